@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "codegen/cache/store.h"
+#include "codegen/compile_library.h"
 #include "codegen/core.h"
 #include "codegen/options.h"
 #include "codegen/source.h"
@@ -319,6 +320,24 @@ static bool read_text(Ask *a, TlArena *arena, const char **out_error)
     return true;
 }
 
+/* A module of the library is no file: it depends on nothing but the compiler. */
+static tilec_status ask_library(Ask *a, TlArena *arena)
+{
+    TlGuard g;
+    a->is_file = false;
+    a->text = tilec_library_text(a->name, &a->size);
+    if (a->text) {
+        a->o.name = a->o.name ? a->o.name : tl_library_own_name(a->name);
+        return ask(a);
+    }
+    if (!TL_GUARD(&g))
+        return refuse(a, TILEC_NO_MEMORY, "%s%s", "out of memory", "");
+    const char *kernels = tl_library_kernels(arena);
+    tl_guard_pop(&g);
+    return refuse(a, TILEC_IO, "the library has no module '%s'; those with kernels are %s", a->name,
+                  kernels);
+}
+
 static tilec_status ask_file(Ask *a, TlArena *arena)
 {
     const char *error = NULL;
@@ -340,7 +359,9 @@ tilec_status tilec_compile_file(const char *path, const tilec_options *options,
     a.o = a.given = complete(options);
     tl_arena_init(&arena, (TlAlloc){a.o.alloc, a.o.alloc_user});
     bool bad = !path || tilec_options_check(&a.o, NULL, 0) != TILEC_OK; /* the core says what */
-    tilec_status status = bad ? ask(&a) : ask_file(&a, &arena);
+    tilec_status status = bad                        ? ask(&a)
+                          : tl_library_is_name(path) ? ask_library(&a, &arena)
+                                                     : ask_file(&a, &arena);
     *out_output = a.out;
     tl_arena_free(&arena);
     return status;

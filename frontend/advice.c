@@ -38,7 +38,7 @@ const char *tl_advice_of_library(TlArena *arena, const char *name)
 {
     const char *of_that_name = NULL;
     for (size_t i = 0; tl_stdlib_name(i); i++) {
-        const char *path = tl_stdlib_name(i), *module = strchr(path, '.') + 1;
+        const char *path = tl_stdlib_name(i), *module = strrchr(path, '.') + 1;
         size_t size;
         if (defines(tl_stdlib_find(path, &size), name))
             return tl_format(arena, "write import %s; and %s.%s(...)", path, module, name);

@@ -185,34 +185,6 @@ static bool is_wide(const Kernel *k, const TlExpr *e)
     return (e->kind == TL_EX_UNARY || e->kind == TL_EX_CAST) && is_wide(k, e->a);
 }
 
-/* A bare name in an extent's or stride's place is a run-time number; its first place gives it. */
-static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExtent *x, bool stride)
-{
-    TL_ASSERT(axis < TL_MAX_VIEW_RANK, "axis %u of parameter %u", axis, param);
-    TlSema *s = k->s;
-    const TlExpr *e = stride ? x->stride : x->extent;
-    if (!e || e->kind != TL_EX_NAME || e->parens)
-        return;
-    TlDef *def = tl_mod_find(s->frame->mod, e->u.name);
-    if (names_param(k, e->u.name) || (def && def->item->kind == TL_IT_CONST)) {
-        tl_err(s, e->loc, TL_E0213, e->u.name, e->u.name);
-        return;
-    }
-    if (find_sym(k, e->u.name) >= 0)
-        return;
-    bool wide = is_wide_name(k, e->u.name);
-    const TlVal *view = &k->views[param];
-    s->b.loc = e->loc;
-    TlVal v = view->kind == TL_VAL_VIEW ? tl_view_extent(s, view->u.ir, axis, stride, wide)
-                                        : tl_unknown(wide ? TL_I64 : TL_I32);
-    if (v.kind == TL_VAL_IR)
-        v.u.ir->name = e->u.name;
-    if (k->info->syms.len == TILE_IMAGE_MAX_SYMS)
-        tl_err(s, e->loc, TL_E0606, TILE_IMAGE_MAX_SYMS, "names of extents and strides");
-    tl_vec_push(s->arena, &k->info->syms, (TlSym){e->u.name, k->index[param], axis, stride});
-    tl_var_new(s, e->u.name, e->loc, tl_ty_of(s, &v), v, true);
-}
-
 /* Does it consist of literals and constants only? */
 static bool is_constant(Kernel *k, const TlExpr *e)
 {
@@ -243,9 +215,56 @@ static bool is_constant(Kernel *k, const TlExpr *e)
     return (e->kind == TL_EX_UNARY || e->kind == TL_EX_CAST) && is_constant(k, e->a);
 }
 
-static TlDim dim_of(Kernel *k, const TlExpr *e, bool is_i64)
+/* Of `TA ? K : M` with a constant TA the one that it chooses. NULL: only instances know TA. */
+static const TlExpr *chosen(Kernel *k, const TlExpr *e)
+{
+    while (e && e->kind == TL_EX_COND && is_constant(k, e->a)) {
+        TlVal v;
+        tl_eval_cond(k->s, e->a, &v);
+        if (tl_is_bad(&v))
+            return NULL;
+        e = v.u.bits ? e->b : e->c;
+    }
+    return e;
+}
+
+/* A bare name in an extent's or stride's place is a run-time number; its first place gives it. */
+static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExpr *e, bool stride)
+{
+    TL_ASSERT(axis < TL_MAX_VIEW_RANK, "axis %u of parameter %u", axis, param);
+    TlSema *s = k->s;
+    const TlExpr *one = chosen(k, e);
+    if (e && !one) { /* either may be */
+        declare_sym(k, param, axis, e->b, stride);
+        declare_sym(k, param, axis, e->c, stride);
+    }
+    e = one;
+    if (!e || e->kind != TL_EX_NAME || e->parens)
+        return;
+    TlDef *def = tl_mod_find(s->frame->mod, e->u.name);
+    if (names_param(k, e->u.name) || (def && def->item->kind == TL_IT_CONST)) {
+        tl_err(s, e->loc, TL_E0213, e->u.name, e->u.name);
+        return;
+    }
+    if (find_sym(k, e->u.name) >= 0)
+        return;
+    bool wide = is_wide_name(k, e->u.name);
+    const TlVal *view = &k->views[param];
+    s->b.loc = e->loc;
+    TlVal v = view->kind == TL_VAL_VIEW ? tl_view_extent(s, view->u.ir, axis, stride, wide)
+                                        : tl_unknown(wide ? TL_I64 : TL_I32);
+    if (v.kind == TL_VAL_IR)
+        v.u.ir->name = e->u.name;
+    if (k->info->syms.len == TILE_IMAGE_MAX_SYMS)
+        tl_err(s, e->loc, TL_E0606, TILE_IMAGE_MAX_SYMS, "names of extents and strides");
+    tl_vec_push(s->arena, &k->info->syms, (TlSym){e->u.name, k->index[param], axis, stride});
+    tl_var_new(s, e->u.name, e->loc, tl_ty_of(s, &v), v, true);
+}
+
+static TlDim dim_of(Kernel *k, const TlExpr *declared, bool is_i64)
 {
     TlSema *s = k->s;
+    const TlExpr *one = chosen(k, declared), *e = one ? one : declared;
     TlDim d = {.kind = TILE_DIM_CONST, .is_i64 = is_i64};
     int32_t sym = e->kind == TL_EX_NAME && !e->parens ? find_sym(k, e->u.name) : -1;
     tl_fact_name(s, e);
@@ -283,8 +302,8 @@ static void bind_extents(Kernel *k)
     for (uint32_t i = 0; i < k->item->params.len; i++) {
         const TlParamDecl *p = &k->item->params.data[i];
         for (uint32_t a = 0; p->form == TL_PF_VIEW && a < p->extents.len; a++) {
-            declare_sym(k, i, a, &p->extents.data[a], false);
-            declare_sym(k, i, a, &p->extents.data[a], true);
+            declare_sym(k, i, a, p->extents.data[a].extent, false);
+            declare_sym(k, i, a, p->extents.data[a].stride, true);
         }
     }
     for (uint32_t i = 0; i < k->item->params.len; i++) {

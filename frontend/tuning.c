@@ -348,9 +348,10 @@ static bool is_letter(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-static bool is_users(const TlMod *m)
+/* What the library holds comes with the compiler; the module that is compiled may be one of it. */
+static bool is_hashed(const Hash *h, const TlMod *m)
 {
-    return strncmp(m->path, "std.", 4) != 0;
+    return m == h->s->prog->root || strncmp(m->path, "std.", 4) != 0;
 }
 
 /* The definitions that a text names, `name` and `module.name`. A local variable of such a name only
@@ -379,7 +380,7 @@ static void hash_named(Hash *h, const TlMod *mod, const char *text)
 
 static void hash_def(Hash *h, const TlDef *def)
 {
-    if (!is_users(def->mod) || tl_map_get_ptr(&h->seen, def))
+    if (!is_hashed(h, def->mod) || tl_map_get_ptr(&h->seen, def))
         return;
     tl_map_put_ptr(&h->seen, def, def);
     TlItem item = *def->item;

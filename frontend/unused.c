@@ -240,6 +240,17 @@ static bool is_name(const TlExpr *e)
     return e && e->kind == TL_EX_NAME && !e->parens;
 }
 
+/* `TA ? K : M` binds one of the two. */
+static void bind_extent(Scan *u, const TlExpr *e, TlLoc loc, bool *read)
+{
+    if (is_name(e))
+        bind_name(u, e->u.name, loc, read);
+    if (!e || e->kind != TL_EX_COND)
+        return;
+    bind_extent(u, e->b, loc, read);
+    bind_extent(u, e->c, loc, read);
+}
+
 static void bind_names(Scan *u, const TlParamDecl *p, bool *read)
 {
     const TlTypeExpr *t = p->type, *elem = t && t->elem ? t->elem : t;
@@ -249,17 +260,20 @@ static void bind_names(Scan *u, const TlParamDecl *p, bool *read)
         if (is_name(t->extents.data[i]))
             bind_name(u, t->extents.data[i]->u.name, p->loc, read);
     for (uint32_t i = 0; i < p->extents.len; i++) {
-        const TlExtent *x = &p->extents.data[i];
-        if (is_name(x->extent))
-            bind_name(u, x->extent->u.name, p->loc, read);
-        if (is_name(x->stride))
-            bind_name(u, x->stride->u.name, p->loc, read);
+        bind_extent(u, p->extents.data[i].extent, p->loc, read);
+        bind_extent(u, p->extents.data[i].stride, p->loc, read);
     }
 }
 
 /* Names in a parameter's type: parameters are read there, names that the type binds are not. */
 static void see_bound(Scan *u, const TlExpr *e)
 {
+    if (e && e->kind == TL_EX_COND) {
+        see_expr(u, e->a);
+        see_bound(u, e->b);
+        see_bound(u, e->c);
+        return;
+    }
     const Named *n = is_name(e) ? tl_map_get_ptr(&u->names, e->u.name) : NULL;
     if (!n || n->what)
         see_expr(u, e);

@@ -270,7 +270,8 @@ static char *read_file(const char *path, size_t *out_size, tile_status *out_stat
     size_t size = 0, room = 1 << 14;
     char *text = f ? malloc(room) : NULL;
     *out_status = f ? tl_fail(TILE_NO_MEMORY, "out of memory")
-                    : tl_fail(TILE_IO, "cannot read '%s': %s", path, strerror(errno));
+                    : tl_fail(TILE_IO, "cannot read '%s': %s%s", path, strerror(errno),
+                              strncmp(path, "std.", 4) ? "" : "; nor is it in the library");
     while (text) {
         size += fread(text + size, 1, room - size, f);
         if (size < room)
@@ -313,13 +314,15 @@ tile_status tile_module_load_file(tile_device *device, const char *path,
     status = check_options(options); /* before the file is read: it may be missing */
     if (status != TILE_OK)
         return status;
-    char *text = read_file(path, &size, &status);
-    if (!text)
+    const char *library = tilec_library_text(path, &size);
+    char *read = library ? NULL : read_file(path, &size, &status);
+    if (!library && !read)
         return status;
     tl_tune_rows tuned;
     status = read_tuned(path, device, options, &tuned);
     if (status == TILE_OK)
-        status = load_source(device, path, text, size, options, &tuned, out_module);
-    free(text);
+        status = load_source(device, path, library ? library : read, size, options, &tuned,
+                             out_module);
+    free(read);
     return status;
 }

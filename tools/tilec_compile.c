@@ -1,5 +1,6 @@
 /* tilec_compile.c: tilec [compile]: from a file to one stage of it, a header, a list of files
  * read. */
+#include "codegen/compile_library.h"
 #include "codegen/target/target.h"
 #include "tools/tilec_options.h"
 #include "tools/tuned.h"
@@ -36,11 +37,13 @@ static const char *stage_of_file(const char *path)
     return "obj";
 }
 
-/* The input's name without folder and with another ending, in `text`. */
+/* The input's name without folder and with another ending, in `text`; the last of a module's. */
 static const char *beside(const char *input, const char *ending, char *text, size_t size)
 {
     const char *slash = strrchr(input, '/'), *name = slash ? slash + 1 : input,
                *dot = strrchr(name, '.');
+    if (tl_library_is_name(input))
+        name = tl_library_own_name(input), dot = NULL;
     int length = dot && dot != name ? (int)(dot - name) : (int)strlen(name);
     snprintf(text, size, "%.*s%s", strcmp(input, "-") == 0 ? 1 : length,
              strcmp(input, "-") == 0 ? "a" : name, ending);

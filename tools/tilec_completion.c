@@ -1,5 +1,6 @@
 /* tilec_completion.c: tilec completion and tilec --man: what the tables of options and sub-commands
  * say, as scripts for shells and as a manual page. */
+#include "codegen/compile_library.h"
 #include "codegen/options.h"
 #include "tools/tilec_options.h"
 #include <stdlib.h>
@@ -46,6 +47,15 @@ static void put_quoted(const char *text)
 {
     for (; *text; text++)
         printf(*text == '\'' ? "'\\''" : "%c", *text);
+}
+
+/* The modules of the library that can be compiled. */
+static void put_kernel_modules(void)
+{
+    const char *name;
+    for (size_t i = 0; (name = tilec_library_module(i)); i++)
+        if (strncmp(name, TL_KERNELS, sizeof TL_KERNELS - 1) == 0)
+            printf("%s ", name);
 }
 
 /* ---- bash ---- */
@@ -102,7 +112,11 @@ static void bash(void)
     bash_options(CMD_COMPILE);
     fputs("' ;;\n    esac\n    if [[ $word == -* ]]; then\n"
           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n        return\n    fi\n"
-          "    COMPREPLY=($(compgen -f -X '!*.tile' -- \"$word\") $(compgen -d -- \"$word\"))\n"
+          "    COMPREPLY=($(compgen -f -X '!*.tile' -- \"$word\") $(compgen -d -- \"$word\")"
+          " $(compgen -W '",
+          stdout);
+    put_kernel_modules();
+    fputs("' -- \"$word\"))\n"
           "    if [[ $COMP_CWORD == 1 ]]; then\n        COMPREPLY+=($(compgen -W '",
           stdout);
     for (int i = 0; subcommand_at(i, &c); i++)
@@ -151,7 +165,9 @@ static void zsh(void)
         for (int k = 0; option_at(k, &o); k++)
             if (o.commands & c.command)
                 zsh_option(&o);
-        fputs("        '*:file:_files' ;;\n", stdout);
+        fputs("        '*:file:_alternative \"files:file:_files\" \"modules:module:(", stdout);
+        put_kernel_modules();
+        fputs(")\"' ;;\n", stdout);
     }
     fputs("    completion) shift words; (( CURRENT-- )); _arguments '*:shell:(bash zsh fish)' ;;\n"
           "    *) _files ;;\nesac\n",
@@ -181,8 +197,11 @@ static void fish(void)
         put_quoted(c.meaning);
         fputs("'\n", stdout);
     }
-    fputs("complete -c tilec -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n",
+    fputs("complete -c tilec -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n"
+          "complete -c tilec -n 'not __fish_seen_subcommand_from completion error cache' -a '",
           stdout);
+    put_kernel_modules();
+    fputs("'\n", stdout);
     for (int i = 0; option_at(i, &o); i++) {
         const char *const *words = words_of(&o);
         bool is_long = o.name[1] == '-';

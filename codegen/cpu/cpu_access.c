@@ -698,7 +698,11 @@ static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *
     LLVMValueRef mask = lane_mask(g, s, at->width);
     if (a->streams && a->whole) {
         TL_ASSERT(!s->apart && !s->mask, "a streaming store with a mask");
+        /* the row's index may come from a tile, whose elements are anywhere */
+        LLVMBasicBlockRef join = s->uniform ? branch_if(g, s->uniform) : NULL;
         store_row(g, a, &elem, s->ptr, x);
+        if (join)
+            join_at(g, join);
         return;
     }
     if (s->apart) {

@@ -204,15 +204,6 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
 #endif
 }
 
-/* Of a thread, 32 bits each: the warps of a scheduler share both files. */
-static uint32_t registers_of(const TlTarget *target, const TlKernelCode *k)
-{
-    enum { SCHEDULERS = 4 };
-    uint32_t all = (uint32_t)target->registers, warps = k->threads / (uint32_t)target->lanes,
-             each = (warps + SCHEDULERS - 1) / SCHEDULERS;
-    return all > target->family->file && each > 1 ? all / each : all;
-}
-
 /* Where a thread could have both files of registers, LLVM keeps results of matrix instructions in
  * the one of accumulators, from which everything else must move them. So a kernel whose values fit
  * in as many registers as one file has gets no more; then two blocks fit on a compute unit, too. */
@@ -245,75 +236,6 @@ static void watch_registers(TlLlvm *l, const TlTarget *target, const TlKernelCod
     }
 }
 
-/* ---- code with spills ---- */
-
-typedef TL_VEC(unsigned) Spills;
-
-/* The numbers that follow a key in the notes of an object (msgpack) or of assembly text. */
-static Spills spills_of(TlArena *arena, const char *code, size_t size, bool object)
-{
-    static const char KEY[] = ".vgpr_spill_count";
-    Spills found = {0};
-    const char *end = code + size;
-    for (const char *at = code; (at = memmem(at, (size_t)(end - at), KEY, sizeof KEY - 1));) {
-        at += sizeof KEY - 1;
-        const unsigned char *b = (const unsigned char *)at;
-        unsigned n = 0;
-        if (!object)
-            n = (unsigned)strtoul(at + 1, NULL, 10);
-        else if (at < end && *b < 0x80)
-            n = *b;
-        else if (end - at > 1 && *b == 0xcc)
-            n = b[1];
-        else if (end - at > 2 && *b == 0xcd)
-            n = (unsigned)b[1] << 8 | b[2];
-        tl_vec_push(arena, &found, n);
-    }
-    return found;
-}
-
-static unsigned sum_of(const Spills *s)
-{
-    unsigned sum = 0;
-    for (uint32_t i = 0; i < s->len; i++)
-        sum += s->data[i];
-    return sum;
-}
-
-static void spare(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
-                  const Spills *spills, bool all)
-{
-    for (uint32_t i = 0; i < kernels->len; i++)
-        if (spills->data[i])
-            tl_amd_offsets(l, LLVMGetNamedFunction(l->module, kernels->data[i].symbol),
-                           registers_of(target, &kernels->data[i]), spills->data[i], all);
-}
-
-/* Kernels whose registers LLVM had to spill get code once more, with less to keep in registers:
- * first as much less as was spilled, then all that can be. */
-static void *emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
-                          bool object, TlArena *arena, size_t *out_size)
-{
-    LLVMModuleRef first = LLVMCloneModule(l->module);
-    void *code = tl_llvm_emit(l, arena, object, out_size);
-    Spills spills = spills_of(arena, code, *out_size, object), best = spills;
-    for (int all = 0; all < 2 && sum_of(&best) && spills.len == kernels->len; all++) {
-        size_t size;
-        LLVMDisposeModule(l->module);
-        l->module = LLVMCloneModule(first);
-        spare(l, target, kernels, &spills, all);
-        void *again = tl_llvm_emit(l, arena, object, &size);
-        Spills left = spills_of(arena, again, size, object);
-        if (sum_of(&left) >= sum_of(&best))
-            continue;
-        code = again;
-        *out_size = size;
-        best = left;
-    }
-    LLVMDisposeModule(first);
-    return code;
-}
-
 static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                        const TlKernelCodes *kernels, size_t *out_size)
 {
@@ -321,7 +243,7 @@ static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, 
     bool object = emit == TL_EMIT_OBJ && form != TL_CODE_PTX;
     bool sparing = options->opt_level > 0 && !options->emulate && !l->quick &&
                    options->target->family->by_llvm;
-    void *code = sparing ? emit_sparing(l, options->target, kernels, object, arena, out_size)
+    void *code = sparing ? tl_gpu_emit_sparing(l, options->target, kernels, object, arena, out_size)
                          : tl_llvm_emit(l, arena, object, out_size);
     if (object && form == TL_CODE_HSACO) {
         TlSpanMark mark = tl_trace_begin(l->trace, "codegen", NULL, "link");

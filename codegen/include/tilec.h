@@ -137,6 +137,13 @@ TILEC_API tilec_status tilec_compile_source(const char *name, const char *text, 
                                             tilec_output **out_output);
 TILEC_API tilec_status tilec_compile_file(const char *path, const tilec_options *options,
                                           tilec_output **out_output);
+/* The library of .tile modules that is part of the compiler. Where tilec_compile_file and
+ * tile_module_load_file take a path, they take the name of a module, too: "std.kernels.gemm" (a
+ * name that begins with "std.", has no slash, and does not end in ".tile" or ".tir").
+ * The text of a module, NUL-terminated; NULL: there is none of that name. It is static. */
+TILEC_API const char *tilec_library_text(const char *module, size_t *out_size);
+/* The name of the i-th module, in the order of names; NULL: there are not so many. */
+TILEC_API const char *tilec_library_module(size_t i);
 /* NULL if there is no result; 64-byte aligned. */
 TILEC_API const void *tilec_output_data(const tilec_output *output, size_t *out_size);
 /* "" if there is no message. */

@@ -42,6 +42,8 @@ void tl_amd_find_varying(TlArena *arena, LLVMValueRef function, TlMap *out)
         LLVMUseRef u = LLVMGetFirstUse(todo.data[--todo.len]);
         for (; u; u = LLVMGetNextUse(u)) {
             LLVMValueRef x = LLVMGetUser(u);
+            if (tl_leaf_is_call_of(x, "llvm.amdgcn.read")) /* a lane's, for all */
+                continue;
             if (tl_map_get(out, (uint64_t)(uintptr_t)x, NULL))
                 continue;
             tl_map_put_ptr(out, x, x);

@@ -2,9 +2,9 @@
  *
  * A predicated load reads from a constant where the predicate is false, so nothing
  * branches and loads can be issued together; stores and atomics branch (the machine masks lanes). A
- * shuffle by a constant mask is a data-parallel move within 16 lanes where there is one, on RDNA a
- * permutation of the other 16, a swizzle within 32, else a permutation through the LDS crossbar,
- * which needs no memory. */
+ * shuffle by a constant mask is one data-parallel move within 16 lanes, or two; on RDNA a
+ * permutation of the other 16; else a swizzle within 32, or a permutation through the LDS crossbar,
+ * which needs no memory. All lanes take part, so what a move leaves as it was is nothing. */
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
 
@@ -228,25 +228,44 @@ static void barrier(TlLeafCall *call)
         tl_sbuf_puts(call->prelude, BARRIER);
 }
 
+/* A known lane's value is in a scalar register. */
 static LLVMValueRef permute(TlLeafCall *call, LLVMValueRef lane, LLVMValueRef value)
 {
-    LLVMValueRef args[2] = {LLVMBuildShl(call->b, lane, tl_leaf_i32(call, 2), ""), value};
+    LLVMValueRef args[2] = {value, lane};
+    if (LLVMIsAConstantInt(lane))
+        return tl_leaf_intrinsic(call, "llvm.amdgcn.readlane", &call->i32, 1, args, 2);
+    args[0] = LLVMBuildShl(call->b, lane, tl_leaf_i32(call, 2), "");
+    args[1] = value;
     return tl_leaf_intrinsic(call, "llvm.amdgcn.ds.bpermute", NULL, 0, args, 2);
 }
 
-/* The DPP control of the move within 16 lanes that is an XOR by mask; 0: there is none. */
-static uint32_t dpp_control(uint32_t mask)
+/* Controls of data-parallel moves. */
+enum { ROW_MASK = 0x160, ROW_BCAST15 = 0x142, ROW_BCAST31 = 0x143 };
+
+static LLVMValueRef move(TlLeafCall *call, LLVMValueRef value, uint32_t control)
 {
-    TL_ASSERT(mask < 64, "lane mask %u", mask);
-    switch (mask) {
-    case 1: return 0xb1;   /* quad_perm [1, 0, 3, 2] */
-    case 2: return 0x4e;   /* quad_perm [2, 3, 0, 1] */
-    case 3: return 0x1b;   /* quad_perm [3, 2, 1, 0] */
-    case 7: return 0x141;  /* row_half_mirror */
-    case 8: return 0x128;  /* row_ror:8 */
-    case 15: return 0x140; /* row_mirror */
-    default: return 0;
-    }
+    LLVMValueRef all = tl_leaf_i32(call, 15),
+                 args[6] = {
+                     LLVMGetPoison(call->i32),    value, tl_leaf_i32(call, control), all, all,
+                     LLVMConstInt(call->i1, 1, 0)};
+    return tl_leaf_intrinsic(call, "llvm.amdgcn.update.dpp", &call->i32, 1, args, 6);
+}
+
+/* An XOR of the lane by a mask below 16: by one within 4 lanes, and one that turns 8 or 16 around
+ * or moves them by 8. RDNA has one for each. */
+static LLVMValueRef move_in_row(TlLeafCall *call, LLVMValueRef value, uint32_t mask)
+{
+    static const struct {
+        uint32_t mask, control;
+    } FAR[4] = {{0, 0}, {7, 0x141}, {8, 0x128}, {15, 0x140}}; /* half mirror, ror:8, mirror */
+    static const uint32_t NEAR[4] = {0, 0xb1, 0x4e, 0x1b};    /* quad_perm */
+    uint32_t near = (mask ^ FAR[mask >> 2].mask) & 3;
+    TL_ASSERT(mask < 16, "lane mask %u", mask);
+    if (near && mask > 3 && tl_amd_generation(call->l) >= 10)
+        return move(call, value, ROW_MASK + mask);
+    if (mask > 3)
+        value = move(call, value, FAR[mask >> 2].control);
+    return near ? move(call, value, NEAR[near]) : value;
 }
 
 /* Lane i of a row of 16 gets the other row's lane i ^ mask: a digit of the selectors each. */
@@ -256,8 +275,8 @@ static LLVMValueRef other_row(TlLeafCall *call, LLVMValueRef value, uint32_t mas
     uint32_t select[2] = {0, 0};
     for (uint32_t i = 0; i < 16; i++)
         select[i / 8] |= (i ^ (mask & 15)) << 4 * (i % 8);
-    LLVMValueRef args[6] = {value, value, tl_leaf_i32(call, select[0]),
-                            tl_leaf_i32(call, select[1]), no, no};
+    LLVMValueRef args[6] = {LLVMGetPoison(call->i32),     value, tl_leaf_i32(call, select[0]),
+                            tl_leaf_i32(call, select[1]), no,    no};
     return tl_leaf_intrinsic(call, "llvm.amdgcn.permlanex16", &call->i32, 1, args, 6);
 }
 
@@ -265,19 +284,11 @@ static LLVMValueRef other_row(TlLeafCall *call, LLVMValueRef value, uint32_t mas
 static LLVMValueRef shuffle_xor(TlLeafCall *call)
 {
     LLVMValueRef value = call->args[1];
-    bool rdna = tl_amd_generation(call->l) >= 10;
-    uint32_t mask = tl_leaf_constant(call, 2), control = dpp_control(mask);
-    if (mask == 0)
-        return value;
-    if (rdna && mask < 16 && !control)
-        control = 0x160 + mask; /* row_xmask */
-    if (control) {
-        LLVMValueRef rows = tl_leaf_i32(call, 15),
-                     args[6] = {value, value, tl_leaf_i32(call, control),
-                                rows,  rows,  LLVMConstInt(call->i1, 1, 0)};
-        return tl_leaf_intrinsic(call, "llvm.amdgcn.update.dpp", &call->i32, 1, args, 6);
-    }
-    if (rdna && mask < 32)
+    uint32_t mask = tl_leaf_constant(call, 2);
+    TL_ASSERT(mask < 64, "lane mask %u", mask);
+    if (mask < 16)
+        return move_in_row(call, value, mask);
+    if (tl_amd_generation(call->l) >= 10 && mask < 32)
         return other_row(call, value, mask);
     if (mask < 32) { /* bit mode: lane' = ((lane & 31) | 0) ^ mask, within 32 lanes */
         LLVMValueRef args[2] = {value, tl_leaf_i32(call, mask << 10 | 31)};
@@ -285,6 +296,21 @@ static LLVMValueRef shuffle_xor(TlLeafCall *call)
     }
     LLVMValueRef lane = LLVMBuildXor(call->b, special(call, TID), call->args[2], "");
     return permute(call, lane, value); /* counts lanes modulo the warp's */
+}
+
+/* site, value, n */
+static LLVMValueRef shuffle_end(TlLeafCall *call)
+{
+    uint32_t n = tl_leaf_constant(call, 2);
+    TL_ASSERT(n == 16 || n == 32, "the last of %u lanes", n);
+    return move(call, call->args[1], n == 16 ? ROW_BCAST15 : ROW_BCAST31);
+}
+
+/* v_perm_b32 counts from its second operand. */
+static LLVMValueRef bytes(TlLeafCall *call)
+{
+    LLVMValueRef args[3] = {call->args[1], call->args[0], call->args[2]};
+    return tl_leaf_intrinsic(call, "llvm.amdgcn.perm", NULL, 0, args, 3);
 }
 
 /* For llvm.exp2, LLVM scales operands whose results v_exp_f32 would flush. */
@@ -360,8 +386,10 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_BARRIER: barrier(call); return NULL;
     case TL_LEAF_FAMILY_SHFL_IDX: return permute(call, call->args[2], call->args[1]);
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle_xor(call);
+    case TL_LEAF_FAMILY_SHFL_END: return shuffle_end(call);
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_amdgpu(call);
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
+    case TL_LEAF_FAMILY_BYTES: return bytes(call);
     case TL_LEAF_FAMILY_EX2: return exp2_float(call, "llvm.exp2");
     case TL_LEAF_FAMILY_EX2_FTZ: return exp2_float(call, "llvm.amdgcn.exp2");
     case TL_LEAF_FAMILY_DIV:

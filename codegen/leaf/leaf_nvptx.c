@@ -500,6 +500,19 @@ static const char DIVIDE_BY_BIG[] = "{ .reg .pred p; .reg .f32 x, y; abs.f32 y, 
                                     "@p mul.f32 x, x, 0f3E800000; @p mul.f32 y, y, 0f3E800000; "
                                     "rcp.approx.ftz.f32 y, y; mul.f32 $0, y, x; }";
 
+/* prmt has a selector of 4 bits for each byte. */
+static LLVMValueRef bytes(TlLeafCall *call)
+{
+    LLVMValueRef from = call->args[2], all = tl_leaf_i32(call, 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        LLVMValueRef one = LLVMBuildAnd(call->b, from, tl_leaf_i32(call, 7u << 8 * i), "");
+        one = LLVMBuildLShr(call->b, one, tl_leaf_i32(call, 4 * i), "");
+        all = LLVMBuildOr(call->b, all, one, "");
+    }
+    LLVMValueRef args[3] = {call->args[0], call->args[1], all};
+    return tl_leaf_intrinsic(call, "llvm.nvvm.prmt", NULL, 0, args, 3);
+}
+
 static const char TID[] = "llvm.nvvm.read.ptx.sreg.tid.x",
                   CTAID[] = "llvm.nvvm.read.ptx.sreg.ctaid.x",
                   CLUSTER_SIZE[] = "llvm.nvvm.read.ptx.sreg.cluster.nctarank",
@@ -518,6 +531,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_nvptx(call);
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
+    case TL_LEAF_FAMILY_BYTES: return bytes(call);
     case TL_LEAF_FAMILY_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f");
     case TL_LEAF_FAMILY_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f");
     case TL_LEAF_FAMILY_DIV: return divide(call);
@@ -561,7 +575,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_PRINT:
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
-    case TL_LEAF_FAMILY_LDB: /* no NVIDIA row of target.def has the capability */
+    case TL_LEAF_FAMILY_SHFL_END: /* no NVIDIA row of target.def has the capability */
+    case TL_LEAF_FAMILY_LDB:
     case TL_LEAF_FAMILY_STB:
     case TL_LEAF_FAMILY_COUNT: break;
     }

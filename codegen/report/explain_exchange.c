@@ -1,11 +1,12 @@
 /* The report's part on what threads exchange (explain.h): conversions, reductions, scans, products,
  * buffers, barriers. Shuffles and wavefronts are those of the plans that the lowering follows. */
+#include "codegen/leaf/leaves.h"
 #include "codegen/report/explain.h"
+#include "ir/layout/layout.h"
 #include "ir/plan/async_dot.h"
 #include "ir/plan/banks.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/dot_plan.h"
-#include "ir/layout/layout.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/reduce_plan.h"
 #include "ir/plan/scan_plan.h"
@@ -152,8 +153,9 @@ static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exch
 {
     TL_ASSERT(op->opcode == TL_OP_REDUCE, "%s is no reduction", tl_op_info(op->opcode)->text);
     const TlReducePlan *p = tl_reduce_plan(e->scratch, op);
+    uint32_t shuffles = tl_reduce_shuffles(p, tl_leaf_is_of(e->target, TL_LEAF_SHFL_END));
     for (uint32_t i = 0; i < p->noperands; i++)
-        x->shuffles += (uint32_t)p->nsteps * p->nresults * words_of(p->work[i]);
+        x->shuffles += shuffles * p->nresults * words_of(p->work[i]);
     x->way = x->shuffles ? "shuffles" : "registers";
     if (!p->class_bits)
         return;
@@ -227,8 +229,7 @@ static TlBanks dot_write(const TlDotPlan *p, const TlDotSide *s, const TlDotWrit
     uint64_t on = 0;
     for (uint32_t lane = 0; lane < 1u << lane_bits; lane++) {
         k = tl_thread_map(&s->write_k, lane, 0) ^ w->k;
-        uint32_t cell =
-            tl_thread_map(&s->write_cell, lane, 0) ^ w->cell ^ tl_dot_swizzle(s, w->k);
+        uint32_t cell = tl_thread_map(&s->write_cell, lane, 0) ^ w->cell ^ tl_dot_swizzle(s, w->k);
         at[lane] = (cell + (k & mask) * s->row) * bytes;
         on |= (uint64_t)((lane & s->skip_lanes) == 0) << lane;
     }
@@ -408,8 +409,7 @@ static const char *why_no_bulk(const TlExplain *e, const TlOp *op)
     if (!(e->target->can & TL_CAN_BULK) || !access)
         return "";
     bool shared = put && tl_in(op, 2)->uses->next; /* with what computes */
-    TlBulkFault fault =
-        shared ? TL_BULK_READERS : tl_bulk_fault(e->scratch, e->axis, access, buf);
+    TlBulkFault fault = shared ? TL_BULK_READERS : tl_bulk_fault(e->scratch, e->axis, access, buf);
     return tl_format(e->out, "no bulk copy: %s", BULK_WORDS[fault]);
 }
 

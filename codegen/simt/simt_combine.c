@@ -134,6 +134,22 @@ TlSimtPartial tl_simt_partner(const TlSimtCombiner *c, TlSimtPartial x, uint32_t
     return r;
 }
 
+TlSimtPartial tl_simt_before(const TlSimtCombiner *c, TlSimtPartial x, uint32_t n)
+{
+    TlSimtPartial r = new_partial(c);
+    for (uint32_t i = 0; i < c->n; i++)
+        r.v[i] = tl_simt_shuffle_end(c->g, &c->types[i], x.v[i], n);
+    return r;
+}
+
+TlSimtPartial tl_simt_of_lane(const TlSimtCombiner *c, TlSimtPartial x, uint32_t lane)
+{
+    TlSimtPartial r = new_partial(c);
+    for (uint32_t i = 0; i < c->n; i++)
+        r.v[i] = tl_simt_shuffle_idx(c->g, &c->types[i], x.v[i], tl_simt_i32(c->g, lane));
+    return r;
+}
+
 /* ---- partial results in shared memory ---- */
 
 static void write_operand(const TlSimtCombiner *c, const TlSharedSlots *s, uint32_t i,

@@ -107,6 +107,36 @@ static void shuffle_all(Conversion *c, LLVMValueRef *t, LLVMValueRef *u)
     }
 }
 
+/* Which bytes of a word of this lane and of the other's word are two neighbours of the result: the
+ * words' lower halves or the upper ones, this lane's first or last. */
+static LLVMValueRef neighbours(Conversion *c, LLVMValueRef is_last, bool upper)
+{
+    static const uint32_t FIRST[2] = {0x05040100, 0x07060302}, LAST[2] = {0x01000504, 0x03020706};
+    TlSimt *g = c->g;
+    return LLVMBuildSelect(g->b, is_last, tl_simt_i32(g, LAST[upper]), tl_simt_i32(g, FIRST[upper]),
+                           "");
+}
+
+static void convert_pairs(Conversion *c)
+{
+    static const TlType word = {.kind = TL_TILE, .dtype = TL_U32};
+    TlSimt *g = c->g;
+    const TlConvert *p = c->plan;
+    LLVMValueRef is_last = tl_simt_bit(g, thread_number(g, &p->to_reg), 0), *mine, *others,
+                 from[2] = {neighbours(c, is_last, false), neighbours(c, is_last, true)};
+    mine = TL_NEW_ARRAY(g->arena, LLVMValueRef, p->nsrc / 2);
+    others = TL_NEW_ARRAY(g->arena, LLVMValueRef, p->nsrc / 2);
+    for (uint32_t i = 0; i < p->nsrc / 2; i++) {
+        mine[i] = tl_simt_pack(g, c->type, 2, c->from + 2 * i);
+        others[i] = tl_simt_shuffle_xor(g, &word, mine[i], p->regs[1].lane);
+    }
+    for (uint32_t r = 0; r < p->ndst; r += 2) {
+        uint32_t src = (uint32_t)p->regs[r].src;
+        LLVMValueRef args[3] = {mine[src / 2], others[src / 2], from[src % 2]};
+        tl_simt_unpack(g, c->type, tl_simt_leaf(g, TL_LEAF_BYTES, 3, args), 2, c->to + r);
+    }
+}
+
 static void convert_in_warp(Conversion *c)
 {
     const TlConvert *p = c->plan;
@@ -200,8 +230,8 @@ static void convert_in_shared(Conversion *c)
 
 void tl_simt_convert(TlSimt *g, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_CONVERT && tl_in(op, 0)->type->layout,
-              "%s converts nothing", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->opcode == TL_OP_CONVERT && tl_in(op, 0)->type->layout, "%s converts nothing",
+              tl_op_info(op->opcode)->text);
     const TlValue *in = tl_in(op, 0), *out = op->out[0];
     Conversion c = {.g = g, .op = op, .type = out->type, .from = tl_simt_regs(g, in)};
     c.plan = tl_op_convert_plan(g->arena, op);
@@ -209,6 +239,8 @@ void tl_simt_convert(TlSimt *g, TlOp *op)
     c.any = LLVMConstNull(tl_gen_elem_type(&g->gen, out->type));
     if (c.plan->kind == TL_CONVERT_SHARED)
         convert_in_shared(&c);
+    else if (c.plan->kind == TL_CONVERT_SHUFFLE && c.plan->pairs)
+        convert_pairs(&c);
     else
         convert_in_warp(&c);
 }

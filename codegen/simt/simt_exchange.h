@@ -49,6 +49,9 @@ TlSimtPartial tl_simt_choose(const TlSimtCombiner *c, LLVMValueRef cond, TlSimtP
                              TlSimtPartial b);
 /* What lane ^ mask has. */
 TlSimtPartial tl_simt_partner(const TlSimtCombiner *c, TlSimtPartial x, uint32_t mask);
+/* What the last lane of the n lanes before has; of lane `lane`. */
+TlSimtPartial tl_simt_before(const TlSimtCombiner *c, TlSimtPartial x, uint32_t n);
+TlSimtPartial tl_simt_of_lane(const TlSimtCombiner *c, TlSimtPartial x, uint32_t lane);
 /* Each of n partials, by register number of the slots' plan, goes to its slot; operand i's are at
  * scratch + at[i]. */
 void tl_simt_write_slots(const TlSimtCombiner *c, const TlSharedSlots *s, const uint32_t *at,

@@ -241,6 +241,11 @@ LLVMValueRef tl_simt_shuffle_xor(TlSimt *g, const TlType *type, LLVMValueRef x, 
     return mask ? shuffle(g, type, TL_LEAF_SHFL_XOR, x, tl_simt_i32(g, mask)) : x;
 }
 
+LLVMValueRef tl_simt_shuffle_end(TlSimt *g, const TlType *type, LLVMValueRef x, uint32_t n)
+{
+    return shuffle(g, type, TL_LEAF_SHFL_END, x, tl_simt_i32(g, n));
+}
+
 LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef lane)
 {
     return shuffle(g, type, TL_LEAF_SHFL_IDX, x, lane);

@@ -320,6 +320,21 @@ static LLVMValueRef element(TlSimt *g, const TlOp *op, LLVMValueRef *in)
                           tl_gen_to_i64(&g->gen, offset, in[1]));
 }
 
+/* Halves of words that come from words are put together at once: LLVM has a register for each until
+ * what takes them does that. */
+static void pair_halves(TlSimt *g, const TlOp *op, LLVMValueRef *regs)
+{
+    enum { WORD = 32, HALF = 16 };
+    const TlType *t = op->out[0]->type;
+    TlType elem = {.kind = TL_TILE, .dtype = t->dtype};
+    if (op->opcode != TL_OP_CAST || !t->rank || tl_dtype_bits(t->dtype) != HALF ||
+        tl_dtype_bits(tl_in(op, 0)->type->dtype) != WORD ||
+        !g->options->target->family->by_llvm)
+        return;
+    for (int64_t r = 0; r + 1 < tl_simt_count(op->out[0]); r += 2)
+        tl_simt_unpack(g, &elem, tl_simt_pack(g, &elem, 2, regs + r), 2, regs + r);
+}
+
 static void lower_elementwise(TlSimt *g, TlOp *op)
 {
     TlValue *v = op->out[0];
@@ -333,6 +348,7 @@ static void lower_elementwise(TlSimt *g, TlOp *op)
         }
         out[r] = element(g, op, in);
     }
+    pair_halves(g, op, out);
 }
 
 static void lower_const(TlSimt *g, TlOp *op)

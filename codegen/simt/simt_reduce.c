@@ -1,5 +1,6 @@
 /* Lowering of reductions, after the plan of ir/plan/reduce_plan.h: own registers, butterflies over
  * lanes, classes through shared memory. */
+#include "codegen/leaf/leaves.h"
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/reduce_plan.h"
 
@@ -127,6 +128,18 @@ static void combine_lanes(Reduction *r, const TlReduceStep *s)
     r->partial = next;
 }
 
+static void combine_rows(Reduction *r)
+{
+    TlSimt *g = r->c.g;
+    uint32_t last = (1u << g->lane_bits) - 1;
+    for (uint32_t k = 0; k < r->p->nresults; k++) {
+        TlSimtPartial x = r->partial[k];
+        for (uint32_t n = TL_REDUCE_ROW; n < last; n *= 2)
+            x = tl_simt_join(&r->c, tl_simt_before(&r->c, x, n), x);
+        r->partial[k] = tl_simt_of_lane(&r->c, x, last);
+    }
+}
+
 /* ---- classes ---- */
 
 /* n results at once, which are adjacent. */
@@ -181,8 +194,12 @@ void tl_simt_reduce(TlSimt *g, TlOp *op)
     Reduction r = {tl_simt_combiner(g, op, p->work), p, op, NULL};
     r.partial = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nresults);
     combine_own(&r);
-    for (int i = 0; i < p->nsteps; i++)
+    bool can = tl_leaf_is_of(g->options->target, TL_LEAF_SHFL_END),
+         by_rows = tl_reduce_goes_by_rows(p, can);
+    for (int i = 0; i < p->nsteps && !(by_rows && p->steps[i].lane >= TL_REDUCE_ROW); i++)
         combine_lanes(&r, &p->steps[i]);
+    if (by_rows)
+        combine_rows(&r);
     if (p->class_bits)
         combine_classes(&r);
     define_results(&r);

@@ -19,6 +19,8 @@
  * registers permuted by N l' + (N Bw + Aw) warp. M is zero but on lanes that Bl merges although Al
  * tells them apart; there it takes a register bit that leads to another lane. A reg-lane
  * transposition comes out as half of the registers shuffled by xor, with selects before and after.
+ * Where two lanes hold copies of what each of them had a part of, it is tried with such a bit, too:
+ * what of two neighbours is its own one's, a lane knows by its number.
  *
  * Shuffles are taken when they cost no more than the way through shared memory, wavefronts and
  * barriers counted. */
@@ -286,8 +288,9 @@ static int new_lane_bit(const TlPlanner *p, const Sources *x, TlSpan *reached)
     return -1;
 }
 
-/* M on a basis of the lanes: some merged vectors get a register bit, all else zero. */
-static bool find_M(const TlPlanner *p, const Sources *x, Shuffle *f)
+/* M on a basis of the lanes: some merged vectors get a register bit, all else zero. copies: those
+ * too that need none. */
+static bool find_M(const TlPlanner *p, const Sources *x, Shuffle *f, bool copies)
 {
     uint32_t merged[TL_MAX_LANE_BITS], image[TL_MAX_LANE_BITS] = {0};
     int told, n = merged_lanes(p, x, merged, &told);
@@ -295,10 +298,10 @@ static bool find_M(const TlPlanner *p, const Sources *x, Shuffle *f)
     for (int b = 0; b < p->dst.nlanes; b++)
         tl_span_add(&reached, x->lane[b].lane, 0);
     for (int i = 0; i < n; i++) {
-        int bit = i < told ? new_lane_bit(p, x, &reached) : 0;
-        if (bit < 0)
+        int bit = i < told || copies ? new_lane_bit(p, x, &reached) : -1;
+        if (i < told && bit < 0)
             return false;
-        image[i] = i < told ? 1u << bit : 0;
+        image[i] = bit < 0 ? 0 : 1u << bit;
         tl_span_add(&basis, merged[i], 1ull << i);
     }
     for (int b = 0; b < p->dst.nlanes; b++)
@@ -399,12 +402,25 @@ static void fill_regs(TlPlanner *p, const Sources *x, const Shuffle *f)
                  (uint32_t)__builtin_popcount(tl_thread_map_bits(&c->to_reg)) * c->ndst;
 }
 
+static bool has_pairs(const TlConvert *c)
+{
+    enum { HALF_WORD = 2 };
+    if (!c->is_xor || c->elem_bytes != HALF_WORD || !thread_map_is_zero(&c->from_reg) ||
+        tl_thread_map_bits(&c->to_reg) != 1 || c->nsrc % 2)
+        return false;
+    for (uint32_t r = 0; r < c->ndst; r += 2)
+        if (c->regs[r].src < 0 || c->regs[r].src != c->regs[r + 1].src || !c->regs[r].stays ||
+            c->regs[r + 1].stays || c->regs[r + 1].lane != c->regs[1].lane)
+            return false;
+    return true;
+}
+
 /* Fills regs and the maps; false if registers and shuffles are not enough. */
-static bool plan_warp(TlPlanner *p, const Sources *x)
+static bool plan_shuffle(TlPlanner *p, const Sources *x, bool copies)
 {
     Shuffle f;
     memset(&f, 0, sizeof f);
-    if (!stays_in_warp(p, x) || !find_M(p, x, &f))
+    if (!find_M(p, x, &f, copies))
         return false;
     for (int b = 0; b < p->dst.nlanes; b++) {
         From m = times_reg(x, f.M[b]);
@@ -414,6 +430,21 @@ static bool plan_warp(TlPlanner *p, const Sources *x)
     if (!find_N(p, &f) || !fill_maps(p, x, &f))
         return false;
     fill_regs(p, x, &f);
+    p->c->pairs = has_pairs(p->c);
+    if (p->c->pairs)
+        p->c->selects = p->c->ndst / 2;
+    return true;
+}
+
+/* With pairs, if that can be. */
+static bool plan_warp(TlPlanner *p, const Sources *x)
+{
+    TlConvert plain;
+    if (!stays_in_warp(p, x) || !plan_shuffle(p, x, false))
+        return false;
+    plain = *p->c;
+    if (!plain.is_xor && !(plan_shuffle(p, x, true) && p->c->pairs))
+        *p->c = plain;
     return true;
 }
 

@@ -12,6 +12,8 @@
  *              when is_xor, from_lane(thread) is the own lane: a shuffle by xor of regs[r].lane;
  *              when regs[r].stays, u[r] = t[regs[r].src] without a shuffle
  *           3. result[r] = u[r ^ to_reg(thread)]             selects again
+ *         pairs: elements have 16 bits, to_reg is 0 or 1, and u[2 k] and u[2 k + 1] are the same
+ *         register of this lane and of another one: a word of the result is of bytes of two words.
  * SHARED  through `bytes` of shared memory, in rounds. In each round: (after round 0: barrier) all
  *         write accesses of that round, barrier, all its read accesses. An access moves vec_bytes
  *         between registers regs[0 .. 1 << vec_bits) and address
@@ -70,7 +72,7 @@ typedef struct TlConvert {
     uint32_t elem_bytes, nsrc, ndst; /* registers of operand and result */
     TlConvertReg *regs;              /* NONE, RENAME, SHUFFLE: of the result */
     TlThreadMap from_reg, from_lane, to_reg;
-    bool is_xor;
+    bool is_xor, pairs;
     uint32_t shuffles, selects; /* of one thread; in words, which small elements share */
     TlConvertSide write, read;
     uint32_t nrounds, bytes;

@@ -244,12 +244,14 @@ static uint64_t next_segment(const TlSpan *a, const TlSpan *b, const TlSpan *seg
     return tl_span_has(a, y) ? x ^ y : y;
 }
 
-/* The segment's vectors, in coordinates of V and K; those of both sides' registers last. */
+/* The segment's vectors, in coordinates of V and K; those of both sides' registers last. The
+ * highest is found first: so registers are in order, and what an instruction takes of several
+ * reads, LLVM reads by pairs of neighbours (ds_read2). */
 static int choose_segment(const Space *s, Attempt *t, const TlBasis *vk, uint64_t *out)
 {
     TlSpan a, b, segment = {0};
     uint64_t common[64];
-    int wanted = s->n > s->row ? s->n - s->row : 0, n = 0, ncommon = 0;
+    int wanted = s->n > s->row ? s->n - s->row : 0, ncommon = 0;
     wavefront_span(s, &t->write, vk, t->k, &a);
     wavefront_span(s, &t->read, vk, t->k, &b);
     for (int i = 0; i < s->ncommon && ncommon < wanted; i++) {
@@ -259,15 +261,15 @@ static int choose_segment(const Space *s, Attempt *t, const TlBasis *vk, uint64_
         common[ncommon++] = x;
         tl_span_add(&a, x, 0), tl_span_add(&b, x, 0), tl_span_add(&segment, x, 0);
     }
-    while (n + ncommon < wanted) {
+    for (int i = wanted - ncommon; i-- > 0;) {
         uint64_t x = next_segment(&a, &b, &segment, t->k, s->n);
         TL_ASSERT(x, "a row number without a vector");
-        out[n++] = x;
+        out[i] = x;
         tl_span_add(&a, x, 0), tl_span_add(&b, x, 0), tl_span_add(&segment, x, 0);
     }
-    memcpy(out + n, common, sizeof *common * (size_t)ncommon);
+    memcpy(out + wanted - ncommon, common, sizeof *common * (size_t)ncommon);
     t->ncommon = ncommon;
-    return n + ncommon;
+    return wanted;
 }
 
 static void choose_offsets(const Space *s, Attempt *t, const TlBasis *vk)

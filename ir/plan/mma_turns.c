@@ -16,27 +16,58 @@ int64_t tl_mma_register(const TlMmaOrder *o, int operand, TlMmaBlock block, uint
     return tl_layout_register_at(t->layout, x);
 }
 
-static void find_blocks(TlArena *arena, TlMmaOrder *o)
+static void find_blocks(TlArena *arena, TlMmaOrder *o, bool by_columns)
 {
     const TlType *t = tl_in(o->dot, TL_MMA_C)->type;
     const TlLayout *l = t->layout;
-    int32_t batches = t->rank == 3 ? tl_layout_extent(l, 0) : 1;
-    TlMmaBlock b = {0, 0, 0};
-    for (b.batch = 0; b.batch < batches; b.batch++)
-        for (b.row = 0; b.row < tl_layout_extent(l, t->rank - 2); b.row += o->mma->m)
-            for (b.column = 0; b.column < tl_layout_extent(l, t->rank - 1); b.column += o->mma->n)
+    int dim[2] = {t->rank - 2 + by_columns, t->rank - 1 - by_columns};
+    int32_t step[2] = {by_columns ? o->mma->n : o->mma->m, by_columns ? o->mma->m : o->mma->n},
+            end[3] = {t->rank == 3 ? tl_layout_extent(l, 0) : 1, tl_layout_extent(l, dim[0]),
+                      tl_layout_extent(l, dim[1])};
+    for (int32_t batch = 0; batch < end[0]; batch++)
+        for (int32_t outer = 0; outer < end[1]; outer += step[0])
+            for (int32_t inner = 0; inner < end[2]; inner += step[1]) {
+                TlMmaBlock b = {batch, by_columns ? inner : outer, by_columns ? outer : inner};
                 if (tl_mma_register(o, TL_MMA_C, b, 0) >= 0)
                     tl_vec_push(arena, &o->blocks, b);
+            }
 }
 
-/* The first block after those of the row of block `first`. */
-static uint32_t end_of_row(const TlMmaOrder *o, uint32_t first)
+/* Are the blocks in one row, or, by columns, in one column? */
+static bool is_in_line(const TlMmaBlock *a, const TlMmaBlock *b, bool by_columns)
+{
+    return a->batch == b->batch && (by_columns ? a->column == b->column : a->row == b->row);
+}
+
+/* The first block after those of the row or column of block `first`. */
+static uint32_t end_of_line(const TlMmaOrder *o, uint32_t first, bool by_columns)
 {
     const TlMmaBlock *b = o->blocks.data;
     uint32_t end = first + 1;
-    while (end < o->blocks.len && b[end].batch == b[first].batch && b[end].row == b[first].row)
+    while (end < o->blocks.len && is_in_line(&b[end], &b[first], by_columns))
         end++;
     return end;
+}
+
+/* Bits of a thread for a step of k of all blocks of rows (A) or columns (B); 0: the tile is in
+ * registers. */
+static int64_t bits_kept(const TlMmaOrder *o, int operand, uint32_t blocks)
+{
+    const TlValue *v = tl_in(o->dot, (uint32_t)operand);
+    int64_t each = tl_dtype_bits(v->type->dtype)
+                   << tl_layout_in_bits(o->fragment[operand], TL_IN_REG);
+    return tl_late_get(v) ? each * blocks : 0;
+}
+
+/* By rows, the blocks of B are kept from one row to the next; by columns those of A. */
+static bool goes_by_columns(TlArena *arena, const TlMmaOrder *o)
+{
+    TlMmaOrder rows = *o;
+    find_blocks(arena, &rows, false);
+    uint32_t columns = end_of_line(&rows, 0, false), lines = 1;
+    for (uint32_t i = columns; i < rows.blocks.len && !rows.blocks.data[i].batch; i += columns)
+        lines++;
+    return bits_kept(o, TL_MMA_A, lines) < bits_kept(o, TL_MMA_B, columns);
 }
 
 TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_turn)
@@ -45,11 +76,12 @@ TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_turn)
     TlMmaOrder o = {.mma = tl_mma_of(dot), .dot = dot};
     for (int i = 0; i < 3; i++)
         o.fragment[i] = tl_mma_fragment(arena, o.mma, i);
-    find_blocks(arena, &o);
+    bool by_columns = in_turn && goes_by_columns(arena, &o);
+    find_blocks(arena, &o, by_columns);
     for (int32_t k = 0; k < a->shape[a->rank - 1]; k += o.mma->k) {
         bool backward = false;
         for (uint32_t i = 0, end; i < o.blocks.len; i = end, backward = in_turn && !backward) {
-            end = end_of_row(&o, i);
+            end = end_of_line(&o, i, by_columns);
             for (uint32_t n = i; n < end; n++)
                 tl_vec_push(arena, &o.issues, (TlMmaIssue){backward ? end - 1 - (n - i) : n, k});
         }

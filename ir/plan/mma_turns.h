@@ -3,7 +3,9 @@
  * Steps of k are outermost, then blocks of rows, then blocks of columns.
  *
  * In turns: every other row goes backward, so that what the last instruction of a row took of B is
- * taken by the first of the next row, and the instructions are cut into turns of so many. What a
+ * taken by the first of the next row. Where a step of k has fewer words of A to keep for all
+ * columns than of B for all rows, blocks of columns come before those of rows, likewise: what is in
+ * registers anyway costs nothing. The instructions are cut into turns of so many. What a
  * turn takes of late operands (late.h) and no earlier one does is read while the turn before is
  * computed; for the first turn, before it. */
 #ifndef TL_MMA_TURNS_H

@@ -14,7 +14,11 @@
  * The least coordinate of a coset is its vector reduced by the cover's echelon form, a linear
  * function. So whether a partial is of padding alone costs one comparison; directions with high
  * bits go first, after which there is seldom anything left to guard. With repetitions along the
- * axis the first one is inside, and nothing but single registers is guarded. */
+ * axis the first one is inside, and nothing but single registers is guarded.
+ *
+ * Where nothing is guarded and the first lanes are the directions, they go in their order: what
+ * lanes below have combined is the same in all of them, so a step may turn them around, which is
+ * one move on AMD, as an XOR by 4 is not. */
 #include "ir/plan/reduce_plan.h"
 #include "ir/layout/gf2.h"
 #include <string.h>
@@ -226,6 +230,21 @@ static void guard_step(const Planner *pl, TlReduceStep *s, uint64_t along)
     s->least_partner = (uint32_t)least(&pl->cover, along);
 }
 
+/* Directions that are lanes 1, 2, 4, ... and no registers, in this order. */
+static void mirror_steps(TlReducePlan *p)
+{
+    uint32_t lanes = 0;
+    for (int i = 0; i < p->nsteps; i++) {
+        const TlReduceStep *s = &p->steps[i];
+        if (s->reg || s->guarded || s->lane != 1u << s->first_bit)
+            return;
+        lanes |= s->lane;
+    }
+    p->mirrored = p->nsteps > 0 && lanes == (1u << p->nsteps) - 1;
+    for (int i = 0; p->mirrored && i < p->nsteps; i++)
+        p->steps[i] = (TlReduceStep){.lane = (2u << i) - 1, .first_bit = i};
+}
+
 static void plan_steps(Planner *pl)
 {
     TlReducePlan *p = pl->p;
@@ -240,6 +259,18 @@ static void plan_steps(Planner *pl)
         guard_step(pl, s, d[i].along);
         TL_ASSERT(tl_span_add(&pl->cover, d[i].along, 0), "a step that combines nothing new");
     }
+    mirror_steps(p);
+}
+
+bool tl_reduce_goes_by_rows(const TlReducePlan *p, bool can)
+{
+    enum { LANE_BITS = 6 };
+    return can && p->mirrored && p->nsteps == LANE_BITS;
+}
+
+uint32_t tl_reduce_shuffles(const TlReducePlan *p, bool can)
+{
+    return (uint32_t)p->nsteps + tl_reduce_goes_by_rows(p, can); /* and to all lanes */
 }
 
 /* ---- classes ---- */
@@ -294,8 +325,8 @@ static void plan_classes(Planner *pl)
 
 TlDtype tl_combine_work_type(const TlOp *op, TlDtype d)
 {
-    TL_ASSERT(op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN,
-              "%s combines nothing", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN, "%s combines nothing",
+              tl_op_info(op->opcode)->text);
     int64_t kind = tl_attr_int(op, TL_ATTR_KIND, 0);
     bool sums = kind == TL_COMBINE_ADD || kind == TL_COMBINE_MUL;
     return sums && (d == TL_F16 || d == TL_BF16) ? TL_F32 : d;
@@ -342,8 +373,8 @@ TlDtype *tl_combine_work(TlArena *arena, const TlOp *op)
 
 TlReducePlan *tl_reduce_plan(TlArena *arena, const TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_REDUCE && op->nin > 0,
-              "%s is no reduction", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->opcode == TL_OP_REDUCE && op->nin > 0, "%s is no reduction",
+              tl_op_info(op->opcode)->text);
     const TlType *type = tl_in(op, 0)->type;
     Planner pl = {.p = TL_NEW(arena, TlReducePlan), .arena = arena, .l = type->layout};
     TlReducePlan *p = pl.p;

@@ -5,7 +5,11 @@
  * 1. Each thread combines its own registers of one result: partial[r] of the registers
  *    group(r)[i].
  * 2. Steps over lanes: partial[r] = partial[r] with partial[r ^ step.reg] of lane ^ step.lane, for
- *    all r at once. Lanes whose bit first_bit is 0 hold the first operand.
+ *    all r at once. Lanes whose bit first_bit is 0 hold the first operand. mirrored: step i goes
+ *    between the halves of 2 << i lanes and turns them around, partials of 1 << i lanes being the
+ *    same; nothing is guarded. Then on a machine that gives a row of 16 lanes what the row before
+ *    has, that can replace the last steps (tl_reduce_goes_by_rows): row 1 gets what row 0 has, 3
+ *    what 2 has; rows 2 and 3 what row 1 has; all lanes what the last lane has.
  * 3. When class_bits: threads without a bit of slots.skip_* write each partial of each operand to
  *    its slot, barrier, everybody reads the slots of all classes that has_value and combines them
  *    in order. Offset of a slot: operand_at[i] + slot * bytes of the element.
@@ -46,6 +50,7 @@ typedef struct TlReducePlan {
     uint32_t *first;
     int nsteps;
     TlReduceStep steps[TL_MAX_LANE_BITS];
+    bool mirrored;
     int result_bits; /* of nresults, without repetitions */
     int class_bits;
     bool *has_value; /* by class */
@@ -54,7 +59,12 @@ typedef struct TlReducePlan {
     TlDtype *work; /* what each operand is kept in */
 } TlReducePlan;
 
+enum { TL_REDUCE_ROW = 16 }; /* lanes */
+
 TlReducePlan *tl_reduce_plan(TlArena *arena, const TlOp *reduce);
+/* can: the machine has TL_LEAF_SHFL_END. */
+bool tl_reduce_goes_by_rows(const TlReducePlan *p, bool can);
+uint32_t tl_reduce_shuffles(const TlReducePlan *p, bool can); /* of one partial */
 
 /* ---- shared with scans ---- */
 /* In what a REDUCE or SCAN keeps partial results: sums and products of f16 and bf16 in f32. */

@@ -18,14 +18,17 @@ static bool is_no_copy(TlOpcode opcode)
     }
 }
 
-/* A tile of a buffer that only products by matrix instructions take: read when they need it. */
+/* A tile of a buffer that only products by matrix instructions take, none of them in a loop or
+ * branch inside: read when they need it. */
 static bool is_read_in_parts(const TlValue *v)
 {
-    for (const TlUse *u = v->uses; u; u = u->next)
-        if (!tl_mma_of(u->user) && u->user->opcode != TL_OP_READ &&
-            !(u->user->opcode == TL_OP_TRANS && is_read_in_parts(u->user->out[0])))
+    const TlOp *get = tl_get_of(v);
+    for (const TlUse *u = v->uses; get && u; u = u->next)
+        if (u->user->block != get->block ||
+            (!tl_mma_of(u->user) && u->user->opcode != TL_OP_READ &&
+             !(u->user->opcode == TL_OP_TRANS && is_read_in_parts(u->user->out[0]))))
             return false;
-    return tl_get_of(v) != NULL;
+    return get != NULL;
 }
 
 /* A tile, or the sums of products that are on their way. */
@@ -43,6 +46,19 @@ int64_t tl_words_of(const TlValue *v)
         return 0;
     int64_t bits = t->ptr ? 64 : tl_dtype_bits(t->dtype);
     return (tl_layout_registers(t->layout) * bits + 31) / 32;
+}
+
+int64_t tl_words_loaded(const TlAxisInfo *axis, const TlOp *load)
+{
+    enum { WORD = 4 };
+    TL_ASSERT(load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(load->opcode)->text);
+    const TlType *t = load->out[0]->type;
+    int64_t registers = t->layout ? tl_layout_registers(t->layout) : 1,
+            bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype);
+    TlAccessInfo info = tl_access_info(axis, load);
+    if (!t->layout || tl_access_vector(&info, load, t->layout) * bytes >= WORD)
+        return (registers * bytes + WORD - 1) / WORD;
+    return registers / tl_access_vector(&info, load, t->layout);
 }
 
 typedef struct Alive {

@@ -4,12 +4,16 @@
 #ifndef TL_ALIVE_H
 #define TL_ALIVE_H
 #include "ir/ir.h"
+#include "passes/analysis/axis_info.h"
 
-/* For addresses, counters, what is computed from the tiles meanwhile. */
-enum { TL_OTHER_REGISTERS = 40 };
+/* For addresses, counters, what is computed from the tiles meanwhile; for these and fragments, in a
+ * loop that fetches ahead. */
+enum { TL_OTHER_REGISTERS = 40, TL_LOOP_REGISTERS = 76 };
 
 /* Words of a thread that hold a tile, or sums on their way; 0: it is in no registers of its own. */
 int64_t tl_words_of(const TlValue *v);
+/* Words of a thread right behind a load: less than 4 bytes at a time are a register each. */
+int64_t tl_words_loaded(const TlAxisInfo *axis, const TlOp *load);
 /* Words that are alive beside the operands that a product gets from buffers: what is there before
  * it and used by it or later, and its result. */
 int64_t tl_words_alive(const TlFn *fn, TlArena *arena, const TlOp *dot);

@@ -10,14 +10,16 @@
  *                                                      %s = dot %g, %k, ...
  *
  *  1. Products by matrix instructions, in a loop, with an operand that comes from outside of it,
- *     where the words that are alive, what the loop fetches ahead and a few fragments are more than
- *     a thread has. Only where LLVM schedules the code: there products read in parts (order-reads).
+ *     where the words that are alive, what the loop fetches ahead and what the pipeline wants
+ *     beside them are more than a thread has. Only where LLVM schedules the code: there products
+ *     read in parts (order-reads).
  *  2. The buffer is laid out for these gets. Where it does not fit beside all other buffers, the
  *     operand stays.
  *  3. alloc and put come right after the operand; the get behind what the product gets from
- *     another buffer, so that both can be read early. */
+ *     another buffer, so that both can be read early. An operand that is a get already, in front of
+ *     the loop, only has that in the loop, if the loop does not write the buffer. */
 #include "ir/plan/late.h"
-#include "ir/plan/mma_turns.h"
+#include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
@@ -30,28 +32,27 @@ typedef struct Keep {
     TlFn *fn;
     TlPassCtx *px;
     TlMap bufs; /* of operands that have one */
+    const TlAxisInfo *axis;
     bool changed;
 } Keep;
 
 /* ---- 1. are registers short? ---- */
 
 /* Words of loads in the loop that go into buffers, and so will be on their way during a trip. */
-static int64_t words_fetched(const TlOp *loop)
+static int64_t words_fetched(const Keep *k, const TlOp *loop)
 {
     int64_t words = 0;
     for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
         if (op->opcode == TL_OP_PUT && tl_in(op, 2)->def && tl_in(op, 2)->def->opcode == TL_OP_LOAD)
-            words += tl_words_of(tl_in(op, 2));
+            words += tl_words_loaded(k->axis, tl_in(op, 2)->def);
     return words;
 }
 
-static bool is_short(const Keep *k, const TlOp *dot, const TlOp *loop)
+static bool is_short(Keep *k, const TlOp *dot, const TlOp *loop)
 {
-    enum { TURN = 2 };
-    TlArena *arena = k->px->scratch;
-    TlMmaOrder order = tl_mma_order(arena, dot, true);
-    int64_t words = tl_words_alive(k->fn, arena, dot) + words_fetched(loop) + TL_OTHER_REGISTERS +
-                    tl_mma_words(arena, &order, TURN);
+    k->axis = k->axis ? k->axis : tl_pass_axis_info(k->fn, k->px); /* before anything changes */
+    int64_t words = tl_words_alive(k->fn, k->px->scratch, dot) + words_fetched(k, loop) +
+                    TL_LOOP_REGISTERS;
     return words > tl_registers_of_thread(k->px->machine->registers, k->fn->body->warps);
 }
 
@@ -121,13 +122,29 @@ static TlOp *where_to_get(TlOp *dot)
     return dot;
 }
 
+static bool is_written(const TlValue *buf, const TlOp *loop)
+{
+    for (const TlUse *u = buf->uses; u; u = u->next)
+        if (u->user->opcode != TL_OP_GET && tl_block_is_inside(u->user->block, loop))
+            return true;
+    return false;
+}
+
+/* The op that has the buffer and the slot where the operand is, as its first operands. */
+static TlOp *place_of(Keep *k, TlValue *v, const TlOp *loop)
+{
+    if (!v->def || v->def->opcode != TL_OP_GET)
+        return put_behind(k, v, loop);
+    return is_written(tl_in(v->def, 0), loop) ? NULL : v->def;
+}
+
 static void keep_operand(Keep *k, TlOp *dot, uint32_t i, const TlOp *loop)
 {
-    TlOp *put = put_behind(k, tl_in(dot, i), loop);
-    if (!put)
+    TlOp *place = place_of(k, tl_in(dot, i), loop);
+    if (!place)
         return;
     TlBuilder b = tl_builder_before(where_to_get(dot));
-    TlValue *in[] = {tl_in(put, 0), tl_in(put, 1)}, *v = tl_in(dot, i);
+    TlValue *in[] = {tl_in(place, 0), tl_in(place, 1)}, *v = tl_in(dot, i);
     TlValue *got = tl_op_new(&b, TL_OP_GET, 2, in, 1, &v->type, 0, 0, NULL)->out[0];
     tl_set_operand(dot, i, got);
     k->changed = true;

@@ -62,8 +62,7 @@ enum {
     MOST_SLICE = 128,    /* ops that a place needs */
     MOST_HINTED = 64,    /* registers of one load that is not staged: with a hint, */
     MOST_UNASKED = 32,   /* without one, */
-    MOST_BY_FMA = 16,    /* for a dot by multiply-adds, which is never short of work */
-    OTHER_REGISTERS = 76 /* for what is neither carried nor in flight: fragments, addresses */
+    MOST_BY_FMA = 16     /* for a dot by multiply-adds, which is never short of work */
 };
 
 /* What is known of a load of the body. */
@@ -178,17 +177,6 @@ static int64_t registers_of(const TlType *t)
     TL_ASSERT(t->kind == TL_TILE || t->kind == TL_TOKEN, "a type of kind %d", (int)t->kind);
     int64_t bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype);
     return ((t->layout ? tl_layout_registers(t->layout) : 1) * bytes + 3) / 4;
-}
-
-/* The same right behind the load: less than 4 bytes at a time are a register each. */
-static int64_t loaded_registers(const Pipeline *p, const TlOp *load)
-{
-    TL_ASSERT(load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(load->opcode)->text);
-    const TlType *t = load->out[0]->type;
-    TlAccessInfo info = tl_access_info(p->axis, load);
-    if (!t->layout || tl_access_vector(&info, load, t->layout) * tl_dtype_bytes(t->dtype) >= 4)
-        return registers_of(t);
-    return tl_layout_registers(t->layout) / tl_access_vector(&info, load, t->layout);
 }
 
 static bool is_wanted(const Pipeline *p, const Candidate *c)
@@ -475,7 +463,7 @@ static int64_t registers_in_flight(const Pipeline *p, const TlSchedule *s)
     for (uint32_t i = 0; i < s->fetches.len; i++) {
         const TlFetch *f = &s->fetches.data[i];
         if (f->how > TL_FETCH_COPY)
-            n += loaded_registers(p, f->load) * (f->ahead - f->put_ahead);
+            n += tl_words_loaded(p->axis, f->load) * (f->ahead - f->put_ahead);
     }
     return n;
 }
@@ -507,7 +495,7 @@ static bool fits_registers(const Pipeline *p, const TlSchedule *s)
     int64_t flying = registers_in_flight(p, s), all = p->px->machine->registers,
             carried = carried_registers(p->loop), alive = registers_at_products(p);
     return !all || !flying ||
-           flying + (alive > carried ? alive : carried) + OTHER_REGISTERS <= all;
+           flying + (alive > carried ? alive : carried) + TL_LOOP_REGISTERS <= all;
 }
 
 /* What goes through registers is not fetched then: first what is not staged, then everything. */

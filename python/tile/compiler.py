@@ -15,8 +15,21 @@ STATUS_NUMBERS = {1: 6, 2: 1, 3: 5, 4: 7, 5: 3, 6: 11, 7: 10}
 TOOL = "tilec"
 
 
+def module_text(name):
+    """The text of a module of the library, "std.kernels.gemm"; None where it is none."""
+    size = c_size_t()
+    found = lib.tilec_library_text(os.fsencode(name), byref(size))
+    return found[:size.value] if found else None
+
+
+def file_text(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
 class Source:
-    """A text and the name that messages give it. A str with a { in it is a text, every other str and every path names a file."""
+    """A text and the name that messages give it. A str with a { in it is a text, the name of a module of the library that module;
+    every other str and every path names a file."""
 
     def __init__(self, source):
         if isinstance(source, Source):
@@ -25,8 +38,7 @@ class Source:
             self.name, self.text, self.is_file = "<source>", source.encode(), False
         else:
             self.name, self.is_file = os.fspath(source), True
-            with open(self.name, "rb") as f:
-                self.text = f.read()
+            self.text = module_text(self.name) or file_text(self.name)
 
 
 def constant(value):

@@ -130,6 +130,7 @@ FUNCTIONS = {
     "tilec_output_message": (c_char_p, [HANDLE]),
     "tilec_output_depends": (c_char_p, [HANDLE]),
     "tilec_output_free": (None, [HANDLE]),
+    "tilec_library_text": (c_char_p, [c_char_p, POINTER(c_size_t)]),
     "tilec_targets": (POINTER(c_char_p), []),
     "tilec_stages": (POINTER(c_char_p), []),
     "tilec_version": (c_char_p, []),

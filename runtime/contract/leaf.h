@@ -29,7 +29,8 @@ typedef enum tl_gpu_can {
     TL_CAN_BF16 = 128,   /* f32 to bf16 by an instruction */
     TL_CAN_WARPGROUP = 256, /* products by four warps that read shared memory themselves (wgmma) */
     TL_CAN_BULK = 512,      /* copies of whole boxes by one thread, counted by barriers (TMA) */
-    TL_CAN_SAT = 1024       /* fma of f32 that keeps its result between 0 and 1 */
+    TL_CAN_SAT = 1024,      /* fma of f32 that keeps its result between 0 and 1 */
+    TL_CAN_ROWS = 2048      /* rows of 16 lanes are given the last lane of a row before */
 } tl_gpu_can;
 
 enum { TL_RECORDS_BITS = 31 };

@@ -118,6 +118,8 @@ typedef struct tl_emu_cluster {
 
 typedef struct tl_emu_copies tl_emu_copies;
 typedef struct tl_emu_printed tl_emu_printed;
+enum { TL_EMU_GROUPS = TL_EMU_MAX_THREADS / 128 };
+
 struct tl_emu_block {
     tl_emu_job *job;
     tl_emu_worker *worker;
@@ -149,6 +151,7 @@ struct tl_emu_block {
     struct tl_emu_bulk *bulk; /* NULL: none yet */
     uint32_t room_products;
     struct tl_emu_products_of_warp *products; /* by warp */
+    uint32_t registers[TL_EMU_GROUPS]; /* of each thread of four warps (emu_registers.c) */
     struct {
         tl_emu_printed *data;
         uint64_t base, len, room; /* data[0] is print number base */
@@ -192,7 +195,7 @@ void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
 void tl_emu_meet_some(tl_emu_block *b, uint32_t site, uint32_t number, uint32_t threads);
 /* Of all threads of the cluster. */
 void tl_emu_meet_cluster(tl_emu_block *b, uint32_t site);
-/* constant: the mask of shfl_xor, 0 of shfl_idx. */
+/* constant: the mask of shfl_xor, n of shfl_end, 0 of shfl_idx. */
 uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
                              uint32_t lane, uint32_t constant);
 /* The last lane of the warp to come acts for all: `mine` of each lane, by lane. constant: what all
@@ -251,6 +254,10 @@ void tl_emu_bulk_free(tl_emu_block *b);
 void tl_emu_bulk_reset(tl_emu_block *b); /* for a new block */
 /* All threads have returned: reports what nobody has waited for. */
 void tl_emu_bulk_ended(tl_emu_block *b);
+
+/* ---- emu_registers.c ---- */
+
+void tl_emu_registers_reset(tl_emu_block *b); /* for a new block */
 
 /* ---- emu_leaf.c ---- */
 

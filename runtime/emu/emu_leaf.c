@@ -111,13 +111,6 @@ void tl_emu_barrier_of(uint32_t site, uint32_t number, uint32_t threads)
     tl_emu_meet_some(b, site, number, threads);
 }
 
-/* Registers are the host's here. */
-void tl_emu_registers(uint32_t site, uint32_t n, uint32_t more)
-{
-    (void)n, (void)more;
-    tl_emu_count(tl_emu_now, site, TL_LEAF_REGISTERS);
-}
-
 uint32_t tl_emu_shfl_idx(uint32_t site, uint32_t value, uint32_t lane)
 {
     tl_emu_block *b = tl_emu_now;
@@ -131,6 +124,15 @@ uint32_t tl_emu_shfl_xor(uint32_t site, uint32_t value, uint32_t mask)
     tl_emu_count(b, site, TL_LEAF_SHFL_XOR);
     return tl_emu_meet_shuffle(b, TL_LEAF_SHFL_XOR, site, value,
                                b->current->index % b->lanes ^ mask, mask);
+}
+
+uint32_t tl_emu_shfl_end(uint32_t site, uint32_t value, uint32_t n)
+{
+    tl_emu_block *b = tl_emu_now;
+    uint32_t lane = b->current->index % b->lanes, group = lane & ~(n - 1);
+    tl_emu_count(b, site, TL_LEAF_SHFL_END);
+    value = tl_emu_meet_shuffle(b, TL_LEAF_SHFL_END, site, value, group ? group - 1 : lane, n);
+    return group ? value : 0;
 }
 
 /* ---- asynchronous copies; how they begin: emu_async.c ---- */

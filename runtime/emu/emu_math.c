@@ -21,6 +21,16 @@ uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y)
     return (uint64_t)((int64_t)(int32_t)x * (int32_t)y);
 }
 
+uint32_t tl_emu_bytes(uint32_t a, uint32_t b, uint32_t from);
+uint32_t tl_emu_bytes(uint32_t a, uint32_t b, uint32_t from)
+{
+    uint64_t both = (uint64_t)b << 32 | a;
+    uint32_t word = 0;
+    for (int i = 0; i < 32; i += 8)
+        word |= (uint32_t)(both >> 8 * (from >> i & 7) & 0xff) << i;
+    return word;
+}
+
 static float number(uint32_t bits)
 {
     float f;

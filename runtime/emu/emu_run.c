@@ -150,6 +150,7 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     tl_emu_copies_reset(b);
     tl_emu_wgmma_reset(b);
     tl_emu_bulk_reset(b);
+    tl_emu_registers_reset(b);
     memset(b->at_number, 0, sizeof b->at_number);
     tl_emu_block_order(b);
 }

@@ -536,6 +536,7 @@ static void add_to_totals(totals *t, const entry *e)
     case TL_LEAF_FAMILY_ATOM: add(&t->atomics, c); break;
     case TL_LEAF_FAMILY_BARRIER: t->barriers += c->executed; break;
     case TL_LEAF_FAMILY_SHFL_IDX:
+    case TL_LEAF_FAMILY_SHFL_END:
     case TL_LEAF_FAMILY_SHFL_XOR: t->shuffles += c->executed; break;
     default: break;
     }

@@ -34,7 +34,9 @@ typedef struct tile_jit_options {
  * finds in the cache what an earlier call, of any process, has compiled. On GPUs it compiles the
  * form for aligned arguments; a launch that has others compiles theirs, once, unless the kernel is
  * prepared (tile_kernel_prepare, tile_launch_prepare).
- * For a file, the tuning results beside it are used (see tile_tune).
+ * For a file, the tuning results beside it are used (see tile_tune). In place of a path there may
+ * be the name of a module of the library, "std.kernels.gemm"; its tuning results are in the current
+ * folder.
  * `options` may be NULL; everything it points to except `user` is copied.
  * TILE_BAD_ARGUMENT: an option has an illegal value.  TILE_IO: the file cannot be read.
  * From tile_kernel_get: TILE_COMPILE, with the diagnostics as the error text. */

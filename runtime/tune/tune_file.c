@@ -23,7 +23,8 @@ char *tl_tune_path(const char *source)
     static const char ending[] = ".tune.json";
     const char *slash = strrchr(source, '/'), *name = slash ? slash + 1 : source,
                *dot = strrchr(name, '.');
-    size_t n = dot && dot != name ? (size_t)(dot - source) : strlen(source);
+    bool library = !strncmp(source, "std.", 4) && (!dot || strcmp(dot, ".tile"));
+    size_t n = dot && dot != name && !library ? (size_t)(dot - source) : strlen(source);
     char *path = malloc(n + sizeof ending);
     if (path) {
         memcpy(path, source, n);

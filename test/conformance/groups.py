@@ -183,6 +183,7 @@ GROUPS = {
         "groups of products": "more_groups_of_products pointers_grouped_products*",
         "convolution": "gemm_convolution",
         "the library": "std*",
+        "the library of kernels": "kernels_*",
         "examples": "examples/*",
     },
     "debugging": {

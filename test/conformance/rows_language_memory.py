@@ -319,6 +319,22 @@ kernel k(const i32 X[N, K / G], const i32 s[N, 4], i32 y[P + 1, 2 * (3)], const 
 """, {"X": iota("i32", 5, 3), "s": iota("i32", 5, 4), "y": zeros("i32", 4, 6), "p": iota("i32", 2), "z": poison("i32", 5), "P": 3},
     lambda a: {"z": exact(5300 + a["X"][:, 2] + a["s"][:, 3]), "y": exact(np.array([[0] * 6] * 3 + [[0] * 5 + [1]]))})
 
+for chosen in (False, True):
+    row(f"lang_extents_that_a_constant_chooses_{chosen}".lower(), """
+kernel k(const i32 X[TX ? K : M : TX ? 1 : ldx, TX ? M : K : TX ? ldx : 1], i32 y[M, N == 1 ? 4 : K], const i32 none[TX ? 0 : K], const bool TX, const int N = 2)
+    grid(M)
+{
+    int m = pid(0);
+    static if (TX) {
+        y[m, 0 +: 4] = X[0 +: 4, m] + K * 100 + ldx * 1000;
+    } else {
+        y[m, 0 +: 4] = X[m, 0 +: 4] + K * 100 + ldx * 1000 + none[0 +: 4];
+    }
+}
+""", {"X": Arr("i32", np.arange(24, dtype=np.int32).reshape(4, 6)[:, :3].copy("F") if chosen else np.arange(24, dtype=np.int32).reshape(6, 4)[:3]), "y": poison("i32", 3, 4),
+      "none": Arr("i32", np.zeros(0 if chosen else 4, np.int32))},
+        lambda a, chosen=chosen: {"y": exact((a["X"].T if chosen else a["X"]) + 400 + 4000)}, consts={"TX": str(chosen).lower()})
+
 row("lang_bounds_and_addresses_in_64_bits", """
 kernel k(const i32 *p, i32 y[16], i64 big, int near)
     grid(1)

@@ -164,6 +164,17 @@ kernel k(const {t} x[N], const i32 at[N], {t} y[4, N])
 }}
 """, {"x": small(t, 5, LONG) if t != "bool" else random_bits("bool", 5, LONG), "at": Arr("i32", PLACES), "y": zeros(t, 4, LONG)}, masked)
 
+# Rows longer than 256 bytes, which the CPU may store past its caches; what is outside the part of Y must not be written.
+row("scatter_of_long_rows_drops_those_outside", """
+kernel k(f32 Y[M, N], const i32 to[8], int R)
+    grid(1)
+{
+    auto y = sub(Y, (0, 0), (R, N));
+    y[to[0 +: 8], 0 +: 128] = tile<f32, 8, 128>(2) + col((f32)iota(8));
+}
+""", {"Y": zeros("f32", 9, 130), "to": exactly("i32", [1, 5, 3, -1, 8, 0, 6, 7]), "R": 4},
+    lambda a: {"Y": exact(np.pad(np.array([7, 2, 0, 4, 0, 0, 0, 0, 0], np.float32)[:, None] * np.ones(128, np.float32), ((0, 0), (0, 2))))})
+
 row("scatter_where_indices_repeat", """
 kernel k(const i32 to[N], f32 y[M], f32 z[M])
     grid(1)

@@ -66,6 +66,13 @@ def gelu_tanh(x):
     return x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
 
 
+def gelu_tanh_slope(x):
+    """1 and 0 at the infinities."""
+    c = 2 * math.sqrt(2 / math.pi)
+    s, rest = sigmoid(c * (x + 0.044715 * x**3)), sigmoid(-c * (x + 0.044715 * x**3))
+    return s + np.where((s == 0) | (rest == 0), 0, x * c * (1 + 3 * 0.044715 * x * x) * s * rest)
+
+
 def tanh_slack(x):
     return 12 + 4 * np.abs(x) + np.abs(x) ** 3 / 5
 
@@ -81,6 +88,7 @@ def activations(t):
         "silu": ("silu(x)", lambda x, y: ulps(x * sigmoid(x), 6, t)),
         "silu_d": ("silu_grad(x)", lambda x, y: near(sigmoid(x) + x * sigmoid(x) * sigmoid(-x), 16 * U, t)),
         "gelu": ("gelu(x)", lambda x, y: relative(gelu(x), x**2 + 8, t)),
+        "gelu_tanh_d": ("gelu_tanh_grad(x)", lambda x, y: near(gelu_tanh_slope(x), 32 * U, t)),
         "gelu_d": ("gelu_grad(x)", lambda x, y: near(0.5 * erfc(-x / SQRT2) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi), 16 * U, t)),
         "by_tanh": ("gelu_tanh(x)", lambda x, y: relative(gelu_tanh(x), tanh_slack(x), t)),
         "quick": ("gelu_fast(x)", lambda x, y: relative(x * sigmoid(1.702 * x), 8 + 4 * np.abs(x), t)),

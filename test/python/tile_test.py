@@ -117,6 +117,32 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(tile.ArgumentError, "'p': an array for a pointer must be contiguous"):
             k(x[:, :2], 1)
 
+    def test_library(self):
+        """A module of the library in place of a path; a kernel of it that takes tables of addresses."""
+        gen, sizes = np.random.default_rng(1), [(33, 20, 40), (5, 70, 9), (0, 4, 4), (1, 1, 0)]
+        a, b = ([gen.integers(-3, 4, (m, k) if first else (k, n)).astype(np.float32) for m, n, k in sizes] for first in (True, False))
+        c = [np.full((m, n), np.nan, np.float32) for m, n, _ in sizes]
+        table = lambda arrays: np.array([x.ctypes.data for x in arrays], np.uint64)
+        products = tile.kernel("std.kernels.gemm", "gemm_pointers", T="f32", BM=32, BN=16, BK=16)
+        products(table(a), table(b), table(c), np.array(sizes, np.int32), np.array([(k, n, n) for _, n, k in sizes], np.int32))
+        for x, y, z in zip(a, b, c):
+            self.assertTrue((z == x @ y).all())
+        with self.assertRaises(OSError):
+            tile.kernel("std.kernels.gem", "gemm")
+
+    def test_library_strides(self):
+        """Attention over heads within rows, [B, M, H, D], without a copy."""
+        gen = np.random.default_rng(2)
+        q, k, v = (gen.standard_normal((2, n, h, 16)).astype(np.float32) for n, h in ((21, 4), (33, 2), (33, 2)))
+        o, lse, none = np.zeros_like(q), np.zeros((2, 4, 21), np.float32), np.zeros(0, np.float32)
+        by_head = lambda x: x.transpose(0, 2, 1, 3)
+        attention = tile.kernel("std.kernels.attention", "attention", T="f32", D=16, BM=16, BN=16)
+        attention(by_head(q), by_head(k), by_head(v), by_head(o), lse, none, none, 0.25, 1.0, 0)
+        s = by_head(q) @ np.repeat(by_head(k), 2, 1).transpose(0, 1, 3, 2) * 0.25
+        p = np.exp(s - s.max(-1, keepdims=True))
+        want = p @ np.repeat(by_head(v), 2, 1) / p.sum(-1, keepdims=True)
+        self.assertTrue(np.allclose(by_head(o), want, atol=1e-5))
+
     def test_empty(self):
         tile.kernel(SCALE)(np.zeros((0, 4), np.float32), 1, 0)
 

@@ -347,12 +347,15 @@ static void each_call_of_options_fails(void)
 /* ---- tensor maps ---- */
 
 enum { MAPS = 2, MAP_SLOT = 12 }; /* behind those of the views */
+enum { THREADS = 32, OTHER_THREADS = 64 };
 static StubMap seen[MAPS];
+static bool has_maps; /* the form that takes them was launched */
 
 static void boxes(void **params, unsigned grid, unsigned block)
 {
-    (void)grid, (void)block;
-    for (int i = 0; i < MAPS; i++) {
+    (void)grid;
+    has_maps = block == THREADS;
+    for (int i = 0; i < MAPS && has_maps; i++) {
         const StubMap *m;
         CHECK_INT((int64_t)((uintptr_t)params[MAP_SLOT + i] % 64), 0);
         memcpy(&m, params[MAP_SLOT + i], sizeof m);
@@ -370,13 +373,14 @@ static tile_kernel *open_boxes(tile_device **dev, tile_module **mod)
                            .grid = {"1"},
                            .code = text,
                            .ncode = sizeof text - 1,
-                           .threads = 32,
+                           .threads = THREADS,
                            .maps = maps,
                            .nmaps = MAPS,
                            .tests = {{TILE_TEST_POINTER, 0, 0, 0, 15}}}};
     tile_kernel *k = NULL;
     rows[1] = rows[0];
     rows[1].nmaps = 0;
+    rows[1].threads = OTHER_THREADS;
     rows[1].flags = TILE_KERNEL_OTHERWISE;
     rows[1].tests[0].mask = 0;
     make_image(&maker, "sm_90a", rows, 2);
@@ -417,6 +421,100 @@ static void library_makes_maps(void)
     IS(1, extents, 0, 40), IS(1, extents, 1, 1), IS(1, extents, 2, 3);
     IS(1, strides, 1, 176), IS(1, strides, 2, 1600);
     IS(1, box, 0, 16), IS(1, box, 1, 256), IS(1, box, 2, 1);
+    tile_module_free(mod);
+    tile_device_close(dev);
+}
+
+/* ---- maps of many views ---- */
+
+/* x, rows along axis 1; y, rows along axis 0, boxes along axis 2 too. */
+typedef struct RandomView {
+    int rank, off; /* bytes that the address is off */
+    int64_t extent[3], stride[3];
+} RandomView;
+
+static uint32_t number_below(uint32_t n)
+{
+    static uint64_t state = 18;
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(state >> 33) % n;
+}
+
+/* Most views have a map; each rule is broken by some. */
+static RandomView random_view(int rank, int row, int bytes)
+{
+    static const int64_t FAR[] = {INT64_C(1) << 36, (INT64_C(1) << 40) - 16, INT64_C(1) << 40};
+    RandomView v = {.rank = rank, .off = 16 * (int)number_below(2)};
+    int unit = 16 / bytes;
+    for (int i = 0; i < rank; i++) {
+        v.extent[i] = number_below(8) ? 1 + number_below(5000) : 0;
+        v.stride[i] = i == row ? 1 : unit * (int64_t)number_below(1000);
+    }
+    int at = number_below((uint32_t)rank);
+    switch (number_below(9)) {
+    case 0: v.off += bytes; break;
+    case 1: v.stride[at] += at == row ? 0 : 1; break;
+    case 2: v.stride[at] *= at == row ? 1 : -1; break;
+    case 3: v.stride[at] = at == row ? 1 : FAR[number_below(3)] / bytes; break;
+    default: break;
+    }
+    return v;
+}
+
+/* By the rules of cuTensorMapEncodeTiled in cuda.h. False: it makes none. */
+static bool model(const RandomView *v, const int *axes, int bytes, int row_box, int other_box,
+                  StubMap *out)
+{
+    bool fine = v->off % 16 == 0;
+    *out = (StubMap){.rank = (uint32_t)v->rank, .type = bytes == 2 ? 1 : 2};
+    for (int i = 0; i < v->rank; i++) {
+        int64_t stride = v->stride[axes[i]] * bytes, extent = v->extent[axes[i]];
+        out->extents[i] = (uint64_t)(extent ? extent : 1); /* of an empty axis nothing is asked */
+        out->strides[i] = i ? (uint64_t)stride : 0;
+        fine &= i ? stride >= 0 && stride % 16 == 0 && stride < INT64_C(1) << 40 : stride == bytes;
+        out->box[i] = 1;
+    }
+    out->box[0] = (uint32_t)row_box;
+    out->box[1] = (uint32_t)other_box;
+    return fine;
+}
+
+static int differences(const StubMap *a, const StubMap *b)
+{
+    int n = a->rank != b->rank || a->type != b->type;
+    for (uint32_t i = 0; i < b->rank; i++)
+        n += a->extents[i] != b->extents[i] || a->strides[i] != b->strides[i] ||
+             a->box[i] != b->box[i];
+    return n;
+}
+
+static void library_makes_maps_of_many_views(void)
+{
+    enum { LAUNCHES = 200, AT_LEAST = 40 };
+    static _Alignas(64) char memory[64];
+    static const int X_AXES[] = {1, 0}, Y_AXES[] = {0, 2, 1};
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    tile_kernel *k = open_boxes(&dev, &mod);
+    int with = 0;
+    stub->functions[0].function = boxes;
+    for (int n = 0; n < LAUNCHES; n++) {
+        RandomView x = random_view(2, 1, 2), y = random_view(3, 0, 4);
+        StubMap want[MAPS];
+        bool fine = model(&x, X_AXES, 2, 64, 128, &want[0]);
+        fine &= model(&y, Y_AXES, 4, 16, 256, &want[1]);
+        OK(tile_launch(k, NULL,
+                       (tile_arg[]){tile_view_strided((uint16_t *)(memory + x.off), 2, x.extent,
+                                                      x.stride),
+                                    tile_view_strided((float *)(memory + y.off), 3, y.extent,
+                                                      y.stride)},
+                       2));
+        CHECK_INT(has_maps, fine);
+        for (int i = 0; i < MAPS && fine && has_maps; i++)
+            CHECK_INT(differences(&seen[i], &want[i]), 0);
+        with += fine;
+    }
+    CHECK(with > AT_LEAST && LAUNCHES - with > AT_LEAST);
     tile_module_free(mod);
     tile_device_close(dev);
 }
@@ -475,6 +573,7 @@ int main(int argc, char **argv)
     if (is_cuda) {
         clusters_of_parts();
         library_makes_maps();
+        library_makes_maps_of_many_views();
         library_makes_no_maps();
     }
     dlclose(library);

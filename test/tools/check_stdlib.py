@@ -48,9 +48,9 @@ def uses(source, consts, module, name):
     return bool(builtin and re.search(rf"\b{builtin}\(", source))
 
 
-def table(root):
+def table(root, readme="stdlib/README.md"):
     """module -> the names in its row of the README's table"""
-    with open(os.path.join(root, "stdlib", "README.md"), encoding="utf-8") as f:
+    with open(os.path.join(root, readme), encoding="utf-8") as f:
         lines = re.findall(r"^\| `(\w+)\.tile` \| (.*) \|$", f.read(), re.M)
     return {module: set(re.findall(r"`(\w+)`", text)) for module, text in lines}
 

@@ -16,6 +16,7 @@ ROWS = [
     (["tilec", "run", "--de"], ["--device"], ["--target"]),
     (["tilec", "compile", "--"], ["--target", "--emit", "--help"], ["--device", "--diff"]),
     (["tilec", "here.tile", "--em"], ["--emit"], []),
+    (["tilec", "run", "std.k"], ["std.kernels.gemm"], ["here.tile", "std.math"]),
     (["tilec", "fmt", "--di"], ["--diff", "--diagnostics"], ["--dump-dir"]),
     (["tilec", "compile", "--emit", "p"], ["ptx"], ["tir"]),
     (["tilec", "compile", "--emit", "=", "p"], ["ptx"], ["tir"]),

@@ -43,7 +43,10 @@ static void begin(Maker *m, const char *name)
 
 static void end(Maker *m, const char *name)
 {
-    TlKernelCode k = {.symbol = name, .warps = THREADS / 32, .threads = THREADS};
+    TlKernelCode k = {.symbol = name,
+                      .warps = THREADS / 32,
+                      .threads = THREADS,
+                      .two_flows = strcmp(name, "k_registers") == 0};
     LLVMBuildRetVoid(m->l.builder);
     for (uint32_t i = 0; i < 5; i++)
         tl_vec_push(m->arena, &k.slots,
@@ -131,11 +134,17 @@ static void add_call(Maker *m, tl_leaf leaf)
     }
     if (leaf == TL_LEAF_SHFL_XOR)
         args[2] = i32(m, m->mask);
+    if (leaf == TL_LEAF_SHFL_END)
+        args[2] = i32(m, 16u << m->pred_known % 2);
     if (leaf == TL_LEAF_CP_WAIT)
         args[1] = i32(m, 1 + m->pred_known);
     if (leaf == TL_LEAF_BARRIER_OF) {
         args[1] = i32(m, 1);
         args[2] = i32(m, 64);
+    }
+    if (leaf == TL_LEAF_REGISTERS) { /* fewer, then more */
+        args[1] = i32(m, m->pred_known ? 40 + 96 * m->pred_known : 40);
+        args[2] = i32(m, m->pred_known != 0);
     }
     if (is_copy(leaf)) { /* inside: known or not, apart from pred; hints */
         uint32_t pred = m->pred_known;
@@ -294,10 +303,10 @@ static void add_products(Maker *m, const TlMma *mma)
                     add_product(m, mma, COLUMNS[n], across, words);
 }
 
-/* Those that only whole kernels have: they take words, or the entry must be one for them. */
+/* Those that only whole kernels have: they take words. */
 static bool is_of_kernels(tl_leaf leaf)
 {
-    return strchr(tl_leaf_info(leaf)->operands, 'w') || leaf == TL_LEAF_REGISTERS;
+    return strchr(tl_leaf_info(leaf)->operands, 'w') != NULL;
 }
 
 static bool is_matrix(tl_leaf leaf)

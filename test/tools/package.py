@@ -39,6 +39,9 @@ add_executable(shared shared.c)
 target_link_libraries(shared PRIVATE Tile::runtime_shared)
 add_executable(jit jit.c)
 target_link_libraries(jit PRIVATE Tile::compiler)
+add_executable(library library.c)
+tile_add_kernels(library std.kernels.gemm OPTIONS --kernel gemm --const T=f32)
+tile_add_kernels(library std.kernels.gemm NAME update OPTIONS --kernel gemm_update --const TA=true)
 """
 FILES = {
     "add.tile": KERNEL,
@@ -84,6 +87,18 @@ int main(void)
         return puts(tile_last_error()), 1;
     printf("%g\n", y);
     tile_module_free(m);
+    return 0;
+}
+""",
+    "library.c": r"""#include <stdio.h>
+#include "gemm.h" /* of a module of the library */
+#include "update.h"
+int main(void)
+{
+    float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 0, 1, 1, 1}, c[4], d[4] = {1, 1, 1, 1};
+    struct gemm_update_args u = {.A = a, .B = b, .C = d, .alpha = 2, .beta = 1, .M = 2, .N = 2, .K = 3, .lda = 2, .ldb = 2, .ldc = 2};
+    if (gemm(NULL, a, b, c, 2, 3, 2, 3, 2, 2) || gemm_update_launch(NULL, &u) || tile_stream_synchronize(NULL)) return puts(tile_last_error()), 1;
+    printf("%g %g %g %g, %g %g %g %g\n", c[0], c[1], c[2], c[3], d[0], d[1], d[2], d[3]);
     return 0;
 }
 """,
@@ -171,7 +186,7 @@ def main(source, build, scratch):
     out = os.path.join(work, "out")
     run(["cmake", "-S", work, "-B", out, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={moved}"])
     run(["cmake", "--build", out])
-    for name in ("plain", "keyword", "consumer", "shared"):
+    for name in ("plain", "keyword", "consumer", "library", "shared"):
         print(name + ":", run([os.path.join(out, name)]), end="")
     print("jit:", run([os.path.join(out, "jit")], cwd=work), end="")
     lib = next(d for d, _, names in os.walk(moved) if "libtile.a" in names)

@@ -9,15 +9,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import numpy as np  # noqa: E402
 
 import values  # noqa: E402
-from product_kernel import product_kernel  # noqa: E402
 from rows import Row  # noqa: E402
 
 # Ways to run a loop: a word for the row's name, and what it sets. warps, stages: what the row states; loop: the loop's clauses;
-# clauses: the kernel's. Texts of several axes are added up. A new axis is a line.
+# clauses: the kernel's; persistent: two programs do all tiles in a loop around. Texts of several axes are added up. A new axis is a line.
 AXES = (
     [("g1", {"warps": 4}), ("g2", {"warps": 8}), ("g4", {"warps": 16})],  # warpgroups: 64 rows each, or more
     [(f"s{n}", {"stages": n}) for n in range(1, 6)],
     [("together", {"loop": " specialize(0)"}), ("alone", {"loop": " specialize"})],
+    [("each", {}), ("persistent", {"persistent": True})],
 )
 
 # name: types of A and B and of the sums; B's columns in one piece (all that 8 bits can have); rows for each warpgroup, columns, step
@@ -25,30 +25,26 @@ AXES = (
 PRODUCTS = {
     "f16": ("f16", "f32", False, (64, 64, 64), (24, 16, 16)),
     "f16_columns": ("f16", "f32", True, (64, 96, 32), (0, 0, 0)),
-    "f16_strips": ("f16", "f32", False, (192, 16, 16), (8, 8, 8)),
+    "f16_strips": ("f16", "f32", False, (192, 64, 16), (8, 8, 8)),
     "bf16": ("bf16", "f32", False, (64, 128, 32), (24, 8, 8)),
     "f8e4m3": ("f8e4m3", "f32", True, (64, 64, 64), (24, 16, 32)),
-    "f8e5m2": ("f8e5m2", "f32", True, (64, 24, 32), (0, 0, 16)),
+    "f8e5m2": ("f8e5m2", "f32", True, (64, 24, 128), (0, 0, 16)),
     "i8": ("i8", "i32", True, (64, 64, 32), (24, 16, 16)),
-    "u8": ("u8", "i32", True, (64, 16, 64), (8, 0, 16)),
+    "u8": ("u8", "i32", True, (64, 16, 128), (8, 0, 16)),
     "odd": ("f16", "f32", False, (64, 32, 32), (-5, -3, 7)),  # no bulk copies
 }
 TRIPS = 4
-ATTENTION = """
-kernel attention(const {type} Q[H, M, D], const {type} K[H, N, D], const {type} V[H, N, D], f32 O[H, M, D])
-    grid(cdiv(M, {rows}), H) require(D == {width}){clauses}
-{{
-    int h = pid(1);
-    int m = pid(0) * {rows};
-    auto q = Q[h, m +: {rows}, 0 +: {width}];
+PRODUCT = """    tile<{acc}, {bm}, {bn}> acc = 0;
+    for (int k : range(0, K, {bk})) pipeline{loop}
+        acc = dot(A[x * {bm} +: {bm}, k +: {bk}], B[k +: {bk}, y * {bn} +: {bn}], acc);
+    C[x * {bm} +: {bm}, y * {bn} +: {bn}] = acc;"""
+ATTENTION = """    auto q = Q[y, x * {rows} +: {rows}, 0 +: {width}];
     tile<f32, {rows}, {width}> acc = 0;
     for (int n : range(0, N, 32)) pipeline{loop} {{
-        auto s = dot(q, trans(K[h, n +: 32, 0 +: {width}]));
-        acc = dot(({type})max(s, 0), V[h, n +: 32, 0 +: {width}], acc * 0.5);
+        auto s = dot(q, trans(K[y, n +: 32, 0 +: {width}]));
+        acc = dot(({type})max(s, 0), V[y, n +: 32, 0 +: {width}], acc * 0.5);
     }}
-    O[h, m +: {rows}, 0 +: {width}] = acc;
-}}
-"""
+    O[y, x * {rows} +: {rows}, 0 +: {width}] = acc;"""
 BULK = {}  # threads of a block, of each row whose operands bulk copies bring
 ATTENTIONS = {"attention_64": ("f16", 64), "attention_32": ("bf16", 32)}
 
@@ -56,7 +52,7 @@ ATTENTIONS = {"attention_64": ("f16", 64), "attention_32": ("bf16", 32)}
 def ways():
     """(word for the name, what is set)"""
     for way in itertools.product(*AXES):
-        said = {"loop": "", "clauses": ""}
+        said = {"loop": "", "clauses": "", "persistent": False}
         for _, sets in way:
             for key, value in sets.items():
                 said[key] = said.get(key, "") + value if key in ("loop", "clauses") else value
@@ -75,13 +71,22 @@ def row(name, source, args, output, said):
     return Row(name, source, args, lambda a: [output], {}, None, ["-Wno-no-effect"], [], True, False, False, said["warps"], said["stages"])
 
 
+def kernel(parameters, across, down, tile, said, require=""):
+    """A kernel that does `tile`, a text of x and y, for across x down of them."""
+    head = f"\nkernel k({parameters})\n    grid({2 if said['persistent'] else f'{across}, {down}'}){require}{said['clauses']}\n{{\n"
+    if not said["persistent"]:
+        return head + f"    int x = pid(0);\n    int y = pid(1);\n{tile}\n}}\n"
+    loop = f"    int across = {across};\n    for (int t : range(pid(0), across * {down}, npid(0))) {{\n    int x = t % across;\n    int y = t / across;\n"
+    return head + loop + tile + "\n    }\n}\n"
+
+
 def product(name, word, said):
     t, acc, in_columns, block, more = PRODUCTS[name]
     bm, bn, bk = block[0] * said["warps"] // 4, block[1], block[2]
     m, n, k = bm + more[0], 2 * bn + more[1], TRIPS * bk + more[2]
     b = filled(t, 2, k, n)
-    source = product_kernel(f"const {t} A[M, K], const {t} B[{'K : 1, N : ldb' if in_columns else 'K, N'}], {acc} C[M, N]", block=(bm, bn, bk), acc=acc,
-                            loop=" pipeline" + said["loop"], clauses=said["clauses"])
+    source = kernel(f"const {t} A[M, K], const {t} B[{'K : 1, N : ldb' if in_columns else 'K, N'}], {acc} C[M, N]", f"cdiv(M, {bm})", f"cdiv(N, {bn})",
+                    PRODUCT.format(acc=acc, bm=bm, bn=bn, bk=bk, loop=said["loop"]), said)
     args = {"A": filled(t, 1, m, k), "B": values.Arr(t, np.asfortranarray(b.store)) if in_columns else b, "C": values.poison(acc, m, n)}
     return row(f"product_{name}_{word}", source, args, "C", said)
 
@@ -89,10 +94,11 @@ def product(name, word, said):
 def attention(name, word, said):
     t, width = ATTENTIONS[name]
     rows = 16 * said["warps"]
-    source = ATTENTION.format(type=t, width=width, rows=rows, **said)
+    source = kernel(f"const {t} Q[H, M, D], const {t} K[H, N, D], const {t} V[H, N, D], f32 O[H, M, D]", f"cdiv(M, {rows})", "H",
+                    ATTENTION.format(type=t, width=width, rows=rows, loop=said["loop"]), said, f" require(D == {width})")
     lengths = {"Q": rows + 8, "K": 32 * TRIPS + 8, "V": 32 * TRIPS + 8}
-    args = {name: filled(t, seed, 1, n, width) for seed, (name, n) in enumerate(lengths.items())}
-    return row(f"product_{name}_{word}", source, {**args, "O": values.poison("f32", 1, rows + 8, width)}, "O", said)
+    args = {name: filled(t, seed, 2, n, width) for seed, (name, n) in enumerate(lengths.items())}
+    return row(f"product_{name}_{word}", source, {**args, "O": values.poison("f32", 2, rows + 8, width)}, "O", said)
 
 
 def fault(name, stats):

@@ -70,6 +70,12 @@ static const struct {
      "reg(1,0)(0,2) lane(0,1)(2,0)(4,0)(8,0)(16,0)", SHUFFLE, 2, 0},
     {TL_F64, "32x4", "reg(0,1)(0,2) lane(1,0)(2,0)(4,0)(8,0)(16,0)",
      "reg(1,0)(0,2) lane(0,1)(2,0)(4,0)(8,0)(16,0)", SHUFFLE, 4, 0},
+    /* a lane has every other column and gets all: those of its own are not shuffled, if they are
+     * halves of words */
+    {TL_F16, "16x16", "reg(0,2)(0,4)(0,8) lane(1,0)(2,0)(4,0)(8,0)(0,1)",
+     "reg(0,1)(0,2)(0,4)(0,8) lane(1,0)(2,0)(4,0)(8,0)(0,0)", SHUFFLE, 4, 0},
+    {TL_F32, "16x16", "reg(0,2)(0,4)(0,8) lane(1,0)(2,0)(4,0)(8,0)(0,1)",
+     "reg(0,1)(0,2)(0,4)(0,8) lane(1,0)(2,0)(4,0)(8,0)(0,0)", SHUFFLE, 16, 0},
     /* lanes only */
     {TL_F32, "32", "lane(1)(2)(4)(8)(16)", "lane(16)(8)(4)(2)(1)", SHUFFLE, 1, 0},
     {TL_F32, "32x2", "reg(0,1) lane(1,0)(2,0)(4,0)(8,0)(16,0)",

@@ -35,6 +35,7 @@ uint32_t tl_emu_atom_32(uint32_t site, uint64_t at, uint32_t pred, uint32_t op, 
                         uint32_t scope, uint32_t value, uint32_t expected);
 uint64_t tl_emu_atom_64(uint32_t site, uint64_t at, uint32_t pred, uint32_t op, uint32_t order,
                         uint32_t scope, uint64_t value, uint64_t expected);
+void tl_emu_registers(uint32_t site, uint32_t n, uint32_t more);
 void tl_emu_fail(uint32_t site, uint32_t failed, uint32_t kind, uint32_t text);
 void tl_emu_print(uint32_t site, uint32_t pred, uint32_t text, uint32_t dtype, uint32_t reg,
                   uint32_t index, uint64_t bits);
@@ -181,6 +182,7 @@ static tile_status run(tl_emu_entry entry, uint32_t threads, uint32_t lanes, int
                         .grid = {(int32_t)programs, 1, 1, 1, 1, 1},
                         .ngrid = 1,
                         .programs = programs,
+                        .blocks = programs,
                         .cluster = cluster,
                         .nargs = 1,
                         .nslots = 1,
@@ -214,6 +216,46 @@ static void fails(tl_emu_entry entry, const char *first, const char *second)
             fprintf(stderr, "    under %s: %s    wants '%s' and '%s'\n", schedules[i], said, first,
                     second);
     }
+}
+
+/* ---- registers ---- */
+
+/* Three groups of four warps, 168 registers for each thread. */
+enum { GROUPS = 3, THREADS_OF_GROUPS = 128 * GROUPS };
+static uint32_t few, many; /* of the last group, of the others */
+
+static void share_registers(const uint64_t *params)
+{
+    (void)params;
+    bool last = tl_emu_tid() / 128 == GROUPS - 1;
+    tl_emu_registers(last ? 3 : 4, last ? few : many, !last);
+}
+
+static void registers_say(uint32_t give, uint32_t take, const char *want)
+{
+    few = give;
+    many = take;
+    for (int i = 0; i < SCHEDULES; i++) {
+        tile_status status = run(share_registers, THREADS_OF_GROUPS, 32, 1, schedules[i]);
+        CHECK_INT(status, want ? TILE_FAILED : TILE_OK);
+        if (want && !CHECK(strstr(said, want) != NULL))
+            fprintf(stderr, "    under %s: %s    wants '%s'\n", schedules[i], said, want);
+    }
+}
+
+/* Together no more than there were; each a multiple of 8 from 24 to 256, in the direction said. */
+static void registers(void)
+{
+    registers_say(24, 240, NULL);
+    registers_say(168, 168, NULL);
+    registers_say(40, 232, NULL);
+    registers_say(32, 240, "k.tile:14:1: deadlock: nobody gives back the registers");
+    registers_say(24, 248, "k.tile:14:1: deadlock: nobody gives back the registers");
+    registers_say(16, 240, "16 registers are not fewer than the 168");
+    registers_say(28, 240, "28 registers are not fewer than the 168");
+    registers_say(24, 264, "264 registers are not more than the 168");
+    registers_say(24, 160, "160 registers are not more than the 168");
+    registers_say(176, 168, "176 registers are not fewer than the 168");
 }
 
 /* ---- collectives ---- */
@@ -674,6 +716,7 @@ static void all_of_it(int threads)
         return;
     collectives();
     clusters();
+    registers();
     broken_rules();
     bad_memory();
     blocks_wait();

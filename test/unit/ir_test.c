@@ -588,6 +588,8 @@ static const char flow_ops[] =
     "  return\n"
     "}\n"
     "kernel @retires() {\n"
+    "  %bl = block : i32\n"
+    "  %nb = nblocks : i32\n"
     "  %f = mbar {arrivals = 1, shared = 0} : buf<u64, 1, \"offset -> 1\", 1>\n"
     "  retire %f\n"
     "  return\n"

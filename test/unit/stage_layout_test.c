@@ -117,6 +117,8 @@ static void check_places(const TlType *t, const TlLayout *shared)
 #define AMD_ROWS64 "reg(0,1)(0,2)(0,4) lane(0,8)(0,16)(0,32)(1,0)(2,0)(4,0) warp(8,0)(16,0)"
 #define MFMA_A     "reg(0,1)(0,2) lane(1,0)(2,0)(4,0)(8,0)(16,0)(0,4) warp(0,0)(32,0)"
 #define MFMA_B     "reg(1,0)(2,0) lane(0,1)(0,2)(0,4)(0,8)(0,16)(4,0) warp(0,32)(0,0)"
+#define RDNA_QUADS "reg(0,1)(0,2)(0,4)(1,0)(2,0) lane(0,8)(0,16)(0,32)(0,64)(4,0) warp(8,0)(16,0)"
+#define WMMA1_B    "reg(1,0)(2,0)(4,0)(8,0) lane(0,1)(0,2)(0,4)(0,8)(0,0) warp(0,16)(0,32)"
 
 static const struct {
     TlDtype dtype;
@@ -186,6 +188,15 @@ static const struct {
     {TL_F16, {128, 32}, AMD_ROWS, MFMA_A, 1, 0, 0, NULL},
     {TL_F16, {128, 64}, AMD_ROWS64, MFMA_A, 1, 0, 0, NULL},
     {TL_F16, {64, 128}, AMD_ROWS64, MFMA_B, 1, 0, 0, NULL},
+    /* quarters of a fragment ascend */
+    {TL_F16,
+     {32, 128},
+     RDNA_QUADS,
+     WMMA1_B,
+     1,
+     0,
+     0,
+     "offset(1,0)(2,0)(0,1)(0,8)(0,16)(0,32)(0,18)(0,36)(0,64)(4,0)(8,0)(16,0) -> 32x128"},
 };
 
 static void test_choice(void)

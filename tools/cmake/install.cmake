@@ -94,6 +94,8 @@ install(FILES runtime/include/tile.h runtime/include/tile_jit.h codegen/include/
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(TARGETS tile-opt tile-reduce RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
 
+# The library is inside the compiler; this is for reading, and for taking kernels out of it.
+install(DIRECTORY stdlib/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/stdlib COMPONENT compiler FILES_MATCHING PATTERN "*.tile")
 install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vimfiles COMPONENT compiler)
 install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode COMPONENT compiler)
 

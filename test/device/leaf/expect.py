@@ -167,6 +167,18 @@ def shfl_xor(out, lanes):
     keep_words(out, mix(77)[x ^ (lanes - 1)])
 
 
+def shfl_end(out, lanes):
+    for n in (16, 32):
+        group = x % lanes // n * n
+        keep_words(out, np.where(group > 0, mix(n)[x - x % lanes + np.maximum(group, 1) - 1], 0))
+
+
+def choose_bytes(out):
+    fixed = [np.full(ALL, w, u32) for w in (0x05040100, 0x00020406, 0x03020706)]
+    for i, chosen in enumerate(fixed + [mix(9) & u32(0x07070707)]):
+        out.keep(np.take_along_axis(as_bytes(mix(i), mix(i + 4)), as_bytes(chosen).astype(int), 1))
+
+
 def shfl_idx(out, lanes):
     lane, base = x % lanes, x - x % lanes
     for i, source in enumerate([(lane + 1) % lanes, lane ^ 5, lane * 0 + 3, lane * 7 % lanes, lane * 0 + lanes - 1, lanes - 1 - lane]):
@@ -307,6 +319,94 @@ def matrix(out, name, lanes):
         keep_words(out, words32[:, i])
 
 
+# ---- products of warpgroups, as PTX's manual has them: "Matrix descriptor", "Strides", "Swizzling modes", "Register fragments for wgmma" ----
+
+
+def swizzled(at, span):
+    """16-byte pieces of rows of 128, 64 or 32 bytes are XORed with bits 7 and up of their address."""
+    return at ^ (at >> 7 & span // 16 - 1) << 4
+
+
+def in_shared(t, seed, b, rows, span, across):
+    """[row along M or N, k] of both steps of k: the element at a place is a number of that place."""
+    size = SIZE[t]
+    i, k = np.arange(rows)[:, None], np.arange(64 // size)[None]
+    if across:
+        at = i * size // span * (32 * span) + swizzled(k * span + i * size % span, span)
+    else:
+        at = k * size // span * (rows * span) + swizzled(i * span + k * size % span, span)
+    return small_numbers(t, seed, b * THREADS + at // size).astype(np.float64)
+
+
+def in_words(t, threads):
+    """A of one warpgroup, from registers."""
+    per, A = 4 // SIZE[t], np.zeros((64, 64 // SIZE[t]))
+    lane, warp = threads % 32, threads % THREADS // 32
+    for step in range(2):
+        for q in range(4):
+            for e in range(per):
+                k = 8 * per * step + per * (lane & 3) + e + 4 * per * (q >> 1)
+                A[16 * warp + (lane >> 2) + 8 * (q & 1), k] = small_numbers(t, 300 + per * (4 * step + q) + e, threads)
+    return A
+
+
+def product(out, name):
+    _, n, span, how, *types = name.split(".")
+    n, span, a, b = int(n), int(span), types[0], types[-1]
+    results = np.zeros((ALL, n // 2))
+    for pid in range(BLOCKS):
+        threads = pid * THREADS + np.arange(THREADS)
+        lane, warp, i = threads[:, None] % 32, threads[:, None] % THREADS // 32, np.arange(n // 2)[None]
+        row, column = 16 * warp + (lane >> 2) + 8 * (i >> 1 & 1), 8 * (i >> 2) + 2 * (lane & 3) + (i & 1)
+        A = in_words(a, threads) if "r" in how else in_shared(a, 0, pid, 64, span, "a" in how)
+        D = A @ in_shared(b, 64, pid, n, span, "b" in how).T
+        results[threads] = D[row, column]
+        for k in range(n // 2):
+            results[threads, k] += small_numbers("f32", 128 + k, threads)
+    data = results.astype("<i4" if a in ("s8", "u8") else "<f4").view("<u4")
+    for i in range(0, n // 2, 4):
+        keep_words4(out, data[:, i:i + 4])
+
+
+def keep_words4(out, words):
+    out.keep(as_bytes(*words.T))
+
+
+# leaf_words.c's, by axes: extents and strides of the view, the axis of the box's rows, bytes and number of these, where it begins
+BOXES = {
+    2: ((30, 60), (72, 1), 0, 128, 16, ((4, 0), (22, 8))),
+    3: ((4, 10, 40), (800, 64, 1), 1, 64, 8, ((3, 1, 8), (1, -2, 16))),
+    4: ((3, 12, 2, 40), (2000, 160, 48, 1), 1, 32, 8, ((2, 3, 1, 24), (0, 8, 2, 0))),
+    5: ((2, 2, 3, 9, 40), (2400, 1200, 384, 40, 1), 3, 64, 8, ((1, 1, 2, 0, 8), (1, -1, 2, 4, 24))),
+}
+
+
+def bulk(out, rank):
+    extents, strides, other, span, rows, starts = BOXES[rank]
+    memory, shared = np.ascontiguousarray(INPUT).view("<u2"), filled().reshape(BLOCKS, -1)
+    for pid in range(BLOCKS):
+        for r in range(rows):
+            for c in range(span // 2):
+                at = list(starts[pid])
+                at[other] += r
+                at[-1] += c
+                inside = all(0 <= p < e for p, e in zip(at, extents))
+                v = int(memory[sum(p * s for p, s in zip(at, strides))]) if inside else 0
+                to = int(swizzled(np.int64(r * span + 2 * c), span))
+                shared[pid, to:to + 2] = v & 255, v >> 8
+    out.keep(shared.reshape(ALL, 16))
+
+
+def halves(out):
+    for r in range(4):
+        keep_words(out, mix(r)[block * THREADS + (tid & 64) + (tid + 1 + 20 * r) % 64])
+
+
+def registers(out):
+    for n in (0, 0, 1):
+        keep_words(out, mix(n))
+
+
 def mul_wide(out):
     for i in range(4):
         p = mix(i).view(np.int32).astype(np.int64) * mix(i + 7).view(np.int32)
@@ -395,8 +495,18 @@ def expected(name, lanes):
     """All bytes that the row's kernel leaves; None for rows that only speak."""
     out, cells, width = Out(), None, 8
     kind, _, rest = name.partition("_")
-    if "." in name:
+    if kind.startswith("wgmma") or name == "fence_async":
+        product(out, name if "." in name else "wgmma.16.128.x.f16")
+    elif "." in name:
         matrix(out, name, lanes)
+    elif kind == "bulk":
+        bulk(out, int(rest.removeprefix("all_")))  # of a cluster of one
+    elif kind == "elect":
+        keep_words(out, (tid % 32 == 0).astype(u32))
+    elif name == "barrier_of":
+        halves(out)
+    elif kind == "registers":
+        registers(out)
     elif kind == "ldsm":
         ldsm(out, int(name[-1]), "_t_" in name)
     elif name in ("cp_commit", "cp_wait"):
@@ -405,6 +515,8 @@ def expected(name, lanes):
         cp_async(out, int(name.split("_")[-1]))
     elif kind == "mul":
         mul_wide(out)
+    elif kind == "bytes":
+        choose_bytes(out)
     elif kind == "ex2":
         ex2(out, name.endswith("ftz"))
     elif name == "div":
@@ -429,8 +541,10 @@ def expected(name, lanes):
         globals()[kind](out, WIDTHS[rest])
     elif kind == "shfl":
         globals()[name](out, lanes)
-    elif kind == "barrier":
+    elif kind in ("barrier", "mbar", "meet"):
         barrier(out)
+    elif kind == "cluster":
+        keep_words(out, np.full(len(tid), 1 if rest == "size" else 0, u32))
     elif kind in ("tid", "ctaid"):
         keep_words(out, tid if kind == "tid" else block)
     elif kind not in ("fail", "outside", "print"):

@@ -1,6 +1,7 @@
 /* leaf_words: what each row of runtime/contract/leaf.def does on a device, as words.
  *
- *     leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] [--proven FILE] [-v]
+ *     leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] [--asm DIR]
+ *                [--proven FILE] [-v]
  *
  * For each row (atomics: each operation) a small kernel is made from leaf calls alone, brought
  * through the target's expansion as the compiler's kernels are, put into an image and launched. Its
@@ -12,7 +13,8 @@
  * an emulated device say what the emulator does; written on a GPU they are the hardware's, and
  * --check on the emulator then proves it. --proven: with --check on a GPU, the lines of
  * codegen/target/proven.def for the rows that agreed. A row that fails is reported, the others
- * still run. Exit: 0 all fine, 1 rows differ or failed, 2 usage. */
+ * still run. --asm: assembly of the target itself, of each row. Exit: 0 all fine, 1 rows differ or
+ * failed, 2 usage. */
 #include "codegen/gpu/gpu.h"
 #include "codegen/leaf/leaf_expand.h"
 #include "runtime/driver.h"
@@ -26,6 +28,10 @@ enum {
     CELLS = 12,   /* of 8 bytes, for each thread; as many that all threads share */
     SAMPLES = 8,  /* words shown */
     SHARED_BYTES = THREADS * 16,
+    OPERAND_BYTES = 8192, /* of products of warpgroups: A, then B */
+    BARRIER_AT = 2 * OPERAND_BYTES,
+    GROUP_SHARED_BYTES = BARRIER_AT + 128,
+    MOST_SLOTS = 16,
     INPUT_BYTES = BLOCKS * THREADS * 16 * 4,
     ALL_THREADS = BLOCKS * THREADS,
     CELLS_AT = ALL_THREADS * RESULTS * 16,
@@ -36,7 +42,7 @@ typedef struct Maker {
     TlLlvm l;
     TlArena *arena;
     LLVMBuilderRef b;
-    LLVMValueRef f, tid, ctaid, in, out;
+    LLVMValueRef f, tid, ctaid, in, out, map;
     LLVMTypeRef i1, i8, i32, i64, ptr;
     uint32_t nresults, lanes;
 } Maker;
@@ -140,10 +146,81 @@ static bool is_matrix(tl_leaf leaf)
     return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA;
 }
 
+/* Products of warpgroups: instruction, columns, bytes of a row in shared memory, TL_WGMMA_* of how.
+ */
+typedef struct Product {
+    const char *mma;
+    uint32_t n, span, how;
+} Product;
+static const Product PRODUCTS[] = {
+    {"mma.m16n8k16.f16", 16, 128, 0},
+    {"mma.m16n8k16.f16", 64, 64, TL_WGMMA_B_ACROSS},
+    {"mma.m16n8k16.bf16", 32, 32, TL_WGMMA_A_ACROSS | TL_WGMMA_B_ACROSS},
+    {"mma.m16n8k16.bf16", 96, 64, TL_WGMMA_A_ACROSS},
+    {"mma.m16n8k16.f16", 8, 64, TL_WGMMA_A_WORDS},
+    {"mma.m16n8k16.bf16", 64, 128, TL_WGMMA_A_WORDS | TL_WGMMA_B_ACROSS},
+    {"mma.m16n8k8.tf32", 48, 128, 0},
+    {"mma.m16n8k8.tf32", 8, 32, TL_WGMMA_A_WORDS},
+    {"mma.m16n8k32.s8", 24, 64, 0},
+    {"mma.m16n8k32.u8.s8", 64, 128, TL_WGMMA_A_WORDS},
+    {"mma.m16n8k32.e4m3", 40, 128, 0},
+    {"mma.m16n8k32.e5m2", 8, 32, TL_WGMMA_A_WORDS},
+    {"mma.m16n8k32.e4m3.e5m2", 56, 64, 0},
+};
+enum { NPRODUCTS = sizeof PRODUCTS / sizeof *PRODUCTS };
+
+/* Bulk copies, by axes: the view (strides but the last, which is 1), the box and its row in shared
+ * memory, where it begins in each program. Elements have 2 bytes. */
+typedef struct Box {
+    const char *view;
+    int64_t extent[5], stride[5];
+    uint32_t other, span, rows; /* the axis of the rows, beside the last */
+    int32_t at[BLOCKS][5];
+} Box;
+static const Box BOXES[] = {
+    {"u16 view A:a,B", {30, 60}, {72, 1}, 0, 128, 16, {{4, 0}, {22, 8}}},
+    {"u16 view A:a,B:b,C", {4, 10, 40}, {800, 64, 1}, 1, 64, 8, {{3, 1, 8}, {1, -2, 16}}},
+    {"u16 view A:a,B:b,C:c,D",
+     {3, 12, 2, 40},
+     {2000, 160, 48, 1},
+     1,
+     32,
+     8,
+     {{2, 3, 1, 24}, {0, 8, 2, 0}}},
+    {"u16 view A:a,B:b,C:c,D:d,E",
+     {2, 2, 3, 9, 40},
+     {2400, 1200, 384, 40, 1},
+     3,
+     64,
+     8,
+     {{1, 1, 2, 0, 8}, {1, -1, 2, 4, 24}}},
+};
+
+static bool is_of_warpgroups(tl_leaf leaf)
+{
+    return tl_leaf_info(leaf)->needs & (TL_CAN_WARPGROUP | TL_CAN_BULK);
+}
+
+static bool is_bulk_all(tl_leaf leaf)
+{
+    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_BULK_ALL;
+}
+
+static bool is_bulk(tl_leaf leaf)
+{
+    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_BULK || is_bulk_all(leaf);
+}
+
+static uint32_t shared_bytes(tl_leaf leaf)
+{
+    return is_of_warpgroups(leaf) ? GROUP_SHARED_BYTES : SHARED_BYTES;
+}
+
 /* How many kernels a row may have. */
 static uint32_t operations(tl_leaf leaf)
 {
     return is_matrix(leaf)                                  ? tl_mma_count()
+           : leaf == TL_LEAF_WGMMA                          ? NPRODUCTS
            : tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ATOMIC ? TL_ATOM_STORE + 1u
                                                             : 1;
 }
@@ -155,8 +232,8 @@ static bool has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, 
     if (is_matrix(leaf))
         return tl_mma_has(target->matrix, tl_mma_at(op)) &&
                tl_leaf_of_mma(arena, tl_mma_at(op)) == leaf;
-    bool warpgroup = tl_leaf_info(leaf)->needs & (TL_CAN_WARPGROUP | TL_CAN_BULK);
-    return tl_leaf_is_of(target, leaf) && !warpgroup &&
+    return tl_leaf_is_of(target, leaf) && leaf != TL_LEAF_BULK_1 &&
+           leaf != TL_LEAF_BULK_ALL_1 && /* no image has such a map */
            (leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS);
 }
 
@@ -331,15 +408,15 @@ static void make_ldsm(Maker *m, tl_leaf leaf)
         keep(m, call(m, leaf, (LLVMValueRef[]){word(m, 0), word(m, 0), mul(m, rows[i], 16)}, 3));
 }
 
-static void make_barrier(Maker *m)
+static void make_barrier(Maker *m, tl_leaf leaf)
 {
-    LLVMValueRef mine = mul(m, m->tid, 4);
+    LLVMValueRef mine = mul(m, m->tid, 4), site = word(m, 0);
     for (uint32_t round = 0; round < 4; round++) {
         LLVMValueRef other = mul(m, and(m, add(m, m->tid, 1 + 40 * round), THREADS - 1), 4);
         CALL(m, STS_32, word(m, 0), mine, yes(m), mix(m, round));
-        barrier(m);
+        call(m, leaf, &site, 1);
         keep(m, CALL(m, LDS_32, word(m, 0), other));
-        barrier(m);
+        call(m, leaf, &site, 1);
     }
 }
 
@@ -351,6 +428,11 @@ static void make_shuffles(Maker *m, tl_leaf leaf)
         for (uint32_t mask = 1; mask <= last; mask = mask * 2 + (mask == 4))
             keep(m, CALL(m, SHFL_XOR, word(m, 0), mix(m, mask), word(m, mask)));
         keep(m, CALL(m, SHFL_XOR, word(m, 0), mix(m, 77), word(m, last)));
+        return;
+    }
+    if (leaf == TL_LEAF_SHFL_END) {
+        for (uint32_t n = 16; n <= 32; n *= 2)
+            keep(m, CALL(m, SHFL_END, word(m, 0), mix(m, n), word(m, n)));
         return;
     }
     LLVMValueRef from[] = {and(m, add(m, lane, 1), last),
@@ -538,6 +620,15 @@ static void make_reciprocals(Maker *m)
         keep(m, CALL(m, RCP, power_of_two(m, i, 1)));
 }
 
+/* By constants, and by what differs between threads. */
+static void make_bytes(Maker *m)
+{
+    LLVMValueRef from[] = {word(m, 0x05040100), word(m, 0x00020406), word(m, 0x03020706),
+                           and(m, mix(m, 9), 0x07070707)};
+    for (uint32_t i = 0; i < sizeof from / sizeof *from; i++)
+        keep(m, CALL(m, BYTES, mix(m, i), mix(m, i + 4), from[i]));
+}
+
 /* Sums below 0, above 1 and between; of infinities, NaN. */
 static void make_saturated(Maker *m)
 {
@@ -584,6 +675,238 @@ static void make_bf16(Maker *m)
         keep(m, LLVMBuildZExt(m->b, CALL(m, BF16, of[i]), m->i32, ""));
 }
 
+/* ---- barriers that count, registers, a part of the block ---- */
+
+static LLVMValueRef is_first(Maker *m)
+{
+    return LLVMBuildICmp(m->b, LLVMIntEQ, m->tid, word(m, 0), "");
+}
+
+static void make_bar(Maker *m, uint32_t arrivals)
+{
+    CALL(m, MBAR_INIT, word(m, 0), is_first(m), word(m, BARRIER_AT), word(m, arrivals));
+    barrier(m);
+}
+
+static void end_bar(Maker *m)
+{
+    barrier(m);
+    CALL(m, MBAR_END, word(m, 0), is_first(m), word(m, BARRIER_AT));
+}
+
+/* As make_barrier, by phases: all arrive and wait, one with bytes to come, of which there are none;
+ * a second phase lets them go on when all have read. `at`: they arrive as programs of a cluster do,
+ * of which there is one. */
+static void make_phases(Maker *m, bool at)
+{
+    LLVMValueRef mine = mul(m, m->tid, 4), first = is_first(m);
+    make_bar(m, THREADS);
+    for (uint32_t phase = 0; phase < 8; phase++) {
+        uint32_t round = phase / 2;
+        LLVMValueRef other = mul(m, and(m, add(m, m->tid, 1 + 40 * round), THREADS - 1), 4);
+        if (phase % 2 == 0)
+            CALL(m, STS_32, word(m, 0), mine, yes(m), mix(m, round));
+        CALL(m, MBAR_EXPECT, word(m, 0), first, word(m, BARRIER_AT), word(m, 0));
+        if (at)
+            CALL(m, MBAR_ARRIVE_AT, word(m, 0), LLVMBuildNot(m->b, first, ""), word(m, BARRIER_AT),
+                 call(m, TL_LEAF_CLUSTER_RANK, NULL, 0));
+        else
+            CALL(m, MBAR_ARRIVE, word(m, 0), LLVMBuildNot(m->b, first, ""), word(m, BARRIER_AT));
+        CALL(m, MBAR_WAIT, word(m, 0), word(m, BARRIER_AT), word(m, phase % 2));
+        if (phase % 2 == 0)
+            keep(m, CALL(m, LDS_32, word(m, 0), other));
+    }
+    end_bar(m);
+}
+
+/* Each half of the block exchanges words at a barrier of its own. */
+static void make_halves(Maker *m)
+{
+    enum { HALF = THREADS / 2 };
+    LLVMContextRef c = m->l.context;
+    LLVMBasicBlockRef half[2] = {LLVMAppendBasicBlockInContext(c, m->f, ""),
+                                 LLVMAppendBasicBlockInContext(c, m->f, "")},
+                      join = LLVMAppendBasicBlockInContext(c, m->f, "");
+    LLVMValueRef upper = LLVMBuildICmp(m->b, LLVMIntUGE, m->tid, word(m, HALF), "");
+    LLVMBuildCondBr(m->b, upper, half[1], half[0]);
+    for (uint32_t h = 0; h < 2; h++) {
+        LLVMPositionBuilderAtEnd(m->b, half[h]);
+        m->nresults = 0;
+        for (uint32_t round = 0; round < 4; round++) {
+            LLVMValueRef other = and(m, add(m, m->tid, 1 + 20 * round), HALF - 1);
+            CALL(m, STS_32, word(m, 0), mul(m, m->tid, 4), yes(m), mix(m, round));
+            CALL(m, BARRIER_OF, word(m, 0), word(m, 1 + h), word(m, HALF));
+            keep(m, CALL(m, LDS_32, word(m, 0), mul(m, add(m, other, h * HALF), 4)));
+            CALL(m, BARRIER_OF, word(m, 0), word(m, 1 + h), word(m, HALF));
+        }
+        LLVMBuildBr(m->b, join);
+    }
+    LLVMPositionBuilderAtEnd(m->b, join);
+}
+
+/* Fewer, then more: words are kept in between. */
+static void make_registers(Maker *m)
+{
+    LLVMValueRef before = mix(m, 0);
+    CALL(m, REGISTERS, word(m, 0), word(m, 40), word(m, 0));
+    keep(m, before);
+    CALL(m, REGISTERS, word(m, 0), word(m, 232), word(m, 1));
+    keep(m, before);
+    keep(m, mix(m, 1));
+}
+
+/* ---- bulk copies ---- */
+
+/* A box over what threads have written; of the second program, with parts outside of the view. */
+static void make_bulk(Maker *m, tl_leaf leaf)
+{
+    uint32_t rank = tl_leaf_info(leaf)->size;
+    const Box *x = &BOXES[rank - 2];
+    bool all = is_bulk_all(leaf); /* of a cluster, which is one program */
+    uint32_t at = 5 + all;
+    LLVMValueRef args[11] = {word(m, 0), is_first(m), m->map, word(m, 0), word(m, BARRIER_AT)};
+    LLVMValueRef second = LLVMBuildICmp(m->b, LLVMIntNE, m->ctaid, word(m, 0), "");
+    fill_shared(m);
+    CALL(m, FENCE_ASYNC, word(m, 0));
+    make_bar(m, 1);
+    CALL(m, MBAR_EXPECT, word(m, 0), is_first(m), word(m, BARRIER_AT), word(m, x->span * x->rows));
+    for (uint32_t i = 0; i < rank; i++) /* innermost first */
+        args[at + i] = LLVMBuildSelect(m->b, second, word(m, (uint32_t)x->at[1][rank - 1 - i]),
+                                      word(m, (uint32_t)x->at[0][rank - 1 - i]), "");
+    if (all)
+        args[5] = call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0);
+    call(m, leaf, args, at + rank);
+    CALL(m, MBAR_WAIT, word(m, 0), word(m, BARRIER_AT), word(m, 0));
+    keep(m, CALL(m, LDS_128, word(m, 0), mul(m, m->tid, 16)));
+    end_bar(m);
+}
+
+/* ---- products of warpgroups ---- */
+
+static LLVMValueRef call_words(Maker *m, tl_leaf leaf, LLVMValueRef *args, unsigned n,
+                               unsigned words)
+{
+    LLVMTypeRef types[16 + TL_LEAF_MOST_WORDS];
+    for (unsigned i = 1; i < n; i++) /* but the site */
+        types[i - 1] = LLVMTypeOf(args[i]);
+    LLVMTypeRef result =
+        words ? LLVMStructTypeInContext(m->l.context, types + (n - 1 - words), words, 0)
+              : LLVMVoidTypeInContext(m->l.context);
+    LLVMValueRef f = tl_leaf_declare_words(&m->l, leaf, result, types, n - 1);
+    return LLVMBuildCall2(m->b, LLVMGlobalGetValueType(f), f, args, n, "");
+}
+
+static void take_words(const Maker *m, LLVMValueRef from, LLVMValueRef *words, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        words[i] = LLVMBuildExtractValue(m->b, from, i, "");
+}
+
+/* A word of elements number first, first + 1, ... as small_number makes them of `n`. */
+static LLVMValueRef word_of(Maker *m, TlDtype d, LLVMValueRef first, uint32_t n, bool by_place)
+{
+    uint32_t per = 4 / (uint32_t)tl_dtype_bytes(d);
+    LLVMValueRef tid = m->tid, v = NULL;
+    for (uint32_t i = 0; i < per; i++) {
+        m->tid = by_place ? add(m, first, i) : tid;
+        LLVMValueRef x = small_number(m, d, by_place ? n : n + i);
+        if (!v)
+            v = LLVMGetUndef(LLVMVectorType(LLVMTypeOf(x), per));
+        v = LLVMBuildInsertElement(m->b, v, x, word(m, i), "");
+    }
+    m->tid = tid;
+    return LLVMBuildBitCast(m->b, v, m->i32, "");
+}
+
+/* Element i of an operand's bytes is small_number of i, whatever it is in the matrix. */
+static void fill_operands(Maker *m, const TlMma *mma)
+{
+    for (uint32_t operand = 0; operand < 2; operand++)
+        for (uint32_t at = 0; at < OPERAND_BYTES; at += THREADS * 4) {
+            LLVMValueRef to = add(m, mul(m, m->tid, 4), at);
+            uint32_t size = (uint32_t)tl_dtype_bytes(mma->type[operand]);
+            LLVMValueRef first = LLVMBuildUDiv(m->b, to, word(m, size), "");
+            CALL(m, STS_32, word(m, 0), add(m, to, operand * OPERAND_BYTES), yes(m),
+                 word_of(m, mma->type[operand], first, 64 * operand, true));
+        }
+    CALL(m, FENCE_ASYNC, word(m, 0));
+    barrier(m);
+}
+
+/* PTX ISA, "Matrix descriptor": rows of span bytes, in panels along K, or, across, of [K] rows. */
+static uint64_t upper_of(const Product *p, bool across)
+{
+    enum { K_ROWS = 32 }; /* both steps of 16 bits */
+    uint64_t mode = p->span == 128  ? 1
+                    : p->span == 64 ? 2
+                                    : 3,
+             lead = across ? K_ROWS * p->span : 16;
+    return mode << 62 | (uint64_t)(8 * p->span >> 4) << 32 | lead >> 4 << 16;
+}
+
+/* Where step 1 of k begins. */
+static uint32_t second_step(const Product *p, bool across, uint32_t rows)
+{
+    enum { STEP = 32, K_OF_STEP = 16 };
+    return across ? K_OF_STEP * p->span : p->span > STEP ? STEP : rows * p->span;
+}
+
+static void multiply(Maker *m, const Product *p, const TlMma *mma, uint32_t step, uint32_t how,
+                     const LLVMValueRef *a, LLVMValueRef *acc)
+{
+    const TlDtype *t = mma->type;
+    bool across_a = p->how & TL_WGMMA_A_ACROSS, across_b = p->how & TL_WGMMA_B_ACROSS;
+    uint32_t at[2] = {step ? second_step(p, across_a, 64) : 0,
+                      OPERAND_BYTES + (step ? second_step(p, across_b, p->n) : 0)};
+    LLVMValueRef args[16 + TL_LEAF_MOST_WORDS] = {
+        word(m, 0),
+        word(m, p->n),
+        word(m, TL_MMA_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2])),
+        word(m, how | p->how),
+        LLVMConstInt(m->i64, a ? 0 : upper_of(p, across_a), 0),
+        word(m, a ? 0 : at[0] / 16),
+        LLVMConstInt(m->i64, upper_of(p, across_b), 0),
+        word(m, at[1] / 16)};
+    unsigned count = 8;
+    for (unsigned i = 0; a && i < 4; i++)
+        args[count++] = a[4 * step + i];
+    for (unsigned i = 0; i < p->n / 2; i++)
+        args[count++] = acc[i];
+    take_words(m, call_words(m, TL_LEAF_WGMMA, args, count, p->n / 2), acc, p->n / 2);
+}
+
+/* Two steps of k onto small numbers. */
+static void make_product(Maker *m, const Product *p)
+{
+    const TlMma *mma = tl_mma_find(p->mma);
+    TlDtype of_acc = mma->type[TL_MMA_C];
+    uint32_t per = 4 / (uint32_t)tl_dtype_bytes(mma->type[0]), words = p->n / 2;
+    LLVMValueRef fenced[1 + 8] = {word(m, 0)},
+                            acc[2 + TL_LEAF_MOST_WORDS] = {word(m, 0), word(m, 0)};
+    LLVMTypeRef type = of_acc == TL_F32 ? LLVMFloatTypeInContext(m->l.context) : m->i32;
+    fill_operands(m, mma);
+    for (uint32_t i = 0; i < words; i++)
+        acc[2 + i] = LLVMBuildBitCast(m->b, small_number(m, of_acc, 128 + i), type, "");
+    for (uint32_t i = 0; i < 8; i++)
+        fenced[1 + i] = word_of(m, mma->type[0], NULL, 300 + per * i, false);
+    bool in_words = p->how & TL_WGMMA_A_WORDS;
+    if (in_words)
+        take_words(m, call_words(m, TL_LEAF_WGMMA_FENCE, fenced, 9, 8), fenced + 1, 8);
+    LLVMValueRef started[1 + TL_LEAF_MOST_WORDS] = {word(m, 0)};
+    memcpy(started + 1, acc + 2, words * sizeof *acc);
+    take_words(m, call_words(m, TL_LEAF_WGMMA_FENCE, started, 1 + words, words), acc + 2, words);
+    for (uint32_t step = 0; step < 2; step++)
+        multiply(m, p, mma, step, step ? TL_WGMMA_COMMIT : 0, in_words ? fenced + 1 : NULL,
+                 acc + 2);
+    take_words(m, call_words(m, TL_LEAF_WGMMA_WAIT, acc, 2 + words, words), acc + 2, words);
+    for (uint32_t i = 0; i < words; i += 4) {
+        LLVMValueRef v = LLVMGetUndef(LLVMVectorType(type, 4));
+        for (uint32_t k = 0; k < 4; k++)
+            v = LLVMBuildInsertElement(m->b, v, acc[2 + i + k], word(m, k), "");
+        keep(m, v);
+    }
+}
+
 /* ---- what speaks ---- */
 
 static void make_debug(Maker *m, tl_leaf leaf)
@@ -614,12 +937,15 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     switch (row->family) {
     case TL_LEAF_FAMILY_TID: keep(m, m->tid); break;
     case TL_LEAF_FAMILY_CTAID: keep(m, m->ctaid); break;
-    case TL_LEAF_FAMILY_BARRIER: make_barrier(m); break;
+    case TL_LEAF_FAMILY_BARRIER: 
+    case TL_LEAF_FAMILY_MEET: make_barrier(m, leaf); break;
     case TL_LEAF_FAMILY_SHFL_IDX:
+    case TL_LEAF_FAMILY_SHFL_END:
     case TL_LEAF_FAMILY_SHFL_XOR: make_shuffles(m, leaf); break;
     case TL_LEAF_FAMILY_ATOM: make_atom(m, leaf, (tl_atom)op); break;
     case TL_LEAF_FAMILY_MMA: make_matrix(m, leaf, tl_mma_at(op)); break;
     case TL_LEAF_FAMILY_MUL_WIDE: make_mul_wide(m); break;
+    case TL_LEAF_FAMILY_BYTES: make_bytes(m); break;
     case TL_LEAF_FAMILY_EX2: make_ex2(m, false); break;
     case TL_LEAF_FAMILY_EX2_FTZ: make_ex2(m, true); break;
     case TL_LEAF_FAMILY_DIV: make_quotients(m); break;
@@ -647,24 +973,25 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_STB: make_stb(m, leaf); break;
     case TL_LEAF_FAMILY_LDS: make_lds(m, leaf); break;
     case TL_LEAF_FAMILY_STS: make_sts(m, leaf); break;
-    case TL_LEAF_FAMILY_CLUSTER_SIZE:
-    case TL_LEAF_FAMILY_CLUSTER_RANK:
-    case TL_LEAF_FAMILY_MEET:
-    case TL_LEAF_FAMILY_BARRIER_OF:
-    case TL_LEAF_FAMILY_REGISTERS:
+    case TL_LEAF_FAMILY_BARRIER_OF: make_halves(m); break;
+    case TL_LEAF_FAMILY_REGISTERS: make_registers(m); break;
     case TL_LEAF_FAMILY_ELECT:
+        keep(m, LLVMBuildZExt(m->b, CALL(m, ELECT, word(m, 0)), m->i32, ""));
+        break;
     case TL_LEAF_FAMILY_MBAR_INIT:
     case TL_LEAF_FAMILY_MBAR_END:
     case TL_LEAF_FAMILY_MBAR_ARRIVE:
     case TL_LEAF_FAMILY_MBAR_EXPECT:
-    case TL_LEAF_FAMILY_MBAR_WAIT:
-    case TL_LEAF_FAMILY_MBAR_ARRIVE_AT:
+    case TL_LEAF_FAMILY_MBAR_WAIT: make_phases(m, false); break;
+    case TL_LEAF_FAMILY_MBAR_ARRIVE_AT: make_phases(m, true); break;
     case TL_LEAF_FAMILY_BULK:
-    case TL_LEAF_FAMILY_BULK_ALL:
-    case TL_LEAF_FAMILY_WGMMA:
+    case TL_LEAF_FAMILY_BULK_ALL: make_bulk(m, leaf); break;
+    case TL_LEAF_FAMILY_WGMMA: make_product(m, &PRODUCTS[op]); break;
     case TL_LEAF_FAMILY_WGMMA_FENCE:
     case TL_LEAF_FAMILY_WGMMA_WAIT:
-    case TL_LEAF_FAMILY_FENCE_ASYNC:
+    case TL_LEAF_FAMILY_FENCE_ASYNC: make_product(m, &PRODUCTS[0]); break;
+    case TL_LEAF_FAMILY_CLUSTER_SIZE: keep(m, call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0)); break;
+    case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
     case TL_LEAF_FAMILY_COUNT: break;
     }
 }
@@ -677,8 +1004,37 @@ typedef struct Code {
     size_t size;
 } Code;
 
-static void begin(Maker *m, const char *name, bool speaks)
+/* The slots of a kernel: in, out; for those that speak, what that takes; a view and its map. */
+static uint32_t slots_of(tl_leaf leaf, tile_image_slot slots[MOST_SLOTS])
 {
+    uint32_t n = 0, rank = is_bulk(leaf) ? tl_leaf_info(leaf)->size : 0;
+    slots[n++] = (tile_image_slot){.kind = TILE_SLOT_POINTER};
+    slots[n++] = (tile_image_slot){.kind = TILE_SLOT_POINTER};
+    if (tl_leaf_class_of(leaf) == TL_LEAF_CLASS_DEBUG) {
+        slots[n++] = (tile_image_slot){.kind = TILE_SLOT_NPID};
+        slots[n++] = (tile_image_slot){.kind = TILE_SLOT_GROUP};
+        slots[n++] = (tile_image_slot){.kind = TILE_SLOT_DEBUG};
+    }
+    if (!rank)
+        return n;
+    slots[n++] = (tile_image_slot){.kind = TILE_SLOT_POINTER};
+    for (uint32_t i = 0; i < 2 * rank; i++)
+        slots[n++] = (tile_image_slot){.kind = i % 2 ? TILE_SLOT_STRIDE : TILE_SLOT_EXTENT};
+    slots[n++] = (tile_image_slot){.kind = TILE_SLOT_MAP};
+    return n;
+}
+
+static LLVMTypeRef type_of_slot(const Maker *m, tile_slot_kind kind)
+{
+    return kind == TILE_SLOT_MAP ? LLVMPointerTypeInContext(m->l.context, 0)
+           : kind == TILE_SLOT_POINTER || kind == TILE_SLOT_DEBUG ? m->ptr
+                                                                  : m->i64;
+}
+
+static void begin(Maker *m, const char *name, bool emulate, const tile_image_slot *slots,
+                  uint32_t n)
+{
+    LLVMTypeRef params[MOST_SLOTS];
     LLVMContextRef c = m->l.context;
     m->i1 = LLVMInt1TypeInContext(c);
     m->i8 = LLVMInt8TypeInContext(c);
@@ -686,39 +1042,52 @@ static void begin(Maker *m, const char *name, bool speaks)
     m->i64 = LLVMInt64TypeInContext(c);
     m->ptr = LLVMPointerTypeInContext(c, 1);
     m->b = m->l.builder;
-    LLVMTypeRef params[5] = {m->ptr, m->ptr, m->i64, m->i64, m->ptr};
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(c), params, speaks ? 5 : 2, 0);
+    for (uint32_t i = 0; i < n; i++)
+        params[i] = type_of_slot(m, (tile_slot_kind)slots[i].kind);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(c), params, n, 0);
     m->f = LLVMAddFunction(m->l.module, name, type);
     LLVMPositionBuilderAtEnd(m->b, LLVMAppendBasicBlockInContext(c, m->f, ""));
     m->in = LLVMGetParam(m->f, 0);
     m->out = LLVMGetParam(m->f, 1);
+    m->map = LLVMGetParam(m->f, n - 1);
+    if (slots[n - 1].kind == TILE_SLOT_MAP && !emulate)
+        tl_llvm_set_byval(&m->l, m->f, n - 1, TL_MAP_BYTES, TL_MAP_ALIGNMENT);
     m->tid = call(m, TL_LEAF_TID, NULL, 0);
     m->ctaid = call(m, TL_LEAF_CTAID, NULL, 0);
 }
 
-static Code make_code(TlArena *arena, const TlTarget *target, bool emulate, tl_leaf leaf,
-                      uint32_t op, const char *name)
+/* The row's name as PTX takes names: without dots. */
+static const char *symbol_of(TlArena *arena, const char *name)
 {
-    static const tile_slot_kind SLOTS[5] = {TILE_SLOT_POINTER, TILE_SLOT_POINTER, TILE_SLOT_NPID,
-                                            TILE_SLOT_GROUP, TILE_SLOT_DEBUG};
-    bool speaks = tl_leaf_class_of(leaf) == TL_LEAF_CLASS_DEBUG;
+    char *symbol = tl_format(arena, "%s", name);
+    for (char *p = symbol; *p; p++)
+        *p = *p == '.' ? '_' : *p;
+    return symbol;
+}
+
+static Code make_code(TlArena *arena, const TlTarget *target, bool emulate, TlEmit emit,
+                      tl_leaf leaf, uint32_t op, const char *name)
+{
+    tile_image_slot slots[MOST_SLOTS];
+    uint32_t n = slots_of(leaf, slots);
     Maker m = {.arena = arena, .lanes = (uint32_t)target->lanes};
     TlCodegenOptions o = {.target = target, .opt_level = 2, .emulate = emulate};
     TlKernelCodes kernels = {0};
-    TlKernelCode k = {.symbol = name,
+    TlKernelCode k = {.symbol = symbol_of(arena, name),
                       .threads = THREADS,
                       .warps = THREADS / (uint32_t)target->lanes,
-                      .shared_bytes = SHARED_BYTES};
+                      .two_flows = leaf == TL_LEAF_REGISTERS,
+                      .shared_bytes = shared_bytes(leaf)};
     Code code = {0};
-    for (uint32_t i = 0; i < (speaks ? 5u : 2u); i++)
-        tl_vec_push(arena, &k.slots, (tile_image_slot){.kind = SLOTS[i]});
+    for (uint32_t i = 0; i < n; i++)
+        tl_vec_push(arena, &k.slots, slots[i]);
     tl_vec_push(arena, &kernels, k);
     tl_llvm_open(&m.l, arena, name, target->triple, target->cpu, target->features, 2);
-    begin(&m, name, speaks);
+    begin(&m, k.symbol, emulate, slots, n);
     make_row(&m, leaf, op);
     LLVMBuildRetVoid(m.b);
     tl_gpu_set_kernel(&m.l, target, &kernels.data[0]);
-    code.data = tl_gpu_emit(&m.l, &o, TL_EMIT_OBJ, arena, &kernels, &code.size);
+    code.data = tl_gpu_emit(&m.l, &o, emit, arena, &kernels, &code.size);
     code.symbol = kernels.data[0].symbol;
     tl_llvm_close(&m.l);
     return code;
@@ -731,7 +1100,7 @@ typedef struct Run {
     tile_device_info info;
     const TlTarget *target;
     bool emulate, verbose;
-    const char *only, *dump, *proven;
+    const char *only, *dump, *assembly, *proven;
     tile_buffer *in, *out;
     char spoken[1024];
     unsigned char words[OUT_BYTES];
@@ -770,21 +1139,42 @@ static void fill_output(Run *r, char letter)
     }
 }
 
-static tile_status launch(Run *r, const Code *code, bool speaks)
+static tile_arg view_of(const Run *r, const Box *box, uint32_t rank)
+{
+    return box ? tile_view_strided((const uint16_t *)tile_buffer_ptr(r->in), (int)rank, box->extent,
+                                   box->stride)
+               : (tile_arg){0};
+}
+
+static tile_status launch(Run *r, const Code *code, tl_leaf leaf)
 {
     tile_module *m = NULL;
     tile_kernel *k = NULL;
-    const KernelSpec spec = {.name = code->symbol,
-                             .params = {{"in", "u8 const pointer"}, {"out", "u8 pointer"}},
-                             .grid = {"2"},
-                             .code = code->data,
-                             .ncode = code->size,
-                             .warps = THREADS / (uint32_t)r->target->lanes,
-                             .threads = THREADS,
-                             .shared_bytes = SHARED_BYTES,
-                             .gpu = speaks,
-                             .texts = {"words", "3,2", "it is so", "load"}};
-    make_image(&r->image, r->info.target, &spec, 1);
+    const Box *box = is_bulk(leaf) ? &BOXES[tl_leaf_info(leaf)->size - 2] : NULL;
+    uint32_t rank = box ? tl_leaf_info(leaf)->size : 0;
+    const tile_image_slot map = {TILE_SLOT_MAP, 2,
+                                 box ? (rank - 1) | box->other << 4 | box->span << 8 : 0,
+                                 box ? box->span / 2 | box->rows << 16 : 0};
+    KernelSpec spec[2] = {{.name = code->symbol,
+                           .params = {{"in", "u8 const pointer"},
+                                      {"out", "u8 pointer"},
+                                      {box ? "v" : NULL, box ? box->view : NULL}},
+                           .grid = {"2"},
+                           .code = code->data,
+                           .ncode = code->size,
+                           .warps = THREADS / (uint32_t)r->target->lanes,
+                           .threads = THREADS,
+                           .shared_bytes = shared_bytes(leaf),
+                           .maps = &map,
+                           .nmaps = box ? 1 : 0,
+                           .gpu = tl_leaf_class_of(leaf) == TL_LEAF_CLASS_DEBUG,
+                           .texts = {"words", "3,2", "it is so", "load"},
+                           .tests = {{TILE_TEST_POINTER, 0, 0, 0, box ? 1 : 0}}}};
+    spec[1] = spec[0]; /* for views that no map is made of; never launched */
+    spec[1].nmaps = 0;
+    spec[1].flags = TILE_KERNEL_OTHERWISE;
+    spec[1].tests[0].mask = 0;
+    make_image(&r->image, r->info.target, spec, box ? 2 : 1);
     tile_status s = tile_module_load_image(r->device, r->image.data, r->image.size, &m);
     if (!s)
         s = tile_kernel_get(m, code->symbol, NULL, &k);
@@ -793,8 +1183,9 @@ static tile_status launch(Run *r, const Code *code, bool speaks)
     if (!s)
         s = tile_launch(k, NULL,
                         (tile_arg[]){tile_ptr_sized(tile_buffer_ptr(r->in), INPUT_BYTES),
-                                     tile_ptr_sized(tile_buffer_ptr(r->out), OUT_BYTES)},
-                        2);
+                                     tile_ptr_sized(tile_buffer_ptr(r->out), OUT_BYTES),
+                                     view_of(r, box, rank)},
+                        box ? 3 : 2);
     if (!s)
         s = tile_device_synchronize(r->device);
     if (!s || s == TILE_FAILED)
@@ -826,22 +1217,32 @@ static void describe(const Run *r, const char *name, char *line, size_t size)
     snprintf(line + n, size - n, "%s", r->spoken);
 }
 
-static void dump(const Run *r, const char *name)
+static void write_file(const char *folder, const char *name, const char *end, const void *data,
+                       size_t size)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/%s.bin", r->dump, name);
+    snprintf(path, sizeof path, "%s/%s.%s", folder, name, end);
     FILE *f = fopen(path, "wb");
     if (f)
-        fwrite(r->words, 1, sizeof r->words, f);
+        fwrite(data, 1, size, f);
     if (f)
         fclose(f);
+}
+
+static void write_assembly(const Run *r, TlArena *arena, tl_leaf leaf, uint32_t op,
+                           const char *name)
+{
+    Code asm_ = make_code(arena, r->target, false, TL_EMIT_ASM, leaf, op, name);
+    write_file(r->assembly, name, "s", asm_.data, asm_.size);
 }
 
 static bool try_code(Run *r, TlArena *arena, tl_leaf leaf, uint32_t op, const char *name, Code *out)
 {
     TlGuard g;
     if (TL_GUARD(&g)) {
-        *out = make_code(arena, r->target, r->emulate, leaf, op, name);
+        *out = make_code(arena, r->target, r->emulate, TL_EMIT_OBJ, leaf, op, name);
+        if (r->assembly)
+            write_assembly(r, arena, leaf, op, name);
         tl_guard_pop(&g);
     } else {
         fprintf(stderr, "%s: %s\n", name, g.text);
@@ -861,12 +1262,12 @@ static bool run_row(Run *r, tl_leaf leaf, uint32_t op, const char *name, char *l
     r->spoken[0] = 0;
     fill_output(r, atom_letter(leaf));
     bool ran = try_code(r, &arena, leaf, op, name, &code);
-    if (ran && launch(r, &code, tl_leaf_class_of(leaf) == TL_LEAF_CLASS_DEBUG) != TILE_OK)
+    if (ran && launch(r, &code, leaf) != TILE_OK)
         ran = fails(name);
     if (ran)
         describe(r, name, line, size);
     if (ran && r->dump)
-        dump(r, name);
+        write_file(r->dump, name, "bin", r->words, sizeof r->words);
     tl_arena_free(&arena);
     return ran;
 }
@@ -956,24 +1357,38 @@ static void add_proof(const Run *r, FILE *f, tl_leaf leaf)
         fprintf(f, "PROVEN(\"%s\", %s)\n", r->target->name, IDS[leaf]);
 }
 
-static Count all_rows(Run *r, const char *want, FILE *out, FILE *proven)
+/* Matrix instructions have names of their own; "wgmma.N.SPAN.HOW.TYPES": HOW has a and b for rows
+ * across, r for A in registers. */
+static void name_row(tl_leaf leaf, uint32_t op, char *name, size_t size)
 {
     static const char *const ATOMS[] = {"add", "min_s", "min_u", "max_s", "max_u", "and",  "or",
                                         "xor", "xchg",  "cas",   "fadd",  "load",  "store"};
     _Static_assert(sizeof ATOMS / sizeof *ATOMS == TL_ATOM_STORE + 1, "one name for each");
+    if (is_matrix(leaf))
+        snprintf(name, size, "%s", tl_mma_at(op)->name);
+    else if (tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ATOMIC)
+        snprintf(name, size, "%s_%s", tl_leaf_name(leaf), ATOMS[op]);
+    else if (leaf == TL_LEAF_WGMMA) {
+        const Product *p = &PRODUCTS[op];
+        snprintf(name, size, "wgmma.%u.%u.x%s%s%s%s", p->n, p->span,
+                 p->how & TL_WGMMA_A_ACROSS ? "a" : "", p->how & TL_WGMMA_B_ACROSS ? "b" : "",
+                 p->how & TL_WGMMA_A_WORDS ? "r" : "", strchr(strchr(p->mma, '.') + 1, '.'));
+    } else
+        snprintf(name, size, "%s", tl_leaf_name(leaf));
+}
+
+static Count all_rows(Run *r, const char *want, FILE *out, FILE *proven)
+{
     Count count = {0, 0};
     TlArena arena;
     tl_arena_init(&arena, (TlAlloc){0});
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++) {
-        bool atomic = tl_leaf_class_of((tl_leaf)leaf) == TL_LEAF_CLASS_ATOMIC;
         Count before = count;
         for (uint32_t op = 0; op < operations((tl_leaf)leaf); op++) {
             char name[64];
             if (!has_operation(r->target, &arena, (tl_leaf)leaf, op))
                 continue;
-            snprintf(name, sizeof name, "%s%s%s",
-                     is_matrix((tl_leaf)leaf) ? tl_mma_at(op)->name : tl_leaf_name((tl_leaf)leaf),
-                     atomic ? "_" : "", atomic ? ATOMS[op] : "");
+            name_row((tl_leaf)leaf, op, name, sizeof name);
             one_row(r, (tl_leaf)leaf, op, name, want, out, &count);
         }
         if (want && count.rows > before.rows && count.bad == before.bad)
@@ -1010,7 +1425,7 @@ static bool open_device(Run *r, const char *name)
 static int usage(void)
 {
     fprintf(stderr, "leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] "
-                    "[--proven FILE] [-v]\n");
+                    "[--asm DIR] [--proven FILE] [-v]\n");
     return 2;
 }
 
@@ -1056,6 +1471,8 @@ int main(int argc, char **argv)
             check = argv[++i];
         else if (strcmp(argv[i], "--dump") == 0)
             r->dump = argv[++i];
+        else if (strcmp(argv[i], "--asm") == 0)
+            r->assembly = argv[++i];
         else if (strcmp(argv[i], "--proven") == 0)
             r->proven = argv[++i];
         else if (strcmp(argv[i], "-k") == 0)

@@ -1,0 +1,81 @@
+/* emu_registers.c: how many registers threads have (setmaxnreg). Registers themselves are the
+ * host's; here it is counted who has how many. A block has as many as its threads had in the
+ * beginning: a multiple of 8 for each thread, the 64 Ki of a processor divided among them, 256 at
+ * most. Four warps give some back or take some together; who takes more than are free waits until
+ * others give. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "runtime/emu/emu.h"
+
+enum {
+    FILE_REGISTERS = 64 * 1024,
+    UNIT = 8,
+    FEWEST = 24,
+    MOST = 256,
+    GROUP = 128,
+    MOST_SPINS = 64
+};
+
+static uint32_t at_launch(const tl_emu_block *b)
+{
+    uint32_t n = FILE_REGISTERS / b->nthreads / UNIT * UNIT;
+    return n < MOST ? n : MOST;
+}
+
+void tl_emu_registers_reset(tl_emu_block *b)
+{
+    for (uint32_t i = 0; i < TL_EMU_GROUPS; i++)
+        b->registers[i] = at_launch(b);
+}
+
+static _Noreturn void complain(tl_emu_block *b, tl_fail_kind kind, uint32_t site, const char *text)
+{
+    tl_emu_report_failure(b->job, b->linear, kind, site, text);
+    tl_emu_break(b);
+}
+
+/* Of the threads of one lane of each group: registers that nobody has. */
+static int64_t unused(const tl_emu_block *b)
+{
+    uint32_t groups = b->nthreads / GROUP;
+    int64_t n = (int64_t)groups * at_launch(b);
+    for (uint32_t i = 0; i < groups; i++)
+        n -= b->registers[i];
+    return n;
+}
+
+static void check(tl_emu_block *b, uint32_t site, uint32_t has, uint32_t n, bool more)
+{
+    char text[120];
+    bool fine = n % UNIT == 0 && n >= FEWEST && n <= MOST && b->nthreads % GROUP == 0;
+    if (fine && (more ? n >= has : n <= has))
+        return;
+    snprintf(text, sizeof text,
+             "%" PRIu32 " registers are not %s than the %" PRIu32 " that these threads have%s", n,
+             more ? "more" : "fewer", has, fine ? "" : ", or no number that there can be");
+    complain(b, TL_RUN_BOUNDS, site, text);
+}
+
+/* The first thread of the four warps speaks for them. */
+void tl_emu_registers(uint32_t site, uint32_t n, uint32_t more)
+{
+    tl_emu_block *b = tl_emu_now;
+    uint32_t group = b->current->index / GROUP, spins = 0, ended = b->ended;
+    tl_emu_count(b, site, TL_LEAF_REGISTERS);
+    if (b->current->index % GROUP)
+        return;
+    uint32_t has = b->registers[group];
+    check(b, site, has, n, more);
+    int64_t before = unused(b);
+    while (more && unused(b) < (int64_t)n - has) {
+        spins = unused(b) == before && b->ended == ended ? spins + 1 : 0;
+        before = unused(b);
+        ended = b->ended;
+        if (spins > MOST_SPINS)
+            complain(b, TL_RUN_DEADLOCK, site,
+                     "nobody gives back the registers that these threads wait for");
+        tl_emu_spin(b);
+    }
+    b->registers[group] = n;
+}
