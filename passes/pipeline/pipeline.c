@@ -37,6 +37,9 @@
  *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched
  *     for trips that there are not is masked off, unless it is outside of its view anyway.
  *  6. One flow or two (pipeline_flows.c).
+ *  7. Where the kernel asks for clusters, programs bring parts of bulk copies that all of them need
+ *     (cluster.h) to each other. A slot is free, then, when all of them have read theirs. They meet
+ *     when barriers are there, and before these end.
  *
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are
  * computed again for the later trip: they are index arithmetic. */

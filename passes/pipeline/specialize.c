@@ -26,7 +26,7 @@
  *     count, so the two need no order besides.
  *  2. Region 0 gets, once more, what begins copies, the loops and branches around it with the
  *     carried values that it needs, and what these are computed from. Region 1 is the body without
- *     it.
+ *     it. Programs of a cluster meet before and behind both.
  *
  * With the second flow gone from them, the kernel's warps never wait for each other in the loop. */
 #include "ir/plan/staged.h"

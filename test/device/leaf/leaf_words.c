@@ -937,7 +937,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     switch (row->family) {
     case TL_LEAF_FAMILY_TID: keep(m, m->tid); break;
     case TL_LEAF_FAMILY_CTAID: keep(m, m->ctaid); break;
-    case TL_LEAF_FAMILY_BARRIER: 
+    case TL_LEAF_FAMILY_BARRIER:
     case TL_LEAF_FAMILY_MEET: make_barrier(m, leaf); break;
     case TL_LEAF_FAMILY_SHFL_IDX:
     case TL_LEAF_FAMILY_SHFL_END:
