@@ -473,10 +473,11 @@ static void leave(Lower *l, const Place *place)
 static void set_knobs(const TlConfig *config, TlKernelInfo *info)
 {
     int32_t warps = tl_config_knob(config, "warps"), stages = tl_config_knob(config, "stages"),
-            maxreg = tl_config_knob(config, "maxreg");
+            maxreg = tl_config_knob(config, "maxreg"), cluster = tl_config_knob(config, "cluster");
     info->warps = warps ? warps : info->warps;
     info->stages = stages ? stages : info->stages;
     info->maxreg = maxreg ? maxreg : info->maxreg;
+    info->cluster = cluster ? cluster : info->cluster;
 }
 
 /* Lowers one instance; BOUND when there is one. */

@@ -539,6 +539,33 @@ static void clause_instantiate(Kernel *k, const TlClause *c)
         }
 }
 
+/* A size for each axis of the grid, of which one may be more than 1. */
+static void clause_cluster(Kernel *k, const TlClause *c)
+{
+    tl_warn_no_effect(k->s, "cluster", c->loc);
+    if (c->args.len < 1 || c->args.len > TILE_MAX_GRID)
+        tl_err(k->s, c->loc, TL_E0604, "cluster",
+               tl_format(k->s->arena, "it takes 1 to %d numbers", (int)TILE_MAX_GRID));
+    k->info->cluster = 1;
+    for (uint32_t i = 0; i < c->args.len; i++) {
+        const TlExpr *e = c->args.data[i].value;
+        int64_t n;
+        bool unknown = false;
+        if (!tl_eval_int(k->s, e, "cluster", &n, &unknown))
+            continue;
+        if (n < 1 || n > TL_MAX_CLUSTER)
+            tl_err(k->s, e->loc, TL_E0604, "cluster",
+                   tl_format(k->s->arena, "%lld is not between 1 and %d", (long long)n,
+                             (int)TL_MAX_CLUSTER));
+        else if (n > 1 && k->info->cluster > 1)
+            tl_err(k->s, e->loc, TL_E0604, "cluster", "only one axis may have more than 1");
+        else if (n > 1) {
+            k->info->cluster = (int32_t)n;
+            k->info->cluster_axis = (int32_t)i;
+        }
+    }
+}
+
 static void clause(Kernel *k, const TlClause *c)
 {
     switch (c->kind) {
@@ -559,14 +586,7 @@ static void clause(Kernel *k, const TlClause *c)
     case TL_CL_PERSISTENT:
         k->info->persistent = clause_number(k, c, "persistent", 0, 1) > 0;
         return;
-    case TL_CL_CLUSTER:
-        tl_warn_no_effect(k->s, "cluster", c->loc);
-        for (uint32_t i = 0; i < c->args.len; i++) {
-            int64_t n;
-            bool unknown;
-            tl_eval_int(k->s, c->args.data[i].value, "cluster", &n, &unknown);
-        }
-        return;
+    case TL_CL_CLUSTER: clause_cluster(k, c); return;
     case TL_CL_TUNE: clause_tune(k, c); return;
     case TL_CL_INSTANTIATE: clause_instantiate(k, c); return;
     }

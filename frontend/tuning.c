@@ -61,7 +61,7 @@ bool tl_tunes(const TlItem *item, TlName name)
 static const struct Knob {
     const char *name;
     int32_t most;
-} knobs[] = {{"warps", 64}, {"stages", 64}, {"cluster", 16}, {"maxreg", 1024}};
+} knobs[] = {{"warps", 64}, {"stages", 64}, {"cluster", TL_MAX_CLUSTER}, {"maxreg", 1024}};
 enum { NKNOBS = sizeof knobs / sizeof *knobs };
 
 int32_t tl_knob_most(const char *name)

@@ -58,6 +58,7 @@ typedef struct TlKernelInfo {
     TL_VEC(uint32_t) requires_, assumes;
     TL_VEC(tile_image_alias) aliases;
     int32_t warps, stages, maxreg; /* 0 = not said */
+    int32_t cluster, cluster_axis; /* programs that follow each other along it; 0 = not said */
     bool persistent; /* fewer programs than the grid has may start; each does several parts */
     const char *warps_why; /* where more than 4 were chosen for the kernel; NULL; not printed */
     /* expression indices: what the choice of a configuration depends on */

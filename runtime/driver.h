@@ -63,6 +63,7 @@ typedef struct tl_launch {
     int32_t grid[TILE_MAX_GRID];     /* axes that the grid lacks are 1 */
     uint32_t ngrid;
     int32_t group;                   /* grouped order of axes 0 and 1; 0 = plain */
+    int32_t cluster;                 /* programs that run together; 1: each alone */
     int32_t dies;                    /* TILE_SLOT_DIES; 0: none, programs start in order */
     /* their product, 1 to 2^31 - 1 (empty grids never come here) */
     int64_t programs;

@@ -217,6 +217,8 @@ static bool check_clauses(check *c, const tile_image_kernel *k)
             return bad(c, "the grid");
     if (k->group > k->nexprs)
         return bad(c, "the group");
+    if (k->cluster > TL_MAX_CLUSTER || k->cluster_axis >= TILE_MAX_GRID)
+        return bad(c, "the cluster");
     return check_indices(c, k, k->requires_off, k->nrequires) &&
            check_indices(c, k, k->assumes, k->nassumes);
 }

@@ -13,17 +13,28 @@ static int64_t among_dies(const tl_launch *l, int64_t linear)
     return die * (l->programs / l->dies) + (die < more ? die : more) + linear / l->dies;
 }
 
+/* Programs of an axis, or clusters of it. */
+static int64_t length_of(const tl_launch *l, int axis)
+{
+    bool crossed = axis && l->cluster > 1 && axis == (int)l->kernel->cluster_axis;
+    return crossed ? l->grid[axis] / l->cluster : l->grid[axis];
+}
+
 /* The position of the program that starts as number `linear`. Plain: the first axis is fastest.
  * Grouped by g: the first axis is cut into bands of g (the last may be narrower); within a band the
  * first axis is fastest, then the second; then comes the next band; the other axes are outermost.
- * So g programs of the first axis share what they read along the second. */
+ * So g programs of the first axis share what they read along the second. Clusters along another
+ * axis than the first: the same order of clusters, whose programs start one after another. */
 void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID])
 {
     TL_DEBUG_INVARIANT(linear >= 0 && linear < l->programs, "program %lld of %lld",
                        (long long)linear, (long long)l->programs);
     if (l->dies > 1)
         linear = among_dies(l, linear);
-    int64_t n0 = l->grid[0], n1 = l->grid[1], rest = linear / n0, first = linear % n0,
+    int64_t crossed = l->cluster > 1 && l->kernel->cluster_axis ? l->cluster : 1,
+            member = linear % crossed;
+    linear /= crossed;
+    int64_t n0 = length_of(l, 0), n1 = length_of(l, 1), rest = linear / n0, first = linear % n0,
             second = rest % n1;
     rest /= n1;
     if (l->group > 0) {
@@ -38,8 +49,12 @@ void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID
     pid[0] = (int32_t)first;
     pid[1] = (int32_t)second;
     for (int i = 2; i < TILE_MAX_GRID; i++) {
-        pid[i] = (int32_t)(rest % l->grid[i]);
-        rest /= l->grid[i];
+        pid[i] = (int32_t)(rest % length_of(l, i));
+        rest /= length_of(l, i);
+    }
+    if (crossed > 1) {
+        int32_t *at = &pid[l->kernel->cluster_axis];
+        *at = *at * l->cluster + (int32_t)member;
     }
 }
 
@@ -83,7 +98,8 @@ static tile_status check_together(const tile_device *d, tl_code *code, const tl_
         tl_image_text(l->image, l->kernel->name), (long long)l->blocks, d->name, (long long)most);
 }
 
-/* A kernel that does the whole grid with any number of programs starts as many as run at once. */
+/* A kernel that does the whole grid with any number of programs starts as many as run at once, in
+ * whole clusters. */
 static tile_status choose_blocks(const tile_device *d, tl_code *code, tl_bound *bound)
 {
     tl_launch *l = &bound->launch;
@@ -91,6 +107,8 @@ static tile_status choose_blocks(const tile_device *d, tl_code *code, tl_bound *
     tile_status status = TILE_OK;
     if (l->blocks_slot >= 0 && d->driver->blocks)
         status = d->driver->blocks(d->dev, code, l->programs, &most);
+    if (most % l->cluster)
+        most = most < l->cluster ? l->cluster : most - most % l->cluster;
     l->blocks = most < l->programs ? most : l->programs;
     TL_INVARIANT(status != TILE_OK || l->blocks > 0, "%lld programs start", (long long)l->blocks);
     if (l->blocks_slot >= 0)

@@ -713,12 +713,21 @@ static uint64_t slot_value(const tile_image_slot *s, tl_bound *b)
     return 0;
 }
 
+/* Only whole clusters: those whose programs follow each other in the order of starting, too. */
+static int32_t cluster_of(const tl_launch *l)
+{
+    int32_t n = (int32_t)l->kernel->cluster, axis = (int32_t)l->kernel->cluster_axis;
+    bool whole = n > 1 && l->grid[axis] % n == 0 && (axis || l->group % n == 0);
+    return whole ? n : 1;
+}
+
 static void fill_slots(bind *b)
 {
     tl_launch *l = &b->out->launch;
     const tile_image_slot *s = tl_image_at(l->image, l->kernel->slots);
     l->nslots = l->kernel->nslots;
     TL_DEBUG_INVARIANT(l->nslots <= TL_MAX_SLOTS, "%u slots", l->nslots);
+    l->cluster = cluster_of(l);
     l->dies = 0;
     l->blocks_slot = -1;
     b->out->nmaps = 0;

@@ -401,6 +401,11 @@ static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, con
     line("threads", "%u: %u warp%s of %u", k->threads, k->warps, plural(k->warps), k->lanes);
     if (*k->warps_why)
         line("", "chosen, as %s", k->warps_why);
+    if (k->cluster > 1)
+        line("cluster", "%u programs bring parts of what all of them read to each other",
+             k->cluster);
+    else if (k->cluster)
+        line("cluster", "of no use: %s", k->cluster_why);
     if (k->dies > 1)
         line("order", "each of %u dies gets neighbouring programs", k->dies);
     show_registers(k);

@@ -182,7 +182,9 @@ static tile_image_kernel image_kernel(Writer *w, const TlKernelCode *k)
         .nkeys = info->keys.len,
         .keys = put(w, info->keys.data, sizeof *info->keys.data * info->keys.len, 4),
         .ntuned = info->ntuned,
-        .tuned = put(w, info->buckets.data, sizeof *info->buckets.data * info->buckets.len, 4)};
+        .tuned = put(w, info->buckets.data, sizeof *info->buckets.data * info->buckets.len, 4),
+        .cluster = k->cluster,
+        .cluster_axis = k->cluster ? (uint32_t)info->cluster_axis : 0};
     for (uint32_t i = 0; i < info->grid.len; i++)
         r.grid[i] = info->grid.data[i];
     return r;

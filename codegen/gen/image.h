@@ -18,6 +18,7 @@ typedef struct TlKernelCode {
     uint32_t warps, threads, shared_bytes, flags;
     TL_VEC(tile_image_site) sites; /* of leaf calls; .file indexes the context's sources */
     TL_VEC(const char *) texts;
+    uint32_t cluster; /* programs that may run as one; 0: each for itself */
     bool two_flows; /* some of the warps do nothing but begin copies (ROLES) */
     bool quick;     /* compiled without full optimisation, which has been said */
 } TlKernelCode;

@@ -208,7 +208,7 @@ typedef struct tilec_report_access { /* of global memory */
      * two versions of code, for a tile that is completely in bounds and for one that may not be */
     const char *branch;
     uint32_t loops;           /* that enclose it */
-    uint64_t bytes;           /* of the tile */
+    uint64_t bytes;           /* of the tile; of a cluster, of this program's part of it */
     uint32_t width, requests; /* bytes that a thread accesses at once; requests per warp */
     uint32_t sectors, least;  /* per request, if rows begin at sectors; minimum for its bytes */
     uint64_t run;             /* bytes of the tile that lie side by side */
@@ -326,6 +326,10 @@ typedef struct tilec_report_kernel {
     uint32_t warps, lanes, threads;
     uint32_t dies;         /* that get neighbouring programs each; 1: programs start in order */
     const char *warps_why; /* more than 4 that neither the kernel nor an option says; else "" */
+    /* programs that bring parts of what all of them read to each other; 0: the kernel does not ask
+     * for that, 1: it does, but `cluster_why` */
+    uint32_t cluster;
+    const char *cluster_why;
     /* per thread; -1: unknown. spilled, reloaded: vector registers on AMD, bytes on NVIDIA */
     int registers, accumulators, scalars, spilled, reloaded, spilled_scalars, private_bytes;
     const char *registers_from; /* source of these figures, or why there are none */

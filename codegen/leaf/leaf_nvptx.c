@@ -318,6 +318,24 @@ static void arrive(TlLeafCall *call)
     build_predicated(call, &a, args, 2);
 }
 
+/* site, pred, offset, rank. Without `.release.cluster`, which is a fence of all memory: what has to
+ * be over before others write is products that the warp has awaited, and no access of its own. */
+static void arrive_at(TlLeafCall *call)
+{
+    LLVMValueRef args[3] = {call->args[1], shared_address(call, call->args[2]), call->args[3]};
+    Asm a = {"{ .reg .b32 a; @$0 mapa.shared::cluster.u32 a, $1, $2; "
+             "@$0 mbarrier.arrive.shared::cluster.b64 _, [a]; }",
+             "b,r,r"};
+    build_predicated(call, &a, args, 3);
+}
+
+/* site */
+static void meet(TlLeafCall *call)
+{
+    Asm a = {"barrier.cluster.arrive.release; barrier.cluster.wait.acquire;", ""};
+    build_text(call, &a);
+}
+
 /* site, offset, parity */
 static void wait_phase(TlLeafCall *call)
 {
@@ -328,25 +346,32 @@ static void wait_phase(TlLeafCall *call)
     build_predicated(call, &a, args, 2);
 }
 
-/* site, pred, map, offset, barrier, coordinates */
-static void copy_bulk(TlLeafCall *call)
+/* site, pred, map, offset, barrier, programs if it is for several, coordinates */
+static void copy_bulk(TlLeafCall *call, bool all)
 {
-    enum { FIXED = 5, MOST = 5 };
-    unsigned rank = tl_leaf_info(call->leaf)->size;
-    LLVMValueRef args[4 + MOST] = {call->args[1], shared_address(call, call->args[3]),
-                                   call->args[2], shared_address(call, call->args[4])};
+    enum { FIXED = 4, MOST = 6 };
+    unsigned rank = tl_leaf_info(call->leaf)->size, n = FIXED;
+    LLVMValueRef args[FIXED + MOST] = {call->args[1], shared_address(call, call->args[3]),
+                                       call->args[2], shared_address(call, call->args[4])};
     Asm a = {"", "b,r,l,r"};
     TEXT(&a,
          "@$0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
-         ".mbarrier::complete_tx::bytes [$1], [$2, {",
-         rank);
+         ".mbarrier::complete_tx::bytes%s [$1], [$2, {",
+         rank, all ? ".multicast::cluster" : "");
     for (unsigned i = 0; i < rank; i++) {
-        args[4 + i] = call->args[FIXED + i];
+        args[n] = call->args[FIXED + 1 + all + i];
         constrain(&a, "r");
-        TEXT(&a, "%s$%u", i ? "," : "", 4 + i);
+        TEXT(&a, "%s$%u", i ? "," : "", n++);
     }
-    TEXT(&a, "}], [$3];");
-    build_predicated(call, &a, args, 4 + rank);
+    TEXT(&a, "}], [$3]");
+    if (all) {
+        LLVMTypeRef i16 = LLVMInt16TypeInContext(call->c);
+        args[n] = LLVMBuildTrunc(call->b, call->args[FIXED + 1], i16, "");
+        constrain(&a, "h");
+        TEXT(&a, ", $%u", n++);
+    }
+    TEXT(&a, ";");
+    build_predicated(call, &a, args, n);
 }
 
 /* ---- atomics ---- */
@@ -489,13 +514,18 @@ static LLVMValueRef bytes(TlLeafCall *call)
 }
 
 static const char TID[] = "llvm.nvvm.read.ptx.sreg.tid.x",
-                  CTAID[] = "llvm.nvvm.read.ptx.sreg.ctaid.x";
+                  CTAID[] = "llvm.nvvm.read.ptx.sreg.ctaid.x",
+                  CLUSTER_SIZE[] = "llvm.nvvm.read.ptx.sreg.cluster.nctarank",
+                  CLUSTER_RANK[] = "llvm.nvvm.read.ptx.sreg.cluster.ctarank";
 
 static LLVMValueRef expand(TlLeafCall *call)
 {
     switch (tl_leaf_info(call->leaf)->family) {
     case TL_LEAF_FAMILY_TID: return special(call, TID);
     case TL_LEAF_FAMILY_CTAID: return special(call, CTAID);
+    case TL_LEAF_FAMILY_CLUSTER_SIZE: return special(call, CLUSTER_SIZE);
+    case TL_LEAF_FAMILY_CLUSTER_RANK: return special(call, CLUSTER_RANK);
+    case TL_LEAF_FAMILY_MEET: meet(call); return NULL;
     case TL_LEAF_FAMILY_BARRIER: special(call, "llvm.nvvm.barrier0"); return NULL;
     case TL_LEAF_FAMILY_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
@@ -533,7 +563,9 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MBAR_ARRIVE: arrive(call); return NULL;
     case TL_LEAF_FAMILY_MBAR_EXPECT: expect(call); return NULL;
     case TL_LEAF_FAMILY_MBAR_WAIT: wait_phase(call); return NULL;
-    case TL_LEAF_FAMILY_BULK: copy_bulk(call); return NULL;
+    case TL_LEAF_FAMILY_MBAR_ARRIVE_AT: arrive_at(call); return NULL;
+    case TL_LEAF_FAMILY_BULK: copy_bulk(call, false); return NULL;
+    case TL_LEAF_FAMILY_BULK_ALL: copy_bulk(call, true); return NULL;
     case TL_LEAF_FAMILY_WGMMA: return tl_leaf_wgmma_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_FENCE: return tl_leaf_wgmma_fence_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_WAIT: return tl_leaf_wgmma_wait_nvptx(call);

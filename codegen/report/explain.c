@@ -11,6 +11,7 @@
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
+#include "passes/analysis/cluster.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/producer.h"
 #include "passes/analysis/variants.h"
@@ -177,6 +178,27 @@ static const char *condition_of(const TlExplain *e)
     return s.text ? s.text : "";
 }
 
+/* Why programs bring nothing to each other: of the first bulk copy, or of there being none. */
+static const char *why_alone(const TlExplain *e)
+{
+    for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->opcode != TL_OP_COPY || !tl_attr_flag(op, TL_ATTR_BULK))
+            continue;
+        if (tl_attr(op, TL_ATTR_CLUSTER))
+            return "a block has more than 200 KiB of shared memory";
+        TlShareFault fault = tl_share_fault(e->fn, e->scratch, op, tl_op_place(op).buf->type);
+        return tl_format(e->out, "each program brings its own: %s", tl_share_fault_text(fault));
+    }
+    return "there are no bulk copies";
+}
+
+static void explain_cluster(const TlExplain *e, const TlKernelCode *code)
+{
+    bool asks = tl_cluster_size(e->fn) > 1;
+    e->k->cluster = code->cluster ? code->cluster : asks;
+    e->k->cluster_why = asks && !code->cluster ? why_alone(e) : "";
+}
+
 static void explain_names(TlExplain *e, const TlKernelCode *code)
 {
     const TlKernelInfo *info = e->fn->info;
@@ -195,6 +217,7 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
     k->nconsts = n;
     k->warps = code->warps;
     k->warps_why = info && info->warps_why ? tl_explain_keep(e, info->warps_why) : "";
+    explain_cluster(e, code);
     k->lanes = (uint32_t)e->target->lanes;
     k->dies = 1;
     for (uint32_t i = 0; i < code->slots.len; i++)

@@ -129,14 +129,17 @@ static void explain_tile(const TlExplain *e, const TlOp *op, const TlLayout *l, 
         a->narrow = narrow_text(e, op, &info, l, n.vector);
 }
 
-/* Of the whole block: a request is a box, an access its row; the hardware knows the bounds. */
+/* Of the whole block: a request is a box that this program of a cluster begins, an access its row;
+ * the hardware knows the bounds. */
 static void explain_boxes(const TlExplain *e, const TlOp *op, tilec_report_access *a)
 {
     TlBulk b;
+    uint32_t parts = (uint32_t)tl_attr_int(op, TL_ATTR_CLUSTER, 1);
     bool known = tl_bulk_plan(e->scratch, op, tl_op_place(op).buf->type, &b);
     TL_ASSERT(known, "a bulk copy that no box makes");
     a->width = (uint32_t)b.span;
-    a->requests = b.boxes.len;
+    a->bytes /= parts;
+    a->requests = b.boxes.len / parts;
     a->sectors = a->least = (uint32_t)(b.rows * b.span) / SECTOR;
     a->narrow = "";
 }

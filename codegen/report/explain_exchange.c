@@ -14,6 +14,7 @@
 #include "ir/plan/staged_plan.h"
 #include "ir/plan/table_plan.h"
 #include "passes/analysis/bulk_fault.h"
+#include "passes/analysis/cluster.h"
 
 enum { WORD = 4 };
 
@@ -372,6 +373,21 @@ static const char *const BULK_WORDS[] = {
 _Static_assert(sizeof BULK_WORDS / sizeof *BULK_WORDS == TL_BULK_COUNT,
                "words for each TlBulkFault");
 
+/* Whom the boxes are for; why for this program only. */
+static void explain_programs(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    unsigned n = (unsigned)tl_attr_int(op, TL_ATTR_CLUSTER, 1);
+    if (n > 1)
+        x->way = tl_format(e->out,
+                           "%s; each of the %u programs of a cluster begins 1/%u of them, for all",
+                           x->way, n, n);
+    else if (tl_cluster_size(e->fn) > 1)
+        x->why = tl_format(
+            e->out, "each program brings its own: %s",
+            tl_share_fault_text(
+                tl_share_fault(e->fn, e->scratch, op, tl_op_place(op).buf->type)));
+}
+
 /* Nobody's instruction writes them: each warp's share of the wavefronts that they take. */
 static void explain_bulk(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
@@ -401,6 +417,7 @@ static void explain_copy(const TlExplain *e, const TlOp *op, tilec_report_exchan
 {
     if (tl_attr_flag(op, TL_ATTR_BULK)) {
         explain_bulk(e, op, x);
+        explain_programs(e, op, x);
         return;
     }
     explain_buffer_use(e, op, op->out[0]->type, tl_op_place(op).buf, x);

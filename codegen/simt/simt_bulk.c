@@ -2,7 +2,10 @@
  * runtime makes of a view, go to a slot of a buffer, begun by one thread.
  *
  * The slot's layout is the image of ir/plan/stage_layout.h: panels of rows of at most 128 bytes. A
- * box is a panel, or as much of it as 256 rows. */
+ * box is a panel, or as much of it as 256 rows.
+ *
+ * What all programs of a cluster read, each of them brings a part of to all. The code is that of
+ * any cluster: of as many as the copy says, or of this program alone, which begins all parts. */
 #include "codegen/simt/simt.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/staged.h"
@@ -27,6 +30,32 @@ static LLVMValueRef offset_of(TlSimt *g, const TlValue *buf, const TlValue *slot
     return LLVMBuildNUWAdd(g->b, n, start, "");
 }
 
+/* ---- clusters ---- */
+
+/* Programs that run together; 1: this one only. */
+static LLVMValueRef cluster_size(TlSimt *g)
+{
+    return tl_simt_leaf(g, TL_LEAF_CLUSTER_SIZE, 0, NULL);
+}
+
+/* Does this program begin the part? */
+static LLVMValueRef is_own_part(TlSimt *g, uint32_t part)
+{
+    LLVMValueRef rank = tl_simt_leaf(g, TL_LEAF_CLUSTER_RANK, 0, NULL), one = tl_simt_i32(g, 1),
+                 alone = LLVMBuildICmp(g->b, LLVMIntEQ, cluster_size(g), one, "");
+    return LLVMBuildOr(
+        g->b, alone, LLVMBuildICmp(g->b, LLVMIntEQ, rank, tl_simt_i32(g, part), ""), "");
+}
+
+/* A bit for each program. */
+static LLVMValueRef all_programs(TlSimt *g)
+{
+    LLVMValueRef one = tl_simt_i32(g, 1);
+    return LLVMBuildSub(g->b, LLVMBuildShl(g->b, one, cluster_size(g), ""), one, "");
+}
+
+/* ---- making and ending them ---- */
+
 static LLVMValueRef offset_of_slot(TlSimt *g, const TlValue *buf, int32_t slot)
 {
     int64_t at = tl_attr_int(buf->def, TL_ATTR_SHARED, -1);
@@ -42,19 +71,21 @@ static bool is_next_to(const TlOp *op, TlOpcode opcode)
 void tl_simt_mbar(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = op->out[0];
+    LLVMValueRef arrivals = tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_ARRIVALS, 1));
+    if (tl_attr(op, TL_ATTR_CLUSTER))
+        arrivals = LLVMBuildMul(g->b, arrivals, cluster_size(g), "");
     for (int32_t i = 0; i < buf->type->slots; i++) {
-        LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i),
-                               tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_ARRIVALS, 1))};
+        LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i), arrivals};
         tl_simt_leaf(g, TL_LEAF_MBAR_INIT, 3, args);
     }
-    if (!is_next_to(op->next, TL_OP_MBAR))
+    if (!is_next_to(op->next, TL_OP_MBAR) && !is_next_to(op->next, TL_OP_MEET))
         tl_simt_barrier(g);
 }
 
 void tl_simt_retire(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = tl_in(op, 0);
-    if (!is_next_to(op->prev, TL_OP_RETIRE))
+    if (!is_next_to(op->prev, TL_OP_RETIRE) && !is_next_to(op->prev, TL_OP_MEET))
         tl_simt_barrier(g); /* all have waited */
     for (int32_t i = 0; i < buf->type->slots; i++) {
         LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i)};
@@ -74,14 +105,20 @@ static void expect(TlSimt *g, const TlOp *op)
     tl_simt_leaf(g, TL_LEAF_MBAR_EXPECT, 3, args);
 }
 
-/* One lane of each warp. */
+/* One lane of each warp, for each program of the cluster whose barrier waits for it. */
 void tl_simt_arrive(TlSimt *g, TlOp *op)
 {
-    LLVMValueRef pred = tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL);
+    bool everywhere = tl_attr(tl_in(op, 0)->def, TL_ATTR_CLUSTER) != NULL;
+    LLVMValueRef pred = everywhere
+                            ? LLVMBuildICmp(g->b, LLVMIntULT, g->lane, cluster_size(g), "")
+                            : tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL);
     if (tl_attr_flag(op, TL_ATTR_MASK))
         pred = LLVMBuildAnd(g->b, pred, tl_gen_scalar(&g->gen, tl_in(op, 2)), "");
-    LLVMValueRef args[] = {pred, offset_of(g, tl_in(op, 0), tl_in(op, 1))};
-    tl_simt_leaf(g, TL_LEAF_MBAR_ARRIVE, 2, args);
+    LLVMValueRef args[] = {pred, offset_of(g, tl_in(op, 0), tl_in(op, 1)), g->lane};
+    if (everywhere)
+        tl_simt_leaf(g, TL_LEAF_MBAR_ARRIVE_AT, 3, args);
+    else
+        tl_simt_leaf(g, TL_LEAF_MBAR_ARRIVE, 2, args);
 }
 
 void tl_simt_phase(TlSimt *g, const TlOp *op)
@@ -121,18 +158,24 @@ static void copy(TlSimt *g, const TlOp *op)
     TL_ASSERT(known, "'%s' has a bulk copy that no box makes", g->fn->name);
     LLVMValueRef map = map_of(g, &p, &bulk), to = offset_of(g, p.buf, p.slot),
                  bar = offset_of(g, p.bar, p.bar_slot);
+    uint32_t programs = (uint32_t)tl_attr_int(op, TL_ATTR_CLUSTER, 1);
+    bool all = programs > 1;
     g->param = (int)p.base->index;
     for (uint32_t i = 0; i < bulk.boxes.len; i++) {
         const TlBulkBox *box = &bulk.boxes.data[i];
-        LLVMValueRef args[4 + TL_BULK_MAX_RANK] = {
-            always(g), map, LLVMBuildAdd(g->b, to, tl_simt_i32(g, box->offset), ""), bar};
+        LLVMValueRef args[5 + TL_BULK_MAX_RANK] = {
+            all ? is_own_part(g, i * programs / bulk.boxes.len) : always(g), map,
+            LLVMBuildAdd(g->b, to, tl_simt_i32(g, box->offset), ""), bar};
         unsigned n = 4;
+        if (all)
+            args[n++] = all_programs(g);
         for (int k = 0; k < bulk.rank; k++) {
             uint32_t axis = bulk.axes[k];
             int32_t more = axis == bulk.row ? box->column : axis == bulk.other ? box->row : 0;
             args[n++] = coordinate(g, &p, axis, more);
         }
-        tl_simt_leaf(g, (tl_leaf)(TL_LEAF_BULK_1 + bulk.rank - 1), n, args);
+        tl_simt_leaf(g, (tl_leaf)((all ? TL_LEAF_BULK_ALL_1 : TL_LEAF_BULK_1) + bulk.rank - 1), n,
+                     args);
     }
 }
 

@@ -198,17 +198,43 @@ static LLVMValueRef over_extent(TlSimt *g, LLVMValueRef x, uint32_t axis)
     return LLVMBuildLShr(b, LLVMBuildTrunc(b, high, g->i32, ""), s, "");
 }
 
+/* Programs of a cluster start one after another. Where they follow each other along another axis
+ * than the first, the order is that of clusters: this axis has as many as its extent over the size
+ * (tl_launch_pid has the same arithmetic). */
+static bool is_crossed(const TlSimt *g, uint32_t axis)
+{
+    return axis && axis == g->crossed_axis;
+}
+
+static LLVMValueRef size_of_cluster(TlSimt *g)
+{
+    return tl_simt_leaf(g, TL_LEAF_CLUSTER_SIZE, 0, NULL);
+}
+
+/* The axis in the order of starting. */
+static LLVMValueRef length_of(TlSimt *g, uint32_t axis)
+{
+    LLVMValueRef n = extent_of_grid(g, axis);
+    return is_crossed(g, axis) ? LLVMBuildUDiv(g->b, n, size_of_cluster(g), "") : n;
+}
+
+static LLVMValueRef over_length(TlSimt *g, LLVMValueRef x, uint32_t axis)
+{
+    return is_crossed(g, axis) ? LLVMBuildUDiv(g->b, x, length_of(g, axis), "")
+                               : over_extent(g, x, axis);
+}
+
 /* Axes 0 and 1 in grouped order (tl_launch_pid has the same arithmetic). A group over the axis'
  * extent is one as long as the axis. */
 static LLVMValueRef grouped(TlSimt *g, LLVMValueRef linear, uint32_t axis, LLVMValueRef plain)
 {
     LLVMBuilderRef b = g->b;
-    LLVMValueRef n0 = extent_of_grid(g, 0), n1 = extent_of_grid(g, 1), one = tl_simt_i32(g, 1);
+    LLVMValueRef n0 = length_of(g, 0), n1 = length_of(g, 1), one = tl_simt_i32(g, 1);
     LLVMValueRef group = LLVMBuildTrunc(b, tl_gen_slot(&g->gen, TILE_SLOT_GROUP, 0, 0), g->i32, "");
     LLVMValueRef some = LLVMBuildICmp(b, LLVMIntSGT, group, tl_simt_i32(g, 0), "");
     group = LLVMBuildSelect(b, some, group, one, "");
     group = tl_gen_pick(&g->gen, LLVMIntSLT, n0, group, n0, group);
-    LLVMValueRef below = LLVMBuildMul(b, over_extent(g, over_extent(g, linear, 0), 1),
+    LLVMValueRef below = LLVMBuildMul(b, over_length(g, over_length(g, linear, 0), 1),
                                       LLVMBuildMul(b, n0, n1, ""), "");
     LLVMValueRef plane = LLVMBuildSub(b, linear, below, "");
     LLVMValueRef size = LLVMBuildMul(b, group, n1, ""), band = LLVMBuildUDiv(b, plane, size, "");
@@ -259,17 +285,25 @@ static LLVMValueRef pid(TlSimt *g, const TlOp *op, uint32_t axis)
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     if (op->nin == 0)
         LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
-    LLVMValueRef linear = op->nin ? tl_gen_scalar(&g->gen, tl_in(op, 0)) : number_of(g), x = linear;
+    LLVMValueRef linear = op->nin ? tl_gen_scalar(&g->gen, tl_in(op, 0)) : number_of(g),
+                 member = NULL, x;
+    if (g->crossed_axis) {
+        member = LLVMBuildURem(g->b, linear, size_of_cluster(g), "");
+        linear = LLVMBuildUDiv(g->b, linear, size_of_cluster(g), "");
+    }
+    x = linear;
     for (uint32_t i = 0; i < axis; i++)
-        x = over_extent(g, x, i);
+        x = over_length(g, x, i);
     bool is_last = info && info->promise.grid && axis + 1 == ngrid; /* the grid is the clause's */
     if (!is_last) {
         LLVMValueRef whole =
-            LLVMBuildMul(g->b, over_extent(g, x, axis), extent_of_grid(g, axis), "");
+            LLVMBuildMul(g->b, over_length(g, x, axis), length_of(g, axis), "");
         x = LLVMBuildSub(g->b, x, whole, "");
     }
     if (info && info->group >= 0 && axis < 2)
         x = grouped(g, linear, axis, x);
+    if (is_crossed(g, axis))
+        x = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, x, size_of_cluster(g), ""), member, "");
     LLVMPositionBuilderAtEnd(g->b, here);
     tl_gen_set_loc(&g->gen, g->loc);
     return x;
@@ -465,6 +499,7 @@ static void lower_op(TlSimt *g, TlOp *op)
         tl_attr_flag(op, TL_ATTR_ONE) ? tl_simt_begin_bulk(g, op) : tl_simt_phase(g, op);
         return;
     case TL_OP_RETIRE: tl_simt_retire(g, op); return;
+    case TL_OP_MEET: tl_simt_leaf(g, TL_LEAF_MEET, 0, NULL); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);
@@ -568,6 +603,26 @@ static uint32_t shared_bytes(const TlSimt *g)
     return most;
 }
 
+static bool has_two_flows(const TlFn *fn)
+{
+    const TlOp *op = fn->body->last->prev;
+    while (op && op->opcode == TL_OP_MEET)
+        op = op->prev;
+    return op && op->opcode == TL_OP_ROLES;
+}
+
+/* Programs that a copy is for; 0: all are each program's own. */
+static uint32_t cluster_of(const TlFn *fn)
+{
+    uint32_t n = 0;
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_COPY && tl_attr(op, TL_ATTR_CLUSTER))
+            n = (uint32_t)tl_attr_int(op, TL_ATTR_CLUSTER, 0);
+    TL_ASSERT(!n || (fn->info && fn->info->cluster == (int32_t)n),
+              "'%s' copies for %u programs, but has no such cluster", fn->name, n);
+    return n;
+}
+
 bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, const TlFn *fn,
                    const char *symbol, TlKernelCode *code)
 {
@@ -591,7 +646,9 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     code->warps = fn->body->warps ? (uint32_t)fn->body->warps : 1;
     g.lane_bits = log2_of((uint32_t)options->target->lanes);
     g.warp_bits = log2_of(code->warps);
-    code->two_flows = fn->body->last->prev && fn->body->last->prev->opcode == TL_OP_ROLES;
+    code->two_flows = has_two_flows(fn);
+    code->cluster = cluster_of(fn);
+    g.crossed_axis = code->cluster ? (uint32_t)fn->info->cluster_axis : 0;
     if (code->two_flows)
         code->warps += TL_PRODUCER_WARPS;
     code->threads = code->warps * (uint32_t)options->target->lanes;
@@ -604,5 +661,7 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     tl_gen_debug_end(&g.gen);
     code->slots = g.slots;
     code->shared_bytes = shared_bytes(&g);
+    if (code->shared_bytes > TL_CLUSTER_SHARED)
+        code->cluster = 0;
     return !g.failed;
 }

@@ -289,6 +289,12 @@ void tl_eval_ASSERT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
         tl_interp_fail(in, op, TL_FAIL_ASSERT, "%s", tl_attr(op, TL_ATTR_TEXT)->u.s);
 }
 
+/* A program is a cluster by itself here. */
+void tl_eval_MEET(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op, (void)x, (void)y;
+}
+
 /* A program is one thread of control here, so its accesses are already in order. */
 void tl_eval_BARRIER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {

@@ -49,12 +49,15 @@ static void order_axes(TlBulk *b, uint32_t row)
             b->axes[n++] = (uint32_t)i;
 }
 
-static void cut(TlArena *arena, TlBulk *b, const TlType *buf, int row)
+/* Into `parts` of equally many boxes, if that is possible. */
+static void cut(TlArena *arena, TlBulk *b, const TlType *buf, int row, int32_t parts)
 {
     int elem = tl_dtype_bytes(buf->dtype);
     int32_t all = buf->shape[1 - row], chunk = (int32_t)1 << buf->layout->out_bits[1 - row];
     b->columns = b->span / elem;
     b->rows = chunk < TL_BULK_MAX_ROWS ? chunk : TL_BULK_MAX_ROWS;
+    while (b->rows > PATTERN && buf->shape[row] / b->columns * (all / b->rows) % parts)
+        b->rows /= 2;
     for (int32_t c = 0; c < buf->shape[row]; c += b->columns)
         for (int32_t r = 0; r < all; r += b->rows) {
             int32_t at[TL_LAYOUT_MAX_OUT] = {0};
@@ -78,7 +81,8 @@ static TlBulkFault fault_of(const TlPlace *p, const TlType *buf)
     return tl_dtype_bits(buf->dtype) < 8 || tl_is_bool(buf->dtype) ? TL_BULK_BITS : TL_BULK_NONE;
 }
 
-static TlBulkFault find_boxes(TlArena *arena, const TlPlace *p, const TlType *buf, TlBulk *out)
+static TlBulkFault find_boxes(TlArena *arena, const TlPlace *p, const TlType *buf, int32_t parts,
+                              TlBulk *out)
 {
     int row = find_image(arena, buf, &out->span);
     int row_axis = row < 0 ? -1 : axis_of(p, row), other = row < 0 ? -1 : axis_of(p, 1 - row);
@@ -87,16 +91,23 @@ static TlBulkFault find_boxes(TlArena *arena, const TlPlace *p, const TlType *bu
     out->row = (uint32_t)row_axis;
     out->other = (uint32_t)other;
     order_axes(out, out->row);
-    cut(arena, out, buf, row);
+    cut(arena, out, buf, row, parts);
     return out->rows % PATTERN ? TL_BULK_IMAGE : TL_BULK_NONE;
 }
 
 bool tl_bulk_plan(TlArena *arena, const TlOp *op, const TlType *buf, TlBulk *out)
 {
+    int32_t parts = (int32_t)tl_attr_int(op, TL_ATTR_CLUSTER, 1);
+    return tl_bulk_plan_parts(arena, op, buf, parts, out);
+}
+
+bool tl_bulk_plan_parts(TlArena *arena, const TlOp *op, const TlType *buf, int32_t parts,
+                        TlBulk *out)
+{
     TlPlace p = tl_op_place(op);
     *out = (TlBulk){.rank = p.base->type->rank, .fault = fault_of(&p, buf)};
     if (out->fault == TL_BULK_NONE)
-        out->fault = find_boxes(arena, &p, buf, out);
+        out->fault = find_boxes(arena, &p, buf, parts, out);
     return out->fault == TL_BULK_NONE;
 }
 

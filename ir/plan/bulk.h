@@ -47,5 +47,9 @@ typedef struct TlBulk {
 /* op: a LOAD, or a COPY, of a tile of rank 2 from a view that is a parameter. False: there are no
  * such boxes, `fault` says why. That strides and address suit is for the caller to know. */
 bool tl_bulk_plan(TlArena *arena, const TlOp *op, const TlType *buf, TlBulk *out);
+/* The same of a copy of which so many programs begin a part each, as many boxes, if rows allow
+ * that. */
+bool tl_bulk_plan_parts(TlArena *arena, const TlOp *op, const TlType *buf, int32_t parts,
+                        TlBulk *out);
 tile_image_slot tl_bulk_slot(const TlBulk *bulk, uint32_t param);
 #endif

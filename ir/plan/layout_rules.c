@@ -358,6 +358,7 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_ARRIVE:
     case TL_OP_PHASE:
     case TL_OP_RETIRE:
+    case TL_OP_MEET:
     case TL_OP_PRINT:
     case TL_OP_ASSERT:
     case TL_OP_ASSUME: return RULE_FREE;

@@ -846,6 +846,15 @@ static bool info_persistent(Parser *p, TlKernelInfo *k)
     return k->persistent = true;
 }
 
+static bool info_cluster(Parser *p, TlKernelInfo *k)
+{
+    const char *at = p->cur;
+    if (!i32(p, &k->cluster) || !expect(p, ',') || !i32(p, &k->cluster_axis)) return false;
+    return (k->cluster >= 1 && k->cluster <= TL_MAX_CLUSTER && k->cluster_axis >= 0 &&
+            k->cluster_axis < TILE_MAX_GRID) ||
+           fail_at(p, at, "a size of a cluster and an axis of the grid expected");
+}
+
 /* What is promised is resolved behind the block, when all parameters are known. */
 static bool info_aligned(Parser *p, TlKernelInfo *k)
 {
@@ -875,6 +884,7 @@ static const struct {
     {"alias", info_alias},   {"warps", info_warps},     {"stages", info_stages},
     {"maxreg", info_maxreg}, {"aligned", info_aligned}, {"key", info_key},
     {"tuned", info_tuned},   {"persistent", info_persistent},
+    {"cluster", info_cluster},
 };
 
 static bool info_line(Parser *p, TlKernelInfo *k)

@@ -463,6 +463,7 @@ static void put_info(Printer *p, const TlKernelInfo *k)
     put_number(p, "warps", k->warps);
     put_number(p, "stages", k->stages);
     put_number(p, "maxreg", k->maxreg);
+    if (k->cluster) tl_sbuf_putf(out, "    cluster %d, %d\n", k->cluster, k->cluster_axis);
     if (k->persistent) tl_sbuf_puts(out, "    persistent\n");
     if (k->aligned) put_form(p, k);
     tl_sbuf_puts(out, "  }");

@@ -907,6 +907,12 @@ static bool want_bar(TlVerify *v, const TlOp *op, const TlType *t)
     return ok || FAULT("%s is no buffer of barriers", tl_verify_type(v, t));
 }
 
+static bool want_cluster(TlVerify *v, const TlOp *op)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_CLUSTER, 1);
+    return (n >= 1 && n <= TL_MAX_CLUSTER) || FAULT("cluster = %lld", (long long)n);
+}
+
 static void tl_check_copy(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 2))
@@ -917,6 +923,12 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
     if (p.bar && (!want_bar(v, op, p.bar->type) || p.bar_slot->type->rank ||
                   (p.mask && p.mask->type->rank) || tl_attr(op, TL_ATTR_ASYNC))) {
         FAULT("bulk: a barrier and its slot, a scalar mask, not async");
+        return;
+    }
+    if (!want_cluster(v, op))
+        return;
+    if (tl_attr(op, TL_ATTR_CLUSTER) && !p.bar) {
+        FAULT("cluster without bulk");
         return;
     }
     if (!tl_is_scalar(p.slot->type) || p.slot->type->dtype != TL_I32) {
@@ -943,7 +955,7 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
 static void tl_check_mbar(TlVerify *v, const TlOp *op)
 {
     int64_t n = tl_attr_int(op, TL_ATTR_ARRIVALS, 0);
-    if (want_bar(v, op, out_type(op, 0)) && (n < 1 || n > 1024))
+    if (want_bar(v, op, out_type(op, 0)) && want_cluster(v, op) && (n < 1 || n > 1024))
         FAULT("arrivals = %lld", (long long)n);
 }
 
@@ -959,7 +971,8 @@ static void tl_check_expect(TlVerify *v, const TlOp *op)
 
 static void tl_check_roles(TlVerify *v, const TlOp *op)
 {
-    if (op->block->parent || !op->next || op->next->opcode != TL_OP_RETURN) {
+    const TlOp *next = op->next && op->next->opcode == TL_OP_MEET ? op->next->next : op->next;
+    if (op->block->parent || !next || next->opcode != TL_OP_RETURN) {
         FAULT("not the last op of the kernel");
         return;
     }

@@ -166,7 +166,8 @@ bool tl_variant_of_one_kernel(const TlFn *a, const TlFn *b)
 {
     const TlKernelInfo *x = a->info, *y = b->info;
     return x && y && strcmp(a->name, b->name) == 0 && same_consts(x, y) && x->warps == y->warps &&
-           x->stages == y->stages && x->maxreg == y->maxreg && x->ntuned == y->ntuned &&
+           x->stages == y->stages && x->maxreg == y->maxreg && x->cluster == y->cluster &&
+           x->cluster_axis == y->cluster_axis && x->ntuned == y->ntuned &&
            (x->buckets.len == 0 || memcmp(x->buckets.data, y->buckets.data,
                                           x->buckets.len * sizeof *x->buckets.data) == 0);
 }

@@ -117,7 +117,7 @@ static bool is_next_to(const TlOp *op, TlOpcode opcode)
 static void describe(Barriers *b, Event *e, const TlBufUse *use)
 {
     TlOp *op = e->op;
-    e->is_barrier = op->opcode == TL_OP_BARRIER;
+    e->is_barrier = op->opcode == TL_OP_BARRIER || op->opcode == TL_OP_MEET;
     uint64_t bytes = tl_op_shared_bytes(b->arena, op);
     const TlValue *bar = bar_of(op);
     if (bar) {

@@ -37,6 +37,9 @@
  *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched
  *     for trips that there are not is masked off, unless it is outside of its view anyway.
  *  6. One flow or two (pipeline_flows.c).
+ *  7. Where the kernel asks for clusters, programs bring parts of bulk copies that all of them need
+ *     (cluster.h) to each other. A slot is free, then, when all of them have read theirs. They meet
+ *     when barriers are there, and before these end.
  *
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are
  * computed again for the later trip: they are index arithmetic. */
@@ -48,6 +51,7 @@
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/bulk_fault.h"
+#include "passes/analysis/cluster.h"
 #include "passes/analysis/footprint.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
@@ -375,6 +379,13 @@ TlOp *tl_loop_await(const TlOp *loop)
     return NULL;
 }
 
+/* Do programs of a cluster bring parts of it to each other? */
+static bool is_shared(const Pipeline *p, const Candidate *c)
+{
+    return tl_cluster_size(p->fn) > 1 &&
+           tl_share_fault(p->fn, p->arena, c->load, tl_in(c->put, 0)->type) == TL_SHARE_NONE;
+}
+
 static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int chains)
 {
     TL_ASSERT(chains >= 0 && most >= 1, "a chain of %d, %d trips ahead", chains, most);
@@ -387,6 +398,8 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
                  .ends = ends_with_loop(p, c->load)};
     switch (f.how) {
     case TL_FETCH_BULK:
+        f.shared = is_shared(p, c);
+        /* fall through */
     case TL_FETCH_COPY:
         f.ahead = ahead;
         f.slots = ahead + 1 + flying;
@@ -525,6 +538,14 @@ static uint64_t outer_bytes(const Pipeline *p)
     return bytes;
 }
 
+/* Launches of clusters with more have been seen to fail now and then. */
+uint32_t tl_pipeline_room(const TlFn *fn, const TlPassCtx *px)
+{
+    uint32_t all = px->machine->shared_bytes;
+    bool less = px->machine->bulk && tl_cluster_size(fn) > 1 && all > TL_CLUSTER_SHARED;
+    return less ? TL_CLUSTER_SHARED : all;
+}
+
 uint64_t tl_schedule_bytes(const TlSchedule *s)
 {
     uint64_t bytes = 0;
@@ -557,7 +578,7 @@ static uint64_t inner_bytes(const Pipeline *p, const TlSchedule *s)
 static bool fits_shared(const Pipeline *p, const TlSchedule *s)
 {
     uint64_t bytes = tl_schedule_bytes(s) + outer_bytes(p) + inner_bytes(p, s),
-             all = p->px->machine->shared_bytes;
+             all = tl_pipeline_room(p->fn, p->px);
     return bytes <= all / 2 || bytes + most_scratch(p) <= all;
 }
 

@@ -14,6 +14,7 @@
  * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets
  * read. */
 #include "ir/plan/bulk.h"
+#include "passes/analysis/cluster.h"
 #include "passes/layout/relayout.h"
 #include "passes/pipeline/pipeline_impl.h"
 
@@ -203,23 +204,42 @@ static void begin_all(TlExpand *x, bool in_loop, const Accesses *all)
 
 /* ---- bulk copies ---- */
 
-/* The barriers of all bulk copies of the loop: one arrival, which says how many bytes come. */
-static TlValue *make_barriers(TlExpand *x, const TlFetch *f, int arrivals)
+/* Do programs of a cluster bring parts of what the loop needs to each other? */
+static bool is_shared(const TlSchedule *s)
+{
+    bool shared = false;
+    for (uint32_t i = 0; i < s->fetches.len; i++)
+        shared |= s->fetches.data[i].shared;
+    return shared;
+}
+
+static void meet(TlBuilder *b)
+{
+    tl_op_new(b, TL_OP_MEET, 0, NULL, 0, NULL, 0, 0, NULL);
+}
+
+/* of_all: of all programs of the cluster */
+static TlValue *make_barriers(TlExpand *x, const TlFetch *f, int arrivals, bool of_all)
 {
     static const int32_t shape[1] = {1};
     const TlLayout *l =
         tl_layout_intern(x->ctx, tl_layout_identity(x->arena, 0, TL_IN_OFFSET, 1, 0));
     const TlType *t = tl_type_buf(x->ctx, TL_U64, 1, shape, l, f->slots);
-    TlAttr attr = {.id = TL_ATTR_ARRIVALS, .u.i = arrivals};
+    TlAttr attrs[] = {{.id = TL_ATTR_ARRIVALS, .u.i = arrivals},
+                      {.id = TL_ATTR_CLUSTER, .u.i = tl_cluster_size(x->fn)}};
     x->home.loc = f->load->loc;
-    return tl_op_new(&x->home, TL_OP_MBAR, 0, NULL, 1, &t, 0, 1, &attr)->out[0];
+    return tl_op_new(&x->home, TL_OP_MBAR, 0, NULL, 1, &t, 0, of_all ? 2 : 1, attrs)->out[0];
 }
 
+/* The barriers of all bulk copies of the loop: one arrival, which says how many bytes come. What
+ * other programs copy to this one, too, they copy when they know that the barriers are there. */
 static TlValue *barriers_of(TlExpand *x, const TlFetch *f)
 {
     if (!x->bars) {
-        x->bars = make_barriers(x, f, 1);
-        x->empties = make_barriers(x, f, x->fn->body->warps);
+        x->bars = make_barriers(x, f, 1, false);
+        x->empties = make_barriers(x, f, x->fn->body->warps, is_shared(x->s));
+        if (is_shared(x->s))
+            meet(&x->home);
     }
     return x->bars;
 }
@@ -328,8 +348,13 @@ static void begin_bulk(TlExpand *x, bool in_loop, int t)
     expect[2] = tl_pipeline_test(x, m);
     if (in_loop)
         await_empty(x, first, m, slot, expect[2]);
-    for (uint32_t i = 0; i < all.len; i++)
-        set_ahead(x, tl_pipeline_begin(x, b, &all.data[i], false), m);
+    for (uint32_t i = 0; i < all.len; i++) {
+        TlOp *copy = tl_pipeline_begin(x, b, &all.data[i], false);
+        TlAttr attr = {.id = TL_ATTR_CLUSTER, .u.i = tl_cluster_size(x->fn)};
+        set_ahead(x, copy, m);
+        if (all.data[i].f->shared)
+            tl_attr_set(x->fn, copy, attr);
+    }
     TlAttr attrs[] = {{.id = TL_ATTR_BYTES, .u.i = bulk_bytes(x)}, {.id = TL_ATTR_MASK, .u.i = 1}};
     tl_op_new(b, TL_OP_EXPECT, expect[2] ? 3 : 2, expect, 0, NULL, 0, expect[2] ? 2 : 1, attrs);
 }
@@ -615,6 +640,10 @@ static void arrive_last(TlExpand *x, TlOp *loop)
 static void go_on(TlExpand *x, TlOp *loop)
 {
     uint32_t n = loop->nout - x->carried.len;
+    TlOp *end = x->fn->body->last;
+    TlBuilder b = tl_builder_before(end);
+    if (is_shared(x->s) && (!end->prev || end->prev->opcode != TL_OP_MEET))
+        meet(&b); /* as long as others arrive at its barriers, a program is there */
     if (!loop->block->parent)
         return;
     arrive_last(x, loop);
@@ -626,6 +655,8 @@ static void go_on(TlExpand *x, TlOp *loop)
 static void retire(TlExpand *x, TlOp *loop)
 {
     TlBuilder after = tl_builder_before(loop->next);
+    if (is_shared(x->s))
+        meet(&after); /* others arrive at barriers of this program */
     tl_op_new(&after, TL_OP_RETIRE, 1, &x->bars, 0, NULL, 0, 0, NULL);
     tl_op_new(&after, TL_OP_RETIRE, 1, &x->empties, 0, NULL, 0, 0, NULL);
 }

@@ -100,7 +100,7 @@ static TlProducerFault find_fault(const TlFn *fn, const TlPassCtx *px, const TlS
         return TL_PRODUCER_COPIES;
     if (!tl_producer_fits(fn, px->machine->lanes))
         return TL_PRODUCER_WARPS;
-    if (bytes_of(all) + other_bytes(fn, px->scratch, all) > px->machine->shared_bytes)
+    if (bytes_of(all) + other_bytes(fn, px->scratch, all) > tl_pipeline_room(fn, px))
         return TL_PRODUCER_ROOM;
     return tl_producer_find(fn, px->scratch, is_copied, all, &producer) ? TL_PRODUCER_NONE
                                                                         : TL_PRODUCER_PLACES;
@@ -177,7 +177,7 @@ static void add_slot(const TlFn *fn, const TlPassCtx *px, const TlSchedules *all
     for (uint32_t i = 0; i < s->fetches.len; i++)
         if (s->fetches.data[i].how == TL_FETCH_BULK)
             bytes += tl_buf_slot_bytes(tl_in(s->fetches.data[i].put, 0)->type);
-    bool room = bytes <= px->machine->shared_bytes && s->stages < TL_MAX_BUF_SLOTS;
+    bool room = bytes <= tl_pipeline_room(fn, px) && s->stages < TL_MAX_BUF_SLOTS;
     for (uint32_t i = 0; room && i < s->fetches.len; i++)
         s->fetches.data[i].slots += s->fetches.data[i].how == TL_FETCH_BULK;
 }

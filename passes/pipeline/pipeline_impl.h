@@ -28,6 +28,7 @@ typedef struct TlFetch {
     int ahead;     /* begun so many trips before */
     int put_ahead; /* PUT: put so many trips before */
     int slots;     /* COPY, PUT */
+    bool shared;   /* BULK: programs of a cluster bring parts of it to each other (cluster.h) */
     bool ends;     /* past the last trip its place is outside of the view anyway */
     bool asks;     /* needs bounds, but a scalar test can say that all of it is inside: */
     TlInsideHow inside[TL_MAX_VIEW_RANK];
@@ -49,6 +50,8 @@ typedef TL_VEC(TlSchedule) TlSchedules;
 
 /* Bytes of its buffers, with all slots. */
 uint64_t tl_schedule_bytes(const TlSchedule *s);
+/* Bytes of shared memory that a block may have. (pipeline.c) */
+uint32_t tl_pipeline_room(const TlFn *fn, const TlPassCtx *px);
 /* Which loops leave their bulk copies to a warp of its own, if any do. (pipeline_flows.c) */
 void tl_pipeline_choose_flows(TlFn *fn, const TlPassCtx *px, TlSchedules *all);
 

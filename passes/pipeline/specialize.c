@@ -26,7 +26,7 @@
  *     count, so the two need no order besides.
  *  2. Region 0 gets, once more, what begins copies, the loops and branches around it with the
  *     carried values that it needs, and what these are computed from. Region 1 is the body without
- *     it.
+ *     it. Programs of a cluster meet before and behind both.
  *
  * With the second flow gone from them, the kernel's warps never wait for each other in the loop. */
 #include "ir/plan/staged.h"
@@ -195,13 +195,20 @@ static void copy_block(Specialize *s, const TlBlock *from, TlBuilder *b, TlMap *
 
 /* ---- the pass ---- */
 
-/* Everything but buffers, the roles themselves and what is behind them. */
+/* Where both flows are over: all threads take part in the last meeting of a cluster. */
+static TlOp *end_of(const TlFn *fn)
+{
+    TlOp *end = fn->body->last;
+    return end->prev && end->prev->opcode == TL_OP_MEET ? end->prev : end;
+}
+
+/* Everything but buffers, meetings of clusters, the roles themselves and what is behind them. */
 static void move_body(TlFn *fn, TlOp *roles)
 {
     TlOp *end = roles->regions[1]->last;
     for (TlOp *op = fn->body->first, *next; op != roles; op = next) {
         next = op->next;
-        if (op->opcode != TL_OP_ALLOC && op->opcode != TL_OP_MBAR)
+        if (op->opcode != TL_OP_ALLOC && op->opcode != TL_OP_MBAR && op->opcode != TL_OP_MEET)
             tl_op_move_before(op, end);
     }
 }
@@ -227,7 +234,7 @@ TlPassResult tl_pass_specialize(TlFn *fn, TlPassCtx *px)
         !has_room(fn, px) || !tl_producer_find(fn, px->scratch, begins, NULL, &s.producer))
         return TL_SAME;
     tl_map_init(&map, px->scratch);
-    TlBuilder b = tl_builder_before(fn->body->last);
+    TlBuilder b = tl_builder_before(end_of(fn));
     TlOp *roles = tl_op_new(&b, TL_OP_ROLES, 0, NULL, 0, NULL, 2, 0, NULL);
     TlBuilder producer = {.fn = fn, .block = roles->regions[0], .loc = fn->loc},
               consumer = {.fn = fn, .block = roles->regions[1], .loc = fn->loc};

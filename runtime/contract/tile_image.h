@@ -1,4 +1,4 @@
-/* The kernel image, version 14: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 15: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,7 +9,9 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 14, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_VERSION = 15, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TL_MAX_CLUSTER = 8, /* programs; bytes of shared memory that one may have: */
+    TL_CLUSTER_SHARED = 200 << 10,
     TILE_IMAGE_MAX_PARAMS = 128,
     TILE_IMAGE_MAX_SYMS = 256, TILE_IMAGE_MAX_KEYS = 8
 };
@@ -146,6 +148,9 @@ typedef struct tile_image_kernel {
      * -1 for values below 1. This row was found best for each of `ntuned` buckets, i32[nkeys] each.
      * Of the rows that accept a launch, one with the nearest bucket is taken */
     uint32_t nkeys, keys, ntuned, tuned;
+    /* GPUs: so many programs that follow each other along an axis of the grid may run as a cluster:
+     * they bring parts of what all of them read to each other. 0: each for itself */
+    uint32_t cluster, cluster_axis;
 } tile_image_kernel;
 enum {
     TILE_KERNEL_CHECKED = 1, /* built with --check */

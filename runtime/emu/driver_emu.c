@@ -266,6 +266,7 @@ static bool orders_threads(uint32_t leaf)
 {
     switch ((tl_leaf)leaf) {
     case TL_LEAF_BARRIER:
+    case TL_LEAF_MEET:
     case TL_LEAF_CP_COMMIT:
     case TL_LEAF_CP_WAIT:
     case TL_LEAF_WGMMA_FENCE:
@@ -273,7 +274,13 @@ static bool orders_threads(uint32_t leaf)
     case TL_LEAF_FENCE_ASYNC:
     case TL_LEAF_MBAR_EXPECT:
     case TL_LEAF_MBAR_ARRIVE:
-    case TL_LEAF_MBAR_WAIT: return true;
+    case TL_LEAF_MBAR_ARRIVE_AT:
+    case TL_LEAF_MBAR_WAIT:
+    case TL_LEAF_BULK_ALL_1:
+    case TL_LEAF_BULK_ALL_2:
+    case TL_LEAF_BULK_ALL_3:
+    case TL_LEAF_BULK_ALL_4:
+    case TL_LEAF_BULK_ALL_5: return true;
     default: return false;
     }
 }

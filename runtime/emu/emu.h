@@ -106,9 +106,18 @@ typedef enum tl_emu_event {
     TL_EMU_BROKEN /* a report has been made; the block cannot go on */
 } tl_emu_event;
 
+/* Blocks that run as a cluster, all of one worker; a block alone is one, too. */
+typedef struct tl_emu_block tl_emu_block;
+typedef struct tl_emu_cluster {
+    uint32_t size, running;
+    uint32_t arrived, site;  /* blocks at its barrier, and which that is */
+    uint64_t changes;        /* what can end a wait of one of them */
+    bool broken;             /* one of them is */
+    tl_emu_block *blocks[TL_MAX_CLUSTER]; /* NULL: has ended */
+} tl_emu_cluster;
+
 typedef struct tl_emu_copies tl_emu_copies;
 typedef struct tl_emu_printed tl_emu_printed;
-typedef struct tl_emu_block tl_emu_block;
 enum { TL_EMU_GROUPS = TL_EMU_MAX_THREADS / 128 };
 
 struct tl_emu_block {
@@ -119,6 +128,10 @@ struct tl_emu_block {
     tl_fiber_stacks *stacks;
     tl_emu_block_watch *watch;
     int64_t linear;
+    tl_emu_cluster *cluster;
+    uint32_t rank; /* in it */
+    bool at_meeting; /* all threads wait for the other blocks of the cluster, */
+    uint64_t met;    /* as they have so often */
     uint32_t nthreads, nwarps, lanes, ended;
     uint32_t warps_waiting, first_warp; /* at a barrier; the first of them */
     uint64_t at_number[TL_EMU_BARRIERS]; /* warps that wait at each, as bits */
@@ -180,6 +193,8 @@ _Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
 /* Of so many threads, at the barrier of that number. */
 void tl_emu_meet_some(tl_emu_block *b, uint32_t site, uint32_t number, uint32_t threads);
+/* Of all threads of the cluster. */
+void tl_emu_meet_cluster(tl_emu_block *b, uint32_t site);
 /* constant: the mask of shfl_xor, n of shfl_end, 0 of shfl_idx. */
 uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
                              uint32_t lane, uint32_t constant);

@@ -25,6 +25,10 @@ typedef struct bar {
     uint32_t offset, count, left; /* left: arrivals to come in this phase */
     int64_t bytes;                /* to come */
     uint64_t phases;              /* complete */
+    /* how often the cluster had met when it was made, and must have met before it ends: other
+     * blocks have arrived, which they may do before or after what this block does */
+    uint64_t made, stays;
+    uint32_t by; /* where one has */
     bool is_used;
 } bar;
 
@@ -40,7 +44,6 @@ struct tl_emu_bulk {
     uint32_t nbars;
     box *boxes; /* on their way */
     uint32_t nboxes, room;
-    uint64_t changes; /* of barriers */
 };
 
 void tl_emu_bulk_free(tl_emu_block *b)
@@ -79,17 +82,54 @@ static _Noreturn void complain(tl_emu_block *b, tl_fail_kind kind, uint32_t site
     tl_emu_break(b);
 }
 
+/* In block m, which may be another one of the cluster of b, the current one. */
+static uint32_t bar_in(tl_emu_block *b, tl_emu_block *m, uint32_t site, uint32_t offset)
+{
+    const struct tl_emu_bulk *k = m->bulk;
+    uint32_t i = 0, n = k ? k->nbars : 0;
+    char text[120];
+    while (i < n && !(k->bars[i].is_used && k->bars[i].offset == offset))
+        i++;
+    if (i == n) {
+        snprintf(text, sizeof text, "there is no barrier at offset %" PRIu32 " of shared memory%s",
+                 offset, m == b ? "" : " of another program of the cluster");
+        complain(b, TL_RUN_BOUNDS, site, text);
+    }
+    if (m != b && k->bars[i].made >= b->met)
+        complain(b, TL_RUN_ASYNC, site,
+                 "nothing says that the barrier is there: the cluster has not met since another "
+                 "program made it");
+    return i;
+}
+
 static uint32_t bar_at(tl_emu_block *b, uint32_t site, uint32_t offset)
 {
-    const struct tl_emu_bulk *k = bulk_of(b);
-    char text[80];
-    for (uint32_t i = 0; i < k->nbars; i++)
-        if (k->bars[i].is_used && k->bars[i].offset == offset)
-            return i;
-    snprintf(text, sizeof text, "there is no barrier at offset %" PRIu32 " of shared memory",
-             offset);
-    complain(b, TL_RUN_BOUNDS, site, text);
+    return bar_in(b, b, site, offset);
 }
+
+/* A block of the cluster. */
+static tl_emu_block *member(tl_emu_block *b, uint32_t site, uint32_t rank)
+{
+    char text[80];
+    if (rank >= b->cluster->size) {
+        snprintf(text, sizeof text, "program %" PRIu32 " of a cluster of %" PRIu32, rank,
+                 b->cluster->size);
+        complain(b, TL_RUN_BOUNDS, site, text);
+    }
+    if (!b->cluster->blocks[rank])
+        complain(b, TL_RUN_ASYNC, site, "the program that this is for has ended");
+    return b->cluster->blocks[rank];
+}
+
+/* Others may still arrive, for all that this block knows. */
+static bool is_shared_yet(const tl_emu_block *b, const bar *x)
+{
+    return x->is_used && x->stays > b->met;
+}
+
+static const char STAYS[] =
+    "another program may arrive here after this one's barrier has ended: the cluster has not met "
+    "since";
 
 void tl_emu_mbar_init(uint32_t site, uint32_t pred, uint32_t offset, uint32_t count)
 {
@@ -108,7 +148,8 @@ void tl_emu_mbar_init(uint32_t site, uint32_t pred, uint32_t offset, uint32_t co
         k->bars = tl_emu_grown(b, k->bars, i + 1, sizeof *k->bars);
         k->nbars++;
     }
-    k->bars[i] = (bar){.offset = offset, .count = count, .left = count, .is_used = true};
+    k->bars[i] = (bar){
+        .offset = offset, .count = count, .left = count, .made = b->met, .is_used = true};
 }
 
 void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
@@ -121,6 +162,8 @@ void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
     for (uint32_t n = 0; n < b->bulk->nboxes; n++)
         if (b->bulk->boxes[n].bar == i)
             complain(b, TL_RUN_ASYNC, site, "a copy that the barrier counts is on its way");
+    if (is_shared_yet(b, &b->bulk->bars[i]))
+        complain(b, TL_RUN_ASYNC, site, STAYS);
     b->bulk->bars[i].is_used = false;
 }
 
@@ -131,28 +174,53 @@ uint32_t tl_emu_elect(uint32_t site)
     return b->current->index % b->lanes == 0;
 }
 
-static void check_phase(struct tl_emu_bulk *k, bar *x)
+static void check_phase(tl_emu_block *b, bar *x)
 {
-    k->changes++;
+    b->cluster->changes++;
     if (x->left || x->bytes)
         return;
     x->phases++;
     x->left = x->count;
 }
 
+/* One of those that complete a phase comes to the barrier, and bytes are to come. */
+static void arrive(tl_emu_block *b, uint32_t site, bar *x, uint32_t bytes)
+{
+    if (!x->left)
+        complain(b, TL_RUN_ASYNC, site, "more arrive at the barrier than it was made for");
+    x->bytes += bytes;
+    x->left--;
+    check_phase(b, x);
+}
+
+/* False: nothing is to be done. */
+static bool comes_to(tl_emu_block *b, uint32_t site, uint32_t pred, tl_leaf leaf)
+{
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site, leaf);
+    return pred && !tl_emu_is_dropped(b, site);
+}
+
 void tl_emu_mbar_arrive(uint32_t site, uint32_t pred, uint32_t offset)
 {
     tl_emu_block *b = tl_emu_now;
-    if (b->random)
-        tl_emu_step(b);
-    tl_emu_count(b, site, TL_LEAF_MBAR_ARRIVE);
-    if (!pred || tl_emu_is_dropped(b, site))
+    if (comes_to(b, site, pred, TL_LEAF_MBAR_ARRIVE))
+        arrive(b, site, &b->bulk->bars[bar_at(b, site, offset)], 0);
+}
+
+void tl_emu_mbar_arrive_at(uint32_t site, uint32_t pred, uint32_t offset, uint32_t rank)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (!comes_to(b, site, pred, TL_LEAF_MBAR_ARRIVE_AT))
         return;
-    bar *x = &b->bulk->bars[bar_at(b, site, offset)];
-    if (!x->left)
-        complain(b, TL_RUN_ASYNC, site, "more arrive at the barrier than it was made for");
-    x->left--;
-    check_phase(b->bulk, x);
+    tl_emu_block *m = member(b, site, rank);
+    bar *x = &m->bulk->bars[bar_in(b, m, site, offset)];
+    if (m != b && x->stays < b->met + 1) {
+        x->stays = b->met + 1;
+        x->by = site;
+    }
+    arrive(b, site, x, 0);
 }
 
 void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t bytes)
@@ -161,14 +229,9 @@ void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t 
     if (b->random)
         tl_emu_step(b);
     tl_emu_count(b, site, TL_LEAF_MBAR_EXPECT);
-    if (!pred || tl_emu_is_dropped(b, site))
-        return;
-    bar *x = &b->bulk->bars[bar_at(b, site, offset)];
-    if (!x->left)
-        complain(b, TL_RUN_ASYNC, site, "more arrive at the barrier than it was made for");
-    x->bytes += tl_emu_bytes_expected(b, site, bytes);
-    x->left--;
-    check_phase(b->bulk, x);
+    if (pred && !tl_emu_is_dropped(b, site))
+        arrive(b, site, &b->bulk->bars[bar_at(b, site, offset)],
+               tl_emu_bytes_expected(b, site, bytes));
 }
 
 /* ---- copies ---- */
@@ -252,12 +315,12 @@ static void land(tl_emu_block *b, uint32_t i)
     for (uint32_t n = 0; n < pieces_of(x); n++) {
         piece p = piece_of(x, n);
         tl_emu_copy c = as_copy(x, &p);
-        tl_emu_block_bulk(b->watch, &c, true);
+        tl_emu_block_bulk(b->watch, &c, TL_EMU_ENDS);
     }
     bar *counts = &k->bars[x->bar];
     counts->bytes -= bytes_of(x);
     k->boxes[i] = k->boxes[--k->nboxes];
-    check_phase(k, counts);
+    check_phase(b, counts);
 }
 
 /* What CUDA's library makes no map of, or the instruction does not take. */
@@ -274,64 +337,71 @@ static bool is_legal(const tl_tensor_map *m)
     return fine;
 }
 
-static void begin(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t barrier,
-                  uint32_t rank, const int32_t *at)
+/* A box begins to come to block m. */
+static void begin_to(tl_emu_block *b, tl_emu_block *m, box x, uint32_t barrier)
 {
-    tl_emu_block *b = tl_emu_now;
-    if (b->random)
-        tl_emu_step(b);
-    tl_emu_count(b, site, (tl_leaf)(TL_LEAF_BULK_1 + rank - 1));
-    if (!pred)
-        return;
-    box x = {.site = site, .thread = b->current->index, .offset = offset};
-    x.bar = bar_at(b, site, barrier);
-    memcpy(&x.map, (const void *)(uintptr_t)map, sizeof x.map);
-    memcpy(x.at, at, rank * sizeof *at);
-    TL_EMU_INVARIANT(b, site, x.map.rank == rank && offset % 128 == 0,
-                     "a box of rank %u by a map of %u, to offset %u", rank, x.map.rank, offset);
-    TL_EMU_INVARIANT(b, site, is_legal(&x.map), "a tensor map that there cannot be");
+    x.bar = bar_in(b, m, x.site, barrier);
     for (uint32_t n = 0; n < pieces_of(&x); n++) {
         piece p = piece_of(&x, n);
         tl_emu_copy c = as_copy(&x, &p);
-        if (!tl_emu_block_bulk(b->watch, &c, false))
+        if (!tl_emu_block_bulk(m->watch, &c, m == b ? TL_EMU_BEGINS : TL_EMU_COMES))
             tl_emu_break(b);
-        memset(b->shared + p.offset, POISON, PIECE);
+        memset(m->shared + p.offset, POISON, PIECE);
     }
-    struct tl_emu_bulk *k = b->bulk;
+    struct tl_emu_bulk *k = m->bulk;
     if (k->nboxes == k->room) {
         k->room = k->room ? 2 * k->room : 16;
         k->boxes = tl_emu_grown(b, k->boxes, k->room, sizeof *k->boxes);
     }
     k->boxes[k->nboxes++] = x;
     if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
-        move(b, &k->boxes[k->nboxes - 1]);
+        move(m, &k->boxes[k->nboxes - 1]);
 }
 
-void tl_emu_bulk_1(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t barrier,
-                   int32_t a)
+/* programs: of the cluster, as bits; 0: this one, by the leaf for one. */
+static void begin(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t barrier,
+                  uint32_t programs, uint32_t rank, const int32_t *at)
 {
-    begin(site, pred, map, offset, barrier, 1, (int32_t[]){a});
+    tl_emu_block *b = tl_emu_now;
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site,
+                 (tl_leaf)((programs ? TL_LEAF_BULK_ALL_1 : TL_LEAF_BULK_1) + rank - 1));
+    if (!pred)
+        return;
+    if (programs && tl_emu_is_dropped(b, site))
+        programs = 1u << b->rank;
+    box x = {.site = site, .thread = b->current->index, .offset = offset};
+    memcpy(&x.map, (const void *)(uintptr_t)map, sizeof x.map);
+    memcpy(x.at, at, rank * sizeof *at);
+    TL_EMU_INVARIANT(b, site, x.map.rank == rank && offset % 128 == 0,
+                     "a box of rank %u by a map of %u, to offset %u", rank, x.map.rank, offset);
+    TL_EMU_INVARIANT(b, site, is_legal(&x.map), "a tensor map that there cannot be");
+    for (uint32_t n = 0; programs >> n; n++)
+        if (programs >> n & 1)
+            begin_to(b, member(b, site, n), x, barrier);
+    if (!programs)
+        begin_to(b, b, x, barrier);
 }
-void tl_emu_bulk_2(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t barrier,
-                   int32_t a, int32_t c)
-{
-    begin(site, pred, map, offset, barrier, 2, (int32_t[]){a, c});
-}
-void tl_emu_bulk_3(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t barrier,
-                   int32_t a, int32_t c, int32_t d)
-{
-    begin(site, pred, map, offset, barrier, 3, (int32_t[]){a, c, d});
-}
-void tl_emu_bulk_4(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t barrier,
-                   int32_t a, int32_t c, int32_t d, int32_t e)
-{
-    begin(site, pred, map, offset, barrier, 4, (int32_t[]){a, c, d, e});
-}
-void tl_emu_bulk_5(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t barrier,
-                   int32_t a, int32_t c, int32_t d, int32_t e, int32_t f)
-{
-    begin(site, pred, map, offset, barrier, 5, (int32_t[]){a, c, d, e, f});
-}
+
+/* Leaves for one program, and for some of the cluster. */
+#define BULK(n, at, ...)                                                                           \
+    void tl_emu_bulk_##n(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,              \
+                         uint32_t barrier, __VA_ARGS__)                                            \
+    {                                                                                              \
+        begin(site, pred, map, offset, barrier, 0, n, at);                                         \
+    }                                                                                              \
+    void tl_emu_bulk_all_##n(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,          \
+                             uint32_t barrier, uint32_t programs, __VA_ARGS__)                     \
+    {                                                                                              \
+        begin(site, pred, map, offset, barrier, programs, n, at);                                  \
+    }
+#define AT(...) ((int32_t[]){__VA_ARGS__})
+BULK(1, AT(a), int32_t a)
+BULK(2, AT(a, c), int32_t a, int32_t c)
+BULK(3, AT(a, c, d), int32_t a, int32_t c, int32_t d)
+BULK(4, AT(a, c, d, e), int32_t a, int32_t c, int32_t d, int32_t e)
+BULK(5, AT(a, c, d, e, f), int32_t a, int32_t c, int32_t d, int32_t e, int32_t f)
 
 /* ---- waiting ---- */
 
@@ -352,11 +422,26 @@ static void land_all(tl_emu_block *b, uint32_t which)
             i++;
 }
 
-/* What the block does that can end a wait. A thread that spins comes to its turn again when all
- * others spin, wait or have ended. */
+/* What the cluster's blocks do that can end a wait. A thread that spins comes to its turn again
+ * when all others of its block spin, wait or have ended. */
 static uint64_t progress(const tl_emu_block *b)
 {
-    return b->bulk->changes + b->ended + b->atomics;
+    uint64_t n = b->cluster->changes;
+    for (uint32_t i = 0; i < b->cluster->size; i++)
+        if (b->cluster->blocks[i])
+            n += b->cluster->blocks[i]->ended + b->cluster->blocks[i]->atomics;
+    return n;
+}
+
+/* Has another block of the cluster threads that go on? */
+static bool others_run(const tl_emu_block *b)
+{
+    bool run = false;
+    for (uint32_t i = 0; i < b->cluster->size; i++) {
+        const tl_emu_block *m = b->cluster->blocks[i];
+        run |= m && m != b && m->ready.count > 0;
+    }
+    return run;
 }
 
 void tl_emu_mbar_wait(uint32_t site, uint32_t offset, uint32_t parity)
@@ -373,7 +458,7 @@ void tl_emu_mbar_wait(uint32_t site, uint32_t offset, uint32_t parity)
         land_all(b, which);
         if (is_over(&b->bulk->bars[which], parity & 1))
             break;
-        spins = progress(b) == before ? spins + 1 : 0;
+        spins = progress(b) == before && !others_run(b) ? spins + 1 : 0;
         before = progress(b);
         if (spins > MOST_SPINS)
             complain(b, TL_RUN_DEADLOCK, site, "nobody completes this phase of the barrier");
@@ -386,4 +471,9 @@ void tl_emu_bulk_ended(tl_emu_block *b)
     if (b->bulk && b->bulk->nboxes)
         tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, b->bulk->boxes[0].site,
                               "the program has ended before this copy was waited for");
+    for (uint32_t i = 0; b->bulk && i < b->bulk->nbars; i++)
+        if (is_shared_yet(b, &b->bulk->bars[i])) {
+            tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, b->bulk->bars[i].by, STAYS);
+            return;
+        }
 }

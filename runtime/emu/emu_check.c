@@ -754,10 +754,11 @@ static void check_visible(tl_emu_block_watch *b, const tl_emu_access *a, const c
     tell(b, TL_RUN_RACE, a->site, text);
 }
 
-bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, bool ends)
+bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, tl_emu_way way)
 {
     tl_emu_access from = source_of(c), to = target_of(c);
     const range *r = NULL, *none;
+    bool ends = way == TL_EMU_ENDS;
     if (!b->watch->options.check)
         return ends || (is_allowed(b, &to, &none) && (!c->inside || is_allowed(b, &from, &r)));
     if (ends) {
@@ -767,7 +768,7 @@ bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, bool ends)
     }
     if (!is_allowed(b, &to, &none) || (c->inside && !is_allowed(b, &from, &r)))
         return false;
-    if (c->inside)
+    if (c->inside && way == TL_EMU_BEGINS)
         check_access(b, &from, r);
     check_flights(b, &to, NULL);
     check_visible(b, &to, "this copy writes");

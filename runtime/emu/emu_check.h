@@ -73,9 +73,11 @@ void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t threa
  * be read? */
 void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
                            const uint32_t *offsets, bool *allowed);
-/* 16 bytes of a copy by a barrier begin or end to be on their way. False: they must not. Who waits
- * for the barrier sees them. */
-bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *copy, bool ends);
+/* 16 bytes of a copy by a barrier to this block begin or end to be on their way; `comes`: another
+ * block has begun it, and reads for it. False: they must not. Who waits for the barrier sees
+ * them. */
+typedef enum tl_emu_way { TL_EMU_BEGINS, TL_EMU_COMES, TL_EMU_ENDS } tl_emu_way;
+bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *copy, tl_emu_way way);
 /* A product of a warpgroup begins or ends to read 16 bytes of shared memory, for the warp of this
  * thread. False: they are not there. */
 bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,

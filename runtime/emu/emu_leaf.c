@@ -48,6 +48,16 @@ uint32_t tl_emu_ctaid(void)
     return (uint32_t)tl_emu_now->linear;
 }
 
+uint32_t tl_emu_cluster_size(void)
+{
+    return tl_emu_now->cluster->size;
+}
+
+uint32_t tl_emu_cluster_rank(void)
+{
+    return tl_emu_now->rank;
+}
+
 void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
 {
     if (b->job->stats)
@@ -81,6 +91,15 @@ void tl_emu_barrier(uint32_t site)
         return;
     tl_emu_count(b, site, TL_LEAF_BARRIER);
     tl_emu_meet_barrier(b, site);
+}
+
+void tl_emu_meet(uint32_t site)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (tl_emu_is_dropped(b, site))
+        return;
+    tl_emu_count(b, site, TL_LEAF_MEET);
+    tl_emu_meet_cluster(b, site);
 }
 
 void tl_emu_barrier_of(uint32_t site, uint32_t number, uint32_t threads)

@@ -71,8 +71,13 @@ void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
                      "%u threads of %u have ended", b->ended, b->nthreads);
     if (other)
         other_ended(b, other);
-    if (b->ended == b->nthreads)
-        tl_emu_bulk_ended(b);
+    if (b->ended < b->nthreads)
+        return;
+    tl_emu_bulk_ended(b);
+    if (b->cluster->arrived)
+        tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, b->cluster->site,
+                              "a program has ended, for which others of the cluster wait here");
+    b->cluster->broken |= b->cluster->arrived > 0;
 }
 
 void tl_emu_report_deadlock(tl_emu_block *b)
@@ -221,6 +226,50 @@ void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site)
     tl_emu_block_barrier(b->watch);
     for (uint32_t i = 0; i < b->nthreads; i++)
         wake(b, &b->threads[i]);
+    tl_emu_step(b);
+}
+
+/* Blocks of the cluster that have ended, or wait elsewhere, never come. */
+static void check_meeting(tl_emu_block *b, uint32_t site)
+{
+    tl_emu_cluster *c = b->cluster;
+    char position[TEXT_BYTES / 2], text[TEXT_BYTES];
+    if (c->arrived == 0)
+        c->site = site;
+    describe(b, TL_LEAF_MEET, c->site, position, sizeof position);
+    if (c->running < c->size)
+        snprintf(text, sizeof text, "another program of the cluster has ended");
+    else if (c->site != site)
+        snprintf(text, sizeof text, "another program of the cluster is in %s", position);
+    else
+        return;
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, site, text);
+    tl_emu_break(b);
+}
+
+void tl_emu_meet_cluster(tl_emu_block *b, uint32_t site)
+{
+    tl_emu_cluster *c = b->cluster;
+    if (!arrive(b, TL_LEAF_MEET, site, 0) || !warp_arrives(b)) {
+        wait_here(b);
+        return;
+    }
+    check_meeting(b, site);
+    b->at_meeting = true;
+    if (++c->arrived < c->size) {
+        wait_here(b);
+        return;
+    }
+    c->arrived = 0;
+    c->changes++;
+    for (uint32_t n = 0; n < c->size; n++) {
+        tl_emu_block *m = c->blocks[n];
+        tl_emu_block_barrier(m->watch);
+        m->at_meeting = false;
+        m->met++;
+        for (uint32_t i = 0; i < m->nthreads; i++)
+            wake(m, &m->threads[i]);
+    }
     tl_emu_step(b);
 }
 

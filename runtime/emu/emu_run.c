@@ -12,7 +12,9 @@
  * up to what tl_emu_resident says.
  *
  * Under the reverse schedule a worker takes CHUNK blocks at a time and begins with the last; under
- * the random one it always has some blocks, and chance says whose turn it is. */
+ * the random one it always has some blocks, and chance says whose turn it is.
+ *
+ * The blocks of a cluster start together, on one worker, and when one of them breaks, all end. */
 #include "runtime/emu/emu.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +64,11 @@ void tl_emu_broken(tl_emu_block *b, uint32_t site)
 
 /* ---- blocks ---- */
 
+static uint32_t cluster_size(const tl_emu_job *job)
+{
+    return job->launch->cluster > 1 ? (uint32_t)job->launch->cluster : 1;
+}
+
 static void free_block(tl_emu_block *b)
 {
     free(b->prints.data);
@@ -110,7 +117,8 @@ static tl_emu_block *unused_block(tl_emu_worker *w, const tl_emu_kernel *k)
     return NULL;
 }
 
-static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t linear)
+static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t linear,
+                    tl_emu_cluster *cluster, uint32_t rank)
 {
     const tl_emu_kernel *k = job->kernel;
     TL_INVARIANT_VOID(k->lanes > 0 && k->threads % k->lanes == 0 && k->threads <= b->room_threads,
@@ -121,6 +129,12 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     b->main = &w->main;
     b->stacks = w->stacks;
     b->linear = linear;
+    b->cluster = cluster;
+    b->rank = rank;
+    b->at_meeting = false;
+    b->met = 0;
+    cluster->blocks[rank] = b;
+    cluster->running++;
     b->nthreads = k->threads;
     b->lanes = k->lanes;
     b->nwarps = k->threads / k->lanes;
@@ -141,8 +155,10 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     tl_emu_block_order(b);
 }
 
-/* Starts block `linear` in addition to the worker's resident blocks. False: out of memory. */
-static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear)
+/* Starts the block of the cluster in addition to the worker's resident blocks. False: out of
+ * memory. */
+static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear, tl_emu_cluster *cluster,
+                        uint32_t rank)
 {
     tl_emu_block *b = unused_block(w, job->kernel);
     if (!b)
@@ -152,7 +168,7 @@ static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear)
         w->unused = b;
         return false;
     }
-    fill_in(b, w, job, linear);
+    fill_in(b, w, job, linear, cluster, rank);
     tl_emu_block **last = &w->resident;
     while (*last)
         last = &(*last)->next;
@@ -161,6 +177,34 @@ static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear)
     w->nresident++;
     w->turns = 0;
     return true;
+}
+
+/* All blocks of the cluster that begins with block `first`. */
+static bool start_cluster(tl_emu_worker *w, tl_emu_job *job, int64_t first)
+{
+    tl_emu_cluster *c = calloc(1, sizeof *c);
+    if (!c)
+        return false;
+    c->size = cluster_size(job);
+    for (uint32_t i = 0; i < c->size; i++) {
+        uint32_t rank = job->schedule.order == TL_EMU_REVERSE ? c->size - 1 - i : i;
+        if (start_block(w, job, first + rank, c, rank))
+            continue;
+        c->broken = true; /* the others end */
+        if (i == 0)
+            free(c);
+        return false;
+    }
+    return true;
+}
+
+static void leave_cluster(tl_emu_block *b)
+{
+    b->cluster->blocks[b->rank] = NULL;
+    b->cluster->changes++;
+    if (--b->cluster->running == 0)
+        free(b->cluster);
+    b->cluster = NULL;
 }
 
 /* False: an invariant broke; the worker stops. */
@@ -173,6 +217,7 @@ static bool end_block(tl_emu_worker *w, tl_emu_block *b)
         }
     tl_emu_print_end(b);
     tl_emu_block_end(b->watch);
+    leave_cluster(b);
     tl_emu_block **at = &w->resident;
     while (*at && *at != b)
         at = &(*at)->next;
@@ -187,11 +232,12 @@ static bool end_block(tl_emu_worker *w, tl_emu_block *b)
 
 /* ---- workers ---- */
 
-/* The next block to start; false: all have been started. */
-static bool next_linear(tl_emu_worker *w, tl_emu_job *job, int64_t *out_linear)
+/* The first block of the next cluster to start; false: all have been started. */
+static bool next_cluster(tl_emu_worker *w, tl_emu_job *job, int64_t *out_linear)
 {
+    int64_t size = cluster_size(job);
     if (w->begin == w->end) {
-        int64_t n = job->schedule.order == TL_EMU_REVERSE ? CHUNK : 1;
+        int64_t n = job->schedule.order == TL_EMU_REVERSE ? (CHUNK + size - 1) / size * size : size;
         w->begin = atomic_fetch_add_explicit(&job->next, n, memory_order_relaxed);
         w->end = w->begin + n < job->launch->blocks ? w->begin + n : job->launch->blocks;
         if (w->begin >= w->end) {
@@ -201,15 +247,18 @@ static bool next_linear(tl_emu_worker *w, tl_emu_job *job, int64_t *out_linear)
     }
     TL_INVARIANT_OR(false, w->begin < w->end && w->end <= job->launch->blocks,
                     "blocks %lld to %lld", (long long)w->begin, (long long)w->end);
-    *out_linear = job->schedule.order == TL_EMU_REVERSE ? --w->end : w->begin++;
+    bool last = job->schedule.order == TL_EMU_REVERSE;
+    *out_linear = last ? w->end - size : w->begin;
+    w->end -= last ? size : 0;
+    w->begin += last ? 0 : size;
     return true;
 }
 
 static void start_wanted(tl_emu_worker *w, tl_emu_job *job)
 {
     int64_t linear;
-    while (w->nresident < w->wanted && !job->no_memory && next_linear(w, job, &linear))
-        if (!start_block(w, job, linear))
+    while (w->nresident < w->wanted && !job->no_memory && next_cluster(w, job, &linear))
+        if (!start_cluster(w, job, linear))
             job->no_memory = true;
 }
 
@@ -263,7 +312,13 @@ static void run_blocks(tl_emu_worker *w, tl_emu_job *job, uint32_t workers)
         tl_emu_block *b = take_turn(w, job);
         if (!b)
             return;
-        if (tl_emu_block_turn(b) == TL_EMU_TURN)
+        tl_emu_cluster *c = b->cluster;
+        uint64_t before = c->changes;
+        tl_emu_event event = c->broken ? TL_EMU_BROKEN : tl_emu_block_turn(b);
+        c->broken |= event == TL_EMU_BROKEN;
+        if (event == TL_EMU_TURN && c->changes != before)
+            w->turns = 0;
+        else if (event == TL_EMU_TURN)
             wait_for_others(w);
         else if (!end_block(w, b))
             return;

@@ -135,7 +135,7 @@ static tl_fiber *next_context(tl_emu_block *b)
         b->event = TL_EMU_TURN;
         if (b->ended == b->nthreads)
             b->event = TL_EMU_ENDED;
-        else if (b->idle.count == 0) {
+        else if (b->idle.count == 0 && !b->at_meeting) {
             tl_emu_report_deadlock(b);
             b->event = TL_EMU_BROKEN;
         }

@@ -3,18 +3,21 @@
  *
  * Programs that are to run together are a cooperative launch, which the library refuses where they
  * do not fit. On CUDA it is an attribute of cuLaunchKernelEx, and so is the permission to start
- * before the kernel ahead has ended, which only kernels get that wait for it themselves. */
+ * before the kernel ahead has ended, which only kernels get that wait for it themselves. So is how
+ * many programs run as a cluster; where the library knows or takes none, each runs alone, which the
+ * code of kernels allows. */
 #include "runtime/gpu/driver_gpu.h"
 #include "runtime/runtime.h"
 #include "runtime/tensor_map.h"
 #include <inttypes.h>
 
 /* CUlaunchAttribute and CUlaunchConfig of cuda.h. */
-enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_PROGRAMMATIC = 6 };
+enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_CLUSTER = 4, ATTRIBUTE_PROGRAMMATIC = 6 };
 typedef struct launch_attribute {
     int id, padding;
     union {
         int allowed;
+        unsigned cluster[3];
         char bytes[64];
     } value;
 } launch_attribute;
@@ -74,16 +77,24 @@ static tile_status encode_maps(tl_dev *d, const tl_launch *l, encoded_map *maps,
 
 /* ---- launches ---- */
 
-static tile_status launch_with(tl_queue *q, const tl_code *code, const tl_launch *l, void **params,
-                               int attribute)
+/* By the library's extended call, with what the launch's flags allow, and its cluster. */
+static tile_status launch_with(tl_queue *q, const tl_code *code, const tl_launch *l, void **params)
 {
-    const launch_attribute allow = {.id = attribute, .value.allowed = 1};
-    const launch_config config = {.grid = {(unsigned)l->blocks, 1, 1},
-                                  .block = {code->threads, 1, 1},
-                                  .shared_bytes = code->shared_bytes,
-                                  .stream = q->stream,
-                                  .attributes = &allow,
-                                  .nattributes = 1};
+    bool together = l->flags & TILE_LAUNCH_TOGETHER,
+         overlap = l->flags & TILE_LAUNCH_OVERLAP && l->kernel->flags & TILE_KERNEL_WAITS;
+    launch_attribute attributes[2];
+    launch_config config = {.grid = {(unsigned)l->blocks, 1, 1},
+                            .block = {code->threads, 1, 1},
+                            .shared_bytes = code->shared_bytes,
+                            .stream = q->stream,
+                            .attributes = attributes};
+    if (together || overlap)
+        attributes[config.nattributes++] =
+            (launch_attribute){.id = together ? ATTRIBUTE_COOPERATIVE : ATTRIBUTE_PROGRAMMATIC,
+                               .value.allowed = 1};
+    if (l->cluster > 1)
+        attributes[config.nattributes++] = (launch_attribute){
+            .id = ATTRIBUTE_CLUSTER, .value.cluster = {(unsigned)l->cluster, 1, 1}};
     return TL_GPU_CALL(q->dev, launch_ex, &config, code->function, params, NULL);
 }
 
@@ -91,8 +102,6 @@ static tile_status launch_together(tl_queue *q, const tl_code *code, const tl_la
                                    void **params)
 {
     tl_dev *d = q->dev;
-    if (d->api.launch_ex)
-        return launch_with(q, code, l, params, ATTRIBUTE_COOPERATIVE);
     if (d->api.launch_together)
         return TL_GPU_CALL(d, launch_together, code->function, (unsigned)l->blocks, 1, 1,
                            code->threads, 1, 1, code->shared_bytes, q->stream, params);
@@ -114,12 +123,23 @@ static tile_status launch(tl_queue *q, const tl_code *code, const tl_launch *l, 
                      code->debug_slot, l->nslots);
         params[code->debug_slot] = &debug;
     }
+    bool overlap = l->flags & TILE_LAUNCH_OVERLAP && l->kernel->flags & TILE_KERNEL_WAITS;
+    if (d->api.launch_ex && (l->flags & TILE_LAUNCH_TOGETHER || overlap || l->cluster > 1))
+        return launch_with(q, code, l, params);
     if (l->flags & TILE_LAUNCH_TOGETHER)
         return launch_together(q, code, l, params);
-    if (l->flags & TILE_LAUNCH_OVERLAP && l->kernel->flags & TILE_KERNEL_WAITS && d->api.launch_ex)
-        return launch_with(q, code, l, params, ATTRIBUTE_PROGRAMMATIC);
     return TL_GPU_CALL(d, launch, code->function, (unsigned)l->blocks, 1, 1, code->threads, 1, 1,
                        code->shared_bytes, q->stream, params, NULL);
+}
+
+static tile_status launch_in_clusters(tl_queue *q, const tl_code *code, const tl_launch *l,
+                                      void **params)
+{
+    tl_launch alone = *l;
+    alone.cluster = 1;
+    if (q->dev->api.launch_ex && launch(q, code, l, params) == TILE_OK)
+        return TILE_OK;
+    return launch(q, code, &alone, params);
 }
 
 tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
@@ -141,7 +161,9 @@ tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
         params[i] = (void *)(uintptr_t)&l->slots[i];
     status = encode_maps(d, l, maps, params);
     if (status == TILE_OK)
-        TL_GPU_WITHIN(d, status, launch(q, code, l, params));
+        TL_GPU_WITHIN(d, status,
+                      l->cluster > 1 ? launch_in_clusters(q, code, l, params)
+                                     : launch(q, code, l, params));
     if (status != TILE_OK)
         return tl_fail(status, "kernel '%s': %s", code->name, tile_last_error());
     return TILE_OK;

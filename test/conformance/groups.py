@@ -112,6 +112,7 @@ GROUPS = {
         "weights of 4 and 8 bits": "gemm_weights_* gemm_both_quantised packed_product_of_groups",
         "chains, epilogues, two in a loop": "dot_without_accumulator_and_chained gemm_chain_* gemm_*",
         "by warpgroups, with and without warps that only copy": "warpgroup_*",
+        "by clusters of programs (multicast)": "cluster_*",
         "special values, extremes, empty": "dot_special_values dot_*_extremes dot_shape_*_40x30x0_*",
         "column-major operands": "dot_column_major_operands gemm_*_view_view_*",
     },
@@ -226,7 +227,7 @@ NOT_HERE = {
     "formats of 8 bits that are neither OCP's nor gfx942's": "there are four f8",
     "Bessel functions and the like": "not in the language",
     "overflow checks of integers": "integers wrap",
-    "multicast clusters, tensor memory": "no such target",
+    "tensor memory": "no such target",
 }
 
 

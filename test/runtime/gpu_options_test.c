@@ -177,6 +177,42 @@ static void old_drivers(void)
     }
 }
 
+/* Programs run as clusters where the grid has whole ones, the library can do it, and does. */
+static void clusters(void)
+{
+    static const int64_t four = 4, three = 3;
+    KernelSpec spec = scale_spec;
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    tile_kernel *k = NULL;
+    spec.cluster = 2;
+    for (int old = 0; old < 2; old++) {
+        long before = stub->clusters, together = stub->together;
+        hidden = old ? "cuLaunchKernelEx" : NULL;
+        OK(tile_device_open(kind, &dev));
+        make_image(&maker, is_cuda ? "sm_90a" : "gfx942", &spec, 1);
+        OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+        OK(tile_kernel_get(mod, "scale", NULL, &k));
+        OK(launch_with(k, 0, &three));
+        CHECK_INT(stub->clusters, before);
+        OK(launch_with(k, 0, &four));
+        CHECK_INT(stub->clusters - before, is_cuda && !old);
+        CHECK(stub->clusters == before || stub->cluster == 2);
+        stub->no_clusters = true;
+        OK(launch_with(k, 0, &four));
+        stub->no_clusters = false;
+        CHECK_INT(stub->clusters - before, is_cuda && !old);
+        if (!old)
+            OK(launch_with(k, TILE_LAUNCH_TOGETHER, &four));
+        CHECK_INT(stub->clusters - before, is_cuda && !old ? 2 : 0);
+        CHECK_INT(stub->together - together, !old);
+        tile_module_free(mod);
+        tile_device_close(dev);
+    }
+    hidden = NULL;
+    all_given_back();
+}
+
 /* A kernel that does the whole grid with any number of programs is told how many start: as many as
  * run at once; one for each processor where the library cannot say; never more than there are. */
 enum { BLOCKS_SLOT = 7 };
@@ -220,6 +256,38 @@ static void as_many_as_run(void)
         tile_module_free(mod);
         tile_device_close(dev);
     }
+    all_given_back();
+}
+
+/* As many as run at once, in whole clusters. */
+static void clusters_of_parts(void)
+{
+    static const tile_image_slot slot = {.kind = TILE_SLOT_BLOCKS};
+    static const int64_t many = 5 << 10, ten = 10;
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    KernelSpec spec = scale_spec;
+    tile_kernel *k = NULL;
+    spec.maps = &slot;
+    spec.nmaps = 1;
+    spec.cluster = 5;
+    OK(tile_device_open(kind, &dev));
+    make_image(&maker, "sm_90a", &spec, 1);
+    OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+    OK(tile_kernel_get(mod, "scale", NULL, &k));
+    stub->functions[0].function = parts;
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    OK(tile_device_get_info(dev, &info));
+    int run = info.processors * stub->fit;
+    CHECK(run % 5 > 0);
+    OK(launch_with(k, 0, &many));
+    CHECK_INT(stub->grid, run - run % 5);
+    CHECK_INT(stub->cluster, 5);
+    OK(launch_with(k, 0, &ten));
+    CHECK_INT(stub->grid, 10);
+    stub->functions[0].function = scale;
+    tile_module_free(mod);
+    tile_device_close(dev);
     all_given_back();
 }
 
@@ -498,10 +566,12 @@ int main(int argc, char **argv)
     together();
     overlap();
     old_drivers();
+    clusters();
     as_many_as_run();
     wrong_options();
     each_call_of_options_fails();
     if (is_cuda) {
+        clusters_of_parts();
         library_makes_maps();
         library_makes_maps_of_many_views();
         library_makes_no_maps();

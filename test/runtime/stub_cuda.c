@@ -302,6 +302,20 @@ typedef struct StubLaunchConfig {
     unsigned numAttrs;
 } StubLaunchConfig;
 
+/* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: whole clusters, of up to 8 blocks on every device. */
+static int take_cluster(const StubLaunchAttribute *a, unsigned grid)
+{
+    unsigned size[3];
+    memcpy(size, a->value, sizeof size);
+    if (size[0] < 1 || size[0] > 8 || size[1] != 1 || size[2] != 1 || grid % size[0])
+        return STUB_INVALID_VALUE;
+    if (stub.no_clusters)
+        return 912; /* CUDA_ERROR_INVALID_CLUSTER_SIZE */
+    stub.clusters++;
+    stub.cluster = size[0];
+    return 0;
+}
+
 STUB_EXPORT int cuLaunchKernelEx(const StubLaunchConfig *c, void *function, void **params,
                                  void **extra)
 {
@@ -312,6 +326,10 @@ STUB_EXPORT int cuLaunchKernelEx(const StubLaunchConfig *c, void *function, void
     for (unsigned i = 0; i < c->numAttrs && !code; i++) {
         int value;
         memcpy(&value, c->attrs[i].value, sizeof value);
+        if (c->attrs[i].id == 4) {
+            code = take_cluster(&c->attrs[i], c->gridDimX);
+            continue;
+        }
         if (value != 1 || (c->attrs[i].id != 2 && c->attrs[i].id != 6))
             return STUB_INVALID_VALUE;
         if (c->attrs[i].id == 2 && c->gridDimX > 132u * (unsigned)stub.fit)

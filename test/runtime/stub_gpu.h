@@ -69,6 +69,9 @@ typedef struct StubState {
     unsigned grid, block, shared;
     long together; /* cooperative launches */
     long early;    /* launches that may start before the one ahead has ended */
+    long clusters; /* launches with a cluster's size, the last one: */
+    unsigned cluster;
+    bool no_clusters; /* they are refused */
     int fit;       /* blocks on a processor, as the occupancy functions say */
     void *stream;
     int function_shared; /* cuFuncSetAttribute */

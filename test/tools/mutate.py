@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Mutation over barriers, waits, fences, arrivals, and bytes that arrivals expect: does the emulator see each one that is missing or
-wrong, and is each one needed?
+wrong, and is each one needed? A copy to all programs of a cluster goes to the one alone that begins it instead.
 
     mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:gfx942] [-k SUBSTRING] [--rows SUBSTRING] [-v]
 
@@ -34,7 +34,7 @@ GEMM = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(1)
                   acc = dot(A[0 +: 64, k +: 32], B[k +: 32, 0 +: 64], acc);
               C[0 +: 64, 0 +: 64] = acc;
           }"""
-WARPGROUPS = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(cdiv(M, 64))
+WARPGROUPS = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(cdiv(M, 64)) {clause}
                 {{
                     int m = pid(0) * 64;
                     tile<f32, 64, 64> acc = 0;
@@ -129,13 +129,16 @@ KERNELS = {
 # The same, of Hopper alone: operands by bulk copies, computed, by the threads' loads (what is not aligned), from registers; with a
 # producer of its own.
 HOPPER = {
-    **{f"warpgroups{n}": (WARPGROUPS.format(hint="pipeline", b="B[k +: 32, 0 +: 64]"), "gemm",
+    **{f"warpgroups{n}": (WARPGROUPS.format(hint="pipeline", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                           f"--stages {n} A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C") for n in range(1, 5)},
-    "warpgroups_alone": (WARPGROUPS.format(hint="pipeline specialize", b="B[k +: 32, 0 +: 64]"), "gemm",
+    "warpgroups_alone": (WARPGROUPS.format(hint="pipeline specialize", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                          "--stages 3 A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C"),
-    "warpgroups_computed": (WARPGROUPS.format(hint="pipeline", b="B[k +: 32, 0 +: 64] * 2"), "gemm",
+    **{f"warpgroups_cluster{n}": (WARPGROUPS.format(hint=hint, clause="cluster(2)", b="B[k +: 32, 0 +: 64]"), "gemm",
+                                  f"--stages {n} A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C")
+       for n, hint in ((2, "pipeline"), (3, "pipeline specialize"))},
+    "warpgroups_computed": (WARPGROUPS.format(hint="pipeline", clause="", b="B[k +: 32, 0 +: 64] * 2"), "gemm",
                             "--stages 3 A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C"),
-    "warpgroups_loads": (WARPGROUPS.format(hint="pipeline", b="B[k +: 32, 0 +: 64]"), "gemm",
+    "warpgroups_loads": (WARPGROUPS.format(hint="pipeline", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                          "--stages 3 A=normal(1)[40,105] B=normal(2)[105,59] C=nan[40,59]", "C"),
     **{f"warpgroups_attention{name}": (ATTENTION.replace("N, BN))", f"N, BN)) pipeline {hint}"), "attention",
                                        "--stages 3 --const BD=64 --const BM=64 --const BN=32 "

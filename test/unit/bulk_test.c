@@ -232,6 +232,38 @@ static void check_layouts(void)
     tl_module_free(m);
 }
 
+/* Programs of a cluster begin as many boxes each, where rows allow that: of whole patterns. */
+static void check_parts(void)
+{
+    static const struct {
+        int shape[2], bits[2];
+        int32_t parts;
+        int boxes, rows; /* 0: there are no such parts */
+    } RULES[] = {{{64, 64}, {6, 6}, 1, 1, 64},   {{64, 64}, {6, 6}, 2, 2, 32},
+                 {{64, 64}, {6, 6}, 8, 8, 8},    {{64, 256}, {6, 8}, 4, 4, 64},
+                 {{64, 128}, {6, 7}, 4, 4, 32},  {{512, 64}, {9, 6}, 2, 2, 256},
+                 {{32, 64}, {5, 6}, 8, 4, 8},    {{64, 64}, {6, 6}, 3, 8, 8},
+                 {{96, 64}, {5, 6}, 3, 3, 32}};
+    for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++) {
+        Case c = {"f16, 2", NULL, TL_F16, {RULES[i].shape[0], RULES[i].shape[1]},
+                  {RULES[i].bits[0], RULES[i].bits[1]}, 1, 128, "10"};
+        TlModule *m = parse(tl_format(&arena,
+                                      "kernel @k(%%A: view<f16, 2>, %%i: i32) {\n"
+                                      "  %%x = load %%A, %%i, %%i {axes = [%d, %d]} : "
+                                      "tile<f16, %d, %d>\n  return\n}\n",
+                                      c.shape[0], c.shape[1], c.shape[0], c.shape[1]));
+        const TlType *buf = buffer_of(&c);
+        TlBulk b;
+        if (m && CHECK(tl_bulk_plan_parts(&arena, load_of(m), buf, RULES[i].parts, &b))) {
+            CHECK_INT(b.boxes.len, RULES[i].boxes);
+            CHECK_INT(b.rows, RULES[i].rows);
+            check_elements(&c, buf, &b);
+            check_boxes(&c, &b);
+        }
+        tl_module_free(m);
+    }
+}
+
 /* ---- tensor maps ---- */
 
 static _Alignas(64) char memory[64];
@@ -339,6 +371,7 @@ int main(void)
         check_case(&cases[i]);
     check_bases();
     check_layouts();
+    check_parts();
     check_views();
     tl_arena_free(&arena);
     tl_ctx_free(&ctx);

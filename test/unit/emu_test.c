@@ -11,7 +11,14 @@ typedef uint32_t v2 __attribute__((vector_size(8)));
 typedef uint32_t v4 __attribute__((vector_size(16)));
 uint32_t tl_emu_tid(void);
 uint32_t tl_emu_ctaid(void);
+uint32_t tl_emu_cluster_size(void);
+uint32_t tl_emu_cluster_rank(void);
 void tl_emu_barrier(uint32_t site);
+void tl_emu_meet(uint32_t site);
+void tl_emu_mbar_init(uint32_t site, uint32_t pred, uint32_t offset, uint32_t count);
+void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset);
+void tl_emu_mbar_arrive_at(uint32_t site, uint32_t pred, uint32_t offset, uint32_t rank);
+void tl_emu_mbar_wait(uint32_t site, uint32_t offset, uint32_t parity);
 uint32_t tl_emu_shfl_idx(uint32_t site, uint32_t value, uint32_t lane);
 uint32_t tl_emu_shfl_xor(uint32_t site, uint32_t value, uint32_t mask);
 uint32_t tl_emu_ldg_8(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, uint32_t fill);
@@ -126,6 +133,7 @@ static struct image {
 } image;
 static _Alignas(128) uint32_t memory[WORDS];
 static char said[4096]; /* prints, a line each; then the failure */
+static int32_t cluster = 1; /* programs of one */
 
 #define AT(field) (uint32_t) offsetof(struct image, field)
 
@@ -174,6 +182,8 @@ static tile_status run(tl_emu_entry entry, uint32_t threads, uint32_t lanes, int
                         .grid = {(int32_t)programs, 1, 1, 1, 1, 1},
                         .ngrid = 1,
                         .programs = programs,
+                        .blocks = programs,
+                        .cluster = cluster,
                         .nargs = 1,
                         .nslots = 1,
                         .args = &arg,
@@ -295,6 +305,112 @@ static void collectives(void)
     CHECK_INT(memory[40], 32 * 32 + 496);
     CHECK_INT(run(butterfly, 0 + 32, 1, 1, "rr"), TILE_FAILED); /* a warp of 1 has no neighbour */
     CHECK(strstr(said, "lane 1 of a warp of 1") != NULL);
+}
+
+/* ---- clusters ---- */
+
+/* Each program has a barrier at which all 64 threads of all of its cluster arrive, once a phase. */
+static void begin_meeting(void)
+{
+    tl_emu_mbar_init(0, tl_emu_tid() == 0, 64, 64 * tl_emu_cluster_size());
+    tl_emu_meet(1);
+}
+
+static void end_meeting(void)
+{
+    tl_emu_meet(2);
+    tl_emu_mbar_end(3, tl_emu_tid() == 0, 64);
+}
+
+static void arrive_everywhere(void)
+{
+    for (uint32_t i = 0; i < tl_emu_cluster_size(); i++)
+        tl_emu_mbar_arrive_at(4, 1, 64, i);
+}
+
+/* Thread t of a block: the phases that it has seen, its place in the cluster, its program. */
+static void phases(const uint64_t *params)
+{
+    uint32_t at = tl_emu_ctaid() * 64 + tl_emu_tid();
+    begin_meeting();
+    for (uint32_t i = 0; i < 5; i++) {
+        arrive_everywhere();
+        tl_emu_mbar_wait(5, 64, i & 1);
+    }
+    end_meeting();
+    tl_emu_stg_32(6, params[0] + 4 * at, 1, 0,
+                  500 + 10 * tl_emu_cluster_rank() + tl_emu_cluster_size());
+}
+
+static void arrives_nowhere(const uint64_t *params)
+{
+    (void)params;
+    begin_meeting();
+    tl_emu_mbar_arrive_at(4, 1, 64, 2);
+}
+
+static void arrives_at_what_is_not_there(const uint64_t *params)
+{
+    (void)params;
+    tl_emu_mbar_init(0, tl_emu_tid() == 0, 64, 2);
+    tl_emu_barrier(1);
+    tl_emu_mbar_arrive_at(4, tl_emu_tid() == 0, 64, 1 - tl_emu_cluster_rank());
+}
+
+static void ends_too_early(const uint64_t *params)
+{
+    (void)params;
+    begin_meeting();
+    arrive_everywhere();
+    tl_emu_mbar_wait(5, 64, 0);
+}
+
+static void ends_barrier_too_early(const uint64_t *params)
+{
+    ends_too_early(params);
+    tl_emu_mbar_end(3, tl_emu_tid() == 0, 64);
+    tl_emu_meet(2);
+}
+
+static void does_not_come(const uint64_t *params)
+{
+    (void)params;
+    if (tl_emu_cluster_rank() == 0)
+        tl_emu_meet(1);
+}
+
+static void comes_elsewhere(const uint64_t *params)
+{
+    (void)params;
+    tl_emu_meet(tl_emu_cluster_rank() ? 1 : 2);
+}
+
+static void waits_for_nobody(const uint64_t *params)
+{
+    (void)params;
+    begin_meeting();
+    tl_emu_mbar_wait(5, 64, 0);
+}
+
+static void clusters(void)
+{
+    for (int s = 0; s < SCHEDULES; s++)
+        for (cluster = 1; cluster <= 8; cluster *= 2) {
+            memset(memory, 0, sizeof memory);
+            CHECK_INT(run(phases, 64, 32, 16, schedules[s]), TILE_OK);
+            for (int32_t i = 0; i < WORDS; i++)
+                CHECK_INT((int)memory[i], 500 + 10 * (i / 64 % cluster) + cluster);
+        }
+    cluster = 2;
+    fails(arrives_nowhere, "k.tile:14:1", "program 2 of a cluster of 2");
+    fails(arrives_at_what_is_not_there, "k.tile:14:1", "another program");
+    fails(ends_too_early, "k.tile:14:1: asynchronous copy: ", " program ");
+    fails(ends_barrier_too_early, "k.tile:1", " program ");
+    fails(does_not_come, "k.tile:11:1: non-convergent collective", "has ended");
+    fails(comes_elsewhere, "non-convergent collective",
+          "another program of the cluster is in meet");
+    fails(waits_for_nobody, "k.tile:15:1: deadlock", "nobody completes this phase");
+    cluster = 1;
 }
 
 /* ---- what breaks the rules ---- */
@@ -599,6 +715,7 @@ static void all_of_it(int threads)
                tl_emu_crew_open(pool, &crew) == TILE_OK))
         return;
     collectives();
+    clusters();
     registers();
     broken_rules();
     bad_memory();

@@ -39,7 +39,7 @@ typedef struct KernelSpec {
     const void *code;
     size_t ncode;
     uint64_t scratch_bytes;
-    uint32_t warps, threads, shared_bytes;
+    uint32_t warps, threads, shared_bytes, cluster, cluster_axis;
     bool gpu; /* slots of the launch after those of the parameters; a site and texts */
     bool divides; /* last, a slot of what divides by the programs of axis 0 */
     const tile_image_slot *maps; /* behind them, slots of tensor maps */
@@ -287,6 +287,8 @@ static inline tile_image_kernel maker_kernel(ImageMaker *m, const KernelSpec *sp
                            .warps = spec->warps,
                            .threads = spec->threads,
                            .shared_bytes = spec->shared_bytes,
+                           .cluster = spec->cluster,
+                           .cluster_axis = spec->cluster_axis,
                            .scratch_bytes = spec->scratch_bytes};
     m->spec = spec;
     m->nsyms = m->nexprs = 0;

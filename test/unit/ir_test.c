@@ -570,6 +570,7 @@ static const char flow_ops[] =
     "    arrive %f, %n, %c {mask}\n"
     "    yield\n"
     "  }\n"
+    "  meet\n"
     "  return\n"
     "}\n"
     "kernel @carries(%n: i32) warps 4 {\n"
@@ -587,6 +588,8 @@ static const char flow_ops[] =
     "  return\n"
     "}\n"
     "kernel @retires() {\n"
+    "  %bl = block : i32\n"
+    "  %nb = nblocks : i32\n"
     "  %f = mbar {arrivals = 1, shared = 0} : buf<u64, 1, \"offset -> 1\", 1>\n"
     "  retire %f\n"
     "  return\n"
@@ -867,6 +870,8 @@ static const struct {
     {SUM "print %r {text = \"\"}", "cannot be shown"},
     {"%m = mbar {arrivals = 0} : buf<u64, 1, \"offset -> 1\", 2>", "arrivals = 0"},
     {"%m = mbar {arrivals = 1025} : buf<u64, 1, \"offset -> 1\", 2>", "arrivals = 1025"},
+    {"%m = mbar {arrivals = 1, cluster = 9} : buf<u64, 1, \"offset -> 1\", 2>", "cluster = 9"},
+    {"%m = mbar {arrivals = 1, cluster = 0} : buf<u64, 1, \"offset -> 1\", 2>", "cluster = 0"},
     {"%m = mbar : buf<u64, 1, \"offset -> 1\", 2>", "needs arrivals"},
     {"%m = mbar {arrivals = 1} : buf<u32, 1, \"offset -> 1\", 2>", "is no buffer of barriers"},
     {"%m = mbar {arrivals = 1} : buf<u64, 2, \"offset(1)\", 2>", "is no buffer of barriers"},
@@ -893,6 +898,12 @@ static const struct {
      "bulk: a barrier and its slot"},
     {BUF BARS "%x = copy %v, %n, %n, %b, %n, %m, %n {axes = [i, 4], bulk, async = 16} : " TOKEN,
      "bulk: a barrier and its slot"},
+    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %m, %n {axes = [i, 4], bulk, cluster = 9} : " TOKEN,
+     "cluster = 9"},
+    {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], cluster = 2} : " TOKEN,
+     "cluster without bulk"},
+    {"roles () { yield } () { yield } meet meet", "not the last op of the kernel"},
+    {"meet %n", "'=' expected"},
     {"wait", "needs pending"},
     {"wait {pending = -1}", "pending = -1"},
     {"barrier %n", "'=' expected"},

@@ -507,6 +507,58 @@ static void grid_order(void)
     CHECK(pid[0] == 2 && pid[1] == 1 && pid[2] == 0);
 }
 
+/* Clusters start one after another, in the order of the grid that they make; the programs of one
+ * differ in the cluster's axis alone. */
+static void check_clusters(int32_t size, uint32_t axis, int32_t group)
+{
+    tile_image_kernel kernel = {.cluster = (uint32_t)size, .cluster_axis = axis};
+    tl_launch l = {.kernel = &kernel, .cluster = size, .grid = {4, 4, 4, 1, 1, 1}, .ngrid = 3,
+                   .group = group, .programs = 64}, of = l;
+    int32_t pid[TILE_MAX_GRID], cluster[TILE_MAX_GRID];
+    of.cluster = 1;
+    of.grid[axis] /= size;
+    of.programs /= size;
+    for (int64_t i = 0; i < 64; i++) {
+        tl_launch_pid(&l, i, pid);
+        tl_launch_pid(&of, i / size, cluster);
+        if (axis == 0) /* its order is that of programs, in bands, too */
+            tl_launch_pid(&l, i / size * size, cluster);
+        else
+            cluster[axis] *= size;
+        cluster[axis] += (int32_t)(i % size);
+        CHECK(memcmp(pid, cluster, sizeof pid) == 0);
+    }
+}
+
+static void cluster_order(void)
+{
+    for (int32_t size = 2; size <= 4; size += 2)
+        for (uint32_t axis = 0; axis < 3; axis++)
+            for (int32_t group = 0; group < 4; group += size)
+                check_clusters(size, axis, group);
+    check_clusters(2, 1, 3);
+}
+
+/* A launch has whole clusters, or none. */
+static void whole_clusters(void)
+{
+    KernelSpec spec = {.name = "k", .grid = {"8", "6"}, .group = "2", .cluster = 2};
+    CHECK_INT(tile_launch(get(&spec, 1, NULL), NULL, NULL, 0), TILE_OK);
+    CHECK_INT(seen.launch.cluster, 2);
+    spec.group = "3"; /* neighbours in the order of starting are in two bands */
+    CHECK_INT(tile_launch(get(&spec, 1, NULL), NULL, NULL, 0), TILE_OK);
+    CHECK_INT(seen.launch.cluster, 1);
+    spec.cluster_axis = 1;
+    CHECK_INT(tile_launch(get(&spec, 1, NULL), NULL, NULL, 0), TILE_OK);
+    CHECK_INT(seen.launch.cluster, 2);
+    spec.cluster = 4; /* 6 is no multiple */
+    CHECK_INT(tile_launch(get(&spec, 1, NULL), NULL, NULL, 0), TILE_OK);
+    CHECK_INT(seen.launch.cluster, 1);
+    spec.cluster_axis = 2;
+    CHECK_INT(tile_launch(get(&spec, 1, NULL), NULL, NULL, 0), TILE_OK);
+    CHECK_INT(seen.launch.cluster, 1);
+}
+
 /* ---- checks, aliases, memory ---- */
 
 static void checked(void)
@@ -963,6 +1015,8 @@ int main(void)
     scalars();
     grids();
     grid_order();
+    cluster_order();
+    whole_clusters();
     die_order();
     checked();
     variants();

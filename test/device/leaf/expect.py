@@ -500,7 +500,7 @@ def expected(name, lanes):
     elif "." in name:
         matrix(out, name, lanes)
     elif kind == "bulk":
-        bulk(out, int(rest))
+        bulk(out, int(rest.removeprefix("all_")))  # of a cluster of one
     elif kind == "elect":
         keep_words(out, (tid % 32 == 0).astype(u32))
     elif name == "barrier_of":
@@ -541,8 +541,10 @@ def expected(name, lanes):
         globals()[kind](out, WIDTHS[rest])
     elif kind == "shfl":
         globals()[name](out, lanes)
-    elif kind in ("barrier", "mbar"):
+    elif kind in ("barrier", "mbar", "meet"):
         barrier(out)
+    elif kind == "cluster":
+        keep_words(out, np.full(len(tid), 1 if rest == "size" else 0, u32))
     elif kind in ("tid", "ctaid"):
         keep_words(out, tid if kind == "tid" else block)
     elif kind not in ("fail", "outside", "print"):

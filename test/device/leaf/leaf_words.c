@@ -201,9 +201,14 @@ static bool is_of_warpgroups(tl_leaf leaf)
     return tl_leaf_info(leaf)->needs & (TL_CAN_WARPGROUP | TL_CAN_BULK);
 }
 
+static bool is_bulk_all(tl_leaf leaf)
+{
+    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_BULK_ALL;
+}
+
 static bool is_bulk(tl_leaf leaf)
 {
-    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_BULK;
+    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_BULK || is_bulk_all(leaf);
 }
 
 static uint32_t shared_bytes(tl_leaf leaf)
@@ -227,7 +232,8 @@ static bool has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, 
     if (is_matrix(leaf))
         return tl_mma_has(target->matrix, tl_mma_at(op)) &&
                tl_leaf_of_mma(arena, tl_mma_at(op)) == leaf;
-    return tl_leaf_is_of(target, leaf) && leaf != TL_LEAF_BULK_1 && /* no image has such a map */
+    return tl_leaf_is_of(target, leaf) && leaf != TL_LEAF_BULK_1 &&
+           leaf != TL_LEAF_BULK_ALL_1 && /* no image has such a map */
            (leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS);
 }
 
@@ -402,15 +408,15 @@ static void make_ldsm(Maker *m, tl_leaf leaf)
         keep(m, call(m, leaf, (LLVMValueRef[]){word(m, 0), word(m, 0), mul(m, rows[i], 16)}, 3));
 }
 
-static void make_barrier(Maker *m)
+static void make_barrier(Maker *m, tl_leaf leaf)
 {
-    LLVMValueRef mine = mul(m, m->tid, 4);
+    LLVMValueRef mine = mul(m, m->tid, 4), site = word(m, 0);
     for (uint32_t round = 0; round < 4; round++) {
         LLVMValueRef other = mul(m, and(m, add(m, m->tid, 1 + 40 * round), THREADS - 1), 4);
         CALL(m, STS_32, word(m, 0), mine, yes(m), mix(m, round));
-        barrier(m);
+        call(m, leaf, &site, 1);
         keep(m, CALL(m, LDS_32, word(m, 0), other));
-        barrier(m);
+        call(m, leaf, &site, 1);
     }
 }
 
@@ -689,8 +695,9 @@ static void end_bar(Maker *m)
 }
 
 /* As make_barrier, by phases: all arrive and wait, one with bytes to come, of which there are none;
- * a second phase lets them go on when all have read. */
-static void make_phases(Maker *m)
+ * a second phase lets them go on when all have read. `at`: they arrive as programs of a cluster do,
+ * of which there is one. */
+static void make_phases(Maker *m, bool at)
 {
     LLVMValueRef mine = mul(m, m->tid, 4), first = is_first(m);
     make_bar(m, THREADS);
@@ -700,7 +707,11 @@ static void make_phases(Maker *m)
         if (phase % 2 == 0)
             CALL(m, STS_32, word(m, 0), mine, yes(m), mix(m, round));
         CALL(m, MBAR_EXPECT, word(m, 0), first, word(m, BARRIER_AT), word(m, 0));
-        CALL(m, MBAR_ARRIVE, word(m, 0), LLVMBuildNot(m->b, first, ""), word(m, BARRIER_AT));
+        if (at)
+            CALL(m, MBAR_ARRIVE_AT, word(m, 0), LLVMBuildNot(m->b, first, ""), word(m, BARRIER_AT),
+                 call(m, TL_LEAF_CLUSTER_RANK, NULL, 0));
+        else
+            CALL(m, MBAR_ARRIVE, word(m, 0), LLVMBuildNot(m->b, first, ""), word(m, BARRIER_AT));
         CALL(m, MBAR_WAIT, word(m, 0), word(m, BARRIER_AT), word(m, phase % 2));
         if (phase % 2 == 0)
             keep(m, CALL(m, LDS_32, word(m, 0), other));
@@ -751,16 +762,20 @@ static void make_bulk(Maker *m, tl_leaf leaf)
 {
     uint32_t rank = tl_leaf_info(leaf)->size;
     const Box *x = &BOXES[rank - 2];
-    LLVMValueRef args[10] = {word(m, 0), is_first(m), m->map, word(m, 0), word(m, BARRIER_AT)};
+    bool all = is_bulk_all(leaf); /* of a cluster, which is one program */
+    uint32_t at = 5 + all;
+    LLVMValueRef args[11] = {word(m, 0), is_first(m), m->map, word(m, 0), word(m, BARRIER_AT)};
     LLVMValueRef second = LLVMBuildICmp(m->b, LLVMIntNE, m->ctaid, word(m, 0), "");
     fill_shared(m);
     CALL(m, FENCE_ASYNC, word(m, 0));
     make_bar(m, 1);
     CALL(m, MBAR_EXPECT, word(m, 0), is_first(m), word(m, BARRIER_AT), word(m, x->span * x->rows));
     for (uint32_t i = 0; i < rank; i++) /* innermost first */
-        args[5 + i] = LLVMBuildSelect(m->b, second, word(m, (uint32_t)x->at[1][rank - 1 - i]),
+        args[at + i] = LLVMBuildSelect(m->b, second, word(m, (uint32_t)x->at[1][rank - 1 - i]),
                                       word(m, (uint32_t)x->at[0][rank - 1 - i]), "");
-    call(m, leaf, args, 5 + rank);
+    if (all)
+        args[5] = call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0);
+    call(m, leaf, args, at + rank);
     CALL(m, MBAR_WAIT, word(m, 0), word(m, BARRIER_AT), word(m, 0));
     keep(m, CALL(m, LDS_128, word(m, 0), mul(m, m->tid, 16)));
     end_bar(m);
@@ -922,7 +937,8 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     switch (row->family) {
     case TL_LEAF_FAMILY_TID: keep(m, m->tid); break;
     case TL_LEAF_FAMILY_CTAID: keep(m, m->ctaid); break;
-    case TL_LEAF_FAMILY_BARRIER: make_barrier(m); break;
+    case TL_LEAF_FAMILY_BARRIER:
+    case TL_LEAF_FAMILY_MEET: make_barrier(m, leaf); break;
     case TL_LEAF_FAMILY_SHFL_IDX:
     case TL_LEAF_FAMILY_SHFL_END:
     case TL_LEAF_FAMILY_SHFL_XOR: make_shuffles(m, leaf); break;
@@ -966,12 +982,16 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_MBAR_END:
     case TL_LEAF_FAMILY_MBAR_ARRIVE:
     case TL_LEAF_FAMILY_MBAR_EXPECT:
-    case TL_LEAF_FAMILY_MBAR_WAIT: make_phases(m); break;
-    case TL_LEAF_FAMILY_BULK: make_bulk(m, leaf); break;
+    case TL_LEAF_FAMILY_MBAR_WAIT: make_phases(m, false); break;
+    case TL_LEAF_FAMILY_MBAR_ARRIVE_AT: make_phases(m, true); break;
+    case TL_LEAF_FAMILY_BULK:
+    case TL_LEAF_FAMILY_BULK_ALL: make_bulk(m, leaf); break;
     case TL_LEAF_FAMILY_WGMMA: make_product(m, &PRODUCTS[op]); break;
     case TL_LEAF_FAMILY_WGMMA_FENCE:
     case TL_LEAF_FAMILY_WGMMA_WAIT:
     case TL_LEAF_FAMILY_FENCE_ASYNC: make_product(m, &PRODUCTS[0]); break;
+    case TL_LEAF_FAMILY_CLUSTER_SIZE: keep(m, call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0)); break;
+    case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
     case TL_LEAF_FAMILY_COUNT: break;
     }
 }

@@ -1,0 +1,23 @@
+/* Which bulk copies bring the same to all programs of a cluster, so that each of them can bring a
+ * part of it to all. A cluster's programs follow each other along one axis of the grid
+ * (TlKernelInfo). */
+#ifndef TL_CLUSTER_H
+#define TL_CLUSTER_H
+#include "ir/ir.h"
+
+/* Why a copy is each program's own; in words: tl_share_fault_text. */
+typedef enum TlShareFault {
+    TL_SHARE_NONE,
+    TL_SHARE_PLACE, /* programs read other parts of memory */
+    TL_SHARE_TRIPS, /* programs come to it, or to its trips, at other times */
+    TL_SHARE_PARTS, /* no boxes that all begin as many of */
+    TL_SHARE_COUNT
+} TlShareFault;
+
+/* Of programs of a cluster, as the kernel's clause says; 1: there are none. */
+int32_t tl_cluster_size(const TlFn *fn);
+/* op: a LOAD, or a bulk COPY, of what goes to the buffer as a bulk copy. */
+TlShareFault tl_share_fault(const TlFn *fn, TlArena *arena, const TlOp *op, const TlType *buf);
+/* The rest of "each program brings its own: ". */
+const char *tl_share_fault_text(TlShareFault fault);
+#endif
