@@ -723,7 +723,10 @@ static const char *advice_of_token(const TlParser *p, const Expected *e)
     const char *found = touching < begin ? row_of(touching, end, 's') : NULL;
     if (p->token == ':' && n && p->brackets.data[n - 1].open == '[') return tl_advice("[:", 2, 's');
     if (p->token == '[' && !expects(e, "';'")) return NULL;
-    if (p->token == ':' && !expects(e, "';'") && !expects(e, "return")) return NULL;
+    bool in_body = n && p->brackets.data[n - 1].open == '{';
+    if (p->token == ':' && !expects(e, "';'") && !expects(e, "return") &&
+        !(in_body && expects(e, "name")))
+        return NULL;
     if (p->token == ':' && *end == ':') end++;
     return found || p->token == TL_TOK_STRLIT ? found : row_of(begin, end, 's');
 }
