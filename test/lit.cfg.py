@@ -9,7 +9,8 @@
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
-# Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, sphinx, clang, chromium. A test that needs one says `// REQUIRES: ptxas`.
+# Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, sphinx, clang, chromium,
+# libpng. A test that needs one says `// REQUIRES: ptxas`.
 import glob
 import importlib.util
 import os
@@ -76,6 +77,8 @@ if sanitize:
 for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19"), ("chromium", "chromium")):
     if shutil.which(program, path=config.environment["PATH"]):
         features.add(feature)
+if os.path.exists(os.path.join(build, "bin", "09_image")):
+    features.add("libpng")  # else CMake has left these programs out
 if shutil.which("mpirun") and glob.glob(os.path.join(build, "lib", "libtilec-mpi.so*")):
     features.add("mpi")
 if getattr(config, "tile_package", "") == "ON":

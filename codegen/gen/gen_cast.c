@@ -232,13 +232,39 @@ static LLVMValueRef int_to_float(TlGen *g, TlDtype from, TlDtype to, LLVMValueRe
     return tl_gen_narrow(g, to, tl_gen_f64_to_f32_odd(g, d), nosat);
 }
 
+/* Vectors of f32 or f64 to integers of up to 32 bits, in vector instructions: LLVM makes scalars of
+ * llvm.fptosi.sat on vectors for x86. NaN becomes 0; what is too small, the least number; what is
+ * too great goes around the conversion, as the greatest number need not be a float. Those of 8 and
+ * 16 bits go through i32. */
+static LLVMValueRef vector_to_int(TlGen *g, LLVMValueRef x, bool is_signed, LLVMTypeRef to)
+{
+    int w = tl_gen_width_of(x), bits = (int)LLVMGetIntTypeWidth(LLVMGetElementType(to));
+    LLVMTypeRef one = LLVMGetElementType(LLVMTypeOf(x)), wide = tl_gen_vec(g->i32, w);
+    uint64_t most = (1ull << (is_signed ? bits - 1 : bits)) - 1;
+    double low = is_signed ? -1.0 - (double)most : 0;
+    LLVMValueRef least = tl_gen_splat_const(LLVMConstReal(one, low), w);
+    LLVMValueRef past = tl_gen_splat_const(LLVMConstReal(one, 1.0 + (double)most), w);
+    LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(x));
+    LLVMValueRef over = LLVMBuildFCmp(g->b, LLVMRealOGE, x, past, "");
+    LLVMValueRef is_nan = LLVMBuildFCmp(g->b, LLVMRealUNO, x, x, "");
+    x = select_(g, LLVMBuildFCmp(g->b, LLVMRealOLT, x, least, ""), least, x);
+    x = select_(g, LLVMBuildOr(g->b, over, is_nan, ""), zero, x);
+    x = is_signed || bits < 32 ? LLVMBuildFPToSI(g->b, x, wide, "")
+                               : LLVMBuildFPToUI(g->b, x, wide, "");
+    x = select_(g, over, like(x, most), x);
+    return bits == 32 ? x : LLVMBuildTrunc(g->b, x, to, "");
+}
+
 static LLVMValueRef float_to_int(TlGen *g, TlDtype to, LLVMValueRef x)
 {
     TL_ASSERT(!tl_is_float(to), "%s is no integer", tl_dtype_name(to));
     bool is_signed = tl_is_signed(to);
     LLVMTypeRef types[2] = {tl_gen_vec(tl_gen_dtype_type(g, to), tl_gen_width_of(x)),
                             LLVMTypeOf(x)};
-    x = tl_gen_intrinsic(g, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &x, 1);
+    if (tl_gen_width_of(x) > 1 && tl_dtype_bytes(to) <= 4)
+        x = vector_to_int(g, x, is_signed, types[0]);
+    else
+        x = tl_gen_intrinsic(g, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &x, 1);
     if (tl_dtype_bits(to) == 8 * tl_dtype_bytes(to))
         return x;
     x = tl_gen_int_extreme(g, false, is_signed, x, like(x, is_signed ? 7 : 15));

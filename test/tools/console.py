@@ -16,7 +16,7 @@ In a document
     <!-- synopsis -->       before a block: forms of commands, with placeholders
     ![text](NAME.svg)       a picture that a command has made: its words must be those of the document's, numbers may differ
     <!-- draw: COMMAND -->  makes a picture too, by a script of tools/docs; every byte must be the document's
-Of times, speeds and percentages only the kind is compared: 3 ms is as good as 4 us. Nor are the numbers of the lines
+Commands find this tree in $SOURCE. Of times, speeds and percentages only the kind is compared: 3 ms is as good as 4 us. Nor are the numbers of the lines
 `registers` and `occupancy` of tilec explain compared, which depend on the versions of LLVM and ptxas.
 A line of any other code block that begins with the name of a program of ours is a fault: a command that nothing runs.
 """
@@ -207,7 +207,7 @@ def environment(source, scratch, prefix):
     return {**os.environ, "PATH": os.pathsep.join(path), "HOME": scratch, "TILE_CACHE": os.path.join(scratch, "cache"), "TILE_THREADS": "2",
             "LD_LIBRARY_PATH": lib, "CMAKE_PREFIX_PATH": prefix, "PKG_CONFIG_PATH": os.path.join(lib, "pkgconfig"), "COLUMNS": "100",
             "PYTHONPATH": os.path.join(source, "python"), "TILE_LIBRARY": os.path.join(lib, "libtilec.so"), "PYTHONDONTWRITEBYTECODE": "1",
-            "CMAKE_GENERATOR": "Ninja", "LC_ALL": "C.UTF-8"}
+            "CMAKE_GENERATOR": "Ninja", "LC_ALL": "C.UTF-8", "SOURCE": source}
 
 
 def self_test(scratch):

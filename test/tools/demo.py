@@ -3,7 +3,8 @@
 
     demo.py BUILD
 
-Each example prints sizes, its error against plain C in double precision, and its speed. Exit status 1 if one fails.
+Kernels print sizes, their error against plain C in double precision, and their speed; programs what they compute. Pictures go to
+BUILD/demo. Exit status 1 if one fails.
 """
 import glob
 import os
@@ -16,11 +17,12 @@ def main(build):
     here = os.path.dirname(os.path.abspath(__file__))
     root = os.path.normpath(os.path.join(here, "..", ".."))
     programs = [p for p in sorted(glob.glob(os.path.join(root, build, "bin", "[0-9][0-9]_*"))) if os.access(p, os.X_OK)]
-    failed = 0
+    failed, pictures = 0, os.path.join(root, build, "demo")
+    os.makedirs(pictures, exist_ok=True)
     for program in programs:
         name = os.path.basename(program)
         start = time.time()
-        p = subprocess.run([program], cwd=os.path.join(root, "examples", name), capture_output=True, text=True,
+        p = subprocess.run([program], cwd=pictures, capture_output=True, text=True,
                            env=dict(os.environ, TILE_DEVICE="cpu"))
         for line in p.stdout.splitlines():
             print(f"{name:15} {line}")
@@ -29,6 +31,7 @@ def main(build):
             print(f"{name:15} FAILED with status {p.returncode} after {time.time() - start:.1f} s\n{p.stderr}")
     if not programs:
         print("no example was built")
+    print("pictures are in", os.path.relpath(pictures))
     print(f"{len(programs) - failed} of {len(programs)} examples right on the CPU device")
     return 1 if failed or not programs else 0
 

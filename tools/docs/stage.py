@@ -25,7 +25,7 @@ FENCE = re.compile(r"^(`{3,}).*?^\1 *$", re.S | re.M)
 LEFT_OUT = ("test/tools/Inputs/", "tools/docs/contents.md")
 
 # Pages with pages below them.
-BELOW = {"examples/README.md": "0*/README", "examples/tutorial/README.md": "[0-9]*", "test/bench/README.md": "results/*",
+BELOW = {"examples/README.md": "[0-9]*/README", "examples/tutorial/README.md": "[0-9]*", "test/bench/README.md": "results/*",
          "tools/README.md": "*/README"}
 
 

@@ -1,0 +1,303 @@
+/* Text from a checkpoint: 08_llm [OPTION]... [MODEL [PROMPT]...]; usage() has the options. */
+#include "model.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tile.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct Options {
+    int tokens, top_k;
+    float temperature, top_p;
+    uint64_t seed;
+    const char *logits, *model;
+    char **prompt;
+    int prompts;
+} Options;
+
+typedef struct Sequence {
+    const char *prompt;
+    int *token; /* of the prompt, then what was generated */
+    int given, known, done; /* tokens of the prompt; tokens; tokens that are in the cache */
+    int most;   /* it ends with so many tokens */
+    bool ended;
+    int *pages;
+} Sequence;
+
+typedef struct Run {
+    Options o;
+    Checkpoint checkpoint;
+    Model *model;
+    Sequence *sequence;
+    int *free_page, free_pages; /* a stack */
+    float *logits;              /* of all tokens of prompts, if they are asked for */
+    double seconds[2];          /* of steps with tokens of prompts; of the others */
+    int rows[2], steps[2];
+} Run;
+
+static double now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int usage(void)
+{
+    fputs("usage: 08_llm [OPTION]... [MODEL [PROMPT]...]\n"
+          "MODEL: a folder with config.json, model.safetensors, tokenizer.json, or a .gguf file\n"
+          "  -n N   tokens to generate (40)      -t T  temperature (0: the most probable token)\n"
+          "  -k K   of the K most probable (all) -p P  of those that come to probability P (1)\n"
+          "  -s S   seed of random numbers (1)   -l F  logits of the prompts' tokens, to F.npy\n",
+          stderr);
+    return 2;
+}
+
+static bool number(const char *text, double low, double high, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return *text && !*end && *out >= low && *out <= high;
+}
+
+static bool options(int argc, char **argv, Options *o)
+{
+    static char *prompts[] = {"A tile is", "The compiler", "Nobody"};
+    *o = (Options){40, 0, 0, 1, 1, NULL, MODEL_DIR "/q4_0.gguf", prompts, 3};
+    for (int c; (c = getopt(argc, argv, "n:t:k:p:s:l:")) != -1;) {
+        double v = 0;
+        if (c == '?' || (c != 'l' && !number(optarg, 0, 1e6, &v))) return false;
+        switch (c) {
+        case 'n': o->tokens = (int)v; break;
+        case 't': o->temperature = (float)v; break;
+        case 'k': o->top_k = (int)v; break;
+        case 'p': o->top_p = (float)v; break;
+        case 's': o->seed = (uint64_t)v; break;
+        default: o->logits = optarg;
+        }
+    }
+    if (optind < argc) o->model = argv[optind++];
+    if (optind < argc) o->prompt = argv + optind, o->prompts = argc - optind;
+    return true;
+}
+
+static bool fail(const char *text)
+{
+    fprintf(stderr, "08_llm: %s\n", text);
+    return false;
+}
+
+/* ---- sequences ---- */
+
+static bool begin(Run *r, Sequence *s, const char *prompt)
+{
+    char text[200];
+    size_t n, length = strlen(prompt);
+    int *token = words_encode(r->checkpoint.words, prompt, length, &n);
+    if (!token) {
+        snprintf(text, sizeof text, "no token for byte %zu of the prompt '%.100s'", n, prompt);
+        return fail(n < length ? text : "no memory");
+    }
+    s->prompt = prompt;
+    s->given = s->known = (int)n;
+    if (n == 0 || n > (size_t)r->checkpoint.config.context) {
+        snprintf(text, sizeof text, "a prompt of %zu tokens: the model takes 1 to %d", n,
+                 r->checkpoint.config.context);
+        return free(token), fail(text);
+    }
+    int room = r->checkpoint.config.context - s->known;
+    s->most = s->known + (r->o.tokens < room ? r->o.tokens : room);
+    s->token = realloc(token, ((size_t)s->most + 1) * sizeof *token);
+    return s->token || (free(token), fail("no memory"));
+}
+
+static bool begin_all(Run *r)
+{
+    int n = r->o.prompts, longest = 0, given = 0;
+    char error[400];
+    if (n > MOST_ROWS) return fail("at most 16 prompts");
+    if (!(r->sequence = calloc((size_t)n, sizeof *r->sequence))) return fail("no memory");
+    for (int i = 0; i < n; i++) {
+        if (!begin(r, &r->sequence[i], r->o.prompt[i])) return false;
+        if (r->sequence[i].most > longest) longest = r->sequence[i].most;
+        given += r->sequence[i].given;
+    }
+    r->free_pages = n * ((longest + PAGE - 1) / PAGE);
+    r->model = model_new(&r->checkpoint, longest, r->free_pages, error, sizeof error);
+    if (!r->model) return fail(error);
+    if (!model_prepare(r->model, n) ||
+        !model_prepare(r->model, given < MOST_ROWS ? given : MOST_ROWS))
+        return fail(tile_last_error());
+    r->free_page = calloc((size_t)r->free_pages, sizeof *r->free_page);
+    for (int i = 0; i < n; i++)
+        if (!(r->sequence[i].pages = calloc((size_t)model_pages(r->model), sizeof(int))))
+            return fail("no memory");
+    for (int i = 0; r->free_page && i < r->free_pages; i++) r->free_page[i] = i;
+    return r->free_page || fail("no memory");
+}
+
+static void end(Run *r, Sequence *s)
+{
+    s->ended = true;
+    for (int i = 0; i < (s->done + PAGE - 1) / PAGE; i++)
+        r->free_page[r->free_pages++] = s->pages[i];
+}
+
+static void print_token(const Run *r, int token)
+{
+    size_t n;
+    const char *bytes = words_bytes(r->checkpoint.words, token, &n);
+    if (token != r->checkpoint.config.end) fwrite(bytes, 1, n, stdout);
+}
+
+/* Rows of the next step: of each sequence all tokens that are not in the cache, while there is
+ * room. A row's sequence goes to `of`. */
+static int collect(Run *r, Row *row, Sequence **of)
+{
+    int n = 0;
+    for (int i = 0; i < r->o.prompts; i++) {
+        Sequence *s = &r->sequence[i];
+        for (; !s->ended && s->done < s->known && n < MOST_ROWS; s->done++) {
+            if (s->done % PAGE == 0) s->pages[s->done / PAGE] = r->free_page[--r->free_pages];
+            bool wanted = s->done + 1 == s->known || (r->logits && s->done < s->given);
+            of[n] = s;
+            row[n++] = (Row){s->token[s->done], s->done, s->pages, wanted, r->o.temperature,
+                             r->o.top_p, r->o.top_k, -1};
+        }
+    }
+    return n;
+}
+
+/* Logits of prompts go to their places, a row for each token of the first prompt, then the next. */
+static bool keep_logits(Run *r, const Row *row, Sequence **of, int rows)
+{
+    size_t width = (size_t)model_tokens(r->model);
+    float *logits = malloc(MOST_ROWS * width * sizeof *logits);
+    int wanted = 0;
+    for (int i = 0; i < rows; i++) wanted += row[i].wanted;
+    bool good = logits && model_logits(r->model, logits, wanted);
+    for (int i = 0, j = 0; good && i < rows; i++) {
+        size_t at = (size_t)row[i].place;
+        for (Sequence *s = r->sequence; s < of[i]; s++) at += (size_t)s->given;
+        if (row[i].wanted && row[i].place < of[i]->given)
+            memcpy(r->logits + at * width, logits + (size_t)j * width, width * sizeof *logits);
+        j += row[i].wanted;
+    }
+    return free(logits), good || fail(tile_last_error());
+}
+
+/* What the step chose to follow all tokens of s. */
+static void take(Run *r, Sequence *s, int next)
+{
+    if (s->known < s->most) {
+        s->token[s->known++] = next;
+        if (r->o.prompts == 1) print_token(r, next), fflush(stdout);
+    }
+    if (next == r->checkpoint.config.end || s->known == s->most) end(r, s);
+}
+
+/* One step of all sequences. False: it failed; *going: there was something to do. */
+static bool step(Run *r, bool *going)
+{
+    Row row[MOST_ROWS];
+    Sequence *of[MOST_ROWS];
+    int n = collect(r, row, of), phase = 1;
+    if (!(*going = n > 0)) return true;
+    double start = now();
+    if (!model_step(r->model, row, n, r->o.seed * 1000003 + (uint64_t)(r->steps[0] + r->steps[1])))
+        return fail(tile_last_error());
+    for (int i = 0; i < n; i++) phase = row[i].place < of[i]->given ? 0 : phase;
+    r->seconds[phase] += now() - start, r->rows[phase] += n, r->steps[phase]++;
+    if (r->logits && !keep_logits(r, row, of, n)) return false;
+    for (int i = 0; i < n; i++) {
+        Sequence *s = of[i];
+        if (row[i].place + 1 == s->known) take(r, s, row[i].next);
+    }
+    return true;
+}
+
+/* ---- what people see ---- */
+
+static bool write_logits(const Run *r)
+{
+    int rows = 0;
+    for (int i = 0; i < r->o.prompts; i++) rows += r->sequence[i].given;
+    size_t width = (size_t)model_tokens(r->model), count = (size_t)rows * width;
+    char header[129];
+    int n = snprintf(
+        header, sizeof header,
+        "\x93NUMPY\x01%c\x76%c{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %zu), }", 0, 0,
+        rows, width);
+    memset(header + n, ' ', (size_t)(127 - n));
+    header[127] = '\n';
+    FILE *f = fopen(r->o.logits, "wb");
+    bool good = f && fwrite(header, 1, 128, f) == 128 &&
+                fwrite(r->logits, sizeof *r->logits, count, f) == count;
+    if (f && fclose(f)) good = false;
+    if (!good) fprintf(stderr, "08_llm: %s: %s\n", r->o.logits, strerror(errno));
+    return good;
+}
+
+static void describe(const Run *r)
+{
+    const Config *g = &r->checkpoint.config;
+    printf("%s: %d layers of width %d and %d, %d heads of %d that share %d of keys, %d tokens\n",
+           r->o.model, g->layers, g->width, g->hidden, g->heads, g->head_size, g->kv_heads,
+           model_tokens(r->model));
+}
+
+static void print_text(const Run *r, const Sequence *s)
+{
+    printf("[%s]", s->prompt);
+    for (int i = s->given; i < s->known; i++) print_token(r, s->token[i]);
+    putchar('\n');
+}
+
+static bool report(const Run *r)
+{
+    double copy = model_copy_speed(r->model), bytes = (double)model_bytes(r->model);
+    if (copy == 0) return fail(tile_last_error());
+    printf("prompts: %d tokens in %.1f ms\n", r->rows[0], 1e3 * r->seconds[0]);
+    if (!r->rows[1]) return true;
+    double least = bytes / copy; /* seconds that a step takes to read its weights */
+    printf(
+        "generated: %d tokens in %d steps, %.0f tokens/s; memory allows %.0f: %.3g MB of weights "
+        "a step, copies run at %.1f GB/s\n",
+        r->rows[1], r->steps[1], r->rows[1] / r->seconds[1], r->rows[1] / (r->steps[1] * least),
+        1e-6 * bytes, 1e-9 * copy);
+    return true;
+}
+
+static bool run(Run *r)
+{
+    bool going = true;
+    if (!checkpoint_open(&r->checkpoint, r->o.model)) return fail(r->checkpoint.error);
+    if (!begin_all(r)) return false;
+    if (r->o.logits) {
+        size_t tokens = 0;
+        for (int i = 0; i < r->o.prompts; i++) tokens += (size_t)r->sequence[i].given;
+        r->logits = calloc(tokens * (size_t)model_tokens(r->model), sizeof *r->logits);
+        if (!r->logits) return fail("no memory");
+    }
+    describe(r);
+    if (r->o.prompts == 1) printf("[%s]", r->o.prompt[0]), fflush(stdout);
+    while (going)
+        if (!step(r, &going)) return false;
+    if (r->o.prompts == 1) putchar('\n');
+    for (int i = 0; r->o.prompts > 1 && i < r->o.prompts; i++) print_text(r, &r->sequence[i]);
+    return (!r->o.logits || write_logits(r)) && report(r);
+}
+
+int main(int argc, char **argv)
+{
+    Run r = {0};
+    if (!options(argc, argv, &r.o)) return usage();
+    bool good = run(&r);
+    for (int i = 0; r.sequence && i < r.o.prompts; i++)
+        free(r.sequence[i].token), free(r.sequence[i].pages);
+    model_free(r.model), checkpoint_close(&r.checkpoint);
+    free(r.sequence), free(r.free_page), free(r.logits);
+    return !good;
+}

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Checkpoints for 08_llm: a small decoder that knows text.txt by heart, in six forms.
+
+    make_model.py FOLDER                f32, bf16, int8 (as Hugging Face has them), f16.gguf, q8_0.gguf, q4_0.gguf
+    make_model.py FOLDER --random N     the same with about N million weights, all random: to measure speed
+
+Byte pairs are those of the text. The layers are random numbers of 4 bits; the last matrix is fitted to what comes out of them, by gradient
+descent on the cross entropy of the next token (Adam), with noise for what rounding does to the features. Seeds are fixed.
+"""
+import json
+import os
+import struct
+import sys
+from collections import Counter
+
+import numpy as np
+
+import reference
+
+END = "<|end|>"
+SMALL = dict(num_hidden_layers=2, hidden_size=128, intermediate_size=352, num_attention_heads=8, num_key_value_heads=2)
+COMMON = dict(architectures=["LlamaForCausalLM"], model_type="llama", rope_theta=10000.0, rms_norm_eps=1e-5,
+              max_position_embeddings=2048, tie_word_embeddings=False)
+
+# ---- byte pairs ----
+
+
+def byte_pairs(text, merges):
+    """(tokens, pairs): the pairs that are most frequent in the text, one after another."""
+    counts = Counter(tuple(w) for w in reference.words(text))
+    tokens, pairs = sorted(reference.LETTER.values()), []
+    for _ in range(merges):
+        seen = Counter()
+        for word, n in counts.items():
+            for pair in zip(word, word[1:]):
+                seen[pair] += n
+        best = max(seen, key=lambda p: (seen[p], p))
+        if seen[best] < 2:
+            break
+        pairs.append(best)
+        tokens.append("".join(best))
+        counts = Counter({merged(word, best): n for word, n in counts.items()})
+    return tokens + [END], pairs
+
+
+def merged(word, pair):
+    out = []
+    for letter in word:
+        if out and (out[-1], letter) == pair:
+            out[-1] += letter
+        else:
+            out.append(letter)
+    return tuple(out)
+
+
+# ---- weights ----
+
+
+def random_weights(g, vocabulary, rng):
+    e, f, d = g["hidden_size"], g["intermediate_size"], g["hidden_size"] // g["num_attention_heads"]
+    keys = g["num_key_value_heads"] * d
+    matrix = lambda rows, cols, size=1.0: rng.normal(0, size / np.sqrt(cols), (rows, cols)).astype(np.float32)
+    w = {"model.embed_tokens": matrix(vocabulary, e, np.sqrt(e)), "model.norm": 1 + rng.normal(0, 0.1, e), "lm_head": matrix(vocabulary, e)}
+    for i in range(g["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+        w |= {at + "input_layernorm": 1 + rng.normal(0, 0.1, e), at + "post_attention_layernorm": 1 + rng.normal(0, 0.1, e),
+              at + "self_attn.q_proj": matrix(e, e, 1.5), at + "self_attn.k_proj": matrix(keys, e, 1.5),
+              at + "self_attn.v_proj": matrix(keys, e, 2), at + "self_attn.o_proj": matrix(e, e, 2),
+              at + "mlp.gate_proj": matrix(f, e), at + "mlp.up_proj": matrix(f, e), at + "mlp.down_proj": matrix(e, f)}
+    return {name + ".weight": on_grid(v.astype(np.float32)) for name, v in w.items()}
+
+
+def on_grid(w):
+    """Matrices of numbers that have 4 bits from the start, as training for few bits makes them: layers of rounded random numbers are others."""
+    return reference.from_q4_0(q4_0(w).tobytes()).reshape(w.shape) if w.ndim == 2 else w
+
+
+def fit(m, text, steps=150):
+    """The last matrix, so that each token of a paragraph is followed by the next one."""
+    number = {t: i for i, t in enumerate(m.tokens)}
+    paragraphs = [reference.encode(m, p) + [number[END]] for p in text.strip().split("\n\n")]
+    x = np.concatenate([reference.features(m, p[:-1]) for p in paragraphs]).astype(np.float32)
+    y = np.concatenate([p[1:] for p in paragraphs])
+    rng = np.random.default_rng(2)
+    w = np.zeros((len(m.tokens), x.shape[1]), np.float32)
+    first, second = np.zeros_like(w), np.zeros_like(w)
+    for step in range(1, steps + 1):
+        noisy = x + rng.normal(0, 0.2, x.shape).astype(np.float32)
+        z = noisy @ w.T
+        p = np.exp(z - z.max(1, keepdims=True))
+        p /= p.sum(1, keepdims=True)
+        loss = -np.log(p[np.arange(len(y)), y]).mean()
+        p[np.arange(len(y)), y] -= 1
+        grad = p.T @ noisy / len(y)
+        first += 0.1 * (grad - first)
+        second += 0.01 * (grad * grad - second)
+        w -= 0.05 * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-8)
+    known = ((x @ w.T).argmax(1) == y).mean()
+    print(f"{len(m.tokens)} tokens, {len(y)} places in the text: cross entropy {loss:.3f}, {100 * known:.1f}% known by heart")
+    return w
+
+
+# ---- forms of numbers ----
+
+
+def bf16(x):
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
+
+
+def q8_0(x):
+    x = x.reshape(-1, 32)
+    d = np.abs(x).max(1, keepdims=True) / 127
+    q = np.round(x * np.divide(1, d, out=np.zeros_like(d), where=d != 0)).astype(np.int8)
+    return np.concatenate([d.astype("<f2").view(np.uint8), q.view(np.uint8)], 1)
+
+
+def q4_0(x):
+    x = x.reshape(-1, 32)
+    d = np.take_along_axis(x, np.abs(x).argmax(1)[:, None], 1) / -8
+    q = np.minimum(x * np.divide(1, d, out=np.zeros_like(d), where=d != 0) + 8.5, 15).astype(np.uint8)
+    return np.concatenate([d.astype("<f2").view(np.uint8), q[:, :16] | q[:, 16:] << 4], 1)
+
+
+def int8(x):
+    scale = np.abs(x).max(1, keepdims=True) / 127
+    return np.round(x / scale).astype(np.int8), scale.astype("<f4")
+
+
+# ---- files ----
+
+
+def write_folder(path, m, form):
+    os.makedirs(path, exist_ok=True)
+    arrays = {}
+    for name, w in m.weights.items():
+        if form == "int8" and w.ndim == 2:
+            arrays[name], arrays[name + "_scale"] = ("I8", int8(w)[0]), ("F32", int8(w)[1])
+        else:
+            arrays[name] = ("F32", w.astype("<f4")) if form != "bf16" else ("BF16", bf16(w))
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, (kind, a) in sorted(arrays.items()):
+        header[name] = dict(dtype=kind, shape=a.shape, data_offsets=[len(data), len(data) + a.nbytes])
+        data += a.tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(os.path.join(path, "model.safetensors"), "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data)
+    number = {t: i for i, t in enumerate(m.tokens)}
+    config = dict(COMMON, **m.config, vocab_size=len(m.tokens), eos_token_id=number[END])
+    with open(os.path.join(path, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f, indent=1)
+    tokenizer = dict(added_tokens=[dict(id=number[END], content=END, special=True)],
+                     model=dict(type="BPE", vocab={t: i for t, i in number.items() if t != END}, merges=[" ".join(p) for p in m.merges]))
+    with open(os.path.join(path, "tokenizer.json"), "w", encoding="utf-8") as f:
+        json.dump(tokenizer, f, indent=1)
+
+
+def pack_text(s):
+    return struct.pack("<Q", len(s.encode())) + s.encode()
+
+
+def pack_key(name, value):
+    def bare(v):
+        return (8, pack_text(v)) if isinstance(v, str) else (6, struct.pack("<f", v)) if isinstance(v, float) else (4, struct.pack("<I", v))
+
+    if isinstance(value, list):
+        packed = [bare(v) for v in value]
+        return pack_text(name) + struct.pack("<IIQ", 9, packed[0][0], len(value)) + b"".join(p for _, p in packed)
+    kind, packed = bare(value)
+    return pack_text(name) + struct.pack("<I", kind) + packed
+
+
+def interleave_heads(w, heads):
+    """Rows of a head so that rotary pairs, which were halves of it, become neighbours."""
+    return w.reshape(heads, 2, -1, w.shape[1]).swapaxes(1, 2).reshape(w.shape)
+
+
+def gguf_tensors(m, form):
+    parts = {v: k for k, v in reference.NAMES.items()}
+    for name, w in m.weights.items():
+        stem = name[: -len(".weight")]
+        if stem.startswith("model.layers."):
+            layer, part = stem[len("model.layers."):].split(".", 1)
+            if part in ("self_attn.q_proj", "self_attn.k_proj"):
+                w = interleave_heads(w, m.config["num_attention_heads" if part[10] == "q" else "num_key_value_heads"])
+            stem = f"blk.{layer}.{parts[part]}"
+        else:
+            stem = parts[stem]
+        # norms in f32 and the last matrix in 8 bits, as llama.cpp's files of 4 bits have it
+        kind = "f32" if w.ndim == 1 else "q8_0" if form == "q4_0" and stem == "output" else form
+        code, packed = {"f32": (0, lambda x: x.astype("<f4")), "f16": (1, lambda x: x.astype("<f2")), "q4_0": (2, q4_0), "q8_0": (8, q8_0)}[kind]
+        yield stem + ".weight", w.shape, code, packed(w).tobytes()
+
+
+def write_gguf(path, m, form):
+    g = m.config
+    keys = {"general.architecture": "llama", "general.name": "text.txt by heart", "llama.block_count": g["num_hidden_layers"],
+            "llama.context_length": COMMON["max_position_embeddings"], "llama.embedding_length": g["hidden_size"],
+            "llama.feed_forward_length": g["intermediate_size"], "llama.attention.head_count": g["num_attention_heads"],
+            "llama.attention.head_count_kv": g["num_key_value_heads"], "llama.rope.freq_base": COMMON["rope_theta"],
+            "llama.attention.layer_norm_rms_epsilon": COMMON["rms_norm_eps"], "llama.vocab_size": len(m.tokens),
+            "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": m.tokens,
+            "tokenizer.ggml.token_type": [3 if t == END else 1 for t in m.tokens],
+            "tokenizer.ggml.merges": [" ".join(p) for p in m.merges], "tokenizer.ggml.eos_token_id": m.tokens.index(END)}
+    head, data = b"", b""
+    tensors = list(gguf_tensors(m, form))
+    for name, shape, code, raw in tensors:
+        head += pack_text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], code, len(data))
+        data += raw + b"\0" * (-len(raw) % 32)
+    start = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys)) + b"".join(pack_key(*k) for k in keys.items()) + head
+    with open(path, "wb") as f:
+        f.write(start + b"\0" * (-len(start) % 32) + data)
+
+
+def main(folder, *options):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "text.txt"), encoding="utf-8") as f:
+        text = f.read()
+    m = reference.Model()
+    m.interleaved = False
+    m.config = dict(SMALL)
+    m.tokens, m.merges = byte_pairs(text, 400)
+    if options:
+        wide = round((float(options[1]) * 1e6 / 96) ** 0.5 / 128) * 128  # 8 layers: 2.5 e^2 of attention, 9 e^2 of the rest
+        m.config.update(num_hidden_layers=8, hidden_size=wide, intermediate_size=3 * wide, num_attention_heads=wide // 64,
+                        num_key_value_heads=wide // 128)
+    m.config = dict(COMMON, **m.config)
+    m.weights = random_weights(m.config, len(m.tokens), np.random.default_rng(1))
+    if not options:
+        m.weights["lm_head.weight"] = fit(m, text)
+    os.makedirs(folder, exist_ok=True)
+    for form in ("f32", "bf16", "int8"):
+        write_folder(os.path.join(folder, form), m, form)
+    for form in ("f16", "q8_0", "q4_0"):
+        write_gguf(os.path.join(folder, form + ".gguf"), m, form)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,515 @@
+#include "model.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tile_jit.h>
+#include <time.h>
+
+/* ---- the tensors of a model ---- */
+
+enum {
+    EMBEDDING, LAST_NORM, HEAD, /* once; these of each layer: */
+    NORM, QUERY, KEY, VALUE, OUT, HIDDEN_NORM, GATE, UP, DOWN, ROLES,
+    LAYERED = NORM
+};
+
+enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, EXTENTS };
+
+static const struct {
+    const char *name[2]; /* in safetensors, in GGUF */
+    int rows, cols;      /* of EXTENTS */
+} roles[ROLES] = {
+    [EMBEDDING] = {{"model.embed_tokens", "token_embd"}, TOKENS, WIDTH},
+    [LAST_NORM] = {{"model.norm", "output_norm"}, ONE, WIDTH},
+    [HEAD] = {{"lm_head", "output"}, TOKENS, WIDTH},
+    [NORM] = {{"model.layers.%d.input_layernorm", "blk.%d.attn_norm"}, ONE, WIDTH},
+    [QUERY] = {{"model.layers.%d.self_attn.q_proj", "blk.%d.attn_q"}, QUERIES, WIDTH},
+    [KEY] = {{"model.layers.%d.self_attn.k_proj", "blk.%d.attn_k"}, KEYS, WIDTH},
+    [VALUE] = {{"model.layers.%d.self_attn.v_proj", "blk.%d.attn_v"}, KEYS, WIDTH},
+    [OUT] = {{"model.layers.%d.self_attn.o_proj", "blk.%d.attn_output"}, WIDTH, QUERIES},
+    [HIDDEN_NORM] = {{"model.layers.%d.post_attention_layernorm", "blk.%d.ffn_norm"}, ONE, WIDTH},
+    [GATE] = {{"model.layers.%d.mlp.gate_proj", "blk.%d.ffn_gate"}, HIDDEN, WIDTH},
+    [UP] = {{"model.layers.%d.mlp.up_proj", "blk.%d.ffn_up"}, HIDDEN, WIDTH},
+    [DOWN] = {{"model.layers.%d.mlp.down_proj", "blk.%d.ffn_down"}, WIDTH, HIDDEN},
+};
+
+/* What the kernels call each format. */
+static const struct {
+    const char *type, *decode; /* of elements; of blocks */
+    tile_dtype dtype;
+} kernel_format[FORMATS] = {
+    [F32] = {"f32", 0, TILE_F32}, [F16] = {"f16", 0, TILE_F16},
+    [BF16] = {"bf16", 0, TILE_BF16}, [I8] = {"i8", 0, TILE_I8},
+    [Q4_0] = {0, "ggml.from_q4_0", TILE_U8}, [Q8_0] = {0, "ggml.from_q8_0", TILE_U8},
+};
+
+/* Rows that go through a layer together: a kernel for each number. */
+static const int together[] = {1, 4, MOST_ROWS};
+enum { FORMS = sizeof together / sizeof *together };
+
+typedef struct Matrix {
+    Format format;
+    int rows, cols;
+    tile_buffer *data, *scale; /* scale: of rows, for I8 */
+    bool add;                  /* what goes through is added to the result */
+    tile_kernel *linear[FORMS]; /* NULL: not needed so far */
+} Matrix;
+
+/* Arrays of a step. */
+enum {
+    TOKEN, PLACE, SLOT, LENGTH, LISTS, PICK, TOP_K, NEXT, KEPT, /* of integers; of f32: */
+    TEMPERATURE, TOP_P, X, H, Q_, K_, V_, PART_O, PART_LSE, ATTENDED, LSE, GATED, ACTIVE, RSTD,
+    PICKED, LOGITS, COSINE, SINE, ARRAYS
+};
+enum { PARTS = 8 }; /* programs that share the keys of a sequence, at most */
+
+typedef struct Cache {
+    tile_buffer *keys, *values;
+} Cache;
+
+struct Model {
+    Config config;
+    int tokens, length, lists, pages;
+    Matrix *matrix; /* [ROLES - LAYERED] for each layer behind the first LAYERED */
+    Cache *cache;
+    tile_buffer *array[ARRAYS];
+    tile_module *llm, *layers, *norms, *decode, *sampling;
+    tile_kernel *embed, *norm, *rope, *write, *attend, *merge, *gate, *pick, *sample, *copy;
+    uint64_t bytes;
+};
+
+static Matrix *matrix_of(const Model *m, int role, int layer)
+{
+    return &m->matrix[role < LAYERED ? role : role + layer * (ROLES - LAYERED)];
+}
+
+/* ---- loading ---- */
+
+typedef struct Loader {
+    Model *m;
+    const Checkpoint *c;
+    char *error;
+    size_t size;
+} Loader;
+
+static bool load_fail(Loader *l, const char *name, const char *text)
+{
+    snprintf(l->error, l->size, "%s%s%s", name, *name ? ": " : "", text);
+    return false;
+}
+
+static bool upload(Loader *l, const Tensor *t, tile_buffer **out)
+{
+    return !(tile_buffer_alloc(NULL, t->bytes, out) ||
+             tile_buffer_upload(*out, 0, t->data, t->bytes, NULL)) ||
+           load_fail(l, t->name, tile_last_error());
+}
+
+static bool has_shape(const Tensor *t, int rows, int cols)
+{
+    return rows == 1 && t->rank == 1 ? t->shape[0] == cols
+                                     : t->rank == 2 && t->shape[0] == rows && t->shape[1] == cols;
+}
+
+/* The scales of an I8 tensor's rows, NAME_scale [rows, 1], in f32. */
+static bool load_scale(Loader *l, const char *name, int rows, tile_buffer **out)
+{
+    char scale[160];
+    snprintf(scale, sizeof scale, "%s_scale", name);
+    const Tensor *t = checkpoint_find(l->c, scale);
+    if (!t || t->format != F32 || !has_shape(t, rows, 1))
+        return load_fail(l, scale, "of I8 weights there have to be scales of their rows, in F32");
+    return upload(l, t, out);
+}
+
+static bool load(Loader *l, int role, int layer)
+{
+    const Config *g = &l->m->config;
+    const int extent[EXTENTS] = {1, g->width, g->heads * g->head_size, g->kv_heads * g->head_size,
+                                 g->hidden, l->m->tokens};
+    char stem[120], name[140], text[200];
+    snprintf(stem, sizeof stem, roles[role].name[l->c->gguf], layer);
+    snprintf(name, sizeof name, "%s.weight", stem);
+    const Tensor *t = checkpoint_find(l->c, name);
+    Matrix *w = matrix_of(l->m, role, layer);
+    if (!t && role == HEAD) { /* the same as the embedding */
+        *w = *matrix_of(l->m, EMBEDDING, 0);
+        return true;
+    }
+    if (!t) return load_fail(l, name, "is not in the file");
+    *w = (Matrix){.format = t->format, .rows = extent[roles[role].rows],
+                  .cols = extent[roles[role].cols], .add = role == OUT || role == DOWN};
+    if (!has_shape(t, w->rows, w->cols)) {
+        snprintf(text, sizeof text, "has not the shape [%d, %d] that the sizes of the model imply",
+                 w->rows, w->cols);
+        return load_fail(l, name, text);
+    }
+    if (w->rows == 1 && (w->format == I8 || kernel_format[w->format].decode))
+        return load_fail(l, name, "the weights of a norm are no floats");
+    if (role != EMBEDDING) l->m->bytes += t->bytes;
+    return upload(l, t, &w->data) &&
+           (w->format != I8 || load_scale(l, name, w->rows, &w->scale));
+}
+
+static bool load_matrices(Loader *l)
+{
+    Model *m = l->m;
+    m->matrix = calloc((size_t)(LAYERED + m->config.layers * (ROLES - LAYERED)), sizeof *m->matrix);
+    if (!m->matrix) return load_fail(l, "", "no memory");
+    for (int role = 0; role < LAYERED; role++)
+        if (!load(l, role, 0)) return false;
+    if (matrix_of(m, HEAD, 0)->data == matrix_of(m, EMBEDDING, 0)->data)
+        m->bytes += tile_buffer_bytes(matrix_of(m, HEAD, 0)->data);
+    for (int layer = 0; layer < m->config.layers; layer++)
+        for (int role = LAYERED; role < ROLES; role++)
+            if (!load(l, role, layer)) return false;
+    return true;
+}
+
+/* ---- kernels and memory ---- */
+
+static bool get(tile_module *module, const char *name, const tile_const *consts, tile_kernel **out)
+{
+    return !(tile_kernel_get(module, name, consts, out) || tile_kernel_prepare(*out));
+}
+
+/* The kernel that takes `rows` rows through w. */
+static tile_kernel *linear(const Model *m, Matrix *w, int rows)
+{
+    int form = 0;
+    while (together[form] < rows) form++;
+    if (w->linear[form]) return w->linear[form];
+    const char *decode = kernel_format[w->format].decode;
+    tile_const elements[] = {{"W", 0, kernel_format[w->format].type},
+                             {"SCALED", w->format == I8, 0},
+                             {"ADD", w->add, 0},
+                             {"BB", together[form], 0},
+                             {0}};
+    tile_const blocks[] = {{"decode", 0, decode}, {"BYTES", format_info[w->format].bytes, 0},
+                           {"ADD", w->add, 0}, {"BB", together[form], 0}, {0}};
+    tile_kernel *k = NULL;
+    return get(m->llm, decode ? "linear_blocks" : "linear", decode ? blocks : elements, &k)
+               ? w->linear[form] = k : NULL;
+}
+
+bool model_prepare(Model *m, int rows)
+{
+    if (!linear(m, matrix_of(m, HEAD, 0), rows)) return false;
+    for (int layer = 0; layer < m->config.layers; layer++)
+        for (int role = LAYERED; role < ROLES; role++)
+            if (matrix_of(m, role, layer)->rows > 1 && !linear(m, matrix_of(m, role, layer), rows))
+                return false;
+    return true;
+}
+
+static bool get_kernels(Model *m)
+{
+    const Config *g = &m->config;
+    const Matrix *e = matrix_of(m, EMBEDDING, 0);
+    const char *decode = kernel_format[e->format].decode;
+    tile_device_info device = TILE_DEVICE_INFO_INIT;
+    if (tile_device_get_info(NULL, &device)) return false;
+    int group = g->heads / g->kv_heads; /* rows of a product: a GPU's matrix units want 16 */
+    tile_const elements[] = {
+        {"W", 0, kernel_format[e->format].type}, {"SCALED", e->format == I8, 0}, {0}};
+    tile_const blocks[] = {{"decode", 0, decode}, {"BYTES", format_info[e->format].bytes, 0}, {0}};
+    tile_const norm[] = {{"T", 0, "f32"}, {"BN", g->width, 0},
+                         {"W", 0, kernel_format[matrix_of(m, LAST_NORM, 0)->format].type}, {0}};
+    tile_const rope[] = {
+        {"T", 0, "f32"}, {"D", g->head_size, 0}, {"INTERLEAVED", g->interleaved, 0}, {0}};
+    tile_const sized[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {0}};
+    tile_const attend[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {"PAGE", PAGE, 0},
+                           {"BH", device.host_memory || group > 16 ? group : 16, 0}, {0}};
+    tile_const merge[] = {{"O_", 0, "f32"}, {"D", g->head_size, 0}, {"BS", PARTS, 0}, {0}};
+    tile_const f32[] = {{"T", 0, "f32"}, {0}};
+    return get(m->llm, decode ? "embed_blocks" : "embed", decode ? blocks : elements, &m->embed) &&
+           get(m->llm, "embed", NULL, &m->pick) && get(m->llm, "copy", NULL, &m->copy) &&
+           get(m->norms, "rms_norm", norm, &m->norm) && get(m->layers, "rope", rope, &m->rope) &&
+           get(m->layers, "gated", f32, &m->gate) &&
+           get(m->decode, "cache_write", sized, &m->write) &&
+           get(m->decode, "decode_paged", attend, &m->attend) &&
+           get(m->decode, "decode_merge", merge, &m->merge) &&
+           get(m->sampling, "sample_top_k_top_p", f32, &m->sample);
+}
+
+static bool load_modules(Model *m)
+{
+    return !(tile_module_load_file(NULL, KERNEL_DIR "/llm.tile", NULL, &m->llm) ||
+             tile_module_load_file(NULL, "std.kernels.layers", NULL, &m->layers) ||
+             tile_module_load_file(NULL, "std.kernels.norms", NULL, &m->norms) ||
+             tile_module_load_file(NULL, "std.kernels.decode", NULL, &m->decode) ||
+             tile_module_load_file(NULL, "std.kernels.sampling", NULL, &m->sampling));
+}
+
+static bool allocate(Model *m)
+{
+    const Config *g = &m->config;
+    uint64_t rows = MOST_ROWS, heads = (uint64_t)g->heads, d = (uint64_t)g->head_size;
+    uint64_t keys = (uint64_t)g->kv_heads * d, table = (uint64_t)m->length * d / 2;
+    uint64_t hidden = (uint64_t)g->hidden, width = (uint64_t)g->width;
+    /* clang-format off */
+    const uint64_t count[ARRAYS] = {
+        [TOKEN] = rows, [PLACE] = rows, [SLOT] = rows, [LENGTH] = rows,
+        [LISTS] = rows * (uint64_t)m->lists, [PICK] = rows, [TOP_K] = rows, [NEXT] = rows,
+        [KEPT] = rows, [TEMPERATURE] = rows, [TOP_P] = rows,
+        [X] = rows * width, [H] = rows * width, [Q_] = rows * heads * d, [K_] = rows * keys,
+        [V_] = rows * keys, [PART_O] = rows * heads * PARTS * d, [PART_LSE] = rows * heads * PARTS,
+        [ATTENDED] = rows * heads * d, [LSE] = rows * heads, [GATED] = rows * 2 * hidden,
+        [ACTIVE] = rows * hidden, [RSTD] = rows, [PICKED] = rows * width,
+        [LOGITS] = rows * (uint64_t)m->tokens, [COSINE] = table, [SINE] = table};
+    /* clang-format on */
+    for (int i = 0; i < ARRAYS; i++)
+        if (tile_buffer_alloc(NULL, 4 * count[i], &m->array[i])) return false;
+    if (!(m->cache = calloc((size_t)g->layers, sizeof *m->cache))) return false;
+    uint64_t bytes = (uint64_t)m->pages * PAGE * keys * 4;
+    for (int i = 0; i < g->layers; i++)
+        if (tile_buffer_alloc(NULL, bytes, &m->cache[i].keys) ||
+            tile_buffer_alloc(NULL, bytes, &m->cache[i].values))
+            return false;
+    return true;
+}
+
+/* ---- a step ---- */
+
+#define RUN(kernel, ...)                                                                           \
+    (!tile_launch(kernel, NULL, (tile_arg[]){__VA_ARGS__},                                         \
+                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
+#define AT(m, i) ((float *)tile_buffer_ptr((m)->array[i]))
+#define INTS(m, i) ((int *)tile_buffer_ptr((m)->array[i]))
+#define NOTHING tile_view((float *)0, 0)
+#define NO_ROWS tile_view((float *)0, 0, 0)
+
+static bool tables(Model *m)
+{
+    tile_kernel *k;
+    int i = m->config.head_size / 2;
+    return get(m->layers, "rope_tables", NULL, &k) &&
+           RUN(k, tile_view(AT(m, COSINE), m->length, i), tile_view(AT(m, SINE), m->length, i),
+               tile_f32((float)m->config.rope_base));
+}
+
+/* The weights as the kernels take them, with their scales, if they have any. */
+static tile_arg weights(const Matrix *w)
+{
+    const FormatInfo *f = &format_info[w->format];
+    void *p = tile_buffer_ptr(w->data);
+    if (f->elements == 1)
+        return tile_view_typed(kernel_format[w->format].dtype, p, w->rows, w->cols);
+    return tile_view((uint8_t *)p, w->rows, w->cols / f->elements, f->bytes);
+}
+
+static tile_arg scales(const Matrix *w)
+{
+    return w->scale ? tile_view((float *)tile_buffer_ptr(w->scale), w->rows) : NOTHING;
+}
+
+/* y = x w^T for `rows` rows, or y += x w^T; the rows of y are `stride` apart. */
+static bool multiply(Model *m, Matrix *w, int rows, const float *x, float *y, int stride)
+{
+    tile_kernel *k = linear(m, w, rows);
+    if (!k) return false;
+    tile_arg out = tile_view_strided(y, 2, ((int64_t[]){rows, w->rows}), ((int64_t[]){stride, 1}));
+    return kernel_format[w->format].decode
+               ? RUN(k, tile_view(x, rows, w->cols), weights(w), out)
+               : RUN(k, tile_view(x, rows, w->cols), weights(w), scales(w), out);
+}
+
+static bool normalise(Model *m, const Matrix *w, int rows, const float *x, float *y)
+{
+    return RUN(m->norm, tile_view(x, rows, w->cols), NO_ROWS,
+               tile_view_typed(kernel_format[w->format].dtype, tile_buffer_ptr(w->data), w->cols),
+               tile_view(y, rows, w->cols), NO_ROWS, tile_view(AT(m, RSTD), rows),
+               tile_f32((float)m->config.norm_eps), tile_f32(0));
+}
+
+static bool rotate(Model *m, int rows, float *x, int heads)
+{
+    int d = m->config.head_size;
+    tile_arg v = tile_view(x, rows, heads, d);
+    return RUN(m->rope, v, tile_view(INTS(m, PLACE), rows),
+               tile_view(AT(m, COSINE), m->length, d / 2), tile_view(AT(m, SINE), m->length, d / 2),
+               v);
+}
+
+/* Queries of all rows against the keys of their sequences, which are in the cache, own ones too. */
+static bool attend(Model *m, const Cache *cache, int rows, int parts)
+{
+    const Config *g = &m->config;
+    int h = g->heads, hk = g->kv_heads, d = g->head_size, slots = m->pages * PAGE;
+    float *keys = tile_buffer_ptr(cache->keys), *values = tile_buffer_ptr(cache->values);
+    tile_arg part_o = tile_view(AT(m, PART_O), rows, h, parts, d);
+    tile_arg part_lse = tile_view(AT(m, PART_LSE), rows, h, parts);
+    tile_arg k = tile_view(keys, slots, hk, d), v = tile_view(values, slots, hk, d);
+    return RUN(m->write, tile_view(AT(m, K_), rows, hk, d), tile_view(AT(m, V_), rows, hk, d),
+               tile_view(INTS(m, SLOT), rows), k, v) &&
+           RUN(m->attend, tile_view(AT(m, Q_), rows, h, d), k, v,
+               tile_view(INTS(m, LISTS), rows, m->lists), tile_view(INTS(m, LENGTH), rows), part_o,
+               part_lse, tile_f32(1 / __builtin_sqrtf((float)d)), tile_f32(0), tile_i32(0)) &&
+           RUN(m->merge, part_o, part_lse, NOTHING, tile_view(AT(m, ATTENDED), rows, h, d),
+               tile_view(AT(m, LSE), rows, h));
+}
+
+static bool run_layer(Model *m, int layer, int rows, int parts)
+{
+    const Config *g = &m->config;
+    int queries = g->heads * g->head_size, keys = g->kv_heads * g->head_size, f = g->hidden;
+#define W(role) matrix_of(m, role, layer)
+    return normalise(m, W(NORM), rows, AT(m, X), AT(m, H)) &&
+           multiply(m, W(QUERY), rows, AT(m, H), AT(m, Q_), queries) &&
+           multiply(m, W(KEY), rows, AT(m, H), AT(m, K_), keys) &&
+           multiply(m, W(VALUE), rows, AT(m, H), AT(m, V_), keys) &&
+           rotate(m, rows, AT(m, Q_), g->heads) && rotate(m, rows, AT(m, K_), g->kv_heads) &&
+           attend(m, &m->cache[layer], rows, parts) &&
+           multiply(m, W(OUT), rows, AT(m, ATTENDED), AT(m, X), g->width) &&
+           normalise(m, W(HIDDEN_NORM), rows, AT(m, X), AT(m, H)) &&
+           multiply(m, W(GATE), rows, AT(m, H), AT(m, GATED), 2 * f) &&
+           multiply(m, W(UP), rows, AT(m, H), AT(m, GATED) + f, 2 * f) &&
+           RUN(m->gate, tile_view(AT(m, GATED), rows, 2 * f), tile_view(AT(m, ACTIVE), rows, f)) &&
+           multiply(m, W(DOWN), rows, AT(m, ACTIVE), AT(m, X), g->width);
+#undef W
+}
+
+static bool put(Model *m, int array, const void *numbers, size_t count)
+{
+    return !tile_buffer_upload(m->array[array], 0, numbers, 4 * count, NULL);
+}
+
+/* Uploads what the kernels ask of the rows; returns how many tokens are wanted, -1: failed. */
+static int put_rows(Model *m, const Row *row, int rows)
+{
+    int token[MOST_ROWS], place[MOST_ROWS], slot[MOST_ROWS], length[MOST_ROWS], pick[MOST_ROWS];
+    int top_k[MOST_ROWS], wanted = 0;
+    float temperature[MOST_ROWS], top_p[MOST_ROWS];
+    for (int i = 0; i < rows; i++) {
+        const Row *r = &row[i];
+        token[i] = r->token, place[i] = r->place, length[i] = r->place + 1;
+        slot[i] = r->pages[r->place / PAGE] * PAGE + r->place % PAGE;
+        if (tile_buffer_upload(m->array[LISTS], (uint64_t)i * (uint64_t)m->lists * 4, r->pages,
+                               (uint64_t)m->lists * 4, NULL))
+            return -1;
+        if (!r->wanted) continue;
+        pick[wanted] = i, temperature[wanted] = r->temperature;
+        top_k[wanted] = r->top_k, top_p[wanted++] = r->top_p;
+    }
+    size_t n = (size_t)rows, w = (size_t)wanted;
+    bool good = put(m, TOKEN, token, n) && put(m, PLACE, place, n) && put(m, SLOT, slot, n) &&
+                put(m, LENGTH, length, n) && put(m, PICK, pick, w) &&
+                put(m, TEMPERATURE, temperature, w) && put(m, TOP_K, top_k, w) &&
+                put(m, TOP_P, top_p, w);
+    return good ? wanted : -1;
+}
+
+static bool run_head(Model *m, Row *row, int rows, int wanted, uint64_t seed)
+{
+    int width = m->config.width, next[MOST_ROWS];
+    if (!(RUN(m->pick, tile_view(AT(m, X), rows, width), NOTHING,
+              tile_view(INTS(m, PICK), wanted), tile_view(AT(m, PICKED), wanted, width)) &&
+          normalise(m, matrix_of(m, LAST_NORM, 0), wanted, AT(m, PICKED), AT(m, H)) &&
+          multiply(m, matrix_of(m, HEAD, 0), wanted, AT(m, H), AT(m, LOGITS), m->tokens) &&
+          RUN(m->sample, tile_view(AT(m, LOGITS), wanted, m->tokens),
+              tile_view(AT(m, TEMPERATURE), wanted), tile_view(INTS(m, TOP_K), wanted),
+              tile_view(AT(m, TOP_P), wanted), tile_view(INTS(m, NEXT), wanted),
+              tile_view(INTS(m, KEPT), wanted), tile_u64(seed)) &&
+          !tile_buffer_download(m->array[NEXT], 0, next, (size_t)wanted * 4, NULL)))
+        return false;
+    for (int i = 0, j = 0; i < rows; i++)
+        if (row[i].wanted) row[i].next = next[j++];
+    return true;
+}
+
+bool model_step(Model *m, Row *row, int rows, uint64_t seed)
+{
+    const Matrix *e = matrix_of(m, EMBEDDING, 0);
+    int wanted = put_rows(m, row, rows), longest = 0;
+    for (int i = 0; i < rows; i++) longest = row[i].place > longest ? row[i].place : longest;
+    int parts = longest / 64 + 1 < PARTS ? longest / 64 + 1 : PARTS;
+    tile_arg token = tile_view(INTS(m, TOKEN), rows),
+             x = tile_view(AT(m, X), rows, m->config.width);
+    if (wanted < 0 || !(kernel_format[e->format].decode
+                            ? RUN(m->embed, weights(e), token, x)
+                            : RUN(m->embed, weights(e), scales(e), token, x)))
+        return false;
+    for (int layer = 0; layer < m->config.layers; layer++)
+        if (!run_layer(m, layer, rows, parts)) return false;
+    return (wanted == 0 || run_head(m, row, rows, wanted, seed)) && !tile_stream_synchronize(NULL);
+}
+
+bool model_logits(const Model *m, float *logits, int rows)
+{
+    return !tile_buffer_download(m->array[LOGITS], 0, logits,
+                                 (uint64_t)rows * (uint64_t)m->tokens * 4, NULL);
+}
+
+/* ---- the rest ---- */
+
+Model *model_new(const Checkpoint *c, int length, int pages, char *error, size_t size)
+{
+    Model *m = calloc(1, sizeof *m);
+    Loader l = {m, c, error, size};
+    if (!m) return load_fail(&l, "", "no memory"), NULL;
+    m->config = c->config;
+    m->tokens = words_count(c->words);
+    m->length = length;
+    m->lists = (length + PAGE - 1) / PAGE;
+    m->pages = pages;
+    if (!load_matrices(&l)) return model_free(m), NULL;
+    for (int i = 1; i < LAYERED + c->config.layers * (ROLES - LAYERED); i++)
+        if (m->matrix[i].rows == 1 && m->matrix[i].format != m->matrix[LAST_NORM].format)
+            return load_fail(&l, "", "the norms have several formats"), model_free(m), NULL;
+    if (load_modules(m) && get_kernels(m) && allocate(m) && tables(m)) return m;
+    return load_fail(&l, "", tile_last_error()), model_free(m), NULL;
+}
+
+void model_free(Model *m)
+{
+    if (!m) return;
+    int matrices = m->matrix ? LAYERED + m->config.layers * (ROLES - LAYERED) : 0;
+    for (int i = 0; i < matrices; i++) {
+        if (i == HEAD && m->matrix[HEAD].data == m->matrix[EMBEDDING].data) continue;
+        tile_buffer_free(m->matrix[i].data), tile_buffer_free(m->matrix[i].scale);
+    }
+    for (int i = 0; m->cache && i < m->config.layers; i++)
+        tile_buffer_free(m->cache[i].keys), tile_buffer_free(m->cache[i].values);
+    for (int i = 0; i < ARRAYS; i++) tile_buffer_free(m->array[i]);
+    tile_module_free(m->llm), tile_module_free(m->layers), tile_module_free(m->norms);
+    tile_module_free(m->decode), tile_module_free(m->sampling);
+    free(m->matrix), free(m->cache), free(m);
+}
+
+int model_pages(const Model *m)
+{
+    return m->lists;
+}
+
+int model_tokens(const Model *m)
+{
+    return m->tokens;
+}
+
+uint64_t model_bytes(const Model *m)
+{
+    return m->bytes;
+}
+
+double model_copy_speed(const Model *m)
+{
+    enum { COUNT = 1 << 24 };
+    tile_buffer *a = NULL, *b = NULL;
+    double best = 0;
+    bool good =
+        !(tile_buffer_alloc(NULL, 4 * COUNT, &a) || tile_buffer_alloc(NULL, 4 * COUNT, &b) ||
+          tile_buffer_fill(a, 0, 1, 4 * COUNT, NULL));
+    for (int i = 0; good && i < 5; i++) {
+        struct timespec from, to;
+        timespec_get(&from, TIME_UTC);
+        good = RUN(m->copy, tile_view((float *)tile_buffer_ptr(a), COUNT),
+                   tile_view((float *)tile_buffer_ptr(b), COUNT)) &&
+               !tile_stream_synchronize(NULL);
+        timespec_get(&to, TIME_UTC);
+        double seconds =
+            (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+        best = 8.0 * COUNT / seconds > best ? 8.0 * COUNT / seconds : best;
+    }
+    tile_buffer_free(a), tile_buffer_free(b);
+    return good ? best : 0;
+}

@@ -1,0 +1,235 @@
+#include "network.h"
+#include "digits.h"
+#include <stdlib.h>
+#include <string.h>
+
+const int widths[LAYERS + 1] = {PIXELS, 96, 48, CLASSES};
+
+static bool get_kernels(Network *n)
+{
+    enum { GEMM, OWN };
+#define F32_GEMM {"T", 0, "f32"}, {"BM", 64, 0}, {"BN", 32, 0}
+#define INT_GEMM                                                                                   \
+    {"T", 0, "i8"}, {"O", 0, "f32"}, {"COLUMN_SCALE", 1, 0}, {"BM", 64, 0}, {"BN", 32, 0}
+#define RELU {"epilogue", 0, "activation.relu"}
+    static const struct {
+        int module;
+        const char *name;
+        tile_const consts[8];
+    } rows[KERNELS] = {
+        [FORWARD] = {GEMM, "gemm_fused", {F32_GEMM, {"BIAS", 1, 0}, RELU}},
+        [FORWARD_LAST] = {GEMM, "gemm_fused", {F32_GEMM, {"BIAS", 1, 0}}},
+        [BY_WEIGHTS] = {GEMM, "gemm", {F32_GEMM, {"TA", 1, 0}}},
+        [BACKWARD] = {GEMM, "gemm", {F32_GEMM, {"TB", 1, 0}}},
+        [INTEGER] = {GEMM, "gemm_fused", {INT_GEMM, {"BIAS", 1, 0}, RELU}},
+        [INTEGER_LAST] = {GEMM, "gemm_fused", {INT_GEMM, {"BIAS", 1, 0}}},
+        [JUDGE] = {OWN, "judge", {{0}}},
+        [GRADIENT] = {OWN, "judge", {{"GRAD", 1, 0}}},
+        [RELU_BACKWARD] = {OWN, "relu_backward", {{0}}},
+        [COLUMN_SUMS] = {OWN, "column_sums", {{0}}},
+        [ADAM] = {OWN, "adam", {{0}}},
+        [MAGNITUDE] = {OWN, "magnitude", {{0}}},
+        [SPREAD] = {OWN, "spread", {{"BINS", BINS, 0}}},
+        [TO_INT8] = {OWN, "to_int8", {{0}}},
+        [WEIGHTS_TO_INT8] = {OWN, "weights_to_int8", {{0}}},
+    };
+    if (tile_module_load_file(NULL, "std.kernels.gemm", NULL, &n->gemm) ||
+        tile_module_load_file(NULL, KERNEL_DIR "/int8.tile", NULL, &n->own))
+        return false;
+    for (int i = 0; i < KERNELS; i++)
+        if (tile_kernel_get(rows[i].module == GEMM ? n->gemm : n->own, rows[i].name, rows[i].consts,
+                            &n->kernel[i]) ||
+            tile_kernel_prepare(n->kernel[i]))
+            return false;
+    return true;
+}
+
+/* ---- memory ---- */
+
+static bool allocate(tile_buffer **out, size_t count, size_t size)
+{
+    return !(tile_buffer_alloc(NULL, count * size, out) ||
+             tile_buffer_fill(*out, 0, 0, count * size, NULL));
+}
+
+static bool open_layer(Layer *l, int in, int out, int rows, uint64_t *state)
+{
+    size_t i = (size_t)in, o = (size_t)out, r = (size_t)rows;
+    l->in = in, l->out = out;
+    if (!(allocate(&l->w, i * o, 4) && allocate(&l->b, o, 4) && allocate(&l->y, r * o, 4) &&
+          allocate(&l->dw, i * o, 4) && allocate(&l->db, o, 4) && allocate(&l->dy, r * o, 4) &&
+          allocate(&l->first[0], i * o, 4) && allocate(&l->second[0], i * o, 4) &&
+          allocate(&l->first[1], o, 4) && allocate(&l->second[1], o, 4) &&
+          allocate(&l->qx, r * i, 1) && allocate(&l->qw, i * o, 1) &&
+          allocate(&l->scale, o, 4) && allocate(&l->inverse, o, 4)))
+        return false;
+    float *w = malloc(i * o * sizeof *w), size = sqrtf(6.0f / (float)in);
+    for (size_t k = 0; w && k < i * o; k++) w[k] = (float)digits_between(state, -size, size);
+    bool good = w && !tile_buffer_upload(l->w, 0, w, i * o * 4, NULL);
+    return free(w), good;
+}
+
+bool network_open(Network *n, int rows)
+{
+    uint64_t state = 2463534242u;
+    *n = (Network){.rows = rows};
+    for (int i = 0; i < LAYERS; i++)
+        if (!open_layer(&n->layer[i], widths[i], widths[i + 1], rows, &state)) return false;
+    return allocate(&n->loss, (size_t)rows, 4) && allocate(&n->right, (size_t)rows, 4) &&
+           allocate(&n->greatest, 1, 4) && allocate(&n->bins, BINS, 4) && get_kernels(n);
+}
+
+void network_close(Network *n)
+{
+    for (int i = 0; i < LAYERS; i++) {
+        Layer *l = &n->layer[i];
+        tile_buffer *all[] = {l->w, l->b, l->y, l->dw, l->db, l->dy, l->first[0], l->first[1],
+                              l->second[0], l->second[1], l->qx, l->qw, l->scale, l->inverse};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) tile_buffer_free(all[k]);
+    }
+    tile_buffer_free(n->loss), tile_buffer_free(n->right);
+    tile_buffer_free(n->greatest), tile_buffer_free(n->bins);
+    tile_module_free(n->gemm), tile_module_free(n->own);
+}
+
+/* ---- in f32 ---- */
+
+#define RUN(n, i, ...)                                                                            \
+    (!tile_launch((n)->kernel[i], NULL, (tile_arg[]){__VA_ARGS__},                                \
+                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
+#define F32(buffer) ((float *)tile_buffer_ptr(buffer))
+#define INT8(buffer) ((int8_t *)tile_buffer_ptr(buffer))
+#define NOTHING tile_view((float *)0, 0)
+/* What gemm_fused has behind its scales and bias: no residual, no sums of rows, no dropout. */
+#define NO_MORE tile_view((float *)0, 0, 0), NOTHING, tile_f32(0), tile_u64(0)
+
+bool network_run(Network *n, const float *x, int rows)
+{
+    for (int i = 0; i < LAYERS; i++) {
+        Layer *l = &n->layer[i];
+        if (!RUN(n, i == LAYERS - 1 ? FORWARD_LAST : FORWARD, tile_view(x, rows, l->in),
+                 tile_view(F32(l->w), l->in, l->out), tile_view(F32(l->y), rows, l->out), NOTHING,
+                 NOTHING, tile_view(F32(l->b), l->out), NO_MORE))
+            return false;
+        x = F32(l->y);
+    }
+    return true;
+}
+
+static bool backward(Network *n, const float *x, int rows, float *dy, int i)
+{
+    Layer *l = &n->layer[i];
+    const float *in = i ? F32(n->layer[i - 1].y) : x;
+    tile_arg d = tile_view(dy, rows, l->out);
+    if (!(RUN(n, BY_WEIGHTS, tile_view(in, rows, l->in), d, tile_view(F32(l->dw), l->in, l->out)) &&
+          RUN(n, COLUMN_SUMS, d, tile_view(F32(l->db), l->out))))
+        return false;
+    if (i == 0) return true;
+    float *dx = F32(n->layer[i - 1].dy);
+    return RUN(n, BACKWARD, d, tile_view(F32(l->w), l->in, l->out), tile_view(dx, rows, l->in)) &&
+           RUN(n, RELU_BACKWARD, tile_view(dx, rows, l->in), tile_view(in, rows, l->in)) &&
+           backward(n, x, rows, dx, i - 1);
+}
+
+static bool adam(Network *n, tile_buffer *w, tile_buffer *g, tile_buffer *first,
+                 tile_buffer *second, int count)
+{
+    double t = n->steps, rate = 2e-3 * pow(0.998, t) * sqrt(1 - pow(0.99, t)) / (1 - pow(0.9, t));
+    return RUN(n, ADAM, tile_view(F32(w), count), tile_view(F32(g), count),
+               tile_view(F32(first), count), tile_view(F32(second), count), tile_f32((float)rate));
+}
+
+bool network_train(Network *n, const float *x, const int32_t *label, int rows, double *loss)
+{
+    float *logits = F32(n->layer[LAYERS - 1].y);
+    if (!network_run(n, x, rows) ||
+        !RUN(n, GRADIENT, tile_view(logits, rows, CLASSES), tile_view(label, rows),
+             tile_view(F32(n->loss), rows),
+             tile_view((int32_t *)tile_buffer_ptr(n->right), rows)) ||
+        !backward(n, x, rows, logits, LAYERS - 1))
+        return false;
+    n->steps++;
+    for (int i = 0; i < LAYERS; i++) {
+        Layer *l = &n->layer[i];
+        if (!adam(n, l->w, l->dw, l->first[0], l->second[0], l->in * l->out) ||
+            !adam(n, l->b, l->db, l->first[1], l->second[1], l->out))
+            return false;
+    }
+    float part[1024];
+    *loss = 0;
+    if (rows > 1024 || tile_buffer_download(n->loss, 0, part, 4 * (uint64_t)rows, NULL))
+        return false;
+    for (int i = 0; i < rows; i++) *loss += part[i] / rows;
+    return true;
+}
+
+bool network_count(Network *n, const int32_t *label, int rows, int *out_right, int32_t *right)
+{
+    if (!RUN(n, JUDGE, tile_view(F32(n->layer[LAYERS - 1].y), rows, CLASSES),
+             tile_view(label, rows), tile_view(F32(n->loss), rows),
+             tile_view((int32_t *)tile_buffer_ptr(n->right), rows)) ||
+        tile_buffer_download(n->right, 0, right, 4 * (uint64_t)rows, NULL))
+        return false;
+    *out_right = 0;
+    for (int i = 0; i < rows; i++) *out_right += right[i];
+    return true;
+}
+
+/* ---- in integers ---- */
+
+bool network_spread(Network *n, int layer, const float *x, int rows, float *greatest,
+                    int32_t bins[BINS])
+{
+    const float *in = layer ? F32(n->layer[layer - 1].y) : x;
+    tile_arg v = tile_view(in, rows * widths[layer]);
+    return !tile_buffer_fill(n->greatest, 0, 0, 4, NULL) &&
+           RUN(n, MAGNITUDE, v, tile_view(F32(n->greatest), 1)) &&
+           !tile_buffer_download(n->greatest, 0, greatest, 4, NULL) &&
+           !tile_buffer_fill(n->bins, 0, 0, 4 * BINS, NULL) &&
+           RUN(n, SPREAD, v, tile_view((int32_t *)tile_buffer_ptr(n->bins), BINS),
+               tile_f32(*greatest)) &&
+           !tile_buffer_download(n->bins, 0, bins, 4 * BINS, NULL);
+}
+
+static bool quantise_layer(Network *n, Layer *l, float scale_x)
+{
+    float *w = malloc((size_t)(l->in * l->out) * sizeof *w), scale[512], inverse[512];
+    bool good = w && l->out <= 512 &&
+                !tile_buffer_download(l->w, 0, w, (uint64_t)(l->in * l->out) * 4, NULL);
+    for (int j = 0; good && j < l->out; j++) {
+        float most = 1e-20f;
+        for (int i = 0; i < l->in; i++) most = fmaxf(most, fabsf(w[i * l->out + j]));
+        inverse[j] = n->limit / most;
+        scale[j] = most / n->limit * scale_x;
+    }
+    free(w);
+    l->inverse_x = 1 / scale_x;
+    return good && !tile_buffer_upload(l->scale, 0, scale, 4 * (uint64_t)l->out, NULL) &&
+           !tile_buffer_upload(l->inverse, 0, inverse, 4 * (uint64_t)l->out, NULL) &&
+           RUN(n, WEIGHTS_TO_INT8, tile_view(F32(l->w), l->in, l->out),
+               tile_view(F32(l->inverse), l->out), tile_view(INT8(l->qw), l->in, l->out),
+               tile_f32(n->limit));
+}
+
+bool network_quantise(Network *n, int bits, const float most[LAYERS])
+{
+    n->limit = (float)((1 << (bits - 1)) - 1);
+    for (int i = 0; i < LAYERS; i++)
+        if (!quantise_layer(n, &n->layer[i], most[i] / n->limit)) return false;
+    return true;
+}
+
+bool network_run_int8(Network *n, const float *x, int rows)
+{
+    for (int i = 0; i < LAYERS; i++) {
+        Layer *l = &n->layer[i];
+        if (!RUN(n, TO_INT8, tile_view(x, rows * l->in), tile_view(INT8(l->qx), rows * l->in),
+                 tile_f32(l->inverse_x), tile_f32(n->limit)) ||
+            !RUN(n, i == LAYERS - 1 ? INTEGER_LAST : INTEGER, tile_view(INT8(l->qx), rows, l->in),
+                 tile_view(INT8(l->qw), l->in, l->out), tile_view(F32(l->y), rows, l->out), NOTHING,
+                 tile_view(F32(l->scale), l->out), tile_view(F32(l->b), l->out), NO_MORE))
+            return false;
+        x = F32(l->y);
+    }
+    return true;
+}
