@@ -184,7 +184,8 @@ static tile_status emulate(tl_emu_entry entry, uint32_t lanes)
                         .kernel = &image.kernel,
                         .grid = {1, 1, 1, 1, 1, 1},
                         .ngrid = 1,
-                        .programs = 1};
+                        .programs = 1,
+                        .blocks = 1};
     tl_emu_job job = {.kernel = &kernel, .launch = &launch, .dropped = UINT32_MAX};
     tl_emu_watch_options options = {.lanes = lanes, .shared_bytes = 64};
     image.kernel.nsites = 2;
@@ -234,7 +235,7 @@ static void one_of_the_shadow(void)
 static void ours_come_first(void)
 {
     tl_sink *sink;
-    tl_launch launch = {.ngrid = 1, .grid = {4, 1, 1, 1, 1, 1}, .programs = 4};
+    tl_launch launch = {.ngrid = 1, .grid = {4, 1, 1, 1, 1, 1}, .programs = 4, .blocks = 4};
     if (!CHECK(tl_sink_create(&sink) == TILE_OK))
         return;
     tl_sink_fail(sink, &launch, 1, TL_RUN_ASSERT, "k.tile", 1, 2, "x > 0");
