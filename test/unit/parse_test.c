@@ -439,7 +439,8 @@ static void check_bodies(const char *name, const char *text, size_t size)
     for (uint32_t i = heads->items.len; i-- > 0;) {
         TlItem *item = heads->items.data[i];
         const TlStmt *body = tl_item_body(&ctx, item);
-        CHECK((body != NULL) == (item->kind == TL_IT_FUNCTION));
+        bool has_body = item->kind == TL_IT_FUNCTION || item->kind == TL_IT_KERNEL;
+        CHECK((body != NULL) == has_body);
         CHECK(tl_item_body(&ctx, item) == body);
     }
     CHECK(strcmp(print_unit(heads, &ctx.perm), whole) == 0);
