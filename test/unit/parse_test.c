@@ -427,15 +427,21 @@ static void test_prefixes(void)
         }
 }
 
-/* Read body by body, a module of the library is what it is when it is read at once. */
+/* Read body by body, a module of the library is what it is when it is read at once, but for the
+ * bodies of kernels, which whoever imports it does not need. */
 static void check_bodies(const char *name, const char *text, size_t size)
 {
     TlCtx ctx;
     tl_ctx_init(&ctx, (TlAlloc){0});
     uint32_t source = tl_diags_source(&ctx.diags, name, text, size);
     TlUnit *heads = tl_parse_heads(&ctx, source);
-    const char *whole = print_unit(tl_parse(&ctx, source), &ctx.perm);
-    CHECK(strlen(print_unit(heads, &ctx.perm)) < strlen(whole));
+    TlUnit *all = tl_parse(&ctx, source);
+    CHECK_INT(all->items.len, heads->items.len);
+    for (uint32_t i = 0; i < all->items.len; i++)
+        if (all->items.data[i]->kind == TL_IT_KERNEL)
+            all->items.data[i]->body = heads->items.data[i]->body;
+    const char *whole = print_unit(all, &ctx.perm);
+    CHECK(strlen(print_unit(heads, &ctx.perm)) <= strlen(whole));
     for (uint32_t i = heads->items.len; i-- > 0;) {
         TlItem *item = heads->items.data[i];
         const TlStmt *body = tl_item_body(&ctx, item);
