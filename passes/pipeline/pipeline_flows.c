@@ -21,6 +21,7 @@
 #include "passes/pipeline/pipeline_impl.h"
 
 enum {
+    LEAST_SLOTS = 2,
     BARRIERS = 256,          /* bytes of those of a slot */
     ALL_REGISTERS = 64 << 10 /* of a multiprocessor that has warpgroups */
 };
@@ -93,17 +94,51 @@ static uint64_t other_bytes(const TlFn *fn, TlArena *arena, const TlSchedules *a
     return buffers + most[1] > most[0] ? buffers + most[1] : most[0];
 }
 
-static TlProducerFault find_fault(const TlFn *fn, const TlPassCtx *px, const TlSchedules *all)
+static bool fits(const TlFn *fn, const TlPassCtx *px, const TlSchedules *all)
+{
+    return bytes_of(all) + other_bytes(fn, px->scratch, all) <= tl_pipeline_room(fn, px);
+}
+
+/* A slot less of each buffer that has more than `least`; false: none has. */
+static bool drop_slots(TlSchedules *all, int least)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < all->len; i++)
+        for (uint32_t k = 0; k < all->data[i].fetches.len; k++) {
+            TlFetch *f = &all->data[i].fetches.data[k];
+            bool drop = f->how == TL_FETCH_BULK && f->slots > least;
+            f->slots -= drop;
+            any |= drop;
+        }
+    return any;
+}
+
+/* With two flows any number of slots will do, from two on: as many as there is room for. */
+static bool make_room(const TlFn *fn, const TlPassCtx *px, TlSchedules *all)
+{
+    TL_VEC(int) slots = {0}; /* as they were */
+    for (uint32_t i = 0; i < all->len; i++)
+        for (uint32_t k = 0; k < all->data[i].fetches.len; k++)
+            tl_vec_push(px->scratch, &slots, all->data[i].fetches.data[k].slots);
+    bool room = fits(fn, px, all);
+    while (!room && drop_slots(all, LEAST_SLOTS))
+        room = fits(fn, px, all);
+    for (uint32_t i = 0, n = 0; !room && i < all->len; i++)
+        for (uint32_t k = 0; k < all->data[i].fetches.len; k++)
+            all->data[i].fetches.data[k].slots = slots.data[n++];
+    return room;
+}
+
+static TlProducerFault find_fault(const TlFn *fn, const TlPassCtx *px, TlSchedules *all)
 {
     TlProducer producer;
     if (!copies_are_bulk(all))
         return TL_PRODUCER_COPIES;
     if (!tl_producer_fits(fn, px->machine->lanes))
         return TL_PRODUCER_WARPS;
-    if (bytes_of(all) + other_bytes(fn, px->scratch, all) > tl_pipeline_room(fn, px))
-        return TL_PRODUCER_ROOM;
-    return tl_producer_find(fn, px->scratch, is_copied, all, &producer) ? TL_PRODUCER_NONE
-                                                                        : TL_PRODUCER_PLACES;
+    if (!tl_producer_find(fn, px->scratch, is_copied, all, &producer))
+        return TL_PRODUCER_PLACES;
+    return make_room(fn, px, all) ? TL_PRODUCER_NONE : TL_PRODUCER_ROOM;
 }
 
 /* ---- 2. wanted ---- */
