@@ -18,6 +18,7 @@ AXES = (
     [(f"s{n}", {"stages": n}) for n in range(1, 6)],
     [("together", {"loop": " specialize(0)"}), ("alone", {"loop": " specialize"})],
     [("each", {}), ("persistent", {"persistent": True})],
+    [("c1", {}), ("c2", {"clauses": " cluster(2)"})],
 )
 
 # name: types of A and B and of the sums; B's columns in one piece (all that 8 bits can have); rows for each warpgroup, columns, step
@@ -103,7 +104,7 @@ def attention(name, word, said):
 
 def fault(name, stats):
     """Why a row has not run as it is meant to (a text, or None), by what --stats said: no products by warpgroups, no bulk copies, no producer."""
-    wanted = [r"\bwgmma: "] + ([r"\bbulk_\d: ", rf"blocks of {BULK[name]} threads"] if name in BULK else [])
+    wanted = [r"\bwgmma: "] + ([r"\bbulk_(?:all_)?\d: ", rf"blocks of {BULK[name]} threads"] if name in BULK else [])
     missing = [word for word in wanted if not re.search(word, stats)]
     return f"--stats does not say {', '.join(missing)}" if missing else None
 
