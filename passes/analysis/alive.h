@@ -10,6 +10,8 @@
  * loop that fetches ahead. */
 enum { TL_OTHER_REGISTERS = 40, TL_LOOP_REGISTERS = 76 };
 
+enum { TL_WARPGROUP_REGISTERS = 64 << 10 }; /* of a multiprocessor that has warpgroups */
+
 /* Words of a thread that hold a tile, or sums on their way; 0: it is in no registers of its own. */
 int64_t tl_words_of(const TlValue *v);
 /* Words of a thread right behind a load: less than 4 bytes at a time are a register each. */

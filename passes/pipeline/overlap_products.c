@@ -36,10 +36,7 @@
 #include "passes/layout/relayout.h"
 #include "passes/pass.h"
 
-enum {
-    ALL_REGISTERS = 64 << 10, /* of a multiprocessor that has warpgroups */
-    OF_PRODUCER = 128 * 24    /* of the warps that begin copies (setmaxnreg) */
-};
+enum { OF_PRODUCER = 128 * 24 }; /* registers of the warps that begin copies (setmaxnreg) */
 
 typedef struct Overlap {
     TlFn *fn;
@@ -218,7 +215,7 @@ static void find_taken(Overlap *o)
 static bool fits_registers(const Overlap *o, const TlPassCtx *px)
 {
     int64_t threads = (int64_t)o->fn->body->warps * px->machine->lanes,
-            all = (ALL_REGISTERS - OF_PRODUCER) / threads, late = 0, early = 0;
+            all = (TL_WARPGROUP_REGISTERS - OF_PRODUCER) / threads, late = 0, early = 0;
     for (const TlOp *op = o->body->first; op; op = op->next) {
         if (op->opcode != TL_OP_DOT_ASYNC)
             continue;

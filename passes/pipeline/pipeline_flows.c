@@ -22,8 +22,7 @@
 
 enum {
     LEAST_SLOTS = 2,
-    BARRIERS = 256,          /* bytes of those of a slot */
-    ALL_REGISTERS = 64 << 10 /* of a multiprocessor that has warpgroups */
+    BARRIERS = 256 /* bytes of those of a slot */
 };
 
 /* ---- 1. possible ---- */
@@ -172,7 +171,7 @@ static bool is_alone(TlFn *fn, const TlPassCtx *px, const TlSchedules *all)
         int64_t n = op->opcode == TL_OP_DOT_ASYNC ? tl_words_alive(fn, px->scratch, op) : 0;
         words = n > words ? n : words;
     }
-    return 2 * threads * (words + TL_OTHER_REGISTERS) > ALL_REGISTERS ||
+    return 2 * threads * (words + TL_OTHER_REGISTERS) > TL_WARPGROUP_REGISTERS ||
            2 * bytes_of(all) > px->machine->shared_bytes;
 }
 
