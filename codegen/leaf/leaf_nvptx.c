@@ -233,11 +233,18 @@ static void wait_async(TlLeafCall *call)
 
 /* ---- barriers that count, bulk copies ---- */
 
-/* The 32-bit address of a byte of shared memory. */
+/* The 32-bit address of a byte of shared memory. The constant part comes first: in a loop, that sum
+ * does not change. */
 static LLVMValueRef shared_address(TlLeafCall *call, LLVMValueRef offset)
 {
-    LLVMValueRef p = tl_leaf_shared_slot(call, offset, tl_leaf_i32(call, 0));
-    return LLVMBuildPtrToInt(call->b, p, call->i32, "");
+    LLVMValueRef none = tl_leaf_i32(call, 0), part = none;
+    if (LLVMIsAInstruction(offset) && LLVMGetInstructionOpcode(offset) == LLVMAdd &&
+        LLVMIsAConstantInt(LLVMGetOperand(offset, 1))) {
+        part = LLVMGetOperand(offset, 0);
+        offset = LLVMGetOperand(offset, 1);
+    }
+    LLVMValueRef p = tl_leaf_shared_slot(call, offset, none);
+    return LLVMBuildAdd(call->b, LLVMBuildPtrToInt(call->b, p, call->i32, ""), part, "");
 }
 
 /* An instruction of args[0], the predicate, and others. */
