@@ -16,14 +16,16 @@ static bool mean_loss(Check *c, const float *w, double *mean)
 {
     int32_t order[BATCH];
     float loss[BATCH];
-    for (int i = 0; i < BATCH; i++) order[i] = i;
+    for (int i = 0; i < BATCH; i++)
+        order[i] = i;
     if (tile_buffer_upload(c->net->state[MASTER], 0, w, (uint64_t)c->net->size * 4, NULL) ||
         !network_narrow(c->net) ||
         !network_forward(c->net, c->pictures, c->labels, c->count, order, BATCH, true) ||
         tile_buffer_download(c->net->loss, 0, loss, sizeof loss, NULL))
         return false;
     *mean = 0;
-    for (int i = 0; i < BATCH; i++) *mean += loss[i] / (double)BATCH;
+    for (int i = 0; i < BATCH; i++)
+        *mean += loss[i] / (double)BATCH;
     return true;
 }
 
@@ -41,19 +43,23 @@ static void choose(const Check *c, const Tensor *t, double *way, uint64_t *seed)
 
 static bool check_tensor(Check *c, const Tensor *t, double *way, uint64_t *seed, bool *good)
 {
-    double says = 0, step = 4e-3, loss[2];
+    double says = 0, step = 2e-3, loss[2];
     choose(c, t, way, seed);
-    for (int64_t i = 0; i < t->count; i++) says += c->g[t->at + i] * way[i];
+    for (int64_t i = 0; i < t->count; i++)
+        says += c->g[t->at + i] * way[i];
     for (int k = 0; k < 2; k++) {
-        for (int64_t i = 0; i < c->net->size; i++) c->moved[i] = c->w[i];
+        for (int64_t i = 0; i < c->net->size; i++)
+            c->moved[i] = c->w[i];
         for (int64_t i = 0; i < t->count; i++)
             c->moved[t->at + i] += (float)((k ? step : -step) * way[i]);
-        if (!mean_loss(c, c->moved, &loss[k])) return false;
+        if (!mean_loss(c, c->moved, &loss[k]))
+            return false;
     }
     double is = (loss[1] - loss[0]) / (2 * step), error = fabs(says - is) / fabs(is);
     printf("%-10s %6lld numbers: derivative %9.6f, difference %9.6f, off by %.2f %%\n", t->name,
            (long long)t->count, says, is, 100 * error);
-    if (!(error < 0.02)) *good = false;
+    if (!(error < 0.02))
+        *good = false;
     return true;
 }
 

@@ -12,8 +12,8 @@ static const int8_t strokes[CLASSES][32] = {
     {85, 0, 20, 0, -1, 20, 0, 15, 45, -1, 15, 45, 50, 36, 88, 55, 85, 85, 50, 100, 10, 90, -2},
     {75, 2, 35, 20, 10, 60, 20, 92, 55, 100, 88, 80, 75, 52, 45, 47, 12, 68, -2},
     {8, 0, 92, 0, -1, 92, 0, 55, 50, 40, 100, -2},
-    {50, 47, 20, 30, 25, 6, 50, 0, 75, 6, 80, 30, 50, 47, 15, 70, 20, 93, 50, 100, 80, 93, 85, 70,
-     50, 47, -2},
+    {50, 47, 20, 30, 25, 6,   50, 0,  75, 6,  80, 30, 50, 47,
+     15, 70, 20, 93, 50, 100, 80, 93, 85, 70, 50, 47, -2},
     {88, 32, 55, 53, 25, 48, 12, 20, 45, 0, 80, 8, 90, 40, 65, 80, 30, 100, -2},
 };
 
@@ -93,7 +93,8 @@ static void draw_strokes(double ink[PIXELS], const int8_t *stroke, const Pose *a
     for (int n = 0;;) {
         if (*stroke < 0) {
             draw_curve(ink, p, n, at);
-            if (*stroke++ == -2) return;
+            if (*stroke++ == -2)
+                return;
             n = 0;
         } else {
             double x = stroke[0] / 100.0 - 0.5 + between(state, -0.06, 0.06);
@@ -116,13 +117,15 @@ static void scratch(double ink[PIXELS], uint64_t *state)
 
 void digits_draw(int digit, uint8_t pixels[PIXELS], uint64_t *state)
 {
-    double ink[PIXELS] = {0}, dirt = between(state, 0.03, 0.18);
+    double ink[PIXELS] = {0}, dirt = between(state, 0.03, 0.15);
     Pose at = pose(state);
     draw_strokes(ink, strokes[digit], &at, state);
-    while (digits_uniform(state) < 0.4) scratch(ink, state);
+    while (digits_uniform(state) < 0.4)
+        scratch(ink, state);
     for (int i = 0; i < PIXELS; i++) {
         double noise = 0; /* nearly normal, of variance 1 */
-        for (int k = 0; k < 3; k++) noise += between(state, -1, 1);
+        for (int k = 0; k < 3; k++)
+            noise += between(state, -1, 1);
         pixels[i] = (uint8_t)(255 * fmin(fmax(ink[i] + dirt * noise, 0), 1));
     }
 }

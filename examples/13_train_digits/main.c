@@ -39,7 +39,8 @@ static bool draw_digits(Run *r)
 {
     uint64_t seed = 88172645463325252u, n = (uint64_t)r->all;
     r->pixels = malloc(n * PIXELS), r->label = malloc(n * 4), r->order = malloc(n * 4);
-    if (!r->pixels || !r->label || !r->order) return fail("", "no memory");
+    if (!r->pixels || !r->label || !r->order)
+        return fail("", "no memory");
     for (int i = 0; i < r->all; i++) {
         r->order[i] = i;
         r->label[i] = (int32_t)(digits_uniform(&seed) * CLASSES);
@@ -63,7 +64,8 @@ static void shuffle(int32_t *order, int n, uint64_t *seed)
 
 static Point *add_point(Run *r, double epoch)
 {
-    if (r->points < POINTS) r->points++;
+    if (r->points < POINTS)
+        r->points++;
     Point *p = &r->point[r->points - 1];
     *p = (Point){epoch, -1, -1, -1};
     return p;
@@ -73,7 +75,8 @@ static Point *add_point(Run *r, double epoch)
 static bool take_total(Run *r, double *total)
 {
     float sum;
-    if (tile_buffer_download(r->net.total, 0, &sum, 4, NULL)) return false;
+    if (tile_buffer_download(r->net.total, 0, &sum, 4, NULL))
+        return false;
     *total = sum;
     return !tile_buffer_fill(r->net.total, 0, 0, 4, NULL);
 }
@@ -95,8 +98,10 @@ static bool train_epoch(Run *r, int epoch, uint64_t *seed, double *mean)
                              true) ||
             !network_backward(&r->net, BATCH) || !network_step(&r->net, rate(r, r->steps++)))
             return false;
-        if (++since < EVERY && b + 1 < batches) continue;
-        if (!take_total(r, &total)) return false;
+        if (++since < EVERY && b + 1 < batches)
+            continue;
+        if (!take_total(r, &total))
+            return false;
         add_point(r, epoch + (b + 1) / (double)batches)->loss = total / (since * BATCH);
         sum += total, since = 0;
     }
@@ -113,7 +118,8 @@ static bool test(Run *r, double *loss, double *right)
                              BATCH, false) ||
             !network_read(&r->net, r->digit + i, BATCH))
             return false;
-    for (int i = 0; i < HELD; i++) good += r->digit[i] == r->label[r->train + i];
+    for (int i = 0; i < HELD; i++)
+        good += r->digit[i] == r->label[r->train + i];
     *right = 100.0 * good / HELD;
     bool done = take_total(r, loss);
     *loss /= HELD;
@@ -135,8 +141,8 @@ static bool train(Run *r, double *right)
         Point *p = add_point(r, e + 1);
         p->held = held, p->right = *right;
         printf("epoch %2d: loss %.4f, held out %.4f, right %.2f %%; %d steps, %d left out, "
-               "scale %g; %.1f s\n", e + 1, loss, held, *right, steps, r->steps - steps,
-               (double)scale, now() - start);
+               "scale %g; %.1f s\n",
+               e + 1, loss, held, *right, steps, r->steps - steps, (double)scale, now() - start);
         fflush(stdout);
     }
     return true;
@@ -159,23 +165,29 @@ static bool save(const Run *r, const char *out)
     snprintf(path, sizeof path, "%s.svg", out);
     snprintf(title, sizeof title, "%d drawn digits, numbers of %s", r->train,
              type_names[r->net.type]);
-    if (!pictures_curves(path, r->point, r->points, title, &why)) return fail(path, why);
+    if (!pictures_curves(path, r->point, r->points, title, &why))
+        return fail(path, why);
     printf("%s: how it went\n", path);
     snprintf(path, sizeof path, "%s.png", out);
-    if (n && !pictures_digits(path, shown, n, &why)) return fail(path, why);
-    if (n) printf("%s: digits that are read wrong\n", path);
+    if (n && !pictures_digits(path, shown, n, &why))
+        return fail(path, why);
+    if (n)
+        printf("%s: digits that are read wrong\n", path);
     return true;
 }
 
 static bool work(Run *r, bool check, Type type, const char *out, bool *learned)
 {
     double right = 0;
-    if (!draw_digits(r)) return false;
-    if (!network_open(&r->net, type, 362436069u)) return fail("", tile_last_error());
+    if (!draw_digits(r))
+        return false;
+    if (!network_open(&r->net, type, 362436069u))
+        return fail("", tile_last_error());
     if (check)
         return check_gradients(&r->net, r->pictures, r->labels, r->all, learned) ||
                fail("", tile_last_error());
-    if (!train(r, &right)) return fail("", tile_last_error());
+    if (!train(r, &right))
+        return fail("", tile_last_error());
     *learned = right > 90;
     return save(r, out);
 }
@@ -184,14 +196,17 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "bf16", *out = argc > 4 ? argv[4] : "digits";
     bool check = !strcmp(what, "check"), learned = false;
-    int epochs = argc > 2 ? atoi(argv[2]) : 6, digits = argc > 3 ? atoi(argv[3]) : 8192;
+    int epochs = argc > 2 ? atoi(argv[2]) : 4, digits = argc > 3 ? atoi(argv[3]) : 20480;
     Type type = F32;
-    while (!check && type < TYPES && strcmp(what, type_names[type])) type++;
+    while (!check && type < TYPES && strcmp(what, type_names[type]))
+        type++;
     if (argc > 5 || type == TYPES || epochs < 1 || epochs > 100 || digits < BATCH || digits > MOST)
         return fputs("usage: 13_train_digits [f32|bf16|f16|check [EPOCHS [DIGITS [OUT]]]]\n",
-                     stderr), 2;
+                     stderr),
+               2;
     Run *r = calloc(1, sizeof *r);
-    if (!r) return !fail("", "no memory");
+    if (!r)
+        return !fail("", "no memory");
     r->train = digits / BATCH * BATCH, r->all = r->train + HELD, r->epochs = epochs;
     bool good = work(r, check, type, out, &learned);
     network_close(&r->net), tile_buffer_free(r->pictures), tile_buffer_free(r->labels);

@@ -14,20 +14,25 @@ static const uint64_t sizes[TYPES] = {4, 2, 2};
 static int power_of_two(int n, int most)
 {
     int p = 1;
-    while (p < n && p < most) p *= 2;
+    while (p < n && p < most)
+        p *= 2;
     return p;
 }
 
 static bool load_modules(Network *n)
 {
-    static const char *const path[MODULES] = {
-        [OWN] = KERNEL_DIR "/digits.tile",       [GEMM] = "std.kernels.gemm",
-        [CONVS] = "std.kernels.conv",            [POOLING] = "std.kernels.pooling",
-        [IMAGE_NORMS] = "std.kernels.image_norms", [NORMS] = "std.kernels.norms",
-        [LOSSES] = "std.kernels.losses",         [SAMPLING] = "std.kernels.sampling",
-        [OPTIMIZERS] = "std.kernels.optimizers"};
+    static const char *const path[MODULES] = {[OWN] = KERNEL_DIR "/digits.tile",
+                                              [GEMM] = "std.kernels.gemm",
+                                              [CONVS] = "std.kernels.conv",
+                                              [POOLING] = "std.kernels.pooling",
+                                              [IMAGE_NORMS] = "std.kernels.image_norms",
+                                              [NORMS] = "std.kernels.norms",
+                                              [LOSSES] = "std.kernels.losses",
+                                              [SAMPLING] = "std.kernels.sampling",
+                                              [OPTIMIZERS] = "std.kernels.optimizers"};
     for (int i = 0; i < MODULES; i++)
-        if (tile_module_load_file(NULL, path[i], NULL, &n->module[i])) return false;
+        if (tile_module_load_file(NULL, path[i], NULL, &n->module[i]))
+            return false;
     return true;
 }
 
@@ -45,7 +50,10 @@ static bool get(Network *n, const Row *rows, int count, tile_kernel **out)
     return true;
 }
 
-#define OF_T {"T", 0, type_names[n->type]}
+#define OF_T                                                                                       \
+    {                                                                                              \
+        "T", 0, type_names[n->type]                                                                \
+    }
 
 static bool get_kernels(Network *n)
 {
@@ -74,19 +82,29 @@ static bool get_kernels(Network *n)
 static bool get_layer_kernels(Network *n, Layer *l)
 {
     int in = power_of_two(l->in, 64), out = power_of_two(l->out, 64);
-#define OUT OF_T, {"BC", out, 0}
+#define OUT                                                                                        \
+    OF_T,                                                                                          \
+    {                                                                                              \
+        "BC", out, 0                                                                               \
+    }
     const Row rows[LAYER_KERNELS] = {
         [CONV] = {CONVS, "conv2d", {OF_T, {"BN", out, 0}, {"BC", in, 0}}},
-        [CONV_DATA] = {CONVS, "conv2d_backward_data", {OF_T, {"BM", 64, 0}, {"BN", in, 0},
-                                                       {"BK", out, 0}}},
-        [CONV_WEIGHT] = {CONVS, "conv2d_backward_weight", {OF_T, {"O", 0, "f32"}, {"BM", in, 0},
-                                                           {"BN", out, 0}}},
+        [CONV_DATA] = {CONVS,
+                       "conv2d_backward_data",
+                       {OF_T, {"BM", 64, 0}, {"BN", in, 0}, {"BK", out, 0}}},
+        [CONV_WEIGHT] = {CONVS,
+                         "conv2d_backward_weight",
+                         {OF_T, {"O", 0, "f32"}, {"BM", in, 0}, {"BN", out, 0}}},
         [STATISTICS] = {IMAGE_NORMS, "batch_norm_statistics", {OUT}},
-        [NORM] = {IMAGE_NORMS, "batch_norm", {OUT, {"W", 0, type_names[n->type]},
-                                              {"epilogue", 0, "activation.relu"}}},
-        [NORM_FIXED] = {IMAGE_NORMS, "batch_norm", {OUT, {"W", 0, type_names[n->type]},
-                                                    {"epilogue", 0, "activation.relu"},
-                                                    {"INFERENCE", 1, 0}}},
+        [NORM] = {IMAGE_NORMS,
+                  "batch_norm",
+                  {OUT, {"W", 0, type_names[n->type]}, {"epilogue", 0, "activation.relu"}}},
+        [NORM_FIXED] = {IMAGE_NORMS,
+                        "batch_norm",
+                        {OUT,
+                         {"W", 0, type_names[n->type]},
+                         {"epilogue", 0, "activation.relu"},
+                         {"INFERENCE", 1, 0}}},
         [NORM_SUMS] = {IMAGE_NORMS, "batch_norm_backward_sums", {OUT}},
         [NORM_BACK] = {IMAGE_NORMS, "batch_norm_backward", {OUT, {"W", 0, type_names[n->type]}}},
         [POOL] = {POOLING, "max_pool2d", {OUT}},
@@ -101,12 +119,14 @@ static bool get_layer_kernels(Network *n, Layer *l)
 #define F32_VIEW(buffer, ...) tile_view_typed(TILE_F32, tile_buffer_ptr(buffer), __VA_ARGS__)
 #define I32_VIEW(buffer, ...) tile_view_typed(TILE_I32, tile_buffer_ptr(buffer), __VA_ARGS__)
 #define U32_VIEW(buffer, ...) tile_view_typed(TILE_U32, tile_buffer_ptr(buffer), __VA_ARGS__)
-#define T_VIEW(buffer, ...) tile_view_typed(dtypes[n->type], tile_buffer_ptr(buffer), __VA_ARGS__)
-#define TABLE(i) tile_view_typed(TILE_U64, tile_buffer_ptr(n->table[i]), TENSORS)
-#define LENGTHS tile_view_typed(TILE_I64, tile_buffer_ptr(n->length), TENSORS)
+#define T_VIEW(buffer, ...)   tile_view_typed(dtypes[n->type], tile_buffer_ptr(buffer), __VA_ARGS__)
+#define TABLE(i)              tile_view_typed(TILE_U64, tile_buffer_ptr(n->table[i]), TENSORS)
+#define LENGTHS               tile_view_typed(TILE_I64, tile_buffer_ptr(n->length), TENSORS)
 #define WEIGHT(tensor, ...)                                                                        \
-    tile_view_typed(dtypes[n->type], (char *)tile_buffer_ptr(n->state[WEIGHTS]) +                  \
-                    (uint64_t)(tensor)->at * sizes[n->type], __VA_ARGS__)
+    tile_view_typed(dtypes[n->type],                                                               \
+                    (char *)tile_buffer_ptr(n->state[WEIGHTS]) +                                   \
+                        (uint64_t)(tensor)->at * sizes[n->type],                                   \
+                    __VA_ARGS__)
 #define GRAD(tensor, ...)                                                                          \
     tile_view((float *)tile_buffer_ptr(n->state[GRADS]) + (tensor)->at, __VA_ARGS__)
 #define NO_VECTOR(dtype) tile_view_typed(dtype, (void *)0, 0)
@@ -142,8 +162,9 @@ static bool open_layer(Network *n, Layer *l, int i)
            allocate(&l->dnormed, mid, size) && allocate(&l->dpooled, l->pool ? end : 0, size) &&
            allocate(&l->mean, l->out, 4) && allocate(&l->rstd, l->out, 4) &&
            allocate(&l->all_mean, l->out, 4) && allocate(&l->all_variance, l->out, 4) &&
-           allocate(&l->parts, PARTS * 2 * l->out, 4) && allocate(&l->parts_w, PARTS * weights, 4) &&
-           allocate(&l->arrived, 1, 4) && allocate(&l->arrived_w, 9, 4) && get_layer_kernels(n, l);
+           allocate(&l->parts, PARTS * 2 * l->out, 4) &&
+           allocate(&l->parts_w, PARTS * weights, 4) && allocate(&l->arrived, 1, 4) &&
+           allocate(&l->arrived_w, 9, 4) && get_layer_kernels(n, l);
 }
 
 static bool open_tensors(Network *n, uint64_t seed)
@@ -157,16 +178,19 @@ static bool open_tensors(Network *n, uint64_t seed)
         for (int t = 0; t < TENSORS; t++)
             address[t] = (uint64_t)(uintptr_t)tile_buffer_ptr(n->state[i]) +
                          (uint64_t)n->tensor[t].at * size;
-        if (tile_buffer_upload(n->table[i], 0, address, sizeof address, NULL)) return false;
+        if (tile_buffer_upload(n->table[i], 0, address, sizeof address, NULL))
+            return false;
     }
-    for (int t = 0; t < TENSORS; t++) length[t] = n->tensor[t].count;
+    for (int t = 0; t < TENSORS; t++)
+        length[t] = n->tensor[t].count;
     float *w = calloc((size_t)n->size, sizeof *w);
     for (int i = 0; w && i < LAYERS; i++) {
         const Layer *l = &n->layer[i];
         float size = sqrtf(2 / (9 * (float)l->in));
         for (int64_t k = 0; k < l->w->count; k++)
             w[l->w->at + k] = size * (float)digits_normal(&seed);
-        for (int64_t k = 0; k < l->out; k++) w[l->gain->at + k] = 1;
+        for (int64_t k = 0; k < l->out; k++)
+            w[l->gain->at + k] = 1;
     }
     for (int64_t k = 0; w && k < n->features * CLASSES; k++)
         w[n->tensor[TENSORS - 2].at + k] = (float)(digits_normal(&seed) / sqrt(n->features));
@@ -184,13 +208,16 @@ bool network_open(Network *n, Type type, uint64_t seed)
                                          {.in = 32, .out = 64, .stride = 2}};
     const float scale = type == F16 ? 65536 : 1;
     *n = (Network){.type = type};
-    if (!load_modules(n)) return false;
+    if (!load_modules(n))
+        return false;
     for (int i = 0; i < LAYERS; i++) {
         Layer *l = &n->layer[i];
         *l = layers[i];
-        if (i) l->side = l[-1].end;
+        if (i)
+            l->side = l[-1].end;
         l->mid = (l->side - 1) / l->stride + 1, l->end = l->pool ? l->mid / 2 : l->mid;
-        if (!open_layer(n, l, i)) return false;
+        if (!open_layer(n, l, i))
+            return false;
         n->features = l->end * l->end * l->out;
     }
     add_tensor(n, TENSORS - 2, "weights", -1, n->features * CLASSES);
@@ -210,24 +237,26 @@ bool network_open(Network *n, Type type, uint64_t seed)
 
 static void release(tile_buffer *const *buffers, size_t count)
 {
-    for (size_t i = 0; i < count; i++) tile_buffer_free(buffers[i]);
+    for (size_t i = 0; i < count; i++)
+        tile_buffer_free(buffers[i]);
 }
 
 void network_close(Network *n)
 {
     for (int i = 0; i < LAYERS; i++) {
         Layer *l = &n->layer[i];
-        tile_buffer *all[] = {l->sums, l->normed, l->pooled, l->index, l->dsums, l->dnormed,
-                              l->dpooled, l->mean, l->rstd, l->all_mean, l->all_variance, l->parts,
-                              l->parts_w, l->arrived, l->arrived_w};
+        tile_buffer *all[] = {l->sums,         l->normed,  l->pooled,  l->index,   l->dsums,
+                              l->dnormed,      l->dpooled, l->mean,    l->rstd,    l->all_mean,
+                              l->all_variance, l->parts,   l->parts_w, l->arrived, l->arrived_w};
         release(all, sizeof all / sizeof *all);
     }
-    tile_buffer *all[] = {n->length, n->x, n->label, n->order, n->logits, n->dlogits, n->loss,
-                          n->lse, n->dloss, n->best, n->total, n->bias_parts, n->squares, n->factor,
-                          n->norm, n->scale, n->steps, n->good};
+    tile_buffer *all[] = {n->length,  n->x,      n->label, n->order, n->logits, n->dlogits,
+                          n->loss,    n->lse,    n->dloss, n->best,  n->total,  n->bias_parts,
+                          n->squares, n->factor, n->norm,  n->scale, n->steps,  n->good};
     release(all, sizeof all / sizeof *all);
     release(n->state, STATES), release(n->table, STATES);
-    for (int i = 0; i < MODULES; i++) tile_module_free(n->module[i]);
+    for (int i = 0; i < MODULES; i++)
+        tile_module_free(n->module[i]);
 }
 
 bool network_narrow(Network *n)
@@ -244,15 +273,19 @@ bool network_narrow(Network *n)
     tile_i32(2), tile_i32(2), tile_i32(2), tile_i32(2), tile_i32(0), tile_i32(0), tile_i32(1),     \
         tile_i32(1)
 
-static const tile_buffer *result(const Layer *l) { return l->pool ? l->pooled : l->normed; }
+static const tile_buffer *result(const Layer *l)
+{
+    return l->pool ? l->pooled : l->normed;
+}
 
 static bool layer_forward(Network *n, Layer *l, const tile_buffer *x, int rows, bool training)
 {
     int pixels = rows * l->mid * l->mid, c = l->out;
     const tile_buffer *mean = training ? l->mean : l->all_mean;
     const tile_buffer *spread = training ? l->rstd : l->all_variance;
-    if (!RUN(l->kernel[CONV], T_VIEW(x, rows, l->side, l->side, l->in), WEIGHT(l->w, 3, 3, l->in, c),
-             NO_VECTOR(dtypes[n->type]), T_VIEW(l->sums, rows, l->mid, l->mid, c), WINDOW(l)))
+    if (!RUN(l->kernel[CONV], T_VIEW(x, rows, l->side, l->side, l->in),
+             WEIGHT(l->w, 3, 3, l->in, c), NO_VECTOR(dtypes[n->type]),
+             T_VIEW(l->sums, rows, l->mid, l->mid, c), WINDOW(l)))
         return false;
     if (training && !RUN(l->kernel[STATISTICS], T_VIEW(l->sums, pixels, c),
                          F32_VIEW(l->parts, PARTS, 2, c), U32_VIEW(l->arrived, 1),
@@ -263,10 +296,9 @@ static bool layer_forward(Network *n, Layer *l, const tile_buffer *x, int rows, 
                F32_VIEW(mean, c), F32_VIEW(spread, c), WEIGHT(l->gain, c), WEIGHT(l->shift, c),
                tile_view_typed(dtypes[n->type], (void *)0, 0, 0), T_VIEW(l->normed, pixels, c),
                tile_f32(1e-5f)) &&
-           (!l->pool ||
-            RUN(l->kernel[POOL], T_VIEW(l->normed, rows, l->mid, l->mid, c),
-                T_VIEW(l->pooled, rows, l->end, l->end, c),
-                I32_VIEW(l->index, rows, l->end, l->end, c), POOL_WINDOW));
+           (!l->pool || RUN(l->kernel[POOL], T_VIEW(l->normed, rows, l->mid, l->mid, c),
+                            T_VIEW(l->pooled, rows, l->end, l->end, c),
+                            I32_VIEW(l->index, rows, l->end, l->end, c), POOL_WINDOW));
 }
 
 bool network_forward(Network *n, const tile_buffer *pictures, const tile_buffer *labels,
@@ -274,14 +306,14 @@ bool network_forward(Network *n, const tile_buffer *pictures, const tile_buffer 
 {
     const Tensor *w = &n->tensor[TENSORS - 2], *b = &n->tensor[TENSORS - 1];
     if (tile_buffer_upload(n->order, 0, order, (uint64_t)rows * 4, NULL) ||
-        !RUN(n->kernel[TAKE],
-             tile_view_typed(TILE_U8, tile_buffer_ptr(pictures), count, PIXELS),
+        !RUN(n->kernel[TAKE], tile_view_typed(TILE_U8, tile_buffer_ptr(pictures), count, PIXELS),
              I32_VIEW(labels, count), I32_VIEW(n->order, rows), T_VIEW(n->x, rows, PIXELS),
              I32_VIEW(n->label, rows)))
         return false;
     const tile_buffer *x = n->x;
     for (int i = 0; i < LAYERS; x = result(&n->layer[i++]))
-        if (!layer_forward(n, &n->layer[i], x, rows, training)) return false;
+        if (!layer_forward(n, &n->layer[i], x, rows, training))
+            return false;
     return RUN(n->kernel[PRODUCT], T_VIEW(x, rows, n->features), WEIGHT(w, n->features, CLASSES),
                T_VIEW(n->logits, rows, CLASSES), NO_VECTOR(TILE_F32), NO_VECTOR(TILE_F32),
                WEIGHT(b, CLASSES), tile_view_typed(dtypes[n->type], (void *)0, 0, 0),
@@ -312,10 +344,9 @@ static bool layer_backward(Network *n, Layer *l, const tile_buffer *x, tile_buff
     /* The relu comes after the maximum here, which is as good and has less to do. */
     return RUN(n->kernel[RELU_BACK], T_VIEW(l->pool ? l->dpooled : l->dnormed, count),
                T_VIEW(result(l), count)) &&
-           (!l->pool ||
-            RUN(l->kernel[POOL_BACK], T_VIEW(l->dpooled, rows, l->end, l->end, c),
-                I32_VIEW(l->index, rows, l->end, l->end, c),
-                T_VIEW(l->dnormed, rows, l->mid, l->mid, c), POOL_WINDOW)) &&
+           (!l->pool || RUN(l->kernel[POOL_BACK], T_VIEW(l->dpooled, rows, l->end, l->end, c),
+                            I32_VIEW(l->index, rows, l->end, l->end, c),
+                            T_VIEW(l->dnormed, rows, l->mid, l->mid, c), POOL_WINDOW)) &&
            RUN(l->kernel[NORM_SUMS], dnormed, sums, mean, rstd, F32_VIEW(l->parts, PARTS, 2, c),
                U32_VIEW(l->arrived, 1), dw, dbias) &&
            RUN(l->kernel[NORM_BACK], dnormed, sums, mean, rstd, WEIGHT(l->gain, c), dw, dbias,
@@ -346,7 +377,8 @@ bool network_backward(Network *n, int rows)
     for (int i = LAYERS - 1; i >= 0; i--) {
         Layer *l = &n->layer[i];
         tile_buffer *dx = i == 0 ? NULL : l[-1].pool ? l[-1].dpooled : l[-1].dnormed;
-        if (!layer_backward(n, l, i ? result(l - 1) : n->x, dx, rows)) return false;
+        if (!layer_backward(n, l, i ? result(l - 1) : n->x, dx, rows))
+            return false;
     }
     return true;
 }

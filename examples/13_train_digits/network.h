@@ -17,8 +17,19 @@ typedef struct Tensor {
     int64_t at, count; /* elements */
 } Tensor;
 
-enum { CONV, CONV_DATA, CONV_WEIGHT, STATISTICS, NORM, NORM_FIXED, NORM_SUMS, NORM_BACK, POOL,
-       POOL_BACK, LAYER_KERNELS };
+enum {
+    CONV,
+    CONV_DATA,
+    CONV_WEIGHT,
+    STATISTICS,
+    NORM,
+    NORM_FIXED,
+    NORM_SUMS,
+    NORM_BACK,
+    POOL,
+    POOL_BACK,
+    LAYER_KERNELS
+};
 
 /* A convolution of 3 x 3, batch norm, relu, and perhaps the greatest of 2 x 2. */
 typedef struct Layer {
@@ -26,16 +37,40 @@ typedef struct Layer {
     int mid, end;                    /* pixels on a side after the convolution, at the end */
     Tensor *w, *gain, *shift;
     tile_kernel *kernel[LAYER_KERNELS];
-    tile_buffer *sums, *normed, *pooled, *index;      /* forward */
-    tile_buffer *dsums, *dnormed, *dpooled;           /* backward */
+    tile_buffer *sums, *normed, *pooled, *index; /* forward */
+    tile_buffer *dsums, *dnormed, *dpooled;      /* backward */
     tile_buffer *mean, *rstd, *all_mean, *all_variance;
     tile_buffer *parts, *parts_w, *arrived, *arrived_w; /* of programs that share a sum */
 } Layer;
 
-enum { TAKE, RELU_BACK, MEAN_BACK, TALLY, NARROW, PRODUCT, PRODUCT_BACK, PRODUCT_WEIGHT, BIAS_BACK,
-       SUM_PARTS, LOSS, LOSS_BACK, BEST, SQUARES, CONTROL, ADAM, KERNELS };
+enum {
+    TAKE,
+    RELU_BACK,
+    MEAN_BACK,
+    TALLY,
+    NARROW,
+    PRODUCT,
+    PRODUCT_BACK,
+    PRODUCT_WEIGHT,
+    BIAS_BACK,
+    SUM_PARTS,
+    LOSS,
+    LOSS_BACK,
+    BEST,
+    SQUARES,
+    CONTROL,
+    ADAM,
+    KERNELS
+};
 enum { OWN, GEMM, CONVS, POOLING, IMAGE_NORMS, NORMS, LOSSES, SAMPLING, OPTIMIZERS, MODULES };
-enum { WEIGHTS, MASTER, GRADS, FIRST, SECOND, STATES }; /* of all tensors; weights are of the type */
+enum {
+    WEIGHTS,
+    MASTER,
+    GRADS,
+    FIRST,
+    SECOND,
+    STATES
+}; /* of all tensors; weights are of the type */
 
 typedef struct Network {
     Type type;
@@ -46,7 +81,8 @@ typedef struct Network {
     tile_module *module[MODULES];
     tile_kernel *kernel[KERNELS];
     tile_buffer *state[STATES], *table[STATES], *length;
-    tile_buffer *x, *label, *order, *logits, *dlogits, *loss, *lse, *dloss, *best, *total, *bias_parts;
+    tile_buffer *x, *label, *order, *logits, *dlogits, *loss, *lse, *dloss, *best, *total,
+        *bias_parts;
     tile_buffer *squares, *factor, *norm, *scale, *steps, *good; /* of step_control */
 } Network;
 

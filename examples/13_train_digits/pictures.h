@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 typedef struct Point {
-    double epoch, loss, held, right; /* held, right: of held-out digits, in percent; < 0: not measured */
+    double epoch, loss, held,
+        right; /* held, right: of held-out digits, in percent; < 0: not measured */
 } Point;
 
 bool pictures_curves(const char *path, const Point *point, int n, const char *title,
