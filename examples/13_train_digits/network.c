@@ -332,7 +332,7 @@ bool network_read(Network *n, int32_t *digit, int rows)
 
 /* ---- backward ---- */
 
-/* From the derivative by the layer's result to that by its input dx, which the first has no use for. */
+/* From the derivative by the result to that by the input dx, which the first has no use for. */
 static bool layer_backward(Network *n, Layer *l, const tile_buffer *x, tile_buffer *dx, int rows)
 {
     int pixels = rows * l->mid * l->mid, c = l->out;

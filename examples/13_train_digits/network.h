@@ -90,14 +90,14 @@ typedef struct Network {
 bool network_open(Network *net, Type type, uint64_t seed);
 void network_close(Network *net);
 
-/* Reads `rows` pictures, at most BATCH, whose numbers are in `order`; the losses of the rows go into
+/* Reads `rows` pictures, at most BATCH, whose numbers are in `order`; the losses go into
  * net->loss and are added to net->total. `training`: batch norm by this batch, else by all batches
  * before. */
 bool network_forward(Network *net, const tile_buffer *pictures, const tile_buffer *labels,
                      int64_t count, const int32_t *order, int rows, bool training);
 /* Derivatives of the mean loss, times net->scale, by all weights. */
 bool network_backward(Network *net, int rows);
-/* A step of Adam with these derivatives; none where one is not finite: then net->scale is halved. */
+/* A step of Adam with them; none where one is not finite: then net->scale is halved. */
 bool network_step(Network *net, float rate);
 /* The greatest logit's class of each row. */
 bool network_read(Network *net, int32_t *digit, int rows);
