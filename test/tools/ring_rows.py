@@ -16,7 +16,7 @@ from rows import Row  # noqa: E402
 AXES = (
     [("g1", {"warps": 4}), ("g2", {"warps": 8}), ("g4", {"warps": 16})],  # warpgroups: 64 rows each, or more
     [(f"s{n}", {"stages": n}) for n in range(1, 6)],
-    [("together", {"loop": " specialize(0)"}), ("alone", {"loop": " specialize"})],
+    [("together", {"loop": " specialize(0)"}), ("alone", {"loop": " specialize"}), ("turns", {"loop": " specialize(2)"})],
     [("each", {}), ("persistent", {"persistent": True})],
     [("c1", {}), ("c2", {"clauses": " cluster(2)"})],
 )
