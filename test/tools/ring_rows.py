@@ -68,7 +68,7 @@ def filled(t, seed, *shape):
 
 def row(name, source, args, output, said):
     if said["stages"] > 1 and "_odd_" not in name:
-        BULK[name] = 32 * (said["warps"] + (4 if said["loop"] == " specialize" else 0))
+        BULK[name] = 32 * (said["warps"] + (0 if said["loop"] == " specialize(0)" else 4))
     return Row(name, source, args, lambda a: [output], {}, None, ["-Wno-no-effect"], [], True, False, False, said["warps"], said["stages"])
 
 
