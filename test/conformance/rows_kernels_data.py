@@ -1,6 +1,6 @@
 """std.kernels.scan, sort, select, histogram and segments against NumPy: exact, whatever the programs' order."""
 from kernel_library import Arr, exact, kernel_row, np, poison, rounded
-from values import ints, normal, random_bits, small, store, wide, zeros
+from values import is_float, ints, normal, random_bits, small, store, wide, zeros
 
 # ---- scan -------------------------------------------------------------------------------------------------------------
 def running(f, x, neutral, exclusive):
@@ -37,3 +37,90 @@ for t, a, o, n, f, exclusive in SCANS:
         kernel_row("scan", "scan_parts", f"{t}_{a}_{f}_{n}", {"x": x, "part": as_([3] * parts), "neutral": number}, lambda _, v=as_(padded).store: {"part": exact(v)}, **own, B=block)
         kernel_row("scan", "scan_offsets", f"{a}_{f}_{n}", {"part": as_(padded), "neutral": number}, lambda _, v=as_(before).store: {"part": exact(v)}, A=a, f=f, B=8)
         kernel_row("scan", "scan_blocks", f"{t}_{a}_{f}_{n}", {"x": x, "part": as_(before), "y": poison(o, n), "neutral": number}, want, **consts)
+
+
+# ---- sort -------------------------------------------------------------------------------------------------------------
+def codes(x, t, down):
+    """Unsigned numbers in the order of x, NaN last, zeros of both signs equal: from ranks of an independent kind, by the value's own order."""
+    bits = {"f16": 16, "bf16": 16}.get(t) or int(t[1:])
+    raw, top, most = x.store, 1 << (bits - 1), (1 << bits) - 1
+    number = [int(v) & most for v in raw.view(f"u{bits // 8}").ravel()]
+    if not is_float(t):
+        c = [v ^ (top if t[0] == "i" else 0) for v in number]
+        return [most - v if down else v for v in c]
+    c = []
+    for v, w in zip(number, wide(x).ravel()):
+        v = 0 if w == 0 else v
+        up = top - 1 - (v - top) if v >= top else v + top
+        c.append(most if w != w else most - up if down else up)
+    return c
+
+
+def stable(x, t, down):
+    """The places of x's elements in the order of the built-in sort."""
+    v = wide(x)
+    if is_float(t):
+        key = np.where(np.isnan(v), 0, -v if down else v)
+        return np.lexsort((key + 0.0, np.isnan(v)))
+    return np.array(sorted(range(len(v)), key=lambda i: -int(v[i]) if down else int(v[i])), dtype=np.int64)
+
+
+def keys(t, kind, n, seed=1):
+    """Arrays on which sorts go wrong."""
+    x = random_bits(t, seed, n) if kind == "random" else None
+    if kind == "equal":
+        x = Arr(t, np.full(n, 3).astype(random_bits(t, 1, 1).store.dtype))
+    elif kind in ("rising", "falling"):
+        x = random_bits(t, seed, n)
+        order = stable(x, t, kind == "falling")
+        x = Arr(t, x.store[order])
+    elif kind == "special":
+        v = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1, 2.0**-14, -np.nan, 0.0, -0.0])
+        x = Arr(t, store(np.resize(v, n), t)) if is_float(t) else small(t, seed, n)
+        if is_float(t):  # a NaN with its sign
+            x.store.view(f"u{x.store.itemsize}")[2::11] |= 1 << (8 * x.store.itemsize - 1)
+    return x
+
+
+SORTS = [("u32", "random", 300), ("i32", "special", 70), ("f32", "special", 99), ("f16", "special", 130), ("i64", "random", 65), ("u8", "random", 257), ("u64", "rising", 64), ("f64", "special", 33),
+         ("bf16", "special", 40), ("i8", "random", 90), ("u16", "falling", 100), ("i16", "equal", 77), ("f32", "random", 1), ("u32", "random", 0), ("f16", "random", 200), ("f32", "falling", 129)]
+for i, (t, kind, n) in enumerate(SORTS):
+    down, pairs, block = i % 2 == 1, i % 3 != 1, 32
+    x = keys(t, kind, n)
+    c, bytes_, parts = codes(x, t, down), x.store.itemsize, -(-n // block) + (i % 2)
+    assert [c[j] for j in stable(x, t, down)] == sorted(c), t  # what the passes sort by is the order that is promised
+    count = np.stack([np.bincount([v >> 8 * d & 255 for v in c], minlength=256) for d in range(bytes_)]).astype(np.uint32)
+    name = f"{t}_{kind}_{n}" + ("_down" if down else "")
+    kernel_row("sort", "radix_count", name, {"x": x, "count": zeros("u32", bytes_, 256)}, lambda _, count=count: {"count": exact(count)}, T=t, DOWN=down, B=block)
+    d, vt = (i * 3 + 1) % bytes_, ("u32", "f64", "u8")[i % 3]
+    order = np.argsort([v >> 8 * d & 255 for v in c], kind="stable")
+    v = random_bits(vt, 5, n if pairs else 0)
+
+    def want(_, x=x, v=v, order=order, pairs=pairs, t=t, vt=vt):
+        out = {"y": exact(wide(Arr(t, x.store[order])))}
+        return {**out, "w": exact(wide(Arr(vt, v.store[order])))} if pairs else out
+    kernel_row("sort", "radix_pass", name, {"x": x, "v": v, "count": Arr("u32", count), "y": poison(t, n), "w": poison(vt, n if pairs else 0), "state": zeros("u32", bytes_ + 1, parts, 256), "d": int(d)}, want,
+               T=t, V=vt, PAIRS=pairs, DOWN=down, B=block)
+
+for i, (t, kind, m, n) in enumerate([("f32", "special", 3, 33), ("u64", "random", 2, 50), ("f16", "special", 2, 64), ("i32", "random", 1, 1), ("bf16", "special", 2, 20), ("u8", "random", 1, 40), ("f64", "special", 1, 30), ("i16", "falling", 2, 9), ("u32", "random", 2, 0)]):
+    down = i % 2 == 0
+    rows_ = [keys(t, kind, n, s) for s in range(m)]
+    x = Arr(t, np.stack([r.store for r in rows_]))
+    order = np.stack([stable(r, t, down) for r in rows_]).astype(np.int32)
+    kernel_row("sort", "sort_rows", f"{t}_{kind}_{m}x{n}", {"x": x, "y": poison(t, m, n), "at": poison("i32", m, n)},
+               lambda _, x=x, order=order, t=t: {"y": exact(wide(Arr(t, np.take_along_axis(x.store, order, 1)))), "at": exact(order)}, T=t, DOWN=down, B=64)
+
+for i, (t, kind, m, n, parts, k) in enumerate([("f32", "special", 2, 99, 3, 4), ("f16", "random", 1, 200, 1, 5), ("i32", "rising", 1, 100, 4, 3), ("u64", "random", 3, 40, 2, 1), ("bf16", "special", 2, 21, 1, 8), ("f64", "random", 1, 5, 3, 4), ("u8", "equal", 1, 64, 2, 6), ("f32", "rising", 1, 77, 1, 3)]):
+    rows_ = [keys(t, kind, n, s) for s in range(m)]
+    x = Arr(t, np.stack([r.store for r in rows_]))
+    share, value, at = -(-n // parts), np.zeros((m, parts, k), x.store.dtype), np.full((m, parts, k), -1, np.int32)
+    for r in range(m):
+        for p in range(parts):
+            mine = Arr(t, x.store[r, p * share:(p + 1) * share])
+            order = stable(mine, t, True)[:k]
+            value[r, p, :len(order)], at[r, p, :len(order)] = mine.store[order], order + p * share
+    kernel_row("sort", "top_k", f"{t}_{kind}_{n}", {"x": x, "value": poison(t, m, parts, k), "at": poison("i32", m, parts, k)},
+               lambda _, value=value, at=at, t=t: {"value": exact(wide(Arr(t, value))), "at": exact(at)}, T=t, K=k, B=16)
+    order = np.stack([stable(r, t, True)[:k] for r in rows_]).astype(np.int32)
+    kernel_row("sort", "top_k_merge", f"{t}_{kind}_{n}", {"value": Arr(t, value), "at": Arr("i32", at), "y": poison(t, m, k), "from": poison("i32", m, k)},
+               lambda _, x=x, order=order, t=t: {"y": exact(wide(Arr(t, np.take_along_axis(x.store, order, 1)))), "from": exact(order)}, T=t, K=k, B=16)
