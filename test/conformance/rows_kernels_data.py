@@ -124,3 +124,34 @@ for i, (t, kind, m, n, parts, k) in enumerate([("f32", "special", 2, 99, 3, 4), 
     order = np.stack([stable(r, t, True)[:k] for r in rows_]).astype(np.int32)
     kernel_row("sort", "top_k_merge", f"{t}_{kind}_{n}", {"value": Arr(t, value), "at": Arr("i32", at), "y": poison(t, m, k), "from": poison("i32", m, k)},
                lambda _, x=x, order=order, t=t: {"y": exact(wide(Arr(t, np.take_along_axis(x.store, order, 1)))), "from": exact(order)}, T=t, K=k, B=16)
+
+
+# ---- select -----------------------------------------------------------------------------------------------------------
+def front(x, t, m):
+    """The first elements of an array of m; behind them what was there."""
+    out = poison(t, m).store.copy()
+    out[:len(x)] = x[:m]
+    return exact(wide(Arr(t, out)))
+
+
+for i, (t, keep, n, flags, places, rest, m) in enumerate([("f32", "nonzero", 333, False, True, False, 333), ("i32", "positive", 100, False, False, True, 100), ("u8", "nonzero", 70, True, True, True, 70),
+                                                          ("f16", "finite", 65, False, True, True, 65), ("f64", "positive", 1, False, False, True, 1), ("u64", "nonzero", 0, True, True, False, 3), ("bf16", "nonzero", 40, True, False, False, 9)]):
+    x = keys(t, "special", n) if keep == "finite" else small(t, i, n)
+    flag, v = ints("u8", 9, 0, 3, n if flags else 0), wide(x)
+    chosen = flag.store != 0 if flags else {"nonzero": v != 0, "positive": v > 0, "finite": np.isfinite(v)}[keep]
+    parts, extents = -(-n // 16) + 2, {"y": m, "rest": n if rest else 0, "at": m if places else 0}
+
+    def want(_, x=x, t=t, chosen=chosen, e=extents):
+        return {"y": front(x.store[chosen], t, e["y"]), "rest": front(x.store[~chosen], t, e["rest"])if e["rest"] else exact(np.zeros(0)), "at": front(np.flatnonzero(chosen).astype(np.int32), "i32", e["at"]) if e["at"] else exact(np.zeros(0)), "n": exact([chosen.sum()])}
+    kernel_row("select", "select", f"{t}_{keep}_{n}", {"x": x, "flag": flag, "y": poison(t, m), "rest": poison(t, extents["rest"]), "at": poison("i32", extents["at"]), "n": poison("i32", 1), "state": zeros("i32", parts), "part": poison("i32", 2, parts)}, want,
+               T=t, keep=keep, FLAGS=flags, PLACES=places, REST=rest, B=16)
+
+for t, kind, n in (("f32", "special", 130), ("i32", "runs", 333), ("u8", "equal", 77), ("i64", "rising", 64), ("f16", "special", 1), ("bf16", "special", 0), ("f64", "runs", 50)):
+    x = Arr(t, np.repeat(small(t, 3, n).store, 7)[3:][:n]) if kind == "runs" else keys(t, kind, n)
+    v, parts = wide(x), -(-n // 16) + 1
+    start = np.flatnonzero(np.concatenate([[True] * (n > 0), v[1:] != v[:-1]])).astype(np.int32)
+    state = {"n": poison("i32", 1), "state": zeros("i32", parts)}
+    kernel_row("select", "unique", f"{t}_{kind}_{n}", {"x": x, "y": poison(t, n), **state, "part": poison("i32", 2, parts)}, lambda _, x=x, t=t, start=start: {"y": front(x.store[start], t, len(x.store)), "n": exact([len(start)])}, T=t, B=16)
+    length = np.diff(np.append(start, n)).astype(np.int32)
+    kernel_row("select", "run_length_encode", f"{t}_{kind}_{n}", {"x": x, "value": poison(t, n), "start": poison("i32", n), "length": poison("i32", n), **state, "part": poison("u64", 2, parts)},
+               lambda _, x=x, t=t, n=n, start=start, length=length: {"value": front(x.store[start], t, n), "start": front(start, "i32", n), "length": front(length, "i32", n), "n": exact([len(start)])}, T=t, B=16)
