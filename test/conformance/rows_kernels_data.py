@@ -1,6 +1,6 @@
 """std.kernels.scan, sort, select, histogram and segments against NumPy: exact, whatever the programs' order."""
 from kernel_library import Arr, exact, kernel_row, np, poison, rounded
-from values import is_float, ints, normal, random_bits, small, store, wide, zeros
+from values import is_float, ints, rng, normal, random_bits, small, store, wide, zeros
 
 # ---- scan -------------------------------------------------------------------------------------------------------------
 def running(f, x, neutral, exclusive):
@@ -155,3 +155,59 @@ for t, kind, n in (("f32", "special", 130), ("i32", "runs", 333), ("u8", "equal"
     length = np.diff(np.append(start, n)).astype(np.int32)
     kernel_row("select", "run_length_encode", f"{t}_{kind}_{n}", {"x": x, "value": poison(t, n), "start": poison("i32", n), "length": poison("i32", n), **state, "part": poison("u64", 2, parts)},
                lambda _, x=x, t=t, n=n, start=start, length=length: {"value": front(x.store[start], t, n), "start": front(start, "i32", n), "length": front(length, "i32", n), "n": exact([len(start)])}, T=t, B=16)
+
+
+# ---- histogram --------------------------------------------------------------------------------------------------------
+for n in (777, 1, 0):
+    x = ints("u8", 4, 0, 256 if n > 1 else 1, n)
+    kernel_row("histogram", "histogram_u8", str(n), {"x": x, "count": Arr("i32", np.arange(256, dtype=np.int32))}, lambda a: {"count": exact(np.arange(256) + np.bincount(a["x"], minlength=256))}, B=32)
+
+
+def even_bins(x, low, high, bins, f):
+    """The kernel's formula, in type f."""
+    with np.errstate(all="ignore"):
+        b = np.floor((x.astype(f) - f(low)) * (f(bins) / (f(high) - f(low))))
+        inside = (x >= f(low)) & (x <= f(high))
+    return np.minimum(b[inside], bins - 1).astype(int)
+
+
+for t, n, bins, room in (("f32", 500, 10, 16), ("f16", 99, 7, 0), ("i32", 200, 5, 5), ("u8", 70, 33, 64), ("f64", 333, 100, 0), ("bf16", 40, 4, 8), ("f32", 1, 1, 1), ("i64", 0, 3, 4)):
+    values_ = rng(6).normal(0, 3, n)
+    if n > 40 and is_float(t):
+        values_[:5] = np.nan, np.inf, -np.inf, 4, -3
+    x = Arr(t, store(values_, t)) if is_float(t) else ints(t, 6, 0, 9, n)
+    a = "f64" if t == "f64" else "f32"
+    f = np.float64 if a == "f64" else np.float32
+    low, high = (-3.0, 4.0) if is_float(t) else (1.0, 6.0)
+
+    def want(v, bins=bins, low=low, high=high, f=f):
+        b = even_bins(v["x"], low, high, bins, f)
+        # beside the formula, what numpy.histogram says, but for values at the border of two bins
+        usual = np.histogram(v["x"][np.isfinite(v["x"])], bins, (low, high))[0]
+        assert np.abs(np.bincount(b, minlength=bins) - usual).sum() <= 4
+        return {"count": exact(np.bincount(b, minlength=bins))}
+    kernel_row("histogram", "histogram_even", f"{t}_{n}_in_{bins}", {"x": x, "count": zeros("i32", bins), "low": low, "high": high}, want, T=t, A=a, BINS=room, B=64)
+for t, n, edges_ in (("f32", 300, [-2.0, -0.5, -0.5, 0, 1, 2.5]), ("i32", 100, [-2, 0, 3]), ("f16", 1, [0.0, 1.0]), ("u8", 40, [0, 1, 2, 3, 4]), ("f64", 0, [0.0, 5.0])):
+    x = normal(t, 7, n) if is_float(t) else small(t, 7, n)
+    edge = Arr(t, store(np.array(edges_), t))
+    kernel_row("histogram", "histogram_range", f"{t}_{n}", {"x": x, "edge": edge, "count": zeros("i32", len(edges_) - 1)}, lambda a: {"count": exact(np.histogram(a["x"], a["edge"])[0])}, T=t, B=64)
+for t, a, k, n, bins in (("f32", "f32", "i32", 200, 7), ("f16", "f32", "i64", 99, 3), ("i32", "i64", "i32", 64, 1), ("u8", "i32", "u32", 1, 9), ("f64", "f64", "i32", 0, 2)):
+    key = ints(k, 8, 0 if k[0] == "u" else -1, bins + 1, n)
+
+    def want(v, bins=bins):
+        known = (v["key"] >= 0) & (v["key"] < bins)
+        return {"sum": exact(np.bincount(v["key"][known].astype(np.int64), v["x"][known].astype(float), minlength=bins).astype(float))}
+    kernel_row("histogram", "sum_by_key", f"{t}_{a}_{n}", {"x": small(t, 9, n), "key": key, "sum": zeros(a, bins)}, want, T=t, A=a, K=k, B=32)
+
+# ---- segments ---------------------------------------------------------------------------------------------------------
+for i, (t, a, o, f, lengths) in enumerate([("f32", "f32", "f32", "scan.add", [3, 0, 0, 100, 1, 7, 64, 0]), ("f16", "f32", "f16", "scan.add", [5]), ("i32", "i32", "i32", "max", [0, 1, 40, 2]), ("u8", "i64", "i64", "scan.add", [33] * 9), ("f64", "f64", "f64", "min", [1] * 40), ("bf16", "f32", "f32", "scan.add", [0, 0, 0]), ("i64", "i64", "i64", "scan.add", [])]):
+    offset, n = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), sum(lengths)
+    x, neutral = small(t, i, n), {"max": -2**31, "min": np.inf, "scan.add": 0}[f]
+    go = {"max": max, "min": min, "scan.add": lambda p, q: p + q}[f]
+
+    def segments(v, offset=offset, neutral=neutral, go=go):
+        return np.array([running(go, v["x"][b:e].astype(float), neutral, False)[-1] if e > b else neutral for b, e in zip(offset, offset[1:])], float)
+    args = {"x": x, "offset": Arr("i32", offset)}
+    kernel_row("segments", "segment_reduce", f"{t}_{f[-3:]}_{n}", {**args, "y": poison(o, len(lengths)), "neutral": float(neutral) if a[0] == "f" else neutral}, lambda v, s=segments, o=o: {"y": rounded(s(v), o)}, T=t, A=a, O=o, f=f, R=4, W=8)
+    if f == "scan.add":
+        kernel_row("segments", "segment_sum", f"{t}_{n}", {**args, "y": zeros(a, len(lengths))}, lambda v, s=segments: {"y": exact(s(v))}, T=t, A=a, B=16)
