@@ -26,7 +26,7 @@ typedef struct TlCpuBuffer {
     uint32_t first, last; /* op positions between which it is needed, both included */
 } TlCpuBuffer;
 /* A loop over the sums of a product (cpu_matmul.c). */
-enum { TL_CPU_TAG_BYTES = 64 };
+enum { TL_CPU_TAG_BYTES = 64, TL_CPU_KEYS = 6 };
 enum { TL_CPU_NEST = 4 };
 typedef struct TlCpuProduct {
     TlOp *loop, *dot;
@@ -44,8 +44,12 @@ typedef struct TlCpuProduct {
     int64_t panel_rows, a_row;
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
+    bool a_is_whole;      /* and unless it has all k of a chunk */
     bool from_zero;       /* the sums begin at +0 */
-    TlOp *b_load;         /* packed chunks of B stay in scratch memory; NULL: they do not */
+    bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
+    TlOp *b_load;         /* the load that B is; NULL: B is computed, or not kept */
+    TlValue *key[TL_CPU_KEYS]; /* scalars from which and from k kept B is computed, if by no load */
+    int nkeys;
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
     bool stores;          /* it stores the sums and nothing else, right after the loop */
     uint32_t slots;       /* packed chunks of B that there is room for */

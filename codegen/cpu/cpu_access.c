@@ -284,7 +284,13 @@ int tl_cpu_slice_of(const TlPlace *p, int dim)
 
 bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis)
 {
-    if (!fn->info)
+    const TlOp *view = p->base->def;
+    if (view && view->opcode == TL_OP_VIEW) {
+        uint64_t bits;
+        const TlValue *stride = tl_in(view, 1 + p->naxes + (uint32_t)axis);
+        return tl_value_is_const(stride, &bits) && bits == 1;
+    }
+    if (!fn->info || view)
         return false;
     const TlParam *param = &fn->info->params.data[p->base->index];
     const TlDim *d = &param->stride[axis];
