@@ -272,7 +272,6 @@ void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_store(TlCpuGen *g, TlOp *op);
-void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
 int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit);
 bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane); /* elements lie side by side along it */
 /* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
@@ -286,6 +285,9 @@ LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLV
                             unsigned nargs);
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */
+
+/* cpu_atomic.c */
+void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
 
 /* cpu_inside.c: begin; name values that a nest evaluates, and its store, with the dimension of each
  * that the nest's lanes are along (own: by its op although it has a home); end. */
@@ -303,6 +305,8 @@ typedef struct TlCpuInside {
 } TlCpuInside;
 void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
 void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);
+/* What else the nest accesses. */
+void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane);
 /* What the nest stores: it has nothing to do where that is outside. */
 void tl_cpu_inside_store(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane);
 /* i64, a multiple of width: positions 0 .. end - 1 of `extent` are inside. NULL: there is nothing

@@ -4,8 +4,8 @@
 #define TL_CPU_MATMUL_H
 #include "codegen/cpu/cpu.h"
 
-/* cpu_operand.c. The load that v, an operand, is a conversion or a transposition of; elements outside are zeros.
- * *out_turned: v's rows are the load's columns. NULL: none. */
+/* cpu_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
+ * outside are zeros. *out_turned: v's rows are the load's columns. NULL: none. */
 TlOp *tl_cpu_load_under(const TlValue *v, bool *out_turned);
 /* The dimension of v along which the elements that it is computed from lie without gaps in memory.
  * -1: neither, or not known. */

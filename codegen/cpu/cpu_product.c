@@ -240,7 +240,8 @@ static void find_direct(const TlFn *fn, TlCpuProduct *p)
         if (!same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0))
             return;
     }
-    if (along < 0 || tl_cpu_slice_of(&pa, 0) < 0 || !follows_loop(&pa, 1, p->loop) || !tl_cpu_is_dense(fn, &pa, along) ||
+    if (along < 0 || tl_cpu_slice_of(&pa, 0) < 0 || !follows_loop(&pa, 1, p->loop) ||
+        !tl_cpu_is_dense(fn, &pa, along) ||
         !moves_along_k(&pa, along, p->loop))
         return;
     p->a_load = a;
