@@ -77,7 +77,8 @@ static void await_empty(TlExpand *x, const TlFetch *f, TlMoment m, TlValue *slot
     const TlType *t = tl_type_scalar(x->ctx, TL_I32);
     TlValue *now = parity(x, f), *before = tl_binary(b, TL_OP_XOR, now, tl_pipeline_int(x, t, 1));
     if (m.n)
-        before = tl_select(b, tl_pipeline_wraps(x, b, tl_pipeline_slot(x, f->slots), m.n, f->slots), now, before);
+        before = tl_select(b, tl_pipeline_wraps(x, b, tl_pipeline_slot(x, f->slots), m.n, f->slots),
+                           now, before);
     TlValue *in[] = {empties_of(x, f), slot, before, mask};
     TlAttr attrs[] = {{.id = TL_ATTR_ONE, .u.i = 1}, {.id = TL_ATTR_MASK, .u.i = 1}};
     tl_op_new(b, TL_OP_PHASE, mask ? 4 : 3, in, 0, NULL, 0, mask ? 2 : 1, attrs);
@@ -134,7 +135,8 @@ void tl_pipeline_begin_bulk(TlExpand *x, bool in_loop, int t)
     TlMoment m = first ? tl_pipeline_moment(in_loop, t, first->ahead) : (TlMoment){0};
     if (!first || m.n < 0)
         return;
-    TlValue *bars = barriers_of(x, first), *slot = tl_pipeline_slot_at(x, first, m), *expect[3] = {bars, slot};
+    TlValue *bars = barriers_of(x, first), *slot = tl_pipeline_slot_at(x, first, m),
+            *expect[3] = {bars, slot};
     TL_VEC(TlAccess) all = {0};
     for (uint32_t i = 0; i < x->s->fetches.len; i++) {
         const TlFetch *f = &x->s->fetches.data[i];

@@ -19,7 +19,8 @@
 static void put_at(TlExpand *x, const TlFetch *f, TlMoment m)
 {
     TL_ASSERT(f->how == TL_FETCH_PUT, "a fetch that puts nothing");
-    TlValue *in[] = {tl_pipeline_buffer(x, f), tl_pipeline_slot_at(x, f, m), tl_pipeline_value(x, f->load->out[0], m)};
+    TlValue *in[] = {tl_pipeline_buffer(x, f), tl_pipeline_slot_at(x, f, m),
+                     tl_pipeline_value(x, f->load->out[0], m)};
     TlBuilder *b = m.in_loop ? &x->start : &x->before;
     b->loc = f->put->loc;
     tl_pipeline_set_ahead(x, tl_op_new(b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL), m);
@@ -308,8 +309,8 @@ static TlOp *remake_loop(TlExpand *x)
 
 void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
 {
-    TL_ASSERT(s->loop->opcode == TL_OP_FOR && s->fetches.len > 0,
-              "a schedule of %u fetches", s->fetches.len);
+    TL_ASSERT(s->loop->opcode == TL_OP_FOR && s->fetches.len > 0, "a schedule of %u fetches",
+              s->fetches.len);
     TlBlock *body = s->loop->regions[0];
     TlExpand x = {.fn = fn,
                   .ctx = px->ctx,

@@ -34,8 +34,8 @@ static TlValue *later_slot(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int 
         return (TlValue *)(uintptr_t)known;
     TlValue *over = tl_pipeline_wraps(x, b, slot, n, slots),
             *further = tl_binary(b, TL_OP_ADD, slot, slot_const(x, n)),
-            *again = n == 1 ? slot_const(x, 0)
-                            : tl_binary(b, TL_OP_SUB, slot, slot_const(x, slots - n)),
+            *again =
+                n == 1 ? slot_const(x, 0) : tl_binary(b, TL_OP_SUB, slot, slot_const(x, slots - n)),
             *then = tl_select(b, over, again, further);
     tl_map_put(&x->later, key, (uint64_t)(uintptr_t)then);
     return then;
