@@ -374,6 +374,39 @@ static void copy_bulk(TlLeafCall *call, bool all)
     build_predicated(call, &a, args, n);
 }
 
+/* site, pred, map, offset, coordinates */
+static void store_bulk(TlLeafCall *call)
+{
+    enum { FIXED = 3, MOST = 5 };
+    unsigned rank = tl_leaf_info(call->leaf)->size, n = FIXED;
+    LLVMValueRef args[FIXED + MOST] = {call->args[1], shared_address(call, call->args[3]),
+                                       call->args[2]};
+    Asm a = {"", "b,r,l"};
+    TEXT(&a, "@$0 cp.async.bulk.tensor.%ud.global.shared::cta.tile.bulk_group [$2, {", rank);
+    for (unsigned i = 0; i < rank; i++) {
+        args[n] = call->args[FIXED + 1 + i];
+        constrain(&a, "r");
+        TEXT(&a, "%s$%u", i ? "," : "", n++);
+    }
+    TEXT(&a, "}], [$1];");
+    build_predicated(call, &a, args, n);
+}
+
+static void commit_bulk(TlLeafCall *call)
+{
+    Asm a = {"cp.async.bulk.commit_group;", ""};
+    build_text(call, &a);
+}
+
+/* site, n, written */
+static void wait_bulk(TlLeafCall *call)
+{
+    Asm a = {"", ""};
+    TEXT(&a, "cp.async.bulk.wait_group%s %u;", tl_leaf_constant(call, 2) ? "" : ".read",
+         tl_leaf_constant(call, 1));
+    build_text(call, &a);
+}
+
 /* ---- atomics ---- */
 
 static const char *const SCOPES[] = {
@@ -566,6 +599,9 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MBAR_ARRIVE_AT: arrive_at(call); return NULL;
     case TL_LEAF_FAMILY_BULK: copy_bulk(call, false); return NULL;
     case TL_LEAF_FAMILY_BULK_ALL: copy_bulk(call, true); return NULL;
+    case TL_LEAF_FAMILY_BULK_STORE: store_bulk(call); return NULL;
+    case TL_LEAF_FAMILY_BULK_COMMIT: commit_bulk(call); return NULL;
+    case TL_LEAF_FAMILY_BULK_WAIT: wait_bulk(call); return NULL;
     case TL_LEAF_FAMILY_WGMMA: return tl_leaf_wgmma_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_FENCE: return tl_leaf_wgmma_fence_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_WAIT: return tl_leaf_wgmma_wait_nvptx(call);
