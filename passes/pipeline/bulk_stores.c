@@ -9,14 +9,15 @@
  *                                                    return
  *
  *  1. Which stores: of whole tiles of rank 2 to views that are parameters, of which 16 bytes lie
- *     side by side for sure, in memory that nothing else in the kernel accesses: no thread waits for
- *     what is sent to be there, only the kernel's end does. So there is none in a loop, whose trips
- *     might store to one place, but in that of the parts of a persistent kernel, which are to each
- *     other as programs are; and none in a kernel with atomics that release.
+ *     side by side for sure, in memory that nothing else in the kernel accesses: what is sent is
+ *     there when the kernel ends, and nobody waits for it before. So there is none in a kernel with
+ *     atomics that release. Trips of a loop may store to one place, so the next one waits until
+ *     memory has what this one sent; but not the parts of a persistent kernel, which are to each
+ *     other as programs are. A trip without loops is too short for that.
  *  2. What is it worth? Threads need an instruction for each vector, which takes as long as it
  *     touches lines, and often exchange the tile before, since neighbours in memory are to be
- *     neighbours in a warp. To put it into the buffer takes its wavefronts; two barriers come
- *     with that.
+ *     neighbours in a warp. To put it into the buffer takes its wavefronts; two barriers come with
+ *     that.
  *  3. Is there room? The buffer may not cost the multiprocessor a block. Where loops are over, what
  *     was theirs is free.
  *  4. `sent` stands before the next put, so that the next trip's products come between, and at the

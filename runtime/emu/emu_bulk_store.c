@@ -1,5 +1,5 @@
-/* emu_bulk_store.c: boxes of a view that a thread stores from shared memory (cp.async.bulk.tensor to
- * global memory), in groups that it commits and waits for.
+/* emu_bulk_store.c: boxes of a view that a thread stores from shared memory (cp.async.bulk.tensor
+ * to global memory), in groups that it commits and waits for.
  *
  * When a store really reads shared memory, and writes, is the schedule's to say:
  *   late     when the thread waits for its group. Schedules rr, ahead.
