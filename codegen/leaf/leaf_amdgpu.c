@@ -444,6 +444,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_FENCE_ASYNC:
     case TL_LEAF_FAMILY_LDSM:
     case TL_LEAF_FAMILY_LDSM_T:
+    case TL_LEAF_FAMILY_STSM:
+    case TL_LEAF_FAMILY_STSM_T:
     case TL_LEAF_FAMILY_COUNT: break;
     }
     TL_UNREACHABLE("leaf %s on AMD", tl_leaf_name(call->leaf));

@@ -254,6 +254,24 @@ static void build_text(TlLeafCall *call, Asm *a)
     tl_llvm_mark_call(call->l, x, "convergent");
 }
 
+/* site, slot, offset, words */
+static void store_matrices(TlLeafCall *call, const char *trans)
+{
+    enum { FIXED = 1, MOST = 4 };
+    unsigned n = tl_leaf_info(call->leaf)->size;
+    LLVMValueRef p = tl_leaf_shared_slot(call, call->args[1], call->args[2]),
+                 args[FIXED + MOST] = {LLVMBuildPtrToInt(call->b, p, call->i32, "")};
+    Asm a = {"", "r"};
+    TEXT(&a, "stmatrix.sync.aligned.m8n8.x%u%s.shared.b16 [$0], {", n, trans);
+    for (unsigned i = 0; i < n; i++) {
+        args[FIXED + i] = call->args[3 + i];
+        constrain(&a, "r");
+        TEXT(&a, "%s$%u", i ? "," : "", FIXED + i);
+    }
+    TEXT(&a, "};");
+    build_predicated(call, &a, args, FIXED + n);
+}
+
 /* site, number, threads */
 static void barrier_of(TlLeafCall *call)
 {
@@ -588,6 +606,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CP_WAIT: wait_async(call); return NULL;
     case TL_LEAF_FAMILY_LDSM: return load_matrices(call, "");
     case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
+    case TL_LEAF_FAMILY_STSM: store_matrices(call, ""); return NULL;
+    case TL_LEAF_FAMILY_STSM_T: store_matrices(call, ".trans"); return NULL;
     case TL_LEAF_FAMILY_BARRIER_OF: barrier_of(call); return NULL;
     case TL_LEAF_FAMILY_REGISTERS: set_registers(call); return NULL;
     case TL_LEAF_FAMILY_ELECT: return elect(call);

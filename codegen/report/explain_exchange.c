@@ -323,14 +323,17 @@ static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp
 {
     static const char *const ways[] = {[TL_BUF_VECTOR] = "shared memory",
                                        [TL_BUF_MATRIX] = "ldmatrix",
-                                       [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans"};
+                                       [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans"},
+                      *const storing[] = {[TL_BUF_MATRIX] = "stmatrix",
+                                          [TL_BUF_MATRIX_TRANS] = "stmatrix.trans"};
     if (tl_attr_flag(op, TL_ATTR_SPREAD))
         return "asynchronously to shared memory, between the instructions of the product";
     if (tl_attr(op, TL_ATTR_ASYNC))
         return "asynchronously to shared memory";
     if (p->kind == TL_BUF_VECTOR)
         return ways[p->kind];
-    return tl_format(e->out, "%u %s of %d in each warp", p->naccesses, ways[p->kind], p->words);
+    const char *way = op->opcode == TL_OP_PUT ? storing[p->kind] : ways[p->kind];
+    return tl_format(e->out, "%u %s of %d in each warp", p->naccesses, way, p->words);
 }
 
 /* The plan that the lowering follows (simt_staged.c). */
@@ -343,7 +346,8 @@ static const TlBufPlan *buffer_plan(const TlExplain *e, const TlOp *op, const Tl
         return tl_buf_plan(e->scratch, tile, buf, ANY,
                            can & TL_CAN_LDMATRIX ? TL_BUF_MAY_MATRIX : 0);
     if (op->opcode == TL_OP_PUT)
-        return tl_buf_plan(e->scratch, tile, buf, ANY, TL_BUF_WRITES);
+        return tl_buf_plan(e->scratch, tile, buf, ANY,
+                           TL_BUF_WRITES | (can & TL_CAN_STMATRIX ? TL_BUF_MAY_MATRIX : 0));
     return tl_copy_plan(e->scratch, op);
 }
 

@@ -27,7 +27,7 @@
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
-#include "ir/plan/staged.h"
+#include "ir/plan/staged_plan.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/footprint.h"
@@ -188,10 +188,15 @@ static int64_t cost_by_threads(Stores *s, const Sending *x)
 
 static int64_t cost_by_boxes(const Stores *s, const Sending *x)
 {
+    enum { ANY = 16 };
+    const TlBufPlan *plan = tl_buf_plan(s->px->scratch, x->tile->type, x->buf, ANY,
+                                        TL_BUF_WRITES | TL_BUF_MAY_MATRIX);
     TlStagingCost c =
         tl_staging_cost(s->px->scratch, tl_dtype_bytes(x->buf->dtype), x->tile->type->layout,
                         x->buf->layout, true, 0);
-    return WAVEFRONT * (int64_t)c.wavefronts + 2 * BARRIER;
+    int64_t wavefronts = plan->kind == TL_BUF_VECTOR ? (int64_t)c.wavefronts
+                                                     : (int64_t)plan->naccesses * plan->words;
+    return WAVEFRONT * wavefronts + 2 * BARRIER;
 }
 
 /* ---- 3. room ---- */

@@ -731,9 +731,9 @@ void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t threa
 }
 
 /* A row is read for four lanes. Checking two of them is enough: at least one is not the thread that
- * wrote the row. */
+ * wrote the row. It counts as written by the first of them. */
 void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
-                           const uint32_t *offsets, bool *allowed)
+                           bool stores, const uint32_t *offsets, bool *allowed)
 {
     enum { ROWS = 8, ROW_BYTES = 16, LANES = 4 };
     const range *r;
@@ -743,7 +743,7 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
         tl_emu_block_stats_matrices(b->stats, site, n, offsets);
     for (uint32_t i = 0; i < ROWS * n; i++) {
         tl_emu_access a = {.space = TL_EMU_SHARED,
-                           .kind = TL_EMU_LOAD,
+                           .kind = stores ? TL_EMU_STORE : TL_EMU_LOAD,
                            .site = site,
                            .thread = thread + LANES * (i % ROWS),
                            .at = offsets[i],
@@ -753,7 +753,8 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
             continue;
         check_access(b, &a, NULL);
         a.thread++;
-        check_race(b, &a, NULL);
+        if (!stores)
+            check_race(b, &a, NULL);
     }
 }
 

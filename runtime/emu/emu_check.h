@@ -69,10 +69,10 @@ void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *access
 bool tl_emu_block_copy_begins(tl_emu_block_watch *b, const tl_emu_copy *copy);
 void tl_emu_block_copy_ends(tl_emu_block_watch *b, const tl_emu_copy *copy);
 void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread);
-/* A warp, which begins with this thread, loads n times 8 rows of 16 bytes. allowed: by row, may it
- * be read? */
+/* A warp, which begins with this thread, loads or stores n times 8 rows of 16 bytes. allowed: by
+ * row, may it? */
 void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
-                           const uint32_t *offsets, bool *allowed);
+                           bool stores, const uint32_t *offsets, bool *allowed);
 /* 16 bytes of a copy by a barrier to this block begin or end to be on their way; `comes`: another
  * block has begun it, and reads for it. False: they must not. Who waits for the barrier sees
  * them. */

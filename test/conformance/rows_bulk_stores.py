@@ -67,7 +67,7 @@ def add(name, o, source=KERNEL, held="M, N", clauses="", hint="pipeline", store=
 
 for number, o in enumerate(("f16", "bf16", "f32", "i32", "f8e4m3", "i8")):
     add(o, o, hint="pipeline specialize" if number % 2 else "pipeline")
-    add(o + "_wide", o, m=232, n=144, bm=128, bn=128, warps=8, hint="pipeline" if number % 2 else "pipeline specialize")
+    add(o + "_wide", o, m=232, n=144, bm=128, bn=128, warps=8, hint="pipeline" if number % 2 or o == "f32" else "pipeline specialize")
 for o, bn in (("f16", 16), ("bf16", 32), ("f8e4m3", 32), ("f32", 16)):
     add(f"{o}_narrow_{bn}", o, bn=bn)
 add("across", "f16", held="N, M", store=ACROSS, shape=(112, 104))
@@ -77,7 +77,6 @@ add("below", "bf16", m=8, n=8)
 add("no_k", "f16", k=0)
 for clauses, name in ((" cluster(2)", "cluster"), (" persistent(1)", "persistent"), (" persistent(1) cluster(2)", "both")):
     for hint, more in (("pipeline", ""), ("pipeline specialize", "_alone")):
-        add(f"{name}{more}", "f16", clauses=clauses, hint=hint, m=200, n=136)
+        add(f"{name}{more}", "f16", clauses=clauses, hint=hint, m=264, n=136, bm=128, bn=128, warps=8)
 for hint, more in (("pipeline", ""), ("pipeline specialize", "_alone")):
-    add(f"trips{more}", "f16", source=TRIPS, hint=hint, m=200, n=136)
-    add(f"trips{more}_wide", "f16", source=TRIPS, hint=hint, m=264, n=72, bm=128, warps=8)
+    add(f"trips{more}", "f16", source=TRIPS, hint=hint, m=264, n=136, bm=128, bn=128, warps=8)

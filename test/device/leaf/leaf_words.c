@@ -211,10 +211,11 @@ static bool is_bulk(tl_leaf leaf)
     return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_BULK || is_bulk_all(leaf);
 }
 
-/* What bulk stores write, no thread of the kernel may read. */
-static bool is_seen_later(tl_leaf leaf)
+/* No image has such a map; what bulk stores write, no thread may read; stsm: conformance rows. */
+static bool is_left_out(tl_leaf leaf)
 {
-    return leaf >= TL_LEAF_BULK_STORE_1 && leaf <= TL_LEAF_BULK_WAIT;
+    return leaf == TL_LEAF_BULK_1 || leaf == TL_LEAF_BULK_ALL_1 || tl_leaf_is_stsm(leaf) ||
+           (leaf >= TL_LEAF_BULK_STORE_1 && leaf <= TL_LEAF_BULK_WAIT);
 }
 
 static uint32_t shared_bytes(tl_leaf leaf)
@@ -238,9 +239,7 @@ static bool has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, 
     if (is_matrix(leaf))
         return tl_mma_has(target->matrix, tl_mma_at(op)) &&
                tl_leaf_of_mma(arena, tl_mma_at(op)) == leaf;
-    return tl_leaf_is_of(target, leaf) && leaf != TL_LEAF_BULK_1 &&
-           leaf != TL_LEAF_BULK_ALL_1 && /* no image has such a map */
-           !is_seen_later(leaf) &&
+    return tl_leaf_is_of(target, leaf) && !is_left_out(leaf) &&
            (leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS);
 }
 
@@ -999,6 +998,8 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_FENCE_ASYNC: make_product(m, &PRODUCTS[0]); break;
     case TL_LEAF_FAMILY_CLUSTER_SIZE: keep(m, call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0)); break;
     case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
+    case TL_LEAF_FAMILY_STSM:
+    case TL_LEAF_FAMILY_STSM_T:
     case TL_LEAF_FAMILY_BULK_STORE:
     case TL_LEAF_FAMILY_BULK_COMMIT:
     case TL_LEAF_FAMILY_BULK_WAIT:
