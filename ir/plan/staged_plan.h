@@ -52,7 +52,7 @@ typedef struct TlBufPlan {
 } TlBufPlan;
 
 enum {
-    TL_BUF_MAY_MATRIX = 1, /* there is ldmatrix, or stmatrix, of warps of 32; get or put only */
+    TL_BUF_MAY_MATRIX = 1, /* ldmatrix, or stmatrix, of warps of 32; get or put only */
     TL_BUF_IN_ORDER = 2,   /* regs[i] = regs[0] + i */
     TL_BUF_WRITES = 4      /* put and copy: what is guarded */
 };
