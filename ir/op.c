@@ -237,6 +237,14 @@ TlOp *tl_walk_next(const TlOp *at, const TlOp *root)
     return next;
 }
 
+int tl_op_role(const TlOp *op)
+{
+    const TlBlock *b = op->block;
+    while (b->parent && b->parent->opcode != TL_OP_ROLES)
+        b = b->parent->block;
+    return !b->parent ? -1 : b == b->parent->regions[1];
+}
+
 static TlLevel level_of(TlValue *const *list, uint32_t n)
 {
     TlLevel level = TL_LEVEL_TILE;

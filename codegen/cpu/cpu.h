@@ -251,6 +251,18 @@ int tl_cpu_turn_width(const TlCpuGen *g, TlDtype dtype);
 /* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *form, const TlCpuAt *at);
 
+/* Index of one of the position's lanes along the lane dimension, of n elements; in the padding of
+ * the nest, of the last element. */
+LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n);
+
+/* cpu_reshape.c. joins: does a reshape take its operand's last axis, of few elements, into one with
+ * the axis before it? Then so many vectors along that one, interleaved, are one of the result. */
+bool tl_cpu_joins(const TlOp *reshape);
+int tl_cpu_join_width(const TlOp *reshape, int limit);
+LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
+                               int w); /* a0 b0 a1 b1 ..., w of each */
+
 /* cpu_access.c */
 void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at);

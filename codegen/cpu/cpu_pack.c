@@ -94,21 +94,6 @@ static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMV
     return tl_cpu_eval(p->x->g, p->v, &at);
 }
 
-/* a0 b0 a1 b1 ... */
-static LLVMValueRef interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int w)
-{
-    LLVMValueRef index[2 * 64];
-    if (w == 1) {
-        LLVMValueRef r = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(a), 2));
-        r = LLVMBuildInsertElement(g->b, r, a, LLVMConstInt(g->i32, 0, 0), "");
-        return LLVMBuildInsertElement(g->b, r, b, LLVMConstInt(g->i32, 1, 0), "");
-    }
-    for (int i = 0; i < 2 * w; i++)
-        index[i] = LLVMConstInt(g->i32, (unsigned)(i / 2 + i % 2 * w), 0);
-    LLVMValueRef mask = LLVMConstVector(index, 2 * (unsigned)w);
-    return LLVMBuildShuffleVector(g->b, a, b, mask, "");
-}
-
 /* Prefetches the cache line AHEAD rows below an element. */
 static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
 {
@@ -133,8 +118,8 @@ static LLVMValueRef pack_rows(Pack *p, TlCpuAt *pos, LLVMValueRef row, int n)
     LLVMTypeRef half = tl_gen_vec(LLVMIntTypeInContext(g->c, (unsigned)bits), pos->width);
     LLVMValueRef above = pack_rows(p, pos, row, n / 2);
     LLVMValueRef below = pack_rows(p, pos, tl_cpu_add(g, row, tl_gen_int(&g->gen, n / 2)), n / 2);
-    return interleave(g, LLVMBuildBitCast(g->b, above, half, ""),
-                      LLVMBuildBitCast(g->b, below, half, ""), pos->width);
+    return tl_cpu_interleave(g, LLVMBuildBitCast(g->b, above, half, ""),
+                             LLVMBuildBitCast(g->b, below, half, ""), pos->width);
 }
 
 /* One vector along a row; a packed element of B takes its parts from several rows. */

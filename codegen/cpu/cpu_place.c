@@ -187,7 +187,7 @@ static bool lane_moves(const TlOp *trans)
 static bool keeps_vectors(const Placer *p, const TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_RESHAPE, "%s reshapes nothing", tl_op_info(op->opcode)->text);
-    if (tl_cpu_is_renaming(op))
+    if (tl_cpu_is_renaming(op) || tl_cpu_joins(op))
         return true;
     const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
     int32_t lanes = p->plan->vector_bytes / (int)sizeof(float);

@@ -233,11 +233,18 @@ static void wait_async(TlLeafCall *call)
 
 /* ---- barriers that count, bulk copies ---- */
 
-/* The 32-bit address of a byte of shared memory. */
+/* The 32-bit address of a byte of shared memory. The constant part comes first: in a loop, that sum
+ * does not change. */
 static LLVMValueRef shared_address(TlLeafCall *call, LLVMValueRef offset)
 {
-    LLVMValueRef p = tl_leaf_shared_slot(call, offset, tl_leaf_i32(call, 0));
-    return LLVMBuildPtrToInt(call->b, p, call->i32, "");
+    LLVMValueRef none = tl_leaf_i32(call, 0), part = none;
+    if (LLVMIsAInstruction(offset) && LLVMGetInstructionOpcode(offset) == LLVMAdd &&
+        LLVMIsAConstantInt(LLVMGetOperand(offset, 1))) {
+        part = LLVMGetOperand(offset, 0);
+        offset = LLVMGetOperand(offset, 1);
+    }
+    LLVMValueRef p = tl_leaf_shared_slot(call, offset, none);
+    return LLVMBuildAdd(call->b, LLVMBuildPtrToInt(call->b, p, call->i32, ""), part, "");
 }
 
 /* An instruction of args[0], the predicate, and others. */
@@ -273,10 +280,10 @@ static void store_matrices(TlLeafCall *call, const char *trans)
 }
 
 /* site, number, threads */
-static void barrier_of(TlLeafCall *call)
+static void barrier_of(TlLeafCall *call, const char *how)
 {
     Asm a = {"", ""};
-    TEXT(&a, "bar.sync %u, %u;", tl_leaf_constant(call, 1), tl_leaf_constant(call, 2));
+    TEXT(&a, "bar.%s %u, %u;", how, tl_leaf_constant(call, 1), tl_leaf_constant(call, 2));
     build_text(call, &a);
 }
 
@@ -608,7 +615,9 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
     case TL_LEAF_FAMILY_STSM: store_matrices(call, ""); return NULL;
     case TL_LEAF_FAMILY_STSM_T: store_matrices(call, ".trans"); return NULL;
-    case TL_LEAF_FAMILY_BARRIER_OF: barrier_of(call); return NULL;
+    case TL_LEAF_FAMILY_BARRIER_OF:
+    case TL_LEAF_FAMILY_TURN_TAKE: barrier_of(call, "sync"); return NULL;
+    case TL_LEAF_FAMILY_TURN_PASS: barrier_of(call, "arrive"); return NULL;
     case TL_LEAF_FAMILY_REGISTERS: set_registers(call); return NULL;
     case TL_LEAF_FAMILY_ELECT: return elect(call);
     case TL_LEAF_FAMILY_MBAR_INIT: make_barrier(call); return NULL;

@@ -135,29 +135,53 @@ static LLVMValueRef map_of(TlSimt *g, const TlPlace *p, const TlBulk *bulk)
     return tl_gen_map_slot(&g->gen, p->base->index, bulk);
 }
 
+/* Is one of the view's axes empty? */
+static LLVMValueRef is_empty(TlSimt *g, const TlPlace *p)
+{
+    LLVMValueRef any = NULL;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        LLVMValueRef extent = tl_gen_view(&g->gen, p->base)->extent[i];
+        LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLE, extent, tl_gen_int(&g->gen, 0), "");
+        any = any ? LLVMBuildOr(g->b, any, none, "") : none;
+    }
+    return any;
+}
+
+/* An axis along which the copy does not move from trip to trip, if there is one. */
+static uint32_t still_axis(const TlOp *op, const TlPlace *p)
+{
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        const TlValue *index = p->index[i].value;
+        if ((index->def ? index->def->block : index->block) != op->block)
+            return i;
+    }
+    return 0;
+}
+
 /* The start along an axis of the view. Where the view is empty, nothing is inside; the map has one
- * element then. */
-static LLVMValueRef coordinate(TlSimt *g, const TlPlace *p, uint32_t axis, int32_t more)
+ * element then: `still` says so. */
+static LLVMValueRef coordinate(TlSimt *g, const TlPlace *p, uint32_t axis, int32_t more,
+                               uint32_t still)
 {
     enum { FAR = 0x7fff0000 };
     const TlValue *index = p->index[axis].value;
     LLVMValueRef at = LLVMBuildIntCast2(g->b, tl_gen_scalar(&g->gen, index), g->i32,
                                         tl_is_signed(index->type->dtype), "");
-    LLVMValueRef extent = tl_gen_view(&g->gen, p->base)->extent[axis];
-    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLE, extent, tl_gen_int(&g->gen, 0), "");
     if (more)
         at = LLVMBuildAdd(g->b, at, tl_simt_i32(g, (uint32_t)more), "");
-    return LLVMBuildSelect(g->b, none, tl_simt_i32(g, FAR), at, "");
+    if (axis != still)
+        return at;
+    return LLVMBuildSelect(g->b, is_empty(g, p), tl_simt_i32(g, FAR), at, "");
 }
 
 /* Of a box: as many as the view has axes. */
 static void put_coordinates(TlSimt *g, const TlPlace *p, const TlBulk *bulk, const TlBulkBox *box,
-                            LLVMValueRef *out)
+                            uint32_t still, LLVMValueRef *out)
 {
     for (int k = 0; k < bulk->rank; k++) {
         uint32_t axis = bulk->axes[k];
         int32_t more = axis == bulk->row ? box->column : axis == bulk->other ? box->row : 0;
-        out[k] = coordinate(g, p, axis, more);
+        out[k] = coordinate(g, p, axis, more, still);
     }
 }
 
@@ -170,6 +194,7 @@ static void copy(TlSimt *g, const TlOp *op)
     LLVMValueRef map = map_of(g, &p, &bulk), to = offset_of(g, p.buf, p.slot),
                  bar = offset_of(g, p.bar, p.bar_slot);
     uint32_t programs = (uint32_t)tl_attr_int(op, TL_ATTR_CLUSTER, 1);
+    uint32_t still = still_axis(op, &p);
     bool all = programs > 1;
     g->param = (int)p.base->index;
     for (uint32_t i = 0; i < bulk.boxes.len; i++) {
@@ -180,7 +205,7 @@ static void copy(TlSimt *g, const TlOp *op)
         unsigned n = 4;
         if (all)
             args[n++] = all_programs(g);
-        put_coordinates(g, &p, &bulk, box, args + n);
+        put_coordinates(g, &p, &bulk, box, still, args + n);
         tl_simt_leaf(g, (tl_leaf)((all ? TL_LEAF_BULK_ALL_1 : TL_LEAF_BULK_1) + bulk.rank - 1),
                      n + (unsigned)bulk.rank, args);
     }
@@ -276,7 +301,7 @@ static void store(TlSimt *g, const TlOp *op)
         const TlBulkBox *box = &bulk.boxes.data[i];
         LLVMValueRef at = LLVMBuildAdd(g->b, from, tl_simt_i32(g, box->offset), ""),
                      args[FIXED + TL_BULK_MAX_RANK] = {always(g), map, at};
-        put_coordinates(g, &p, &bulk, box, args + FIXED);
+        put_coordinates(g, &p, &bulk, box, still_axis(op, &p), args + FIXED);
         tl_simt_leaf(g, (tl_leaf)(TL_LEAF_BULK_STORE_1 + bulk.rank - 1),
                      FIXED + (unsigned)bulk.rank, args);
     }

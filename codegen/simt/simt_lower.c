@@ -502,6 +502,8 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_SEND: tl_simt_send(g, op); return;
     case TL_OP_SENT: tl_simt_sent(g, op); return;
     case TL_OP_MEET: tl_simt_leaf(g, TL_LEAF_MEET, 0, NULL); return;
+    case TL_OP_TAKE_TURN:
+    case TL_OP_PASS_TURN: tl_simt_turn(g, op); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);

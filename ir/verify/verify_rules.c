@@ -1003,6 +1003,12 @@ static void tl_check_roles(TlVerify *v, const TlOp *op)
             return;
 }
 
+static void tl_check_turn(TlVerify *v, const TlOp *op)
+{
+    if (tl_op_role(op) != 1)
+        FAULT("not among the kernel's warps of roles");
+}
+
 static void tl_check_arrive(TlVerify *v, const TlOp *op)
 {
     bool masked = tl_attr_flag(op, TL_ATTR_MASK);

@@ -51,14 +51,6 @@ typedef struct Overlap {
 
 /* ---- 1. where ---- */
 
-static bool is_consumer(const TlOp *loop)
-{
-    for (const TlOp *op = loop; op->block->parent; op = op->block->parent)
-        if (op->block->parent->opcode == TL_OP_ROLES)
-            return op->block == op->block->parent->regions[1];
-    return false;
-}
-
 /* Something whose place among the others says nothing but what it takes and gives, or that the two
  * parts keep in order. */
 static bool is_movable(const TlOp *op)
@@ -83,7 +75,7 @@ static bool counts_up(const TlOp *loop)
 
 static bool is_loop_for_it(const TlOp *loop)
 {
-    if (loop->opcode != TL_OP_FOR || !is_consumer(loop) || !counts_up(loop))
+    if (loop->opcode != TL_OP_FOR || tl_op_role(loop) != 1 || !counts_up(loop))
         return false;
     for (const TlOp *op = loop->regions[0]->first; op; op = op->next)
         if (!is_movable(op))

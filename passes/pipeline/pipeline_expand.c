@@ -33,6 +33,17 @@ static TlCarried running_from_0(TlExpand *x)
     return (TlCarried){.init = zero, .runs_on = runs_on};
 }
 
+/* Do slots begin again within n trips of the one of `slot`? */
+static TlValue *wraps(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int slots)
+{
+    uint64_t key = 1u << 16 | (uint64_t)slots << 8 | (uint64_t)n, known;
+    if (tl_map_get(&x->later, key, &known))
+        return (TlValue *)(uintptr_t)known;
+    TlValue *over = tl_binary(b, TL_OP_GE, slot, slot_const(x, slots - n));
+    tl_map_put(&x->later, key, (uint64_t)(uintptr_t)over);
+    return over;
+}
+
 /* (slot + n) mod slots, for n < slots */
 static TlValue *later_slot(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int slots)
 {
@@ -40,11 +51,13 @@ static TlValue *later_slot(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int 
     uint64_t key = (uint64_t)slots << 8 | (uint64_t)n, known;
     if (tl_map_get(&x->later, key, &known))
         return (TlValue *)(uintptr_t)known;
-    TlValue *sum = tl_binary(b, TL_OP_ADD, slot, slot_const(x, n));
-    TlValue *over = tl_binary(b, TL_OP_GE, sum, slot_const(x, slots));
-    sum = tl_select(b, over, tl_binary(b, TL_OP_SUB, sum, slot_const(x, slots)), sum);
-    tl_map_put(&x->later, key, (uint64_t)(uintptr_t)sum);
-    return sum;
+    TlValue *over = wraps(x, b, slot, n, slots),
+            *further = tl_binary(b, TL_OP_ADD, slot, slot_const(x, n)),
+            *again = n == 1 ? slot_const(x, 0)
+                            : tl_binary(b, TL_OP_SUB, slot, slot_const(x, slots - n)),
+            *then = tl_select(b, over, again, further);
+    tl_map_put(&x->later, key, (uint64_t)(uintptr_t)then);
+    return then;
 }
 
 /* The slot of this trip's gets. Buffers with the same number of slots share a counter. */
@@ -258,8 +271,7 @@ static TlValue *parity(TlExpand *x, const TlFetch *f)
     TlCarried c = running_from_0(x);
     if (x->parity)
         return x->parity;
-    TlValue *slot = slot_counter(x, f->slots),
-            *last = tl_binary(&x->start, TL_OP_EQ, slot, slot_const(x, f->slots - 1));
+    TlValue *last = wraps(x, &x->start, slot_counter(x, f->slots), 1, f->slots);
     TlValue *now = tl_pipeline_carry(x, t, "parity", c);
     TlValue *other = tl_binary(&x->start, TL_OP_XOR, now, tl_pipeline_int(x, t, 1));
     x->carried.data[x->carried.len - 1].next = tl_select(&x->start, last, other, now);
@@ -275,10 +287,7 @@ static void await_empty(TlExpand *x, const TlFetch *f, TlMoment m, TlValue *slot
     const TlType *t = tl_type_scalar(x->ctx, TL_I32);
     TlValue *now = parity(x, f), *before = tl_binary(b, TL_OP_XOR, now, tl_pipeline_int(x, t, 1));
     if (m.n)
-        before = tl_select(b,
-                           tl_binary(b, TL_OP_GE, slot_counter(x, f->slots),
-                                     slot_const(x, f->slots - m.n)),
-                           now, before);
+        before = tl_select(b, wraps(x, b, slot_counter(x, f->slots), m.n, f->slots), now, before);
     TlValue *in[] = {empties_of(x, f), slot, before, mask};
     TlAttr attrs[] = {{.id = TL_ATTR_ONE, .u.i = 1}, {.id = TL_ATTR_MASK, .u.i = 1}};
     tl_op_new(b, TL_OP_PHASE, mask ? 4 : 3, in, 0, NULL, 0, mask ? 2 : 1, attrs);

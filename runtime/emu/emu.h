@@ -134,7 +134,8 @@ struct tl_emu_block {
     uint64_t met;    /* as they have so often */
     uint32_t nthreads, nwarps, lanes, ended;
     uint32_t warps_waiting, first_warp; /* at a barrier; the first of them */
-    uint64_t at_number[TL_EMU_BARRIERS]; /* warps that wait at each, as bits */
+    uint64_t at_number[TL_EMU_BARRIERS]; /* warps that have come to each, as bits */
+    uint64_t passing[TL_EMU_BARRIERS];   /* of these, those that do not wait */
     bool random;
     tl_emu_event event;
     uint64_t chance; /* state of the random numbers */
@@ -193,7 +194,9 @@ _Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 
 void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
 /* Of so many threads, at the barrier of that number. */
-void tl_emu_meet_some(tl_emu_block *b, uint32_t site, uint32_t number, uint32_t threads);
+/* leaf: BARRIER_OF, TURN_TAKE, TURN_PASS */
+void tl_emu_meet_some(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t number,
+                      uint32_t threads);
 /* Of all threads of the cluster. */
 void tl_emu_meet_cluster(tl_emu_block *b, uint32_t site);
 /* constant: the mask of shfl_xor, n of shfl_end, 0 of shfl_idx. */

@@ -154,6 +154,7 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     tl_emu_stores_reset(b);
     tl_emu_registers_reset(b);
     memset(b->at_number, 0, sizeof b->at_number);
+    memset(b->passing, 0, sizeof b->passing);
     tl_emu_block_order(b);
 }
 

@@ -118,8 +118,14 @@ def convolution(h, w, i, o):
     return lambda: F.conv2d(x, f).permute(0, 2, 3, 1)
 
 
+def conv2d(n, h, i, o, step):
+    x = floats(0, (n, h, h, i)).permute(0, 3, 1, 2)
+    f = floats(1, (3, 3, i, o)).permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+    return lambda: F.conv2d(x, f, stride=step, padding=1).permute(0, 2, 3, 1)
+
+
 WORKS = {f.__name__: f for f in (matmul, batched, matmul_gelu, matmul_bf16, gemv, add, gelu, softmax, layer_norm, cumsum,
-                                 sort, sums, transpose, gather, histogram, attention, convolution)}
+                                 sort, sums, transpose, gather, histogram, attention, convolution, conv2d)}
 
 
 def seconds(run, least):

@@ -89,6 +89,10 @@ row("histogram 2^24 in 256", "histogram", (1 << 24, 256), read=4 << 24, group="m
 row("stencil 2048", "stencil", (2048, 2048), read=4 << 22, write=4 << 22, group="moving")
 row("conv2d 3x3 56x56x64", "convolution", (56, 56, 64, 64), flops=2 * 9 * 56 * 56 * 64 * 64, read=4 * 56 * 56 * 64,
     write=4 * 56 * 56 * 64, group="matmul")
+for n, h, i, o, step in ((1, 56, 64, 64, 1), (4, 14, 256, 256, 1), (1, 56, 128, 128, 2), (1, 224, 3, 64, 2)):
+    p = (h - 1) // step + 1
+    row(f"conv2d {n}x{h}x{h}x{i} to {o}" + (f" by {step}" if step > 1 else ""), "conv2d", (n, h, i, o, step), flops=2 * 9 * n * p * p * i * o,
+        read=4 * (n * h * h * i + 9 * i * o), write=4 * n * p * p * o, group="matmul")
 # From the text of an example to code that is loaded
 for i, name in enumerate(("vector_add", "softmax", "matmul", "layernorm", "attention", "persistent", "split_k"), 1):
     row(f"compile {i:02}_{name}", "compile", (i,), seconds=0.06, least=1.0, aim=2.0, once=True, group="compile", tolerance=1e-5)
