@@ -1,9 +1,9 @@
 /* Reshapes on the CPU: the element of the operand with the same row-major number.
  *
  * Lanes along the innermost dimension stay together where the width divides both innermost extents.
- * Where the operand's last axis is short, as that of two halves of a byte, or of the two results of
- * `interleave`, the operand is evaluated along the axis before it, once for each element of the last
- * one, and these vectors are interleaved. */
+ * Where the operand's last axis is short, as that of two halves of a byte, or of two operands of
+ * `interleave`, it is evaluated along the axis before, once for each element of the last one, and
+ * these vectors are interleaved. */
 #include "codegen/cpu/cpu.h"
 
 enum { MOST_JOINED = 8 }; /* vectors that are interleaved */
@@ -24,9 +24,9 @@ LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int 
 
 /* ---- indices ---- */
 
-/* Sets `sub`, of the operand's type or, with `fewer`, of that without its last axes, to the position
- * with the number that `at` has, over `unit`. Leading axes that are alike keep their indices, so
- * that no division hides what an address is made of. */
+/* Sets `sub`, of the operand's type or, with `fewer`, of that without its last axes, to the
+ * position with the number that `at` has, over `unit`. Leading axes that are alike keep their
+ * indices, so that no division hides what an address is made of. */
 static void same_number(TlCpuGen *g, const TlType *from, const TlType *to, const TlCpuAt *at,
                         int64_t unit, int fewer, TlCpuAt *sub)
 {

@@ -437,12 +437,17 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MBAR_ARRIVE_AT:
     case TL_LEAF_FAMILY_BULK:
     case TL_LEAF_FAMILY_BULK_ALL:
+    case TL_LEAF_FAMILY_BULK_STORE:
+    case TL_LEAF_FAMILY_BULK_COMMIT:
+    case TL_LEAF_FAMILY_BULK_WAIT:
     case TL_LEAF_FAMILY_WGMMA:
     case TL_LEAF_FAMILY_WGMMA_FENCE:
     case TL_LEAF_FAMILY_WGMMA_WAIT:
     case TL_LEAF_FAMILY_FENCE_ASYNC:
     case TL_LEAF_FAMILY_LDSM:
     case TL_LEAF_FAMILY_LDSM_T:
+    case TL_LEAF_FAMILY_STSM:
+    case TL_LEAF_FAMILY_STSM_T:
     case TL_LEAF_FAMILY_COUNT: break;
     }
     TL_UNREACHABLE("leaf %s on AMD", tl_leaf_name(call->leaf));

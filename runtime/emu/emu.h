@@ -150,6 +150,7 @@ struct tl_emu_block {
     uint32_t room_copies;
     tl_emu_copies *copies; /* by thread: that are on their way */
     struct tl_emu_bulk *bulk; /* NULL: none yet */
+    struct tl_emu_stores *stores; /* likewise */
     uint32_t room_products;
     struct tl_emu_products_of_warp *products; /* by warp */
     uint32_t registers[TL_EMU_GROUPS]; /* of each thread of four warps (emu_registers.c) */
@@ -257,6 +258,13 @@ void tl_emu_bulk_free(tl_emu_block *b);
 void tl_emu_bulk_reset(tl_emu_block *b); /* for a new block */
 /* All threads have returned: reports what nobody has waited for. */
 void tl_emu_bulk_ended(tl_emu_block *b);
+
+/* ---- emu_bulk_store.c: stores of boxes ---- */
+
+void tl_emu_stores_free(tl_emu_block *b);
+void tl_emu_stores_reset(tl_emu_block *b); /* for a new block */
+/* All threads have returned: reports what nobody has waited for. */
+void tl_emu_stores_ended(tl_emu_block *b);
 
 /* ---- emu_registers.c ---- */
 

@@ -82,6 +82,7 @@ void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
     if (b->ended < b->nthreads)
         return;
     tl_emu_bulk_ended(b);
+    tl_emu_stores_ended(b);
     meetings_ended(b, t->site);
     if (b->cluster->arrived)
         tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, b->cluster->site,

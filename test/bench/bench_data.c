@@ -178,7 +178,8 @@ static void bins_plain(void) /* four tables, so that equal neighbours do not wai
     memset(part, 0, sizeof part);
     for (size_t i = 0; i < BYTES; i += 4)
         for (size_t k = 0; k < 4; k++) part[k][bytes[i + k]]++;
-    for (int b = 0; b < 1024; b++) plain_bins[b % 256] += part[b / 256][b % 256];
+    for (int b = 0; b < 256; b++)
+        plain_bins[b] += part[0][b] + part[1][b] + part[2][b] + part[3][b];
 }
 static double bins_error(void)
 {

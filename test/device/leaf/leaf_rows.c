@@ -185,6 +185,13 @@ uint32_t leaf_operations(tl_leaf leaf)
                                                             : 1;
 }
 
+/* No image has such a map; what bulk stores write, no thread may read; stsm: conformance rows. */
+static bool is_left_out(tl_leaf leaf)
+{
+    return leaf == TL_LEAF_BULK_1 || leaf == TL_LEAF_BULK_ALL_1 || tl_leaf_is_stsm(leaf) ||
+           (leaf >= TL_LEAF_BULK_STORE_1 && leaf <= TL_LEAF_BULK_WAIT);
+}
+
 /* Matrix instructions that the target has; on 16 bits there are these atomics alone, the others are
  * made of them. */
 bool leaf_has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, uint32_t op)
@@ -192,8 +199,7 @@ bool leaf_has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, ui
     if (is_matrix(leaf))
         return tl_mma_has(target->matrix, tl_mma_at(op)) &&
                tl_leaf_of_mma(arena, tl_mma_at(op)) == leaf;
-    return tl_leaf_is_of(target, leaf) && leaf != TL_LEAF_BULK_1 &&
-           leaf != TL_LEAF_BULK_ALL_1 && /* no image has such a map */
+    return tl_leaf_is_of(target, leaf) && !is_left_out(leaf) &&
            (leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS);
 }
 
@@ -986,6 +992,11 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_FENCE_ASYNC: make_product(m, &PRODUCTS[0]); break;
     case TL_LEAF_FAMILY_CLUSTER_SIZE: keep(m, call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0)); break;
     case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
+    case TL_LEAF_FAMILY_STSM:
+    case TL_LEAF_FAMILY_STSM_T:
+    case TL_LEAF_FAMILY_BULK_STORE:
+    case TL_LEAF_FAMILY_BULK_COMMIT:
+    case TL_LEAF_FAMILY_BULK_WAIT:
     case TL_LEAF_FAMILY_COUNT: break;
     }
 }
