@@ -1,5 +1,5 @@
-/* oneDNN: products (f32, bf16, i8, with bias and gelu), softmax and layer norm. Weights are in the
- * plain format, as everybody else gets them: packing counts. */
+/* oneDNN: products (f32, bf16, i8, with bias and gelu), softmax, layer norm, convolutions. Weights
+ * of products are in the plain format, as everybody else gets them: packing counts. */
 #include "contender.h"
 #include <oneapi/dnnl/dnnl.h>
 
@@ -41,7 +41,8 @@ static void give(int which, const dnnl_memory_desc_t *d, void *data)
 
 static void forget(void)
 {
-    for (int i = 0; i < nargs; i++) dnnl_memory_destroy(args[i].memory);
+    for (int i = 0; i < nargs; i++)
+        dnnl_memory_destroy(args[i].memory);
     nargs = 0;
     if (primitive)
         dnnl_primitive_destroy(primitive);
@@ -69,8 +70,8 @@ static void run(void)
 
 /* ---- products: rank 2 m n k, rank 3 l m n k ---- */
 
-static bool product(int rank, const long *size, dnnl_data_type_t from, dnnl_data_type_t to,
-                    void *a, void *b, void *c, float *bias)
+static bool product(int rank, const long *size, dnnl_data_type_t from, dnnl_data_type_t to, void *a,
+                    void *b, void *c, float *bias)
 {
     if (!open_engine())
         return false;
@@ -90,10 +91,9 @@ static bool product(int rank, const long *size, dnnl_data_type_t from, dnnl_data
         dnnl_primitive_attr_set_post_ops(attr, ops);
         dnnl_post_ops_destroy(ops);
     }
-    bool fine =
-        dnnl_matmul_desc_init(&d, &da, &db, bias ? &dbias : NULL, &dc) == dnnl_success
-            ? make(&d, attr)
-            : refuse("oneDNN does not have such a product");
+    bool fine = dnnl_matmul_desc_init(&d, &da, &db, bias ? &dbias : NULL, &dc) == dnnl_success
+                    ? make(&d, attr)
+                    : refuse("oneDNN does not have such a product");
     if (attr)
         dnnl_primitive_attr_destroy(attr);
     if (!fine)
@@ -168,9 +168,8 @@ static bool prepare_layer_norm(void)
     float *b = floats(2, n, -1, 1);
     dnnl_memory_desc_t d = dense(dnnl_f32, 2, arg), row = dense(dnnl_f32, 1, arg + 1);
     dnnl_layer_normalization_desc_t op;
-    if (dnnl_layer_normalization_forward_desc_init(
-            &op, dnnl_forward_inference, &d, NULL, 1e-5f,
-            dnnl_use_scale | dnnl_use_shift) != dnnl_success)
+    if (dnnl_layer_normalization_forward_desc_init(&op, dnnl_forward_inference, &d, NULL, 1e-5f,
+                                                   dnnl_use_scale | dnnl_use_shift) != dnnl_success)
         return refuse("oneDNN: no layer norm");
     if (!make(&op, NULL))
         return false;
@@ -181,10 +180,72 @@ static bool prepare_layer_norm(void)
     return true;
 }
 
+/* ---- convolutions of images, channels innermost: n images of h x h x i, o filters of 3 x 3, a
+ * border of one, a stride. The filters are packed as oneDNN likes it, before the clock runs.
+ * ---- */
+
+static dnnl_primitive_t packing(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to)
+{
+    dnnl_primitive_desc_t d;
+    dnnl_primitive_t p = NULL;
+    if (dnnl_reorder_primitive_desc_create(&d, from, engine, to, engine, NULL) == dnnl_success) {
+        dnnl_primitive_create(&p, d);
+        dnnl_primitive_desc_destroy(d);
+    }
+    return p;
+}
+
+/* `to` is the descriptor that the primitive asks for; the memory is freed by the next forget(). */
+static bool pack(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to, void *filters)
+{
+    dnnl_memory_t source;
+    dnnl_primitive_t p = packing(from, to);
+    if (!p)
+        return refuse("oneDNN does not pack these filters");
+    dnnl_memory_create(&source, from, engine, filters);
+    give(DNNL_ARG_WEIGHTS, to, DNNL_MEMORY_ALLOCATE);
+    dnnl_exec_arg_t both[] = {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, args[nargs - 1].memory}};
+    bool fine = dnnl_primitive_execute(p, stream, 2, both) == dnnl_success;
+    dnnl_stream_wait(stream);
+    dnnl_primitive_destroy(p);
+    dnnl_memory_destroy(source);
+    return fine || refuse("oneDNN cannot pack");
+}
+
+static bool prepare_conv2d(void)
+{
+    if (!open_engine())
+        return false;
+    forget();
+    long n = arg[0], h = arg[1], i = arg[2], o = arg[3], step = arg[4], p = (h - 1) / step + 1;
+    float *x = floats(0, (size_t)(n * h * h * i), -1, 1),
+          *f = floats(1, (size_t)(9 * i * o), -1, 1);
+    dnnl_dims_t xs = {n, i, h, h}, ws = {o, i, 3, 3}, ys = {n, o, p, p}, strides = {step, step};
+    dnnl_dims_t before = {1, 1}, after = {(p - 1) * step + 2 - h, (p - 1) * step + 2 - h};
+    dnnl_memory_desc_t dx, dw, any, dy;
+    dnnl_memory_desc_init_by_tag(&dx, 4, xs, dnnl_f32, dnnl_nhwc);
+    dnnl_memory_desc_init_by_tag(&dw, 4, ws, dnnl_f32, dnnl_hwio);
+    dnnl_memory_desc_init_by_tag(&any, 4, ws, dnnl_f32, dnnl_format_tag_any);
+    dnnl_memory_desc_init_by_tag(&dy, 4, ys, dnnl_f32, dnnl_nhwc);
+    dnnl_convolution_desc_t op;
+    dnnl_primitive_desc_t d;
+    if (dnnl_convolution_forward_desc_init(&op, dnnl_forward_inference, dnnl_convolution_direct,
+                                           &dx, &any, NULL, &dy, strides, before,
+                                           after) != dnnl_success ||
+        dnnl_primitive_desc_create(&d, &op, NULL, engine, NULL) != dnnl_success)
+        return refuse("oneDNN does not have such a convolution");
+    bool fine = dnnl_primitive_create(&primitive, d) == dnnl_success &&
+                pack(&dw, dnnl_primitive_desc_query_md(d, dnnl_query_weights_md, 0), f);
+    dnnl_primitive_desc_destroy(d);
+    give(DNNL_ARG_SRC, &dx, x);
+    give(DNNL_ARG_DST, &dy, result((size_t)(n * p * p * o)));
+    return fine;
+}
+
 const Work works[] = {
-    {"matmul", prepare_matmul, run},           {"matmul_gelu", prepare_matmul_gelu, run},
-    {"batched", prepare_batched, run},         {"matmul_bf16", prepare_matmul_bf16, run},
-    {"matmul_i8", prepare_matmul_i8, run},     {"softmax", prepare_softmax, run},
-    {"layer_norm", prepare_layer_norm, run},
+    {"matmul", prepare_matmul, run},         {"matmul_gelu", prepare_matmul_gelu, run},
+    {"batched", prepare_batched, run},       {"matmul_bf16", prepare_matmul_bf16, run},
+    {"matmul_i8", prepare_matmul_i8, run},   {"softmax", prepare_softmax, run},
+    {"layer_norm", prepare_layer_norm, run}, {"conv2d", prepare_conv2d, run},
 };
 const size_t nworks = sizeof works / sizeof *works;

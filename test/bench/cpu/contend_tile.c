@@ -6,7 +6,7 @@
 
 static tile_module *module;
 static tile_kernel *kernel;
-static tile_arg args[CONTENDER_INPUTS + 1];
+static tile_arg args[10];
 static int nargs;
 
 static void die(void)
@@ -15,21 +15,27 @@ static void die(void)
     exit(1);
 }
 
-static bool get(const char *name, const tile_const *consts)
+static bool get_from(tile_module **from, const char *file, const char *name,
+                     const tile_const *consts)
 {
-    if (!module && tile_module_load_file(NULL, CPU_TILE, NULL, &module))
+    if (!*from && tile_module_load_file(NULL, file, NULL, from))
         die();
-    tile_status status = tile_kernel_get(module, name, consts, &kernel);
+    tile_status status = tile_kernel_get(*from, name, consts, &kernel);
     if (status == TILE_OK)
         status = tile_kernel_prepare(kernel);
     return status == TILE_OK || refuse(tile_last_error());
+}
+static bool get(const char *name, const tile_const *consts)
+{
+    return get_from(&module, CPU_TILE, name, consts);
 }
 
 /* The kernel over a row, or another that is named by the tile's length. */
 static bool get_rows(const char *name)
 {
     int64_t b = 1;
-    while (b < arg[1]) b *= 2;
+    while (b < arg[1])
+        b *= 2;
     return get(name, (tile_const[]){{"B", b, NULL}, {0}});
 }
 
@@ -128,8 +134,8 @@ static bool prepare_attention(void)
     int64_t h = arg[0], n = arg[1], d = arg[2];
     float *q = floats(0, (size_t)(h * n * d), -1, 1), *k = floats(1, (size_t)(h * n * d), -1, 1);
     float *v = floats(2, (size_t)(h * n * d), -1, 1), *o = result((size_t)(h * n * d));
-    GIVE(tile_view(q, h, n, d), tile_view(k, h, n, d), tile_view(v, h, n, d),
-         tile_view(o, h, n, d), tile_f32(1 / sqrtf((float)d)));
+    GIVE(tile_view(q, h, n, d), tile_view(k, h, n, d), tile_view(v, h, n, d), tile_view(o, h, n, d),
+         tile_f32(1 / sqrtf((float)d)));
     return get("attention", (tile_const[]){{"BD", d, NULL}, {"CAUSAL", arg[3], NULL}, {0}});
 }
 static bool prepare_convolution(void)
@@ -139,6 +145,20 @@ static bool prepare_convolution(void)
     float *f = floats(1, (size_t)(9 * from * to), -1, 1), *y = result((size_t)(h * w * to));
     GIVE(tile_view(x, h + 2, w + 2, from), tile_view(f, 9, from, to), tile_view(y, h, w, to));
     return get("convolution", NULL);
+}
+
+/* The library's; n images of h x h x i, o filters of 3 x 3, a border of one, a stride */
+static bool prepare_conv2d(void)
+{
+    static tile_module *library;
+    int64_t n = arg[0], h = arg[1], i = arg[2], o = arg[3], step = arg[4], p = (h - 1) / step + 1;
+    float *x = floats(0, (size_t)(n * h * h * i), -1, 1);
+    float *f = floats(1, (size_t)(9 * i * o), -1, 1), *y = result((size_t)(n * p * p * o));
+    tile_arg one = tile_i32(1), stride = tile_i32((int32_t)step);
+    GIVE(tile_view(x, n, h, h, i), tile_view(f, 3, 3, i, o), tile_view((float *)NULL, 0),
+         tile_view(y, n, p, p, o), stride, stride, one, one, one, one);
+    return get_from(&library, "std.kernels.conv", "conv2d",
+                    (tile_const[]){{"T", 0, "f32"}, {i > 4 ? NULL : "BC", 4, NULL}, {0}});
 }
 
 /* ---- elementwise ---- */
@@ -371,6 +391,7 @@ const Work works[] = {
     {"gemv_q8_0", prepare_gemv_q8_0, run_blocks},
     {"attention", prepare_attention, run},
     {"convolution", prepare_convolution, run},
+    {"conv2d", prepare_conv2d, run},
     {"add", prepare_add, run},
     {"gelu", prepare_gelu, run},
     {"black_scholes", prepare_black_scholes, run},

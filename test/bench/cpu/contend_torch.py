@@ -118,6 +118,12 @@ def convolution(h, w, i, o):
     return lambda: F.conv2d(x, f).permute(0, 2, 3, 1)
 
 
+def conv2d(n, h, i, o, step):
+    x = floats(0, (n, h, h, i)).permute(0, 3, 1, 2)
+    f = floats(1, (3, 3, i, o)).permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+    return lambda: F.conv2d(x, f, stride=step, padding=1).permute(0, 2, 3, 1)
+
+
 def lib_gemm(m, n, k):
     a, w = floats(0, (m, k)), floats(1, (n, k))
     return lambda: F.linear(a, w)
@@ -195,7 +201,7 @@ def lib_embedding_backward(n, d, v):
 
 
 WORKS = {f.__name__: f for f in (matmul, batched, matmul_gelu, matmul_bf16, gemv, add, gelu, softmax, layer_norm, cumsum,
-                                 sort, sums, transpose, gather, histogram, attention, convolution, lib_gemm, lib_attention, lib_attention_backward,
+                                 sort, sums, transpose, gather, histogram, attention, convolution, conv2d, lib_gemm, lib_attention, lib_attention_backward,
                                  lib_layer_norm, lib_layer_norm_backward, lib_cross_entropy, lib_cross_entropy_backward, lib_argmax,
                                  lib_swiglu, lib_rope, lib_embedding, lib_embedding_backward)}
 

@@ -109,6 +109,10 @@ row("lib swiglu 1024x4096", "lib_swiglu", (1024, 4096), read=8 << 22, write=4 <<
 row("lib rope 1024x32x128", "lib_rope", (1024, 32, 128), read=4 << 22, write=4 << 22, group="library")
 row("lib embedding 4096x1024", "lib_embedding", (4096, 1024, 32000), read=4 << 22, write=4 << 22, group="library")
 row("lib embedding_backward 4096x1024", "lib_embedding_backward", (4096, 1024, 8000), read=4 << 22, write=12 << 22, group="library", tolerance=1e-4)
+for n, h, i, o, step in ((1, 56, 64, 64, 1), (4, 14, 256, 256, 1), (1, 56, 128, 128, 2), (1, 224, 3, 64, 2)):
+    p = (h - 1) // step + 1
+    row(f"conv2d {n}x{h}x{h}x{i} to {o}" + (f" by {step}" if step > 1 else ""), "conv2d", (n, h, i, o, step), flops=2 * 9 * n * p * p * i * o,
+        read=4 * (n * h * h * i + 9 * i * o), write=4 * n * p * p * o, group="matmul")
 # From the text of an example to code that is loaded
 for i, name in enumerate(("vector_add", "softmax", "matmul", "layernorm", "attention", "persistent", "split_k"), 1):
     row(f"compile {i:02}_{name}", "compile", (i,), seconds=0.06, least=1.0, aim=2.0, once=True, group="compile", tolerance=1e-5)

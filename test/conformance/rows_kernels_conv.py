@@ -1,0 +1,123 @@
+"""std.kernels.conv against NumPy: data are small integers, whose sums are exact. A convolution is linear in each argument, so its
+gradients are right if the dot products <dy, conv(x, w)>, <dx, x> and <dw, w> are equal, which is asserted here for every case."""
+from kernel_library import exact, kernel_row, np, poison, rounded
+from values import rng, small, zeros
+
+NAMES = ("stride_h", "stride_w", "pad_h", "pad_w", "dilation_h", "dilation_w")
+ONE = (1, 1, 1, 1, 1, 1)
+
+
+def taps(window, w, y, x):
+    """For each tap of w: its place, the outputs that read a pixel inside with it, and these pixels, as indices of images."""
+    sh, sw, ph, pw, dh, dw = window
+    for i, j in np.ndindex(w.shape[:2]):
+        rows, columns = np.arange(y.shape[1]) * sh - ph + i * dh, np.arange(y.shape[2]) * sw - pw + j * dw
+        a, b = np.nonzero((rows >= 0) & (rows < x.shape[1]))[0], np.nonzero((columns >= 0) & (columns < x.shape[2]))[0]
+        yield (i, j), (slice(None), *np.ix_(a, b)), (slice(None), *np.ix_(rows[a], columns[b]))
+
+
+def groups_of(w, groups):
+    """For each group: its channels, its outputs."""
+    c, k = w.shape[2], w.shape[3] // groups
+    return [(slice(g * c, g * c + c), slice(g * k, g * k + k)) for g in range(groups)]
+
+
+def convolved(x, w, y, window, groups=1):
+    y = np.zeros(y.shape)
+    for tap, out, at in taps(window, w, y, x):
+        for c, k in groups_of(w, groups):
+            y[(*out, k)] += x[(*at, c)] @ w[tap][:, k]
+    return y
+
+
+def gradients(x, w, dy, window, groups=1):
+    dx, dw = np.zeros(x.shape), np.zeros(w.shape)
+    for tap, out, at in taps(window, w, dy, x):
+        for c, k in groups_of(w, groups):
+            dx[(*at, c)] += dy[(*out, k)] @ w[tap][:, k].T
+            dw[tap][:, k] = np.tensordot(x[(*at, c)], dy[(*out, k)], ([0, 1, 2], [0, 1, 2]))
+    return dx, dw
+
+
+def depthwise(x, w, y, window):
+    y = np.zeros(y.shape)
+    for tap, out, at in taps(window, w, y, x):
+        y[out] += x[at] * w[tap]
+    return y
+
+
+def depthwise_gradients(x, w, dy, window):
+    dx, dw = np.zeros(x.shape), np.zeros(w.shape)
+    for tap, out, at in taps(window, w, dy, x):
+        dx[at] += dy[out] * w[tap]
+        dw[tap] = (x[at] * dy[out]).sum((0, 1, 2))
+    return dx, dw
+
+
+def adjoint(forward, backward, x, w, y, *more):
+    x, w, dy = (rng(i).integers(-4, 5, shape).astype(float) for i, shape in enumerate((x, w, y)))
+    dx, dw = backward(x, w, dy, *more)
+    assert (dy * forward(x, w, dy, *more)).sum() == (dx * x).sum() == (dw * w).sum()
+
+
+def of(*names):
+    """The named arguments of a row as f64."""
+    return lambda a: [a[n].astype(np.float64) for n in names]
+
+
+# types, images, filters, outputs, window, groups
+CASES = [
+    ("f16", "f16", (2, 9, 7, 20), (3, 3, 20, 24), (2, 9, 7, 24), ONE, 1),
+    ("f32", "f32", (1, 11, 8, 5), (3, 2, 5, 7), (1, 5, 3, 7), (2, 3, 1, 0, 1, 2), 1),
+    ("bf16", "f32", (1, 6, 6, 12), (3, 3, 4, 6), (1, 6, 6, 6), ONE, 3),
+    ("f64", "f64", (1, 5, 4, 3), (2, 2, 3, 2), (1, 4, 4, 2), (1, 1, 0, 1, 1, 1), 1),
+    ("f32", "f32", (1, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 1), (1, 1, 0, 0, 1, 1), 1),
+    ("f32", "f32", (0, 4, 4, 2), (3, 3, 2, 2), (0, 4, 4, 2), ONE, 1),
+    ("f16", "f32", (1, 3, 3, 0), (3, 3, 0, 4), (1, 3, 3, 4), ONE, 1),
+    ("f16", "f16", (3, 5, 6, 40), (5, 5, 20, 34), (3, 3, 3, 34), (2, 2, 2, 2, 1, 1), 2),
+]
+for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
+    adjoint(convolved, gradients, x, w, y, window, groups)
+    scalars = dict(zip(NAMES, window))
+    name = f"{t}_to_{o}_{'x'.join(map(str, x))}_by_{'x'.join(map(str, w))}"
+    X, W, DY = (small(t, j, *shape, lo=-2, hi=3) for j, shape in enumerate((x, w, y)))
+    bias = i % 2 == 0
+    kernel_row("conv", "conv2d", name, {"x": X, "w": W, "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, *y), **scalars},
+               lambda a, o=o, window=window, groups=groups, bias=bias: (lambda x, w: {"y": rounded(np.maximum(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), 0), o)})(*of("x", "w")(a)),
+               T=t, O=o, GROUPS=groups, BIAS=bias, epilogue="activation.relu", BM=32, BN=16, BC=16)
+    kernel_row("conv", "conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, *x), **scalars},
+               lambda a, o=o, window=window, groups=groups: {"dx": rounded(gradients(np.zeros(a["dx"].shape), *of("w", "dy")(a), window, groups)[0], o)},
+               T=t, O=o, GROUPS=groups, BM=32, BN=16, BK=16)
+    total, z = "f64" if t == "f64" else "f32", 1 + i % 3
+    arrived = zeros("u32", w[0] * w[1] * groups, -(-w[2] // 16), -(-w[3] // groups // 16))
+    kernel_row("conv", "conv2d_backward_weight", name, {"x": X, "dy": DY, "dw": poison(o, *w), "parts": poison(total, z, *w), "arrived": arrived, **scalars},
+               lambda a, o=o, window=window, groups=groups: {"dw": rounded(gradients(*of("x", "dw", "dy")(a), window, groups)[1], o), "arrived": exact(np.zeros(a["arrived"].shape, np.uint32))},
+               T=t, O=o, A=total, GROUPS=groups, BM=16, BN=16, BK=16)
+    if groups == 1:
+        kernel_row("conv", "conv2d_transpose", name, {"x": DY, "w": W, "bias": small(o, 4, w[2] if bias else 0), "y": poison(o, *x), **scalars},
+                   lambda a, o=o, window=window, bias=bias: {"y": rounded(gradients(np.zeros(a["y"].shape), *of("w", "x")(a), window)[0] + (a["bias"] if bias else 0), o)},
+                   T=t, O=o, BIAS=bias, BM=32, BN=16, BK=16)
+
+for i, (t, o, n, h, w, c, r, s, p, q, window) in enumerate((
+        ("f16", "f16", 2, 7, 9, 40, 3, 3, 7, 9, ONE), ("f32", "f32", 1, 8, 5, 17, 3, 2, 4, 3, (2, 2, 1, 0, 1, 2)), ("bf16", "f32", 1, 1, 1, 1, 3, 3, 1, 1, ONE),
+        ("f64", "f64", 1, 4, 4, 3, 2, 2, 3, 3, (1, 1, 0, 0, 1, 1)), ("f32", "f32", 0, 4, 4, 3, 3, 3, 4, 4, ONE))):
+    adjoint(depthwise, depthwise_gradients, (n, h, w, c), (r, s, c), (n, p, q, c), window)
+    scalars, bias, total = dict(zip(NAMES, window)), i % 2 == 0, "f64" if t == "f64" else "f32"
+    name = f"{t}_to_{o}_{n}x{h}x{w}x{c}"
+    X, W, DY = (small(t, j, *shape) for j, shape in enumerate(((n, h, w, c), (r, s, c), (n, p, q, c))))
+    kernel_row("conv", "depthwise_conv2d", name, {"x": X, "w": W, "bias": small(o, 4, c if bias else 0), "y": poison(o, n, p, q, c), **scalars},
+               lambda a, o=o, window=window, bias=bias: {"y": rounded(np.maximum(depthwise(*of("x", "w")(a), a["y"], window) + (a["bias"] if bias else 0), 0), o)},
+               T=t, O=o, BIAS=bias, epilogue="activation.relu", BM=8, BC=32)
+    kernel_row("conv", "depthwise_conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, n, h, w, c), **scalars},
+               lambda a, o=o, window=window: {"dx": rounded(depthwise_gradients(np.zeros(a["dx"].shape), *of("w", "dy")(a), window)[0], o)}, T=t, O=o, BM=8, BC=32)
+    parts = 1 + i % 3
+    # Program z has the blocks of 8 outputs z, z + parts, ...
+    mine = [np.arange(n * p * q) // 8 % parts == z for z in range(parts)]
+    kernel_row("conv", "depthwise_conv2d_backward_weight", name, {"x": X, "dy": DY, "parts": poison(total, parts, r, s, c), **scalars},
+               lambda a, window=window, mine=mine, r=r, s=s: {"parts": exact(np.stack([depthwise_gradients(*of("x")(a), np.zeros((r, s, a["x"].shape[3])), a["dy"] * m.reshape(*a["dy"].shape[:3], 1), window)[1] for m in mine]).astype(a["parts"].dtype))},
+               T=t, A=total, BM=8, BC=32)
+
+for t, m, k, z in (("f16", 40, 33, 2), ("f64", 1, 1, 1), ("bf16", 0, 5, 2), ("f32", 70, 5, 3)):
+    total = "f64" if t == "f64" else "f32"
+    kernel_row("conv", "bias_backward", f"{t}_{m}x{k}", {"dy": small(t, 1, m, k), "part": poison(total, z, k)},
+               lambda a, z=z: {"part": exact(np.stack([a["dy"][np.arange(len(a["dy"])) // 8 % z == i].sum(0) for i in range(z)]).astype(a["part"].dtype))}, T=t, A=total, BM=8, BN=32)
