@@ -14,8 +14,9 @@
  * VECTOR  register regs[i] is the element at offset + i * element bytes; the offset is a multiple
  *         of all their bytes.
  * MATRIX  one ldmatrix.x`words`, or stmatrix, where no threads hold copies: the thread gives its
- *         offset as the address of a row of 16 bytes. Word i holds registers regs[i * n], ..., lowest bits first, n = 4 / element
- *         bytes. Matrix i has the rows of lanes 8i .. 8i + 7; lane l gets word l & 3 of row l >> 2.
+ *         offset as the address of a row of 16 bytes. Word i holds registers regs[i * n], ...,
+ *         lowest bits first, n = 4 / element bytes. Matrix i has the rows of lanes 8i .. 8i + 7;
+ *         lane l has word l & 3 of row l >> 2.
  * MATRIX_TRANS  the same with .trans: elements 2 (l & 3), 2 (l & 3) + 1 of column l >> 2.
  *
  * A guarded access may reach past the end in some thread. get: past the tile's shape, where perhaps

@@ -13,19 +13,20 @@ def running(f, x, neutral, exclusive):
 
 
 SCANS = [("i32", "i32", "i32", 777, "add", False), ("f32", "f32", "f32", 1, "add", True), ("f16", "f32", "f16", 70, "add", False), ("f32", "f32", "f32", 130, "max", False),
-         ("u8", "i64", "i64", 333, "add", True), ("f64", "f64", "f64", 65, "min", True), ("u32", "u32", "u32", 0, "add", False), ("u64", "u64", "u64", 99, "max", True), ("bf16", "f32", "f32", 33, "add", False)]
-NEUTRAL = {"add": 0, "max": -np.inf, "min": np.inf}
+         ("u8", "i64", "i64", 333, "add", True), ("f64", "f64", "f64", 65, "min", True), ("u32", "u32", "u32", 0, "add", False), ("u64", "u64", "u64", 99, "max", True), ("bf16", "f32", "f32", 33, "add", False),
+         ("i32", "i32", "i32", 600, "fill", True), ("i64", "i64", "i64", 77, "fill", False)]
+NEUTRAL = {"add": 0, "fill": 0, "max": -np.inf, "min": np.inf}
 for t, a, o, n, f, exclusive in SCANS:
     x, neutral = small(t, 1, n), 0 if f == "max" and t[0] == "u" else NEUTRAL[f]
     parts = -(-n // 16) + 1
     args = {"x": x, "y": poison(o, n)}
     consts = {"T": t, "A": a, "O": o, "f": f, "EXCLUSIVE": exclusive, "B": 16}
-    step = {"add": lambda p, q: p + q, "max": max, "min": min}[f]
+    step = {"add": lambda p, q: p + q, "max": max, "min": min, "fill": lambda p, q: q if q != 0 else p}[f]  # the last one does not commute
     done = running(step, [v.item() for v in wide(x)], neutral, exclusive)
 
     def want(_, o=o, done=done):
         return {"y": rounded(done.astype(np.float64), o) if o[0] in "bf" else exact(done)}
-    kernel_row("scan", "prefix_scan", f"{t}_{a}_{f}_{n}", {**args, "state": zeros("i32", parts), "part": poison(a, 2, parts), "neutral": float(neutral) if a[0] == "f" else neutral}, want, **consts)
+    kernel_row("scan", "prefix_scan", f"{t}_{a}_{f}_{n}", {**args, "state": zeros("i32", parts), "part": poison(a, 2, parts), "neutral": float(neutral) if a[0] == "f" else neutral}, want, **consts, W=2 if f == "fill" else 32)
     if a == t and o == t or t == "f16":
         block = 16
         blocks = [running(step, [v.item() for v in wide(x)[i:i + block]], neutral, False)[-1] for i in range(0, n, block)]

@@ -158,9 +158,8 @@ HOPPER = {
                                        "--stages 3 --const BD=64 --const BM=64 --const BN=32 "
                                        "Q=normal(1)[40,64] K=normal(2)[200,64] V=normal(3)[200,64] O=nan[40,64]", "O")
        for name, hint in (("", ""), ("_alone", "specialize"))},
-    "warpgroups_attention_turns": (ATTENTION.replace("N, BN))", "N, BN)) pipeline specialize(2)"), "attention",
-                                   "--stages 2 --warps 8 --const BD=64 --const BM=128 --const BN=64 "
-                                   "Q=normal(1)[128,64] K=normal(2)[192,64] V=normal(3)[192,64] O=nan[128,64]", "O"),
+    "warpgroups_turns": (NARROW.format(t="i8", acc="i32", m=128, hint="pipeline specialize(2)"), "gemm",
+                         "--stages 2 --warps 8 A=iota[128,192] B=iota[64,192] C=zeros[128,64]", "C"),
     "warpgroups_attention_wide": (ATTENTION.replace("N, BN))", "N, BN)) pipeline specialize"), "attention",
                                   "--warps 8 --stages 2 --const BD=128 --const BM=128 --const BN=64 "
                                   "Q=normal(1)[40,128] K=normal(2)[200,128] V=normal(3)[200,128] O=nan[40,128]", "O"),
