@@ -188,14 +188,27 @@ static bool may_store(const TlFn *fn, const TlCpuProduct *p)
            (!p->a_load || tl_is_constant_memory(tl_in(p->a_load, 0)));
 }
 
-/* Does the slice along a tile's axis begin at the loop's own k, which is never negative? */
+/* How many elements v moves when the loop's own k moves by one; 0: it is not known. */
+static TlWideInt times_k(const TlValue *v, const TlOp *loop)
+{
+    TlWideInt n = 0;
+    if (v == loop->regions[0]->args[0])
+        return 1;
+    bool times = v->def && v->def->opcode == TL_OP_MUL &&
+                 tl_in(v->def, 0) == loop->regions[0]->args[0] &&
+                 tl_const_int_value(tl_in(v->def, 1), &n);
+    return times ? n : 0;
+}
+
+/* Do the slices along a tile's axis follow each other from trip to trip, none before the first
+ * element? */
 static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
 {
     TlWideInt lo, step;
     int i = tl_cpu_slice_of(p, dim);
-    return i >= 0 && p->index[i].value == loop->regions[0]->args[0] &&
-           tl_const_int_value(tl_in(loop, 0), &lo) && lo >= 0 &&
-           tl_const_int_value(tl_in(loop, 2), &step) && step == p->axes[i].width;
+    TlWideInt each = i >= 0 ? times_k(p->index[i].value, loop) : 0;
+    return each > 0 && tl_const_int_value(tl_in(loop, 0), &lo) && lo >= 0 &&
+           tl_const_int_value(tl_in(loop, 2), &step) && step * each == p->axes[i].width;
 }
 
 /* Each scalar index of A must be a scalar index of the store, too, of an axis of equal extent: then
