@@ -175,6 +175,28 @@ class Arrays(unittest.TestCase):
         want = p @ np.repeat(by_head(v), 2, 1) / p.sum(-1, keepdims=True)
         self.assertTrue(np.allclose(by_head(o), want, atol=1e-5))
 
+    def test_library_sort(self):
+        """Whole arrays by launches of std.kernels.sort, as its recipe has them; the order is NumPy's stable one."""
+        gen, block = np.random.default_rng(3), 256
+        for dtype, name, down in ((np.uint32, "u32", False), (np.float32, "f32", True), (np.int64, "i64", True), (np.float16, "f16", False), (np.uint8, "u8", False)):
+            for n in (0, 1, 5000):
+                x = gen.integers(-9 if name[0] in "if" else 0, 10, n).astype(dtype)
+                if name[0] == "f":
+                    x = np.where(gen.random(n) < 0.1, np.nan, x * gen.random(n).round()).astype(dtype)
+                else:
+                    x[::3] = gen.integers(0, np.iinfo(dtype).max, len(x[::3]), dtype)
+                v, size, parts = np.arange(n, dtype=np.uint32), x.itemsize, -(-n // block)
+                order = sorted(range(n), key=lambda i: (x[i] != x[i], 0 if x[i] != x[i] else -x[i].item() if down else x[i].item()))
+                y, w, count, state = np.empty_like(x), np.empty_like(v), np.zeros((size, 256), np.uint32), np.zeros((size + 1, parts, 256), np.uint32)
+                given = x.copy()
+                tile.kernel("std.kernels.sort", "radix_count", T=name, DOWN=down, B=block)(x, count)
+                one_pass = tile.kernel("std.kernels.sort", "radix_pass", T=name, V="u32", PAIRS=True, DOWN=down, B=block)
+                for d in range(size):
+                    one_pass(x, v, count, y, w, state, d)
+                    x, y, v, w = y, x, w, v
+                self.assertEqual(v.tolist(), order)
+                self.assertEqual(x.tobytes(), given[order].tobytes())
+
     def test_empty(self):
         tile.kernel(SCALE)(np.zeros((0, 4), np.float32), 1, 0)
 
