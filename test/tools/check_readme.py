@@ -39,11 +39,8 @@ def run(words, **more):
     return p.stdout
 
 
-<<<<<<< HEAD
-PROGRAMS = {"08_llm": [], "09_image": [], "10_nbody": [], "11_heat": [], "12_int8": [], "13_train_digits": ["check", "1", "64"]}
-=======
-WORDS = {"08_llm": [], "09_image": [], "10_nbody": [], "11_heat": [], "12_int8": [], "15_train_gpt": ["-g"]}  # others take sizes
->>>>>>> main
+WORDS = {"08_llm": [], "09_image": [], "10_nbody": [], "11_heat": [], "12_int8": [], "13_train_digits": ["check", "1", "64"],
+         "15_train_gpt": ["-g"]}  # others take sizes
 
 
 def block(text, language):
@@ -69,11 +66,8 @@ def example(folder, scratch, prefix):
     run(["cmake", "-S", copy, "-B", out, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"])
     run(["cmake", "--build", out])
     if os.path.exists(os.path.join(out, name)):
-<<<<<<< HEAD
-        print(run([os.path.join(out, name), *PROGRAMS.get(name, ["1", "1", "1"])], cwd=scratch).splitlines()[0])
-=======
-        print(run([os.path.join(out, name), *WORDS.get(name, ["1", "1", "1"])], cwd=scratch).splitlines()[0])
->>>>>>> main
+WORDS = {"08_llm": [], "09_image": [], "10_nbody": [], "11_heat": [], "12_int8": [], "13_train_digits": ["check", "1", "64"],
+         "15_train_gpt": ["-g"]}  # others take sizes
         print(name, "works outside of the tree")
     else:
         print(name, "lacks a package")
