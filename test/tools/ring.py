@@ -37,7 +37,8 @@ from rows import ROWS, Row  # noqa: E402
 
 SECONDS = 120
 FLOATS = tuple(values.FORMATS)
-COUNTED = "kernels_radix_pass"  # its table says how many floats there are of each, as floats
+# A table of how many floats there are of each; moments that are combined by quotients, in any order.
+OF_FLOATS = ("kernels_radix_pass", "kernels_group_norm")
 
 
 def example(name, file, args, consts, outputs):
@@ -119,7 +120,7 @@ def ways(row, cx):
     for device, warps, stages, seed in combinations(cx):
         options = [("warps", warps or row.warps), ("stages", stages or row.stages), ("stress-layouts", seed), ("schedules", cx.schedules)]
         given = [f"--{name}={n}" for name, n in options if n] + ["--stats"] * cx.products
-        yield " ".join([device, *given]), device, ["--check", *given]
+        yield " ".join([device, *given]), device, [*([] if row.beside else ["--check"]), *given]
 
 
 def run_row(row, cx):
@@ -175,7 +176,7 @@ def main():
     cx = parse()
     for path in sorted(glob.glob(os.path.join(here, "..", "conformance", "rows_*.py"))):
         importlib.import_module(os.path.basename(path)[:-3])
-    rows = ring_rows.rows() if cx.products else [*examples(), *(r for r in ROWS if not r.name.startswith(COUNTED))]
+    rows = ring_rows.rows() if cx.products else [*examples(), *(r for r in ROWS if not r.name.startswith(OF_FLOATS))]
     chosen = [r for r in rows if re.search(cx.k, r.name) and (cx.big or not r.big)]
     results = []
     with ThreadPoolExecutor(max(cx.jobs, 1)) as pool:
