@@ -1,0 +1,152 @@
+#include "mlp.h"
+#include <math.h>
+#include <stdlib.h>
+
+bool kernels_open(Kernels *k, const char *loss, const char *loss_generator)
+{
+    enum { GEMM, CONV, OPTIMIZERS, GAN, OWN, MODULES };
+#define F32_GEMM {"T", 0, "f32"}, {"BM", 64, 0}, {"BN", 32, 0}
+    static const char *const path[MODULES] = {"std.kernels.gemm", "std.kernels.conv",
+                                              "std.kernels.optimizers", "std.kernels.gan",
+                                              KERNEL_DIR "/gan2d.tile"};
+    const struct {
+        int module;
+        const char *name;
+        tile_const consts[6];
+    } rows[KERNELS] = {
+        [FORWARD] = {GEMM, "gemm_fused",
+                     {F32_GEMM, {"BIAS", 1, 0}, {"epilogue", 0, "activation.relu"}}},
+        [FORWARD_LAST] = {GEMM, "gemm_fused", {F32_GEMM, {"BIAS", 1, 0}}},
+        [BY_WEIGHTS] = {GEMM, "gemm", {F32_GEMM, {"TA", 1, 0}}},
+        [BY_INPUT] = {GEMM, "gemm", {F32_GEMM, {"TB", 1, 0}}},
+        [BY_BIAS] = {CONV, "bias_backward", {{"T", 0, "f32"}}},
+        [RELU_BACKWARD] = {OWN, "relu_backward", {{0}}},
+        [ADAM] = {OPTIMIZERS, "adam", {{"T", 0, "f32"}}},
+        [LOSS] = {GAN, "gan_loss", {{"loss", 0, loss}}},
+        [LOSS_GENERATOR] = {GAN, "gan_loss", {{"loss", 0, loss_generator}}},
+        [DRAW_REAL] = {OWN, "draw_real", {{0}}},
+        [DRAW_NOISE] = {OWN, "draw_noise", {{0}}},
+    };
+    *k = (Kernels){.module = {NULL}};
+    for (int i = 0; i < MODULES; i++)
+        if (tile_module_load_file(NULL, path[i], NULL, &k->module[i])) return false;
+    for (int i = 0; i < KERNELS; i++)
+        if (tile_kernel_get(k->module[rows[i].module], rows[i].name, rows[i].consts,
+                            &k->kernel[i]) ||
+            tile_kernel_prepare(k->kernel[i]))
+            return false;
+    return true;
+}
+
+void kernels_close(Kernels *k)
+{
+    for (size_t i = 0; i < sizeof k->module / sizeof *k->module; i++)
+        tile_module_free(k->module[i]);
+}
+
+/* ---- memory ---- */
+
+static bool allocate(tile_buffer **out, int64_t count)
+{
+    uint64_t bytes = (uint64_t)count * 4;
+    return !(tile_buffer_alloc(NULL, bytes, out) || tile_buffer_fill(*out, 0, 0, bytes, NULL));
+}
+
+static double uniform(uint64_t *state)
+{
+    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
+    return (double)(*state >> 11) / 9007199254740992.0;
+}
+
+/* Weights uniform within sqrt(6 / in) (He et al. 2015), the last layer's smaller; biases 0. */
+static bool begin(Mlp *n, uint64_t *seed)
+{
+    float *w = calloc((size_t)n->size, sizeof *w);
+    for (int i = 0; w && i < LAYERS; i++) {
+        double most = sqrt((i == LAYERS - 1 ? 1.0 : 6.0) / n->width[i]);
+        for (int64_t j = n->w[i]; j < n->b[i]; j++) w[j] = (float)(most * (2 * uniform(seed) - 1));
+    }
+    bool good = w && !tile_buffer_upload(n->state[WEIGHTS], 0, w, (uint64_t)n->size * 4, NULL);
+    return free(w), good;
+}
+
+bool mlp_open(Mlp *n, int in, int out, uint64_t *seed)
+{
+    *n = (Mlp){.width = {in, WIDTH, WIDTH, out}};
+    for (int i = 0; i < LAYERS; i++) {
+        n->w[i] = n->size, n->b[i] = n->size + n->width[i] * n->width[i + 1];
+        n->size = (n->b[i] + n->width[i + 1] + 3) / 4 * 4; /* multiples of 16 bytes */
+        if (!allocate(&n->y[i], (int64_t)MOST * n->width[i + 1]) ||
+            !allocate(&n->dy[i], (int64_t)MOST * n->width[i + 1]))
+            return false;
+    }
+    uint64_t table[STATES + 1] = {[STATES] = (uint64_t)n->size};
+    for (int i = 0; i < STATES; i++) {
+        if (!allocate(&n->state[i], n->size)) return false;
+        table[i] = (uint64_t)(uintptr_t)tile_buffer_ptr(n->state[i]);
+    }
+    return !tile_buffer_alloc(NULL, sizeof table, &n->table) &&
+           !tile_buffer_upload(n->table, 0, table, sizeof table, NULL) && begin(n, seed);
+}
+
+void mlp_close(Mlp *n)
+{
+    for (int i = 0; i < LAYERS; i++) tile_buffer_free(n->y[i]), tile_buffer_free(n->dy[i]);
+    for (int i = 0; i < STATES; i++) tile_buffer_free(n->state[i]);
+    tile_buffer_free(n->table);
+}
+
+/* ---- there and back ---- */
+
+#define NOTHING tile_view((float *)0, 0)
+/* What gemm_fused has behind its scales and bias: no residual, no sums of rows, no dropout. */
+#define NO_MORE tile_view((float *)0, 0, 0), NOTHING, tile_f32(0), tile_u64(0)
+
+bool mlp_forward(const Kernels *k, Mlp *n, const float *x, float *y, int rows)
+{
+    for (int i = 0; i < LAYERS; i++) {
+        bool last = i == LAYERS - 1;
+        int in = n->width[i], out = n->width[i + 1];
+        float *w = F32(n->state[WEIGHTS]), *to = last ? y : F32(n->y[i]);
+        if (!RUN(k, last ? FORWARD_LAST : FORWARD, tile_view(x, rows, in),
+                 tile_view(w + n->w[i], in, out), tile_view(to, rows, out), NOTHING, NOTHING,
+                 tile_view(w + n->b[i], out), NO_MORE))
+            return false;
+        x = to;
+    }
+    return true;
+}
+
+bool mlp_backward(const Kernels *k, Mlp *n, const float *x, float *dy, float *dx, int rows,
+                  bool weights)
+{
+    float *w = F32(n->state[WEIGHTS]), *dw = F32(n->state[GRADIENTS]);
+    for (int i = LAYERS - 1; i >= 0; i--) {
+        int in = n->width[i], out = n->width[i + 1];
+        const float *from = i ? F32(n->y[i - 1]) : x;
+        float *to = i ? F32(n->dy[i - 1]) : dx;
+        tile_arg d = tile_view(dy, rows, out);
+        if (weights && !(RUN(k, BY_WEIGHTS, tile_view(from, rows, in), d,
+                             tile_view(dw + n->w[i], in, out)) &&
+                         RUN(k, BY_BIAS, d, tile_view(dw + n->b[i], 1, out))))
+            return false;
+        if (to && !RUN(k, BY_INPUT, d, tile_view(w + n->w[i], in, out),
+                       tile_view(to, rows, in)))
+            return false;
+        if (i && !RUN(k, RELU_BACKWARD, tile_view(to, rows * in), tile_view(from, rows * in)))
+            return false;
+        dy = to;
+    }
+    return true;
+}
+
+bool mlp_step(const Kernels *k, Mlp *n, float rate)
+{
+    uint64_t *at = tile_buffer_ptr(n->table);
+#define TABLE(i) tile_view_typed(TILE_U64, at + (i), 1)
+    return RUN(k, ADAM, TABLE(WEIGHTS), TABLE(GRADIENTS), TABLE(FIRST), TABLE(SECOND),
+               tile_view_typed(TILE_U64, NULL, 0), tile_view_typed(TILE_I64, at + STATES, 1),
+               NOTHING, tile_view_typed(TILE_I32, NULL, 0), tile_f32(1), tile_i32(++n->steps),
+               tile_f32(rate), tile_f32(0.5f), tile_f32(0.99f), tile_f32(1e-8f), tile_f32(0),
+               tile_u64(0));
+}
