@@ -149,6 +149,16 @@ static bool stays(const TlExpand *x, const TlValue *buf)
     return true;
 }
 
+/* Does the next trip change the operand while a product of this one still reads it: a slot that is
+ * filled again, or a tile of this trip, whose registers the next one's go to? */
+static bool changes(const TlExpand *x, const TlValue *v)
+{
+    if (v->type->kind == TL_BUF)
+        return !stays(x, v);
+    return v->type->kind == TL_TILE && v->type->rank &&
+           tl_block_is_inside(v->def ? v->def->block : v->block, x->loop);
+}
+
 /* Products of this trip go on while the next one begins. */
 static void let_products_go_on(TlExpand *x)
 {
@@ -160,8 +170,8 @@ static void let_products_go_on(TlExpand *x)
         if (op->opcode != TL_OP_DOT_ASYNC)
             continue;
         n++;
-        for (uint32_t i = 0; i < op->nin; i++)
-            if (tl_in(op, i)->type->kind == TL_BUF && !stays(x, tl_in(op, i)))
+        for (uint32_t i = 0; i + 1 < op->nin; i++) /* the last one, the sums, is awaited */
+            if (changes(x, tl_in(op, i)))
                 return;
     }
     tl_attr_set(x->fn, await, (TlAttr){.id = TL_ATTR_PENDING, .u.i = n});
