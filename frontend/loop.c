@@ -110,17 +110,18 @@ static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t
     return n;
 }
 
-/* specialize, specialize(1), specialize(0): with a warp of its own for copies, or without. */
+/* specialize(1), specialize(0): with a warp of its own for copies, or without; 2: warpgroups take
+ * turns, too. */
 static int64_t apart_hint(TlSema *s, const TlExpr *e)
 {
     int64_t n = 1;
     bool unknown;
     if (!e || !tl_eval_int(s, e, "specialize", &n, &unknown))
         return 1;
-    if (n != 0 && n != 1)
-        tl_err(s, e->loc, TL_E0338, "specialize", "n", "0 or 1",
+    if (n < 0 || n > 2)
+        tl_err(s, e->loc, TL_E0338, "specialize", "n", "0, 1 or 2",
                tl_format(s->arena, "%lld", (long long)n));
-    return n != 0;
+    return n;
 }
 
 static uint32_t hint_attrs(TlSema *s, const TlHints *h, bool counted, TlAttr *attrs)

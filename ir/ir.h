@@ -240,6 +240,8 @@ static inline TlValue *tl_in(const TlOp *op, uint32_t i) { return op->in[i].valu
  * returned; NULL: the whole function). NULL at the end. Nesting may be thousands deep (else-if
  * ladders): walk with this rather than by recursion. */
 TlOp *tl_walk_next(const TlOp *at, const TlOp *root);
+/* The region of ROLES in which the op is; -1: in none. */
+int tl_op_role(const TlOp *op);
 
 /* The parts of a memory op's operand list. */
 typedef struct TlPlace {

@@ -237,6 +237,14 @@ TlOp *tl_walk_next(const TlOp *at, const TlOp *root)
     return next;
 }
 
+int tl_op_role(const TlOp *op)
+{
+    const TlBlock *b = op->block;
+    while (b->parent && b->parent->opcode != TL_OP_ROLES)
+        b = b->parent->block;
+    return !b->parent ? -1 : b == b->parent->regions[1];
+}
+
 static TlLevel level_of(TlValue *const *list, uint32_t n)
 {
     TlLevel level = TL_LEVEL_TILE;
@@ -331,6 +339,7 @@ static PlaceOperands place_operands(TlOpcode opcode)
     case TL_OP_ATOMIC_RMW:
     case TL_OP_ATOMIC_STORE: return (PlaceOperands){.value = true};
     case TL_OP_ATOMIC_CAS: return (PlaceOperands){.expected = true, .value = true};
+    case TL_OP_SEND:
     case TL_OP_COPY: return (PlaceOperands){.slot = true};
     default: return (PlaceOperands){.slot = false};
     }

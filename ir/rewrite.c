@@ -163,15 +163,19 @@ static void clone_block(TlBuilder *outer, TlBlock *to, const TlBlock *from, TlMa
     for (const TlOp *op = from->first; op; op = op->next) tl_op_clone(&b, op, map);
 }
 
+TlValue *tl_mapped(TlMap *map, TlValue *v)
+{
+    TlValue *m = tl_map_get_ptr(map, v);
+    return m ? m : v;
+}
+
 TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map)
 {
     TL_ASSERT(b->block && map, "%s is copied nowhere", tl_op_info(op->opcode)->text);
     TlArena *arena = &b->fn->module->arena;
     TlValue **in = TL_NEW_ARRAY(arena, TlValue *, op->nin);
-    for (uint32_t i = 0; i < op->nin; i++) {
-        TlValue *v = tl_map_get_ptr(map, op->in[i].value);
-        in[i] = v ? v : op->in[i].value;
-    }
+    for (uint32_t i = 0; i < op->nin; i++)
+        in[i] = tl_mapped(map, op->in[i].value);
     const TlType **types = TL_NEW_ARRAY(arena, const TlType *, op->nout);
     for (uint32_t i = 0; i < op->nout; i++) types[i] = op->out[i]->type;
     TlLoc loc = b->loc;

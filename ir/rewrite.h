@@ -20,6 +20,8 @@ void tl_op_remove_result(TlOp *op, uint32_t i);         /* must be unused */
 /* A copy of op and its regions at the builder's position; `map` takes TlValue pointers to TlValue
  * pointers (tl_map_put_ptr), absent ones stay. Results and inner values are added to the map. */
 TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map);
+/* What such a map has for the value; itself where it is absent. */
+TlValue *tl_mapped(TlMap *map, TlValue *v);
 TlBuilder tl_builder_before(TlOp *op);
 TlBuilder tl_builder_end(TlBlock *b);
 uint32_t tl_use_count(const TlValue *v);

@@ -50,7 +50,7 @@ static const Field MASKS[] = {
 static const Field ACCESSES[] = {
 #define F(name, form) FIELD(tilec_report_access, name, form)
     POSITION(tilec_report_access), F(op, TEXT), F(param, TEXT), F(type, TEXT), F(branch, TEXT), F(loops, U32), F(bytes, U64),
-    F(width, U32), F(requests, U32), F(sectors, U32), F(least, U32), F(run, U64), F(narrow, TEXT), F(loop, INT),
+    F(width, U32), F(requests, U32), F(sectors, U32), F(least, U32), F(run, U64), F(narrow, TEXT), F(by_threads, TEXT), F(loop, INT),
     LIST(tilec_report_access, masks, nmasks, tilec_report_mask, MASKS), F(order, U32), F(share, U32), F(ahead, U32), F(buffer, INT), END
 #undef F
 };

@@ -336,6 +336,40 @@ static void list_params(const RunArgs *args)
     fputc('\n', stderr);
 }
 
+static const char table_word[] = "addresses(";
+
+/* Does an addresses(...) name this array? */
+static bool in_a_table(const Options *o, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < o->items.len; i++) {
+        const char *value = strchr(o->items.data[i], '=') + 1;
+        if (strncmp(value, table_word, strlen(table_word)) != 0)
+            continue;
+        for (const char *at = strchr(value, '('); at; at = strchr(at + 1, ','))
+            if (strncmp(at + 1, name, n) == 0 && strchr(",)+", at[1 + n]))
+                return true;
+    }
+    return false;
+}
+
+/* NAME=@FILE for an array that only tables name: an argument behind those of the parameters. */
+static int add_beside(RunArgs *args, const char *name, const char *value)
+{
+    RunArg *a = &args->data[args->len];
+    if (*value != '@')
+        return usage_error("%s=%s: an array that is no parameter's comes from a file, %s=@x.npy",
+                           name, value, name);
+    a->beside = malloc(strlen(name) + 1);
+    if (!a->beside)
+        return usage_error("out of memory");
+    strcpy(a->beside, name);
+    a->param = (tile_param_info)TILE_PARAM_INFO_INIT;
+    a->param.name = a->beside;
+    a->param.dtype = TILE_U8; /* any: the file's is taken */
+    return args->len++, EXIT_FINE;
+}
+
 /* Finds each PARAM=VALUE's parameter. */
 static int assign_values(const Options *o, RunArgs *args)
 {
@@ -344,6 +378,11 @@ static int assign_values(const Options *o, RunArgs *args)
         const char *item = o->items.data[i], *equals = strchr(item, '=');
         snprintf(name, sizeof name, "%.*s", (int)(equals - item), item);
         int at = run_args_find(args, name);
+        if (at < 0 && in_a_table(o, name)) {
+            if (add_beside(args, name, equals + 1) != EXIT_FINE)
+                return EXIT_USAGE;
+            at = (int)args->len - 1;
+        }
         if (at < 0 || args->data[at].value) {
             usage_error(at < 0 ? "the kernel has no parameter '%s'"
                                : "parameter '%s' is given twice",
@@ -366,7 +405,7 @@ static int assign_values(const Options *o, RunArgs *args)
 
 static bool is_table(const RunArg *a)
 {
-    return strncmp(a->value, "addresses(", strlen("addresses(")) == 0;
+    return strncmp(a->value, table_word, strlen(table_word)) == 0;
 }
 
 static int no_address(const RunArgs *args, const RunArg *a, const char *name)
@@ -498,7 +537,7 @@ static const tile_image_dim *find_dim(const void *image, const tile_image_kernel
 static void settle_packed(const void *image, const char *kernel, RunArgs *args)
 {
     const tile_image_kernel *k = find_kernel(image, kernel);
-    for (size_t i = 0; i < args->len; i++) {
+    for (size_t i = 0; i < args->nparams; i++) {
         RunArg *a = &args->data[i];
         if (a->param.kind != TILE_ARG_VIEW || !is_packed(a->dtype) || *a->value != '@' ||
             a->rank < 1 || a->rank != a->param.rank)
@@ -507,7 +546,7 @@ static void settle_packed(const void *image, const char *kernel, RunArgs *args)
         int64_t odd = a->last_elements - 1;
         if (mine->kind == TILE_DIM_CONST && mine->value == odd)
             a->last_elements = odd;
-        for (size_t j = 0; j < args->len && mine->kind == TILE_DIM_SYM; j++) {
+        for (size_t j = 0; j < args->nparams && mine->kind == TILE_DIM_SYM; j++) {
             const RunArg *b = &args->data[j];
             for (int axis = 0; j != i && b->param.kind == TILE_ARG_VIEW &&
                                b->rank == b->param.rank && axis < b->rank;
@@ -524,8 +563,8 @@ static void settle_packed(const void *image, const char *kernel, RunArgs *args)
 
 int run_args_make(const Options *o, const tile_kernel *kernel, const void *image, RunArgs *args)
 {
-    args->len = tile_kernel_param_count(kernel);
-    args->data = calloc(args->len + 1, sizeof *args->data);
+    args->len = args->nparams = tile_kernel_param_count(kernel);
+    args->data = calloc(args->len + o->items.len + 1, sizeof *args->data);
     if (!args->data)
         return usage_error("out of memory");
     for (size_t i = 0; i < args->len; i++) {
@@ -553,6 +592,7 @@ void run_args_free(RunArgs *args)
             tile_buffer_free(args->data[i].buffer);
             free(args->data[i].data);
             free(args->data[i].addresses);
+            free(args->data[i].beside);
         }
     free(args->data);
 }
@@ -597,10 +637,11 @@ static int run_error(void)
 
 /* Devices on this process's memory take the arrays as they are; emulated GPUs get buffers, so that
  * addresses are aligned as on a GPU and counters are the same on every run. uninit[...] is a buffer
- * everywhere: only of those a device may know what was written. */
+ * everywhere: only of those a device may know what was written; so are arrays that
+ * no parameter has, whose sizes it would not know. */
 static bool wants_buffer(const tile_device_info *info, const RunArg *a)
 {
-    return !info->host_memory || a->uninit || strncmp(info->target, "emu:", 4) == 0;
+    return !info->host_memory || a->uninit || a->beside || strncmp(info->target, "emu:", 4) == 0;
 }
 
 static bool upload(const RunArg *a)

@@ -13,10 +13,12 @@ typedef struct RunAddress {
     uint64_t offset;
 } RunAddress;
 
-/* One parameter's argument. Arrays are in host memory, aligned to 64 bytes. */
+/* One parameter's argument, or an array beside them, which only addresses(...) names. Arrays are in
+ * host memory, aligned to 64 bytes. */
 typedef struct RunArg {
     tile_param_info param;
     const char *value;       /* as written */
+    char *beside;            /* the name of an array that is no parameter's; owned */
     const struct RunArg *same_as; /* &OTHER */
     RunAddress *addresses;   /* addresses(...): one for each element; owned */
     /* of the elements that are there: the parameter's, or what the file has */
@@ -38,7 +40,7 @@ typedef struct RunArg {
 
 typedef struct RunArgs {
     RunArg *data;
-    size_t len;
+    size_t nparams, len; /* the kernel's parameters come first */
     bool empty; /* set before run_args_make: arrays get their elements from run_args_fill only */
 } RunArgs;
 

@@ -246,7 +246,7 @@ static int measure_image(Bench *b, const Options *with, const char *sizes, tilec
     if (status == EXIT_FINE)
         status = count(b, &args, sizes, p);
     if (status == EXIT_FINE &&
-        measure(b->device, kernel, launch, args.len, b->seconds, p) != TILE_OK)
+        measure(b->device, kernel, launch, args.nparams, b->seconds, p) != TILE_OK)
         status = run_error();
     run_args_free(&args);
     free(launch);

@@ -209,6 +209,8 @@ static void show_access(const void *row, int times)
            a->requests, a->sectors, a->least, a->loops);
     if (*a->narrow)
         printf("           narrow: %s\n", a->narrow);
+    if (*a->by_threads)
+        printf("           no bulk store: %s\n", a->by_threads);
     show_masks(a);
 }
 
@@ -227,7 +229,8 @@ static bool same_access(const void *x, const void *y)
     const tilec_report_access *a = x, *b = y;
     return strcmp(a->op, b->op) == 0 && strcmp(a->branch, b->branch) == 0 && a->loops == b->loops &&
            a->bytes == b->bytes && a->width == b->width && a->requests == b->requests &&
-           a->sectors == b->sectors && strcmp(a->narrow, b->narrow) == 0 && same_masks(a, b);
+           a->sectors == b->sectors && strcmp(a->narrow, b->narrow) == 0 &&
+           strcmp(a->by_threads, b->by_threads) == 0 && same_masks(a, b);
 }
 
 static void show_exchange(const void *row, int times)

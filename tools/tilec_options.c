@@ -161,7 +161,7 @@ void options_help(FILE *out)
           "nan[...], uninit[...] (never written: with --check --device ref, reading it fails);\n"
           "3, 0.5, true for scalars; &OTHER for the array of parameter OTHER;\n"
           "addresses(A,B+16) for a table of pointers: the addresses of the arrays A and B, plus "
-          "bytes.\n\n",
+          "bytes;\nan array that only tables name needs no parameter: A=@x.npy.\n\n",
           out);
     for (int i = 0; i < NROWS; i++) {
         char head[48];

@@ -140,8 +140,8 @@ static int launch_all(Run *r, const int64_t *grid, size_t naxes, size_t repeat, 
     for (size_t i = 0; i < repeat; i++) {
         double start = now_ms();
         tile_status status =
-            grid ? tile_launch_grid(r->kernel, NULL, r->launch, r->args.len, grid, naxes)
-                 : tile_launch(r->kernel, NULL, r->launch, r->args.len);
+            grid ? tile_launch_grid(r->kernel, NULL, r->launch, r->args.nparams, grid, naxes)
+                 : tile_launch(r->kernel, NULL, r->launch, r->args.nparams);
         if (status == TILE_OK)
             status = tile_device_synchronize(r->device);
         times[i] = now_ms() - start;
@@ -175,7 +175,7 @@ static int launch(Run *r)
     tile_launch_options options = TILE_LAUNCH_OPTIONS_INIT;
     options.grid = r->o->grid ? grid : NULL;
     options.naxes = naxes;
-    if (tile_launch_prepare(r->kernel, r->launch, r->args.len, &options) != TILE_OK)
+    if (tile_launch_prepare(r->kernel, r->launch, r->args.nparams, &options) != TILE_OK)
         return run_error();
     double *times = calloc((size_t)repeat, sizeof *times);
     int status = times ? launch_all(r, r->o->grid ? grid : NULL, naxes, (size_t)repeat, times)
@@ -449,7 +449,7 @@ static int plan(const Run *r, RunCounted *out)
     const char *symbol = "";
     if (r->o->grid && read_grid(r->o->grid, grid, &naxes) != EXIT_FINE)
         return EXIT_USAGE;
-    if (tile_launch_plan(r->kernel, r->launch, r->args.len, r->o->grid ? grid : NULL, naxes,
+    if (tile_launch_plan(r->kernel, r->launch, r->args.nparams, r->o->grid ? grid : NULL, naxes,
                          &out->programs, &symbol) != TILE_OK)
         return run_error();
     snprintf(out->symbol, sizeof out->symbol, "%s", symbol);

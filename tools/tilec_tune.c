@@ -280,7 +280,7 @@ const char *tune_kernel_name(const Tune *t)
 
 static tile_status call(Tune *t, tile_tune_result *out_result)
 {
-    return tile_tune(t->device, t->o->input, tune_kernel_name(t), t->launch, t->args.len,
+    return tile_tune(t->device, t->o->input, tune_kernel_name(t), t->launch, t->args.nparams,
                      &t->options, out_result);
 }
 

@@ -26,7 +26,7 @@ typedef struct TlCpuBuffer {
     uint32_t first, last; /* op positions between which it is needed, both included */
 } TlCpuBuffer;
 /* A loop over the sums of a product (cpu_matmul.c). */
-enum { TL_CPU_TAG_BYTES = 64 };
+enum { TL_CPU_TAG_BYTES = 64, TL_CPU_KEYS = 6 };
 enum { TL_CPU_NEST = 4 };
 typedef struct TlCpuProduct {
     TlOp *loop, *dot;
@@ -44,8 +44,12 @@ typedef struct TlCpuProduct {
     int64_t panel_rows, a_row;
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
+    bool a_is_whole;      /* and unless it has all k of a chunk */
     bool from_zero;       /* the sums begin at +0 */
-    TlOp *b_load;         /* packed chunks of B stay in scratch memory; NULL: they do not */
+    bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
+    TlOp *b_load;         /* the load that B is; NULL: B is computed, or not kept */
+    TlValue *key[TL_CPU_KEYS]; /* scalars from which and from k kept B is computed, if by no load */
+    int nkeys;
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
     bool stores;          /* it stores the sums and nothing else, right after the loop */
     uint32_t slots;       /* packed chunks of B that there is room for */
@@ -251,12 +255,23 @@ int tl_cpu_turn_width(const TlCpuGen *g, TlDtype dtype);
 /* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *form, const TlCpuAt *at);
 
+/* Index of one of the position's lanes along the lane dimension, of n elements; in the padding of
+ * the nest, of the last element. */
+LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n);
+
+/* cpu_reshape.c. joins: does a reshape take its operand's last axis, of few elements, into one with
+ * the axis before it? Then so many vectors along that one, interleaved, are one of the result. */
+bool tl_cpu_joins(const TlOp *reshape);
+int tl_cpu_join_width(const TlOp *reshape, int limit);
+LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
+                               int w); /* a0 b0 a1 b1 ..., w of each */
+
 /* cpu_access.c */
 void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_store(TlCpuGen *g, TlOp *op);
-void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
 int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit);
 bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane); /* elements lie side by side along it */
 /* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
@@ -270,6 +285,9 @@ LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLV
                             unsigned nargs);
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */
+
+/* cpu_atomic.c */
+void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
 
 /* cpu_inside.c: begin; name values that a nest evaluates, and its store, with the dimension of each
  * that the nest's lanes are along (own: by its op although it has a home); end. */
@@ -287,6 +305,8 @@ typedef struct TlCpuInside {
 } TlCpuInside;
 void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
 void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);
+/* What else the nest accesses. */
+void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane);
 /* What the nest stores: it has nothing to do where that is outside. */
 void tl_cpu_inside_store(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane);
 /* i64, a multiple of width: positions 0 .. end - 1 of `extent` are inside. NULL: there is nothing

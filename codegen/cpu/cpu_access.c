@@ -1,10 +1,10 @@
-/* Memory on the CPU: loads, stores, gathers, scatters, atomics and the tests of their bounds.
+/* Memory on the CPU: loads, stores, gathers, scatters and the tests of their bounds.
  *
  * The uniform part of an access (base address, valid interval of each slice) is computed once
  * where the op stands. In a nest, a position is then (a) contiguous in its lanes: one masked
  * vector access, plain when all lanes are inside, (b) apart: masked gather or scatter, or (c)
  * one element: a conditional scalar access. */
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/cpu_access.h"
 #include "passes/analysis/facts.h"
 
 /* ---- services ---- */
@@ -29,7 +29,7 @@ static LLVMValueRef mul(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
 }
 
 /* What is built next runs only if `cond` holds. Returns the block to continue in (join_at). */
-static LLVMBasicBlockRef branch_if(TlCpuGen *g, LLVMValueRef cond)
+LLVMBasicBlockRef tl_cpu_branch_if(TlCpuGen *g, LLVMValueRef cond)
 {
     LLVMBasicBlockRef then = tl_gen_block(&g->gen, "then"), join = tl_gen_block(&g->gen, "join");
     LLVMBuildCondBr(g->b, cond, then, join);
@@ -37,7 +37,7 @@ static LLVMBasicBlockRef branch_if(TlCpuGen *g, LLVMValueRef cond)
     return join;
 }
 
-static void join_at(TlCpuGen *g, LLVMBasicBlockRef join)
+void tl_cpu_join_at(TlCpuGen *g, LLVMBasicBlockRef join)
 {
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
@@ -46,7 +46,7 @@ static void join_at(TlCpuGen *g, LLVMBasicBlockRef join)
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const char *text)
 {
     LLVMTypeRef params[6] = {g->ptr, g->i32, g->i32, g->i32, g->i32, g->ptr};
-    LLVMBasicBlockRef join = branch_if(g, failed);
+    LLVMBasicBlockRef join = tl_cpu_branch_if(g, failed);
     LLVMValueRef args[6] = {g->ctx,
                             i32_(g, (unsigned)kind),
                             i32_(g, loc.file),
@@ -54,7 +54,7 @@ void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const ch
                             i32_(g, loc.col),
                             LLVMBuildGlobalStringPtr(g->b, text, "text")};
     tl_cpu_service(g, TL_CPU_SERVICE(fail), LLVMFunctionType(g->void_, params, 6, 0), args, 6);
-    join_at(g, join);
+    tl_cpu_join_at(g, join);
 }
 
 /* --check: asks the runtime whether the element may be accessed. If not, it reports that. */
@@ -75,7 +75,7 @@ static LLVMValueRef check_address(TlCpuGen *g, LLVMValueRef p, uint64_t bytes, i
 
 /* ---- the uniform part ---- */
 
-static TlCpuAccess *access_of(TlCpuGen *g, TlOp *op)
+TlCpuAccess *tl_cpu_access_of(TlCpuGen *g, TlOp *op)
 {
     return tl_map_get_ptr(&g->access, op);
 }
@@ -151,14 +151,6 @@ void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
 
 /* ---- a position ---- */
 
-typedef struct Spot {
-    LLVMValueRef ptr;     /* of the element or of lane 0; apart: a vector, one for each lane */
-    LLVMValueRef uniform; /* i1: condition on all lanes together; NULL: true */
-    LLVMValueRef mask;    /* vector of i1: condition on each lane; NULL: true */
-    LLVMValueRef full;    /* i1: all lanes are inside; NULL: unknown, or not contiguous */
-    bool apart;           /* the lanes' elements are not adjacent in memory */
-} Spot;
-
 static LLVMValueRef both(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
 {
     return !a ? b : !b ? a : LLVMBuildAnd(g->b, a, b, "");
@@ -182,7 +174,7 @@ static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
 }
 
 /* c: NULL is true. */
-static void add_condition(TlCpuGen *g, Spot *s, LLVMValueRef c)
+static void add_condition(TlCpuGen *g, TlCpuSpot *s, LLVMValueRef c)
 {
     if (!c)
         return;
@@ -239,7 +231,7 @@ static LLVMValueRef interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LL
 
 /* The lanes that are inside a slice of step 1: none if the spot's uniform condition does not hold.
  * The interval is within 0..width: 32 bits do. */
-static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at, Spot *s)
+static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at, TlCpuSpot *s)
 {
     LLVMValueRef j = at->idx[at->lane], lo = a->lo[i], hi = a->hi[i];
     if (s->uniform)
@@ -284,7 +276,13 @@ int tl_cpu_slice_of(const TlPlace *p, int dim)
 
 bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis)
 {
-    if (!fn->info)
+    const TlOp *view = p->base->def;
+    if (view && view->opcode == TL_OP_VIEW) {
+        uint64_t bits;
+        const TlValue *stride = tl_in(view, 1 + p->naxes + (uint32_t)axis);
+        return tl_value_is_const(stride, &bits) && bits == 1;
+    }
+    if (!fn->info || view)
         return false;
     const TlParam *param = &fn->info->params.data[p->base->index];
     const TlDim *d = &param->stride[axis];
@@ -297,9 +295,9 @@ bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane)
     return lanes_are_contiguous(a, &(TlCpuAt){.lane = lane, .width = 2});
 }
 
-static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
+static TlCpuSpot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
 {
-    Spot s = {.uniform = a->whole ? NULL : a->ok};
+    TlCpuSpot s = {.uniform = a->whole ? NULL : a->ok};
     bool contiguous = lanes_are_contiguous(a, at);
     int along = -1; /* the axis of the lanes, if their elements are adjacent */
     LLVMValueRef offset = tl_gen_int(&g->gen, 0), lanes = NULL;
@@ -383,14 +381,14 @@ static bool is_affine(TlCpuGen *g, const TlValue *v, int depth)
     }
 }
 
-static Spot pointer_spot(TlCpuGen *g, TlCpuAccess *a, TlCpuAt *at)
+static TlCpuSpot pointer_spot(TlCpuGen *g, TlCpuAccess *a, TlCpuAt *at)
 {
-    return (Spot){.ptr = tl_cpu_eval(g, a->place.base, at), .apart = at->width > 1};
+    return (TlCpuSpot){.ptr = tl_cpu_eval(g, a->place.base, at), .apart = at->width > 1};
 }
 
-static Spot spot_at(TlCpuGen *g, TlCpuAccess *a, TlCpuAt *at)
+TlCpuSpot tl_cpu_spot_at(TlCpuGen *g, TlCpuAccess *a, TlCpuAt *at)
 {
-    Spot s = a->view ? view_spot(g, a, at) : pointer_spot(g, a, at);
+    TlCpuSpot s = a->view ? view_spot(g, a, at) : pointer_spot(g, a, at);
     if (a->place.mask)
         add_condition(g, &s, tl_cpu_eval(g, a->place.mask, at));
     if (a->place.mask)
@@ -398,7 +396,7 @@ static Spot spot_at(TlCpuGen *g, TlCpuAccess *a, TlCpuAt *at)
     return s;
 }
 
-static LLVMValueRef lane_mask(TlCpuGen *g, Spot *s, int width)
+static LLVMValueRef lane_mask(TlCpuGen *g, TlCpuSpot *s, int width)
 {
     LLVMValueRef u = s->uniform ? tl_gen_splat(&g->gen, s->uniform, width) : NULL;
     LLVMValueRef m = both(g, s->mask, u);
@@ -408,7 +406,7 @@ static LLVMValueRef lane_mask(TlCpuGen *g, Spot *s, int width)
 int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
 {
     TL_ASSERT(limit > 0, "%d lanes at most", limit);
-    TlCpuAccess *a = access_of(g, op);
+    TlCpuAccess *a = tl_cpu_access_of(g, op);
     if (op->opcode == TL_OP_INSIDE)
         return limit;
     TlDtype d = a->place.base->type->dtype;
@@ -433,18 +431,19 @@ int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
 /* ---- one element ---- */
 
 /* `ok`, and the runtime says that the address is in the argument's array. */
-static LLVMValueRef ask_address(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, LLVMValueRef ok)
+static LLVMValueRef ask_address(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpot *s,
+                                LLVMValueRef ok)
 {
     uint64_t bytes = (uint64_t)tl_dtype_bytes(a->place.base->type->dtype);
     LLVMValueRef flag = LLVMConstInt(g->i1, 0, 0);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
     if (ok)
-        join = branch_if(g, ok);
+        join = tl_cpu_branch_if(g, ok);
     LLVMValueRef good = check_address(g, s->ptr, bytes, a->param, op->loc);
     if (!join)
         return good;
     LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
-    join_at(g, join);
+    tl_cpu_join_at(g, join);
     LLVMValueRef phi = LLVMBuildPhi(g->b, g->i1, "");
     LLVMAddIncoming(phi, &flag, &from, 1);
     LLVMAddIncoming(phi, &good, &then, 1);
@@ -452,7 +451,7 @@ static LLVMValueRef ask_address(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, 
 }
 
 /* The condition for accessing the element. With --check, code that reports a violation. */
-static LLVMValueRef element_ok(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s)
+LLVMValueRef tl_cpu_element_ok(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpot *s)
 {
     LLVMValueRef ok = both(g, s->uniform, s->mask);
     if (g->options->check && a->view && ok && tl_attr_flag(op, TL_ATTR_UNCHECKED))
@@ -468,7 +467,7 @@ static LLVMValueRef outside_value(TlCpuGen *g, const TlCpuAccess *a, const TlTyp
                           : tl_gen_const(&g->gen, type, 0, at->width);
 }
 
-static TlType elem_of(const TlType *type)
+TlType tl_cpu_elem_of(const TlType *type)
 {
     TlType t = {
         .kind = TL_TILE, .dtype = type->dtype, .ptr = type->kind == TL_TILE ? type->ptr : false};
@@ -497,11 +496,11 @@ static LLVMValueRef read_element(TlCpuGen *g, const TlType *elem, LLVMValueRef p
     return tl_gen_from_mem(&g->gen, elem, x);
 }
 
-static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, TlCpuAt *at)
+static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at)
 {
     TL_ASSERT(at->width == 1 || s, "an element of %d lanes", at->width);
-    TlType elem = elem_of(op->out[0]->type);
-    LLVMValueRef ok = element_ok(g, op, a, s), other = outside_value(g, a, &elem, at);
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    LLVMValueRef ok = tl_cpu_element_ok(g, op, a, s), other = outside_value(g, a, &elem, at);
     if (!ok)
         return read_element(g, &elem, s->ptr);
     if (at->rank == 0) { /* no branch: LLVM's time grows with the square of the number of blocks */
@@ -509,10 +508,10 @@ static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s,
             read_element(g, &elem, LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""));
         return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, ok, x, other, "");
     }
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = branch_if(g, ok);
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = tl_cpu_branch_if(g, ok);
     LLVMValueRef x = read_element(g, &elem, s->ptr);
     LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
-    join_at(g, join);
+    tl_cpu_join_at(g, join);
     LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(x), "");
     LLVMAddIncoming(phi, &x, &then, 1);
     LLVMAddIncoming(phi, &other, &from, 1);
@@ -606,8 +605,8 @@ static LLVMValueRef pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef pt
                          LLVMConstAllOnes(bits), "");
 }
 
-static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, Spot *s, LLVMValueRef other,
-                                    int width)
+static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, TlCpuSpot *s,
+                                    LLVMValueRef other, int width)
 {
     if (!s->mask && !s->uniform)
         return plain_load(g, elem, s->ptr, width);
@@ -622,11 +621,11 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, Spot *s, LL
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TL_ASSERT(op->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(op->opcode)->text);
-    TlCpuAccess *a = access_of(g, op);
-    Spot s = spot_at(g, a, at);
+    TlCpuAccess *a = tl_cpu_access_of(g, op);
+    TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width == 1)
         return load_element(g, op, a, &s, at);
-    TlType elem = elem_of(op->out[0]->type);
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
     LLVMValueRef other = outside_value(g, a, &elem, at);
     if (!s.apart)
         tl_cpu_prefetch_later(g, a, s.ptr, at->width * (int64_t)tl_gen_elem_bytes(&elem));
@@ -646,8 +645,8 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TL_ASSERT(op->opcode == TL_OP_INSIDE, "%s asks for no bounds", tl_op_info(op->opcode)->text);
-    TlCpuAccess *a = access_of(g, op);
-    Spot s = spot_at(g, a, at);
+    TlCpuAccess *a = tl_cpu_access_of(g, op);
+    TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width > 1)
         return lane_mask(g, &s, at->width);
     LLVMValueRef ok = both(g, s.uniform, s.mask);
@@ -690,19 +689,19 @@ static void store_masked(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMVa
            args, 4);
 }
 
-static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *s, TlCpuAt *at,
+static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, TlCpuSpot *s, TlCpuAt *at,
                          LLVMValueRef x)
 {
-    TlType elem = elem_of(type);
+    TlType elem = tl_cpu_elem_of(type);
     TlCpuForm form = tl_cpu_form(type);
     LLVMValueRef mask = lane_mask(g, s, at->width);
     if (a->streams && a->whole) {
         TL_ASSERT(!s->apart && !s->mask, "a streaming store with a mask");
         /* the row's index may come from a tile, whose elements are anywhere */
-        LLVMBasicBlockRef join = s->uniform ? branch_if(g, s->uniform) : NULL;
+        LLVMBasicBlockRef join = s->uniform ? tl_cpu_branch_if(g, s->uniform) : NULL;
         store_row(g, a, &elem, s->ptr, x);
         if (join)
-            join_at(g, join);
+            tl_cpu_join_at(g, join);
         return;
     }
     if (s->apart) {
@@ -733,25 +732,25 @@ static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *
 static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     TlOp *op = user;
-    TlCpuAccess *a = access_of(g, op);
-    TlType elem = elem_of(a->place.value->type);
-    Spot s = spot_at(g, a, at);
+    TlCpuAccess *a = tl_cpu_access_of(g, op);
+    TlType elem = tl_cpu_elem_of(a->place.value->type);
+    TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     LLVMValueRef x = tl_cpu_eval(g, a->place.value, at);
     if (at->width > 1) {
         store_vector(g, a, a->place.value->type, &s, at, x);
         return;
     }
-    LLVMValueRef ok = element_ok(g, op, a, &s);
-    LLVMBasicBlockRef join = ok ? branch_if(g, ok) : NULL;
+    LLVMValueRef ok = tl_cpu_element_ok(g, op, a, &s);
+    LLVMBasicBlockRef join = ok ? tl_cpu_branch_if(g, ok) : NULL;
     store_plain(g, &elem, s.ptr, x);
     if (join)
-        join_at(g, join);
+        tl_cpu_join_at(g, join);
 }
 
 static int least_width(TlCpuGen *g, TlOp *op, int limit)
 {
     TL_ASSERT(limit > 0, "%d lanes at most", limit);
-    TlCpuAccess *a = access_of(g, op);
+    TlCpuAccess *a = tl_cpu_access_of(g, op);
     limit = tl_cpu_access_width(g, op, limit);
     limit = tl_cpu_chain_width(g, a->place.value, limit);
     if (a->place.mask)
@@ -762,7 +761,7 @@ static int least_width(TlCpuGen *g, TlOp *op, int limit)
 void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_STORE, "%s is no store", tl_op_info(op->opcode)->text);
-    const TlType *type = access_of(g, op)->place.value->type;
+    const TlType *type = tl_cpu_access_of(g, op)->place.value->type;
     int width = 1;
     if (type->rank) {
         TlCpuForm f = tl_cpu_form(type);
@@ -779,157 +778,4 @@ void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
         return;
     }
     tl_cpu_nest(g, type, width, store_body, op);
-}
-
-/* ---- atomics: element by element ---- */
-
-static LLVMAtomicOrdering ordering(const TlOp *op)
-{
-    static const LLVMAtomicOrdering ORDERS[] = {[TL_ORDER_RELAXED] = LLVMAtomicOrderingMonotonic,
-                                                [TL_ORDER_ACQUIRE] = LLVMAtomicOrderingAcquire,
-                                                [TL_ORDER_RELEASE] = LLVMAtomicOrderingRelease,
-                                                [TL_ORDER_ACQ_REL] =
-                                                    LLVMAtomicOrderingAcquireRelease};
-    return ORDERS[tl_attr_int(op, TL_ATTR_ORDER, TL_ORDER_RELAXED)];
-}
-
-static LLVMAtomicOrdering failure_ordering(LLVMAtomicOrdering o)
-{
-    return o == LLVMAtomicOrderingAcquire || o == LLVMAtomicOrderingAcquireRelease
-               ? LLVMAtomicOrderingAcquire
-               : LLVMAtomicOrderingMonotonic;
-}
-
-static LLVMTypeRef bits_type(TlCpuGen *g, const TlType *elem)
-{
-    return LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_gen_elem_bytes(elem));
-}
-
-static LLVMValueRef compare_exchange(TlCpuGen *g, TlOp *op, LLVMValueRef p, LLVMValueRef expected,
-                                     LLVMValueRef desired, LLVMValueRef *out_ok)
-{
-    LLVMAtomicOrdering o = ordering(op);
-    LLVMValueRef r = LLVMBuildAtomicCmpXchg(g->b, p, expected, desired, o, failure_ordering(o), 0);
-    if (out_ok)
-        *out_ok = LLVMBuildExtractValue(g->b, r, 1, "");
-    return LLVMBuildExtractValue(g->b, r, 0, "");
-}
-
-/* The old value of a float, by a loop of compare-and-exchange on its bits: LLVM's own operations on
- * floats do not compute what ours do. */
-static LLVMValueRef rmw_loop(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p,
-                             LLVMValueRef x, TlCombine kind)
-{
-    LLVMTypeRef bits = bits_type(g, elem), type = tl_gen_elem_type(&g->gen, elem);
-    LLVMValueRef seen = LLVMBuildLoad2(g->b, bits, p, "");
-    LLVMSetOrdering(seen, LLVMAtomicOrderingMonotonic);
-    LLVMSetAlignment(seen, (unsigned)tl_gen_elem_bytes(elem));
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), loop = tl_gen_block(&g->gen, "again"),
-                      exit = tl_gen_block(&g->gen, "swapped");
-    LLVMBuildBr(g->b, loop);
-    LLVMPositionBuilderAtEnd(g->b, loop);
-    LLVMValueRef old = LLVMBuildPhi(g->b, bits, ""), ok;
-    LLVMAddIncoming(old, &seen, &from, 1);
-    LLVMValueRef sum =
-        tl_gen_combine(&g->gen, kind, elem->dtype, LLVMBuildBitCast(g->b, old, type, ""), x);
-    LLVMValueRef now = compare_exchange(g, op, p, old, LLVMBuildBitCast(g->b, sum, bits, ""), &ok);
-    LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
-    LLVMAddIncoming(old, &now, &end, 1);
-    LLVMBuildCondBr(g->b, ok, exit, loop);
-    LLVMPositionBuilderAtEnd(g->b, exit);
-    return LLVMBuildBitCast(g->b, now, type, "");
-}
-
-static LLVMValueRef rmw(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
-{
-    bool s = tl_is_signed(elem->dtype);
-    TlRmw kind = (TlRmw)tl_attr_int(op, TL_ATTR_RMW, TL_RMW_ADD);
-    if (kind == TL_RMW_XCHG) {
-        LLVMValueRef b = LLVMBuildBitCast(g->b, x, bits_type(g, elem), "");
-        LLVMValueRef old = LLVMBuildAtomicRMW(g->b, LLVMAtomicRMWBinOpXchg, p, b, ordering(op), 0);
-        return LLVMBuildBitCast(g->b, old, tl_gen_elem_type(&g->gen, elem), "");
-    }
-    if (tl_is_float(elem->dtype))
-        return rmw_loop(g, op, elem, p, x,
-                        kind == TL_RMW_ADD   ? TL_COMBINE_ADD
-                        : kind == TL_RMW_MIN ? TL_COMBINE_MIN
-                                             : TL_COMBINE_MAX);
-    static const LLVMAtomicRMWBinOp OPS[2][6] = {
-        {LLVMAtomicRMWBinOpAdd, LLVMAtomicRMWBinOpUMin, LLVMAtomicRMWBinOpUMax,
-         LLVMAtomicRMWBinOpAnd, LLVMAtomicRMWBinOpOr, LLVMAtomicRMWBinOpXor},
-        {LLVMAtomicRMWBinOpAdd, LLVMAtomicRMWBinOpMin, LLVMAtomicRMWBinOpMax, LLVMAtomicRMWBinOpAnd,
-         LLVMAtomicRMWBinOpOr, LLVMAtomicRMWBinOpXor}};
-    return LLVMBuildAtomicRMW(g->b, OPS[s][kind], p, x, ordering(op), 0);
-}
-
-static LLVMValueRef atomic_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, TlCpuAt *at)
-{
-    TlType elem = elem_of(a->place.base->type);
-    elem.ptr = false;
-    LLVMTypeRef bits = bits_type(g, &elem), type = tl_gen_elem_type(&g->gen, &elem);
-    LLVMAtomicOrdering order = ordering(op);
-    LLVMValueRef x = a->place.value ? tl_cpu_eval(g, a->place.value, at) : NULL;
-    switch (op->opcode) {
-    case TL_OP_ATOMIC_RMW: return rmw(g, op, &elem, s->ptr, x);
-    case TL_OP_ATOMIC_CAS: {
-        LLVMValueRef e = LLVMBuildBitCast(g->b, tl_cpu_eval(g, a->place.expected, at), bits, "");
-        return LLVMBuildBitCast(
-            g->b, compare_exchange(g, op, s->ptr, e, LLVMBuildBitCast(g->b, x, bits, ""), NULL),
-            type, "");
-    }
-    case TL_OP_ATOMIC_LOAD: {
-        LLVMValueRef v = LLVMBuildLoad2(g->b, bits, s->ptr, "");
-        bool acquire =
-            order == LLVMAtomicOrderingAcquire || order == LLVMAtomicOrderingAcquireRelease;
-        LLVMSetOrdering(v, acquire ? LLVMAtomicOrderingAcquire : LLVMAtomicOrderingMonotonic);
-        LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
-        return LLVMBuildBitCast(g->b, v, type, "");
-    }
-    default: {
-        LLVMValueRef v = LLVMBuildStore(g->b, LLVMBuildBitCast(g->b, x, bits, ""), s->ptr);
-        bool release =
-            order == LLVMAtomicOrderingRelease || order == LLVMAtomicOrderingAcquireRelease;
-        LLVMSetOrdering(v, release ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingMonotonic);
-        LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
-        return NULL;
-    }
-    }
-}
-
-static void atomic_body(TlCpuGen *g, TlCpuAt *at, void *user)
-{
-    TlOp *op = user;
-    TlCpuAccess *a = access_of(g, op);
-    Spot s = spot_at(g, a, at);
-    LLVMValueRef ok = element_ok(g, op, a, &s);
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = ok ? branch_if(g, ok) : NULL;
-    LLVMValueRef old = atomic_element(g, op, a, &s, at);
-    if (join) {
-        LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
-        join_at(g, join);
-        if (old)
-            old = phi2(g, old, then, LLVMConstNull(LLVMTypeOf(old)), from);
-    }
-    if (!old)
-        return;
-    TlValue *out = op->out[0];
-    if (out->type->rank == 0) {
-        g->scalar[out->id] = old;
-        return;
-    }
-    TlCpuForm f = tl_cpu_form(out->type);
-    tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at,
-                      old);
-}
-
-void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op)
-{
-    TL_ASSERT(tl_op_info(op->opcode)->flags & F_ATOMIC,
-              "%s is no atomic", tl_op_info(op->opcode)->text);
-    TlCpuAccess *a = access_of(g, op);
-    TlType type = {
-        .kind = TL_TILE, .dtype = a->place.base->type->dtype, .rank = (uint8_t)a->place.rank};
-    for (int d = 0; d < a->place.rank; d++)
-        type.shape[d] = a->place.shape[d];
-    tl_cpu_nest(g, &type, 1, atomic_body, op);
 }

@@ -426,53 +426,11 @@ static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return tl_gen_splat(&g->gen, tl_cpu_eval(g, x, &sub), at->width);
 }
 
-/* The element with the same row-major number. Lanes along the innermost dimension stay together, as
- * the width divides both innermost extents. */
-static LLVMValueRef eval_same_number(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
-{
-    TlValue *x = tl_in(op, 0);
-    const TlType *from = x->type, *to = op->out[0]->type;
-    LLVMValueRef linear = tl_gen_int(&g->gen, 0);
-    for (int d = 0; d < to->rank; d++)
-        linear =
-            LLVMBuildAdd(g->b, LLVMBuildMul(g->b, linear, tl_gen_int(&g->gen, to->shape[d]), ""),
-                         at->idx[d], "");
-    TlCpuAt sub;
-    tl_cpu_at_init(g, &sub, from->rank, tl_cpu_form(from).lane, at->width);
-    for (int d = from->rank - 1; d >= 0; d--) {
-        LLVMValueRef n = tl_gen_int(&g->gen, from->shape[d]);
-        sub.idx[d] = LLVMBuildURem(g->b, linear, n, "");
-        linear = LLVMBuildUDiv(g->b, linear, n, "");
-    }
-    return tl_cpu_eval(g, x, &sub);
-}
-
-/* Index of one of the position's lanes along the lane dimension, of n elements; in the padding of
- * the nest, of the last element. */
-static LLVMValueRef index_of_lane(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n)
+LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n)
 {
     LLVMValueRef i = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
     LLVMValueRef last = tl_gen_int(&g->gen, n - 1);
     return tl_gen_pick(&g->gen, LLVMIntULT, i, last, i, last);
-}
-
-static LLVMValueRef eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
-{
-    const TlType *to = op->out[0]->type;
-    if (at->width == 1 || at->lane == tl_cpu_form(to).lane)
-        return eval_same_number(g, op, at);
-    LLVMTypeRef type = tl_gen_vec(tl_gen_elem_type(&g->gen, to), at->width);
-    LLVMValueRef r = LLVMGetPoison(type);
-    for (int i = 0; i < at->width; i++) {
-        TlCpuAt one;
-        tl_cpu_at_init(g, &one, at->rank, at->lane, 1);
-        for (int d = 0; d < at->rank; d++)
-            one.idx[d] = at->idx[d];
-        one.idx[at->lane] = index_of_lane(g, at, i, to->shape[at->lane]);
-        LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);
-        r = LLVMBuildInsertElement(g->b, r, eval_same_number(g, op, &one), n, "");
-    }
-    return r;
 }
 
 /* Lane `lane` of a gather: element k along the axis, the position's indices along the others. */
@@ -485,7 +443,7 @@ static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef 
     for (int d = 0; d < at->rank; d++)
         sub.idx[d] = at->idx[d];
     if (at->width > 1 && at->lane != axis)
-        sub.idx[at->lane] = index_of_lane(g, at, lane, x->type->shape[at->lane]);
+        sub.idx[at->lane] = tl_cpu_lane_index(g, at, lane, x->type->shape[at->lane]);
     sub.idx[axis] = k;
     return tl_cpu_eval(g, x, &sub);
 }
@@ -610,7 +568,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     case TL_OP_TRANS: return eval_trans(g, op, at);
     case TL_OP_RESHAPE:
     case TL_OP_REGROUP:
-        return tl_cpu_is_renaming(op) ? eval_renaming(g, op, at) : eval_reshape(g, op, at);
+        return tl_cpu_is_renaming(op) ? eval_renaming(g, op, at) : tl_cpu_eval_reshape(g, op, at);
     case TL_OP_GATHER: return eval_gather(g, op, at);
     case TL_OP_LOAD: return tl_cpu_eval_load(g, op, at);
     case TL_OP_INSIDE: return tl_cpu_eval_inside(g, op, at);
@@ -662,6 +620,8 @@ static int width_of_op(TlCpuGen *g, TlOp *op, int limit)
     if (op->opcode == TL_OP_GATHER)
         return limit < GATHERED ? limit : GATHERED;
     bool regroups = op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP;
+    if (regroups && !g->options->check && tl_cpu_joins(op))
+        return tl_cpu_join_width(op, limit);
     if (regroups && !tl_cpu_is_renaming(op)) {
         const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
         int w = tl_cpu_fit_width(a->shape[tl_cpu_form(a).lane], limit);

@@ -72,6 +72,11 @@ static void add_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
         add_value(g, in, p.other, lane);
 }
 
+void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
+{
+    add_access(g, in, op, lane);
+}
+
 void tl_cpu_inside_store(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 {
     TlCpuAccess *a = tl_map_get_ptr(&g->access, op);

@@ -424,7 +424,11 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_ARRIVE:
     case TL_OP_PHASE:
     case TL_OP_RETIRE:
+    case TL_OP_SEND:
+    case TL_OP_SENT:
     case TL_OP_MEET:
+    case TL_OP_TAKE_TURN:
+    case TL_OP_PASS_TURN:
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);

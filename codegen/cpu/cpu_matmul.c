@@ -13,8 +13,8 @@
  *   read down the columns, and blocks of it are turned in registers.
  * - A worker's next program often needs the same B, as pid(0) moves first. Where B is a load of
  *   constant memory whose rows are the loop's k, packed chunks stay in scratch memory, each with a
- *   tag that says what it is. Loops around that pass the sum on, as over the taps of a filter,
- *   count chunks, too.
+ *   tag that says what it is; so do chunks of B that is computed from constant memory, k and a few
+ *   scalars. Loops around that pass the sum on, as over the taps of a filter, count chunks, too.
  * - Where so few columns are needed that reading A takes longest, chunks are deeper: rows of A are
  *   read in long runs.
  * - A is read where it lies when it is a load of such elements as are summed, contiguous along k,
@@ -78,7 +78,8 @@ static int64_t most_trips(const Chunk *c)
 }
 
 /* What identifies a chunk of B: the launch, the room in its panels, how many trips it has and how
- * many columns, the address and the starts of the slices of its first trip. */
+ * many columns, the address and the starts of the slices of its first trip; of computed B, k there
+ * and its keys. */
 static Tag tag_of(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -90,6 +91,13 @@ static Tag tag_of(Chunk *c)
     w = tl_cpu_add(g, tl_cpu_times(g, w, most_trips(c) * c->x.depth + 2), c->x.panel_rows);
     w = tl_cpu_add(g, tl_cpu_times(g, w, most_trips(c) + 1), c->trips);
     add_word(g, &t, tl_cpu_add(g, tl_cpu_times(g, w, c->x.acc_row + 1), c->x.columns));
+    if (!a) {
+        LLVMValueRef first = LLVMBuildIntCast2(g->b, c->first, LLVMTypeOf(c->lo), 0, "");
+        add_word(g, &t, tl_cpu_add(g, c->lo, LLVMBuildMul(g->b, first, c->by, "")));
+        for (int i = 0; i < c->p->nkeys; i++)
+            add_word(g, &t, tl_gen_scalar(&g->gen, c->p->key[i]));
+        return t;
+    }
     if (!is_by_starts(a))
         add_word(g, &t, a->ptr);
     if (a->ok)
@@ -184,7 +192,7 @@ static void provide_b(Chunk *c)
     const TlCpuProduct *p = c->p;
     LLVMValueRef buffer = tl_cpu_home_ptr(g, p->b);
     c->x.b = buffer;
-    if (!p->b_load) {
+    if (!p->keeps_b) {
         pack_trips(c, true);
         return;
     }
@@ -216,6 +224,13 @@ static void point_at_a(Chunk *c)
     int row = tl_cpu_slice_of(&place, 0), k = tl_cpu_slice_of(&place, 1);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef left = LLVMBuildSub(g->b, c->a->view->extent[k], c->a->start[k], "");
+    c->x.a = c->a->ptr;
+    c->x.a_row = c->a->stride[row];
+    if (c->p->a_is_whole) {
+        LLVMValueRef all = tl_cpu_times(g, c->x.count, c->x.per);
+        c->is_whole = LLVMBuildICmp(g->b, LLVMIntSGE, left, all, "");
+        return;
+    }
     left = tl_gen_pick(&g->gen, LLVMIntSGT, left, zero, left, zero);
     LLVMValueRef per = tl_gen_int(&g->gen, c->x.per), whole = LLVMBuildUDiv(g->b, left, per, "");
     LLVMValueRef inside = tl_cpu_least(g, c->x.count, whole);
@@ -226,8 +241,6 @@ static void point_at_a(Chunk *c)
         c->is_whole = LLVMBuildNot(g->b, ends, "");
         inside = LLVMBuildSelect(g->b, ends, c->x.count, inside, "");
     }
-    c->x.a = c->a->ptr;
-    c->x.a_row = c->a->stride[row];
     if (tl_is_float(c->x.dtype) && !g->fn->ring && !c->p->from_zero) {
         LLVMValueRef cut = LLVMBuildICmp(g->b, LLVMIntSLT, inside, c->x.count, "");
         LLVMValueRef z = LLVMBuildSelect(g->b, cut, LLVMConstReal(c->x.elem, 0),
@@ -260,7 +273,7 @@ static void set_trips(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     LLVMValueRef most = tl_gen_int(&g->gen, c->p->trips);
-    if (c->a && c->x.per == 1) {
+    if (c->a && c->x.per == 1 && !c->p->a_is_whole) {
         LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, tl_cpu_packed_columns(&c->x),
                                          tl_gen_int(&g->gen, FEW_COLUMNS), "");
         if (c->p->a_may_end)

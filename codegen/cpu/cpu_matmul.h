@@ -4,12 +4,15 @@
 #define TL_CPU_MATMUL_H
 #include "codegen/cpu/cpu.h"
 
-/* The load that v, an operand, is a conversion or a transposition of; elements outside are zeros.
- * *out_turned: v's rows are the load's columns. NULL: none. */
+/* cpu_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
+ * outside are zeros. *out_turned: v's rows are the load's columns. NULL: none. */
 TlOp *tl_cpu_load_under(const TlValue *v, bool *out_turned);
-/* The dimension of v along which the elements of the load under it lie without gaps in memory. -1:
- * neither, not known, or no such load. */
+/* The dimension of v along which the elements that it is computed from lie without gaps in memory.
+ * -1: neither, or not known. */
 int tl_cpu_dense_dim(const TlFn *fn, const TlValue *v);
+/* Sets p->key: the values that say, beside the launch and k, what B is. False: they do not, or are
+ * too many. */
+bool tl_cpu_find_keys(const TlCpuPlan *plan, TlCpuProduct *p, TlArena *arena);
 
 /* ---- numbers of the run ---- */
 

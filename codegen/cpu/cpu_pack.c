@@ -29,10 +29,11 @@ static int lanes(TlCpuMultiply *x, TlValue *v, bool is_b, int64_t n)
     int bytes = tl_dtype_bytes(is_b ? x->dtype : x->p->part[0]);
     int most = 2 * x->g->vector_bytes / bytes, w = most;
     TlOp *load = tl_cpu_load_under(v, &turned);
-    if (!load || !turned)
-        w = tl_cpu_chain_width(x->g, v, 64);
-    else if (tl_cpu_dense_dim(x->g->fn, v) != 1)
+    int dense = tl_cpu_dense_dim(x->g->fn, v);
+    if (load ? turned && dense != 1 : dense == 0)
         w = 1;
+    else if (!load || !turned)
+        w = tl_cpu_chain_width(x->g, v, 64);
     return tl_cpu_fit_width(n, w < most ? w : most);
 }
 
@@ -94,21 +95,6 @@ static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMV
     return tl_cpu_eval(p->x->g, p->v, &at);
 }
 
-/* a0 b0 a1 b1 ... */
-static LLVMValueRef interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int w)
-{
-    LLVMValueRef index[2 * 64];
-    if (w == 1) {
-        LLVMValueRef r = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(a), 2));
-        r = LLVMBuildInsertElement(g->b, r, a, LLVMConstInt(g->i32, 0, 0), "");
-        return LLVMBuildInsertElement(g->b, r, b, LLVMConstInt(g->i32, 1, 0), "");
-    }
-    for (int i = 0; i < 2 * w; i++)
-        index[i] = LLVMConstInt(g->i32, (unsigned)(i / 2 + i % 2 * w), 0);
-    LLVMValueRef mask = LLVMConstVector(index, 2 * (unsigned)w);
-    return LLVMBuildShuffleVector(g->b, a, b, mask, "");
-}
-
 /* Prefetches the cache line AHEAD rows below an element. */
 static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
 {
@@ -133,8 +119,8 @@ static LLVMValueRef pack_rows(Pack *p, TlCpuAt *pos, LLVMValueRef row, int n)
     LLVMTypeRef half = tl_gen_vec(LLVMIntTypeInContext(g->c, (unsigned)bits), pos->width);
     LLVMValueRef above = pack_rows(p, pos, row, n / 2);
     LLVMValueRef below = pack_rows(p, pos, tl_cpu_add(g, row, tl_gen_int(&g->gen, n / 2)), n / 2);
-    return interleave(g, LLVMBuildBitCast(g->b, above, half, ""),
-                      LLVMBuildBitCast(g->b, below, half, ""), pos->width);
+    return tl_cpu_interleave(g, LLVMBuildBitCast(g->b, above, half, ""),
+                             LLVMBuildBitCast(g->b, below, half, ""), pos->width);
 }
 
 /* One vector along a row; a packed element of B takes its parts from several rows. */
@@ -217,6 +203,8 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
     LLVMValueRef n = is_rows ? rows_of_b(p) : tl_gen_int(&g->gen, shape[1 - p->lane]);
     if (p->is_b)
         *(is_rows ? &last : &n) = tl_cpu_least(g, is_rows ? last : n, tl_cpu_packed_columns(p->x));
+    else /* rows that are not seen are not multiplied */
+        *(p->lane == 0 ? &last : &n) = tl_cpu_least(g, p->lane == 0 ? last : n, p->x->to);
     tl_cpu_inside_begin(g, &in);
     tl_cpu_inside_value(g, &in, p->v, p->lane, false);
     LLVMValueRef inside = tl_cpu_inside_end(g, &in, shape[p->lane], width);
@@ -243,12 +231,16 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
 
 /* How many rows (of pairs) and columns a block has, if v's columns are contiguous in memory and its
  * rows are not. 0: v is not read down its columns. */
-static int turn_of(TlCpuMultiply *x, const TlValue *v, bool is_b)
+static int turn_of(TlCpuMultiply *x, TlValue *v, bool is_b)
 {
+    bool turned;
     if (tl_cpu_dense_dim(x->g->fn, v) != 0)
         return 0;
     int w = tl_cpu_turn_width(x->g, is_b ? x->dtype : x->p->part[0]);
-    w = tl_cpu_fit_width(v->type->shape[0], is_b ? w * x->per : w) / (is_b ? x->per : 1);
+    int rows = tl_cpu_fit_width(v->type->shape[0], is_b ? w * x->per : w);
+    if (!tl_cpu_load_under(v, &turned))
+        rows = tl_cpu_chain_width(x->g, v, rows);
+    w = rows / (is_b ? x->per : 1);
     w = w ? tl_cpu_fit_width(v->type->shape[1], w) : 0;
     w = w && is_b ? tl_cpu_fit_width(x->panel, w) : w;
     return w >= 4 ? w : 0;

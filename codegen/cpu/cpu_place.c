@@ -187,7 +187,7 @@ static bool lane_moves(const TlOp *trans)
 static bool keeps_vectors(const Placer *p, const TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_RESHAPE, "%s reshapes nothing", tl_op_info(op->opcode)->text);
-    if (tl_cpu_is_renaming(op))
+    if (tl_cpu_is_renaming(op) || tl_cpu_joins(op))
         return true;
     const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
     int32_t lanes = p->plan->vector_bytes / (int)sizeof(float);
@@ -356,15 +356,19 @@ static bool only_feeds_dot(const TlValue *v)
            v->uses != &v->uses->user->in[2] && v->uses->user->block == v->def->block;
 }
 
+/* Does the loop around do nothing but to sum this product? */
+static bool is_in_product(const Placer *p, const TlOp *dot)
+{
+    const TlOp *loop = dot->block->parent;
+    return p->products && dot->opcode == TL_OP_DOT && loop && loop->opcode == TL_OP_FOR &&
+           !tl_map_get(&p->no_product, (uint64_t)(uintptr_t)loop, NULL) &&
+           tl_cpu_only_dot(p->fn, NULL, loop) == dot;
+}
+
 /* Is a transposition done while a product packs its operand, block by block? */
 static bool is_packed(const Placer *p, const TlValue *v)
 {
-    if (!p->products || v->type->rank != 2 || !only_feeds_dot(v))
-        return false;
-    const TlOp *loop = v->def->block->parent;
-    return loop && loop->opcode == TL_OP_FOR &&
-           !tl_map_get(&p->no_product, (uint64_t)(uintptr_t)loop, NULL) &&
-           tl_cpu_only_dot(p->fn, NULL, loop) == v->uses->user;
+    return v->type->rank == 2 && only_feeds_dot(v) && is_in_product(p, v->uses->user);
 }
 
 bool tl_cpu_keeps_lanes(const TlOp *broadcast)
@@ -381,6 +385,8 @@ static bool may_repeat(const Placer *p, const TlOp *broadcast)
 {
     const TlOp *root = p->root[broadcast->out[0]->id];
     const TlValue *x = tl_in(broadcast, 0);
+    if (root && is_in_product(p, root)) /* packed once, and without a home it is a product */
+        return p->work[x->id] <= (tl_cpu_keeps_lanes(broadcast) ? FEW_WORK : 2 * FEW_WORK);
     int64_t lanes = p->plan->vector_bytes / (int)sizeof(float),
             times = tl_type_elems(broadcast->out[0]->type) / tl_type_elems(x->type);
     return root && (root->opcode == TL_OP_REDUCE || root->opcode == TL_OP_STORE) &&
@@ -871,8 +877,8 @@ static void place_products(Placer *p, const TlBlock *block)
         if (!x)
             continue;
         /* What stays from program to program shares its room with nothing. */
-        uint32_t first = x->b_load ? 0 : pos_of(p, op);
-        uint32_t last = x->b_load ? UINT32_MAX : end_of(p, op);
+        uint32_t first = x->keeps_b ? 0 : pos_of(p, op);
+        uint32_t last = x->keeps_b ? UINT32_MAX : end_of(p, op);
         x->a = x->a_bytes ? new_buffer(p, x->a_bytes, pos_of(p, op), end_of(p, op)) : -1;
         x->b = new_buffer(p, x->b_bytes * x->slots, first, last);
         if (x->ngathered) {
@@ -881,7 +887,7 @@ static void place_products(Placer *p, const TlBlock *block)
             x->gathered = new_buffer(p, bytes, pos_of(p, around), end_of(p, around));
         }
         x->tags = p->plan->zeroed_bytes;
-        p->plan->zeroed_bytes += x->b_load ? x->slots * TL_CPU_TAG_BYTES : 0;
+        p->plan->zeroed_bytes += x->keeps_b ? x->slots * TL_CPU_TAG_BYTES : 0;
         tl_map_put_ptr(&p->plan->products, op, x);
     }
 }

@@ -10,40 +10,6 @@ enum {
     MAX_SLOTS = 64,
 };
 
-/* ---- operands ---- */
-
-static bool swaps(const TlOp *trans)
-{
-    return tl_attr(trans, TL_ATTR_PERM)->u.ints[0] == 1;
-}
-
-TlOp *tl_cpu_load_under(const TlValue *v, bool *out_turned)
-{
-    *out_turned = false;
-    while (v->def && v->type->rank == 2 &&
-           (v->def->opcode == TL_OP_CAST || v->def->opcode == TL_OP_TRANS)) {
-        *out_turned ^= v->def->opcode == TL_OP_TRANS && swaps(v->def);
-        v = tl_in(v->def, 0);
-    }
-    if (!v->def || v->def->opcode != TL_OP_LOAD || v->type->rank != 2)
-        return NULL;
-    TlPlace p = tl_op_place(v->def);
-    return p.axes && !p.mask && !p.other && !p.base->def ? v->def : NULL;
-}
-
-int tl_cpu_dense_dim(const TlFn *fn, const TlValue *v)
-{
-    bool turned;
-    TlOp *load = tl_cpu_load_under(v, &turned);
-    if (!load)
-        return -1;
-    TlPlace p = tl_op_place(load);
-    int rows = tl_cpu_slice_of(&p, 0), columns = tl_cpu_slice_of(&p, 1);
-    if (rows < 0 || columns < 0)
-        return -1;
-    return tl_cpu_is_dense(fn, &p, columns) ? !turned : tl_cpu_is_dense(fn, &p, rows) ? turned : -1;
-}
-
 /* ---- which loops ---- */
 
 /* plan NULL: values have no places yet. */
@@ -66,6 +32,8 @@ static bool is_repeatable(const TlFn *fn, const TlCpuPlan *plan, const TlOp *op)
     case TL_OP_STRIDE:
     case TL_OP_INSIDE:
     case TL_OP_LOAD: break;
+    case TL_OP_RESHAPE:
+    case TL_OP_REGROUP: return op->nout == 1 && is_virtual_or_scalar(plan, op->out[0]);
     case TL_OP_TRANS:
         if (tl_cpu_dense_dim(fn, op->out[0]) < 0)
             return false;
@@ -220,14 +188,27 @@ static bool may_store(const TlFn *fn, const TlCpuProduct *p)
            (!p->a_load || tl_is_constant_memory(tl_in(p->a_load, 0)));
 }
 
-/* Does the slice along a tile's axis begin at the loop's own k, which is never negative? */
+/* How many elements v moves when the loop's own k moves by one; 0: it is not known. */
+static TlWideInt times_k(const TlValue *v, const TlOp *loop)
+{
+    TlWideInt n = 0;
+    if (v == loop->regions[0]->args[0])
+        return 1;
+    bool times = v->def && v->def->opcode == TL_OP_MUL &&
+                 tl_in(v->def, 0) == loop->regions[0]->args[0] &&
+                 tl_const_int_value(tl_in(v->def, 1), &n);
+    return times ? n : 0;
+}
+
+/* Do the slices along a tile's axis follow each other from trip to trip, none before the first
+ * element? */
 static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
 {
     TlWideInt lo, step;
     int i = tl_cpu_slice_of(p, dim);
-    return i >= 0 && p->index[i].value == loop->regions[0]->args[0] &&
-           tl_const_int_value(tl_in(loop, 0), &lo) && lo >= 0 &&
-           tl_const_int_value(tl_in(loop, 2), &step) && step == p->axes[i].width;
+    TlWideInt each = i >= 0 ? times_k(p->index[i].value, loop) : 0;
+    return each > 0 && tl_const_int_value(tl_in(loop, 0), &lo) && lo >= 0 &&
+           tl_const_int_value(tl_in(loop, 2), &step) && step * each == p->axes[i].width;
 }
 
 /* Each scalar index of A must be a scalar index of the store, too, of an axis of equal extent: then
@@ -255,25 +236,31 @@ static bool moves_along_k(const TlPlace *p, int along, const TlOp *loop)
 }
 
 /* Sets p->a_load to a load of A that can be read where it lies: where k is outside of A it is
- * outside of B. That rows which are computed are inside, and that A ends with a whole packed
- * element, is known, or is looked at in the run. */
+ * outside of B, or, where B is computed, no k of the chunk is. That rows which are computed are
+ * inside, and that A ends with a whole packed element, is known, or is looked at in the run. */
 static void find_direct(const TlFn *fn, TlCpuProduct *p)
 {
     bool a_turned, b_turned;
     TlOp *a = tl_cpu_load_under(tl_in(p->dot, 0), &a_turned);
     TlOp *b = tl_cpu_load_under(tl_in(p->dot, 1), &b_turned);
     if (!a || a->out[0] != tl_in(p->dot, 0) || a->out[0]->type->dtype != p->part[0] ||
-        p->flips || !b)
+        p->flips)
         return;
-    TlPlace pa = tl_op_place(a), pb = tl_op_place(b);
+    TlPlace pa = tl_op_place(a);
     int along = tl_cpu_slice_of(&pa, 1);
-    if (tl_cpu_slice_of(&pa, 0) < 0 || !same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0) ||
-        !follows_loop(&pa, 1, p->loop) || !tl_cpu_is_dense(fn, &pa, along) ||
+    if (b) {
+        TlPlace pb = tl_op_place(b);
+        if (!same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0))
+            return;
+    }
+    if (along < 0 || tl_cpu_slice_of(&pa, 0) < 0 || !follows_loop(&pa, 1, p->loop) ||
+        !tl_cpu_is_dense(fn, &pa, along) ||
         !moves_along_k(&pa, along, p->loop))
         return;
     p->a_load = a;
     p->a_may_end = true;
-    if (p->store) {
+    p->a_is_whole = !b;
+    if (p->store && b) {
         TlPlace pc = tl_op_place(p->store);
         p->a_may_end =
             p->per > 1 || !same_slice(fn, &pa, 0, &pc, 0) || !scalars_agree(fn, &pa, &pc);
@@ -298,20 +285,30 @@ static TlOp *find_kept(const TlCpuProduct *p)
     return follows && moves_along_k(&b, along, p->loop) ? load : NULL;
 }
 
+/* Does B stay what it is during a loop around? */
+static bool is_same_b(const TlCpuProduct *p, const TlOp *outer)
+{
+    bool same = true;
+    for (int i = 0; i < p->nkeys; i++)
+        same &= tl_is_invariant(p->key[i], outer);
+    if (!p->b_load)
+        return same;
+    TlPlace b = tl_op_place(p->b_load);
+    for (uint32_t i = 0; i < b.naxes; i++)
+        same &= b.index[i].value == p->loop->regions[0]->args[0] ||
+                tl_is_invariant(b.index[i].value, outer);
+    return same;
+}
+
 /* The loops around in which the sum goes on and B becomes another: each of their trips has chunks
  * of its own. */
 static void find_around(TlCpuProduct *p)
 {
-    TL_ASSERT(p->b_load && !p->naround, "loops around are looked for once, for kept chunks");
+    TL_ASSERT(p->keeps_b && !p->naround, "loops around are looked for once, for kept chunks");
     int result = 0, next;
     TlOp *outer = p->loop;
-    TlPlace b = tl_op_place(p->b_load);
     while (p->naround < TL_CPU_NEST && (outer = passes_on(outer, result, &next)) != NULL) {
-        bool same = true;
-        for (uint32_t i = 0; i < b.naxes; i++)
-            same &= b.index[i].value == p->loop->regions[0]->args[0] ||
-                    tl_is_invariant(b.index[i].value, outer);
-        if (!same)
+        if (!is_same_b(p, outer))
             p->around[p->naround++] = outer;
         result = next;
     }
@@ -383,13 +380,14 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     find_direct(fn, p);
     p->stores = may_store(fn, p);
     p->b_load = find_kept(p);
-    if (p->b_load)
+    p->keeps_b = p->b_load || tl_cpu_find_keys(plan, p, arena);
+    if (p->keeps_b)
         find_around(p);
     p->ngathered = count_gathered(fn, plan, p);
     if (!p->a_load || p->a_may_end)
         p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->a_row * bytes);
     p->b_bytes = (uint64_t)(p->panel_rows * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
-    uint64_t slots = p->b_load ? KEPT_BYTES / p->b_bytes : 1;
+    uint64_t slots = p->keeps_b ? KEPT_BYTES / p->b_bytes : 1;
     p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;
     TL_ASSERT(p->depth > 0 && p->b_bytes > 0, "a chunk of %lld packed elements along k",
               (long long)p->depth);

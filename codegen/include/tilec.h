@@ -213,6 +213,7 @@ typedef struct tilec_report_access { /* of global memory */
     uint32_t sectors, least;  /* per request, if rows begin at sectors; minimum for its bytes */
     uint64_t run;             /* bytes of the tile that lie side by side */
     const char *narrow;       /* why the width is below 16 bytes */
+    const char *by_threads;   /* of a store, where the target has bulk stores: why it is none */
     int loop;                 /* the innermost one, in `loops` of the kernel; -1: none */
     const tilec_report_mask *masks;
     size_t nmasks;

@@ -425,6 +425,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CLUSTER_RANK:
     case TL_LEAF_FAMILY_MEET:
     case TL_LEAF_FAMILY_BARRIER_OF:
+    case TL_LEAF_FAMILY_TURN_TAKE:
+    case TL_LEAF_FAMILY_TURN_PASS:
     case TL_LEAF_FAMILY_REGISTERS:
     case TL_LEAF_FAMILY_ELECT:
     case TL_LEAF_FAMILY_MBAR_INIT:
@@ -435,12 +437,17 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MBAR_ARRIVE_AT:
     case TL_LEAF_FAMILY_BULK:
     case TL_LEAF_FAMILY_BULK_ALL:
+    case TL_LEAF_FAMILY_BULK_STORE:
+    case TL_LEAF_FAMILY_BULK_COMMIT:
+    case TL_LEAF_FAMILY_BULK_WAIT:
     case TL_LEAF_FAMILY_WGMMA:
     case TL_LEAF_FAMILY_WGMMA_FENCE:
     case TL_LEAF_FAMILY_WGMMA_WAIT:
     case TL_LEAF_FAMILY_FENCE_ASYNC:
     case TL_LEAF_FAMILY_LDSM:
     case TL_LEAF_FAMILY_LDSM_T:
+    case TL_LEAF_FAMILY_STSM:
+    case TL_LEAF_FAMILY_STSM_T:
     case TL_LEAF_FAMILY_COUNT: break;
     }
     TL_UNREACHABLE("leaf %s on AMD", tl_leaf_name(call->leaf));

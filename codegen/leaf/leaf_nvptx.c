@@ -233,11 +233,18 @@ static void wait_async(TlLeafCall *call)
 
 /* ---- barriers that count, bulk copies ---- */
 
-/* The 32-bit address of a byte of shared memory. */
+/* The 32-bit address of a byte of shared memory. The constant part comes first: in a loop, that sum
+ * does not change. */
 static LLVMValueRef shared_address(TlLeafCall *call, LLVMValueRef offset)
 {
-    LLVMValueRef p = tl_leaf_shared_slot(call, offset, tl_leaf_i32(call, 0));
-    return LLVMBuildPtrToInt(call->b, p, call->i32, "");
+    LLVMValueRef none = tl_leaf_i32(call, 0), part = none;
+    if (LLVMIsAInstruction(offset) && LLVMGetInstructionOpcode(offset) == LLVMAdd &&
+        LLVMIsAConstantInt(LLVMGetOperand(offset, 1))) {
+        part = LLVMGetOperand(offset, 0);
+        offset = LLVMGetOperand(offset, 1);
+    }
+    LLVMValueRef p = tl_leaf_shared_slot(call, offset, none);
+    return LLVMBuildAdd(call->b, LLVMBuildPtrToInt(call->b, p, call->i32, ""), part, "");
 }
 
 /* An instruction of args[0], the predicate, and others. */
@@ -254,11 +261,29 @@ static void build_text(TlLeafCall *call, Asm *a)
     tl_llvm_mark_call(call->l, x, "convergent");
 }
 
+/* site, slot, offset, words */
+static void store_matrices(TlLeafCall *call, const char *trans)
+{
+    enum { FIXED = 1, MOST = 4 };
+    unsigned n = tl_leaf_info(call->leaf)->size;
+    LLVMValueRef p = tl_leaf_shared_slot(call, call->args[1], call->args[2]),
+                 args[FIXED + MOST] = {LLVMBuildPtrToInt(call->b, p, call->i32, "")};
+    Asm a = {"", "r"};
+    TEXT(&a, "stmatrix.sync.aligned.m8n8.x%u%s.shared.b16 [$0], {", n, trans);
+    for (unsigned i = 0; i < n; i++) {
+        args[FIXED + i] = call->args[3 + i];
+        constrain(&a, "r");
+        TEXT(&a, "%s$%u", i ? "," : "", FIXED + i);
+    }
+    TEXT(&a, "};");
+    build_predicated(call, &a, args, FIXED + n);
+}
+
 /* site, number, threads */
-static void barrier_of(TlLeafCall *call)
+static void barrier_of(TlLeafCall *call, const char *how)
 {
     Asm a = {"", ""};
-    TEXT(&a, "bar.sync %u, %u;", tl_leaf_constant(call, 1), tl_leaf_constant(call, 2));
+    TEXT(&a, "bar.%s %u, %u;", how, tl_leaf_constant(call, 1), tl_leaf_constant(call, 2));
     build_text(call, &a);
 }
 
@@ -372,6 +397,39 @@ static void copy_bulk(TlLeafCall *call, bool all)
     }
     TEXT(&a, ";");
     build_predicated(call, &a, args, n);
+}
+
+/* site, pred, map, offset, coordinates */
+static void store_bulk(TlLeafCall *call)
+{
+    enum { FIXED = 3, MOST = 5 };
+    unsigned rank = tl_leaf_info(call->leaf)->size, n = FIXED;
+    LLVMValueRef args[FIXED + MOST] = {call->args[1], shared_address(call, call->args[3]),
+                                       call->args[2]};
+    Asm a = {"", "b,r,l"};
+    TEXT(&a, "@$0 cp.async.bulk.tensor.%ud.global.shared::cta.tile.bulk_group [$2, {", rank);
+    for (unsigned i = 0; i < rank; i++) {
+        args[n] = call->args[FIXED + 1 + i];
+        constrain(&a, "r");
+        TEXT(&a, "%s$%u", i ? "," : "", n++);
+    }
+    TEXT(&a, "}], [$1];");
+    build_predicated(call, &a, args, n);
+}
+
+static void commit_bulk(TlLeafCall *call)
+{
+    Asm a = {"cp.async.bulk.commit_group;", ""};
+    build_text(call, &a);
+}
+
+/* site, n, written */
+static void wait_bulk(TlLeafCall *call)
+{
+    Asm a = {"", ""};
+    TEXT(&a, "cp.async.bulk.wait_group%s %u;", tl_leaf_constant(call, 2) ? "" : ".read",
+         tl_leaf_constant(call, 1));
+    build_text(call, &a);
 }
 
 /* ---- atomics ---- */
@@ -555,7 +613,11 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CP_WAIT: wait_async(call); return NULL;
     case TL_LEAF_FAMILY_LDSM: return load_matrices(call, "");
     case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
-    case TL_LEAF_FAMILY_BARRIER_OF: barrier_of(call); return NULL;
+    case TL_LEAF_FAMILY_STSM: store_matrices(call, ""); return NULL;
+    case TL_LEAF_FAMILY_STSM_T: store_matrices(call, ".trans"); return NULL;
+    case TL_LEAF_FAMILY_BARRIER_OF:
+    case TL_LEAF_FAMILY_TURN_TAKE: barrier_of(call, "sync"); return NULL;
+    case TL_LEAF_FAMILY_TURN_PASS: barrier_of(call, "arrive"); return NULL;
     case TL_LEAF_FAMILY_REGISTERS: set_registers(call); return NULL;
     case TL_LEAF_FAMILY_ELECT: return elect(call);
     case TL_LEAF_FAMILY_MBAR_INIT: make_barrier(call); return NULL;
@@ -566,6 +628,9 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MBAR_ARRIVE_AT: arrive_at(call); return NULL;
     case TL_LEAF_FAMILY_BULK: copy_bulk(call, false); return NULL;
     case TL_LEAF_FAMILY_BULK_ALL: copy_bulk(call, true); return NULL;
+    case TL_LEAF_FAMILY_BULK_STORE: store_bulk(call); return NULL;
+    case TL_LEAF_FAMILY_BULK_COMMIT: commit_bulk(call); return NULL;
+    case TL_LEAF_FAMILY_BULK_WAIT: wait_bulk(call); return NULL;
     case TL_LEAF_FAMILY_WGMMA: return tl_leaf_wgmma_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_FENCE: return tl_leaf_wgmma_fence_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_WAIT: return tl_leaf_wgmma_wait_nvptx(call);

@@ -475,18 +475,28 @@ static void explain_buffers(TlExplain *e)
 
 /* ---- loops ---- */
 
+static bool holds(const TlOp *loop, bool (*is)(const TlOp *op))
+{
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (is(op))
+            return true;
+    return false;
+}
+
+static bool is_wait_for_bytes(const TlOp *op)
+{
+    return op->opcode == TL_OP_PHASE && !tl_attr_flag(op, TL_ATTR_ONE);
+}
+
+static bool is_turn(const TlOp *op)
+{
+    return op->opcode == TL_OP_TAKE_TURN;
+}
+
 /* Of two loops with their own warps (specialize), the one that computes. */
 static bool is_consumer(const TlOp *loop)
 {
-    const TlOp *parent = loop->block->parent;
-    while (parent && parent->opcode != TL_OP_ROLES)
-        parent = parent->block->parent;
-    if (!parent)
-        return false;
-    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
-        if (op->opcode == TL_OP_PHASE && !tl_attr_flag(op, TL_ATTR_ONE))
-            return true;
-    return false;
+    return tl_op_role(loop) == 1 && holds(loop, is_wait_for_bytes);
 }
 
 static void say_fault(TlSbuf *s, TlProducerFault fault)
@@ -517,21 +527,14 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
                                     : "asynchronous",
                      ahead, ahead == 1 ? "" : "s", slots);
     else if (is_consumer(loop))
-        tl_sbuf_puts(s, "; reads what other warps bring by bulk copies");
+        tl_sbuf_putf(s, "; reads what other warps bring by bulk copies%s",
+                       holds(loop, is_turn) ? "; warpgroups take turns" : "");
     else if (slots > 1)
         tl_sbuf_putf(s, "; loads into registers, %d slots of shared memory", slots);
     else
         tl_sbuf_puts(s, "; loads into registers a trip ahead");
     if (tl_attr_int(loop, TL_ATTR_SPECIALIZE, 0) < 0)
         say_fault(s, (TlProducerFault)-tl_attr_int(loop, TL_ATTR_SPECIALIZE, 0));
-}
-
-static bool holds(const TlOp *loop, bool (*is)(const TlOp *op))
-{
-    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
-        if (is(op))
-            return true;
-    return false;
 }
 
 static bool is_loop(const TlOp *op)

@@ -2,6 +2,7 @@
 #include "codegen/report/explain.h"
 #include "ir/layout/layout.h"
 #include "ir/plan/bulk.h"
+#include "passes/pipeline/bulk_stores.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
@@ -146,6 +147,13 @@ static void explain_boxes(const TlExplain *e, const TlOp *op, tilec_report_acces
 
 /* ---- accesses ---- */
 
+static const char *const THREADS_WORDS[] = {
+#define THREADS(ID, why) [TL_THREADS_##ID] = why,
+#include "codegen/report/explain.def"
+};
+_Static_assert(sizeof THREADS_WORDS / sizeof *THREADS_WORDS == TL_THREADS_COUNT,
+               "words for each TlThreadsStore");
+
 const char *tl_explain_param(const TlExplain *e, const TlValue *base)
 {
     int param = tl_base_param(base);
@@ -174,6 +182,7 @@ static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
                              .sectors = 1,
                              .least = 1,
                              .narrow = "",
+                             .by_threads = THREADS_WORDS[tl_attr_int(op, TL_ATTR_BY_THREADS, 0)],
                              .loop = tl_explain_loop(e, op),
                              .order = tl_position_of(&e->order, op).first,
                              .ahead = tl_explain_ahead(op),
@@ -183,7 +192,7 @@ static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
         a.bytes *= (uint64_t)p.shape[i];
     if (l)
         explain_tile(e, op, l, bytes, &a);
-    if (tl_attr_flag(op, TL_ATTR_BULK))
+    if (tl_attr_flag(op, TL_ATTR_BULK) || op->opcode == TL_OP_SEND)
         explain_boxes(e, op, &a);
     else
         explain_masks(e, op, &p, l, 0, &a);

@@ -323,14 +323,17 @@ static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp
 {
     static const char *const ways[] = {[TL_BUF_VECTOR] = "shared memory",
                                        [TL_BUF_MATRIX] = "ldmatrix",
-                                       [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans"};
+                                       [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans"},
+                      *const storing[] = {[TL_BUF_MATRIX] = "stmatrix",
+                                          [TL_BUF_MATRIX_TRANS] = "stmatrix.trans"};
     if (tl_attr_flag(op, TL_ATTR_SPREAD))
         return "asynchronously to shared memory, between the instructions of the product";
     if (tl_attr(op, TL_ATTR_ASYNC))
         return "asynchronously to shared memory";
     if (p->kind == TL_BUF_VECTOR)
         return ways[p->kind];
-    return tl_format(e->out, "%u %s of %d in each warp", p->naccesses, ways[p->kind], p->words);
+    const char *way = op->opcode == TL_OP_PUT ? storing[p->kind] : ways[p->kind];
+    return tl_format(e->out, "%u %s of %d in each warp", p->naccesses, way, p->words);
 }
 
 /* The plan that the lowering follows (simt_staged.c). */
@@ -343,7 +346,8 @@ static const TlBufPlan *buffer_plan(const TlExplain *e, const TlOp *op, const Tl
         return tl_buf_plan(e->scratch, tile, buf, ANY,
                            can & TL_CAN_LDMATRIX ? TL_BUF_MAY_MATRIX : 0);
     if (op->opcode == TL_OP_PUT)
-        return tl_buf_plan(e->scratch, tile, buf, ANY, TL_BUF_WRITES);
+        return tl_buf_plan(e->scratch, tile, buf, ANY,
+                           TL_BUF_WRITES | (can & TL_CAN_STMATRIX ? TL_BUF_MAY_MATRIX : 0));
     return tl_copy_plan(e->scratch, op);
 }
 
@@ -395,8 +399,9 @@ static void explain_bulk(const TlExplain *e, const TlOp *op, tilec_report_exchan
     TlBulk b;
     bool known = tl_bulk_plan(e->scratch, op, tl_op_place(op).buf->type, &b);
     TL_ASSERT(known, "a bulk copy that no box makes");
-    x->way = tl_format(e->out, "bulk copy, begun by one thread: %u box%s of %d x %d elements",
-                       b.boxes.len, b.boxes.len == 1 ? "" : "es", b.rows, b.columns);
+    x->way = tl_format(e->out, "bulk %s, begun by one thread: %u box%s of %d x %d elements",
+                       op->opcode == TL_OP_SEND ? "store" : "copy", b.boxes.len,
+                       b.boxes.len == 1 ? "" : "es", b.rows, b.columns);
     x->wavefronts = x->least = (b.bytes + WAVEFRONT * e->k->warps - 1) / (WAVEFRONT * e->k->warps);
 }
 
@@ -457,7 +462,8 @@ static const TlOp *buffer_op(const TlOp *op)
 {
     if (op->opcode == TL_OP_PUT || op->opcode == TL_OP_GET)
         return tl_buf_alloc(tl_in(op, 0));
-    return op->opcode == TL_OP_COPY ? tl_buf_alloc(tl_op_place(op).buf) : op;
+    bool placed = op->opcode == TL_OP_COPY || op->opcode == TL_OP_SEND;
+    return placed ? tl_buf_alloc(tl_op_place(op).buf) : op;
 }
 
 /* False: the op exchanges nothing. */
@@ -475,6 +481,7 @@ static bool explain_op(const TlExplain *e, const TlOp *op, tilec_report_exchange
     case TL_OP_PUT: explain_put(e, op, x); return true;
     case TL_OP_GET: explain_buffer_use(e, op, op->out[0]->type, tl_in(op, 0), x); return true;
     case TL_OP_COPY: explain_copy(e, op, x); return true;
+    case TL_OP_SEND: explain_bulk(e, op, x); return true;
     case TL_OP_BARRIER:
         x->way = "";
         x->barriers = 1;

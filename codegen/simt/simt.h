@@ -76,6 +76,8 @@ enum { TL_SIMT_MOST_ARGS = 16 + TL_LEAF_MOST_WORDS };
 LLVMValueRef tl_simt_leaf_words(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args,
                                 unsigned words);
 void tl_simt_barrier(TlSimt *g);
+/* TAKE_TURN, PASS_TURN. */
+void tl_simt_turn(TlSimt *g, const TlOp *op);
 LLVMValueRef tl_simt_i32(TlSimt *g, uint32_t v);
 /* One register's value as i32 words (1 or 2; smaller types are zero-extended into one), and
  * back. */
@@ -151,6 +153,8 @@ void tl_simt_arrive(TlSimt *g, TlOp *op);
 void tl_simt_phase(TlSimt *g, const TlOp *op);
 void tl_simt_retire(TlSimt *g, TlOp *op);
 void tl_simt_begin_bulk(TlSimt *g, TlOp *op); /* expect, bulk copies, phases of one */
+void tl_simt_send(TlSimt *g, const TlOp *op);
+void tl_simt_sent(TlSimt *g, const TlOp *op);
 /* simt_async_dot.c: products by warpgroups */
 void tl_simt_ready(TlSimt *g, TlOp *op);
 void tl_simt_dot_async(TlSimt *g, TlOp *op);

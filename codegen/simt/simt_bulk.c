@@ -1,5 +1,5 @@
 /* Barriers that count what arrives (MBAR), and bulk copies: boxes of a tensor map, which the
- * runtime makes of a view, go to a slot of a buffer, begun by one thread.
+ * runtime makes of a view, go to a slot of a buffer, or from there to memory, begun by one thread.
  *
  * The slot's layout is the image of ir/plan/stage_layout.h: panels of rows of at most 128 bytes. A
  * box is a panel, or as much of it as 256 rows.
@@ -135,19 +135,54 @@ static LLVMValueRef map_of(TlSimt *g, const TlPlace *p, const TlBulk *bulk)
     return tl_gen_map_slot(&g->gen, p->base->index, bulk);
 }
 
+/* Is one of the view's axes empty? */
+static LLVMValueRef is_empty(TlSimt *g, const TlPlace *p)
+{
+    LLVMValueRef any = NULL;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        LLVMValueRef extent = tl_gen_view(&g->gen, p->base)->extent[i];
+        LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLE, extent, tl_gen_int(&g->gen, 0), "");
+        any = any ? LLVMBuildOr(g->b, any, none, "") : none;
+    }
+    return any;
+}
+
+/* An axis along which the copy does not move from trip to trip, if there is one. */
+static uint32_t still_axis(const TlOp *op, const TlPlace *p)
+{
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        const TlValue *index = p->index[i].value;
+        if ((index->def ? index->def->block : index->block) != op->block)
+            return i;
+    }
+    return 0;
+}
+
 /* The start along an axis of the view. Where the view is empty, nothing is inside; the map has one
- * element then. */
-static LLVMValueRef coordinate(TlSimt *g, const TlPlace *p, uint32_t axis, int32_t more)
+ * element then: `still` says so. */
+static LLVMValueRef coordinate(TlSimt *g, const TlPlace *p, uint32_t axis, int32_t more,
+                               uint32_t still)
 {
     enum { FAR = 0x7fff0000 };
     const TlValue *index = p->index[axis].value;
     LLVMValueRef at = LLVMBuildIntCast2(g->b, tl_gen_scalar(&g->gen, index), g->i32,
                                         tl_is_signed(index->type->dtype), "");
-    LLVMValueRef extent = tl_gen_view(&g->gen, p->base)->extent[axis];
-    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLE, extent, tl_gen_int(&g->gen, 0), "");
     if (more)
         at = LLVMBuildAdd(g->b, at, tl_simt_i32(g, (uint32_t)more), "");
-    return LLVMBuildSelect(g->b, none, tl_simt_i32(g, FAR), at, "");
+    if (axis != still)
+        return at;
+    return LLVMBuildSelect(g->b, is_empty(g, p), tl_simt_i32(g, FAR), at, "");
+}
+
+/* Of a box: as many as the view has axes. */
+static void put_coordinates(TlSimt *g, const TlPlace *p, const TlBulk *bulk, const TlBulkBox *box,
+                            uint32_t still, LLVMValueRef *out)
+{
+    for (int k = 0; k < bulk->rank; k++) {
+        uint32_t axis = bulk->axes[k];
+        int32_t more = axis == bulk->row ? box->column : axis == bulk->other ? box->row : 0;
+        out[k] = coordinate(g, p, axis, more, still);
+    }
 }
 
 static void copy(TlSimt *g, const TlOp *op)
@@ -159,6 +194,7 @@ static void copy(TlSimt *g, const TlOp *op)
     LLVMValueRef map = map_of(g, &p, &bulk), to = offset_of(g, p.buf, p.slot),
                  bar = offset_of(g, p.bar, p.bar_slot);
     uint32_t programs = (uint32_t)tl_attr_int(op, TL_ATTR_CLUSTER, 1);
+    uint32_t still = still_axis(op, &p);
     bool all = programs > 1;
     g->param = (int)p.base->index;
     for (uint32_t i = 0; i < bulk.boxes.len; i++) {
@@ -169,13 +205,9 @@ static void copy(TlSimt *g, const TlOp *op)
         unsigned n = 4;
         if (all)
             args[n++] = all_programs(g);
-        for (int k = 0; k < bulk.rank; k++) {
-            uint32_t axis = bulk.axes[k];
-            int32_t more = axis == bulk.row ? box->column : axis == bulk.other ? box->row : 0;
-            args[n++] = coordinate(g, &p, axis, more);
-        }
-        tl_simt_leaf(g, (tl_leaf)((all ? TL_LEAF_BULK_ALL_1 : TL_LEAF_BULK_1) + bulk.rank - 1), n,
-                     args);
+        put_coordinates(g, &p, &bulk, box, still, args + n);
+        tl_simt_leaf(g, (tl_leaf)((all ? TL_LEAF_BULK_ALL_1 : TL_LEAF_BULK_1) + bulk.rank - 1),
+                     n + (unsigned)bulk.rank, args);
     }
 }
 
@@ -252,4 +284,50 @@ void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
     begin_each(g, op, mask);
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
+}
+
+/* ---- stores ---- */
+
+static void store(TlSimt *g, const TlOp *op)
+{
+    enum { FIXED = 3 };
+    TlPlace p = tl_op_place(op);
+    TlBulk bulk;
+    bool known = tl_bulk_plan(g->arena, op, p.buf->type, &bulk);
+    TL_ASSERT(known, "'%s' has a bulk store that no box makes", g->fn->name);
+    LLVMValueRef map = map_of(g, &p, &bulk), from = offset_of(g, p.buf, p.slot);
+    g->param = (int)p.base->index;
+    for (uint32_t i = 0; i < bulk.boxes.len; i++) {
+        const TlBulkBox *box = &bulk.boxes.data[i];
+        LLVMValueRef at = LLVMBuildAdd(g->b, from, tl_simt_i32(g, box->offset), ""),
+                     args[FIXED + TL_BULK_MAX_RANK] = {always(g), map, at};
+        put_coordinates(g, &p, &bulk, box, still_axis(op, &p), args + FIXED);
+        tl_simt_leaf(g, (tl_leaf)(TL_LEAF_BULK_STORE_1 + bulk.rank - 1),
+                     FIXED + (unsigned)bulk.rank, args);
+    }
+}
+
+/* Always by the same thread, which alone can wait for it: the one that elect chooses of warp 0. */
+void tl_simt_send(TlSimt *g, const TlOp *op)
+{
+    TL_ASSERT(g->role != TL_SIMT_PRODUCER, "'%s': who begins copies stores a tile", g->fn->name);
+    LLVMBasicBlockRef warp = tl_gen_block(&g->gen, "first"), some = tl_gen_block(&g->gen, "bulk"),
+                      join = tl_gen_block(&g->gen, "begun");
+    LLVMValueRef first =
+        LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
+    LLVMBuildCondBr(g->b, first, warp, join);
+    LLVMPositionBuilderAtEnd(g->b, warp);
+    LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    store(g, op);
+    tl_simt_leaf(g, TL_LEAF_BULK_COMMIT, 0, NULL);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
+/* All threads wait for what they have begun: but one, for nothing. */
+void tl_simt_sent(TlSimt *g, const TlOp *op)
+{
+    LLVMValueRef args[] = {tl_simt_i32(g, 0), tl_simt_i32(g, tl_attr_flag(op, TL_ATTR_WRITTEN))};
+    tl_simt_leaf(g, TL_LEAF_BULK_WAIT, 2, args);
 }

@@ -57,15 +57,41 @@ LLVMValueRef tl_simt_leaf_words(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMVal
     return call_leaf(g, leaf, tl_leaf_declare_words(g->l, leaf, result, types, nargs), nargs, args);
 }
 
+/* Barriers by number: 0 is that of the whole block. */
+enum { OF_CONSUMERS = 1, OF_TURNS = 2, WARPS_OF_GROUP = 4 };
+
 void tl_simt_barrier(TlSimt *g)
 {
-    enum { NUMBER = 1 };
     uint32_t threads = (1u << g->warp_bits) << g->lane_bits;
-    LLVMValueRef args[] = {tl_simt_i32(g, NUMBER), tl_simt_i32(g, threads)};
+    LLVMValueRef args[] = {tl_simt_i32(g, OF_CONSUMERS), tl_simt_i32(g, threads)};
     if (g->role == TL_SIMT_CONSUMERS)
         tl_simt_leaf(g, TL_LEAF_BARRIER_OF, 2, args);
     else
         tl_simt_leaf(g, TL_LEAF_BARRIER, 0, NULL);
+}
+
+/* Each warpgroup comes to its own barrier, and so does the one before it when it had its turn. */
+void tl_simt_turn(TlSimt *g, const TlOp *op)
+{
+    uint32_t groups = (1u << g->warp_bits) / WARPS_OF_GROUP;
+    bool take = op->opcode == TL_OP_TAKE_TURN, first = tl_attr_flag(op, TL_ATTR_FIRST);
+    LLVMValueRef threads = tl_simt_i32(g, 2 * WARPS_OF_GROUP << g->lane_bits),
+                 bits = tl_simt_i32(g, __builtin_ctz(WARPS_OF_GROUP)),
+                 own = LLVMBuildLShr(g->b, tl_simt_uniform_warp(g), bits, "");
+    for (uint32_t i = 0; i < groups; i++) {
+        uint32_t whose = take ? i : (i + 1) % groups;
+        if (first && whose != 0)
+            continue;
+        LLVMBasicBlockRef mine = tl_gen_block(&g->gen, "turn"),
+                          join = tl_gen_block(&g->gen, "join");
+        LLVMValueRef is_mine = LLVMBuildICmp(g->b, LLVMIntEQ, own, tl_simt_i32(g, i), "");
+        LLVMBuildCondBr(g->b, is_mine, mine, join);
+        LLVMPositionBuilderAtEnd(g->b, mine);
+        LLVMValueRef args[] = {tl_simt_i32(g, OF_TURNS + whose), threads};
+        tl_simt_leaf(g, take ? TL_LEAF_TURN_TAKE : TL_LEAF_TURN_PASS, 2, args);
+        LLVMBuildBr(g->b, join);
+        LLVMPositionBuilderAtEnd(g->b, join);
+    }
 }
 
 /* ---- arithmetic of f32 by the GPU's own instructions ---- */

@@ -499,7 +499,11 @@ static void lower_op(TlSimt *g, TlOp *op)
         tl_attr_flag(op, TL_ATTR_ONE) ? tl_simt_begin_bulk(g, op) : tl_simt_phase(g, op);
         return;
     case TL_OP_RETIRE: tl_simt_retire(g, op); return;
+    case TL_OP_SEND: tl_simt_send(g, op); return;
+    case TL_OP_SENT: tl_simt_sent(g, op); return;
     case TL_OP_MEET: tl_simt_leaf(g, TL_LEAF_MEET, 0, NULL); return;
+    case TL_OP_TAKE_TURN:
+    case TL_OP_PASS_TURN: tl_simt_turn(g, op); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);

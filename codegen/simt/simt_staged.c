@@ -115,14 +115,46 @@ static void put_registers(const Slot *s, const TlType *tile, LLVMValueRef *regs)
 static const TlBufPlan *plan_of_put(TlSimt *g, const TlType *tile, const TlType *buf)
 {
     enum { ANY = 16 };
-    return tl_buf_plan(g->arena, tile, buf, ANY, TL_BUF_WRITES);
+    bool matrix = g->options->target->can & TL_CAN_STMATRIX;
+    return tl_buf_plan(g->arena, tile, buf, ANY,
+                       TL_BUF_WRITES | (matrix ? TL_BUF_MAY_MATRIX : 0));
+}
+
+static tl_leaf storing_leaf(const TlBufPlan *p)
+{
+    tl_leaf first = p->kind == TL_BUF_MATRIX ? TL_LEAF_STSM_1 : TL_LEAF_STSM_T_1;
+    return (tl_leaf)((int)first + p->words / 2); /* 1, 2, 4 */
+}
+_Static_assert(TL_LEAF_STSM_4 == TL_LEAF_STSM_1 + 2 && TL_LEAF_STSM_T_4 == TL_LEAF_STSM_T_1 + 2,
+               "one, two, four matrices");
+
+static void put_matrices(const Slot *s, LLVMValueRef *regs)
+{
+    enum { FIXED = 2, MOST = 4 };
+    TlSimt *g = s->g;
+    TlType elem = {.kind = TL_TILE, .dtype = s->buf->dtype};
+    int words = s->plan->words, in_word = (int)s->plan->nregs / words;
+    for (uint32_t i = 0; i < s->plan->naccesses; i++) {
+        const TlBufAccess *a = &s->plan->accesses[i];
+        LLVMValueRef args[FIXED + MOST] = {start_of(s), offset_in_slot(s, a)}, x[MOST];
+        for (int w = 0; w < words; w++) {
+            for (int e = 0; e < in_word; e++)
+                x[e] = regs[a->regs[w * in_word + e]];
+            LLVMValueRef word = tl_simt_pack(g, &elem, in_word, x);
+            args[FIXED + w] = LLVMBuildBitCast(g->b, word, g->i32, "");
+        }
+        tl_simt_leaf(g, storing_leaf(s->plan), FIXED + (unsigned)words, args);
+    }
 }
 
 void tl_simt_put(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = tl_in(op, 0), *tile = tl_in(op, 2);
     Slot s = slot_of(g, buf, tl_in(op, 1), plan_of_put(g, tile->type, buf->type));
-    put_registers(&s, tile->type, tl_simt_regs(g, tile));
+    if (s.plan->kind == TL_BUF_VECTOR)
+        put_registers(&s, tile->type, tl_simt_regs(g, tile));
+    else
+        put_matrices(&s, tl_simt_regs(g, tile));
 }
 
 /* ---- get ---- */

@@ -24,7 +24,7 @@ typedef struct Image {
 } Image;
 
 typedef struct Filters {
-    tile_module *module;
+    tile_module *module, *library;
     tile_kernel *kernel[KERNELS];
     tile_buffer *plane[PLANES], *in, *out; /* [3][h][w] of f32; pictures of bytes */
     double seconds[KERNELS];
@@ -63,19 +63,23 @@ static bool get_kernels(Filters *f)
     static const struct {
         const char *name;
         tile_const consts[3];
+        bool of_library;
     } rows[KERNELS] = {
         [TO_PLANES] = {"planes", {{0}}},
-        [ALONG] = {"blur", {{"R", RADIUS, 0}}},
-        [DOWN] = {"blur", {{"R", RADIUS, 0}, {"DOWN", 1, 0}}},
-        [SOBEL] = {"sobel", {{0}}},
-        [BILATERAL] = {"bilateral", {{"R", WINDOW, 0}}},
+        [ALONG] = {"blur", {{"R", RADIUS, 0}}, true},
+        [DOWN] = {"blur", {{"R", RADIUS, 0}, {"DOWN", 1, 0}}, true},
+        [SOBEL] = {"sobel", {{0}}, true},
+        [BILATERAL] = {"bilateral", {{"R", WINDOW, 0}}, true},
         [SHARPEN] = {"sharpen", {{0}}},
         [DRAW] = {"drawing", {{0}}},
         [TO_BYTES] = {"bytes", {{0}}},
     };
-    if (tile_module_load_file(NULL, KERNEL_DIR "/image.tile", NULL, &f->module)) return false;
+    if (tile_module_load_file(NULL, KERNEL_DIR "/image.tile", NULL, &f->module) ||
+        tile_module_load_file(NULL, "std.kernels.filter", NULL, &f->library))
+        return false;
     for (int i = 0; i < KERNELS; i++)
-        if (tile_kernel_get(f->module, rows[i].name, rows[i].consts, &f->kernel[i]) ||
+        if (tile_kernel_get(rows[i].of_library ? f->library : f->module, rows[i].name,
+                            rows[i].consts, &f->kernel[i]) ||
             tile_kernel_prepare(f->kernel[i]))
             return false;
     return true;
@@ -133,7 +137,8 @@ static bool filter(Filters *f, int64_t h, int64_t w)
 static void release(Filters *f)
 {
     for (int i = 0; i < PLANES; i++) tile_buffer_free(f->plane[i]);
-    tile_buffer_free(f->in), tile_buffer_free(f->out), tile_module_free(f->module);
+    tile_buffer_free(f->in), tile_buffer_free(f->out);
+    tile_module_free(f->library), tile_module_free(f->module);
 }
 
 /* ---- beside plain C ---- */

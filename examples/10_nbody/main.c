@@ -18,7 +18,7 @@ enum { ATTRACT, ADVANCE, MEASURE, COUNT, KERNELS };
 
 typedef struct World {
     size_t n;
-    tile_module *module;
+    tile_module *module, *library;
     tile_kernel *kernel[KERNELS];
     tile_buffer *buffer[BUFFERS];
 } World;
@@ -85,15 +85,16 @@ static bool place_bodies(World *w)
 
 static bool open_world(World *w)
 {
-    static const char *const name[KERNELS] = {"attract", "advance", "measure", "count"};
+    static const char *const name[KERNELS] = {"nbody_forces", "advance", "measure", "count"};
     const uint64_t n = w->n, bytes[BUFFERS] = {12 * n, 12 * n, 12 * n, 4 * n, 4 * n, 64,
                                                8ull * SIDE * SIDE};
     for (int i = 0; i < BUFFERS; i++)
         if (tile_buffer_alloc(NULL, bytes[i], &w->buffer[i])) return fail("", tile_last_error());
-    if (tile_module_load_file(NULL, KERNEL_DIR "/nbody.tile", NULL, &w->module))
+    if (tile_module_load_file(NULL, KERNEL_DIR "/nbody.tile", NULL, &w->module) ||
+        tile_module_load_file(NULL, "std.kernels.simulate", NULL, &w->library))
         return fail("", tile_last_error());
     for (int i = 0; i < KERNELS; i++)
-        if (tile_kernel_get(w->module, name[i], NULL, &w->kernel[i]) ||
+        if (tile_kernel_get(i == ATTRACT ? w->library : w->module, name[i], NULL, &w->kernel[i]) ||
             tile_kernel_prepare(w->kernel[i]))
             return fail("", tile_last_error());
     return place_bodies(w);
@@ -102,7 +103,7 @@ static bool open_world(World *w)
 static void close_world(World *w)
 {
     for (int i = 0; i < BUFFERS; i++) tile_buffer_free(w->buffer[i]);
-    tile_module_free(w->module);
+    tile_module_free(w->module), tile_module_free(w->library);
 }
 
 /* ---- steps ---- */

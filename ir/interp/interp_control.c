@@ -295,6 +295,17 @@ void tl_eval_MEET(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     (void)in, (void)op, (void)x, (void)y;
 }
 
+/* There is one warpgroup here. */
+void tl_eval_TAKE_TURN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op, (void)x, (void)y;
+}
+
+void tl_eval_PASS_TURN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op, (void)x, (void)y;
+}
+
 /* A program is one thread of control here, so its accesses are already in order. */
 void tl_eval_BARRIER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {

@@ -70,6 +70,16 @@ typedef struct TlFlying {
     TlSlot from;  /* the address of each; 0: it becomes 0 */
 } TlFlying;
 
+/* A tile that is sent to memory: the slot is read when that is asked for, or at the end. */
+typedef struct TlSending {
+    const TlOp *op;
+    const uint8_t *slot; /* NULL: it has been read, `data` has it */
+    int64_t n;
+    size_t bytes; /* of an element */
+    TlSlot to;    /* the address of each; 0: it is dropped */
+    TlSlot data;
+} TlSending;
+
 /* A product that is on its way. */
 typedef struct TlProduct {
     const TlOp *op;
@@ -95,6 +105,8 @@ typedef struct TlInterp {
     uint32_t nflying;
     uint64_t commits;
     TL_VEC(TlProduct) products; /* on their way, oldest first */
+    TL_VEC(TlSending) sending;  /* likewise: the first nsending */
+    uint32_t nsending;
     /* ROLES: the frames of the two flows, of which one is in `frames`, and those around them */
     struct {
         bool is_open, is_over[2];

@@ -4,7 +4,10 @@
  * when it begins, makes its slot undefined, and moves them as late as it may: in the `wait` that
  * asks for its group. So a program that reads a slot too early, or writes the source of a copy that
  * is still on its way, does not get what it hopes for. What nobody may do while a copy is on its
- * way is reported: to read its slot, to write it, to begin another copy to it, to end. */
+ * way is reported: to read its slot, to write it, to begin another copy to it, to end.
+ *
+ * What is sent from a slot is read in the `sent` that asks for it, and in memory at the end of the
+ * program. */
 #include <string.h>
 
 #include "ir/interp/interp_impl.h"
@@ -62,6 +65,18 @@ static void check_read(TlInterp *in, const TlOp *op, const uint8_t *slot)
     }
 }
 
+/* Nor what is sent from a slot. */
+static void check_sent(TlInterp *in, const TlOp *op, const uint8_t *slot)
+{
+    for (uint32_t i = 0; i < in->nsending; i++) {
+        if (in->sending.data[i].slot != slot)
+            continue;
+        tl_interp_fail(in, op, TL_FAIL_ASYNC, "%s: the slot is being sent (line %u)",
+                       tl_op_info(op->opcode)->text, in->sending.data[i].op->loc.line);
+        return;
+    }
+}
+
 void tl_eval_PUT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
@@ -70,6 +85,7 @@ void tl_eval_PUT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *
         return;
     check_arrived(in, op, slot);
     check_read(in, op, slot);
+    check_sent(in, op, slot);
     memcpy(slot, x[2].data, slot_bytes(x[0].type));
 }
 
@@ -121,6 +137,7 @@ void tl_eval_COPY(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
         return;
     check_arrived(in, op, slot);
     check_read(in, op, slot);
+    check_sent(in, op, slot);
     TlFlying *f = new_flying(in);
     *f = (TlFlying){.op = op,
                     .slot = slot,
@@ -277,6 +294,75 @@ void tl_eval_RETIRE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
     }
 }
 
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static TlSending *new_sending(TlInterp *in)
+{
+    if (in->nsending == in->sending.len)
+        tl_vec_push(in->arena, &in->sending, (TlSending){.op = NULL});
+    return &in->sending.data[in->nsending++];
+}
+
+void tl_eval_SEND(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    TlAccess access;
+    tl_access_find(in, op, "send", false, true, &access);
+    const uint8_t *slot = find_slot(in, op, &x[op->nin - 2], &x[op->nin - 1]);
+    if (!slot)
+        return;
+    check_arrived(in, op, slot);
+    TlSending *s = new_sending(in);
+    *s = (TlSending){.op = op,
+                     .slot = slot,
+                     .n = access.n,
+                     .bytes = access.bytes,
+                     .to = s->to,
+                     .data = s->data};
+    uint64_t *to = tl_interp_reserve(in, &s->to, (size_t)access.n * sizeof *to);
+    for (int64_t e = 0; e < access.n; e++)
+        to[e] = access.ok[e] ? tl_access_at(&access, e).address : 0;
+}
+
+static void write_sent(TlSending *s)
+{
+    const uint64_t *to = s->to.data;
+    const uint8_t *from = s->data.data;
+    for (int64_t e = 0; e < s->n; e++)
+        if (to[e])
+            memcpy((void *)(uintptr_t)to[e], from + (size_t)e * s->bytes, s->bytes);
+    s->n = 0;
+}
+
+void tl_eval_SENT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    const uint8_t *buf = x[0].data;
+    for (uint32_t i = 0; i < in->nsending; i++) {
+        TlSending *s = &in->sending.data[i];
+        size_t bytes = (size_t)s->n * s->bytes;
+        if (!s->slot || s->slot < buf || s->slot >= buf + tl_interp_bytes(x[0].type))
+            continue;
+        memcpy(tl_interp_reserve(in, &s->data, bytes), s->slot, bytes);
+        s->slot = NULL;
+        if (tl_attr_flag(op, TL_ATTR_WRITTEN))
+            write_sent(s);
+    }
+}
+
+static void end_sending(TlInterp *in)
+{
+    for (uint32_t i = 0; i < in->nsending; i++) {
+        TlSending *s = &in->sending.data[i];
+        if (!s->slot)
+            write_sent(s);
+        else
+            tl_interp_fail(in, s->op, TL_FAIL_ASYNC,
+                           "a slot is still being sent at the end of the kernel");
+    }
+    in->nsending = 0;
+}
+
 /* ---- products -------------------------------------------------------------------------------- */
 
 void tl_eval_READY(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
@@ -347,6 +433,7 @@ void tl_interp_end_copies(TlInterp *in)
     if (in->nflying)
         tl_interp_fail(in, in->flying.data[0].op, TL_FAIL_ASYNC,
                        "a copy is still on its way at the end of the kernel");
+    end_sending(in);
     if (in->products.len)
         tl_interp_fail(in, in->products.data[0].op, TL_FAIL_ASYNC,
                        "a product is still on its way at the end of the kernel");

@@ -358,7 +358,11 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_ARRIVE:
     case TL_OP_PHASE:
     case TL_OP_RETIRE:
+    case TL_OP_SEND:
+    case TL_OP_SENT:
     case TL_OP_MEET:
+    case TL_OP_TAKE_TURN:
+    case TL_OP_PASS_TURN:
     case TL_OP_PRINT:
     case TL_OP_ASSERT:
     case TL_OP_ASSUME: return RULE_FREE;

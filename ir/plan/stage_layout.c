@@ -62,6 +62,22 @@ TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int 
     return tl_layout_make(arena, rank, chunk_bits, 1, &in);
 }
 
+const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *t, int row)
+{
+    enum { LEAST_SPAN = 32 };
+    int bits[TL_MAX_RANK], elem = tl_dtype_bytes(t->dtype);
+    TL_ASSERT(t->rank == 2 && (row == 0 || row == 1), "rows along axis %d of %d", row, t->rank);
+    for (int d = 0; d < t->rank; d++)
+        bits[d] = __builtin_ctz((unsigned)t->shape[d]);
+    int span = elem << bits[row] < ROW_BYTES ? elem << bits[row] : ROW_BYTES;
+    if (span < LEAST_SPAN)
+        return NULL;
+    TlLayout l = *tl_staging_image(arena, t->rank, bits, elem, row, span);
+    for (int d = 0; d < t->rank; d++)
+        l.reps[d] = t->shape[d] >> bits[d];
+    return tl_type_buf(ctx, t->dtype, t->rank, t->shape, tl_layout_intern(ctx, &l), 1);
+}
+
 bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes)
 {
     const TlLayout *l = buf->layout;

@@ -36,6 +36,9 @@ const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse
  * chunk_bits: log2 of the chunk per axis. Of two axes it is what TMA and wgmma read. */
 TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
                          int bytes);
+/* A buffer of one slot for a tile of rank 2, with rows along an axis, that is such an image; NULL:
+ * its rows are shorter than 32 bytes. */
+const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *tile, int row);
 /* Is each chunk of a buffer that image? */
 bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes);
 

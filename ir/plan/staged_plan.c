@@ -460,13 +460,24 @@ static TlBufPlan *proved(TlArena *arena, TlBufPlan *p, const TlType *tile, const
     return p;
 }
 
+/* Do several threads hold an element? */
+static bool has_copies(const Planner *pl)
+{
+    uint32_t copies[TL_LAYOUT_MAX_IN] = {0}, any = 0;
+    tl_layout_free_masks(pl->l, copies);
+    for (int i = 0; i < pl->l->nin; i++)
+        any |= pl->l->in[i] == TL_IN_REG ? 0 : copies[i];
+    return any != 0;
+}
+
 TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,
                        uint32_t flags)
 {
     TL_ASSERT(max_regs > 0 && tile->layout, "vectors of %d registers", max_regs);
     Planner pl = planner_of(arena, tile, buf, flags);
     plan_vectors(&pl, max_regs);
-    if (!(flags & TL_BUF_MAY_MATRIX) || pl.lanes != MATRIX_LANES || pl.p->nfar || !is_exact(&pl))
+    if (!(flags & TL_BUF_MAY_MATRIX) || pl.lanes != MATRIX_LANES || pl.p->nfar || !is_exact(&pl) ||
+        (flags & TL_BUF_WRITES && has_copies(&pl)))
         return proved(arena, pl.p, tile, buf, flags);
     Planner with = planner_of(arena, tile, buf, flags);
     bool better = plan_matrices(&with) && with.p->naccesses < pl.p->naccesses;

@@ -13,9 +13,10 @@
  *
  * VECTOR  register regs[i] is the element at offset + i * element bytes; the offset is a multiple
  *         of all their bytes.
- * MATRIX  one ldmatrix.x`words`: the thread gives its offset as the address of a row of 16 bytes.
- *         Word i of its result holds registers regs[i * n], ..., lowest bits first, n = 4 / element
- *         bytes. Matrix i has the rows of lanes 8i .. 8i + 7; lane l gets word l & 3 of row l >> 2.
+ * MATRIX  one ldmatrix.x`words`, or stmatrix, where no threads hold copies: the thread gives its
+ *         offset as the address of a row of 16 bytes. Word i holds registers regs[i * n], ...,
+ *         lowest bits first, n = 4 / element bytes. Matrix i has the rows of lanes 8i .. 8i + 7;
+ *         lane l has word l & 3 of row l >> 2.
  * MATRIX_TRANS  the same with .trans: elements 2 (l & 3), 2 (l & 3) + 1 of column l >> 2.
  *
  * A guarded access may reach past the end in some thread. get: past the tile's shape, where perhaps
@@ -52,7 +53,7 @@ typedef struct TlBufPlan {
 } TlBufPlan;
 
 enum {
-    TL_BUF_MAY_MATRIX = 1, /* there is an ldmatrix, of warps of 32; get only */
+    TL_BUF_MAY_MATRIX = 1, /* ldmatrix, or stmatrix, of warps of 32; get or put only */
     TL_BUF_IN_ORDER = 2,   /* regs[i] = regs[0] + i */
     TL_BUF_WRITES = 4      /* put and copy: what is guarded */
 };

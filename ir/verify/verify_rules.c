@@ -1,6 +1,7 @@
 /* The rules of ops.def's `rule` column: types and attributes of each op. What a rule may rely on is
  * in verify.h. A rule without a function, or a function without a rule, does not build. */
 #include "ir/plan/async_dot.h"
+#include "ir/plan/bulk.h"
 #include "ir/plan/late.h"
 #include "ir/plan/mma.h"
 #include "ir/verify/verify.h"
@@ -950,6 +951,27 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
     }
 }
 
+/* ---- bulk stores ---- */
+
+static void tl_check_send(TlVerify *v, const TlOp *op)
+{
+    TlBulk ignored;
+    if (!want_place(v, op, 2))
+        return;
+    TlPlace p = tl_op_place(op);
+    const TlType *buf = p.buf->type;
+    TlDtype d = p.base->type->dtype;
+    if (!want_buf(v, op, buf) || !want_scalar(v, op, op->nin - 1, TL_I32))
+        return;
+    if (d != buf->dtype || buf->rank != p.rank ||
+        memcmp(buf->shape, p.shape, sizeof *p.shape * buf->rank) != 0)
+        FAULT("%s is not what is at the place", tl_verify_type(v, buf));
+    else if (buf->layout && !tl_bulk_plan(&v->scratch, op, buf, &ignored))
+        FAULT("no boxes of a tensor map are %s", tl_verify_type(v, buf));
+}
+
+static void tl_check_sent(TlVerify *v, const TlOp *op) { want_buf(v, op, in_type(op, 0)); }
+
 /* ---- barriers that count ---- */
 
 static void tl_check_mbar(TlVerify *v, const TlOp *op)
@@ -979,6 +1001,12 @@ static void tl_check_roles(TlVerify *v, const TlOp *op)
     for (int r = 0; r < 2; r++)
         if (!want_end(v, op, op->regions[r], TL_OP_YIELD, 0, 0, NULL))
             return;
+}
+
+static void tl_check_turn(TlVerify *v, const TlOp *op)
+{
+    if (tl_op_role(op) != 1)
+        FAULT("not among the kernel's warps of roles");
 }
 
 static void tl_check_arrive(TlVerify *v, const TlOp *op)

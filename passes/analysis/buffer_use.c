@@ -7,7 +7,8 @@ static TlBufUse use_of(const TlOp *op, const TlValue *buf, const TlValue *slot)
 {
     TL_ASSERT(buf->type->kind == TL_BUF,
               "%s uses value %u, which is no buffer", tl_op_info(op->opcode)->text, buf->id);
-    bool reads = op->opcode == TL_OP_GET || op->opcode == TL_OP_DOT_ASYNC;
+    bool reads = op->opcode == TL_OP_GET || op->opcode == TL_OP_DOT_ASYNC ||
+                 op->opcode == TL_OP_SEND;
     TlWideInt number;
     TlBufUse u = {.buf = buf, .slot = -1, .writes = !reads};
     u.from = (uint64_t)tl_attr_int(tl_buf_alloc(buf), TL_ATTR_SHARED, 0);

@@ -23,6 +23,7 @@ enum {
     WAITING = 4, /* per register held from one trip to the next */
     BARRIER = 64,
     SECTOR_BYTES = 32,
+    LINE_BYTES = 128,
     TRIPS = 8, /* for a loop whose trip count is not known */
     MOST_TRIPS = 64,
     MOST_NESTING = 5
@@ -154,13 +155,16 @@ TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, c
     TL_ASSERT(info->width > 0 && info->dim < (int)l->nout,
               "an access along axis %d of a layout of rank %d", info->dim, (int)l->nout);
     TlPlace p = tl_op_place(op);
-    int near = 0;
-    if (info->dim >= 0)
-        near = floor_log2(SECTOR_BYTES / tl_dtype_bytes(p.base->type->dtype));
+    int near = 0, line = 0, bytes = tl_dtype_bytes(p.base->type->dtype);
+    if (info->dim >= 0) {
+        near = floor_log2(SECTOR_BYTES / bytes);
+        line = floor_log2(LINE_BYTES / bytes);
+    }
     TlAccessCount c = {.vector = tl_access_vector(info, op, l)};
     c.accesses = tl_layout_registers(l) / c.vector;
     c.sectors = sectors(l, info->dim, near, false);
     c.all_sectors = sectors(l, info->dim, near, true);
+    c.lines = sectors(l, info->dim, line, false);
     return c;
 }
 

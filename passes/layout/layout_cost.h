@@ -22,6 +22,7 @@ typedef struct TlAccessCount {
     int64_t accesses;    /* of a thread */
     int64_t sectors;     /* of 32 bytes, to which the lanes of a warp go in one access; */
     int64_t all_sectors; /* in all of them, each counted once */
+    int64_t lines;       /* of 128 bytes, to which the lanes of a warp go in one access */
 } TlAccessCount;
 TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, const TlLayout *l);
 /* How often a block runs when the kernel runs once, roughly. */

@@ -18,6 +18,7 @@
  * 8 blocks of 256 in the 64 KiB of gfx942); or what is needed anyway when that is more, for then
  * keeping apart is free. In a loop the last buffer and the first of the next trip are neighbours
  * too; when there is room for a whole trip they are kept apart with all others. */
+#include "passes/pipeline/allocate_shared.h"
 #include "ir/plan/shared_plan.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/shared_life.h"
@@ -41,17 +42,22 @@ typedef struct Allocator {
 
 /* ---- 1. buffers ---- */
 
-static void find_buffers(Allocator *a)
+static void add_buffer(Allocator *a, const TlSharedLife *life)
+{
+    Buffer *b = TL_NEW(a->px->scratch, Buffer);
+    *b = (Buffer){*life, 0, a->all.len};
+    tl_vec_push(a->px->scratch, &a->all, b);
+    tl_vec_push(a->px->scratch, &a->by_size, b);
+}
+
+static void find_buffers(Allocator *a, const TlOp *without)
 {
     TlPositions order;
     tl_positions_init(&order, a->fn, a->px->scratch);
     TlSharedLives lives = tl_shared_lives(&order, a->fn, a->px->scratch);
-    for (uint32_t i = 0; i < lives.len; i++) {
-        Buffer *b = TL_NEW(a->px->scratch, Buffer);
-        *b = (Buffer){lives.data[i], 0, i};
-        tl_vec_push(a->px->scratch, &a->all, b);
-        tl_vec_push(a->px->scratch, &a->by_size, b);
-    }
+    for (uint32_t i = 0; i < lives.len; i++)
+        if (lives.data[i].op != without)
+            add_buffer(a, &lives.data[i]);
 }
 
 static int compare_sizes(const void *x, const void *y)
@@ -130,11 +136,23 @@ static uint64_t lay_out_all(Allocator *a, uint64_t budget)
 
 static uint64_t allocate(Allocator *a)
 {
+    if (a->all.len == 0)
+        return 0;
+    qsort(a->by_size.data, a->by_size.len, sizeof *a->by_size.data, compare_sizes);
     uint64_t least = lay_out_all(a, 0), budget = least > BUDGET ? least : BUDGET;
     if (budget > a->px->machine->shared_bytes)
         budget = a->px->machine->shared_bytes;
     uint64_t total = lay_out_all(a, budget);
     return total <= budget ? total : lay_out_all(a, 0); /* the distances cost too much room */
+}
+
+uint64_t tl_shared_total(TlFn *fn, TlPassCtx *px, const TlOp *without, const TlSharedLife *more)
+{
+    Allocator a = {.fn = fn, .px = px};
+    find_buffers(&a, without);
+    if (more)
+        add_buffer(&a, more);
+    return allocate(&a);
 }
 
 /* ---- 3. results ---- */
@@ -192,14 +210,11 @@ TlPassResult tl_pass_allocate_shared(TlFn *fn, TlPassCtx *px)
     Allocator a = {.fn = fn, .px = px};
     if (!tl_fn_is_laid_out(fn))
         return TL_SAME;
-    find_buffers(&a);
-    if (a.all.len) {
-        qsort(a.by_size.data, a.by_size.len, sizeof *a.by_size.data, compare_sizes);
-        uint64_t total = allocate(&a);
-        if (total > px->machine->shared_bytes) {
-            complain(&a, total);
-            return TL_FAILED;
-        }
+    find_buffers(&a, NULL);
+    uint64_t total = allocate(&a);
+    if (total > px->machine->shared_bytes) {
+        complain(&a, total);
+        return TL_FAILED;
     }
     return set_offsets(&a) ? TL_CHANGED : TL_SAME;
 }

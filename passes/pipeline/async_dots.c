@@ -49,23 +49,6 @@ typedef struct AsyncDots {
 
 /* ---- 1. operands ---- */
 
-/* A buffer for such a tile, with rows along an axis, as instructions read it; NULL if there is
- * none. */
-static const TlType *buffer_for(AsyncDots *a, const TlType *t, int row)
-{
-    int bits[TL_MAX_RANK], elem = tl_dtype_bytes(t->dtype);
-    TL_ASSERT(t->rank == 2 && (row == 0 || row == 1), "rows along axis %d of %d", row, t->rank);
-    for (int d = 0; d < t->rank; d++)
-        bits[d] = __builtin_ctz((unsigned)t->shape[d]);
-    int span = elem << bits[row] < MOST_SPAN ? elem << bits[row] : MOST_SPAN;
-    if (span < LEAST_SPAN)
-        return NULL;
-    TlLayout l = *tl_staging_image(a->px->scratch, t->rank, bits, elem, row, span);
-    for (int d = 0; d < t->rank; d++)
-        l.reps[d] = t->shape[d] >> bits[d];
-    return tl_type_buf(a->ctx, t->dtype, t->rank, t->shape, tl_layout_intern(a->ctx, &l), 1);
-}
-
 static bool fits(const AsyncDots *a, const TlType *buf)
 {
     return a->bytes + tl_buf_bytes(buf) + TL_SHARED_BUDGET <= a->px->machine->shared_bytes;
@@ -101,7 +84,8 @@ static Staging *staging_of(AsyncDots *a, TlValue *v)
     if (s)
         return s;
     s = TL_NEW(a->px->scratch, Staging);
-    *s = (Staging){.v = v, .type = buffer_for(a, v->type, row_of(a, v))};
+    const TlType *buf = tl_staging_image_buf(a->ctx, a->px->scratch, v->type, row_of(a, v));
+    *s = (Staging){.v = v, .type = buf};
     s->as_if.type = s->type;
     tl_map_put_ptr(&a->staged, v, s);
     return s;

@@ -11,16 +11,23 @@
  * Walks over all ways through the text: can there be such a write since the last fence? Copies are
  * writes from the wait on that ends them.
  *
- * So it is with what threads have written to bytes that bulk copies write later: there is a fence
+ * So it is with what is sent to memory from where threads have put it, and with what they have
+ * written to bytes that bulk copies write later: there is a fence
  * before the barriers are made that count these. */
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "passes/pass.h"
 
+/* Does it read shared memory not as threads do? */
+static bool reads_behind(const TlOp *op)
+{
+    return op->opcode == TL_OP_DOT_ASYNC || op->opcode == TL_OP_SEND;
+}
+
 static bool has_product(const TlValue *buf)
 {
     for (const TlUse *u = buf->uses; u; u = u->next)
-        if (u->user->opcode == TL_OP_DOT_ASYNC)
+        if (reads_behind(u->user))
             return true;
     return false;
 }
@@ -34,11 +41,11 @@ static bool is_copy(const TlOp *op, bool bulk)
 static bool product_follows(const TlOp *barrier)
 {
     for (const TlOp *op = barrier; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_DOT_ASYNC)
+        if (reads_behind(op))
             return true;
     for (const TlOp *loop = barrier->block->parent; loop; loop = loop->block->parent)
         for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
-            if (op->opcode == TL_OP_DOT_ASYNC && loop->opcode != TL_OP_IF)
+            if (reads_behind(op) && loop->opcode != TL_OP_IF)
                 return true;
     return false;
 }

@@ -19,7 +19,8 @@
  * A copy to a buffer is a use of it where it begins, as far as earlier ones are concerned. From
  * then on it is on its way, whatever barriers come, and conflicts with nothing. A `wait` lets all
  * copies that are on their way arrive: then it is pending itself, as what writes their slots and
- * has read their memory. With `pending = 0` none is on its way after it. So in a pipelined loop
+ * has read their memory. With `pending = 0` none is on its way after it. So it is with `sent` and
+ * what was sent. So in a pipelined loop
  *
  *     { wait; barrier; copy {ahead}; commit; get; use }
  *
@@ -106,7 +107,17 @@ static const TlValue *bar_of(const TlOp *op)
 
 static bool flies(const TlOp *op)
 {
-    return op->opcode == TL_OP_COPY || op->opcode == TL_OP_DOT_ASYNC;
+    return op->opcode == TL_OP_COPY || op->opcode == TL_OP_DOT_ASYNC ||
+           op->opcode == TL_OP_SEND;
+}
+
+/* What the op waits for; COUNT: nothing. */
+static TlOpcode awaited_by(const TlOp *op)
+{
+    return op->opcode == TL_OP_WAIT    ? TL_OP_COPY
+           : op->opcode == TL_OP_AWAIT ? TL_OP_DOT_ASYNC
+           : op->opcode == TL_OP_SENT  ? TL_OP_SEND
+                                       : TL_OP_COUNT;
 }
 
 static bool is_next_to(const TlOp *op, TlOpcode opcode)
@@ -225,7 +236,7 @@ static void list_events(Barriers *b)
             op = leave(b, &n, op->block);
             continue;
         }
-        if (op->opcode == TL_OP_WAIT || op->opcode == TL_OP_AWAIT)
+        if (awaited_by(op) != TL_OP_COUNT)
             add_event(b, WAIT, op, NONE, n.loop);
         else
             add_access(b, op, n.loop);
@@ -485,7 +496,7 @@ static void visit_wait(Barriers *b, uint32_t w)
 {
     TL_ASSERT(w < b->events.len && b->events.data[w].kind == WAIT, "event %u is no wait", w);
     Event *e = &b->events.data[w];
-    TlOpcode what = e->op->opcode == TL_OP_WAIT ? TL_OP_COPY : TL_OP_DOT_ASYNC;
+    TlOpcode what = awaited_by(e->op);
     bool all = tl_attr_int(e->op, TL_ATTR_PENDING, 0) == 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->now.len; i++) {

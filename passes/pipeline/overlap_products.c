@@ -51,14 +51,6 @@ typedef struct Overlap {
 
 /* ---- 1. where ---- */
 
-static bool is_consumer(const TlOp *loop)
-{
-    for (const TlOp *op = loop; op->block->parent; op = op->block->parent)
-        if (op->block->parent->opcode == TL_OP_ROLES)
-            return op->block == op->block->parent->regions[1];
-    return false;
-}
-
 /* Something whose place among the others says nothing but what it takes and gives, or that the two
  * parts keep in order. */
 static bool is_movable(const TlOp *op)
@@ -83,7 +75,7 @@ static bool counts_up(const TlOp *loop)
 
 static bool is_loop_for_it(const TlOp *loop)
 {
-    if (loop->opcode != TL_OP_FOR || !is_consumer(loop) || !counts_up(loop))
+    if (loop->opcode != TL_OP_FOR || tl_op_role(loop) != 1 || !counts_up(loop))
         return false;
     for (const TlOp *op = loop->regions[0]->first; op; op = op->next)
         if (!is_movable(op))
@@ -229,12 +221,6 @@ static bool fits_registers(const Overlap *o, const TlPassCtx *px)
 
 /* ---- 3. the new loop ---- */
 
-static TlValue *mapped(TlMap *map, TlValue *v)
-{
-    TlValue *m = tl_map_get_ptr(map, v);
-    return m ? m : v;
-}
-
 /* A part, from `from` on, up to the first await or to its end. */
 static TlOp *copy_part(const Overlap *o, TlBuilder *b, TlOp *from, bool late, bool all, TlMap *map)
 {
@@ -282,7 +268,7 @@ static TlOp *make_loop(const Overlap *o, TlBuilder *b, TlMap *first)
         TlValue *v = i >= n               ? o->taken.data[i - n]
                      : carries_sums(o, i) ? o->body->args[i + 1]
                                           : tl_in(o->body->last, i);
-        in[i + 3] = mapped(first, v);
+        in[i + 3] = tl_mapped(first, v);
         types[i] = in[i + 3]->type;
     }
     TlOp *made =
@@ -320,8 +306,8 @@ static void fill_loop(const Overlap *o, TlOp *made)
     copy_part(o, &b, behind, true, true, &late);
     TlValue **next = TL_NEW_ARRAY(o->arena, TlValue *, made->nout);
     for (uint32_t i = 0; i < made->nout; i++)
-        next[i] = i >= n ? mapped(&early, o->taken.data[i - n])
-                         : mapped(carries_sums(o, i) ? &late : &early, tl_in(o->body->last, i));
+        next[i] = i >= n ? tl_mapped(&early, o->taken.data[i - n])
+                         : tl_mapped(carries_sums(o, i) ? &late : &early, tl_in(o->body->last, i));
     tl_yield(&b, TL_OP_YIELD, made->nout, next);
 }
 
@@ -338,7 +324,7 @@ static void end_last(const Overlap *o, TlBuilder *b, const TlOp *made, TlValue *
             tl_map_put_ptr(&map, o->body->args[i + 1], made->out[i]);
     copy_part(o, b, o->body->first, true, true, &map);
     for (uint32_t i = 0; i < n; i++)
-        out[i] = carries_sums(o, i) ? mapped(&map, tl_in(o->body->last, i)) : made->out[i];
+        out[i] = carries_sums(o, i) ? tl_mapped(&map, tl_in(o->body->last, i)) : made->out[i];
 }
 
 static void make_all(const Overlap *o, TlBuilder *b, TlValue **out)

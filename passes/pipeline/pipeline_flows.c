@@ -142,11 +142,13 @@ static TlProducerFault find_fault(const TlFn *fn, const TlPassCtx *px, TlSchedul
 
 /* ---- 2. wanted ---- */
 
-static bool is_said(const TlSchedules *all, int64_t what)
+static bool is_said(const TlSchedules *all, bool what)
 {
-    for (uint32_t i = 0; i < all->len; i++)
-        if (tl_attr_int(all->data[i].loop, TL_ATTR_SPECIALIZE, -1) == what)
+    for (uint32_t i = 0; i < all->len; i++) {
+        const TlAttr *said = tl_attr(all->data[i].loop, TL_ATTR_SPECIALIZE);
+        if (said && (said->u.i > 0) == what)
             return true;
+    }
     return false;
 }
 
@@ -188,9 +190,9 @@ static TlProducerFault ask_worth(TlFn *fn, const TlPassCtx *px, const TlSchedule
 
 static TlProducerFault ask_wanted(TlFn *fn, const TlPassCtx *px, const TlSchedules *all)
 {
-    if (is_said(all, 1))
+    if (is_said(all, true))
         return TL_PRODUCER_NONE;
-    return is_said(all, 0) ? TL_PRODUCER_REFUSED : ask_worth(fn, px, all);
+    return is_said(all, false) ? TL_PRODUCER_REFUSED : ask_worth(fn, px, all);
 }
 
 /* ---- 3. two flows ---- */
@@ -235,7 +237,8 @@ void tl_pipeline_choose_flows(TlFn *fn, const TlPassCtx *px, TlSchedules *all)
     if (!fault)
         fault = find_fault(fn, px, all);
     for (uint32_t i = 0; i < all->len; i++) {
-        TlAttr attr = {.id = TL_ATTR_SPECIALIZE, .u.i = fault ? -(int64_t)fault : 1};
+        bool turns = tl_attr_int(all->data[i].loop, TL_ATTR_SPECIALIZE, 0) == 2;
+        TlAttr attr = {.id = TL_ATTR_SPECIALIZE, .u.i = fault ? -(int64_t)fault : 1 + turns};
         if (!has_bulk(&all->data[i]))
             continue;
         if (!fault && products_wait(fn, px->scratch, all->data[i].loop))

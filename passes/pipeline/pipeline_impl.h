@@ -113,7 +113,33 @@ typedef struct TlAccess {
 /* The loop as the schedule says; s->loop is replaced. (pipeline_expand.c) */
 void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s);
 
+/* ---- slots (pipeline_slots.c) ---- */
+/* A counter that is 0 at first: where a producer begins copies, at the start of the program. */
+TlCarried tl_pipeline_from_0(TlExpand *x);
+/* Do slots begin again within n trips of the one of `slot`? */
+TlValue *tl_pipeline_wraps(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int slots);
+/* The slot of this trip's gets. Buffers with the same number of slots share a counter. */
+TlValue *tl_pipeline_slot(TlExpand *x, int slots);
+/* The slot of the last trip's gets. */
+TlValue *tl_pipeline_last_slot(TlExpand *x, int slots);
+TlValue *tl_pipeline_slot_at(TlExpand *x, const TlFetch *f, TlMoment m);
+/* The buffer with all its slots, before the loop. */
+TlValue *tl_pipeline_buffer(TlExpand *x, const TlFetch *f);
+/* Gets of the old buffer read the new one, at this trip's slot. */
+void tl_pipeline_redirect_gets(TlExpand *x, const TlFetch *f);
+
+/* ---- bulk copies (pipeline_bulk.c) ---- */
+/* Those of a trip, or (before the loop) of trip number t < 0. */
+void tl_pipeline_begin_bulk(TlExpand *x, bool in_loop, int t);
+void tl_pipeline_await_bulk(TlExpand *x);
+void tl_pipeline_arrive_empty(TlExpand *x);
+/* When `loop` is made: what follows its last trip. */
+void tl_pipeline_end_bulk(TlExpand *x, TlOp *loop);
+
 /* ---- values at moments (pipeline_values.c) ---- */
+/* A trip, or (before the loop) trip number t < 0: iterations from 0 on. */
+TlMoment tl_pipeline_moment(bool in_loop, int t, int ahead);
+void tl_pipeline_set_ahead(TlExpand *x, TlOp *op, TlMoment m);
 /* Can it be said of each trip whether it exists? */
 bool tl_pipeline_has_trips(const TlOp *loop);
 /* The body's value at a moment. */

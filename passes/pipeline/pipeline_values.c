@@ -29,6 +29,19 @@ static uint64_t moment_key(TlMoment m, uint64_t what)
     return what << 9 | (uint64_t)m.in_loop << 8 | (uint64_t)m.n;
 }
 
+void tl_pipeline_set_ahead(TlExpand *x, TlOp *op, TlMoment m)
+{
+    if (m.in_loop && m.n)
+        tl_attr_set(x->fn, op, (TlAttr){.id = TL_ATTR_AHEAD, .u.i = m.n});
+}
+
+/* A trip, or (before the loop) trip number t < 0: iterations from 0 on. */
+TlMoment tl_pipeline_moment(bool in_loop, int t, int ahead)
+{
+    TL_ASSERT(ahead >= 0, "%d trips ahead", ahead);
+    return (TlMoment){in_loop, in_loop ? ahead : t + ahead};
+}
+
 TlValue *tl_pipeline_int(TlExpand *x, const TlType *t, TlWideInt v)
 {
     TL_ASSERT(tl_is_int(t->dtype) && t->rank == 0,

@@ -114,12 +114,6 @@ static bool has_room(const TlFn *fn, TlPassCtx *px)
 
 static void copy_block(Specialize *s, const TlBlock *from, TlBuilder *b, TlMap *map);
 
-static TlValue *mapped(TlMap *map, TlValue *v)
-{
-    TlValue *m = tl_map_get_ptr(map, v);
-    return m ? m : v;
-}
-
 /* Ends a copied region with those of the yielded values whose results are wanted. */
 static void copy_yield(Specialize *s, const TlOp *yield, TlValue *const *results, TlBuilder *b,
                        TlMap *map)
@@ -128,7 +122,7 @@ static void copy_yield(Specialize *s, const TlOp *yield, TlValue *const *results
     uint32_t n = 0;
     for (uint32_t i = 0; i < yield->nin; i++)
         if (tl_producer_wants(&s->producer, results[i]))
-            in[n++] = mapped(map, tl_in(yield, i));
+            in[n++] = tl_mapped(map, tl_in(yield, i));
     tl_yield(b, TL_OP_YIELD, n, in);
 }
 
@@ -138,13 +132,13 @@ static TlOp *copy_head(Specialize *s, const TlOp *op, uint32_t fixed, TlBuilder 
     const TlType **types = TL_NEW_ARRAY(s->arena, const TlType *, op->nout + 1);
     uint32_t n = 0, nout = 0;
     for (uint32_t i = 0; i < fixed; i++)
-        in[n++] = mapped(map, tl_in(op, i));
+        in[n++] = tl_mapped(map, tl_in(op, i));
     for (uint32_t i = 0; i < op->nout; i++) {
         if (!tl_producer_wants(&s->producer, op->out[i]))
             continue;
         types[nout++] = op->out[i]->type;
         if (op->opcode == TL_OP_FOR)
-            in[n++] = mapped(map, tl_in(op, i + 3));
+            in[n++] = tl_mapped(map, tl_in(op, i + 3));
     }
     b->loc = op->loc;
     TlOp *made = tl_op_new(b, op->opcode, n, in, nout, types, op->nregions, op->nattrs, op->attrs);

@@ -30,6 +30,7 @@ typedef enum tl_gpu_can {
     TL_CAN_WARPGROUP = 256, /* products by four warps that read shared memory themselves (wgmma) */
     TL_CAN_BULK = 512,      /* copies of whole boxes by one thread, counted by barriers (TMA) */
     TL_CAN_SAT = 1024,      /* fma of f32 that keeps its result between 0 and 1 */
+    TL_CAN_STMATRIX = 4096, /* stores of a warp to shared memory */
     TL_CAN_ROWS = 2048      /* rows of 16 lanes are given the last lane of a row before */
 } tl_gpu_can;
 
@@ -100,6 +101,12 @@ static inline int tl_leaf_is_ldsm(tl_leaf leaf)
 {
     tl_leaf_family family = tl_leaf_info(leaf)->family;
     return family == TL_LEAF_FAMILY_LDSM || family == TL_LEAF_FAMILY_LDSM_T;
+}
+
+static inline int tl_leaf_is_stsm(tl_leaf leaf)
+{
+    tl_leaf_family family = tl_leaf_info(leaf)->family;
+    return family == TL_LEAF_FAMILY_STSM || family == TL_LEAF_FAMILY_STSM_T;
 }
 
 /* ATOM_32, ATOM_64: integers by two's complement or unsigned, floats by their bits. order and scope

@@ -272,6 +272,8 @@ static bool orders_threads(uint32_t leaf)
     case TL_LEAF_WGMMA_FENCE:
     case TL_LEAF_WGMMA_WAIT:
     case TL_LEAF_FENCE_ASYNC:
+    case TL_LEAF_BULK_COMMIT:
+    case TL_LEAF_BULK_WAIT:
     case TL_LEAF_MBAR_EXPECT:
     case TL_LEAF_MBAR_ARRIVE:
     case TL_LEAF_MBAR_ARRIVE_AT:

@@ -134,7 +134,8 @@ struct tl_emu_block {
     uint64_t met;    /* as they have so often */
     uint32_t nthreads, nwarps, lanes, ended;
     uint32_t warps_waiting, first_warp; /* at a barrier; the first of them */
-    uint64_t at_number[TL_EMU_BARRIERS]; /* warps that wait at each, as bits */
+    uint64_t at_number[TL_EMU_BARRIERS]; /* warps that have come to each, as bits */
+    uint64_t passing[TL_EMU_BARRIERS];   /* of these, those that do not wait */
     bool random;
     tl_emu_event event;
     uint64_t chance; /* state of the random numbers */
@@ -149,6 +150,7 @@ struct tl_emu_block {
     uint32_t room_copies;
     tl_emu_copies *copies; /* by thread: that are on their way */
     struct tl_emu_bulk *bulk; /* NULL: none yet */
+    struct tl_emu_stores *stores; /* likewise */
     uint32_t room_products;
     struct tl_emu_products_of_warp *products; /* by warp */
     uint32_t registers[TL_EMU_GROUPS]; /* of each thread of four warps (emu_registers.c) */
@@ -192,7 +194,9 @@ _Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 
 void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
 /* Of so many threads, at the barrier of that number. */
-void tl_emu_meet_some(tl_emu_block *b, uint32_t site, uint32_t number, uint32_t threads);
+/* leaf: BARRIER_OF, TURN_TAKE, TURN_PASS */
+void tl_emu_meet_some(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t number,
+                      uint32_t threads);
 /* Of all threads of the cluster. */
 void tl_emu_meet_cluster(tl_emu_block *b, uint32_t site);
 /* constant: the mask of shfl_xor, n of shfl_end, 0 of shfl_idx. */
@@ -254,6 +258,13 @@ void tl_emu_bulk_free(tl_emu_block *b);
 void tl_emu_bulk_reset(tl_emu_block *b); /* for a new block */
 /* All threads have returned: reports what nobody has waited for. */
 void tl_emu_bulk_ended(tl_emu_block *b);
+
+/* ---- emu_bulk_store.c: stores of boxes ---- */
+
+void tl_emu_stores_free(tl_emu_block *b);
+void tl_emu_stores_reset(tl_emu_block *b); /* for a new block */
+/* All threads have returned: reports what nobody has waited for. */
+void tl_emu_stores_ended(tl_emu_block *b);
 
 /* ---- emu_registers.c ---- */
 

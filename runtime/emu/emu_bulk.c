@@ -16,10 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/emu/emu.h"
-#include "runtime/tensor_map.h"
+#include "runtime/emu/emu_box.h"
 
-enum { PIECE = 16, POISON = 0xAB, ODDS = 2, MOST_SPINS = 64 };
+enum { PIECE = TL_EMU_PIECE, POISON = 0xAB, ODDS = 2, MOST_SPINS = 64 };
 
 typedef struct bar {
     uint32_t offset, count, left; /* left: arrivals to come in this phase */
@@ -32,17 +31,10 @@ typedef struct bar {
     bool is_used;
 } bar;
 
-typedef struct box {
-    uint32_t site, thread, offset, bar;
-    tl_tensor_map map;
-    int32_t at[TL_MAP_RANK];
-    bool moved;
-} box;
-
 struct tl_emu_bulk {
     bar *bars;
     uint32_t nbars;
-    box *boxes; /* on their way */
+    tl_emu_box *boxes; /* on their way */
     uint32_t nboxes, room;
 };
 
@@ -236,15 +228,7 @@ void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t 
 
 /* ---- copies ---- */
 
-/* One piece of 16 bytes of a box, by number. */
-typedef struct piece {
-    uint32_t offset;   /* in shared memory */
-    uint64_t at;       /* address of its first element */
-    uint32_t from, to; /* elements of it that are inside of the view */
-    uint32_t elements;
-} piece;
-
-static uint32_t pieces_of(const box *x)
+uint32_t tl_emu_box_pieces(const tl_emu_box *x)
 {
     uint32_t n = x->map.box[0] * x->map.bytes / PIECE;
     for (uint32_t d = 1; d < x->map.rank; d++)
@@ -252,16 +236,16 @@ static uint32_t pieces_of(const box *x)
     return n;
 }
 
-static uint32_t bytes_of(const box *x)
+static uint32_t bytes_of(const tl_emu_box *x)
 {
-    return pieces_of(x) * PIECE;
+    return tl_emu_box_pieces(x) * PIECE;
 }
 
-static piece piece_of(const box *x, uint32_t number)
+tl_emu_box_piece tl_emu_box_piece_of(const tl_emu_box *x, uint32_t number)
 {
     const tl_tensor_map *m = &x->map;
     uint32_t in_row = m->box[0] * m->bytes / PIECE, row = number / in_row, at = number % in_row;
-    piece p = {.elements = PIECE / m->bytes, .at = m->address};
+    tl_emu_box_piece p = {.elements = PIECE / m->bytes, .at = m->address};
     uint32_t swizzle = m->span / PIECE - 1, linear = x->offset + number * PIECE;
     int64_t first = (int64_t)x->at[0] + at * p.elements;
     bool inside = true;
@@ -281,10 +265,10 @@ static piece piece_of(const box *x, uint32_t number)
     return p;
 }
 
-static void move(tl_emu_block *b, box *x)
+static void move(tl_emu_block *b, tl_emu_box *x)
 {
-    for (uint32_t i = 0; i < pieces_of(x); i++) {
-        piece p = piece_of(x, i);
+    for (uint32_t i = 0; i < tl_emu_box_pieces(x); i++) {
+        tl_emu_box_piece p = tl_emu_box_piece_of(x, i);
         char *to = b->shared + p.offset;
         uint32_t bytes = x->map.bytes, skipped = p.from * bytes;
         memset(to, 0, PIECE);
@@ -296,7 +280,7 @@ static void move(tl_emu_block *b, box *x)
 }
 
 /* To the watch, a piece of which only a part is inside reads nothing. */
-static tl_emu_copy as_copy(const box *x, const piece *p)
+static tl_emu_copy as_copy(const tl_emu_box *x, const tl_emu_box_piece *p)
 {
     return (tl_emu_copy){.site = x->site,
                          .thread = x->thread,
@@ -309,11 +293,11 @@ static tl_emu_copy as_copy(const box *x, const piece *p)
 static void land(tl_emu_block *b, uint32_t i)
 {
     struct tl_emu_bulk *k = b->bulk;
-    box *x = &k->boxes[i];
+    tl_emu_box *x = &k->boxes[i];
     if (!x->moved)
         move(b, x);
-    for (uint32_t n = 0; n < pieces_of(x); n++) {
-        piece p = piece_of(x, n);
+    for (uint32_t n = 0; n < tl_emu_box_pieces(x); n++) {
+        tl_emu_box_piece p = tl_emu_box_piece_of(x, n);
         tl_emu_copy c = as_copy(x, &p);
         tl_emu_block_bulk(b->watch, &c, TL_EMU_ENDS);
     }
@@ -337,12 +321,24 @@ static bool is_legal(const tl_tensor_map *m)
     return fine;
 }
 
+tl_emu_box tl_emu_box_of(tl_emu_block *b, uint32_t site, uint64_t map, uint32_t offset,
+                         uint32_t rank, const int32_t *at)
+{
+    tl_emu_box x = {.site = site, .thread = b->current->index, .offset = offset};
+    memcpy(&x.map, (const void *)(uintptr_t)map, sizeof x.map);
+    memcpy(x.at, at, rank * sizeof *at);
+    TL_EMU_INVARIANT(b, site, x.map.rank == rank && offset % 128 == 0,
+                     "a box of rank %u by a map of %u, at offset %u", rank, x.map.rank, offset);
+    TL_EMU_INVARIANT(b, site, is_legal(&x.map), "a tensor map that there cannot be");
+    return x;
+}
+
 /* A box begins to come to block m. */
-static void begin_to(tl_emu_block *b, tl_emu_block *m, box x, uint32_t barrier)
+static void begin_to(tl_emu_block *b, tl_emu_block *m, tl_emu_box x, uint32_t barrier)
 {
     x.bar = bar_in(b, m, x.site, barrier);
-    for (uint32_t n = 0; n < pieces_of(&x); n++) {
-        piece p = piece_of(&x, n);
+    for (uint32_t n = 0; n < tl_emu_box_pieces(&x); n++) {
+        tl_emu_box_piece p = tl_emu_box_piece_of(&x, n);
         tl_emu_copy c = as_copy(&x, &p);
         if (!tl_emu_block_bulk(m->watch, &c, m == b ? TL_EMU_BEGINS : TL_EMU_COMES))
             tl_emu_break(b);
@@ -371,12 +367,7 @@ static void begin(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, u
         return;
     if (programs && tl_emu_is_dropped(b, site))
         programs = 1u << b->rank;
-    box x = {.site = site, .thread = b->current->index, .offset = offset};
-    memcpy(&x.map, (const void *)(uintptr_t)map, sizeof x.map);
-    memcpy(x.at, at, rank * sizeof *at);
-    TL_EMU_INVARIANT(b, site, x.map.rank == rank && offset % 128 == 0,
-                     "a box of rank %u by a map of %u, to offset %u", rank, x.map.rank, offset);
-    TL_EMU_INVARIANT(b, site, is_legal(&x.map), "a tensor map that there cannot be");
+    tl_emu_box x = tl_emu_box_of(b, site, map, offset, rank, at);
     for (uint32_t n = 0; programs >> n; n++)
         if (programs >> n & 1)
             begin_to(b, member(b, site, n), x, barrier);

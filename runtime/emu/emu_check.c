@@ -233,6 +233,13 @@ static uint32_t *find_ops(const tl_launch *l)
     return ops;
 }
 
+/* Does the leaf read shared memory not as threads do? */
+static bool reads_behind(uint32_t leaf)
+{
+    return leaf == TL_LEAF_WGMMA ||
+           tl_leaf_info((tl_leaf)leaf)->family == TL_LEAF_FAMILY_BULK_STORE;
+}
+
 tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options *options,
                              tl_emu_report report, void *user, tl_emu_watch **out_watch)
 {
@@ -255,7 +262,7 @@ tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options
     }
     bind_ranges(w);
     for (uint32_t i = 0; i < launch->kernel->nsites; i++)
-        w->has_products |= sites_of(launch)[i].leaf == TL_LEAF_WGMMA;
+        w->has_products |= reads_behind(sites_of(launch)[i].leaf);
     *out_watch = w;
     return TILE_OK;
 }
@@ -497,6 +504,14 @@ static void say_program(const tl_launch *l, uint32_t block, char *text, size_t s
         snprintf(text + n, size - n, "0");
 }
 
+static void say_thread(uint32_t thread, char *text, size_t size)
+{
+    if (thread == TL_EMU_NOBODY)
+        snprintf(text, size, "in bulk, up to the kernel's end");
+    else
+        snprintf(text, size, "thread %" PRIu32, thread);
+}
+
 static void tell_race(tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
                       tl_emu_conflict c)
 {
@@ -511,7 +526,9 @@ static void tell_race(tl_emu_block_watch *b, const tl_emu_access *a, const range
         c.effect = e;
     }
     tl_emu_position with = tl_emu_site_position(b->watch->launch, c.with.site);
-    char text[600], where[160], who[100] = "this program";
+    char text[600], where[160], who[100] = "this program", threads[2][40];
+    say_thread(here.thread, threads[0], sizeof threads[0]);
+    say_thread(c.with.thread, threads[1], sizeof threads[1]);
     if (r)
         snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s'", c.at - r->at, r->name);
     else
@@ -519,9 +536,9 @@ static void tell_race(tl_emu_block_watch *b, const tl_emu_access *a, const range
     if (c.with.block != here.block)
         say_program(b->watch->launch, c.with.block, who, sizeof who);
     snprintf(text, sizeof text,
-             "this %s (thread %u) and the %s at %.200s:%u:%u (%s, thread %u) touch %s in no order",
-             effect_names[effect], here.thread, effect_names[c.effect], with.path, with.line,
-             with.col, who, c.with.thread, where);
+             "this %s (%s) and the %s at %.200s:%u:%u (%s, %s) touch %s in no order",
+             effect_names[effect], threads[0], effect_names[c.effect], with.path, with.line,
+             with.col, who, threads[1], where);
     if (here.block >= b->told_race)
         return;
     b->told_race = here.block;
@@ -551,7 +568,7 @@ static bool count_turn(tl_emu_block_watch *b, const tl_emu_access *a, tl_emu_sta
 static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
 {
     tl_emu_stamp stamp = {.block = b->order.block,
-                          .tick = b->order.tick,
+                          .tick = a->thread == TL_EMU_NOBODY ? UINT32_MAX : b->order.tick,
                           .thread = a->thread,
                           .site = a->site < TL_EMU_MAX_SITES ? a->site : TL_EMU_MAX_SITES - 1,
                           .special = a->kind == TL_EMU_ATOMIC && a->scope == SCOPE_BLOCK};
@@ -616,8 +633,9 @@ static void tell_products(tl_emu_block_watch *b, const tl_emu_access *a, uint32_
     char text[500];
     snprintf(text, sizeof text,
              "this %s (thread %u) touches byte %" PRIu64
-             " of shared memory, which the product at %.200s:%u:%u may still read",
-             verb_of(a), a->thread, a->at, with.path, with.line, with.col);
+             " of shared memory, which the %s at %.200s:%u:%u may still read",
+             verb_of(a), a->thread, a->at, with.leaf == TL_LEAF_WGMMA ? "product" : "bulk store",
+             with.path, with.line, with.col);
     b->told_flight = true;
     tell(b, TL_RUN_ASYNC, a->site, text);
 }
@@ -713,9 +731,9 @@ void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t threa
 }
 
 /* A row is read for four lanes. Checking two of them is enough: at least one is not the thread that
- * wrote the row. */
+ * wrote the row. It counts as written by the first of them. */
 void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
-                           const uint32_t *offsets, bool *allowed)
+                           bool stores, const uint32_t *offsets, bool *allowed)
 {
     enum { ROWS = 8, ROW_BYTES = 16, LANES = 4 };
     const range *r;
@@ -725,7 +743,7 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
         tl_emu_block_stats_matrices(b->stats, site, n, offsets);
     for (uint32_t i = 0; i < ROWS * n; i++) {
         tl_emu_access a = {.space = TL_EMU_SHARED,
-                           .kind = TL_EMU_LOAD,
+                           .kind = stores ? TL_EMU_STORE : TL_EMU_LOAD,
                            .site = site,
                            .thread = thread + LANES * (i % ROWS),
                            .at = offsets[i],
@@ -735,7 +753,8 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
             continue;
         check_access(b, &a, NULL);
         a.thread++;
-        check_race(b, &a, NULL);
+        if (!stores)
+            check_race(b, &a, NULL);
     }
 }
 
@@ -803,6 +822,52 @@ bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread,
     a.thread++;
     check_race(b, &a, NULL);
     tl_emu_products_read(&b->products, &a, ends);
+    return true;
+}
+
+bool tl_emu_block_sends(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t offset,
+                        bool ends)
+{
+    enum { BYTES = 16 };
+    const range *r;
+    tl_emu_access a = {.space = TL_EMU_SHARED,
+                       .kind = TL_EMU_LOAD,
+                       .site = site,
+                       .thread = thread,
+                       .at = offset,
+                       .bytes = BYTES};
+    if (!is_allowed(b, &a, &r))
+        return false;
+    if (!b->watch->options.check)
+        return true;
+    if (ends) {
+        check_race(b, &a, NULL);
+    } else {
+        check_access(b, &a, NULL);
+        check_visible(b, &a, "this store reads");
+    }
+    tl_emu_products_read(&b->products, &a, ends);
+    return true;
+}
+
+bool tl_emu_block_stores(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t at,
+                         uint32_t bytes)
+{
+    const range *r;
+    tl_emu_access a = {.space = TL_EMU_GLOBAL,
+                       .kind = TL_EMU_STORE,
+                       .site = site,
+                       .thread = thread,
+                       .at = at,
+                       .bytes = bytes};
+    if (!is_allowed(b, &a, &r))
+        return false;
+    if (!b->watch->options.check)
+        return true;
+    check_flights(b, &a, r);
+    check_written(b, &a, r);
+    a.thread = TL_EMU_NOBODY;
+    check_race(b, &a, r);
     return true;
 }
 

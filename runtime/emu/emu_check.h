@@ -69,10 +69,10 @@ void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *access
 bool tl_emu_block_copy_begins(tl_emu_block_watch *b, const tl_emu_copy *copy);
 void tl_emu_block_copy_ends(tl_emu_block_watch *b, const tl_emu_copy *copy);
 void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread);
-/* A warp, which begins with this thread, loads n times 8 rows of 16 bytes. allowed: by row, may it
- * be read? */
+/* A warp, which begins with this thread, loads or stores n times 8 rows of 16 bytes. allowed: by
+ * row, may it? */
 void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
-                           const uint32_t *offsets, bool *allowed);
+                           bool stores, const uint32_t *offsets, bool *allowed);
 /* 16 bytes of a copy by a barrier to this block begin or end to be on their way; `comes`: another
  * block has begun it, and reads for it. False: they must not. Who waits for the barrier sees
  * them. */
@@ -82,7 +82,13 @@ bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *copy, tl_emu_wa
  * thread. False: they are not there. */
 bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
                           bool ends);
-/* What this thread has written to shared memory is visible to products from here on. */
+/* A bulk store of this thread begins or ends to read 16 bytes of shared memory; one writes bytes of
+ * global memory, at any time from now on to the kernel's end. False: they are not there. */
+bool tl_emu_block_sends(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t offset,
+                        bool ends);
+bool tl_emu_block_stores(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t at,
+                         uint32_t bytes);
+/* What this thread has written to shared memory, products and bulk stores see from here on. */
 void tl_emu_block_fence(tl_emu_block_watch *b, uint32_t thread);
 /* A leaf of another class was executed by a thread (counters). */
 void tl_emu_block_count(tl_emu_block_watch *b, uint32_t site, uint32_t thread, tl_leaf leaf);

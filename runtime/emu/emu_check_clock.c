@@ -262,7 +262,8 @@ bool tl_emu_is_before(const tl_emu_order *o, uint32_t thread, tl_emu_stamp s)
         return true;
     if (s.block == o->block)
         return s.thread == thread || s.tick < o->epoch;
-    const tl_emu_clock *known[] = {o->seen, o->acquired ? o->acquired[thread] : NULL};
+    bool has = o->acquired && thread < o->threads; /* not TL_EMU_NOBODY */
+    const tl_emu_clock *known[] = {o->seen, has ? o->acquired[thread] : NULL};
     for (int i = 0; i < 2; i++)
         if (s.tick < until(known[i], all_of(s.block)) ||
             s.tick < until(known[i], one_of(s.block, s.thread)))

@@ -1,7 +1,8 @@
-/* emu_ldsm.c: loads of matrices by a warp (ldmatrix): the last lane to come does it for all.
+/* emu_ldsm.c: loads of matrices by a warp (ldmatrix), and stores (stmatrix): the last lane to come
+ * does it for all.
  *
  * Lanes 8i .. 8i + 7 bring the offsets of the rows of matrix i, 16 bytes each; all lanes get a word
- * of each matrix. */
+ * of each matrix, or bring one. */
 #include "runtime/emu/emu.h"
 
 typedef uint32_t v2 __attribute__((vector_size(8)));
@@ -30,6 +31,31 @@ static uint32_t word_of(const matrix *m, uint32_t lane, bool trans)
     return (uint32_t)high << 16 | low;
 }
 
+static void put_word(matrix *m, uint32_t lane, bool trans, uint32_t word)
+{
+    uint32_t group = lane >> 2, column = lane & 3;
+    uint16_t low = (uint16_t)word, high = (uint16_t)(word >> 16);
+    if (!trans) {
+        memcpy(m->rows[group] + 4 * column, &word, sizeof word);
+        return;
+    }
+    memcpy(m->rows[2 * column] + 2 * group, &low, sizeof low);
+    memcpy(m->rows[2 * column + 1] + 2 * group, &high, sizeof high);
+}
+
+static void put_matrix(tl_emu_block *b, void *const *mine, uint32_t k, const uint32_t *offsets,
+                       const bool *allowed)
+{
+    const part *first = mine[0];
+    bool trans = tl_leaf_info(first->leaf)->family == TL_LEAF_FAMILY_STSM_T;
+    matrix m;
+    for (uint32_t i = 0; i < LANES; i++)
+        put_word(&m, i, trans, ((const part *)mine[i])->words[k]);
+    for (uint32_t i = ROWS * k; i < ROWS * (k + 1); i++)
+        if (allowed[i])
+            memcpy(b->shared + offsets[i], m.rows[i % ROWS], ROW_BYTES);
+}
+
 static void act(tl_emu_block *b, void *const *mine)
 {
     const part *first = mine[0];
@@ -41,9 +67,12 @@ static void act(tl_emu_block *b, void *const *mine)
     uint32_t offsets[LANES], thread = b->current->index / LANES * LANES;
     for (uint32_t i = 0; i < ROWS * n; i++)
         offsets[i] = ((const part *)mine[i])->row;
-    tl_emu_block_matrices(b->watch, first->site, thread, n, offsets, allowed);
+    bool stores = tl_leaf_is_stsm(first->leaf);
+    tl_emu_block_matrices(b->watch, first->site, thread, n, stores, offsets, allowed);
     _Static_assert(LANES == ROWS * MOST, "each lane brings one row of the most matrices");
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = 0; k < n && stores; k++)
+        put_matrix(b, mine, k, offsets, allowed);
+    for (uint32_t k = 0; k < n && !stores; k++) {
         matrix m = {{{0}}};
         for (uint32_t i = 0; i < ROWS; i++)
             if (allowed[ROWS * k + i])
@@ -58,6 +87,13 @@ static part load(tl_leaf leaf, uint32_t site, uint32_t row)
     part p = {.leaf = leaf, .site = site, .row = row};
     tl_emu_meet_warp(tl_emu_now, leaf, site, 0, &p, act);
     return p;
+}
+
+static void store(tl_leaf leaf, uint32_t site, uint32_t row, const uint32_t *words)
+{
+    part p = {.leaf = leaf, .site = site, .row = row};
+    memcpy(p.words, words, sizeof p.words);
+    tl_emu_meet_warp(tl_emu_now, leaf, site, 0, &p, act);
 }
 
 #define MATRICES(name, ID)                                                                         \
@@ -77,3 +113,20 @@ static part load(tl_leaf leaf, uint32_t site, uint32_t row)
     }
 MATRICES(ldsm, LDSM)
 MATRICES(ldsm_t, LDSM_T)
+
+#define STORED(name, ID)                                                                           \
+    void tl_emu_##name##_1(uint32_t site, uint32_t slot, uint32_t row, uint32_t a)                 \
+    {                                                                                              \
+        store(TL_LEAF_##ID##_1, site, slot + row, (uint32_t[MOST]){a});                            \
+    }                                                                                              \
+    void tl_emu_##name##_2(uint32_t site, uint32_t slot, uint32_t row, uint32_t a, uint32_t c)     \
+    {                                                                                              \
+        store(TL_LEAF_##ID##_2, site, slot + row, (uint32_t[MOST]){a, c});                         \
+    }                                                                                              \
+    void tl_emu_##name##_4(uint32_t site, uint32_t slot, uint32_t row, uint32_t a, uint32_t c,     \
+                           uint32_t d, uint32_t e)                                                 \
+    {                                                                                              \
+        store(TL_LEAF_##ID##_4, site, slot + row, (uint32_t[MOST]){a, c, d, e});                   \
+    }
+STORED(stsm, STSM)
+STORED(stsm_t, STSM_T)

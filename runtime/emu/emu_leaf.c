@@ -102,13 +102,28 @@ void tl_emu_meet(uint32_t site)
     tl_emu_meet_cluster(b, site);
 }
 
-void tl_emu_barrier_of(uint32_t site, uint32_t number, uint32_t threads)
+static void meet_some(tl_leaf leaf, uint32_t site, uint32_t number, uint32_t threads)
 {
     tl_emu_block *b = tl_emu_now;
     if (tl_emu_is_dropped(b, site))
         return;
-    tl_emu_count(b, site, TL_LEAF_BARRIER_OF);
-    tl_emu_meet_some(b, site, number, threads);
+    tl_emu_count(b, site, leaf);
+    tl_emu_meet_some(b, leaf, site, number, threads);
+}
+
+void tl_emu_barrier_of(uint32_t site, uint32_t number, uint32_t threads)
+{
+    meet_some(TL_LEAF_BARRIER_OF, site, number, threads);
+}
+
+void tl_emu_turn_take(uint32_t site, uint32_t number, uint32_t threads)
+{
+    meet_some(TL_LEAF_TURN_TAKE, site, number, threads);
+}
+
+void tl_emu_turn_pass(uint32_t site, uint32_t number, uint32_t threads)
+{
+    meet_some(TL_LEAF_TURN_PASS, site, number, threads);
 }
 
 uint32_t tl_emu_shfl_idx(uint32_t site, uint32_t value, uint32_t lane)

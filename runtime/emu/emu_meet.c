@@ -59,6 +59,14 @@ static const tl_emu_thread *who_waits(const tl_emu_block *b, const tl_emu_warp *
     return NULL;
 }
 
+static void meetings_ended(tl_emu_block *b, uint32_t site)
+{
+    for (uint32_t i = 0; i < TL_EMU_BARRIERS; i++)
+        if (b->passing[i])
+            tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, site,
+                                  "a program has ended with a turn that nobody took");
+}
+
 void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
 {
     tl_emu_warp *w = &b->warps[t->index / b->lanes];
@@ -74,6 +82,8 @@ void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
     if (b->ended < b->nthreads)
         return;
     tl_emu_bulk_ended(b);
+    tl_emu_stores_ended(b);
+    meetings_ended(b, t->site);
     if (b->cluster->arrived)
         tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, b->cluster->site,
                               "a program has ended, for which others of the cluster wait here");
@@ -273,25 +283,60 @@ void tl_emu_meet_cluster(tl_emu_block *b, uint32_t site)
     tl_emu_step(b);
 }
 
-void tl_emu_meet_some(tl_emu_block *b, uint32_t site, uint32_t number, uint32_t threads)
+/* A warp that is still counted for the last meeting comes again: on a GPU, it is counted as another
+ * one. */
+static void check_first_coming(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t number)
+{
+    char text[100];
+    if (!(b->at_number[number] >> b->current->index / b->lanes & 1))
+        return;
+    snprintf(text, sizeof text, "a warp is in %s %u here for the second time, others for none",
+             tl_emu_leaf_name(leaf), number);
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, site, text);
+    tl_emu_break(b);
+}
+
+/* All have come: those that wait go on. */
+static void part_some(tl_emu_block *b, uint32_t number)
+{
+    uint64_t waiting = b->at_number[number] & ~b->passing[number];
+    for (uint32_t w = 0; w < b->nwarps; w++)
+        for (uint32_t i = 0; waiting >> w & 1 && i < b->lanes; i++)
+            wake(b, &b->threads[w * b->lanes + i]);
+    b->at_number[number] = b->passing[number] = 0;
+}
+
+/* The lanes of a warp that passes by go on when all of them have come. */
+static void pass_by(tl_emu_block *b)
+{
+    uint32_t first = b->current->index - b->current->index % b->lanes;
+    for (uint32_t i = 0; i < b->lanes; i++)
+        wake(b, &b->threads[first + i]);
+}
+
+void tl_emu_meet_some(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t number,
+                      uint32_t threads)
 {
     uint32_t warp = b->current->index / b->lanes;
+    bool waits = leaf != TL_LEAF_TURN_PASS;
     TL_EMU_INVARIANT(b, site, number < TL_EMU_BARRIERS && warp < 64 && threads % b->lanes == 0,
                      "barrier %u of %u threads", number, threads);
-    if (!arrive(b, TL_LEAF_BARRIER_OF, site, number)) {
+    if (!arrive(b, leaf, site, number)) {
         wait_here(b);
         return;
     }
-    uint64_t *at = &b->at_number[number];
-    *at |= UINT64_C(1) << warp;
-    if ((uint32_t)__builtin_popcountll(*at) < threads / b->lanes) {
+    check_first_coming(b, leaf, site, number);
+    b->at_number[number] |= UINT64_C(1) << warp;
+    b->passing[number] |= (uint64_t)!waits << warp;
+    bool last = (uint32_t)__builtin_popcountll(b->at_number[number]) == threads / b->lanes;
+    if (last && leaf == TL_LEAF_BARRIER_OF)
+        tl_emu_block_barrier(b->watch);
+    if (last)
+        part_some(b, number);
+    if (!waits)
+        pass_by(b);
+    if (!last && waits)
         wait_here(b);
-        return;
-    }
-    tl_emu_block_barrier(b->watch);
-    for (uint32_t w = 0; w < b->nwarps; w++)
-        for (uint32_t i = 0; *at >> w & 1 && i < b->lanes; i++)
-            wake(b, &b->threads[w * b->lanes + i]);
-    *at = 0;
-    tl_emu_step(b);
+    else
+        tl_emu_step(b);
 }

@@ -75,6 +75,7 @@ static void free_block(tl_emu_block *b)
     tl_emu_copies_free(b);
     tl_emu_wgmma_free(b);
     tl_emu_bulk_free(b);
+    tl_emu_stores_free(b);
     free(b->threads);
     free(b->warps);
     free(b->shared);
@@ -150,8 +151,10 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     tl_emu_copies_reset(b);
     tl_emu_wgmma_reset(b);
     tl_emu_bulk_reset(b);
+    tl_emu_stores_reset(b);
     tl_emu_registers_reset(b);
     memset(b->at_number, 0, sizeof b->at_number);
+    memset(b->passing, 0, sizeof b->passing);
     tl_emu_block_order(b);
 }
 

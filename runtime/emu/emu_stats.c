@@ -457,7 +457,7 @@ static void put_site(text *t, const entry *e)
 {
     const counts *c = &e->counts;
     const tl_leaf_row *row = row_of(e->position.leaf);
-    bool matrices = row->family == TL_LEAF_FAMILY_LDSM || row->family == TL_LEAF_FAMILY_LDSM_T;
+    bool matrices = tl_leaf_is_ldsm(e->position.leaf) || tl_leaf_is_stsm(e->position.leaf);
     put(t, "%.200s:%u:%u %s", e->position.path, e->position.line, e->position.col, row->name);
     if (row->family == TL_LEAF_FAMILY_CP_ASYNC) {
         put_copy(t, c, &e->target);
@@ -524,6 +524,8 @@ static void add_to_totals(totals *t, const entry *e)
     case TL_LEAF_FAMILY_LDSM:
     case TL_LEAF_FAMILY_LDSM_T:
     case TL_LEAF_FAMILY_LDS: add(&t->shared[LOADS], c); break;
+    case TL_LEAF_FAMILY_STSM:
+    case TL_LEAF_FAMILY_STSM_T:
     case TL_LEAF_FAMILY_STS: add(&t->shared[STORES], c); break;
     case TL_LEAF_FAMILY_LDG:
     case TL_LEAF_FAMILY_STG:

@@ -21,6 +21,8 @@
 #include <stdatomic.h>
 
 enum { TL_EMU_STAMP_THREADS = 1 << 11, TL_EMU_MAX_SITES = 1 << 20, TL_EMU_MAX_LANES = 64 };
+/* The thread of what happens at any time up to the kernel's end: nothing comes behind it. */
+enum { TL_EMU_NOBODY = TL_EMU_STAMP_THREADS - 1 };
 enum { TL_EMU_STRIPES = 64 }; /* of what host threads share, each with a lock */
 
 typedef struct tl_emu_stamp {

@@ -27,7 +27,8 @@ def kernel_row(module, kernel, name, args, want, **consts):
     emu = SEEN[kernel] % 3 == 0
     row(f"kernels_{kernel}_{name}" if name else f"kernels_{kernel}", source(module), args, want,
         consts={k: str(v).lower() if isinstance(v, bool) else v for k, v in consts.items()}, kernel=kernel,
-        options=["-Wno-unused"], devices=() if emu else ("cpu", "ref"), same_bits=False)
+        options=["-Wno-unused"], devices=() if emu else ("cpu", "ref"), same_bits=False,
+        beside=any(isinstance(v, str) and v.startswith("addresses(") for v in args.values()))
 
 
 def f64(a, *names):

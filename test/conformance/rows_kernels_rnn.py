@@ -1,168 +1,210 @@
-"""std.kernels.rnn against NumPy in f64; the steps' gradients are confirmed by central differences here. Sequences keep h in T: bounds grow with the steps."""
-from kernel_library import Arr, EPS, bytes_as, f64, kernel_row, near, np, poison, within
+"""std.kernels.rnn against NumPy in f64, which rounds what the kernels keep in memory; gradients by the recursions of the forward pass, which central
+differences confirm here."""
+from kernel_library import Arr, bytes_as, f64, kernel_row, near, np, poison, quantize
 from rows_kernels_layers import differ
-from values import eps, normal, quantize, rng, wide
+from values import normal, rng
 
-UNIT = 60 * EPS
+TYPES = ("f32", "f16", "bf16")
+# of what is kept, in T, and of derivatives, whose terms may be some times as large; a rounding that falls otherwise goes on to later steps
+LOOSE = {"f32": 2e-6, "f16": 2.0**-9, "bf16": 2.0**-6}
 
 
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def lstm(z, c):
-    """gates [B, 4, H], the next c and h."""
-    gates = np.stack([sigmoid(z[:, 0]), sigmoid(z[:, 1]), np.tanh(z[:, 2]), sigmoid(z[:, 3])], 1)
-    after = gates[:, 1] * c + gates[:, 0] * gates[:, 2]
-    return gates, after, gates[:, 3] * np.tanh(after)
+# ---- one step: arrays [..., gates, H] ----------------------------------------------------------------------------------
+def lstm(s, c):
+    """The gates, the next cell state, the next state."""
+    i, f, g, o = sigmoid(s[..., 0, :]), sigmoid(s[..., 1, :]), np.tanh(s[..., 2, :]), sigmoid(s[..., 3, :])
+    after = f * c + i * g
+    return np.stack([i, f, g, o], -2), after, o * np.tanh(after)
 
 
 def lstm_back(dh, dc, gates, c, after):
-    """dz and the derivative by c."""
-    i, f, g, o = (gates[:, k] for k in range(4))
+    """By the sums, and by the cell state before."""
+    i, f, g, o = (gates[..., k, :] for k in range(4))
     t = np.tanh(after)
     d = dc + dh * o * (1 - t * t)
-    return np.stack([d * g * i * (1 - i), d * c * f * (1 - f), d * i * (1 - g * g), dh * t * o * (1 - o)], 1), d * f
+    return np.stack([d * g * i * (1 - i), d * c * f * (1 - f), d * i * (1 - g * g), dh * t * o * (1 - o)], -2), d * f
 
 
 def gru(x, u, h):
-    """gates r, z, n and n's u, and the next h."""
-    r, z = sigmoid(x[:, 0] + u[:, 0]), sigmoid(x[:, 1] + u[:, 1])
-    n = np.tanh(x[:, 2] + r * u[:, 2])
-    return np.stack([r, z, n, u[:, 2]], 1), (1 - z) * n + z * h
+    """r, z, n and what the state brings to n; the next state."""
+    r, z, un = sigmoid(x[..., 0, :] + u[..., 0, :]), sigmoid(x[..., 1, :] + u[..., 1, :]), u[..., 2, :]
+    n = np.tanh(x[..., 2, :] + r * un)
+    return np.stack([r, z, n, un], -2), (1 - z) * n + z * h
 
 
 def gru_back(dh, gates, h):
-    """dx, du and the derivative by h itself."""
-    r, z, n, u = (gates[:, k] for k in range(4))
+    """By x, by what the state brings, by the state itself."""
+    r, z, n, un = (gates[..., k, :] for k in range(4))
     dn = dh * (1 - z) * (1 - n * n)
-    dr, dz = dn * u * r * (1 - r), dh * (h - n) * z * (1 - z)
-    return np.stack([dr, dz, dn], 1), np.stack([dr, dz, dn * r], 1), dh * z
+    dr, dz = dn * un * r * (1 - r), dh * (h - n) * z * (1 - z)
+    return np.stack([dr, dz, dn], -2), np.stack([dr, dz, dn * r], -2), dh * z
 
 
-def times(dz, w):
-    """dz w^T over gates."""
-    return np.einsum("bgj,kgj->bk", dz, w)
+# ---- all steps: `keep` rounds what goes through memory ----------------------------------------------------------------
+def by(h, w, keep):
+    return np.einsum("bk,kgj->bgj", keep(h), w)
 
 
-def lstm_all(x, w, h, c, q=lambda v: v):
-    """States [L + 1, B, H] and gates [L, B, 4, H]; q rounds what is kept in T."""
-    hs, cs, kept = [h], [c], []
-    for step in x:
-        gates, c, h = lstm(step + np.einsum("bk,kgj->bgj", hs[-1], w), cs[-1])
-        hs, cs, kept = hs + [q(h)], cs + [c], kept + [q(gates)]
-    return np.stack(hs), np.stack(cs), np.array(kept).reshape(x.shape)
+def lstm_all(x, w, h, c, keep):
+    gates, cs, hs = [], [c], [keep(h)]
+    for xt in x:
+        gate, c, h = lstm(xt + by(hs[-1], w, keep), c)
+        gates, cs, hs = gates + [gate], cs + [c], hs + [keep(h)]
+    return np.array(hs), np.array(cs), np.array(gates).reshape(len(x), *x.shape[1:])
 
 
-def lstm_all_back(dy, w, gates, c, dc):
-    dz, dh = np.zeros(gates.shape), 0
+def lstm_all_back(dy, w, gates, c, dc, keep):
+    dz, later = np.zeros_like(gates), np.zeros(dc.shape)
     for t in reversed(range(len(dy))):
-        dz[t], dc = lstm_back(dy[t] + dh, dc, gates[t], c[t], c[t + 1])
-        dh = times(dz[t], w)
-    return dz, dh + np.zeros(dc.shape), dc
+        d, dc = lstm_back(dy[t] + later, dc, gates[t], c[t], c[t + 1])
+        dz[t] = keep(d)
+        later = np.einsum("bgj,kgj->bk", dz[t], w)
+    return dz, later, dc
 
 
-def gru_all(x, w, bias, h, q=lambda v: v):
-    hs, kept = [h], []
-    for step in x:
-        u = np.einsum("bk,kgj->bgj", hs[-1], w)
+def gru_all(x, w, bias, h, keep):
+    gates, hs = [], [keep(h)]
+    for xt in x:
+        u = by(hs[-1], w, keep)
         u[:, 2] += bias
-        gates, h = gru(step, u, hs[-1])
-        hs, kept = hs + [q(h)], kept + [q(gates)]
-    return np.stack(hs), np.array(kept).reshape(*x.shape[:2], 4, x.shape[3])
+        gate, h = gru(xt, u, hs[-1])
+        gates, hs = gates + [gate], hs + [keep(h)]
+    return np.array(hs), np.array(gates).reshape(len(x), x.shape[1], 4, x.shape[3])
 
 
-def gru_all_back(dy, w, gates, h):
-    dx, du, dh = np.zeros((*dy.shape[:2], 3, dy.shape[2])), np.zeros((*dy.shape[:2], 3, dy.shape[2])), np.zeros(h.shape[1:])
+def gru_all_back(dy, w, gates, h, keep):
+    dx, du, dh = np.zeros((*dy.shape[:2], 3, dy.shape[2])), np.zeros((*dy.shape[:2], 3, dy.shape[2])), np.zeros(dy.shape[1:])
     for t in reversed(range(len(dy))):
-        dx[t], du[t], dh = gru_back(dy[t] + dh, gates[t], h[t])
-        dh = dh + times(du[t], w)
+        ex, eu, dh = gru_back(dy[t] + dh, gates[t], h[t])
+        dx[t], du[t] = keep(ex), keep(eu)
+        dh = dh + np.einsum("bgj,kgj->bk", du[t], w)
     return dx, du, dh
 
 
-# ---- the closed forms, through whole sequences -------------------------------------------------------------------------
-L_, B_, H_ = 3, 2, 3
-w4_, w3_, c_, h_, dy_, dc_, bias_ = (rng(i).standard_normal(s) for i, s in enumerate(((H_, 4, H_), (H_, 3, H_), (B_, H_), (B_, H_), (L_, B_, H_), (B_, H_), (H_,))))
-x4_, x3_ = rng(8).standard_normal((L_, B_, 4, H_)), rng(9).standard_normal((L_, B_, 3, H_))
-hs_, cs_, gates_ = lstm_all(x4_, w4_, h_, c_)
-dz_, dh_, dcs_ = lstm_all_back(dy_, w4_, gates_, cs_, dc_)
-score = lambda s: (s[0][1:] * dy_).sum() + (s[1][-1] * dc_).sum()
-differ(lambda x: score(lstm_all(x, w4_, h_, c_)), x4_, dz_)
-differ(lambda h: score(lstm_all(x4_, w4_, h, c_)), h_, dh_)
-differ(lambda c: score(lstm_all(x4_, w4_, h_, c)), c_, dcs_)
-hs_, gates_ = gru_all(x3_, w3_, bias_, h_)
-dx_, du_, dh_ = gru_all_back(dy_, w3_, gates_, hs_)
-differ(lambda x: (gru_all(x, w3_, bias_, h_)[0][1:] * dy_).sum(), x3_, dx_)
-differ(lambda h: (gru_all(x3_, w3_, bias_, h)[0][1:] * dy_).sum(), h_, dh_)
-differ(lambda b: (gru_all(x3_, w3_, b, h_)[0][1:] * dy_).sum(), bias_, du_[:, :, 2].sum((0, 1)))
+# ---- the recursions are the derivatives ---------------------------------------------------------------------------------
+def same(x):
+    return x
 
 
-def some(t, seed, *shape):
-    return bytes_as(t, rng(seed).standard_normal(shape) / 2)
+x_, w_, h_, c_, dy_, dc_ = (rng(n).standard_normal(s) for n, s in
+                            enumerate(((3, 2, 4, 3), (3, 4, 3), (2, 3), (2, 3), (3, 2, 3), (2, 3))))
 
 
-# ---- steps --------------------------------------------------------------------------------------------------------------
-for t, b, h in (("f16", 9, 40), ("f32", 1, 1), ("bf16", 3, 33), ("f32", 0, 5)):
-    name, tiles = f"{t}_{b}x{h}", {"T": t, "BB": 4, "BH": 32}
+def lstm_loss(x, h, c):
+    hs, cs, _ = lstm_all(x, w_, h, c, same)
+    return (hs[1:] * dy_).sum() + (cs[-1] * dc_).sum()
 
-    def step(a, t=t):
+
+_, cs_, gates_ = lstm_all(x_, w_, h_, c_, same)
+dz_, dh_, dc0_ = lstm_all_back(dy_, w_, gates_, cs_, dc_, same)
+differ(lambda x: lstm_loss(x, h_, c_), x_, dz_)
+differ(lambda h: lstm_loss(x_, h, c_), h_, dh_)
+differ(lambda c: lstm_loss(x_, h_, c), c_, dc0_)
+hs_, gates_ = gru_all(x_[:, :, :3], w_[:, :3], c_[0], h_, same)
+dx_, du_, dh_ = gru_all_back(dy_, w_[:, :3], gates_, hs_, same)
+differ(lambda x: (gru_all(x, w_[:, :3], c_[0], h_, same)[0][1:] * dy_).sum(), x_[:, :, :3].copy(), dx_)
+differ(lambda h: (gru_all(x_[:, :, :3], w_[:, :3], c_[0], h, same)[0][1:] * dy_).sum(), h_, dh_)
+differ(lambda b: (gru_all(x_[:, :, :3], w_[:, :3], b, h_, same)[0][1:] * dy_).sum(), c_[0].copy(), du_[:, :, 2].sum((0, 1)))
+
+
+# ---- rows ---------------------------------------------------------------------------------------------------------------
+def rounding(t):
+    return (lambda x: quantize(x, t)) if t != "f32" else (lambda x: np.asarray(x, np.float32).astype(np.float64))
+
+
+def close(y, t, kept, times=1):
+    """Of type `kept`, from what was rounded to t."""
+    return near(y, times * LOOSE[t] * (1 + np.abs(y)), kept)
+
+
+def cell(n, t, b, h):
+    name = f"{t}_{b}x{h}"
+    x3, u3, x4, u4 = (normal(t, 10 * n + k, b, g, h) for k, g in enumerate((3, 3, 4, 4)))
+    c, after, state, dh, dc = (normal("f32" if k in (0, 1, 4) else t, 10 * n + 4 + k, b, h) for k in range(5))
+    gates = bytes_as(t, rng(n).uniform(0.05, 0.95, (b, 4, h)))
+
+    def forward(a):
         x, u, c = f64(a, "x", "u", "c")
-        gates, after, out = lstm(x + u, c)
-        return {"gates": near(gates, UNIT, t), "c_next": within(after, UNIT * (1 + np.abs(c))), "h": near(out, UNIT * (1 + np.abs(c)), t)}
-    kernel_row("rnn", "lstm_cell", name, {"x": some(t, 1, b, 4, h), "u": some(t, 2, b, 4, h), "c": normal("f32", 3, b, h), "h": poison(t, b, h), "c_next": poison("f32", b, h), "gates": poison(t, b, 4, h)}, step, **tiles)
-    gates, after, _ = lstm(rng(4).standard_normal((b, 4, h)), c := rng(3).standard_normal((b, h)))
+        gate, after, h = lstm(x + u, c)
+        return {"gates": close(gate, "f32", t), "c_next": close(after, "f32", "f32"), "h": close(h, "f32", t)}
 
-    def back(a, t=t):
+    def backward(a):
         dz, before = lstm_back(*f64(a, "dh", "dc", "gates", "c", "c_next"))
-        return {"dz": near(dz, UNIT * (1 + np.abs(dz)) * 8, t), "dc_before": within(before, UNIT * (1 + np.abs(before)) * 8)}
-    kernel_row("rnn", "lstm_cell_backward", name, {"dh": normal(t, 5, b, h), "dc": normal("f32", 6, b, h), "gates": bytes_as(t, gates), "c": bytes_as("f32", c), "c_next": bytes_as("f32", after), "dz": poison(t, b, 4, h), "dc_before": poison("f32", b, h)}, back, **tiles)
+        return {"dz": close(dz, "f32", t), "dc_before": close(before, "f32", "f32")}
 
-    def step3(a, t=t):
-        gates, out = gru(*f64(a, "x", "u", "h"))
-        return {"gates": near(gates, UNIT * (1 + np.abs(gates)), t), "h_next": near(out, UNIT * (1 + np.abs(out)), t)}
-    kernel_row("rnn", "gru_cell", name, {"x": some(t, 1, b, 3, h), "u": some(t, 2, b, 3, h), "h": some(t, 3, b, h), "h_next": poison(t, b, h), "gates": poison(t, b, 4, h)}, step3, **tiles)
-    gates, _ = gru(rng(4).standard_normal((b, 3, h)), rng(5).standard_normal((b, 3, h)), np.zeros((b, h)))
+    def gru_forward(a):
+        gate, h = gru(*f64(a, "x", "u", "h"))
+        return {"gates": close(gate, "f32", t), "h_next": close(h, "f32", t)}
 
-    def back3(a, t=t):
+    def gru_backward(a):
         dx, du, before = gru_back(*f64(a, "dh", "gates", "h"))
-        return {"dx": near(dx, UNIT * (1 + np.abs(dx)) * 8, t), "du": near(du, UNIT * (1 + np.abs(du)) * 8, t), "dh_before": near(before, UNIT * (1 + np.abs(before)), t)}
-    kernel_row("rnn", "gru_cell_backward", name, {"dh": normal(t, 5, b, h), "gates": bytes_as(t, gates), "h": some(t, 3, b, h), "dx": poison(t, b, 3, h), "du": poison(t, b, 3, h), "dh_before": poison(t, b, h)}, back3, **tiles)
+        return {"dx": close(dx, "f32", t), "du": close(du, "f32", t), "dh_before": close(before, "f32", t)}
+
+    kernel_row("rnn", "lstm_cell", name, {"x": x4, "u": u4, "c": c, "h": poison(t, b, h), "c_next": poison("f32", b, h), "gates": poison(t, b, 4, h)},
+               forward, T=t)
+    kernel_row("rnn", "lstm_cell_backward", name, {"dh": dh, "dc": dc, "gates": gates, "c": c, "c_next": after, "dz": poison(t, b, 4, h),
+                                                   "dc_before": poison("f32", b, h)}, backward, T=t)
+    kernel_row("rnn", "gru_cell", name, {"x": x3, "u": u3, "h": state, "h_next": poison(t, b, h), "gates": poison(t, b, 4, h)}, gru_forward, T=t)
+    kernel_row("rnn", "gru_cell_backward", name, {"dh": dh, "gates": gates, "h": state, "dx": poison(t, b, 3, h), "du": poison(t, b, 3, h),
+                                                  "dh_before": poison(t, b, h)}, gru_backward, T=t)
 
 
-# ---- sequences ----------------------------------------------------------------------------------------------------------
-def first(t, start, steps):
-    """[L + 1, ...] with the start in place 0."""
-    return Arr(t, np.concatenate([start.store[None], poison(t, steps, *start.store.shape).store]))
+def started(t, first, steps):
+    """[steps + 1, ...]: the first place is given."""
+    a = poison(t, steps + 1, *first.store.shape)
+    store = a.store.copy()
+    store[0] = first.store
+    return Arr(t, store)
 
 
-for t, steps, b, h in (("f16", 3, 19, 40), ("f32", 5, 3, 17), ("bf16", 2, 1, 1), ("f32", 0, 2, 3), ("f32", 2, 0, 3)):
-    name, tiles = f"{t}_{steps}x{b}x{h}", {"T": t, "BB": 16, "BH": 16, "BK": 16}
-    loose = UNIT * 4 + (eps(t) * 2 * steps if t != "f32" else 0)  # what rounding h differently at a step does to the next
-    w, start, c = bytes_as(t, rng(2).standard_normal((h, 4, h)) / 2 / max(h, 1) ** 0.5), some(t, 3, b, h), normal("f32", 4, b, h)
+def sequence(n, t, steps, b, h, **blocks):
+    name = f"{t}_{steps}x{b}x{h}" + ("_blocks" if blocks else "")
+    keep, scale = rounding(t), 0.5 / max(h, 1)**0.5
+    x4, x3 = (normal(t, 10 * n + k, steps, b, 4 - k, h) for k in range(2))
+    w4, w3 = (bytes_as(t, scale * rng(10 * n + 2 + k).standard_normal((h, 4 - k, h))) for k in range(2))
+    first, bias, dy = normal(t, 10 * n + 4, b, h), normal(t, 10 * n + 5, h), normal(t, 10 * n + 6, steps, b, h)
+    c0, dc, cs = normal("f32", 10 * n + 7, b, h), normal("f32", 10 * n + 8, b, h), normal("f32", 10 * n + 9, steps + 1, b, h)
+    gates = bytes_as(t, rng(n).uniform(0.05, 0.95, (steps, b, 4, h)))
+    hs = normal(t, n, steps + 1, b, h)
 
-    def run(a, t=t, loose=loose):
-        q = (lambda v: quantize(v, t))
-        hs, cs, gates = lstm_all(a["x"].astype(float), a["w"].astype(float), a["h"][0].astype(float), a["c"][0].astype(float), q)
-        return {"h": near(hs, loose * 2, t), "c": within(cs, loose * (2 + np.abs(cs))), "gates": near(gates, loose * 2, t)}
-    kernel_row("rnn", "lstm_sequence", name, {"x": some(t, 1, steps, b, 4, h), "w": w, "h": first(t, start, steps), "c": first("f32", c, steps), "gates": poison(t, steps, b, 4, h)}, run, **tiles)
-    hs, cs, gates = lstm_all(wide(some(t, 1, steps, b, 4, h)).astype(float), wide(w).astype(float), wide(start).astype(float), wide(c).astype(float))
+    def forward(a):
+        x, w, h, c = f64(a, "x", "w", "h", "c")
+        hs, cs, gate = lstm_all(x, w, h[0], c[0], keep)
+        return {"h": close(hs, t, t), "c": close(cs, t, "f32"), "gates": close(gate, t, t)}
 
-    def back(a, t=t, loose=loose):
-        dz, dh, dc = lstm_all_back(*f64(a, "dy", "w", "gates", "c", "dc"))
-        most = loose * (4 + np.abs(dz).max(initial=0)) * 4
-        return {"dz": near(dz, most, t), "dh_start": near(dh, most, t), "dc": within(dc, most)}
-    kernel_row("rnn", "lstm_sequence_backward", name, {"dy": normal(t, 5, steps, b, h), "w": w, "gates": bytes_as(t, gates), "c": bytes_as("f32", cs), "dz": poison(t, steps, b, 4, h), "dh_start": poison(t, b, h), "dc": normal("f32", 6, b, h)}, back, **tiles)
+    def backward(a):
+        dz, dh, dc = lstm_all_back(*f64(a, "dy", "w", "gates", "c", "dc"), keep)
+        return {"dz": close(dz, t, t, 4), "dh_start": close(dh, t, t, 4), "dc": close(dc, t, "f32", 4)}
 
-    w3, bias = bytes_as(t, wide(w)[:, :3]), some(t, 7, h)
+    def gru_forward(a):
+        x, w, bias, h = f64(a, "x", "w", "bias", "h")
+        hs, gate = gru_all(x, w, bias, h[0], keep)
+        return {"h": close(hs, t, t), "gates": close(gate, t, t, 4)}
 
-    def run3(a, t=t, loose=loose):
-        hs, gates = gru_all(a["x"].astype(float), a["w"].astype(float), a["bias"].astype(float), a["h"][0].astype(float), lambda v: quantize(v, t))
-        return {"h": near(hs, loose * 2, t), "gates": near(gates, loose * (2 + np.abs(gates)), t)}
-    kernel_row("rnn", "gru_sequence", name, {"x": some(t, 1, steps, b, 3, h), "w": w3, "bias": bias, "h": first(t, start, steps), "gates": poison(t, steps, b, 4, h)}, run3, **tiles)
-    hs, gates = gru_all(wide(some(t, 1, steps, b, 3, h)).astype(float), wide(w3).astype(float), wide(bias).astype(float), wide(start).astype(float))
+    def gru_backward(a):
+        dx, du, dh = gru_all_back(*f64(a, "dy", "w", "gates", "h"), keep)
+        return {"dx": close(dx, t, t, 4), "du": close(du, t, t, 4), "dh": close(dh, t, "f32", 4)}
 
-    def back3(a, t=t, loose=loose):
-        dx, du, dh = gru_all_back(*f64(a, "dy", "w", "gates", "h"))
-        most = loose * (4 + np.abs(dx).max(initial=0)) * 4
-        return {"dx": near(dx, most, t), "du": near(du, most, t), "dh": within(dh, most)}
-    kernel_row("rnn", "gru_sequence_backward", name, {"dy": normal(t, 5, steps, b, h), "w": w3, "gates": bytes_as(t, gates), "h": bytes_as(t, hs), "dx": poison(t, steps, b, 3, h), "du": poison(t, steps, b, 3, h), "dh": poison("f32", b, h)}, back3, **tiles)
+    kernel_row("rnn", "lstm_sequence", name, {"x": x4, "w": w4, "h": started(t, first, steps), "c": started("f32", c0, steps),
+                                              "gates": poison(t, steps, b, 4, h)}, forward, T=t, **blocks)
+    kernel_row("rnn", "lstm_sequence_backward", name, {"dy": dy, "w": w4, "gates": gates, "c": cs, "dz": poison(t, steps, b, 4, h),
+                                                       "dh_start": poison(t, b, h), "dc": dc}, backward, T=t, **blocks)
+    kernel_row("rnn", "gru_sequence", name, {"x": x3, "w": w3, "bias": bias, "h": started(t, first, steps), "gates": poison(t, steps, b, 4, h)},
+               gru_forward, T=t, **blocks)
+    kernel_row("rnn", "gru_sequence_backward", name, {"dy": dy, "w": w3, "gates": gates, "h": hs, "dx": poison(t, steps, b, 3, h),
+                                                      "du": poison(t, steps, b, 3, h), "dh": poison("f32", b, h)}, gru_backward, T=t, **blocks)
+
+
+for n_, t_ in enumerate(TYPES):
+    cell(100 + n_, t_, 9, 70)
+    sequence(200 + n_, t_, 3, 18, 40)
+cell(103, "f32", 1, 1)
+cell(104, "f16", 0, 5)
+sequence(203, "f32", 1, 1, 1)
+sequence(204, "f32", 0, 3, 4)
+sequence(205, "f16", 4, 5, 33, BB=4, BH=16, BK=16)
+sequence(206, "bf16", 2, 0, 8)

@@ -407,6 +407,14 @@ kernel k(const f32 A[M, K], f32 B[P, N, K], f32 C[P, M, N])
 """, {"A": few("f32", 58, 10, 40), "B": few("f32", 59, 3, 30, 40), "C": Arr("f32", np.zeros((3, 10, 30), np.float32))},
     lambda a: {"C": exact(np.stack([sum(big(a["A"]) @ (b.T + i) for i in (1, 2, 3)) for b in big(a["B"])])), "B": exact(big(a["B"]) + 3)})
 
+# B is computed while it is packed: from few bits and scales, by a scalar of each program; A has an end that B, computed from what is outside, has not.
+row("products_computed_from_few_bits", product_kernel("const f32 A[M, K], const u4 W[N, K], const i8 s[N, G], const i8 z[P], f32 C[P, M, N]", grid="cdiv(M, 16), cdiv(N, 32), P", before="i32 by = (i32)z[pid(2)];",
+                                                      b="trans(((f32)W[n +: 32, k +: 16] - 8) * (f32)s[n +: 32, k / 32 +: 1] * (f32)by)", then="C[pid(2), m +: 16, n +: 32] = acc;"),
+    {"A": few("f32", 90, 41, 72), "W": random_bits("u4", 91, 38, 36), "s": small("i8", 92, 38, 3), "z": small("i8", 93, 3), "C": poison("f32", 3, 41, 38)},
+    lambda a: {"C": exact(np.stack([big(a["A"]) @ ((big(a["W"]) - 8) * np.repeat(big(a["s"]), 32, 1)[:, :72] * z).T for z in big(a["z"])]))})
+row("products_computed_without_end", product_kernel("const f32 A[M, K], const f32 W[N, K], f32 C[M, N]", b="trans(1 / W[n +: 32, k +: 16])"),
+    {"A": few("f32", 94, 20, 40), "W": Arr("f32", np.full((38, 40), 0.5, np.float32)), "C": poison("f32", 20, 38)}, lambda a: {"C": exact(np.full((20, 38), np.nan))})
+
 # An operand in a trip that is used twice, or turned outside of the loop, is no load that is packed.
 row("products_turned_and_used", """
 kernel k(const f32 A[M, K], const f32 B[N, K], const f32 Q[D, M], f32 C[M, N], f32 S[N])

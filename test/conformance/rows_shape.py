@@ -54,6 +54,21 @@ for rank in range(2, 6):
     one(f"trans_last_two_of_rank_{rank}", "trans(v)", iota("i32", *shape), lambda x: x.swapaxes(-1, -2))
     one(f"trans_twice_of_rank_{rank}", "trans(trans(v) + 1)", iota("i32", *shape), lambda x: x + 1)
 
+# ---- a short last axis taken into the one before it: its vectors are interleaved -------------------------------------------------
+for k, (r, n, s) in enumerate([(3, 32, 2), (2, 16, 4), (3, 8, 8), (2, 18, 2), (3, 6, 4), (5, 3, 2)]):
+    row(f"reshape_joins_{n}x{s}", f"""
+kernel k(const i16 x[A, B, C], const i16 w[D], i32 y[E, F], i32 z[A, E, F])
+    grid(1)
+{{
+    auto v = (i32)x[0 +: {r}, 0 +: {n}, 0 +: {s}] * 3 + w[0 +: {s}];
+    y[0 +: {r}, 0 +: {n * s}] = reshape(v, {r}, {n * s});
+    auto many = broadcast(reshape(x[0 +: {r}, 0 +: {n}, 0 +: {s}], {r}, 1, {n}, {s}), {r}, {r}, {n}, {s});
+    z[0 +: {r}, 0 +: {r}, 0 +: {n * s}] = (i32)reshape(many, {r}, {r}, {n * s}) - 1;
+}}
+""", {"x": random_bits("i16", k, r, n, s), "w": small("i16", 9, s), "y": poison("i32", r, n * s), "z": poison("i32", r, r, n * s)},
+        lambda a, r=r, n=n, s=s: {"y": exact((a["x"].astype("i4") * 3 + a["w"]).reshape(r, n * s)),
+                                  "z": exact(np.broadcast_to(a["x"].reshape(r, 1, n * s).astype("i4") - 1, (r, r, n * s)))})
+
 # ---- broadcasting ---------------------------------------------------------------------------------------------------------------
 BROADCAST = [((1,), (1,)), ((1,), (7,)), ((7,), (5, 7)), ((5, 1), (5, 7)), ((5, 1), (1, 7)), ((1, 1), (6, 4)), ((4, 1, 6), (5, 1)), ((2, 1, 3, 1), (1, 4, 1, 5)), ((1, 1, 1, 1, 3), (2, 2, 2, 2, 1)),
              ((2, 3, 2, 3, 2), (2,)), ((16, 1), (1, 32)), ((1, 1, 8), (4, 8, 1))]

@@ -97,8 +97,8 @@ def attended(a, bn):
 
 
 for d, bn, warps in ((64, 32, 4), (128, 64, 8), (32, 64, 4)):
-    for which, hint in enumerate(HINTS):
-        row(f"warpgroup_attention_{d}{'_alone' if which else ''}", ATTENTION.format(hint),
+    for way, hint in (("", HINTS[0]), ("_alone", HINTS[1]), ("_turns", "pipeline specialize(2)"))[:2 + warps // 8]:
+        row(f"warpgroup_attention_{d}{way}", ATTENTION.format(hint),
             {"Q": small("f16", 1, 2, 100, d, lo=-1, hi=2), "K": small("f16", 2, 2, 72, d, lo=-1, hi=2), "V": small("f16", 3, 2, 72, d, lo=-1, hi=2),
              "O": poison("f32", 2, 100, d)},
             lambda a, bn=bn: {"O": exact(attended(a, bn))}, consts={"BM": 64 if warps == 4 else 128, "BN": bn, "BD": d}, warps=warps, stages=2)

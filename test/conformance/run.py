@@ -103,12 +103,12 @@ def expand(row, devices, n, every):
     out = []
     for name in devices:
         if name.startswith("emu") and name.removeprefix("emu") in ("", ":four", ":each", ":all", ":stages"):
-            words = ["--check", "--schedules", SCHEDULES[n % len(SCHEDULES)]]
+            words = [*([] if row.beside else ["--check"]), "--schedules", SCHEDULES[n % len(SCHEDULES)]]
             out += [(f"emu:{t} warps {w} stages {s}", ["--device", f"emu:{t}", "--warps", str(w), "--stages", str(s), *words])
                     for t, w, s in emulated(row, name, n, every)]
         else:
             said = ["--warps", str(row.warps), "--stages", str(row.stages)] if row.warps else []
-            out.append((name, ["--device", name, *said] + (["--check"] if name.startswith("emu:") else [])))
+            out.append((name, ["--device", name, *said] + (["--check"] if name.startswith("emu:") and not row.beside else [])))
     return out
 
 

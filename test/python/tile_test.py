@@ -130,6 +130,38 @@ class Arrays(unittest.TestCase):
         with self.assertRaises(OSError):
             tile.kernel("std.kernels.gem", "gemm")
 
+    def test_library_muon(self):
+        """A step of Muon, as the host composes it, against the same in f64: what it steps by is near to orthogonal."""
+        gen, shapes = np.random.default_rng(3), [(24, 40), (40, 24)]
+        w, g = ([gen.standard_normal(s).astype(np.float32) for s in shapes] for _ in range(2))
+        b, x = ([np.zeros(s, np.float32) for s in shapes] for _ in range(2))
+        table = lambda arrays: np.array([y.ctypes.data for y in arrays], np.uint64)
+        length, part, none = np.array([y.size for y in w]), np.zeros((2, 3), np.float32), np.zeros(0, np.float32)
+        own = lambda name, **consts: tile.kernel("std.kernels.optimizers", name, X="f32", **consts)
+        own("muon_momentum")(table(g), table(b), table(x), length, part, none, 1.0, 0.9)
+        own("muon_normalise")(table(x), length, part)
+        want = [1.9 * y.astype(float) / np.linalg.norm(1.9 * y.astype(float)) for y in g]
+        for i, (rows, cols) in enumerate(shapes):
+            right, k = rows > cols, min(rows, cols)
+            square = tile.kernel("std.kernels.gemm", "gemm", T="f32", TA=right, TB=not right)
+            half = [tile.kernel("std.kernels.optimizers", "newton_schulz", T="f32", RIGHT=r) for r in (False, right)]
+            A, B, y = np.zeros((k, k), np.float32), np.zeros((k, k), np.float32), np.zeros(shapes[i], np.float32)
+            for _ in range(5):
+                square(x[i], x[i], A)
+                half[0](A, A, B, 2.0315, -4.775)
+                half[1](B, x[i], y, 1.0, 3.4445)
+                x[i][:] = y
+                v = want[i].T if right else want[i]
+                v = 3.4445 * v + (-4.775 * v @ v.T + 2.0315 * v @ v.T @ v @ v.T) @ v
+                want[i] = v.T if right else v
+            self.assertTrue(np.allclose(x[i], want[i], atol=1e-4))
+            spread = np.linalg.svd(x[i], compute_uv=False)
+            self.assertTrue(0.6 < spread.min() and spread.max() < 1.25, spread)
+        scale, before = np.array([1.0, (40 / 24) ** 0.5], np.float32), [y.copy() for y in w]
+        own("muon_apply")(table(w), table(x), np.zeros(0, np.uint64), length, scale, none, 0.1, 0.5, 0)
+        for i in range(2):
+            self.assertTrue(np.allclose(w[i], before[i] - 0.1 * (scale[i] * want[i] + 0.5 * before[i]), atol=1e-4))
+
     def test_library_strides(self):
         """Attention over heads within rows, [B, M, H, D], without a copy."""
         gen = np.random.default_rng(2)
@@ -142,6 +174,28 @@ class Arrays(unittest.TestCase):
         p = np.exp(s - s.max(-1, keepdims=True))
         want = p @ np.repeat(by_head(v), 2, 1) / p.sum(-1, keepdims=True)
         self.assertTrue(np.allclose(by_head(o), want, atol=1e-5))
+
+    def test_library_sort(self):
+        """Whole arrays by launches of std.kernels.sort, as its recipe has them; the order is NumPy's stable one."""
+        gen, block = np.random.default_rng(3), 256
+        for dtype, name, down in ((np.uint32, "u32", False), (np.float32, "f32", True), (np.int64, "i64", True), (np.float16, "f16", False), (np.uint8, "u8", False)):
+            for n in (0, 1, 5000):
+                x = gen.integers(-9 if name[0] in "if" else 0, 10, n).astype(dtype)
+                if name[0] == "f":
+                    x = np.where(gen.random(n) < 0.1, np.nan, x * gen.random(n).round()).astype(dtype)
+                else:
+                    x[::3] = gen.integers(0, np.iinfo(dtype).max, len(x[::3]), dtype)
+                v, size, parts = np.arange(n, dtype=np.uint32), x.itemsize, -(-n // block)
+                order = sorted(range(n), key=lambda i: (x[i] != x[i], 0 if x[i] != x[i] else -x[i].item() if down else x[i].item()))
+                y, w, count, state = np.empty_like(x), np.empty_like(v), np.zeros((size, 256), np.uint32), np.zeros((size + 1, parts, 256), np.uint32)
+                given = x.copy()
+                tile.kernel("std.kernels.sort", "radix_count", T=name, DOWN=down, B=block)(x, count)
+                one_pass = tile.kernel("std.kernels.sort", "radix_pass", T=name, V="u32", PAIRS=True, DOWN=down, B=block)
+                for d in range(size):
+                    one_pass(x, v, count, y, w, state, d)
+                    x, y, v, w = y, x, w, v
+                self.assertEqual(v.tolist(), order)
+                self.assertEqual(x.tobytes(), given[order].tobytes())
 
     def test_empty(self):
         tile.kernel(SCALE)(np.zeros((0, 4), np.float32), 1, 0)

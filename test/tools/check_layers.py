@@ -49,7 +49,7 @@ WORLD = [
     ("llvm/*", ""),
     ("pthread.h", "runtime/* codegen/core_loaded.c codegen/target/llvm.c codegen/target/worker.* examples/* test/* tools/*"),
     ("dlfcn.h", "runtime/* codegen/core_loaded.c tools/farm/farm.c test/*"),
-    ("mpi.h", "tools/farm/farm_mpi.c"),
+    ("mpi.h", "tools/farm/farm_mpi.c examples/*"),
     ("cuda*.h", ""),
     ("hip/*", ""),
 ]

@@ -39,7 +39,8 @@ def run(words, **more):
     return p.stdout
 
 
-PROGRAMS = ("08_llm", "09_image", "10_nbody", "11_heat", "12_int8")
+WORDS = {"08_llm": [], "09_image": [], "10_nbody": [], "11_heat": [], "12_int8": [], "13_train_digits": ["check", "1", "64"],
+         "15_train_gpt": ["-g"]}  # others take sizes
 
 
 def block(text, language):
@@ -65,7 +66,7 @@ def example(folder, scratch, prefix):
     run(["cmake", "-S", copy, "-B", out, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"])
     run(["cmake", "--build", out])
     if os.path.exists(os.path.join(out, name)):
-        print(run([os.path.join(out, name), *([] if name in PROGRAMS else ["1", "1", "1"])], cwd=scratch).splitlines()[0])
+        print(run([os.path.join(out, name), *WORDS.get(name, ["1", "1", "1"])], cwd=scratch).splitlines()[0])
         print(name, "works outside of the tree")
     else:
         print(name, "lacks a package")

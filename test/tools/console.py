@@ -15,6 +15,7 @@ In a document
     <!-- not run: WHY -->   before a block: commands that a test must not run
     <!-- synopsis -->       before a block: forms of commands, with placeholders
     ![text](NAME.svg)       a picture that a command has made: its words must be those of the document's, numbers may differ
+    ![text](NAME.svg)<!-- not drawn: WHY -->  a picture that no test makes again
     <!-- draw: COMMAND -->  makes a picture too, by a script of tools/docs; every byte must be the document's
 Commands find this tree in $SOURCE. Of times, speeds and percentages only the kind is compared: 3 ms is as good as 4 us. Nor are the numbers of the lines
 `registers` and `occupancy` of tilec explain compared, which depend on the versions of LLVM and ptxas.
@@ -150,7 +151,7 @@ class Page:
             return a.read() == b.read()
 
     def pictures(self):
-        for m in re.finditer(r"!\[.*?\]\(([\w./-]+\.svg)\)", self.text):
+        for m in re.finditer(r"!\[.*?\]\(([\w./-]+\.svg)\)(?!<!-- not drawn: \S)", self.text):
             made = os.path.join(self.folder, os.path.basename(m[1]))
             kept = os.path.join(os.path.dirname(self.path), m[1])
             if not os.path.exists(made):
@@ -233,6 +234,7 @@ def self_test(scratch):
         "<!-- not run: it takes an hour -->\n\nText.\n\n    tilec run k.tile\n": True,
         "<!-- a --> \n\n```console\n$ echo a\nb\n```\n\n<!-- not run: it takes an hour -->\n```console\n$ exit 3\n```\n": True,
         "![speed](gone.svg)\n": True,
+        "![speed](gone.svg)<!-- not drawn: it takes hours -->\n": False,
         "<!-- draw: mkdir p; echo '<svg/>' | tee p/made.svg > made.svg -->\n![x](p/made.svg)\n": False,
         "<!-- draw: echo '<svg></svg>' > made.svg -->\n![x](p/made.svg)\n": True,
     }

@@ -138,7 +138,11 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[2] = i32(m, 16u << m->pred_known % 2);
     if (leaf == TL_LEAF_CP_WAIT)
         args[1] = i32(m, 1 + m->pred_known);
-    if (leaf == TL_LEAF_BARRIER_OF) {
+    if (leaf == TL_LEAF_BULK_WAIT) {
+        args[1] = i32(m, 1 + m->pred_known);
+        args[2] = i32(m, m->pred_known & 1);
+    }
+    if (leaf == TL_LEAF_BARRIER_OF || leaf == TL_LEAF_TURN_TAKE || leaf == TL_LEAF_TURN_PASS) {
         args[1] = i32(m, 1);
         args[2] = i32(m, 64);
     }

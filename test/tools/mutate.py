@@ -42,6 +42,17 @@ WARPGROUPS = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) g
                         acc = dot(A[m +: 64, k +: 32], {b}, acc);
                     C[m +: 64, 0 +: 64] = acc;
                 }}"""
+# what is stored in bulk, again and again from one buffer
+STORES = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f16 C[M, N]) grid(1)
+            {{
+                int down = cdiv(M, 128);
+                for (int t : range(pid(0), down * cdiv(N, 128), npid(0))) {{
+                    tile<f32, 128, 128> acc = 0;
+                    for (int k : range(0, K, 32)) {hint}
+                        acc = dot(A[t % down * 128 +: 128, k +: 32], B[k +: 32, t / down * 128 +: 128], acc);
+                    C[t % down * 128 +: 128, t / down * 128 +: 128] = (f16)acc;
+                }}
+            }}"""
 # of 8 bits: both operands with memory along K
 NARROW = """kernel gemm(const {t} A[M, K], const {t} B[N, K], {acc} C[M, N]) grid(cdiv(M, {m}))
             {{
@@ -136,6 +147,9 @@ HOPPER = {
     **{f"warpgroups_cluster{n}": (WARPGROUPS.format(hint=hint, clause="cluster(2)", b="B[k +: 32, 0 +: 64]"), "gemm",
                                   f"--stages {n} A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C")
        for n, hint in ((2, "pipeline"), (3, "pipeline specialize"))},
+    **{f"warpgroups_stores{name}": (STORES.format(hint=hint), "gemm",
+                                    f"--warps 8 --stages 3 A=normal(1)[232,96] B=normal(2)[96,136] C=nan[232,136]", "C")
+       for name, hint in (("", "pipeline"), ("_alone", "pipeline specialize"))},
     "warpgroups_computed": (WARPGROUPS.format(hint="pipeline", clause="", b="B[k +: 32, 0 +: 64] * 2"), "gemm",
                             "--stages 3 A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C"),
     "warpgroups_loads": (WARPGROUPS.format(hint="pipeline", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
@@ -144,6 +158,8 @@ HOPPER = {
                                        "--stages 3 --const BD=64 --const BM=64 --const BN=32 "
                                        "Q=normal(1)[40,64] K=normal(2)[200,64] V=normal(3)[200,64] O=nan[40,64]", "O")
        for name, hint in (("", ""), ("_alone", "specialize"))},
+    "warpgroups_turns": (NARROW.format(t="i8", acc="i32", m=128, hint="pipeline specialize(2)"), "gemm",
+                         "--stages 2 --warps 8 A=iota[128,192] B=iota[64,192] C=zeros[128,64]", "C"),
     "warpgroups_attention_wide": (ATTENTION.replace("N, BN))", "N, BN)) pipeline specialize"), "attention",
                                   "--warps 8 --stages 2 --const BD=128 --const BM=128 --const BN=64 "
                                   "Q=normal(1)[40,128] K=normal(2)[200,128] V=normal(3)[200,128] O=nan[40,128]", "O"),

@@ -16,7 +16,7 @@ from rows import Row  # noqa: E402
 AXES = (
     [("g1", {"warps": 4}), ("g2", {"warps": 8}), ("g4", {"warps": 16})],  # warpgroups: 64 rows each, or more
     [(f"s{n}", {"stages": n}) for n in range(1, 6)],
-    [("together", {"loop": " specialize(0)"}), ("alone", {"loop": " specialize"})],
+    [("together", {"loop": " specialize(0)"}), ("alone", {"loop": " specialize"}), ("turns", {"loop": " specialize(2)"})],
     [("each", {}), ("persistent", {"persistent": True})],
     [("c1", {}), ("c2", {"clauses": " cluster(2)"})],
 )
@@ -68,7 +68,7 @@ def filled(t, seed, *shape):
 
 def row(name, source, args, output, said):
     if said["stages"] > 1 and "_odd_" not in name:
-        BULK[name] = 32 * (said["warps"] + (4 if said["loop"] == " specialize" else 0))
+        BULK[name] = 32 * (said["warps"] + (0 if said["loop"] == " specialize(0)" else 4))
     return Row(name, source, args, lambda a: [output], {}, None, ["-Wno-no-effect"], [], True, False, False, said["warps"], said["stages"])
 
 

@@ -367,7 +367,8 @@ static void random_pairs(void)
     static const int32_t extents[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 33, 48};
     static const TlInDim thread[3] = {TL_IN_REG, TL_IN_LANE, TL_IN_WARP}, offset = TL_IN_OFFSET;
     static const uint32_t flags[] = {0, TL_BUF_MAY_MATRIX, TL_BUF_WRITES,
-                                     TL_BUF_WRITES | TL_BUF_IN_ORDER};
+                                     TL_BUF_WRITES | TL_BUF_IN_ORDER,
+                                     TL_BUF_WRITES | TL_BUF_MAY_MATRIX};
     int kinds[3] = {0}, wide = 0, far = 0, guarded = 0;
     for (int i = 0; i < 1200; i++) {
         int32_t shape[2] = {extents[below(12)], extents[below(12)]};
@@ -381,7 +382,7 @@ static void random_pairs(void)
         const TlLayout *m = fragment ? random_swizzled(shape, d)
                                      : random_layout(shape, 1, &offset, &most, 0, 1, below(2));
         const TlType *tile = tile_of(d, 2, shape, l), *buf = tl_type_buf(&ctx, d, 2, shape, m, 2);
-        uint32_t f = flags[below(4)];
+        uint32_t f = flags[below(5)];
         TlBufPlan *p = tl_buf_plan(&ctx.perm, tile, buf, 1 << below(5), f);
         const char *fault = tl_buf_prove(&ctx.perm, p, tile, buf, f);
         kinds[p->kind]++;

@@ -181,7 +181,8 @@ static bool prepare_layer_norm(void)
 }
 
 /* ---- convolutions of images, channels innermost: n images of h x h x i, o filters of 3 x 3, a
- * border of one, a stride. The filters are packed as oneDNN likes it, before the clock runs. ---- */
+ * border of one, a stride. The filters are packed as oneDNN likes it, before the clock runs.
+ * ---- */
 
 static dnnl_primitive_t packing(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to)
 {

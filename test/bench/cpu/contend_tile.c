@@ -276,6 +276,8 @@ static bool prepare_stencil(void)
     return get("stencil", NULL);
 }
 
+#include "contend_library.h"
+
 /* ---- compiling: example arg[0], from its file to code that is ready to launch ---- */
 
 enum { SIDE = 8, COUNT = SIDE * SIDE };
@@ -404,6 +406,21 @@ const Work works[] = {
     {"gather", prepare_gather, run},
     {"histogram", prepare_histogram, run_histogram},
     {"stencil", prepare_stencil, run},
+    {"lib_gemm", prepare_lib_gemm, run_library},
+    {"lib_gemm_u4", prepare_lib_gemm_u4, run_library},
+    {"lib_gemm_q4_0", prepare_lib_gemm_q4_0, run_library},
+    {"lib_gemm_q8_0", prepare_lib_gemm_q8_0, run_library},
+    {"lib_attention", prepare_lib_attention, run_library},
+    {"lib_attention_backward", prepare_lib_attention_backward, run_library},
+    {"lib_layer_norm", prepare_lib_layer_norm, run_library},
+    {"lib_layer_norm_backward", prepare_lib_layer_norm_backward, run_library},
+    {"lib_cross_entropy", prepare_lib_cross_entropy, run_library},
+    {"lib_cross_entropy_backward", prepare_lib_cross_entropy_backward, run_library},
+    {"lib_argmax", prepare_lib_argmax, run_library},
+    {"lib_swiglu", prepare_lib_swiglu, run_library},
+    {"lib_rope", prepare_lib_rope, run_library},
+    {"lib_embedding", prepare_lib_embedding, run_library},
+    {"lib_embedding_backward", prepare_lib_embedding_backward, run_embedding_backward},
     {"compile", prepare_compile, compile},
 };
 const size_t nworks = sizeof works / sizeof *works;

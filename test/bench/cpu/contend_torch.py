@@ -124,8 +124,86 @@ def conv2d(n, h, i, o, step):
     return lambda: F.conv2d(x, f, stride=step, padding=1).permute(0, 2, 3, 1)
 
 
+def lib_gemm(m, n, k):
+    a, w = floats(0, (m, k)), floats(1, (n, k))
+    return lambda: F.linear(a, w)
+
+
+def lib_attention(h, n, d, causal):
+    return attention(h, n, d, causal) if hasattr(F, "scaled_dot_product_attention") else plain_attention(h, n, d, causal)
+
+
+def plain_attention(h, n, d, causal):
+    q, k, v = (floats(i, (h, n, d)) for i in range(3))
+    hidden = torch.full((n, n), float("-inf")).triu(1) if causal else torch.zeros(n, n)
+    return lambda: torch.softmax(torch.baddbmm(hidden, q, k.transpose(1, 2), alpha=d**-0.5), 2) @ v
+
+
+def lib_attention_backward(h, n, d, causal):
+    q, k, v = (floats(i, (h, n, d)).requires_grad_() for i in range(3))
+    hidden = torch.full((n, n), float("-inf")).triu(1) if causal else torch.zeros(n, n)
+    with torch.enable_grad():
+        o = torch.softmax(torch.baddbmm(hidden, q, k.transpose(1, 2), alpha=d**-0.5), 2) @ v
+    up = floats(3, (h, n, d))
+    return lambda: torch.autograd.grad(o, (q, k, v), up, retain_graph=True)[0]
+
+
+def lib_layer_norm(r, c):
+    return layer_norm(r, c)
+
+
+def lib_layer_norm_backward(r, c):
+    x, w, b = floats(0, (r, c), -4, 4), floats(1, (c,), 0.5, 1.5), floats(2, (c,))
+    _, mean, rstd = torch.native_layer_norm(x, (c,), w, b, 1e-5)
+    up = floats(3, (r, c))
+    return lambda: torch.ops.aten.native_layer_norm_backward(up, x, (c,), mean, rstd, w, b, [True] * 3)[0]
+
+
+def lib_cross_entropy(r, v):
+    x, label = floats(0, (r, v), -4, 4), noise(1, r) % v
+    return lambda: F.cross_entropy(x, label, reduction="none")
+
+
+def lib_cross_entropy_backward(r, v):
+    x, label = floats(0, (r, v), -4, 4).requires_grad_(), noise(1, r) % v
+    with torch.enable_grad():
+        loss = F.cross_entropy(x, label, reduction="sum")
+    return lambda: torch.autograd.grad(loss, x, retain_graph=True)[0]
+
+
+def lib_argmax(r, v):
+    x = floats(0, (r, v), -4, 4)
+    return lambda: x.argmax(1)
+
+
+def lib_swiglu(r, n):
+    x = floats(0, (r, 2 * n), -4, 4)
+    return lambda: F.silu(x[:, :n]) * x[:, n:]
+
+
+def lib_rope(n, h, d):
+    x, c, s = floats(0, (n, h, d)), floats(1, (n, 1, d // 2)), floats(2, (n, 1, d // 2))
+
+    def rotate():
+        a, b = x[..., :d // 2], x[..., d // 2:]
+        return torch.cat((a * c - b * s, a * s + b * c), 2)
+    return rotate
+
+
+def lib_embedding(n, d, v):
+    w, index = floats(0, (v, d)), noise(1, n) % v
+    return lambda: F.embedding(index, w)
+
+
+def lib_embedding_backward(n, d, v):
+    up, index = floats(0, (n, d)), noise(1, n) % v
+    return lambda: torch.ops.aten.embedding_dense_backward(up, index, v, -1, False)
+
+
 WORKS = {f.__name__: f for f in (matmul, batched, matmul_gelu, matmul_bf16, gemv, add, gelu, softmax, layer_norm, cumsum,
-                                 sort, sums, transpose, gather, histogram, attention, convolution, conv2d)}
+                                 sort, sums, transpose, gather, histogram, attention, convolution, conv2d, lib_gemm, lib_attention, lib_attention_backward,
+                                 lib_layer_norm, lib_layer_norm_backward, lib_cross_entropy, lib_cross_entropy_backward, lib_argmax,
+                                 lib_swiglu, lib_rope, lib_embedding, lib_embedding_backward)}
 
 
 def seconds(run, least):

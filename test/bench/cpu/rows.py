@@ -89,6 +89,26 @@ row("histogram 2^24 in 256", "histogram", (1 << 24, 256), read=4 << 24, group="m
 row("stencil 2048", "stencil", (2048, 2048), read=4 << 22, write=4 << 22, group="moving")
 row("conv2d 3x3 56x56x64", "convolution", (56, 56, 64, 64), flops=2 * 9 * 56 * 56 * 64 * 64, read=4 * 56 * 56 * 64,
     write=4 * 56 * 56 * 64, group="matmul")
+# The library's kernels, in f32. Products with weights of few bits, for which no peer has the same numbers, are compared with the product of floats.
+for m in (16, 1024):
+    product = dict(flops=2 * m * 1024**2, group="library", least=0.95, aim=1.1)
+    row(f"lib gemm {m}x1024x1024", "lib_gemm", (m, 1024, 1024), read=4 * (m + 1024) * 1024, write=4 * m * 1024, **product)
+    for kind, bits in (("u4", 4.25), ("q4_0", 4.5), ("q8_0", 8.5)):
+        row(f"lib gemm_{kind} {m}x1024x1024", f"lib_gemm_{kind}", (m, 1024, 1024), read=4 * m * 1024 + bits / 8 * 1024**2, write=4 * m * 1024, own=f"lib gemm {m}x1024x1024", own_least=0.85, **product)
+for causal in (0, 1):
+    name = " causal" if causal else ""
+    product = dict(group="library", least=1.2, aim=2.5)
+    row("lib attention 8x1024x64" + name, "lib_attention", (8, 1024, 64, causal), flops=4 * 8 * 1024 * 1024 * 64 / (1 + causal), read=12 * 8 * 1024 * 64, write=4 * 8 * 1024 * 64, **product)
+    row("lib attention backward 8x1024x64" + name, "lib_attention_backward", (8, 1024, 64, causal), flops=10 * 8 * 1024 * 1024 * 64 / (1 + causal), read=20 * 8 * 1024 * 64, write=12 * 8 * 1024 * 64, **product)
+for work, reads, writes in (("layer_norm", 1, 1), ("layer_norm_backward", 2, 1)):
+    for c in (128, 1024, 4096):
+        row(f"lib {work} 4096x{c}", f"lib_{work}", (4096, c), read=4 * 4096 * c * reads, write=4 * 4096 * c * writes, group="library", aim=3)
+for work, writes in (("cross_entropy", 0), ("cross_entropy_backward", 1), ("argmax", 0)):
+    row(f"lib {work} 512x32000", f"lib_{work}", (512, 32000), read=4 * 512 * 32000, write=4 * 512 * 32000 * writes, group="library")
+row("lib swiglu 1024x4096", "lib_swiglu", (1024, 4096), read=8 << 22, write=4 << 22, group="library")
+row("lib rope 1024x32x128", "lib_rope", (1024, 32, 128), read=4 << 22, write=4 << 22, group="library")
+row("lib embedding 4096x1024", "lib_embedding", (4096, 1024, 32000), read=4 << 22, write=4 << 22, group="library")
+row("lib embedding_backward 4096x1024", "lib_embedding_backward", (4096, 1024, 8000), read=4 << 22, write=12 << 22, group="library", tolerance=1e-4)
 for n, h, i, o, step in ((1, 56, 64, 64, 1), (4, 14, 256, 256, 1), (1, 56, 128, 128, 2), (1, 224, 3, 64, 2)):
     p = (h - 1) // step + 1
     row(f"conv2d {n}x{h}x{h}x{i} to {o}" + (f" by {step}" if step > 1 else ""), "conv2d", (n, h, i, o, step), flops=2 * 9 * n * p * p * i * o,

@@ -402,6 +402,13 @@ def halves(out):
         keep_words(out, mix(r)[block * THREADS + (tid & 64) + (tid + 1 + 20 * r) % 64])
 
 
+def turns(out):
+    for r in range(3):
+        lower, upper = mix(max(r - 1, 0)), mix(r)
+        other = block * THREADS + (tid ^ 64)
+        keep_words(out, np.where(tid < 64, lower[other] if r else 0, upper[other]).astype(u32))
+
+
 def registers(out):
     for n in (0, 0, 1):
         keep_words(out, mix(n))
@@ -505,6 +512,8 @@ def expected(name, lanes):
         keep_words(out, (tid % 32 == 0).astype(u32))
     elif name == "barrier_of":
         halves(out)
+    elif kind == "turn":
+        turns(out)
     elif kind == "registers":
         registers(out)
     elif kind == "ldsm":

@@ -12,7 +12,7 @@ import sassmix  # noqa: E402
 KERNELS = [("test/bench/gemm.tile", []), ("examples/02_softmax/softmax.tile", ["B=4096"]), ("examples/03_matmul/matmul.tile", []),
            ("examples/05_attention/attention.tile", ["BD=64", "CAUSAL=1"])]
 # By class: operations that are all of it, and only of it.
-CLASSES = {"matrix instructions": sassmix.MATRIX, "shared loads": ("LDS", "LDSM"), "asynchronous copies": ("LDGSTS", "UTMALDG"), "global loads": ("LDG",),
+CLASSES = {"matrix instructions": sassmix.MATRIX, "shared loads": ("LDS", "LDSM"), "asynchronous copies": ("LDGSTS", "UTMALDG", "UTMASTG"), "global loads": ("LDG",),
            "global stores": ("STG",), "special functions": ("MUFU",), "shuffles": ("SHFL", "VOTE", "REDUX", "MATCH")}
 
 

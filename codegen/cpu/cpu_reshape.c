@@ -1,0 +1,145 @@
+/* Reshapes on the CPU: the element of the operand with the same row-major number.
+ *
+ * Lanes along the innermost dimension stay together where the width divides both innermost extents.
+ * Where the operand's last axis is short, as that of two halves of a byte, or of two operands of
+ * `interleave`, it is evaluated along the axis before, once for each element of the last one, and
+ * these vectors are interleaved. */
+#include "codegen/cpu/cpu.h"
+
+enum { MOST_JOINED = 8 }; /* vectors that are interleaved */
+
+LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int w)
+{
+    LLVMValueRef index[2 * 64];
+    if (w == 1) {
+        LLVMValueRef r = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(a), 2));
+        r = LLVMBuildInsertElement(g->b, r, a, LLVMConstInt(g->i32, 0, 0), "");
+        return LLVMBuildInsertElement(g->b, r, b, LLVMConstInt(g->i32, 1, 0), "");
+    }
+    for (int i = 0; i < 2 * w; i++)
+        index[i] = LLVMConstInt(g->i32, (unsigned)(i / 2 + i % 2 * w), 0);
+    LLVMValueRef mask = LLVMConstVector(index, 2 * (unsigned)w);
+    return LLVMBuildShuffleVector(g->b, a, b, mask, "");
+}
+
+/* ---- indices ---- */
+
+/* Sets `sub`, of the operand's type or, with `fewer`, of that without its last axes, to the
+ * position with the number that `at` has, over `unit`. Leading axes that are alike keep their
+ * indices, so that no division hides what an address is made of. */
+static void same_number(TlCpuGen *g, const TlType *from, const TlType *to, const TlCpuAt *at,
+                        int64_t unit, int fewer, TlCpuAt *sub)
+{
+    int rank = from->rank - fewer, same = 0;
+    TlCpuForm f = tl_cpu_form(to);
+    bool is_padded = f.rank && f.padded[f.lane] != f.extent[f.lane]; /* then numbers wrap */
+    LLVMValueRef linear = tl_gen_int(&g->gen, 0);
+    while (same < rank && same < to->rank && from->shape[same] == to->shape[same]) {
+        sub->idx[same] = at->idx[same];
+        same++;
+    }
+    for (int d = same; d < to->rank; d++)
+        linear =
+            LLVMBuildAdd(g->b, LLVMBuildMul(g->b, linear, tl_gen_int(&g->gen, to->shape[d]), ""),
+                         at->idx[d], "");
+    if (unit > 1)
+        linear = LLVMBuildUDiv(g->b, linear, tl_gen_int(&g->gen, unit), "");
+    for (int d = rank - 1; d >= same; d--) {
+        LLVMValueRef n = tl_gen_int(&g->gen, from->shape[d]);
+        sub->idx[d] = d == same && !is_padded ? linear : LLVMBuildURem(g->b, linear, n, "");
+        linear = LLVMBuildUDiv(g->b, linear, n, "");
+    }
+}
+
+static LLVMValueRef eval_same_number(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
+{
+    TlValue *x = tl_in(op, 0);
+    TlCpuAt sub;
+    tl_cpu_at_init(g, &sub, x->type->rank, tl_cpu_form(x->type).lane, at->width);
+    same_number(g, x->type, op->out[0]->type, at, 1, 0, &sub);
+    return tl_cpu_eval(g, x, &sub);
+}
+
+/* ---- the last axis joined with the one before it ---- */
+
+bool tl_cpu_joins(const TlOp *op)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (from->rank < 2 || to->rank < 1 || from->ptr)
+        return false;
+    int32_t n = from->shape[from->rank - 1];
+    return n >= 2 && n <= MOST_JOINED && (n & (n - 1)) == 0 &&
+           from->shape[from->rank - 2] % 2 == 0 && to->shape[to->rank - 1] % (2 * n) == 0;
+}
+
+int tl_cpu_join_width(const TlOp *op, int limit)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    TL_ASSERT(tl_cpu_joins(op) && limit > 0, "%d lanes of no join", limit);
+    int n = from->shape[from->rank - 1], w = limit;
+    if (limit > n)
+        w = n * tl_cpu_fit_width(from->shape[from->rank - 2], limit / n);
+    return tl_cpu_fit_width(to->shape[to->rank - 1], w);
+}
+
+/* v[0][0] v[1][0] ... v[n-1][0] v[0][1] ..., where v has n vectors of w lanes, `step` apart. */
+static LLVMValueRef interleave_all(TlCpuGen *g, const LLVMValueRef *v, int n, int step, int w)
+{
+    if (n == 1)
+        return v[0];
+    LLVMValueRef even = interleave_all(g, v, n / 2, 2 * step, w),
+                 odd = interleave_all(g, v + step, n / 2, 2 * step, w);
+    return tl_cpu_interleave(g, even, odd, n / 2 * w);
+}
+
+static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
+{
+    TlValue *x = tl_in(op, 0);
+    int last = x->type->rank - 1, n = x->type->shape[last], w = at->width / n;
+    TL_ASSERT(n <= MOST_JOINED && w > 0, "%d lanes of %d", at->width, n);
+    TlCpuAt sub;
+    LLVMValueRef v[MOST_JOINED];
+    if (g->plan->place[x->id].kind == TL_CPU_HOME) { /* where they lie side by side */
+        tl_cpu_at_init(g, &sub, last + 1, last, at->width);
+        same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
+        sub.idx[last] = tl_gen_int(&g->gen, 0);
+        return tl_cpu_eval(g, x, &sub);
+    }
+    for (int i = 0; i < n; i++) {
+        tl_cpu_at_init(g, &sub, last + 1, last - 1, w);
+        same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
+        sub.idx[last] = tl_gen_int(&g->gen, i);
+        v[i] = tl_cpu_eval(g, x, &sub);
+    }
+    return interleave_all(g, v, n, 1, w);
+}
+
+/* ---- evaluation ---- */
+
+/* Lanes along another dimension than the innermost: one by one. */
+static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    const TlType *to = op->out[0]->type;
+    LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_elem_type(&g->gen, to), at->width));
+    for (int i = 0; i < at->width; i++) {
+        TlCpuAt one;
+        tl_cpu_at_init(g, &one, at->rank, at->lane, 1);
+        for (int d = 0; d < at->rank; d++)
+            one.idx[d] = at->idx[d];
+        one.idx[at->lane] = tl_cpu_lane_index(g, at, i, to->shape[at->lane]);
+        LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);
+        r = LLVMBuildInsertElement(g->b, r, eval_same_number(g, op, &one), n, "");
+    }
+    return r;
+}
+
+LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (at->width == 1)
+        return eval_same_number(g, op, at);
+    if (at->lane != tl_cpu_form(to).lane)
+        return eval_apart(g, op, at);
+    bool joins = tl_cpu_joins(op) && at->width > from->shape[from->rank - 1];
+    return joins ? eval_join(g, op, at) : eval_same_number(g, op, at);
+}

@@ -1,0 +1,398 @@
+#include "network.h"
+#include "digits.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PARTS = 4, SQUARES_PARTS = 16 };
+const char *const type_names[TYPES] = {"f32", "bf16", "f16"};
+static const tile_dtype dtypes[TYPES] = {TILE_F32, TILE_BF16, TILE_F16};
+static const uint64_t sizes[TYPES] = {4, 2, 2};
+
+/* ---- kernels ---- */
+
+static int power_of_two(int n, int most)
+{
+    int p = 1;
+    while (p < n && p < most)
+        p *= 2;
+    return p;
+}
+
+static bool load_modules(Network *n)
+{
+    static const char *const path[MODULES] = {[OWN] = KERNEL_DIR "/digits.tile",
+                                              [GEMM] = "std.kernels.gemm",
+                                              [CONVS] = "std.kernels.conv",
+                                              [POOLING] = "std.kernels.pooling",
+                                              [IMAGE_NORMS] = "std.kernels.image_norms",
+                                              [NORMS] = "std.kernels.norms",
+                                              [LOSSES] = "std.kernels.losses",
+                                              [SAMPLING] = "std.kernels.sampling",
+                                              [OPTIMIZERS] = "std.kernels.optimizers"};
+    for (int i = 0; i < MODULES; i++)
+        if (tile_module_load_file(NULL, path[i], NULL, &n->module[i]))
+            return false;
+    return true;
+}
+
+typedef struct Row {
+    int module;
+    const char *name;
+    tile_const consts[8];
+} Row;
+
+static bool get(Network *n, const Row *rows, int count, tile_kernel **out)
+{
+    for (int i = 0; i < count; i++)
+        if (tile_kernel_get(n->module[rows[i].module], rows[i].name, rows[i].consts, &out[i]))
+            return false;
+    return true;
+}
+
+#define OF_T                                                                                       \
+    {                                                                                              \
+        "T", 0, type_names[n->type]                                                                \
+    }
+
+static bool get_kernels(Network *n)
+{
+    const Row rows[KERNELS] = {
+        [TAKE] = {OWN, "take", {OF_T}},
+        [RELU_BACK] = {OWN, "relu_backward", {OF_T}},
+        [MEAN_BACK] = {OWN, "mean_backward", {{0}}},
+        [TALLY] = {OWN, "tally", {{0}}},
+        [NARROW] = {OWN, "narrow", {OF_T}},
+#define HEAD OF_T, {"BM", BATCH, 0}, {"BN", 16, 0}
+        [PRODUCT] = {GEMM, "gemm_fused", {HEAD, {"BIAS", 1, 0}}},
+        [PRODUCT_BACK] = {GEMM, "gemm", {OF_T, {"BM", BATCH, 0}, {"BN", 64, 0}, {"TB", 1, 0}}},
+        [PRODUCT_WEIGHT] = {GEMM, "gemm", {HEAD, {"TA", 1, 0}, {"O", 0, "f32"}}},
+        [BIAS_BACK] = {CONVS, "bias_backward", {OF_T, {"BN", 16, 0}}},
+        [SUM_PARTS] = {NORMS, "sum_parts", {{0}}},
+        [LOSS] = {LOSSES, "cross_entropy", {OF_T, {"BV", 16, 0}}},
+        [LOSS_BACK] = {LOSSES, "cross_entropy_backward", {OF_T, {"BV", 16, 0}}},
+        [BEST] = {SAMPLING, "argmax_rows", {OF_T, {"BV", 16, 0}}},
+        [SQUARES] = {OPTIMIZERS, "sum_squares", {{0}}},
+        [CONTROL] = {OPTIMIZERS, "step_control", {{0}}},
+        [ADAM] = {OPTIMIZERS, "adam", {OF_T, {"U", 0, "f32"}, {"MASTER", 1, 0}, {"CONTROL", 1, 0}}},
+    };
+    return get(n, rows, KERNELS, n->kernel);
+}
+
+static bool get_layer_kernels(Network *n, Layer *l)
+{
+    int in = power_of_two(l->in, 64), out = power_of_two(l->out, 64);
+#define OUT                                                                                        \
+    OF_T,                                                                                          \
+    {                                                                                              \
+        "BC", out, 0                                                                               \
+    }
+    const Row rows[LAYER_KERNELS] = {
+        [CONV] = {CONVS, "conv2d", {OF_T, {"BN", out, 0}, {"BC", in, 0}}},
+        [CONV_DATA] = {CONVS,
+                       "conv2d_backward_data",
+                       {OF_T, {"BM", 64, 0}, {"BN", in, 0}, {"BK", out, 0}}},
+        [CONV_WEIGHT] = {CONVS,
+                         "conv2d_backward_weight",
+                         {OF_T, {"O", 0, "f32"}, {"BM", in, 0}, {"BN", out, 0}}},
+        [STATISTICS] = {IMAGE_NORMS, "batch_norm_statistics", {OUT}},
+        [NORM] = {IMAGE_NORMS,
+                  "batch_norm",
+                  {OUT, {"W", 0, type_names[n->type]}, {"epilogue", 0, "activation.relu"}}},
+        [NORM_FIXED] = {IMAGE_NORMS,
+                        "batch_norm",
+                        {OUT,
+                         {"W", 0, type_names[n->type]},
+                         {"epilogue", 0, "activation.relu"},
+                         {"INFERENCE", 1, 0}}},
+        [NORM_SUMS] = {IMAGE_NORMS, "batch_norm_backward_sums", {OUT}},
+        [NORM_BACK] = {IMAGE_NORMS, "batch_norm_backward", {OUT, {"W", 0, type_names[n->type]}}},
+        [POOL] = {POOLING, "max_pool2d", {OUT}},
+        [POOL_BACK] = {POOLING, "max_pool2d_backward", {OUT}},
+    };
+    return get(n, rows, LAYER_KERNELS, l->kernel);
+}
+
+#define RUN(kernel, ...)                                                                           \
+    (!tile_launch(kernel, NULL, (tile_arg[]){__VA_ARGS__},                                         \
+                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
+#define F32_VIEW(buffer, ...) tile_view_typed(TILE_F32, tile_buffer_ptr(buffer), __VA_ARGS__)
+#define I32_VIEW(buffer, ...) tile_view_typed(TILE_I32, tile_buffer_ptr(buffer), __VA_ARGS__)
+#define U32_VIEW(buffer, ...) tile_view_typed(TILE_U32, tile_buffer_ptr(buffer), __VA_ARGS__)
+#define T_VIEW(buffer, ...)   tile_view_typed(dtypes[n->type], tile_buffer_ptr(buffer), __VA_ARGS__)
+#define TABLE(i)              tile_view_typed(TILE_U64, tile_buffer_ptr(n->table[i]), TENSORS)
+#define LENGTHS               tile_view_typed(TILE_I64, tile_buffer_ptr(n->length), TENSORS)
+#define WEIGHT(tensor, ...)                                                                        \
+    tile_view_typed(dtypes[n->type],                                                               \
+                    (char *)tile_buffer_ptr(n->state[WEIGHTS]) +                                   \
+                        (uint64_t)(tensor)->at * sizes[n->type],                                   \
+                    __VA_ARGS__)
+#define GRAD(tensor, ...)                                                                          \
+    tile_view((float *)tile_buffer_ptr(n->state[GRADS]) + (tensor)->at, __VA_ARGS__)
+#define NO_VECTOR(dtype) tile_view_typed(dtype, (void *)0, 0)
+
+/* ---- memory ---- */
+
+static bool allocate(tile_buffer **out, int64_t count, uint64_t size)
+{
+    uint64_t bytes = (uint64_t)count * size;
+    return !(tile_buffer_alloc(NULL, bytes, out) || tile_buffer_fill(*out, 0, 0, bytes, NULL));
+}
+
+static Tensor *add_tensor(Network *n, int i, const char *name, int layer, int64_t count)
+{
+    Tensor *t = &n->tensor[i];
+    snprintf(t->name, sizeof t->name, layer < 0 ? "%s" : "%s %d", name, layer + 1);
+    t->at = n->size, t->count = count;
+    n->size += (count + 63) / 64 * 64; /* the optimisers want multiples of 16 bytes */
+    return t;
+}
+
+static bool open_layer(Network *n, Layer *l, int i)
+{
+    uint64_t size = sizes[n->type];
+    int64_t mid = (int64_t)BATCH * l->mid * l->mid * l->out, weights = 9 * l->in * l->out;
+    int64_t end = (int64_t)BATCH * l->end * l->end * l->out;
+    l->w = add_tensor(n, 3 * i, "filters", i, weights);
+    l->gain = add_tensor(n, 3 * i + 1, "gains", i, l->out);
+    l->shift = add_tensor(n, 3 * i + 2, "shifts", i, l->out);
+    return allocate(&l->sums, mid, size) && allocate(&l->normed, mid, size) &&
+           allocate(&l->pooled, l->pool ? end : 0, size) &&
+           allocate(&l->index, l->pool ? end : 0, 4) && allocate(&l->dsums, mid, size) &&
+           allocate(&l->dnormed, mid, size) && allocate(&l->dpooled, l->pool ? end : 0, size) &&
+           allocate(&l->mean, l->out, 4) && allocate(&l->rstd, l->out, 4) &&
+           allocate(&l->all_mean, l->out, 4) && allocate(&l->all_variance, l->out, 4) &&
+           allocate(&l->parts, PARTS * 2 * l->out, 4) &&
+           allocate(&l->parts_w, PARTS * weights, 4) && allocate(&l->arrived, 1, 4) &&
+           allocate(&l->arrived_w, 9, 4) && get_layer_kernels(n, l);
+}
+
+static bool open_tensors(Network *n, uint64_t seed)
+{
+    uint64_t address[TENSORS];
+    int64_t length[TENSORS];
+    for (int i = 0; i < STATES; i++) {
+        uint64_t size = i == WEIGHTS ? sizes[n->type] : 4;
+        if (!allocate(&n->state[i], n->size, size) || !allocate(&n->table[i], TENSORS, 8))
+            return false;
+        for (int t = 0; t < TENSORS; t++)
+            address[t] = (uint64_t)(uintptr_t)tile_buffer_ptr(n->state[i]) +
+                         (uint64_t)n->tensor[t].at * size;
+        if (tile_buffer_upload(n->table[i], 0, address, sizeof address, NULL))
+            return false;
+    }
+    for (int t = 0; t < TENSORS; t++)
+        length[t] = n->tensor[t].count;
+    float *w = calloc((size_t)n->size, sizeof *w);
+    for (int i = 0; w && i < LAYERS; i++) {
+        const Layer *l = &n->layer[i];
+        float size = sqrtf(2 / (9 * (float)l->in));
+        for (int64_t k = 0; k < l->w->count; k++)
+            w[l->w->at + k] = size * (float)digits_normal(&seed);
+        for (int64_t k = 0; k < l->out; k++)
+            w[l->gain->at + k] = 1;
+    }
+    for (int64_t k = 0; w && k < n->features * CLASSES; k++)
+        w[n->tensor[TENSORS - 2].at + k] = (float)(digits_normal(&seed) / sqrt(n->features));
+    bool good = w && allocate(&n->length, TENSORS, 8) &&
+                !tile_buffer_upload(n->length, 0, length, sizeof length, NULL) &&
+                !tile_buffer_upload(n->state[MASTER], 0, w, (uint64_t)n->size * 4, NULL) &&
+                network_narrow(n);
+    return free(w), good;
+}
+
+bool network_open(Network *n, Type type, uint64_t seed)
+{
+    static const Layer layers[LAYERS] = {{.side = SIDE, .in = 1, .out = 16, .stride = 1, .pool = 1},
+                                         {.in = 16, .out = 32, .stride = 1, .pool = 1},
+                                         {.in = 32, .out = 64, .stride = 2}};
+    const float scale = type == F16 ? 65536 : 1;
+    *n = (Network){.type = type};
+    if (!load_modules(n))
+        return false;
+    for (int i = 0; i < LAYERS; i++) {
+        Layer *l = &n->layer[i];
+        *l = layers[i];
+        if (i)
+            l->side = l[-1].end;
+        l->mid = (l->side - 1) / l->stride + 1, l->end = l->pool ? l->mid / 2 : l->mid;
+        if (!open_layer(n, l, i))
+            return false;
+        n->features = l->end * l->end * l->out;
+    }
+    add_tensor(n, TENSORS - 2, "weights", -1, n->features * CLASSES);
+    add_tensor(n, TENSORS - 1, "biases", -1, CLASSES);
+    uint64_t size = sizes[type];
+    return get_kernels(n) && open_tensors(n, seed) && allocate(&n->x, BATCH * PIXELS, size) &&
+           allocate(&n->label, BATCH, 4) && allocate(&n->order, BATCH, 4) &&
+           allocate(&n->logits, BATCH * CLASSES, size) &&
+           allocate(&n->dlogits, BATCH * CLASSES, size) && allocate(&n->loss, BATCH, 4) &&
+           allocate(&n->lse, BATCH, 4) && allocate(&n->dloss, BATCH, 4) &&
+           allocate(&n->best, BATCH, 4) && allocate(&n->total, 1, 4) &&
+           allocate(&n->bias_parts, PARTS * CLASSES, 4) &&
+           allocate(&n->squares, SQUARES_PARTS, 4) && allocate(&n->factor, 1, 4) &&
+           allocate(&n->norm, 1, 4) && allocate(&n->scale, 1, 4) && allocate(&n->steps, 1, 4) &&
+           allocate(&n->good, 1, 4) && !tile_buffer_upload(n->scale, 0, &scale, 4, NULL);
+}
+
+static void release(tile_buffer *const *buffers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        tile_buffer_free(buffers[i]);
+}
+
+void network_close(Network *n)
+{
+    for (int i = 0; i < LAYERS; i++) {
+        Layer *l = &n->layer[i];
+        tile_buffer *all[] = {l->sums,         l->normed,  l->pooled,  l->index,   l->dsums,
+                              l->dnormed,      l->dpooled, l->mean,    l->rstd,    l->all_mean,
+                              l->all_variance, l->parts,   l->parts_w, l->arrived, l->arrived_w};
+        release(all, sizeof all / sizeof *all);
+    }
+    tile_buffer *all[] = {n->length,  n->x,      n->label, n->order, n->logits, n->dlogits,
+                          n->loss,    n->lse,    n->dloss, n->best,  n->total,  n->bias_parts,
+                          n->squares, n->factor, n->norm,  n->scale, n->steps,  n->good};
+    release(all, sizeof all / sizeof *all);
+    release(n->state, STATES), release(n->table, STATES);
+    for (int i = 0; i < MODULES; i++)
+        tile_module_free(n->module[i]);
+}
+
+bool network_narrow(Network *n)
+{
+    return RUN(n->kernel[NARROW], F32_VIEW(n->state[MASTER], n->size),
+               T_VIEW(n->state[WEIGHTS], n->size));
+}
+
+/* ---- forward ---- */
+
+#define WINDOW(l)                                                                                  \
+    tile_i32((l)->stride), tile_i32((l)->stride), tile_i32(1), tile_i32(1), tile_i32(1), tile_i32(1)
+#define POOL_WINDOW                                                                                \
+    tile_i32(2), tile_i32(2), tile_i32(2), tile_i32(2), tile_i32(0), tile_i32(0), tile_i32(1),     \
+        tile_i32(1)
+
+static const tile_buffer *result(const Layer *l)
+{
+    return l->pool ? l->pooled : l->normed;
+}
+
+static bool layer_forward(Network *n, Layer *l, const tile_buffer *x, int rows, bool training)
+{
+    int pixels = rows * l->mid * l->mid, c = l->out;
+    const tile_buffer *mean = training ? l->mean : l->all_mean;
+    const tile_buffer *spread = training ? l->rstd : l->all_variance;
+    if (!RUN(l->kernel[CONV], T_VIEW(x, rows, l->side, l->side, l->in),
+             WEIGHT(l->w, 3, 3, l->in, c), NO_VECTOR(dtypes[n->type]),
+             T_VIEW(l->sums, rows, l->mid, l->mid, c), WINDOW(l)))
+        return false;
+    if (training && !RUN(l->kernel[STATISTICS], T_VIEW(l->sums, pixels, c),
+                         F32_VIEW(l->parts, PARTS, 2, c), U32_VIEW(l->arrived, 1),
+                         F32_VIEW(l->mean, c), F32_VIEW(l->rstd, c), F32_VIEW(l->all_mean, c),
+                         F32_VIEW(l->all_variance, c), tile_f32(1e-5f), tile_f32(0.05f)))
+        return false;
+    return RUN(l->kernel[training ? NORM : NORM_FIXED], T_VIEW(l->sums, pixels, c),
+               F32_VIEW(mean, c), F32_VIEW(spread, c), WEIGHT(l->gain, c), WEIGHT(l->shift, c),
+               tile_view_typed(dtypes[n->type], (void *)0, 0, 0), T_VIEW(l->normed, pixels, c),
+               tile_f32(1e-5f)) &&
+           (!l->pool || RUN(l->kernel[POOL], T_VIEW(l->normed, rows, l->mid, l->mid, c),
+                            T_VIEW(l->pooled, rows, l->end, l->end, c),
+                            I32_VIEW(l->index, rows, l->end, l->end, c), POOL_WINDOW));
+}
+
+bool network_forward(Network *n, const tile_buffer *pictures, const tile_buffer *labels,
+                     int64_t count, const int32_t *order, int rows, bool training)
+{
+    const Tensor *w = &n->tensor[TENSORS - 2], *b = &n->tensor[TENSORS - 1];
+    if (tile_buffer_upload(n->order, 0, order, (uint64_t)rows * 4, NULL) ||
+        !RUN(n->kernel[TAKE], tile_view_typed(TILE_U8, tile_buffer_ptr(pictures), count, PIXELS),
+             I32_VIEW(labels, count), I32_VIEW(n->order, rows), T_VIEW(n->x, rows, PIXELS),
+             I32_VIEW(n->label, rows)))
+        return false;
+    const tile_buffer *x = n->x;
+    for (int i = 0; i < LAYERS; x = result(&n->layer[i++]))
+        if (!layer_forward(n, &n->layer[i], x, rows, training))
+            return false;
+    return RUN(n->kernel[PRODUCT], T_VIEW(x, rows, n->features), WEIGHT(w, n->features, CLASSES),
+               T_VIEW(n->logits, rows, CLASSES), NO_VECTOR(TILE_F32), NO_VECTOR(TILE_F32),
+               WEIGHT(b, CLASSES), tile_view_typed(dtypes[n->type], (void *)0, 0, 0),
+               NO_VECTOR(TILE_F32), tile_f32(0), tile_u64(0)) &&
+           RUN(n->kernel[LOSS], T_VIEW(n->logits, rows, CLASSES), I32_VIEW(n->label, rows),
+               F32_VIEW(n->loss, rows), F32_VIEW(n->lse, rows), tile_f32(0), tile_f32(0),
+               tile_i32(-1)) &&
+           RUN(n->kernel[TALLY], F32_VIEW(n->loss, rows), F32_VIEW(n->total, 1));
+}
+
+bool network_read(Network *n, int32_t *digit, int rows)
+{
+    return RUN(n->kernel[BEST], T_VIEW(n->logits, rows, CLASSES), I32_VIEW(n->best, rows)) &&
+           !tile_buffer_download(n->best, 0, digit, (uint64_t)rows * 4, NULL);
+}
+
+/* ---- backward ---- */
+
+/* From the derivative by the result to that by the input dx, which the first has no use for. */
+static bool layer_backward(Network *n, Layer *l, const tile_buffer *x, tile_buffer *dx, int rows)
+{
+    int pixels = rows * l->mid * l->mid, c = l->out;
+    int64_t count = (int64_t)rows * l->end * l->end * c;
+    tile_arg sums = T_VIEW(l->sums, pixels, c), dnormed = T_VIEW(l->dnormed, pixels, c);
+    tile_arg mean = F32_VIEW(l->mean, c), rstd = F32_VIEW(l->rstd, c);
+    tile_arg dw = GRAD(l->gain, c), dbias = GRAD(l->shift, c);
+    tile_arg dy = T_VIEW(l->dsums, rows, l->mid, l->mid, c);
+    /* The relu comes after the maximum here, which is as good and has less to do. */
+    return RUN(n->kernel[RELU_BACK], T_VIEW(l->pool ? l->dpooled : l->dnormed, count),
+               T_VIEW(result(l), count)) &&
+           (!l->pool || RUN(l->kernel[POOL_BACK], T_VIEW(l->dpooled, rows, l->end, l->end, c),
+                            I32_VIEW(l->index, rows, l->end, l->end, c),
+                            T_VIEW(l->dnormed, rows, l->mid, l->mid, c), POOL_WINDOW)) &&
+           RUN(l->kernel[NORM_SUMS], dnormed, sums, mean, rstd, F32_VIEW(l->parts, PARTS, 2, c),
+               U32_VIEW(l->arrived, 1), dw, dbias) &&
+           RUN(l->kernel[NORM_BACK], dnormed, sums, mean, rstd, WEIGHT(l->gain, c), dw, dbias,
+               T_VIEW(l->dsums, pixels, c)) &&
+           RUN(l->kernel[CONV_WEIGHT], T_VIEW(x, rows, l->side, l->side, l->in), dy,
+               GRAD(l->w, 3, 3, l->in, c), F32_VIEW(l->parts_w, PARTS, 3, 3, l->in, c),
+               U32_VIEW(l->arrived_w, 9, 1, 1), WINDOW(l)) &&
+           (!dx || RUN(l->kernel[CONV_DATA], dy, WEIGHT(l->w, 3, 3, l->in, c),
+                       T_VIEW(dx, rows, l->side, l->side, l->in), WINDOW(l)));
+}
+
+bool network_backward(Network *n, int rows)
+{
+    const Tensor *w = &n->tensor[TENSORS - 2], *b = &n->tensor[TENSORS - 1];
+    const Layer *last = &n->layer[LAYERS - 1];
+    tile_arg dlogits = T_VIEW(n->dlogits, rows, CLASSES);
+    if (!(RUN(n->kernel[MEAN_BACK], F32_VIEW(n->scale, 1), F32_VIEW(n->dloss, rows)) &&
+          RUN(n->kernel[LOSS_BACK], T_VIEW(n->logits, rows, CLASSES), I32_VIEW(n->label, rows),
+              F32_VIEW(n->lse, rows), F32_VIEW(n->dloss, rows), dlogits, tile_f32(0), tile_f32(0),
+              tile_i32(-1)) &&
+          RUN(n->kernel[PRODUCT_WEIGHT], T_VIEW(result(last), rows, n->features), dlogits,
+              GRAD(w, n->features, CLASSES)) &&
+          RUN(n->kernel[BIAS_BACK], dlogits, F32_VIEW(n->bias_parts, PARTS, CLASSES)) &&
+          RUN(n->kernel[SUM_PARTS], F32_VIEW(n->bias_parts, PARTS, CLASSES), GRAD(b, CLASSES)) &&
+          RUN(n->kernel[PRODUCT_BACK], dlogits, WEIGHT(w, n->features, CLASSES),
+              T_VIEW(last->pool ? last->dpooled : last->dnormed, rows, n->features))))
+        return false;
+    for (int i = LAYERS - 1; i >= 0; i--) {
+        Layer *l = &n->layer[i];
+        tile_buffer *dx = i == 0 ? NULL : l[-1].pool ? l[-1].dpooled : l[-1].dnormed;
+        if (!layer_backward(n, l, i ? result(l - 1) : n->x, dx, rows))
+            return false;
+    }
+    return true;
+}
+
+bool network_step(Network *n, float rate)
+{
+    bool scaled = n->type == F16;
+    return RUN(n->kernel[SQUARES], TABLE(GRADS), LENGTHS, F32_VIEW(n->squares, SQUARES_PARTS)) &&
+           RUN(n->kernel[CONTROL], F32_VIEW(n->squares, SQUARES_PARTS), F32_VIEW(n->factor, 1),
+               F32_VIEW(n->norm, 1), F32_VIEW(n->scale, 1), I32_VIEW(n->steps, 1),
+               I32_VIEW(n->good, 1), tile_f32(1), tile_f32(INFINITY), tile_f32(scaled ? 2 : 1),
+               tile_f32(scaled ? 0.5f : 1), tile_i32(200)) &&
+           RUN(n->kernel[ADAM], TABLE(WEIGHTS), TABLE(GRADS), TABLE(FIRST), TABLE(SECOND),
+               TABLE(MASTER), LENGTHS, F32_VIEW(n->factor, 1), I32_VIEW(n->steps, 1), tile_f32(1),
+               tile_i32(0), tile_f32(rate), tile_f32(0.9f), tile_f32(0.99f), tile_f32(1e-7f),
+               tile_f32(1e-3f), tile_u64(0));
+}

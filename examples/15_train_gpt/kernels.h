@@ -1,0 +1,36 @@
+/* kernels.h: the kernels of a training step: all of them are the library's. */
+#ifndef TRAIN_KERNELS_H
+#define TRAIN_KERNELS_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <tile_jit.h>
+
+typedef enum Type { F32, BF16, F16, TYPES } Type;
+
+typedef enum Id {
+    EMBED, EMBED_BACK, FIRST_NORM, ADD_NORM, NORM_BACK, ADD_NORM_BACK, SUM_PARTS,
+    PRODUCT, PRODUCT_BACK, PRODUCT_WEIGHTS, ROPE_TABLES, ROPE, ROPE_BACK,
+    ATTEND, ATTEND_BACK_Q, ATTEND_BACK_KV, GATE, GATE_BACK, LOSS, LOSS_BACK, SPREAD,
+    SQUARES, CONTROL, ADAM, ACCUMULATE, ACCUMULATE_FIRST, SAMPLE, KERNELS
+} Id;
+
+enum { MODULES = 7 };
+
+typedef struct Kernels {
+    tile_module *module[MODULES];
+    tile_kernel *kernel[KERNELS];
+} Kernels;
+
+const char *type_name(Type type);
+tile_dtype type_dtype(Type type);
+int type_size(Type type);
+
+/* width: elements of a row that is normalised; head: of one head. kernels_close is due in any
+ * case. */
+bool kernels_open(Kernels *k, Type type, int width, int head);
+void kernels_close(Kernels *k);
+
+#define RUN(kernels, id, ...)                                                                     \
+    (!tile_launch((kernels)->kernel[id], NULL, (tile_arg[]){__VA_ARGS__},                         \
+                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
+#endif

@@ -1,0 +1,151 @@
+/* emu_bulk_store.c: boxes of a view that a thread stores from shared memory (cp.async.bulk.tensor
+ * to global memory), in groups that it commits and waits for.
+ *
+ * When a store really reads shared memory, and writes, is the schedule's to say:
+ *   late     when the thread waits for its group. Schedules rr, ahead.
+ *   early    at once. Schedule reverse.
+ *   random   one or the other. Schedule random.
+ * Whatever the time, it counts as on its way until it has been waited for: the watch reports who
+ * writes what it reads before, what threads had not made visible to it, and in global memory who
+ * touches, until the kernel ends, what it writes. The wait is for reading only, as `.read` says. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/emu/emu_box.h"
+
+enum { ODDS = 2 };
+
+struct tl_emu_stores {
+    tl_emu_box *all; /* on their way, oldest first */
+    uint32_t n, room;
+    uint64_t commits[TL_EMU_MAX_THREADS]; /* of each thread */
+};
+
+void tl_emu_stores_free(tl_emu_block *b)
+{
+    if (b->stores)
+        free(b->stores->all);
+    free(b->stores);
+    b->stores = NULL;
+}
+
+void tl_emu_stores_reset(tl_emu_block *b)
+{
+    if (!b->stores)
+        return;
+    b->stores->n = 0;
+    memset(b->stores->commits, 0, sizeof b->stores->commits);
+}
+
+static struct tl_emu_stores *stores_of(tl_emu_block *b)
+{
+    if (!b->stores) {
+        b->stores = tl_emu_grown(b, NULL, 1, sizeof *b->stores);
+        memset(b->stores, 0, sizeof *b->stores);
+    }
+    return b->stores;
+}
+
+static void move(tl_emu_block *b, tl_emu_box *x)
+{
+    for (uint32_t i = 0; i < tl_emu_box_pieces(x) && !x->moved; i++) {
+        tl_emu_box_piece p = tl_emu_box_piece_of(x, i);
+        uint32_t bytes = x->map.bytes, skipped = p.from * bytes;
+        if (p.to > p.from)
+            memcpy((void *)(uintptr_t)(p.at + skipped), b->shared + p.offset + skipped,
+                   (p.to - p.from) * bytes);
+    }
+    x->moved = true;
+}
+
+/* Says of the elements of a piece that they are written: at once where they are 16 bytes. */
+static bool tell_written(tl_emu_block *b, const tl_emu_box *x, const tl_emu_box_piece *p)
+{
+    bool whole = p->from == 0 && p->to == p->elements && p->at % TL_EMU_PIECE == 0, fine = true;
+    uint32_t bytes = whole ? TL_EMU_PIECE : x->map.bytes, n = whole ? 1 : p->to - p->from;
+    for (uint32_t i = 0; i < n; i++)
+        fine &= tl_emu_block_stores(b->watch, x->site, x->thread,
+                                    p->at + p->from * x->map.bytes + i * bytes, bytes);
+    return fine;
+}
+
+static void begin(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t rank,
+                  const int32_t *at)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site, (tl_leaf)(TL_LEAF_BULK_STORE_1 + rank - 1));
+    if (!pred)
+        return;
+    struct tl_emu_stores *s = stores_of(b);
+    tl_emu_box x = tl_emu_box_of(b, site, map, offset, rank, at);
+    x.group = s->commits[x.thread];
+    for (uint32_t i = 0; i < tl_emu_box_pieces(&x); i++) {
+        tl_emu_box_piece p = tl_emu_box_piece_of(&x, i);
+        if (!tl_emu_block_sends(b->watch, site, x.thread, p.offset, false) ||
+            !tell_written(b, &x, &p))
+            tl_emu_break(b);
+    }
+    if (s->n == s->room) {
+        s->room = s->room ? 2 * s->room : 16;
+        s->all = tl_emu_grown(b, s->all, s->room, sizeof *s->all);
+    }
+    s->all[s->n++] = x;
+    if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
+        move(b, &s->all[s->n - 1]);
+}
+
+#define AT(...) ((int32_t[]){__VA_ARGS__})
+#define STORE(n, at, ...)                                                                          \
+    void tl_emu_bulk_store_##n(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,        \
+                               __VA_ARGS__)                                                        \
+    {                                                                                              \
+        begin(site, pred, map, offset, n, at);                                                     \
+    }
+STORE(1, AT(a), int32_t a)
+STORE(2, AT(a, c), int32_t a, int32_t c)
+STORE(3, AT(a, c, d), int32_t a, int32_t c, int32_t d)
+STORE(4, AT(a, c, d, e), int32_t a, int32_t c, int32_t d, int32_t e)
+STORE(5, AT(a, c, d, e, f), int32_t a, int32_t c, int32_t d, int32_t e, int32_t f)
+
+void tl_emu_bulk_commit(uint32_t site)
+{
+    tl_emu_block *b = tl_emu_now;
+    tl_emu_count(b, site, TL_LEAF_BULK_COMMIT);
+    if (!tl_emu_is_dropped(b, site))
+        stores_of(b)->commits[b->current->index]++;
+}
+
+static void end(tl_emu_block *b, tl_emu_box *x)
+{
+    move(b, x);
+    for (uint32_t i = 0; i < tl_emu_box_pieces(x); i++)
+        tl_emu_block_sends(b->watch, x->site, x->thread, tl_emu_box_piece_of(x, i).offset, true);
+}
+
+void tl_emu_bulk_wait(uint32_t site, uint32_t pending, uint32_t written)
+{
+    (void)written; /* what order between two stores that asks for, the watch does not know */
+    tl_emu_block *b = tl_emu_now;
+    struct tl_emu_stores *s = b->stores;
+    uint32_t stay = 0, me = b->current->index;
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site, TL_LEAF_BULK_WAIT);
+    bool dropped = tl_emu_is_dropped(b, site);
+    for (uint32_t i = 0; s && !dropped && i < s->n; i++)
+        if (s->all[i].thread == me && s->all[i].group + pending < s->commits[me])
+            end(b, &s->all[i]);
+        else
+            s->all[stay++] = s->all[i];
+    if (s && !dropped)
+        s->n = stay;
+}
+
+void tl_emu_stores_ended(tl_emu_block *b)
+{
+    if (b->stores && b->stores->n)
+        tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, b->stores->all[0].site,
+                              "the program has ended before this store had read shared memory");
+}
