@@ -551,7 +551,7 @@ static const char every_op[] =
 /* Those that warpgroups and bulk copies bring. */
 static const char flow_ops[] =
     "files \"x.tile\"\n"
-    "kernel @flows(%A: view<const f16, 2>, %n: i32, %c: bool) warps 4 {\n"
+    "kernel @flows(%A: view<const f16, 2>, %C: view<f16, 2>, %n: i32, %c: bool) warps 4 {\n"
     "  %f = mbar {arrivals = 1, shared = 32768} : buf<u64, 1, \"offset -> 1\", 2>\n"
     "  %a = alloc {shared = 0} : buf<f16, 64, 64, " IMAGE ", 2>\n"
     "  %z = const {value = 0.0} : tile<f32, 64, 64, " SUMS ">\n"
@@ -568,6 +568,10 @@ static const char flow_ops[] =
     ">\n"
     "    %s = await %d {pending = 0} : tile<f32, 64, 64, " SUMS ">\n"
     "    arrive %f, %n, %c {mask}\n"
+    "    take_turn {first}\n"
+    "    pass_turn\n"
+    "    send %C, %n, %n, %a, %n {axes = [64, 64]}\n"
+    "    sent %a {written}\n"
     "    yield\n"
     "  }\n"
     "  meet\n"
@@ -902,6 +906,8 @@ static const struct {
      "cluster = 9"},
     {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], cluster = 2} : " TOKEN,
      "cluster without bulk"},
+    {"take_turn", "not among the kernel's warps of roles"},
+    {"roles () { pass_turn yield } () { yield }", "not among the kernel's warps of roles"},
     {"roles () { yield } () { yield } meet meet", "not the last op of the kernel"},
     {"meet %n", "'=' expected"},
     {"wait", "needs pending"},
