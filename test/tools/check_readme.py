@@ -40,7 +40,7 @@ def run(words, **more):
 
 
 WORDS = {"08_llm": [], "09_image": [], "10_nbody": [], "11_heat": [], "12_int8": [], "13_train_digits": ["check", "1", "64"],
-         "14_gan2d": ["hinge", "1500"], "15_train_gpt": ["-g"]}  # others take sizes
+         "14_gan2d": ["hinge", "1500"], "15_train_gpt": ["-g"], "16_lstm_text": ["-g"]}  # others take sizes
 
 
 def block(text, language):

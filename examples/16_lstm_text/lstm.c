@@ -1,0 +1,315 @@
+#include "lstm.h"
+#include "text.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EMBED, EMBED_BACK, SEQUENCE, SEQUENCE_BACK, PRODUCT, PRODUCT_BACK, PRODUCT_WEIGHTS, LOSS,
+       LOSS_BACK, SQUARES, CONTROL, ADAM, KERNELS };
+enum { SUMS = 64 };
+
+#define RUN(m, id, ...)                                                                           \
+    (!tile_launch((m)->kernel[id], NULL, (tile_arg[]){__VA_ARGS__},                               \
+                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
+
+/* ---- kernels: all of them are the library's ---- */
+
+enum { GEMM, RNN, LAYERS, LOSSES, OPTIMIZERS, MODULES };
+static const char *const modules[MODULES] = {"std.kernels.gemm", "std.kernels.rnn",
+                                             "std.kernels.layers", "std.kernels.losses",
+                                             "std.kernels.optimizers"};
+
+static bool open_kernels(Lstm *m)
+{
+#define F {"T", 0, "f32"}
+#define TILES {"BM", 64, 0}, {"BN", 64, 0}
+    static const struct {
+        int module;
+        const char *name;
+        tile_const consts[6];
+    } rows[KERNELS] = {
+        [EMBED] = {LAYERS, "embedding", {F}},
+        [EMBED_BACK] = {LAYERS, "embedding_backward_sorted", {F}},
+        [SEQUENCE] = {RNN, "lstm_sequence", {F, {"BB", 8, 0}}},
+        [SEQUENCE_BACK] = {RNN, "lstm_sequence_backward", {F, {"BB", 8, 0}}},
+        [PRODUCT] = {GEMM, "gemm", {F, TILES}},
+        [PRODUCT_BACK] = {GEMM, "gemm", {F, TILES, {"TB", 1, 0}}},
+        [PRODUCT_WEIGHTS] = {GEMM, "gemm", {F, TILES, {"TA", 1, 0}}},
+        [LOSS] = {LOSSES, "cross_entropy", {F, {"BV", BYTES, 0}}},
+        [LOSS_BACK] = {LOSSES, "cross_entropy_backward", {F, {"BV", BYTES, 0}}},
+        [SQUARES] = {OPTIMIZERS, "sum_squares", {{"U", 0, "f32"}}},
+        [CONTROL] = {OPTIMIZERS, "step_control", {{0}}},
+        [ADAM] = {OPTIMIZERS, "adam", {F, {"CONTROL", 1, 0}}},
+    };
+    for (int i = 0; i < MODULES; i++)
+        if (tile_module_load_file(NULL, modules[i], NULL, &m->module[i])) return false;
+    for (int i = 0; i < KERNELS; i++)
+        if (tile_kernel_get(m->module[rows[i].module], rows[i].name, rows[i].consts,
+                            &m->kernel[i]))
+            return false;
+    return true;
+}
+
+/* ---- memory ---- */
+
+static bool allocate(tile_buffer **out, size_t count)
+{
+    return !(tile_buffer_alloc(NULL, 4 * count, out) ||
+             tile_buffer_fill(*out, 0, 0, 4 * count, NULL));
+}
+
+static bool allocate_chunk(Lstm *m)
+{
+    size_t b = (size_t)m->rows, n = b * (size_t)m->length, h = (size_t)m->width;
+    return allocate(&m->token, n) && allocate(&m->label, n) && allocate(&m->order, n) &&
+           allocate(&m->offsets, BYTES + 1) && allocate(&m->loss, n) && allocate(&m->lse, n) &&
+           allocate(&m->dloss, n) && allocate(&m->x, 4 * n * h) && allocate(&m->gates, 4 * n * h) &&
+           allocate(&m->logits, n * BYTES) && allocate(&m->dh, n * h) &&
+           allocate(&m->dz, 4 * n * h) && allocate(&m->dc, b * h) && allocate(&m->dstart, b * h) &&
+           allocate(&m->part, SUMS) && allocate(&m->factor, 1) && allocate(&m->norm, 1) &&
+           allocate(&m->scale, 1) && allocate(&m->steps, 1) && allocate(&m->good, 1);
+}
+
+/* Tensors, and where they are for kernels that take all of them at once. */
+static bool allocate_tensors(Lstm *m)
+{
+    int64_t sizes[TENSORS];
+    for (int i = 0; i < TENSORS; i++) sizes[i] = (int64_t)m->size[i];
+    if (tile_buffer_alloc(NULL, sizeof sizes, &m->sizes) ||
+        tile_buffer_upload(m->sizes, 0, sizes, sizeof sizes, NULL))
+        return false;
+    for (int t = 0; t < TABLES; t++) {
+        uint64_t at[TENSORS];
+        for (int i = 0; i < TENSORS; i++) {
+            if (!allocate(&m->tensor[t][i], m->size[i])) return false;
+            at[i] = (uint64_t)(uintptr_t)tile_buffer_ptr(m->tensor[t][i]);
+        }
+        if (tile_buffer_alloc(NULL, sizeof at, &m->table[t]) ||
+            tile_buffer_upload(m->table[t], 0, at, sizeof at, NULL))
+            return false;
+    }
+    return true;
+}
+
+static void free_all(tile_buffer **b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) tile_buffer_free(b[i]);
+}
+
+void lstm_close(Lstm *m)
+{
+    tile_buffer *all[] = {m->sizes, m->token, m->label, m->order, m->offsets, m->loss, m->lse,
+                          m->dloss, m->x, m->gates, m->logits, m->dh, m->dz, m->dc, m->dstart,
+                          m->part, m->factor, m->norm, m->scale, m->steps, m->good};
+    free_all(all, sizeof all / sizeof *all);
+    free_all(m->table, TABLES);
+    free_all(m->tensor[0], (size_t)TABLES * TENSORS);
+    for (int i = 0; i < MODULES; i++) tile_module_free(m->module[i]);
+}
+
+bool lstm_remember(const Lstm *m, Memory *s)
+{
+    size_t n = (size_t)(m->length + 1) * (size_t)m->rows * (size_t)m->width;
+    *s = (Memory){0};
+    return allocate(&s->h, n) && allocate(&s->c, n);
+}
+
+void lstm_forget(Memory *s)
+{
+    tile_buffer_free(s->h), tile_buffer_free(s->c);
+}
+
+/* ---- the first weights ---- */
+
+static double normal(uint64_t seed, uint64_t i)
+{
+    double u = 1 - text_uniform(seed, 2 * i), v = text_uniform(seed, 2 * i + 1);
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+/* A byte's row of INPUT has its biases, too: that of the forget gate begins with 1, so that the
+ * network remembers. */
+static bool first_weights(Lstm *m, uint64_t seed)
+{
+    size_t h = (size_t)m->width;
+    for (int i = 0; i < TENSORS; i++) {
+        double size = i == INPUT ? 0.2 : 1 / sqrt((double)h);
+        float *w = malloc(m->size[i] * sizeof *w);
+        for (size_t k = 0; w && k < m->size[i]; k++) {
+            bool forgets = i == INPUT && k / h % 4 == 1;
+            w[k] = (float)(forgets + size * normal(seed + (uint64_t)i, k));
+        }
+        bool good = w && !tile_buffer_upload(m->tensor[WEIGHTS][i], 0, w, m->size[i] * 4, NULL);
+        free(w);
+        if (!good) return false;
+    }
+    return true;
+}
+
+bool lstm_open(Lstm *m, int width, int rows, int length, uint64_t seed)
+{
+    size_t h = (size_t)width;
+    const float one = 1;
+    *m = (Lstm){.width = width, .rows = rows, .length = length,
+                .size = {[INPUT] = BYTES * 4 * h, [STATE] = 4 * h * h, [SCORES] = h * BYTES}};
+    return open_kernels(m) && allocate_tensors(m) && allocate_chunk(m) && first_weights(m, seed) &&
+           !tile_buffer_upload(m->scale, 0, &one, 4, NULL);
+}
+
+/* ---- arguments: all but numbers of bytes are f32 ---- */
+
+static tile_arg view4(const tile_buffer *b, size_t at, int rank, int64_t e0, int64_t e1, int64_t e2,
+                      int64_t e3)
+{
+    return tile_arg_view((float *)tile_buffer_ptr(b) + at, TILE_F32, rank, e0, e1, e2, e3, 0, 0, 0,
+                         0);
+}
+
+static tile_arg list(const tile_buffer *b, int n) { return view4(b, 0, 1, n, 0, 0, 0); }
+
+static tile_arg matrix(const tile_buffer *b, int rows, int cols)
+{
+    return view4(b, 0, 2, rows, cols, 0, 0);
+}
+
+static tile_arg typed(const tile_buffer *b, tile_dtype type, int n)
+{
+    return tile_arg_view(tile_buffer_ptr(b), type, 1, n, 0, 0, 0, 0, 0, 0, 0);
+}
+
+static tile_arg ints(const tile_buffer *b, int n) { return typed(b, TILE_I32, n); }
+static tile_arg tensor(const Lstm *m, Table t, Tensor i, int rows, int cols)
+{
+    return matrix(m->tensor[t][i], rows, cols);
+}
+
+static tile_arg places(const Lstm *m, const tile_buffer *b, int rows, int length)
+{
+    return view4(b, 0, 3, length + 1, rows, m->width, 0);
+}
+
+/* The states after each step, as rows. */
+static tile_arg states(const Lstm *m, const Memory *s, int rows, int length)
+{
+    return view4(s->h, (size_t)rows * (size_t)m->width, 2, rows * length, m->width, 0, 0);
+}
+
+static tile_arg gates(const Lstm *m, const tile_buffer *b, int rows, int length)
+{
+    return view4(b, 0, 4, length, rows, 4, m->width);
+}
+
+static tile_arg recurrent(const Lstm *m)
+{
+    return view4(m->tensor[WEIGHTS][STATE], 0, 3, m->width, 4, m->width, 0);
+}
+
+/* ---- a chunk ---- */
+
+/* Where each byte is, in order: what the derivative by its row adds up. */
+static void sort_tokens(const int32_t *token, int n, int32_t *order, int32_t offsets[BYTES + 1])
+{
+    int32_t next[BYTES];
+    memset(offsets, 0, (BYTES + 1) * sizeof *offsets);
+    for (int i = 0; i < n; i++) offsets[token[i] + 1]++;
+    for (int b = 0; b < BYTES; b++) next[b] = offsets[b], offsets[b + 1] += offsets[b];
+    for (int i = 0; i < n; i++) order[next[token[i]]++] = i;
+}
+
+bool lstm_load(Lstm *m, const uint8_t *x, int rows, int length)
+{
+    int n = rows * length;
+    size_t bytes = (size_t)n * sizeof(int32_t);
+    int32_t offsets[BYTES + 1], *token = malloc(3 * bytes + 1);
+    if (!token) return false;
+    int32_t *label = token + n, *order = token + 2 * n;
+    for (int i = 0; i < n; i++) {
+        int at = i % rows * (length + 1) + i / rows;
+        token[i] = x[at], label[i] = x[at + 1];
+    }
+    sort_tokens(token, n, order, offsets);
+    bool good = !(tile_buffer_upload(m->token, 0, token, bytes, NULL) ||
+                  tile_buffer_upload(m->label, 0, label, bytes, NULL) ||
+                  tile_buffer_upload(m->order, 0, order, bytes, NULL) ||
+                  tile_buffer_upload(m->offsets, 0, offsets, sizeof offsets, NULL));
+    return free(token), good;
+}
+
+bool lstm_forward(Lstm *m, Memory *s, int rows, int length)
+{
+    int n = rows * length, h = m->width;
+    return RUN(m, EMBED, tensor(m, WEIGHTS, INPUT, BYTES, 4 * h), ints(m->token, n),
+               matrix(m->x, n, 4 * h), tile_f32(1)) &&
+           RUN(m, SEQUENCE, gates(m, m->x, rows, length), recurrent(m),
+               places(m, s->h, rows, length), places(m, s->c, rows, length),
+               gates(m, m->gates, rows, length)) &&
+           RUN(m, PRODUCT, states(m, s, rows, length), tensor(m, WEIGHTS, SCORES, h, BYTES),
+               matrix(m->logits, n, BYTES));
+}
+
+bool lstm_go_on(const Lstm *m, Memory *s, int rows, int length)
+{
+    uint64_t bytes = (uint64_t)rows * (uint64_t)m->width * 4, end = bytes * (uint64_t)length;
+    return !(tile_buffer_copy(s->h, 0, s->h, end, bytes, NULL) ||
+             tile_buffer_copy(s->c, 0, s->c, end, bytes, NULL));
+}
+
+bool lstm_loss(Lstm *m, int rows, int length, double *mean)
+{
+    int n = rows * length;
+    float *loss = malloc((size_t)n * sizeof *loss);
+    bool good = loss &&
+                RUN(m, LOSS, matrix(m->logits, n, BYTES), ints(m->label, n), list(m->loss, n),
+                    list(m->lse, n), tile_f32(0), tile_f32(0), tile_i32(-1)) &&
+                !tile_buffer_download(m->loss, 0, loss, (uint64_t)n * 4, NULL);
+    *mean = 0;
+    for (int i = 0; good && i < n; i++) *mean += (double)loss[i] / n;
+    return free(loss), good;
+}
+
+/* Each byte's part of the mean. */
+static bool fill_dloss(Lstm *m, int n)
+{
+    float *each = malloc((size_t)n * sizeof *each);
+    for (int i = 0; each && i < n; i++) each[i] = 1 / (float)n;
+    bool good = each && !tile_buffer_upload(m->dloss, 0, each, (uint64_t)n * 4, NULL);
+    return free(each), good;
+}
+
+bool lstm_backward(Lstm *m, Memory *s, int rows, int length)
+{
+    int n = rows * length, h = m->width;
+    tile_arg logits = matrix(m->logits, n, BYTES), dz = matrix(m->dz, n, 4 * h);
+    return fill_dloss(m, n) &&
+           RUN(m, LOSS_BACK, logits, ints(m->label, n), list(m->lse, n), list(m->dloss, n), logits,
+               tile_f32(0), tile_f32(0), tile_i32(-1)) &&
+           RUN(m, PRODUCT_WEIGHTS, states(m, s, rows, length), logits,
+               tensor(m, GRADIENTS, SCORES, h, BYTES)) &&
+           RUN(m, PRODUCT_BACK, logits, tensor(m, WEIGHTS, SCORES, h, BYTES),
+               matrix(m->dh, n, h)) &&
+           !tile_buffer_fill(m->dc, 0, 0, (uint64_t)rows * (uint64_t)h * 4, NULL) &&
+           RUN(m, SEQUENCE_BACK, view4(m->dh, 0, 3, length, rows, h, 0), recurrent(m),
+               gates(m, m->gates, rows, length), places(m, s->c, rows, length),
+               gates(m, m->dz, rows, length), matrix(m->dstart, rows, h),
+               matrix(m->dc, rows, h)) &&
+           RUN(m, PRODUCT_WEIGHTS, matrix(s->h, n, h), dz, tensor(m, GRADIENTS, STATE, h, 4 * h)) &&
+           RUN(m, EMBED_BACK, dz, ints(m->order, n), ints(m->offsets, BYTES + 1),
+               tensor(m, GRADIENTS, INPUT, BYTES, 4 * h), tile_f32(1));
+}
+
+/* ---- a step ---- */
+
+static tile_arg all_of(const Lstm *m, Table t) { return typed(m->table[t], TILE_U64, TENSORS); }
+
+bool lstm_step(Lstm *m, float rate)
+{
+    tile_arg sizes = typed(m->sizes, TILE_I64, TENSORS), part = list(m->part, SUMS);
+    return RUN(m, SQUARES, all_of(m, GRADIENTS), sizes, part) &&
+           RUN(m, CONTROL, part, list(m->factor, 1), list(m->norm, 1), list(m->scale, 1),
+               ints(m->steps, 1), ints(m->good, 1), tile_f32(1), tile_f32(1), tile_f32(1),
+               tile_f32(1), tile_i32(1000)) &&
+           RUN(m, ADAM, all_of(m, WEIGHTS), all_of(m, GRADIENTS), all_of(m, FIRST),
+               all_of(m, SECOND), typed(NULL, TILE_U64, 0), sizes, list(m->factor, 1),
+               ints(m->steps, 1), tile_f32(1), tile_i32(0), tile_f32(rate), tile_f32(0.9f),
+               tile_f32(0.99f), tile_f32(1e-8f), tile_f32(0), tile_u64(0));
+}
