@@ -798,18 +798,23 @@ bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, tl_emu_way w
     return true;
 }
 
+/* What products and bulk stores read of shared memory, piece by piece. */
+static tl_emu_access read_of_16(uint32_t site, uint32_t thread, uint64_t offset)
+{
+    return (tl_emu_access){.space = TL_EMU_SHARED,
+                           .kind = TL_EMU_LOAD,
+                           .site = site,
+                           .thread = thread,
+                           .at = offset,
+                           .bytes = 16};
+}
+
 /* The warp reads as a whole: two threads are checked, of which one is not who wrote. */
 bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
                           bool ends)
 {
-    enum { BYTES = 16 };
     const range *r;
-    tl_emu_access a = {.space = TL_EMU_SHARED,
-                       .kind = TL_EMU_LOAD,
-                       .site = site,
-                       .thread = thread,
-                       .at = offset,
-                       .bytes = BYTES};
+    tl_emu_access a = read_of_16(site, thread, offset);
     if (!is_allowed(b, &a, &r))
         return false;
     if (!b->watch->options.check)
@@ -828,14 +833,8 @@ bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread,
 bool tl_emu_block_sends(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t offset,
                         bool ends)
 {
-    enum { BYTES = 16 };
     const range *r;
-    tl_emu_access a = {.space = TL_EMU_SHARED,
-                       .kind = TL_EMU_LOAD,
-                       .site = site,
-                       .thread = thread,
-                       .at = offset,
-                       .bytes = BYTES};
+    tl_emu_access a = read_of_16(site, thread, offset);
     if (!is_allowed(b, &a, &r))
         return false;
     if (!b->watch->options.check)
