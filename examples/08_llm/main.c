@@ -117,7 +117,7 @@ static bool begin_all(Run *r)
 {
     int n = r->o.prompts, longest = 0, given = 0;
     char error[400];
-    if (n > MOST_ROWS) return fail("at most 16 prompts");
+    if (n > MOST_ROWS) return fail("at most 64 prompts");
     if (!(r->sequence = calloc((size_t)n, sizeof *r->sequence))) return fail("no memory");
     for (int i = 0; i < n; i++) {
         if (!begin(r, &r->sequence[i], r->o.prompt[i])) return false;
