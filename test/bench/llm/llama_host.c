@@ -1,5 +1,5 @@
 /* What 08_llm does, by llama.cpp: llama_host MODEL THREADS TOKENS LOGITS PROMPT.
- * Writes the logits of the prompt's tokens to LOGITS, rows of f32 without a header, and prints the prompt's
+ * Writes the logits of the prompt's tokens to LOGITS, rows of f32 without a header, and prints the
  * tokens, the text that follows greedily, and the time that it took. */
 #include <llama.h>
 #include <stdio.h>
