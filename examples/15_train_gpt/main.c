@@ -251,14 +251,11 @@ static bool choose(Run *r, const Choice *c, int length, uint64_t seed, int *next
 {
     Model *m = &r->model;
     int32_t token;
-    char *at = (char *)tile_buffer_ptr(m->logits) +
-               (size_t)(length - 1) * BYTES * (size_t)type_size(m->config.type);
-#define ONE(buffer, type)                                                                          \
-    tile_arg_view(tile_buffer_ptr(buffer), type, 1, 1, 0, 0, 0, 0, 0, 0, 0)
-    if (!RUN(&m->kernels, SAMPLE,
-             tile_arg_view(at, type_dtype(m->config.type), 2, 1, BYTES, 0, 0, 0, 0, 0, 0),
-             ONE(c->temperature, TILE_F32), ONE(c->k, TILE_I32), ONE(c->top_p, TILE_F32),
-             ONE(c->token, TILE_I32), ONE(c->kept, TILE_I32), tile_u64(seed)) ||
+    tile_arg last =
+        tile_buffer_view_at(m->logits, (length - 1) * BYTES, type_dtype(m->config.type), 1, BYTES);
+    if (!RUN(&m->kernels, SAMPLE, last, tile_f32_view(c->temperature, 1), tile_i32_view(c->k, 1),
+             tile_f32_view(c->top_p, 1), tile_i32_view(c->token, 1), tile_i32_view(c->kept, 1),
+             tile_u64(seed)) ||
         tile_buffer_download(c->token, 0, &token, sizeof token, NULL))
         return false;
     return *next = token, true;
