@@ -1,5 +1,5 @@
 #include "steps.h"
-#include "ranks.h"
+#include "share.h"
 #include "text.h"
 #include <math.h>
 #include <stdlib.h>
@@ -126,21 +126,6 @@ bool steps_accumulate(Steps *s, bool first)
                part_of(s->length, TILE_I64, 0, n), tile_f32(1));
 }
 
-/* The gradients of all ranks, where the host and MPI can reach them or by a copy. */
-static bool share(const Steps *s, tile_buffer *grads)
-{
-    tile_device_info info = TILE_DEVICE_INFO_INIT;
-    size_t n = s->model->size;
-    if (ranks_count() == 1) return true;
-    if (tile_stream_synchronize(NULL) || tile_device_get_info(NULL, &info)) return false;
-    if (info.host_memory) return ranks_sum_floats(tile_buffer_ptr(grads), n), true;
-    float *x = malloc(n * sizeof *x);
-    bool good = x && !tile_buffer_download(grads, 0, x, n * sizeof *x, NULL);
-    if (good) ranks_sum_floats(x, n);
-    good = good && !tile_buffer_upload(grads, 0, x, n * sizeof *x, NULL);
-    return free(x), good;
-}
-
 static bool adam(Steps *s, int grads, int from, int to, float rate, float decay)
 {
     bool master = s->model->config.type != F32;
@@ -160,7 +145,7 @@ bool steps_step(Steps *s, bool accumulated, float rate, float decay)
     int n = s->model->tensors, matrices = s->model->matrices, grads = accumulated ? TOTAL : G;
     bool scaled = s->model->config.type == F16;
     tile_arg part = tile_f32_view(s->part, SUMS);
-    return share(s, accumulated ? s->total : s->model->grads) &&
+    return share_sum(accumulated ? s->total : s->model->grads, s->model->size) &&
            RUN(k, SQUARES, part_of(s->table[grads], TILE_U64, 0, n),
                part_of(s->length, TILE_I64, 0, n), part) &&
            RUN(k, CONTROL, part, tile_f32_view(s->factor, 1), tile_f32_view(s->norm, 1),
