@@ -21,7 +21,8 @@ import reference
 END = "<|end|>"
 SMALL = dict(num_hidden_layers=2, hidden_size=128, intermediate_size=352, num_attention_heads=8, num_key_value_heads=2)
 COMMON = dict(architectures=["LlamaForCausalLM"], model_type="llama", rope_theta=10000.0, rms_norm_eps=1e-5,
-              max_position_embeddings=2048, tie_word_embeddings=False)
+              max_position_embeddings=2048, tie_word_embeddings=False,
+              rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64))
 
 # ---- byte pairs ----
 
@@ -152,6 +153,7 @@ def write_folder(path, m, form):
     with open(os.path.join(path, "config.json"), "w", encoding="utf-8") as f:
         json.dump(config, f, indent=1)
     tokenizer = dict(added_tokens=[dict(id=number[END], content=END, special=True)],
+                     pre_tokenizer=dict(type="ByteLevel", add_prefix_space=False, use_regex=True),
                      model=dict(type="BPE", vocab={t: i for t, i in number.items() if t != END}, merges=[" ".join(p) for p in m.merges]))
     with open(os.path.join(path, "tokenizer.json"), "w", encoding="utf-8") as f:
         json.dump(tokenizer, f, indent=1)
@@ -178,6 +180,7 @@ def interleave_heads(w, heads):
 
 
 def gguf_tensors(m, form):
+    yield "rope_freqs.weight", m.factor.shape, 0, m.factor.astype("<f4").tobytes()
     parts = {v: k for k, v in reference.NAMES.items()}
     for name, w in m.weights.items():
         stem = name[: -len(".weight")]
@@ -231,6 +234,7 @@ def main():
         m.config.update(num_hidden_layers=8, hidden_size=wide, intermediate_size=3 * wide, num_attention_heads=wide // 64,
                         num_key_value_heads=wide // 128)
     m.config = dict(COMMON, **m.config)
+    m.factor = reference.slowness(m.config)
     m.weights = random_weights(m.config, len(m.tokens), np.random.default_rng(1))
     if not options.random:
         m.weights["lm_head.weight"] = fit(m, text)
