@@ -92,7 +92,8 @@ static bool cut_from(const Cut *cut, int level, const char *text, size_t length,
     pcre2_match_data *match = pcre2_match_data_create_from_pattern(cut->code[level], NULL);
     size_t done = 0, from = 0;
     bool good = match;
-    while (good && pcre2_match(cut->code[level], (PCRE2_SPTR)text, length, from, 0, match, NULL) > 0) {
+    const pcre2_code *code = cut->code[level];
+    while (good && pcre2_match(code, (PCRE2_SPTR)text, length, from, 0, match, NULL) > 0) {
         const size_t *at = pcre2_get_ovector_pointer(match);
         if (at[1] == at[0]) { /* nothing: look behind the next byte */
             from = at[1] + 1;
