@@ -397,7 +397,8 @@ static const char *best_form(const TlSema *s, const TlCall *c, bool below, TlDty
     return below ? "exp_of_negative" : "exp"; /* the same bits by fewer operations */
 }
 
-/* GPUs' sigmoid: (x < 0 ? e : 1) times the reciprocal of 1 + e, which is from 1 to 2, with e = e^-|x| by their exp2. */
+/* GPUs' sigmoid: (x < 0 ? e : 1) times the reciprocal of 1 + e, which is from 1 to 2, with e =
+ * e^-|x| by their exp2. */
 static TlValue *emit_sigmoid(TlSema *s, TlValue *x, TlLoc loc)
 {
     TlValue *one = tl_const_bits(&s->b, x->type, tl_bits_from_double(TL_F32, 1));
