@@ -13,7 +13,8 @@ The main loop of a kernel is the one with the most matrix instructions; else mul
 
 --kernel NAME   only kernels whose symbol is NAME, or NAME and a number (gemm: gemm_0, gemm_1)
 --json          [{"kernel", "total", "mix": {name: count}, "loops": [{"from", "to", "main", "total", "mix",
-                "short": {"total", "mix"}}]}]
+                "short": {"total", "mix", "bytes"}}], "bytes": {"global", "shared"}}]; bytes are those that a lane asks for, bulk
+                copies (TMA) aside
 --require EXPR  every kernel must fulfil it, else exit 1 and a line that says why. EXPR is arithmetic and a comparison;
                 names are operations, `all` is every instruction: "(all - HMMA - LDSM - LDGSTS) / HMMA <= 0.5". Counts
                 are of the main loop, of its shortest way round behind `short.`, of the whole kernel behind `kernel.`:
@@ -35,6 +36,15 @@ ALWAYS, NEVER = 7, 15  # guards: the predicate that is true, and its opposite
 
 
 MOST_OF_WAIT = 8
+# Accesses, and the bytes of a lane by the code that says how many (bits 73 to 75; of matrices, bits 72 and 73: how many). Copies count
+# as accesses to global memory, as the bytes are the same.
+BY_WIDTH = (1, 1, 2, 2, 4, 8, 16, 0)
+BY_TYPE = (4, 4, 8, 16, 4, 4, 4, 4)
+WIDTHS = {"LDG": ("global", BY_WIDTH), "STG": ("global", BY_WIDTH), "LD": ("global", BY_WIDTH), "ST": ("global", BY_WIDTH),
+          "LDGSTS": ("global", BY_WIDTH), "REDG": ("global", BY_TYPE), "ATOMG": ("global", BY_TYPE), "ATOM": ("global", BY_TYPE),
+          "LDS": ("shared", BY_WIDTH), "STS": ("shared", BY_WIDTH), "LDSM": ("shared", (4, 8, 16, 16)), "STSM": ("shared", (4, 8, 16, 16))}
+OF_WIDTH, OF_MATRICES = 9, 8  # where the code is in the high word
+
 
 def opcodes():
     """Operation (9 bits) to name: the compiler's table."""
@@ -85,6 +95,14 @@ class Instruction:
         if self.low >> 12 & 15 != ALWAYS:
             return True
         return self.name == "CALL" or (self.name == "BRA" and (self.high >> 23 & 15 != ALWAYS or self.low >> 9 & 7 != 4))
+
+    def bytes(self):
+        """(memory, bytes that a lane asks for), or None"""
+        if self.name not in WIDTHS:
+            return None
+        memory, table = WIDTHS[self.name]
+        at = OF_MATRICES if len(table) == 4 else OF_WIDTH
+        return memory, table[self.high >> at & (len(table) - 1)]
 
     def offset(self, sm):
         """Bytes from the next instruction to a relative branch's target."""
@@ -211,6 +229,13 @@ def mix_of(code):
     return collections.Counter(x.name for x in code)
 
 
+def bytes_of(code):
+    found = {"global": 0, "shared": 0}
+    for memory, n in filter(None, (x.bytes() for x in code)):
+        found[memory] += n
+    return found
+
+
 def weight(loop):
     return tuple(sum(loop["mix"][n] for n in names) for names in (MATRIX, MULTIPLY_ADD)) + (loop["total"],)
 
@@ -223,10 +248,10 @@ def analyze(name, text, sm):
         inside, short = flow.instructions(body), flow.instructions(flow.shortest(flow.heaviest(head, body), body))
         loops.append({"from": 16 * min(flow.first[b] for b in body), "to": 16 * max(flow.last[b] for b in body),
                       "main": False, "total": len(inside), "mix": mix_of(inside),
-                      "short": {"total": len(short), "mix": mix_of(short)}})
+                      "short": {"total": len(short), "mix": mix_of(short), "bytes": bytes_of(short)}})
     if loops:
         max(loops, key=weight)["main"] = True
-    return {"kernel": name, "total": len(code), "mix": mix_of(code), "loops": loops}
+    return {"kernel": name, "total": len(code), "mix": mix_of(code), "loops": loops, "bytes": bytes_of(code)}
 
 
 def analyze_file(path, kernel=None):
