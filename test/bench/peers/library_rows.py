@@ -75,7 +75,7 @@ ROWS = {
                      "Liger's tile is 128 rows by 128; ours scales", work=(16 * 1024, 128 * 128), part="all"),
     "dropout": row(("layers", "dropout", {"B": 4096}), (f"{GEMS}.ops.dropout", "dropout_forward_kernel", {**pointers(P16, "X", "Y"), "dropout_mask": "*i1", "p": F,
                    "philox_seed": "i64", "philox_offset": "i64"}, {"BLOCK": 1024}),
-                   "the original uses all four words of Philox, and stores the mask; ours, one for an element, whose numbers do not depend on the tile", warps=W8),
+                   "the original stores the mask, and has a thread's four elements apart", warps=W8),
     # ---- losses ----
     "cross entropy": row(("losses", "cross_entropy", {"BV": N}), (f"{LIGER}.cross_entropy", "liger_cross_entropy_kernel",
                          {"X_ptr": P16, "Y_ptr": PI, "loss_ptr": P32, "n_non_ignore": F}, {**{k: None for k in (
