@@ -1,7 +1,7 @@
 """The rows of library.py: a kernel of the library, and its Triton original, with tiles as like each other as they can be.
 
 `ours` is (module, kernel, constants), `theirs` (module, kernel, types of arguments that are no i32, constants, None for a pointer that is
-not used). `work` is how much a trip of each does, where that differs; a row's `note` says what else does.
+not used), or a list of such, with how often each runs, where several do what ours does. `work` is how much a trip of each does, where that differs; a row's `note` says what else does.
 """
 
 P16, P32, PI, PU, F = "*fp16", "*fp32", "*i32", "*i8", "fp32"
@@ -10,9 +10,9 @@ LIGER, VLLM, FLA, GEMS, UNSLOTH = "liger_kernel.ops", "vllm", "fla.ops", "flag_g
 LAYERS = f"{VLLM}.model_executor.layers"
 
 
-def row(ours, theirs, note="", work=(1, 1), warps=(4, 4), stages=None, odd=(), part="auto"):
-    """`part`: what is counted: the main loop's trip where there is one (auto), or all."""
-    return {"ours": ours, "theirs": theirs, "note": note, "work": work, "warps": warps, "stages": stages, "odd": list(odd), "part": part}
+def row(ours, theirs, note="", work=(1, 1), warps=(4, 4), stages=None, odd=(), part="auto", targets=()):
+    """`part`: what is counted: the main loop's trip where there is one (auto), or all. `targets`: those that the row is for, if not all."""
+    return {"ours": ours, "theirs": theirs, "note": note, "work": work, "warps": warps, "stages": stages, "odd": list(odd), "part": part, "targets": targets}
 
 
 def pointers(kind, *names):
@@ -64,15 +64,15 @@ ROWS = {
     "rope": row(("layers", "rope", {"BH": 32}), (f"{LIGER}.rope", "_triton_rope", {**pointers(P16, "q_ptr", "k_ptr"), **pointers(P32, "cos", "sin")},
                 {"bs": 1, "cos_bs": 1, "n_qh": 32, "n_kh": 8, "hd": 128, "pad_n_qh": 32, "pad_n_kh": 8, "pad_hd": 128, "pad_rd": 128, "rd": 128,
                  "BLOCK_SIZE": 128}), "32 heads; Liger's: 32 and 8, known numbers, of q and k", work=(32, 40)),
-    "embedding": row(("layers", "embedding", {"SCALE": "false", "BN": 16, "B": 1024}), (f"{GEMS}.ops.embedding", "embedding_kernel",
+    "embedding": row(("layers", "embedding", {"SCALE": "false", "BN": 4, "B": 1024}), (f"{GEMS}.ops.embedding", "embedding_kernel",
                      {"out_ptr": P16, "in_ptr": PI, "weight_ptr": P16}, {"N": 1024, "BLOCK_SIZE": 1024}),
-                     "ours scales, and tests the index; the original's row is known to be as long as the tile"),
+                     "ours has four rows in a program, and tests the index; the original's row is known to be as long as the tile", work=(4, 1), part="all"),
     "embedding backward": row(("layers", "embedding_backward", {"BN": 16, "B": 1024}), (f"{LIGER}.experimental.embedding", "embedding_backward_kernel",
                               {"grad_output_ptr": P16, "grad_weight_ptr": P32, "indices_ptr": PI}, {"embedding_dim": N, "BLOCK_SIZE_M": 128, "BLOCK_SIZE_N": 128}),
                               "Liger's tile is 128 rows by 128; ours scales, and leaves a row out", work=(16 * 1024, 128 * 128), part="all"),
     "embedding, tiles of rows": row(("layers", "embedding", {"SCALE": "false", "BN": 16, "B": 1024}), (f"{LIGER}.experimental.embedding", "embedding_forward_kernel",
                      {**pointers(P16, "embeddings_ptr", "output_ptr"), "indices_ptr": PI}, {"embedding_dim": N, "BLOCK_SIZE_M": 128, "BLOCK_SIZE_N": 128}),
-                     "Liger's tile is 128 rows by 128; ours scales", work=(16 * 1024, 128 * 128), part="all"),
+                     "Liger's tile is 128 rows by 128", work=(16 * 1024, 128 * 128), part="all"),
     "dropout": row(("layers", "dropout", {"B": 4096}), (f"{GEMS}.ops.dropout", "dropout_forward_kernel", {**pointers(P16, "X", "Y"), "dropout_mask": "*i1", "p": F,
                    "philox_seed": "i64", "philox_offset": "i64"}, {"BLOCK": 1024}),
                    "the original stores the mask, and has a thread's four elements apart", warps=W8),
@@ -135,8 +135,30 @@ ROWS = {
                                     {**pointers(P16, "q", "k", "v", "o"), **pointers(P32, "g", "ht"), "scale": F}, {**{k: None for k in ("g_gamma", "h0", "cu_seqlens")}, "B": 1,
                                      "H": 16, "K": 64, "V": 64, "BT": 64, "BK": 64, "BV": 32, "USE_G": True, "USE_G_GAMMA": False, "USE_INITIAL_STATE": False,
                                      "STORE_FINAL_STATE": True, "IS_VARLEN": False}), "ours sums the decays up, too", stages=2, odd=["T"]),
+    # ---- to few bits ----
+    "quantize rows, i8": row(("quantized", "quantize_rows_i8", {"BK": N}), (f"{LAYERS}.quantization.utils.int8_utils", "_per_token_quant_int8",
+                             {"x_ptr": P16, "xq_ptr": PU, "scale_ptr": P32}, {"BLOCK": N}), "", warps=W8),
+    "quantize groups, f8": row(("quantized", "quantize_groups_f8", {"G": 128, "BM": 8}), (f"{LAYERS}.quantization.utils.fp8_utils", "_per_token_group_quant_fp8",
+                               {"y_ptr": P16, "y_q_ptr": "*fp8e4nv", "y_s_ptr": P32, "eps": F}, {"fp8_min": -448.0, "fp8_max": 448.0, "use_ue8m0": False, "BLOCK": 128}),
+                               "ours has 8 groups in 4 warps, the original one in one", work=(8, 1), warps=(4, 1)),
+    "product of f8, scales of blocks": row(("quantized", "gemm_f8_blocks", {"BM": 64, "BN": 128, "BK": 128}), (f"{LAYERS}.quantization.utils.fp8_utils",
+                                           "_w8a8_triton_block_scaled_mm", {**pointers("*fp8e4nv", "A", "B"), "C": "*bf16", **pointers(P32, "As", "Bs")},
+                                           {"BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 128, "BLOCK_SIZE_K": 128, "GROUP_SIZE_M": 8, "stride_ak": 1, "stride_bk": 1, "stride_cn": 1,
+                                            "group_n": 128, "group_k": 128}), stages=3, targets=("sm_90a",)),
     # ---- others ----
-    "softmax": row(("softmax", "", {}), (f"{LIGER}.softmax", "_softmax_single_block_forward_kernel", pointers(P16, "Y_ptr", "X_ptr"), {"BLOCK_SIZE": N}), warps=W8),
+    "cache write": row(("decode", "cache_write", {"D": 128, "BH": 8}), (f"{VLLM}.v1.attention.ops.triton_reshape_and_cache_flash", "reshape_and_cache_kernel_flash",
+                       {**pointers(P16, "key_ptr", "value_ptr", "key_cache_ptr", "value_cache_ptr"), "slot_mapping_ptr": "*i64", **pointers(P32, "k_scale", "v_scale")},
+                       {"num_heads": 8, "head_size": 128, "block_size": 16, "x": 1, "USE_HEAD_MAJOR_LAYOUT": False, "INTERLEAVED_V_PACK_FACTOR": 0, "FP8_KV_CACHE": False,
+                        "TILE_SIZE": 1024, "dim_stride_k": 1, "dim_stride_v": 1}), "numbers of heads are constants in the original"),
+    "moe sum": row(("moe", "moe_sum", {"B": 1024}), (f"{GEMS}.fused.moe_sum", "moe_sum_kernel", pointers(P16, "input_ptr", "output_ptr"), {"BLOCK_SIZE": 1024, "input_stride_hidden": 1, "output_stride_hidden": 1})),
+    "convolution 3x3": row(("conv", "conv2d", {"BM": 128, "BN": 64, "BC": 32}), (f"{GEMS}.ops.conv2d", "conv2d_forward_kernel", {**pointers(P16, "input_pointer", "weight_pointer",
+                       "output_pointer"), "bias_pointer": P16}, {"weight_c": 64, "weight_height": 3, "weight_width": 3, "stride_height": 1, "stride_width": 1,
+                       "padding_height": 1, "padding_width": 1, "dilation_height": 1, "dilation_width": 1, "groups": 1, "BLOCK_NI_HO_WO": 128, "BLOCK_CI": 32, "BLOCK_CO": 64,
+                       "input_width_stride": 1, "output_width_stride": 1, "weight_width_stride": 1}), "channels first in the original, its window a constant", warps=W8, stages=3),
+    "average pooling": row(("pooling", "avg_pool2d", {"BM": 16, "BC": 64}), (f"{GEMS}.ops.avg_pool2d", "avg_pool2d_forward_kernel", pointers(P16, "input_ptr", "output_ptr"),
+                           {"kernel_h": 3, "kernel_w": 3, "stride_h": 2, "stride_w": 2, "padding_h": 1, "padding_w": 1, "dilation_h": 1, "dilation_w": 1,
+                            "COUNT_INCLUDE_PAD": False, "divisor_override": 0, "BLOCK_H": 32, "BLOCK_W": 32, "in_stride_w": 1}),
+                           "a trip of ours has four places of the window", work=(4, 1)),
     "argmax": row(("sampling", "argmax_rows", {"BV": N}), (f"{GEMS}.ops.argmax", "argmax_kernel_inner", {"inp": P16, "out_index": "*i64"},
                   {"TILE_N": N, "ONE_TILE_PER_CTA": False}), warps=W8),
     "sort rows of 1024": row(("sort", "sort_rows", {"T": "f32", "B": 1024}), (f"{GEMS}.ops.sort", "sort_kernel", {**pointers(P32, "in_ptr", "out_ptr"), "out_index_ptr": "*i64"},
@@ -144,4 +166,3 @@ ROWS = {
     "scan, blocks": row(("scan", "scan_blocks", {"B": 2048}), (f"{GEMS}.ops.cumsum", "scan_part_sum_kernel", pointers(P32, "inp", "out", "partial_sum"), {"BLOCK_SIZE": 2048}),
                         "ours adds what is before the block, the original stores the block's sum"),
 }
-del ROWS["softmax"]  # the library has no kernel of it: run.py has

@@ -53,6 +53,7 @@ GIVEN = {
     "vllm.triton_utils": {"tl": tl, "triton": triton, "HAS_TRITON": True, "tldevice": libdevice},
     "vllm.platforms": {"current_platform": MagicMock(**{n + ".return_value": False for n in ("is_rocm", "is_xpu", "is_cpu", "is_arch_support_pdl")},
                                                      **{"fp8_dtype.return_value": "float8_e4m3fn", "is_cuda.return_value": True})},
+    "vllm.model_executor.layers.quantization.utils.quant_utils": {"get_fp8_min_max": lambda: (-448.0, 448.0)},
     "fla.utils": {"autotune_cache_kwargs": {}, "IS_NVIDIA_HOPPER": True, "IS_NVIDIA_BLACKWELL": False, "IS_AMD": False, "USE_CUDA_GRAPH": False,
                   "check_shared_mem": lambda *a, **k: True, "IS_GATHER_SUPPORTED": False, "IS_TF32_SUPPORTED": True, "IS_TMA_SUPPORTED": False},
     "fla.ops.utils.cache": {"fla_cache_autotune": same},
