@@ -136,9 +136,9 @@ static LLVMValueRef first_lane(TlLlvm *l, LLVMValueRef x)
     return LLVMBuildIntToPtr(b, LLVMBuildBitCast(b, x, i64, ""), type, "");
 }
 
-/* Is it one of two constants? LLVM may make it of its condition in vector registers, though that is
- * equal in all lanes: of a comparison of 64 bits, as but for equality scalar instructions have none,
- * or where lanes use it, too. */
+/* Is it one of two constants? LLVM may make it of its condition in vector registers, though that
+ * is equal in all lanes: of a comparison of 64 bits, as but for equality scalar instructions have
+ * none, or where lanes use it, too. */
 static bool is_choice(LLVMValueRef x)
 {
     return LLVMIsASelectInst(x) && LLVMIsConstant(LLVMGetOperand(x, 1)) &&
