@@ -28,7 +28,8 @@ UNIFIED_OFF.update({k: None for k in ("sink_ptr", "alibi_slopes_ptr", "qq_bias_p
                                       "q_scale", "k_scale", "v_scale", "out_scale", "softcap")})
 STEPS = {k: 1 for k in ("stride_cb_csize_k", "stride_x_hdim", "stride_z_hdim", "stride_out_hdim", "stride_dt_csize", "stride_dA_cs_csize",
                         "stride_seq_idx_chunk", "stride_C_dstate", "stride_states_dstate", "stride_init_states_dstate", "stride_D_head")}
-LORA = {"USE_GDC": False, "launch_pdl": False, "SLICE_NUM": 1, "EVEN_K": True}
+MAMBA = {"chunk_size": 256, "hdim": 64, "dstate": 128, "nheads_ngroups_ratio": 8}
+LORA = {"USE_GDC": False, "launch_pdl": False, "SLICE_NUM": 1, "EVEN_K": False}
 
 ROWS = {
     # ---- norms ----
@@ -83,9 +84,10 @@ ROWS = {
                           "lse_square_scale": 0.0, "label_smoothing": 0.0, "reduction": "mean", "BLOCK_SIZE": N, "HAS_GRADIENTS": False,
                           **{k: False for k in ("RETURN_Z_LOSS", "RETURN_TOKEN_ACCURACY", "RETURN_PREDICTED_TOKENS", "HAS_WEIGHT", "HAS_SOFTCAPPING")}}),
                          "ours sums x for the smoothing, and finds the label in the tile", warps=W8),
-    "kl divergence": row(("losses", "kl_divergence", {"BV": 2048}), (f"{LIGER}.kl_div", "_kldiv_kernel_forward", {**pointers(P16, "y_ptr", "gt_ptr"),
-                         "loss_ptr": P32, "eps": F}, {"BLOCK_SIZE": 2048, "reduction": 1, "log_target": True}),
-                         "ours takes logits, and gives the gradient, too; Liger's takes logarithms", warps=W8),
+    "kl divergence": row(("losses", "kl_divergence", {"BV": 2048}), [(f"{LIGER}.kl_div", "_kldiv_kernel_forward", {**pointers(P16, "y_ptr", "gt_ptr"),
+                         "loss_ptr": P32, "eps": F}, {"BLOCK_SIZE": 2048, "reduction": 1, "log_target": True}, 1),
+                         (f"{LIGER}.kl_div", "_kldiv_kernel_backward", pointers(P16, "target_ptr", "new_grads_ptr"), {"BLOCK_SIZE": 2048, "log_target": True}, 1)],
+                         "a trip of the last of ours' three loops, which gives loss and gradient; Liger's forward and backward trips, which take logarithms", warps=W8),
     "jsd": row(("losses", "jsd", {"BV": 2048}), (f"{LIGER}.jsd", "_jsd_kernel", {**pointers(P16, "X_ptr", "Y_ptr", "dX_ptr"), "loss_ptr": P32, "label_ptr": PI},
                {"beta": 0.5, "ignore_index": -100, "BLOCK_SIZE": 2048, "HAS_LABEL": False}),
                "a trip of one of ours' four loops; Liger's takes logarithms", warps=W8),
@@ -103,7 +105,7 @@ ROWS = {
                         {**pointers(P16, "input_ptr", "lora_ptr"), "out_ptr": P32, "scaling": F,
                          **pointers(PI, "token_indices_sorted_by_lora_ids", "num_tokens_per_lora", "lora_token_start_loc", "lora_ids")},
                         {"BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 256, "SPLIT_K": 8, "GROUP_SIZE_M": 8, "input_d1_stride": 1, "lora_d2_stride": 1, "output_d2_stride": 1,
-                         **LORA}), "ours has one adapter, and rows in order", stages=2),
+                         **LORA}), "ours has one adapter, and rows in order; both test K", stages=2),
     # ---- attention ----
     "attention": row(("attention", "attention", {"D": 128, "BM": 128, "BN": 64}), (f"{FLA}.attn.parallel", "parallel_attn_fwd_kernel",
                      {**pointers(P16, "q", "k", "v", "o"), "lse": P32, "scale": F}, {**{k: None for k in ("g_cumsum", "sink_bias", "cu_seqlens", "chunk_indices")},
@@ -135,6 +137,16 @@ ROWS = {
                                     {**pointers(P16, "q", "k", "v", "o"), **pointers(P32, "g", "ht"), "scale": F}, {**{k: None for k in ("g_gamma", "h0", "cu_seqlens")}, "B": 1,
                                      "H": 16, "K": 64, "V": 64, "BT": 64, "BK": 64, "BV": 32, "USE_G": True, "USE_G_GAMMA": False, "USE_INITIAL_STATE": False,
                                      "STORE_FINAL_STATE": True, "IS_VARLEN": False}), "ours sums the decays up, too", stages=2, odd=["T"]),
+    "Mamba-2": row(("recurrent", "ssd", {"N": 128, "BP": 32, "C": 32}), [
+        (f"{LAYERS}.mamba.ops.ssd_chunk_state", "_chunk_state_fwd_kernel", {**pointers(P16, "x_ptr", "b_ptr"), **pointers(P32, "states_ptr", "dt_ptr", "dA_cumsum_ptr"),
+         "cu_chunk_seqlens_ptr": PI}, {**{k: v for k, v in STEPS.items() if k in ("stride_x_hdim", "stride_states_dstate", "stride_dt_csize", "stride_dA_cs_csize")},
+                                       "stride_b_dstate": 1, **MAMBA, "BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 128, "BLOCK_SIZE_K": 32}, 8),
+        (f"{LAYERS}.mamba.ops.ssd_chunk_scan", "_chunk_scan_fwd_kernel", {**pointers(P16, "cb_ptr", "x_ptr", "out_ptr", "C_ptr", "states_ptr"),
+         **pointers(P32, "dt_ptr", "dA_cumsum_ptr", "D_ptr"), **pointers(PI, "seq_idx_ptr", "cu_chunk_seqlens_ptr")},
+         {**STEPS, **MAMBA, "z_ptr": None, "initstates_ptr": None, "IS_CAUSAL": True, "HAS_D": True, "D_HAS_HDIM": False, "HAS_Z": False, "BLOCK_SIZE_M": 128, "BLOCK_SIZE_N": 64,
+          "BLOCK_SIZE_K": 32, "BLOCK_SIZE_DSTATE": 128, "IS_TRITON_22": True, "HAS_INITSTATES": False}, 12)],
+        "256 tokens of a head of 64: 16 trips of ours; 8 and 12 of the original's kernels for states and outputs, without their beginnings, and what makes C B^T",
+        work=(1 / 16, 1), warps=(4, 4), stages=2),
     # ---- to few bits ----
     "quantize rows, i8": row(("quantized", "quantize_rows_i8", {"BK": N}), (f"{LAYERS}.quantization.utils.int8_utils", "_per_token_quant_int8",
                              {"x_ptr": P16, "xq_ptr": PU, "scale_ptr": P32}, {"BLOCK": N}), "", warps=W8),
@@ -159,6 +171,9 @@ ROWS = {
                            {"kernel_h": 3, "kernel_w": 3, "stride_h": 2, "stride_w": 2, "padding_h": 1, "padding_w": 1, "dilation_h": 1, "dilation_w": 1,
                             "COUNT_INCLUDE_PAD": False, "divisor_override": 0, "BLOCK_H": 32, "BLOCK_W": 32, "in_stride_w": 1}),
                            "a trip of ours has four places of the window", work=(4, 1)),
+    "max pooling": row(("pooling", "max_pool2d", {"BM": 16, "BC": 64}), (f"{GEMS}.ops.max_pool2d_with_indices", "max_pool2d_forward_kernel",
+                       {**pointers(P16, "input_ptr", "output_ptr"), "indices_ptr": "*i64"}, {"kernel_h": 3, "kernel_w": 3, "stride_h": 2, "stride_w": 2, "padding_h": 1,
+                        "padding_w": 1, "dilation_h": 1, "dilation_w": 1, "BLOCK_H": 32, "BLOCK_W": 32, "in_stride_w": 1}), "", work=(1, 1)),
     "argmax": row(("sampling", "argmax_rows", {"BV": N}), (f"{GEMS}.ops.argmax", "argmax_kernel_inner", {"inp": P16, "out_index": "*i64"},
                   {"TILE_N": N, "ONE_TILE_PER_CTA": False}), warps=W8),
     "sort rows of 1024": row(("sort", "sort_rows", {"T": "f32", "B": 1024}), (f"{GEMS}.ops.sort", "sort_kernel", {**pointers(P32, "in_ptr", "out_ptr"), "out_index_ptr": "*i64"},
