@@ -13,8 +13,8 @@ The main loop of a kernel is the one with the most matrix instructions; else mul
 
 --kernel NAME   only kernels whose symbol is NAME, or NAME and a number (gemm: gemm_0, gemm_1)
 --json          [{"kernel", "total", "mix": {name: count}, "loops": [{"from", "to", "main", "total", "mix",
-                "short": {"total", "mix", "bytes"}}], "bytes": {"global", "shared"}}]; bytes are those that a lane asks for, bulk
-                copies (TMA) aside
+                "short": {"total", "mix", "bytes"}, "moving": the same of the way round that moves the most bytes, the shortest
+                of these}], "bytes": {"global", "shared"}}]; bytes are those that a lane asks for, bulk copies (TMA) aside
 --require EXPR  every kernel must fulfil it, else exit 1 and a line that says why. EXPR is arithmetic and a comparison;
                 names are operations, `all` is every instruction: "(all - HMMA - LDSM - LDGSTS) / HMMA <= 0.5". Counts
                 are of the main loop, of its shortest way round behind `short.`, of the whole kernel behind `kernel.`:
@@ -225,6 +225,26 @@ class Flow:
                 heapq.heappush(todo, (so_far + self.last[b] - self.first[b], n, way + (b,)))
 
 
+    def moving(self, head, body):
+        """Blocks of a trip that asks for the most bytes of global memory, and has the fewest instructions then."""
+        best = {}
+
+        def way(b, on):
+            if b not in best:
+                code = self.instructions([b])
+                own = sum(x.bytes()[1] for x in code if x.bytes() and x.bytes()[0] == "global")
+                ends = [(0, 0, ())] if head in self.next[b] else []
+                ends += [w for n in self.next[b] if n in body and n != head and n not in on for w in [way(n, on | {n})] if w]
+                most = max(ends, default=None)
+                best[b] = most and (own + most[0], most[1] - len(code), (b, *most[2]))
+            return best[b]
+        return way(head, {head})[2]
+
+
+def summary(code):
+    return {"total": len(code), "mix": mix_of(code), "bytes": bytes_of(code)}
+
+
 def mix_of(code):
     return collections.Counter(x.name for x in code)
 
@@ -246,9 +266,10 @@ def analyze(name, text, sm):
     flow, loops = Flow(code, sm), []
     for head, body in flow.innermost() if code else []:
         inside, short = flow.instructions(body), flow.instructions(flow.shortest(flow.heaviest(head, body), body))
+        moving = flow.instructions(flow.moving(head, body))
         loops.append({"from": 16 * min(flow.first[b] for b in body), "to": 16 * max(flow.last[b] for b in body),
                       "main": False, "total": len(inside), "mix": mix_of(inside),
-                      "short": {"total": len(short), "mix": mix_of(short), "bytes": bytes_of(short)}})
+                      "short": summary(short), "moving": summary(moving)})
     if loops:
         max(loops, key=weight)["main"] = True
     return {"kernel": name, "total": len(code), "mix": mix_of(code), "loops": loops, "bytes": bytes_of(code)}

@@ -4,9 +4,9 @@
     library.py [BUILD] --python PYTHON --packages FOLDER [--targets sm_80,sm_90a] [-k PART]
 
 PYTHON has Triton; FOLDER holds liger_kernel, vllm, fla, flag_gems and unsloth, unpacked from their wheels. Nothing of theirs is run but their kernels'
-compilation (originals.py). The rows are those of library_rows.py: f16, extents that are multiples of 16, aligned. Instructions are counted
-as run.py does. Bytes are those that all threads of a program ask for, in a trip or in all: of global memory (copies by TMA too; lanes that ask for
-the same count each), and of shared memory.
+compilation (originals.py). The rows are those of library_rows.py: f16, extents that are multiples of 16, aligned. Instructions are those of a thread
+in a trip of the main loop (the way round that moves the most bytes, and the shortest of these) or in all. Bytes are those that all threads of a
+program ask for: of global memory (copies by TMA too; lanes that ask for the same count each), and of shared memory.
 """
 import argparse
 import json
@@ -45,7 +45,7 @@ def figures_nvidia(ptx, target, warps, part, kernel):
     name = run.of_form(cubin, log, kernel)[1] if kernel else None
     k = next(x for x in run.sassmix.analyze_file(cubin) if name in (None, x["kernel"]))
     counts = run.count(cubin, name, log)
-    main = [x["short"] for x in k["loops"] if x["main"] and part == "auto"]
+    main = [x["moving"] for x in k["loops"] if x["main"] and part == "auto"]
     scope = main[0] if main else k
     each = {m: n * LANES * warps for m, n in scope["bytes"].items()}
     bulk = bulk_bytes(ptx, k["kernel"]) if k["mix"]["UTMALDG"] else 0
@@ -56,29 +56,14 @@ def figures_amd(path, target, warps, part, kernel):
     k = sorted(amd.amdmix.analyze_file(path, kernel), key=lambda x: x["kernel"])[0]
     scope = main_loop(k["loops"]) if part == "auto" else None
     main, scope = scope is not None, scope or k
-    each = {m: n * wave(target) * warps for m, n in amd_bytes(scope["names"]).items()}
+    each = {m: n * wave(target) * warps for m, n in scope["bytes"].items()}
     return {"n": scope["total"], "trip": bool(main), "registers": k["facts"]["vgprs"], "spills": k["facts"]["scratch_bytes"], **each}
 
 
 def main_loop(loops):
-    """The shortest way round, or all of the loop where that way has no product; no loop over lanes, whose addresses differ."""
+    """A trip of the main loop, if there is one; that over lanes, whose addresses differ, is none."""
     loops = [x for x in loops if x["names"]["v_readfirstlane_b32"] < 4 or x["mix"]["matrix"]]
-    if not loops:
-        return None
-    x = max(loops, key=amd.amdmix.weight)
-    return x if x["mix"]["matrix"] and not x["short"]["mix"]["matrix"] else x["short"]
-
-
-def amd_bytes(names):
-    """Bytes that a lane asks for, from names of instructions."""
-    found = {"global": 0, "shared": 0}
-    for name, n in names.items():
-        m = re.match(r"(global|flat|buffer|ds)_(load|store|read|write|atomic)(2(?:st64)?)?_(?:\w+?_)?(?:[usbif](\d+)|([us]?byte|[us]?short|dword)(?:x(\d))?)", name)
-        if m:
-            words = {"byte": 1, "short": 2, "dword": 4}.get((m[5] or "").lstrip("us") if m[5] != "short" else "short", 0)
-            each = int(m[4]) // 8 if m[4] else words * int(m[6] or 1)
-            found["shared" if m[1] == "ds" else "global"] += n * each * (2 if m[3] else 1)
-    return found
+    return max(loops, key=amd.amdmix.weight)["moving"] if loops else None
 
 
 def is_amd(target):
@@ -151,8 +136,8 @@ def cell(f):
 
 
 def ratio(r, mine, peer, key):
-    """Of what each does for the same work; nothing where one has a loop and the other none."""
-    if isinstance(peer, str) or not peer[key] or mine["trip"] != peer["trip"]:
+    """Of what each does for the same work; nothing where one has a loop and the other none, and nothing says what each does."""
+    if isinstance(peer, str) or not peer[key] or (mine["trip"] != peer["trip"] and r["work"] == (1, 1)):
         return ""
     threads = (r["warps"][0], r["warps"][1]) if key == "n" else (1, 1)
     return f"{mine[key] * threads[0] / r['work'][0] / (peer[key] * threads[1] / r['work'][1]):.2f}"

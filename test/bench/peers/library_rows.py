@@ -31,6 +31,17 @@ STEPS = {k: 1 for k in ("stride_cb_csize_k", "stride_x_hdim", "stride_z_hdim", "
 MAMBA = {"chunk_size": 256, "hdim": 64, "dstate": 128, "nheads_ngroups_ratio": 8}
 LORA = {"USE_GDC": False, "launch_pdl": False, "SLICE_NUM": 1, "EVEN_K": False}
 
+# What ours does, in two kernels.
+MAMBA_2 = [
+    (f"{LAYERS}.mamba.ops.ssd_chunk_state", "_chunk_state_fwd_kernel", {**pointers(P16, "x_ptr", "b_ptr"), **pointers(P32, "states_ptr", "dt_ptr", "dA_cumsum_ptr"),
+     "cu_chunk_seqlens_ptr": PI}, {**{k: v for k, v in STEPS.items() if k in ("stride_x_hdim", "stride_states_dstate", "stride_dt_csize", "stride_dA_cs_csize")},
+                                   "stride_b_dstate": 1, **MAMBA, "BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 128, "BLOCK_SIZE_K": 32}, 8),
+    (f"{LAYERS}.mamba.ops.ssd_chunk_scan", "_chunk_scan_fwd_kernel", {**pointers(P16, "cb_ptr", "x_ptr", "out_ptr", "C_ptr", "states_ptr"),
+     **pointers(P32, "dt_ptr", "dA_cumsum_ptr", "D_ptr"), **pointers(PI, "seq_idx_ptr", "cu_chunk_seqlens_ptr")},
+     {**STEPS, **MAMBA, "z_ptr": None, "initstates_ptr": None, "IS_CAUSAL": True, "HAS_D": True, "D_HAS_HDIM": False, "HAS_Z": False, "BLOCK_SIZE_M": 128, "BLOCK_SIZE_N": 64,
+      "BLOCK_SIZE_K": 32, "BLOCK_SIZE_DSTATE": 128, "IS_TRITON_22": True, "HAS_INITSTATES": False}, 12)
+]
+
 ROWS = {
     # ---- norms ----
     "rms norm": row(("norms", "rms_norm", {"BN": N}), (f"{LIGER}.rms_norm", "_rms_norm_forward_kernel",
@@ -137,16 +148,10 @@ ROWS = {
                                     {**pointers(P16, "q", "k", "v", "o"), **pointers(P32, "g", "ht"), "scale": F}, {**{k: None for k in ("g_gamma", "h0", "cu_seqlens")}, "B": 1,
                                      "H": 16, "K": 64, "V": 64, "BT": 64, "BK": 64, "BV": 32, "USE_G": True, "USE_G_GAMMA": False, "USE_INITIAL_STATE": False,
                                      "STORE_FINAL_STATE": True, "IS_VARLEN": False}), "ours sums the decays up, too", stages=2, odd=["T"]),
-    "Mamba-2": row(("recurrent", "ssd", {"N": 128, "BP": 32, "C": 32}), [
-        (f"{LAYERS}.mamba.ops.ssd_chunk_state", "_chunk_state_fwd_kernel", {**pointers(P16, "x_ptr", "b_ptr"), **pointers(P32, "states_ptr", "dt_ptr", "dA_cumsum_ptr"),
-         "cu_chunk_seqlens_ptr": PI}, {**{k: v for k, v in STEPS.items() if k in ("stride_x_hdim", "stride_states_dstate", "stride_dt_csize", "stride_dA_cs_csize")},
-                                       "stride_b_dstate": 1, **MAMBA, "BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 128, "BLOCK_SIZE_K": 32}, 8),
-        (f"{LAYERS}.mamba.ops.ssd_chunk_scan", "_chunk_scan_fwd_kernel", {**pointers(P16, "cb_ptr", "x_ptr", "out_ptr", "C_ptr", "states_ptr"),
-         **pointers(P32, "dt_ptr", "dA_cumsum_ptr", "D_ptr"), **pointers(PI, "seq_idx_ptr", "cu_chunk_seqlens_ptr")},
-         {**STEPS, **MAMBA, "z_ptr": None, "initstates_ptr": None, "IS_CAUSAL": True, "HAS_D": True, "D_HAS_HDIM": False, "HAS_Z": False, "BLOCK_SIZE_M": 128, "BLOCK_SIZE_N": 64,
-          "BLOCK_SIZE_K": 32, "BLOCK_SIZE_DSTATE": 128, "IS_TRITON_22": True, "HAS_INITSTATES": False}, 12)],
-        "256 tokens of a head of 64: 16 trips of ours; 8 and 12 of the original's kernels for states and outputs, without their beginnings, and what makes C B^T",
-        work=(1 / 16, 1), warps=(4, 4), stages=2),
+    "Mamba-2": row(("recurrent", "ssd", {"N": 128, "BP": 64, "C": 64}), MAMBA_2,
+                   "256 tokens of a head of 64: 4 trips of ours; 8 and 12 of the original's kernels for states and outputs, without their beginnings, and what makes C B^T",
+                   work=(1 / 4, 1), stages=2, targets=("sm_90a", "gfx942")),
+    "Mamba-2, chunks of 32": row(("recurrent", "ssd", {"N": 128, "BP": 64, "C": 32}), MAMBA_2, "the same, 8 trips of ours", work=(1 / 8, 1), warps=(8, 4), stages=2),
     # ---- to few bits ----
     "quantize rows, i8": row(("quantized", "quantize_rows_i8", {"BK": N}), (f"{LAYERS}.quantization.utils.int8_utils", "_per_token_quant_int8",
                              {"x_ptr": P16, "xq_ptr": PU, "scale_ptr": P32}, {"BLOCK": N}), "", warps=W8),
@@ -170,10 +175,10 @@ ROWS = {
     "average pooling": row(("pooling", "avg_pool2d", {"BM": 16, "BC": 64}), (f"{GEMS}.ops.avg_pool2d", "avg_pool2d_forward_kernel", pointers(P16, "input_ptr", "output_ptr"),
                            {"kernel_h": 3, "kernel_w": 3, "stride_h": 2, "stride_w": 2, "padding_h": 1, "padding_w": 1, "dilation_h": 1, "dilation_w": 1,
                             "COUNT_INCLUDE_PAD": False, "divisor_override": 0, "BLOCK_H": 32, "BLOCK_W": 32, "in_stride_w": 1}),
-                           "a trip of ours has four places of the window", work=(4, 1)),
+                           "a trip of ours has four places of the window", work=(4, 1), targets=("sm_80", "sm_90a")),
     "max pooling": row(("pooling", "max_pool2d", {"BM": 16, "BC": 64}), (f"{GEMS}.ops.max_pool2d_with_indices", "max_pool2d_forward_kernel",
                        {**pointers(P16, "input_ptr", "output_ptr"), "indices_ptr": "*i64"}, {"kernel_h": 3, "kernel_w": 3, "stride_h": 2, "stride_w": 2, "padding_h": 1,
-                        "padding_w": 1, "dilation_h": 1, "dilation_w": 1, "BLOCK_H": 32, "BLOCK_W": 32, "in_stride_w": 1}), "", work=(1, 1)),
+                        "padding_w": 1, "dilation_h": 1, "dilation_w": 1, "BLOCK_H": 32, "BLOCK_W": 32, "in_stride_w": 1}), "a trip of ours is a place of the window, of which the original has all nine", work=(1, 9)),
     "argmax": row(("sampling", "argmax_rows", {"BV": N}), (f"{GEMS}.ops.argmax", "argmax_kernel_inner", {"inp": P16, "out_index": "*i64"},
                   {"TILE_N": N, "ONE_TILE_PER_CTA": False}), warps=W8),
     "sort rows of 1024": row(("sort", "sort_rows", {"T": "f32", "B": 1024}), (f"{GEMS}.ops.sort", "sort_kernel", {**pointers(P32, "in_ptr", "out_ptr"), "out_index_ptr": "*i64"},
