@@ -143,6 +143,13 @@ def ratio(r, mine, peer, key):
     return f"{mine[key] * threads[0] / r['work'][0] / (peer[key] * threads[1] / r['work'][1]):.2f}"
 
 
+def what_is_beside(name):
+    """Whose kernels the row's originals are, and what differs."""
+    r = library_rows.ROWS[name]
+    kernels = ", ".join(f"`{kernel}` ({path.split('.')[0]})" for path, kernel, *_ in parts_of(r))
+    return f"* {name}: `{r['ours'][0]}.{r['ours'][1]}`, {kernels}" + (f": {r['note']}" if r["note"] else "")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build", nargs="?", default=os.path.join(run.root, "build"))
@@ -161,6 +168,7 @@ def main():
                 mine, peer = ours(a.build, name, target, out), peers[name]
                 (text, far, near), (text2, far2, near2) = cell(mine), cell(peer)
                 print(f"| {name} | {text} | {text2} | {ratio(r, mine, peer, 'n')} | {far} | {far2} | {ratio(r, mine, peer, 'global')} | {near} | {near2} |", flush=True)
+    print("\nThe rows:\n\n" + "\n".join(what_is_beside(n) for n in library_rows.ROWS if a.k in n))
 
 
 if __name__ == "__main__":
