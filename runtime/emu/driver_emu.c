@@ -73,6 +73,8 @@ static tile_status check_target(const char *name, size_t length)
         if (n >= sizeof list)
             n = sizeof list - 1;
     }
+    if (!length)
+        return tl_fail(TILE_BAD_ARGUMENT, "which GPU should be emulated? One of %s", list);
     return tl_fail(TILE_BAD_ARGUMENT, "unknown device 'emu:%s'; the emulator's are %s", name, list);
 }
 
