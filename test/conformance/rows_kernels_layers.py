@@ -163,7 +163,7 @@ for t, n, v, d in (("f16", 9, 5, 40), ("f32", 1, 1, 1), ("bf16", 0, 3, 33)):
     kernel_row("layers", "embedding_backward_sorted", t, {"dy": small(t, 3, n, d), "order": Arr("i32", order), "offsets": Arr("i32", offsets), "dw": poison("f32", v, d), "scale": 2.0}, sums, T=t, B=32)
 
 for t, n, residual in (("f16", 70, True), ("f32", 1, False), ("bf16", 33, False)):
-    keep = np.array([(philox(9, i)[0] >> 8) * 2.0**-24 >= 0.25 for i in range(n)])
+    keep = np.array([(philox(9, i // 4)[i % 4] >> 8) * 2.0**-24 >= 0.25 for i in range(n)])
     kernel_row("layers", "dropout", t, {"x": normal(t, 1, n), "residual": normal(t, 2, n if residual else 0), "y": poison(t, n), "p": 0.25, "seed": 9},
                lambda a, t=t, keep=keep, residual=residual: {"y": near(np.where(keep, a["x"].astype(float) / 0.75, 0) + (a["residual"].astype(float) if residual else 0), 4 * EPS * np.abs(a["x"].astype(float)), t)}, T=t, RESIDUAL=residual, B=32)
 
