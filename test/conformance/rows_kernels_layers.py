@@ -72,7 +72,8 @@ for centred in (True, False):
         def grads(a, t=t, centred=centred, residual=residual, bias=bias, offset=offset, parts=parts):
             dy, s = f64(a, "dy", "s")
             ds, dw, db = norm_grads(dy, s, a["w"].astype(float) + (0 if centred else offset), centred)
-            by_part = lambda x: np.stack([x[p::parts].sum(0) for p in range(parts)])
+            share = -(-len(s) // parts)
+            by_part = lambda x: np.stack([x[p * share:(p + 1) * share].sum(0) for p in range(parts)])
             slack = (s.shape[1] + len(s) + 40) * 4 * EPS
             ds = ds + (f64(a, "dtotal")[0] if residual else 0)
             out = {"dx": near(ds, slack * np.abs(ds).max(initial=1), t), "part_w": within(by_part(dw), slack * np.abs(dw).max(initial=1) * 4)}
