@@ -180,6 +180,16 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, 
     TlCpuAt at = *outer;
     TlCpuRange l;
     tl_map_init(&at.memo, g->arena);
+    if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
+        int64_t begin = LLVMConstIntGetSExtValue(from), end = LLVMConstIntGetSExtValue(to);
+        if (begin >= end)
+            return;
+        TlCpuLoop known = tl_cpu_loop_begin(g, begin, end, at.width);
+        at.idx[at.lane] = known.iv;
+        body(g, &at, user);
+        tl_cpu_loop_end(g, &known, NULL);
+        return;
+    }
     tl_cpu_range_begin(g, &l, from, to, 0, NULL);
     if (tested)
         tl_cpu_range_is_short(g, &l);
@@ -266,10 +276,26 @@ LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at
 
 /* ---- homes ---- */
 
+static LLVMValueRef new_variable(TlCpuGen *g, uint64_t bytes)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b),
+                      entry = LLVMGetEntryBasicBlock(g->function);
+    LLVMPositionBuilderBefore(g->b, LLVMGetFirstInstruction(entry));
+    LLVMValueRef v = LLVMBuildAlloca(g->b, LLVMArrayType2(g->i8, bytes), "");
+    LLVMSetAlignment(v, 64);
+    LLVMPositionBuilderAtEnd(g->b, here);
+    return v;
+}
+
 LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer)
 {
     TL_ASSERT(buffer >= 0, "no home");
-    LLVMValueRef offset = tl_gen_int(&g->gen, (int64_t)g->plan->buffers.data[buffer].offset);
+    TlCpuBuffer *b = &g->plan->buffers.data[buffer];
+    if (b->small && !b->variable)
+        b->variable = new_variable(g, b->bytes);
+    if (b->small)
+        return b->variable;
+    LLVMValueRef offset = tl_gen_int(&g->gen, (int64_t)b->offset);
     return LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &offset, 1, "");
 }
 

@@ -21,7 +21,8 @@
  *   6. intervals  from the first write to the last read of each home; reads of outer values in a
  *                 loop count until its end
  *   7. products   buffers of loops that sum products (cpu_matmul.c)
- *   8. offsets    first fit */
+ *   8. offsets    first fit; homes of a vector or two are variables, which LLVM keeps in
+ *                 registers */
 #include <stdlib.h>
 #include <string.h>
 
@@ -692,9 +693,22 @@ static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t la
     return (int32_t)p->plan->buffers.len - 1;
 }
 
+/* Has a home only whole vectors, no more than one nest without a loop goes over, and no padding,
+ * which may be read before it is written? */
+static bool is_small(const Placer *p, const TlType *type)
+{
+    TlCpuForm f = tl_cpu_form(type);
+    uint64_t bytes = (uint64_t)f.elems * tl_gen_elem_bytes(type);
+    return f.rank && f.elems == f.extent[f.lane] && f.padded[f.lane] == f.extent[f.lane] &&
+           bytes <= 2 * (uint64_t)p->plan->vector_bytes;
+}
+
 static int32_t home_buffer(Placer *p, const TlType *type, uint32_t first, uint32_t last)
 {
-    return new_buffer(p, (uint64_t)tl_cpu_form(type).elems * tl_gen_elem_bytes(type), first, last);
+    uint64_t bytes = (uint64_t)tl_cpu_form(type).elems * tl_gen_elem_bytes(type);
+    int32_t b = new_buffer(p, bytes, first, last);
+    p->plan->buffers.data[b].small = is_small(p, type);
+    return b;
 }
 
 static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def)
@@ -912,7 +926,7 @@ static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k, const TlCpuBuffer *
     uint32_t n = 0;
     for (uint32_t i = 0; i < k; i++) {
         const TlCpuBuffer *o = &plan->buffers.data[i];
-        if (o->first <= b->last && b->first <= o->last)
+        if (!o->small && o->first <= b->last && b->first <= o->last)
             others[n++] = o;
     }
     qsort(others, n, sizeof(TlCpuBuffer *), by_offset);
@@ -928,6 +942,8 @@ static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
     plan->scratch_bytes = plan->zeroed_bytes;
     for (uint32_t k = 0; k < plan->buffers.len; k++) {
         TlCpuBuffer *b = &plan->buffers.data[k];
+        if (b->small)
+            continue;
         b->offset = first_fit(plan, k, others);
         if (b->offset + b->bytes > plan->scratch_bytes)
             plan->scratch_bytes = b->offset + b->bytes;
