@@ -28,6 +28,7 @@
 
 #include "codegen/cpu/cpu_matmul.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/picked.h"
 
 enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000 };
 
@@ -406,7 +407,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
                !may_repeat(p, op);
     case TL_OP_TRANS: return !is_packed(p, op->out[0]);
     case TL_OP_RESHAPE: return !keeps_vectors(p, op);
-    case TL_OP_SCAN:
+    case TL_OP_SCAN: return p->work[use->value->id] > FEW_WORK; /* its code is made three times */
     case TL_OP_PRINT: return true;
     case TL_OP_YIELD: return op->block->parent->opcode != TL_OP_IF;
     case TL_OP_CONDITION: return true;
@@ -580,6 +581,9 @@ static bool can_fuse(Placer *p, const TlOp *reduce, const TlValue *v)
         tl_attr_int(reduce, TL_ATTR_KIND, TL_COMBINE_USER) == TL_COMBINE_USER)
         return false;
     bool uses_v = false;
+    int64_t at;
+    if (tl_picked_from(reduce, &at))
+        return false;
     const TlValue *x = tl_in(reduce, 0);
     p->stamps += 2;
     return tl_same_shape(x->type, v->type) && is_ready(p, x, v, true, &uses_v) && uses_v;
