@@ -237,6 +237,27 @@ int tl_cpu_tested_width(const TlCpuGen *g, int width)
     return width < most ? width : most;
 }
 
+/* All lanes are one vector: either all is inside, or it is tested. Its place is known, so that what
+ * is in registers stays there. */
+static void one_vector(TlCpuGen *g, TlCpuAt *at, const TlType *type, TlCpuInside *in,
+                       LLVMValueRef end, TlCpuBody body, void *user)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), n = tl_gen_int(&g->gen, at->width);
+    LLVMBasicBlockRef whole = tl_gen_block(&g->gen, "whole"), part = tl_gen_block(&g->gen, "part"),
+                      join = tl_gen_block(&g->gen, "join");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, end, n, ""), whole, part);
+    LLVMPositionBuilderAtEnd(g->b, whole);
+    tl_cpu_inside_set(in, true);
+    whole_part(g, at, type, in, n, body, user);
+    tl_cpu_inside_set(in, false);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, part);
+    at->width = tl_cpu_tested_width(g, at->width);
+    part_of_lanes(g, at, zero, n, true, body, user);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
 void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *in,
                        LLVMValueRef end, TlCpuBody body, void *user)
 {
@@ -250,6 +271,12 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
     TlCpuLoops loops = {.skip = f.lane, .dim = -1, .box = &in->box};
     tl_cpu_loops_begin(g, &loops, &f, &at);
+    if (width > 1 && width == f.padded[f.lane] && !LLVMIsAConstantInt(end)) {
+        one_vector(g, &at, type, in, end, body, user);
+        tl_cpu_loops_end(g, &loops);
+        tl_cpu_prefetch_note(g, in);
+        return;
+    }
     tl_cpu_inside_set(in, true);
     whole_part(g, &at, type, in, end, body, user);
     tl_cpu_inside_set(in, false);
