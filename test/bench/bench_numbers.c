@@ -146,8 +146,8 @@ static double spmm_error(void)
     return differ(product, product_plain, SM * SN);
 }
 
-/* ---- grids: planes of 2048, and cubes of 160; what is past the border is 1 ---- */
-enum { SIDE = 2048, CUBE = 160, CELLS = SIDE * SIDE };
+/* ---- grids: planes of 2048, and cubes of 128; what is past the border is 1 ---- */
+enum { SIDE = 2048, CUBE = 128, CELLS = SIDE * SIDE };
 static float *grid, *grid_y, *grid_z;
 static tile_kernel *stencil5, *stencil7;
 
@@ -444,7 +444,7 @@ static const Work works[] = {
     {"segment_sum, 8 to 23 each", "plain C", sums_ready, sums_ours, sums_plain, sums_error},
     {"spmm_csr, times 256 columns", "plain C", nothing, spmm_ours, spmm_plain, spmm_error},
     {"stencil_5, 2048^2", "plain C", nothing, stencil5_ours, stencil5_plain, stencil5_error},
-    {"stencil_7, 160^3", "plain C", nothing, stencil7_ours, stencil7_plain, stencil7_error},
+    {"stencil_7, 128^3", "plain C", nothing, stencil7_ours, stencil7_plain, stencil7_error},
     {"nbody_forces, 2048", "plain C", nothing, nbody_ours, nbody_plain, nbody_error},
     {"black_scholes, 2^18", "plain C", nothing, options_ours, options_plain, options_error},
     {"monte_carlo_pi, 2^21", "plain C", nothing, chance_ours, chance_plain, chance_error},
