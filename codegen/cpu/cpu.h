@@ -24,6 +24,8 @@ typedef struct TlCpuPlace {
 typedef struct TlCpuBuffer {
     uint64_t bytes, offset;
     uint32_t first, last; /* op positions between which it is needed, both included */
+    bool small;           /* no part of scratch: a variable of LLVM's, most often in registers */
+    LLVMValueRef variable;
 } TlCpuBuffer;
 /* A loop over the sums of a product (cpu_matmul.c). */
 enum { TL_CPU_TAG_BYTES = 64, TL_CPU_KEYS = 6 };

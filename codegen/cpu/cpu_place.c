@@ -21,12 +21,14 @@
  *   6. intervals  from the first write to the last read of each home; reads of outer values in a
  *                 loop count until its end
  *   7. products   buffers of loops that sum products (cpu_matmul.c)
- *   8. offsets    first fit */
+ *   8. offsets    first fit; homes of a vector or two are variables, which LLVM keeps in
+ *                 registers */
 #include <stdlib.h>
 #include <string.h>
 
 #include "codegen/cpu/cpu_matmul.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/picked.h"
 
 enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000, MOST_WALKED = 64 };
 
@@ -418,7 +420,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
                !may_repeat(p, op);
     case TL_OP_TRANS: return !is_packed(p, op->out[0]);
     case TL_OP_RESHAPE: return !keeps_vectors(p, op);
-    case TL_OP_SCAN:
+    case TL_OP_SCAN: return p->work[use->value->id] > FEW_WORK; /* its code is made three times */
     case TL_OP_PRINT: return true;
     case TL_OP_YIELD: return op->block->parent->opcode != TL_OP_IF;
     case TL_OP_CONDITION: return true;
@@ -592,6 +594,9 @@ static bool can_fuse(Placer *p, const TlOp *reduce, const TlValue *v)
         tl_attr_int(reduce, TL_ATTR_KIND, TL_COMBINE_USER) == TL_COMBINE_USER)
         return false;
     bool uses_v = false;
+    int64_t at;
+    if (tl_picked_from(reduce, &at))
+        return false;
     const TlValue *x = tl_in(reduce, 0);
     p->stamps += 2;
     return tl_same_shape(x->type, v->type) && is_ready(p, x, v, true, &uses_v) && uses_v;
@@ -705,9 +710,22 @@ static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t la
     return (int32_t)p->plan->buffers.len - 1;
 }
 
+/* Has a home only whole vectors, no more than one nest without a loop goes over, and no padding,
+ * which may be read before it is written? */
+static bool is_small(const Placer *p, const TlType *type)
+{
+    TlCpuForm f = tl_cpu_form(type);
+    uint64_t bytes = (uint64_t)f.elems * tl_gen_elem_bytes(type);
+    return f.rank && f.elems == f.extent[f.lane] && f.padded[f.lane] == f.extent[f.lane] &&
+           bytes <= 2 * (uint64_t)p->plan->vector_bytes;
+}
+
 static int32_t home_buffer(Placer *p, const TlType *type, uint32_t first, uint32_t last)
 {
-    return new_buffer(p, (uint64_t)tl_cpu_form(type).elems * tl_gen_elem_bytes(type), first, last);
+    uint64_t bytes = (uint64_t)tl_cpu_form(type).elems * tl_gen_elem_bytes(type);
+    int32_t b = new_buffer(p, bytes, first, last);
+    p->plan->buffers.data[b].small = is_small(p, type);
+    return b;
 }
 
 static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def)
@@ -938,7 +956,7 @@ static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k, const TlCpuBuffer *
     uint32_t n = 0;
     for (uint32_t i = 0; i < k; i++) {
         const TlCpuBuffer *o = &plan->buffers.data[i];
-        if (o->first <= b->last && b->first <= o->last)
+        if (!o->small && o->first <= b->last && b->first <= o->last)
             others[n++] = o;
     }
     qsort(others, n, sizeof(TlCpuBuffer *), by_offset);
@@ -954,6 +972,8 @@ static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
     plan->scratch_bytes = plan->zeroed_bytes;
     for (uint32_t k = 0; k < plan->buffers.len; k++) {
         TlCpuBuffer *b = &plan->buffers.data[k];
+        if (b->small)
+            continue;
         b->offset = first_fit(plan, k, others);
         if (b->offset + b->bytes > plan->scratch_bytes)
             plan->scratch_bytes = b->offset + b->bytes;
