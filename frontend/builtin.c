@@ -127,6 +127,15 @@ static void add_rest(TlSema *s, TlCall *c, TlVal v, TlLoc loc, int64_t width)
     c->widths[n] = width;
 }
 
+/* "its parameters are x, axis, keep" */
+static const char *slot_list(TlSema *s, const TlCall *c, const Slot *slots)
+{
+    const char *list = "";
+    for (uint32_t i = 0; i < c->nslots; i++)
+        list = tl_format(s->arena, "%s%s%s", list, i ? ", " : "", slot_name(s, &slots[i]));
+    return *list ? tl_format(s->arena, "its parameters are %s", list) : "it has none";
+}
+
 /* The parameter for argument i; NULL after an error. */
 static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlArg *a,
                              uint32_t nargs, uint32_t *at)
@@ -137,8 +146,7 @@ static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlAr
                 return &slots[i];
         TlDiag *row = tl_err(s, a->loc, TL_E0314, c->fn->name, a->name);
         const char *advice = tl_advice(a->name, strlen(a->name), 'a');
-        if (advice)
-            tl_label(s, row, "%s", advice);
+        tl_label(s, row, "%s", advice ? advice : slot_list(s, c, slots));
         return NULL;
     }
     uint32_t i = *at;

@@ -420,7 +420,11 @@ static bool dot_shapes(TlSema *s, TlCall *c, TlValue *a, TlValue *b, int32_t *sh
     const TlType *x = a->type, *y = b->type;
     int r = x->rank;
     if (x->rank != y->rank || r < 2 || r > 3 || (r == 3 && x->shape[0] != y->shape[0])) {
-        tl_err(s, c->loc, TL_E0325, tl_type_str(s->ctx, x), tl_type_str(s->ctx, y));
+        TlDiag *row = tl_err(s, c->loc, TL_E0325, tl_type_str(s->ctx, x), tl_type_str(s->ctx, y));
+        if (r == 1 && y->rank == 1)
+            tl_label(s, row, "dot is of matrices; of vectors, write sum(a * b)");
+        else if (r == 1 || y->rank == 1)
+            tl_label(s, row, "dot is of matrices; a vector becomes one by row(v) or col(v)");
         return false;
     }
     if (x->shape[r - 1] != y->shape[r - 2]) {
@@ -456,7 +460,10 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
         return tl_bad();
     TlDtype d = dot_result(a->type->dtype, b->type->dtype);
     if (d == TL_DTYPE_COUNT) {
-        tl_err(s, c->loc, TL_E0325, tl_type_str(s->ctx, a->type), tl_type_str(s->ctx, b->type));
+        TlDiag *row =
+            tl_err(s, c->loc, TL_E0325, tl_type_str(s->ctx, a->type), tl_type_str(s->ctx, b->type));
+        tl_label(s, row,
+                 "cast them: dot takes 8-bit integers, f8, or two of f16, bf16, f32 or f64");
         return tl_bad();
     }
     int64_t precision = tl_call_word(s, c, 3, TL_FORM_PRECISION);

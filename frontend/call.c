@@ -282,6 +282,14 @@ static bool is_const_form(const TlParamDecl *p)
 }
 
 /* Assigns arguments to parameters. */
+static const char *parameter_list(TlSema *s, const TlItem *f)
+{
+    const char *list = "";
+    for (uint32_t i = 0; i < f->params.len; i++)
+        list = tl_format(s->arena, "%s%s%s", list, i ? ", " : "", f->params.data[i].name);
+    return *list ? tl_format(s->arena, "its parameters are %s", list) : "it has none";
+}
+
 static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
 {
     TL_ASSERT(args || !nargs, "%u arguments that are not there", nargs);
@@ -298,7 +306,8 @@ static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
             at++;
         if (p >= f->params.len) {
             if (args[i].name)
-                tl_err(s, args[i].loc, TL_E0314, f->name, args[i].name);
+                tl_label(s, tl_err(s, args[i].loc, TL_E0314, f->name, args[i].name), "%s",
+                         parameter_list(s, f));
             else
                 tl_err(s, b->loc, TL_E0312, f->name, f->params.len, nargs);
             return false;

@@ -70,17 +70,35 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
     return tl_bad();
 }
 
-/* Reports an undeclared name; member: the name after its dot, or NULL. */
+/* Whether the function around has had the error. */
+static bool is_reported(TlSema *s, const char *name)
+{
+    const TlUnknownName *row = s->prog->unknown_names.data;
+    for (uint32_t i = 0; i < s->prog->unknown_names.len; i++)
+        if (row[i].def == s->frame->def && strcmp(row[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* BLOCK_M: what C's macros and Triton's constants are called. */
+static bool is_in_capitals(TlName name)
+{
+    return name[1] && !name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")];
+}
+
+/* Reports an undeclared name, once in each function; member: the name after its dot, or NULL. */
 static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
 {
     TlName name = e->u.name;
-    if (s->frame->mod->unit->incomplete || (s->frame->def && s->frame->def->item->broken))
+    const char *full = member ? tl_format(s->arena, "%s.%s", name, member) : name;
+    if (s->frame->mod->unit->incomplete || (s->frame->def && s->frame->def->item->broken) ||
+        is_reported(s, full))
         return tl_bad();
     TlDiag *row = tl_err(s, e->loc, TL_E0201, name);
     bool few = s->ctx->diags.errors < 10 * TL_DIAG_MAX; /* the search is long */
     if (!row || !few)
         return tl_bad();
-    const char *full = member ? tl_format(s->arena, "%s.%s", name, member) : name;
+    tl_vec_push(s->arena, &s->prog->unknown_names, (TlUnknownName){s->frame->def, full});
     const char *advice = tl_advice(full, strlen(full), 'n');
     if (!advice && member && tl_advice(name, strlen(name), 'n')) {
         advice = tl_advice(member, strlen(member), 'n');
@@ -99,6 +117,8 @@ static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
     if (near) {
         tl_label(s, row, "did you mean '%s'?", near);
         row->fixit = near;
+    } else if (!advice && is_in_capitals(name)) {
+        tl_label(s, row, "a compile-time constant is a parameter: const int %s = 64", name);
     }
     return tl_bad();
 }

@@ -138,6 +138,11 @@ struct TlMod {
     TL_VEC(TlDef *) defs;
     TlState state;
 };
+/* An undeclared name, with what is after its dot, of a function or kernel; NULL at top level. */
+typedef struct TlUnknownName {
+    const TlDef *def;
+    const char *name;
+} TlUnknownName;
 struct TlProgram {
     TlCtx *ctx;
     TlFrontendOptions options;
@@ -145,6 +150,7 @@ struct TlProgram {
     TlMap by_path; /* interned path -> module */
     TlMod *root;
     TlMap seen; /* positions with an error already: one error each, whichever walk finds it */
+    TL_VEC(TlUnknownName) unknown_names; /* with an error already */
     TL_VEC(TlDef *) kernels;
 };
 
@@ -293,6 +299,10 @@ static inline bool tl_is_untyped(const TlVal *v)
 static inline bool tl_is_number(const TlVal *v)
 {
     return tl_is_untyped(v) || v->kind == TL_VAL_CONST || v->kind == TL_VAL_IR;
+}
+static inline bool tl_is_tile(const TlVal *v)
+{
+    return v->kind == TL_VAL_IR && !v->u.ir->type->ptr && v->u.ir->type->rank > 0;
 }
 static inline bool tl_is_pointer(const TlVal *v)
 {

@@ -80,10 +80,10 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
         v = tl_convert(s, &x, &ty, d->init->loc);
         if (st->is_const && x.kind == TL_VAL_UNKNOWN && ty.kind == TL_TY_VALUE)
             v = tl_unknown(ty.type->dtype);
-        if (v.kind == TL_VAL_ERROR && ty.kind == TL_TY_VALUE)
-            v = tl_zero(s, &ty); /* one error is enough */
-        if (v.kind == TL_VAL_ERROR)
-            v = tl_unknown(TL_DTYPE_COUNT);
+        if (v.kind == TL_VAL_ERROR) /* one error is enough */
+            v = ty.kind == TL_TY_VALUE ? tl_zero(s, &ty) : tl_unknown(TL_DTYPE_COUNT);
+        if (tl_is_tile(&x) && ty.kind == TL_TY_VALUE && ty.type->rank == 0)
+            v = tl_unknown(TL_DTYPE_COUNT), ty = tl_ty_unknown(TL_DTYPE_COUNT); /* auto was meant */
     }
     declare(s, d->name, d->loc, ty, v, st->is_const);
 }
@@ -131,6 +131,16 @@ static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
     return NULL;
 }
 
+static void refuse_const(TlSema *s, TlLoc loc, const TlVar *var)
+{
+    TlDiag *row = tl_err(s, loc, TL_E0209, var->name);
+    if (var->val.kind == TL_VAL_VIEW)
+        tl_label(s, row, "a view is no variable: assign to its elements, as in %s[i +: B] = ...",
+                 var->name);
+    if (var->loc.line)
+        tl_note(s, row, var->loc, "declared here");
+}
+
 static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
 {
     const TlExpr *root = place;
@@ -145,13 +155,7 @@ static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vlo
         return;
     }
     if (var->is_const) {
-        TlDiag *row = tl_err(s, root->loc, TL_E0209, var->name);
-        if (var->val.kind == TL_VAL_VIEW)
-            tl_label(s, row,
-                     "a view is no variable: assign to its elements, as in %s[i +: B] = ...",
-                     var->name);
-        if (var->loc.line)
-            tl_note(s, row, var->loc, "declared here");
+        refuse_const(s, root->loc, var);
         return;
     }
     TlVal whole = var->val;
@@ -241,15 +245,18 @@ static void assign(TlSema *s, const TlStmt *st)
         assign_to(s, st->place, &v, st->value->loc);
         return;
     }
-    TlVal old = tl_eval_value(s, st->place), v = tl_eval_value(s, st->value);
+    const TlVar *var = kind == TL_EX_NAME ? tl_var_find(s, st->place->u.name) : NULL;
+    TlVal v = tl_eval_value(s, st->value);
+    if (var && var->is_const) {
+        tl_fact_name(s, st->place);
+        refuse_const(s, st->place->loc, var);
+        return;
+    }
+    TlVal old = tl_eval_value(s, st->place);
     s->b.loc = st->loc;
     v = tl_binary_vals(s, st->op, old, v, st->loc);
-    if (tl_is_bad(&v) && v.kind == TL_VAL_ERROR) {
-        TlVar *var = kind == TL_EX_NAME ? tl_var_find(s, st->place->u.name) : NULL;
-        if (!var || !var->is_const)
-            return;
-    }
-    assign_to(s, st->place, &v, st->loc);
+    if (v.kind != TL_VAL_ERROR)
+        assign_to(s, st->place, &v, st->loc);
 }
 
 /* ---- return ---- */

@@ -434,10 +434,20 @@ static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc l
     return tl_bad();
 }
 
+static TlVal refuse_shape(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
+{
+    TlDiag *row = tl_err(s, loc, TL_E0304, tl_val_str(s, v), tl_type_str(s->ctx, t));
+    if (t->rank == 0)
+        tl_label(s, row, "this is a tile: keep it with auto, or reduce it: sum(x), max(x)");
+    return tl_bad();
+}
+
 static TlVal convert_value(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
 {
     if (t->ptr)
         return convert_pointer(s, v, t, loc);
+    if (tl_is_tile(v) && t->rank == 0)
+        return refuse_shape(s, v, t, loc);
     TlVal x = tl_convert_dtype(s, v, t->dtype, loc);
     if (x.kind == TL_VAL_ERROR)
         return x;
@@ -445,10 +455,8 @@ static TlVal convert_value(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc
         return tl_val_ir(tl_const_bits(&s->b, t, 0)); /* a placeholder of the right type */
     if (x.kind == TL_VAL_CONST)
         return t->rank ? tl_val_ir(tl_const_bits(&s->b, t, x.u.bits)) : x;
-    if (!tl_broadcasts_to(x.u.ir->type, t->rank, t->shape)) {
-        tl_err(s, loc, TL_E0304, tl_val_str(s, v), tl_type_str(s->ctx, t));
-        return tl_bad();
-    }
+    if (!tl_broadcasts_to(x.u.ir->type, t->rank, t->shape))
+        return refuse_shape(s, v, t, loc);
     return tl_val_ir(tl_broadcast_ir(s, x.u.ir, t->rank, t->shape));
 }
 

@@ -175,6 +175,7 @@ static bool read_shape(const char *text, RunArg *a)
         if (errno || (*end != ',' && *end != ']'))
             return false;
         text = *end == ',' ? end + 1 : end;
+        text += strspn(text, " ");
     }
     return text[1] == 0;
 }
@@ -275,8 +276,14 @@ static int read_value(const RunArg *a, Maker m, const char *text, uint64_t *out)
                : usage_error("%s=%s: a seed is a whole number", a->param.name, a->value);
 }
 
+/* Where the value looks like a made array, what is wrong with it; the whole list otherwise. */
 static int no_array(const RunArg *a)
 {
+    size_t open = strcspn(a->value, "["), length = strcspn(a->value + open, "]");
+    const char *inside = a->value + open + 1;
+    if (a->value[open] && length > 1 && inside[strspn(inside, " 0123456789,]")])
+        return usage_error("%s=%s: dimensions are numbers, as in normal(1)[128,1000], not '%.*s'",
+                           a->param.name, a->value, (int)length - 1, inside);
     return usage_error("%s=%s: '%s' is an array of %s; give @FILE.npy, &OTHER, or one of "
                        "zeros[DIMS], full(V)[DIMS], iota[DIMS], "
                        "uniform(SEED)[DIMS], normal(SEED)[DIMS], nan[DIMS], uninit[DIMS]%s",
