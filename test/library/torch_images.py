@@ -70,17 +70,18 @@ def conv2d_transpose(run, T):
     run.agree("dw", ours.dw, f.grad, 2)
 
 
-@case({"T": "f32"}, {"T": "f64"})
-def depthwise_conv2d(run, T):
+@case({"T": "f32", "MULTIPLE": 1}, {"T": "f64", "MULTIPLE": 1}, {"T": "f32", "MULTIPLE": 3})
+def depthwise_conv2d(run, T, MULTIPLE):
     r, s, n, c, parts = run.dim(4), run.dim(3), run.dim(2), run.dim(70), run.dim(3)
     o, numbers, h, w, p, q = window(run, r, s)
-    x, f, bias = run.normal(n, h, w, c), run.normal(r, s, c), run.normal(c)
+    k, consts = c * MULTIPLE, {"T": T, "MULTIPLE": MULTIPLE}
+    x, f, bias = run.normal(n, h, w, c), run.normal(r, s, k), run.normal(k)
     y = back(F.conv2d(front(x), f.permute(2, 0, 1)[:, None].contiguous(), bias, groups=c, **o))
     dy = run.like(y)
     y.backward(dy)
-    run.agree("y", run("conv", "depthwise_conv2d", {"T": T, "BIAS": True}, x=x, w=f, bias=bias, y=(n, p, q, c), **numbers).y, y)
-    run.agree("dx", run("conv", "depthwise_conv2d_backward_data", {"T": T}, dy=dy, w=f, dx=x.shape, **numbers).dx, x.grad)
-    run.agree("dw", run("conv", "depthwise_conv2d_backward_weight", {"T": T, "A": T}, x=x, dy=dy, parts=(parts, *f.shape), **numbers).parts.sum(0), f.grad, 2)
+    run.agree("y", run("conv", "depthwise_conv2d", {**consts, "BIAS": True}, x=x, w=f, bias=bias, y=(n, p, q, k), **numbers).y, y)
+    run.agree("dx", run("conv", "depthwise_conv2d_backward_data", consts, dy=dy, w=f, dx=x.shape, **numbers).dx, x.grad)
+    run.agree("dw", run("conv", "depthwise_conv2d_backward_weight", {**consts, "A": T}, x=x, dy=dy, parts=(parts, *f.shape), **numbers).parts.sum(0), f.grad, 2)
 
 
 # ---- pooling ------------------------------------------------------------------------------------------------------------
