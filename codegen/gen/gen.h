@@ -82,6 +82,10 @@ void tl_gen_set_loc(TlGen *g, TlLoc loc);
 
 /* gen_flow.c: what control flow is on every device */
 LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);
+/* *some, i1: are there trips? The result is how many there are then. */
+LLVMValueRef tl_gen_trips(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
+                          LLVMValueRef step, LLVMValueRef *some);
+/* The same, or 0. */
 LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
                                LLVMValueRef step);
 /* How deep the loops of a function are nested; 0: there are none. */

@@ -44,7 +44,7 @@ static const struct {
 };
 
 /* Rows that go through a layer together: a kernel for each number. */
-static const int together[] = {1, 4, MOST_ROWS};
+static const int together[] = {1, 4, 16, MOST_ROWS};
 enum { FORMS = sizeof together / sizeof *together };
 
 typedef struct Matrix {
@@ -59,7 +59,7 @@ typedef struct Matrix {
 enum {
     TOKEN, PLACE, SLOT, LENGTH, LISTS, PICK, TOP_K, NEXT, KEPT, /* of integers; of f32: */
     TEMPERATURE, TOP_P, X, H, Q_, K_, V_, PART_O, PART_LSE, ATTENDED, LSE, GATED, ACTIVE, RSTD,
-    PICKED, LOGITS, COSINE, SINE, ARRAYS
+    PICKED, LOGITS, COSINE, SINE, FACTOR, ARRAYS
 };
 enum { PARTS = 8 }; /* programs that share the keys of a sequence, at most */
 
@@ -256,7 +256,8 @@ static bool allocate(Model *m)
         [V_] = rows * keys, [PART_O] = rows * heads * PARTS * d, [PART_LSE] = rows * heads * PARTS,
         [ATTENDED] = rows * heads * d, [LSE] = rows * heads, [GATED] = rows * 2 * hidden,
         [ACTIVE] = rows * hidden, [RSTD] = rows, [PICKED] = rows * width,
-        [LOGITS] = rows * (uint64_t)m->tokens, [COSINE] = table, [SINE] = table};
+        [LOGITS] = rows * (uint64_t)m->tokens, [COSINE] = table, [SINE] = table,
+        [FACTOR] = MOST_PAIRS};
     /* clang-format on */
     for (int i = 0; i < ARRAYS; i++)
         if (tile_buffer_alloc(NULL, 4 * count[i], &m->array[i])) return false;
@@ -278,11 +279,13 @@ static tile_arg no_rows(void) { return tile_f32_view(NULL, 0, 0); }
 static bool tables(Model *m)
 {
     tile_kernel *k;
-    int i = m->config.head_size / 2;
+    const Config *g = &m->config;
+    int i = g->head_size / 2;
     tile_buffer *const *a = m->array;
-    return get(m->layers, "rope_tables", NULL, &k) &&
+    return get(m->layers, "rope_tables", (tile_const[]){{"SCALED", 1, 0}, {0}}, &k) &&
+           !tile_buffer_upload(a[FACTOR], 0, g->rope_factor, 4 * (uint64_t)i, NULL) &&
            RUN(k, tile_f32_view(a[COSINE], m->length, i), tile_f32_view(a[SINE], m->length, i),
-               tile_f32((float)m->config.rope_base));
+               tile_f32_view(a[FACTOR], i), tile_f32((float)g->rope_base));
 }
 
 /* The weights as the kernels take them, with their scales, if they have any. */

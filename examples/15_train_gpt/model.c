@@ -168,7 +168,7 @@ bool model_open(Model *m, Config c)
         return false;
     int half = c.width / c.heads / 2;
     return RUN(&m->kernels, ROPE_TABLES, tile_f32_view(m->cosine, c.context, half),
-               tile_f32_view(m->sine, c.context, half), tile_f32(10000));
+               tile_f32_view(m->sine, c.context, half), tile_f32_view(NULL, 0), tile_f32(10000));
 }
 
 /* ---- a batch ---- */
