@@ -161,6 +161,8 @@ static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
     TL_ASSERT((uint32_t)i < a->place.naxes && a->dim[i] >= 0, "axis %d has no index tile", i);
     TlValue *v = a->place.index[i].value;
     TlCpuAt sub;
+    if (a->row[i] && at->lane != a->dim[i] && a->row_at[i] == at->idx[a->dim[i]])
+        return a->row[i];
     if (a->place.pointwise) {
         bool lanes = at->lane < v->type->rank;
         tl_cpu_at_init(g, &sub, v->type->rank, lanes ? at->lane : 0, lanes ? at->width : 1);
@@ -171,6 +173,21 @@ static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
         sub.idx[0] = at->idx[a->dim[i]];
     }
     return tl_gen_to_i64(&g->gen, v, tl_cpu_eval(g, v, &sub));
+}
+
+void tl_cpu_read_rows(TlCpuGen *g, const TlCpuInside *in, const TlCpuAt *at)
+{
+    for (uint32_t k = 0; k < in->accesses.len; k++) {
+        TlCpuAccess *a = in->accesses.data[k];
+        for (uint32_t i = 0; a->view && i < a->place.naxes; i++) {
+            a->row[i] = NULL;
+            if (!at || a->place.axes[i].kind != TL_AXIS_TILE || a->place.pointwise ||
+                a->dim[i] == at->lane || a->dim[i] >= at->rank)
+                continue;
+            a->row_at[i] = at->idx[a->dim[i]];
+            a->row[i] = index_tile(g, a, (int)i, at);
+        }
+    }
 }
 
 /* c: NULL is true. */
@@ -295,8 +312,7 @@ bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane)
     return lanes_are_contiguous(a, &(TlCpuAt){.lane = lane, .width = 2});
 }
 
-/* Do lanes read every second element of memory, as the real parts of complex numbers, all of them
- * inside? */
+/* Do lanes read every second element of memory, all inside, as real parts of complex numbers? */
 static bool is_every_second(const TlCpuAccess *a, int lane)
 {
     bool second = false;

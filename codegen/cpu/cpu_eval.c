@@ -271,6 +271,7 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
     TlCpuLoops loops = {.skip = f.lane, .dim = -1, .box = &in->box};
     tl_cpu_loops_begin(g, &loops, &f, &at);
+    tl_cpu_read_rows(g, in, &at);
     if (width > 1 && width == f.padded[f.lane] && !LLVMIsAConstantInt(end)) {
         one_vector(g, &at, type, in, end, body, user);
         tl_cpu_loops_end(g, &loops);
@@ -285,6 +286,7 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
         last = tl_gen_pick(&g->gen, LLVMIntSLT, in->last, last, in->last, last);
     at.width = tl_cpu_tested_width(g, width);
     part_of_lanes(g, &at, end, last, true, body, user);
+    tl_cpu_read_rows(g, in, NULL);
     tl_cpu_loops_end(g, &loops);
     tl_cpu_prefetch_note(g, in);
 }

@@ -124,7 +124,7 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 
 static void lower_store(TlCpuGen *g, TlOp *op)
 {
-    LLVMValueRef is_done = tl_map_get_ptr(&g->stored, op);
+    LLVMValueRef is_done = tl_cpu_is_stored(g, op);
     LLVMBasicBlockRef on = NULL;
     tl_cpu_prepare_access(g, op);
     if (is_done) {

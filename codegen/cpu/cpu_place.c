@@ -30,7 +30,7 @@
 #include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 
-enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000 };
+enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000, MOST_WALKED = 64 };
 
 typedef struct Placer {
     const TlFn *fn;
@@ -307,6 +307,20 @@ static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_pla
     return !(in_place_ok && same_place(op, load));
 }
 
+/* Is `v` reached from `from` through virtual ops of any kind? True, too, after *left values. */
+static bool may_reach(const Placer *p, const TlValue *from, const TlValue *v, int *left)
+{
+    if (from == v || --*left < 0)
+        return true;
+    if (from->type->kind != TL_TILE || from->type->rank == 0 || !from->def ||
+        p->plan->place[from->id].kind == TL_CPU_HOME)
+        return false;
+    for (uint32_t i = 0; i < from->def->nin; i++)
+        if (may_reach(p, tl_in(from->def, i), v, left))
+            return true;
+    return false;
+}
+
 static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
 {
     if (from == v || from->type->rank == 0 || !from->def || p->stamp[from->id] == p->stamps)
@@ -319,9 +333,8 @@ static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
         TlValue *x = tl_in(from->def, i);
         if (x->type->kind != TL_TILE || x->type->rank == 0)
             continue;
-        if (x == v && !elementwise)
-            return false;
-        if (!elementwise && (p->cost[x->id] > 0 || p->plan->place[x->id].kind == TL_CPU_HOME))
+        int left = MOST_WALKED;
+        if (!elementwise && may_reach(p, x, v, &left))
             return false;
         if (!reaches_by_elements(p, x, v))
             return false;
@@ -899,13 +912,26 @@ static void place_products(Placer *p, const TlBlock *block)
         uint32_t last = x->keeps_b ? UINT32_MAX : end_of(p, op);
         x->a = x->a_bytes ? new_buffer(p, x->a_bytes, pos_of(p, op), end_of(p, op)) : -1;
         x->b = new_buffer(p, x->b_bytes * x->slots, first, last);
+        const TlOp *around = x->ngathered ? x->around[x->ngathered - 1] : op;
+        uint64_t words = 1 + TL_CPU_GATHERED * TL_CPU_CHUNK_WORDS, chunks = 1;
         if (x->ngathered) {
-            const TlOp *around = x->around[x->ngathered - 1];
-            uint64_t bytes = (1 + TL_CPU_GATHERED * TL_CPU_CHUNK_WORDS) * sizeof(int64_t);
-            x->gathered = new_buffer(p, bytes, pos_of(p, around), end_of(p, around));
+            chunks = TL_CPU_GATHERED;
+            x->gathered =
+                new_buffer(p, words * sizeof(int64_t), pos_of(p, around), end_of(p, around));
         }
         x->tags = p->plan->zeroed_bytes;
         p->plan->zeroed_bytes += x->keeps_b ? x->slots * TL_CPU_TAG_BYTES : 0;
+        x->stored = p->plan->zeroed_bytes;
+        p->plan->zeroed_bytes += x->stores ? 64 : 0;
+        if (x->a_rows) {
+            int64_t rows = tl_in(x->dot, 0)->type->shape[0], listed = rows, length = x->depth;
+            if (x->a_turned)
+                listed = x->depth, length = rows;
+            uint64_t bytes = (uint64_t)listed * sizeof(int64_t);
+            x->listed = new_buffer(p, chunks * bytes, pos_of(p, around), end_of(p, around));
+            x->zeros = p->plan->zeroed_bytes;
+            p->plan->zeroed_bytes += (uint64_t)(length * tl_dtype_bytes(x->dtype) + 63) / 64 * 64;
+        }
         tl_map_put_ptr(&p->plan->products, op, x);
     }
 }

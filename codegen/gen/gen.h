@@ -38,6 +38,7 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     /* an op on f32 by the target's own instruction; NULL: it has none, or better not */           \
     LLVMValueRef (*own)(TlGen *g, const TlOp *op, LLVMValueRef *in);                               \
     LLVMValueRef (*to_bf16)(TlGen *g, LLVMValueRef x); /* the same for f32 to bf16 */              \
+    LLVMValueRef (*to_int)(TlGen *g, LLVMValueRef x, TlDtype to); /* and to integers of bytes */   \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
 /* clang-format on */
 struct TlGen {

@@ -1,5 +1,4 @@
-/* More works of bench_data: kernels of the library beside plain C, written as gcc makes most of
- * it. */
+/* More works of bench_data: kernels of the library beside plain C, as gcc makes most of it. */
 #include "bench_data.h"
 
 static void nothing(void)
