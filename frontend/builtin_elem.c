@@ -377,6 +377,13 @@ static bool has_fast_form(TlSema *s, const TlCall *c, TlDtype d)
     return m && tl_mod_find(m, tl_intern_name(s, c->fn->name));
 }
 
+static const char *exp_of_gpu(const TlSema *s, bool below)
+{
+    if (has_saturation(s))
+        return below ? "exp_of_negative_by_sat" : "exp_by_sat";
+    return below ? "exp_of_negative_by_exp2" : "exp_by_exp2";
+}
+
 /* The function of std.math for f32 that has the least to do here: exp of what is nowhere positive
  * is shorter, and so is what will be rounded to d. */
 static const char *best_form(const TlSema *s, const TlCall *c, bool below, TlDtype d)
@@ -384,17 +391,35 @@ static const char *best_form(const TlSema *s, const TlCall *c, bool below, TlDty
     if (strcmp(c->fn->name, "exp") != 0)
         return c->fn->name;
     if (has_exp2(s, TL_F32))
-        return d == TL_F16         ? "exp_for_f16_by_exp2"
-               : d == TL_BF16      ? "exp_for_bf16_by_exp2"
-               : has_saturation(s) ? below ? "exp_of_negative_by_sat" : "exp_by_sat"
-               : below             ? "exp_of_negative_by_exp2"
-                                   : "exp_by_exp2";
+        return d == TL_F16    ? "exp_for_f16_by_exp2"
+               : d == TL_BF16 ? "exp_for_bf16_by_exp2"
+                              : exp_of_gpu(s, below);
     return below ? "exp_of_negative" : "exp"; /* the same bits by fewer operations */
 }
 
-/* What is one or two ops; else NULL. */
+/* GPUs' sigmoid: (x < 0 ? e : 1) times the reciprocal of 1 + e, which is from 1 to 2, with e =
+ * e^-|x| by their exp2. */
+static TlValue *emit_sigmoid(TlSema *s, TlValue *x, TlLoc loc)
+{
+    TlValue *one = tl_const_bits(&s->b, x->type, tl_bits_from_double(TL_F32, 1));
+    TlVal below = tl_val_ir(tl_unary(&s->b, TL_OP_NEG, tl_unary(&s->b, TL_OP_ABS, x)));
+    TlVal e = tl_call_std(s, "std.math", exp_of_gpu(s, true), 1, &below, loc);
+    if (e.kind != TL_VAL_IR)
+        return NULL;
+    TlAttr attrs[2] = {{.id = TL_ATTR_APPROX, .u.i = 1},
+                       {.id = TL_ATTR_DIVISOR, .u.i = TL_DIVISOR_NORMAL}};
+    TlValue *in[2] = {one, tl_binary(&s->b, TL_OP_ADD, e.u.ir, one)};
+    TlValue *r = tl_emit(s, TL_OP_DIV, 2, in, x->type, 2, attrs);
+    TlValue *zero = tl_const_bits(&s->b, x->type, 0);
+    TlValue *negative = tl_binary(&s->b, TL_OP_LT, x, zero);
+    return tl_binary(&s->b, TL_OP_MUL, tl_select(&s->b, negative, e.u.ir, one), r);
+}
+
+/* What is a few ops; else NULL. */
 static TlValue *emit_by_ops(TlSema *s, const TlCall *c, TlValue *x, TlDtype d)
 {
+    if (!strcmp(c->fn->name, "sigmoid") && !c->fast && has_exp2(s, d))
+        return emit_sigmoid(s, x, c->loc);
     if (!strcmp(c->fn->name, "exp2") && has_exp2(s, d))
         return emit_exp2(s, x, c->fast);
     if (strcmp(c->fn->name, "rsqrt") != 0 || d == TL_F64 || !tl_may_approximate(s, TL_F32))

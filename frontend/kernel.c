@@ -262,10 +262,21 @@ static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExpr *
     tl_var_new(s, e->u.name, e->loc, tl_ty_of(s, &v), v, true);
 }
 
+/* C for C / GROUPS where GROUPS is 1: it is known to be the extent C. */
+static const TlExpr *undivided(Kernel *k, const TlExpr *e)
+{
+    bool unknown;
+    int64_t n = 0;
+    while (e->kind == TL_EX_BINARY && e->u.op == TL_BIN_DIV && is_constant(k, e->b) &&
+           tl_eval_int(k->s, e->b, "an extent", &n, &unknown) && n == 1)
+        e = e->a;
+    return e;
+}
+
 static TlDim dim_of(Kernel *k, const TlExpr *declared, bool is_i64)
 {
     TlSema *s = k->s;
-    const TlExpr *one = chosen(k, declared), *e = one ? one : declared;
+    const TlExpr *one = chosen(k, declared), *e = undivided(k, one ? one : declared);
     TlDim d = {.kind = TILE_DIM_CONST, .is_i64 = is_i64};
     int32_t sym = e->kind == TL_EX_NAME && !e->parens ? find_sym(k, e->u.name) : -1;
     tl_fact_name(s, e);

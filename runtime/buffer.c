@@ -175,6 +175,24 @@ uint64_t tile_buffer_bytes(const tile_buffer *b)
     return b ? b->bytes : 0;
 }
 
+/* Half bytes of an element; 0: no such type. */
+static uint64_t halves_of(int32_t dtype)
+{
+    if (dtype < 0) return dtype == TILE_ANY_WORD ? 4 : 2;
+    return (uint64_t)tile_dtype_bits((tile_dtype)dtype) / 4;
+}
+
+/* Where no element begins: NULL, and the size of the whole buffer. */
+tile_arg tile_arg_in_buffer(tile_arg arg, const tile_buffer *b, int64_t at)
+{
+    uint64_t halves = halves_of(arg.dtype), size = tile_buffer_bytes(b);
+    bool there = halves && (uint64_t)at < size * 2 / halves && (uint64_t)at * halves % 2 == 0;
+    uint64_t offset = there ? (uint64_t)at * halves / 2 : 0;
+    arg.address = there ? (char *)b->address + offset : NULL;
+    arg.bytes = size - offset;
+    return arg;
+}
+
 uint64_t tl_buffer_bytes_at(tile_device *d, const void *address)
 {
     uint64_t left = UINT64_MAX;

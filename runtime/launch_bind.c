@@ -109,6 +109,18 @@ static bool check_alignment(bind *b, uint32_t i, const tile_arg *arg)
                 b->name, param_name(b, i), arg->address, tile_dtype_name(dtype), (unsigned)bytes);
 }
 
+/* With a size it is a view of a buffer: see tile_arg_in_buffer. */
+static bool no_address(bind *b, uint32_t i, const tile_arg *arg)
+{
+    if (!arg->bytes)
+        return FAIL(b, "kernel '%s': parameter '%s': the address is NULL", b->name,
+                    param_name(b, i));
+    return FAIL(b,
+                "kernel '%s': parameter '%s': where the view begins, its buffer of %" PRIu64
+                " bytes has no element of type %s", b->name, param_name(b, i), arg->bytes,
+                tile_dtype_name((tile_dtype)b->params[i].dtype));
+}
+
 static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
 {
     uint32_t rank = b->params[i].rank;
@@ -130,8 +142,7 @@ static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
         total *= n > 0;
     }
     if (total && !arg->address)
-        return FAIL(b, "kernel '%s': parameter '%s': the address is NULL", b->name,
-                    param_name(b, i));
+        return no_address(b, i, arg);
     return !total || check_alignment(b, i, arg);
 }
 
@@ -370,11 +381,8 @@ static bool check_strides(bind *b, uint32_t param)
 
 /* ---- memory behind parameters ---- */
 
-/* The bytes from the address of the first element to the end of the last one; UINT64_MAX if
- * elements lie before the first. */
-static bool view_bytes(bind *b, uint32_t param, uint64_t *out)
+bool tl_view_bytes(const tile_arg *a, uint64_t *out)
 {
-    const tile_arg *a = &b->out->args[param];
     int64_t last = 0;
     bool overflow = false, negative = false;
     for (int axis = 0; axis < a->rank; axis++) {
@@ -383,14 +391,20 @@ static bool view_bytes(bind *b, uint32_t param, uint64_t *out)
                     __builtin_add_overflow(last, span, &last);
         negative |= a->stride[axis] < 0 && a->extent[axis] > 1;
     }
+    if (overflow || last > INT64_MAX / 8 - 1)
+        return false;
     int bits = tile_dtype_bits((tile_dtype)a->dtype);
     uint64_t bytes =
         bits == 4 ? (uint64_t)last / 2 + 1 : ((uint64_t)last + 1) * (uint64_t)(bits / 8);
-    if (overflow || last > INT64_MAX / 8 - 1)
-        return FAIL(b, "kernel '%s': parameter '%s' is larger than memory", b->name,
-                    param_name(b, param));
     *out = is_empty(a) ? 0 : negative ? UINT64_MAX : bytes;
     return true;
+}
+
+static bool view_bytes(bind *b, uint32_t param, uint64_t *out)
+{
+    return tl_view_bytes(&b->out->args[param], out) ||
+           FAIL(b, "kernel '%s': parameter '%s' is larger than memory", b->name,
+                param_name(b, param));
 }
 
 static bool measure(bind *b, uint32_t param)
@@ -421,24 +435,29 @@ static bool may_alias(const bind *b, uint32_t x, uint32_t y)
     return false;
 }
 
-/* A view without holes: if ranges overlap, elements do. */
-static bool is_solid(const tile_arg *a)
+/* The bytes of a view without holes, that is, if ranges overlap, elements do; else 0. */
+static uint64_t solid_bytes(bind *b, uint32_t param)
 {
-    uint64_t n = (uint64_t)tile_dtype_bits((tile_dtype)a->dtype);
+    const tile_arg *a = &b->out->args[param];
+    uint64_t n = (uint64_t)tile_dtype_bits((tile_dtype)a->dtype), bytes;
+    if (a->kind != TILE_ARG_VIEW || !view_bytes(b, param, &bytes))
+        return 0;
     for (int axis = 0; axis < a->rank; axis++)
         n *= (uint64_t)a->extent[axis];
-    return a->kind == TILE_ARG_VIEW && (n + 7) / 8 >= a->bytes;
+    return (n + 7) / 8 >= bytes ? bytes : 0;
 }
 
-static bool overlap(const tile_arg *x, const tile_arg *y)
+static bool overlap(bind *b, uint32_t i, uint32_t j)
 {
+    const tile_arg *x = &b->out->args[i], *y = &b->out->args[j];
     uintptr_t p = (uintptr_t)x->address, q = (uintptr_t)y->address;
     if (x->kind == TILE_ARG_SCALAR || y->kind == TILE_ARG_SCALAR || !p || !q || !x->bytes ||
-        !y->bytes)
+        !y->bytes || is_empty(x) || is_empty(y))
         return false;
     if (p == q)
         return true;
-    return is_solid(x) && is_solid(y) && (p < q ? q - p < x->bytes : p - q < y->bytes);
+    uint64_t xs = solid_bytes(b, i), ys = solid_bytes(b, j);
+    return xs && ys && (p < q ? q - p < xs : p - q < ys);
 }
 
 static bool check_aliases(bind *b)
@@ -446,7 +465,7 @@ static bool check_aliases(bind *b)
     for (uint32_t y = 1; y < b->k->nparams; y++)
         for (uint32_t x = 0; x < y; x++) {
             bool written = !b->params[x].is_const || !b->params[y].is_const;
-            if (written && !may_alias(b, x, y) && overlap(&b->out->args[x], &b->out->args[y]))
+            if (written && !may_alias(b, x, y) && overlap(b, x, y))
                 return FAIL(
                     b, "kernel '%s': parameters '%s' and '%s' overlap, which requires alias(%s, "
                        "%s)",

@@ -215,6 +215,9 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance,
  * status, if an argument is wrong. */
 bool tl_bind_names(const tile_device *device, const tl_instance *instance, const tile_arg *args,
                    size_t nargs, tl_bound *out);
+/* The bytes of a bound view from its address to the end of its last element; UINT64_MAX if elements
+ * lie before the address. False: more than memory has. */
+bool tl_view_bytes(const tile_arg *view, uint64_t *out_bytes);
 
 /* forms.c. A first form gets its list; the module's lock is held, or nobody knows the form yet. */
 tile_status tl_forms_open(tl_instance *first);

@@ -10,7 +10,7 @@
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
 # Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, sphinx, clang, chromium,
-# libpng. A test that needs one says `// REQUIRES: ptxas`.
+# libpng, pcre2. A test that needs one says `// REQUIRES: ptxas`.
 import glob
 import importlib.util
 import os
@@ -79,6 +79,8 @@ for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++
         features.add(feature)
 if os.path.exists(os.path.join(build, "bin", "09_image")):
     features.add("libpng")  # else CMake has left these programs out
+if os.path.exists(os.path.join(build, "bin", "08_llm")):
+    features.add("pcre2")
 
 
 def starts_ranks():

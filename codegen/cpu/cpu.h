@@ -24,6 +24,8 @@ typedef struct TlCpuPlace {
 typedef struct TlCpuBuffer {
     uint64_t bytes, offset;
     uint32_t first, last; /* op positions between which it is needed, both included */
+    bool small;           /* no part of scratch: a variable of LLVM's, most often in registers */
+    LLVMValueRef variable;
 } TlCpuBuffer;
 /* A loop over the sums of a product (cpu_matmul.c). */
 enum { TL_CPU_TAG_BYTES = 64, TL_CPU_KEYS = 6 };
@@ -44,6 +46,8 @@ typedef struct TlCpuProduct {
     int64_t panel_rows, a_row;
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
+    TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */
+    bool a_turned;        /* those are A's columns, of as many trips as a chunk has */
     bool a_is_whole;      /* and unless it has all k of a chunk */
     bool from_zero;       /* the sums begin at +0 */
     bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
@@ -51,11 +55,14 @@ typedef struct TlCpuProduct {
     TlValue *key[TL_CPU_KEYS]; /* scalars from which and from k kept B is computed, if by no load */
     int nkeys;
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
-    bool stores;          /* it stores the sums and nothing else, right after the loop */
+    bool stores; /* it stores the sums and nothing else, right after the loop, or those around */
     uint32_t slots;       /* packed chunks of B that there is room for */
     uint64_t a_bytes, b_bytes; /* of packed A, of one chunk of packed B */
     int32_t a, b, gathered;    /* buffers; gathered: of chunks that are multiplied together */
-    uint64_t tags;             /* where they are in scratch memory */
+    int32_t listed;            /* where each row of A is, by a_rows */
+    /* Where they are in scratch memory; zeros: a row of A outside; stored: the last chunk stored
+     * the sums, and the store has not yet seen that. */
+    uint64_t tags, zeros, stored;
 } TlCpuProduct;
 typedef struct TlCpuPlan {
     TlCpuPlace *place; /* by value id */
@@ -66,7 +73,8 @@ typedef struct TlCpuPlan {
     TlMap products; /* FOR to TlCpuProduct */
     TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
     uint64_t scratch_bytes;
-    uint64_t zeroed_bytes; /* at its beginning, 0 before the first launch: tags of products */
+    /* At its beginning, 0 before the first launch: tags of products, and rows of zeros. */
+    uint64_t zeroed_bytes;
     const TlLlvm *l;
     int vector_bytes; /* of a register: 64, 32, 16 */
 } TlCpuPlan;
@@ -100,6 +108,8 @@ typedef struct TlCpuAccess {
     LLVMValueRef start[TL_MAX_VIEW_RANK];  /* i64: start of a slice */
     LLVMValueRef stride[TL_MAX_VIEW_RANK]; /* i64: elements per position (stride * step) */
     int dim[TL_MAX_VIEW_RANK]; /* tile dimension of a slice or index tile, -1 for scalars */
+    /* In a nest's row: what an index tile has at this position of its dimension; NULL: not known */
+    LLVMValueRef row[TL_MAX_VIEW_RANK], row_at[TL_MAX_VIEW_RANK];
     TlGenView *view;
     int param;
     bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
@@ -134,7 +144,7 @@ typedef struct TlCpuGen {
     LLVMValueRef later_large;   /* i1; NULL: nothing asks */
     int nested;                 /* loops and branches around where we are */
     TlMap access;     /* op to TlCpuAccess */
-    TlMap stored;     /* store to i1: it has been done by the product before it */
+    TlMap stored;     /* store to the product that may have done it */
     int vector_bytes; /* of a register: 64, 32, 16 */
     int nregs;        /* vector registers */
     bool gathers,
@@ -278,6 +288,9 @@ bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane); /* elements lie side 
 int tl_cpu_slice_of(const TlPlace *p, int dim);
 /* Do elements follow each other along the axis of a parameter's view? */
 bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis);
+/* At the beginning of a nest's row: index tiles that do not go along it are read once for all of
+ * it. At its end, at NULL. */
+void tl_cpu_read_rows(TlCpuGen *g, const struct TlCpuInside *in, const TlCpuAt *at);
 LLVMValueRef tl_cpu_access_address(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at);
 /* Calls a function of tile_cpu_services: TL_CPU_SERVICE(fail). */
 #define TL_CPU_SERVICE(name) ((unsigned)(offsetof(tile_cpu_services, name) / sizeof(void *)))
@@ -363,6 +376,8 @@ TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop);
 /* The loop, whose result's home holds what is added to: n trips from k = lo on by `by`. */
 void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
                           LLVMValueRef n);
+/* i1: a product has done the store; NULL: none would. */
+LLVMValueRef tl_cpu_is_stored(TlCpuGen *g, const TlOp *store);
 
 /* cpu_lower.c */
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block); /* all ops but the terminator */

@@ -161,6 +161,8 @@ static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
     TL_ASSERT((uint32_t)i < a->place.naxes && a->dim[i] >= 0, "axis %d has no index tile", i);
     TlValue *v = a->place.index[i].value;
     TlCpuAt sub;
+    if (a->row[i] && at->lane != a->dim[i] && a->row_at[i] == at->idx[a->dim[i]])
+        return a->row[i];
     if (a->place.pointwise) {
         bool lanes = at->lane < v->type->rank;
         tl_cpu_at_init(g, &sub, v->type->rank, lanes ? at->lane : 0, lanes ? at->width : 1);
@@ -171,6 +173,21 @@ static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
         sub.idx[0] = at->idx[a->dim[i]];
     }
     return tl_gen_to_i64(&g->gen, v, tl_cpu_eval(g, v, &sub));
+}
+
+void tl_cpu_read_rows(TlCpuGen *g, const TlCpuInside *in, const TlCpuAt *at)
+{
+    for (uint32_t k = 0; k < in->accesses.len; k++) {
+        TlCpuAccess *a = in->accesses.data[k];
+        for (uint32_t i = 0; a->view && i < a->place.naxes; i++) {
+            a->row[i] = NULL;
+            if (!at || a->place.axes[i].kind != TL_AXIS_TILE || a->place.pointwise ||
+                a->dim[i] == at->lane || a->dim[i] >= at->rank)
+                continue;
+            a->row_at[i] = at->idx[a->dim[i]];
+            a->row[i] = index_tile(g, a, (int)i, at);
+        }
+    }
 }
 
 /* c: NULL is true. */
@@ -293,6 +310,21 @@ bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis)
 bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane)
 {
     return lanes_are_contiguous(a, &(TlCpuAt){.lane = lane, .width = 2});
+}
+
+/* Do lanes read every second element of memory, all inside, as real parts of complex numbers? */
+static bool is_every_second(const TlCpuAccess *a, int lane)
+{
+    bool second = false;
+    if (!a->view || !a->loads || a->place.mask || (a->bounds && !a->whole))
+        return false;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        if (a->place.axes[i].kind == TL_AXIS_TILE)
+            return false;
+        if (a->place.axes[i].kind == TL_AXIS_SLICE && a->dim[i] == lane)
+            second = is_const(a->stride[i], 2);
+    }
+    return second;
 }
 
 static TlCpuSpot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
@@ -420,6 +452,8 @@ int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
     at.lane = a->place.rank ? tl_cpu_form(&shape).lane : 0;
     if (a->view && lanes_are_contiguous(a, &at))
         return limit;
+    if (is_every_second(a, at.lane))
+        return limit < g->vector_bytes / (int)bytes ? limit : g->vector_bytes / (int)bytes;
     if (!a->view && is_affine(g, a->place.base, 0))
         return limit;
     if (bytes < 4 || !g->gathers || (!a->view && !a->place.base->type->ptr))
@@ -618,10 +652,30 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, TlCpuSpot *
     return fork_end(g, &f, masked_load(g, elem, s->ptr, mask, other, width, false));
 }
 
+/* Every second element from p on: of two vectors that overlap by one, so that nothing behind the
+ * last one is read. */
+static LLVMValueRef load_every_second(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
+{
+    TL_ASSERT(width > 1 && width <= 64, "%d lanes", width);
+    LLVMValueRef index[64], last = tl_gen_int(&g->gen, width - 1);
+    LLVMValueRef a = plain_load(g, elem, p, width),
+                 b = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, last), width);
+    for (int i = 0; i < width; i++)
+        index[i] = i32_(g, (uint64_t)(2 * i < width ? 2 * i : 2 * i + 1));
+    return LLVMBuildShuffleVector(g->b, a, b, LLVMConstVector(index, (unsigned)width), "");
+}
+
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TL_ASSERT(op->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(op->opcode)->text);
     TlCpuAccess *a = tl_cpu_access_of(g, op);
+    TlCpuForm form = tl_cpu_form(op->out[0]->type);
+    if (at->width > 1 && form.extent[at->lane] % at->width == 0 && is_every_second(a, at->lane)) {
+        TlCpuAt first = *at;
+        first.width = 1;
+        TlType element = tl_cpu_elem_of(op->out[0]->type);
+        return load_every_second(g, &element, view_spot(g, a, &first).ptr, at->width);
+    }
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width == 1)
         return load_element(g, op, a, &s, at);
@@ -632,7 +686,6 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     if (!s.apart)
         return load_contiguous(g, &elem, &s, other, at->width);
     LLVMValueRef mask = lane_mask(g, &s, at->width);
-    TlCpuForm form = tl_cpu_form(op->out[0]->type);
     mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
     if (a->view)
         return masked_load(g, &elem, s.ptr, mask, other, at->width, true);

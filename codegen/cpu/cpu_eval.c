@@ -180,6 +180,16 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, 
     TlCpuAt at = *outer;
     TlCpuRange l;
     tl_map_init(&at.memo, g->arena);
+    if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
+        int64_t begin = LLVMConstIntGetSExtValue(from), end = LLVMConstIntGetSExtValue(to);
+        if (begin >= end)
+            return;
+        TlCpuLoop known = tl_cpu_loop_begin(g, begin, end, at.width);
+        at.idx[at.lane] = known.iv;
+        body(g, &at, user);
+        tl_cpu_loop_end(g, &known, NULL);
+        return;
+    }
     tl_cpu_range_begin(g, &l, from, to, 0, NULL);
     if (tested)
         tl_cpu_range_is_short(g, &l);
@@ -227,6 +237,27 @@ int tl_cpu_tested_width(const TlCpuGen *g, int width)
     return width < most ? width : most;
 }
 
+/* All lanes are one vector: either all is inside, or it is tested. Its place is known, so that what
+ * is in registers stays there. */
+static void one_vector(TlCpuGen *g, TlCpuAt *at, const TlType *type, TlCpuInside *in,
+                       LLVMValueRef end, TlCpuBody body, void *user)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), n = tl_gen_int(&g->gen, at->width);
+    LLVMBasicBlockRef whole = tl_gen_block(&g->gen, "whole"), part = tl_gen_block(&g->gen, "part"),
+                      join = tl_gen_block(&g->gen, "join");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, end, n, ""), whole, part);
+    LLVMPositionBuilderAtEnd(g->b, whole);
+    tl_cpu_inside_set(in, true);
+    whole_part(g, at, type, in, n, body, user);
+    tl_cpu_inside_set(in, false);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, part);
+    at->width = tl_cpu_tested_width(g, at->width);
+    part_of_lanes(g, at, zero, n, true, body, user);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
 void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *in,
                        LLVMValueRef end, TlCpuBody body, void *user)
 {
@@ -240,6 +271,13 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
     TlCpuLoops loops = {.skip = f.lane, .dim = -1, .box = &in->box};
     tl_cpu_loops_begin(g, &loops, &f, &at);
+    tl_cpu_read_rows(g, in, &at);
+    if (width > 1 && width == f.padded[f.lane] && !LLVMIsAConstantInt(end)) {
+        one_vector(g, &at, type, in, end, body, user);
+        tl_cpu_loops_end(g, &loops);
+        tl_cpu_prefetch_note(g, in);
+        return;
+    }
     tl_cpu_inside_set(in, true);
     whole_part(g, &at, type, in, end, body, user);
     tl_cpu_inside_set(in, false);
@@ -248,6 +286,7 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
         last = tl_gen_pick(&g->gen, LLVMIntSLT, in->last, last, in->last, last);
     at.width = tl_cpu_tested_width(g, width);
     part_of_lanes(g, &at, end, last, true, body, user);
+    tl_cpu_read_rows(g, in, NULL);
     tl_cpu_loops_end(g, &loops);
     tl_cpu_prefetch_note(g, in);
 }
@@ -266,10 +305,26 @@ LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at
 
 /* ---- homes ---- */
 
+static LLVMValueRef new_variable(TlCpuGen *g, uint64_t bytes)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b),
+                      entry = LLVMGetEntryBasicBlock(g->function);
+    LLVMPositionBuilderBefore(g->b, LLVMGetFirstInstruction(entry));
+    LLVMValueRef v = LLVMBuildAlloca(g->b, LLVMArrayType2(g->i8, bytes), "");
+    LLVMSetAlignment(v, 64);
+    LLVMPositionBuilderAtEnd(g->b, here);
+    return v;
+}
+
 LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer)
 {
     TL_ASSERT(buffer >= 0, "no home");
-    LLVMValueRef offset = tl_gen_int(&g->gen, (int64_t)g->plan->buffers.data[buffer].offset);
+    TlCpuBuffer *b = &g->plan->buffers.data[buffer];
+    if (b->small && !b->variable)
+        b->variable = new_variable(g, b->bytes);
+    if (b->small)
+        return b->variable;
+    LLVMValueRef offset = tl_gen_int(&g->gen, (int64_t)b->offset);
     return LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &offset, 1, "");
 }
 

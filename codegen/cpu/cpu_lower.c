@@ -124,7 +124,7 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 
 static void lower_store(TlCpuGen *g, TlOp *op)
 {
-    LLVMValueRef is_done = tl_map_get_ptr(&g->stored, op);
+    LLVMValueRef is_done = tl_cpu_is_stored(g, op);
     LLVMBasicBlockRef on = NULL;
     tl_cpu_prepare_access(g, op);
     if (is_done) {
@@ -142,6 +142,22 @@ static void lower_store(TlCpuGen *g, TlOp *op)
 
 /* ---- control flow ---- */
 
+/* After a loop with trips or none: what it carried, or began with. */
+static void carried_out(TlCpuGen *g, const TlOp *op, LLVMBasicBlockRef entry,
+                        LLVMBasicBlockRef head, const LLVMValueRef *phis)
+{
+    for (uint32_t k = 0; k < op->nout; k++) {
+        if (!phis[k])
+            continue;
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, 3 + k)), y = phis[k];
+        LLVMValueRef out = LLVMBuildPhi(g->b, LLVMTypeOf(x), "");
+        LLVMAddIncoming(out, &x, &entry, 1);
+        LLVMAddIncoming(out, &y, &head, 1);
+        g->scalar[op->out[k]->id] = out;
+    }
+}
+
+/* Whether there are trips is asked before: a test of both in each trip would be two. */
 static void lower_for(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_FOR && op->nregions == 1 && op->nin == op->nout + 3,
@@ -149,16 +165,18 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     TlBlock *body = op->regions[0];
     LLVMValueRef lo = tl_gen_scalar(&g->gen, tl_in(op, 0)),
                  step = tl_gen_scalar(&g->gen, tl_in(op, 2));
-    LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
+    LLVMValueRef some,
+        n = tl_gen_trips(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step, &some);
     move_tiles(g, op, 3, op->nout, op->out);
     const TlCpuProduct *product = tl_map_get_ptr(&g->plan->products, op);
     if (product) {
+        n = LLVMBuildSelect(g->b, some, n, tl_gen_int(&g->gen, 0), "");
         tl_cpu_lower_product(g, product, lo, step, n);
         return;
     }
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
-    LLVMBuildBr(g->b, head);
+    LLVMBuildCondBr(g->b, some, head, exit);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef i = LLVMBuildPhi(g->b, g->i64, "trip"), zero = tl_gen_int(&g->gen, 0);
     LLVMAddIncoming(i, &zero, &entry, 1);
@@ -168,7 +186,6 @@ static void lower_for(TlCpuGen *g, TlOp *op)
             continue;
         LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, 3 + k));
         LLVMAddIncoming(phis[k], &x, &entry, 1);
-        g->scalar[op->out[k]->id] = phis[k];
     }
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, i, n, ""), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
@@ -182,6 +199,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     LLVMAddIncoming(i, &next, &latch, 1);
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
+    carried_out(g, op, entry, head, phis);
 }
 
 static void lower_while(TlCpuGen *g, TlOp *op)

@@ -18,7 +18,9 @@
  * - Where so few columns are needed that reading A takes longest, chunks are deeper: rows of A are
  *   read in long runs.
  * - A is read where it lies when it is a load of such elements as are summed, contiguous along k,
- *   and the rows that are computed are inside of it; else it is packed by rows.
+ *   and the rows that are computed are inside of it; else it is packed by rows. Where an index tile
+ *   says which rows they are, a list has their addresses, that of a row of zeros for those outside;
+ *   so it is with columns, where A is the transposition of such a load.
  * - Rows and columns of acc that the program stores nowhere, as they are beyond the end of what it
  *   stores to, are not computed. Of wide panels the last one may be needed for a few columns only:
  *   those are in narrow panels, a vector wide.
@@ -225,7 +227,7 @@ static void point_at_a(Chunk *c)
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef left = LLVMBuildSub(g->b, c->a->view->extent[k], c->a->start[k], "");
     c->x.a = c->a->ptr;
-    c->x.a_row = c->a->stride[row];
+    c->x.a_row = c->p->a_rows ? zero : c->a->stride[row];
     if (c->p->a_is_whole) {
         LLVMValueRef all = tl_cpu_times(g, c->x.count, c->x.per);
         c->is_whole = LLVMBuildICmp(g->b, LLVMIntSGE, left, all, "");
@@ -273,7 +275,7 @@ static void set_trips(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     LLVMValueRef most = tl_gen_int(&g->gen, c->p->trips);
-    if (c->a && c->x.per == 1 && !c->p->a_is_whole) {
+    if (c->a && c->x.per == 1 && !c->p->a_is_whole && !c->p->a_rows) {
         LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, tl_cpu_packed_columns(&c->x),
                                          tl_gen_int(&g->gen, FEW_COLUMNS), "");
         if (c->p->a_may_end)
@@ -315,56 +317,78 @@ static void provide_a(Chunk *c)
     c->x.a_row = LLVMBuildSelect(g->b, direct, a_row, row, "");
 }
 
-/* ---- chunks that are multiplied together ----
- * Chunks of the trips of the loops around wait for each other, so that sums go through memory once
- * for all of them: scratch memory says how many they are, and what each is. */
+/* ---- rows by an index tile ---- */
 
-/* Is it the first of them, is it the last? */
-static void find_ends(Chunk *c, LLVMValueRef *is_first, LLVMValueRef *is_last)
+/* The addresses of `width` rows from `m` on of what the load `a` reads from `begin` on: in the
+ * view, or of zeros. */
+static LLVMValueRef addresses_of(Chunk *c, const TlCpuAccess *a, LLVMValueRef begin,
+                                 LLVMValueRef m, int width)
 {
     TlCpuGen *g = c->x.g;
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), end = tl_cpu_add(g, c->first, c->trips);
-    *is_first = LLVMBuildICmp(g->b, LLVMIntEQ, c->first, zero, "");
-    *is_last = LLVMBuildICmp(g->b, LLVMIntSGE, end, c->n, "");
-    for (int i = 0; i < c->p->ngathered; i++) {
-        LLVMValueRef all, trip = trip_of(g, c->p->around[i], &all);
-        LLVMValueRef next = tl_cpu_add(g, trip, tl_gen_int(&g->gen, 1));
-        *is_first =
-            LLVMBuildAnd(g->b, *is_first, LLVMBuildICmp(g->b, LLVMIntEQ, trip, zero, ""), "");
-        *is_last = LLVMBuildAnd(g->b, *is_last, LLVMBuildICmp(g->b, LLVMIntEQ, next, all, ""), "");
-    }
+    uint32_t row = 0;
+    while (a->place.index[row].value != c->p->a_rows) row++;
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, 1, 0, width);
+    at.idx[0] = m;
+    LLVMValueRef i = tl_gen_to_i64(&g->gen, c->p->a_rows, tl_cpu_eval(g, c->p->a_rows, &at));
+    LLVMValueRef offset =
+        LLVMBuildMul(g->b, i, tl_gen_splat(&g->gen, a->stride[row], width), "");
+    LLVMValueRef p = LLVMBuildGEP2(g->b, c->x.part, begin, &offset, 1, "");
+    if (!a->bounds)
+        return p;
+    LLVMValueRef extent = tl_gen_splat(&g->gen, a->view->extent[row], width);
+    LLVMValueRef ok = LLVMBuildICmp(g->b, LLVMIntULT, i, extent, "");
+    if (a->ok)
+        ok = LLVMBuildAnd(g->b, ok, tl_gen_splat(&g->gen, a->ok, width), "");
+    LLVMValueRef zeros = tl_gen_int(&g->gen, (int64_t)c->p->zeros);
+    zeros = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &zeros, 1, "");
+    return LLVMBuildSelect(g->b, ok, p, tl_gen_splat(&g->gen, zeros, width), "");
 }
 
-/* Must those that wait be multiplied now? The chunk is the last that there is room for, or the last
- * of all, or the next one may be packed where this one is. */
-static LLVMValueRef is_due(Chunk *c, LLVMValueRef n, LLVMValueRef is_last)
+/* Lists rows `from` .. to - 1 of what the load `a` reads from `begin` on. */
+static void list_part(Chunk *c, const TlCpuAccess *a, LLVMValueRef begin, LLVMValueRef from,
+                      LLVMValueRef to, LLVMValueRef list)
 {
     TlCpuGen *g = c->x.g;
-    LLVMValueRef full =
-        LLVMBuildICmp(g->b, LLVMIntEQ, n, tl_gen_int(&g->gen, TL_CPU_GATHERED), "");
-    LLVMValueRef due = LLVMBuildOr(g->b, LLVMBuildOr(g->b, full, is_last, ""), c->in_last, "");
-    return c->direct ? LLVMBuildOr(g->b, due, LLVMBuildNot(g->b, c->direct, ""), "") : due;
+    int width = tl_cpu_fit_width(c->p->a_rows->type->shape[0], g->vector_bytes / 8);
+    LLVMValueRef each = tl_gen_int(&g->gen, width);
+    from = LLVMBuildSub(g->b, from, LLVMBuildURem(g->b, from, each, ""), "");
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, from, to, 0, NULL);
+    LLVMValueRef s = LLVMBuildStore(g->b, addresses_of(c, a, begin, l.i, width),
+                                    LLVMBuildInBoundsGEP2(g->b, g->ptr, list, &l.i, 1, ""));
+    LLVMSetAlignment(s, 8);
+    tl_cpu_range_end(g, &l, width, NULL);
 }
 
-static void multiply_gathered(Chunk *c)
+/* Lists the columns of A, trip by trip. */
+static void list_columns(Chunk *c, LLVMValueRef list)
 {
     TlCpuGen *g = c->x.g;
-    LLVMValueRef waiting = tl_cpu_home_ptr(g, c->p->gathered), zero = tl_gen_int(&g->gen, 0);
-    LLVMValueRef one = tl_gen_int(&g->gen, 1), is_first, is_last;
-    find_ends(c, &is_first, &is_last);
-    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i64, waiting, "");
-    n = LLVMBuildSelect(g->b, is_first, zero, n, "");
-    c->x.gathered = LLVMBuildInBoundsGEP2(g->b, g->i64, waiting, &one, 1, "");
-    tl_cpu_gather_chunk(&c->x, n);
-    c->x.ngathered = tl_cpu_add(g, n, one);
-    LLVMValueRef due = is_due(c, c->x.ngathered, is_last);
-    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, due, zero, c->x.ngathered, ""), waiting);
-    LLVMBasicBlockRef now = tl_gen_block(&g->gen, "due"), on = tl_gen_block(&g->gen, "wait");
-    LLVMBuildCondBr(g->b, due, now, on);
-    LLVMPositionBuilderAtEnd(g->b, now);
-    tl_cpu_multiply(&c->x);
-    LLVMBuildBr(g->b, on);
-    LLVMPositionBuilderAtEnd(g->b, on);
+    int64_t k = c->p->a_rows->type->shape[0];
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), c->trips, 0, NULL);
+    lower_trip(g, c->p, c->lo, c->by, tl_cpu_add(g, c->first, l.i));
+    const TlCpuAccess *a = tl_map_get_ptr(&g->access, c->p->a_load);
+    LLVMValueRef at = tl_cpu_times(g, l.i, k);
+    list_part(c, a, a->ptr, tl_gen_int(&g->gen, 0), tl_gen_int(&g->gen, k),
+              LLVMBuildInBoundsGEP2(g->b, g->ptr, list, &at, 1, ""));
+    tl_cpu_range_end(g, &l, 1, NULL);
+}
+
+/* Lists the rows of A that are multiplied, of chunk `n` of those that wait, or its columns. */
+static void list_rows(Chunk *c, LLVMValueRef n)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef first = tl_cpu_times(g, n, c->x.rows);
+    LLVMValueRef list = LLVMBuildInBoundsGEP2(g->b, g->ptr, tl_cpu_home_ptr(g, c->p->listed),
+                                              &first, 1, "");
+    if (c->p->a_turned)
+        list_columns(c, list);
+    else
+        list_part(c, c->a, c->x.a, c->x.from, c->x.to, list);
+    c->x.a = list;
+    c->x.a_listed = true;
 }
 
 /* ---- the store ---- */
@@ -402,14 +426,13 @@ static void set_bounds(Chunk *c)
     tl_cpu_divide_columns(&c->x);
 }
 
-/* Prepares the store: is all of the tile inside, and are there chunks? */
+/* Prepares the store: is all of the tile inside? */
 static LLVMValueRef can_store(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     tl_cpu_prepare_access(g, c->p->store);
     c->c = tl_map_get_ptr(&g->access, c->p->store);
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
-    LLVMValueRef can = LLVMBuildICmp(g->b, LLVMIntSGT, c->n, zero, "");
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), can = LLVMConstInt(g->i1, 1, 0);
     for (uint32_t i = 0; i < c->c->place.naxes; i++) {
         if (c->c->place.axes[i].kind != TL_AXIS_SLICE)
             continue;
@@ -421,17 +444,99 @@ static LLVMValueRef can_store(Chunk *c)
     return c->c->ok ? LLVMBuildAnd(g->b, can, c->c->ok, "") : can;
 }
 
+static LLVMValueRef stored_flag(TlCpuGen *g, const TlCpuProduct *p)
+{
+    LLVMValueRef offset = tl_gen_int(&g->gen, (int64_t)p->stored);
+    return LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &offset, 1, "");
+}
+
 /* Where this chunk's sums go. */
-static void set_out(Chunk *c, LLVMValueRef stores)
+static void set_out(Chunk *c, LLVMValueRef now)
 {
     TlCpuGen *g = c->x.g;
     TlPlace place = c->c->place;
-    LLVMValueRef end = tl_cpu_add(g, c->first, c->trips);
-    LLVMValueRef is_last = LLVMBuildICmp(g->b, LLVMIntSGE, end, c->n, "");
-    LLVMValueRef now = LLVMBuildAnd(g->b, stores, is_last, "");
     c->x.out = LLVMBuildSelect(g->b, now, c->c->ptr, c->x.acc, "");
     c->x.out_row = LLVMBuildSelect(g->b, now, c->c->stride[tl_cpu_slice_of(&place, 0)],
                                    tl_gen_int(&g->gen, c->x.acc_row), "");
+    LLVMBuildStore(g->b, LLVMBuildZExt(g->b, now, g->i64, ""), stored_flag(g, c->p));
+}
+
+LLVMValueRef tl_cpu_is_stored(TlCpuGen *g, const TlOp *store)
+{
+    const TlCpuProduct *p = tl_map_get_ptr(&g->stored, store);
+    if (!p)
+        return NULL;
+    LLVMValueRef flag = stored_flag(g, p), was = LLVMBuildLoad2(g->b, g->i64, flag, "");
+    LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), flag);
+    return LLVMBuildICmp(g->b, LLVMIntNE, was, tl_gen_int(&g->gen, 0), "");
+}
+
+/* ---- chunks that are multiplied together ----
+ * Chunks of the trips of the loops around wait for each other, so that sums go through memory once
+ * for all of them: scratch memory says how many they are, and what each is. */
+
+/* Is it the first of them, is it the last? */
+static void find_ends(Chunk *c, LLVMValueRef *is_first, LLVMValueRef *is_last)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), end = tl_cpu_add(g, c->first, c->trips);
+    *is_first = LLVMBuildICmp(g->b, LLVMIntEQ, c->first, zero, "");
+    *is_last = LLVMBuildICmp(g->b, LLVMIntSGE, end, c->n, "");
+    for (int i = 0; i < c->p->ngathered; i++) {
+        LLVMValueRef all, trip = trip_of(g, c->p->around[i], &all);
+        LLVMValueRef next = tl_cpu_add(g, trip, tl_gen_int(&g->gen, 1));
+        *is_first =
+            LLVMBuildAnd(g->b, *is_first, LLVMBuildICmp(g->b, LLVMIntEQ, trip, zero, ""), "");
+        *is_last = LLVMBuildAnd(g->b, *is_last, LLVMBuildICmp(g->b, LLVMIntEQ, next, all, ""), "");
+    }
+}
+
+/* Must those that wait be multiplied now? The chunk is the last that there is room for, or the last
+ * of all, or the next one may be packed where this one is. */
+static LLVMValueRef is_due(Chunk *c, LLVMValueRef n, LLVMValueRef is_last)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef full =
+        LLVMBuildICmp(g->b, LLVMIntEQ, n, tl_gen_int(&g->gen, TL_CPU_GATHERED), "");
+    LLVMValueRef due = LLVMBuildOr(g->b, LLVMBuildOr(g->b, full, is_last, ""), c->in_last, "");
+    return c->direct ? LLVMBuildOr(g->b, due, LLVMBuildNot(g->b, c->direct, ""), "") : due;
+}
+
+static void multiply_gathered(Chunk *c, LLVMValueRef stores)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef waiting = tl_cpu_home_ptr(g, c->p->gathered), zero = tl_gen_int(&g->gen, 0);
+    LLVMValueRef one = tl_gen_int(&g->gen, 1), is_first, is_last;
+    find_ends(c, &is_first, &is_last);
+    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i64, waiting, "");
+    n = LLVMBuildSelect(g->b, is_first, zero, n, "");
+    if (c->p->a_rows)
+        list_rows(c, n);
+    c->x.gathered = LLVMBuildInBoundsGEP2(g->b, g->i64, waiting, &one, 1, "");
+    tl_cpu_gather_chunk(&c->x, n);
+    c->x.ngathered = tl_cpu_add(g, n, one);
+    LLVMValueRef due = is_due(c, c->x.ngathered, is_last);
+    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, due, zero, c->x.ngathered, ""), waiting);
+    LLVMBasicBlockRef now = tl_gen_block(&g->gen, "due"), on = tl_gen_block(&g->gen, "wait");
+    LLVMBuildCondBr(g->b, due, now, on);
+    LLVMPositionBuilderAtEnd(g->b, now);
+    if (stores)
+        set_out(c, LLVMBuildAnd(g->b, stores, is_last, ""));
+    tl_cpu_multiply(&c->x);
+    LLVMBuildBr(g->b, on);
+    LLVMPositionBuilderAtEnd(g->b, on);
+}
+
+static void multiply_chunk(Chunk *c, LLVMValueRef stores)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef is_last =
+        LLVMBuildICmp(g->b, LLVMIntSGE, tl_cpu_add(g, c->first, c->trips), c->n, "");
+    if (c->p->a_rows)
+        list_rows(c, tl_gen_int(&g->gen, 0));
+    if (stores)
+        set_out(c, LLVMBuildAnd(g->b, stores, is_last, ""));
+    tl_cpu_multiply(&c->x);
 }
 
 void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
@@ -461,17 +566,12 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
         c.b = p->b_load ? tl_map_get_ptr(&g->access, p->b_load) : NULL;
     }
     set_trips(&c);
-    if (stores)
-        set_out(&c, stores);
-    if (c.a)
+    if (c.a && !p->a_turned)
         point_at_a(&c);
     provide_b(&c);
     provide_a(&c);
-    if (p->ngathered)
-        multiply_gathered(&c);
-    else
-        tl_cpu_multiply(&c.x);
+    (p->ngathered ? multiply_gathered : multiply_chunk)(&c, stores);
     tl_cpu_range_end_by(g, &chunks, c.trips, NULL);
     if (stores)
-        tl_map_put_ptr(&g->stored, p->store, stores);
+        tl_map_put_ptr(&g->stored, p->store, p);
 }

@@ -52,6 +52,7 @@ typedef struct TlCpuMultiply {
     LLVMValueRef narrow, narrows;   /* column where narrow panels begin, how many; NULL: none */
     int64_t depth, rows, acc_row;   /* elements along k in most chunks; acc's rows, their stride */
     LLVMValueRef acc, a, a_row, b;  /* addresses; a_row: row stride of a, in parts */
+    bool a_listed;                  /* a is a list of the addresses of its rows, or columns */
     LLVMValueRef count;             /* elements along k in this chunk */
     bool is_cut;                    /* at the end of A, where it is read in memory */
     LLVMValueRef from, to, columns; /* rows from .. to - 1, columns 0 .. columns - 1 */

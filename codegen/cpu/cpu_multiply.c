@@ -12,6 +12,8 @@ enum {
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
     NARROW_ROWS = 8,       /* of a block in a narrow panel */
     MAX_ROWS = 12,         /* of any block */
+    FIRST_CACHE = 1 << 15, /* bytes; a panel that is larger is fetched */
+    AHEAD = 8,             /* rows before it is used */
     MAX_ACCUMULATORS = 24,
 };
 
@@ -65,7 +67,14 @@ static LLVMValueRef multiply_add(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef 
                       : tl_gen_multiply_add(&g->gen, x->dtype, a, b, acc);
 }
 
-/* acc += A[rows, k] * B[k, columns]. a: the rows of A; b: the row of B. */
+/* Where the block begins in column k of A. */
+static LLVMValueRef column_of(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef m)
+{
+    LLVMValueRef p = LLVMBuildInBoundsGEP2(x->g->b, x->g->ptr, x->a, &k, 1, "");
+    return tl_cpu_part_at(x, LLVMBuildLoad2(x->g->b, x->g->ptr, p, ""), m);
+}
+
+/* acc += A[rows, k] * B[k, columns]. a: the rows of A, or as find_a says; b: the row of B. */
 static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLVMValueRef b,
                  LLVMValueRef *acc)
 {
@@ -73,9 +82,17 @@ static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k
     LLVMValueRef row[8];
     for (int j = 0; j < x->nv; j++)
         row[j] = vector_at(x, b, j * x->width);
+    bool fetches = x->panel * x->depth * tl_dtype_bytes(x->dtype) > FIRST_CACHE &&
+                   tl_in(x->p->dot, 1)->type->shape[0] > AHEAD; /* else chunks may be short */
+    for (int j = 0; j < x->nv && fetches; j++) {
+        LLVMValueRef at = tl_gen_int(&g->gen, AHEAD * x->panel + j * x->width);
+        tl_cpu_prefetch_line(g, tl_cpu_elem_at(x, b, at), false, 3);
+    }
+    LLVMValueRef column = x->p->a_turned ? column_of(x, k, a[0]) : NULL;
     for (int i = 0; i < mr; i++) {
-        LLVMValueRef s =
-            LLVMBuildLoad2(g->b, x->elem, tl_cpu_part_at(x, a[i], tl_cpu_times(g, k, x->per)), "");
+        LLVMValueRef at = column ? (i ? tl_cpu_part_at(x, column, a[i]) : column)
+                                 : tl_cpu_part_at(x, a[i], tl_cpu_times(g, k, x->per));
+        LLVMValueRef s = LLVMBuildLoad2(g->b, x->elem, at, "");
         LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->p->part[0]));
         s = tl_gen_splat(&g->gen, s, x->width);
         for (int j = 0; j < x->nv; j++)
@@ -138,20 +155,34 @@ static TlCpuMultiply gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n)
 
 /* ---- blocks of sums ---- */
 
-/* The block's rows of A. */
+/* The block's rows of A; if it is turned, the first one's number, and how far the others are from
+ * it. */
 static void find_a(TlCpuMultiply *x, LLVMValueRef m, int mr, bool whole, LLVMValueRef *a)
 {
     TlCpuGen *g = x->g;
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
-    a[0] = tl_cpu_part_at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
+    LLVMValueRef next = x->a_listed ? tl_gen_int(&g->gen, 1) : x->a_row;
+    a[0] = m;
+    for (int i = 1; i < mr && x->p->a_turned; i++) {
+        a[i] = tl_gen_int(&g->gen, i);
+        if (!whole)
+            a[i] = tl_cpu_least(g, a[i], LLVMBuildSub(g->b, left, next, ""));
+    }
+    if (x->p->a_turned)
+        return;
+    LLVMTypeRef step = x->a_listed ? g->ptr : x->part;
+    LLVMValueRef at = x->a_listed ? m : LLVMBuildMul(g->b, m, x->a_row, "");
+    a[0] = LLVMBuildInBoundsGEP2(g->b, step, x->a, &at, 1, "");
     for (int i = 1; i < mr; i++) {
-        LLVMValueRef row = x->a_row;
+        LLVMValueRef row = next;
         if (!whole) {
             LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
             row = LLVMBuildSelect(g->b, more, row, zero, "");
         }
-        a[i] = tl_cpu_part_at(x, a[i - 1], row);
+        a[i] = LLVMBuildInBoundsGEP2(g->b, step, a[i - 1], &row, 1, "");
     }
+    for (int i = 0; i < mr && x->a_listed; i++)
+        a[i] = LLVMBuildLoad2(g->b, g->ptr, a[i], "");
 }
 
 /* acc += the chunk's part of the block. */

@@ -23,7 +23,7 @@ TlOp *tl_cpu_load_under(const TlValue *v, bool *out_turned)
     if (!v->def || v->def->opcode != TL_OP_LOAD || v->type->rank != 2)
         return NULL;
     TlPlace p = tl_op_place(v->def);
-    return p.axes && !p.mask && !p.other && !p.base->def ? v->def : NULL;
+    return p.axes && !p.mask && !p.other ? v->def : NULL;
 }
 
 /* ---- where elements lie side by side ---- */
@@ -35,9 +35,9 @@ static int dense_dim_of_load(const TlFn *fn, const TlOp *load)
     if (!p.axes || load->out[0]->type->rank != 2)
         return -1;
     int rows = tl_cpu_slice_of(&p, 0), columns = tl_cpu_slice_of(&p, 1);
-    if (rows < 0 || columns < 0)
-        return -1;
-    return tl_cpu_is_dense(fn, &p, columns) ? 1 : tl_cpu_is_dense(fn, &p, rows) ? 0 : -1;
+    if (columns >= 0 && tl_cpu_is_dense(fn, &p, columns))
+        return 1;
+    return rows >= 0 && tl_cpu_is_dense(fn, &p, rows) ? 0 : -1;
 }
 
 static int dense_dim(const TlFn *fn, const TlValue *v, int *left)

@@ -21,14 +21,16 @@
  *   6. intervals  from the first write to the last read of each home; reads of outer values in a
  *                 loop count until its end
  *   7. products   buffers of loops that sum products (cpu_matmul.c)
- *   8. offsets    first fit */
+ *   8. offsets    first fit; homes of a vector or two are variables, which LLVM keeps in
+ *                 registers */
 #include <stdlib.h>
 #include <string.h>
 
 #include "codegen/cpu/cpu_matmul.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/picked.h"
 
-enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000 };
+enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000, MOST_WALKED = 64 };
 
 typedef struct Placer {
     const TlFn *fn;
@@ -305,6 +307,20 @@ static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_pla
     return !(in_place_ok && same_place(op, load));
 }
 
+/* Is `v` reached from `from` through virtual ops of any kind? True, too, after *left values. */
+static bool may_reach(const Placer *p, const TlValue *from, const TlValue *v, int *left)
+{
+    if (from == v || --*left < 0)
+        return true;
+    if (from->type->kind != TL_TILE || from->type->rank == 0 || !from->def ||
+        p->plan->place[from->id].kind == TL_CPU_HOME)
+        return false;
+    for (uint32_t i = 0; i < from->def->nin; i++)
+        if (may_reach(p, tl_in(from->def, i), v, left))
+            return true;
+    return false;
+}
+
 static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
 {
     if (from == v || from->type->rank == 0 || !from->def || p->stamp[from->id] == p->stamps)
@@ -317,9 +333,8 @@ static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
         TlValue *x = tl_in(from->def, i);
         if (x->type->kind != TL_TILE || x->type->rank == 0)
             continue;
-        if (x == v && !elementwise)
-            return false;
-        if (!elementwise && (p->cost[x->id] > 0 || p->plan->place[x->id].kind == TL_CPU_HOME))
+        int left = MOST_WALKED;
+        if (!elementwise && may_reach(p, x, v, &left))
             return false;
         if (!reaches_by_elements(p, x, v))
             return false;
@@ -405,7 +420,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
                !may_repeat(p, op);
     case TL_OP_TRANS: return !is_packed(p, op->out[0]);
     case TL_OP_RESHAPE: return !keeps_vectors(p, op);
-    case TL_OP_SCAN:
+    case TL_OP_SCAN: return p->work[use->value->id] > FEW_WORK; /* its code is made three times */
     case TL_OP_PRINT: return true;
     case TL_OP_YIELD: return op->block->parent->opcode != TL_OP_IF;
     case TL_OP_CONDITION: return true;
@@ -579,6 +594,9 @@ static bool can_fuse(Placer *p, const TlOp *reduce, const TlValue *v)
         tl_attr_int(reduce, TL_ATTR_KIND, TL_COMBINE_USER) == TL_COMBINE_USER)
         return false;
     bool uses_v = false;
+    int64_t at;
+    if (tl_picked_from(reduce, &at))
+        return false;
     const TlValue *x = tl_in(reduce, 0);
     p->stamps += 2;
     return tl_same_shape(x->type, v->type) && is_ready(p, x, v, true, &uses_v) && uses_v;
@@ -692,9 +710,22 @@ static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t la
     return (int32_t)p->plan->buffers.len - 1;
 }
 
+/* Has a home only whole vectors, no more than one nest without a loop goes over, and no padding,
+ * which may be read before it is written? */
+static bool is_small(const Placer *p, const TlType *type)
+{
+    TlCpuForm f = tl_cpu_form(type);
+    uint64_t bytes = (uint64_t)f.elems * tl_gen_elem_bytes(type);
+    return f.rank && f.elems == f.extent[f.lane] && f.padded[f.lane] == f.extent[f.lane] &&
+           bytes <= 2 * (uint64_t)p->plan->vector_bytes;
+}
+
 static int32_t home_buffer(Placer *p, const TlType *type, uint32_t first, uint32_t last)
 {
-    return new_buffer(p, (uint64_t)tl_cpu_form(type).elems * tl_gen_elem_bytes(type), first, last);
+    uint64_t bytes = (uint64_t)tl_cpu_form(type).elems * tl_gen_elem_bytes(type);
+    int32_t b = new_buffer(p, bytes, first, last);
+    p->plan->buffers.data[b].small = is_small(p, type);
+    return b;
 }
 
 static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def)
@@ -881,13 +912,26 @@ static void place_products(Placer *p, const TlBlock *block)
         uint32_t last = x->keeps_b ? UINT32_MAX : end_of(p, op);
         x->a = x->a_bytes ? new_buffer(p, x->a_bytes, pos_of(p, op), end_of(p, op)) : -1;
         x->b = new_buffer(p, x->b_bytes * x->slots, first, last);
+        const TlOp *around = x->ngathered ? x->around[x->ngathered - 1] : op;
+        uint64_t words = 1 + TL_CPU_GATHERED * TL_CPU_CHUNK_WORDS, chunks = 1;
         if (x->ngathered) {
-            const TlOp *around = x->around[x->ngathered - 1];
-            uint64_t bytes = (1 + TL_CPU_GATHERED * TL_CPU_CHUNK_WORDS) * sizeof(int64_t);
-            x->gathered = new_buffer(p, bytes, pos_of(p, around), end_of(p, around));
+            chunks = TL_CPU_GATHERED;
+            x->gathered =
+                new_buffer(p, words * sizeof(int64_t), pos_of(p, around), end_of(p, around));
         }
         x->tags = p->plan->zeroed_bytes;
         p->plan->zeroed_bytes += x->keeps_b ? x->slots * TL_CPU_TAG_BYTES : 0;
+        x->stored = p->plan->zeroed_bytes;
+        p->plan->zeroed_bytes += x->stores ? 64 : 0;
+        if (x->a_rows) {
+            int64_t rows = tl_in(x->dot, 0)->type->shape[0], listed = rows, length = x->depth;
+            if (x->a_turned)
+                listed = x->depth, length = rows;
+            uint64_t bytes = (uint64_t)listed * sizeof(int64_t);
+            x->listed = new_buffer(p, chunks * bytes, pos_of(p, around), end_of(p, around));
+            x->zeros = p->plan->zeroed_bytes;
+            p->plan->zeroed_bytes += (uint64_t)(length * tl_dtype_bytes(x->dtype) + 63) / 64 * 64;
+        }
         tl_map_put_ptr(&p->plan->products, op, x);
     }
 }
@@ -912,7 +956,7 @@ static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k, const TlCpuBuffer *
     uint32_t n = 0;
     for (uint32_t i = 0; i < k; i++) {
         const TlCpuBuffer *o = &plan->buffers.data[i];
-        if (o->first <= b->last && b->first <= o->last)
+        if (!o->small && o->first <= b->last && b->first <= o->last)
             others[n++] = o;
     }
     qsort(others, n, sizeof(TlCpuBuffer *), by_offset);
@@ -928,6 +972,8 @@ static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
     plan->scratch_bytes = plan->zeroed_bytes;
     for (uint32_t k = 0; k < plan->buffers.len; k++) {
         TlCpuBuffer *b = &plan->buffers.data[k];
+        if (b->small)
+            continue;
         b->offset = first_fit(plan, k, others);
         if (b->offset + b->bytes > plan->scratch_bytes)
             plan->scratch_bytes = b->offset + b->bytes;

@@ -12,10 +12,12 @@ enum {
 
 /* ---- which loops ---- */
 
-/* plan NULL: values have no places yet. */
-static bool is_virtual_or_scalar(const TlCpuPlan *plan, const TlValue *v)
+/* May it be computed for each trip anew? It has no home, or is a vector, such as indices are: what
+ * reads that is packed before the next trip. plan NULL: values have no places yet. */
+static bool is_virtual_or_small(const TlCpuPlan *plan, const TlValue *v)
 {
-    return v->type->kind == TL_TILE && (!plan || plan->place[v->id].kind != TL_CPU_HOME);
+    return v->type->kind == TL_TILE &&
+           (!plan || plan->place[v->id].kind != TL_CPU_HOME || v->type->rank == 1);
 }
 
 /* May the op be lowered once more for each trip? It then only says how elements are computed. */
@@ -33,7 +35,7 @@ static bool is_repeatable(const TlFn *fn, const TlCpuPlan *plan, const TlOp *op)
     case TL_OP_INSIDE:
     case TL_OP_LOAD: break;
     case TL_OP_RESHAPE:
-    case TL_OP_REGROUP: return op->nout == 1 && is_virtual_or_scalar(plan, op->out[0]);
+    case TL_OP_REGROUP: return op->nout == 1 && is_virtual_or_small(plan, op->out[0]);
     case TL_OP_TRANS:
         if (tl_cpu_dense_dim(fn, op->out[0]) < 0)
             return false;
@@ -42,7 +44,7 @@ static bool is_repeatable(const TlFn *fn, const TlCpuPlan *plan, const TlOp *op)
         if (!(flags & F_ELEM))
             return false;
     }
-    return op->nout == 1 && !op->nregions && is_virtual_or_scalar(plan, op->out[0]);
+    return op->nout == 1 && !op->nregions && is_virtual_or_small(plan, op->out[0]);
 }
 
 TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop)
@@ -88,10 +90,25 @@ static bool begins_at_zero(const TlOp *loop)
     return tl_value_is_const(tl_in(loop, 3 + (uint32_t)result), &bits) && bits == 0;
 }
 
+/* The extent of a parameter's axis that is the extent of this axis of a view; NULL: not known. */
+static const TlDim *extent_of(const TlFn *fn, const TlValue *view, uint32_t axis)
+{
+    if (!view->def || view->def->opcode != TL_OP_VIEW)
+        return tl_axis_param_extent(fn, view, axis);
+    const TlValue *v = tl_in(view->def, 1 + axis);
+    while (v->def && v->def->opcode == TL_OP_CAST) v = tl_in(v->def, 0);
+    if (!v->def || v->def->opcode != TL_OP_EXTENT)
+        return NULL;
+    const TlDim *d = tl_axis_param_extent(fn, tl_in(v->def, 0),
+                                          (uint32_t)tl_attr_int(v->def, TL_ATTR_AXIS, 0));
+    return d && !d->is_i64 ? d : NULL; /* 32 bits hold it */
+}
+
 static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *q, int j)
 {
-    const TlDim *x = tl_axis_param_extent(fn, p->base, (uint32_t)i);
-    const TlDim *y = tl_axis_param_extent(fn, q->base, (uint32_t)j);
+    if (p->base == q->base && i == j)
+        return true;
+    const TlDim *x = extent_of(fn, p->base, (uint32_t)i), *y = extent_of(fn, q->base, (uint32_t)j);
     return x && y && x->kind == y->kind && x->value == y->value;
 }
 
@@ -113,7 +130,7 @@ static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
         TlOp *op = u->user;
         if (op->opcode == TL_OP_STORE && tl_op_place(op).value == v) {
             TlPlace p = tl_op_place(op), q = tl_op_place(seen ? seen : op);
-            if (!p.axes || p.mask || p.base->def || !same_slice(fn, &p, 0, &q, 0) ||
+            if (!p.axes || p.mask || !same_slice(fn, &p, 0, &q, 0) ||
                 !same_slice(fn, &p, 1, &q, 1))
                 return NULL;
             seen = op;
@@ -143,7 +160,7 @@ static bool is_before(const TlValue *v, const TlOp *loop)
     return at != NULL;
 }
 
-/* The slices must begin at values that are computed before the loop. */
+/* The view, and where the slices begin, must be computed before the loop. */
 static TlOp *find_store(const TlFn *fn, TlOp *loop)
 {
     int result = 0, next;
@@ -153,6 +170,8 @@ static TlOp *find_store(const TlFn *fn, TlOp *loop)
     if (!store)
         return NULL;
     TlPlace p = tl_op_place(store);
+    if (!is_before(p.base, loop))
+        return NULL;
     for (int dim = 0; dim < 2; dim++)
         if (!is_before(p.index[tl_cpu_slice_of(&p, dim)].value, loop))
             return NULL;
@@ -168,16 +187,25 @@ static bool takes_scalars(const TlOp *op)
     return only;
 }
 
+/* The sums after all chunks that wait for each other. */
+static const TlValue *gathered_sums(const TlCpuProduct *p)
+{
+    const TlOp *last = p->loop;
+    int result = 0;
+    for (int n = 0; n < p->ngathered; n++) last = passes_on(last, result, &result);
+    return last->out[result];
+}
+
 /* May the last chunk store the sums where p->store does? Nothing else needs them, no memory is read
  * or written between the loop and the store, and what the chunk still reads stays as it is. */
 static bool may_store(const TlFn *fn, const TlCpuProduct *p)
 {
-    const TlValue *v = p->loop->out[0];
+    const TlValue *v = gathered_sums(p);
     if (!p->store || !v->uses || v->uses->next || v->uses->user != p->store ||
-        p->store->block != p->loop->block || tl_op_place(p->store).value != v ||
+        p->store->block != v->def->block || tl_op_place(p->store).value != v ||
         tl_cpu_form(v->type).padded[1] != v->type->shape[1])
         return false;
-    for (const TlOp *op = p->loop->next; op != p->store; op = op->next)
+    for (const TlOp *op = v->def->next; op != p->store; op = op->next)
         if (!op || op->nregions || tl_op_effects(op) || !takes_scalars(op))
             return false;
     TlPlace c = tl_op_place(p->store);
@@ -226,25 +254,61 @@ static bool scalars_agree(const TlFn *fn, const TlPlace *a, const TlPlace *c)
     return true;
 }
 
-/* Do all indices but the one along k stay the same during the loop? */
+/* Do the view and all indices but the one along k stay the same during the loop? */
 static bool moves_along_k(const TlPlace *p, int along, const TlOp *loop)
 {
+    if (!tl_is_invariant(p->base, loop))
+        return false;
     for (uint32_t i = 0; i < p->naxes; i++)
         if ((int)i != along && !tl_is_invariant(p->index[i].value, loop))
             return false;
     return true;
 }
 
+/* The index tile that says which rows of the view the load's are; NULL: none does. */
+static TlValue *rows_of(const TlPlace *p)
+{
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (tl_place_dim(p, i) == 0 && p->axes[i].kind == TL_AXIS_TILE && !p->pointwise)
+            return p->index[i].value;
+    return NULL;
+}
+
+/* The same of a load of which A is the transposition, by an index tile along k: what is outside is
+ * zeros, and of its columns those are inside that are A's rows which are seen. */
+static void find_turned(const TlFn *fn, TlCpuProduct *p, TlOp *a)
+{
+    TlPlace pa = tl_op_place(a), pc;
+    int along = tl_cpu_slice_of(&pa, 1);
+    if (!p->store || along < 0 || !rows_of(&pa) || tl_in(p->dot, 0)->def->opcode != TL_OP_TRANS ||
+        tl_in(tl_in(p->dot, 0)->def, 0) != a->out[0])
+        return;
+    pc = tl_op_place(p->store);
+    if (!same_slice(fn, &pa, 1, &pc, 0) || !tl_cpu_is_dense(fn, &pa, along) ||
+        !tl_is_invariant(pa.base, p->loop) || !tl_is_invariant(pa.index[along].value, p->loop))
+        return;
+    for (uint32_t i = 0; i < pa.naxes; i++)
+        if (pa.axes[i].kind == TL_AXIS_SCALAR && !tl_is_invariant(pa.index[i].value, p->loop))
+            return;
+    p->a_load = a;
+    p->a_rows = rows_of(&pa);
+    p->a_turned = true;
+}
+
 /* Sets p->a_load to a load of A that can be read where it lies: where k is outside of A it is
  * outside of B, or, where B is computed, no k of the chunk is. That rows which are computed are
- * inside, and that A ends with a whole packed element, is known, or is looked at in the run. */
+ * inside, and that A ends with a whole packed element, is known, or is looked at in the run; rows
+ * by an index tile may be outside. */
 static void find_direct(const TlFn *fn, TlCpuProduct *p)
 {
     bool a_turned, b_turned;
     TlOp *a = tl_cpu_load_under(tl_in(p->dot, 0), &a_turned);
     TlOp *b = tl_cpu_load_under(tl_in(p->dot, 1), &b_turned);
-    if (!a || a->out[0] != tl_in(p->dot, 0) || a->out[0]->type->dtype != p->part[0] ||
-        p->flips)
+    if (!a || a->out[0]->type->dtype != p->part[0] || p->flips)
+        return;
+    if (a_turned && p->per == 1)
+        find_turned(fn, p, a);
+    if (a->out[0] != tl_in(p->dot, 0))
         return;
     TlPlace pa = tl_op_place(a);
     int along = tl_cpu_slice_of(&pa, 1);
@@ -253,11 +317,16 @@ static void find_direct(const TlFn *fn, TlCpuProduct *p)
         if (!same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0))
             return;
     }
-    if (along < 0 || tl_cpu_slice_of(&pa, 0) < 0 || !follows_loop(&pa, 1, p->loop) ||
-        !tl_cpu_is_dense(fn, &pa, along) ||
-        !moves_along_k(&pa, along, p->loop))
+    p->a_rows = b && p->per == 1 ? rows_of(&pa) : NULL;
+    if (along < 0 || (tl_cpu_slice_of(&pa, 0) < 0 && !p->a_rows) ||
+        !follows_loop(&pa, 1, p->loop) || !tl_cpu_is_dense(fn, &pa, along) ||
+        !moves_along_k(&pa, along, p->loop)) {
+        p->a_rows = NULL;
         return;
+    }
     p->a_load = a;
+    if (p->a_rows)
+        return;
     p->a_may_end = true;
     p->a_is_whole = !b;
     if (p->store && b) {
@@ -274,7 +343,7 @@ static TlOp *find_kept(const TlCpuProduct *p)
     bool turned;
     TlWideInt step;
     TlOp *load = tl_cpu_load_under(tl_in(p->dot, 1), &turned);
-    if (!load || !tl_is_constant_memory(tl_in(load, 0)) ||
+    if (!load || tl_in(load, 0)->def || !tl_is_constant_memory(tl_in(load, 0)) ||
         !tl_const_int_value(tl_in(p->loop, 2), &step))
         return NULL;
     TlPlace b = tl_op_place(load);
@@ -321,7 +390,7 @@ static int count_gathered(const TlFn *fn, const TlCpuPlan *plan, const TlCpuProd
 {
     int n = 0, result = 0;
     const TlOp *loop = p->loop;
-    if (!p->a_load || !p->b_load || !tl_is_constant_memory(tl_in(p->a_load, 0)) ||
+    if (!p->a_load || p->a_turned || !p->b_load || !tl_is_constant_memory(tl_in(p->a_load, 0)) ||
         (tl_is_float(p->dtype) && !fn->ring && !p->from_zero))
         return 0;
     for (; n < p->naround; n++) {
@@ -378,12 +447,12 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     p->store = find_store(fn, loop);
     p->from_zero = begins_at_zero(loop);
     find_direct(fn, p);
-    p->stores = may_store(fn, p);
     p->b_load = find_kept(p);
     p->keeps_b = p->b_load || tl_cpu_find_keys(plan, p, arena);
     if (p->keeps_b)
         find_around(p);
     p->ngathered = count_gathered(fn, plan, p);
+    p->stores = may_store(fn, p);
     if (!p->a_load || p->a_may_end)
         p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->a_row * bytes);
     p->b_bytes = (uint64_t)(p->panel_rows * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "passes/analysis/picked.h"
+
 enum { MAX_TUPLE = 64 };
 
 typedef struct Reduction {
@@ -462,9 +464,56 @@ static void lower_reduction(TlCpuGen *g, Reduction r)
     tl_cpu_loops_end(g, &loops);
 }
 
+/* ---- one element along an axis ---- */
+
+typedef struct Picked {
+    TlValue *from, *out;
+    int axis;
+    int64_t at;
+} Picked;
+
+static LLVMValueRef eval_picked(TlCpuGen *g, const Picked *p, const TlCpuAt *at)
+{
+    TlCpuAt sub;
+    int lane = at->lane + (p->axis <= at->lane);
+    tl_cpu_at_init(g, &sub, p->from->type->rank, at->rank ? lane : p->axis, at->width);
+    for (int d = 0; d < sub.rank; d++)
+        sub.idx[d] = d == p->axis ? tl_gen_int(&g->gen, p->at) : at->idx[d - (d > p->axis)];
+    return tl_cpu_eval(g, p->from, &sub);
+}
+
+static void store_picked(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    const Picked *p = user;
+    TlCpuForm f = tl_cpu_form(p->out->type);
+    tl_cpu_home_store(g, p->out->type, tl_cpu_home_ptr(g, g->plan->place[p->out->id].buffer), &f,
+                      at, eval_picked(g, p, at));
+}
+
+static void lower_picked(TlCpuGen *g, Picked *p)
+{
+    const TlType *type = p->out->type;
+    if (type->rank == 0) {
+        TlCpuAt at;
+        tl_cpu_at_init(g, &at, 0, 0, 1);
+        g->scalar[p->out->id] = eval_picked(g, p, &at);
+        return;
+    }
+    TlCpuForm f = tl_cpu_form(type);
+    int limit = g->vector_bytes / (int)tl_gen_elem_bytes(type);
+    int width = tl_cpu_fit_width(f.padded[f.lane], tl_cpu_chain_width(g, p->from, limit));
+    tl_cpu_nest(g, type, width, store_picked, p);
+}
+
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_REDUCE, "%s is no reduction", tl_op_info(op->opcode)->text);
+    Picked p = {.out = op->out[0], .axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0)};
+    p.from = tl_picked_from(op, &p.at);
+    if (p.from) {
+        lower_picked(g, &p);
+        return;
+    }
     if (!tl_map_get(&g->plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done already */
         lower_reduction(g, reduction_of(op));
 }

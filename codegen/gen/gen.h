@@ -38,6 +38,7 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     /* an op on f32 by the target's own instruction; NULL: it has none, or better not */           \
     LLVMValueRef (*own)(TlGen *g, const TlOp *op, LLVMValueRef *in);                               \
     LLVMValueRef (*to_bf16)(TlGen *g, LLVMValueRef x); /* the same for f32 to bf16 */              \
+    LLVMValueRef (*to_int)(TlGen *g, LLVMValueRef x, TlDtype to); /* and to integers of bytes */   \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
 /* clang-format on */
 struct TlGen {
@@ -81,6 +82,10 @@ void tl_gen_set_loc(TlGen *g, TlLoc loc);
 
 /* gen_flow.c: what control flow is on every device */
 LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);
+/* *some, i1: are there trips? The result is how many there are then. */
+LLVMValueRef tl_gen_trips(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
+                          LLVMValueRef step, LLVMValueRef *some);
+/* The same, or 0. */
 LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
                                LLVMValueRef step);
 /* How deep the loops of a function are nested; 0: there are none. */

@@ -11,6 +11,25 @@
 
 /* ---- element operations ---- */
 
+/* a / d, no traps. Integers of 32 bits side by side are divided as f64, smaller ones as f32: CPUs
+ * have no vectors of integer divisions, and as the quotient is an integer or differs from one by
+ * 1 / d or more, which is more than its rounding, it is exact when it is cut. */
+static LLVMValueRef quotient(TlGen *g, bool is_signed, LLVMValueRef a, LLVMValueRef d)
+{
+    LLVMTypeRef t = LLVMTypeOf(a);
+    int w = tl_gen_width_of(a);
+    unsigned bits = w > 1 ? LLVMGetIntTypeWidth(LLVMGetElementType(t)) : 64;
+    if (bits > 32 || LLVMIsConstant(d))
+        return is_signed ? LLVMBuildSDiv(g->b, a, d, "") : LLVMBuildUDiv(g->b, a, d, "");
+    LLVMTypeRef f = tl_gen_vec(bits > 16 ? g->f64 : g->f32, w);
+    if (is_signed) {
+        LLVMValueRef x = LLVMBuildSIToFP(g->b, a, f, ""), y = LLVMBuildSIToFP(g->b, d, f, "");
+        return LLVMBuildFPToSI(g->b, LLVMBuildFDiv(g->b, x, y, ""), t, "");
+    }
+    LLVMValueRef x = LLVMBuildUIToFP(g->b, a, f, ""), y = LLVMBuildUIToFP(g->b, d, f, "");
+    return LLVMBuildFPToUI(g->b, LLVMBuildFDiv(g->b, x, y, ""), t, "");
+}
+
 static LLVMValueRef safe_div(TlGen *g, bool rem, bool is_signed, LLVMValueRef a, LLVMValueRef b)
 {
     TL_ASSERT(LLVMTypeOf(a) == LLVMTypeOf(b), "a division of different types");
@@ -24,9 +43,9 @@ static LLVMValueRef safe_div(TlGen *g, bool rem, bool is_signed, LLVMValueRef a,
         LLVMValueRef neg = LLVMBuildICmp(g->b, LLVMIntEQ, b, like(b, UINT64_MAX), "");
         d = select_(g, LLVMBuildAnd(g->b, min, neg, ""), like(b, 1), d);
     }
-    LLVMValueRef q =
-        rem ? (is_signed ? LLVMBuildSRem(g->b, a, d, "") : LLVMBuildURem(g->b, a, d, ""))
-            : (is_signed ? LLVMBuildSDiv(g->b, a, d, "") : LLVMBuildUDiv(g->b, a, d, ""));
+    LLVMValueRef q = quotient(g, is_signed, a, d);
+    if (rem)
+        q = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, d, ""), "");
     return select_(g, zero, like(a, 0), q);
 }
 

@@ -259,6 +259,9 @@ static LLVMValueRef float_to_int(TlGen *g, TlDtype to, LLVMValueRef x)
 {
     TL_ASSERT(!tl_is_float(to), "%s is no integer", tl_dtype_name(to));
     bool is_signed = tl_is_signed(to);
+    LLVMValueRef own = g->to_int ? g->to_int(g, x, to) : NULL;
+    if (own)
+        return own;
     LLVMTypeRef types[2] = {tl_gen_vec(tl_gen_dtype_type(g, to), tl_gen_width_of(x)),
                             LLVMTypeOf(x)};
     if (tl_gen_width_of(x) > 1 && tl_dtype_bytes(to) <= 4)

@@ -10,8 +10,8 @@ LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name)
 
 /* Trips of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits overflow.
  * */
-LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMValueRef hi,
-                               LLVMValueRef step)
+LLVMValueRef tl_gen_trips(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMValueRef hi,
+                          LLVMValueRef step, LLVMValueRef *some)
 {
     TL_ASSERT(op->opcode == TL_OP_FOR && LLVMTypeOf(lo) == LLVMTypeOf(hi),
               "%s has no trips", tl_op_info(op->opcode)->text);
@@ -28,10 +28,16 @@ LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMVa
     LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntEQ, size, zero, "");
     LLVMValueRef more = LLVMBuildICmp(g->b, s ? LLVMIntSLT : LLVMIntULT, from, to, "");
     LLVMValueRef span = LLVMBuildSub(g->b, LLVMBuildSub(g->b, to, from, ""), one, "");
-    LLVMValueRef n = LLVMBuildAdd(
+    *some = LLVMBuildAnd(g->b, more, LLVMBuildNot(g->b, none, ""), "");
+    return LLVMBuildAdd(
         g->b, LLVMBuildUDiv(g->b, span, LLVMBuildSelect(g->b, none, one, size, ""), ""), one, "");
-    return LLVMBuildSelect(g->b, LLVMBuildAnd(g->b, more, LLVMBuildNot(g->b, none, ""), ""), n,
-                           zero, "");
+}
+
+LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMValueRef hi,
+                               LLVMValueRef step)
+{
+    LLVMValueRef some, n = tl_gen_trips(g, op, lo, hi, step, &some);
+    return LLVMBuildSelect(g->b, some, n, tl_gen_int(g, 0), "");
 }
 
 static bool is_loop(const TlOp *op)

@@ -136,10 +136,19 @@ static LLVMValueRef first_lane(TlLlvm *l, LLVMValueRef x)
     return LLVMBuildIntToPtr(b, LLVMBuildBitCast(b, x, i64, ""), type, "");
 }
 
+/* Is it one of two constants? LLVM may make it of its condition in vector registers, though that
+ * is equal in all lanes: of a comparison of 64 bits, as but for equality scalar instructions have
+ * none, or where lanes use it, too. */
+static bool is_choice(LLVMValueRef x)
+{
+    return LLVMIsASelectInst(x) && LLVMIsConstant(LLVMGetOperand(x, 1)) &&
+           LLVMIsConstant(LLVMGetOperand(x, 2));
+}
+
 static void fix_operand(TlLlvm *l, const TlMap *varies, LLVMValueRef user, unsigned i)
 {
     LLVMValueRef x = LLVMGetOperand(user, i);
-    if (!tl_map_get(varies, (uint64_t)(uintptr_t)x, NULL))
+    if (!tl_map_get(varies, (uint64_t)(uintptr_t)x, NULL) && !is_choice(x))
         return;
     LLVMPositionBuilderBefore(l->builder, user);
     LLVMSetOperand(user, i, first_lane(l, x));

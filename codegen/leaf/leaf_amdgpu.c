@@ -358,6 +358,28 @@ static LLVMValueRef reciprocal(TlLeafCall *call)
     return bits_of(call, tl_leaf_intrinsic(call, "llvm.amdgcn.rcp", &f32, 1, &x, 1));
 }
 
+/* The instruction, which saturates and makes 0 of NaN: LLVM says nothing of what these become, and
+ * at this place makes nothing of that. (Asm would be in vector registers, also where all lanes have
+ * the same.) */
+static LLVMValueRef to_integer(TlLeafCall *call)
+{
+    enum { WORD = 32 };
+    uint32_t bits = tl_leaf_constant(call, 1), how = tl_leaf_constant(call, 2);
+    bool is_signed = how & TL_F2I_SIGNED;
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
+    LLVMValueRef x = float_arg(call, 0);
+    if (how & TL_F2I_NEAREST)
+        x = tl_leaf_intrinsic(call, "llvm.roundeven", &f32, 1, &x, 1);
+    if (bits == WORD)
+        return is_signed ? LLVMBuildFPToSI(call->b, x, call->i32, "")
+                         : LLVMBuildFPToUI(call->b, x, call->i32, "");
+    uint32_t most = (1u << (bits - is_signed)) - 1;
+    LLVMValueRef y[2] = {LLVMBuildFPToSI(call->b, x, call->i32, ""), tl_leaf_i32(call, most)};
+    y[0] = tl_leaf_intrinsic(call, "llvm.smin", &call->i32, 1, y, 2);
+    y[1] = tl_leaf_i32(call, is_signed ? ~most : 0);
+    return tl_leaf_intrinsic(call, "llvm.smax", &call->i32, 1, y, 2);
+}
+
 static LLVMValueRef root(TlLeafCall *call)
 {
     LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
@@ -396,6 +418,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_DIV_BIG:
         return bits_of(call, divide(call, float_arg(call, 0), float_arg(call, 1)));
     case TL_LEAF_FAMILY_RCP: return reciprocal(call);
+    case TL_LEAF_FAMILY_F2I: return to_integer(call);
     case TL_LEAF_FAMILY_SQRT: return bits_of(call, root(call));
     case TL_LEAF_FAMILY_RSQRT:
         return bits_of(call,

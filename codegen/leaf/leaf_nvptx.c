@@ -541,6 +541,22 @@ static LLVMValueRef to_bf16(TlLeafCall *call)
     return LLVMBuildCall2(call->b, type, f, &x, 1, "");
 }
 
+/* What is out of range, and NaN, the instruction treats as the leaf's definition says. */
+static LLVMValueRef to_integer(TlLeafCall *call)
+{
+    static const char constraints[] = "=r,f";
+    uint32_t how = tl_leaf_constant(call, 2);
+    char *text = tl_format(call->l->arena, "cvt.%s.%c%u.f32 $0, $1;",
+                           how & TL_F2I_NEAREST ? "rni" : "rzi", how & TL_F2I_SIGNED ? 's' : 'u',
+                           (unsigned)tl_leaf_constant(call, 1));
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c),
+                type = LLVMFunctionType(call->i32, &f32, 1, 0);
+    LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0,
+                                      0, LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
+    return LLVMBuildCall2(call->b, type, f, &x, 1, "");
+}
+
 static LLVMValueRef divide(TlLeafCall *call)
 {
     enum { ONE = 0x3f800000 };
@@ -603,6 +619,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MIN_NAN: return asm_on_floats(call, "min.NaN.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_MAX_NAN: return asm_on_floats(call, "max.NaN.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_BF16: return to_bf16(call);
+    case TL_LEAF_FAMILY_F2I: return to_integer(call);
     case TL_LEAF_FAMILY_LDG: return load_global(call);
     case TL_LEAF_FAMILY_STG: store_global(call); return NULL;
     case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);

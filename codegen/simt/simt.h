@@ -179,6 +179,8 @@ void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in);
 /* f32 to bf16 by a leaf, as TlGen.to_bf16 */
 LLVMValueRef tl_simt_to_bf16(TlGen *gen, LLVMValueRef x);
+/* f32 to an integer of 8, 16 or 32 bits by a leaf, as TlGen.to_int */
+LLVMValueRef tl_simt_to_int(TlGen *gen, LLVMValueRef x, TlDtype to);
 /* simt_fmod.c: the remainder of two floats, as TlGen.fmod */
 LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y);
 void tl_simt_asm(TlSimt *g, TlOp *op); /* simt_asm.c */

@@ -201,6 +201,30 @@ LLVMValueRef tl_simt_to_bf16(TlGen *gen, LLVMValueRef x)
     return tl_simt_leaf(g, TL_LEAF_BF16, 1, &bits);
 }
 
+/* The operand where x was rounded to the nearest, ties to even, or NULL. */
+static LLVMValueRef before_rint(LLVMValueRef x)
+{
+    static const char ROUND[] = "llvm.roundeven";
+    unsigned id = LLVMIsAIntrinsicInst(x) ? LLVMGetIntrinsicID(LLVMGetCalledValue(x)) : 0;
+    bool is = id && id == LLVMLookupIntrinsicID(ROUND, sizeof ROUND - 1);
+    return is ? LLVMGetOperand(x, 0) : NULL;
+}
+
+LLVMValueRef tl_simt_to_int(TlGen *gen, LLVMValueRef x, TlDtype to)
+{
+    TlSimt *g = (TlSimt *)gen;
+    enum { BYTE = 8, WORD = 32 };
+    unsigned bits = (unsigned)tl_dtype_bits(to);
+    if (LLVMTypeOf(x) != g->f32 || bits % BYTE || bits > WORD)
+        return NULL;
+    LLVMValueRef from = before_rint(x);
+    uint32_t how = (tl_is_signed(to) ? TL_F2I_SIGNED : 0) | (from ? TL_F2I_NEAREST : 0);
+    LLVMValueRef args[3] = {LLVMBuildBitCast(g->b, from ? from : x, g->i32, ""),
+                            tl_simt_i32(g, bits), tl_simt_i32(g, how)};
+    LLVMValueRef y = tl_simt_leaf(g, TL_LEAF_F2I, 3, args);
+    return bits == WORD ? y : LLVMBuildTrunc(g->b, y, LLVMIntTypeInContext(g->c, bits), "");
+}
+
 /* ---- values as words ---- */
 
 static LLVMTypeRef int_of_bytes(TlSimt *g, uint64_t bytes)

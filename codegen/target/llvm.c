@@ -173,7 +173,16 @@ static unsigned length_of(LLVMBasicBlockRef block)
     return n;
 }
 
-/* The length of a function, and how deep its loops are nested. */
+/* Is it of a variable, which LLVM's first pass makes a value? */
+static bool loads_variable(LLVMValueRef load)
+{
+    LLVMValueRef p = LLVMGetOperand(load, 0);
+    while (LLVMIsAGetElementPtrInst(p))
+        p = LLVMGetOperand(p, 0);
+    return LLVMIsAAllocaInst(p) != NULL;
+}
+
+/* The length of a function, its loads from memory, and how deep its loops are nested. */
 typedef struct Size {
     unsigned instructions, blocks, loads, depth;
 } Size;
@@ -185,7 +194,7 @@ static Size size_of(LLVMValueRef function)
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b), size.blocks++)
         for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x)) {
             size.instructions++;
-            size.loads += LLVMIsALoadInst(x) != NULL;
+            size.loads += LLVMIsALoadInst(x) && !loads_variable(x);
         }
     return size;
 }

@@ -5,7 +5,6 @@
 #include <tile_jit.h>
 
 #define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
-#define ON_DEVICE(i) ((float *)tile_buffer_ptr(device[i]))
 
 int main(int argc, char **argv)
 {
@@ -26,8 +25,8 @@ int main(int argc, char **argv)
     TRY(tile_module_load_file(NULL, KERNEL_DIR "/vector_add.tile", NULL, &module) ||
         tile_kernel_get(module, "vector_add", NULL, &kernel) ||
         tile_kernel_prepare(kernel));
-    tile_arg args[] = {tile_view(ON_DEVICE(X), n), tile_view(ON_DEVICE(Y), n),
-                       tile_view(ON_DEVICE(Z), n)};
+    tile_arg args[] = {tile_f32_view(device[X], n), tile_f32_view(device[Y], n),
+                       tile_f32_view(device[Z], n)};
     for (int i = 0; i < 9; i++) {
         double t0 = now();
         TRY(tile_launch(kernel, NULL, args, COUNT) || tile_stream_synchronize(NULL));

@@ -5,7 +5,6 @@
 #include <tile_jit.h>
 
 #define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
-#define ON_DEVICE(i) ((float *)tile_buffer_ptr(device[i]))
 
 int main(int argc, char **argv)
 {
@@ -29,8 +28,8 @@ int main(int argc, char **argv)
     TRY(tile_module_load_file(NULL, KERNEL_DIR "/layernorm.tile", NULL, &module) ||
         tile_kernel_get(module, "layernorm", consts, &kernel) ||
         tile_kernel_prepare(kernel));
-    tile_arg args[] = {tile_view(ON_DEVICE(X), r, c), tile_view(ON_DEVICE(W), c),
-                       tile_view(ON_DEVICE(B), c), tile_view(ON_DEVICE(Y), r, c)};
+    tile_arg args[] = {tile_f32_view(device[X], r, c), tile_f32_view(device[W], c),
+                       tile_f32_view(device[B], c), tile_f32_view(device[Y], r, c)};
     for (int i = 0; i < 5; i++) {
         double t0 = now();
         TRY(tile_launch(kernel, NULL, args, COUNT) || tile_stream_synchronize(NULL));

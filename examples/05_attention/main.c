@@ -5,7 +5,6 @@
 #include <tile_jit.h>
 
 #define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
-#define ON_DEVICE(i) ((float *)tile_buffer_ptr(device[i]))
 
 int main(int argc, char **argv)
 {
@@ -30,7 +29,7 @@ int main(int argc, char **argv)
     TRY(tile_module_load_file(NULL, KERNEL_DIR "/attention.tile", NULL, &module) ||
         tile_kernel_get(module, "attention", consts, &kernel) ||
         tile_kernel_prepare(kernel));
-#define VIEW(i) tile_view(ON_DEVICE(i), a[0], a[1], a[2])
+#define VIEW(i) tile_f32_view(device[i], a[0], a[1], a[2])
     tile_arg args[] = {VIEW(Q), VIEW(K), VIEW(V), VIEW(O), tile_f32(1 / sqrtf((float)a[2]))};
     for (int i = 0; i < 3; i++) {
         double t0 = now();

@@ -5,7 +5,6 @@
 #include <tile_jit.h>
 
 #define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
-#define VIEW(i, ...) tile_view_typed(TILE_F16, tile_buffer_ptr(device[i]), __VA_ARGS__)
 
 int main(int argc, char **argv)
 {
@@ -30,7 +29,8 @@ int main(int argc, char **argv)
     TRY(tile_module_load_file(NULL, KERNEL_DIR "/persistent.tile", NULL, &module) ||
         tile_kernel_get(module, "persistent", consts, &kernel) ||
         tile_kernel_prepare(kernel));
-    tile_arg args[] = {VIEW(A, m[0], m[2]), VIEW(B, m[2], m[1]), VIEW(C, m[0], m[1])};
+    tile_arg args[] = {tile_f16_view(device[A], m[0], m[2]), tile_f16_view(device[B], m[2], m[1]),
+                       tile_f16_view(device[C], m[0], m[1])};
     for (int i = 0; i < 3; i++) {
         double t0 = now();
         TRY(tile_launch(kernel, NULL, args, COUNT) || tile_stream_synchronize(NULL));

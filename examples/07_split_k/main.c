@@ -7,7 +7,6 @@
 #include <tile_jit.h>
 
 #define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
-#define VIEW(i, ...) tile_view(tile_buffer_ptr(device[i]), __VA_ARGS__)
 
 int main(int argc, char **argv)
 {
@@ -34,8 +33,10 @@ int main(int argc, char **argv)
     TRY(tile_buffer_fill(device[ARRIVED], 0, 0, bytes[ARRIVED], NULL) ||
         tile_module_load_file(NULL, KERNEL_DIR "/split_k.tile", NULL, &module) ||
         tile_kernel_get(module, "split_k", consts, &kernel) || tile_kernel_prepare(kernel));
-    tile_arg args[] = {VIEW(A, m[0], m[2]), VIEW(B, m[2], m[1]), VIEW(C, m[0], m[1]),
-                       VIEW(PARTS, m[3], m[0], m[1]), VIEW(ARRIVED, down, across)};
+    tile_arg args[] = {tile_f16_view(device[A], m[0], m[2]), tile_f16_view(device[B], m[2], m[1]),
+                       tile_f16_view(device[C], m[0], m[1]),
+                       tile_f32_view(device[PARTS], m[3], m[0], m[1]),
+                       tile_u32_view(device[ARRIVED], down, across)};
     for (int i = 0; i < 3; i++) {
         double t0 = now();
         TRY(tile_launch(kernel, NULL, args, COUNT) || tile_stream_synchronize(NULL));

@@ -71,7 +71,7 @@ static bool check_config(Checkpoint *c)
         int value, most;
     } rows[] = {{"layers", g->layers, 1000},         {"width", g->width, 1 << 16},
                 {"hidden width", g->hidden, 1 << 20}, {"heads", g->heads, 1024},
-                {"heads of keys", g->kv_heads, 1024}, {"head size", g->head_size, 512},
+                {"heads of keys", g->kv_heads, 1024}, {"head size", g->head_size, 2 * MOST_PAIRS},
                 {"context", g->context, 1 << 28}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value < 1 || rows[i].value > rows[i].most)
@@ -88,15 +88,28 @@ static bool check_config(Checkpoint *c)
     return true;
 }
 
+/* What slows the turning of each pair of a head, as GGUF has it of Llama 3.1. */
+static bool read_factors(Checkpoint *c)
+{
+    const Tensor *t = checkpoint_find(c, "rope_freqs.weight");
+    float *factor = c->config.rope_factor;
+    if (!t) return true;
+    bool good = t->format == F32 && t->rank == 1 && t->shape[0] == c->config.head_size / 2;
+    if (good) memcpy(factor, t->data, t->bytes);
+    for (int64_t i = 0; good && i < t->shape[0]; i++) good = factor[i] > 0;
+    return good || checkpoint_fail(c, "rope_freqs.weight is not F32, a positive number for each "
+                                   "pair of a head");
+}
+
 bool checkpoint_open(Checkpoint *c, const char *path)
 {
     size_t n = strlen(path);
-    *c = (Checkpoint){.config = {.end = -1}, .reading = path, .words = words_new()};
+    *c = (Checkpoint){.config = {.end = -1}, .reading = path};
+    for (int i = 0; i < MOST_PAIRS; i++) c->config.rope_factor[i] = 1;
     c->gguf = n > 5 && !strcmp(path + n - 5, ".gguf");
-    if (!c->words) return checkpoint_fail(c, "no memory");
     bool good = c->gguf ? read_gguf(c, path) : read_safetensors(c, path);
     c->reading = path;
-    return good && check_config(c);
+    return good && check_config(c) && (!c->gguf || read_factors(c));
 }
 
 void checkpoint_close(Checkpoint *c)

@@ -26,9 +26,12 @@ typedef struct Tensor {
     uint64_t bytes;
 } Tensor;
 
+enum { MOST_PAIRS = 256 }; /* of a head, rotated */
+
 typedef struct Config {
     int layers, width, hidden, heads, kv_heads, head_size, context;
     double rope_base, norm_eps;
+    float rope_factor[MOST_PAIRS]; /* angles of pair i are divided by it */
     bool
         interleaved; /* rotary pairs are neighbours, as in GGUF, not halves of a head */
     int end;          /* the token that ends a text; -1: none */

@@ -138,29 +138,93 @@ static bool read_config(Checkpoint *c, Keys keys)
     g->norm_eps = real(keys, "llama.attention.layer_norm_rms_epsilon", 1e-5);
     g->end = number(keys, "tokenizer.ggml.eos_token_id", -1);
     g->interleaved = true;
+    const Key *scaling = find(keys, "llama.rope.scaling.type", STRING);
+    return !scaling || same(scaling->value, "none") ||
+           checkpoint_fail(c, "scaled positions, '%.*s', are not known here",
+                           (int)(scaling->value.length & 63), scaling->value.bytes);
+}
+
+/* Llama 3's words are tokens as they are, and its texts have a beginning. */
+static bool cuts_as_llama3(Span cut)
+{
+    return same(cut, "llama-bpe") || same(cut, "llama3") || same(cut, "llama-v3");
+}
+
+/* All strings of an array. */
+static bool each(Checkpoint *c, const Key *array, bool (*add)(Words *, const char *, size_t),
+                 const char *complaint)
+{
+    Reader r = {array->value.bytes, array->value.bytes + array->value.length, false};
+    for (uint64_t i = 0; i < array->count; i++) {
+        Span s = string(&r);
+        if (!add(c->words, s.bytes, s.length))
+            return checkpoint_fail(c, complaint, (unsigned long long)i, (int)(s.length & 63),
+                                   s.bytes);
+    }
     return true;
+}
+
+/* Tokens that control, or that users have defined, stand for themselves. */
+static bool add_specials(Checkpoint *c, Keys keys)
+{
+    const Key *types = find(keys, "tokenizer.ggml.token_type", ARRAY);
+    uint64_t n = types && types->of == I32 ? types->count : 0;
+    for (uint64_t i = 0; i < n && i < (uint64_t)words_count(c->words); i++) {
+        uint64_t type = unsigned_of((Span){types->value.bytes + 4 * i, 4});
+        if ((type == 3 || type == 4) && !words_special(c->words, (int)i))
+            return checkpoint_fail(c, "no memory");
+    }
+    return true;
+}
+
+static bool flag(Keys keys, const char *name, bool other)
+{
+    const Key *k = find(keys, name, BOOL);
+    return k ? k->value.bytes[0] != 0 : other;
+}
+
+/* SentencePiece's: scores of all tokens. */
+static bool add_scores(Checkpoint *c, Keys keys)
+{
+    const Key *scores = find(keys, "tokenizer.ggml.scores", ARRAY);
+    if (!scores || scores->of != F32_ || scores->count != (uint64_t)words_count(c->words))
+        return checkpoint_fail(c, "no scores of the tokens");
+    if (!flag(keys, "tokenizer.ggml.add_space_prefix", true)) words_bare(c->words);
+    return words_scores(c->words, scores->value.bytes) || checkpoint_fail(c, "no memory");
+}
+
+static bool add_pairs(Checkpoint *c, Keys keys, Span cut)
+{
+    const Key *merges = find(keys, "tokenizer.ggml.merges", ARRAY);
+    if (!merges || merges->of != STRING) return checkpoint_fail(c, "no merges of byte pairs");
+    if (!cut_by_name(words_cut(c->words), cut.bytes, cut.length))
+        return checkpoint_fail(c, "tokenizer.ggml.pre '%.*s' is not known here",
+                               (int)(cut.length & 63), cut.bytes);
+    if (cuts_as_llama3(cut)) words_whole(c->words);
+    return each(c, merges, words_merge, "merge %llu, '%.*s', is not of tokens");
 }
 
 static bool read_words(Checkpoint *c, Keys keys)
 {
     const Key *model = find(keys, "tokenizer.ggml.model", STRING);
     const Key *tokens = find(keys, "tokenizer.ggml.tokens", ARRAY);
-    const Key *merges = find(keys, "tokenizer.ggml.merges", ARRAY);
-    if (!model || !same(model->value, "gpt2") || !tokens || tokens->of != STRING || !merges ||
-        merges->of != STRING)
-        return checkpoint_fail(c, "no tokens and merges of 'gpt2', byte pairs");
-    Reader r = {tokens->value.bytes, tokens->value.bytes + tokens->value.length, false};
-    for (uint64_t i = 0; i < tokens->count; i++) {
-        Span s = string(&r);
-        if (!words_add(c->words, s.bytes, s.length)) return checkpoint_fail(c, "no memory");
-    }
-    r = (Reader){merges->value.bytes, merges->value.bytes + merges->value.length, false};
-    for (uint64_t i = 0; i < merges->count; i++) {
-        Span s = string(&r);
-        if (!words_merge(c->words, s.bytes, s.length))
-            return checkpoint_fail(c, "merge %llu, '%.*s', is not of tokens", (unsigned long long)i,
-                                   (int)(s.length & 63), s.bytes);
-    }
+    const Key *pre = find(keys, "tokenizer.ggml.pre", STRING);
+    Span cut = pre ? pre->value : (Span){"gpt-2", 5};
+    bool pairs = model && same(model->value, "gpt2");
+    if (!pairs && (!model || !same(model->value, "llama")))
+        return checkpoint_fail(c, "tokenizer.ggml.model is neither 'gpt2', byte pairs, nor "
+                               "'llama', SentencePiece's");
+    if (!tokens || tokens->of != STRING) return checkpoint_fail(c, "no tokens");
+    if (!(c->words = words_new(pairs ? BYTES : CHARACTERS))) return checkpoint_fail(c, "no memory");
+    if (!each(c, tokens, words_add, "token %llu, '%.*s': no memory") || !add_specials(c, keys) ||
+        !(pairs ? add_pairs(c, keys, cut) : add_scores(c, keys)))
+        return false;
+    int begin = number(keys, "tokenizer.ggml.bos_token_id", -1);
+    bool begins = flag(keys, "tokenizer.ggml.add_bos_token", !pairs || cuts_as_llama3(cut));
+    if (begins && begin >= words_count(c->words))
+        return checkpoint_fail(c, "the token %d that begins a text is not in the vocabulary",
+                               begin);
+    if (begins) words_begin(c->words, begin);
     return true;
 }
 

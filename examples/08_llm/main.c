@@ -15,6 +15,7 @@ typedef struct Options {
     const char *logits, *model;
     char **prompt;
     int prompts;
+    bool words; /* only show the prompts' tokens */
 } Options;
 
 typedef struct Sequence {
@@ -50,7 +51,8 @@ static int usage(void)
           "MODEL: a folder with config.json, model.safetensors, tokenizer.json, or a .gguf file\n"
           "  -n N   tokens to generate (40)      -t T  temperature (0: the most probable token)\n"
           "  -k K   of the K most probable (all) -p P  of those that come to probability P (1)\n"
-          "  -s S   seed of random numbers (1)   -l F  logits of the prompts' tokens, to F.npy\n",
+          "  -s S   seed of random numbers (1)   -l F  logits of the prompts' tokens, to F.npy\n"
+          "  -w     print the numbers of the prompts' tokens, and end\n",
           stderr);
     return 2;
 }
@@ -65,16 +67,17 @@ static bool number(const char *text, double low, double high, double *out)
 static bool options(int argc, char **argv, Options *o)
 {
     static char *prompts[] = {"A tile is", "The compiler", "Nobody"};
-    *o = (Options){40, 0, 0, 1, 1, NULL, MODEL_DIR "/q4_0.gguf", prompts, 3};
-    for (int c; (c = getopt(argc, argv, "n:t:k:p:s:l:")) != -1;) {
+    *o = (Options){40, 0, 0, 1, 1, NULL, MODEL_DIR "/q4_0.gguf", prompts, 3, false};
+    for (int c; (c = getopt(argc, argv, "n:t:k:p:s:l:w")) != -1;) {
         double v = 0;
-        if (c == '?' || (c != 'l' && !number(optarg, 0, 1e6, &v))) return false;
+        if (c == '?' || (c != 'l' && c != 'w' && !number(optarg, 0, 1e6, &v))) return false;
         switch (c) {
         case 'n': o->tokens = (int)v; break;
         case 't': o->temperature = (float)v; break;
         case 'k': o->top_k = (int)v; break;
         case 'p': o->top_p = (float)v; break;
         case 's': o->seed = (uint64_t)v; break;
+        case 'w': o->words = true; break;
         default: o->logits = optarg;
         }
     }
@@ -91,15 +94,23 @@ static bool fail(const char *text)
 
 /* ---- sequences ---- */
 
+/* The tokens of a prompt; NULL: it has none, as was said. */
+static int *encode(const Run *r, const char *prompt, size_t *count)
+{
+    char text[200];
+    size_t length = strlen(prompt);
+    int *token = words_encode(r->checkpoint.words, prompt, length, count);
+    snprintf(text, sizeof text, "no token for byte %zu of the prompt '%.100s'", *count, prompt);
+    if (!token) fail(*count < length ? text : "no memory");
+    return token;
+}
+
 static bool begin(Run *r, Sequence *s, const char *prompt)
 {
     char text[200];
-    size_t n, length = strlen(prompt);
-    int *token = words_encode(r->checkpoint.words, prompt, length, &n);
-    if (!token) {
-        snprintf(text, sizeof text, "no token for byte %zu of the prompt '%.100s'", n, prompt);
-        return fail(n < length ? text : "no memory");
-    }
+    size_t n;
+    int *token = encode(r, prompt, &n);
+    if (!token) return false;
     s->prompt = prompt;
     s->given = s->known = (int)n;
     if (n == 0 || n > (size_t)r->checkpoint.config.context) {
@@ -117,7 +128,7 @@ static bool begin_all(Run *r)
 {
     int n = r->o.prompts, longest = 0, given = 0;
     char error[400];
-    if (n > MOST_ROWS) return fail("at most 16 prompts");
+    if (n > MOST_ROWS) return fail("at most 64 prompts");
     if (!(r->sequence = calloc((size_t)n, sizeof *r->sequence))) return fail("no memory");
     for (int i = 0; i < n; i++) {
         if (!begin(r, &r->sequence[i], r->o.prompt[i])) return false;
@@ -270,10 +281,24 @@ static bool report(const Run *r)
     return true;
 }
 
+static bool show_words(const Run *r)
+{
+    for (int i = 0; i < r->o.prompts; i++) {
+        size_t n;
+        int *token = encode(r, r->o.prompt[i], &n);
+        if (!token) return false;
+        for (size_t j = 0; j < n; j++) printf("%s%d", j ? " " : "", token[j]);
+        putchar('\n');
+        free(token);
+    }
+    return true;
+}
+
 static bool run(Run *r)
 {
     bool going = true;
     if (!checkpoint_open(&r->checkpoint, r->o.model)) return fail(r->checkpoint.error);
+    if (r->o.words) return show_words(r);
     if (!begin_all(r)) return false;
     if (r->o.logits) {
         size_t tokens = 0;

@@ -3,14 +3,15 @@
 
     make_model.py FOLDER                f32, bf16, int8 (as Hugging Face has them), f16.gguf, q8_0.gguf, q4_0.gguf
     make_model.py FOLDER --random N     the same with about N million weights, all random: to measure speed
+    make_model.py FOLDER --gguf         f32.gguf, f16.gguf, q8_0.gguf, q4_0.gguf only
 
 Byte pairs are those of the text. The layers are random numbers of 4 bits; the last matrix is fitted to what comes out of them, by gradient
 descent on the cross entropy of the next token (Adam), with noise for what rounding does to the features. Seeds are fixed.
 """
+import argparse
 import json
 import os
 import struct
-import sys
 from collections import Counter
 
 import numpy as np
@@ -20,7 +21,8 @@ import reference
 END = "<|end|>"
 SMALL = dict(num_hidden_layers=2, hidden_size=128, intermediate_size=352, num_attention_heads=8, num_key_value_heads=2)
 COMMON = dict(architectures=["LlamaForCausalLM"], model_type="llama", rope_theta=10000.0, rms_norm_eps=1e-5,
-              max_position_embeddings=2048, tie_word_embeddings=False)
+              max_position_embeddings=2048, tie_word_embeddings=False,
+              rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64))
 
 # ---- byte pairs ----
 
@@ -151,6 +153,7 @@ def write_folder(path, m, form):
     with open(os.path.join(path, "config.json"), "w", encoding="utf-8") as f:
         json.dump(config, f, indent=1)
     tokenizer = dict(added_tokens=[dict(id=number[END], content=END, special=True)],
+                     pre_tokenizer=dict(type="ByteLevel", add_prefix_space=False, use_regex=True),
                      model=dict(type="BPE", vocab={t: i for t, i in number.items() if t != END}, merges=[" ".join(p) for p in m.merges]))
     with open(os.path.join(path, "tokenizer.json"), "w", encoding="utf-8") as f:
         json.dump(tokenizer, f, indent=1)
@@ -165,7 +168,7 @@ def pack_key(name, value):
         return (8, pack_text(v)) if isinstance(v, str) else (6, struct.pack("<f", v)) if isinstance(v, float) else (4, struct.pack("<I", v))
 
     if isinstance(value, list):
-        packed = [bare(v) for v in value]
+        packed = [bare(v) if isinstance(v, str) else (5, struct.pack("<i", v)) for v in value]
         return pack_text(name) + struct.pack("<IIQ", 9, packed[0][0], len(value)) + b"".join(p for _, p in packed)
     kind, packed = bare(value)
     return pack_text(name) + struct.pack("<I", kind) + packed
@@ -177,6 +180,7 @@ def interleave_heads(w, heads):
 
 
 def gguf_tensors(m, form):
+    yield "rope_freqs.weight", m.factor.shape, 0, m.factor.astype("<f4").tobytes()
     parts = {v: k for k, v in reference.NAMES.items()}
     for name, w in m.weights.items():
         stem = name[: -len(".weight")]
@@ -213,27 +217,33 @@ def write_gguf(path, m, form):
         f.write(start + b"\0" * (-len(start) % 32) + data)
 
 
-def main(folder, *options):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--random", type=float, metavar="N")
+    parser.add_argument("--gguf", action="store_true")
+    options = parser.parse_args()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "text.txt"), encoding="utf-8") as f:
         text = f.read()
     m = reference.Model()
     m.interleaved = False
     m.config = dict(SMALL)
     m.tokens, m.merges = byte_pairs(text, 400)
-    if options:
-        wide = round((float(options[1]) * 1e6 / 96) ** 0.5 / 128) * 128  # 8 layers: 2.5 e^2 of attention, 9 e^2 of the rest
+    if options.random:
+        wide = round((options.random * 1e6 / 96) ** 0.5 / 128) * 128  # 8 layers: 2.5 e^2 of attention, 9 e^2 of the rest
         m.config.update(num_hidden_layers=8, hidden_size=wide, intermediate_size=3 * wide, num_attention_heads=wide // 64,
                         num_key_value_heads=wide // 128)
     m.config = dict(COMMON, **m.config)
+    m.factor = reference.slowness(m.config)
     m.weights = random_weights(m.config, len(m.tokens), np.random.default_rng(1))
-    if not options:
+    if not options.random:
         m.weights["lm_head.weight"] = fit(m, text)
-    os.makedirs(folder, exist_ok=True)
-    for form in ("f32", "bf16", "int8"):
-        write_folder(os.path.join(folder, form), m, form)
-    for form in ("f16", "q8_0", "q4_0"):
-        write_gguf(os.path.join(folder, form + ".gguf"), m, form)
+    os.makedirs(options.folder, exist_ok=True)
+    for form in () if options.gguf else ("f32", "bf16", "int8"):
+        write_folder(os.path.join(options.folder, form), m, form)
+    for form in ("f32",) * options.gguf + ("f16", "q8_0", "q4_0"):
+        write_gguf(os.path.join(options.folder, form + ".gguf"), m, form)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -44,7 +44,7 @@ static const struct {
 };
 
 /* Rows that go through a layer together: a kernel for each number. */
-static const int together[] = {1, 4, MOST_ROWS};
+static const int together[] = {1, 4, 16, MOST_ROWS};
 enum { FORMS = sizeof together / sizeof *together };
 
 typedef struct Matrix {
@@ -59,7 +59,7 @@ typedef struct Matrix {
 enum {
     TOKEN, PLACE, SLOT, LENGTH, LISTS, PICK, TOP_K, NEXT, KEPT, /* of integers; of f32: */
     TEMPERATURE, TOP_P, X, H, Q_, K_, V_, PART_O, PART_LSE, ATTENDED, LSE, GATED, ACTIVE, RSTD,
-    PICKED, LOGITS, COSINE, SINE, ARRAYS
+    PICKED, LOGITS, COSINE, SINE, FACTOR, ARRAYS
 };
 enum { PARTS = 8 }; /* programs that share the keys of a sequence, at most */
 
@@ -256,7 +256,8 @@ static bool allocate(Model *m)
         [V_] = rows * keys, [PART_O] = rows * heads * PARTS * d, [PART_LSE] = rows * heads * PARTS,
         [ATTENDED] = rows * heads * d, [LSE] = rows * heads, [GATED] = rows * 2 * hidden,
         [ACTIVE] = rows * hidden, [RSTD] = rows, [PICKED] = rows * width,
-        [LOGITS] = rows * (uint64_t)m->tokens, [COSINE] = table, [SINE] = table};
+        [LOGITS] = rows * (uint64_t)m->tokens, [COSINE] = table, [SINE] = table,
+        [FACTOR] = MOST_PAIRS};
     /* clang-format on */
     for (int i = 0; i < ARRAYS; i++)
         if (tile_buffer_alloc(NULL, 4 * count[i], &m->array[i])) return false;
@@ -271,63 +272,62 @@ static bool allocate(Model *m)
 
 /* ---- a step ---- */
 
-#define RUN(kernel, ...)                                                                           \
-    (!tile_launch(kernel, NULL, (tile_arg[]){__VA_ARGS__},                                         \
-                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
-#define AT(m, i) ((float *)tile_buffer_ptr((m)->array[i]))
-#define INTS(m, i) ((int *)tile_buffer_ptr((m)->array[i]))
-#define NOTHING tile_view((float *)0, 0)
-#define NO_ROWS tile_view((float *)0, 0, 0)
+#define RUN(kernel, ...) (!tile_launch(kernel, NULL, TILE_ARGS(__VA_ARGS__)))
+
+static tile_arg no_rows(void) { return tile_f32_view(NULL, 0, 0); }
 
 static bool tables(Model *m)
 {
     tile_kernel *k;
-    int i = m->config.head_size / 2;
-    return get(m->layers, "rope_tables", NULL, &k) &&
-           RUN(k, tile_view(AT(m, COSINE), m->length, i), tile_view(AT(m, SINE), m->length, i),
-               tile_f32((float)m->config.rope_base));
+    const Config *g = &m->config;
+    int i = g->head_size / 2;
+    tile_buffer *const *a = m->array;
+    return get(m->layers, "rope_tables", (tile_const[]){{"SCALED", 1, 0}, {0}}, &k) &&
+           !tile_buffer_upload(a[FACTOR], 0, g->rope_factor, 4 * (uint64_t)i, NULL) &&
+           RUN(k, tile_f32_view(a[COSINE], m->length, i), tile_f32_view(a[SINE], m->length, i),
+               tile_f32_view(a[FACTOR], i), tile_f32((float)g->rope_base));
 }
 
 /* The weights as the kernels take them, with their scales, if they have any. */
 static tile_arg weights(const Matrix *w)
 {
     const FormatInfo *f = &format_info[w->format];
-    void *p = tile_buffer_ptr(w->data);
-    if (f->elements == 1)
-        return tile_view_typed(kernel_format[w->format].dtype, p, w->rows, w->cols);
-    return tile_view((uint8_t *)p, w->rows, w->cols / f->elements, f->bytes);
+    tile_dtype type = kernel_format[w->format].dtype;
+    return f->elements == 1
+               ? tile_buffer_view(w->data, type, w->rows, w->cols)
+               : tile_buffer_view(w->data, type, w->rows, w->cols / f->elements, f->bytes);
 }
 
-static tile_arg scales(const Matrix *w)
-{
-    return w->scale ? tile_view((float *)tile_buffer_ptr(w->scale), w->rows) : NOTHING;
-}
+static tile_arg scales(const Matrix *w) { return tile_f32_view(w->scale, w->scale ? w->rows : 0); }
 
-/* y = x w^T for `rows` rows, or y += x w^T; the rows of y are `stride` apart. */
-static bool multiply(Model *m, Matrix *w, int rows, const float *x, float *y, int stride)
+/* y = x w^T for `rows` rows, or y += x w^T; from column `at` of the rows of y, which are `stride`
+ * apart. x and y are arrays. */
+static bool multiply(Model *m, Matrix *w, int rows, int x, int y, int at, int stride)
 {
+    const int64_t extents[] = {rows, w->rows}, strides[] = {stride, 1};
+    tile_arg in = tile_f32_view(m->array[x], rows, w->cols);
+    tile_arg out = tile_buffer_view_strided(m->array[y], at, TILE_F32, 2, extents, strides);
     tile_kernel *k = linear(m, w, rows);
-    if (!k) return false;
-    tile_arg out = tile_view_strided(y, 2, ((int64_t[]){rows, w->rows}), ((int64_t[]){stride, 1}));
-    return kernel_format[w->format].decode
-               ? RUN(k, tile_view(x, rows, w->cols), weights(w), out)
-               : RUN(k, tile_view(x, rows, w->cols), weights(w), scales(w), out);
+    return k && (kernel_format[w->format].decode ? RUN(k, in, weights(w), out)
+                                                 : RUN(k, in, weights(w), scales(w), out));
 }
 
-static bool normalise(Model *m, const Matrix *w, int rows, const float *x, float *y)
+static bool normalise(Model *m, const Matrix *w, int rows, int x, int y)
 {
-    return RUN(m->norm, tile_view(x, rows, w->cols), NO_ROWS,
-               tile_view_typed(kernel_format[w->format].dtype, tile_buffer_ptr(w->data), w->cols),
-               tile_view(y, rows, w->cols), NO_ROWS, tile_view(AT(m, RSTD), rows),
+    tile_buffer *const *a = m->array;
+    return RUN(m->norm, tile_f32_view(a[x], rows, w->cols), no_rows(),
+               tile_buffer_view(w->data, kernel_format[w->format].dtype, w->cols),
+               tile_f32_view(a[y], rows, w->cols), no_rows(), tile_f32_view(a[RSTD], rows),
                tile_f32((float)m->config.norm_eps), tile_f32(0));
 }
 
-static bool rotate(Model *m, int rows, float *x, int heads)
+static bool rotate(Model *m, int rows, int x, int heads)
 {
     int d = m->config.head_size;
-    tile_arg v = tile_view(x, rows, heads, d);
-    return RUN(m->rope, v, tile_view(INTS(m, PLACE), rows),
-               tile_view(AT(m, COSINE), m->length, d / 2), tile_view(AT(m, SINE), m->length, d / 2),
+    tile_buffer *const *a = m->array;
+    tile_arg v = tile_f32_view(a[x], rows, heads, d);
+    return RUN(m->rope, v, tile_i32_view(a[PLACE], rows),
+               tile_f32_view(a[COSINE], m->length, d / 2), tile_f32_view(a[SINE], m->length, d / 2),
                v);
 }
 
@@ -336,36 +336,36 @@ static bool attend(Model *m, const Cache *cache, int rows, int parts)
 {
     const Config *g = &m->config;
     int h = g->heads, hk = g->kv_heads, d = g->head_size, slots = m->pages * PAGE;
-    float *keys = tile_buffer_ptr(cache->keys), *values = tile_buffer_ptr(cache->values);
-    tile_arg part_o = tile_view(AT(m, PART_O), rows, h, parts, d);
-    tile_arg part_lse = tile_view(AT(m, PART_LSE), rows, h, parts);
-    tile_arg k = tile_view(keys, slots, hk, d), v = tile_view(values, slots, hk, d);
-    return RUN(m->write, tile_view(AT(m, K_), rows, hk, d), tile_view(AT(m, V_), rows, hk, d),
-               tile_view(INTS(m, SLOT), rows), k, v) &&
-           RUN(m->attend, tile_view(AT(m, Q_), rows, h, d), k, v,
-               tile_view(INTS(m, LISTS), rows, m->lists), tile_view(INTS(m, LENGTH), rows), part_o,
+    tile_buffer *const *a = m->array;
+    tile_arg part_o = tile_f32_view(a[PART_O], rows, h, parts, d);
+    tile_arg part_lse = tile_f32_view(a[PART_LSE], rows, h, parts);
+    tile_arg k = tile_f32_view(cache->keys, slots, hk, d);
+    tile_arg v = tile_f32_view(cache->values, slots, hk, d);
+    return RUN(m->write, tile_f32_view(a[K_], rows, hk, d), tile_f32_view(a[V_], rows, hk, d),
+               tile_i32_view(a[SLOT], rows), k, v) &&
+           RUN(m->attend, tile_f32_view(a[Q_], rows, h, d), k, v,
+               tile_i32_view(a[LISTS], rows, m->lists), tile_i32_view(a[LENGTH], rows), part_o,
                part_lse, tile_f32(1 / __builtin_sqrtf((float)d)), tile_f32(0), tile_i32(0)) &&
-           RUN(m->merge, part_o, part_lse, NOTHING, tile_view(AT(m, ATTENDED), rows, h, d),
-               tile_view(AT(m, LSE), rows, h));
+           RUN(m->merge, part_o, part_lse, tile_f32_view(NULL, 0),
+               tile_f32_view(a[ATTENDED], rows, h, d), tile_f32_view(a[LSE], rows, h));
 }
 
 static bool run_layer(Model *m, int layer, int rows, int parts)
 {
     const Config *g = &m->config;
+    tile_buffer *const *a = m->array;
     int queries = g->heads * g->head_size, keys = g->kv_heads * g->head_size, f = g->hidden;
 #define W(role) matrix_of(m, role, layer)
-    return normalise(m, W(NORM), rows, AT(m, X), AT(m, H)) &&
-           multiply(m, W(QUERY), rows, AT(m, H), AT(m, Q_), queries) &&
-           multiply(m, W(KEY), rows, AT(m, H), AT(m, K_), keys) &&
-           multiply(m, W(VALUE), rows, AT(m, H), AT(m, V_), keys) &&
-           rotate(m, rows, AT(m, Q_), g->heads) && rotate(m, rows, AT(m, K_), g->kv_heads) &&
-           attend(m, &m->cache[layer], rows, parts) &&
-           multiply(m, W(OUT), rows, AT(m, ATTENDED), AT(m, X), g->width) &&
-           normalise(m, W(HIDDEN_NORM), rows, AT(m, X), AT(m, H)) &&
-           multiply(m, W(GATE), rows, AT(m, H), AT(m, GATED), 2 * f) &&
-           multiply(m, W(UP), rows, AT(m, H), AT(m, GATED) + f, 2 * f) &&
-           RUN(m->gate, tile_view(AT(m, GATED), rows, 2 * f), tile_view(AT(m, ACTIVE), rows, f)) &&
-           multiply(m, W(DOWN), rows, AT(m, ACTIVE), AT(m, X), g->width);
+    return normalise(m, W(NORM), rows, X, H) && multiply(m, W(QUERY), rows, H, Q_, 0, queries) &&
+           multiply(m, W(KEY), rows, H, K_, 0, keys) &&
+           multiply(m, W(VALUE), rows, H, V_, 0, keys) && rotate(m, rows, Q_, g->heads) &&
+           rotate(m, rows, K_, g->kv_heads) && attend(m, &m->cache[layer], rows, parts) &&
+           multiply(m, W(OUT), rows, ATTENDED, X, 0, g->width) &&
+           normalise(m, W(HIDDEN_NORM), rows, X, H) &&
+           multiply(m, W(GATE), rows, H, GATED, 0, 2 * f) &&
+           multiply(m, W(UP), rows, H, GATED, f, 2 * f) &&
+           RUN(m->gate, tile_f32_view(a[GATED], rows, 2 * f), tile_f32_view(a[ACTIVE], rows, f)) &&
+           multiply(m, W(DOWN), rows, ACTIVE, X, 0, g->width);
 #undef W
 }
 
@@ -402,14 +402,15 @@ static int put_rows(Model *m, const Row *row, int rows)
 static bool run_head(Model *m, Row *row, int rows, int wanted, uint64_t seed)
 {
     int width = m->config.width, next[MOST_ROWS];
-    if (!(RUN(m->pick, tile_view(AT(m, X), rows, width), NOTHING,
-              tile_view(INTS(m, PICK), wanted), tile_view(AT(m, PICKED), wanted, width)) &&
-          normalise(m, matrix_of(m, LAST_NORM, 0), wanted, AT(m, PICKED), AT(m, H)) &&
-          multiply(m, matrix_of(m, HEAD, 0), wanted, AT(m, H), AT(m, LOGITS), m->tokens) &&
-          RUN(m->sample, tile_view(AT(m, LOGITS), wanted, m->tokens),
-              tile_view(AT(m, TEMPERATURE), wanted), tile_view(INTS(m, TOP_K), wanted),
-              tile_view(AT(m, TOP_P), wanted), tile_view(INTS(m, NEXT), wanted),
-              tile_view(INTS(m, KEPT), wanted), tile_u64(seed)) &&
+    tile_buffer *const *a = m->array;
+    if (!(RUN(m->pick, tile_f32_view(a[X], rows, width), tile_f32_view(NULL, 0),
+              tile_i32_view(a[PICK], wanted), tile_f32_view(a[PICKED], wanted, width)) &&
+          normalise(m, matrix_of(m, LAST_NORM, 0), wanted, PICKED, H) &&
+          multiply(m, matrix_of(m, HEAD, 0), wanted, H, LOGITS, 0, m->tokens) &&
+          RUN(m->sample, tile_f32_view(a[LOGITS], wanted, m->tokens),
+              tile_f32_view(a[TEMPERATURE], wanted), tile_i32_view(a[TOP_K], wanted),
+              tile_f32_view(a[TOP_P], wanted), tile_i32_view(a[NEXT], wanted),
+              tile_i32_view(a[KEPT], wanted), tile_u64(seed)) &&
           !tile_buffer_download(m->array[NEXT], 0, next, (size_t)wanted * 4, NULL)))
         return false;
     for (int i = 0, j = 0; i < rows; i++)
@@ -423,8 +424,8 @@ bool model_step(Model *m, Row *row, int rows, uint64_t seed)
     int wanted = put_rows(m, row, rows), longest = 0;
     for (int i = 0; i < rows; i++) longest = row[i].place > longest ? row[i].place : longest;
     int parts = longest / 64 + 1 < PARTS ? longest / 64 + 1 : PARTS;
-    tile_arg token = tile_view(INTS(m, TOKEN), rows),
-             x = tile_view(AT(m, X), rows, m->config.width);
+    tile_arg token = tile_i32_view(m->array[TOKEN], rows),
+             x = tile_f32_view(m->array[X], rows, m->config.width);
     if (wanted < 0 || !(kernel_format[e->format].decode
                             ? RUN(m->embed, weights(e), token, x)
                             : RUN(m->embed, weights(e), scales(e), token, x)))
@@ -502,8 +503,7 @@ double model_copy_speed(const Model *m)
     for (int i = 0; good && i < 5; i++) {
         struct timespec from, to;
         timespec_get(&from, TIME_UTC);
-        good = RUN(m->copy, tile_view((float *)tile_buffer_ptr(a), COUNT),
-                   tile_view((float *)tile_buffer_ptr(b), COUNT)) &&
+        good = RUN(m->copy, tile_f32_view(a, COUNT), tile_f32_view(b, COUNT)) &&
                !tile_stream_synchronize(NULL);
         timespec_get(&to, TIME_UTC);
         double seconds =

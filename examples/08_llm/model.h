@@ -4,7 +4,7 @@
 #define LLM_MODEL_H
 #include "checkpoint.h"
 
-enum { PAGE = 16, MOST_ROWS = 16 }; /* keys in a page of the cache; rows of a step */
+enum { PAGE = 16, MOST_ROWS = 64 }; /* keys in a page of the cache; rows of a step */
 
 typedef struct Model Model;
 

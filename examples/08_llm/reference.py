@@ -44,7 +44,8 @@ NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "outpu
 
 
 class Model:
-    """config (of Hugging Face's names), weights by Hugging Face's names, tokens, merges; interleaved: rotary pairs are neighbours."""
+    """config (of Hugging Face's names), weights by Hugging Face's names, tokens, merges; interleaved: rotary pairs are neighbours; factor: of a head's pairs, see
+    slowness."""
 
 
 def read_folder(path):
@@ -63,6 +64,7 @@ def read_folder(path):
            for n, t in header.items() if n != "__metadata__"}
     m.weights = {n: w * raw.get(n + "_scale", 1) for n, w in raw.items() if not n.endswith("_scale")}
     m.interleaved = False
+    m.factor = slowness(m.config)
     return m
 
 
@@ -110,6 +112,9 @@ def read_gguf(path):
     for name, shape, kind, offset in about:
         form, elements, size = GGUF[kind]
         raw = c.data[start + offset:start + offset + int(np.prod(shape)) // elements * size]
+        if name == "rope_freqs.weight":
+            m.factor = DECODE[form](raw)
+            continue
         part = name.split(".")[-2]
         layer = f"model.layers.{name.split('.')[1]}." if name.startswith("blk.") else ""
         m.weights[layer + NAMES[part] + ".weight"] = DECODE[form](raw).reshape(shape).astype(np.float64)
@@ -160,10 +165,19 @@ def norm(x, w, eps):
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * w
 
 
-def rotate(x, base, interleaved):
+def slowness(g):
+    """What Llama 3.1 divides the angle of each pair of a head by, that long texts can be told from short ones."""
+    s, i = g["rope_scaling"], np.arange(g["hidden_size"] // g["num_attention_heads"] // 2)
+    wave = 2 * np.pi * g["rope_theta"] ** (i / len(i))
+    smooth = (s["original_max_position_embeddings"] / wave - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
+    smooth = smooth.clip(0, 1)
+    return 1 / ((1 - smooth) / s["factor"] + smooth)
+
+
+def rotate(x, base, factor, interleaved):
     """x [N, H, D], row n at place n."""
     n, _, d = x.shape
-    angle = np.arange(n)[:, None, None] * base ** (-np.arange(d // 2) * 2 / d)
+    angle = np.arange(n)[:, None, None] * base ** (-np.arange(d // 2) * 2 / d) / factor
     cos, sin = np.cos(angle), np.sin(angle)
     a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., : d // 2], x[..., d // 2:])
     pair = a * cos - b * sin, a * sin + b * cos
@@ -188,7 +202,7 @@ def features(m, tokens):
         h = norm(x, w(at + "input_layernorm"), eps)
         q, k, v = (h @ w(at + f"self_attn.{n}_proj").T for n in "qkv")
         q, k, v = q.reshape(len(x), g["num_attention_heads"], -1), *(t.reshape(len(x), g["num_key_value_heads"], -1) for t in (k, v))
-        q, k = (rotate(t, g["rope_theta"], m.interleaved) for t in (q, k))
+        q, k = (rotate(t, g["rope_theta"], m.factor, m.interleaved) for t in (q, k))
         x = x + attention(q, k, v) @ w(at + "self_attn.o_proj").T
         h = norm(x, w(at + "post_attention_layernorm"), eps)
         gate = h @ w(at + "mlp.gate_proj").T

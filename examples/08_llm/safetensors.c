@@ -4,6 +4,7 @@
 #include "checkpoint.h"
 #include <jansson.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,13 +107,37 @@ static double real(const json_t *root, const char *key, double other)
     return json_is_number(v) ? json_number_value(v) : other;
 }
 
+/* Llama 3.1's positions: what turns slowly, in a long text, turns `factor` times as slowly. */
+static void scale_llama3(Config *g, const json_t *about)
+{
+    double factor = real(about, "factor", 8), low = real(about, "low_freq_factor", 1);
+    double high = real(about, "high_freq_factor", 4);
+    double length = real(about, "original_max_position_embeddings", 8192);
+    for (int i = 0; i < g->head_size / 2 && i < MOST_PAIRS; i++) {
+        double wave = 2 * 3.14159265358979323846 * pow(g->rope_base, 2.0 * i / g->head_size);
+        double smooth = (length / wave - low) / (high - low);
+        smooth = smooth < 0 ? 0 : smooth > 1 ? 1 : smooth;
+        g->rope_factor[i] = (float)(1 / ((1 - smooth) / factor + smooth));
+    }
+}
+
+/* False: positions are scaled in a way that is not known here. */
+static bool read_scaling(Config *g, const json_t *about)
+{
+    const char *type = json_string_value(json_object_get(about, "rope_type"));
+    if (!type) type = json_string_value(json_object_get(about, "type"));
+    if (!json_is_object(about) || (type && !strcmp(type, "default"))) return true;
+    if (!type || strcmp(type, "llama3")) return false;
+    scale_llama3(g, about);
+    return true;
+}
+
 static bool read_config(Checkpoint *c, const char *path)
 {
     json_t *root = read_json(c, path);
     if (!root) return false;
     const char *type = json_string_value(json_object_get(root, "model_type"));
-    bool known = type && !strcmp(type, "llama") &&
-                 !json_is_object(json_object_get(root, "rope_scaling"));
+    bool known = type && !strcmp(type, "llama");
     Config *g = &c->config;
     g->layers = number(root, "num_hidden_layers", 0);
     g->width = number(root, "hidden_size", 0);
@@ -124,11 +149,11 @@ static bool read_config(Checkpoint *c, const char *path)
     g->rope_base = real(root, "rope_theta", 10000);
     g->norm_eps = real(root, "rms_norm_eps", 1e-6);
     g->end = number(root, "eos_token_id", -1);
-    if (!known)
-        checkpoint_fail(c, "model_type '%s' is not 'llama', or its positions are scaled",
-                        type ? type : "");
+    bool scaled = read_scaling(g, json_object_get(root, "rope_scaling"));
+    if (!known) checkpoint_fail(c, "model_type '%s' is not 'llama'", type ? type : "");
+    else if (!scaled) checkpoint_fail(c, "this rope_scaling is not known here ('llama3' is)");
     json_decref(root);
-    return known;
+    return known && scaled;
 }
 
 /* The tokens by their numbers. */
@@ -154,6 +179,8 @@ static bool add_tokens(Checkpoint *c, const json_t *vocab, const json_t *added)
     for (size_t i = 0; good && i < n; i++)
         good = text[i] && words_add(c->words, text[i], strlen(text[i]));
     free(text);
+    if (good) json_array_foreach(added, place, about)
+        good = good && words_special(c->words, number(about, "id", 0));
     return good || checkpoint_fail(c, "the tokens are not numbered from 0 on, each once");
 }
 
@@ -175,17 +202,77 @@ static bool add_merges(Checkpoint *c, const json_t *merges)
     return true;
 }
 
+static const char *type_of(const json_t *part)
+{
+    const char *type = json_string_value(json_object_get(part, "type"));
+    return type ? type : "";
+}
+
+/* One of the tokenizer's steps that cut a text. False: not known here. */
+static bool add_cut(Cut *cut, const json_t *step)
+{
+    const json_t *pattern = json_object_get(json_object_get(step, "pattern"), "Regex");
+    const char *behavior = json_string_value(json_object_get(step, "behavior"));
+    if (!strcmp(type_of(step), "Split"))
+        return json_is_string(pattern) && behavior && !strcmp(behavior, "Isolated") &&
+               cut_by(cut, json_string_value(pattern), json_string_length(pattern));
+    if (!strcmp(type_of(step), "Digits")) {
+        const char *digits = json_is_true(json_object_get(step, "individual_digits")) ? "\\p{N}"
+                                                                                      : "\\p{N}+";
+        return cut_by(cut, digits, strlen(digits));
+    }
+    return !strcmp(type_of(step), "ByteLevel") &&
+           !json_is_true(json_object_get(step, "add_prefix_space")) &&
+           (json_is_false(json_object_get(step, "use_regex")) || cut_as_gpt2(cut));
+}
+
+static bool add_cuts(Checkpoint *c, const json_t *step)
+{
+    if (!strcmp(type_of(step), "Sequence")) {
+        size_t i;
+        json_t *part;
+        json_array_foreach(json_object_get(step, "pretokenizers"), i, part)
+            if (!add_cuts(c, part)) return false;
+        return true;
+    }
+    return add_cut(words_cut(c->words), step) ||
+           checkpoint_fail(c, "the pre_tokenizer '%s' is not known here", type_of(step));
+}
+
+/* The token that a template puts before a text, wherever its step is. */
+static void find_begin(Checkpoint *c, const json_t *step)
+{
+    size_t i;
+    json_t *part;
+    json_array_foreach(json_object_get(step, "processors"), i, part) find_begin(c, part);
+    const json_t *first = json_array_get(json_object_get(step, "single"), 0);
+    const char *name =
+        json_string_value(json_object_get(json_object_get(first, "SpecialToken"), "id"));
+    if (name) words_begin(c->words, words_find(c->words, name, strlen(name)));
+}
+
+/* Tokens of bytes, cut by expressions, or, where bytes are what is left over, of characters. */
+static bool read_words(Checkpoint *c, const json_t *root, const json_t *model)
+{
+    bool characters = json_is_true(json_object_get(model, "byte_fallback"));
+    if (!(c->words = words_new(characters ? CHARACTERS : BYTES)))
+        return checkpoint_fail(c, "no memory");
+    if (json_is_true(json_object_get(model, "ignore_merges"))) words_whole(c->words);
+    if (!add_tokens(c, json_object_get(model, "vocab"), json_object_get(root, "added_tokens")) ||
+        !add_merges(c, json_object_get(model, "merges")) ||
+        (!characters && !add_cuts(c, json_object_get(root, "pre_tokenizer"))))
+        return false;
+    find_begin(c, json_object_get(root, "post_processor"));
+    return true;
+}
+
 static bool read_tokenizer(Checkpoint *c, const char *path)
 {
     json_t *root = read_json(c, path);
     if (!root) return false;
     const json_t *model = json_object_get(root, "model");
-    const char *type = json_string_value(json_object_get(model, "type"));
-    bool good = type && !strcmp(type, "BPE");
-    if (!good) checkpoint_fail(c, "the model's type '%s' is not 'BPE'", type ? type : "");
-    good = good &&
-           add_tokens(c, json_object_get(model, "vocab"), json_object_get(root, "added_tokens")) &&
-           add_merges(c, json_object_get(model, "merges"));
+    bool good = !strcmp(type_of(model), "BPE") ? read_words(c, root, model)
+                : checkpoint_fail(c, "the model's type '%s' is not 'BPE'", type_of(model));
     json_decref(root);
     return good;
 }

@@ -1,6 +1,6 @@
-/* Byte pairs (Sennrich et al. 2016, as in GPT-2): a text is cut into words, each word begins as
- * tokens of one byte, and of all neighbours the pair that comes first in the list of merges becomes
- * one token, until no pair is in the list. */
+/* Byte pairs (Sennrich et al. 2016, as in GPT-2 and SentencePiece): a piece of a text begins as
+ * small tokens, and of all neighbours the pair that comes first, by a list of merges or by the
+ * scores of what they become, becomes one token, until no pair does. */
 #include "tokens.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -68,15 +68,28 @@ typedef struct Pair {
 } Pair;
 
 struct Words {
+    Alphabet alphabet;
+    Cut *cut;
     Token *token;
     Pair **pair;
-    size_t ntokens, tokens_room, npairs, pairs_room;
+    float *score; /* NULL: there are merges */
+    int *special;
+    size_t ntokens, tokens_room, npairs, pairs_room, nspecials, specials_room;
     Map by_bytes, by_pair;
+    int byte[256]; /* tokens <0x00> to <0xFF>; -1: there is none */
+    int begin;
+    bool whole, bare;
 };
 
-Words *words_new(void)
+Words *words_new(Alphabet alphabet)
 {
-    return calloc(1, sizeof(Words));
+    Words *w = calloc(1, sizeof *w);
+    if (!w) return NULL;
+    w->alphabet = alphabet;
+    w->begin = -1;
+    for (int i = 0; i < 256; i++) w->byte[i] = -1;
+    w->cut = cut_new();
+    return w->cut ? w : (words_free(w), NULL);
 }
 
 void words_free(Words *w)
@@ -84,7 +97,8 @@ void words_free(Words *w)
     if (!w) return;
     for (size_t i = 0; i < w->ntokens; i++) free(w->token[i].bytes);
     for (size_t i = 0; i < w->npairs; i++) free(w->pair[i]);
-    free(w->token), free(w->pair), free(w->by_bytes.entry), free(w->by_pair.entry), free(w);
+    free(w->token), free(w->pair), free(w->by_bytes.entry), free(w->by_pair.entry);
+    free(w->score), free(w->special), cut_free(w->cut), free(w);
 }
 
 /* Room for one more of `size` bytes. */
@@ -115,8 +129,8 @@ static int byte_of(unsigned letter)
     return -1;
 }
 
-/* The bytes that a token's text stands for. What is not in the alphabet stays as it is. */
-static size_t decode(const char *text, size_t length, char *bytes)
+/* The bytes that a token's letters stand for. What is not in the alphabet stays as it is. */
+static size_t bytes_of_letters(const char *text, size_t length, char *bytes)
 {
     size_t n = 0;
     for (size_t i = 0; i < length; i++) {
@@ -130,14 +144,54 @@ static size_t decode(const char *text, size_t length, char *bytes)
     return n;
 }
 
+/* The same for characters, where only blanks are written as others. */
+static size_t bytes_of_characters(const char *text, size_t length, char *bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < length; i++) {
+        bool blank = length - i >= 3 && !memcmp(text + i, "\xE2\x96\x81", 3);
+        bytes[n++] = blank ? ' ' : text[i];
+        i += blank ? 2 : 0;
+    }
+    return n;
+}
+
+static size_t decode(const Words *w, const char *text, size_t length, char *bytes)
+{
+    return w->alphabet == BYTES ? bytes_of_letters(text, length, bytes)
+                                : bytes_of_characters(text, length, bytes);
+}
+
+/* <0x0A>: 10; -1: it is no such token. */
+static int named_byte(const char *text, size_t length)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *high = length == 6 ? memchr(digits, text[3], 16) : NULL;
+    const char *low = length == 6 ? memchr(digits, text[4], 16) : NULL;
+    if (!high || !low || memcmp(text, "<0x", 3) || text[5] != '>') return -1;
+    return (int)(16 * (high - digits) + (low - digits));
+}
+
 bool words_add(Words *w, const char *text, size_t length)
 {
     if (!grow((void **)&w->token, w->ntokens, &w->tokens_room, sizeof *w->token)) return false;
     Token t = {malloc(length + 1), 0};
     if (!t.bytes) return false;
-    t.length = decode(text, length, t.bytes);
+    int id = (int)w->ntokens, byte = w->alphabet == CHARACTERS ? named_byte(text, length) : -1;
+    t.length = decode(w, text, length, t.bytes);
+    if (byte >= 0) {
+        t.bytes[0] = (char)byte, t.length = 1;
+        w->byte[byte] = id;
+    }
     w->token[w->ntokens++] = t;
-    return map_add(&w->by_bytes, t.bytes, t.length, (int)w->ntokens - 1);
+    return byte >= 0 || map_add(&w->by_bytes, t.bytes, t.length, id);
+}
+
+bool words_scores(Words *w, const char *scores)
+{
+    w->score = malloc((w->ntokens + 1) * sizeof *w->score);
+    if (w->score) memcpy(w->score, scores, w->ntokens * sizeof *w->score);
+    return w->score;
 }
 
 bool words_merge(Words *w, const char *text, size_t length)
@@ -147,8 +201,9 @@ bool words_merge(Words *w, const char *text, size_t length)
     Pair *p = malloc(sizeof *p);
     bool known = false;
     if (space && bytes && p) {
-        size_t first = decode(text, (size_t)(space - text), bytes);
-        size_t all = first + decode(space + 1, length - 1 - (size_t)(space - text), bytes + first);
+        size_t first = decode(w, text, (size_t)(space - text), bytes);
+        size_t all =
+            first + decode(w, space + 1, length - 1 - (size_t)(space - text), bytes + first);
         p->part[0] = map_get(&w->by_bytes, bytes, first);
         p->part[1] = map_get(&w->by_bytes, bytes + first, all - first);
         p->whole = map_get(&w->by_bytes, bytes, all);
@@ -161,9 +216,42 @@ bool words_merge(Words *w, const char *text, size_t length)
     return map_add(&w->by_pair, (char *)p->part, sizeof p->part, (int)w->npairs - 1);
 }
 
+bool words_special(Words *w, int token)
+{
+    if (!grow((void **)&w->special, w->nspecials, &w->specials_room, sizeof *w->special))
+        return false;
+    if (w->token[token].length) w->special[w->nspecials++] = token;
+    return true;
+}
+
+void words_begin(Words *w, int token)
+{
+    w->begin = token;
+}
+
+void words_bare(Words *w)
+{
+    w->bare = true;
+}
+
+void words_whole(Words *w)
+{
+    w->whole = true;
+}
+
+Cut *words_cut(Words *w)
+{
+    return w->cut;
+}
+
 int words_count(const Words *w)
 {
     return (int)w->ntokens;
+}
+
+int words_find(const Words *w, const char *bytes, size_t length)
+{
+    return map_get(&w->by_bytes, bytes, length);
 }
 
 const char *words_bytes(const Words *w, int token, size_t *length)
@@ -174,64 +262,153 @@ const char *words_bytes(const Words *w, int token, size_t *length)
 
 /* ---- from text ---- */
 
-enum { SPACE, LETTER, DIGIT, OTHER };
+/* A part of the piece that is one token; id -1: a character without one. */
+typedef struct Part {
+    const char *text;
+    size_t length;
+    int id, whole; /* whole: what it and the next one become; -1: they stay two */
+    double order;  /* of that merge: the least goes first */
+} Part;
 
-static int class_of(char c)
+typedef struct Encoder {
+    const Words *words;
+    const char *bad; /* a byte that has no token */
+    int *token;
+    size_t n, room;
+    Part *part;
+    size_t parts_room;
+} Encoder;
+
+static bool emit(Encoder *e, int id)
 {
-    unsigned char u = (unsigned char)c;
-    if (u == ' ' || (u >= '\t' && u <= '\r')) return SPACE;
-    if (u >= '0' && u <= '9') return DIGIT;
-    return u >= 0x80 || ((u | 32) >= 'a' && (u | 32) <= 'z') ? LETTER : OTHER;
+    if (!grow((void **)&e->token, e->n, &e->room, sizeof *e->token)) return false;
+    e->token[e->n++] = id;
+    return true;
 }
 
-/* The length of the first word, by GPT-2's rule; bytes from 0x80 on count as letters: an ending as
- * in "it's"; a blank, or none, with all that is of one class; blanks but for the last one before
- * something. */
-static size_t word_length(const char *text, size_t n)
+/* Bytes of the character that begins at text. */
+static size_t character(const char *text, size_t length)
 {
-    static const char *const ending[] = {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"};
-    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
-        size_t l = strlen(ending[i]);
-        if (n >= l && !memcmp(text, ending[i], l)) return l;
+    unsigned char c = (unsigned char)*text;
+    size_t n = c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    return n < length ? n : length;
+}
+
+/* How part i would merge with the next one. */
+static void consider(const Words *w, Part *part, size_t i, size_t n)
+{
+    Part *p = &part[i];
+    p->whole = -1;
+    if (i + 1 >= n) return;
+    if (w->score) {
+        p->whole = map_get(&w->by_bytes, p->text, p->length + p[1].length);
+        p->order = p->whole < 0 ? 0 : -(double)w->score[p->whole];
+    } else {
+        int pair[2] = {p->id, p[1].id}, rank = map_get(&w->by_pair, (char *)pair, sizeof pair);
+        p->whole = rank < 0 ? -1 : w->pair[rank]->whole;
+        p->order = rank;
     }
-    size_t at = text[0] == ' ' && n > 1 && class_of(text[1]) != SPACE;
-    int class = class_of(text[at]);
-    while (at < n && class_of(text[at]) == class) at++;
-    return class == SPACE && at < n && at > 1 ? at - 1 : at;
 }
 
-/* Merges the tokens of one word in place; returns how many are left. */
-static size_t merge(const Words *w, int *token, size_t n)
+/* Merges in place; returns how many parts are left. */
+static size_t merge(const Words *w, Part *part, size_t n)
 {
+    for (size_t i = 0; i < n; i++) consider(w, part, i, n);
     for (;;) {
-        int first = -1;
-        size_t at = 0;
-        for (size_t i = 0; i + 1 < n; i++) {
-            int rank = map_get(&w->by_pair, (char *)&token[i], 2 * sizeof *token);
-            if (rank >= 0 && (first < 0 || rank < first)) first = rank, at = i;
-        }
-        if (first < 0) return n;
-        token[at] = w->pair[first]->whole;
-        memmove(&token[at + 1], &token[at + 2], (n - at - 2) * sizeof *token);
+        size_t best = n;
+        for (size_t i = 0; i + 1 < n; i++)
+            if (part[i].whole >= 0 && (best == n || part[i].order < part[best].order)) best = i;
+        if (best == n) return n;
+        part[best].id = part[best].whole;
+        part[best].length += part[best + 1].length;
+        memmove(&part[best + 1], &part[best + 2], (n - best - 2) * sizeof *part);
         n--;
+        consider(w, part, best, n);
+        if (best > 0) consider(w, part, best - 1, n);
     }
+}
+
+/* A part without a token of its own becomes those of its bytes. */
+static bool emit_part(Encoder *e, const Part *p)
+{
+    if (p->id >= 0) return emit(e, p->id);
+    for (size_t i = 0; i < p->length; i++) {
+        int id = e->words->byte[(unsigned char)p->text[i]];
+        if (id < 0) return e->bad = p->text + i, false;
+        if (!emit(e, id)) return false;
+    }
+    return true;
+}
+
+static bool encode_piece(void *data, const char *text, size_t length)
+{
+    Encoder *e = data;
+    const Words *w = e->words;
+    int whole = w->whole ? map_get(&w->by_bytes, text, length) : -1;
+    if (whole >= 0) return emit(e, whole);
+    size_t n = 0;
+    for (size_t at = 0; at < length; n++) {
+        if (!grow((void **)&e->part, n, &e->parts_room, sizeof *e->part)) return false;
+        size_t l = w->alphabet == BYTES ? 1 : character(text + at, length - at);
+        e->part[n] = (Part){text + at, l, map_get(&w->by_bytes, text + at, l), -1, 0};
+        at += l;
+    }
+    n = merge(w, e->part, n);
+    for (size_t i = 0; i < n; i++)
+        if (!emit_part(e, &e->part[i])) return false;
+    return true;
+}
+
+/* What lies between special tokens; of characters, it begins with a blank. */
+static bool encode_between(Encoder *e, const char *text, size_t length)
+{
+    const Words *w = e->words;
+    if (length == 0) return true;
+    if (w->alphabet == BYTES || w->bare)
+        return cut_pieces(w->cut, text, length, encode_piece, e);
+    char *more = malloc(length + 1);
+    if (!more) return false;
+    more[0] = ' ';
+    memcpy(more + 1, text, length);
+    bool good = cut_pieces(w->cut, more, length + 1, encode_piece, e);
+    if (e->bad) e->bad = e->bad == more ? text : text + (e->bad - more - 1);
+    return free(more), good;
+}
+
+/* The longest special token that begins here; -1: none does. */
+static int special_at(const Words *w, const char *text, size_t length)
+{
+    int best = -1;
+    for (size_t i = 0; i < w->nspecials; i++) {
+        const Token *t = &w->token[w->special[i]];
+        if (t->length <= length && !memcmp(t->bytes, text, t->length) &&
+            (best < 0 || t->length > w->token[best].length))
+            best = w->special[i];
+    }
+    return best;
+}
+
+static bool encode_all(Encoder *e, const char *text, size_t length)
+{
+    size_t done = 0;
+    if (e->words->begin >= 0 && !emit(e, e->words->begin)) return false;
+    for (size_t at = 0; at < length;) {
+        int id = special_at(e->words, text + at, length - at);
+        if (id < 0) at++;
+        else {
+            if (!encode_between(e, text + done, at - done) || !emit(e, id)) return false;
+            done = at += e->words->token[id].length;
+        }
+    }
+    return encode_between(e, text + done, length - done);
 }
 
 int *words_encode(const Words *w, const char *text, size_t length, size_t *count)
 {
-    int *token = malloc((length + 1) * sizeof *token);
-    size_t n = 0;
-    *count = length;
-    for (size_t at = 0; token && at < length;) {
-        size_t word = word_length(text + at, length - at);
-        for (size_t i = 0; i < word; i++) {
-            int id = map_get(&w->by_bytes, text + at + i, 1);
-            if (id < 0) return *count = at + i, free(token), NULL;
-            token[n + i] = id;
-        }
-        n += merge(w, token + n, word);
-        at += word;
-    }
-    if (token) *count = n;
-    return token;
+    Encoder e = {.words = w};
+    bool good = encode_all(&e, text, length);
+    if (good && !e.token) good = grow((void **)&e.token, 0, &e.room, sizeof *e.token); /* "" */
+    *count = good ? e.n : e.bad ? (size_t)(e.bad - text) : length;
+    free(e.part);
+    return good ? e.token : (free(e.token), NULL);
 }

@@ -95,9 +95,6 @@ static bool prepare(Filters *f, const Image *image)
            !tile_buffer_upload(f->in, 0, image->pixels, n, NULL);
 }
 
-#define RUN(f, i, ...)                                                                            \
-    run(f, i, (tile_arg[]){__VA_ARGS__}, sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg))
-
 /* The least time of three runs is kept. */
 static bool run(Filters *f, int i, const tile_arg *args, size_t n)
 {
@@ -112,12 +109,11 @@ static bool run(Filters *f, int i, const tile_arg *args, size_t n)
 
 static bool filter(Filters *f, int64_t h, int64_t w)
 {
-#define P(i) tile_view((float *)tile_buffer_ptr(f->plane[i]), 3, h, w)
-    uint8_t *in = tile_buffer_ptr(f->in), *out = tile_buffer_ptr(f->out);
-    if (!(RUN(f, TO_PLANES, tile_view(in, h, w, 3), P(PICTURE)) &&
+#define P(i)           tile_f32_view(f->plane[i], 3, h, w)
+#define RUN(f, i, ...) run(f, i, TILE_ARGS(__VA_ARGS__))
+    if (!(RUN(f, TO_PLANES, tile_u8_view(f->in, h, w, 3), P(PICTURE)) &&
           RUN(f, ALONG, P(PICTURE), P(HALF), tile_f32(SIGMA)) &&
-          RUN(f, DOWN, P(HALF), P(SOFT), tile_f32(SIGMA)) &&
-          RUN(f, SOBEL, P(PICTURE), P(EDGES)) &&
+          RUN(f, DOWN, P(HALF), P(SOFT), tile_f32(SIGMA)) && RUN(f, SOBEL, P(PICTURE), P(EDGES)) &&
           RUN(f, BILATERAL, P(PICTURE), P(SMOOTH), tile_f32(NEAR), tile_f32(LIKE)) &&
           RUN(f, SHARPEN, P(PICTURE), P(SOFT), P(SHARP), tile_f32(AMOUNT)) &&
           RUN(f, SOBEL, P(SMOOTH), P(LINES)) &&
@@ -126,12 +122,14 @@ static bool filter(Filters *f, int64_t h, int64_t w)
     const int shown[6] = {PICTURE, SOFT, SHARP, EDGES, SMOOTH, DRAWING}; /* 2 rows of 3 */
     for (int i = 0; i < 6; i++) {
         int64_t extents[3] = {h, w, 3}, strides[3] = {9 * w, 3, 1};
-        uint8_t *place = out + (i / 3 * h * 3 + i % 3) * w * 3;
-        if (!RUN(f, TO_BYTES, P(shown[i]), tile_view_strided(place, 3, extents, strides)))
+        int64_t place = (i / 3 * h * 3 + i % 3) * w * 3;
+        if (!RUN(f, TO_BYTES, P(shown[i]),
+                 tile_buffer_view_strided(f->out, place, TILE_U8, 3, extents, strides)))
             return false;
     }
     return true;
 #undef P
+#undef RUN
 }
 
 static void release(Filters *f)

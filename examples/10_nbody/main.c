@@ -108,32 +108,31 @@ static void close_world(World *w)
 
 /* ---- steps ---- */
 
-#define F32(w, i) ((float *)tile_buffer_ptr((w)->buffer[i]))
-#define VECTORS(w, i) tile_view(F32(w, i), 3, (w)->n)
-#define NUMBERS(w, i) tile_view(F32(w, i), (w)->n)
-#define RUN(w, i, ...)                                                                            \
-    (!tile_launch((w)->kernel[i], NULL, (tile_arg[]){__VA_ARGS__},                                \
-                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
+#define RUN(w, i, ...) (!tile_launch((w)->kernel[i], NULL, TILE_ARGS(__VA_ARGS__)))
+
+/* Of all bodies. */
+static tile_arg vectors(const World *w, int i) { return tile_f32_view(w->buffer[i], 3, w->n); }
+static tile_arg numbers(const World *w, int i) { return tile_f32_view(w->buffer[i], w->n); }
 
 static bool attract(World *w)
 {
-    return RUN(w, ATTRACT, VECTORS(w, X), NUMBERS(w, MASS), VECTORS(w, A), NUMBERS(w, POTENTIAL),
+    return RUN(w, ATTRACT, vectors(w, X), numbers(w, MASS), vectors(w, A), numbers(w, POTENTIAL),
                tile_f32(SOFT));
 }
 
 /* Leapfrog: half a kick, a drift, half a kick. */
 static bool step(World *w, float dt)
 {
-    return RUN(w, ADVANCE, VECTORS(w, V), VECTORS(w, A), tile_f32(dt / 2)) &&
-           RUN(w, ADVANCE, VECTORS(w, X), VECTORS(w, V), tile_f32(dt)) && attract(w) &&
-           RUN(w, ADVANCE, VECTORS(w, V), VECTORS(w, A), tile_f32(dt / 2));
+    return RUN(w, ADVANCE, vectors(w, V), vectors(w, A), tile_f32(dt / 2)) &&
+           RUN(w, ADVANCE, vectors(w, X), vectors(w, V), tile_f32(dt)) && attract(w) &&
+           RUN(w, ADVANCE, vectors(w, V), vectors(w, A), tile_f32(dt / 2));
 }
 
 static bool measure(World *w, double total[8])
 {
     return !tile_buffer_fill(w->buffer[TOTAL], 0, 0, 64, NULL) &&
-           RUN(w, MEASURE, VECTORS(w, X), VECTORS(w, V), NUMBERS(w, MASS), NUMBERS(w, POTENTIAL),
-               tile_view((double *)tile_buffer_ptr(w->buffer[TOTAL]), 8)) &&
+           RUN(w, MEASURE, vectors(w, X), vectors(w, V), numbers(w, MASS), numbers(w, POTENTIAL),
+               tile_f64_view(w->buffer[TOTAL], 8)) &&
            !tile_buffer_download(w->buffer[TOTAL], 0, total, 64, NULL);
 }
 
@@ -143,7 +142,7 @@ static bool draw(World *w, uint8_t *picture, int i)
     static uint32_t pixels[2][SIDE][SIDE];
     tile_buffer *b = w->buffer[PIXELS];
     if (tile_buffer_fill(b, 0, 0, sizeof pixels, NULL) ||
-        !RUN(w, COUNT, VECTORS(w, X), tile_view((uint32_t *)tile_buffer_ptr(b), 2, SIDE, SIDE),
+        !RUN(w, COUNT, vectors(w, X), tile_u32_view(b, 2, SIDE, SIDE),
              tile_i32((int32_t)(w->n / 2)), tile_f32(HALF)) ||
         tile_buffer_download(b, 0, pixels, sizeof pixels, NULL))
         return false;

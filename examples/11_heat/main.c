@@ -56,10 +56,9 @@ static void close_plate(Plate *p)
     tile_module_free(p->module);
 }
 
-#define PLANE(p, i) tile_view((float *)tile_buffer_ptr((p)->buffer[i]), H, W)
-#define RUN(p, i, ...)                                                                            \
-    (!tile_launch((p)->kernel[i], NULL, (tile_arg[]){__VA_ARGS__},                                \
-                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
+#define RUN(p, i, ...) (!tile_launch((p)->kernel[i], NULL, TILE_ARGS(__VA_ARGS__)))
+
+static tile_arg plane(const Plate *p, int i) { return tile_f32_view(p->buffer[i], H, W); }
 
 static bool put(Plate *p)
 {
@@ -70,7 +69,7 @@ static bool put(Plate *p)
 static bool steps(Plate *p, int n)
 {
     for (int i = 0; i < n; i++) {
-        if (!RUN(p, STEP, PLANE(p, U), PLANE(p, K), PLANE(p, NEXT), tile_f32(R))) return false;
+        if (!RUN(p, STEP, plane(p, U), plane(p, K), plane(p, NEXT), tile_f32(R))) return false;
         tile_buffer *u = p->buffer[U];
         p->buffer[U] = p->buffer[NEXT], p->buffer[NEXT] = u;
     }
@@ -122,9 +121,9 @@ static void letters(Plate *p)
 static bool view(Plate *p, int i)
 {
     int64_t extents[3] = {H, W, 3}, strides[3] = {9 * W, 3, 1};
-    uint8_t *place =
-        (uint8_t *)tile_buffer_ptr(p->buffer[PICTURE]) + (i / 3 * H * 3 + i % 3) * W * 3;
-    return RUN(p, COLOURS, PLANE(p, U), PLANE(p, K), tile_view_strided(place, 3, extents, strides));
+    int place = (i / 3 * H * 3 + i % 3) * W * 3;
+    return RUN(p, COLOURS, plane(p, U), plane(p, K),
+               tile_buffer_view_strided(p->buffer[PICTURE], place, TILE_U8, 3, extents, strides));
 }
 
 /* Prints what the plate holds; *lost: the greatest loss or gain so far, relative. */
@@ -134,8 +133,8 @@ static bool report(Plate *p, int done, double *first, double *lost)
     float range[2] = {INFINITY, -INFINITY};
     if (tile_buffer_fill(p->buffer[TOTAL], 0, 0, 8, NULL) ||
         tile_buffer_upload(p->buffer[RANGE], 0, range, 8, NULL) ||
-        !RUN(p, MEASURE, PLANE(p, U), tile_view((double *)tile_buffer_ptr(p->buffer[TOTAL]), 1),
-             tile_view((float *)tile_buffer_ptr(p->buffer[RANGE]), 2)) ||
+        !RUN(p, MEASURE, plane(p, U), tile_f64_view(p->buffer[TOTAL], 1),
+             tile_f32_view(p->buffer[RANGE], 2)) ||
         tile_buffer_download(p->buffer[TOTAL], 0, &total, 8, NULL) ||
         tile_buffer_download(p->buffer[RANGE], 0, range, 8, NULL))
         return false;

@@ -94,24 +94,20 @@ void network_close(Network *n)
 
 /* ---- in f32 ---- */
 
-#define RUN(n, i, ...)                                                                            \
-    (!tile_launch((n)->kernel[i], NULL, (tile_arg[]){__VA_ARGS__},                                \
-                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
-#define F32(buffer) ((float *)tile_buffer_ptr(buffer))
-#define INT8(buffer) ((int8_t *)tile_buffer_ptr(buffer))
-#define NOTHING tile_view((float *)0, 0)
+#define RUN(n, i, ...) (!tile_launch((n)->kernel[i], NULL, TILE_ARGS(__VA_ARGS__)))
+#define NOTHING        tile_f32_view(NULL, 0)
 /* What gemm_fused has behind its scales and bias: no residual, no sums of rows, no dropout. */
-#define NO_MORE tile_view((float *)0, 0, 0), NOTHING, tile_f32(0), tile_u64(0)
+#define NO_MORE tile_f32_view(NULL, 0, 0), NOTHING, tile_f32(0), tile_u64(0)
 
 bool network_run(Network *n, const float *x, int rows)
 {
     for (int i = 0; i < LAYERS; i++) {
         Layer *l = &n->layer[i];
         if (!RUN(n, i == LAYERS - 1 ? FORWARD_LAST : FORWARD, tile_view(x, rows, l->in),
-                 tile_view(F32(l->w), l->in, l->out), tile_view(F32(l->y), rows, l->out), NOTHING,
-                 NOTHING, tile_view(F32(l->b), l->out), NO_MORE))
+                 tile_f32_view(l->w, l->in, l->out), tile_f32_view(l->y, rows, l->out), NOTHING,
+                 NOTHING, tile_f32_view(l->b, l->out), NO_MORE))
             return false;
-        x = F32(l->y);
+        x = tile_buffer_ptr(l->y);
     }
     return true;
 }
@@ -119,14 +115,14 @@ bool network_run(Network *n, const float *x, int rows)
 static bool backward(Network *n, const float *x, int rows, float *dy, int i)
 {
     Layer *l = &n->layer[i];
-    const float *in = i ? F32(n->layer[i - 1].y) : x;
+    const float *in = i ? tile_buffer_ptr(n->layer[i - 1].y) : x;
     tile_arg d = tile_view(dy, rows, l->out);
-    if (!(RUN(n, BY_WEIGHTS, tile_view(in, rows, l->in), d, tile_view(F32(l->dw), l->in, l->out)) &&
-          RUN(n, COLUMN_SUMS, d, tile_view(F32(l->db), l->out))))
+    if (!(RUN(n, BY_WEIGHTS, tile_view(in, rows, l->in), d, tile_f32_view(l->dw, l->in, l->out)) &&
+          RUN(n, COLUMN_SUMS, d, tile_f32_view(l->db, l->out))))
         return false;
     if (i == 0) return true;
-    float *dx = F32(n->layer[i - 1].dy);
-    return RUN(n, BACKWARD, d, tile_view(F32(l->w), l->in, l->out), tile_view(dx, rows, l->in)) &&
+    float *dx = tile_buffer_ptr(n->layer[i - 1].dy);
+    return RUN(n, BACKWARD, d, tile_f32_view(l->w, l->in, l->out), tile_view(dx, rows, l->in)) &&
            RUN(n, RELU_BACKWARD, tile_view(dx, rows, l->in), tile_view(in, rows, l->in)) &&
            backward(n, x, rows, dx, i - 1);
 }
@@ -135,17 +131,16 @@ static bool adam(Network *n, tile_buffer *w, tile_buffer *g, tile_buffer *first,
                  tile_buffer *second, int count)
 {
     double t = n->steps, rate = 2e-3 * pow(0.998, t) * sqrt(1 - pow(0.99, t)) / (1 - pow(0.9, t));
-    return RUN(n, ADAM, tile_view(F32(w), count), tile_view(F32(g), count),
-               tile_view(F32(first), count), tile_view(F32(second), count), tile_f32((float)rate));
+    return RUN(n, ADAM, tile_f32_view(w, count), tile_f32_view(g, count),
+               tile_f32_view(first, count), tile_f32_view(second, count), tile_f32((float)rate));
 }
 
 bool network_train(Network *n, const float *x, const int32_t *label, int rows, double *loss)
 {
-    float *logits = F32(n->layer[LAYERS - 1].y);
+    float *logits = tile_buffer_ptr(n->layer[LAYERS - 1].y);
     if (!network_run(n, x, rows) ||
         !RUN(n, GRADIENT, tile_view(logits, rows, CLASSES), tile_view(label, rows),
-             tile_view(F32(n->loss), rows),
-             tile_view((int32_t *)tile_buffer_ptr(n->right), rows)) ||
+             tile_f32_view(n->loss, rows), tile_i32_view(n->right, rows)) ||
         !backward(n, x, rows, logits, LAYERS - 1))
         return false;
     n->steps++;
@@ -165,9 +160,8 @@ bool network_train(Network *n, const float *x, const int32_t *label, int rows, d
 
 bool network_count(Network *n, const int32_t *label, int rows, int *out_right, int32_t *right)
 {
-    if (!RUN(n, JUDGE, tile_view(F32(n->layer[LAYERS - 1].y), rows, CLASSES),
-             tile_view(label, rows), tile_view(F32(n->loss), rows),
-             tile_view((int32_t *)tile_buffer_ptr(n->right), rows)) ||
+    if (!RUN(n, JUDGE, tile_f32_view(n->layer[LAYERS - 1].y, rows, CLASSES), tile_view(label, rows),
+             tile_f32_view(n->loss, rows), tile_i32_view(n->right, rows)) ||
         tile_buffer_download(n->right, 0, right, 4 * (uint64_t)rows, NULL))
         return false;
     *out_right = 0;
@@ -180,14 +174,13 @@ bool network_count(Network *n, const int32_t *label, int rows, int *out_right, i
 bool network_spread(Network *n, int layer, const float *x, int rows, float *greatest,
                     int32_t bins[BINS])
 {
-    const float *in = layer ? F32(n->layer[layer - 1].y) : x;
+    const float *in = layer ? tile_buffer_ptr(n->layer[layer - 1].y) : x;
     tile_arg v = tile_view(in, rows * widths[layer]);
     return !tile_buffer_fill(n->greatest, 0, 0, 4, NULL) &&
-           RUN(n, MAGNITUDE, v, tile_view(F32(n->greatest), 1)) &&
+           RUN(n, MAGNITUDE, v, tile_f32_view(n->greatest, 1)) &&
            !tile_buffer_download(n->greatest, 0, greatest, 4, NULL) &&
            !tile_buffer_fill(n->bins, 0, 0, 4 * BINS, NULL) &&
-           RUN(n, SPREAD, v, tile_view((int32_t *)tile_buffer_ptr(n->bins), BINS),
-               tile_f32(*greatest)) &&
+           RUN(n, SPREAD, v, tile_i32_view(n->bins, BINS), tile_f32(*greatest)) &&
            !tile_buffer_download(n->bins, 0, bins, 4 * BINS, NULL);
 }
 
@@ -206,8 +199,8 @@ static bool quantise_layer(Network *n, Layer *l, float scale_x)
     l->inverse_x = 1 / scale_x;
     return good && !tile_buffer_upload(l->scale, 0, scale, 4 * (uint64_t)l->out, NULL) &&
            !tile_buffer_upload(l->inverse, 0, inverse, 4 * (uint64_t)l->out, NULL) &&
-           RUN(n, WEIGHTS_TO_INT8, tile_view(F32(l->w), l->in, l->out),
-               tile_view(F32(l->inverse), l->out), tile_view(INT8(l->qw), l->in, l->out),
+           RUN(n, WEIGHTS_TO_INT8, tile_f32_view(l->w, l->in, l->out),
+               tile_f32_view(l->inverse, l->out), tile_i8_view(l->qw, l->in, l->out),
                tile_f32(n->limit));
 }
 
@@ -223,13 +216,13 @@ bool network_run_int8(Network *n, const float *x, int rows)
 {
     for (int i = 0; i < LAYERS; i++) {
         Layer *l = &n->layer[i];
-        if (!RUN(n, TO_INT8, tile_view(x, rows * l->in), tile_view(INT8(l->qx), rows * l->in),
+        if (!RUN(n, TO_INT8, tile_view(x, rows * l->in), tile_i8_view(l->qx, rows * l->in),
                  tile_f32(l->inverse_x), tile_f32(n->limit)) ||
-            !RUN(n, i == LAYERS - 1 ? INTEGER_LAST : INTEGER, tile_view(INT8(l->qx), rows, l->in),
-                 tile_view(INT8(l->qw), l->in, l->out), tile_view(F32(l->y), rows, l->out), NOTHING,
-                 tile_view(F32(l->scale), l->out), tile_view(F32(l->b), l->out), NO_MORE))
+            !RUN(n, i == LAYERS - 1 ? INTEGER_LAST : INTEGER, tile_i8_view(l->qx, rows, l->in),
+                 tile_i8_view(l->qw, l->in, l->out), tile_f32_view(l->y, rows, l->out), NOTHING,
+                 tile_f32_view(l->scale, l->out), tile_f32_view(l->b, l->out), NO_MORE))
             return false;
-        x = F32(l->y);
+        x = tile_buffer_ptr(l->y);
     }
     return true;
 }

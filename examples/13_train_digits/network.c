@@ -113,23 +113,12 @@ static bool get_layer_kernels(Network *n, Layer *l)
     return get(n, rows, LAYER_KERNELS, l->kernel);
 }
 
-#define RUN(kernel, ...)                                                                           \
-    (!tile_launch(kernel, NULL, (tile_arg[]){__VA_ARGS__},                                         \
-                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
-#define F32_VIEW(buffer, ...) tile_view_typed(TILE_F32, tile_buffer_ptr(buffer), __VA_ARGS__)
-#define I32_VIEW(buffer, ...) tile_view_typed(TILE_I32, tile_buffer_ptr(buffer), __VA_ARGS__)
-#define U32_VIEW(buffer, ...) tile_view_typed(TILE_U32, tile_buffer_ptr(buffer), __VA_ARGS__)
-#define T_VIEW(buffer, ...)   tile_view_typed(dtypes[n->type], tile_buffer_ptr(buffer), __VA_ARGS__)
-#define TABLE(i)              tile_view_typed(TILE_U64, tile_buffer_ptr(n->table[i]), TENSORS)
-#define LENGTHS               tile_view_typed(TILE_I64, tile_buffer_ptr(n->length), TENSORS)
-#define WEIGHT(tensor, ...)                                                                        \
-    tile_view_typed(dtypes[n->type],                                                               \
-                    (char *)tile_buffer_ptr(n->state[WEIGHTS]) +                                   \
-                        (uint64_t)(tensor)->at * sizes[n->type],                                   \
-                    __VA_ARGS__)
+#define RUN(kernel, ...) (!tile_launch(kernel, NULL, TILE_ARGS(__VA_ARGS__)))
+
+/* Tensors, as views of these extents. */
+#define WEIGHT(tensor, ...) tile_buffer_view_at(n->state[WEIGHTS], (tensor)->at, t, __VA_ARGS__)
 #define GRAD(tensor, ...)                                                                          \
-    tile_view((float *)tile_buffer_ptr(n->state[GRADS]) + (tensor)->at, __VA_ARGS__)
-#define NO_VECTOR(dtype) tile_view_typed(dtype, (void *)0, 0)
+    tile_buffer_view_at(n->state[GRADS], (tensor)->at, TILE_F32, __VA_ARGS__)
 
 /* ---- memory ---- */
 
@@ -261,8 +250,9 @@ void network_close(Network *n)
 
 bool network_narrow(Network *n)
 {
-    return RUN(n->kernel[NARROW], F32_VIEW(n->state[MASTER], n->size),
-               T_VIEW(n->state[WEIGHTS], n->size));
+    const tile_dtype t = dtypes[n->type];
+    return RUN(n->kernel[NARROW], tile_f32_view(n->state[MASTER], n->size),
+               tile_buffer_view(n->state[WEIGHTS], t, n->size));
 }
 
 /* ---- forward ---- */
@@ -280,53 +270,59 @@ static const tile_buffer *result(const Layer *l)
 
 static bool layer_forward(Network *n, Layer *l, const tile_buffer *x, int rows, bool training)
 {
+    const tile_dtype t = dtypes[n->type];
     int pixels = rows * l->mid * l->mid, c = l->out;
     const tile_buffer *mean = training ? l->mean : l->all_mean;
     const tile_buffer *spread = training ? l->rstd : l->all_variance;
-    if (!RUN(l->kernel[CONV], T_VIEW(x, rows, l->side, l->side, l->in),
-             WEIGHT(l->w, 3, 3, l->in, c), NO_VECTOR(dtypes[n->type]),
-             T_VIEW(l->sums, rows, l->mid, l->mid, c), WINDOW(l)))
+    if (!RUN(l->kernel[CONV], tile_buffer_view(x, t, rows, l->side, l->side, l->in),
+             WEIGHT(l->w, 3, 3, l->in, c), tile_buffer_view(NULL, t, 0),
+             tile_buffer_view(l->sums, t, rows, l->mid, l->mid, c), WINDOW(l)))
         return false;
-    if (training && !RUN(l->kernel[STATISTICS], T_VIEW(l->sums, pixels, c),
-                         F32_VIEW(l->parts, PARTS, 2, c), U32_VIEW(l->arrived, 1),
-                         F32_VIEW(l->mean, c), F32_VIEW(l->rstd, c), F32_VIEW(l->all_mean, c),
-                         F32_VIEW(l->all_variance, c), tile_f32(1e-5f), tile_f32(0.05f)))
+    if (training &&
+        !RUN(l->kernel[STATISTICS], tile_buffer_view(l->sums, t, pixels, c),
+             tile_f32_view(l->parts, PARTS, 2, c), tile_u32_view(l->arrived, 1),
+             tile_f32_view(l->mean, c), tile_f32_view(l->rstd, c), tile_f32_view(l->all_mean, c),
+             tile_f32_view(l->all_variance, c), tile_f32(1e-5f), tile_f32(0.05f)))
         return false;
-    return RUN(l->kernel[training ? NORM : NORM_FIXED], T_VIEW(l->sums, pixels, c),
-               F32_VIEW(mean, c), F32_VIEW(spread, c), WEIGHT(l->gain, c), WEIGHT(l->shift, c),
-               tile_view_typed(dtypes[n->type], (void *)0, 0, 0), T_VIEW(l->normed, pixels, c),
-               tile_f32(1e-5f)) &&
-           (!l->pool || RUN(l->kernel[POOL], T_VIEW(l->normed, rows, l->mid, l->mid, c),
-                            T_VIEW(l->pooled, rows, l->end, l->end, c),
-                            I32_VIEW(l->index, rows, l->end, l->end, c), POOL_WINDOW));
+    return RUN(l->kernel[training ? NORM : NORM_FIXED], tile_buffer_view(l->sums, t, pixels, c),
+               tile_f32_view(mean, c), tile_f32_view(spread, c), WEIGHT(l->gain, c),
+               WEIGHT(l->shift, c), tile_buffer_view(NULL, t, 0, 0),
+               tile_buffer_view(l->normed, t, pixels, c), tile_f32(1e-5f)) &&
+           (!l->pool ||
+            RUN(l->kernel[POOL], tile_buffer_view(l->normed, t, rows, l->mid, l->mid, c),
+                tile_buffer_view(l->pooled, t, rows, l->end, l->end, c),
+                tile_i32_view(l->index, rows, l->end, l->end, c), POOL_WINDOW));
 }
 
 bool network_forward(Network *n, const tile_buffer *pictures, const tile_buffer *labels,
                      int64_t count, const int32_t *order, int rows, bool training)
 {
+    const tile_dtype t = dtypes[n->type];
     const Tensor *w = &n->tensor[TENSORS - 2], *b = &n->tensor[TENSORS - 1];
     if (tile_buffer_upload(n->order, 0, order, (uint64_t)rows * 4, NULL) ||
-        !RUN(n->kernel[TAKE], tile_view_typed(TILE_U8, tile_buffer_ptr(pictures), count, PIXELS),
-             I32_VIEW(labels, count), I32_VIEW(n->order, rows), T_VIEW(n->x, rows, PIXELS),
-             I32_VIEW(n->label, rows)))
+        !RUN(n->kernel[TAKE], tile_u8_view(pictures, count, PIXELS), tile_i32_view(labels, count),
+             tile_i32_view(n->order, rows), tile_buffer_view(n->x, t, rows, PIXELS),
+             tile_i32_view(n->label, rows)))
         return false;
     const tile_buffer *x = n->x;
     for (int i = 0; i < LAYERS; x = result(&n->layer[i++]))
         if (!layer_forward(n, &n->layer[i], x, rows, training))
             return false;
-    return RUN(n->kernel[PRODUCT], T_VIEW(x, rows, n->features), WEIGHT(w, n->features, CLASSES),
-               T_VIEW(n->logits, rows, CLASSES), NO_VECTOR(TILE_F32), NO_VECTOR(TILE_F32),
-               WEIGHT(b, CLASSES), tile_view_typed(dtypes[n->type], (void *)0, 0, 0),
-               NO_VECTOR(TILE_F32), tile_f32(0), tile_u64(0)) &&
-           RUN(n->kernel[LOSS], T_VIEW(n->logits, rows, CLASSES), I32_VIEW(n->label, rows),
-               F32_VIEW(n->loss, rows), F32_VIEW(n->lse, rows), tile_f32(0), tile_f32(0),
-               tile_i32(-1)) &&
-           RUN(n->kernel[TALLY], F32_VIEW(n->loss, rows), F32_VIEW(n->total, 1));
+    return RUN(n->kernel[PRODUCT], tile_buffer_view(x, t, rows, n->features),
+               WEIGHT(w, n->features, CLASSES), tile_buffer_view(n->logits, t, rows, CLASSES),
+               tile_f32_view(NULL, 0), tile_f32_view(NULL, 0), WEIGHT(b, CLASSES),
+               tile_buffer_view(NULL, t, 0, 0), tile_f32_view(NULL, 0), tile_f32(0), tile_u64(0)) &&
+           RUN(n->kernel[LOSS], tile_buffer_view(n->logits, t, rows, CLASSES),
+               tile_i32_view(n->label, rows), tile_f32_view(n->loss, rows),
+               tile_f32_view(n->lse, rows), tile_f32(0), tile_f32(0), tile_i32(-1)) &&
+           RUN(n->kernel[TALLY], tile_f32_view(n->loss, rows), tile_f32_view(n->total, 1));
 }
 
 bool network_read(Network *n, int32_t *digit, int rows)
 {
-    return RUN(n->kernel[BEST], T_VIEW(n->logits, rows, CLASSES), I32_VIEW(n->best, rows)) &&
+    const tile_dtype t = dtypes[n->type];
+    return RUN(n->kernel[BEST], tile_buffer_view(n->logits, t, rows, CLASSES),
+               tile_i32_view(n->best, rows)) &&
            !tile_buffer_download(n->best, 0, digit, (uint64_t)rows * 4, NULL);
 }
 
@@ -335,44 +331,49 @@ bool network_read(Network *n, int32_t *digit, int rows)
 /* From the derivative by the result to that by the input dx, which the first has no use for. */
 static bool layer_backward(Network *n, Layer *l, const tile_buffer *x, tile_buffer *dx, int rows)
 {
+    const tile_dtype t = dtypes[n->type];
     int pixels = rows * l->mid * l->mid, c = l->out;
     int64_t count = (int64_t)rows * l->end * l->end * c;
-    tile_arg sums = T_VIEW(l->sums, pixels, c), dnormed = T_VIEW(l->dnormed, pixels, c);
-    tile_arg mean = F32_VIEW(l->mean, c), rstd = F32_VIEW(l->rstd, c);
+    tile_arg sums = tile_buffer_view(l->sums, t, pixels, c),
+             dnormed = tile_buffer_view(l->dnormed, t, pixels, c);
+    tile_arg mean = tile_f32_view(l->mean, c), rstd = tile_f32_view(l->rstd, c);
     tile_arg dw = GRAD(l->gain, c), dbias = GRAD(l->shift, c);
-    tile_arg dy = T_VIEW(l->dsums, rows, l->mid, l->mid, c);
+    tile_arg dy = tile_buffer_view(l->dsums, t, rows, l->mid, l->mid, c);
     /* The relu comes after the maximum here, which is as good and has less to do. */
-    return RUN(n->kernel[RELU_BACK], T_VIEW(l->pool ? l->dpooled : l->dnormed, count),
-               T_VIEW(result(l), count)) &&
-           (!l->pool || RUN(l->kernel[POOL_BACK], T_VIEW(l->dpooled, rows, l->end, l->end, c),
-                            I32_VIEW(l->index, rows, l->end, l->end, c),
-                            T_VIEW(l->dnormed, rows, l->mid, l->mid, c), POOL_WINDOW)) &&
-           RUN(l->kernel[NORM_SUMS], dnormed, sums, mean, rstd, F32_VIEW(l->parts, PARTS, 2, c),
-               U32_VIEW(l->arrived, 1), dw, dbias) &&
+    return RUN(n->kernel[RELU_BACK], tile_buffer_view(l->pool ? l->dpooled : l->dnormed, t, count),
+               tile_buffer_view(result(l), t, count)) &&
+           (!l->pool ||
+            RUN(l->kernel[POOL_BACK], tile_buffer_view(l->dpooled, t, rows, l->end, l->end, c),
+                tile_i32_view(l->index, rows, l->end, l->end, c),
+                tile_buffer_view(l->dnormed, t, rows, l->mid, l->mid, c), POOL_WINDOW)) &&
+           RUN(l->kernel[NORM_SUMS], dnormed, sums, mean, rstd,
+               tile_f32_view(l->parts, PARTS, 2, c), tile_u32_view(l->arrived, 1), dw, dbias) &&
            RUN(l->kernel[NORM_BACK], dnormed, sums, mean, rstd, WEIGHT(l->gain, c), dw, dbias,
-               T_VIEW(l->dsums, pixels, c)) &&
-           RUN(l->kernel[CONV_WEIGHT], T_VIEW(x, rows, l->side, l->side, l->in), dy,
-               GRAD(l->w, 3, 3, l->in, c), F32_VIEW(l->parts_w, PARTS, 3, 3, l->in, c),
-               U32_VIEW(l->arrived_w, 9, 1, 1), WINDOW(l)) &&
+               tile_buffer_view(l->dsums, t, pixels, c)) &&
+           RUN(l->kernel[CONV_WEIGHT], tile_buffer_view(x, t, rows, l->side, l->side, l->in), dy,
+               GRAD(l->w, 3, 3, l->in, c), tile_f32_view(l->parts_w, PARTS, 3, 3, l->in, c),
+               tile_u32_view(l->arrived_w, 9, 1, 1), WINDOW(l)) &&
            (!dx || RUN(l->kernel[CONV_DATA], dy, WEIGHT(l->w, 3, 3, l->in, c),
-                       T_VIEW(dx, rows, l->side, l->side, l->in), WINDOW(l)));
+                       tile_buffer_view(dx, t, rows, l->side, l->side, l->in), WINDOW(l)));
 }
 
 bool network_backward(Network *n, int rows)
 {
+    const tile_dtype t = dtypes[n->type];
     const Tensor *w = &n->tensor[TENSORS - 2], *b = &n->tensor[TENSORS - 1];
     const Layer *last = &n->layer[LAYERS - 1];
-    tile_arg dlogits = T_VIEW(n->dlogits, rows, CLASSES);
-    if (!(RUN(n->kernel[MEAN_BACK], F32_VIEW(n->scale, 1), F32_VIEW(n->dloss, rows)) &&
-          RUN(n->kernel[LOSS_BACK], T_VIEW(n->logits, rows, CLASSES), I32_VIEW(n->label, rows),
-              F32_VIEW(n->lse, rows), F32_VIEW(n->dloss, rows), dlogits, tile_f32(0), tile_f32(0),
-              tile_i32(-1)) &&
-          RUN(n->kernel[PRODUCT_WEIGHT], T_VIEW(result(last), rows, n->features), dlogits,
-              GRAD(w, n->features, CLASSES)) &&
-          RUN(n->kernel[BIAS_BACK], dlogits, F32_VIEW(n->bias_parts, PARTS, CLASSES)) &&
-          RUN(n->kernel[SUM_PARTS], F32_VIEW(n->bias_parts, PARTS, CLASSES), GRAD(b, CLASSES)) &&
+    tile_arg dlogits = tile_buffer_view(n->dlogits, t, rows, CLASSES);
+    if (!(RUN(n->kernel[MEAN_BACK], tile_f32_view(n->scale, 1), tile_f32_view(n->dloss, rows)) &&
+          RUN(n->kernel[LOSS_BACK], tile_buffer_view(n->logits, t, rows, CLASSES),
+              tile_i32_view(n->label, rows), tile_f32_view(n->lse, rows),
+              tile_f32_view(n->dloss, rows), dlogits, tile_f32(0), tile_f32(0), tile_i32(-1)) &&
+          RUN(n->kernel[PRODUCT_WEIGHT], tile_buffer_view(result(last), t, rows, n->features),
+              dlogits, GRAD(w, n->features, CLASSES)) &&
+          RUN(n->kernel[BIAS_BACK], dlogits, tile_f32_view(n->bias_parts, PARTS, CLASSES)) &&
+          RUN(n->kernel[SUM_PARTS], tile_f32_view(n->bias_parts, PARTS, CLASSES),
+              GRAD(b, CLASSES)) &&
           RUN(n->kernel[PRODUCT_BACK], dlogits, WEIGHT(w, n->features, CLASSES),
-              T_VIEW(last->pool ? last->dpooled : last->dnormed, rows, n->features))))
+              tile_buffer_view(last->pool ? last->dpooled : last->dnormed, t, rows, n->features))))
         return false;
     for (int i = LAYERS - 1; i >= 0; i--) {
         Layer *l = &n->layer[i];
@@ -383,16 +384,21 @@ bool network_backward(Network *n, int rows)
     return true;
 }
 
+static tile_arg table(const Network *n, int i) { return tile_u64_view(n->table[i], TENSORS); }
+
 bool network_step(Network *n, float rate)
 {
     bool scaled = n->type == F16;
-    return RUN(n->kernel[SQUARES], TABLE(GRADS), LENGTHS, F32_VIEW(n->squares, SQUARES_PARTS)) &&
-           RUN(n->kernel[CONTROL], F32_VIEW(n->squares, SQUARES_PARTS), F32_VIEW(n->factor, 1),
-               F32_VIEW(n->norm, 1), F32_VIEW(n->scale, 1), I32_VIEW(n->steps, 1),
-               I32_VIEW(n->good, 1), tile_f32(1), tile_f32(INFINITY), tile_f32(scaled ? 2 : 1),
-               tile_f32(scaled ? 0.5f : 1), tile_i32(200)) &&
-           RUN(n->kernel[ADAM], TABLE(WEIGHTS), TABLE(GRADS), TABLE(FIRST), TABLE(SECOND),
-               TABLE(MASTER), LENGTHS, F32_VIEW(n->factor, 1), I32_VIEW(n->steps, 1), tile_f32(1),
-               tile_i32(0), tile_f32(rate), tile_f32(0.9f), tile_f32(0.99f), tile_f32(1e-7f),
-               tile_f32(1e-3f), tile_u64(0));
+    tile_arg lengths = tile_i64_view(n->length, TENSORS);
+    return RUN(n->kernel[SQUARES], table(n, GRADS), lengths,
+               tile_f32_view(n->squares, SQUARES_PARTS)) &&
+           RUN(n->kernel[CONTROL], tile_f32_view(n->squares, SQUARES_PARTS),
+               tile_f32_view(n->factor, 1), tile_f32_view(n->norm, 1), tile_f32_view(n->scale, 1),
+               tile_i32_view(n->steps, 1), tile_i32_view(n->good, 1), tile_f32(1),
+               tile_f32(INFINITY), tile_f32(scaled ? 2 : 1), tile_f32(scaled ? 0.5f : 1),
+               tile_i32(200)) &&
+           RUN(n->kernel[ADAM], table(n, WEIGHTS), table(n, GRADS), table(n, FIRST),
+               table(n, SECOND), table(n, MASTER), lengths, tile_f32_view(n->factor, 1),
+               tile_i32_view(n->steps, 1), tile_f32(1), tile_i32(0), tile_f32(rate), tile_f32(0.9f),
+               tile_f32(0.99f), tile_f32(1e-7f), tile_f32(1e-3f), tile_u64(0));
 }

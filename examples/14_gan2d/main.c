@@ -53,33 +53,33 @@ static void close_run(Run *r)
 /* Noise becomes points x [rows, 2]. */
 static bool generate(Run *r, float *x, int rows)
 {
-    return RUN(&r->k, DRAW_NOISE, tile_view(F32(r->z), rows * 2), tile_u64(r->drawn++)) &&
-           mlp_forward(&r->k, &r->generator, F32(r->z), x, rows);
+    return RUN(&r->k, DRAW_NOISE, tile_f32_view(r->z, rows * 2), tile_u64(r->drawn++)) &&
+           mlp_forward(&r->k, &r->generator, tile_buffer_ptr(r->z), x, rows);
 }
 
 /* Scores become their derivatives by the loss, whose mean is kept. */
 static bool judge(Run *r, int loss, int from, float target, int mean)
 {
-    tile_arg score = tile_view(F32(r->score) + from, BATCH);
-    return RUN(&r->k, loss, score, score, tile_view(F32(r->mean) + mean, 1), tile_f32(target),
-               tile_f32(1));
+    tile_arg score = tile_buffer_view_at(r->score, from, TILE_F32, BATCH);
+    return RUN(&r->k, loss, score, score, tile_buffer_view_at(r->mean, mean, TILE_F32, 1),
+               tile_f32(target), tile_f32(1));
 }
 
 /* One step of the judge on as many real points as generated ones, then one of the generator. */
 static bool step(Run *r, float rate)
 {
-    float *x = F32(r->x), *made = x + 2 * BATCH, *score = F32(r->score);
+    float *x = tile_buffer_ptr(r->x), *made = x + 2 * BATCH, *score = tile_buffer_ptr(r->score);
+    float *z = tile_buffer_ptr(r->z), *dx = tile_buffer_ptr(r->dx);
     if (!RUN(&r->k, DRAW_REAL, tile_view(x, BATCH, 2), tile_f32(sigma), tile_u64(r->drawn)))
         return false;
     r->drawn += 3;
     return generate(r, made, BATCH) && mlp_forward(&r->k, &r->judge, x, score, 2 * BATCH) &&
            judge(r, LOSS, 0, 1, 0) && judge(r, LOSS, BATCH, r->loss->fake, 1) &&
            mlp_backward(&r->k, &r->judge, x, score, NULL, 2 * BATCH, true) &&
-           mlp_step(&r->k, &r->judge, rate) &&
-           mlp_forward(&r->k, &r->judge, made, score, BATCH) &&
+           mlp_step(&r->k, &r->judge, rate) && mlp_forward(&r->k, &r->judge, made, score, BATCH) &&
            judge(r, LOSS_GENERATOR, 0, 1, 2) &&
-           mlp_backward(&r->k, &r->judge, made, score, F32(r->dx), BATCH, false) &&
-           mlp_backward(&r->k, &r->generator, F32(r->z), F32(r->dx), NULL, BATCH, true) &&
+           mlp_backward(&r->k, &r->judge, made, score, dx, BATCH, false) &&
+           mlp_backward(&r->k, &r->generator, z, dx, NULL, BATCH, true) &&
            mlp_step(&r->k, &r->generator, rate);
 }
 
@@ -103,7 +103,8 @@ static bool look(Run *r, int at, int panel, bool *learned)
     float mean[3];
     double near;
     float *x = r->made[panel];
-    if (!generate(r, F32(r->x), MOST) || tile_buffer_download(r->x, 0, x, MOST * 8, NULL) ||
+    if (!generate(r, tile_buffer_ptr(r->x), MOST) ||
+        tile_buffer_download(r->x, 0, x, MOST * 8, NULL) ||
         tile_buffer_download(r->mean, 0, mean, sizeof mean, NULL))
         return false;
     int modes = covered(x, &near);
@@ -126,7 +127,7 @@ static bool train(Run *r, int steps, bool *learned)
         double left = 2.0 * (steps - s) / steps;
         if (s < steps && !step(r, 1e-3f * (float)fmin(1, left))) return false;
     }
-    if (!RUN(&r->k, DRAW_REAL, tile_view(F32(r->x), MOST, 2), tile_f32(sigma), tile_u64(r->drawn)))
+    if (!RUN(&r->k, DRAW_REAL, tile_f32_view(r->x, MOST, 2), tile_f32(sigma), tile_u64(r->drawn)))
         return false;
     return !tile_buffer_download(r->x, 0, r->real, MOST * 8, NULL);
 }

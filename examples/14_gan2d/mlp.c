@@ -98,16 +98,16 @@ void mlp_close(Mlp *n)
 
 /* ---- there and back ---- */
 
-#define NOTHING tile_view((float *)0, 0)
+#define NOTHING tile_f32_view(NULL, 0)
 /* What gemm_fused has behind its scales and bias: no residual, no sums of rows, no dropout. */
-#define NO_MORE tile_view((float *)0, 0, 0), NOTHING, tile_f32(0), tile_u64(0)
+#define NO_MORE tile_f32_view(NULL, 0, 0), NOTHING, tile_f32(0), tile_u64(0)
 
 bool mlp_forward(const Kernels *k, Mlp *n, const float *x, float *y, int rows)
 {
     for (int i = 0; i < LAYERS; i++) {
         bool last = i == LAYERS - 1;
         int in = n->width[i], out = n->width[i + 1];
-        float *w = F32(n->state[WEIGHTS]), *to = last ? y : F32(n->y[i]);
+        float *w = tile_buffer_ptr(n->state[WEIGHTS]), *to = last ? y : tile_buffer_ptr(n->y[i]);
         if (!RUN(k, last ? FORWARD_LAST : FORWARD, tile_view(x, rows, in),
                  tile_view(w + n->w[i], in, out), tile_view(to, rows, out), NOTHING, NOTHING,
                  tile_view(w + n->b[i], out), NO_MORE))
@@ -120,11 +120,11 @@ bool mlp_forward(const Kernels *k, Mlp *n, const float *x, float *y, int rows)
 bool mlp_backward(const Kernels *k, Mlp *n, const float *x, float *dy, float *dx, int rows,
                   bool weights)
 {
-    float *w = F32(n->state[WEIGHTS]), *dw = F32(n->state[GRADIENTS]);
+    float *w = tile_buffer_ptr(n->state[WEIGHTS]), *dw = tile_buffer_ptr(n->state[GRADIENTS]);
     for (int i = LAYERS - 1; i >= 0; i--) {
         int in = n->width[i], out = n->width[i + 1];
-        const float *from = i ? F32(n->y[i - 1]) : x;
-        float *to = i ? F32(n->dy[i - 1]) : dx;
+        const float *from = i ? tile_buffer_ptr(n->y[i - 1]) : x;
+        float *to = i ? tile_buffer_ptr(n->dy[i - 1]) : dx;
         tile_arg d = tile_view(dy, rows, out);
         if (weights && !(RUN(k, BY_WEIGHTS, tile_view(from, rows, in), d,
                              tile_view(dw + n->w[i], in, out)) &&
@@ -140,13 +140,13 @@ bool mlp_backward(const Kernels *k, Mlp *n, const float *x, float *dy, float *dx
     return true;
 }
 
+/* Its address. */
+static tile_arg state(const Mlp *n, int i) { return tile_buffer_view_at(n->table, i, TILE_U64, 1); }
+
 bool mlp_step(const Kernels *k, Mlp *n, float rate)
 {
-    uint64_t *at = tile_buffer_ptr(n->table);
-#define TABLE(i) tile_view_typed(TILE_U64, at + (i), 1)
-    return RUN(k, ADAM, TABLE(WEIGHTS), TABLE(GRADIENTS), TABLE(FIRST), TABLE(SECOND),
-               tile_view_typed(TILE_U64, NULL, 0), tile_view_typed(TILE_I64, at + STATES, 1),
-               NOTHING, tile_view_typed(TILE_I32, NULL, 0), tile_f32(1), tile_i32(++n->steps),
-               tile_f32(rate), tile_f32(0.5f), tile_f32(0.99f), tile_f32(1e-8f), tile_f32(0),
-               tile_u64(0));
+    return RUN(k, ADAM, state(n, WEIGHTS), state(n, GRADIENTS), state(n, FIRST), state(n, SECOND),
+               tile_u64_view(NULL, 0), tile_buffer_view_at(n->table, STATES, TILE_I64, 1), NOTHING,
+               tile_i32_view(NULL, 0), tile_f32(1), tile_i32(++n->steps), tile_f32(rate),
+               tile_f32(0.5f), tile_f32(0.99f), tile_f32(1e-8f), tile_f32(0), tile_u64(0));
 }

@@ -20,10 +20,7 @@ typedef struct Kernels {
 bool kernels_open(Kernels *k, const char *loss, const char *loss_generator);
 void kernels_close(Kernels *k);
 
-#define RUN(k, i, ...)                                                                             \
-    (!tile_launch((k)->kernel[i], NULL, (tile_arg[]){__VA_ARGS__},                                 \
-                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
-#define F32(buffer) ((float *)tile_buffer_ptr(buffer))
+#define RUN(k, i, ...) (!tile_launch((k)->kernel[i], NULL, TILE_ARGS(__VA_ARGS__)))
 
 enum { WEIGHTS, GRADIENTS, FIRST, SECOND, STATES };
 

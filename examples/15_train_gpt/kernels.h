@@ -30,7 +30,5 @@ int type_size(Type type);
 bool kernels_open(Kernels *k, Type type, int width, int head);
 void kernels_close(Kernels *k);
 
-#define RUN(kernels, id, ...)                                                                     \
-    (!tile_launch((kernels)->kernel[id], NULL, (tile_arg[]){__VA_ARGS__},                         \
-                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
+#define RUN(kernels, id, ...) (!tile_launch((kernels)->kernel[id], NULL, TILE_ARGS(__VA_ARGS__)))
 #endif

@@ -3,6 +3,7 @@
 #include "check.h"
 #include "curve.h"
 #include "ranks.h"
+#include "share.h"
 #include "steps.h"
 #include "text.h"
 #include <errno.h>
@@ -20,7 +21,7 @@ typedef struct Options {
     int batch, parts, steps, sample, check; /* batch: sequences of a step */
     float rate, decay, temperature;
     uint64_t seed;
-    const char *curve, *prompt;
+    const char *curve, *prompt, *library;
 } Options;
 
 typedef struct Run {
@@ -30,6 +31,7 @@ typedef struct Run {
     Steps steps;
     Point point[POINTS + 2];
     int points;
+    const char *why; /* it failed, where neither share_error() nor tile_last_error() says so */
     double began, sum, bytes; /* since the last point: the losses, in nats, of so many bytes */
 } Run;
 
@@ -48,6 +50,7 @@ static int usage(void)
           "  -n N  steps (300)                   -r R  rate (0.003)       -w R  decay (0.1)\n"
           "  -s S  seed (1)                      -o F  the curve, F.svg   -p P  prompt\n"
           "  -m N  bytes of text at the end (300)  -T T  their temperature (0.8)\n"
+          "  -L F  what adds up the ranks' gradients: a library, mpi (on GPUs NCCL or RCCL)\n"
           "  -g    only check the derivatives of a small model\n"
           "With mpirun -n N, N processes share each step's sequences.\n",
           stderr);
@@ -98,6 +101,7 @@ static bool set(int letter, const char *value, Options *o)
     case 't': return set_type(o, value);
     case 'o': return o->curve = value, true;
     case 'p': return o->prompt = value, true;
+    case 'L': return o->library = value, true;
     case 'g': return o->check = 1, true;
     case 'r': return number(value, 0, 1, &v) && (o->rate = (float)v, true);
     case 'w': return number(value, 0, 10, &v) && (o->decay = (float)v, true);
@@ -112,7 +116,7 @@ static bool options(int argc, char **argv, Options *o)
     *o = (Options){.model = {2, 128, 4, 256, 128, 0, F32}, .batch = 8, .parts = 1, .steps = 300,
                    .sample = 300, .rate = 3e-3f, .decay = 0.1f, .temperature = 0.8f, .seed = 1,
                    .prompt = "A tile is "};
-    for (int c; (c = getopt(argc, argv, "t:l:d:h:f:c:b:a:n:r:w:s:o:p:m:T:g")) != -1;)
+    for (int c; (c = getopt(argc, argv, "t:l:d:h:f:c:b:a:n:r:w:s:o:p:m:T:L:g")) != -1;)
         if (c == '?' || !set(c, optarg, o)) return false;
     return true;
 }
@@ -223,6 +227,10 @@ static bool add_point(Run *r, int step, bool last)
     if (!held_out(r, last ? MOST_WINDOWS : WINDOWS, &p->held) ||
         !steps_state(&r->steps, &taken, &norm, &scale))
         return false;
+    float first = norm;
+    ranks_give(&first, sizeof first);
+    if (!ranks_all(first == norm || isnan(norm)))
+        return r->why = "the ranks' weights are not the same any more", false;
     if (ranks_me() == 0)
         printf("step %5d: %.4f bits a byte, held out %.4f; norm %.3f, scale %g, %.0f s\n", taken,
                p->train, p->held, (double)norm, (double)scale, now() - r->began);
@@ -251,14 +259,11 @@ static bool choose(Run *r, const Choice *c, int length, uint64_t seed, int *next
 {
     Model *m = &r->model;
     int32_t token;
-    char *at = (char *)tile_buffer_ptr(m->logits) +
-               (size_t)(length - 1) * BYTES * (size_t)type_size(m->config.type);
-#define ONE(buffer, type)                                                                          \
-    tile_arg_view(tile_buffer_ptr(buffer), type, 1, 1, 0, 0, 0, 0, 0, 0, 0)
-    if (!RUN(&m->kernels, SAMPLE,
-             tile_arg_view(at, type_dtype(m->config.type), 2, 1, BYTES, 0, 0, 0, 0, 0, 0),
-             ONE(c->temperature, TILE_F32), ONE(c->k, TILE_I32), ONE(c->top_p, TILE_F32),
-             ONE(c->token, TILE_I32), ONE(c->kept, TILE_I32), tile_u64(seed)) ||
+    tile_arg last =
+        tile_buffer_view_at(m->logits, (length - 1) * BYTES, type_dtype(m->config.type), 1, BYTES);
+    if (!RUN(&m->kernels, SAMPLE, last, tile_f32_view(c->temperature, 1), tile_i32_view(c->k, 1),
+             tile_f32_view(c->top_p, 1), tile_i32_view(c->token, 1), tile_i32_view(c->kept, 1),
+             tile_u64(seed)) ||
         tile_buffer_download(c->token, 0, &token, sizeof token, NULL))
         return false;
     return *next = token, true;
@@ -335,10 +340,12 @@ static bool run(Run *r, char **files, int n)
     if (!ranks_all(text_open(&r->text, n ? files : own, n ? n : 4))) return false;
     if (r->text.trains <= (size_t)r->o.model.context)
         return fail("there is less text than a context");
+    share_open(r->o.library);
     if (!model_open(&r->model, r->o.model) || !steps_open(&r->steps, &r->model, r->o.seed))
         return fail(tile_last_error());
     if (ranks_me() == 0) describe(r);
-    if (!train(r)) return fail(tile_last_error());
+    if (!train(r))
+        return fail(r->why ? r->why : *share_error() ? share_error() : tile_last_error());
     if (ranks_me() != 0) return true;
     if (r->o.sample && !sample(r)) return fail(tile_last_error());
     return !r->o.curve || draw(r);
@@ -350,11 +357,12 @@ int main(int argc, char **argv)
     bool good = true, right = true;
     ranks_open(&argc, &argv);
     if (!options(argc, argv, &r.o)) return ranks_me() == 0 ? usage() : 2;
+    if (!share_device()) return fail(tile_last_error()), 1;
     if (r.o.check)
         good = check_gradients(&right) || fail(tile_last_error());
     else
         good = run(&r, argv + optind, argc - optind);
     steps_close(&r.steps), model_close(&r.model), text_close(&r.text);
-    if (good) ranks_close(); /* else mpirun ends the others */
+    if (good) share_close(), ranks_close(); /* else mpirun ends the others */
     return !good || !right;
 }

@@ -106,18 +106,10 @@ void model_close(Model *m)
 
 /* ---- arguments ---- */
 
-static tile_arg numbers(const tile_buffer *b, tile_dtype type, int rank, int64_t e0, int64_t e1)
-{
-    return tile_arg_view(tile_buffer_ptr(b), type, rank, e0, e1, 0, 0, 0, 0, 0, 0);
-}
-
-/* f32, i32 and config.type. */
-static tile_arg list(const tile_buffer *b, int n) { return numbers(b, TILE_F32, 1, n, 0); }
-static tile_arg ints(const tile_buffer *b, int n) { return numbers(b, TILE_I32, 1, n, 0); }
-
+/* Rows of config.type. */
 static tile_arg rows_of(const Model *m, const tile_buffer *b, int rows, int cols)
 {
-    return numbers(b, type_dtype(m->config.type), 2, rows, cols);
+    return tile_buffer_view(b, type_dtype(m->config.type), rows, cols);
 }
 
 static tile_arg none(const Model *m) { return rows_of(m, NULL, 0, 0); }
@@ -126,11 +118,10 @@ static tile_arg none(const Model *m) { return rows_of(m, NULL, 0, 0); }
 static tile_arg of(const Model *m, Role role, int layer, bool grads)
 {
     const Tensor *t = model_tensor(m, role, layer);
+    const tile_buffer *b = grads ? m->grads : m->weights;
     tile_dtype type = grads ? TILE_F32 : type_dtype(m->config.type);
-    size_t size = grads ? 4 : (size_t)type_size(m->config.type);
-    char *at = (char *)tile_buffer_ptr(grads ? m->grads : m->weights) + t->at * size;
-    return t->rows == 1 ? tile_arg_view(at, type, 1, t->cols, 0, 0, 0, 0, 0, 0, 0)
-                        : tile_arg_view(at, type, 2, t->rows, t->cols, 0, 0, 0, 0, 0, 0);
+    return t->rows == 1 ? tile_buffer_view_at(b, t->at, type, t->cols)
+                        : tile_buffer_view_at(b, t->at, type, t->rows, t->cols);
 }
 
 /* Queries (0), keys (1) or values (2) in rows of all three, [sequences, heads, tokens, head]. */
@@ -140,8 +131,7 @@ static tile_arg third(const Model *m, const tile_buffer *b, int which, int rows,
     const int64_t d = c->width, head = c->width / c->heads;
     const int64_t extent[] = {rows, c->heads, length, head};
     const int64_t stride[] = {length * 3 * d, head, 3 * d, 1};
-    char *at = (char *)tile_buffer_ptr(b) + which * d * type_size(c->type);
-    return tile_arg_view_strided(at, type_dtype(c->type), 4, extent, stride);
+    return tile_buffer_view_strided(b, which * d, type_dtype(c->type), 4, extent, stride);
 }
 
 /* Rows of all heads, [sequences, heads, tokens, head]. */
@@ -150,7 +140,7 @@ static tile_arg heads_of(const Model *m, const tile_buffer *b, int rows, int len
     const Config *c = &m->config;
     const int64_t d = c->width, head = c->width / c->heads;
     const int64_t extent[] = {rows, c->heads, length, head}, stride[] = {length * d, head, d, 1};
-    return tile_arg_view_strided(tile_buffer_ptr(b), type_dtype(c->type), 4, extent, stride);
+    return tile_buffer_view_strided(b, 0, type_dtype(c->type), 4, extent, stride);
 }
 
 /* Queries and keys alike, [tokens, heads, head]: both are rotated. */
@@ -159,13 +149,12 @@ static tile_arg rotated(const Model *m, const tile_buffer *b, int n)
     const Config *c = &m->config;
     const int64_t head = c->width / c->heads;
     const int64_t extent[] = {n, 2 * c->heads, head}, stride[] = {3 * c->width, head, 1};
-    return tile_arg_view_strided(tile_buffer_ptr(b), type_dtype(c->type), 3, extent, stride);
+    return tile_buffer_view_strided(b, 0, type_dtype(c->type), 3, extent, stride);
 }
 
 static tile_arg by_head(const Model *m, const tile_buffer *b, int rows, int length)
 {
-    return tile_arg_view(tile_buffer_ptr(b), TILE_F32, 3, rows, m->config.heads, length, 0, 0, 0,
-                         0, 0);
+    return tile_f32_view(b, rows, m->config.heads, length);
 }
 
 /* ---- opening ---- */
@@ -178,8 +167,8 @@ bool model_open(Model *m, Config c)
         !allocate_all(m) || tile_buffer_upload(m->scale, 0, &one, 4, NULL))
         return false;
     int half = c.width / c.heads / 2;
-    return RUN(&m->kernels, ROPE_TABLES, numbers(m->cosine, TILE_F32, 2, c.context, half),
-               numbers(m->sine, TILE_F32, 2, c.context, half), tile_f32(10000));
+    return RUN(&m->kernels, ROPE_TABLES, tile_f32_view(m->cosine, c.context, half),
+               tile_f32_view(m->sine, c.context, half), tile_f32_view(NULL, 0), tile_f32(10000));
 }
 
 /* ---- a batch ---- */
@@ -225,8 +214,8 @@ static bool norm(Model *m, const tile_buffer *x, const tile_buffer *residual, ti
     int d = m->config.width;
     return RUN(&m->kernels, residual ? ADD_NORM : FIRST_NORM, rows_of(m, x, n, d),
                residual ? rows_of(m, residual, n, d) : none(m), w, rows_of(m, y, n, d),
-               residual ? rows_of(m, total, n, d) : none(m), list(rstd, n), tile_f32(epsilon),
-               tile_f32(0));
+               residual ? rows_of(m, total, n, d) : none(m), tile_f32_view(rstd, n),
+               tile_f32(epsilon), tile_f32(0));
 }
 
 static bool attend(Model *m, Layer *l, int rows, int length)
@@ -234,17 +223,18 @@ static bool attend(Model *m, Layer *l, int rows, int length)
     float scale = 1 / sqrtf((float)(m->config.width / m->config.heads));
     return RUN(&m->kernels, ATTEND, third(m, l->qkv, 0, rows, length),
                third(m, l->qkv, 1, rows, length), third(m, l->qkv, 2, rows, length),
-               heads_of(m, l->heads, rows, length), by_head(m, l->lse, rows, length), list(NULL, 0),
-               list(NULL, 0), tile_f32(scale), tile_f32(1), tile_i32(0));
+               heads_of(m, l->heads, rows, length), by_head(m, l->lse, rows, length),
+               tile_f32_view(NULL, 0), tile_f32_view(NULL, 0), tile_f32(scale), tile_f32(1),
+               tile_i32(0));
 }
 
 static bool rotate(Model *m, tile_buffer *b, int n, Id id)
 {
     const Config *c = &m->config;
     int half = c->width / c->heads / 2;
-    return RUN(&m->kernels, id, rotated(m, b, n), ints(m->place, n),
-               numbers(m->cosine, TILE_F32, 2, c->context, half),
-               numbers(m->sine, TILE_F32, 2, c->context, half), rotated(m, b, n));
+    return RUN(&m->kernels, id, rotated(m, b, n), tile_i32_view(m->place, n),
+               tile_f32_view(m->cosine, c->context, half), tile_f32_view(m->sine, c->context, half),
+               rotated(m, b, n));
 }
 
 /* m->branch, what the layer before left, is added to what that layer has added to. */
@@ -273,7 +263,7 @@ bool model_forward(Model *m, int rows, int length)
     Kernels *k = &m->kernels;
     const Config *c = &m->config;
     int n = rows * length, d = c->width;
-    if (!RUN(k, EMBED, of(m, EMBEDDING, 0, false), ints(m->token, n),
+    if (!RUN(k, EMBED, of(m, EMBEDDING, 0, false), tile_i32_view(m->token, n),
              rows_of(m, m->layer[0].x, n, d), tile_f32(1)))
         return false;
     for (int i = 0; i < c->layers; i++)
@@ -287,8 +277,9 @@ bool model_forward(Model *m, int rows, int length)
 bool model_loss(Model *m, int rows, int length)
 {
     int n = rows * length;
-    return RUN(&m->kernels, LOSS, rows_of(m, m->logits, n, BYTES), ints(m->label, n),
-               list(m->loss, n), list(m->lse, n), tile_f32(0), tile_f32(0), tile_i32(-1));
+    return RUN(&m->kernels, LOSS, rows_of(m, m->logits, n, BYTES), tile_i32_view(m->label, n),
+               tile_f32_view(m->loss, n), tile_f32_view(m->lse, n), tile_f32(0), tile_f32(0),
+               tile_i32(-1));
 }
 
 /* ---- backward ---- */
@@ -309,9 +300,9 @@ static bool norm_back(Model *m, const tile_buffer *dy, const tile_buffer *total,
                       int layer, int n)
 {
     int d = m->config.width;
-    tile_arg part = numbers(m->part, TILE_F32, 2, PARTS, d);
+    tile_arg part = tile_f32_view(m->part, PARTS, d);
     return RUN(&m->kernels, past ? ADD_NORM_BACK : NORM_BACK, rows_of(m, dy, n, d),
-               rows_of(m, total, n, d), of(m, role, layer, false), list(rstd, n),
+               rows_of(m, total, n, d), of(m, role, layer, false), tile_f32_view(rstd, n),
                past ? rows_of(m, past, n, d) : none(m), rows_of(m, dx, n, d), part, tile_f32(0)) &&
            RUN(&m->kernels, SUM_PARTS, part, of(m, role, layer, true));
 }
@@ -321,7 +312,7 @@ static bool attend_back(Model *m, Layer *l, int rows, int length)
     tile_arg q = third(m, l->qkv, 0, rows, length), k = third(m, l->qkv, 1, rows, length),
              v = third(m, l->qkv, 2, rows, length), up = heads_of(m, m->dheads, rows, length),
              lse = by_head(m, l->lse, rows, length), delta = by_head(m, m->delta, rows, length),
-             no = list(NULL, 0), cap = tile_f32(1), left = tile_i32(0),
+             no = tile_f32_view(NULL, 0), cap = tile_f32(1), left = tile_i32(0),
              scale = tile_f32(1 / sqrtf((float)(m->config.width / m->config.heads)));
     return RUN(&m->kernels, ATTEND_BACK_Q, q, k, v, heads_of(m, l->heads, rows, length), up, lse,
                third(m, m->dqkv, 0, rows, length), delta, no, no, no, scale, cap, left) &&
@@ -352,15 +343,15 @@ bool model_backward(Model *m, int rows, int length, double all)
     int n = rows * length, d = m->config.width;
     tile_arg logits = rows_of(m, m->logits, n, BYTES);
     /* dloss = scale / all in each row: the one row of a table with one column */
-    if (!RUN(k, SPREAD, numbers(m->scale, TILE_F32, 2, 1, 1), ints(m->zero, n),
-             numbers(m->dloss, TILE_F32, 2, n, 1), tile_f32((float)(1 / all))) ||
-        !RUN(k, LOSS_BACK, logits, ints(m->label, n), list(m->lse, n), list(m->dloss, n), logits,
-             tile_f32(0), tile_f32(0), tile_i32(-1)) ||
+    if (!RUN(k, SPREAD, tile_f32_view(m->scale, 1, 1), tile_i32_view(m->zero, n),
+             tile_f32_view(m->dloss, n, 1), tile_f32((float)(1 / all))) ||
+        !RUN(k, LOSS_BACK, logits, tile_i32_view(m->label, n), tile_f32_view(m->lse, n),
+             tile_f32_view(m->dloss, n), logits, tile_f32(0), tile_f32(0), tile_i32(-1)) ||
         !product_back(m, m->y_last, d, HEAD, 0, m->logits, BYTES, m->dy, n) ||
         !norm_back(m, m->dy, m->last, m->rstd_last, NULL, m->d[0], LAST_NORM, 0, n))
         return false;
     for (int i = m->config.layers - 1; i >= 0; i--)
         if (!backward_layer(m, i, rows, length)) return false;
-    return RUN(k, EMBED_BACK, rows_of(m, m->d[0], n, d), ints(m->order, n),
-               ints(m->offsets, BYTES + 1), of(m, EMBEDDING, 0, true), tile_f32(1));
+    return RUN(k, EMBED_BACK, rows_of(m, m->d[0], n, d), tile_i32_view(m->order, n),
+               tile_i32_view(m->offsets, BYTES + 1), of(m, EMBEDDING, 0, true), tile_f32(1));
 }

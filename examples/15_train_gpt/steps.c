@@ -1,5 +1,5 @@
 #include "steps.h"
-#include "ranks.h"
+#include "share.h"
 #include "text.h"
 #include <math.h>
 #include <stdlib.h>
@@ -115,13 +115,7 @@ void steps_close(Steps *s)
 /* Of a table, the tensors from `from` on, before `to`. */
 static tile_arg part_of(const tile_buffer *table, tile_dtype type, int from, int to)
 {
-    return tile_arg_view((char *)tile_buffer_ptr(table) + 8 * from, type, 1, to - from, 0, 0, 0, 0,
-                         0, 0, 0);
-}
-
-static tile_arg one(const tile_buffer *b, tile_dtype type)
-{
-    return tile_arg_view(tile_buffer_ptr(b), type, 1, 1, 0, 0, 0, 0, 0, 0, 0);
+    return tile_buffer_view_at(table, from, type, to - from);
 }
 
 bool steps_accumulate(Steps *s, bool first)
@@ -132,21 +126,6 @@ bool steps_accumulate(Steps *s, bool first)
                part_of(s->length, TILE_I64, 0, n), tile_f32(1));
 }
 
-/* The gradients of all ranks, where the host and MPI can reach them or by a copy. */
-static bool share(const Steps *s, tile_buffer *grads)
-{
-    tile_device_info info = TILE_DEVICE_INFO_INIT;
-    size_t n = s->model->size;
-    if (ranks_count() == 1) return true;
-    if (tile_stream_synchronize(NULL) || tile_device_get_info(NULL, &info)) return false;
-    if (info.host_memory) return ranks_sum_floats(tile_buffer_ptr(grads), n), true;
-    float *x = malloc(n * sizeof *x);
-    bool good = x && !tile_buffer_download(grads, 0, x, n * sizeof *x, NULL);
-    if (good) ranks_sum_floats(x, n);
-    good = good && !tile_buffer_upload(grads, 0, x, n * sizeof *x, NULL);
-    return free(x), good;
-}
-
 static bool adam(Steps *s, int grads, int from, int to, float rate, float decay)
 {
     bool master = s->model->config.type != F32;
@@ -155,8 +134,8 @@ static bool adam(Steps *s, int grads, int from, int to, float rate, float decay)
                part_of(s->table[FIRST], TILE_U64, from, to),
                part_of(s->table[SECOND], TILE_U64, from, to),
                part_of(s->table[MASTER], TILE_U64, from, master ? to : from),
-               part_of(s->length, TILE_I64, from, to), one(s->factor, TILE_F32),
-               one(s->taken, TILE_I32), tile_f32(1), tile_i32(0), tile_f32(rate), tile_f32(0.9f),
+               part_of(s->length, TILE_I64, from, to), tile_f32_view(s->factor, 1),
+               tile_i32_view(s->taken, 1), tile_f32(1), tile_i32(0), tile_f32(rate), tile_f32(0.9f),
                tile_f32(0.99f), tile_f32(1e-8f), tile_f32(decay), tile_u64(0));
 }
 
@@ -165,14 +144,14 @@ bool steps_step(Steps *s, bool accumulated, float rate, float decay)
     Kernels *k = &s->model->kernels;
     int n = s->model->tensors, matrices = s->model->matrices, grads = accumulated ? TOTAL : G;
     bool scaled = s->model->config.type == F16;
-    tile_arg part = tile_arg_view(tile_buffer_ptr(s->part), TILE_F32, 1, SUMS, 0, 0, 0, 0, 0, 0, 0);
-    return share(s, accumulated ? s->total : s->model->grads) &&
+    tile_arg part = tile_f32_view(s->part, SUMS);
+    return share_sum(accumulated ? s->total : s->model->grads, s->model->size) &&
            RUN(k, SQUARES, part_of(s->table[grads], TILE_U64, 0, n),
                part_of(s->length, TILE_I64, 0, n), part) &&
-           RUN(k, CONTROL, part, one(s->factor, TILE_F32), one(s->norm, TILE_F32),
-               one(s->model->scale, TILE_F32), one(s->taken, TILE_I32), one(s->good, TILE_I32),
-               tile_f32(1), tile_f32(1), tile_f32(scaled ? 2 : 1), tile_f32(scaled ? 0.5f : 1),
-               tile_i32(500)) &&
+           RUN(k, CONTROL, part, tile_f32_view(s->factor, 1), tile_f32_view(s->norm, 1),
+               tile_f32_view(s->model->scale, 1), tile_i32_view(s->taken, 1),
+               tile_i32_view(s->good, 1), tile_f32(1), tile_f32(1), tile_f32(scaled ? 2 : 1),
+               tile_f32(scaled ? 0.5f : 1), tile_i32(500)) &&
            adam(s, grads, 0, matrices, rate, decay) && adam(s, grads, matrices, n, rate, 0);
 }
 

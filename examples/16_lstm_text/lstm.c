@@ -8,9 +8,7 @@ enum { EMBED, EMBED_BACK, SEQUENCE, SEQUENCE_BACK, PRODUCT, PRODUCT_BACK, PRODUC
        LOSS_BACK, SQUARES, CONTROL, ADAM, KERNELS };
 enum { SUMS = 64 };
 
-#define RUN(m, id, ...)                                                                           \
-    (!tile_launch((m)->kernel[id], NULL, (tile_arg[]){__VA_ARGS__},                               \
-                  sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)))
+#define RUN(m, id, ...) (!tile_launch((m)->kernel[id], NULL, TILE_ARGS(__VA_ARGS__)))
 
 /* ---- kernels: all of them are the library's ---- */
 
@@ -156,52 +154,32 @@ bool lstm_open(Lstm *m, int width, int rows, int length, uint64_t seed)
            !tile_buffer_upload(m->scale, 0, &one, 4, NULL);
 }
 
-/* ---- arguments: all but numbers of bytes are f32 ---- */
+/* ---- arguments ---- */
 
-static tile_arg view4(const tile_buffer *b, size_t at, int rank, int64_t e0, int64_t e1, int64_t e2,
-                      int64_t e3)
-{
-    return tile_arg_view((float *)tile_buffer_ptr(b) + at, TILE_F32, rank, e0, e1, e2, e3, 0, 0, 0,
-                         0);
-}
-
-static tile_arg list(const tile_buffer *b, int n) { return view4(b, 0, 1, n, 0, 0, 0); }
-
-static tile_arg matrix(const tile_buffer *b, int rows, int cols)
-{
-    return view4(b, 0, 2, rows, cols, 0, 0);
-}
-
-static tile_arg typed(const tile_buffer *b, tile_dtype type, int n)
-{
-    return tile_arg_view(tile_buffer_ptr(b), type, 1, n, 0, 0, 0, 0, 0, 0, 0);
-}
-
-static tile_arg ints(const tile_buffer *b, int n) { return typed(b, TILE_I32, n); }
 static tile_arg tensor(const Lstm *m, Table t, Tensor i, int rows, int cols)
 {
-    return matrix(m->tensor[t][i], rows, cols);
+    return tile_f32_view(m->tensor[t][i], rows, cols);
 }
 
 static tile_arg places(const Lstm *m, const tile_buffer *b, int rows, int length)
 {
-    return view4(b, 0, 3, length + 1, rows, m->width, 0);
+    return tile_f32_view(b, length + 1, rows, m->width);
 }
 
 /* The states after each step, as rows. */
 static tile_arg states(const Lstm *m, const Memory *s, int rows, int length)
 {
-    return view4(s->h, (size_t)rows * (size_t)m->width, 2, rows * length, m->width, 0, 0);
+    return tile_buffer_view_at(s->h, rows * m->width, TILE_F32, rows * length, m->width);
 }
 
 static tile_arg gates(const Lstm *m, const tile_buffer *b, int rows, int length)
 {
-    return view4(b, 0, 4, length, rows, 4, m->width);
+    return tile_f32_view(b, length, rows, 4, m->width);
 }
 
 static tile_arg recurrent(const Lstm *m)
 {
-    return view4(m->tensor[WEIGHTS][STATE], 0, 3, m->width, 4, m->width, 0);
+    return tile_f32_view(m->tensor[WEIGHTS][STATE], m->width, 4, m->width);
 }
 
 /* ---- a chunk ---- */
@@ -238,13 +216,13 @@ bool lstm_load(Lstm *m, const uint8_t *x, int rows, int length)
 bool lstm_forward(Lstm *m, Memory *s, int rows, int length)
 {
     int n = rows * length, h = m->width;
-    return RUN(m, EMBED, tensor(m, WEIGHTS, INPUT, BYTES, 4 * h), ints(m->token, n),
-               matrix(m->x, n, 4 * h), tile_f32(1)) &&
+    return RUN(m, EMBED, tensor(m, WEIGHTS, INPUT, BYTES, 4 * h), tile_i32_view(m->token, n),
+               tile_f32_view(m->x, n, 4 * h), tile_f32(1)) &&
            RUN(m, SEQUENCE, gates(m, m->x, rows, length), recurrent(m),
                places(m, s->h, rows, length), places(m, s->c, rows, length),
                gates(m, m->gates, rows, length)) &&
            RUN(m, PRODUCT, states(m, s, rows, length), tensor(m, WEIGHTS, SCORES, h, BYTES),
-               matrix(m->logits, n, BYTES));
+               tile_f32_view(m->logits, n, BYTES));
 }
 
 bool lstm_go_on(const Lstm *m, Memory *s, int rows, int length)
@@ -259,8 +237,9 @@ bool lstm_loss(Lstm *m, int rows, int length, double *mean)
     int n = rows * length;
     float *loss = malloc((size_t)n * sizeof *loss);
     bool good = loss &&
-                RUN(m, LOSS, matrix(m->logits, n, BYTES), ints(m->label, n), list(m->loss, n),
-                    list(m->lse, n), tile_f32(0), tile_f32(0), tile_i32(-1)) &&
+                RUN(m, LOSS, tile_f32_view(m->logits, n, BYTES), tile_i32_view(m->label, n),
+                    tile_f32_view(m->loss, n), tile_f32_view(m->lse, n), tile_f32(0), tile_f32(0),
+                    tile_i32(-1)) &&
                 !tile_buffer_download(m->loss, 0, loss, (uint64_t)n * 4, NULL);
     *mean = 0;
     for (int i = 0; good && i < n; i++) *mean += (double)loss[i] / n;
@@ -279,37 +258,38 @@ static bool fill_dloss(Lstm *m, int n)
 bool lstm_backward(Lstm *m, Memory *s, int rows, int length)
 {
     int n = rows * length, h = m->width;
-    tile_arg logits = matrix(m->logits, n, BYTES), dz = matrix(m->dz, n, 4 * h);
+    tile_arg logits = tile_f32_view(m->logits, n, BYTES), dz = tile_f32_view(m->dz, n, 4 * h);
     return fill_dloss(m, n) &&
-           RUN(m, LOSS_BACK, logits, ints(m->label, n), list(m->lse, n), list(m->dloss, n), logits,
-               tile_f32(0), tile_f32(0), tile_i32(-1)) &&
+           RUN(m, LOSS_BACK, logits, tile_i32_view(m->label, n), tile_f32_view(m->lse, n),
+               tile_f32_view(m->dloss, n), logits, tile_f32(0), tile_f32(0), tile_i32(-1)) &&
            RUN(m, PRODUCT_WEIGHTS, states(m, s, rows, length), logits,
                tensor(m, GRADIENTS, SCORES, h, BYTES)) &&
            RUN(m, PRODUCT_BACK, logits, tensor(m, WEIGHTS, SCORES, h, BYTES),
-               matrix(m->dh, n, h)) &&
+               tile_f32_view(m->dh, n, h)) &&
            !tile_buffer_fill(m->dc, 0, 0, (uint64_t)rows * (uint64_t)h * 4, NULL) &&
-           RUN(m, SEQUENCE_BACK, view4(m->dh, 0, 3, length, rows, h, 0), recurrent(m),
+           RUN(m, SEQUENCE_BACK, tile_f32_view(m->dh, length, rows, h), recurrent(m),
                gates(m, m->gates, rows, length), places(m, s->c, rows, length),
-               gates(m, m->dz, rows, length), matrix(m->dstart, rows, h),
-               matrix(m->dc, rows, h)) &&
-           RUN(m, PRODUCT_WEIGHTS, matrix(s->h, n, h), dz, tensor(m, GRADIENTS, STATE, h, 4 * h)) &&
-           RUN(m, EMBED_BACK, dz, ints(m->order, n), ints(m->offsets, BYTES + 1),
+               gates(m, m->dz, rows, length), tile_f32_view(m->dstart, rows, h),
+               tile_f32_view(m->dc, rows, h)) &&
+           RUN(m, PRODUCT_WEIGHTS, tile_f32_view(s->h, n, h), dz,
+               tensor(m, GRADIENTS, STATE, h, 4 * h)) &&
+           RUN(m, EMBED_BACK, dz, tile_i32_view(m->order, n), tile_i32_view(m->offsets, BYTES + 1),
                tensor(m, GRADIENTS, INPUT, BYTES, 4 * h), tile_f32(1));
 }
 
 /* ---- a step ---- */
 
-static tile_arg all_of(const Lstm *m, Table t) { return typed(m->table[t], TILE_U64, TENSORS); }
+static tile_arg all_of(const Lstm *m, Table t) { return tile_u64_view(m->table[t], TENSORS); }
 
 bool lstm_step(Lstm *m, float rate)
 {
-    tile_arg sizes = typed(m->sizes, TILE_I64, TENSORS), part = list(m->part, SUMS);
+    tile_arg sizes = tile_i64_view(m->sizes, TENSORS), part = tile_f32_view(m->part, SUMS);
     return RUN(m, SQUARES, all_of(m, GRADIENTS), sizes, part) &&
-           RUN(m, CONTROL, part, list(m->factor, 1), list(m->norm, 1), list(m->scale, 1),
-               ints(m->steps, 1), ints(m->good, 1), tile_f32(1), tile_f32(1), tile_f32(1),
-               tile_f32(1), tile_i32(1000)) &&
+           RUN(m, CONTROL, part, tile_f32_view(m->factor, 1), tile_f32_view(m->norm, 1),
+               tile_f32_view(m->scale, 1), tile_i32_view(m->steps, 1), tile_i32_view(m->good, 1),
+               tile_f32(1), tile_f32(1), tile_f32(1), tile_f32(1), tile_i32(1000)) &&
            RUN(m, ADAM, all_of(m, WEIGHTS), all_of(m, GRADIENTS), all_of(m, FIRST),
-               all_of(m, SECOND), typed(NULL, TILE_U64, 0), sizes, list(m->factor, 1),
-               ints(m->steps, 1), tile_f32(1), tile_i32(0), tile_f32(rate), tile_f32(0.9f),
+               all_of(m, SECOND), tile_u64_view(NULL, 0), sizes, tile_f32_view(m->factor, 1),
+               tile_i32_view(m->steps, 1), tile_f32(1), tile_i32(0), tile_f32(rate), tile_f32(0.9f),
                tile_f32(0.99f), tile_f32(1e-8f), tile_f32(0), tile_u64(0));
 }

@@ -14,7 +14,7 @@
  * the load stood; what is outside reads 0 as before. Starts are i64: i32 could overflow where the
  * slice did not. */
 #include "ir/rewrite.h"
-#include "passes/analysis/facts.h"
+#include "passes/analysis/picked.h"
 #include "passes/pass.h"
 
 /* A value that is elements first .. first + n - 1 of the load, along the axis. */
@@ -31,82 +31,16 @@ typedef struct Parts {
     TlArena *arena;
 } Parts;
 
-/* ---- numbers ---- */
-
-static bool is_i32(const TlValue *v, int64_t *out)
-{
-    uint64_t bits;
-    if (v->type->dtype != TL_I32 || !tl_value_is_const(v, &bits))
-        return false;
-    *out = (int32_t)(uint32_t)bits;
-    return true;
-}
-
-/* Are v's elements, in row-major order, *first, *first + 1, ...? */
-static bool counts_up(const TlValue *v, int64_t *first)
-{
-    const TlOp *op = v->def;
-    if (!op || v->type->dtype != TL_I32)
-        return false;
-    switch (op->opcode) {
-    case TL_OP_IOTA: *first = 0; return v->type->rank == 1;
-    case TL_OP_RESHAPE:
-    case TL_OP_EXPAND: return counts_up(tl_in(op, 0), first);
-    case TL_OP_ADD: {
-        int64_t more;
-        if (!counts_up(tl_in(op, 0), first) || !is_i32(tl_in(op, 1), &more))
-            return false;
-        *first += more;
-        return *first >= 0 && *first <= INT32_MAX;
-    }
-    default: return false;
-    }
-}
-
-/* Is v, at each position, *first + its coordinate along dim? */
-static bool counts_along(const TlValue *v, int dim, int64_t *first)
-{
-    int32_t n = v->type->shape[dim];
-    if (v->def && v->def->opcode == TL_OP_BROADCAST)
-        v = tl_in(v->def, 0);
-    if (v->type->rank <= dim || v->type->shape[dim] != n || tl_type_elems(v->type) != n)
-        return false;
-    return counts_up(v, first);
-}
-
-/* Is v true at one coordinate along dim, *at, and only there? */
-static bool is_at(const TlValue *v, int dim, int64_t *at)
-{
-    int32_t n = v->type->shape[dim];
-    if (v->def && v->def->opcode == TL_OP_BROADCAST)
-        v = tl_in(v->def, 0);
-    int64_t first, number;
-    if (!v->def || v->def->opcode != TL_OP_EQ || v->type->rank <= dim || v->type->shape[dim] != n ||
-        !counts_along(tl_in(v->def, 0), dim, &first) || !is_i32(tl_in(v->def, 1), &number))
-        return false;
-    *at = number - first;
-    return *at >= 0 && *at < n;
-}
-
 /* ---- parts ---- */
 
 /* The one element that a select of v, else 0, and its reduction by `or` leave. NULL: none. */
 static TlValue *one_of(const TlValue *v, const TlOp *select, int dim, int64_t *at)
 {
-    uint64_t bits;
-    if (select->opcode != TL_OP_SELECT || tl_in(select, 1) != v ||
-        !tl_value_is_const(tl_in(select, 2), &bits) || bits ||
-        tl_in(select, 0)->type->rank == 0 || !is_at(tl_in(select, 0), dim, at))
+    const TlUse *use = select->opcode == TL_OP_SELECT ? select->out[0]->uses : NULL;
+    if (!use || use->next || use->user->opcode != TL_OP_REDUCE ||
+        tl_attr_int(use->user, TL_ATTR_AXIS, 0) != dim || tl_picked_from(use->user, at) != v)
         return NULL;
-    const TlUse *use = select->out[0]->uses;
-    if (!use || use->next)
-        return NULL;
-    TlOp *reduce = use->user;
-    if (reduce->opcode != TL_OP_REDUCE || reduce->nin != 1 ||
-        tl_attr(reduce, TL_ATTR_AXIS)->u.i != dim ||
-        tl_attr(reduce, TL_ATTR_KIND)->u.i != TL_COMBINE_OR)
-        return NULL;
-    return reduce->out[0];
+    return use->user->out[0];
 }
 
 /* Finds the parts that all uses of v, which begins at `first`, take. False: one takes all of it. */
@@ -122,7 +56,7 @@ static bool find_parts(Parts *p, TlValue *v, int64_t first)
         }
         if (op->opcode != TL_OP_GATHER || u != &op->in[0] ||
             tl_attr(op, TL_ATTR_AXIS)->u.i != p->dim || tl_in(op, 1) == v ||
-            !counts_along(tl_in(op, 1), p->dim, &at) ||
+            !tl_counts_along(tl_in(op, 1), p->dim, &at) ||
             at + op->out[0]->type->shape[p->dim] > v->type->shape[p->dim])
             return false;
         uint32_t before = p->parts.len;

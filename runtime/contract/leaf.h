@@ -34,6 +34,9 @@ typedef enum tl_gpu_can {
     TL_CAN_ROWS = 2048      /* rows of 16 lanes are given the last lane of a row before */
 } tl_gpu_can;
 
+/* How F2I converts; both 0: unsigned, toward zero. */
+enum { TL_F2I_SIGNED = 1, TL_F2I_NEAREST = 2 };
+
 enum { TL_RECORDS_BITS = 31 };
 #define TL_RECORDS_ALL (1u << TL_RECORDS_BITS) /* bytes from a base that every access is within */
 

@@ -59,6 +59,17 @@ static bool is_normal(uint32_t x)
     return (x & EXPONENT) != 0 && (x & EXPONENT) != EXPONENT;
 }
 
+uint32_t tl_emu_f2i(uint32_t x, uint32_t bits, uint32_t how);
+uint32_t tl_emu_f2i(uint32_t x, uint32_t bits, uint32_t how)
+{
+    bool is_signed = how & TL_F2I_SIGNED;
+    double most = ldexp(1, (int)bits - is_signed) - 1, least = is_signed ? -most - 1 : 0;
+    double v = number(x), y = how & TL_F2I_NEAREST ? nearbyint(v) : trunc(v);
+    if (isnan(v))
+        return 0;
+    return (uint32_t)(int64_t)(y > most ? most : y < least ? least : y);
+}
+
 /* The result of an instruction that is within `ulp` units in the last place of `exact`: rounded, or
  * perturbed, always in the same way for the same operands x, as hardware does. */
 static uint32_t within(double exact, uint32_t x, int32_t ulp)

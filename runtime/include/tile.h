@@ -150,7 +150,7 @@ TILE_API tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes,
                                        tile_buffer **out_buffer);
 /* Does not wait: no kernel may be using the buffer. */
 TILE_API void tile_buffer_free(tile_buffer *buffer);
-TILE_API void *tile_buffer_ptr(const tile_buffer *buffer); /* for tile_view, tile_ptr */
+TILE_API void *tile_buffer_ptr(const tile_buffer *buffer); /* or see tile_buffer_view */
 TILE_API uint64_t tile_buffer_bytes(const tile_buffer *buffer);
 /* In the stream's order; upload and download return when the copy is done.
  * TILE_BAD_ARGUMENT: the range is out of bounds, or the host's memory is NULL (allowed for 0
@@ -282,7 +282,8 @@ typedef struct tile_arg {
     int32_t rank;
     int32_t strided;     /* stride[] is used; else dense, row-major */
     void *address;
-    /* size of the memory at address, for --check; 0: given by the extents or the tile_buffer */
+    /* size of the memory at address, in which a view has to lie; 0: given by the extents, with
+     * --check by the tile_buffer */
     uint64_t bytes;
     uint64_t scalar;     /* the bits of a scalar, in the low bytes */
     int64_t extent[TILE_MAX_RANK], stride[TILE_MAX_RANK]; /* strides in elements */
@@ -327,6 +328,10 @@ static inline tile_arg tile_arg_pointer(const void *address, tile_dtype dtype, u
     a.bytes = bytes;
     return a;
 }
+/* The view or pointer `arg`, whose address does not matter, from element `at` of the buffer on
+ * (from byte `at` if the element type is TILE_ANY). It is for launches to find that it does not lie
+ * in the buffer: TILE_BAD_ARGUMENT. A NULL buffer has room for views without elements. */
+TILE_API tile_arg tile_arg_in_buffer(tile_arg arg, const tile_buffer *buffer, int64_t at);
 static inline tile_arg tile_i8(int8_t v) { return tile_arg_scalar(TILE_I8, &v, sizeof v); }
 static inline tile_arg tile_i16(int16_t v) { return tile_arg_scalar(TILE_I16, &v, sizeof v); }
 static inline tile_arg tile_i32(int32_t v) { return tile_arg_scalar(TILE_I32, &v, sizeof v); }
@@ -442,6 +447,41 @@ inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr to
     tile_arg_view_strided((p), TILE_DTYPE_OF(p), (rank), (extents), (strides))
 #define tile_ptr(p) tile_arg_pointer((p), TILE_DTYPE_OF(p), 0)
 #define tile_ptr_sized(p, bytes) tile_arg_pointer((p), TILE_DTYPE_OF(p), (bytes))
+
+/* Views of buffers; launches check that they lie in them. tile_f32_view(buffer, M, N) is dense,
+ * from the buffer's beginning, with one to eight extents, and likewise for the other types;
+ * tile_f32_view(NULL, 0) is an argument that is left out. With any type:
+ * tile_buffer_view(buffer, dtype, M, N); tile_buffer_view_at(buffer, at, dtype, M, N): from element
+ * `at` on; tile_buffer_view_strided(buffer, at, dtype, rank, extents, strides): as
+ * tile_view_strided. */
+#define tile_buffer_view(buffer, dtype, ...) tile_buffer_view_at(buffer, 0, dtype, __VA_ARGS__)
+#define tile_buffer_view_at(buffer, at, dtype, ...) \
+    tile_arg_in_buffer(tile_view_typed(dtype, 0, __VA_ARGS__), (buffer), (int64_t)(at))
+#define tile_buffer_view_strided(buffer, at, dtype, rank, extents, strides) \
+    tile_arg_in_buffer(tile_arg_view_strided(0, (dtype), (rank), (extents), (strides)), (buffer), \
+                       (int64_t)(at))
+#define tile_bool_view(buffer, ...) tile_buffer_view(buffer, TILE_BOOL, __VA_ARGS__)
+#define tile_i8_view(buffer, ...) tile_buffer_view(buffer, TILE_I8, __VA_ARGS__)
+#define tile_i16_view(buffer, ...) tile_buffer_view(buffer, TILE_I16, __VA_ARGS__)
+#define tile_i32_view(buffer, ...) tile_buffer_view(buffer, TILE_I32, __VA_ARGS__)
+#define tile_i64_view(buffer, ...) tile_buffer_view(buffer, TILE_I64, __VA_ARGS__)
+#define tile_u8_view(buffer, ...) tile_buffer_view(buffer, TILE_U8, __VA_ARGS__)
+#define tile_u16_view(buffer, ...) tile_buffer_view(buffer, TILE_U16, __VA_ARGS__)
+#define tile_u32_view(buffer, ...) tile_buffer_view(buffer, TILE_U32, __VA_ARGS__)
+#define tile_u64_view(buffer, ...) tile_buffer_view(buffer, TILE_U64, __VA_ARGS__)
+#define tile_f16_view(buffer, ...) tile_buffer_view(buffer, TILE_F16, __VA_ARGS__)
+#define tile_bf16_view(buffer, ...) tile_buffer_view(buffer, TILE_BF16, __VA_ARGS__)
+#define tile_f32_view(buffer, ...) tile_buffer_view(buffer, TILE_F32, __VA_ARGS__)
+#define tile_f64_view(buffer, ...) tile_buffer_view(buffer, TILE_F64, __VA_ARGS__)
+
+/* The arguments of a launch and their number, in C and in C++:
+ * tile_launch(kernel, NULL, TILE_ARGS(tile_f32_view(buffer, n), tile_f32(2))). */
+#ifdef __cplusplus
+#define TILE_ARGS(...) {__VA_ARGS__}
+#else
+#define TILE_ARGS(...) \
+    (const tile_arg[]){__VA_ARGS__}, sizeof((const tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg)
+#endif
 
 /* ---- launch ---- */
 

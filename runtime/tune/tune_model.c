@@ -114,9 +114,13 @@ static work work_of(const tl_tuner *t, const rates *r, const tl_instance *in,
 static double array_bytes(const tl_bound *bound)
 {
     double bytes = 0;
-    for (uint32_t i = 0; i < bound->launch.nargs; i++)
-        if (bound->args[i].kind != TILE_ARG_SCALAR && bound->args[i].bytes != UINT64_MAX)
-            bytes += (double)bound->args[i].bytes;
+    for (uint32_t i = 0; i < bound->launch.nargs; i++) {
+        const tile_arg *a = &bound->args[i];
+        uint64_t its = a->kind == TILE_ARG_SCALAR ? 0 : a->bytes, viewed;
+        if (a->kind == TILE_ARG_VIEW && tl_view_bytes(a, &viewed) && viewed < its)
+            its = viewed; /* less than the memory that the view lies in */
+        bytes += its == UINT64_MAX ? 0 : (double)its;
+    }
     return bytes;
 }
 

@@ -2,62 +2,13 @@
  * turns; on one thread, by the processor's time, so that other work on the machine counts little.
  * Each result is compared with the peer's.
  *
- *     TILE_THREADS=1 bench_data [ROUNDS]
+ *     TILE_THREADS=1 bench_data [ROUNDS [NAME]]
  *
  * FFTW where libfftw3f.so.3 is found, planned with FFTW_MEASURE. */
-#include "bench.h"
+#include "bench_data.h"
 #include <dlfcn.h>
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
 
 enum { MOST_ROUNDS = 99, B = 2048 };
-
-/* A work: what we do, what the peer does; `ready` undoes what a run leaves and is not timed. */
-typedef struct Work {
-    const char *name, *peer;
-    void (*ready)(void), (*ours)(void), (*theirs)(void);
-    double (*error)(void); /* the greatest difference of the results, of the greatest number */
-} Work;
-
-static uint32_t noise(void)
-{
-    static uint64_t state = 88172645463325252u;
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return (uint32_t)(state >> 16);
-}
-
-static void *memory(size_t bytes)
-{
-    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    DEMAND(p, "no memory");
-    memset(p, 0, bytes);
-    return p;
-}
-
-static tile_kernel *kernel(const char *module, const char *name, const tile_const *consts)
-{
-    tile_module *m;
-    TRY(tile_module_load_file(NULL, module, NULL, &m));
-    return bench_kernel(m, name, consts);
-}
-
-#define LAUNCH(k, ...)                                                                            \
-    do {                                                                                           \
-        tile_arg args_[] = {__VA_ARGS__};                                                          \
-        TRY(tile_launch(k, NULL, args_, sizeof args_ / sizeof *args_));                            \
-        TRY(tile_stream_synchronize(NULL));                                                        \
-    } while (0)
-
-static double differ(const float *x, const float *y, size_t n)
-{
-    double most = 0, size = 1e-30;
-    for (size_t i = 0; i < n; i++) {
-        most = fmax(most, fabs((double)x[i] - y[i]));
-        size = fmax(size, fabs(y[i]));
-    }
-    return most / size;
-}
 
 /* ---- scan ---- */
 enum { SCAN = 1 << 22, SCAN_PARTS = SCAN / B };
@@ -320,24 +271,33 @@ static double timed(const Work *w, void (*run)(void))
     return processor_time() - begin;
 }
 
+static void compare(const Work *w, int rounds)
+{
+    double ours[MOST_ROUNDS], theirs[MOST_ROUNDS];
+    w->ready(), w->ours(), w->theirs();
+    DEMAND(w->error() < 1e-5, "%s: results differ by %g", w->name, w->error());
+    for (int r = 0; r < rounds; r++)
+        ours[r] = timed(w, w->ours), theirs[r] = timed(w, w->theirs);
+    double a = median(ours, rounds), b = median(theirs, rounds);
+    printf("| %s | %s | %.2f | %.2f | %.2f |\n", w->name, w->peer, 1e3 * a, 1e3 * b, b / a);
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 15;
+    const char *name = argc > 2 ? argv[2] : "";
     DEMAND(rounds > 0 && rounds <= MOST_ROUNDS, "rounds: 1 to %d", MOST_ROUNDS);
     DEMAND(bench_threads() == 1, "TILE_THREADS=1, please");
     scan_make(), sort_make(), bins_make(), spmv_make(), fft_make();
+    size_t nnumbers;
+    const Work *numbers = numbers_make(&nnumbers);
     printf("| work | peer | tilec, ms | peer, ms | ratio |\n| --- | --- | --- | --- | --- |\n");
-    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
-        const Work *w = works + i;
-        double ours[MOST_ROUNDS], theirs[MOST_ROUNDS];
-        if (w->theirs == fft_theirs && !fft_plan) continue;
-        w->ready(), w->ours(), w->theirs();
-        DEMAND(w->error() < 1e-5, "%s: results differ by %g", w->name, w->error());
-        for (int r = 0; r < rounds; r++)
-            ours[r] = timed(w, w->ours), theirs[r] = timed(w, w->theirs);
-        double a = median(ours, rounds), b = median(theirs, rounds);
-        printf("| %s | %s | %.2f | %.2f | %.2f |\n", w->name, w->peer, 1e3 * a, 1e3 * b, b / a);
-        fflush(stdout);
-    }
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+        if (strstr(works[i].name, name) && (works[i].theirs != fft_theirs || fft_plan))
+            compare(&works[i], rounds);
+    for (size_t i = 0; i < nnumbers; i++)
+        if (strstr(numbers[i].name, name))
+            compare(&numbers[i], rounds);
     return 0;
 }

@@ -181,7 +181,7 @@ MATH = {  # name: (true value in f64, ulps)
 }
 
 
-INSTRUCTIONS = ("exp", "exp2", "sqrt", "rsqrt")  # GPUs have their own, as good as the bound; bits differ unless --fp=strict
+INSTRUCTIONS = ("exp", "exp2", "sqrt", "rsqrt", "sigmoid")  # GPUs have their own, as good as the bound; bits differ unless --fp=strict
 
 
 def math_data(t):

@@ -72,7 +72,8 @@ for centred in (True, False):
         def grads(a, t=t, centred=centred, residual=residual, bias=bias, offset=offset, parts=parts):
             dy, s = f64(a, "dy", "s")
             ds, dw, db = norm_grads(dy, s, a["w"].astype(float) + (0 if centred else offset), centred)
-            by_part = lambda x: np.stack([x[p::parts].sum(0) for p in range(parts)])
+            share = -(-len(s) // parts)
+            by_part = lambda x: np.stack([x[p * share:(p + 1) * share].sum(0) for p in range(parts)])
             slack = (s.shape[1] + len(s) + 40) * 4 * EPS
             ds = ds + (f64(a, "dtotal")[0] if residual else 0)
             out = {"dx": near(ds, slack * np.abs(ds).max(initial=1), t), "part_w": within(by_part(dw), slack * np.abs(dw).max(initial=1) * 4)}
@@ -99,8 +100,12 @@ def rotate(x, c, s, pairs, interleaved, back):
 
 for p, i, base in ((9, 20, 10000.0), (1, 1, 500000.0)):
     angle = np.arange(p)[:, None] * base ** (-np.arange(i) / i)
-    kernel_row("layers", "rope_tables", f"{p}x{i}", {"cosine": poison("f32", p, i), "sine": poison("f32", p, i), "base": base},
-               lambda a, angle=angle: {"cosine": within(np.cos(angle), 2e-6 * (1 + angle)), "sine": within(np.sin(angle), 2e-6 * (1 + angle))}, BI=16)
+    for scaled in (False, True):
+        slower = 1 + 31 * rng(3).random(i) if scaled else np.ones(i)
+        kernel_row("layers", "rope_tables", f"{p}x{i}" + "_scaled" * scaled,
+                   {"cosine": poison("f32", p, i), "sine": poison("f32", p, i), "factor": bytes_as("f32", slower) if scaled else none("f32", 0), "base": base},
+                   lambda a, angle=angle / slower.astype(np.float32): {"cosine": within(np.cos(angle), 2e-6 * (1 + angle)), "sine": within(np.sin(angle), 2e-6 * (1 + angle))},
+                   SCALED=scaled, BI=16)
 for t, n, h, d, pairs, interleaved, back in (("f16", 5, 3, 16, 8, False, False), ("f32", 3, 9, 20, 6, True, False), ("bf16", 1, 1, 8, 4, True, True), ("f32", 7, 2, 12, 4, False, True)):
     place, table = ints("i32", 1, 0, 11, n), rng(2).random((11, pairs)) * 6
     kernel_row("layers", "rope", f"{t}_{n}x{h}x{d}", {"x": normal(t, 3, n, h, d), "place": place, "cosine": bytes_as("f32", np.cos(table)), "sine": bytes_as("f32", np.sin(table)), "y": poison(t, n, h, d)},
@@ -159,7 +164,7 @@ for t, n, v, d in (("f16", 9, 5, 40), ("f32", 1, 1, 1), ("bf16", 0, 3, 33)):
     kernel_row("layers", "embedding_backward_sorted", t, {"dy": small(t, 3, n, d), "order": Arr("i32", order), "offsets": Arr("i32", offsets), "dw": poison("f32", v, d), "scale": 2.0}, sums, T=t, B=32)
 
 for t, n, residual in (("f16", 70, True), ("f32", 1, False), ("bf16", 33, False)):
-    keep = np.array([(philox(9, i)[0] >> 8) * 2.0**-24 >= 0.25 for i in range(n)])
+    keep = np.array([(philox(9, i // 4)[i % 4] >> 8) * 2.0**-24 >= 0.25 for i in range(n)])
     kernel_row("layers", "dropout", t, {"x": normal(t, 1, n), "residual": normal(t, 2, n if residual else 0), "y": poison(t, n), "p": 0.25, "seed": 9},
                lambda a, t=t, keep=keep, residual=residual: {"y": near(np.where(keep, a["x"].astype(float) / 0.75, 0) + (a["residual"].astype(float) if residual else 0), 4 * EPS * np.abs(a["x"].astype(float)), t)}, T=t, RESIDUAL=residual, B=32)
 

@@ -84,7 +84,7 @@ for m, n1, n2, inverse in ((2, 16, 8, False), (1, 4, 64, True), (1, 1, 2, False)
     kernel_row("fft", "fft_columns", name, {"x": x, "w": table(n1), "t": poison("f32", m, n1, n2, 2)}, lambda _, z=middle: {"t": transformed(z, 8)}, N1=n1, INVERSE=inverse, B=2)
     whole = go(number(x.store).reshape(m, n)).reshape(m, n2, n1)
     kernel_row("fft", "fft_last", name, {"t": Arr("f32", pairs(middle).astype(np.float32)), "w": table(n2), "y": poison("f32", m, n2, n1, 2)}, lambda _, z=whole: {"y": transformed(z, 8)}, N2=n2, INVERSE=inverse, B=2)
-for m, n, programs, inverse in ((3, 64, 2, False), (1, 128, 1, True), (1, 256, 3, True), (0, 64, 1, False), (1, 512, 1, False)):
+for m, n, programs, inverse in ((3, 64, 2, False), (1, 128, 1, True), (1, 256, 3, True), (0, 64, 1, False), (1, 512, 1, False), (1, 1024, 1, True)):
     go = np.fft.ifft if inverse else np.fft.fft
     kernel_row("fft", "fft_long", f"{m}x{n}" + ("_inverse" if inverse else ""), {"x": normal("f32", 5, m, n, 2), "w": table(n), "y": poison("f32", m, n, 2), "room": poison("f32", programs, 4, n)},
                lambda a, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n))}, INVERSE=inverse)

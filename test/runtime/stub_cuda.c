@@ -73,6 +73,12 @@ STUB_EXPORT int cuDeviceGetName(char *name, int size, int device)
     snprintf(name, (size_t)size, "Stub %d", device - 10);
     return 0;
 }
+STUB_EXPORT int cuDeviceGetPCIBusId(char *text, int size, int device)
+{
+    STUB_CALL();
+    snprintf(text, (size_t)size, "0000:%02x:00.0", device);
+    return device >= 10 ? 0 : STUB_INVALID_DEVICE;
+}
 STUB_EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     STUB_CALL();

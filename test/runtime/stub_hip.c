@@ -66,6 +66,12 @@ STUB_EXPORT int hipDeviceGetAttribute(int *value, int attribute, int device)
     }
     return device >= 0 ? 0 : STUB_INVALID_DEVICE;
 }
+STUB_EXPORT int hipDeviceGetPCIBusId(char *text, int size, int device)
+{
+    STUB_CALL();
+    snprintf(text, (size_t)size, "0000:%02x:00.0", device);
+    return device >= 0 ? 0 : STUB_INVALID_DEVICE;
+}
 STUB_EXPORT int hipDeviceTotalMem(size_t *bytes, int device)
 {
     STUB_CALL();

@@ -41,6 +41,14 @@ class Instruction:
     def is_conditional(self):
         return self.name.startswith("s_cbranch")
 
+    def bytes(self):
+        """(memory, bytes that a lane asks for), or None"""
+        m = re.match(r"(global|flat|buffer|ds)_(load|store|read|write|atomic)(2(?:st64)?)?_(?:\w+?_)?(?:[usbif](\d+)|[us]?(byte|short)|dword(?:x(\d))?)", self.name)
+        if not m:
+            return None
+        each = int(m[4]) // 8 if m[4] else {"byte": 1, "short": 2}.get(m[5], 4 * int(m[6] or 1))
+        return "shared" if m[1] == "ds" else "global", each * (2 if m[3] else 1)
+
 
 class Flow(sassmix.Flow):
     jumps = ("s_branch", "s_cbranch_scc0", "s_cbranch_scc1", "s_cbranch_vccz", "s_cbranch_vccnz", "s_cbranch_execz", "s_cbranch_execnz")
@@ -84,7 +92,8 @@ def read_facts(text):
 
 
 def mixes(code):
-    return {"total": len(code), "mix": collections.Counter(x.kind for x in code), "names": collections.Counter(x.name for x in code)}
+    return {"total": len(code), "mix": collections.Counter(x.kind for x in code), "names": collections.Counter(x.name for x in code),
+            "bytes": sassmix.bytes_of(code)}
 
 
 def weight(loop):
@@ -106,7 +115,8 @@ def analyze(name, code, labels, facts):
         code.pop()
     flow, loops = Flow(code, labels), []
     for head, body in worth_counting(flow) if code else []:
-        loops.append({"main": False, **mixes(flow.instructions(body)), "short": mixes(flow.instructions(flow.shortest(head, body)))})
+        loops.append({"main": False, **mixes(flow.instructions(body)), "short": mixes(flow.instructions(flow.shortest(head, body))),
+                      "moving": mixes(flow.instructions(flow.moving(head, body)))})
     if loops:
         max(loops, key=weight)["main"] = True
     return {"kernel": name, **mixes(code), "facts": facts, "loops": loops}

@@ -42,14 +42,15 @@ EXTRA = [
     ("runtime/emu/driver_emu.c", "codegen/target/target.def"),  # names of targets: data only
     ("examples/*", "runtime/include/tile*.h"),
     ("examples/*", "codegen/include/tilec.h"),
+    ("test/examples/share_test.c", "examples/15_train_gpt/*.h"),
 ]
 # Headers of the world that only some may see.
 WORLD = [
     ("llvm-c/*", "codegen/*"),
     ("llvm/*", ""),
     ("pthread.h", "runtime/* codegen/core_loaded.c codegen/target/llvm.c codegen/target/worker.* examples/* test/* tools/*"),
-    ("dlfcn.h", "runtime/* codegen/core_loaded.c tools/farm/farm.c test/*"),
-    ("mpi.h", "tools/farm/farm_mpi.c examples/*"),
+    ("dlfcn.h", "runtime/* codegen/core_loaded.c tools/farm/farm.c examples/15_train_gpt/share.c test/*"),
+    ("mpi.h", "tools/farm/farm_mpi.c examples/* test/examples/stub_nccl.c"),
     ("cuda*.h", ""),
     ("hip/*", ""),
 ]

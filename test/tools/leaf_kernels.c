@@ -146,6 +146,10 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[1] = i32(m, 1);
         args[2] = i32(m, 64);
     }
+    if (leaf == TL_LEAF_F2I) { /* u8 and i16 toward zero, u32 to nearest */
+        args[1] = i32(m, 8u << m->pred_known);
+        args[2] = i32(m, m->pred_known);
+    }
     if (leaf == TL_LEAF_REGISTERS) { /* fewer, then more */
         args[1] = i32(m, m->pred_known ? 40 + 96 * m->pred_known : 40);
         args[2] = i32(m, m->pred_known != 0);

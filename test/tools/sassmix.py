@@ -13,7 +13,8 @@ The main loop of a kernel is the one with the most matrix instructions; else mul
 
 --kernel NAME   only kernels whose symbol is NAME, or NAME and a number (gemm: gemm_0, gemm_1)
 --json          [{"kernel", "total", "mix": {name: count}, "loops": [{"from", "to", "main", "total", "mix",
-                "short": {"total", "mix"}}]}]
+                "short": {"total", "mix", "bytes"}, "moving": the same of the way round that moves the most bytes, the shortest
+                of these}], "bytes": {"global", "shared"}}]; bytes are those that a lane asks for, bulk copies (TMA) aside
 --require EXPR  every kernel must fulfil it, else exit 1 and a line that says why. EXPR is arithmetic and a comparison;
                 names are operations, `all` is every instruction: "(all - HMMA - LDSM - LDGSTS) / HMMA <= 0.5". Counts
                 are of the main loop, of its shortest way round behind `short.`, of the whole kernel behind `kernel.`:
@@ -35,6 +36,15 @@ ALWAYS, NEVER = 7, 15  # guards: the predicate that is true, and its opposite
 
 
 MOST_OF_WAIT = 8
+# Accesses, and the bytes of a lane by the code that says how many (bits 73 to 75; of matrices, bits 72 and 73: how many). Copies count
+# as accesses to global memory, as the bytes are the same.
+BY_WIDTH = (1, 1, 2, 2, 4, 8, 16, 0)
+BY_TYPE = (4, 4, 8, 16, 4, 4, 4, 4)
+WIDTHS = {"LDG": ("global", BY_WIDTH), "STG": ("global", BY_WIDTH), "LD": ("global", BY_WIDTH), "ST": ("global", BY_WIDTH),
+          "LDGSTS": ("global", BY_WIDTH), "REDG": ("global", BY_TYPE), "ATOMG": ("global", BY_TYPE), "ATOM": ("global", BY_TYPE),
+          "LDS": ("shared", BY_WIDTH), "STS": ("shared", BY_WIDTH), "LDSM": ("shared", (4, 8, 16, 16)), "STSM": ("shared", (4, 8, 16, 16))}
+OF_WIDTH, OF_MATRICES = 9, 8  # where the code is in the high word
+
 
 def opcodes():
     """Operation (9 bits) to name: the compiler's table."""
@@ -85,6 +95,14 @@ class Instruction:
         if self.low >> 12 & 15 != ALWAYS:
             return True
         return self.name == "CALL" or (self.name == "BRA" and (self.high >> 23 & 15 != ALWAYS or self.low >> 9 & 7 != 4))
+
+    def bytes(self):
+        """(memory, bytes that a lane asks for), or None"""
+        if self.name not in WIDTHS:
+            return None
+        memory, table = WIDTHS[self.name]
+        at = OF_MATRICES if len(table) == 4 else OF_WIDTH
+        return memory, table[self.high >> at & (len(table) - 1)]
 
     def offset(self, sm):
         """Bytes from the next instruction to a relative branch's target."""
@@ -207,8 +225,35 @@ class Flow:
                 heapq.heappush(todo, (so_far + self.last[b] - self.first[b], n, way + (b,)))
 
 
+    def moving(self, head, body):
+        """Blocks of a trip that asks for the most bytes of global memory, and has the fewest instructions then."""
+        best = {}
+
+        def way(b, on):
+            if b not in best:
+                code = self.instructions([b])
+                own = sum(x.bytes()[1] for x in code if x.bytes() and x.bytes()[0] == "global")
+                ends = [(0, 0, ())] if head in self.next[b] else []
+                ends += [w for n in self.next[b] if n in body and n != head and n not in on for w in [way(n, on | {n})] if w]
+                most = max(ends, default=None)
+                best[b] = most and (own + most[0], most[1] - len(code), (b, *most[2]))
+            return best[b]
+        return way(head, {head})[2]
+
+
+def summary(code):
+    return {"total": len(code), "mix": mix_of(code), "bytes": bytes_of(code)}
+
+
 def mix_of(code):
     return collections.Counter(x.name for x in code)
+
+
+def bytes_of(code):
+    found = {"global": 0, "shared": 0}
+    for memory, n in filter(None, (x.bytes() for x in code)):
+        found[memory] += n
+    return found
 
 
 def weight(loop):
@@ -221,12 +266,13 @@ def analyze(name, text, sm):
     flow, loops = Flow(code, sm), []
     for head, body in flow.innermost() if code else []:
         inside, short = flow.instructions(body), flow.instructions(flow.shortest(flow.heaviest(head, body), body))
+        moving = flow.instructions(flow.moving(head, body))
         loops.append({"from": 16 * min(flow.first[b] for b in body), "to": 16 * max(flow.last[b] for b in body),
                       "main": False, "total": len(inside), "mix": mix_of(inside),
-                      "short": {"total": len(short), "mix": mix_of(short)}})
+                      "short": summary(short), "moving": summary(moving)})
     if loops:
         max(loops, key=weight)["main"] = True
-    return {"kernel": name, "total": len(code), "mix": mix_of(code), "loops": loops}
+    return {"kernel": name, "total": len(code), "mix": mix_of(code), "loops": loops, "bytes": bytes_of(code)}
 
 
 def analyze_file(path, kernel=None):

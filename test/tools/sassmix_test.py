@@ -119,6 +119,12 @@ class SassMix(unittest.TestCase):
         text = word(FFMA, sassmix.NEVER) + word(FFMA, GUARDED) + word(EXIT)
         self.assertEqual(dict(self.analyze(cubin({"k": text}))[0]["mix"]), {"NOP": 1, "FFMA": 1, "EXIT": 1})
 
+    def test_bytes(self):
+        """As ptxas 13.0 encodes ld.v4.b32, st.u16, cp.async of 8 bytes, red.v4.f32, ld.shared.v2.b32, ldmatrix.x2 and a multiply-add."""
+        words = ((0x981, 0xc1e1d00), (0x986, 0xc101504), (0xfae, 0xb921a44), (0x9a6, 0xc10f784), (0x984, 0xa00), (0x83b, 0x100), (0x223, 0))
+        code = [sassmix.Instruction(sassmix.ALWAYS << 12 | low, high) for low, high in words]
+        self.assertEqual(sassmix.bytes_of(code), {"global": 16 + 2 + 8 + 16, "shared": 8 + 8})
+
     def test_other_files(self):
         good = cubin({"k": nest(80)})
         for data in (b"", b"\x7fELF", good[:200], good.replace(struct.pack("<HH", 2, 190), struct.pack("<HH", 2, 62))):

@@ -599,6 +599,80 @@ static void checked(void)
     ACCEPTED(k, 3, tile_view(p, 17), tile_view(p + 3, 17), tile_ptr(p));
 }
 
+/* ---- views of buffers ---- */
+
+static void buffers(void)
+{
+    const KernelSpec spec = {.name = "k",
+                             .params = {{"x", "f32 const view M:ld,N"}, {"y", "f32 view P"}},
+                             .grid = {"1"}};
+    tile_kernel *k = get(&spec, 1, NULL);
+    tile_buffer *b = NULL;
+    CHECK_INT(tile_buffer_alloc(dev, 402, &b), TILE_OK); /* 100 elements, and half of one */
+    char *p = tile_buffer_ptr(b);
+    const tile_arg nothing = tile_f32_view(NULL, 0);
+    CHECK_INT(tile_launch(k, NULL, TILE_ARGS(tile_f32_view(b, 4, 25), nothing)), TILE_OK);
+    CHECK(seen.args[0].address == p && seen.args[0].extent[1] == 25 && !seen.args[1].address);
+    ACCEPTED(k, 2, tile_buffer_view_at(b, 1, TILE_F32, 3, 33),
+             tile_buffer_view_at(b, 99, TILE_F32, 1));
+    CHECK(seen.args[0].address == p + 4 && seen.args[1].address == p + 396);
+    ACCEPTED(k, 2, tile_f32_view(NULL, 0, 7), tile_buffer_view_at(b, 100, TILE_F32, 0));
+    const int64_t extent[] = {3, 4}, stride[] = {-25, 1};
+    ACCEPTED(k, 2, tile_buffer_view_strided(b, 60, TILE_F32, 2, extent, stride), nothing);
+    CHECK(seen.args[0].address == p + 240 && seen.args[0].stride[0] == -25);
+
+    REFUSED(k, 2, tile_f32_view(b, 101, 1), nothing);
+    SAYS("'k'", "'x'", "404 bytes", "got 402");
+    REFUSED(k, 2, tile_buffer_view_at(b, 2, TILE_F32, 9, 11), nothing);
+    SAYS("'x'", "396 bytes", "got 394");
+    REFUSED(k, 2, nothing, nothing);
+    SAYS("'x'", "2 axes");
+    for (int i = 0; i < 4; i++) {
+        const int64_t at[] = {100, -1, INT64_MAX, INT64_MIN};
+        REFUSED(k, 2, tile_buffer_view_at(b, at[i], TILE_F32, 1, 1), nothing);
+        SAYS("'x'", "buffer of 402 bytes", "f32");
+    }
+    REFUSED(k, 2, tile_f32_view(NULL, 1, 1), nothing);
+    SAYS("'x'", "NULL");
+    REFUSED(k, 2, tile_buffer_view(b, TILE_F64, 1, 1), nothing);
+    SAYS("'x'", "f32", "f64");
+    ACCEPTED(k, 2, tile_buffer_view_at(b, 8, TILE_ANY, 1, 1), nothing);
+    CHECK(seen.args[0].address == p + 8);
+    REFUSED(k, 2, tile_buffer_view_at(b, 6, TILE_ANY, 1, 1), nothing);
+    SAYS("'x'", "aligned");
+
+    const tile_arg typed[] = {tile_bool_view(b, 1), tile_i8_view(b, 1),   tile_i16_view(b, 1),
+                              tile_i32_view(b, 1),  tile_i64_view(b, 1),  tile_u8_view(b, 1),
+                              tile_u16_view(b, 1),  tile_u32_view(b, 1),  tile_u64_view(b, 1),
+                              tile_f16_view(b, 1),  tile_bf16_view(b, 1), tile_f32_view(b, 1),
+                              tile_f64_view(b, 1)};
+    for (int i = 0; i < 13; i++) CHECK_INT(typed[i].dtype, (int)TILE_BOOL + i);
+    CHECK(tile_buffer_view_at(b, 3, TILE_ANY_WORD, 1).address == p + 6);
+    CHECK(tile_buffer_view_at(b, 803, TILE_I4, 1).address == NULL);
+    CHECK(tile_buffer_view_at(b, 802, TILE_I4, 1).address == p + 401);
+    CHECK(tile_buffer_view_at(b, 804, TILE_I4, 1).address == NULL);
+    CHECK(tile_arg_in_buffer(tile_ptr((float *)0), b, 2).address == p + 8);
+    tile_buffer_free(b);
+}
+
+/* The whole buffer is a view's memory, but no part of the view: neighbours do not overlap. */
+static void checked_buffers(void)
+{
+    const KernelSpec spec = {.name = "k",
+                             .params = {{"x", "f32 const view N"}, {"y", "f32 view N"}},
+                             .grid = {"1"},
+                             .flags = TILE_KERNEL_CHECKED};
+    tile_kernel *k = get(&spec, 1, NULL);
+    tile_buffer *b = NULL;
+    CHECK_INT(tile_buffer_alloc(dev, 400, &b), TILE_OK);
+    ACCEPTED(k, 2, tile_f32_view(b, 16), tile_buffer_view_at(b, 16, TILE_F32, 16));
+    CHECK_INT(seen.args[0].bytes, 400);
+    ACCEPTED(k, 2, tile_f32_view(b, 0), tile_f32_view(b, 0));
+    REFUSED(k, 2, tile_f32_view(b, 16), tile_buffer_view_at(b, 15, TILE_F32, 16));
+    SAYS("'x'", "'y'", "overlap");
+    tile_buffer_free(b);
+}
+
 /* ---- variants and constants ---- */
 
 static void variants(void)
@@ -1019,6 +1093,8 @@ int main(void)
     whole_clusters();
     die_order();
     checked();
+    buffers();
+    checked_buffers();
     variants();
     order_of_messages();
     launch_slots();

@@ -105,6 +105,30 @@ static void test_wrong_calls(tile_device *device)
     CHECK(tile_tune(device, source, "which", args, 1, &o, &r) == TILE_BAD_ARGUMENT);
 }
 
+/* What the model asks of memory is what is viewed, not the memory that it lies in. */
+static void test_model(void)
+{
+    enum { N = 1000, ALL = 64 << 20 };
+    tile_tune_options o = TILE_TUNE_OPTIONS_INIT;
+    tile_tune_result r = TILE_TUNE_RESULT_INIT, part = TILE_TUNE_RESULT_INIT;
+    tile_device *device = NULL;
+    tile_buffer *x = NULL;
+    float y[N] = {0};
+    int32_t z = 0;
+    o.model = 1;
+    o.file = "";
+    CHECK(tile_device_open("emu:sm_80", &device) == TILE_OK);
+    CHECK(tile_buffer_alloc(device, ALL, &x) == TILE_OK);
+    const tile_arg all[] = {tile_view((float *)tile_buffer_ptr(x), N), tile_view(y, N),
+                            tile_view(&z, 1)},
+                   some[] = {tile_f32_view(x, N), all[1], all[2]};
+    CHECK(tile_tune(device, source, "which", all, 3, &o, &r) == TILE_OK);
+    CHECK(tile_tune(device, source, "which", some, 3, &o, &part) == TILE_OK);
+    CHECK(part.best_us > 0 && part.best_us == r.best_us);
+    tile_buffer_free(x);
+    tile_device_close(device);
+}
+
 /* ---- use ---- */
 
 /* What `chosen` says for n elements. */
@@ -216,6 +240,7 @@ int main(void)
     put_file(source, KERNEL);
     test_tune(device);
     test_wrong_calls(device);
+    test_model();
     test_use(device);
     tile_device_close(device);
     unlink(source);

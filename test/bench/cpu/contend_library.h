@@ -32,7 +32,7 @@ static bool add(const char *file, const char *name, const tile_const *consts, in
     static struct {
         const char *file;
         tile_module *module;
-    } modules[8];
+    } modules[16];
     int i = 0;
     while (modules[i].file && strcmp(modules[i].file, file)) i++;
     if (!modules[i].file && tile_module_load_file(NULL, file, NULL, &modules[i].module))

@@ -147,20 +147,6 @@ static bool prepare_convolution(void)
     return get("convolution", NULL);
 }
 
-/* The library's; n images of h x h x i, o filters of 3 x 3, a border of one, a stride */
-static bool prepare_conv2d(void)
-{
-    static tile_module *library;
-    int64_t n = arg[0], h = arg[1], i = arg[2], o = arg[3], step = arg[4], p = (h - 1) / step + 1;
-    float *x = floats(0, (size_t)(n * h * h * i), -1, 1);
-    float *f = floats(1, (size_t)(9 * i * o), -1, 1), *y = result((size_t)(n * p * p * o));
-    tile_arg one = tile_i32(1), stride = tile_i32((int32_t)step);
-    GIVE(tile_view(x, n, h, h, i), tile_view(f, 3, 3, i, o), tile_view((float *)NULL, 0),
-         tile_view(y, n, p, p, o), stride, stride, one, one, one, one);
-    return get_from(&library, "std.kernels.conv", "conv2d",
-                    (tile_const[]){{"T", 0, "f32"}, {i > 4 ? NULL : "BC", 4, NULL}, {0}});
-}
-
 /* ---- elementwise ---- */
 
 static bool prepare_add(void)
@@ -277,6 +263,7 @@ static bool prepare_stencil(void)
 }
 
 #include "contend_library.h"
+#include "contend_images.h"
 
 /* ---- compiling: example arg[0], from its file to code that is ready to launch ---- */
 
@@ -391,7 +378,6 @@ const Work works[] = {
     {"gemv_q8_0", prepare_gemv_q8_0, run_blocks},
     {"attention", prepare_attention, run},
     {"convolution", prepare_convolution, run},
-    {"conv2d", prepare_conv2d, run},
     {"add", prepare_add, run},
     {"gelu", prepare_gelu, run},
     {"black_scholes", prepare_black_scholes, run},
@@ -421,6 +407,15 @@ const Work works[] = {
     {"lib_rope", prepare_lib_rope, run_library},
     {"lib_embedding", prepare_lib_embedding, run_library},
     {"lib_embedding_backward", prepare_lib_embedding_backward, run_embedding_backward},
+    {"conv2d", prepare_conv2d, run_library},
+    {"conv2d_backward_data", prepare_conv2d_backward_data, run_library},
+    {"conv2d_backward_weight", prepare_conv2d_backward_weight, run_library},
+    {"conv2d_transpose", prepare_conv2d_transpose, run_library},
+    {"depthwise_conv2d", prepare_depthwise_conv2d, run_library},
+    {"max_pool", prepare_max_pool, run_library},
+    {"avg_pool", prepare_avg_pool, run_library},
+    {"batch_norm", prepare_batch_norm, run_library},
+    {"batch_norm_backward", prepare_batch_norm_backward, run_library},
     {"compile", prepare_compile, compile},
 };
 const size_t nworks = sizeof works / sizeof *works;

@@ -118,10 +118,75 @@ def convolution(h, w, i, o):
     return lambda: F.conv2d(x, f).permute(0, 2, 3, 1)
 
 
+def image(which, n, h, c, lo=-1.0, hi=1.0):
+    """Channels innermost."""
+    return floats(which, (n, h, h, c), lo, hi).permute(0, 3, 1, 2)
+
+
+def filters(which, i, o):
+    return floats(which, (3, 3, i, o)).permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+
+
+def innermost(x):
+    return x.permute(0, 2, 3, 1)
+
+
 def conv2d(n, h, i, o, step):
-    x = floats(0, (n, h, h, i)).permute(0, 3, 1, 2)
-    f = floats(1, (3, 3, i, o)).permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
-    return lambda: F.conv2d(x, f, stride=step, padding=1).permute(0, 2, 3, 1)
+    x, f = image(0, n, h, i), filters(1, i, o)
+    return lambda: innermost(F.conv2d(x, f, stride=step, padding=1))
+
+
+def conv2d_backward(x, up, f, step, which):
+    def backward():
+        return torch.ops.aten.convolution_backward(up, x, f, None, [step, step], [1, 1], [1, 1], False, [0, 0], 1, [which == 0, which == 1, False])[which]
+    return backward
+
+
+def conv2d_backward_data(n, h, i, o, step):
+    up, f = image(0, n, (h - 1) // step + 1, o), filters(1, i, o)
+    back = conv2d_backward(image(2, n, h, i), up, f, step, 0)
+    return lambda: innermost(back())
+
+
+def conv2d_backward_weight(n, h, i, o, step):
+    x, up = image(0, n, h, i), image(1, n, (h - 1) // step + 1, o)
+    back = conv2d_backward(x, up, filters(2, i, o), step, 1)
+    return lambda: back().permute(2, 3, 1, 0)
+
+
+def conv2d_transpose(n, p, i, o, step):
+    x = image(0, n, p, i)
+    f = floats(1, (3, 3, o, i)).permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+    return lambda: innermost(F.conv_transpose2d(x, f, stride=step, padding=1, output_padding=step - 1))
+
+
+def depthwise_conv2d(n, h, c, step):
+    x, f = image(0, n, h, c), filters(1, 1, c)
+    return lambda: innermost(F.conv2d(x, f, stride=step, padding=1, groups=c))
+
+
+def max_pool(n, h, c, step):
+    x = image(0, n, h, c)
+    return lambda: innermost(F.max_pool2d(x, 3, step, 1))
+
+
+def avg_pool(n, h, c, step):
+    x = image(0, n, h, c)
+    return lambda: innermost(F.avg_pool2d(x, 3, step, 1, count_include_pad=False))
+
+
+def batch_norm(m, c):
+    x, w, b = floats(0, (1, m, 1, c), -4, 4).permute(0, 3, 1, 2), floats(1, (c,), 0.5, 1.5), floats(2, (c,))
+    mean, variance = torch.zeros(c), torch.ones(c)
+    return lambda: innermost(F.batch_norm(x, mean, variance, w, b, training=True))
+
+
+def batch_norm_backward(m, c):
+    x, w = floats(0, (1, m, 1, c), -4, 4).permute(0, 3, 1, 2), floats(1, (c,), 0.5, 1.5)
+    mean, variance = torch.zeros(c), torch.ones(c)
+    _, kept, rstd = torch.native_batch_norm(x, w, floats(2, (c,)), mean, variance, True, 0.1, 1e-5)
+    up = floats(3, (1, m, 1, c)).permute(0, 3, 1, 2)
+    return lambda: innermost(torch.ops.aten.native_batch_norm_backward(up, x, w, mean, variance, kept, rstd, True, 1e-5, [True] * 3)[0])
 
 
 def lib_gemm(m, n, k):
@@ -201,7 +266,8 @@ def lib_embedding_backward(n, d, v):
 
 
 WORKS = {f.__name__: f for f in (matmul, batched, matmul_gelu, matmul_bf16, gemv, add, gelu, softmax, layer_norm, cumsum,
-                                 sort, sums, transpose, gather, histogram, attention, convolution, conv2d, lib_gemm, lib_attention, lib_attention_backward,
+                                 sort, sums, transpose, gather, histogram, attention, convolution, conv2d, conv2d_backward_data, conv2d_backward_weight,
+                                 conv2d_transpose, depthwise_conv2d, max_pool, avg_pool, batch_norm, batch_norm_backward, lib_gemm, lib_attention, lib_attention_backward,
                                  lib_layer_norm, lib_layer_norm_backward, lib_cross_entropy, lib_cross_entropy_backward, lib_argmax,
                                  lib_swiglu, lib_rope, lib_embedding, lib_embedding_backward)}
 

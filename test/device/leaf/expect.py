@@ -518,6 +518,17 @@ def bf16(out):
         keep_words(out, np.where(nan, 0x7FFF, rounded).astype(u32))
 
 
+def f2i(out):
+    """Signed: how & 1; to nearest, ties to even: how & 2."""
+    for bits in (8, 16, 32):
+        for how in range(4):
+            for v in (mix(0) & u32(0xC3FFFFFF) | u32(0x3F000000), mix(1)):
+                x = v.view(np.float32).astype(np.float64)
+                y = np.rint(x) if how & 2 else np.trunc(x)
+                low, high = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) if how & 1 else (0.0, 2.0**bits - 1)
+                keep_words(out, np.where(np.isnan(x), 0, np.clip(y, low, high)).astype(np.int64).astype(u32))
+
+
 def start_cells(width, cells=None):
     data = np.full(((ALL + 1) * CELLS, 8), 0xCD, np.uint8)
     for c in range(len(data)):
@@ -572,6 +583,8 @@ def expected(name, lanes):
         roots(out, kind == "rsqrt")
     elif kind == "bf16":
         bf16(out)
+    elif kind == "f2i":
+        f2i(out)
     elif kind in ("min", "max"):
         extremes(out, name)
     elif kind == "atom":

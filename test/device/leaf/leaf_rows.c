@@ -672,6 +672,17 @@ static void make_bf16(Maker *m)
         keep(m, LLVMBuildZExt(m->b, CALL(m, BF16, of[i]), m->i32, ""));
 }
 
+/* Of every magnitude: in range and out of it, NaN and infinities too. */
+static void make_f2i(Maker *m)
+{
+    const uint32_t SMALL = 0xc3ffffff, SOME = 0x3f000000;
+    LLVMValueRef of[] = {LLVMBuildOr(m->b, and(m, mix(m, 0), SMALL), word(m, SOME), ""), mix(m, 1)};
+    for (uint32_t bits = 8; bits <= 32; bits *= 2)
+        for (uint32_t how = 0; how < 4; how++)
+            for (uint32_t i = 0; i < sizeof of / sizeof *of; i++)
+                keep(m, CALL(m, F2I, of[i], word(m, bits), word(m, how)));
+}
+
 /* ---- barriers that count, registers, a part of the block ---- */
 
 static LLVMValueRef is_first(Maker *m)
@@ -1009,6 +1020,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_MIN_NAN:
     case TL_LEAF_FAMILY_MAX_NAN: make_extremes(m, leaf); break;
     case TL_LEAF_FAMILY_BF16: make_bf16(m); break;
+    case TL_LEAF_FAMILY_F2I: make_f2i(m); break;
     case TL_LEAF_FAMILY_CP_ASYNC: make_copies(m, row->size); break;
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT: make_groups(m); break;

@@ -46,6 +46,11 @@ def gguf_cases(whole):
     yield "five extents", put(whole, first, "I", 5), "5 extents"
     yield "an unknown type of tensor", put(whole, first + 20, "I", 14), "type 14 is not known here"
     yield "an offset past the end", put(whole, first + 24, "Q", 2**63), "past the end"
+    yield "an unknown way to cut texts", whole.replace(b"gpt-2", b"gpt-9", 1), "tokenizer.ggml.pre 'gpt-9'"
+    yield "an unknown alphabet", whole.replace(b"gpt2", b"bert", 1), "tokenizer.ggml.model"
+    factors = behind(whole, b"rope_freqs.weight", 0)
+    yield "factors of another type", put(whole, factors + 12, "I", 1), "rope_freqs.weight is not F32"
+    yield "too few factors", put(whole, factors + 4, "Q", 7), "rope_freqs.weight is not F32"
     yield "no heads", put(whole, behind(whole, b"llama.attention.head_count\x04", 3), "I", 0), "heads is 0"
     yield "layers that are not there", put(whole, behind(whole, b"llama.block_count", 4), "I", 3), "blk.2"
 
@@ -82,6 +87,8 @@ def text_cases():
     yield "config.json", lambda t: t.replace("llama", "gpt_neox"), "is not 'llama'"
     yield "config.json", lambda t: t.replace('"hidden_size": 128', '"hidden_size": 99999999999'), "width is -1"
     yield "config.json", lambda t: t.replace('"num_key_value_heads": 2', '"num_key_value_heads": 3'), "8 heads share 3"
+    yield "config.json", lambda t: t.replace('"llama3"', '"yarn"'), "this rope_scaling"
+    yield "tokenizer.json", lambda t: t.replace("ByteLevel", "Whitespace"), "pre_tokenizer 'Whitespace'"
     yield "tokenizer.json", lambda t: t.replace("BPE", "Unigram"), "is not 'BPE'"
     yield "tokenizer.json", lambda t: t.replace(": 7,", ": 1000000,"), "not numbered from 0 on"
 

@@ -51,6 +51,15 @@ int main(int argc, char **argv)
     CHECK(out[3].bits == 0x4400);
     CHECK(tile_launch(copy, nullptr, {tile_view(x, 4), tile_view(out, 4)}) == TILE_BAD_ARGUMENT);
     CHECK(tile_view(nullptr, 0).dtype == TILE_ANY && tile_ptr(wrong).dtype == TILE_F64);
+    tile_buffer *b = nullptr;
+    CHECK(tile_buffer_alloc(d, 64, &b) == TILE_OK && tile_buffer_upload(b, 32, x, 32, nullptr) == TILE_OK);
+    CHECK(tile_launch(scale, nullptr, TILE_ARGS(tile_buffer_view_at(b, 8, TILE_F32, 2, 4),
+                                                tile_f32_view(b, 2, 4), tile_f32(2))) == TILE_OK);
+    CHECK(tile_buffer_download(b, 0, y, 32, nullptr) == TILE_OK && y[1][3] == 14);
+    CHECK(tile_launch(copy, nullptr, {tile_f16_view(b, 33), tile_f16_view(b, 33)}) ==
+          TILE_BAD_ARGUMENT);
+    CHECK(strstr(tile_last_error(), "needs 66 bytes of memory, got 64"));
+    tile_buffer_free(b);
     tile_device_close(d);
     tile_module_free(m);
     std::printf("%d failed\n", failures);

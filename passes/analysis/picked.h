@@ -1,0 +1,11 @@
+/* Single elements along an axis, as `pick` and `split` take them. */
+#ifndef TL_PICKED_H
+#define TL_PICKED_H
+#include "ir/rewrite.h"
+
+/* Is v, at each position, *first + its coordinate along dim? */
+bool tl_counts_along(const TlValue *v, int dim, int64_t *first);
+/* The tile of which a reduction by `or`, of a select with 0 elsewhere, leaves the elements at *at
+ * along its axis. NULL: it does more. */
+TlValue *tl_picked_from(const TlOp *reduce, int64_t *at);
+#endif
