@@ -138,6 +138,47 @@ static bool prepare_matmul_i8(void)
     return product(2, arg, dnnl_s8, dnnl_s32, a, b, int_result((size_t)(m * n)), NULL);
 }
 
+/* C = A W^T, W in rows of k; with scales, times one of its column. */
+static bool linear(dnnl_data_type_t from, void *a, void *w, float *of_w)
+{
+    if (!open_engine())
+        return false;
+    forget();
+    long m = arg[0], n = arg[1], k = arg[2];
+    const long sa[] = {m, k}, sc[] = {m, n};
+    dnnl_memory_desc_t da = dense(from, 2, sa), dc = dense(dnnl_f32, 2, sc), dw;
+    dnnl_memory_desc_init_by_strides(&dw, 2, (dnnl_dims_t){k, n}, from, (dnnl_dims_t){1, k});
+    dnnl_matmul_desc_t d;
+    dnnl_primitive_attr_t attr = NULL;
+    if (of_w) {
+        dnnl_primitive_attr_create(&attr);
+        dnnl_primitive_attr_set_output_scales(attr, n, 1 << 1, of_w);
+    }
+    bool fine = dnnl_matmul_desc_init(&d, &da, &dw, NULL, &dc) == dnnl_success
+                    ? make(&d, attr)
+                    : refuse("oneDNN does not have such a product");
+    if (attr)
+        dnnl_primitive_attr_destroy(attr);
+    if (!fine)
+        return false;
+    give(DNNL_ARG_SRC, &da, a);
+    give(DNNL_ARG_WEIGHTS, &dw, w);
+    give(DNNL_ARG_DST, &dc, result((size_t)(m * n)));
+    return true;
+}
+static bool prepare_lib_gemm(void)
+{
+    long m = arg[0], n = arg[1], k = arg[2];
+    float *a = floats(0, (size_t)(m * k), -1, 1), *w = floats(1, (size_t)(n * k), -1, 1);
+    return linear(dnnl_f32, a, w, NULL);
+}
+static bool prepare_lib_gemm_i8(void)
+{
+    long m = arg[0], n = arg[1], k = arg[2];
+    int8_t *a = bytes(0, (size_t)(m * k)), *w = bytes(1, (size_t)(n * k));
+    return linear(dnnl_s8, a, w, floats(2, (size_t)n, 0, 1));
+}
+
 /* ---- rows ---- */
 
 static bool prepare_softmax(void)
@@ -247,5 +288,6 @@ const Work works[] = {
     {"batched", prepare_batched, run},       {"matmul_bf16", prepare_matmul_bf16, run},
     {"matmul_i8", prepare_matmul_i8, run},   {"softmax", prepare_softmax, run},
     {"layer_norm", prepare_layer_norm, run}, {"conv2d", prepare_conv2d, run},
+    {"lib_gemm", prepare_lib_gemm, run},     {"lib_gemm_i8", prepare_lib_gemm_i8, run},
 };
 const size_t nworks = sizeof works / sizeof *works;

@@ -99,6 +99,19 @@ static bool prepare_lib_gemm_q8_0(void)
 {
     return prepare_lib_blocks("gemm_q8_0", 34);
 }
+/* int8 with a scale for each row of W: oneDNN has no fast way for scales of A's rows too. */
+static bool prepare_lib_gemm_i8(void)
+{
+    int64_t m = arg[0], n = arg[1], k = arg[2];
+    int8_t *a = bytes(0, (size_t)(m * k)), *w = bytes(1, (size_t)(n * k));
+    float *scale = floats(2, (size_t)n, 0, 1);
+    nlaunches = 0;
+    return ADD("gemm", "gemm_fused",
+               CONSTS({"T", 0, "i8"}, {"O", 0, "f32"}, {"TB", 1, NULL}, {"COLUMN_SCALE", 1, NULL}),
+               tile_view(a, m, k), tile_view(w, n, k), tile_view(result((size_t)(m * n)), m, n),
+               NO_VECTOR, tile_view(scale, n), NO_VECTOR, NO_MATRIX, NO_VECTOR,
+               tile_f32(0), tile_u64(0));
+}
 
 /* ---- attention: h heads, n by d ---- */
 
