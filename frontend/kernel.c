@@ -10,6 +10,7 @@ typedef struct Kernel {
     TlFn *fn;
     TlKernelInfo *info;
     bool has_grid;
+    TlLoc cluster_loc; /* of the size that is more than 1 */
     TlVal *views;    /* per parameter declaration: the value bound to it */
     uint32_t *index; /* per declaration: run-time parameter number */
 } Kernel;
@@ -573,8 +574,18 @@ static void clause_cluster(Kernel *k, const TlClause *c)
         else if (n > 1) {
             k->info->cluster = (int32_t)n;
             k->info->cluster_axis = (int32_t)i;
+            k->cluster_loc = e->loc;
         }
     }
+}
+
+/* The clauses may come in any order. */
+static void check_cluster_axis(Kernel *k)
+{
+    uint32_t axes = k->info->grid.len, axis = (uint32_t)k->info->cluster_axis;
+    if (k->info->cluster > 1 && axes && axis >= axes)
+        tl_err(k->s, k->cluster_loc, TL_E0604, "cluster",
+               tl_format(k->s->arena, "the grid has no axis %u: it has %u", axis, axes));
 }
 
 static void clause(Kernel *k, const TlClause *c)
@@ -634,6 +645,7 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
     bind_extents(&k);
     for (uint32_t i = 0; i < item->clauses.len; i++)
         clause(&k, &item->clauses.data[i]);
+    check_cluster_axis(&k);
     if (item->body)
         tl_stmt(s, item->body);
     s->b.loc = item->body ? item->body->end : item->loc;

@@ -312,7 +312,7 @@ bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane)
     return lanes_are_contiguous(a, &(TlCpuAt){.lane = lane, .width = 2});
 }
 
-/* Do lanes read every second element of memory, all inside, as the real parts of complex numbers? */
+/* Do lanes read every second element of memory, all inside, as real parts of complex numbers? */
 static bool is_every_second(const TlCpuAccess *a, int lane)
 {
     bool second = false;

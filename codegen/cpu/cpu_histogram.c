@@ -94,6 +94,17 @@ static void count_at(TlCpuGen *g, const Bins *h, LLVMValueRef p, int n)
     }
 }
 
+/* The same of bytes. */
+static void count_bytes(TlCpuGen *g, const Bins *h, LLVMValueRef p, int n)
+{
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef at = tl_gen_address(&g->gen, TL_U8, p, tl_gen_int(&g->gen, i));
+        LLVMValueRef byte = LLVMBuildLoad2(g->b, g->i8, at, "");
+        LLVMSetVolatile(byte, 1); /* as above */
+        count_value(g, h, i % h->ntables, byte);
+    }
+}
+
 /* Counts n gathered values, a multiple of TABLES. */
 static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
 {
@@ -123,12 +134,16 @@ static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
 }
 
 /* Where the lanes lie in memory, as they are if all of them count: where -1 is what it gives for
- * some, it gives the others as they are. NULL: nowhere. */
-static LLVMValueRef place_of(TlCpuGen *g, LLVMValueRef x, int width)
+ * some, it gives the others as they are. NULL: nowhere. *bytes: as bytes. */
+static LLVMValueRef place_of(TlCpuGen *g, LLVMValueRef x, int width, bool *bytes)
 {
     LLVMTypeRef type = tl_gen_vec(g->i32, width);
     while (LLVMIsASelectInst(x) && LLVMGetOperand(x, 2) == LLVMConstAllOnes(type))
         x = LLVMGetOperand(x, 1);
+    LLVMValueRef narrow = LLVMIsAZExtInst(x) ? LLVMGetOperand(x, 0) : NULL;
+    *bytes = narrow && LLVMIsALoadInst(narrow) && LLVMTypeOf(narrow) == tl_gen_vec(g->i8, width);
+    if (*bytes)
+        return LLVMGetOperand(narrow, 0);
     return LLVMIsALoadInst(x) && LLVMTypeOf(x) == type ? LLVMGetOperand(x, 0) : NULL;
 }
 
@@ -146,7 +161,7 @@ static void count_bounded(TlCpuGen *g, const Bins *h, LLVMValueRef x, LLVMValueR
 }
 
 /* Counts the lanes of x where they lie, at p, if all count. */
-static void count_in_place(TlCpuGen *g, const Bins *h, LLVMValueRef p, LLVMValueRef x,
+static void count_in_place(TlCpuGen *g, const Bins *h, LLVMValueRef p, bool bytes, LLVMValueRef x,
                            LLVMValueRef counts, LLVMValueRef beyond, int width)
 {
     LLVMBasicBlockRef all = tl_gen_block(&g->gen, "all"), some = tl_gen_block(&g->gen, "some"),
@@ -156,7 +171,10 @@ static void count_in_place(TlCpuGen *g, const Bins *h, LLVMValueRef p, LLVMValue
                                         LLVMConstAllOnes(mask), "");
     LLVMBuildCondBr(g->b, is_all, all, some);
     LLVMPositionBuilderAtEnd(g->b, all);
-    count_at(g, h, p, width);
+    if (bytes)
+        count_bytes(g, h, p, width);
+    else
+        count_at(g, h, p, width);
     LLVMBuildBr(g->b, on);
     LLVMPositionBuilderAtEnd(g->b, some);
     count_bounded(g, h, x, counts, beyond, width);
@@ -176,9 +194,10 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     LLVMValueRef counts = LLVMBuildICmp(g->b, LLVMIntULT, x, beyond, "");
     if (mask)
         counts = LLVMBuildAnd(g->b, counts, mask, "");
-    LLVMValueRef p = mask || at->width < TABLES ? NULL : place_of(g, x, at->width);
+    bool bytes = false;
+    LLVMValueRef p = mask || at->width < TABLES ? NULL : place_of(g, x, at->width, &bytes);
     if (p)
-        count_in_place(g, h, p, x, counts, beyond, at->width);
+        count_in_place(g, h, p, bytes, x, counts, beyond, at->width);
     else
         count_bounded(g, h, x, counts, beyond, at->width);
     tl_cpu_prefetch_now(g, &h->inside);

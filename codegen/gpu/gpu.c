@@ -17,6 +17,8 @@
 #include "codegen/leaf/leaf_expand.h"
 #include "codegen/simt/simt.h"
 #include "codegen/target/host_code.h"
+#include "ir/plan/mma.h"
+#include "passes/analysis/alive.h"
 
 static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)
 {
@@ -49,37 +51,6 @@ static void annotate_maps(TlLlvm *l, LLVMValueRef f, const TlKernelCode *k)
         annotate(l, f, "grid_constant", LLVMMDNodeInContext2(l->context, params, n));
 }
 
-static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
-{
-    TL_ASSERT(threads > 0 && threads <= 1024, "a block of %u threads", threads);
-    /* No joining of accesses: they are wide. */
-    tl_llvm_set_attribute(l, f, LLVMAttributeFunctionIndex, "noimplicitfloat", 0);
-    annotate(l, f, "reqntidx", constant(l, threads));
-    if (maxreg)
-        annotate(l, f, "maxnreg", constant(l, maxreg));
-}
-
-static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
-{
-    TL_ASSERT(threads > 0 && threads <= 1024, "a block of %u threads", threads);
-    if (maxreg)
-        attribute(l, f, "amdgpu-num-vgpr", tl_format(l->arena, "%u", maxreg));
-    LLVMSetVisibility(f, LLVMProtectedVisibility);
-    attribute(l, f, "amdgpu-flat-work-group-size", tl_format(l->arena, "%u,%u", threads, threads));
-    attribute(l, f, "uniform-work-group-size", "true");
-    attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
-    attribute(l, f, "amdgpu-ieee", "false"); /* or operands of min and max are made quiet first */
-}
-
-/* The functions of a family: one row for each FAMILY_GPU. */
-static const struct {
-    void (*set_kernel)(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg);
-    void (*expand)(TlLlvm *l);
-} FUNCTIONS[TL_FAMILY_COUNT] = {
-#define FAMILY_GPU(ID, ident) [TL_FAMILY_##ID] = {set_##ident##_kernel, tl_leaf_expand_##ident},
-#include "codegen/target/family.def"
-};
-
 /* The limit of registers per thread, as the target's tools count them; 0: none. CDNA has two files
  * of 256, vectors and accumulators, and the tools limit each of them separately. With fewer than
  * LEAST registers in a file, not every instruction can be generated. */
@@ -95,6 +66,71 @@ static uint32_t most_registers(const TlTarget *target, const TlKernelCode *k)
     return n > LEAST ? n : LEAST;
 }
 
+/* Words of a thread that hold tiles at the product where most do; 0: there is none. */
+static int64_t words_at_products(TlArena *arena, const TlFn *fn)
+{
+    int64_t most = 0;
+    for (const TlOp *op = fn ? fn->body->first : NULL; op; op = tl_walk_next(op, NULL)) {
+        bool product = op->opcode == TL_OP_DOT_ASYNC || (op->opcode == TL_OP_DOT && tl_mma_of(op));
+        int64_t words = product ? tl_words_alive(fn, arena, op) : 0;
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
+/* Blocks of a multiprocessor that ptxas is to make room for: as many as fit with all registers of a
+ * thread, where by the estimate of tiles at products, and the least that is beside them, no more
+ * will. It would seek room, and spill: one kernel ended with 32 registers and 7 KB of stores. 0:
+ * more may fit. */
+static uint32_t sure_blocks(TlArena *arena, const TlTarget *target, const TlKernelCode *k)
+{
+    enum { FILE_OF_ALL = 64 << 10, EACH = 8, OTHERS = 16 };
+    int64_t words = words_at_products(arena, k->fn), all = target->registers + 1,
+            least = words ? (words + OTHERS + EACH - 1) / EACH * EACH : 0,
+            blocks = FILE_OF_ALL / (all * k->threads);
+    bool sure = least && FILE_OF_ALL / (least * k->threads) <= blocks;
+    return sure ? (uint32_t)blocks : 0;
+}
+
+static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, const TlTarget *target,
+                             const TlKernelCode *k)
+{
+    uint32_t maxreg = most_registers(target, k), blocks = sure_blocks(l->arena, target, k);
+    TL_ASSERT(k->threads > 0 && k->threads <= 1024, "a block of %u threads", k->threads);
+    /* No joining of accesses: they are wide. */
+    tl_llvm_set_attribute(l, f, LLVMAttributeFunctionIndex, "noimplicitfloat", 0);
+    annotate(l, f, "reqntidx", constant(l, k->threads));
+    if (maxreg)
+        annotate(l, f, "maxnreg", constant(l, maxreg));
+    if (k->two_flows) /* or ptxas does not know how many registers there are */
+        annotate(l, f, "minctasm", constant(l, 1));
+    else if (blocks && !maxreg)
+        annotate(l, f, "minctasm", constant(l, blocks));
+}
+
+static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, const TlTarget *target,
+                              const TlKernelCode *k)
+{
+    uint32_t maxreg = most_registers(target, k), threads = k->threads;
+    TL_ASSERT(threads > 0 && threads <= 1024, "a block of %u threads", threads);
+    if (maxreg)
+        attribute(l, f, "amdgpu-num-vgpr", tl_format(l->arena, "%u", maxreg));
+    LLVMSetVisibility(f, LLVMProtectedVisibility);
+    attribute(l, f, "amdgpu-flat-work-group-size", tl_format(l->arena, "%u,%u", threads, threads));
+    attribute(l, f, "uniform-work-group-size", "true");
+    attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
+    attribute(l, f, "amdgpu-ieee", "false"); /* or operands of min and max are made quiet first */
+}
+
+/* The functions of a family: one row for each FAMILY_GPU. */
+static const struct {
+    void (*set_kernel)(TlLlvm *l, LLVMValueRef f, const TlTarget *target, const TlKernelCode *k);
+    void (*expand)(TlLlvm *l);
+} FUNCTIONS[TL_FAMILY_COUNT] = {
+#define FAMILY_GPU(ID, ident) [TL_FAMILY_##ID] = {set_##ident##_kernel, tl_leaf_expand_##ident},
+#include "codegen/target/family.def"
+};
+
 void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
 {
     LLVMValueRef f = LLVMGetNamedFunction(l->module, k->symbol);
@@ -103,10 +139,8 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
         if (k->slots.data[i].kind == TILE_SLOT_DEBUG)
             tl_leaf_mark_debug(l, f, i);
     annotate_maps(l, f, k);
-    if (k->two_flows) /* or ptxas does not know how many registers there are */
-        annotate(l, f, "minctasm", constant(l, 1));
     LLVMSetFunctionCallConv(f, target->family->convention);
-    FUNCTIONS[target->family->id].set_kernel(l, f, k->threads, most_registers(target, k));
+    FUNCTIONS[target->family->id].set_kernel(l, f, target, k);
 }
 
 /* A launch may allow the kernel to start before the one ahead of it in the stream has ended

@@ -82,7 +82,8 @@ typedef struct tilec_options {
     int warps, stages; /* 1..64; 0: the kernel's own */
     /* With kernel NULL: the file must have exactly one kernel, else USAGE with their names. */
     int one_kernel;
-    uint64_t stress_layouts; /* GPUs: random layouts of this seed, to test the compiler; 0: off */
+    uint64_t stress_layouts; /* GPUs: random layouts of this seed, and all bulk stores there can be,
+                              * to test the compiler; 0: off */
     int report;              /* GPUs, one target: fill in tilec_output_report */
     /* obj, header: NAME in the symbol tile_image_NAME and in the include guard; an object and its
      * header need the same. Characters that are illegal in C identifiers become _. NULL: the

@@ -194,9 +194,10 @@ static const char *why_alone(const TlExplain *e)
 
 static void explain_cluster(const TlExplain *e, const TlKernelCode *code)
 {
-    bool asks = tl_cluster_size(e->fn) > 1;
+    const char *never = tl_cluster_never(e->fn);
+    bool asks = never || tl_cluster_size(e->fn) > 1;
     e->k->cluster = code->cluster ? code->cluster : asks;
-    e->k->cluster_why = asks && !code->cluster ? why_alone(e) : "";
+    e->k->cluster_why = never ? never : asks && !code->cluster ? why_alone(e) : "";
 }
 
 static void explain_names(TlExplain *e, const TlKernelCode *code)

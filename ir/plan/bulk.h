@@ -13,8 +13,8 @@
 
 enum { TL_BULK_MAX_RANK = 5, TL_BULK_MAX_ROWS = 256 };
 
-/* Why a tile is no bulk copy; in words: codegen/report/explain.def. NARROW and what comes before
- * INDEX is not for boxes to know (passes/analysis/bulk_fault.h). */
+/* Why a tile is no bulk copy; in words: codegen/report/explain.def. CROSSED, NARROW and what comes
+ * before INDEX are not for boxes to know (passes/analysis/bulk_fault.h). */
 typedef enum TlBulkFault {
     TL_BULK_NONE,
     TL_BULK_READERS, /* threads read it from the buffer */
@@ -25,6 +25,7 @@ typedef enum TlBulkFault {
     TL_BULK_AXES,
     TL_BULK_BITS,
     TL_BULK_IMAGE, /* the buffer's layout is not what boxes make */
+    TL_BULK_CROSSED, /* its rows lie along another axis than memory's */
     TL_BULK_NARROW,
     TL_BULK_COUNT
 } TlBulkFault;

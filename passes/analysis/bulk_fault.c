@@ -44,6 +44,9 @@ TlBulkFault tl_bulk_fault(TlArena *arena, const TlAxisInfo *axis, const TlOp *op
         return TL_BULK_PADDING;
     if (!tl_bulk_plan(arena, op, buf->type, &bulk))
         return bulk.fault;
-    int bytes = tl_dtype_bytes(buf->type->dtype) * tl_access_info(axis, op).width;
+    TlAccessInfo info = tl_access_info(axis, op);
+    if (info.dim >= 0 && info.dim != tl_place_dim(&p, bulk.row))
+        return TL_BULK_CROSSED;
+    int bytes = tl_dtype_bytes(buf->type->dtype) * info.width;
     return bytes < LEAST ? TL_BULK_NARROW : TL_BULK_NONE;
 }

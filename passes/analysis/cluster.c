@@ -19,9 +19,30 @@ typedef struct Search {
     bool differs;
 } Search;
 
+/* The number that an expression of launches always is; 0: it may be others. */
+static int64_t always(const TlKernelInfo *info, int64_t expr)
+{
+    const TlHostExpr *e = expr < 0 ? NULL : &info->exprs.data[expr];
+    return e && e->code.len == 1 && e->code.data[0].op == TILE_HX_CONST ? e->code.data[0].imm : 0;
+}
+
+const char *tl_cluster_never(const TlFn *fn)
+{
+    const TlKernelInfo *info = fn->info;
+    uint32_t axis = info ? (uint32_t)info->cluster_axis : 0;
+    if (!info || info->cluster < 2)
+        return NULL;
+    if (axis < info->grid.len && always(info, info->grid.data[axis]) % info->cluster)
+        return "the extent of that axis of the grid is no multiple of its size";
+    if (!axis && always(info, info->group) % info->cluster)
+        return "group is no multiple of its size";
+    return NULL;
+}
+
 int32_t tl_cluster_size(const TlFn *fn)
 {
-    return fn->info && fn->info->cluster > 1 ? fn->info->cluster : 1;
+    bool asks = fn->info && fn->info->cluster > 1;
+    return asks && !tl_cluster_never(fn) ? fn->info->cluster : 1;
 }
 
 const char *tl_share_fault_text(TlShareFault fault)

@@ -14,6 +14,9 @@ typedef enum TlShareFault {
     TL_SHARE_COUNT
 } TlShareFault;
 
+/* Why no launch of the kernel's own grid has whole clusters (runtime/launch_bind.c), of those that
+ * its clause asks for; NULL: some may, or it asks for none. */
+const char *tl_cluster_never(const TlFn *fn);
 /* Of programs of a cluster, as the kernel's clause says; 1: there are none. */
 int32_t tl_cluster_size(const TlFn *fn);
 /* op: a LOAD, or a bulk COPY, of what goes to the buffer as a bulk copy. */

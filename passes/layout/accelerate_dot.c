@@ -206,9 +206,38 @@ static bool runs_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
     return info.dim == ((i == TL_MMA_A ? 1 : 0) ^ (int)flipped);
 }
 
+/* The load that the matrix is computed from, element by element; NULL. *flipped changes where it is
+ * transposed on the way. */
+static const TlOp *load_of(TlValue *v, bool *flipped)
+{
+    enum { MOST_CHAIN = 12 };
+    for (int i = 0; i < MOST_CHAIN && v->def && v->def->opcode != TL_OP_LOAD; i++) {
+        bool turned;
+        TlValue *source = tl_matrix_source(v, &turned);
+        const TlOp *op = v->def;
+        *flipped ^= turned;
+        if (source == v && (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->nin == 0))
+            return NULL;
+        v = source == v ? tl_in(op, 0) : source;
+    }
+    return v->def && v->def->opcode == TL_OP_LOAD ? v->def : NULL;
+}
+
+/* Do threads load 16 bytes of it along K, or squares (coalesce), which they can put that way? */
+static bool goes_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
+{
+    enum { WORDS = 4 };
+    bool flipped = false;
+    const TlOp *load = load_of(tl_in(dot, i), &flipped);
+    int axis = (i == TL_MMA_A ? 1 : 0) ^ (int)flipped;
+    return runs_along_k(a, dot, i) ||
+           (tl_dtype_bits(operand_type(dot, i)) == 32 && load && load->out[0]->type->rank == 2 &&
+            tl_holds_along(load->out[0]->type->layout, axis, WORDS));
+}
+
 /* May warpgroups do it: four warps along M, with B in shared memory (async-dots)? Only what has 16
- * bits can be transposed on the way. Accumulators stay in registers while they work: where these
- * are too many, ptxas waits for each instruction. */
+ * bits can be transposed on the way; of 32 bits, threads do that. Accumulators stay in registers
+ * while they work: where these are too many, ptxas waits for each instruction. */
 static bool is_for_warpgroups(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 {
     enum { MOST_WORDS = 192 };
@@ -218,7 +247,7 @@ static bool is_for_warpgroups(const Accelerate *a, const TlOp *dot, const TlMma 
            a->warp_bits >= 2 && mma->n == 8 && c->shape[0] >= 4 * mma->m &&
            c->shape[0] % (4 * mma->m) == 0 && c->shape[1] % 8 == 0 &&
            tl_in(dot, 0)->type->shape[1] % mma->k == 0 &&
-           (tl_dtype_bits(mma->type[1]) == 16 || runs_along_k(a, dot, TL_MMA_B));
+           (tl_dtype_bits(mma->type[1]) == 16 || goes_along_k(a, dot, TL_MMA_B));
 }
 
 /* The result in the accumulator's layout; users go on with the one it had. */

@@ -10,6 +10,8 @@
  *     move (tl_access_info: 16 bytes at most), never more than the tile has for each thread; then
  *     lanes and warps side by side, first along the axis whose addresses count up, then along the
  *     others, the last first. So a warp reads whole lines.
+ *     Of what products of warpgroups read of 32 bits, threads hold squares, if memory lies along
+ *     the axis that it should not.
  *  2. Each shape has one layout: that of its widest access, else one element per thread. Every
  *     value of that shape gets it; so elementwise ops, scans, dots and whatever loops and branches
  *     carry agree.
@@ -25,13 +27,18 @@
 #include "passes/analysis/default_warps.h"
 #include "passes/pass.h"
 #include "passes/layout/relayout.h"
+#include <string.h>
 
 /* Of atomics and operands of dots a thread has as many neighbours as a word holds, even if it moves
  * one by one: no two lanes are on one word of memory, and operands go on as words. */
 enum { WORD_BYTES = 4, MOST_REPLICATED = 64 };
 
+/* log2 of a square's side, and of how many a warp has side by side */
+enum { SQUARE_BITS = 2, SQUARES_ALONG = 3 };
+
 typedef struct Choice { /* of a memory op, or for a shape */
     int order[TL_MAX_RANK], vec_bits;
+    bool square; /* a thread has as many along the second axis as along the first */
 } Choice;
 
 typedef struct Made {
@@ -52,6 +59,7 @@ typedef struct Coalesce {
     TlCtx *ctx;
     TlArena *scratch;
     int lane_bits, warp_bits;
+    bool warpgroups;
     TlMap shapes;           /* type without element type and layout to Shape */
     TlMap accesses;         /* memory op to its TlLayout */
     TlMap converts;         /* source value and layout to the CONVERT's result */
@@ -99,7 +107,7 @@ static void order_axes(int rank, int first, int *order)
 static Choice choose(const Coalesce *c, int rank, const int32_t *shape, int first, int width)
 {
     TL_ASSERT(rank > 0 && width > 0, "a width of %d in a tile of rank %d", width, rank);
-    Choice r;
+    Choice r = {.square = false};
     order_axes(rank, first, r.order);
     int64_t elems = 1;
     for (int d = 0; d < rank; d++)
@@ -128,7 +136,19 @@ static bool same_choice(const Choice *a, const Choice *b, int rank)
     for (int d = 0; d < rank; d++)
         if (a->order[d] != b->order[d])
             return false;
-    return a->vec_bits == b->vec_bits;
+    return a->vec_bits == b->vec_bits && a->square == b->square;
+}
+
+/* Squares go to rows of shared memory along the second axis: eight lanes after each other, which
+ * store at once, are two along the first axis and four along the second: different pieces of 16
+ * bytes, as these are XORed by the row. */
+static void order_lanes(TlLayout *l)
+{
+    static const int from[] = {0, 3, 4, 1, 2};
+    int lane = tl_layout_in_index(l, TL_IN_LANE);
+    TlLayout old = *l;
+    for (int b = 0; b < (int)(sizeof from / sizeof *from); b++)
+        memcpy(l->basis[lane][b], old.basis[lane][from[b]], sizeof l->basis[lane][b]);
 }
 
 static const TlLayout *lay_out(Coalesce *c, Shape *s, const Choice *choice)
@@ -138,11 +158,22 @@ static const TlLayout *lay_out(Coalesce *c, Shape *s, const Choice *choice)
             return s->made.data[i].layout;
     int size[TL_MAX_RANK] = {0}, lanes[TL_MAX_RANK], warps[TL_MAX_RANK], room[TL_MAX_RANK];
     size[choice->order[0]] = choice->vec_bits;
+    if (choice->square)
+        size[choice->order[1]] = choice->vec_bits;
     for (int d = 0; d < s->rank; d++)
         room[d] = ceil_log2(s->extents[d]) - size[d];
-    spread(s->rank, choice, c->lane_bits, room, lanes);
+    if (choice->square) {
+        lanes[choice->order[0]] = SQUARES_ALONG;
+        lanes[choice->order[1]] = c->lane_bits - SQUARES_ALONG;
+        for (int d = 0; d < 2; d++)
+            room[d] -= lanes[d];
+    } else {
+        spread(s->rank, choice, c->lane_bits, room, lanes);
+    }
     spread(s->rank, choice, c->warp_bits, room, warps);
     TlLayout *l = tl_layout_blocked(c->scratch, s->rank, size, lanes, warps, choice->order);
+    if (choice->square)
+        order_lanes(l);
     l = tl_layout_cover(c->scratch, l, s->extents, choice->order);
     Made made = {*choice, tl_layout_intern(c->ctx, l)};
     tl_vec_push(c->scratch, &s->made, made);
@@ -164,6 +195,40 @@ static Shape *shape_of(Coalesce *c, int rank, const int32_t *extents)
     return s;
 }
 
+/* Does a product take the value with k along the other axis than `axis`? */
+static bool is_crossed(const TlValue *v, int axis, int depth)
+{
+    enum { MOST_CHAIN = 5 };
+    bool found = false;
+    for (const TlUse *u = v->uses; u && !found && depth < MOST_CHAIN; u = u->next) {
+        const TlOp *op = u->user;
+        uint32_t operand = (uint32_t)(u - op->in);
+        if (op->opcode == TL_OP_DOT)
+            found = operand < 2 && axis == (int)operand &&
+                    tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE;
+        else if (tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 && op->nregions == 0)
+            found = is_crossed(op->out[0], op->opcode == TL_OP_TRANS ? 1 - axis : axis, depth + 1);
+    }
+    return found;
+}
+
+/* What warpgroups read of 32 bits lies along k in shared memory: threads that load along the other
+ * axis hold squares, whose rows they store as columns. */
+static bool is_in_squares(const Coalesce *c, const TlOp *op, const TlAccessInfo *info,
+                          const Choice *choice)
+{
+    TlPlace p = tl_op_place(op);
+    if (!c->warpgroups || op->opcode != TL_OP_LOAD || p.rank != 2 || info->dim < 0 ||
+        tl_dtype_bytes(p.base->type->dtype) != WORD_BYTES || choice->vec_bits != SQUARE_BITS)
+        return false;
+    int other = 1 - info->dim, each = SQUARE_BITS + SQUARES_ALONG;
+    int64_t threads = (int64_t)1 << (c->lane_bits + c->warp_bits);
+    return (int64_t)p.shape[0] * p.shape[1] >= threads << 2 * SQUARE_BITS &&
+           p.shape[info->dim] >= 1 << each &&
+           p.shape[other] >= 1 << (SQUARE_BITS + c->lane_bits - SQUARES_ALONG) &&
+           is_crossed(op->out[0], info->dim, 0);
+}
+
 static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
 {
     TlPlace p = tl_op_place(op);
@@ -178,6 +243,7 @@ static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
         p.shape[info.dim] % word == 0 && tl_dot_of(op->out[0]))
         info.width = word;
     Choice mine = choose(c, p.rank, p.shape, info.dim, info.width);
+    mine.square = is_in_squares(c, op, &info, &mine);
     Shape *s = shape_of(c, p.rank, p.shape);
     if (s->made.len == 0 || s->widest.vec_bits < mine.vec_bits)
         s->widest = mine;
@@ -345,7 +411,8 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
                   .ctx = fn->module->ctx,
                   .scratch = px->scratch,
                   .lane_bits = ceil_log2(px->machine->lanes),
-                  .warp_bits = ceil_log2(fn->body->warps)};
+                  .warp_bits = ceil_log2(fn->body->warps),
+                  .warpgroups = px->machine->warpgroups};
     tl_map_init(&c.shapes, px->scratch);
     tl_map_init(&c.accesses, px->scratch);
     tl_map_init(&c.converts, px->scratch);

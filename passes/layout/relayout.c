@@ -85,3 +85,15 @@ void tl_bypass_convert(TlOp *op)
     tl_replace_uses(op->out[0], tl_in(op, 0));
     tl_op_erase(op);
 }
+
+bool tl_holds_along(const TlLayout *l, int axis, int32_t n)
+{
+    TL_ASSERT(l && axis >= 0 && axis < l->nout, "axis %d of a layout", axis);
+    for (int32_t i = 1; i < n; i *= 2) {
+        int32_t at[TL_LAYOUT_MAX_OUT] = {0};
+        at[axis] = i;
+        if (tl_layout_solve(l, TL_IN_REG, at) < 0)
+            return false;
+    }
+    return true;
+}

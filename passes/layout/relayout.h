@@ -15,4 +15,6 @@ TlBuilder tl_builder_after(TlValue *v);
 TlValue *tl_relayout(TlBuilder *b, TlValue *v, const TlLayout *l);
 /* Users of the result of a CONVERT take its operand, whatever layout they want. */
 void tl_bypass_convert(TlOp *op);
+/* Does each thread hold n neighbours along the axis, a power of two, from multiples of n on? */
+bool tl_holds_along(const TlLayout *l, int axis, int32_t n);
 #endif

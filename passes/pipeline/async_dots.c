@@ -12,8 +12,9 @@
  *  1. Which: products that accelerate-dot has marked. B must be in shared memory: what is loaded,
  *     or computed, is put into a buffer, its rows along the axis in which memory counts up. So is
  *     A, if it is loaded; what is computed for it stays in registers. Transpositions in between are
- *     the instruction's, as far as it can. Where that cannot be, or there is no room, each warp
- *     does the product with fragments of its own, as elsewhere.
+ *     the instruction's, as far as it can; of 32 bits, threads put squares that they hold
+ *     (coalesce) as columns. Where that cannot be, or there is no room, each warp does the product
+ *     with fragments of its own, as elsewhere.
  *  2. Products in a row onto one accumulator are all begun before the last is awaited.
  *  3. An accumulator that a loop carries, and nobody else looks at, is carried as a token:
  *
@@ -60,9 +61,13 @@ static bool can_take(const AsyncDots *a, const TlOp *dot, const TlAsyncSide *sid
     return tl_async_plan(a->px->scratch, tl_mma_of(dot), sides, dot->out[0]->type) != NULL;
 }
 
-/* Along which neighbours in memory lie; of what is computed, the last. */
-static int row_of(const AsyncDots *a, const TlValue *v)
+/* Along which neighbours in memory lie; of what is computed, the last. Of 32 bits the instruction
+ * reads rows along K only: where threads hold 16 bytes of these, they put them. */
+static int row_of(const AsyncDots *a, const TlValue *v, int k_axis)
 {
+    enum { PIECE = 4 };
+    if (tl_dtype_bits(v->type->dtype) == 32 && tl_holds_along(v->type->layout, k_axis, PIECE))
+        return k_axis;
     if (!v->def || v->def->opcode != TL_OP_LOAD)
         return v->type->rank - 1;
     TlAccessInfo info = tl_access_info(a->axis, v->def);
@@ -78,13 +83,13 @@ typedef struct Staging {
     TlValue as_if;      /* stands for the buffer until then */
 } Staging;
 
-static Staging *staging_of(AsyncDots *a, TlValue *v)
+static Staging *staging_of(AsyncDots *a, TlValue *v, int k_axis)
 {
     Staging *s = tl_map_get_ptr(&a->staged, v);
     if (s)
         return s;
     s = TL_NEW(a->px->scratch, Staging);
-    const TlType *buf = tl_staging_image_buf(a->ctx, a->px->scratch, v->type, row_of(a, v));
+    const TlType *buf = tl_staging_image_buf(a->ctx, a->px->scratch, v->type, row_of(a, v, k_axis));
     *s = (Staging){.v = v, .type = buf};
     s->as_if.type = s->type;
     tl_map_put_ptr(&a->staged, v, s);
@@ -108,7 +113,7 @@ static TlAsyncSide side_in_slot(AsyncDots *a, const TlOp *dot, int operand, Stag
 {
     TlAsyncSide side = {0};
     TlValue *v = tl_matrix_source(tl_in(dot, (uint32_t)operand), &side.flipped);
-    *out = staging_of(a, v);
+    *out = staging_of(a, v, (operand == TL_MMA_A ? 1 : 0) ^ (int)side.flipped);
     bool room = (*out)->put || ((*out)->type && fits(a, (*out)->type));
     side.buf = room ? &(*out)->as_if : NULL;
     return side;

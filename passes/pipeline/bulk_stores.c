@@ -20,6 +20,7 @@
  *     that.
  *  3. Is there room? The buffer may not cost the multiprocessor a block. Where loops are over, what
  *     was theirs is free.
+ *     With --stress-layouts all are worth it that there is room for at all.
  *  4. `sent` stands before the next put, so that the next trip's products come between, and at the
  *     end. */
 #include "passes/pipeline/bulk_stores.h"
@@ -235,7 +236,8 @@ static bool has_room(const Stores *s, const Sending *x)
             was = all / (int64_t)(before + OF_BLOCK), is = all / (int64_t)(after + OF_BLOCK),
             most = blocks_by_registers(s);
     return after <= before ||
-           (after <= tl_pipeline_room(s->fn, s->px) && is >= (was < most ? was : most));
+           (after <= tl_pipeline_room(s->fn, s->px) &&
+            (s->px->machine->stress || is >= (was < most ? was : most)));
 }
 
 static TlThreadsStore ask(Stores *s, Sending *x)
@@ -243,7 +245,7 @@ static TlThreadsStore ask(Stores *s, Sending *x)
     TlThreadsStore place = ask_place(s, x);
     if (place != TL_THREADS_NONE)
         return place;
-    if (cost_by_boxes(s, x) >= cost_by_threads(s, x))
+    if (!s->px->machine->stress && cost_by_boxes(s, x) >= cost_by_threads(s, x))
         return TL_THREADS_CHEAP;
     if (!has_room(s, x))
         return TL_THREADS_ROOM;

@@ -328,6 +328,19 @@ static bool is_bulk(const Pipeline *p, const Candidate *c)
            tl_bulk_fault(p->arena, p->axis, c->load, tl_in(c->put, 0)) == TL_BULK_NONE;
 }
 
+/* Does the tile lie the other way in the buffer than in memory, and do threads load and put vectors
+ * of it? For copies of its elements they would have four times as much to do. */
+static bool is_turned(const Pipeline *p, const Candidate *c, int copied)
+{
+    const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
+    TlAccessInfo info = tl_access_info(p->axis, c->load);
+    enum { MOST = 16 };
+    int elem = tl_dtype_bytes(t->dtype),
+        loaded = elem * tl_access_vector(&info, c->load, t->layout),
+        put = elem * tl_buf_plan(p->arena, t, buf, MOST, TL_BUF_WRITES)->nregs;
+    return loaded >= 4 * copied && put >= 4 * copied;
+}
+
 static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
 {
     if (!c->put)
@@ -338,7 +351,8 @@ static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
                   tl_dtype_bits(d) >= 8;
     if (copies && is_bulk(p, c))
         return TL_FETCH_BULK;
-    return copies && copied_bytes(p, c) >= LEAST_COPY ? TL_FETCH_COPY : TL_FETCH_PUT;
+    int copied = copies ? copied_bytes(p, c) : 0;
+    return copied >= LEAST_COPY && !is_turned(p, c, copied) ? TL_FETCH_COPY : TL_FETCH_PUT;
 }
 
 /* Does the loop count up to the extent of an axis that it counts along? Then what starts there for

@@ -297,6 +297,13 @@ static bool goes_on(const tl_launch *l, uint32_t site)
            before->line == s->line && before->col == s->col;
 }
 
+/* What is done to such a leaf beside leaving it out: so many mutations from this one on. */
+static int64_t more_ways(tl_leaf leaf, tl_emu_mutation *first)
+{
+    *first = leaf == TL_LEAF_BULK_WAIT ? TL_EMU_READ_ONLY : TL_EMU_MORE_BYTES;
+    return leaf == TL_LEAF_MBAR_EXPECT ? 2 : leaf == TL_LEAF_BULK_WAIT;
+}
+
 /* The site and mutation of the kernel's n-th. If there is none, the error says how many there are.
  */
 static tile_status find_mutation(const tl_launch *l, int64_t n, tl_emu_job *job)
@@ -304,13 +311,14 @@ static tile_status find_mutation(const tl_launch *l, int64_t n, tl_emu_job *job)
     int64_t found = 0;
     TL_INVARIANT(n >= 0, "mutation number %lld", (long long)n);
     for (uint32_t i = 0; i < l->kernel->nsites; i++) {
-        uint32_t leaf = tl_emu_site(l, i)->leaf;
-        int64_t ways = !orders_threads(leaf) || goes_on(l, i) ? 0
-                       : leaf == TL_LEAF_MBAR_EXPECT          ? 1 + TL_EMU_FEWER_BYTES
-                                                              : 1;
+        tl_leaf leaf = (tl_leaf)tl_emu_site(l, i)->leaf;
+        tl_emu_mutation first;
+        int64_t more = more_ways(leaf, &first),
+                ways = !orders_threads(leaf) || goes_on(l, i) ? 0 : 1 + more;
         if (n < found + ways) {
             job->dropped = i;
-            job->mutation = (tl_emu_mutation)(n - found);
+            job->mutation = n == found ? TL_EMU_LEAVE_OUT
+                                       : (tl_emu_mutation)((int64_t)first + n - found - 1);
             return TILE_OK;
         }
         found += ways;

@@ -41,11 +41,13 @@ typedef struct tl_emu_crew {
     tl_emu_worker *workers;
 } tl_emu_crew;
 
-/* What is done to what orders threads: nothing of it, or bytes that it expects are others. */
+/* What is done to what orders threads: nothing of it, bytes that it expects are others, or it waits
+ * until bulk stores have read shared memory only, where it is for global memory, too. */
 typedef enum tl_emu_mutation {
     TL_EMU_LEAVE_OUT,
     TL_EMU_MORE_BYTES,
-    TL_EMU_FEWER_BYTES
+    TL_EMU_FEWER_BYTES,
+    TL_EMU_READ_ONLY
 } tl_emu_mutation;
 
 typedef struct tl_emu_job {
@@ -277,6 +279,8 @@ void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf);
 bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site);
 /* The bytes that an arrival expects, more or fewer where that is the mutation. */
 uint32_t tl_emu_bytes_expected(tl_emu_block *b, uint32_t site, uint32_t bytes);
+/* Does the wait for bulk stores, which is for global memory, wait for that, or is it mutated? */
+bool tl_emu_waits_for_memory(tl_emu_block *b, uint32_t site);
 
 /* {"tl_emu_NAME", address} of every leaf, and what else kernels of the emulator may call. */
 enum { TL_EMU_KNOWN = TL_LEAF_COUNT + 1 };

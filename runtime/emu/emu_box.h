@@ -14,6 +14,7 @@ typedef struct tl_emu_box {
     uint32_t bar;   /* of a copy: the number of its barrier */
     uint64_t group; /* of a store: commits of the thread before it */
     bool moved;
+    bool read; /* of a store: the thread has waited until its group had read shared memory */
 } tl_emu_box;
 
 /* One piece of a box, by number. */

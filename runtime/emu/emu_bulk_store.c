@@ -7,7 +7,8 @@
  *   random   one or the other. Schedule random.
  * Whatever the time, it counts as on its way until it has been waited for: the watch reports who
  * writes what it reads before, what threads had not made visible to it, and in global memory who
- * touches, until the kernel ends, what it writes. The wait is for reading only, as `.read` says. */
+ * touches, until a wait for that, or the kernel's end, what it writes: another store in bulk, too.
+ * Most waits are for reading only, as `.read` says. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@
 enum { ODDS = 2 };
 
 struct tl_emu_stores {
-    tl_emu_box *all; /* on their way, oldest first */
+    tl_emu_box *all; /* on their way to memory, oldest first */
     uint32_t n, room;
     uint64_t commits[TL_EMU_MAX_THREADS]; /* of each thread */
 };
@@ -58,14 +59,19 @@ static void move(tl_emu_block *b, tl_emu_box *x)
     x->moved = true;
 }
 
-/* Says of the elements of a piece that they are written: at once where they are 16 bytes. */
-static bool tell_written(tl_emu_block *b, const tl_emu_box *x, const tl_emu_box_piece *p)
+/* Says of the elements of a piece that they are on their way, or written (`over`): at once where
+ * they are 16 bytes. */
+static bool tell_piece(tl_emu_block *b, const tl_emu_box *x, const tl_emu_box_piece *p, bool over)
 {
     bool whole = p->from == 0 && p->to == p->elements && p->at % TL_EMU_PIECE == 0, fine = true;
     uint32_t bytes = whole ? TL_EMU_PIECE : x->map.bytes, n = whole ? 1 : p->to - p->from;
-    for (uint32_t i = 0; i < n; i++)
-        fine &= tl_emu_block_stores(b->watch, x->site, x->thread,
-                                    p->at + p->from * x->map.bytes + i * bytes, bytes);
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t at = p->at + p->from * x->map.bytes + i * bytes;
+        if (over)
+            tl_emu_block_stored(b->watch, x->site, x->thread, at, bytes);
+        else
+            fine &= tl_emu_block_stores(b->watch, x->site, x->thread, at, bytes);
+    }
     return fine;
 }
 
@@ -84,7 +90,7 @@ static void begin(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, u
     for (uint32_t i = 0; i < tl_emu_box_pieces(&x); i++) {
         tl_emu_box_piece p = tl_emu_box_piece_of(&x, i);
         if (!tl_emu_block_sends(b->watch, site, x.thread, p.offset, false) ||
-            !tell_written(b, &x, &p))
+            !tell_piece(b, &x, &p, false))
             tl_emu_break(b);
     }
     if (s->n == s->room) {
@@ -117,35 +123,47 @@ void tl_emu_bulk_commit(uint32_t site)
         stores_of(b)->commits[b->current->index]++;
 }
 
-static void end(tl_emu_block *b, tl_emu_box *x)
+/* It has read; or it is over. */
+static void end(tl_emu_block *b, tl_emu_box *x, bool written)
 {
     move(b, x);
-    for (uint32_t i = 0; i < tl_emu_box_pieces(x); i++)
-        tl_emu_block_sends(b->watch, x->site, x->thread, tl_emu_box_piece_of(x, i).offset, true);
+    for (uint32_t i = 0; i < tl_emu_box_pieces(x); i++) {
+        tl_emu_box_piece p = tl_emu_box_piece_of(x, i);
+        if (!x->read)
+            tl_emu_block_sends(b->watch, x->site, x->thread, p.offset, true);
+        if (written)
+            tell_piece(b, x, &p, true);
+    }
+    x->read = true;
 }
 
 void tl_emu_bulk_wait(uint32_t site, uint32_t pending, uint32_t written)
 {
-    (void)written; /* what order between two stores that asks for, the watch does not know */
     tl_emu_block *b = tl_emu_now;
     struct tl_emu_stores *s = b->stores;
     uint32_t stay = 0, me = b->current->index;
     if (b->random)
         tl_emu_step(b);
     tl_emu_count(b, site, TL_LEAF_BULK_WAIT);
-    bool dropped = tl_emu_is_dropped(b, site);
-    for (uint32_t i = 0; s && !dropped && i < s->n; i++)
-        if (s->all[i].thread == me && s->all[i].group + pending < s->commits[me])
-            end(b, &s->all[i]);
-        else
-            s->all[stay++] = s->all[i];
+    bool dropped = tl_emu_is_dropped(b, site), all = written && tl_emu_waits_for_memory(b, site);
+    for (uint32_t i = 0; s && !dropped && i < s->n; i++) {
+        tl_emu_box *x = &s->all[i];
+        bool over = x->thread == me && x->group + pending < s->commits[me];
+        if (over && (all || !x->read))
+            end(b, x, all);
+        if (!over || !all)
+            s->all[stay++] = *x;
+    }
     if (s && !dropped)
         s->n = stay;
 }
 
 void tl_emu_stores_ended(tl_emu_block *b)
 {
-    if (b->stores && b->stores->n)
-        tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, b->stores->all[0].site,
-                              "the program has ended before this store had read shared memory");
+    for (uint32_t i = 0; b->stores && i < b->stores->n; i++)
+        if (!b->stores->all[i].read) {
+            tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, b->stores->all[i].site,
+                                  "the program has ended before this store had read shared memory");
+            return;
+        }
 }

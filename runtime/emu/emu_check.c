@@ -507,7 +507,7 @@ static void say_program(const tl_launch *l, uint32_t block, char *text, size_t s
 static void say_thread(uint32_t thread, char *text, size_t size)
 {
     if (thread == TL_EMU_NOBODY)
-        snprintf(text, size, "in bulk, up to the kernel's end");
+        snprintf(text, size, "in bulk, and not waited for");
     else
         snprintf(text, size, "thread %" PRIu32, thread);
 }
@@ -565,13 +565,18 @@ static bool count_turn(tl_emu_block_watch *b, const tl_emu_access *a, tl_emu_sta
     return true;
 }
 
-static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+static tl_emu_stamp stamp_of(const tl_emu_block_watch *b, const tl_emu_access *a)
 {
-    tl_emu_stamp stamp = {.block = b->order.block,
+    return (tl_emu_stamp){.block = b->order.block,
                           .tick = a->thread == TL_EMU_NOBODY ? UINT32_MAX : b->order.tick,
                           .thread = a->thread,
                           .site = a->site < TL_EMU_MAX_SITES ? a->site : TL_EMU_MAX_SITES - 1,
                           .special = a->kind == TL_EMU_ATOMIC && a->scope == SCOPE_BLOCK};
+}
+
+static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+{
+    tl_emu_stamp stamp = stamp_of(b, a);
     tl_emu_conflict conflict;
     tl_emu_verdict verdict;
     TL_INVARIANT_VOID(b->order.epoch <= b->order.tick && b->watch->ops, "epoch %u at tick %u",
@@ -849,25 +854,50 @@ bool tl_emu_block_sends(tl_emu_block_watch *b, uint32_t site, uint32_t thread, u
     return true;
 }
 
+static tl_emu_access store_of(uint32_t site, uint32_t thread, uint64_t at, uint32_t bytes)
+{
+    return (tl_emu_access){.space = TL_EMU_GLOBAL,
+                           .kind = TL_EMU_STORE,
+                           .site = site,
+                           .thread = thread,
+                           .at = at,
+                           .bytes = bytes};
+}
+
+/* What one thread has written, another has, and now. */
+static void restamp(tl_emu_block_watch *b, const range *r, const tl_emu_access *a, uint32_t from,
+                    uint32_t to)
+{
+    tl_emu_access by = *a;
+    stripe *s = stripe_of(b->watch, a->at);
+    by.thread = to;
+    if (!r || !r->is_shared)
+        return;
+    pthread_mutex_lock(&s->lock);
+    tl_emu_shadow_restamp(&s->shadow, from, stamp_of(b, &by), a->at, a->bytes);
+    pthread_mutex_unlock(&s->lock);
+}
+
 bool tl_emu_block_stores(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t at,
                          uint32_t bytes)
 {
     const range *r;
-    tl_emu_access a = {.space = TL_EMU_GLOBAL,
-                       .kind = TL_EMU_STORE,
-                       .site = site,
-                       .thread = thread,
-                       .at = at,
-                       .bytes = bytes};
+    tl_emu_access a = store_of(site, thread, at, bytes);
     if (!is_allowed(b, &a, &r))
         return false;
     if (!b->watch->options.check)
         return true;
-    check_flights(b, &a, r);
-    check_written(b, &a, r);
-    a.thread = TL_EMU_NOBODY;
-    check_race(b, &a, r);
+    check_access(b, &a, r);
+    restamp(b, r, &a, thread, TL_EMU_NOBODY);
     return true;
+}
+
+void tl_emu_block_stored(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t at,
+                         uint32_t bytes)
+{
+    tl_emu_access a = store_of(site, thread, at, bytes);
+    if (b->watch->options.check)
+        restamp(b, find_range(b->watch, &a), &a, TL_EMU_NOBODY, thread);
 }
 
 void tl_emu_block_fence(tl_emu_block_watch *b, uint32_t thread)

@@ -83,10 +83,14 @@ bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *copy, tl_emu_wa
 bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
                           bool ends);
 /* A bulk store of this thread begins or ends to read 16 bytes of shared memory; one writes bytes of
- * global memory, at any time from now on to the kernel's end. False: they are not there. */
+ * global memory, at any time from now on until they are stored, or to the kernel's end. False: they
+ * are not there. */
 bool tl_emu_block_sends(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t offset,
                         bool ends);
 bool tl_emu_block_stores(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t at,
+                         uint32_t bytes);
+/* Such a store has written them, and its thread knows. */
+void tl_emu_block_stored(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t at,
                          uint32_t bytes);
 /* What this thread has written to shared memory, products and bulk stores see from here on. */
 void tl_emu_block_fence(tl_emu_block_watch *b, uint32_t thread);

@@ -84,6 +84,11 @@ uint32_t tl_emu_bytes_expected(tl_emu_block *b, uint32_t site, uint32_t bytes)
     return b->job->mutation == TL_EMU_MORE_BYTES ? bytes + PIECE : bytes / 2;
 }
 
+bool tl_emu_waits_for_memory(tl_emu_block *b, uint32_t site)
+{
+    return b->job->mutation != TL_EMU_READ_ONLY || !is_mutated(b, site);
+}
+
 void tl_emu_barrier(uint32_t site)
 {
     tl_emu_block *b = tl_emu_now;

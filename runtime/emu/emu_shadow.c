@@ -309,3 +309,15 @@ tl_emu_verdict tl_emu_shadow_enter(tl_emu_shadow *s, const tl_emu_order *o, tl_e
     }
     return verdict;
 }
+
+void tl_emu_shadow_restamp(tl_emu_shadow *s, uint32_t thread, tl_emu_stamp stamp, uint64_t at,
+                           uint32_t bytes)
+{
+    uint32_t i = s->nbuckets ? bucket_of(s->pages, s->nbuckets, at >> PAGE_BITS) : 0,
+             offset = (uint32_t)(at & (PAGE_BYTES - 1));
+    const tl_emu_page *p = s->nbuckets ? s->pages[i] : NULL;
+    TL_INVARIANT_VOID(offset + bytes <= PAGE_BYTES, "%u bytes at %u", bytes, offset);
+    for (uint32_t c = p ? offset >> p->cell_bits : 0; p && c << p->cell_bits < offset + bytes; c++)
+        if (p->writes[c].thread == thread && p->writes[c].block == stamp.block)
+            p->writes[c] = stamp;
+}

@@ -84,6 +84,9 @@ typedef enum tl_emu_verdict { TL_EMU_FINE, TL_EMU_RACES, TL_EMU_NO_MEMORY } tl_e
 tl_emu_verdict tl_emu_shadow_enter(tl_emu_shadow *s, const tl_emu_order *o, tl_emu_effect effect,
                                    tl_emu_stamp stamp, uint64_t at, uint32_t bytes,
                                    tl_emu_conflict *out);
+/* What `thread` of the stamp's block wrote there last, was the stamp's thread, when it says. */
+void tl_emu_shadow_restamp(tl_emu_shadow *s, uint32_t thread, tl_emu_stamp stamp, uint64_t at,
+                           uint32_t bytes);
 void tl_emu_shadow_free(tl_emu_shadow *s);
 
 /* ---- emu_check_memory.c: what was written ---- */

@@ -203,9 +203,9 @@ static double spmv_error(void)
 }
 
 /* ---- Fourier ---- */
-enum { ROWS = 64, LENGTH = 4096 };
-static float *fft_x, *fft_y, *fft_z, *fft_w, *fft_room;
-static tile_kernel *fft_kernel;
+enum { ROWS = 64, LENGTH = 4096, EDGE = 64 };
+static float *fft_x, *fft_y, *fft_z, *fft_w, *fft_root, *fft_room, *fft_middle;
+static tile_kernel *fft_kernel, *fft_tile, *fft_columns, *fft_last;
 static void *fft_plan, (*fft_execute)(void *);
 
 static void fft_make(void)
@@ -214,7 +214,12 @@ static void fft_make(void)
     fft_x = memory(bytes_of), fft_y = memory(bytes_of), fft_z = memory(bytes_of);
     fft_w = memory(8 * LENGTH), fft_room = memory(16 * LENGTH);
     LAUNCH(kernel("std.kernels.fft", "fft_table", NULL), tile_view(fft_w, 2, LENGTH));
+    fft_root = memory(8 * EDGE), fft_middle = memory(bytes_of);
+    LAUNCH(kernel("std.kernels.fft", "fft_table", NULL), tile_view(fft_root, 2, EDGE));
     fft_kernel = kernel("std.kernels.fft", "fft_long", NULL);
+    fft_tile = kernel("std.kernels.fft", "fft", (tile_const[]){{"N", LENGTH, NULL}, {0}});
+    fft_columns = kernel("std.kernels.fft", "fft_columns", (tile_const[]){{"N1", EDGE, NULL}, {0}});
+    fft_last = kernel("std.kernels.fft", "fft_last", (tile_const[]){{"N2", EDGE, NULL}, {0}});
     void *library = dlopen("libfftw3f.so.3", RTLD_NOW);
     if (library) {
         void *(*plan)(int, const int *, int, void *, const int *, int, int, void *, const int *,
@@ -233,6 +238,18 @@ static void fft_ours(void)
 {
     LAUNCH(fft_kernel, tile_view(fft_x, ROWS, LENGTH, 2), tile_view(fft_w, 2, LENGTH),
            tile_view(fft_y, ROWS, LENGTH, 2), tile_view(fft_room, 1, 4, LENGTH));
+}
+static void fft_in_tile(void)
+{
+    LAUNCH(fft_tile, tile_view(fft_x, ROWS, LENGTH, 2), tile_view(fft_w, 2, LENGTH),
+           tile_view(fft_y, ROWS, LENGTH, 2));
+}
+static void fft_in_two(void)
+{
+    LAUNCH(fft_columns, tile_view(fft_x, ROWS, EDGE, EDGE, 2), tile_view(fft_root, 2, EDGE),
+           tile_view(fft_middle, ROWS, EDGE, EDGE, 2));
+    LAUNCH(fft_last, tile_view(fft_middle, ROWS, EDGE, EDGE, 2), tile_view(fft_root, 2, EDGE),
+           tile_view(fft_y, ROWS, EDGE, EDGE, 2));
 }
 static void fft_theirs(void)
 {
@@ -254,6 +271,8 @@ static const Work works[] = {
     {"spmv_csr_balanced, the same", "plain C", even_ready, balanced_ours, spmv_plain, spmv_error},
     {"spmv_csr_balanced, skewed", "plain C", skewed_ready, balanced_ours, spmv_plain, spmv_error},
     {"fft_long, 64 rows of 4096", "FFTW", nothing, fft_ours, fft_theirs, fft_error},
+    {"fft, 64 rows of 4096", "FFTW", nothing, fft_in_tile, fft_theirs, fft_error},
+    {"fft_columns and fft_last, the same", "FFTW", nothing, fft_in_two, fft_theirs, fft_error},
 };
 
 static double processor_time(void)

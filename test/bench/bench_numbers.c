@@ -1,4 +1,4 @@
-/* More works of bench_data: kernels of the library beside plain C, written as gcc makes most of it. */
+/* More works of bench_data: kernels of the library beside plain C, as gcc makes most of it. */
 #include "bench_data.h"
 
 static void nothing(void)
@@ -42,8 +42,8 @@ static void select_ours(void)
 {
     float none[1];
     LAUNCH(selects, tile_view(many, MANY), tile_view((uint8_t *)none, 0), tile_view(chosen, MANY),
-           tile_view(none, 0), tile_view((int32_t *)none, 0), tile_view(count, 1), tile_view(state, PARTS),
-           tile_view(part, 2, PARTS));
+           tile_view(none, 0), tile_view((int32_t *)none, 0), tile_view(count, 1),
+           tile_view(state, PARTS), tile_view(part, 2, PARTS));
 }
 static void select_plain(void)
 {

@@ -40,18 +40,21 @@ def gradients(x, w, dy, window, groups=1):
 
 
 def depthwise(x, w, y, window):
-    y = np.zeros(y.shape)
+    """Each channel as often as it has filters."""
+    x, y = np.repeat(x, y.shape[3] // max(x.shape[3], 1), 3), np.zeros(y.shape)
     for tap, out, at in taps(window, w, y, x):
         y[out] += x[at] * w[tap]
     return y
 
 
 def depthwise_gradients(x, w, dy, window):
+    multiple = dy.shape[3] // max(x.shape[3], 1)
+    x = np.repeat(x, multiple, 3)
     dx, dw = np.zeros(x.shape), np.zeros(w.shape)
     for tap, out, at in taps(window, w, dy, x):
         dx[at] += dy[out] * w[tap]
         dw[tap] = (x[at] * dy[out]).sum((0, 1, 2))
-    return dx, dw
+    return dx.reshape(*dx.shape[:3], dx.shape[3] // multiple, multiple).sum(4), dw
 
 
 def adjoint(forward, backward, x, w, y, *more):
@@ -98,24 +101,27 @@ for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
                    lambda a, o=o, window=window, bias=bias: {"y": rounded(gradients(np.zeros(a["y"].shape), *of("w", "x")(a), window)[0] + (a["bias"] if bias else 0), o)},
                    T=t, O=o, BIAS=bias, BM=32, BN=16, BK=16)
 
-for i, (t, o, n, h, w, c, r, s, p, q, window) in enumerate((
-        ("f16", "f16", 2, 7, 9, 40, 3, 3, 7, 9, ONE), ("f32", "f32", 1, 8, 5, 17, 3, 2, 4, 3, (2, 2, 1, 0, 1, 2)), ("bf16", "f32", 1, 1, 1, 1, 3, 3, 1, 1, ONE),
-        ("f64", "f64", 1, 4, 4, 3, 2, 2, 3, 3, (1, 1, 0, 0, 1, 1)), ("f32", "f32", 0, 4, 4, 3, 3, 3, 4, 4, ONE))):
-    adjoint(depthwise, depthwise_gradients, (n, h, w, c), (r, s, c), (n, p, q, c), window)
+for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate((
+        ("f16", "f16", 2, 7, 9, 40, 3, 3, 7, 9, ONE, 1), ("f32", "f32", 1, 8, 5, 17, 3, 2, 4, 3, (2, 2, 1, 0, 1, 2), 1), ("bf16", "f32", 1, 1, 1, 1, 3, 3, 1, 1, ONE, 1),
+        ("f32", "f32", 2, 5, 7, 15, 3, 2, 3, 3, (2, 2, 1, 0, 1, 1), 3), ("f64", "f64", 1, 4, 4, 3, 2, 2, 3, 3, (1, 1, 0, 0, 1, 1), 1), ("f32", "f32", 0, 4, 4, 3, 3, 3, 4, 4, ONE, 1),
+        ("f16", "f32", 1, 5, 6, 20, 3, 3, 5, 6, ONE, 2), ("f64", "f64", 1, 3, 3, 1, 1, 1, 3, 3, (1, 1, 0, 0, 1, 1), 5))):
+    k = c * multiple
+    adjoint(depthwise, depthwise_gradients, (n, h, w, c), (r, s, k), (n, p, q, k), window)
     scalars, bias, total = dict(zip(NAMES, window)), i % 2 == 0, "f64" if t == "f64" else "f32"
-    name = f"{t}_to_{o}_{n}x{h}x{w}x{c}"
-    X, W, DY = (small(t, j, *shape) for j, shape in enumerate(((n, h, w, c), (r, s, c), (n, p, q, c))))
-    kernel_row("conv", "depthwise_conv2d", name, {"x": X, "w": W, "bias": small(o, 4, c if bias else 0), "y": poison(o, n, p, q, c), **scalars},
+    name = f"{t}_to_{o}_{n}x{h}x{w}x{c}" + (f"_times_{multiple}" if multiple > 1 else "")
+    X, W, DY = (small(t, j, *shape) for j, shape in enumerate(((n, h, w, c), (r, s, k), (n, p, q, k))))
+    blocks = {"MULTIPLE": multiple, "BM": 8, "BC": 32}
+    kernel_row("conv", "depthwise_conv2d", name, {"x": X, "w": W, "bias": small(o, 4, k if bias else 0), "y": poison(o, n, p, q, k), **scalars},
                lambda a, o=o, window=window, bias=bias: {"y": rounded(np.maximum(depthwise(*of("x", "w")(a), a["y"], window) + (a["bias"] if bias else 0), 0), o)},
-               T=t, O=o, BIAS=bias, epilogue="activation.relu", BM=8, BC=32)
+               T=t, O=o, BIAS=bias, epilogue="activation.relu", **blocks)
     kernel_row("conv", "depthwise_conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, n, h, w, c), **scalars},
-               lambda a, o=o, window=window: {"dx": rounded(depthwise_gradients(np.zeros(a["dx"].shape), *of("w", "dy")(a), window)[0], o)}, T=t, O=o, BM=8, BC=32)
+               lambda a, o=o, window=window: {"dx": rounded(depthwise_gradients(np.zeros(a["dx"].shape), *of("w", "dy")(a), window)[0], o)}, T=t, O=o, **blocks)
     parts = 1 + i % 3
     # Program z has the blocks of 8 outputs z, z + parts, ...
     mine = [np.arange(n * p * q) // 8 % parts == z for z in range(parts)]
-    kernel_row("conv", "depthwise_conv2d_backward_weight", name, {"x": X, "dy": DY, "parts": poison(total, parts, r, s, c), **scalars},
-               lambda a, window=window, mine=mine, r=r, s=s: {"parts": exact(np.stack([depthwise_gradients(*of("x")(a), np.zeros((r, s, a["x"].shape[3])), a["dy"] * m.reshape(*a["dy"].shape[:3], 1), window)[1] for m in mine]).astype(a["parts"].dtype))},
-               T=t, A=total, BM=8, BC=32)
+    kernel_row("conv", "depthwise_conv2d_backward_weight", name, {"x": X, "dy": DY, "parts": poison(total, parts, r, s, k), **scalars},
+               lambda a, window=window, mine=mine, r=r, s=s: {"parts": exact(np.stack([depthwise_gradients(*of("x")(a), np.zeros((r, s, a["dy"].shape[3])), a["dy"] * m.reshape(*a["dy"].shape[:3], 1), window)[1] for m in mine]).astype(a["parts"].dtype))},
+               T=t, A=total, **blocks)
 
 for t, m, k, z in (("f16", 40, 33, 2), ("f64", 1, 1, 1), ("bf16", 0, 5, 2), ("f32", 70, 5, 3)):
     total = "f64" if t == "f64" else "f32"

@@ -4,9 +4,9 @@ from kernel_library import Arr, bytes_as, f64, kernel_row, near, np, poison, qua
 from rows_kernels_layers import differ
 from values import normal, rng
 
-TYPES = ("f32", "f16", "bf16")
+TYPES = ("f32", "f16", "bf16", "f64")
 # of what is kept, in T, and of derivatives, whose terms may be some times as large; a rounding that falls otherwise goes on to later steps
-LOOSE = {"f32": 2e-6, "f16": 2.0**-9, "bf16": 2.0**-6}
+LOOSE = {"f64": 1e-14, "f32": 2e-6, "f16": 2.0**-9, "bf16": 2.0**-6}
 
 
 def sigmoid(x):
@@ -113,7 +113,12 @@ differ(lambda b: (gru_all(x_[:, :, :3], w_[:, :3], b, h_, same)[0][1:] * dy_).su
 
 # ---- rows ---------------------------------------------------------------------------------------------------------------
 def rounding(t):
-    return (lambda x: quantize(x, t)) if t != "f32" else (lambda x: np.asarray(x, np.float32).astype(np.float64))
+    return {"f32": lambda x: np.asarray(x, np.float32).astype(np.float64), "f64": same}.get(t, lambda x: quantize(x, t))
+
+
+def wider(t):
+    """The type of sums and cell states: A."""
+    return "f64" if t == "f64" else "f32"
 
 
 def close(y, t, kept, times=1):
@@ -124,30 +129,30 @@ def close(y, t, kept, times=1):
 def cell(n, t, b, h):
     name = f"{t}_{b}x{h}"
     x3, u3, x4, u4 = (normal(t, 10 * n + k, b, g, h) for k, g in enumerate((3, 3, 4, 4)))
-    c, after, state, dh, dc = (normal("f32" if k in (0, 1, 4) else t, 10 * n + 4 + k, b, h) for k in range(5))
+    c, after, state, dh, dc = (normal(wider(t) if k in (0, 1, 4) else t, 10 * n + 4 + k, b, h) for k in range(5))
     gates = bytes_as(t, rng(n).uniform(0.05, 0.95, (b, 4, h)))
 
     def forward(a):
         x, u, c = f64(a, "x", "u", "c")
         gate, after, h = lstm(x + u, c)
-        return {"gates": close(gate, "f32", t), "c_next": close(after, "f32", "f32"), "h": close(h, "f32", t)}
+        return {"gates": close(gate, wider(t), t), "c_next": close(after, wider(t), wider(t)), "h": close(h, wider(t), t)}
 
     def backward(a):
         dz, before = lstm_back(*f64(a, "dh", "dc", "gates", "c", "c_next"))
-        return {"dz": close(dz, "f32", t), "dc_before": close(before, "f32", "f32")}
+        return {"dz": close(dz, wider(t), t), "dc_before": close(before, wider(t), wider(t))}
 
     def gru_forward(a):
         gate, h = gru(*f64(a, "x", "u", "h"))
-        return {"gates": close(gate, "f32", t), "h_next": close(h, "f32", t)}
+        return {"gates": close(gate, wider(t), t), "h_next": close(h, wider(t), t)}
 
     def gru_backward(a):
         dx, du, before = gru_back(*f64(a, "dh", "gates", "h"))
-        return {"dx": close(dx, "f32", t), "du": close(du, "f32", t), "dh_before": close(before, "f32", t)}
+        return {"dx": close(dx, wider(t), t), "du": close(du, wider(t), t), "dh_before": close(before, wider(t), t)}
 
-    kernel_row("rnn", "lstm_cell", name, {"x": x4, "u": u4, "c": c, "h": poison(t, b, h), "c_next": poison("f32", b, h), "gates": poison(t, b, 4, h)},
-               forward, T=t)
+    kernel_row("rnn", "lstm_cell", name, {"x": x4, "u": u4, "c": c, "h": poison(t, b, h), "c_next": poison(wider(t), b, h), "gates": poison(t, b, 4, h)},
+               forward, T=t, A=wider(t))
     kernel_row("rnn", "lstm_cell_backward", name, {"dh": dh, "dc": dc, "gates": gates, "c": c, "c_next": after, "dz": poison(t, b, 4, h),
-                                                   "dc_before": poison("f32", b, h)}, backward, T=t)
+                                                   "dc_before": poison(wider(t), b, h)}, backward, T=t, A=wider(t))
     kernel_row("rnn", "gru_cell", name, {"x": x3, "u": u3, "h": state, "h_next": poison(t, b, h), "gates": poison(t, b, 4, h)}, gru_forward, T=t)
     kernel_row("rnn", "gru_cell_backward", name, {"dh": dh, "gates": gates, "h": state, "dx": poison(t, b, 3, h), "du": poison(t, b, 3, h),
                                                   "dh_before": poison(t, b, h)}, gru_backward, T=t)
@@ -167,18 +172,18 @@ def sequence(n, t, steps, b, h, **blocks):
     x4, x3 = (normal(t, 10 * n + k, steps, b, 4 - k, h) for k in range(2))
     w4, w3 = (bytes_as(t, scale * rng(10 * n + 2 + k).standard_normal((h, 4 - k, h))) for k in range(2))
     first, bias, dy = normal(t, 10 * n + 4, b, h), normal(t, 10 * n + 5, h), normal(t, 10 * n + 6, steps, b, h)
-    c0, dc, cs = normal("f32", 10 * n + 7, b, h), normal("f32", 10 * n + 8, b, h), normal("f32", 10 * n + 9, steps + 1, b, h)
+    c0, dc, cs = normal(wider(t), 10 * n + 7, b, h), normal(wider(t), 10 * n + 8, b, h), normal(wider(t), 10 * n + 9, steps + 1, b, h)
     gates = bytes_as(t, rng(n).uniform(0.05, 0.95, (steps, b, 4, h)))
     hs = normal(t, n, steps + 1, b, h)
 
     def forward(a):
         x, w, h, c = f64(a, "x", "w", "h", "c")
         hs, cs, gate = lstm_all(x, w, h[0], c[0], keep)
-        return {"h": close(hs, t, t), "c": close(cs, t, "f32"), "gates": close(gate, t, t)}
+        return {"h": close(hs, t, t), "c": close(cs, t, wider(t)), "gates": close(gate, t, t)}
 
     def backward(a):
         dz, dh, dc = lstm_all_back(*f64(a, "dy", "w", "gates", "c", "dc"), keep)
-        return {"dz": close(dz, t, t, 4), "dh_start": close(dh, t, t, 4), "dc": close(dc, t, "f32", 4)}
+        return {"dz": close(dz, t, t, 4), "dh_start": close(dh, t, t, 4), "dc": close(dc, t, wider(t), 4)}
 
     def gru_forward(a):
         x, w, bias, h = f64(a, "x", "w", "bias", "h")
@@ -187,21 +192,21 @@ def sequence(n, t, steps, b, h, **blocks):
 
     def gru_backward(a):
         dx, du, dh = gru_all_back(*f64(a, "dy", "w", "gates", "h"), keep)
-        return {"dx": close(dx, t, t, 4), "du": close(du, t, t, 4), "dh": close(dh, t, "f32", 4)}
+        return {"dx": close(dx, t, t, 4), "du": close(du, t, t, 4), "dh": close(dh, t, wider(t), 4)}
 
-    kernel_row("rnn", "lstm_sequence", name, {"x": x4, "w": w4, "h": started(t, first, steps), "c": started("f32", c0, steps),
-                                              "gates": poison(t, steps, b, 4, h)}, forward, T=t, **blocks)
+    kernel_row("rnn", "lstm_sequence", name, {"x": x4, "w": w4, "h": started(t, first, steps), "c": started(wider(t), c0, steps),
+                                              "gates": poison(t, steps, b, 4, h)}, forward, T=t, A=wider(t), **blocks)
     kernel_row("rnn", "lstm_sequence_backward", name, {"dy": dy, "w": w4, "gates": gates, "c": cs, "dz": poison(t, steps, b, 4, h),
-                                                       "dh_start": poison(t, b, h), "dc": dc}, backward, T=t, **blocks)
+                                                       "dh_start": poison(t, b, h), "dc": dc}, backward, T=t, A=wider(t), **blocks)
     kernel_row("rnn", "gru_sequence", name, {"x": x3, "w": w3, "bias": bias, "h": started(t, first, steps), "gates": poison(t, steps, b, 4, h)},
-               gru_forward, T=t, **blocks)
+               gru_forward, T=t, A=wider(t), **blocks)
     kernel_row("rnn", "gru_sequence_backward", name, {"dy": dy, "w": w3, "gates": gates, "h": hs, "dx": poison(t, steps, b, 3, h),
-                                                      "du": poison(t, steps, b, 3, h), "dh": poison("f32", b, h)}, gru_backward, T=t, **blocks)
+                                                      "du": poison(t, steps, b, 3, h), "dh": poison(wider(t), b, h)}, gru_backward, T=t, A=wider(t), **blocks)
 
 
 for n_, t_ in enumerate(TYPES):
-    cell(100 + n_, t_, 9, 70)
-    sequence(200 + n_, t_, 3, 18, 40)
+    cell(110 + n_, t_, 9, 70)
+    sequence(210 + n_, t_, 3, 18, 40)
 cell(103, "f32", 1, 1)
 cell(104, "f16", 0, 5)
 sequence(203, "f32", 1, 1, 1)

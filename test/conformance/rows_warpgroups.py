@@ -102,3 +102,35 @@ for d, bn, warps in ((64, 32, 4), (128, 64, 8), (32, 64, 4)):
             {"Q": small("f16", 1, 2, 100, d, lo=-1, hi=2), "K": small("f16", 2, 2, 72, d, lo=-1, hi=2), "V": small("f16", 3, 2, 72, d, lo=-1, hi=2),
              "O": poison("f32", 2, 100, d)},
             lambda a, bn=bn: {"O": exact(attended(a, bn))}, consts={"BM": 64 if warps == 4 else 128, "BN": bn, "BD": d}, warps=warps, stages=2)
+
+# Operands of 32 bits that memory has along M or N, of which threads put squares along K; of tf32x3 what is computed from them, too. One side has
+# 13 bits, of which tf32 keeps 11.
+CROSSED = """
+kernel crossed(const f32 A[{a}], const f32 B[{b}], f32 C[M, N], const int BM, const int BN, const int BK)
+    grid(cdiv(M, BM), cdiv(N, BN))
+{{
+    int m = pid(0) * BM;
+    int n = pid(1) * BN;
+    tile<f32, BM, BN> acc = 0;
+    for (int k : range(0, K, BK)) {hint}
+        acc = dot({x}, {y}, acc, precision = {precision});
+    C[m +: BM, n +: BN] = acc;
+}}
+"""
+SIDES = {"n": ("M, K", "A[m +: BM, k +: BK]", "K, N", "B[k +: BK, n +: BN]"),
+         "t": ("K, M", "trans(A[k +: BK, m +: BM])", "N, K", "trans(B[n +: BN, k +: BK])")}
+for number, (sides, block, warps, stages) in enumerate((("nn", (64, 64, 32), 4, 3), ("tn", (128, 64, 32), 4, 2), ("nn", (128, 128, 32), 4, 3),
+                                                        ("tn", (64, 32, 64), 4, 4), ("nn", (128, 64, 64), 8, 1), ("nn", (64, 96, 16), 4, 3),
+                                                        ("tt", (64, 64, 32), 4, 3))):
+    for precision in ("tf32", "tf32x3"):
+        (a, x, _, _), (_, _, b, y) = SIDES[sides[0]], SIDES[sides[1]]
+        m, n, k = block[0] + 24, 2 * block[1] - 12, 2 * block[2] + 8
+        wide = [4097 if precision == "tf32x3" and number % 2 == side else 1 for side in range(2)]
+        left = Arr("f32", few("f32", 1, m, k).store * np.float32(wide[0]))
+        right = Arr("f32", few("f32", 2, k, n).store * np.float32(wide[1]))
+        row(f"warpgroup_crossed_{precision}_{sides}_{'x'.join(map(str, block))}",
+            CROSSED.format(a=a, b=b, x=x, y=y, precision=precision, hint=HINTS[number % 2]),
+            {"A": left if sides[0] == "n" else Arr("f32", np.ascontiguousarray(left.store.T)),
+             "B": right if sides[1] == "n" else Arr("f32", np.ascontiguousarray(right.store.T)), "C": poison("f32", m, n)},
+            lambda v, sides=sides: {"C": exact((big(v["A"]) if sides[0] == "n" else big(v["A"]).T) @ (big(v["B"]) if sides[1] == "n" else big(v["B"]).T))},
+            consts=dict(zip(("BM", "BN", "BK"), block)), warps=warps, stages=stages)

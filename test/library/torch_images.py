@@ -70,17 +70,18 @@ def conv2d_transpose(run, T):
     run.agree("dw", ours.dw, f.grad, 2)
 
 
-@case({"T": "f32"}, {"T": "f64"})
-def depthwise_conv2d(run, T):
+@case({"T": "f32", "MULTIPLE": 1}, {"T": "f64", "MULTIPLE": 1}, {"T": "f32", "MULTIPLE": 3})
+def depthwise_conv2d(run, T, MULTIPLE):
     r, s, n, c, parts = run.dim(4), run.dim(3), run.dim(2), run.dim(70), run.dim(3)
     o, numbers, h, w, p, q = window(run, r, s)
-    x, f, bias = run.normal(n, h, w, c), run.normal(r, s, c), run.normal(c)
+    k, consts = c * MULTIPLE, {"T": T, "MULTIPLE": MULTIPLE}
+    x, f, bias = run.normal(n, h, w, c), run.normal(r, s, k), run.normal(k)
     y = back(F.conv2d(front(x), f.permute(2, 0, 1)[:, None].contiguous(), bias, groups=c, **o))
     dy = run.like(y)
     y.backward(dy)
-    run.agree("y", run("conv", "depthwise_conv2d", {"T": T, "BIAS": True}, x=x, w=f, bias=bias, y=(n, p, q, c), **numbers).y, y)
-    run.agree("dx", run("conv", "depthwise_conv2d_backward_data", {"T": T}, dy=dy, w=f, dx=x.shape, **numbers).dx, x.grad)
-    run.agree("dw", run("conv", "depthwise_conv2d_backward_weight", {"T": T, "A": T}, x=x, dy=dy, parts=(parts, *f.shape), **numbers).parts.sum(0), f.grad, 2)
+    run.agree("y", run("conv", "depthwise_conv2d", {**consts, "BIAS": True}, x=x, w=f, bias=bias, y=(n, p, q, k), **numbers).y, y)
+    run.agree("dx", run("conv", "depthwise_conv2d_backward_data", consts, dy=dy, w=f, dx=x.shape, **numbers).dx, x.grad)
+    run.agree("dw", run("conv", "depthwise_conv2d_backward_weight", {**consts, "A": T}, x=x, dy=dy, parts=(parts, *f.shape), **numbers).parts.sum(0), f.grad, 2)
 
 
 # ---- pooling ------------------------------------------------------------------------------------------------------------
@@ -137,14 +138,14 @@ def upsample(run, T, mode, consts):
 
 
 # ---- norms --------------------------------------------------------------------------------------------------------------
-@case({"T": "f32"})
+@case({"T": "f32"}, {"T": "f64"})
 def batch_norm(run, T):
     """Two steps of training, whose running averages inference takes."""
     m, c, parts, eps, momentum = run.dim(90, 2), run.dim(80), run.dim(3), 1e-3, 0.1
     layer = torch.nn.BatchNorm1d(c, eps, momentum).double()
     w, bias = run.normal(c), run.normal(c)
     layer.weight.data, layer.bias.data = w.detach(), bias.detach()
-    consts, slots = {"T": T, "W": T}, {"parts": (parts, 2, c), "arrived": torch.zeros(-(-c // 64))}
+    consts, slots = {"T": T, "W": T, "A": T}, {"parts": (parts, 2, c), "arrived": torch.zeros(-(-c // 64))}
     mean, variance = torch.zeros(c), torch.ones(c)
     for step in range(2):
         x, residual = run.normal(m, c), run.normal(m, c)
@@ -153,14 +154,14 @@ def batch_norm(run, T):
         dy = run.like(y) * (before > 0)
         layer.zero_grad()
         before.backward(dy)
-        ours = run("image_norms", "batch_norm_statistics", {"T": T}, x=x, mean=(c,), rstd=(c,), running_mean=mean, running_variance=variance, eps=eps, momentum=momentum, **slots)
+        ours = run("image_norms", "batch_norm_statistics", {"T": T, "A": T}, x=x, mean=(c,), rstd=(c,), running_mean=mean, running_variance=variance, eps=eps, momentum=momentum, **slots)
         mean, variance = ours.running_mean, ours.running_variance
         run.agree("running mean", mean, layer.running_mean)
         run.agree("running variance", variance, layer.running_var)
         kept = {"mean": ours.mean, "rstd": ours.rstd}
         ours = run("image_norms", "batch_norm", {**consts, "RESIDUAL": True, "epilogue": "activation.relu"}, x=x, w=w, bias=bias, residual=residual, y=(m, c), eps=eps, **kept)
         run.agree("y", ours.y, y, 2)
-        sums = run("image_norms", "batch_norm_backward_sums", {"T": T}, dy=dy, x=x, dw=(c,), dbias=(c,), **slots, **kept)
+        sums = run("image_norms", "batch_norm_backward_sums", {"T": T, "A": T}, dy=dy, x=x, dw=(c,), dbias=(c,), **slots, **kept)
         run.agree("dw", sums.dw, layer.weight.grad, 2)
         run.agree("dbias", sums.dbias, layer.bias.grad)
         ours = run("image_norms", "batch_norm_backward", consts, dy=dy, x=x, w=w, dw=sums.dw, dbias=sums.dbias, dx=(m, c), **kept)
@@ -170,7 +171,7 @@ def batch_norm(run, T):
     run.agree("y of inference", ours.y, layer(x), 4)
 
 
-@case({"T": "f32", "kernel": "group_norm"}, {"T": "f32", "kernel": "instance_norm"})
+@case({"T": "f32", "kernel": "group_norm"}, {"T": "f64", "kernel": "group_norm"}, {"T": "f32", "kernel": "instance_norm"}, {"T": "f64", "kernel": "instance_norm"})
 def group_norm(run, T, kernel):
     n, l, g, eps = run.dim(3), run.dim(70, 2), run.dim(9), 1e-3
     c = g * (run.dim(9) if kernel == "group_norm" else 1)
@@ -178,9 +179,9 @@ def group_norm(run, T, kernel):
     y = F.group_norm(x.transpose(1, 2), g, w, bias, eps).transpose(1, 2)
     dy = run.like(y)
     y.backward(dy)
-    ours = run("image_norms", kernel, {"T": T}, x=x, w=w, bias=bias, y=x.shape, mean=(n, g), rstd=(n, g), eps=eps)
+    ours = run("image_norms", kernel, {"T": T, "A": T}, x=x, w=w, bias=bias, y=x.shape, mean=(n, g), rstd=(n, g), eps=eps)
     run.agree("y", ours.y, y, 2)
-    ours = run("image_norms", f"{kernel}_backward", {"T": T}, dy=dy, x=x, w=w, mean=ours.mean, rstd=ours.rstd, dx=x.shape, part_w=(n, c), part_bias=(n, c))
+    ours = run("image_norms", f"{kernel}_backward", {"T": T, "A": T}, dy=dy, x=x, w=w, mean=ours.mean, rstd=ours.rstd, dx=x.shape, part_w=(n, c), part_bias=(n, c))
     run.agree("dx", ours.dx, x.grad, 8)
     run.agree("dw", ours.part_w.sum(0), w.grad, 2)
     run.agree("dbias", ours.part_bias.sum(0), bias.grad, 2)

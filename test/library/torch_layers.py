@@ -60,13 +60,14 @@ def rotated(x, cos, sin, interleaved):
 
 @case({"D": 24, "I": 12, "INTERLEAVED": False}, {"D": 24, "I": 4, "INTERLEAVED": True})
 def rope(run, D, I, INTERLEAVED):
-    n, h, places = run.dim(20), run.dim(11), run.dim(60)
+    n, h, places, scaled = run.dim(20), run.dim(11), run.dim(60), INTERLEAVED
     x, place = run.normal(n, h, D), run.integers(0, places, n)
-    angle = place[:, None].double() * 100.0 ** (-torch.arange(I) / I)
+    factor = run.normal(I).detach().abs() + 1 if scaled else None
+    angle = place[:, None].double() * 100.0 ** (-torch.arange(I).double() / I) / (factor if scaled else 1)
     y = rotated(x, angle.cos()[:, None], angle.sin()[:, None], INTERLEAVED)
     dy = run.like(y)
     y.backward(dy)
-    tables = run("layers", "rope_tables", {}, cosine=(places, I), sine=(places, I), base=100.0)
+    tables = run("layers", "rope_tables", {"SCALED": scaled}, cosine=(places, I), sine=(places, I), factor=factor, base=100.0)
     consts = {"T": run.T, "D": D, "I": I, "INTERLEAVED": INTERLEAVED}
     both = {"place": place, "cosine": tables.cosine, "sine": tables.sine, "y": (n, h, D)}
     run.agree("y", run("layers", "rope", consts, x=x, **both).y, y, 16)  # an angle of 60 has 2^-18 of an error

@@ -24,7 +24,7 @@ def by_weight(before, du):
     return torch.einsum("lbk,lbgj->gjk", before, du).flatten(0, 1)
 
 
-@case({"T": "f32"})
+@case({"T": "f32"}, {"T": "f64"})
 def lstm_cell(run, T):
     b, h = run.dim(20), run.dim(90)
     m, _, _, bias_x, bias_u, _ = module(run, torch.nn.LSTMCell, 4, h)
@@ -32,15 +32,15 @@ def lstm_cell(run, T):
     out, after = m(x, (state, c))
     ((out * dh).sum() + (after * dc).sum()).backward()
     u = (state @ m.weight_hh.T).reshape(b, 4, h) + bias_u
-    ours = run("rnn", "lstm_cell", {"T": T}, x=x.reshape(b, 4, h) + bias_x, u=u, c=c, h=(b, h), c_next=(b, h), gates=(b, 4, h))
+    ours = run("rnn", "lstm_cell", {"T": T, "A": T}, x=x.reshape(b, 4, h) + bias_x, u=u, c=c, h=(b, h), c_next=(b, h), gates=(b, 4, h))
     run.agree("h", ours.h, out)
     run.agree("c", ours.c_next, after)
-    back = run("rnn", "lstm_cell_backward", {"T": T}, dh=dh, dc=dc, gates=ours.gates, c=c, c_next=ours.c_next, dz=(b, 4, h), dc_before=(b, h))
+    back = run("rnn", "lstm_cell_backward", {"T": T, "A": T}, dh=dh, dc=dc, gates=ours.gates, c=c, c_next=ours.c_next, dz=(b, 4, h), dc_before=(b, h))
     run.agree("dz", back.dz, x.grad.reshape(b, 4, h))
     run.agree("dc", back.dc_before, c.grad)
 
 
-@case({"T": "f32"})
+@case({"T": "f32"}, {"T": "f64"})
 def gru_cell(run, T):
     b, h = run.dim(20), run.dim(90)
     m, _, _, bias_x, bias_u, _ = module(run, torch.nn.GRUCell, 3, h)
@@ -61,17 +61,17 @@ def from_first(first, steps):
     return torch.cat([first.detach()[None], torch.zeros(steps, *first.shape)])
 
 
-@case({"T": "f32"})
+@case({"T": "f32"}, {"T": "f64"})
 def lstm_sequence(run, T):
     steps, b, h = run.dim(6), run.dim(20), run.dim(50)
     m, weight, w, bias_x, bias_u, bias = module(run, torch.nn.LSTM, 4, h)
     x, first, c, dy, dc = run.normal(steps, b, 4 * h), run.normal(b, h), run.normal(b, h), run.normal(steps, b, h).detach(), run.normal(b, h).detach()
     y, (_, last) = m(x, (first[None], c[None]))
     ((y * dy).sum() + (last[0] * dc).sum()).backward()
-    ours = run("rnn", "lstm_sequence", {"T": T}, x=x.reshape(steps, b, 4, h) + bias_x + bias_u, w=w, h=from_first(first, steps), c=from_first(c, steps), gates=(steps, b, 4, h))
+    ours = run("rnn", "lstm_sequence", {"T": T, "A": T}, x=x.reshape(steps, b, 4, h) + bias_x + bias_u, w=w, h=from_first(first, steps), c=from_first(c, steps), gates=(steps, b, 4, h))
     run.agree("h", ours.h[1:], y, 2)
     run.agree("c", ours.c[-1], last[0], 2)
-    back = run("rnn", "lstm_sequence_backward", {"T": T}, dy=dy, w=w, gates=ours.gates, c=ours.c, dz=(steps, b, 4, h), dh_start=(b, h), dc=dc)
+    back = run("rnn", "lstm_sequence_backward", {"T": T, "A": T}, dy=dy, w=w, gates=ours.gates, c=ours.c, dz=(steps, b, 4, h), dh_start=(b, h), dc=dc)
     run.agree("dz", back.dz, x.grad.reshape(back.dz.shape), 4)
     run.agree("dh", back.dh_start, first.grad, 4)
     run.agree("dc", back.dc, c.grad, 4)
@@ -79,7 +79,7 @@ def lstm_sequence(run, T):
     run.agree("dbias", back.dz.sum((0, 1)).flatten(), bias.grad, 4)
 
 
-@case({"T": "f32"})
+@case({"T": "f32"}, {"T": "f64"})
 def gru_sequence(run, T):
     steps, b, h = run.dim(6), run.dim(20), run.dim(50)
     m, weight, w, bias_x, bias_u, bias = module(run, torch.nn.GRU, 3, h)
@@ -87,9 +87,9 @@ def gru_sequence(run, T):
     y, _ = m(x, first[None])
     y.backward(dy)
     bias_x[:2] += bias_u[:2]
-    ours = run("rnn", "gru_sequence", {"T": T}, x=x.reshape(steps, b, 3, h) + bias_x, w=w, bias=bias_u[2], h=from_first(first, steps), gates=(steps, b, 4, h))
+    ours = run("rnn", "gru_sequence", {"T": T, "A": T}, x=x.reshape(steps, b, 3, h) + bias_x, w=w, bias=bias_u[2], h=from_first(first, steps), gates=(steps, b, 4, h))
     run.agree("h", ours.h[1:], y, 2)
-    back = run("rnn", "gru_sequence_backward", {"T": T}, dy=dy, w=w, gates=ours.gates, h=ours.h, dx=(steps, b, 3, h), du=(steps, b, 3, h), dh=(b, h))
+    back = run("rnn", "gru_sequence_backward", {"T": T, "A": T}, dy=dy, w=w, gates=ours.gates, h=ours.h, dx=(steps, b, 3, h), du=(steps, b, 3, h), dh=(b, h))
     run.agree("dx", back.dx, x.grad.reshape(back.dx.shape), 4)
     run.agree("dh", back.dh, first.grad, 4)
     run.agree("dw", by_weight(ours.h[:-1], back.du), weight.grad, 4)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Mutation over barriers, waits, fences, arrivals, and bytes that arrivals expect: does the emulator see each one that is missing or
-wrong, and is each one needed? A copy to all programs of a cluster goes to the one alone that begins it instead.
+wrong, and is each one needed? A copy to all programs of a cluster goes to the one alone that begins it instead; a wait until bulk stores are in
+memory waits until they have read shared memory.
 
     mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:gfx942] [-k SUBSTRING] [--rows SUBSTRING] [-v]
 
@@ -42,15 +43,15 @@ WARPGROUPS = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) g
                         acc = dot(A[m +: 64, k +: 32], {b}, acc);
                     C[m +: 64, 0 +: 64] = acc;
                 }}"""
-# what is stored in bulk, again and again from one buffer
+# what is stored in bulk, again and again from one buffer; the last trips' rows are those of others, too
 STORES = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f16 C[M, N]) grid(1)
             {{
                 int down = cdiv(M, 128);
                 for (int t : range(pid(0), down * cdiv(N, 128), npid(0))) {{
                     tile<f32, 128, 128> acc = 0;
                     for (int k : range(0, K, 32)) {hint}
-                        acc = dot(A[t % down * 128 +: 128, k +: 32], B[k +: 32, t / down * 128 +: 128], acc);
-                    C[t % down * 128 +: 128, t / down * 128 +: 128] = (f16)acc;
+                        acc = dot(A[min(t % down * 128, M - 128) +: 128, k +: 32], B[k +: 32, t / down * 128 +: 128], acc);
+                    C[min(t % down * 128, M - 128) +: 128, t / down * 128 +: 128] = (f16)acc;
                 }}
             }}"""
 # of 8 bits: both operands with memory along K

@@ -430,6 +430,42 @@ static void blocks_without_order(void)
     args[0].address = x;
 }
 
+/* What thread 0 stores in bulk is there when it has waited for that, for others after a barrier. */
+static void bulk_stores(void)
+{
+    for (int waits = 0; waits < 2; waits++)
+        for (int meets = 0; meets < 2; meets++) {
+            begin(true, false, LANES, 1, 32);
+            tl_emu_block_stores(blocks[0], STG128, 0, (uintptr_t)&y[8], 16);
+            if (waits)
+                tl_emu_block_stored(blocks[0], STG128, 0, (uintptr_t)&y[8], 16);
+            if (meets)
+                barrier(0);
+            load(0, meets, &y[9]);
+            if (waits)
+                CLEAN();
+            else
+                FAULTY(TL_RUN_RACE, 0, LDG, "the store at a.tile:20:1 (this program, in bulk, and");
+        }
+    begin(true, false, LANES, 1, 32);
+    tl_emu_block_stores(blocks[0], STG128, 0, (uintptr_t)&y[8], 16);
+    tl_emu_block_stored(blocks[0], STG128, 0, (uintptr_t)&y[8], 16);
+    load(0, 1, &y[9]);
+    FAULTY(TL_RUN_RACE, 0, LDG, "the store at a.tile:20:1 (this program, thread 0)");
+    for (int waits = 0; waits < 2; waits++) { /* of two that store to one place */
+        begin(true, false, LANES, 1, 32);
+        tl_emu_block_stores(blocks[0], STG128, 0, (uintptr_t)&y[8], 16);
+        if (waits)
+            tl_emu_block_stored(blocks[0], STG128, 0, (uintptr_t)&y[8], 16);
+        tl_emu_block_stores(blocks[0], STG128, 0, (uintptr_t)&y[8], 4);
+        if (waits)
+            CLEAN();
+        else
+            FAULTY(TL_RUN_RACE, 0, STG128,
+                   "this store (thread 0) and the store at a.tile:20:1 (this program, in bulk,");
+    }
+}
+
 static void atomics(void)
 {
     begin(true, false, LANES, 2, 32);
@@ -746,6 +782,7 @@ int main(void)
     widths();
     scattered();
     blocks_without_order();
+    bulk_stores();
     atomics();
     releases();
     chains();

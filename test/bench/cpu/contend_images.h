@@ -98,7 +98,7 @@ static bool prepare_avg_pool(void)
 
 /* ---- batch norm of m pixels of c channels, as in training ---- */
 
-enum { PARTS = 2, CHANNELS = 64 }; /* of a program */
+enum { PARTS = 16, CHANNELS = 64 }; /* of a program */
 
 static bool prepare_batch_norm(void)
 {

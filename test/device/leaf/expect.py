@@ -154,6 +154,22 @@ def ldsm(out, n, trans):
         out.keep(np.stack(words, 1))
 
 
+def stsm(out, n, trans):
+    shared, lane, warp = filled(), x % 32, x - x % 32
+    for i, rows in enumerate((tid, tid ^ 33, tid * 5 + 3 & 127)):
+        for m in range(n):
+            word = as_bytes(mix(20 + 4 * i + m))
+            if trans:
+                for h in range(2):
+                    row = rows[warp + 8 * m + 2 * (lane & 3) + h]
+                    for b in range(2):
+                        shared[block, row, 2 * (lane >> 2) + b] = word[:, 2 * h + b]
+            else:
+                for b in range(4):
+                    shared[block, rows[warp + 8 * m + (lane >> 2)], 4 * (lane & 3) + b] = word[:, b]
+        out.keep(shared[block, tid])
+
+
 def barrier(out):
     for r in range(4):
         keep_words(out, mix(r)[block * THREADS + (tid + 1 + 40 * r) % THREADS])
@@ -381,9 +397,9 @@ BOXES = {
 }
 
 
-def bulk(out, rank):
+def elements(rank):
+    """(program, number of the element in memory or None where it is outside, bytes in shared memory)"""
     extents, strides, other, span, rows, starts = BOXES[rank]
-    memory, shared = np.ascontiguousarray(INPUT).view("<u2"), filled().reshape(BLOCKS, -1)
     for pid in range(BLOCKS):
         for r in range(rows):
             for c in range(span // 2):
@@ -391,10 +407,22 @@ def bulk(out, rank):
                 at[other] += r
                 at[-1] += c
                 inside = all(0 <= p < e for p, e in zip(at, extents))
-                v = int(memory[sum(p * s for p, s in zip(at, strides))]) if inside else 0
-                to = int(swizzled(np.int64(r * span + 2 * c), span))
-                shared[pid, to:to + 2] = v & 255, v >> 8
+                place = int(swizzled(np.int64(r * span + 2 * c), span))
+                yield pid, sum(p * s for p, s in zip(at, strides)) if inside else None, slice(place, place + 2)
+
+
+def bulk(out, rank):
+    memory, shared = np.ascontiguousarray(INPUT).reshape(-1, 2), filled().reshape(BLOCKS, -1)
+    for pid, at, place in elements(rank):
+        shared[pid, place] = 0 if at is None else memory[at]
     out.keep(shared.reshape(ALL, 16))
+
+
+def bulk_store(out, rank):
+    memory, shared = out.results.reshape(-1, 2), filled().reshape(BLOCKS, -1)
+    for pid, at, place in elements(rank):
+        if at is not None:
+            memory[at] = shared[pid, place]
 
 
 def halves(out):
@@ -517,6 +545,8 @@ def expected(name, lanes):
         product(out, name if "." in name else "wgmma.16.128.x.f16")
     elif "." in name:
         matrix(out, name, lanes)
+    elif name in ("bulk_commit", "bulk_wait") or rest.startswith("store"):
+        bulk_store(out, int(rest[-1]) if rest[-1].isdigit() else 2)
     elif kind == "bulk":
         bulk(out, int(rest.removeprefix("all_")))  # of a cluster of one
     elif kind == "elect":
@@ -527,6 +557,8 @@ def expected(name, lanes):
         turns(out)
     elif kind == "registers":
         registers(out)
+    elif kind == "stsm":
+        stsm(out, int(name[-1]), "_t_" in name)
     elif kind == "ldsm":
         ldsm(out, int(name[-1]), "_t_" in name)
     elif name in ("cp_commit", "cp_wait"):

@@ -161,14 +161,29 @@ static bool is_bulk_all(tl_leaf leaf)
     return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_BULK_ALL;
 }
 
-static bool is_bulk(tl_leaf leaf)
+/* Commits and waits are for a store of a box of two axes. */
+uint32_t leaf_box_rank(tl_leaf leaf)
 {
-    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_BULK || is_bulk_all(leaf);
+    const tl_leaf_row *row = tl_leaf_info(leaf);
+    switch (row->family) {
+    case TL_LEAF_FAMILY_BULK:
+    case TL_LEAF_FAMILY_BULK_ALL:
+    case TL_LEAF_FAMILY_BULK_STORE: return row->size;
+    case TL_LEAF_FAMILY_BULK_COMMIT:
+    case TL_LEAF_FAMILY_BULK_WAIT: return 2;
+    default: return 0;
+    }
+}
+
+bool leaf_stores_box(tl_leaf leaf)
+{
+    return leaf >= TL_LEAF_BULK_STORE_1 && leaf <= TL_LEAF_BULK_WAIT;
 }
 
 const LeafBox *leaf_box(tl_leaf leaf)
 {
-    return is_bulk(leaf) ? &BOXES[tl_leaf_info(leaf)->size - 2] : NULL;
+    uint32_t rank = leaf_box_rank(leaf);
+    return rank ? &BOXES[rank - 2] : NULL;
 }
 
 uint32_t leaf_shared_bytes(tl_leaf leaf)
@@ -185,11 +200,10 @@ uint32_t leaf_operations(tl_leaf leaf)
                                                             : 1;
 }
 
-/* No image has such a map; what bulk stores write, no thread may read; stsm: conformance rows. */
+/* No image has such a map. */
 static bool is_left_out(tl_leaf leaf)
 {
-    return leaf == TL_LEAF_BULK_1 || leaf == TL_LEAF_BULK_ALL_1 || tl_leaf_is_stsm(leaf) ||
-           (leaf >= TL_LEAF_BULK_STORE_1 && leaf <= TL_LEAF_BULK_WAIT);
+    return leaf_box_rank(leaf) == 1;
 }
 
 /* Matrix instructions that the target has; on 16 bits there are these atomics alone, the others are
@@ -372,6 +386,23 @@ static void make_ldsm(Maker *m, tl_leaf leaf)
     fill_shared(m);
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
         keep(m, call(m, leaf, (LLVMValueRef[]){word(m, 0), word(m, 0), mul(m, rows[i], 16)}, 3));
+}
+
+/* To rows of 16 bytes of which each is one lane's; of other threads, too. */
+static void make_stsm(Maker *m, tl_leaf leaf)
+{
+    LLVMValueRef rows[] = {m->tid, xor(m, m->tid, 33), and(m, add(m, mul(m, m->tid, 5), 3), 127)};
+    uint32_t n = tl_leaf_info(leaf)->size;
+    fill_shared(m);
+    for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        LLVMValueRef args[3 + 4] = {word(m, 0), word(m, 0), mul(m, rows[i], 16)};
+        for (uint32_t w = 0; w < n; w++)
+            args[3 + w] = mix(m, 20 + 4 * i + w);
+        call(m, leaf, args, 3 + n);
+        barrier(m);
+        keep(m, CALL(m, LDS_128, word(m, 0), mul(m, m->tid, 16)));
+        barrier(m);
+    }
 }
 
 static void make_barrier(Maker *m, tl_leaf leaf)
@@ -766,6 +797,15 @@ static void make_registers(Maker *m)
 
 /* ---- bulk copies ---- */
 
+/* Where the program's box begins, innermost first. */
+static void put_place(Maker *m, const LeafBox *x, uint32_t rank, LLVMValueRef *out)
+{
+    LLVMValueRef second = LLVMBuildICmp(m->b, LLVMIntNE, m->ctaid, word(m, 0), "");
+    for (uint32_t i = 0; i < rank; i++)
+        out[i] = LLVMBuildSelect(m->b, second, word(m, (uint32_t)x->at[1][rank - 1 - i]),
+                                 word(m, (uint32_t)x->at[0][rank - 1 - i]), "");
+}
+
 /* A box over what threads have written; of the second program, with parts outside of the view. */
 static void make_bulk(Maker *m, tl_leaf leaf)
 {
@@ -774,20 +814,32 @@ static void make_bulk(Maker *m, tl_leaf leaf)
     bool all = is_bulk_all(leaf); /* of a cluster, which is one program */
     uint32_t at = 5 + all;
     LLVMValueRef args[11] = {word(m, 0), is_first(m), m->map, word(m, 0), word(m, BARRIER_AT)};
-    LLVMValueRef second = LLVMBuildICmp(m->b, LLVMIntNE, m->ctaid, word(m, 0), "");
     fill_shared(m);
     CALL(m, FENCE_ASYNC, word(m, 0));
     make_bar(m, 1);
     CALL(m, MBAR_EXPECT, word(m, 0), is_first(m), word(m, BARRIER_AT), word(m, x->span * x->rows));
-    for (uint32_t i = 0; i < rank; i++) /* innermost first */
-        args[at + i] = LLVMBuildSelect(m->b, second, word(m, (uint32_t)x->at[1][rank - 1 - i]),
-                                      word(m, (uint32_t)x->at[0][rank - 1 - i]), "");
+    put_place(m, x, rank, args + at);
     if (all)
         args[5] = call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0);
     call(m, leaf, args, at + rank);
     CALL(m, MBAR_WAIT, word(m, 0), word(m, BARRIER_AT), word(m, 0));
     keep(m, CALL(m, LDS_128, word(m, 0), mul(m, m->tid, 16)));
     end_bar(m);
+}
+
+/* The other way, over results that no thread writes. */
+static void make_bulk_store(Maker *m, tl_leaf leaf)
+{
+    uint32_t rank = leaf_box_rank(leaf);
+    LLVMValueRef args[9] = {word(m, 0), is_first(m), m->map, word(m, 0)},
+                 written = word(m, leaf == TL_LEAF_BULK_WAIT);
+    fill_shared(m);
+    CALL(m, FENCE_ASYNC, word(m, 0));
+    barrier(m);
+    put_place(m, leaf_box(leaf), rank, args + 4);
+    call(m, (tl_leaf)(TL_LEAF_BULK_STORE_1 + rank - 1), args, 4 + rank);
+    CALL(m, BULK_COMMIT, word(m, 0));
+    CALL(m, BULK_WAIT, word(m, 0), word(m, 0), written);
 }
 
 /* ---- products of warpgroups ---- */
@@ -1005,10 +1057,10 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_CLUSTER_SIZE: keep(m, call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0)); break;
     case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
     case TL_LEAF_FAMILY_STSM:
-    case TL_LEAF_FAMILY_STSM_T:
+    case TL_LEAF_FAMILY_STSM_T: make_stsm(m, leaf); break;
     case TL_LEAF_FAMILY_BULK_STORE:
     case TL_LEAF_FAMILY_BULK_COMMIT:
-    case TL_LEAF_FAMILY_BULK_WAIT:
+    case TL_LEAF_FAMILY_BULK_WAIT: make_bulk_store(m, leaf); break;
     case TL_LEAF_FAMILY_COUNT: break;
     }
 }
@@ -1018,7 +1070,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
 /* The slots of a kernel: in, out; for those that speak, what that takes; a view and its map. */
 uint32_t leaf_slots(tl_leaf leaf, tile_image_slot slots[MOST_SLOTS])
 {
-    uint32_t n = 0, rank = is_bulk(leaf) ? tl_leaf_info(leaf)->size : 0;
+    uint32_t n = 0, rank = leaf_box_rank(leaf);
     slots[n++] = (tile_image_slot){.kind = TILE_SLOT_POINTER};
     slots[n++] = (tile_image_slot){.kind = TILE_SLOT_POINTER};
     if (tl_leaf_class_of(leaf) == TL_LEAF_CLASS_DEBUG) {

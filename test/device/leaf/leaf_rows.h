@@ -31,8 +31,11 @@ typedef struct LeafBox {
     uint32_t other, span, rows; /* the axis of the rows, beside the last */
     int32_t at[BLOCKS][5];
 } LeafBox;
-/* Of a row that copies in bulk; else NULL. */
+/* Of a row that copies in bulk; else NULL, and no axes. */
 const LeafBox *leaf_box(tl_leaf leaf);
+uint32_t leaf_box_rank(tl_leaf leaf);
+/* From shared memory to the view, which is of the output then. */
+bool leaf_stores_box(tl_leaf leaf);
 
 typedef struct LeafCode {
     const char *symbol;

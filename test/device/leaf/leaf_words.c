@@ -65,10 +65,10 @@ static void fill_output(Run *r, char letter)
     }
 }
 
-static tile_arg view_of(const Run *r, const LeafBox *box, uint32_t rank)
+static tile_arg view_of(const Run *r, const LeafBox *box, tl_leaf leaf)
 {
-    return box ? tile_view_strided((const uint16_t *)tile_buffer_ptr(r->in), (int)rank, box->extent,
-                                   box->stride)
+    const uint16_t *memory = tile_buffer_ptr(leaf_stores_box(leaf) ? r->out : r->in);
+    return box ? tile_view_strided(memory, (int)leaf_box_rank(leaf), box->extent, box->stride)
                : (tile_arg){0};
 }
 
@@ -77,7 +77,7 @@ static tile_status launch(Run *r, const LeafCode *code, tl_leaf leaf)
     tile_module *m = NULL;
     tile_kernel *k = NULL;
     const LeafBox *box = leaf_box(leaf);
-    uint32_t rank = box ? tl_leaf_info(leaf)->size : 0;
+    uint32_t rank = leaf_box_rank(leaf);
     const tile_image_slot map = {TILE_SLOT_MAP, 2,
                                  box ? (rank - 1) | box->other << 4 | box->span << 8 : 0,
                                  box ? box->span / 2 | box->rows << 16 : 0};
@@ -110,7 +110,7 @@ static tile_status launch(Run *r, const LeafCode *code, tl_leaf leaf)
         s = tile_launch(k, NULL,
                         (tile_arg[]){tile_ptr_sized(tile_buffer_ptr(r->in), INPUT_BYTES),
                                      tile_ptr_sized(tile_buffer_ptr(r->out), OUT_BYTES),
-                                     view_of(r, box, rank)},
+                                     view_of(r, box, leaf)},
                         box ? 3 : 2);
     if (!s)
         s = tile_device_synchronize(r->device);
