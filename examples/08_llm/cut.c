@@ -30,6 +30,7 @@ static const struct {
     {"smollm", {"\\p{N}", GPT2}},
     {"starcoder", {"\\p{N}", GPT2}},
     {"refact", {"\\p{N}", GPT2}},
+    {"command-r", {"\\p{N}", GPT2}},
     {"falcon", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}},
     {"llama-bpe", {GPT4("\\p{N}{1,3}")}},
     {"llama3", {GPT4("\\p{N}{1,3}")}},
@@ -40,6 +41,9 @@ static const struct {
     {"dbrx", {GPT4("\\p{N}{1,3}")}},
     {"smaug-bpe", {GPT4("\\p{N}{1,3}")}},
     {"qwen2", {GPT4("\\p{N}")}},
+    {"qwen35",
+     {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}"
+      "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
     {"stablelm2", {GPT4("\\p{N}")}},
 };
 

@@ -129,16 +129,31 @@ static int byte_of(unsigned letter)
     return -1;
 }
 
+/* The byte of the letter at text, of *size bytes in UTF-8; -1: it is not in the alphabet. */
+static int letter(const char *text, size_t length, size_t *size)
+{
+    unsigned c = (unsigned char)*text;
+    bool two = c >= 0xC2 && c < 0xE0 && length > 1; /* below 0x800 there are two */
+    *size = two ? 2 : 1;
+    if (c >= 0x80 && !two) return -1;
+    return byte_of(two ? (c & 0x1F) << 6 | ((unsigned char)text[1] & 0x3F) : c);
+}
+
+static bool in_alphabet(const char *text, size_t length)
+{
+    size_t size;
+    for (size_t i = 0; i < length; i += size)
+        if (letter(text + i, length - i, &size) < 0) return false;
+    return true;
+}
+
 /* The bytes that a token's letters stand for. What is not in the alphabet stays as it is. */
 static size_t bytes_of_letters(const char *text, size_t length, char *bytes)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < length; i++) {
-        unsigned c = (unsigned char)text[i];
-        bool two = c >= 0xC2 && c < 0xE0 && i + 1 < length; /* UTF-8: below 0x800 there are two */
-        int byte = byte_of(two ? (c & 0x1F) << 6 | ((unsigned char)text[i + 1] & 0x3F) : c);
-        if (byte < 0 || (c >= 0x80 && !two)) byte = (int)c;
-        else i += two;
+    size_t n = 0, size;
+    for (size_t i = 0; i < length; i += size) {
+        int byte = letter(text + i, length - i, &size);
+        if (byte < 0) byte = (unsigned char)text[i], size = 1;
         bytes[n++] = (char)byte;
     }
     return n;
@@ -184,6 +199,7 @@ bool words_add(Words *w, const char *text, size_t length)
         w->byte[byte] = id;
     }
     w->token[w->ntokens++] = t;
+    if (w->alphabet == BYTES && !in_alphabet(text, length)) return true; /* no text becomes it */
     return byte >= 0 || map_add(&w->by_bytes, t.bytes, t.length, id);
 }
 
@@ -251,7 +267,10 @@ int words_count(const Words *w)
 
 int words_find(const Words *w, const char *bytes, size_t length)
 {
-    return map_get(&w->by_bytes, bytes, length);
+    int i = (int)w->ntokens - 1;
+    while (i >= 0 && (w->token[i].length != length || memcmp(w->token[i].bytes, bytes, length)))
+        i--;
+    return i;
 }
 
 const char *words_bytes(const Words *w, int token, size_t *length)

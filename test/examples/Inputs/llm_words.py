@@ -49,12 +49,12 @@ def folder(path, **tokenizer):
 # ---- bytes ----
 
 MERGES = ["3 4", "1 2", "12 3", "' S", "I T", "Ġ x", "Ċ Ċ"]
-BYTE_TOKENS = [LETTERS[b] for b in range(256)] + [m.replace(" ", "") for m in MERGES] + ["xyz", "<|end|>"]
+BYTE_TOKENS = [LETTERS[b] for b in range(256)] + [m.replace(" ", "") for m in MERGES] + ["xyz", "\u200d", "<|end|>"]  # one that is not in the letters' alphabet: no text becomes it
 BYTES = {t: i for i, t in enumerate(BYTE_TOKENS)}
 # The same text as the families cut it: digits in runs, in threes or alone; endings in capitals or not; a sign before letters; lines.
-TEXTS = ["1234", "IT'S", "a-x  x", "xyz", "1\n\nx", "é２", "x<|end|>x"]
-GPT2 = ["12 34", "IT ' S", "a - x Ġ Ġx", "x y z", "1 Ċ Ċ x", "Ã © ï ¼ Ĵ", "x <|end|> x"]
-AS_GPT4 = ["1 2 3 4", "IT 'S", "a - x Ġ Ġx", "x y z", "1 ĊĊ x", "Ã © ï ¼ Ĵ", "x <|end|> x"]
+TEXTS = ["1234", "IT'S", "a-x  x", "xyz", "1\n\nx", "é２", "\u200d", "x<|end|>x"]
+GPT2 = ["12 34", "IT ' S", "a - x Ġ Ġx", "x y z", "1 Ċ Ċ x", "Ã © ï ¼ Ĵ", "â Ģ į", "x <|end|> x"]
+AS_GPT4 = ["1 2 3 4", "IT 'S", "a - x Ġ Ġx", "x y z", "1 ĊĊ x", "Ã © ï ¼ Ĵ", "â Ģ į", "x <|end|> x"]
 SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
