@@ -82,8 +82,8 @@ for clauses, name in ((" cluster(2)", "cluster"), (" persistent(1)", "persistent
 for hint, more in (("pipeline", ""), ("pipeline specialize", "_alone")):
     add(f"trips{more}", "f16", source=TRIPS, hint=hint, m=264, n=136, bm=128, bn=128, warps=8)
 # Of 8 bits threads store 16 elements at once, and have no more work than with a box.
-for seed, (o, bm, bn) in enumerate((("i8", 64, 64), ("f8e4m3", 128, 128), ("f8e5m2", 64, 32), ("i8", 128, 128)), 1):
-    add(f"{o}_forced_{bn}", o, m=2 * bm - 24, n=2 * bn - 16, bm=bm, bn=bn, warps=bm // 16, hint="pipeline specialize" if bm == 128 else "pipeline",
-        forced=seed)
+for seed, (o, bm, bn) in enumerate((("i8", 64, 64), ("f8e4m3", 128, 32), ("f8e5m2", 64, 32), ("i8", 128, 64)), 1):
+    add(f"{o}_forced_{bm}x{bn}", o, m=2 * bm - 24, n=2 * bn - 16, bm=bm, bn=bn, warps=bm // 16, hint="pipeline specialize" if bm == 128 else "pipeline",
+        stages=2, forced=seed)
 add("f8e4m3_forced_across", "f8e4m3", held="N, M", store=ACROSS, shape=(112, 112), m=112, forced=1)
 add("i8_forced_below", "i8", m=16, n=16, forced=1)
