@@ -2,6 +2,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -67,7 +68,10 @@ class Bench:
         return [self.tilec, *(words.split() if isinstance(words, str) else words)]
 
     def popen(self, words, env=None, **more):
-        more = {"cwd": self.folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **more}
+        def heed_interrupts():  # lit ignores them, and what it starts would, too
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+        more = {"preexec_fn": heed_interrupts, "cwd": self.folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **more}
         return subprocess.Popen(self.words(words), env={k: v for k, v in {**self.env, **(env or {})}.items() if v is not None}, **more)
 
     def run(self, words, files=(), env=None, stdin=b"", hang=HANG, **more):
