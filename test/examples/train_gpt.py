@@ -16,7 +16,7 @@ LINE = re.compile(r"^step +(\d+): ([\d.]+) bits a byte, held out ([\d.]+); norm 
 
 
 def curve(command):
-    p = subprocess.run(command, capture_output=True, text=True, env=ENV, timeout=120)
+    p = subprocess.run(command, capture_output=True, text=True, errors="replace", env=ENV, timeout=120)
     assert p.returncode == 0, (command, p.stdout, p.stderr)
     return [tuple(map(float, m)) for m in LINE.findall(p.stdout)], p.stdout + p.stderr
 

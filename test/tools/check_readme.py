@@ -33,7 +33,7 @@ int main(void)
 
 
 def run(words, **more):
-    p = subprocess.run(words, capture_output=True, text=True, **more)
+    p = subprocess.run(words, capture_output=True, text=True, errors="replace", **more)
     if p.returncode != 0:
         sys.exit(f"{' '.join(words)}\n{p.stdout}{p.stderr}")
     return p.stdout

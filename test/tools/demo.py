@@ -22,8 +22,7 @@ def main(build):
     for program in programs:
         name = os.path.basename(program)
         start = time.time()
-        p = subprocess.run([program], cwd=pictures, capture_output=True, text=True,
-                           env=dict(os.environ, TILE_DEVICE="cpu"))
+        p = subprocess.run([program], cwd=pictures, capture_output=True, text=True, errors="replace", env=dict(os.environ, TILE_DEVICE="cpu"))  # any bytes
         for line in p.stdout.splitlines():
             print(f"{name:15} {line}")
         if p.returncode != 0:
