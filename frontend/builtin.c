@@ -127,13 +127,11 @@ static void add_rest(TlSema *s, TlCall *c, TlVal v, TlLoc loc, int64_t width)
     c->widths[n] = width;
 }
 
-/* "its parameters are x, axis, keep" */
-static const char *slot_list(TlSema *s, const TlCall *c, const Slot *slots)
+static void label_slots(TlSema *s, TlDiag *row, const TlCall *c, const Slot *slots)
 {
-    const char *list = "";
-    for (uint32_t i = 0; i < c->nslots; i++)
-        list = tl_format(s->arena, "%s%s%s", list, i ? ", " : "", slot_name(s, &slots[i]));
-    return *list ? tl_format(s->arena, "its parameters are %s", list) : "it has none";
+    const char **names = TL_NEW_ARRAY(s->arena, const char *, c->nslots + 1);
+    for (uint32_t i = 0; i < c->nslots; i++) names[i] = slot_name(s, &slots[i]);
+    tl_label_parameters(s, row, c->nslots, names);
 }
 
 /* The parameter for argument i; NULL after an error. */
@@ -146,7 +144,10 @@ static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlAr
                 return &slots[i];
         TlDiag *row = tl_err(s, a->loc, TL_E0314, c->fn->name, a->name);
         const char *advice = tl_advice(a->name, strlen(a->name), 'a');
-        tl_label(s, row, "%s", advice ? advice : slot_list(s, c, slots));
+        if (advice)
+            tl_label(s, row, "%s", advice);
+        else
+            label_slots(s, row, c, slots);
         return NULL;
     }
     uint32_t i = *at;

@@ -281,15 +281,14 @@ static bool is_const_form(const TlParamDecl *p)
     return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
 }
 
-/* Assigns arguments to parameters. */
-static const char *parameter_list(TlSema *s, const TlItem *f)
+static void no_parameter(TlSema *s, const TlItem *f, const TlArgVal *a)
 {
-    const char *list = "";
-    for (uint32_t i = 0; i < f->params.len; i++)
-        list = tl_format(s->arena, "%s%s%s", list, i ? ", " : "", f->params.data[i].name);
-    return *list ? tl_format(s->arena, "its parameters are %s", list) : "it has none";
+    const char **names = TL_NEW_ARRAY(s->arena, const char *, f->params.len + 1);
+    for (uint32_t i = 0; i < f->params.len; i++) names[i] = f->params.data[i].name;
+    tl_label_parameters(s, tl_err(s, a->loc, TL_E0314, f->name, a->name), f->params.len, names);
 }
 
+/* Assigns arguments to parameters. */
 static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
 {
     TL_ASSERT(args || !nargs, "%u arguments that are not there", nargs);
@@ -306,8 +305,7 @@ static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
             at++;
         if (p >= f->params.len) {
             if (args[i].name)
-                tl_label(s, tl_err(s, args[i].loc, TL_E0314, f->name, args[i].name), "%s",
-                         parameter_list(s, f));
+                no_parameter(s, f, &args[i]);
             else
                 tl_err(s, b->loc, TL_E0312, f->name, f->params.len, nargs);
             return false;

@@ -50,6 +50,14 @@ void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     va_end(args);
 }
 
+void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *names)
+{
+    const char *list = "";
+    for (uint32_t i = 0; i < n; i++)
+        list = tl_format(s->arena, "%s%s%s", list, i ? ", " : "", names[i]);
+    tl_label(s, row, n ? "its parameters are %s" : "it has none", list);
+}
+
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v)
 {
     if (v->kind != TL_VAL_VIEW)

@@ -212,6 +212,8 @@ bool tl_sema_silent(TlSema *s, TlLoc loc);
 TlDiag *tl_sema_row(TlSema *s, TlDiag *row);
 void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Which parameters there are. */
+void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
 /* Where v is a view: how to take a tile of it. */
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v);
 void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)

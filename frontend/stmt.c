@@ -246,13 +246,13 @@ static void assign(TlSema *s, const TlStmt *st)
         return;
     }
     const TlVar *var = kind == TL_EX_NAME ? tl_var_find(s, st->place->u.name) : NULL;
-    TlVal v = tl_eval_value(s, st->value);
     if (var && var->is_const) {
         tl_fact_name(s, st->place);
         refuse_const(s, st->place->loc, var);
+        tl_eval_value(s, st->value);
         return;
     }
-    TlVal old = tl_eval_value(s, st->place);
+    TlVal old = tl_eval_value(s, st->place), v = tl_eval_value(s, st->value);
     s->b.loc = st->loc;
     v = tl_binary_vals(s, st->op, old, v, st->loc);
     if (v.kind != TL_VAL_ERROR)

@@ -170,8 +170,12 @@ static bool where_holds(const Search *f)
     for (uint32_t i = 0; i < item->clauses.len && holds; i++) {
         const TlClause *c = &item->clauses.data[i];
         TlVal v;
-        if (c->kind == TL_CL_TUNE && c->where)
-            holds = !tl_eval_cond(f->s, c->where, &v) && !tl_is_bad(&v) && v.u.bits;
+        if (c->kind != TL_CL_TUNE || !c->where)
+            continue;
+        bool varies = tl_eval_cond(f->s, c->where, &v);
+        if (varies) /* for this configuration, if not for the one that is compiled */
+            tl_err(f->s, c->where->loc, TL_E0406, "the condition of tune");
+        holds = !varies && !tl_is_bad(&v) && v.u.bits;
     }
     tl_scope_close(f->s, m);
     return holds;

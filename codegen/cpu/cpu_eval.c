@@ -258,6 +258,22 @@ static void one_vector(TlCpuGen *g, TlCpuAt *at, const TlType *type, TlCpuInside
     LLVMPositionBuilderAtEnd(g->b, join);
 }
 
+/* Vectors that are inside, then those that are tested. */
+static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlType *type, TlCpuInside *in,
+                           LLVMValueRef end, TlCpuBody body, void *user)
+{
+    TlCpuForm f = tl_cpu_form(type);
+    int width = at->width;
+    tl_cpu_inside_set(in, true);
+    whole_part(g, at, type, in, end, body, user);
+    tl_cpu_inside_set(in, false);
+    LLVMValueRef last = tl_gen_int(&g->gen, width > 1 ? f.padded[f.lane] : f.extent[f.lane]);
+    if (in->last)
+        last = tl_gen_pick(&g->gen, LLVMIntSLT, in->last, last, in->last, last);
+    at->width = tl_cpu_tested_width(g, width);
+    part_of_lanes(g, at, end, last, true, body, user);
+}
+
 void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *in,
                        LLVMValueRef end, TlCpuBody body, void *user)
 {
@@ -272,20 +288,10 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     TlCpuLoops loops = {.skip = f.lane, .dim = -1, .box = &in->box};
     tl_cpu_loops_begin(g, &loops, &f, &at);
     tl_cpu_read_rows(g, in, &at);
-    if (width > 1 && width == f.padded[f.lane] && !LLVMIsAConstantInt(end)) {
+    if (width > 1 && width == f.padded[f.lane] && !LLVMIsAConstantInt(end))
         one_vector(g, &at, type, in, end, body, user);
-        tl_cpu_loops_end(g, &loops);
-        tl_cpu_prefetch_note(g, in);
-        return;
-    }
-    tl_cpu_inside_set(in, true);
-    whole_part(g, &at, type, in, end, body, user);
-    tl_cpu_inside_set(in, false);
-    LLVMValueRef last = tl_gen_int(&g->gen, width > 1 ? f.padded[f.lane] : f.extent[f.lane]);
-    if (in->last)
-        last = tl_gen_pick(&g->gen, LLVMIntSLT, in->last, last, in->last, last);
-    at.width = tl_cpu_tested_width(g, width);
-    part_of_lanes(g, &at, end, last, true, body, user);
+    else
+        whole_and_rest(g, &at, type, in, end, body, user);
     tl_cpu_read_rows(g, in, NULL);
     tl_cpu_loops_end(g, &loops);
     tl_cpu_prefetch_note(g, in);

@@ -7,10 +7,9 @@
  * operation's identity if it has one. Along another dimension the lanes are independent. A combiner
  * with control flow runs on scalars. */
 #include "codegen/cpu/cpu.h"
+#include "passes/analysis/picked.h"
 
 #include <string.h>
-
-#include "passes/analysis/picked.h"
 
 enum { MAX_TUPLE = 64 };
 

@@ -5,7 +5,6 @@ kernels in their types, and says what must agree. The bound is absolute, in term
 test/conformance.
 """
 import types
-import zlib
 
 import numpy as np
 import torch
@@ -95,17 +94,3 @@ class Run:
         if not bool((off <= unit).all()):
             at = tuple(int(i) for i in np.argwhere(~(off <= unit).numpy())[0])
             raise AssertionError(f"{what}{list(at)} of {list(want.shape)} is {float(got[at]):.9g}, torch has {float(want[at]):.9g}; bound {unit:.2g}")
-
-
-def one(function, options, index, cx):
-    label = function.__name__ + "".join(f" {k}={v}" for k, v in options.items())
-    run = Run(cx.device, [zlib.crc32(label.encode()), index], options.get("T", "f32"))
-    try:
-        function(run, **options)
-    except (AssertionError, tile.Error) as e:
-        print(f"FAILED: {label} --seed {index}: {e}")
-        return 1
-    assert run.compared, f"{label} compared nothing"
-    if cx.verbose:
-        print(f"{label} --seed {index}: {run.compared} numbers, at most {run.worst:.3f} of the bound")
-    return 0
