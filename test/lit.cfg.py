@@ -6,11 +6,13 @@
 #   %source %build   roots of the source and of the build tree
 #   %examples        folder of the built examples' programs
 #   %python          the Python that runs lit
+#   %{pythonpath}    what finds the package `tile` of the source tree
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
 # Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, sphinx, clang, chromium,
 # libpng, pcre2. A test that needs one says `// REQUIRES: ptxas`.
+# TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
 import importlib.util
 import os
@@ -20,6 +22,8 @@ import subprocess
 import sys
 
 import lit.formats
+import lit.ShUtil
+import lit.TestRunner
 
 here = os.path.dirname(os.path.abspath(__file__))
 source = getattr(config, "tile_source", None) or os.path.dirname(here)
@@ -36,6 +40,30 @@ config.test_exec_root = os.path.join(build, "lit-out")
 os.makedirs(config.test_exec_root, exist_ok=True)
 
 
+BLANK = "\ue000"  # private use: no path has it
+
+
+def take_blanks_in_paths():
+    """lit puts paths into command lines as text, so that one with a blank would be two words. Such a blank is another character until
+    lit has cut the line into words."""
+    values, word = lit.TestRunner.getDefaultSubstitutions, lit.ShUtil.ShLexer.lex_arg
+
+    def text_of(w):
+        if isinstance(w, lit.ShUtil.GlobItem):
+            return lit.ShUtil.GlobItem(w.pattern.replace(BLANK, " "))
+        return w.replace(BLANK, " ") if isinstance(w, str) else w
+
+    def with_blanks_hidden(*args, **named):
+        return [(name, value.replace(" ", BLANK)) for name, value in values(*args, **named)]
+
+    lit.TestRunner.getDefaultSubstitutions = with_blanks_hidden
+    lit.ShUtil.ShLexer.lex_arg = lambda self, c: text_of(word(self, c))
+
+
+if " " in source + build:
+    take_blanks_in_paths()
+
+
 def llvm_tools_dir():
     """The folder that holds FileCheck, not, split-file, llvm-readelf ... without a version in their names."""
     tried = [getattr(config, "llvm_tools", ""), "/usr/lib/llvm-19/bin"]
@@ -48,7 +76,47 @@ def llvm_tools_dir():
     lit_config.fatal("no FileCheck: install llvm-19-tools")
 
 
-path = [os.path.join(build, "bin"), llvm_tools_dir(), os.environ.get("PATH", "/usr/bin:/bin")]
+# What a machine may lack: (programs, Python modules).
+HIDDEN = {
+    "ptxas": (("ptxas", "nvcc", "nvdisasm", "cuobjdump", "fatbinary", "nvlink"), ()),
+    "lld": (("ld.lld", "ld.lld-19"), ()),
+    "mpi": (("mpirun", "mpiexec", "mpicc"), ()),
+    "cxx": (("g++", "c++", "clang++", "clang++-19"), ()),
+    "clang": (("clang", "clang-19"), ()),
+    "chromium": (("chromium",), ()),
+    "numpy": ((), ("numpy",)),
+    "torch": ((), ("torch",)),
+    "sphinx": (("sphinx-build",), ("sphinx", "myst_parser")),
+}
+
+
+def hide(names, folders):
+    """The PATH, and Python's, on which what `names` of HIDDEN stand for is not found."""
+    place = os.path.join(config.test_exec_root, "without", "-".join(names))
+    programs = {p for n in names for p in HIDDEN[n][0]}
+    shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(os.path.join(place, "bin"))
+    os.makedirs(os.path.join(place, "python"))
+    for folder in folders:
+        for program in sorted(os.listdir(folder)) if os.access(folder, os.R_OK | os.X_OK) else ():
+            link = os.path.join(place, "bin", program)
+            if program not in programs and not os.path.lexists(link):
+                os.symlink(os.path.join(folder, program), link)
+    for module in (m for n in names for m in HIDDEN[n][1]):
+        with open(os.path.join(place, "python", module + ".py"), "w", encoding="utf-8") as f:
+            f.write(f'raise ImportError("{module} is hidden by TILE_TEST_WITHOUT")\n')
+    return os.path.join(place, "bin"), os.path.join(place, "python")
+
+
+without = [n for n in os.environ.get("TILE_TEST_WITHOUT", "").split(",") if n]
+without = sorted(HIDDEN) if without == ["all"] else sorted(without)
+if set(without) - set(HIDDEN):
+    lit_config.fatal(f"TILE_TEST_WITHOUT: known are all, {', '.join(HIDDEN)}")
+path = [os.path.join(build, "bin"), llvm_tools_dir(), *os.environ.get("PATH", "/usr/bin:/bin").split(os.pathsep)]
+if without:
+    bare, config.environment["PYTHONPATH"] = hide(without, path[1:])
+    path = [path[0], bare]
+    sys.path.insert(0, config.environment["PYTHONPATH"])
 config.environment["PATH"] = os.pathsep.join(path)
 for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "XDG_RUNTIME_DIR"):
     if name in os.environ:
@@ -62,6 +130,9 @@ config.substitutions.append(("%source", source))
 config.substitutions.append(("%build", build))
 config.substitutions.append(("%examples", os.path.join(build, "bin")))
 config.substitutions.append(("%python", sys.executable))
+# The package `tile` of the source tree, and what hides modules that TILE_TEST_WITHOUT names.
+modules = [os.path.join(source, "python"), config.environment.get("PYTHONPATH", "")]
+config.substitutions.append(("%{pythonpath}", os.pathsep.join(m for m in modules if m)))
 config.substitutions.append(("%cc", cc))
 
 config.substitutions.append(("%{hostile_seconds}", "40" if sanitize else "10"))
@@ -92,7 +163,7 @@ def starts_ranks():
         return False
 
 
-if glob.glob(os.path.join(build, "lib", "libtilec-mpi.so*")) and starts_ranks():
+if "mpi" not in without and glob.glob(os.path.join(build, "lib", "libtilec-mpi.so*")) and starts_ranks():
     features.add("mpi")
 if getattr(config, "tile_package", "") == "ON":
     features.add("package")  # `cmake --install` works here: not for sanitizer builds
@@ -100,13 +171,6 @@ if any(os.path.exists(p) for p in ("/dev/nvidia0", "/dev/nvidiactl")):
     features.add("cuda")
 if os.path.exists("/dev/kfd"):
     features.add("hip")
-try:
-    import numpy  # noqa: F401  (only to know that it is there)
-
-    features.add("numpy")
-except ImportError:
-    pass
-if importlib.util.find_spec("sphinx") and importlib.util.find_spec("myst_parser"):
-    features.add("sphinx")
-if importlib.util.find_spec("torch"):
-    features.add("torch")
+for feature, modules in (("numpy", ["numpy"]), ("sphinx", ["sphinx", "myst_parser"]), ("torch", ["torch"])):
+    if feature not in without and all(importlib.util.find_spec(m) for m in modules):
+        features.add(feature)

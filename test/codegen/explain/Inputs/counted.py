@@ -61,8 +61,8 @@ def said(page, trips):
     return lines
 
 
-COUNTED = re.compile(r"\s+\S+?:(\d+):\d+ (ldg|stg|ldb|stb|lds|sts|ldsm|cp_async)\w*: (\d+) requests, (.*)")
-SHUFFLES = re.compile(r"\s+\S+?:(\d+):\d+ shfl_\w+: (\d+)$")
+COUNTED = re.compile(r"\s+.+?:(\d+):\d+ (ldg|stg|ldb|stb|lds|sts|ldsm|cp_async)\w*: (\d+) requests, (.*)")
+SHUFFLES = re.compile(r"\s+.+?:(\d+):\d+ shfl_\w+: (\d+)$")
 FIGURE = re.compile(r"([\d.]+) (sectors|wavefronts)/request \(min ([\d.]+)\)")
 
 
