@@ -96,6 +96,7 @@ static void put_axis(out *o, const array *a, int axis, int64_t first, int64_t co
 size_t tile_format_array(char *text, size_t size, tile_dtype dtype, int rank, const int64_t *shape,
                          const void *data)
 {
+    TL_FP_SCOPE();
     out o = {text, text ? size : 0, 0};
     int64_t count = 1;
     if (o.size > 0)

@@ -524,6 +524,7 @@ static tile_status get_locked(tile_module *m, const char *name, const tile_const
 tile_status tile_kernel_get(tile_module *m, const char *name, const tile_const *consts,
                             tile_kernel **out_kernel)
 {
+    TL_FP_SCOPE();
     if (!m || !name || !out_kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_get: an argument is NULL");
     tile_device *d;
@@ -581,6 +582,7 @@ static tile_status load_forms(tile_kernel *k, uint32_t i)
 
 tile_status tile_kernel_prepare(tile_kernel *k)
 {
+    TL_FP_SCOPE();
     if (!k)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_prepare: the kernel is NULL");
     tile_device *d;

@@ -32,6 +32,7 @@ EXTRA = [
     ("*", "runtime/contract/form_text.h"),            # the texts of forms: likewise
     ("codegen/*", "runtime/contract/leaf.*"),         # the leaf table: likewise
     ("codegen/*", "runtime/contract/cpu_level.def"),  # the CPU levels: likewise
+    ("codegen/*", "runtime/contract/fp_state.h"),     # the floating-point state: likewise
     ("codegen/report/roof.c", "runtime/tune/model.def"),  # rates of GPUs: data only
     ("codegen/compile*.[ch]", "frontend/*"),          # the one place where source meets code
     ("codegen/*", "codegen/include/tilec.h"),
