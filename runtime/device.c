@@ -5,7 +5,6 @@
 #define TILE_UNSTABLE
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
  * each new question (name and constants) that tile_kernel_get asks. A kernel handle is the answer
  * to one question and is kept, so the same question never compiles or searches twice. Code is
  * loaded by prepare, once per instance, under the module's lock; launches only look at `ready`. */
+#include "ir/support/number.h"
 #include "runtime/contract/form_text.h"
 #include "runtime/cpu_level.h"
 #include "runtime/ranges.h"
@@ -299,7 +300,7 @@ static bool is_number(const char *text, double *out)
         *out = text[0] == 't';
         return true;
     }
-    *out = strtod(text, &end);
+    *out = tl_number_read(text, &end);
     return end != text && *end == 0;
 }
 

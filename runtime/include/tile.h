@@ -25,7 +25,8 @@
  * The process around. Whatever the calling thread's floating-point state is (rounding, flushing of
  * subnormals, unmasked exceptions), kernels on cpu, ref and emu compute in the default one, and
  * what is compiled and kept is what that gives; when a call returns, the thread has its own state
- * again, flags included. Callbacks may be called in the default state. */
+ * again, flags included. Callbacks may be called in the default state. Numbers are read and
+ * written with a point in every locale. */
 #ifndef TILE_H
 #define TILE_H
 #include <stddef.h>

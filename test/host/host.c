@@ -295,6 +295,22 @@ static const char *do_print(const site *s, tile_status *out_status)
     return *out_status ? tile_last_error() : strcmp(heard, SAYS) ? heard : NULL;
 }
 
+/* Does the file of results have numbers with a comma? */
+static bool has_commas(void)
+{
+    char path[80], text[4096];
+    snprintf(path, sizeof path, "%s/host.tune.json", folder);
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, sizeof text, f) : 0;
+    if (f)
+        fclose(f);
+    for (size_t i = 1; i + 1 < n; i++)
+        if (text[i] == ',' && strchr("0123456789", text[i - 1]) &&
+            strchr("0123456789", text[i + 1]))
+            return true;
+    return false;
+}
+
 /* Twice: the second call reads what the first has written. */
 static const char *do_tune(const site *s, tile_status *out_status)
 {
@@ -311,7 +327,10 @@ static const char *do_tune(const site *s, tile_status *out_status)
         *out_status = tile_tune(
             s->device, tuned, "k",
             (tile_arg[]){tile_view(input, N), tile_view(y, N), tile_view(z, N)}, 3, &t, &result);
-    return *out_status ? tile_last_error() : result.best[0] ? NULL : "nothing is best";
+    return *out_status       ? tile_last_error()
+           : !result.best[0] ? "nothing is best"
+           : has_commas()    ? "the file has decimal commas"
+                             : NULL;
 }
 
 typedef const char *action(const site *s, tile_status *out_status);
@@ -411,6 +430,15 @@ static int short_x87(unsigned which)
     return 0;
 }
 
+/* LOCPATH has the locale `comma`. */
+static int comma(unsigned which)
+{
+    if (!setlocale(LC_ALL, "comma") && !setlocale(LC_NUMERIC, "comma"))
+        return SKIPPED;
+    check_all(which);
+    return strcmp(localeconv()->decimal_point, ",") != 0;
+}
+
 static const struct condition {
     const char *name;
     unsigned which; /* actions */
@@ -424,6 +452,7 @@ static const struct condition {
     {"to-zero", ALL, round_to_zero, false},
     {"trap", ALL, trap, false},
     {"short-x87", ALL, short_x87, false},
+    {"comma", ALL, comma, false},
 };
 enum { CONDITIONS = sizeof conditions / sizeof *conditions };
 

@@ -39,6 +39,8 @@ EXTRA = [
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
     ("runtime/tune*", "codegen/include/tilec.h"),     # likewise
     ("runtime/dtype.c", "ir/types.def"),              # names and sizes of element types: data only
+    ("runtime/*", "ir/support/number.h"),             # headers alone: numbers as text,
+    ("runtime/*", "ir/support/ascii.h"),              # classes of characters
     ("runtime/host/driver_ref*.c", "ir/*"),           # CMake target tile_ref
     ("runtime/emu/driver_emu.c", "codegen/target/target.def"),  # names of targets: data only
     ("examples/*", "runtime/include/tile*.h"),
