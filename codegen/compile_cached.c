@@ -18,6 +18,7 @@
 #include "codegen/target/worker.h"
 #include "frontend/frontend.h"
 #include "ir/ir.h"
+#include "runtime/contract/fp_state.h"
 
 /* One call, and what is known of it so far. */
 typedef struct Ask {
@@ -287,6 +288,7 @@ static bool uses_cache(Ask *a)
 
 static tilec_status ask(Ask *a)
 {
+    TL_FP_SCOPE();
     if (uses_cache(a)) {
         TlWorker w;
         tl_worker_start(&w, run, a);

@@ -14,8 +14,8 @@
  * A name that C or C++ reserves, or that the function needs itself, gets underscores behind it
  * until it is free. */
 #include "codegen/header.h"
+#include "ir/support/ascii.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,9 +27,9 @@ const char *tl_image_name(TlArena *arena, const tilec_options *o, const char *so
                       : tl_strndup(arena, name,
                                    dot && dot > name ? (size_t)(dot - name) : strlen(name));
     for (char *p = s; *p; p++)
-        if (!isalnum((unsigned char)*p))
+        if (!tl_is_alnum((unsigned char)*p))
             *p = '_';
-    return isdigit((unsigned char)*s) || !*s ? tl_format(arena, "_%s", s) : s;
+    return tl_is_digit((unsigned char)*s) || !*s ? tl_format(arena, "_%s", s) : s;
 }
 
 /* ---- names ---- */
@@ -402,7 +402,7 @@ static const char *upper(TlArena *arena, const char *text)
 {
     char *s = tl_strndup(arena, text, strlen(text));
     for (char *p = s; *p; p++)
-        *p = (char)toupper((unsigned char)*p);
+        *p = (char)tl_to_upper((unsigned char)*p);
     return s;
 }
 

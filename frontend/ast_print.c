@@ -6,6 +6,7 @@
  * operator's precedence, and else-ifs stay on one level; both are walked by loops (see ast.h on
  * depth). */
 #include "frontend/name_facts.h"
+#include "ir/support/number.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,15 +111,11 @@ static void print_float(Printer *p, double x)
 {
     char text[40];
     int digits;
-    size_t i;
     for (digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x)
+        tl_number_format(text, sizeof text, "%.*g", digits, x);
+        if (tl_number_read(text, NULL) == x)
             break;
     }
-    for (i = 0; text[i]; i++) /* the locale's point */
-        if (!strchr("0123456789+-e", text[i]))
-            text[i] = '.';
     put(p, text);
     if (!strpbrk(text, ".e"))
         put(p, ".0");

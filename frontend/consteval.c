@@ -3,6 +3,7 @@
  * integers wrap, floats round after each operation (f64 arithmetic rounded once to f32, f16 or
  * bf16 is the correctly rounded result for + - * /). */
 #include "frontend/sema.h"
+#include "ir/support/number.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +74,8 @@ static const char *float_text(TlArena *arena, double x)
     for (double y = fabs(x); y >= 10 && fabs(x) < 1e16; y /= 10)
         whole++;
     for (int digits = whole; digits <= 17; digits++) {
-        char *text = tl_format(arena, "%.*g", digits, x);
-        if (strtod(text, NULL) != x && digits < 17)
+        char *text = tl_format(arena, "%s", TL_NUMBER("%.*g", digits, x));
+        if (tl_number_read(text, NULL) != x && digits < 17)
             continue;
         return strpbrk(text, ".e") ? text : tl_format(arena, "%s.0", text);
     }

@@ -1,5 +1,6 @@
 /* frontend.h: checking a program, choosing a kernel's instances by its constants, lowering them. */
 #include "frontend/sema.h"
+#include "ir/support/number.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,7 +225,7 @@ static bool parse_number(const char *text, TlDtype d, TlVal *out)
     if (tl_is_int(d))
         return parse_int(text, d, out);
     char *end;
-    double x = strtod(text, &end);
+    double x = tl_number_read(text, &end);
     *out = tl_val_float(x);
     return *text && !*end;
 }

@@ -2,7 +2,7 @@
  * C would read differently (octal, suffixes) or what has no value is an error at the literal,
  * and a likely value goes on. */
 #include "frontend/parse.h"
-#include <locale.h>
+#include "ir/support/number.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,20 +63,16 @@ static const unsigned char *digits(Literal *l, const unsigned char *s, unsigned 
     return s;
 }
 
-/* strtod reads what the language allows once separators are gone; the locale must not matter. */
+/* What strtod reads is what the language allows once separators are gone. */
 static double real_value(Literal *l, const unsigned char *end)
 {
     size_t n = 0;
     char *text = tl_strndup(&l->p->ctx->perm, (const char *)l->begin, (size_t)(end - l->begin));
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    double x;
     for (const char *s = text; *s; s++)
         if (*s != '_')
             text[n++] = *s;
     text[n] = 0;
-    x = c ? strtod_l(text, NULL, c) : strtod(text, NULL);
-    if (c)
-        freelocale(c);
+    double x = tl_number_read(text, NULL);
     if (isinf(x))
         complain(l, TL_E0011, NULL);
     return x;

@@ -9,8 +9,8 @@
  * tree as text, without comments, `tune` and `key`, and of everything of the user's modules that it
  * can reach by name. Tile IR does not serve, as there is none before a configuration is chosen. */
 #include "frontend/sema.h"
+#include "ir/support/ascii.h"
 
-#include <ctype.h>
 #include <string.h>
 
 enum { MOST_COMBINATIONS = 1 << 16 };
@@ -349,7 +349,7 @@ static void hash_def(Hash *h, const TlDef *def);
 
 static bool is_letter(char c)
 {
-    return isalnum((unsigned char)c) || c == '_';
+    return tl_is_alnum((unsigned char)c) || c == '_';
 }
 
 /* What the library holds comes with the compiler; the module that is compiled may be one of it. */

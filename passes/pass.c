@@ -8,6 +8,7 @@
  * that repeats it, and the fault goes on to the caller's guard (NAME{fault} fails on purpose, to
  * try this). The checks that need the text are made with verify_each, in builds without NDEBUG
  * always. */
+#include "ir/support/number.h"
 #include "passes/pass.h"
 
 #include <errno.h>
@@ -486,10 +487,10 @@ static void report_times(Runner *r)
         total += r->steps.data[i].seconds;
     for (uint32_t i = 0; i < r->steps.len; i++) {
         const Step *s = &r->steps.data[i];
-        say(r, "%9.3f ms %5.1f%%  %s\n", 1e3 * s->seconds, total > 0 ? 100 * s->seconds / total : 0,
-            s->text);
+        say(r, "%s ms %s%%  %s\n", TL_NUMBER("%9.3f", 1e3 * s->seconds),
+            TL_NUMBER("%5.1f", total > 0 ? 100 * s->seconds / total : 0), s->text);
     }
-    say(r, "%9.3f ms         all passes\n", 1e3 * total);
+    say(r, "%s ms         all passes\n", TL_NUMBER("%9.3f", 1e3 * total));
 }
 
 static bool run_all(Runner *r, const char *pipeline)

@@ -5,7 +5,6 @@
 #define TILE_UNSTABLE
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -99,6 +98,7 @@ static tile_status read_sync(bool *out_sync)
 
 static tile_status open_device(const char *name, tile_device **out_device)
 {
+    TL_FP_SCOPE(); /* libraries of drivers may change the state when they are loaded */
     const char *spec;
     tile_status status = TILE_OK;
     bool sync = false;
@@ -293,6 +293,7 @@ tile_status tile_device_configure(tile_device *device, const char *key, const ch
 
 char *tile_device_stats(tile_device *device)
 {
+    TL_FP_SCOPE();
     tile_device *d;
     if (tl_device_enter(device, &d) != TILE_OK)
         return NULL;

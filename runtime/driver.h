@@ -9,6 +9,7 @@
 #define TL_DRIVER_H
 #include <stdbool.h>
 #include "runtime/include/tile.h"
+#include "runtime/contract/fp_state.h"
 #include "runtime/contract/tile_image.h"
 #include "runtime/invariant.h"
 

@@ -58,6 +58,7 @@ static tile_status make(tile_device *d, const void *image, const char *name,
 tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
                                  const tile_arg *args, size_t nargs)
 {
+    TL_FP_SCOPE();
     tile_device *d;
     if (!image || !name)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_embedded: the %s is NULL",

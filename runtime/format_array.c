@@ -4,6 +4,7 @@
  * than 2 * EDGE shows its first and last EDGE with "..." between. Floats have the fewest digits
  * that read back as the same number. */
 #define TILE_UNSTABLE
+#include "ir/support/number.h"
 #include "runtime/runtime.h"
 #include <inttypes.h>
 #include <math.h>
@@ -38,9 +39,10 @@ static void put_float(out *o, tile_dtype dtype, double v)
     int digits = dtype == TILE_F64 ? 15 : dtype == TILE_F32 ? 6 : dtype == TILE_F16 ? 5 : 4;
     int most = dtype == TILE_F64 ? 17 : dtype == TILE_F32 ? 9 : digits;
     for (;; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, v);
+        tl_number_format(text, sizeof text, "%.*g", digits, v);
         if (digits >= most ||
-            (dtype == TILE_F64 ? strtod(text, NULL) == v : strtof(text, NULL) == (float)v))
+            (dtype == TILE_F64 ? tl_number_read(text, NULL) == v
+                               : tl_number_read_f32(text, NULL) == (float)v))
             break;
     }
     put(o, "%s", text);
@@ -96,6 +98,7 @@ static void put_axis(out *o, const array *a, int axis, int64_t first, int64_t co
 size_t tile_format_array(char *text, size_t size, tile_dtype dtype, int rank, const int64_t *shape,
                          const void *data)
 {
+    TL_FP_SCOPE();
     out o = {text, text ? size : 0, 0};
     int64_t count = 1;
     if (o.size > 0)

@@ -306,6 +306,7 @@ static tile_status read_tuned(const char *path, tile_device *device,
 tile_status tile_module_load_file(tile_device *device, const char *path,
                                   const tile_jit_options *options, tile_module **out_module)
 {
+    TL_FP_SCOPE();
     tile_status status;
     size_t size;
     if (!path || !out_module)

@@ -319,6 +319,7 @@ static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const
 static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                           size_t nargs, const tile_launch_options *o)
 {
+    TL_FP_SCOPE();
     tile_device *d;
     tile_status status = tl_device_enter(kernel->module->device, &d);
     if (status != TILE_OK)
@@ -390,6 +391,7 @@ static tile_status form_inside(tile_kernel *kernel, const tile_arg *args, size_t
 tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                                 const tile_launch_options *options)
 {
+    TL_FP_SCOPE();
     tile_device *d;
     tl_instance *form;
     const tile_launch_options *o = options ? options : &NO_OPTIONS;
@@ -419,6 +421,7 @@ static tile_status room_inside(tile_kernel *kernel, const tile_arg *args, size_t
 tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                              int64_t *out_programs)
 {
+    TL_FP_SCOPE();
     tile_device *d;
     int64_t programs = 0;
     if (!kernel || !out_programs)
@@ -459,6 +462,7 @@ tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t n
                              const int64_t *grid, size_t naxes, int64_t *out_programs,
                              const char **out_symbol)
 {
+    TL_FP_SCOPE();
     tile_device *d;
     const tile_launch_options options = {
         .struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = grid ? naxes : 0};

@@ -13,6 +13,7 @@
  *  7. the parameter block is filled
  *
  * Texts name the kernel, the parameter, what was wanted and what came. Nothing is allocated. */
+#include "ir/support/number.h"
 #include "runtime/runtime.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -285,7 +286,8 @@ static void describe_names(const bind *b, const tile_image_expr *e, char *text, 
         tile_dtype t = (tile_dtype)a->dtype;
         n += (size_t)snprintf(text + n, size - n, "%.40s = ", param_name(b, (uint32_t)code[i].imm));
         if (tl_is_float_dtype(t))
-            n += (size_t)snprintf(text + n, size - n, "%g", tl_decode_float(t, a->scalar));
+            n += (size_t)snprintf(text + n, size - n, "%s",
+                                  TL_NUMBER("%g", tl_decode_float(t, a->scalar)));
         else
             n += (size_t)snprintf(text + n, size - n, "%" PRId64, tl_decode_int(t, a->scalar));
     }
@@ -535,8 +537,8 @@ static tl_bind_result too_many_programs(bind *b, const int64_t *values, double p
     size_t n = 0;
     for (uint32_t i = 0; i < b->out->launch.ngrid; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRId64, i ? ", " : "", values[i]);
-    (void)FAIL(b, "kernel '%s': the grid (%s) has %.0f programs, the maximum is %d", b->name, text,
-               programs, INT32_MAX);
+    (void)FAIL(b, "kernel '%s': the grid (%s) has %s programs, the maximum is %d", b->name, text,
+               TL_NUMBER("%.0f", programs), INT32_MAX);
     return TL_BIND_ERROR;
 }
 

@@ -4,6 +4,7 @@
  * each new question (name and constants) that tile_kernel_get asks. A kernel handle is the answer
  * to one question and is kept, so the same question never compiles or searches twice. Code is
  * loaded by prepare, once per instance, under the module's lock; launches only look at `ready`. */
+#include "ir/support/number.h"
 #include "runtime/contract/form_text.h"
 #include "runtime/cpu_level.h"
 #include "runtime/ranges.h"
@@ -299,7 +300,7 @@ static bool is_number(const char *text, double *out)
         *out = text[0] == 't';
         return true;
     }
-    *out = strtod(text, &end);
+    *out = tl_number_read(text, &end);
     return end != text && *end == 0;
 }
 
@@ -524,6 +525,7 @@ static tile_status get_locked(tile_module *m, const char *name, const tile_const
 tile_status tile_kernel_get(tile_module *m, const char *name, const tile_const *consts,
                             tile_kernel **out_kernel)
 {
+    TL_FP_SCOPE();
     if (!m || !name || !out_kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_get: an argument is NULL");
     tile_device *d;
@@ -581,6 +583,7 @@ static tile_status load_forms(tile_kernel *k, uint32_t i)
 
 tile_status tile_kernel_prepare(tile_kernel *k)
 {
+    TL_FP_SCOPE();
     if (!k)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_prepare: the kernel is NULL");
     tile_device *d;

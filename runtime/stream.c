@@ -167,6 +167,7 @@ tile_status tile_device_default_stream(tile_device *device, tile_stream **out_st
 /* A failure in a kernel takes precedence over one of the driver: it came first, or caused it. */
 tile_status tl_stream_finish(tile_stream *s)
 {
+    TL_FP_SCOPE();
     TL_INVARIANT(s->queue, "a stream without a queue");
     tile_device *d = s->device;
     tile_status status = d->driver->queue_synchronize(s->queue);
@@ -311,6 +312,7 @@ tile_status tile_event_synchronize(tile_event *e)
 
 tile_status tile_event_elapsed(tile_event *from, tile_event *to, double *out_milliseconds)
 {
+    TL_FP_SCOPE();
     tile_device *d;
     if (!from || !to || !out_milliseconds)
         return is_null("tile_event_elapsed", !from || !to ? "an event" : "out_milliseconds");

@@ -1,6 +1,7 @@
 /* bench_plot.c: tilec bench's SVG: on the left speed for each size, beside the least that the
  * limits allow; on the right, where operations are counted, the roofline. Both axes of the roofline
  * and the left one's y are logarithmic. */
+#include "ir/support/number.h"
 #include "tools/bench_plot.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@ typedef struct Axis {
 
 static void put_text(FILE *f, double x, double y, const char *anchor, const char *text)
 {
-    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
+    fprintf(f, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">", TL_NUMBER("%.1f", x),
+            TL_NUMBER("%.1f", y), anchor);
     for (; *text; text++)
         if (*text == '<' || *text == '&')
             fputs(*text == '<' ? "&lt;" : "&amp;", f);
@@ -25,8 +27,8 @@ static void put_text(FILE *f, double x, double y, const char *anchor, const char
 
 static void put_line(FILE *f, double x1, double y1, double x2, double y2, const char *style)
 {
-    fprintf(f, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1, y1, x2, y2,
-            style);
+    fprintf(f, "<line x1=\"%s\" y1=\"%s\" x2=\"%s\" y2=\"%s\" %s/>\n", TL_NUMBER("%.1f", x1),
+            TL_NUMBER("%.1f", y1), TL_NUMBER("%.1f", x2), TL_NUMBER("%.1f", y2), style);
 }
 
 /* Whole powers of ten around what is shown. */
@@ -56,7 +58,7 @@ static void put_axis(FILE *f, const Axis *a, double x, bool vertical, const char
     char text[64];
     for (double e = a->low; e <= a->high; e++) {
         double value = pow(10, e);
-        snprintf(text, sizeof text, "%g", value);
+        tl_number_format(text, sizeof text, "%g", value);
         if (vertical) {
             put_line(f, x, y_of(a, value), x + WIDTH, y_of(a, value), "stroke=\"#ddd\"");
             put_text(f, x - 6, y_of(a, value) + 4, "end", text);
@@ -88,9 +90,10 @@ static double speed(const BenchPoint *p, double seconds)
 static void put_dot(FILE *f, double x, double y, const BenchPoint *p)
 {
     fprintf(f,
-            "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#2060a0\"><title>%s: %.4g ms</title>"
+            "<circle cx=\"%s\" cy=\"%s\" r=\"4\" fill=\"#2060a0\"><title>%s: %s ms</title>"
             "</circle>\n",
-            x, y, p->sizes, p->seconds * 1e3);
+            TL_NUMBER("%.1f", x), TL_NUMBER("%.1f", y), p->sizes,
+            TL_NUMBER("%.4g", p->seconds * 1e3));
 }
 
 static void put_speeds(FILE *f, const BenchPoint *points, size_t n, const BenchLimits *l)
@@ -112,7 +115,8 @@ static void put_speeds(FILE *f, const BenchPoint *points, size_t n, const BenchL
         put_line(f, x, y_of(&a, speed(p, p->worst)), x, y_of(&a, speed(p, p->best)),
                  "stroke=\"#2060a0\"");
         put_dot(f, x, y_of(&a, speed(p, p->seconds)), p);
-        fprintf(f, "<g transform=\"translate(%.1f %d) rotate(-40)\">", x, TOP + HEIGHT + 16);
+        fprintf(f, "<g transform=\"translate(%s %d) rotate(-40)\">", TL_NUMBER("%.1f", x),
+                TOP + HEIGHT + 16);
         put_text(f, 0, 0, "end", p->sizes[0] ? p->sizes : "(no sizes)");
         fputs("</g>\n", f);
     }

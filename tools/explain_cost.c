@@ -1,5 +1,6 @@
 /* explain_cost.c: what kernels cost, as text: their instructions by class, what limits them, what
  * costs time that it need not, and how their forms compare. The figures are the report's. */
+#include "ir/support/number.h"
 #include "tools/explain_cost.h"
 
 #include <stdio.h>
@@ -40,7 +41,7 @@ static void show_count(const char *name, uint32_t all, uint32_t trip, const Sum 
     if (s->trip)
         printf(" %8u", trip);
     if (s->trip && s->matrix_trip)
-        printf(" %10.2f", (double)trip / s->matrix_trip);
+        printf(" %s", TL_NUMBER("%10.2f", (double)trip / s->matrix_trip));
     putchar('\n');
 }
 
@@ -62,7 +63,7 @@ void explain_mix(const tilec_report_kernel *k)
         printf("           trip: the shortest way round the loop at line %u",
                k->loops[k->main_loop].position.line);
     if (s.trip && k->main_loop >= 0 && k->unrolled != 1)
-        printf(", %g of its trips", k->unrolled);
+        printf(", %s of its trips", TL_NUMBER("%g", k->unrolled));
     if (s.trip)
         putchar('\n');
 }
@@ -79,12 +80,12 @@ static void show_limits(const tilec_report_kernel *k)
     const tilec_report_roof *r = k->roofs;
     printf("  limited by %s", r[0].name);
     if (k->nroofs > 1 && of_kernel(k, &r[1]) > 0)
-        printf("; next %s, at %.0f%% of it", r[1].name,
-               100 * of_kernel(k, &r[1]) / of_kernel(k, &r[0]));
+        printf("; next %s, at %s%% of it", r[1].name,
+               TL_NUMBER("%.0f", 100 * of_kernel(k, &r[1]) / of_kernel(k, &r[0])));
     printf("\n  to move it: %s\n", r[0].advice);
     if (k->intensity > 0)
-        printf("  intensity: %.1f operations a byte of the second cache; the ridge is at %.0f\n",
-               k->intensity, k->ridge);
+        printf("  intensity: %s operations a byte of the second cache; the ridge is at %s\n",
+               TL_NUMBER("%.1f", k->intensity), TL_NUMBER("%.0f", k->ridge));
 }
 
 void explain_roofs(const tilec_report_kernel *k)
@@ -97,8 +98,8 @@ void explain_roofs(const tilec_report_kernel *k)
         const tilec_report_roof *r = &k->roofs[i];
         printf("         %-28s", r->name);
         if (trips)
-            printf(" %8.0f", r->trip);
-        printf(" %8.0f\n", r->program);
+            printf(" %s", TL_NUMBER("%8.0f", r->trip));
+        printf(" %s\n", TL_NUMBER("%8.0f", r->program));
     }
     show_limits(k);
 }
@@ -160,7 +161,7 @@ void explain_forms(const tilec_report *r, const tilec_report_kernel *last)
         Sum s = sum_of(&k[i]);
         printf("  %-12s", k[i].variant);
         if (best > 0)
-            printf(" %6.2f times the best", k[i].cycles / best);
+            printf(" %s times the best", TL_NUMBER("%6.2f", k[i].cycles / best));
         if (s.all)
             printf(", %u instructions%s", s.trip ? s.trip : s.all, s.trip ? " a trip" : "");
         printf("\n  %-12s ", "");

@@ -10,6 +10,7 @@
 
 #include "codegen/report/roof.h"
 #include "ir/support/diag.h"
+#include "ir/support/number.h"
 
 typedef enum Form { TEXT, INT, U32, I64, U64, SIZE, REAL, PLACE, STRUCT, ROWS, TEXTS } Form;
 
@@ -201,7 +202,9 @@ static void put_number(TlSbuf *out, const char *at, Form form)
     switch (form) {
     case INT: tl_sbuf_putf(out, "%d", *(const int *)(const void *)at); return;
     case U32: tl_sbuf_putf(out, "%u", *(const uint32_t *)(const void *)at); return;
-    case REAL: tl_sbuf_putf(out, "%.10g", *(const double *)(const void *)at); return;
+    case REAL:
+        tl_sbuf_putf(out, "%s", TL_NUMBER("%.10g", *(const double *)(const void *)at));
+        return;
     case I64: tl_sbuf_putf(out, "%lld", (long long)*(const int64_t *)(const void *)at); return;
     default:
         tl_sbuf_putf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at);
@@ -251,11 +254,13 @@ static void put_rates(ExplainJson *j, const char *target)
         return;
     }
     tl_sbuf_putf(j->out,
-                 "{\"sms\": %d, \"ghz\": %g, \"memory\": %g, \"cache\": %g, "
-                 "\"matrix\": {\"8\": %g, \"16\": %g, \"32\": %g, \"64\": %g}, "
-                 "\"fma\": %g, \"slots\": %g}",
-                 r->sms, r->ghz, r->memory, r->cache, r->matrix8, r->matrix16, r->matrix32,
-                 r->matrix64, r->fma, r->slots);
+                 "{\"sms\": %d, \"ghz\": %s, \"memory\": %s, \"cache\": %s, "
+                 "\"matrix\": {\"8\": %s, \"16\": %s, \"32\": %s, \"64\": %s}, "
+                 "\"fma\": %s, \"slots\": %s}",
+                 r->sms, TL_NUMBER("%g", r->ghz), TL_NUMBER("%g", r->memory),
+                 TL_NUMBER("%g", r->cache), TL_NUMBER("%g", r->matrix8),
+                 TL_NUMBER("%g", r->matrix16), TL_NUMBER("%g", r->matrix32),
+                 TL_NUMBER("%g", r->matrix64), TL_NUMBER("%g", r->fma), TL_NUMBER("%g", r->slots));
 }
 
 /* ---- the document ---- */

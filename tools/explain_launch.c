@@ -1,6 +1,7 @@
 /* explain_launch.c: what a launch with given arguments costs at least: the roofs of a program times
  * the programs, over all multiprocessors; memory by all arrays, each once. And how long the
  * emulator would take for it. */
+#include "ir/support/number.h"
 #include "tools/explain_launch.h"
 
 #include <math.h>
@@ -108,17 +109,18 @@ void explain_launch(const tilec_report *r, const RunCounted *launch, ExplainLaun
 static void show_time(const char *name, double us)
 {
     if (us >= 1000)
-        printf("         %-28s %10.2f ms\n", name, us / 1000);
+        printf("         %-28s %s ms\n", name, TL_NUMBER("%10.2f", us / 1000));
     else
-        printf("         %-28s %10.2f us\n", name, us);
+        printf("         %-28s %s us\n", name, TL_NUMBER("%10.2f", us));
 }
 
 static void show_programs(const ExplainLaunch *l)
 {
-    printf("         %-28s %10.0f", "programs", l->programs);
+    printf("         %-28s %s", "programs", TL_NUMBER("%10.0f", l->programs));
     if (l->at_once > 0)
-        printf(": %.2f waves of %.0f, multiprocessors %.0f%% in use", l->programs / l->at_once,
-               l->at_once, 100 * l->in_use);
+        printf(": %s waves of %s, multiprocessors %s%% in use",
+               TL_NUMBER("%.2f", l->programs / l->at_once), TL_NUMBER("%.0f", l->at_once),
+               TL_NUMBER("%.0f", 100 * l->in_use));
     putchar('\n');
 }
 
@@ -127,9 +129,9 @@ static void show_end(const ExplainLaunch *l)
     const double few = 0.9;
     TlRoof highest = tl_roof_highest(l->us);
     double us = l->us[highest];
-    printf(
-        "  at least this long, because of %s: at most %.0f GFLOP/s, %.0f GB/s of all arrays once\n",
-        tl_roof_name(highest), l->flops / us / 1e3, l->bytes / us / 1e3);
+    printf("  at least this long, because of %s: at most %s GFLOP/s, %s GB/s of all arrays once\n",
+           tl_roof_name(highest), TL_NUMBER("%.0f", l->flops / us / 1e3),
+           TL_NUMBER("%.0f", l->bytes / us / 1e3));
     if (l->in_use < few && highest != TL_ROOF_MEMORY)
         printf(
             "  the programs do not fill the multiprocessors evenly: smaller tiles, or parts of the "
@@ -173,16 +175,18 @@ void explain_launch_json(TlSbuf *out, const ExplainLaunch *l)
         return;
     }
     tl_sbuf_putf(out,
-                 "{\"symbol\": \"%s\", \"programs\": %.0f, \"at_once\": %.0f, \"in_use\": %.6g, "
-                 "\"flops\": %.10g, \"bytes\": %.10g, \"assumed\": %s, \"emulated\": %.6g, "
+                 "{\"symbol\": \"%s\", \"programs\": %s, \"at_once\": %s, \"in_use\": %s, "
+                 "\"flops\": %s, \"bytes\": %s, \"assumed\": %s, \"emulated\": %s, "
                  "\"microseconds\": {",
-                 l->k->symbol, l->programs, l->at_once, l->in_use, l->flops, l->bytes,
-                 l->assumed ? "true" : "false", l->emulated);
+                 l->k->symbol, TL_NUMBER("%.0f", l->programs), TL_NUMBER("%.0f", l->at_once),
+                 TL_NUMBER("%.6g", l->in_use), TL_NUMBER("%.10g", l->flops),
+                 TL_NUMBER("%.10g", l->bytes), l->assumed ? "true" : "false",
+                 TL_NUMBER("%.6g", l->emulated));
     bool first = true;
     for (int i = 0; i < TL_ROOF_COUNT; i++)
         if (l->us[i] > 0) {
-            tl_sbuf_putf(out, "%s\"%s\": %.6g", first ? "" : ", ", tl_roof_name((TlRoof)i),
-                         l->us[i]);
+            tl_sbuf_putf(out, "%s\"%s\": %s", first ? "" : ", ", tl_roof_name((TlRoof)i),
+                         TL_NUMBER("%.6g", l->us[i]));
             first = false;
         }
     tl_sbuf_puts(out, "}}");

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/support/number.h"
 #include "tools/tilec_options.h"
 #include "tools/tuned.h"
 
@@ -39,7 +40,8 @@ static void show_head(const tl_tune_result *r)
 static void show_ranked(const tl_tune_result *r, const tl_tune_time *t, size_t rank)
 {
     bool chosen = r->best && strcmp(t->config, r->best) == 0;
-    printf("  %4zu %12.5g us  %s%s\n", rank, t->us, t->config, chosen ? "   chosen" : "");
+    printf("  %4zu %s us  %s%s\n", rank, TL_NUMBER("%12.5g", t->us), t->config,
+           chosen ? "   chosen" : "");
 }
 
 /* Those of one reason are one line. */

@@ -1,7 +1,8 @@
 /* formula.c: formulas of sizes, read from left to right. */
+#include "ir/support/ascii.h"
+#include "ir/support/number.h"
 #include "tools/formula.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static double fail(Reader *r, const char *what)
 
 static char next(Reader *r)
 {
-    while (isspace((unsigned char)*r->at))
+    while (tl_is_space((unsigned char)*r->at))
         r->at++;
     return *r->at;
 }
@@ -35,12 +36,12 @@ static char next(Reader *r)
 static double value_of_name(Reader *r)
 {
     size_t n = 0;
-    while (isalnum((unsigned char)r->at[n]) || r->at[n] == '_')
+    while (tl_is_alnum((unsigned char)r->at[n]) || r->at[n] == '_')
         n++;
     for (const char *p = r->sizes; *p; p += strcspn(p, " "), p += *p == ' ')
         if (strncmp(p, r->at, n) == 0 && p[n] == '=') {
             r->at += n;
-            return strtod(p + n + 1, NULL);
+            return tl_number_read(p + n + 1, NULL);
         }
     return fail(r, "a name that --sizes does not give");
 }
@@ -50,7 +51,7 @@ static double sum(Reader *r);
 static double factor(Reader *r)
 {
     char c = next(r), *end;
-    if (isalpha((unsigned char)c) || c == '_')
+    if (tl_is_alpha((unsigned char)c) || c == '_')
         return value_of_name(r);
     if (c == '(' || c == '-') {
         if (++r->depth > DEEPEST)
@@ -63,8 +64,8 @@ static double factor(Reader *r)
         r->at += c == '(';
         return v;
     }
-    double v = isdigit((unsigned char)c) || c == '.' ? strtod(r->at, &end) : 0;
-    if (!isdigit((unsigned char)c) && c != '.')
+    double v = tl_is_digit((unsigned char)c) || c == '.' ? tl_number_read(r->at, &end) : 0;
+    if (!tl_is_digit((unsigned char)c) && c != '.')
         return fail(r, "expected a number or a name");
     r->at = end;
     return v;

@@ -8,9 +8,9 @@
  *
  * Plain element types only: no records, no objects, no complex numbers (their descr is passed on,
  * for the message). */
+#include "ir/support/ascii.h"
 #include "tools/npy.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ typedef struct Cursor {
 
 static void skip_blanks(Cursor *c)
 {
-    while (c->at < c->end && isspace((unsigned char)*c->at))
+    while (c->at < c->end && tl_is_space((unsigned char)*c->at))
         c->at++;
 }
 
@@ -81,7 +81,7 @@ static bool take_number(Cursor *c, int64_t *out)
     skip_blanks(c);
     uint64_t v = 0;
     const char *begin = c->at;
-    for (; c->at < c->end && isdigit((unsigned char)*c->at); c->at++)
+    for (; c->at < c->end && tl_is_digit((unsigned char)*c->at); c->at++)
         if (v > (uint64_t)INT64_MAX / 10 - 1)
             return false;
         else
@@ -146,7 +146,7 @@ static bool parse_header(Cursor c, NpyArray *a)
 static bool parse_descr(NpyArray *a, bool *out_swap)
 {
     char *end, order = a->descr[0];
-    if (!strchr("<>|=", order ? order : ' ') || !isalpha((unsigned char)a->descr[1]))
+    if (!strchr("<>|=", order ? order : ' ') || !tl_is_alpha((unsigned char)a->descr[1]))
         return false;
     unsigned long item = strtoul(a->descr + 2, &end, 10);
     if (*end || item == 0 || item > 32 || strchr("OVSU", a->descr[1]))

@@ -7,6 +7,7 @@
  * numbers; accesses outside are dropped by the interpreter's checks. */
 #include "ir/interp/interp.h"
 #include "ir/numeric.h"
+#include "ir/support/number.h"
 #include "tools/opt.h"
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,8 @@ static void on_print(void *user, const int32_t *pid, const char *text, TlTileDat
     for (int64_t i = 0; i < tl_type_elems(value.type); i++) {
         uint64_t bits = tl_elem_get(value.type->dtype, value.data, i);
         if (tl_is_float(value.type->dtype))
-            tl_sbuf_putf(&o->events, " %.9g", tl_bits_to_double(value.type->dtype, bits));
+            tl_sbuf_putf(&o->events, " %s",
+                         TL_NUMBER("%.9g", tl_bits_to_double(value.type->dtype, bits)));
         else
             tl_sbuf_putf(&o->events, " %lld", (long long)tl_bits_to_int(value.type->dtype, bits));
     }
@@ -238,7 +240,7 @@ static int64_t elements(const TlValue *v, const TlInterpArg *arg)
 static void put_element(TlSbuf *out, TlDtype d, uint64_t bits)
 {
     if (tl_is_float(d))
-        tl_sbuf_putf(out, "%.9g", tl_bits_to_double(d, bits));
+        tl_sbuf_putf(out, "%s", TL_NUMBER("%.9g", tl_bits_to_double(d, bits)));
     else if (tl_is_signed(d))
         tl_sbuf_putf(out, "%lld", (long long)tl_bits_to_int(d, bits));
     else

@@ -8,7 +8,6 @@
 #define TILE_UNSTABLE
 #include "tools/run_args.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -16,6 +15,8 @@
 #include <string.h>
 
 #include "ir/numeric.h"
+#include "ir/support/ascii.h"
+#include "ir/support/number.h"
 #include "runtime/contract/tile_image.h"
 #include "tools/npy.h"
 
@@ -71,7 +72,7 @@ static bool read_integer(const char *text, bool *out_negative, uint64_t *out)
     char *end;
     const char *digits = *text == '-' || *text == '+' ? text + 1 : text;
     *out_negative = *text == '-';
-    if (!isdigit((unsigned char)*digits))
+    if (!tl_is_digit((unsigned char)*digits))
         return false;
     errno = 0;
     *out = strtoull(digits, &end, 0);
@@ -99,8 +100,8 @@ static bool read_element(tile_dtype t, const char *text, uint64_t *out)
     }
     if (is_float(t)) {
         char *end;
-        double v = strtod(text, &end);
-        *out = t == TILE_F32 ? tl_bits_from_double(TL_F32, (double)strtof(text, NULL))
+        double v = tl_number_read(text, &end);
+        *out = t == TILE_F32 ? tl_bits_from_double(TL_F32, (double)tl_number_read_f32(text, NULL))
                              : tl_bits_from_double((TlDtype)t, v);
         return end != text && *end == 0;
     }
@@ -169,7 +170,7 @@ static bool read_shape(const char *text, RunArg *a)
     for (a->rank = 0; *text != ']'; a->rank++) {
         char *end;
         errno = 0;
-        if (a->rank == MAX_ARRAY_RANK || !isdigit((unsigned char)*text))
+        if (a->rank == MAX_ARRAY_RANK || !tl_is_digit((unsigned char)*text))
             return false;
         a->shape[a->rank] = strtoll(text, &end, 10);
         if (errno || (*end != ',' && *end != ']'))

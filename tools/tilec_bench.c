@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ir/support/number.h"
 #include "tools/bench_plot.h"
 #include "tools/formula.h"
 #include "tools/run_args.h"
@@ -258,19 +259,22 @@ static void say(const Bench *b, const BenchPoint *p)
 {
     double least = bench_least(p, &b->limits);
     if (b->o->json) {
-        printf("{\"sizes\": \"%s\", \"seconds\": %.6g, \"best\": %.6g, \"worst\": %.6g, "
-               "\"bytes\": %.6g, \"flops\": %.6g, \"copy_bytes_per_second\": %.6g, "
-               "\"product_flops_per_second\": %.6g}\n",
-               p->sizes, p->seconds, p->best, p->worst, p->bytes, p->flops,
-               b->limits.bytes_per_second, b->limits.flops_per_second);
+        printf("{\"sizes\": \"%s\", \"seconds\": %s, \"best\": %s, \"worst\": %s, "
+               "\"bytes\": %s, \"flops\": %s, \"copy_bytes_per_second\": %s, "
+               "\"product_flops_per_second\": %s}\n",
+               p->sizes, TL_NUMBER("%.6g", p->seconds), TL_NUMBER("%.6g", p->best),
+               TL_NUMBER("%.6g", p->worst), TL_NUMBER("%.6g", p->bytes),
+               TL_NUMBER("%.6g", p->flops), TL_NUMBER("%.6g", b->limits.bytes_per_second),
+               TL_NUMBER("%.6g", b->limits.flops_per_second));
         return;
     }
-    printf("%-32s %11.4f ms %9.2f GB/s", p->sizes, p->seconds * 1e3, p->bytes / p->seconds * 1e-9);
+    printf("%-32s %s ms %s GB/s", p->sizes, TL_NUMBER("%11.4f", p->seconds * 1e3),
+           TL_NUMBER("%9.2f", p->bytes / p->seconds * 1e-9));
     if (b->o->flops)
-        printf(" %10.2f GFLOP/s", p->flops / p->seconds * 1e-9);
+        printf(" %s GFLOP/s", TL_NUMBER("%10.2f", p->flops / p->seconds * 1e-9));
     if (least > 0)
-        printf("  %4.0f%% of the limit", 100 * least / p->seconds);
-    printf("  (%.4f to %.4f)\n", p->best * 1e3, p->worst * 1e3);
+        printf("  %s%% of the limit", TL_NUMBER("%4.0f", 100 * least / p->seconds));
+    printf("  (%s to %s)\n", TL_NUMBER("%.4f", p->best * 1e3), TL_NUMBER("%.4f", p->worst * 1e3));
     fflush(stdout);
 }
 
@@ -333,7 +337,7 @@ static int open_device(Bench *b)
 static bool read_seconds(const char *text, double *out)
 {
     char *end;
-    *out = strtod(text, &end);
+    *out = tl_number_read(text, &end);
     return end != text && !*end && *out >= 0 && isfinite(*out);
 }
 
@@ -348,9 +352,11 @@ int command_bench(const Options *o)
     if (status == EXIT_FINE)
         status = find_limits(&b);
     if (status == EXIT_FINE && b.limits.bytes_per_second > 0 && !o->json) {
-        printf("%s: copy %.1f GB/s", b.info.name, b.limits.bytes_per_second * 1e-9);
+        printf("%s: copy %s GB/s", b.info.name,
+               TL_NUMBER("%.1f", b.limits.bytes_per_second * 1e-9));
         if (o->flops)
-            printf(", product of f32 %.1f GFLOP/s", b.limits.flops_per_second * 1e-9);
+            printf(", product of f32 %s GFLOP/s",
+                   TL_NUMBER("%.1f", b.limits.flops_per_second * 1e-9));
         putchar('\n');
     }
     if (status == EXIT_FINE)

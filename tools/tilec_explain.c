@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ir/support/guard.h"
+#include "ir/support/number.h"
 #include "tools/explain_cost.h"
 #include "tools/explain_json.h"
 #include "tools/explain_launch.h"
@@ -450,11 +451,11 @@ static const char *duration(double seconds, char *text, size_t size)
 {
     enum { MINUTE = 60, HOUR = 3600 };
     if (seconds < 2 * MINUTE)
-        snprintf(text, size, "%.0f s", seconds);
+        snprintf(text, size, "%s s", TL_NUMBER("%.0f", seconds));
     else if (seconds < 2 * HOUR)
-        snprintf(text, size, "%.0f min", seconds / MINUTE);
+        snprintf(text, size, "%s min", TL_NUMBER("%.0f", seconds / MINUTE));
     else
-        snprintf(text, size, "%.1f h", seconds / HOUR);
+        snprintf(text, size, "%s h", TL_NUMBER("%.1f", seconds / HOUR));
     return text;
 }
 
@@ -473,8 +474,9 @@ static bool wants_run(void *user, const RunCounted *counted)
     fflush(stdout);
     fprintf(stderr,
             "tilec: warning: not run on the emulator, as that would take about %s; with --budget "
-            "%.0f it runs, and what it does is counted\n",
-            duration(x->launch.emulated, text, sizeof text), ceil(x->launch.emulated));
+            "%s it runs, and what it does is counted\n",
+            duration(x->launch.emulated, text, sizeof text),
+            TL_NUMBER("%.0f", ceil(x->launch.emulated)));
     return false;
 }
 
@@ -593,7 +595,7 @@ int command_explain(const Options *o)
     if (status != EXIT_FINE)
         return status;
     if (o->budget)
-        x.budget = strtod(o->budget, &end);
+        x.budget = tl_number_read(o->budget, &end);
     if (o->budget && (end == o->budget || *end || !(x.budget >= 0)))
         return usage_error("--budget takes a number of seconds, not '%s'", o->budget);
     tl_arena_init(&x.arena, (TlAlloc){0});

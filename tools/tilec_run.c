@@ -6,6 +6,7 @@
  *
  * What is wrong with the program is 1, with the command line 2, with the launch or the run 3. */
 #define TILE_UNSTABLE
+#include "ir/support/number.h"
 #include "runtime/host/processors.h"
 #include "runtime/include/tile.h"
 #include "tools/run_args.h"
@@ -150,8 +151,9 @@ static int launch_all(Run *r, const int64_t *grid, size_t naxes, size_t repeat, 
     }
     qsort(times, repeat, sizeof *times, by_time);
     if (r->o->repeat || r->o->stats)
-        fprintf(stderr, "compiled in %.1f ms; %zu launch%s, best %.4f ms, median %.4f ms\n",
-                r->compile_ms, repeat, repeat == 1 ? "" : "es", times[0], times[repeat / 2]);
+        fprintf(stderr, "compiled in %s ms; %zu launch%s, best %s ms, median %s ms\n",
+                TL_NUMBER("%.1f", r->compile_ms), repeat, repeat == 1 ? "" : "es",
+                TL_NUMBER("%.4f", times[0]), TL_NUMBER("%.4f", times[repeat / 2]));
     char *counted = r->o->stats || r->counted ? tile_device_stats(r->device) : NULL;
     if (r->counted) {
         *r->counted = counted;

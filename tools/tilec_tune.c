@@ -4,6 +4,7 @@
  * On a terminal there is one line, which is rewritten; elsewhere one line per configuration. With
  * --json each is an object on standard output. SIGINT ends the run at the next launch; what was
  * measured is in the file by then. */
+#include "ir/support/number.h"
 #include "tools/tilec_tune.h"
 
 #include <math.h>
@@ -62,7 +63,7 @@ static void put_json(const char *name, const char *text, bool last)
 
 static void put_number(const char *name, double value)
 {
-    printf("\"%s\": %.6g, ", name, value);
+    printf("\"%s\": %s, ", name, TL_NUMBER("%.6g", value));
 }
 
 static void say_json(const Tune *t, const tile_tune_progress *p)
@@ -88,11 +89,11 @@ static void say_json(const Tune *t, const tile_tune_progress *p)
 static void time_text(double us, char *text, size_t size)
 {
     if (us < 1e3)
-        snprintf(text, size, "%.1f us", us);
+        snprintf(text, size, "%s us", TL_NUMBER("%.1f", us));
     else if (us < 1e6)
-        snprintf(text, size, "%.2f ms", us / 1e3);
+        snprintf(text, size, "%s ms", TL_NUMBER("%.2f", us / 1e3));
     else
-        snprintf(text, size, "%.2f s", us / 1e6);
+        snprintf(text, size, "%s s", TL_NUMBER("%.2f", us / 1e6));
 }
 
 static void say_line(Tune *t, const tile_tune_progress *p)
@@ -104,7 +105,7 @@ static void say_line(Tune *t, const tile_tune_progress *p)
     if (p->best)
         time_text(p->best_us, best, sizeof best);
     if (p->left >= 0)
-        snprintf(left, sizeof left, ", %.0f s left", ceil(p->left));
+        snprintf(left, sizeof left, ", %s s left", TL_NUMBER("%.0f", ceil(p->left)));
     fprintf(stderr, "\r\033[K%zu of %zu%s%s%s%s%s", p->done, p->total, p->best ? ", best " : "",
             best, p->best ? ": " : "", p->best ? p->best : "", left);
     fflush(stderr);
@@ -125,7 +126,7 @@ static void say_plain(const Tune *t, const tile_tune_progress *p)
     fprintf(stderr, "%s: %s%s", p->config, p->rejected ? "rejected: " : "",
             p->rejected ? p->rejected : time);
     if (!t->rank && !p->rejected && p->left >= 0)
-        fprintf(stderr, "; %.0f s left", ceil(p->left));
+        fprintf(stderr, "; %s s left", TL_NUMBER("%.0f", ceil(p->left)));
     fputc('\n', stderr);
 }
 
@@ -218,7 +219,7 @@ static int make_constants(Tune *t)
 static bool read_seconds(const char *text, double *out)
 {
     char *end;
-    *out = strtod(text, &end);
+    *out = tl_number_read(text, &end);
     return end != text && !*end && *out >= 0 && isfinite(*out);
 }
 

@@ -2,7 +2,8 @@
  * Thread-safe: any number of threads may compile at once; an output belongs to one thread at a
  * time. Nothing here prints or exits: diagnostics go to a callback. While the caller waits, a
  * compilation runs on a thread of its own, whose stack is large enough for LLVM's recursion;
- * callbacks are called from that thread. Since 0.1. */
+ * callbacks are called from that thread. What is compiled does not depend on the caller's
+ * floating-point state, which is as before when a call returns. Since 0.1. */
 #ifndef TILEC_H
 #define TILEC_H
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* PTX for tl_mix_count: where there is no ptxas, it tells roughly what the code will be. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codegen/report/mix.h"
+#include "ir/support/ascii.h"
 #include "ir/support/guard.h"
 
 static const struct {
@@ -56,9 +56,9 @@ static uint8_t width_of(const char *op, size_t n, const char *end)
         if (op[i] != '.')
             continue;
         char kind = op[i + 1];
-        if ((kind == 'v' || kind == 'x') && isdigit((unsigned char)op[i + 2]))
+        if ((kind == 'v' || kind == 'x') && tl_is_digit((unsigned char)op[i + 2]))
             vector = op[i + 2] - '0';
-        else if (strchr("bfsu", kind) && isdigit((unsigned char)op[i + 2]))
+        else if (strchr("bfsu", kind) && tl_is_digit((unsigned char)op[i + 2]))
             bits = (int)strtol(op + i + 2, NULL, 10);
     }
     if (strncmp(op, "ldmatrix", 8) == 0 || strncmp(op, "stmatrix", 8) == 0)
@@ -67,7 +67,7 @@ static uint8_t width_of(const char *op, size_t n, const char *end)
         return 0;
     if (strncmp(op, "cp.async", 8) == 0) {
         for (const char *p = op + n; p + 2 < end; p++)
-            if (*p == ']' && p[1] == ',' && p[2] == ' ' && isdigit((unsigned char)p[3]))
+            if (*p == ']' && p[1] == ',' && p[2] == ' ' && tl_is_digit((unsigned char)p[3]))
                 return (uint8_t)strtol(p + 3, NULL, 10);
     }
     return (uint8_t)(bits / 8 * vector);
@@ -120,7 +120,7 @@ static const char *skip_blank(const char *p)
 static size_t label_at(const char *p)
 {
     size_t n = 0;
-    while (isalnum((unsigned char)p[n]) || p[n] == '_' || p[n] == '$')
+    while (tl_is_alnum((unsigned char)p[n]) || p[n] == '_' || p[n] == '$')
         n++;
     return n && p[n] == ':' ? n : 0;
 }

@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/contract/fp_state.h"
+
 enum { STACK = 1 << 29 };
 
 static void *run(void *worker)
 {
     TlWorker *w = worker;
+    tl_fp_enter();
     w->run(w->arg);
     return NULL;
 }

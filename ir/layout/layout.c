@@ -10,8 +10,8 @@
  * `l` is a layout, `d` an output dimension, `i` an input dimension by position, `b` a bit. */
 #include "ir/layout/layout.h"
 #include "ir/layout/gf2.h"
+#include "ir/support/ascii.h"
 #include "ir/support/guard.h"
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -476,7 +476,7 @@ typedef struct Text {
 
 static bool text_take(Text *t, const char *word)
 {
-    while (isspace((unsigned char)*t->at))
+    while (tl_is_space((unsigned char)*t->at))
         t->at++;
     size_t n = strlen(word);
     if (strncmp(t->at, word, n) != 0)
@@ -487,9 +487,9 @@ static bool text_take(Text *t, const char *word)
 
 static int32_t text_number(Text *t)
 {
-    while (isspace((unsigned char)*t->at))
+    while (tl_is_space((unsigned char)*t->at))
         t->at++;
-    if (!isdigit((unsigned char)*t->at))
+    if (!tl_is_digit((unsigned char)*t->at))
         return t->bad = true, 0;
     char *end;
     long v = strtol(t->at, &end, 10);

@@ -5,8 +5,8 @@
 #include "ir/form.h"
 #include "ir/layout/layout.h"
 #include "ir/numeric.h"
+#include "ir/support/ascii.h"
 #include "ir/text/text.h"
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,12 +55,12 @@ static bool fail_at(Parser *p, const char *at, const char *format, ...)
 
 /* ---- characters and words ---- */
 
-static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+static bool is_word(char c) { return tl_is_alnum((unsigned char)c) || c == '_'; }
 
 static void skip_space(Parser *p)
 {
     for (;;) {
-        while (p->cur < p->end && isspace((unsigned char)*p->cur)) p->cur++;
+        while (p->cur < p->end && tl_is_space((unsigned char)*p->cur)) p->cur++;
         if (p->end - p->cur < 2 || p->cur[0] != '/' || p->cur[1] != '/') return;
         while (p->cur < p->end && *p->cur != '\n') p->cur++;
     }
@@ -89,7 +89,7 @@ static size_t word_length(Parser *p)
 {
     skip_space(p);
     const char *c = p->cur;
-    if (c == p->end || isdigit((unsigned char)*c)) return 0;
+    if (c == p->end || tl_is_digit((unsigned char)*c)) return 0;
     while (c < p->end && is_word(*c)) c++;
     return (size_t)(c - p->cur);
 }
@@ -115,8 +115,8 @@ static bool string(Parser *p, const char **out)
             c = *++p->cur;
             if (c == 'n') c = '\n';
             else if (c == 't') c = '\t';
-            else if (c == 'x' && p->end - p->cur > 2 && isxdigit((unsigned char)p->cur[1]) &&
-                     isxdigit((unsigned char)p->cur[2])) {
+            else if (c == 'x' && p->end - p->cur > 2 && tl_is_xdigit((unsigned char)p->cur[1]) &&
+                     tl_is_xdigit((unsigned char)p->cur[2])) {
                 char hex[5] = {'0', 'x', p->cur[1], p->cur[2], 0};
                 c = (char)(int)tl_text_to_double(hex, 4);
                 p->cur += 2;
@@ -142,10 +142,10 @@ static bool magnitude(Parser *p, uint64_t *out)
     if (p->end - p->cur > 2 && p->cur[0] == '0' && p->cur[1] == 'x') base = 16, p->cur += 2;
     uint64_t v = 0;
     const char *digits = p->cur;
-    for (; p->cur < p->end && isxdigit((unsigned char)*p->cur); p->cur++) {
+    for (; p->cur < p->end && tl_is_xdigit((unsigned char)*p->cur); p->cur++) {
         char c = *p->cur;
         unsigned d =
-            isdigit((unsigned char)c) ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a' + 10);
+            tl_is_digit((unsigned char)c) ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a' + 10);
         if (d >= base) break;
         if (v > (UINT64_MAX - d) / base)
             return fail_at(p, start, "the number does not fit into 64 bits");
@@ -200,7 +200,8 @@ static bool i32(Parser *p, int32_t *out)
 static bool position(Parser *p, TlLoc *out)
 {
     *out = (TlLoc){0};
-    if (peek(p) != '@' || p->end - p->cur < 2 || !isdigit((unsigned char)p->cur[1])) return true;
+    if (peek(p) != '@' || p->end - p->cur < 2 || !tl_is_digit((unsigned char)p->cur[1]))
+        return true;
     const char *start = p->cur++;
     uint32_t n[3] = {0};
     int count = 0;
@@ -364,7 +365,7 @@ static const char *value_name(Parser *p)
 /* The hint in a printed name: %x.3 was made from x, %12 has none. */
 static const char *name_hint(Parser *p, const char *name)
 {
-    if (isdigit((unsigned char)*name) || *name == '.') return NULL;
+    if (tl_is_digit((unsigned char)*name) || *name == '.') return NULL;
     return tl_intern(&p->ctx->strings, name, strcspn(name, "."));
 }
 
@@ -537,9 +538,10 @@ static bool float_literal(Parser *p, TlDtype d, uint64_t *out)
     bool special = n >= 3 && (memcmp(digits, "inf", 3) == 0 || memcmp(digits, "nan", 3) == 0) &&
                    digits + 3 == p->cur;
     for (const char *c = start; c < p->cur && !special; c++)
-        if (!isxdigit((unsigned char)*c) && !strchr(".+-xp", *c))
+        if (!tl_is_xdigit((unsigned char)*c) && !strchr(".+-xp", *c))
             return fail_at(p, start, "float expected");
-    if (!special && !isdigit((unsigned char)*digits)) return fail_at(p, start, "float expected");
+    if (!special && !tl_is_digit((unsigned char)*digits))
+        return fail_at(p, start, "float expected");
     *out = tl_bits_from_double(d, tl_text_to_double(start, n));
     return true;
 }

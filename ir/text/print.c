@@ -17,9 +17,9 @@
 #include "ir/form.h"
 #include "ir/layout/layout.h"
 #include "ir/numeric.h"
+#include "ir/support/ascii.h"
+#include "ir/support/number.h"
 #include "ir/text/text.h"
-#include <ctype.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +55,9 @@ static void put_string(TlSbuf *out, const char *s)
 
 static bool is_ident(const char *s)
 {
-    if (!s || !(isalpha((unsigned char)*s) || *s == '_')) return false;
+    if (!s || !(tl_is_alpha((unsigned char)*s) || *s == '_')) return false;
     for (; *s; s++)
-        if (!isalnum((unsigned char)*s) && *s != '_') return false;
+        if (!tl_is_alnum((unsigned char)*s) && *s != '_') return false;
     return true;
 }
 
@@ -75,11 +75,7 @@ double tl_text_to_double(const char *text, size_t length)
     if (length >= sizeof buf) length = sizeof buf - 1;
     memcpy(buf, text, length);
     buf[length] = 0;
-    char *end;
-    double x = strtod(buf, &end);
-    if (*end != '.') return x;
-    *end = localeconv()->decimal_point[0]; /* the host's locale has another decimal point */
-    return strtod(buf, NULL);
+    return tl_number_read(buf, NULL);
 }
 
 /* The shortest decimal that reads back as the same bits; NaNs other than the usual one as bits. */
@@ -88,10 +84,8 @@ static void put_float(TlSbuf *out, TlDtype d, uint64_t bits)
     double x = tl_bits_to_double(d, bits);
     for (int digits = 1; digits <= 17; digits++) {
         char buf[64];
-        int n = snprintf(buf, sizeof buf, "%.*g", digits, x);
-        for (char *c = buf; *c; c++)
-            if (*c == ',') *c = '.';
-        if (tl_bits_from_double(d, tl_text_to_double(buf, (size_t)n)) != bits) continue;
+        tl_number_format(buf, sizeof buf, "%.*g", digits, x);
+        if (tl_bits_from_double(d, tl_number_read(buf, NULL)) != bits) continue;
         tl_sbuf_puts(out, buf);
         if (!strpbrk(buf, ".eni")) tl_sbuf_puts(out, ".0");
         return;

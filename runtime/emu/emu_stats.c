@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/support/number.h"
 #include "runtime/emu/emu_watch.h"
 
 enum { SECTOR = 32, LINE = 128, BANKS = 32, WORD = 4, WIDTHS = 5 };
@@ -446,11 +447,11 @@ static double per(uint64_t a, uint64_t b)
 
 static void put_copy(text *t, const counts *from, const counts *to)
 {
-    put(t,
-        ": %" PRIu64
-        " requests, %.2f sectors/request (min %.2f), %.2f wavefronts/request (min %.2f)\n",
-        to->requests, per(from->units, to->requests), per(from->minimum, to->requests),
-        per(to->units, to->requests), per(to->minimum, to->requests));
+    put(t, ": %" PRIu64 " requests, %s sectors/request (min %s), %s wavefronts/request (min %s)\n",
+        to->requests, TL_NUMBER("%.2f", per(from->units, to->requests)),
+        TL_NUMBER("%.2f", per(from->minimum, to->requests)),
+        TL_NUMBER("%.2f", per(to->units, to->requests)),
+        TL_NUMBER("%.2f", per(to->minimum, to->requests)));
 }
 
 static void put_site(text *t, const entry *e)
@@ -465,20 +466,23 @@ static void put_site(text *t, const entry *e)
     }
     switch (matrices ? TL_LEAF_CLASS_SHARED : row->class_) {
     case TL_LEAF_CLASS_GLOBAL:
-        put(t, ": %" PRIu64 " requests, %.2f sectors/request (min %.2f), %.2f lines/request\n",
-            c->requests, per(c->units, c->requests), per(c->minimum, c->requests),
-            per(c->lines, c->requests));
+        put(t, ": %" PRIu64 " requests, %s sectors/request (min %s), %s lines/request\n",
+            c->requests, TL_NUMBER("%.2f", per(c->units, c->requests)),
+            TL_NUMBER("%.2f", per(c->minimum, c->requests)),
+            TL_NUMBER("%.2f", per(c->lines, c->requests)));
         break;
     case TL_LEAF_CLASS_SHARED:
-        put(t, ": %" PRIu64 " requests, %.2f wavefronts/request (min %.2f)\n", c->requests,
-            per(c->units, c->requests), per(c->minimum, c->requests));
+        put(t, ": %" PRIu64 " requests, %s wavefronts/request (min %s)\n", c->requests,
+            TL_NUMBER("%.2f", per(c->units, c->requests)),
+            TL_NUMBER("%.2f", per(c->minimum, c->requests)));
         break;
     case TL_LEAF_CLASS_ATOMIC:
         put(t,
-            ": %" PRIu64 " requests, %" PRIu64 " operations, %.2f sectors/request (min %.2f), "
-            "%.2f at one address\n",
-            c->requests, c->threads, per(c->units, c->requests), per(c->minimum, c->requests),
-            per(c->serial, c->requests));
+            ": %" PRIu64 " requests, %" PRIu64 " operations, %s sectors/request (min %s), "
+            "%s at one address\n",
+            c->requests, c->threads, TL_NUMBER("%.2f", per(c->units, c->requests)),
+            TL_NUMBER("%.2f", per(c->minimum, c->requests)),
+            TL_NUMBER("%.2f", per(c->serial, c->requests)));
         break;
     default: put(t, ": %" PRIu64 "\n", c->executed); break;
     }
@@ -574,7 +578,8 @@ static void put_totals(text *t, const totals *sum)
         accesses += sum->widths[i];
         put(t, "%s %d-bit %" PRIu64, i ? "," : "", 8 << i, sum->widths[i]);
     }
-    put(t, "\n128-bit accesses: %.1f%%\n", 100 * per(sum->widths[WIDTHS - 1], accesses));
+    put(t, "\n128-bit accesses: %s%%\n",
+        TL_NUMBER("%.1f", 100 * per(sum->widths[WIDTHS - 1], accesses)));
     put(t, "barriers: %" PRIu64 "\nshuffles: %" PRIu64 "\n", sum->barriers, sum->shuffles);
 }
 

@@ -15,8 +15,8 @@
  *
  * Where Linux does not tell (in some containers), a level has one group; with none told, both are
  * the order of numbers. */
+#include "ir/support/ascii.h"
 #include "runtime/host/processors.h"
-#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ typedef struct range {
 static bool take_number(const char **at, int *out_n)
 {
     char *end;
-    if (!isdigit((unsigned char)**at))
+    if (!tl_is_digit((unsigned char)**at))
         return false;
     long n = strtol(*at, &end, 10);
     *out_n = n < TL_MAX_PROCESSORS ? (int)n : TL_MAX_PROCESSORS;

@@ -253,6 +253,7 @@ static void keep_error(tl_queue *q, tile_status status)
 static void *queue_main(void *arg)
 {
     tl_queue *q = arg;
+    tl_fp_enter();
     pthread_mutex_lock(&q->lock);
     while (!q->quit || q->head != q->tail) {
         if (q->head == q->tail) {

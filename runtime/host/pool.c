@@ -137,6 +137,7 @@ static void *worker_main(void *arg)
     tl_pool *p = w->pool;
     uint64_t seen = 0;
     bool looked = true;
+    tl_fp_enter();
     pthread_mutex_lock(&p->lock);
     while (!p->quit) {
         if (p->job == seen || p->wanted == 0) {

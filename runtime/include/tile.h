@@ -20,7 +20,13 @@
  * below that of this header's struct is TILE_BAD_ARGUMENT. "Thread-safe" means that any number of
  * threads may call at once. All functions are thread-safe unless they say otherwise; freeing a
  * handle while another call uses it is not. Everything is stable since 0.1 except what is under
- * TILE_UNSTABLE. */
+ * TILE_UNSTABLE.
+ *
+ * The process around. Whatever the calling thread's floating-point state is (rounding, flushing of
+ * subnormals, unmasked exceptions), kernels on cpu, ref and emu compute in the default one, and
+ * what is compiled and kept is what that gives; when a call returns, the thread has its own state
+ * again, flags included. Callbacks may be called in the default state. Numbers are read and
+ * written with a point in every locale. */
 #ifndef TILE_H
 #define TILE_H
 #include <stddef.h>

@@ -470,6 +470,7 @@ tile_status tile_tune(tile_device *device, const char *path, const char *kernel,
                       tile_tune_result *out_result)
 {
     static const tile_tune_options defaults = TILE_TUNE_OPTIONS_INIT;
+    TL_FP_SCOPE();
     if (!path || (nargs && !args))
         return tl_fail(TILE_BAD_ARGUMENT, "tile_tune: the %s is NULL",
                        path ? "list of arguments" : "path");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/support/number.h"
 #include "runtime/tune/tune.h"
 
 typedef struct array {
@@ -157,8 +158,9 @@ static bool same_floats(const array *a, double tolerance, const char *config, ch
         double want = element(a, a->expected, i), got = element(a, a->now, i);
         if (close_to(want, got, tolerance * largest))
             continue;
-        snprintf(why, size, "its results are not those of '%s': element %llu of '%s' is %g, not %g",
-                 config, (unsigned long long)i, a->name, got, want);
+        snprintf(why, size, "its results are not those of '%s': element %llu of '%s' is %s, not %s",
+                 config, (unsigned long long)i, a->name, TL_NUMBER("%g", got),
+                 TL_NUMBER("%g", want));
         return false;
     }
     return true;

@@ -226,6 +226,7 @@ static void compile_one(tl_tuner *t, tl_trial *trial)
 static void *work(void *user)
 {
     crew *c = user;
+    TL_FP_SCOPE();
     pthread_mutex_lock(&c->lock);
     while (!c->stop && c->next < c->end) {
         tl_trial *trial = &c->t->trials[c->next++];

@@ -2,6 +2,7 @@
  *
  * Each result is written on lines of its own, with one configuration per line, and everything is
  * sorted: two machines that add results to one file change different lines. */
+#include "ir/support/number.h"
 #include "runtime/tune_file.h"
 
 #include <errno.h>
@@ -175,7 +176,7 @@ static void put_times(FILE *f, const tl_tune_result *r)
         if (t->rejected)
             put_string(f, t->rejected);
         else
-            fprintf(f, "%.5g", t->us);
+            fprintf(f, "%s", TL_NUMBER("%.5g", t->us));
     }
     fputs(r->ntimes ? "\n      }\n" : "}\n", f);
 }

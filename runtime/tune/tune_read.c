@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/support/ascii.h"
+#include "ir/support/number.h"
 #include "runtime/runtime.h"
 #include "runtime/tune_file.h"
 
@@ -73,8 +75,8 @@ static bool take_number(reader *r, const json_t *item, const char *name, double 
 {
     double number = json_number_value(item);
     if (!json_is_number(item) || !(number >= low && number <= high) || number != floor(number))
-        return wrong(r, "result %zu: '%s' is not a whole number from %.0f to %.0f", r->index, name,
-                     low, high);
+        return wrong(r, "result %zu: '%s' is not a whole number from %s to %s", r->index, name,
+                     TL_NUMBER("%.0f", low), TL_NUMBER("%.0f", high));
     *out = number;
     return true;
 }
@@ -185,8 +187,8 @@ static bool take_all(reader *r, const json_t *root, tl_tune_file *file)
         return wrong(r, "it has no version");
     number = json_number_value(version);
     if (number != TL_TUNE_VERSION)
-        return wrong(r, "it is of version %g, this program reads version %d", number,
-                     TL_TUNE_VERSION);
+        return wrong(r, "it is of version %s, this program reads version %d",
+                     TL_NUMBER("%g", number), TL_TUNE_VERSION);
     if (!json_is_array(results))
         return wrong(r, "'results' is not a list");
     while (r->index < json_array_size(results)) {
@@ -208,13 +210,55 @@ static void refuse(reader *r, const json_error_t *error)
         wrong(r, "line %d: it is not JSON", error->line);
 }
 
+/* An older version wrote times as the host's locale has them: "B=32": 71,746. Within an object of
+ * JSON a name follows each comma, so one before a digit is a decimal comma. Has there been one? */
+static bool mend_commas(char *text, size_t length)
+{
+    enum { MOST = 64 };
+    bool in_object[MOST] = {false}, in_text = false, mended = false;
+    size_t depth = 0;
+    for (size_t i = 0; i + 1 < length && depth < MOST; i++) {
+        char c = text[i];
+        if (in_text)
+            i += c == '\\';
+        if (c == '"')
+            in_text = !in_text;
+        if (in_text)
+            continue;
+        if (c == '{' || c == '[')
+            in_object[depth++] = c == '{';
+        else if ((c == '}' || c == ']') && depth)
+            depth--;
+        else if (c == ',' && depth && in_object[depth - 1] && tl_is_digit(text[i + 1])) {
+            text[i] = '.';
+            mended = true;
+        }
+    }
+    return mended;
+}
+
+static json_t *load(const char *text, size_t length, json_error_t *error)
+{
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, error);
+    char *copy = root ? NULL : malloc(length + 1);
+    if (!copy)
+        return root;
+    memcpy(copy, text, length);
+    if (mend_commas(copy, length))
+        root = json_loadb(copy, length, JSON_REJECT_DUPLICATES, error);
+    free(copy);
+    return root;
+}
+
 tile_status tl_tune_parse(const char *text, size_t length, tl_tune_file *out, char *why,
                           size_t size)
 {
     reader r = {.why = why, .size = size};
     json_error_t error;
     *out = (tl_tune_file){0};
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    locale_t before = tl_locale_enter(); /* jansson knows points of one byte alone */
+    json_t *root = load(text, length, &error);
+    tl_locale_leave(before);
     if (root)
         take_all(&r, root, out);
     else

@@ -6,7 +6,7 @@
 --functions: also list the functions over 60 lines, longest first. --assertions: also count assertions per 1,000 lines of C, by package.
 
 Rules: no file over 1500 lines; C within 100 columns but for .def files and tables between "clang-format off" and "on"; no tabs or blanks at line ends; nothing left from a merge; nothing at the top level but what belongs there; no
-machine paths or package hosts; no printing, exiting or aborting in the libraries; file names unique among sources;
+machine paths or package hosts; no printing, exiting or aborting in the libraries; numbers and letters in no locale's way in libraries and tools; file names unique among sources;
 every row of diags.def has a test in test/frontend/diags or test/ir; every pass has its lit folder.
 """
 import os
@@ -28,6 +28,12 @@ ALLOWED = {
 }
 LIBRARIES = ("ir/", "frontend/", "passes/", "codegen/", "runtime/")
 CALLS = re.compile(r"(?<![\w.>])(printf|puts|putchar|exit|_exit|abort|assert|perror)\s*\(")
+# What follows the host's locale; ir/support/number.h and ir/support/ascii.h do not.
+LOCAL_CALLS = re.compile(r"(?<![\w.>])(strto(?:d|f|ld)(?:_l)?|atof|setlocale|localeconv|strn?casecmp|"
+                         r"is(?:alpha|alnum|digit|space|xdigit|upper|lower|punct|print|cntrl|graph|blank)|to(?:upper|lower))\s*\(")
+FLOAT_FORMAT = re.compile(r"(?<!%)(?:%%)*%[-+ #0']*(?:\*|\d+)?(?:\.(?:\*|\d*))?l?L?[aefgAEFG](?![a-z0-9_])")
+NUMBER_CALL = re.compile(r"(?:TL_NUMBER|tl_number_format)\((?:[^()\"]|\([^()]*\))*$")
+LOCALE_HOME = ("ir/support/number.h", "ir/support/ascii.h")
 CODE = (".c", ".h", ".re", ".y", ".def", ".py", ".sh", ".tile", ".tir", ".test", ".txt", ".cmake", ".in")
 
 
@@ -76,11 +82,24 @@ def check_file(path, text):
                 yield f"{path}:{i}: tab"
             if line != line.rstrip():
                 yield f"{path}:{i}: blanks at the end of the line"
+    if path.endswith((".c", ".h", ".re", ".y")) and path.startswith(LIBRARIES + ("tools/",)) and path not in LOCALE_HOME:
+        yield from check_locale(path, text)
     if path.endswith((".c", ".re", ".y")) and path.startswith(LIBRARIES):
         code = strip_comments(text)
         for m in CALLS.finditer(code):
             if (path, m.group(1)) not in ALLOWED:
                 yield f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {m.group(1)} in a library"
+
+
+def check_locale(path, text):
+    """Numbers and letters are read and written by number.h and ascii.h, whatever the host's locale is."""
+    code = strip_comments(text)
+    for m in LOCAL_CALLS.finditer(code):
+        yield f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {m.group(1)} follows the locale (ir/support/number.h, ascii.h)"
+    for m in re.finditer(r'"(?:\\.|[^"\\\n])*"', text):
+        if FLOAT_FORMAT.search(m.group()) and not NUMBER_CALL.search(text[max(0, m.start() - 200):m.start()]) and code[m.start()] == " ":
+            if not text[text.rfind("\n", 0, m.start()) + 1:m.start()].lstrip().startswith(("*", "/*", "//")):
+                yield f"{path}:{text.count(chr(10), 0, m.start()) + 1}: a number that follows the locale: TL_NUMBER of ir/support/number.h"
 
 
 def check_top(paths):

@@ -53,6 +53,25 @@ static void test_round_trip(void)
     tl_tune_file_free(&file);
 }
 
+/* An older version wrote times as the host's locale has them. */
+static void test_decimal_commas(void)
+{
+    tl_tune_file file;
+    char why[256], old[sizeof GOOD];
+    memcpy(old, GOOD, sizeof old);
+    memcpy(strstr(old, "12.5,"), "12,5,", 5);
+    memcpy(strstr(old, "7.25,"), "7,25,", 5);
+    if (!CHECK(parse(old, strlen(old), &file, why) == TILE_OK))
+        return;
+    CHECK(tl_tune_time_of(&file.results[0], "BM=8")->us == 12.5);
+    CHECK(tl_tune_time_of(&file.results[0], "BM=64")->us == 7.25);
+    CHECK(file.results[0].bucket[1] == 12);
+    char *text = tl_tune_format(&file);
+    CHECK_STR(text, GOOD);
+    free(text);
+    tl_tune_file_free(&file);
+}
+
 static void add(tl_tune_file *file, const char *kernel, const char *target, const char *name,
                 int threads, int bucket)
 {
@@ -233,6 +252,7 @@ static void test_nearest_machine(void)
 int main(void)
 {
     test_round_trip();
+    test_decimal_commas();
     test_sorted();
     test_other_bytes();
     test_damaged();

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/support/number.h"
 #include "tools/farm/farm.h"
 
 /* The list of one size for one kind of device. */
@@ -303,8 +304,8 @@ int farm_root(const Farm *farm, bool *out_all)
     const char *silence = getenv("TILE_FARM_SILENCE");
     r.path = farm->o->output ? strdup(farm->o->output) : tl_tune_path(farm->o->input);
     r.ranks = calloc((size_t)farm->place.size, sizeof *r.ranks);
-    if (silence && atof(silence) > 0)
-        r.silence = atof(silence);
+    if (silence && tl_number_read(silence, NULL) > 0)
+        r.silence = tl_number_read(silence, NULL);
     if (!r.path || !r.ranks) {
         usage_error("out of memory");
         farm->link->abandon(EXIT_RUN);

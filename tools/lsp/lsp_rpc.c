@@ -1,4 +1,5 @@
 /* lsp_rpc.c: messages over pipes: a header with Content-Length, an empty line, JSON. */
+#include "ir/support/ascii.h"
 #include "tools/lsp/lsp.h"
 #include <errno.h>
 #include <poll.h>
@@ -73,7 +74,7 @@ static long long body_length(const char *header, size_t n)
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         if (!stop)
             break;
-        if ((size_t)(stop - line) > sizeof name && !strncasecmp(line, name, sizeof name - 1))
+        if ((size_t)(stop - line) > sizeof name && tl_same_letters(line, name, sizeof name - 1))
             return number_until(line + sizeof name - 1, stop);
         line = stop + 1;
     }

@@ -1,12 +1,12 @@
 /* lsp_text.c: bytes, lines, UTF-16 units; paths and URIs. */
+#include "ir/support/ascii.h"
 #include "tools/lsp/lsp.h"
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool lsp_is_word(char c)
 {
-    return isalnum((unsigned char)c) || c == '_';
+    return tl_is_alnum((unsigned char)c) || c == '_';
 }
 
 /* ---- places ---- */
@@ -163,7 +163,7 @@ json_t *lsp_loc_range(const char *text, size_t size, TlLoc loc)
 
 static int hex(char c)
 {
-    return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
+    return tl_is_digit((unsigned char)c) ? c - '0' : tl_to_lower((unsigned char)c) - 'a' + 10;
 }
 
 char *lsp_uri_path(const char *uri)
@@ -175,7 +175,8 @@ char *lsp_uri_path(const char *uri)
     const char *s = uri + sizeof scheme - 1;
     s += strcspn(s, "/"); /* past the host */
     while (*s) {
-        bool code = s[0] == '%' && isxdigit((unsigned char)s[1]) && isxdigit((unsigned char)s[2]);
+        bool code =
+            s[0] == '%' && tl_is_xdigit((unsigned char)s[1]) && tl_is_xdigit((unsigned char)s[2]);
         *to++ = code ? (char)(hex(s[1]) * 16 + hex(s[2])) : *s;
         s += code ? 3 : 1;
     }
@@ -191,7 +192,7 @@ char *lsp_path_uri(const char *path)
     to += sprintf(to, path[0] == '/' ? "file://" : "");
     for (; *path; path++) {
         unsigned char c = (unsigned char)*path;
-        if (isalnum(c) || strchr("/-._~:", c))
+        if (tl_is_alnum(c) || strchr("/-._~:", c))
             *to++ = (char)c;
         else
             to += sprintf(to, "%%%02X", c);
