@@ -41,10 +41,8 @@ static const tilec_options DEFAULTS = TILEC_OPTIONS_INIT;
 static tilec_options complete(const tilec_options *options)
 {
     tilec_options o = DEFAULTS;
-    if (options && options->struct_size < TL_OPTIONS_FIRST_SIZE) /* rejected by the core */
+    if (options && !tl_options_take(&o, options)) /* rejected by the core */
         o.struct_size = options->struct_size;
-    else if (options)
-        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
     if (!o.alloc)
         o.alloc = tl_libc_alloc;
     return o;

@@ -205,20 +205,15 @@ static source *copy_source(const char *name, const char *text, size_t size,
     return s;
 }
 
-static const tile_jit_options *or_defaults(const tile_jit_options *options)
-{
-    static const tile_jit_options defaults = TILE_JIT_OPTIONS_INIT;
-    return options ? options : &defaults;
-}
-
-/* Uses the compiler's check, on the fields that both have. */
-static tile_status check_options(const tile_jit_options *options)
+/* given: NULL for none. *options has the defaults. Uses the compiler's check, on the fields that
+ * both have. */
+static tile_status take_options(const tile_jit_options *given, tile_jit_options *options)
 {
     char wrong[512];
-    if (options->struct_size < sizeof *options)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: struct_size is %zu, expected %zu: "
-                                          "begin "
-                       "with TILE_JIT_OPTIONS_INIT", options->struct_size, sizeof *options);
+    tile_status status =
+        given ? TL_TAKE(tile_jit_options, options, given, include_dirs) : TILE_OK;
+    if (status != TILE_OK)
+        return status;
     tilec_options o = TILEC_OPTIONS_INIT;
     o.include_dirs = options->include_dirs;
     o.ninclude_dirs = options->ninclude_dirs;
@@ -237,9 +232,7 @@ static tile_status load_source(tile_device *device, const char *name, const char
                                tile_module **out_module)
 {
     tile_device_info info = TILE_DEVICE_INFO_INIT;
-    tile_status status = check_options(options);
-    if (status == TILE_OK)
-        status = tile_device_get_info(device, &info);
+    tile_status status = tile_device_get_info(device, &info);
     source *s = status == TILE_OK ? copy_source(name, text, size, options) : NULL;
     if (!s) {
         tl_tune_rows_free(tuned);
@@ -257,8 +250,11 @@ tile_status tile_module_load_source(tile_device *device, const char *name, const
     if (!text || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_source: an argument is NULL");
     tl_tune_rows none = {0};
-    return load_source(device, name ? name : "<source>", text, size, or_defaults(options), &none,
-                       out_module);
+    tile_jit_options o = TILE_JIT_OPTIONS_INIT;
+    tile_status status = take_options(options, &o);
+    return status != TILE_OK ? status
+                             : load_source(device, name ? name : "<source>", text, size, &o, &none,
+                                           out_module);
 }
 
 /* ---- files ---- */
@@ -306,12 +302,11 @@ static tile_status read_tuned(const char *path, tile_device *device,
 tile_status tile_module_load_file(tile_device *device, const char *path,
                                   const tile_jit_options *options, tile_module **out_module)
 {
-    tile_status status;
+    tile_jit_options o = TILE_JIT_OPTIONS_INIT;
     size_t size;
     if (!path || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_file: an argument is NULL");
-    options = or_defaults(options);
-    status = check_options(options); /* before the file is read: it may be missing */
+    tile_status status = take_options(options, &o); /* first: the file may be missing, too */
     if (status != TILE_OK)
         return status;
     const char *library = tilec_library_text(path, &size);
@@ -319,10 +314,9 @@ tile_status tile_module_load_file(tile_device *device, const char *path,
     if (!library && !read)
         return status;
     tl_tune_rows tuned;
-    status = read_tuned(path, device, options, &tuned);
+    status = read_tuned(path, device, &o, &tuned);
     if (status == TILE_OK)
-        status = load_source(device, path, library ? library : read, size, options, &tuned,
-                             out_module);
+        status = load_source(device, path, library ? library : read, size, &o, &tuned, out_module);
     free(read);
     return status;
 }
