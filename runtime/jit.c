@@ -16,7 +16,8 @@
 extern const tl_driver *(*const tl_jit_keeps[])(void);
 const tl_driver *(*const tl_jit_keeps[])(void) = {tl_driver_ref, tl_driver_emu};
 
-/* A source and how to compile it; everything is copied. */
+/* A source and how to compile it; everything is copied, and the files that it imports are those of
+ * the moment when it was loaded. */
 typedef struct source {
     char *name, *text, *fp, *cache; /* cache may be NULL */
     size_t size;
@@ -24,6 +25,7 @@ typedef struct source {
     char **include_dirs;
     size_t ninclude_dirs;
     tl_tune_rows tuned;
+    tilec_bound *bound;
     tile_jit_options options; /* its pointers are not used, except the callback's */
 } source;
 
@@ -103,6 +105,7 @@ static tilec_options compiler_options(const source *s, const char *kernel,
     o.warps = s->options.warps;
     o.stages = s->options.stages;
     o.cache = s->cache;
+    o.bound = s->bound;
     o.tuned = s->tuned.data;
     o.ntuned = s->tuned.len;
     o.diagnostic = take_diagnostics;
@@ -162,6 +165,7 @@ static void free_source(void *user)
         free(s->include_dirs[i]);
     free(s->include_dirs);
     tl_tune_rows_free(&s->tuned);
+    tilec_bound_free(s->bound);
     free(s->name);
     free(s->text);
     free(s->fp);
@@ -226,6 +230,19 @@ static tile_status take_options(const tile_jit_options *given, tile_jit_options 
                : tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: %s", wrong);
 }
 
+/* Kernels are compiled when they are asked for, and some forms of them at a launch; they see what
+ * is there now. */
+static tile_status bind(source *s)
+{
+    tilec_options o = compiler_options(s, NULL, NULL, 0, NULL);
+    switch (tilec_bind(s->name, s->text, s->size, &o, &s->bound)) {
+    case TILEC_OK: return TILE_OK;
+    case TILEC_NO_MEMORY: return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler");
+    default: return tl_fail(TILE_INTERNAL, "internal error in the compiler: '%s' cannot be bound",
+                            s->name);
+    }
+}
+
 /* Takes over `tuned`. */
 static tile_status load_source(tile_device *device, const char *name, const char *text, size_t size,
                                const tile_jit_options *options, tl_tune_rows *tuned,
@@ -240,6 +257,11 @@ static tile_status load_source(tile_device *device, const char *name, const char
     }
     memcpy(s->target, info.target, sizeof s->target);
     s->tuned = *tuned;
+    status = bind(s);
+    if (status != TILE_OK) {
+        free_source(s);
+        return status;
+    }
     return tl_module_create_maker(device, (tl_maker){s, make, free_source}, out_module);
 }
 
