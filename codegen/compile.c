@@ -342,13 +342,6 @@ static bool run_passes(TlJob *j)
     return tl_run_passes(j->module, tl_pipeline(&j->scratch, &f), &r);
 }
 
-/* A .tir text is accepted wherever a source is; it skips the front end. */
-static bool is_tir(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 4 && !strcmp(name + n - 4, ".tir");
-}
-
 /* Does for a text of tile IR what lower_kernels does for a program. */
 static tilec_status choose_kernel(TlJob *j)
 {
@@ -376,7 +369,7 @@ static tilec_status list_tunings(TlJob *j)
 
 static tilec_status front(TlJob *j, uint32_t source, const char *name)
 {
-    if (is_tir(name)) {
+    if (tl_source_is_tile_ir(name)) { /* accepted wherever a source is; it skips the front end */
         j->module = tl_parse_module(&j->ctx, source);
         tilec_status read = tl_job_diagnosed(j);
         if (!read && j->o->nconsts)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codegen/cache/store.h"
+#include "codegen/compile_bound.h"
 #include "codegen/compile_library.h"
 #include "codegen/core.h"
 #include "codegen/options.h"
@@ -31,7 +31,7 @@ typedef struct Ask {
     TlArena arena;
     TlStore store;
     TlPart key;
-    TlFiles files;       /* imports, of the key */
+    TlFiles files;       /* imports: of the key, or those that the caller has bound */
     int lock;            /* of the key; -1: none */
     TL_VEC(TlPart) said; /* diagnostics */
     bool unheard;        /* there was no memory for one of them */
@@ -42,13 +42,17 @@ static const tilec_options DEFAULTS = TILEC_OPTIONS_INIT;
 static tilec_options complete(const tilec_options *options)
 {
     tilec_options o = DEFAULTS;
-    if (options && options->struct_size < TL_OPTIONS_FIRST_SIZE) /* rejected by the core */
+    if (options && !tl_options_take(&o, options)) /* rejected by the core */
         o.struct_size = options->struct_size;
-    else if (options)
-        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
     if (!o.alloc)
         o.alloc = tl_libc_alloc;
     return o;
+}
+
+/* The files that the caller has bound; else none are known, and the disk is asked. */
+static TlFiles bound_files(const Ask *a)
+{
+    return a->o.bound ? a->o.bound->files : (TlFiles){0};
 }
 
 /* An output with nothing but a message. */
@@ -80,29 +84,24 @@ static const char *read_import(void *user, TlArena *arena, const char *path, siz
                                const char **out_error)
 {
     Reader *r = user;
-    (void)arena;
-    r->once = r->once || tl_source_is_stream(path);
+    const tilec_bound *bound = r->ask->o.bound;
+    r->once = r->once || (!bound && tl_source_is_stream(path));
     if (r->once)
         return NULL;
     TlArena *mine = &r->ask->arena;
-    TlFile f = {.path = tl_strndup(mine, path, strlen(path))};
-    f.text = tl_source_read(mine, path, &f.size, &f.error);
+    TlFile f = {.path = bound ? path : tl_strndup(mine, path, strlen(path))};
+    f.text = bound ? tl_files_read(&r->ask->files, arena, path, &f.size, &f.error)
+                   : tl_source_read(mine, path, &f.size, &f.error);
     tl_key_text(r->key, "import", path);
     if (f.text)
         tl_key_hash(r->key, "is", f.text, f.size);
     else
         tl_key_text(r->key, "is", NULL);
-    tl_vec_push(mine, &r->ask->files.known, f);
+    if (!bound)
+        tl_vec_push(mine, &r->ask->files.known, f);
     *out_size = f.size;
     *out_error = f.error;
     return f.text;
-}
-
-/* Tile IR imports nothing. */
-static bool is_tile_ir(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 4 && !strcmp(name + n - 4, ".tir");
 }
 
 static bool put_imports(Ask *a, TlCtx *ctx, TlSbuf *key)
@@ -138,7 +137,7 @@ static bool make_key(Ask *a)
     bool ok = tl_key_begin(&key, &a->o);
     tl_key_text(&key, "source", a->name);
     tl_key_hash(&key, "is", a->text, a->size);
-    if (ok && !is_tile_ir(a->name)) {
+    if (ok && !tl_source_is_tile_ir(a->name)) { /* which imports nothing */
         tl_ctx_init(&ctx, a->arena.alloc);
         ok = put_imports_guarded(a, &ctx, &key);
         tl_ctx_free(&ctx);
@@ -249,7 +248,7 @@ static void compile_and_keep(Ask *a)
 static void look_up_or_compile(Ask *a)
 {
     if (!make_key(a)) {
-        a->files = (TlFiles){0};
+        a->files = bound_files(a);
         a->status = compile(a);
         return;
     }
@@ -272,7 +271,7 @@ static void run(void *user)
         tl_guard_pop(&g);
     } else if (!a->out) { /* no memory for the cache: perhaps there is enough without it */
         a->o = a->given;
-        a->files = (TlFiles){0};
+        a->files = bound_files(a);
         a->status = compile(a);
     }
     tl_store_unlock(a->lock);
@@ -282,13 +281,17 @@ static void run(void *user)
 static bool uses_cache(Ask *a)
 {
     char why[TL_STORE_PATH + 256];
+    const tilec_bound *bound = a->o.bound;
+    if (bound)
+        a->store = bound->store;
     return a->name && tilec_options_check(&a->o, NULL, 0) == TILEC_OK && tl_key_may(&a->o) &&
-           tl_store_open(&a->store, a->o.cache, why, sizeof why);
+           (bound ? bound->cached : tl_store_open(&a->store, a->o.cache, why, sizeof why));
 }
 
 static tilec_status ask(Ask *a)
 {
     TL_FP_SCOPE();
+    a->files = bound_files(a);
     if (uses_cache(a)) {
         TlWorker w;
         tl_worker_start(&w, run, a);

@@ -14,6 +14,9 @@ typedef struct TlCore {
 /* Thread-safe. NULL: it cannot be loaded; why[size] says why not. */
 const TlCore *tl_core(char *why, size_t size);
 
+/* Notes where the core is, as the environment says now; loads nothing. tl_core does it, too. */
+void tl_core_find(void);
+
 /* What the shared object of the core exports. Its name, TL_CORE_FILE, comes from CMakeLists.txt. */
 enum { TL_CORE_WHY = 1024 };
 #define TL_CORE_SYMBOL "tl_core_entry"

@@ -4,6 +4,10 @@
 
 const TlCore tl_core_entry = {tl_build_id, tl_compile};
 
+void tl_core_find(void)
+{
+}
+
 const TlCore *tl_core(char *why, size_t size)
 {
     (void)why, (void)size;

@@ -1,18 +1,20 @@
 /* The core as a shared object of its own, loaded when something is compiled for the first time: it
  * holds LLVM, which takes longer to load than most programs take to find their kernels in the
- * cache. Programs get the folder of it in their run path (Tile::compiler, tilec.pc). */
+ * cache. Programs get the folder of it in their run path (Tile::compiler, tilec.pc); TILE_COMPILER
+ * names another one, where an installation has moved. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "codegen/cache/key.h"
 #include "codegen/core.h"
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t found = PTHREAD_ONCE_INIT, once = PTHREAD_ONCE_INIT;
 static const TlCore *core;
-static char problem[TL_CORE_WHY];
+static char problem[TL_CORE_WHY], path[4096] = TL_CORE_FILE;
 
 /* The library and what LLVM makes when it is loaded. Where there is less, LLVM's global objects
  * would find no memory, and end the process. */
@@ -25,18 +27,40 @@ static bool has_room(void)
     return room != MAP_FAILED && munmap(room, size) == 0;
 }
 
+static void find(void)
+{
+    const char *said = secure_getenv("TILE_COMPILER");
+    if (!said || !*said)
+        return;
+    int n = snprintf(path, sizeof path, "%s/" TL_CORE_FILE, said);
+    if (*said != '/' || n < 0 || (size_t)n >= sizeof path)
+        snprintf(problem, sizeof problem,
+                 "the compiler cannot be loaded: TILE_COMPILER is '%.200s', but must be the "
+                 "absolute path of a folder", said);
+}
+
+void tl_core_find(void)
+{
+    pthread_once(&found, find);
+}
+
 static void load(void)
 {
+    tl_core_find();
+    if (*problem)
+        return;
     if (!has_room()) {
         snprintf(problem, sizeof problem,
                  "the compiler cannot be loaded: it needs %d MiB of address space (ulimit -v)",
                  NEEDED_MIB);
         return;
     }
-    void *library = dlopen(TL_CORE_FILE, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const TlCore *loaded = library ? dlsym(library, TL_CORE_SYMBOL) : NULL;
     if (!loaded)
-        snprintf(problem, sizeof problem, "the compiler cannot be loaded: %s", dlerror());
+        snprintf(problem, sizeof problem,
+                 "the compiler cannot be loaded: %s (the environment variable TILE_COMPILER may "
+                 "name the folder with " TL_CORE_FILE ")", dlerror());
     else if (strcmp(loaded->build_id, tl_build_id) != 0)
         snprintf(problem, sizeof problem,
                  "the compiler cannot be used: the program was linked with another build of "

@@ -139,7 +139,7 @@ static tilec_status compile_all(Fat *f)
     void *data = f->images.text;
     if (obj) {
         const char *image = tl_image_name(&f->scratch, f->options, f->name);
-        data = tl_embed(tl_format(&f->scratch, "tile_image_%s", image),
+        data = tl_embed(image,
                         tl_target_object_triple(f->options->target), data, size, &f->scratch,
                         &size);
     }

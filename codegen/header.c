@@ -9,7 +9,8 @@
  * Variants of `instantiate` share a function as long as their parameters have the same types. Where
  * types differ there is one function for each list of types, named after the constants that are
  * types: scale_f16, scale_f32. All launch by the kernel's name; the launch passes over variants of
- * other types.
+ * other types. Where variants that share a function differ in constants, KERNEL_args has these, as
+ * texts, and KERNEL_variant is the function with a list of them.
  *
  * A name that C or C++ reserves, or that the function needs itself, gets underscores behind it
  * until it is free. */
@@ -32,6 +33,14 @@ const char *tl_image_name(TlArena *arena, const tilec_options *o, const char *so
     return tl_is_digit((unsigned char)*s) || !*s ? tl_format(arena, "_%s", s) : s;
 }
 
+static const char *upper(TlArena *arena, const char *text)
+{
+    char *s = tl_strndup(arena, text, strlen(text));
+    for (char *p = s; *p; p++)
+        *p = (char)tl_to_upper((unsigned char)*p);
+    return s;
+}
+
 /* ---- names ---- */
 
 static const char *const RESERVED[] = {
@@ -49,9 +58,10 @@ static const char *const RESERVED[] = {
     "protected", "public", "reinterpret_cast", "requires", "static_cast", "template", "this",
     "throw", "try", "typeid", "typename", "using", "virtual", "wchar_t", "xor", "xor_eq",
     /* words in launch functions, and names that are reserved for programs */
-    "stream", "tile_args_", "tile_arg", "tile_arg_pointer", "tile_arg_scalar", "tile_arg_view",
-    "tile_dtype", "tile_launch_embedded", "tile_status", "tile_stream", "int8_t", "int16_t",
-    "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "main", "NULL", "linux",
+    "stream", "tile_args_", "tile_n_", "tile_variant_", "tile_arg", "tile_arg_pointer",
+    "tile_arg_scalar", "tile_arg_view", "tile_const", "tile_dtype", "tile_launch_embedded",
+    "tile_launch_embedded_variant", "tile_status", "tile_stream", "int8_t", "int16_t", "int32_t",
+    "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "main", "memset", "NULL", "linux",
     "unix", "errno", "assert",
 };
 enum { NRESERVED = sizeof RESERVED / sizeof *RESERVED };
@@ -72,10 +82,13 @@ static bool is_declared(const TlKernelInfo *info, const char *name)
     for (uint32_t i = 0; i < info->syms.len; i++)
         if (!strcmp(info->syms.data[i].name, name))
             return true;
+    for (uint32_t i = 0; i < info->consts.len; i++)
+        if (!strcmp(info->consts.data[i].name, name))
+            return true;
     return false;
 }
 
-/* The C name of a parameter, extent or stride. */
+/* The C name of a parameter, extent, stride or constant. */
 static const char *c_name(TlArena *arena, const TlKernelInfo *info, const char *name)
 {
     const char *c = name;
@@ -164,8 +177,9 @@ static const char *c_dim(TlArena *arena, const TlKernelInfo *info, const TlDim *
 
 /* Instances of one kernel whose parameters have the same types. */
 typedef struct Group {
-    const TlFn *fn; /* the first */
-    const char *name, *args, *launch;
+    const TlFn *fn, *plain; /* the first; the first that tuning did not choose */
+    const char *name, *args, *launch, *variant;
+    TL_VEC(const char *) consts; /* in which they differ */
 } Group;
 
 typedef struct Header {
@@ -184,9 +198,17 @@ static const char *declaration(const Header *h, const TlKernelInfo *info, uint32
                      memory ? "*" : "", c_name(h->arena, info, p->name));
 }
 
-static void write_signature(const Header *h, const TlKernelInfo *info, const char *name)
+/* A dtype as tile.h names it, "TILE_F32". */
+static const char *dtype_name(const Header *h, TlDtype d)
 {
-    tl_sbuf_putf(h->out, "static inline tile_status %s(tile_stream *stream", name);
+    return tl_format(h->arena, "TILE_%s", upper(h->arena, tl_dtype_name(d)));
+}
+
+/* before: parameters in front of the stream */
+static void write_signature(const Header *h, const TlKernelInfo *info, const char *name,
+                            const char *before)
+{
+    tl_sbuf_putf(h->out, "static inline tile_status %s(%stile_stream *stream", name, before);
     for (uint32_t i = 0; i < info->params.len; i++)
         tl_sbuf_putf(h->out, ", %s", declaration(h, info, i));
     for (int strides = 0; strides < 2; strides++)
@@ -202,8 +224,8 @@ static void write_view(const Header *h, const TlKernelInfo *info, const TlParam 
     TlSbuf *out = h->out;
     TlArena *arena = h->arena;
     bool strided = false;
-    tl_sbuf_putf(out, "    tile_args_[%u] = tile_arg_view(%s, (tile_dtype)%d, %d", i,
-                 c_name(arena, info, p->name), (int)p->dtype, (int)p->rank);
+    tl_sbuf_putf(out, "    tile_args_[%u] = tile_arg_view(%s, %s, %d", i,
+                 c_name(arena, info, p->name), dtype_name(h, p->dtype), (int)p->rank);
     for (int a = 0; a < TL_MAX_VIEW_RANK; a++) {
         const char *e = a < p->rank ? c_dim(arena, info, &p->extent[a]) : "0";
         tl_sbuf_putf(out, ", %s", e ? e : "-1");
@@ -249,11 +271,27 @@ static void write_doc(const Header *h, const char *doc)
     }
 }
 
+/* The names of all values after `stream`, each behind ", " and `of`. */
+static void write_values(const Header *h, const TlKernelInfo *info, const char *of)
+{
+    for (uint32_t i = 0; i < info->params.len; i++)
+        tl_sbuf_putf(h->out, ", %s%s", of, c_name(h->arena, info, info->params.data[i].name));
+    for (int strides = 0; strides < 2; strides++)
+        for (uint32_t i = 0; i < info->syms.len; i++)
+            if (info->syms.data[i].is_stride == (strides == 1))
+                tl_sbuf_putf(h->out, ", %s%s", of,
+                             c_name(h->arena, info, info->syms.data[i].name));
+}
+
+/* With the constants that choose among variants, where there are some. */
 static void write_launch(const Header *h, const Group *g)
 {
     const TlKernelInfo *info = g->fn->info;
     TlSbuf *out = h->out;
-    write_signature(h, info, g->name);
+    const char *end = g->consts.len ? "_variant" : "",
+               *list = g->consts.len ? "tile_variant_, " : "";
+    write_signature(h, info, g->consts.len ? g->variant : g->name,
+                    g->consts.len ? "const tile_const *tile_variant_, " : "");
     tl_sbuf_putf(out, "    tile_arg tile_args_[%u];\n", info->params.len ? info->params.len : 1);
     for (uint32_t i = 0; i < info->params.len; i++) {
         const TlParam *p = &info->params.data[i];
@@ -261,22 +299,35 @@ static void write_launch(const Header *h, const Group *g)
         if (p->kind == TILE_PARAM_VIEW)
             write_view(h, info, p, i);
         else if (p->kind == TILE_PARAM_POINTER)
-            tl_sbuf_putf(out, "    tile_args_[%u] = tile_arg_pointer(%s, (tile_dtype)%d, 0);\n", i,
-                         name, (int)p->dtype);
+            tl_sbuf_putf(out, "    tile_args_[%u] = tile_arg_pointer(%s, %s, 0);\n", i, name,
+                         dtype_name(h, p->dtype));
         else
             tl_sbuf_putf(out,
-                         "    tile_args_[%u] = tile_arg_scalar((tile_dtype)%d, &%s, sizeof %s);\n",
-                         i, (int)p->dtype, name, name);
+                         "    tile_args_[%u] = tile_arg_scalar(%s, &%s, sizeof %s);\n", i,
+                         dtype_name(h, p->dtype), name, name);
     }
-    tl_sbuf_putf(
-        out, "    return tile_launch_embedded(tile_image_%s, \"%s\", stream, tile_args_, %u);\n}\n",
-        h->image, g->fn->name, info->params.len);
+    tl_sbuf_putf(out,
+                 "    return tile_launch_embedded%s(tile_image_%s, \"%s\", %sstream, tile_args_, "
+                 "%u);\n}\n",
+                 end, h->image, g->fn->name, list, info->params.len);
+}
+
+/* By the first variant that fits. */
+static void write_any_variant(const Header *h, const Group *g)
+{
+    if (!g->consts.len)
+        return;
+    write_signature(h, g->fn->info, g->name, "");
+    tl_sbuf_putf(h->out, "    return %s(NULL, stream", g->variant);
+    write_values(h, g->fn->info, "");
+    tl_sbuf_puts(h->out, ");\n}\n");
 }
 
 /* ---- the same by a struct ---- */
 
-static void write_members(const Header *h, const TlKernelInfo *info)
+static void write_members(const Header *h, const Group *g)
 {
+    const TlKernelInfo *info = g->fn->info;
     for (uint32_t i = 0; i < info->params.len; i++)
         tl_sbuf_putf(h->out, "    %s;\n", declaration(h, info, i));
     for (int strides = 0; strides < 2; strides++)
@@ -288,6 +339,24 @@ static void write_members(const Header *h, const TlKernelInfo *info)
                              info->params.data[s->param].name, s->axis,
                              strides ? ", in elements" : "");
         }
+    for (uint32_t i = 0; i < g->consts.len; i++)
+        tl_sbuf_putf(h->out, "    const char *%s; /* the variant's, as a text; NULL: any */\n",
+                     c_name(h->arena, info, g->consts.data[i]));
+}
+
+/* The constants that are given as a list. */
+static void write_variant(const Header *h, const Group *g)
+{
+    uint32_t n = g->consts.len;
+    tl_sbuf_putf(h->out, "    tile_const tile_variant_[%u];\n    int tile_n_ = 0;\n"
+                         "    memset(tile_variant_, 0, sizeof tile_variant_);\n", n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = c_name(h->arena, g->fn->info, g->consts.data[i]);
+        tl_sbuf_putf(h->out,
+                     "    if (args->%s) {\n        tile_variant_[tile_n_].name = \"%s\";\n"
+                     "        tile_variant_[tile_n_++].text = args->%s;\n    }\n",
+                     name, g->consts.data[i], name);
+    }
 }
 
 static void write_struct(const Header *h, const Group *g)
@@ -297,18 +366,15 @@ static void write_struct(const Header *h, const Group *g)
         return;
     tl_sbuf_putf(h->out, "\n/* The arguments of %s by name. */\ntypedef struct %s {\n", g->name,
                  g->args);
-    write_members(h, info);
+    write_members(h, g);
     tl_sbuf_putf(h->out,
-                 "} %s;\nstatic inline tile_status %s(tile_stream *stream, const %s *args)\n{\n"
-                 "    return %s(stream",
-                 g->args, g->launch, g->args, g->name);
-    for (uint32_t i = 0; i < info->params.len; i++)
-        tl_sbuf_putf(h->out, ", args->%s", c_name(h->arena, info, info->params.data[i].name));
-    for (int strides = 0; strides < 2; strides++)
-        for (uint32_t i = 0; i < info->syms.len; i++)
-            if (info->syms.data[i].is_stride == (strides == 1))
-                tl_sbuf_putf(h->out, ", args->%s",
-                             c_name(h->arena, info, info->syms.data[i].name));
+                 "} %s;\nstatic inline tile_status %s(tile_stream *stream, const %s *args)\n{\n",
+                 g->args, g->launch, g->args);
+    if (g->consts.len)
+        write_variant(h, g);
+    tl_sbuf_putf(h->out, "    return %s(%sstream", g->consts.len ? g->variant : g->name,
+                 g->consts.len ? "tile_variant_, " : "");
+    write_values(h, info, "args->");
     tl_sbuf_puts(h->out, ");\n}\n");
 }
 
@@ -329,7 +395,8 @@ static bool is_taken(const Header *h, const char *name)
     for (uint32_t i = 0; i < h->groups.len; i++) {
         const Group *g = &h->groups.data[i];
         if (!strcmp(g->name, name) || (g->args && !strcmp(g->args, name)) ||
-            (g->launch && !strcmp(g->launch, name)))
+            (g->launch && !strcmp(g->launch, name)) ||
+            (g->variant && !strcmp(g->variant, name)))
             return true;
     }
     return false;
@@ -342,25 +409,52 @@ static const char *free_name(const Header *h, const char *name)
     return name;
 }
 
-static void collect(Header *h, const TlModule *m)
-{
-    for (uint32_t i = 0; i < m->fns.len; i++) {
-        const TlFn *fn = m->fns.data[i];
-        bool known = false;
-        for (uint32_t k = 0; k < h->groups.len && !known; k++)
-            known = !strcmp(h->groups.data[k].fn->name, fn->name) &&
-                    same_types(h->groups.data[k].fn->info, fn->info);
-        if (!known)
-            tl_vec_push(h->arena, &h->groups, ((Group){.fn = fn, .name = ""}));
-    }
-}
-
 static const char *value_of(const TlKernelInfo *info, const char *name)
 {
     for (uint32_t i = 0; i < info->consts.len; i++)
         if (!strcmp(info->consts.data[i].name, name))
             return info->consts.data[i].value;
     return "";
+}
+
+static Group *group_of(Header *h, const TlFn *fn)
+{
+    for (uint32_t k = 0; k < h->groups.len; k++)
+        if (!strcmp(h->groups.data[k].fn->name, fn->name) &&
+            same_types(h->groups.data[k].fn->info, fn->info))
+            return &h->groups.data[k];
+    return NULL;
+}
+
+/* Is the constant another one in one of the group's instances? What tuning chose is chosen by the
+ * launch. */
+static bool differs(Header *h, const TlModule *m, const Group *g, const TlConstBinding *c)
+{
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        const TlFn *fn = m->fns.data[i];
+        if (!fn->info->ntuned && group_of(h, fn) == g &&
+            strcmp(value_of(fn->info, c->name), c->value) != 0)
+            return true;
+    }
+    return false;
+}
+
+static void collect(Header *h, const TlModule *m)
+{
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        const TlFn *fn = m->fns.data[i];
+        Group *g = group_of(h, fn);
+        if (!g)
+            tl_vec_push(h->arena, &h->groups, ((Group){.fn = fn, .plain = fn, .name = ""}));
+        else if (g->plain->info->ntuned)
+            g->plain = fn;
+    }
+    for (uint32_t k = 0; k < h->groups.len; k++) {
+        Group *g = &h->groups.data[k];
+        for (uint32_t c = 0; c < g->plain->info->consts.len; c++)
+            if (differs(h, m, g, &g->plain->info->consts.data[c]))
+                tl_vec_push(h->arena, &g->consts, g->plain->info->consts.data[c].name);
+    }
 }
 
 /* Of group `at`: "_f16" where another group of its kernel has another type for that constant. */
@@ -395,15 +489,9 @@ static void name_all(Header *h)
     for (uint32_t i = 0; i < h->groups.len; i++) {
         h->groups.data[i].args = group_name(h, i, "_args");
         h->groups.data[i].launch = group_name(h, i, "_launch");
+        if (h->groups.data[i].consts.len)
+            h->groups.data[i].variant = group_name(h, i, "_variant");
     }
-}
-
-static const char *upper(TlArena *arena, const char *text)
-{
-    char *s = tl_strndup(arena, text, strlen(text));
-    for (char *p = s; *p; p++)
-        *p = (char)tl_to_upper((unsigned char)*p);
-    return s;
 }
 
 void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *image,
@@ -419,14 +507,16 @@ void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *ima
                  guard, guard);
     tl_sbuf_putf(out,
                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const unsigned char "
-                 "tile_image_%s[];\n#ifdef __cplusplus\n}\n#endif\n",
-                 image);
+                 "tile_image_%s[];\nextern const size_t tile_size_%s; /* its bytes */\n"
+                 "#ifdef __cplusplus\n}\n#endif\n",
+                 image, image);
     collect(&h, m);
     name_all(&h);
     for (uint32_t i = 0; i < h.groups.len; i++) {
         tl_sbuf_puts(out, "\n");
         write_doc(&h, h.groups.data[i].fn->info->doc);
         write_launch(&h, &h.groups.data[i]);
+        write_any_variant(&h, &h.groups.data[i]);
         write_struct(&h, &h.groups.data[i]);
     }
     tl_sbuf_puts(out, "\n#endif\n");

@@ -32,7 +32,7 @@ static tilec_status set_image(TlJob *j, const TlKernelCodes *kernels)
                                  host ? tl_host_features(&j->scratch, cpu) : NULL, kernels, &size);
     if (j->stage == TL_STAGE_OBJ) {
         const char *name = tl_image_name(&j->scratch, j->o, j->ctx.diags.sources.data[0].path);
-        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", name),
+        image = tl_embed(name,
                          tl_target_object_triple(j->o->target), image, size, &j->scratch, &size);
     }
     set_data(j, image, size);

@@ -115,15 +115,14 @@ tilec_status tilec_options_check(const tilec_options *options, char *text, size_
 {
     Text t = {text, text ? size : 0, 0};
     put(&t, "%s", "");
+    tilec_options o = TILEC_OPTIONS_INIT;
     if (!options)
         return TILEC_OK;
-    if (options->struct_size < TL_OPTIONS_FIRST_SIZE) {
+    if (!tl_options_take(&o, options)) {
         put(&t, "struct_size is %zu, expected %zu: begin with TILEC_OPTIONS_INIT",
             options->struct_size, sizeof *options);
         return TILEC_USAGE;
     }
-    tilec_options o = TILEC_OPTIONS_INIT; /* those of an older program are shorter */
-    memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
     bool fit = table_fits(&o, &t) && lists_fit(&o, &t) && forms_fit(o.forms, &t);
     return fit ? TILEC_OK : TILEC_USAGE;
 }

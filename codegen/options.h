@@ -7,9 +7,7 @@
 #define TILE_UNSTABLE
 #endif
 #include "codegen/include/tilec.h"
-
-/* The struct_size of version 0.1; nobody's is less. */
-enum { TL_OPTIONS_FIRST_SIZE = offsetof(tilec_options, report) + sizeof(int) };
+#include "runtime/contract/grow.h"
 
 typedef struct TlOption {
     const char *field, *option; /* "warps", "--warps" */
@@ -18,6 +16,12 @@ typedef struct TlOption {
     int low, high, unset;
 } TlOption;
 
+/* The members that the caller's options have, over the defaults in *to; false: their struct_size is
+ * not set. */
+static inline bool tl_options_take(tilec_options *to, const tilec_options *from)
+{
+    return tl_struct_take(to, sizeof *to, from, TL_LEAST_SIZE(tilec_options, target));
+}
 /* The row of "--warps"; NULL: there is none. */
 const TlOption *tl_option_find(const char *option);
 #endif

@@ -12,6 +12,12 @@ bool tl_source_is_stream(const char *path)
     return !strcmp(path, "-") || (stat(path, &st) == 0 && !S_ISREG(st.st_mode));
 }
 
+bool tl_source_is_tile_ir(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 4 && !strcmp(name + n - 4, ".tir");
+}
+
 /* The front end rejects more than 16 MiB. */
 enum { MOST = 17 << 20 };
 
@@ -56,6 +62,10 @@ const char *tl_files_read(TlFiles *files, TlArena *arena, const char *path, size
         *out_size = f->size;
         *out_error = f->error;
         return f->text;
+    }
+    if (files && files->fixed) {
+        *out_error = NULL;
+        return NULL;
     }
     if (files)
         __atomic_store_n(&files->others, true, __ATOMIC_RELAXED);

@@ -12,6 +12,9 @@ const char *tl_source_read(TlArena *arena, const char *path, size_t *out_size,
 /* Can it be read only once, or is it no file at all? A pipe, a device, a folder, "-". */
 bool tl_source_is_stream(const char *path);
 
+/* Does the name say that it is a text of tile IR? */
+bool tl_source_is_tile_ir(const char *name);
+
 /* A file that was looked for. text NULL: it could not be read, and error says why, or is NULL if
  * there was none. */
 typedef struct TlFile {
@@ -23,6 +26,7 @@ typedef struct TlFile {
  * compiled, even if they change and change back. */
 typedef struct TlFiles {
     TL_VEC(TlFile) known;
+    bool fixed;  /* no other one exists, whatever the disk says */
     bool others; /* another one was read; set by any thread */
 } TlFiles;
 

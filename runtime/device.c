@@ -263,14 +263,18 @@ tile_status tl_device_enter(tile_device *device, tile_device **out_device)
 
 tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info)
 {
-    if (!out_info || out_info->struct_size < sizeof *out_info)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_device_get_info: struct_size is not set");
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
     tile_device *d;
-    tile_status status = tl_device_enter(device, &d);
+    if (!out_info)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_device_get_info: out_info is NULL");
+    tile_status status = TL_TAKE(tile_device_info, NULL, out_info, name);
+    if (status == TILE_OK)
+        status = tl_device_enter(device, &d);
     if (status != TILE_OK)
         return status;
-    d->driver->info(d->dev, out_info);
+    d->driver->info(d->dev, &info);
     tl_device_leave(d);
+    tl_struct_give(out_info, &info, sizeof info);
     return TILE_OK;
 }
 
@@ -304,14 +308,15 @@ char *tile_device_stats(tile_device *device)
 
 tile_status tile_device_set_callbacks(tile_device *device, const tile_callbacks *callbacks)
 {
-    if (callbacks && callbacks->struct_size < sizeof *callbacks)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_device_set_callbacks: struct_size is not set");
+    tile_callbacks given = TILE_CALLBACKS_INIT;
     tile_device *d;
-    tile_status status = tl_device_enter(device, &d);
+    tile_status status = callbacks ? TL_TAKE(tile_callbacks, &given, callbacks, print) : TILE_OK;
+    if (status == TILE_OK)
+        status = tl_device_enter(device, &d);
     if (status != TILE_OK)
         return status;
     pthread_mutex_lock(&d->lock);
-    d->callbacks = callbacks ? *callbacks : (tile_callbacks)TILE_CALLBACKS_INIT;
+    d->callbacks = given;
     pthread_mutex_unlock(&d->lock);
     tl_device_leave(d);
     return TILE_OK;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include "runtime/include/tile.h"
 #include "runtime/contract/fp_state.h"
+#include "runtime/contract/grow.h"
 #include "runtime/contract/tile_image.h"
 #include "runtime/invariant.h"
 
@@ -22,6 +23,12 @@ enum {
 /* Sets the thread's error text and returns `status`. */
 tile_status tl_fail(tile_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Puts the members that the caller's struct has over the defaults in *to (contract/grow.h). For
+ * structs that receive results, `to` NULL, it only checks. BAD_ARGUMENT: struct_size is not set. */
+#define TL_TAKE(type, to, from, first)                                                             \
+    tl_take(#type, (to), sizeof(type), (from), TL_LEAST_SIZE(type, first))
+tile_status tl_take(const char *type, void *to, size_t size, const void *from, size_t least);
 
 /* ---- what kernels say ---- */
 

@@ -7,15 +7,31 @@
 
 struct tl_embedded {
     const void *image;
-    const char *name; /* in the program's read-only data */
+    const char *name;   /* in the program's read-only data */
+    tile_const *consts; /* a copy */
     tile_module *module;
     tile_kernel *kernel;
     struct tl_embedded *next;
 };
 
-static tl_embedded *find(tl_embedded *list, const void *image, const char *name)
+static bool same_text(const char *a, const char *b)
 {
-    while (list && (list->image != image || strcmp(list->name, name) != 0))
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_consts(const tile_const *a, const tile_const *b)
+{
+    for (; a && a->name && b && b->name; a++, b++)
+        if (strcmp(a->name, b->name) != 0 || a->value != b->value || !same_text(a->text, b->text))
+            return false;
+    return !(a && a->name) && !(b && b->name);
+}
+
+static tl_embedded *find(tl_embedded *list, const void *image, const char *name,
+                         const tile_const *consts)
+{
+    while (list && (list->image != image || strcmp(list->name, name) != 0 ||
+                    !same_consts(list->consts, consts)))
         list = list->next;
     return list;
 }
@@ -31,22 +47,33 @@ static size_t bytes_of(const void *image)
     return n;
 }
 
+static void free_entry(tl_embedded *e)
+{
+    tile_module_free(e->module);
+    tl_consts_free(e->consts);
+    free(e);
+}
+
+static tile_status load(tile_device *d, tl_embedded *e)
+{
+    tile_status status = tile_module_load_image(d, e->image, bytes_of(e->image), &e->module);
+    if (status == TILE_OK)
+        status = tile_kernel_get(e->module, e->name, e->consts, &e->kernel);
+    return status == TILE_OK ? tile_kernel_prepare(e->kernel) : status;
+}
+
 static tile_status make(tile_device *d, const void *image, const char *name,
-                        tl_embedded **out_entry)
+                        const tile_const *consts, tl_embedded **out_entry)
 {
     tl_embedded *e = calloc(1, sizeof *e);
     if (!e)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     e->image = image;
     e->name = name;
-    tile_status status = tile_module_load_image(d, image, bytes_of(image), &e->module);
-    if (status == TILE_OK)
-        status = tile_kernel_get(e->module, name, NULL, &e->kernel);
-    if (status == TILE_OK)
-        status = tile_kernel_prepare(e->kernel);
+    e->consts = tl_consts_copy(consts);
+    tile_status status = e->consts ? load(d, e) : tl_fail(TILE_NO_MEMORY, "out of memory");
     if (status != TILE_OK) {
-        tile_module_free(e->module);
-        free(e);
+        free_entry(e);
         return status;
     }
     e->next = atomic_load(&d->embedded);
@@ -55,8 +82,9 @@ static tile_status make(tile_device *d, const void *image, const char *name,
     return TILE_OK;
 }
 
-tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
-                                 const tile_arg *args, size_t nargs)
+tile_status tile_launch_embedded_variant(const void *image, const char *name,
+                                         const tile_const *consts, tile_stream *stream,
+                                         const tile_arg *args, size_t nargs)
 {
     TL_FP_SCOPE();
     tile_device *d;
@@ -66,21 +94,26 @@ tile_status tile_launch_embedded(const void *image, const char *name, tile_strea
     tile_status status = tl_device_enter(stream ? stream->device : NULL, &d);
     if (status != TILE_OK)
         return status;
-    tl_embedded *e = find(atomic_load(&d->embedded), image, name);
+    tl_embedded *e = find(atomic_load(&d->embedded), image, name, consts);
     if (!e)
         /* if two threads make one, only the newer is found; both are freed with the device */
-        status = make(d, image, name, &e);
+        status = make(d, image, name, consts, &e);
     if (status == TILE_OK)
         status = tile_launch(e->kernel, stream ? stream : d->default_stream, args, nargs);
     tl_device_leave(d);
     return status;
 }
 
+tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
+                                 const tile_arg *args, size_t nargs)
+{
+    return tile_launch_embedded_variant(image, name, NULL, stream, args, nargs);
+}
+
 void tl_embedded_free(tile_device *d)
 {
     for (tl_embedded *e = atomic_load(&d->embedded), *next; e; e = next) {
         next = e->next;
-        tile_module_free(e->module);
-        free(e);
+        free_entry(e);
     }
 }

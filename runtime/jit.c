@@ -16,7 +16,8 @@
 extern const tl_driver *(*const tl_jit_keeps[])(void);
 const tl_driver *(*const tl_jit_keeps[])(void) = {tl_driver_ref, tl_driver_emu};
 
-/* A source and how to compile it; everything is copied. */
+/* A source and how to compile it; everything is copied, and the files that it imports are those of
+ * the moment when it was loaded. */
 typedef struct source {
     char *name, *text, *fp, *cache; /* cache may be NULL */
     size_t size;
@@ -24,6 +25,7 @@ typedef struct source {
     char **include_dirs;
     size_t ninclude_dirs;
     tl_tune_rows tuned;
+    tilec_bound *bound;
     tile_jit_options options; /* its pointers are not used, except the callback's */
 } source;
 
@@ -103,6 +105,7 @@ static tilec_options compiler_options(const source *s, const char *kernel,
     o.warps = s->options.warps;
     o.stages = s->options.stages;
     o.cache = s->cache;
+    o.bound = s->bound;
     o.tuned = s->tuned.data;
     o.ntuned = s->tuned.len;
     o.diagnostic = take_diagnostics;
@@ -162,6 +165,7 @@ static void free_source(void *user)
         free(s->include_dirs[i]);
     free(s->include_dirs);
     tl_tune_rows_free(&s->tuned);
+    tilec_bound_free(s->bound);
     free(s->name);
     free(s->text);
     free(s->fp);
@@ -205,20 +209,15 @@ static source *copy_source(const char *name, const char *text, size_t size,
     return s;
 }
 
-static const tile_jit_options *or_defaults(const tile_jit_options *options)
-{
-    static const tile_jit_options defaults = TILE_JIT_OPTIONS_INIT;
-    return options ? options : &defaults;
-}
-
-/* Uses the compiler's check, on the fields that both have. */
-static tile_status check_options(const tile_jit_options *options)
+/* given: NULL for none. *options has the defaults. Uses the compiler's check, on the fields that
+ * both have. */
+static tile_status take_options(const tile_jit_options *given, tile_jit_options *options)
 {
     char wrong[512];
-    if (options->struct_size < sizeof *options)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: struct_size is %zu, expected %zu: "
-                                          "begin "
-                       "with TILE_JIT_OPTIONS_INIT", options->struct_size, sizeof *options);
+    tile_status status =
+        given ? TL_TAKE(tile_jit_options, options, given, include_dirs) : TILE_OK;
+    if (status != TILE_OK)
+        return status;
     tilec_options o = TILEC_OPTIONS_INIT;
     o.include_dirs = options->include_dirs;
     o.ninclude_dirs = options->ninclude_dirs;
@@ -231,15 +230,26 @@ static tile_status check_options(const tile_jit_options *options)
                : tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: %s", wrong);
 }
 
+/* Kernels are compiled when they are asked for, and some forms of them at a launch; they see what
+ * is there now. */
+static tile_status bind(source *s)
+{
+    tilec_options o = compiler_options(s, NULL, NULL, 0, NULL);
+    switch (tilec_bind(s->name, s->text, s->size, &o, &s->bound)) {
+    case TILEC_OK: return TILE_OK;
+    case TILEC_NO_MEMORY: return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler");
+    default: return tl_fail(TILE_INTERNAL, "internal error in the compiler: '%s' cannot be bound",
+                            s->name);
+    }
+}
+
 /* Takes over `tuned`. */
 static tile_status load_source(tile_device *device, const char *name, const char *text, size_t size,
                                const tile_jit_options *options, tl_tune_rows *tuned,
                                tile_module **out_module)
 {
     tile_device_info info = TILE_DEVICE_INFO_INIT;
-    tile_status status = check_options(options);
-    if (status == TILE_OK)
-        status = tile_device_get_info(device, &info);
+    tile_status status = tile_device_get_info(device, &info);
     source *s = status == TILE_OK ? copy_source(name, text, size, options) : NULL;
     if (!s) {
         tl_tune_rows_free(tuned);
@@ -247,6 +257,11 @@ static tile_status load_source(tile_device *device, const char *name, const char
     }
     memcpy(s->target, info.target, sizeof s->target);
     s->tuned = *tuned;
+    status = bind(s);
+    if (status != TILE_OK) {
+        free_source(s);
+        return status;
+    }
     return tl_module_create_maker(device, (tl_maker){s, make, free_source}, out_module);
 }
 
@@ -257,8 +272,11 @@ tile_status tile_module_load_source(tile_device *device, const char *name, const
     if (!text || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_source: an argument is NULL");
     tl_tune_rows none = {0};
-    return load_source(device, name ? name : "<source>", text, size, or_defaults(options), &none,
-                       out_module);
+    tile_jit_options o = TILE_JIT_OPTIONS_INIT;
+    tile_status status = take_options(options, &o);
+    return status != TILE_OK ? status
+                             : load_source(device, name ? name : "<source>", text, size, &o, &none,
+                                           out_module);
 }
 
 /* ---- files ---- */
@@ -307,12 +325,11 @@ tile_status tile_module_load_file(tile_device *device, const char *path,
                                   const tile_jit_options *options, tile_module **out_module)
 {
     TL_FP_SCOPE();
-    tile_status status;
+    tile_jit_options o = TILE_JIT_OPTIONS_INIT;
     size_t size;
     if (!path || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_file: an argument is NULL");
-    options = or_defaults(options);
-    status = check_options(options); /* before the file is read: it may be missing */
+    tile_status status = take_options(options, &o); /* first: the file may be missing, too */
     if (status != TILE_OK)
         return status;
     const char *library = tilec_library_text(path, &size);
@@ -320,10 +337,9 @@ tile_status tile_module_load_file(tile_device *device, const char *path,
     if (!library && !read)
         return status;
     tl_tune_rows tuned;
-    status = read_tuned(path, device, options, &tuned);
+    status = read_tuned(path, device, &o, &tuned);
     if (status == TILE_OK)
-        status = load_source(device, path, library ? library : read, size, options, &tuned,
-                             out_module);
+        status = load_source(device, path, library ? library : read, size, &o, &tuned, out_module);
     free(read);
     return status;
 }

@@ -350,12 +350,13 @@ tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const til
         &(tile_launch_options){.struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = naxes});
 }
 
-static tile_status check_options(const tile_launch_options *o)
+/* given: NULL for none. *o has the defaults. */
+static tile_status take_options(const tile_launch_options *given, tile_launch_options *o)
 {
     enum { KNOWN = TILE_LAUNCH_TOGETHER | TILE_LAUNCH_OVERLAP };
-    if (o->struct_size < sizeof *o)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: options->struct_size is %zu, not %zu",
-                       o->struct_size, sizeof *o);
+    tile_status status = given ? TL_TAKE(tile_launch_options, o, given, grid) : TILE_OK;
+    if (status != TILE_OK)
+        return status;
     if (o->flags & ~(unsigned)KNOWN)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: options->flags is %#x", o->flags);
     if (!o->grid && o->naxes)
@@ -367,11 +368,11 @@ static tile_status check_options(const tile_launch_options *o)
 tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                              size_t nargs, const tile_launch_options *options)
 {
-    const tile_launch_options *o = options ? options : &NO_OPTIONS;
+    tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
     if (!kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: the kernel is NULL");
-    tile_status status = check_options(o);
-    return status == TILE_OK ? launch(kernel, stream, args, nargs, o) : status;
+    tile_status status = take_options(options, &o);
+    return status == TILE_OK ? launch(kernel, stream, args, nargs, &o) : status;
 }
 
 /* The device is entered. The form that a launch would run, loaded; NULL: nothing would run. */
@@ -394,15 +395,15 @@ tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_
     TL_FP_SCOPE();
     tile_device *d;
     tl_instance *form;
-    const tile_launch_options *o = options ? options : &NO_OPTIONS;
+    tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
     if (!kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_prepare: the kernel is NULL");
-    tile_status status = check_options(o);
+    tile_status status = take_options(options, &o);
     if (status == TILE_OK)
         status = tl_device_enter(kernel->module->device, &d);
     if (status != TILE_OK)
         return status;
-    status = form_inside(kernel, args, nargs, o, &form);
+    status = form_inside(kernel, args, nargs, &o, &form);
     tl_device_leave(d);
     return status;
 }

@@ -235,13 +235,18 @@ tile_status tile_module_load_image(tile_device *device, const void *data, size_t
     return TILE_OK;
 }
 
-static void free_kernel(tile_kernel *k)
+void tl_consts_free(tile_const *consts)
 {
-    for (tile_const *c = k->consts; c && c->name; c++) {
+    for (tile_const *c = consts; c && c->name; c++) {
         free((char *)c->name);
         free((char *)c->text);
     }
-    free(k->consts);
+    free(consts);
+}
+
+static void free_kernel(tile_kernel *k)
+{
+    tl_consts_free(k->consts);
     free(k->key);
     free(k->instances);
     free(k);
@@ -445,8 +450,7 @@ static tile_status answer(tile_module *m, const tl_image *image, const char *nam
     return TILE_OK;
 }
 
-/* NULL: out of memory. */
-static tile_const *copy_consts(const tile_const *consts)
+tile_const *tl_consts_copy(const tile_const *consts)
 {
     size_t n = 0;
     while (consts && consts[n].name)
@@ -471,7 +475,7 @@ static tile_const *copy_consts(const tile_const *consts)
 static tile_status open_forms(tile_kernel *k, const tile_const *consts)
 {
     tile_status status = TILE_OK;
-    k->consts = copy_consts(consts);
+    k->consts = tl_consts_copy(consts);
     if (!k->consts)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     for (uint32_t i = 0; i < k->ninstances && status == TILE_OK; i++)
@@ -616,17 +620,19 @@ tile_status tile_kernel_param(const tile_kernel *k, size_t index, tile_param_inf
         return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_param: %s is NULL",
                        k ? "out_info" : "the kernel");
     const tl_instance *in = k->instances[0];
-    if (out_info->struct_size < sizeof *out_info)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_param: struct_size is not set");
+    tile_status status = TL_TAKE(tile_param_info, NULL, out_info, name);
+    if (status != TILE_OK)
+        return status;
     if (index >= in->kernel->nparams)
         return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' has %u parameters; there is no number %zu",
                        k->name, in->kernel->nparams, index);
     const tile_image_param *p =
         (const tile_image_param *)tl_image_at(in->image, in->kernel->params) + index;
-    out_info->name = tl_image_text(in->image, p->name);
-    out_info->kind = (tile_arg_kind)p->kind;
-    out_info->dtype = (tile_dtype)p->dtype;
-    out_info->is_const = p->is_const != 0;
-    out_info->rank = p->kind == TILE_PARAM_VIEW ? (int)p->rank : 0;
+    const tile_param_info info = {.name = tl_image_text(in->image, p->name),
+                                  .kind = (tile_arg_kind)p->kind,
+                                  .dtype = (tile_dtype)p->dtype,
+                                  .is_const = p->is_const != 0,
+                                  .rank = p->kind == TILE_PARAM_VIEW ? (int)p->rank : 0};
+    tl_struct_give(out_info, &info, sizeof info);
     return TILE_OK;
 }

@@ -236,6 +236,9 @@ tile_status tl_form_wanted(const tile_device *device, const void *image, const t
 tile_status tl_module_add_image(tile_module *m, const void *data, size_t size,
                                 tl_image **out_image);
 tile_status tl_instance_load(tile_device *d, tl_instance *instance);
+/* A list of constants, copied; NULL: out of memory. */
+tile_const *tl_consts_copy(const tile_const *consts);
+void tl_consts_free(tile_const *consts);
 tl_instance *tl_image_listed(const tl_image *image, const char *name, uint32_t index);
 
 /* choose.c */

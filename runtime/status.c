@@ -57,6 +57,14 @@ tile_status tl_fail(tile_status status, const char *format, ...)
     return status;
 }
 
+tile_status tl_take(const char *type, void *to, size_t size, const void *from, size_t least)
+{
+    if (to ? tl_struct_take(to, size, from, least) : tl_struct_size(from) >= least)
+        return TILE_OK;
+    return tl_fail(TILE_BAD_ARGUMENT, "%s: struct_size is %zu, expected %zu: begin with the _INIT "
+                                      "macro", type, tl_struct_size(from), size);
+}
+
 tile_status tl_env_number(const char *name, int64_t least, int64_t most, int64_t *inout_n)
 {
     const char *text = getenv(name);

@@ -48,6 +48,17 @@ static bool set_folder(TlStore *s, const char *a, const char *b)
     return n > 0 && (size_t)n < sizeof s->folder - NAME_MOST - 4;
 }
 
+/* What is relative means the current folder of now. */
+static bool set_said(TlStore *s, const char *said)
+{
+    char here[TL_STORE_PATH];
+    if (*said == '/')
+        return set_folder(s, said, "");
+    if (!getcwd(here, sizeof here - 1))
+        return false;
+    return set_folder(s, strcat(here, "/"), said);
+}
+
 static const char *env(const char *name)
 {
     const char *value = getenv(name);
@@ -99,8 +110,8 @@ bool tl_store_open(TlStore *s, const char *setting, char *why, size_t size)
                  most);
     else if (said && !strcmp(said, "off"))
         snprintf(why, size, "it is off%s", setting ? "" : " (TILE_CACHE)");
-    else if (said && !set_folder(s, said, ""))
-        snprintf(why, size, "the name of its folder is too long");
+    else if (said && !set_said(s, said))
+        snprintf(why, size, "the name of its folder is too long, or the current folder is gone");
     else if (!said && !default_folder(s))
         snprintf(why, size, "neither XDG_CACHE_HOME nor HOME is an absolute path");
     else if (!said && !is_ours(s))

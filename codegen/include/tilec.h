@@ -47,6 +47,9 @@ typedef struct tilec_tuned {
     size_t nconfigs;
 } tilec_tuned;
 
+/* What compilations of one source read, as it was at one moment. */
+typedef struct tilec_bound tilec_bound;
+
 typedef struct tilec_options {
     size_t struct_size;
     /* "cpu" (default, this machine), "cpu:x86-64-v3", "ref", "sm_80", ...; "sm_80,gfx942": an image
@@ -114,11 +117,16 @@ typedef struct tilec_options {
      * "general", or what is promised of a launch's arguments, "A=16,A.stride.0=8,near,grid"
      * (tools/README.md). A launch runs the first whose promises hold. NULL: "aligned;general" */
     const char *forms;
+    /* What the compilation reads: the files that were bound, and nothing else of the disk or the
+     * environment, whatever happened to them since. The source, its name and include_dirs must be
+     * those of tilec_bind; `cache` is not looked at. NULL: what is there now. */
+    const tilec_bound *bound;
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   \
+            0, 0                                                                                   \
     }
 
 typedef struct tilec_output tilec_output;
@@ -139,6 +147,14 @@ TILEC_API tilec_status tilec_compile_source(const char *name, const char *text, 
                                             tilec_output **out_output);
 TILEC_API tilec_status tilec_compile_file(const char *path, const tilec_options *options,
                                           tilec_output **out_output);
+/* Reads the files that a source imports, and notes where the cache is, for compilations of that
+ * source that come later (options.bound); of `options`, include_dirs, cache and alloc matter. A
+ * file that is missing now is missing for them. The text itself is not kept.
+ * TILEC_USAGE: an argument or an option is wrong.  TILEC_NO_MEMORY, TILEC_INTERNAL. */
+TILEC_API tilec_status tilec_bind(const char *name, const char *text, size_t size,
+                                  const tilec_options *options, tilec_bound **out_bound);
+/* After the last compilation that uses it; accepts NULL. */
+TILEC_API void tilec_bound_free(tilec_bound *bound);
 /* The library of .tile modules that is part of the compiler. Where tilec_compile_file and
  * tile_module_load_file take a path, they take the name of a module, too: "std.kernels.gemm" (a
  * name that begins with "std.", has no slash, and does not end in ".tile" or ".tir").

@@ -84,11 +84,12 @@ void tl_host_check_closed(const void *object, size_t size, const char *known)
 
 enum { END_BYTES = 64 };
 
-void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
+void *tl_embed(const char *name, const char *triple, const void *data, size_t size,
                TlArena *arena, size_t *out_size)
 {
     TL_ASSERT(size > 0 && data, "an empty image");
     TlLlvm l;
+    const char *symbol = tl_format(arena, "tile_image_%s", name);
     char *padded = tl_alloc(arena, size + END_BYTES);
     memcpy(padded, data, size);
     tl_llvm_open(&l, arena, symbol, triple, "generic", "", 0);
@@ -98,6 +99,11 @@ void *tl_embed(const char *symbol, const char *triple, const void *data, size_t 
     LLVMSetInitializer(global, bytes);
     LLVMSetGlobalConstant(global, 1);
     LLVMSetAlignment(global, 64);
+    LLVMValueRef bytes_of = LLVMConstInt(LLVMInt64TypeInContext(l.context), size, 0);
+    LLVMValueRef length = LLVMAddGlobal(l.module, LLVMTypeOf(bytes_of),
+                                        tl_format(arena, "tile_size_%s", name));
+    LLVMSetInitializer(length, bytes_of);
+    LLVMSetGlobalConstant(length, 1);
     void *object = tl_llvm_emit(&l, arena, true, out_size);
     tl_llvm_close(&l);
     return object;

@@ -22,7 +22,8 @@ void tl_host_complete(TlLlvm *l, bool services);
 void tl_host_check_closed(const void *object, size_t size, const char *known);
 
 /* An object for machines of `triple` ("": this one) that holds `size` bytes and 64 zeros as the
- * constant `symbol`, 64-byte aligned: one image or several, then no image. */
-void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
+ * constant tile_image_NAME, 64-byte aligned: one image or several, then no image; and `size` as the
+ * constant tile_size_NAME. */
+void *tl_embed(const char *name, const char *triple, const void *data, size_t size,
                TlArena *arena, size_t *out_size);
 #endif

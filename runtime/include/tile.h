@@ -4,7 +4,7 @@
  *     tile_device *dev;  tile_module *mod;  tile_kernel *k;
  *     tile_device_open("cpu", &dev);
  *     tile_module_load_image(dev, image, size, &mod);  (or tile_module_load_file of tile_jit.h)
- *     tile_kernel_get(mod, "gemm", (tile_const[]){{"BM", 64}, {0}}, &k);
+ *     tile_kernel_get(mod, "gemm", (tile_const[]){{"BM", 64, NULL}, {0}}, &k);
  *     tile_launch(k, NULL,
  *                 (tile_arg[]){tile_view(A, M, K), tile_view(B, K, N), tile_view(C, M, N)}, 3);
  *     if (tile_device_synchronize(dev)) puts(tile_last_error());
@@ -16,9 +16,10 @@
  * parameters, named out_, which are set only on TILE_OK. Nothing here prints or exits. A NULL
  * handle, text or result pointer is TILE_BAD_ARGUMENT (0 or NULL from functions without a status),
  * except that a NULL device or stream means the default one. Freeing functions accept NULL, and
- * each handle once. A struct with a struct_size must have it set (the _INIT macros do so); a size
- * below that of this header's struct is TILE_BAD_ARGUMENT. "Thread-safe" means that any number of
- * threads may call at once. All functions are thread-safe unless they say otherwise; freeing a
+ * each handle once. A struct with a struct_size must have it set (the _INIT macros do so). Such
+ * structs grow at their end: a program that was built with an older header passes a smaller size,
+ * and what its struct lacks has its default. "Thread-safe" means that any number of threads may
+ * call at once. All functions are thread-safe unless they say otherwise; freeing a
  * handle while another call uses it is not. Everything is stable since 0.1 except what is under
  * TILE_UNSTABLE.
  *
@@ -47,6 +48,15 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+/* Conversions that projects with -Wold-style-cast take, too. */
+#ifdef __cplusplus
+#define TILE_CAST_(type, x) static_cast<type>(x)
+#define TILE_UNCONST_(p) const_cast<void *>(p)
+#else
+#define TILE_CAST_(type, x) ((type)(x))
+#define TILE_UNCONST_(p) ((void *)(uintptr_t)(p))
 #endif
 
 typedef struct tile_device tile_device;
@@ -228,8 +238,8 @@ TILE_API tile_status tile_event_elapsed(tile_event *from, tile_event *to, double
 
 /* ---- modules and kernels ---- */
 
-/* A compile-time constant: a number, or a text for types, functions and floats: {"BM", 64}, {"T",
- * 0, "f16"}. A list ends with {0}. */
+/* A compile-time constant: a number, or a text for types, functions and floats: {"BM", 64, NULL},
+ * {"T", 0, "f16"}. A list ends with {0}. */
 typedef struct tile_const {
     const char *name;
     int64_t value;
@@ -305,7 +315,7 @@ static inline tile_arg tile_arg_view(const void *address, tile_dtype dtype, int 
     a.kind = TILE_ARG_VIEW;
     a.dtype = dtype;
     a.rank = rank;
-    a.address = (void *)(uintptr_t)address;
+    a.address = TILE_UNCONST_(address);
     memcpy(a.extent, extent, sizeof extent);
     return a;
 }
@@ -440,17 +450,18 @@ inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr to
  * tile_ptr(p): a pointer argument; tile_ptr_sized(p, bytes): with the size of its memory. */
 #define TILE_COUNT_(a, b, c, d, e, f, g, h, n, ...) n
 #define TILE_COUNT(...) TILE_COUNT_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define TILE_INT_(x) TILE_CAST_(int64_t, x)
 #define TILE_FIRST8(a, b, c, d, e, f, g, h, ...) \
-    (int64_t)(a), (int64_t)(b), (int64_t)(c), (int64_t)(d), (int64_t)(e), (int64_t)(f), \
-        (int64_t)(g), (int64_t)(h)
+    TILE_INT_(a), TILE_INT_(b), TILE_INT_(c), TILE_INT_(d), TILE_INT_(e), TILE_INT_(f), \
+        TILE_INT_(g), TILE_INT_(h)
 #define TILE_PAD8(...) TILE_FIRST8(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)
 #define TILE_VIEW_(dtype, p, n, ...) tile_arg_view((p), (dtype), (n), __VA_ARGS__)
 #define tile_view(p, ...) \
     TILE_VIEW_(TILE_DTYPE_OF(p), p, TILE_COUNT(__VA_ARGS__), TILE_PAD8(__VA_ARGS__))
 #define tile_view_typed(dtype, p, ...) \
     TILE_VIEW_(dtype, p, TILE_COUNT(__VA_ARGS__), TILE_PAD8(__VA_ARGS__))
-#define tile_view_strided(p, rank, extents, strides) \
-    tile_arg_view_strided((p), TILE_DTYPE_OF(p), (rank), (extents), (strides))
+/* (variadic, as compound literals have commas: tile_view_strided(p, 2, (int64_t[]){M, N}, ...)) */
+#define tile_view_strided(p, ...) tile_arg_view_strided((p), TILE_DTYPE_OF(p), __VA_ARGS__)
 #define tile_ptr(p) tile_arg_pointer((p), TILE_DTYPE_OF(p), 0)
 #define tile_ptr_sized(p, bytes) tile_arg_pointer((p), TILE_DTYPE_OF(p), (bytes))
 
@@ -462,10 +473,9 @@ inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr to
  * tile_view_strided. */
 #define tile_buffer_view(buffer, dtype, ...) tile_buffer_view_at(buffer, 0, dtype, __VA_ARGS__)
 #define tile_buffer_view_at(buffer, at, dtype, ...) \
-    tile_arg_in_buffer(tile_view_typed(dtype, 0, __VA_ARGS__), (buffer), (int64_t)(at))
-#define tile_buffer_view_strided(buffer, at, dtype, rank, extents, strides) \
-    tile_arg_in_buffer(tile_arg_view_strided(0, (dtype), (rank), (extents), (strides)), (buffer), \
-                       (int64_t)(at))
+    tile_arg_in_buffer(tile_view_typed(dtype, 0, __VA_ARGS__), (buffer), TILE_INT_(at))
+#define tile_buffer_view_strided(buffer, at, dtype, ...) \
+    tile_arg_in_buffer(tile_arg_view_strided(0, (dtype), __VA_ARGS__), (buffer), TILE_INT_(at))
 #define tile_bool_view(buffer, ...) tile_buffer_view(buffer, TILE_BOOL, __VA_ARGS__)
 #define tile_i8_view(buffer, ...) tile_buffer_view(buffer, TILE_I8, __VA_ARGS__)
 #define tile_i16_view(buffer, ...) tile_buffer_view(buffer, TILE_I16, __VA_ARGS__)
@@ -549,6 +559,11 @@ TILE_API tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args,
  * the kernel. Otherwise like tile_launch. */
 TILE_API tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
                                           const tile_arg *args, size_t nargs);
+/* The same for the variants of the kernel (instantiate) that agree with these constants: a list as
+ * for tile_kernel_get, or NULL. */
+TILE_API tile_status tile_launch_embedded_variant(const void *image, const char *name,
+                                                  const tile_const *consts, tile_stream *stream,
+                                                  const tile_arg *args, size_t nargs);
 
 #ifdef __cplusplus
 /* The same with lists: tile_launch_grid(k, stream, {tile_view(x, n), tile_f32(2)}, {16, 4}). */

@@ -30,8 +30,10 @@ typedef struct tile_jit_options {
     }
 
 /* Makes a module from a text (`name` is used in messages and to find imports beside it) or a file.
- * The text is read here; tile_kernel_get compiles it, because the constants are known there, or
- * finds in the cache what an earlier call, of any process, has compiled. On GPUs it compiles the
+ * What the module needs is read here: the text, the files that it imports, the tuning results,
+ * where the cache is. Changes of files, of the current folder or of the environment that come later
+ * do not matter. tile_kernel_get compiles, because the constants are known there, or finds in the
+ * cache what an earlier call, of any process, has compiled. On GPUs it compiles the
  * form for aligned arguments; a launch that has others compiles theirs, once, unless the kernel is
  * prepared (tile_kernel_prepare, tile_launch_prepare).
  * For a file, the tuning results beside it are used (see tile_tune). In place of a path there may

@@ -366,15 +366,15 @@ static void fill_result(const tl_tuner *t, tile_tune_result *out)
     for (size_t i = 0; i < t->ntrials; i++)
         timed += t->trials[i].nsamples > 0;
     bool done = t->o->look ? !t->ntrials : !t->stopped;
-    *out = (tile_tune_result){.struct_size = out->struct_size,
-                              .total = t->asked,
-                              .timed = timed,
-                              .rejected = t->rejected,
-                              .kept = t->kept,
-                              .complete = done};
+    tile_tune_result r = {.best_us = t->best ? tl_tune_value(t->best) : t->kept_best_us,
+                          .total = t->asked,
+                          .timed = timed,
+                          .rejected = t->rejected,
+                          .kept = t->kept,
+                          .complete = done};
     const char *best = t->best ? t->best->config : t->kept_best;
-    out->best_us = t->best ? tl_tune_value(t->best) : t->kept_best_us;
-    snprintf(out->best, sizeof out->best, "%s", best ? best : "");
+    snprintf(r.best, sizeof r.best, "%s", best ? best : "");
+    tl_struct_give(out, &r, sizeof r);
 }
 
 /* If nothing at all could run, the first reason is the error. */
@@ -435,8 +435,6 @@ static tile_status copy_consts(tl_tuner *t)
 static tile_status check_call(const tl_tuner *t)
 {
     bool emulated = strncmp(t->info.target, "emu:", 4) == 0;
-    if (t->o->struct_size < sizeof *t->o)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_tune_options: begin with TILE_TUNE_OPTIONS_INIT");
     if (!(t->o->budget >= 0) || !(t->o->tolerance >= 0))
         return tl_fail(TILE_BAD_ARGUMENT, "tile_tune_options: a %s below 0",
                        t->o->budget >= 0 ? "tolerance" : "budget");
@@ -469,19 +467,25 @@ tile_status tile_tune(tile_device *device, const char *path, const char *kernel,
                       const tile_arg *args, size_t nargs, const tile_tune_options *options,
                       tile_tune_result *out_result)
 {
-    static const tile_tune_options defaults = TILE_TUNE_OPTIONS_INIT;
     TL_FP_SCOPE();
+    tile_tune_options o = TILE_TUNE_OPTIONS_INIT;
+    tile_jit_options jit = TILE_JIT_OPTIONS_INIT;
     if (!path || (nargs && !args))
         return tl_fail(TILE_BAD_ARGUMENT, "tile_tune: the %s is NULL",
                        path ? "list of arguments" : "path");
-    if (out_result && out_result->struct_size < sizeof *out_result)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_tune_result: begin with TILE_TUNE_RESULT_INIT");
-    tl_tuner t = {.path = path, .kernel = kernel, .args = args, .nargs = nargs};
-    t.o = options ? options : &defaults;
+    tile_status status = options ? TL_TAKE(tile_tune_options, &o, options, jit) : TILE_OK;
+    if (status == TILE_OK && o.jit)
+        status = TL_TAKE(tile_jit_options, &jit, o.jit, include_dirs);
+    o.jit = &jit;
+    if (status == TILE_OK && out_result)
+        status = TL_TAKE(tile_tune_result, NULL, out_result, best);
+    if (status != TILE_OK)
+        return status;
+    tl_tuner t = {.path = path, .kernel = kernel, .args = args, .nargs = nargs, .o = &o};
     t.info = (tile_device_info)TILE_DEVICE_INFO_INIT;
     t.start = tl_tune_now();
     t.deadline = t.o->budget > 0 ? t.start + t.o->budget : 0;
-    tile_status status = tl_device_enter(device, &t.device);
+    status = tl_device_enter(device, &t.device);
     if (status != TILE_OK)
         return status;
     status = tile_device_get_info(t.device, &t.info);

@@ -11,8 +11,7 @@
 
 static tilec_options compiler_options(const tl_tuner *t, const char *target, const char *config)
 {
-    static const tile_jit_options defaults = TILE_JIT_OPTIONS_INIT;
-    const tile_jit_options *jit = t->o->jit ? t->o->jit : &defaults;
+    const tile_jit_options *jit = t->o->jit;
     tilec_options o = TILEC_OPTIONS_INIT;
     o.target = target;
     o.kernel = t->kernel;

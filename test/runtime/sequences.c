@@ -776,6 +776,8 @@ static void get_kernels(Actor *a, Module *m)
     EXPECT(BAD, tile_kernel_param(m->scale, 3, &info));
     EXPECT(BAD, tile_kernel_param(m->scale, SIZE_MAX, &info));
     info.struct_size--;
+    EXPECT(OK_, tile_kernel_param(m->scale, 0, &info)); /* an older program's struct is shorter */
+    info.struct_size = (size_t)below(&a->random, sizeof(size_t) + 1);
     EXPECT(BAD, tile_kernel_param(m->scale, 0, &info));
 }
 
@@ -812,7 +814,7 @@ static void misuse_source(Actor *a, int device)
     case 1: o.opt_level = 99; break;
     case 2: o.warps = -1; break;
     case 3: o.stages = 65; break;
-    case 4: o.struct_size = (size_t)below(&a->random, (int)sizeof o); break;
+    case 4: o.struct_size = (size_t)below(&a->random, sizeof(size_t) + 1); break;
     case 5: o.ninclude_dirs = 1; break;
     case 6:
         o.include_dirs = dirs;
@@ -1071,7 +1073,7 @@ static void null_places(tile_device *d, Actor *a)
     EXPECT(BAD, tile_device_open("cpu", NULL));
     EXPECT(BAD, tile_default_device(NULL));
     EXPECT(BAD, tile_device_get_info(d, NULL));
-    info.struct_size = (size_t)below(&a->random, (int)sizeof info);
+    info.struct_size = (size_t)below(&a->random, sizeof(size_t) + 1);
     EXPECT(BAD, tile_device_get_info(d, &info));
     EXPECT(BAD, tile_device_default_stream(d, NULL));
     EXPECT(BAD, tile_stream_create(d, NULL));
@@ -1152,7 +1154,7 @@ static void compiler_calls(Actor *a)
     case 7: o.consts = consts + below(&a->random, 2), o.nconsts = 1; break;
     case 8: o.ninclude_dirs = 3; break;
     case 9: o.include_dirs = dirs, o.ninclude_dirs = 1; break;
-    case 10: o.struct_size = next(&a->random) % offsetof(tilec_options, report); break;
+    case 10: o.struct_size = next(&a->random) % (sizeof(size_t) + 1); break;
     case 11: o.target = "sm_1"; break;
     case 12: o.emit = "porridge"; break;
     default:

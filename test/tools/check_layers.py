@@ -30,6 +30,7 @@ MAY = {
 EXTRA = [
     ("*", "runtime/contract/tile_image.h"),           # the image: the contract of compiler and runtime
     ("*", "runtime/contract/form_text.h"),            # the texts of forms: likewise
+    ("codegen/*", "runtime/contract/grow.h"),         # structs of the public headers: likewise
     ("codegen/*", "runtime/contract/leaf.*"),         # the leaf table: likewise
     ("codegen/*", "runtime/contract/cpu_level.def"),  # the CPU levels: likewise
     ("codegen/*", "runtime/contract/fp_state.h"),     # the floating-point state: likewise

@@ -139,7 +139,7 @@ static void wrong_options_of_the_compiler(void)
     refused_by_compiler((o = fine, o.bisect = -2, o), "bisect is -2");
     refused_by_compiler((o = fine, o.nconsts = 2, o), "consts is NULL");
     refused_by_compiler((o = fine, o.consts = lacks, o.nconsts = 1, o), "consts[0] has no value");
-    refused_by_compiler((o = fine, o.struct_size = 40, o), "struct_size is 40");
+    refused_by_compiler((o = fine, o.struct_size = 8, o), "struct_size is 8");
     refused_by_compiler((o = fine, o.struct_size = 0, o), "struct_size is 0");
     CHECK_INT(tilec_compile_source(NULL, "", 0, NULL, &out), TILEC_USAGE);
     tilec_output_free(out);
