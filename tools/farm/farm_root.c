@@ -306,7 +306,7 @@ int farm_root(const Farm *farm, bool *out_all)
     if (silence && atof(silence) > 0)
         r.silence = atof(silence);
     if (!r.path || !r.ranks) {
-        usage_error("out of memory");
+        out_of_memory();
         farm->link->abandon(EXIT_RUN);
     } else {
         for (int i = 0; i < farm->place.size; i++)
