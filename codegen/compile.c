@@ -479,7 +479,7 @@ static tilec_status guarded(TlJob *j, const char *name, const char *text, size_t
         return status;
     }
     TlGuard again; /* the message itself needs memory */
-    tilec_status status = g.fault == TL_FAULT_MEMORY ? TILEC_NO_MEMORY : TILEC_INTERNAL;
+    tilec_status status = tl_fault_is_memory(g.fault) ? TILEC_NO_MEMORY : TILEC_INTERNAL;
     if (TL_GUARD(&again)) {
         tl_job_fail(j, status, "%s%s%s", g.text, g.where ? " in " : "", g.where ? g.where : "");
         tl_guard_pop(&again);

@@ -171,7 +171,7 @@ tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
             tl_output_set_trace(out, f.events.text);
         tl_guard_pop(&g);
     } else {
-        status = g.fault == TL_FAULT_MEMORY ? TILEC_NO_MEMORY : TILEC_INTERNAL;
+        status = tl_fault_is_memory(g.fault) ? TILEC_NO_MEMORY : TILEC_INTERNAL;
     }
     for (uint32_t i = 0; i < f.nparts && f.parts; i++)
         tilec_output_free(f.parts[i].one);

@@ -125,8 +125,8 @@ typedef struct Runner {
 
 static void open_analyses(Runner *r)
 {
-    r->nanalyses = r->m->fns.len;
-    r->analyses = TL_NEW_ARRAY(&r->arena, TlAnalyses, r->nanalyses + 1);
+    r->analyses = TL_NEW_ARRAY(&r->arena, TlAnalyses, r->m->fns.len + 1);
+    r->nanalyses = r->m->fns.len; /* not before they are there */
     for (uint32_t i = 0; i < r->nanalyses; i++)
         tl_arena_init(&r->analyses[i].arena, r->m->ctx->perm.alloc);
 }

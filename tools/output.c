@@ -145,8 +145,16 @@ static void forget_temporary(const char *path)
 
 /* ---- writing ---- */
 
+static bool lacked_memory;
+
+bool output_lacked_memory(void)
+{
+    return lacked_memory;
+}
+
 static bool say(const Outputs *o, const char *path)
 {
+    lacked_memory = lacked_memory || errno == ENOMEM;
     fprintf(stderr, "%s: cannot write '%s': %s\n", o->program, path,
             errno ? strerror(errno) : "unknown error");
     return false;

@@ -31,6 +31,9 @@ bool output_commit(Outputs *o);
 /* Removes what was not committed and frees the list. */
 void output_drop(Outputs *o);
 
+/* Has one of the functions above said that there was no memory? */
+bool output_lacked_memory(void);
+
 /* Do two paths name one regular file, existing (links included) or not yet? "-" is only "-". */
 bool output_same(const char *a, const char *b);
 

@@ -370,7 +370,7 @@ static int add_beside(RunArgs *args, const char *name, const char *value)
                            name, value, name);
     a->beside = malloc(strlen(name) + 1);
     if (!a->beside)
-        return usage_error("out of memory");
+        return out_of_memory();
     strcpy(a->beside, name);
     a->param = (tile_param_info)TILE_PARAM_INFO_INIT;
     a->param.name = a->beside;
@@ -571,10 +571,11 @@ static void settle_packed(const void *image, const char *kernel, RunArgs *args)
 
 int run_args_make(const Options *o, const tile_kernel *kernel, const void *image, RunArgs *args)
 {
-    args->len = args->nparams = tile_kernel_param_count(kernel);
-    args->data = calloc(args->len + o->items.len + 1, sizeof *args->data);
+    size_t len = tile_kernel_param_count(kernel);
+    args->data = calloc(len + o->items.len + 1, sizeof *args->data);
     if (!args->data)
-        return usage_error("out of memory");
+        return out_of_memory();
+    args->len = args->nparams = len;
     for (size_t i = 0; i < args->len; i++) {
         args->data[i].param = (tile_param_info)TILE_PARAM_INFO_INIT;
         tile_kernel_param(kernel, i, &args->data[i].param);
@@ -671,7 +672,7 @@ int run_args_upload(RunArgs *args, tile_device *device, tile_arg **out_launch)
         return run_error();
     *out_launch = calloc(args->len + 1, sizeof **out_launch);
     if (!*out_launch)
-        return usage_error("out of memory");
+        return out_of_memory();
     for (size_t i = 0; i < args->len; i++) {
         RunArg *a = &args->data[i];
         if (a->param.kind == TILE_ARG_SCALAR || a->same_as || !wants_buffer(&info, a))
@@ -725,7 +726,7 @@ int run_arg_save(const RunArg *a, const char *path, Outputs *outputs)
     memcpy(n.descr, a->descr, sizeof n.descr);
     void *file = npy_format(&n, &size);
     if (!file)
-        return usage_error("out of memory");
+        return out_of_memory();
     bool ok = output_write(outputs, path, file, size);
     free(file);
     return ok ? EXIT_FINE : EXIT_USAGE;
@@ -775,5 +776,5 @@ int run_arg_print(const RunArg *a, FILE *out)
     }
     free(text);
     free(plain);
-    return text ? EXIT_FINE : usage_error("out of memory");
+    return text ? EXIT_FINE : out_of_memory();
 }

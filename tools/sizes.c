@@ -93,11 +93,11 @@ static int with_sizes(const Options *o, const size_t *at, SizesRun *run, void *u
     int status = EXIT_FINE;
     with.items.data = calloc(o->items.len + 1, sizeof *with.items.data);
     if (!with.items.data)
-        return usage_error("out of memory");
+        return out_of_memory();
     for (size_t i = 0; i < o->items.len && status == EXIT_FINE; i++) {
         with.items.data[i] = substitute(o->items.data[i], o, at);
         if (!with.items.data[i])
-            status = usage_error("out of memory");
+            status = out_of_memory();
     }
     describe_sizes(o, at, text, sizeof text);
     if (status == EXIT_FINE)

@@ -239,7 +239,8 @@ static int guarded(Options *o, TlCtx *ctx)
 {
     TlGuard g;
     if (!TL_GUARD(&g)) {
-        fprintf(stderr, "tile-opt: internal error: %s\n", g.text);
+        fprintf(stderr, "tile-opt: %s%s\n",
+                tl_fault_is_memory(g.fault) ? "" : "internal error: ", g.text);
         return EXIT_INTERNAL;
     }
     int status = 0;

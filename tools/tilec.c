@@ -1,5 +1,6 @@
 /* tilec.c: the main program of tilec: which sub-command it is. */
 #include "codegen/leaf/leaves.h"
+#include "ir/support/guard.h"
 #include "tools/tilec_options.h"
 #include <string.h>
 #include <unistd.h>
@@ -149,8 +150,22 @@ static int command(int argc, char **argv)
     return EXIT_USAGE;
 }
 
+/* What runs out of memory where no other guard is. */
+static int guarded(int argc, char **argv)
+{
+    TlGuard g;
+    if (!TL_GUARD(&g)) {
+        fprintf(stderr, "tilec: %s%s\n", tl_fault_is_memory(g.fault) ? "" : "internal error: ",
+                g.text);
+        return EXIT_INTERNAL;
+    }
+    int status = command(argc, argv);
+    tl_guard_pop(&g);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     output_begin();
-    return output_end("tilec", command(argc, argv));
+    return output_end("tilec", status_of_run(guarded(argc, argv)));
 }

@@ -284,7 +284,7 @@ static int bench_sizes(const Options *with, const char *sizes, void *user)
     tilec_output *output = NULL;
     BenchPoint *more = realloc(b->points, (b->npoints + 1) * sizeof *more);
     if (!more)
-        return usage_error("out of memory");
+        return out_of_memory();
     b->points = more;
     BenchPoint *p = &b->points[b->npoints];
     snprintf(p->sizes, sizeof p->sizes, "%s", sizes);
@@ -313,7 +313,7 @@ static int write_plot(const Bench *b)
         bench_plot(f, title, b->points, b->npoints, &b->limits);
     if (!f || fclose(f) != 0) {
         free(text);
-        return usage_error("out of memory");
+        return out_of_memory();
     }
     Outputs outputs = {.program = "tilec"};
     bool ok = output_write(&outputs, b->o->svg, text, size) && output_commit(&outputs);

@@ -22,6 +22,7 @@ typedef struct Walk {
     TL_VEC(Line) lines;
     uint64_t entries, bytes, bad, removed;
     bool failed; /* a file cannot be removed */
+    bool missed; /* there was no memory for an entry */
 } Walk;
 
 /* ---- ls ---- */
@@ -69,6 +70,8 @@ static void list_entry(void *user, const TlStored *stored)
         if (!stored->partial && tl_store_read(stored->path, &arena, &e))
             list_key(user, e.parts[TL_PART_KEY], stored);
         tl_guard_pop(&g);
+    } else {
+        ((Walk *)user)->missed = true;
     }
     tl_arena_free(&arena);
 }
@@ -80,9 +83,14 @@ static int newest_first(const void *a, const void *b)
                               : strcmp(x->text, y->text);
 }
 
+static void each(const TlStore *s, void (*f)(void *user, const TlStored *stored), Walk *w)
+{
+    w->missed = !tl_store_each(s, f, w) || w->missed;
+}
+
 static int list(const TlStore *s, Walk *w)
 {
-    tl_store_each(s, list_entry, w);
+    each(s, list_entry, w);
     if (w->lines.len)
         qsort(w->lines.data, w->lines.len, sizeof *w->lines.data, newest_first);
     if (w->lines.len)
@@ -102,20 +110,26 @@ static void verify_entry(void *user, const TlStored *stored)
     Walk *w = user;
     TlArena arena;
     TlEntry e;
+    TlGuard g;
     if (stored->partial)
         return;
     tl_arena_init(&arena, (TlAlloc){0});
     w->entries++;
-    if (!tl_store_read(stored->path, &arena, &e)) {
-        w->bad++;
-        printf("damaged: %s\n", stored->path);
+    if (TL_GUARD(&g)) {
+        if (!tl_store_read(stored->path, &arena, &e)) {
+            w->bad++;
+            printf("damaged: %s\n", stored->path);
+        }
+        tl_guard_pop(&g);
+    } else {
+        w->missed = true;
     }
     tl_arena_free(&arena);
 }
 
 static int verify(const TlStore *s, Walk *w)
 {
-    tl_store_each(s, verify_entry, w);
+    each(s, verify_entry, w);
     printf("%" PRIu64 " entries, %" PRIu64 " damaged\n", w->entries, w->bad);
     return w->bad ? EXIT_PROGRAM : EXIT_FINE;
 }
@@ -131,15 +145,15 @@ static void remove_entry(void *user, const TlStored *stored)
 
 static int clear(const TlStore *s, Walk *w)
 {
-    tl_store_each(s, remove_entry, w);
+    each(s, remove_entry, w);
     printf("removed %" PRIu64 " entries from %s\n", w->removed, s->folder);
     return w->failed ? usage_error("some files of '%s' cannot be removed", s->folder) : EXIT_FINE;
 }
 
 static int prune(const TlStore *s, Walk *w)
 {
-    (void)w;
     TlPruned p = tl_store_prune(s, s->most);
+    w->missed = p.missed;
     printf("removed %" PRIu64 " entries; %" PRIu64 " entries, %" PRIu64 " bytes are left\n",
            p.removed, p.kept, p.bytes);
     return EXIT_FINE;
@@ -179,6 +193,8 @@ static int run(const struct Action *action, const char *size)
     tl_arena_init(&arena, (TlAlloc){0});
     if (TL_GUARD(&g)) {
         status = action->run(&s, &w);
+        if (w.missed)
+            status = out_of_memory();
         tl_guard_pop(&g);
     } else {
         fprintf(stderr, "tilec: %s\n", g.text);

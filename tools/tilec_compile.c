@@ -148,7 +148,7 @@ static int write_depends(Job *j, Outputs *outputs)
         put_depends(f, make_target(j), tilec_output_depends(j->output),
                     j->tuned.rows.file.len ? j->tuned.path : NULL);
     bool ok = f && fclose(f) == 0;
-    int status = !ok                                                  ? usage_error("out of memory")
+    int status = !ok ? out_of_memory()
                  : output_write(outputs, depfile_of(j), text, size) ? EXIT_FINE
                                                                       : EXIT_USAGE;
     free(text);

@@ -109,7 +109,7 @@ static int format_file(const Options *o, const char *path)
         return status;
     }
     fprintf(stderr, "tilec: %s: %s%s\n", path,
-            guard.fault == TL_FAULT_MEMORY ? "" : "internal error: ", guard.text);
+            tl_fault_is_memory(guard.fault) ? "" : "internal error: ", guard.text);
     tl_ctx_free(&ctx);
     return EXIT_INTERNAL;
 }
@@ -136,7 +136,7 @@ static int format_entry(const Options *o, const char *folder, const char *name)
     char *path = malloc(size);
     int status = EXIT_FINE;
     if (!path)
-        return usage_error("out of memory");
+        return out_of_memory();
     snprintf(path, size, "%s/%s", folder, name);
     if (lstat(path, &s) == 0 && S_ISDIR(s.st_mode))
         status = format_folder(o, path);

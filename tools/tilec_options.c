@@ -104,13 +104,38 @@ static const Row rows[] = {
 /* clang-format on */
 enum { NROWS = sizeof rows / sizeof *rows };
 
+static bool ran_out; /* of memory, in this run of the program */
+
+/* A file that cannot be read for want of memory, and the like, is no wrong usage. */
+static void note_memory(const char *reason)
+{
+    ran_out = ran_out || strstr(reason, "out of memory") || strstr(reason, strerror(ENOMEM));
+}
+
+int out_of_memory(void)
+{
+    ran_out = true;
+    fputs("tilec: out of memory\n", stderr);
+    return EXIT_INTERNAL;
+}
+
+int status_of_run(int status)
+{
+    return status != EXIT_FINE && (ran_out || output_lacked_memory()) ? EXIT_INTERNAL : status;
+}
+
 int usage_error(const char *format, ...)
 {
-    va_list args;
+    char text[2048];
+    va_list args, again;
     va_start(args, format);
+    va_copy(again, args);
     fputs("tilec: ", stderr);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, again);
+    note_memory(text);
+    va_end(again);
     va_end(args);
     return EXIT_USAGE;
 }
@@ -194,7 +219,7 @@ static bool add_text(Texts *t, const char *text)
 {
     const char **more = realloc(t->data, (t->len + 1) * sizeof *more);
     if (!more)
-        return usage_error("out of memory"), false;
+        return out_of_memory(), false;
     t->data = more;
     t->data[t->len++] = text;
     return true;
@@ -366,7 +391,7 @@ static bool constants(Options *o)
 {
     tilec_const *list = calloc(o->consts.len + 1, sizeof *list);
     if (!list)
-        return usage_error("out of memory"), false;
+        return out_of_memory(), false;
     o->compile.consts = list;
     for (size_t i = 0; i < o->consts.len; i++) {
         const char *text = o->consts.data[i], *equals = strchr(text, '=');
@@ -375,7 +400,7 @@ static bool constants(Options *o)
         list[i] = (tilec_const){strndup(text, (size_t)(equals - text)), equals + 1};
         o->compile.nconsts = i + 1;
         if (!list[i].name)
-            return usage_error("out of memory"), false;
+            return out_of_memory(), false;
     }
     return true;
 }
@@ -497,7 +522,7 @@ int report_compile(tilec_status status, const tilec_output *output)
     case TILEC_TOOL:
     case TILEC_IO: return usage_error("%s", text);
     case TILEC_NO_VARIANT: fprintf(stderr, "tilec: %s\n", text); return EXIT_RUN;
-    case TILEC_NO_MEMORY: fprintf(stderr, "tilec: out of memory\n"); return EXIT_INTERNAL;
+    case TILEC_NO_MEMORY: return out_of_memory();
     case TILEC_INTERNAL: break;
     }
     fprintf(stderr, "tilec: internal error: %s\n", text);

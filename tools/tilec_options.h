@@ -69,6 +69,10 @@ bool subcommand_at(int i, SubCommand *out); /* tilec.c */
 
 /* "tilec: text" on stderr; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same for "out of memory"; returns EXIT_INTERNAL. */
+int out_of_memory(void);
+/* EXIT_INTERNAL in the place of another failure where that is why. */
+int status_of_run(int status);
 /* Writes what --time-trace=FILE, which was given, asks for. */
 int write_trace(const Options *o, const tilec_output *output, Outputs *outputs);
 /* Says what there is to say about a compilation's end and gives the exit status. */

@@ -181,7 +181,7 @@ static int launch(Run *r)
         return run_error();
     double *times = calloc((size_t)repeat, sizeof *times);
     int status = times ? launch_all(r, r->o->grid ? grid : NULL, naxes, (size_t)repeat, times)
-                       : usage_error("out of memory");
+                       : out_of_memory();
     free(times);
     return status;
 }
@@ -268,7 +268,7 @@ static int run_schedule(Run *r, const char *schedule, const char *first)
     if (r->outputs)
         return compare_arrays(r, first, schedule);
     r->outputs = copy_arrays(r);
-    return r->outputs ? EXIT_FINE : usage_error("out of memory");
+    return r->outputs ? EXIT_FINE : out_of_memory();
 }
 
 static int run_schedules(Run *r)
@@ -280,7 +280,7 @@ static int run_schedules(Run *r)
         list = "rr,reverse,ahead,random:1";
     r->inputs = copy_arrays(r);
     if (!r->inputs)
-        return usage_error("out of memory");
+        return out_of_memory();
     while (*list && status == EXIT_FINE) {
         size_t n = strcspn(list, ",");
         snprintf(word, sizeof word, "%.*s", (int)n, list);
@@ -320,7 +320,7 @@ static int check_saved_files(const Run *r)
     size_t n = r->o->saves.len;
     OutputName *names = calloc(n + 2, sizeof *names);
     if (!names)
-        return usage_error("out of memory");
+        return out_of_memory();
     for (size_t i = 0; i < n; i++)
         names[i] = (OutputName){"--save", saved_file(r->o->saves.data[i])};
     if (r->o->time_trace)
@@ -418,7 +418,7 @@ static int note_shapes(const Run *r, RunCounted *out)
 {
     out->shapes = calloc(r->args.len + 1, sizeof *out->shapes);
     if (!out->shapes)
-        return usage_error("out of memory");
+        return out_of_memory();
     for (size_t i = 0; i < r->args.len; i++) {
         const RunArg *a = &r->args.data[i];
         RunShape *s = &out->shapes[out->nshapes];

@@ -208,7 +208,7 @@ static int make_constants(Tune *t)
     size_t n = t->o->compile.nconsts;
     t->consts = calloc(n + 1, sizeof *t->consts);
     if (!t->consts)
-        return usage_error("out of memory");
+        return out_of_memory();
     for (size_t i = 0; i < n; i++)
         t->consts[i] = (tile_const){t->o->compile.consts[i].name, 0, t->o->compile.consts[i].value};
     return EXIT_FINE;

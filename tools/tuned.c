@@ -16,7 +16,7 @@ static int read_file(const Options *o, Tuned *out)
         return EXIT_FINE;
     out->path = o->tune ? strdup(o->tune) : tl_tune_path(o->input);
     if (!out->path)
-        return usage_error("out of memory");
+        return out_of_memory();
     if (o->tune && access(o->tune, F_OK) != 0)
         return usage_error("--tune: there is no file '%s'", o->tune);
     tile_status status = tl_tune_read(out->path, &out->rows.file, why, sizeof why);
@@ -38,7 +38,7 @@ int tuned_read(const Options *o, const char *targets, tilec_options *compile, Tu
     int status = read_file(o, out);
     out->targets = strdup(targets ? targets : "cpu");
     if (!out->targets)
-        return usage_error("out of memory");
+        return out_of_memory();
     char *rest = NULL;
     for (char *name = strtok_r(out->targets, ",", &rest); name && status == EXIT_FINE;
          name = strtok_r(NULL, ",", &rest)) {

@@ -433,12 +433,14 @@ void tl_store_unlock(int lock)
 
 /* ---- all entries ---- */
 
-static void each_of(const TlStore *s, const char *shard,
+/* false: no memory. */
+static bool each_of(const TlStore *s, const char *shard,
                     void (*f)(void *user, const TlStored *stored), void *user)
 {
     Path folder = inside(s, shard);
     int at = open(folder.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = at >= 0 ? fdopendir(at) : NULL;
+    bool ok = d || at < 0 || errno != ENOMEM;
     if (!d && at >= 0)
         close(at);
     for (struct dirent *e; d && (e = readdir(d));) {
@@ -455,15 +457,18 @@ static void each_of(const TlStore *s, const char *shard,
     }
     if (d)
         closedir(d);
+    return ok;
 }
 
-void tl_store_each(const TlStore *s, void (*f)(void *user, const TlStored *stored), void *user)
+bool tl_store_each(const TlStore *s, void (*f)(void *user, const TlStored *stored), void *user)
 {
+    bool ok = true;
     for (unsigned i = 0; i < SHARDS && has_tag(s); i++) {
         char shard[4];
         snprintf(shard, sizeof shard, "%02x", i);
-        each_of(s, shard, f, user);
+        ok = each_of(s, shard, f, user) && ok;
     }
+    return ok;
 }
 
 typedef struct Old {
@@ -477,6 +482,7 @@ typedef struct All {
     Old *data;
     size_t len, cap;
     int64_t now;
+    bool missed; /* there was no memory for one: it stays until the next time */
 } All;
 
 static void list_one(void *user, const TlStored *stored)
@@ -485,8 +491,9 @@ static void list_one(void *user, const TlStored *stored)
     if (all->len == all->cap) {
         size_t cap = all->cap ? 2 * all->cap : 256;
         Old *more = realloc(all->data, cap * sizeof *more);
+        all->missed = all->missed || !more;
         if (!more)
-            return; /* it stays until the next time */
+            return;
         all->data = more;
         all->cap = cap;
     }
@@ -494,6 +501,7 @@ static void list_one(void *user, const TlStored *stored)
     bool future = stored->used - all->now > STALE;
     bool stale = stored->partial && (future || all->now - stored->used > STALE);
     char *path = strdup(stored->path);
+    all->missed = all->missed || !path;
     if (path)
         all->data[all->len++] = (Old){path, stored->bytes, future ? 0 : stored->used, stale};
 }
@@ -525,7 +533,7 @@ static TlPruned prune(const TlStore *s, uint64_t most, uint64_t enough)
         }
         close(added);
     }
-    tl_store_each(s, list_one, &all);
+    p.missed = !tl_store_each(s, list_one, &all) || all.missed;
     for (size_t i = 0; i < all.len; i++)
         p.bytes += all.data[i].bytes;
     if (all.len)

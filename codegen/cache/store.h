@@ -67,12 +67,13 @@ typedef struct TlStored {
     bool partial;     /* it was being written */
 } TlStored;
 
-/* Calls f for each entry, in no particular order. */
-void tl_store_each(const TlStore *s, void (*f)(void *user, const TlStored *stored), void *user);
+/* Calls f for each entry, in no particular order. false: some are left out, for want of memory. */
+bool tl_store_each(const TlStore *s, void (*f)(void *user, const TlStored *stored), void *user);
 /* Is the file a whole entry under its name? Its parts go to the arena. */
 bool tl_store_read(const char *path, TlArena *arena, TlEntry *out);
 typedef struct TlPruned {
     uint64_t removed, kept, bytes; /* files, files, bytes of those kept */
+    bool missed;                   /* there are more, for which there was no memory */
 } TlPruned;
 /* Removes the entries that were used longest ago until at most `most` bytes are left, and files
  * that were being written more than an hour ago. */

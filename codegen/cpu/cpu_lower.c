@@ -554,37 +554,52 @@ static bool lower_kernels(TlLlvm *l, TlModule *m, const TlCodegenOptions *option
     return ok;
 }
 
+/* NULL: diagnosed. */
+static void *make_code(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlEmit emit,
+                       TlArena *arena, TlKernelCodes *kernels, size_t *out_size)
+{
+    tl_llvm_open(l, arena, "kernels", options->target->triple, options->target->cpu,
+                 options->target->features, options->opt_level);
+    l->trace = m->ctx->trace;
+    if (!lower_kernels(l, m, options, arena, kernels))
+        return NULL;
+    tl_llvm_verify(l);
+    if (options->opt_level > 0)
+        tl_llvm_run(l, l->quick ? TL_LLVM_QUICK_PASSES : PASSES);
+    if (options->opt_level > 0 && !l->quick) {
+        tl_cpu_look_up(l);
+        tl_cpu_hide_addresses(l);
+        tl_llvm_set_loops_apart(l);
+    }
+    tl_cpu_share_masked(l);
+    tl_host_complete(l, true);
+    tl_llvm_part_blocks(l, BLOCK);
+    return emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(l, arena, out_size)
+                                : tl_llvm_emit(l, arena, emit == TL_EMIT_OBJ, out_size);
+}
+
 void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size)
 {
     TL_ASSERT(options->target && kernels && out_size, "nothing to compile for");
-    TlLlvm l;
+    TlLlvm l = {0};
+    TlGuard g;
+    void *volatile made = NULL;
     bool supported = true;
     for (uint32_t i = 0; i < m->fns.len; i++)
         supported &= is_supported(m->fns.data[i]);
     if (!supported)
         return NULL;
-    tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
-                 options->target->features, options->opt_level);
-    l.trace = m->ctx->trace;
-    if (!lower_kernels(&l, m, options, arena, kernels)) {
-        tl_llvm_close(&l);
+    if (TL_GUARD(&g)) {
+        made = make_code(&l, m, options, emit, arena, kernels, out_size);
+        tl_guard_pop(&g);
+    }
+    tl_llvm_abandon(&l, g.fault);
+    if (g.fault)
+        tl_fault(g.fault, "%s", g.text);
+    void *code = made;
+    if (!code)
         return NULL;
-    }
-    tl_llvm_verify(&l);
-    if (options->opt_level > 0)
-        tl_llvm_run(&l, l.quick ? TL_LLVM_QUICK_PASSES : PASSES);
-    if (options->opt_level > 0 && !l.quick) {
-        tl_cpu_look_up(&l);
-        tl_cpu_hide_addresses(&l);
-        tl_llvm_set_loops_apart(&l);
-    }
-    tl_cpu_share_masked(&l);
-    tl_host_complete(&l, true);
-    tl_llvm_part_blocks(&l, BLOCK);
-    void *code = emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(&l, arena, out_size)
-                                      : tl_llvm_emit(&l, arena, emit == TL_EMIT_OBJ, out_size);
-    tl_llvm_close(&l);
     if (emit == TL_EMIT_OBJ)
         tl_host_check_closed(code, *out_size, NULL);
     for (uint32_t i = 0; i < kernels->len; i++) {

@@ -317,19 +317,25 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
 {
     TL_ASSERT(tl_target_is_gpu(options->target) && kernels && out_size, "%s is no GPU",
               options->target->name);
-    TlLlvm l;
-    void *code = NULL;
+    TlLlvm l = {0};
+    TlGuard g;
+    void *volatile code = NULL;
     bool ptx = tl_target_code(options->target, options->emulate) == TL_CODE_PTX;
     if (ptx && emit != TL_EMIT_LLVM && m->fns.len > 0)
         return tl_ptx_compile(m, options, arena, kernels, out_size);
-    tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
-                 options->target->features, options->opt_level);
-    l.trace = m->ctx->trace;
-    l.gpu = options->target->name;
-    if (lower(&l, m, options, arena, kernels))
-        code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
+    if (TL_GUARD(&g)) {
+        tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
+                     options->target->features, options->opt_level);
+        l.trace = m->ctx->trace;
+        l.gpu = options->target->name;
+        if (lower(&l, m, options, arena, kernels))
+            code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
+        tl_guard_pop(&g);
+    }
     bool quick = l.quick || options->opt_level == 0;
-    tl_llvm_close(&l);
+    tl_llvm_abandon(&l, g.fault);
+    if (g.fault)
+        tl_fault(g.fault, "%s", g.text);
     for (uint32_t i = 0; i < kernels->len; i++) {
         kernels->data[i].quick = quick;
         kernels->data[i].code = code;

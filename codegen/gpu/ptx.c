@@ -138,7 +138,7 @@ static void close_all(Ptx *x, TlFault fault)
 {
     while (x->njoined < x->nbegun)
         join_oldest(x);
-    if (fault == TL_FAULT_LLVM && x->nbegun)
+    if (tl_fault_is_llvm(fault) && x->nbegun)
         x->parts[x->nbegun - 1].has_llvm = false;
     for (uint32_t i = 0; i < x->nbegun; i++) {
         if (x->parts[i].has_llvm)

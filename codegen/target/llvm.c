@@ -2,6 +2,7 @@
  * everything else belongs to one TlLlvm. The triple, data layout and target machine are set
  * before any pass runs. */
 #include "codegen/target/llvm.h"
+#include "codegen/target/worker.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/DebugInfo.h>
@@ -25,6 +26,7 @@ static void on_fatal(const char *reason)
 
 static void initialise(void)
 {
+    tl_llvm_watch_containers();
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
@@ -46,21 +48,31 @@ static void initialise(void)
     LLVMInstallFatalErrorHandler(on_fatal);
 }
 
+/* Ends with what LLVM said, which it frees. NULL: there was no memory to say it. */
+static _Noreturn void fail(TlFault fault, const char *where, char *text)
+{
+    char copy[400];
+    if (!text)
+        tl_fault(TL_FAULT_LLVM_MEMORY, "out of memory in LLVM");
+    strncpy(copy, text, sizeof copy - 1);
+    copy[sizeof copy - 1] = 0;
+    LLVMDisposeMessage(text);
+    tl_fault(fault, "%s: %s", where, copy);
+}
+
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 {
     (void)user;
     if (LLVMGetDiagInfoSeverity(info) != LLVMDSError)
         return;
-    char *text = LLVMGetDiagInfoDescription(info);
-    char copy[400];
-    strncpy(copy, text, sizeof copy - 1);
-    copy[sizeof copy - 1] = 0;
-    LLVMDisposeMessage(text);
-    tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
+    fail(TL_FAULT_LLVM, "LLVM", LLVMGetDiagInfoDescription(info));
 }
 
+/* LLVM gives no text where strdup found no memory. */
 static char *take(TlArena *arena, char *message)
 {
+    if (!message)
+        tl_fault(TL_FAULT_LLVM_MEMORY, "out of memory in LLVM");
     char *copy = tl_strndup(arena, message, strlen(message));
     LLVMDisposeMessage(message);
     return copy;
@@ -101,13 +113,8 @@ static LLVMTargetMachineRef make_machine(const TlLlvm *l, const char *triple, in
 {
     LLVMTargetRef target;
     char *error = NULL;
-    if (LLVMGetTargetFromTriple(triple, &target, &error)) {
-        char copy[200];
-        strncpy(copy, error, sizeof copy - 1);
-        copy[sizeof copy - 1] = 0;
-        LLVMDisposeMessage(error);
-        tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
-    }
+    if (LLVMGetTargetFromTriple(triple, &target, &error))
+        fail(TL_FAULT_LLVM, "LLVM", error);
     static const LLVMCodeGenOptLevel LEVELS[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
                                                  LLVMCodeGenLevelDefault, LLVMCodeGenLevelDefault};
     /* ptxas optimises; LLVM's own passes before selection change nothing of what it makes */
@@ -144,18 +151,73 @@ static void set_machine(TlLlvm *l, const char *triple, const char *cpu, const ch
     LLVMSetTarget(l->module, triple);
 }
 
-void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
-                  const char *features, int opt_level)
+static void open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
+                 const char *features, int opt_level)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, initialise);
-    memset(l, 0, sizeof *l);
     l->arena = arena;
     l->context = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(l->context, on_diagnostic, NULL);
     l->module = LLVMModuleCreateWithNameInContext(name, l->context);
     l->builder = LLVMCreateBuilderInContext(l->context);
     set_machine(l, triple, cpu, features, opt_level);
+}
+
+/* ---- once in a process ---- */
+
+/* Compiles an empty module, so that LLVM makes what it keeps for this family of targets. */
+static void warm_up(TlArena *arena, const char *triple, const char *cpu, const char *features)
+{
+    TlLlvm l = {0};
+    char *error = NULL;
+    LLVMMemoryBufferRef code;
+    open(&l, arena, "", triple, cpu, features, 3);
+    if (LLVMTargetMachineEmitToMemoryBuffer(l.machine, l.module, LLVMAssemblyFile, &error, &code))
+        fail(TL_FAULT_LLVM, "LLVM", error);
+    LLVMDisposeMemoryBuffer(code);
+    tl_llvm_close(&l);
+}
+
+/* Of a family, by the first letters of its triples; ALL: what belongs to none. */
+enum { ALL, NVPTX, AMD, HOST, PARTS };
+
+static int part_of(const char *triple)
+{
+    return !strncmp(triple, "nvptx", 5) ? NVPTX : !strncmp(triple, "amdgcn", 6) ? AMD : HOST;
+}
+
+/* false: LLVM ran out of memory there, and may wait for itself if it is used again. */
+static bool set_up(TlArena *arena, const char *triple, const char *cpu, const char *features)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool done[PARTS], lost;
+    TlGuard g;
+    pthread_mutex_lock(&lock);
+    if (!lost && !done[part_of(triple)]) {
+        lost = true; /* until the end is reached */
+        if (TL_GUARD(&g)) {
+            if (!done[ALL])
+                initialise();
+            done[ALL] = true;
+            warm_up(arena, triple, cpu, features);
+            done[part_of(triple)] = true;
+            lost = false;
+            tl_guard_pop(&g);
+        }
+    }
+    bool ok = !lost;
+    pthread_mutex_unlock(&lock);
+    return ok;
+}
+
+void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
+                  const char *features, int opt_level)
+{
+    memset(l, 0, sizeof *l);
+    tl_llvm_watch_memory();
+    if (!set_up(arena, triple, cpu, features))
+        tl_fault(TL_FAULT_MEMORY, "out of memory: LLVM found none when it was set up, and cannot "
+                                  "be used in this process any more");
+    open(l, arena, name, triple, cpu, features, opt_level);
 }
 
 void tl_llvm_retarget(TlLlvm *l, const char *triple, const char *cpu, const char *features)
@@ -199,6 +261,11 @@ static Size size_of(LLVMValueRef function)
     return size;
 }
 
+static const char *triple_of(const TlLlvm *l)
+{
+    return take(l->arena, LLVMGetTargetMachineTriple(l->machine));
+}
+
 /* Functions up to this length are optimised at leisure. */
 static Size most(const TlLlvm *l)
 {
@@ -209,11 +276,10 @@ static Size most(const TlLlvm *l)
         {"nvptx", {1 << 17, 1 << 12, UINT_MAX, UINT_MAX}},
         {"amdgcn", {1 << 15, 1 << 11, UINT_MAX, 32}},
         {"", {1 << 15, 1 << 13, 1 << 10, UINT_MAX}}};
-    char *triple = LLVMGetTargetMachineTriple(l->machine);
+    const char *triple = triple_of(l);
     uint32_t i = 0;
     while (strncmp(triple, ROWS[i].triple, strlen(ROWS[i].triple)))
         i++;
-    LLVMDisposeMessage(triple);
     return ROWS[i].most;
 }
 
@@ -221,11 +287,10 @@ void tl_llvm_be_quick(TlLlvm *l)
 {
     if (l->quick)
         return;
-    char *triple = LLVMGetTargetMachineTriple(l->machine);
+    const char *triple = triple_of(l);
     LLVMDisposeTargetMachine(l->machine);
     l->machine = NULL;
     l->machine = make_machine(l, triple, 0);
-    LLVMDisposeMessage(triple);
     l->quick = true;
 }
 
@@ -270,19 +335,20 @@ void tl_llvm_close(TlLlvm *l)
     memset(l, 0, sizeof *l);
 }
 
+void tl_llvm_abandon(TlLlvm *l, TlFault fault)
+{
+    if (!tl_fault_is_llvm(fault))
+        tl_llvm_close(l);
+}
+
 void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size)
 {
     char *error = NULL;
     size_t n;
     LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, size, "prelude");
     LLVMModuleRef prelude;
-    if (LLVMParseIRInContext(l->context, buffer, &prelude, &error)) {
-        char copy[400];
-        strncpy(copy, error, sizeof copy - 1);
-        copy[sizeof copy - 1] = 0;
-        LLVMDisposeMessage(error);
-        tl_fault(TL_FAULT_INTERNAL, "prelude: %s", copy);
-    }
+    if (LLVMParseIRInContext(l->context, buffer, &prelude, &error))
+        fail(TL_FAULT_INTERNAL, "prelude", error);
     LLVMSetModuleDataLayout(prelude, LLVMGetModuleDataLayout(l->module));
     LLVMSetTarget(prelude, LLVMGetTarget(l->module));
     LLVMLinkModules2(l->module, prelude); /* takes it; trouble goes to on_diagnostic */
@@ -294,30 +360,55 @@ void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size)
 void tl_llvm_verify(TlLlvm *l)
 {
     char *error = NULL;
-    if (LLVMVerifyModule(l->module, LLVMReturnStatusAction, &error)) {
-        char copy[400];
-        strncpy(copy, error, sizeof copy - 1);
-        copy[sizeof copy - 1] = 0;
-        LLVMDisposeMessage(error);
-        tl_fault(TL_FAULT_INTERNAL, "invalid LLVM IR: %s", copy);
-    }
+    if (LLVMVerifyModule(l->module, LLVMReturnStatusAction, &error))
+        fail(TL_FAULT_INTERNAL, "invalid LLVM IR", error);
     LLVMDisposeMessage(error);
 }
 
-static void run_pipeline(TlLlvm *l, const char *passes)
+/* A run of passes, on a stack of its own: LLVM keeps a list of objects that lie there (TimerGroup),
+ * for all threads, so the stack of a run that ended by a fault has to stay. */
+typedef struct Run {
+    TlLlvm *l;
+    const char *passes;
+    TlGuard guard;
+    TlWorker worker;
+} Run;
+
+static void run_passes(TlLlvm *l, const char *passes)
 {
-    TlSpanMark mark = tl_trace_begin(l->trace, "LLVM", NULL, "%s", passes);
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
     LLVMErrorRef error = LLVMRunPasses(l->module, passes, l->machine, o);
     LLVMDisposePassBuilderOptions(o);
     if (error) {
-        char *text = LLVMGetErrorMessage(error);
+        char *text = LLVMGetErrorMessage(error); /* of operator new: never NULL */
         char copy[400];
         strncpy(copy, text, sizeof copy - 1);
         copy[sizeof copy - 1] = 0;
         LLVMDisposeErrorMessage(text);
         tl_fault(TL_FAULT_INTERNAL, "LLVM passes: %s", copy);
     }
+}
+
+static void run_guarded(void *run)
+{
+    Run *r = run;
+    if (TL_GUARD(&r->guard)) {
+        run_passes(r->l, r->passes);
+        tl_guard_pop(&r->guard);
+    }
+    r->worker.keeps_stack = tl_fault_is_llvm(r->guard.fault);
+}
+
+static void run_pipeline(TlLlvm *l, const char *passes)
+{
+    TlSpanMark mark = tl_trace_begin(l->trace, "LLVM", NULL, "%s", passes);
+    Run r = {.l = l, .passes = passes};
+    tl_worker_start(&r.worker, run_guarded, &r);
+    if (!r.worker.is_thread)
+        tl_fault(TL_FAULT_MEMORY, "out of memory: there is no room for a stack");
+    tl_worker_join(&r.worker);
+    if (r.guard.fault)
+        tl_fault(r.guard.fault, "%s", r.guard.text);
     tl_trace_end(l->trace, mark);
 }
 
@@ -498,13 +589,8 @@ void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object, size_t *out_size)
     LLVMMemoryBufferRef buffer;
     TlSpanMark mark = tl_trace_begin(l->trace, "LLVM", NULL, "LLVM code generation");
     if (LLVMTargetMachineEmitToMemoryBuffer(
-            l->machine, l->module, object ? LLVMObjectFile : LLVMAssemblyFile, &error, &buffer)) {
-        char copy[400];
-        strncpy(copy, error, sizeof copy - 1);
-        copy[sizeof copy - 1] = 0;
-        LLVMDisposeMessage(error);
-        tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
-    }
+            l->machine, l->module, object ? LLVMObjectFile : LLVMAssemblyFile, &error, &buffer))
+        fail(TL_FAULT_LLVM, "LLVM", error);
     *out_size = LLVMGetBufferSize(buffer);
     void *bytes = tl_strndup(arena, LLVMGetBufferStart(buffer), *out_size);
     LLVMDisposeMemoryBuffer(buffer);

@@ -33,6 +33,13 @@ const char *tl_llvm_host_features(TlArena *arena);
 void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
                   const char *features, int opt_level);
 void tl_llvm_close(TlLlvm *l);
+/* After a fault: the same, if what l has is not lost. */
+void tl_llvm_abandon(TlLlvm *l, TlFault fault);
+/* llvm_memory.c: from now on running out of memory in LLVM is a fault, TL_FAULT_LLVM_MEMORY: where
+ * operator new finds none, which the host may take back at any time; where LLVM's containers find
+ * none, to be called once. */
+void tl_llvm_watch_memory(void);
+void tl_llvm_watch_containers(void);
 /* Makes the module one for another machine, compiled quickly (code generation level 0). */
 void tl_llvm_retarget(TlLlvm *l, const char *triple, const char *cpu, const char *features);
 /* Links IR text into the module; what it defines, all of it named tl.*, becomes internal. A fault

@@ -6,11 +6,14 @@
 #include "codegen/target/worker.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "runtime/contract/fp_state.h"
 
-enum { STACK = 1 << 29 };
+/* The largest of these that the process has room for. */
+static const size_t STACKS[] = {1 << 29, 1 << 26, 1 << 23};
+enum { NSTACKS = sizeof STACKS / sizeof *STACKS, GUARD = 1 << 16 };
 
 static void *run(void *worker)
 {
@@ -20,23 +23,42 @@ static void *run(void *worker)
     return NULL;
 }
 
-void tl_worker_start(TlWorker *w, void (*f)(void *arg), void *arg)
+static bool start_on(TlWorker *w, size_t size)
 {
     pthread_attr_t attr;
+    void *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED)
+        return false;
+    bool ok = mprotect(stack, GUARD, PROT_NONE) == 0 && pthread_attr_init(&attr) == 0;
+    if (ok) {
+        ok = pthread_attr_setstack(&attr, stack, size) == 0 &&
+             pthread_create(&w->thread, &attr, run, w) == 0;
+        pthread_attr_destroy(&attr);
+    }
+    if (!ok)
+        munmap(stack, size);
+    w->stack = ok ? stack : NULL;
+    w->size = size;
+    return ok;
+}
+
+void tl_worker_start(TlWorker *w, void (*f)(void *arg), void *arg)
+{
     *w = (TlWorker){.run = f, .arg = arg};
-    if (pthread_attr_init(&attr))
-        return;
-    w->is_thread = pthread_attr_setstacksize(&attr, STACK) == 0 &&
-                   pthread_create(&w->thread, &attr, run, w) == 0;
-    pthread_attr_destroy(&attr);
+    for (int i = 0; i < NSTACKS && !w->is_thread; i++)
+        w->is_thread = start_on(w, STACKS[i]);
 }
 
 void tl_worker_join(TlWorker *w)
 {
-    if (w->is_thread)
-        pthread_join(w->thread, NULL);
-    else
+    if (!w->is_thread) {
         w->run(w->arg);
+        return;
+    }
+    pthread_join(w->thread, NULL);
+    if (!w->keeps_stack)
+        munmap(w->stack, w->size);
 }
 
 uint32_t tl_worker_most(TlAllocFn alloc)

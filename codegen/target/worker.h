@@ -12,10 +12,13 @@ typedef struct TlWorker {
     bool is_thread;
     void (*run)(void *arg);
     void *arg;
+    bool keeps_stack; /* set by run: something points into it still */
+    void *stack;
+    size_t size;
 } TlWorker;
 
-/* Begins run(arg) on a thread with a stack for LLVM; where none can be had, tl_worker_join runs
- * it. */
+/* Begins run(arg) on a thread with a stack for LLVM; where none can be had (is_thread is false),
+ * tl_worker_join runs it. */
 void tl_worker_start(TlWorker *w, void (*run)(void *arg), void *arg);
 void tl_worker_join(TlWorker *w);
 /* How many threads may compile at once: this machine's processors, but one where memory comes from

@@ -10,7 +10,22 @@
 #include <setjmp.h>
 #include <stdbool.h>
 
-typedef enum TlFault { TL_FAULT_NONE, TL_FAULT_MEMORY, TL_FAULT_INTERNAL, TL_FAULT_LLVM } TlFault;
+typedef enum TlFault {
+    TL_FAULT_NONE,
+    TL_FAULT_MEMORY, /* an arena's: all that was made so far can be freed */
+    TL_FAULT_INTERNAL,
+    TL_FAULT_LLVM, /* these two in LLVM: what it had in hand is lost */
+    TL_FAULT_LLVM_MEMORY
+} TlFault;
+
+static inline bool tl_fault_is_memory(TlFault fault)
+{
+    return fault == TL_FAULT_MEMORY || fault == TL_FAULT_LLVM_MEMORY;
+}
+static inline bool tl_fault_is_llvm(TlFault fault)
+{
+    return fault == TL_FAULT_LLVM || fault == TL_FAULT_LLVM_MEMORY;
+}
 
 typedef struct TlGuard {
     jmp_buf env;

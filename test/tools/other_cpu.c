@@ -40,6 +40,12 @@ typedef struct Job {
     const char *words[MAX_WORDS]; /* what the lists are parts of */
 } Job;
 
+int out_of_memory(void)
+{
+    fputs("out of memory\n", stderr);
+    return EXIT_INTERNAL;
+}
+
 int usage_error(const char *format, ...)
 {
     va_list args;

@@ -108,7 +108,7 @@ if(TARGET tilec)
 endif()
 
 # How a user's program finds libLLVM: the folder of the one that was linked here.
-set(TILE_LLVM_LINK "-L${LLVM_LIBRARY_DIR} -lLLVM-${LLVM_VERSION_MAJOR}")
+set(TILE_LLVM_LINK "-L${LLVM_LIBRARY_DIR} -lLLVM-${LLVM_VERSION_MAJOR} -l:libstdc++.so.6")
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Tile)
 configure_package_config_file(tools/cmake/TileConfig.cmake.in ${CMAKE_BINARY_DIR}/package/TileConfig.cmake
   INSTALL_DESTINATION ${package} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)

@@ -77,7 +77,7 @@ static int take_seat(Farm *farm, const char *device)
     Seat *all = calloc((size_t)farm->place.nhere + 1, sizeof *all), *mine;
     int count, number;
     if (!all)
-        return usage_error("out of memory");
+        return out_of_memory();
     mine = &all[farm->place.nhere];
     snprintf(mine->device, sizeof mine->device, "%s", device);
     tl_processors_allowed(&mine->allowed);

@@ -307,7 +307,7 @@ int farm_root(const Farm *farm, bool *out_all)
     if (silence && tl_number_read(silence, NULL) > 0)
         r.silence = tl_number_read(silence, NULL);
     if (!r.path || !r.ranks) {
-        usage_error("out of memory");
+        out_of_memory();
         farm->link->abandon(EXIT_RUN);
     } else {
         for (int i = 0; i < farm->place.size; i++)

@@ -1,0 +1,204 @@
+"""Every allocation of a program fails in turn: it ends by itself, says so, and leaves nothing half done.
+
+    points.py [--build DIR] [--only REGEX] [--most N | --all] [--after] [--jobs N]
+
+Each entry below is a command, run once in peace, then once for each allocation it makes (counted from main on), which is
+refused (fail_nth.c); with --after, so is every one that comes after it. Each time the program must
+  * end by itself, in time;
+  * with status 0, and then its output and files are those of the run in peace,
+  * or with another, and then it says why on stderr, and no file is there that was not, nor is an old one changed.
+--most N: at most so many points of an entry that has more than 100, evenly spread; --all: every one. Prints the number of
+points of each entry.
+Exit status 1 when a point is wrong.
+"""
+import argparse
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SMALL = os.path.join(HERE, "Inputs", "small.tile")
+TUNED = os.path.join(HERE, "Inputs", "tuned.tile")
+X, Y = "x=full(1)[64]", "y=zeros[64]"
+
+# name, program, arguments; {out} is a folder of the run's own. A file there named "old" is to be replaced or kept.
+ENTRIES = [
+    ("run ref", "tilec", ["run", SMALL, "--device", "ref", X, Y, "--print", "y"]),
+    ("run ref, files", "tilec", ["run", SMALL, "--device", "ref", "x=@{out}/x.npy", Y, "--save", "y={out}/y.npy"]),
+    ("run cpu", "tilec", ["run", SMALL, "--device", "cpu", X, Y, "--print", "y"]),
+    ("run emu:sm_80", "tilec", ["run", SMALL, "--device", "emu:sm_80", X, Y, "--print", "y"]),
+    ("run emu:gfx942", "tilec", ["run", SMALL, "--device", "emu:gfx942", X, Y, "--print", "y"]),
+    ("run, cached", "tilec", ["run", SMALL, "--device", "cpu", X, Y, "--print", "y"]),
+    ("compile tir", "tilec", [SMALL, "--emit", "tir", "-o", "{out}/old"]),
+    ("compile cpu", "tilec", [SMALL, "-o", "{out}/k.o", "--header", "{out}/k.h", "-MD"]),
+    ("compile sm_90a", "tilec", [SMALL, "--target", "sm_90a", "--emit", "ptx", "-o", "{out}/old"]),
+    ("compile gfx942", "tilec", [SMALL, "--target", "gfx942", "-o", "{out}/k.o"]),
+    ("compile sm_80,gfx1100", "tilec", [SMALL, "--target", "sm_80,gfx1100", "-o", "{out}/k.o"]),
+    ("compile, wrong", "tilec", [os.path.join(HERE, "Inputs", "wrong.tile")]),
+    ("compile ref", "tilec", [SMALL, "--target", "ref", "-o", "{out}/old"]),
+    ("explain", "tilec", ["explain", SMALL, "--target", "sm_80"]),
+    ("explain --html", "tilec", ["explain", SMALL, "--target", "gfx942", "--html", "{out}/page.html"]),
+    ("tune ref", "tilec", ["tune", "{out}/tuned.tile", "--device", "ref", X, Y]),
+    ("bench ref", "tilec", ["bench", SMALL, "--device", "ref", "--seconds", "0.001", X, Y]),
+    ("fmt", "tilec", ["fmt", "{out}/ugly.tile"]),
+    ("fmt --check", "tilec", ["fmt", "--check", SMALL]),
+    ("error", "tilec", ["error", "E0303"]),
+    ("targets", "tilec", ["targets"]),
+    ("completion", "tilec", ["completion", "bash"]),
+    ("--help", "tilec", ["--help"]),
+    ("--man", "tilec", ["--man"]),
+    ("cache ls", "tilec", ["cache", "ls"]),
+    ("cache verify", "tilec", ["cache", "verify"]),
+    ("cache prune", "tilec", ["cache", "prune"]),
+    ("tile-opt", "tile-opt", ["--passes=cse,dce", os.path.join(HERE, "Inputs", "small.tir")]),
+    ("tile-opt --run", "tile-opt", ["--run", os.path.join(HERE, "Inputs", "small.tir")]),
+    ("tile-opt --list-ops", "tile-opt", ["--list-ops=md"]),
+]
+TIMES = re.compile(rb"\d+(\.\d+)?")  # outputs in which they stand are compared without
+VARIES = {"tune ref", "bench ref", "cache ls"}
+CACHED = {"run, cached", "cache ls", "cache verify", "cache prune"}
+
+
+class Wrong(Exception):
+    pass
+
+
+class Entry:
+    def __init__(self, build, folder, name, program, args, after, preload):
+        self.name, self.args, self.after, self.preload = name, args, after, preload
+        self.program = os.path.join(build, "bin", program)
+        self.folder = os.path.join(folder, re.sub(r"\W+", "_", name))
+        os.makedirs(self.folder)
+        self.peace = None
+
+    def prepare(self, out):
+        shutil.rmtree(out, ignore_errors=True)
+        os.makedirs(os.path.join(out, "cache"), mode=0o700)
+        with open(os.path.join(out, "old"), "w", encoding="utf-8") as f:
+            f.write("what was there before\n")
+        with open(os.path.join(out, "ugly.tile"), "w", encoding="utf-8") as f:
+            f.write("kernel  k(const f32 x[N], f32 y[N])   grid(1) { y[0+:64]=x[0+:64]; }\n")
+        shutil.copy(TUNED, os.path.join(out, "tuned.tile"))
+        shutil.copy(os.path.join(HERE, "Inputs", "x.npy"), out)
+
+    def start(self, out, **env):
+        env = dict(os.environ, TILE_THREADS="1", TILE_CACHE="off", LD_PRELOAD=self.preload, **env)
+        if self.name in CACHED:
+            env["TILE_CACHE"] = os.path.join(out, "cache")
+        args = [a.replace("{out}", out) for a in self.args]
+        try:
+            return subprocess.run([self.program, *args], env=env, capture_output=True, timeout=60, cwd=out, check=False,
+                                  stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired as e:
+            raise Wrong("it does not end") from e
+
+    def files(self, out):
+        found = {}
+        for folder, _, names in os.walk(out):
+            if os.path.basename(folder) == "cache" or os.sep + "cache" + os.sep in folder + os.sep:
+                continue
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as f:
+                    found[os.path.relpath(os.path.join(folder, name), out)] = f.read()
+        return found
+
+    def shown(self, result, out):
+        text = result.stdout.replace(out.encode(), b"OUT")
+        return TIMES.sub(b"#", text) if self.name in VARIES else text
+
+    def run_in_peace(self):
+        out = os.path.join(self.folder, "peace")
+        self.prepare(out)
+        if self.name in CACHED:
+            filled = subprocess.run([self.program, "run", SMALL, "--device", "cpu", X, Y], capture_output=True, check=False,
+                                    env=dict(os.environ, TILE_CACHE=os.path.join(out, "cache")))
+            if filled.returncode:
+                raise Wrong(f"the cache is not filled: {filled.stderr}")
+            self.cache = os.path.join(self.folder, "cache")
+            shutil.copytree(os.path.join(out, "cache"), self.cache)
+        self.before = self.files(out)
+        count = os.path.join(self.folder, "count")
+        result = self.start(out, FAIL_COUNT=count)
+        if result.returncode not in (0, 1):
+            raise Wrong(f"in peace: status {result.returncode}, {result.stderr.decode()}")
+        self.peace = result.returncode, self.shown(result, out), self.files(out)
+        with open(count, encoding="utf-8") as f:
+            return int(f.read())
+
+    def same_files(self, out, expected):
+        files = self.files(out)
+        if self.name in VARIES:  # measured times are in them
+            return set(files) == set(expected)
+        return {k: v.replace(out.encode(), b"") for k, v in files.items()} == \
+            {k: v.replace(os.path.join(self.folder, "peace").encode(), b"") for k, v in expected.items()}
+
+    def check(self, n):
+        out = os.path.join(self.folder, f"at{n}")
+        self.prepare(out)
+        if self.name in CACHED:
+            shutil.rmtree(os.path.join(out, "cache"))
+            shutil.copytree(self.cache, os.path.join(out, "cache"))
+        extra = {"FAIL_ALL": "1"} if self.after else {}
+        result = self.start(out, FAIL_AT=str(n), **extra)
+        status, text, files = self.peace
+        if result.returncode < 0:
+            raise Wrong(f"signal {-result.returncode}: {result.stderr[-200:].decode(errors='replace')}")
+        if result.returncode not in (0, 1, 3, 70):
+            raise Wrong(f"status {result.returncode}: {result.stderr[-200:].decode(errors='replace')}")
+        if result.returncode != 0 and not result.stderr:
+            raise Wrong(f"status {result.returncode} without a word")
+        if result.returncode == status == 0 and self.shown(result, out) != text:
+            raise Wrong("status 0, but another output")
+        if result.returncode == status == 0 and not self.same_files(out, files):
+            raise Wrong(f"status 0, but other files: {sorted(self.files(out))}")
+        if result.returncode != 0 and not self.same_files(out, self.before) and not self.same_files(out, files):
+            raise Wrong(f"status {result.returncode}, but files are left: {sorted(self.files(out))}")
+        shutil.rmtree(out)
+        return result.returncode
+
+
+def run(entry, most, pool):
+    try:
+        total = entry.run_in_peace()
+    except Wrong as e:
+        print(f"{entry.name}: {e}", flush=True)
+        return 1
+    step = 1 if not most or total <= 100 else -(-total // most)
+    points = range(1, total + 1, step)
+    bad, ends = 0, {}
+    for n, future in [(n, pool.submit(entry.check, n)) for n in points]:
+        try:
+            status = future.result()
+            ends[status] = ends.get(status, 0) + 1
+        except Wrong as e:
+            bad += 1
+            if bad <= 8:
+                print(f"{entry.name}: allocation {n}: {e}", flush=True)
+    statuses = ", ".join(f"status {k}: {v}" for k, v in sorted(ends.items()))
+    print(f"{entry.name}: {total} allocations, {len(points)} refused, {bad} wrong ({statuses})", flush=True)
+    return bad
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--most", type=int, default=12)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--after", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    o = parser.parse_args()
+    build = os.path.abspath(o.build)
+    preload = os.path.join(build, "test", "memory", "libfail_nth.so")
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+        bad = sum(run(Entry(build, folder, *e, o.after, preload), 0 if o.all else o.most, pool)
+                  for e in ENTRIES if re.search(o.only, e[0]))
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
