@@ -6,8 +6,8 @@
  *  3. every extent, then every stride, is what its declaration says; strides of axes that have at
  *     most one element are anybody's, and are replaced by the declared ones so that nothing later
  *     sees them
- *  4. `require`, with checks on `assume`, hold; with checks on, parameters do not overlap unless
- *     alias says so
+ *  4. `require`, with checks on `assume`, hold; parameters do not certainly overlap, unless alias
+ *     says so
  *  5. the grid is evaluated
  *  6. a row with tests gives way to the row for any arguments when one does not hold
  *  7. the parameter block is filled
@@ -414,10 +414,12 @@ static bool measure(bind *b, uint32_t param)
     tile_arg *a = &b->out->args[param];
     uint64_t need = 0, given = a->bytes;
     bool view = a->kind == TILE_ARG_VIEW;
+    b->out->spans[param] = 0;
     if (a->kind == TILE_ARG_SCALAR)
         return true;
     if (view && !view_bytes(b, param, &need))
         return false;
+    b->out->spans[param] = need;
     if (!given && b->checked && a->address)
         given = tl_buffer_bytes_at((tile_device *)b->device, a->address);
     if (given && need != UINT64_MAX && need > given)
@@ -437,43 +439,50 @@ static bool may_alias(const bind *b, uint32_t x, uint32_t y)
     return false;
 }
 
-/* The bytes of a view without holes, that is, if ranges overlap, elements do; else 0. */
-static uint64_t solid_bytes(bind *b, uint32_t param)
-{
-    const tile_arg *a = &b->out->args[param];
-    uint64_t n = (uint64_t)tile_dtype_bits((tile_dtype)a->dtype), bytes;
-    if (a->kind != TILE_ARG_VIEW || !view_bytes(b, param, &bytes))
-        return 0;
-    for (int axis = 0; axis < a->rank; axis++)
-        n *= (uint64_t)a->extent[axis];
-    return (n + 7) / 8 >= bytes ? bytes : 0;
-}
-
-static bool overlap(bind *b, uint32_t i, uint32_t j)
+/* A pointer says nothing of the memory that it is for; with checks on, that is the element that it
+ * points to. */
+static bool overlap(const bind *b, uint32_t i, uint32_t j)
 {
     const tile_arg *x = &b->out->args[i], *y = &b->out->args[j];
-    uintptr_t p = (uintptr_t)x->address, q = (uintptr_t)y->address;
-    if (x->kind == TILE_ARG_SCALAR || y->kind == TILE_ARG_SCALAR || !p || !q || !x->bytes ||
-        !y->bytes || is_empty(x) || is_empty(y))
+    if (x->kind == TILE_ARG_SCALAR || y->kind == TILE_ARG_SCALAR || !x->address || !y->address)
         return false;
-    if (p == q)
-        return true;
-    uint64_t xs = solid_bytes(b, i), ys = solid_bytes(b, j);
-    return xs && ys && (p < q ? q - p < xs : p - q < ys);
+    if (x->kind == TILE_ARG_VIEW && y->kind == TILE_ARG_VIEW)
+        return tl_views_overlap(x, y);
+    return b->checked && x->address == y->address && !is_empty(x) && !is_empty(y);
 }
 
+/* Most pairs are settled here. Spans of pointers and scalars are 0. */
+static bool may_meet(const bind *b, uint32_t i, uint32_t j)
+{
+    uintptr_t p = (uintptr_t)b->out->args[i].address, q = (uintptr_t)b->out->args[j].address;
+    const uint64_t *spans = b->out->spans;
+    return q - p < spans[i] || p - q < spans[j] || (b->checked && p == q) ||
+           (spans[i] == UINT64_MAX || spans[j] == UINT64_MAX);
+}
+
+static bool check_pair(bind *b, uint32_t x, uint32_t y)
+{
+    if (may_alias(b, x, y) || !overlap(b, x, y))
+        return true;
+    return FAIL(b, "kernel '%s': parameters '%s' and '%s' overlap, which requires alias(%s, %s)",
+                b->name, param_name(b, x), param_name(b, y), param_name(b, x), param_name(b, y));
+}
+
+/* Each that may be written, with every other one. */
 static bool check_aliases(bind *b)
 {
-    for (uint32_t y = 1; y < b->k->nparams; y++)
-        for (uint32_t x = 0; x < y; x++) {
-            bool written = !b->params[x].is_const || !b->params[y].is_const;
-            if (written && !may_alias(b, x, y) && overlap(b, x, y))
-                return FAIL(
-                    b, "kernel '%s': parameters '%s' and '%s' overlap, which requires alias(%s, "
-                       "%s)",
-                    b->name, param_name(b, x), param_name(b, y), param_name(b, x),
-                    param_name(b, y));
+    uint32_t n = b->k->nparams;
+    for (uint32_t i = 0; i < n; i++) {
+        if (b->params[i].is_const || b->params[i].kind == TILE_PARAM_SCALAR)
+            continue;
+        for (uint32_t j = 0; j < n; j++) {
+            bool seen = j < i && !b->params[j].is_const;
+            if (j == i || seen || !may_meet(b, i, j))
+                continue;
+            if (!check_pair(b, i < j ? i : j, i < j ? j : i))
+                return false;
         }
+    }
     return true;
 }
 
@@ -824,7 +833,7 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, c
     if (!bind_arguments(&b, args, nargs))
         return TL_BIND_ERROR;
     tl_bind_result r = check_clauses(&b);
-    if (r == TL_BIND_OK && b.checked && !check_aliases(&b))
+    if (r == TL_BIND_OK && !check_aliases(&b))
         r = TL_BIND_ERROR;
     out->launch = (tl_launch){.image = instance->image,
                               .kernel = k,

@@ -190,6 +190,7 @@ bool tl_is_packed_dtype(tile_dtype dtype);
  * of the instance's image, or made->form's. NULL: there is no such form yet; `wish` says which. */
 typedef struct tl_bound {
     tile_arg args[TL_MAX_PARAMS];
+    uint64_t spans[TL_MAX_PARAMS]; /* of views, as tl_view_bytes says; else 0 */
     uint64_t slots[TL_MAX_SLOTS];
     uint32_t nmaps;
     tl_tensor_map maps[TL_MAX_MAPS]; /* that slots have the addresses of */
@@ -218,6 +219,9 @@ bool tl_bind_names(const tile_device *device, const tl_instance *instance, const
 /* The bytes of a bound view from its address to the end of its last element; UINT64_MAX if elements
  * lie before the address. False: more than memory has. */
 bool tl_view_bytes(const tile_arg *view, uint64_t *out_bytes);
+/* launch_overlap.c: have two bound views, whose bytes tl_view_bytes knows, certainly an element in
+ * common? */
+bool tl_views_overlap(const tile_arg *x, const tile_arg *y);
 
 /* forms.c. A first form gets its list; the module's lock is held, or nobody knows the form yet. */
 tile_status tl_forms_open(tl_instance *first);

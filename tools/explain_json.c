@@ -60,7 +60,7 @@ static const Field EXCHANGES[] = {
 #define F(name, form) FIELD(tilec_report_exchange, name, form)
     POSITION(tilec_report_exchange), F(op, TEXT), F(way, TEXT), F(why, TEXT), F(branch, TEXT), F(loops, U32), F(bytes, U64),
     F(shuffles, U32), F(barriers, U32), F(wavefronts, U32), F(least, U32), F(loop, INT), F(macs, U64), F(matrix_bits, INT),
-    F(instructions, U32), F(order, U32), F(share, U32), F(ahead, U32), F(buffer, INT), END
+    F(instructions, U32), F(order, U32), F(share, U32), F(ahead, U32), F(buffer, INT), F(kind, TEXT), END
 #undef F
 };
 
@@ -276,7 +276,14 @@ void explain_json_begin(ExplainJson *j, TlArena *arena, TlSbuf *out, const char 
     put_text(j, out, input);
     tl_sbuf_puts(out, ", \"grid\": ");
     put_text(j, out, grid);
-    tl_sbuf_puts(out, ", \"targets\": [");
+    tl_sbuf_puts(out, ", \"kinds\": {");
+    for (int i = 0; i < TL_EXCHANGE_COUNT; i++) {
+        tl_sbuf_puts(out, i ? ", " : "");
+        put_text(j, out, tl_exchange_kind_name((TlExchangeKind)i));
+        tl_sbuf_puts(out, ": ");
+        put_text(j, out, tl_exchange_kind_words((TlExchangeKind)i));
+    }
+    tl_sbuf_puts(out, "}, \"targets\": [");
 }
 
 static bool is_new(ExplainJson *j, const char *path)

@@ -255,6 +255,9 @@ typedef struct tilec_report_exchange { /* of data between threads */
     uint32_t order, share;
     uint32_t ahead; /* as of an access */
     int buffer;     /* that it writes or reads, or is for itself, in `buffers`; -1: none */
+    /* what it keeps busy: "memory" (an access, too, has this row's op and order), "shared",
+     * "matrix", "arith", "sync" */
+    const char *kind;
 } tilec_report_exchange;
 
 /* Until all asynchronous copies but those of the latest `pending` trips have arrived. */

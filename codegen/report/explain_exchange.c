@@ -448,6 +448,16 @@ static void explain_table(const TlExplain *e, const TlOp *op, tilec_report_excha
 
 /* ---- all ---- */
 
+/* Copies between memory and buffers are accesses of memory; a barrier moves nothing. */
+static TlExchangeKind kind_of(const TlOp *op, const tilec_report_exchange *x)
+{
+    if (x->macs)
+        return x->matrix_bits ? TL_EXCHANGE_MATRIX : TL_EXCHANGE_ARITH;
+    if (tl_op_info(op->opcode)->flags & (F_READ | F_WRITE))
+        return TL_EXCHANGE_MEMORY;
+    return op->nout || op->nin ? TL_EXCHANGE_SHARED : TL_EXCHANGE_SYNC;
+}
+
 static const TlType *tile_of(const TlOp *op)
 {
     if (op->opcode == TL_OP_PUT)
@@ -506,6 +516,7 @@ void tl_explain_exchanges(TlExplain *e)
         x.share = tl_explain_share(x.branch);
         x.ahead = op->opcode == TL_OP_PUT || op->opcode == TL_OP_COPY ? tl_explain_ahead(op) : 0;
         x.buffer = tl_explain_buffer(e, buffer_op(op));
+        x.kind = tl_exchange_kind_name(kind_of(op, &x));
         x.bytes = t ? (uint64_t)tl_type_elems(t) * (uint64_t)tl_dtype_bytes(t->dtype) : 0;
         tl_vec_push(e->out, &all, x);
     }

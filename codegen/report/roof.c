@@ -15,6 +15,13 @@ static const struct {
 #include "codegen/report/roof.def"
 };
 
+static const struct {
+    const char *name, *words;
+} KINDS[] = {
+#define KIND(ID, name, words) [TL_EXCHANGE_##ID] = {name, words},
+#include "codegen/report/roof.def"
+};
+
 typedef struct Unit {
     const char *targets;
     TlRoof roof;
@@ -56,6 +63,18 @@ static const TlRates RATES_OF[] = {
 #define RATES(...) {__VA_ARGS__},
 #include "runtime/tune/model.def"
 };
+
+const char *tl_exchange_kind_name(TlExchangeKind kind)
+{
+    TL_ASSERT((unsigned)kind < TL_EXCHANGE_COUNT, "kind %d", (int)kind);
+    return KINDS[kind].name;
+}
+
+const char *tl_exchange_kind_words(TlExchangeKind kind)
+{
+    TL_ASSERT((unsigned)kind < TL_EXCHANGE_COUNT, "kind %d", (int)kind);
+    return KINDS[kind].words;
+}
 
 const char *tl_roof_name(TlRoof roof)
 {

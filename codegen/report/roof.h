@@ -14,6 +14,15 @@ typedef enum TlRoof {
     TL_ROOF_COUNT
 } TlRoof;
 
+/* What an exchange of the report keeps busy. */
+typedef enum TlExchangeKind {
+#define KIND(ID, ...) TL_EXCHANGE_##ID,
+#include "codegen/report/roof.def"
+    TL_EXCHANGE_COUNT
+} TlExchangeKind;
+
+const char *tl_exchange_kind_name(TlExchangeKind kind);
+const char *tl_exchange_kind_words(TlExchangeKind kind);
 const char *tl_roof_name(TlRoof roof);
 const char *tl_roof_advice(TlRoof roof);
 

@@ -295,6 +295,15 @@ class Kernels(unittest.TestCase):
         k(np.full(1, 1000, np.int32), x, overlap=True)
         self.assertEqual(x.sum(), 2 * len(x))
 
+    def test_overlap(self):
+        k = tile.kernel("kernel k(const f32 x[M: a, N: b], f32 y[M: a, N: b]) grid(M) { int i = pid(0); y[i, 0] = x[i, 0]; }")
+        z = np.zeros((8, 12), np.float32)
+        for x, y in (z, z), (z[:, :5], z[:, 4:9]), (z[:6:2], z[2:8:2]), (z[::-1], z[::-1]), (z.T[:6], z.T[:6]):
+            with self.assertRaisesRegex(tile.ArgumentError, r"parameters 'x' and 'y' overlap, which requires alias\(x, y\)"):
+                k(x, y)
+        for x, y in (z, z.copy()), (z[:, :4], z[:, 4:8]), (z[:6:2], z[1:7:2]), (z[:4], z[4:]), (z[:0], z[:0]):
+            k(x, y)
+
     def test_constants(self):
         with self.assertRaisesRegex(tile.NotFoundError, "has no constant 'C'; it has: B"):
             tile.kernel(SCALE, C=3)

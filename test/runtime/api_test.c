@@ -521,9 +521,8 @@ static void meets(tile_stream *stream)
     tile_buffer *b = buffer(zeros, sizeof zeros);
     tile_kernel *k = get("meet");
     OK(tile_launch_room(k,
-                        (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 1),
-                                     tile_view_typed(TILE_I32, tile_buffer_ptr(b), 1)},
-                        2, &room));
+                        TILE_ARGS(tile_buffer_view(b, TILE_I32, 1),
+                                  tile_buffer_view_at(b, 1, TILE_I32, 1)), &room));
     CHECK(room >= 1);
     int64_t n = room < MOST ? room : MOST;
     OK(launch_together(k, stream, b, n));

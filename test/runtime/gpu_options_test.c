@@ -369,7 +369,8 @@ static tile_kernel *open_boxes(tile_device **dev, tile_module **mod)
         {TILE_SLOT_MAP, 0, 1 | 0 << 4 | 128 << 8, 64 | 128 << 16},
         {TILE_SLOT_MAP, 1, 0 | 2 << 4 | 64 << 8, 16 | 256 << 16}};
     KernelSpec rows[2] = {{.name = "scale",
-                           .params = {{"x", "f16 view M:s,N"}, {"y", "f32 view A:1,B:b,C:c"}},
+                           .params = {{"x", "f16 const view M:s,N"},
+                                      {"y", "f32 const view A:1,B:b,C:c"}},
                            .grid = {"1"},
                            .code = text,
                            .ncode = sizeof text - 1,

@@ -110,6 +110,8 @@ static void use_stub(Kind *k, const char *library)
     static const KernelSpec spec = {
         .name = "scale",
         .params = {{"x", "f32 const view N"}, {"y", "f32 view N"}, {"a", "f32 scalar"}},
+        .aliases = {{0, 1}},
+        .naliases = 1,
         .grid = {"N 16 cdiv"},
         .consts = {"B=16"},
         .code = text,

@@ -51,7 +51,7 @@ def main():
     for r in rows(root):
         of.setdefault((r.source, r.kernel), []).append(r)
     print(f"| kernel | types and options | {' | '.join(targets)} |\n|{' --- |' * (2 + len(targets))}")
-    for module, text, kernel, _ in kernels(root):
+    for module, text, kernel, *_ in kernels(root):
         if o.names and not any(n in f"{module}.{kernel}" for n in o.names):
             continue
         sets = []

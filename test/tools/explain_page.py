@@ -88,10 +88,22 @@ def check_page(page, as_json, title):
         assert name not in ("src", "href", "action", "background", "srcset", "data", "poster", "formaction"), (tag, name, value)
         assert not name.startswith("on"), (tag, name)
     code = page.decode("utf-8").replace(as_json.decode("utf-8"), "")
+    check_kinds(json.loads(as_json), code)
     urls = set(re.findall(r"[\"'(]\s*(?:\w+:)?//\w[^\s\"')]*", code))
     assert urls <= {'"http://www.w3.org/2000/svg'}, urls
     assert "@import" not in code and "url(" not in code and "fetch(" not in code and "innerHTML" not in code
     assert any(value.startswith("default-src 'none'") for _, name, value in p.attributes if name == "content"), "no policy"
+
+
+def check_kinds(report, code):
+    """The page draws rows by their kind, whatever their op: it has a colour for each kind, and no list of ops."""
+    rows = [r for t in report["targets"] for k in t["kernels"] for r in k["accesses"] + k["exchanges"]]
+    for kind in report["kinds"]:
+        assert code.count(f"--{kind}: #") == 3, f"colours of {kind}: light, dark, and of a picture that is saved"
+    known = set(re.findall(r'\bop [!=]==? "(\w+)"', code)) - {"wait", "loop", "arith"}  # of events: the page's own
+    assert known <= {"convert"} and not re.search(r"\.test\(\w+\.op\)", code), f"the page knows {known}; it counts conversions only"
+    for r in rows:
+        assert r.get("kind", "memory") in report["kinds"], r
 
 
 def together(a, b):
@@ -201,8 +213,9 @@ def main(tilec, source, folder, chromium=None):
     gemm = [os.path.join(source, "test/bench/gemm.tile"), "--const", "BK=32", "--stages", "3", "--target", "sm_80,gfx942",
             "A=zeros[128,256]", "B=zeros[256,128]", "C=nan[128,128]"]
     attention = [os.path.join(source, "examples/05_attention/attention.tile"), "--const", "BD=64", "--target", "sm_90a,gfx1100"]
+    warpgroups = [os.path.join(source, "examples/06_persistent/persistent.tile"), "--target", "sm_90a"]
     pages = 0
-    for args in (gemm, attention, [odd, "--target", "sm_80"], [long_, "--target", "gfx90a"]):
+    for args in (gemm, attention, warpgroups, [odd, "--target", "sm_80"], [long_, "--target", "gfx90a"]):
         out = os.path.join(folder, f"{pages}.html")
         as_json = run(tilec, "explain", *args, "--json")
         assert run(tilec, "explain", *args, "--html", out) == b"", "--html prints"
@@ -222,6 +235,8 @@ def main(tilec, source, folder, chromium=None):
             check_drawn(dom, report)
             assert args is not gemm or "A program: 8.39&nbsp;million operations, 160&nbsp;KiB" in dom, "sums of the roofline"
         pages += 1
+        if args is warpgroups:
+            assert any(x["kind"] == "matrix" and x["op"] != "dot" for x in report["targets"][0]["kernels"][0]["exchanges"])
     run(tilec, "explain", odd, "--target", "cpu", "--html", os.path.join(folder, "none.html"), status=2)
     assert not os.path.exists(os.path.join(folder, "none.html"))
     print(f"{pages} pages, 0 wrong")

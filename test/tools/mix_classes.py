@@ -4,7 +4,7 @@
     mix_classes.py TILEC [--targets sm_80,gfx942] [--every N] [-k SUBSTRING]
 
 Of each kernel on each target: its instructions are of a class (none is "other"), a trip and what is around it are parts of the whole,
-loops of products have their matrix instructions, there are roofs in order, and at most eight hints, the most expensive first. Targets: all
+exchanges keep busy what the page has a colour for, loops of products have their matrix instructions, there are roofs in order, and at most eight hints, the most expensive first. Targets: all
 GPUs that there are. --every: of the conformance suite, only each Nth row. Prints what is wrong and, last, "N kernels, N wrong".
 """
 import argparse
@@ -45,10 +45,13 @@ def example_rows(part):
             yield os.path.basename(path)[:-5], source, [w for c in consts for w in ("--const", c)]
 
 
-def wrong_with(k):
+def wrong_with(k, kinds):
     """What is wrong with a kernel of the report."""
     count = lambda part, name=None: sum(m[part] for m in k["mix"] if name in (None, m["name"]))
     products = k["main_loop"] >= 0 and any(x["instructions"] for x in k["exchanges"] if x["loop"] == k["main_loop"])
+    for x in k["exchanges"]:
+        if x["kind"] not in kinds or (x["kind"] in ("matrix", "arith")) != bool(x["macs"]) or (x["kind"] == "matrix") != bool(x["matrix_bits"]):
+            yield f"{x['op']} keeps {x['kind']} busy"
     if not k["mix"]:
         yield f"no instructions: {k['mix_from']}"
     if count("all", "other"):
@@ -76,8 +79,9 @@ def explain(tilec, name, source, words, target, folder):
     p = subprocess.run([tilec, "explain", path, "--json", "--target", target, *words], capture_output=True, text=True, timeout=300, check=False)
     if p.returncode:
         return 0, [p.stderr.strip().split("\n")[0]]
-    kernels = json.loads(p.stdout)["targets"][0]["kernels"]
-    return len(kernels), [f"{k['variant']}: {w}" for k in kernels for w in wrong_with(k)]
+    report = json.loads(p.stdout)
+    kernels = report["targets"][0]["kernels"]
+    return len(kernels), [f"{k['variant']}: {w}" for k in kernels for w in wrong_with(k, report["kinds"])]
 
 
 def gpus(tilec):

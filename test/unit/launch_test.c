@@ -1,6 +1,6 @@
 /* What tile_launch checks and what reaches a driver, over a driver of our own that only notes
  * it. */
-#include "runtime/driver.h"
+#include "runtime/runtime.h"
 #include "test/unit/image_maker.h"
 #include "test/unit/unit.h"
 
@@ -127,8 +127,8 @@ static void extents(void)
         .params = {{"A", "f32 const view M,K"}, {"B", "f32 const view K,N"}, {"C", "f32 view M,N"}},
         .grid = {"M 64 cdiv;cdiv(M, 64)", "N 64 cdiv"}};
     tile_kernel *k = get(&gemm, 1, NULL);
-    float *p = memory;
-    ACCEPTED(k, 3, tile_view(p, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    float *p = memory, *c = memory + (1 << 15);
+    ACCEPTED(k, 3, tile_view(p, 65, 30), tile_view(p, 30, 129), tile_view(c, 65, 129));
     CHECK_INT(seen.launch.ngrid, 2);
     CHECK_INT(seen.launch.grid[0], 2);
     CHECK_INT(seen.launch.grid[1], 3);
@@ -141,23 +141,23 @@ static void extents(void)
     CHECK_INT(seen.slots[1], 65);
     CHECK_INT(seen.slots[2], 30);
     CHECK_INT(seen.slots[3], 30);
-    REFUSED(k, 3, tile_view(p, 65, 30), tile_view(p, 31, 129), tile_view(p, 65, 129));
+    REFUSED(k, 3, tile_view(p, 65, 30), tile_view(p, 31, 129), tile_view(c, 65, 129));
     SAYS("'gemm'", "'B'", "K", "30", "'A'", "31");
     REFUSED(k, 2, tile_view(p, 65, 30), tile_view(p, 31, 129));
     SAYS("'gemm'", "3 arguments", "got 2");
-    REFUSED(k, 3, tile_view(p, 65, 30), tile_view(p, 30), tile_view(p, 65, 129));
+    REFUSED(k, 3, tile_view(p, 65, 30), tile_view(p, 30), tile_view(c, 65, 129));
     SAYS("'B'", "2 axes", "got 1");
-    REFUSED(k, 3, tile_view((double *)p, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    REFUSED(k, 3, tile_view((double *)p, 65, 30), tile_view(p, 30, 129), tile_view(c, 65, 129));
     SAYS("'gemm'", "'A'", "f32", "f64");
-    ACCEPTED(k, 3, tile_view((void *)p, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
-    REFUSED(k, 3, tile_ptr(p), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    ACCEPTED(k, 3, tile_view((void *)p, 65, 30), tile_view(p, 30, 129), tile_view(c, 65, 129));
+    REFUSED(k, 3, tile_ptr(p), tile_view(p, 30, 129), tile_view(c, 65, 129));
     SAYS("'A'", "a view", "a pointer");
-    REFUSED(k, 3, tile_view(p, -1, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    REFUSED(k, 3, tile_view(p, -1, 30), tile_view(p, 30, 129), tile_view(c, 65, 129));
     SAYS("'A'", "-1");
     REFUSED(k, 3, tile_view(p, INT64_C(1) << 31, 1), tile_view(p, 1, 1),
             tile_view(p, INT64_C(1) << 31, 1));
     SAYS("'A'", "2147483648", "2147483647");
-    REFUSED(k, 3, tile_view((float *)NULL, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    REFUSED(k, 3, tile_view((float *)NULL, 65, 30), tile_view(p, 30, 129), tile_view(c, 65, 129));
     SAYS("'A'", "NULL");
 }
 
@@ -311,8 +311,8 @@ static void special_extents(void)
     REFUSED(k, 2, tile_view(memory, 14, 14), tile_view(t, 3, 15));
     SAYS("'tab'", "14", "15");
     const KernelSpec quant = {.name = "quant",
-                              .params = {{"S", "f32 view N,{K 4 /;K / 4}"},
-                                         {"X", "f32 view N,K"},
+                              .params = {{"S", "f32 const view N,{K 4 /;K / 4}"},
+                                         {"X", "f32 const view N,K"},
                                          {"o", "i32 view {N 1 +}"}},
                               .grid = {"1"}};
     k = get(&quant, 1, NULL);
@@ -331,9 +331,9 @@ static void special_extents(void)
 static void strides(void)
 {
     const KernelSpec any = {.name = "any",
-                            .params = {{"A", "f32 view M:1,N:ld"},
-                                       {"B", "f32 view M:ld2,N"},
-                                       {"C", "f32 view M:ld2,N"}},
+                            .params = {{"A", "f32 const view M:1,N:ld"},
+                                       {"B", "f32 const view M:ld2,N"},
+                                       {"C", "f32 const view M:ld2,N"}},
                             .grid = {"ld", "ld2"}};
     tile_kernel *k = get(&any, 1, NULL);
     float *p = memory;
@@ -599,12 +599,105 @@ static void checked(void)
     ACCEPTED(k, 3, tile_view(p, 17), tile_view(p + 3, 17), tile_ptr(p));
 }
 
+/* ---- views with common elements ---- */
+
+/* Bytes that the elements of a view lie in, as marks; `at` is where its address is. */
+static void mark(const tile_arg *a, int axis, int64_t element, char *at, char marks[1024])
+{
+    if (axis < a->rank) {
+        for (int64_t i = 0; i < a->extent[axis]; i++)
+            mark(a, axis + 1, element + i * a->stride[axis], at, marks);
+        return;
+    }
+    int bits = tile_dtype_bits((tile_dtype)a->dtype);
+    if (bits == 4)
+        at[element / 2] = 1;
+    else
+        memset(at + element * bits / 8, 1, (size_t)bits / 8);
+}
+
+static uint64_t below(uint64_t *state, uint64_t n)
+{
+    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (*state >> 33) % n;
+}
+
+static tile_arg random_view(uint64_t *r, bool nested)
+{
+    static const tile_dtype dtypes[] = {TILE_F32, TILE_F32, TILE_F32, TILE_I32, TILE_F16, TILE_U8};
+    tile_arg a = {.kind = TILE_ARG_VIEW, .rank = 1 + (int)below(r, 3), .strided = 1};
+    a.dtype = (int32_t)dtypes[below(r, 6)];
+    int bytes = tile_dtype_bits((tile_dtype)a.dtype) / 8;
+    a.address = (char *)memory + 512 + bytes * (int64_t)below(r, 40);
+    int64_t stride = 1;
+    for (int axis = a.rank - 1; axis >= 0; axis--) {
+        a.extent[axis] = below(r, 16) ? 1 + (int64_t)below(r, 4) : 0;
+        a.stride[axis] = nested ? stride : (int64_t)below(r, 12) - 4;
+        stride *= 4;
+    }
+    return a;
+}
+
+/* What is found has a common element; slices of one array are all found. */
+static void common_elements(void)
+{
+    uint64_t r = 1;
+    int found = 0;
+    for (int n = 0; n < 20000; n++) {
+        bool nested = n % 2 == 0, meet = false;
+        tile_arg x = random_view(&r, nested), y = random_view(&r, nested);
+        char marks[2][1024] = {{0}};
+        mark(&x, 0, 0, marks[0] + ((char *)x.address - (char *)memory), marks[0]);
+        mark(&y, 0, 0, marks[1] + ((char *)y.address - (char *)memory), marks[1]);
+        for (int i = 0; i < 1024; i++) meet |= marks[0][i] && marks[1][i];
+        bool says = tl_views_overlap(&x, &y);
+        CHECK(meet || !says);
+        CHECK(tl_views_overlap(&y, &x) == says);
+        if (nested && x.rank == y.rank && x.dtype == y.dtype)
+            CHECK(meet == says);
+        found += says;
+    }
+    CHECK(found > 1000);
+}
+
+/* Without checks: what certainly overlaps is refused, naming both. */
+static void overlaps(void)
+{
+    KernelSpec spec = {.name = "k",
+                       .params = {{"a", "f32 const view M:s,N:t"},
+                                  {"b", "f32 const view M:s,N:t"},
+                                  {"c", "f32 view M:s,N:t"},
+                                  {"p", "f32 pointer"}},
+                       .grid = {"1"}};
+    tile_kernel *k = get(&spec, 1, NULL);
+    float *m = memory;
+    const tile_arg pointer = tile_ptr(m); /* says nothing of what it is for */
+    const int64_t e[] = {8, 8}, row[] = {32, 1}, column[] = {1, 32}, back[] = {-32, 1};
+#define AT(i, s) tile_view_strided(m + (i), 2, e, s)
+    ACCEPTED(k, 4, AT(0, row), AT(0, row), AT(8, row), pointer); /* halves of rows */
+    REFUSED(k, 4, AT(0, row), AT(16, row), AT(0, row), pointer);
+    SAYS("'k'", "'a'", "'c'", "overlap", "alias(a, c)");
+    REFUSED(k, 4, AT(0, row), AT(16, row), AT(23, row), pointer);
+    SAYS("'b'", "'c'", "alias(b, c)");
+    REFUSED(k, 4, AT(1024, row), AT(0, row), AT(7 * 32 + 7, row), pointer); /* one element */
+    SAYS("'b'", "'c'");
+    ACCEPTED(k, 4, AT(1024, row), AT(0, row), AT(7 * 32 + 8, row), pointer);
+    ACCEPTED(k, 4, AT(0, column), AT(0, column), AT(8, column), pointer);
+    REFUSED(k, 4, AT(0, column), AT(0, column), AT(6 * 32 + 2, column), pointer);
+    REFUSED(k, 4, AT(1024, back), AT(4096, back), AT(1024 - 7 * 32, back), pointer);
+    ACCEPTED(k, 4, AT(1024, back), AT(4096, back), AT(1024 - 8 * 32, back), pointer);
+#undef AT
+    spec.params[2].form = "f32 const view M:s,N:t";
+    k = get(&spec, 1, NULL);
+    ACCEPTED(k, 4, tile_view(m, 4, 4), tile_view(m, 4, 4), tile_view(m + 3, 4, 4), pointer);
+}
+
 /* ---- views of buffers ---- */
 
 static void buffers(void)
 {
     const KernelSpec spec = {.name = "k",
-                             .params = {{"x", "f32 const view M:ld,N"}, {"y", "f32 view P"}},
+                             .params = {{"x", "f32 const view M:ld,N"}, {"y", "f32 const view P"}},
                              .grid = {"1"}};
     tile_kernel *k = get(&spec, 1, NULL);
     tile_buffer *b = NULL;
@@ -1093,6 +1186,8 @@ int main(void)
     whole_clusters();
     die_order();
     checked();
+    common_elements();
+    overlaps();
     buffers();
     checked_buffers();
     variants();
