@@ -300,7 +300,9 @@ static void emit_scan(Emitter *e, Carry *c)
 {
     TlValue *x[MOST_RESULTS], *before[MOST_RESULTS];
     const TlOp *op = c->m->op;
-    int32_t last = tl_attr_flag(op, TL_ATTR_REVERSE) ? 0 : e->width - 1;
+    bool backward = e->g->backward >> e->pass & 1;
+    int32_t last = backward ? 0 : e->width - 1;
+    TL_ASSERT(backward == tl_attr_flag(op, TL_ATTR_REVERSE), "a scan in a pass the other way");
     operands(e, c->m, x);
     apply(e, c->m, x);
     for (uint32_t i = 0; c->value[0] && i < c->n; i++)
@@ -347,7 +349,7 @@ static void emit_chunk(Emitter *e, TlValue *at, int32_t width)
 
 static bool is_carried(const TlChunkOp *m)
 {
-    return (m->op->opcode == TL_OP_SCAN && tl_attr_int(m->op, TL_ATTR_AXIS, 0) == m->axis) ||
+    return tl_chunk_way(m->op, m->axis) ||
            tl_chunk_result_axis(m->op, m->axis) == TL_CHUNK_WHOLE;
 }
 
@@ -425,19 +427,11 @@ static void emit_loop(Emitter *e, int32_t from, int32_t to, int32_t step)
             e->carries.data[i].value[r] = loop->out[k++];
 }
 
-static bool is_reversed(const Emitter *e)
-{
-    for (uint32_t i = 0; i < e->carries.len; i++)
-        if (e->carries.data[i].m->op->opcode == TL_OP_SCAN)
-            return tl_attr_flag(e->carries.data[i].m->op, TL_ATTR_REVERSE);
-    return false;
-}
-
 /* All chunks, from the first on; reversed, from the last. */
 static void emit_chunks(Emitter *e)
 {
     int32_t n = e->g->extent / e->chunk, rest = e->g->extent % e->chunk, first = 0;
-    bool reversed = is_reversed(e);
+    bool reversed = e->g->backward >> e->pass & 1;
     if (reversed && rest)
         emit_chunk(e, number(e, n * e->chunk), rest);
     if (must_begin(e) || n == 1) {

@@ -8,12 +8,16 @@
 #include "ir/ir.h"
 #include "passes/pass.h"
 
-enum { TL_CHUNK_MOST_PASSES = 8 };
+enum { TL_CHUNK_MOST_LEVELS = 8 };
+
+/* From which end a pass takes its chunks. */
+enum { TL_CHUNK_FORWARD = 1, TL_CHUNK_BACKWARD = 2 };
 
 typedef struct TlChunkOp {
     TlOp *op;
     int axis;
     int level;       /* how many reductions along the axis come before it, one behind the other */
+    unsigned ways;   /* directions that it and the scans that it is computed from need */
     unsigned passes; /* bit k: it is computed in the k-th pass over the row */
 } TlChunkOp;
 
@@ -25,6 +29,7 @@ typedef struct TlChunkGroup {
     TL_VEC(TlChunkOp) ops; /* in program order; those before `block` (pure) first */
     TlMap index;           /* op to its number in ops, + 1 */
     int npasses;
+    unsigned backward; /* bit k: the k-th pass goes from the last chunk to the first */
     TL_VEC(TlOp *) between; /* ops of the block among them that are not of the group, in order, */
     TL_VEC(int) when;       /* and before which pass they come */
 } TlChunkGroup;
@@ -44,7 +49,11 @@ TlChunkOp *tl_chunk_member(const TlChunkGroup *g, const TlOp *op);
 bool tl_chunk_find(TlChunkGroup *g, TlValue *tile, int axis);
 
 /* ---- passes over the row (chunk_order.c) ---- */
-/* Which op is computed in which pass. False: memory would not hold the same. */
+/* The direction in which the op carries something from chunk to chunk; 0: any, as a reduction,
+ * whose combination is commutative. */
+unsigned tl_chunk_way(const TlOp *op, int axis);
+/* Which op is computed in which pass. False: memory would not hold the same, or an op needs both
+ * directions at once. */
 bool tl_chunk_order(TlChunkGroup *g);
 
 /* ---- the loops (chunk_emit.c) ---- */

@@ -1,9 +1,15 @@
-/* Passes over the row: which op is computed in which (chunk_impl.h).
+/* Passes over the row: which op is computed in which, and their directions (chunk_impl.h).
  *
  * A reduction along the axis ends a pass; what needs its result belongs to later ones. An access
  * that writes, and a reduction, happen in one pass; everything else in each pass that needs it.
  * What is not of the group and stands among its ops comes before the first pass that needs it, and
  * after those that it needs.
+ *
+ * A scan goes one way, and so does a pass. Each level has two slots for passes, 2 * level for one
+ * that goes forward and 2 * level + 1 for one that goes backward. An op that happens once takes the
+ * slot of the scans that it is computed from; one that is computed from none takes the slot that is
+ * in use. What is computed from scans of both directions cannot be cut: no pass has the elements of
+ * both at hand. Slots that stay empty are no passes.
  *
  * Memory must look the same to each access:
  *  - what loads read in several passes, or later than they stand, nobody writes meanwhile: it is
@@ -14,6 +20,9 @@
  *  - no op among those of the group touches what the group writes, or writes what it reads. */
 #include "passes/analysis/facts.h"
 #include "passes/simplify/chunk_impl.h"
+
+enum { MOST_SLOTS = 30 };
+_Static_assert(2 * TL_CHUNK_MOST_LEVELS <= MOST_SLOTS, "passes are bits of an unsigned");
 
 /* ---- levels ---- */
 
@@ -38,9 +47,34 @@ static int level_of_all(const int *levels, const TlOp *op)
     return level;
 }
 
-static void find_member_level(int *levels, TlChunkOp *m)
+static bool is_once(const TlChunkOp *m)
+{
+    return m->op->opcode == TL_OP_STORE || m->op->opcode == TL_OP_ATOMIC_RMW ||
+           tl_chunk_result_axis(m->op, m->axis) == TL_CHUNK_WHOLE;
+}
+
+unsigned tl_chunk_way(const TlOp *op, int axis)
+{
+    if (op->opcode != TL_OP_SCAN || tl_attr_int(op, TL_ATTR_AXIS, 0) != axis)
+        return 0;
+    return tl_attr_flag(op, TL_ATTR_REVERSE) ? TL_CHUNK_BACKWARD : TL_CHUNK_FORWARD;
+}
+
+/* Its own direction, and those of what is computed in the same pass for it. */
+static unsigned ways_of(const TlChunkGroup *g, const TlChunkOp *m)
+{
+    unsigned ways = tl_chunk_way(m->op, m->axis);
+    for (uint32_t i = 0; i < m->op->nin; i++) {
+        const TlChunkOp *x = tl_chunk_member(g, tl_in(m->op, i)->def);
+        ways |= x && !is_once(x) ? x->ways : 0;
+    }
+    return ways;
+}
+
+static void find_member_level(const TlChunkGroup *g, int *levels, TlChunkOp *m)
 {
     m->level = level_of_all(levels, m->op);
+    m->ways = ways_of(g, m);
     bool ends = m->op->opcode == TL_OP_REDUCE &&
                 tl_chunk_result_axis(m->op, m->axis) == TL_CHUNK_WHOLE;
     for (uint32_t r = 0; r < m->op->nout; r++)
@@ -54,12 +88,12 @@ static void find_levels(TlChunkGroup *g)
         levels[i] = 0;
     uint32_t seen = 0;
     for (; seen < g->ops.len && g->ops.data[seen].op->block != g->block; seen++)
-        find_member_level(levels, &g->ops.data[seen]);
+        find_member_level(g, levels, &g->ops.data[seen]);
     bool begun = false;
     for (TlOp *op = g->block->first; seen < g->ops.len; op = op->next) {
         TlChunkOp *m = tl_chunk_member(g, op);
         if (m) {
-            find_member_level(levels, m);
+            find_member_level(g, levels, m);
             begun = true, seen++;
             continue;
         }
@@ -72,31 +106,68 @@ static void find_levels(TlChunkGroup *g)
             levels[op->out[r]->id] = level;
         if (begun) {
             tl_vec_push(g->arena, &g->between, op);
-            tl_vec_push(g->arena, &g->when, level);
+            tl_vec_push(g->arena, &g->when, 2 * level);
         }
     }
 }
 
 /* ---- passes ---- */
 
-static bool is_once(const TlChunkOp *m)
+/* The first slot from `slot` on in which the op may happen. */
+static int slot_from(const TlChunkOp *m, int slot)
 {
-    return m->op->opcode == TL_OP_STORE || m->op->opcode == TL_OP_ATOMIC_RMW ||
-           tl_chunk_result_axis(m->op, m->axis) == TL_CHUNK_WHOLE;
+    bool backward = slot & 1;
+    return slot + (m->ways && backward != (m->ways == TL_CHUNK_BACKWARD));
+}
+
+/* False: too many levels, or an op of both directions. */
+static bool find_slots(const TlChunkGroup *g, int *slot)
+{
+    unsigned ways[TL_CHUNK_MOST_LEVELS] = {0}; /* of what happens once */
+    for (uint32_t k = 0; k < g->ops.len; k++) {
+        const TlChunkOp *m = &g->ops.data[k];
+        if (m->level >= TL_CHUNK_MOST_LEVELS || m->ways == (TL_CHUNK_FORWARD | TL_CHUNK_BACKWARD))
+            return false;
+        ways[m->level] |= is_once(m) ? m->ways : 0;
+    }
+    for (uint32_t k = 0; k < g->ops.len; k++) {
+        const TlChunkOp *m = &g->ops.data[k];
+        unsigned way = m->ways ? m->ways : ways[m->level];
+        slot[k] = 2 * m->level + (way == TL_CHUNK_BACKWARD);
+    }
+    return true;
 }
 
 /* Each op in the passes of those that need it. Members come after what they need. */
 static void spread_passes(TlChunkGroup *g, const int *pass)
 {
-    g->npasses = 0;
     for (uint32_t k = g->ops.len; k-- > 0;) {
         TlChunkOp *m = &g->ops.data[k];
         m->passes = is_once(m) ? 1u << pass[k] : 0;
         for (uint32_t r = 0; !is_once(m) && r < m->op->nout; r++)
             for (const TlUse *u = m->op->out[r]->uses; u; u = u->next)
                 m->passes |= tl_chunk_member(g, u->user)->passes;
-        if (is_once(m) && pass[k] >= g->npasses)
-            g->npasses = pass[k] + 1;
+    }
+}
+
+/* The slots in use become passes, one behind the other. */
+static void close_up(TlChunkGroup *g)
+{
+    unsigned used = 0;
+    for (uint32_t k = 0; k < g->ops.len; k++)
+        used |= g->ops.data[k].passes;
+    g->npasses = __builtin_popcount(used);
+    for (uint32_t i = 0; i < g->when.len; i++)
+        g->when.data[i] = __builtin_popcount(used & ((1u << g->when.data[i]) - 1));
+    for (int slot = 0, pass = 0; used >> slot; slot++) {
+        if (!(used >> slot & 1))
+            continue;
+        g->backward |= (unsigned)(slot & 1) << pass;
+        for (uint32_t k = 0; k < g->ops.len; k++) {
+            TlChunkOp *m = &g->ops.data[k];
+            m->passes = (m->passes & ~(1u << slot)) | (m->passes >> slot & 1) << pass;
+        }
+        pass++;
     }
 }
 
@@ -184,10 +255,10 @@ static bool settle(const TlChunkGroup *g, uint32_t a, uint32_t b, int *pass, boo
         x->op->opcode == TL_OP_ATOMIC_RMW || y->op->opcode == TL_OP_ATOMIC_RMW)
         return false; /* nothing reads what the group has written */
     if (last_pass(x) > pass[b]) {
-        pass[b] = last_pass(x);
+        pass[b] = slot_from(y, last_pass(x));
         *moved = true;
     }
-    return true;
+    return pass[b] < MOST_SLOTS;
 }
 
 static bool settle_members(TlChunkGroup *g, int *pass, bool *moved)
@@ -228,19 +299,17 @@ bool tl_chunk_order(TlChunkGroup *g)
 {
     TL_ASSERT(g->ops.len > 0, "a group of nothing in '%s'", g->fn->name);
     find_levels(g);
-    int *pass = TL_NEW_ARRAY(g->arena, int, g->ops.len);
-    for (uint32_t k = 0; k < g->ops.len; k++) {
-        pass[k] = g->ops.data[k].level;
-        if (pass[k] >= TL_CHUNK_MOST_PASSES)
-            return false;
-    }
-    if (!settle_others(g))
+    int *pass = TL_NEW_ARRAY(g->arena, int, g->ops.len); /* slots, at first */
+    if (!find_slots(g, pass) || !settle_others(g))
         return false;
     bool moved = true;
-    for (int i = 0; moved && i <= TL_CHUNK_MOST_PASSES; i++) {
+    for (int i = 0; moved && i <= MOST_SLOTS; i++) {
         spread_passes(g, pass);
         if (!settle_members(g, pass, &moved))
             return false;
     }
-    return !moved && g->npasses > 0;
+    if (moved)
+        return false;
+    close_up(g);
+    return g->npasses > 0;
 }

@@ -21,7 +21,8 @@
  *     axis.
  *  1. A tile of many elements per thread, and an axis of it (the longest first): the group of ops
  *     that must be cut with it (chunk_find.c).
- *  2. The passes over the row (chunk_order.c).
+ *  2. The passes over the row, each from its first chunk to the last or the other way, as the scans
+ *     in it go (chunk_order.c).
  *  3. Worth it: what needs several passes, if what lives across reductions needs more registers
  *     than there are for that, or the code would be too long: else the row is read once, which is
  *     best. What reads its row once in any case, if the code would be long.
@@ -31,6 +32,7 @@
  * GPU. The option `elements=N` demands chunks of N elements, whatever it is worth. */
 #include "passes/simplify/chunk_impl.h"
 #include "passes/analysis/default_warps.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +127,7 @@ static int64_t words_of(const Rows *r, const TlType *t)
 /* The pass in which it is made, were the row kept: the first that needs it. */
 static int made_in(const TlChunkOp *m)
 {
-    return m->passes ? __builtin_ctz(m->passes) : TL_CHUNK_MOST_PASSES;
+    return m->passes ? __builtin_ctz(m->passes) : INT_MAX;
 }
 
 /* Words of a thread that are made up to pass k and used after it. A scan takes its operand and its

@@ -16,6 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 GPUS = "sm_75,sm_80,sm_86,sm_89,sm_90,sm_90a,sm_100,sm_120,gfx906,gfx908,gfx90a,gfx942,gfx1030,gfx1100,gfx1101,gfx1102,gfx1150,gfx1151,gfx1200,gfx1201"
 EMULATED = ",".join("emu:" + t for t in GPUS.split(","))
 RUN, RING, LANGUAGE, IR = "test/conformance/run.py", "test/tools/ring.py", "test/fuzz/language.py", "test/fuzz/tile_ir.py"
+ROWS = "test/fuzz/chunked_rows.py"
 SEQUENCES, OTHER, TORCH = "test/tools/sequences.py", "test/tools/other_cpu.py", "test/library/torch_gradients.py"
 
 # name, script and its words. Scripts end with a line "N passed, N failed" or the like, and exit 1 when anything failed.
@@ -46,6 +47,7 @@ PARTS = [
     ("programs", "random programs of the language against NumPy", [LANGUAGE, "100000", "3000", "--per-program", "4"]),
     ("programs-products", "random programs of large products in loops against NumPy, on Hopper", [LANGUAGE, "100000", "500", "--products", "--per-program", "3"]),
     ("kernels", "random kernels of tile IR against ref", [IR, "100000", "2000", "--per-kernel", "4"]),
+    ("chunked-rows", "random kernels on rows that are cut into chunks against NumPy", [ROWS, "100000", "2000"]),
     ("library-torch", "kernels of the library beside PyTorch, forward and backward, 40 shapes a case", [TORCH, "--shapes", "40", "--devices", "cpu,ref,emu:sm_90a,emu:gfx942"]),
     ("api-sequences", "10000 random sequences of API calls under ASan, 2000 under TSan", [SEQUENCES]),
     ("growth", "each form of the language, doubled, for each target: at most 2.5 times the cost; the table goes to test/GROWTH.md",
@@ -53,7 +55,7 @@ PARTS = [
     ("cache", "the cache with each byte of an entry damaged, and many processes killed and stopped", ["test/tools/cache_attack.py", "build/bin", "build/cache-attack", "--long"]),
     ("control-flow", "random control flow against a small interpreter", ["test/fuzz/control_flow.py", "100000", "1000"]),
 ]
-TAKES_JOBS = (RUN, RING, LANGUAGE, IR, SEQUENCES, OTHER)
+TAKES_JOBS = (RUN, RING, LANGUAGE, IR, ROWS, SEQUENCES, OTHER)
 HEAD = """# What `./bootstrap check-long` said last
 
 The whole product of axes, in parts that take from minutes to hours; `./bootstrap check-long PART` runs one and writes its line.
