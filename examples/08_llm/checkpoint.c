@@ -1,4 +1,5 @@
-#include "checkpoint.h"
+/* Settings and tensors, whatever file they come from. */
+#include "settings.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,8 +7,12 @@
 #include <string.h>
 
 const FormatInfo format_info[FORMATS] = {
-    [F32] = {"F32", 0, 1, 4}, [F16] = {"F16", 1, 1, 2},      [BF16] = {"BF16", 30, 1, 2},
-    [I8] = {"I8", -1, 1, 1},  [Q4_0] = {"Q4_0", 2, 32, 18}, [Q8_0] = {"Q8_0", 8, 32, 34},
+    [F32] = {"F32", 0, 1, 4},        [F16] = {"F16", 1, 1, 2},       [BF16] = {"BF16", 30, 1, 2},
+    [I8] = {"I8", -1, 1, 1},         [Q4_0] = {"Q4_0", 2, 32, 18},   [Q4_1] = {"Q4_1", 3, 32, 20},
+    [Q5_0] = {"Q5_0", 6, 32, 22},    [Q5_1] = {"Q5_1", 7, 32, 24},   [Q8_0] = {"Q8_0", 8, 32, 34},
+    [Q4_K] = {"Q4_K", 12, 256, 144}, [Q5_K] = {"Q5_K", 13, 256, 176},
+    [Q6_K] = {"Q6_K", 14, 256, 210}, [IQ4_NL] = {"IQ4_NL", 20, 32, 18},
+    [MXFP4] = {"MXFP4", 39, 32, 17},
 };
 
 bool checkpoint_fail(Checkpoint *c, const char *format, ...)
@@ -40,6 +45,25 @@ bool read_file(Checkpoint *c, const char *path, char **out_bytes, size_t *out_si
     return true;
 }
 
+bool keep_file(Checkpoint *c, const char *path, char **out_bytes, size_t *out_size)
+{
+    char **file = realloc(c->file, (c->files + 1) * sizeof *file);
+    if (!file) return c->reading = path, checkpoint_fail(c, "no memory");
+    c->file = file;
+    if (!read_file(c, path, out_bytes, out_size)) return false;
+    c->file[c->files++] = *out_bytes;
+    return true;
+}
+
+Tensor *more_tensors(Checkpoint *c, size_t count)
+{
+    size_t room = c->ntensors + count;
+    Tensor *t = room < SIZE_MAX / sizeof *t ? realloc(c->tensor, (room + 1) * sizeof *t) : NULL;
+    if (!t) return checkpoint_fail(c, "no memory"), NULL;
+    c->tensor = t;
+    return t + c->ntensors;
+}
+
 bool tensor_bytes(const Tensor *t, uint64_t *out_bytes)
 {
     const FormatInfo *f = &format_info[t->format];
@@ -55,37 +79,84 @@ bool tensor_bytes(const Tensor *t, uint64_t *out_bytes)
     return true;
 }
 
-const Tensor *checkpoint_find(const Checkpoint *c, const char *name)
+const Tensor *checkpoint_find(Checkpoint *c, const char *name)
 {
     for (size_t i = 0; i < c->ntensors; i++)
-        if (!strcmp(c->tensor[i].name, name)) return &c->tensor[i];
+        if (!strcmp(c->tensor[i].name, name)) return c->tensor[i].used = true, &c->tensor[i];
     return NULL;
 }
 
+const char *checkpoint_unused(const Checkpoint *c)
+{
+    for (size_t i = 0; i < c->ntensors; i++) {
+        const char *name = c->tensor[i].name, *end = strrchr(name, '.');
+        bool angles = end && (!strcmp(end, ".inv_freq") || strstr(name, ".attn_rot_embd."));
+        if (!c->tensor[i].used && !angles) return name; /* angles follow from the settings */
+    }
+    return NULL;
+}
+
+bool checkpoint_ends(const Checkpoint *c, int token)
+{
+    for (int i = 0; i < c->config.ends; i++)
+        if (c->config.end[i] == token) return true;
+    return false;
+}
+
 /* What the kernels take. */
-static bool check_config(Checkpoint *c)
+static bool check_sizes(Checkpoint *c)
 {
     const Config *g = &c->config;
     const struct {
-        const char *name;
+        const char *name[2];
         int value, most;
-    } rows[] = {{"layers", g->layers, 1000},         {"width", g->width, 1 << 16},
-                {"hidden width", g->hidden, 1 << 20}, {"heads", g->heads, 1024},
-                {"heads of keys", g->kv_heads, 1024}, {"head size", g->head_size, 2 * MOST_PAIRS},
-                {"context", g->context, 1 << 28}};
+    } rows[] = {
+        {{"num_hidden_layers", "llama.block_count"}, g->layers, 1000},
+        {{"hidden_size", "llama.embedding_length"}, g->width, 1 << 16},
+        {{"intermediate_size", "llama.feed_forward_length"}, g->hidden, 1 << 20},
+        {{"num_attention_heads", "llama.attention.head_count"}, g->heads, 1024},
+        {{"num_key_value_heads", "llama.attention.head_count_kv"}, g->kv_heads, 1024},
+        {{"head_dim", "llama.attention.key_length"}, g->head_size, 2 * MOST_PAIRS},
+        {{"max_position_embeddings", "llama.context_length"}, g->context, 1 << 28},
+        {{"vocab_size", "llama.vocab_size"}, g->vocabulary, 1 << 24}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value < 1 || rows[i].value > rows[i].most)
-            return checkpoint_fail(c, "%s is %d, not from 1 to %d", rows[i].name, rows[i].value,
-                                   rows[i].most);
+            return checkpoint_fail(c, "'%s' is %d, or missing; it has to be from 1 to %d",
+                                   rows[i].name[c->gguf], rows[i].value, rows[i].most);
+    if (g->vocabulary < words_count(c->words))
+        return checkpoint_fail(c, "'%s' is %d, but there are %d tokens", rows[7].name[c->gguf],
+                               g->vocabulary, words_count(c->words));
+    return true;
+}
+
+static bool check_config(Checkpoint *c)
+{
+    const Config *g = &c->config;
+    if (!check_sizes(c)) return false;
     if (g->heads % g->kv_heads)
         return checkpoint_fail(c, "%d heads share %d heads of keys", g->heads, g->kv_heads);
     if (g->head_size % 2) return checkpoint_fail(c, "the head size %d is odd", g->head_size);
-    if (!(g->rope_base > 0) || !(g->norm_eps >= 0))
-        return checkpoint_fail(c, "the base %g of positions or epsilon %g of norms is out of range",
-                               g->rope_base, g->norm_eps);
-    if (g->end >= words_count(c->words))
-        return checkpoint_fail(c, "the token %d that ends a text is not in the vocabulary", g->end);
+    if (!(g->rope.base > 0) || !(g->norm_eps >= 0) || !(g->attention_scale >= 0))
+        return checkpoint_fail(c, "the base %g of positions, the epsilon %g of norms or the scale "
+                               "%g of attention is out of range", g->rope.base, g->norm_eps,
+                               g->attention_scale);
+    for (int i = 0; i < g->ends; i++)
+        if (g->end[i] >= g->vocabulary)
+            return checkpoint_fail(c, "the token %d that ends a text is not in the vocabulary",
+                                   g->end[i]);
+    if (g->sight == A_WINDOW && !g->window)
+        return checkpoint_fail(c, "layers see a window, but 'sliding_window' is not said");
     return true;
+}
+
+/* What follows from other settings where nothing is said. */
+static void complete(Config *g, const Words *words)
+{
+    if (!g->kv_heads) g->kv_heads = g->heads;
+    if (!g->head_size && g->heads > 0) g->head_size = g->width / g->heads;
+    if (!g->vocabulary) g->vocabulary = words_count(words);
+    if (g->window < 0) g->window = g->family == MISTRAL ? 4096 : 0;
+    if (g->sight == EVERYTHING) g->window = 0;
 }
 
 /* What slows the turning of each pair of a head, as GGUF has it of Llama 3.1. */
@@ -104,17 +175,21 @@ static bool read_factors(Checkpoint *c)
 bool checkpoint_open(Checkpoint *c, const char *path)
 {
     size_t n = strlen(path);
-    *c = (Checkpoint){.config = {.end = -1}, .reading = path};
+    *c = (Checkpoint){.config = {.window = -1, .begin = -1, .add_begin = -1, .add_space = -1,
+                                 .context = 2048, .rope = {.base = 10000, .truncate = 1}},
+                      .reading = path};
     for (int i = 0; i < MOST_PAIRS; i++) c->config.rope_factor[i] = 1;
     c->gguf = n > 5 && !strcmp(path + n - 5, ".gguf");
-    bool good = c->gguf ? read_gguf(c, path) : read_safetensors(c, path);
+    if (!(c->gguf ? read_gguf(c, path) : read_folder(c, path))) return false;
     c->reading = path;
-    return good && check_config(c) && (!c->gguf || read_factors(c));
+    complete(&c->config, c->words);
+    return check_config(c) && (!c->gguf || read_factors(c)) && positions_scale(c);
 }
 
 void checkpoint_close(Checkpoint *c)
 {
     for (size_t i = 0; i < c->ntensors; i++) free(c->tensor[i].name);
+    for (size_t i = 0; i < c->files; i++) free(c->file[i]);
     words_free(c->words);
     free(c->tensor), free(c->file);
     memset(c, 0, sizeof *c);

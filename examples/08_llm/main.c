@@ -159,8 +159,9 @@ static void end(Run *r, Sequence *s)
 static void print_token(const Run *r, int token)
 {
     size_t n;
+    if (checkpoint_ends(&r->checkpoint, token) || token >= words_count(r->checkpoint.words)) return;
     const char *bytes = words_bytes(r->checkpoint.words, token, &n);
-    if (token != r->checkpoint.config.end) fwrite(bytes, 1, n, stdout);
+    fwrite(bytes, 1, n, stdout);
 }
 
 /* Rows of the next step: of each sequence all tokens that are not in the cache, while there is
@@ -206,7 +207,7 @@ static void take(Run *r, Sequence *s, int next)
         s->token[s->known++] = next;
         if (r->o.prompts == 1) print_token(r, next), fflush(stdout);
     }
-    if (next == r->checkpoint.config.end || s->known == s->most) end(r, s);
+    if (checkpoint_ends(&r->checkpoint, next) || s->known == s->most) end(r, s);
 }
 
 /* One step of all sequences. False: it failed; *going: there was something to do. */

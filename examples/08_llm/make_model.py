@@ -74,7 +74,7 @@ def random_weights(g, vocabulary, rng):
 
 def on_grid(w):
     """Matrices of numbers that have 4 bits from the start, as training for few bits makes them: layers of rounded random numbers are others."""
-    return reference.from_q4_0(q4_0(w).tobytes()).reshape(w.shape) if w.ndim == 2 else w
+    return reference.DECODE["Q4_0"](q4_0(w).tobytes()).reshape(w.shape) if w.ndim == 2 else w
 
 
 def fit(m, text, steps=150):
@@ -180,7 +180,8 @@ def interleave_heads(w, heads):
 
 
 def gguf_tensors(m, form):
-    yield "rope_freqs.weight", m.factor.shape, 0, m.factor.astype("<f4").tobytes()
+    factor = reference.slowness(m.config)
+    yield "rope_freqs.weight", factor.shape, 0, factor.astype("<f4").tobytes()
     parts = {v: k for k, v in reference.NAMES.items()}
     for name, w in m.weights.items():
         stem = name[: -len(".weight")]
@@ -234,7 +235,6 @@ def main():
         m.config.update(num_hidden_layers=8, hidden_size=wide, intermediate_size=3 * wide, num_attention_heads=wide // 64,
                         num_key_value_heads=wide // 128)
     m.config = dict(COMMON, **m.config)
-    m.factor = reference.slowness(m.config)
     m.weights = random_weights(m.config, len(m.tokens), np.random.default_rng(1))
     if not options.random:
         m.weights["lm_head.weight"] = fit(m, text)

@@ -15,22 +15,26 @@ enum {
 
 enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, EXTENTS };
 
+enum { UNBIASED, ATTENTION, MLP };
+
 static const struct {
     const char *name[2]; /* in safetensors, in GGUF */
     int rows, cols;      /* of EXTENTS */
+    int bias;
 } roles[ROLES] = {
-    [EMBEDDING] = {{"model.embed_tokens", "token_embd"}, TOKENS, WIDTH},
-    [LAST_NORM] = {{"model.norm", "output_norm"}, ONE, WIDTH},
-    [HEAD] = {{"lm_head", "output"}, TOKENS, WIDTH},
-    [NORM] = {{"model.layers.%d.input_layernorm", "blk.%d.attn_norm"}, ONE, WIDTH},
-    [QUERY] = {{"model.layers.%d.self_attn.q_proj", "blk.%d.attn_q"}, QUERIES, WIDTH},
-    [KEY] = {{"model.layers.%d.self_attn.k_proj", "blk.%d.attn_k"}, KEYS, WIDTH},
-    [VALUE] = {{"model.layers.%d.self_attn.v_proj", "blk.%d.attn_v"}, KEYS, WIDTH},
-    [OUT] = {{"model.layers.%d.self_attn.o_proj", "blk.%d.attn_output"}, WIDTH, QUERIES},
-    [HIDDEN_NORM] = {{"model.layers.%d.post_attention_layernorm", "blk.%d.ffn_norm"}, ONE, WIDTH},
-    [GATE] = {{"model.layers.%d.mlp.gate_proj", "blk.%d.ffn_gate"}, HIDDEN, WIDTH},
-    [UP] = {{"model.layers.%d.mlp.up_proj", "blk.%d.ffn_up"}, HIDDEN, WIDTH},
-    [DOWN] = {{"model.layers.%d.mlp.down_proj", "blk.%d.ffn_down"}, WIDTH, HIDDEN},
+    [EMBEDDING] = {{"model.embed_tokens", "token_embd"}, TOKENS, WIDTH, UNBIASED},
+    [LAST_NORM] = {{"model.norm", "output_norm"}, ONE, WIDTH, UNBIASED},
+    [HEAD] = {{"lm_head", "output"}, TOKENS, WIDTH, UNBIASED},
+    [NORM] = {{"model.layers.%d.input_layernorm", "blk.%d.attn_norm"}, ONE, WIDTH, UNBIASED},
+    [QUERY] = {{"model.layers.%d.self_attn.q_proj", "blk.%d.attn_q"}, QUERIES, WIDTH, ATTENTION},
+    [KEY] = {{"model.layers.%d.self_attn.k_proj", "blk.%d.attn_k"}, KEYS, WIDTH, ATTENTION},
+    [VALUE] = {{"model.layers.%d.self_attn.v_proj", "blk.%d.attn_v"}, KEYS, WIDTH, ATTENTION},
+    [OUT] = {{"model.layers.%d.self_attn.o_proj", "blk.%d.attn_output"}, WIDTH, QUERIES, ATTENTION},
+    [HIDDEN_NORM] = {{"model.layers.%d.post_attention_layernorm", "blk.%d.ffn_norm"}, ONE, WIDTH,
+                     UNBIASED},
+    [GATE] = {{"model.layers.%d.mlp.gate_proj", "blk.%d.ffn_gate"}, HIDDEN, WIDTH, MLP},
+    [UP] = {{"model.layers.%d.mlp.up_proj", "blk.%d.ffn_up"}, HIDDEN, WIDTH, MLP},
+    [DOWN] = {{"model.layers.%d.mlp.down_proj", "blk.%d.ffn_down"}, WIDTH, HIDDEN, MLP},
 };
 
 /* What the kernels call each format. */
@@ -38,9 +42,26 @@ static const struct {
     const char *type, *decode; /* of elements; of blocks */
     tile_dtype dtype;
 } kernel_format[FORMATS] = {
-    [F32] = {"f32", 0, TILE_F32}, [F16] = {"f16", 0, TILE_F16},
-    [BF16] = {"bf16", 0, TILE_BF16}, [I8] = {"i8", 0, TILE_I8},
-    [Q4_0] = {0, "ggml.from_q4_0", TILE_U8}, [Q8_0] = {0, "ggml.from_q8_0", TILE_U8},
+    [F32] = {"f32", 0, TILE_F32},
+    [F16] = {"f16", 0, TILE_F16},
+    [BF16] = {"bf16", 0, TILE_BF16},
+    [I8] = {"i8", 0, TILE_I8},
+    [Q4_0] = {0, "ggml.from_q4_0", TILE_U8},
+    [Q4_1] = {0, "ggml.from_q4_1", TILE_U8},
+    [Q5_0] = {0, "ggml.from_q5_0", TILE_U8},
+    [Q5_1] = {0, "ggml.from_q5_1", TILE_U8},
+    [Q8_0] = {0, "ggml.from_q8_0", TILE_U8},
+    [Q4_K] = {0, "ggml.from_q4_k", TILE_U8},
+    [Q5_K] = {0, "ggml.from_q5_k", TILE_U8},
+    [Q6_K] = {0, "ggml.from_q6_k", TILE_U8},
+    [IQ4_NL] = {0, "ggml.from_iq4_nl", TILE_U8},
+    [MXFP4] = {0, "ggml.from_mxfp4", TILE_U8},
+};
+
+static const char *const activations[ACTIVATIONS] = {
+    [SILU] = "activation.silu", [GELU] = "activation.gelu", [GELU_TANH] = "activation.gelu_tanh",
+    [GELU_QUICK] = "activation.gelu_fast", [RELU] = "activation.relu",
+    [RELU_SQUARED] = "activation.relu_squared",
 };
 
 /* Rows that go through a layer together: a kernel for each number. */
@@ -50,7 +71,7 @@ enum { FORMS = sizeof together / sizeof *together };
 typedef struct Matrix {
     Format format;
     int rows, cols;
-    tile_buffer *data, *scale; /* scale: of rows, for I8 */
+    tile_buffer *data, *scale, *bias; /* scale: of rows, for I8; bias: f32, NULL: none */
     bool add;                  /* what goes through is added to the result */
     tile_kernel *linear[FORMS]; /* NULL: not needed so far */
 } Matrix;
@@ -87,7 +108,7 @@ static Matrix *matrix_of(const Model *m, int role, int layer)
 
 typedef struct Loader {
     Model *m;
-    const Checkpoint *c;
+    Checkpoint *c;
     char *error;
     size_t size;
 } Loader;
@@ -98,17 +119,25 @@ static bool load_fail(Loader *l, const char *name, const char *text)
     return false;
 }
 
-static bool upload(Loader *l, const Tensor *t, tile_buffer **out)
+static bool upload(Loader *l, const char *name, const void *data, uint64_t bytes, tile_buffer **out)
 {
-    return !(tile_buffer_alloc(NULL, t->bytes, out) ||
-             tile_buffer_upload(*out, 0, t->data, t->bytes, NULL)) ||
-           load_fail(l, t->name, tile_last_error());
+    return !(tile_buffer_alloc(NULL, bytes, out) ||
+             tile_buffer_upload(*out, 0, data, bytes, NULL)) ||
+           load_fail(l, name, tile_last_error());
 }
 
 static bool has_shape(const Tensor *t, int rows, int cols)
 {
     return rows == 1 && t->rank == 1 ? t->shape[0] == cols
                                      : t->rank == 2 && t->shape[0] == rows && t->shape[1] == cols;
+}
+
+static bool shape_fail(Loader *l, const char *name, int rows, int cols)
+{
+    char text[120];
+    snprintf(text, sizeof text, "has not the shape [%d, %d] that the sizes of the model imply",
+             rows, cols);
+    return load_fail(l, name, text);
 }
 
 /* The scales of an I8 tensor's rows, NAME_scale [rows, 1], in f32. */
@@ -119,7 +148,75 @@ static bool load_scale(Loader *l, const char *name, int rows, tile_buffer **out)
     const Tensor *t = checkpoint_find(l->c, scale);
     if (!t || t->format != F32 || !has_shape(t, rows, 1))
         return load_fail(l, scale, "of I8 weights there have to be scales of their rows, in F32");
-    return upload(l, t, out);
+    return upload(l, scale, t->data, t->bytes, out);
+}
+
+static float float_of(Format format, const unsigned char *bytes)
+{
+    uint32_t half = bytes[0] | (uint32_t)bytes[1] << 8, bits = half << 16;
+    float v;
+    if (format == F32) return memcpy(&v, bytes, sizeof v), v;
+    if (format == F16) { /* exponents 15 and 127 mean 1; 31: infinity or NaN */
+        bits = (half & 0x7FFF) << 13;
+        memcpy(&v, &bits, sizeof v);
+        v *= 0x1p112f;
+        memcpy(&bits, &v, sizeof v);
+        bits |= (half & 0x8000) << 16 | ((half & 0x7C00) == 0x7C00 ? 0x7F800000 : 0);
+    }
+    return memcpy(&v, &bits, sizeof v), v;
+}
+
+/* A norm's weights or a bias become f32 here: they are few. */
+static bool load_vector(Loader *l, const Tensor *t, int count, tile_buffer **out)
+{
+    if (!has_shape(t, 1, count)) return shape_fail(l, t->name, 1, count);
+    if (t->format > BF16) return load_fail(l, t->name, "a norm's weights or a bias are no floats");
+    float *v = malloc((size_t)count * sizeof *v);
+    if (!v) return load_fail(l, t->name, "no memory");
+    for (int i = 0; i < count; i++)
+        v[i] = float_of(t->format, t->data + i * format_info[t->format].bytes);
+    bool good = upload(l, t->name, v, (uint64_t)count * sizeof *v, out);
+    return free(v), good;
+}
+
+/* GGUF has a bias where there is one. transformers' settings say where biases are; the one behind
+ * attention is often left out. */
+static bool load_bias(Loader *l, int role, const char *stem, Matrix *w)
+{
+    const Config *g = &l->m->config;
+    int said = roles[role].bias == ATTENTION ? g->attention_bias
+               : roles[role].bias == MLP     ? g->mlp_bias : 0;
+    if (roles[role].bias == UNBIASED || !(said || l->c->gguf)) return true;
+    char name[140];
+    snprintf(name, sizeof name, "%s.bias", stem);
+    const Tensor *t = checkpoint_find(l->c, name);
+    if (!t && said && role != OUT)
+        return load_fail(l, name, roles[role].bias == MLP
+                                      ? "is not in the file, but 'mlp_bias' is true"
+                                      : "is not in the file, but 'attention_bias' is true");
+    return !t || load_vector(l, t, w->rows, &w->bias);
+}
+
+static bool same_tensor(const Tensor *a, const Tensor *b)
+{
+    return a->format == b->format && a->bytes == b->bytes && !memcmp(a->data, b->data, a->bytes);
+}
+
+/* The head may be the embedding: if settings say so, or, in GGUF, if there is none. */
+static bool load_tied(Loader *l, const Tensor *head, bool *tied)
+{
+    char name[140];
+    snprintf(name, sizeof name, "%s.weight", roles[EMBEDDING].name[l->c->gguf]);
+    const Tensor *e = checkpoint_find(l->c, name);
+    *tied = !head && (l->m->config.tied || l->c->gguf);
+    if (!head && !*tied)
+        return load_fail(l, "lm_head.weight",
+                         "is not in the file, but 'tie_word_embeddings' is not true");
+    if (head && l->m->config.tied && !same_tensor(head, e))
+        return load_fail(l, "lm_head.weight",
+                         "is not the embedding, but 'tie_word_embeddings' is true");
+    if (*tied) *matrix_of(l->m, HEAD, 0) = *matrix_of(l->m, EMBEDDING, 0);
+    return true;
 }
 
 static bool load(Loader *l, int role, int layer)
@@ -127,28 +224,23 @@ static bool load(Loader *l, int role, int layer)
     const Config *g = &l->m->config;
     const int extent[EXTENTS] = {1, g->width, g->heads * g->head_size, g->kv_heads * g->head_size,
                                  g->hidden, l->m->tokens};
-    char stem[120], name[140], text[200];
+    char stem[120], name[140];
     snprintf(stem, sizeof stem, roles[role].name[l->c->gguf], layer);
     snprintf(name, sizeof name, "%s.weight", stem);
     const Tensor *t = checkpoint_find(l->c, name);
     Matrix *w = matrix_of(l->m, role, layer);
-    if (!t && role == HEAD) { /* the same as the embedding */
-        *w = *matrix_of(l->m, EMBEDDING, 0);
-        return true;
-    }
+    bool tied = false;
+    if (role == HEAD && !load_tied(l, t, &tied)) return false;
+    if (tied) return true;
     if (!t) return load_fail(l, name, "is not in the file");
     *w = (Matrix){.format = t->format, .rows = extent[roles[role].rows],
                   .cols = extent[roles[role].cols], .add = role == OUT || role == DOWN};
-    if (!has_shape(t, w->rows, w->cols)) {
-        snprintf(text, sizeof text, "has not the shape [%d, %d] that the sizes of the model imply",
-                 w->rows, w->cols);
-        return load_fail(l, name, text);
-    }
-    if (w->rows == 1 && (w->format == I8 || kernel_format[w->format].decode))
-        return load_fail(l, name, "the weights of a norm are no floats");
     if (role != EMBEDDING) l->m->bytes += t->bytes;
-    return upload(l, t, &w->data) &&
-           (w->format != I8 || load_scale(l, name, w->rows, &w->scale));
+    if (w->rows == 1) return load_vector(l, t, w->cols, &w->data);
+    if (!has_shape(t, w->rows, w->cols)) return shape_fail(l, name, w->rows, w->cols);
+    return upload(l, name, t->data, t->bytes, &w->data) &&
+           (w->format != I8 || load_scale(l, name, w->rows, &w->scale)) &&
+           load_bias(l, role, stem, w);
 }
 
 static bool load_matrices(Loader *l)
@@ -163,7 +255,8 @@ static bool load_matrices(Loader *l)
     for (int layer = 0; layer < m->config.layers; layer++)
         for (int role = LAYERED; role < ROLES; role++)
             if (!load(l, role, layer)) return false;
-    return true;
+    const char *unused = checkpoint_unused(l->c);
+    return !unused || load_fail(l, unused, "is in the file, but no part of this model");
 }
 
 /* ---- kernels and memory ---- */
@@ -180,13 +273,16 @@ static tile_kernel *linear(const Model *m, Matrix *w, int rows)
     while (together[form] < rows) form++;
     if (w->linear[form]) return w->linear[form];
     const char *decode = kernel_format[w->format].decode;
+    const FormatInfo *f = &format_info[w->format];
     tile_const elements[] = {{"W", 0, kernel_format[w->format].type},
                              {"SCALED", w->format == I8, 0},
+                             {"BIASED", w->bias != NULL, 0},
                              {"ADD", w->add, 0},
                              {"BB", together[form], 0},
                              {0}};
-    tile_const blocks[] = {{"decode", 0, decode}, {"BYTES", format_info[w->format].bytes, 0},
-                           {"ADD", w->add, 0}, {"BB", together[form], 0}, {0}};
+    tile_const blocks[] = {{"decode", 0, decode}, {"EACH", f->elements, 0}, {"BYTES", f->bytes, 0},
+                           {"BIASED", w->bias != NULL, 0}, {"ADD", w->add, 0},
+                           {"BB", together[form], 0}, {0}};
     tile_kernel *k = NULL;
     return get(m->llm, decode ? "linear_blocks" : "linear", decode ? blocks : elements, &k)
                ? w->linear[form] = k : NULL;
@@ -212,20 +308,22 @@ static bool get_kernels(Model *m)
     int group = g->heads / g->kv_heads; /* rows of a product: a GPU's matrix units want 16 */
     tile_const elements[] = {
         {"W", 0, kernel_format[e->format].type}, {"SCALED", e->format == I8, 0}, {0}};
-    tile_const blocks[] = {{"decode", 0, decode}, {"BYTES", format_info[e->format].bytes, 0}, {0}};
-    tile_const norm[] = {{"T", 0, "f32"}, {"BN", g->width, 0},
-                         {"W", 0, kernel_format[matrix_of(m, LAST_NORM, 0)->format].type}, {0}};
+    tile_const blocks[] = {{"decode", 0, decode}, {"EACH", format_info[e->format].elements, 0},
+                           {"BYTES", format_info[e->format].bytes, 0}, {0}};
+    tile_const norm[] = {{"T", 0, "f32"}, {"BN", g->width, 0}, {"W", 0, "f32"}, {0}};
     tile_const rope[] = {
         {"T", 0, "f32"}, {"D", g->head_size, 0}, {"INTERLEAVED", g->interleaved, 0}, {0}};
     tile_const sized[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {0}};
     tile_const attend[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {"PAGE", PAGE, 0},
+                           {"WINDOW", g->window > 0, 0},
                            {"BH", device.host_memory || group > 16 ? group : 16, 0}, {0}};
     tile_const merge[] = {{"O_", 0, "f32"}, {"D", g->head_size, 0}, {"BS", PARTS, 0}, {0}};
+    tile_const gate[] = {{"T", 0, "f32"}, {"act", 0, activations[g->activation]}, {0}};
     tile_const f32[] = {{"T", 0, "f32"}, {0}};
     return get(m->llm, decode ? "embed_blocks" : "embed", decode ? blocks : elements, &m->embed) &&
            get(m->llm, "embed", NULL, &m->pick) && get(m->llm, "copy", NULL, &m->copy) &&
            get(m->norms, "rms_norm", norm, &m->norm) && get(m->layers, "rope", rope, &m->rope) &&
-           get(m->layers, "gated", f32, &m->gate) &&
+           get(m->layers, "gated", gate, &m->gate) &&
            get(m->decode, "cache_write", sized, &m->write) &&
            get(m->decode, "decode_paged", attend, &m->attend) &&
            get(m->decode, "decode_merge", merge, &m->merge) &&
@@ -285,7 +383,7 @@ static bool tables(Model *m)
     return get(m->layers, "rope_tables", (tile_const[]){{"SCALED", 1, 0}, {0}}, &k) &&
            !tile_buffer_upload(a[FACTOR], 0, g->rope_factor, 4 * (uint64_t)i, NULL) &&
            RUN(k, tile_f32_view(a[COSINE], m->length, i), tile_f32_view(a[SINE], m->length, i),
-               tile_f32_view(a[FACTOR], i), tile_f32((float)g->rope_base));
+               tile_f32_view(a[FACTOR], i), tile_f32((float)g->rope.base));
 }
 
 /* The weights as the kernels take them, with their scales, if they have any. */
@@ -299,6 +397,7 @@ static tile_arg weights(const Matrix *w)
 }
 
 static tile_arg scales(const Matrix *w) { return tile_f32_view(w->scale, w->scale ? w->rows : 0); }
+static tile_arg bias(const Matrix *w) { return tile_f32_view(w->bias, w->bias ? w->rows : 0); }
 
 /* y = x w^T for `rows` rows, or y += x w^T; from column `at` of the rows of y, which are `stride`
  * apart. x and y are arrays. */
@@ -308,17 +407,17 @@ static bool multiply(Model *m, Matrix *w, int rows, int x, int y, int at, int st
     tile_arg in = tile_f32_view(m->array[x], rows, w->cols);
     tile_arg out = tile_buffer_view_strided(m->array[y], at, TILE_F32, 2, extents, strides);
     tile_kernel *k = linear(m, w, rows);
-    return k && (kernel_format[w->format].decode ? RUN(k, in, weights(w), out)
-                                                 : RUN(k, in, weights(w), scales(w), out));
+    return k && (kernel_format[w->format].decode
+                     ? RUN(k, in, weights(w), bias(w), out)
+                     : RUN(k, in, weights(w), scales(w), bias(w), out));
 }
 
 static bool normalise(Model *m, const Matrix *w, int rows, int x, int y)
 {
     tile_buffer *const *a = m->array;
     return RUN(m->norm, tile_f32_view(a[x], rows, w->cols), no_rows(),
-               tile_buffer_view(w->data, kernel_format[w->format].dtype, w->cols),
-               tile_f32_view(a[y], rows, w->cols), no_rows(), tile_f32_view(a[RSTD], rows),
-               tile_f32((float)m->config.norm_eps), tile_f32(0));
+               tile_f32_view(w->data, w->cols), tile_f32_view(a[y], rows, w->cols), no_rows(),
+               tile_f32_view(a[RSTD], rows), tile_f32((float)m->config.norm_eps), tile_f32(0));
 }
 
 static bool rotate(Model *m, int rows, int x, int heads)
@@ -345,7 +444,8 @@ static bool attend(Model *m, const Cache *cache, int rows, int parts)
                tile_i32_view(a[SLOT], rows), k, v) &&
            RUN(m->attend, tile_f32_view(a[Q_], rows, h, d), k, v,
                tile_i32_view(a[LISTS], rows, m->lists), tile_i32_view(a[LENGTH], rows), part_o,
-               part_lse, tile_f32(1 / __builtin_sqrtf((float)d)), tile_f32(0), tile_i32(0)) &&
+               part_lse, tile_f32((float)g->attention_scale), tile_f32(0),
+               tile_i32(g->window - 1)) &&
            RUN(m->merge, part_o, part_lse, tile_f32_view(NULL, 0),
                tile_f32_view(a[ATTENDED], rows, h, d), tile_f32_view(a[LSE], rows, h));
 }
@@ -443,20 +543,17 @@ bool model_logits(const Model *m, float *logits, int rows)
 
 /* ---- the rest ---- */
 
-Model *model_new(const Checkpoint *c, int length, int pages, char *error, size_t size)
+Model *model_new(Checkpoint *c, int length, int pages, char *error, size_t size)
 {
     Model *m = calloc(1, sizeof *m);
     Loader l = {m, c, error, size};
     if (!m) return load_fail(&l, "", "no memory"), NULL;
     m->config = c->config;
-    m->tokens = words_count(c->words);
+    m->tokens = c->config.vocabulary;
     m->length = length;
     m->lists = (length + PAGE - 1) / PAGE;
     m->pages = pages;
     if (!load_matrices(&l)) return model_free(m), NULL;
-    for (int i = 1; i < LAYERED + c->config.layers * (ROLES - LAYERED); i++)
-        if (m->matrix[i].rows == 1 && m->matrix[i].format != m->matrix[LAST_NORM].format)
-            return load_fail(&l, "", "the norms have several formats"), model_free(m), NULL;
     if (load_modules(m) && get_kernels(m) && allocate(m) && tables(m)) return m;
     return load_fail(&l, "", tile_last_error()), model_free(m), NULL;
 }
@@ -468,6 +565,7 @@ void model_free(Model *m)
     for (int i = 0; i < matrices; i++) {
         if (i == HEAD && m->matrix[HEAD].data == m->matrix[EMBEDDING].data) continue;
         tile_buffer_free(m->matrix[i].data), tile_buffer_free(m->matrix[i].scale);
+        tile_buffer_free(m->matrix[i].bias);
     }
     for (int i = 0; m->cache && i < m->config.layers; i++)
         tile_buffer_free(m->cache[i].keys), tile_buffer_free(m->cache[i].values);

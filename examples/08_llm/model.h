@@ -19,8 +19,9 @@ typedef struct Row {
 } Row;
 
 /* A model for sequences of up to `length` tokens, with `pages` pages for all of them. NULL: the
- * checkpoint lacks something or the device failed, as `error` says. model_free accepts NULL. */
-Model *model_new(const Checkpoint *checkpoint, int length, int pages, char *error, size_t size);
+ * checkpoint lacks something, has something that is no part of the model, or the device failed, as
+ * `error` says. model_free accepts NULL. */
+Model *model_new(Checkpoint *checkpoint, int length, int pages, char *error, size_t size);
 void model_free(Model *model);
 
 /* Compiles what steps of so many rows need, which else their first one does. */

@@ -6,6 +6,7 @@
 A model is a folder with config.json, model.safetensors and tokenizer.json, or a GGUF file.
 """
 import json
+import math
 import os
 import re
 import struct
@@ -20,20 +21,63 @@ def from_bf16(raw):
     return (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32)
 
 
-def from_q8_0(raw):
-    b = np.frombuffer(raw, np.uint8).reshape(-1, 34)
-    return (b[:, :2].copy().view("<f2").astype(np.float32) * b[:, 2:].view(np.int8)).ravel()
+def halves(b):
+    return np.concatenate([b & 15, b >> 4], -1)
 
 
-def from_q4_0(raw):
-    b = np.frombuffer(raw, np.uint8).reshape(-1, 18)
-    q = np.concatenate([b[:, 2:] & 15, b[:, 2:] >> 4], 1).astype(np.int8) - 8
-    return (b[:, :2].copy().view("<f2").astype(np.float32) * q).ravel()
+def f16(b):
+    return b.copy().view("<f2").astype(np.float32)
+
+
+def fifths(b):
+    """The bits of 4 bytes, each as 16 or 0."""
+    return np.unpackbits(b, axis=1, bitorder="little") * 16
+
+
+def six_bits(s):
+    """8 scales and 8 least numbers of 6 bits in 12 bytes."""
+    a, b, c = s[:, :4], s[:, 4:8], s[:, 8:]
+    return np.concatenate([a & 63, c & 15 | a >> 6 << 4], 1), np.concatenate([b & 63, c >> 4 | b >> 6 << 4], 1)
+
+
+def of_parts(b, q):
+    scale, least = six_bits(b[:, 4:16])
+    return (f16(b[:, :2]) * scale)[..., None] * q.reshape(-1, 8, 32) - (f16(b[:, 2:4]) * least)[..., None]
+
+
+def from_q6_k(b):
+    low = halves(b[:, :128].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
+    high = b[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    q = (low | high << 4).reshape(-1, 16, 16).astype(np.float32) - 32
+    return (f16(b[:, 208:]) * b[:, 192:208].view(np.int8))[..., None] * q
+
+
+UNEVEN = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+# ggml's blocks: the number of the type in GGUF, numbers and bytes of a block, the numbers of blocks [N, bytes]
+BLOCKS = {
+    "Q4_0": (2, 32, 18, lambda b: f16(b[:, :2]) * (halves(b[:, 2:]).astype(np.float32) - 8)),
+    "Q4_1": (3, 32, 20, lambda b: f16(b[:, :2]) * halves(b[:, 4:]) + f16(b[:, 2:4])),
+    "Q5_0": (6, 32, 22, lambda b: f16(b[:, :2]) * ((halves(b[:, 6:]) | fifths(b[:, 2:6])).astype(np.float32) - 16)),
+    "Q5_1": (7, 32, 24, lambda b: f16(b[:, :2]) * (halves(b[:, 8:]) | fifths(b[:, 4:8])) + f16(b[:, 2:4])),
+    "Q8_0": (8, 32, 34, lambda b: f16(b[:, :2]) * b[:, 2:].view(np.int8)),
+    "Q4_K": (12, 256, 144, lambda b: of_parts(b, halves(b[:, 16:].reshape(-1, 4, 32)))),
+    "Q5_K": (13, 256, 176, lambda b: of_parts(b, halves(b[:, 48:].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+                                              | (b[:, 16:48, None] >> np.arange(8, dtype=np.uint8) & 1).swapaxes(1, 2) * 16)),
+    "Q6_K": (14, 256, 210, from_q6_k),
+    "IQ4_NL": (20, 32, 18, lambda b: f16(b[:, :2]) * UNEVEN[halves(b[:, 2:])]),
+    "MXFP4": (39, 32, 17, lambda b: np.exp2(b[:, :1].astype(np.float32) - 127) * E2M1[halves(b[:, 1:])]),
+}
+
+
+def from_blocks(name):
+    _, _, size, numbers = BLOCKS[name]
+    return lambda raw: numbers(np.frombuffer(raw, np.uint8).reshape(-1, size)).ravel()
 
 
 DECODE = {"F32": lambda r: np.frombuffer(r, "<f4"), "F16": lambda r: np.frombuffer(r, "<f2"), "BF16": from_bf16,
-          "I8": lambda r: np.frombuffer(r, np.int8), "Q4_0": from_q4_0, "Q8_0": from_q8_0}
-GGUF = {0: ("F32", 1, 4), 1: ("F16", 1, 2), 30: ("BF16", 1, 2), 2: ("Q4_0", 32, 18), 8: ("Q8_0", 32, 34)}
+          "I8": lambda r: np.frombuffer(r, np.int8), **{name: from_blocks(name) for name in BLOCKS}}
+GGUF = {0: ("F32", 1, 4), 1: ("F16", 1, 2), 30: ("BF16", 1, 2), **{b[0]: (name, b[1], b[2]) for name, b in BLOCKS.items()}}
 
 # ---- files ----
 
@@ -45,7 +89,9 @@ NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "outpu
 
 class Model:
     """config (of Hugging Face's names), weights by Hugging Face's names, tokens, merges; interleaved: rotary pairs are neighbours; factor: of a head's pairs, see
-    slowness."""
+    slowness, as far as tensors say it."""
+
+    factor = 1.0
 
 
 def read_folder(path):
@@ -57,14 +103,16 @@ def read_folder(path):
     vocab = dict(tokenizer["model"]["vocab"], **{t["content"]: t["id"] for t in tokenizer["added_tokens"]})
     m.tokens = sorted(vocab, key=vocab.get)
     m.merges = [tuple(p.split(" ")) if isinstance(p, str) else tuple(p) for p in tokenizer["model"]["merges"]]
-    with open(os.path.join(path, "model.safetensors"), "rb") as f:
-        header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
-        data = f.read()
-    raw = {n: DECODE[t["dtype"]](data[slice(*t["data_offsets"])]).reshape(t["shape"]).astype(np.float64)
-           for n, t in header.items() if n != "__metadata__"}
+    raw = {}
+    for name in sorted(os.listdir(path)):
+        if name.endswith(".safetensors"):
+            with open(os.path.join(path, name), "rb") as f:
+                header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+                data = f.read()
+            raw |= {n: DECODE[t["dtype"]](data[slice(*t["data_offsets"])]).reshape(t["shape"]).astype(np.float64)
+                    for n, t in header.items() if n != "__metadata__"}
     m.weights = {n: w * raw.get(n + "_scale", 1) for n, w in raw.items() if not n.endswith("_scale")}
     m.interleaved = False
-    m.factor = slowness(m.config)
     return m
 
 
@@ -115,13 +163,18 @@ def read_gguf(path):
         if name == "rope_freqs.weight":
             m.factor = DECODE[form](raw)
             continue
-        part = name.split(".")[-2]
+        part, what = name.split(".")[-2:]
         layer = f"model.layers.{name.split('.')[1]}." if name.startswith("blk.") else ""
-        m.weights[layer + NAMES[part] + ".weight"] = DECODE[form](raw).reshape(shape).astype(np.float64)
+        m.weights[f"{layer}{NAMES[part]}.{what}"] = DECODE[form](raw).reshape(shape).astype(np.float64)
     m.tokens, m.merges = keys["tokenizer.ggml.tokens"], [tuple(p.split(" ")) for p in keys["tokenizer.ggml.merges"]]
-    m.config = dict(num_hidden_layers=keys["llama.block_count"], num_attention_heads=keys["llama.attention.head_count"],
-                    num_key_value_heads=keys["llama.attention.head_count_kv"], rope_theta=keys["llama.rope.freq_base"],
-                    rms_norm_eps=keys["llama.attention.layer_norm_rms_epsilon"])
+    get = lambda name, other=None: keys.get("llama." + name, other)
+    scaling = dict(rope_type=get("rope.scaling.type", "linear" if "llama.rope.scaling.factor" in keys else "default"), factor=get("rope.scaling.factor"),
+                   original_max_position_embeddings=get("rope.scaling.original_context_length"), beta_fast=get("rope.scaling.yarn_beta_fast"),
+                   beta_slow=get("rope.scaling.yarn_beta_slow"), rope_theta=get("rope.freq_base", 10000.0))
+    m.config = dict(num_hidden_layers=get("block_count"), hidden_size=get("embedding_length"), num_attention_heads=get("attention.head_count"),
+                    num_key_value_heads=get("attention.head_count_kv"), head_dim=get("attention.key_length"), max_position_embeddings=get("context_length"),
+                    rope_parameters={k: v for k, v in scaling.items() if v is not None}, rms_norm_eps=get("attention.layer_norm_rms_epsilon"),
+                    sliding_window=get("attention.sliding_window"), attention_scale=get("attention.scale"))
     m.interleaved = True
     return m
 
@@ -165,13 +218,51 @@ def norm(x, w, eps):
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * w
 
 
+def head_size(g):
+    return g.get("head_dim") or g["hidden_size"] // g["num_attention_heads"]
+
+
+def rope(g):
+    return g.get("rope_parameters") or g.get("rope_scaling") or {}
+
+
+def kind(g):
+    return rope(g).get("rope_type") or rope(g).get("type") or "default"
+
+
+def base(g):
+    return rope(g).get("rope_theta") or g.get("rope_theta", 10000.0)
+
+
 def slowness(g):
-    """What Llama 3.1 divides the angle of each pair of a head by, that long texts can be told from short ones."""
-    s, i = g["rope_scaling"], np.arange(g["hidden_size"] // g["num_attention_heads"] // 2)
-    wave = 2 * np.pi * g["rope_theta"] ** (i / len(i))
-    smooth = (s["original_max_position_embeddings"] / wave - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
-    smooth = smooth.clip(0, 1)
-    return 1 / ((1 - smooth) / s["factor"] + smooth)
+    """What divides the angle of each pair of a head, that long texts can be told from short ones."""
+    s, d = rope(g), head_size(g)
+    i, long = np.arange(d // 2), s.get("original_max_position_embeddings") or g["max_position_embeddings"]
+    if kind(g) == "llama3":
+        wave = 2 * np.pi * base(g) ** (i / len(i))
+        stay = (long / wave - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
+    elif kind(g) == "yarn":
+        place = lambda turns: d * np.log(long / (turns * 2 * np.pi)) / (2 * np.log(base(g)))
+        low, high = place(s.get("beta_fast", 32)), place(s.get("beta_slow", 1))
+        if s.get("truncate", True):
+            low, high = np.floor(low), np.ceil(high)
+        low, high = max(low, 0), min(high, d - 1)
+        stay = 1 - (i - low) / (high - low)
+    else:
+        stay = 0 * i
+    stay = stay.clip(0, 1)
+    return 1 / ((1 - stay) / (s.get("factor", 1) if kind(g) not in ("default", "none") else 1) + stay)
+
+
+def amplitude(g):
+    """What YaRN multiplies queries and keys by."""
+    s = rope(g)
+    grow = lambda m: 0.1 * m * np.log(s["factor"]) + 1
+    if kind(g) != "yarn":
+        return 1.0
+    if s.get("attention_factor"):
+        return s["attention_factor"]
+    return grow(s["mscale"]) / grow(s["mscale_all_dim"]) if s.get("mscale") and s.get("mscale_all_dim") else grow(1)
 
 
 def rotate(x, base, factor, interleaved):
@@ -184,29 +275,39 @@ def rotate(x, base, factor, interleaved):
     return np.stack(pair, -1).reshape(x.shape) if interleaved else np.concatenate(pair, -1)
 
 
-def attention(q, k, v):
-    """Causal, q [N, H, D], k and v [N, HK, D]."""
+def attention(q, k, v, scale, window):
+    """Causal, q [N, H, D], k and v [N, HK, D]; a query sees `window` keys, its own one too, or all before it."""
     k, v = (np.repeat(t, q.shape[1] // t.shape[1], axis=1) for t in (k, v))
-    s = np.einsum("nhd,mhd->hnm", q, k) / np.sqrt(q.shape[2])
-    s = np.where(np.tri(len(q), dtype=bool), s, -np.inf)
+    s = np.einsum("nhd,mhd->hnm", q, k) * scale
+    seen = np.tri(len(q), dtype=bool) & ~np.tri(len(q), k=-(window or len(q)), dtype=bool)
+    s = np.where(seen, s, -np.inf)
     p = np.exp(s - s.max(-1, keepdims=True))
     return np.einsum("hnm,mhd->nhd", p / p.sum(-1, keepdims=True), v).reshape(len(q), -1)
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+ACTIVATION = {"silu": lambda x: x / (1 + np.exp(-x)), "gelu": np.vectorize(lambda x: 0.5 * x * (1 + math.erf(x / math.sqrt(2)))),
+              "gelu_pytorch_tanh": gelu_tanh, "gelu_new": gelu_tanh, "quick_gelu": lambda x: x / (1 + np.exp(-1.702 * x)),
+              "relu": lambda x: np.maximum(x, 0), "relu2": lambda x: np.maximum(x, 0) ** 2}
 
 
 def features(m, tokens):
     """What goes into the last matrix, a row for each token."""
     g, w = m.config, lambda name: m.weights[f"model.{name}.weight"]
-    eps, x = g["rms_norm_eps"], m.weights["model.embed_tokens.weight"][tokens]
+    linear = lambda x, name: x @ w(name).T + m.weights.get(f"model.{name}.bias", 0)
+    eps, x, act = g["rms_norm_eps"], m.weights["model.embed_tokens.weight"][tokens], ACTIVATION[g.get("hidden_act", "silu")]
+    scale = (g.get("attention_scale") or head_size(g) ** -0.5) * amplitude(g) ** 2
     for i in range(g["num_hidden_layers"]):
         at = f"layers.{i}."
         h = norm(x, w(at + "input_layernorm"), eps)
-        q, k, v = (h @ w(at + f"self_attn.{n}_proj").T for n in "qkv")
-        q, k, v = q.reshape(len(x), g["num_attention_heads"], -1), *(t.reshape(len(x), g["num_key_value_heads"], -1) for t in (k, v))
-        q, k = (rotate(t, g["rope_theta"], m.factor, m.interleaved) for t in (q, k))
-        x = x + attention(q, k, v) @ w(at + "self_attn.o_proj").T
+        q, k, v = (linear(h, at + f"self_attn.{n}_proj").reshape(len(x), -1, head_size(g)) for n in "qkv")
+        q, k = (rotate(t, base(g), m.factor * slowness(g), m.interleaved) for t in (q, k))
+        x = x + linear(attention(q, k, v, scale, g.get("sliding_window")), at + "self_attn.o_proj")
         h = norm(x, w(at + "post_attention_layernorm"), eps)
-        gate = h @ w(at + "mlp.gate_proj").T
-        x = x + (gate / (1 + np.exp(-gate)) * (h @ w(at + "mlp.up_proj").T)) @ w(at + "mlp.down_proj").T
+        x = x + linear(act(linear(h, at + "mlp.gate_proj")) * linear(h, at + "mlp.up_proj"), at + "mlp.down_proj")
     return norm(x, w("norm"), eps)
 
 

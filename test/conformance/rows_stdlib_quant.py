@@ -292,6 +292,78 @@ kernel k(const u8 A[M, L, {size}], const f32 x[N], f32 y[M])
             lambda a, kind=kind: {"y": exact(numbers(a["A"], kind)[2].astype(np.float64) @ a["x"].astype(np.float64))}, warps=WARPS[k], stages=2)
 
 
+# Formats that are only read, number by number from their descriptions (the structures of ggml-common.h; OCP Microscaling Formats 1.0 for
+# mxfp4). `b` are the bytes of all blocks, [bytes, blocks], `h` reads an f16 at a byte; each gives (number i) as factors whose f32 products
+# are exact, so that only a sum rounds.
+def nibble(b, base, i):
+    """Number i of blocks of 32: the low half of byte i, then the high half of byte i - 16."""
+    return (b[base + i % 16] >> 4 * (i // 16)) & 15
+
+
+def six(b, j):
+    """The scale and the least number j of 8, 6 bits each, in the 12 bytes from 4 on."""
+    if j < 4:
+        return b[4 + j] & 63, b[8 + j] & 63
+    return b[8 + j] & 15 | b[j] >> 6 << 4, b[8 + j] >> 4 | b[4 + j] >> 6 << 4
+
+
+def of_parts(b, h, q, i):
+    scale, least = six(b, i // 32)
+    return h(0) * scale * q - h(2) * least
+
+
+def q_k(b, base, i):
+    """Number i of 256: of the bytes 32 j to 32 j + 31 the low halves are part 2 j, the high ones part 2 j + 1."""
+    return b[base + i // 64 * 32 + i % 32] >> 4 * (i // 32 % 2) & 15
+
+
+def q6(b, i):
+    half, rest = divmod(i, 128)
+    low = b[64 * half + rest % 64] >> 4 * (rest // 64) & 15
+    return (low | (b[128 + 32 * half + rest % 32] >> 2 * (rest // 32) & 3) << 4).astype(F32) - 32
+
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6], F32)
+NL = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], F32)
+READ = {  # name: (numbers and bytes of a block, where its f16 scales are, number i)
+    "q4_1": (32, 20, (0, 2), lambda b, h, i: nibble(b, 4, i) * h(0) + h(2)),
+    "q5_0": (32, 22, (0,), lambda b, h, i: (nibble(b, 6, i) + F32(16) * (b[2 + i // 8] >> i % 8 & 1) - 16) * h(0)),
+    "q5_1": (32, 24, (0, 2), lambda b, h, i: (nibble(b, 8, i) + F32(16) * (b[4 + i // 8] >> i % 8 & 1)) * h(0) + h(2)),
+    "iq4_nl": (32, 18, (0,), lambda b, h, i: NL[nibble(b, 2, i)] * h(0)),
+    "mxfp4": (32, 17, (), lambda b, h, i: E2M1[nibble(b, 1, i)] * np.where(b[0] == 255, np.nan, 2.0 ** (b[0] - 127.0)).astype(F32)),
+    "q4_k": (256, 144, (0, 2), lambda b, h, i: of_parts(b, h, q_k(b, 16, i), i)),
+    "q5_k": (256, 176, (0, 2), lambda b, h, i: of_parts(b, h, q_k(b, 48, i) + F32(16) * (b[16 + i % 32] >> i // 32 & 1), i)),
+    "q6_k": (256, 210, (208,), lambda b, h, i: q6(b, i) * (h(208) * b[192 + i // 16].astype(np.uint8).view(np.int8))),
+}
+
+
+def read_blocks(name, blocks):
+    each, size, _, number = READ[name]
+    b = blocks.reshape(-1, size).T.astype(np.int64)
+    half = lambda at: (b[at] | b[at + 1] << 8).astype(np.uint16).view(np.float16).astype(F32)
+    b32 = b.astype(np.int32)
+    h = {at: half(at) for at in READ[name][2]}
+    return np.stack([number(b32, h.get, i).astype(F32) for i in range(each)], 1).reshape(blocks.shape[0], -1)
+
+
+for name, (each, size, halves, _) in READ.items():
+    for k, (m, l, bm, bl) in enumerate(((7, 3, 8, 3), (1, 1, 1, 1), (3, 2, 4, 4))):
+        raw = random_bits("u8", 212 + k, m, l, size)
+        for at in halves:
+            raw.store[:, :, at + 1] &= 0xBF  # finite scales, of both signs
+        if name == "mxfp4":
+            raw.store[:, :, 0] = np.where(np.arange(m * l).reshape(m, l) == 4, 255, raw.store[:, :, 0] % 250 + 3)  # no subnormal numbers
+        row(f"std_ggml_from_{name}_{m}x{l}", f"""
+import std.ggml;
+
+kernel k(const u8 b[M, L, {size}], f32 y[M, K])
+    grid(1)
+{{
+    y[0 +: {bm}, 0 +: {each * bl}] = ggml.from_{name}(b[0 +: {bm}, 0 +: {bl}, 0 +: {size}]);
+}}
+""", {"b": raw, "y": poison("f32", m, each * l)}, lambda a, name=name: {"y": exact(read_blocks(name, a["b"]))}, warps=WARPS[k], stages=2)
+
+
 # ---- microscaling ---------------------------------------------------------------------------------------------------
 def mx(x, t):
     g = x.reshape(x.shape[0], -1, 32).astype(np.float64)

@@ -44,14 +44,18 @@ def gguf_cases(whole):
     yield "half a block", put(whole, first + 4, "Q", 127), "no whole blocks"
     yield "another shape", put(whole, first + 12, "Q", 64), "has not the shape [128, 128]"
     yield "five extents", put(whole, first, "I", 5), "5 extents"
-    yield "an unknown type of tensor", put(whole, first + 20, "I", 14), "type 14 is not known here"
+    yield "an unknown type of tensor", put(whole, first + 20, "I", 10), "type 10 is not known here"
+    yield "rows of half a block", put(whole, first + 20, "I", 14), "rows of 128 numbers are no whole blocks of Q6_K, which have 256"
     yield "an offset past the end", put(whole, first + 24, "Q", 2**63), "past the end"
     yield "an unknown way to cut texts", whole.replace(b"gpt-2", b"gpt-9", 1), "tokenizer.ggml.pre 'gpt-9'"
     yield "an unknown alphabet", whole.replace(b"gpt2", b"bert", 1), "tokenizer.ggml.model"
     factors = behind(whole, b"rope_freqs.weight", 0)
     yield "factors of another type", put(whole, factors + 12, "I", 1), "rope_freqs.weight is not F32"
     yield "too few factors", put(whole, factors + 4, "Q", 7), "rope_freqs.weight is not F32"
-    yield "no heads", put(whole, behind(whole, b"llama.attention.head_count\x04", 3), "I", 0), "heads is 0"
+    yield "no heads", put(whole, behind(whole, b"llama.attention.head_count\x04", 3), "I", 0), "'llama.attention.head_count' is 0, or missing"
+    yield "a size that is no size", put(whole, behind(whole, b"llama.block_count", 4), "I", 2**31), "'llama.block_count' is 2147483648, not a whole number"
+    yield "a size that is a text", whole.replace(b"llama.block_count\x04", b"llama.block_count\x08"), "past the end"
+    yield "another token that ends", put(whole, behind(whole, b"tokenizer.ggml.eos_token_id", 4), "I", 2**24), "the token 16777216 that ends a text"
     yield "layers that are not there", put(whole, behind(whole, b"llama.block_count", 4), "I", 3), "blk.2"
 
 
@@ -84,10 +88,13 @@ def folder_cases(whole):
 
 def text_cases():
     yield "config.json", lambda t: t[:50], "config.json: line"
-    yield "config.json", lambda t: t.replace("llama", "gpt_neox"), "is not 'llama'"
-    yield "config.json", lambda t: t.replace('"hidden_size": 128', '"hidden_size": 99999999999'), "width is -1"
+    yield "config.json", lambda t: t.replace("llama", "gpt_neox"), "'model_type' is gpt_neox, not one of: llama mistral"
+    yield "config.json", lambda t: t.replace('"hidden_size": 128', '"hidden_size": 99999999999'), "'hidden_size' is 99999999999, not a whole number"
     yield "config.json", lambda t: t.replace('"num_key_value_heads": 2', '"num_key_value_heads": 3'), "8 heads share 3"
-    yield "config.json", lambda t: t.replace('"llama3"', '"yarn"'), "this rope_scaling"
+    yield "config.json", lambda t: t.replace('"llama3"', '"longrope"'), "'rope_scaling.rope_type' is longrope"
+    yield "config.json", lambda t: t.replace('"llama3"', '"yarn"'), "positions of type 'yarn' have no 'low_freq_factor'"
+    yield "config.json", lambda t: t.replace('"llama3"', '[]'), "'rope_scaling.rope_type' is a list"
+    yield "config.json", lambda t: t.replace('"hidden_size"', '"hidden_size": 64, "hidden_size"'), "duplicate object key"
     yield "tokenizer.json", lambda t: t.replace("ByteLevel", "Whitespace"), "pre_tokenizer 'Whitespace'"
     yield "tokenizer.json", lambda t: t.replace("BPE", "Unigram"), "is not 'BPE'"
     yield "tokenizer.json", lambda t: t.replace(": 7,", ": 1000000,"), "not numbered from 0 on"

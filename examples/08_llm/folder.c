@@ -1,0 +1,194 @@
+/* config.json, as transformers 4 and 5 write it, and the files beside it. */
+#include "folder.h"
+#include "settings.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool folder_path(Checkpoint *c, const char *folder, const char *name, char path[LONGEST_PATH])
+{
+    int n = snprintf(path, LONGEST_PATH, "%s/%s", folder, name);
+    c->reading = n < LONGEST_PATH ? path : folder;
+    return n < LONGEST_PATH || checkpoint_fail(c, "the path is too long");
+}
+
+bool folder_has(const char *folder, const char *name)
+{
+    char path[LONGEST_PATH];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+json_t *read_json(Checkpoint *c, const char *folder, const char *name, char path[LONGEST_PATH])
+{
+    json_error_t error;
+    if (!folder_path(c, folder, name, path)) return NULL;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (json_is_object(root)) return root;
+    checkpoint_fail(c, "line %d: %s", error.line, root ? "no JSON object" : error.text);
+    return json_decref(root), NULL;
+}
+
+/* ---- settings ---- */
+
+/* clang-format off */
+static const Choice families[] = {{"llama", LLAMA}, {"mistral", MISTRAL}, {0}};
+static const Choice sights[] = {
+    {"full_attention", EVERYTHING}, {"sliding_attention", A_WINDOW}, {0}};
+static const Choice scalings[] = {
+    {"default", UNSCALED}, {"linear", LINEAR}, {"llama3", LLAMA3}, {"yarn", YARN}, {0}};
+static const Choice activations[] = {
+    {"silu", SILU}, {"swish", SILU}, {"gelu", GELU},
+    {"gelu_python", GELU}, {"gelu_new", GELU_TANH}, {"gelu_fast", GELU_TANH},
+    {"gelu_pytorch_tanh", GELU_TANH}, {"quick_gelu", GELU_QUICK}, {"relu", RELU},
+    {"relu2", RELU_SQUARED}, {0}};
+
+#define POSITIONS(object)                                                                          \
+    CHOOSE(object ".rope_type", rope.kind, scalings),                                              \
+    CHOOSE(object ".type", rope.kind, scalings),                                                   \
+    SETTING(object ".rope_theta", REAL, rope.base),                                                \
+    SETTING(object ".factor", REAL, rope.factor),                                                  \
+    SETTING(object ".original_max_position_embeddings", SIZE, rope.original),                      \
+    SETTING(object ".low_freq_factor", REAL, rope.low),                                            \
+    SETTING(object ".high_freq_factor", REAL, rope.high),                                          \
+    SETTING(object ".attention_factor", REAL, rope.attention),                                     \
+    SETTING(object ".beta_fast", REAL, rope.fast),                                                 \
+    SETTING(object ".beta_slow", REAL, rope.slow),                                                 \
+    SETTING(object ".mscale", REAL, rope.mscale),                                                  \
+    SETTING(object ".mscale_all_dim", REAL, rope.mscale_all),                                      \
+    SETTING(object ".truncate", FLAG, rope.truncate),                                              \
+    MUST_BE(object ".partial_rotary_factor", "1")
+
+static const Setting settings[] = {
+    CHOOSE("model_type", family, families),
+    SETTING("num_hidden_layers", SIZE, layers),
+    SETTING("hidden_size", SIZE, width),
+    SETTING("intermediate_size", SIZE, hidden),
+    SETTING("num_attention_heads", SIZE, heads),
+    SETTING("num_key_value_heads", SIZE, kv_heads),
+    SETTING("head_dim", SIZE, head_size),
+    SETTING("max_position_embeddings", SIZE, context),
+    SETTING("vocab_size", SIZE, vocabulary),
+    SETTING("sliding_window", SIZE, window),
+    CHOOSE("layer_types", sight, sights),
+    SETTING("rms_norm_eps", REAL, norm_eps),
+    CHOOSE("hidden_act", activation, activations),
+    SETTING("attention_bias", FLAG, attention_bias),
+    SETTING("mlp_bias", FLAG, mlp_bias),
+    SETTING("tie_word_embeddings", FLAG, tied),
+    SETTING("eos_token_id", ENDS, ends),
+    SETTING("rope_theta", REAL, rope.base),
+    SETTING("original_max_position_embeddings", SIZE, rope.original),
+    POSITIONS("rope_scaling"),
+    POSITIONS("rope_parameters"),
+    MUST_BE("partial_rotary_factor", "1"),
+    MUST_BE("rope_interleaved", "false"),
+    MUST_BE("is_encoder_decoder", "false"),
+    MUST_BE("add_cross_attention", "false"),
+    MUST_BE("tie_encoder_decoder", "false"),
+
+    /* what the model is called, and who made it with what */
+    HARMLESS("architectures"), HARMLESS("transformers_version"), HARMLESS("torch_dtype"),
+    HARMLESS("dtype"), HARMLESS("_name_or_path"), HARMLESS("name_or_path"),
+    HARMLESS("_commit_hash"), HARMLESS("unsloth_*"), HARMLESS("is_llama_config"),
+    /* for training, and for how it is computed */
+    HARMLESS("initializer_range"), HARMLESS("attention_dropout"), HARMLESS("use_cache"),
+    HARMLESS("pretraining_tp"), HARMLESS("gradient_checkpointing"),
+    HARMLESS("chunk_size_feed_forward"), HARMLESS("torchscript"), HARMLESS("use_bfloat16"),
+    HARMLESS("tf_legacy_loss"), HARMLESS("attn_implementation"),
+    HARMLESS("_attn_implementation*"), HARMLESS("max_sequence_length"),
+    HARMLESS("is_decoder"),
+    /* other tokens, which the tokenizer puts where they belong */
+    HARMLESS("bos_token_id"), HARMLESS("pad_token_id"), HARMLESS("unk_token_id"),
+    HARMLESS("sep_token_id"), HARMLESS("decoder_start_token_id"),
+    HARMLESS("tokenizer_class"), HARMLESS("prefix"),
+    /* other outputs, and other tasks */
+    HARMLESS("output_attentions"), HARMLESS("output_hidden_states"), HARMLESS("return_dict*"),
+    HARMLESS("output_scores"), HARMLESS("id2label.*"), HARMLESS("label2id.*"),
+    HARMLESS("num_labels"), HARMLESS("problem_type"), HARMLESS("finetuning_task"),
+    HARMLESS("task_specific_params.*"), HARMLESS("remove_invalid_values"),
+    /* how to choose tokens: the options say that here */
+    HARMLESS("max_length"), HARMLESS("min_length"), HARMLESS("do_sample"),
+    HARMLESS("early_stopping"), HARMLESS("num_beams"), HARMLESS("num_beam_groups"),
+    HARMLESS("diversity_penalty"), HARMLESS("temperature"), HARMLESS("top_k"),
+    HARMLESS("top_p"), HARMLESS("typical_p"), HARMLESS("repetition_penalty"),
+    HARMLESS("length_penalty"), HARMLESS("no_repeat_ngram_size"),
+    HARMLESS("encoder_no_repeat_ngram_size"), HARMLESS("num_return_sequences"),
+    NO_MORE,
+};
+/* clang-format on */
+_Static_assert(sizeof settings / sizeof *settings <= MOST_SETTINGS, "room for all rows");
+
+static Value value_of(const json_t *j);
+
+static Value element(const void *list, size_t i)
+{
+    return value_of(json_array_get(list, i));
+}
+
+static Value value_of(const json_t *j)
+{
+    switch (json_typeof(j)) {
+    case JSON_TRUE: return (Value){.kind = TRUTH, .number = 1};
+    case JSON_FALSE: return (Value){.kind = TRUTH};
+    case JSON_INTEGER:
+    case JSON_REAL: return (Value){.kind = NUMBER, .number = json_number_value(j)};
+    case JSON_STRING:
+        return (Value){.kind = TEXT, .text = json_string_value(j),
+                       .length = json_string_length(j)};
+    case JSON_ARRAY:
+    case JSON_OBJECT: /* only in a list */
+        return (Value){.kind = LIST, .list = j, .count = json_array_size(j), .element = element};
+    case JSON_NULL: break;
+    }
+    return (Value){.kind = NOTHING};
+}
+
+/* All settings of an object; those of an object in it are called OBJECT.NAME. */
+static bool take_all(Settings *s, const json_t *object, const char *prefix)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+        char name[100];
+        snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (!(json_is_object(value) ? take_all(s, value, name)
+                                    : setting_take(s, name, value_of(value))))
+            return false;
+    }
+    return true;
+}
+
+static bool read_config(Checkpoint *c, const char *folder)
+{
+    char path[LONGEST_PATH];
+    json_t *root = read_json(c, folder, "config.json", path);
+    if (!root) return false;
+    Settings s = {.c = c, .table = settings};
+    const json_t *family = json_object_get(root, "model_type");
+    c->config.norm_eps = 1e-6;
+    bool good = family ? setting_take(&s, "model_type", value_of(family)) &&
+                             take_all(&s, root, "") /* others have settings of their own */
+                       : checkpoint_fail(c, "no 'model_type'");
+    json_decref(root);
+    return good;
+}
+
+/* generation_config.json, where there is one, may know more tokens that end a text. */
+static bool read_ends(Checkpoint *c, const char *folder)
+{
+    char path[LONGEST_PATH];
+    if (!folder_has(folder, "generation_config.json")) return true;
+    json_t *root = read_json(c, folder, "generation_config.json", path);
+    Settings s = {.c = c, .table = settings};
+    const json_t *ends = json_object_get(root, "eos_token_id");
+    bool good = root && (!ends || setting_take(&s, "eos_token_id", value_of(ends)));
+    json_decref(root);
+    return good;
+}
+
+bool read_folder(Checkpoint *c, const char *folder)
+{
+    return read_config(c, folder) && read_ends(c, folder) && read_tokenizer(c, folder) &&
+           read_safetensors(c, folder);
+}
