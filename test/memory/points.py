@@ -86,7 +86,8 @@ class Entry:
         shutil.copy(os.path.join(HERE, "Inputs", "x.npy"), out)
 
     def start(self, out, **env):
-        env = dict(os.environ, TILE_THREADS="1", TILE_CACHE="off", LD_PRELOAD=self.preload, **env)
+        folder, name = os.path.split(self.preload)  # LD_PRELOAD takes no blanks
+        env = dict(os.environ, TILE_THREADS="1", TILE_CACHE="off", LD_PRELOAD=name, LD_LIBRARY_PATH=folder, **env)
         if self.name in CACHED:
             env["TILE_CACHE"] = os.path.join(out, "cache")
         args = [a.replace("{out}", out) for a in self.args]

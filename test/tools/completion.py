@@ -5,6 +5,7 @@
 """
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ ROWS = [
 
 
 def offered(script, words, folder):
-    code = f"""source {script}
+    code = f"""source {shlex.quote(script)}
 COMP_WORDS=({' '.join("'" + w + "'" for w in words)}); COMP_CWORD={len(words) - 1}
 _tilec; printf '%s\\n' "${{COMPREPLY[@]}}" """
     run = subprocess.run(["bash", "--norc", "-c", code], cwd=folder, capture_output=True, text=True, timeout=60)

@@ -187,7 +187,7 @@ def stopped(b, line, sign):
     mark = b.at("stopped")
     if os.path.exists(mark):
         os.unlink(mark)
-    env = dict(os.environ, LD_PRELOAD=b.at("stop.so"), STOPPED=mark)
+    env = dict(os.environ, LD_PRELOAD="stop.so", LD_LIBRARY_PATH=b.folder, STOPPED=mark)  # no blanks in LD_PRELOAD
     p = subprocess.Popen(b.command(line), cwd=b.folder, env=env, stdout=subprocess.DEVNULL, preexec_fn=default_signals)
     limit = time.monotonic() + 60
     while not os.path.exists(mark):
