@@ -390,10 +390,8 @@ static const char *best_form(const TlSema *s, const TlCall *c, bool below, TlDty
 {
     if (strcmp(c->fn->name, "exp") != 0)
         return c->fn->name;
-    if (has_exp2(s, TL_F32))
-        return d == TL_F16    ? "exp_for_f16_by_exp2"
-               : d == TL_BF16 ? "exp_for_bf16_by_exp2"
-                              : exp_of_gpu(s, below);
+    if (has_exp2(s, TL_F32) && d != TL_BF16)
+        return d == TL_F16 ? "exp_for_f16_by_exp2" : exp_of_gpu(s, below);
     return below ? "exp_of_negative" : "exp"; /* the same bits by fewer operations */
 }
 
