@@ -390,10 +390,8 @@ static const char *best_form(const TlSema *s, const TlCall *c, bool below, TlDty
 {
     if (strcmp(c->fn->name, "exp") != 0)
         return c->fn->name;
-    if (has_exp2(s, TL_F32))
-        return d == TL_F16    ? "exp_for_f16_by_exp2"
-               : d == TL_BF16 ? "exp_for_bf16_by_exp2"
-                              : exp_of_gpu(s, below);
+    if (has_exp2(s, TL_F32) && d != TL_BF16)
+        return d == TL_F16 ? "exp_for_f16_by_exp2" : exp_of_gpu(s, below);
     return below ? "exp_of_negative" : "exp"; /* the same bits by fewer operations */
 }
 
@@ -482,6 +480,31 @@ static TlValue *emit_cast(TlSema *s, TlValue *x, TlDtype d, int64_t mode, bool n
     return tl_emit(s, TL_OP_CAST, 1, &x, tl_type_with_dtype(s->ctx, x->type, d), n, attrs);
 }
 
+/* The least or the greatest number of an integer type. */
+static TlInt limit_of(TlDtype d, bool greatest)
+{
+    TlInt above = (TlInt)1 << (tl_dtype_bits(d) - tl_is_signed(d));
+    return greatest ? above - 1 : tl_is_signed(d) ? -above : 0;
+}
+
+/* Integers to integers: what is beyond d's limits becomes the limit. Compared in x's type, where a
+ * limit that x can pass is a number. */
+static TlValue *emit_clamped(TlSema *s, TlValue *x, TlDtype d)
+{
+    TlDtype from = x->type->dtype;
+    TL_ASSERT(tl_is_int(from) && tl_is_int(d), "%s to %s", tl_dtype_name(from), tl_dtype_name(d));
+    if (tl_dtype_bits(from) == 4)
+        return emit_clamped(s, tl_cast(&s->b, x, tl_is_signed(from) ? TL_I8 : TL_U8), d);
+    for (int greatest = 0; greatest < 2; greatest++) {
+        TlInt own = limit_of(from, greatest), limit = limit_of(d, greatest);
+        if (greatest ? limit >= own : limit <= own)
+            continue;
+        TlValue *bound = tl_const_bits(&s->b, x->type, tl_bits_from_int(from, (int64_t)limit));
+        x = tl_binary(&s->b, greatest ? TL_OP_MIN : TL_OP_MAX, x, bound);
+    }
+    return tl_cast(&s->b, x, d);
+}
+
 /* Row-major numbers of x's elements. */
 static TlValue *element_numbers(TlSema *s, const TlValue *x)
 {
@@ -529,11 +552,19 @@ static TlVal cast_stochastic(TlSema *s, TlCall *c, TlValue *x, TlDtype d, bool n
 }
 
 static TlVal unwanted(TlSema *s, TlCall *c, uint32_t slot, const char *name, const char *wanted,
-                      TlDtype to)
+                      const char *given)
 {
-    tl_err(s, c->vloc[slot], TL_E0338, c->fn->name, name, wanted,
-           tl_format(s->arena, "one to %s", tl_dtype_name(to)));
+    tl_err(s, c->vloc[slot], TL_E0338, c->fn->name, name, wanted, given);
     return tl_bad();
+}
+
+/* `sat` decides nothing in other casts: those of floats to integers and f4e2m1 always saturate. */
+static TlVal unwanted_sat(TlSema *s, TlCall *c, TlDtype from, TlDtype to)
+{
+    bool always = (tl_is_float(from) && tl_is_int(to)) || to == TL_F4E2M1;
+    const char *given = tl_format(s->arena, "one from %s to %s%s", tl_dtype_name(from),
+                                  tl_dtype_name(to), always ? ", which always saturates" : "");
+    return unwanted(s, c, 3, "sat", "a cast to f8 or between integers", given);
 }
 
 /* `stochastic(seed)` is syntax, not a call of a function. */
@@ -561,14 +592,17 @@ TlVal tl_bi_type_cast(TlSema *s, TlCall *c)
         return tl_bad();
     if (to->kind != TL_TY_VALUE || to->type->ptr)
         return refuse(s, c, tl_ty_str(s, to));
-    bool nosat = c->given[3] && !c->val[3].u.bits;
-    TlDtype d = to->type->dtype;
+    TlDtype d = to->type->dtype, from = x->type->dtype;
+    bool sat = c->given[3] && c->val[3].u.bits, nosat = c->given[3] && !sat;
+    bool of_integers = tl_is_int(from) && tl_is_int(d);
     if (c->given[2] && !tl_is_float(d))
-        return unwanted(s, c, 2, "round", "a cast to a float type", d);
-    if (nosat && !tl_is_f8(d))
-        return unwanted(s, c, 3, "sat", "a cast to f8", d);
-    TlVal v = stochastic ? cast_stochastic(s, c, x, d, nosat)
-                         : tl_val_ir(emit_cast(s, x, d, mode, nosat));
+        return unwanted(s, c, 2, "round", "a cast to a float type",
+                        tl_format(s->arena, "one to %s", tl_dtype_name(d)));
+    if (c->given[3] && !tl_is_f8(d) && !of_integers)
+        return unwanted_sat(s, c, from, d);
+    TlVal v = of_integers && sat ? tl_val_ir(emit_clamped(s, x, d))
+              : stochastic       ? cast_stochastic(s, c, x, d, nosat)
+                                 : tl_val_ir(emit_cast(s, x, d, mode, nosat && !of_integers));
     return to->type->rank && !tl_is_bad(&v) ? tl_convert(s, &v, to, c->loc) : v;
 }
 

@@ -103,39 +103,6 @@ static TlDtype work_dtype(TlDtype d)
     }
 }
 
-static bool kind_takes(TlCombine kind, TlDtype d)
-{
-    if (tl_is_storage_only(d))
-        return false;
-    switch (kind) {
-    case TL_COMBINE_ADD: return true;
-    case TL_COMBINE_MUL:
-    case TL_COMBINE_MAX:
-    case TL_COMBINE_MIN: return d != TL_BOOL;
-    case TL_COMBINE_AND:
-    case TL_COMBINE_OR: return d == TL_BOOL;
-    case TL_COMBINE_XOR: return tl_is_int(d);
-    case TL_COMBINE_USER: return true;
-    }
-    return false;
-}
-
-static uint64_t identity_bits(TlCombine kind, TlDtype d)
-{
-    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
-    switch (kind) {
-    case TL_COMBINE_MUL: return tl_dtype_one_bits(d);
-    case TL_COMBINE_AND: return tl_bits_from_int(d, -1);
-    case TL_COMBINE_MAX: return tl_dtype_min_bits(d);
-    case TL_COMBINE_MIN: return tl_dtype_max_bits(d);
-    case TL_COMBINE_ADD:
-    case TL_COMBINE_OR:
-    case TL_COMBINE_XOR:
-    case TL_COMBINE_USER: break;
-    }
-    return 0;
-}
-
 static TlValue *nan_of(TlSema *s, const TlType *t)
 {
     return tl_const_bits(&s->b, t, tl_bits_from_double(t->dtype, (double)NAN));
@@ -148,21 +115,20 @@ static TlVal reduce_with(TlSema *s, TlCall *c, uint32_t first, TlCombine kind)
     if (!read_over(s, c, first, &o, &bad))
         return bad;
     TlDtype d = o.x->type->dtype;
-    if (!kind_takes(kind, d))
+    if (!tl_combine_is_offered(kind, d))
         return refuse(s, c, o.x);
-    bool sums = kind == TL_COMBINE_ADD || kind == TL_COMBINE_MUL;
     bool extreme = kind == TL_COMBINE_MAX || kind == TL_COMBINE_MIN;
-    TlValue *x = sums ? tl_cast(&s->b, o.x, work_dtype(d)) : o.x;
+    TlValue *x = tl_combine_is_wide(kind) ? tl_cast(&s->b, o.x, work_dtype(d)) : o.x;
     TlDtype w = x->type->dtype;
     bool nan_masks = extreme && tl_is_float(w) && o.mask;
     if (o.mask)
         x = tl_select(&s->b, o.mask, x,
                       nan_masks ? nan_of(s, x->type)
-                                : tl_const_bits(&s->b, x->type, identity_bits(kind, w)));
+                                : tl_const_bits(&s->b, x->type, tl_combine_of_none(kind, w)));
     TlValue *r = emit_reduce(s, x, o.axis, kind);
     if (nan_masks) {
         TlValue *left = emit_reduce(s, o.mask, o.axis, TL_COMBINE_OR);
-        r = tl_select(&s->b, left, r, tl_const_bits(&s->b, r->type, identity_bits(kind, w)));
+        r = tl_select(&s->b, left, r, tl_const_bits(&s->b, r->type, tl_combine_of_none(kind, w)));
     }
     if (tl_is_float(d))
         r = tl_cast(&s->b, r, d);
@@ -219,10 +185,10 @@ TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
         return refuse(s, c, x);
     TlValue *index = tl_emit_index(s, x->type->rank, x->type->shape, o.axis);
     if (o.mask) { /* elements that are left out lose against all others: by value, then by index */
+        TlCombine kind = max ? TL_COMBINE_MAX : TL_COMBINE_MIN;
         TlValue *worst =
             tl_is_float(d) ? nan_of(s, x->type)
-                           : tl_const_bits(&s->b, x->type,
-                                           identity_bits(max ? TL_COMBINE_MAX : TL_COMBINE_MIN, d));
+                           : tl_const_bits(&s->b, x->type, tl_combine_of_none(kind, d));
         x = tl_select(&s->b, o.mask, x, worst);
         index = tl_select(&s->b, o.mask, index, tl_const_int(&s->b, index->type, INT32_MAX));
     }
@@ -269,7 +235,7 @@ TlVal tl_bi_scan_builtin(TlSema *s, TlCall *c)
     if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad))
         return x ? bad : tl_bad();
     TlDtype d = x->type->dtype;
-    if (!kind_takes(kind, d))
+    if (!tl_combine_is_offered(kind, d))
         return refuse(s, c, x);
     TlValue *r =
         emit_scan(s, tl_cast(&s->b, x, work_dtype(d)), axis, kind, c->given[2] && c->val[2].u.bits);

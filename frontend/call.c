@@ -472,12 +472,96 @@ static bool may_call(TlSema *s, TlDef *def, TlLoc loc, uint32_t *depth)
     return true;
 }
 
+/* ---- calls that abstract walks have seen ---- */
+
+/* A call whose result was unknown. The body is not walked again for the same arguments: it would
+ * find what it found, and a tree of calls has two to the power of its depth. */
+typedef struct Walked {
+    const TlArgVal *args;
+    uint32_t nargs;
+    TlVal result;
+    struct Walked *next;
+} Walked;
+
+enum { MOST_WALKED = 64 }; /* of a function that are remembered */
+
+/* Are they the same for the callee? In doubt, no. */
+static bool same_val(const TlVal *a, const TlVal *b)
+{
+    if (a->kind != b->kind || a->dtype != b->dtype || a->def != b->def || a->n != b->n)
+        return false;
+    switch ((int)a->kind) {
+    case TL_VAL_UNKNOWN:
+    case TL_VAL_FN: return true;
+    case TL_VAL_INT: return a->u.integer == b->u.integer;
+    case TL_VAL_CONST: return a->u.bits == b->u.bits;
+    case TL_VAL_IR:
+    case TL_VAL_VIEW: return a->u.ir == b->u.ir;
+    case TL_VAL_TUPLE:
+    case TL_VAL_STRUCT:
+        for (uint32_t i = 0; i < a->n; i++)
+            if (!same_val(&a->items[i], &b->items[i]))
+                return false;
+        return true;
+    default: return false;
+    }
+}
+
+static bool same_args(uint32_t n, const TlArgVal *a, const TlArgVal *b)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (a[i].name != b[i].name || !same_val(&a[i].val, &b[i].val))
+            return false;
+    return true;
+}
+
+/* In all its parts. */
+static bool is_unknown(const TlVal *v)
+{
+    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+        return v->kind == TL_VAL_UNKNOWN;
+    for (uint32_t i = 0; i < v->n; i++)
+        if (!is_unknown(&v->items[i]))
+            return false;
+    return true;
+}
+
+static const Walked *walked_before(const TlSema *s, const TlDef *def, uint32_t nargs,
+                                   const TlArgVal *args)
+{
+    const Walked *w = s->abstract ? tl_map_get_ptr(&s->walked, def) : NULL;
+    while (w && (w->nargs != nargs || !same_args(nargs, w->args, args)))
+        w = w->next;
+    return w;
+}
+
+/* Not what was walked without a word about its errors. */
+static void remember(TlSema *s, const TlDef *def, uint32_t nargs, const TlArgVal *args,
+                     const TlVal *result)
+{
+    if (!s->abstract || s->mute || s->untaken || s->exhausted || !is_unknown(result))
+        return;
+    Walked *first = tl_map_get_ptr(&s->walked, def), *w = TL_NEW(s->arena, Walked);
+    uint32_t n = 0;
+    for (const Walked *k = first; k; k = k->next)
+        n++;
+    if (n == MOST_WALKED)
+        return;
+    *w = (Walked){args, nargs, *result, first};
+    tl_map_put_ptr(&s->walked, (void *)def, w);
+}
+
+enum { STEPS_OF_CALL = 100 }; /* as its arguments and variables take 3 KB of memory */
+
 static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
 {
     TL_ASSERT(def->item->kind == TL_IT_FUNCTION, "item kind %d is called", (int)def->item->kind);
     uint32_t depth;
-    if (!tl_step(s, loc) || !may_call(s, def, loc, &depth))
+    if (!tl_steps(s, loc, STEPS_OF_CALL) || !may_call(s, def, loc, &depth))
         return tl_bad();
+    const Walked *known = walked_before(s, def, nargs, args);
+    if (known)
+        return known->result;
     Binding b = {.s = s,
                  .def = def,
                  .loc = loc,
@@ -514,6 +598,7 @@ static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *arg
     tl_world_leave(s, world);
     s->depth = outer_depth;
     s->b.loc = at;
+    remember(s, def, nargs, args, &result);
     return s->exhausted ? tl_bad() : result; /* the walk of the body may have stopped early */
 }
 

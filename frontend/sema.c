@@ -10,6 +10,7 @@ void tl_sema_init(TlSema *s, TlProgram *prog)
         .ctx = prog->ctx, .arena = &prog->ctx->perm, .prog = prog, .options = &prog->options};
     tl_map_init(&s->names, s->arena);
     tl_map_init(&s->powers, s->arena);
+    tl_map_init(&s->walked, s->arena);
 }
 
 /* ---- errors ---- */
@@ -79,12 +80,14 @@ void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
     tl_diag_note(&s->ctx->diags, row, loc, "%s", text);
 }
 
-bool tl_step(TlSema *s, TlLoc loc)
+bool tl_step(TlSema *s, TlLoc loc) { return tl_steps(s, loc, 1); }
+
+bool tl_steps(TlSema *s, TlLoc loc, unsigned n)
 {
     if (s->exhausted)
         return false;
-    s->steps++;
-    TL_ASSERT(s->steps <= TL_MAX_STEPS + 1, "a walk goes on after its last step");
+    TL_ASSERT(s->steps <= TL_MAX_STEPS, "a walk goes on after its last step");
+    s->steps += n;
     if (s->steps <= TL_MAX_STEPS && (!s->b.fn || s->made + s->b.fn->nvalues <= TL_MAX_OPS))
         return true;
     s->exhausted = true;

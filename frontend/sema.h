@@ -194,6 +194,7 @@ struct TlSema {
         /* > 0: inside the side of ?: that is not evaluated: arithmetic faults are no errors */
         untaken;
     TlMap powers; /* what exp gave -> what of (divisor.c) */
+    TlMap walked; /* abstract: functions -> calls whose result is unknown (call.c) */
     uint64_t steps;
     uint64_t made; /* operations of the kernel's variants before this one */
     bool exhausted;
@@ -220,6 +221,7 @@ void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Counts one step of the walk; false when the limit is reached (diagnosed once). */
 bool tl_step(TlSema *s, TlLoc loc);
+bool tl_steps(TlSema *s, TlLoc loc, unsigned n);
 TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const);
 TlVar *tl_var_find(const TlSema *s, TlName name);
 /* As tl_var_new, and an error when this block has the name already. */

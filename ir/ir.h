@@ -47,9 +47,11 @@ typedef enum TlAttrForm {
 } TlAttrForm;
 
 typedef enum TlCombine {
-#define COMBINE(ID, text) TL_COMBINE_##ID,
+#define COMBINE(ID, ...) TL_COMBINE_##ID,
 #include "ir/enums.def"
 } TlCombine;
+/* What combining elements a second time changes; IF_0: nothing where they are 0. */
+typedef enum TlAgain { TL_AGAIN_NOTHING, TL_AGAIN_NOTHING_IF_0, TL_AGAIN_MUCH } TlAgain;
 typedef enum TlRmw {
 #define RMW(ID, text) TL_RMW_##ID,
 #include "ir/enums.def"
@@ -266,6 +268,12 @@ int tl_place_dim(const TlPlace *p, uint32_t i);
 uint64_t tl_combine_identity(TlCombine kind, TlDtype d);
 /* The op that combines two; TL_OP_COUNT: USER, which has none. */
 TlOpcode tl_combine_opcode(TlCombine kind);
+/* What the language says of no elements: the identity, but 0 and infinities of floats. */
+uint64_t tl_combine_of_none(TlCombine kind, TlDtype d);
+bool tl_combine_takes(TlCombine kind, TlDtype d);
+bool tl_combine_is_offered(TlCombine kind, TlDtype d); /* by the language's functions */
+bool tl_combine_is_wide(TlCombine kind); /* f16 and bf16 are combined in f32 */
+TlAgain tl_combine_again(TlCombine kind);
 /* Shape of view[axes] given the index operands; false when it is not legal (rank over TL_MAX_RANK,
  * mixed ranks). */
 bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank,

@@ -56,7 +56,7 @@ static const TlAttrForm attr_forms[TL_ATTR_COUNT] = {
 };
 
 static const char *const combine_names[] = {
-#define COMBINE(ID, text) text,
+#define COMBINE(ID, text, ...) text,
 #include "ir/enums.def"
     NULL};
 static const char *const rmw_names[] = {
@@ -409,19 +409,54 @@ int tl_place_dim(const TlPlace *p, uint32_t i)
     return d + tile_rank;
 }
 
-TlOpcode tl_combine_opcode(TlCombine kind)
+/* ---- kinds of reductions ---- */
+
+enum { WORK_OWN = false, WORK_WIDE = true };
+typedef enum Takes { TAKES_ANY, TAKES_NUMBERS, TAKES_BITS, TAKES_INTS, TAKES_BOOLS } Takes;
+
+static const struct Combine {
+    TlOpcode opcode;
+    Takes on, language;
+    bool wide;
+    TlAgain again;
+} combines[] = {
+#define COMBINE(ID, text, opcode, on, language, work, again)                                       \
+    {TL_OP_##opcode, TAKES_##on, TAKES_##language, WORK_##work, TL_AGAIN_##again},
+#include "ir/enums.def"
+};
+
+static const struct Combine *combine_of(TlCombine kind)
 {
-    switch (kind) {
-    case TL_COMBINE_ADD: return TL_OP_ADD;
-    case TL_COMBINE_MUL: return TL_OP_MUL;
-    case TL_COMBINE_MAX: return TL_OP_MAX;
-    case TL_COMBINE_MIN: return TL_OP_MIN;
-    case TL_COMBINE_AND: return TL_OP_AND;
-    case TL_COMBINE_OR: return TL_OP_OR;
-    case TL_COMBINE_XOR: return TL_OP_XOR;
-    case TL_COMBINE_USER: break;
+    TL_ASSERT((size_t)kind < sizeof combines / sizeof *combines, "combiner %d", (int)kind);
+    return &combines[kind];
+}
+
+/* Else it is only stored. */
+static bool has_arithmetic(TlDtype d)
+{
+    return (tl_is_int(d) && tl_dtype_bits(d) >= 8) || (tl_is_float(d) && tl_dtype_bits(d) >= 16);
+}
+
+static bool takes(Takes what, TlDtype d)
+{
+    switch (what) {
+    case TAKES_ANY: return true;
+    case TAKES_NUMBERS: return has_arithmetic(d);
+    case TAKES_BITS: return tl_is_bool(d) || (tl_is_int(d) && has_arithmetic(d));
+    case TAKES_INTS: return tl_is_int(d) && has_arithmetic(d);
+    case TAKES_BOOLS: return tl_is_bool(d);
     }
-    return TL_OP_COUNT;
+    TL_UNREACHABLE("a set of element types %d", (int)what);
+}
+
+TlOpcode tl_combine_opcode(TlCombine kind) { return combine_of(kind)->opcode; }
+bool tl_combine_takes(TlCombine kind, TlDtype d) { return takes(combine_of(kind)->on, d); }
+bool tl_combine_is_wide(TlCombine kind) { return combine_of(kind)->wide; }
+TlAgain tl_combine_again(TlCombine kind) { return combine_of(kind)->again; }
+
+bool tl_combine_is_offered(TlCombine kind, TlDtype d)
+{
+    return (tl_is_bool(d) || has_arithmetic(d)) && takes(combine_of(kind)->language, d);
 }
 
 uint64_t tl_combine_identity(TlCombine kind, TlDtype d)
@@ -441,4 +476,21 @@ uint64_t tl_combine_identity(TlCombine kind, TlDtype d)
     case TL_COMBINE_USER: break;
     }
     TL_UNREACHABLE("combiner %d has no identity", (int)kind);
+}
+
+uint64_t tl_combine_of_none(TlCombine kind, TlDtype d)
+{
+    if (!tl_is_float(d))
+        return tl_combine_identity(kind, d);
+    switch (kind) {
+    case TL_COMBINE_ADD: return 0;
+    case TL_COMBINE_MAX: return tl_dtype_min_bits(d);
+    case TL_COMBINE_MIN: return tl_dtype_max_bits(d);
+    case TL_COMBINE_MUL:
+    case TL_COMBINE_AND:
+    case TL_COMBINE_OR:
+    case TL_COMBINE_XOR:
+    case TL_COMBINE_USER: break;
+    }
+    return tl_combine_identity(kind, d);
 }

@@ -210,8 +210,8 @@ static void fuse(const TlCpuGen *g, const Reduction *r, LLVMValueRef product, LL
 static LLVMValueRef changes_nothing(TlCpuGen *g, const Reduction *r, LLVMValueRef x)
 {
     LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(x));
-    if (r->kind != TL_COMBINE_ADD && r->kind != TL_COMBINE_XOR)
-        return LLVMConstInt(g->i1, 1, 0);
+    if (tl_combine_again(r->kind) != TL_AGAIN_NOTHING_IF_0)
+        return LLVMConstInt(g->i1, tl_combine_again(r->kind) == TL_AGAIN_NOTHING, 0);
     LLVMValueRef none = tl_is_float(tl_in(r->op, 0)->type->dtype)
                             ? LLVMBuildFCmp(g->b, LLVMRealOEQ, x, zero, "")
                             : LLVMBuildICmp(g->b, LLVMIntEQ, x, zero, "");
@@ -383,7 +383,7 @@ static void find_inside(TlCpuGen *g, Reduction *r)
 static void find_end(TlCpuGen *g, Reduction *r, int step)
 {
     r->end = tl_cpu_inside_end(g, &r->inside, tl_in(r->op, 0)->type->shape[r->axis], step);
-    bool once = r->kind != TL_COMBINE_USER && r->kind != TL_COMBINE_MUL && !g->fn->ring;
+    bool once = tl_combine_again(r->kind) != TL_AGAIN_MUCH && !g->fn->ring;
     if (r->end && once && !r->fill && !r->inside.differs)
         r->equal = r->inside.outside;
 }

@@ -118,8 +118,31 @@ static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
     case TL_OP_LE: return LLVMBuildFCmp(g->b, LLVMRealOLE, a, b, "");
     case TL_OP_GT: return LLVMBuildFCmp(g->b, LLVMRealOGT, a, b, "");
     case TL_OP_GE: return LLVMBuildFCmp(g->b, LLVMRealOGE, a, b, "");
-    default: TL_UNREACHABLE("op %s on floats", tl_op_info(opcode)->text);
+    case TL_OP_AND:
+    case TL_OP_OR:
+    case TL_OP_XOR:
+    case TL_OP_SHL:
+    case TL_OP_SHR:
+    case TL_OP_MULHI:
+    case TL_OP_POPCOUNT:
+    case TL_OP_CLZ:
+    case TL_OP_CTZ: /* of integers */
+    case TL_OP_NEG:
+    case TL_OP_NOT:
+    case TL_OP_ABS: /* of bits: sign_op */
+    case TL_OP_SELECT:
+    case TL_OP_CAST:
+    case TL_OP_BITCAST:
+    case TL_OP_POINTER:
+    case TL_OP_ADDRESS: /* tl_gen_elementwise */
+    case TL_OP_PTR_ADD:
+    case TL_OP_ASM: /* of back ends' own */
+#define OP(ID, ...) case TL_OP_##ID:
+#define ELEM(...)
+#include "ir/ops.def"
+    case TL_OP_COUNT: break;
     }
+    TL_UNREACHABLE("op %s on floats", tl_op_info(opcode)->text);
 }
 
 static LLVMValueRef float_op(TlGen *g, const TlOp *op, LLVMValueRef *in)
@@ -188,8 +211,27 @@ static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *i
     case TL_OP_LE:
     case TL_OP_GT:
     case TL_OP_GE: return int_compare(g, opcode, s, a, b);
-    default: TL_UNREACHABLE("op %s on integers", tl_op_info(opcode)->text);
+    case TL_OP_EXP2:
+    case TL_OP_SQRT:
+    case TL_OP_FLOOR:
+    case TL_OP_CEIL:
+    case TL_OP_TRUNC:
+    case TL_OP_RINT:
+    case TL_OP_ROUND:
+    case TL_OP_FMA: /* of floats */
+    case TL_OP_SELECT:
+    case TL_OP_CAST:
+    case TL_OP_BITCAST:
+    case TL_OP_POINTER:
+    case TL_OP_ADDRESS: /* tl_gen_elementwise */
+    case TL_OP_PTR_ADD:
+    case TL_OP_ASM: /* of back ends' own */
+#define OP(ID, ...) case TL_OP_##ID:
+#define ELEM(...)
+#include "ir/ops.def"
+    case TL_OP_COUNT: break;
     }
+    TL_UNREACHABLE("op %s on integers", tl_op_info(opcode)->text);
 }
 
 /* sign operations work on the bits, so that NaN payloads and signs are exact in every format */
@@ -298,14 +340,9 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
 
 LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a, LLVMValueRef b)
 {
-    TL_ASSERT((unsigned)kind <= TL_COMBINE_USER && LLVMTypeOf(a) == LLVMTypeOf(b),
+    TL_ASSERT(kind != TL_COMBINE_USER && LLVMTypeOf(a) == LLVMTypeOf(b),
               "combiner %d of different types", (int)kind);
-    static const TlOpcode OPS[] = {
-        [TL_COMBINE_ADD] = TL_OP_ADD, [TL_COMBINE_MUL] = TL_OP_MUL, [TL_COMBINE_MAX] = TL_OP_MAX,
-        [TL_COMBINE_MIN] = TL_OP_MIN, [TL_COMBINE_AND] = TL_OP_AND, [TL_COMBINE_OR] = TL_OP_OR,
-        [TL_COMBINE_XOR] = TL_OP_XOR};
-    TL_ASSERT(kind != TL_COMBINE_USER, "user combiner without region");
-    TlOpcode op = OPS[kind];
+    TlOpcode op = tl_combine_opcode(kind);
     if (!tl_is_float(d)) {
         if (d == TL_BOOL && op == TL_OP_ADD)
             op = TL_OP_XOR;

@@ -196,13 +196,8 @@ TlElemFn tl_elem_fn(TlOpcode opcode, TlDtype d) { return table[opcode][d]; }
 
 TlElemFn tl_combine_fn(TlCombine kind, TlDtype d)
 {
-    TL_ASSERT((unsigned)kind <= TL_COMBINE_USER, "combiner %d", (int)kind);
-    static const TlOpcode ops[] = {
-        [TL_COMBINE_ADD] = TL_OP_ADD, [TL_COMBINE_MUL] = TL_OP_MUL, [TL_COMBINE_MAX] = TL_OP_MAX,
-        [TL_COMBINE_MIN] = TL_OP_MIN, [TL_COMBINE_AND] = TL_OP_AND, [TL_COMBINE_OR] = TL_OP_OR,
-        [TL_COMBINE_XOR] = TL_OP_XOR,
-    };
-    return tl_elem_fn(ops[kind], d);
+    TL_ASSERT(kind != TL_COMBINE_USER, "a combiner of its own region");
+    return tl_elem_fn(tl_combine_opcode(kind), d);
 }
 
 /* clang-format on */

@@ -327,9 +327,8 @@ TlDtype tl_combine_work_type(const TlOp *op, TlDtype d)
 {
     TL_ASSERT(op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN, "%s combines nothing",
               tl_op_info(op->opcode)->text);
-    int64_t kind = tl_attr_int(op, TL_ATTR_KIND, 0);
-    bool sums = kind == TL_COMBINE_ADD || kind == TL_COMBINE_MUL;
-    return sums && (d == TL_F16 || d == TL_BF16) ? TL_F32 : d;
+    bool wide = tl_combine_is_wide((TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0));
+    return wide && (d == TL_F16 || d == TL_BF16) ? TL_F32 : d;
 }
 
 static int floor_log2(uint32_t n)

@@ -362,19 +362,6 @@ static void tl_check_assembly(TlVerify *v, const TlOp *op)
 
 /* ---- over an axis ---- */
 
-static bool combines(TlCombine kind, TlDtype d)
-{
-    switch (kind) {
-    case TL_COMBINE_ADD:
-    case TL_COMBINE_MUL:
-    case TL_COMBINE_MAX:
-    case TL_COMBINE_MIN: return is_number(d);
-    case TL_COMBINE_AND: case TL_COMBINE_OR: case TL_COMBINE_XOR: return is_bit_type(d);
-    case TL_COMBINE_USER: return true;
-    }
-    return false;
-}
-
 static bool want_scalar_value(TlVerify *v, const TlOp *op, const TlType *t)
 {
     return (is_tile(t) && t->rank == 0) ||
@@ -422,7 +409,7 @@ static bool want_combine(TlVerify *v, const TlOp *op)
             return FAULT("operand %u is %s", i, tl_verify_type(v, t));
         if (axis < 0 || axis >= t->rank)
             return FAULT("axis %lld of %s", (long long)axis, tl_verify_type(v, t));
-        if (!combines(kind, t->dtype)) return FAULT("not on %s", tl_dtype_name(t->dtype));
+        if (!tl_combine_takes(kind, t->dtype)) return FAULT("not on %s", tl_dtype_name(t->dtype));
     }
     if ((kind == TL_COMBINE_USER) != (op->nregions == 1)) return FAULT("%u regions", op->nregions);
     if (kind != TL_COMBINE_USER) return op->nin == 1 || FAULT("several operands need kind = user");

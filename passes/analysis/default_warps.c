@@ -7,10 +7,13 @@
  *   the rest     the largest tile: MOST_WORDS of a thread. Elementwise kernels and reductions of
  *                rows keep several tiles of that size (of 8192 f32: 64 words by 4 warps of 32
  *                threads, so 8)
+ *   any tile     what a thread can have at all (TL_MAX_TILE_REGISTERS), for which there may be as
+ *                many warps as a block can have
  *
  * A kernel with products is judged by them alone: its other tiles are their operands, which go
- * through shared memory. Stages need no such choice: 3 by copies and 2 by registers are reduced by
- * the pipeline where shared memory is short (passes/pipeline/pipeline.c). */
+ * through shared memory, unless they do not fit. Stages need no such choice: 3 by copies and 2 by
+ * registers are reduced by the pipeline where shared memory is short
+ * (passes/pipeline/pipeline.c). */
 #include "passes/analysis/default_warps.h"
 
 enum {
@@ -36,6 +39,7 @@ typedef struct Default {
 
 typedef struct Search {
     Need sums, rest;
+    Need elements; /* of any tile, not words: a thread has one in each register that it may have */
     const TlBlock *block; /* of the last product; of that block so far: */
     int64_t alive;
 } Search;
@@ -75,6 +79,9 @@ static void look_at(Search *s, const TlOp *op)
 {
     if (op->opcode == TL_OP_DOT)
         add_sum(s, op);
+    for (uint32_t i = 0; i < op->nout; i++)
+        if (op->out[i]->type->kind == TL_TILE)
+            raise(&s->elements, tl_type_elems(op->out[i]->type), op);
     for (uint32_t i = 0; i < op->nout && op->opcode != TL_OP_CONST; i++)
         raise(&s->rest, words_of(op->out[i]->type), op);
 }
@@ -92,8 +99,14 @@ static Default by_tiles(const TlFn *fn, int lanes)
     while (warps < most_warps && 2 * warps * lanes <= MOST_THREADS &&
            n->words > most * warps * lanes)
         warps *= 2;
-    return (Default){warps, warps > LEAST_WARPS ? n->op : NULL,
-                            n->words / (LEAST_WARPS * lanes), of_dots};
+    while (s.elements.words > (int64_t)TL_MAX_TILE_REGISTERS * warps * lanes &&
+           2 * warps * lanes <= MOST_THREADS) {
+        warps *= 2;
+        of_dots = false;
+        n = &s.elements;
+    }
+    const TlOp *largest = warps > LEAST_WARPS ? n->op : NULL;
+    return (Default){warps, largest, n->words / (LEAST_WARPS * lanes), of_dots};
 }
 
 int tl_choose_warps(TlFn *fn, int asked, int lanes)

@@ -5,9 +5,6 @@
 #include "passes/analysis/axis_info.h"
 #include "passes/pass.h"
 
-/* A thread can hold no more registers than this of one tile. */
-enum { TL_MAX_TILE_REGISTERS = 1024 };
-
 typedef struct TlLayoutCost {
     TlCtx *ctx;
     TlArena *arena;

@@ -2,6 +2,7 @@
  * The essay is in place_layouts.c. */
 #ifndef TL_PLACE_IMPL_H
 #define TL_PLACE_IMPL_H
+#include "passes/analysis/default_warps.h"
 #include "passes/layout/layout_cost.h"
 #include "passes/pass.h"
 #include "passes/layout/relayout.h"

@@ -9,6 +9,7 @@
  *  - of a scan: its last element, which goes into all elements of the next chunk. */
 #include "ir/interp/ring_float.h"
 #include "ir/numeric.h"
+#include "ir/plan/reduce_plan.h"
 #include "passes/analysis/facts.h"
 #include "passes/simplify/chunk_impl.h"
 #include <string.h>
@@ -53,8 +54,7 @@ static bool is_by_region(const TlOp *op)
 static bool is_widened(const TlOp *op)
 {
     TlDtype d = tl_in(op, 0)->type->dtype;
-    int64_t kind = tl_attr_int(op, TL_ATTR_KIND, 0);
-    return (d == TL_F16 || d == TL_BF16) && (kind == TL_COMBINE_ADD || kind == TL_COMBINE_MUL);
+    return tl_combine_work_type(op, d) != d;
 }
 
 /* ---- combiners ---- */

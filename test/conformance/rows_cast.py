@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from rows import row
-from values import ALL, STORE, Arr, bits_of, edges, exact, exactly, int_range, is_float, poison, quantize, random_bits, round_exact, wide
+from values import ALL, INTS, STORE, Arr, bits_of, edges, exact, exactly, int_range, is_float, poison, quantize, random_bits, round_exact, wide
 
 
 def cast_one(v, src, dst):
@@ -39,6 +39,32 @@ for src in ALL:
     args = {"x": x, **{f"to_{t}": poison(t, len(x.store)) for t in others}}
     row(f"cast_from_{src}", f"kernel k(const {src} x[N], {outs})\n    grid(cdiv(N, 32))\n{{\n    int i = pid(0) * 32;\n{body}\n}}\n", args,
         lambda a, s=src, o=others: {f"to_{t}": cast_all(a["x"], s, t) for t in o})
+
+# Integers to integers, clamped; nibbles too, to them and from what a cast makes of x.
+def clamped(values, lo, hi, dst):
+    return exact(np.array([max(lo, min(hi, v)) for v in values], object).astype(STORE[dst]))
+
+
+def clamped_want(x, src, others):
+    values = [int(v) for v in x.tolist()]
+    want = {f"to_{t}": clamped(values, *int_range(t), t) for t in others}
+    for t, lo, hi in (("i4", -8, 7), ("u4", 0, 15)):
+        want[f"{t}_of"] = clamped(values, lo, hi, src)
+        want[f"{t}_to"] = clamped([(v - lo) % 16 + lo for v in values], *int_range(src), src)
+    return want
+
+
+for src in INTS:
+    x = exactly(src, edges(src))
+    others = [t for t in INTS if t != src]
+    outs = {f"to_{t}": t for t in others} | {f"{t}_{d}": src for t in ("i4", "u4") for d in ("of", "to")}
+    params = ", ".join(f"{t} {n}[N]" for n, t in outs.items())
+    lines = [f"to_{t}[i +: 32] = cast(x[i +: 32], {t}, sat = true);" for t in others]
+    lines += [f"{t}_of[i +: 32] = ({src})cast(x[i +: 32], {t}, sat = true);" for t in ("i4", "u4")]
+    lines += [f"{t}_to[i +: 32] = cast(({t})x[i +: 32], {src}, sat = true);" for t in ("i4", "u4")]
+    body = "\n    ".join(lines)
+    row(f"cast_clamped_{src}", f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 32))\n{{\n    int i = pid(0) * 32;\n    {body}\n}}\n",
+        {"x": x, **{n: poison(t, len(x.store)) for n, t in outs.items()}}, lambda a, s=src, o=others: clamped_want(a["x"], s, o))
 
 # Lossless widening needs no cast: stores, initialisers, arguments, mixed arithmetic.
 WIDEN = [("i8", "i32"), ("u8", "i32"), ("i16", "i64"), ("u32", "i64"), ("u8", "u64"), ("f16", "f32"), ("bf16", "f32"), ("f32", "f64"), ("f16", "f64")]

@@ -117,7 +117,7 @@ class Maker:
             return x.reshape(-1)  # results of reductions
         if self.rank == 1 or self.axis:
             return x.reshape(-1, x.shape[-1])
-        return np.moveaxis(x, 0, 1).reshape(x.shape[1], -1)
+        return np.ascontiguousarray(np.moveaxis(x, 0, 1)).reshape(x.shape[1], -1)
 
     # ---- statements ----
     def load(self):
@@ -275,9 +275,9 @@ def run(seed, ways, cx):
         path = os.path.join(d, "k.tile")
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-        base = [cx.tilec, "run", path, "-Wno-large"]
+        base = [cx.tilec, "run", path, "-Wno-large", "-Wno-unused", "-Wno-unrequired-tail"]
         for n, x in arrays.items():
-            np.save(f"{d}/{n}.npy", x)
+            np.save(f"{d}/{n}.npy", np.ascontiguousarray(x))
             base.append(f"{n}=@{d}/{n}.npy")
         for way in ways:
             words = base + ["--device", way]

@@ -112,6 +112,14 @@ add("struct_cycle", kernel("    y[0] = 1;", "struct s { struct t a; };\nstruct t
 add("seven_axes", "kernel k(i32 y[N])\n    grid(1, 1, 1, 1, 1, 1, 1)\n{\n    y[0] = 1;\n}\n")
 add("axis_out_of_range", kernel("    y[0] = sum(iota(8), axis = 4000000000);"))
 add("type_used_as_value", kernel("    y[0] = f32;"))
+for form, leaf, node, call in (("auto", "auto g0(auto x) { return x * x; }", "auto g{0}(auto x) {{ return g{1}(x) + g{1}(x + 1); }}", "x[0]"),
+                               ("i32", "i32 g0(i32 x) { return x * x; }", "i32 g{0}(i32 x) {{ return g{1}(x) + g{1}(x + 1); }}", "x[0]"),
+                               ("number", "auto g0(auto x, i32 n) { return x * n; }", "auto g{0}(auto x, i32 n) {{ return g{1}(x, {0}) + g{1}(x + 1, {0}); }}", "x[0], 1"),
+                               ("const", "auto g0(auto x, const int n) { return x * n; }", "auto g{0}(auto x, const int n) {{ return g{1}(x, n + 1) + g{1}(x + 1, 2 * n); }}", "x[0], n = 1"),
+                               ("pair", "auto g0(auto x) { return (x, x); }", "auto g{0}(auto x) {{ auto (a, b) = g{1}(x); auto (c, d) = g{1}(b); return (a, d); }}", "x[0]")):
+    tree = "\n".join([leaf] + [node.format(i, i - 1) for i in range(1, 40)])
+    got = f"    y[0] = g39({call});" if form != "pair" else f"    auto (a, b) = g39({call});\n    y[0] = a + b;"
+    add(f"call_tree_{form}", kernel(got, tree))
 add("kernel_called", kernel("    k(x, y);"))
 
 # ---- bytes ----

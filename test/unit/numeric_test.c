@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "ir/interp/interp_impl.h"
 #include "ir/ir.h"
 #include "ir/numeric.h"
 #include "test/unit/unit.h"
@@ -276,6 +277,38 @@ static void check_limits_and_elements(void)
     }
 }
 
+/* Of each kind of reduction and each type that it takes: the identity changes nothing, there is an
+ * op that combines, and elements met again change what the table says. */
+static void check_combines(void)
+{
+    for (int kind = 0; kind < TL_COMBINE_USER; kind++)
+        for (TlDtype d = 0; d < TL_DTYPE_COUNT; d++) {
+            if (!tl_combine_takes((TlCombine)kind, d))
+                continue;
+            uint64_t xs[] = {0, tl_dtype_one_bits(d), tl_dtype_min_bits(d), tl_dtype_max_bits(d)};
+            uint64_t identity = tl_combine_identity((TlCombine)kind, d), got, again;
+            TlElemFn fn = tl_combine_fn((TlCombine)kind, d);
+            CHECK(fn != NULL);
+            for (size_t i = 0; fn && i < sizeof xs / sizeof *xs; i++) {
+                got = again = 0;
+                fn(&got, &identity, &xs[i], 1);
+                CHECK_INT(got, xs[i]);
+                fn(&again, &xs[i], &xs[i], 1);
+                TlAgain what = tl_combine_again((TlCombine)kind);
+                if (what == TL_AGAIN_NOTHING || (what == TL_AGAIN_NOTHING_IF_0 && !xs[i]))
+                    CHECK_INT(again, xs[i]);
+            }
+        }
+    CHECK_INT(tl_combine_of_none(TL_COMBINE_ADD, TL_F32), 0);
+    CHECK_INT(tl_combine_of_none(TL_COMBINE_MAX, TL_F32), 0xff800000);
+    CHECK_INT(tl_combine_of_none(TL_COMBINE_MIN, TL_F16), 0x7c00);
+    CHECK_INT(tl_combine_of_none(TL_COMBINE_MIN, TL_I8), 0x7f);
+    CHECK(tl_combine_opcode(TL_COMBINE_USER) == TL_OP_COUNT);
+    CHECK(tl_combine_is_offered(TL_COMBINE_ADD, TL_BOOL));
+    CHECK(!tl_combine_takes(TL_COMBINE_ADD, TL_BOOL) && !tl_combine_takes(TL_COMBINE_ADD, TL_I4));
+    CHECK(!tl_combine_is_offered(TL_COMBINE_AND, TL_I32));
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof slow_formats / sizeof *slow_formats; i++)
@@ -283,5 +316,6 @@ int main(void)
     check_specials();
     check_ints();
     check_limits_and_elements();
+    check_combines();
     return unit_result();
 }
