@@ -34,6 +34,7 @@ static size_t bytes_of(const void *image)
 static tile_status make(tile_device *d, const void *image, const char *name,
                         tl_embedded **out_entry)
 {
+    TL_FP_SCOPE();
     tl_embedded *e = calloc(1, sizeof *e);
     if (!e)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
@@ -58,7 +59,6 @@ static tile_status make(tile_device *d, const void *image, const char *name,
 tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
                                  const tile_arg *args, size_t nargs)
 {
-    TL_FP_SCOPE();
     tile_device *d;
     if (!image || !name)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_embedded: the %s is NULL",

@@ -5,12 +5,35 @@
  * stack that is large enough; pages that are not touched cost nothing. */
 #include "codegen/target/worker.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "runtime/contract/fp_state.h"
 
-enum { STACK = 1 << 29 };
+enum { MOST = 1 << 29, LEAST = 8 << 20 }; /* where address space is short, less has to do */
+
+/* Workers of this process, between start and join: a fork leaves their locks, and LLVM's, held in
+ * the child for ever. */
+static atomic_int running;
+static atomic_bool lost;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void forked(void)
+{
+    if (running)
+        lost = true;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forked);
+}
+
+bool tl_worker_is_lost(void)
+{
+    return lost;
+}
 
 static void *run(void *worker)
 {
@@ -24,19 +47,37 @@ void tl_worker_start(TlWorker *w, void (*f)(void *arg), void *arg)
 {
     pthread_attr_t attr;
     *w = (TlWorker){.run = f, .arg = arg};
+    pthread_once(&once, watch_forks);
+    running++;
     if (pthread_attr_init(&attr))
         return;
-    w->is_thread = pthread_attr_setstacksize(&attr, STACK) == 0 &&
-                   pthread_create(&w->thread, &attr, run, w) == 0;
+    for (size_t size = MOST; size >= LEAST && !w->is_thread; size /= 8)
+        w->is_thread = pthread_attr_setstacksize(&attr, size) == 0 &&
+                       pthread_create(&w->thread, &attr, run, w) == 0;
     pthread_attr_destroy(&attr);
 }
 
-void tl_worker_join(TlWorker *w)
+static bool has_stack(void)
 {
+    pthread_attr_t attr;
+    void *address;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attr))
+        return false;
+    bool known = pthread_attr_getstack(&attr, &address, &size) == 0;
+    pthread_attr_destroy(&attr);
+    return known && size >= LEAST / 2;
+}
+
+bool tl_worker_join(TlWorker *w)
+{
+    bool ran = w->is_thread || has_stack();
     if (w->is_thread)
         pthread_join(w->thread, NULL);
-    else
+    else if (ran)
         w->run(w->arg);
+    running--;
+    return ran;
 }
 
 uint32_t tl_worker_most(TlAllocFn alloc)
