@@ -6,6 +6,7 @@
 #include "runtime/threads.h"
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 enum { STACK_BYTES = 8 << 20, ROOM_BYTES = 192 << 10 };
 
@@ -26,16 +27,29 @@ int tl_thread_start(pthread_t *out_thread, void *(*main)(void *), void *arg)
 
 static _Thread_local uintptr_t lowest, highest; /* of this thread's; 0: not known yet */
 
-static void find_stack(void)
+/* Where the bounds are not told (for the first thread they are read from /proc), it is the first
+ * thread, and its stack grows as far as the process's limit. */
+static void guess_stack(uintptr_t here)
+{
+    struct rlimit limit;
+    bool known = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < STACK_BYTES;
+    uintptr_t size = known ? (uintptr_t)limit.rlim_cur : (uintptr_t)STACK_BYTES;
+    lowest = here > size ? here - size : 1;
+    highest = UINTPTR_MAX;
+}
+
+static void find_stack(uintptr_t here)
 {
     pthread_attr_t attr;
     void *address = NULL;
     size_t size = 0;
-    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
-        if (pthread_attr_getstack(&attr, &address, &size))
-            size = 0;
-        pthread_attr_destroy(&attr);
+    if (pthread_getattr_np(pthread_self(), &attr) != 0) {
+        guess_stack(here);
+        return;
     }
+    if (pthread_attr_getstack(&attr, &address, &size))
+        size = 0;
+    pthread_attr_destroy(&attr);
     lowest = (uintptr_t)address + !address;
     highest = (uintptr_t)address + size;
 }
@@ -44,7 +58,7 @@ bool tl_stack_has_room(void)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (!lowest)
-        find_stack();
+        find_stack(here);
     return here <= highest && here > lowest && here - lowest >= ROOM_BYTES;
 }
 

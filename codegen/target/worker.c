@@ -57,16 +57,19 @@ void tl_worker_start(TlWorker *w, void (*f)(void *arg), void *arg)
     pthread_attr_destroy(&attr);
 }
 
+/* The caller may run on a stack that is not its thread's, too, as coroutines do. */
 static bool has_stack(void)
 {
     pthread_attr_t attr;
     void *address;
     size_t size = 0;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (pthread_getattr_np(pthread_self(), &attr))
-        return false;
+        return true; /* it is the first thread, and there is no /proc to tell */
     bool known = pthread_attr_getstack(&attr, &address, &size) == 0;
     pthread_attr_destroy(&attr);
-    return known && size >= LEAST / 2;
+    uintptr_t lowest = known ? (uintptr_t)address : 0;
+    return known && here > lowest && here <= lowest + size && here - lowest >= LEAST / 2;
 }
 
 bool tl_worker_join(TlWorker *w)

@@ -26,6 +26,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "codegen/include/tilec.h"
@@ -460,6 +461,31 @@ static int small_stack(unsigned which)
     return error;
 }
 
+/* On a stack that is not the thread's own. */
+static ucontext_t host_context, coroutine_context;
+static unsigned coroutine_which;
+
+static void in_coroutine(void)
+{
+    check_all(coroutine_which);
+}
+
+static int coroutine(unsigned which)
+{
+    enum { BYTES = 64 << 10 };
+    char *stack = malloc(BYTES);
+    if (!stack || getcontext(&coroutine_context))
+        return 1;
+    coroutine_which = which;
+    coroutine_context.uc_stack.ss_sp = stack;
+    coroutine_context.uc_stack.ss_size = BYTES;
+    coroutine_context.uc_link = &host_context;
+    makecontext(&coroutine_context, in_coroutine, 0);
+    swapcontext(&host_context, &coroutine_context);
+    free(stack);
+    return 0;
+}
+
 static int many_threads(unsigned which)
 {
     enum { THREADS = 64 };
@@ -590,6 +616,18 @@ static int no_threads(unsigned which)
     return getuid() == 65534 && setresuid(0, 0, 0) ? 1 : 0;
 }
 
+/* Neither stack nor thread: what cannot run says so. */
+static int no_stack(unsigned which)
+{
+    struct rlimit none = {0, 0};
+    if (getuid() == 0 && (chmod(folder, 0777) || setresuid(65534, 65534, 0)))
+        return SKIPPED;
+    if (setrlimit(RLIMIT_NPROC, &none))
+        return SKIPPED;
+    int result = coroutine(which);
+    return getuid() == 65534 && setresuid(0, 0, 0) ? 1 : result;
+}
+
 /* The descriptors 0, 1 and 2 are free: who opens a file gets one, and must not take it for a
  * stream. */
 static int closed_streams(unsigned which)
@@ -632,6 +670,8 @@ static const struct condition {
     {"short-x87", ALL, short_x87, false},
     {"comma", ALL, comma, false},
     {"small-stack", ALL, small_stack, false},
+    {"coroutine", ALL, coroutine, false},
+    {"no-stack", ALL, no_stack, true},
     {"threads", ALL & ~(TUNE | PRINT), many_threads, false},
     {"fork", ALL, fork_here, false},
     {"fork-in-flight", ALL, fork_in_flight, false},
