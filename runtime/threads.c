@@ -54,7 +54,10 @@ static void find_stack(uintptr_t here)
     highest = (uintptr_t)address + size;
 }
 
-bool tl_stack_has_room(void)
+/* Is there stack enough, in this thread and at this depth, for everything here? A launch needs 40
+ * KB, the interpreter and kernels may need more. False, too, on a stack that is not the thread's
+ * own, as coroutines have. */
+static bool has_room(void)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (!lowest)
@@ -84,7 +87,7 @@ static void *run(void *arg)
 
 tile_status tl_with_stack(tl_stack_work *work, void *user)
 {
-    if (tl_stack_has_room())
+    if (has_room())
         return work(user);
     call c = {.work = work, .user = user};
     pthread_t thread;
