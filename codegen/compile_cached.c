@@ -259,11 +259,25 @@ static void look_up_or_compile(Ask *a)
         compile_and_keep(a);
 }
 
+static bool uses_cache(Ask *a)
+{
+    char why[TL_STORE_PATH + 256];
+    const tilec_bound *bound = a->o.bound;
+    if (bound)
+        a->store = bound->store;
+    return a->name && tilec_options_check(&a->o, NULL, 0) == TILEC_OK && tl_key_may(&a->o) &&
+           (bound ? bound->cached : tl_store_open(&a->store, a->o.cache, why, sizeof why));
+}
+
 /* On a thread of the compiler's: the caller's may have a small stack. */
 static void run(void *user)
 {
     Ask *a = user;
     TlGuard g;
+    if (!uses_cache(a)) {
+        a->status = compile(a);
+        return;
+    }
     a->lock = -1;
     tl_arena_init(&a->arena, (TlAlloc){a->o.alloc, a->o.alloc_user});
     if (TL_GUARD(&g)) {
@@ -278,28 +292,19 @@ static void run(void *user)
     tl_arena_free(&a->arena);
 }
 
-static bool uses_cache(Ask *a)
-{
-    char why[TL_STORE_PATH + 256];
-    const tilec_bound *bound = a->o.bound;
-    if (bound)
-        a->store = bound->store;
-    return a->name && tilec_options_check(&a->o, NULL, 0) == TILEC_OK && tl_key_may(&a->o) &&
-           (bound ? bound->cached : tl_store_open(&a->store, a->o.cache, why, sizeof why));
-}
-
 static tilec_status ask(Ask *a)
 {
     TL_FP_SCOPE();
+    TlWorker w;
     a->files = bound_files(a);
-    if (uses_cache(a)) {
-        TlWorker w;
-        tl_worker_start(&w, run, a);
-        tl_worker_join(&w);
-    } else {
-        a->status = compile(a);
-    }
-    return a->status;
+    if (tl_worker_is_lost())
+        return refuse(a, TILEC_TOOL, "%s%s", "this process was forked while another thread was "
+                                             "compiling: it cannot compile", "");
+    tl_worker_start(&w, run, a);
+    return tl_worker_join(&w)
+               ? a->status
+               : refuse(a, TILEC_NO_MEMORY, "%s%s", "the calling thread's stack is too small, and "
+                                            "no thread with a larger one can be started", "");
 }
 
 tilec_status tilec_compile_source(const char *name, const char *text, size_t size,

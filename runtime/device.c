@@ -5,6 +5,7 @@
 #define TILE_UNSTABLE
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
+#include "runtime/threads.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,6 +77,9 @@ static tile_status open_parts(tile_device *d, const char *spec)
 /* For a device that was never handed out, or whose last owner has dropped it. */
 static void destroy(tile_device *d)
 {
+    tl_life_end(&d->life);
+    if (d->is_lost) /* nothing of it can be relied on */
+        return;
     tl_stream_close(d->default_stream);
     TL_INVARIANT_VOID(!d->streams && !d->buffers,
                       "device %s is destroyed while a handle uses it", d->name);
@@ -96,12 +100,47 @@ static tile_status read_sync(bool *out_sync)
     return tl_fail(TILE_BAD_ARGUMENT, "TILE_SYNC is '%s', but must be 0 or 1", text);
 }
 
-static tile_status open_device(const char *name, tile_device **out_device)
+/* ---- forks ---- */
+
+/* In the child. A device in which another thread was at that moment may be in any state, with locks
+ * held, and drivers of GPUs survive no fork: these are closed there. Others go on. */
+static void forked(tl_life *life)
 {
-    TL_FP_SCOPE(); /* libraries of drivers may change the state when they are loaded */
+    tile_device *d = (tile_device *)life; /* its first member */
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->left, NULL);
+    bool is_host = d->driver->run != NULL;
+    if (is_host && (d->users & ~(uint_fast64_t)TL_DEVICE_CLOSED) == 0)
+        return;
+    d->users |= TL_DEVICE_CLOSED;
+    d->is_lost = true;
+    if (defaults.chosen == d)
+        defaults.chosen = NULL;
+    if (defaults.opened == d)
+        defaults.opened = NULL;
+}
+
+static void defaults_forked(tl_life *life)
+{
+    (void)life;
+    pthread_mutex_init(&defaults.lock, NULL);
+}
+
+static void watch_defaults(void)
+{
+    static tl_life life = {.forked = defaults_forked};
+    tl_life_begin(&life);
+}
+
+/* ---- opening ---- */
+
+static tile_status open_here(const char *name, tile_device **out_device)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *spec;
     tile_status status = TILE_OK;
     bool sync = false;
+    pthread_once(&once, watch_defaults);
     const tl_driver *driver = find_driver(name, &spec, &status);
     if (driver)
         status = read_sync(&sync);
@@ -113,9 +152,11 @@ static tile_status open_device(const char *name, tile_device **out_device)
     d->driver = driver;
     d->sync = sync;
     d->owners = 1;
+    d->life.forked = forked;
     snprintf(d->name, sizeof d->name, "%s", name);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->left, NULL);
+    tl_life_begin(&d->life);
     status = open_parts(d, spec);
     if (status != TILE_OK) {
         destroy(d);
@@ -124,6 +165,27 @@ static tile_status open_device(const char *name, tile_device **out_device)
     tl_ranges_find();
     *out_device = d;
     return TILE_OK;
+}
+
+typedef struct opening {
+    const char *name;
+    tile_device *device;
+} opening;
+
+static tile_status open_request(void *user)
+{
+    opening *o = user;
+    return open_here(o->name, &o->device);
+}
+
+static tile_status open_device(const char *name, tile_device **out_device)
+{
+    TL_FP_SCOPE(); /* libraries of drivers may change the state when they are loaded */
+    opening o = {.name = name};
+    tile_status status = tl_with_stack(open_request, &o);
+    if (status == TILE_OK)
+        *out_device = o.device;
+    return status;
 }
 
 static const char *default_name(void)
@@ -182,12 +244,14 @@ void tile_device_close(tile_device *d)
         return;
     forget_default(d);
     atomic_fetch_or(&d->users, TL_DEVICE_CLOSED);
-    pthread_mutex_lock(&d->lock);
-    while (atomic_load(&d->users) != TL_DEVICE_CLOSED)
-        pthread_cond_wait(&d->left, &d->lock);
-    pthread_mutex_unlock(&d->lock);
-    tl_streams_drain(d);
-    tl_embedded_free(d);
+    if (!d->is_lost) {
+        pthread_mutex_lock(&d->lock);
+        while (atomic_load(&d->users) != TL_DEVICE_CLOSED)
+            pthread_cond_wait(&d->left, &d->lock);
+        pthread_mutex_unlock(&d->lock);
+        tl_streams_drain(d);
+        tl_embedded_free(d);
+    }
     tl_device_drop(d);
 }
 
@@ -196,7 +260,11 @@ static tile_status enter(tile_device *d)
     uint_fast64_t before = atomic_fetch_add(&d->users, TL_DEVICE_USER);
     if (!(before & TL_DEVICE_CLOSED))
         return TILE_OK;
-    tile_status status = tl_fail(TILE_BAD_ARGUMENT, "device %s has been closed", d->name);
+    tile_status status =
+        d->is_lost ? tl_fail(TILE_UNAVAILABLE,
+                             "device %s was in use, or is a GPU's, when this process was forked: "
+                             "open it again here", d->name)
+                   : tl_fail(TILE_BAD_ARGUMENT, "device %s has been closed", d->name);
     tl_device_leave(d);
     return status;
 }

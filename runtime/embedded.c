@@ -65,6 +65,7 @@ static tile_status load(tile_device *d, tl_embedded *e)
 static tile_status make(tile_device *d, const void *image, const char *name,
                         const tile_const *consts, tl_embedded **out_entry)
 {
+    TL_FP_SCOPE();
     tl_embedded *e = calloc(1, sizeof *e);
     if (!e)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
@@ -86,7 +87,6 @@ tile_status tile_launch_embedded_variant(const void *image, const char *name,
                                          const tile_const *consts, tile_stream *stream,
                                          const tile_arg *args, size_t nargs)
 {
-    TL_FP_SCOPE();
     tile_device *d;
     if (!image || !name)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_embedded: the %s is NULL",

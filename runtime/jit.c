@@ -6,6 +6,7 @@
 #include "runtime/include/tile_jit.h"
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
+#include "runtime/threads.h"
 #include "runtime/tune_select.h"
 #include <errno.h>
 #include <stdio.h>
@@ -311,13 +312,20 @@ static char *read_file(const char *path, size_t *out_size, tile_status *out_stat
 }
 
 /* What is wrong with a file of tuning results is a warning: the kernels run without them. */
-static tile_status read_tuned(const char *path, tile_device *device,
-                              const tile_jit_options *options, tl_tune_rows *out)
+typedef struct tuned_request {
+    const char *path;
+    tile_device *device;
+    const tile_jit_options *options;
+    tl_tune_rows *out;
+} tuned_request;
+
+static tile_status read_tuned(void *user)
 {
+    const tuned_request *r = user;
     char why[512];
-    tile_status status = tl_tune_beside(path, device, out, why, sizeof why);
-    if (status == TILE_OK && *why && options->diagnostic)
-        options->diagnostic(options->user, why);
+    tile_status status = tl_tune_beside(r->path, r->device, r->out, why, sizeof why);
+    if (status == TILE_OK && *why && r->options->diagnostic)
+        r->options->diagnostic(r->options->user, why);
     return status;
 }
 
@@ -337,7 +345,7 @@ tile_status tile_module_load_file(tile_device *device, const char *path,
     if (!library && !read)
         return status;
     tl_tune_rows tuned;
-    status = read_tuned(path, device, &o, &tuned);
+    status = tl_with_stack(read_tuned, &(tuned_request){path, device, &o, &tuned});
     if (status == TILE_OK)
         status = load_source(device, path, library ? library : read, size, &o, &tuned, out_module);
     free(read);

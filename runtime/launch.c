@@ -3,6 +3,7 @@
 #define TILE_UNSTABLE
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
+#include "runtime/threads.h"
 #include <stdio.h>
 
 /* Programs start on the dies in turn, so number n is on die n % dies. Each die gets a run of
@@ -289,6 +290,19 @@ static tile_status no_args(const tile_kernel *kernel)
     return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the arguments are NULL", kernel->name);
 }
 
+/* A call with arguments. What it needs, 40 KB and what the kernel takes, a small stack lacks
+ * (tl_with_stack). */
+typedef struct request {
+    tile_kernel *kernel;
+    tile_stream *stream;
+    const tile_arg *args;
+    size_t nargs;
+    const tile_launch_options *o;
+    tl_instance *form; /* of form_inside */
+    int64_t programs;
+    const char *symbol;
+} request;
+
 /* The device is entered. */
 static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                                  size_t nargs, const tile_launch_options *o)
@@ -316,6 +330,12 @@ static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const
     return status == TILE_OK && device->sync ? synchronise(stream) : status;
 }
 
+static tile_status launch_request(void *user)
+{
+    const request *r = user;
+    return launch_inside(r->kernel, r->stream, r->args, r->nargs, r->o);
+}
+
 static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                           size_t nargs, const tile_launch_options *o)
 {
@@ -324,7 +344,11 @@ static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_a
     tile_status status = tl_device_enter(kernel->module->device, &d);
     if (status != TILE_OK)
         return status;
-    status = launch_inside(kernel, stream, args, nargs, o);
+    status = tl_with_stack(launch_request, &(request){.kernel = kernel,
+                                                      .stream = stream,
+                                                      .args = args,
+                                                      .nargs = nargs,
+                                                      .o = o});
     tl_device_leave(d);
     return status;
 }
@@ -376,17 +400,17 @@ tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream, const til
 }
 
 /* The device is entered. The form that a launch would run, loaded; NULL: nothing would run. */
-static tile_status form_inside(tile_kernel *kernel, const tile_arg *args, size_t nargs,
-                               const tile_launch_options *o, tl_instance **out_form)
+static tile_status form_inside(void *user)
 {
+    request *r = user;
     tl_bound bound;
     search s;
     tile_status status = TILE_OK;
-    *out_form = NULL;
-    if (nargs > 0 && !args)
-        return no_args(kernel);
-    begin(&s, kernel, args, nargs, o, &bound, &status);
-    return choose(&s) ? prepare_form(&s, out_form) : status;
+    r->form = NULL;
+    if (r->nargs > 0 && !r->args)
+        return no_args(r->kernel);
+    begin(&s, r->kernel, r->args, r->nargs, r->o, &bound, &status);
+    return choose(&s) ? prepare_form(&s, &r->form) : status;
 }
 
 tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_t nargs,
@@ -394,7 +418,6 @@ tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_
 {
     TL_FP_SCOPE();
     tile_device *d;
-    tl_instance *form;
     tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
     if (!kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_prepare: the kernel is NULL");
@@ -403,7 +426,8 @@ tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_
         status = tl_device_enter(kernel->module->device, &d);
     if (status != TILE_OK)
         return status;
-    status = form_inside(kernel, args, nargs, &o, &form);
+    request r = {.kernel = kernel, .args = args, .nargs = nargs, .o = &o};
+    status = tl_with_stack(form_inside, &r);
     tl_device_leave(d);
     return status;
 }
@@ -411,12 +435,12 @@ tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_
 static tile_status room_inside(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                                int64_t *out_programs)
 {
-    tl_instance *form;
-    tile_status status = form_inside(kernel, args, nargs, &NO_OPTIONS, &form);
+    request r = {.kernel = kernel, .args = args, .nargs = nargs, .o = &NO_OPTIONS};
+    tile_status status = tl_with_stack(form_inside, &r);
     *out_programs = 0;
-    if (status != TILE_OK || !form)
+    if (status != TILE_OK || !r.form)
         return status;
-    return count_together(kernel->module->device, form->code, out_programs);
+    return count_together(kernel->module->device, r.form->code, out_programs);
 }
 
 tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t nargs,
@@ -439,23 +463,22 @@ tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t n
 }
 
 /* The device is entered. A form that is not made yet has no symbol. */
-static tile_status plan_inside(tile_kernel *kernel, const tile_arg *args, size_t nargs,
-                               const tile_launch_options *o, int64_t *out_programs,
-                               const char **out_symbol)
+static tile_status plan_inside(void *user)
 {
+    request *r = user;
     tl_bound bound;
     search s;
     tile_status status = TILE_OK;
-    if (nargs > 0 && !args)
-        return no_args(kernel);
-    begin(&s, kernel, args, nargs, o, &bound, &status);
+    if (r->nargs > 0 && !r->args)
+        return no_args(r->kernel);
+    begin(&s, r->kernel, r->args, r->nargs, r->o, &bound, &status);
     if (!choose(&s))
         return status;
     const tile_image_kernel *row = bound.launch.kernel;
-    if (!row && !kernel->instances[s.found]->forms)
+    if (!row && !r->kernel->instances[s.found]->forms)
         return no_form(&s);
-    *out_programs = bound.launch.programs;
-    *out_symbol = row ? tl_image_text(bound.launch.image, row->symbol) : "";
+    r->programs = bound.launch.programs;
+    r->symbol = row ? tl_image_text(bound.launch.image, row->symbol) : "";
     return TILE_OK;
 }
 
@@ -473,9 +496,10 @@ tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t n
     tile_status status = tl_device_enter(kernel->module->device, &d);
     if (status != TILE_OK)
         return status;
-    *out_programs = 0;
-    *out_symbol = "";
-    status = plan_inside(kernel, args, nargs, &options, out_programs, out_symbol);
+    request r = {.kernel = kernel, .args = args, .nargs = nargs, .o = &options, .symbol = ""};
+    status = tl_with_stack(plan_inside, &r);
+    *out_programs = r.programs;
+    *out_symbol = r.symbol;
     tl_device_leave(d);
     return status;
 }

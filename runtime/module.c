@@ -9,6 +9,7 @@
 #include "runtime/cpu_level.h"
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
+#include "runtime/threads.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -526,6 +527,19 @@ static tile_status get_locked(tile_module *m, const char *name, const tile_const
                          : answer(m, m->images, name, consts, true, out_kernel);
 }
 
+typedef struct question {
+    tile_module *module;
+    const char *name;
+    const tile_const *consts;
+    tile_kernel *kernel;
+} question;
+
+static tile_status get_request(void *user)
+{
+    question *q = user;
+    return get_locked(q->module, q->name, q->consts, &q->kernel);
+}
+
 tile_status tile_kernel_get(tile_module *m, const char *name, const tile_const *consts,
                             tile_kernel **out_kernel)
 {
@@ -537,8 +551,11 @@ tile_status tile_kernel_get(tile_module *m, const char *name, const tile_const *
     if (status != TILE_OK)
         return status;
     pthread_mutex_lock(&m->lock);
-    status = get_locked(m, name, consts, out_kernel);
+    question q = {.module = m, .name = name, .consts = consts};
+    status = tl_with_stack(get_request, &q);
     pthread_mutex_unlock(&m->lock);
+    if (status == TILE_OK)
+        *out_kernel = q.kernel;
     tl_device_leave(d);
     return status;
 }
@@ -585,6 +602,15 @@ static tile_status load_forms(tile_kernel *k, uint32_t i)
     return status;
 }
 
+static tile_status prepare_request(void *user)
+{
+    tile_kernel *k = user;
+    tile_status status = TILE_OK;
+    for (uint32_t i = 0; i < k->ninstances && status == TILE_OK; i++)
+        status = load_forms(k, i);
+    return status;
+}
+
 tile_status tile_kernel_prepare(tile_kernel *k)
 {
     TL_FP_SCOPE();
@@ -595,8 +621,7 @@ tile_status tile_kernel_prepare(tile_kernel *k)
     if (status != TILE_OK)
         return status;
     pthread_mutex_lock(&k->module->lock);
-    for (uint32_t i = 0; i < k->ninstances && status == TILE_OK; i++)
-        status = load_forms(k, i);
+    status = tl_with_stack(prepare_request, k);
     pthread_mutex_unlock(&k->module->lock);
     tl_device_leave(d);
     return status;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "runtime/driver.h"
+#include "runtime/life.h"
 #include "runtime/tensor_map.h"
 
 typedef struct tl_embedded tl_embedded;
@@ -14,6 +15,8 @@ typedef struct tl_forms tl_forms;
 enum { TL_KEPT_CLASSES = 64 * 8 };
 
 struct tile_device {
+    tl_life life;
+    bool is_lost;             /* closed by a fork, in the child */
     const tl_driver *driver;
     tl_dev *dev;
     char name[64], target[32];

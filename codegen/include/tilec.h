@@ -3,7 +3,9 @@
  * time. Nothing here prints or exits: diagnostics go to a callback. While the caller waits, a
  * compilation runs on a thread of its own, whose stack is large enough for LLVM's recursion;
  * callbacks are called from that thread. What is compiled does not depend on the caller's
- * floating-point state, which is as before when a call returns. Since 0.1. */
+ * floating-point state, which is as before when a call returns, nor on its locale. The caller may
+ * have as little as 64 KB of stack. A process that was forked while another thread was compiling
+ * cannot compile (TILEC_TOOL). Since 0.1. */
 #ifndef TILEC_H
 #define TILEC_H
 #include <stddef.h>

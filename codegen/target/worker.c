@@ -5,6 +5,7 @@
  * stack that is large enough; pages that are not touched cost nothing. */
 #include "codegen/target/worker.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +14,29 @@
 
 /* The largest of these that the process has room for. */
 static const size_t STACKS[] = {1 << 29, 1 << 26, 1 << 23};
-enum { NSTACKS = sizeof STACKS / sizeof *STACKS, GUARD = 1 << 16 };
+enum { NSTACKS = sizeof STACKS / sizeof *STACKS, GUARD = 1 << 16, LEAST = 1 << 22 };
+
+/* Workers of this process, between start and join: a fork leaves their locks, and LLVM's, held in
+ * the child for ever. */
+static atomic_int running;
+static atomic_bool lost;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void forked(void)
+{
+    if (running)
+        lost = true;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forked);
+}
+
+bool tl_worker_is_lost(void)
+{
+    return lost;
+}
 
 static void *run(void *worker)
 {
@@ -46,19 +69,39 @@ static bool start_on(TlWorker *w, size_t size)
 void tl_worker_start(TlWorker *w, void (*f)(void *arg), void *arg)
 {
     *w = (TlWorker){.run = f, .arg = arg};
+    pthread_once(&once, watch_forks);
+    running++;
     for (int i = 0; i < NSTACKS && !w->is_thread; i++)
         w->is_thread = start_on(w, STACKS[i]);
 }
 
-void tl_worker_join(TlWorker *w)
+/* The caller may run on a stack that is not its thread's, too, as coroutines do. */
+static bool has_stack(void)
 {
-    if (!w->is_thread) {
+    pthread_attr_t attr;
+    void *address;
+    size_t size = 0;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (pthread_getattr_np(pthread_self(), &attr))
+        return true; /* it is the first thread, and there is no /proc to tell */
+    bool known = pthread_attr_getstack(&attr, &address, &size) == 0;
+    pthread_attr_destroy(&attr);
+    uintptr_t lowest = known ? (uintptr_t)address : 0;
+    return known && here > lowest && here <= lowest + size && here - lowest >= LEAST;
+}
+
+bool tl_worker_join(TlWorker *w)
+{
+    bool ran = w->is_thread || has_stack();
+    if (w->is_thread) {
+        pthread_join(w->thread, NULL);
+        if (!w->keeps_stack)
+            munmap(w->stack, w->size);
+    } else if (ran) {
         w->run(w->arg);
-        return;
     }
-    pthread_join(w->thread, NULL);
-    if (!w->keeps_stack)
-        munmap(w->stack, w->size);
+    running--;
+    return ran;
 }
 
 uint32_t tl_worker_most(TlAllocFn alloc)

@@ -18,9 +18,11 @@ typedef struct TlWorker {
 } TlWorker;
 
 /* Begins run(arg) on a thread with a stack for LLVM; where none can be had (is_thread is false),
- * tl_worker_join runs it. */
+ * tl_worker_join runs it. False: the caller's stack is too small for that, and nothing has run. */
 void tl_worker_start(TlWorker *w, void (*run)(void *arg), void *arg);
-void tl_worker_join(TlWorker *w);
+bool tl_worker_join(TlWorker *w);
+/* Was this process forked while a worker ran? Then nothing can be compiled in it. */
+bool tl_worker_is_lost(void);
 /* How many threads may compile at once: this machine's processors, but one where memory comes from
  * an allocator of the caller's, which need not be thread-safe. */
 uint32_t tl_worker_most(TlAllocFn alloc);

@@ -7,9 +7,16 @@
  *
  * Each recording of a mark is a moment of its own. Waiting means waiting for the moment that was
  * the mark's when the wait was asked for, whatever becomes of the mark: it may be recorded again,
- * in another queue that is faster, or freed. */
-#include "runtime/tensor_map.h"
+ * in another queue that is faster, or freed.
+ *
+ * After a fork the thread of a queue is the parent's: the child's calls say so (TILE_UNAVAILABLE),
+ * and so does waiting for a moment that the parent's thread was to make happen. Default queues go
+ * on. When the library is unloaded, the thread of an empty queue ends, and the queue does all
+ * within the call. */
+#include "runtime/life.h"
 #include "runtime/runtime.h"
+#include "runtime/tensor_map.h"
+#include "runtime/threads.h"
 #include <stdlib.h>
 #include <time.h>
 
@@ -36,10 +43,12 @@ typedef struct record {
 } record;
 
 struct tl_queue {
+    tl_life life; /* of a queue with a thread */
+    bool is_lost; /* it was made before a fork */
     const tl_driver *driver;
     tl_dev *dev;
     tl_sink *sink;
-    bool immediate;
+    bool immediate, has_thread;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work, space;
@@ -59,7 +68,8 @@ typedef struct moment {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool happened;
-    double time; /* milliseconds */
+    unsigned forks; /* tl_life_forks when it was made */
+    double time;    /* milliseconds */
 } moment;
 
 struct tl_mark {
@@ -105,6 +115,7 @@ static moment *new_moment(void)
     if (!t)
         return NULL;
     t->owners = 1;
+    t->forks = tl_life_forks();
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);
     return t;
@@ -123,8 +134,10 @@ static void drop(moment *t)
     TL_INVARIANT_VOID(before > 0, "a moment is dropped by more than have kept it");
     if (before > 1)
         return;
-    pthread_cond_destroy(&t->changed);
-    pthread_mutex_destroy(&t->lock);
+    if (t->forks == tl_life_forks()) { /* else a thread of the parent's may wait in it for ever */
+        pthread_cond_destroy(&t->changed);
+        pthread_mutex_destroy(&t->lock);
+    }
     free(t);
 }
 
@@ -141,15 +154,36 @@ static void happen(moment *t)
     drop(t);
 }
 
-/* Waits for it and drops it. */
-static void await(moment *t)
+static bool has_happened(moment *t, double *out_time)
 {
-    TL_INVARIANT_VOID(t, "nothing to wait for");
-    pthread_mutex_lock(&t->lock);
-    while (!t->happened)
-        pthread_cond_wait(&t->changed, &t->lock);
-    pthread_mutex_unlock(&t->lock);
+    bool is_mine = t->forks == tl_life_forks(); /* else no thread of this process changes it */
+    if (is_mine)
+        pthread_mutex_lock(&t->lock);
+    bool happened = t->happened;
+    *out_time = t->time;
+    if (is_mine)
+        pthread_mutex_unlock(&t->lock);
+    return happened;
+}
+
+/* Waits for it and drops it. */
+static tile_status await(moment *t)
+{
+    TL_INVARIANT(t, "nothing to wait for");
+    double time;
+    tile_status status = TILE_OK;
+    if (t->forks != tl_life_forks()) {
+        if (!has_happened(t, &time))
+            status = tl_fail(TILE_UNAVAILABLE, "the event was recorded before fork(), in a stream "
+                                               "that this process does not have");
+    } else {
+        pthread_mutex_lock(&t->lock);
+        while (!t->happened)
+            pthread_cond_wait(&t->changed, &t->lock);
+        pthread_mutex_unlock(&t->lock);
+    }
     drop(t);
+    return status;
 }
 
 /* The caller drops it. NULL: never recorded. */
@@ -177,9 +211,7 @@ tile_status tl_host_mark_synchronize(tl_mark *m)
 {
     TL_INVARIANT(m, "no mark");
     moment *t = last_of(m);
-    if (t)
-        await(t);
-    return TILE_OK;
+    return t ? await(t) : TILE_OK;
 }
 
 void tl_host_mark_free(tl_mark *m)
@@ -198,13 +230,7 @@ tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millise
     tl_mark *const marks[2] = {from, to};
     for (int i = 0; i < 2; i++) {
         moment *t = last_of(marks[i]);
-        bool fine = false;
-        if (t) {
-            pthread_mutex_lock(&t->lock);
-            fine = t->happened;
-            time[i] = t->time;
-            pthread_mutex_unlock(&t->lock);
-        }
+        bool fine = t && has_happened(t, &time[i]);
         drop(t);
         if (!fine)
             return tl_fail(TILE_BAD_ARGUMENT, "tile_event_elapsed: the %s event has not happened",
@@ -236,7 +262,7 @@ static tile_status run_record(tl_queue *q, record *r)
         tell_written(q, r);
         break;
     case REC_MARK: happen(r->target); break;
-    case REC_WAIT: await(r->target); break;
+    case REC_WAIT: return await(r->target);
     default: TL_INVARIANT(false, "a record of kind %d", (int)r->kind);
     }
     return TILE_OK;
@@ -277,6 +303,12 @@ static void *queue_main(void *arg)
 
 /* ---- putting records in ---- */
 
+static tile_status is_lost(void)
+{
+    return tl_fail(TILE_UNAVAILABLE, "the stream was made before fork(), and its thread is the "
+                                     "parent's: create a stream in this process");
+}
+
 /* Contiguous room for a record of `size` bytes. The lock is held from here to ring_commit. */
 static record *ring_reserve(tl_queue *q, uint32_t size)
 {
@@ -316,6 +348,8 @@ static tile_status put_simple(tl_queue *q, record r)
     TL_INVARIANT(q, "a record for no queue");
     if (q->immediate)
         return run_record(q, &r);
+    if (q->is_lost)
+        return is_lost();
     r.size = (sizeof r + 15) / 16 * 16;
     *ring_reserve(q, r.size) = r;
     ring_commit(q, r.size);
@@ -340,6 +374,8 @@ tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *la
     TL_DEBUG_INVARIANT(launch->programs > 0, "a launch of no programs");
     if (q->immediate)
         return q->driver->run(q->dev, code, launch, q->sink);
+    if (q->is_lost)
+        return is_lost();
     size_t args = launch->nargs * sizeof *launch->args,
            slots = launch->nslots * sizeof *launch->slots,
            maps = launch->nmaps * sizeof *launch->maps;
@@ -401,6 +437,8 @@ tile_status tl_host_queue_synchronize(tl_queue *q)
 {
     if (q->immediate)
         return TILE_OK;
+    if (q->is_lost) /* was there anything to wait for? */
+        return q->head == q->tail ? TILE_OK : is_lost();
     pthread_mutex_lock(&q->lock);
     while (q->head != q->tail)
         pthread_cond_wait(&q->space, &q->lock);
@@ -418,7 +456,45 @@ static bool start_thread(tl_queue *q)
 {
     q->ring = aligned_alloc(64, RING_BYTES);
     q->error = calloc(1, ERROR_BYTES);
-    return q->ring && q->error && pthread_create(&q->thread, NULL, queue_main, q) == 0;
+    return q->ring && q->error && tl_thread_start(&q->thread, queue_main, q) == 0;
+}
+
+static void end_thread(tl_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->quit = true;
+    pthread_cond_signal(&q->work);
+    pthread_mutex_unlock(&q->lock);
+    pthread_join(q->thread, NULL);
+    TL_INVARIANT_VOID(q->head == q->tail, "a queue's thread left %llu bytes of records",
+                      (unsigned long long)(q->tail - q->head));
+}
+
+static void unload(tl_life *life)
+{
+    tl_queue *q = (tl_queue *)life; /* its first member */
+    if (q->is_lost || pthread_mutex_trylock(&q->lock) != 0)
+        return;
+    bool is_empty = q->head == q->tail;
+    pthread_mutex_unlock(&q->lock);
+    if (!is_empty)
+        return;
+    end_thread(q);
+    q->immediate = true;
+}
+
+static void make_locks(tl_queue *q)
+{
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->work, NULL);
+    pthread_cond_init(&q->space, NULL);
+}
+
+static void forked(tl_life *life)
+{
+    tl_queue *q = (tl_queue *)life;
+    make_locks(q); /* the parent's thread waits in them */
+    q->is_lost = true;
 }
 
 static void destroy(tl_queue *q)
@@ -442,13 +518,15 @@ tile_status tl_host_queue_create(const tl_driver *driver, tl_dev *dev, tl_sink *
     q->dev = dev;
     q->sink = sink;
     q->immediate = is_default;
-    pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->work, NULL);
-    pthread_cond_init(&q->space, NULL);
+    make_locks(q);
     if (!is_default && !start_thread(q)) {
         destroy(q);
         return tl_fail(TILE_NO_MEMORY, "a stream's thread could not be started");
     }
+    q->life = (tl_life){.forked = forked, .unload = unload};
+    q->has_thread = !is_default;
+    if (q->has_thread)
+        tl_life_begin(&q->life);
     *out_queue = q;
     return TILE_OK;
 }
@@ -457,14 +535,9 @@ void tl_host_queue_free(tl_queue *q)
 {
     if (!q)
         return;
-    if (!q->immediate) {
-        pthread_mutex_lock(&q->lock);
-        q->quit = true;
-        pthread_cond_signal(&q->work);
-        pthread_mutex_unlock(&q->lock);
-        pthread_join(q->thread, NULL);
-        TL_INVARIANT_VOID(q->head == q->tail, "a queue's thread left %llu bytes of records",
-                          (unsigned long long)(q->tail - q->head));
-    }
+    if (q->has_thread)
+        tl_life_end(&q->life);
+    if (!q->immediate && !q->is_lost)
+        end_thread(q);
     destroy(q);
 }

@@ -17,9 +17,14 @@
  * processors than threads.
  *
  * Workers may be pinned to processors (affinity.c). The caller never is: its thread is the user's.
- * The first place is left to it. */
+ * The first place is left to it.
+ *
+ * After a fork the child's pool has no workers until its first job, which starts them again. When
+ * the library is unloaded, idle workers end; a later job is the caller's alone. */
 #include "runtime/host/processors.h"
+#include "runtime/life.h"
 #include "runtime/runtime.h"
+#include "runtime/threads.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -39,7 +44,17 @@ typedef struct share {
     int64_t end;
 } share;
 
+/* What the machine and the environment say. */
+typedef struct setting {
+    int threads;
+    int usable;         /* threads that can run at once */
+    int *place, places; /* tl_affinity_places */
+} setting;
+
 struct tl_pool {
+    tl_life life;
+    setting setting;      /* threads: those that could be started */
+    bool is_lost;         /* the workers are those of the process that forked */
     int threads;          /* including the caller */
     bool spins;           /* there is a processor for each */
     pthread_mutex_t turn; /* held by the caller whose job runs */
@@ -170,13 +185,6 @@ static void *worker_main(void *arg)
 
 /* ---- making a pool ---- */
 
-/* What the machine and the environment say. */
-typedef struct setting {
-    int threads;
-    int usable;         /* threads that can run at once */
-    int *place, places; /* tl_affinity_places */
-} setting;
-
 static tile_status read_setting(int threads, setting *out)
 {
     tl_processors allowed;
@@ -199,7 +207,7 @@ static tile_status start_workers(tl_pool *p, const setting *s)
     for (int i = 1; i < s->threads; i++) {
         worker *w = &p->workers[i - 1];
         *w = (worker){.pool = p, .index = i};
-        if (pthread_create(&w->thread, NULL, worker_main, w) != 0)
+        if (tl_thread_start(&w->thread, worker_main, w) != 0)
             return TILE_OK; /* run with fewer */
         p->threads++;
         tile_status status =
@@ -208,6 +216,47 @@ static tile_status start_workers(tl_pool *p, const setting *s)
             return status;
     }
     return TILE_OK;
+}
+
+static void make_locks(tl_pool *p)
+{
+    pthread_mutex_init(&p->turn, NULL);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    pthread_cond_init(&p->idle, NULL);
+}
+
+/* No worker is busy. */
+static void end_workers(tl_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->quit = true;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->threads - 1; i++)
+        pthread_join(p->workers[i].thread, NULL);
+    p->threads = 1;
+}
+
+static void unload(tl_life *life)
+{
+    tl_pool *p = (tl_pool *)life; /* its first member */
+    if (p->is_lost || pthread_mutex_trylock(&p->turn) != 0)
+        return;
+    end_workers(p);
+    pthread_mutex_unlock(&p->turn);
+}
+
+/* Locks that other threads held stay locked in the child. */
+static void forked(tl_life *life)
+{
+    tl_pool *p = (tl_pool *)life;
+    make_locks(p);
+    p->threads = 1;
+    p->busy = 0;
+    p->wanted = 0;
+    p->is_broken = false;
+    p->is_lost = true;
 }
 
 static tile_status make_pool(const setting *s, tl_pool **out_pool)
@@ -220,11 +269,12 @@ static tile_status make_pool(const setting *s, tl_pool **out_pool)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     }
     p->shares = shares;
-    pthread_mutex_init(&p->turn, NULL);
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->wake, NULL);
-    pthread_cond_init(&p->idle, NULL);
+    p->setting = *s;
+    p->setting.place = NULL;
+    p->life = (tl_life){.forked = forked, .unload = unload};
+    make_locks(p);
     p->threads = 1;
+    tl_life_begin(&p->life);
     tile_status status = start_workers(p, s);
     if (status != TILE_OK) {
         tl_pool_free(p);
@@ -233,6 +283,8 @@ static tile_status make_pool(const setting *s, tl_pool **out_pool)
     TL_INVARIANT(p->threads >= 1 && p->threads <= s->threads, "%d threads of %d", p->threads,
                  s->threads);
     p->spins = p->threads <= s->usable;
+    p->setting.threads = p->threads;
+    p->setting.place = s->place;
     *out_pool = p;
     return TILE_OK;
 }
@@ -244,7 +296,8 @@ tile_status tl_pool_create(int threads, tl_pool **out_pool)
     tile_status status = read_setting(threads, &s);
     if (status == TILE_OK)
         status = make_pool(&s, out_pool);
-    free(s.place);
+    if (status != TILE_OK)
+        free(s.place);
     return status;
 }
 
@@ -252,24 +305,22 @@ void tl_pool_free(tl_pool *p)
 {
     if (!p)
         return;
-    pthread_mutex_lock(&p->lock);
+    tl_life_end(&p->life);
     TL_DEBUG_INVARIANT(p->busy == 0, "a pool is freed while %d workers are busy", p->busy);
-    p->quit = true;
-    pthread_cond_broadcast(&p->wake);
-    pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < p->threads - 1; i++)
-        pthread_join(p->workers[i].thread, NULL);
+    end_workers(p);
     pthread_cond_destroy(&p->idle);
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->turn);
+    free(p->setting.place);
     free(p->shares);
     free(p);
 }
 
+/* What there may be: after a fork, too, of which its first job makes an end. */
 int tl_pool_threads(const tl_pool *p)
 {
-    return p->threads;
+    return p->setting.threads;
 }
 
 static int64_t range_size(const tl_pool *p, int64_t n)
@@ -309,6 +360,10 @@ tile_status tl_pool_run(tl_pool *p, int64_t n, tl_pool_order order, tl_pool_work
 {
     tile_status status = TILE_OK;
     pthread_mutex_lock(&p->turn);
+    if (p->is_lost) {
+        p->is_lost = false;
+        start_workers(p, &p->setting); /* one that cannot be pinned runs anywhere */
+    }
     p->work = work;
     p->user = user;
     p->range = range_size(p, n);

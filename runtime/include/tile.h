@@ -27,7 +27,21 @@
  * subnormals, unmasked exceptions), kernels on cpu, ref and emu compute in the default one, and
  * what is compiled and kept is what that gives; when a call returns, the thread has its own state
  * again, flags included. Callbacks may be called in the default state. Numbers are read and
- * written with a point in every locale. */
+ * written with a point in every locale.
+ *
+ * A thread may have as little as 64 KB of stack. What needs more (opening a device, compiling,
+ * tuning, launching) then runs on a thread with a stack of its own while the caller waits, some 30
+ * microseconds longer; TILE_NO_RESOURCE: there is none to be had.
+ *
+ * After fork() the child may go on with what it has on cpu, ref and emu: devices, their default
+ * streams, buffers, modules. A stream that was created before is the parent's (TILE_UNAVAILABLE;
+ * its events, too, unless they were reached), and so is a device of a GPU, and one that another
+ * thread was using at that moment: open it again in the child. The default device is opened again
+ * by itself. While another thread compiles, a fork leaves a child that cannot.
+ *
+ * The library may be unloaded (dlclose), and so may a plugin that has it inside, when no call is
+ * running and the streams are empty: its threads end first. Free what it gave before. The compiler
+ * proper (libtilec-core) stays. */
 #ifndef TILE_H
 #define TILE_H
 #include <stddef.h>

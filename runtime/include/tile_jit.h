@@ -73,7 +73,8 @@ typedef struct tile_tune_options {
     double budget;               /* seconds; 0: as many as it takes */
     /* where results are kept; NULL: beside the source (gemm.tile: gemm.tune.json); "": nowhere */
     const char *file;
-    /* Called from time to time, in the calling thread. Not 0: stop, and keep what was measured. */
+    /* Called from time to time, in the calling thread, or if its stack is small in one that stands
+     * for it. Not 0: stop, and keep what was measured. */
     int (*progress)(void *user, const tile_tune_progress *progress);
     void *user;
     /* how much results may differ, relative to the largest value of an array; 0: by element type */

@@ -8,6 +8,7 @@
  *  4. the file is read again, so that what others have added stays, and written
  *
  * New times are compared with one of the old best that is taken again beside them. */
+#include "runtime/threads.h"
 #include "runtime/tune/tune.h"
 
 #include <math.h>
@@ -463,6 +464,16 @@ static void free_tuner(tl_tuner *t)
     free(t->digits);
 }
 
+/* The device is entered. */
+static tile_status tune_request(void *user)
+{
+    tl_tuner *t = user;
+    tile_status status = check_call(t);
+    if (status == TILE_OK)
+        status = copy_consts(t);
+    return status == TILE_OK ? tune(t) : status;
+}
+
 tile_status tile_tune(tile_device *device, const char *path, const char *kernel,
                       const tile_arg *args, size_t nargs, const tile_tune_options *options,
                       tile_tune_result *out_result)
@@ -490,11 +501,7 @@ tile_status tile_tune(tile_device *device, const char *path, const char *kernel,
         return status;
     status = tile_device_get_info(t.device, &t.info);
     if (status == TILE_OK)
-        status = check_call(&t);
-    if (status == TILE_OK)
-        status = copy_consts(&t);
-    if (status == TILE_OK)
-        status = tune(&t);
+        status = tl_with_stack(tune_request, &t);
     if (out_result && t.tuning)
         fill_result(&t, out_result);
     free_tuner(&t);

@@ -7,6 +7,7 @@
 
 #include "runtime/contract/form_text.h"
 #include "runtime/host/processors.h"
+#include "runtime/threads.h"
 #include "runtime/tune/tune.h"
 
 static tilec_options compiler_options(const tl_tuner *t, const char *target, const char *config)
@@ -273,7 +274,7 @@ bool tl_tune_compile(tl_tuner *t, size_t begin, size_t end)
     pthread_mutex_init(&c.lock, NULL);
     pthread_cond_init(&c.ready, NULL);
     pthread_mutex_lock(&c.lock);
-    while (n < wanted && n < MOST && pthread_create(&threads[n], NULL, work, &c) == 0) {
+    while (n < wanted && n < MOST && tl_thread_start(&threads[n], work, &c) == 0) {
         n++;
         c.running++;
     }

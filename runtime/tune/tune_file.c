@@ -290,8 +290,10 @@ int tl_tune_lock(const char *path)
 
 void tl_tune_unlock(int lock)
 {
-    if (lock >= 0)
+    if (lock >= 0) {
+        flock(lock, LOCK_UN); /* a process that was forked meanwhile has it, too */
         close(lock);
+    }
 }
 
 tile_status tl_tune_write(const char *path, tl_tune_file *file)

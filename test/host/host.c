@@ -26,6 +26,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "codegen/include/tilec.h"
@@ -439,6 +440,221 @@ static int comma(unsigned which)
     return strcmp(localeconv()->decimal_point, ",") != 0;
 }
 
+/* In a thread, with the least stack that is promised to be enough. */
+static void *in_thread(void *which)
+{
+    check_all(*(unsigned *)which);
+    return NULL;
+}
+
+static int small_stack(unsigned which)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    pthread_attr_init(&attr);
+    int error = pthread_attr_setstacksize(&attr, 64 << 10);
+    if (!error)
+        error = pthread_create(&thread, &attr, in_thread, &which);
+    if (!error)
+        error = pthread_join(thread, NULL);
+    pthread_attr_destroy(&attr);
+    return error;
+}
+
+/* On a stack that is not the thread's own. */
+static ucontext_t host_context, coroutine_context;
+static unsigned coroutine_which;
+
+static void in_coroutine(void)
+{
+    check_all(coroutine_which);
+}
+
+static int coroutine(unsigned which)
+{
+    enum { BYTES = 64 << 10 };
+    char *stack = malloc(BYTES);
+    if (!stack || getcontext(&coroutine_context))
+        return 1;
+    coroutine_which = which;
+    coroutine_context.uc_stack.ss_sp = stack;
+    coroutine_context.uc_stack.ss_size = BYTES;
+    coroutine_context.uc_link = &host_context;
+    makecontext(&coroutine_context, in_coroutine, 0);
+    swapcontext(&host_context, &coroutine_context);
+    free(stack);
+    return 0;
+}
+
+static int many_threads(unsigned which)
+{
+    enum { THREADS = 64 };
+    pthread_t threads[THREADS];
+    int n = 0;
+    snprintf(cache, sizeof cache, "%s/cache", folder); /* who is second finds what the first made */
+    while (n < THREADS && pthread_create(&threads[n], NULL, in_thread, &which) == 0)
+        n++;
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    return n < THREADS;
+}
+
+/* The child does everything but for the streams of its parent; then the parent does. */
+static int fork_here(unsigned which)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child < 0)
+        return 1;
+    if (child == 0) {
+        alarm(60);
+        may_refuse = false;
+        check_all(which & ~(unsigned)STREAM);
+        for (int i = 0; i < SITES; i++) {
+            tile_status refused;
+            if (!do_stream(&sites[i], &refused) || refused != TILE_UNAVAILABLE)
+                tell("%s: the parent's stream gives %d\n", sites[i].name, (int)refused), wrong++;
+            tile_stream_free(sites[i].stream);
+            sites[i].stream = NULL;
+            if (tile_stream_create(sites[i].device, &sites[i].stream))
+                tell("%s: no stream: %s\n", sites[i].name, tile_last_error()), wrong++;
+        }
+        check_all(which);
+        for (int i = 0; i < SITES; i++)
+            close_site(&sites[i]);
+        tell("child: %d actions, %d wrong\n", (int)done, (int)wrong);
+        exit(wrong != 0); /* destructors run in a child, too */
+    }
+    check_all(which);
+    return waitpid(child, &status, 0) != child || status != 0;
+}
+
+static atomic_bool stop;
+
+static void *launch_on(void *site_)
+{
+    tile_status status;
+    while (!stop)
+        do_launch(site_, &status);
+    return NULL;
+}
+
+static void *compile_on(void *unused)
+{
+    (void)unused;
+    for (site s = {.name = "ref"}; !stop; free(s.image))
+        if (make_image(&s, "ref"))
+            wrong++;
+    return NULL;
+}
+
+/* A child of a process in which other threads are launching and compiling: statuses or results, no
+ * waiting for ever. A device of the child's own works. */
+static int fork_in_flight(unsigned which)
+{
+    pthread_t threads[SITES + 1];
+    int bad = 0;
+    (void)which;
+    for (int i = 0; i <= SITES; i++)
+        if (pthread_create(&threads[i], NULL, i < SITES ? launch_on : compile_on,
+                           &sites[i % SITES]))
+            return 1;
+    for (int round = 0; round < 20; round++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            may_refuse = true;
+            for (int i = 0; i < SITES; i++)
+                check(&sites[i], 1), check(&sites[i], 3);
+            int before = report;
+            report = open("/dev/null", O_WRONLY);
+            make_image(&(site){.name = "ref"}, "ref"); /* refused, or not */
+            report = before;
+            may_refuse = false;
+            for (int i = 0; i < SITES; i++)
+                check(&sites[i], 0);
+            for (int i = 0; i < SITES; i++)
+                tile_device_close(sites[i].device);
+            _exit(wrong != 0);
+        }
+        bad += child < 0 || waitpid(child, &status, 0) != child || status != 0;
+        done++;
+    }
+    stop = true;
+    for (int i = 0; i <= SITES; i++)
+        pthread_join(threads[i], NULL);
+    return bad;
+}
+
+/* Not one more descriptor. */
+static int no_files(unsigned which)
+{
+    struct rlimit before, none;
+    if (getrlimit(RLIMIT_NOFILE, &before))
+        return SKIPPED;
+    none = before;
+    none.rlim_cur = 0;
+    if (setrlimit(RLIMIT_NOFILE, &none))
+        return SKIPPED;
+    check_all(which);
+    setrlimit(RLIMIT_NOFILE, &before);
+    may_refuse = false;
+    check_all(which);
+    return 0;
+}
+
+/* Not one more thread. The superuser has no such limit. */
+static int no_threads(unsigned which)
+{
+    struct rlimit none = {0, 0};
+    if (getuid() == 0 && (chmod(folder, 0777) || setresuid(65534, 65534, 0)))
+        return SKIPPED;
+    if (setrlimit(RLIMIT_NPROC, &none))
+        return SKIPPED;
+    check_all(which);
+    return getuid() == 65534 && setresuid(0, 0, 0) ? 1 : 0;
+}
+
+/* Neither stack nor thread: what cannot run says so. */
+static int no_stack(unsigned which)
+{
+    struct rlimit none = {0, 0};
+    if (getuid() == 0 && (chmod(folder, 0777) || setresuid(65534, 65534, 0)))
+        return SKIPPED;
+    if (setrlimit(RLIMIT_NPROC, &none))
+        return SKIPPED;
+    int result = coroutine(which);
+    return getuid() == 65534 && setresuid(0, 0, 0) ? 1 : result;
+}
+
+/* The descriptors 0, 1 and 2 are free: who opens a file gets one, and must not take it for a
+ * stream. */
+static int closed_streams(unsigned which)
+{
+    struct stat st;
+    for (int i = 0; i < 3; i++)
+        close(i);
+    check_all(which);
+    int bad = 0;
+    for (int i = 0; i < 3; i++)
+        bad += fstat(i, &st) == 0;
+    return bad;
+}
+
+/* The current folder has been removed. */
+static int no_folder(unsigned which)
+{
+    char home[256], gone[] = "gone.XXXXXX", path[300];
+    if (!getcwd(home, sizeof home) || !mkdtemp(gone) || chdir(gone))
+        return 1;
+    snprintf(path, sizeof path, "%s/%s", home, gone);
+    if (rmdir(path))
+        return 1;
+    check_all(which);
+    return chdir(home);
+}
+
 static const struct condition {
     const char *name;
     unsigned which; /* actions */
@@ -453,6 +669,16 @@ static const struct condition {
     {"trap", ALL, trap, false},
     {"short-x87", ALL, short_x87, false},
     {"comma", ALL, comma, false},
+    {"small-stack", ALL, small_stack, false},
+    {"coroutine", ALL, coroutine, false},
+    {"no-stack", ALL, no_stack, true},
+    {"threads", ALL & ~(TUNE | PRINT), many_threads, false},
+    {"fork", ALL, fork_here, false},
+    {"fork-in-flight", ALL, fork_in_flight, false},
+    {"no-files", ALL, no_files, true},
+    {"no-threads", ALL, no_threads, true},
+    {"closed-streams", ALL, closed_streams, false},
+    {"no-folder", ALL & ~TUNE, no_folder, false},
 };
 enum { CONDITIONS = sizeof conditions / sizeof *conditions };
 

@@ -1,0 +1,71 @@
+/* life.c: the list of what has threads, told of forks and of the library's end. */
+#include "runtime/life.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static tl_life *first;
+static atomic_uint forks;
+
+static void hold(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void let_go(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void)
+{
+    atomic_fetch_add(&forks, 1);
+    for (tl_life *l = first; l; l = l->next)
+        l->forked(l);
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(hold, let_go, in_child);
+}
+
+unsigned tl_life_forks(void)
+{
+    return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+void tl_life_begin(tl_life *life)
+{
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&lock);
+    life->prev = NULL;
+    life->next = first;
+    if (first)
+        first->prev = life;
+    first = life;
+    pthread_mutex_unlock(&lock);
+}
+
+void tl_life_end(tl_life *life)
+{
+    pthread_mutex_lock(&lock);
+    if (life->prev)
+        life->prev->next = life->next;
+    else
+        first = life->next;
+    if (life->next)
+        life->next->prev = life->prev;
+    pthread_mutex_unlock(&lock);
+}
+
+static void __attribute__((destructor)) end_threads(void)
+{
+    pthread_mutex_lock(&lock);
+    for (tl_life *l = first; l; l = l->next)
+        if (l->unload)
+            l->unload(l);
+    pthread_mutex_unlock(&lock);
+}
