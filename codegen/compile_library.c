@@ -1,8 +1,11 @@
 /* The library as a source: modules that stand where a path may. */
+#include "codegen/cache/trust.h"
 #include "codegen/compile.h"
 #include "codegen/compile_library.h"
 #include "frontend/stdlib.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *tilec_library_text(const char *module, size_t *out_size)
@@ -13,6 +16,16 @@ const char *tilec_library_text(const char *module, size_t *out_size)
 const char *tilec_library_module(size_t i)
 {
     return tl_stdlib_name(i);
+}
+
+int tilec_trusts_folder(const char *path, char *why, size_t size)
+{
+    char real[TL_TRUST_PATH], *absolute = path ? realpath(path, NULL) : NULL;
+    bool ok = absolute && tl_trust_folder(absolute, real, why, size) == TL_TRUST_OWN;
+    if (!absolute)
+        snprintf(why, size, "the folder cannot be found");
+    free(absolute);
+    return ok;
 }
 
 static bool ends_in(const char *name, const char *ending)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ir/support/trace.h"
 #include "passes/analysis/axis_info.h"
@@ -233,9 +234,11 @@ static bool check_names(Runner *r, const char *list, const char *option)
 
 /* ---- files ---- */
 
+/* A new file: in a folder as /tmp, what has the name already may be another user's link. */
 static bool write_text(Runner *r, const char *path, const char *head, const char *text)
 {
-    FILE *f = fopen(path, "w");
+    unlink(path);
+    FILE *f = fopen(path, "wx");
     bool ok = f && fputs(head, f) >= 0 && fputs(text, f) >= 0;
     if (f && fclose(f) != 0)
         ok = false;

@@ -93,7 +93,7 @@ static void destroy(tile_device *d)
 
 static tile_status read_sync(bool *out_sync)
 {
-    const char *text = getenv("TILE_SYNC");
+    const char *text = secure_getenv("TILE_SYNC");
     *out_sync = text && strcmp(text, "1") == 0;
     if (!text || !*text || *out_sync || strcmp(text, "0") == 0)
         return TILE_OK;
@@ -190,7 +190,7 @@ static tile_status open_device(const char *name, tile_device **out_device)
 
 static const char *default_name(void)
 {
-    const char *said = getenv("TILE_DEVICE");
+    const char *said = secure_getenv("TILE_DEVICE");
     return said && *said ? said : "cpu";
 }
 

@@ -67,7 +67,7 @@ tile_status tl_take(const char *type, void *to, size_t size, const void *from, s
 
 tile_status tl_env_number(const char *name, int64_t least, int64_t most, int64_t *inout_n)
 {
-    const char *text = getenv(name);
+    const char *text = secure_getenv(name);
     if (!text || !*text)
         return TILE_OK;
     char *end;

@@ -24,6 +24,10 @@ typedef struct tl_tune_rows {
 tile_status tl_tune_select(tl_tune_rows *rows, const tl_tune_device *device, const char *target);
 void tl_tune_rows_free(tl_tune_rows *rows);
 
+/* May results for the source be read? Those of a module of the library lie in the current folder,
+ * which nobody has named: it must be the user's own. false: why[size] says why not. */
+bool tl_tune_may_read(const char *source, char *why, size_t size);
+
 /* The results beside a source, for a device. Not used, and empty, where TILE_TUNE is "off". A file
  * that cannot be read is empty, with `why` saying so; else `why` is "". */
 tile_status tl_tune_beside(const char *source, tile_device *device, tl_tune_rows *out, char *why,

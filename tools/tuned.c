@@ -22,6 +22,11 @@ static int read_file(const Options *o, Tuned *out)
     tile_status status = tl_tune_read(out->path, &out->rows.file, why, sizeof why);
     if (status == TILE_NO_MEMORY)
         return usage_error("%s: %s", out->path, why);
+    if (status == TILE_OK && !o->tune && out->rows.file.len &&
+        !tl_tune_may_read(o->input, why, sizeof why)) {
+        tl_tune_file_free(&out->rows.file);
+        status = TILE_IO;
+    }
     if (status != TILE_OK)
         fprintf(stderr, "%s: warning: the tuning results are not used: %s\n", out->path, why);
     return EXIT_FINE;

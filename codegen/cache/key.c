@@ -1,5 +1,6 @@
 /* The key of the cache, but for the source (compile_cached.c). */
 #include "codegen/cache/key.h"
+#include "codegen/cache/trust.h"
 
 #include <inttypes.h>
 #include <llvm-c/blake3.h>
@@ -7,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* A new number makes all entries of older ones misses. */
 #define VERSION "1"
@@ -141,27 +141,20 @@ static void put_options(TlSbuf *key, const tilec_options *o)
 
 /* ---- tools ---- */
 
-/* The ptxas that a compilation would start: its path, size and times. false: there is none on PATH,
- * and the system's default path is nobody's to know. */
+/* The ptxas that a compilation would start: its path, size and times. false: there is none. */
 static bool put_ptxas(TlSbuf *key)
 {
-    const char *path = getenv("PATH");
-    for (const char *p = path ? path : ""; *p; p += *p == ':') {
-        size_t n = strcspn(p, ":");
-        const char *file = tl_format(key->arena, "%.*s%sptxas", (int)n, p, n ? "/" : "");
-        struct stat s;
-        p += n;
-        if (stat(file, &s) || !S_ISREG(s.st_mode) || access(file, X_OK))
-            continue;
-        tl_key_text(key, "ptxas", file);
-        put_number(key, "size", (uint64_t)s.st_size);
-        put_number(key, "seconds", (uint64_t)s.st_mtim.tv_sec);
-        put_number(key, "nanoseconds", (uint64_t)s.st_mtim.tv_nsec);
-        put_number(key, "changed", (uint64_t)s.st_ctim.tv_sec);
-        put_number(key, "changed_nanoseconds", (uint64_t)s.st_ctim.tv_nsec);
-        return true;
-    }
-    return false;
+    char file[TL_TRUST_PATH], why[1];
+    struct stat s;
+    if (!tl_trust_ptxas(file, why, sizeof why) || stat(file, &s))
+        return false;
+    tl_key_text(key, "ptxas", file);
+    put_number(key, "size", (uint64_t)s.st_size);
+    put_number(key, "seconds", (uint64_t)s.st_mtim.tv_sec);
+    put_number(key, "nanoseconds", (uint64_t)s.st_mtim.tv_nsec);
+    put_number(key, "changed", (uint64_t)s.st_ctim.tv_sec);
+    put_number(key, "changed_nanoseconds", (uint64_t)s.st_ctim.tv_nsec);
+    return true;
 }
 
 bool tl_key_begin(TlSbuf *key, const tilec_options *o)

@@ -61,7 +61,7 @@ static bool set_said(TlStore *s, const char *said)
 
 static const char *env(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = secure_getenv(name);
     return value && *value ? value : NULL;
 }
 
@@ -74,13 +74,19 @@ static bool default_folder(TlStore *s)
     return home && *home == '/' && set_folder(s, home, "/.cache/tile");
 }
 
-/* In the place that nobody named, only what this user alone can have written is trusted. */
-static bool is_ours(const TlStore *s)
+/* A place that no option has named must be the user's own (trust.h), whenever it is used: what was
+ * not there yet may have been made by another meanwhile. */
+static TlTrust trust(const TlStore *s)
 {
-    struct stat st;
-    if (stat(s->folder, &st))
-        return errno == ENOENT;
-    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022);
+    char real[TL_TRUST_PATH];
+    return s->wary ? tl_trust_folder(s->folder, real, NULL, 0) : TL_TRUST_OWN;
+}
+
+static bool is_ours(TlStore *s, char *why, size_t size)
+{
+    char real[TL_TRUST_PATH];
+    s->wary = true;
+    return tl_trust_folder(s->folder, real, why, size) != TL_TRUST_NO && set_folder(s, real, "");
 }
 
 bool tl_store_size(const char *text, uint64_t *out)
@@ -114,10 +120,8 @@ bool tl_store_open(TlStore *s, const char *setting, char *why, size_t size)
         snprintf(why, size, "the name of its folder is too long, or the current folder is gone");
     else if (!said && !default_folder(s))
         snprintf(why, size, "neither XDG_CACHE_HOME nor HOME is an absolute path");
-    else if (!said && !is_ours(s))
-        snprintf(why, size, "'%s' is not a folder that this user alone can write to", s->folder);
     else
-        return true;
+        return setting || is_ours(s, why, size);
     return false;
 }
 
@@ -150,16 +154,18 @@ static bool is_digits(const char *text, size_t n)
 
 /* ---- folders ---- */
 
-/* Makes the folders on the way to a path; of the default place, for this user alone. */
-static bool make_folders(const char *path)
+/* Makes the folders on the way to a path in the cache, for this user alone. */
+static bool make_folders(const TlStore *s, const char *path)
 {
+    if (trust(s) == TL_TRUST_NO)
+        return false;
     char part[TL_STORE_PATH + NAME_MOST];
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
         if (mkdir(part, 0700) && errno != EEXIST)
             return false;
     }
-    return true;
+    return trust(s) == TL_TRUST_OWN;
 }
 
 /* ---- reading ---- */
@@ -282,7 +288,8 @@ bool tl_store_get(const TlStore *s, TlPart key, TlArena *arena, TlEntry *out)
 {
     Path path = path_of(s, key);
     struct stat st;
-    if (!read_entry(path.text, arena, &st, out) || out->parts[TL_PART_KEY].size != key.size ||
+    if (trust(s) != TL_TRUST_OWN || !read_entry(path.text, arena, &st, out) ||
+        (s->wary && !tl_trust_file(&st)) || out->parts[TL_PART_KEY].size != key.size ||
         memcmp(out->parts[TL_PART_KEY].data, key.data, key.size) != 0)
         return false;
     int64_t age = time(NULL) - st.st_mtim.tv_sec; /* negative: the clock was set back */
@@ -401,7 +408,7 @@ int tl_store_lock(const TlStore *s, TlPart key)
     unsigned char hash[TL_HASH_BYTES];
     struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
     int64_t where;
-    if (!make_folders(path.text))
+    if (!make_folders(s, path.text))
         return -1;
     struct stat st;
     int f = open_ours(path.text, O_RDWR | O_CREAT, &st);
@@ -599,7 +606,7 @@ bool tl_store_put(const TlStore *s, const TlEntry *entry)
     if (entry->nparts > MOST_PARTS || size > s->most)
         return false;
     Path path = path_of(s, entry->parts[TL_PART_KEY]);
-    if (!make_folders(path.text))
+    if (!make_folders(s, path.text))
         return false;
     char *data = write_tag(s) ? join(entry, size) : NULL;
     bool ok = data && write_file(path.text, data, size);

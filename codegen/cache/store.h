@@ -18,12 +18,14 @@
 #ifndef TL_CACHE_STORE_H
 #define TL_CACHE_STORE_H
 #include "codegen/cache/key.h"
+#include "codegen/cache/trust.h"
 
 enum { TL_STORE_PATH = 4096, TL_PART_KEY = 0, TL_PART_RESULT, TL_PART_DEPENDS, TL_PART_DIAGNOSTIC };
 
 typedef struct TlStore {
     char folder[TL_STORE_PATH];
     uint64_t most; /* bytes of all entries */
+    bool wary;     /* no option has named the folder: it must be the user's own */
 } TlStore;
 
 typedef struct TlPart {
@@ -39,9 +41,9 @@ typedef struct TlEntry {
 
 /* Where the cache is. setting: a folder, "off", or NULL for what TILE_CACHE says, else
  * $XDG_CACHE_HOME/tile, else ~/.cache/tile. Its size is TILE_CACHE_SIZE, 1 GiB where that is not
- * set. The folder need not exist. false: there is no cache, and why[size] says why: it is off,
- * there is no home, the folder of the default place belongs to another user or others may write to
- * it, TILE_CACHE_SIZE is no size. */
+ * set. The folder need not exist; a relative one is made absolute. false: there is no cache, and
+ * why[size] says why: it is off, there is no home, the folder, which no setting names, is not the
+ * user's own (trust.h), TILE_CACHE_SIZE is no size. */
 bool tl_store_open(TlStore *s, const char *setting, char *why, size_t size);
 
 /* The entry of that key; its parts are in the arena, each ended by a NUL. */

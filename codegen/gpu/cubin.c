@@ -2,6 +2,7 @@
  * Everything in it is gone when tl_cubin returns, whatever happened. Arena memory, whose refusal
  * would unwind, is asked for only before the folder is there and after it is gone. */
 #include "codegen/gpu/cubin.h"
+#include "codegen/cache/trust.h"
 #include "codegen/gen/codegen.h"
 #include "ir/support/guard.h"
 
@@ -26,6 +27,7 @@ typedef struct Place {
 } Place;
 
 typedef struct Options {
+    const char *program; /* its absolute path */
     const char *arch; /* -arch=sm_80 */
     bool lines, words;
 } Options;
@@ -61,7 +63,7 @@ static int start(const Place *p, const Options *o, pid_t *out_pid)
         posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
         posix_spawn_file_actions_addopen(&files, 1, p->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         posix_spawn_file_actions_adddup2(&files, 1, 2);
-        error = posix_spawnp(out_pid, "ptxas", &files, &attributes, argv, environ);
+        error = posix_spawn(out_pid, o->program, &files, &attributes, argv, environ);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&files);
@@ -77,7 +79,7 @@ static int64_t milliseconds(void)
 
 static int64_t limit(void)
 {
-    const char *said = getenv("TILE_PTXAS_SECONDS");
+    const char *said = secure_getenv("TILE_PTXAS_SECONDS");
     long seconds = said ? strtol(said, NULL, 10) : 0;
     return 1000 * (int64_t)(seconds > 0 && seconds < 3600 ? seconds : DEFAULT_SECONDS);
 }
@@ -110,8 +112,6 @@ static const char *assemble(const Place *p, const char *ptx, size_t size, const 
     if (!write_text(p->ptx, ptx, size))
         return "cannot write a temporary file for ptxas";
     error = start(p, o, &pid);
-    if (error == ENOENT)
-        return "no ptxas on PATH: stage 'cubin' needs NVIDIA's assembler (CUDA toolkit)";
     if (error)
         return "cannot start ptxas";
     if (!wait_for(pid, &status))
@@ -195,11 +195,20 @@ void *tl_cubin(TlArena *arena, const char *ptx, size_t size, const char *arch, b
                size_t *out_size, const char **out_words, const char **out_error)
 {
     TL_ASSERT(ptx && size > 0 && arch && out_size, "no text for ptxas");
-    const char *tmp = getenv("TMPDIR");
-    Place p = {.folder = tl_format(arena, "%s/tilec-XXXXXX", tmp && *tmp ? tmp : "/tmp")};
-    Options o = {tl_format(arena, "-arch=%s", arch), lines, out_words != NULL};
+    char program[TL_TRUST_PATH], folder[TL_TRUST_PATH], why[TL_TRUST_PATH + 256];
+    Place p = {.folder = folder};
+    Options o = {program, tl_format(arena, "-arch=%s", arch), lines, out_words != NULL};
     if (out_words)
         *out_words = "";
+    if (!tl_trust_ptxas(program, why, sizeof why)) {
+        *out_error = tl_format(arena, "%s: stage 'cubin' needs NVIDIA's assembler (CUDA toolkit)",
+                               why);
+        return NULL;
+    }
+    if (!tl_trust_temporary(folder)) {
+        *out_error = "neither TMPDIR nor /tmp is a folder that is safe for ptxas's files";
+        return NULL;
+    }
     if (!mkdtemp(p.folder)) {
         *out_error = "cannot make a temporary folder for ptxas";
         return NULL;

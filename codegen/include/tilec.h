@@ -103,9 +103,11 @@ typedef struct tilec_options {
      * targets, that of the first one, and the others get the numbers that follow. */
     int time_trace;
     /* The folder of the cache, or "off". NULL: what the environment variable TILE_CACHE says, else
-     * $XDG_CACHE_HOME/tile, else ~/.cache/tile. A result that is in the cache is the same, byte for
-     * byte, as compiling would give, its warnings included. Errors are not kept, and a compilation
-     * that is watched (passes to bisect, report, time_trace) neither reads nor writes it. */
+     * $XDG_CACHE_HOME/tile, else ~/.cache/tile; such a folder is used only if nobody but the user
+     * and root can write to it and the folders above it. A result that is in the cache is the same,
+     * byte for byte, as compiling would give, its warnings included. Errors are not kept, and a
+     * compilation that is watched (passes to bisect, report, time_trace) neither reads nor writes
+     * it. */
     const char *cache;
     /* A kernel that has tuning data gets an instance for each configuration that they name, and
      * each launch runs the one of the nearest bucket. Values in `consts` take precedence. */
@@ -196,6 +198,10 @@ TILEC_API const char *const *tilec_stages(void);
 TILEC_API const char *tilec_version(void);
 
 #ifdef TILE_UNSTABLE
+/* Not 0: the folder and all above it belong to the user or root, and nobody else may write to them
+ * (above it: unless sticky, as /tmp is). 0: why[size] says why not. */
+TILEC_API int tilec_trusts_folder(const char *path, char *why, size_t size);
+
 /* ---- report on compiled kernels ----
  * Facts about compiled kernels from the compiler, the target's own tools and tables of the
  * hardware; tilec explain prints them. Everything belongs to the output. Texts are never NULL.

@@ -80,7 +80,7 @@ static tile_status check_target(const char *name, size_t length)
 
 static tile_status read_drop(int64_t *out_drop)
 {
-    const char *text = getenv("TILE_EMU_DROP_BARRIER");
+    const char *text = secure_getenv("TILE_EMU_DROP_BARRIER");
     char *end;
     *out_drop = -1;
     if (!text || !*text)
@@ -115,7 +115,8 @@ static void emu_close(tl_dev *dev)
 
 static tile_status emu_open(const char *spec, tl_dev **out_dev)
 {
-    const char *schedule = getenv("TILE_EMU_SCHEDULE"), *perturb = getenv("TILE_EMU_PERTURB");
+    const char *schedule = secure_getenv("TILE_EMU_SCHEDULE");
+    const char *perturb = secure_getenv("TILE_EMU_PERTURB");
     tl_dev *dev = calloc(1, sizeof *dev);
     if (!dev)
         return tl_fail(TILE_NO_MEMORY, "out of memory");

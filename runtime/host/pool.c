@@ -189,8 +189,8 @@ static tile_status read_setting(int threads, setting *out)
 {
     tl_processors allowed;
     tl_processors_allowed(&allowed);
-    tile_status status = tl_affinity_places("", getenv("TILE_AFFINITY"), &allowed, &out->place,
-                                            &out->places);
+    const char *said = secure_getenv("TILE_AFFINITY");
+    tile_status status = tl_affinity_places("", said, &allowed, &out->place, &out->places);
     if (status != TILE_OK)
         return status;
     int most = out->places ? out->places : tl_processors_count(&allowed);

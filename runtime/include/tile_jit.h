@@ -21,7 +21,8 @@ typedef struct tile_jit_options {
     void (*diagnostic)(void *user, const char *rendered);
     void *user;
     /* the folder of the cache of compiled kernels, or "off"; NULL: what the environment variable
-     * TILE_CACHE says, else $XDG_CACHE_HOME/tile, else ~/.cache/tile */
+     * TILE_CACHE says, else $XDG_CACHE_HOME/tile, else ~/.cache/tile; such a folder is used only if
+     * nobody but the user and root can write to it and the folders above it */
     const char *cache;
 } tile_jit_options;
 #define TILE_JIT_OPTIONS_INIT                                                                      \

@@ -1,4 +1,5 @@
 /* tune_select.c: which results of a .tune.json are for a device. */
+#define TILE_UNSTABLE
 #include "runtime/tune_select.h"
 
 #include <stdio.h>
@@ -208,10 +209,16 @@ void tl_tune_rows_free(tl_tune_rows *rows)
     *rows = (tl_tune_rows){0};
 }
 
+bool tl_tune_may_read(const char *source, char *why, size_t size)
+{
+    size_t n;
+    return !tilec_library_text(source, &n) || tilec_trusts_folder(".", why, size);
+}
+
 tile_status tl_tune_beside(const char *source, tile_device *device, tl_tune_rows *out, char *why,
                            size_t size)
 {
-    const char *setting = getenv("TILE_TUNE");
+    const char *setting = secure_getenv("TILE_TUNE");
     tl_tune_device like;
     char text[256] = "";
     *out = (tl_tune_rows){0};
@@ -224,6 +231,10 @@ tile_status tl_tune_beside(const char *source, tile_device *device, tl_tune_rows
     if (!path)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     tile_status status = tl_tune_read(path, &out->file, text, sizeof text);
+    if (status == TILE_OK && out->file.len && !tl_tune_may_read(source, text, sizeof text)) {
+        tl_tune_file_free(&out->file);
+        status = TILE_IO;
+    }
     if (status == TILE_IO) {
         snprintf(why, size, "%s: warning: the tuning results are not used: %s\n", path, text);
         status = TILE_OK;

@@ -264,7 +264,7 @@ def full_disk(b):
         script.append(f"for t in 1 2; do rm -f got; \"$T\" k{i}.tile --name k -o got 2>err && cmp got ref{i}.o && [ ! -s err ] && ok=$((ok + 1)); n=$((n + 1)); done")
     script.append('echo "$ok of $n"; find "$C" -name ".*" -type f | wc -l; "$T" cache verify; "$T" cache clear')
     for options in ("size=4k", "size=16k", "size=32k", "size=64k", "nr_inodes=2", "nr_inodes=6", "nr_inodes=12", "ro"):
-        mount = f'mount -t tmpfs -o {options} none "$C" || exit 9; '
+        mount = f'mount -t tmpfs -o mode=700,{options} none "$C" || exit 9; '
         p = subprocess.run(["unshare", "-m", "sh", "-c", mount + "\n".join(script)], cwd=b.folder, env={**b.env, "T": b.tilec, "C": b.cache},
                            capture_output=True, text=True, timeout=2 * HANG, check=False)
         lines = p.stdout.splitlines()

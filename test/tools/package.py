@@ -201,6 +201,13 @@ def main(source, build, scratch):
     run(["cc", "-I.", "consumer.c", "add.o", "-o", "by_pc", *flags(pc, "tile")], cwd=work)
     print("tile.pc:", run([os.path.join(work, "by_pc")]), end="")
     print("tilec.pc says only where it lies:", prefix not in " ".join(flags(pc, "tilec")))
+    again = os.path.join(scratch, "again")
+    os.rename(moved, again)  # programs look for the compiler where it was
+    off = dict(os.environ, TILE_CACHE="off")
+    for folder in (None, again + lib[len(moved):], "relative"):
+        env = {**off, "TILE_COMPILER": folder} if folder else off
+        p = subprocess.run([os.path.join(out, "jit")], cwd=work, capture_output=True, text=True, env=env, check=False)
+        print("moved again:", (p.stdout + p.stderr).strip().replace(scratch, ""))
 
 
 if __name__ == "__main__":

@@ -297,7 +297,7 @@ static void bad_folders(void)
     CHECK(strstr(s.folder, "/.cache/tile"));
     CHECK(put(&s, "key", "result") && has(&s, "key", "result"));
     CHECK(chmod(s.folder, 0777) == 0 && !tl_store_open(&s, NULL, why, sizeof why));
-    CHECK(strstr(why, "alone") && setenv("XDG_CACHE_HOME", folder, 1) == 0);
+    CHECK(strstr(why, "others") && setenv("XDG_CACHE_HOME", folder, 1) == 0);
     CHECK(tl_store_open(&s, NULL, why, sizeof why) && !strstr(s.folder, ".cache"));
     CHECK(setenv("TILE_CACHE_SIZE", "12 apples", 1) == 0);
     CHECK(!tl_store_open(&s, NULL, why, sizeof why) && strstr(why, "12 apples"));
