@@ -115,6 +115,16 @@ void tl_amd_order(TlLlvm *l);
 bool tl_leaf_is_call_of(LLVMValueRef x, const char *name);
 /* Of the module's target: 9 for gfx942 and gfx90a, 11 for gfx1100. */
 int tl_amd_generation(const TlLlvm *l);
+/* ---- waits on AMD (amd_release.c): an instruction until nothing of a kind is on its way; those of
+ * releases that LLVM does not make, when leaves are expanded ---- */
+typedef enum TlAmdWait {
+    TL_AMD_SHARED,
+    TL_AMD_LOADS,
+    TL_AMD_SHARED_AND_LOADS,
+    TL_AMD_ALL
+} TlAmdWait;
+void tl_amd_wait(TlLlvm *l, LLVMBuilderRef b, TlAmdWait what);
+void tl_amd_release(TlLlvm *l);
 /* amd_turns.c: the turns of matrix products. */
 void tl_amd_turns(TlLlvm *l);
 /* amd_offsets.c: offsets and addresses are computed in loops, for a kernel of which LLVM has
@@ -125,6 +135,9 @@ void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsign
 void tl_amd_near(TlLlvm *l);
 /* ---- long blocks on AMD in parts that are scheduled one by one (amd_part.c); the last ---- */
 void tl_amd_part(TlLlvm *l);
+/* ---- results of instructions that read other lanes, held in front of branches, on AMD
+ * (amd_hold.c); after what looks at products ---- */
+void tl_amd_hold(TlLlvm *l);
 
 /* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/contract/leaf.h
  * ---- */
