@@ -248,7 +248,7 @@ static void put_fields(ExplainJson *j, const void *row, const Field *fields)
 /* What the tuning model takes the target for. */
 static void put_rates(ExplainJson *j, const char *target)
 {
-    const TlRates *r = tl_rates_find(target);
+    const tl_gpu *r = tl_gpu_find(target);
     if (!r) {
         tl_sbuf_puts(j->out, "null");
         return;
@@ -260,7 +260,7 @@ static void put_rates(ExplainJson *j, const char *target)
                  r->sms, TL_NUMBER("%g", r->ghz), TL_NUMBER("%g", r->memory),
                  TL_NUMBER("%g", r->cache), TL_NUMBER("%g", r->matrix8),
                  TL_NUMBER("%g", r->matrix16), TL_NUMBER("%g", r->matrix32),
-                 TL_NUMBER("%g", r->matrix64), TL_NUMBER("%g", r->fma), TL_NUMBER("%g", r->slots));
+                 TL_NUMBER("%g", r->matrix64), TL_NUMBER("%g", r->fma), TL_NUMBER("%g", (double)r->schedulers));
 }
 
 /* ---- the document ---- */

@@ -34,7 +34,7 @@ EXTRA = [
     ("codegen/*", "runtime/contract/leaf.*"),         # the leaf table: likewise
     ("codegen/*", "runtime/contract/cpu_level.def"),  # the CPU levels: likewise
     ("codegen/*", "runtime/contract/fp_state.h"),     # the floating-point state: likewise
-    ("codegen/report/roof.c", "runtime/tune/model.def"),  # rates of GPUs: data only
+    ("codegen/*", "runtime/contract/gpu*"),          # the GPUs: likewise
     ("codegen/compile*.[ch]", "frontend/*"),          # the one place where source meets code
     ("codegen/*", "codegen/include/tilec.h"),
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
@@ -43,7 +43,6 @@ EXTRA = [
     ("runtime/*", "ir/support/number.h"),             # headers alone: numbers as text,
     ("runtime/*", "ir/support/ascii.h"),              # classes of characters
     ("runtime/host/driver_ref*.c", "ir/*"),           # CMake target tile_ref
-    ("runtime/emu/driver_emu.c", "codegen/target/target.def"),  # names of targets: data only
     ("examples/*", "runtime/include/tile*.h"),
     ("examples/*", "codegen/include/tilec.h"),
     ("test/examples/share_test.c", "examples/15_train_gpt/*.h"),
