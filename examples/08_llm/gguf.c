@@ -299,7 +299,7 @@ static bool add_scores(Checkpoint *c, Keys keys)
     const Key *scores = find_array(keys, "tokenizer.ggml.scores", F32_);
     if (!scores || scores->count != (uint64_t)words_count(c->words))
         return checkpoint_fail(c, "no scores of the tokens");
-    if (c->config.add_space == 0) words_bare(c->words);
+    if (c->config.add_space == 0) words_blank(c->words, NOWHERE);
     return words_scores(c->words, scores->value.bytes) || checkpoint_fail(c, "no memory");
 }
 
