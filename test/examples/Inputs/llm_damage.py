@@ -44,7 +44,7 @@ def gguf_cases(whole):
     yield "half a block", put(whole, first + 4, "Q", 127), "no whole blocks"
     yield "another shape", put(whole, first + 12, "Q", 64), "has not the shape [128, 128]"
     yield "five extents", put(whole, first, "I", 5), "5 extents"
-    yield "an unknown type of tensor", put(whole, first + 20, "I", 10), "type 10 is not known here"
+    yield "an unknown type of tensor", put(whole, first + 20, "I", 16), "type 16 is not known here"
     yield "rows of half a block", put(whole, first + 20, "I", 14), "rows of 128 numbers are no whole blocks of Q6_K, which have 256"
     yield "an offset past the end", put(whole, first + 24, "Q", 2**63), "past the end"
     yield "an unknown way to cut texts", whole.replace(b"gpt-2", b"gpt-9", 1), "tokenizer.ggml.pre 'gpt-9'"
