@@ -11,7 +11,8 @@
 /* How the numbers of a tensor are stored. I8 has a scale for each row, in a tensor of its own; from
  * Q4_0 on they are ggml's blocks. */
 typedef enum Format {
-    F32, F16, BF16, I8, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4, FORMATS
+    F32, F16, BF16, I8, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS,
+    MXFP4, FORMATS
 } Format;
 
 typedef struct FormatInfo {

@@ -299,7 +299,7 @@ static bool add_scores(Checkpoint *c, Keys keys)
     const Key *scores = find_array(keys, "tokenizer.ggml.scores", F32_);
     if (!scores || scores->count != (uint64_t)words_count(c->words))
         return checkpoint_fail(c, "no scores of the tokens");
-    if (c->config.add_space == 0) words_bare(c->words);
+    if (c->config.add_space == 0) words_blank(c->words, NOWHERE);
     return words_scores(c->words, scores->value.bytes) || checkpoint_fail(c, "no memory");
 }
 
@@ -370,7 +370,7 @@ static bool read_tensor(Checkpoint *c, Reader *r, uint64_t *offset)
     if (r->bad) return checkpoint_fail(c, "tensor '%s' reaches past the end of the file", t->name);
     if (format == FORMATS)
         return checkpoint_fail(c, "tensor '%s': type %llu is not known here (F32, F16, BF16, Q4_0, "
-                               "Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4 are)",
+                               "Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4 are)",
                                t->name, (unsigned long long)type);
     t->format = (Format)format;
     const FormatInfo *f = &format_info[format];

@@ -51,10 +51,13 @@ static const struct {
     [Q5_0] = {0, "ggml.from_q5_0", TILE_U8},
     [Q5_1] = {0, "ggml.from_q5_1", TILE_U8},
     [Q8_0] = {0, "ggml.from_q8_0", TILE_U8},
+    [Q2_K] = {0, "ggml.from_q2_k", TILE_U8},
+    [Q3_K] = {0, "ggml.from_q3_k", TILE_U8},
     [Q4_K] = {0, "ggml.from_q4_k", TILE_U8},
     [Q5_K] = {0, "ggml.from_q5_k", TILE_U8},
     [Q6_K] = {0, "ggml.from_q6_k", TILE_U8},
     [IQ4_NL] = {0, "ggml.from_iq4_nl", TILE_U8},
+    [IQ4_XS] = {0, "ggml.from_iq4_xs", TILE_U8},
     [MXFP4] = {0, "ggml.from_mxfp4", TILE_U8},
 };
 

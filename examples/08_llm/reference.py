@@ -45,10 +45,31 @@ def of_parts(b, q):
     return (f16(b[:, :2]) * scale)[..., None] * q.reshape(-1, 8, 32) - (f16(b[:, 2:4]) * least)[..., None]
 
 
+def two_bits(b):
+    """The 2 bits of 256 numbers in 64 bytes."""
+    return (b.reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3).reshape(-1, 16, 16)
+
+
+def from_q2_k(b):
+    return (f16(b[:, 80:82]) * (b[:, :16] & 15))[..., None] * two_bits(b[:, 16:80]) - (f16(b[:, 82:]) * (b[:, :16] >> 4))[..., None]
+
+
+def from_q3_k(b):
+    third = np.unpackbits(b[:, :32, None], axis=2, bitorder="little").swapaxes(1, 2).reshape(-1, 16, 16)
+    high = (b[:, None, 104:108] >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3).reshape(-1, 16)
+    scale = (halves(b[:, 96:104]) | high << 4).astype(np.float32) - 32
+    return (f16(b[:, 108:]) * scale)[..., None] * ((two_bits(b[:, 32:96]) | third << 2).astype(np.float32) - 4)
+
+
+def from_iq4_xs(b):
+    high = b[:, 2:4].copy().view("<u2") >> np.arange(0, 16, 2, dtype=np.uint16) & 3
+    low = np.stack([b[:, 4:8] & 15, b[:, 4:8] >> 4], 2).reshape(-1, 8)
+    return (f16(b[:, :2]) * ((low | high << 4).astype(np.float32) - 32))[..., None] * UNEVEN[halves(b[:, 8:].reshape(-1, 8, 16))]
+
+
 def from_q6_k(b):
-    low = halves(b[:, :128].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
-    high = b[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
-    q = (low | high << 4).reshape(-1, 16, 16).astype(np.float32) - 32
+    low = halves(b[:, :128].reshape(-1, 2, 64)).reshape(-1, 16, 16)
+    q = (low | two_bits(b[:, 128:192]) << 4).astype(np.float32) - 32
     return (f16(b[:, 208:]) * b[:, 192:208].view(np.int8))[..., None] * q
 
 
@@ -61,11 +82,14 @@ BLOCKS = {
     "Q5_0": (6, 32, 22, lambda b: f16(b[:, :2]) * ((halves(b[:, 6:]) | fifths(b[:, 2:6])).astype(np.float32) - 16)),
     "Q5_1": (7, 32, 24, lambda b: f16(b[:, :2]) * (halves(b[:, 8:]) | fifths(b[:, 4:8])) + f16(b[:, 2:4])),
     "Q8_0": (8, 32, 34, lambda b: f16(b[:, :2]) * b[:, 2:].view(np.int8)),
+    "Q2_K": (10, 256, 84, from_q2_k),
+    "Q3_K": (11, 256, 110, from_q3_k),
     "Q4_K": (12, 256, 144, lambda b: of_parts(b, halves(b[:, 16:].reshape(-1, 4, 32)))),
     "Q5_K": (13, 256, 176, lambda b: of_parts(b, halves(b[:, 48:].reshape(-1, 4, 32)).reshape(-1, 8, 32)
                                               | (b[:, 16:48, None] >> np.arange(8, dtype=np.uint8) & 1).swapaxes(1, 2) * 16)),
     "Q6_K": (14, 256, 210, from_q6_k),
     "IQ4_NL": (20, 32, 18, lambda b: f16(b[:, :2]) * UNEVEN[halves(b[:, 2:])]),
+    "IQ4_XS": (23, 256, 136, from_iq4_xs),
     "MXFP4": (39, 32, 17, lambda b: np.exp2(b[:, :1].astype(np.float32) - 127) * E2M1[halves(b[:, 1:])]),
 }
 

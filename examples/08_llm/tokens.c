@@ -78,7 +78,8 @@ struct Words {
     Map by_bytes, by_pair;
     int byte[256]; /* tokens <0x00> to <0xFF>; -1: there is none */
     int begin;
-    bool whole, bare;
+    Blank blank;
+    bool whole;
 };
 
 Words *words_new(Alphabet alphabet)
@@ -245,9 +246,9 @@ void words_begin(Words *w, int token)
     w->begin = token;
 }
 
-void words_bare(Words *w)
+void words_blank(Words *w, Blank blank)
 {
-    w->bare = true;
+    w->blank = blank;
 }
 
 void words_whole(Words *w)
@@ -378,12 +379,13 @@ static bool encode_piece(void *data, const char *text, size_t length)
     return true;
 }
 
-/* What lies between special tokens; of characters, it begins with a blank. */
-static bool encode_between(Encoder *e, const char *text, size_t length)
+/* What lies between special tokens; of characters, it may begin with a blank. */
+static bool encode_between(Encoder *e, const char *text, size_t length, bool first)
 {
     const Words *w = e->words;
     if (length == 0) return true;
-    if (w->alphabet == BYTES || w->bare)
+    if (w->alphabet == BYTES || w->blank == NOWHERE || (w->blank == AT_THE_START && !first) ||
+        (w->blank != BEFORE_EACH && *text == ' '))
         return cut_pieces(w->cut, text, length, encode_piece, e);
     char *more = malloc(length + 1);
     if (!more) return false;
@@ -415,11 +417,11 @@ static bool encode_all(Encoder *e, const char *text, size_t length)
         int id = special_at(e->words, text + at, length - at);
         if (id < 0) at++;
         else {
-            if (!encode_between(e, text + done, at - done) || !emit(e, id)) return false;
+            if (!encode_between(e, text + done, at - done, done == 0) || !emit(e, id)) return false;
             done = at += e->words->token[id].length;
         }
     }
-    return encode_between(e, text + done, length - done);
+    return encode_between(e, text + done, length - done, done == 0);
 }
 
 int *words_encode(const Words *w, const char *text, size_t length, size_t *count)

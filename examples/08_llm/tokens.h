@@ -26,8 +26,10 @@ bool words_merge(Words *words, const char *text, size_t length);
 bool words_special(Words *words, int token);
 /* The token that begins a text; -1, as from the start: none. */
 void words_begin(Words *words, int token);
-/* CHARACTERS: no blank goes before a text. */
-void words_bare(Words *words);
+/* CHARACTERS: where a blank is added. At first: before each text between special tokens; or before
+ * each, or the one that begins it all, if it does not begin with a blank. */
+typedef enum Blank { BEFORE_EACH, WHERE_NONE_IS, AT_THE_START, NOWHERE } Blank;
+void words_blank(Words *words, Blank blank);
 /* Pieces that are a token as a whole become it, whatever the merges say. */
 void words_whole(Words *words);
 /* What cuts a text into pieces, which are merged each by itself. */

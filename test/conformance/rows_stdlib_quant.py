@@ -323,6 +323,21 @@ def q6(b, i):
     return (low | (b[128 + 32 * half + rest % 32] >> 2 * (rest // 32) & 3) << 4).astype(F32) - 32
 
 
+def two(b, base, i):
+    return b[base + 32 * (i // 128) + i % 32] >> 2 * (i // 32 % 4) & 3
+
+
+def q3(b, i):
+    """The number, and its scale: 4 low bits in the halves of 8 bytes, 2 high ones in 4."""
+    j = i // 16
+    scale = b[96 + j % 8] >> 4 * (j // 8) & 15 | (b[104 + j % 4] >> 2 * (j // 4) & 3) << 4
+    return (two(b, 32, i) + 4 * (b[i % 32] >> i // 32 & 1) - 4).astype(F32), (scale - 32).astype(F32)
+
+
+def xs_scale(b, j):
+    return (b[4 + j // 2] >> 4 * (j % 2) & 15 | (b[2 + j // 4] >> 2 * (j % 4) & 3) << 4) - 32
+
+
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6], F32)
 NL = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], F32)
 READ = {  # name: (numbers and bytes of a block, where its f16 scales are, number i)
@@ -333,6 +348,9 @@ READ = {  # name: (numbers and bytes of a block, where its f16 scales are, numbe
     "mxfp4": (32, 17, (), lambda b, h, i: E2M1[nibble(b, 1, i)] * np.where(b[0] == 255, np.nan, 2.0 ** (b[0] - 127.0)).astype(F32)),
     "q4_k": (256, 144, (0, 2), lambda b, h, i: of_parts(b, h, q_k(b, 16, i), i)),
     "q5_k": (256, 176, (0, 2), lambda b, h, i: of_parts(b, h, q_k(b, 48, i) + F32(16) * (b[16 + i % 32] >> i // 32 & 1), i)),
+    "q2_k": (256, 84, (80, 82), lambda b, h, i: h(80) * (b[i // 16] & 15) * two(b, 16, i) - h(82) * (b[i // 16] >> 4)),
+    "q3_k": (256, 110, (108,), lambda b, h, i: (lambda q, scale: h(108) * scale * q)(*q3(b, i))),
+    "iq4_xs": (256, 136, (0,), lambda b, h, i: h(0) * xs_scale(b, i // 32) * NL[b[8 + i // 32 * 16 + i % 16] >> 4 * (i % 32 // 16) & 15]),
     "q6_k": (256, 210, (208,), lambda b, h, i: q6(b, i) * (h(208) * b[192 + i // 16].astype(np.uint8).view(np.int8))),
 }
 

@@ -44,7 +44,7 @@ def gguf_cases(whole):
     yield "half a block", put(whole, first + 4, "Q", 127), "no whole blocks"
     yield "another shape", put(whole, first + 12, "Q", 64), "has not the shape [128, 128]"
     yield "five extents", put(whole, first, "I", 5), "5 extents"
-    yield "an unknown type of tensor", put(whole, first + 20, "I", 10), "type 10 is not known here"
+    yield "an unknown type of tensor", put(whole, first + 20, "I", 16), "type 16 is not known here"
     yield "rows of half a block", put(whole, first + 20, "I", 14), "rows of 128 numbers are no whole blocks of Q6_K, which have 256"
     yield "an offset past the end", put(whole, first + 24, "Q", 2**63), "past the end"
     yield "an unknown way to cut texts", whole.replace(b"gpt-2", b"gpt-9", 1), "tokenizer.ggml.pre 'gpt-9'"
@@ -96,6 +96,13 @@ def text_cases():
     yield "config.json", lambda t: t.replace('"llama3"', '[]'), "'rope_scaling.rope_type' is a list"
     yield "config.json", lambda t: t.replace('"hidden_size"', '"hidden_size": 64, "hidden_size"'), "duplicate object key"
     yield "tokenizer.json", lambda t: t.replace("ByteLevel", "Whitespace"), "pre_tokenizer 'Whitespace'"
+    yield "tokenizer.json", lambda t: t.replace('"pre_tokenizer"', '"normalizer": {"type": "Lowercase"}, "pre_tokenizer"'), "normalizer 'Lowercase'"
+    yield "tokenizer.json", lambda t: t.replace('"pre_tokenizer"', '"normalizer": {"type": "Prepend", "prepend": "x"}, "pre_tokenizer"'), "normalizer 'Prepend'"
+    yield "tokenizer.json", lambda t: t.replace('"pre_tokenizer"', '"post_processor": {"type": "BertProcessing"}, "pre_tokenizer"'), "post_processor 'BertProcessing'"
+    behind = '"post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "<|end|>"}}]}, "pre_tokenizer"'
+    yield "tokenizer.json", lambda t: t.replace('"pre_tokenizer"', behind), "the post_processor puts '<|end|>' where"
+    yield "tokenizer.json", lambda t: t.replace('"special": true', '"rstrip": true'), "'rstrip' of the token 424"
+    yield "tokenizer.json", lambda t: t.replace('"type": "BPE"', '"type": "BPE", "end_of_word_suffix": "</w>"'), "'end_of_word_suffix' is not known"
     yield "tokenizer.json", lambda t: t.replace("BPE", "Unigram"), "is not 'BPE'"
     yield "tokenizer.json", lambda t: t.replace(": 7,", ": 1000000,"), "not numbered from 0 on"
 

@@ -144,15 +144,16 @@ def blocks(kind, rows, cols, size):
     b = rng.integers(0, 256, (rows * cols // each, width), dtype=np.uint8)
     n = len(b)
     half = lambda x: np.full(n, x, "<f2").view(np.uint8).reshape(n, 2)
-    step = {"Q4_0": 1 / 5, "Q4_1": 1 / 5, "Q5_0": 1 / 9, "Q5_1": 1 / 9, "Q8_0": 1 / 70, "Q4_K": 1 / 160, "Q5_K": 1 / 320, "Q6_K": 1 / 1400, "IQ4_NL": 1 / 70}
+    step = {"Q4_0": 1 / 5, "Q4_1": 1 / 5, "Q5_0": 1 / 9, "Q5_1": 1 / 9, "Q8_0": 1 / 70, "Q4_K": 1 / 160, "Q5_K": 1 / 320, "Q6_K": 1 / 1400, "IQ4_NL": 1 / 70,
+            "Q2_K": 1 / 12, "Q3_K": 1 / 60, "IQ4_XS": 1 / 1200}
     if kind == "MXFP4":
         b[:, 0] = np.round(np.log2(size)).astype(int) - 1 + 127
         return b
     d = size * step[kind]
-    at = 208 if kind == "Q6_K" else 0
+    at = {"Q6_K": 208, "Q3_K": 108, "Q2_K": 80}.get(kind, 0)
     b[:, at:at + 2] = half(d)
-    if kind in ("Q4_1", "Q5_1", "Q4_K", "Q5_K"):  # a least number, or a scale of such: as much below 0 as above
-        b[:, 2:4] = half({"Q4_1": -7.5, "Q5_1": -15.5, "Q4_K": 7.5, "Q5_K": 15.5}[kind] * d)
+    if kind in ("Q4_1", "Q5_1", "Q2_K", "Q4_K", "Q5_K"):  # a least number, or a scale of such: as much below 0 as above
+        b[:, at + 2:at + 4] = half({"Q2_K": 1.5, "Q4_1": -7.5, "Q5_1": -15.5, "Q4_K": 7.5, "Q5_K": 15.5}[kind] * d)
     return b
 
 

@@ -101,11 +101,19 @@ def character_cases(scratch):
         path = os.path.join(scratch, name + ".gguf")
         gguf(path, **common, **keys)
         yield name, path, texts, [numbers(first + w, CHARACTERS) for w in expected]
-    path = os.path.join(scratch, "merges")
     merges = sorted(SCORES, key=SCORES.get, reverse=True)
-    folder(path, model=dict(type="BPE", byte_fallback=True, vocab=CHARACTERS, merges=[f"{m[0]} {m[1]}" for m in merges]),
-           added_tokens=[dict(id=i, content=CHARACTER_TOKENS[i], special=True) for i in range(3)])
-    yield "merges of characters", path, texts, [numbers(w, CHARACTERS) for w in words]
+    each = words[:-1] + ["▁ ▁b"]  # there is a blank before
+    once = each[:-2] + ["▁b </s> ab", "▁ ▁b"]
+    replace = dict(type="Replace", pattern=dict(String=" "), content="▁")
+    prepend = dict(type="Sequence", normalizers=[dict(type="Prepend", prepend="▁"), replace])
+    space = lambda scheme, split: dict(type="Metaspace", replacement="▁", prepend_scheme=scheme, split=split)
+    for name, normalizer, pre, expected in (("prepend", prepend, None, words), ("replace", replace, None, bare), ("always", None, space("always", False), each),
+                                            ("first", None, space("first", False), once), ("never", None, space("never", False), bare),
+                                            ("split", None, space("always", True), each)):
+        path = os.path.join(scratch, "characters-" + name)
+        folder(path, model=dict(type="BPE", byte_fallback=True, vocab=CHARACTERS, merges=[f"{m[0]} {m[1]}" for m in merges]), normalizer=normalizer, pre_tokenizer=pre,
+               added_tokens=[dict(id=i, content=CHARACTER_TOKENS[i], special=True) for i in range(3)])
+        yield "characters, " + name, path, texts, [numbers(w, CHARACTERS) for w in expected]
 
 
 def main(program, scratch):
