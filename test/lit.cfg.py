@@ -6,6 +6,7 @@
 #   %source %build   roots of the source and of the build tree
 #   %examples        folder of the built examples' programs
 #   %python          the Python that runs lit
+#   %{plain}         %t by a path without blanks and letters beyond ASCII, which a shell that cuts pkg-config's words would not survive
 #   %{pythonpath}    what finds the package `tile` of the source tree
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
@@ -14,12 +15,15 @@
 # libpng, pcre2. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
+import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import lit.formats
 import lit.ShUtil
@@ -43,9 +47,21 @@ os.makedirs(config.test_exec_root, exist_ok=True)
 BLANK = "\ue000"  # private use: no path has it
 
 
-def take_blanks_in_paths():
-    """lit puts paths into command lines as text, so that one with a blank would be two words. Such a blank is another character until
-    lit has cut the line into words."""
+def plain_root():
+    """The folder of the tests' outputs, if need be by a link to it."""
+    root = config.test_exec_root
+    if re.fullmatch(r"[\w./+-]+", root, re.ASCII):
+        return root
+    user = f"tile-lit-{os.getuid()}-{hashlib.sha1(root.encode()).hexdigest()[:12]}"
+    link = next(os.path.join(d, user) for d in (tempfile.gettempdir(), "/tmp", "/var/tmp") if " " not in d and d.isascii())
+    if not os.path.islink(link):
+        os.symlink(root, link)
+    return link
+
+
+def add_paths(root):
+    """%{plain}. And lit puts paths into command lines as text, so that one with a blank would be two words. Such a blank is another
+    character until lit has cut the line into words."""
     values, word = lit.TestRunner.getDefaultSubstitutions, lit.ShUtil.ShLexer.lex_arg
 
     def text_of(w):
@@ -53,15 +69,16 @@ def take_blanks_in_paths():
             return lit.ShUtil.GlobItem(w.pattern.replace(BLANK, " "))
         return w.replace(BLANK, " ") if isinstance(w, str) else w
 
-    def with_blanks_hidden(*args, **named):
-        return [(name, value.replace(" ", BLANK)) for name, value in values(*args, **named)]
+    def of_test(*args, **named):
+        found = values(*args, **named)
+        plain = dict(found)["%t"].replace(config.test_exec_root, root)
+        return [(name, value.replace(" ", BLANK)) for name, value in [("%{plain}", plain), *found]]
 
-    lit.TestRunner.getDefaultSubstitutions = with_blanks_hidden
+    lit.TestRunner.getDefaultSubstitutions = of_test
     lit.ShUtil.ShLexer.lex_arg = lambda self, c: text_of(word(self, c))
 
 
-if " " in source + build:
-    take_blanks_in_paths()
+add_paths(plain_root())
 
 
 def llvm_tools_dir():

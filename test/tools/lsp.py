@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+import urllib.parse
 
 TEXT = """import std.random;
 import "geo.tile";
@@ -103,7 +104,7 @@ class Server:
             self.seen.append(self.read())
 
     def open(self, text, name="a.tile", version=1):
-        uri = "file://" + os.path.join(FOLDER, name).replace(" ", "%20")
+        uri = uri_of(name)
         self.tell("textDocument/didOpen", textDocument={"uri": uri, "languageId": "tile", "version": version, "text": text})
         return uri
 
@@ -264,7 +265,7 @@ def test_definition(s):
     there = s.at("definition", uri, TEXT, "half(2.0)")
     assert there["uri"].endswith("/geo.tile") and there["range"]["start"] == {"line": 1, "character": 5}
     std = s.at("definition", uri, TEXT, "uniform(1")
-    path = std["uri"].removeprefix("file://")
+    path = urllib.parse.unquote(std["uri"].removeprefix("file://"))
     with open(path) as f:
         assert "auto uniform(" in f.read().split("\n")[std["range"]["start"]["line"]]
     assert s.at("definition", uri, TEXT, "random;")["uri"] == std["uri"]
@@ -461,7 +462,8 @@ def test_big_file(s):
 def test_paths(s):
     os.makedirs(os.path.join(FOLDER, "with space \u00fc"), exist_ok=True)
     write("with space \u00fc/geo.tile", GEO)
-    uri = "file://" + FOLDER + "/with%20space%20%C3%BC/a.tile"
+    uri = uri_of("with space \u00fc/a.tile")
+    assert uri.endswith("/with%20space%20%C3%BC/a.tile")
     text = 'import "geo.tile";\nconst int A = geo.SIDES;\n'
     s.tell("textDocument/didOpen", textDocument={"uri": uri, "languageId": "tile", "version": 1, "text": text})
     assert s.diagnostics(uri) == []
@@ -470,6 +472,10 @@ def test_paths(s):
     text = text.replace("geo.tile", "none.tile")
     s.tell("textDocument/didOpen", textDocument={"uri": "untitled:Untitled-1", "languageId": "tile", "version": 1, "text": text})
     assert "E0204" in [d["code"] for d in s.diagnostics("untitled:Untitled-1")]
+
+
+def uri_of(name):
+    return "file://" + urllib.parse.quote(os.path.join(FOLDER, name))
 
 
 def write(name, text):

@@ -11,11 +11,12 @@ root=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 place=${TILE_STRANGER:-$(mktemp -d "${TMPDIR:-/tmp}/stranger.XXXXXX")}
 tree="$place/eine tile-Übung"
 home="$place/sein Haus"
+tmp="$place/tmp"
 user=nobody
 
 "$root/bootstrap" packages
 
-mkdir -p "$tree" "$home/cache" "$home/config" "$home/data" "$home/run" "$home/tmp"
+mkdir -p "$tree" "$home/cache" "$home/config" "$home/data" "$home/run" "$tmp"
 (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T -) |
     tar -x -C "$tree"
 chmod 755 "$place"
@@ -23,7 +24,7 @@ chmod 700 "$home/run"
 
 as_stranger() {
     env -u CDPATH HOME="$home" XDG_CACHE_HOME="$home/cache" XDG_CONFIG_HOME="$home/config" XDG_DATA_HOME="$home/data" \
-        XDG_RUNTIME_DIR="$home/run" TMPDIR="$home/tmp" TILE_NO_INSTALL=1 "$@"
+        XDG_RUNTIME_DIR="$home/run" TMPDIR="$tmp" TILE_NO_INSTALL=1 "$@"
 }
 
 cd "$tree"
