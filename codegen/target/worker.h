@@ -21,6 +21,8 @@ typedef struct TlWorker {
  * tl_worker_join runs it. */
 void tl_worker_start(TlWorker *w, void (*run)(void *arg), void *arg);
 void tl_worker_join(TlWorker *w);
+/* Stacks of this process are no larger from now on, if one that small can be. */
+void tl_worker_limit_stack(size_t most);
 /* How many threads may compile at once: this machine's processors, but one where memory comes from
  * an allocator of the caller's, which need not be thread-safe. */
 uint32_t tl_worker_most(TlAllocFn alloc);
