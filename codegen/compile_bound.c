@@ -3,6 +3,7 @@
  * with an import is for the compilation to say, which sees the same. */
 #include "codegen/compile_bound.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/core.h"
@@ -53,6 +54,17 @@ static void read_imports(Bind *bind)
     tl_ctx_free(&ctx);
 }
 
+/* Without memory for it the variable is not there, as the compilation would not be either. */
+static void note_process(tilec_bound *b)
+{
+    const char *said = secure_getenv("TILE_PROCESS");
+    TlGuard g;
+    if (said && TL_GUARD(&g)) {
+        b->process = tl_strndup(&b->arena, said, strlen(said));
+        tl_guard_pop(&g);
+    }
+}
+
 /* On a thread of the compiler's: the caller's may have a small stack. */
 static void run(void *user)
 {
@@ -61,6 +73,7 @@ static void run(void *user)
     char why[TL_STORE_PATH + 256];
     b->cached = tl_store_open(&b->store, bind->o->cache, why, sizeof why);
     b->files.fixed = true;
+    note_process(b);
     tl_core_find();
     if (!tl_source_is_tile_ir(bind->name)) /* which imports nothing */
         read_imports(bind);

@@ -7,6 +7,7 @@
 struct tilec_bound {
     TlAlloc alloc;
     TlArena arena;
+    const char *process; /* what TILE_PROCESS says; NULL: nothing */
     TlFiles files; /* fixed: every path at which an import was looked for */
     TlStore store;
     bool cached;   /* store is open */

@@ -13,6 +13,7 @@
 #include "codegen/compile_bound.h"
 #include "codegen/compile_library.h"
 #include "codegen/core.h"
+#include "codegen/core_process.h"
 #include "codegen/options.h"
 #include "codegen/source.h"
 #include "codegen/target/worker.h"
@@ -169,13 +170,34 @@ static void put_first(tilec_output *out, const char *path)
     out->depends = tl_format(&out->arena, "%s\n%s", path, out->depends);
 }
 
-static tilec_status compile(Ask *a)
+static tilec_status compile_here(Ask *a)
 {
     char why[TL_CORE_WHY];
     const TlCore *core = tl_core(why, sizeof why);
     if (!core)
         return refuse(a, TILEC_TOOL, "%s%s", why, "");
-    tilec_status status = core->compile(a->name, a->text, a->size, &a->o, &a->files, &a->out);
+    return core->compile(a->name, a->text, a->size, &a->o, &a->files, &a->out);
+}
+
+static tilec_status compile_somewhere(Ask *a)
+{
+    char wrong[512];
+    TlProcess process;
+    TlProcessUse use = tl_process_wanted(&a->o, &process);
+    if (!a->name || use == TL_PROCESS_OFF)
+        return compile_here(a);
+    if (tilec_options_check(&a->o, wrong, sizeof wrong))
+        return refuse(a, TILEC_USAGE, "%s%s", wrong, "");
+    if (use == TL_PROCESS_WRONG)
+        return refuse(a, TILEC_USAGE, "the environment variable TILE_PROCESS is wrong: expected "
+                                      "off, on or an absolute path, with ,memory=MIB and "
+                                      ",seconds=N behind it%s%s", "", "");
+    return tl_process_compile(&process, a->name, a->text, a->size, &a->o, &a->files, &a->out);
+}
+
+static tilec_status compile(Ask *a)
+{
+    tilec_status status = compile_somewhere(a);
     TlGuard g;
     if (a->is_file && a->text && a->out && TL_GUARD(&g)) {
         put_first(a->out, a->name);

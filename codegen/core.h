@@ -9,6 +9,7 @@ typedef struct TlCore {
     tilec_status (*compile)(const char *name, const char *text, size_t size,
                             const tilec_options *options, TlFiles *files,
                             tilec_output **out_output);
+    void (*limit_stack)(size_t most); /* tl_worker_limit_stack */
 } TlCore;
 
 /* Thread-safe. NULL: it cannot be loaded; why[size] says why not. */

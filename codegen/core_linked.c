@@ -2,7 +2,7 @@
 #include "codegen/cache/key.h"
 #include "codegen/core.h"
 
-const TlCore tl_core_entry = {tl_build_id, tl_compile};
+const TlCore tl_core_entry = {tl_build_id, tl_compile, tl_worker_limit_stack};
 
 void tl_core_find(void)
 {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codegen/core_process.h"
 #include "ir/form.h"
 
 static const TlOption OPTIONS[] = {
@@ -89,6 +90,17 @@ static bool forms_fit(const char *forms, Text *t)
     return false;
 }
 
+static bool process_fits(const char *process, Text *t)
+{
+    TlProcess parsed;
+    if (!process || tl_process_parse(process, &parsed) != TL_PROCESS_WRONG)
+        return true;
+    put(t, "process is '%s'; expected off, on or an absolute path, with ,memory=MIB and "
+           ",seconds=N behind it",
+        process);
+    return false;
+}
+
 static bool lists_fit(const tilec_options *o, Text *t)
 {
     if (o->nconsts && !o->consts)
@@ -123,6 +135,7 @@ tilec_status tilec_options_check(const tilec_options *options, char *text, size_
             options->struct_size, sizeof *options);
         return TILEC_USAGE;
     }
-    bool fit = table_fits(&o, &t) && lists_fit(&o, &t) && forms_fit(o.forms, &t);
+    bool fit = table_fits(&o, &t) && lists_fit(&o, &t) && forms_fit(o.forms, &t) &&
+               process_fits(o.process, &t);
     return fit ? TILEC_OK : TILEC_USAGE;
 }

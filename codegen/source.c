@@ -69,5 +69,7 @@ const char *tl_files_read(TlFiles *files, TlArena *arena, const char *path, size
     }
     if (files)
         __atomic_store_n(&files->others, true, __ATOMIC_RELAXED);
+    if (files && files->read)
+        return files->read(files->user, arena, path, out_size, out_error);
     return tl_source_read(arena, path, out_size, out_error);
 }

@@ -28,6 +28,10 @@ typedef struct TlFiles {
     TL_VEC(TlFile) known;
     bool fixed;  /* no other one exists, whatever the disk says */
     bool others; /* another one was read; set by any thread */
+    /* NULL: what is not known is read from disk; else this reads it, called by any thread */
+    const char *(*read)(void *user, TlArena *arena, const char *path, size_t *out_size,
+                        const char **out_error);
+    void *user;
 } TlFiles;
 
 /* As tl_source_read, which is called for what is not known. files may be NULL. */

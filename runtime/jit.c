@@ -20,7 +20,7 @@ const tl_driver *(*const tl_jit_keeps[])(void) = {tl_driver_ref, tl_driver_emu};
 /* A source and how to compile it; everything is copied, and the files that it imports are those of
  * the moment when it was loaded. */
 typedef struct source {
-    char *name, *text, *fp, *cache; /* cache may be NULL */
+    char *name, *text, *fp, *cache, *process; /* these two may be NULL */
     size_t size;
     char target[32];
     char **include_dirs;
@@ -63,7 +63,9 @@ static tile_status status_of(tilec_status status, const char *message, const rep
     case TILEC_USAGE:
     case TILEC_NO_VARIANT: return tl_fail(TILE_NOT_FOUND, "%s", message);
     case TILEC_IO: return tl_fail(TILE_IO, "%s", message);
-    case TILEC_NO_MEMORY: return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler");
+    case TILEC_NO_MEMORY:
+        return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler%s%s", *message ? ": " : "",
+                       message);
     case TILEC_TOOL: return tl_fail(TILE_UNAVAILABLE, "%s", message);
     case TILEC_INTERNAL: break;
     }
@@ -107,6 +109,7 @@ static tilec_options compiler_options(const source *s, const char *kernel,
     o.stages = s->options.stages;
     o.cache = s->cache;
     o.bound = s->bound;
+    o.process = s->process;
     o.tuned = s->tuned.data;
     o.ntuned = s->tuned.len;
     o.diagnostic = take_diagnostics;
@@ -171,6 +174,7 @@ static void free_source(void *user)
     free(s->text);
     free(s->fp);
     free(s->cache);
+    free(s->process);
     free(s);
 }
 
@@ -199,7 +203,10 @@ static source *copy_source(const char *name, const char *text, size_t size,
     s->size = size;
     if (options->cache)
         s->cache = strdup(options->cache);
-    if (!s->name || !s->fp || !s->text || !s->cache != !options->cache || !copy_include_dirs(s)) {
+    if (options->process)
+        s->process = strdup(options->process);
+    if (!s->name || !s->fp || !s->text || !s->cache != !options->cache ||
+        !s->process != !options->process || !copy_include_dirs(s)) {
         free_source(s);
         return NULL;
     }
@@ -226,6 +233,7 @@ static tile_status take_options(const tile_jit_options *given, tile_jit_options 
     o.fp = options->fp;
     o.warps = options->warps;
     o.stages = options->stages;
+    o.process = options->process;
     return tilec_options_check(&o, wrong, sizeof wrong) == TILEC_OK
                ? TILE_OK
                : tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: %s", wrong);

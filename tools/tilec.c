@@ -141,6 +141,8 @@ static int command(int argc, char **argv)
     for (int i = 0; i < NCOMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 2, argv + 2);
+    if (strcmp(argv[1], "serve") == 0 && argc == 2)
+        return command_serve();
     if (is_file(argv[1]))
         return compile(argc - 1, argv + 1);
     usage_error("unknown sub-command '%s'; expected one of:", argv[1]);

@@ -125,5 +125,6 @@ int command_completion(int argc, char **argv); /* tilec_completion.c */
 void print_manual(void);
 int command_error(int argc, char **argv); /* tilec_error.c */
 int command_bench(const Options *o); /* tilec_bench.c */
+int command_serve(void); /* tilec_serve.c */
 int command_cache(int argc, char **argv); /* tilec_cache.c */
 #endif

@@ -117,6 +117,7 @@ bool tl_key_may(const tilec_options *o)
 {
     bool may = true;
 #define FREE(member)
+#define FOLDER(member)
 #define TEXT(member)
 #define NUMBER(member)
 #define LIST(member, count)
@@ -130,6 +131,7 @@ bool tl_key_may(const tilec_options *o)
 static void put_options(TlSbuf *key, const tilec_options *o)
 {
 #define FREE(member)
+#define FOLDER(member)
 #define TEXT(member)          tl_key_text(key, #member, o->member);
 #define NUMBER(member)        put_number(key, #member, (uint64_t)o->member);
 #define LIST(member, count)   put_list(key, #member, o->member, o->count);

@@ -125,12 +125,22 @@ typedef struct tilec_options {
      * environment, whatever happened to them since. The source, its name and include_dirs must be
      * those of tilec_bind; `cache` is not looked at. NULL: what is there now. */
     const tilec_bound *bound;
+    /* "on": compiled in a process of its own, the tilec that belongs to this library, which is
+     * started once and kept (one for each thread that compiles at the same time). What LLVM does to
+     * its process is a status then: running out of memory (NO_MEMORY), a crash (INTERNAL), a limit,
+     * being killed (TOOL), each with a message. "on,memory=2000,seconds=60": limits of a
+     * compilation, MiB of address space and time. "/PATH/tilec", with limits or without: that
+     * program, which must be of the same build. "off": in this process. NULL: what the environment
+     * variable TILE_PROCESS says, else "off". With `report` it is always this process. Callbacks
+     * are called from the thread of the caller or of the cache. codegen/README.md says when to
+     * take it. */
+    const char *process;
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
             0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   \
-            0, 0                                                                                   \
+            0, 0, 0                                                                                \
     }
 
 typedef struct tilec_output tilec_output;

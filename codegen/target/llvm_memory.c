@@ -1,7 +1,7 @@
 /* Running out of memory in LLVM: a fault, where LLVM by itself would end the process.
  *
- * LLVM is C++ without exceptions. Where operator new finds nothing, C++ calls the new-handler of the
- * process; where LLVM's own containers find nothing, LLVM calls its handler for that. Both of ours
+ * LLVM is C++ without exceptions. Where operator new finds nothing, C++ calls the new-handler of
+ * the process; where the containers of LLVM find nothing, LLVM calls its own handler. Both of ours
  * unwind to the guard of the compilation, and what LLVM had in hand is lost.
  *
  * What LLVM makes once in a process (registered passes, tables), it makes behind locks, which a

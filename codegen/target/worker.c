@@ -66,13 +66,20 @@ static bool start_on(TlWorker *w, size_t size)
     return ok;
 }
 
+static _Atomic size_t most_stack = SIZE_MAX;
+
+void tl_worker_limit_stack(size_t most)
+{
+    most_stack = most;
+}
+
 void tl_worker_start(TlWorker *w, void (*f)(void *arg), void *arg)
 {
     *w = (TlWorker){.run = f, .arg = arg};
     pthread_once(&once, watch_forks);
     running++;
     for (int i = 0; i < NSTACKS && !w->is_thread; i++)
-        w->is_thread = start_on(w, STACKS[i]);
+        w->is_thread = (STACKS[i] <= most_stack || i + 1 == NSTACKS) && start_on(w, STACKS[i]);
 }
 
 /* The caller may run on a stack that is not its thread's, too, as coroutines do. */

@@ -23,6 +23,8 @@ void tl_worker_start(TlWorker *w, void (*run)(void *arg), void *arg);
 bool tl_worker_join(TlWorker *w);
 /* Was this process forked while a worker ran? Then nothing can be compiled in it. */
 bool tl_worker_is_lost(void);
+/* Stacks of this process are no larger from now on, if one that small can be. */
+void tl_worker_limit_stack(size_t most);
 /* How many threads may compile at once: this machine's processors, but one where memory comes from
  * an allocator of the caller's, which need not be thread-safe. */
 uint32_t tl_worker_most(TlAllocFn alloc);

@@ -35,7 +35,7 @@ class Arg(Structure):
 class JitOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("include_dirs", POINTER(c_char_p)), ("ninclude_dirs", c_size_t), ("opt_level", c_int),
                 ("debug", c_int), ("check", c_int), ("fp", c_char_p), ("warps", c_int), ("stages", c_int),
-                ("diagnostic", TextCallback), ("user", c_void_p), ("cache", c_char_p)]
+                ("diagnostic", TextCallback), ("user", c_void_p), ("cache", c_char_p), ("process", c_char_p)]
 
 
 class TuneProgress(Structure):

@@ -24,10 +24,15 @@ typedef struct tile_jit_options {
      * TILE_CACHE says, else $XDG_CACHE_HOME/tile, else ~/.cache/tile; such a folder is used only if
      * nobody but the user and root can write to it and the folders above it */
     const char *cache;
+    /* "on": kernels are compiled in a process of its own, tilec, which is started once and kept;
+     * "on,memory=2000,seconds=60": with limits; "/PATH/tilec"; "off": in this process. NULL: what
+     * the environment variable TILE_PROCESS says, else "off". Its death is a status, as in tilec.h
+     * (tilec_options.process). */
+    const char *process;
 } tile_jit_options;
 #define TILE_JIT_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        sizeof(tile_jit_options), 0, 0, 3, 0, 0, "default", 0, 0, 0, 0, 0                          \
+        sizeof(tile_jit_options), 0, 0, 3, 0, 0, "default", 0, 0, 0, 0, 0, 0                       \
     }
 
 /* Makes a module from a text (`name` is used in messages and to find imports beside it) or a file.

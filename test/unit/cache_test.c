@@ -38,6 +38,7 @@ static void every_member_is_listed(void)
 #define MEMBER(member)                                                                             \
     {#member, offsetof(tilec_options, member), sizeof(((tilec_options *)0)->member)},
 #define FREE(member)          MEMBER(member)
+#define FOLDER(member)        MEMBER(member)
 #define TEXT(member)          MEMBER(member)
 #define NUMBER(member)        MEMBER(member)
 #define LIST(member, count)   MEMBER(member) MEMBER(count)
@@ -92,6 +93,7 @@ static void every_option_counts(void)
     changed += strcmp(key, key_of(&arena, &with)) != 0;                                            \
     CHECKF(strcmp(key, key_of(&arena, &with)) != 0, "the key does not know %s", #change)
 #define FREE(member)
+#define FOLDER(member)
 #define TEXT(member)                                                                               \
     DIFFERS(with.member = "another");                                                              \
     DIFFERS(with.member = with.member ? NULL : "");
