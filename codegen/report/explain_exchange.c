@@ -89,7 +89,7 @@ static const char *why_converted(const TlExplain *e, const TlOp *op)
 static void add_side(const TlConvert *c, const TlConvertSide *s, tilec_report_exchange *x)
 {
     TlBanks one = tl_banks_of_map(&s->offset, 1, c->lane_bits, s->skip_lanes, s->vec_bytes);
-    add_banks(x, one, s->naccesses);
+    add_banks(x, one, s->naccesses * s->times);
 }
 
 static void explain_convert(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
@@ -106,7 +106,7 @@ static void explain_convert(const TlExplain *e, const TlOp *op, tilec_report_exc
         return;
     case TL_CONVERT_SHARED:
         x->way = "shared memory";
-        x->barriers = 2 * c->nrounds - 1;
+        x->barriers = 2 * c->nfilled - 1;
         add_side(c, &c->write, x);
         add_side(c, &c->read, x);
         return;
@@ -144,6 +144,11 @@ static void add_slots(const TlSharedSlots *s, const TlDtype *work, uint32_t nope
     }
 }
 
+static uint32_t rounds_of(uint32_t n, uint32_t each)
+{
+    return (n + each - 1) / each;
+}
+
 static int lane_bits_of(const TlOp *op)
 {
     return tl_layout_in_bits(tl_in(op, 0)->type->layout, TL_IN_LANE);
@@ -160,7 +165,7 @@ static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exch
     if (!p->class_bits)
         return;
     x->way = x->shuffles ? "shuffles, shared memory" : "shared memory";
-    x->barriers = 1;
+    x->barriers = 2 * rounds_of(p->nresults, p->each) - 1;
     add_slots(&p->slots, p->work, p->noperands, p->nresults, lane_bits_of(op),
               reads_of(&p->slots, p->nresults, 1u << p->class_bits), x);
 }
@@ -207,7 +212,8 @@ static void explain_scan(const TlExplain *e, const TlOp *op, tilec_report_exchan
     const TlScanPlan *p = tl_scan_plan(e->scratch, op);
     for (int i = 0; i < p->nsteps; i++) {
         const TlScanStep *step = &p->steps[i];
-        x->barriers += step->by_classes;
+        if (step->by_classes)
+            x->barriers += 2 * rounds_of(step->nparts, step->each) - !(x->barriers && p->in_parts);
         if (step->by_classes)
             add_slots(&step->slots, p->work, op->nin, step->nparts, lane_bits_of(op),
                       class_reads(p, step, tl_attr_flag(op, TL_ATTR_REVERSE)), x);
@@ -446,6 +452,17 @@ static void explain_table(const TlExplain *e, const TlOp *op, tilec_report_excha
     x->barriers = 2 * p.nrounds - 1;
 }
 
+/* ---- parts ---- */
+
+static const char *why_in_parts(const TlExplain *e, const TlOp *op, const char *why)
+{
+    if (!tl_attr(op, TL_ATTR_ROOM))
+        return why;
+    return tl_format(e->out, "%s%sin parts of %u bytes, as shared memory has no room for %u", why,
+                     *why ? "; " : "", tl_op_shared_bytes(e->scratch, op),
+                     tl_op_whole_bytes(e->scratch, op));
+}
+
 /* ---- all ---- */
 
 /* Copies between memory and buffers are accesses of memory; a barrier moves nothing. */
@@ -508,6 +525,7 @@ void tl_explain_exchanges(TlExplain *e)
         if (!explain_op(e, op, &x))
             continue;
         const TlType *t = tile_of(op);
+        x.why = why_in_parts(e, op, x.why);
         x.position = tl_explain_position(e, op->loc);
         x.branch = tl_explain_branch(op);
         x.loops = tl_explain_loops(op);

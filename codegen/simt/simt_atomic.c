@@ -5,6 +5,7 @@
 
 #include "codegen/simt/simt_access.h"
 #include "ir/interp/ring_float.h"
+#include "ir/plan/shared_plan.h"
 
 static LLVMTypeRef bits_type(TlSimt *g, const TlSimtAccess *a)
 {
@@ -97,39 +98,73 @@ static LLVMValueRef one(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef pred
     return LLVMBuildBitCast(g->b, old, tl_gen_elem_type(&g->gen, &a->elem), "");
 }
 
-/* Byte offset in the scratch of register r's element: row-major. */
-static LLVMValueRef scratch_of(TlSimt *g, const TlSimtAccess *a, int64_t r)
+/* Of the elements, in row-major order, those from `first` on are passed on together. */
+typedef struct Part {
+    uint32_t first, count;
+    bool whole;
+} Part;
+
+/* Number in the part of register r's element. */
+static LLVMValueRef number_in(TlSimt *g, const TlSimtAccess *a, const Part *part, int64_t r)
 {
     LLVMValueRef n = tl_simt_i32(g, 0);
     for (int d = 0; d < a->type->rank; d++) {
         n = LLVMBuildMul(g->b, n, tl_simt_i32(g, (uint32_t)a->type->shape[d]), "");
         n = LLVMBuildAdd(g->b, n, tl_simt_coord(g, a->layout, r, d), "");
     }
+    return part->first ? LLVMBuildSub(g->b, n, tl_simt_i32(g, part->first), "") : n;
+}
+
+/* i1: is register r's element in the part, and inside of the tile? NULL: always. */
+static LLVMValueRef is_in(TlSimt *g, const TlSimtAccess *a, const Part *part, int64_t r)
+{
+    LLVMValueRef in = a->layout ? tl_simt_is_inside(g, a->type, r) : NULL;
+    if (part->whole)
+        return in;
+    LLVMValueRef n = number_in(g, a, part, r);
+    return tl_simt_both(
+        g, in, LLVMBuildICmp(g->b, LLVMIntULT, n, tl_simt_i32(g, part->count), ""));
+}
+
+/* Byte offset in the scratch of register r's element. */
+static LLVMValueRef scratch_of(TlSimt *g, const TlSimtAccess *a, const Part *part, int64_t r)
+{
+    LLVMValueRef n = number_in(g, a, part, r);
     n = LLVMBuildMul(g->b, n, tl_simt_i32(g, (uint32_t)tl_dtype_bytes(a->elem.dtype)), "");
     int64_t at = tl_attr_int(a->op, TL_ATTR_SHARED, -1);
     TL_ASSERT(at >= 0, "an atomic without scratch");
     return LLVMBuildAdd(g->b, n, tl_simt_i32(g, (uint32_t)at), "");
 }
 
+static void share_part(TlSimt *g, TlSimtAccess *a, const Part *part, LLVMValueRef owner,
+                       LLVMValueRef *out)
+{
+    for (int64_t r = 0; r < a->nregs; r++) {
+        LLVMValueRef mine = tl_simt_both(g, owner, is_in(g, a, part, r));
+        tl_simt_shared_store(g, &a->elem, scratch_of(g, a, part, r), mine, 1, &out[r]);
+    }
+    tl_simt_barrier(g);
+    for (int64_t r = 0; r < a->nregs; r++) {
+        LLVMValueRef at = scratch_of(g, a, part, r), in = is_in(g, a, part, r), x;
+        if (in) /* else: any element that exists */
+            at = LLVMBuildSelect(
+                g->b, in, at, tl_simt_i32(g, (uint32_t)tl_attr_int(a->op, TL_ATTR_SHARED, 0)), "");
+        tl_simt_shared_load(g, &a->elem, at, 1, &x);
+        out[r] = part->whole ? x : LLVMBuildSelect(g->b, in, x, out[r], "");
+    }
+}
+
 /* All threads get the owners' values. */
 static void share(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
 {
     LLVMValueRef owner = tl_simt_access_owner(g, a);
-    for (int64_t r = 0; r < a->nregs; r++) {
-        LLVMValueRef mine = owner;
-        if (a->layout)
-            mine = tl_simt_both(g, owner, tl_simt_is_inside(g, a->type, r));
-        tl_simt_shared_store(g, &a->elem, scratch_of(g, a, r), mine, 1, &out[r]);
-    }
-    tl_simt_barrier(g);
-    for (int64_t r = 0; r < a->nregs; r++) {
-        LLVMValueRef at = scratch_of(g, a, r), in = NULL;
-        if (a->layout)
-            in = tl_simt_is_inside(g, a->type, r);
-        if (in) /* padding: any element that exists */
-            at = LLVMBuildSelect(
-                g->b, in, at, tl_simt_i32(g, (uint32_t)tl_attr_int(a->op, TL_ATTR_SHARED, 0)), "");
-        tl_simt_shared_load(g, &a->elem, at, 1, &out[r]);
+    uint32_t all = (uint32_t)tl_type_elems(a->op->out[0]->type);
+    Part part = {0, tl_atomic_part(a->op), false};
+    part.whole = part.count == all;
+    for (; part.first < all; part.first += part.count) {
+        if (part.first > 0)
+            tl_simt_barrier(g);
+        share_part(g, a, &part, owner, out);
     }
 }
 

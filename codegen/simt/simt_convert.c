@@ -12,6 +12,7 @@ typedef struct Conversion {
     const TlConvert *plan;
     const TlType *type;           /* of the result */
     LLVMValueRef *from, *to, any; /* any: what padding holds */
+    LLVMValueRef writes, reads;   /* i32: rounds of the thread's own; NULL: the same in all */
 } Conversion;
 
 static LLVMValueRef thread_number(TlSimt *g, const TlThreadMap *m)
@@ -176,36 +177,51 @@ static LLVMValueRef is_past(Conversion *c, int32_t reg)
     return past;
 }
 
+/* i1: does the thread do the access in this round? NULL: all do. */
+static LLVMValueRef in_round(Conversion *c, LLVMValueRef own, const TlConvertAccess *a,
+                             uint32_t round)
+{
+    if (!own)
+        return NULL;
+    return LLVMBuildICmp(c->g->b, LLVMIntEQ, own, tl_simt_i32(c->g, a->round ^ round), "");
+}
+
 static void write_round(Conversion *c, uint32_t round, const TlSimtLinear *at, LLVMValueRef pred)
 {
     const TlConvertSide *w = &c->plan->write;
     LLVMValueRef x[16];
     for (uint32_t i = 0; i < w->naccesses; i++) {
         const TlConvertAccess *a = &w->accesses[i];
-        if (a->round != round)
+        if (!tl_convert_in_round(w, a, round))
             continue;
         for (int e = 0; e < 1 << w->vec_bits; e++)
             x[e] = a->regs[e] < 0 ? c->any : c->from[a->regs[e]];
         LLVMValueRef to = tl_simt_linear_at(c->g, at, a->offset, tl_simt_scratch(c->op));
-        tl_simt_shared_store(c->g, c->type, to, pred, 1 << w->vec_bits, x);
+        LLVMValueRef who = tl_simt_both(c->g, pred, in_round(c, c->writes, a, round));
+        tl_simt_shared_store(c->g, c->type, to, who, 1 << w->vec_bits, x);
     }
 }
 
-static void read_access(Conversion *c, const TlConvertAccess *a, const TlSimtLinear *at)
+static void read_access(Conversion *c, const TlConvertAccess *a, uint32_t round,
+                        const TlSimtLinear *at)
 {
     TlSimt *g = c->g;
     int n = 1 << c->plan->read.vec_bits, first = 0;
     uint32_t scratch = tl_simt_scratch(c->op);
-    LLVMValueRef x[16], from = tl_simt_linear_at(g, at, a->offset, scratch);
+    LLVMValueRef x[16], mine = in_round(c, c->reads, a, round),
+                        from = tl_simt_linear_at(g, at, a->offset, scratch),
+                        filled = tl_simt_i32(g, scratch + c->plan->fallback[round]);
     while (a->regs[first] < 0)
         first++;
     if (a->guarded)
-        from = LLVMBuildSelect(g->b, is_past(c, a->regs[first]),
-                               tl_simt_i32(g, scratch + a->fallback), from, "");
+        from = LLVMBuildSelect(g->b, is_past(c, a->regs[first]), filled, from, "");
+    if (mine && !c->plan->all_written)
+        from = LLVMBuildSelect(g->b, mine, from, filled, "");
     tl_simt_shared_load(g, c->type, from, n, x);
     for (int e = 0; e < n; e++)
         if (a->regs[e] >= 0)
-            c->to[a->regs[e]] = x[e];
+            c->to[a->regs[e]] =
+                mine ? LLVMBuildSelect(g->b, mine, x[e], c->to[a->regs[e]], "") : x[e];
 }
 
 static void convert_in_shared(Conversion *c)
@@ -215,16 +231,22 @@ static void convert_in_shared(Conversion *c)
     TlSimtLinear to = tl_simt_linear(g, &p->write.offset, g->lane_bits, g->warp_bits, 1);
     TlSimtLinear from = tl_simt_linear(g, &p->read.offset, g->lane_bits, g->warp_bits, 1);
     LLVMValueRef pred = tl_simt_without(g, p->write.skip_lanes, p->write.skip_warps);
+    bool is_first = true;
+    c->writes = p->write.times > 1 ? thread_number(g, &p->write.round) : NULL;
+    c->reads = p->read.times > 1 ? thread_number(g, &p->read.round) : NULL;
     for (uint32_t r = 0; r < p->ndst; r++)
         c->to[r] = c->any;
     for (uint32_t round = 0; round < p->nrounds; round++) {
-        if (round > 0)
+        if (p->fallback[round] == TL_NOT_FILLED)
+            continue;
+        if (!is_first)
             tl_simt_barrier(g);
+        is_first = false;
         write_round(c, round, &to, pred);
         tl_simt_barrier(g);
         for (uint32_t i = 0; i < p->read.naccesses; i++)
-            if (p->read.accesses[i].round == round)
-                read_access(c, &p->read.accesses[i], &from);
+            if (tl_convert_in_round(&p->read, &p->read.accesses[i], round))
+                read_access(c, &p->read.accesses[i], round, &from);
     }
 }
 

@@ -142,14 +142,15 @@ static void combine_rows(Reduction *r)
 
 /* ---- classes ---- */
 
-/* n results at once, which are adjacent. */
-static void combine_read(Reduction *r, uint32_t k)
+/* n results at once, which are adjacent, in the round of those from `first` on. */
+static void combine_read(Reduction *r, uint32_t first, uint32_t k)
 {
     const TlSharedSlots *s = &r->p->slots;
     uint32_t n = 1u << s->vec_bits, classes = 1u << r->p->class_bits;
     TlSimtPartial *x = TL_NEW_ARRAY(r->c.g->arena, TlSimtPartial, classes);
     TlSimtPartial *all =
-        tl_simt_read_slots(&r->c, s, r->p->operand_at, k, r->p->class_bits, r->p->has_value);
+        tl_simt_read_slots(&r->c, s, r->p->operand_at, k - first,
+                                            r->p->class_bits, r->p->has_value);
     for (uint32_t e = 0; e < n; e++) {
         uint32_t count = 0;
         for (uint32_t c = 0; c < classes; c++)
@@ -161,10 +162,16 @@ static void combine_read(Reduction *r, uint32_t k)
 
 static void combine_classes(Reduction *r)
 {
-    tl_simt_write_slots(&r->c, &r->p->slots, r->p->operand_at, r->p->nresults, r->partial);
-    tl_simt_barrier(r->c.g);
-    for (uint32_t k = 0; k < r->p->nresults; k += 1u << r->p->slots.vec_bits)
-        combine_read(r, k);
+    const TlReducePlan *p = r->p;
+    for (uint32_t first = 0; first < p->nresults; first += p->each) {
+        uint32_t n = p->nresults - first < p->each ? p->nresults - first : p->each;
+        if (first > 0)
+            tl_simt_barrier(r->c.g);
+        tl_simt_write_slots(&r->c, &p->slots, p->operand_at, n, r->partial + first);
+        tl_simt_barrier(r->c.g);
+        for (uint32_t k = first; k < first + n; k += 1u << p->slots.vec_bits)
+            combine_read(r, first, k);
+    }
 }
 
 /* ---- the op ---- */

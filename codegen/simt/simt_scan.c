@@ -15,6 +15,7 @@ typedef struct Scan {
     TlSimtPartial *total;  /* of its block; at representatives */
     TlSimtPartial *prefix; /* at cells; v NULL: none has any */
     TlSimtLinear coordinate;
+    bool read; /* the scratch has been, since the last barrier */
 } Scan;
 
 static uint32_t real(const Scan *s, uint32_t reg)
@@ -214,24 +215,36 @@ static Gain gain_by_classes(const Scan *s, const Classes *k, const TlSimtPartial
     return out;
 }
 
-static void scan_classes(Scan *s, const TlScanStep *step, Gain *gain)
+/* The parts from `first` on, n of them. */
+static void scan_round(Scan *s, const TlScanStep *step, uint32_t first, uint32_t n, Gain *gain)
 {
     TlSimt *g = s->c.g;
     const TlSharedSlots *slots = &step->slots;
-    uint32_t n = 1u << slots->vec_bits;
-    TlSimtPartial *x = TL_NEW_ARRAY(g->arena, TlSimtPartial, step->nparts);
-    for (uint32_t i = 0; i < step->nparts; i++)
-        x[i] = s->total[step->parts[i]];
-    tl_simt_write_slots(&s->c, slots, step->operand_at, step->nparts, x);
+    uint32_t together = 1u << slots->vec_bits;
+    TlSimtPartial *x = TL_NEW_ARRAY(g->arena, TlSimtPartial, n);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = s->total[step->parts[first + i]];
+    tl_simt_write_slots(&s->c, slots, step->operand_at, n, x);
     tl_simt_barrier(g);
-    for (uint32_t i = 0; i < step->nparts; i += n) {
+    for (uint32_t i = 0; i < n; i += together) {
         TlSimtPartial *all =
             tl_simt_read_slots(&s->c, slots, step->operand_at, i, step->nbits, NULL);
-        for (uint32_t e = 0; e < n; e++) {
-            uint32_t reg = step->parts[i + e];
+        for (uint32_t e = 0; e < together; e++) {
+            uint32_t reg = step->parts[first + i + e];
             Classes k = {step, class_of(s, step, reg), reg};
-            gain[reg] = gain_by_classes(s, &k, all + e, n);
+            gain[reg] = gain_by_classes(s, &k, all + e, together);
         }
+    }
+}
+
+static void scan_classes(Scan *s, const TlScanStep *step, Gain *gain)
+{
+    for (uint32_t first = 0; first < step->nparts; first += step->each) {
+        uint32_t n = step->nparts - first < step->each ? step->nparts - first : step->each;
+        if (first > 0 || (s->p->in_parts && s->read))
+            tl_simt_barrier(s->c.g);
+        scan_round(s, step, first, n, gain);
+        s->read = true;
     }
 }
 

@@ -29,9 +29,10 @@ typedef struct TlPlanner {
     TlSide src, dst; /* the images of dst are cut to what src reaches */
     TlConvert *c;
     uint32_t max_bytes;
+    bool fit; /* TL_CONVERT_FIT */
 } TlPlanner;
 
-/* p->arena and max_bytes are set. */
+/* p->arena, max_bytes and fit are set. */
 void tl_planner_init(TlPlanner *p, const int32_t *shape, uint32_t elem_bytes, const TlLayout *src,
                      const TlLayout *dst);
 /* The virtual register of a real one. */

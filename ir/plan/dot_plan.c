@@ -353,13 +353,13 @@ static void plan_cells(Planner *pl, const TlOp *op, int operand)
 }
 
 /* As many rows at a time as fit into the budget. */
-static void choose_rounds(TlDotPlan *p, uint32_t bytes)
+static void choose_rounds(TlDotPlan *p, uint32_t bytes, uint32_t room)
 {
     uint64_t row = (uint64_t)(p->side[0].row + p->side[1].row) * bytes;
     p->rows = p->k;
-    if (row * p->k > TL_SHARED_BUDGET) {
+    if (row * p->k > room) {
         p->rows = 1;
-        while (p->rows * 2 < p->k && row * p->rows * 2 <= TL_SHARED_BUDGET)
+        while (p->rows * 2 < p->k && row * p->rows * 2 <= room)
             p->rows *= 2;
     }
     p->nrounds = (p->k + p->rows - 1) / p->rows;
@@ -397,7 +397,7 @@ TlDotPlan *tl_dot_plan(TlArena *arena, const TlOp *op)
         pl[i] = (Planner){.arena = arena, .p = p, .bytes = bytes};
         plan_cells(&pl[i], op, i);
     }
-    choose_rounds(p, bytes);
+    choose_rounds(p, bytes, tl_op_room(op, TL_SHARED_BUDGET));
     for (int i = 0; i < 2; i++)
         plan_writes(&pl[i]);
     return p;

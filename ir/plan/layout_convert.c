@@ -461,7 +461,7 @@ static TlConvertKind kind_in_warp(const TlConvert *c)
 
 static bool shuffles_are_cheap(const TlConvert *c)
 {
-    uint32_t shared = c->write.wavefronts + c->read.wavefronts + BARRIERS * c->nrounds;
+    uint32_t shared = c->write.wavefronts + c->read.wavefronts + BARRIERS * c->nfilled;
     return c->shuffles + (c->selects + SELECTS - 1) / SELECTS <= shared;
 }
 
@@ -497,7 +497,8 @@ TlConvert *tl_convert_plan(TlArena *arena, const TlType *type, const TlLayout *s
                            const TlLayout *dst, uint32_t max_bytes, uint32_t flags)
 {
     TL_ASSERT(type->kind == TL_TILE && src && dst, "a conversion without layouts");
-    TlPlanner p = {.arena = arena, .max_bytes = max_bytes};
+    TlPlanner p = {
+        .arena = arena, .max_bytes = max_bytes, .fit = (flags & TL_CONVERT_FIT) != 0};
     check_layouts(type, src, dst);
     tl_planner_init(&p, type->shape, type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype), src,
                     dst);

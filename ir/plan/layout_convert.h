@@ -14,14 +14,16 @@
  *           3. result[r] = u[r ^ to_reg(thread)]             selects again
  *         pairs: elements have 16 bits, to_reg is 0 or 1, and u[2 k] and u[2 k + 1] are the same
  *         register of this lane and of another one: a word of the result is of bytes of two words.
- * SHARED  through `bytes` of shared memory, in rounds. In each round: (after round 0: barrier) all
- *         write accesses of that round, barrier, all its read accesses. An access moves vec_bytes
- *         between registers regs[0 .. 1 << vec_bits) and address
+ * SHARED  through `bytes` of shared memory, in rounds. In each round in which somebody writes:
+ *         (after the first: barrier) all write accesses of that round, barrier, all its read
+ *         accesses. A thread does an access in round access.round ^ side.round(thread), and moves
+ *         vec_bytes between registers regs[0 .. 1 << vec_bits) and address
  *         scratch + (offset ^ side.offset(thread)), element i at + i * element bytes.
  *         Writes: only threads without a bit of skip_lanes and skip_warps (others hold copies).
  *         A register -1: write anything, drop what is read. A guarded read may name an element that
  *         nobody wrote, for some threads: if the coordinate of regs[first not -1] is outside of the
- *         operand's layout (tl_layout_extent along some axis), read at scratch + fallback instead.
+ *         operand's layout (tl_layout_extent along some axis), read at scratch + fallback[round]
+ *         instead. So may a thread in a round that is not the access's, where not all_written.
  * In all kinds src -1: the register holds padding only, its value is open. */
 #ifndef TL_LAYOUT_CONVERT_H
 #define TL_LAYOUT_CONVERT_H
@@ -52,19 +54,21 @@ typedef struct TlConvertReg {
 typedef struct TlConvertAccess {
     uint32_t round, offset; /* bytes */
     bool guarded;           /* reads */
-    uint32_t fallback;      /* guarded reads: what somebody wrote in this round, whatever it is */
     int32_t *regs;
 } TlConvertAccess;
 
 typedef struct TlConvertSide {
     int vec_bits; /* log2 of elements per access */
     uint32_t vec_bytes;
-    TlThreadMap offset;
+    TlThreadMap offset, round;
     uint32_t skip_lanes, skip_warps; /* writes */
     uint32_t naccesses;              /* in the order of rounds */
     TlConvertAccess *accesses;
+    uint32_t times;      /* in so many rounds an access happens, for some thread each */
     uint32_t wavefronts; /* of one warp, all accesses: 128 bytes each at best */
 } TlConvertSide;
+/* Does some thread do the access in this round? */
+bool tl_convert_in_round(const TlConvertSide *side, const TlConvertAccess *a, uint32_t round);
 
 typedef struct TlConvert {
     TlConvertKind kind;
@@ -75,18 +79,24 @@ typedef struct TlConvert {
     bool is_xor, pairs;
     uint32_t shuffles, selects; /* of one thread; in words, which small elements share */
     TlConvertSide write, read;
-    uint32_t nrounds, bytes;
+    uint32_t nrounds, nfilled, bytes; /* nfilled: rounds in which something is written */
+    uint32_t *fallback;               /* by round: where somebody writes in it, or TL_NOT_FILLED */
+    bool all_written;                 /* in every round every element of `bytes` is */
 } TlConvert;
 
 enum {
     TL_CONVERT_NO_SHUFFLE = 1,
-    TL_CONVERT_KIND = 2 /* of a way through shared memory nothing but the kind is filled in */
+    TL_CONVERT_KIND = 2, /* of a way through shared memory nothing but the kind is filled in */
+    TL_CONVERT_FIT = 4   /* max_bytes is what there is */
 };
+#define TL_NOT_FILLED UINT32_MAX
 
 /* The plan for a tile of this shape and element (pointers are 8 bytes, its own layout is not looked
  * at). Both layouts are canonical and of one machine. max_bytes: the tile goes through shared
  * memory in more rounds when it needs more; 0: one round. Bytes may still be more than that when
- * the layouts allow no more rounds. */
+ * no registers tell the rounds apart; with TL_CONVERT_FIT threads do, so that some of them have
+ * nothing to write or read in a round, and bytes are more only if max_bytes is less than a vector
+ * of 16 bytes. */
 TlConvert *tl_convert_plan(TlArena *arena, const TlType *type, const TlLayout *src,
                            const TlLayout *dst, uint32_t max_bytes, uint32_t flags);
 

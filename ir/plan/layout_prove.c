@@ -93,19 +93,21 @@ typedef struct Cell {
     uint32_t round; /* + 1; 0: never */
 } Cell;
 
-static const char *write_access(const Proof *p, const TlConvertAccess *a, uint32_t lane,
-                                uint32_t warp, Cell *cells)
+static const char *write_access(const Proof *p, const TlConvertAccess *a, uint32_t round,
+                                uint32_t lane, uint32_t warp, Cell *cells)
 {
     const TlConvertSide *w = &p->c->write;
+    if ((a->round ^ tl_thread_map(&w->round, lane, warp)) != round)
+        return NULL;
     uint32_t at = a->offset ^ tl_thread_map(&w->offset, lane, warp);
     if (at % w->vec_bytes || at + w->vec_bytes > p->c->bytes)
         return wrong(p, "a write is not aligned or outside", a->regs[0], lane, warp);
     for (uint32_t i = 0; i < 1u << w->vec_bits; i++) {
         Cell *cell = &cells[at / p->c->elem_bytes + i];
-        if (cell->round == a->round + 1)
+        if (cell->round == round + 1)
             return wrong(p, "two writes to one place", a->regs[i], lane, warp);
         int64_t id = a->regs[i] < 0 ? NOTHING : id_of(p, p->src, a->regs[i], lane, warp);
-        *cell = (Cell){id, a->round + 1};
+        *cell = (Cell){id, round + 1};
     }
     return NULL;
 }
@@ -120,27 +122,28 @@ static bool is_past(const Proof *p, int64_t reg, uint32_t lane, uint32_t warp)
     return false;
 }
 
-static const char *read_access(const Proof *p, const TlConvertAccess *a, uint32_t lane,
-                               uint32_t warp, const Cell *cells, uint8_t *done)
+static const char *read_access(const Proof *p, const TlConvertAccess *a, uint32_t round,
+                               uint32_t lane, uint32_t warp, const Cell *cells, uint8_t *done)
 {
     const TlConvertSide *r = &p->c->read;
     uint32_t at = a->offset ^ tl_thread_map(&r->offset, lane, warp), first = 0;
     while (a->regs[first] < 0)
         first++;
-    if (a->guarded && is_past(p, a->regs[first], lane, warp))
-        at = a->fallback;
+    bool mine = (a->round ^ tl_thread_map(&r->round, lane, warp)) == round;
+    if ((a->guarded && is_past(p, a->regs[first], lane, warp)) || (!mine && !p->c->all_written))
+        at = p->c->fallback[round];
     if (at % r->vec_bytes || at + r->vec_bytes > p->c->bytes)
         return wrong(p, "a read is not aligned or outside", a->regs[first], lane, warp);
     for (uint32_t i = 0; i < 1u << r->vec_bits; i++) {
         const Cell *cell = &cells[at / p->c->elem_bytes + i];
-        if (cell->round != a->round + 1)
+        if (cell->round != round + 1)
             return wrong(p, "a read of what was not written", a->regs[i], lane, warp);
-        if (a->regs[i] < 0)
+        if (a->regs[i] < 0 || !mine)
             continue;
         const char *fault = check_result(p, cell->id, a->regs[i], lane, warp);
         if (fault)
             return fault;
-        done[a->regs[i]] = 1;
+        done[a->regs[i] * p->lanes * p->warps + warp * p->lanes + lane] = 1;
     }
     return NULL;
 }
@@ -150,12 +153,12 @@ static const char *run_writes(const Proof *p, uint32_t round, Cell *cells)
     const TlConvertSide *w = &p->c->write;
     const char *fault = NULL;
     for (uint32_t i = 0; i < w->naccesses && !fault; i++) {
-        if (w->accesses[i].round != round)
+        if (!tl_convert_in_round(w, &w->accesses[i], round))
             continue;
         for (uint32_t thread = 0; thread < p->lanes * p->warps && !fault; thread++) {
             uint32_t lane = thread % p->lanes, warp = thread / p->lanes;
             if (!(lane & w->skip_lanes) && !(warp & w->skip_warps))
-                fault = write_access(p, &w->accesses[i], lane, warp, cells);
+                fault = write_access(p, &w->accesses[i], round, lane, warp, cells);
         }
     }
     return fault;
@@ -166,21 +169,23 @@ static const char *run_reads(const Proof *p, uint32_t round, const Cell *cells, 
     const TlConvertSide *r = &p->c->read;
     const char *fault = NULL;
     for (uint32_t i = 0; i < r->naccesses && !fault; i++) {
-        if (r->accesses[i].round != round)
+        if (!tl_convert_in_round(r, &r->accesses[i], round))
             continue;
         for (uint32_t thread = 0; thread < p->lanes * p->warps && !fault; thread++)
-            fault =
-                read_access(p, &r->accesses[i], thread % p->lanes, thread / p->lanes, cells, done);
+            fault = read_access(p, &r->accesses[i], round, thread % p->lanes, thread / p->lanes,
+                                cells, done);
     }
     return fault;
 }
 
-/* A register that is read in no round must be padding in every thread. */
+/* A register that a thread reads in no round must be padding. */
 static const char *check_done(const Proof *p, const uint8_t *done)
 {
+    uint32_t threads = p->lanes * p->warps;
     for (uint32_t r = 0; r < p->c->ndst; r++)
-        for (uint32_t thread = 0; !done[r] && thread < p->lanes * p->warps; thread++)
-            if (id_of(p, p->dst, r, thread % p->lanes, thread / p->lanes) >= 0)
+        for (uint32_t thread = 0; thread < threads; thread++)
+            if (!done[r * threads + thread] &&
+                id_of(p, p->dst, r, thread % p->lanes, thread / p->lanes) >= 0)
                 return wrong(p, "never read", r, thread % p->lanes, thread / p->lanes);
     return NULL;
 }
@@ -188,9 +193,11 @@ static const char *check_done(const Proof *p, const uint8_t *done)
 static const char *prove_shared(const Proof *p)
 {
     Cell *cells = TL_NEW_ARRAY(p->arena, Cell, p->c->bytes / p->c->elem_bytes + 16);
-    uint8_t *done = TL_NEW_ARRAY(p->arena, uint8_t, p->c->ndst);
+    uint8_t *done = TL_NEW_ARRAY(p->arena, uint8_t, p->c->ndst * p->lanes * p->warps);
     const char *fault = NULL;
     for (uint32_t round = 0; round < p->c->nrounds && !fault; round++) {
+        if (p->c->fallback[round] == TL_NOT_FILLED)
+            continue;
         fault = run_writes(p, round, cells);
         if (!fault)
             fault = run_reads(p, round, cells, done);

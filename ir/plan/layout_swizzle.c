@@ -21,7 +21,12 @@
  *
  * All but V is chosen inside K, a complement of V that has the lanes and warps in it as far as
  * possible: a thread bit with a part in V would turn vectors around. Segment vectors that are
- * registers on both sides are the highest: by them the tile may go in several rounds. */
+ * registers on both sides are the highest: by them the tile may go in several rounds.
+ *
+ * Where that is not enough and the memory is what there is (TL_CONVERT_FIT), the rounds are told
+ * apart by any bits of the offset. A thread that has such a bit takes part in some rounds only: a
+ * write is left out, which costs an instruction, while a read is done in vain. So the highest are
+ * the bits that no thread has, then those that only writers have. */
 #include "ir/plan/convert_impl.h"
 #include <string.h>
 
@@ -43,6 +48,7 @@ typedef struct SidePlan {
     uint32_t skip_lanes, skip_warps;
     uint64_t reg[TL_SIDE_MAX_REGS], lane[TL_MAX_LANE_BITS], warp[TL_MAX_WARP_BITS];
     uint64_t accesses, per_access, wavefronts; /* per_access: wavefronts of one */
+    int times;                                 /* log2 of the rounds in which an access happens */
 } SidePlan;
 
 typedef struct Attempt {
@@ -58,6 +64,7 @@ typedef struct Space {
     uint64_t common[64], both[64]; /* registers of both sides; of them, those that V may have */
     int ncommon, nboth;
     int64_t nwritten, nread; /* registers that take part */
+    bool fit;                /* max_bytes is what there is */
 } Space;
 
 /* ---- registers of both sides ---- */
@@ -377,15 +384,69 @@ static void finish_side(const Space *s, SidePlan *side, const TlBasis *o, int wi
 /* ---- attempts ---- */
 
 /* log2 of the rounds that make it fit. All threads are in a round together, so no thread may have
- * the bits of offsets that number them. */
+ * the bits of offsets that number them, unless it must fit. */
 static int choose_rounds(const Space *s, const Attempt *t)
 {
     uint64_t threads = thread_bits(&t->write) | thread_bits(&t->read), elem = s->p->c->elem_bytes;
-    int rounds = 0;
-    while (s->p->max_bytes && rounds < t->ncommon && elem << (s->n - rounds) > s->p->max_bytes &&
-           !(threads >> (s->n - 1 - rounds) & 1))
+    int rounds = 0, vec = t->write.vec > t->read.vec ? t->write.vec : t->read.vec;
+    int most = s->fit ? s->n - vec : t->ncommon;
+    while (s->p->max_bytes && rounds < most && elem << (s->n - rounds) > s->p->max_bytes &&
+           (s->fit || !(threads >> (s->n - 1 - rounds) & 1)))
         rounds++;
     return rounds;
+}
+
+/* The round of a lane's or warp's bit; one that takes no part has none. */
+static uint64_t round_of(uint64_t offset, uint32_t skip, int bit, int nrow)
+{
+    return skip >> bit & 1 ? 0 : offset >> nrow;
+}
+
+/* log2 of the rounds in which an access of the side happens. */
+static int count_times(const SidePlan *side, int nrow)
+{
+    TlSpan rounds = {0};
+    for (int i = 0; i < side->side->nlanes; i++)
+        tl_span_add(&rounds, round_of(side->lane[i], side->skip_lanes, i, nrow), 0);
+    for (int i = 0; i < side->side->nwarps; i++)
+        tl_span_add(&rounds, round_of(side->warp[i], side->skip_warps, i, nrow), 0);
+    return rounds.rank;
+}
+
+static void count_rounds(const Space *s, Attempt *t)
+{
+    t->rounds = choose_rounds(s, t);
+    t->write.times = count_times(&t->write, s->n - t->rounds);
+    t->read.times = count_times(&t->read, s->n - t->rounds);
+    t->write.wavefronts <<= t->write.times;
+    t->read.wavefronts <<= t->read.times;
+}
+
+/* What it costs to tell rounds apart by this bit of the offset. */
+static int round_cost(const SidePlan *write, const SidePlan *read, int bit)
+{
+    enum { WRITERS_WARP = 1, WRITERS_LANE = 2, READERS = 4 };
+    int cost = 0;
+    for (int i = 0; i < write->side->nlanes; i++)
+        cost |= round_of(write->lane[i], write->skip_lanes, i, bit) & 1 ? WRITERS_LANE : 0;
+    for (int i = 0; i < write->side->nwarps; i++)
+        cost |= round_of(write->warp[i], write->skip_warps, i, bit) & 1 ? WRITERS_WARP : 0;
+    return cost | (thread_bits(read) >> bit & 1 ? READERS : 0);
+}
+
+/* Segment vectors may lie in any order: those that tell rounds apart for least go last. */
+static void order_segment(const Space *s, Attempt *t)
+{
+    enum { DEAREST = 8 };
+    TlBasis o = {0};
+    for (int i = 0; i < s->row && i < s->n; i++)
+        tl_basis_add(&o, t->o.v[i]);
+    for (int cost = DEAREST; cost-- > 0;)
+        for (int i = s->row; i < s->n; i++)
+            if (round_cost(&t->write, &t->read, i) == cost)
+                tl_basis_add(&o, t->o.v[i]);
+    TL_ASSERT(o.n == s->n, "%d of %d offset bits in order", o.n, s->n);
+    t->o = o;
 }
 
 static bool attempt(const Space *s, const Choice *c, Attempt *out)
@@ -402,7 +463,12 @@ static bool attempt(const Space *s, const Choice *c, Attempt *out)
     choose_offsets(s, out, &vk);
     finish_side(s, &out->write, &out->o, wide);
     finish_side(s, &out->read, &out->o, wide);
-    out->rounds = choose_rounds(s, out);
+    if (s->fit) {
+        order_segment(s, out);
+        finish_side(s, &out->write, &out->o, wide);
+        finish_side(s, &out->read, &out->o, wide);
+    }
+    count_rounds(s, out);
     return true;
 }
 
@@ -496,7 +562,6 @@ static TlConvertAccess *access_of(TlPlanner *p, Accesses *list, TlMap *seen, con
     return &list->data[list->len - 1];
 }
 
-/* nrow: bits of an offset within a round. */
 static void make_accesses(TlPlanner *p, const SidePlan *s, int nrow, Accesses *out)
 {
     TlMap seen;
@@ -513,28 +578,6 @@ static void make_accesses(TlPlanner *p, const SidePlan *s, int nrow, Accesses *o
     }
 }
 
-/* Numbers the rounds of both sides, without those in which nothing is written: they would read
- * nothing of the tile. Returns their number. */
-static uint32_t number_rounds(TlArena *arena, Accesses *writes, Accesses *reads, uint32_t most)
-{
-    uint32_t *number = TL_NEW_ARRAY(arena, uint32_t, most), n = 0, kept = 0;
-    for (uint32_t i = 0; i < writes->len; i++)
-        number[writes->data[i].round] = 1;
-    for (uint32_t i = 0; i < most; i++)
-        if (number[i])
-            number[i] = ++n;
-    for (uint32_t i = 0; i < writes->len; i++)
-        writes->data[i].round = number[writes->data[i].round] - 1;
-    for (uint32_t i = 0; i < reads->len; i++) {
-        if (!number[reads->data[i].round])
-            continue;
-        reads->data[kept] = reads->data[i];
-        reads->data[kept++].round = number[reads->data[i].round] - 1;
-    }
-    reads->len = kept;
-    return n;
-}
-
 static TlConvertAccess *by_round(TlArena *arena, const Accesses *list, uint32_t nrounds)
 {
     TlConvertAccess *sorted = TL_NEW_ARRAY(arena, TlConvertAccess, list->len);
@@ -546,7 +589,9 @@ static TlConvertAccess *by_round(TlArena *arena, const Accesses *list, uint32_t 
     return sorted;
 }
 
-static void fill_side(TlPlanner *p, const SidePlan *s, const Accesses *list, TlConvertSide *out)
+/* nrow: bits of an offset within a round. */
+static void fill_side(TlPlanner *p, const SidePlan *s, const Accesses *list, int nrow,
+                      TlConvertSide *out)
 {
     *out = (TlConvertSide){.vec_bits = s->vec,
                            .vec_bytes = p->c->elem_bytes << s->vec,
@@ -554,23 +599,72 @@ static void fill_side(TlPlanner *p, const SidePlan *s, const Accesses *list, TlC
                            .skip_warps = s->skip_warps,
                            .naccesses = list->len,
                            .accesses = by_round(p->arena, list, p->c->nrounds),
-                           .wavefronts = list->len * (uint32_t)s->per_access};
-    for (int i = 0; i < s->side->nlanes; i++)
-        out->offset.lane[i] = (uint32_t)s->lane[i] * p->c->elem_bytes;
-    for (int i = 0; i < s->side->nwarps; i++)
-        out->offset.warp[i] = (uint32_t)s->warp[i] * p->c->elem_bytes;
+                           .times = 1u << s->times,
+                           .wavefronts = list->len * (uint32_t)s->per_access << s->times};
+    for (int i = 0; i < s->side->nlanes; i++) {
+        uint64_t round = round_of(s->lane[i], s->skip_lanes, i, nrow);
+        out->round.lane[i] = (uint32_t)round;
+        out->offset.lane[i] = (uint32_t)(s->lane[i] ^ round << nrow) * p->c->elem_bytes;
+    }
+    for (int i = 0; i < s->side->nwarps; i++) {
+        uint64_t round = round_of(s->warp[i], s->skip_warps, i, nrow);
+        out->round.warp[i] = (uint32_t)round;
+        out->offset.warp[i] = (uint32_t)(s->warp[i] ^ round << nrow) * p->c->elem_bytes;
+    }
 }
 
-/* Thread 0 writes in every round, and with an element of a vector all others of it are written. */
-static void choose_fallbacks(TlConvert *c)
+bool tl_convert_in_round(const TlConvertSide *side, const TlConvertAccess *a, uint32_t round)
 {
-    uint32_t w = 0;
-    for (uint32_t i = 0; i < c->read.naccesses; i++) {
-        TlConvertAccess *a = &c->read.accesses[i];
-        while (c->write.accesses[w].round < a->round)
-            w++;
-        a->fallback = c->write.accesses[w].offset / c->read.vec_bytes * c->read.vec_bytes;
+    TL_ASSERT(side->times > 0, "a side without a plan");
+    TlSpan rounds = {0};
+    for (int i = 0; i < TL_MAX_LANE_BITS; i++)
+        tl_span_add(&rounds, side->round.lane[i], 0);
+    for (int i = 0; i < TL_MAX_WARP_BITS; i++)
+        tl_span_add(&rounds, side->round.warp[i], 0);
+    return tl_span_has(&rounds, a->round ^ round);
+}
+
+/* Where the first thread that does the access in the round writes. */
+static uint32_t written_by(const TlConvert *c, const TlConvertAccess *a, uint32_t round)
+{
+    const TlConvertSide *w = &c->write;
+    for (uint32_t warp = 0; warp < 1u << c->warp_bits; warp++)
+        for (uint32_t lane = 0; lane < 1u << c->lane_bits; lane++)
+            if (!(lane & w->skip_lanes) && !(warp & w->skip_warps) &&
+                (a->round ^ tl_thread_map(&w->round, lane, warp)) == round)
+                return a->offset ^ tl_thread_map(&w->offset, lane, warp);
+    TL_UNREACHABLE("nobody writes in round %u", round);
+}
+
+/* Where somebody writes in the round. With an element of a vector all others of it are written. */
+static uint32_t written_in(const TlConvert *c, uint32_t round)
+{
+    for (uint32_t i = 0; i < c->write.naccesses; i++)
+        if (tl_convert_in_round(&c->write, &c->write.accesses[i], round)) {
+            uint32_t at = written_by(c, &c->write.accesses[i], round);
+            return at / c->read.vec_bytes * c->read.vec_bytes;
+        }
+    return TL_NOT_FILLED;
+}
+
+static void find_filled(TlArena *arena, TlConvert *c)
+{
+    c->fallback = TL_NEW_ARRAY(arena, uint32_t, c->nrounds);
+    for (uint32_t round = 0; round < c->nrounds; round++) {
+        c->fallback[round] = written_in(c, round);
+        c->nfilled += c->fallback[round] != TL_NOT_FILLED;
     }
+}
+
+/* Reads of rounds in which nothing is written would read nothing of the tile. */
+static void drop_reads(TlConvert *c, uint32_t per_access)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < c->read.naccesses; i++)
+        if (c->read.times > 1 || c->fallback[c->read.accesses[i].round] != TL_NOT_FILLED)
+            c->read.accesses[kept++] = c->read.accesses[i];
+    c->read.naccesses = kept;
+    c->read.wavefronts = kept * per_access * c->read.times;
 }
 
 /* The end of the highest write of any thread: as high as its free bits reach. */
@@ -594,7 +688,7 @@ static uint32_t bytes_needed(const TlConvert *c)
 
 static Space space_of(TlPlanner *p)
 {
-    Space s = {.p = p, .n = p->e.bits, .elem = log2_of(p->c->elem_bytes)};
+    Space s = {.p = p, .n = p->e.bits, .elem = log2_of(p->c->elem_bytes), .fit = p->fit};
     s.row = log2_of(ROW_BYTES) - s.elem;
     s.word = log2_of(WORD_BYTES) > s.elem ? log2_of(WORD_BYTES) - s.elem : 0;
     s.nwritten = count_registers(p, &p->src, true);
@@ -610,12 +704,15 @@ void tl_plan_shared(TlPlanner *p)
     Attempt best = {0};
     best_attempt(&s, &best);
     Accesses writes = {0}, reads = {0};
-    make_accesses(p, &best.write, s.n - best.rounds, &writes);
-    make_accesses(p, &best.read, s.n - best.rounds, &reads);
-    c->nrounds = number_rounds(p->arena, &writes, &reads, 1u << best.rounds);
-    fill_side(p, &best.write, &writes, &c->write);
-    fill_side(p, &best.read, &reads, &c->read);
-    choose_fallbacks(c);
+    int nrow = s.n - best.rounds;
+    make_accesses(p, &best.write, nrow, &writes);
+    make_accesses(p, &best.read, nrow, &reads);
+    c->nrounds = 1u << best.rounds;
+    fill_side(p, &best.write, &writes, nrow, &c->write);
+    fill_side(p, &best.read, &reads, nrow, &c->read);
+    find_filled(p->arena, c);
+    drop_reads(c, (uint32_t)best.read.per_access);
+    c->all_written = (safe_bits(p) & ((1ull << s.n) - 1)) == (1ull << s.n) - 1;
     c->bytes = bytes_needed(c);
 }
 

@@ -21,6 +21,7 @@
  * one move on AMD, as an XOR by 4 is not. */
 #include "ir/plan/reduce_plan.h"
 #include "ir/layout/gf2.h"
+#include "ir/plan/shared_plan.h"
 #include <string.h>
 
 enum { VECTOR_BYTES = 16, ROW_BYTES = 128, SCRATCH_ALIGNMENT = 16 };
@@ -28,6 +29,7 @@ enum { VECTOR_BYTES = 16, ROW_BYTES = 128, SCRATCH_ALIGNMENT = 16 };
 typedef struct Planner {
     TlReducePlan *p;
     TlArena *arena;
+    const TlOp *op;
     const TlLayout *l;
     int axis_bits, nreal; /* of the operand's registers without repetitions */
     TlImages x;           /* of partials: registers that tell results apart, lanes, warps */
@@ -316,9 +318,11 @@ static void plan_classes(Planner *pl)
     }
     TlImages x = pl->x;
     tl_images_change(&x, class_and_place, pl);
-    tl_combine_slots(&p->slots, &x, p->class_bits, p->work, p->noperands);
-    p->bytes = tl_combine_scratch(0, p->work, p->noperands,
-                                  p->nresults >> p->result_bits << p->slots.bits, p->operand_at);
+    TlSharedRounds r = tl_combine_rounds(pl->arena, pl->op, &x, p->class_bits, p->nresults, 0);
+    p->slots = r.slots;
+    p->each = r.each;
+    p->bytes = r.bytes;
+    p->operand_at = r.operand_at;
 }
 
 /* ---- the plan ---- */
@@ -336,8 +340,8 @@ static int floor_log2(uint32_t n)
     return 31 - __builtin_clz(n);
 }
 
-void tl_combine_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const TlDtype *work,
-                      uint32_t n)
+static void plan_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const TlDtype *work,
+                       uint32_t n)
 {
     TL_ASSERT(n > 0 && class_bits >= 0, "%u values are combined", n);
     uint32_t widest = 1;
@@ -348,8 +352,10 @@ void tl_combine_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const
                          floor_log2(ROW_BYTES / widest));
 }
 
-uint32_t tl_combine_scratch(uint32_t from, const TlDtype *work, uint32_t n, uint32_t slots,
-                            uint32_t *at)
+/* Where the scratch of operands of these types begins, `slots` each, from offset `from` on; returns
+ * the end. */
+static uint32_t place_operands(uint32_t from, const TlDtype *work, uint32_t n, uint32_t slots,
+                               uint32_t *at)
 {
     TL_ASSERT(n > 0, "nothing to hold");
     uint64_t bytes = from;
@@ -360,6 +366,45 @@ uint32_t tl_combine_scratch(uint32_t from, const TlDtype *work, uint32_t n, uint
     }
     TL_ASSERT(bytes <= UINT32_MAX, "scratch of %llu bytes", (unsigned long long)bytes);
     return (uint32_t)bytes;
+}
+
+/* Do all classes of what the first `nreg` bits of registers and all threads hold lie in it, too?
+ * Then these registers can be a round. */
+static bool is_closed(const TlImages *x, int nreg, int class_bits)
+{
+    TlSpan held = {0};
+    for (int i = 0; i < nreg; i++)
+        tl_span_add(&held, x->reg[i], 0);
+    for (int i = 0; i < x->nlane; i++)
+        tl_span_add(&held, x->lane[i], 0);
+    for (int i = 0; i < x->nwarp; i++)
+        tl_span_add(&held, x->warp[i], 0);
+    for (int b = 0; b < class_bits; b++)
+        if (!tl_span_has(&held, 1ull << b))
+            return false;
+    return true;
+}
+
+TlSharedRounds tl_combine_rounds(TlArena *arena, const TlOp *op, const TlImages *x, int class_bits,
+                                 uint32_t n, uint32_t from)
+{
+    TL_ASSERT(n > 0 && n % (1u << x->nreg) == 0, "%u registers of 2^%d", n, x->nreg);
+    const TlDtype *work = tl_combine_work(arena, op);
+    uint32_t room = tl_op_room(op, UINT32_MAX);
+    TlSharedRounds r = {.each = n, .operand_at = TL_NEW_ARRAY(arena, uint32_t, op->nin)};
+    TlImages part = *x;
+    for (;;) {
+        plan_slots(&r.slots, &part, class_bits, work, op->nin);
+        uint32_t slots = r.each >> part.nreg << r.slots.bits;
+        r.bytes = place_operands(from, work, op->nin, slots, r.operand_at);
+        if (r.bytes <= room)
+            return r;
+        uint32_t chunks = r.each >> part.nreg;
+        if (chunks == 1 && (part.nreg == 0 || !is_closed(x, part.nreg - 1, class_bits)))
+            return r;
+        part.nreg -= chunks == 1;
+        r.each = chunks == 1 ? 1u << part.nreg : chunks / 2 << part.nreg;
+    }
 }
 
 TlDtype *tl_combine_work(TlArena *arena, const TlOp *op)
@@ -375,13 +420,12 @@ TlReducePlan *tl_reduce_plan(TlArena *arena, const TlOp *op)
     TL_ASSERT(op->opcode == TL_OP_REDUCE && op->nin > 0, "%s is no reduction",
               tl_op_info(op->opcode)->text);
     const TlType *type = tl_in(op, 0)->type;
-    Planner pl = {.p = TL_NEW(arena, TlReducePlan), .arena = arena, .l = type->layout};
+    Planner pl = {.p = TL_NEW(arena, TlReducePlan), .arena = arena, .op = op, .l = type->layout};
     TlReducePlan *p = pl.p;
     TL_ASSERT(type->layout, "reduction of a tile without layout");
     p->axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     p->extent = type->shape[p->axis];
     p->noperands = op->nin;
-    p->operand_at = TL_NEW_ARRAY(arena, uint32_t, op->nin);
     p->work = tl_combine_work(arena, op);
     TlImages all;
     tl_images_of(&all, type->layout, p->axis);

@@ -12,7 +12,8 @@
  *    what 2 has; rows 2 and 3 what row 1 has; all lanes what the last lane has.
  * 3. When class_bits: threads without a bit of slots.skip_* write each partial of each operand to
  *    its slot, barrier, everybody reads the slots of all classes that has_value and combines them
- *    in order. Offset of a slot: operand_at[i] + slot * bytes of the element.
+ *    in order. Offset of a slot: operand_at[i] + slot * bytes of the element. `each` partials take
+ *    part in a round (TlSharedRounds).
  *
  * Registers r are those of the result's layout (one for a scalar). Padding along the axis is left
  * out: where a register or partial may be of padding only it is guarded: it has a value where its
@@ -55,7 +56,7 @@ typedef struct TlReducePlan {
     int class_bits;
     bool *has_value; /* by class */
     TlSharedSlots slots;
-    uint32_t bytes, noperands, *operand_at;
+    uint32_t each, bytes, noperands, *operand_at;
     TlDtype *work; /* what each operand is kept in */
 } TlReducePlan;
 
@@ -70,11 +71,15 @@ uint32_t tl_reduce_shuffles(const TlReducePlan *p, bool can); /* of one partial 
 /* In what a REDUCE or SCAN keeps partial results: sums and products of f16 and bf16 in f32. */
 TlDtype tl_combine_work_type(const TlOp *op, TlDtype d);
 TlDtype *tl_combine_work(TlArena *arena, const TlOp *op);
-/* tl_shared_slots_plan for elements of these types. */
-void tl_combine_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const TlDtype *work,
-                      uint32_t n);
-/* Where the scratch of operands of these types begins, `slots` each, from offset `from` on; returns
- * the end. */
-uint32_t tl_combine_scratch(uint32_t from, const TlDtype *work, uint32_t n, uint32_t slots,
-                            uint32_t *at);
+/* What partials exchange: all classes of registers 0 .. n - 1, in rounds of `each` of them; those
+ * from `first` on have, in their round, the slots of registers 0, 1, ... */
+typedef struct TlSharedRounds {
+    TlSharedSlots slots;
+    uint32_t each, bytes; /* bytes: the end of what a round takes */
+    uint32_t *operand_at; /* offset of each operand's slots */
+} TlSharedRounds;
+/* n: a multiple of the images' registers; from: the offset at which the scratch begins. One round,
+ * unless the op has a room. */
+TlSharedRounds tl_combine_rounds(TlArena *arena, const TlOp *op, const TlImages *x, int class_bits,
+                                 uint32_t n, uint32_t from);
 #endif

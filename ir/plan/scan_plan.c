@@ -110,11 +110,12 @@ static void plan_classes(Planner *pl, TlScanStep *s)
     TlImages x = p->x;
     tl_images_change(&x, without_low_bits, &s->bit);
     list_parts(pl, s, &x);
-    tl_combine_slots(&s->slots, &x, s->nbits, p->work, pl->op->nin);
-    s->operand_at = TL_NEW_ARRAY(pl->arena, uint32_t, pl->op->nin);
-    uint32_t reps = p->nregs >> p->reg_bits;
-    p->bytes =
-        tl_combine_scratch(p->bytes, p->work, pl->op->nin, reps << s->slots.bits, s->operand_at);
+    TlSharedRounds r =
+        tl_combine_rounds(pl->arena, pl->op, &x, s->nbits, s->nparts, p->in_parts ? 0 : p->bytes);
+    s->slots = r.slots;
+    s->each = r.each;
+    s->operand_at = r.operand_at;
+    p->bytes = r.bytes > p->bytes ? r.bytes : p->bytes;
 }
 
 static void plan_steps(Planner *pl)
@@ -148,6 +149,7 @@ TlScanPlan *tl_scan_plan(TlArena *arena, const TlOp *op)
     p->extent = type->shape[p->axis];
     p->reps = l->reps[p->axis];
     p->nregs = (uint32_t)tl_layout_registers(l);
+    p->in_parts = tl_attr(op, TL_ATTR_ROOM) != NULL;
     p->work = tl_combine_work(arena, op);
     tl_images_of(&p->x, l, p->axis);
     p->reg_bits = p->x.nreg;

@@ -12,7 +12,8 @@
  * 2. Steps, one bit or several each. The same total is kept once, for register rep[r]. A step by
  *    one bit gets the total of the sibling block from register r ^ reg of lane ^ lane. A step by
  *    classes takes nbits bits at once: totals of registers parts[i] are written to slot i, barrier,
- *    everybody reads all classes of each.
+ *    everybody reads all classes of each; in rounds of `each` of them (TlSharedRounds). Steps have
+ *    scratch of their own, or, in_parts, the same, with a barrier between them.
  * 3. Repetitions along the axis follow one another in the thread.
  *
  * Coordinates are axis images: low axis_bits of `x`. */
@@ -26,6 +27,7 @@ typedef struct TlScanStep {
     bool by_classes;
     uint32_t *rep;           /* before the step, by register without repetitions */
     uint32_t nparts, *parts; /* by_classes; all repetitions */
+    uint32_t each;
     TlSharedSlots slots;
     uint32_t *operand_at;
 } TlScanStep;
@@ -41,6 +43,7 @@ typedef struct TlScanPlan {
     TlScanStep steps[TL_LAYOUT_MAX_BITS];
     uint32_t *cell; /* by register without repetitions */
     uint32_t *rep;  /* after all steps */
+    bool in_parts;
     uint32_t bytes;
     TlDtype *work;
 } TlScanPlan;

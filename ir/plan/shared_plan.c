@@ -6,16 +6,26 @@
 #include "ir/plan/scan_plan.h"
 #include "ir/plan/table_plan.h"
 
+uint32_t tl_op_room(const TlOp *op, uint32_t most)
+{
+    int64_t room = tl_attr_int(op, TL_ATTR_ROOM, most);
+    TL_ASSERT(room > 0 && room <= UINT32_MAX, "%s has room for %lld bytes",
+              tl_op_info(op->opcode)->text, (long long)room);
+    return (uint32_t)room;
+}
+
 TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_CONVERT, "%s is no conversion", tl_op_info(op->opcode)->text);
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    return tl_convert_plan(arena, to, from->layout, to->layout, TL_SHARED_BUDGET, 0);
+    return tl_convert_plan(arena, to, from->layout, to->layout, tl_op_room(op, TL_SHARED_BUDGET),
+                           tl_attr(op, TL_ATTR_ROOM) ? TL_CONVERT_FIT : 0);
 }
 
 /* A conversion planned before; types are interned, with their layouts. */
 typedef struct Known {
     const TlType *from, *to;
+    int64_t room;
     uint32_t bytes;
 } Known;
 
@@ -23,17 +33,26 @@ static uint32_t convert_bytes(TlArena *arena, const TlOp *op)
 {
     TlCtx *ctx = op->block->fn->module->ctx;
     const TlType *types[2] = {tl_in(op, 0)->type, op->out[0]->type};
-    uint64_t key = tl_hash(types, sizeof types, 0), found;
+    int64_t room = tl_attr_int(op, TL_ATTR_ROOM, 0);
+    uint64_t key = tl_hash(types, sizeof types, (uint64_t)room), found;
     for (; tl_map_get(&ctx->convert_bytes, key, &found); key++) {
         const Known *k = (const Known *)(uintptr_t)found;
-        if (k->from == types[0] && k->to == types[1])
+        if (k->from == types[0] && k->to == types[1] && k->room == room)
             return k->bytes;
     }
     const TlConvert *c = tl_op_convert_plan(arena, op);
     Known *k = TL_NEW(&ctx->perm, Known);
-    *k = (Known){types[0], types[1], c->kind == TL_CONVERT_SHARED ? c->bytes : 0};
+    *k = (Known){types[0], types[1], room, c->kind == TL_CONVERT_SHARED ? c->bytes : 0};
     tl_map_put(&ctx->convert_bytes, key, (uint64_t)(uintptr_t)k);
     return k->bytes;
+}
+
+uint32_t tl_atomic_part(const TlOp *op)
+{
+    const TlType *t = op->out[0]->type;
+    uint32_t elem = (uint32_t)tl_dtype_bytes(t->dtype), all = (uint32_t)tl_type_elems(t);
+    uint32_t part = tl_op_room(op, UINT32_MAX) / elem;
+    return part == 0 ? 1 : part < all ? part : all;
 }
 
 /* The thread that performed the atomic passes the results on: all elements, if some thread has only
@@ -53,8 +72,7 @@ static uint32_t atomic_bytes(const TlOp *op)
         if (!threads)
             return 0;
     }
-    uint32_t bytes = (uint32_t)tl_type_elems(t) * elem;
-    return bytes < LEAST ? LEAST : bytes;
+    return tl_atomic_part(op) * elem < LEAST ? LEAST : tl_atomic_part(op) * elem;
 }
 
 uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
@@ -72,4 +90,15 @@ uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
     if (tl_op_info(op->opcode)->flags & F_ATOMIC)
         return atomic_bytes(op);
     return 0;
+}
+
+uint32_t tl_op_whole_bytes(TlArena *arena, const TlOp *op)
+{
+    TlOp whole = *op;
+    whole.attrs = TL_NEW_ARRAY(arena, TlAttr, op->nattrs + 1);
+    whole.nattrs = 0;
+    for (uint32_t i = 0; i < op->nattrs; i++)
+        if (op->attrs[i].id != TL_ATTR_ROOM)
+            whole.attrs[whole.nattrs++] = op->attrs[i];
+    return tl_op_shared_bytes(arena, &whole);
 }

@@ -14,6 +14,15 @@ static int vector_bits(const TlType *type, uint32_t elem_bytes)
     return bits;
 }
 
+/* To a power of two that an access fits in. */
+static uint32_t rounded_down(uint32_t count)
+{
+    uint32_t n = ACCESS_BYTES;
+    while (n <= count / 2)
+        n *= 2;
+    return n;
+}
+
 TlTablePlan tl_table_plan(const TlOp *op)
 {
     TL_ASSERT(op->nin > 0 && tl_in(op, 0)->type->rank > 0,
@@ -26,7 +35,7 @@ TlTablePlan tl_table_plan(const TlOp *op)
         p.stride[d] = p.elems;
         p.elems *= (uint32_t)type->shape[d];
     }
-    p.count = TL_SHARED_BUDGET / p.elem_bytes;
+    p.count = rounded_down(tl_op_room(op, TL_SHARED_BUDGET) / p.elem_bytes);
     p.count = p.elems < p.count ? p.elems : p.count;
     p.nrounds = (p.elems + p.count - 1) / p.count;
     p.bytes = p.count * p.elem_bytes;

@@ -7,7 +7,15 @@
  *  2. Two buffers interfere when their intervals have a position in common; then they share no
  *     byte. First fit by size: largest first, each at the lowest place that is free of those
  *     placed before that it interferes with.
- *  3. Over the machine's limit: an error that lists the buffers, largest first.
+ *  3. Over the machine's limit: ops go in parts. Of the scratch that lies past the end, or beside
+ *     which something does, the largest is halved (its op gets a `room`, shared_plan.h), again and
+ *     again, until all fits.
+ *  4. If it never does, because of buffers: an error that lists them, largest first.
+ *
+ *     %b = convert %a : tile<...>        %b = convert %a {room = 32768, shared = 0} : tile<...>
+ *
+ * With --stress-layouts ops go in parts at random, up to eight. The option limit=BYTES says that
+ * the machine has so many.
  *
  * Bytes against barriers: two ops whose scratch shares bytes need a barrier between them, since the
  * first may still be read when the second writes; with bytes of its own the second goes right on
@@ -24,6 +32,7 @@
 #include "passes/analysis/shared_life.h"
 #include "passes/pass.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { BUDGET = 8 * 1024, SHOWN = 12 };
 
@@ -36,8 +45,10 @@ typedef struct Buffer {
 typedef struct Allocator {
     TlFn *fn;
     TlPassCtx *px;
+    uint64_t limit;           /* bytes that there are */
     TL_VEC(Buffer *) all;     /* in program order */
     TL_VEC(Buffer *) by_size; /* largest first, then program order */
+    TlMap least;              /* ops whose scratch cannot be less */
 } Allocator;
 
 /* ---- 1. buffers ---- */
@@ -140,22 +151,115 @@ static uint64_t allocate(Allocator *a)
         return 0;
     qsort(a->by_size.data, a->by_size.len, sizeof *a->by_size.data, compare_sizes);
     uint64_t least = lay_out_all(a, 0), budget = least > BUDGET ? least : BUDGET;
-    if (budget > a->px->machine->shared_bytes)
-        budget = a->px->machine->shared_bytes;
+    if (budget > a->limit)
+        budget = a->limit;
     uint64_t total = lay_out_all(a, budget);
     return total <= budget ? total : lay_out_all(a, 0); /* the distances cost too much room */
 }
 
 uint64_t tl_shared_total(TlFn *fn, TlPassCtx *px, const TlOp *without, const TlSharedLife *more)
 {
-    Allocator a = {.fn = fn, .px = px};
+    Allocator a = {.fn = fn, .px = px, .limit = px->machine->shared_bytes};
     find_buffers(&a, without);
     if (more)
         add_buffer(&a, more);
     return allocate(&a);
 }
 
-/* ---- 3. results ---- */
+/* ---- 3. parts ---- */
+
+static void find_again(Allocator *a)
+{
+    a->all.len = a->by_size.len = 0;
+    find_buffers(a, NULL);
+}
+
+static bool is_past_end(const Allocator *a, const Buffer *b)
+{
+    return b->offset + b->life.bytes > a->limit;
+}
+
+static bool is_scratch(const Buffer *b)
+{
+    return b->life.op->opcode != TL_OP_ALLOC && b->life.op->opcode != TL_OP_MBAR;
+}
+
+/* Scratch that may be to blame for what is past the end, and can be less. */
+static bool is_in_the_way(const Allocator *a, const Buffer *b)
+{
+    if (!is_scratch(b) || tl_map_get_ptr(&a->least, b->life.op))
+        return false;
+    bool is = is_past_end(a, b);
+    for (uint32_t i = 0; i < a->all.len && !is; i++)
+        is = is_past_end(a, a->all.data[i]) && tl_lives_together(&b->life, &a->all.data[i]->life);
+    return is;
+}
+
+/* The op has half of its scratch from now on, or keeps it and is known to need it. */
+static void halve(Allocator *a, const Buffer *b)
+{
+    TlOp *op = b->life.op;
+    int64_t old = tl_attr_int(op, TL_ATTR_ROOM, 0);
+    TlAttr room = {.id = TL_ATTR_ROOM, .u.i = (int64_t)b->life.bytes / 2};
+    if (room.u.i > 0)
+        tl_attr_set(a->fn, op, room);
+    if (tl_op_shared_bytes(a->px->scratch, op) < b->life.bytes)
+        return;
+    room.u.i = old;
+    tl_attr_remove(op, TL_ATTR_ROOM);
+    if (old)
+        tl_attr_set(a->fn, op, room);
+    tl_map_put_ptr(&a->least, op, op);
+}
+
+/* False: nothing can be less. */
+static bool halve_largest(Allocator *a)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < a->all.len; i++)
+        if (is_in_the_way(a, a->all.data[i]) && a->all.data[i]->life.bytes > most)
+            most = a->all.data[i]->life.bytes;
+    for (uint32_t i = 0; i < a->all.len && most; i++)
+        if (a->all.data[i]->life.bytes == most && is_in_the_way(a, a->all.data[i]))
+            halve(a, a->all.data[i]);
+    return most > 0;
+}
+
+static uint64_t allocate_parts(Allocator *a, uint64_t total, bool *out_changed)
+{
+    tl_map_init(&a->least, a->px->scratch);
+    while (total > a->limit && halve_largest(a)) {
+        *out_changed = true;
+        find_again(a);
+        total = allocate(a);
+    }
+    return total;
+}
+
+static bool stress(Allocator *a)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < a->all.len; i++) {
+        const Buffer *b = a->all.data[i];
+        uint64_t halvings = tl_hash(&b->number, sizeof b->number, a->px->machine->stress) % 4;
+        TlAttr room = {.id = TL_ATTR_ROOM, .u.i = (int64_t)(b->life.bytes >> halvings)};
+        if (!halvings || !room.u.i || !is_scratch(b) || tl_attr(b->life.op, TL_ATTR_ROOM))
+            continue;
+        tl_attr_set(a->fn, b->life.op, room);
+        any = true;
+    }
+    if (any)
+        find_again(a);
+    return any;
+}
+
+static uint64_t limit_of(const TlPassCtx *px)
+{
+    const char *option = px->options ? strstr(px->options, "limit=") : NULL;
+    return option ? strtoull(option + strlen("limit="), NULL, 0) : px->machine->shared_bytes;
+}
+
+/* ---- 4. results ---- */
 
 static const char *name_of(Allocator *a, const TlOp *op)
 {
@@ -170,7 +274,7 @@ static void complain(Allocator *a, uint64_t total)
     TlDiags *d = &a->px->ctx->diags;
     const Buffer *largest = a->by_size.data[0];
     TlDiag *row = tl_diag(d, largest->life.op->loc, TL_E0910, a->fn->name,
-                          (unsigned long long)total, a->px->machine->shared_bytes);
+                          (unsigned long long)total, (unsigned)a->limit);
     for (uint32_t i = 0; i < a->by_size.len && i < SHOWN; i++) {
         const Buffer *b = a->by_size.data[i];
         tl_diag_note(d, row, b->life.op->loc, "%s: %llu bytes", name_of(a, b->life.op),
@@ -207,14 +311,15 @@ static bool set_offsets(Allocator *a)
 
 TlPassResult tl_pass_allocate_shared(TlFn *fn, TlPassCtx *px)
 {
-    Allocator a = {.fn = fn, .px = px};
+    Allocator a = {.fn = fn, .px = px, .limit = limit_of(px)};
     if (!tl_fn_is_laid_out(fn))
         return TL_SAME;
     find_buffers(&a, NULL);
-    uint64_t total = allocate(&a);
-    if (total > px->machine->shared_bytes) {
+    bool in_parts = px->machine->stress && stress(&a);
+    uint64_t total = allocate_parts(&a, allocate(&a), &in_parts);
+    if (total > a.limit) {
         complain(&a, total);
         return TL_FAILED;
     }
-    return set_offsets(&a) ? TL_CHANGED : TL_SAME;
+    return set_offsets(&a) || in_parts ? TL_CHANGED : TL_SAME;
 }

@@ -236,12 +236,12 @@ static uint64_t outer_bytes(const Stager *s, const TlBlock *block)
     return all;
 }
 
-/* The greatest scratch of an op in the block if all converts are staged. */
+/* The greatest scratch of an op in the block, or in blocks in it, if all converts are staged. */
 static uint64_t scratch_in(const Stager *s, const TlBlock *block)
 {
     uint64_t most = 0;
     for (const TlOp *op = block->first; op; op = tl_walk_next(op, NULL)) {
-        if (op->block != block && !(block->parent && tl_block_is_inside(op->block, block->parent)))
+        if (block->parent && !tl_block_is_inside(op->block, block->parent))
             break;
         bool goes = op->opcode == TL_OP_CONVERT && tl_map_get_ptr(&s->converts, op);
         uint64_t bytes = goes ? 0 : tl_op_shared_bytes(s->px->scratch, op);

@@ -207,7 +207,7 @@ GROUPS = {
         "warps": "codegen/warps.tile codegen/warps_no_power_of_two.tile",
         "registers, cached images, tuning": "codegen/too_many_registers.tile tools/tilec_cli.py",
         "images for several targets, from C": "codegen/fat_object.test main_matmul_f32_silu",
-        "layouts, their algebra and moves": "unit/layout_test.c unit/convert_test.c codegen/simt/*",
+        "layouts, their algebra and moves": "parts_* unit/layout_test.c unit/convert_test.c codegen/simt/*",
         "axis facts": "unit/axis_info_test.c",
         "barriers, shared memory, coalescing": "passes/insert-barriers/* passes/allocate-shared/* passes/coalesce/* passes/order-reads/*",
         "random programs": "fuzz/*.test",

@@ -186,12 +186,25 @@ static bool check_way(const TlType *t, const TlLayout *src, const TlLayout *dst,
     return ok;
 }
 
+static int told_apart[2]; /* plans whose rounds writers, readers tell apart */
+
+/* What there is is enough, whatever the layouts. */
+static bool check_fit(const TlType *t, const TlLayout *src, const TlLayout *dst, uint32_t bytes)
+{
+    const TlConvert *c = tl_convert_plan(&ctx.perm, t, src, dst, bytes,
+                                         TL_CONVERT_NO_SHUFFLE | TL_CONVERT_FIT);
+    told_apart[0] += c->write.times > 1;
+    told_apart[1] += c->read.times > 1;
+    return prove(c, t, src, dst, "in parts") & (c->kind != SHARED || CHECK(c->bytes <= bytes));
+}
+
 static bool every_way(const TlType *t, const TlLayout *src, const TlLayout *dst, bool best)
 {
     return check_way(t, src, dst, 0, 0, best, "as planned") &
            check_way(t, src, dst, 0, TL_CONVERT_NO_SHUFFLE, best, "without shuffles") &
            check_way(t, src, dst, 512, TL_CONVERT_NO_SHUFFLE, best, "in some rounds") &
-           check_way(t, src, dst, 1, TL_CONVERT_NO_SHUFFLE, best, "in as many rounds as it can");
+           check_way(t, src, dst, 1, TL_CONVERT_NO_SHUFFLE, best, "in as many rounds as it can") &
+           check_fit(t, src, dst, 256) & check_fit(t, src, dst, 16);
 }
 
 static void one_pair(size_t i)
@@ -332,6 +345,7 @@ static void random_pairs(void)
         if (!every_way(t, src, dst, false))
             fprintf(stderr, "    %s: %s to %s\n", tl_type_str(&ctx, t), text_of(src), text_of(dst));
     }
+    CHECK(told_apart[0] > 100 && told_apart[1] > 100);
     CHECK(kinds[NONE] > 0 && kinds[RENAME] > 0 && kinds[SHUFFLE] > 20 && kinds[SHARED] > 100);
 }
 
