@@ -54,14 +54,15 @@ static void read_imports(Bind *bind)
     tl_ctx_free(&ctx);
 }
 
-/* Without memory for it the variable is not there, as the compilation would not be either. */
-static void note_process(tilec_bound *b)
+static void note_process(Bind *bind)
 {
     const char *said = secure_getenv("TILE_PROCESS");
     TlGuard g;
     if (said && TL_GUARD(&g)) {
-        b->process = tl_strndup(&b->arena, said, strlen(said));
+        bind->bound->process = tl_strndup(&bind->bound->arena, said, strlen(said));
         tl_guard_pop(&g);
+    } else if (said) {
+        bind->status = TILEC_NO_MEMORY;
     }
 }
 
@@ -73,7 +74,7 @@ static void run(void *user)
     char why[TL_STORE_PATH + 256];
     b->cached = tl_store_open(&b->store, bind->o->cache, why, sizeof why);
     b->files.fixed = true;
-    note_process(b);
+    note_process(bind);
     tl_core_find();
     if (!tl_source_is_tile_ir(bind->name)) /* which imports nothing */
         read_imports(bind);
