@@ -66,6 +66,27 @@ static void note_process(Bind *bind)
     }
 }
 
+static bool begins_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* Is there an `import` that no name of a library's module follows? Most sources need not be parsed,
+ * and nor does the library, which imports itself alone. */
+static bool may_import_files(const char *text, size_t size)
+{
+    static const char WORD[] = "import";
+    const char *end = text + size;
+    for (const char *p = text; (p = memmem(p, (size_t)(end - p), WORD, sizeof WORD - 1));) {
+        p += sizeof WORD - 1;
+        while (p < end && strchr(" \t\r\n", *p) && *p)
+            p++;
+        if (p < end && !begins_name(*p))
+            return true;
+    }
+    return false;
+}
+
 /* On a thread of the compiler's: the caller's may have a small stack. */
 static void run(void *user)
 {
@@ -76,7 +97,7 @@ static void run(void *user)
     b->files.fixed = true;
     note_process(bind);
     tl_core_find();
-    if (!tl_source_is_tile_ir(bind->name)) /* which imports nothing */
+    if (!tl_source_is_tile_ir(bind->name) && may_import_files(bind->text, bind->size))
         read_imports(bind);
 }
 
