@@ -242,13 +242,22 @@ static TlBanks dot_write(const TlDotPlan *p, const TlDotSide *s, const TlDotWrit
     return tl_banks_count(at, 1 << lane_bits, on, bytes << s->write_bits);
 }
 
+static uint32_t pairs_of(const TlDotPlan *p)
+{
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < p->side[0].nparts; a++)
+        for (uint32_t b = 0; b < p->side[1].nparts; b++)
+            n += tl_dot_needs(p, a, b);
+    return n;
+}
+
 static void explain_multiply_add(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     const TlDotPlan *p = tl_dot_plan(e->scratch, op);
     int lane_bits = tl_layout_in_bits(op->out[0]->type->layout, TL_IN_LANE);
     uint32_t bytes = (uint32_t)tl_dtype_bytes(p->sum);
     x->way = "multiply-adds, operands through shared memory";
-    x->barriers = 2 * p->nrounds - 1;
+    x->barriers = 2 * p->nrounds * pairs_of(p) - 1;
     for (int i = 0; i < 2; i++) {
         const TlDotSide *s = &p->side[i];
         for (uint32_t k = 0; k < s->nwrites; k++)

@@ -3,7 +3,9 @@
  *
  *     for each round
  *         barrier, unless it is the first; write the rows of a and b; barrier
- *         for k = 0 .. rows - 1 by UNROLL: read vectors of row k of a and b; all multiply-adds */
+ *         for k = 0 .. rows - 1 by UNROLL: read vectors of row k of a and b; all multiply-adds
+ *
+ * and so for each pair of parts of a and b (dot_plan.h), of which there is one most often. */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/dot_plan.h"
 
@@ -14,15 +16,23 @@ typedef struct Dot {
     TlType type; /* scalar of the sums */
     uint32_t bytes, scratch;
     LLVMValueRef *sum, *operand[2]; /* by register; operands in the type of the sums */
+    uint32_t part[2];
 } Dot;
 
 /* ---- writing ---- */
+
+/* The place of a cell in its part. */
+static uint32_t in_row(const TlDotSide *s, uint32_t cell)
+{
+    return s->nparts > 1 ? cell & (s->row - 1) : cell;
+}
 
 /* What all writes of an operand have in common. */
 typedef struct Writer {
     int side;
     uint32_t first, count; /* rows of this round */
     TlSimtLinear cell, k, row;
+    TlSimtLinear part; /* of the cell, if there are several */
     LLVMValueRef owner;
 } Writer;
 
@@ -76,18 +86,33 @@ static LLVMValueRef row_of(const Dot *d, const Writer *w, uint32_t k)
     return LLVMBuildMul(d->g->b, x, tl_simt_i32(d->g, unit), "");
 }
 
+/* i1: is the write's cell in the part? NULL: always. *out_never: in no thread. */
+static LLVMValueRef in_part(const Dot *d, const Writer *w, uint32_t cell, bool *out_never)
+{
+    const TlDotSide *s = &d->p->side[w->side];
+    uint32_t differs = cell >> s->part_bits ^ d->part[w->side];
+    *out_never = s->nparts > 1 && (differs & ~w->part.bits) != 0;
+    if (s->nparts == 1 || !w->part.bits)
+        return NULL;
+    return LLVMBuildICmp(d->g->b, LLVMIntEQ, w->part.thread, tl_simt_i32(d->g, differs), "");
+}
+
 static void write_vector(const Dot *d, const Writer *w, const TlDotWrite *x)
 {
     const TlDotSide *s = &d->p->side[w->side];
-    LLVMValueRef v[16], pred;
+    LLVMValueRef v[16], pred, part;
     bool never;
+    part = in_part(d, w, x->cell, &never);
+    if (never)
+        return;
     pred = tl_simt_both(d->g, w->owner, in_round(d, w, x->k, &never));
     if (never)
         return;
+    pred = tl_simt_both(d->g, pred, part);
     pred = tl_simt_both(d->g, pred, has_cell(d, w, x->regs[0]));
     for (int e = 0; e < 1 << s->write_bits; e++)
         v[e] = d->operand[w->side][x->regs[e]];
-    uint32_t c = (x->cell ^ tl_dot_swizzle(s, x->k)) * d->bytes;
+    uint32_t c = (in_row(s, x->cell) ^ tl_dot_swizzle(s, x->k)) * d->bytes;
     LLVMValueRef at = tl_simt_linear_at(d->g, &w->cell, c, d->scratch + s->base);
     at = LLVMBuildAdd(d->g->b, at, row_of(d, w, x->k), "");
     tl_simt_shared_store(d->g, &d->type, at, pred, 1 << s->write_bits, v);
@@ -100,7 +125,18 @@ static void write_side(const Dot *d, int side, uint32_t round)
     Writer w = {.side = side, .first = round * d->p->rows, .count = d->p->rows};
     if (w.first + w.count > d->p->k)
         w.count = d->p->k - w.first;
-    w.cell = tl_simt_linear(g, &s->write_cell, g->lane_bits, g->warp_bits, d->bytes);
+    TlThreadMap cell = s->write_cell, part = {{0}, {0}};
+    for (int i = 0; i < TL_MAX_LANE_BITS; i++) {
+        part.lane[i] = cell.lane[i] >> s->part_bits;
+        cell.lane[i] = in_row(s, cell.lane[i]);
+    }
+    for (int i = 0; i < TL_MAX_WARP_BITS; i++) {
+        part.warp[i] = cell.warp[i] >> s->part_bits;
+        cell.warp[i] = in_row(s, cell.warp[i]);
+    }
+    if (s->nparts > 1)
+        w.part = tl_simt_linear(g, &part, g->lane_bits, g->warp_bits, 1);
+    w.cell = tl_simt_linear(g, &cell, g->lane_bits, g->warp_bits, d->bytes);
     w.k = tl_simt_linear(g, &s->write_k, g->lane_bits, g->warp_bits, 1);
     w.owner = tl_simt_without(g, s->skip_lanes, s->skip_warps);
     LLVMValueRef k = w.k.thread;
@@ -143,7 +179,8 @@ static Reader make_reader(const Dot *d, int side)
     r.guarded = TL_NEW_ARRAY(g->arena, LLVMValueRef, s->nvectors);
     for (uint32_t i = 0; i < s->nvectors; i++) {
         LLVMValueRef at =
-            LLVMBuildXor(g->b, r.cell.thread, tl_simt_i32(g, s->vectors[i] * d->bytes), "");
+            LLVMBuildXor(g->b, r.cell.thread,
+                         tl_simt_i32(g, in_row(s, s->vectors[i]) * d->bytes), "");
         r.guarded[i] =
             LLVMBuildSelect(g->b, is_inside(d, side, s->vector_reg[i]), at, tl_simt_i32(g, 0), "");
     }
@@ -193,12 +230,14 @@ static LLVMValueRef *read_row(const Dot *d, int side, const Reader *r, const TlS
     LLVMValueRef *out = TL_NEW_ARRAY(g->arena, LLVMValueRef, s->nvectors << s->vec_bits), x[16];
     LLVMValueRef row = LLVMBuildMul(g->b, rows->k, tl_simt_i32(g, unit), "");
     for (uint32_t i = 0; i < s->nvectors; i++) {
+        if (s->nparts > 1 && s->vectors[i] >> s->part_bits != d->part[side])
+            continue;
         TlSimtLinear cell = {r->cell.thread, r->cell.bits | swizzle->bits};
         uint32_t c = fixed / vector * vector;
         if (r->guarded)
             cell = (TlSimtLinear){r->guarded[i], ~0u};
         else
-            c ^= s->vectors[i] * d->bytes;
+            c ^= in_row(s, s->vectors[i]) * d->bytes;
         cell.thread = LLVMBuildXor(g->b, cell.thread, swizzle->thread, "");
         LLVMValueRef at = LLVMBuildAdd(g->b, tl_simt_linear_at(g, &cell, c, base), row, "");
         tl_simt_shared_load(g, &d->type, at, (int)n, x);
@@ -218,8 +257,9 @@ static void multiply(Dot *d, const Reader *r, const Rows *rows)
         LLVMValueRef *a = read_row(d, 0, &r[0], &swizzle[0], rows, step);
         LLVMValueRef *b = read_row(d, 1, &r[1], &swizzle[1], rows, step);
         for (uint32_t i = 0; i < d->p->nregs; i++)
-            d->sum[i] = tl_gen_multiply_add(&d->g->gen, d->p->sum, a[side[0].value_of[i]],
-                                            b[side[1].value_of[i]], d->sum[i]);
+            if (tl_dot_reg_needs(d->p, i, d->part[0], d->part[1]))
+                d->sum[i] = tl_gen_multiply_add(&d->g->gen, d->p->sum, a[side[0].value_of[i]],
+                                                b[side[1].value_of[i]], d->sum[i]);
     }
 }
 
@@ -295,6 +335,20 @@ static void define_result(const Dot *d)
                                                             d->sum[i], TL_ROUND_NEAREST, false);
 }
 
+static void multiply_parts(Dot *d, const Reader *r, bool *is_first)
+{
+    bool needed = tl_dot_needs(d->p, d->part[0], d->part[1]);
+    for (uint32_t round = 0; needed && round < d->p->nrounds; round++) {
+        if (!*is_first)
+            tl_simt_barrier(d->g);
+        *is_first = false;
+        write_side(d, 0, round);
+        write_side(d, 1, round);
+        tl_simt_barrier(d->g);
+        multiply_round(d, r, round);
+    }
+}
+
 void tl_simt_dot(TlSimt *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_DOT && op->nin == 3,
@@ -309,13 +363,9 @@ void tl_simt_dot(TlSimt *g, TlOp *op)
     for (uint32_t i = 0; i < d.p->nregs; i++)
         d.sum[i] = acc[i];
     Reader r[2] = {make_reader(&d, 0), make_reader(&d, 1)};
-    for (uint32_t round = 0; round < d.p->nrounds; round++) {
-        if (round > 0)
-            tl_simt_barrier(g);
-        write_side(&d, 0, round);
-        write_side(&d, 1, round);
-        tl_simt_barrier(g);
-        multiply_round(&d, r, round);
-    }
+    bool is_first = true;
+    for (d.part[0] = 0; d.part[0] < d.p->side[0].nparts; d.part[0]++)
+        for (d.part[1] = 0; d.part[1] < d.p->side[1].nparts; d.part[1]++)
+            multiply_parts(&d, r, &is_first);
     define_result(&d);
 }

@@ -220,6 +220,8 @@ static void choose_swizzle(Planner *pl)
     int nbanks = BANK_BITS + ceil_log2(WORD_BYTES) - ceil_log2(pl->bytes);
     Banks banks = {.mask = (1u << nbanks) - 1};
     banks.high = pl->chunk_bits < nbanks ? pl->chunk_bits : nbanks;
+    if (s->nparts > 1 && s->part_bits < banks.high)
+        banks.high = s->part_bits;
     s->swizzle_bits = TL_LAYOUT_MAX_BITS;
     for (int bit = 0; bit < s->write_bits; bit++)
         tl_span_add(&banks.taken, 1ull << bit, 0);
@@ -352,6 +354,49 @@ static void plan_cells(Planner *pl, const TlOp *op, int operand)
     plan_reads(pl);
 }
 
+static uint32_t part_of(const TlDotSide *s, uint32_t reg)
+{
+    return s->vectors[s->value_of[reg] >> s->vec_bits] >> s->part_bits;
+}
+
+bool tl_dot_reg_needs(const TlDotPlan *p, uint32_t reg, uint32_t a, uint32_t b)
+{
+    return part_of(&p->side[0], reg) == a && part_of(&p->side[1], reg) == b;
+}
+
+bool tl_dot_needs(const TlDotPlan *p, uint32_t a, uint32_t b)
+{
+    for (uint32_t reg = 0; reg < p->nregs; reg++)
+        if (tl_dot_reg_needs(p, reg, a, b))
+            return true;
+    return false;
+}
+
+/* Fewer cells of a side at a time. False: threads have all of them in a register. */
+static bool halve_row(TlDotSide *s)
+{
+    int least = s->vec_bits, bits = s->nparts > 1 ? s->part_bits : ceil_log2(s->row);
+    while (tl_thread_map_bits(&s->read_cell) >> least)
+        least++;
+    if (bits - 1 < least)
+        return false;
+    uint32_t all = s->nparts > 1 ? s->nparts << s->part_bits : s->row;
+    s->part_bits = bits - 1;
+    s->row = 1u << s->part_bits;
+    s->nparts = (all + s->row - 1) >> s->part_bits;
+    return true;
+}
+
+/* A row of both sides is to fit. */
+static void choose_parts(TlDotPlan *p, uint32_t bytes, uint32_t room)
+{
+    TlDotSide *s = p->side;
+    for (bool less = true; less && (uint64_t)(s[0].row + s[1].row) * bytes > room;) {
+        int larger = s[1].row > s[0].row;
+        less = halve_row(&s[larger]) || halve_row(&s[!larger]);
+    }
+}
+
 /* As many rows at a time as fit into the budget. */
 static void choose_rounds(TlDotPlan *p, uint32_t bytes, uint32_t room)
 {
@@ -397,6 +442,12 @@ TlDotPlan *tl_dot_plan(TlArena *arena, const TlOp *op)
         pl[i] = (Planner){.arena = arena, .p = p, .bytes = bytes};
         plan_cells(&pl[i], op, i);
     }
+    for (int i = 0; i < 2; i++) {
+        p->side[i].nparts = 1;
+        p->side[i].part_bits = ceil_log2(p->side[i].row);
+    }
+    if (tl_attr(op, TL_ATTR_ROOM))
+        choose_parts(p, bytes, tl_op_room(op, 0));
     choose_rounds(p, bytes, tl_op_room(op, TL_SHARED_BUDGET));
     for (int i = 0; i < 2; i++)
         plan_writes(&pl[i]);

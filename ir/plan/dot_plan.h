@@ -14,6 +14,11 @@
  * elements of a vector around; of the others it is a multiple of a vector. A round: (after round 0:
  * barrier) all writes whose k is in it, barrier, the rows in order.
  *
+ * Where the op's room is less than a row of both sides, as of products of thousands of batches,
+ * rows go in parts: part p of a side has the cells p << part_bits and on, and a register of the
+ * accumulator needs the same part in all threads. For each pair of parts that some register needs
+ * there are all rounds then, for these registers.
+ *
  * Numbers of (register, thread) are a constant of the register ^ a TlThreadMap. */
 #ifndef TL_DOT_PLAN_H
 #define TL_DOT_PLAN_H
@@ -26,7 +31,9 @@ typedef struct TlDotWrite {
 } TlDotWrite;
 
 typedef struct TlDotSide {
-    uint32_t row, base; /* cells; bytes */
+    uint32_t row, base; /* cells, of a part; bytes */
+    uint32_t nparts;
+    int part_bits;
     int swizzle_bits;
     uint32_t swizzle[TL_LAYOUT_MAX_BITS]; /* by bit of k */
     /* writing */
@@ -54,6 +61,9 @@ typedef struct TlDotPlan {
 } TlDotPlan;
 
 TlDotPlan *tl_dot_plan(TlArena *arena, const TlOp *dot);
+/* Does the register of the accumulator need these parts? Does some? */
+bool tl_dot_reg_needs(const TlDotPlan *p, uint32_t reg, uint32_t a, uint32_t b);
+bool tl_dot_needs(const TlDotPlan *p, uint32_t a, uint32_t b);
 uint32_t tl_dot_swizzle(const TlDotSide *s, uint32_t k);
 /* In what a DOT with this accumulator multiplies and adds. */
 TlDtype tl_dot_sum_type(TlDtype acc);

@@ -163,3 +163,19 @@ kernel k(i32 count[N], i32 y[M, N], const int B, const int BN) grid(1) require(M
 
 for seed in (1, 2, 3, 4):
     old_values(f"forced_{seed}_old_values", 96, 4, warps=4, seed=seed)
+
+
+def batches(name, t, n, m, k, **more):
+    add(name, f"""
+kernel k(const {t} x[L, M, K], const {t} z[L, K, M], {t} y[L, M, M], const int N, const int B, const int BK)
+    grid(1) require(L <= N && M == B && K == BK)
+{{
+    y[0 +: N, 0 +: B, 0 +: B] = dot(x[0 +: N, 0 +: B, 0 +: BK], z[0 +: N, 0 +: BK, 0 +: B]);
+}}
+""", {"x": small(t, 7, n, m, k), "z": small(t, 8, n, k, m), "y": poison(t, n, m, m)}, lambda a: {"y": exact(a["x"] @ a["z"])},
+        consts={"N": n, "B": m, "BK": k}, **more)
+
+
+batches("batches", "f64", 1021, 4, 8)
+for seed in (1, 2, 3, 4):
+    batches(f"forced_{seed}_batches", ("f32", "f64", "f32", "f64")[seed - 1], 61 - seed, 4 + seed, 9, warps=4, seed=seed)
