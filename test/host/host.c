@@ -529,6 +529,29 @@ static int fork_here(unsigned which)
     return waitpid(child, &status, 0) != child || status != 0;
 }
 
+/* A device of a GPU (of test/runtime's stubs) is of no use to a child, which is told so. */
+static int fork_with_gpu(unsigned which)
+{
+    tile_device *gpu;
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    int status = 0;
+    (void)which;
+    if (tile_device_open("cuda", &gpu))
+        return SKIPPED;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        tile_status refused = tile_device_get_info(gpu, &info);
+        tile_device_close(gpu);
+        _exit(refused != TILE_UNAVAILABLE);
+    }
+    done++;
+    status |= child < 0 || waitpid(child, &status, 0) != child || status != 0;
+    status |= tile_device_get_info(gpu, &info) != TILE_OK;
+    tile_device_close(gpu);
+    return status;
+}
+
 static atomic_bool stop;
 
 static void *launch_on(void *site_)
@@ -674,6 +697,7 @@ static const struct condition {
     {"no-stack", ALL, no_stack, true},
     {"threads", ALL & ~(TUNE | PRINT), many_threads, false},
     {"fork", ALL, fork_here, false},
+    {"fork-gpu", 0, fork_with_gpu, false},
     {"fork-in-flight", ALL, fork_in_flight, false},
     {"no-files", ALL, no_files, true},
     {"no-threads", ALL, no_threads, true},
