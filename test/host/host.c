@@ -529,6 +529,29 @@ static int fork_here(unsigned which)
     return waitpid(child, &status, 0) != child || status != 0;
 }
 
+/* A device of a GPU (of test/runtime's stubs) is of no use to a child, which is told so. */
+static int fork_with_gpu(unsigned which)
+{
+    tile_device *gpu;
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    int status = 0;
+    (void)which;
+    if (tile_device_open("cuda", &gpu))
+        return SKIPPED;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        tile_status refused = tile_device_get_info(gpu, &info);
+        tile_device_close(gpu);
+        _exit(refused != TILE_UNAVAILABLE);
+    }
+    done++;
+    status |= child < 0 || waitpid(child, &status, 0) != child || status != 0;
+    status |= tile_device_get_info(gpu, &info) != TILE_OK;
+    tile_device_close(gpu);
+    return status;
+}
+
 static atomic_bool stop;
 
 static void *launch_on(void *site_)
@@ -604,29 +627,27 @@ static int no_files(unsigned which)
     return 0;
 }
 
-/* Not one more thread. The superuser has no such limit. */
-static int no_threads(unsigned which)
+/* Not one more thread, in what `be` does. The superuser has no such limit. */
+static int without_threads(unsigned which, int (*be)(unsigned which))
 {
-    struct rlimit none = {0, 0};
-    if (getuid() == 0 && (chmod(folder, 0777) || setresuid(65534, 65534, 0)))
+    struct rlimit before, none;
+    bool is_root = getuid() == 0;
+    if (getrlimit(RLIMIT_NPROC, &before))
         return SKIPPED;
-    if (setrlimit(RLIMIT_NPROC, &none))
+    if (is_root && (chmod(folder, 0777) || setresuid(65534, 65534, 0)))
         return SKIPPED;
-    check_all(which);
-    return getuid() == 65534 && setresuid(0, 0, 0) ? 1 : 0;
+    none = before;
+    none.rlim_cur = 0;
+    int result = setrlimit(RLIMIT_NPROC, &none) ? SKIPPED : be(which);
+    if (setrlimit(RLIMIT_NPROC, &before) || (is_root && setresuid(0, 0, 0)))
+        return 1;
+    return result;
 }
 
+static int no_threads(unsigned which) { return without_threads(which, be_usual); }
+
 /* Neither stack nor thread: what cannot run says so. */
-static int no_stack(unsigned which)
-{
-    struct rlimit none = {0, 0};
-    if (getuid() == 0 && (chmod(folder, 0777) || setresuid(65534, 65534, 0)))
-        return SKIPPED;
-    if (setrlimit(RLIMIT_NPROC, &none))
-        return SKIPPED;
-    int result = coroutine(which);
-    return getuid() == 65534 && setresuid(0, 0, 0) ? 1 : result;
-}
+static int no_stack(unsigned which) { return without_threads(which, coroutine); }
 
 /* The descriptors 0, 1 and 2 are free: who opens a file gets one, and must not take it for a
  * stream. */
@@ -674,6 +695,7 @@ static const struct condition {
     {"no-stack", ALL, no_stack, true},
     {"threads", ALL & ~(TUNE | PRINT), many_threads, false},
     {"fork", ALL, fork_here, false},
+    {"fork-gpu", 0, fork_with_gpu, false},
     {"fork-in-flight", ALL, fork_in_flight, false},
     {"no-files", ALL, no_files, true},
     {"no-threads", ALL, no_threads, true},
