@@ -1,4 +1,4 @@
-/* Code without scratch memory, where LLVM's first code has some (gpu_rows.h).
+/* Code without scratch memory, where LLVM's first code has some (gpu.h).
  *
  *   1 all kernels get code; its notes say how many registers LLVM has spilled
  *   2 each way of sparing registers is tried on those that have spills, until none has
