@@ -10,7 +10,7 @@
 /* FAILED: a diagnostic was given */
 typedef enum TlPassResult { TL_SAME, TL_CHANGED, TL_FAILED } TlPassResult;
 
-/* What passes of the laid-out level must know of the machine (codegen/target/target.def has the
+/* What passes of the laid-out level must know of the machine (runtime/contract/gpu.def has the
  * rows). */
 typedef struct TlMachine {
     const char *name;      /* "sm_80" */

@@ -245,7 +245,7 @@ static void put_fields(ExplainJson *j, const void *row, const Field *fields)
 /* What the tuning model takes the target for. */
 static void put_rates(ExplainJson *j, const char *target)
 {
-    const TlRates *r = tl_rates_find(target);
+    const tl_gpu *r = tl_gpu_find(target);
     if (!r) {
         tl_sbuf_puts(j->out, "null");
         return;
@@ -255,7 +255,7 @@ static void put_rates(ExplainJson *j, const char *target)
                  "\"matrix\": {\"8\": %g, \"16\": %g, \"32\": %g, \"64\": %g}, "
                  "\"fma\": %g, \"slots\": %g}",
                  r->sms, r->ghz, r->memory, r->cache, r->matrix8, r->matrix16, r->matrix32,
-                 r->matrix64, r->fma, r->slots);
+                 r->matrix64, r->fma, (double)r->schedulers);
 }
 
 /* ---- the document ---- */

@@ -65,7 +65,7 @@ static double emulated_seconds(const tilec_report_kernel *k, const double *runs,
     return programs * (macs * multiply_add + instructions * k->threads * instruction);
 }
 
-static void find_times(const TlRates *rates, const double *runs, ExplainLaunch *out)
+static void find_times(const tl_gpu *rates, const double *runs, ExplainLaunch *out)
 {
     const tilec_report_kernel *k = out->k;
     double cycles[TL_ROOF_COUNT];
@@ -87,7 +87,7 @@ static bool is_symbol(const char *emulated, const char *symbol)
 
 void explain_launch(const tilec_report *r, const RunCounted *launch, ExplainLaunch *out)
 {
-    const TlRates *rates = tl_rates_find(r->target);
+    const tl_gpu *rates = tl_gpu_find(r->target);
     *out = (ExplainLaunch){.programs = (double)launch->programs, .bytes = launch->bytes};
     for (size_t i = 0; i < r->nkernels && launch->programs > 0; i++)
         if (is_symbol(launch->symbol, r->kernels[i].symbol))
@@ -156,7 +156,7 @@ static void show_times(const ExplainLaunch *l)
 
 void explain_launch_text(const tilec_report *r, const ExplainLaunch *l)
 {
-    if (!l->k || !tl_rates_find(r->target))
+    if (!l->k || !tl_gpu_find(r->target))
         return;
     printf("\nwith these arguments the form '%s' runs; at least\n", l->k->variant);
     show_programs(l);

@@ -322,7 +322,7 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     bool ptx = tl_target_code(options->target, options->emulate) == TL_CODE_PTX;
     if (ptx && emit != TL_EMIT_LLVM && m->fns.len > 0)
         return tl_ptx_compile(m, options, arena, kernels, out_size);
-    tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
+    tl_llvm_open(&l, arena, "kernels", options->target->family->triple, options->target->cpu,
                  options->target->features, options->opt_level);
     l.trace = m->ctx->trace;
     l.gpu = options->target->name;

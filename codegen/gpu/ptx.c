@@ -104,8 +104,8 @@ static void compile(Ptx *x, TlModule *m)
         p->options = x->options;
         tl_arena_init(&p->arena, x->arena->alloc);
         p->has_llvm = true;
-        tl_llvm_open(&p->l, &p->arena, "kernels", target->triple, target->cpu, target->features,
-                     x->options->opt_level);
+        tl_llvm_open(&p->l, &p->arena, "kernels", target->family->triple, target->cpu,
+                     target->features, x->options->opt_level);
         p->l.trace = m->ctx->trace;
         p->l.gpu = target->name;
         tl_gpu_debug_open(&p->l, m, x->options);

@@ -657,7 +657,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_PRINT:
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
-    case TL_LEAF_FAMILY_SHFL_END: /* no NVIDIA row of target.def has the capability */
+    case TL_LEAF_FAMILY_SHFL_END: /* no NVIDIA row of gpu.def has the capability */
     case TL_LEAF_FAMILY_LDB:
     case TL_LEAF_FAMILY_STB:
     case TL_LEAF_FAMILY_COUNT: break;

@@ -116,7 +116,7 @@ static void find_sectors(TlHints *h, const tilec_report_access *a)
 {
     enum { SECTOR = 32, LINE = 128 };
     bool near = a->run >= SECTOR; /* the first cache gives a line in a cycle, and keeps the rest */
-    double rate = near ? LINE : tl_rates_find(h->target)->cache;
+    double rate = near ? LINE : tl_gpu_find(h->target)->cache;
     double more = (double)(a->sectors - a->least) * SECTOR * a->requests * h->e->k->warps;
     const char *text = tl_format(h->e->out, "%u sectors for each request, where its bytes fill %u",
                                  a->sectors, a->least);
@@ -253,7 +253,7 @@ static double busy_of(const TlHints *h, size_t loop)
     double roofs[TL_ROOF_COUNT];
     double *one = TL_NEW_ARRAY(h->e->scratch, double, h->e->k->nloops + 1);
     one[loop] = 1;
-    tl_roofs(h->e->k, tl_rates_find(h->target), (TlRuns){one, 0}, roofs);
+    tl_roofs(h->e->k, tl_gpu_find(h->target), (TlRuns){one, 0}, roofs);
     return roofs[tl_roof_highest(roofs)];
 }
 
@@ -280,13 +280,18 @@ static void find_loops(TlHints *h)
 static void find_matrix_rate(TlHints *h)
 {
     const tilec_report_kernel *k = h->e->k;
-    const char *what, *help;
-    double share = tl_roof_share(h->target, &what, &help);
+    double share = tl_gpu_find(h->target)->mma_share;
     for (size_t i = 0; i < k->nexchanges && share < 1; i++)
         if (k->exchanges[i].instructions && k->exchanges[i].loop == k->main_loop &&
             strcmp(k->exchanges[i].op, "dot") == 0) {
             tl_explain_hint(h, TL_HINT_MATRIX, k->exchanges[i].position,
-                            (1 - share) * h->roofs[TL_ROOF_MATRIX], (TlHintText){"", what, help});
+                            (1 - share) * h->roofs[TL_ROOF_MATRIX], (TlHintText){"",
+                                         tl_format(h->e->out,
+                                                   "its matrix instructions are mma.sync, which "
+                                                   "reaches about %.0f%% of the tensor cores' rate",
+                                                   100 * share),
+                                         "wgmma takes four warps or more along 64 rows each, B "
+                                         "along K or of 16 bits"});
             return;
         }
 }
@@ -315,7 +320,7 @@ static bool matters(const TlHints *h, uint32_t row)
     TlHintId id = h->ids.data[row];
     int roof = HINTS[id].roof;
     double cycles = roof == ANY             ? h->busy
-                    : roof == TL_ROOF_ISSUE ? h->roofs[tl_roof_of_issue(h->target)]
+                    : roof == TL_ROOF_ISSUE ? h->roofs[tl_roof_of_issue(tl_gpu_find(h->target))]
                                             : h->roofs[roof];
     if (roof == TL_ROOF_CACHE && h->roofs[TL_ROOF_MEMORY] > cycles)
         cycles = h->roofs[TL_ROOF_MEMORY];
@@ -349,12 +354,12 @@ void tl_explain_hints(TlExplain *e)
                                               find_exchanges, find_loops,     find_matrix_rate,
                                               tl_hints_of_ops};
     TlHints h = {.e = e, .target = e->target->name};
-    const TlRates *r = tl_rates_find(h.target);
+    const tl_gpu *r = tl_gpu_find(h.target);
     if (!r)
         return;
     tl_explain_program(e, r, h.roofs);
     h.busy = h.roofs[tl_roof_highest(h.roofs)];
-    h.issue = tl_roof_of_instruction(h.target, tl_roof_of_issue(h.target), e->k->lanes);
+    h.issue = tl_roof_of_instruction(r, tl_roof_of_issue(r), e->k->lanes);
     for (size_t i = 0; i < sizeof find / sizeof *find; i++)
         find[i](&h);
     keep_hints(&h);

@@ -30,13 +30,13 @@ static double *all_runs(TlExplain *e)
     return runs;
 }
 
-void tl_explain_program(TlExplain *e, const TlRates *r, double out[TL_ROOF_COUNT])
+void tl_explain_program(TlExplain *e, const tl_gpu *r, double out[TL_ROOF_COUNT])
 {
     tl_roofs(e->k, r, (TlRuns){all_runs(e), 1}, out);
 }
 
 /* What is in flight when a loop that is not pipelined waits: nothing of its own block. */
-static double exposed_in_loops(const tilec_report_kernel *k, const TlRates *r, double *runs,
+static double exposed_in_loops(const tilec_report_kernel *k, const tl_gpu *r, double *runs,
                                double *one)
 {
     double cycles = 0, roofs[TL_ROOF_COUNT];
@@ -83,7 +83,7 @@ static double flops_of(const tilec_report_kernel *k, const double *runs)
     return n;
 }
 
-static double fastest(const tilec_report_kernel *k, const TlRates *r)
+static double fastest(const tilec_report_kernel *k, const tl_gpu *r)
 {
     int bits = 0;
     for (size_t i = 0; i < k->nexchanges; i++)
@@ -92,7 +92,7 @@ static double fastest(const tilec_report_kernel *k, const TlRates *r)
     return bits == 0 ? r->fma : tl_rates_matrix(r, bits);
 }
 
-static void explain_intensity(tilec_report_kernel *k, const TlRates *r, const double *runs,
+static void explain_intensity(tilec_report_kernel *k, const tl_gpu *r, const double *runs,
                               const double *roofs)
 {
     double bytes = roofs[TL_ROOF_CACHE] * r->cache;
@@ -103,7 +103,7 @@ static void explain_intensity(tilec_report_kernel *k, const TlRates *r, const do
 void tl_explain_roofs(TlExplain *e)
 {
     tilec_report_kernel *k = e->k;
-    const TlRates *r = tl_rates_find(e->target->name);
+    const tl_gpu *r = tl_gpu_find(e->target->name);
     double trip[TL_ROOF_COUNT] = {0}, program[TL_ROOF_COUNT];
     double *runs = all_runs(e), *one = TL_NEW_ARRAY(e->scratch, double, k->nloops + 1);
     k->assumed_trips = ASSUMED_TRIPS;

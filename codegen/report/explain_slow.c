@@ -75,7 +75,7 @@ static const char *why_multiply_adds(const TlExplain *e, const TlType *a, const 
 /* What products by multiply-adds take more than matrix instructions would. */
 static void find_multiply_adds(TlHints *h, const TlOp *op)
 {
-    const TlRates *r = tl_rates_find(h->target);
+    const tl_gpu *r = tl_gpu_find(h->target);
     if (op->opcode != TL_OP_DOT || tl_mma_of(op) || r->matrix16 <= 0)
         return;
     const TlType *a = tl_in(op, 0)->type, *out = op->out[0]->type;

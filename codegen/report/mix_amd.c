@@ -170,7 +170,7 @@ bool tl_mix_of_hsaco(TlArena *arena, const TlTarget *target, const void *code, s
     Text t = text_of(code, size, kernel);
     if (!t.bytes || !t.size)
         return false;
-    LLVMDisasmContextRef d = LLVMCreateDisasmCPUFeatures(target->triple, target->cpu,
+    LLVMDisasmContextRef d = LLVMCreateDisasmCPUFeatures(target->family->triple, target->cpu,
                                                          target->features, NULL, 0, NULL, NULL);
     if (!d)
         return false;

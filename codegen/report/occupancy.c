@@ -2,24 +2,8 @@
 #include "codegen/report/occupancy.h"
 
 #include <limits.h>
-#include <string.h>
 
 #include "ir/support/guard.h"
-
-typedef struct Row {
-    const char *target;
-    int schedulers, warps, blocks, single;
-    int registers, register_unit;
-    int shared, shared_unit, reserved;
-} Row;
-
-static const Row ROWS[] = {
-#define OCCUPANCY(target, schedulers, warps, blocks, single, registers, register_unit, shared,     \
-                  shared_unit, reserved)                                                           \
-    {target,    schedulers,    warps,  blocks,      single,                                        \
-     registers, register_unit, shared, shared_unit, reserved},
-#include "codegen/report/occupancy.def"
-};
 
 static int round_up(int n, int unit)
 {
@@ -27,35 +11,31 @@ static int round_up(int n, int unit)
     return (n + unit - 1) / unit * unit;
 }
 
-static int by_registers(const Row *r, int warps, int registers)
+static int by_registers(const TlTarget *t, int warps, int registers)
 {
     if (registers < 0)
         return -1;
-    int of_warp = round_up(registers ? registers : 1, r->register_unit);
-    return r->registers / of_warp * r->schedulers / warps;
+    int of_warp = round_up(registers ? registers : 1, t->file_unit);
+    return t->file / of_warp * t->schedulers / warps;
 }
 
-static int by_shared(const Row *r, uint32_t bytes)
+static int by_shared(const TlTarget *t, uint32_t bytes)
 {
-    int of_block = round_up((int)bytes + r->reserved, r->shared_unit);
-    return of_block ? r->shared / of_block : INT_MAX;
+    int of_block = round_up((int)bytes + t->shared_reserved, t->shared_unit);
+    return of_block ? t->all_shared / of_block : INT_MAX;
 }
 
 bool tl_occupancy(const TlTarget *target, uint32_t warps, int registers, uint32_t shared_bytes,
                   TlOccupancy *out)
 {
     TL_ASSERT(warps > 0, "a block of no warps");
-    const Row *r = NULL;
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
-        if (!strcmp(ROWS[i].target, target->name))
-            r = &ROWS[i];
-    if (!r || warps == 0)
+    if (!tl_target_is_gpu(target) || warps == 0)
         return false;
-    *out = (TlOccupancy){.most_warps = r->warps * r->schedulers};
-    out->by[TL_LIMIT_REGISTERS] = by_registers(r, (int)warps, registers);
-    out->by[TL_LIMIT_SHARED] = by_shared(r, shared_bytes);
+    *out = (TlOccupancy){.most_warps = target->warps * target->schedulers};
+    out->by[TL_LIMIT_REGISTERS] = by_registers(target, (int)warps, registers);
+    out->by[TL_LIMIT_SHARED] = by_shared(target, shared_bytes);
     out->by[TL_LIMIT_WARPS] = out->most_warps / (int)warps;
-    out->by[TL_LIMIT_BLOCKS] = warps == 1 ? r->single : r->blocks;
+    out->by[TL_LIMIT_BLOCKS] = warps == 1 ? target->single_blocks : target->blocks;
     out->blocks = INT_MAX;
     for (int i = 0; i < TL_LIMIT_COUNT; i++)
         if (out->by[i] >= 0 && out->by[i] < out->blocks)

@@ -1,5 +1,5 @@
 /* How many blocks of a kernel a multiprocessor holds at once, and what keeps it from more
- * (occupancy.def has the targets' numbers). */
+ * (runtime/contract/gpu.def has the targets' numbers). */
 #ifndef TL_OCCUPANCY_H
 #define TL_OCCUPANCY_H
 #include "codegen/target/target.h"
@@ -18,7 +18,7 @@ typedef struct TlOccupancy {
 } TlOccupancy;
 
 /* registers: of a thread, as the target's tools count them (AMD: vector registers); -1: not known.
- * False: the target has no row. */
+ * False: the target is no GPU. */
 bool tl_occupancy(const TlTarget *target, uint32_t warps, int registers, uint32_t shared_bytes,
                   TlOccupancy *out);
 const char *tl_limit_name(TlLimit limit);

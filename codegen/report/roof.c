@@ -22,47 +22,16 @@ static const struct {
 #include "codegen/report/roof.def"
 };
 
-typedef struct Unit {
-    const char *targets;
-    TlRoof roof;
-    double lanes;
-    unsigned classes; /* bits */
-} Unit;
-
-static const Unit UNITS[] = {
-#define UNIT(targets, roof, lanes, classes) {targets, TL_ROOF_##roof, lanes, classes},
-#include "codegen/report/units.def"
+#define M(ID) (1u << TL_MIX_##ID)
+/* The instructions that count in a roof. */
+static const unsigned CLASSES[TL_ROOF_COUNT] = {
+    [TL_ROOF_ISSUE] = ~M(IDLE),
+    [TL_ROOF_VECTOR] = M(FLOAT) | M(INTEGER) | M(CONVERT) | M(SELECT) | M(MOVE) | M(SHUFFLE),
+    [TL_ROOF_FLOAT] = M(FLOAT),
+    [TL_ROOF_SPECIAL] = M(SPECIAL),
+    [TL_ROOF_SHUFFLE] = M(SHUFFLE),
 };
-
-static const struct {
-    const char *targets;
-    double wavefronts;
-} SHAREDS[] = {
-#define SHARED(targets, wavefronts) {targets, wavefronts},
-#include "codegen/report/units.def"
-};
-
-static const struct {
-    const char *targets;
-    TlRoof roof;
-} WITHINS[] = {
-#define WITHIN(targets, roof) {targets, TL_ROOF_##roof},
-#include "codegen/report/units.def"
-};
-
-static const struct {
-    const char *targets;
-    double share;
-    const char *what, *help;
-} SLOWERS[] = {
-#define SLOWER(targets, share, what, help) {targets, share, what, help},
-#include "codegen/report/units.def"
-};
-
-static const TlRates RATES_OF[] = {
-#define RATES(...) {__VA_ARGS__},
-#include "runtime/tune/model.def"
-};
+#undef M
 
 const char *tl_exchange_kind_name(TlExchangeKind kind)
 {
@@ -88,52 +57,34 @@ const char *tl_roof_advice(TlRoof roof)
     return ROOFS[roof].advice;
 }
 
-const TlRates *tl_rates_find(const char *target)
+/* Lanes of instructions that the unit takes in a cycle; 0: it has none of its own. */
+static double lanes_of(const tl_gpu *g, TlRoof roof)
 {
-    for (size_t i = 0; i < sizeof RATES_OF / sizeof *RATES_OF; i++)
-        if (strcmp(RATES_OF[i].target, target) == 0)
-            return &RATES_OF[i];
-    return NULL;
+    double issue = g->vector > 0 ? 0 : g->schedulers * g->lanes;
+    switch (roof) {
+    case TL_ROOF_ISSUE: return issue;
+    case TL_ROOF_VECTOR: return g->vector;
+    case TL_ROOF_FLOAT: return g->fma < issue ? g->fma : 0;
+    case TL_ROOF_SPECIAL: return g->special;
+    case TL_ROOF_SHUFFLE: return g->shuffle;
+    case TL_ROOF_MATRIX:
+    case TL_ROOF_MEMORY:
+    case TL_ROOF_CACHE:
+    case TL_ROOF_SHARED:
+    case TL_ROOF_COUNT: return 0;
+    }
+    TL_UNREACHABLE("roof %d", (int)roof);
 }
 
-/* Is the word in a list with spaces between? */
-static bool is_among(const char *list, const char *word)
+double tl_roof_of_instruction(const tl_gpu *gpu, TlRoof roof, unsigned lanes)
 {
-    size_t n = strlen(word);
-    for (const char *p = strstr(list, word); p; p = strstr(p + 1, word))
-        if ((p == list || p[-1] == ' ') && (p[n] == ' ' || p[n] == 0))
-            return true;
-    return false;
+    double unit = lanes_of(gpu, roof);
+    return unit > 0 ? lanes / unit : 0;
 }
 
-double tl_roof_share(const char *target, const char **out_what, const char **out_help)
+TlRoof tl_roof_of_issue(const tl_gpu *gpu)
 {
-    for (size_t i = 0; i < sizeof SLOWERS / sizeof *SLOWERS; i++)
-        if (is_among(SLOWERS[i].targets, target)) {
-            *out_what = SLOWERS[i].what;
-            *out_help = SLOWERS[i].help;
-            return SLOWERS[i].share;
-        }
-    return 1;
-}
-
-static const Unit *unit_of(const char *target, TlRoof roof)
-{
-    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++)
-        if (UNITS[i].roof == roof && is_among(UNITS[i].targets, target))
-            return &UNITS[i];
-    return NULL;
-}
-
-double tl_roof_of_instruction(const char *target, TlRoof roof, unsigned lanes)
-{
-    const Unit *u = unit_of(target, roof);
-    return u ? lanes / u->lanes : 0;
-}
-
-TlRoof tl_roof_of_issue(const char *target)
-{
-    return unit_of(target, TL_ROOF_ISSUE) ? TL_ROOF_ISSUE : TL_ROOF_VECTOR;
+    return lanes_of(gpu, TL_ROOF_ISSUE) > 0 ? TL_ROOF_ISSUE : TL_ROOF_VECTOR;
 }
 
 TlRoof tl_roof_highest(const double roofs[TL_ROOF_COUNT])
@@ -152,7 +103,7 @@ static double runs_of(TlRuns runs, int loop)
     return loop < 0 ? runs.outside : runs.loops[loop];
 }
 
-double tl_rates_matrix(const TlRates *r, int bits)
+double tl_rates_matrix(const tl_gpu *r, int bits)
 {
     double rate = bits <= 8    ? r->matrix8
                   : bits <= 16 ? r->matrix16
@@ -161,10 +112,10 @@ double tl_rates_matrix(const TlRates *r, int bits)
     return rate > 0 ? rate : r->fma;
 }
 
-static void add_exchanges(const tilec_report_kernel *k, const TlRates *r, TlRuns runs,
+static void add_exchanges(const tilec_report_kernel *k, const tl_gpu *r, TlRuns runs,
                           double out[TL_ROOF_COUNT])
 {
-    double wavefronts = 0, each = 0;
+    double wavefronts = 0;
     for (size_t i = 0; i < k->nexchanges; i++) {
         const tilec_report_exchange *x = &k->exchanges[i];
         double n = runs_of(runs, x->loop) * x->share / 100;
@@ -172,9 +123,7 @@ static void add_exchanges(const tilec_report_kernel *k, const TlRates *r, TlRuns
         if (x->matrix_bits)
             out[TL_ROOF_MATRIX] += n * (double)x->macs / tl_rates_matrix(r, x->matrix_bits);
     }
-    for (size_t i = 0; i < sizeof SHAREDS / sizeof *SHAREDS; i++)
-        each = is_among(SHAREDS[i].targets, r->target) ? SHAREDS[i].wavefronts : each;
-    out[TL_ROOF_SHARED] = each > 0 ? wavefronts / each : 0;
+    out[TL_ROOF_SHARED] = wavefronts / r->wavefronts;
 }
 
 static bool has_products(const tilec_report_kernel *k)
@@ -205,7 +154,7 @@ static double bytes_of(const tilec_report_access *a)
 
 /* What loops read for products, other programs read too: it comes from the second
  * cache. */
-static void add_bytes(const tilec_report_kernel *k, const TlRates *r, TlRuns runs,
+static void add_bytes(const tilec_report_kernel *k, const tl_gpu *r, TlRuns runs,
                       double out[TL_ROOF_COUNT])
 {
     bool products = has_products(k);
@@ -228,18 +177,18 @@ static double instructions(const tilec_report_kernel *k, unsigned classes, TlRun
     return n;
 }
 
-void tl_roofs(const tilec_report_kernel *k, const TlRates *rates, TlRuns runs,
+void tl_roofs(const tilec_report_kernel *k, const tl_gpu *rates, TlRuns runs,
               double out[TL_ROOF_COUNT])
 {
     TL_ASSERT(rates, "no rates");
     memset(out, 0, TL_ROOF_COUNT * sizeof *out);
     add_exchanges(k, rates, runs, out);
     add_bytes(k, rates, runs, out);
-    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++)
-        if (is_among(UNITS[i].targets, rates->target))
-            out[UNITS[i].roof] =
-                instructions(k, UNITS[i].classes, runs) * k->warps * k->lanes / UNITS[i].lanes;
-    for (size_t i = 0; i < sizeof WITHINS / sizeof *WITHINS; i++)
-        if (is_among(WITHINS[i].targets, rates->target))
-            out[WITHINS[i].roof] += out[TL_ROOF_MATRIX];
+    for (int i = 0; i < TL_ROOF_COUNT; i++) {
+        double unit = lanes_of(rates, (TlRoof)i);
+        if (unit > 0)
+            out[i] = instructions(k, CLASSES[i], runs) * k->warps * k->lanes / unit;
+    }
+    if (rates->matrix_in_vector)
+        out[TL_ROOF_VECTOR] += out[TL_ROOF_MATRIX];
 }

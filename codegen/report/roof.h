@@ -1,5 +1,5 @@
 /* The least time that each part of a multiprocessor needs for a kernel: from the report's facts and
- * the rates of the hardware (units.def, runtime/tune/model.def). */
+ * the rates of the hardware (runtime/contract/gpu.def). */
 #ifndef TL_ROOF_H
 #define TL_ROOF_H
 #include <stdbool.h>
@@ -7,6 +7,7 @@
 #define TILE_UNSTABLE
 #endif
 #include "codegen/include/tilec.h"
+#include "runtime/contract/gpu_rows.h"
 
 typedef enum TlRoof {
 #define ROOF(ID, ...) TL_ROOF_##ID,
@@ -26,15 +27,8 @@ const char *tl_exchange_kind_words(TlExchangeKind kind);
 const char *tl_roof_name(TlRoof roof);
 const char *tl_roof_advice(TlRoof roof);
 
-/* A row of model.def. */
-typedef struct TlRates {
-    const char *target;
-    int sms;
-    double ghz, memory, cache, matrix8, matrix16, matrix32, matrix64, fma, slots;
-} TlRates;
-const TlRates *tl_rates_find(const char *target); /* NULL: nothing is known of it */
 /* Multiply-adds in a cycle with operands of so many bits: of matrix instructions, if it has any. */
-double tl_rates_matrix(const TlRates *rates, int bits);
+double tl_rates_matrix(const tl_gpu *rates, int bits);
 
 /* How often a block does what is in each loop of the report (trips, times those of the loops around
  * it), and what is outside of all. */
@@ -44,13 +38,11 @@ typedef struct TlRuns {
 } TlRuns;
 
 /* Cycles of a multiprocessor for one block, roof by roof; 0 where nothing is known. */
-void tl_roofs(const tilec_report_kernel *k, const TlRates *rates, TlRuns runs,
+void tl_roofs(const tilec_report_kernel *k, const tl_gpu *rates, TlRuns runs,
               double out[TL_ROOF_COUNT]);
 TlRoof tl_roof_highest(const double roofs[TL_ROOF_COUNT]);
 /* The roof in cycles for one instruction of a warp that counts in it; 0: no such unit. */
-double tl_roof_of_instruction(const char *target, TlRoof roof, unsigned lanes);
+double tl_roof_of_instruction(const tl_gpu *gpu, TlRoof roof, unsigned lanes);
 /* The roof that each instruction counts in: of the issue slots, or of the vector units. */
-TlRoof tl_roof_of_issue(const char *target);
-/* The row SLOWER of a target; 1: there is none, and the texts are not set. */
-double tl_roof_share(const char *target, const char **out_what, const char **out_help);
+TlRoof tl_roof_of_issue(const tl_gpu *gpu);
 #endif

@@ -7,34 +7,50 @@
 #include "passes/pass.h"
 
 static const TlFamily FAMILIES[] = {
-#define FAMILY(ID, name, pipeline, code, by_llvm, scalar_base, lines, classes, file, version,      \
-               convention, middle)                                                                 \
-    {TL_FAMILY_##ID,   name,       TL_PIPELINE_##pipeline,                                         \
-     TL_CODE_##code,   by_llvm,    scalar_base,                                                    \
-     TL_LINES_##lines, classes,    file,                                                           \
-     version,          convention, middle},
+#define FAMILY(ID, name, triple, pipeline, code, by_llvm, scalar_base, lines, classes, file,       \
+               version, convention, middle)                                                        \
+    {TL_FAMILY_##ID,       name,          triple,      TL_PIPELINE_##pipeline,                     \
+     TL_CODE_##code,       by_llvm,       scalar_base, TL_LINES_##lines,                           \
+     classes,              file,          version,     convention,                                 \
+     middle},
 #include "codegen/target/family.def"
 };
 
 static const TlTarget TARGETS[] = {
-#define HOST(name, family, triple, cpu, features)                                                  \
-    {name, &FAMILIES[TL_FAMILY_##family], "", triple, cpu, features, "", 0, 0, "", 0, 0, 1},
-#define GPU(name, family, triple, cpu, features, ptx, lanes, shared, matrix, can, registers, dies) \
-    {name,     &FAMILIES[TL_FAMILY_##family],                                                      \
-     name,     triple,                                                                             \
-     cpu,      features,                                                                           \
-     ptx,      lanes,                                                                              \
-     shared,   matrix,                                                                             \
-     can,      registers,                                                                          \
-     dies},
+#define HOST(of_name, of_family, of_triple, of_cpu, of_features)                                   \
+    {.name = of_name,                                                                              \
+     .family = &FAMILIES[TL_FAMILY_##of_family],                                                   \
+     .arch = "",                                                                                   \
+     .triple = of_triple,                                                                          \
+     .cpu = of_cpu,                                                                                \
+     .features = of_features,                                                                      \
+     .ptx = "",                                                                                    \
+     .matrix = "",                                                                                 \
+     .dies = 1},
 #include "codegen/target/target.def"
+#define IS(column, value) .column = value,
+#define GPU(ID, of_family, columns)                                                                \
+    {.name = #ID, .family = &FAMILIES[TL_FAMILY_##of_family], .arch = #ID, .triple = "", columns},
+#include "runtime/contract/gpu.def"
 };
 
 static const char *const NAMES[] = {
 #define HOST(name, ...) name,
-#define GPU(name, ...)  name,
 #include "codegen/target/target.def"
+#define GPU(ID, ...) #ID,
+#include "runtime/contract/gpu.def"
     NULL};
+
+/* Each row of gpu.def has each column, once: as members of a struct of its own. */
+#define IS(column, value)           char column;
+#define GPU(ID, of_family, columns) struct row_of_##ID { columns };
+#include "runtime/contract/gpu.def"
+#define HAS(row, type, column) +sizeof((struct row *)0)->column
+enum {
+#define GPU(ID, ...) COLUMNS_OF_##ID = 0 TL_GPU_COLUMNS(HAS, row_of_##ID),
+#include "runtime/contract/gpu.def"
+};
+#undef HAS
 
 static const TlTarget *find(const char *name, size_t length)
 {

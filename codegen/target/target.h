@@ -1,5 +1,5 @@
-/* Targets: rows of target.def, family.def and pipeline.def. Other files ask for the fact that they
- * need, never which family a target is of: so a new target is a row. */
+/* Targets: rows of target.def, runtime/contract/gpu.def, family.def and pipeline.def. Other files
+ * ask for the fact that they need, never which family a target is of: so a new target is a row. */
 #ifndef TL_TARGET_H
 #define TL_TARGET_H
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "ir/support/arena.h"
-#include "runtime/contract/leaf.h"
+#include "runtime/contract/gpu_rows.h"
 
 /* What an image carries. */
 typedef enum TlCode {
@@ -29,7 +29,7 @@ typedef enum TlFamilyId {
 /* A row of family.def, which says what the fields mean. */
 typedef struct TlFamily {
     TlFamilyId id; /* to choose a function of FAMILY_GPU */
-    const char *name;
+    const char *name, *triple;
     TlPipeline pipeline;
     TlCode code;
     bool by_llvm, scalar_base;
@@ -39,17 +39,16 @@ typedef struct TlFamily {
     const char *middle;
 } TlFamily;
 
-/* A row of target.def. */
+/* A row of target.def or of gpu.def, with its columns; of these a host has cpu and features, and
+ * dies is 1. */
 typedef struct TlTarget {
     const char *name;
     const TlFamily *family;
-    const char *arch, *triple, *cpu, *features; /* arch: target.arch of the language */
-    const char *ptx;
-    int lanes; /* 0: no GPU */
-    uint32_t shared_bytes;
-    const char *matrix;
-    unsigned can; /* of tl_gpu_can */
-    int registers, dies;
+    const char *arch;   /* target.arch of the language */
+    const char *triple; /* of a host; a GPU's is its family's */
+#define COLUMN(row, type, column) type column;
+    TL_GPU_COLUMNS(COLUMN, )
+#undef COLUMN
 } TlTarget;
 
 /* NULL when unknown. With out_emulate, "emu:NAME" and "emu:NAME@LEVEL" find a GPU's row too and set

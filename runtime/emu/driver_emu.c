@@ -10,6 +10,7 @@
  * TILE_EMU_DROP_BARRIER=N leaves out the N-th of what orders threads in each kernel (mutation, 0
  * is the first): what it orders must then be reported. Where bytes are expected there are three
  * such numbers: without it, 16 bytes more, half of them. */
+#include "runtime/contract/gpu_rows.h"
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
 #include "runtime/emu/emu.h"
@@ -60,16 +61,13 @@ static tile_status read_schedule(tl_dev *dev, const char *text)
  * compilation. */
 static tile_status check_target(const char *name, size_t length)
 {
-    static const char *const known[] = {
-#define GPU(name, ...) name,
-#include "codegen/target/target.def"
-    };
     char list[512];
-    size_t n = 0;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strlen(known[i]) == length && strncmp(known[i], name, length) == 0)
+    size_t n = 0, count;
+    const tl_gpu *known = tl_gpus(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(known[i].name) == length && strncmp(known[i].name, name, length) == 0)
             return TILE_OK;
-        n += (size_t)snprintf(list + n, sizeof list - n, "%semu:%s", i ? ", " : "", known[i]);
+        n += (size_t)snprintf(list + n, sizeof list - n, "%semu:%s", i ? ", " : "", known[i].name);
         if (n >= sizeof list)
             n = sizeof list - 1;
     }

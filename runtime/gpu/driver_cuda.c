@@ -3,9 +3,10 @@
  * Context: where the host has made one current for the device, that one is used; else the device's
  * primary context, which is the one that the CUDA runtime and PyTorch use, too.
  *
- * Target: of the rows of TARGETS (all NVIDIA GPUs of codegen/target/target.def that have one) the
- * last that device and driver take. PTX runs on every later device, where the driver compiles it,
- * so devices between two rows, and those newer than all, run code of the row before. */
+ * Target: of the rows of runtime/contract/gpu.def the last that device and driver take. PTX runs on
+ * every later device, where the driver compiles it, so devices between two rows, and those newer
+ * than all, run code of the row before. */
+#include "runtime/contract/gpu_rows.h"
 #include "runtime/gpu/driver_gpu.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +21,12 @@ enum {
     ATTRIBUTE_MAX_SHARED_PER_BLOCK_OPTIN = 97,
 };
 
-/* capability: of the first devices that get it. version: of the first driver that knows its PTX
- * (8.0: 12.0; 8.4: 12.4; 8.7: 12.8). 8.7 has as much shared memory as 8.0, 8.6 has less. */
+/* From a device between two rows on, an earlier row is the better one: 8.7 has as much shared
+ * memory as 8.0, 8.6 has less. */
 static const struct {
-    int capability, version;
+    int capability;
     const char *target;
-} TARGETS[] = {{75, 12000, "sm_75"},  {80, 12000, "sm_80"},   {86, 12000, "sm_86"},
-               {87, 12000, "sm_80"},  {89, 12040, "sm_89"},   {90, 12040, "sm_90"},
-               {90, 12040, "sm_90a"}, {100, 12080, "sm_100"}, {120, 12080, "sm_120"}};
+} LIKE[] = {{87, "sm_80"}};
 
 /* What number of "sm_90" or "sm_90a" runs on the device, 0: none. PTX runs on every later device,
  * except that of "sm_90a", which runs on 9.0 only. */
@@ -43,12 +42,15 @@ static long runs(int capability, const char *target)
 
 static const char *target_of(int capability, int version)
 {
-    const char *best = TARGETS[0].target;
-    for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++)
-        if (TARGETS[i].capability <= capability && TARGETS[i].version <= version &&
-            runs(capability, TARGETS[i].target))
-            best = TARGETS[i].target;
-    return best;
+    size_t n;
+    const tl_gpu *rows = tl_gpus(&n), *best = &rows[0];
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].capability && rows[i].driver <= version && runs(capability, rows[i].name))
+            best = &rows[i];
+    for (size_t i = 0; i < sizeof LIKE / sizeof *LIKE; i++)
+        if (LIKE[i].capability <= capability && LIKE[i].capability > best->capability)
+            return LIKE[i].target;
+    return best->name;
 }
 
 static tile_status identify(tl_dev *d)

@@ -5,7 +5,7 @@
  *
  *  1. work of a block: bytes of global memory, multiply-adds, wavefronts in shared memory,
  *     instruction slots; each times the trips of the loops around it
- *  2. the cycles of each by the rates of model.def; the slowest of them bounds the block, and
+ *  2. the cycles of each by the rates of gpu.def; the slowest of them bounds the block, and
  *     latency and barriers are added as far as other blocks do not hide them
  *  3. waves: blocks over multiprocessors times what one holds; never less than the arrays take
  *     from memory
@@ -16,26 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/contract/gpu_rows.h"
 #include "runtime/tune/tune.h"
 
-typedef struct rates {
-    const char *target;
-    int sms;
-    double ghz, memory, cache, matrix8, matrix16, matrix32, matrix64, fma, slots;
-} rates;
-
-static const rates RATES_OF[] = {
-#define RATES(...) {__VA_ARGS__},
-#include "runtime/tune/model.def"
-};
-
-static const rates *find_rates(const char *target)
-{
-    for (size_t i = 0; i < sizeof RATES_OF / sizeof *RATES_OF; i++)
-        if (strcmp(RATES_OF[i].target, target) == 0)
-            return &RATES_OF[i];
-    return NULL;
-}
+typedef tl_gpu rates;
 
 /* ---- how often ---- */
 
@@ -131,7 +115,7 @@ static double estimate(const rates *r, const tilec_report_kernel *k, const work 
     int blocks = k->blocks > 0 ? k->blocks : 1;
     double warps = (double)blocks * k->warps;
     double busy = fmax(w->matrix + w->fma / r->fma, w->bytes / r->cache);
-    busy = fmax(busy, fmax(w->wavefronts, w->slots / r->slots));
+    busy = fmax(busy, fmax(w->wavefronts, w->slots / r->schedulers));
     busy *= k->spilled > 0 || k->private_bytes > 0 ? 1.5 : 1;
     double hidden = fmin(1, warps / ENOUGH_WARPS);
     double block = busy / hidden + LATENCY / (double)blocks + w->barriers * BARRIER / blocks;
@@ -206,7 +190,7 @@ static void note(tl_tuner *t, tl_trial *trial)
 tile_status tl_tune_model_all(tl_tuner *t)
 {
     enum { GROUP = 16 };
-    const rates *r = find_rates(t->like.device.target);
+    const rates *r = tl_gpu_find(t->like.device.target);
     tl_bound *bound = malloc(sizeof *bound);
     tile_status status = TILE_OK;
     if (!r || !bound) {

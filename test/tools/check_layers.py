@@ -32,14 +32,13 @@ EXTRA = [
     ("*", "runtime/contract/form_text.h"),            # the texts of forms: likewise
     ("codegen/*", "runtime/contract/leaf.*"),         # the leaf table: likewise
     ("codegen/*", "runtime/contract/cpu_level.def"),  # the CPU levels: likewise
-    ("codegen/report/roof.c", "runtime/tune/model.def"),  # rates of GPUs: data only
+    ("codegen/*", "runtime/contract/gpu*"),          # the GPUs: likewise
     ("codegen/compile*.[ch]", "frontend/*"),          # the one place where source meets code
     ("codegen/*", "codegen/include/tilec.h"),
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
     ("runtime/tune*", "codegen/include/tilec.h"),     # likewise
     ("runtime/dtype.c", "ir/types.def"),              # names and sizes of element types: data only
     ("runtime/host/driver_ref*.c", "ir/*"),           # CMake target tile_ref
-    ("runtime/emu/driver_emu.c", "codegen/target/target.def"),  # names of targets: data only
     ("examples/*", "runtime/include/tile*.h"),
     ("examples/*", "codegen/include/tilec.h"),
     ("test/examples/share_test.c", "examples/15_train_gpt/*.h"),

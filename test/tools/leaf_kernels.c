@@ -341,7 +341,8 @@ static int make(Maker *m, const char *target, const char *form, FILE *out)
     if (!o.target || !tl_target_is_gpu(o.target))
         return 2;
     m->lanes = o.target->lanes;
-    tl_llvm_open(&m->l, m->arena, "leaves", o.target->triple, o.target->cpu, o.target->features, 3);
+    tl_llvm_open(&m->l, m->arena, "leaves", o.target->family->triple, o.target->cpu,
+                 o.target->features, 3);
     m->i1 = LLVMInt1TypeInContext(m->l.context);
     m->i32 = LLVMInt32TypeInContext(m->l.context);
     m->i64 = LLVMInt64TypeInContext(m->l.context);

@@ -21,7 +21,7 @@ static void check_occupancy(const char *target, uint32_t warps, int registers, u
     CHECK_INT(o.warps, blocks * (int)warps);
 }
 
-/* By hand from the rows of occupancy.def. */
+/* By hand from the rows of gpu.def. */
 static void check_occupancies(void)
 {
     check_occupancy("sm_80", 4, 32, 0, 16, TL_LIMIT_WARPS); /* 64 warps / 4 */
@@ -53,6 +53,31 @@ static void check_occupancies(void)
     for (const char *const *t = tl_target_names(); *t; t++)
         if (tl_target_is_gpu(tl_target_find(*t, NULL)))
             CHECK(tl_occupancy(tl_target_find(*t, NULL), 4, 64, 1024, &o));
+}
+
+/* ---- roofs ---- */
+
+/* Each GPU has a rate for what can limit a kernel, so that the same kernel has the same roofs. */
+static void check_rates(void)
+{
+    size_t n;
+    const tl_gpu *gpus = tl_gpus(&n);
+    for (size_t i = 0; i < n; i++) {
+        const tl_gpu *g = &gpus[i];
+        unsigned lanes = (unsigned)g->lanes;
+        CHECK(g->sms > 0 && g->ghz > 0 && g->memory > 0 && g->cache > 0 && g->fma > 0);
+        CHECK(g->wavefronts > 0 && g->mma_share > 0 && g->mma_share <= 1);
+        CHECK((*g->matrix != 0) == (g->matrix16 > 0));
+        CHECK(tl_roof_of_instruction(g, TL_ROOF_SPECIAL, lanes) > 0);
+        CHECK(tl_roof_of_instruction(g, tl_roof_of_issue(g), lanes) > 0);
+        CHECK((g->shuffle > 0) == (g->vector == 0));
+        CHECK((g->capability > 0) == (g->driver > 0));
+        CHECK(g->shared_bytes <= (uint32_t)(g->all_shared - g->shared_reserved));
+    }
+    /* f32 add and multiply, 64 lanes of 128; sm_89 has as many as are issued */
+    CHECK(tl_roof_of_instruction(tl_gpu_find("sm_80"), TL_ROOF_FLOAT, 32) == 0.5);
+    CHECK(tl_roof_of_instruction(tl_gpu_find("sm_89"), TL_ROOF_FLOAT, 32) == 0);
+    CHECK(!tl_gpu_find("sm_89a") && !tl_gpu_find("cpu"));
 }
 
 /* ---- banks ---- */
@@ -192,6 +217,7 @@ static void check_report(void)
 int main(void)
 {
     check_occupancies();
+    check_rates();
     check_all_banks();
     check_ptxas();
     check_hsaco();

@@ -1145,7 +1145,8 @@ LeafCode leaf_make_code(TlArena *arena, const TlTarget *target, bool emulate, Tl
     for (uint32_t i = 0; i < n; i++)
         tl_vec_push(arena, &k.slots, slots[i]);
     tl_vec_push(arena, &kernels, k);
-    tl_llvm_open(&m.l, arena, name, target->triple, target->cpu, target->features, 2);
+    tl_llvm_open(&m.l, arena, name, target->family->triple, target->cpu, target->features,
+                 2);
     begin(&m, k.symbol, emulate, slots, n);
     make_row(&m, leaf, op);
     LLVMBuildRetVoid(m.b);
