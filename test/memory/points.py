@@ -54,12 +54,18 @@ ENTRIES = [
     ("cache ls", "tilec", ["cache", "ls"]),
     ("cache verify", "tilec", ["cache", "verify"]),
     ("cache prune", "tilec", ["cache", "prune"]),
+    ("twice ref", "twice", ["ref", SMALL]),
+    ("twice cpu", "twice", ["cpu", SMALL]),
+    ("twice emu:sm_80", "twice", ["emu:sm_80", SMALL]),
+    ("twice emu:gfx942", "twice", ["emu:gfx942", SMALL]),
+    ("twice cpu, process", "twice", ["cpu", SMALL]),
     ("tile-opt", "tile-opt", ["--passes=cse,dce", os.path.join(HERE, "Inputs", "small.tir")]),
     ("tile-opt --run", "tile-opt", ["--run", os.path.join(HERE, "Inputs", "small.tir")]),
     ("tile-opt --list-ops", "tile-opt", ["--list-ops=md"]),
 ]
 TIMES = re.compile(rb"\d+(\.\d+)?")  # outputs in which they stand are compared without
 VARIES = {"tune ref", "bench ref", "cache ls"}
+# twice: a host that goes on after a failure (twice.c)
 CACHED = {"run, cached", "cache ls", "cache verify", "cache prune"}
 
 
@@ -70,7 +76,8 @@ class Wrong(Exception):
 class Entry:
     def __init__(self, build, folder, name, program, args, after, preload):
         self.name, self.args, self.after, self.preload = name, args, after, preload
-        self.program = os.path.join(build, "bin", program)
+        self.program = os.path.join(build, "unit" if program == "twice" else "bin", program)
+        self.process = os.path.join(build, "bin", "tilec")
         self.folder = os.path.join(folder, re.sub(r"\W+", "_", name))
         os.makedirs(self.folder)
         self.peace = None
@@ -89,6 +96,8 @@ class Entry:
         env = dict(os.environ, TILE_THREADS="1", TILE_CACHE="off", LD_PRELOAD=self.preload, **env)
         if self.name in CACHED:
             env["TILE_CACHE"] = os.path.join(out, "cache")
+        if self.name.endswith("process"):
+            env["TILE_PROCESS"] = self.process
         args = [a.replace("{out}", out) for a in self.args]
         try:
             return subprocess.run([self.program, *args], env=env, capture_output=True, timeout=60, cwd=out, check=False,
