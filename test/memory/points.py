@@ -6,7 +6,7 @@ Each entry below is a command, run once in peace, then once for each allocation 
 refused (fail_nth.c); with --after, so is every one that comes after it. Each time the program must
   * end by itself, in time;
   * with status 0, and then its output and files are those of the run in peace,
-  * or with another, and then it says why on stderr, and no file is there that was not, nor is an old one changed.
+  * or with another (1, 3, 70), and then it says why on stderr, and no file is there that was not, nor is an old one changed.
 --most N: at most so many points of an entry that has more than 100, evenly spread; --all: every one. Prints the number of
 points of each entry.
 Exit status 1 when a point is wrong.
@@ -166,6 +166,8 @@ class Entry:
             raise Wrong(f"status 0, but other files: {sorted(self.files(out))}")
         if result.returncode != 0 and not self.same_files(out, self.before) and not self.same_files(out, files):
             raise Wrong(f"status {result.returncode}, but files are left: {sorted(self.files(out))}")
+        if any(b"out of memory" in text for text in self.files(out).values()):
+            raise Wrong("a file tells of it, for ever")  # a configuration that is rejected in a .tune.json
         shutil.rmtree(out)
         return result.returncode
 
