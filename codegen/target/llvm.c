@@ -347,6 +347,8 @@ void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size)
     size_t n;
     LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, size, "prelude");
     LLVMModuleRef prelude;
+    if (!buffer)
+        fail(TL_FAULT_LLVM_MEMORY, "LLVM", NULL);
     if (LLVMParseIRInContext(l->context, buffer, &prelude, &error))
         fail(TL_FAULT_INTERNAL, "prelude", error);
     LLVMSetModuleDataLayout(prelude, LLVMGetModuleDataLayout(l->module));
@@ -591,6 +593,8 @@ void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object, size_t *out_size)
     if (LLVMTargetMachineEmitToMemoryBuffer(
             l->machine, l->module, object ? LLVMObjectFile : LLVMAssemblyFile, &error, &buffer))
         fail(TL_FAULT_LLVM, "LLVM", error);
+    if (!buffer)
+        fail(TL_FAULT_LLVM_MEMORY, "LLVM", NULL);
     *out_size = LLVMGetBufferSize(buffer);
     void *bytes = tl_strndup(arena, LLVMGetBufferStart(buffer), *out_size);
     LLVMDisposeMemoryBuffer(buffer);

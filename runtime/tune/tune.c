@@ -30,6 +30,8 @@ double tl_tune_now(void)
 
 /* ---- trials ---- */
 
+static char no_memory[] = "out of memory"; /* where there is none to say more */
+
 void tl_tune_reject(tl_trial *trial, const char *format, ...)
 {
     char text[512];
@@ -40,8 +42,18 @@ void tl_tune_reject(tl_trial *trial, const char *format, ...)
     text[strcspn(text, "\n")] = 0;
     if (!trial->rejected)
         trial->rejected = strdup(text);
+    if (!trial->rejected) {
+        trial->rejected = no_memory;
+        trial->passing = true;
+    }
     if (trial->nsamples) /* a compiling thread writes nothing that the others read */
         trial->nsamples = 0;
+}
+
+void tl_tune_reject_failed(tl_trial *trial, tile_status status)
+{
+    trial->passing = trial->passing || (!trial->rejected && status == TILE_NO_MEMORY);
+    tl_tune_reject(trial, "%s", tile_last_error());
 }
 
 static int by_size(const void *a, const void *b)
@@ -156,7 +168,7 @@ static bool same_work(const tl_tune_result *r, const tl_tune_result *like)
 
 static bool enter_trial(tl_tune_result *r, const tl_trial *trial)
 {
-    if (!trial->nsamples && !trial->rejected)
+    if (trial->passing || (!trial->nsamples && !trial->rejected))
         return true;
     tl_tune_time *time = tl_tune_time_of(r, trial->config);
     time = time ? time : tl_tune_add_time(r, trial->config);
@@ -453,7 +465,8 @@ static void free_tuner(tl_tuner *t)
     for (size_t i = 0; i < t->ntrials; i++) {
         tilec_output_free(t->trials[i].output);
         tile_module_free(t->trials[i].module);
-        free(t->trials[i].rejected);
+        if (t->trials[i].rejected != no_memory)
+            free(t->trials[i].rejected);
     }
     free(t->trials);
     tl_tune_arrays_free(t->arrays);

@@ -17,6 +17,7 @@ typedef struct tl_trial {
     double samples[TL_TUNE_SAMPLES]; /* microseconds */
     uint32_t nsamples;
     char *rejected; /* why */
+    bool passing;   /* for want of memory, which is no fact about it: the file is not told */
     bool mute;      /* only run once, so that others' results can be compared with its own */
 } tl_trial;
 
@@ -49,6 +50,8 @@ double tl_tune_now(void); /* seconds */
 /* Rejects a trial, unless it was rejected before. */
 void tl_tune_reject(tl_trial *trial, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same for a call that has failed, with tile_last_error. */
+void tl_tune_reject_failed(tl_trial *trial, tile_status status);
 /* Tells the caller. False: stop, by its wish or because the time is over. */
 bool tl_tune_report(tl_tuner *t, const char *step, const tl_trial *trial);
 /* What a trial's time is: the median of the fastest quarter of its launches. */

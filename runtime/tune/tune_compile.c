@@ -195,7 +195,8 @@ static bool compile_form(tl_tuner *t, tl_trial *trial, const char *form)
     tilec_status status = tilec_compile_file(t->path, &o, &trial->output);
     if (status == TILEC_ERRORS)
         tl_tune_reject(trial, "%s", h.text ? reason(h.text) : "it does not compile");
-    else if (status != TILEC_OK)
+    trial->passing = status == TILEC_NO_MEMORY;
+    if (status != TILEC_OK && status != TILEC_ERRORS)
         tl_tune_reject(trial, "%s",
                        trial->output ? tilec_output_message(trial->output) : "out of memory");
     free(h.text);
@@ -214,7 +215,7 @@ static void compile_one(tl_tuner *t, tl_trial *trial)
     if (status == TILE_OK)
         status = tl_form_wanted(t->device, image, t->args, t->nargs, &form);
     if (status != TILE_OK)
-        tl_tune_reject(trial, "%s", tile_last_error());
+        tl_tune_reject_failed(trial, status);
     if (form) {
         tilec_output_free(trial->output);
         trial->output = NULL;

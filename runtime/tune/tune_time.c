@@ -138,7 +138,7 @@ static bool prepare(tl_tuner *t, tl_trial *trial)
     if (status == TILE_OK)
         status = tile_launch_prepare(trial->kernel, t->args, t->nargs, NULL);
     if (status != TILE_OK)
-        tl_tune_reject(trial, "%s", tile_last_error());
+        tl_tune_reject_failed(trial, status);
     tilec_output_free(trial->output);
     trial->output = NULL;
     return status == TILE_OK;
@@ -161,7 +161,7 @@ static tile_status check(tl_tuner *t, stopwatch *c, tl_trial *trial)
     if (status == TILE_OK)
         status = tile_stream_synchronize(t->device->default_stream);
     if (status != TILE_OK) {
-        tl_tune_reject(trial, "%s", tile_last_error());
+        tl_tune_reject_failed(trial, status);
         return TILE_OK;
     }
     status = tl_tune_arrays_check(t, t->arrays, c->reference, &same, why, sizeof why);
