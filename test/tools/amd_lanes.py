@@ -30,6 +30,8 @@ SECOND_RESULT = re.compile(r"v_(add|sub|subrev|addc|subb|subbrev)_co_|v_div_scal
 NO_RESULT = re.compile(r"s_(cmp|bitcmp|cbranch|branch|waitcnt|wait_|nop|barrier|endpgm|setprio|sendmsg|delay|clause|set_gpr|store|dcache|code_end|sleep)"
                        r"|(global|buffer|flat|scratch|ds)_(store|write)")
 
+REGISTERS = [f"{kind}{i}" for kind in "va" for i in range(256)]
+
 
 def masks(operand):
     """The names of its words; a constant stands for itself."""
@@ -192,7 +194,7 @@ class Walk:
             self.write(i, s)
 
     def run(self):
-        blocks, states, work = self.kernel.blocks, {0: Masks([frozenset([m]) for m in self.exec], ["v0"])}, [0]
+        blocks, states, work = self.kernel.blocks, {0: Masks([frozenset([m]) for m in self.exec], REGISTERS)}, [0]
         while work:
             n = work.pop()
             s = states[n].copy()
