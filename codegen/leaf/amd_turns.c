@@ -18,31 +18,13 @@ static bool is_mark(LLVMValueRef x)
 
 static void call(TlLlvm *l, LLVMBuilderRef b, const char *name, unsigned bits, uint32_t value)
 {
-    LLVMTypeRef t = LLVMIntTypeInContext(l->context, bits);
-    LLVMValueRef x = LLVMConstInt(t, value, 0);
+    LLVMValueRef x = LLVMConstInt(LLVMIntTypeInContext(l->context, bits), value, 0);
     tl_llvm_intrinsic(l, b, name, NULL, 0, &x, 1);
-}
-
-/* Instructions that wait until a counter is 0. s_waitcnt has fields for all, of which the others
- * are at their greatest; they lie elsewhere since gfx11. gfx12 has an instruction for each. */
-typedef struct Counter {
-    uint32_t gfx9, gfx11;
-    const char *gfx12;
-} Counter;
-static const Counter SHARED = {0xc07f, 0xfc07, "llvm.amdgcn.s.wait.dscnt"},
-                     LOADS = {0x0f70, 0x03f7, "llvm.amdgcn.s.wait.loadcnt"};
-
-static void wait_for(TlLlvm *l, LLVMBuilderRef b, int generation, Counter c)
-{
-    if (generation >= 12)
-        call(l, b, c.gfx12, 16, 0);
-    else
-        call(l, b, "llvm.amdgcn.s.waitcnt", 32, generation >= 11 ? c.gfx11 : c.gfx9);
 }
 
 /* LLVM knows what an instruction has waited for only if another one, which is no barrier of its
  * scheduler, follows. */
-static void put_mark(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark, int generation)
+static void put_mark(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark)
 {
     LLVMAtomicOrdering kind = LLVMGetOrdering(mark);
     LLVMPositionBuilderBefore(b, mark);
@@ -51,7 +33,7 @@ static void put_mark(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark, int generat
     if (kind == LLVMAtomicOrderingAcquireRelease)
         return;
     if (kind == LLVMAtomicOrderingAcquire)
-        wait_for(l, b, generation, SHARED);
+        tl_amd_wait(l, b, TL_AMD_SHARED);
     call(l, b, "llvm.amdgcn.s.setprio", 16, kind == LLVMAtomicOrderingAcquire);
     call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
 }
@@ -60,8 +42,7 @@ static void put_mark(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark, int generat
 
 static bool is_read(LLVMValueRef x)
 {
-    return LLVMIsALoadInst(x) &&
-           LLVMGetPointerAddressSpace(LLVMTypeOf(LLVMGetOperand(x, 0))) == 3;
+    return LLVMIsALoadInst(x) && LLVMGetPointerAddressSpace(LLVMTypeOf(LLVMGetOperand(x, 0))) == 3;
 }
 
 static bool is_product(LLVMValueRef x)
@@ -115,8 +96,8 @@ static bool takes_loads(LLVMBasicBlockRef header)
     for (; x && LLVMIsAPHINode(x); x = LLVMGetNextInstruction(x))
         for (unsigned i = 0; i < LLVMCountIncoming(x); i++) {
             LLVMValueRef v = LLVMGetIncomingValue(x, i);
-            if (is_load(v) || (LLVMIsAPHINode(v) && LLVMCountIncoming(v) &&
-                               is_load(LLVMGetIncomingValue(v, 0))))
+            if (is_load(v) ||
+                (LLVMIsAPHINode(v) && LLVMCountIncoming(v) && is_load(LLVMGetIncomingValue(v, 0))))
                 return true;
         }
     return false;
@@ -142,7 +123,7 @@ static LLVMValueRef first_after_phis(LLVMBasicBlockRef block)
 
 /* What a loop of products puts into shared memory has been on its way for a trip: it is waited for
  * once, at the start of the next trip, not load by load. */
-static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, int generation)
+static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f)
 {
     TlLoops loops;
     if (!LLVMCountBasicBlocks(f) || tl_amd_find_products(f) != TL_AMD_MATRIX)
@@ -154,7 +135,7 @@ static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, int gener
             continue;
         LLVMPositionBuilderBefore(b, first_after_phis(header));
         LLVMSetCurrentDebugLocation2(b, NULL);
-        wait_for(l, b, generation, LOADS);
+        tl_amd_wait(l, b, TL_AMD_LOADS);
         call(l, b, "llvm.amdgcn.s.setprio", 16, 0); /* an instruction, as above */
         call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
     }
@@ -162,16 +143,15 @@ static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, int gener
 
 void tl_amd_turns(TlLlvm *l)
 {
-    int generation = tl_amd_generation(l);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
         for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
             for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
                 if (is_mark(x)) {
                     interleave(l, b, x);
-                    put_mark(l, b, x, generation);
+                    put_mark(l, b, x);
                 }
-        wait_in_loops(l, b, f, generation);
+        wait_in_loops(l, b, f);
     }
     LLVMDisposeBuilder(b);
 }

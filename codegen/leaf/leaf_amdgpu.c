@@ -126,43 +126,48 @@ static void store_shared_where(TlLeafCall *call, LLVMValueRef address, LLVMValue
 static const char *const SCOPES[] = {[TL_SCOPE_BLOCK] = "syncscope(\"workgroup\") ",
                                      [TL_SCOPE_DEVICE] = "syncscope(\"agent\") ",
                                      [TL_SCOPE_SYSTEM] = ""};
-static const char *const ORDERS[] = {[TL_ORDER_RELAXED] = "monotonic",
-                                     [TL_ORDER_ACQUIRE] = "acquire",
-                                     [TL_ORDER_RELEASE] = "release",
-                                     [TL_ORDER_ACQ_REL] = "acq_rel"};
 static const char *const RMW[] = {
     [TL_ATOM_ADD] = "add",   [TL_ATOM_MIN_S] = "min",  [TL_ATOM_MIN_U] = "umin",
     [TL_ATOM_MAX_S] = "max", [TL_ATOM_MAX_U] = "umax", [TL_ATOM_AND] = "and",
     [TL_ATOM_OR] = "or",     [TL_ATOM_XOR] = "xor",    [TL_ATOM_XCHG] = "xchg",
     [TL_ATOM_FADD] = "fadd"};
 
-/* Loads acquire or not, stores release or not; the order of a failed exchange cannot release. */
-static uint32_t weaken(uint32_t order, uint32_t keep)
+/* What is left of an order behind a fence that releases. */
+static const char *acquiring(uint32_t order)
 {
-    return order == TL_ORDER_ACQ_REL || order == keep ? keep : TL_ORDER_RELAXED;
+    bool acquires = order == TL_ORDER_ACQUIRE || order == TL_ORDER_ACQ_REL;
+    return acquires ? "acquire" : "monotonic";
+}
+
+/* A fence, after which amd_release.c puts the wait. */
+static void put_release(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope)
+{
+    bool releases = order == TL_ORDER_RELEASE || order == TL_ORDER_ACQ_REL;
+    if (releases && op != TL_ATOM_LOAD)
+        tl_sbuf_putf(s, "  fence %srelease\n", SCOPES[scope]);
 }
 
 /* The instruction, from %p, %x, %e to %r, all of bits wide. */
 static void put_atomic(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope, unsigned bits)
 {
     TL_ASSERT(bits == 16 || bits == 32 || bits == 64, "an atomic of %u bits", bits);
+    const char *acquire = acquiring(order);
     switch (op) {
     case TL_ATOM_LOAD:
         tl_sbuf_putf(s, "  %%r = load atomic i%u, ptr addrspace(1) %%p %s%s, align %u\n", bits,
-                     SCOPES[scope], ORDERS[weaken(order, TL_ORDER_ACQUIRE)], bits / 8);
+                     SCOPES[scope], acquire, bits / 8);
         return;
     case TL_ATOM_STORE:
         tl_sbuf_putf(s,
-                     "  store atomic i%u %%x, ptr addrspace(1) %%p %s%s, align %u\n"
+                     "  store atomic i%u %%x, ptr addrspace(1) %%p %smonotonic, align %u\n"
                      "  %%r = add i%u 0, 0\n",
-                     bits, SCOPES[scope], ORDERS[weaken(order, TL_ORDER_RELEASE)], bits / 8, bits);
+                     bits, SCOPES[scope], bits / 8, bits);
         return;
     case TL_ATOM_CAS:
         tl_sbuf_putf(s,
                      "  %%c = cmpxchg ptr addrspace(1) %%p, i%u %%e, i%u %%x %s%s %s\n"
                      "  %%r = extractvalue { i%u, i1 } %%c, 0\n",
-                     bits, bits, SCOPES[scope], ORDERS[order],
-                     ORDERS[weaken(order, TL_ORDER_ACQUIRE)], bits);
+                     bits, bits, SCOPES[scope], acquire, acquire, bits);
         return;
     case TL_ATOM_FADD: {
         const char *t = bits == 64 ? "double" : "float";
@@ -170,12 +175,12 @@ static void put_atomic(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope, u
                      "  %%y = bitcast i%u %%x to %s\n"
                      "  %%f = atomicrmw fadd ptr addrspace(1) %%p, %s %%y %s%s\n"
                      "  %%r = bitcast %s %%f to i%u\n",
-                     bits, t, t, SCOPES[scope], ORDERS[order], t, bits);
+                     bits, t, t, SCOPES[scope], acquire, t, bits);
         return;
     }
     default:
         tl_sbuf_putf(s, "  %%r = atomicrmw %s ptr addrspace(1) %%p, i%u %%x %s%s\n", RMW[op], bits,
-                     SCOPES[scope], ORDERS[order]);
+                     SCOPES[scope], acquire);
     }
 }
 
@@ -199,6 +204,7 @@ static LLVMValueRef atomic(TlLeafCall *call)
         "  br i1 %%pred, label %%do, label %%end\n"
         "do:\n",
         bits, name, bits, bits);
+    put_release(call->prelude, op, order, scope);
     put_atomic(call->prelude, op, order, scope, bits);
     tl_sbuf_putf(call->prelude,
                  "  br label %%end\n"
@@ -484,6 +490,7 @@ void tl_leaf_expand_amdgpu(TlLlvm *l)
                    "amdgpu-attributor");
     tl_amd_buffer_scalars(l);
     tl_amd_turns(l);
+    tl_amd_release(l);
     tl_amd_near(l);
     tl_amd_order(l);
     tl_amd_part(l);

@@ -115,6 +115,16 @@ void tl_amd_order(TlLlvm *l);
 bool tl_leaf_is_call_of(LLVMValueRef x, const char *name);
 /* Of the module's target: 9 for gfx942 and gfx90a, 11 for gfx1100. */
 int tl_amd_generation(const TlLlvm *l);
+/* ---- waits on AMD (amd_release.c): an instruction until nothing of a kind is on its way; those of
+ * releases that LLVM does not make, when leaves are expanded ---- */
+typedef enum TlAmdWait {
+    TL_AMD_SHARED,
+    TL_AMD_LOADS,
+    TL_AMD_SHARED_AND_LOADS,
+    TL_AMD_ALL
+} TlAmdWait;
+void tl_amd_wait(TlLlvm *l, LLVMBuilderRef b, TlAmdWait what);
+void tl_amd_release(TlLlvm *l);
 /* amd_turns.c: the turns of matrix products. */
 void tl_amd_turns(TlLlvm *l);
 /* amd_offsets.c: offsets and addresses are computed in loops, for a kernel of which LLVM has

@@ -98,9 +98,10 @@ class Walk:
     def issue(self, i, state, counter, loaded, what):
         """Scalar loads return in any order: others do not age by them, and they do not age."""
         scalar = i.name.startswith("s_")
-        for key, age in state.items() if not scalar else ():
-            if key[1] == counter and key[0][0] != "s":
-                state[key] = min(age + 1, GREATEST)
+        for key in [k for k in state if k[1] == counter and k[0][0] != "s"] if not scalar else ():
+            state[key] += 1
+            if state[key] == GREATEST: # the counter counts no further, so it is there
+                del state[key]
         if loaded is not None:
             for r in registers(i.operands[loaded]):
                 state[r, counter] = 0
