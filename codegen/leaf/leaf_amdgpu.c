@@ -494,5 +494,6 @@ void tl_leaf_expand_amdgpu(TlLlvm *l)
     tl_amd_near(l);
     tl_amd_order(l);
     tl_amd_part(l);
+    tl_amd_hold(l);
     tl_leaf_copy_extended(l, "=s,0", "=v,0");
 }

@@ -135,6 +135,9 @@ void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsign
 void tl_amd_near(TlLlvm *l);
 /* ---- long blocks on AMD in parts that are scheduled one by one (amd_part.c); the last ---- */
 void tl_amd_part(TlLlvm *l);
+/* ---- results of instructions that read other lanes, held in front of branches, on AMD
+ * (amd_hold.c); after what looks at products ---- */
+void tl_amd_hold(TlLlvm *l);
 
 /* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/contract/leaf.h
  * ---- */

@@ -32,10 +32,12 @@ class Kernel:
 
 
 def instructions(lines):
-    """(label or None, Instruction or None) of each line that has one."""
+    """(label or None, Instruction or None) of each line that has one. Of a far branch, the place that it is measured from is no label."""
     for n, line in lines:
         line = line.split(";")[0].strip()
         label = re.fullmatch(r"([.\w$]+):", line)
+        if label and label.group(1).startswith(".Lpost_getpc"):
+            continue
         if label:
             yield label.group(1), None
         elif line and not line.startswith((".", "//")):
@@ -51,7 +53,7 @@ def make_blocks(lines):
             at[label] = len(blocks) - 1
             continue
         blocks[-1].code.append(code)
-        if code.name.startswith(("s_cbranch", "s_branch", "s_endpgm")):
+        if code.name.startswith(("s_cbranch", "s_branch", "s_setpc", "s_endpgm")):
             blocks.append(Block())
     if not blocks[-1].code:
         names = [x for x, i in at.items() if i == len(blocks) - 1]
@@ -61,7 +63,10 @@ def make_blocks(lines):
         if last.name.startswith(("s_cbranch", "s_branch")):
             if last.operands[0] not in names:
                 b.next.append(at[last.operands[0]])
-        if not last.name.startswith(("s_branch", "s_endpgm")) and i + 1 < len(blocks):
+        if last.name.startswith("s_setpc"):
+            far = [x for c in b.code for x in re.findall(r"\((\.L\w+)-\.Lpost_getpc", c.text)]
+            b.next += [at[x] for x in far[-1:] if x not in names]
+        if not last.name.startswith(("s_branch", "s_setpc", "s_endpgm")) and i + 1 < len(blocks):
             b.next.append(i + 1)
     return blocks
 
@@ -139,6 +144,25 @@ def products():
         for m, n, d in ((64, 32, 64), (64, 64, 64), (128, 32, 64), (128, 64, 64), (64, 32, 128), (128, 32, 128), (128, 64, 128)):
             rows.append(Row(PEERS, "attention", warps, 2, BM=m, BN=n, BD=d))
     return rows
+
+
+def library(first):
+    """The library's kernels, whose types and options are those of their first rows in the conformance suite; first: one set of each kernel."""
+    from check_kernels import kernels # pylint: disable=import-outside-toplevel
+    from check_stdlib import rows
+    from explain_kernels import chosen
+    of = {}
+    for r in rows(ROOT):
+        of.setdefault((r.source, r.kernel), []).append(r)
+    for module, text, kernel, _ in kernels(ROOT):
+        sets = []
+        for r in of.get((text, kernel), []):
+            if chosen(r, text) not in sets:
+                sets.append(chosen(r, text))
+        for consts in sets[:1] if first else sets or [{}]:
+            row = Row(f"stdlib/kernels/{module}.tile", kernel, **consts)
+            row.name = f"{module}.{row.name}"
+            yield row
 
 
 def all_rows():
