@@ -169,13 +169,38 @@ static void combine_classes(Reduction *r)
 
 /* ---- the op ---- */
 
+/* May a branch depend on a scalar? *budget: the uses that are looked at before that is said. */
+static bool steers(const TlValue *v, int *budget)
+{
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        const TlOp *op = u->user;
+        if (op->nregions || tl_op_info(op->opcode)->flags & F_TERM || --*budget < 0)
+            return true;
+        for (uint32_t i = 0; i < op->nout; i++)
+            if (op->out[i]->type->rank == 0 && steers(op->out[i], budget))
+                return true;
+    }
+    return false;
+}
+
+/* A scalar that all threads have. Where branches are the business of a scalar unit, LLVM has to see
+ * that one which depends on it is the same for all lanes of a warp; or it would mask the lanes, and
+ * instructions that read other lanes stood in a branch that some may have left. */
+static LLVMValueRef for_all_lanes(TlSimt *g, const TlValue *v, LLVMValueRef x)
+{
+    int budget = 256;
+    bool scalar = g->options->target->can & TL_CAN_SCALAR && steers(v, &budget);
+    return scalar ? tl_simt_shuffle_idx(g, v->type, x, tl_simt_i32(g, 0)) : x;
+}
+
 static void define_results(const Reduction *r)
 {
     TlSimt *g = r->c.g;
     for (uint32_t i = 0; i < r->c.n; i++) {
         const TlValue *out = r->op->out[i];
         if (out->type->rank == 0) {
-            g->scalar[out->id] = tl_simt_narrow(&r->c, i, r->partial[0].v[i]);
+            LLVMValueRef x = tl_simt_narrow(&r->c, i, r->partial[0].v[i]);
+            g->scalar[out->id] = for_all_lanes(g, out, x);
             continue;
         }
         TL_ASSERT(tl_layout_registers(out->type->layout) == r->p->nresults,
