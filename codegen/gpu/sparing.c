@@ -9,10 +9,8 @@
  * of a thread: it would seek more, and gives up blocks in which it does not get them as they were.
  * On CDNA that is one wave, which it knows. */
 #include "codegen/gpu/gpu.h"
+#include "codegen/gpu/notes.h"
 #include "codegen/leaf/leaf_expand.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static const struct Way {
     bool all, waves;
@@ -36,29 +34,14 @@ typedef struct Sparing {
 
 /* ---- what was spilled ---- */
 
-typedef TL_VEC(unsigned) Spills;
-
-/* The numbers that follow a key in the notes of an object (msgpack) or of assembly text. */
-static Spills spills_of(TlArena *arena, const char *code, size_t size, bool object)
+/* Registers of a kernel; -1: the code's notes do not say. */
+static int spills_of(const Sparing *s, uint32_t kernel, const char *code, size_t size)
 {
-    static const char KEY[] = ".vgpr_spill_count";
-    Spills found = {0};
-    const char *end = code + size;
-    for (const char *at = code; (at = memmem(at, (size_t)(end - at), KEY, sizeof KEY - 1));) {
-        at += sizeof KEY - 1;
-        const unsigned char *b = (const unsigned char *)at;
-        unsigned n = 0;
-        if (!object)
-            n = (unsigned)strtoul(at + 1, NULL, 10);
-        else if (at < end && *b < 0x80)
-            n = *b;
-        else if (end - at > 1 && *b == 0xcc)
-            n = b[1];
-        else if (end - at > 2 && *b == 0xcd)
-            n = (unsigned)b[1] << 8 | b[2];
-        tl_vec_push(arena, &found, n);
-    }
-    return found;
+    const char *symbol = s->kernels->data[kernel].symbol;
+    TlNotes notes;
+    if (!s->object)
+        return tl_notes_in_text(code, symbol, ".vgpr_spill_count");
+    return tl_notes_of_object(code, size, symbol, &notes) ? notes.spilled : -1;
 }
 
 /* ---- ways ---- */
@@ -100,7 +83,6 @@ static void start_from(const Sparing *s, LLVMModuleRef module)
 /* The kernels with spills alone. */
 static void try_way(const Sparing *s, LLVMModuleRef module, int way)
 {
-    uint32_t n = 0;
     size_t size;
     start_from(s, module);
     for (uint32_t i = 0; i < s->kernels->len; i++)
@@ -109,16 +91,15 @@ static void try_way(const Sparing *s, LLVMModuleRef module, int way)
         else
             LLVMDeleteFunction(LLVMGetNamedFunction(s->l->module, s->kernels->data[i].symbol));
     void *code = tl_llvm_emit(s->l, s->arena, s->object, &size);
-    Spills left = spills_of(s->arena, code, size, s->object);
     for (uint32_t i = 0; i < s->kernels->len; i++) {
         Least *least = &s->least[i];
         if (!least->spills)
             continue;
-        TL_ASSERT(n < left.len, "notes of %u kernels", (unsigned)left.len);
-        unsigned spills = left.data[n++];
-        if (spills < least->spills) {
+        int spills = spills_of(s, i, code, size);
+        TL_ASSERT(spills >= 0, "no notes of %s", s->kernels->data[i].symbol);
+        if ((unsigned)spills < least->spills) {
             least->way = way;
-            least->spills = spills;
+            least->spills = (unsigned)spills;
         }
     }
 }
@@ -145,10 +126,10 @@ void *tl_gpu_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes
     Sparing s = {l, arena, target, kernels, object, TL_NEW_ARRAY(arena, Least, kernels->len + 1)};
     LLVMModuleRef module = LLVMCloneModule(l->module);
     void *code = tl_llvm_emit(l, arena, object, out_size);
-    Spills spills = spills_of(arena, code, *out_size, object);
     for (uint32_t i = 0; i < kernels->len; i++) {
-        unsigned n = spills.len == kernels->len ? spills.data[i] : 0;
-        s.least[i] = (Least){NONE, n, n};
+        int spills = spills_of(&s, i, code, *out_size);
+        TL_ASSERT(spills >= 0, "no notes of %s", kernels->data[i].symbol);
+        s.least[i] = (Least){NONE, (unsigned)spills, (unsigned)spills};
     }
     for (int way = 0; way < NWAYS && has_spills(&s); way++)
         try_way(&s, module, way);

@@ -2,6 +2,7 @@
  * report as data. */
 #define TILE_UNSTABLE
 #include "codegen/report/explain.h"
+#include "codegen/gpu/notes.h"
 #include "codegen/report/occupancy.h"
 #include "codegen/report/usage.h"
 #include "ir/plan/banks.h"
@@ -153,6 +154,35 @@ static tilec_output *compile(const char *target, const char *emit, int report)
     return out;
 }
 
+/* Assembly says the same, by kernel, in any order of kernels. */
+static void check_notes_text(void)
+{
+    static const char TEXT[] = "; .vgpr_spill_count: 9\n"
+                               "amdhsa.kernels:\n"
+                               "  - .args:\n      - .name: k_1.kd\n"
+                               "    .symbol:         k_10.kd\n"
+                               "    .vgpr_count:     12\n"
+                               "    .vgpr_spill_count: 70000\n"
+                               "  - .agpr_count:     0\n"
+                               "    .symbol:         'k_1.kd'\n"
+                               "    .vgpr_spill_count: 3\n";
+    CHECK_INT(tl_notes_in_text(TEXT, "k_10", ".vgpr_spill_count"), 70000);
+    CHECK_INT(tl_notes_in_text(TEXT, "k_1", ".vgpr_spill_count"), 3);
+    CHECK_INT(tl_notes_in_text(TEXT, "k_1", ".vgpr_count"), -1);
+    CHECK_INT(tl_notes_in_text(TEXT, "k", ".vgpr_spill_count"), -1);
+    CHECK_INT(tl_notes_in_text("", "k", ".vgpr_spill_count"), -1);
+    size_t size;
+    TlNotes notes;
+    tilec_output *text = compile("gfx942", "asm", 0), *code = compile("gfx942", "hsaco", 0);
+    const char *asm_ = tilec_output_data(text, &size);
+    int registers = tl_notes_in_text(asm_, "add_0", ".vgpr_count");
+    const char *object = tilec_output_data(code, &size);
+    CHECK(tl_notes_of_object(object, size, "add_0", &notes) && notes.registers == registers);
+    CHECK(registers > 0);
+    tilec_output_free(text);
+    tilec_output_free(code);
+}
+
 /* Notes that end early or are damaged give no facts, and nothing worse. */
 static void check_hsaco(void)
 {
@@ -220,6 +250,7 @@ int main(void)
     check_rates();
     check_all_banks();
     check_ptxas();
+    check_notes_text();
     check_hsaco();
     check_report();
     return unit_result();
