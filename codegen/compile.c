@@ -432,7 +432,8 @@ static tilec_status compile_text(TlJob *j, const char *name, const char *text, s
     if (j->stage == TL_STAGE_HEADER) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
-        tl_header_write(&s, &j->ctx, j->module, tl_image_name(&j->scratch, j->o, name), name);
+        tl_header_write(&s, &j->ctx, j->module, tl_image_name(&j->scratch, j->o, name),
+                        j->o->prefix, name);
         return tl_job_emit_text(j, &s);
     }
     return tl_job_emit(j);

@@ -185,7 +185,7 @@ typedef struct Group {
 typedef struct Header {
     TlSbuf *out;
     TlArena *arena;
-    const char *image;
+    const char *image, *prefix;
     TL_VEC(Group) groups;
 } Header;
 
@@ -477,8 +477,8 @@ static const char *suffix(const Header *h, uint32_t at)
 
 static const char *group_name(const Header *h, uint32_t at, const char *ending)
 {
-    return free_name(h, tl_format(h->arena, "%s%s%s", h->groups.data[at].fn->name, suffix(h, at),
-                                  ending));
+    return free_name(h, tl_format(h->arena, "%s%s%s%s", h->prefix, h->groups.data[at].fn->name,
+                                  suffix(h, at), ending));
 }
 
 /* Functions choose their names first. */
@@ -495,9 +495,9 @@ static void name_all(Header *h)
 }
 
 void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *image,
-                     const char *source)
+                     const char *prefix, const char *source)
 {
-    Header h = {.out = out, .arena = &ctx->perm, .image = image};
+    Header h = {.out = out, .arena = &ctx->perm, .image = image, .prefix = prefix ? prefix : ""};
     const char *slash = strrchr(source, '/'), *guard = upper(h.arena, image);
     tl_sbuf_putf(out,
                  "/* Made by tilec from %s. Link with the object of the same name and libtile.\n"

@@ -7,7 +7,8 @@
 /* What names the image's symbol and the include guard, a valid C identifier: the option, else
  * "gemm" of "dir/gemm.tile". */
 const char *tl_image_name(TlArena *arena, const tilec_options *options, const char *source);
-/* The header's text: launch functions for the kernels among the module's instances. */
+/* The header's text: launch functions for the kernels among the module's instances. prefix: before
+ * all names that it declares; NULL: nothing. */
 void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *image,
-                     const char *source);
+                     const char *prefix, const char *source);
 #endif

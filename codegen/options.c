@@ -9,6 +9,7 @@
 
 #include "codegen/core_process.h"
 #include "ir/form.h"
+#include "ir/support/ascii.h"
 
 static const TlOption OPTIONS[] = {
 #define RANGE(field, option, low, high, unset)                                                     \
@@ -90,6 +91,16 @@ static bool forms_fit(const char *forms, Text *t)
     return false;
 }
 
+static bool prefix_fits(const char *prefix, Text *t)
+{
+    bool fits = !prefix || !*prefix || !tl_is_digit((unsigned char)*prefix);
+    for (const char *p = prefix; fits && p && *p; p++)
+        fits = *p == '_' || tl_is_alnum((unsigned char)*p);
+    if (!fits)
+        put(t, "prefix is '%s'; expected letters, digits and _, no digit first", prefix);
+    return fits;
+}
+
 static bool process_fits(const char *process, Text *t)
 {
     TlProcess parsed;
@@ -136,6 +147,6 @@ tilec_status tilec_options_check(const tilec_options *options, char *text, size_
         return TILEC_USAGE;
     }
     bool fit = table_fits(&o, &t) && lists_fit(&o, &t) && forms_fit(o.forms, &t) &&
-               process_fits(o.process, &t);
+               process_fits(o.process, &t) && prefix_fits(o.prefix, &t);
     return fit ? TILEC_OK : TILEC_USAGE;
 }

@@ -256,11 +256,12 @@ static void put_rates(ExplainJson *j, const char *target)
     tl_sbuf_putf(j->out,
                  "{\"sms\": %d, \"ghz\": %s, \"memory\": %s, \"cache\": %s, "
                  "\"matrix\": {\"8\": %s, \"16\": %s, \"32\": %s, \"64\": %s}, "
-                 "\"fma\": %s, \"slots\": %s}",
+                 "\"fma\": %s, \"slots\": %d}",
                  r->sms, TL_NUMBER("%g", r->ghz), TL_NUMBER("%g", r->memory),
                  TL_NUMBER("%g", r->cache), TL_NUMBER("%g", r->matrix8),
                  TL_NUMBER("%g", r->matrix16), TL_NUMBER("%g", r->matrix32),
-                 TL_NUMBER("%g", r->matrix64), TL_NUMBER("%g", r->fma), TL_NUMBER("%g", (double)r->schedulers));
+                 TL_NUMBER("%g", r->matrix64), TL_NUMBER("%g", r->fma),
+                 r->schedulers);
 }
 
 /* ---- the document ---- */

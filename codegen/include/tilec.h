@@ -135,12 +135,16 @@ typedef struct tilec_options {
      * are called from the thread of the caller or of the cache. codegen/README.md says when to
      * take it. */
     const char *process;
+    /* header: before the names of all functions and types in it, so that a file may include the
+     * headers of one kernel for several types: "f16_" makes f16_gemm, f16_gemm_args. Letters,
+     * digits and _, no digit first. NULL: nothing */
+    const char *prefix;
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
             0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   \
-            0, 0, 0                                                                                \
+            0, 0, 0, 0                                                                             \
     }
 
 typedef struct tilec_output tilec_output;

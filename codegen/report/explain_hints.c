@@ -284,14 +284,14 @@ static void find_matrix_rate(TlHints *h)
     for (size_t i = 0; i < k->nexchanges && share < 1; i++)
         if (k->exchanges[i].instructions && k->exchanges[i].loop == k->main_loop &&
             strcmp(k->exchanges[i].op, "dot") == 0) {
+            const char *what = tl_format(h->e->out,
+                                         "its matrix instructions are mma.sync, which reaches "
+                                         "about %d%% of the tensor cores' rate",
+                                         (int)(100 * share + 0.5));
+            TlHintText text = {"", what, "wgmma takes four warps or more along 64 rows each, B "
+                                         "along K or of 16 bits"};
             tl_explain_hint(h, TL_HINT_MATRIX, k->exchanges[i].position,
-                            (1 - share) * h->roofs[TL_ROOF_MATRIX], (TlHintText){"",
-                                         tl_format(h->e->out,
-                                                   "its matrix instructions are mma.sync, which "
-                                                   "reaches about %.0f%% of the tensor cores' rate",
-                                                   100 * share),
-                                         "wgmma takes four warps or more along 64 rows each, B "
-                                         "along K or of 16 bits"});
+                            (1 - share) * h->roofs[TL_ROOF_MATRIX], text);
             return;
         }
 }

@@ -73,7 +73,8 @@ class CompileOptions(Structure):
                 ("warps", c_int), ("stages", c_int), ("one_kernel", c_int), ("stress_layouts", c_uint64), ("report", c_int),
                 ("name", c_char_p), ("warnings", POINTER(c_char_p)), ("nwarnings", c_size_t), ("time_trace", c_int),
                 ("cache", c_char_p), ("tuned", c_void_p), ("ntuned", c_size_t), ("config", c_char_p),
-                ("tunings", c_int), ("forms", c_char_p), ("bound", c_void_p)]
+                ("tunings", c_int), ("forms", c_char_p), ("bound", c_void_p), ("process", c_char_p),
+                ("prefix", c_char_p)]
 
 
 HANDLE, OUT = c_void_p, POINTER(c_void_p)
