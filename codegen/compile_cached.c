@@ -173,9 +173,10 @@ static void put_first(tilec_output *out, const char *path)
 static tilec_status compile_here(Ask *a)
 {
     char why[TL_CORE_WHY];
-    const TlCore *core = tl_core(why, sizeof why);
+    tilec_status status;
+    const TlCore *core = tl_core(why, sizeof why, &status);
     if (!core)
-        return refuse(a, TILEC_TOOL, "%s%s", why, "");
+        return refuse(a, status, "%s%s", why, "");
     return core->compile(a->name, a->text, a->size, &a->o, &a->files, &a->out);
 }
 

@@ -8,8 +8,8 @@ void tl_core_find(void)
 {
 }
 
-const TlCore *tl_core(char *why, size_t size)
+const TlCore *tl_core(char *why, size_t size, tilec_status *out_status)
 {
-    (void)why, (void)size;
+    (void)why, (void)size, (void)out_status;
     return &tl_core_entry;
 }

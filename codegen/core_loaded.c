@@ -14,6 +14,7 @@
 
 static pthread_once_t found = PTHREAD_ONCE_INIT, once = PTHREAD_ONCE_INIT;
 static const TlCore *core;
+static tilec_status status = TILEC_TOOL; /* where there is none */
 static char problem[TL_CORE_WHY], path[4096] = TL_CORE_FILE;
 
 /* The library and what LLVM makes when it is loaded. Where there is less, LLVM's global objects
@@ -50,8 +51,10 @@ static void load(void)
     if (*problem)
         return;
     if (!has_room()) {
+        status = TILEC_NO_MEMORY;
         snprintf(problem, sizeof problem,
-                 "the compiler cannot be loaded: it needs %d MiB of address space (ulimit -v)",
+                 "out of memory: the compiler needs %d MiB of address space to be loaded "
+                 "(ulimit -v)",
                  NEEDED_MIB);
         return;
     }
@@ -70,9 +73,10 @@ static void load(void)
     /* it is never unloaded: LLVM's global objects do not expect that */
 }
 
-const TlCore *tl_core(char *why, size_t size)
+const TlCore *tl_core(char *why, size_t size, tilec_status *out_status)
 {
     pthread_once(&once, load);
+    *out_status = status;
     if (!core)
         snprintf(why, size, "%s", problem);
     return core;

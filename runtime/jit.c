@@ -64,8 +64,7 @@ static tile_status status_of(tilec_status status, const char *message, const rep
     case TILEC_NO_VARIANT: return tl_fail(TILE_NOT_FOUND, "%s", message);
     case TILEC_IO: return tl_fail(TILE_IO, "%s", message);
     case TILEC_NO_MEMORY:
-        return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler%s%s", *message ? ": " : "",
-                       message);
+        return tl_fail(TILE_NO_MEMORY, "%s", *message ? message : "out of memory in the compiler");
     case TILEC_TOOL: return tl_fail(TILE_UNAVAILABLE, "%s", message);
     case TILEC_INTERNAL: break;
     }

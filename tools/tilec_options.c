@@ -523,7 +523,10 @@ int report_compile(tilec_status status, const tilec_output *output)
     case TILEC_TOOL:
     case TILEC_IO: return usage_error("%s", text);
     case TILEC_NO_VARIANT: fprintf(stderr, "tilec: %s\n", text); return EXIT_RUN;
-    case TILEC_NO_MEMORY: return out_of_memory();
+    case TILEC_NO_MEMORY:
+        ran_out = true;
+        fprintf(stderr, "tilec: %s\n", *text ? text : "out of memory");
+        return EXIT_INTERNAL;
     case TILEC_INTERNAL: break;
     }
     fprintf(stderr, "tilec: internal error: %s\n", text);

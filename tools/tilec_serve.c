@@ -279,7 +279,8 @@ int command_serve(void)
         return EXIT_INTERNAL;
     close_others();
     watch_signals();
-    const TlCore *core = tl_core(why, sizeof why);
+    tilec_status status; /* `why` says enough */
+    const TlCore *core = tl_core(why, sizeof why, &status);
     if (!greet(core, why) || pthread_create(&watcher, NULL, watch, NULL) != 0)
         return EXIT_INTERNAL;
     while (serve_one(core))

@@ -8,13 +8,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/contract/fp_state.h"
 
-/* The largest of these that the process has room for. */
+/* The largest of these that the process has room for, which is at most an eighth of its limit
+ * (ulimit -v): a compilation takes three, and LLVM has to be loaded and to work beside them. */
 static const size_t STACKS[] = {1 << 29, 1 << 26, 1 << 23};
-enum { NSTACKS = sizeof STACKS / sizeof *STACKS, GUARD = 1 << 16, LEAST = 1 << 22 };
+enum { NSTACKS = sizeof STACKS / sizeof *STACKS, PART = 8, GUARD = 1 << 16, LEAST = 1 << 22 };
 
 /* Workers of this process, between start and join: a fork leaves their locks, and LLVM's, held in
  * the child for ever. */
@@ -73,13 +75,22 @@ void tl_worker_limit_stack(size_t most)
     most_stack = most;
 }
 
+static size_t largest(void)
+{
+    struct rlimit space;
+    bool limited = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+                   space.rlim_cur / PART < most_stack;
+    return limited ? space.rlim_cur / PART : most_stack;
+}
+
 void tl_worker_start(TlWorker *w, void (*f)(void *arg), void *arg)
 {
+    size_t most = largest();
     *w = (TlWorker){.run = f, .arg = arg};
     pthread_once(&once, watch_forks);
     running++;
     for (int i = 0; i < NSTACKS && !w->is_thread; i++)
-        w->is_thread = (STACKS[i] <= most_stack || i + 1 == NSTACKS) && start_on(w, STACKS[i]);
+        w->is_thread = (STACKS[i] <= most || i + 1 == NSTACKS) && start_on(w, STACKS[i]);
 }
 
 /* The caller may run on a stack that is not its thread's, too, as coroutines do. */
