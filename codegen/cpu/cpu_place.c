@@ -1,4 +1,4 @@
-/* Where tiles live on the CPU ("place-cpu").
+/* Where tiles live on the CPU.
  *
  * A tile value is virtual when its elements can be computed inside the loop nest of the one op
  * that needs them (its root), at the same element position; then it costs no memory. Everything

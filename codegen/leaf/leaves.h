@@ -7,8 +7,7 @@
 #include "ir/plan/mma.h"
 #include "runtime/contract/leaf.h"
 
-/* Types of leaf.def's letters: b i1, c i8, h i16, i i32, l i64, 2 <2 x i32>, 4 <4 x i32>,
- * p ptr addrspace(1), v void. */
+/* Types of the letters of leaf.def, which lists them. */
 LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter);
 const char *tl_leaf_name(tl_leaf leaf); /* "tid" */
 tl_leaf_class tl_leaf_class_of(tl_leaf leaf);

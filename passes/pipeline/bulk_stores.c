@@ -38,7 +38,7 @@
 #include <string.h>
 
 enum {
-    WAVEFRONT = 4, /* as passes/layout/layout_cost.c counts */
+    WAVEFRONT = 4, /* SHARED_RATE of passes/layout/layout_cost.c */
     BARRIER = 64,
     LEAST_RUN = 16, /* bytes that lie side by side */
     LEAST_ROWS = 8  /* of a box */

@@ -25,8 +25,8 @@
  *     dots, also others if they are small.
  *  3. How: a copy where the machine has them, the threads' pieces are at least 4 bytes that lie
  *     side by side in memory and in the buffer, and what is outside is 0. Otherwise into registers,
- *     put in a later trip. What nothing speaks against (bulk_fault.h) is a bulk copy, where the
- *     machine has those: one thread begins it, a barrier counts what comes.
+ *     put in a later trip. It is a bulk copy, where the machine has those, unless tl_bulk_fault
+ *     objects: one thread issues it, an mbarrier counts the bytes.
  *  4. When (latencies): a copy is begun S - 1 trips ahead, into S slots; a load into registers
  *     one trip before it is used or put; with S > 2 it is put one trip ahead too, into 2 slots, so
  *     that one barrier per trip is enough. To wait more trips in registers it would have to be
@@ -34,8 +34,8 @@
  *     begun S - 1 trips ahead, the loop has fewer stages. What a place is computed from is loaded
  *     one trip before the load that wants it; S - 1 is the most, so copies behind L such loads are
  *     begun S - 1 - L ahead, but one at least. What does not fit is loaded in the same trip.
- *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched
- *     for trips that there are not is masked off, unless it is outside of its view anyway.
+ *  5. Expansion (pipeline_expand.c): a prologue for the first trips, no epilogue: fetches past
+ *     the last iteration are masked off, or lie outside their view anyway.
  *  6. One flow or two (pipeline_flows.c).
  *  7. Where the kernel asks for clusters, programs bring parts of bulk copies that all of them need
  *     (cluster.h) to each other. A slot is free, then, when all of them have read theirs. They meet

@@ -90,8 +90,7 @@ typedef struct tile_tune_options {
     /* only these configurations, a list that ends with NULL, and the best ones are not compared
      * side by side: a later call without `only` does that; NULL: all */
     const char *const *only;
-    /* only tell what there is to do: result.complete if nothing is, and result.kept; nothing is
-     * timed, and no array is read or written */
+    /* dry run: set result.complete and result.kept without timing or touching arrays */
     int look;
 } tile_tune_options;
 #define TILE_TUNE_OPTIONS_INIT { sizeof(tile_tune_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
