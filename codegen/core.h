@@ -12,8 +12,8 @@ typedef struct TlCore {
     void (*limit_stack)(size_t most); /* tl_worker_limit_stack */
 } TlCore;
 
-/* Thread-safe. NULL: it cannot be loaded; why[size] says why not, *out_status whether that is want of
- * memory (NO_MEMORY) or of the file (TOOL). */
+/* Thread-safe. NULL: it cannot be loaded; why[size] says why not, *out_status whether that is want
+ * of memory (NO_MEMORY) or of the file (TOOL). */
 const TlCore *tl_core(char *why, size_t size, tilec_status *out_status);
 
 /* Notes where the core is, as the environment says now; loads nothing. tl_core does it, too. */
