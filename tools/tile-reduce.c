@@ -236,6 +236,7 @@ typedef struct Reducer {
     char **command; /* with room for the candidate */
     const char *best;
     uint32_t tried, taken;
+    bool cannot_write; /* a candidate: that has been said */
 } Reducer;
 
 static TlModule *parse(TlCtx *ctx, const char *text)
@@ -291,7 +292,8 @@ static bool write_file(const char *path, const char *text)
 static bool is_interesting(Reducer *r, const char *text)
 {
     r->tried++;
-    if (!write_file(r->candidate, text))
+    r->cannot_write |= !write_file(r->candidate, text);
+    if (r->cannot_write)
         return false;
     posix_spawn_file_actions_t quiet;
     posix_spawn_file_actions_init(&quiet);
@@ -342,6 +344,8 @@ static bool reduce_step(Reducer *r, int step)
 static int reduce(Reducer *r)
 {
     if (!is_interesting(r, r->best)) {
+        if (r->cannot_write)
+            return EXIT_USAGE;
         fprintf(stderr, "tile-reduce: the command does not find %s interesting\n", r->input);
         return EXIT_PROGRAM;
     }

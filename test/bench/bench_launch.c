@@ -126,7 +126,7 @@ static void row(const char *name, const KernelSpec *specs, uint32_t n, const til
 int main(void)
 {
     StubStateGetter state;
-    static float x[64 * 64];
+    static float x[64 * 64], y[64 * 64], z[64 * 64];
     library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
@@ -136,8 +136,8 @@ int main(void)
     stub = state();
     stub->functions[0].name = "k";
     row("3 views", add, 1,
-        (tile_arg[]){tile_view(x, 4096), tile_view(x, 4096), tile_view(x, 4096)});
+        (tile_arg[]){tile_view(x, 4096), tile_view(y, 4096), tile_view(z, 4096)});
     row("3 matrices, 2 rows", product, 2,
-        (tile_arg[]){tile_view(x, 64, 64), tile_view(x, 64, 64), tile_view(x, 64, 64)});
+        (tile_arg[]){tile_view(x, 64, 64), tile_view(y, 64, 64), tile_view(z, 64, 64)});
     return 0;
 }

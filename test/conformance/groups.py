@@ -76,7 +76,7 @@ GROUPS = {
     "casts": {
         "every type to every type": "cast_from_* lang_casts_*",
         "bits as another type": "bitcast_*",
-        "rounding modes, saturation": "cast_toward_zero_* cast_f64_rounds_once small_stochastic_* small_*_to_f8* small_*_to_f4*",
+        "rounding modes, saturation": "cast_toward_zero_* cast_f64_rounds_once cast_clamped_* small_stochastic_* small_*_to_f8* small_*_to_f4*",
         "8 and 4 bits to all and back": "small_from_* small_*_to_4_bits",
     },
     "reductions": {

@@ -86,10 +86,11 @@ def outputs_onto_inputs(b):
     os.link(b.at("k.tile"), b.at("hard.o"))
     os.symlink("lib.tile", b.at("lib.o"))
     before = b.text("k.tile"), b.text("lib.tile")
-    for args in ("-o k.tile", "-o ./k.tile", f"-o {b.at('k.tile')}", "-o link.o", "-o hard.o", "-o a.o --header k.tile", "-o a.o --header link.o",
+    for args in ("-o k.tile", "-o ./k.tile", "-o link.o", "-o hard.o", "-o a.o --header k.tile", "-o a.o --header link.o",
                  "-o a.o -MD -MF k.tile", "-o lib.tile", "-o lib.o", "-o a.o --header lib.tile", "-o a.o -MD -MF lib.tile",
                  "--emit=tir -o k.tile", "--emit=header -o lib.tile", "-o a.o --time-trace lib.tile", "-o a.o --override dce:k.tir --header k.tir"):
         b.run("tilec k.tile " + args, 2, "is also read, as '")
+    b.run(["tilec", "k.tile", "-o", b.at("k.tile")], 2, "is also read, as '")
     assert (b.text("k.tile"), b.text("lib.tile")) == before
     assert not os.path.exists(b.at("a.o")), "an object was written beside a refused header"
     b.put("x.npy", npy([1, 2]))
