@@ -154,7 +154,7 @@ def library(first):
     of = {}
     for r in rows(ROOT):
         of.setdefault((r.source, r.kernel), []).append(r)
-    for module, text, kernel, _ in kernels(ROOT):
+    for module, text, kernel, *_ in kernels(ROOT):
         sets = []
         for r in of.get((text, kernel), []):
             if chosen(r, text) not in sets:

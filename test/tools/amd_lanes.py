@@ -235,8 +235,8 @@ def rows_of(a):
 def targets_of(a):
     if a.targets != "all":
         return a.targets.split(",")
-    with open(os.path.join(amd_asm.ROOT, "codegen", "target", "target.def"), encoding="utf-8") as f:
-        return re.findall(r'^GPU\("(gfx\w+)"', f.read(), re.M)
+    with open(os.path.join(amd_asm.ROOT, "runtime", "contract", "gpu.def"), encoding="utf-8") as f:
+        return re.findall(r'^GPU\((gfx\w+)', f.read(), re.M)
 
 
 def texts(a):
