@@ -12,13 +12,15 @@ FILE: assembly text with its `.amdgcn_target` line; without files the kernels of
 
 What is known on a path is which masks, of 32 lanes each, are full together: exec, scalar registers, and lanes of vector registers that hold
 spilled ones. At first exec is. `s_and_saveexec s0, vcc` makes s0 full, and exec not; after `s_xor s0, exec, s0` exec and s0 are full together;
-`s_or exec, exec, s0` makes them one. A loop that lanes leave one by one keeps "exec and those that left". Where paths meet, what holds on
-both remains. Of a mask that is compared for nothing is known, so code that masks a branch which whole waves take is an error, too. What the
-lowering takes for a branch of whole waves is to be a scalar branch.
+`s_or exec, exec, s0` makes them one. A vector register that holds masks may itself be in scratch memory for a time: a word there is a register,
+if all lanes are active where it is stored and loaded; a store to an address that is not known is one to all words. A loop that lanes leave
+one by one keeps "exec and those that left". Where paths meet, what holds on both remains. Of a mask that is compared for nothing is known, so
+code that masks a branch which whole waves take is an error, too. What the lowering takes for a branch of whole waves is to be a scalar branch.
 
 Last line: "N kernels, N instructions, N that read lanes, N faults"; exit 1 if there are faults.
 """
 import argparse
+import itertools
 import os
 import re
 import sys
@@ -29,6 +31,10 @@ READS = re.compile(r"v_permlane|ds_swizzle|ds_b?permute|v_wmma|v_swmmac|v_mfma|v
 SECOND_RESULT = re.compile(r"v_(add|sub|subrev|addc|subb|subbrev)_co_|v_div_scale|v_mad_(co_)?[ui]64|v_swap|v_permlane\d+_swap")
 NO_RESULT = re.compile(r"s_(cmp|bitcmp|cbranch|branch|waitcnt|wait_|nop|barrier|endpgm|setprio|sendmsg|delay|clause|set_gpr|store|dcache|code_end|sleep)"
                        r"|(global|buffer|flat|scratch|ds)_(store|write)")
+
+SCRATCH = re.compile(r"(buffer|scratch)_(load|store)_(\w+)")
+WORDS = {"dword": 1, "b32": 1, "dwordx2": 2, "b64": 2, "dwordx3": 3, "b96": 3, "dwordx4": 4, "b128": 4}
+FRAME = [f"frame.{i}" for i in range(4)] # values of the words of the descriptor of scratch memory
 
 REGISTERS = [f"{kind}{i}" for kind in "va" for i in range(256)]
 
@@ -44,6 +50,13 @@ def masks(operand):
     return [operand] * 2 if re.fullmatch(r"-?[\d.x]+\w*", operand) else [operand]
 
 
+def number(text):
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
 def vectors(operand):
     found = re.match(r"([va])(?:(\d+)|\[(\d+):(\d+)\])", operand)
     if not found:
@@ -53,29 +66,36 @@ def vectors(operand):
 
 
 class Masks:
-    """What is known: sets of masks that are full together (of one mask: it is full), none of which holds another, and the vector registers that
-    were written last with all lanes active, or by v_writelane."""
+    """What is known: sets of masks that are full together (of one mask: it is full), none of which holds another; the vector registers that
+    were written last with all lanes active, or by v_writelane; values of scalar registers, numbers or of FRAME, by which scratch memory is reached;
+    and the registers of which anything may be known by lane."""
     MOST_TOGETHER, MOST = 4, 64
 
-    def __init__(self, facts=(), whole=()):
-        self.facts, self.whole = set(facts), set(whole)
+    def __init__(self, facts=(), whole=(), values=(), by_lane=()):
+        self.facts, self.whole, self.values, self.by_lane = set(facts), set(whole), dict(values), set(by_lane)
 
     def copy(self):
-        return Masks(self.facts, self.whole)
+        return Masks(self.facts, self.whole, self.values, self.by_lane)
 
     def key(self):
-        return self.facts, self.whole
+        return self.facts, self.whole, self.values
 
     def are_full(self, *masks):
         return any(f <= set(masks) for f in self.facts)
 
     def keep_least(self):
-        least = [f for f in self.facts if len(f) <= self.MOST_TOGETHER and not any(g < f for g in self.facts)]
-        self.facts = set(sorted(least, key=lambda f: (len(f), sorted(f)))[:self.MOST])
+        """The smallest sets; of those of more than one mask not all."""
+        single = {f for f in self.facts if len(f) < 2}
+        full = frozenset().union(*single)
+        more = {f for f in self.facts - single if len(f) <= self.MOST_TOGETHER and not f & full}
+        more = [f for f in more if not any(frozenset(g) in more for n in range(2, len(f)) for g in itertools.combinations(f, n))]
+        self.facts = single.union(sorted(more, key=lambda f: (len(f), sorted(f)))[:self.MOST])
 
     def meet(self, other):
         """Here is what was at the start of a block, there one more way to it."""
-        new = Masks({f | g for f in self.facts for g in other.facts}, self.whole & other.whole)
+        here, there = self.facts - other.facts, other.facts - self.facts
+        new = Masks((self.facts & other.facts) | {f | g for f in here for g in there}, self.whole & other.whole,
+                    self.values.items() & other.values.items(), self.by_lane | other.by_lane)
         new.keep_least()
         return new
 
@@ -97,9 +117,17 @@ class Masks:
 
     def write(self, d, facts, saved=None):
         """A mask gets a new value, with these facts; or the value of the mask `saved`, which gets the new one."""
+        self.values.pop(d, None)
+        if not facts and not saved and not any(d in f for f in self.facts):
+            return
+        if "." in d:
+            self.by_lane.add(d.split(".")[0])
         names = {"new": saved or d, saved: d}
-        facts = {f - {"0"} for f in self.facts | facts if d not in f}
-        self.facts = {frozenset(names.get(m, m) for m in f) for f in facts if all(m[0].isalpha() for m in f)}
+        self.facts = {f for f in self.facts if d not in f}
+        of_saved = {f for f in self.facts if saved in f}
+        facts = {f - {"0"} for f in facts if d not in f} | of_saved
+        self.facts -= of_saved
+        self.facts |= {frozenset(names.get(m, m) for m in f) for f in facts if all(m[0].isalpha() for m in f)}
         self.keep_least()
 
     def combine(self, op, d, a, b="0"):
@@ -109,8 +137,31 @@ class Masks:
         self.write(m, set())
 
     def forget_lanes(self, v):
-        self.facts = {f for f in self.facts if not any(m.startswith(v + ".") for m in f)}
-        self.whole = {x for x in self.whole if x != v and not x.startswith(v + ".")}
+        self.whole.discard(v)
+        if v in self.by_lane:
+            lane = v + "."
+            self.facts = {f for f in self.facts if not any(m.startswith(lane) for m in f)}
+            self.whole = {x for x in self.whole if not x.startswith(lane)}
+            self.by_lane.discard(v)
+
+    def forget_words(self, at, words):
+        """Those of scratch memory which some at an address overlap, or, where that is None, may."""
+        if at is None:
+            near = {x for x in self.whole | self.by_lane if x.startswith("scratch")}
+        else:
+            near = {f"scratch{n}" for n in range(at - 3, at + 4 * words)}
+        for x in near:
+            self.forget_lanes(x)
+
+    def copy_lanes(self, a, b):
+        """b, of whose lanes nothing is known, becomes what a is."""
+        if a in self.whole:
+            self.whole.add(b)
+        if a in self.by_lane:
+            self.whole |= {b + x[len(a):] for x in self.whole if x.startswith(a + ".")}
+            self.by_lane.add(b)
+            for m in {m for f in self.facts for m in f if m.startswith(a + ".")}:
+                self.combine("mov", b + m[len(a):], m)
 
     def be_nothing(self, words):
         """exec is 0 on this path."""
@@ -126,8 +177,9 @@ SAVE = re.compile(r"s_(and|or|xor|andn2|and_not1|andn1|and_not0|orn2|or_not1|orn
 
 
 class Walk:
-    def __init__(self, kernel, lanes):
+    def __init__(self, kernel, lanes, has_frame):
         self.kernel, self.faults, self.reads = kernel, {}, set()
+        self.begin = {f"s{i}": x for i, x in enumerate(FRAME)} if has_frame else {}
         self.exec = ["exec_lo"] if lanes == 32 else ["exec_lo", "exec_hi"]
 
     def is_whole(self, s):
@@ -157,8 +209,47 @@ class Walk:
             slot = f"{i.operands[0]}.{i.operands[2]}"
             s.combine("mov", slot, o[1][0])
             s.whole.add(slot)
+            s.by_lane.add(i.operands[0])
         else:
             return False
+        return True
+
+    def value(self, i, s):
+        """{a scalar register: the value that an instruction gives it}"""
+        if i.name in ("s_mov_b32", "s_movk_i32") and number(i.operands[1]) is not None:
+            return {i.operands[0]: number(i.operands[1])}
+        if i.name in ("s_mov_b32", "s_mov_b64"):
+            return {d: s.values[a] for d, a in zip(*(masks(x) for x in i.operands)) if a in s.values}
+        if i.name in ("s_add_u32", "s_addc_u32") and s.values.get(i.operands[1]) in FRAME: # where a wave's part begins
+            s.forget_words(None, 0)
+            return {i.operands[0]: s.values[i.operands[1]]}
+        return {}
+
+    def address(self, kind, operands, s):
+        """(Is it one of scratch memory, its value if that is known) of a load's operands behind the result."""
+        offset = re.search(r"offset:(-?\d+)", operands[-1])
+        if kind == "buffer" and (len(operands) < 3 or [s.values.get(m) for m in masks(operands[1])] != FRAME):
+            return False, None
+        base = operands[-1].split(" ")[0]
+        base = 0 if base == "off" else s.values.get(base, number(base))
+        return True, base + int(offset.group(1) if offset else 0) if operands[0] == "off" and isinstance(base, int) else None
+
+    def scratch(self, i, s):
+        """True: it was an access of scratch memory, of which all is in s."""
+        found = SCRATCH.fullmatch(i.name)
+        kind, what, size = found.groups() if found else (None, None, "")
+        o = i.operands[1::-1] + i.operands[2:] if (kind, what) == ("scratch", "store") else i.operands
+        is_scratch, at = self.address(kind, o[1:], s) if found else (False, None)
+        if not is_scratch:
+            return False
+        words, is_known = WORDS.get(size, 1), at is not None and size in WORDS and self.is_whole(s)
+        if what == "store":
+            s.forget_words(at, words)
+        for n, v in enumerate(vectors(o[0])):
+            word = f"scratch{at + 4 * n}" if is_known else "none"
+            if what == "load":
+                s.forget_lanes(v)
+            s.copy_lanes(*((v, word) if what == "store" else (word, v)) if is_known else ("none", v))
         return True
 
     def write(self, i, s):
@@ -190,11 +281,13 @@ class Walk:
 
     def step(self, i, s):
         self.check(i, s)
-        if not self.scalar(i, s):
+        value = self.value(i, s)
+        if not self.scalar(i, s) and not self.scratch(i, s):
             self.write(i, s)
+        s.values.update(value)
 
     def run(self):
-        blocks, states, work = self.kernel.blocks, {0: Masks([frozenset([m]) for m in self.exec], REGISTERS)}, [0]
+        blocks, states, work = self.kernel.blocks, {0: Masks([frozenset([m]) for m in self.exec], REGISTERS, self.begin)}, [0]
         while work:
             n = work.pop()
             s = states[n].copy()
@@ -218,7 +311,7 @@ def find_faults(text):
     target = re.search(r'\.amdgcn_target "amdgcn-amd-amdhsa--(gfx\w+)', text).group(1)
     found, seen, reads = {}, 0, 0
     for k in amd_asm.read(text).values():
-        walk = Walk(k, 64 if target.startswith("gfx9") else 32)
+        walk = Walk(k, 64 if target.startswith("gfx9") else 32, ".amdhsa_user_sgpr_private_segment_buffer 1" in text)
         for (line, what), code in walk.run().items():
             found[k.name, line, what] = code
         seen += sum(len(b.code) for b in k.blocks)
@@ -235,8 +328,8 @@ def rows_of(a):
 def targets_of(a):
     if a.targets != "all":
         return a.targets.split(",")
-    with open(os.path.join(amd_asm.ROOT, "codegen", "target", "target.def"), encoding="utf-8") as f:
-        return re.findall(r'^GPU\("(gfx\w+)"', f.read(), re.M)
+    with open(os.path.join(amd_asm.ROOT, "runtime", "contract", "gpu.def"), encoding="utf-8") as f:
+        return re.findall(r'^GPU\((gfx\w+)', f.read(), re.M)
 
 
 def texts(a):

@@ -68,3 +68,23 @@ one_path:
 	ds_bpermute_b32 v2, v1, v0
 	s_endpgm
 .Lfunc_end4:
+	.type	in_scratch,@function
+in_scratch:
+	v_cmp_eq_u32_e32 vcc_lo, 0, v0
+	v_writelane_b32 v40, exec_lo, 3
+	scratch_store_b32 off, v40, s4 offset:4
+	scratch_store_b32 off, v40, off offset:8
+	s_and_b32 exec_lo, exec_lo, vcc_lo
+	s_or_saveexec_b32 s1, -1
+	scratch_load_b32 v41, off, off offset:8
+	s_mov_b32 exec_lo, s1
+	v_readlane_b32 s0, v41, 3
+	s_or_b32 exec_lo, exec_lo, s0
+	v_permlane16_b32 v2, v1, s1, s2
+	scratch_store_b32 off, v1, s4
+	scratch_load_b32 v41, off, off offset:8
+	v_readlane_b32 s0, v41, 3
+	s_mov_b32 exec_lo, s0
+	v_permlane16_b32 v2, v1, s1, s2
+	s_endpgm
+.Lfunc_end5:
