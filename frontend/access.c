@@ -390,24 +390,9 @@ TlVal tl_access_inside(TlSema *s, const TlAccess *a)
         tl_op_new(&s->b, TL_OP_INSIDE, o.n, o.in, 1, &t, 0, o.nattrs, o.attrs)->out[0]);
 }
 
-/* The element types that an atomic takes: all take i32 u32 i64 u64, some take more. */
 static bool atomic_takes(TlOpcode op, int rmw, TlDtype d)
 {
-    if (d == TL_I32 || d == TL_U32 || d == TL_I64 || d == TL_U64)
-        return true;
-    bool wide = d == TL_F32 || d == TL_F64;
-    if (op != TL_OP_ATOMIC_RMW)
-        return wide;
-    switch ((TlRmw)rmw) {
-    case TL_RMW_ADD: return wide || d == TL_F16 || d == TL_BF16;
-    case TL_RMW_MIN:
-    case TL_RMW_MAX:
-    case TL_RMW_XCHG: return wide;
-    case TL_RMW_AND:
-    case TL_RMW_OR:
-    case TL_RMW_XOR: return false;
-    }
-    return false;
+    return op == TL_OP_ATOMIC_RMW ? tl_rmw_takes((TlRmw)rmw, d) : tl_is_word(d);
 }
 
 TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint32_t nvals,

@@ -496,7 +496,7 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
 
 static bool is_scaled(TlDtype d)
 {
-    return tl_is_f8(d) || d == TL_F4E2M1;
+    return tl_is_small_float(d);
 }
 
 /* The number of elements per scale: 16 if scales are f8e4m3 (nvfp4), 32 if they are e8m0, as u8

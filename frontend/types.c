@@ -245,41 +245,17 @@ TlDtype tl_val_dtype(const TlVal *v)
     }
 }
 
-static bool packed(TlDtype d)
-{
-    return d == TL_I4 || d == TL_U4 || d == TL_F4E2M1;
-}
-
-/* Significand bits (with the hidden one) and largest exponent of the float types. */
-static void float_range(TlDtype d, int *bits, int *exponent)
-{
-    TL_ASSERT(tl_is_float(d), "%s is no float", tl_dtype_name(d));
-    switch (d) {
-    case TL_F8E4M3: *bits = 4, *exponent = 8; break;
-    case TL_F8E4M3FNUZ: *bits = 4, *exponent = 7; break;
-    case TL_F8E5M2FNUZ:
-    case TL_F8E5M2: *bits = 3, *exponent = 15; break;
-    case TL_F16: *bits = 11, *exponent = 15; break;
-    case TL_BF16: *bits = 8, *exponent = 127; break;
-    case TL_F32: *bits = 24, *exponent = 127; break;
-    default: *bits = 53, *exponent = 1023; break;
-    }
-}
-
 bool tl_widens(TlDtype from, TlDtype to)
 {
     if (from == to)
         return true;
-    if (packed(from) || packed(to) || from == TL_BOOL || to == TL_BOOL)
+    if (tl_is_packed(from) || tl_is_packed(to) || from == TL_BOOL || to == TL_BOOL)
         return false;
     if (tl_is_float(from) != tl_is_float(to))
         return false;
-    if (tl_is_float(from)) {
-        int b0, e0, b1, e1;
-        float_range(from, &b0, &e0);
-        float_range(to, &b1, &e1);
-        return !tl_is_f8(to) && b0 <= b1 && e0 <= e1; /* each f8 lacks a least number, NaN or -0 */
-    }
+    if (tl_is_float(from)) /* each f8 lacks a least number, NaN or -0 */
+        return !tl_is_f8(to) && tl_float_format(from)->fraction <= tl_float_format(to)->fraction &&
+               tl_float_max_exponent(from) <= tl_float_max_exponent(to);
     if (tl_is_signed(from) && !tl_is_signed(to))
         return false;
     return tl_dtype_bits(from) < tl_dtype_bits(to);
@@ -287,7 +263,7 @@ bool tl_widens(TlDtype from, TlDtype to)
 
 bool tl_is_storage_only(TlDtype d)
 {
-    return tl_is_f8(d) || packed(d);
+    return tl_is_packed(d) || tl_is_small_float(d);
 }
 
 bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out)

@@ -53,7 +53,7 @@ typedef enum TlCombine {
 /* What combining elements a second time changes; IF_0: nothing where they are 0. */
 typedef enum TlAgain { TL_AGAIN_NOTHING, TL_AGAIN_NOTHING_IF_0, TL_AGAIN_MUCH } TlAgain;
 typedef enum TlRmw {
-#define RMW(ID, text) TL_RMW_##ID,
+#define RMW(ID, ...) TL_RMW_##ID,
 #include "ir/enums.def"
 } TlRmw;
 typedef enum TlOrder {
@@ -274,6 +274,9 @@ bool tl_combine_takes(TlCombine kind, TlDtype d);
 bool tl_combine_is_offered(TlCombine kind, TlDtype d); /* by the language's functions */
 bool tl_combine_is_wide(TlCombine kind); /* f16 and bf16 are combined in f32 */
 TlAgain tl_combine_again(TlCombine kind);
+/* What an atomic combines the element and its operand by; USER: it takes the operand. */
+TlCombine tl_rmw_combine(TlRmw kind);
+bool tl_rmw_takes(TlRmw kind, TlDtype d);
 /* Shape of view[axes] given the index operands; false when it is not legal (rank over TL_MAX_RANK,
  * mixed ranks). */
 bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank,

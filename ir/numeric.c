@@ -1,12 +1,13 @@
 /* Number formats by their bits.
  *
- * One table describes every float format (mantissa width, bias, greatest finite code, codes of
- * infinity and NaN), and two functions do all the work. `unpack` gives the exact value as a double:
- * every format here is a subset of binary64. `pack` takes an exact value sig * 2^exp with a 64-bit
- * significand and rounds it once: it cuts the significand at the target's precision (or at its
- * least subnormal), looks at the rest, and lets the carry run into the exponent field, which is
- * right because codes of one sign are ordered as their values are. Nothing depends on the host's
- * rounding mode, flush-to-zero state or half-precision instructions.
+ * One table, made of the columns of types.def, describes every float format (width of the fraction,
+ * bias, greatest finite code, codes of infinity and NaN), and two functions do all the work.
+ * `unpack` gives the exact value as a double: every format here is a subset of binary64. `pack`
+ * takes an exact value sig * 2^exp with a 64-bit significand and rounds it once: it cuts the
+ * significand at the target's precision (or at its least subnormal), looks at the rest, and lets
+ * the carry run into the exponent field, which is right because codes of one sign are ordered as
+ * their values are. Nothing depends on the host's rounding mode, flush-to-zero state or
+ * half-precision instructions.
  *
  * NaN: a narrowed NaN keeps its sign and the top of its payload and is quiet, as the hardware of
  * all targets does; f8e4m3 has one NaN per sign, f8e5m2 gets its quiet one, f4e2m1 has none and
@@ -18,33 +19,66 @@
 
 #include "ir/ir.h"
 
-typedef struct Format {
-    int8_t mantissa; /* stored bits */
-    int8_t width;    /* all bits */
-    int16_t bias;
-    uint64_t max;      /* greatest finite code */
-    uint64_t infinity; /* its code, 0 = the format has none */
-    uint64_t nan;      /* a quiet NaN, 0 = the format has none; fnuz: the sign bit, 0x80 */
-    double least;      /* value of code 1 */
-} Format;
+typedef TlFloatFormat Format;
+
+/* All codes of `bits` bits below the sign. */
+#define ONES(bits)                      (((uint64_t)1 << (bits)) - 1)
+#define INFINITY_OF(exponent, fraction) (ONES(exponent) << (fraction))
+#define FORMAT_NONE(e, f)               .max = ONES((e) + (f))
+#define FORMAT_IEEE(e, f)                                                                          \
+    .max = INFINITY_OF(e, f) - 1, .infinity = INFINITY_OF(e, f),                                   \
+    .nan = INFINITY_OF(e, f) | (uint64_t)1 << ((f)-1)
+#define FORMAT_TOP(e, f)  .max = ONES((e) + (f)) - 1, .nan = ONES((e) + (f))
+#define FORMAT_FNUZ(e, f) .max = ONES((e) + (f)), .nan = (uint64_t)1 << ((e) + (f))
 
 static const Format formats[TL_DTYPE_COUNT] = {
-    [TL_F16] = {10, 16, 15, 0x7bff, 0x7c00, 0x7e00, 0x1p-24},
-    [TL_BF16] = {7, 16, 127, 0x7f7f, 0x7f80, 0x7fc0, 0x1p-133},
-    [TL_F32] = {23, 32, 127, 0x7f7fffff, 0x7f800000, 0x7fc00000, 0x1p-149},
-    [TL_F64] = {52, 64, 1023, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000,
-                0x1p-1074},
-    [TL_F8E4M3] = {3, 8, 7, 0x7e, 0, 0x7f, 0x1p-9},
-    [TL_F8E5M2] = {2, 8, 15, 0x7b, 0x7c, 0x7e, 0x1p-16},
-    [TL_F4E2M1] = {1, 4, 1, 0x7, 0, 0, 0.5},
-    [TL_F8E4M3FNUZ] = {3, 8, 8, 0x7f, 0, 0x80, 0x1p-10},
-    [TL_F8E5M2FNUZ] = {2, 8, 16, 0x7f, 0, 0x80, 0x1p-17},
+#define DTYPE(ID, text, bits, kind, numpy, exponent, fraction, bias, special)                      \
+    [TL_##ID] = {fraction, bits, bias, TL_SPECIAL_##special, FORMAT_##special(exponent, fraction)},
+#include "ir/types.def"
 };
 
-static const Format *format_of(TlDtype d)
+enum { FIELDS_OF_B = false, FIELDS_OF_I = false, FIELDS_OF_U = false, FIELDS_OF_F = true };
+#define DTYPE(ID, text, bits, kind, numpy, exponent, fraction, bias, special)                      \
+    _Static_assert(FIELDS_OF_##kind ? 1 + (exponent) + (fraction) == (bits)                        \
+                                    : (exponent) + (fraction) + (bias) == 0,                       \
+                   "types.def: the fields of " text);
+#include "ir/types.def"
+
+const TlFloatFormat *tl_float_format(TlDtype d)
 {
     TL_ASSERT(tl_is_float(d), "%s is not a float type", tl_dtype_name(d));
     return &formats[d];
+}
+
+int tl_float_max_exponent(TlDtype d)
+{
+    const Format *f = tl_float_format(d);
+    return (int)(f->max >> f->fraction) - f->bias;
+}
+
+int tl_float_normal_exponent(TlDtype d)
+{
+    return 1 - tl_float_format(d)->bias;
+}
+
+int tl_float_least_exponent(TlDtype d)
+{
+    return tl_float_normal_exponent(d) - tl_float_format(d)->fraction;
+}
+
+static uint64_t overflow_of(const Format *f)
+{
+    return f->infinity ? f->infinity : f->nan ? f->nan : f->max;
+}
+
+uint64_t tl_float_overflow(TlDtype d)
+{
+    return overflow_of(tl_float_format(d));
+}
+
+bool tl_is_fnuz(TlDtype d)
+{
+    return formats[d].special == TL_SPECIAL_FNUZ;
 }
 
 static uint64_t double_bits(double x)
@@ -85,7 +119,13 @@ static uint64_t low_mask(int bits)
 /* Does -0's code stand for NaN? */
 static bool is_fnuz(const Format *f)
 {
-    return f->nan == (uint64_t)1 << (f->width - 1);
+    return f->special == TL_SPECIAL_FNUZ;
+}
+
+/* The least number; a normal double, as f64 itself does not come here. */
+static double value_of_1(const Format *f)
+{
+    return bits_double((uint64_t)(1023 + 1 - f->bias - f->fraction) << 52);
 }
 
 static double unpack(const Format *f, uint64_t bits)
@@ -94,14 +134,14 @@ static double unpack(const Format *f, uint64_t bits)
         return bits_double(0x7ff8000000000000);
     uint64_t sign = (bits >> (f->width - 1) & 1) << 63;
     uint64_t code = bits & low_mask(f->width - 1);
-    uint64_t top = code << (52 - f->mantissa); /* exponent and mantissa, where a double has them */
+    uint64_t top = code << (52 - f->fraction); /* exponent and mantissa, where a double has them */
     if (code > f->max) {
         if (code == f->infinity)
             return bits_double(sign | 0x7ff0000000000000);
         return bits_double(sign | 0x7ff8000000000000 | (top & low_mask(52)));
     }
-    if (code >> f->mantissa == 0)
-        return bits_double(sign | double_bits((double)code * f->least));
+    if (code >> f->fraction == 0)
+        return bits_double(sign | double_bits((double)code * value_of_1(f)));
     return bits_double(sign | (top + ((uint64_t)(1023 - f->bias) << 52)));
 }
 
@@ -128,9 +168,7 @@ static uint64_t overflow(const Format *f, int round, bool saturate)
 {
     if (saturate || round == TL_ROUND_ZERO)
         return f->max;
-    if (f->infinity)
-        return f->infinity;
-    return f->nan ? f->nan : f->max;
+    return overflow_of(f);
 }
 
 /* The code (without sign) of sig * 2^exp. */
@@ -141,7 +179,7 @@ static uint64_t pack(const Format *f, uint64_t sig, int exp, int round, bool sat
     int lead = __builtin_clzll(sig);
     sig <<= lead;
     int field = exp - lead + 63 + f->bias; /* the exponent field of a normal number */
-    int cut = 63 - f->mantissa + (field < 1 ? 1 - field : 0);
+    int cut = 63 - f->fraction + (field < 1 ? 1 - field : 0);
     if (field > 4000)
         return overflow(f, round, saturate);
     uint64_t kept = cut > 63 ? 0 : sig >> cut;
@@ -151,7 +189,7 @@ static uint64_t pack(const Format *f, uint64_t sig, int exp, int round, bool sat
     uint64_t half = cut > 64 ? 2 : (uint64_t)1 << (cut - 1);
     if (round != TL_ROUND_ZERO && (rest > half || (rest == half && (kept & 1))))
         kept++;
-    uint64_t code = field < 1 ? kept : ((uint64_t)(field - 1) << f->mantissa) + kept;
+    uint64_t code = field < 1 ? kept : ((uint64_t)(field - 1) << f->fraction) + kept;
     return code > f->max ? overflow(f, round, saturate) : code;
 }
 
@@ -168,7 +206,7 @@ static uint64_t pack_nan(const Format *f, uint64_t double_code)
         return f->max;
     if (!f->infinity || f->width == 8)
         return f->nan;
-    return f->nan | (double_code & low_mask(52)) >> (52 - f->mantissa);
+    return f->nan | (double_code & low_mask(52)) >> (52 - f->fraction);
 }
 
 static uint64_t pack_double(const Format *f, double x, int round, bool saturate)
@@ -178,8 +216,7 @@ static uint64_t pack_double(const Format *f, double x, int round, bool saturate)
     if (code > 0x7ff0000000000000)
         return with_sign(f, negative, pack_nan(f, code));
     if (code == 0x7ff0000000000000) {
-        uint64_t inf = f->infinity ? f->infinity : f->nan ? f->nan : f->max;
-        return with_sign(f, negative, saturate ? f->max : inf);
+        return with_sign(f, negative, saturate ? f->max : overflow_of(f));
     }
     int field = (int)(code >> 52);
     uint64_t sig = code & low_mask(52);
@@ -264,11 +301,6 @@ static uint64_t int_from_double(TlDtype d, double x)
     return (uint64_t)(int64_t)x & low_mask(width);
 }
 
-static bool is_small_float(TlDtype d)
-{
-    return tl_is_f8(d) || d == TL_F4E2M1;
-}
-
 static uint64_t from_double(TlDtype d, double x, int round, bool nosat)
 {
     if (d == TL_BOOL)
@@ -277,7 +309,7 @@ static uint64_t from_double(TlDtype d, double x, int round, bool nosat)
         return int_from_double(d, x);
     if (d == TL_F64)
         return double_bits(x);
-    return pack_double(format_of(d), x, round, is_small_float(d) && !nosat);
+    return pack_double(tl_float_format(d), x, round, tl_is_small_float(d) && !nosat);
 }
 
 static uint64_t from_integer(TlDtype d, bool negative, uint64_t magnitude, int round, bool nosat)
@@ -285,7 +317,8 @@ static uint64_t from_integer(TlDtype d, bool negative, uint64_t magnitude, int r
     if (d == TL_BOOL)
         return magnitude != 0;
     if (tl_is_float(d))
-        return pack_integer(format_of(d), negative, magnitude, round, is_small_float(d) && !nosat);
+        return pack_integer(tl_float_format(d), negative, magnitude, round,
+                            tl_is_small_float(d) && !nosat);
     return (negative ? 0 - magnitude : magnitude) & low_mask(tl_dtype_bits(d));
 }
 
@@ -329,7 +362,7 @@ static uint64_t lowest_float(const Format *f)
 uint64_t tl_dtype_min_bits(TlDtype d)
 {
     if (tl_is_float(d))
-        return lowest_float(format_of(d));
+        return lowest_float(tl_float_format(d));
     return tl_is_signed(d) ? (uint64_t)1 << (tl_dtype_bits(d) - 1) : 0;
 }
 
@@ -338,7 +371,7 @@ uint64_t tl_dtype_max_bits(TlDtype d)
     if (d == TL_BOOL)
         return 1;
     if (tl_is_float(d))
-        return lowest_float(format_of(d)) & low_mask(formats[d].width - 1);
+        return lowest_float(tl_float_format(d)) & low_mask(formats[d].width - 1);
     return low_mask(tl_dtype_bits(d) - tl_is_signed(d));
 }
 

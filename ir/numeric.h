@@ -5,6 +5,32 @@
 #define TL_NUMERIC_H
 #include "ir/type.h"
 
+typedef enum TlSpecial {
+    TL_SPECIAL_NONE,
+    TL_SPECIAL_IEEE,
+    TL_SPECIAL_TOP,
+    TL_SPECIAL_FNUZ
+} TlSpecial;
+
+/* A float type, as types.def describes it, and what follows; codes are without the sign. */
+typedef struct TlFloatFormat {
+    int fraction; /* bits of it */
+    int width, bias;
+    TlSpecial special;
+    uint64_t max;      /* code of the greatest finite number */
+    uint64_t infinity; /* its code, 0 = there is none */
+    uint64_t nan;      /* of a quiet NaN, 0 = there is none; fnuz: the sign's bit */
+} TlFloatFormat;
+const TlFloatFormat *tl_float_format(TlDtype d);
+/* Exponents of the greatest finite number, of the least number that has all bits of the fraction
+ * (the least normal one), and of the least of all. */
+int tl_float_max_exponent(TlDtype d);
+int tl_float_normal_exponent(TlDtype d);
+int tl_float_least_exponent(TlDtype d);
+/* What is beyond the greatest number becomes, unless it saturates: infinity, else NaN, else the
+ * greatest number. */
+uint64_t tl_float_overflow(TlDtype d);
+
 float tl_f16_to_f32(uint16_t h);
 float tl_bf16_to_f32(uint16_t h);
 uint16_t tl_f32_to_f16(float x);  /* nearest even */

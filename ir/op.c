@@ -60,7 +60,7 @@ static const char *const combine_names[] = {
 #include "ir/enums.def"
     NULL};
 static const char *const rmw_names[] = {
-#define RMW(ID, text) text,
+#define RMW(ID, text, ...) text,
 #include "ir/enums.def"
     NULL};
 static const char *const order_names[] = {
@@ -458,6 +458,43 @@ bool tl_combine_is_offered(TlCombine kind, TlDtype d)
 {
     return (tl_is_bool(d) || has_arithmetic(d)) && takes(combine_of(kind)->language, d);
 }
+
+/* ---- atomics ---- */
+
+typedef enum RmwFloats { FLOATS_NONE, FLOATS_WORDS, FLOATS_ALL } RmwFloats;
+
+static const struct Rmw {
+    TlCombine combine;
+    RmwFloats floats;
+} rmws[] = {
+#define RMW(ID, text, combine, floats) {TL_COMBINE_##combine, FLOATS_##floats},
+#include "ir/enums.def"
+};
+
+static const struct Rmw *rmw_of(TlRmw kind)
+{
+    TL_ASSERT((size_t)kind < sizeof rmws / sizeof *rmws, "atomic %d", (int)kind);
+    return &rmws[kind];
+}
+
+TlCombine tl_rmw_combine(TlRmw kind)
+{
+    return rmw_of(kind)->combine;
+}
+
+bool tl_rmw_takes(TlRmw kind, TlDtype d)
+{
+    if (!tl_is_float(d))
+        return tl_is_word(d);
+    switch (rmw_of(kind)->floats) {
+    case FLOATS_NONE: return false;
+    case FLOATS_WORDS: return tl_is_word(d);
+    case FLOATS_ALL: return has_arithmetic(d);
+    }
+    TL_UNREACHABLE("a set of floats of atomic %d", (int)kind);
+}
+
+/* ---- neutral elements ---- */
 
 uint64_t tl_combine_identity(TlCombine kind, TlDtype d)
 {

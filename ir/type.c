@@ -13,7 +13,7 @@ typedef struct DtypeInfo {
 } DtypeInfo;
 
 static const DtypeInfo dtypes[TL_DTYPE_COUNT] = {
-#define DTYPE(ID, text, bits, kind, numpy) [TL_##ID] = {text, numpy, bits, TL_KIND_##kind},
+#define DTYPE(ID, text, bits, kind, numpy, ...) [TL_##ID] = {text, numpy, bits, TL_KIND_##kind},
 #include "ir/types.def"
 };
 

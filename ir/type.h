@@ -6,7 +6,7 @@
 #include "ir/support/guard.h"
 
 typedef enum TlDtype {
-#define DTYPE(ID, text, bits, kind, numpy) TL_##ID,
+#define DTYPE(ID, ...) TL_##ID,
 #include "ir/types.def"
     TL_DTYPE_COUNT
 } TlDtype;
@@ -83,9 +83,14 @@ static inline bool tl_is_int(TlDtype d)
     return tl_dtype_kind(d) == TL_KIND_I || tl_dtype_kind(d) == TL_KIND_U;
 }
 static inline bool tl_is_bool(TlDtype d) { return d == TL_BOOL; }
-/* f8 of the encodings of gfx942: no infinities, no -0, one NaN, 0x80. */
-static inline bool tl_is_fnuz(TlDtype d) { return d == TL_F8E4M3FNUZ || d == TL_F8E5M2FNUZ; }
-static inline bool tl_is_f8(TlDtype d) { return d == TL_F8E4M3 || d == TL_F8E5M2 || tl_is_fnuz(d); }
+static inline bool tl_is_packed(TlDtype d) { return tl_dtype_bits(d) < 8; }
+/* Of 32 or 64 bits: what all atomics take. */
+static inline bool tl_is_word(TlDtype d) { return tl_dtype_bits(d) >= 32; }
+/* f8 and f4: tables of numeric.h describe them to all code, there is none of their own. */
+static inline bool tl_is_small_float(TlDtype d) { return tl_is_float(d) && tl_dtype_bits(d) <= 8; }
+static inline bool tl_is_f8(TlDtype d) { return tl_is_float(d) && tl_dtype_bits(d) == 8; }
+/* Of the encodings of gfx942: no infinities, no -0, one NaN, 0x80. */
+bool tl_is_fnuz(TlDtype d);
 /* May a dot have operands of both? */
 static inline bool tl_is_f8_pair(TlDtype a, TlDtype b)
 {

@@ -23,12 +23,9 @@ static LLVMTypeRef bits_type(TlCpuGen *g, const TlType *elem)
     return LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_gen_elem_bytes(elem));
 }
 
-static TlCombine combine_of(const TlOp *op)
+static TlRmw kind_of(const TlOp *op)
 {
-    TlRmw kind = (TlRmw)tl_attr_int(op, TL_ATTR_RMW, TL_RMW_ADD);
-    return kind == TL_RMW_ADD   ? TL_COMBINE_ADD
-           : kind == TL_RMW_MIN ? TL_COMBINE_MIN
-                                : TL_COMBINE_MAX;
+    return (TlRmw)tl_attr_int(op, TL_ATTR_RMW, TL_RMW_ADD);
 }
 
 static LLVMValueRef compare_exchange(TlCpuGen *g, TlOp *op, LLVMValueRef p, LLVMValueRef expected,
@@ -62,7 +59,7 @@ static LLVMValueRef rmw_loop(TlCpuGen *g, TlOp *op, TlDtype dtype, LLVMValueRef 
     LLVMPositionBuilderAtEnd(g->b, loop);
     LLVMValueRef old = LLVMBuildPhi(g->b, bits, ""), ok;
     LLVMAddIncoming(old, &seen, &from, 1);
-    LLVMValueRef sum = tl_gen_combine(&g->gen, combine_of(op), dtype,
+    LLVMValueRef sum = tl_gen_combine(&g->gen, tl_rmw_combine(kind_of(op)), dtype,
                                       LLVMBuildBitCast(g->b, old, type, ""), x);
     LLVMValueRef now = compare_exchange(g, op, p, old, LLVMBuildBitCast(g->b, sum, bits, ""), &ok);
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
@@ -72,23 +69,33 @@ static LLVMValueRef rmw_loop(TlCpuGen *g, TlOp *op, TlDtype dtype, LLVMValueRef 
     return LLVMBuildBitCast(g->b, now, type, "");
 }
 
+/* On integers. */
+static LLVMAtomicRMWBinOp operation(TlRmw kind, bool is_signed)
+{
+    switch (kind) {
+    case TL_RMW_ADD: return LLVMAtomicRMWBinOpAdd;
+    case TL_RMW_MIN: return is_signed ? LLVMAtomicRMWBinOpMin : LLVMAtomicRMWBinOpUMin;
+    case TL_RMW_MAX: return is_signed ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
+    case TL_RMW_AND: return LLVMAtomicRMWBinOpAnd;
+    case TL_RMW_OR: return LLVMAtomicRMWBinOpOr;
+    case TL_RMW_XOR: return LLVMAtomicRMWBinOpXor;
+    case TL_RMW_XCHG: return LLVMAtomicRMWBinOpXchg;
+    }
+    TL_UNREACHABLE("atomic %d", (int)kind);
+}
+
 static LLVMValueRef rmw(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
 {
     bool s = tl_is_signed(elem->dtype);
-    TlRmw kind = (TlRmw)tl_attr_int(op, TL_ATTR_RMW, TL_RMW_ADD);
+    TlRmw kind = kind_of(op);
     if (kind == TL_RMW_XCHG) {
         LLVMValueRef b = LLVMBuildBitCast(g->b, x, bits_type(g, elem), "");
-        LLVMValueRef old = LLVMBuildAtomicRMW(g->b, LLVMAtomicRMWBinOpXchg, p, b, ordering(op), 0);
+        LLVMValueRef old = LLVMBuildAtomicRMW(g->b, operation(kind, s), p, b, ordering(op), 0);
         return LLVMBuildBitCast(g->b, old, tl_gen_elem_type(&g->gen, elem), "");
     }
     if (tl_is_float(elem->dtype))
         return rmw_loop(g, op, elem->dtype, p, relaxed_load(g, bits_type(g, elem), p), x);
-    static const LLVMAtomicRMWBinOp OPS[2][6] = {
-        {LLVMAtomicRMWBinOpAdd, LLVMAtomicRMWBinOpUMin, LLVMAtomicRMWBinOpUMax,
-         LLVMAtomicRMWBinOpAnd, LLVMAtomicRMWBinOpOr, LLVMAtomicRMWBinOpXor},
-        {LLVMAtomicRMWBinOpAdd, LLVMAtomicRMWBinOpMin, LLVMAtomicRMWBinOpMax, LLVMAtomicRMWBinOpAnd,
-         LLVMAtomicRMWBinOpOr, LLVMAtomicRMWBinOpXor}};
-    return LLVMBuildAtomicRMW(g->b, OPS[s][kind], p, x, ordering(op), 0);
+    return LLVMBuildAtomicRMW(g->b, operation(kind, s), p, x, ordering(op), 0);
 }
 
 static LLVMValueRef atomic_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at)
@@ -164,7 +171,7 @@ enum { GROUP_BYTES = 16 };
 
 static bool is_grouped(const TlCpuGen *g, const TlOp *op, const TlCpuAccess *a, const TlType *type)
 {
-    TlRmw kind = (TlRmw)tl_attr_int(op, TL_ATTR_RMW, TL_RMW_ADD);
+    TlRmw kind = kind_of(op);
     int64_t lanes = GROUP_BYTES / tl_dtype_bytes(type->dtype);
     TlCpuForm f = tl_cpu_form(type);
     return op->opcode == TL_OP_ATOMIC_RMW && kind != TL_RMW_XCHG && tl_is_float(type->dtype) &&

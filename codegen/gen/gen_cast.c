@@ -44,27 +44,6 @@ static LLVMValueRef bf16_to_f32(TlGen *g, LLVMValueRef x)
     return as_float(g, LLVMBuildShl(g->b, b, like(b, 16), ""), g->f32);
 }
 
-/* The floats of 8 and 4 bits: fraction bits, exponent of the least normal number, bias; the codes,
- * without sign, of the greatest finite number, of what overflow and infinity give unless they
- * saturate, of NaN. */
-typedef struct SmallFloat {
-    int mant, emin, bias, width;
-    unsigned max, over, nan;
-} SmallFloat;
-
-static SmallFloat small_float(TlDtype d)
-{
-    TL_ASSERT(tl_is_float(d) && tl_dtype_bits(d) <= 8, "%s is no small float", tl_dtype_name(d));
-    switch (d) {
-    case TL_F8E4M3: return (SmallFloat){3, -6, 7, 8, 0x7E, 0x7F, 0x7F};
-    case TL_F8E5M2: return (SmallFloat){2, -14, 15, 8, 0x7B, 0x7C, 0x7E};
-    case TL_F8E4M3FNUZ: return (SmallFloat){3, -7, 8, 8, 0x7F, 0x80, 0x80};
-    case TL_F8E5M2FNUZ: return (SmallFloat){2, -15, 16, 8, 0x7F, 0x80, 0x80};
-    case TL_F4E2M1: return (SmallFloat){1, 0, 1, 4, 7, 7, 7};
-    default: TL_UNREACHABLE("%s is no small float", tl_dtype_name(d));
-    }
-}
-
 static double power_of_two(int n)
 {
     double p = 1;
@@ -75,45 +54,55 @@ static double power_of_two(int n)
     return p;
 }
 
-/* e5m2 is the upper byte of f16. e4m3 has no infinity, and all bits set is NaN; fnuz: 0x80 is. */
-static LLVMValueRef f8_to_f32(TlGen *g, TlDtype d, LLVMValueRef x)
+#define DTYPE(ID, text, bits, kind, numpy, exponent, fraction, bias, special)                      \
+    _Static_assert((bits) > 8 || TL_SPECIAL_##special != TL_SPECIAL_IEEE || (bias) == 15,          \
+                   "small_to_f32: infinities of " text ", which is not the top of f16");
+#include "ir/types.def"
+
+/* f8 and f4, by their row of types.def. e5m2 is the upper byte of f16; the others have no infinity,
+ * and at most one NaN of each sign. */
+static LLVMValueRef small_to_f32(TlGen *g, TlDtype d, LLVMValueRef x)
 {
+    const TlFloatFormat *s = tl_float_format(d);
     int w = tl_gen_width_of(x);
-    if (d == TL_F8E5M2) {
-        LLVMValueRef h = LLVMBuildShl(g->b, LLVMBuildZExt(g->b, x, tl_gen_vec(g->i16, w), ""),
-                                      tl_gen_splat_const(LLVMConstInt(g->i16, 8, 0), w), "");
-        return LLVMBuildFPExt(g->b, as_float(g, h, g->f16), tl_gen_vec(g->f32, w), "");
+    unsigned width = (unsigned)s->width, up = 23 - (unsigned)s->fraction;
+    if (s->special == TL_SPECIAL_IEEE) {
+        LLVMValueRef half = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i16, w), "");
+        half = LLVMBuildShl(g->b, half, like(half, 16 - width), "");
+        return LLVMBuildFPExt(g->b, as_float(g, half, g->f16), tl_gen_vec(g->f32, w), "");
     }
     LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, w), "");
-    LLVMValueRef mag = LLVMBuildAnd(g->b, b, like(b, 0x7F), "");
+    unsigned top = 1u << (width - 1);
+    LLVMValueRef mag = LLVMBuildAnd(g->b, b, like(b, top - 1), "");
     LLVMValueRef sign =
-        LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 0x80), ""), like(b, 24), "");
+        LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, top), ""), like(b, 32 - width), "");
     /* place exponent and fraction as an f32 with the format's exponent bias, then scale by the
      * difference of the biases: exact, subnormals too */
-    SmallFloat s = small_float(d);
-    unsigned up = 23 - (unsigned)s.mant;
     LLVMValueRef f = as_float(g, LLVMBuildShl(g->b, mag, like(b, up), ""), g->f32);
-    LLVMValueRef scale = LLVMConstReal(g->f32, power_of_two(127 - s.bias));
+    LLVMValueRef scale = LLVMConstReal(g->f32, power_of_two(127 - s->bias));
     f = LLVMBuildFMul(g->b, f, tl_gen_splat_const(scale, w), "");
     LLVMValueRef r = LLVMBuildOr(g->b, bits_of(g, f, 32), sign, "");
+    if (!s->nan)
+        return as_float(g, r, g->f32);
     LLVMValueRef quiet = like(b, 0x7FC00000);
     if (!tl_is_fnuz(d))
         quiet = LLVMBuildOr(g->b, quiet, sign, "");
     LLVMValueRef code = tl_is_fnuz(d) ? b : mag;
-    LLVMValueRef nan = LLVMBuildICmp(g->b, LLVMIntEQ, code, like(b, s.nan), "");
+    LLVMValueRef nan = LLVMBuildICmp(g->b, LLVMIntEQ, code, like(b, s->nan), "");
     return as_float(g, select_(g, nan, quiet, r), g->f32);
 }
 
-/* Rounds an f32 to `mant` fraction bits with minimum exponent emin, to nearest even, as an f32:
+/* Rounds an f32 to the fraction and the least exponent of d, to nearest even, as an f32:
  * adding and subtracting a power of two that puts the last kept bit at weight 1. Then packs.
  * Saturates unless nosat. */
 static LLVMValueRef f32_to_small(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
 {
-    SmallFloat f = small_float(d);
-    int w = tl_gen_width_of(x), cut = 23 - f.mant;
+    const TlFloatFormat *f = tl_float_format(d);
+    int w = tl_gen_width_of(x), cut = 23 - f->fraction, least = tl_float_normal_exponent(d);
+    uint64_t nan_code = f->nan ? f->nan : f->max;
     LLVMValueRef b = bits_of(g, x, 32), infinity = like(b, 0x7F800000);
     LLVMValueRef sign = LLVMBuildAnd(g->b, b, like(b, 0x80000000u), "");
-    sign = LLVMBuildLShr(g->b, sign, like(b, 32 - (unsigned)f.width), "");
+    sign = LLVMBuildLShr(g->b, sign, like(b, 32 - (unsigned)f->width), "");
     LLVMValueRef a = LLVMBuildAnd(g->b, b, like(b, 0x7FFFFFFF), "");
     /* normal results: add half an ulp less one plus the kept last bit, then cut */
     LLVMValueRef lsb =
@@ -121,65 +110,81 @@ static LLVMValueRef f32_to_small(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat
     LLVMValueRef r =
         LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, a, like(b, (1u << (cut - 1)) - 1), ""), lsb, "");
     r = LLVMBuildLShr(g->b, r, like(b, (unsigned)cut), "");
-    LLVMValueRef normal = LLVMBuildSub(g->b, r, like(b, (uint64_t)(127 - f.bias) << f.mant), "");
+    LLVMValueRef normal =
+        LLVMBuildSub(g->b, r, like(b, (uint64_t)(127 - f->bias) << f->fraction), "");
     /* subnormal results: |x| + 2^(emin - mant + 23) rounds at the right bit; the low bits are the
      * answer */
     LLVMValueRef m =
-        tl_gen_splat_const(LLVMConstReal(g->f32, power_of_two(23 + f.emin - f.mant)), w);
+        tl_gen_splat_const(LLVMConstReal(g->f32, power_of_two(23 + least - f->fraction)), w);
     LLVMValueRef s = LLVMBuildFAdd(g->b, as_float(g, a, g->f32), m, "");
     LLVMValueRef subnormal = LLVMBuildSub(g->b, bits_of(g, s, 32), bits_of(g, m, 32), "");
     LLVMValueRef small =
-        LLVMBuildICmp(g->b, LLVMIntULT, a, like(b, (uint64_t)(127 + f.emin) << 23), "");
-    LLVMValueRef out = select_(g, small, subnormal, normal), over = like(b, nosat ? f.over : f.max);
-    out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, out, like(b, f.max), ""), over, out);
+        LLVMBuildICmp(g->b, LLVMIntULT, a, like(b, (uint64_t)(127 + least) << 23), "");
+    LLVMValueRef out = select_(g, small, subnormal, normal);
+    LLVMValueRef over = like(b, nosat ? tl_float_overflow(d) : f->max);
+    out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, out, like(b, f->max), ""), over, out);
     out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGE, a, infinity, ""), over, out);
-    out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, a, infinity, ""), like(b, f.nan), out);
+    out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, a, infinity, ""), like(b, nan_code), out);
     if (tl_is_fnuz(d)) /* no -0 */
         sign = select_(g, LLVMBuildICmp(g->b, LLVMIntEQ, out, like(b, 0), ""), like(b, 0), sign);
     return LLVMBuildTrunc(g->b, LLVMBuildOr(g->b, out, sign, ""), tl_gen_vec(g->i8, w), "");
 }
 
-static LLVMValueRef f4_to_f32(TlGen *g, LLVMValueRef x)
+/* What converts a float type to and from f32. */
+typedef enum Way { WAY_NONE, WAY_SAME, WAY_F16, WAY_BF16, WAY_SMALL } Way;
+
+static Way way_of(TlDtype d)
 {
-    int w = tl_gen_width_of(x);
-    LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, w), "");
-    LLVMValueRef mag = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 7), ""), like(b, 22), "");
-    LLVMValueRef f = LLVMBuildFMul(g->b, as_float(g, mag, g->f32),
-                                   tl_gen_splat_const(LLVMConstReal(g->f32, 0x1p126), w), "");
-    LLVMValueRef sign = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 8), ""), like(b, 28), "");
-    return as_float(g, LLVMBuildOr(g->b, bits_of(g, f, 32), sign, ""), g->f32);
+    switch (d) {
+    case TL_F32: return WAY_SAME;
+    case TL_F16: return WAY_F16;
+    case TL_BF16: return WAY_BF16;
+    case TL_F8E4M3:
+    case TL_F8E5M2:
+    case TL_F8E4M3FNUZ:
+    case TL_F8E5M2FNUZ:
+    case TL_F4E2M1: return WAY_SMALL;
+    case TL_F64:
+    case TL_BOOL:
+    case TL_I4:
+    case TL_I8:
+    case TL_I16:
+    case TL_I32:
+    case TL_I64:
+    case TL_U4:
+    case TL_U8:
+    case TL_U16:
+    case TL_U32:
+    case TL_U64:
+    case TL_DTYPE_COUNT: break;
+    }
+    return WAY_NONE;
 }
 
 /* any float type to f32 (f64 excluded) */
 LLVMValueRef tl_gen_widen(TlGen *g, TlDtype d, LLVMValueRef x)
 {
-    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
-    switch (d) {
-    case TL_F16: return LLVMBuildFPExt(g->b, x, tl_gen_vec(g->f32, tl_gen_width_of(x)), "");
-    case TL_BF16: return bf16_to_f32(g, x);
-    case TL_F8E4M3:
-    case TL_F8E5M2:
-    case TL_F8E4M3FNUZ:
-    case TL_F8E5M2FNUZ: return f8_to_f32(g, d, x);
-    case TL_F4E2M1: return f4_to_f32(g, x);
-    default: return x;
+    switch (way_of(d)) {
+    case WAY_SAME: return x;
+    case WAY_F16: return LLVMBuildFPExt(g->b, x, tl_gen_vec(g->f32, tl_gen_width_of(x)), "");
+    case WAY_BF16: return bf16_to_f32(g, x);
+    case WAY_SMALL: return small_to_f32(g, d, x);
+    case WAY_NONE: break;
     }
+    TL_UNREACHABLE("%s to f32", tl_dtype_name(d));
 }
 
 /* f32 to a float type, one rounding to nearest even */
 LLVMValueRef tl_gen_narrow(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
 {
-    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
-    switch (d) {
-    case TL_F16: return LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f16, tl_gen_width_of(x)), "");
-    case TL_BF16: return f32_to_bf16(g, x);
-    case TL_F8E4M3:
-    case TL_F8E5M2:
-    case TL_F8E4M3FNUZ:
-    case TL_F8E5M2FNUZ:
-    case TL_F4E2M1: return f32_to_small(g, d, x, nosat);
-    default: return x;
+    switch (way_of(d)) {
+    case WAY_SAME: return x;
+    case WAY_F16: return LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f16, tl_gen_width_of(x)), "");
+    case WAY_BF16: return f32_to_bf16(g, x);
+    case WAY_SMALL: return f32_to_small(g, d, x, nosat);
+    case WAY_NONE: break;
     }
+    TL_UNREACHABLE("f32 to %s", tl_dtype_name(d));
 }
 
 /* ---- conversions ---- */

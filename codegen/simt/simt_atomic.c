@@ -60,22 +60,31 @@ static LLVMValueRef swap_loop(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, 
     return result;
 }
 
+static tl_atom atom_of(TlRmw kind, TlDtype d)
+{
+    bool s = tl_is_signed(d);
+    switch (kind) {
+    case TL_RMW_ADD: return tl_is_float(d) ? TL_ATOM_FADD : TL_ATOM_ADD;
+    case TL_RMW_MIN: return s ? TL_ATOM_MIN_S : TL_ATOM_MIN_U;
+    case TL_RMW_MAX: return s ? TL_ATOM_MAX_S : TL_ATOM_MAX_U;
+    case TL_RMW_AND: return TL_ATOM_AND;
+    case TL_RMW_OR: return TL_ATOM_OR;
+    case TL_RMW_XOR: return TL_ATOM_XOR;
+    case TL_RMW_XCHG: return TL_ATOM_XCHG;
+    }
+    TL_UNREACHABLE("atomic %d", (int)kind);
+}
+
 static LLVMValueRef rmw(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMValueRef pred,
                         int64_t order, LLVMValueRef x)
 {
-    static const tl_atom ATOMS[2][7] = {{TL_ATOM_ADD, TL_ATOM_MIN_U, TL_ATOM_MAX_U, TL_ATOM_AND,
-                                         TL_ATOM_OR, TL_ATOM_XOR, TL_ATOM_XCHG},
-                                        {TL_ATOM_ADD, TL_ATOM_MIN_S, TL_ATOM_MAX_S, TL_ATOM_AND,
-                                         TL_ATOM_OR, TL_ATOM_XOR, TL_ATOM_XCHG}};
     TlDtype d = tl_op_dtype(a->op, a->elem.dtype);
     TlRmw kind = (TlRmw)tl_attr_int(a->op, TL_ATTR_RMW, TL_RMW_ADD);
-    static const TlCombine COMBINE[] = {[TL_RMW_ADD] = TL_COMBINE_ADD,
-                                        [TL_RMW_MIN] = TL_COMBINE_MIN,
-                                        [TL_RMW_MAX] = TL_COMBINE_MAX};
-    if (tl_is_float(d) && kind <= TL_RMW_MAX && (kind != TL_RMW_ADD || tl_dtype_bytes(d) == 2))
-        return swap_loop(g, a, p, pred, COMBINE[kind], order, x);
-    tl_atom what =
-        tl_is_float(d) && kind == TL_RMW_ADD ? TL_ATOM_FADD : ATOMS[tl_is_signed(d)][kind];
+    bool leaf_takes =
+        !tl_is_float(d) || kind == TL_RMW_XCHG || (kind == TL_RMW_ADD && tl_dtype_bytes(d) > 2);
+    if (!leaf_takes)
+        return swap_loop(g, a, p, pred, tl_rmw_combine(kind), order, x);
+    tl_atom what = atom_of(kind, d);
     return leaf(g, a, p, pred, what, order, bits_of(g, a, x), NULL);
 }
 

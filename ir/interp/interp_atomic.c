@@ -53,13 +53,10 @@ static bool atomic_swap(void *p, size_t bytes, uint64_t *expected, uint64_t v)
 
 static TlElemFn rmw_fn(TlRmw kind, TlDtype d)
 {
-    static const TlOpcode ops[] = {
-        [TL_RMW_ADD] = TL_OP_ADD, [TL_RMW_MIN] = TL_OP_MIN, [TL_RMW_MAX] = TL_OP_MAX,
-        [TL_RMW_AND] = TL_OP_AND, [TL_RMW_OR] = TL_OP_OR,   [TL_RMW_XOR] = TL_OP_XOR,
-    };
-    if (kind == TL_RMW_XCHG)
+    TlCombine combine = tl_rmw_combine(kind);
+    if (combine == TL_COMBINE_USER)
         return NULL;
-    TlElemFn fn = tl_elem_fn(ops[kind], d);
+    TlElemFn fn = tl_combine_fn(combine, d);
     TL_ASSERT(fn, "atomic_%s of %s has no meaning", tl_enum_name(TL_FORM_RMW, kind),
               tl_dtype_name(d));
     return fn;

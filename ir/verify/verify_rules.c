@@ -711,22 +711,6 @@ static void tl_check_inside(TlVerify *v, const TlOp *op)
     if (!is_bool_tile(r) || !has_shape(r, &p)) FAULT("the result is %s", tl_verify_type(v, r));
 }
 
-static bool is_word_int(TlDtype d)
-{
-    return d == TL_I32 || d == TL_U32 || d == TL_I64 || d == TL_U64;
-}
-static bool is_atomic_word(TlDtype d) { return is_word_int(d) || d == TL_F32 || d == TL_F64; }
-
-static bool rmw_takes(TlRmw kind, TlDtype d)
-{
-    switch (kind) {
-    case TL_RMW_ADD: return is_word_int(d) || is_real(d);
-    case TL_RMW_MIN: case TL_RMW_MAX: case TL_RMW_XCHG: return is_atomic_word(d);
-    case TL_RMW_AND: case TL_RMW_OR: case TL_RMW_XOR: return is_word_int(d);
-    }
-    return false;
-}
-
 static bool want_atomic(TlVerify *v, const TlOp *op, bool fits)
 {
     return fits || FAULT("not on %s", tl_dtype_name(in_type(op, 0)->dtype));
@@ -737,7 +721,7 @@ static void tl_check_atomic_rmw(TlVerify *v, const TlOp *op)
     if (!want_place(v, op, 1) || !want_writable(v, op)) return;
     TlPlace p = tl_op_place(op);
     TlRmw kind = (TlRmw)tl_attr_int(op, TL_ATTR_RMW, 0);
-    if (want_atomic(v, op, rmw_takes(kind, p.base->type->dtype)) &&
+    if (want_atomic(v, op, tl_rmw_takes(kind, p.base->type->dtype)) &&
         want_element(v, op, "the value", p.value->type, &p) &&
         want_element(v, op, "the result", out_type(op, 0), &p))
         want_mask(v, op, &p);
@@ -747,7 +731,7 @@ static void tl_check_atomic_cas(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 2) || !want_writable(v, op)) return;
     TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, is_atomic_word(p.base->type->dtype)) &&
+    if (want_atomic(v, op, tl_is_word(p.base->type->dtype)) &&
         want_element(v, op, "the value", p.value->type, &p) &&
         want_element(v, op, "what is expected", p.expected->type, &p) &&
         want_element(v, op, "the result", out_type(op, 0), &p))
@@ -758,7 +742,7 @@ static void tl_check_atomic_load(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 0)) return;
     TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, is_atomic_word(p.base->type->dtype)) &&
+    if (want_atomic(v, op, tl_is_word(p.base->type->dtype)) &&
         want_element(v, op, "the result", out_type(op, 0), &p))
         want_mask(v, op, &p);
 }
@@ -767,7 +751,7 @@ static void tl_check_atomic_store(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 1) || !want_writable(v, op)) return;
     TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, is_atomic_word(p.base->type->dtype)) &&
+    if (want_atomic(v, op, tl_is_word(p.base->type->dtype)) &&
         want_element(v, op, "the value", p.value->type, &p))
         want_mask(v, op, &p);
 }

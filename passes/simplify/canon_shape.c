@@ -119,24 +119,10 @@ static TlValue *rule_scan(Canon *c)
 
 /* ---- casts ---- */
 
-typedef struct FloatFormat {
-    int digits, max_exp,
-        min_exp; /* significant bits; exponents of the greatest and of the least nonzero value */
-} FloatFormat;
-
-static FloatFormat float_format(TlDtype d)
+/* Significant bits of a float type. */
+static int float_digits(TlDtype d)
 {
-    switch ((int)d) {
-    case TL_F64: return (FloatFormat){53, 1023, -1074};
-    case TL_F32: return (FloatFormat){24, 127, -149};
-    case TL_BF16: return (FloatFormat){8, 127, -133};
-    case TL_F16: return (FloatFormat){11, 15, -24};
-    case TL_F8E5M2: return (FloatFormat){3, 15, -16};
-    case TL_F8E4M3: return (FloatFormat){4, 8, -9};
-    case TL_F8E5M2FNUZ: return (FloatFormat){3, 15, -17};
-    case TL_F8E4M3FNUZ: return (FloatFormat){4, 7, -10};
-    default: return (FloatFormat){2, 2, -1}; /* f4e2m1 */
-    }
+    return tl_float_format(d)->fraction + 1;
 }
 
 /* Significant bits of an integer type or bool. */
@@ -153,15 +139,16 @@ static bool is_lossless(TlDtype from, TlDtype to)
     if (tl_is_bool(to))
         return false;
     if (tl_is_float(from)) {
-        FloatFormat a = float_format(from), b = float_format(to);
         /* e4m3 and fnuz have no infinity, f4 not even NaN, fnuz no -0: into such formats nothing is
          * lossless */
-        return tl_is_float(to) && tl_dtype_bits(to) >= 16 && a.digits <= b.digits &&
-               a.max_exp <= b.max_exp && a.min_exp >= b.min_exp;
+        return tl_is_float(to) && !tl_is_small_float(to) &&
+               float_digits(from) <= float_digits(to) &&
+               tl_float_max_exponent(from) <= tl_float_max_exponent(to) &&
+               tl_float_least_exponent(from) >= tl_float_least_exponent(to);
     }
     if (tl_is_float(to))
-        return int_digits(from) <= float_format(to).digits &&
-               int_digits(from) <= float_format(to).max_exp;
+        return int_digits(from) <= float_digits(to) &&
+               int_digits(from) <= tl_float_max_exponent(to);
     if (tl_is_signed(from) && !tl_is_signed(to))
         return false;
     return int_digits(from) <= int_digits(to);

@@ -215,10 +215,26 @@ double tl_emu_to_double(uint32_t type, uint64_t v)
     case TILE_BF16: memcpy(&f, &bits, sizeof f); return f;
     case TILE_F16: return small_float(v, 5, 10, false);
     case TILE_F8E4M3: return small_float(v, 4, 3, true);
+    case TILE_F8E5M2: return small_float(v, 5, 2, false);
     case TILE_F8E4M3FNUZ: return fnuz(v, 4, 3);
     case TILE_F8E5M2FNUZ: return fnuz(v, 5, 2);
-    default: return small_float(v, 5, 2, false);
+    case TILE_F4E2M1: /* no instruction takes it */
+    case TILE_BOOL:
+    case TILE_I4:
+    case TILE_I8:
+    case TILE_I16:
+    case TILE_I32:
+    case TILE_I64:
+    case TILE_U4:
+    case TILE_U8:
+    case TILE_U16:
+    case TILE_U32:
+    case TILE_U64:
+    case TILE_ANY:
+    case TILE_ANY_BYTE:
+    case TILE_ANY_WORD: break;
     }
+    TL_INVARIANT_OR(NAN, false, "matrix instructions on %s", tile_dtype_name((tile_dtype)type));
 }
 
 static bool is_integer(const mma_call *x)

@@ -205,6 +205,25 @@ static uint64_t cast(TlDtype from, TlDtype to, uint64_t bits)
     return tl_cast_bits(from, to, bits, TL_ROUND_NEAREST, false);
 }
 
+/* What follows from the columns of types.def, of every float type. */
+static void check_formats(void)
+{
+    for (int i = 0; i < TL_DTYPE_COUNT; i++) {
+        TlDtype d = (TlDtype)i;
+        if (!tl_is_float(d))
+            continue;
+        const TlFloatFormat *f = tl_float_format(d);
+        uint64_t normal = (uint64_t)1 << f->fraction;
+        CHECK_INT(ilogb(tl_bits_to_double(d, f->max)), tl_float_max_exponent(d));
+        CHECK_INT(ilogb(tl_bits_to_double(d, normal)), tl_float_normal_exponent(d));
+        CHECK_INT(ilogb(tl_bits_to_double(d, 1)), tl_float_least_exponent(d));
+        CHECK_INT(tl_cast_bits(TL_F64, d, 0x7ff0000000000000, TL_ROUND_NEAREST, true),
+                  tl_float_overflow(d));
+        CHECK(!f->nan || isnan(tl_bits_to_double(d, f->nan)));
+        CHECK_INT(isnan(tl_bits_to_double(d, (uint64_t)1 << (f->width - 1))), tl_is_fnuz(d));
+    }
+}
+
 static void check_ints(void)
 {
     CHECK_INT(tl_bits_from_double(TL_I8, 127.9), 127);
@@ -309,13 +328,25 @@ static void check_combines(void)
     CHECK(!tl_combine_is_offered(TL_COMBINE_AND, TL_I32));
 }
 
+static void check_atomics(void)
+{
+    CHECK(tl_rmw_combine(TL_RMW_MIN) == TL_COMBINE_MIN);
+    CHECK(tl_rmw_combine(TL_RMW_XCHG) == TL_COMBINE_USER);
+    CHECK(tl_rmw_takes(TL_RMW_ADD, TL_BF16) && !tl_rmw_takes(TL_RMW_MAX, TL_BF16));
+    CHECK(tl_rmw_takes(TL_RMW_XCHG, TL_F64) && !tl_rmw_takes(TL_RMW_XOR, TL_F32));
+    CHECK(tl_rmw_takes(TL_RMW_XOR, TL_U32) && !tl_rmw_takes(TL_RMW_ADD, TL_I16));
+    CHECK(!tl_rmw_takes(TL_RMW_ADD, TL_F8E5M2) && !tl_rmw_takes(TL_RMW_ADD, TL_BOOL));
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof slow_formats / sizeof *slow_formats; i++)
         check_all_codes(&slow_formats[i]);
     check_specials();
+    check_formats();
     check_ints();
     check_limits_and_elements();
     check_combines();
+    check_atomics();
     return unit_result();
 }
