@@ -85,7 +85,7 @@ def lit(cx, build, words=(), env=None, name="lit"):
 
 
 # Where a test may ask for what a machine may lack, but those that take long and do not ask (mix_classes.test does it both ways itself).
-MAY_ASK = "^(codegen/(explain|nvptx|products)|device|python|stdlib|tools)/"
+MAY_ASK = ":: (codegen/(explain|nvptx|products)|device|python|stdlib|tools)/"
 ASK_NOT = "mutate|cache|growth|readme|documents|amd_|mix_classes|reproducible"
 
 

@@ -18,7 +18,7 @@ user=nobody
 
 mkdir -p "$tree" "$home/cache" "$home/config" "$home/data" "$home/run" "$tmp"
 (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T -) |
-    tar -x -C "$tree"
+    tar -x -m -C "$tree"
 chmod 755 "$place"
 chmod 700 "$home/run"
 
