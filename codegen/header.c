@@ -97,32 +97,19 @@ static const char *c_name(TlArena *arena, const TlKernelInfo *info, const char *
     return c;
 }
 
+/* Floats that C has not, and packed elements, are bits. */
 static const char *c_type(TlDtype d)
 {
-    switch (d) {
-    case TL_BOOL: return "uint8_t";
-    case TL_I8: return "int8_t";
-    case TL_I16: return "int16_t";
-    case TL_I32: return "int32_t";
-    case TL_I64: return "int64_t";
-    case TL_U8: return "uint8_t";
-    case TL_U16: return "uint16_t";
-    case TL_U32: return "uint32_t";
-    case TL_U64: return "uint64_t";
-    case TL_F16:
-    case TL_BF16: return "uint16_t"; /* bits */
-    case TL_F32: return "float";
-    case TL_F64: return "double";
-    case TL_F8E4M3:
-    case TL_F8E5M2:
-    case TL_F8E4M3FNUZ:
-    case TL_F8E5M2FNUZ:
-    case TL_I4:
-    case TL_U4:
-    case TL_F4E2M1: return "uint8_t"; /* bits */
-    case TL_DTYPE_COUNT: break;
-    }
-    TL_UNREACHABLE("element type %d", (int)d);
+    static const char *const OF_SIGNED[] = {
+        [1] = "int8_t", [2] = "int16_t", [4] = "int32_t", [8] = "int64_t"};
+    static const char *const BITS[] = {
+        [1] = "uint8_t", [2] = "uint16_t", [4] = "uint32_t", [8] = "uint64_t"};
+    if (d == TL_F32)
+        return "float";
+    if (d == TL_F64)
+        return "double";
+    bool is_signed = tl_is_signed(d) && !tl_is_packed(d);
+    return (is_signed ? OF_SIGNED : BITS)[tl_dtype_bytes(d)];
 }
 
 /* ---- launch-time expressions in C ---- */

@@ -26,32 +26,16 @@ void tl_gen_init(TlGen *g, TlLlvm *l, const TlFn *fn, TlArena *arena)
     g->void_ = LLVMVoidTypeInContext(c);
 }
 
+/* LLVM's own floats; of all others, bf16 too, the bits. */
 LLVMTypeRef tl_gen_dtype_type(TlGen *g, TlDtype d)
 {
-    switch (d) {
-    case TL_BOOL: return g->i1;
-    case TL_I8:
-    case TL_U8:
-    case TL_F8E4M3:
-    case TL_F8E5M2:
-    case TL_F8E4M3FNUZ:
-    case TL_F8E5M2FNUZ:
-    case TL_I4:
-    case TL_U4:
-    case TL_F4E2M1: return g->i8;
-    case TL_I16:
-    case TL_U16:
-    case TL_BF16: return g->i16;
-    case TL_I32:
-    case TL_U32: return g->i32;
-    case TL_I64:
-    case TL_U64: return g->i64;
-    case TL_F16: return g->f16;
-    case TL_F32: return g->f32;
-    case TL_F64: return g->f64;
-    case TL_DTYPE_COUNT: break;
-    }
-    TL_UNREACHABLE("element type %d", (int)d);
+    if (d == TL_F16)
+        return g->f16;
+    if (d == TL_F32)
+        return g->f32;
+    if (d == TL_F64)
+        return g->f64;
+    return tl_is_bool(d) ? g->i1 : LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_dtype_bytes(d));
 }
 
 uint64_t tl_gen_elem_bytes(const TlType *type)

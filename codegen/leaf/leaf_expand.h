@@ -38,6 +38,9 @@ bool tl_leaf_is_false(LLVMValueRef pred);
 /* The value of an operand that the lowering makes constant: hints, op, order, scope. */
 uint32_t tl_leaf_constant(const TlLeafCall *call, unsigned index);
 
+/* What PTX's matrix instructions call the type of an operand; f32: the tf32 that they take. */
+const char *tl_leaf_ptx_type(TlDtype d);
+
 /* What a load from global memory gives, as that type, where its predicate is false. */
 LLVMValueRef tl_leaf_fill(const TlLeafCall *call, LLVMTypeRef type);
 

@@ -32,17 +32,38 @@ typedef struct Registers {
     const char *constraint;
 } Registers;
 
-static const char *ptx_type(const Matrix *m, TlDtype d, bool operand)
+const char *tl_leaf_ptx_type(TlDtype d)
 {
-    switch ((int)d) {
+    switch (d) {
     case TL_I8: return "s8";
     case TL_U8: return "u8";
     case TL_I32: return "s32";
     case TL_F8E4M3: return "e4m3";
     case TL_F8E5M2: return "e5m2";
-    case TL_F32: return operand && m->kind == TL_MMA_M16N8 ? "tf32" : "f32";
-    default: return tl_dtype_name(d);
+    case TL_F32: return "tf32";
+    case TL_F16:
+    case TL_BF16:
+    case TL_F64: return tl_dtype_name(d);
+    case TL_F8E4M3FNUZ:
+    case TL_F8E5M2FNUZ:
+    case TL_F4E2M1:
+    case TL_BOOL:
+    case TL_I4:
+    case TL_I16:
+    case TL_I64:
+    case TL_U4:
+    case TL_U16:
+    case TL_U32:
+    case TL_U64:
+    case TL_DTYPE_COUNT: break;
     }
+    TL_UNREACHABLE("no matrix instruction of NVIDIA takes %s", tl_dtype_name(d));
+}
+
+static const char *ptx_type(const Matrix *m, TlDtype d, bool operand)
+{
+    bool rounded = operand && m->kind == TL_MMA_M16N8;
+    return d == TL_F32 && !rounded ? "f32" : tl_leaf_ptx_type(d);
 }
 
 static Registers registers_of(const Matrix *m, int operand)
@@ -76,11 +97,8 @@ static void put_constraints(TlSbuf *s, const char *prefix, const Registers *r)
 /* The suffix of the intrinsic's name; there may be none. */
 static const char *nvvm_types(const Matrix *m)
 {
-    switch ((int)m->type[0]) {
-    case TL_F16: return "f32.f32";
-    case TL_F32: return "tf32";
-    default: break;
-    }
+    if (m->type[0] == TL_F16)
+        return "f32.f32";
     const char *a = ptx_type(m, m->type[0], true), *b = ptx_type(m, m->type[1], true);
     return a == b ? a : tl_format(m->call->l->arena, "%s.%s", a, b);
 }
@@ -337,14 +355,15 @@ static LLVMValueRef as_operand(const Matrix *m, LLVMValueRef x, TlDtype d)
     LLVMContextRef c = m->call->c;
     LLVMTypeRef t = LLVMTypeOf(x), elem = m->call->i16;
     unsigned words = LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetVectorSize(t) : 1;
-    switch ((int)d) {
-    case TL_F16: elem = LLVMHalfTypeInContext(c); break;
-    case TL_BF16: break;
-    case TL_F32: return LLVMBuildBitCast(m->call->b, x, LLVMFloatTypeInContext(c), "");
-    case TL_F64: return LLVMBuildBitCast(m->call->b, x, LLVMDoubleTypeInContext(c), "");
-    default: /* bytes */
+    if (tl_dtype_bytes(d) == 1)
         return is_wmma(m) || words == 1 ? x : LLVMBuildBitCast(m->call->b, x, m->call->i64, "");
-    }
+    if (d == TL_F32)
+        return LLVMBuildBitCast(m->call->b, x, LLVMFloatTypeInContext(c), "");
+    if (d == TL_F64)
+        return LLVMBuildBitCast(m->call->b, x, LLVMDoubleTypeInContext(c), "");
+    TL_ASSERT(d == TL_F16 || d == TL_BF16, "no matrix instruction takes %s", tl_dtype_name(d));
+    if (d == TL_F16)
+        elem = LLVMHalfTypeInContext(c);
     return LLVMBuildBitCast(m->call->b, x, LLVMVectorType(elem, 2 * words), "");
 }
 

@@ -13,19 +13,6 @@ typedef struct Wgmma {
     unsigned nargs, nwords; /* operands of the asm so far, besides results; of the accumulator */
 } Wgmma;
 
-static const char *type_name(uint32_t type)
-{
-    switch ((TlDtype)type) {
-    case TL_F16: return "f16";
-    case TL_BF16: return "bf16";
-    case TL_F8E4M3: return "e4m3";
-    case TL_F8E5M2: return "e5m2";
-    case TL_I8: return "s8";
-    case TL_U8: return "u8";
-    default: return "tf32";
-    }
-}
-
 static bool is_float(LLVMTypeRef t)
 {
     return LLVMGetTypeKind(t) == LLVMFloatTypeKind;
@@ -124,7 +111,8 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     if (how & TL_WGMMA_FENCE)
         tl_sbuf_puts(&w.text, "wgmma.fence.sync.aligned; ");
     tl_sbuf_putf(&w.text, "wgmma.mma_async.sync.aligned.m%dn%uk%d.%s.%s.%s ", STRIP, n,
-                 K_BYTES / bytes, integer ? "s32" : "f32", type_name(a), type_name(b));
+                 K_BYTES / bytes, integer ? "s32" : "f32", tl_leaf_ptx_type((TlDtype)a),
+                 tl_leaf_ptx_type((TlDtype)b));
     for (unsigned i = 0; i < w.nwords; i++)
         tl_sbuf_putf(&w.text, "%s$%u", i ? "," : "{", i);
     tl_sbuf_puts(&w.text, "}, ");

@@ -56,12 +56,16 @@ static bool has_fma(void)
 
 static void gemm(TlDtype d, void *acc, const void *a, const void *b, Gemm g)
 {
-    switch (d) {
-    case TL_F32: (has_fma() ? gemm_f32_fma : gemm_f32)(acc, a, b, g); return;
-    case TL_F64: (has_fma() ? gemm_f64_fma : gemm_f64)(acc, a, b, g); return;
-    case TL_I32: gemm_i32(acc, a, b, g); return;
-    default: gemm_i64(acc, a, b, g); return;
-    }
+    if (d == TL_F32)
+        (has_fma() ? gemm_f32_fma : gemm_f32)(acc, a, b, g);
+    else if (d == TL_F64)
+        (has_fma() ? gemm_f64_fma : gemm_f64)(acc, a, b, g);
+    else if (d == TL_I32)
+        gemm_i32(acc, a, b, g);
+    else if (d == TL_I64)
+        gemm_i64(acc, a, b, g);
+    else
+        TL_UNREACHABLE("sums of products in %s", tl_dtype_name(d));
 }
 
 static void *widened(TlInterp *in, int temp, TlDtype to, TlDtype from, const TlTileData *t)

@@ -155,41 +155,55 @@ UNARY(exp2_f32, float, (float)exp2((double)p))
 #define BOOLS(f) [TL_BOOL] = f##_BOOL
 #define SIGNS(f) [TL_F16] = f##_F16, [TL_BF16] = f##_F16, [TL_F32] = f##_F32, [TL_F64] = f##_F64
 
+/* ROW_ID: an elementwise op by element type; what is not there has no meaning. */
+#define ROW_ADD      {INTS(add), FLOATS(add)}
+#define ROW_SUB      {INTS(sub), FLOATS(sub)}
+#define ROW_MUL      {INTS(mul), FLOATS(mul)}
+#define ROW_DIV      {INTS(div), FLOATS(div)}
+#define ROW_REM      {INTS(rem), FLOATS(rem)}
+#define ROW_MIN      {INTS(min), FLOATS(min), BOOLS(min)}
+#define ROW_MAX      {INTS(max), FLOATS(max), BOOLS(max)}
+#define ROW_MIN_NAN  {INTS(min), FLOATS(min_nan)}
+#define ROW_MAX_NAN  {INTS(max), FLOATS(max_nan)}
+#define ROW_AND      {INTS(and), BOOLS(and)}
+#define ROW_OR       {INTS(or), BOOLS(or)}
+#define ROW_XOR      {INTS(xor), BOOLS(xor)}
+#define ROW_SHL      {INTS(shl)}
+#define ROW_SHR      {INTS(shr)}
+#define ROW_MULHI    {INTS(mulhi)}
+#define ROW_NEG      {INTS(neg), SIGNS(neg)}
+#define ROW_NOT      {INTS(not), BOOLS(not)}
+#define ROW_ABS      {INTS(abs), SIGNS(abs)}
+#define ROW_SQRT     {FLOATS(sqrt)}
+#define ROW_EXP2     {[TL_F32] = exp2_f32}
+#define ROW_FLOOR    {FLOATS(floor)}
+#define ROW_CEIL     {FLOATS(ceil)}
+#define ROW_TRUNC    {FLOATS(trunc)}
+#define ROW_RINT     {FLOATS(rint)}
+#define ROW_ROUND    {FLOATS(round)}
+#define ROW_POPCOUNT {INTS(popcount)}
+#define ROW_CLZ      {INTS(clz)}
+#define ROW_CTZ      {INTS(ctz)}
+#define ROW_EQ       {INTS(eq), FLOATS(eq), BOOLS(eq)}
+#define ROW_NE       {INTS(ne), FLOATS(ne), BOOLS(ne)}
+#define ROW_LT       {INTS(lt), FLOATS(lt), BOOLS(lt)}
+#define ROW_LE       {INTS(le), FLOATS(le), BOOLS(le)}
+#define ROW_GT       {INTS(gt), FLOATS(gt), BOOLS(gt)}
+#define ROW_GE       {INTS(ge), FLOATS(ge), BOOLS(ge)}
+/* of other evaluators */
+#define ROW_FMA      {NULL}
+#define ROW_SELECT   {NULL}
+#define ROW_CAST     {NULL}
+#define ROW_BITCAST  {NULL}
+#define ROW_ASM      {NULL}
+#define ROW_PTR_ADD  {NULL}
+#define ROW_POINTER  {NULL}
+#define ROW_ADDRESS  {NULL}
+
 static const TlElemFn table[TL_OP_COUNT][TL_DTYPE_COUNT] = {
-    [TL_OP_ADD] = {INTS(add), FLOATS(add)},
-    [TL_OP_SUB] = {INTS(sub), FLOATS(sub)},
-    [TL_OP_MUL] = {INTS(mul), FLOATS(mul)},
-    [TL_OP_DIV] = {INTS(div), FLOATS(div)},
-    [TL_OP_REM] = {INTS(rem), FLOATS(rem)},
-    [TL_OP_MIN] = {INTS(min), FLOATS(min), BOOLS(min)},
-    [TL_OP_MAX] = {INTS(max), FLOATS(max), BOOLS(max)},
-    [TL_OP_MIN_NAN] = {INTS(min), FLOATS(min_nan)},
-    [TL_OP_MAX_NAN] = {INTS(max), FLOATS(max_nan)},
-    [TL_OP_AND] = {INTS(and), BOOLS(and)},
-    [TL_OP_OR] = {INTS(or), BOOLS(or)},
-    [TL_OP_XOR] = {INTS(xor), BOOLS(xor)},
-    [TL_OP_SHL] = {INTS(shl)},
-    [TL_OP_SHR] = {INTS(shr)},
-    [TL_OP_MULHI] = {INTS(mulhi)},
-    [TL_OP_NEG] = {INTS(neg), SIGNS(neg)},
-    [TL_OP_NOT] = {INTS(not), BOOLS(not)},
-    [TL_OP_ABS] = {INTS(abs), SIGNS(abs)},
-    [TL_OP_SQRT] = {FLOATS(sqrt)},
-    [TL_OP_EXP2] = {[TL_F32] = exp2_f32},
-    [TL_OP_FLOOR] = {FLOATS(floor)},
-    [TL_OP_CEIL] = {FLOATS(ceil)},
-    [TL_OP_TRUNC] = {FLOATS(trunc)},
-    [TL_OP_RINT] = {FLOATS(rint)},
-    [TL_OP_ROUND] = {FLOATS(round)},
-    [TL_OP_POPCOUNT] = {INTS(popcount)},
-    [TL_OP_CLZ] = {INTS(clz)},
-    [TL_OP_CTZ] = {INTS(ctz)},
-    [TL_OP_EQ] = {INTS(eq), FLOATS(eq), BOOLS(eq)},
-    [TL_OP_NE] = {INTS(ne), FLOATS(ne), BOOLS(ne)},
-    [TL_OP_LT] = {INTS(lt), FLOATS(lt), BOOLS(lt)},
-    [TL_OP_LE] = {INTS(le), FLOATS(le), BOOLS(le)},
-    [TL_OP_GT] = {INTS(gt), FLOATS(gt), BOOLS(gt)},
-    [TL_OP_GE] = {INTS(ge), FLOATS(ge), BOOLS(ge)},
+#define OP(...)
+#define ELEM(ID, ...) [TL_OP_##ID] = ROW_##ID,
+#include "ir/ops.def"
 };
 
 TlElemFn tl_elem_fn(TlOpcode opcode, TlDtype d) { return table[opcode][d]; }
