@@ -7,6 +7,7 @@
 # What the tree holds is copied, committed or not, but nothing that git ignores. The exit status is the command's.
 # Packages are installed first: the other user may not. TILE_STRANGER=DIR keeps the copy in DIR, for another run.
 set -eu
+umask 022
 root=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 place=${TILE_STRANGER:-$(mktemp -d "${TMPDIR:-/tmp}/stranger.XXXXXX")}
 tree="$place/eine tile-Übung"
