@@ -198,14 +198,8 @@ void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMVa
 void tl_cpu_range_end_by(TlCpuGen *g, TlCpuRange *range, LLVMValueRef step,
                          const LLVMValueRef *next);
 
-/* cpu_hide.c: after LLVM's passes. What an address that loops share was computed from stays out of
- * the sight of code generation. */
-void tl_cpu_hide_addresses(TlLlvm *l);
 /* cpu_table.c: after LLVM's passes. Functions of four bits become look-ups. */
 void tl_cpu_look_up(TlLlvm *l);
-/* cpu_masked.c: after those. Masked accesses without an instruction are few, or calls. */
-void tl_cpu_share_masked(TlLlvm *l);
-bool tl_cpu_has_masks(const TlLlvm *l); /* masked accesses of elements of every size */
 
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */

@@ -2,7 +2,7 @@
  * report as data. */
 #define TILE_UNSTABLE
 #include "codegen/report/explain.h"
-#include "codegen/gpu/notes.h"
+#include "codegen/target/notes.h"
 #include "codegen/report/occupancy.h"
 #include "codegen/report/usage.h"
 #include "ir/plan/banks.h"
