@@ -1,99 +1,19 @@
 /* CPU lowering: shared by the cpu_*.c files. tile IR -> LLVM IR for the host, one function per
  * kernel that runs programs that are neighbours on the first axis.
  *
- * Every tile value has a placement (cpu_place.c): a home in the worker's scratch memory, or none
- * ("virtual": its elements are computed where they are used, inside the loop nest of their
- * root). Scalars are LLVM values. A loop nest runs over a shape with one dimension in vectors of
- * `width` lanes; evaluating a value at a position (At) gives one vector of lanes. */
+ * Every tile value has a placement (codegen/nest/nest_place.c): a home in the worker's scratch
+ * memory, or none ("virtual": its elements are computed where they are used, inside the loop nest
+ * of their root). Scalars are LLVM values. A loop nest runs over a shape with one dimension in
+ * vectors of `width` lanes; evaluating a value at a position (At) gives one vector of lanes. */
 #ifndef TL_CPU_H
 #define TL_CPU_H
 #include <stddef.h>
 
-#include "codegen/cpu/cpu_dot_insn.h"
 #include "codegen/gen/codegen.h"
 #include "codegen/gen/gen.h"
+#include "codegen/nest/nest.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_info.h"
-
-/* ---- where tiles live (cpu_place.c) ---- */
-typedef enum TlCpuPlaceKind { TL_CPU_SCALAR, TL_CPU_VIRTUAL, TL_CPU_HOME } TlCpuPlaceKind;
-typedef struct TlCpuPlace {
-    TlCpuPlaceKind kind;
-    int32_t buffer; /* HOME: index in plan->buffers */
-} TlCpuPlace;
-typedef struct TlCpuBuffer {
-    uint64_t bytes, offset;
-    uint32_t first, last; /* op positions between which it is needed, both included */
-    bool small;           /* no part of scratch: a variable of LLVM's, most often in registers */
-    LLVMValueRef variable;
-} TlCpuBuffer;
-/* A loop over the sums of a product (cpu_matmul.c). */
-enum { TL_CPU_TAG_BYTES = 64, TL_CPU_KEYS = 6 };
-enum { TL_CPU_NEST = 4 };
-typedef struct TlCpuProduct {
-    TlOp *loop, *dot;
-    TlOp *around[TL_CPU_NEST]; /* inner first: loops that pass the sum on, and in which B changes */
-    int naround;
-    int ngathered; /* of those, inner first: chunks of all their trips are multiplied together */
-    TlDtype dtype;        /* of the sums */
-    const TlCpuDotInsn *insn; /* NULL: products are added one by one */
-    int per;              /* elements along k of a packed one, which is as large as a sum */
-    TlDtype part[2];      /* the type of those of A, of B */
-    bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections */
-    int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
-    /* Rows that a panel of B has room for, elements that a row of packed A has: panels and rows
-     * begin in different cache sets. */
-    int64_t panel_rows, a_row;
-    TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
-    bool a_may_end;       /* it is packed where it ends before the rows that are seen */
-    TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */
-    bool a_turned;        /* those are A's columns, of as many trips as a chunk has */
-    bool a_is_whole;      /* and unless it has all k of a chunk */
-    bool from_zero;       /* the sums begin at +0 */
-    bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
-    TlOp *b_load;         /* the load that B is; NULL: B is computed, or not kept */
-    TlValue *key[TL_CPU_KEYS]; /* scalars from which and from k kept B is computed, if by no load */
-    int nkeys;
-    TlOp *store;          /* says which rows and columns are seen; NULL: all */
-    bool stores; /* it stores the sums and nothing else, right after the loop, or those around */
-    uint32_t slots;       /* packed chunks of B that there is room for */
-    uint64_t a_bytes, b_bytes; /* of packed A, of one chunk of packed B */
-    int32_t a, b, gathered;    /* buffers; gathered: of chunks that are multiplied together */
-    int32_t listed;            /* where each row of A is, by a_rows */
-    /* Where they are in scratch memory; zeros: a row of A outside; stored: the last chunk stored
-     * the sums, and the store has not yet seen that. */
-    uint64_t tags, zeros, stored;
-} TlCpuProduct;
-typedef struct TlCpuPlan {
-    TlCpuPlace *place; /* by value id */
-    TL_VEC(TlCpuBuffer) buffers;
-    /* op to its first extra buffer (dot: packed a, b; histogram: tables; loop: temporaries;
-     * print) */
-    TlMap extra;
-    TlMap products; /* FOR to TlCpuProduct */
-    TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
-    uint64_t scratch_bytes;
-    /* At its beginning, 0 before the first launch: tags of products, and rows of zeros. */
-    uint64_t zeroed_bytes;
-    const TlLlvm *l;
-    int vector_bytes; /* of a register: 64, 32, 16 */
-} TlCpuPlan;
-/* products: loops that sum products may be lowered as a whole (plan->products). */
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, const TlLlvm *l, int vector_bytes,
-                       TlArena *arena);
-
-/* The form of a home: row-major; the lane dimension (the last of extent > 1) is padded so that
- * whole vectors fit. */
-typedef struct TlCpuForm {
-    int rank, lane;                                                        /* lane -1: rank 0 */
-    int64_t extent[TL_MAX_RANK], padded[TL_MAX_RANK], stride[TL_MAX_RANK]; /* in elements */
-    int64_t elems;                                                         /* with padding */
-} TlCpuForm;
-TlCpuForm tl_cpu_form(const TlType *type);
-
-bool tl_cpu_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
-/* Does a broadcast take vectors as they are? Else it takes one element for each. */
-bool tl_cpu_keeps_lanes(const TlOp *broadcast);
 
 /* ---- code generation ---- */
 /* A memory op's uniform part, computed once where the op stands. */
@@ -128,7 +48,7 @@ typedef struct TlCpuAccess {
 typedef struct TlCpuGen {
     TL_GEN_BASE;
     const TlCodegenOptions *options;
-    TlCpuPlan *plan;
+    TlNests *plan;
     const TlAxisInfo *axis;
     LLVMValueRef ctx, params, scratch, services;
     LLVMBasicBlockRef program; /* where each program of the run begins */
@@ -145,10 +65,8 @@ typedef struct TlCpuGen {
     int nested;                 /* loops and branches around where we are */
     TlMap access;     /* op to TlCpuAccess */
     TlMap stored;     /* store to the product that may have done it */
-    int vector_bytes; /* of a register: 64, 32, 16 */
-    int nregs;        /* vector registers */
-    bool gathers,
-        masks; /* fast masked gathers (4 and 8 byte elements); fast masks for every element size */
+    TlNestMachine m;
+    LLVMValueRef *variable; /* by buffer: of small homes; NULL: not made yet */
     TlLoc loc;
 } TlCpuGen;
 
@@ -205,7 +123,6 @@ void tl_cpu_hide_addresses(TlLlvm *l);
 void tl_cpu_look_up(TlLlvm *l);
 /* cpu_masked.c: after those. Masked accesses without an instruction are few, or calls. */
 void tl_cpu_share_masked(TlLlvm *l);
-bool tl_cpu_has_masks(const TlLlvm *l); /* masked accesses of elements of every size */
 
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
@@ -214,8 +131,6 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,
 int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
                        int limit); /* lanes that suit the virtual chain under v */
 int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit); /* the same from v's own op */
-int tl_cpu_fit_width(int64_t padded,
-                     int width); /* largest power of two <= width that divides padded */
 /* Positions from .. to - 1 of each dimension; `to` NULL: all. */
 typedef struct TlCpuBox {
     LLVMValueRef from[TL_MAX_RANK], to[TL_MAX_RANK];
@@ -232,7 +147,7 @@ typedef struct TlCpuLoops {
     TlCpuLoop loop[TL_MAX_RANK];
     TlCpuRange range[TL_MAX_RANK]; /* instead of `loop`, where the box is bounded */
 } TlCpuLoops;
-void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *loops, const TlCpuForm *form, TlCpuAt *at);
+void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *loops, const TlNestForm *form, TlCpuAt *at);
 void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *loops);
 /* Runs body for each position of `type`'s shape, lanes in its lane dimension (padding included
  * when width > 1). */
@@ -254,8 +169,8 @@ void tl_cpu_materialise(
 void tl_cpu_materialise_as(TlCpuGen *g, TlValue *v, TlDtype dtype,
                            int32_t buffer); /* converted to dtype on the way */
 LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base,
-                              const TlCpuForm *form, TlCpuAt *at);
-void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlCpuForm *form,
+                              const TlNestForm *form, TlCpuAt *at);
+void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlNestForm *form,
                        TlCpuAt *at, LLVMValueRef x);
 /* Transposes w rows of w lanes in registers; w is a power of two. tl_cpu_turn_width: as many as
  * registers hold well. */
@@ -263,16 +178,13 @@ enum { TL_CPU_TURN = 16 };
 void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w);
 int tl_cpu_turn_width(const TlCpuGen *g, TlDtype dtype);
 /* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
-LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *form, const TlCpuAt *at);
+LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *form, const TlCpuAt *at);
 
 /* Index of one of the position's lanes along the lane dimension, of n elements; in the padding of
  * the nest, of the last element. */
 LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n);
 
-/* cpu_reshape.c. joins: does a reshape take its operand's last axis, of few elements, into one with
- * the axis before it? Then so many vectors along that one, interleaved, are one of the result. */
-bool tl_cpu_joins(const TlOp *reshape);
-int tl_cpu_join_width(const TlOp *reshape, int limit);
+/* cpu_reshape.c */
 LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
                                int w); /* a0 b0 a1 b1 ..., w of each */
@@ -284,10 +196,6 @@ LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_store(TlCpuGen *g, TlOp *op);
 int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit);
 bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane); /* elements lie side by side along it */
-/* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
-int tl_cpu_slice_of(const TlPlace *p, int dim);
-/* Do elements follow each other along the axis of a parameter's view? */
-bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis);
 /* At the beginning of a nest's row: index tiles that do not go along it are read once for all of
  * it. At its end, at NULL. */
 void tl_cpu_read_rows(TlCpuGen *g, const struct TlCpuInside *in, const TlCpuAt *at);
@@ -365,16 +273,10 @@ void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
 
 /* cpu_histogram.c */
 void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op);
-uint64_t tl_cpu_histogram_bytes(const TlOp *op); /* of its extra buffer */
 
-/* cpu_product.c. NULL: the loop is more than a product. Asked when values have their homes. */
-TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena);
-/* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
- * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
-TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop);
 /* cpu_matmul.c */
 /* The loop, whose result's home holds what is added to: n trips from k = lo on by `by`. */
-void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
+void tl_cpu_lower_product(TlCpuGen *g, const TlNestProduct *p, LLVMValueRef lo, LLVMValueRef by,
                           LLVMValueRef n);
 /* i1: a product has done the store; NULL: none would. */
 LLVMValueRef tl_cpu_is_stored(TlCpuGen *g, const TlOp *store);

@@ -283,30 +283,6 @@ static bool lanes_are_contiguous(const TlCpuAccess *a, const TlCpuAt *at)
     return true;
 }
 
-int tl_cpu_slice_of(const TlPlace *p, int dim)
-{
-    for (uint32_t i = 0; i < p->naxes; i++)
-        if (tl_place_dim(p, i) == dim)
-            return p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 1 ? (int)i : -1;
-    return -1;
-}
-
-bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis)
-{
-    const TlOp *view = p->base->def;
-    if (view && view->opcode == TL_OP_VIEW) {
-        uint64_t bits;
-        const TlValue *stride = tl_in(view, 1 + p->naxes + (uint32_t)axis);
-        return tl_value_is_const(stride, &bits) && bits == 1;
-    }
-    if (!fn->info || view)
-        return false;
-    const TlParam *param = &fn->info->params.data[p->base->index];
-    const TlDim *d = &param->stride[axis];
-    bool last = axis + 1 == param->rank;
-    return (d->kind == TILE_DIM_DENSE && last) || (d->kind == TILE_DIM_CONST && d->value == 1);
-}
-
 bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane)
 {
     return lanes_are_contiguous(a, &(TlCpuAt){.lane = lane, .width = 2});
@@ -385,7 +361,7 @@ static bool is_affine(TlCpuGen *g, const TlValue *v, int depth)
 {
     if (v->type->rank == 0)
         return true;
-    if (!v->def || depth > 24 || g->plan->place[v->id].kind == TL_CPU_HOME)
+    if (!v->def || depth > 24 || g->plan->place[v->id].kind == TL_NEST_HOME)
         return false;
     const TlOp *op = v->def;
     switch (op->opcode) {
@@ -449,16 +425,16 @@ int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
     TlType shape = {.kind = TL_TILE, .dtype = d, .rank = (uint8_t)a->place.rank};
     for (int i = 0; i < a->place.rank; i++)
         shape.shape[i] = a->place.shape[i];
-    at.lane = a->place.rank ? tl_cpu_form(&shape).lane : 0;
+    at.lane = a->place.rank ? tl_nest_form(&shape).lane : 0;
     if (a->view && lanes_are_contiguous(a, &at))
         return limit;
     if (is_every_second(a, at.lane))
-        return limit < g->vector_bytes / (int)bytes ? limit : g->vector_bytes / (int)bytes;
+        return limit < g->m.vector_bytes / (int)bytes ? limit : g->m.vector_bytes / (int)bytes;
     if (!a->view && is_affine(g, a->place.base, 0))
         return limit;
-    if (bytes < 4 || !g->gathers || (!a->view && !a->place.base->type->ptr))
+    if (bytes < 4 || !g->m.gathers || (!a->view && !a->place.base->type->ptr))
         return 1;
-    int lanes = g->vector_bytes / 8; /* of 8-byte addresses in a register */
+    int lanes = g->m.vector_bytes / 8; /* of 8-byte addresses in a register */
     return limit < lanes ? limit : lanes;
 }
 
@@ -621,7 +597,7 @@ static LLVMValueRef fork_end(TlCpuGen *g, Fork *f, LLVMValueRef slow)
 
 static bool wants_fork(const TlCpuGen *g, const TlType *elem)
 {
-    return !(g->masks || (g->gathers && tl_gen_elem_bytes(elem) >= 4));
+    return !(g->m.masks || (g->m.gathers && tl_gen_elem_bytes(elem) >= 4));
 }
 
 /* i1: are the elements of all lanes adjacent? *out_first: the address of lane 0. */
@@ -669,7 +645,7 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TL_ASSERT(op->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(op->opcode)->text);
     TlCpuAccess *a = tl_cpu_access_of(g, op);
-    TlCpuForm form = tl_cpu_form(op->out[0]->type);
+    TlNestForm form = tl_nest_form(op->out[0]->type);
     if (at->width > 1 && form.extent[at->lane] % at->width == 0 && is_every_second(a, at->lane)) {
         TlCpuAt first = *at;
         first.width = 1;
@@ -746,7 +722,7 @@ static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, TlCpuS
                          LLVMValueRef x)
 {
     TlType elem = tl_cpu_elem_of(type);
-    TlCpuForm form = tl_cpu_form(type);
+    TlNestForm form = tl_nest_form(type);
     LLVMValueRef mask = lane_mask(g, s, at->width);
     if (a->streams && a->whole) {
         TL_ASSERT(!s->apart && !s->mask, "a streaming store with a mask");
@@ -817,8 +793,8 @@ void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
     const TlType *type = tl_cpu_access_of(g, op)->place.value->type;
     int width = 1;
     if (type->rank) {
-        TlCpuForm f = tl_cpu_form(type);
-        width = tl_cpu_fit_width(f.padded[f.lane], least_width(g, op, 64));
+        TlNestForm f = tl_nest_form(type);
+        width = tl_nest_fit_width(f.padded[f.lane], least_width(g, op, 64));
         TlCpuInside in;
         tl_cpu_inside_begin(g, &in);
         tl_cpu_inside_store(g, &in, op, f.lane);

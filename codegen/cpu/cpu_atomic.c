@@ -158,7 +158,7 @@ static void atomic_body(TlCpuGen *g, TlCpuAt *at, void *user)
         g->scalar[out->id] = old;
         return;
     }
-    TlCpuForm f = tl_cpu_form(out->type);
+    TlNestForm f = tl_nest_form(out->type);
     tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at,
                       old);
 }
@@ -173,7 +173,7 @@ static bool is_grouped(const TlCpuGen *g, const TlOp *op, const TlCpuAccess *a, 
 {
     TlRmw kind = kind_of(op);
     int64_t lanes = GROUP_BYTES / tl_dtype_bytes(type->dtype);
-    TlCpuForm f = tl_cpu_form(type);
+    TlNestForm f = tl_nest_form(type);
     return op->opcode == TL_OP_ATOMIC_RMW && kind != TL_RMW_XCHG && tl_is_float(type->dtype) &&
            type->rank && !op->out[0]->uses && !g->options->check && a->view && a->bounds &&
            !a->place.mask && tl_cpu_is_contiguous(a, f.lane) && f.extent[f.lane] % lanes == 0;
@@ -228,7 +228,7 @@ static void lower_row(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuInside *in, co
 
 static void lower_groups(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const TlType *type)
 {
-    TlCpuForm f = tl_cpu_form(type);
+    TlNestForm f = tl_nest_form(type);
     int lanes = GROUP_BYTES / tl_dtype_bytes(type->dtype);
     lanes = tl_cpu_chain_width(g, a->place.value, lanes) < lanes ? 1 : lanes;
     TlCpuInside in;

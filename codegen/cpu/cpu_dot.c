@@ -21,7 +21,7 @@ typedef struct Product {
     LLVMValueRef batch;
 } Product;
 
-static Matrix matrix_at(TlCpuGen *g, int32_t buffer, const TlCpuForm *f, bool transposed)
+static Matrix matrix_at(TlCpuGen *g, int32_t buffer, const TlNestForm *f, bool transposed)
 {
     TL_ASSERT(buffer >= 0 && (uint32_t)buffer < g->plan->buffers.len, "buffer %d", (int)buffer);
     Matrix m = {.base = tl_cpu_home_ptr(g, buffer),
@@ -51,13 +51,13 @@ static TlValue *under_transposition(TlValue *v)
 
 static Matrix operand(TlCpuGen *g, TlValue *v, TlDtype dtype, int32_t pack, bool any_strides)
 {
-    TlCpuForm f = tl_cpu_form(v->type);
-    TlCpuPlace place = g->plan->place[v->id];
-    if (place.kind == TL_CPU_HOME && v->type->dtype == dtype)
+    TlNestForm f = tl_nest_form(v->type);
+    TlNestPlace place = g->plan->place[v->id];
+    if (place.kind == TL_NEST_HOME && v->type->dtype == dtype)
         return matrix_at(g, place.buffer, &f, false);
-    TlValue *x = place.kind == TL_CPU_VIRTUAL ? under_transposition(v) : NULL;
-    if (any_strides && x && g->plan->place[x->id].kind == TL_CPU_HOME && x->type->dtype == dtype) {
-        TlCpuForm fx = tl_cpu_form(x->type);
+    TlValue *x = place.kind == TL_NEST_VIRTUAL ? under_transposition(v) : NULL;
+    if (any_strides && x && g->plan->place[x->id].kind == TL_NEST_HOME && x->type->dtype == dtype) {
+        TlNestForm fx = tl_nest_form(x->type);
         return matrix_at(g, g->plan->place[x->id].buffer, &fx, true);
     }
     tl_cpu_materialise_as(g, v, dtype, pack);
@@ -167,7 +167,7 @@ static void multiply(Product *p)
 static void choose_block(Product *p, const TlCpuGen *g)
 {
     int64_t vectors = p->n / p->width, best = INT64_MAX;
-    int most = g->nregs >= 32 ? 4 : 2, budget = g->nregs >= 32 ? 24 : 12;
+    int most = g->m.nregs >= 32 ? 4 : 2, budget = g->m.nregs >= 32 ? 24 : 12;
     p->nv = (int)(vectors < most ? vectors : most);
     int rows = budget / p->nv < 12 ? budget / p->nv : 12;
     for (int mr = p->m < rows ? (int)p->m : rows; mr > 0; mr--) {
@@ -182,7 +182,7 @@ static void choose_block(Product *p, const TlCpuGen *g)
 typedef struct Narrow {
     TlValue *out;
     LLVMValueRef from, to;
-    TlCpuForm form;
+    TlNestForm form;
     TlType wide;
 } Narrow;
 
@@ -200,10 +200,10 @@ static void narrow_result(TlCpuGen *g, TlValue *out, TlDtype dtype, int32_t wide
     Narrow n = {.out = out,
                 .from = tl_cpu_home_ptr(g, wide),
                 .to = tl_cpu_home_ptr(g, g->plan->place[out->id].buffer),
-                .form = tl_cpu_form(out->type),
+                .form = tl_nest_form(out->type),
                 .wide = *out->type};
     n.wide.dtype = dtype;
-    tl_cpu_nest(g, out->type, tl_cpu_fit_width(n.form.padded[n.form.lane], g->vector_bytes / 4),
+    tl_cpu_nest(g, out->type, tl_nest_fit_width(n.form.padded[n.form.lane], g->m.vector_bytes / 4),
                 narrow_body, &n);
 }
 
@@ -217,7 +217,7 @@ void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op)
     TL_ASSERT(tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &extra), "dot without room");
     int32_t pack = (int32_t)extra, home = d == wide ? g->plan->place[out->id].buffer : pack + 2;
     TlType type = {.kind = TL_TILE, .dtype = wide};
-    TlCpuForm fa = tl_cpu_form(tl_in(op, 0)->type), fc = tl_cpu_form(out->type);
+    TlNestForm fa = tl_nest_form(tl_in(op, 0)->type), fc = tl_nest_form(out->type);
     int r = fc.rank;
     Product p = {.g = g,
                  .dtype = wide,
@@ -233,7 +233,7 @@ void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op)
     else
         tl_cpu_materialise_as(g, tl_in(op, 2), wide, home);
     p.c = matrix_at(g, home, &fc, false);
-    p.width = tl_cpu_fit_width(p.n, g->vector_bytes / tl_dtype_bytes(wide));
+    p.width = tl_nest_fit_width(p.n, g->m.vector_bytes / tl_dtype_bytes(wide));
     choose_block(&p, g);
     multiply(&p);
     if (wide != d)

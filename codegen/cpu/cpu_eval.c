@@ -106,15 +106,6 @@ void tl_cpu_range_end_by(TlCpuGen *g, TlCpuRange *l, LLVMValueRef step, const LL
     LLVMPositionBuilderAtEnd(g->b, l->exit);
 }
 
-int tl_cpu_fit_width(int64_t padded, int width)
-{
-    TL_ASSERT(padded > 0 && width > 0 && (width & (width - 1)) == 0,
-              "%d lanes over %lld elements", width, (long long)padded);
-    while (width > 1 && padded % width)
-        width /= 2;
-    return width;
-}
-
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width)
 {
     TL_ASSERT(rank <= TL_MAX_RANK && width > 0, "%d lanes at rank %d", width, rank);
@@ -125,7 +116,7 @@ void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width)
     tl_map_init(&at->memo, g->arena);
 }
 
-void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlCpuForm *f, TlCpuAt *at)
+void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlNestForm *f, TlCpuAt *at)
 {
     l->rank = f->rank;
     for (int d = 0; d < f->rank; d++) {
@@ -160,7 +151,7 @@ static void nest(TlCpuGen *g, const TlType *type, int width, const TlCpuBox *box
 {
     TL_ASSERT(type->kind == TL_TILE && width > 0,
               "%d lanes over a type of kind %d", width, (int)type->kind);
-    TlCpuForm f = tl_cpu_form(type);
+    TlNestForm f = tl_nest_form(type);
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
     TlCpuLoops loops = {.skip = -1, .dim = -1, .box = box};
@@ -232,7 +223,7 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, Tl
 
 int tl_cpu_tested_width(const TlCpuGen *g, int width)
 {
-    int most = g->vector_bytes / (int)sizeof(int32_t);
+    int most = g->m.vector_bytes / (int)sizeof(int32_t);
     TL_ASSERT(most > 0 && width > 0, "%d lanes of at most %d", width, most);
     return width < most ? width : most;
 }
@@ -262,7 +253,7 @@ static void one_vector(TlCpuGen *g, TlCpuAt *at, const TlType *type, TlCpuInside
 static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlType *type, TlCpuInside *in,
                            LLVMValueRef end, TlCpuBody body, void *user)
 {
-    TlCpuForm f = tl_cpu_form(type);
+    TlNestForm f = tl_nest_form(type);
     int width = at->width;
     tl_cpu_inside_set(in, true);
     whole_part(g, at, type, in, end, body, user);
@@ -277,7 +268,7 @@ static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlType *type, TlCpuIn
 void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *in,
                        LLVMValueRef end, TlCpuBody body, void *user)
 {
-    TlCpuForm f = tl_cpu_form(type);
+    TlNestForm f = tl_nest_form(type);
     if (!end || f.rank == 0) {
         int tested = in->accesses.len ? tl_cpu_tested_width(g, width) : width;
         nest(g, type, tested, &in->box, body, user);
@@ -297,7 +288,7 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     tl_cpu_prefetch_note(g, in);
 }
 
-LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at)
+LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *f, const TlCpuAt *at)
 {
     int d = at->lane;
     if (at->width == 1 || f->extent[d] == f->padded[d]) /* no padding, or a nest without it */
@@ -325,16 +316,16 @@ static LLVMValueRef new_variable(TlCpuGen *g, uint64_t bytes)
 LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer)
 {
     TL_ASSERT(buffer >= 0, "no home");
-    TlCpuBuffer *b = &g->plan->buffers.data[buffer];
-    if (b->small && !b->variable)
-        b->variable = new_variable(g, b->bytes);
+    TlNestBuffer *b = &g->plan->buffers.data[buffer];
+    if (b->small && !g->variable[buffer])
+        g->variable[buffer] = new_variable(g, b->bytes);
     if (b->small)
-        return b->variable;
+        return g->variable[buffer];
     LLVMValueRef offset = tl_gen_int(&g->gen, (int64_t)b->offset);
     return LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &offset, 1, "");
 }
 
-static LLVMValueRef home_offset(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at, bool skip_lane)
+static LLVMValueRef home_offset(TlCpuGen *g, const TlNestForm *f, const TlCpuAt *at, bool skip_lane)
 {
     LLVMValueRef sum = tl_gen_int(&g->gen, 0);
     for (int d = 0; d < f->rank; d++) {
@@ -365,7 +356,7 @@ static LLVMValueRef load_at(TlCpuGen *g, const TlType *type, LLVMValueRef base, 
 /* The lanes' elements are not adjacent: one load each. Lanes in the padding of the nest read the
  * last element. */
 static LLVMValueRef load_strided(TlCpuGen *g, const TlType *type, LLVMValueRef base,
-                                 const TlCpuForm *f, TlCpuAt *at)
+                                 const TlNestForm *f, TlCpuAt *at)
 {
     TL_ASSERT(at->width > 1, "%d lanes apart", at->width);
     LLVMValueRef rest = home_offset(g, f, at, true);
@@ -383,7 +374,7 @@ static LLVMValueRef load_strided(TlCpuGen *g, const TlType *type, LLVMValueRef b
 }
 
 LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base,
-                              const TlCpuForm *f, TlCpuAt *at)
+                              const TlNestForm *f, TlCpuAt *at)
 {
     if (at->width == 1)
         return load_at(g, type, base, home_offset(g, f, at, false), 1);
@@ -398,7 +389,7 @@ LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base
     return load_strided(g, type, base, f, at);
 }
 
-void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlCpuForm *f,
+void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlNestForm *f,
                        TlCpuAt *at, LLVMValueRef x)
 {
     LLVMValueRef offset = home_offset(g, f, at, false);
@@ -463,7 +454,7 @@ static LLVMValueRef eval_trans(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 /* Axes of extent 1 are added or dropped; the others keep their order. */
 static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(tl_cpu_is_renaming(op), "%s moves elements", tl_op_info(op->opcode)->text);
+    TL_ASSERT(tl_nest_is_renaming(op), "%s moves elements", tl_op_info(op->opcode)->text);
     TlValue *x = tl_in(op, 0);
     const TlType *from = x->type, *to = op->out[0]->type;
     TlCpuAt sub;
@@ -544,7 +535,7 @@ static TlValue *partner_mask(const TlValue *index, int d)
 /* How many elements of x along d are there, those of whole vectors in the padding included? */
 static int64_t readable(const TlValue *x, int d)
 {
-    TlCpuForm f = tl_cpu_form(x->type);
+    TlNestForm f = tl_nest_form(x->type);
     return f.lane == d ? f.padded[d] : f.extent[d];
 }
 
@@ -629,7 +620,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     case TL_OP_TRANS: return eval_trans(g, op, at);
     case TL_OP_RESHAPE:
     case TL_OP_REGROUP:
-        return tl_cpu_is_renaming(op) ? eval_renaming(g, op, at) : tl_cpu_eval_reshape(g, op, at);
+        return tl_nest_is_renaming(op) ? eval_renaming(g, op, at) : tl_cpu_eval_reshape(g, op, at);
     case TL_OP_GATHER: return eval_gather(g, op, at);
     case TL_OP_LOAD: return tl_cpu_eval_load(g, op, at);
     case TL_OP_INSIDE: return tl_cpu_eval_inside(g, op, at);
@@ -655,10 +646,10 @@ LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     uint64_t seen;
     if (tl_map_get(&at->memo, v->id, &seen))
         return (LLVMValueRef)(uintptr_t)seen;
-    TlCpuPlace place = g->plan->place[v->id];
+    TlNestPlace place = g->plan->place[v->id];
     LLVMValueRef r;
-    if (place.kind == TL_CPU_HOME) {
-        TlCpuForm f = tl_cpu_form(v->type);
+    if (place.kind == TL_NEST_HOME) {
+        TlNestForm f = tl_nest_form(v->type);
         r = tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);
     } else {
         r = tl_cpu_eval_op(g, v, at);
@@ -681,12 +672,12 @@ static int width_of_op(TlCpuGen *g, TlOp *op, int limit)
     if (op->opcode == TL_OP_GATHER)
         return limit < GATHERED ? limit : GATHERED;
     bool regroups = op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP;
-    if (regroups && !g->options->check && tl_cpu_joins(op))
-        return tl_cpu_join_width(op, limit);
-    if (regroups && !tl_cpu_is_renaming(op)) {
+    if (regroups && !g->options->check && tl_nest_joins(op))
+        return tl_nest_join_width(op, limit);
+    if (regroups && !tl_nest_is_renaming(op)) {
         const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
-        int w = tl_cpu_fit_width(a->shape[tl_cpu_form(a).lane], limit);
-        return tl_cpu_fit_width(b->shape[tl_cpu_form(b).lane], w);
+        int w = tl_nest_fit_width(a->shape[tl_nest_form(a).lane], limit);
+        return tl_nest_fit_width(b->shape[tl_nest_form(b).lane], w);
     }
     return limit;
 }
@@ -697,16 +688,16 @@ static int chain_width(TlCpuGen *g, TlValue *v, int limit, bool own, TlMap *seen
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return limit;
     uint64_t bytes = tl_gen_elem_bytes(v->type);
-    int w = (int)(2 * (uint64_t)g->vector_bytes / bytes);
+    int w = (int)(2 * (uint64_t)g->m.vector_bytes / bytes);
     if (w < limit)
         limit = w;
-    if (!own && g->plan->place[v->id].kind == TL_CPU_HOME)
+    if (!own && g->plan->place[v->id].kind == TL_NEST_HOME)
         return limit;
     if (!v->def || tl_map_get(seen, v->id, NULL))
         return limit;
     tl_map_put(seen, v->id, 1);
     limit = width_of_op(g, v->def, limit);
-    if (v->def->opcode == TL_OP_BROADCAST && !tl_cpu_keeps_lanes(v->def))
+    if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
         return limit; /* the operand is evaluated one element at a time */
     for (uint32_t i = 0; i < v->def->nin && limit > 1; i++)
         limit = chain_width(g, tl_in(v->def, i), limit, false, seen);
@@ -737,7 +728,7 @@ typedef struct Fill {
     TlValue *v;
     const TlType *type; /* of the home: v's, or with another element type */
     LLVMValueRef base;
-    TlCpuForm form;
+    TlNestForm form;
     bool own; /* computed by v's op, although v has a home: this one */
 } Fill;
 
@@ -761,7 +752,7 @@ static LLVMValueRef fence(TlCpuGen *g, LLVMValueRef row, int w, bool first)
 {
     LLVMTypeRef type = LLVMTypeOf(row), floats = tl_gen_vec(g->f32, w);
     bool is_word = type == floats || type == tl_gen_vec(g->i32, w);
-    if (first || !is_word || w * (int)sizeof(float) != g->vector_bytes)
+    if (first || !is_word || w * (int)sizeof(float) != g->m.vector_bytes)
         return row;
     LLVMValueRef x = LLVMBuildBitCast(g->b, row, floats, "");
     x = tl_gen_intrinsic(&g->gen, "llvm.arithmetic.fence", &floats, 1, &x, 1);
@@ -794,7 +785,7 @@ void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w)
 
 int tl_cpu_turn_width(const TlCpuGen *g, TlDtype dtype)
 {
-    int w = g->vector_bytes / tl_dtype_bytes(dtype);
+    int w = g->m.vector_bytes / tl_dtype_bytes(dtype);
     return w < 4 ? 4 : w < TL_CPU_TURN ? w : TL_CPU_TURN;
 }
 
@@ -804,21 +795,21 @@ static bool fill_transposed(TlCpuGen *g, Fill *f)
 {
     TlOp *op = f->v->def;
     if (!op || op->opcode != TL_OP_TRANS ||
-        (g->plan->place[f->v->id].kind == TL_CPU_HOME && !f->own))
+        (g->plan->place[f->v->id].kind == TL_NEST_HOME && !f->own))
         return false;
     TlValue *x = tl_in(op, 0);
-    if (g->plan->place[x->id].kind != TL_CPU_HOME || x->type->ptr)
+    if (g->plan->place[x->id].kind != TL_NEST_HOME || x->type->ptr)
         return false;
     const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
-    TlCpuForm from = tl_cpu_form(x->type);
+    TlNestForm from = tl_nest_form(x->type);
     int lane = f->form.lane, other = -1; /* dimensions of the result that are swapped */
     for (int d = 0; d < from.rank; d++)
         if (perm[d] == from.lane)
             other = d;
     if (other < 0 || other == lane)
         return false;
-    int w = tl_cpu_fit_width(from.extent[from.lane], tl_cpu_turn_width(g, f->type->dtype));
-    w = tl_cpu_fit_width(f->form.extent[lane], w);
+    int w = tl_nest_fit_width(from.extent[from.lane], tl_cpu_turn_width(g, f->type->dtype));
+    w = tl_nest_fit_width(f->form.extent[lane], w);
     if (w < 4)
         return false;
     TlCpuAt to, src;
@@ -854,27 +845,27 @@ static TlType row_of_equals(const TlValue *v, const TlType *type)
                         (op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->rank == 0));
     TlType row = *type;
     row.rank = 1;
-    row.shape[0] = (int32_t)tl_cpu_form(type).elems;
-    return equal && tl_cpu_form(&row).elems == row.shape[0] ? row : *type;
+    row.shape[0] = (int32_t)tl_nest_form(type).elems;
+    return equal && tl_nest_form(&row).elems == row.shape[0] ? row : *type;
 }
 
 static void fill(TlCpuGen *g, TlValue *v, const TlType *type, int32_t buffer, bool own)
 {
     TL_ASSERT(buffer >= 0 && (uint32_t)buffer < g->plan->buffers.len,
               "value %u has no home", v->id);
-    bool by_op = own || g->plan->place[v->id].kind != TL_CPU_HOME;
+    bool by_op = own || g->plan->place[v->id].kind != TL_NEST_HOME;
     TlType shape = by_op ? row_of_equals(v, type) : *type;
     type = &shape;
     Fill f = {.v = v,
               .type = type,
               .base = tl_cpu_home_ptr(g, buffer),
-              .form = tl_cpu_form(type),
+              .form = tl_nest_form(type),
               .own = own};
     if (fill_transposed(g, &f))
         return;
     int width = start_width(g, v, 64, own);
-    int limit = (int)(2 * (uint64_t)g->vector_bytes / tl_gen_elem_bytes(type));
-    width = tl_cpu_fit_width(f.form.padded[f.form.lane], width < limit ? width : limit);
+    int limit = (int)(2 * (uint64_t)g->m.vector_bytes / tl_gen_elem_bytes(type));
+    width = tl_nest_fit_width(f.form.padded[f.form.lane], width < limit ? width : limit);
     TlCpuInside in;
     tl_cpu_inside_begin(g, &in);
     tl_cpu_inside_value(g, &in, v, f.form.lane, own);
@@ -889,8 +880,8 @@ void tl_cpu_define(TlCpuGen *g, TlValue *v)
 
 void tl_cpu_materialise(TlCpuGen *g, TlValue *v, int32_t buffer)
 {
-    TlCpuPlace place = g->plan->place[v->id];
-    if (place.kind == TL_CPU_HOME && place.buffer == buffer)
+    TlNestPlace place = g->plan->place[v->id];
+    if (place.kind == TL_NEST_HOME && place.buffer == buffer)
         return;
     fill(g, v, v->type, buffer, false);
 }

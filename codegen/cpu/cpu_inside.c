@@ -126,9 +126,9 @@ static void add_operands(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 static void add_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane)
 {
     uint64_t key = (uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(lane + 1);
-    in->differs |= lane >= 0 && v->type->rank && g->plan->place[v->id].kind == TL_CPU_HOME;
+    in->differs |= lane >= 0 && v->type->rank && g->plan->place[v->id].kind == TL_NEST_HOME;
     if (v->type->kind != TL_TILE || v->type->rank == 0 || !v->def ||
-        g->plan->place[v->id].kind != TL_CPU_VIRTUAL || tl_map_get(&in->seen, key, NULL))
+        g->plan->place[v->id].kind != TL_NEST_VIRTUAL || tl_map_get(&in->seen, key, NULL))
         return;
     tl_map_put(&in->seen, key, 1);
     if (++in->nvalues <= MOST_VALUES)

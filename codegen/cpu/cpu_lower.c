@@ -17,7 +17,7 @@
 typedef struct Copy {
     const TlType *type;
     LLVMValueRef from, to;
-    TlCpuForm form;
+    TlNestForm form;
 } Copy;
 
 static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
@@ -31,9 +31,9 @@ static void copy_home(TlCpuGen *g, const TlType *type, int32_t from, int32_t to)
 {
     TL_ASSERT(from >= 0 && to >= 0 && from != to, "a copy from buffer %d to %d", (int)from,
               (int)to);
-    Copy c = {type, tl_cpu_home_ptr(g, from), tl_cpu_home_ptr(g, to), tl_cpu_form(type)};
-    int width = 2 * g->vector_bytes / (int)tl_gen_elem_bytes(type);
-    tl_cpu_nest(g, type, tl_cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64),
+    Copy c = {type, tl_cpu_home_ptr(g, from), tl_cpu_home_ptr(g, to), tl_nest_form(type)};
+    int width = 2 * g->m.vector_bytes / (int)tl_gen_elem_bytes(type);
+    tl_cpu_nest(g, type, tl_nest_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64),
                 copy_body, &c);
 }
 
@@ -41,7 +41,7 @@ static bool reads_home(const TlCpuGen *g, const TlValue *v)
 {
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return false;
-    if (g->plan->place[v->id].kind == TL_CPU_HOME)
+    if (g->plan->place[v->id].kind == TL_NEST_HOME)
         return true;
     for (uint32_t i = 0; v->def && i < v->def->nin; i++)
         if (reads_home(g, tl_in(v->def, i)))
@@ -53,8 +53,8 @@ static bool reads_home(const TlCpuGen *g, const TlValue *v)
 static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint32_t n,
                           TlValue *const *to)
 {
-    TlCpuPlace p = g->plan->place[v->id];
-    if (p.kind != TL_CPU_HOME)
+    TlNestPlace p = g->plan->place[v->id];
+    if (p.kind != TL_NEST_HOME)
         return reads_home(g, v);
     if (p.buffer == own)
         return false;
@@ -168,7 +168,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     LLVMValueRef some,
         n = tl_gen_trips(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step, &some);
     move_tiles(g, op, 3, op->nout, op->out);
-    const TlCpuProduct *product = tl_map_get_ptr(&g->plan->products, op);
+    const TlNestProduct *product = tl_map_get_ptr(&g->plan->products, op);
     if (product) {
         n = LLVMBuildSelect(g->b, some, n, tl_gen_int(&g->gen, 0), "");
         tl_cpu_lower_product(g, product, lo, step, n);
@@ -344,9 +344,9 @@ static void lower_pure(TlCpuGen *g, TlOp *op)
     TlValue *v = op->out[0];
     if (v->type->rank) {
         TlOp *reduce = tl_map_get_ptr(&g->plan->fused, op);
-        if (g->plan->place[v->id].kind == TL_CPU_HOME && reduce)
+        if (g->plan->place[v->id].kind == TL_NEST_HOME && reduce)
             tl_cpu_define_and_reduce(g, v, reduce);
-        else if (g->plan->place[v->id].kind == TL_CPU_HOME)
+        else if (g->plan->place[v->id].kind == TL_NEST_HOME)
             tl_cpu_define(g, v);
         return;
     }
@@ -479,15 +479,6 @@ static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
     return tl_cpu_service(g, service, LLVMFunctionType(t, params, 2, 0), args, 2);
 }
 
-static void set_features(TlCpuGen *g)
-{
-    bool wide = tl_llvm_has_feature(g->l, "avx512f"), avx2 = tl_llvm_has_feature(g->l, "avx2");
-    g->vector_bytes = wide ? 64 : avx2 ? 32 : 16;
-    g->nregs = wide || tl_llvm_has_feature(g->l, "neon") ? 32 : 16;
-    g->gathers = avx2;
-    g->masks = tl_cpu_has_masks(g->l);
-}
-
 /* *out_body: the function of its programs. */
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
                                  const TlFn *fn, const char *symbol, LLVMValueRef *out_body)
@@ -496,8 +487,9 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     tl_gen_init(&g.gen, l, fn, arena);
     g.load_slot = load_param;
     g.fmod = fmod_service;
-    set_features(&g);
-    g.plan = tl_cpu_plan(fn, !options->check, l, g.vector_bytes, arena);
+    g.m = tl_nest_machine(l);
+    g.plan = tl_nest_plan(fn, &g.m, options->check, arena);
+    g.variable = TL_NEW_ARRAY(arena, LLVMValueRef, g.plan->buffers.len + 1);
     g.axis = tl_axis_info(fn, arena);
     tl_map_init(&g.access, arena);
     tl_map_init(&g.stored, arena);

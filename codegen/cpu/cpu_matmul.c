@@ -32,7 +32,7 @@
 #include "codegen/cpu/cpu_matmul.h"
 
 enum {
-    TAG_BYTES = TL_CPU_TAG_BYTES,
+    TAG_BYTES = TL_NEST_TAG_BYTES,
     FEW_COLUMNS = 16, /* so few that reading A takes longer than multiplying */
 };
 
@@ -40,7 +40,7 @@ enum {
 
 typedef struct Chunk {
     TlCpuMultiply x;
-    const TlCpuProduct *p;
+    const TlNestProduct *p;
     LLVMValueRef lo, by, n;    /* of the loop over k */
     LLVMValueRef first, trips; /* the chunk's first trip, how many it has */
     const TlCpuAccess *a, *b;  /* of the first trip: direct A, kept B */
@@ -130,7 +130,7 @@ static LLVMValueRef differs(TlCpuGen *g, const Tag *t, LLVMValueRef kept)
 /* ---- the loop ---- */
 
 /* Lowers the ops from which the trip's operands are computed. */
-static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
+static void lower_trip(TlCpuGen *g, const TlNestProduct *p, LLVMValueRef lo, LLVMValueRef by,
                        LLVMValueRef trip)
 {
     TlBlock *body = p->loop->regions[0];
@@ -176,7 +176,7 @@ static LLVMValueRef trip_of(TlCpuGen *g, TlOp *loop, LLVMValueRef *all)
 static LLVMValueRef number_of(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    const TlCpuProduct *p = c->p;
+    const TlNestProduct *p = c->p;
     LLVMValueRef trips = tl_gen_int(&g->gen, p->trips), n = NULL;
     for (int i = p->naround - 1; i >= 0; i--) {
         LLVMValueRef all, trip = trip_of(g, p->around[i], &all);
@@ -191,7 +191,7 @@ static LLVMValueRef number_of(Chunk *c)
 static void provide_b(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    const TlCpuProduct *p = c->p;
+    const TlNestProduct *p = c->p;
     LLVMValueRef buffer = tl_cpu_home_ptr(g, p->b);
     c->x.b = buffer;
     if (!p->keeps_b) {
@@ -223,7 +223,7 @@ static void point_at_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     TlPlace place = c->a->place;
-    int row = tl_cpu_slice_of(&place, 0), k = tl_cpu_slice_of(&place, 1);
+    int row = tl_nest_slice_of(&place, 0), k = tl_nest_slice_of(&place, 1);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef left = LLVMBuildSub(g->b, c->a->view->extent[k], c->a->start[k], "");
     c->x.a = c->a->ptr;
@@ -258,7 +258,7 @@ static LLVMValueRef rows_are_inside(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     TlPlace place = c->a->place;
-    int row = tl_cpu_slice_of(&place, 0);
+    int row = tl_nest_slice_of(&place, 0);
     TL_ASSERT(row >= 0, "A's rows are not along an axis");
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef from = tl_cpu_add(g, c->a->start[row], c->x.from),
@@ -350,7 +350,7 @@ static void list_part(Chunk *c, const TlCpuAccess *a, LLVMValueRef begin, LLVMVa
                       LLVMValueRef to, LLVMValueRef list)
 {
     TlCpuGen *g = c->x.g;
-    int width = tl_cpu_fit_width(c->p->a_rows->type->shape[0], g->vector_bytes / 8);
+    int width = tl_nest_fit_width(c->p->a_rows->type->shape[0], g->m.vector_bytes / 8);
     LLVMValueRef each = tl_gen_int(&g->gen, width);
     from = LLVMBuildSub(g->b, from, LLVMBuildURem(g->b, from, each, ""), "");
     TlCpuRange l;
@@ -397,7 +397,7 @@ static void list_rows(Chunk *c, LLVMValueRef n)
 static void seen_part(TlCpuGen *g, const TlOp *store, int dim, LLVMValueRef *from, LLVMValueRef *to)
 {
     TlPlace p = tl_op_place(store);
-    int i = tl_cpu_slice_of(&p, dim);
+    int i = tl_nest_slice_of(&p, dim);
     const TlValue *index = p.index[i].value;
     LLVMValueRef start = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     LLVMValueRef extent = tl_gen_view(&g->gen, p.base)->extent[i];
@@ -444,7 +444,7 @@ static LLVMValueRef can_store(Chunk *c)
     return c->c->ok ? LLVMBuildAnd(g->b, can, c->c->ok, "") : can;
 }
 
-static LLVMValueRef stored_flag(TlCpuGen *g, const TlCpuProduct *p)
+static LLVMValueRef stored_flag(TlCpuGen *g, const TlNestProduct *p)
 {
     LLVMValueRef offset = tl_gen_int(&g->gen, (int64_t)p->stored);
     return LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &offset, 1, "");
@@ -456,14 +456,14 @@ static void set_out(Chunk *c, LLVMValueRef now)
     TlCpuGen *g = c->x.g;
     TlPlace place = c->c->place;
     c->x.out = LLVMBuildSelect(g->b, now, c->c->ptr, c->x.acc, "");
-    c->x.out_row = LLVMBuildSelect(g->b, now, c->c->stride[tl_cpu_slice_of(&place, 0)],
+    c->x.out_row = LLVMBuildSelect(g->b, now, c->c->stride[tl_nest_slice_of(&place, 0)],
                                    tl_gen_int(&g->gen, c->x.acc_row), "");
     LLVMBuildStore(g->b, LLVMBuildZExt(g->b, now, g->i64, ""), stored_flag(g, c->p));
 }
 
 LLVMValueRef tl_cpu_is_stored(TlCpuGen *g, const TlOp *store)
 {
-    const TlCpuProduct *p = tl_map_get_ptr(&g->stored, store);
+    const TlNestProduct *p = tl_map_get_ptr(&g->stored, store);
     if (!p)
         return NULL;
     LLVMValueRef flag = stored_flag(g, p), was = LLVMBuildLoad2(g->b, g->i64, flag, "");
@@ -497,7 +497,7 @@ static LLVMValueRef is_due(Chunk *c, LLVMValueRef n, LLVMValueRef is_last)
 {
     TlCpuGen *g = c->x.g;
     LLVMValueRef full =
-        LLVMBuildICmp(g->b, LLVMIntEQ, n, tl_gen_int(&g->gen, TL_CPU_GATHERED), "");
+        LLVMBuildICmp(g->b, LLVMIntEQ, n, tl_gen_int(&g->gen, TL_NEST_GATHERED), "");
     LLVMValueRef due = LLVMBuildOr(g->b, LLVMBuildOr(g->b, full, is_last, ""), c->in_last, "");
     return c->direct ? LLVMBuildOr(g->b, due, LLVMBuildNot(g->b, c->direct, ""), "") : due;
 }
@@ -539,11 +539,11 @@ static void multiply_chunk(Chunk *c, LLVMValueRef stores)
     tl_cpu_multiply(&c->x);
 }
 
-void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
+void tl_cpu_lower_product(TlCpuGen *g, const TlNestProduct *p, LLVMValueRef lo, LLVMValueRef by,
                           LLVMValueRef n)
 {
     const TlType *type = p->dot->out[0]->type;
-    TlCpuForm f = tl_cpu_form(type);
+    TlNestForm f = tl_nest_form(type);
     Chunk c = {.p = p, .lo = lo, .by = by, .n = n};
     c.x = (TlCpuMultiply){.g = g, .p = p, .dtype = p->dtype, .per = p->per};
     c.x.depth = p->depth;
@@ -552,7 +552,7 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
     c.x.acc_row = f.padded[1];
     c.x.elem = tl_gen_elem_type(&g->gen, &sum);
     c.x.part = tl_gen_elem_type(&g->gen, &part);
-    c.x.width = tl_cpu_fit_width(f.padded[1], g->vector_bytes / tl_dtype_bytes(p->dtype));
+    c.x.width = tl_nest_fit_width(f.padded[1], g->m.vector_bytes / tl_dtype_bytes(p->dtype));
     c.x.acc = tl_cpu_home_ptr(g, g->plan->place[p->loop->out[0]->id].buffer);
     tl_cpu_choose_block(&c.x, f.padded[1], type->shape[0]);
     set_bounds(&c);

@@ -123,31 +123,31 @@ static void find_out(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int m
 
 static LLVMValueRef chunk_word(TlCpuGen *g, LLVMValueRef gathered, LLVMValueRef n, int word)
 {
-    LLVMValueRef first = tl_cpu_times(g, n, TL_CPU_CHUNK_WORDS),
+    LLVMValueRef first = tl_cpu_times(g, n, TL_NEST_CHUNK_WORDS),
                  at = tl_cpu_add(g, first, tl_gen_int(&g->gen, word));
     return LLVMBuildInBoundsGEP2(g->b, g->i64, gathered, &at, 1, "");
 }
 
 static void words_of(TlCpuMultiply *x, LLVMValueRef **out)
 {
-    LLVMValueRef *words[TL_CPU_CHUNK_WORDS] = {&x->a, &x->b, &x->a_row, &x->count, &x->panel_rows};
+    LLVMValueRef *words[TL_NEST_CHUNK_WORDS] = {&x->a, &x->b, &x->a_row, &x->count, &x->panel_rows};
     memcpy(out, words, sizeof words);
 }
 
 void tl_cpu_gather_chunk(TlCpuMultiply *x, LLVMValueRef n)
 {
-    LLVMValueRef *word[TL_CPU_CHUNK_WORDS];
+    LLVMValueRef *word[TL_NEST_CHUNK_WORDS];
     words_of(x, word);
-    for (int i = 0; i < TL_CPU_CHUNK_WORDS; i++)
+    for (int i = 0; i < TL_NEST_CHUNK_WORDS; i++)
         LLVMBuildStore(x->g->b, *word[i], chunk_word(x->g, x->gathered, n, i));
 }
 
 static TlCpuMultiply gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n)
 {
     TlCpuMultiply y = *x;
-    LLVMValueRef *word[TL_CPU_CHUNK_WORDS];
+    LLVMValueRef *word[TL_NEST_CHUNK_WORDS];
     words_of(&y, word);
-    for (int i = 0; i < TL_CPU_CHUNK_WORDS; i++)
+    for (int i = 0; i < TL_NEST_CHUNK_WORDS; i++)
         *word[i] = LLVMBuildLoad2(x->g->b, LLVMTypeOf(*word[i]),
                                   chunk_word(x->g, x->gathered, n, i), "");
     return y;
@@ -317,7 +317,7 @@ void tl_cpu_multiply(TlCpuMultiply *x)
 {
     TlCpuGen *g = x->g;
     int64_t bytes = x->panel * x->depth * tl_dtype_bytes(x->dtype) *
-                    (x->gathered ? TL_CPU_GATHERED : 1);
+                    (x->gathered ? TL_NEST_GATHERED : 1);
     int64_t several = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), most = tl_gen_int(&g->gen, several);
     if (x->narrow) {
@@ -340,7 +340,7 @@ void tl_cpu_choose_block(TlCpuMultiply *x, int64_t columns, int64_t rows)
 {
     int64_t vectors = columns / x->width;
     x->rows = rows;
-    bool many = x->g->nregs >= 32;
+    bool many = x->g->m.nregs >= 32;
     x->nv = many ? 4 : 2;
     while (vectors % x->nv)
         x->nv--;

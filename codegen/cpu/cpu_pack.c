@@ -27,14 +27,14 @@ static int lanes(TlCpuMultiply *x, TlValue *v, bool is_b, int64_t n)
 {
     bool turned;
     int bytes = tl_dtype_bytes(is_b ? x->dtype : x->p->part[0]);
-    int most = 2 * x->g->vector_bytes / bytes, w = most;
-    TlOp *load = tl_cpu_load_under(v, &turned);
-    int dense = tl_cpu_dense_dim(x->g->fn, v);
+    int most = 2 * x->g->m.vector_bytes / bytes, w = most;
+    TlOp *load = tl_nest_load_under(v, &turned);
+    int dense = tl_nest_dense_dim(x->g->fn, v);
     if (load ? turned && dense != 1 : dense == 0)
         w = 1;
     else if (!load || !turned)
         w = tl_cpu_chain_width(x->g, v, 64);
-    return tl_cpu_fit_width(n, w < most ? w : most);
+    return tl_nest_fit_width(n, w < most ? w : most);
 }
 
 /* Packing of the operand v of one trip. */
@@ -100,7 +100,7 @@ static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
 {
     TlCpuGen *g = p->x->g;
     const TlCpuAccess *a = tl_map_get_ptr(&g->access, p->load);
-    int i = tl_cpu_slice_of(&a->place, 0), j = tl_cpu_slice_of(&a->place, 1);
+    int i = tl_nest_slice_of(&a->place, 0), j = tl_nest_slice_of(&a->place, 1);
     if (i < 0 || j < 0)
         return;
     row = tl_cpu_add(g, row, tl_gen_int(&g->gen, AHEAD));
@@ -181,10 +181,10 @@ static LLVMValueRef rows_of_b(Pack *p)
     if (!p->x->is_cut)
         return all;
     bool turned;
-    TlOp *load = tl_cpu_load_under(p->v, &turned);
+    TlOp *load = tl_nest_load_under(p->v, &turned);
     TlCpuAccess *b = tl_map_get_ptr(&g->access, load);
     TL_ASSERT(b, "A's end is not B's");
-    int k = tl_cpu_slice_of(&b->place, turned ? 1 : 0);
+    int k = tl_nest_slice_of(&b->place, turned ? 1 : 0);
     b->lo[k] = tl_gen_int(&g->gen, 0);
     b->hi[k] = all;
     return tl_cpu_least(g, all, LLVMBuildSub(g->b, p->x->count, p->trip, ""));
@@ -212,7 +212,7 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
     p->is_wide = is_rows && p->x->narrow;
     if (p->is_wide) { /* no vector may go on from a panel to a narrow one */
         inside = inside ? tl_cpu_least(g, inside, p->x->narrow) : p->x->narrow;
-        tested = tl_cpu_fit_width(p->x->width, tested);
+        tested = tl_nest_fit_width(p->x->width, tested);
     }
     tl_cpu_at_init(g, &pos, 2, p->lane, width);
     TlCpuRange l;
@@ -234,15 +234,15 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
 static int turn_of(TlCpuMultiply *x, TlValue *v, bool is_b)
 {
     bool turned;
-    if (tl_cpu_dense_dim(x->g->fn, v) != 0)
+    if (tl_nest_dense_dim(x->g->fn, v) != 0)
         return 0;
     int w = tl_cpu_turn_width(x->g, is_b ? x->dtype : x->p->part[0]);
-    int rows = tl_cpu_fit_width(v->type->shape[0], is_b ? w * x->per : w);
-    if (!tl_cpu_load_under(v, &turned))
+    int rows = tl_nest_fit_width(v->type->shape[0], is_b ? w * x->per : w);
+    if (!tl_nest_load_under(v, &turned))
         rows = tl_cpu_chain_width(x->g, v, rows);
     w = rows / (is_b ? x->per : 1);
-    w = w ? tl_cpu_fit_width(v->type->shape[1], w) : 0;
-    w = w && is_b ? tl_cpu_fit_width(x->panel, w) : w;
+    w = w ? tl_nest_fit_width(v->type->shape[1], w) : 0;
+    w = w && is_b ? tl_nest_fit_width(x->panel, w) : w;
     return w >= 4 ? w : 0;
 }
 
@@ -259,12 +259,12 @@ void tl_cpu_pack(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMV
         return;
     }
     if (!is_b) {
-        int w = tl_cpu_form(v->type).lane == 1 ? lanes(x, v, false, shape[1]) : 1;
+        int w = tl_nest_form(v->type).lane == 1 ? lanes(x, v, false, shape[1]) : 1;
         pack_all(&p, w, shape[1], 1);
         return;
     }
     int w = lanes(x, v, true, x->panel);
-    p.load = tl_cpu_load_under(v, &turned);
+    p.load = tl_nest_load_under(v, &turned);
     if (turned)
         p.load = NULL;
     pack_all(&p, w, w > 1 ? x->acc_row : shape[1], x->per);

@@ -89,7 +89,7 @@ static int64_t row_bytes(const TlCpuAccess *a)
     memcpy(t.shape, a->place.shape, sizeof t.shape);
     if (!a->view || t.rank == 0)
         return 0;
-    TlCpuForm f = tl_cpu_form(&t);
+    TlNestForm f = tl_nest_form(&t);
     return tl_cpu_is_contiguous(a, f.lane)
                ? f.extent[f.lane] * tl_dtype_bytes(a->place.base->type->dtype)
                : 0;

@@ -108,7 +108,7 @@ static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueR
 {
     TlDtype d = tl_in(r->op, 0)->type->dtype;
     bool is_extreme = r->kind == TL_COMBINE_MAX || r->kind == TL_COMBINE_MIN;
-    if (is_extreme && d == TL_F32 && !g->fn->ring && g->masks) {
+    if (is_extreme && d == TL_F32 && !g->fn->ring && g->m.masks) {
         out[0] = extreme_so_far(g, r->kind == TL_COMBINE_MAX, a[0], b[0]);
         return;
     }
@@ -135,7 +135,7 @@ static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMVal
     TlCpuAt fresh = *at;
     tl_map_init(&fresh.memo, g->arena);
     if (r->fill) {
-        TlCpuForm f = tl_cpu_form(r->fill->type);
+        TlNestForm f = tl_nest_form(r->fill->type);
         LLVMValueRef x = tl_cpu_eval_op(g, r->fill, &fresh);
         tl_cpu_home_store(g, r->fill->type, tl_cpu_home_ptr(g, g->plan->place[r->fill->id].buffer),
                           &f, &fresh, x);
@@ -359,7 +359,7 @@ static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, in
             g->scalar[out->id] = acc[i];
             continue;
         }
-        TlCpuForm f = tl_cpu_form(out->type);
+        TlNestForm f = tl_nest_form(out->type);
         TlCpuAt to;
         tl_cpu_at_init(g, &to, f.rank, at->lane > r->axis ? at->lane - 1 : at->lane, width);
         for (int d = 0, k = 0; d < at->rank; d++)
@@ -390,7 +390,7 @@ static void find_end(TlCpuGen *g, Reduction *r, int step)
 
 /* As many rows as leave enough registers for computing their elements, and parts of them that need
  * no more. A row of a few steps has one part, as what is left after the last step is tested. */
-static void choose_rows(TlCpuGen *g, const Reduction *r, const TlCpuForm *f, int width, Rows *rows)
+static void choose_rows(TlCpuGen *g, const Reduction *r, const TlNestForm *f, int width, Rows *rows)
 {
     enum { FEW_VALUES = 6, SOME_VALUES = 16, MANY_VALUES = 40, FEW_STEPS = 8 };
     *rows = (Rows){.n = 1, .parts = 1, .dim = r->axis - 1};
@@ -413,7 +413,7 @@ static void choose_rows(TlCpuGen *g, const Reduction *r, const TlCpuForm *f, int
 
 /* Reduces along the lane dimension, several rows at a time. If their number is no multiple of that,
  * the last group overlaps the one before it, and some rows are reduced twice. */
-static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt *at)
+static void reduce_along(TlCpuGen *g, Reduction *r, const TlNestForm *f, TlCpuAt *at)
 {
     Rows rows;
     LLVMValueRef acc[TL_CPU_CARRY];
@@ -442,10 +442,10 @@ static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt 
 static void lower_reduction(TlCpuGen *g, Reduction r)
 {
     const TlType *type = tl_in(r.op, 0)->type;
-    TlCpuForm f = tl_cpu_form(type);
+    TlNestForm f = tl_nest_form(type);
     bool along = r.axis == f.lane;
     int limit = r.fill ? tl_cpu_define_width(g, r.fill, 64) : 64;
-    int width = tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, limit));
+    int width = tl_nest_fit_width(f.padded[f.lane], sources_width(g, &r, limit));
     if (along)
         while (width > f.extent[f.lane])
             width /= 2;
@@ -484,7 +484,7 @@ static LLVMValueRef eval_picked(TlCpuGen *g, const Picked *p, const TlCpuAt *at)
 static void store_picked(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     const Picked *p = user;
-    TlCpuForm f = tl_cpu_form(p->out->type);
+    TlNestForm f = tl_nest_form(p->out->type);
     tl_cpu_home_store(g, p->out->type, tl_cpu_home_ptr(g, g->plan->place[p->out->id].buffer), &f,
                       at, eval_picked(g, p, at));
 }
@@ -498,9 +498,9 @@ static void lower_picked(TlCpuGen *g, Picked *p)
         g->scalar[p->out->id] = eval_picked(g, p, &at);
         return;
     }
-    TlCpuForm f = tl_cpu_form(type);
-    int limit = g->vector_bytes / (int)tl_gen_elem_bytes(type);
-    int width = tl_cpu_fit_width(f.padded[f.lane], tl_cpu_chain_width(g, p->from, limit));
+    TlNestForm f = tl_nest_form(type);
+    int limit = g->m.vector_bytes / (int)tl_gen_elem_bytes(type);
+    int width = tl_nest_fit_width(f.padded[f.lane], tl_cpu_chain_width(g, p->from, limit));
     tl_cpu_nest(g, type, width, store_picked, p);
 }
 
@@ -535,7 +535,7 @@ static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRe
 {
     for (uint32_t i = 0; i < r->n; i++) {
         TlValue *out = r->op->out[i];
-        TlCpuForm f = tl_cpu_form(out->type);
+        TlNestForm f = tl_nest_form(out->type);
         tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at,
                           acc[i]);
     }
@@ -635,25 +635,25 @@ static void scan_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
 }
 
 /* Along the lanes, a register's worth; one if a reverse scan would begin in the padding. */
-static int scan_width(TlCpuGen *g, const Reduction *r, const TlCpuForm *f)
+static int scan_width(TlCpuGen *g, const Reduction *r, const TlNestForm *f)
 {
     if (r->axis != f->lane)
-        return tl_cpu_fit_width(f->padded[f->lane], sources_width(g, r, 64));
+        return tl_nest_fit_width(f->padded[f->lane], sources_width(g, r, 64));
     if (r->reverse && f->padded[f->lane] != f->extent[f->lane])
         return 1;
     int limit = 64;
     for (uint32_t i = 0; i < r->n; i++) {
-        int lanes = g->vector_bytes / (int)tl_gen_elem_bytes(tl_in(r->op, i)->type);
+        int lanes = g->m.vector_bytes / (int)tl_gen_elem_bytes(tl_in(r->op, i)->type);
         limit = lanes < limit ? lanes : limit;
     }
-    return tl_cpu_fit_width(f->padded[f->lane], sources_width(g, r, limit));
+    return tl_nest_fit_width(f->padded[f->lane], sources_width(g, r, limit));
 }
 
 void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_SCAN, "%s is no scan", tl_op_info(op->opcode)->text);
     Reduction r = reduction_of(op);
-    TlCpuForm f = tl_cpu_form(tl_in(op, 0)->type);
+    TlNestForm f = tl_nest_form(tl_in(op, 0)->type);
     int width = scan_width(g, &r, &f);
     bool along = r.axis == f.lane && width > 1;
     TlCpuAt at;

@@ -6,8 +6,6 @@
  * these vectors are interleaved. */
 #include "codegen/cpu/cpu.h"
 
-enum { MOST_JOINED = 8 }; /* vectors that are interleaved */
-
 LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int w)
 {
     LLVMValueRef index[2 * 64];
@@ -31,7 +29,7 @@ static void same_number(TlCpuGen *g, const TlType *from, const TlType *to, const
                         int64_t unit, int fewer, TlCpuAt *sub)
 {
     int rank = from->rank - fewer, same = 0;
-    TlCpuForm f = tl_cpu_form(to);
+    TlNestForm f = tl_nest_form(to);
     bool is_padded = f.rank && f.padded[f.lane] != f.extent[f.lane]; /* then numbers wrap */
     LLVMValueRef linear = tl_gen_int(&g->gen, 0);
     while (same < rank && same < to->rank && from->shape[same] == to->shape[same]) {
@@ -55,32 +53,12 @@ static LLVMValueRef eval_same_number(TlCpuGen *g, const TlOp *op, const TlCpuAt 
 {
     TlValue *x = tl_in(op, 0);
     TlCpuAt sub;
-    tl_cpu_at_init(g, &sub, x->type->rank, tl_cpu_form(x->type).lane, at->width);
+    tl_cpu_at_init(g, &sub, x->type->rank, tl_nest_form(x->type).lane, at->width);
     same_number(g, x->type, op->out[0]->type, at, 1, 0, &sub);
     return tl_cpu_eval(g, x, &sub);
 }
 
 /* ---- the last axis joined with the one before it ---- */
-
-bool tl_cpu_joins(const TlOp *op)
-{
-    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    if (from->rank < 2 || to->rank < 1 || from->ptr)
-        return false;
-    int32_t n = from->shape[from->rank - 1];
-    return n >= 2 && n <= MOST_JOINED && (n & (n - 1)) == 0 &&
-           from->shape[from->rank - 2] % 2 == 0 && to->shape[to->rank - 1] % (2 * n) == 0;
-}
-
-int tl_cpu_join_width(const TlOp *op, int limit)
-{
-    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    TL_ASSERT(tl_cpu_joins(op) && limit > 0, "%d lanes of no join", limit);
-    int n = from->shape[from->rank - 1], w = limit;
-    if (limit > n)
-        w = n * tl_cpu_fit_width(from->shape[from->rank - 2], limit / n);
-    return tl_cpu_fit_width(to->shape[to->rank - 1], w);
-}
 
 /* v[0][0] v[1][0] ... v[n-1][0] v[0][1] ..., where v has n vectors of w lanes, `step` apart. */
 static LLVMValueRef interleave_all(TlCpuGen *g, const LLVMValueRef *v, int n, int step, int w)
@@ -96,10 +74,10 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
 {
     TlValue *x = tl_in(op, 0);
     int last = x->type->rank - 1, n = x->type->shape[last], w = at->width / n;
-    TL_ASSERT(n <= MOST_JOINED && w > 0, "%d lanes of %d", at->width, n);
+    TL_ASSERT(n <= TL_NEST_JOINED && w > 0, "%d lanes of %d", at->width, n);
     TlCpuAt sub;
-    LLVMValueRef v[MOST_JOINED];
-    if (g->plan->place[x->id].kind == TL_CPU_HOME) { /* where they lie side by side */
+    LLVMValueRef v[TL_NEST_JOINED];
+    if (g->plan->place[x->id].kind == TL_NEST_HOME) { /* where they lie side by side */
         tl_cpu_at_init(g, &sub, last + 1, last, at->width);
         same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
         sub.idx[last] = tl_gen_int(&g->gen, 0);
@@ -138,8 +116,8 @@ LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
     if (at->width == 1)
         return eval_same_number(g, op, at);
-    if (at->lane != tl_cpu_form(to).lane)
+    if (at->lane != tl_nest_form(to).lane)
         return eval_apart(g, op, at);
-    bool joins = tl_cpu_joins(op) && at->width > from->shape[from->rank - 1];
+    bool joins = tl_nest_joins(op) && at->width > from->shape[from->rank - 1];
     return joins ? eval_join(g, op, at) : eval_same_number(g, op, at);
 }

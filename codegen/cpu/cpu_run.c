@@ -48,7 +48,7 @@ static void begin_function(TlCpuGen *g, const char *symbol)
     if (g->l->tune)
         attribute(g, "tune-cpu", g->l->tune);
     attribute(g, "no-builtins", "true");
-    if (g->vector_bytes == 64)
+    if (g->m.vector_bytes == 64)
         attribute(g, "prefer-vector-width", "512");
     LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->c, g->function, "entry"));
     g->ctx = LLVMGetParam(g->function, 0);

@@ -52,7 +52,7 @@ bool tl_cpu_may_stream(const TlCpuGen *g, const TlCpuAccess *a, int width, uint3
     const TlType *t = a->place.value->type;
     int param = tl_base_param(a->place.base);
     uint64_t bytes = tl_gen_elem_bytes(t);
-    TlCpuForm f = tl_cpu_form(t);
+    TlNestForm f = tl_nest_form(t);
     return a->view && param >= 0 && !g->in_cache[param] && !a->place.mask && !a->asks &&
            nvalues <= MOST_VALUES && (uint64_t)width * bytes % ALIGNMENT == 0 &&
            (uint64_t)f.extent[f.lane] * bytes >= LEAST_ROW && tl_cpu_is_contiguous(a, f.lane);
@@ -74,15 +74,15 @@ void tl_cpu_stream_now(TlCpuGen *g, TlCpuAccess *a, int width, LLVMValueRef row)
         n = LLVMBuildMul(g->b, n, a->view->extent[i], "");
     LLVMValueRef large = LLVMBuildICmp(g->b, LLVMIntUGE, n, g->cache_bytes, "");
     a->streams = LLVMBuildAnd(g->b, large, is_aligned(g, row, ALIGNMENT), "");
-    bool may_be_wide = g->vector_bytes > ALIGNMENT && width * bytes % g->vector_bytes == 0;
-    a->streams_wide = may_be_wide ? is_aligned(g, row, g->vector_bytes) : NULL;
+    bool may_be_wide = g->m.vector_bytes > ALIGNMENT && width * bytes % g->m.vector_bytes == 0;
+    a->streams_wide = may_be_wide ? is_aligned(g, row, g->m.vector_bytes) : NULL;
 }
 
 void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store, bool wide)
 {
     LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(g->i32, 1, 0));
     tl_llvm_set_metadata(g->l, store, "nontemporal", &one, 1);
-    LLVMSetAlignment(store, wide ? (unsigned)g->vector_bytes : ALIGNMENT);
+    LLVMSetAlignment(store, wide ? (unsigned)g->m.vector_bytes : ALIGNMENT);
     g->streams = true;
 }
 
