@@ -10,12 +10,10 @@
 
 enum { TURNS = 4 };     /* values that are counted at a time */
 enum { LINE = 64 / 4 }; /* counts in a cache line */
-enum { VALUES = 64 };    /* as many take as long as counting a vector */
 
 typedef struct Bins {
     TlOp *op;
     LLVMValueRef tables;
-    TlCpuInside inside;
     int64_t length; /* of a table */
     int ntables;
 } Bins;
@@ -28,9 +26,10 @@ static LLVMValueRef table_at(TlCpuGen *g, const Bins *h, int table, LLVMValueRef
 
 static void zero_tables(TlCpuGen *g, const Bins *h)
 {
-    TlCpuLoop l = tl_cpu_loop_begin(g, 0, h->ntables * h->length, LINE);
+    TlCpuLoop l;
+    tl_cpu_loop_known(g, &l, 0, h->ntables * h->length, LINE, 0, NULL);
     LLVMValueRef zero = LLVMConstNull(tl_gen_vec(g->i32, LINE));
-    LLVMSetAlignment(LLVMBuildStore(g->b, zero, table_at(g, h, 0, l.iv)), 64);
+    LLVMSetAlignment(LLVMBuildStore(g->b, zero, table_at(g, h, 0, l.i)), 64);
     tl_cpu_loop_end(g, &l, NULL);
 }
 
@@ -85,10 +84,10 @@ static void count_bytes(TlCpuGen *g, const Bins *h, LLVMValueRef p, int n)
 /* Counts n gathered values, a multiple of TURNS. */
 static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
 {
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), n, 0, NULL);
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), n, TURNS, 0, NULL);
     count_at(g, h, gathered_at(g, h, l.i), TURNS);
-    tl_cpu_range_end(g, &l, TURNS, NULL);
+    tl_cpu_loop_end(g, &l, NULL);
 }
 
 /* Adds a vector of values to those gathered. Where a row's end is tested, vectors are narrower; a
@@ -164,7 +163,8 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     const Bins *h = user;
     TlValue *v = tl_in(h->op, 0);
     TlNestForm form = tl_nest_form(v->type);
-    tl_cpu_prefetch_streams(g, &h->inside, 0, VALUES);
+    TlCpuFetch fetch = {.nest = at->row->nest};
+    at->fetch = &fetch;
     LLVMValueRef x = tl_cpu_eval(g, v, at), mask = tl_cpu_lane_mask(g, &form, at);
     LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)h->op->out[0]->type->shape[0], 0);
     LLVMValueRef beyond = tl_gen_splat(&g->gen, n, at->width);
@@ -177,7 +177,8 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
         count_in_place(g, h, p, bytes, x, counts, beyond, at->width);
     else
         count_bounded(g, h, x, counts, beyond, at->width);
-    tl_cpu_prefetch_now(g, &h->inside);
+    at->fetch = NULL;
+    tl_cpu_fetch_now(g, &fetch);
 }
 
 static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)
@@ -192,37 +193,21 @@ static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)
         LLVMSetAlignment(n, 4);
         sum = sum ? LLVMBuildAdd(g->b, sum, n, "") : n;
     }
-    tl_cpu_home_store(g, t, tl_cpu_home_ptr(g, g->plan->place[h->op->out[0]->id].buffer), &f, at,
-                      sum);
+    tl_cpu_own_store(g, h->op->out[0], at, sum);
 }
 
-void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
+void tl_cpu_histogram(TlCpuGen *g, const TlNest *count, const TlNest *add)
 {
-    TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
-    enum { MOST_LANES = 16 };
-    uint64_t buffer = 0;
-    bool placed = tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &buffer);
-    TL_ASSERT(placed, "a histogram without tables");
-    const TlType *out = op->out[0]->type, *in = tl_in(op, 0)->type;
-    TlNestForm f = tl_nest_form(out), values = tl_nest_form(in);
-    TlNestTables t = tl_nest_tables(op);
-    Bins h = {.op = op,
-              .tables = tl_cpu_home_ptr(g, (int32_t)buffer),
-              .length = t.length,
-              .ntables = t.n};
+    TL_ASSERT(count->kind == TL_NEST_COUNT && add->kind == TL_NEST_ADD, "%s counts nothing",
+              tl_op_info(count->op->opcode)->text);
+    Bins h = {.op = count->op,
+              .tables = tl_cpu_home_ptr(g, count->home),
+              .length = count->tables.length,
+              .ntables = count->tables.n};
     zero_tables(g, &h);
     LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), how_many(g, &h));
-    int width = 1;
-    LLVMValueRef end = NULL;
-    if (in->rank) {
-        width = tl_nest_fit_width(values.padded[values.lane],
-                                 tl_cpu_chain_width(g, tl_in(op, 0), MOST_LANES));
-        tl_cpu_inside_begin(g, &h.inside);
-        tl_cpu_inside_value(g, &h.inside, tl_in(op, 0), values.lane, false);
-        end = tl_cpu_inside_end(g, &h.inside, values.extent[values.lane], width);
-    }
-    tl_cpu_nest_split(g, in, width, &h.inside, end, count_values, &h);
-    if (width >= TURNS)
+    tl_cpu_nest(g, count, count_values, &h);
+    if (count->width >= TURNS)
         count_gathered(g, &h, LLVMBuildLoad2(g->b, g->i64, how_many(g, &h), ""));
-    tl_cpu_nest(g, out, tl_nest_fit_width(f.padded[f.lane], g->m.vector_bytes / 4), add_tables, &h);
+    tl_cpu_nest(g, add, add_tables, &h);
 }

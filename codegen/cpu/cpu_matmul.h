@@ -32,6 +32,7 @@ static inline LLVMValueRef tl_cpu_least(TlCpuGen *g, LLVMValueRef x, LLVMValueRe
 /* Elements are packed elements, as large as a sum: one, or several parts along k. */
 typedef struct TlCpuMultiply {
     TlCpuGen *g;
+    const TlNest *n;
     const TlNestProduct *p;
     TlDtype dtype;          /* of the sums */
     LLVMTypeRef elem, part; /* a packed element; a part of it */
@@ -40,7 +41,7 @@ typedef struct TlCpuMultiply {
     LLVMValueRef panel_rows;        /* that it has room for, and one more */
     LLVMValueRef panels;            /* how many are multiplied */
     LLVMValueRef narrow, narrows;   /* column where narrow panels begin, how many; NULL: none */
-    int64_t depth, rows, acc_row;   /* elements along k in most chunks; acc's rows, their stride */
+    int64_t rows, acc_row;          /* acc's rows, their stride */
     LLVMValueRef acc, a, a_row, b;  /* addresses; a_row: row stride of a, in parts */
     bool a_listed;                  /* a is a list of the addresses of its rows, or columns */
     LLVMValueRef count;             /* elements along k in this chunk */
@@ -66,7 +67,7 @@ static inline LLVMValueRef tl_cpu_part_at(const TlCpuMultiply *x, LLVMValueRef b
 
 /* cpu_pack.c: packs an operand of a trip that begins at `k` of the chunk: rows of B, or columns of
  * A. */
-void tl_cpu_pack(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMValueRef k);
+void tl_cpu_pack(TlCpuMultiply *x, const TlNest *pack, LLVMValueRef to, LLVMValueRef k);
 
 /* cpu_dot_insn.c. Where A is flipped: `sum` + the correction for `b`, packed elements. */
 LLVMValueRef tl_cpu_dot_correction(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type,
@@ -78,8 +79,6 @@ LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, 
 
 /* ---- cpu_multiply.c ---- */
 
-/* mr, nv, panel */
-void tl_cpu_choose_block(TlCpuMultiply *x, int64_t columns, int64_t rows);
 /* panels, narrow, narrows: of `columns` */
 void tl_cpu_divide_columns(TlCpuMultiply *x);
 /* of B, once packed */

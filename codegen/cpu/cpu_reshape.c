@@ -6,20 +6,6 @@
  * these vectors are interleaved. */
 #include "codegen/cpu/cpu.h"
 
-LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int w)
-{
-    LLVMValueRef index[2 * 64];
-    if (w == 1) {
-        LLVMValueRef r = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(a), 2));
-        r = LLVMBuildInsertElement(g->b, r, a, LLVMConstInt(g->i32, 0, 0), "");
-        return LLVMBuildInsertElement(g->b, r, b, LLVMConstInt(g->i32, 1, 0), "");
-    }
-    for (int i = 0; i < 2 * w; i++)
-        index[i] = LLVMConstInt(g->i32, (unsigned)(i / 2 + i % 2 * w), 0);
-    LLVMValueRef mask = LLVMConstVector(index, 2 * (unsigned)w);
-    return LLVMBuildShuffleVector(g->b, a, b, mask, "");
-}
-
 /* ---- indices ---- */
 
 /* Sets `sub`, of the operand's type or, with `fewer`, of that without its last axes, to the
@@ -53,7 +39,7 @@ static LLVMValueRef eval_same_number(TlCpuGen *g, const TlOp *op, const TlCpuAt 
 {
     TlValue *x = tl_in(op, 0);
     TlCpuAt sub;
-    tl_cpu_at_init(g, &sub, x->type->rank, tl_nest_form(x->type).lane, at->width);
+    tl_cpu_at_under(g, &sub, at, x->type->rank, tl_nest_form(x->type).lane, at->width);
     same_number(g, x->type, op->out[0]->type, at, 1, 0, &sub);
     return tl_cpu_eval(g, x, &sub);
 }
@@ -78,13 +64,13 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
     TlCpuAt sub;
     LLVMValueRef v[TL_NEST_JOINED];
     if (g->plan->place[x->id].kind == TL_NEST_HOME) { /* where they lie side by side */
-        tl_cpu_at_init(g, &sub, last + 1, last, at->width);
+        tl_cpu_at_under(g, &sub, at, last + 1, last, at->width);
         same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
         sub.idx[last] = tl_gen_int(&g->gen, 0);
         return tl_cpu_eval(g, x, &sub);
     }
     for (int i = 0; i < n; i++) {
-        tl_cpu_at_init(g, &sub, last + 1, last - 1, w);
+        tl_cpu_at_under(g, &sub, at, last + 1, last - 1, w);
         same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
         sub.idx[last] = tl_gen_int(&g->gen, i);
         v[i] = tl_cpu_eval(g, x, &sub);
@@ -94,6 +80,33 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
 
 /* ---- evaluation ---- */
 
+/* Axes of extent 1 are added or dropped; the others keep their order. */
+static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    TL_ASSERT(tl_nest_is_renaming(op), "%s moves elements", tl_op_info(op->opcode)->text);
+    TlValue *x = tl_in(op, 0);
+    const TlType *from = x->type, *to = op->out[0]->type;
+    TlCpuAt sub;
+    tl_cpu_at_under(g, &sub, at, from->rank, 0, at->width);
+    if (from->rank == 0)
+        return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), at->width);
+    bool lanes = false;
+    for (int i = 0, j = 0; i < from->rank; i++) {
+        sub.idx[i] = tl_gen_int(&g->gen, 0);
+        if (from->shape[i] == 1)
+            continue;
+        while (to->shape[j] == 1)
+            j++;
+        if (j == at->lane)
+            sub.lane = i, lanes = true;
+        sub.idx[i] = at->idx[j++];
+    }
+    if (lanes)
+        return tl_cpu_eval(g, x, &sub);
+    sub.width = 1;
+    return tl_gen_splat(&g->gen, tl_cpu_eval(g, x, &sub), at->width);
+}
+
 /* Lanes along another dimension than the innermost: one by one. */
 static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
@@ -101,7 +114,7 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_elem_type(&g->gen, to), at->width));
     for (int i = 0; i < at->width; i++) {
         TlCpuAt one;
-        tl_cpu_at_init(g, &one, at->rank, at->lane, 1);
+        tl_cpu_at_under(g, &one, at, at->rank, at->lane, 1);
         for (int d = 0; d < at->rank; d++)
             one.idx[d] = at->idx[d];
         one.idx[at->lane] = tl_cpu_lane_index(g, at, i, to->shape[at->lane]);
@@ -114,6 +127,8 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (tl_nest_is_renaming(op))
+        return eval_renaming(g, op, at);
     if (at->width == 1)
         return eval_same_number(g, op, at);
     if (at->lane != tl_nest_form(to).lane)

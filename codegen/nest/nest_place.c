@@ -928,19 +928,15 @@ static void assign_offsets(TlNests *plan, TlArena *arena)
     }
 }
 
-TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+void tl_nest_place(TlNests *plan)
 {
-    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
-    TlNests *plan = TL_NEW(arena, TlNests);
-    *plan = (TlNests){.fn = fn, .arena = arena, .m = *m, .check = check};
-    Placer p = {.fn = fn, .arena = arena, .plan = plan, .products = !check};
+    const TlFn *fn = plan->fn;
+    TlArena *arena = plan->arena;
+    Placer p = {.fn = fn, .arena = arena, .plan = plan, .products = !plan->check};
     uint32_t n = fn->nvalues + 1;
     tl_map_init(&p.pos, arena);
     tl_map_init(&p.end, arena);
     tl_map_init(&p.no_product, arena);
-    tl_map_init(&p.plan->extra, arena);
-    tl_map_init(&p.plan->fused, arena);
-    tl_map_init(&p.plan->products, arena);
     p.plan->place = TL_NEW_ARRAY(arena, TlNestPlace, n);
     for (uint32_t i = 0; i < n; i++)
         p.plan->place[i].buffer = -1;
@@ -960,5 +956,4 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     place_block(&p, fn->body);
     place_products(&p, fn->body);
     assign_offsets(p.plan, arena);
-    return p.plan;
 }
