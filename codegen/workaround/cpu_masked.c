@@ -41,14 +41,9 @@ static unsigned elem_bytes(TlLlvm *l, LLVMValueRef f, const Kind *kind)
                                        LLVMGetElementType(data));
 }
 
-bool tl_cpu_has_masks(const TlLlvm *l)
-{
-    return tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl");
-}
-
 static bool is_native(TlLlvm *l, LLVMValueRef f, const Kind *kind)
 {
-    if (tl_cpu_has_masks(l))
+    if (tl_nest_machine(l).masks)
         return true;
     return kind->in_avx2 && tl_llvm_has_feature(l, "avx2") && elem_bytes(l, f, kind) >= 4;
 }

@@ -1,7 +1,8 @@
-/* Dot-product instructions: which there are, and calls of them (cpu_dot_insn.c). */
+/* The dot-product instructions of CPUs: which there are, which suits. */
 #ifndef TL_CPU_DOT_INSN_H
 #define TL_CPU_DOT_INSN_H
-#include "codegen/gen/gen.h"
+#include "codegen/target/llvm.h"
+#include "ir/type.h"
 
 /* What the instruction takes of A and B, `per` elements of each for a sum. */
 typedef enum TlCpuDotForm {
@@ -27,10 +28,4 @@ TlDtype tl_cpu_dot_part(const TlCpuDotInsn *insn, TlDtype d);
  * alike. Then its sums lack, or have too many, 128 times those of B: `correction` is to be added,
  * to 0 once for each `per` elements of B. */
 bool tl_cpu_dot_flips(const TlCpuDotInsn *insn, TlDtype a, TlDtype b);
-LLVMValueRef tl_cpu_dot_correction(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type,
-                                   LLVMValueRef b, LLVMValueRef sum);
-/* sum + the products of a and b, vectors of `lanes` elements as large as a sum; b_type: of B's
- * elements in the program. */
-LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, LLVMValueRef a,
-                            LLVMValueRef b, LLVMValueRef sum);
 #endif

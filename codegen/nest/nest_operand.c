@@ -1,6 +1,6 @@
 /* What the operands of products are computed from: a load alone, or several that are unpacked,
  * scaled and so on, as weights of few bits are. */
-#include "codegen/cpu/cpu_matmul.h"
+#include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 
 enum { MOST_VALUES = 100 }; /* that a walk over an operand visits */
@@ -12,7 +12,7 @@ static bool swaps(const TlOp *trans)
     return tl_attr(trans, TL_ATTR_PERM)->u.ints[0] == 1;
 }
 
-TlOp *tl_cpu_load_under(const TlValue *v, bool *out_turned)
+TlOp *tl_nest_load_under(const TlValue *v, bool *out_turned)
 {
     *out_turned = false;
     while (v->def && v->type->rank == 2 &&
@@ -34,10 +34,10 @@ static int dense_dim_of_load(const TlFn *fn, const TlOp *load)
     TlPlace p = tl_op_place(load);
     if (!p.axes || load->out[0]->type->rank != 2)
         return -1;
-    int rows = tl_cpu_slice_of(&p, 0), columns = tl_cpu_slice_of(&p, 1);
-    if (columns >= 0 && tl_cpu_is_dense(fn, &p, columns))
+    int rows = tl_nest_slice_of(&p, 0), columns = tl_nest_slice_of(&p, 1);
+    if (columns >= 0 && tl_nest_is_dense(fn, &p, columns))
         return 1;
-    return rows >= 0 && tl_cpu_is_dense(fn, &p, rows) ? 0 : -1;
+    return rows >= 0 && tl_nest_is_dense(fn, &p, rows) ? 0 : -1;
 }
 
 static int dense_dim(const TlFn *fn, const TlValue *v, int *left)
@@ -49,7 +49,7 @@ static int dense_dim(const TlFn *fn, const TlValue *v, int *left)
     switch (op->opcode) {
     case TL_OP_LOAD: return dense_dim_of_load(fn, op);
     case TL_OP_RESHAPE: /* vectors stay together along the last axis, or are made there */
-    case TL_OP_REGROUP: return tl_cpu_form(v->type).lane;
+    case TL_OP_REGROUP: return tl_nest_form(v->type).lane;
     case TL_OP_TRANS: {
         int d = dense_dim(fn, x, left);
         return d < 0 || !swaps(op) ? d : 1 - d;
@@ -69,7 +69,7 @@ static int dense_dim(const TlFn *fn, const TlValue *v, int *left)
     return -1;
 }
 
-int tl_cpu_dense_dim(const TlFn *fn, const TlValue *v)
+int tl_nest_dense_dim(const TlFn *fn, const TlValue *v)
 {
     int left = MOST_VALUES;
     return dense_dim(fn, v, &left);
@@ -78,8 +78,8 @@ int tl_cpu_dense_dim(const TlFn *fn, const TlValue *v)
 /* ---- what identifies a computed operand ---- */
 
 typedef struct Keys {
-    const TlCpuPlan *plan;
-    TlCpuProduct *p;
+    const TlNests *plan;
+    TlNestProduct *p;
     TlMap seen;
     int left;
 } Keys;
@@ -118,7 +118,7 @@ static bool is_of_launch(const TlValue *v, int depth)
 
 static bool add_scalar(Keys *k, TlValue *v)
 {
-    if (v->type->ptr || !tl_is_int(v->type->dtype) || k->p->nkeys == TL_CPU_KEYS)
+    if (v->type->ptr || !tl_is_int(v->type->dtype) || k->p->nkeys == TL_NEST_KEYS)
         return false;
     k->p->key[k->p->nkeys++] = v;
     return true;
@@ -135,14 +135,14 @@ static bool add_keys(Keys *k, TlValue *v)
         return add_scalar(k, v);
     if (!op || --k->left < 0)
         return false;
-    if (!is_view && v->type->rank && k->plan->place[v->id].kind == TL_CPU_HOME)
+    if (!is_view && v->type->rank && k->plan->place[v->id].kind == TL_NEST_HOME)
         return false;
     if (op->opcode == TL_OP_LOAD && !tl_is_constant_memory(tl_in(op, 0)))
         return false;
     return add_operands(k, op);
 }
 
-bool tl_cpu_find_keys(const TlCpuPlan *plan, TlCpuProduct *p, TlArena *arena)
+bool tl_nest_find_keys(const TlNests *plan, TlNestProduct *p, TlArena *arena)
 {
     TlWideInt step;
     Keys k = {.plan = plan, .p = p, .left = MOST_VALUES};

@@ -1,6 +1,6 @@
 /* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing else,
  * and what cpu_matmul.c needs to know about them. */
-#include "codegen/cpu/cpu_matmul.h"
+#include "codegen/nest/nest.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 
@@ -14,14 +14,14 @@ enum {
 
 /* May it be computed for each trip anew? It has no home, or is a vector, such as indices are: what
  * reads that is packed before the next trip. plan NULL: values have no places yet. */
-static bool is_virtual_or_small(const TlCpuPlan *plan, const TlValue *v)
+static bool is_virtual_or_small(const TlNests *plan, const TlValue *v)
 {
     return v->type->kind == TL_TILE &&
-           (!plan || plan->place[v->id].kind != TL_CPU_HOME || v->type->rank == 1);
+           (!plan || plan->place[v->id].kind != TL_NEST_HOME || v->type->rank == 1);
 }
 
 /* May the op be lowered once more for each trip? It then only says how elements are computed. */
-static bool is_repeatable(const TlFn *fn, const TlCpuPlan *plan, const TlOp *op)
+static bool is_repeatable(const TlFn *fn, const TlNests *plan, const TlOp *op)
 {
     uint32_t flags = tl_op_info(op->opcode)->flags;
     switch (op->opcode) {
@@ -37,7 +37,7 @@ static bool is_repeatable(const TlFn *fn, const TlCpuPlan *plan, const TlOp *op)
     case TL_OP_RESHAPE:
     case TL_OP_REGROUP: return op->nout == 1 && is_virtual_or_small(plan, op->out[0]);
     case TL_OP_TRANS:
-        if (tl_cpu_dense_dim(fn, op->out[0]) < 0)
+        if (tl_nest_dense_dim(fn, op->out[0]) < 0)
             return false;
         break;
     default:
@@ -47,7 +47,7 @@ static bool is_repeatable(const TlFn *fn, const TlCpuPlan *plan, const TlOp *op)
     return op->nout == 1 && !op->nregions && is_virtual_or_small(plan, op->out[0]);
 }
 
-TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop)
+TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop)
 {
     const TlBlock *body = loop->regions[0];
     TlOp *dot = NULL;
@@ -115,7 +115,7 @@ static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *
 /* Do p and q have the same slice along these axes of their tiles, of axes of equal extent? */
 static bool same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlace *q, int q_dim)
 {
-    int i = tl_cpu_slice_of(p, p_dim), j = tl_cpu_slice_of(q, q_dim);
+    int i = tl_nest_slice_of(p, p_dim), j = tl_nest_slice_of(q, q_dim);
     return i >= 0 && j >= 0 && p->index[i].value == q->index[j].value &&
            p->axes[i].width == q->axes[j].width && same_extent(fn, p, i, q, j);
 }
@@ -173,7 +173,7 @@ static TlOp *find_store(const TlFn *fn, TlOp *loop)
     if (!is_before(p.base, loop))
         return NULL;
     for (int dim = 0; dim < 2; dim++)
-        if (!is_before(p.index[tl_cpu_slice_of(&p, dim)].value, loop))
+        if (!is_before(p.index[tl_nest_slice_of(&p, dim)].value, loop))
             return NULL;
     return store;
 }
@@ -188,7 +188,7 @@ static bool takes_scalars(const TlOp *op)
 }
 
 /* The sums after all chunks that wait for each other. */
-static const TlValue *gathered_sums(const TlCpuProduct *p)
+static const TlValue *gathered_sums(const TlNestProduct *p)
 {
     const TlOp *last = p->loop;
     int result = 0;
@@ -198,12 +198,12 @@ static const TlValue *gathered_sums(const TlCpuProduct *p)
 
 /* May the last chunk store the sums where p->store does? Nothing else needs them, no memory is read
  * or written between the loop and the store, and what the chunk still reads stays as it is. */
-static bool may_store(const TlFn *fn, const TlCpuProduct *p)
+static bool may_store(const TlFn *fn, const TlNestProduct *p)
 {
     const TlValue *v = gathered_sums(p);
     if (!p->store || !v->uses || v->uses->next || v->uses->user != p->store ||
         p->store->block != v->def->block || tl_op_place(p->store).value != v ||
-        tl_cpu_form(v->type).padded[1] != v->type->shape[1])
+        tl_nest_form(v->type).padded[1] != v->type->shape[1])
         return false;
     for (const TlOp *op = v->def->next; op != p->store; op = op->next)
         if (!op || op->nregions || tl_op_effects(op) || !takes_scalars(op))
@@ -212,7 +212,7 @@ static bool may_store(const TlFn *fn, const TlCpuProduct *p)
     for (uint32_t i = 0; i < c.naxes; i++)
         if (c.axes[i].kind == TL_AXIS_TILE || !is_before(c.index[i].value, p->loop))
             return false;
-    return tl_cpu_is_dense(fn, &c, tl_cpu_slice_of(&c, 1)) &&
+    return tl_nest_is_dense(fn, &c, tl_nest_slice_of(&c, 1)) &&
            (!p->a_load || tl_is_constant_memory(tl_in(p->a_load, 0)));
 }
 
@@ -233,7 +233,7 @@ static TlWideInt times_k(const TlValue *v, const TlOp *loop)
 static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
 {
     TlWideInt lo, step;
-    int i = tl_cpu_slice_of(p, dim);
+    int i = tl_nest_slice_of(p, dim);
     TlWideInt each = i >= 0 ? times_k(p->index[i].value, loop) : 0;
     return each > 0 && tl_const_int_value(tl_in(loop, 0), &lo) && lo >= 0 &&
            tl_const_int_value(tl_in(loop, 2), &step) && step * each == p->axes[i].width;
@@ -276,15 +276,15 @@ static TlValue *rows_of(const TlPlace *p)
 
 /* The same of a load of which A is the transposition, by an index tile along k: what is outside is
  * zeros, and of its columns those are inside that are A's rows which are seen. */
-static void find_turned(const TlFn *fn, TlCpuProduct *p, TlOp *a)
+static void find_turned(const TlFn *fn, TlNestProduct *p, TlOp *a)
 {
     TlPlace pa = tl_op_place(a), pc;
-    int along = tl_cpu_slice_of(&pa, 1);
+    int along = tl_nest_slice_of(&pa, 1);
     if (!p->store || along < 0 || !rows_of(&pa) || tl_in(p->dot, 0)->def->opcode != TL_OP_TRANS ||
         tl_in(tl_in(p->dot, 0)->def, 0) != a->out[0])
         return;
     pc = tl_op_place(p->store);
-    if (!same_slice(fn, &pa, 1, &pc, 0) || !tl_cpu_is_dense(fn, &pa, along) ||
+    if (!same_slice(fn, &pa, 1, &pc, 0) || !tl_nest_is_dense(fn, &pa, along) ||
         !tl_is_invariant(pa.base, p->loop) || !tl_is_invariant(pa.index[along].value, p->loop))
         return;
     for (uint32_t i = 0; i < pa.naxes; i++)
@@ -299,11 +299,11 @@ static void find_turned(const TlFn *fn, TlCpuProduct *p, TlOp *a)
  * outside of B, or, where B is computed, no k of the chunk is. That rows which are computed are
  * inside, and that A ends with a whole packed element, is known, or is looked at in the run; rows
  * by an index tile may be outside. */
-static void find_direct(const TlFn *fn, TlCpuProduct *p)
+static void find_direct(const TlFn *fn, TlNestProduct *p)
 {
     bool a_turned, b_turned;
-    TlOp *a = tl_cpu_load_under(tl_in(p->dot, 0), &a_turned);
-    TlOp *b = tl_cpu_load_under(tl_in(p->dot, 1), &b_turned);
+    TlOp *a = tl_nest_load_under(tl_in(p->dot, 0), &a_turned);
+    TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &b_turned);
     if (!a || a->out[0]->type->dtype != p->part[0] || p->flips)
         return;
     if (a_turned && p->per == 1)
@@ -311,15 +311,15 @@ static void find_direct(const TlFn *fn, TlCpuProduct *p)
     if (a->out[0] != tl_in(p->dot, 0))
         return;
     TlPlace pa = tl_op_place(a);
-    int along = tl_cpu_slice_of(&pa, 1);
+    int along = tl_nest_slice_of(&pa, 1);
     if (b) {
         TlPlace pb = tl_op_place(b);
         if (!same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0))
             return;
     }
     p->a_rows = b && p->per == 1 ? rows_of(&pa) : NULL;
-    if (along < 0 || (tl_cpu_slice_of(&pa, 0) < 0 && !p->a_rows) ||
-        !follows_loop(&pa, 1, p->loop) || !tl_cpu_is_dense(fn, &pa, along) ||
+    if (along < 0 || (tl_nest_slice_of(&pa, 0) < 0 && !p->a_rows) ||
+        !follows_loop(&pa, 1, p->loop) || !tl_nest_is_dense(fn, &pa, along) ||
         !moves_along_k(&pa, along, p->loop)) {
         p->a_rows = NULL;
         return;
@@ -338,24 +338,24 @@ static void find_direct(const TlFn *fn, TlCpuProduct *p)
 
 /* The load of B, if its packed chunks may be kept: the address and the starts of the slices in a
  * chunk's first trip determine all of its trips. */
-static TlOp *find_kept(const TlCpuProduct *p)
+static TlOp *find_kept(const TlNestProduct *p)
 {
     bool turned;
     TlWideInt step;
-    TlOp *load = tl_cpu_load_under(tl_in(p->dot, 1), &turned);
+    TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &turned);
     if (!load || tl_in(load, 0)->def || !tl_is_constant_memory(tl_in(load, 0)) ||
         !tl_const_int_value(tl_in(p->loop, 2), &step))
         return NULL;
     TlPlace b = tl_op_place(load);
-    int along = tl_cpu_slice_of(&b, turned ? 1 : 0);
-    if (along < 0 || tl_cpu_slice_of(&b, turned ? 0 : 1) < 0)
+    int along = tl_nest_slice_of(&b, turned ? 1 : 0);
+    if (along < 0 || tl_nest_slice_of(&b, turned ? 0 : 1) < 0)
         return NULL;
     bool follows = b.index[along].value == p->loop->regions[0]->args[0];
     return follows && moves_along_k(&b, along, p->loop) ? load : NULL;
 }
 
 /* Does B stay what it is during a loop around? */
-static bool is_same_b(const TlCpuProduct *p, const TlOp *outer)
+static bool is_same_b(const TlNestProduct *p, const TlOp *outer)
 {
     bool same = true;
     for (int i = 0; i < p->nkeys; i++)
@@ -371,12 +371,12 @@ static bool is_same_b(const TlCpuProduct *p, const TlOp *outer)
 
 /* The loops around in which the sum goes on and B becomes another: each of their trips has chunks
  * of its own. */
-static void find_around(TlCpuProduct *p)
+static void find_around(TlNestProduct *p)
 {
     TL_ASSERT(p->keeps_b && !p->naround, "loops around are looked for once, for kept chunks");
     int result = 0, next;
     TlOp *outer = p->loop;
-    while (p->naround < TL_CPU_NEST && (outer = passes_on(outer, result, &next)) != NULL) {
+    while (p->naround < TL_NEST_AROUND && (outer = passes_on(outer, result, &next)) != NULL) {
         if (!is_same_b(p, outer))
             p->around[p->naround++] = outer;
         result = next;
@@ -386,7 +386,7 @@ static void find_around(TlCpuProduct *p)
 /* In how many of the loops around, inner first, do chunks wait for those of the next trips? They
  * say where A and B are, so these must be there later, too; and all trips must have as many chunks,
  * so that the last one has some. */
-static int count_gathered(const TlFn *fn, const TlCpuPlan *plan, const TlCpuProduct *p)
+static int count_gathered(const TlFn *fn, const TlNests *plan, const TlNestProduct *p)
 {
     int n = 0, result = 0;
     const TlOp *loop = p->loop;
@@ -408,13 +408,13 @@ static int count_gathered(const TlFn *fn, const TlCpuPlan *plan, const TlCpuProd
 }
 
 /* The instruction that sums the products, and so what a packed element is. */
-static void find_insn(const TlFn *fn, const TlCpuPlan *plan, TlCpuProduct *p)
+static void find_insn(const TlFn *fn, const TlNests *plan, TlNestProduct *p)
 {
     TlDtype a = tl_in(p->dot, 0)->type->dtype, b = tl_in(p->dot, 1)->type->dtype;
-    int64_t columns = tl_cpu_form(p->dot->out[0]->type).padded[1];
-    int lanes = tl_cpu_fit_width(columns, plan->vector_bytes / tl_dtype_bytes(p->dtype));
+    int64_t columns = tl_nest_form(p->dot->out[0]->type).padded[1];
+    int lanes = tl_nest_fit_width(columns, plan->m.vector_bytes / tl_dtype_bytes(p->dtype));
     int64_t k = tl_in(p->dot, 1)->type->shape[0];
-    const TlCpuDotInsn *insn = fn->ring ? NULL : tl_cpu_dot_insn(plan->l, a, b, k, lanes);
+    const TlCpuDotInsn *insn = fn->ring ? NULL : tl_cpu_dot_insn(plan->m.l, a, b, k, lanes);
     p->per = 1;
     p->part[0] = p->part[1] = p->dtype;
     if (!insn)
@@ -427,17 +427,17 @@ static void find_insn(const TlFn *fn, const TlCpuPlan *plan, TlCpuProduct *p)
     p->flips = tl_cpu_dot_flips(insn, a, b);
 }
 
-TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena)
+TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, TlArena *arena)
 {
-    TlOp *dot = tl_cpu_only_dot(fn, plan, loop);
+    TlOp *dot = tl_nest_only_dot(fn, plan, loop);
     if (!dot || plan->place[dot->out[0]->id].buffer != plan->place[loop->out[0]->id].buffer ||
         plan->place[loop->out[0]->id].buffer < 0)
         return NULL;
     TlDtype d = dot->out[0]->type->dtype;
     if (d != TL_F32 && d != TL_F64 && d != TL_I32)
         return NULL;
-    TlCpuProduct *p = TL_NEW(arena, TlCpuProduct);
-    *p = (TlCpuProduct){.loop = loop, .dot = dot, .dtype = d};
+    TlNestProduct *p = TL_NEW(arena, TlNestProduct);
+    *p = (TlNestProduct){.loop = loop, .dot = dot, .dtype = d};
     find_insn(fn, plan, p);
     int64_t k = tl_in(dot, 1)->type->shape[0] / p->per, bytes = tl_dtype_bytes(d);
     p->trips = k < DEPTH ? DEPTH / k : 1;
@@ -448,14 +448,14 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     p->from_zero = begins_at_zero(loop);
     find_direct(fn, p);
     p->b_load = find_kept(p);
-    p->keeps_b = p->b_load || tl_cpu_find_keys(plan, p, arena);
+    p->keeps_b = p->b_load || tl_nest_find_keys(plan, p, arena);
     if (p->keeps_b)
         find_around(p);
     p->ngathered = count_gathered(fn, plan, p);
     p->stores = may_store(fn, p);
     if (!p->a_load || p->a_may_end)
         p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->a_row * bytes);
-    p->b_bytes = (uint64_t)(p->panel_rows * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
+    p->b_bytes = (uint64_t)(p->panel_rows * tl_nest_form(dot->out[0]->type).padded[1] * bytes);
     uint64_t slots = p->keeps_b ? KEPT_BYTES / p->b_bytes : 1;
     p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;
     TL_ASSERT(p->depth > 0 && p->b_bytes > 0, "a chunk of %lld packed elements along k",

@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/cpu/cpu_matmul.h"
+#include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 
@@ -35,7 +35,7 @@ enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000,
 typedef struct Placer {
     const TlFn *fn;
     TlArena *arena;
-    TlCpuPlan *plan;
+    TlNests *plan;
     TlMap pos, end; /* op to position of itself, of the last op inside */
     uint32_t n;
     int *cost;      /* by value id */
@@ -48,36 +48,6 @@ typedef struct Placer {
     bool products;  /* loops may be products */
     TlMap no_product; /* loops that are none, as some value in them has a home */
 } Placer;
-
-/* ---- forms ---- */
-
-static int64_t pad(int64_t n)
-{
-    if (n > 64)
-        return (n + 31) / 32 * 32 - n <= n / 8 ? (n + 31) / 32 * 32 : (n + 15) / 16 * 16;
-    if (n > 16)
-        return (n + 15) / 16 * 16;
-    int64_t p = 1;
-    while (p < n)
-        p *= 2;
-    return p;
-}
-
-TlCpuForm tl_cpu_form(const TlType *type)
-{
-    TL_ASSERT(type->kind == TL_TILE && type->rank <= TL_MAX_RANK,
-              "a type of kind %d", (int)type->kind);
-    TlCpuForm f = {.rank = type->rank, .lane = type->rank - 1, .elems = 1};
-    while (f.lane > 0 && type->shape[f.lane] == 1)
-        f.lane--;
-    for (int d = type->rank - 1; d >= 0; d--) {
-        f.extent[d] = type->shape[d];
-        f.padded[d] = d == f.lane ? pad(type->shape[d]) : type->shape[d];
-        f.stride[d] = f.elems;
-        f.elems *= f.padded[d];
-    }
-    return f;
-}
 
 /* ---- aliasing ---- */
 
@@ -161,27 +131,11 @@ static TlOp *next_writer(Placer *p, const TlOp *op)
 
 /* ---- 2. cost ---- */
 
-bool tl_cpu_is_renaming(const TlOp *op)
-{
-    const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
-    int i = 0, j = 0;
-    for (;;) {
-        while (i < a->rank && a->shape[i] == 1)
-            i++;
-        while (j < b->rank && b->shape[j] == 1)
-            j++;
-        if (i == a->rank || j == b->rank)
-            return i == a->rank && j == b->rank;
-        if (a->shape[i++] != b->shape[j++])
-            return false;
-    }
-}
-
 static bool lane_moves(const TlOp *trans)
 {
     TL_ASSERT(trans->opcode == TL_OP_TRANS, "%s turns nothing", tl_op_info(trans->opcode)->text);
     const TlAttr *perm = tl_attr(trans, TL_ATTR_PERM);
-    TlCpuForm from = tl_cpu_form(tl_in(trans, 0)->type), to = tl_cpu_form(trans->out[0]->type);
+    TlNestForm from = tl_nest_form(tl_in(trans, 0)->type), to = tl_nest_form(trans->out[0]->type);
     return tl_type_elems(trans->out[0]->type) > 1 && perm->u.ints[to.lane] != from.lane;
 }
 
@@ -189,12 +143,12 @@ static bool lane_moves(const TlOp *trans)
 static bool keeps_vectors(const Placer *p, const TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_RESHAPE, "%s reshapes nothing", tl_op_info(op->opcode)->text);
-    if (tl_cpu_is_renaming(op) || tl_cpu_joins(op))
+    if (tl_nest_is_renaming(op) || tl_nest_joins(op))
         return true;
     const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
-    int32_t lanes = p->plan->vector_bytes / (int)sizeof(float);
-    return a->rank && b->rank && !a->ptr && a->shape[tl_cpu_form(a).lane] % lanes == 0 &&
-           b->shape[tl_cpu_form(b).lane] % lanes == 0;
+    int32_t lanes = p->plan->m.vector_bytes / (int)sizeof(float);
+    return a->rank && b->rank && !a->ptr && a->shape[tl_nest_form(a).lane] % lanes == 0 &&
+           b->shape[tl_nest_form(b).lane] % lanes == 0;
 }
 
 static bool can_be_virtual(const Placer *p, const TlOp *op)
@@ -219,15 +173,15 @@ static bool can_be_virtual(const Placer *p, const TlOp *op)
 static bool may_read_again(const TlFn *fn, const TlOp *load)
 {
     TlPlace p = tl_op_place(load);
-    TlCpuForm f = tl_cpu_form(load->out[0]->type);
+    TlNestForm f = tl_nest_form(load->out[0]->type);
     if (!p.axes || p.mask || p.base->def || !tl_is_constant_memory(p.base) ||
         tl_dtype_bytes(load->out[0]->type->dtype) < 4)
         return false;
-    int lane = tl_cpu_slice_of(&p, f.lane);
+    int lane = tl_nest_slice_of(&p, f.lane);
     for (uint32_t i = 0; i < p.naxes; i++)
         if (p.axes[i].kind == TL_AXIS_TILE)
             return false;
-    return lane >= 0 && tl_cpu_is_dense(fn, &p, lane);
+    return lane >= 0 && tl_nest_is_dense(fn, &p, lane);
 }
 
 static int op_cost(const TlFn *fn, const TlOp *op)
@@ -313,7 +267,7 @@ static bool may_reach(const Placer *p, const TlValue *from, const TlValue *v, in
     if (from == v || --*left < 0)
         return true;
     if (from->type->kind != TL_TILE || from->type->rank == 0 || !from->def ||
-        p->plan->place[from->id].kind == TL_CPU_HOME)
+        p->plan->place[from->id].kind == TL_NEST_HOME)
         return false;
     for (uint32_t i = 0; i < from->def->nin; i++)
         if (may_reach(p, tl_in(from->def, i), v, left))
@@ -326,7 +280,7 @@ static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
     if (from == v || from->type->rank == 0 || !from->def || p->stamp[from->id] == p->stamps)
         return true;
     p->stamp[from->id] = p->stamps;
-    if (p->plan->place[from->id].kind != TL_CPU_VIRTUAL)
+    if (p->plan->place[from->id].kind != TL_NEST_VIRTUAL)
         return true; /* a home of its own: read before */
     bool elementwise = tl_op_info(from->def->opcode)->flags & F_ELEM;
     for (uint32_t i = 0; i < from->def->nin; i++) {
@@ -377,21 +331,13 @@ static bool is_in_product(const Placer *p, const TlOp *dot)
     const TlOp *loop = dot->block->parent;
     return p->products && dot->opcode == TL_OP_DOT && loop && loop->opcode == TL_OP_FOR &&
            !tl_map_get(&p->no_product, (uint64_t)(uintptr_t)loop, NULL) &&
-           tl_cpu_only_dot(p->fn, NULL, loop) == dot;
+           tl_nest_only_dot(p->fn, NULL, loop) == dot;
 }
 
 /* Is a transposition done while a product packs its operand, block by block? */
 static bool is_packed(const Placer *p, const TlValue *v)
 {
     return v->type->rank == 2 && only_feeds_dot(v) && is_in_product(p, v->uses->user);
-}
-
-bool tl_cpu_keeps_lanes(const TlOp *broadcast)
-{
-    TL_ASSERT(broadcast->opcode == TL_OP_BROADCAST,
-              "%s repeats nothing", tl_op_info(broadcast->opcode)->text);
-    TlCpuForm to = tl_cpu_form(broadcast->out[0]->type);
-    return tl_in(broadcast, 0)->type->shape[to.lane] == to.extent[to.lane];
 }
 
 /* Is computing again what a broadcast repeats, in the nest of a reduction or a store, less than
@@ -401,12 +347,12 @@ static bool may_repeat(const Placer *p, const TlOp *broadcast)
     const TlOp *root = p->root[broadcast->out[0]->id];
     const TlValue *x = tl_in(broadcast, 0);
     if (root && is_in_product(p, root)) /* packed once, and without a home it is a product */
-        return p->work[x->id] <= (tl_cpu_keeps_lanes(broadcast) ? FEW_WORK : 2 * FEW_WORK);
-    int64_t lanes = p->plan->vector_bytes / (int)sizeof(float),
+        return p->work[x->id] <= (tl_nest_keeps_lanes(broadcast) ? FEW_WORK : 2 * FEW_WORK);
+    int64_t lanes = p->plan->m.vector_bytes / (int)sizeof(float),
             times = tl_type_elems(broadcast->out[0]->type) / tl_type_elems(x->type);
     return root && (root->opcode == TL_OP_REDUCE || root->opcode == TL_OP_STORE) &&
            p->work[x->id] <= FEW_WORK &&
-           times <= (tl_cpu_keeps_lanes(broadcast) ? FEW_TIMES : FEW_TIMES * lanes);
+           times <= (tl_nest_keeps_lanes(broadcast) ? FEW_TIMES : FEW_TIMES * lanes);
 }
 
 /* Does this use evaluate the operand more than once per element, or in another order than the
@@ -442,7 +388,7 @@ static bool is_read_by_elements(const Placer *p, const TlValue *v)
         if (u->user->block != v->def->block)
             return false;
         if (o == TL_OP_EXPAND || o == TL_OP_BROADCAST) {
-            if ((o == TL_OP_BROADCAST && !tl_cpu_keeps_lanes(u->user)) ||
+            if ((o == TL_OP_BROADCAST && !tl_nest_keeps_lanes(u->user)) ||
                 !is_read_by_elements(p, u->user->out[0]))
                 return false;
             continue;
@@ -469,7 +415,7 @@ static TlOp *root_of_use(Placer *p, const TlUse *use)
 {
     TlOp *op = use->user;
     if (op->nout == 1 && op->out[0]->type->kind == TL_TILE && op->out[0]->type->rank > 0 &&
-        p->plan->place[op->out[0]->id].kind == TL_CPU_VIRTUAL)
+        p->plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL)
         return p->root[op->out[0]->id];
     return op;
 }
@@ -504,22 +450,22 @@ static bool is_carried(const TlValue *v)
 
 static void decide(Placer *p, TlValue *v)
 {
-    TlCpuPlace *place = &p->plan->place[v->id];
+    TlNestPlace *place = &p->plan->place[v->id];
     if (v->type->kind != TL_TILE)
         return;
     if (v->type->rank == 0) {
-        place->kind = TL_CPU_SCALAR;
+        place->kind = TL_NEST_SCALAR;
         return;
     }
     TlOp *op = v->def;
-    place->kind = TL_CPU_HOME;
+    place->kind = TL_NEST_HOME;
     p->root[v->id] = NULL;
     if (op->nout != 1 || !can_be_virtual(p, op))
         return;
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
         return;
     if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
-        place->kind = TL_CPU_VIRTUAL;
+        place->kind = TL_NEST_VIRTUAL;
         return;
     }
     TlOp *root = find_root(p, v);
@@ -527,15 +473,15 @@ static void decide(Placer *p, TlValue *v)
         return;
     if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root))
         return;
-    place->kind = TL_CPU_VIRTUAL;
+    place->kind = TL_NEST_VIRTUAL;
     p->root[v->id] = root;
 }
 
 /* Would it be a product, had not some value in it got a home? */
 static bool has_lost_product(const Placer *p, const TlOp *loop)
 {
-    return p->products && tl_cpu_only_dot(p->fn, NULL, loop) &&
-           !tl_cpu_only_dot(p->fn, p->plan, loop);
+    return p->products && tl_nest_only_dot(p->fn, NULL, loop) &&
+           !tl_nest_only_dot(p->fn, p->plan, loop);
 }
 
 static void decide_block(Placer *p, const TlBlock *block)
@@ -548,7 +494,7 @@ static void decide_block(Placer *p, const TlBlock *block)
         for (uint32_t r = 0; r < op->nregions; r++) {
             for (uint32_t i = 0; i < op->regions[r]->nargs; i++) {
                 TlValue *a = op->regions[r]->args[i];
-                p->plan->place[a->id].kind = a->type->rank ? TL_CPU_HOME : TL_CPU_SCALAR;
+                p->plan->place[a->id].kind = a->type->rank ? TL_NEST_HOME : TL_NEST_SCALAR;
             }
             decide_block(p, op->regions[r]);
         }
@@ -575,7 +521,8 @@ static bool is_ready(Placer *p, const TlValue *x, const TlValue *v, bool element
         return true;
     p->stamp[x->id] = seen;
     bool before = !x->def || pos_of(p, x->def) < pos_of(p, v->def);
-    if (x->type->kind != TL_TILE || x->type->rank == 0 || p->plan->place[x->id].kind == TL_CPU_HOME)
+    if (x->type->kind != TL_TILE || x->type->rank == 0 ||
+        p->plan->place[x->id].kind == TL_NEST_HOME)
         return before;
     if (x->def->opcode == TL_OP_LOAD)
         return before && may_read_again(p->fn, x->def);
@@ -615,7 +562,7 @@ static void find_reductions(Placer *p, const TlValue *v, const TlBlock *block, R
         if (op->block == block && op->opcode == TL_OP_REDUCE)
             tl_vec_push(p->arena, out, u->user);
         else if (op->nout == 1 && op->out[0]->type->rank &&
-                 p->plan->place[op->out[0]->id].kind != TL_CPU_HOME)
+                 p->plan->place[op->out[0]->id].kind != TL_NEST_HOME)
             find_reductions(p, op->out[0], block, out);
     }
 }
@@ -643,7 +590,7 @@ static void find_fusions(Placer *p, const TlBlock *block)
             continue;
         for (uint32_t r = 0; r < op->nregions; r++)
             find_fusions(p, op->regions[r]);
-        if (op->nout != 1 || p->plan->place[op->out[0]->id].kind != TL_CPU_HOME ||
+        if (op->nout != 1 || p->plan->place[op->out[0]->id].kind != TL_NEST_HOME ||
             op->out[0]->type->kind != TL_TILE || !can_be_virtual(p, op) ||
             op->opcode == TL_OP_TRANS)
             continue;
@@ -671,7 +618,7 @@ static void note_reads(Placer *p, TlValue *v, const TlOp *reader)
     if (v->type->kind != TL_TILE || v->type->rank == 0 || p->stamp[v->id] == p->stamps)
         return;
     p->stamp[v->id] = p->stamps;
-    if (p->plan->place[v->id].kind == TL_CPU_HOME) {
+    if (p->plan->place[v->id].kind == TL_NEST_HOME) {
         uint32_t at = read_position(p, v, reader);
         if (at > p->last[v->id])
             p->last[v->id] = at;
@@ -686,7 +633,7 @@ static void find_reads(Placer *p, const TlBlock *block)
     for (TlOp *op = block->first; op; op = op->next) {
         bool is_virtual = op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
                           op->out[0]->type->rank &&
-                          p->plan->place[op->out[0]->id].kind == TL_CPU_VIRTUAL;
+                          p->plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL;
         if (!is_virtual) {
             p->stamps++;
             for (uint32_t i = 0; i < op->nin; i++)
@@ -706,7 +653,7 @@ static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t la
     TL_ASSERT(bytes > 0 && first <= last,
               "a home of %llu bytes from %u to %u", (unsigned long long)bytes, first, last);
     tl_vec_push(p->arena, &p->plan->buffers,
-                (TlCpuBuffer){.bytes = (bytes + 63) / 64 * 64, .first = first, .last = last});
+                (TlNestBuffer){.bytes = (bytes + 63) / 64 * 64, .first = first, .last = last});
     return (int32_t)p->plan->buffers.len - 1;
 }
 
@@ -714,15 +661,15 @@ static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t la
  * which may be read before it is written? */
 static bool is_small(const Placer *p, const TlType *type)
 {
-    TlCpuForm f = tl_cpu_form(type);
+    TlNestForm f = tl_nest_form(type);
     uint64_t bytes = (uint64_t)f.elems * tl_gen_elem_bytes(type);
     return f.rank && f.elems == f.extent[f.lane] && f.padded[f.lane] == f.extent[f.lane] &&
-           bytes <= 2 * (uint64_t)p->plan->vector_bytes;
+           bytes <= 2 * (uint64_t)p->plan->m.vector_bytes;
 }
 
 static int32_t home_buffer(Placer *p, const TlType *type, uint32_t first, uint32_t last)
 {
-    uint64_t bytes = (uint64_t)tl_cpu_form(type).elems * tl_gen_elem_bytes(type);
+    uint64_t bytes = (uint64_t)tl_nest_form(type).elems * tl_gen_elem_bytes(type);
     int32_t b = new_buffer(p, bytes, first, last);
     p->plan->buffers.data[b].small = is_small(p, type);
     return b;
@@ -732,7 +679,7 @@ static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def
 {
     TL_ASSERT(buffer >= 0, "value %u has no home", v->id);
     p->plan->place[v->id].buffer = buffer;
-    TlCpuBuffer *b = &p->plan->buffers.data[buffer];
+    TlNestBuffer *b = &p->plan->buffers.data[buffer];
     if (def < b->first)
         b->first = def;
     if (def > b->last)
@@ -745,7 +692,7 @@ static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def
 static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const TlOp *loop)
 {
     TL_ASSERT(loop->nregions > 0, "%s is no loop", tl_op_info(loop->opcode)->text);
-    if (!y->def || y->def->block != loop->regions[0] || p->plan->place[y->id].kind != TL_CPU_HOME)
+    if (!y->def || y->def->block != loop->regions[0] || p->plan->place[y->id].kind != TL_NEST_HOME)
         return false;
     if (p->plan->place[y->id].buffer >= 0 || y->type != a->type)
         return false;
@@ -849,17 +796,18 @@ static void place_extra(Placer *p, TlOp *op)
     int32_t first = (int32_t)p->plan->buffers.len;
     if (op->opcode == TL_OP_DOT) {
         for (int i = 0; i < 2; i++) {
-            TlCpuForm f = tl_cpu_form(tl_in(op, (uint32_t)i)->type);
+            TlNestForm f = tl_nest_form(tl_in(op, (uint32_t)i)->type);
             new_buffer(p, (uint64_t)f.elems * (op->out[0]->type->dtype == TL_F64 ? 8 : 4), at, at);
         }
-        new_buffer(p, (uint64_t)tl_cpu_form(op->out[0]->type).elems * 4, at,
+        new_buffer(p, (uint64_t)tl_nest_form(op->out[0]->type).elems * 4, at,
                    at); /* f16 results accumulate in f32 */
     } else if (op->opcode == TL_OP_PRINT && tl_in(op, 0)->type->rank) {
         new_buffer(
             p, (uint64_t)tl_type_elems(tl_in(op, 0)->type) * tl_gen_elem_bytes(tl_in(op, 0)->type),
             at, at);
     } else if (op->opcode == TL_OP_HISTOGRAM) {
-        new_buffer(p, tl_cpu_histogram_bytes(op), at, at);
+        TlNestTables t = tl_nest_tables(op);
+        new_buffer(p, (uint64_t)(t.n * t.length) * 4 + TL_NEST_COUNTED_BYTES, at, at);
     } else if ((op->opcode == TL_OP_YIELD || op->opcode == TL_OP_CONDITION) &&
                op->block->parent->opcode != TL_OP_IF) {
         for (uint32_t i = 0; i < op->nin; i++) /* room for a parallel copy */
@@ -882,8 +830,8 @@ static void place_block(Placer *p, const TlBlock *block)
         uint32_t at = pos_of(p, with ? with : op);
         for (uint32_t i = 0; i < op->nout; i++) {
             TlValue *v = op->out[i];
-            TlCpuPlace *place = &p->plan->place[v->id];
-            if (v->type->kind == TL_TILE && place->kind == TL_CPU_HOME && place->buffer < 0)
+            TlNestPlace *place = &p->plan->place[v->id];
+            if (v->type->kind == TL_TILE && place->kind == TL_NEST_HOME && place->buffer < 0)
                 use_buffer(p, v, home_buffer(p, v->type, at, at), at);
         }
         place_extra(p, op);
@@ -903,8 +851,8 @@ static void place_products(Placer *p, const TlBlock *block)
             continue;
         for (uint32_t r = 0; r < op->nregions; r++)
             place_products(p, op->regions[r]);
-        TlCpuProduct *x =
-            op->opcode == TL_OP_FOR ? tl_cpu_product(p->fn, p->plan, op, p->arena) : NULL;
+        TlNestProduct *x =
+            op->opcode == TL_OP_FOR ? tl_nest_product(p->fn, p->plan, op, p->arena) : NULL;
         if (!x)
             continue;
         /* What stays from program to program shares its room with nothing. */
@@ -913,14 +861,14 @@ static void place_products(Placer *p, const TlBlock *block)
         x->a = x->a_bytes ? new_buffer(p, x->a_bytes, pos_of(p, op), end_of(p, op)) : -1;
         x->b = new_buffer(p, x->b_bytes * x->slots, first, last);
         const TlOp *around = x->ngathered ? x->around[x->ngathered - 1] : op;
-        uint64_t words = 1 + TL_CPU_GATHERED * TL_CPU_CHUNK_WORDS, chunks = 1;
+        uint64_t words = 1 + TL_NEST_GATHERED * TL_NEST_CHUNK_WORDS, chunks = 1;
         if (x->ngathered) {
-            chunks = TL_CPU_GATHERED;
+            chunks = TL_NEST_GATHERED;
             x->gathered =
                 new_buffer(p, words * sizeof(int64_t), pos_of(p, around), end_of(p, around));
         }
         x->tags = p->plan->zeroed_bytes;
-        p->plan->zeroed_bytes += x->keeps_b ? x->slots * TL_CPU_TAG_BYTES : 0;
+        p->plan->zeroed_bytes += x->keeps_b ? x->slots * TL_NEST_TAG_BYTES : 0;
         x->stored = p->plan->zeroed_bytes;
         p->plan->zeroed_bytes += x->stores ? 64 : 0;
         if (x->a_rows) {
@@ -943,35 +891,35 @@ static void place_products(Placer *p, const TlBlock *block)
 
 static int by_offset(const void *a, const void *b)
 {
-    uint64_t x = (*(const TlCpuBuffer *const *)a)->offset,
-             y = (*(const TlCpuBuffer *const *)b)->offset;
+    uint64_t x = (*(const TlNestBuffer *const *)a)->offset,
+             y = (*(const TlNestBuffer *const *)b)->offset;
     return (x > y) - (x < y);
 }
 
 /* `others`: room for k buffers */
-static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k, const TlCpuBuffer **others)
+static uint64_t first_fit(const TlNests *plan, uint32_t k, const TlNestBuffer **others)
 {
-    const TlCpuBuffer *b = &plan->buffers.data[k];
+    const TlNestBuffer *b = &plan->buffers.data[k];
     uint64_t at = plan->zeroed_bytes;
     uint32_t n = 0;
     for (uint32_t i = 0; i < k; i++) {
-        const TlCpuBuffer *o = &plan->buffers.data[i];
+        const TlNestBuffer *o = &plan->buffers.data[i];
         if (!o->small && o->first <= b->last && b->first <= o->last)
             others[n++] = o;
     }
-    qsort(others, n, sizeof(TlCpuBuffer *), by_offset);
+    qsort(others, n, sizeof(TlNestBuffer *), by_offset);
     for (uint32_t i = 0; i < n && others[i]->offset < at + b->bytes; i++)
         if (at < others[i]->offset + others[i]->bytes)
             at = others[i]->offset + others[i]->bytes;
     return at;
 }
 
-static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
+static void assign_offsets(TlNests *plan, TlArena *arena)
 {
-    const TlCpuBuffer **others = TL_NEW_ARRAY(arena, const TlCpuBuffer *, plan->buffers.len + 1);
+    const TlNestBuffer **others = TL_NEW_ARRAY(arena, const TlNestBuffer *, plan->buffers.len + 1);
     plan->scratch_bytes = plan->zeroed_bytes;
     for (uint32_t k = 0; k < plan->buffers.len; k++) {
-        TlCpuBuffer *b = &plan->buffers.data[k];
+        TlNestBuffer *b = &plan->buffers.data[k];
         if (b->small)
             continue;
         b->offset = first_fit(plan, k, others);
@@ -980,24 +928,16 @@ static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
     }
 }
 
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, const TlLlvm *l, int vector_bytes,
-                       TlArena *arena)
+void tl_nest_place(TlNests *plan)
 {
-    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
-    Placer p = {.fn = fn,
-                .arena = arena,
-                .plan = TL_NEW(arena, TlCpuPlan),
-                .products = products};
+    const TlFn *fn = plan->fn;
+    TlArena *arena = plan->arena;
+    Placer p = {.fn = fn, .arena = arena, .plan = plan, .products = !plan->check};
     uint32_t n = fn->nvalues + 1;
     tl_map_init(&p.pos, arena);
     tl_map_init(&p.end, arena);
     tl_map_init(&p.no_product, arena);
-    tl_map_init(&p.plan->extra, arena);
-    tl_map_init(&p.plan->fused, arena);
-    tl_map_init(&p.plan->products, arena);
-    p.plan->l = l;
-    p.plan->vector_bytes = vector_bytes;
-    p.plan->place = TL_NEW_ARRAY(arena, TlCpuPlace, n);
+    p.plan->place = TL_NEW_ARRAY(arena, TlNestPlace, n);
     for (uint32_t i = 0; i < n; i++)
         p.plan->place[i].buffer = -1;
     p.cost = TL_NEW_ARRAY(arena, int, n);
@@ -1016,5 +956,4 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, const TlLlvm *l, int vecto
     place_block(&p, fn->body);
     place_products(&p, fn->body);
     assign_offsets(p.plan, arena);
-    return p.plan;
 }
