@@ -507,7 +507,7 @@ bool tl_is_nowhere_positive(const TlValue *v);
 /* ---- divisor.c ---- */
 void tl_remember_exp(TlSema *s, const TlValue *result, const TlValue *of);
 /* What is known of a divisor that a kernel has just written. */
-TlDivisor tl_divisor(const TlSema *s, const TlValue *d);
+TlApprox tl_divisor(const TlSema *s, const TlValue *d);
 
 /* ---- flow.c ---- */
 typedef struct TlChange {
