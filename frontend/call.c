@@ -522,7 +522,7 @@ static const Walked *walked_before(const TlSema *s, const TlDef *def, uint32_t n
 static void remember(TlSema *s, const TlDef *def, uint32_t nargs, const TlArgVal *args,
                      const TlVal *result)
 {
-    if (!s->abstract || s->mute || s->untaken || s->exhausted || !is_unknown(result))
+    if (!s->abstract || s->untaken || s->exhausted || !is_unknown(result))
         return;
     Walked *first = tl_map_get_ptr(&s->walked, def), *w = TL_NEW(s->arena, Walked);
     uint32_t n = 0;

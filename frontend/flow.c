@@ -426,12 +426,18 @@ static TlVal normal_val(TlSema *s, const TlVal *v, const TlTy *ty, TlLoc loc, Tl
 
 void tl_carry_begin(TlSema *s, TlCarried *c, TlLoc loc)
 {
-    c->init = TL_NEW_ARRAY(s->arena, TlVal, c->vars.len + 1);
     for (uint32_t i = 0; i < c->vars.len; i++) {
-        TlVar *v = c->vars.data[i];
-        TlTy ty = v == s->frame->result ? s->frame->ty : v->ty;
-        c->init[i] = normal_val(s, &v->val, &ty, loc, &c->leaves);
+        const TlVar *v = c->vars.data[i];
+        const TlTy *ty = v == s->frame->result ? &s->frame->ty : &v->ty;
+        tl_vec_push(s->arena, &c->init, normal_val(s, &v->val, ty, loc, &c->leaves));
     }
+}
+
+void tl_carry_late(TlSema *s, TlCarried *c, TlVar *v, const TlTy *ty, TlLoc loc)
+{
+    TlVal zero = tl_zero(s, ty);
+    tl_vec_push(s->arena, &c->vars, v);
+    tl_vec_push(s->arena, &c->init, normal_val(s, &zero, ty, loc, &c->leaves));
 }
 
 static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
@@ -457,7 +463,7 @@ static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
 void tl_carry_take(TlSema *s, const TlCarried *c, TlValue *const *values)
 {
     for (uint32_t i = 0; i < c->vars.len; i++)
-        tl_var_set(s, c->vars.data[i], with_leaves(s, &c->init[i], &values));
+        tl_var_set(s, c->vars.data[i], with_leaves(s, &c->init.data[i], &values));
 }
 
 static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValues *out)
@@ -488,7 +494,7 @@ void tl_carry_final(TlSema *s, const TlCarried *c, TlValues *out)
 {
     uint32_t before = out->len;
     for (uint32_t i = 0; i < c->vars.len; i++)
-        final_leaves(s, &c->init[i], &c->vars.data[i]->val, out);
+        final_leaves(s, &c->init.data[i], &c->vars.data[i]->val, out);
     TL_ASSERT(out->len - before == c->leaves.len, "%u leaves go round a loop that took %u",
               out->len - before, c->leaves.len);
 }

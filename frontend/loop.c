@@ -19,27 +19,6 @@ static TlVar *flag_var(TlSema *s)
     return v;
 }
 
-/* An auto function whose first return is inside this loop: walks the body once, silently, to
- * learn the type. */
-static void learn_result(TlSema *s, void (*body)(TlSema *, Loop *), Loop *l)
-{
-    TlFrame *f = s->frame;
-    if (!l->exits.returns || f->ty.kind != TL_TY_AUTO || s->abstract)
-        return;
-    TL_ASSERT(f->loop == l->links.outer, "a loop is tried from inside");
-    TlArm trial;
-    bool quiet = s->quiet_errors;
-    tl_arm_begin(s, &trial);
-    s->mute++;
-    f->loop = &l->links;
-    body(s, l);
-    f->loop = l->links.outer;
-    s->mute--;
-    s->quiet_errors = quiet;
-    tl_arm_end(s, &trial);
-    tl_arm_discard(&trial);
-}
-
 static void add_vars(TlSema *s, const TlLocals *locals, TlVars *out)
 {
     for (uint32_t i = 0; i < locals->len; i++) {
@@ -65,15 +44,19 @@ static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
         tl_vec_push(s->arena, &l->carried.vars, l->links.broken);
 }
 
+/* Is the result's type known, and one whose values can go round a loop? */
+static bool has_result(const TlFrame *f)
+{
+    return f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT || f->ty.kind == TL_TY_TUPLE;
+}
+
 static void carry_returns(TlSema *s, Loop *l)
 {
     TlFrame *f = s->frame;
     if (!l->exits.returns)
         return;
     tl_vec_push(s->arena, &l->carried.vars, f->returned);
-    bool has_value =
-        f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT || f->ty.kind == TL_TY_TUPLE;
-    if (has_value)
+    if (has_result(f))
         tl_vec_push(s->arena, &l->carried.vars, f->result);
 }
 
@@ -96,9 +79,9 @@ static const TlType **types_of(TlSema *s, const TlValues *v)
     return types;
 }
 
-static void add_args(const TlValues *leaves, TlBlock *block)
+static void add_args(const TlValues *leaves, uint32_t from, TlBlock *block)
 {
-    for (uint32_t i = 0; i < leaves->len; i++)
+    for (uint32_t i = from; i < leaves->len; i++)
         tl_block_arg(block, leaves->data[i]->type, leaves->data[i]->name);
 }
 
@@ -207,40 +190,70 @@ static void clear_exits(TlSema *s, Loop *l)
         tl_var_set(s, s->frame->returned, tl_val_bool(false));
 }
 
+static TlBlock *region_of(TlSema *s, const TlValues *leaves)
+{
+    TlBlock *block = tl_block_new(s->b.fn, NULL);
+    add_args(leaves, 0, block);
+    return block;
+}
+
+/* The first return of an auto function was in the loop's body: the loop carries the result, too. No
+ * pass reads that of the pass before: one that returns is the last. */
+static void carry_result(TlSema *s, Loop *l, const TlArm *body)
+{
+    const TlFrame *f = s->frame;
+    const TlVars *vars = &l->carried.vars;
+    if (!l->exits.returns || !has_result(f) || vars->data[vars->len - 1] == f->result)
+        return;
+    TlBuilder inside = s->b;
+    s->b = body->outer;
+    tl_carry_late(s, &l->carried, f->result, &f->ty, l->st->loc);
+    s->b = inside;
+}
+
 static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
 {
     TlAttr attrs[MOST_HINTS];
     uint32_t nattrs = hint_attrs(s, &l->st->hints, false, attrs);
-    learn_result(s, p->body, l);
     carry_returns(s, l);
     tl_carry_begin(s, &l->carried, l->st->loc);
     const TlValues *leaves = &l->carried.leaves;
-    s->b.loc = l->st->loc;
-    TlOp *op = tl_op_new(&s->b, TL_OP_WHILE, leaves->len, leaves->data, leaves->len,
-                         types_of(s, leaves), 2, nattrs, attrs);
+    uint32_t first = leaves->len;
     TlArm test, body;
-    add_args(leaves, op->regions[0]);
-    add_args(leaves, op->regions[1]);
+    TlValues pass = {0}, next = {0};
+    s->b.loc = l->st->loc;
+    TlBlock *regions[2] = {region_of(s, leaves), region_of(s, leaves)};
 
-    tl_arm_begin_in(s, &test, op->regions[0]);
-    tl_carry_take(s, &l->carried, op->regions[0]->args);
-    TlValues pass = {0};
+    tl_arm_begin_in(s, &test, regions[0]);
+    tl_carry_take(s, &l->carried, regions[0]->args);
     tl_vec_push(s->arena, &pass, while_test(s, l, p));
-    for (uint32_t i = 0; i < leaves->len; i++)
-        tl_vec_push(s->arena, &pass, op->regions[0]->args[i]);
-    tl_yield(&s->b, TL_OP_CONDITION, pass.len, pass.data);
+    TlBuilder tested = s->b;
     tl_arm_end(s, &test);
 
-    tl_arm_begin_in(s, &body, op->regions[1]);
-    tl_carry_take(s, &l->carried, op->regions[1]->args);
+    tl_arm_begin_in(s, &body, regions[1]);
+    tl_carry_take(s, &l->carried, regions[1]->args);
     clear_exits(s, l);
     s->frame->loop = &l->links;
     p->body(s, l);
     s->frame->loop = l->links.outer;
-    TlValues next = {0};
+    carry_result(s, l, &body);
     tl_carry_final(s, &l->carried, &next);
     tl_yield(&s->b, TL_OP_YIELD, next.len, next.data);
     tl_arm_end(s, &body);
+
+    TlLoc after = s->b.loc;
+    s->b.loc = l->st->loc;
+    TlOp *op = tl_op_new(&s->b, TL_OP_WHILE, leaves->len, leaves->data, leaves->len,
+                         types_of(s, leaves), 2, nattrs, attrs);
+    for (int r = 0; r < 2; r++) {
+        add_args(leaves, first, regions[r]);
+        op->regions[r] = regions[r];
+        regions[r]->parent = op;
+    }
+    for (uint32_t i = 0; i < leaves->len; i++)
+        tl_vec_push(s->arena, &pass, regions[0]->args[i]);
+    tl_yield(&tested, TL_OP_CONDITION, pass.len, pass.data);
+    s->b.loc = after;
     tl_carry_take(s, &l->carried, op->out);
 }
 
@@ -413,7 +426,7 @@ static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
     TlOp *op = tl_op_new(&s->b, TL_OP_FOR, in.len, in.data, leaves->len, types_of(s, leaves), 1,
                          nattrs, attrs);
     TlValue *iv = tl_block_arg(op->regions[0], r->lo->type, l->st->decls.data[0].name);
-    add_args(leaves, op->regions[0]);
+    add_args(leaves, 0, op->regions[0]);
     TlArm body;
     tl_arm_begin_in(s, &body, op->regions[0]);
     tl_carry_take(s, &l->carried, op->regions[0]->args + 1);

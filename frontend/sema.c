@@ -17,8 +17,6 @@ void tl_sema_init(TlSema *s, TlProgram *prog)
 bool tl_sema_silent(TlSema *s, TlLoc loc)
 {
     s->quiet_errors = true;
-    if (s->mute)
-        return true;
     if (!loc.line)
         return false;
     uint64_t key = ((uint64_t)loc.file << 52) ^ ((uint64_t)loc.line << 20) ^ loc.col;

@@ -183,7 +183,6 @@ struct TlSema {
     const TlFrontendOptions *options;
     TlBuilder b;
     bool abstract;
-    uint32_t mute;     /* > 0: errors are not reported (code that will not run, trial walks) */
     bool quiet_errors; /* an error was found, shown or not */
     uint32_t nested_structs; /* whose fields are being resolved */
     uint32_t serial;
@@ -548,10 +547,12 @@ typedef TL_VEC(TlValue *) TlValues;
  * the IR values in them. */
 typedef struct TlCarried {
     TlVars vars;
-    TlVal *init;
+    TL_VEC(TlVal) init;
     TlValues leaves;
 } TlCarried;
 void tl_carry_begin(TlSema *s, TlCarried *c, TlLoc loc); /* vars is filled in */
+/* One more variable, which the loop assigns before it reads it: it is zero on entry. */
+void tl_carry_late(TlSema *s, TlCarried *c, TlVar *v, const TlTy *ty, TlLoc loc);
 void tl_carry_take(TlSema *s, const TlCarried *c,
                    TlValue *const *values); /* variables get new leaves */
 void tl_carry_final(TlSema *s, const TlCarried *c,
