@@ -157,7 +157,6 @@ static void judge(const tl_tuner *t, const rates *r, tl_trial *trial, const tile
 static tile_status model(tl_tuner *t, const rates *r, tl_trial *trial, tl_bound *bound)
 {
     size_t size;
-    tile_status ignored;
     const void *image = tilec_output_data(trial->output, &size);
     const tilec_report *report = tilec_output_report(trial->output);
     if (trial->rejected)
@@ -169,7 +168,7 @@ static tile_status model(tl_tuner *t, const rates *r, tl_trial *trial, tl_bound 
         return status;
     tl_instance in = {.image = image, .kernel = tl_image_kernels(image)};
     tl_bind_result bind =
-        tl_bind(t->device, &in, t->args, t->nargs, NULL, 0, bound, &ignored);
+        tl_bind(t->device, &in, t->args, t->nargs, NULL, 0, bound);
     if (bind == TL_BIND_OK)
         judge(t, r, trial, report, &in, bound);
     else if (bind == TL_BIND_EMPTY)
