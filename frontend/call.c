@@ -275,10 +275,6 @@ static const TlItem *item_of(const Binding *b)
 {
     return b->def->item;
 }
-static bool is_const_form(const TlParamDecl *p)
-{
-    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
-}
 
 static void no_parameter(TlSema *s, const TlItem *f, const TlArgVal *a)
 {
@@ -316,7 +312,7 @@ static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
         b->args[p] = &args[i];
     }
     for (uint32_t p = 0; p < f->params.len; p++)
-        if (!b->args[p] && !(is_const_form(&f->params.data[p]) && f->params.data[p].init)) {
+        if (!b->args[p] && !(tl_is_const_form(&f->params.data[p]) && f->params.data[p].init)) {
             tl_err(s, b->loc, TL_E0313, f->name, f->params.data[p].name);
             ok = false;
         }
@@ -334,7 +330,7 @@ static void bind_names(Binding *b)
 {
     const TlItem *f = item_of(b);
     for (uint32_t i = 0; i < f->params.len; i++)
-        if (is_const_form(&f->params.data[i]) && b->args[i] && !named_type(&f->params.data[i]))
+        if (tl_is_const_form(&f->params.data[i]) && b->args[i] && !named_type(&f->params.data[i]))
             bind_const(b, &f->params.data[i], b->args[i]);
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
@@ -351,7 +347,7 @@ static void bind_names(Binding *b)
         if (f->params.data[i].form == TL_PF_VALUE && b->args[i])
             default_type(b, f->params.data[i].type, b->args[i]);
     for (uint32_t i = 0; i < f->params.len; i++)
-        if (is_const_form(&f->params.data[i]) && (!b->args[i] || named_type(&f->params.data[i])))
+        if (tl_is_const_form(&f->params.data[i]) && (!b->args[i] || named_type(&f->params.data[i])))
             bind_const(b, &f->params.data[i], b->args[i]);
     if (b->unknown || !b->ok)
         for (uint32_t i = 0; i < f->params.len; i++) {
@@ -391,7 +387,7 @@ static void bind_variables(Binding *b)
     for (uint32_t i = 0; i < f->params.len && b->ok; i++) {
         const TlParamDecl *p = &f->params.data[i];
         const TlArgVal *a = b->args[i];
-        if (is_const_form(p) || !a)
+        if (tl_is_const_form(p) || !a)
             continue;
         if (p->form == TL_PF_VIEW) {
             tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &a->val), a->val, true);
@@ -536,7 +532,7 @@ static void remember(TlSema *s, const TlDef *def, uint32_t nargs, const TlArgVal
 
 enum { STEPS_OF_CALL = 100 }; /* as its arguments and variables take 3 KB of memory */
 
-static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
+TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
 {
     TL_ASSERT(def->item->kind == TL_IT_FUNCTION, "item kind %d is called", (int)def->item->kind);
     uint32_t depth;
@@ -600,7 +596,7 @@ TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, 
     TlArgVal *named = TL_NEW_ARRAY(s->arena, TlArgVal, nargs + 1);
     for (uint32_t i = 0; i < nargs; i++)
         named[i] = (TlArgVal){.loc = loc, .val = args[i]};
-    return call_def(s, fn->def, nargs, named, loc);
+    return tl_call_def(s, fn->def, nargs, named, loc);
 }
 
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
@@ -611,33 +607,6 @@ TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t narg
     TL_ASSERT(def && def->item->kind == TL_IT_FUNCTION, "%s has no function %s", module, name);
     TlVal fn = {.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
     return tl_call_fn(s, &fn, nargs, args, loc);
-}
-
-TlVal tl_eval_call(TlSema *s, const TlExpr *e)
-{
-    TL_ASSERT(e->kind == TL_EX_CALL && e->a, "expression kind %d is no call", (int)e->kind);
-    TlVal f = tl_eval(s, e->a);
-    if (f.kind == TL_VAL_BUILTIN)
-        return tl_builtin_call(s, f.u.builtin, f.fast, e);
-    TlArgVal *args = TL_NEW_ARRAY(s->arena, TlArgVal, e->args.len + 1);
-    for (uint32_t i = 0; i < e->args.len; i++) {
-        const TlArg *a = &e->args.data[i];
-        args[i] = (TlArgVal){
-            .name = a->name, .loc = a->name ? a->loc : a->value->loc, .val = tl_eval(s, a->value)};
-        if (args[i].val.kind == TL_VAL_VOID)
-            tl_check_value(s, &args[i].val, a->value->loc);
-        if (a->width)
-            tl_err(s, a->width->loc, TL_E0338, f.kind == TL_VAL_FN ? f.def->item->name : "this",
-                   "argument", "a value", "a slice");
-    }
-    s->b.loc = e->loc;
-    if (f.kind == TL_VAL_FN)
-        return call_def(s, f.def, e->args.len, args, e->loc);
-    if (!tl_is_bad(&f)) {
-        tl_err(s, e->loc, TL_E0208, tl_val_str(s, &f));
-        return tl_bad();
-    }
-    return f;
 }
 
 /* ---- abstract check of a function's body ---- */
@@ -673,7 +642,7 @@ void tl_check_function(TlSema *s, TlDef *def)
     s->frame = &frame;
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
-        if (is_const_form(p))
+        if (tl_is_const_form(p))
             continue;
         if (p->form == TL_PF_VIEW)
             bind_unknown_view(&b, p);
@@ -696,7 +665,7 @@ void tl_check_function(TlSema *s, TlDef *def)
         for (uint32_t j = 0; j < i; j++)
             if (f->params.data[j].name == p->name)
                 tl_err(s, p->loc, TL_E0202, p->name);
-        if (is_const_form(p))
+        if (tl_is_const_form(p))
             continue;
         TlVal v = abstract_arg(s, p);
         if (p->form == TL_PF_VALUE && p->type->kind == TL_TE_VOID)

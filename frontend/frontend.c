@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_const_form(const TlParamDecl *p)
-{
-    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
-}
-
 /* ---- check ---- */
 
 static void check_assert(TlSema *s, const TlItem *item, TlMod *mod)
@@ -161,7 +156,7 @@ static bool takes_const(const TlDef *def, const char *name)
 {
     for (uint32_t i = 0; i < def->item->params.len; i++) {
         const TlParamDecl *p = &def->item->params.data[i];
-        if (is_const_form(p) && !strcmp(p->name, name))
+        if (tl_is_const_form(p) && !strcmp(p->name, name))
             return true;
     }
     return false;
@@ -187,7 +182,7 @@ const char *tl_program_const_names(const TlProgram *p, const char *kernel)
     tl_sbuf_puts(&out, "");
     for (uint32_t i = 0; def && i < def->item->params.len; i++) {
         const TlParamDecl *param = &def->item->params.data[i];
-        if (is_const_form(param))
+        if (tl_is_const_form(param))
             tl_sbuf_putf(&out, "%s%s", out.len ? ", " : "", param->name);
     }
     return out.text;
@@ -341,7 +336,7 @@ static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
     s->frame->vars = tl_vars_new(s, l->def);
     for (uint32_t i = 0, at = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         const char *text = given_text(l, p->name);
         const TlExpr *e = variant_value(variant, p->name);
@@ -367,7 +362,7 @@ static const TlConfig *config_for(Lower *l, const TlVariant *variant)
     bool wanted = false;
     for (uint32_t i = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        wanted |= is_const_form(p) && !p->init && tl_tunes(item, p->name) &&
+        wanted |= tl_is_const_form(p) && !p->init && tl_tunes(item, p->name) &&
                   !given_text(l, p->name) && !variant_value(variant, p->name);
     }
     if (l->config || !wanted)
@@ -413,7 +408,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
     l->message = NULL;
     for (uint32_t i = 0; i < item->params.len && result == BOUND; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         const char *text = given_text(l, p->name);
         const TlExpr *e = variant_value(variant, p->name);

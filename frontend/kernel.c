@@ -15,30 +15,14 @@ typedef struct Kernel {
     uint32_t *index; /* per declaration: run-time parameter number */
 } Kernel;
 
-static bool is_const_form(const TlParamDecl *p)
-{
-    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
-}
-
 /* ---- constants ---- */
-
-const char *tl_const_param_text(TlSema *s, const TlVal *v)
-{
-    if (v->kind == TL_VAL_TYPE)
-        return tl_ty_str(s, v->u.type);
-    if (v->kind == TL_VAL_FN)
-        return v->def->item->name;
-    if (v->kind == TL_VAL_BUILTIN)
-        return v->u.builtin->name;
-    return tl_const_text(s, v);
-}
 
 static void bind_consts(Kernel *k, const TlBoundConst *consts)
 {
     uint32_t at = 0;
     for (uint32_t i = 0; i < k->item->params.len; i++) {
         const TlParamDecl *p = &k->item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         TlVal v = consts[at++].val;
         tl_var_bind(k->s, p->local, p->loc, tl_ty_of(k->s, &v), v, true);
@@ -123,7 +107,7 @@ static void bind_params(Kernel *k)
         if (tl_map_get_ptr(&seen, p->name))
             tl_err(k->s, p->loc, TL_E0202, p->name);
         tl_map_put_ptr(&seen, p->name, p);
-        if (is_const_form(p))
+        if (tl_is_const_form(p))
             continue;
         if (k->info->params.len == TILE_IMAGE_MAX_PARAMS)
             tl_err(k->s, p->loc, TL_E0606, TILE_IMAGE_MAX_PARAMS, "parameters");
@@ -395,7 +379,7 @@ static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int
 static bool memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
 {
     for (uint32_t i = 0; e->kind == TL_EX_NAME && i < k->item->params.len; i++) {
-        if (k->item->params.data[i].name != e->u.name || is_const_form(&k->item->params.data[i]))
+        if (k->item->params.data[i].name != e->u.name || tl_is_const_form(&k->item->params.data[i]))
             continue;
         *index = k->index[i];
         tl_fact_name(k->s, e);
@@ -460,18 +444,10 @@ static void clause_key(Kernel *k, const TlClause *c)
     }
 }
 
-static const TlParamDecl *const_param(const Kernel *k, TlName name)
-{
-    for (uint32_t i = 0; i < k->item->params.len; i++)
-        if (is_const_form(&k->item->params.data[i]) && k->item->params.data[i].name == name)
-            return &k->item->params.data[i];
-    return NULL;
-}
-
 static void check_binding(Kernel *k, TlName name, TlLoc loc, const TlExpr *value,
                           const char *clause, bool knobs)
 {
-    const TlParamDecl *p = const_param(k, name);
+    const TlParamDecl *p = tl_const_param(k->item, name);
     int32_t most = knobs ? tl_knob_most(name) : 0;
     TlVal v = tl_eval(k->s, value);
     if (p)
@@ -669,7 +645,7 @@ void tl_check_kernel(TlSema *s, TlDef *def)
     for (uint32_t i = 0; i < item->params.len;
          i++) { /* instances supply the values; here defaults are checked only */
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         TlTy ty = p->form == TL_PF_CONST ? tl_type_resolve(s, p->type) : tl_ty_kind(TL_TY_AUTO);
         if (p->init) {

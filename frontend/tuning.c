@@ -32,19 +32,6 @@ typedef struct Search {
     TlConfigs *out;
 } Search;
 
-static bool is_const_form(const TlParamDecl *p)
-{
-    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
-}
-
-static const TlParamDecl *const_param(const TlItem *item, TlName name)
-{
-    for (uint32_t i = 0; i < item->params.len; i++)
-        if (is_const_form(&item->params.data[i]) && item->params.data[i].name == name)
-            return &item->params.data[i];
-    return NULL;
-}
-
 /* ---- knobs ---- */
 
 int32_t tl_knob_most(const char *name)
@@ -111,7 +98,7 @@ static const TlVal *fixed_value(const Search *f, TlName name)
 {
     for (uint32_t i = 0, at = 0; i < f->def->item->params.len; i++) {
         const TlParamDecl *p = &f->def->item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         if (p->name == name && f->fixed[at].bound)
             return &f->fixed[at].val;
@@ -143,7 +130,7 @@ static void bind(const Search *f)
     s->frame->vars = tl_vars_new(s, f->def);
     for (uint32_t i = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         TlVal v = value_here(f, p);
         tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
@@ -151,7 +138,7 @@ static void bind(const Search *f)
     for (int i = 0; i < TL_KNOBS; i++) {
         TlName name = tl_intern_name(s, tl_knobs[i].name);
         const TlVal *v = chosen_value(f, name);
-        if (!const_param(item, name))
+        if (!tl_const_param(item, name))
             tl_knob_bind(s, i, item->loc, v ? (int64_t)v->u.bits : 1);
     }
 }
@@ -221,7 +208,7 @@ static TlVal listed_value(const Search *f, const TlParamDecl *p, const TlTuneIte
 static void list_values(const Search *f, const TlTuneItem *item, Values *out)
 {
     TlSema *s = f->s;
-    const TlParamDecl *p = const_param(f->def->item, item->name);
+    const TlParamDecl *p = tl_const_param(f->def->item, item->name);
     const TlVal *fixed = p ? fixed_value(f, item->name) : NULL;
     int32_t knob = p ? 0 : fixed_knob(s, item->name);
     if (fixed || knob) {
@@ -293,7 +280,7 @@ const TlConfig *tl_tune_default(TlSema *s, TlDef *def, const TlBoundConst *fixed
     s->frame->vars = tl_vars_new(s, def);
     for (uint32_t i = 0, at = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         with[at] = fixed[at];
         if (!with[at].bound && p->init) {
@@ -322,7 +309,7 @@ const char *tl_tune_constants(TlSema *s, TlDef *def, const TlBoundConst *fixed)
     s->frame->vars = tl_vars_new(s, def);
     for (uint32_t i = 0; i < def->item->params.len; i++) {
         const TlParamDecl *p = &def->item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         TlVal v = value_here(&f, p);
         tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
