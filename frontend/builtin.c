@@ -3,9 +3,6 @@
 #include "frontend/sema.h"
 #include <string.h>
 
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
-#include "frontend/builtins.def"
-
 static const TlBuiltin builtins[] = {
 #define BUILTIN(name, params, fn, data) {#name, params, tl_bi_##fn, data},
 #include "frontend/builtins.def"

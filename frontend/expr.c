@@ -11,10 +11,7 @@
 static TlVal eval_tuple(TlSema *s, const TlExpr *e)
 {
     TL_ASSERT(e->kind == TL_EX_TUPLE, "expression kind %d is no tuple", (int)e->kind);
-    TlVal v = {.kind = TL_VAL_TUPLE,
-               .n = e->args.len,
-               .dtype = TL_DTYPE_COUNT,
-               .items = TL_NEW_ARRAY(s->arena, TlVal, e->args.len + 1)};
+    TlVal v = tl_val_items(s, TL_VAL_TUPLE, NULL, e->args.len);
     uint32_t parts = 1;
     for (uint32_t i = 0; i < v.n; i++) {
         v.items[i] = tl_eval_value(s, e->args.data[i].value);
@@ -27,11 +24,7 @@ TlVal tl_eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty)
 {
     bool is_struct = ty->kind == TL_TY_STRUCT;
     uint32_t n = is_struct ? ty->n : 0;
-    TlVal v = {.kind = TL_VAL_STRUCT,
-               .n = n,
-               .def = ty->def,
-               .dtype = TL_DTYPE_COUNT,
-               .items = TL_NEW_ARRAY(s->arena, TlVal, n + 1)};
+    TlVal v = tl_val_items(s, TL_VAL_STRUCT, ty->def, n);
     if (is_struct && list->args.len > n)
         tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), n, list->args.len);
     for (uint32_t i = 0; i < list->args.len; i++) {
@@ -153,8 +146,7 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     case TL_EX_BOOL: return tl_val_bool(e->u.integer != 0);
     case TL_EX_INF: return tl_val_float((double)INFINITY);
     case TL_EX_NAN: return tl_val_float((double)NAN);
-    case TL_EX_STRING:
-        return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = e->u.string};
+    case TL_EX_STRING: return tl_val_text(TL_VAL_STRING, e->u.string);
     case TL_EX_NAME: return tl_eval_name(s, e, NULL);
     case TL_EX_UNARY: return tl_unary_val(s, e->u.op, tl_eval(s, e->a), e->loc);
     case TL_EX_BINARY: return eval_binary(s, e);

@@ -8,12 +8,8 @@
 static TlVal select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, TlLoc loc)
 {
     if (c->kind == TL_VAL_IR && tl_is_untyped(a) && tl_is_untyped(b)) {
-        TlVal out = {.kind = TL_VAL_CHOICE,
-                     .n = 3,
-                     .dtype = TL_DTYPE_COUNT,
-                     .items = TL_NEW_ARRAY(s->arena, TlVal, 3)};
+        TlVal out = tl_val_items(s, TL_VAL_CHOICE, NULL, 3);
         out.items[0] = *c, out.items[1] = *a, out.items[2] = *b;
-        out.u.locs = NULL;
         return out;
     }
     TlVal vals[2] = {*a, *b}, bad;

@@ -11,7 +11,7 @@ static TlVal target_fact(TlSema *s, TlName name, TlLoc loc)
                        : !strcmp(name, "arch") ? s->options->target_arch
                                                : NULL;
     if (text)
-        return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = text};
+        return tl_val_text(TL_VAL_STRING, text);
     if (strcmp(name, "kind") && strcmp(name, "arch"))
         tl_err(s, loc, TL_E0203, "target", name);
     return tl_unknown(TL_DTYPE_COUNT);
@@ -49,7 +49,7 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
 {
     switch (def->item->kind) {
     case TL_IT_CONST: return const_value(s, def, loc);
-    case TL_IT_FUNCTION: return (TlVal){.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
+    case TL_IT_FUNCTION: return tl_val_fn(def);
     case TL_IT_STRUCT: {
         TlTy *ty = TL_NEW(s->arena, TlTy);
         *ty = tl_struct_ty(s, def);
@@ -195,9 +195,9 @@ TlVal tl_eval_name(TlSema *s, const TlExpr *e, TlName member)
     if (b)
         tl_fact_builtin(s, e->loc, b, false);
     if (b)
-        return (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
+        return tl_val_builtin(b, false);
     if (!strcmp(name, "fast") || !strcmp(name, "target") || !strcmp(name, "device"))
-        return (TlVal){.kind = TL_VAL_SPACE, .dtype = TL_DTYPE_COUNT, .u.string = name};
+        return tl_val_text(TL_VAL_SPACE, name);
     return unknown_name(s, e, member);
 }
 
@@ -222,8 +222,7 @@ TlVal tl_member_of(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
         if (b)
             tl_fact_builtin(s, loc, b, true);
         if (b)
-            return (TlVal){
-                .kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .fast = true, .u.builtin = b};
+            return tl_val_builtin(b, true);
         tl_err(s, loc, TL_E0203, v->u.string, name);
         return tl_bad();
     }

@@ -293,14 +293,12 @@ static bool stays_literal(int op, const TlVal *a, const TlVal *b)
 
 static TlVal choice_of_results(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)
 {
-    TlVal out = a->kind == TL_VAL_CHOICE ? *a : *b;
-    TlVal *arms = out.items;
-    out.items = TL_NEW_ARRAY(s->arena, TlVal, 3);
-    out.items[0] = arms[0];
+    bool left = a->kind == TL_VAL_CHOICE;
+    TlVal out = tl_val_copy(s, left ? a : b);
     out.u.locs = NULL;
     for (int i = 1; i < 3; i++) {
-        out.items[i] = a->kind == TL_VAL_CHOICE ? tl_binary_vals(s, op, arms[i], *b, loc)
-                                                : tl_binary_vals(s, op, *a, arms[i], loc);
+        out.items[i] = left ? tl_binary_vals(s, op, out.items[i], *b, loc)
+                            : tl_binary_vals(s, op, *a, out.items[i], loc);
         if (out.items[i].kind == TL_VAL_ERROR)
             return out.items[i];
     }
@@ -370,9 +368,7 @@ TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
     if (a.kind == TL_VAL_ERROR)
         return a;
     if (a.kind == TL_VAL_CHOICE && (op == '-' || op == '+')) {
-        TlVal out = a;
-        out.items = TL_NEW_ARRAY(s->arena, TlVal, 3);
-        out.items[0] = a.items[0];
+        TlVal out = tl_val_copy(s, &a);
         out.u.locs = NULL;
         for (int i = 1; i < 3; i++)
             out.items[i] = tl_unary_val(s, op, a.items[i], loc);

@@ -244,11 +244,11 @@ static bool parse_fn(TlSema *s, TlMod *m, const char *text, TlVal *out)
     }
     TlDef *def = m ? tl_mod_find(m, tl_intern_name(s, text)) : NULL;
     if (def && def->item->kind == TL_IT_FUNCTION) {
-        *out = (TlVal){.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
+        *out = tl_val_fn(def);
         return true;
     }
     const TlBuiltin *b = dot || def ? NULL : tl_builtin_find(text);
-    *out = (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
+    *out = tl_val_builtin(b, false);
     return b != NULL;
 }
 
@@ -341,14 +341,12 @@ static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
         const char *text = given_text(l, p->name);
         const TlExpr *e = variant_value(variant, p->name);
         TlVal v = tl_unknown(TL_DTYPE_COUNT);
-        if (e) {
-            TlVal x = tl_eval(s, e);
-            v = tl_const_param_value(s, l->def, p, &x, e->loc);
-        } else if (text && !parse_const(l, p, text, &v)) {
+        if (e)
+            v = tl_const_param_eval(s, l->def, p, e);
+        else if (text && !parse_const(l, p, text, &v))
             v = tl_bad();
-        }
         out[at++] = (TlBoundConst){p->name, v, !tl_is_bad(&v)};
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
     }
     s->frame->vars = vars;
     return out;
@@ -417,8 +415,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
             return BAD;
         bool tuned = !text && !e && unbound_value(l, config, p, &v);
         if (!tuned && (e || (!text && p->init))) {
-            TlVal x = tl_eval(s, e ? e : p->init);
-            want = tl_const_param_value(s, l->def, p, &x, e ? e->loc : p->init->loc);
+            want = tl_const_param_eval(s, l->def, p, e ? e : p->init);
             if (tl_is_bad(&want))
                 return BAD;
             if (text && !same_const(&v, &want))
@@ -430,7 +427,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
         }
         out[at].name = p->name;
         out[at++].val = v;
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
     }
     return result;
 }

@@ -25,7 +25,7 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
         if (!tl_is_const_form(p))
             continue;
         TlVal v = consts[at++].val;
-        tl_var_bind(k->s, p->local, p->loc, tl_ty_of(k->s, &v), v, true);
+        tl_var_bind_const(k->s, p->local, p->loc, v);
         if (!tl_is_bad(&v))
             tl_vec_push(k->s->arena, &k->info->consts,
                         (TlConstBinding){p->name, tl_const_param_text(k->s, &v)});
@@ -44,9 +44,7 @@ static TlVal bind_arg(Kernel *k, const TlParamDecl *p, const TlType *t, tile_par
                    .rank = kind == TILE_PARAM_VIEW ? t->rank : 0};
     tl_vec_push(k->s->arena, &k->info->params, out);
     TlValue *arg = tl_block_arg(k->fn->body, t, p->name);
-    return (TlVal){.kind = kind == TILE_PARAM_VIEW ? TL_VAL_VIEW : TL_VAL_IR,
-                   .dtype = TL_DTYPE_COUNT,
-                   .u.ir = arg};
+    return kind == TILE_PARAM_VIEW ? tl_val_view(arg) : tl_val_ir(arg);
 }
 
 static TlVal view_param(Kernel *k, const TlParamDecl *p)
@@ -114,7 +112,7 @@ static void bind_params(Kernel *k)
         k->index[i] = k->info->params.len;
         TlVal v = p->form == TL_PF_VIEW ? view_param(k, p) : plain_param(k, p);
         k->views[i] = v;
-        tl_var_bind(k->s, p->local, p->loc, tl_ty_of(k->s, &v), v, true);
+        tl_var_bind_const(k->s, p->local, p->loc, v);
     }
 }
 
@@ -243,7 +241,7 @@ static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExpr *
     if (k->info->syms.len == TILE_IMAGE_MAX_SYMS)
         tl_err(s, e->loc, TL_E0606, TILE_IMAGE_MAX_SYMS, "names of extents and strides");
     tl_vec_push(s->arena, &k->info->syms, (TlSym){e->u.name, k->index[param], axis, stride});
-    tl_var_bind(s, e->local, e->loc, tl_ty_of(s, &v), v, true);
+    tl_var_bind_const(s, e->local, e->loc, v);
 }
 
 /* C for C / GROUPS where GROUPS is 1: it is known to be the extent C. */
@@ -648,10 +646,8 @@ void tl_check_kernel(TlSema *s, TlDef *def)
         if (!tl_is_const_form(p))
             continue;
         TlTy ty = p->form == TL_PF_CONST ? tl_type_resolve(s, p->type) : tl_ty_kind(TL_TY_AUTO);
-        if (p->init) {
-            TlVal v = tl_eval(s, p->init);
-            tl_const_param_value(s, def, p, &v, p->init->loc);
-        }
+        if (p->init)
+            tl_const_param_eval(s, def, p, p->init);
         TlVal unknown = tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT);
         consts[at].name = p->name;
         consts[at++].val = unknown;

@@ -247,6 +247,23 @@ static inline TlVal tl_val_ir(TlValue *v)
 {
     return (TlVal){.kind = TL_VAL_IR, .u.ir = v};
 }
+static inline TlVal tl_val_view(TlValue *v)
+{
+    return (TlVal){.kind = TL_VAL_VIEW, .dtype = TL_DTYPE_COUNT, .u.ir = v};
+}
+static inline TlVal tl_val_fn(TlDef *def)
+{
+    return (TlVal){.kind = TL_VAL_FN, .dtype = TL_DTYPE_COUNT, .def = def};
+}
+static inline TlVal tl_val_builtin(const TlBuiltin *b, bool fast)
+{
+    return (TlVal){
+        .kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .fast = fast, .u.builtin = b};
+}
+static inline TlVal tl_val_text(TlValKind kind, const char *text)
+{
+    return (TlVal){.kind = kind, .dtype = TL_DTYPE_COUNT, .u.string = text};
+}
 static inline TlVal tl_val_int(TlInt i)
 {
     return (TlVal){.kind = TL_VAL_INT, .u.integer = i};
@@ -355,6 +372,8 @@ TlTy tl_struct_ty(TlSema *s, TlDef *def);
 TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const);
 /* The same as a local of the function that is walked. */
 TlVar *tl_var_bind(TlSema *s, const TlLocal *l, TlLoc loc, TlTy ty, TlVal val, bool is_const);
+/* As a constant, of the value's type. */
+void tl_var_bind_const(TlSema *s, const TlLocal *l, TlLoc loc, TlVal val);
 /* As tl_var_bind, and an error when this block has the name already. */
 TlVar *tl_var_declare(TlSema *s, const TlLocal *l, TlTy ty, TlVal val, bool is_const);
 /* The variable that a name in an expression is; NULL: it is none, or has no value yet. */
@@ -377,6 +396,9 @@ const char *tl_val_str(TlSema *s, const TlVal *v);
 const char *tl_ty_str(TlSema *s, const TlTy *t);
 /* A constant's value as text: "64", "f16", "relu". */
 const char *tl_const_param_text(TlSema *s, const TlVal *v);
+/* A tuple, struct or choice of n items, to be filled in; one with items of its own. */
+TlVal tl_val_items(TlSema *s, TlValKind kind, TlDef *def, uint32_t n);
+TlVal tl_val_copy(TlSema *s, const TlVal *v);
 /* It is no function, type, module or void; turns v into ERROR when it is. */
 bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc);
 /* A compile-time integer. False when it is none (diagnosed) or unknown (*unknown set). */
@@ -487,7 +509,9 @@ TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, 
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
                   const TlVal *args, TlLoc loc);
 void tl_check_function(TlSema *s, TlDef *def); /* abstract */
+/* The value of a constant parameter that is given as v, or written as e. */
 TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const TlVal *v, TlLoc loc);
+TlVal tl_const_param_eval(TlSema *s, TlDef *def, const TlParamDecl *p, const TlExpr *e);
 
 /* ---- builtin.c ---- */
 enum { TL_MAX_SLOTS = 10 };
@@ -511,6 +535,9 @@ struct TlBuiltin {
     TlVal (*run)(TlSema *s, TlCall *c);
     int data;
 };
+/* The rows' functions. */
+#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
+#include "frontend/builtins.def"
 const TlBuiltin *tl_builtin_find(const char *name);
 const TlBuiltin *tl_builtin_at(uint32_t i); /* NULL past the end */
 TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *call);

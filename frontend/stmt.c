@@ -11,8 +11,7 @@ static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
         return tl_val_ir(tl_materialize(s, v, loc));
     if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
         return *v;
-    TlVal out = *v;
-    out.items = TL_NEW_ARRAY(s->arena, TlVal, v->n ? v->n : 1);
+    TlVal out = tl_val_copy(s, v);
     for (uint32_t i = 0; i < v->n; i++)
         out.items[i] = forget(s, &v->items[i], loc);
     return out;
@@ -93,8 +92,7 @@ static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
         return NULL;
     if (outer->kind == TL_VAL_STRUCT) {
         const TlItem *item = outer->def->item;
-        outer->items = memcpy(TL_NEW_ARRAY(s->arena, TlVal, outer->n + 1), outer->items,
-                              sizeof(TlVal) * outer->n);
+        *outer = tl_val_copy(s, outer);
         for (uint32_t i = 0; i < outer->n; i++)
             if (item->fields.data[i].name == e->u.name) {
                 *ty = outer->def->fields[i];

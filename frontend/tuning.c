@@ -115,10 +115,8 @@ static TlVal value_here(const Search *f, const TlParamDecl *p)
     known = known ? known : chosen_value(f, p->name);
     if (known)
         return *known;
-    if (p->init && !tl_tunes(f->def->item, p->name)) {
-        TlVal x = tl_eval(s, p->init);
-        return tl_const_param_value(s, f->def, p, &x, p->init->loc);
-    }
+    if (p->init && !tl_tunes(f->def->item, p->name))
+        return tl_const_param_eval(s, f->def, p, p->init);
     return tl_unknown(TL_DTYPE_COUNT);
 }
 
@@ -133,7 +131,7 @@ static void bind(const Search *f)
         if (!tl_is_const_form(p))
             continue;
         TlVal v = value_here(f, p);
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
     }
     for (int i = 0; i < TL_KNOBS; i++) {
         TlName name = tl_intern_name(s, tl_knobs[i].name);
@@ -284,12 +282,11 @@ const TlConfig *tl_tune_default(TlSema *s, TlDef *def, const TlBoundConst *fixed
             continue;
         with[at] = fixed[at];
         if (!with[at].bound && p->init) {
-            TlVal x = tl_eval(s, p->init);
-            with[at].val = tl_const_param_value(s, def, p, &x, p->init->loc);
+            with[at].val = tl_const_param_eval(s, def, p, p->init);
             with[at].bound = !tl_is_bad(&with[at].val);
         }
         TlVal v = with[at].bound ? with[at].val : tl_unknown(TL_DTYPE_COUNT);
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
         at++;
     }
     s->frame->vars = vars;
@@ -312,7 +309,7 @@ const char *tl_tune_constants(TlSema *s, TlDef *def, const TlBoundConst *fixed)
         if (!tl_is_const_form(p))
             continue;
         TlVal v = value_here(&f, p);
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
         if (!tl_is_bad(&v) && !tl_tunes(def->item, p->name))
             tl_sbuf_putf(&text, "%s%s=%s", text.len ? " " : "", p->name,
                          tl_const_param_text(s, &v));

@@ -1,6 +1,7 @@
 /* Values and their types: what they are called in messages, common types, broadcasting, implicit
  * conversions (literals, lossless widening), values as IR. */
 #include "frontend/sema.h"
+#include <string.h>
 
 /* ---- for messages ---- */
 
@@ -66,6 +67,24 @@ const char *tl_const_param_text(TlSema *s, const TlVal *v)
     if (v->kind == TL_VAL_BUILTIN)
         return v->u.builtin->name;
     return tl_const_text(s, v);
+}
+
+/* ---- of several ---- */
+
+TlVal tl_val_items(TlSema *s, TlValKind kind, TlDef *def, uint32_t n)
+{
+    TlVal v = tl_val(kind);
+    v.def = def;
+    v.n = n;
+    v.items = TL_NEW_ARRAY(s->arena, TlVal, n + 1);
+    return v;
+}
+
+TlVal tl_val_copy(TlSema *s, const TlVal *v)
+{
+    TlVal out = *v;
+    out.items = memcpy(TL_NEW_ARRAY(s->arena, TlVal, v->n + 1), v->items, sizeof(TlVal) * v->n);
+    return out;
 }
 
 /* ---- checks ---- */
@@ -393,8 +412,7 @@ static TlVal convert_items(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
             tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
         return tl_is_bad(v) ? *v : tl_bad();
     }
-    TlVal out = *v;
-    out.items = TL_NEW_ARRAY(s->arena, TlVal, v->n ? v->n : 1);
+    TlVal out = tl_val_copy(s, v);
     for (uint32_t i = 0; i < v->n; i++)
         out.items[i] = tl_convert(s, &v->items[i], &t->items[i], loc);
     return out;
@@ -452,11 +470,8 @@ TlVal tl_zero(TlSema *s, const TlTy *t)
                              : tl_val_const(t->type->dtype, 0);
     if (t->kind != TL_TY_STRUCT && t->kind != TL_TY_TUPLE)
         return tl_unknown(TL_DTYPE_COUNT);
-    TlVal v = {.kind = t->kind == TL_TY_STRUCT ? TL_VAL_STRUCT : TL_VAL_TUPLE,
-               .def = t->def,
-               .n = t->n,
-               .dtype = TL_DTYPE_COUNT};
-    v.items = TL_NEW_ARRAY(s->arena, TlVal, t->n ? t->n : 1);
+    TlVal v =
+        tl_val_items(s, t->kind == TL_TY_STRUCT ? TL_VAL_STRUCT : TL_VAL_TUPLE, t->def, t->n);
     for (uint32_t i = 0; i < t->n; i++)
         v.items[i] = tl_zero(s, &t->items[i]);
     return v;

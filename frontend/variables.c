@@ -17,6 +17,11 @@ TlVar *tl_var_bind(TlSema *s, const TlLocal *l, TlLoc loc, TlTy ty, TlVal val, b
     return s->frame->vars[l->index] = tl_var_new(s, l->name, loc, ty, val, is_const);
 }
 
+void tl_var_bind_const(TlSema *s, const TlLocal *l, TlLoc loc, TlVal val)
+{
+    tl_var_bind(s, l, loc, tl_ty_of(s, &val), val, true);
+}
+
 TlVar *tl_var_declare(TlSema *s, const TlLocal *l, TlTy ty, TlVal val, bool is_const)
 {
     if (l->hides && l->hides->depth == l->depth) {
