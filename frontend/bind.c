@@ -419,6 +419,7 @@ static void bind_function(Bind *b)
     bind_type(b, f->type);
     for (uint32_t i = 0; i < f->clauses.len; i++)
         bind_clause(b, &f->clauses.data[i]);
+    f->nhead = f->locals.len;
     if (f->body)
         f->always_returns = bind_stmt(b, f->body).always;
 }

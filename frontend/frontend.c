@@ -333,7 +333,7 @@ static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
     const TlItem *item = l->def->item;
     TlBoundConst *out = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
     TlVar **vars = s->frame->vars;
-    s->frame->vars = tl_vars_new(s, l->def);
+    s->frame->vars = tl_head_vars_new(s, l->def);
     for (uint32_t i = 0, at = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
         if (!tl_is_const_form(p))
@@ -442,7 +442,7 @@ static void enter(Lower *l, Place *place)
 {
     TlSema *s = &l->s;
     place->frame = (TlFrame){
-        .def = l->def, .mod = l->def->mod, .vars = tl_vars_new(s, l->def), .depth = 1};
+        .def = l->def, .mod = l->def->mod, .vars = tl_head_vars_new(s, l->def), .depth = 1};
     place->scratch = tl_module_new(s->ctx);
     TlFn *fn = tl_fn_new(place->scratch, "constants", l->def->item->loc);
     s->frame = &place->frame;

@@ -502,8 +502,8 @@ static void clause_tune(Kernel *k, const TlClause *c)
     }
     if (!c->where)
         return;
-    TlVar **vars = k->s->frame->vars, **within = tl_vars_new(k->s, k->def);
-    k->s->frame->vars = memcpy(within, vars, k->item->locals.len * sizeof *vars);
+    TlVar **vars = k->s->frame->vars, **within = tl_head_vars_new(k->s, k->def);
+    k->s->frame->vars = memcpy(within, vars, k->item->nhead * sizeof *vars);
     bind_knobs(k, c);
     TlVal v;
     if (tl_eval_cond(k->s, c->where, &v))

@@ -388,6 +388,8 @@ static inline TlVar *tl_var_of(const TlSema *s, const TlExpr *e)
 void tl_var_set(TlSema *s, TlVar *v, TlVal val);
 /* Room for the variables of a function or kernel, which is bound to its locals if it is not yet. */
 TlVar **tl_vars_new(TlSema *s, TlDef *def);
+/* The same for its head alone: there may be a thousand configurations to try. */
+TlVar **tl_head_vars_new(TlSema *s, TlDef *def);
 
 /* ---- values.c ---- */
 /* A short name of a value for messages: "f32", "tile<f32, 4>", "the literal 3", "struct pair",

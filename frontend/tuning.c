@@ -125,7 +125,7 @@ static void bind(const Search *f)
 {
     TlSema *s = f->s;
     const TlItem *item = f->def->item;
-    s->frame->vars = tl_vars_new(s, f->def);
+    s->frame->vars = tl_head_vars_new(s, f->def);
     for (uint32_t i = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
         if (!tl_is_const_form(p))
@@ -275,7 +275,7 @@ const TlConfig *tl_tune_default(TlSema *s, TlDef *def, const TlBoundConst *fixed
     TlBoundConst *with = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
     TlConfigs found = {0};
     TlVar **vars = s->frame->vars;
-    s->frame->vars = tl_vars_new(s, def);
+    s->frame->vars = tl_head_vars_new(s, def);
     for (uint32_t i = 0, at = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
         if (!tl_is_const_form(p))
@@ -303,7 +303,7 @@ const char *tl_tune_constants(TlSema *s, TlDef *def, const TlBoundConst *fixed)
     tl_sbuf_init(&text, s->arena);
     tl_sbuf_puts(&text, "");
     TlVar **vars = s->frame->vars;
-    s->frame->vars = tl_vars_new(s, def);
+    s->frame->vars = tl_head_vars_new(s, def);
     for (uint32_t i = 0; i < def->item->params.len; i++) {
         const TlParamDecl *p = &def->item->params.data[i];
         if (!tl_is_const_form(p))

@@ -43,3 +43,9 @@ TlVar **tl_vars_new(TlSema *s, TlDef *def)
     tl_item_bind(s->prog, def);
     return TL_NEW_ARRAY(s->arena, TlVar *, def->item->locals.len + 1);
 }
+
+TlVar **tl_head_vars_new(TlSema *s, TlDef *def)
+{
+    tl_item_bind(s->prog, def);
+    return TL_NEW_ARRAY(s->arena, TlVar *, def->item->nhead + 1);
+}
