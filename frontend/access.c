@@ -482,10 +482,7 @@ TlVal tl_make_view(TlSema *s, const TlVal *p, const TlVal *extents, const TlVal 
         tl_vec_push(s->arena, &in, st.data[i]);
     const TlType *t =
         tl_type_view(s->ctx, p->u.ir->type->dtype, p->u.ir->type->is_const, (int)e.len);
-    return (TlVal){.kind = TL_VAL_VIEW,
-                   .dtype = TL_DTYPE_COUNT,
-                   .u.ir =
-                       tl_op_new(&s->b, TL_OP_VIEW, in.len, in.data, 1, &t, 0, 0, NULL)->out[0]};
+    return tl_val_view(tl_emit(s, TL_OP_VIEW, in.len, in.data, t, 0, NULL));
 }
 
 TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal *extents,
@@ -512,10 +509,7 @@ TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal
         tl_vec_push(s->arena, &in, a.data[i]);
     for (uint32_t i = 0; i < e.len; i++)
         tl_vec_push(s->arena, &in, e.data[i]);
-    return (TlVal){
-        .kind = TL_VAL_VIEW,
-        .dtype = TL_DTYPE_COUNT,
-        .u.ir = tl_op_new(&s->b, TL_OP_SUB_VIEW, in.len, in.data, 1, &t, 0, 0, NULL)->out[0]};
+    return tl_val_view(tl_emit(s, TL_OP_SUB_VIEW, in.len, in.data, t, 0, NULL));
 }
 
 TlVal tl_view_extent(TlSema *s, TlValue *view, uint32_t axis, bool stride, bool wide)

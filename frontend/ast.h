@@ -247,7 +247,8 @@ struct TlItem {
     TlLoc later;  /* line not 0: the item's first token; its body has not been read yet */
     TL_VEC(TlArg) args; /* ASSERT */
     bool is_bound, always_returns; /* by bind.c */
-    TlLocals locals;
+    TlLocals locals; /* the first `nhead` are those of the head: all but what the body declares */
+    uint32_t nhead;
     bool broken; /* a syntax error inside (diagnosed): statements are missing; do not report what
                   * follows from that */
 };

@@ -374,6 +374,14 @@ static void bind_param(Bind *b, TlParamDecl *p)
     }
 }
 
+const TlParamDecl *tl_const_param(const TlItem *item, TlName name)
+{
+    for (uint32_t i = 0; i < item->params.len; i++)
+        if (tl_is_const_form(&item->params.data[i]) && item->params.data[i].name == name)
+            return &item->params.data[i];
+    return NULL;
+}
+
 const TlKnob tl_knobs[TL_KNOBS] = {
     {"warps", 64}, {"stages", 64}, {"cluster", TL_MAX_CLUSTER}, {"maxreg", 1024}};
 
@@ -411,6 +419,7 @@ static void bind_function(Bind *b)
     bind_type(b, f->type);
     for (uint32_t i = 0; i < f->clauses.len; i++)
         bind_clause(b, &f->clauses.data[i]);
+    f->nhead = f->locals.len;
     if (f->body)
         f->always_returns = bind_stmt(b, f->body).always;
 }

@@ -2,9 +2,6 @@
 #include "frontend/sema.h"
 #include <string.h>
 
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
-#include "frontend/builtins.def"
-
 /* Only real GPUs run it; `static if` hides it from other targets. */
 static bool has_asm(TlSema *s, TlCall *c)
 {

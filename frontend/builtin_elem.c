@@ -4,9 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
-#include "frontend/builtins.def"
-
 static TlVal refuse(TlSema *s, TlCall *c, const char *type)
 {
     tl_err(s, c->loc, TL_E0316, c->fn->name, type);

@@ -1,9 +1,6 @@
 /* Built-in functions on memory, on the program's place in the grid, and for debugging. */
 #include "frontend/sema.h"
 
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
-#include "frontend/builtins.def"
-
 /* ---- loads and stores ---- */
 
 static const TlMemArgs no_args = {.cache = -1, .evict = -1, .order = -1, .scope = -1};

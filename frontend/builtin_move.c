@@ -2,9 +2,6 @@
  * compiler makes: cat, flip, extract, shift. */
 #include "frontend/sema.h"
 
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
-#include "frontend/builtins.def"
-
 /* ---- arguments ---- */
 
 /* Slot i as a tile with axes, of elements that can be moved (4-bit types cannot). */

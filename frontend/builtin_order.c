@@ -2,9 +2,6 @@
  * histogram. */
 #include "frontend/sema.h"
 
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
-#include "frontend/builtins.def"
-
 enum { MAX_SORTED = 1 << 14 };
 
 /* ---- sorting ---- */

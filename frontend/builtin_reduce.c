@@ -4,9 +4,6 @@
 #include "frontend/sema.h"
 #include <math.h>
 
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
-#include "frontend/builtins.def"
-
 enum { X = 0 };
 /* Slots of the reductions' rows: x, [y,] axis, keep, where. */
 typedef struct Over {
@@ -341,10 +338,7 @@ TlVal tl_bi_reduce_user(TlSema *s, TlCall *c)
     user_region(s, c, op, in.len);
     if (c->val[X].kind != TL_VAL_TUPLE)
         return tl_val_ir(op->out[0]);
-    TlVal out = {.kind = TL_VAL_TUPLE,
-                 .n = in.len,
-                 .dtype = TL_DTYPE_COUNT,
-                 .items = TL_NEW_ARRAY(s->arena, TlVal, in.len)};
+    TlVal out = tl_val_items(s, TL_VAL_TUPLE, NULL, in.len);
     for (uint32_t i = 0; i < in.len; i++)
         out.items[i] = tl_val_ir(op->out[i]);
     return out;

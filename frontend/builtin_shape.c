@@ -2,9 +2,6 @@
 #include "frontend/sema.h"
 #include <string.h>
 
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
-#include "frontend/builtins.def"
-
 /* ---- make ---- */
 
 TlVal tl_bi_make_iota(TlSema *s, TlCall *c)
@@ -387,10 +384,7 @@ TlVal tl_bi_shape_split(TlSema *s, TlCall *c)
     int last = x->type->rank - 1;
     if (last < 0 || x->type->shape[last] != 2)
         return wrong_rank(s, c, x);
-    TlVal out = {.kind = TL_VAL_TUPLE,
-                 .n = 2,
-                 .dtype = TL_DTYPE_COUNT,
-                 .items = TL_NEW_ARRAY(s->arena, TlVal, 2)};
+    TlVal out = tl_val_items(s, TL_VAL_TUPLE, NULL, 2);
     for (int k = 0; k < 2; k++) {
         TlValue *i = tl_const_int(&s->b, tl_type_scalar(s->ctx, TL_I32), k);
         out.items[k] = tl_val_ir(masked_one(s, x, last, index_is(s, x->type, last, i)));

@@ -14,11 +14,6 @@ typedef struct Binding {
     bool ok, unknown;
 } Binding;
 
-static void bind_name(TlSema *s, const TlLocal *l, TlLoc loc, TlVal v)
-{
-    tl_var_bind(s, l, loc, tl_ty_of(s, &v), v, true);
-}
-
 /* What this call has bound the name of a type to. */
 static TlVar *bound_type(Binding *b, const TlTypeExpr *t)
 {
@@ -45,7 +40,7 @@ static void bind_type(Binding *b, const TlTypeExpr *t, TlDtype d, TlLoc loc)
         return;
     TlTy *ty = TL_NEW(s->arena, TlTy);
     *ty = tl_ty_value(tl_type_scalar(s->ctx, d));
-    bind_name(s, t->local, t->loc, tl_val_type(ty));
+    tl_var_bind_const(s, t->local, t->loc, tl_val_type(ty));
 }
 
 static bool is_struct_name(TlSema *s, const TlTypeExpr *t)
@@ -79,7 +74,7 @@ static void bind_extent(Binding *b, const TlExpr *e, int32_t n, TlLoc loc)
         return;
     TlVar *v = tl_var_of(b->s, e);
     if (!v) {
-        bind_name(s, e->local, e->loc, tl_val_const(TL_I32, (uint32_t)n));
+        tl_var_bind_const(s, e->local, e->loc, tl_val_const(TL_I32, (uint32_t)n));
         return;
     }
     if (tl_const_int_of(&v->val, &before) && before != n)
@@ -102,7 +97,7 @@ static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
         TlTy *ty = TL_NEW(s->arena, TlTy);
         *ty = tl_ty_of(s, &a->val);
         if (!bound_type(b, t))
-            bind_name(s, t->local, t->loc, tl_val_type(ty));
+            tl_var_bind_const(s, t->local, t->loc, tl_val_type(ty));
         return;
     }
     if (!tl_is_number(&a->val))
@@ -145,14 +140,14 @@ static void bind_unknown_expr(Binding *b, const TlExpr *e)
         return;
     if (e->kind == TL_EX_NAME && !e->parens && !tl_var_of(b->s, e) &&
         !tl_mod_find(b->s->frame->mod, e->u.name))
-        bind_name(b->s, e->local, e->loc, tl_unknown(TL_I32));
+        tl_var_bind_const(b->s, e->local, e->loc, tl_unknown(TL_I32));
 }
 
 static void bind_unknown_type(Binding *b, const TlTypeExpr *t)
 {
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
     if (elem->kind == TL_TE_NAME && !is_struct_name(b->s, elem) && !bound_type(b, elem))
-        bind_name(b->s, elem->local, elem->loc, tl_unknown(TL_DTYPE_COUNT));
+        tl_var_bind_const(b->s, elem->local, elem->loc, tl_unknown(TL_DTYPE_COUNT));
     for (uint32_t i = 0; i < t->extents.len; i++)
         bind_unknown_expr(b, t->extents.data[i]);
 }
@@ -165,7 +160,7 @@ static void bind_view_name(Binding *b, const TlExpr *e, TlValue *view, uint32_t 
 {
     if (!e || !binds_extent(b, e) || tl_var_of(b->s, e))
         return;
-    bind_name(b->s, e->local, e->loc, tl_view_extent(b->s, view, axis, stride, wide));
+    tl_var_bind_const(b->s, e->local, e->loc, tl_view_extent(b->s, view, axis, stride, wide));
 }
 
 static void bind_view(Binding *b, const TlParamDecl *p, const TlArgVal *a)
@@ -244,6 +239,12 @@ TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const Tl
     return x;
 }
 
+TlVal tl_const_param_eval(TlSema *s, TlDef *def, const TlParamDecl *p, const TlExpr *e)
+{
+    TlVal v = tl_eval(s, e);
+    return tl_const_param_value(s, def, p, &v, e->loc);
+}
+
 /* The defaults of const parameters see the parameters before them. */
 static void bind_const(Binding *b, const TlParamDecl *p, const TlArgVal *a)
 {
@@ -258,7 +259,7 @@ static void bind_const(Binding *b, const TlParamDecl *p, const TlArgVal *a)
         TlTy ty = tl_type_resolve(s, p->type);
         x = tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT);
     }
-    bind_name(s, p->local, p->loc, x);
+    tl_var_bind_const(s, p->local, p->loc, x);
 }
 
 static void bind_pointer(Binding *b, const TlParamDecl *p, const TlArgVal *a)
@@ -274,10 +275,6 @@ static void bind_pointer(Binding *b, const TlParamDecl *p, const TlArgVal *a)
 static const TlItem *item_of(const Binding *b)
 {
     return b->def->item;
-}
-static bool is_const_form(const TlParamDecl *p)
-{
-    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
 }
 
 static void no_parameter(TlSema *s, const TlItem *f, const TlArgVal *a)
@@ -316,7 +313,7 @@ static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
         b->args[p] = &args[i];
     }
     for (uint32_t p = 0; p < f->params.len; p++)
-        if (!b->args[p] && !(is_const_form(&f->params.data[p]) && f->params.data[p].init)) {
+        if (!b->args[p] && !(tl_is_const_form(&f->params.data[p]) && f->params.data[p].init)) {
             tl_err(s, b->loc, TL_E0313, f->name, f->params.data[p].name);
             ok = false;
         }
@@ -334,7 +331,7 @@ static void bind_names(Binding *b)
 {
     const TlItem *f = item_of(b);
     for (uint32_t i = 0; i < f->params.len; i++)
-        if (is_const_form(&f->params.data[i]) && b->args[i] && !named_type(&f->params.data[i]))
+        if (tl_is_const_form(&f->params.data[i]) && b->args[i] && !named_type(&f->params.data[i]))
             bind_const(b, &f->params.data[i], b->args[i]);
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
@@ -351,7 +348,7 @@ static void bind_names(Binding *b)
         if (f->params.data[i].form == TL_PF_VALUE && b->args[i])
             default_type(b, f->params.data[i].type, b->args[i]);
     for (uint32_t i = 0; i < f->params.len; i++)
-        if (is_const_form(&f->params.data[i]) && (!b->args[i] || named_type(&f->params.data[i])))
+        if (tl_is_const_form(&f->params.data[i]) && (!b->args[i] || named_type(&f->params.data[i])))
             bind_const(b, &f->params.data[i], b->args[i]);
     if (b->unknown || !b->ok)
         for (uint32_t i = 0; i < f->params.len; i++) {
@@ -391,10 +388,10 @@ static void bind_variables(Binding *b)
     for (uint32_t i = 0; i < f->params.len && b->ok; i++) {
         const TlParamDecl *p = &f->params.data[i];
         const TlArgVal *a = b->args[i];
-        if (is_const_form(p) || !a)
+        if (tl_is_const_form(p) || !a)
             continue;
         if (p->form == TL_PF_VIEW) {
-            tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &a->val), a->val, true);
+            tl_var_bind_const(s, p->local, p->loc, a->val);
             continue;
         }
         if (lacks_name(b, p->type))
@@ -536,7 +533,7 @@ static void remember(TlSema *s, const TlDef *def, uint32_t nargs, const TlArgVal
 
 enum { STEPS_OF_CALL = 100 }; /* as its arguments and variables take 3 KB of memory */
 
-static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
+TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
 {
     TL_ASSERT(def->item->kind == TL_IT_FUNCTION, "item kind %d is called", (int)def->item->kind);
     uint32_t depth;
@@ -600,7 +597,7 @@ TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, 
     TlArgVal *named = TL_NEW_ARRAY(s->arena, TlArgVal, nargs + 1);
     for (uint32_t i = 0; i < nargs; i++)
         named[i] = (TlArgVal){.loc = loc, .val = args[i]};
-    return call_def(s, fn->def, nargs, named, loc);
+    return tl_call_def(s, fn->def, nargs, named, loc);
 }
 
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
@@ -609,35 +606,8 @@ TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t narg
     TlMod *m = tl_mod_std(s->prog, module);
     TlDef *def = m ? tl_mod_find(m, tl_intern_name(s, name)) : NULL;
     TL_ASSERT(def && def->item->kind == TL_IT_FUNCTION, "%s has no function %s", module, name);
-    TlVal fn = {.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
+    TlVal fn = tl_val_fn(def);
     return tl_call_fn(s, &fn, nargs, args, loc);
-}
-
-TlVal tl_eval_call(TlSema *s, const TlExpr *e)
-{
-    TL_ASSERT(e->kind == TL_EX_CALL && e->a, "expression kind %d is no call", (int)e->kind);
-    TlVal f = tl_eval(s, e->a);
-    if (f.kind == TL_VAL_BUILTIN)
-        return tl_builtin_call(s, f.u.builtin, f.fast, e);
-    TlArgVal *args = TL_NEW_ARRAY(s->arena, TlArgVal, e->args.len + 1);
-    for (uint32_t i = 0; i < e->args.len; i++) {
-        const TlArg *a = &e->args.data[i];
-        args[i] = (TlArgVal){
-            .name = a->name, .loc = a->name ? a->loc : a->value->loc, .val = tl_eval(s, a->value)};
-        if (args[i].val.kind == TL_VAL_VOID)
-            tl_check_value(s, &args[i].val, a->value->loc);
-        if (a->width)
-            tl_err(s, a->width->loc, TL_E0338, f.kind == TL_VAL_FN ? f.def->item->name : "this",
-                   "argument", "a value", "a slice");
-    }
-    s->b.loc = e->loc;
-    if (f.kind == TL_VAL_FN)
-        return call_def(s, f.def, e->args.len, args, e->loc);
-    if (!tl_is_bad(&f)) {
-        tl_err(s, e->loc, TL_E0208, tl_val_str(s, &f));
-        return tl_bad();
-    }
-    return f;
 }
 
 /* ---- abstract check of a function's body ---- */
@@ -651,9 +621,7 @@ static TlVal abstract_arg(TlSema *s, const TlParamDecl *p)
         if (elem.kind != TL_TY_VALUE)
             return tl_unknown(TL_DTYPE_COUNT);
         const TlType *t = tl_type_view(s->ctx, elem.type->dtype, p->is_const, (int)p->extents.len);
-        return (TlVal){.kind = TL_VAL_VIEW,
-                       .dtype = TL_DTYPE_COUNT,
-                       .u.ir = tl_block_arg(s->b.fn->body, t, p->name)};
+        return tl_val_view(tl_block_arg(s->b.fn->body, t, p->name));
     }
     if (ty.kind == TL_TY_VALUE)
         return tl_val_ir(tl_block_arg(s->b.fn->body, ty.type, p->name));
@@ -673,7 +641,7 @@ void tl_check_function(TlSema *s, TlDef *def)
     s->frame = &frame;
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
-        if (is_const_form(p))
+        if (tl_is_const_form(p))
             continue;
         if (p->form == TL_PF_VIEW)
             bind_unknown_view(&b, p);
@@ -683,11 +651,11 @@ void tl_check_function(TlSema *s, TlDef *def)
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
         if (p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE)
-            bind_name(s, p->local, p->loc, tl_unknown(TL_DTYPE_COUNT));
+            tl_var_bind_const(s, p->local, p->loc, tl_unknown(TL_DTYPE_COUNT));
         if (p->form == TL_PF_CONST) {
             bind_unknown_type(&b, p->type);
             TlTy ty = tl_type_resolve(s, p->type);
-            bind_name(s, p->local, p->loc,
+            tl_var_bind_const(s, p->local, p->loc,
                       tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT));
         }
     }
@@ -696,7 +664,7 @@ void tl_check_function(TlSema *s, TlDef *def)
         for (uint32_t j = 0; j < i; j++)
             if (f->params.data[j].name == p->name)
                 tl_err(s, p->loc, TL_E0202, p->name);
-        if (is_const_form(p))
+        if (tl_is_const_form(p))
             continue;
         TlVal v = abstract_arg(s, p);
         if (p->form == TL_PF_VALUE && p->type->kind == TL_TE_VOID)

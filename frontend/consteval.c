@@ -10,6 +10,20 @@
 
 static const TlInt int_min = -((TlInt)1 << 63), int_max = ((TlInt)1 << 64) - 1;
 
+/* ---- operators ---- */
+
+static const char *const binop_texts[] = {"*",  "/",  "%",  "+",  "-", "<<", ">>", "<",  ">",
+                                          "<=", ">=", "==", "!=", "&", "^",  "|",  "&&", "||"};
+_Static_assert(sizeof binop_texts / sizeof *binop_texts == TL_BIN_LOR + 1,
+               "a text for each operator");
+
+const char *tl_binop_text(int op)
+{
+    return binop_texts[op];
+}
+
+/* ---- integers ---- */
+
 static bool in_range(TlInt v)
 {
     return v >= int_min && v <= int_max;

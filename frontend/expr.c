@@ -1,67 +1,17 @@
-/* Expressions: the value of each kind. Names, operators, casts and choices are in the other files
- * of expr.h, calls in call.c, indexing in access.c.
+/* Expressions. The parts of a node are evaluated here, and what is done with their values in the
+ * files below; back comes only what decides itself whether a part is evaluated.
  *
  * Values stay as far from IR as they can: literals have no type until another operand gives one,
  * constants are folded, and only what the program computes at run time becomes an op. */
-#include "frontend/expr.h"
+#include "frontend/sema.h"
 #include <math.h>
-
-/* ---- checks ---- */
-
-bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
-{
-    switch (v->kind) {
-    case TL_VAL_FN:
-    case TL_VAL_BUILTIN:
-    case TL_VAL_TYPE:
-    case TL_VAL_STRING:
-    case TL_VAL_MODULE:
-    case TL_VAL_SPACE:
-    case TL_VAL_VOID:
-    case TL_VAL_UNSET:
-        tl_err(s, loc, TL_E0211, tl_val_str(s, v));
-        *v = tl_bad();
-        return false;
-    default: return true;
-    }
-}
-
-TlVal tl_eval_value(TlSema *s, const TlExpr *e)
-{
-    TlVal v = tl_eval(s, e);
-    tl_check_value(s, &v, e->loc);
-    return v;
-}
-
-bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown)
-{
-    *unknown = tl_is_bad(v);
-    if (tl_is_bad(v))
-        return false;
-    if (tl_const_int_of(v, out))
-        return true;
-    if (v->kind == TL_VAL_INT || v->kind == TL_VAL_IR || v->kind == TL_VAL_CHOICE)
-        tl_label(s, tl_err(s, loc, TL_E0406, what), "this is %s", tl_val_str(s, v));
-    else
-        tl_err(s, loc, TL_E0338, what, "value", "an integer", tl_val_str(s, v));
-    return false;
-}
-
-bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, bool *unknown)
-{
-    TlVal v = tl_eval_value(s, e);
-    return tl_int_of(s, &v, e->loc, what, out, unknown);
-}
 
 /* ---- makers ---- */
 
 static TlVal eval_tuple(TlSema *s, const TlExpr *e)
 {
     TL_ASSERT(e->kind == TL_EX_TUPLE, "expression kind %d is no tuple", (int)e->kind);
-    TlVal v = {.kind = TL_VAL_TUPLE,
-               .n = e->args.len,
-               .dtype = TL_DTYPE_COUNT,
-               .items = TL_NEW_ARRAY(s->arena, TlVal, e->args.len + 1)};
+    TlVal v = tl_val_items(s, TL_VAL_TUPLE, NULL, e->args.len);
     uint32_t parts = 1;
     for (uint32_t i = 0; i < v.n; i++) {
         v.items[i] = tl_eval_value(s, e->args.data[i].value);
@@ -70,32 +20,32 @@ static TlVal eval_tuple(TlSema *s, const TlExpr *e)
     return tl_parts_fit(s, parts, "this tuple", e->loc) ? v : tl_bad();
 }
 
+TlVal tl_eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty)
+{
+    bool is_struct = ty->kind == TL_TY_STRUCT;
+    uint32_t n = is_struct ? ty->n : 0;
+    TlVal v = tl_val_items(s, TL_VAL_STRUCT, ty->def, n);
+    if (is_struct && list->args.len > n)
+        tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), n, list->args.len);
+    for (uint32_t i = 0; i < list->args.len; i++) {
+        TlVal x = tl_eval_value(s, list->args.data[i].value);
+        if (i < n)
+            v.items[i] = tl_convert(s, &x, &ty->items[i], list->args.data[i].value->loc);
+    }
+    for (uint32_t i = list->args.len; i < n; i++)
+        v.items[i] = tl_zero(s, &ty->items[i]);
+    return is_struct ? v : tl_unknown(TL_DTYPE_COUNT);
+}
+
 static TlVal eval_struct(TlSema *s, const TlExpr *e)
 {
     TL_ASSERT(e->kind == TL_EX_STRUCT, "expression kind %d is no struct", (int)e->kind);
     TlTy ty = tl_type_resolve(s, e->type);
-    if (ty.kind != TL_TY_STRUCT) {
-        if (ty.kind != TL_TY_UNKNOWN)
-            tl_err(s, e->type->loc, TL_E0212, tl_ty_str(s, &ty));
-        for (uint32_t i = 0; i < e->args.len; i++)
-            tl_eval_value(s, e->args.data[i].value);
-        return ty.kind == TL_TY_UNKNOWN ? tl_unknown(TL_DTYPE_COUNT) : tl_bad();
-    }
-    TlVal v = {.kind = TL_VAL_STRUCT,
-               .n = ty.n,
-               .def = ty.def,
-               .dtype = TL_DTYPE_COUNT,
-               .items = TL_NEW_ARRAY(s->arena, TlVal, ty.n + 1)};
-    if (e->args.len > ty.n)
-        tl_err(s, e->loc, TL_E0318, tl_ty_str(s, &ty), ty.n, e->args.len);
-    for (uint32_t i = 0; i < e->args.len; i++) {
-        TlVal x = tl_eval_value(s, e->args.data[i].value);
-        if (i < ty.n)
-            v.items[i] = tl_convert(s, &x, &ty.items[i], e->args.data[i].value->loc);
-    }
-    for (uint32_t i = e->args.len; i < ty.n; i++)
-        v.items[i] = tl_zero(s, &ty.items[i]);
-    return v;
+    bool wrong = ty.kind != TL_TY_STRUCT && ty.kind != TL_TY_UNKNOWN;
+    if (wrong)
+        tl_err(s, e->type->loc, TL_E0212, tl_ty_str(s, &ty));
+    TlVal v = tl_eval_fields(s, e, &ty);
+    return wrong ? tl_bad() : v;
 }
 
 static TlVal eval_make(TlSema *s, const TlExpr *e)
@@ -105,6 +55,78 @@ static TlVal eval_make(TlSema *s, const TlExpr *e)
     if (e->args.len > 1)
         tl_err(s, e->args.data[1].loc, TL_E0312, tl_ty_str(s, &ty), 1u, e->args.len);
     return tl_convert(s, &v, &ty, e->args.len ? e->args.data[0].value->loc : e->loc);
+}
+
+static TlVal eval_cast(TlSema *s, const TlExpr *e)
+{
+    TlTy to = tl_type_resolve(s, e->type);
+    TlVal v = tl_eval_value(s, e->a);
+    bool is_pointer = to.kind == TL_TY_VALUE && to.type->ptr;
+    if (e->type->pointer && !is_pointer) { /* (tile<f32, 4> *)u, or T is a tile's type */
+        if (to.kind == TL_TY_UNKNOWN)
+            return tl_unknown(TL_DTYPE_COUNT);
+        tl_err(s, e->type->loc, TL_E0212, tl_format(s->arena, "%s *", tl_ty_str(s, &to)));
+        return tl_bad();
+    }
+    return tl_cast_val(s, &v, &to, e->loc);
+}
+
+/* ---- operators and calls ---- */
+
+/* Left operands are walked by a loop, so that sums of thousands of terms do not deepen the C
+ * stack. */
+static TlVal eval_binary(TlSema *s, const TlExpr *e)
+{
+    TL_ASSERT(e->kind == TL_EX_BINARY && e->a && e->b, "expression kind %d is no operation",
+              (int)e->kind);
+    TL_VEC(const TlExpr *) spine = {0};
+    const TlExpr *left = e;
+    for (; left->kind == TL_EX_BINARY; left = left->a)
+        tl_vec_push(s->arena, &spine, left);
+    TlVal v = tl_eval(s, left);
+    for (uint32_t i = spine.len; i-- > 0;) {
+        const TlExpr *at = spine.data[i];
+        s->b.loc = at->loc;
+        if (!tl_step(s, at->loc))
+            return tl_bad();
+        if (at->u.op == TL_BIN_LAND || at->u.op == TL_BIN_LOR) {
+            tl_check_value(s, &v, at->a->loc);
+            v = tl_eval_logical(s, at->u.op, v, at->b, at->loc);
+        } else {
+            TlVal right = tl_eval(s, at->b);
+            s->b.loc = at->loc;
+            v = tl_binary_vals(s, at->u.op, v, right, at->loc);
+        }
+        tl_fact_result(s, at, &v);
+    }
+    return v;
+}
+
+static TlVal eval_call(TlSema *s, const TlExpr *e)
+{
+    TL_ASSERT(e->kind == TL_EX_CALL && e->a, "expression kind %d is no call", (int)e->kind);
+    TlVal f = tl_eval(s, e->a);
+    if (f.kind == TL_VAL_BUILTIN)
+        return tl_builtin_call(s, f.u.builtin, f.fast, e);
+    TlArgVal *args = TL_NEW_ARRAY(s->arena, TlArgVal, e->args.len + 1);
+    for (uint32_t i = 0; i < e->args.len; i++) {
+        const TlArg *a = &e->args.data[i];
+        args[i] = (TlArgVal){
+            .name = a->name, .loc = a->name ? a->loc : a->value->loc, .val = tl_eval(s, a->value)};
+        if (args[i].val.kind == TL_VAL_VOID)
+            tl_check_value(s, &args[i].val, a->value->loc);
+        if (a->width)
+            tl_err(s, a->width->loc, TL_E0338, f.kind == TL_VAL_FN ? f.def->item->name : "this",
+                   "argument", "a value", "a slice");
+    }
+    s->b.loc = e->loc;
+    if (f.kind == TL_VAL_FN)
+        return tl_call_def(s, f.def, e->args.len, args, e->loc);
+    if (!tl_is_bad(&f)) {
+        tl_err(s, e->loc, TL_E0208, tl_val_str(s, &f));
+        return tl_bad();
+    }
+    return f;
 }
 
 static TlVal eval_place(TlSema *s, const TlExpr *e)
@@ -124,20 +146,19 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     case TL_EX_BOOL: return tl_val_bool(e->u.integer != 0);
     case TL_EX_INF: return tl_val_float((double)INFINITY);
     case TL_EX_NAN: return tl_val_float((double)NAN);
-    case TL_EX_STRING:
-        return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = e->u.string};
+    case TL_EX_STRING: return tl_val_text(TL_VAL_STRING, e->u.string);
     case TL_EX_NAME: return tl_eval_name(s, e, NULL);
-    case TL_EX_UNARY: return tl_eval_unary(s, e->u.op, tl_eval(s, e->a), e->loc);
-    case TL_EX_BINARY: return tl_eval_binary(s, e);
+    case TL_EX_UNARY: return tl_unary_val(s, e->u.op, tl_eval(s, e->a), e->loc);
+    case TL_EX_BINARY: return eval_binary(s, e);
     case TL_EX_COND: return tl_eval_choice(s, e);
-    case TL_EX_CAST: return tl_eval_cast(s, e);
-    case TL_EX_CALL: return tl_eval_call(s, e);
+    case TL_EX_CAST: return eval_cast(s, e);
+    case TL_EX_CALL: return eval_call(s, e);
     case TL_EX_INDEX:
     case TL_EX_UNCHECKED: return eval_place(s, e);
     case TL_EX_MEMBER: {
         TlVal v =
             e->a->kind == TL_EX_NAME ? tl_eval_name(s, e->a, e->u.name) : tl_eval(s, e->a);
-        return tl_eval_member(s, &v, e->u.name, e->loc);
+        return tl_member_of(s, &v, e->u.name, e->loc);
     }
     case TL_EX_TUPLE: return eval_tuple(s, e);
     case TL_EX_STRUCT: return eval_struct(s, e);
@@ -163,4 +184,35 @@ TlVal tl_eval(TlSema *s, const TlExpr *e)
     s->b.loc = outer;
     tl_fact_result(s, e, &v);
     return v;
+}
+
+/* ---- with what must be ---- */
+
+TlVal tl_eval_value(TlSema *s, const TlExpr *e)
+{
+    TlVal v = tl_eval(s, e);
+    tl_check_value(s, &v, e->loc);
+    return v;
+}
+
+bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, bool *unknown)
+{
+    TlVal v = tl_eval_value(s, e);
+    return tl_int_of(s, &v, e->loc, what, out, unknown);
+}
+
+TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out)
+{
+    TlVal v = tl_eval_value(s, e);
+    *out = v;
+    if (tl_is_bad(&v))
+        return NULL;
+    if (v.kind == TL_VAL_CONST && v.dtype == TL_BOOL)
+        return NULL;
+    if (v.kind == TL_VAL_IR && v.u.ir->type->dtype == TL_BOOL && tl_is_scalar(v.u.ir->type) &&
+        !v.u.ir->type->ptr)
+        return v.u.ir;
+    tl_no_condition(s, &v, e->loc);
+    *out = tl_bad();
+    return NULL;
 }

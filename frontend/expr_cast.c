@@ -1,5 +1,5 @@
 /* Casts: of numbers and tiles, and between pointers and addresses. */
-#include "frontend/expr.h"
+#include "frontend/sema.h"
 
 /* (T *)u: of a u64, or a tile of them. */
 static TlVal cast_to_pointer(TlSema *s, const TlVal *v, const TlType *to, TlLoc loc)
@@ -74,19 +74,4 @@ TlVal tl_cast_val(TlSema *s, const TlVal *v, const TlTy *to, TlLoc loc)
         x = tl_val_ir(tl_cast(&s->b, ir, t->dtype));
     }
     return t->rank ? tl_convert(s, &x, to, loc) : x;
-}
-
-TlVal tl_eval_cast(TlSema *s, const TlExpr *e)
-{
-    TL_ASSERT(e->kind == TL_EX_CAST && e->a, "expression kind %d is no cast", (int)e->kind);
-    TlTy to = tl_type_resolve(s, e->type);
-    TlVal v = tl_eval_value(s, e->a);
-    bool is_pointer = to.kind == TL_TY_VALUE && to.type->ptr;
-    if (e->type->pointer && !is_pointer) { /* (tile<f32, 4> *)u, or T is a tile's type */
-        if (to.kind == TL_TY_UNKNOWN)
-            return tl_unknown(TL_DTYPE_COUNT);
-        tl_err(s, e->type->loc, TL_E0212, tl_format(s->arena, "%s *", tl_ty_str(s, &to)));
-        return tl_bad();
-    }
-    return tl_cast_val(s, &v, &to, e->loc);
 }

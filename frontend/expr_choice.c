@@ -1,33 +1,6 @@
-/* Conditions, and what evaluates a side only when a condition says so: c ? a : b, && and ||. Both
- * sides of a choice between tiles are evaluated, element by element. */
-#include "frontend/expr.h"
-
-/* ---- conditions ---- */
-
-static void no_condition(TlSema *s, const TlVal *v, TlLoc loc)
-{
-    TlDiag *row = tl_err(s, loc, TL_E0305, tl_val_str(s, v));
-    if (v->kind == TL_VAL_IR && v->u.ir->type->dtype == TL_BOOL)
-        tl_label(s, row, "any(...) or all(...) of it is a scalar");
-    else if (v->kind == TL_VAL_IR && !v->u.ir->type->ptr)
-        tl_label(s, row, "compare it, as in n != 0");
-}
-
-TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out)
-{
-    TlVal v = tl_eval_value(s, e);
-    *out = v;
-    if (tl_is_bad(&v))
-        return NULL;
-    if (v.kind == TL_VAL_CONST && v.dtype == TL_BOOL)
-        return NULL;
-    if (v.kind == TL_VAL_IR && v.u.ir->type->dtype == TL_BOOL && tl_is_scalar(v.u.ir->type) &&
-        !v.u.ir->type->ptr)
-        return v.u.ir;
-    no_condition(s, &v, e->loc);
-    *out = tl_bad();
-    return NULL;
-}
+/* What evaluates a side only when a condition says so: c ? a : b, && and ||. Both sides of a choice
+ * between tiles are evaluated, element by element. */
+#include "frontend/sema.h"
 
 /* ---- c ? a : b ---- */
 
@@ -35,12 +8,8 @@ TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out)
 static TlVal select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, TlLoc loc)
 {
     if (c->kind == TL_VAL_IR && tl_is_untyped(a) && tl_is_untyped(b)) {
-        TlVal out = {.kind = TL_VAL_CHOICE,
-                     .n = 3,
-                     .dtype = TL_DTYPE_COUNT,
-                     .items = TL_NEW_ARRAY(s->arena, TlVal, 3)};
+        TlVal out = tl_val_items(s, TL_VAL_CHOICE, NULL, 3);
         out.items[0] = *c, out.items[1] = *a, out.items[2] = *b;
-        out.u.locs = NULL;
         return out;
     }
     TlVal vals[2] = {*a, *b}, bad;
@@ -220,7 +189,7 @@ TlVal tl_eval_choice(TlSema *s, const TlExpr *e)
         if (tl_is_scalar(c.u.ir->type))
             return cond_scalar(s, e, c.u.ir);
     } else if (!tl_is_bad(&c)) {
-        no_condition(s, &c, e->a->loc);
+        tl_no_condition(s, &c, e->a->loc);
         c = tl_bad();
     }
     TlVal a = tl_eval_value(s, e->b), b = tl_eval_value(s, e->c);

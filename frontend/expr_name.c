@@ -1,7 +1,7 @@
 /* Names in expressions, and what is after a dot: variables, items of modules, built-in functions,
  * facts of the target, fields. */
 #include "frontend/advice.h"
-#include "frontend/expr.h"
+#include "frontend/sema.h"
 #include <string.h>
 
 static TlVal target_fact(TlSema *s, TlName name, TlLoc loc)
@@ -11,7 +11,7 @@ static TlVal target_fact(TlSema *s, TlName name, TlLoc loc)
                        : !strcmp(name, "arch") ? s->options->target_arch
                                                : NULL;
     if (text)
-        return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = text};
+        return tl_val_text(TL_VAL_STRING, text);
     if (strcmp(name, "kind") && strcmp(name, "arch"))
         tl_err(s, loc, TL_E0203, "target", name);
     return tl_unknown(TL_DTYPE_COUNT);
@@ -49,7 +49,7 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
 {
     switch (def->item->kind) {
     case TL_IT_CONST: return const_value(s, def, loc);
-    case TL_IT_FUNCTION: return (TlVal){.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
+    case TL_IT_FUNCTION: return tl_val_fn(def);
     case TL_IT_STRUCT: {
         TlTy *ty = TL_NEW(s->arena, TlTy);
         *ty = tl_struct_ty(s, def);
@@ -66,6 +66,61 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
     case TL_IT_ASSERT: break;
     }
     return tl_bad();
+}
+
+/* ---- unknown names ---- */
+
+/* Edit distance, given up above `limit`. */
+static uint32_t distance(const char *a, const char *b, uint32_t limit)
+{
+    TL_ASSERT(limit > 0, "a distance of 0");
+    enum { MAX = 32 };
+    size_t n = strlen(a), m = strlen(b);
+    if (n >= MAX || m >= MAX || (n > m ? n - m : m - n) > limit)
+        return limit + 1;
+    uint32_t row[MAX + 1];
+    for (size_t j = 0; j <= m; j++)
+        row[j] = (uint32_t)j;
+    for (size_t i = 1; i <= n; i++) {
+        uint32_t diagonal = row[0];
+        row[0] = (uint32_t)i;
+        for (size_t j = 1; j <= m; j++) {
+            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+static void nearer(const char *name, const char *candidate, const char **best, uint32_t *score)
+{
+    if (!candidate || !candidate[0])
+        return;
+    uint32_t d = distance(name, candidate, *score);
+    if (d < *score)
+        *score = d, *best = candidate;
+}
+
+static const char *near_name(TlSema *s, TlName name, const TlLocal *scope)
+{
+    const char *best = NULL;
+    uint32_t score = (uint32_t)strlen(name) / 3 + 1;
+    if (score > 3)
+        score = 3;
+    for (const TlLocal *l = scope; l; l = l->outer)
+        if (tl_var_find(s, l, l->name))
+            nearer(name, l->name, &best, &score);
+    const TlMod *m = s->frame ? s->frame->mod : NULL;
+    for (uint32_t i = 0; m && i < m->defs.len; i++)
+        nearer(name, m->defs.data[i]->item->name, &best, &score);
+    for (uint32_t i = 0; tl_builtin_at(i); i++)
+        nearer(name, tl_builtin_at(i)->name, &best, &score);
+    return best;
 }
 
 /* Whether the function around has had the error. */
@@ -109,7 +164,7 @@ static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
         advice = tl_advice(name, strlen(name), 'n');
     if (!advice)
         advice = tl_advice_of_library(s->arena, name);
-    const char *near = advice ? NULL : tl_near_name(s, name, e->local);
+    const char *near = advice ? NULL : near_name(s, name, e->local);
     if (advice)
         row->label = advice;
     if (near) {
@@ -140,13 +195,13 @@ TlVal tl_eval_name(TlSema *s, const TlExpr *e, TlName member)
     if (b)
         tl_fact_builtin(s, e->loc, b, false);
     if (b)
-        return (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
+        return tl_val_builtin(b, false);
     if (!strcmp(name, "fast") || !strcmp(name, "target") || !strcmp(name, "device"))
-        return (TlVal){.kind = TL_VAL_SPACE, .dtype = TL_DTYPE_COUNT, .u.string = name};
+        return tl_val_text(TL_VAL_SPACE, name);
     return unknown_name(s, e, member);
 }
 
-TlVal tl_eval_member(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
+TlVal tl_member_of(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
 {
     if (v->kind == TL_VAL_MODULE) {
         const TlMod *m = v->u.module;
@@ -167,8 +222,7 @@ TlVal tl_eval_member(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
         if (b)
             tl_fact_builtin(s, loc, b, true);
         if (b)
-            return (TlVal){
-                .kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .fast = true, .u.builtin = b};
+            return tl_val_builtin(b, true);
         tl_err(s, loc, TL_E0203, v->u.string, name);
         return tl_bad();
     }

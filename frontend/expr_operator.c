@@ -1,22 +1,12 @@
 /* Unary and binary operators on values: folded where both sides are constants, else with operands
- * of one type and one shape. Left operands are walked by a loop, so that sums of thousands of terms
- * do not deepen the C stack. */
-#include "frontend/expr.h"
+ * of one type and one shape. */
+#include "frontend/sema.h"
 #include <string.h>
 
-static const char *const binop_texts[] = {"*",  "/",  "%",  "+",  "-", "<<", ">>", "<",  ">",
-                                          "<=", ">=", "==", "!=", "&", "^",  "|",  "&&", "||"};
-_Static_assert(sizeof binop_texts / sizeof *binop_texts == TL_BIN_LOR + 1,
-               "a text for each operator");
 static const TlOpcode binop_ops[] = {TL_OP_MUL, TL_OP_DIV, TL_OP_REM, TL_OP_ADD, TL_OP_SUB,
                                      TL_OP_SHL, TL_OP_SHR, TL_OP_LT,  TL_OP_GT,  TL_OP_LE,
                                      TL_OP_GE,  TL_OP_EQ,  TL_OP_NE,  TL_OP_AND, TL_OP_XOR,
                                      TL_OP_OR,  TL_OP_AND, TL_OP_OR};
-
-const char *tl_binop_text(int op)
-{
-    return binop_texts[op];
-}
 
 /* ---- one type and one shape ---- */
 
@@ -191,13 +181,6 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
 
 /* ---- binary operators ---- */
 
-TlValue *tl_emit_quotient(TlSema *s, TlValue *a, TlValue *b)
-{
-    TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = tl_divisor(s, b)};
-    TlValue *in[2] = {a, b};
-    return tl_emit(s, TL_OP_DIV, 2, in, a->type, tl_may_approximate(s, a->type->dtype), &approx);
-}
-
 /* f16 and bf16 quotients are computed in f32 and rounded once. */
 static TlValue *emit_binary(TlSema *s, int op, TlValue *a, TlValue *b)
 {
@@ -310,14 +293,12 @@ static bool stays_literal(int op, const TlVal *a, const TlVal *b)
 
 static TlVal choice_of_results(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)
 {
-    TlVal out = a->kind == TL_VAL_CHOICE ? *a : *b;
-    TlVal *arms = out.items;
-    out.items = TL_NEW_ARRAY(s->arena, TlVal, 3);
-    out.items[0] = arms[0];
+    bool left = a->kind == TL_VAL_CHOICE;
+    TlVal out = tl_val_copy(s, left ? a : b);
     out.u.locs = NULL;
     for (int i = 1; i < 3; i++) {
-        out.items[i] = a->kind == TL_VAL_CHOICE ? tl_binary_vals(s, op, arms[i], *b, loc)
-                                                : tl_binary_vals(s, op, *a, arms[i], loc);
+        out.items[i] = left ? tl_binary_vals(s, op, out.items[i], *b, loc)
+                            : tl_binary_vals(s, op, *a, out.items[i], loc);
         if (out.items[i].kind == TL_VAL_ERROR)
             return out.items[i];
     }
@@ -377,9 +358,9 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
     return tl_val_ir(emit_binary(s, op, x[0], x[1]));
 }
 
-/* ---- unary operators, and the walk ---- */
+/* ---- unary operators ---- */
 
-TlVal tl_eval_unary(TlSema *s, int op, TlVal a, TlLoc loc)
+TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
 {
     const char *text = op == '-' ? "unary -" : op == '+' ? "unary +" : op == '!' ? "!" : "~";
     if (!tl_check_value(s, &a, loc))
@@ -387,12 +368,10 @@ TlVal tl_eval_unary(TlSema *s, int op, TlVal a, TlLoc loc)
     if (a.kind == TL_VAL_ERROR)
         return a;
     if (a.kind == TL_VAL_CHOICE && (op == '-' || op == '+')) {
-        TlVal out = a;
-        out.items = TL_NEW_ARRAY(s->arena, TlVal, 3);
-        out.items[0] = a.items[0];
+        TlVal out = tl_val_copy(s, &a);
         out.u.locs = NULL;
         for (int i = 1; i < 3; i++)
-            out.items[i] = tl_eval_unary(s, op, a.items[i], loc);
+            out.items[i] = tl_unary_val(s, op, a.items[i], loc);
         return out;
     }
     TlDtype d = tl_is_untyped(&a) ? tl_literal_dtype(&a) : tl_val_dtype(&a);
@@ -413,31 +392,4 @@ TlVal tl_eval_unary(TlSema *s, int op, TlVal a, TlLoc loc)
         return tl_fold_unary(s, op, &a, loc);
     TlValue *x = tl_materialize(s, &a, loc);
     return x ? tl_val_ir(tl_unary(&s->b, op == '-' ? TL_OP_NEG : TL_OP_NOT, x)) : tl_bad();
-}
-
-TlVal tl_eval_binary(TlSema *s, const TlExpr *e)
-{
-    TL_ASSERT(e->kind == TL_EX_BINARY && e->a && e->b, "expression kind %d is no operation",
-              (int)e->kind);
-    TL_VEC(const TlExpr *) spine = {0};
-    const TlExpr *left = e;
-    for (; left->kind == TL_EX_BINARY; left = left->a)
-        tl_vec_push(s->arena, &spine, left);
-    TlVal v = tl_eval(s, left);
-    for (uint32_t i = spine.len; i-- > 0;) {
-        const TlExpr *at = spine.data[i];
-        s->b.loc = at->loc;
-        if (!tl_step(s, at->loc))
-            return tl_bad();
-        if (is_logical(at->u.op)) {
-            tl_check_value(s, &v, at->a->loc);
-            v = tl_eval_logical(s, at->u.op, v, at->b, at->loc);
-        } else {
-            TlVal right = tl_eval(s, at->b);
-            s->b.loc = at->loc;
-            v = tl_binary_vals(s, at->u.op, v, right, at->loc);
-        }
-        tl_fact_result(s, at, &v);
-    }
-    return v;
 }

@@ -146,9 +146,7 @@ static void take_apart(TlSema *s, TlValue *view, const TlType *t, TlValues *out)
 static TlVal put_together(TlSema *s, const TlType *t, TlValue *const *leaves)
 {
     TL_ASSERT(t->kind == TL_VIEW && leaves[0]->type->ptr, "the leaves of no view");
-    return (TlVal){.kind = TL_VAL_VIEW,
-                   .dtype = TL_DTYPE_COUNT,
-                   .u.ir = tl_emit(s, TL_OP_VIEW, view_leaves(t), leaves, t, 0, NULL)};
+    return tl_val_view(tl_emit(s, TL_OP_VIEW, view_leaves(t), leaves, t, 0, NULL));
 }
 
 /* ---- joins ---- */
@@ -251,8 +249,7 @@ static TlVal join_vals(Join *j, const TlVal *a, const TlVal *b)
     if (set->kind == TL_VAL_VOID || set->kind == TL_VAL_UNSET)
         return *set;
     if (set->kind == TL_VAL_TUPLE || set->kind == TL_VAL_STRUCT) {
-        TlVal out = *set, unset = tl_val(TL_VAL_UNSET);
-        out.items = TL_NEW_ARRAY(j->s->arena, TlVal, set->n ? set->n : 1);
+        TlVal out = tl_val_copy(j->s, set), unset = tl_val(TL_VAL_UNSET);
         for (uint32_t i = 0; i < set->n; i++)
             out.items[i] = join_vals(j, a->kind == TL_VAL_UNSET ? &unset : &a->items[i],
                                      b->kind == TL_VAL_UNSET ? &unset : &b->items[i]);
@@ -401,8 +398,7 @@ static TlVal normal_val(TlSema *s, const TlVal *v, const TlTy *ty, TlLoc loc, Tl
 {
     TlVal x = v->kind == TL_VAL_UNSET ? tl_zero(s, ty) : *v;
     if (x.kind == TL_VAL_TUPLE || x.kind == TL_VAL_STRUCT) {
-        TlVal out = x;
-        out.items = TL_NEW_ARRAY(s->arena, TlVal, x.n ? x.n : 1);
+        TlVal out = tl_val_copy(s, &x);
         for (uint32_t i = 0; i < x.n; i++) {
             TlTy none = tl_ty_kind(TL_TY_AUTO);
             out.items[i] = normal_val(s, &x.items[i], &none, loc, leaves);
@@ -453,8 +449,7 @@ static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
     }
     if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
         return *v;
-    TlVal out = *v;
-    out.items = TL_NEW_ARRAY(s->arena, TlVal, v->n ? v->n : 1);
+    TlVal out = tl_val_copy(s, v);
     for (uint32_t i = 0; i < v->n; i++)
         out.items[i] = with_leaves(s, &v->items[i], values);
     return out;

@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_const_form(const TlParamDecl *p)
-{
-    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
-}
-
 /* ---- check ---- */
 
 static void check_assert(TlSema *s, const TlItem *item, TlMod *mod)
@@ -161,7 +156,7 @@ static bool takes_const(const TlDef *def, const char *name)
 {
     for (uint32_t i = 0; i < def->item->params.len; i++) {
         const TlParamDecl *p = &def->item->params.data[i];
-        if (is_const_form(p) && !strcmp(p->name, name))
+        if (tl_is_const_form(p) && !strcmp(p->name, name))
             return true;
     }
     return false;
@@ -187,7 +182,7 @@ const char *tl_program_const_names(const TlProgram *p, const char *kernel)
     tl_sbuf_puts(&out, "");
     for (uint32_t i = 0; def && i < def->item->params.len; i++) {
         const TlParamDecl *param = &def->item->params.data[i];
-        if (is_const_form(param))
+        if (tl_is_const_form(param))
             tl_sbuf_putf(&out, "%s%s", out.len ? ", " : "", param->name);
     }
     return out.text;
@@ -249,11 +244,11 @@ static bool parse_fn(TlSema *s, TlMod *m, const char *text, TlVal *out)
     }
     TlDef *def = m ? tl_mod_find(m, tl_intern_name(s, text)) : NULL;
     if (def && def->item->kind == TL_IT_FUNCTION) {
-        *out = (TlVal){.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
+        *out = tl_val_fn(def);
         return true;
     }
     const TlBuiltin *b = dot || def ? NULL : tl_builtin_find(text);
-    *out = (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
+    *out = tl_val_builtin(b, false);
     return b != NULL;
 }
 
@@ -338,22 +333,20 @@ static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
     const TlItem *item = l->def->item;
     TlBoundConst *out = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
     TlVar **vars = s->frame->vars;
-    s->frame->vars = tl_vars_new(s, l->def);
+    s->frame->vars = tl_head_vars_new(s, l->def);
     for (uint32_t i = 0, at = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         const char *text = given_text(l, p->name);
         const TlExpr *e = variant_value(variant, p->name);
         TlVal v = tl_unknown(TL_DTYPE_COUNT);
-        if (e) {
-            TlVal x = tl_eval(s, e);
-            v = tl_const_param_value(s, l->def, p, &x, e->loc);
-        } else if (text && !parse_const(l, p, text, &v)) {
+        if (e)
+            v = tl_const_param_eval(s, l->def, p, e);
+        else if (text && !parse_const(l, p, text, &v))
             v = tl_bad();
-        }
         out[at++] = (TlBoundConst){p->name, v, !tl_is_bad(&v)};
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
     }
     s->frame->vars = vars;
     return out;
@@ -367,7 +360,7 @@ static const TlConfig *config_for(Lower *l, const TlVariant *variant)
     bool wanted = false;
     for (uint32_t i = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        wanted |= is_const_form(p) && !p->init && tl_tunes(item, p->name) &&
+        wanted |= tl_is_const_form(p) && !p->init && tl_tunes(item, p->name) &&
                   !given_text(l, p->name) && !variant_value(variant, p->name);
     }
     if (l->config || !wanted)
@@ -413,7 +406,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
     l->message = NULL;
     for (uint32_t i = 0; i < item->params.len && result == BOUND; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         const char *text = given_text(l, p->name);
         const TlExpr *e = variant_value(variant, p->name);
@@ -422,8 +415,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
             return BAD;
         bool tuned = !text && !e && unbound_value(l, config, p, &v);
         if (!tuned && (e || (!text && p->init))) {
-            TlVal x = tl_eval(s, e ? e : p->init);
-            want = tl_const_param_value(s, l->def, p, &x, e ? e->loc : p->init->loc);
+            want = tl_const_param_eval(s, l->def, p, e ? e : p->init);
             if (tl_is_bad(&want))
                 return BAD;
             if (text && !same_const(&v, &want))
@@ -435,7 +427,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
         }
         out[at].name = p->name;
         out[at++].val = v;
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
     }
     return result;
 }
@@ -450,7 +442,7 @@ static void enter(Lower *l, Place *place)
 {
     TlSema *s = &l->s;
     place->frame = (TlFrame){
-        .def = l->def, .mod = l->def->mod, .vars = tl_vars_new(s, l->def), .depth = 1};
+        .def = l->def, .mod = l->def->mod, .vars = tl_head_vars_new(s, l->def), .depth = 1};
     place->scratch = tl_module_new(s->ctx);
     TlFn *fn = tl_fn_new(place->scratch, "constants", l->def->item->loc);
     s->frame = &place->frame;

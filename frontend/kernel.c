@@ -15,33 +15,17 @@ typedef struct Kernel {
     uint32_t *index; /* per declaration: run-time parameter number */
 } Kernel;
 
-static bool is_const_form(const TlParamDecl *p)
-{
-    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
-}
-
 /* ---- constants ---- */
-
-const char *tl_const_param_text(TlSema *s, const TlVal *v)
-{
-    if (v->kind == TL_VAL_TYPE)
-        return tl_ty_str(s, v->u.type);
-    if (v->kind == TL_VAL_FN)
-        return v->def->item->name;
-    if (v->kind == TL_VAL_BUILTIN)
-        return v->u.builtin->name;
-    return tl_const_text(s, v);
-}
 
 static void bind_consts(Kernel *k, const TlBoundConst *consts)
 {
     uint32_t at = 0;
     for (uint32_t i = 0; i < k->item->params.len; i++) {
         const TlParamDecl *p = &k->item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         TlVal v = consts[at++].val;
-        tl_var_bind(k->s, p->local, p->loc, tl_ty_of(k->s, &v), v, true);
+        tl_var_bind_const(k->s, p->local, p->loc, v);
         if (!tl_is_bad(&v))
             tl_vec_push(k->s->arena, &k->info->consts,
                         (TlConstBinding){p->name, tl_const_param_text(k->s, &v)});
@@ -60,9 +44,7 @@ static TlVal bind_arg(Kernel *k, const TlParamDecl *p, const TlType *t, tile_par
                    .rank = kind == TILE_PARAM_VIEW ? t->rank : 0};
     tl_vec_push(k->s->arena, &k->info->params, out);
     TlValue *arg = tl_block_arg(k->fn->body, t, p->name);
-    return (TlVal){.kind = kind == TILE_PARAM_VIEW ? TL_VAL_VIEW : TL_VAL_IR,
-                   .dtype = TL_DTYPE_COUNT,
-                   .u.ir = arg};
+    return kind == TILE_PARAM_VIEW ? tl_val_view(arg) : tl_val_ir(arg);
 }
 
 static TlVal view_param(Kernel *k, const TlParamDecl *p)
@@ -123,14 +105,14 @@ static void bind_params(Kernel *k)
         if (tl_map_get_ptr(&seen, p->name))
             tl_err(k->s, p->loc, TL_E0202, p->name);
         tl_map_put_ptr(&seen, p->name, p);
-        if (is_const_form(p))
+        if (tl_is_const_form(p))
             continue;
         if (k->info->params.len == TILE_IMAGE_MAX_PARAMS)
             tl_err(k->s, p->loc, TL_E0606, TILE_IMAGE_MAX_PARAMS, "parameters");
         k->index[i] = k->info->params.len;
         TlVal v = p->form == TL_PF_VIEW ? view_param(k, p) : plain_param(k, p);
         k->views[i] = v;
-        tl_var_bind(k->s, p->local, p->loc, tl_ty_of(k->s, &v), v, true);
+        tl_var_bind_const(k->s, p->local, p->loc, v);
     }
 }
 
@@ -259,7 +241,7 @@ static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExpr *
     if (k->info->syms.len == TILE_IMAGE_MAX_SYMS)
         tl_err(s, e->loc, TL_E0606, TILE_IMAGE_MAX_SYMS, "names of extents and strides");
     tl_vec_push(s->arena, &k->info->syms, (TlSym){e->u.name, k->index[param], axis, stride});
-    tl_var_bind(s, e->local, e->loc, tl_ty_of(s, &v), v, true);
+    tl_var_bind_const(s, e->local, e->loc, v);
 }
 
 /* C for C / GROUPS where GROUPS is 1: it is known to be the extent C. */
@@ -395,7 +377,7 @@ static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int
 static bool memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
 {
     for (uint32_t i = 0; e->kind == TL_EX_NAME && i < k->item->params.len; i++) {
-        if (k->item->params.data[i].name != e->u.name || is_const_form(&k->item->params.data[i]))
+        if (k->item->params.data[i].name != e->u.name || tl_is_const_form(&k->item->params.data[i]))
             continue;
         *index = k->index[i];
         tl_fact_name(k->s, e);
@@ -460,18 +442,10 @@ static void clause_key(Kernel *k, const TlClause *c)
     }
 }
 
-static const TlParamDecl *const_param(const Kernel *k, TlName name)
-{
-    for (uint32_t i = 0; i < k->item->params.len; i++)
-        if (is_const_form(&k->item->params.data[i]) && k->item->params.data[i].name == name)
-            return &k->item->params.data[i];
-    return NULL;
-}
-
 static void check_binding(Kernel *k, TlName name, TlLoc loc, const TlExpr *value,
                           const char *clause, bool knobs)
 {
-    const TlParamDecl *p = const_param(k, name);
+    const TlParamDecl *p = tl_const_param(k->item, name);
     int32_t most = knobs ? tl_knob_most(name) : 0;
     TlVal v = tl_eval(k->s, value);
     if (p)
@@ -528,8 +502,8 @@ static void clause_tune(Kernel *k, const TlClause *c)
     }
     if (!c->where)
         return;
-    TlVar **vars = k->s->frame->vars, **within = tl_vars_new(k->s, k->def);
-    k->s->frame->vars = memcpy(within, vars, k->item->locals.len * sizeof *vars);
+    TlVar **vars = k->s->frame->vars, **within = tl_head_vars_new(k->s, k->def);
+    k->s->frame->vars = memcpy(within, vars, k->item->nhead * sizeof *vars);
     bind_knobs(k, c);
     TlVal v;
     if (tl_eval_cond(k->s, c->where, &v))
@@ -669,13 +643,11 @@ void tl_check_kernel(TlSema *s, TlDef *def)
     for (uint32_t i = 0; i < item->params.len;
          i++) { /* instances supply the values; here defaults are checked only */
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         TlTy ty = p->form == TL_PF_CONST ? tl_type_resolve(s, p->type) : tl_ty_kind(TL_TY_AUTO);
-        if (p->init) {
-            TlVal v = tl_eval(s, p->init);
-            tl_const_param_value(s, def, p, &v, p->init->loc);
-        }
+        if (p->init)
+            tl_const_param_eval(s, def, p, p->init);
         TlVal unknown = tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT);
         consts[at].name = p->name;
         consts[at++].val = unknown;

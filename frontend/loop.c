@@ -10,6 +10,10 @@ typedef struct Loop {
     TlExits exits;
     TlLoop links;
     TlCarried carried;
+    /* of a range: the declared type, the bounds, and with exits the counter, the loop's own copy */
+    TlDtype dtype;
+    TlValue *lo, *hi, *step;
+    TlVar *counter;
 } Loop;
 
 static TlVar *flag_var(TlSema *s)
@@ -135,36 +139,87 @@ static uint32_t hint_attrs(TlSema *s, const TlHints *h, bool counted, TlAttr *at
     return n;
 }
 
+static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d)
+{
+    TL_ASSERT(st->decls.len > 0 && iv->type->rank == 0, "a loop without a counter");
+    const TlDecl *v = &st->decls.data[0];
+    tl_var_declare(s, v->local, tl_ty_value(tl_type_scalar(s->ctx, d)),
+                   tl_val_ir(tl_cast(&s->b, iv, d)), st->is_const);
+}
+
+/* ---- one pass ---- */
+
+static TlVal range_cond(TlSema *s, const Loop *l)
+{
+    TlValue *i = l->counter->val.u.ir;
+    uint64_t bits;
+    if (tl_value_is_const(l->step, &bits)) {
+        int64_t n = tl_bits_to_int(i->type->dtype, bits);
+        return n == 0 ? tl_val_bool(false)
+                      : tl_val_ir(tl_binary(&s->b, n > 0 ? TL_OP_LT : TL_OP_GT, i, l->hi));
+    }
+    TlValue *up = tl_binary(&s->b, TL_OP_LT, i, l->hi),
+            *down = tl_binary(&s->b, TL_OP_GT, i, l->hi);
+    TlValue *zero = tl_const_bits(&s->b, i->type, 0);
+    up = tl_binary(&s->b, TL_OP_AND, up, tl_binary(&s->b, TL_OP_GT, l->step, zero));
+    down = tl_binary(&s->b, TL_OP_AND, down, tl_binary(&s->b, TL_OP_LT, l->step, zero));
+    return tl_val_ir(tl_binary(&s->b, TL_OP_OR, up, down));
+}
+
+/* The counter is copied before the body and advanced after it, whatever the body does. */
+static void range_pass(TlSema *s, Loop *l)
+{
+    TlValue *i = l->counter->val.u.ir;
+    declare_counter(s, l->st, i, l->dtype);
+    walk_body(s, l);
+    tl_var_set(s, l->counter, tl_val_ir(tl_binary(&s->b, TL_OP_ADD, i, l->step)));
+}
+
+static TlVal plain_cond(TlSema *s, const TlStmt *st)
+{
+    TlVal known = tl_val_bool(true);
+    if (!st->cond)
+        return known;
+    TlValue *c = tl_eval_cond(s, st->cond, &known);
+    return c ? tl_val_ir(c) : known;
+}
+
+static bool pass_item(TlSema *s, void *user, uint32_t i)
+{
+    Loop *l = user;
+    if (i == 0)
+        walk_body(s, l);
+    else
+        tl_stmt(s, l->st->update);
+    return true;
+}
+
 /* ---- while ---- */
 
-/* What one iteration does, and what decides whether there is another. */
-typedef struct WhileParts {
-    TlVal (*cond)(TlSema *s, void *user);
-    void (*body)(TlSema *s, Loop *l);
-    void *user;
-} WhileParts;
+static TlVal loop_cond(TlSema *s, const Loop *l)
+{
+    return l->counter ? range_cond(s, l) : plain_cond(s, l->st);
+}
 
 /* In region 0: go on? */
-static TlValue *while_test(TlSema *s, Loop *l, const WhileParts *p)
+static TlValue *while_test(TlSema *s, const Loop *l)
 {
     const TlType *boolean = tl_type_scalar(s->ctx, TL_BOOL);
     bool known;
     TlLoop *outer = s->frame->loop;
     TlLoop own = {.broken = l->exits.breaks ? l->links.broken : NULL};
     s->frame->loop = &own;
-    TlVal returned = s->frame->returned->val;
     TlValue *left = l->exits.breaks || l->exits.returns ? tl_exit_state(s, &known) : NULL;
-    (void)returned;
     s->frame->loop = outer;
     if (!left) {
-        TlVal c = p->cond(s, p->user);
+        TlVal c = loop_cond(s, l);
         TlValue *x = tl_is_bad(&c) ? NULL : tl_materialize(s, &c, l->st->loc);
         return x ? x : tl_const_bits(&s->b, boolean, 0);
     }
     TlArm test, stop;
     TlValue *go = tl_unary(&s->b, TL_OP_NOT, left);
     tl_arm_begin(s, &test);
-    TlVal c = p->cond(s, p->user), no = tl_val_bool(false), out = no;
+    TlVal c = loop_cond(s, l), no = tl_val_bool(false), out = no;
     tl_arm_end(s, &test);
     if (tl_is_bad(&c))
         c = no;
@@ -211,7 +266,7 @@ static void carry_result(TlSema *s, Loop *l, const TlArm *body)
     s->b = inside;
 }
 
-static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
+static void emit_while(TlSema *s, Loop *l)
 {
     TlAttr attrs[MOST_HINTS];
     uint32_t nattrs = hint_attrs(s, &l->st->hints, false, attrs);
@@ -226,7 +281,7 @@ static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
 
     tl_arm_begin_in(s, &test, regions[0]);
     tl_carry_take(s, &l->carried, regions[0]->args);
-    tl_vec_push(s->arena, &pass, while_test(s, l, p));
+    tl_vec_push(s->arena, &pass, while_test(s, l));
     TlBuilder tested = s->b;
     tl_arm_end(s, &test);
 
@@ -234,7 +289,10 @@ static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
     tl_carry_take(s, &l->carried, regions[1]->args);
     clear_exits(s, l);
     s->frame->loop = &l->links;
-    p->body(s, l);
+    if (l->counter)
+        range_pass(s, l);
+    else
+        tl_sequence(s, pass_item, l, 0, l->st->update ? 2 : 1);
     s->frame->loop = l->links.outer;
     carry_result(s, l, &body);
     tl_carry_final(s, &l->carried, &next);
@@ -255,31 +313,6 @@ static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
     tl_yield(&tested, TL_OP_CONDITION, pass.len, pass.data);
     s->b.loc = after;
     tl_carry_take(s, &l->carried, op->out);
-}
-
-static TlVal plain_cond(TlSema *s, void *user)
-{
-    const TlStmt *st = user;
-    TlVal known = tl_val_bool(true);
-    if (!st->cond)
-        return known;
-    TlValue *c = tl_eval_cond(s, st->cond, &known);
-    return c ? tl_val_ir(c) : known;
-}
-
-static bool update_item(TlSema *s, void *user, uint32_t i)
-{
-    Loop *l = user;
-    if (i == 0)
-        walk_body(s, l);
-    else
-        tl_stmt(s, l->st->update);
-    return true;
-}
-
-static void plain_body(TlSema *s, Loop *l)
-{
-    tl_sequence(s, update_item, l, 0, l->st->update ? 2 : 1);
 }
 
 /* Does nothing follow the loop, because only a return can leave it? */
@@ -395,42 +428,27 @@ static TlValue *range_part(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
     return ir ? ir : tl_const_bits(&s->b, ty.type, 0);
 }
 
-typedef struct RangeLoop {
-    TlDtype var;    /* declared type */
-    TlVar *counter; /* the loop's own copy (WHILE form) */
-    TlValue *lo, *hi, *step;
-} RangeLoop;
-
-static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d)
+static void emit_for(TlSema *s, Loop *l)
 {
-    TL_ASSERT(st->decls.len > 0 && iv->type->rank == 0, "a loop without a counter");
-    const TlDecl *v = &st->decls.data[0];
-    tl_var_declare(s, v->local, tl_ty_value(tl_type_scalar(s->ctx, d)),
-                   tl_val_ir(tl_cast(&s->b, iv, d)), st->is_const);
-}
-
-static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
-{
-    TL_ASSERT(l && r, "no loop");
     TlAttr attrs[MOST_HINTS];
     uint32_t nattrs = hint_attrs(s, &l->st->hints, true, attrs);
     tl_carry_begin(s, &l->carried, l->st->loc);
     const TlValues *leaves = &l->carried.leaves;
     TlValues in = {0};
-    tl_vec_push(s->arena, &in, r->lo);
-    tl_vec_push(s->arena, &in, r->hi);
-    tl_vec_push(s->arena, &in, r->step);
+    tl_vec_push(s->arena, &in, l->lo);
+    tl_vec_push(s->arena, &in, l->hi);
+    tl_vec_push(s->arena, &in, l->step);
     for (uint32_t i = 0; i < leaves->len; i++)
         tl_vec_push(s->arena, &in, leaves->data[i]);
     s->b.loc = l->st->loc;
     TlOp *op = tl_op_new(&s->b, TL_OP_FOR, in.len, in.data, leaves->len, types_of(s, leaves), 1,
                          nattrs, attrs);
-    TlValue *iv = tl_block_arg(op->regions[0], r->lo->type, l->st->decls.data[0].name);
+    TlValue *iv = tl_block_arg(op->regions[0], l->lo->type, l->st->decls.data[0].name);
     add_args(leaves, 0, op->regions[0]);
     TlArm body;
     tl_arm_begin_in(s, &body, op->regions[0]);
     tl_carry_take(s, &l->carried, op->regions[0]->args + 1);
-    declare_counter(s, l->st, iv, r->var);
+    declare_counter(s, l->st, iv, l->dtype);
     s->frame->loop = &l->links;
     walk_body(s, l);
     s->frame->loop = l->links.outer;
@@ -439,40 +457,6 @@ static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
     tl_yield(&s->b, TL_OP_YIELD, next.len, next.data);
     tl_arm_end(s, &body);
     tl_carry_take(s, &l->carried, op->out);
-}
-
-static TlVal range_cond(TlSema *s, void *user)
-{
-    RangeLoop *r = user;
-    TlValue *i = r->counter->val.u.ir;
-    uint64_t bits;
-    if (tl_value_is_const(r->step, &bits)) {
-        int64_t n = tl_bits_to_int(i->type->dtype, bits);
-        return n == 0 ? tl_val_bool(false)
-                      : tl_val_ir(tl_binary(&s->b, n > 0 ? TL_OP_LT : TL_OP_GT, i, r->hi));
-    }
-    TlValue *up = tl_binary(&s->b, TL_OP_LT, i, r->hi),
-            *down = tl_binary(&s->b, TL_OP_GT, i, r->hi);
-    TlValue *zero = tl_const_bits(&s->b, i->type, 0);
-    up = tl_binary(&s->b, TL_OP_AND, up, tl_binary(&s->b, TL_OP_GT, r->step, zero));
-    down = tl_binary(&s->b, TL_OP_AND, down, tl_binary(&s->b, TL_OP_LT, r->step, zero));
-    return tl_val_ir(tl_binary(&s->b, TL_OP_OR, up, down));
-}
-
-/* The loop's body; the counter is copied before it and advanced after it, whatever the body
- * does. */
-typedef struct RangeWhile {
-    Loop loop; /* first */
-    RangeLoop range;
-} RangeWhile;
-
-static void range_body(TlSema *s, Loop *l)
-{
-    RangeLoop *r = &((RangeWhile *)(void *)l)->range;
-    TlValue *i = r->counter->val.u.ir;
-    declare_counter(s, l->st, i, r->var);
-    walk_body(s, l);
-    tl_var_set(s, r->counter, tl_val_ir(tl_binary(&s->b, TL_OP_ADD, i, r->step)));
 }
 
 void tl_stmt_loop_range(TlSema *s, const TlStmt *st)
@@ -484,22 +468,21 @@ void tl_stmt_loop_range(TlSema *s, const TlStmt *st)
         d = TL_I32, parts.bad = true;
     if (parts.bad)
         parts.lo = parts.hi = parts.step = tl_val_int(1);
-    RangeWhile *l = TL_NEW(s->arena, RangeWhile);
-    loop_begin(s, &l->loop, st);
-    bool exits = l->loop.exits.breaks || l->loop.exits.returns;
+    Loop l;
+    loop_begin(s, &l, st);
+    bool exits = l.exits.breaks || l.exits.returns;
     TlDtype c = exits ? TL_I64 : counter_dtype(d);
-    l->range.var = d;
-    l->range.lo = range_part(s, &parts.lo, c, parts.locs[0]);
-    l->range.hi = range_part(s, &parts.hi, c, parts.locs[1]);
-    l->range.step = range_part(s, &parts.step, c, parts.locs[2]);
+    l.dtype = d;
+    l.lo = range_part(s, &parts.lo, c, parts.locs[0]);
+    l.hi = range_part(s, &parts.hi, c, parts.locs[1]);
+    l.step = range_part(s, &parts.step, c, parts.locs[2]);
     if (!exits) {
-        emit_for(s, &l->loop, &l->range);
+        emit_for(s, &l);
     } else {
-        TlTy ty = tl_ty_value(l->range.lo->type);
-        l->range.counter = tl_var_new(s, " counter", (TlLoc){0}, ty, tl_val_ir(l->range.lo), false);
-        tl_vec_push(s->arena, &l->loop.carried.vars, l->range.counter);
-        WhileParts w = {range_cond, range_body, &l->range};
-        emit_while(s, &l->loop, &w);
+        TlTy ty = tl_ty_value(l.lo->type);
+        l.counter = tl_var_new(s, " counter", (TlLoc){0}, ty, tl_val_ir(l.lo), false);
+        tl_vec_push(s->arena, &l.carried.vars, l.counter);
+        emit_while(s, &l);
     }
 }
 
@@ -559,11 +542,12 @@ static bool emit_counted(TlSema *s, Loop *l, const TlVar *counter)
     TlStmt *range = TL_NEW(s->arena, TlStmt);
     *range = *l->st;
     range->decls = l->st->init->decls;
-    RangeLoop r = {.var = t->dtype, .lo = counter->val.u.ir};
-    r.hi = tl_materialize(s, &hi, l->st->cond->b->loc);
-    r.step = tl_const_int(&s->b, t, (int64_t)l->st->update->value->u.integer);
+    l->dtype = t->dtype;
+    l->lo = counter->val.u.ir;
+    l->hi = tl_materialize(s, &hi, l->st->cond->b->loc);
+    l->step = tl_const_int(&s->b, t, (int64_t)l->st->update->value->u.integer);
     l->st = range;
-    emit_for(s, l, &r);
+    emit_for(s, l);
     return true;
 }
 
@@ -585,8 +569,7 @@ void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
             return;
         l.carried = all;
     }
-    WhileParts parts = {plain_cond, plain_body, (void *)(uintptr_t)st};
-    emit_while(s, &l, &parts);
+    emit_while(s, &l);
     if (endless(st, l.exits) && l.exits.returns)
         tl_var_set(s, s->frame->returned, tl_val_bool(true));
 }

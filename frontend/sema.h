@@ -7,27 +7,37 @@
  * only an instantiation gives are UNKNOWN values, which swallow every check that depends on them.
  * IR that an abstract walk emits is thrown away.
  *
- *   sema.c       errors with call chains, variables and the trail of assignments
- *   modules.c    sources, imports, items
- *   bind.c       names to locals, what loops assign, how statements are left; unused names
- *   types.c      types as written, conversions, broadcasting
- *   consteval.c  literals and typed constants
- *   expr.c       expressions; expr.h: what its parts share
- *     expr_name.c      names, members
- *     expr_operator.c  unary and binary operators, operands of one type and shape
- *     expr_cast.c      casts
- *     expr_choice.c    conditions, ?:, && and ||
- *   access.c     places: view[...], pointers
- *   call.c       calls of user functions
- *   builtin*.c   built-in functions (builtins.def); nonpositive.c: which exp
- *   flow.c       arms, joins, exits, what loops carry
- *   stmt.c       statements; loop.c: loops
- *   kernel.c     kernels and their parameters
- *   launch_expr.c  launch-time expressions
- *   tuning.c     the configurations that a kernel's tune clauses list
- *   warn_kernel.c  warnings about an instance of a kernel
- *   name_facts.c what editors want to know of names (name_facts.h)
- *   frontend.c   frontend.h
+ * Each file calls those below it (test/tools/arrows.test counts the calls that go up):
+ *
+ *   frontend.c      frontend.h
+ *   editor_names.c  name_facts.h, the editors' side
+ *   kernel.c        kernels: parameters, clauses, the body
+ *   warn_kernel.c   warnings about an instance of a kernel, from its IR
+ *   tuning.c        the configurations that a kernel's tune clauses list
+ *   launch_expr.c   launch-time expressions
+ *   expr.c          expressions: one function evaluates the parts of a node, then the node
+ *   expr_choice.c   ?:, && and ||, which evaluate a side only when a condition says so
+ *   expr_name.c     names, members
+ *   builtin.c       calls of built-in functions (builtins.def)
+ *   builtin_order.c, builtin_move.c, builtin_reduce.c, builtin_elem.c, builtin_shape.c,
+ *   builtin_memory.c, builtin_asm.c
+ *   builtin_args.c  what these share
+ *   call.c          calls of user functions: parameters, the body
+ *   stmt.c          statements; loop.c: loops
+ *   access.c        places: view[...], pointers
+ *   types.c         types as written
+ *   flow.c          arms, joins, exits, what loops carry
+ *   expr_operator.c unary and binary operators on values, operands of one type and shape
+ *   expr_cast.c     casts of values
+ *   emit.c          operations that several files emit; divisor.c, nonpositive.c: what is known
+ *   variables.c     variables of a frame
+ *   name_facts.c    what editors want to know of names (name_facts.h)
+ *   values.c        values and their types, conversions
+ *   consteval.c     literals and typed constants
+ *   warn.c          warnings where the walk meets their reason
+ *   sema.c          errors with call chains
+ *   bind.c          names to locals, what loops assign, how statements are left; unused names
+ *   modules.c       sources, imports, items
  *
  * Variables are SSA by environment: each local of a frame has a TlVar, which holds its current
  * value; assignments leave a trail, and the two arms of an `if` or a loop are joined by comparing
@@ -220,26 +230,7 @@ void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
 /* Counts one step of the walk; false when the limit is reached (diagnosed once). */
 bool tl_step(TlSema *s, TlLoc loc);
 bool tl_steps(TlSema *s, TlLoc loc, unsigned n);
-TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const);
-/* The same as a local of the function that is walked. */
-TlVar *tl_var_bind(TlSema *s, const TlLocal *l, TlLoc loc, TlTy ty, TlVal val, bool is_const);
-/* As tl_var_bind, and an error when this block has the name already. */
-TlVar *tl_var_declare(TlSema *s, const TlLocal *l, TlTy ty, TlVal val, bool is_const);
-/* The variable that a name in an expression is; NULL: it is none, or has no value yet. */
-TlVar *tl_var_find(const TlSema *s, const TlLocal *l, TlName name);
-TlVar *tl_var_of(const TlSema *s, const TlExpr *e);
-void tl_var_set(TlSema *s, TlVar *v, TlVal val);
-/* Room for the variables of a function or kernel, which is bound to its locals if it is not yet. */
-TlVar **tl_vars_new(TlSema *s, TlDef *def);
 const char *tl_intern_name(TlSema *s, const char *text);
-/* A short name of a value for messages: "f32", "tile<f32, 4>", "the literal 3", "struct pair",
- * "a function". */
-const char *tl_val_str(TlSema *s, const TlVal *v);
-const char *tl_ty_str(TlSema *s, const TlTy *t);
-/* The closest of the names that are visible where `scope` is, for "did you mean"; NULL when none is
- * near. */
-const char *tl_near_name(TlSema *s, TlName name, const TlLocal *scope);
-
 static inline TlVal tl_val(TlValKind kind)
 {
     return (TlVal){.kind = kind, .dtype = TL_DTYPE_COUNT};
@@ -255,6 +246,23 @@ static inline TlVal tl_unknown(TlDtype d)
 static inline TlVal tl_val_ir(TlValue *v)
 {
     return (TlVal){.kind = TL_VAL_IR, .u.ir = v};
+}
+static inline TlVal tl_val_view(TlValue *v)
+{
+    return (TlVal){.kind = TL_VAL_VIEW, .dtype = TL_DTYPE_COUNT, .u.ir = v};
+}
+static inline TlVal tl_val_fn(TlDef *def)
+{
+    return (TlVal){.kind = TL_VAL_FN, .dtype = TL_DTYPE_COUNT, .def = def};
+}
+static inline TlVal tl_val_builtin(const TlBuiltin *b, bool fast)
+{
+    return (TlVal){
+        .kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .fast = fast, .u.builtin = b};
+}
+static inline TlVal tl_val_text(TlValKind kind, const char *text)
+{
+    return (TlVal){.kind = kind, .dtype = TL_DTYPE_COUNT, .u.string = text};
 }
 static inline TlVal tl_val_int(TlInt i)
 {
@@ -324,6 +332,11 @@ TlDef *tl_mod_find(const TlMod *m, TlName name);
 TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when there is none */
 
 /* ---- bind.c ---- */
+static inline bool tl_is_const_form(const TlParamDecl *p)
+{
+    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
+}
+const TlParamDecl *tl_const_param(const TlItem *item, TlName name); /* NULL: there is none */
 void tl_item_bind(TlProgram *p, TlDef *def); /* what is not bound yet */
 void tl_warn_unused(TlProgram *p);
 /* Does a tune clause of the kernel list values for the name; with NULL, for any? */
@@ -338,6 +351,7 @@ extern const TlKnob tl_knobs[TL_KNOBS];
 
 /* ---- consteval.c ---- */
 bool tl_int_fits(TlDtype d, TlInt v);
+const char *tl_binop_text(int op);
 /* The literal as an element of type d; false (and an error at loc) when it cannot be. */
 bool tl_literal_bits(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc, uint64_t *out);
 TlDtype tl_literal_dtype(const TlVal *v); /* of a literal that stands alone */
@@ -353,6 +367,45 @@ const char *tl_const_text(TlSema *s, const TlVal *v);
 /* ---- types.c ---- */
 TlTy tl_type_resolve(TlSema *s, const TlTypeExpr *t); /* errors diagnosed: UNKNOWN */
 TlTy tl_struct_ty(TlSema *s, TlDef *def);
+
+/* ---- variables.c ---- */
+TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const);
+/* The same as a local of the function that is walked. */
+TlVar *tl_var_bind(TlSema *s, const TlLocal *l, TlLoc loc, TlTy ty, TlVal val, bool is_const);
+/* As a constant, of the value's type. */
+void tl_var_bind_const(TlSema *s, const TlLocal *l, TlLoc loc, TlVal val);
+/* As tl_var_bind, and an error when this block has the name already. */
+TlVar *tl_var_declare(TlSema *s, const TlLocal *l, TlTy ty, TlVal val, bool is_const);
+/* The variable that a name in an expression is; NULL: it is none, or has no value yet. */
+static inline TlVar *tl_var_find(const TlSema *s, const TlLocal *l, TlName name)
+{
+    return l && l->name == name && s->frame->vars ? s->frame->vars[l->index] : NULL;
+}
+static inline TlVar *tl_var_of(const TlSema *s, const TlExpr *e)
+{
+    return e->kind == TL_EX_NAME ? tl_var_find(s, e->local, e->u.name) : NULL;
+}
+void tl_var_set(TlSema *s, TlVar *v, TlVal val);
+/* Room for the variables of a function or kernel, which is bound to its locals if it is not yet. */
+TlVar **tl_vars_new(TlSema *s, TlDef *def);
+/* The same for its head alone: there may be a thousand configurations to try. */
+TlVar **tl_head_vars_new(TlSema *s, TlDef *def);
+
+/* ---- values.c ---- */
+/* A short name of a value for messages: "f32", "tile<f32, 4>", "the literal 3", "struct pair",
+ * "a function". */
+const char *tl_val_str(TlSema *s, const TlVal *v);
+const char *tl_ty_str(TlSema *s, const TlTy *t);
+/* A constant's value as text: "64", "f16", "relu". */
+const char *tl_const_param_text(TlSema *s, const TlVal *v);
+/* A tuple, struct or choice of n items, to be filled in; one with items of its own. */
+TlVal tl_val_items(TlSema *s, TlValKind kind, TlDef *def, uint32_t n);
+TlVal tl_val_copy(TlSema *s, const TlVal *v);
+/* It is no function, type, module or void; turns v into ERROR when it is. */
+bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc);
+/* A compile-time integer. False when it is none (diagnosed) or unknown (*unknown set). */
+bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown);
+void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc); /* the error: v is no scalar bool */
 /* How many values a value consists of: 1, and those of its items. False when a tuple of n items
  * would have too many (diagnosed at loc). */
 uint32_t tl_parts_of(const TlVal *v);
@@ -382,27 +435,36 @@ TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape);
 
 /* ---- expr.c ---- */
 TlVal tl_eval(TlSema *s, const TlExpr *e);
-TlVal tl_eval_value(TlSema *s, const TlExpr *e); /* and it is no function, type, module or void */
-bool tl_check_value(TlSema *s, TlVal *v,
-                    TlLoc loc); /* the same check; turns v into ERROR when not */
-/* A compile-time integer. False when it is none (diagnosed) or unknown (*unknown set). */
+TlVal tl_eval_value(TlSema *s, const TlExpr *e); /* checked by tl_check_value */
 bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, bool *unknown);
-bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown);
+/* A struct of type ty by the values of its first fields; UNKNOWN, once they are evaluated, when ty
+ * is none. */
+TlVal tl_eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty);
+/* scalar bool; CONST in *out when known, NULL then or after errors */
+TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out);
+
+/* ---- expr_name.c ---- */
+/* member: the name after its dot, for messages, or NULL. */
+TlVal tl_eval_name(TlSema *s, const TlExpr *e, TlName member);
+TlVal tl_member_of(TlSema *s, const TlVal *v, TlName name, TlLoc loc);
 
 /* ---- expr_choice.c ---- */
-TlValue *
-tl_eval_cond(TlSema *s, const TlExpr *e,
-             TlVal *out); /* scalar bool; CONST in *out when known, NULL then or after errors */
+TlVal tl_eval_choice(TlSema *s, const TlExpr *e);
+/* && and || of scalars evaluate the right side only when it is needed; of tiles both, element by
+ * element. */
+TlVal tl_eval_logical(TlSema *s, int op, TlVal a, const TlExpr *right, TlLoc loc);
 
 /* ---- expr_cast.c ---- */
 TlVal tl_cast_val(TlSema *s, const TlVal *v, const TlTy *to, TlLoc loc);
 
 /* ---- expr_operator.c ---- */
 TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc);
+TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc);
+/* The common type of d and an unknown type, if it is certain: the unknown one may be wider. */
+TlDtype tl_beside_unknown(TlDtype d);
 /* Numbers to one type and one shape; false after an error or when one is unknown (*out bad). */
 bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
               TlValue **out, TlVal *bad);
-const char *tl_binop_text(int op);
 
 /* ---- access.c ---- */
 typedef struct TlAccess {
@@ -442,13 +504,16 @@ typedef struct TlArgVal {
     TlLoc loc;
     TlVal val;
 } TlArgVal;
-TlVal tl_eval_call(TlSema *s, const TlExpr *e);
+TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc);
 /* a function value (user's or built-in) on given values */
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc);
 /* a function of the library, which is there */
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
                   const TlVal *args, TlLoc loc);
 void tl_check_function(TlSema *s, TlDef *def); /* abstract */
+/* The value of a constant parameter that is given as v, or written as e. */
+TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const TlVal *v, TlLoc loc);
+TlVal tl_const_param_eval(TlSema *s, TlDef *def, const TlParamDecl *p, const TlExpr *e);
 
 /* ---- builtin.c ---- */
 enum { TL_MAX_SLOTS = 10 };
@@ -472,11 +537,16 @@ struct TlBuiltin {
     TlVal (*run)(TlSema *s, TlCall *c);
     int data;
 };
+/* The rows' functions. */
+#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
+#include "frontend/builtins.def"
 const TlBuiltin *tl_builtin_find(const char *name);
 const TlBuiltin *tl_builtin_at(uint32_t i); /* NULL past the end */
 TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *call);
 TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args,
                        TlLoc loc);
+
+/* ---- builtin_args.c ---- */
 /* slot i as an IR value of any number type; NULL when bad */
 TlValue *tl_call_ir(TlSema *s, TlCall *c, uint32_t i);
 /* slot i as a compile-time int; false when diagnosed or unknown (then *out is the value to
@@ -488,6 +558,8 @@ bool tl_call_axis_of(TlSema *s, TlCall *c, uint32_t i, int rank, const char *wha
 bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *out);
 int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i,
                      TlAttrForm family); /* -1: not given; -2: diagnosed */
+
+/* ---- emit.c ---- */
 TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const TlType *type,
                  uint32_t nattrs, const TlAttr *attrs);
 /* May quotients and roots of this type be off by 2 ulp here? Not with --fp=strict, and not in
@@ -573,9 +645,6 @@ typedef struct TlBoundConst {
 /* Walks a kernel into fn (made in `out`); consts parallel to the compile-time parameters. */
 TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule *out);
 void tl_check_kernel(TlSema *s, TlDef *def);
-TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const TlVal *v, TlLoc loc);
-/* A constant's value as text: "64", "f16", "relu". */
-const char *tl_const_param_text(TlSema *s, const TlVal *v);
 
 /* ---- tuning.c ---- */
 typedef TL_VEC(TlConfig) TlConfigs;
@@ -608,7 +677,9 @@ void tl_fact_def(TlSema *s, TlLoc loc, const TlDef *def);
 void tl_fact_builtin(TlSema *s, TlLoc loc, const TlBuiltin *b, bool fast);
 void tl_fact_result(TlSema *s, const TlExpr *e, const TlVal *v);
 
-/* ---- warn_kernel.c ---- */
+/* ---- warn.c, warn_kernel.c ---- */
+/* Are there warnings at loc? Only in walks of instances, in the root module. */
+bool tl_warns_at(const TlSema *s, TlLoc loc);
 void tl_warn_no_grid(TlProgram *p);
 void tl_warn_type_words(TlProgram *p);
 /* max(x, 1), min(x, 1): of a tile with an axis 1, and 1 a literal */

@@ -4,33 +4,6 @@
 
 /* ---- declarations ---- */
 
-/* `T v = {a, b}` */
-static TlVal init_list(TlSema *s, const TlExpr *list, const TlTy *ty)
-{
-    if (ty->kind != TL_TY_STRUCT) {
-        for (uint32_t i = 0; i < list->args.len; i++)
-            tl_eval_value(s, list->args.data[i].value);
-        if (ty->kind != TL_TY_UNKNOWN)
-            tl_err(s, list->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
-        return tl_unknown(TL_DTYPE_COUNT);
-    }
-    TlVal v = {.kind = TL_VAL_STRUCT,
-               .def = ty->def,
-               .n = ty->n,
-               .dtype = TL_DTYPE_COUNT,
-               .items = TL_NEW_ARRAY(s->arena, TlVal, ty->n + 1)};
-    if (list->args.len > ty->n)
-        tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), ty->n, list->args.len);
-    for (uint32_t i = 0; i < list->args.len; i++) {
-        TlVal x = tl_eval_value(s, list->args.data[i].value);
-        if (i < ty->n)
-            v.items[i] = tl_convert(s, &x, &ty->items[i], list->args.data[i].value->loc);
-    }
-    for (uint32_t i = list->args.len; i < ty->n; i++)
-        v.items[i] = tl_zero(s, &ty->items[i]);
-    return v;
-}
-
 /* The value of a mutable variable is no compile-time constant, even if its initialiser is. */
 static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
 {
@@ -38,8 +11,7 @@ static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
         return tl_val_ir(tl_materialize(s, v, loc));
     if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
         return *v;
-    TlVal out = *v;
-    out.items = TL_NEW_ARRAY(s->arena, TlVal, v->n ? v->n : 1);
+    TlVal out = tl_val_copy(s, v);
     for (uint32_t i = 0; i < v->n; i++)
         out.items[i] = forget(s, &v->items[i], loc);
     return out;
@@ -74,7 +46,9 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
             ty = tl_ty_unknown(TL_DTYPE_COUNT); /* the parser has reported it */
         v = tl_zero(s, &ty);
     } else if (d->is_list) {
-        v = init_list(s, d->init, &ty);
+        v = tl_eval_fields(s, d->init, &ty);
+        if (ty.kind != TL_TY_STRUCT && ty.kind != TL_TY_UNKNOWN)
+            tl_err(s, d->init->loc, TL_E0316, "{...}", tl_ty_str(s, &ty));
     } else {
         TlVal x = tl_eval_value(s, d->init);
         v = tl_convert(s, &x, &ty, d->init->loc);
@@ -118,8 +92,7 @@ static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
         return NULL;
     if (outer->kind == TL_VAL_STRUCT) {
         const TlItem *item = outer->def->item;
-        outer->items = memcpy(TL_NEW_ARRAY(s->arena, TlVal, outer->n + 1), outer->items,
-                              sizeof(TlVal) * outer->n);
+        *outer = tl_val_copy(s, outer);
         for (uint32_t i = 0; i < outer->n; i++)
             if (item->fields.data[i].name == e->u.name) {
                 *ty = outer->def->fields[i];

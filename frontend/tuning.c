@@ -32,19 +32,6 @@ typedef struct Search {
     TlConfigs *out;
 } Search;
 
-static bool is_const_form(const TlParamDecl *p)
-{
-    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
-}
-
-static const TlParamDecl *const_param(const TlItem *item, TlName name)
-{
-    for (uint32_t i = 0; i < item->params.len; i++)
-        if (is_const_form(&item->params.data[i]) && item->params.data[i].name == name)
-            return &item->params.data[i];
-    return NULL;
-}
-
 /* ---- knobs ---- */
 
 int32_t tl_knob_most(const char *name)
@@ -111,7 +98,7 @@ static const TlVal *fixed_value(const Search *f, TlName name)
 {
     for (uint32_t i = 0, at = 0; i < f->def->item->params.len; i++) {
         const TlParamDecl *p = &f->def->item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         if (p->name == name && f->fixed[at].bound)
             return &f->fixed[at].val;
@@ -128,10 +115,8 @@ static TlVal value_here(const Search *f, const TlParamDecl *p)
     known = known ? known : chosen_value(f, p->name);
     if (known)
         return *known;
-    if (p->init && !tl_tunes(f->def->item, p->name)) {
-        TlVal x = tl_eval(s, p->init);
-        return tl_const_param_value(s, f->def, p, &x, p->init->loc);
-    }
+    if (p->init && !tl_tunes(f->def->item, p->name))
+        return tl_const_param_eval(s, f->def, p, p->init);
     return tl_unknown(TL_DTYPE_COUNT);
 }
 
@@ -140,18 +125,18 @@ static void bind(const Search *f)
 {
     TlSema *s = f->s;
     const TlItem *item = f->def->item;
-    s->frame->vars = tl_vars_new(s, f->def);
+    s->frame->vars = tl_head_vars_new(s, f->def);
     for (uint32_t i = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         TlVal v = value_here(f, p);
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
     }
     for (int i = 0; i < TL_KNOBS; i++) {
         TlName name = tl_intern_name(s, tl_knobs[i].name);
         const TlVal *v = chosen_value(f, name);
-        if (!const_param(item, name))
+        if (!tl_const_param(item, name))
             tl_knob_bind(s, i, item->loc, v ? (int64_t)v->u.bits : 1);
     }
 }
@@ -221,7 +206,7 @@ static TlVal listed_value(const Search *f, const TlParamDecl *p, const TlTuneIte
 static void list_values(const Search *f, const TlTuneItem *item, Values *out)
 {
     TlSema *s = f->s;
-    const TlParamDecl *p = const_param(f->def->item, item->name);
+    const TlParamDecl *p = tl_const_param(f->def->item, item->name);
     const TlVal *fixed = p ? fixed_value(f, item->name) : NULL;
     int32_t knob = p ? 0 : fixed_knob(s, item->name);
     if (fixed || knob) {
@@ -290,19 +275,18 @@ const TlConfig *tl_tune_default(TlSema *s, TlDef *def, const TlBoundConst *fixed
     TlBoundConst *with = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
     TlConfigs found = {0};
     TlVar **vars = s->frame->vars;
-    s->frame->vars = tl_vars_new(s, def);
+    s->frame->vars = tl_head_vars_new(s, def);
     for (uint32_t i = 0, at = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         with[at] = fixed[at];
         if (!with[at].bound && p->init) {
-            TlVal x = tl_eval(s, p->init);
-            with[at].val = tl_const_param_value(s, def, p, &x, p->init->loc);
+            with[at].val = tl_const_param_eval(s, def, p, p->init);
             with[at].bound = !tl_is_bad(&with[at].val);
         }
         TlVal v = with[at].bound ? with[at].val : tl_unknown(TL_DTYPE_COUNT);
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
         at++;
     }
     s->frame->vars = vars;
@@ -319,13 +303,13 @@ const char *tl_tune_constants(TlSema *s, TlDef *def, const TlBoundConst *fixed)
     tl_sbuf_init(&text, s->arena);
     tl_sbuf_puts(&text, "");
     TlVar **vars = s->frame->vars;
-    s->frame->vars = tl_vars_new(s, def);
+    s->frame->vars = tl_head_vars_new(s, def);
     for (uint32_t i = 0; i < def->item->params.len; i++) {
         const TlParamDecl *p = &def->item->params.data[i];
-        if (!is_const_form(p))
+        if (!tl_is_const_form(p))
             continue;
         TlVal v = value_here(&f, p);
-        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind_const(s, p->local, p->loc, v);
         if (!tl_is_bad(&v) && !tl_tunes(def->item, p->name))
             tl_sbuf_putf(&text, "%s%s=%s", text.len ? " " : "", p->name,
                          tl_const_param_text(s, &v));

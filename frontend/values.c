@@ -1,0 +1,478 @@
+/* Values and their types: what they are called in messages, common types, broadcasting, implicit
+ * conversions (literals, lossless widening), values as IR. */
+#include "frontend/sema.h"
+#include <string.h>
+
+/* ---- for messages ---- */
+
+TlVal tl_worse(const TlVal *a, const TlVal *b, TlDtype d)
+{
+    if (a->kind == TL_VAL_ERROR || b->kind == TL_VAL_ERROR)
+        return tl_bad();
+    return tl_unknown(d);
+}
+
+const char *tl_ty_str(TlSema *s, const TlTy *t)
+{
+    switch (t->kind) {
+    case TL_TY_UNKNOWN:
+        return t->dtype == TL_DTYPE_COUNT ? "a type not known yet" : tl_dtype_name(t->dtype);
+    case TL_TY_VALUE: return tl_type_str(s->ctx, t->type);
+    case TL_TY_VIEW: return "a view";
+    case TL_TY_STRUCT: return tl_format(s->arena, "struct %s", t->def->item->name);
+    case TL_TY_VOID: return "void";
+    case TL_TY_AUTO: return "auto";
+    case TL_TY_TUPLE: break;
+    }
+    TlSbuf text;
+    tl_sbuf_init(&text, s->arena);
+    for (uint32_t i = 0; i < t->n; i++)
+        tl_sbuf_putf(&text, "%s%s", i ? ", " : "(", tl_ty_str(s, &t->items[i]));
+    tl_sbuf_puts(&text, ")");
+    return text.text;
+}
+
+const char *tl_val_str(TlSema *s, const TlVal *v)
+{
+    switch (v->kind) {
+    case TL_VAL_INT:
+    case TL_VAL_FLOAT: return tl_format(s->arena, "the literal %s", tl_const_text(s, v));
+    case TL_VAL_FN: return tl_format(s->arena, "the function '%s'", v->def->item->name);
+    case TL_VAL_BUILTIN: return tl_format(s->arena, "the function '%s'", v->u.builtin->name);
+    case TL_VAL_TYPE: return tl_format(s->arena, "the type %s", tl_ty_str(s, v->u.type));
+    case TL_VAL_STRING: return "a text";
+    case TL_VAL_MODULE: return "a module";
+    case TL_VAL_SPACE: return tl_format(s->arena, "'%s'", v->u.string);
+    case TL_VAL_VOID: return "the result of a void function";
+    case TL_VAL_UNSET: return "nothing";
+    case TL_VAL_ERROR:
+    case TL_VAL_UNKNOWN:
+    case TL_VAL_CHOICE:
+    case TL_VAL_CONST:
+    case TL_VAL_IR:
+    case TL_VAL_VIEW:
+    case TL_VAL_TUPLE:
+    case TL_VAL_STRUCT: break;
+    }
+    TlTy t = tl_ty_of(s, v);
+    return tl_ty_str(s, &t);
+}
+
+const char *tl_const_param_text(TlSema *s, const TlVal *v)
+{
+    if (v->kind == TL_VAL_TYPE)
+        return tl_ty_str(s, v->u.type);
+    if (v->kind == TL_VAL_FN)
+        return v->def->item->name;
+    if (v->kind == TL_VAL_BUILTIN)
+        return v->u.builtin->name;
+    return tl_const_text(s, v);
+}
+
+/* ---- of several ---- */
+
+TlVal tl_val_items(TlSema *s, TlValKind kind, TlDef *def, uint32_t n)
+{
+    TlVal v = tl_val(kind);
+    v.def = def;
+    v.n = n;
+    v.items = TL_NEW_ARRAY(s->arena, TlVal, n + 1);
+    return v;
+}
+
+TlVal tl_val_copy(TlSema *s, const TlVal *v)
+{
+    TlVal out = *v;
+    out.items = memcpy(TL_NEW_ARRAY(s->arena, TlVal, v->n + 1), v->items, sizeof(TlVal) * v->n);
+    return out;
+}
+
+/* ---- checks ---- */
+
+bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
+{
+    switch (v->kind) {
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN:
+    case TL_VAL_TYPE:
+    case TL_VAL_STRING:
+    case TL_VAL_MODULE:
+    case TL_VAL_SPACE:
+    case TL_VAL_VOID:
+    case TL_VAL_UNSET:
+        tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+        *v = tl_bad();
+        return false;
+    default: return true;
+    }
+}
+
+bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown)
+{
+    *unknown = tl_is_bad(v);
+    if (tl_is_bad(v))
+        return false;
+    if (tl_const_int_of(v, out))
+        return true;
+    if (v->kind == TL_VAL_INT || v->kind == TL_VAL_IR || v->kind == TL_VAL_CHOICE)
+        tl_label(s, tl_err(s, loc, TL_E0406, what), "this is %s", tl_val_str(s, v));
+    else
+        tl_err(s, loc, TL_E0338, what, "value", "an integer", tl_val_str(s, v));
+    return false;
+}
+
+void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc)
+{
+    TlDiag *row = tl_err(s, loc, TL_E0305, tl_val_str(s, v));
+    if (v->kind == TL_VAL_IR && v->u.ir->type->dtype == TL_BOOL)
+        tl_label(s, row, "any(...) or all(...) of it is a scalar");
+    else if (v->kind == TL_VAL_IR && !v->u.ir->type->ptr)
+        tl_label(s, row, "compare it, as in n != 0");
+}
+
+/* ---- parts ---- */
+
+uint32_t tl_parts_of(const TlVal *v)
+{
+    uint32_t parts = 1;
+    if (v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT)
+        for (uint32_t i = 0; i < v->n; i++)
+            parts += tl_parts_of(&v->items[i]);
+    return parts;
+}
+
+bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc)
+{
+    if (parts <= TL_MAX_PARTS)
+        return true;
+    tl_err(s, loc, TL_E0705, what, TL_MAX_PARTS);
+    return false;
+}
+
+/* ---- types of values ---- */
+
+TlTy tl_ty_of(TlSema *s, const TlVal *v)
+{
+    switch (v->kind) {
+    case TL_VAL_ERROR:
+    case TL_VAL_UNKNOWN: return tl_ty_unknown(v->dtype);
+    case TL_VAL_INT:
+    case TL_VAL_FLOAT:
+    case TL_VAL_CHOICE:
+    case TL_VAL_CONST:
+    case TL_VAL_IR: return tl_ty_value(tl_val_type_of(s, v));
+    case TL_VAL_VIEW:
+        return (TlTy){.kind = TL_TY_VIEW, .type = v->u.ir->type, .dtype = TL_DTYPE_COUNT};
+    case TL_VAL_STRUCT:
+        return (TlTy){.kind = TL_TY_STRUCT,
+                      .def = v->def,
+                      .n = v->n,
+                      .items = v->def->fields,
+                      .dtype = TL_DTYPE_COUNT};
+    case TL_VAL_TUPLE: break;
+    default: return tl_ty_kind(TL_TY_VOID);
+    }
+    TlTy *items = TL_NEW_ARRAY(s->arena, TlTy, v->n ? v->n : 1);
+    for (uint32_t i = 0; i < v->n; i++)
+        items[i] = tl_ty_of(s, &v->items[i]);
+    return (TlTy){.kind = TL_TY_TUPLE, .n = v->n, .items = items, .dtype = TL_DTYPE_COUNT};
+}
+
+bool tl_ty_same(const TlTy *a, const TlTy *b)
+{
+    if (a->kind != b->kind || a->n != b->n)
+        return false;
+    if (a->kind == TL_TY_STRUCT)
+        return a->def == b->def;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (!tl_ty_same(&a->items[i], &b->items[i]))
+            return false;
+    return a->kind == TL_TY_UNKNOWN || a->type == b->type;
+}
+
+const TlType *tl_val_type_of(TlSema *s, const TlVal *v)
+{
+    switch (v->kind) {
+    case TL_VAL_INT:
+    case TL_VAL_FLOAT: return tl_type_scalar(s->ctx, tl_literal_dtype(v));
+    case TL_VAL_CHOICE:
+        return tl_type_with_dtype(s->ctx, v->items[0].u.ir->type, tl_literal_dtype(v));
+    case TL_VAL_CONST: return tl_type_scalar(s->ctx, v->dtype);
+    case TL_VAL_IR: return v->u.ir->type;
+    default: return NULL;
+    }
+}
+
+TlDtype tl_val_dtype(const TlVal *v)
+{
+    switch (v->kind) {
+    case TL_VAL_CONST:
+    case TL_VAL_UNKNOWN: return v->dtype;
+    case TL_VAL_IR: return v->u.ir->type->ptr ? TL_DTYPE_COUNT : v->u.ir->type->dtype;
+    default: return TL_DTYPE_COUNT;
+    }
+}
+
+bool tl_widens(TlDtype from, TlDtype to)
+{
+    if (from == to)
+        return true;
+    if (tl_is_packed(from) || tl_is_packed(to) || from == TL_BOOL || to == TL_BOOL)
+        return false;
+    if (tl_is_float(from) != tl_is_float(to))
+        return false;
+    if (tl_is_float(from)) /* each f8 lacks a least number, NaN or -0 */
+        return !tl_is_f8(to) && tl_float_format(from)->fraction <= tl_float_format(to)->fraction &&
+               tl_float_max_exponent(from) <= tl_float_max_exponent(to);
+    if (tl_is_signed(from) && !tl_is_signed(to))
+        return false;
+    return tl_dtype_bits(from) < tl_dtype_bits(to);
+}
+
+bool tl_is_storage_only(TlDtype d)
+{
+    return tl_is_packed(d) || tl_is_small_float(d);
+}
+
+bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out)
+{
+    *out = tl_widens(a, b) ? b : a;
+    return tl_widens(a, b) || tl_widens(b, a);
+}
+
+TlDtype tl_bits_dtype(TlDtype d)
+{
+    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
+    switch (tl_dtype_bits(d)) {
+    case 16: return TL_U16;
+    case 32: return TL_U32;
+    case 64: return TL_U64;
+    default: return TL_U8;
+    }
+}
+
+/* ---- shapes ---- */
+
+bool tl_broadcast_shape(const TlType *a, const TlType *b, int *rank, int32_t *shape)
+{
+    *rank = a->rank > b->rank ? a->rank : b->rank;
+    for (int i = 0; i < *rank; i++) {
+        int ia = i - (*rank - a->rank), ib = i - (*rank - b->rank);
+        int32_t x = ia < 0 ? 1 : a->shape[ia], y = ib < 0 ? 1 : b->shape[ib];
+        if (x != y && x != 1 && y != 1)
+            return false;
+        shape[i] = x == 1 ? y : x;
+    }
+    return true;
+}
+
+bool tl_broadcasts_to(const TlType *from, int rank, const int32_t *shape)
+{
+    if (from->rank > rank)
+        return false;
+    for (int i = 0; i < from->rank; i++) {
+        int32_t x = from->shape[i], y = shape[i + rank - from->rank];
+        if (x != y && x != 1)
+            return false;
+    }
+    return true;
+}
+
+TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape)
+{
+    TL_ASSERT(rank >= v->type->rank && rank <= TL_MAX_RANK,
+              "rank %d becomes %d", (int)v->type->rank, rank);
+    if (v->def && v->def->opcode == TL_OP_CONST && !v->type->ptr && v->type->rank == 0 && rank > 0)
+        return tl_const_bits(&s->b, tl_type_with_shape(s->ctx, v->type, rank, shape),
+                             tl_attr(v->def, TL_ATTR_VALUE)->u.bits);
+    return tl_broadcast(&s->b, v, rank, shape);
+}
+
+/* ---- values in IR ---- */
+
+/* c ? a : b of literals as elements of type d */
+static TlValue *choice_ir(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
+{
+    TL_ASSERT(v->kind == TL_VAL_CHOICE && v->n == 3,
+              "a value of kind %d is no choice", (int)v->kind);
+    TlValue *c = v->items[0].u.ir;
+    const TlType *t = tl_type_with_dtype(s->ctx, c->type, d);
+    TlValue *arms[2];
+    for (int i = 0; i < 2; i++) {
+        const TlVal *arm = &v->items[1 + i];
+        uint64_t bits;
+        if (arm->kind == TL_VAL_CHOICE) {
+            arms[i] = choice_ir(s, arm, d, loc);
+            if (!arms[i] || !tl_broadcasts_to(arms[i]->type, t->rank, t->shape))
+                return NULL;
+            arms[i] = tl_broadcast_ir(s, arms[i], t->rank, t->shape);
+        } else {
+            if (!tl_literal_bits(s, arm, d, v->u.locs ? v->u.locs[i] : loc, &bits))
+                return NULL;
+            arms[i] = tl_const_bits(&s->b, t, bits);
+        }
+    }
+    return tl_select(&s->b, c, arms[0], arms[1]);
+}
+
+TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
+{
+    uint64_t bits;
+    switch (v->kind) {
+    case TL_VAL_IR: return v->u.ir;
+    case TL_VAL_CONST: return tl_const_bits(&s->b, tl_type_scalar(s->ctx, v->dtype), v->u.bits);
+    case TL_VAL_INT:
+    case TL_VAL_FLOAT:
+        if (!tl_literal_bits(s, v, tl_literal_dtype(v), loc, &bits))
+            return NULL;
+        return tl_const_bits(&s->b, tl_type_scalar(s->ctx, tl_literal_dtype(v)), bits);
+    case TL_VAL_CHOICE: return choice_ir(s, v, tl_literal_dtype(v), loc);
+    case TL_VAL_ERROR:
+    case TL_VAL_UNKNOWN: return NULL;
+    default: tl_err(s, loc, TL_E0211, tl_val_str(s, v)); return NULL;
+    }
+}
+
+static TlVal refuse(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
+{
+    TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_dtype_name(d));
+    if (tl_is_number(v) && !tl_is_pointer(v))
+        tl_label(s, row, "write a cast: (%s)", tl_dtype_name(d));
+    return tl_bad();
+}
+
+TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
+{
+    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
+    uint64_t bits;
+    switch (v->kind) {
+    case TL_VAL_ERROR: return *v;
+    case TL_VAL_UNKNOWN:
+        return v->dtype == TL_DTYPE_COUNT || tl_widens(v->dtype, d) ? tl_unknown(d)
+                                                                    : refuse(s, v, d, loc);
+    case TL_VAL_INT:
+    case TL_VAL_FLOAT:
+        return tl_literal_bits(s, v, d, loc, &bits) ? tl_val_const(d, bits) : tl_bad();
+    case TL_VAL_CHOICE: {
+        TlValue *x = choice_ir(s, v, d, loc);
+        return x ? tl_val_ir(x) : tl_bad();
+    }
+    case TL_VAL_CONST: return tl_widens(v->dtype, d) ? tl_fold_cast(v, d) : refuse(s, v, d, loc);
+    case TL_VAL_IR:
+        if (v->u.ir->type->ptr || !tl_widens(v->u.ir->type->dtype, d))
+            return refuse(s, v, d, loc);
+        return tl_val_ir(tl_cast(&s->b, v->u.ir, d));
+    default: tl_err(s, loc, TL_E0211, tl_val_str(s, v)); return tl_bad();
+    }
+}
+
+static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
+{
+    if (tl_is_bad(v))
+        return *v;
+    const TlType *from = tl_is_pointer(v) ? v->u.ir->type : NULL;
+    if (from && from->dtype == t->dtype && (t->is_const || !from->is_const) &&
+        tl_broadcasts_to(from, t->rank, t->shape))
+        return tl_val_ir(tl_broadcast_ir(s, v->u.ir, t->rank, t->shape));
+    tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_type_str(s->ctx, t));
+    return tl_bad();
+}
+
+static TlVal refuse_shape(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
+{
+    TlDiag *row = tl_err(s, loc, TL_E0304, tl_val_str(s, v), tl_type_str(s->ctx, t));
+    if (t->rank == 0)
+        tl_label(s, row, "this is a tile: keep it with auto, or reduce it: sum(x), max(x)");
+    return tl_bad();
+}
+
+static TlVal convert_value(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
+{
+    if (t->ptr)
+        return convert_pointer(s, v, t, loc);
+    if (tl_is_tile(v) && t->rank == 0)
+        return refuse_shape(s, v, t, loc);
+    TlVal x = tl_convert_dtype(s, v, t->dtype, loc);
+    if (x.kind == TL_VAL_ERROR)
+        return x;
+    if (x.kind == TL_VAL_UNKNOWN)
+        return tl_val_ir(tl_const_bits(&s->b, t, 0)); /* a placeholder of the right type */
+    if (x.kind == TL_VAL_CONST)
+        return t->rank ? tl_val_ir(tl_const_bits(&s->b, t, x.u.bits)) : x;
+    if (!tl_broadcasts_to(x.u.ir->type, t->rank, t->shape))
+        return refuse_shape(s, v, t, loc);
+    return tl_val_ir(tl_broadcast_ir(s, x.u.ir, t->rank, t->shape));
+}
+
+static TlVal convert_items(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
+{
+    TlValKind want = t->kind == TL_TY_STRUCT ? TL_VAL_STRUCT : TL_VAL_TUPLE;
+    if (v->kind != want || v->n != t->n || v->def != t->def) {
+        if (!tl_is_bad(v))
+            tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
+        return tl_is_bad(v) ? *v : tl_bad();
+    }
+    TlVal out = tl_val_copy(s, v);
+    for (uint32_t i = 0; i < v->n; i++)
+        out.items[i] = tl_convert(s, &v->items[i], &t->items[i], loc);
+    return out;
+}
+
+TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
+{
+    switch (t->kind) {
+    case TL_TY_VALUE: return convert_value(s, v, t->type, loc);
+    case TL_TY_STRUCT:
+    case TL_TY_TUPLE: return convert_items(s, v, t, loc);
+    case TL_TY_UNKNOWN:
+        if (t->dtype != TL_DTYPE_COUNT && tl_val_dtype(v) != TL_DTYPE_COUNT &&
+            !tl_widens(tl_val_dtype(v), t->dtype))
+            return refuse(s, v, t->dtype, loc);
+        return v->kind == TL_VAL_ERROR ? *v : tl_unknown(t->dtype);
+    case TL_TY_VIEW:
+        if (v->kind == TL_VAL_VIEW && v->u.ir->type == t->type)
+            return *v;
+        if (!tl_is_bad(v))
+            tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
+        return tl_is_bad(v) ? *v : tl_bad();
+    case TL_TY_AUTO: break;
+    case TL_TY_VOID:
+        if (v->kind == TL_VAL_VOID || tl_is_bad(v))
+            return *v;
+        tl_err(s, loc, TL_E0211, "a value of type void");
+        return tl_bad();
+    }
+    if (tl_is_literal(v))
+        return tl_convert_dtype(s, v, tl_literal_dtype(v), loc);
+    if (v->kind == TL_VAL_CHOICE)
+        return tl_convert_dtype(s, v, tl_literal_dtype(v), loc);
+    if (v->kind == TL_VAL_TUPLE) {
+        TlTy own = tl_ty_of(s, v);
+        return convert_items(s, v, &own, loc);
+    }
+    TlVal out = *v;
+    if (!tl_check_value(s, &out, loc))
+        return tl_bad();
+    return out;
+}
+
+TlValue *tl_convert_ir(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
+{
+    TlTy ty = tl_ty_value(t);
+    TlVal x = tl_convert(s, v, &ty, loc);
+    return tl_is_bad(&x) ? NULL : tl_materialize(s, &x, loc);
+}
+
+TlVal tl_zero(TlSema *s, const TlTy *t)
+{
+    if (t->kind == TL_TY_VALUE && !t->type->ptr)
+        return t->type->rank ? tl_val_ir(tl_const_bits(&s->b, t->type, 0))
+                             : tl_val_const(t->type->dtype, 0);
+    if (t->kind != TL_TY_STRUCT && t->kind != TL_TY_TUPLE)
+        return tl_unknown(TL_DTYPE_COUNT);
+    TlVal v =
+        tl_val_items(s, t->kind == TL_TY_STRUCT ? TL_VAL_STRUCT : TL_VAL_TUPLE, t->def, t->n);
+    for (uint32_t i = 0; i < t->n; i++)
+        v.items[i] = tl_zero(s, &t->items[i]);
+    return v;
+}
