@@ -299,7 +299,7 @@ static TlVal back_to(TlSema *s, TlValue *x, TlDtype d)
 
 static TlValue *emit_unary(TlSema *s, TlOpcode opcode, TlValue *x)
 {
-    TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = 1};
+    TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = TL_APPROX_ANY};
     bool may = opcode == TL_OP_SQRT && tl_may_approximate(s, x->type->dtype);
     return tl_emit(s, opcode, 1, &x, x->type, may, &approx);
 }
@@ -365,7 +365,7 @@ static bool has_saturation(const TlSema *s)
 
 static TlValue *emit_exp2(TlSema *s, TlValue *x, bool fast)
 {
-    TlAttr flush = {.id = TL_ATTR_FLUSH, .u.i = 1};
+    TlAttr flush = {.id = TL_ATTR_APPROX, .u.i = TL_APPROX_FLUSH};
     return tl_emit(s, TL_OP_EXP2, 1, &x, x->type, fast, &flush);
 }
 
@@ -404,10 +404,9 @@ static TlValue *emit_sigmoid(TlSema *s, TlValue *x, TlLoc loc)
     TlVal e = tl_call_std(s, "std.math", exp_of_gpu(s, true), 1, &below, loc);
     if (e.kind != TL_VAL_IR)
         return NULL;
-    TlAttr attrs[2] = {{.id = TL_ATTR_APPROX, .u.i = 1},
-                       {.id = TL_ATTR_DIVISOR, .u.i = TL_DIVISOR_NORMAL}};
+    TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = TL_APPROX_NORMAL};
     TlValue *in[2] = {one, tl_binary(&s->b, TL_OP_ADD, e.u.ir, one)};
-    TlValue *r = tl_emit(s, TL_OP_DIV, 2, in, x->type, 2, attrs);
+    TlValue *r = tl_emit(s, TL_OP_DIV, 2, in, x->type, 1, &approx);
     TlValue *zero = tl_const_bits(&s->b, x->type, 0);
     TlValue *negative = tl_binary(&s->b, TL_OP_LT, x, zero);
     return tl_binary(&s->b, TL_OP_MUL, tl_select(&s->b, negative, e.u.ir, one), r);

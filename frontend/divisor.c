@@ -115,16 +115,16 @@ static bool is_large_constant(const TlValue *v)
            tl_bits_to_double(v->type->dtype, bits) >= NOT_TINY;
 }
 
-TlDivisor tl_divisor(const TlSema *s, const TlValue *d)
+TlApprox tl_divisor(const TlSema *s, const TlValue *d)
 {
     const TlOp *op = spread_from(d)->def;
     if (!op)
-        return TL_DIVISOR_ANY;
+        return TL_APPROX_ANY;
     if (is_sum_with_one(s, op))
-        return TL_DIVISOR_NORMAL;
+        return TL_APPROX_NORMAL;
     for (uint32_t i = 0; i < 2 && (op->opcode == TL_OP_ADD || op->opcode == TL_OP_MAX); i++)
         if (is_large_constant(tl_in(op, i)) &&
             (op->opcode == TL_OP_MAX || is_nowhere_negative(s, tl_in(op, 1 - i))))
-            return TL_DIVISOR_NOT_TINY;
-    return TL_DIVISOR_ANY;
+            return TL_APPROX_NOT_TINY;
+    return TL_APPROX_ANY;
 }

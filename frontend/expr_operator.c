@@ -193,11 +193,9 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
 
 TlValue *tl_emit_quotient(TlSema *s, TlValue *a, TlValue *b)
 {
-    TlAttr attrs[2] = {{.id = TL_ATTR_APPROX, .u.i = 1},
-                       {.id = TL_ATTR_DIVISOR, .u.i = tl_divisor(s, b)}};
+    TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = tl_divisor(s, b)};
     TlValue *in[2] = {a, b};
-    uint32_t n = !tl_may_approximate(s, a->type->dtype) ? 0 : attrs[1].u.i ? 2 : 1;
-    return tl_emit(s, TL_OP_DIV, 2, in, a->type, n, attrs);
+    return tl_emit(s, TL_OP_DIV, 2, in, a->type, tl_may_approximate(s, a->type->dtype), &approx);
 }
 
 /* f16 and bf16 quotients are computed in f32 and rounded once. */

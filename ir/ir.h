@@ -33,17 +33,10 @@ typedef enum TlAttrId {
     TL_ATTR_COUNT
 } TlAttrId;
 
-/* The attribute `divisor`: what is known of all divisors that are numbers. */
-typedef enum TlDivisor {
-    TL_DIVISOR_ANY,
-    TL_DIVISOR_NOT_TINY, /* none is below 2^-126 in magnitude */
-    TL_DIVISOR_NORMAL    /* nor above 2^126 */
-} TlDivisor;
-
 typedef enum TlAttrForm {
     TL_FORM_INT, TL_FORM_FLAG, TL_FORM_STR, TL_FORM_INTS, TL_FORM_CONST, TL_FORM_AXES,
     TL_FORM_COMBINE, TL_FORM_RMW, TL_FORM_ORDER, TL_FORM_SCOPE, TL_FORM_CACHE, TL_FORM_EVICT,
-    TL_FORM_PRECISION, TL_FORM_ROUND
+    TL_FORM_PRECISION, TL_FORM_ROUND, TL_FORM_APPROX, TL_FORM_SPAN
 } TlAttrForm;
 
 typedef enum TlCombine {
@@ -80,6 +73,10 @@ typedef enum TlRound {
 #define ROUND(ID, text) TL_ROUND_##ID,
 #include "ir/enums.def"
 } TlRound;
+typedef enum TlApprox {
+#define APPROX(ID, text) TL_APPROX_##ID,
+#include "ir/enums.def"
+} TlApprox;
 
 /* How one axis of a view is indexed; the operand at the same position gives the start or index. */
 typedef enum TlAxisKind {
@@ -94,9 +91,9 @@ typedef struct TlAxis {
 
 typedef struct TlAttr {
     TlAttrId id;
-    uint32_t n;   /* INTS, AXES: length */
+    uint32_t n;   /* INTS, AXES: length; SPAN: bytes, 0: not said */
     union {
-        int64_t i;        /* INT, enumerations; FLAG: present = set */
+        int64_t i;        /* INT, enumerations; FLAG: present = set; SPAN: offset */
         uint64_t bits;    /* CONST: the element's bits, zero-extended (f32 1.0 = 0x3f800000) */
         const char *s;    /* STR, interned */
         const int64_t *ints;
@@ -108,6 +105,7 @@ typedef struct TlOp TlOp;
 typedef struct TlBlock TlBlock;
 typedef struct TlValue TlValue;
 typedef struct TlFn TlFn;
+typedef struct TlRemark TlRemark;
 
 /* One operand: its index in the user and its links in the value's use list. */
 typedef struct TlUse {
@@ -164,6 +162,7 @@ struct TlFn {
     TlKernelInfo *info; /* launch facts; NULL only in hand-written pass tests */
     uint32_t nvalues;   /* ids are below this */
     bool ring;          /* floats compute as integers of their width (ring_float.h) */
+    TL_VEC(TlRemark) remarks; /* beside the program (remark.h) */
 };
 
 /* lives in its own arena, until tl_module_free or tl_ctx_free */
@@ -260,6 +259,8 @@ typedef struct TlPlace {
     bool pointwise;
 } TlPlace;
 TlPlace tl_op_place(const TlOp *op);
+/* A COPY that a barrier counts: begun by one thread, as boxes of a tensor map. */
+bool tl_is_bulk_copy(const TlOp *op);
 /* The tile's axis (the first one, of an index tile) that axis i of the view gives; -1: a scalar
  * index drops it. */
 int tl_place_dim(const TlPlace *p, uint32_t i);

@@ -83,6 +83,10 @@ static const char *const precision_names[] = {
 #define PRECISION(ID, text) text,
 #include "ir/enums.def"
     NULL};
+static const char *const approx_names[] = {
+#define APPROX(ID, text) text,
+#include "ir/enums.def"
+    NULL};
 static const char *const round_names[] = {
 #define ROUND(ID, text) text,
 #include "ir/enums.def"
@@ -99,8 +103,9 @@ static const char *const *family_names(TlAttrForm family)
     case TL_FORM_EVICT: return evict_names;
     case TL_FORM_PRECISION: return precision_names;
     case TL_FORM_ROUND: return round_names;
+    case TL_FORM_APPROX: return approx_names;
     case TL_FORM_INT: case TL_FORM_FLAG: case TL_FORM_STR: case TL_FORM_INTS:
-    case TL_FORM_CONST: case TL_FORM_AXES: break;
+    case TL_FORM_CONST: case TL_FORM_AXES: case TL_FORM_SPAN: break;
     }
     return NULL;
 }
@@ -352,6 +357,14 @@ static TlValue *take(const TlOp *op, uint32_t *at, bool present)
     return op->in[(*at)++].value;
 }
 
+bool tl_is_bulk_copy(const TlOp *op)
+{
+    enum { OPERANDS = 5 }; /* view or pointer, buffer, slot, barriers, slot */
+    return op->opcode == TL_OP_COPY && op->nin >= OPERANDS &&
+           tl_in(op, op->nin - 2)->type->kind == TL_BUF &&
+           tl_in(op, op->nin - 4)->type->kind == TL_BUF;
+}
+
 TlPlace tl_op_place(const TlOp *op)
 {
     TlPlace p = {0};
@@ -368,14 +381,15 @@ TlPlace tl_op_place(const TlOp *op)
         at += axes->n;
     }
     PlaceOperands follow = place_operands(op->opcode);
+    bool is_bulk = tl_is_bulk_copy(op);
     p.expected = take(op, &at, follow.expected);
     p.value = take(op, &at, follow.value);
     p.mask = take(op, &at, tl_attr_flag(op, TL_ATTR_MASK));
     p.other = take(op, &at, tl_attr_flag(op, TL_ATTR_OTHER));
     p.buf = take(op, &at, follow.slot);
     p.slot = take(op, &at, follow.slot);
-    p.bar = take(op, &at, tl_attr_flag(op, TL_ATTR_BULK));
-    p.bar_slot = take(op, &at, tl_attr_flag(op, TL_ATTR_BULK));
+    p.bar = take(op, &at, is_bulk);
+    p.bar_slot = take(op, &at, is_bulk);
     TL_ASSERT(at == op->nin, "%s: %u operands, %u expected", tl_op_info(op->opcode)->text, op->nin,
               at);
     if (!axes) {

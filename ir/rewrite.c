@@ -1,6 +1,7 @@
 /* Edits of IR. Invariants kept: every operand is on its value's use list exactly once, ops know
  * their block, blocks their parent, results and arguments are numbered without holes. */
 #include "ir/rewrite.h"
+#include "ir/remark.h"
 #include <string.h>
 
 /* ---- operands ---- */
@@ -169,6 +170,15 @@ TlValue *tl_mapped(TlMap *map, TlValue *v)
     return m ? m : v;
 }
 
+TlOp *tl_op_like(TlBuilder *b, const TlOp *op, uint32_t nin, TlValue *const *in, uint32_t nout,
+                 const TlType *const *types)
+{
+    TlOp *made =
+        tl_op_new(b, op->opcode, nin, in, nout, types, op->nregions, op->nattrs, op->attrs);
+    tl_remark_copy(b->fn, op, made);
+    return made;
+}
+
 TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map)
 {
     TL_ASSERT(b->block && map, "%s is copied nowhere", tl_op_info(op->opcode)->text);
@@ -180,8 +190,7 @@ TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map)
     for (uint32_t i = 0; i < op->nout; i++) types[i] = op->out[i]->type;
     TlLoc loc = b->loc;
     b->loc = op->loc;
-    TlOp *copy =
-        tl_op_new(b, op->opcode, op->nin, in, op->nout, types, op->nregions, op->nattrs, op->attrs);
+    TlOp *copy = tl_op_like(b, op, op->nin, in, op->nout, types);
     b->loc = loc;
     for (uint32_t i = 0; i < op->nout; i++) {
         copy->out[i]->name = op->out[i]->name;
@@ -213,8 +222,7 @@ TlOp *tl_op_extend(TlArena *scratch, TlOp *op, uint32_t n, TlValue *const *more)
         in[i] = i < op->nin ? tl_in(op, i) : more[i - op->nin];
     for (uint32_t i = 0; i < yield->nin; i++) types[i] = tl_in(yield, i)->type;
     TlBuilder b = tl_builder_before(op);
-    TlOp *made = tl_op_new(&b, op->opcode, op->nin + n, in, yield->nin, types, op->nregions,
-                           op->nattrs, op->attrs);
+    TlOp *made = tl_op_like(&b, op, op->nin + n, in, yield->nin, types);
     for (uint32_t r = 0; r < op->nregions; r++) take_region(made->regions[r], op->regions[r]);
     for (uint32_t i = 0; i < op->nout; i++) {
         made->out[i]->name = op->out[i]->name;

@@ -12,6 +12,9 @@ void tl_op_erase(TlOp *op);
 void tl_op_move_before(TlOp *op, TlOp *before);
 /* all ops but nothing of `from`'s arguments; before NULL = end */
 void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before);
+/* A new op with the opcode, attributes and remarks of another; its regions are as many, empty. */
+TlOp *tl_op_like(TlBuilder *b, const TlOp *op, uint32_t nin, TlValue *const *in, uint32_t nout,
+                 const TlType *const *types);
 /* The op once more, with `n` more operands and as many results as its regions yield, which now have
  * what goes with them; it gets the regions' contents, users the new results. The old one goes. */
 TlOp *tl_op_extend(TlArena *scratch, TlOp *op, uint32_t n, TlValue *const *more);

@@ -105,12 +105,9 @@ LLVMValueRef tl_cpu_load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, L
 LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLVMValueRef *args,
                             unsigned nargs);
 
-/* ---- cpu_hide.c, cpu_table.c, cpu_masked.c: after LLVM's passes ---- */
+/* ---- cpu_table.c: after LLVM's passes ---- */
 
-/* What an address that loops share was computed from stays out of the sight of code generation. */
-void tl_cpu_hide_addresses(TlLlvm *l);
-void tl_cpu_look_up(TlLlvm *l);      /* functions of four bits become look-ups */
-void tl_cpu_share_masked(TlLlvm *l); /* masked accesses without an instruction are few, or calls */
+void tl_cpu_look_up(TlLlvm *l); /* functions of four bits become look-ups */
 
 /* ---- cpu_loop.c: loops and branches ---- */
 

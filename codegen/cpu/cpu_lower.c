@@ -10,6 +10,7 @@
 
 #include "codegen/cpu/cpu.h"
 #include "codegen/target/host_code.h"
+#include "codegen/workaround/workaround.h"
 #include "passes/analysis/facts.h"
 
 /* ---- nests ---- */
@@ -480,6 +481,7 @@ static void *make_code(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, 
         *out_size = text.len;
         return text.text;
     }
+    l->skip = options->skip;
     if (!lower_kernels(l, m, options, arena, kernels))
         return NULL;
     tl_llvm_verify(l);
@@ -487,10 +489,9 @@ static void *make_code(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, 
         tl_llvm_run(l, l->quick ? TL_LLVM_QUICK_PASSES : PASSES);
     if (options->opt_level > 0 && !l->quick) {
         tl_cpu_look_up(l);
-        tl_cpu_hide_addresses(l);
-        tl_llvm_set_loops_apart(l);
+        tl_work_around(l, TL_FAMILY_CPU, TL_WHEN_FULL_EMIT);
     }
-    tl_cpu_share_masked(l);
+    tl_work_around(l, TL_FAMILY_CPU, TL_WHEN_EMIT);
     tl_host_complete(l, true);
     tl_llvm_part_blocks(l, BLOCK);
     return emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(l, arena, out_size)

@@ -11,6 +11,8 @@
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
+#include "ir/remark.h"
+#include "passes/analysis/buffer_use.h"
 #include "passes/analysis/cluster.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/producer.h"
@@ -182,7 +184,7 @@ static const char *condition_of(const TlExplain *e)
 static const char *why_alone(const TlExplain *e)
 {
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (op->opcode != TL_OP_COPY || !tl_attr_flag(op, TL_ATTR_BULK))
+        if (!tl_is_bulk_copy(op))
             continue;
         if (tl_attr(op, TL_ATTR_CLUSTER))
             return "a block has more than 200 KiB of shared memory";
@@ -513,10 +515,10 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
         if (op->opcode != TL_OP_COPY && op->opcode != TL_OP_PUT)
             continue;
         TlValue *buf = op->opcode == TL_OP_COPY ? tl_op_place(op).buf : tl_in(op, 0);
-        int64_t n = tl_attr_int(op, TL_ATTR_AHEAD, 0);
+        int n = tl_op_ahead(op);
         copies += op->opcode == TL_OP_COPY;
-        bulk += tl_attr_flag(op, TL_ATTR_BULK);
-        ahead = n > ahead ? (int)n : ahead;
+        bulk += tl_is_bulk_copy(op);
+        ahead = n > ahead ? n : ahead;
         slots = buf->type->slots > slots ? buf->type->slots : slots;
     }
     if (copies && bulk == copies && !ahead)
@@ -534,8 +536,8 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
         tl_sbuf_putf(s, "; loads into registers, %d slots of shared memory", slots);
     else
         tl_sbuf_puts(s, "; loads into registers a trip ahead");
-    if (tl_attr_int(loop, TL_ATTR_SPECIALIZE, 0) < 0)
-        say_fault(s, (TlProducerFault)-tl_attr_int(loop, TL_ATTR_SPECIALIZE, 0));
+    if (tl_remark_of(loop, TL_REMARK_ONE_FLOW))
+        say_fault(s, (TlProducerFault)tl_remark_of(loop, TL_REMARK_ONE_FLOW));
 }
 
 static bool is_loop(const TlOp *op)
@@ -574,7 +576,7 @@ static void say_stages_asked(TlSbuf *s, const TlKernelInfo *info, const TlOp *lo
 
 static void say_pipeline(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop)
 {
-    int64_t stages = tl_attr_int(loop, TL_ATTR_PIPELINED, 0);
+    int64_t stages = tl_remark_of(loop, TL_REMARK_STAGES);
     if (stages) {
         tl_sbuf_putf(s, "pipelined, %lld stages", (long long)stages);
         say_fetches(s, loop);
@@ -588,7 +590,7 @@ static void say_pipeline(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop)
         tl_sbuf_puts(s, "it holds another loop");
     else if (!holds(loop, is_load))
         tl_sbuf_puts(s, "it loads nothing");
-    else if (tl_attr(loop, TL_ATTR_CHUNKS))
+    else if (tl_remark_of(loop, TL_REMARK_CHUNKS))
         tl_sbuf_puts(s, "it needs few registers, so other warps can work while one waits");
     else if (!tl_attr(loop, TL_ATTR_PIPELINE))
         tl_sbuf_puts(s, "it has no `pipeline` hint, and no dot with staged operands");
@@ -602,7 +604,7 @@ static void say_pipeline(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop)
 static void say_chunks(TlSbuf *s, const TlOp *loop)
 {
     TlWideInt step;
-    int64_t extent = tl_attr_int(loop, TL_ATTR_CHUNKS, 0);
+    int64_t extent = tl_remark_of(loop, TL_REMARK_CHUNKS);
     if (!extent || !tl_const_int_value(tl_in(loop, 2), &step))
         return;
     tl_sbuf_putf(s, "%d elements at a time of the %lld of an axis, which registers do not hold; ",
@@ -643,7 +645,7 @@ static void explain_loops(TlExplain *e)
                                  .outer = tl_explain_loop(e, op),
                                  .first = tl_position_of(&e->order, op).first,
                                  .last = tl_position_of(&e->order, op).last,
-                                 .stages = (uint32_t)tl_attr_int(op, TL_ATTR_PIPELINED, 0)};
+                                 .stages = (uint32_t)tl_remark_of(op, TL_REMARK_STAGES)};
         tl_explain_trips(e, op, &row);
         tl_vec_push(e->out, &all, row);
         tl_vec_push(e->scratch, &e->loops, op);

@@ -5,6 +5,7 @@
 #include "passes/pipeline/bulk_stores.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/staged.h"
+#include "ir/remark.h"
 #include "passes/analysis/facts.h"
 #include "passes/layout/layout_cost.h"
 #include "passes/simplify/bounds.h"
@@ -35,7 +36,7 @@ static void explain_bounds(const TlExplain *e, const TlOp *op, const TlPlace *p,
     static const char CHECKED[] = "--check tests what is unchecked too";
     bool unchecked = tl_attr_flag(op, TL_ATTR_UNCHECKED);
     if (!e->is_checked)
-        left_out |= tl_attr_axis_bits(op, TL_ATTR_SURE);
+        left_out |= tl_bounds_sure_axes(e->fn, e->axis, op);
     for (uint32_t i = 0; i < p->naxes && (!unchecked || e->is_checked); i++) {
         TlBound b = tl_bounds_of_axis(e->fn, e->axis, op, i);
         if (left_out >> i & 1 || tl_bounds_is_constant(e->axis, op, i))
@@ -182,7 +183,7 @@ static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
                              .sectors = 1,
                              .least = 1,
                              .narrow = "",
-                             .by_threads = THREADS_WORDS[tl_attr_int(op, TL_ATTR_BY_THREADS, 0)],
+                             .by_threads = THREADS_WORDS[tl_remark_of(op, TL_REMARK_BY_THREADS)],
                              .loop = tl_explain_loop(e, op),
                              .order = tl_position_of(&e->order, op).first,
                              .ahead = tl_explain_ahead(op),
@@ -192,7 +193,7 @@ static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
         a.bytes *= (uint64_t)p.shape[i];
     if (l)
         explain_tile(e, op, l, bytes, &a);
-    if (tl_attr_flag(op, TL_ATTR_BULK) || op->opcode == TL_OP_SEND)
+    if (tl_is_bulk_copy(op) || op->opcode == TL_OP_SEND)
         explain_boxes(e, op, &a);
     else
         explain_masks(e, op, &p, l, 0, &a);
@@ -205,7 +206,8 @@ static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
 static void add_access(TlExplain *e, const TlOp *op, Accesses *all)
 {
     tilec_report_access a = explain_access(e, op);
-    uint32_t whole_along = tl_copy_whole_axes(op);
+    TlAccessInfo info = tl_access_info(e->axis, op);
+    uint32_t whole_along = tl_copy_whole_axes(op, &info, e->is_checked);
     if (whole_along) {
         TlPlace p = tl_op_place(op);
         const char *inside = *a.branch ? tl_format(e->out, "%s, whole", a.branch) : "whole";

@@ -341,7 +341,7 @@ static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp
                                        [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans"},
                       *const storing[] = {[TL_BUF_MATRIX] = "stmatrix",
                                           [TL_BUF_MATRIX_TRANS] = "stmatrix.trans"};
-    if (tl_attr_flag(op, TL_ATTR_SPREAD))
+    if (tl_copy_is_spread(op))
         return "asynchronously to shared memory, between the instructions of the product";
     if (tl_attr(op, TL_ATTR_ASYNC))
         return "asynchronously to shared memory";
@@ -435,7 +435,7 @@ static const char *why_no_bulk(const TlExplain *e, const TlOp *op)
 
 static void explain_copy(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
-    if (tl_attr_flag(op, TL_ATTR_BULK)) {
+    if (tl_is_bulk_copy(op)) {
         explain_bulk(e, op, x);
         explain_programs(e, op, x);
         return;
@@ -465,7 +465,7 @@ static void explain_table(const TlExplain *e, const TlOp *op, tilec_report_excha
 
 static const char *why_in_parts(const TlExplain *e, const TlOp *op, const char *why)
 {
-    if (!tl_attr(op, TL_ATTR_ROOM))
+    if (!tl_op_goes_in_parts(op))
         return why;
     return tl_format(e->out, "%s%sin parts of %u bytes, as shared memory has no room for %u", why,
                      *why ? "; " : "", tl_op_shared_bytes(e->scratch, op),

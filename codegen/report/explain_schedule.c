@@ -1,9 +1,11 @@
 /* The report's part on time (explain.h): how far ahead things are begun, what waits for them. */
 #include "codegen/report/explain.h"
+#include "ir/remark.h"
+#include "passes/analysis/buffer_use.h"
 
 static bool is_pipelined(const TlOp *loop)
 {
-    return loop && loop->opcode == TL_OP_FOR && tl_attr_int(loop, TL_ATTR_PIPELINED, 0) > 0;
+    return loop && tl_remark_of(loop, TL_REMARK_STAGES);
 }
 
 /* What a yielded value is called where it arrives: an if's result, or a value of a pipelined loop's
@@ -29,7 +31,7 @@ static uint32_t trips_to_use(const TlValue *v)
         const TlValue *next = NULL;
         for (const TlUse *u = v->uses; u && !next; u = u->next) {
             if (u->user->opcode == TL_OP_PUT)
-                return trips + (uint32_t)tl_attr_int(u->user, TL_ATTR_AHEAD, 0);
+                return trips + (uint32_t)tl_op_ahead(u->user);
             next = arrives_as(u, &trips);
         }
         v = next;
@@ -42,9 +44,7 @@ uint32_t tl_explain_ahead(const TlOp *op)
     TL_ASSERT(op, "nothing is begun");
     if (op->opcode == TL_OP_LOAD)
         return trips_to_use(op->out[0]);
-    return op->opcode == TL_OP_COPY || op->opcode == TL_OP_PUT
-               ? (uint32_t)tl_attr_int(op, TL_ATTR_AHEAD, 0)
-               : 0;
+    return (uint32_t)tl_op_ahead(op);
 }
 
 void tl_explain_waits(TlExplain *e)

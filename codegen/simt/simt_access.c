@@ -18,6 +18,7 @@
 #include "ir/plan/staged.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/facts.h"
+#include "passes/simplify/bounds.h"
 #include <stdlib.h>
 
 enum {
@@ -100,7 +101,7 @@ static bool is_counted(const TlSimt *g, const TlSimtAccess *a, const TlAccessInf
     if (axis->kind != TL_AXIS_SLICE || axis->step != 1 || a->counted || !is_small(a, info, i))
         return false;
     if (a->op->opcode == TL_OP_COPY)
-        return tl_attr_flag(a->op, TL_ATTR_SPREAD) && tl_moving_axes(a->op) >> i & 1;
+        return tl_copy_is_spread(a->op) && tl_moving_axes(a->op) >> i & 1;
     return can_count(a, info, i) &&
            (is_only_slice(&a->place, i) ||
             (tl_moving_axes(a->op) == 1u << i && a->nregs / a->width <= MOST_ROWS));
@@ -181,7 +182,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     a->layout = a->type->rank ? a->type->layout : NULL;
     a->nregs = a->layout ? tl_layout_registers(a->layout) : 1;
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
-    a->sure = g->options->check ? 0 : tl_attr_axis_bits(op, TL_ATTR_SURE);
+    a->sure = g->options->check ? 0 : tl_bounds_sure_axes(g->fn, g->axis, op);
     a->asks = g->options->check && !tl_is_view_of_launch(a->place.base);
     TlAccessInfo info = tl_access_info(g->axis, op);
     a->width = tl_access_vector(&info, op, a->layout);
@@ -196,7 +197,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     }
     a->is_local = info.local != 0;
     a->is_near = info.near;
-    a->whole = a->bounds ? tl_copy_whole_axes(op) : 0;
+    a->whole = a->bounds ? tl_copy_whole_axes(op, &info, g->options->check) : 0;
     for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
         if (info.narrow >> i & 1 && !is_tested(a, i))
             a->left[i] =

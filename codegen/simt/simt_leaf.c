@@ -74,7 +74,7 @@ void tl_simt_barrier(TlSimt *g)
 void tl_simt_turn(TlSimt *g, const TlOp *op)
 {
     uint32_t groups = (1u << g->warp_bits) / WARPS_OF_GROUP;
-    bool take = op->opcode == TL_OP_TAKE_TURN, first = tl_attr_flag(op, TL_ATTR_FIRST);
+    bool take = op->opcode == TL_OP_TAKE_TURN, first = tl_attr_flag(op, TL_ATTR_ONE);
     LLVMValueRef threads = tl_simt_i32(g, 2 * WARPS_OF_GROUP << g->lane_bits),
                  bits = tl_simt_i32(g, __builtin_ctz(WARPS_OF_GROUP)),
                  own = LLVMBuildLShr(g->b, tl_simt_uniform_warp(g), bits, "");
@@ -99,14 +99,15 @@ void tl_simt_turn(TlSimt *g, const TlOp *op)
 /* The leaf of an op on f32, TL_LEAF_COUNT where LLVM IR can say it. */
 static tl_leaf leaf_of_op(const TlOp *op)
 {
-    bool approx = tl_attr_flag(op, TL_ATTR_APPROX);
+    bool is_approx = tl_attr_flag(op, TL_ATTR_APPROX);
+    int64_t approx = tl_attr_int(op, TL_ATTR_APPROX, TL_APPROX_ANY);
     switch (op->opcode) {
-    case TL_OP_EXP2: return tl_attr_flag(op, TL_ATTR_FLUSH) ? TL_LEAF_EX2_FTZ : TL_LEAF_EX2;
+    case TL_OP_EXP2: return approx == TL_APPROX_FLUSH ? TL_LEAF_EX2_FTZ : TL_LEAF_EX2;
     case TL_OP_DIV:
-        return !approx                                                 ? TL_LEAF_COUNT
-               : tl_attr_int(op, TL_ATTR_DIVISOR, 0) != TL_DIVISOR_ANY ? TL_LEAF_DIV_BIG
-                                                                       : TL_LEAF_DIV;
-    case TL_OP_SQRT: return approx ? TL_LEAF_SQRT : TL_LEAF_COUNT;
+        return !is_approx                ? TL_LEAF_COUNT
+               : approx != TL_APPROX_ANY ? TL_LEAF_DIV_BIG
+                                         : TL_LEAF_DIV;
+    case TL_OP_SQRT: return is_approx ? TL_LEAF_SQRT : TL_LEAF_COUNT;
     case TL_OP_MIN: return TL_LEAF_MIN;
     case TL_OP_MAX: return TL_LEAF_MAX;
     case TL_OP_MIN_NAN: return TL_LEAF_MIN_NAN;
@@ -157,7 +158,7 @@ static LLVMValueRef saturated_fma(TlSimt *g, LLVMValueRef *in)
 /* 1 / x for an x that is as the leaf wants it, or NULL. */
 static LLVMValueRef easy_reciprocal(TlSimt *g, const TlOp *op, LLVMValueRef *in)
 {
-    if (!is_number(in[0], 1) || tl_attr_int(op, TL_ATTR_DIVISOR, 0) < TL_DIVISOR_NORMAL)
+    if (!is_number(in[0], 1) || tl_attr_int(op, TL_ATTR_APPROX, TL_APPROX_ANY) != TL_APPROX_NORMAL)
         return NULL;
     LLVMValueRef bits = LLVMBuildBitCast(g->b, in[1], g->i32, "");
     return LLVMBuildBitCast(g->b, tl_simt_leaf(g, TL_LEAF_RCP, 1, &bits), g->f32, "");

@@ -484,7 +484,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_GET: tl_simt_get(g, op); return;
     case TL_OP_READ: tl_simt_read_late(g, op); return;
     case TL_OP_COPY:
-        tl_attr_flag(op, TL_ATTR_BULK) ? tl_simt_begin_bulk(g, op) : tl_simt_copy(g, op);
+        tl_is_bulk_copy(op) ? tl_simt_begin_bulk(g, op) : tl_simt_copy(g, op);
         return;
     case TL_OP_COMMIT:
     case TL_OP_WAIT: tl_simt_wait(g, op); return;

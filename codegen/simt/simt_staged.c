@@ -283,7 +283,7 @@ void tl_simt_read_late(TlSimt *g, TlOp *op)
 {
     for (uint32_t i = 0; i < op->nin; i++) {
         const TlValue *tile = tl_in(op, i);
-        if (!tl_attr(op, TL_ATTR_FIRST))
+        if (!tl_attr(op, TL_ATTR_LATE))
             tl_simt_read(g, tile, -1);
         for (const TlUse *u = tile->uses; u && g->reads[tile->id]; u = u->next)
             if (tl_mma_of(u->user))
@@ -499,7 +499,7 @@ void tl_simt_copy(TlSimt *g, TlOp *op)
         copy_at_once(g, op);
     else if (!has_async(g, op) || is_async(op->prev))
         return;
-    else if (tl_attr_flag(op, TL_ATTR_SPREAD))
+    else if (tl_copy_is_spread(op))
         spread_copies(g, op);
     else
         begin_together(g, op);

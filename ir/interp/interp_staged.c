@@ -128,7 +128,7 @@ void tl_eval_COPY(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     (void)y;
     TlAccess access;
     tl_access_find(in, op, "copy", true, false, &access);
-    uint32_t last = op->nin - 1, at = tl_attr_flag(op, TL_ATTR_BULK) ? last - 2 : last;
+    uint32_t last = op->nin - 1, at = tl_is_bulk_copy(op) ? last - 2 : last;
     uint8_t *slot = find_slot(in, op, &x[at - 1], &x[at]);
     const uint8_t *bar = at < last ? find_slot(in, op, &x[last - 1], &x[last]) : NULL;
     if (!slot || (at < last && !bar))

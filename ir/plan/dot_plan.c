@@ -446,7 +446,7 @@ TlDotPlan *tl_dot_plan(TlArena *arena, const TlOp *op)
         p->side[i].nparts = 1;
         p->side[i].part_bits = ceil_log2(p->side[i].row);
     }
-    if (tl_attr(op, TL_ATTR_ROOM))
+    if (tl_op_goes_in_parts(op))
         choose_parts(p, bytes, tl_op_room(op, 0));
     choose_rounds(p, bytes, tl_op_room(op, TL_SHARED_BUDGET));
     for (int i = 0; i < 2; i++)

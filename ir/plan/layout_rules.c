@@ -467,7 +467,7 @@ const TlLayout *tl_layout_for_operand(TlCtx *ctx, const TlOp *op, uint32_t opera
     case RULE_TRANS: return trans_operand(ctx, op, layout);
     case RULE_RESHAPE: return tl_layout_reshaped(ctx, layout, op->out[0]->type, tl_in(op, 0)->type);
     case RULE_DOT:
-        if (operand != 2 && tl_attr_flag(op, TL_ATTR_WARPGROUP))
+        if (operand != 2 && tl_is_warpgroup_dot(op))
             return NULL;
         return operand == 2 ? layout : tl_mma_operand_layout(ctx, op, (int)operand, layout);
     case RULE_GATHER: return operand == 1 ? layout : NULL;

@@ -2,6 +2,8 @@
 #include "ir/plan/mma.h"
 #include <string.h>
 
+static const char WARPGROUP[] = "wg";
+
 static const TlMma ROWS[] = {
 #define MMA(name, family, kind, m, n, k, a, b, acc, frag_a, frag_b, frag_c)                        \
     {name, family, m, n, k, {TL_##a, TL_##b, TL_##acc}, {frag_a, frag_b, frag_c}},
@@ -45,7 +47,20 @@ bool tl_mma_has(const char *families, const TlMma *mma)
 const TlMma *tl_mma_of(const TlOp *op)
 {
     const TlAttr *a = op->opcode == TL_OP_DOT ? tl_attr(op, TL_ATTR_MMA) : NULL;
-    return a ? tl_mma_find(a->u.s) : NULL;
+    return a ? tl_mma_find(a->u.s + (tl_is_warpgroup_dot(op) ? strlen(WARPGROUP) : 0)) : NULL;
+}
+
+bool tl_is_warpgroup_dot(const TlOp *op)
+{
+    const TlAttr *a = op->opcode == TL_OP_DOT ? tl_attr(op, TL_ATTR_MMA) : NULL;
+    return a && strncmp(a->u.s, WARPGROUP, strlen(WARPGROUP)) == 0;
+}
+
+void tl_set_mma(TlFn *fn, TlOp *op, const TlMma *mma, bool warpgroup)
+{
+    TlCtx *ctx = fn->module->ctx;
+    const char *name = tl_format(&ctx->perm, "%s%s", warpgroup ? WARPGROUP : "", mma->name);
+    tl_attr_set(fn, op, (TlAttr){.id = TL_ATTR_MMA, .u.s = tl_intern_str(&ctx->strings, name)});
 }
 
 TlLayout *tl_mma_fragment(TlArena *arena, const TlMma *mma, int operand)

@@ -27,6 +27,9 @@ uint32_t tl_mma_index(const TlMma *mma);
 bool tl_mma_has(const char *families, const TlMma *mma);
 /* NULL: the op is no DOT, or one by multiply-adds. */
 const TlMma *tl_mma_of(const TlOp *op);
+/* May warpgroups do the dot together? Operands 0 and 1 have any layout until async-dots decides. */
+bool tl_is_warpgroup_dot(const TlOp *op);
+void tl_set_mma(TlFn *fn, TlOp *op, const TlMma *mma, bool warpgroup);
 
 /* What lanes give of operand TL_MMA_A, _B or _C to one instruction: reg (elements), lane, one
  * warp. */

@@ -3,6 +3,7 @@
  * there is one; registers are taken before lanes, lanes before warps. */
 #include "ir/plan/scan_plan.h"
 #include "ir/layout/gf2.h"
+#include "ir/plan/shared_plan.h"
 #include <string.h>
 
 enum { LANE_AT = TL_LAYOUT_MAX_BITS, WARP_AT = LANE_AT + TL_MAX_LANE_BITS };
@@ -149,7 +150,7 @@ TlScanPlan *tl_scan_plan(TlArena *arena, const TlOp *op)
     p->extent = type->shape[p->axis];
     p->reps = l->reps[p->axis];
     p->nregs = (uint32_t)tl_layout_registers(l);
-    p->in_parts = tl_attr(op, TL_ATTR_ROOM) != NULL;
+    p->in_parts = tl_op_goes_in_parts(op);
     p->work = tl_combine_work(arena, op);
     tl_images_of(&p->x, l, p->axis);
     p->reg_bits = p->x.nreg;

@@ -8,10 +8,23 @@
 
 uint32_t tl_op_room(const TlOp *op, uint32_t most)
 {
-    int64_t room = tl_attr_int(op, TL_ATTR_ROOM, most);
-    TL_ASSERT(room > 0 && room <= UINT32_MAX, "%s has room for %lld bytes",
-              tl_op_info(op->opcode)->text, (long long)room);
-    return (uint32_t)room;
+    const TlAttr *scratch = tl_attr(op, TL_ATTR_SHARED);
+    return scratch && scratch->n ? scratch->n : most;
+}
+
+bool tl_op_goes_in_parts(const TlOp *op)
+{
+    return tl_op_room(op, 0) != 0;
+}
+
+void tl_op_set_room(TlFn *fn, TlOp *op, uint32_t bytes)
+{
+    TlAttr scratch = {
+        .id = TL_ATTR_SHARED, .n = bytes, .u.i = tl_attr_int(op, TL_ATTR_SHARED, -1)};
+    if (bytes || scratch.u.i >= 0)
+        tl_attr_set(fn, op, scratch);
+    else
+        tl_attr_remove(op, TL_ATTR_SHARED);
 }
 
 TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
@@ -19,7 +32,7 @@ TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
     TL_ASSERT(op->opcode == TL_OP_CONVERT, "%s is no conversion", tl_op_info(op->opcode)->text);
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
     return tl_convert_plan(arena, to, from->layout, to->layout, tl_op_room(op, TL_SHARED_BUDGET),
-                           tl_attr(op, TL_ATTR_ROOM) ? TL_CONVERT_FIT : 0);
+                           tl_op_goes_in_parts(op) ? TL_CONVERT_FIT : 0);
 }
 
 /* A conversion planned before; types are interned, with their layouts. */
@@ -33,7 +46,7 @@ static uint32_t convert_bytes(TlArena *arena, const TlOp *op)
 {
     TlCtx *ctx = op->block->fn->module->ctx;
     const TlType *types[2] = {tl_in(op, 0)->type, op->out[0]->type};
-    int64_t room = tl_attr_int(op, TL_ATTR_ROOM, 0);
+    int64_t room = tl_op_room(op, 0);
     uint64_t key = tl_hash(types, sizeof types, (uint64_t)room), found;
     for (; tl_map_get(&ctx->convert_bytes, key, &found); key++) {
         const Known *k = (const Known *)(uintptr_t)found;
@@ -98,7 +111,7 @@ uint32_t tl_op_whole_bytes(TlArena *arena, const TlOp *op)
     whole.attrs = TL_NEW_ARRAY(arena, TlAttr, op->nattrs + 1);
     whole.nattrs = 0;
     for (uint32_t i = 0; i < op->nattrs; i++)
-        if (op->attrs[i].id != TL_ATTR_ROOM)
+        if (op->attrs[i].id != TL_ATTR_SHARED)
             whole.attrs[whole.nattrs++] = op->attrs[i];
     return tl_op_shared_bytes(arena, &whole);
 }

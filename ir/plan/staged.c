@@ -1,5 +1,6 @@
 /* Buffers of shared memory (staged.h). */
 #include "ir/plan/staged.h"
+#include "ir/plan/mma.h"
 
 enum { LEAST_ALIGNMENT = 128, MOST_ALIGNMENT = 1024 };
 
@@ -65,9 +66,12 @@ uint64_t tl_buf_offset(const TlType *buf, const int32_t *coordinate)
     return chunk * chunk_bytes(buf) + (uint64_t)offset * elem_bytes(buf);
 }
 
-uint32_t tl_copy_whole_axes(const TlOp *op)
+bool tl_copy_is_spread(const TlOp *op)
 {
-    return tl_attr_axis_bits(op, TL_ATTR_WHOLE);
+    bool is = op->opcode == TL_OP_COPY && tl_attr(op, TL_ATTR_ASYNC);
+    while (is && op && !tl_mma_of(op) && op->opcode != TL_OP_COMMIT)
+        op = op->next;
+    return is && op && op->opcode == TL_OP_DOT;
 }
 
 TlOp *tl_buf_alloc(const TlValue *buf)

@@ -18,8 +18,9 @@ uint64_t tl_buf_bytes(const TlType *buf); /* all slots */
  * the layout holds. */
 uint64_t tl_buf_offset(const TlType *buf, const int32_t *coordinate);
 
-/* The axes, as bits, that `whole` of a COPY lists; 0 for any other op. */
-uint32_t tl_copy_whole_axes(const TlOp *op);
+/* Of an asynchronous COPY: does it begin part by part between the instructions of a product, which
+ * stands between it and the next commit? */
+bool tl_copy_is_spread(const TlOp *op);
 
 /* The ALLOC that makes a buffer. */
 TlOp *tl_buf_alloc(const TlValue *buf);

@@ -443,6 +443,16 @@ static bool ints(Parser *p, TlAttr *a)
     return true;
 }
 
+static bool span(Parser *p, TlAttr *a)
+{
+    int64_t bytes = 0;
+    if (!integer(p, &a->u.i) || !take(p, ':')) return !p->failed;
+    const char *at = p->cur;
+    if (!integer(p, &bytes)) return false;
+    a->n = (uint32_t)bytes;
+    return (bytes > 0 && bytes <= UINT32_MAX) || fail_at(p, at, "bytes of %s", tl_attr_name(a->id));
+}
+
 static bool enumeration(Parser *p, TlAttr *a)
 {
     size_t n = word_length(p);
@@ -479,7 +489,9 @@ static bool attr_value(Parser *p, TlAttr *a)
     case TL_FORM_ORDER:
     case TL_FORM_SCOPE:
     case TL_FORM_CACHE:
-    case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: return enumeration(p, a);
+    case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: case TL_FORM_APPROX:
+        return enumeration(p, a);
+    case TL_FORM_SPAN: return span(p, a);
     }
     TL_UNREACHABLE("attribute form %d", (int)tl_attr_form(a->id));
 }

@@ -17,6 +17,7 @@
 #include "ir/form.h"
 #include "ir/layout/layout.h"
 #include "ir/numeric.h"
+#include "ir/remark.h"
 #include "ir/support/ascii.h"
 #include "ir/support/number.h"
 #include "ir/text/text.h"
@@ -140,6 +141,10 @@ static void put_attr(TlSbuf *out, const TlOp *op, const TlAttr *a)
     switch (form) {
     case TL_FORM_FLAG: break;
     case TL_FORM_INT: tl_sbuf_putf(out, "%lld", (long long)a->u.i); break;
+    case TL_FORM_SPAN:
+        tl_sbuf_putf(out, "%lld", (long long)a->u.i);
+        if (a->n) tl_sbuf_putf(out, ":%u", a->n);
+        break;
     case TL_FORM_STR: put_string(out, a->u.s); break;
     case TL_FORM_INTS: put_ints(out, a); break;
     case TL_FORM_AXES: put_axes(out, a); break;
@@ -152,7 +157,7 @@ static void put_attr(TlSbuf *out, const TlOp *op, const TlAttr *a)
     case TL_FORM_ORDER:
     case TL_FORM_SCOPE:
     case TL_FORM_CACHE:
-    case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: {
+    case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: case TL_FORM_APPROX: {
         const char *name = tl_enum_name(form, a->u.i);
         tl_sbuf_puts(out, name ? name : "?");
     }
@@ -264,7 +269,9 @@ static void put_open(Printer *p, const TlBlock *b)
         put_args(p, b);
     }
     if (b->warps) tl_sbuf_putf(p->out, " warps %d", (int)b->warps);
-    tl_sbuf_puts(p->out, " {\n");
+    tl_sbuf_puts(p->out, " {");
+    if (b->parent && b == b->parent->regions[0]) tl_remark_print(p->out, b->parent);
+    tl_sbuf_puts(p->out, "\n");
 }
 
 static void put_margin(Printer *p, int depth)
@@ -310,6 +317,7 @@ static void put_block(Printer *p, const TlBlock *root)
             put_margin(p, depth);
             put_op(p, op);
             if (op->nregions == 0) {
+                tl_remark_print(p->out, op);
                 tl_sbuf_puts(p->out, "\n");
                 op = op->next;
                 continue;

@@ -196,7 +196,7 @@ static bool check_attr(TlVerify *v, const TlOp *op, const TlAttr *a)
         return tl_verify_fault(v, op, "takes no %s", name);
     if (tl_attr(op, a->id) != a) return tl_verify_fault(v, op, "%s is given twice", name);
     switch (tl_attr_form(a->id)) {
-    case TL_FORM_INT: case TL_FORM_FLAG: case TL_FORM_CONST: return true;
+    case TL_FORM_INT: case TL_FORM_FLAG: case TL_FORM_CONST: case TL_FORM_SPAN: return true;
     case TL_FORM_STR: return a->u.s || tl_verify_fault(v, op, "%s is missing", name);
     case TL_FORM_INTS: return !a->n || a->u.ints || tl_verify_fault(v, op, "%s is missing", name);
     case TL_FORM_AXES: return !a->n || a->u.axes || tl_verify_fault(v, op, "%s is missing", name);
@@ -205,7 +205,7 @@ static bool check_attr(TlVerify *v, const TlOp *op, const TlAttr *a)
     case TL_FORM_ORDER:
     case TL_FORM_SCOPE:
     case TL_FORM_CACHE:
-    case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: break;
+    case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: case TL_FORM_APPROX: break;
     }
     return tl_enum_name(tl_attr_form(a->id), a->u.i) ||
            tl_verify_fault(v, op, "%s = %lld is out of range", name, (long long)a->u.i);

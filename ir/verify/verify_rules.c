@@ -644,7 +644,7 @@ static bool want_place(TlVerify *v, const TlOp *op, uint32_t values)
 {
     const TlAttr *axes = tl_attr(op, TL_ATTR_AXES);
     uint32_t n = 1 + (axes ? axes->n : 0) + values + tl_attr_flag(op, TL_ATTR_MASK) +
-                 tl_attr_flag(op, TL_ATTR_OTHER) + (tl_attr_flag(op, TL_ATTR_BULK) ? 2 : 0);
+                 tl_attr_flag(op, TL_ATTR_OTHER) + (tl_is_bulk_copy(op) ? 2 : 0);
     if (op->nin != n) return FAULT("%u operands, %u expected", op->nin, n);
     const TlType *t = in_type(op, 0);
     if (axes) return want_view(v, op) && want_axes(v, op, axes);
@@ -772,20 +772,12 @@ static bool want_content(TlVerify *v, const TlOp *op, const TlType *buf, const T
     return ok || FAULT("%s does not fit %s", tl_verify_type(v, t), tl_verify_type(v, buf));
 }
 
-static void want_ahead(TlVerify *v, const TlOp *op, const TlType *buf)
-{
-    int64_t n = tl_attr_int(op, TL_ATTR_AHEAD, 1);
-    if (tl_attr(op, TL_ATTR_AHEAD) && (n < 1 || n >= buf->slots))
-        FAULT("ahead = %lld, with %d slots", (long long)n, (int)buf->slots);
-}
-
 static void tl_check_alloc(TlVerify *v, const TlOp *op) { want_buf(v, op, out_type(op, 0)); }
 
 static void tl_check_put(TlVerify *v, const TlOp *op)
 {
-    if (want_buf(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) &&
-        want_content(v, op, in_type(op, 0), in_type(op, 2), TL_TILE))
-        want_ahead(v, op, in_type(op, 0));
+    if (want_buf(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32))
+        want_content(v, op, in_type(op, 0), in_type(op, 2), TL_TILE);
 }
 
 /* Does the op, or an op inside of it, use the tile of the get? */
@@ -812,7 +804,7 @@ static void want_late(TlVerify *v, const TlOp *op)
             if (end) FAULT("late: '%s' reads it after '%s'", text, tl_op_info(end->opcode)->text);
             else if (!reads_late(o)) FAULT("late: '%s' takes it before it is read", text);
             if (end || !reads_late(o)) return;
-            if (o->opcode == TL_OP_READ && !tl_attr(o, TL_ATTR_FIRST)) return;
+            if (o->opcode == TL_OP_READ && !tl_attr(o, TL_ATTR_LATE)) return;
         }
         if (!end && !tl_may_read_behind(o)) end = o;
     }
@@ -823,7 +815,6 @@ static void tl_check_get(TlVerify *v, const TlOp *op)
     if (!want_buf(v, op, in_type(op, 0)) || !want_scalar(v, op, 1, TL_I32) ||
         !want_content(v, op, in_type(op, 0), out_type(op, 0), TL_TILE))
         return;
-    want_ahead(v, op, in_type(op, 0));
     want_late(v, op);
 }
 
@@ -833,33 +824,6 @@ static void tl_check_read(TlVerify *v, const TlOp *op)
         if (!tl_late_get(tl_in(op, i))) FAULT("operand %u does not come from a late get", i);
 }
 
-/* `whole` lists axes of slices, in ascending order. */
-static void want_whole(TlVerify *v, const TlOp *op, const TlPlace *p)
-{
-    const TlAttr *whole = tl_attr(op, TL_ATTR_WHOLE);
-    int64_t last = -1;
-    if (whole && !tl_attr(op, TL_ATTR_ASYNC)) FAULT("whole without async");
-    if (whole && tl_attr(op, TL_ATTR_SPREAD)) FAULT("whole with spread");
-    for (uint32_t i = 0; whole && i < whole->n; i++) {
-        int64_t axis = whole->u.ints[i];
-        bool ok = axis > last && axis < p->naxes && p->axes && p->axes[axis].kind == TL_AXIS_SLICE;
-        if (!ok) {
-            FAULT("whole: axis %lld is not a slice, or out of order", (long long)axis);
-            return;
-        }
-        last = axis;
-    }
-}
-
-/* Of a copy that is spread: the product between it and the next commit. */
-static bool product_behind(const TlOp *copy)
-{
-    const TlOp *op = copy;
-    while (op && !tl_mma_of(op) && op->opcode != TL_OP_COMMIT)
-        op = op->next;
-    return tl_attr(copy, TL_ATTR_ASYNC) && op && tl_mma_of(op);
-}
-
 static void want_way(TlVerify *v, const TlOp *op, const TlPlace *p)
 {
     const TlAttr *async = tl_attr(op, TL_ATTR_ASYNC);
@@ -867,10 +831,6 @@ static void want_way(TlVerify *v, const TlOp *op, const TlPlace *p)
     bool ok = !async || ((n == 4 || n == 8 || n == 16) && n % unit == 0);
     if (!ok)
         FAULT("async = %lld, with elements of %lld bytes", (long long)n, (long long)unit);
-    else
-        want_whole(v, op, p);
-    if (tl_attr(op, TL_ATTR_SPREAD) && !product_behind(op))
-        FAULT("spread: no product begins it");
 }
 
 static bool want_bar(TlVerify *v, const TlOp *op, const TlType *t)
@@ -916,10 +876,8 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
         FAULT("%s is not what is at the place", tl_verify_type(v, buf));
     else if (tl_is_bool(d) || tl_dtype_bits(d) < 8) /* in memory they look other than in tiles */
         FAULT("not of %s", tl_dtype_name(d));
-    else {
-        want_ahead(v, op, buf);
+    else
         want_way(v, op, &p);
-    }
 }
 
 /* ---- bulk stores ---- */

@@ -8,6 +8,7 @@
  * where the slice starts, the base, each other axis's contribution; the extent, so that the bound
  * is not inside a run; the mask's constancy; and the tile, so that padding is not either. */
 #include "ir/layout/layout.h"
+#include "ir/plan/staged.h"
 #include "passes/analysis/axis_impl.h"
 #include "passes/analysis/facts.h"
 
@@ -511,6 +512,19 @@ static int neighbour_bits(const TlLayout *l, int dim)
             while (l->basis[i][b][dim] & ((1 << k) - 1))
                 k--;
     return k;
+}
+
+uint32_t tl_copy_whole_axes(const TlOp *copy, const TlAccessInfo *info, bool check)
+{
+    if (copy->opcode != TL_OP_COPY || !tl_attr(copy, TL_ATTR_ASYNC) || tl_copy_is_spread(copy) ||
+        (tl_attr_flag(copy, TL_ATTR_UNCHECKED) && !check))
+        return 0;
+    TlPlace p = tl_op_place(copy);
+    uint32_t moving = tl_moving_axes(copy), slices = 0;
+    for (uint32_t i = 0; i < p.naxes && p.axes; i++)
+        if (p.axes[i].kind == TL_AXIS_SLICE)
+            slices |= moving & 1u << i;
+    return slices & ~info->narrow ? 0 : slices;
 }
 
 int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l)

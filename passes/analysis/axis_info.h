@@ -67,6 +67,10 @@ typedef struct TlAccessInfo {
     bool near; /* such bytes fit 31 bits, also for elements outside; by known strides and `local` */
 } TlAccessInfo;
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
+/* The axes, as bits, of an asynchronous copy along which one test of the whole tile can replace
+ * those of its elements, in 32 bits: of slices that the loop around it moves. Its code is emitted
+ * twice then. check: with --check. */
+uint32_t tl_copy_whole_axes(const TlOp *copy, const TlAccessInfo *info, bool check);
 /* How many registers of layout l move together in a load or store: neighbours in memory, as many as
  * the width allows, 16 bytes at most. l NULL: a scalar. */
 int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l);

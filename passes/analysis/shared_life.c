@@ -159,7 +159,7 @@ static void find_life(Lives *l, TlOp *alloc)
         life.first = s.first < life.first ? s.first : life.first;
         live_until(&life, s.last);
         bool copy = user->opcode == TL_OP_COPY && alloc->opcode == TL_OP_ALLOC;
-        if (copy && tl_attr_flag(user, TL_ATTR_BULK))
+        if (copy && tl_is_bulk_copy(user))
             live_until(&life, end_of_bars(l, alloc->block, user));
         else if (copy)
             live_until_wait(l, alloc->block, user, TL_OP_WAIT, &life, &copied);

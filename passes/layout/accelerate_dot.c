@@ -260,11 +260,8 @@ static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
     const TlLayout *outside = out->type->layout;
     bool warpgroup = is_for_warpgroups(a, dot, mma);
     TlMmaWarps warps = share(a, mma, out->type, a->chained || warpgroup);
-    tl_attr_set(a->fn, dot,
-                (TlAttr){.id = TL_ATTR_MMA, .u.s = tl_intern_str(&ctx->strings, mma->name)});
+    tl_set_mma(a->fn, dot, mma, warpgroup);
     TlBuilder before = tl_builder_before(dot), after = tl_builder_after(out);
-    if (warpgroup)
-        tl_attr_set(a->fn, dot, (TlAttr){.id = TL_ATTR_WARPGROUP, .u.i = 1});
     for (uint32_t i = warpgroup ? TL_MMA_C : 0; i < 3; i++) {
         const TlValue *v = tl_in(dot, i);
         const TlLayout *l = tl_mma_layout(ctx, mma, (int)i, v->type, warps, a->warp_bits);

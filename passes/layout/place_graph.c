@@ -124,7 +124,7 @@ static void add_yield(Placement *p, TlOp *op, const TlOp *parent)
 static bool has_free_layout(const TlOp *op, uint32_t operand)
 {
     if (op->opcode == TL_OP_DOT)
-        return operand < 2 && (!tl_mma_of(op) || tl_attr_flag(op, TL_ATTR_WARPGROUP));
+        return operand < 2 && (!tl_mma_of(op) || tl_is_warpgroup_dot(op));
     return operand == 0 && (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM ||
                             op->opcode == TL_OP_REGROUP);
 }

@@ -69,7 +69,7 @@ static TlValue *compute_again(Placement *p, TlValue *v, const TlLayout *l, int d
     }
     TlBuilder b = tl_builder_after(v);
     const TlType *type = tl_type_with_layout(p->ctx, v->type, l);
-    TlOp *made = tl_op_new(&b, op->opcode, op->nin, in, 1, &type, 0, op->nattrs, op->attrs);
+    TlOp *made = tl_op_like(&b, op, op->nin, in, 1, &type);
     made->out[0]->name = v->name;
     return made->out[0];
 }

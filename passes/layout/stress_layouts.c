@@ -282,7 +282,7 @@ static void stress_op(Stress *s, TlOp *op)
     case TL_OP_REDUCE: stress_reduce(s, op); break;
     case TL_OP_RESHAPE: stress_reshape(s, op); break;
     case TL_OP_DOT:
-        if (tl_attr_flag(op, TL_ATTR_WARPGROUP))
+        if (tl_is_warpgroup_dot(op))
             stress_free_operands(s, op);
         if (tl_mma_of(op)) /* the instruction determines its layouts */
             break;

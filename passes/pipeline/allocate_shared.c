@@ -8,11 +8,11 @@
  *     byte. First fit by size: largest first, each at the lowest place that is free of those
  *     placed before that it interferes with.
  *  3. Over the machine's limit: ops go in parts. Of the scratch that lies past the end, or beside
- *     which something does, the largest is halved (its op gets a `room`, shared_plan.h), again and
+ *     which something does, the largest is halved (its `shared` says so, shared_plan.h), again and
  *     again, until all fits.
  *  4. If it never does, because of buffers: an error that lists them, largest first.
  *
- *     %b = convert %a : tile<...>        %b = convert %a {room = 32768, shared = 0} : tile<...>
+ *     %b = convert %a : tile<...>        %b = convert %a {shared = 0:32768} : tile<...>
  *
  * With --stress-layouts ops go in parts at random, up to eight. The option limit=BYTES says that
  * the machine has so many.
@@ -199,16 +199,12 @@ static bool is_in_the_way(const Allocator *a, const Buffer *b)
 static void halve(Allocator *a, const Buffer *b)
 {
     TlOp *op = b->life.op;
-    int64_t old = tl_attr_int(op, TL_ATTR_ROOM, 0);
-    TlAttr room = {.id = TL_ATTR_ROOM, .u.i = (int64_t)b->life.bytes / 2};
-    if (room.u.i > 0)
-        tl_attr_set(a->fn, op, room);
+    uint32_t old = tl_op_room(op, 0);
+    if (b->life.bytes > 1)
+        tl_op_set_room(a->fn, op, (uint32_t)b->life.bytes / 2);
     if (tl_op_shared_bytes(a->px->scratch, op) < b->life.bytes)
         return;
-    room.u.i = old;
-    tl_attr_remove(op, TL_ATTR_ROOM);
-    if (old)
-        tl_attr_set(a->fn, op, room);
+    tl_op_set_room(a->fn, op, old);
     tl_map_put_ptr(&a->least, op, op);
 }
 
@@ -242,10 +238,10 @@ static bool stress(Allocator *a)
     for (uint32_t i = 0; i < a->all.len; i++) {
         const Buffer *b = a->all.data[i];
         uint64_t halvings = tl_hash(&b->number, sizeof b->number, a->px->machine->stress) % 4;
-        TlAttr room = {.id = TL_ATTR_ROOM, .u.i = (int64_t)(b->life.bytes >> halvings)};
-        if (!halvings || !room.u.i || !is_scratch(b) || tl_attr(b->life.op, TL_ATTR_ROOM))
+        uint32_t room = (uint32_t)(b->life.bytes >> halvings);
+        if (!halvings || !room || !is_scratch(b) || tl_op_goes_in_parts(b->life.op))
             continue;
-        tl_attr_set(a->fn, b->life.op, room);
+        tl_op_set_room(a->fn, b->life.op, room);
         any = true;
     }
     if (any)
@@ -289,8 +285,11 @@ static bool set_offset(TlFn *fn, TlOp *op, const Buffer *b)
     int64_t old = tl_attr_int(op, TL_ATTR_SHARED, -1);
     if (old == (b ? (int64_t)b->offset : -1))
         return false;
+    TlAttr scratch = {.id = TL_ATTR_SHARED, .n = tl_op_room(op, 0)};
     if (b)
-        tl_attr_set(fn, op, (TlAttr){.id = TL_ATTR_SHARED, .u.i = (int64_t)b->offset});
+        scratch.u.i = (int64_t)b->offset;
+    if (b)
+        tl_attr_set(fn, op, scratch);
     else
         tl_attr_remove(op, TL_ATTR_SHARED); /* from an earlier run, when the op still needed some */
     return true;

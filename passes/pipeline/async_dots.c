@@ -161,7 +161,7 @@ static void give_up(const AsyncDots *a, TlOp *dot)
 {
     for (uint32_t i = 0; i < 2; i++)
         tl_set_operand(dot, i, as_fragment(a, dot, i));
-    tl_attr_remove(dot, TL_ATTR_WARPGROUP);
+    tl_set_mma(a->fn, dot, tl_mma_of(dot), false);
 }
 
 /* ---- 2. products ---- */
@@ -201,8 +201,9 @@ static void begin(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
     }
     in[n++] = token;
     TlBuilder b = tl_builder_before(dot);
-    TlAttr mma = *tl_attr(dot, TL_ATTR_MMA);
-    TlOp *made = tl_op_new(&b, TL_OP_DOT_ASYNC, n, in, 1, &token->type, 0, 1, &mma);
+    tl_set_mma(a->fn, dot, tl_mma_of(dot), false);
+    const TlAttr *mma = tl_attr(dot, TL_ATTR_MMA);
+    TlOp *made = tl_op_new(&b, TL_OP_DOT_ASYNC, n, in, 1, &token->type, 0, 1, mma);
     if (flipped)
         tl_attr_set_axis_bits(a->fn, made, TL_ATTR_FLIPPED, flipped);
     TlOp *await = new_await(&b, made->out[0], dot->out[0]->type);
@@ -274,7 +275,7 @@ static void remake_loop(AsyncDots *a, TlOp *loop, uint64_t tokens)
         types[i] = token_type(a, types[i]);
         in[i + 3] = tl_op_new(&b, TL_OP_READY, 1, &in[i + 3], 1, &types[i], 0, 0, NULL)->out[0];
     }
-    TlOp *made = tl_op_new(&b, TL_OP_FOR, n + 3, in, n, types, 1, loop->nattrs, loop->attrs);
+    TlOp *made = tl_op_like(&b, loop, n + 3, in, n, types);
     TlBlock *body = made->regions[0];
     body->warps = old->warps;
     for (uint32_t i = 0; i <= n; i++) {
@@ -311,7 +312,7 @@ TlPassResult tl_pass_async_dots(TlFn *fn, TlPassCtx *px)
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (op->opcode == TL_OP_ALLOC)
             a.bytes += tl_buf_bytes(op->out[0]->type);
-        if (op->opcode == TL_OP_DOT && tl_attr_flag(op, TL_ATTR_WARPGROUP))
+        if (tl_is_warpgroup_dot(op))
             tl_vec_push(px->scratch, &dots, op);
         if (op->opcode == TL_OP_FOR)
             tl_vec_push(px->scratch, &loops, op);

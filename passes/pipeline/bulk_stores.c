@@ -29,6 +29,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged_plan.h"
+#include "ir/remark.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/footprint.h"
@@ -277,7 +278,7 @@ static TlOp *end_of_flow(const TlFn *fn, const TlOp *op)
 
 static void send(Stores *s, const Sending *x)
 {
-    static const TlAttrId kept[] = {TL_ATTR_AXES, TL_ATTR_SURE, TL_ATTR_UNCHECKED};
+    static const TlAttrId kept[] = {TL_ATTR_AXES, TL_ATTR_UNCHECKED};
     TlOp *store = x->store;
     TlPlace p = tl_op_place(store);
     TlBuilder home = tl_builder_before(s->fn->body->first), b = tl_builder_before(store),
@@ -322,7 +323,7 @@ static void find_stores(Stores *s)
         s->products |= op->opcode == TL_OP_DOT_ASYNC;
         if (op->opcode == TL_OP_STORE && tl_op_place(op).rank > 0)
             tl_vec_push(s->px->scratch, &s->all, op);
-        if (op->opcode != TL_OP_COPY || !tl_attr_flag(op, TL_ATTR_BULK))
+        if (!tl_is_bulk_copy(op))
             continue;
         Sending copy = {.store = op, .buf = tl_op_place(op).buf->type};
         ask_map(s, &copy);
@@ -347,7 +348,7 @@ TlPassResult tl_pass_bulk_stores(TlFn *fn, TlPassCtx *px)
         if (why == TL_THREADS_NONE)
             send(&s, &x);
         else if (x.convert || s.products)
-            tl_attr_set(fn, x.store, (TlAttr){.id = TL_ATTR_BY_THREADS, .u.i = why});
+            tl_remark(fn, x.store, TL_REMARK_BY_THREADS, why);
         changed |= why == TL_THREADS_NONE || x.convert || s.products;
     }
     return changed ? TL_CHANGED : TL_SAME;

@@ -34,7 +34,7 @@ static bool has_product(const TlValue *buf)
 
 static bool is_copy(const TlOp *op, bool bulk)
 {
-    return op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK) == bulk;
+    return op->opcode == TL_OP_COPY && tl_is_bulk_copy(op) == bulk;
 }
 
 /* Behind it in the text, or in a loop around it? */

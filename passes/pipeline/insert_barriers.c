@@ -390,7 +390,7 @@ static bool arrival_conflicts(const Event *copy, const Event *x)
  * (pipeline_expand.c). */
 static bool is_ordered(const TlOp *op)
 {
-    return op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK) && tl_attr(op, TL_ATTR_AHEAD);
+    return tl_is_bulk_copy(op) && tl_op_ahead(op) > 0;
 }
 
 static bool conflicts(Barriers *b, const Pending *p, const Event *x)
@@ -428,7 +428,7 @@ static uint32_t before_branch(const Barriers *b, uint32_t a, uint32_t x)
 {
     const Event *e = &b->events.data[x];
     const TlOp *parent = e->op->block->parent;
-    if (!tl_attr(e->op, TL_ATTR_AHEAD) || !parent || parent->opcode != TL_OP_IF ||
+    if (tl_op_ahead(e->op) <= 0 || !parent || parent->opcode != TL_OP_IF ||
         tl_block_is_inside(b->events.data[a].op->block, parent))
         return x;
     while (b->events.data[x].op != parent)

@@ -3,32 +3,28 @@
  *
  * Copies. A copy is asynchronous where the machine has such copies and at least 4 bytes of it are
  * contiguous both in memory and in the buffer; `async` says how many. The other copies load and
- * store at once, and are moved in front of the asynchronous copies next to them. Where the loop
- * around a copy moves its tile along a slice of the view, one test of the whole tile can replace
- * the tests of its elements (`whole`): the code is then emitted twice, without these tests and with
- * them. That test has 32 bits; where 32 bits are not enough, elements keep their tests.
+ * store at once, and are moved in front of the asynchronous copies next to them.
  *
  *     copy %A, %i, %k, %a, %s {axes = [64, 32]}
- *  => copy %A, %i, %k, %a, %s {axes = [64, 32], async = 16, whole = [1]}
+ *  => copy %A, %i, %k, %a, %s {axes = [64, 32], async = 16}
  *
  * Copies in front of the only product of a block, few beside its instructions, start one after the
- * other between these (`spread`), not all before the first: the product need not wait, and neither
- * do reads of shared memory. Their elements are tested: two versions of the code are no use where
- * a product stands between two copies.
+ * other between these, not all before the first: the product need not wait, and neither do reads of
+ * shared memory. That their commit comes behind the product says so (tl_copy_is_spread).
  *
- *     copy %A, ... {whole = [1]}           copy %A, ... {spread}
+ *     copy %A, ...                         copy %A, ...
  *     commit                         =>    %p = dot %x, %y, %q
  *     %p = dot %x, %y, %q                  commit
  *
  * Reads. A tile that a GET provides to products by matrix instructions is not read at the GET
  * (`late`): the product reads the operands of each instruction when it needs them, so that few
- * registers hold operands. What its first step needs is read before copies start (`read {first}`),
+ * registers hold operands. What its first step needs is read before copies start (`read {late}`),
  * so that the product need not wait for it behind them. The whole tile is read before shared memory
  * may change, and before any other op takes it.
  *
  *     %x = get %a, %s                 %x = get %a, %s {late}
  *     %y = get %b, %s                 %y = get %b, %s {late}
- *     %t = copy ...             =>    read %x, %y {first}
+ *     %t = copy ...             =>    read %x, %y {late}
  *     %p = dot %x, %y, %q             %t = copy ...
  *     %z = add %x, %x                 %p = dot %x, %y, %q
  *                                     read %x
@@ -77,28 +73,12 @@ static int64_t async_bytes(const Order *o, const TlOp *copy, const TlAccessInfo 
     return bytes < LEAST ? 0 : bytes;
 }
 
-/* The axes, as bits, that one test of the whole tile can decide. */
-static uint32_t whole_axes(const Order *o, const TlOp *copy, const TlAccessInfo *info)
-{
-    if (tl_attr_flag(copy, TL_ATTR_UNCHECKED) && !o->px->machine->check)
-        return 0;
-    TlPlace p = tl_op_place(copy);
-    uint32_t moving = tl_moving_axes(copy), slices = 0;
-    for (uint32_t i = 0; i < p.naxes && p.axes; i++)
-        if (p.axes[i].kind == TL_AXIS_SLICE)
-            slices |= moving & 1u << i;
-    return slices & ~info->narrow ? 0 : slices;
-}
-
 static void order_copy(Order *o, const TlAxisInfo *axis, TlOp *copy)
 {
     TlAccessInfo info = tl_access_info(axis, copy);
     int64_t bytes = async_bytes(o, copy, &info);
-    uint32_t axes = bytes ? whole_axes(o, copy, &info) : 0;
     if (bytes)
         tl_attr_set(o->fn, copy, (TlAttr){.id = TL_ATTR_ASYNC, .u.i = bytes});
-    if (axes)
-        tl_attr_set_axis_bits(o->fn, copy, TL_ATTR_WHOLE, axes);
     o->changed |= bytes != 0;
 }
 
@@ -106,7 +86,7 @@ static void order_copy(Order *o, const TlAxisInfo *axis, TlOp *copy)
 static void sort_copy(Order *o, TlOp *copy)
 {
     TlOp *first = copy;
-    if (is_async(copy) || tl_attr_flag(copy, TL_ATTR_BULK))
+    if (is_async(copy) || tl_is_bulk_copy(copy))
         return;
     while (is_async(first->prev))
         first = first->prev;
@@ -120,8 +100,7 @@ static void order_copies(Order *o)
 {
     const TlAxisInfo *axis = NULL;
     for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (op->opcode != TL_OP_COPY || tl_attr(op, TL_ATTR_ASYNC) ||
-            tl_attr_flag(op, TL_ATTR_BULK))
+        if (op->opcode != TL_OP_COPY || tl_attr(op, TL_ATTR_ASYNC) || tl_is_bulk_copy(op))
             continue;
         axis = axis ? axis : tl_pass_axis_info(o->fn, o->px);
         order_copy(o, axis, op);
@@ -172,10 +151,6 @@ static void spread_before(Order *o, TlOp *commit)
         accesses += tl_copy_plan(o->px->scratch, c)->naccesses;
     if (accesses * LEAST_INSTRUCTIONS > instructions_of(o, dot))
         return;
-    for (TlOp *c = commit->prev; is_async(c); c = c->prev) {
-        tl_attr_remove(c, TL_ATTR_WHOLE);
-        tl_attr_set(o->fn, c, (TlAttr){.id = TL_ATTR_SPREAD, .u.i = 1});
-    }
     tl_op_move_before(commit, dot->next);
     o->changed = true;
 }
@@ -215,9 +190,9 @@ static void set_late(Reads *r, TlOp *get)
 
 static void add_read(Reads *r, TlValue *tile, bool first)
 {
-    TlAttr attr = {.id = TL_ATTR_FIRST, .u.i = 1};
+    TlAttr attr = {.id = TL_ATTR_LATE, .u.i = 1};
     TlBuilder b = tl_builder_before(r->at);
-    if (r->last && (tl_attr(r->last, TL_ATTR_FIRST) != NULL) == first)
+    if (r->last && (tl_attr(r->last, TL_ATTR_LATE) != NULL) == first)
         tl_add_operand(r->o->fn, r->last, tile);
     else
         r->last = tl_op_new(&b, TL_OP_READ, 1, &tile, 0, NULL, 0, first, &attr);
@@ -266,7 +241,7 @@ static void read_before_copy(Reads *r)
             read_all(r, u->tile);
             i = UINT32_MAX; /* the list has changed */
         } else if (!u->has_first && has_product(u->tile) &&
-                   !tl_attr_flag(r->at, TL_ATTR_SPREAD)) {
+                   !tl_copy_is_spread(r->at)) {
             u->has_first = true;
             set_late(r, u->get);
             add_read(r, u->tile, true);

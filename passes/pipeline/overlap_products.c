@@ -271,8 +271,7 @@ static TlOp *make_loop(const Overlap *o, TlBuilder *b, TlMap *first)
         in[i + 3] = tl_mapped(first, v);
         types[i] = in[i + 3]->type;
     }
-    TlOp *made =
-        tl_op_new(b, TL_OP_FOR, all + 3, in, all, types, 1, o->loop->nattrs, o->loop->attrs);
+    TlOp *made = tl_op_like(b, o->loop, all + 3, in, all, types);
     TlBlock *body = made->regions[0];
     body->warps = o->body->warps;
     for (uint32_t i = 0; i <= all; i++) {

@@ -676,7 +676,7 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
     if (!tl_fn_is_laid_out(fn))
         return TL_SAME;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_FOR && !tl_attr(op, TL_ATTR_PIPELINED) && is_innermost(op))
+        if (op->opcode == TL_OP_FOR && is_innermost(op))
             tl_vec_push(px->scratch, &loops, op);
     if (loops.len == 0)
         return TL_SAME;

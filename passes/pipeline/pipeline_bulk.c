@@ -155,7 +155,7 @@ void tl_pipeline_begin_bulk(TlExpand *x, bool in_loop, int t)
     for (uint32_t i = 0; i < all.len; i++) {
         TlOp *copy = tl_pipeline_begin(x, b, &all.data[i], false);
         TlAttr attr = {.id = TL_ATTR_CLUSTER, .u.i = tl_cluster_size(x->fn)};
-        tl_pipeline_set_ahead(x, copy, m);
+        tl_pipeline_say_ahead(x, copy, m);
         if (all.data[i].f->shared)
             tl_attr_set(x->fn, copy, attr);
     }

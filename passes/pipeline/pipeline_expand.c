@@ -1,3 +1,4 @@
+#include "ir/remark.h"
 /* A schedule put into effect (pipeline.c).
  *
  *  1. The prologue, trip by trip as the loop itself will do: for trip -most .. -1 all fetches whose
@@ -23,7 +24,7 @@ static void put_at(TlExpand *x, const TlFetch *f, TlMoment m)
                      tl_pipeline_value(x, f->load->out[0], m)};
     TlBuilder *b = m.in_loop ? &x->start : &x->before;
     b->loc = f->put->loc;
-    tl_pipeline_set_ahead(x, tl_op_new(b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL), m);
+    tl_pipeline_say_ahead(x, tl_op_new(b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL), m);
 }
 
 typedef TL_VEC(TlAccess) Accesses;
@@ -32,7 +33,7 @@ static void begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside, TlV
 {
     TlOp *op = tl_pipeline_begin(x, b, a, inside);
     if (op->opcode == TL_OP_COPY)
-        tl_pipeline_set_ahead(x, op, a->m);
+        tl_pipeline_say_ahead(x, op, a->m);
     else
         *out = op->out[0];
 }
@@ -300,12 +301,6 @@ static void get_first(TlBlock *body)
     }
 }
 
-static void add_attrs(TlExpand *x, TlOp *loop)
-{
-    tl_attr_remove(loop, TL_ATTR_PIPELINE);
-    tl_attr_set(x->fn, loop, (TlAttr){.id = TL_ATTR_PIPELINED, .u.i = x->s->stages});
-}
-
 /* The loop, with the new carried values. */
 static TlOp *remake_loop(TlExpand *x)
 {
@@ -345,7 +340,8 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
     if (!s->by_producer)
         get_first(body);
     TlOp *loop = remake_loop(&x);
-    add_attrs(&x, loop);
+    tl_attr_remove(loop, TL_ATTR_PIPELINE);
+    tl_remark(fn, loop, TL_REMARK_STAGES, s->stages);
     tl_pipeline_end_bulk(&x, loop);
     if (oldest_copy(s)) {
         TlBuilder after = tl_builder_after(loop->out[0]);

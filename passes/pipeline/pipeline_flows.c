@@ -16,6 +16,7 @@
  *     function; slot and parity run on through the loops around it. */
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
+#include "ir/remark.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/producer.h"
 #include "passes/pipeline/pipeline_impl.h"
@@ -238,13 +239,15 @@ void tl_pipeline_choose_flows(TlFn *fn, const TlPassCtx *px, TlSchedules *all)
         fault = find_fault(fn, px, all);
     for (uint32_t i = 0; i < all->len; i++) {
         bool turns = tl_attr_int(all->data[i].loop, TL_ATTR_SPECIALIZE, 0) == 2;
-        TlAttr attr = {.id = TL_ATTR_SPECIALIZE, .u.i = fault ? -(int64_t)fault : 1 + turns};
+        TlAttr attr = {.id = TL_ATTR_SPECIALIZE, .u.i = fault ? 0 : 1 + turns};
         if (!has_bulk(&all->data[i]))
             continue;
         if (!fault && products_wait(fn, px->scratch, all->data[i].loop))
             add_slot(fn, px, all, &all->data[i]);
         if (!fault)
             begin_own_copies(&all->data[i]);
+        else
+            tl_remark(fn, all->data[i].loop, TL_REMARK_ONE_FLOW, fault);
         tl_attr_set(fn, all->data[i].loop, attr);
     }
 }

@@ -139,7 +139,7 @@ void tl_pipeline_end_bulk(TlExpand *x, TlOp *loop);
 /* ---- values at moments (pipeline_values.c) ---- */
 /* A trip, or (before the loop) trip number t < 0: iterations from 0 on. */
 TlMoment tl_pipeline_moment(bool in_loop, int t, int ahead);
-void tl_pipeline_set_ahead(TlExpand *x, TlOp *op, TlMoment m);
+void tl_pipeline_say_ahead(TlExpand *x, const TlOp *op, TlMoment m); /* to people */
 /* Can it be said of each trip whether it exists? */
 bool tl_pipeline_has_trips(const TlOp *loop);
 /* The body's value at a moment. */

@@ -13,6 +13,7 @@
  * right side is computed once, before the loop, and saturates, so that nothing overflows. A step
  * that is not known is handled by the same in 64 bits. */
 #include "ir/numeric.h"
+#include "ir/remark.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
 
@@ -29,10 +30,10 @@ static uint64_t moment_key(TlMoment m, uint64_t what)
     return what << 9 | (uint64_t)m.in_loop << 8 | (uint64_t)m.n;
 }
 
-void tl_pipeline_set_ahead(TlExpand *x, TlOp *op, TlMoment m)
+void tl_pipeline_say_ahead(TlExpand *x, const TlOp *op, TlMoment m)
 {
     if (m.in_loop && m.n)
-        tl_attr_set(x->fn, op, (TlAttr){.id = TL_ATTR_AHEAD, .u.i = m.n});
+        tl_remark(x->fn, op, TL_REMARK_AHEAD, m.n);
 }
 
 /* A trip, or (before the loop) trip number t < 0: iterations from 0 on. */
@@ -252,8 +253,6 @@ TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool insid
     if (copies)
         set_flag(x, made, TL_ATTR_OTHER, false);
     set_flag(x, made, TL_ATTR_MASK, a->masked);
-    if (a->f->how == TL_FETCH_BULK)
-        set_flag(x, made, TL_ATTR_BULK, true);
     if (inside)
         set_flag(x, made, TL_ATTR_UNCHECKED, true);
     return made;

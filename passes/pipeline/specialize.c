@@ -49,7 +49,7 @@ static bool begins(const void *user, const TlOp *op)
     (void)user;
     return op->opcode == TL_OP_EXPECT ||
            (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) ||
-           (op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK));
+           tl_is_bulk_copy(op);
 }
 
 static bool is_asked_for(const TlFn *fn)
@@ -64,7 +64,7 @@ static bool is_possible(const TlFn *fn, const TlMachine *machine)
 {
     bool bulk = false;
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        bool other = (op->opcode == TL_OP_COPY && !tl_attr_flag(op, TL_ATTR_BULK)) ||
+        bool other = (op->opcode == TL_OP_COPY && !tl_is_bulk_copy(op)) ||
                      op->opcode == TL_OP_ROLES ||
                      (op->opcode == TL_OP_MBAR && op->block != fn->body);
         if (other)
@@ -141,7 +141,7 @@ static TlOp *copy_head(Specialize *s, const TlOp *op, uint32_t fixed, TlBuilder 
             in[n++] = tl_mapped(map, tl_in(op, i + 3));
     }
     b->loc = op->loc;
-    TlOp *made = tl_op_new(b, op->opcode, n, in, nout, types, op->nregions, op->nattrs, op->attrs);
+    TlOp *made = tl_op_like(b, op, n, in, nout, types);
     for (uint32_t i = 0, k = 0; i < op->nout; i++)
         if (tl_producer_wants(&s->producer, op->out[i]))
             tl_map_put_ptr(map, op->out[i], made->out[k++]);

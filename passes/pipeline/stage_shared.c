@@ -328,7 +328,7 @@ static TlValue *link_again(Stager *s, TlBuilder *b, const TlOp *op, uint32_t ope
                     : constant_in(s, b, tl_in(op, i), tl_layout_for_operand(s->ctx, op, i, l));
     const TlType *type = tl_type_with_layout(s->ctx, op->out[0]->type, l);
     b->loc = op->loc;
-    TlOp *made = tl_op_new(b, op->opcode, op->nin, in, 1, &type, 0, op->nattrs, op->attrs);
+    TlOp *made = tl_op_like(b, op, op->nin, in, 1, &type);
     made->out[0]->name = op->out[0]->name;
     return made->out[0];
 }

@@ -1,7 +1,7 @@
 /* take-turns: in loops that ask for it (specialize(2)), warpgroups begin their products one after
  * the other, so that one computes what stands between products while matrix units work for another:
  *
- *     for ... {                                pass_turn {first}
+ *     for ... {                                pass_turn {one}
  *       %t = dot_async ...                     for ... {
  *       %v = dot_async ...                       take_turn
  *       %s = await %t {pending = 1}      =>      %t = dot_async ...
@@ -10,7 +10,7 @@
  *                                                %s = await %t {pending = 1}
  *                                                ...
  *                                              }
- *                                              take_turn {first}
+ *                                              take_turn {one}
  *
  *  1. Where: loops of the kernel's warps, of two warpgroups or more, whose copies another warp
  *     begins. A turn goes from a trip's first product to the last one before anything waits.
@@ -54,7 +54,7 @@ static TlOp *last_of_turn(TlOp *first)
 
 static void turn(TlBuilder b, TlOpcode opcode, bool first)
 {
-    TlAttr attr = {.id = TL_ATTR_FIRST, .u.i = 1};
+    TlAttr attr = {.id = TL_ATTR_ONE, .u.i = 1};
     tl_op_new(&b, opcode, 0, NULL, 0, NULL, 0, first, &attr);
 }
 

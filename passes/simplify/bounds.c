@@ -22,10 +22,12 @@
  *     bounds, and the body is short. Not those with a dot or a pipeline hint: the body would be
  *     there twice, and what a pipelined loop fetches ahead is masked anyway.
  *  2. Accesses of which all axes are inside are marked. With --check they are tested all the
- *     same. Of others, and of tests, the axes that are inside by numbers or by the grid are marked
- *     `sure`; not those by a loop, as accesses may be moved to other trips of it. */
+ *     same. Of others, and of tests, the axes that are inside by numbers or by the grid are not
+ *     tested (tl_bounds_sure_axes); those by a loop are, as accesses may be moved to other trips
+ *     of it. */
 #include "passes/simplify/bounds.h"
 #include "ir/numeric.h"
+#include "ir/remark.h"
 #include "passes/analysis/axis_impl.h"
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
@@ -179,7 +181,7 @@ static bool gains(Bounds *b, const TlOp *loop)
 /* Will the pass `pipeline` pipeline it? */
 static bool is_pipelined(const TlOp *loop)
 {
-    if (tl_attr(loop, TL_ATTR_PIPELINE) || tl_attr(loop, TL_ATTR_PIPELINED))
+    if (tl_attr(loop, TL_ATTR_PIPELINE))
         return true;
     for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
         if (op->opcode == TL_OP_DOT)
@@ -260,7 +262,7 @@ static bool is_loop_index(const TlValue *v)
 
 static bool is_in_pipeline(const TlOp *op)
 {
-    while (op && !tl_attr(op, TL_ATTR_PIPELINED))
+    while (op && !tl_remark_of(op, TL_REMARK_STAGES))
         op = op->block->parent;
     return op != NULL;
 }
@@ -283,7 +285,7 @@ static TlBound why_not_peeled(Bounds *b, const TlPlace *p, uint32_t i, const TlO
         return TL_BOUND_LOOP_SIGN;
     if (!is_innermost(loop))
         return TL_BOUND_LOOP_OUTER;
-    if (is_pipelined(loop))
+    if (is_pipelined(loop) || tl_remark_of(loop, TL_REMARK_STAGES))
         return TL_BOUND_LOOP_AHEAD;
     return tl_loop_size(loop) > MAX_PEELED_OPS ? TL_BOUND_LOOP_LONG : TL_BOUND_LOOP;
 }
@@ -326,6 +328,23 @@ bool tl_bounds_is_constant(const TlAxisInfo *facts, const TlOp *access, uint32_t
            tl_axis_facts(facts, p.index[axis].value)->is_known;
 }
 
+uint32_t tl_bounds_sure_axes(const TlFn *fn, const TlAxisInfo *facts, const TlOp *access)
+{
+    Bounds b = {.fn = fn, .axis = facts};
+    TlPlace p = tl_op_place(access);
+    bool may = access->opcode == TL_OP_INSIDE ||
+               (is_candidate(access) && !(tl_op_info(access->opcode)->flags & F_ATOMIC));
+    TlViewFacts v = may && p.axes ? tl_view_facts(facts, p.base) : (TlViewFacts){0};
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < p.naxes && may; i++) {
+        const TlValue *index = tl_axis_plain(facts, p.index[i].value);
+        bool fixed = is_pid(index) || tl_axis_facts(facts, index)->is_known;
+        if (index->type->rank == 0 && fixed && axis_inside(&b, &p, &v, i))
+            axes |= 1u << i;
+    }
+    return axes;
+}
+
 bool tl_bounds_is_peeled(const TlFn *fn, const TlAxisInfo *facts, const TlOp *loop)
 {
     Bounds b = {.fn = fn, .axis = facts};
@@ -345,37 +364,13 @@ static uint32_t peel_all(Bounds *b, TlFn *fn)
     return loops.len;
 }
 
-static uint32_t sure_axes(const Bounds *b, const TlOp *op)
-{
-    TlPlace p = tl_op_place(op);
-    TlViewFacts v = tl_view_facts(b->axis, p.base);
-    uint32_t axes = 0;
-    for (uint32_t i = 0; i < p.naxes; i++) {
-        const TlValue *index = tl_axis_plain(b->axis, p.index[i].value);
-        bool fixed = is_pid(index) || tl_axis_facts(b->axis, index)->is_known;
-        if (index->type->rank == 0 && fixed && axis_inside(b, &p, &v, i))
-            axes |= 1u << i;
-    }
-    return axes;
-}
-
-static bool may_be_sure(const TlOp *op)
-{
-    return op->opcode == TL_OP_INSIDE ||
-           (is_candidate(op) && (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE));
-}
-
 static bool mark(const Bounds *b, TlFn *fn, TlOp *op)
 {
     if (is_candidate(op) && is_inside(b, op)) {
         tl_attr_set(fn, op, (TlAttr){.id = TL_ATTR_UNCHECKED, .u.i = 1});
         return true;
     }
-    uint32_t axes = may_be_sure(op) ? sure_axes(b, op) : 0;
-    if (axes == tl_attr_axis_bits(op, TL_ATTR_SURE))
-        return false;
-    tl_attr_set_axis_bits(fn, op, TL_ATTR_SURE, axes);
-    return true;
+    return false;
 }
 
 static uint32_t mark_all(Bounds *b, TlFn *fn)

@@ -193,7 +193,7 @@ static TlValue *broadcast_late(Canon *c)
                 &c->b, tl_type_with_shape(c->px->ctx, v->type, shape->rank, shape->shape), bits);
     }
     const TlType *type = tl_type_with_shape(c->px->ctx, canon_type(c), shape->rank, shape->shape);
-    TlOp *small = tl_op_new(&c->b, op->opcode, op->nin, in, 1, &type, 0, op->nattrs, op->attrs);
+    TlOp *small = tl_op_like(&c->b, op, op->nin, in, 1, &type);
     return canon_op1(c, TL_OP_BROADCAST, small->out[0], canon_type(c));
 }
 

@@ -10,6 +10,7 @@
 #include "ir/interp/ring_float.h"
 #include "ir/numeric.h"
 #include "ir/plan/reduce_plan.h"
+#include "ir/remark.h"
 #include "passes/analysis/facts.h"
 #include "passes/simplify/chunk_impl.h"
 #include <string.h>
@@ -406,8 +407,9 @@ static void emit_loop(Emitter *e, int32_t from, int32_t to, int32_t step)
             tl_vec_push(e->g->arena, &in, e->carries.data[i].value[r]);
             tl_vec_push(e->g->arena, &types, e->carries.data[i].value[r]->type);
         }
-    TlAttr chunks = {.id = TL_ATTR_CHUNKS, .u.i = e->g->extent};
-    TlOp *loop = tl_op_new(&e->b, TL_OP_FOR, in.len, in.data, types.len, types.data, 1, 1, &chunks);
+    TlOp *loop = tl_op_new(&e->b, TL_OP_FOR, in.len, in.data, types.len, types.data, 1, 0, NULL);
+    tl_remark(e->b.fn, loop, TL_REMARK_CHUNKS, e->g->extent);
+    tl_map_put_ptr(e->g->loops, loop, loop);
     TlBuilder outer = e->b;
     e->b = tl_builder_end(loop->regions[0]);
     TlValue *at = tl_block_arg(loop->regions[0], range[0]->type, "chunk");

@@ -28,6 +28,7 @@ typedef struct TlChunkGroup {
     int32_t extent; /* along the axis */
     TL_VEC(TlChunkOp) ops; /* in program order; those before `block` (pure) first */
     TlMap index;           /* op to its number in ops, + 1 */
+    TlMap *loops;          /* that go over chunks: those made for this group are added */
     int npasses;
     unsigned backward; /* bit k: the k-th pass goes from the last chunk to the first */
     TL_VEC(TlOp *) between; /* ops of the block among them that are not of the group, in order, */

@@ -59,6 +59,7 @@ typedef struct Rows {
     int64_t threads;
     int32_t asked; /* elements of a chunk that the option asks for; 0: none */
     TlMap *tried;  /* ops */
+    TlMap *loops;  /* that go over chunks */
 } Rows;
 
 static int64_t per_thread(const Rows *r, const TlType *t)
@@ -215,7 +216,7 @@ static bool give_up(const Rows *r, const TlChunkGroup *g)
 
 static bool cut_along(const Rows *r, TlValue *tile, int axis)
 {
-    TlChunkGroup g = {.fn = r->fn, .arena = r->px->scratch};
+    TlChunkGroup g = {.fn = r->fn, .arena = r->px->scratch, .loops = r->loops};
     if (!tl_chunk_find(&g, tile, axis) || !tl_chunk_order(&g))
         return give_up(r, &g);
     int64_t elements = 0;
@@ -256,10 +257,10 @@ static bool is_long(const Rows *r, const TlOp *op)
 }
 
 /* Ops of loops that were made are not cut again. */
-static bool is_of_chunk(const TlOp *op)
+static bool is_of_chunk(const Rows *r, const TlOp *op)
 {
     for (const TlBlock *b = op->block; b->parent; b = b->parent->block)
-        if (tl_attr(b->parent, TL_ATTR_CHUNKS))
+        if (tl_map_get_ptr(r->loops, b->parent))
             return true;
     return false;
 }
@@ -267,7 +268,7 @@ static bool is_of_chunk(const TlOp *op)
 static bool cut_one(const Rows *r)
 {
     for (TlOp *op = r->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (!is_long(r, op) || tl_map_get_ptr(r->tried, op) || is_of_chunk(op))
+        if (!is_long(r, op) || tl_map_get_ptr(r->tried, op) || is_of_chunk(r, op))
             continue;
         tl_map_put_ptr(r->tried, op, op);
         if (cut_tile(r, op->out[0]))
@@ -280,13 +281,15 @@ TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
 {
     const char *asked = px->options ? strstr(px->options, "elements=") : NULL;
     int warps = tl_choose_warps(fn, px->machine->warps, px->machine->lanes); /* of whole rows */
-    TlMap tried;
+    TlMap tried, loops;
     Rows r = {.fn = fn,
               .px = px,
               .tried = &tried,
+              .loops = &loops,
               .threads = (int64_t)warps * px->machine->lanes,
               .asked = asked ? (int32_t)strtol(asked + strlen("elements="), NULL, 10) : 0};
     tl_map_init(r.tried, px->scratch);
+    tl_map_init(r.loops, px->scratch);
     TlPassResult result = take_totals(&r) ? TL_CHANGED : TL_SAME;
     while (cut_one(&r))
         result = TL_CHANGED;

@@ -64,13 +64,10 @@ static TlValue *number(TlBuilder *b, const TlValue *like, double x)
 static TlValue *reciprocal(TlBuilder *b, TlValue *d, bool normal)
 {
     TlValue *one = number(b, d, 1), *n = tl_binary(b, TL_OP_DIV, one, d);
-    tl_attr_set(b->fn, n->def, (TlAttr){.id = TL_ATTR_APPROX, .u.i = 1});
+    TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = normal ? TL_APPROX_NORMAL : TL_APPROX_ANY};
+    tl_attr_set(b->fn, n->def, approx);
     TlValue *e = tl_fma(b, tl_unary(b, TL_OP_NEG, d), n, one), *better = tl_fma(b, n, e, n);
-    if (normal) {
-        tl_attr_set(b->fn, n->def, (TlAttr){.id = TL_ATTR_DIVISOR, .u.i = TL_DIVISOR_NORMAL});
-        return better;
-    }
-    return tl_select(b, tl_binary(b, TL_OP_EQ, e, e), better, n);
+    return normal ? better : tl_select(b, tl_binary(b, TL_OP_EQ, e, e), better, n);
 }
 
 /* A power of two for each divisor that keeps its product with it away from both ends of f32. */
@@ -89,7 +86,7 @@ static void multiply(TlOp *op, TlValue *s)
     TlBuilder b = tl_builder_before(op);
     s = tl_cast(&b, s, TL_F32);
     const TlType *t = op->out[0]->type;
-    bool normal = tl_attr_int(op, TL_ATTR_DIVISOR, 0) == TL_DIVISOR_NORMAL;
+    bool normal = tl_attr_int(op, TL_ATTR_APPROX, TL_APPROX_ANY) == TL_APPROX_NORMAL;
     TlValue *p = normal ? NULL : guard(&b, s), *x = tl_in(op, 0);
     TlValue *r = reciprocal(&b, p ? tl_binary(&b, TL_OP_MUL, s, p) : s, normal);
     if (p)

@@ -101,7 +101,7 @@ static TlOp *new_loop(TlBuilder *b, const Loop *l, TlValue *lo, TlValue *hi, TlV
         in[i + 3] = carried[i];
         types[i] = l->op->out[i]->type;
     }
-    TlOp *loop = tl_op_new(b, TL_OP_FOR, n + 3, in, n, types, 1, l->op->nattrs, l->op->attrs);
+    TlOp *loop = tl_op_like(b, l->op, n + 3, in, n, types);
     tl_attr_remove(loop, TL_ATTR_UNROLL);
     loop->regions[0]->warps = l->body->warps;
     for (uint32_t i = 0; i <= n; i++)

@@ -539,7 +539,7 @@ static const char every_op[] =
     "}\n"
     "kernel @staged(%A: view<f32, 1>, %n: i32) {\n"
     "  %b = alloc {shared = 128} : buf<f32, 6, \"offset(1) -> 2 * 3\", 2>\n"
-    "  %t = copy %A, %n, %b, %n {axes = [6], ahead = 1} : token<f32, 6, \"lane(1)(2)(4)\">\n"
+    "  %t = copy %A, %n, %b, %n {axes = [6]} : token<f32, 6, \"lane(1)(2)(4)\">\n"
     "  commit\n"
     "  wait {pending = 0}\n"
     "  %x = get %b, %n {late} : tile<f32, 6, \"lane(1)(2)(4)\">\n"
@@ -556,7 +556,7 @@ static const char flow_ops[] =
     "  %a = alloc {shared = 0} : buf<f16, 64, 64, " IMAGE ", 2>\n"
     "  %z = const {value = 0.0} : tile<f32, 64, 64, " SUMS ">\n"
     "  roles () {\n"
-    "    %t = copy %A, %n, %n, %c, %a, %n, %f, %n {axes = [64, 64], mask, bulk} : token<f16, 64, "
+    "    %t = copy %A, %n, %n, %c, %a, %n, %f, %n {axes = [64, 64], mask} : token<f16, 64, "
     "64, \"reg(0,1)(0,2)(0,4)(16,0)(32,0) lane(0,8)(0,16)(0,32)(1,0)(2,0) warp(4,0)(8,0)\">\n"
     "    expect %f, %n, %c {bytes = 8192, mask}\n"
     "    yield\n"
@@ -568,7 +568,7 @@ static const char flow_ops[] =
     ">\n"
     "    %s = await %d {pending = 0} : tile<f32, 64, 64, " SUMS ">\n"
     "    arrive %f, %n, %c {mask}\n"
-    "    take_turn {first}\n"
+    "    take_turn {one}\n"
     "    pass_turn\n"
     "    send %C, %n, %n, %a, %n {axes = [64, 64]}\n"
     "    sent %a {written}\n"
@@ -818,8 +818,6 @@ static const struct {
     {BUF "put %b, %n, %t", "tile<f32, 8> does not fit buf<f32, 4"},
     {BUF "put %b, %f, %u", "operand 1 is f32, not i32"},
     {BUF "put %u, %n, %u", "is not a buffer"},
-    {BUF "put %b, %n, %u {ahead = 2}", "ahead = 2, with 2 slots"},
-    {BUF "put %b, %n, %u {ahead = 0}", "ahead = 0, with 2 slots"},
     {BUF "%x = get %b, %n : tile<f16, 4, \"lane(1)(2)\">", "does not fit buf<f32, 4"},
     {BUF "%x = get %b, %n : f32", "f32 does not fit buf"},
     {BUF "%x = copy %v, %n, %n, %b {axes = [i, 4]} : " TOKEN, "4 operands, 5 expected"},
@@ -828,7 +826,6 @@ static const struct {
      "does not fit buf"},
     {BUF "%x = copy %v, %n, %n, %b, %f {axes = [i, 4]} : " TOKEN, "operand 4 is f32, not i32"},
     {BUF "%x = copy %v, %n, %n, %f, %b, %n {axes = [i, 4], mask} : " TOKEN, "the mask is f32"},
-    {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], ahead = 7} : " TOKEN, "ahead = 7"},
     {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], other} : " TOKEN, "takes no other"},
     {"%q = alloc : buf<bool, 4, \"offset(1)(2)\", 1> %z = view_ptr %v : ptr<f32> %x = copy %z, %q, "
      "%n : token<bool, 4, \"lane(1)(2)\">",
@@ -898,11 +895,11 @@ static const struct {
     {"if %c () { roles () { yield } () { yield } yield } () { yield }",
      "not the last op of the kernel"},
     {"roles () { yield %n } () { yield }", "gives 1 values"},
-    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %b, %n {axes = [i, 4], bulk} : " TOKEN,
+    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %b, %n {axes = [i, 4]} : " TOKEN,
      "bulk: a barrier and its slot"},
-    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %m, %n {axes = [i, 4], bulk, async = 16} : " TOKEN,
+    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %m, %n {axes = [i, 4], async = 16} : " TOKEN,
      "bulk: a barrier and its slot"},
-    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %m, %n {axes = [i, 4], bulk, cluster = 9} : " TOKEN,
+    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %m, %n {axes = [i, 4], cluster = 9} : " TOKEN,
      "cluster = 9"},
     {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], cluster = 2} : " TOKEN,
      "cluster without bulk"},

@@ -6,7 +6,7 @@
  *   2 LLVM gives each division of 64 bits a branch around it, for operands that fit 32. From MANY
  *     divisions on, what it does with so many blocks takes longer than all else: optsize is the
  *     attribute of a function without such branches. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void link(TlLlvm *l, LLVMBuilderRef b, TlMap *links, LLVMValueRef x)
         return;
     }
     LLVMPositionBuilderBefore(b, LLVMGetNextInstruction(x));
-    LLVMValueRef copy = tl_leaf_copy(l, b, x, LLVMGetIntTypeWidth(t) == 32 ? "=r,0" : "=l,0");
+    LLVMValueRef copy = tl_llvm_copy(l, b, x, LLVMGetIntTypeWidth(t) == 32 ? "=r,0" : "=l,0");
     LLVMReplaceAllUsesWith(x, copy);
     LLVMSetOperand(copy, 0, x);
 }
@@ -51,21 +51,18 @@ static bool is_division(LLVMValueRef x)
     }
 }
 
-void tl_nvptx_long(TlLlvm *l)
+void tl_nvptx_long(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        unsigned divisions = 0;
-        TlMap links;
-        tl_map_init(&links, l->arena);
-        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
-            for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x)) {
-                divisions += is_division(x);
-                if (is_link(x))
-                    link(l, b, &links, x);
-            }
-        if (divisions > MANY)
-            tl_llvm_set_attribute(l, f, LLVMAttributeFunctionIndex, "optsize", 0);
-    }
-    LLVMDisposeBuilder(b);
+    unsigned divisions = 0;
+    TlMap links;
+    tl_map_init(&links, l->arena);
+    LLVMBasicBlockRef k;
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
+        for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x)) {
+            divisions += is_division(x);
+            if (is_link(x))
+                link(l, b, &links, x);
+        }
+    if (divisions > MANY)
+        tl_llvm_set_attribute(l, function, LLVMAttributeFunctionIndex, "optsize", 0);
 }

@@ -1,7 +1,7 @@
 /* Which values differ between the threads of a wave, on AMD GPUs: the others are in scalar
  * registers. Branches are uniform, or hold a store or an atomic alone, so a value varies by its
  * operands. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 #include <string.h>
 
@@ -42,7 +42,7 @@ void tl_amd_find_varying(TlArena *arena, LLVMValueRef function, TlMap *out)
         LLVMUseRef u = LLVMGetFirstUse(todo.data[--todo.len]);
         for (; u; u = LLVMGetNextUse(u)) {
             LLVMValueRef x = LLVMGetUser(u);
-            if (tl_leaf_is_call_of(x, "llvm.amdgcn.read")) /* a lane's, for all */
+            if (tl_llvm_is_call_of(x, "llvm.amdgcn.read")) /* a lane's, for all */
                 continue;
             if (tl_map_get(out, (uint64_t)(uintptr_t)x, NULL))
                 continue;

@@ -36,7 +36,7 @@
  * that releases wait for everything.
  *
  * test/tools/amd_waits.py looks at the machine code. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 /* ---- waits ---- */
 
@@ -91,7 +91,7 @@ static bool is_release(LLVMValueRef x)
 
 static bool is_of_barrier(LLVMValueRef fence)
 {
-    return tl_leaf_is_call_of(LLVMGetNextInstruction(fence), "llvm.amdgcn.s.barrier");
+    return tl_llvm_is_call_of(LLVMGetNextInstruction(fence), "llvm.amdgcn.s.barrier");
 }
 
 typedef TL_VEC(LLVMBasicBlockRef) Blocks;
@@ -144,7 +144,7 @@ static bool stores(LLVMBasicBlockRef block)
         if (opcode == LLVMAtomicRMW || opcode == LLVMAtomicCmpXchg ||
             (opcode == LLVMStore &&
              LLVMGetPointerAddressSpace(LLVMTypeOf(LLVMGetOperand(x, 1))) != 3) ||
-            tl_leaf_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.store"))
+            tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.store"))
             return true;
     }
     return false;
@@ -182,14 +182,15 @@ static void wait_at_barrier(TlLlvm *l, LLVMBuilderRef b, const TlLoops *loops, L
                                                 : TL_AMD_SHARED_AND_LOADS);
 }
 
-static void wait_in(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f)
+void tl_amd_release(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
     TlLoops loops;
     TlMap before; /* the fences of barriers before atomics that release */
     TL_VEC(LLVMValueRef) fences = {0};
-    tl_loops_find(l->arena, f, &loops);
+    tl_loops_find(l->arena, function, &loops);
     tl_map_init(&before, l->arena);
-    for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
+    LLVMBasicBlockRef k;
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
         for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x)) {
             if (is_release(x))
                 tl_vec_push(l->arena, &fences, x);
@@ -205,13 +206,4 @@ static void wait_in(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f)
         else
             tl_amd_wait(l, b, TL_AMD_ALL);
     }
-}
-
-void tl_amd_release(TlLlvm *l)
-{
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
-        if (LLVMCountBasicBlocks(f))
-            wait_in(l, b, f);
-    LLVMDisposeBuilder(b);
 }

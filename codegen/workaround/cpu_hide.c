@@ -6,8 +6,7 @@
  * of addresses among all the loops around, for code that is longer in the end. So nothing is known
  * of the address any more: it goes through an intrinsic, which vanishes when instructions are
  * selected. */
-#include "codegen/cpu/cpu.h"
-#include "codegen/target/llvm_loops.h"
+#include "codegen/workaround/workaround.h"
 
 static bool is_used_in_other_loop(const TlLoops *loops, LLVMValueRef x)
 {
@@ -37,17 +36,11 @@ static void hide_in_block(TlLlvm *l, LLVMBuilderRef b, const TlLoops *loops,
     }
 }
 
-void tl_cpu_hide_addresses(TlLlvm *l)
+void tl_cpu_hide(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        if (!LLVMCountBasicBlocks(f))
-            continue;
-        TlLoops loops;
-        tl_loops_find(l->arena, f, &loops);
-        LLVMBasicBlockRef block = LLVMGetEntryBasicBlock(f); /* it is before all loops */
-        while ((block = LLVMGetNextBasicBlock(block)))
-            hide_in_block(l, b, &loops, block);
-    }
-    LLVMDisposeBuilder(b);
+    TlLoops loops;
+    tl_loops_find(l->arena, function, &loops);
+    LLVMBasicBlockRef block = LLVMGetEntryBasicBlock(function); /* it is before all loops */
+    while ((block = LLVMGetNextBasicBlock(block)))
+        hide_in_block(l, b, &loops, block);
 }

@@ -11,7 +11,7 @@
  * An element is a piece of so many bits from a bit of the vector on. It is followed through
  * inserts, shuffles and bitcasts to a value of just these bits; a piece of two elements, each
  * found, is put together. What is dead then goes. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 enum { MOST_STEPS = 64 };
 
@@ -178,19 +178,14 @@ static void sweep(LLVMBasicBlockRef block)
     }
 }
 
-void tl_nvptx_pieces(TlLlvm *l)
+void tl_nvptx_pieces(TlLlvm *l, LLVMBuilderRef builder, LLVMValueRef function)
 {
-    TL_ASSERT(l->module && l->context, "a module without context");
-    Pieces x = {LLVMCreateBuilderInContext(l->context), LLVMInt32TypeInContext(l->context), {0}};
-    LLVMValueRef f;
+    Pieces x = {builder, LLVMInt32TypeInContext(l->context), {0}};
     LLVMBasicBlockRef b;
-    for (f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        tl_map_init(&x.casts, l->arena);
-        for (b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
-            for (LLVMValueRef op = LLVMGetFirstInstruction(b); op; op = LLVMGetNextInstruction(op))
-                replace(&x, op);
-        for (b = LLVMGetLastBasicBlock(f); b; b = LLVMGetPreviousBasicBlock(b))
-            sweep(b);
-    }
-    LLVMDisposeBuilder(x.b);
+    tl_map_init(&x.casts, l->arena);
+    for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef op = LLVMGetFirstInstruction(b); op; op = LLVMGetNextInstruction(op))
+            replace(&x, op);
+    for (b = LLVMGetLastBasicBlock(function); b; b = LLVMGetPreviousBasicBlock(b))
+        sweep(b);
 }

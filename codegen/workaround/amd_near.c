@@ -5,7 +5,7 @@
  * two scalar registers of some hundred from the start of the kernel to its use. Where there are
  * more than a few of them, each is computed in the block that uses it, from a constant that LLVM
  * does not see, or it would move it out again. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 enum { FEW = 32 };
 
@@ -144,17 +144,6 @@ static void narrow_tests(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 
 /* ---- each beside its user ---- */
 
-/* The constant, in a scalar register. What is convergent is not moved out of a loop. */
-static LLVMValueRef unseen(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef constant)
-{
-    LLVMValueRef call = tl_llvm_hide(b, constant, "=s,0");
-    tl_llvm_mark_call(l, call, "convergent");
-    tl_llvm_mark_call(l, call, "memory");
-    tl_llvm_mark_call(l, call, "nounwind");
-    tl_llvm_mark_call(l, call, "willreturn");
-    return call;
-}
-
 /* x again, where the builder stands, from a constant that LLVM does not see. */
 static LLVMValueRef copy_of(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
 {
@@ -162,7 +151,7 @@ static LLVMValueRef copy_of(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
               LLVMGetNumOperands(x));
     LLVMValueRef copy = LLVMInstructionClone(x), left = LLVMGetOperand(x, 0);
     if (LLVMIsAConstantInt(LLVMGetOperand(x, 1)))
-        LLVMSetOperand(copy, 1, unseen(l, b, LLVMGetOperand(x, 1)));
+        LLVMSetOperand(copy, 1, tl_amd_hide(l, b, LLVMGetOperand(x, 1), "=s,0"));
     if (LLVMIsAICmpInst(x) && is_offset(left))
         LLVMSetOperand(copy, 0, copy_of(l, b, left));
     LLVMInsertIntoBuilder(b, copy);
@@ -182,17 +171,13 @@ static void put_near(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
         LLVMInstructionEraseFromParent(x);
 }
 
-void tl_amd_near(TlLlvm *l)
+void tl_amd_near(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        Values cheap = {0}, own = {0};
-        narrow_tests(l, b, f);
-        find(l->arena, f, &cheap, &own);
-        for (uint32_t i = 0; cheap.len > FEW && i < cheap.len; i++)
-            put_near(l, b, cheap.data[i]);
-        for (uint32_t i = 0; own.len > FEW && i < own.len; i++)
-            put_near(l, b, own.data[i]);
-    }
-    LLVMDisposeBuilder(b);
+    Values cheap = {0}, own = {0};
+    narrow_tests(l, b, function);
+    find(l->arena, function, &cheap, &own);
+    for (uint32_t i = 0; cheap.len > FEW && i < cheap.len; i++)
+        put_near(l, b, cheap.data[i]);
+    for (uint32_t i = 0; own.len > FEW && i < own.len; i++)
+        put_near(l, b, own.data[i]);
 }

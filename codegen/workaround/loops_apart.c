@@ -7,9 +7,7 @@
  * ways the walk ends; so a loop's end is reached directly and through an empty block, by a choice
  * that is left open. CodeGenPrepare, which comes after loop strength reduction, removes both: the
  * code that is made stays the same. */
-#include "codegen/target/llvm.h"
-#include "codegen/target/llvm_loops.h"
-#include "ir/support/guard.h"
+#include "codegen/workaround/workaround.h"
 
 enum { FEW = 64 }; /* loops of a function that are nothing to walk through */
 
@@ -37,28 +35,23 @@ static void fork_before(TlLlvm *l, LLVMBuilderRef b, LLVMBasicBlockRef end)
     TL_ASSERT(!is_reached_once(end), "the end of a loop is still reached in one way only");
 }
 
-void tl_llvm_set_loops_apart(TlLlvm *l)
+void tl_loops_apart(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        if (!LLVMCountBasicBlocks(f))
-            continue;
-        TlLoops loops;
-        tl_loops_find(l->arena, f, &loops);
-        if (loops.loops.len <= FEW)
-            continue;
-        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k)) {
-            uint32_t loop = tl_loop_around(&loops, k);
-            if (loop == TL_NO_LOOP)
-                continue; /* the new blocks are in none either */
-            LLVMValueRef last = LLVMGetBasicBlockTerminator(k);
-            for (unsigned i = 0; i < LLVMGetNumSuccessors(last); i++) {
-                LLVMBasicBlockRef end = LLVMGetSuccessor(last, i);
-                if (!tl_loop_is_inside(&loops, tl_loop_around(&loops, end), loop) &&
-                    is_reached_once(end))
-                    fork_before(l, b, end);
-            }
+    TlLoops loops;
+    tl_loops_find(l->arena, function, &loops);
+    if (loops.loops.len <= FEW)
+        return;
+    LLVMBasicBlockRef k;
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k)) {
+        uint32_t loop = tl_loop_around(&loops, k);
+        if (loop == TL_NO_LOOP)
+            continue; /* the new blocks are in none either */
+        LLVMValueRef last = LLVMGetBasicBlockTerminator(k);
+        for (unsigned i = 0; i < LLVMGetNumSuccessors(last); i++) {
+            LLVMBasicBlockRef end = LLVMGetSuccessor(last, i);
+            if (!tl_loop_is_inside(&loops, tl_loop_around(&loops, end), loop) &&
+                is_reached_once(end))
+                fork_before(l, b, end);
         }
     }
-    LLVMDisposeBuilder(b);
 }

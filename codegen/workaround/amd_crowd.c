@@ -13,17 +13,16 @@
  * What is in a loop is worth more of that time, where sums of products without matrix instructions
  * keep hundreds of words. Where code has matrix instructions, its order and its registers are
  * mostly theirs; it takes LLVM no longer than its length lets expect. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 /* Words times blocks; in a loop that sums products. */
 enum { MANY = 1 << 17, MANY_OF_SUMS = 3 << 17 };
 
-bool tl_amd_is_crowded(TlArena *arena, LLVMValueRef function, unsigned registers,
-                       unsigned *out_words)
+bool tl_amd_is_crowded(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned *out_words)
 {
     TlAmdLive live;
     uint32_t n = 0, blocks = 0, all = 0, local = 0;
-    tl_amd_find_live(arena, function, &live);
+    tl_amd_find_live(l->arena, function, &live);
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b)) {
         for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x), n++) {
             TL_ASSERT(live.all[n] >= live.local[n] && live.local[n] >= 0,
@@ -38,5 +37,6 @@ bool tl_amd_is_crowded(TlArena *arena, LLVMValueRef function, unsigned registers
     bool sums = live.loops.loops.len && products == TL_AMD_MANY_PRODUCTS;
     bool here = local > registers + registers / 4 || (local >= registers && all >= 2 * registers),
          there = all > registers && (uint64_t)all * blocks > (sums ? MANY_OF_SUMS : MANY);
-    return products != TL_AMD_MATRIX && (here || there);
+    return tl_workaround_is_on(l, TL_WORKAROUND_AMD_CROWD) && products != TL_AMD_MATRIX &&
+           (here || there);
 }

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "codegen/gen/gen_impl.h"
-#include "codegen/target/host_code.h"
+#include "codegen/workaround/workaround.h"
 #include "runtime/contract/tile_image.h"
 
 typedef struct Host {

@@ -10,7 +10,7 @@
  * Loads stay where they are, early, as what follows hides their latency. Only where so many values
  * are loaded, or are there already, that they would not fit the registers, loads are put in front
  * of their first users, too; no store is passed. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 #include <string.h>
 
@@ -222,15 +222,11 @@ static void order_block(Run *r, LLVMBuilderRef b, LLVMBasicBlockRef block)
     }
 }
 
-void tl_amd_order(TlLlvm *l)
+void tl_amd_order(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
     Run r = {.arena = l->arena};
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    LLVMValueRef f;
-    for (f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        tl_amd_find_varying(l->arena, f, &r.varies);
-        for (LLVMBasicBlockRef x = LLVMGetFirstBasicBlock(f); x; x = LLVMGetNextBasicBlock(x))
-            order_block(&r, b, x);
-    }
-    LLVMDisposeBuilder(b);
+    tl_amd_find_varying(l->arena, function, &r.varies);
+    LLVMBasicBlockRef k;
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
+        order_block(&r, b, k);
 }

@@ -3,7 +3,7 @@
  * In objects they are MessagePack: a map whose "amdhsa.kernels" is an array of maps, one for each
  * kernel. What is not asked for is skipped. In assembly they are the same as YAML, a key a line,
  * those of a kernel in alphabetical order. */
-#include "codegen/gpu/notes.h"
+#include "codegen/target/notes.h"
 
 #include <elf.h>
 #include <stdint.h>

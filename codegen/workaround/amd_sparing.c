@@ -1,4 +1,4 @@
-/* Code without scratch memory, where LLVM's first code has some (gpu.h).
+/* Code without scratch memory, where LLVM's first code has some.
  *
  *   1 all kernels get code; its notes say how many registers LLVM has spilled
  *   2 each way of sparing registers is tried on those that have spills, until none has
@@ -8,9 +8,8 @@
  * spilled, or all that can be; and with LLVM's scheduler told how many waves fit with all registers
  * of a thread: it would seek more, and gives up blocks in which it does not get them as they were.
  * On CDNA that is one wave, which it knows. */
-#include "codegen/gpu/gpu.h"
-#include "codegen/gpu/notes.h"
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/target/notes.h"
+#include "codegen/workaround/workaround.h"
 
 static const struct Way {
     bool all, waves;
@@ -120,7 +119,7 @@ static bool has_ways(const Sparing *s)
     return false;
 }
 
-void *tl_gpu_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
+void *tl_amd_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
                           bool object, TlArena *arena, size_t *out_size)
 {
     Sparing s = {l, arena, target, kernels, object, TL_NEW_ARRAY(arena, Least, kernels->len + 1)};

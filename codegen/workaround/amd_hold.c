@@ -19,31 +19,29 @@
  * other ways: ds_swizzle, which is a trip to the LDS's crossbar and a wait each, and there is none
  * for WMMA; the option that turns the pass off, which is one of the process, so of a host that has
  * an LLVM of its own, too. test/tools/amd_lanes.py looks at the machine code. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 /* Those of leaf_amdgpu.c and leaf_mma.c that LLVM does not mark as convergent. */
 static bool is_moved(LLVMValueRef x)
 {
-    return tl_leaf_is_call_of(x, "llvm.amdgcn.permlane") ||
-           tl_leaf_is_call_of(x, "llvm.amdgcn.wmma");
+    return tl_llvm_is_call_of(x, "llvm.amdgcn.permlane") ||
+           tl_llvm_is_call_of(x, "llvm.amdgcn.wmma");
 }
 
 static void hold(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
 {
     LLVMPositionBuilderBefore(b, LLVMGetNextInstruction(x));
-    LLVMValueRef held = tl_leaf_copy(l, b, x, "=v,0");
+    LLVMValueRef held = tl_llvm_copy(l, b, x, "=v,0");
     tl_llvm_mark_call(l, held, "convergent");
     LLVMReplaceAllUsesWith(x, held);
     LLVMSetOperand(held, 0, x);
 }
 
-void tl_amd_hold(TlLlvm *l)
+void tl_amd_hold(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
-            for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
-                if (is_moved(x))
-                    hold(l, b, x);
-    LLVMDisposeBuilder(b);
+    LLVMBasicBlockRef k;
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
+        for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
+            if (is_moved(x))
+                hold(l, b, x);
 }

@@ -18,7 +18,7 @@
  *
  * SIFoldOperands looks at all uses of a register for each that it makes of a copy. So each part has
  * parameters with very many uses in registers of its own. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 /* In a part, and in a block whatever it does; accesses times instructions in a block. */
 enum { PART = 1024, MANY = 4096, MANY_PAIRS = 1 << 18 };
@@ -113,7 +113,7 @@ static void copy_parameters(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef first)
     LLVMPositionBuilderBefore(b, first);
     for (unsigned i = 0; i < n; i++) {
         LLVMValueRef p = LLVMGetParam(f, i);
-        copies[i] = uses_of(p) > PART / 2 ? tl_leaf_copy(l, b, p, "=s,0") : NULL;
+        copies[i] = uses_of(p) > PART / 2 ? tl_llvm_copy(l, b, p, "=s,0") : NULL;
         unsigned left = PART;
         for (LLVMValueRef x = first; copies[i] && x && left--; x = LLVMGetNextInstruction(x))
             for (int k = 0; k < LLVMGetNumOperands(x); k++)
@@ -141,7 +141,7 @@ static void part(TlLlvm *l, LLVMBuilderRef b, LLVMBasicBlockRef block, unsigned 
     }
 }
 
-static void part_function(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
+void tl_amd_part(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
     TlAmdLive live;
     uint32_t n = 0;
@@ -158,13 +158,4 @@ static void part_function(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
         if (size)
             part(l, b, k, size);
     }
-}
-
-void tl_amd_part(TlLlvm *l)
-{
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
-        if (LLVMCountBasicBlocks(f))
-            part_function(l, b, f);
-    LLVMDisposeBuilder(b);
 }

@@ -4,7 +4,8 @@
  * function: time grows with the square of their number, and each becomes some 80 instructions. So
  * where there are many, all of one kind become calls of one function that holds the access. Where
  * there are few, they stay where they are: no call is as fast. */
-#include "codegen/cpu/cpu.h"
+#include "codegen/nest/nest.h"
+#include "codegen/workaround/workaround.h"
 #include <llvm-c/Target.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * Instructions are numbered in the order of the text, which is about that of the machine code. A
  * value needs its registers from its number to that of its last use, and what a loop uses from
  * before it needs them to the loop's end. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 #include <string.h>
 

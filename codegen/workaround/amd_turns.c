@@ -9,7 +9,7 @@
  * matrix instructions of this one, which hide them. A wave in a product goes before those that are
  * not, so that of two waves of a scheduler one computes while the other loads, stores and reads.
  * What a trip has loaded for the next one is waited for once, too. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 static bool is_mark(LLVMValueRef x)
 {
@@ -47,7 +47,7 @@ static bool is_read(LLVMValueRef x)
 
 static bool is_product(LLVMValueRef x)
 {
-    return tl_leaf_is_call_of(x, "llvm.amdgcn.mfma") || tl_leaf_is_call_of(x, "llvm.amdgcn.wmma");
+    return tl_llvm_is_call_of(x, "llvm.amdgcn.mfma") || tl_llvm_is_call_of(x, "llvm.amdgcn.wmma");
 }
 
 /* The next instructions are so many of a kind. */
@@ -86,7 +86,7 @@ static void interleave(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark)
 /* From memory: by an address, or by a buffer's descriptor. */
 static bool is_load(LLVMValueRef x)
 {
-    return LLVMIsALoadInst(x) || tl_leaf_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load");
+    return LLVMIsALoadInst(x) || tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load");
 }
 
 /* Does the block take what the trip before, or the code before the loop, has loaded? */
@@ -126,7 +126,7 @@ static LLVMValueRef first_after_phis(LLVMBasicBlockRef block)
 static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f)
 {
     TlLoops loops;
-    if (!LLVMCountBasicBlocks(f) || tl_amd_find_products(f) != TL_AMD_MATRIX)
+    if (tl_amd_find_products(f) != TL_AMD_MATRIX)
         return;
     tl_loops_find(l->arena, f, &loops);
     for (uint32_t i = 0; i < loops.loops.len; i++) {
@@ -141,17 +141,14 @@ static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f)
     }
 }
 
-void tl_amd_turns(TlLlvm *l)
+void tl_amd_turns(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
-            for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
-                if (is_mark(x)) {
-                    interleave(l, b, x);
-                    put_mark(l, b, x);
-                }
-        wait_in_loops(l, b, f);
-    }
-    LLVMDisposeBuilder(b);
+    LLVMBasicBlockRef k;
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
+        for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
+            if (is_mark(x)) {
+                interleave(l, b, x);
+                put_mark(l, b, x);
+            }
+    wait_in_loops(l, b, function);
 }

@@ -6,7 +6,9 @@
  * along uses that it moves to another list): of n trips of an unrolled loop, all of which use x, it
  * looks at all trips n times. So where there are many such uses, what is extended is a copy of x
  * that LLVM does not know to be one. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
+
+#include <string.h>
 
 enum { MANY = 64 };
 
@@ -56,31 +58,23 @@ static bool is_wanted(LLVMValueRef x)
            uses_outside(from, block) > MANY;
 }
 
-LLVMValueRef tl_leaf_copy(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, const char *constraints)
+void tl_copy_extended(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
-    LLVMValueRef call = tl_llvm_hide(b, x, constraints);
-    tl_llvm_mark_call(l, call, "memory"); /* none */
-    return call;
-}
-
-void tl_leaf_copy_extended(TlLlvm *l, const char *uniform, const char *varying)
-{
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        TL_VEC(LLVMValueRef) found = {0};
-        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
-            for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
-                if (is_wanted(x))
-                    tl_vec_push(l->arena, &found, x);
-        TlMap varies;
-        if (found.len)
-            tl_amd_find_varying(l->arena, f, &varies);
-        for (uint32_t i = 0; i < found.len; i++) {
-            LLVMValueRef x = found.data[i], from = LLVMGetOperand(x, 0);
-            bool varies_there = tl_map_get(&varies, (uint64_t)(uintptr_t)from, NULL);
-            LLVMPositionBuilderBefore(b, x);
-            LLVMSetOperand(x, 0, tl_leaf_copy(l, b, from, varies_there ? varying : uniform));
-        }
+    bool amd = !strncmp(LLVMGetTarget(l->module), "amdgcn", 6);
+    TL_VEC(LLVMValueRef) found = {0};
+    LLVMBasicBlockRef k;
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
+        for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
+            if (is_wanted(x))
+                tl_vec_push(l->arena, &found, x);
+    TlMap varies;
+    if (found.len)
+        tl_amd_find_varying(l->arena, function, &varies);
+    for (uint32_t i = 0; i < found.len; i++) {
+        LLVMValueRef x = found.data[i], from = LLVMGetOperand(x, 0);
+        bool varies_there = tl_map_get(&varies, (uint64_t)(uintptr_t)from, NULL);
+        LLVMPositionBuilderBefore(b, x);
+        const char *place = !amd ? "=r,0" : varies_there ? "=v,0" : "=s,0";
+        LLVMSetOperand(x, 0, tl_llvm_copy(l, b, from, place));
     }
-    LLVMDisposeBuilder(b);
 }

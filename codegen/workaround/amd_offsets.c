@@ -10,7 +10,7 @@
  *
  * LLVM would move what it sees to be the same in every trip out of the loop again. So the first
  * step has a constant that LLVM does not see, or, where it has none, an operand. */
-#include "codegen/leaf/leaf_expand.h"
+#include "codegen/workaround/workaround.h"
 
 /* What LLVM's order of the code and copies of tuples take beside the values: of all values, and
  * beside what was spilled; steps of a way. */
@@ -96,16 +96,6 @@ static unsigned steps_of(const Again *a, LLVMValueRef x)
     return steps;
 }
 
-/* The value, of which LLVM does not see what it is. */
-static LLVMValueRef unseen(const Again *a, LLVMValueRef x, const char *constraints)
-{
-    static const char *const MARKS[] = {"convergent", "memory", "nounwind", "willreturn"};
-    LLVMValueRef call = tl_llvm_hide(a->b, x, constraints);
-    for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++)
-        tl_llvm_mark_call(a->l, call, MARKS[i]);
-    return call;
-}
-
 /* The first step of a way: a constant, else what varies, is one that LLVM does not see. */
 static void hide_operand(Again *a, LLVMValueRef step)
 {
@@ -113,7 +103,7 @@ static void hide_operand(Again *a, LLVMValueRef step)
     for (int i = 0; i < n; i++) {
         LLVMValueRef v = LLVMGetOperand(step, (unsigned)i);
         if (LLVMIsAConstantInt(v)) {
-            LLVMSetOperand(step, (unsigned)i, unseen(a, v, "=s,0"));
+            LLVMSetOperand(step, (unsigned)i, tl_amd_hide(a->l, a->b, v, "=s,0"));
             return;
         }
         if (tl_map_get(&a->varies, (uint64_t)(uintptr_t)v, NULL))
@@ -121,7 +111,7 @@ static void hide_operand(Again *a, LLVMValueRef step)
     }
     TL_ASSERT(varying >= 0, "a step of what does not vary");
     LLVMValueRef v = LLVMGetOperand(step, (unsigned)varying);
-    LLVMValueRef hidden = unseen(a, v, "=v,0");
+    LLVMValueRef hidden = tl_amd_hide(a->l, a->b, v, "=v,0");
     tl_map_put_ptr(&a->varies, hidden, hidden);
     LLVMSetOperand(step, (unsigned)varying, hidden);
 }
