@@ -232,8 +232,8 @@ typedef struct TlNest {
     int listed;       /* PRODUCT: addresses of rows that are listed at a time */
     struct {
         int32_t home;
-        bool turned;
-    } operand[3]; /* DOT: A, B, the sums */
+        bool turned; /* it is the transposition of what is there */
+    } operand[2];    /* DOT: A, B */
 } TlNest;
 
 /* ---- a function ---- */

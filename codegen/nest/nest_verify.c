@@ -93,7 +93,7 @@ static const char *check_split(const TlNest *n)
             return "asks of an access that has no interval";
     if (n->boxed_axes && (!n->boxed || !n->boxed->has_interval))
         return "skips what is outside of nothing";
-    for (uint32_t i = 0; n->boxed_axes >> i; i++)
+    for (uint32_t i = 0; n->store && n->boxed_axes >> i; i++)
         if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == lane)
             return "skips lanes";
     return NULL;
