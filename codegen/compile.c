@@ -21,7 +21,7 @@
 #include "passes/pass.h"
 
 /* The column `of`. */
-typedef enum StageOf { OF_ANY, OF_GPU, OF_CODE, OF_PTX, OF_HSACO } StageOf;
+typedef enum StageOf { OF_ANY, OF_GPU, OF_CPU, OF_CODE, OF_PTX, OF_HSACO } StageOf;
 
 static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
 {
@@ -33,6 +33,7 @@ static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
     switch (OF[stage]) {
     case OF_ANY: return true;
     case OF_GPU: return tl_target_is_gpu(t);
+    case OF_CPU: return !tl_target_is_gpu(t) && code == TL_CODE_HOST;
     case OF_CODE: return code != TL_CODE_IR;
     case OF_PTX: return code == TL_CODE_PTX;
     case OF_HSACO: return code == TL_CODE_HSACO;

@@ -285,6 +285,13 @@ bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, i
 
 /* ---- text form (print.c, parse.c) and verifier ---- */
 void tl_print_module(TlSbuf *out, const TlModule *m);
+/* The same with notes: what `note` writes for an op, line by line, is in comments before it; op
+ * NULL: for the function, at its beginning. The text can be parsed all the same. */
+typedef struct TlPrinter TlPrinter;
+typedef void TlPrintNote(void *user, const TlPrinter *p, const TlFn *fn, const TlOp *op,
+                         TlSbuf *lines);
+void tl_print_module_with(TlSbuf *out, const TlModule *m, TlPrintNote *note, void *user);
+void tl_print_value(const TlPrinter *p, TlSbuf *out, const TlValue *v); /* "%x.1" */
 /* Parses a .tir text; on error gives diagnostics in ctx and returns NULL. The module is
  * verified. */
 TlModule *tl_parse_module(TlCtx *ctx, uint32_t source);

@@ -473,6 +473,14 @@ static void *make_code(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, 
     tl_llvm_open(l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
     l->trace = m->ctx->trace;
+    if (emit == TL_EMIT_NEST) {
+        TlNestMachine machine = tl_nest_machine(l);
+        TlSbuf text;
+        tl_sbuf_init(&text, arena);
+        tl_nest_print(&text, m, &machine, options->check);
+        *out_size = text.len;
+        return text.text;
+    }
     l->skip = options->skip;
     if (!lower_kernels(l, m, options, arena, kernels))
         return NULL;

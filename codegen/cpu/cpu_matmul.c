@@ -249,7 +249,6 @@ static void point_at_a(Chunk *c)
         c->x.last = tl_gen_splat(&g->gen, z, c->x.width);
     }
     c->x.count = inside;
-    c->x.is_cut = c->x.per == 1;
 }
 
 /* Are the rows of A that are computed inside of it? */

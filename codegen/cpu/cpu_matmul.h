@@ -45,7 +45,6 @@ typedef struct TlCpuMultiply {
     LLVMValueRef acc, a, a_row, b;  /* addresses; a_row: row stride of a, in parts */
     bool a_listed;                  /* a is a list of the addresses of its rows, or columns */
     LLVMValueRef count;             /* elements along k in this chunk */
-    bool is_cut;                    /* at the end of A, where it is read in memory */
     LLVMValueRef from, to, columns; /* rows from .. to - 1, columns 0 .. columns - 1 */
     LLVMValueRef out, out_row;      /* where sums go, row stride; NULL: to acc, aligned */
     LLVMValueRef last;              /* +0 or -0, added to each sum at the end; NULL: nothing is */

@@ -81,7 +81,8 @@ TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or st
 typedef enum TlNestPlaceKind { TL_NEST_SCALAR, TL_NEST_VIRTUAL, TL_NEST_HOME } TlNestPlaceKind;
 typedef struct TlNestPlace {
     TlNestPlaceKind kind;
-    int32_t buffer; /* HOME: index in plan->buffers */
+    int32_t buffer;  /* HOME: index in plan->buffers */
+    const char *why; /* NULL: nothing was to be decided */
 } TlNestPlace;
 typedef struct TlNestBuffer {
     uint64_t bytes, offset;
@@ -231,8 +232,8 @@ typedef struct TlNest {
     int listed;       /* PRODUCT: addresses of rows that are listed at a time */
     struct {
         int32_t home;
-        bool turned;
-    } operand[3]; /* DOT: A, B, the sums */
+        bool turned; /* it is the transposition of what is there */
+    } operand[2];    /* DOT: A, B */
 } TlNest;
 
 /* ---- a function ---- */
@@ -259,6 +260,10 @@ typedef struct TlNests {
 } TlNests;
 /* Everything that is decided about a function; verified. */
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
+/* The module as text; before each op, as comments, the places of its results and its nests. */
+void tl_nest_print(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check);
+/* Is the plan consistent? Else the first fault is written to `out`. */
+bool tl_nest_verify(const TlNests *plan, TlSbuf *out);
 /* Nest number n of those of an op, NULL: it has no more. */
 TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n);
 

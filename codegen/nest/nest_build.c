@@ -232,5 +232,8 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     build_block(plan, fn->body);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);
+    TlSbuf fault;
+    tl_sbuf_init(&fault, arena);
+    TL_ASSERT(tl_nest_verify(plan, &fault), "'%s': %s", fn->name, fault.text ? fault.text : "");
     return plan;
 }

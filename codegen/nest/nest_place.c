@@ -420,14 +420,18 @@ static TlOp *root_of_use(Placer *p, const TlUse *use)
     return op;
 }
 
-/* The one op in whose loop nest v can be computed, or NULL. */
-static TlOp *find_root(Placer *p, TlValue *v)
+/* The one op in whose loop nest v can be computed, or NULL: *why. */
+static TlOp *find_root(Placer *p, TlValue *v, const char **why)
 {
     TlOp *root = NULL;
     for (TlUse *u = v->uses; u; u = u->next) {
-        if (u->user->block != v->def->block || use_needs_home(p, u))
-            return NULL;
-        TlOp *r = root_of_use(p, u);
+        TlOp *r = NULL;
+        if (u->user->block != v->def->block)
+            *why = "used in another block";
+        else if (use_needs_home(p, u))
+            *why = "used several times, or in another order";
+        else if (!(r = root_of_use(p, u)) || (root && r != root))
+            *why = "used by several nests";
         if (!r || (root && r != root))
             return NULL;
         root = r;
@@ -459,21 +463,24 @@ static void decide(Placer *p, TlValue *v)
     }
     TlOp *op = v->def;
     place->kind = TL_NEST_HOME;
+    place->why = "has a nest of its own";
     p->root[v->id] = NULL;
     if (op->nout != 1 || !can_be_virtual(p, op))
         return;
+    place->why = "a transposition moves lanes";
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
         return;
     if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
-        place->kind = TL_NEST_VIRTUAL;
+        *place = (TlNestPlace){TL_NEST_VIRTUAL, -1, "cheap"};
         return;
     }
-    TlOp *root = find_root(p, v);
+    TlOp *root = find_root(p, v, &place->why);
     if (v->uses && !root)
         return;
+    place->why = "its memory may be written before it is used";
     if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root))
         return;
-    place->kind = TL_NEST_VIRTUAL;
+    *place = (TlNestPlace){TL_NEST_VIRTUAL, -1, root ? "computed in one nest" : "not used"};
     p->root[v->id] = root;
 }
 
@@ -495,6 +502,7 @@ static void decide_block(Placer *p, const TlBlock *block)
             for (uint32_t i = 0; i < op->regions[r]->nargs; i++) {
                 TlValue *a = op->regions[r]->args[i];
                 p->plan->place[a->id].kind = a->type->rank ? TL_NEST_HOME : TL_NEST_SCALAR;
+                p->plan->place[a->id].why = "carried";
             }
             decide_block(p, op->regions[r]);
         }

@@ -50,7 +50,6 @@ void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsign
  * emulator.
  * For modules that only have to be emitted: LLVM's passes could bring some of them back. */
 void tl_host_complete(TlLlvm *l, bool services);
-bool tl_cpu_has_masks(const TlLlvm *l); /* masked accesses of elements of every size */
 
 /* ---- values on AMD GPUs ---- */
 /* Of the module's target: 9 for gfx942 and gfx90a, 11 for gfx1100. */

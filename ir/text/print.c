@@ -27,16 +27,19 @@
 
 enum { MAX_INDENT = 24 }; /* levels; deeper ladders stay at this margin */
 
-typedef struct Printer {
+struct TlPrinter {
     TlSbuf *out;
     const TlModule *module;
+    TlPrintNote *note; /* NULL: there are none */
+    void *user;
     uint32_t *file_index; /* by source: its place in the `files` line + 1; 0 = not used */
     uint32_t nsources;
     const char **names; /* by value id, of the current function */
     uint32_t nvalues;
     TlMap layouts; /* number of each layout in the text */
     TL_VEC(const TlLayout *) layout_list;
-} Printer;
+};
+typedef struct TlPrinter Printer;
 
 /* ---- small pieces ---- */
 
@@ -212,11 +215,16 @@ static void name_values(Printer *p, const TlFn *fn)
     }
 }
 
+void tl_print_value(const TlPrinter *p, TlSbuf *out, const TlValue *v)
+{
+    if (!v) tl_sbuf_puts(out, "%<null>");
+    else if (v->id < p->nvalues && p->names[v->id]) tl_sbuf_putf(out, "%%%s", p->names[v->id]);
+    else tl_sbuf_putf(out, "%%<%u>", v->id); /* of another function: the verifier reports it */
+}
+
 static void put_value(Printer *p, const TlValue *v)
 {
-    if (!v) tl_sbuf_puts(p->out, "%<null>");
-    else if (v->id < p->nvalues && p->names[v->id]) tl_sbuf_putf(p->out, "%%%s", p->names[v->id]);
-    else tl_sbuf_putf(p->out, "%%<%u>", v->id); /* of another function: the verifier reports it */
+    tl_print_value(p, p->out, v);
 }
 
 static void put_args(Printer *p, const TlBlock *b)
@@ -271,6 +279,22 @@ static void put_margin(Printer *p, int depth)
     for (int i = 0; i < depth && i < MAX_INDENT; i++) tl_sbuf_puts(p->out, "  ");
 }
 
+/* Each line of a note is a comment before the op; op NULL: at the beginning of a function. */
+static void put_notes(Printer *p, const TlFn *fn, const TlOp *op, int depth)
+{
+    if (!p->note)
+        return;
+    TlSbuf lines;
+    tl_sbuf_init(&lines, p->out->arena);
+    p->note(p->user, p, fn, op, &lines);
+    for (const char *line = lines.text; line && *line;) {
+        size_t n = strcspn(line, "\n");
+        put_margin(p, depth);
+        tl_sbuf_putf(p->out, "// %.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
 static const TlBlock *next_region(const TlBlock *b)
 {
     const TlOp *op = b->parent;
@@ -286,8 +310,10 @@ static void put_block(Printer *p, const TlBlock *root)
     const TlOp *op = b->first;
     int depth = 1;
     put_open(p, b);
+    put_notes(p, b->fn, NULL, depth);
     for (;;) {
         if (op) {
+            put_notes(p, b->fn, op, depth);
             put_margin(p, depth);
             put_op(p, op);
             if (op->nregions == 0) {
@@ -554,8 +580,15 @@ static void put_fn(Printer *p, const TlFn *fn)
 
 void tl_print_module(TlSbuf *out, const TlModule *m)
 {
+    tl_print_module_with(out, m, NULL, NULL);
+}
+
+void tl_print_module_with(TlSbuf *out, const TlModule *m, TlPrintNote *note, void *user)
+{
     TL_ASSERT(m && m->ctx, "no module to print");
     Printer p = printer_new(out, m);
+    p.note = note;
+    p.user = user;
     for (uint32_t i = 0; i < m->fns.len; i++)
         use_what_is_in(&p, m->fns.data[i]);
     put_files(&p);

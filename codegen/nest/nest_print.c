@@ -1,0 +1,256 @@
+/* Nests as text (--emit=nest): tile IR in which comments before each op say where its results live
+ * and which nests it has, with what has been decided about each of them and why. */
+#include "codegen/nest/nest.h"
+
+typedef struct Print {
+    TlSbuf *out;
+    const TlPrinter *p;
+    const TlNests *plan;
+} Print;
+
+/* ---- pieces ---- */
+
+static const char *kind_name(TlNestKind kind)
+{
+    static const char *const NAMES[TL_NEST_KINDS] = {
+        [TL_NEST_FILL] = "fill",     [TL_NEST_TURN] = "transpose", [TL_NEST_COPY] = "copy",
+        [TL_NEST_STORE] = "store",   [TL_NEST_REDUCE] = "reduce",  [TL_NEST_SCAN] = "scan",
+        [TL_NEST_PICK] = "pick",     [TL_NEST_COUNT] = "count",    [TL_NEST_ADD] = "add tables",
+        [TL_NEST_ATOMIC] = "atomic", [TL_NEST_EACH] = "each",      [TL_NEST_DOT] = "dot",
+        [TL_NEST_PRODUCT] = "product", [TL_NEST_PACK] = "pack"};
+    return NAMES[kind];
+}
+
+static void put_home(Print *p, const char *before, int32_t home)
+{
+    if (home >= 0)
+        tl_sbuf_putf(p->out, "%shome %d", before, (int)home);
+}
+
+static void put_flag(Print *p, bool is_set, const char *text)
+{
+    if (is_set)
+        tl_sbuf_putf(p->out, ", %s", text);
+}
+
+static void put_number(Print *p, const char *name, int64_t n, int64_t usual)
+{
+    if (n != usual)
+        tl_sbuf_putf(p->out, ", %s %lld", name, (long long)n);
+}
+
+static void put_access(Print *p, const TlNestAccess *a)
+{
+    tl_print_value(p->p, p->out, a->op->nout ? a->op->out[0] : a->place.base);
+}
+
+/* ", name %a %b" */
+static void put_accesses(Print *p, const char *name, TlNestAccess *const *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        tl_sbuf_putf(p->out, i ? " " : ", %s ", name);
+        put_access(p, list[i]);
+    }
+}
+
+/* ---- nests ---- */
+
+static void put_vector(Print *p, const TlNest *n)
+{
+    const TlNestForm *f = &n->form;
+    tl_sbuf_puts(p->out, " over ");
+    for (int d = 0; d < f->rank; d++)
+        tl_sbuf_putf(p->out, d ? "x%lld" : "%lld", (long long)f->extent[d]);
+    tl_sbuf_puts(p->out, f->rank ? "" : "one element");
+    int lane = n->kind == TL_NEST_PACK ? n->lane : f->lane;
+    if (f->rank && f->padded[lane] != f->extent[lane])
+        tl_sbuf_putf(p->out, " padded to %lld", (long long)f->padded[lane]);
+    if (n->width > 1)
+        tl_sbuf_putf(p->out, ", axis %d by %d lanes", lane, n->width);
+    if (n->limit)
+        tl_sbuf_putf(p->out, " (%s)", n->limit);
+}
+
+static void put_split(Print *p, const TlNest *n)
+{
+    static const char *const TEXTS[] = {[TL_NEST_PLAIN] = NULL,
+                                        [TL_NEST_TESTED] = "tested",
+                                        [TL_NEST_SPLIT] = "whole, then tested",
+                                        [TL_NEST_ONE] = "one vector, whole or tested"};
+    const char *text = TEXTS[n->split];
+    put_flag(p, text, text);
+    if (n->split >= TL_NEST_SPLIT && n->tested != n->width)
+        tl_sbuf_putf(p->out, " by %d", n->tested);
+    if (n->split >= TL_NEST_SPLIT)
+        put_number(p, "whole up to", n->end, -1);
+    if (n->unsplit)
+        tl_sbuf_putf(p->out, " (%s)", n->unsplit);
+    for (uint32_t i = 0; i < n->asks.len; i++) {
+        tl_sbuf_puts(p->out, i ? " " : ", bounds of ");
+        put_access(p, n->asks.data[i].access);
+    }
+    for (uint32_t i = 0, first = 1; n->boxed_axes >> i; i++)
+        if (n->boxed_axes >> i & 1) {
+            tl_sbuf_putf(p->out, first ? ", only inside along %d" : " %d", n->boxed->axis[i].dim);
+            first = 0;
+        }
+    put_flag(p, n->last_axis >= 0, "ends with what is stored");
+    if (!p->plan->check)
+        put_number(p, "values", n->nvalues, 0);
+}
+
+static void put_store(Print *p, const TlNest *n)
+{
+    if (n->kind != TL_NEST_STORE)
+        return;
+    put_flag(p, n->stored_by, "may be done by the product");
+    put_flag(p, n->streams, n->streams_wide ? "streams, by registers" : "streams");
+    if (n->unstreamed)
+        tl_sbuf_putf(p->out, ", through the caches (%s)", n->unstreamed);
+}
+
+static void put_prefetch(Print *p, const TlNest *n)
+{
+    put_accesses(p, "prefetches the next program's", n->next.data, n->next.len);
+    put_flag(p, n->ahead, "and where it will store");
+    put_accesses(p, n->fetch_light ? "prefetches a page on, if the array is large, after"
+                                   : "prefetches two pages on after",
+                 n->fetch.data, n->fetch.len);
+}
+
+static void put_reduction(Print *p, const TlNest *n)
+{
+    if (!n->reduce)
+        return;
+    tl_sbuf_putf(p->out, ", along %d", n->axis);
+    put_flag(p, n->along, "which the lanes are along");
+    put_number(p, "rows", n->rows, 1);
+    put_number(p, "parts", n->parts, 1);
+    put_flag(p, n->from_identity, "from the identity");
+    put_flag(p, n->stops, "stops where nothing is inside");
+    if (n->fill) {
+        tl_sbuf_puts(p->out, ", filling ");
+        tl_print_value(p->p, p->out, n->fill);
+    }
+}
+
+static void put_product(Print *p, const TlNest *n)
+{
+    const TlNestProduct *x = n->product;
+    if (n->kind == TL_NEST_DOT || n->kind == TL_NEST_PRODUCT)
+        tl_sbuf_putf(p->out, ", blocks of %d rows and %d vectors", n->mr, n->nv);
+    if (n->kind == TL_NEST_DOT) {
+        put_home(p, ", A in ", n->operand[0].home);
+        tl_sbuf_puts(p->out, n->operand[0].turned ? " transposed" : "");
+        put_home(p, ", B in ", n->operand[1].home);
+    }
+    if (n->kind == TL_NEST_PACK) {
+        tl_sbuf_putf(p->out, ", %s", n->is_b ? "B by panels" : "A by rows");
+        put_flag(p, n->cuts, "up to the end of A");
+        put_flag(p, n->below, "prefetches rows below");
+    }
+    put_number(p, "transposed by", n->turn, 0);
+    if (n->kind != TL_NEST_PRODUCT)
+        return;
+    tl_sbuf_putf(p->out, ", panels of %lld columns", (long long)n->panel);
+    put_flag(p, n->narrow, "the last ones narrow");
+    tl_sbuf_putf(p->out, ", groups of %lld", (long long)n->group);
+    tl_sbuf_putf(p->out, ", chunks of %lld trips, %lld deep", (long long)x->trips,
+                 (long long)x->depth);
+    if (x->insn)
+        tl_sbuf_putf(p->out, ", by %s", x->insn->name);
+    put_flag(p, x->a_load && !x->a_rows, x->a_may_end ? "A in memory, packed at its end"
+                                                      : "A in memory");
+    put_flag(p, x->a_rows, x->a_turned ? "A's columns listed" : "A's rows listed");
+    if (x->keeps_b)
+        tl_sbuf_putf(p->out, ", keeps %u chunks of B", x->slots);
+    put_number(p, "waits in loops around", x->ngathered, 0);
+    put_flag(p, x->stores, "stores the sums");
+}
+
+static void put_nest(Print *p, const TlNest *n)
+{
+    tl_sbuf_putf(p->out, "nest: %s ", kind_name(n->kind));
+    if (n->value)
+        tl_print_value(p->p, p->out, n->value);
+    put_home(p, n->value ? " from " : "from ", n->from);
+    put_home(p, n->value || n->from >= 0 ? " into " : "into ", n->home);
+    put_vector(p, n);
+    put_split(p, n);
+    put_store(p, n);
+    put_prefetch(p, n);
+    put_reduction(p, n);
+    put_number(p, "element", n->picked, 0);
+    put_number(p, "tables", n->tables.n, 0);
+    put_flag(p, n->groups, "floats side by side");
+    put_product(p, n);
+    tl_sbuf_puts(p->out, "\n");
+}
+
+/* ---- places ---- */
+
+static void put_place(Print *p, const TlValue *v)
+{
+    TlNestPlace x = p->plan->place[v->id];
+    if (v->type->kind != TL_TILE || v->type->rank == 0)
+        return;
+    tl_print_value(p->p, p->out, v);
+    put_home(p, ": ", x.kind == TL_NEST_HOME ? x.buffer : -1);
+    tl_sbuf_puts(p->out, x.kind == TL_NEST_VIRTUAL ? ": virtual" : "");
+    if (x.why)
+        tl_sbuf_putf(p->out, " (%s)", x.why);
+    tl_sbuf_puts(p->out, "\n");
+}
+
+static void put_function(Print *p)
+{
+    const TlNests *plan = p->plan;
+    const TlNestMachine *m = &plan->m;
+    tl_sbuf_putf(p->out, "vectors of %d bytes, %d registers%s%s\n", m->vector_bytes, m->nregs,
+                 m->gathers ? ", gathers" : "", m->masks ? ", masks" : "");
+    tl_sbuf_putf(p->out, "scratch: %llu bytes", (unsigned long long)plan->scratch_bytes);
+    put_number(p, "zeroed", (int64_t)plan->zeroed_bytes, 0);
+    tl_sbuf_puts(p->out, "\n");
+    for (uint32_t i = 0; i < plan->buffers.len; i++) {
+        const TlNestBuffer *b = &plan->buffers.data[i];
+        tl_sbuf_putf(p->out, "home %u: %llu bytes", i, (unsigned long long)b->bytes);
+        if (b->small)
+            tl_sbuf_puts(p->out, " in registers\n");
+        else
+            tl_sbuf_putf(p->out, " at %llu\n", (unsigned long long)b->offset);
+    }
+}
+
+typedef struct Notes {
+    TlNestMachine machine;
+    bool check;
+    const TlNests *plan; /* of the function that is printed */
+} Notes;
+
+static void note(void *user, const TlPrinter *printer, const TlFn *fn, const TlOp *op,
+                 TlSbuf *lines)
+{
+    Notes *notes = user;
+    if (!op)
+        notes->plan = tl_nest_plan(fn, &notes->machine, notes->check, lines->arena);
+    Print p = {lines, printer, notes->plan};
+    if (!op) {
+        put_function(&p);
+        return;
+    }
+    for (uint32_t i = 0; i < op->nout; i++)
+        put_place(&p, op->out[i]);
+    bool has_places = op->opcode != TL_OP_REDUCE && op->opcode != TL_OP_SCAN;
+    for (uint32_t r = 0; has_places && r < op->nregions; r++)
+        for (uint32_t i = 0; i < op->regions[r]->nargs; i++)
+            put_place(&p, op->regions[r]->args[i]);
+    const TlNest *n;
+    for (uint32_t i = 0; (n = tl_nest_of(notes->plan, op, i)) != NULL; i++)
+        put_nest(&p, n);
+}
+
+void tl_nest_print(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check)
+{
+    Notes notes = {.machine = *machine, .check = check};
+    tl_print_module_with(out, m, note, &notes);
+}

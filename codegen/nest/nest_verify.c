@@ -1,0 +1,247 @@
+/* Is a plan consistent? What code generation relies on: it would make wrong code of a plan that
+ * breaks one of these rules, and decides nothing that could mend it. */
+#include "codegen/nest/nest.h"
+
+#include <string.h>
+
+enum { MOST_LANES = 64, MOST_SUMS = 64, MOST_ACCUMULATORS = 24, SMALL_VECTORS = 2 };
+
+
+/* ---- homes ---- */
+
+static const char *check_buffers(const TlNests *plan)
+{
+    for (uint32_t i = 0; i < plan->buffers.len; i++) {
+        const TlNestBuffer *b = &plan->buffers.data[i];
+        if (b->small && b->bytes > SMALL_VECTORS * (uint64_t)plan->m.vector_bytes &&
+            b->bytes > 64) /* sizes are multiples of a cache line */
+            return "a home in registers is too large";
+        if (b->small)
+            continue;
+        if (b->offset < plan->zeroed_bytes || b->offset + b->bytes > plan->scratch_bytes)
+            return "a home lies outside of scratch memory";
+        for (uint32_t j = 0; j < i; j++) {
+            const TlNestBuffer *c = &plan->buffers.data[j];
+            bool meet = b->first <= c->last && c->first <= b->last;
+            if (!c->small && meet && b->offset < c->offset + c->bytes &&
+                c->offset < b->offset + b->bytes)
+                return "homes that are needed at the same time overlap";
+        }
+    }
+    return NULL;
+}
+
+static bool is_home(const TlNests *plan, int32_t home, uint64_t bytes)
+{
+    return home >= 0 && (uint32_t)home < plan->buffers.len &&
+           plan->buffers.data[home].bytes >= bytes;
+}
+
+static const char *check_place(const TlNests *plan, const TlValue *v)
+{
+    TlNestPlace x = plan->place[v->id];
+    if (v->type->kind != TL_TILE)
+        return NULL;
+    if (v->type->rank == 0)
+        return x.kind == TL_NEST_SCALAR ? NULL : "a scalar has a place";
+    if (x.kind == TL_NEST_SCALAR)
+        return "a tile has no place";
+    if (x.kind == TL_NEST_VIRTUAL)
+        return v->def ? NULL : "a carried tile is virtual";
+    uint64_t bytes = (uint64_t)tl_nest_form(v->type).elems * tl_gen_elem_bytes(v->type);
+    return is_home(plan, x.buffer, bytes) ? NULL : "a tile does not fit its home";
+}
+
+/* ---- nests ---- */
+
+static bool is_power(int n)
+{
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+static const char *check_vector(const TlNest *n)
+{
+    int lane = n->kind == TL_NEST_PACK ? n->lane : n->form.lane;
+    if (!is_power(n->width) || n->width > MOST_LANES)
+        return "lanes are no power of two";
+    if (!is_power(n->tested) || n->tested > n->width)
+        return "more lanes where elements are tested than where they are not";
+    if (n->width == 1)
+        return NULL;
+    if (lane < 0)
+        return "one element in several lanes";
+    int64_t room = n->kind == TL_NEST_PACK && n->is_b && lane == 1 ? n->width
+                   : n->kind == TL_NEST_TURN                       ? n->form.extent[lane]
+                                                                   : n->form.padded[lane];
+    return room % n->width ? "lanes do not divide the extent" : NULL;
+}
+
+static const char *check_split(const TlNest *n)
+{
+    bool is_split = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
+    int lane = n->kind == TL_NEST_PACK ? n->lane : n->form.lane;
+    if (is_split && !n->asks.len)
+        return "split, and nothing to test";
+    if (is_split && n->nvalues > TL_NEST_MOST_VALUES)
+        return "split, and too long for it";
+    if (n->split == TL_NEST_ONE && (n->width != n->form.padded[lane] || n->end >= 0))
+        return "not one vector";
+    if (is_split && n->end >= 0 && (n->end > n->form.extent[lane] || n->end % n->width))
+        return "the end of what is inside is within a vector";
+    for (uint32_t i = 0; i < n->asks.len; i++)
+        if (!n->asks.data[i].access->has_interval || n->asks.data[i].access->asks)
+            return "asks of an access that has no interval";
+    if (n->boxed_axes && (!n->boxed || !n->boxed->has_interval))
+        return "skips what is outside of nothing";
+    for (uint32_t i = 0; n->store && n->boxed_axes >> i; i++)
+        if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == lane)
+            return "skips lanes";
+    return NULL;
+}
+
+static const char *check_store(const TlNests *plan, const TlNest *n)
+{
+    bool is_split = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
+    if ((n->kind == TL_NEST_STORE) != (n->store != NULL))
+        return "a store without its access";
+    if (n->streams && (n->kind != TL_NEST_STORE || !is_split || !plan->streams))
+        return "streams without whole vectors";
+    if (n->streams &&
+        (n->width * tl_gen_elem_bytes(&n->type) % TL_NEST_STREAM_BYTES || n->store->place.mask ||
+         !tl_nest_is_contiguous(n->store, n->form.lane)))
+        return "streams what does not lie side by side";
+    return n->streams_wide && !n->streams ? "streams by registers, but not at all" : NULL;
+}
+
+static const char *check_prefetch(const TlNest *n)
+{
+    for (uint32_t i = 0; i < n->next.len; i++) {
+        const TlNestAccess *a = n->next.data[i];
+        if (!a->loads || a->place.rank != n->type.rank ||
+            memcmp(a->place.shape, n->type.shape, n->type.rank * sizeof *n->type.shape) != 0)
+            return "asks for a row of another shape";
+    }
+    if (n->ahead && (!n->next.len || !n->store))
+        return "asks for what it does not store";
+    for (uint32_t i = 0; i < n->fetch.len; i++)
+        if (!n->fetch.data[i]->loads)
+            return "asks further on after no load";
+    return NULL;
+}
+
+static const char *check_reduction(const TlNest *n)
+{
+    bool is_reduction = n->kind == TL_NEST_REDUCE || n->kind == TL_NEST_SCAN;
+    if (is_reduction != (n->reduce != NULL))
+        return "a reduction of nothing";
+    if (!is_reduction)
+        return NULL;
+    if (n->axis < 0 || n->axis >= n->form.rank)
+        return "a reduction along no axis";
+    if (n->along && (n->axis != n->form.lane || n->width < 2))
+        return "along lanes that are elsewhere";
+    if (!n->on_vectors && n->width > 1)
+        return "a combiner of scalars on vectors";
+    if (!is_power(n->rows) || !is_power(n->parts) ||
+        (uint32_t)(n->rows * n->parts) * n->reduce->nin > MOST_SUMS)
+        return "too many partial results";
+    if (n->rows > 1 && (n->rows_dim < 0 || n->rows > n->form.extent[n->rows_dim]))
+        return "more rows together than there are";
+    if (n->parts > 1 && !n->from_identity)
+        return "partial results that begin with nothing";
+    return n->stops && n->split != TL_NEST_SPLIT ? "stops at an end that it does not know" : NULL;
+}
+
+static const char *check_homes(const TlNests *plan, const TlNest *n)
+{
+    uint64_t bytes = (uint64_t)n->form.elems * tl_gen_elem_bytes(&n->type);
+    switch (n->kind) {
+    case TL_NEST_COPY:
+    case TL_NEST_TURN:
+        if (n->from < 0 || n->from == n->home)
+            return "a copy of itself";
+        break;
+    case TL_NEST_FILL:
+        if (n->own && (plan->place[n->value->id].kind != TL_NEST_HOME ||
+                       plan->place[n->value->id].buffer != n->home))
+            return "a value is computed into a home that is not its own";
+        break;
+    case TL_NEST_ADD:
+    case TL_NEST_DOT:
+    case TL_NEST_PRODUCT: break;
+    default: return NULL;
+    }
+    return is_home(plan, n->home, bytes) ? NULL : "a nest does not fit its home";
+}
+
+static const char *check_product(const TlNest *n)
+{
+    if (n->kind != TL_NEST_DOT && n->kind != TL_NEST_PRODUCT)
+        return NULL;
+    if (n->mr < 1 || n->nv < 1 || n->mr * n->nv > MOST_ACCUMULATORS)
+        return "a block of sums is larger than the registers";
+    if (n->kind == TL_NEST_DOT)
+        return NULL;
+    if (n->panel != (int64_t)n->nv * n->width || n->form.padded[1] % n->panel)
+        return "panels do not divide the columns";
+    if (!n->pack[1] || (!n->pack[0] && !n->product->a_load))
+        return "an operand is not packed";
+    return n->pack[1]->width > 1 && n->pack[1]->lane == 1 && n->panel % n->pack[1]->width
+               ? "vectors of B go on from panel to panel"
+               : NULL;
+}
+
+static const char *check_nest(const TlNests *plan, const TlNest *n)
+{
+    const char *fault = check_vector(n);
+    fault = fault ? fault : check_split(n);
+    fault = fault ? fault : check_store(plan, n);
+    fault = fault ? fault : check_prefetch(n);
+    fault = fault ? fault : check_reduction(n);
+    fault = fault ? fault : check_homes(plan, n);
+    return fault ? fault : check_product(n);
+}
+
+/* ---- the plan ---- */
+
+/* Is there a nest that computes a home which an op's result has? */
+static bool is_filled(const TlNests *plan, const TlOp *op)
+{
+    const TlOp *at = op->opcode == TL_OP_REDUCE ? tl_map_get_ptr(&plan->fused, op) : NULL;
+    const TlBlock *b = op->block;
+    bool in_product = b->parent && tl_map_get_ptr(&plan->products, b->parent) != NULL;
+    return op->nregions > (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN) ||
+           tl_nest_of(plan, at ? at : op, 0) || (in_product && op->opcode == TL_OP_DOT);
+}
+
+static const char *check_op(const TlNests *plan, const TlOp *op)
+{
+    const char *fault = NULL;
+    for (uint32_t i = 0; i < op->nout && !fault; i++) {
+        const TlValue *v = op->out[i];
+        fault = check_place(plan, v);
+        if (!fault && v->type->kind == TL_TILE && v->type->rank &&
+            plan->place[v->id].kind == TL_NEST_HOME && !is_filled(plan, op))
+            fault = "nothing fills a home";
+    }
+    const TlNest *n;
+    for (uint32_t i = 0; !fault && (n = tl_nest_of(plan, op, i)) != NULL; i++)
+        fault = check_nest(plan, n);
+    return fault;
+}
+
+bool tl_nest_verify(const TlNests *plan, TlSbuf *out)
+{
+    const char *fault = check_buffers(plan);
+    const TlOp *op = NULL;
+    for (const TlOp *x = plan->fn->body->first; x && !fault; x = tl_walk_next(x, NULL)) {
+        fault = check_op(plan, x);
+        op = x;
+    }
+    if (fault && op)
+        tl_sbuf_putf(out, "%s, number %u: ", tl_op_info(op->opcode)->text,
+                     op->nout ? op->out[0]->id : 0);
+    if (fault)
+        tl_sbuf_puts(out, fault);
+    return !fault;
+}
