@@ -67,7 +67,7 @@ static bool is_next_to(const TlOp *op, TlOpcode opcode)
     return op && op->opcode == opcode;
 }
 
-/* Barriers next to each other are made together. What was in their bytes, insert-barriers knows. */
+/* Barriers next to each other are made together. What was in their bytes, synchronize knows. */
 void tl_simt_mbar(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = op->out[0];

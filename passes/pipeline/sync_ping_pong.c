@@ -1,5 +1,6 @@
-/* take-turns: in loops that ask for it (specialize(2)), warpgroups begin their products one after
- * the other, so that one computes what stands between products while matrix units work for another:
+/* Ping-pong: in loops that ask for it (specialize(2)), warpgroups begin their products one after
+ * the other, so that one computes what stands between products while matrix units work for another
+ * (FlashAttention-3, arXiv 2407.08608, section 3.1):
  *
  *     for ... {                                pass_turn {one}
  *       %t = dot_async ...                     for ... {
@@ -13,21 +14,19 @@
  *                                              take_turn {one}
  *
  *  1. Where: loops of the kernel's warps, of two warpgroups or more, whose copies another warp
- *     begins. A turn goes from a trip's first product to the last one before anything waits.
- *  2. The last warpgroup gives the first turn, before all these loops and the loops around them,
- *     and the first one takes the last, behind them: turns are even, also where there is no trip.
- *     In between they run on: of two turns in a row, one might be given before the other is taken.
- *
- * Without this the warpgroups find some order themselves. FlashAttention-3 calls it ping-pong
- * (arXiv 2407.08608, section 3.1). */
-#include "passes/pass.h"
+ *     begins. It is a warpgroup's time from a trip's first product to the last one before anything
+ *     waits.
+ *  2. The last warpgroup lets the first one begin, before all these loops and the loops around
+ *     them, and the first one waits for the last, behind them: waits and arrivals are even, also
+ *     where there is no trip. In between they run on. */
+#include "passes/pipeline/sync_impl.h"
 
 enum { WARPS_OF_TWO = 8 };
 
 static bool asks(const TlOp *op)
 {
-    enum { TURNS = 2 };
-    return op->opcode == TL_OP_FOR && tl_attr_int(op, TL_ATTR_SPECIALIZE, 0) == TURNS &&
+    enum { PING_PONG = 2 };
+    return op->opcode == TL_OP_FOR && tl_attr_int(op, TL_ATTR_SPECIALIZE, 0) == PING_PONG &&
            tl_op_role(op) == 1;
 }
 
@@ -44,7 +43,7 @@ static TlOp *first_product(const TlBlock *body)
     return op;
 }
 
-static TlOp *last_of_turn(TlOp *first)
+static TlOp *last_product(TlOp *first)
 {
     TlOp *last = first;
     for (TlOp *op = first; op && !waits(op); op = op->next)
@@ -52,19 +51,19 @@ static TlOp *last_of_turn(TlOp *first)
     return last;
 }
 
-static void turn(TlBuilder b, TlOpcode opcode, bool first)
+static void add(TlBuilder b, TlOpcode opcode, bool one)
 {
     TlAttr attr = {.id = TL_ATTR_ONE, .u.i = 1};
-    tl_op_new(&b, opcode, 0, NULL, 0, NULL, 0, first, &attr);
+    tl_op_new(&b, opcode, 0, NULL, 0, NULL, 0, one, &attr);
 }
 
-static bool take_turns(TlOp *loop)
+static bool alternate(TlOp *loop)
 {
     TlOp *first = first_product(loop->regions[0]);
     if (!first)
         return false;
-    turn(tl_builder_before(first), TL_OP_TAKE_TURN, false);
-    turn(tl_builder_before(last_of_turn(first)->next), TL_OP_PASS_TURN, false);
+    add(tl_builder_before(first), TL_OP_TAKE_TURN, false);
+    add(tl_builder_before(last_product(first)->next), TL_OP_PASS_TURN, false);
     return true;
 }
 
@@ -76,20 +75,20 @@ static TlOp *in_role(TlOp *op)
     return op;
 }
 
-TlPassResult tl_pass_take_turns(TlFn *fn, TlPassCtx *px)
+bool tl_sync_ping_pong(TlFn *fn)
 {
     TlOp *first = NULL, *last = NULL;
-    if (!px->machine->warpgroups || fn->body->warps < WARPS_OF_TWO)
-        return TL_SAME;
+    if (fn->body->warps < WARPS_OF_TWO)
+        return false;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (!asks(op) || !take_turns(op))
+        if (!asks(op) || !alternate(op))
             continue;
         last = in_role(op);
         first = first ? first : last;
     }
     if (!first)
-        return TL_SAME;
-    turn(tl_builder_before(first), TL_OP_PASS_TURN, true);
-    turn(tl_builder_before(last->next), TL_OP_TAKE_TURN, true);
-    return TL_CHANGED;
+        return false;
+    add(tl_builder_before(first), TL_OP_PASS_TURN, true);
+    add(tl_builder_before(last->next), TL_OP_TAKE_TURN, true);
+    return true;
 }
