@@ -172,7 +172,7 @@ def clauses(w):
 
 def effects(w):
     """Clause 13.7 names exactly the clauses and hints that one GPU alone follows."""
-    one = re.findall(r'^EFFECT\("(\w+)",\s*"sm_90a"', w.text("frontend/buffer_effects.def"), re.M)
+    one = re.findall(r'^EFFECT\("(\w+)",\s*"sm_90a"', w.text("frontend/effects.def"), re.M)
     said = re.search(r"^\* \[13\.7\].*?All but `sm_90a` ignore (.*?)\.", w.text("frontend/LANGUAGE.md"), re.M | re.S)
     yield said and re.findall(r"`(\w+)`", said[1]) == one, f"frontend/LANGUAGE.md: 13.7: sm_90a alone follows {' '.join(one)}"
 
