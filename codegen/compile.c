@@ -15,6 +15,7 @@
 #include "codegen/job.h"
 #include "codegen/options.h"
 #include "codegen/target/worker.h"
+#include "codegen/workaround/workaround.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
 #include "passes/pass.h"
@@ -326,6 +327,7 @@ static bool run_passes(TlJob *j)
                       .stop_after = o->stop_after,
                       .around = tl_pipeline_around(),
                       .skip = o->skip,
+                      .skip_too = tl_workaround_names(),
                       .override = o->override,
                       .bisect = o->bisect,
                       .verify_each = o->verify_each != 0,

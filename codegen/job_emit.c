@@ -135,7 +135,8 @@ static tilec_status emit_code(TlJob *j)
                            .strict = j->o->fp && !strcmp(j->o->fp, "strict"),
                            .debug = j->o->debug != 0,
                            .emulate = j->emulate,
-                           .host = j->host};
+                           .host = j->host,
+                           .skip = j->o->skip};
     TlKernelCodes kernels = {0};
     size_t size = 0;
     TlSpanMark mark = tl_trace_begin(j->ctx.trace, "codegen", NULL, "code");

@@ -373,7 +373,7 @@ TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints, TlStmt *bo
 TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init, bool is_list)
 {
     TlDecl *d = TL_NEW(&p->ctx->perm, TlDecl);
-    *d = (TlDecl){name, loc, init, is_list};
+    *d = (TlDecl){.name = name, .loc = loc, .init = init, .is_list = is_list};
     return d;
 }
 

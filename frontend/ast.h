@@ -1,6 +1,6 @@
 /* The syntax tree of .tile, made by grammar.y, in the context's arena. Positions on every node.
- * Names are interned. No types and no meanings here: the tree says what was written, sema
- * decides what it means.
+ * Names are interned. No types and no meanings here: the tree says what was written, bind.c which
+ * local each name is, sema what it means.
  *
  * Depth. The parser refuses trees deeper than TL_MAX_NESTING, so walks may recurse over `depth`.
  * Two spines are thousands long in legal programs, do not count as depth and must be walked by a
@@ -19,6 +19,24 @@ enum { TL_MAX_NESTING = 256, TL_MAX_SOURCE = 16 << 20 };
 typedef TL_VEC(TlExpr *) TlExprs;
 typedef TL_VEC(TlStmt *) TlStmts;
 
+/* ---- what bind.c finds ---- */
+/* A name that a function or kernel declares: a parameter, a name that the type of one binds, a
+ * variable. */
+typedef struct TlLocal {
+    TlName name;
+    TlLoc loc;
+    uint32_t index; /* among the locals of its item */
+    uint32_t depth; /* of the block it stands in */
+    const struct TlLocal *outer, *hides; /* declared before it; of its name, or NULL */
+    const char *what; /* "variable", "parameter"; NULL: nobody needs to read it */
+    bool *read;       /* shared by the names of one unpacking */
+} TlLocal;
+typedef TL_VEC(const TlLocal *) TlLocals;
+/* How a statement may be left; `always`: every path through it returns. */
+typedef struct TlExits {
+    bool breaks, continues, returns, always;
+} TlExits;
+
 /* ---- types as written ---- */
 typedef enum TlTypeExprKind {
     TL_TE_SCALAR,  /* dtype */
@@ -35,6 +53,7 @@ typedef struct TlTypeExpr {
     bool pointer, is_const;   /* T *p, const T *p in declarations and parameters */
     bool struct_keyword;      /* written `struct name` */
     TlName name;              /* NAME */
+    const TlLocal *local;     /* NAME: as of TlExpr */
     TlName module;            /* NAME: geo.vec; NULL when not qualified */
     struct TlTypeExpr *elem;  /* TILE */
     TlExprs extents;          /* TILE */
@@ -93,6 +112,7 @@ struct TlExpr {
         int op;
     } u;
     TlExpr *a, *b, *c;
+    const TlLocal *local; /* NAME: what it is; one of another name: none, and this is in scope */
     TlTypeExpr *type;
     TL_VEC(TlArg) args;
     TL_VEC(TlIndex) indices;
@@ -122,6 +142,7 @@ typedef struct TlDecl {
     TlName name;
     TlLoc loc;
     TlExpr *init;   /* NULL: zero */
+    const TlLocal *local;
     bool is_list;   /* = {a, b}: init is a TL_EX_TUPLE of the fields */
 } TlDecl;
 
@@ -145,6 +166,8 @@ struct TlStmt {
     TlHints hints;
     TL_VEC(TlArg) args;
     uint32_t depth; /* of the statements below; an `else if` does not count */
+    TlExits exits;  /* IF: its own; loops: of the body */
+    TlLocals assigned, updated; /* loops: locals from outside that body and update assign */
 };
 
 /* ---- items ---- */
@@ -170,6 +193,7 @@ typedef struct TlParamDecl {
     TlTypeExpr *type;
     TL_VEC(TlExtent) extents;
     TlExpr *init;           /* default of a const parameter (TL_EX_TYPE for types) */
+    const TlLocal *local;
 } TlParamDecl;
 
 typedef enum TlClauseKind {
@@ -222,6 +246,8 @@ struct TlItem {
     TlStmt *body; /* use tl_item_body */
     TlLoc later;  /* line not 0: the item's first token; its body has not been read yet */
     TL_VEC(TlArg) args; /* ASSERT */
+    bool is_bound, always_returns; /* by bind.c */
+    TlLocals locals;
     bool broken; /* a syntax error inside (diagnosed): statements are missing; do not report what
                   * follows from that */
 };

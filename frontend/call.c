@@ -14,16 +14,15 @@ typedef struct Binding {
     bool ok, unknown;
 } Binding;
 
-static void bind_name(TlSema *s, TlName name, TlLoc loc, TlVal v)
+static void bind_name(TlSema *s, const TlLocal *l, TlLoc loc, TlVal v)
 {
-    tl_var_new(s, name, loc, tl_ty_of(s, &v), v, true);
+    tl_var_bind(s, l, loc, tl_ty_of(s, &v), v, true);
 }
 
-/* A name that this call has bound, not an outer one. */
-static TlVar *bound_here(Binding *b, TlName name)
+/* What this call has bound the name of a type to. */
+static TlVar *bound_type(Binding *b, const TlTypeExpr *t)
 {
-    TlVar *v = tl_var_find(b->s, name);
-    return v && v->depth == b->s->depth ? v : NULL;
+    return tl_var_find(b->s, t->local, t->name);
 }
 
 static void mismatch(Binding *b, TlName name, TlLoc loc, const char *now, const char *before)
@@ -35,7 +34,7 @@ static void mismatch(Binding *b, TlName name, TlLoc loc, const char *now, const 
 static void bind_type(Binding *b, const TlTypeExpr *t, TlDtype d, TlLoc loc)
 {
     TlSema *s = b->s;
-    TlVar *v = bound_here(b, t->name);
+    TlVar *v = bound_type(b, t);
     if (v && v->val.kind == TL_VAL_TYPE) {
         const TlTy *ty = v->val.u.type;
         if (ty->kind == TL_TY_VALUE && ty->type != tl_type_scalar(s->ctx, d))
@@ -46,7 +45,7 @@ static void bind_type(Binding *b, const TlTypeExpr *t, TlDtype d, TlLoc loc)
         return;
     TlTy *ty = TL_NEW(s->arena, TlTy);
     *ty = tl_ty_value(tl_type_scalar(s->ctx, d));
-    bind_name(s, t->name, t->loc, tl_val_type(ty));
+    bind_name(s, t->local, t->loc, tl_val_type(ty));
 }
 
 static bool is_struct_name(TlSema *s, const TlTypeExpr *t)
@@ -78,9 +77,9 @@ static void bind_extent(Binding *b, const TlExpr *e, int32_t n, TlLoc loc)
     int64_t before;
     if (!binds_extent(b, e))
         return;
-    TlVar *v = bound_here(b, e->u.name);
+    TlVar *v = tl_var_of(b->s, e);
     if (!v) {
-        bind_name(s, e->u.name, e->loc, tl_val_const(TL_I32, (uint32_t)n));
+        bind_name(s, e->local, e->loc, tl_val_const(TL_I32, (uint32_t)n));
         return;
     }
     if (tl_const_int_of(&v->val, &before) && before != n)
@@ -102,8 +101,8 @@ static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
     if (a->val.kind == TL_VAL_STRUCT && generic && t->kind == TL_TE_NAME) {
         TlTy *ty = TL_NEW(s->arena, TlTy);
         *ty = tl_ty_of(s, &a->val);
-        if (!bound_here(b, t->name))
-            bind_name(s, t->name, t->loc, tl_val_type(ty));
+        if (!bound_type(b, t))
+            bind_name(s, t->local, t->loc, tl_val_type(ty));
         return;
     }
     if (!tl_is_number(&a->val))
@@ -133,7 +132,7 @@ static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
 static void default_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
 {
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
-    if (elem->kind != TL_TE_NAME || is_struct_name(b->s, elem) || bound_here(b, elem->name) ||
+    if (elem->kind != TL_TE_NAME || is_struct_name(b->s, elem) || bound_type(b, elem) ||
         !tl_is_untyped(&a->val))
         return;
     bind_type(b, elem, tl_literal_dtype(&a->val), a->loc);
@@ -144,16 +143,16 @@ static void bind_unknown_expr(Binding *b, const TlExpr *e)
 {
     if (!e)
         return;
-    if (e->kind == TL_EX_NAME && !e->parens && !tl_var_find(b->s, e->u.name) &&
+    if (e->kind == TL_EX_NAME && !e->parens && !tl_var_of(b->s, e) &&
         !tl_mod_find(b->s->frame->mod, e->u.name))
-        bind_name(b->s, e->u.name, e->loc, tl_unknown(TL_I32));
+        bind_name(b->s, e->local, e->loc, tl_unknown(TL_I32));
 }
 
 static void bind_unknown_type(Binding *b, const TlTypeExpr *t)
 {
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
-    if (elem->kind == TL_TE_NAME && !is_struct_name(b->s, elem) && !bound_here(b, elem->name))
-        bind_name(b->s, elem->name, elem->loc, tl_unknown(TL_DTYPE_COUNT));
+    if (elem->kind == TL_TE_NAME && !is_struct_name(b->s, elem) && !bound_type(b, elem))
+        bind_name(b->s, elem->local, elem->loc, tl_unknown(TL_DTYPE_COUNT));
     for (uint32_t i = 0; i < t->extents.len; i++)
         bind_unknown_expr(b, t->extents.data[i]);
 }
@@ -164,9 +163,9 @@ static void bind_unknown_type(Binding *b, const TlTypeExpr *t)
 static void bind_view_name(Binding *b, const TlExpr *e, TlValue *view, uint32_t axis, bool stride,
                            bool wide)
 {
-    if (!e || !binds_extent(b, e) || bound_here(b, e->u.name))
+    if (!e || !binds_extent(b, e) || tl_var_of(b->s, e))
         return;
-    bind_name(b->s, e->u.name, e->loc, tl_view_extent(b->s, view, axis, stride, wide));
+    bind_name(b->s, e->local, e->loc, tl_view_extent(b->s, view, axis, stride, wide));
 }
 
 static void bind_view(Binding *b, const TlParamDecl *p, const TlArgVal *a)
@@ -259,7 +258,7 @@ static void bind_const(Binding *b, const TlParamDecl *p, const TlArgVal *a)
         TlTy ty = tl_type_resolve(s, p->type);
         x = tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT);
     }
-    bind_name(s, p->name, p->loc, x);
+    bind_name(s, p->local, p->loc, x);
 }
 
 static void bind_pointer(Binding *b, const TlParamDecl *p, const TlArgVal *a)
@@ -369,11 +368,11 @@ static bool lacks_name(Binding *b, const TlTypeExpr *t)
 {
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
     TlName lost = NULL;
-    if (elem->kind == TL_TE_NAME && !is_struct_name(b->s, elem) && !tl_var_find(b->s, elem->name))
+    if (elem->kind == TL_TE_NAME && !is_struct_name(b->s, elem) && !bound_type(b, elem))
         lost = elem->name;
     for (uint32_t i = 0; i < t->extents.len && !lost; i++) {
         const TlExpr *e = t->extents.data[i];
-        if (e->kind == TL_EX_NAME && !tl_var_find(b->s, e->u.name) &&
+        if (e->kind == TL_EX_NAME && !tl_var_of(b->s, e) &&
             !tl_mod_find(b->s->frame->mod, e->u.name))
             lost = e->u.name;
     }
@@ -395,7 +394,7 @@ static void bind_variables(Binding *b)
         if (is_const_form(p) || !a)
             continue;
         if (p->form == TL_PF_VIEW) {
-            tl_var_new(s, p->name, p->loc, tl_ty_of(s, &a->val), a->val, true);
+            tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &a->val), a->val, true);
             continue;
         }
         if (lacks_name(b, p->type))
@@ -409,31 +408,15 @@ static void bind_variables(Binding *b)
         TlValue *ir = v.kind == TL_VAL_CONST ? tl_materialize(s, &v, a->loc) : NULL;
         if (ir)
             v = tl_val_ir(ir);
-        tl_var_new(s, p->name, p->loc, ty, v, false);
+        tl_var_bind(s, p->local, p->loc, ty, v, false);
     }
-}
-
-/* Does no path through the statement reach its end? The flag in the frame does not tell if it was
- * set in loops or nested branches: there it is a run-time value. */
-static bool always_returns(const TlStmt *st)
-{
-    for (; st && st->kind == TL_ST_IF; st = st->els)
-        if (!always_returns(st->then))
-            return false;
-    if (!st)
-        return false;
-    if (st->kind == TL_ST_BLOCK)
-        for (uint32_t i = 0; i < st->body.len; i++)
-            if (always_returns(st->body.data[i]))
-                return true;
-    return st->kind == TL_ST_RETURN;
 }
 
 static TlVal run_body(Binding *b)
 {
     TlSema *s = b->s;
     const TlItem *f = item_of(b);
-    const TlStmt *body = tl_item_body(s->ctx, b->def->item);
+    const TlStmt *body = f->body;
     TlFrame *frame = s->frame;
     frame->ty = f->type ? tl_type_resolve(s, f->type) : tl_ty_kind(TL_TY_AUTO);
     frame->returned =
@@ -448,7 +431,7 @@ static TlVal run_body(Binding *b)
                  frame->ty.kind != TL_TY_UNKNOWN;
     if (!known &&
         (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) &&
-        body && !f->broken && !s->exhausted && !always_returns(body))
+        body && !f->broken && !s->exhausted && !f->always_returns)
         tl_err(s, body->end, TL_E0320, f->name);
     if (frame->result->val.kind != TL_VAL_UNSET)
         return frame->result->val;
@@ -539,7 +522,7 @@ static const Walked *walked_before(const TlSema *s, const TlDef *def, uint32_t n
 static void remember(TlSema *s, const TlDef *def, uint32_t nargs, const TlArgVal *args,
                      const TlVal *result)
 {
-    if (!s->abstract || s->mute || s->untaken || s->exhausted || !is_unknown(result))
+    if (!s->abstract || s->untaken || s->exhausted || !is_unknown(result))
         return;
     Walked *first = tl_map_get_ptr(&s->walked, def), *w = TL_NEW(s->arena, Walked);
     uint32_t n = 0;
@@ -569,9 +552,13 @@ static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *arg
                  .args = TL_NEW_ARRAY(s->arena, const TlArgVal *, def->item->params.len + 1)};
     if (!match_args(&b, nargs, args))
         return tl_bad();
-    TlFrame frame = {.outer = s->frame, .def = def, .mod = def->mod, .call = loc, .depth = depth};
     TlFrame *caller = s->frame;
-    uint32_t outer_depth = s->depth++;
+    TlFrame frame = {.outer = caller,
+                     .def = def,
+                     .mod = def->mod,
+                     .call = loc,
+                     .vars = tl_vars_new(s, def),
+                     .depth = depth};
     TlLoc at = s->b.loc;
     /* types and defaults are checked in the function, arguments in the caller */
     TlFrame binding = frame;
@@ -579,7 +566,6 @@ static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *arg
     binding.call = caller ? caller->call : (TlLoc){0};
     binding.outer = caller ? caller->outer : NULL;
     s->frame = &binding;
-    TlWorld world = tl_world_enter(s);
     bind_names(&b);
     bind_variables(&b);
     TlVal result = tl_bad();
@@ -595,8 +581,6 @@ static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *arg
             result = tl_bad();
     }
     s->frame = caller;
-    tl_world_leave(s, world);
-    s->depth = outer_depth;
     s->b.loc = at;
     remember(s, def, nargs, args, &result);
     return s->exhausted ? tl_bad() : result; /* the walk of the body may have stopped early */
@@ -683,12 +667,10 @@ void tl_check_function(TlSema *s, TlDef *def)
     TL_ASSERT(def->item->kind == TL_IT_FUNCTION,
               "item kind %d is no function", (int)def->item->kind);
     const TlItem *f = def->item;
-    TlFrame frame = {.def = def, .mod = def->mod, .depth = 1};
+    TlFrame frame = {.def = def, .mod = def->mod, .vars = tl_vars_new(s, def), .depth = 1};
     Binding b = {.s = s, .def = def, .loc = f->loc, .ok = true, .unknown = true};
     b.args = TL_NEW_ARRAY(s->arena, const TlArgVal *, f->params.len + 1);
     s->frame = &frame;
-    TlWorld world = tl_world_enter(s);
-    s->depth = 1;
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
         if (is_const_form(p))
@@ -701,11 +683,11 @@ void tl_check_function(TlSema *s, TlDef *def)
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
         if (p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE)
-            bind_name(s, p->name, p->loc, tl_unknown(TL_DTYPE_COUNT));
+            bind_name(s, p->local, p->loc, tl_unknown(TL_DTYPE_COUNT));
         if (p->form == TL_PF_CONST) {
             bind_unknown_type(&b, p->type);
             TlTy ty = tl_type_resolve(s, p->type);
-            bind_name(s, p->name, p->loc,
+            bind_name(s, p->local, p->loc,
                       tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT));
         }
     }
@@ -720,9 +702,8 @@ void tl_check_function(TlSema *s, TlDef *def)
         if (p->form == TL_PF_VALUE && p->type->kind == TL_TE_VOID)
             tl_err(s, p->type->loc, TL_E0211, "a parameter of type void");
         TlTy ty = tl_ty_of(s, &v);
-        tl_var_new(s, p->name, p->loc, ty, v, p->form == TL_PF_VIEW);
+        tl_var_bind(s, p->local, p->loc, ty, v, p->form == TL_PF_VIEW);
     }
     run_body(&b);
-    tl_world_leave(s, world);
     s->frame = NULL;
 }

@@ -27,7 +27,6 @@ static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
         return def->value;
     def->state = TL_BUSY;
     TlFrame top = {.mod = def->mod}, *frame = s->frame;
-    TlWorld world = tl_world_enter(s);
     s->frame = &top;
     TlVal v = def->item->value ? tl_eval_value(s, def->item->value)
                                : tl_bad(); /* none after a syntax error */
@@ -40,7 +39,6 @@ static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
             v = tl_bad();
         }
     }
-    tl_world_leave(s, world);
     s->frame = frame;
     def->value = v;
     def->state = TL_DONE;
@@ -111,7 +109,7 @@ static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
         advice = tl_advice(name, strlen(name), 'n');
     if (!advice)
         advice = tl_advice_of_library(s->arena, name);
-    const char *near = advice ? NULL : tl_near_name(s, name);
+    const char *near = advice ? NULL : tl_near_name(s, name, e->local);
     if (advice)
         row->label = advice;
     if (near) {
@@ -127,7 +125,7 @@ TlVal tl_eval_name(TlSema *s, const TlExpr *e, TlName member)
 {
     TL_ASSERT(e->kind == TL_EX_NAME && e->u.name, "expression kind %d is no name", (int)e->kind);
     TlName name = e->u.name;
-    const TlVar *v = tl_var_find(s, name);
+    const TlVar *v = tl_var_of(s, e);
     if (v) {
         tl_fact_use(s, e->loc, v->loc, &v->val);
         return v->val.kind == TL_VAL_UNSET ? tl_unknown(TL_DTYPE_COUNT) : v->val;

@@ -395,70 +395,6 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
     }
 }
 
-/* ---- what a statement may do ---- */
-
-static TlVar *root_var(TlSema *s, const TlExpr *place)
-{
-    while (place->kind == TL_EX_MEMBER)
-        place = place->a;
-    return place->kind == TL_EX_NAME ? tl_var_find(s, place->u.name) : NULL;
-}
-
-static void add_assigned(TlSema *s, const TlExpr *place, TlVars *out)
-{
-    if (place->kind == TL_EX_TUPLE) {
-        for (uint32_t i = 0; i < place->args.len; i++)
-            add_assigned(s, place->args.data[i].value, out);
-        return;
-    }
-    TlVar *v = root_var(s, place);
-    if (!v || v->is_const)
-        return;
-    for (uint32_t i = 0; i < out->len; i++)
-        if (out->data[i] == v)
-            return;
-    tl_vec_push(s->arena, out, v);
-}
-
-void tl_vars_assigned(TlSema *s, const TlStmt *st, TlVars *out)
-{
-    TL_ASSERT(st, "no statement");
-    for (; st; st = st->kind == TL_ST_IF ? st->els : NULL) {
-        if (st->kind == TL_ST_ASSIGN)
-            add_assigned(s, st->place, out);
-        for (uint32_t i = 0; i < st->body.len; i++)
-            tl_vars_assigned(s, st->body.data[i], out);
-        if (st->init)
-            tl_vars_assigned(s, st->init, out);
-        if (st->update)
-            tl_vars_assigned(s, st->update, out);
-        if (st->then)
-            tl_vars_assigned(s, st->then, out);
-    }
-}
-
-TlExits tl_stmt_exits(const TlStmt *st)
-{
-    TlExits x = {0};
-    for (; st; st = st->kind == TL_ST_IF ? st->els : NULL) {
-        x.breaks |= st->kind == TL_ST_BREAK;
-        x.continues |= st->kind == TL_ST_CONTINUE;
-        x.returns |= st->kind == TL_ST_RETURN;
-        bool loop = st->kind == TL_ST_WHILE || st->kind == TL_ST_FOR ||
-                    (st->kind == TL_ST_RANGE && !st->is_static);
-        for (uint32_t i = 0; i <= st->body.len; i++) {
-            const TlStmt *inner = i < st->body.len ? st->body.data[i] : st->then;
-            if (!inner)
-                continue;
-            TlExits y = tl_stmt_exits(inner);
-            x.returns |= y.returns;
-            x.breaks |= y.breaks && !loop;
-            x.continues |= y.continues && !loop;
-        }
-    }
-    return x;
-}
-
 /* ---- what loops carry ---- */
 
 static TlVal normal_val(TlSema *s, const TlVal *v, const TlTy *ty, TlLoc loc, TlValues *leaves)
@@ -490,12 +426,18 @@ static TlVal normal_val(TlSema *s, const TlVal *v, const TlTy *ty, TlLoc loc, Tl
 
 void tl_carry_begin(TlSema *s, TlCarried *c, TlLoc loc)
 {
-    c->init = TL_NEW_ARRAY(s->arena, TlVal, c->vars.len + 1);
     for (uint32_t i = 0; i < c->vars.len; i++) {
-        TlVar *v = c->vars.data[i];
-        TlTy ty = v == s->frame->result ? s->frame->ty : v->ty;
-        c->init[i] = normal_val(s, &v->val, &ty, loc, &c->leaves);
+        const TlVar *v = c->vars.data[i];
+        const TlTy *ty = v == s->frame->result ? &s->frame->ty : &v->ty;
+        tl_vec_push(s->arena, &c->init, normal_val(s, &v->val, ty, loc, &c->leaves));
     }
+}
+
+void tl_carry_late(TlSema *s, TlCarried *c, TlVar *v, const TlTy *ty, TlLoc loc)
+{
+    TlVal zero = tl_zero(s, ty);
+    tl_vec_push(s->arena, &c->vars, v);
+    tl_vec_push(s->arena, &c->init, normal_val(s, &zero, ty, loc, &c->leaves));
 }
 
 static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
@@ -521,7 +463,7 @@ static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
 void tl_carry_take(TlSema *s, const TlCarried *c, TlValue *const *values)
 {
     for (uint32_t i = 0; i < c->vars.len; i++)
-        tl_var_set(s, c->vars.data[i], with_leaves(s, &c->init[i], &values));
+        tl_var_set(s, c->vars.data[i], with_leaves(s, &c->init.data[i], &values));
 }
 
 static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValues *out)
@@ -552,7 +494,7 @@ void tl_carry_final(TlSema *s, const TlCarried *c, TlValues *out)
 {
     uint32_t before = out->len;
     for (uint32_t i = 0; i < c->vars.len; i++)
-        final_leaves(s, &c->init[i], &c->vars.data[i]->val, out);
+        final_leaves(s, &c->init.data[i], &c->vars.data[i]->val, out);
     TL_ASSERT(out->len - before == c->leaves.len, "%u leaves go round a loop that took %u",
               out->len - before, c->leaves.len);
 }

@@ -18,9 +18,7 @@ static void check_assert(TlSema *s, const TlItem *item, TlMod *mod)
     TlFrame frame = {.mod = mod};
     st.args.data = item->args.data, st.args.len = item->args.len, st.args.cap = item->args.cap;
     s->frame = &frame;
-    TlWorld world = tl_world_enter(s);
     tl_stmt(s, &st);
-    tl_world_leave(s, world);
     s->frame = NULL;
 }
 
@@ -31,9 +29,7 @@ static void check_const(TlSema *s, TlDef *def)
         .kind = TL_EX_NAME, .loc = def->item->loc, .begin = def->item->loc, .end = def->item->loc};
     name.u.name = def->item->name;
     s->frame = &frame;
-    TlWorld world = tl_world_enter(s);
     tl_eval(s, &name);
-    tl_world_leave(s, world);
     s->frame = NULL;
 }
 
@@ -341,7 +337,8 @@ static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
     TlSema *s = &l->s;
     const TlItem *item = l->def->item;
     TlBoundConst *out = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
-    TlMark m = tl_scope_open(s);
+    TlVar **vars = s->frame->vars;
+    s->frame->vars = tl_vars_new(s, l->def);
     for (uint32_t i = 0, at = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
         if (!is_const_form(p))
@@ -356,9 +353,9 @@ static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
             v = tl_bad();
         }
         out[at++] = (TlBoundConst){p->name, v, !tl_is_bad(&v)};
-        tl_var_new(s, p->name, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
     }
-    tl_scope_close(s, m);
+    s->frame->vars = vars;
     return out;
 }
 
@@ -438,7 +435,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
         }
         out[at].name = p->name;
         out[at++].val = v;
-        tl_var_new(s, p->name, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
     }
     return result;
 }
@@ -447,27 +444,19 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
 typedef struct Place {
     TlFrame frame;
     TlModule *scratch;
-    TlWorld world;
 } Place;
 
 static void enter(Lower *l, Place *place)
 {
     TlSema *s = &l->s;
-    place->frame = (TlFrame){.def = l->def, .mod = l->def->mod, .depth = 1};
+    place->frame = (TlFrame){
+        .def = l->def, .mod = l->def->mod, .vars = tl_vars_new(s, l->def), .depth = 1};
     place->scratch = tl_module_new(s->ctx);
     TlFn *fn = tl_fn_new(place->scratch, "constants", l->def->item->loc);
     s->frame = &place->frame;
-    place->world = tl_world_enter(s);
-    s->depth = 1;
     s->steps = 0;
     s->exhausted = false;
     s->b = (TlBuilder){.fn = fn, .block = fn->body};
-}
-
-static void leave(Lower *l, const Place *place)
-{
-    tl_world_leave(&l->s, place->world);
-    l->s.frame = NULL;
 }
 
 /* Options come before what a configuration says: codegen/compile.c. */
@@ -495,7 +484,7 @@ static Bound lower_variant(Lower *l, const TlVariant *variant, TlModule *out)
         s->made += fn->nvalues;
         set_knobs(l->config, fn->info);
     }
-    leave(l, &place);
+    s->frame = NULL;
     return b;
 }
 
@@ -592,7 +581,7 @@ bool tl_frontend_tuning(TlProgram *p, const char *kernel, const TlConstArg *cons
                       .keys = key_names(&l),
                       .hash = tl_tune_hash(&l.s, l.def)};
     tl_module_free(place.scratch);
-    leave(&l, &place);
+    l.s.frame = NULL;
     return !p->ctx->diags.errors;
 }
 

@@ -41,7 +41,7 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
         if (!is_const_form(p))
             continue;
         TlVal v = consts[at++].val;
-        tl_var_new(k->s, p->name, p->loc, tl_ty_of(k->s, &v), v, true);
+        tl_var_bind(k->s, p->local, p->loc, tl_ty_of(k->s, &v), v, true);
         if (!tl_is_bad(&v))
             tl_vec_push(k->s->arena, &k->info->consts,
                         (TlConstBinding){p->name, tl_const_param_text(k->s, &v)});
@@ -130,7 +130,7 @@ static void bind_params(Kernel *k)
         k->index[i] = k->info->params.len;
         TlVal v = p->form == TL_PF_VIEW ? view_param(k, p) : plain_param(k, p);
         k->views[i] = v;
-        tl_var_new(k->s, p->name, p->loc, tl_ty_of(k->s, &v), v, true);
+        tl_var_bind(k->s, p->local, p->loc, tl_ty_of(k->s, &v), v, true);
     }
 }
 
@@ -190,7 +190,7 @@ static bool is_wide(const Kernel *k, const TlExpr *e)
 static bool is_constant(Kernel *k, const TlExpr *e)
 {
     if (e->kind == TL_EX_NAME) {
-        const TlVar *v = tl_var_find(k->s, e->u.name);
+        const TlVar *v = tl_var_of(k->s, e);
         if (v)
             return v->val.kind == TL_VAL_CONST || tl_is_bad(&v->val);
         TlDef *def = tl_mod_find(k->s->frame->mod, e->u.name);
@@ -259,7 +259,7 @@ static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExpr *
     if (k->info->syms.len == TILE_IMAGE_MAX_SYMS)
         tl_err(s, e->loc, TL_E0606, TILE_IMAGE_MAX_SYMS, "names of extents and strides");
     tl_vec_push(s->arena, &k->info->syms, (TlSym){e->u.name, k->index[param], axis, stride});
-    tl_var_new(s, e->u.name, e->loc, tl_ty_of(s, &v), v, true);
+    tl_var_bind(s, e->local, e->loc, tl_ty_of(s, &v), v, true);
 }
 
 /* C for C / GROUPS where GROUPS is 1: it is known to be the extent C. */
@@ -438,7 +438,7 @@ static TlHostType key_type(const Kernel *k, TlName name)
 {
     for (uint32_t i = 0; i < k->item->params.len; i++) {
         const TlParamDecl *p = &k->item->params.data[i];
-        const TlVar *v = p->name == name ? tl_var_find(k->s, name) : NULL;
+        const TlVar *v = p->name == name ? tl_var_find(k->s, p->local, name) : NULL;
         if (v && v->ty.kind == TL_TY_VALUE && v->ty.type->dtype == TL_BOOL)
             return TL_HOST_BOOL;
     }
@@ -506,16 +506,14 @@ static void check_listed_once(Kernel *k, const TlTuneItem *item)
 /* Within `where` the knobs are numbers: the first that the clause offers, or 1. */
 static void bind_knobs(Kernel *k, const TlClause *c)
 {
-    static const char *const knobs[] = {"warps", "stages", "cluster", "maxreg"};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < TL_KNOBS; i++) {
         int64_t n = 1;
         bool unknown = false;
+        const char *name = tl_knobs[i].name;
         for (uint32_t j = 0; j < c->tunes.len; j++)
-            if (!strcmp(c->tunes.data[j].name, knobs[i]) && c->tunes.data[j].values.len)
-                tl_eval_int(k->s, c->tunes.data[j].values.data[0], knobs[i], &n, &unknown);
-        tl_var_new(k->s, tl_intern_name(k->s, knobs[i]), c->loc,
-                   tl_ty_value(tl_type_scalar(k->s->ctx, TL_I32)),
-                   tl_val_const(TL_I32, (uint32_t)n), true);
+            if (!strcmp(c->tunes.data[j].name, name) && c->tunes.data[j].values.len)
+                tl_eval_int(k->s, c->tunes.data[j].values.data[0], name, &n, &unknown);
+        tl_knob_bind(k->s, i, c->loc, n);
     }
 }
 
@@ -530,12 +528,13 @@ static void clause_tune(Kernel *k, const TlClause *c)
     }
     if (!c->where)
         return;
-    TlMark m = tl_scope_open(k->s);
+    TlVar **vars = k->s->frame->vars, **within = tl_vars_new(k->s, k->def);
+    k->s->frame->vars = memcpy(within, vars, k->item->locals.len * sizeof *vars);
     bind_knobs(k, c);
     TlVal v;
     if (tl_eval_cond(k->s, c->where, &v))
         tl_err(k->s, c->where->loc, TL_E0406, "the condition of tune");
-    tl_scope_close(k->s, m);
+    k->s->frame->vars = vars;
 }
 
 /* Checked once per kernel: an instance checks its own row only. */
@@ -630,10 +629,12 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
     k.fn->info = k.info;
     k.info->doc = item->doc;
     k.info->group = -1;
-    TlFrame frame = {.def = def, .mod = def->mod, .depth = 1, .ty = tl_ty_kind(TL_TY_VOID)};
+    TlFrame frame = {.def = def,
+                     .mod = def->mod,
+                     .vars = tl_vars_new(s, def),
+                     .depth = 1,
+                     .ty = tl_ty_kind(TL_TY_VOID)};
     s->frame = &frame;
-    TlWorld world = tl_world_enter(s);
-    s->depth = 1;
     s->trail.len = 0;
     s->b = (TlBuilder){.fn = k.fn, .block = k.fn->body, .loc = item->loc};
     frame.returned =
@@ -651,7 +652,6 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
     s->b.loc = item->body ? item->body->end : item->loc;
     tl_yield(&s->b, TL_OP_RETURN, 0, NULL);
     tl_warn_kernel(s, item, k.fn);
-    tl_world_leave(s, world);
     s->frame = NULL;
     return k.fn;
 }
@@ -661,12 +661,11 @@ void tl_check_kernel(TlSema *s, TlDef *def)
     TL_ASSERT(def->item->kind == TL_IT_KERNEL, "item kind %d is no kernel", (int)def->item->kind);
     const TlItem *item = def->item;
     TlBoundConst *consts = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
-    TlFrame frame = {.def = def, .mod = def->mod, .depth = 1};
+    TlFrame frame = {.def = def, .mod = def->mod, .vars = tl_vars_new(s, def), .depth = 1};
     TlModule *scratch = s->b.fn->module;
     TlBuilder outer = s->b;
     uint32_t at = 0;
     s->frame = &frame;
-    TlWorld world = tl_world_enter(s);
     for (uint32_t i = 0; i < item->params.len;
          i++) { /* instances supply the values; here defaults are checked only */
         const TlParamDecl *p = &item->params.data[i];
@@ -680,10 +679,9 @@ void tl_check_kernel(TlSema *s, TlDef *def)
         TlVal unknown = tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT);
         consts[at].name = p->name;
         consts[at++].val = unknown;
-        tl_var_new(s, p->name, p->loc, tl_ty_unknown(unknown.dtype), unknown, true);
+        tl_var_bind(s, p->local, p->loc, tl_ty_unknown(unknown.dtype), unknown, true);
     }
     tl_kernel_walk(s, def, consts, scratch);
-    tl_world_leave(s, world);
     s->b = outer;
     s->frame = NULL;
 }

@@ -19,39 +19,35 @@ static TlVar *flag_var(TlSema *s)
     return v;
 }
 
-/* An auto function whose first return is inside this loop: walks the body once, silently, to
- * learn the type. */
-static void learn_result(TlSema *s, void (*body)(TlSema *, Loop *), Loop *l)
+static void add_vars(TlSema *s, const TlLocals *locals, TlVars *out)
 {
-    TlFrame *f = s->frame;
-    if (!l->exits.returns || f->ty.kind != TL_TY_AUTO || s->abstract)
-        return;
-    TL_ASSERT(f->loop == l->links.outer, "a loop is tried from inside");
-    TlArm trial;
-    bool quiet = s->quiet_errors;
-    tl_arm_begin(s, &trial);
-    s->mute++;
-    f->loop = &l->links;
-    body(s, l);
-    f->loop = l->links.outer;
-    s->mute--;
-    s->quiet_errors = quiet;
-    tl_arm_end(s, &trial);
-    tl_arm_discard(&trial);
+    for (uint32_t i = 0; i < locals->len; i++) {
+        TlVar *v = tl_var_find(s, locals->data[i], locals->data[i]->name);
+        bool known = !v || v->is_const;
+        for (uint32_t k = 0; k < out->len && !known; k++)
+            known = out->data[k] == v;
+        if (!known)
+            tl_vec_push(s->arena, out, v);
+    }
 }
 
-/* Opens the loop's scope: flags, and the list of what is carried. */
+/* The flags, and the list of what is carried. */
 static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
 {
     TL_ASSERT(st->then, "a loop without a body");
-    *l = (Loop){.st = st, .exits = tl_stmt_exits(st->then)};
+    *l = (Loop){.st = st, .exits = st->exits};
     l->links.outer = s->frame->loop;
-    tl_vars_assigned(s, st->then, &l->carried.vars);
-    if (st->update)
-        tl_vars_assigned(s, st->update, &l->carried.vars);
+    add_vars(s, &st->assigned, &l->carried.vars);
+    add_vars(s, &st->updated, &l->carried.vars);
     l->links.broken = flag_var(s);
     if (l->exits.breaks)
         tl_vec_push(s->arena, &l->carried.vars, l->links.broken);
+}
+
+/* Is the result's type known, and one whose values can go round a loop? */
+static bool has_result(const TlFrame *f)
+{
+    return f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT || f->ty.kind == TL_TY_TUPLE;
 }
 
 static void carry_returns(TlSema *s, Loop *l)
@@ -60,23 +56,19 @@ static void carry_returns(TlSema *s, Loop *l)
     if (!l->exits.returns)
         return;
     tl_vec_push(s->arena, &l->carried.vars, f->returned);
-    bool has_value =
-        f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT || f->ty.kind == TL_TY_TUPLE;
-    if (has_value)
+    if (has_result(f))
         tl_vec_push(s->arena, &l->carried.vars, f->result);
 }
 
-/* One pass through the body, in a scope of its own, with `continue` ending here. */
+/* One pass through the body, with `continue` ending here. */
 static void walk_body(TlSema *s, Loop *l)
 {
     TL_ASSERT(s->frame->loop == &l->links && !l->links.continued, "the body of another loop");
-    TlMark m = tl_scope_open(s);
     l->links.continued = l->exits.continues ? flag_var(s) : NULL;
     tl_stmt(s, l->st->then);
     if (l->links.continued)
         tl_var_set(s, l->links.continued, tl_val_bool(false));
     l->links.continued = NULL;
-    tl_scope_close(s, m);
 }
 
 static const TlType **types_of(TlSema *s, const TlValues *v)
@@ -87,9 +79,9 @@ static const TlType **types_of(TlSema *s, const TlValues *v)
     return types;
 }
 
-static void add_args(const TlValues *leaves, TlBlock *block)
+static void add_args(const TlValues *leaves, uint32_t from, TlBlock *block)
 {
-    for (uint32_t i = 0; i < leaves->len; i++)
+    for (uint32_t i = from; i < leaves->len; i++)
         tl_block_arg(block, leaves->data[i]->type, leaves->data[i]->name);
 }
 
@@ -198,40 +190,70 @@ static void clear_exits(TlSema *s, Loop *l)
         tl_var_set(s, s->frame->returned, tl_val_bool(false));
 }
 
+static TlBlock *region_of(TlSema *s, const TlValues *leaves)
+{
+    TlBlock *block = tl_block_new(s->b.fn, NULL);
+    add_args(leaves, 0, block);
+    return block;
+}
+
+/* The first return of an auto function was in the loop's body: the loop carries the result, too. No
+ * pass reads that of the pass before: one that returns is the last. */
+static void carry_result(TlSema *s, Loop *l, const TlArm *body)
+{
+    const TlFrame *f = s->frame;
+    const TlVars *vars = &l->carried.vars;
+    if (!l->exits.returns || !has_result(f) || vars->data[vars->len - 1] == f->result)
+        return;
+    TlBuilder inside = s->b;
+    s->b = body->outer;
+    tl_carry_late(s, &l->carried, f->result, &f->ty, l->st->loc);
+    s->b = inside;
+}
+
 static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
 {
     TlAttr attrs[MOST_HINTS];
     uint32_t nattrs = hint_attrs(s, &l->st->hints, false, attrs);
-    learn_result(s, p->body, l);
     carry_returns(s, l);
     tl_carry_begin(s, &l->carried, l->st->loc);
     const TlValues *leaves = &l->carried.leaves;
-    s->b.loc = l->st->loc;
-    TlOp *op = tl_op_new(&s->b, TL_OP_WHILE, leaves->len, leaves->data, leaves->len,
-                         types_of(s, leaves), 2, nattrs, attrs);
+    uint32_t first = leaves->len;
     TlArm test, body;
-    add_args(leaves, op->regions[0]);
-    add_args(leaves, op->regions[1]);
+    TlValues pass = {0}, next = {0};
+    s->b.loc = l->st->loc;
+    TlBlock *regions[2] = {region_of(s, leaves), region_of(s, leaves)};
 
-    tl_arm_begin_in(s, &test, op->regions[0]);
-    tl_carry_take(s, &l->carried, op->regions[0]->args);
-    TlValues pass = {0};
+    tl_arm_begin_in(s, &test, regions[0]);
+    tl_carry_take(s, &l->carried, regions[0]->args);
     tl_vec_push(s->arena, &pass, while_test(s, l, p));
-    for (uint32_t i = 0; i < leaves->len; i++)
-        tl_vec_push(s->arena, &pass, op->regions[0]->args[i]);
-    tl_yield(&s->b, TL_OP_CONDITION, pass.len, pass.data);
+    TlBuilder tested = s->b;
     tl_arm_end(s, &test);
 
-    tl_arm_begin_in(s, &body, op->regions[1]);
-    tl_carry_take(s, &l->carried, op->regions[1]->args);
+    tl_arm_begin_in(s, &body, regions[1]);
+    tl_carry_take(s, &l->carried, regions[1]->args);
     clear_exits(s, l);
     s->frame->loop = &l->links;
     p->body(s, l);
     s->frame->loop = l->links.outer;
-    TlValues next = {0};
+    carry_result(s, l, &body);
     tl_carry_final(s, &l->carried, &next);
     tl_yield(&s->b, TL_OP_YIELD, next.len, next.data);
     tl_arm_end(s, &body);
+
+    TlLoc after = s->b.loc;
+    s->b.loc = l->st->loc;
+    TlOp *op = tl_op_new(&s->b, TL_OP_WHILE, leaves->len, leaves->data, leaves->len,
+                         types_of(s, leaves), 2, nattrs, attrs);
+    for (int r = 0; r < 2; r++) {
+        add_args(leaves, first, regions[r]);
+        op->regions[r] = regions[r];
+        regions[r]->parent = op;
+    }
+    for (uint32_t i = 0; i < leaves->len; i++)
+        tl_vec_push(s->arena, &pass, regions[0]->args[i]);
+    tl_yield(&tested, TL_OP_CONDITION, pass.len, pass.data);
+    s->b.loc = after;
     tl_carry_take(s, &l->carried, op->out);
 }
 
@@ -383,7 +405,7 @@ static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d)
 {
     TL_ASSERT(st->decls.len > 0 && iv->type->rank == 0, "a loop without a counter");
     const TlDecl *v = &st->decls.data[0];
-    tl_var_declare(s, v->name, v->loc, tl_ty_value(tl_type_scalar(s->ctx, d)),
+    tl_var_declare(s, v->local, tl_ty_value(tl_type_scalar(s->ctx, d)),
                    tl_val_ir(tl_cast(&s->b, iv, d)), st->is_const);
 }
 
@@ -404,16 +426,14 @@ static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
     TlOp *op = tl_op_new(&s->b, TL_OP_FOR, in.len, in.data, leaves->len, types_of(s, leaves), 1,
                          nattrs, attrs);
     TlValue *iv = tl_block_arg(op->regions[0], r->lo->type, l->st->decls.data[0].name);
-    add_args(leaves, op->regions[0]);
+    add_args(leaves, 0, op->regions[0]);
     TlArm body;
     tl_arm_begin_in(s, &body, op->regions[0]);
     tl_carry_take(s, &l->carried, op->regions[0]->args + 1);
-    TlMark m = tl_scope_open(s);
     declare_counter(s, l->st, iv, r->var);
     s->frame->loop = &l->links;
     walk_body(s, l);
     s->frame->loop = l->links.outer;
-    tl_scope_close(s, m);
     TlValues next = {0};
     tl_carry_final(s, &l->carried, &next);
     tl_yield(&s->b, TL_OP_YIELD, next.len, next.data);
@@ -450,17 +470,14 @@ static void range_body(TlSema *s, Loop *l)
 {
     RangeLoop *r = &((RangeWhile *)(void *)l)->range;
     TlValue *i = r->counter->val.u.ir;
-    TlMark m = tl_scope_open(s);
     declare_counter(s, l->st, i, r->var);
     walk_body(s, l);
-    tl_scope_close(s, m);
     tl_var_set(s, r->counter, tl_val_ir(tl_binary(&s->b, TL_OP_ADD, i, r->step)));
 }
 
 void tl_stmt_loop_range(TlSema *s, const TlStmt *st)
 {
     TL_ASSERT(st->kind == TL_ST_RANGE, "statement kind %d is no range", (int)st->kind);
-    TlMark m = tl_scope_open(s);
     Range parts = eval_range(s, st->value);
     TlDtype d = parts.bad ? TL_I32 : range_dtype(s, st, &parts);
     if (d == TL_DTYPE_COUNT)
@@ -484,34 +501,31 @@ void tl_stmt_loop_range(TlSema *s, const TlStmt *st)
         WhileParts w = {range_cond, range_body, &l->range};
         emit_while(s, &l->loop, &w);
     }
-    tl_scope_close(s, m);
 }
 
 /* ---- plain for and while ---- */
 
 /* Can its value change while the loop runs? Names that the body assigns, memory, and calls can. */
-static bool changes(TlSema *s, const TlExpr *e, const TlVars *assigned)
+static bool changes(const TlExpr *e, const TlLocals *assigned)
 {
     switch (e->kind) {
     case TL_EX_INT: return false;
-    case TL_EX_NAME: {
-        const TlVar *v = tl_var_find(s, e->u.name);
+    case TL_EX_NAME:
         for (uint32_t i = 0; i < assigned->len; i++)
-            if (assigned->data[i] == v)
+            if (assigned->data[i] == e->local)
                 return true;
         return false;
-    }
     case TL_EX_UNARY:
-    case TL_EX_CAST: return changes(s, e->a, assigned);
+    case TL_EX_CAST: return changes(e->a, assigned);
     case TL_EX_BINARY:
-        return e->depth > 8 || changes(s, e->a, assigned) || changes(s, e->b, assigned);
+        return e->depth > 8 || changes(e->a, assigned) || changes(e->b, assigned);
     default: return true;
     }
 }
 
 /* for (int i = a; i < n; i += c) with a positive literal c and nothing that changes i or n: the
  * comparison (its left side is i) and the step. */
-static bool counts(TlSema *s, const TlStmt *st, const TlVars *assigned, const TlVar **counter)
+static bool counts(TlSema *s, const TlStmt *st, const TlVar **counter)
 {
     const TlStmt *init = st->init, *update = st->update;
     const TlExpr *c = st->cond;
@@ -520,9 +534,10 @@ static bool counts(TlSema *s, const TlStmt *st, const TlVars *assigned, const Tl
         return false;
     if (c->kind != TL_EX_BINARY || c->u.op != TL_BIN_LT || c->a->kind != TL_EX_NAME)
         return false;
-    const TlVar *i = tl_var_find(s, c->a->u.name);
+    const TlVar *i = tl_var_of(s, c->a);
     const TlType *t = i && i->ty.kind == TL_TY_VALUE ? i->ty.type : NULL;
-    if (!t || i->name != init->decls.data[0].name || t->rank || t->ptr || i->val.kind != TL_VAL_IR)
+    if (!t || c->a->local != init->decls.data[0].local || t->rank || t->ptr ||
+        i->val.kind != TL_VAL_IR)
         return false;
     if (t->dtype != TL_I32 && t->dtype != TL_I64)
         return false;
@@ -531,7 +546,7 @@ static bool counts(TlSema *s, const TlStmt *st, const TlVars *assigned, const Tl
                       update->value->kind == TL_EX_INT && update->value->u.integer > 0 &&
                       tl_int_fits(t->dtype, (TlInt)update->value->u.integer);
     *counter = i;
-    return by_literal && !changes(s, c->a, assigned) && !changes(s, c->b, assigned);
+    return by_literal && !changes(c->a, &st->assigned) && !changes(c->b, &st->assigned);
 }
 
 /* The same loop as for (i : range(i, n, c)); false when n has another type than i. */
@@ -556,29 +571,24 @@ void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
 {
     TL_ASSERT(st->kind == TL_ST_WHILE || st->kind == TL_ST_FOR,
               "statement kind %d is no loop", (int)st->kind);
-    TlMark m = tl_scope_open(s);
     if (st->init)
         tl_stmt(s, st->init);
     Loop l;
     const TlVar *counter = NULL;
-    TlVars assigned = {0};
-    tl_vars_assigned(s, st->then, &assigned);
     loop_begin(s, &l, st);
     bool exits = l.exits.breaks || l.exits.returns;
-    if (!exits && !s->abstract && counts(s, st, &assigned, &counter)) {
+    if (!exits && !s->abstract && counts(s, st, &counter)) {
         TlCarried all = l.carried;
-        l.carried.vars = assigned; /* the counter belongs to the loop */
-        if (emit_counted(s, &l, counter)) {
-            tl_scope_close(s, m);
+        l.carried.vars = (TlVars){0};
+        add_vars(s, &st->assigned, &l.carried.vars); /* the counter belongs to the loop */
+        if (emit_counted(s, &l, counter))
             return;
-        }
         l.carried = all;
     }
     WhileParts parts = {plain_cond, plain_body, (void *)(uintptr_t)st};
     emit_while(s, &l, &parts);
     if (endless(st, l.exits) && l.exits.returns)
         tl_var_set(s, s->frame->returned, tl_val_bool(true));
-    tl_scope_close(s, m);
 }
 
 /* ---- static for ---- */
@@ -597,19 +607,14 @@ static bool static_pass(TlSema *s, void *user, uint32_t i)
     const TlDecl *d = &f->st->decls.data[0];
     if (!tl_step(s, f->st->loc))
         return false;
-    TlMark m = tl_scope_open(s);
     TlVal v = tl_val_const(f->dtype, tl_bits_from_int(f->dtype, f->lo + (int64_t)i * f->step));
     if (f->unknown)
         v = tl_unknown(f->dtype);
-    if (!f->var) {
-        f->var =
-            tl_var_new(s, d->name, d->loc, tl_ty_value(tl_type_scalar(s->ctx, f->dtype)), v, true);
-    } else {
-        f->var->val = v;
-        tl_var_push(s, f->var);
-    }
+    if (!f->var)
+        f->var = tl_var_bind(s, d->local, d->loc, tl_ty_value(tl_type_scalar(s->ctx, f->dtype)), v,
+                             true);
+    f->var->val = v;
     tl_stmt(s, f->st->then);
-    tl_scope_close(s, m);
     return true;
 }
 

@@ -114,7 +114,7 @@ void tl_fact_use(TlSema *s, TlLoc loc, TlLoc def, const TlVal *v)
 
 void tl_fact_name(TlSema *s, const TlExpr *e)
 {
-    const TlVar *v = s->options->facts && e->kind == TL_EX_NAME ? tl_var_find(s, e->u.name) : NULL;
+    const TlVar *v = s->options->facts ? tl_var_of(s, e) : NULL;
     if (v)
         tl_fact_use(s, e->loc, v->loc, &v->val);
 }

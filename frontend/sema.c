@@ -1,5 +1,5 @@
-/* The walker's ground: errors with the chain of calls that led to them, names in scope, and the
- * environment's trail. */
+/* The walker's ground: errors with the chain of calls that led to them, variables and the trail of
+ * what is assigned to them. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -8,7 +8,6 @@ void tl_sema_init(TlSema *s, TlProgram *prog)
     TL_ASSERT(prog && prog->ctx, "a walk of no program");
     *s = (TlSema){
         .ctx = prog->ctx, .arena = &prog->ctx->perm, .prog = prog, .options = &prog->options};
-    tl_map_init(&s->names, s->arena);
     tl_map_init(&s->powers, s->arena);
     tl_map_init(&s->walked, s->arena);
 }
@@ -18,8 +17,6 @@ void tl_sema_init(TlSema *s, TlProgram *prog)
 bool tl_sema_silent(TlSema *s, TlLoc loc)
 {
     s->quiet_errors = true;
-    if (s->mute)
-        return true;
     if (!loc.line)
         return false;
     uint64_t key = ((uint64_t)loc.file << 52) ^ ((uint64_t)loc.line << 20) ^ loc.col;
@@ -98,58 +95,40 @@ bool tl_steps(TlSema *s, TlLoc loc, unsigned n)
     return false;
 }
 
-/* ---- the environment ---- */
+/* ---- variables ---- */
 
 TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const)
 {
     TL_ASSERT(name, "a variable without a name");
     TlVar *v = TL_NEW(s->arena, TlVar);
-    *v = (TlVar){.name = name,
-                 .loc = loc,
-                 .ty = ty,
-                 .val = val,
-                 .is_const = is_const,
-                 .serial = s->serial++,
-                 .depth = s->depth};
-    tl_var_push(s, v);
+    *v = (TlVar){name, loc, ty, val, is_const, s->serial++};
     tl_fact_declare(s, v);
     return v;
 }
 
-void tl_var_push(TlSema *s, TlVar *v)
+TlVar *tl_var_bind(TlSema *s, const TlLocal *l, TlLoc loc, TlTy ty, TlVal val, bool is_const)
 {
-    TL_ASSERT(v->name, "a variable without a name");
-    v->outer = s->env;
-    v->world = s->world;
-    v->hides = tl_map_get_ptr(&s->names, v->name);
-    tl_map_put_ptr(&s->names, v->name, v);
-    s->env = v;
+    TL_ASSERT(l && s->frame->vars, "a variable outside of a function");
+    return s->frame->vars[l->index] = tl_var_new(s, l->name, loc, ty, val, is_const);
 }
 
-/* Forgets the names declared after `last`. */
-static void pop_names(TlSema *s, const TlVar *last)
+TlVar *tl_var_declare(TlSema *s, const TlLocal *l, TlTy ty, TlVal val, bool is_const)
 {
-    for (; s->env != last; s->env = s->env->outer) {
-        TL_ASSERT(s->env && tl_map_get_ptr(&s->names, s->env->name) == s->env,
-                  "names are not closed in the order in which they were declared");
-        tl_map_put_ptr(&s->names, s->env->name, s->env->hides);
+    if (l->hides && l->hides->depth == l->depth) {
+        TlDiag *row = tl_err(s, l->loc, TL_E0202, l->name);
+        tl_note(s, row, l->hides->loc, "declared here before");
     }
+    return tl_var_bind(s, l, l->loc, ty, val, is_const);
 }
 
-TlVar *tl_var_find(const TlSema *s, TlName name)
+TlVar *tl_var_find(const TlSema *s, const TlLocal *l, TlName name)
 {
-    TlVar *v = tl_map_get_ptr(&s->names, name);
-    return v && v->world == s->world ? v : NULL;
+    return l && l->name == name && s->frame->vars ? s->frame->vars[l->index] : NULL;
 }
 
-TlVar *tl_var_declare(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const)
+TlVar *tl_var_of(const TlSema *s, const TlExpr *e)
 {
-    const TlVar *v = tl_var_find(s, name);
-    if (v && v->depth == s->depth) {
-        TlDiag *row = tl_err(s, loc, TL_E0202, name);
-        tl_note(s, row, v->loc, "declared here before");
-    }
-    return tl_var_new(s, name, loc, ty, val, is_const);
+    return e->kind == TL_EX_NAME ? tl_var_find(s, e->local, e->u.name) : NULL;
 }
 
 void tl_var_set(TlSema *s, TlVar *v, TlVal val)
@@ -159,32 +138,10 @@ void tl_var_set(TlSema *s, TlVar *v, TlVal val)
     v->val = val;
 }
 
-TlMark tl_scope_open(TlSema *s)
+TlVar **tl_vars_new(TlSema *s, TlDef *def)
 {
-    return (TlMark){s->env, s->depth++};
-}
-
-void tl_scope_close(TlSema *s, TlMark m)
-{
-    TL_ASSERT(s->depth >= m.depth, "depth %u closes depth %u", m.depth, s->depth);
-    pop_names(s, m.env);
-    s->depth = m.depth;
-}
-
-TlWorld tl_world_enter(TlSema *s)
-{
-    TlWorld w = {s->env, s->world};
-    s->env = NULL;
-    s->world = ++s->worlds;
-    return w;
-}
-
-void tl_world_leave(TlSema *s, TlWorld w)
-{
-    TL_ASSERT(s->world, "no world to leave");
-    pop_names(s, NULL);
-    s->env = w.env;
-    s->world = w.world;
+    tl_item_bind(s->prog, def);
+    return TL_NEW_ARRAY(s->arena, TlVar *, def->item->locals.len + 1);
 }
 
 const char *tl_intern_name(TlSema *s, const char *text)
@@ -276,21 +233,22 @@ static uint32_t distance(const char *a, const char *b, uint32_t limit)
 
 static void nearer(const char *name, const char *candidate, const char **best, uint32_t *score)
 {
-    if (!candidate || !candidate[0] || candidate[0] == ' ')
+    if (!candidate || !candidate[0])
         return;
     uint32_t d = distance(name, candidate, *score);
     if (d < *score)
         *score = d, *best = candidate;
 }
 
-const char *tl_near_name(TlSema *s, TlName name)
+const char *tl_near_name(TlSema *s, TlName name, const TlLocal *scope)
 {
     const char *best = NULL;
     uint32_t score = (uint32_t)strlen(name) / 3 + 1;
     if (score > 3)
         score = 3;
-    for (const TlVar *v = s->env; v; v = v->outer)
-        nearer(name, v->name, &best, &score);
+    for (const TlLocal *l = scope; l; l = l->outer)
+        if (tl_var_find(s, l, l->name))
+            nearer(name, l->name, &best, &score);
     const TlMod *m = s->frame ? s->frame->mod : NULL;
     for (uint32_t i = 0; m && i < m->defs.len; i++)
         nearer(name, m->defs.data[i]->item->name, &best, &score);

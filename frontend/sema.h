@@ -1,13 +1,15 @@
 /* The walker that turns a checked tree into tile IR. Internal to the front end.
  *
- * One walk does everything: it finds names, infers types, evaluates constants, checks, emits IR,
- * on one concrete instantiation at a time (a kernel with its constants; functions are inlined and
- * made concrete at each call). The same walk in *abstract* mode checks bodies that nobody has
- * instantiated yet: names whose type or value only an instantiation gives are UNKNOWN values, which
- * swallow every check that depends on them. IR that an abstract walk emits is thrown away.
+ * bind.c says once for each function which local each name is. Then one walk does everything else:
+ * it infers types, evaluates constants, checks, emits IR, on one concrete instantiation at a time
+ * (a kernel with its constants; functions are inlined and made concrete at each call). The same
+ * walk in *abstract* mode checks bodies that nobody has instantiated yet: names whose type or value
+ * only an instantiation gives are UNKNOWN values, which swallow every check that depends on them.
+ * IR that an abstract walk emits is thrown away.
  *
- *   sema.c       errors with call chains, names, the environment and its trail
+ *   sema.c       errors with call chains, variables and the trail of assignments
  *   modules.c    sources, imports, items
+ *   bind.c       names to locals, what loops assign, how statements are left; unused names
  *   types.c      types as written, conversions, broadcasting
  *   consteval.c  literals and typed constants
  *   expr.c       expressions; expr.h: what its parts share
@@ -23,13 +25,13 @@
  *   kernel.c     kernels and their parameters
  *   launch_expr.c  launch-time expressions
  *   tuning.c     the configurations that a kernel's tune clauses list
- *   unused.c     the warning about names that nothing reads
  *   warn_kernel.c  warnings about an instance of a kernel
  *   name_facts.c what editors want to know of names (name_facts.h)
  *   frontend.c   frontend.h
  *
- * Variables are SSA by environment: a TlVar holds its current value, assignments leave a trail, and
- * the two arms of an `if` or a loop are joined by comparing what they left (flow.c). */
+ * Variables are SSA by environment: each local of a frame has a TlVar, which holds its current
+ * value; assignments leave a trail, and the two arms of an `if` or a loop are joined by comparing
+ * what they left (flow.c). */
 #ifndef TL_SEMA_H
 #define TL_SEMA_H
 #include "frontend/ast.h"
@@ -108,16 +110,14 @@ struct TlVal {
     } u;
 };
 
+/* What a local is in one walk of its function. */
 typedef struct TlVar {
-    struct TlVar *outer;
     TlName name;
     TlLoc loc;
     TlTy ty;
     TlVal val;
     bool is_const;
-    uint32_t serial, depth;
-    struct TlVar *hides; /* the last variable of this name before */
-    uint32_t world;      /* TlSema.world where it was declared */
+    uint32_t serial;
 } TlVar;
 
 /* ---- modules and items ---- */
@@ -130,6 +130,7 @@ struct TlDef {
     TlTy *fields;   /* STRUCT: types in order of item->fields */
     uint32_t parts; /* STRUCT: of a value (tl_parts_of) */
     TlMod *import;  /* IMPORT: NULL when it could not be read */
+    bool read;      /* a name of its module is it */
 };
 struct TlMod {
     const TlUnit *unit;
@@ -164,6 +165,7 @@ typedef struct TlFrame {
     TlDef *def; /* NULL at top level */
     TlMod *mod;
     TlLoc call;
+    TlVar **vars;             /* by the locals' index; NULL at top level */
     TlVar *returned, *result; /* pseudo-variables */
     TlTy ty;                  /* of the result; AUTO until the first return */
     TlLoop *loop;
@@ -181,13 +183,9 @@ struct TlSema {
     const TlFrontendOptions *options;
     TlBuilder b;
     bool abstract;
-    uint32_t mute;     /* > 0: errors are not reported (code that will not run, trial walks) */
     bool quiet_errors; /* an error was found, shown or not */
-    TlVar *env;
-    TlMap names;             /* TlName -> the last TlVar declared and not out of scope */
     uint32_t nested_structs; /* whose fields are being resolved */
-    uint32_t world, worlds;  /* of names: a body sees those declared in its own */
-    uint32_t serial, depth;
+    uint32_t serial;
     TlFrame *frame;
     TL_VEC(TlTrail) trail;
     uint32_t
@@ -223,32 +221,24 @@ void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
 bool tl_step(TlSema *s, TlLoc loc);
 bool tl_steps(TlSema *s, TlLoc loc, unsigned n);
 TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const);
-TlVar *tl_var_find(const TlSema *s, TlName name);
-/* As tl_var_new, and an error when this block has the name already. */
-TlVar *tl_var_declare(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const);
+/* The same as a local of the function that is walked. */
+TlVar *tl_var_bind(TlSema *s, const TlLocal *l, TlLoc loc, TlTy ty, TlVal val, bool is_const);
+/* As tl_var_bind, and an error when this block has the name already. */
+TlVar *tl_var_declare(TlSema *s, const TlLocal *l, TlTy ty, TlVal val, bool is_const);
+/* The variable that a name in an expression is; NULL: it is none, or has no value yet. */
+TlVar *tl_var_find(const TlSema *s, const TlLocal *l, TlName name);
+TlVar *tl_var_of(const TlSema *s, const TlExpr *e);
 void tl_var_set(TlSema *s, TlVar *v, TlVal val);
-typedef struct TlMark {
-    TlVar *env;
-    uint32_t depth;
-} TlMark;
-TlMark tl_scope_open(TlSema *s);
-void tl_scope_close(TlSema *s, TlMark m);
-/* A body that sees none of the names around it, and back. */
-typedef struct TlWorld {
-    TlVar *env;
-    uint32_t world;
-} TlWorld;
-TlWorld tl_world_enter(TlSema *s);
-void tl_world_leave(TlSema *s, TlWorld w);
-/* Makes a variable, again, the last one declared. */
-void tl_var_push(TlSema *s, TlVar *v);
+/* Room for the variables of a function or kernel, which is bound to its locals if it is not yet. */
+TlVar **tl_vars_new(TlSema *s, TlDef *def);
 const char *tl_intern_name(TlSema *s, const char *text);
 /* A short name of a value for messages: "f32", "tile<f32, 4>", "the literal 3", "struct pair",
  * "a function". */
 const char *tl_val_str(TlSema *s, const TlVal *v);
 const char *tl_ty_str(TlSema *s, const TlTy *t);
-/* The closest of the visible names, for "did you mean"; NULL when none is near. */
-const char *tl_near_name(TlSema *s, TlName name);
+/* The closest of the names that are visible where `scope` is, for "did you mean"; NULL when none is
+ * near. */
+const char *tl_near_name(TlSema *s, TlName name, const TlLocal *scope);
 
 static inline TlVal tl_val(TlValKind kind)
 {
@@ -332,6 +322,19 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source,
                       const char *path); /* parses, binds names, follows imports */
 TlDef *tl_mod_find(const TlMod *m, TlName name);
 TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when there is none */
+
+/* ---- bind.c ---- */
+void tl_item_bind(TlProgram *p, TlDef *def); /* what is not bound yet */
+void tl_warn_unused(TlProgram *p);
+/* Does a tune clause of the kernel list values for the name; with NULL, for any? */
+bool tl_tunes(const TlItem *item, TlName name);
+/* What tune clauses choose besides constants: numbers from 1. */
+enum { TL_KNOBS = 4 };
+typedef struct TlKnob {
+    const char *name;
+    int32_t most;
+} TlKnob;
+extern const TlKnob tl_knobs[TL_KNOBS];
 
 /* ---- consteval.c ---- */
 bool tl_int_fits(TlDtype d, TlInt v);
@@ -540,19 +543,16 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
 /* Variables that a loop carries: the loop's block arguments take their leaves, in order. */
 typedef TL_VEC(TlVar *) TlVars;
 typedef TL_VEC(TlValue *) TlValues;
-void tl_vars_assigned(TlSema *s, const TlStmt *body, TlVars *out);
-typedef struct TlExits {
-    bool breaks, continues, returns;
-} TlExits;
-TlExits tl_stmt_exits(const TlStmt *st);
 /* What a loop carries: the variables, their values on entry (init: with every scalar in IR) and
  * the IR values in them. */
 typedef struct TlCarried {
     TlVars vars;
-    TlVal *init;
+    TL_VEC(TlVal) init;
     TlValues leaves;
 } TlCarried;
 void tl_carry_begin(TlSema *s, TlCarried *c, TlLoc loc); /* vars is filled in */
+/* One more variable, which the loop assigns before it reads it: it is zero on entry. */
+void tl_carry_late(TlSema *s, TlCarried *c, TlVar *v, const TlTy *ty, TlLoc loc);
 void tl_carry_take(TlSema *s, const TlCarried *c,
                    TlValue *const *values); /* variables get new leaves */
 void tl_carry_final(TlSema *s, const TlCarried *c,
@@ -579,10 +579,10 @@ const char *tl_const_param_text(TlSema *s, const TlVal *v);
 
 /* ---- tuning.c ---- */
 typedef TL_VEC(TlConfig) TlConfigs;
-/* Does a tune clause of the kernel list values for the name; with NULL, for any? */
-bool tl_tunes(const TlItem *item, TlName name);
 /* The largest value of warps, stages, cluster or maxreg; 0: the name is none of these. */
 int32_t tl_knob_most(const char *name);
+/* Gives the knob of that number a value, if the kernel that is walked has it as a name. */
+void tl_knob_bind(TlSema *s, int knob, TlLoc loc, int64_t n);
 /* What the configuration, which may be NULL, says of a constant; NULL: nothing. */
 const TlVal *tl_config_value(const TlConfig *config, TlName name);
 /* The first `most` configurations that have the values of `fixed`: parallel to the compile-time
@@ -608,8 +608,7 @@ void tl_fact_def(TlSema *s, TlLoc loc, const TlDef *def);
 void tl_fact_builtin(TlSema *s, TlLoc loc, const TlBuiltin *b, bool fast);
 void tl_fact_result(TlSema *s, const TlExpr *e, const TlVal *v);
 
-/* ---- unused.c, warn_kernel.c ---- */
-void tl_warn_unused(TlProgram *p);
+/* ---- warn_kernel.c ---- */
 void tl_warn_no_grid(TlProgram *p);
 void tl_warn_type_words(TlProgram *p);
 /* max(x, 1), min(x, 1): of a tile with an axis 1, and 1 a literal */

@@ -45,19 +45,19 @@ static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
     return out;
 }
 
-/* Declares `name` with a value that has been converted to ty. */
-static void declare(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal v, bool is_const)
+/* Declares a variable with a value that has been converted to ty. */
+static void declare(TlSema *s, const TlDecl *d, TlTy ty, TlVal v, bool is_const)
 {
     if (!is_const)
-        v = forget(s, &v, loc);
+        v = forget(s, &v, d->loc);
     if (ty.kind == TL_TY_AUTO || ty.kind == TL_TY_UNKNOWN) {
         TlTy own = tl_ty_of(s, &v);
         if (own.kind != TL_TY_UNKNOWN || ty.kind == TL_TY_AUTO)
             ty = own;
     }
     if (v.kind == TL_VAL_IR && v.u.ir && !v.u.ir->name)
-        v.u.ir->name = name;
-    tl_var_declare(s, name, loc, ty, v, is_const);
+        v.u.ir->name = d->name;
+    tl_var_declare(s, d->local, ty, v, is_const);
 }
 
 static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
@@ -85,7 +85,7 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
         if (tl_is_tile(&x) && ty.kind == TL_TY_VALUE && ty.type->rank == 0)
             v = tl_unknown(TL_DTYPE_COUNT), ty = tl_ty_unknown(TL_DTYPE_COUNT); /* auto was meant */
     }
-    declare(s, d->name, d->loc, ty, v, st->is_const);
+    declare(s, d, ty, v, st->is_const);
 }
 
 static void unpack(TlSema *s, const TlStmt *st)
@@ -102,7 +102,7 @@ static void unpack(TlSema *s, const TlStmt *st)
         TlTy any = tl_ty_kind(TL_TY_AUTO);
         TlVal x =
             fits ? tl_convert(s, &v.items[i], &any, st->value->loc) : tl_unknown(TL_DTYPE_COUNT);
-        declare(s, d->name, d->loc, any, x, st->is_const);
+        declare(s, d, any, x, st->is_const);
     }
 }
 
@@ -146,7 +146,7 @@ static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vlo
     const TlExpr *root = place;
     while (root->kind == TL_EX_MEMBER)
         root = root->a;
-    TlVar *var = root->kind == TL_EX_NAME ? tl_var_find(s, root->u.name) : NULL;
+    TlVar *var = tl_var_of(s, root);
     tl_fact_name(s, root);
     if (!var) {
         TlVal old = tl_eval(s, place); /* an unknown name is diagnosed there */
@@ -245,7 +245,7 @@ static void assign(TlSema *s, const TlStmt *st)
         assign_to(s, st->place, &v, st->value->loc);
         return;
     }
-    const TlVar *var = kind == TL_EX_NAME ? tl_var_find(s, st->place->u.name) : NULL;
+    const TlVar *var = tl_var_of(s, st->place);
     if (var && var->is_const) {
         tl_fact_name(s, st->place);
         refuse_const(s, st->place->loc, var);
@@ -313,13 +313,6 @@ static void leave(TlSema *s, const TlStmt *st)
 
 /* ---- branches ---- */
 
-static void scoped(TlSema *s, const TlStmt *st)
-{
-    TlMark m = tl_scope_open(s);
-    tl_stmt(s, st);
-    tl_scope_close(s, m);
-}
-
 /* An else-if ladder: a loop walks down the rungs, then they are joined from the end. */
 static void if_ladder(TlSema *s, const TlStmt *st)
 {
@@ -347,13 +340,13 @@ static void if_ladder(TlSema *s, const TlStmt *st)
         Rung *r = TL_NEW(s->arena, Rung);
         r->cond = cond, r->loc = st->loc;
         tl_arm_begin(s, &r->then);
-        scoped(s, st->then);
+        tl_stmt(s, st->then);
         tl_arm_end(s, &r->then);
         tl_arm_begin(s, &r->els);
         tl_vec_push(s->arena, &rungs, r);
     }
     if (st)
-        scoped(s, st);
+        tl_stmt(s, st);
     for (uint32_t i = rungs.len; i-- > 0;) {
         Rung *r = rungs.data[i];
         tl_arm_end(s, &r->els);
@@ -365,7 +358,7 @@ static void static_if(TlSema *s, const TlStmt *st)
 {
     for (; st; st = st->els) {
         if (st->kind != TL_ST_IF || !st->is_static) {
-            scoped(s, st);
+            tl_stmt(s, st);
             return;
         }
         TlVal c;
@@ -375,14 +368,14 @@ static void static_if(TlSema *s, const TlStmt *st)
             c = tl_bad();
         }
         if (c.kind == TL_VAL_CONST && c.u.bits) {
-            scoped(s, st->then);
+            tl_stmt(s, st->then);
             return;
         }
         if (c.kind == TL_VAL_CONST)
             continue;
         TlArm then, els; /* unknown here: both arms are walked */
         tl_arm_begin(s, &then);
-        scoped(s, st->then);
+        tl_stmt(s, st->then);
         tl_arm_end(s, &then);
         tl_arm_begin(s, &els);
         if (st->els)
@@ -414,16 +407,16 @@ static bool if_with_rest(TlSema *s, const TlStmt *st, const TlStmts *list, uint3
     if (known.kind == TL_VAL_CONST && !s->abstract) {
         const TlStmt *taken = known.u.bits ? st->then : st->els;
         if (taken)
-            scoped(s, taken);
+            tl_stmt(s, taken);
         return false;
     }
     tl_arm_begin(s, &then);
-    scoped(s, st->then);
+    tl_stmt(s, st->then);
     bool then_ends = ended(s);
     tl_arm_end(s, &then);
     tl_arm_begin(s, &els);
     if (st->els)
-        scoped(s, st->els);
+        tl_stmt(s, st->els);
     bool els_ends = ended(s), done = then_ends != els_ends;
     if (then_ends && !els_ends)
         list_from(s, list, rest);
@@ -435,12 +428,6 @@ static bool if_with_rest(TlSema *s, const TlStmt *st, const TlStmts *list, uint3
     }
     tl_arms_join(s, cond, &then, &els, NULL, NULL, NULL, st->loc);
     return done;
-}
-
-static bool has_exits(const TlStmt *st)
-{
-    TlExits x = tl_stmt_exits(st);
-    return x.breaks || x.continues || x.returns;
 }
 
 static void list_from(TlSema *s, const TlStmts *list, uint32_t from)
@@ -455,15 +442,11 @@ static bool list_item(TlSema *s, void *user, uint32_t i)
     const TlStmt *st = list->data[i];
     bool plain_if =
         st->kind == TL_ST_IF && !st->is_static && (!st->els || st->els->kind != TL_ST_IF);
-    if (plain_if && i + 1 < list->len && has_exits(st) && tl_step(s, st->loc))
+    bool leaves = st->exits.breaks || st->exits.continues || st->exits.returns;
+    if (plain_if && i + 1 < list->len && leaves && tl_step(s, st->loc))
         return !if_with_rest(s, st, list, i + 1);
     tl_stmt(s, st);
     return true;
-}
-
-static void stmts(TlSema *s, const TlStmts *list)
-{
-    list_from(s, list, 0);
 }
 
 static void static_assert_stmt(TlSema *s, const TlStmt *st)
@@ -494,12 +477,7 @@ void tl_stmt(TlSema *s, const TlStmt *st)
     s->b.loc = st->loc;
     switch (st->kind) {
     case TL_ST_EMPTY: return;
-    case TL_ST_BLOCK: {
-        TlMark m = tl_scope_open(s);
-        stmts(s, &st->body);
-        tl_scope_close(s, m);
-        return;
-    }
+    case TL_ST_BLOCK: list_from(s, &st->body, 0); return;
     case TL_ST_DECL:
         for (uint32_t i = 0; i < st->decls.len; i++)
             declare_one(s, st, &st->decls.data[i]);

@@ -45,36 +45,31 @@ static const TlParamDecl *const_param(const TlItem *item, TlName name)
     return NULL;
 }
 
-bool tl_tunes(const TlItem *item, TlName name)
-{
-    for (uint32_t i = 0; i < item->clauses.len; i++) {
-        const TlClause *c = &item->clauses.data[i];
-        for (uint32_t k = 0; c->kind == TL_CL_TUNE && k < c->tunes.len; k++)
-            if (!name || c->tunes.data[k].name == name)
-                return true;
-    }
-    return false;
-}
-
 /* ---- knobs ---- */
-
-static const struct Knob {
-    const char *name;
-    int32_t most;
-} knobs[] = {{"warps", 64}, {"stages", 64}, {"cluster", TL_MAX_CLUSTER}, {"maxreg", 1024}};
-enum { NKNOBS = sizeof knobs / sizeof *knobs };
 
 int32_t tl_knob_most(const char *name)
 {
-    for (int i = 0; i < NKNOBS; i++)
-        if (!strcmp(knobs[i].name, name))
-            return knobs[i].most;
+    for (int i = 0; i < TL_KNOBS; i++)
+        if (!strcmp(tl_knobs[i].name, name))
+            return tl_knobs[i].most;
     return 0;
 }
 
 static TlVal knob_val(int64_t n)
 {
     return tl_val_const(TL_I32, (uint32_t)n);
+}
+
+void tl_knob_bind(TlSema *s, int knob, TlLoc loc, int64_t n)
+{
+    const TlItem *item = s->frame->def->item;
+    for (uint32_t i = 0; i < item->locals.len; i++) {
+        const TlLocal *l = item->locals.data[i];
+        if (l->depth || strcmp(l->name, tl_knobs[knob].name) != 0)
+            continue;
+        tl_var_bind(s, l, loc, tl_ty_value(tl_type_scalar(s->ctx, TL_I32)), knob_val(n), true);
+        return;
+    }
 }
 
 /* What the caller says of a knob; 0: nothing. */
@@ -140,24 +135,24 @@ static TlVal value_here(const Search *f, const TlParamDecl *p)
     return tl_unknown(TL_DTYPE_COUNT);
 }
 
-/* Declares constants and knobs for the expressions of the clauses. */
+/* Gives the constants and knobs values for the expressions of the clauses; nothing else has one. */
 static void bind(const Search *f)
 {
     TlSema *s = f->s;
     const TlItem *item = f->def->item;
+    s->frame->vars = tl_vars_new(s, f->def);
     for (uint32_t i = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
         if (!is_const_form(p))
             continue;
         TlVal v = value_here(f, p);
-        tl_var_new(s, p->name, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
     }
-    for (int i = 0; i < NKNOBS; i++) {
-        TlName name = tl_intern_name(s, knobs[i].name);
+    for (int i = 0; i < TL_KNOBS; i++) {
+        TlName name = tl_intern_name(s, tl_knobs[i].name);
         const TlVal *v = chosen_value(f, name);
         if (!const_param(item, name))
-            tl_var_new(s, name, item->loc, tl_ty_value(tl_type_scalar(s->ctx, TL_I32)),
-                       v ? *v : knob_val(1), true);
+            tl_knob_bind(s, i, item->loc, v ? (int64_t)v->u.bits : 1);
     }
 }
 
@@ -165,7 +160,7 @@ static bool where_holds(const Search *f)
 {
     const TlItem *item = f->def->item;
     bool holds = true;
-    TlMark m = tl_scope_open(f->s);
+    TlVar **vars = f->s->frame->vars;
     bind(f);
     for (uint32_t i = 0; i < item->clauses.len && holds; i++) {
         const TlClause *c = &item->clauses.data[i];
@@ -177,7 +172,7 @@ static bool where_holds(const Search *f)
             tl_err(f->s, c->where->loc, TL_E0406, "the condition of tune");
         holds = !varies && !tl_is_bad(&v) && v.u.bits;
     }
-    tl_scope_close(f->s, m);
+    f->s->frame->vars = vars;
     return holds;
 }
 
@@ -233,14 +228,14 @@ static void list_values(const Search *f, const TlTuneItem *item, Values *out)
         tl_vec_push(s->arena, out, fixed ? *fixed : knob_val(knob));
         return;
     }
-    TlMark m = tl_scope_open(s);
+    TlVar **vars = s->frame->vars;
     bind(f);
     for (uint32_t i = 0; i < item->values.len; i++) {
         TlVal v = listed_value(f, p, item, item->values.data[i]);
         if (!tl_is_bad(&v))
             tl_vec_push(s->arena, out, v);
     }
-    tl_scope_close(s, m);
+    s->frame->vars = vars;
 }
 
 static void search(Search *f)
@@ -294,7 +289,8 @@ const TlConfig *tl_tune_default(TlSema *s, TlDef *def, const TlBoundConst *fixed
     const TlItem *item = def->item;
     TlBoundConst *with = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
     TlConfigs found = {0};
-    TlMark m = tl_scope_open(s);
+    TlVar **vars = s->frame->vars;
+    s->frame->vars = tl_vars_new(s, def);
     for (uint32_t i = 0, at = 0; i < item->params.len; i++) {
         const TlParamDecl *p = &item->params.data[i];
         if (!is_const_form(p))
@@ -306,10 +302,10 @@ const TlConfig *tl_tune_default(TlSema *s, TlDef *def, const TlBoundConst *fixed
             with[at].bound = !tl_is_bad(&with[at].val);
         }
         TlVal v = with[at].bound ? with[at].val : tl_unknown(TL_DTYPE_COUNT);
-        tl_var_new(s, p->name, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
         at++;
     }
-    tl_scope_close(s, m);
+    s->frame->vars = vars;
     tl_tune_configs(s, def, with, 1, &found);
     if (!found.len)
         tl_tune_configs(s, def, fixed, 1, &found);
@@ -322,18 +318,19 @@ const char *tl_tune_constants(TlSema *s, TlDef *def, const TlBoundConst *fixed)
     TlSbuf text;
     tl_sbuf_init(&text, s->arena);
     tl_sbuf_puts(&text, "");
-    TlMark m = tl_scope_open(s);
+    TlVar **vars = s->frame->vars;
+    s->frame->vars = tl_vars_new(s, def);
     for (uint32_t i = 0; i < def->item->params.len; i++) {
         const TlParamDecl *p = &def->item->params.data[i];
         if (!is_const_form(p))
             continue;
         TlVal v = value_here(&f, p);
-        tl_var_new(s, p->name, p->loc, tl_ty_of(s, &v), v, true);
+        tl_var_bind(s, p->local, p->loc, tl_ty_of(s, &v), v, true);
         if (!tl_is_bad(&v) && !tl_tunes(def->item, p->name))
             tl_sbuf_putf(&text, "%s%s=%s", text.len ? " " : "", p->name,
                          tl_const_param_text(s, &v));
     }
-    tl_scope_close(s, m);
+    s->frame->vars = vars;
     return text.text;
 }
 

@@ -26,7 +26,7 @@ static TlTy resolve_name(TlSema *s, const TlTypeExpr *t)
             return tl_ty_unknown(TL_DTYPE_COUNT);
         }
     }
-    const TlVar *v = t->module ? NULL : tl_var_find(s, t->name);
+    const TlVar *v = t->module ? NULL : tl_var_find(s, t->local, t->name);
     if (v)
         tl_fact_use(s, t->loc, v->loc, &v->val);
     if (v && v->val.kind == TL_VAL_TYPE) {
@@ -154,7 +154,6 @@ TlTy tl_struct_ty(TlSema *s, TlDef *def)
     if (def->state == TL_FRESH) {
         def->state = TL_BUSY;
         TlFrame top = {.mod = def->mod}, *frame = s->frame;
-        TlWorld world = tl_world_enter(s);
         s->frame = &top;
         def->fields = TL_NEW_ARRAY(s->arena, TlTy, ty.n ? ty.n : 1);
         def->parts = 1 + ty.n;
@@ -168,7 +167,6 @@ TlTy tl_struct_ty(TlSema *s, TlDef *def)
         }
         tl_parts_fit(s, def->parts, tl_format(s->arena, "struct %s", def->item->name),
                      def->item->loc);
-        tl_world_leave(s, world);
         s->frame = frame;
         def->state = TL_DONE;
     } else if (def->state == TL_BUSY) {

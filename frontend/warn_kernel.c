@@ -16,7 +16,7 @@ typedef struct Warn {
 /* Are there warnings at loc? Only in walks of instances, in the root module. */
 static bool warns_at(const TlSema *s, TlLoc loc)
 {
-    return !s->abstract && !s->mute && loc.line && loc.file == s->prog->root->unit->source;
+    return !s->abstract && loc.line && loc.file == s->prog->root->unit->source;
 }
 
 static TlDiags *diags(const Warn *w)

@@ -221,7 +221,8 @@ static bool check_names(Runner *r, const char *list, const char *option)
 {
     for (const char *at = list; at && *at;) {
         size_t n = strcspn(at, ",:");
-        if (!find_pass(at, n) && !same_word("all", at, n))
+        bool other = list == r->o->skip && is_listed(r->o->skip_too, tl_strndup(&r->arena, at, n));
+        if (!find_pass(at, n) && !same_word("all", at, n) && !other)
             return complain(r, "%s: no pass is called '%.*s'; there are %s", option, (int)n, at,
                             known_passes(r));
         at += n;

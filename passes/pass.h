@@ -75,6 +75,7 @@ typedef struct TlRunOptions {
     const char *print_after;                  /* a pass's name, "all", or NULL */
     const char *dump_dir;                     /* writes NN-pass.tir; NULL */
     const char *stop_after, *skip, *override; /* as tile-opt --help says */
+    const char *skip_too; /* other names that `skip` may have, "a,b"; NULL: none */
     const char *around; /* passes that run in spite of stop_after, "a,b"; NULL: none */
     int bisect;                               /* run only the first n pass executions; -1 = all */
     const TlMachine *machine;                 /* NULL: see TlPassCtx */

@@ -1,9 +1,5 @@
-/* forms.c: further forms of a kernel (ir/form.h), made by the module's maker when a launch first
- * has arguments that the first form does not take.
- *
- * A launch states how well its arguments suit the first form's tests (tl_wish). For the first
- * TL_WISHED different wishes a form of its own is made; after that, and where the kernel is
- * prepared, launches make do with the forms that there are, the general one in the end. */
+/* forms.c: further forms of a kernel (ir/form.h), made by the module's maker as a launch wishes
+ * (choose.c). */
 #include "runtime/runtime.h"
 #include <stdlib.h>
 #include <string.h>
@@ -71,15 +67,16 @@ tile_status tl_form_wanted(const tile_device *device, const void *image, const t
     tl_forms none = {0};
     tl_instance first = {.image = image, .kernel = tl_image_kernels(image), .forms = &none};
     tl_bound *bound = malloc(sizeof *bound);
-    tile_status wrong;
     *out_text = NULL;
     if (!bound)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
-    tl_bind_result r = tl_bind(device, &first, args, nargs, NULL, 0, bound, &wrong);
-    bool taken = r == TL_BIND_OK && bound->launch.kernel;
+    bool fits = tl_bind(device, &first, args, nargs, NULL, 0, bound) == TL_BIND_OK;
+    if (fits)
+        tl_choose_form(bound, &first);
+    bool taken = fits && bound->form;
     if (!taken)
-        *out_text = r == TL_BIND_OK ? text_of(&first, &bound->wish)
-                                    : strdup(TL_FORM_ALIGNED ";" TL_FORM_GENERAL);
+        *out_text = fits ? text_of(&first, &bound->wish)
+                         : strdup(TL_FORM_ALIGNED ";" TL_FORM_GENERAL);
     free(bound);
     return taken || *out_text ? TILE_OK : tl_fail(TILE_NO_MEMORY, "out of memory");
 }

@@ -1,10 +1,8 @@
-/* launch.c: starting kernels: the choice between instances, and the order of programs on the
- * grid. */
+/* launch.c: starting kernels, and the order of programs on the grid. */
 #define TILE_UNSTABLE
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include "runtime/threads.h"
-#include <stdio.h>
 
 /* Programs start on the dies in turn, so number n is on die n % dies. Each die gets a run of
  * neighbours; of those that are left over, the first dies have one more each. */
@@ -117,102 +115,22 @@ static tile_status choose_blocks(const tile_device *d, tl_code *code, tl_bound *
     return status;
 }
 
-/* The form that was bound; NULL: there is none yet. */
-static tl_instance *bound_form(tl_instance *first, const tl_bound *bound)
-{
-    if (bound->made)
-        return bound->made->form;
-    return bound->launch.kernel ? first + (bound->launch.kernel - first->kernel) : NULL;
-}
-
-static tile_status start(const tl_instance *instance, tile_stream *stream, tl_bound *bound)
+static tile_status start(tile_stream *stream, tl_bound *bound)
 {
     const tl_driver *driver = stream->device->driver;
-    TL_INVARIANT(instance->kernel == bound->launch.kernel && instance->code,
+    const tl_instance *form = bound->form;
+    TL_INVARIANT(form->kernel == bound->launch.kernel && form->code,
                  "a launch of a kernel that is not loaded");
-    tile_status status = choose_blocks(stream->device, instance->code, bound);
+    tile_status status = choose_blocks(stream->device, form->code, bound);
     if (status == TILE_OK && bound->launch.flags & TILE_LAUNCH_TOGETHER)
-        status = check_together(stream->device, instance->code, &bound->launch);
+        status = check_together(stream->device, form->code, &bound->launch);
     if (status != TILE_OK)
         return status;
     bound->launch.sequence = atomic_fetch_add_explicit(&stream->sequence, 1, memory_order_relaxed);
-    bool range = tl_range_begin("", tl_image_text(instance->image, instance->kernel->name));
-    status = driver->queue_launch(stream->queue, instance->code, &bound->launch);
+    bool range = tl_range_begin("", tl_image_text(form->image, form->kernel->name));
+    status = driver->queue_launch(stream->queue, form->code, &bound->launch);
     tl_range_end(range);
     return status;
-}
-
-static tile_status no_instance_fits(const tile_kernel *kernel, const char *first)
-{
-    if (kernel->ninstances == 1)
-        return tl_fail(TILE_BAD_ARGUMENT, "%s", first);
-    return tl_fail(TILE_BAD_ARGUMENT,
-                   "kernel '%s': none of its %u variants takes these arguments; the first: %s",
-                   kernel->name, kernel->ninstances, first);
-}
-
-/* What the search for an instance knows. */
-typedef struct search {
-    tile_kernel *kernel;
-    const tile_arg *args;
-    size_t nargs, naxes;
-    const int64_t *grid;
-    tl_bound *bound;
-    tile_status *status;
-    char text[1024]; /* why the first one, or the first whose `require` failed, does not fit */
-    bool said_require;
-    uint32_t found; /* its number */
-} search;
-
-static void begin(search *s, tile_kernel *kernel, const tile_arg *args, size_t nargs,
-                  const tile_launch_options *o, tl_bound *bound, tile_status *status)
-{
-    s->kernel = kernel;
-    s->args = args;
-    s->nargs = nargs;
-    s->grid = o->grid;
-    s->naxes = o->naxes;
-    s->bound = bound;
-    s->status = status;
-}
-
-/* Does instance number i accept the arguments, or find nothing to run? */
-static bool accepts(search *s, uint32_t i, bool *out)
-{
-    tl_bind_result r = tl_bind(s->kernel->module->device, s->kernel->instances[i], s->args,
-                               s->nargs, s->grid, s->naxes, s->bound, s->status);
-    *out = r == TL_BIND_OK;
-    s->found = i;
-    if (r == TL_BIND_OK || r == TL_BIND_EMPTY) {
-        *s->status = TILE_OK;
-        return true;
-    }
-    if (!s->text[0] || (r == TL_BIND_REQUIRE && !s->said_require))
-        snprintf(s->text, sizeof s->text, "%s", tile_last_error());
-    s->said_require |= r == TL_BIND_REQUIRE;
-    return false;
-}
-
-/* The first instance that accepts the arguments; of tuned ones, the nearest. False with *s->status
- * OK: there is nothing to run. If none accepts them, the error is that of the first whose `require`
- * fails, or else of the first. */
-static bool choose(search *s)
-{
-    tl_choice choice;
-    tile_kernel *kernel = s->kernel;
-    bool found = false;
-    s->text[0] = 0;
-    s->said_require = false;
-    bool tuned = kernel->tuned &&
-                 tl_choose_begin(kernel, s->args, s->nargs, s->bound, &choice);
-    for (bool more = true; more;) {
-        more = tuned && tl_choose_next(kernel, &choice);
-        for (uint32_t i = 0; i < kernel->ninstances; i++)
-            if ((!tuned || tl_chosen(kernel->instances[i], &choice)) && accepts(s, i, &found))
-                return found;
-    }
-    *s->status = no_instance_fits(kernel, s->text);
-    return false;
 }
 
 /* Is what is put into the stream recorded as a graph? Then nothing may be loaded or waited for. */
@@ -223,58 +141,16 @@ static tile_status captures(const tile_stream *s, bool *out_captures)
     return driver->queue_captures ? driver->queue_captures(s->queue, out_captures) : TILE_OK;
 }
 
-static tile_status no_form(const search *s)
-{
-    return tl_fail(TILE_BAD_ARGUMENT,
-                   "kernel '%s': the image has no form for arguments that are aligned like these "
-                   "(--forms)",
-                   s->kernel->name);
-}
-
-/* Makes the form that is wished for, if it is not there, and binds the arguments to it. */
-static tile_status make_form(search *s)
-{
-    tile_module *m = s->kernel->module;
-    bool found = true;
-    for (int tries = 0; !s->bound->launch.kernel && tries < 4; tries++) {
-        if (!s->kernel->instances[s->found]->forms)
-            return no_form(s);
-        pthread_mutex_lock(&m->lock);
-        tile_status status = tl_forms_make(s->kernel, s->found, &s->bound->wish);
-        pthread_mutex_unlock(&m->lock);
-        if (status != TILE_OK)
-            return status;
-        if (!accepts(s, s->found, &found) || !found)
-            return *s->status;
-    }
-    TL_INVARIANT(s->bound->launch.kernel, "kernel '%s' has no general form", s->kernel->name);
-    return TILE_OK;
-}
-
-/* The form to run, made and loaded. */
-static tile_status prepare_form(search *s, tl_instance **out_form)
-{
-    tile_module *m = s->kernel->module;
-    tile_status status = make_form(s);
-    *out_form = status == TILE_OK ? bound_form(s->kernel->instances[s->found], s->bound) : NULL;
-    if (status != TILE_OK || atomic_load_explicit(&(*out_form)->ready, memory_order_acquire))
-        return status;
-    pthread_mutex_lock(&m->lock);
-    status = tl_instance_load(m->device, *out_form);
-    pthread_mutex_unlock(&m->lock);
-    return status;
-}
-
-static tile_status prepare(search *s, const tile_stream *stream, tl_instance **out_form)
+static tile_status prepare(tile_kernel *kernel, const tile_stream *stream, tl_bound *bound)
 {
     bool graph;
     tile_status status = captures(stream, &graph);
     if (status != TILE_OK || !graph)
-        return status != TILE_OK ? status : prepare_form(s, out_form);
+        return status != TILE_OK ? status : tl_load_chosen(kernel, bound);
     return tl_fail(TILE_BAD_ARGUMENT,
                    "kernel '%s' is not loaded, and its stream is being captured into a graph: call "
                    "tile_kernel_prepare before the capture begins",
-                   s->kernel->name);
+                   kernel->name);
 }
 
 /* TILE_SYNC=1 */
@@ -285,82 +161,65 @@ static tile_status synchronise(tile_stream *stream)
     return status != TILE_OK || graph ? status : tl_stream_finish(stream);
 }
 
-static tile_status no_args(const tile_kernel *kernel)
-{
-    return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the arguments are NULL", kernel->name);
-}
+/* ---- the calls with arguments ---- */
 
-/* A call with arguments. What it needs, 40 KB and what the kernel takes, a small stack lacks
- * (tl_with_stack). */
 typedef struct request {
-    tile_kernel *kernel;
+    tl_question q;
     tile_stream *stream;
-    const tile_arg *args;
-    size_t nargs;
-    const tile_launch_options *o;
-    tl_instance *form; /* of form_inside */
-    int64_t programs;
+    unsigned flags;
+    int64_t programs; /* what the call gives, if anything */
     const char *symbol;
 } request;
 
-/* The device is entered. */
-static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
-                                 size_t nargs, const tile_launch_options *o)
-{
-    tl_bound bound; /* neither is initialised as a whole: a launch has no time for zeros */
-    search s;
-    tile_status status = TILE_OK;
-    tile_device *device = kernel->module->device;
-    if (nargs > 0 && !args)
-        return no_args(kernel);
-    if (!stream)
-        stream = device->default_stream;
-    if (stream->device != device)
-        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' is of device %s, the stream of %s",
-                       kernel->name, device->name, stream->device->name);
-    begin(&s, kernel, args, nargs, o, &bound, &status);
-    if (!choose(&s))
-        return status;
-    tl_instance *form = bound_form(kernel->instances[s.found], &bound);
-    if (!form || !atomic_load_explicit(&form->ready, memory_order_acquire))
-        status = prepare(&s, stream, &form);
-    bound.launch.flags = o->flags;
-    if (status == TILE_OK)
-        status = start(form, stream, &bound);
-    return status == TILE_OK && device->sync ? synchronise(stream) : status;
-}
-
-static tile_status launch_request(void *user)
-{
-    const request *r = user;
-    return launch_inside(r->kernel, r->stream, r->args, r->nargs, r->o);
-}
-
-static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
-                          size_t nargs, const tile_launch_options *o)
+/* Makes the call on the kernel's device. What it needs, 40 KB and what the kernel takes, a small
+ * stack lacks (tl_with_stack). */
+static tile_status with_device(tile_status (*call)(void *user), request *r)
 {
     TL_FP_SCOPE();
     tile_device *d;
-    tile_status status = tl_device_enter(kernel->module->device, &d);
+    tile_status status = tl_device_enter(r->q.kernel->module->device, &d);
     if (status != TILE_OK)
         return status;
-    status = tl_with_stack(launch_request, &(request){.kernel = kernel,
-                                                      .stream = stream,
-                                                      .args = args,
-                                                      .nargs = nargs,
-                                                      .o = o});
+    status = tl_with_stack(call, r);
     tl_device_leave(d);
     return status;
 }
 
-static const tile_launch_options NO_OPTIONS = TILE_LAUNCH_OPTIONS_INIT;
+/* `bound` is not initialised as a whole: a launch has no time for zeros. */
+static tile_status choose(const tl_question *q, tl_bound *bound)
+{
+    if (q->nargs > 0 && !q->args)
+        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the arguments are NULL", q->kernel->name);
+    return tl_choose(q, bound);
+}
+
+static tile_status launch(void *user)
+{
+    const request *r = user;
+    tile_kernel *kernel = r->q.kernel;
+    tile_device *device = kernel->module->device;
+    tile_stream *stream = r->stream ? r->stream : device->default_stream;
+    tl_bound bound;
+    if (stream->device != device)
+        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' is of device %s, the stream of %s",
+                       kernel->name, device->name, stream->device->name);
+    tile_status status = choose(&r->q, &bound);
+    if (status != TILE_OK || !bound.launch.programs)
+        return status;
+    if (!bound.form || !atomic_load_explicit(&bound.form->ready, memory_order_acquire))
+        status = prepare(kernel, stream, &bound);
+    bound.launch.flags = r->flags;
+    if (status == TILE_OK)
+        status = start(stream, &bound);
+    return status == TILE_OK && device->sync ? synchronise(stream) : status;
+}
 
 tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                         size_t nargs)
 {
     if (!kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch: the kernel is NULL");
-    return launch(kernel, stream, args, nargs, &NO_OPTIONS);
+    return with_device(launch, &(request){.q = {kernel, args, nargs, 0, NULL}, .stream = stream});
 }
 
 tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
@@ -369,116 +228,99 @@ tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const til
     if (!kernel || !grid)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_grid: the %s is NULL",
                        kernel ? "grid" : "kernel");
-    return launch(
-        kernel, stream, args, nargs,
-        &(tile_launch_options){.struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = naxes});
+    return with_device(launch,
+                       &(request){.q = {kernel, args, nargs, naxes, grid}, .stream = stream});
 }
 
-/* given: NULL for none. *o has the defaults. */
-static tile_status take_options(const tile_launch_options *given, tile_launch_options *o)
+/* given: NULL for none. */
+static tile_status take_options(const tile_launch_options *given, request *r)
 {
     enum { KNOWN = TILE_LAUNCH_TOGETHER | TILE_LAUNCH_OVERLAP };
-    tile_status status = given ? TL_TAKE(tile_launch_options, o, given, grid) : TILE_OK;
+    tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
+    tile_status status = given ? TL_TAKE(tile_launch_options, &o, given, grid) : TILE_OK;
     if (status != TILE_OK)
         return status;
-    if (o->flags & ~(unsigned)KNOWN)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: options->flags is %#x", o->flags);
-    if (!o->grid && o->naxes)
+    if (o.flags & ~(unsigned)KNOWN)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: options->flags is %#x", o.flags);
+    if (!o.grid && o.naxes)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: options->grid is NULL, naxes %zu",
-                       o->naxes);
+                       o.naxes);
+    r->q.grid = o.grid;
+    r->q.naxes = o.naxes;
+    r->flags = o.flags;
     return TILE_OK;
 }
 
 tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                              size_t nargs, const tile_launch_options *options)
 {
-    tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
+    request r = {.q = {kernel, args, nargs, 0, NULL}, .stream = stream};
     if (!kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: the kernel is NULL");
-    tile_status status = take_options(options, &o);
-    return status == TILE_OK ? launch(kernel, stream, args, nargs, &o) : status;
+    tile_status status = take_options(options, &r);
+    return status == TILE_OK ? with_device(launch, &r) : status;
 }
 
-/* The device is entered. The form that a launch would run, loaded; NULL: nothing would run. */
-static tile_status form_inside(void *user)
+static tile_status load(const request *r, tl_bound *bound)
 {
-    request *r = user;
+    tile_status status = choose(&r->q, bound);
+    return status == TILE_OK && bound->launch.programs ? tl_load_chosen(r->q.kernel, bound)
+                                                       : status;
+}
+
+static tile_status prepare_form(void *user)
+{
     tl_bound bound;
-    search s;
-    tile_status status = TILE_OK;
-    r->form = NULL;
-    if (r->nargs > 0 && !r->args)
-        return no_args(r->kernel);
-    begin(&s, r->kernel, r->args, r->nargs, r->o, &bound, &status);
-    return choose(&s) ? prepare_form(&s, &r->form) : status;
+    return load(user, &bound);
 }
 
 tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                                 const tile_launch_options *options)
 {
-    TL_FP_SCOPE();
-    tile_device *d;
-    tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
+    request r = {.q = {kernel, args, nargs, 0, NULL}};
     if (!kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_prepare: the kernel is NULL");
-    tile_status status = take_options(options, &o);
-    if (status == TILE_OK)
-        status = tl_device_enter(kernel->module->device, &d);
-    if (status != TILE_OK)
-        return status;
-    request r = {.kernel = kernel, .args = args, .nargs = nargs, .o = &o};
-    status = tl_with_stack(form_inside, &r);
-    tl_device_leave(d);
-    return status;
+    tile_status status = take_options(options, &r);
+    return status == TILE_OK ? with_device(prepare_form, &r) : status;
 }
 
-static tile_status room_inside(tile_kernel *kernel, const tile_arg *args, size_t nargs,
-                               int64_t *out_programs)
+static tile_status count_room(void *user)
 {
-    request r = {.kernel = kernel, .args = args, .nargs = nargs, .o = &NO_OPTIONS};
-    tile_status status = tl_with_stack(form_inside, &r);
-    *out_programs = 0;
-    if (status != TILE_OK || !r.form)
+    request *r = user;
+    tl_bound bound;
+    tile_status status = load(r, &bound);
+    if (status != TILE_OK || !bound.launch.programs)
         return status;
-    return count_together(kernel->module->device, r.form->code, out_programs);
+    return count_together(r->q.kernel->module->device, bound.form->code, &r->programs);
 }
 
 tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                              int64_t *out_programs)
 {
-    TL_FP_SCOPE();
-    tile_device *d;
-    int64_t programs = 0;
+    request r = {.q = {kernel, args, nargs, 0, NULL}};
     if (!kernel || !out_programs)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_room: %s is NULL",
                        kernel ? "out_programs" : "the kernel");
-    tile_status status = tl_device_enter(kernel->module->device, &d);
-    if (status != TILE_OK)
-        return status;
-    status = room_inside(kernel, args, nargs, &programs);
-    tl_device_leave(d);
+    tile_status status = with_device(count_room, &r);
     if (status == TILE_OK)
-        *out_programs = programs;
+        *out_programs = r.programs;
     return status;
 }
 
-/* The device is entered. A form that is not made yet has no symbol. */
-static tile_status plan_inside(void *user)
+/* A form that is not made yet has no symbol. */
+static tile_status plan(void *user)
 {
     request *r = user;
     tl_bound bound;
-    search s;
-    tile_status status = TILE_OK;
-    if (r->nargs > 0 && !r->args)
-        return no_args(r->kernel);
-    begin(&s, r->kernel, r->args, r->nargs, r->o, &bound, &status);
-    if (!choose(&s))
+    tile_status status = choose(&r->q, &bound);
+    if (status != TILE_OK || !bound.launch.programs)
         return status;
-    const tile_image_kernel *row = bound.launch.kernel;
-    if (!row && !r->kernel->instances[s.found]->forms)
-        return no_form(&s);
+    status = tl_check_forms(r->q.kernel, &bound);
+    if (status != TILE_OK)
+        return status;
     r->programs = bound.launch.programs;
-    r->symbol = row ? tl_image_text(bound.launch.image, row->symbol) : "";
+    if (bound.form)
+        r->symbol = tl_image_text(bound.form->image, bound.form->kernel->symbol);
     return TILE_OK;
 }
 
@@ -486,20 +328,12 @@ tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t n
                              const int64_t *grid, size_t naxes, int64_t *out_programs,
                              const char **out_symbol)
 {
-    TL_FP_SCOPE();
-    tile_device *d;
-    const tile_launch_options options = {
-        .struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = grid ? naxes : 0};
+    request r = {.q = {kernel, args, nargs, grid ? naxes : 0, grid}, .symbol = ""};
     if (!kernel || !out_programs || !out_symbol)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_plan: %s is NULL",
                        kernel ? "what it gives" : "the kernel");
-    tile_status status = tl_device_enter(kernel->module->device, &d);
-    if (status != TILE_OK)
-        return status;
-    request r = {.kernel = kernel, .args = args, .nargs = nargs, .o = &options, .symbol = ""};
-    status = tl_with_stack(plan_inside, &r);
+    tile_status status = with_device(plan, &r);
     *out_programs = r.programs;
     *out_symbol = r.symbol;
-    tl_device_leave(d);
     return status;
 }

@@ -1,4 +1,4 @@
-/* launch_bind.c: the arguments of a launch against what the kernel's image asks for.
+/* launch_bind.c: the arguments of a launch against what an instance asks for.
  *
  *  1. each argument is of the parameter's kind, element type and rank; extents are in range,
  *     addresses aligned to their elements
@@ -9,8 +9,7 @@
  *  4. `require`, with checks on `assume`, hold; parameters do not certainly overlap, unless alias
  *     says so
  *  5. the grid is evaluated
- *  6. a row with tests gives way to the row for any arguments when one does not hold
- *  7. the parameter block is filled
+ *  6. the parameter block of the form that runs is filled (choose.c says which that is)
  *
  * Texts name the kernel, the parameter, what was wanted and what came. Nothing is allocated. */
 #include "ir/support/number.h"
@@ -24,12 +23,12 @@ typedef struct bind {
     const tile_image_kernel *k;
     const tile_image_param *params;
     const char *name;
-    bool checked, own_grid; /* the grid comes from the grid clause */
+    bool checked;
     tl_bound *out;
-    tile_status *status;
 } bind;
 
-#define FAIL(b, ...) (*(b)->status = tl_fail(TILE_BAD_ARGUMENT, __VA_ARGS__), false)
+/* Only arguments can be wrong here: the text says how, and the status is BAD_ARGUMENT. */
+#define FAIL(...) ((void)tl_fail(TILE_BAD_ARGUMENT, __VA_ARGS__), false)
 
 static const char *param_name(const bind *b, uint32_t i)
 {
@@ -87,12 +86,12 @@ static bool check_kind(bind *b, uint32_t i, const tile_arg *arg)
     bool fits =
         (uint32_t)arg->kind == kind || (kind == TILE_PARAM_POINTER && arg->kind == TILE_ARG_VIEW);
     if (!fits)
-        return FAIL(b, "kernel '%s': parameter '%s' expects %s, got %s", b->name, param_name(b, i),
+        return FAIL("kernel '%s': parameter '%s' expects %s, got %s", b->name, param_name(b, i),
                     kind_name((int32_t)kind), kind_name(arg->kind));
     if (!dtype_fits(arg->dtype, (tile_dtype)b->params[i].dtype, scalar))
-        return FAIL(b, "kernel '%s': parameter '%s' expects %s %s, got "
-                       "%s", b->name, param_name(b, i),
-                    scalar ? "a scalar of type" : "elements of type",
+        return FAIL("kernel '%s': parameter '%s' expects %s %s, got "
+                    "%s",
+                    b->name, param_name(b, i), scalar ? "a scalar of type" : "elements of type",
                     tile_dtype_name((tile_dtype)b->params[i].dtype), given_name(arg->dtype));
     return true;
 }
@@ -104,8 +103,7 @@ static bool check_alignment(bind *b, uint32_t i, const tile_arg *arg)
     uintptr_t bytes = (uintptr_t)(tile_dtype_bits(dtype) + 7) / 8;
     if ((uintptr_t)arg->address % bytes == 0)
         return true;
-    return FAIL(b,
-                "kernel '%s': parameter '%s': the address %p is not aligned to an element of type "
+    return FAIL("kernel '%s': parameter '%s': the address %p is not aligned to an element of type "
                 "%s: it must be a multiple of %u",
                 b->name, param_name(b, i), arg->address, tile_dtype_name(dtype), (unsigned)bytes);
 }
@@ -114,11 +112,10 @@ static bool check_alignment(bind *b, uint32_t i, const tile_arg *arg)
 static bool no_address(bind *b, uint32_t i, const tile_arg *arg)
 {
     if (!arg->bytes)
-        return FAIL(b, "kernel '%s': parameter '%s': the address is NULL", b->name,
-                    param_name(b, i));
-    return FAIL(b,
-                "kernel '%s': parameter '%s': where the view begins, its buffer of %" PRIu64
-                " bytes has no element of type %s", b->name, param_name(b, i), arg->bytes,
+        return FAIL("kernel '%s': parameter '%s': the address is NULL", b->name, param_name(b, i));
+    return FAIL("kernel '%s': parameter '%s': where the view begins, its buffer of %" PRIu64
+                " bytes has no element of type %s",
+                b->name, param_name(b, i), arg->bytes,
                 tile_dtype_name((tile_dtype)b->params[i].dtype));
 }
 
@@ -126,18 +123,17 @@ static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
 {
     uint32_t rank = b->params[i].rank;
     if (arg->rank < 0 || (uint32_t)arg->rank != rank)
-        return FAIL(b, "kernel '%s': parameter '%s' expects a view of %u ax%s, got %d", b->name,
+        return FAIL("kernel '%s': parameter '%s' expects a view of %u ax%s, got %d", b->name,
                     param_name(b, i), rank, rank == 1 ? "is" : "es", arg->rank);
     int64_t total = 1;
     for (uint32_t axis = 0; axis < rank; axis++) {
         int64_t n = arg->extent[axis];
         if (n < 0)
-            return FAIL(
-                b, "kernel '%s': parameter '%s': extent of axis %u is %" PRId64 ", less than 0",
-                b->name, param_name(b, i), axis, n);
+            return FAIL("kernel '%s': parameter '%s': extent of axis %u is %" PRId64
+                        ", less than 0",
+                        b->name, param_name(b, i), axis, n);
         if (n > INT32_MAX && !dim_of(b, i, axis, false)->is_i64)
-            return FAIL(b,
-                        "kernel '%s': parameter '%s': extent of axis %u is %" PRId64
+            return FAIL("kernel '%s': parameter '%s': extent of axis %u is %" PRId64
                         ", the maximum is %d (declare it i64 for more)",
                         b->name, param_name(b, i), axis, n, INT32_MAX);
         total *= n > 0;
@@ -230,7 +226,7 @@ static bool evaluate(bind *b, const tile_image_expr *e, int64_t *out)
     tl_hx_result r = tl_hostexpr_eval(tl_image_at(b->image, e->code), e->ncode, &env, out);
     if (r == TL_HX_FINE)
         return true;
-    return FAIL(b, "kernel '%s': '%s' %s", b->name, tl_image_text(b->image, e->text),
+    return FAIL("kernel '%s': '%s' %s", b->name, tl_image_text(b->image, e->text),
                 r == TL_HX_DIV_ZERO ? "divides by zero" : "does not fit in 64 bits");
 }
 
@@ -323,8 +319,8 @@ static bool wrong_dim(bind *b, uint32_t param, uint32_t axis, bool stride, int64
 {
     char name[128], source[128];
     describe_dim(b, param, axis, stride, dim_of(b, param, axis, stride), name, source, sizeof name);
-    return FAIL(b, "kernel '%s': parameter '%s': %s%s (axis %u) must be "
-                   "%" PRId64 "%s, got %" PRId64,
+    return FAIL("kernel '%s': parameter '%s': %s%s (axis %u) must be "
+                "%" PRId64 "%s, got %" PRId64,
                 b->name, param_name(b, param), stride ? "stride" : "extent", name, axis, want,
                 source, got);
 }
@@ -405,8 +401,7 @@ bool tl_view_bytes(const tile_arg *a, uint64_t *out)
 static bool view_bytes(bind *b, uint32_t param, uint64_t *out)
 {
     return tl_view_bytes(&b->out->args[param], out) ||
-           FAIL(b, "kernel '%s': parameter '%s' is larger than memory", b->name,
-                param_name(b, param));
+           FAIL("kernel '%s': parameter '%s' is larger than memory", b->name, param_name(b, param));
 }
 
 static bool measure(bind *b, uint32_t param)
@@ -423,8 +418,7 @@ static bool measure(bind *b, uint32_t param)
     if (!given && b->checked && a->address)
         given = tl_buffer_bytes_at((tile_device *)b->device, a->address);
     if (given && need != UINT64_MAX && need > given)
-        return FAIL(b,
-                    "kernel '%s': parameter '%s' needs %" PRIu64 " bytes of memory, got %" PRIu64,
+        return FAIL("kernel '%s': parameter '%s' needs %" PRIu64 " bytes of memory, got %" PRIu64,
                     b->name, param_name(b, param), need, given);
     a->bytes = given && given != UINT64_MAX ? given : view ? need : UINT64_MAX;
     return true;
@@ -464,7 +458,7 @@ static bool check_pair(bind *b, uint32_t x, uint32_t y)
 {
     if (may_alias(b, x, y) || !overlap(b, x, y))
         return true;
-    return FAIL(b, "kernel '%s': parameters '%s' and '%s' overlap, which requires alias(%s, %s)",
+    return FAIL("kernel '%s': parameters '%s' and '%s' overlap, which requires alias(%s, %s)",
                 b->name, param_name(b, x), param_name(b, y), param_name(b, x), param_name(b, y));
 }
 
@@ -501,7 +495,7 @@ static tl_bind_result check_clause(bind *b, const char *word, uint32_t index, tl
         return TL_BIND_OK;
     char names[512];
     describe_names(b, e, names, sizeof names);
-    (void)FAIL(b, "kernel '%s': %s(%s) does not hold%s", b->name, word,
+    (void)FAIL("kernel '%s': %s(%s) does not hold%s", b->name, word,
                tl_image_text(b->image, e->text), names);
     return failed;
 }
@@ -525,7 +519,7 @@ static bool grid_values(bind *b, const int64_t *grid, size_t naxes, int64_t *val
     tl_launch *l = &b->out->launch;
     l->ngrid = grid ? (uint32_t)naxes : b->k->ngrid;
     if (l->ngrid == 0 || (grid && naxes > TILE_MAX_GRID))
-        return FAIL(b, "kernel '%s' has %s: a grid has 1 to %d axes", b->name,
+        return FAIL("kernel '%s' has %s: a grid has 1 to %d axes", b->name,
                     grid ? "a grid of that many axes" : "no grid clause, and the launch gave none",
                     TILE_MAX_GRID);
     for (uint32_t i = 0; i < l->ngrid; i++) {
@@ -534,7 +528,7 @@ static bool grid_values(bind *b, const int64_t *grid, size_t naxes, int64_t *val
         else if (!evaluate(b, expr_of(b, b->k->grid[i]), &values[i]))
             return false;
         if (values[i] < 0)
-            return FAIL(b, "kernel '%s': axis %u of the grid is %" PRId64 ", but must be 0 or more",
+            return FAIL("kernel '%s': axis %u of the grid is %" PRId64 ", but must be 0 or more",
                         b->name, i, values[i]);
     }
     return true;
@@ -546,7 +540,7 @@ static tl_bind_result too_many_programs(bind *b, const int64_t *values, double p
     size_t n = 0;
     for (uint32_t i = 0; i < b->out->launch.ngrid; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRId64, i ? ", " : "", values[i]);
-    (void)FAIL(b, "kernel '%s': the grid (%s) has %s programs, the maximum is %d", b->name, text,
+    (void)FAIL("kernel '%s': the grid (%s) has %s programs, the maximum is %d", b->name, text,
                TL_NUMBER("%.0f", programs), INT32_MAX);
     return TL_BIND_ERROR;
 }
@@ -566,7 +560,7 @@ static tl_bind_result set_grid(bind *b, const int64_t *grid, size_t naxes)
     tl_launch *l = &b->out->launch;
     int64_t values[TILE_MAX_GRID];
     double programs = 1;
-    b->own_grid = !grid;
+    b->out->own_grid = !grid;
     if (!grid_values(b, grid, naxes, values))
         return TL_BIND_ERROR;
     for (uint32_t i = 0; i < l->ngrid; i++)
@@ -583,126 +577,7 @@ static tl_bind_result set_grid(bind *b, const int64_t *grid, size_t naxes)
     return set_group(b) ? TL_BIND_OK : TL_BIND_ERROR;
 }
 
-/* ---- 6: tests ---- */
-
-static uint64_t test_value(bind *b, const tile_image_test *t)
-{
-    const tile_arg *a = &b->out->args[t->param];
-    uint64_t bytes = 0;
-    switch ((tile_test_kind)t->kind) {
-    case TILE_TEST_POINTER: return (uint64_t)(uintptr_t)a->address;
-    case TILE_TEST_EXTENT: return (uint64_t)a->extent[t->axis];
-    case TILE_TEST_STRIDE: return (uint64_t)a->stride[t->axis];
-    case TILE_TEST_SPAN: return view_bytes(b, t->param, &bytes) ? bytes : UINT64_MAX;
-    case TILE_TEST_SCALAR: return (uint64_t)tl_decode_int((tile_dtype)a->dtype, a->scalar);
-    case TILE_TEST_GRID: return !b->own_grid;
-    case TILE_TEST_COUNT: break;
-    }
-    return UINT64_MAX;
-}
-
-/* Can bulk copies access all views that the row has tensor maps of? */
-static bool has_maps(const bind *b, const void *image, const tile_image_kernel *row)
-{
-    const tile_image_slot *s = tl_image_at(image, row->slots);
-    tl_tensor_map ignored;
-    for (uint32_t i = 0; i < row->nslots; i++)
-        if (s[i].kind == TILE_SLOT_MAP &&
-            !tl_tensor_map_of(&s[i], &b->out->args[s[i].param], &ignored))
-            return false;
-    return true;
-}
-
-static bool passes(bind *b, const void *image, const tile_image_kernel *row)
-{
-    const tile_image_test *tests = tl_image_at(image, row->tests);
-    for (uint32_t i = 0; i < row->ntests; i++)
-        if (test_value(b, &tests[i]) & tests[i].mask)
-            return false;
-    return has_maps(b, image, row);
-}
-
-/* Is it a test of a multiple, as opposed to one of a size? */
-static bool is_unit(const tile_image_test *t)
-{
-    return t->kind != TILE_TEST_GRID && t->mask & 1;
-}
-
-/* Addresses are multiples of an element's size anyway. */
-static uint8_t level_of(const bind *b, const tile_image_test *t, uint64_t value)
-{
-    uint8_t level = 0;
-    uint32_t bits = (uint32_t)tile_dtype_bits((tile_dtype)b->params[t->param].dtype);
-    while (t->mask >> level & 1 && !(value >> level & 1))
-        level++;
-    return t->kind == TILE_TEST_POINTER && 8u << level <= bits ? 0 : level;
-}
-
-/* More tests than a wish has room for: then it is for the general form. */
-static void take_wish(bind *b, tl_wish *w)
-{
-    const tile_image_test *tests = tl_image_at(b->image, b->k->tests);
-    bool room = b->k->ntests <= TL_MAX_WISH, near = true, grid = true;
-    w->n = 0;
-    for (uint32_t i = 0; i < b->k->ntests && room; i++) {
-        uint64_t value = test_value(b, &tests[i]), mask = tests[i].mask;
-        if (is_unit(&tests[i]))
-            w->level[w->n++] = level_of(b, &tests[i], value);
-        else if (value & mask)
-            *(tests[i].kind == TILE_TEST_GRID ? &grid : &near) = false;
-    }
-    w->near = room && near;
-    w->grid = room && grid;
-    bool any = w->near || w->grid;
-    for (uint32_t i = 0; i < w->n; i++)
-        any |= w->level[i] > 0;
-    w->n = any ? w->n : 0;
-}
-
-static bool suits(bind *b, const struct tl_made *made)
-{
-    return passes(b, made->form->image, made->form->kernel);
-}
-
-/* The made form that is as wished; else, if no more are made, the first that the arguments suit. A
- * form may test what the first one did not. */
-static const struct tl_made *choose_made(bind *b, tl_forms *forms)
-{
-    tl_wish *w = &b->out->wish;
-    unsigned n = atomic_load_explicit(&forms->n, memory_order_acquire);
-    bool full = atomic_load_explicit(&forms->closed, memory_order_relaxed) || n >= TL_WISHED;
-    take_wish(b, w);
-    for (unsigned i = 0; i < n; i++)
-        if (tl_same_wish(&forms->made[i].wish, w)) {
-            if (suits(b, &forms->made[i]))
-                return &forms->made[i];
-            full = true;
-        }
-    for (unsigned i = 0; i < n && full; i++)
-        if (suits(b, &forms->made[i]))
-            return &forms->made[i];
-    if (full)
-        *w = (tl_wish){.n = 0};
-    return NULL;
-}
-
-/* The first row whose tests hold: of the image, then of those that were made. */
-static void choose_form(bind *b, const tl_instance *first)
-{
-    const tile_image_kernel *rows = tl_image_kernels(b->image), *row = b->k;
-    b->out->made = NULL;
-    while (row && !passes(b, b->image, row))
-        row = row->otherwise ? &rows[row->otherwise - 1] : NULL;
-    if (!row && first->forms)
-        b->out->made = choose_made(b, first->forms);
-    if (b->out->made)
-        row = b->out->made->form->kernel;
-    b->out->launch.kernel = row;
-    if (b->out->made)
-        b->out->launch.image = b->out->made->form->image;
-}
-
-/* ---- 7: the parameter block ---- */
+/* ---- 6: the parameter block ---- */
 
 /* TILE_SLOT_BY_NPID; an empty grid divides nothing. */
 static uint64_t divisor(int64_t n)
@@ -734,11 +609,11 @@ static uint64_t slot_value(const tile_image_slot *s, tl_bound *b)
     case TILE_SLOT_BY_NPID: return divisor(b->launch.grid[s->axis]);
     case TILE_SLOT_GROUP: return (uint64_t)b->launch.group;
     case TILE_SLOT_DIES:
-        return (uint64_t)b->launch.programs / s->param |
-               (uint64_t)b->launch.programs % s->param << 32;
+        return (uint64_t)b->launch.programs / s->param | (uint64_t)b->launch.programs % s->param
+                                                             << 32;
     case TILE_SLOT_MAP: return map_value(s, b);
     case TILE_SLOT_BLOCKS: return (uint64_t)b->launch.programs; /* or fewer, when it starts */
-    case TILE_SLOT_DEBUG: break; /* filled in by the driver */
+    case TILE_SLOT_DEBUG: break;                                /* filled in by the driver */
     }
     return 0;
 }
@@ -751,31 +626,34 @@ static int32_t cluster_of(const tl_launch *l)
     return whole ? n : 1;
 }
 
-static void fill_slots(bind *b)
+void tl_bind_slots(tl_bound *b)
 {
-    tl_launch *l = &b->out->launch;
-    const tile_image_slot *s = tl_image_at(l->image, l->kernel->slots);
-    l->nslots = l->kernel->nslots;
-    TL_DEBUG_INVARIANT(l->nslots <= TL_MAX_SLOTS, "%u slots", l->nslots);
+    tl_launch *l = &b->launch;
+    const tile_image_kernel *k = b->form->kernel;
+    const tile_image_slot *s = tl_image_at(b->form->image, k->slots);
+    TL_DEBUG_INVARIANT(k->nslots <= TL_MAX_SLOTS, "%u slots", k->nslots);
+    l->image = b->form->image;
+    l->kernel = k;
+    l->nslots = k->nslots;
     l->cluster = cluster_of(l);
     l->dies = 0;
     l->blocks_slot = -1;
-    b->out->nmaps = 0;
+    b->nmaps = 0;
     for (uint32_t i = 0; i < l->nslots; i++) {
-        b->out->slots[i] = slot_value(&s[i], b->out);
+        b->slots[i] = slot_value(&s[i], b);
         if (s[i].kind == TILE_SLOT_DIES)
             l->dies = (int32_t)s[i].param;
         if (s[i].kind == TILE_SLOT_BLOCKS)
             l->blocks_slot = (int32_t)i;
     }
-    l->maps = b->out->maps;
-    l->nmaps = b->out->nmaps;
+    l->maps = b->maps;
+    l->nmaps = b->nmaps;
 }
 
 static bool take_arguments(bind *b, const tile_arg *args, size_t nargs)
 {
     if (nargs != b->k->nparams)
-        return FAIL(b, "kernel '%s' takes %u argument%s, got %zu", b->name, b->k->nparams,
+        return FAIL("kernel '%s' takes %u argument%s, got %zu", b->name, b->k->nparams,
                     b->k->nparams == 1 ? "" : "s", nargs);
     for (uint32_t i = 0; i < b->k->nparams; i++)
         if (!take_argument(b, i, &args[i]))
@@ -801,8 +679,7 @@ static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
     return true;
 }
 
-static bind begin(const tile_device *device, const tl_instance *instance, tl_bound *out,
-                  tile_status *out_status)
+static bind bind_of(const tile_device *device, const tl_instance *instance, tl_bound *out)
 {
     const tile_image_kernel *k = instance->kernel;
     return (bind){device,
@@ -811,41 +688,25 @@ static bind begin(const tile_device *device, const tl_instance *instance, tl_bou
                   tl_image_at(instance->image, k->params),
                   tl_image_text(instance->image, k->name),
                   (k->flags & TILE_KERNEL_CHECKED) != 0,
-                  true,
-                  out,
-                  out_status};
+                  out};
 }
 
 bool tl_bind_names(const tile_device *device, const tl_instance *instance, const tile_arg *args,
                    size_t nargs, tl_bound *out)
 {
-    tile_status ignored;
-    bind b = begin(device, instance, out, &ignored);
+    bind b = bind_of(device, instance, out);
     return take_arguments(&b, args, nargs);
 }
 
 tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, const tile_arg *args,
-                       size_t nargs, const int64_t *grid, size_t naxes, tl_bound *out,
-                       tile_status *out_status)
+                       size_t nargs, const int64_t *grid, size_t naxes, tl_bound *out)
 {
-    const tile_image_kernel *k = instance->kernel;
-    bind b = begin(device, instance, out, out_status);
+    bind b = bind_of(device, instance, out);
     if (!bind_arguments(&b, args, nargs))
         return TL_BIND_ERROR;
     tl_bind_result r = check_clauses(&b);
     if (r == TL_BIND_OK && !check_aliases(&b))
         r = TL_BIND_ERROR;
-    out->launch = (tl_launch){.image = instance->image,
-                              .kernel = k,
-                              .nargs = k->nparams,
-                              .args = out->args,
-                              .slots = out->slots};
-    if (r == TL_BIND_OK)
-        r = set_grid(&b, grid, naxes);
-    if (r == TL_BIND_OK) {
-        choose_form(&b, instance);
-        if (out->launch.kernel)
-            fill_slots(&b);
-    }
-    return r;
+    out->launch = (tl_launch){.nargs = b.k->nparams, .args = out->args, .slots = out->slots};
+    return r == TL_BIND_OK ? set_grid(&b, grid, naxes) : r;
 }

@@ -250,6 +250,7 @@ static void free_kernel(tile_kernel *k)
     tl_consts_free(k->consts);
     free(k->key);
     free(k->instances);
+    free(k->rows);
     free(k);
 }
 
@@ -416,6 +417,26 @@ static tile_status no_such_instance(const tl_image *image, const char *name,
                    name, known);
 }
 
+static size_t rows_of(const tl_instance *in)
+{
+    return in->kernel->nkeys && in->kernel->ntuned ? in->kernel->ntuned : 1;
+}
+
+/* A row for each bucket of a tuned instance. All have the same keys: they are of one kernel. */
+static void list_rows(tile_kernel *k)
+{
+    tl_row *row = k->rows;
+    for (uint32_t i = 0; i < k->ninstances; i++) {
+        const tl_instance *in = k->instances[i];
+        const int32_t *buckets = tl_image_at(in->image, in->kernel->tuned);
+        uint32_t nkeys = in->kernel->nkeys;
+        bool comparable = in->kernel->ntuned && nkeys == k->instances[0]->kernel->nkeys;
+        for (size_t b = 0; b < rows_of(in); b++)
+            *row++ = (tl_row){i, comparable ? buckets + b * nkeys : NULL};
+        k->tuned |= comparable;
+    }
+}
+
 /* A handle for the image's instances of that name. filter: only those that agree with consts. */
 static tile_status answer(tile_module *m, const tl_image *image, const char *name,
                           const tile_const *consts, bool filter, tile_kernel **out_kernel)
@@ -436,13 +457,19 @@ static tile_status answer(tile_module *m, const tl_image *image, const char *nam
         if (is_listed(in) && strcmp(instance_name(in), name) == 0 &&
             (!filter || all_agree(in, consts))) {
             k->instances[k->ninstances++] = in;
-            k->tuned |= in->kernel->ntuned > 0;
+            k->nrows += rows_of(in);
         }
     }
     if (k->ninstances == 0) {
         free_kernel(k);
         return no_such_instance(image, name, consts);
     }
+    k->rows = calloc(k->nrows, sizeof *k->rows);
+    if (!k->rows) {
+        free_kernel(k);
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    }
+    list_rows(k);
     TL_DEBUG_INVARIANT(strcmp(instance_name(k->instances[0]), name) == 0, "asked for %s", name);
     k->name = instance_name(k->instances[0]);
     k->next = m->kernels;
@@ -587,12 +614,10 @@ static tile_status load_forms(tile_kernel *k, uint32_t i)
 {
     static const tl_wish GENERAL = {.n = 0};
     tile_device *d = k->module->device;
-    tl_instance *first = k->instances[i], *in = first;
-    tile_status status = tl_instance_load(d, in);
-    for (; status == TILE_OK && in->kernel->otherwise;) {
-        in = first + (in->kernel->otherwise - 1 - (first->kernel - tl_image_kernels(first->image)));
+    tl_instance *first = k->instances[i];
+    tile_status status = TILE_OK;
+    for (tl_instance *in = first; status == TILE_OK && in; in = tl_next_form(in))
         status = tl_instance_load(d, in);
-    }
     if (status == TILE_OK && first->forms)
         status = tl_forms_make(k, i, &GENERAL);
     for (unsigned f = 0; status == TILE_OK && first->forms && f < first->forms->n; f++)

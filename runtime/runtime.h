@@ -101,10 +101,16 @@ struct tile_kernel {
     char *key;                /* name and constants: the question that this handle answers */
     tile_const *consts;       /* those; of a module with a maker */
     const char *name;
-    uint32_t ninstances;      /* at least 1; candidates in the image's order */
-    bool tuned;               /* some of them say for which sizes they are best */
+    uint32_t ninstances;      /* at least 1; in the image's order */
     tl_instance **instances;
+    size_t nrows;
+    struct tl_row {           /* what a launch chooses from (choose.c) */
+        uint32_t instance;
+        const int32_t *bucket; /* of the image: one for which it was found best; NULL: of none */
+    } *rows;
+    bool tuned;               /* some have buckets */
 };
+typedef struct tl_row tl_row;
 
 /* Where a module made from source gets images (jit.c). */
 typedef struct tl_maker {
@@ -189,8 +195,15 @@ int64_t tl_decode_int(tile_dtype dtype, uint64_t bits);
 bool tl_is_float_dtype(tile_dtype dtype);
 bool tl_is_packed_dtype(tile_dtype dtype);
 
-/* launch_bind.c: arguments of one instance, resolved. launch.kernel is the row of the form to run:
- * of the instance's image, or made->form's. NULL: there is no such form yet; `wish` says which. */
+/* What a launch asks: grid: NULL, or the caller's. */
+typedef struct tl_question {
+    tile_kernel *kernel;
+    const tile_arg *args;
+    size_t nargs, naxes;
+    const int64_t *grid;
+} tl_question;
+
+/* launch_bind.c: the arguments of a launch, resolved. */
 typedef struct tl_bound {
     tile_arg args[TL_MAX_PARAMS];
     uint64_t spans[TL_MAX_PARAMS]; /* of views, as tl_view_bytes says; else 0 */
@@ -198,9 +211,11 @@ typedef struct tl_bound {
     uint32_t nmaps;
     tl_tensor_map maps[TL_MAX_MAPS]; /* that slots have the addresses of */
     int64_t syms[TL_MAX_SYMS];
-    tl_launch launch;
-    const struct tl_made *made;
-    tl_wish wish; /* where the instance's tests do not hold and it has `forms` */
+    bool own_grid;     /* the grid comes from the grid clause */
+    tl_launch launch;  /* programs 0: there is nothing to run, and nothing below is set */
+    uint32_t instance; /* of the kernel */
+    tl_instance *form; /* NULL: there is none yet, and launch lacks image, kernel and slots: */
+    tl_wish wish;      /* which form is to be made */
 } tl_bound;
 typedef enum tl_bind_result {
     TL_BIND_OK,
@@ -208,15 +223,17 @@ typedef enum tl_bind_result {
     TL_BIND_REQUIRE,
     TL_BIND_EMPTY
 } tl_bind_result;
-/* Checks everything and fills `out`. ERROR: *out_status is set, with its text. REQUIRE: the
- * instance's `require` does not hold, with a text that says so. EMPTY: nothing to run. grid: the
- * caller's, or NULL. */
+/* Checks the arguments and fills `out`, but for the form. ERROR: the thread's error text says what
+ * is wrong with them. REQUIRE: the instance's `require` does not hold, with a text that says so.
+ * EMPTY: nothing to run. */
 tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance,
                        const tile_arg *args, size_t nargs,
-                       const int64_t *grid, size_t naxes, tl_bound *out, tile_status *out_status);
+                       const int64_t *grid, size_t naxes, tl_bound *out);
+/* The rest of launch: what the form asks for. */
+void tl_bind_slots(tl_bound *bound);
 
-/* Only the first steps of it: arguments are taken and names have their values. False, with no
- * status, if an argument is wrong. */
+/* Only the first steps of it: arguments are taken and names have their values. False: one is
+ * wrong. */
 bool tl_bind_names(const tile_device *device, const tl_instance *instance, const tile_arg *args,
                    size_t nargs, tl_bound *out);
 /* The bytes of a bound view from its address to the end of its last element; UINT64_MAX if elements
@@ -248,23 +265,24 @@ tile_const *tl_consts_copy(const tile_const *consts);
 void tl_consts_free(tile_const *consts);
 tl_instance *tl_image_listed(const tl_image *image, const char *name, uint32_t index);
 
-/* choose.c */
-typedef struct tl_choice {
-    uint32_t nkeys;
-    int32_t want[TILE_IMAGE_MAX_KEYS];
-    const int32_t *bucket; /* of the image: the one that is tried; NULL: none (yet, or any more) */
-} tl_choice;
+/* choose.c: the first row that takes the arguments, and the first form of it. `out` is resolved for
+ * both. */
+tile_status tl_choose(const tl_question *question, tl_bound *out);
+/* The form for arguments that are bound to the instance `first`. */
+void tl_choose_form(tl_bound *bound, tl_instance *first);
+/* BAD_ARGUMENT: there is no form for the arguments, and none can be made. */
+tile_status tl_check_forms(const tile_kernel *kernel, const tl_bound *bound);
+/* Makes the form that was chosen, if it is not there, and loads it. */
+tile_status tl_load_chosen(tile_kernel *kernel, tl_bound *bound);
+/* The image's next form of the same instance; NULL: there is none. */
+tl_instance *tl_next_form(tl_instance *form);
+/* The values of the kernel's keys. False: the one with the text *out_wrong has none. */
+bool tl_find_keys(const tl_instance *instance, const tile_device *device, const tl_bound *bound,
+                  int64_t *out_values, const char **out_wrong);
 /* ceil(log2(value)); -1 for values below 1. */
 int32_t tl_bucket(int64_t value);
 /* Is bucket a nearer to `want` than b? */
 bool tl_nearer(const int32_t *want, const int32_t *a, const int32_t *b, uint32_t n);
-/* False: no instance is tuned, or the arguments are wrong. */
-bool tl_choose_begin(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
-                     tl_bound *scratch, tl_choice *out);
-/* The nearest bucket after choice->bucket; false: there is none. */
-bool tl_choose_next(const tile_kernel *kernel, tl_choice *choice);
-/* Is the instance tuned for the bucket, or, where there is none, for nothing? */
-bool tl_chosen(const tl_instance *instance, const tl_choice *choice);
 
 /* buffer.c: gives back what is kept for later buffers; returns whether that was anything. */
 bool tl_buffers_trim(tile_device *device);

@@ -4,79 +4,40 @@
 #include "ir/support/number.h"
 #include "tools/explain_launch.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* ---- how often ---- */
-
-static const RunShape *shape_of(const RunCounted *launch, const char *param)
+static int64_t extent_of(const void *user, const char *param, uint32_t axis)
 {
+    const RunCounted *launch = user;
     for (size_t i = 0; i < launch->nshapes; i++)
         if (strcmp(launch->shapes[i].name, param) == 0)
-            return &launch->shapes[i];
-    return NULL;
+            return axis < (uint32_t)launch->shapes[i].rank ? launch->shapes[i].extent[axis] : -1;
+    return -1;
 }
 
-static double trips_of(const tilec_report_kernel *k, const tilec_report_loop *l,
-                       const RunCounted *launch, bool *out_assumed)
-{
-    const RunShape *s = l->param ? shape_of(launch, l->param) : NULL;
-    if (l->trips >= 0)
-        return (double)l->trips;
-    if (s && l->axis < (uint32_t)s->rank)
-        return fmax(0, ceil((double)(s->extent[l->axis] - l->less) / (double)l->step));
-    *out_assumed = true;
-    return k->assumed_trips;
-}
-
-/* Loops come after those around them. */
-static void find_runs(const tilec_report_kernel *k, const RunCounted *launch, double *runs,
-                      bool *out_assumed)
-{
-    for (size_t i = 0; i < k->nloops; i++) {
-        int outer = k->loops[i].outer;
-        runs[i] = trips_of(k, &k->loops[i], launch, out_assumed) * (outer < 0 ? 1 : runs[outer]);
-    }
-}
-
-/* ---- sums ---- */
-
-static double flops_of(const tilec_report_kernel *k, const double *runs)
+static double flops_of(const tilec_report_kernel *k, const tilec_report_launch *launch)
 {
     double n = (double)k->outside.flops;
     for (size_t i = 0; i < k->nloops; i++)
-        n += runs[i] * (double)k->loops[i].each.flops;
+        n += tl_roof_runs(k, launch, (int)i) * (double)k->loops[i].each.flops;
     return n;
 }
 
 /* Measured: a multiply-add of a matrix instruction takes 7 ns, an instruction 4 ns for each
  * thread. */
-static double emulated_seconds(const tilec_report_kernel *k, const double *runs, double programs)
+static double emulated_seconds(const tilec_report_kernel *k, const tilec_report_launch *launch)
 {
     const double multiply_add = 7e-9, instruction = 4e-9;
     double macs = 0, instructions = 0;
-    double trips = k->main_loop >= 0 ? runs[k->main_loop] / k->unrolled : 0;
+    double trips =
+        k->main_loop >= 0 ? tl_roof_runs(k, launch, k->main_loop) / k->unrolled : 0;
     for (size_t i = 0; i < k->nexchanges; i++) {
         const tilec_report_exchange *x = &k->exchanges[i];
-        macs += (double)x->macs * x->share / 100 * (x->loop < 0 ? 1 : runs[x->loop]);
+        macs += (double)x->macs * x->share / 100 * tl_roof_runs(k, launch, x->loop);
     }
     for (size_t i = 0; i < k->nmix; i++)
         instructions += k->mix[i].rest + k->mix[i].trip * trips;
-    return programs * (macs * multiply_add + instructions * k->threads * instruction);
-}
-
-static void find_times(const tl_gpu *rates, const double *runs, ExplainLaunch *out)
-{
-    const tilec_report_kernel *k = out->k;
-    double cycles[TL_ROOF_COUNT];
-    tl_roofs(k, rates, (TlRuns){runs, 1}, cycles);
-    double each = ceil(out->programs / rates->sms); /* of the busiest multiprocessor */
-    for (int i = 0; i < TL_ROOF_COUNT; i++)
-        out->us[i] = cycles[i] * each / (rates->ghz * 1e3);
-    out->us[TL_ROOF_MEMORY] = out->bytes / (rates->memory * rates->sms) / (rates->ghz * 1e3);
-    out->in_use = out->programs / (each * rates->sms);
-    out->at_once = k->blocks > 0 ? (double)k->blocks * rates->sms : 0;
+    return launch->programs * (macs * multiply_add + instructions * k->threads * instruction);
 }
 
 /* The emulator's symbol of a form has ".entry" behind it. */
@@ -93,15 +54,14 @@ void explain_launch(const tilec_report *r, const RunCounted *launch, ExplainLaun
     for (size_t i = 0; i < r->nkernels && launch->programs > 0; i++)
         if (is_symbol(launch->symbol, r->kernels[i].symbol))
             out->k = &r->kernels[i];
-    double *runs = out->k ? calloc(out->k->nloops + 1, sizeof *runs) : NULL;
-    if (runs) {
-        find_runs(out->k, launch, runs, &out->assumed);
-        out->flops = flops_of(out->k, runs) * out->programs;
-        out->emulated = emulated_seconds(out->k, runs, out->programs) / launch->processors;
-    }
-    if (runs && rates)
-        find_times(rates, runs, out);
-    free(runs);
+    const tilec_report_launch l = {out->programs, out->bytes, extent_of, launch};
+    if (!out->k)
+        return;
+    out->assumed = tl_roof_assumes(out->k, &l);
+    out->flops = flops_of(out->k, &l) * out->programs;
+    out->emulated = emulated_seconds(out->k, &l) / launch->processors;
+    if (rates)
+        tl_launch_time(out->k, rates, &l, &out->time);
 }
 
 /* ---- text ---- */
@@ -117,22 +77,22 @@ static void show_time(const char *name, double us)
 static void show_programs(const ExplainLaunch *l)
 {
     printf("         %-28s %s", "programs", TL_NUMBER("%10.0f", l->programs));
-    if (l->at_once > 0)
+    if (l->time.at_once > 0)
         printf(": %s waves of %s, multiprocessors %s%% in use",
-               TL_NUMBER("%.2f", l->programs / l->at_once), TL_NUMBER("%.0f", l->at_once),
-               TL_NUMBER("%.0f", 100 * l->in_use));
+               TL_NUMBER("%.2f", l->programs / l->time.at_once), TL_NUMBER("%.0f", l->time.at_once),
+               TL_NUMBER("%.0f", 100 * l->time.in_use));
     putchar('\n');
 }
 
 static void show_end(const ExplainLaunch *l)
 {
     const double few = 0.9;
-    TlRoof highest = tl_roof_highest(l->us);
-    double us = l->us[highest];
+    TlRoof highest = tl_roof_highest(l->time.us);
+    double us = l->time.us[highest];
     printf("  at least this long, because of %s: at most %s GFLOP/s, %s GB/s of all arrays once\n",
            tl_roof_name(highest), TL_NUMBER("%.0f", l->flops / us / 1e3),
            TL_NUMBER("%.0f", l->bytes / us / 1e3));
-    if (l->in_use < few && highest != TL_ROOF_MEMORY)
+    if (l->time.in_use < few && highest != TL_ROOF_MEMORY)
         printf(
             "  the programs do not fill the multiprocessors evenly: smaller tiles, or parts of the "
             "longest loop in programs of their own\n");
@@ -147,12 +107,12 @@ static void show_times(const ExplainLaunch *l)
     for (;;) {
         int next = -1;
         for (int i = 0; i < TL_ROOF_COUNT; i++)
-            if (!shown[i] && l->us[i] > 0 && (next < 0 || l->us[i] > l->us[next]))
+            if (!shown[i] && l->time.us[i] > 0 && (next < 0 || l->time.us[i] > l->time.us[next]))
                 next = i;
         if (next < 0)
             return;
         shown[next] = true;
-        show_time(tl_roof_name((TlRoof)next), l->us[next]);
+        show_time(tl_roof_name((TlRoof)next), l->time.us[next]);
     }
 }
 
@@ -178,15 +138,15 @@ void explain_launch_json(TlSbuf *out, const ExplainLaunch *l)
                  "{\"symbol\": \"%s\", \"programs\": %s, \"at_once\": %s, \"in_use\": %s, "
                  "\"flops\": %s, \"bytes\": %s, \"assumed\": %s, \"emulated\": %s, "
                  "\"microseconds\": {",
-                 l->k->symbol, TL_NUMBER("%.0f", l->programs), TL_NUMBER("%.0f", l->at_once),
-                 TL_NUMBER("%.6g", l->in_use), TL_NUMBER("%.10g", l->flops),
+                 l->k->symbol, TL_NUMBER("%.0f", l->programs), TL_NUMBER("%.0f", l->time.at_once),
+                 TL_NUMBER("%.6g", l->time.in_use), TL_NUMBER("%.10g", l->flops),
                  TL_NUMBER("%.10g", l->bytes), l->assumed ? "true" : "false",
                  TL_NUMBER("%.6g", l->emulated));
     bool first = true;
     for (int i = 0; i < TL_ROOF_COUNT; i++)
-        if (l->us[i] > 0) {
+        if (l->time.us[i] > 0) {
             tl_sbuf_putf(out, "%s\"%s\": %s", first ? "" : ", ", tl_roof_name((TlRoof)i),
-                         TL_NUMBER("%.6g", l->us[i]));
+                         TL_NUMBER("%.6g", l->time.us[i]));
             first = false;
         }
     tl_sbuf_puts(out, "}}");

@@ -7,9 +7,8 @@
 
 typedef struct ExplainLaunch {
     const tilec_report_kernel *k; /* the form that runs; NULL: none, and nothing below is set */
-    double programs, at_once;     /* at_once: on all multiprocessors; 0: not known */
-    double in_use;                /* of the multiprocessors' time; 1 if programs fill them evenly */
-    double us[TL_ROOF_COUNT];     /* least times */
+    double programs;
+    TlLaunchTime time;
     double flops, bytes;          /* of all programs; of all arrays, each once */
     bool assumed;                 /* some loop's trips are not known */
     double emulated;              /* seconds that the emulator will take, roughly */

@@ -85,7 +85,7 @@ static const Row rows[] = {
     {"--passes",       FORM_TEXT, COMPILES,    COMPILER(passes),      "P,...",    "run these passes instead of the target's"},
     {"--print-after",  FORM_TEXT, COMPILES,    COMPILER(print_after), "PASS|all", "show the IR after a pass"},
     {"--stop-after",   FORM_TEXT, COMPILES,    COMPILER(stop_after),  "PASS",     "run no pass after this one, but settle-variants"},
-    {"--skip",         FORM_TEXT, COMPILES,    COMPILER(skip),        "P,...",    "skip these passes"},
+    {"--skip",         FORM_TEXT, COMPILES,    COMPILER(skip),        "P,...",    "skip these passes, or ways around LLVM (codegen/workaround/workarounds.def)"},
     {"--override",     FORM_TEXT, COMPILES,    COMPILER(override),    "PASS:FILE", "take the IR after a pass from a file"},
     {"--bisect",       FORM_TEXT, COMPILES,    AT(bisect),            "N",        "run the first N passes"},
     {"--stress-layouts", FORM_TEXT, COMPILES,  AT(stress),            "SEED",     "random layouts on GPUs, to test the compiler"},

@@ -1,104 +1,23 @@
-/* CPU lowering: shared by the cpu_*.c files. tile IR -> LLVM IR for the host, one function per
- * kernel that runs programs that are neighbours on the first axis.
+/* CPU lowering: shared by the cpu_*.c files. Tile IR and its loop nests become LLVM IR for the
+ * host, one function per kernel, which runs programs that are neighbours on the first axis.
  *
- * Every tile value has a placement (cpu_place.c): a home in the worker's scratch memory, or none
- * ("virtual": its elements are computed where they are used, inside the loop nest of their
- * root). Scalars are LLVM values. A loop nest runs over a shape with one dimension in vectors of
- * `width` lanes; evaluating a value at a position (At) gives one vector of lanes. */
+ * What a nest does is decided before (codegen/nest/nest.h); here it is written down. Scalars are
+ * LLVM values. A tile has a home in the worker's scratch memory, or it is virtual: its elements are
+ * computed where they are used, at a position in the loops of the nest that needs them. Files call
+ * only those that come before them in this header, but for tl_cpu_eval and tl_cpu_lower_block, by
+ * which cpu_lower.c is called for the op of a value or a block. */
 #ifndef TL_CPU_H
 #define TL_CPU_H
 #include <stddef.h>
 
-#include "codegen/cpu/cpu_dot_insn.h"
 #include "codegen/gen/codegen.h"
 #include "codegen/gen/gen.h"
+#include "codegen/nest/nest.h"
 #include "ir/rewrite.h"
-#include "passes/analysis/axis_info.h"
 
-/* ---- where tiles live (cpu_place.c) ---- */
-typedef enum TlCpuPlaceKind { TL_CPU_SCALAR, TL_CPU_VIRTUAL, TL_CPU_HOME } TlCpuPlaceKind;
-typedef struct TlCpuPlace {
-    TlCpuPlaceKind kind;
-    int32_t buffer; /* HOME: index in plan->buffers */
-} TlCpuPlace;
-typedef struct TlCpuBuffer {
-    uint64_t bytes, offset;
-    uint32_t first, last; /* op positions between which it is needed, both included */
-    bool small;           /* no part of scratch: a variable of LLVM's, most often in registers */
-    LLVMValueRef variable;
-} TlCpuBuffer;
-/* A loop over the sums of a product (cpu_matmul.c). */
-enum { TL_CPU_TAG_BYTES = 64, TL_CPU_KEYS = 6 };
-enum { TL_CPU_NEST = 4 };
-typedef struct TlCpuProduct {
-    TlOp *loop, *dot;
-    TlOp *around[TL_CPU_NEST]; /* inner first: loops that pass the sum on, and in which B changes */
-    int naround;
-    int ngathered; /* of those, inner first: chunks of all their trips are multiplied together */
-    TlDtype dtype;        /* of the sums */
-    const TlCpuDotInsn *insn; /* NULL: products are added one by one */
-    int per;              /* elements along k of a packed one, which is as large as a sum */
-    TlDtype part[2];      /* the type of those of A, of B */
-    bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections */
-    int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
-    /* Rows that a panel of B has room for, elements that a row of packed A has: panels and rows
-     * begin in different cache sets. */
-    int64_t panel_rows, a_row;
-    TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
-    bool a_may_end;       /* it is packed where it ends before the rows that are seen */
-    TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */
-    bool a_turned;        /* those are A's columns, of as many trips as a chunk has */
-    bool a_is_whole;      /* and unless it has all k of a chunk */
-    bool from_zero;       /* the sums begin at +0 */
-    bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
-    TlOp *b_load;         /* the load that B is; NULL: B is computed, or not kept */
-    TlValue *key[TL_CPU_KEYS]; /* scalars from which and from k kept B is computed, if by no load */
-    int nkeys;
-    TlOp *store;          /* says which rows and columns are seen; NULL: all */
-    bool stores; /* it stores the sums and nothing else, right after the loop, or those around */
-    uint32_t slots;       /* packed chunks of B that there is room for */
-    uint64_t a_bytes, b_bytes; /* of packed A, of one chunk of packed B */
-    int32_t a, b, gathered;    /* buffers; gathered: of chunks that are multiplied together */
-    int32_t listed;            /* where each row of A is, by a_rows */
-    /* Where they are in scratch memory; zeros: a row of A outside; stored: the last chunk stored
-     * the sums, and the store has not yet seen that. */
-    uint64_t tags, zeros, stored;
-} TlCpuProduct;
-typedef struct TlCpuPlan {
-    TlCpuPlace *place; /* by value id */
-    TL_VEC(TlCpuBuffer) buffers;
-    /* op to its first extra buffer (dot: packed a, b; histogram: tables; loop: temporaries;
-     * print) */
-    TlMap extra;
-    TlMap products; /* FOR to TlCpuProduct */
-    TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
-    uint64_t scratch_bytes;
-    /* At its beginning, 0 before the first launch: tags of products, and rows of zeros. */
-    uint64_t zeroed_bytes;
-    const TlLlvm *l;
-    int vector_bytes; /* of a register: 64, 32, 16 */
-} TlCpuPlan;
-/* products: loops that sum products may be lowered as a whole (plan->products). */
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, const TlLlvm *l, int vector_bytes,
-                       TlArena *arena);
-
-/* The form of a home: row-major; the lane dimension (the last of extent > 1) is padded so that
- * whole vectors fit. */
-typedef struct TlCpuForm {
-    int rank, lane;                                                        /* lane -1: rank 0 */
-    int64_t extent[TL_MAX_RANK], padded[TL_MAX_RANK], stride[TL_MAX_RANK]; /* in elements */
-    int64_t elems;                                                         /* with padding */
-} TlCpuForm;
-TlCpuForm tl_cpu_form(const TlType *type);
-
-bool tl_cpu_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
-/* Does a broadcast take vectors as they are? Else it takes one element for each. */
-bool tl_cpu_keeps_lanes(const TlOp *broadcast);
-
-/* ---- code generation ---- */
 /* A memory op's uniform part, computed once where the op stands. */
 typedef struct TlCpuAccess {
-    TlPlace place;
+    const TlNestAccess *a;
     LLVMValueRef ptr; /* address of the element at all-zero lane positions (views) */
     /* The same without `shift`, elements by a constant: what several accesses may share. */
     LLVMValueRef origin, shift;
@@ -107,279 +26,248 @@ typedef struct TlCpuAccess {
         hi[TL_MAX_VIEW_RANK]; /* i64: positions of a step-1 slice that are inside: [lo, hi) */
     LLVMValueRef start[TL_MAX_VIEW_RANK];  /* i64: start of a slice */
     LLVMValueRef stride[TL_MAX_VIEW_RANK]; /* i64: elements per position (stride * step) */
-    int dim[TL_MAX_VIEW_RANK]; /* tile dimension of a slice or index tile, -1 for scalars */
-    /* In a nest's row: what an index tile has at this position of its dimension; NULL: not known */
-    LLVMValueRef row[TL_MAX_VIEW_RANK], row_at[TL_MAX_VIEW_RANK];
     TlGenView *view;
-    int param;
-    bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
-    bool fetches;  /* the next load asks for what lies further on (cpu_prefetch.c) */
-    bool was_read; /* by an earlier nest */
-    /* i1: where the nest is now, stores pass by the caches; in pieces as large as a register, not
-     * of 16 bytes. NULL: never. */
-    LLVMValueRef streams, streams_wide;
-    bool bounds; /* test bounds; false for unchecked without --check */
-    bool asks;   /* --check: the runtime is asked for each address */
-    bool loads;
-    LLVMValueRef distance; /* in elements, to the same place of the next program; NULL: not known */
-    LLVMValueRef ahead;    /* the row to ask for while this one is stored; NULL: none */
 } TlCpuAccess;
 
-typedef struct TlCpuGen {
+typedef struct TlCpuGen TlCpuGen;
+typedef struct TlCpuAt TlCpuAt;
+
+struct TlCpuGen {
     TL_GEN_BASE;
     const TlCodegenOptions *options;
-    TlCpuPlan *plan;
-    const TlAxisInfo *axis;
+    const TlNests *plan;
+    TlNestMachine m;
     LLVMValueRef ctx, params, scratch, services;
+    LLVMValueRef cache_bytes;  /* i64: stores to arrays as large may stream */
     LLVMBasicBlockRef program; /* where each program of the run begins */
     LLVMValueRef pid, pid_end; /* i32: on the first axis; where the run ends */
     LLVMValueRef body;         /* at the end: the function that a program is in */
-    LLVMValueRef cache_bytes;  /* i64: stores to arrays as large may stream */
-    bool *in_cache;            /* by parameter: its stores may not */
-    bool streams;              /* some store does */
-    TL_VEC(TlCpuAccess *) next; /* read by an earlier nest: cpu_prefetch.c */
-    bool prefetched;            /* this nest asked for them */
-    TL_VEC(LLVMValueRef) later; /* addresses that the position will ask for */
-    bool later_light;           /* for the second cache, if what they are of is larger: */
-    LLVMValueRef later_large;   /* i1; NULL: nothing asks */
-    int nested;                 /* loops and branches around where we are */
-    TlMap access;     /* op to TlCpuAccess */
-    TlMap stored;     /* store to the product that may have done it */
-    int vector_bytes; /* of a register: 64, 32, 16 */
-    int nregs;        /* vector registers */
-    bool gathers,
-        masks; /* fast masked gathers (4 and 8 byte elements); fast masks for every element size */
-    TlLoc loc;
-} TlCpuGen;
+    LLVMValueRef *variable;    /* by buffer: of small homes; NULL: not made yet */
+    TlMap access;              /* op to TlCpuAccess */
+    /* cpu_lower.c: one op, and the value of an op at a position */
+    void (*lower_op)(TlCpuGen *g, TlOp *op);
+    LLVMValueRef (*eval_op)(TlCpuGen *g, TlValue *v, TlCpuAt *at);
+};
+
+/* ---- positions ---- */
+
+/* Loads of a nest's step that ask, at its end, for what lies further on (cpu_prefetch.c). */
+typedef struct TlCpuFetch {
+    const TlNest *nest;
+    int64_t first; /* of the step's vectors, the one that is loaded now */
+    TL_VEC(const TlNestAccess *) done; /* of this vector */
+    TL_VEC(LLVMValueRef) later; /* addresses */
+    LLVMValueRef large; /* i1: some array is larger than a cache; NULL: that is not asked */
+} TlCpuFetch;
+
+/* What an index tile that does not go along a nest's row has in it. */
+typedef struct TlCpuRowIndex {
+    const TlCpuAccess *access;
+    uint32_t axis;
+    LLVMValueRef at, value;
+} TlCpuRowIndex;
+
+/* What holds in a row of a nest, all positions along the lanes. */
+typedef struct TlCpuRow {
+    const TlNest *nest;
+    TL_VEC(TlCpuRowIndex) index;
+    /* i1: stores pass by the caches; in pieces as large as a register. NULL: never. */
+    LLVMValueRef streams, streams_wide;
+    TL_VEC(LLVMValueRef) distance; /* of nest->next: elements to the next program's place */
+    LLVMValueRef ahead;            /* the row to ask for while this one is stored; NULL: none */
+} TlCpuRow;
 
 /* A position in a loop nest: one scalar index per dimension; in `lane`, lanes idx, idx + 1, ...,
  * idx + width - 1. */
-typedef struct TlCpuAt {
+struct TlCpuAt {
     LLVMValueRef idx[TL_MAX_RANK]; /* i64 */
     int rank, lane, width;         /* width 1: scalars */
-    TlMap memo;                    /* value id to LLVMValueRef, valid at this position */
-} TlCpuAt;
+    bool whole; /* all that the nest has asked of is inside; it needs no tests */
+    TlCpuRow *row;     /* NULL: there is none */
+    TlCpuFetch *fetch; /* NULL: no load asks */
+    TlMap memo;        /* value id to LLVMValueRef, valid at this position */
+};
 
-/* cpu_run.c: the function of a kernel and its loop over programs */
+/* ---- cpu_stream.c ---- */
+
+/* Does the row that begins at this address stream? Sets row->streams and row->streams_wide. */
+void tl_cpu_stream_now(TlCpuGen *g, TlCpuRow *row, const TlCpuAccess *a, LLVMValueRef p);
+void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store, bool wide); /* makes a store stream */
+void tl_cpu_stream_end(TlCpuGen *g); /* at the end of the run */
+
+/* ---- cpu_run.c: the function of a kernel, its loop over programs, services ---- */
+
 void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol);
 void tl_cpu_end_kernel(TlCpuGen *g);
 LLVMValueRef tl_cpu_load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, LLVMTypeRef type);
+/* Calls a function of tile_cpu_services: TL_CPU_SERVICE(fail). */
+#define TL_CPU_SERVICE(name) ((unsigned)(offsetof(tile_cpu_services, name) / sizeof(void *)))
+LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLVMValueRef *args,
+                            unsigned nargs);
 
-/* cpu_eval.c: values at positions, loop nests, homes */
-typedef struct TlCpuLoop {
-    LLVMBasicBlockRef entry, body;
-    LLVMValueRef iv;
-    int64_t step, end;
-    bool single;
-    uint32_t ncarry;
-    LLVMValueRef carry[64];
-} TlCpuLoop;
-TlCpuLoop tl_cpu_loop_begin(TlCpuGen *g, int64_t begin, int64_t end,
-                            int64_t step); /* end > begin, both constants */
-LLVMValueRef
-tl_cpu_loop_carry(TlCpuGen *g, TlCpuLoop *loop,
-                  LLVMValueRef init); /* a phi; give its next value to tl_cpu_loop_end */
-void tl_cpu_loop_end(
-    TlCpuGen *g, TlCpuLoop *loop,
-    LLVMValueRef *next); /* next: ncarry values; replaced by the values after the loop */
+/* ---- cpu_table.c: after LLVM's passes ---- */
 
-/* for (i = from; i < to; i += step), with bounds of the run, which carries values. */
+void tl_cpu_look_up(TlLlvm *l); /* functions of four bits become look-ups */
+
+/* ---- cpu_loop.c: loops and branches ---- */
+
+/* for (i = from; i < to; i += by), which carries values. */
 enum { TL_CPU_CARRY = 64 };
-typedef struct TlCpuRange {
-    LLVMBasicBlockRef head, exit;
-    LLVMValueRef i, carry[TL_CPU_CARRY]; /* phis: in the loop and after it */
+typedef struct TlCpuLoop {
+    LLVMValueRef i, by;               /* by: may be set anew before the end */
+    LLVMValueRef carry[TL_CPU_CARRY]; /* in the loop and, once it has ended, after it */
     uint32_t ncarry;
-} TlCpuRange;
-void tl_cpu_range_begin(TlCpuGen *g, TlCpuRange *range, LLVMValueRef from, LLVMValueRef to,
-                        uint32_t ncarry, const LLVMValueRef *init);
+    LLVMBasicBlockRef head, exit; /* exit NULL: the test is at the end; both: it has one trip */
+    int64_t end;
+} TlCpuLoop;
+/* With bounds of the run: the test is at the beginning. */
+void tl_cpu_loop_begin(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, LLVMValueRef to, int64_t step,
+                       uint32_t ncarry, const LLVMValueRef *init);
+/* With constants, end > begin. */
+void tl_cpu_loop_known(TlCpuGen *g, TlCpuLoop *l, int64_t begin, int64_t end, int64_t step,
+                       uint32_t ncarry, const LLVMValueRef *init);
 /* After the beginning: most often there is nothing to do, so registers are for other loops. */
-void tl_cpu_range_is_short(TlCpuGen *g, const TlCpuRange *range);
-void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMValueRef *next);
-void tl_cpu_range_end_by(TlCpuGen *g, TlCpuRange *range, LLVMValueRef step,
-                         const LLVMValueRef *next);
+void tl_cpu_loop_is_short(TlCpuGen *g, const TlCpuLoop *l);
+void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next);
 
-/* cpu_hide.c: after LLVM's passes. What an address that loops share was computed from stays out of
- * the sight of code generation. */
-void tl_cpu_hide_addresses(TlLlvm *l);
-/* cpu_table.c: after LLVM's passes. Functions of four bits become look-ups. */
-void tl_cpu_look_up(TlLlvm *l);
-/* cpu_masked.c: after those. Masked accesses without an instruction are few, or calls. */
-void tl_cpu_share_masked(TlLlvm *l);
-bool tl_cpu_has_masks(const TlLlvm *l); /* masked accesses of elements of every size */
+/* What is built next runs only if `cond` holds. Returns the block to continue in: join_at. */
+LLVMBasicBlockRef tl_cpu_branch_if(TlCpuGen *g, LLVMValueRef cond);
+void tl_cpu_join_at(TlCpuGen *g, LLVMBasicBlockRef join);
+void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
+                 const char *text); /* when failed: report */
+/* After join_at: `then` from the block in which what is conditional ended, else `otherwise`. */
+LLVMValueRef tl_cpu_joined(TlCpuGen *g, LLVMValueRef then, LLVMBasicBlockRef then_end,
+                           LLVMValueRef otherwise, LLVMBasicBlockRef from);
+/* One value computed in two ways, `fast` if the condition holds; or two effects, values NULL. */
+typedef struct TlCpuFork {
+    LLVMBasicBlockRef slow, join, fast_end;
+    LLVMValueRef fast;
+} TlCpuFork;
+TlCpuFork tl_cpu_fork(TlCpuGen *g, LLVMValueRef cond);
+void tl_cpu_fork_else(TlCpuGen *g, TlCpuFork *f, LLVMValueRef fast);
+LLVMValueRef tl_cpu_fork_end(TlCpuGen *g, TlCpuFork *f, LLVMValueRef slow);
+
+/* ---- cpu_home.c: homes; blocks transposed in registers ---- */
+
+LLVMValueRef tl_cpu_scratch_at(TlCpuGen *g, uint64_t offset);
+LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer);
+LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base,
+                              const TlNestForm *form, TlCpuAt *at);
+void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlNestForm *form,
+                       TlCpuAt *at, LLVMValueRef x);
+/* Stores v's elements at the position in its own home. */
+void tl_cpu_own_store(TlCpuGen *g, const TlValue *v, TlCpuAt *at, LLVMValueRef x);
+/* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
+LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *form, const TlCpuAt *at);
+/* Index of one of the position's lanes along the lane dimension, of n elements; in the padding of
+ * the nest, of the last element. */
+LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n);
+/* Transposes w rows of w lanes in registers; w is a power of two. */
+void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w);
+LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
+                               int w); /* a0 b0 a1 b1 ..., w of each */
+
+/* ---- cpu_eval.c: values at positions ---- */
 
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
+/* A position of an operand, in the same row of the nest as `at`. */
+void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
-LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,
-                            TlCpuAt *at); /* the same from its op, whatever its placement */
-int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
-                       int limit); /* lanes that suit the virtual chain under v */
-int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit); /* the same from v's own op */
-int tl_cpu_fit_width(int64_t padded,
-                     int width); /* largest power of two <= width that divides padded */
-/* Positions from .. to - 1 of each dimension; `to` NULL: all. */
-typedef struct TlCpuBox {
+/* The value of an op that only renames elements, or computes each from those of its operands. */
+LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlValue *v, TlCpuAt *at);
+void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block); /* all ops but the terminator */
+
+/* ---- cpu_reshape.c, cpu_gather.c ---- */
+
+LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
+
+/* ---- cpu_fetch.c: what lies further on in memory ---- */
+
+/* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */
+void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality);
+/* A load of so many bytes; at the end of the step, its loads ask: LLVM reads nothing again that it
+ * read before, as it would if they asked in between. */
+void tl_cpu_fetch_later(TlCpuGen *g, TlCpuFetch *f, const TlCpuAccess *a, LLVMValueRef p,
+                        int64_t bytes);
+void tl_cpu_fetch_now(TlCpuGen *g, TlCpuFetch *f);
+
+/* ---- cpu_access.c: loads, and what else accesses memory ---- */
+
+typedef struct TlCpuSpot {
+    LLVMValueRef ptr;     /* of the element or of lane 0; apart: a vector, one for each lane */
+    LLVMValueRef uniform; /* i1: condition on all lanes together; NULL: true */
+    LLVMValueRef mask;    /* vector of i1: condition on each lane; NULL: true */
+    LLVMValueRef full;    /* i1: all lanes are inside; NULL: unknown, or not contiguous */
+    bool apart;           /* the lanes' elements are not adjacent in memory */
+} TlCpuSpot;
+TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
+TlCpuAccess *tl_cpu_access_of(TlCpuGen *g, const TlOp *op);
+TlCpuSpot tl_cpu_spot_at(TlCpuGen *g, const TlCpuAccess *a, TlCpuAt *at);
+LLVMValueRef tl_cpu_access_address(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at);
+/* The condition for accessing the element. With --check, code that reports a violation. */
+LLVMValueRef tl_cpu_element_ok(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot *s);
+TlType tl_cpu_elem_of(const TlType *type);
+LLVMValueRef tl_cpu_lanes_inside(TlCpuGen *g, TlCpuSpot *s, int width); /* never NULL */
+/* i1: are the elements of all lanes adjacent? *out_first: the address of lane 0. */
+LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
+                                LLVMValueRef *out_first);
+bool tl_cpu_forks(const TlCpuGen *g, const TlType *elem); /* masks are slow: two ways are better */
+LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+/* At the beginning of a nest's row: index tiles that do not go along it are read once for all of
+ * it. */
+void tl_cpu_read_rows(TlCpuGen *g, TlCpuRow *row, TlCpuAt *at);
+
+/* ---- cpu_prefetch.c: rows of the next program ---- */
+
+void tl_cpu_prefetch_begin(TlCpuGen *g, TlCpuRow *row); /* before the nest */
+/* At the first position of a row, before it is stored; at each position where all is inside. */
+void tl_cpu_prefetch_store(TlCpuGen *g, TlCpuRow *row, const TlCpuAt *first);
+void tl_cpu_prefetch(TlCpuGen *g, const TlCpuAt *at);
+
+/* ---- cpu_nest.c: the loops of a nest ---- */
+
+/* What is inside the arrays that a nest accesses: of its lanes, along its other dimensions. */
+typedef struct TlCpuBounds {
+    LLVMValueRef end;     /* i64, a multiple of the width: lanes 0 .. end - 1 are inside; NULL: the
+                           * nest is not split */
+    LLVMValueRef last;    /* from here on nothing is stored; NULL: not so */
+    LLVMValueRef outside; /* from here on nothing is inside; NULL: not known */
+    /* Positions from .. to - 1 of each dimension are visited; `to` NULL: all. */
     LLVMValueRef from[TL_MAX_RANK], to[TL_MAX_RANK];
-} TlCpuBox;
+} TlCpuBounds;
+/* step: lanes that the loop where all is inside takes at a time */
+TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step);
 /* Loops over the dimensions of a form, which set the position's indices: one position at a time
- * or, along its lanes, one vector. The caller gives `skip`, `dim` and `box` (NULL: everything).
+ * or, along its lanes, one vector. The caller gives `skip`, `dim` and `bounds` (NULL: everything).
  * Each position along `dim` stands for `step` of them; where the extent is no multiple, the last
  * ones overlap. */
 typedef struct TlCpuLoops {
     int skip, dim; /* -1: none */
     int64_t step;
-    const TlCpuBox *box;
+    const TlCpuBounds *bounds;
     int rank;
     TlCpuLoop loop[TL_MAX_RANK];
-    TlCpuRange range[TL_MAX_RANK]; /* instead of `loop`, where the box is bounded */
 } TlCpuLoops;
-void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *loops, const TlCpuForm *form, TlCpuAt *at);
+void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *loops, const TlNestForm *form, TlCpuAt *at);
 void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *loops);
-/* Runs body for each position of `type`'s shape, lanes in its lane dimension (padding included
- * when width > 1). */
+/* Runs body at each position of the nest, lanes in its lane dimension (padding included when width
+ * > 1). */
 typedef void (*TlCpuBody)(TlCpuGen *g, TlCpuAt *at, void *user);
-void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, void *user);
-/* The same, in in->box, the lane dimension split at `end` (a multiple of width, NULL: not split):
- * before it, what `in` has is inside. */
-struct TlCpuInside;
-void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, struct TlCpuInside *in,
-                       LLVMValueRef end, TlCpuBody body, void *user);
-/* How many of a nest's lanes to take where elements are tested: as many as one register has
- * indices. Masks of more take LLVM twice the time, for lanes that are few. */
-int tl_cpu_tested_width(const TlCpuGen *g, int width);
-LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer);
-void tl_cpu_define(TlCpuGen *g, TlValue *v); /* computes v from its op into its home */
-void tl_cpu_materialise(
-    TlCpuGen *g, TlValue *v,
-    int32_t buffer); /* all elements of v into a home; nothing when that is v's own */
-void tl_cpu_materialise_as(TlCpuGen *g, TlValue *v, TlDtype dtype,
-                           int32_t buffer); /* converted to dtype on the way */
-LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base,
-                              const TlCpuForm *form, TlCpuAt *at);
-void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlCpuForm *form,
-                       TlCpuAt *at, LLVMValueRef x);
-/* Transposes w rows of w lanes in registers; w is a power of two. tl_cpu_turn_width: as many as
- * registers hold well. */
-enum { TL_CPU_TURN = 16 };
-void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w);
-int tl_cpu_turn_width(const TlCpuGen *g, TlDtype dtype);
-/* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
-LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *form, const TlCpuAt *at);
+void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody body, void *user);
 
-/* Index of one of the position's lanes along the lane dimension, of n elements; in the padding of
- * the nest, of the last element. */
-LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n);
+/* ---- one file for each kind of nest ---- */
 
-/* cpu_reshape.c. joins: does a reshape take its operand's last axis, of few elements, into one with
- * the axis before it? Then so many vectors along that one, interleaved, are one of the result. */
-bool tl_cpu_joins(const TlOp *reshape);
-int tl_cpu_join_width(const TlOp *reshape, int limit);
-LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
-LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
-                               int w); /* a0 b0 a1 b1 ..., w of each */
-
-/* cpu_access.c */
-void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
-LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at);
-LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
-void tl_cpu_lower_store(TlCpuGen *g, TlOp *op);
-int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit);
-bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane); /* elements lie side by side along it */
-/* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
-int tl_cpu_slice_of(const TlPlace *p, int dim);
-/* Do elements follow each other along the axis of a parameter's view? */
-bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis);
-/* At the beginning of a nest's row: index tiles that do not go along it are read once for all of
- * it. At its end, at NULL. */
-void tl_cpu_read_rows(TlCpuGen *g, const struct TlCpuInside *in, const TlCpuAt *at);
-LLVMValueRef tl_cpu_access_address(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at);
-/* Calls a function of tile_cpu_services: TL_CPU_SERVICE(fail). */
-#define TL_CPU_SERVICE(name) ((unsigned)(offsetof(tile_cpu_services, name) / sizeof(void *)))
-LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLVMValueRef *args,
-                            unsigned nargs);
-void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
-                 const char *text); /* when failed: report */
-
-/* cpu_atomic.c */
-void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
-
-/* cpu_inside.c: begin; name values that a nest evaluates, and its store, with the dimension of each
- * that the nest's lanes are along (own: by its op although it has a home); end. */
-typedef struct TlCpuInside {
-    TL_VEC(TlCpuAccess *) accesses;
-    TlMap seen;
-    uint32_t nvalues;
-    LLVMValueRef end;
-    TlCpuAccess *store; /* what the nest stores; NULL: nothing */
-    bool may_stream;    /* it may pass by the caches */
-    TlCpuBox box;       /* outside of it the nest has nothing to do */
-    LLVMValueRef last;  /* nor from here on along the lanes; NULL: it has everywhere */
-    LLVMValueRef outside; /* from here on along the lanes nothing is inside; NULL: not asked */
-    bool differs;         /* values may differ there, as they depend on more than what is inside */
-} TlCpuInside;
-void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
-void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);
-/* What else the nest accesses. */
-void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane);
-/* What the nest stores: it has nothing to do where that is outside. */
-void tl_cpu_inside_store(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane);
-/* i64, a multiple of width: positions 0 .. end - 1 of `extent` are inside. NULL: there is nothing
- * to ask. */
-LLVMValueRef tl_cpu_inside_end(TlCpuGen *g, TlCpuInside *in, int64_t extent, int width);
-/* Before code for these positions is made, true; after it, false. */
-void tl_cpu_inside_set(TlCpuInside *in, bool whole);
-
-/* cpu_stream.c: once for the kernel; for a store of vectors of `width` that computes `nvalues`
- * values; sets a->streams and a->streams_wide for the row that begins at this address; makes a
- * store stream; at the end of the run. */
-void tl_cpu_stream_plan(TlCpuGen *g);
-bool tl_cpu_may_stream(const TlCpuGen *g, const TlCpuAccess *a, int width, uint32_t nvalues);
-void tl_cpu_stream_now(TlCpuGen *g, TlCpuAccess *a, int width, LLVMValueRef row);
-void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store, bool wide);
-void tl_cpu_stream_end(TlCpuGen *g);
-
-/* cpu_prefetch.c: after a nest, what it read; before a later one over `type` that stores, at its
- * first position; in it, at a position where all is inside (store: NULL if it stores nothing).
- * nvalues: as many values does the nest compute. */
-void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in);
-void tl_cpu_prefetch_store(TlCpuGen *g, const TlType *type, const TlCpuAt *first,
-                           TlCpuAccess *store, uint32_t nvalues);
-void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store,
-                     uint32_t nvalues);
-/* In a nest that computes many values for each vector: before the vectors at `first` of a loop's
- * step are loaded, loads will ask for what lies further on, once for each line, if other programs
- * read other places and no earlier nest read it; such a load of so many bytes; at the end of the
- * step, they ask: LLVM reads nothing again that it read before, as it would if they asked in
- * between. */
-void tl_cpu_prefetch_streams(TlCpuGen *g, const TlCpuInside *in, int64_t first, uint32_t values);
-void tl_cpu_prefetch_later(TlCpuGen *g, TlCpuAccess *a, LLVMValueRef p, int64_t bytes);
-void tl_cpu_prefetch_now(TlCpuGen *g, const TlCpuInside *in);
-/* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */
-void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality);
-
-/* cpu_reduce.c, cpu_dot.c */
-void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);
-/* Fills v's home and reduces over it in one pass (plan->fused). */
-void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce);
-void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op);
-void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
-
-/* cpu_histogram.c */
-void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op);
-uint64_t tl_cpu_histogram_bytes(const TlOp *op); /* of its extra buffer */
-
-/* cpu_product.c. NULL: the loop is more than a product. Asked when values have their homes. */
-TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena);
-/* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
- * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
-TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop);
-/* cpu_matmul.c */
-/* The loop, whose result's home holds what is added to: n trips from k = lo on by `by`. */
-void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
-                          LLVMValueRef n);
-/* i1: a product has done the store; NULL: none would. */
-LLVMValueRef tl_cpu_is_stored(TlCpuGen *g, const TlOp *store);
-
-/* cpu_lower.c */
-void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block); /* all ops but the terminator */
-void tl_cpu_lower_op(TlCpuGen *g, TlOp *op);
+void tl_cpu_fill(TlCpuGen *g, const TlNest *n);   /* cpu_fill.c: FILL, TURN, COPY, PICK */
+void tl_cpu_store(TlCpuGen *g, const TlNest *n);  /* cpu_store.c */
+void tl_cpu_atomic(TlCpuGen *g, const TlNest *n); /* cpu_atomic.c */
+void tl_cpu_reduce(TlCpuGen *g, const TlNest *n); /* cpu_reduce.c */
+void tl_cpu_scan(TlCpuGen *g, const TlNest *n);
+void tl_cpu_histogram(TlCpuGen *g, const TlNest *count, const TlNest *add); /* cpu_histogram.c */
+void tl_cpu_dot(TlCpuGen *g, const TlNest *n);                              /* cpu_dot.c */
+/* cpu_matmul.c. The loop, whose result's home holds what is added to: n trips from k = lo on by
+ * `by`. */
+void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueRef by,
+                    LLVMValueRef n);
 #endif

@@ -1,5 +1,5 @@
 /* Atomics on the CPU: element by element, but for floats that lie side by side. */
-#include "codegen/cpu/cpu_access.h"
+#include "codegen/cpu/cpu.h"
 
 static LLVMAtomicOrdering ordering(const TlOp *op)
 {
@@ -98,17 +98,18 @@ static LLVMValueRef rmw(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef 
     return LLVMBuildAtomicRMW(g->b, operation(kind, s), p, x, ordering(op), 0);
 }
 
-static LLVMValueRef atomic_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at)
+static LLVMValueRef atomic_element(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at)
 {
-    TlType elem = tl_cpu_elem_of(a->place.base->type);
+    TlOp *op = a->a->op;
+    TlType elem = tl_cpu_elem_of(a->a->place.base->type);
     elem.ptr = false;
     LLVMTypeRef bits = bits_type(g, &elem), type = tl_gen_elem_type(&g->gen, &elem);
     LLVMAtomicOrdering order = ordering(op);
-    LLVMValueRef x = a->place.value ? tl_cpu_eval(g, a->place.value, at) : NULL;
+    LLVMValueRef x = a->a->place.value ? tl_cpu_eval(g, a->a->place.value, at) : NULL;
     switch (op->opcode) {
     case TL_OP_ATOMIC_RMW: return rmw(g, op, &elem, s->ptr, x);
     case TL_OP_ATOMIC_CAS: {
-        LLVMValueRef e = LLVMBuildBitCast(g->b, tl_cpu_eval(g, a->place.expected, at), bits, "");
+        LLVMValueRef e = LLVMBuildBitCast(g->b, tl_cpu_eval(g, a->a->place.expected, at), bits, "");
         return LLVMBuildBitCast(
             g->b, compare_exchange(g, op, s->ptr, e, LLVMBuildBitCast(g->b, x, bits, ""), NULL),
             type, "");
@@ -134,33 +135,24 @@ static LLVMValueRef atomic_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuS
 
 static void atomic_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
-    TlOp *op = user;
-    TlCpuAccess *a = tl_cpu_access_of(g, op);
+    const TlCpuAccess *a = user;
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
-    LLVMValueRef ok = tl_cpu_element_ok(g, op, a, &s);
+    LLVMValueRef ok = tl_cpu_element_ok(g, a, &s);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = ok ? tl_cpu_branch_if(g, ok) : NULL;
-    LLVMValueRef old = atomic_element(g, op, a, &s, at);
+    LLVMValueRef old = atomic_element(g, a, &s, at);
     if (join) {
         LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
         tl_cpu_join_at(g, join);
-        if (old) {
-            LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(old), "");
-            LLVMValueRef none = LLVMConstNull(LLVMTypeOf(old));
-            LLVMAddIncoming(phi, &old, &then, 1);
-            LLVMAddIncoming(phi, &none, &from, 1);
-            old = phi;
-        }
+        if (old)
+            old = tl_cpu_joined(g, old, then, LLVMConstNull(LLVMTypeOf(old)), from);
     }
     if (!old)
         return;
-    TlValue *out = op->out[0];
-    if (out->type->rank == 0) {
+    TlValue *out = a->a->op->out[0];
+    if (out->type->rank)
+        tl_cpu_own_store(g, out, at, old);
+    else
         g->scalar[out->id] = old;
-        return;
-    }
-    TlCpuForm f = tl_cpu_form(out->type);
-    tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at,
-                      old);
 }
 
 /* ---- floats side by side, 16 bytes at a time ----
@@ -169,17 +161,7 @@ static void atomic_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 enum { GROUP_BYTES = 16 };
 
-static bool is_grouped(const TlCpuGen *g, const TlOp *op, const TlCpuAccess *a, const TlType *type)
-{
-    TlRmw kind = kind_of(op);
-    int64_t lanes = GROUP_BYTES / tl_dtype_bytes(type->dtype);
-    TlCpuForm f = tl_cpu_form(type);
-    return op->opcode == TL_OP_ATOMIC_RMW && kind != TL_RMW_XCHG && tl_is_float(type->dtype) &&
-           type->rank && !op->out[0]->uses && !g->options->check && a->view && a->bounds &&
-           !a->place.mask && tl_cpu_is_contiguous(a, f.lane) && f.extent[f.lane] % lanes == 0;
-}
-
-static void group_body(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+static void group_body(TlCpuGen *g, const TlCpuAccess *a, TlCpuAt *at)
 {
     TL_ASSERT(at->width > 1, "a group of %d", at->width);
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
@@ -192,73 +174,54 @@ static void group_body(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
                                     LLVMConstInt(g->i32, 0, 0), "");
     halves = LLVMBuildInsertElement(g->b, halves, relaxed_load(g, g->i64, above),
                                     LLVMConstInt(g->i32, 1, 0), "");
-    LLVMValueRef x = tl_cpu_eval(g, a->place.value, at);
-    rmw_loop(g, op, a->place.base->type->dtype, s.ptr, LLVMBuildBitCast(g->b, halves, bits, ""),
-             x);
+    LLVMValueRef x = tl_cpu_eval(g, a->a->place.value, at);
+    rmw_loop(g, a->a->op, a->a->place.base->type->dtype, s.ptr,
+             LLVMBuildBitCast(g->b, halves, bits, ""), x);
     if (join)
         tl_cpu_join_at(g, join);
 }
 
-/* Groups up to `end`, then elements. */
-static void lower_row(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuInside *in, const TlCpuAt *outer,
-                      LLVMValueRef end, int64_t extent)
+/* Groups up to `end`, where all is inside, then elements. */
+static void lower_row(TlCpuGen *g, const TlNest *n, TlCpuAccess *a, const TlCpuAt *outer,
+                      LLVMValueRef end)
 {
     TlCpuAt at = *outer;
-    TlCpuRange groups, rest;
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), last = tl_gen_int(&g->gen, extent);
+    TlCpuLoop groups, rest;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0),
+                 last = tl_gen_int(&g->gen, n->form.extent[n->form.lane]);
     at.idx[at.lane] = zero;
     LLVMValueRef p = LLVMBuildPtrToInt(g->b, tl_cpu_access_address(g, a, &at), g->i64, "");
     p = LLVMBuildAnd(g->b, p, tl_gen_int(&g->gen, GROUP_BYTES - 1), "");
     end = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, p, zero, ""), end, zero, "");
     tl_map_init(&at.memo, g->arena);
-    tl_cpu_inside_set(in, true);
-    tl_cpu_range_begin(g, &groups, zero, end, 0, NULL);
+    at.whole = true;
+    tl_cpu_loop_begin(g, &groups, zero, end, at.width, 0, NULL);
     at.idx[at.lane] = groups.i;
-    group_body(g, op, a, &at);
-    tl_cpu_range_end(g, &groups, at.width, NULL);
-    tl_cpu_inside_set(in, false);
-    at.width = 1;
+    group_body(g, a, &at);
+    tl_cpu_loop_end(g, &groups, NULL);
+    at.whole = false;
+    at.width = n->tested;
     tl_map_init(&at.memo, g->arena);
-    tl_cpu_range_begin(g, &rest, end, last, 0, NULL);
-    tl_cpu_range_is_short(g, &rest);
+    tl_cpu_loop_begin(g, &rest, end, last, at.width, 0, NULL);
+    tl_cpu_loop_is_short(g, &rest);
     at.idx[at.lane] = rest.i;
-    atomic_body(g, &at, op);
-    tl_cpu_range_end(g, &rest, 1, NULL);
+    atomic_body(g, &at, a);
+    tl_cpu_loop_end(g, &rest, NULL);
 }
 
-static void lower_groups(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const TlType *type)
+void tl_cpu_atomic(TlCpuGen *g, const TlNest *n)
 {
-    TlCpuForm f = tl_cpu_form(type);
-    int lanes = GROUP_BYTES / tl_dtype_bytes(type->dtype);
-    lanes = tl_cpu_chain_width(g, a->place.value, lanes) < lanes ? 1 : lanes;
-    TlCpuInside in;
-    tl_cpu_inside_begin(g, &in);
-    tl_cpu_inside_access(g, &in, op, f.lane);
-    tl_cpu_inside_value(g, &in, a->place.value, f.lane, false);
-    LLVMValueRef end = lanes > 1 ? tl_cpu_inside_end(g, &in, f.extent[f.lane], lanes) : NULL;
-    if (!end) {
-        tl_cpu_nest(g, type, 1, atomic_body, op);
+    TL_ASSERT(n->kind == TL_NEST_ATOMIC, "%s is no atomic", tl_op_info(n->op->opcode)->text);
+    TlCpuAccess *a = tl_cpu_prepare_access(g, n->op);
+    if (!n->groups) {
+        tl_cpu_nest(g, n, atomic_body, a);
         return;
     }
+    TlCpuBounds bounds = tl_cpu_bounds(g, n, n->width);
     TlCpuAt at;
-    tl_cpu_at_init(g, &at, f.rank, f.lane, lanes);
-    TlCpuLoops loops = {.skip = f.lane, .dim = -1};
-    tl_cpu_loops_begin(g, &loops, &f, &at);
-    lower_row(g, op, a, &in, &at, end, f.extent[f.lane]);
+    tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
+    TlCpuLoops loops = {.skip = n->form.lane, .dim = -1};
+    tl_cpu_loops_begin(g, &loops, &n->form, &at);
+    lower_row(g, n, a, &at, bounds.end);
     tl_cpu_loops_end(g, &loops);
-}
-
-void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op)
-{
-    TL_ASSERT(tl_op_info(op->opcode)->flags & F_ATOMIC,
-              "%s is no atomic", tl_op_info(op->opcode)->text);
-    TlCpuAccess *a = tl_cpu_access_of(g, op);
-    TlType type = {
-        .kind = TL_TILE, .dtype = a->place.base->type->dtype, .rank = (uint8_t)a->place.rank};
-    for (int d = 0; d < a->place.rank; d++)
-        type.shape[d] = a->place.shape[d];
-    if (is_grouped(g, op, a, &type))
-        lower_groups(g, op, a, &type);
-    else
-        tl_cpu_nest(g, &type, 1, atomic_body, op);
 }

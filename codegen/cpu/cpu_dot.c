@@ -21,7 +21,7 @@ typedef struct Product {
     LLVMValueRef batch;
 } Product;
 
-static Matrix matrix_at(TlCpuGen *g, int32_t buffer, const TlCpuForm *f, bool transposed)
+static Matrix matrix_at(TlCpuGen *g, int32_t buffer, const TlNestForm *f, bool transposed)
 {
     TL_ASSERT(buffer >= 0 && (uint32_t)buffer < g->plan->buffers.len, "buffer %d", (int)buffer);
     Matrix m = {.base = tl_cpu_home_ptr(g, buffer),
@@ -35,33 +35,6 @@ static Matrix matrix_at(TlCpuGen *g, int32_t buffer, const TlCpuForm *f, bool tr
         m.col = t;
     }
     return m;
-}
-
-/* The operand of a transposition that swaps the last two axes: other strides have that effect. */
-static TlValue *under_transposition(TlValue *v)
-{
-    if (!v->def || v->def->opcode != TL_OP_TRANS)
-        return NULL;
-    const int64_t *perm = tl_attr(v->def, TL_ATTR_PERM)->u.ints;
-    int r = v->type->rank;
-    if (perm[r - 1] != r - 2 || perm[r - 2] != r - 1)
-        return NULL;
-    return tl_in(v->def, 0);
-}
-
-static Matrix operand(TlCpuGen *g, TlValue *v, TlDtype dtype, int32_t pack, bool any_strides)
-{
-    TlCpuForm f = tl_cpu_form(v->type);
-    TlCpuPlace place = g->plan->place[v->id];
-    if (place.kind == TL_CPU_HOME && v->type->dtype == dtype)
-        return matrix_at(g, place.buffer, &f, false);
-    TlValue *x = place.kind == TL_CPU_VIRTUAL ? under_transposition(v) : NULL;
-    if (any_strides && x && g->plan->place[x->id].kind == TL_CPU_HOME && x->type->dtype == dtype) {
-        TlCpuForm fx = tl_cpu_form(x->type);
-        return matrix_at(g, g->plan->place[x->id].buffer, &fx, true);
-    }
-    tl_cpu_materialise_as(g, v, dtype, pack);
-    return matrix_at(g, pack, &f, false);
 }
 
 /* Address of the element at a row and a column of the current batch. */
@@ -122,38 +95,39 @@ static void micro(Product *p, LLVMValueRef m0, LLVMValueRef n0, int nv)
             acc[i * nv + j] = load(p, vector_at(p, c[i], j), p->width);
     }
     LLVMValueRef first = pointer(p, &p->b, zero, n0);
-    TlCpuLoop l = tl_cpu_loop_begin(g, 0, p->k, 1);
-    for (int i = 0; i < p->mr * nv; i++)
-        acc[i] = tl_cpu_loop_carry(g, &l, acc[i]);
+    TlCpuLoop l;
+    tl_cpu_loop_known(g, &l, 0, p->k, 1, (uint32_t)(p->mr * nv), acc);
     for (int j = 0; j < nv; j++)
-        b[j] = load(p, vector_at(p, after(p, first, l.iv, p->b.row), j), p->width);
+        b[j] = load(p, vector_at(p, after(p, first, l.i, p->b.row), j), p->width);
     for (int i = 0; i < p->mr; i++) {
-        LLVMValueRef x = load(p, after(p, a[i], l.iv, p->a.col), 1);
+        LLVMValueRef x = load(p, after(p, a[i], l.i, p->a.col), 1);
         x = tl_gen_splat(&g->gen, x, p->width);
         for (int j = 0; j < nv; j++)
-            next[i * nv + j] = tl_gen_multiply_add(&g->gen, p->dtype, x, b[j], acc[i * nv + j]);
+            next[i * nv + j] = tl_gen_multiply_add(&g->gen, p->dtype, x, b[j], l.carry[i * nv + j]);
     }
     tl_cpu_loop_end(g, &l, next);
     for (int i = 0; i < p->mr; i++)
         for (int j = 0; j < nv; j++)
-            aligned(p, LLVMBuildStore(g->b, next[i * nv + j], vector_at(p, c[i], j)), p->width);
+            aligned(p, LLVMBuildStore(g->b, l.carry[i * nv + j], vector_at(p, c[i], j)), p->width);
 }
 
 static void rows(Product *p, LLVMValueRef n0, int nv)
 {
-    TlCpuLoop l = tl_cpu_loop_begin(p->g, 0, p->m, p->mr);
-    micro(p, l.iv, n0, nv);
+    TlCpuLoop l;
+    tl_cpu_loop_known(p->g, &l, 0, p->m, p->mr, 0, NULL);
+    micro(p, l.i, n0, nv);
     tl_cpu_loop_end(p->g, &l, NULL);
 }
 
 static void multiply(Product *p)
 {
     int64_t vectors = p->n / p->width, whole = vectors / p->nv * p->nv;
-    TlCpuLoop batch = tl_cpu_loop_begin(p->g, 0, p->batches, 1);
-    p->batch = batch.iv;
+    TlCpuLoop batch, l;
+    tl_cpu_loop_known(p->g, &batch, 0, p->batches, 1, 0, NULL);
+    p->batch = batch.i;
     if (whole) {
-        TlCpuLoop l = tl_cpu_loop_begin(p->g, 0, whole * p->width, (int64_t)p->nv * p->width);
-        rows(p, l.iv, p->nv);
+        tl_cpu_loop_known(p->g, &l, 0, whole * p->width, (int64_t)p->nv * p->width, 0, NULL);
+        rows(p, l.i, p->nv);
         tl_cpu_loop_end(p->g, &l, NULL);
     }
     if (whole < vectors)
@@ -161,81 +135,28 @@ static void multiply(Product *p)
     tl_cpu_loop_end(p->g, &batch, NULL);
 }
 
-/* The accumulators, one row of b and one broadcast element must fit in registers. All blocks have
- * the same number of rows, the one with the least total cost; a block costs its rows plus one for
- * the loads of b. */
-static void choose_block(Product *p, const TlCpuGen *g)
+void tl_cpu_dot(TlCpuGen *g, const TlNest *n)
 {
-    int64_t vectors = p->n / p->width, best = INT64_MAX;
-    int most = g->nregs >= 32 ? 4 : 2, budget = g->nregs >= 32 ? 24 : 12;
-    p->nv = (int)(vectors < most ? vectors : most);
-    int rows = budget / p->nv < 12 ? budget / p->nv : 12;
-    for (int mr = p->m < rows ? (int)p->m : rows; mr > 0; mr--) {
-        int64_t cost = (p->m + mr - 1) / mr * (mr + 1);
-        if (cost < best) {
-            best = cost;
-            p->mr = mr;
-        }
+    TL_ASSERT(n->kind == TL_NEST_DOT, "%s is no product", tl_op_info(n->op->opcode)->text);
+    TlType type = {.kind = TL_TILE, .dtype = n->type.dtype};
+    TlNestForm f[2];
+    int r = n->form.rank;
+    for (uint32_t i = 0; i < 2; i++) {
+        const TlValue *v = tl_in(n->op, i);
+        f[i] = tl_nest_form(n->operand[i].turned ? tl_in(v->def, 0)->type : v->type);
     }
-}
-
-typedef struct Narrow {
-    TlValue *out;
-    LLVMValueRef from, to;
-    TlCpuForm form;
-    TlType wide;
-} Narrow;
-
-static void narrow_body(TlCpuGen *g, TlCpuAt *at, void *user)
-{
-    Narrow *n = user;
-    LLVMValueRef x = tl_cpu_home_load(g, &n->wide, n->from, &n->form, at);
-    tl_cpu_home_store(
-        g, n->out->type, n->to, &n->form, at,
-        tl_gen_cast(&g->gen, n->wide.dtype, n->out->type->dtype, x, TL_ROUND_NEAREST, false));
-}
-
-static void narrow_result(TlCpuGen *g, TlValue *out, TlDtype dtype, int32_t wide)
-{
-    Narrow n = {.out = out,
-                .from = tl_cpu_home_ptr(g, wide),
-                .to = tl_cpu_home_ptr(g, g->plan->place[out->id].buffer),
-                .form = tl_cpu_form(out->type),
-                .wide = *out->type};
-    n.wide.dtype = dtype;
-    tl_cpu_nest(g, out->type, tl_cpu_fit_width(n.form.padded[n.form.lane], g->vector_bytes / 4),
-                narrow_body, &n);
-}
-
-void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op)
-{
-    TL_ASSERT(op->opcode == TL_OP_DOT && op->nin == 3,
-              "%s is no product", tl_op_info(op->opcode)->text);
-    TlValue *out = op->out[0];
-    TlDtype d = out->type->dtype, wide = d == TL_F64 || d == TL_I32 ? d : TL_F32;
-    uint64_t extra = 0;
-    TL_ASSERT(tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &extra), "dot without room");
-    int32_t pack = (int32_t)extra, home = d == wide ? g->plan->place[out->id].buffer : pack + 2;
-    TlType type = {.kind = TL_TILE, .dtype = wide};
-    TlCpuForm fa = tl_cpu_form(tl_in(op, 0)->type), fc = tl_cpu_form(out->type);
-    int r = fc.rank;
     Product p = {.g = g,
-                 .dtype = wide,
+                 .dtype = n->type.dtype,
                  .elem = tl_gen_elem_type(&g->gen, &type),
-                 .batches = r == 3 ? fc.extent[0] : 1,
-                 .m = fc.extent[r - 2],
-                 .n = fc.padded[r - 1],
-                 .k = fa.extent[r - 1]};
-    p.a = operand(g, tl_in(op, 0), wide, pack, true);
-    p.b = operand(g, tl_in(op, 1), wide, pack + 1, false);
-    if (wide == d)
-        tl_cpu_materialise(g, tl_in(op, 2), home);
-    else
-        tl_cpu_materialise_as(g, tl_in(op, 2), wide, home);
-    p.c = matrix_at(g, home, &fc, false);
-    p.width = tl_cpu_fit_width(p.n, g->vector_bytes / tl_dtype_bytes(wide));
-    choose_block(&p, g);
+                 .batches = r == 3 ? n->form.extent[0] : 1,
+                 .m = n->form.extent[r - 2],
+                 .n = n->form.padded[r - 1],
+                 .k = tl_in(n->op, 0)->type->shape[r - 1],
+                 .width = n->width,
+                 .mr = n->mr,
+                 .nv = n->nv};
+    p.a = matrix_at(g, n->operand[0].home, &f[0], n->operand[0].turned);
+    p.b = matrix_at(g, n->operand[1].home, &f[1], false);
+    p.c = matrix_at(g, n->home, &n->form, false);
     multiply(&p);
-    if (wide != d)
-        narrow_result(g, out, wide, home);
 }

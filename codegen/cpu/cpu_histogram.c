@@ -8,40 +8,15 @@
  * own behind the others. */
 #include "codegen/cpu/cpu.h"
 
-/* Behind the tables: values that are not counted yet, and how many they are. */
-enum { TABLES = 4, GATHERED = 512, GATHERED_BYTES = GATHERED * 4 + 64 };
-enum { TABLES_BYTES = 36 << 10 }; /* of several tables, at most */
+enum { TURNS = 4 };     /* values that are counted at a time */
 enum { LINE = 64 / 4 }; /* counts in a cache line */
-enum { VALUES = 64 };    /* as many take as long as counting a vector */
 
 typedef struct Bins {
     TlOp *op;
     LLVMValueRef tables;
-    TlCpuInside inside;
     int64_t length; /* of a table */
     int ntables;
 } Bins;
-
-static int64_t table_length(const TlOp *op)
-{
-    TlCpuForm f = tl_cpu_form(op->out[0]->type);
-    return (f.padded[f.lane] + 1 + LINE - 1) / LINE * LINE;
-}
-
-/* As many as pay for being added up, and leave room in the first cache. */
-static int count_tables(const TlOp *op)
-{
-    int n = TABLES;
-    while (n > 1 && n * table_length(op) * 4 > TABLES_BYTES)
-        n /= 2;
-    return tl_type_elems(tl_in(op, 0)->type) >= 2 * tl_type_elems(op->out[0]->type) ? n : 1;
-}
-
-uint64_t tl_cpu_histogram_bytes(const TlOp *op)
-{
-    TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
-    return (uint64_t)(count_tables(op) * table_length(op)) * 4 + GATHERED_BYTES;
-}
 
 static LLVMValueRef table_at(TlCpuGen *g, const Bins *h, int table, LLVMValueRef i)
 {
@@ -51,9 +26,10 @@ static LLVMValueRef table_at(TlCpuGen *g, const Bins *h, int table, LLVMValueRef
 
 static void zero_tables(TlCpuGen *g, const Bins *h)
 {
-    TlCpuLoop l = tl_cpu_loop_begin(g, 0, h->ntables * h->length, LINE);
+    TlCpuLoop l;
+    tl_cpu_loop_known(g, &l, 0, h->ntables * h->length, LINE, 0, NULL);
     LLVMValueRef zero = LLVMConstNull(tl_gen_vec(g->i32, LINE));
-    LLVMSetAlignment(LLVMBuildStore(g->b, zero, table_at(g, h, 0, l.iv)), 64);
+    LLVMSetAlignment(LLVMBuildStore(g->b, zero, table_at(g, h, 0, l.i)), 64);
     tl_cpu_loop_end(g, &l, NULL);
 }
 
@@ -76,7 +52,7 @@ static LLVMValueRef gathered_at(TlCpuGen *g, const Bins *h, LLVMValueRef i)
 
 static LLVMValueRef how_many(TlCpuGen *g, const Bins *h)
 {
-    return gathered_at(g, h, tl_gen_int(&g->gen, GATHERED));
+    return gathered_at(g, h, tl_gen_int(&g->gen, TL_NEST_COUNTED));
 }
 
 /* Counts the n values at p, in tables by turns; they are read two at a time. */
@@ -105,18 +81,18 @@ static void count_bytes(TlCpuGen *g, const Bins *h, LLVMValueRef p, int n)
     }
 }
 
-/* Counts n gathered values, a multiple of TABLES. */
+/* Counts n gathered values, a multiple of TURNS. */
 static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
 {
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), n, 0, NULL);
-    count_at(g, h, gathered_at(g, h, l.i), TABLES);
-    tl_cpu_range_end(g, &l, TABLES, NULL);
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), n, TURNS, 0, NULL);
+    count_at(g, h, gathered_at(g, h, l.i), TURNS);
+    tl_cpu_loop_end(g, &l, NULL);
 }
 
 /* Adds a vector of values to those gathered. Where a row's end is tested, vectors are narrower; a
  * row is a multiple of the widest all the same, so each begins at a multiple of its width, and
- * GATHERED is met. */
+ * TL_NEST_COUNTED is met. */
 static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
 {
     LLVMValueRef at = how_many(g, h), n = LLVMBuildLoad2(g->b, g->i64, at, "");
@@ -124,7 +100,7 @@ static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
     LLVMSetAlignment(LLVMBuildStore(g->b, x, gathered_at(g, h, n)), 4 * (unsigned)width);
     n = LLVMBuildAdd(g->b, n, tl_gen_int(&g->gen, width), "");
     LLVMBuildStore(g->b, n, at);
-    LLVMValueRef all = tl_gen_int(&g->gen, GATHERED);
+    LLVMValueRef all = tl_gen_int(&g->gen, TL_NEST_COUNTED);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, n, all, ""), full, on);
     LLVMPositionBuilderAtEnd(g->b, full);
     count_gathered(g, h, all);
@@ -152,7 +128,7 @@ static void count_bounded(TlCpuGen *g, const Bins *h, LLVMValueRef x, LLVMValueR
                           LLVMValueRef beyond, int width)
 {
     x = LLVMBuildSelect(g->b, counts, x, beyond, "");
-    if (width >= TABLES) {
+    if (width >= TURNS) {
         gather(g, h, x, width);
         return;
     }
@@ -186,8 +162,9 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     const Bins *h = user;
     TlValue *v = tl_in(h->op, 0);
-    TlCpuForm form = tl_cpu_form(v->type);
-    tl_cpu_prefetch_streams(g, &h->inside, 0, VALUES);
+    TlNestForm form = tl_nest_form(v->type);
+    TlCpuFetch fetch = {.nest = at->row->nest};
+    at->fetch = &fetch;
     LLVMValueRef x = tl_cpu_eval(g, v, at), mask = tl_cpu_lane_mask(g, &form, at);
     LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)h->op->out[0]->type->shape[0], 0);
     LLVMValueRef beyond = tl_gen_splat(&g->gen, n, at->width);
@@ -195,19 +172,20 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     if (mask)
         counts = LLVMBuildAnd(g->b, counts, mask, "");
     bool bytes = false;
-    LLVMValueRef p = mask || at->width < TABLES ? NULL : place_of(g, x, at->width, &bytes);
+    LLVMValueRef p = mask || at->width < TURNS ? NULL : place_of(g, x, at->width, &bytes);
     if (p)
         count_in_place(g, h, p, bytes, x, counts, beyond, at->width);
     else
         count_bounded(g, h, x, counts, beyond, at->width);
-    tl_cpu_prefetch_now(g, &h->inside);
+    at->fetch = NULL;
+    tl_cpu_fetch_now(g, &fetch);
 }
 
 static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     const Bins *h = user;
     const TlType *t = h->op->out[0]->type;
-    TlCpuForm f = tl_cpu_form(t);
+    TlNestForm f = tl_nest_form(t);
     LLVMTypeRef type = tl_gen_vec(g->i32, at->width);
     LLVMValueRef sum = NULL;
     for (int i = 0; i < h->ntables; i++) {
@@ -215,36 +193,21 @@ static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)
         LLVMSetAlignment(n, 4);
         sum = sum ? LLVMBuildAdd(g->b, sum, n, "") : n;
     }
-    tl_cpu_home_store(g, t, tl_cpu_home_ptr(g, g->plan->place[h->op->out[0]->id].buffer), &f, at,
-                      sum);
+    tl_cpu_own_store(g, h->op->out[0], at, sum);
 }
 
-void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
+void tl_cpu_histogram(TlCpuGen *g, const TlNest *count, const TlNest *add)
 {
-    TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
-    enum { MOST_LANES = 16 };
-    uint64_t buffer = 0;
-    bool placed = tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &buffer);
-    TL_ASSERT(placed, "a histogram without tables");
-    const TlType *out = op->out[0]->type, *in = tl_in(op, 0)->type;
-    TlCpuForm f = tl_cpu_form(out), values = tl_cpu_form(in);
-    Bins h = {.op = op,
-              .tables = tl_cpu_home_ptr(g, (int32_t)buffer),
-              .length = table_length(op),
-              .ntables = count_tables(op)};
+    TL_ASSERT(count->kind == TL_NEST_COUNT && add->kind == TL_NEST_ADD, "%s counts nothing",
+              tl_op_info(count->op->opcode)->text);
+    Bins h = {.op = count->op,
+              .tables = tl_cpu_home_ptr(g, count->home),
+              .length = count->tables.length,
+              .ntables = count->tables.n};
     zero_tables(g, &h);
     LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), how_many(g, &h));
-    int width = 1;
-    LLVMValueRef end = NULL;
-    if (in->rank) {
-        width = tl_cpu_fit_width(values.padded[values.lane],
-                                 tl_cpu_chain_width(g, tl_in(op, 0), MOST_LANES));
-        tl_cpu_inside_begin(g, &h.inside);
-        tl_cpu_inside_value(g, &h.inside, tl_in(op, 0), values.lane, false);
-        end = tl_cpu_inside_end(g, &h.inside, values.extent[values.lane], width);
-    }
-    tl_cpu_nest_split(g, in, width, &h.inside, end, count_values, &h);
-    if (width >= TABLES)
+    tl_cpu_nest(g, count, count_values, &h);
+    if (count->width >= TURNS)
         count_gathered(g, &h, LLVMBuildLoad2(g->b, g->i64, how_many(g, &h), ""));
-    tl_cpu_nest(g, out, tl_cpu_fit_width(f.padded[f.lane], g->vector_bytes / 4), add_tables, &h);
+    tl_cpu_nest(g, add, add_tables, &h);
 }

@@ -1,99 +1,29 @@
-/* tile IR to LLVM IR for the host: kernels, parameters, control flow, and which op is lowered
- * where.
+/* Tile IR and its loop nests to LLVM IR for the host: kernels, parameters, control flow, and which
+ * op is lowered where.
  *
- * Ops are lowered in program order. A tile op whose value is virtual emits nothing here (its
- * root will ask for it), one with a home fills it now. Loop-carried scalars are phis;
- * loop-carried tiles stay in their homes and are moved, as one parallel copy, at the end of each
- * iteration where the new value was not computed in place. */
+ * Ops are lowered in program order. A tile op whose value is virtual emits nothing here (the nest
+ * that needs it will ask for it); one with a home has a nest that fills it. Loop-carried scalars
+ * are phis; loop-carried tiles stay in their homes, and nests at the end of each iteration move
+ * what was not computed in place. */
 #include <stddef.h>
 #include <string.h>
 
 #include "codegen/cpu/cpu.h"
 #include "codegen/target/host_code.h"
+#include "codegen/workaround/workaround.h"
 #include "passes/analysis/facts.h"
 
-/* ---- moving carried values ---- */
+/* ---- nests ---- */
 
-typedef struct Copy {
-    const TlType *type;
-    LLVMValueRef from, to;
-    TlCpuForm form;
-} Copy;
-
-static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
+/* The op's nests, from number n on, that fill homes. Returns the number of the next one. */
+static uint32_t fill_homes(TlCpuGen *g, const TlOp *op, uint32_t n)
 {
-    Copy *c = user;
-    tl_cpu_home_store(g, c->type, c->to, &c->form, at,
-                      tl_cpu_home_load(g, c->type, c->from, &c->form, at));
-}
-
-static void copy_home(TlCpuGen *g, const TlType *type, int32_t from, int32_t to)
-{
-    TL_ASSERT(from >= 0 && to >= 0 && from != to, "a copy from buffer %d to %d", (int)from,
-              (int)to);
-    Copy c = {type, tl_cpu_home_ptr(g, from), tl_cpu_home_ptr(g, to), tl_cpu_form(type)};
-    int width = 2 * g->vector_bytes / (int)tl_gen_elem_bytes(type);
-    tl_cpu_nest(g, type, tl_cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64),
-                copy_body, &c);
-}
-
-static bool reads_home(const TlCpuGen *g, const TlValue *v)
-{
-    if (v->type->kind != TL_TILE || v->type->rank == 0)
-        return false;
-    if (g->plan->place[v->id].kind == TL_CPU_HOME)
-        return true;
-    for (uint32_t i = 0; v->def && i < v->def->nin; i++)
-        if (reads_home(g, tl_in(v->def, i)))
-            return true;
-    return false;
-}
-
-/* Is the value computed from one of the homes that this move overwrites? */
-static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint32_t n,
-                          TlValue *const *to)
-{
-    TlCpuPlace p = g->plan->place[v->id];
-    if (p.kind != TL_CPU_HOME)
-        return reads_home(g, v);
-    if (p.buffer == own)
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (to[i]->type->rank && g->plan->place[to[i]->id].buffer == p.buffer)
-            return true;
-    return false;
-}
-
-/* Copies a terminator's tile operands, from operand `first` on, to the homes of `to`, as if all at
- * once. */
-static void move_tiles(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlValue *const *to)
-{
-    TL_ASSERT(first + n <= term->nin, "%s gives %u values of %u", tl_op_info(term->opcode)->text, n,
-              term->nin);
-    uint64_t extra = 0;
-    bool has_room = tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)term, &extra);
-    int32_t *temporary = TL_NEW_ARRAY(g->arena, int32_t, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        TlValue *v = tl_in(term, first + i);
-        temporary[i] = -1;
-        if (v->type->rank == 0)
-            continue;
-        int32_t room = has_room ? (int32_t)extra++ : -1;
-        if (!has_room || !is_endangered(g, v, g->plan->place[to[i]->id].buffer, n, to))
-            continue;
-        tl_cpu_materialise(g, v, room);
-        temporary[i] = room;
+    for (const TlNest *x; (x = tl_nest_of(g->plan, op, n)) != NULL; n++) {
+        if (x->kind != TL_NEST_FILL && x->kind != TL_NEST_TURN && x->kind != TL_NEST_COPY)
+            break;
+        tl_cpu_fill(g, x);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        TlValue *v = tl_in(term, first + i);
-        if (v->type->rank == 0)
-            continue;
-        int32_t home = g->plan->place[to[i]->id].buffer;
-        if (temporary[i] >= 0)
-            copy_home(g, v->type, temporary[i], home);
-        else
-            tl_cpu_materialise(g, v, home);
-    }
+    return n;
 }
 
 static void add_scalars(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, LLVMValueRef *phis)
@@ -120,24 +50,6 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
         g->scalar[values[i]->id] = phis[i];
     }
     return phis;
-}
-
-static void lower_store(TlCpuGen *g, TlOp *op)
-{
-    LLVMValueRef is_done = tl_cpu_is_stored(g, op);
-    LLVMBasicBlockRef on = NULL;
-    tl_cpu_prepare_access(g, op);
-    if (is_done) {
-        LLVMBasicBlockRef store = tl_gen_block(&g->gen, "store");
-        on = tl_gen_block(&g->gen, "stored");
-        LLVMBuildCondBr(g->b, is_done, on, store);
-        LLVMPositionBuilderAtEnd(g->b, store);
-    }
-    tl_cpu_lower_store(g, op);
-    if (is_done) {
-        LLVMBuildBr(g->b, on);
-        LLVMPositionBuilderAtEnd(g->b, on);
-    }
 }
 
 /* ---- control flow ---- */
@@ -167,11 +79,10 @@ static void lower_for(TlCpuGen *g, TlOp *op)
                  step = tl_gen_scalar(&g->gen, tl_in(op, 2));
     LLVMValueRef some,
         n = tl_gen_trips(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step, &some);
-    move_tiles(g, op, 3, op->nout, op->out);
-    const TlCpuProduct *product = tl_map_get_ptr(&g->plan->products, op);
+    const TlNest *product = tl_nest_of(g->plan, op, fill_homes(g, op, 0));
     if (product) {
         n = LLVMBuildSelect(g->b, some, n, tl_gen_int(&g->gen, 0), "");
-        tl_cpu_lower_product(g, product, lo, step, n);
+        tl_cpu_product(g, product, lo, step, n);
         return;
     }
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
@@ -192,7 +103,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
     tl_cpu_lower_block(g, body);
-    move_tiles(g, body->last, 0, op->nout, op->out);
+    fill_homes(g, body->last, 0);
     add_scalars(g, body->last, 0, op->nout, phis);
     LLVMValueRef next = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, 1), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
@@ -206,7 +117,7 @@ static void lower_while(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_WHILE && op->nregions == 2, "while of %u regions", op->nregions);
     TlBlock *before = op->regions[0], *after = op->regions[1];
-    move_tiles(g, op, 0, op->nin, before->args);
+    fill_homes(g, op, 0);
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "while"),
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
     LLVMBuildBr(g->b, head);
@@ -219,7 +130,7 @@ static void lower_while(TlCpuGen *g, TlOp *op)
         LLVMAddIncoming(phis[k], &x, &entry, 1);
     }
     tl_cpu_lower_block(g, before);
-    move_tiles(g, before->last, 1, op->nout, op->out);
+    fill_homes(g, before->last, 0);
     for (uint32_t m = 0; m < op->nout; m++) {
         if (op->out[m]->type->rank)
             continue;
@@ -229,7 +140,7 @@ static void lower_while(TlCpuGen *g, TlOp *op)
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(before->last, 0)), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
     tl_cpu_lower_block(g, after);
-    move_tiles(g, after->last, 0, before->nargs, before->args);
+    fill_homes(g, after->last, 0);
     add_scalars(g, after->last, 0, before->nargs, phis);
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
@@ -246,7 +157,7 @@ static void lower_if(TlCpuGen *g, TlOp *op)
         TlBlock *b = op->regions[r];
         LLVMPositionBuilderAtEnd(g->b, arms[r]);
         tl_cpu_lower_block(g, b);
-        move_tiles(g, b->last, 0, op->nout, op->out);
+        fill_homes(g, b->last, 0);
         values[r] = TL_NEW_ARRAY(g->arena, LLVMValueRef, op->nout + 1);
         for (uint32_t k = 0; k < op->nout; k++)
             if (op->out[k]->type->rank == 0)
@@ -259,13 +170,6 @@ static void lower_if(TlCpuGen *g, TlOp *op)
     for (uint32_t k = 0; k < op->nout; k++)
         for (int r = 0; phis[k] && r < 2; r++)
             LLVMAddIncoming(phis[k], &values[r][k], &ends[r], 1);
-}
-
-static void lower_nested(TlCpuGen *g, TlOp *op, void (*lower)(TlCpuGen *, TlOp *))
-{
-    g->nested++;
-    lower(g, op);
-    g->nested--;
 }
 
 /* ---- debugging ---- */
@@ -291,13 +195,11 @@ static void lower_print(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_PRINT && op->nin > 0, "%s prints nothing",
               tl_op_info(op->opcode)->text);
-    TlValue *v = tl_in(op, 0);
+    const TlNest *n = tl_nest_of(g->plan, op, 0);
+    TlValue *v = n->value;
     Dense d = {.v = v};
-    uint64_t extra = 0;
     if (v->type->rank) {
-        TL_ASSERT(tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &extra),
-                  "print without room");
-        d.base = tl_cpu_home_ptr(g, (int32_t)extra);
+        d.base = tl_cpu_home_ptr(g, n->home);
     } else {
         LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b),
                           first = LLVMGetEntryBasicBlock(g->function);
@@ -305,7 +207,7 @@ static void lower_print(TlCpuGen *g, TlOp *op)
         d.base = LLVMBuildAlloca(g->b, g->i64, "");
         LLVMPositionBuilderAtEnd(g->b, here);
     }
-    tl_cpu_nest(g, v->type, 1, dense_body, &d);
+    tl_cpu_nest(g, n, dense_body, &d);
     LLVMValueRef shape[TL_MAX_RANK];
     for (int i = 0; i < v->type->rank; i++)
         shape[i] = LLVMConstInt(g->i32, (unsigned)v->type->shape[i], 0);
@@ -338,30 +240,61 @@ static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 /* ---- ops ---- */
 
+/* The value of a scalar; of a tile, what fills its home. */
 static void lower_pure(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->nout == 1, "%s has %u results", tl_op_info(op->opcode)->text, op->nout);
     TlValue *v = op->out[0];
-    if (v->type->rank) {
-        TlOp *reduce = tl_map_get_ptr(&g->plan->fused, op);
-        if (g->plan->place[v->id].kind == TL_CPU_HOME && reduce)
-            tl_cpu_define_and_reduce(g, v, reduce);
-        else if (g->plan->place[v->id].kind == TL_CPU_HOME)
-            tl_cpu_define(g, v);
+    if (v->type->rank == 0) {
+        TlCpuAt at;
+        tl_cpu_at_init(g, &at, 0, 0, 1);
+        g->scalar[v->id] = g->eval_op(g, v, &at);
         return;
     }
-    TlCpuAt at;
-    tl_cpu_at_init(g, &at, 0, 0, 1);
-    g->scalar[v->id] = tl_cpu_eval_op(g, v, &at);
+    const TlNest *n = tl_nest_of(g->plan, op, 0);
+    if (n && n->kind == TL_NEST_REDUCE)
+        tl_cpu_reduce(g, n);
+    else
+        fill_homes(g, op, 0);
 }
 
-void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
+/* Its nest is that of what it reduces where it is done on the way. */
+static void lower_reduce(TlCpuGen *g, TlOp *op)
 {
+    const TlNest *n = tl_nest_of(g->plan, op, 0);
+    if (n)
+        (n->kind == TL_NEST_PICK ? tl_cpu_fill : tl_cpu_reduce)(g, n);
+}
+
+static void lower_dot(TlCpuGen *g, TlOp *op)
+{
+    uint32_t n = fill_homes(g, op, 0);
+    tl_cpu_dot(g, tl_nest_of(g->plan, op, n));
+    fill_homes(g, op, n + 1);
+}
+
+/* The value of an op at a position. */
+static LLVMValueRef eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+{
+    TL_ASSERT(v->def, "value %u has no op", v->id);
+    switch (v->def->opcode) {
+    case TL_OP_LOAD: return tl_cpu_eval_load(g, v->def, at);
+    case TL_OP_INSIDE: return tl_cpu_eval_inside(g, v->def, at);
+    case TL_OP_RESHAPE:
+    case TL_OP_REGROUP: return tl_cpu_eval_reshape(g, v->def, at);
+    case TL_OP_GATHER: return tl_cpu_eval_gather(g, v->def, at);
+    default: return tl_cpu_eval_elements(g, v, at);
+    }
+}
+
+static void lower_op(TlCpuGen *g, TlOp *op)
+{
+    const TlNest *n = tl_nest_of(g->plan, op, 0);
     uint32_t axis = (uint32_t)tl_attr_int(op, TL_ATTR_AXIS, 0);
     switch (op->opcode) {
-    case TL_OP_FOR: lower_nested(g, op, lower_for); return;
-    case TL_OP_WHILE: lower_nested(g, op, lower_while); return;
-    case TL_OP_IF: lower_nested(g, op, lower_if); return;
+    case TL_OP_FOR: lower_for(g, op); return;
+    case TL_OP_WHILE: lower_while(g, op); return;
+    case TL_OP_IF: lower_if(g, op); return;
     case TL_OP_YIELD:
     case TL_OP_CONDITION:
     case TL_OP_BARRIER: return;
@@ -375,10 +308,10 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
         g->scalar[op->out[0]->id] =
             tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, npid) + 4 * axis, g->i32);
         return;
-    case TL_OP_REDUCE: tl_cpu_lower_reduce(g, op); return;
-    case TL_OP_SCAN: tl_cpu_lower_scan(g, op); return;
-    case TL_OP_DOT: tl_cpu_lower_dot(g, op); return;
-    case TL_OP_HISTOGRAM: tl_cpu_lower_histogram(g, op); return;
+    case TL_OP_REDUCE: lower_reduce(g, op); return;
+    case TL_OP_SCAN: tl_cpu_scan(g, n); return;
+    case TL_OP_DOT: lower_dot(g, op); return;
+    case TL_OP_HISTOGRAM: tl_cpu_histogram(g, n, tl_nest_of(g->plan, op, 1)); return;
     case TL_OP_VIEW:
     case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;
     case TL_OP_EXTENT:
@@ -395,20 +328,17 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
         tl_cpu_prepare_access(g, op);
         lower_pure(g, op);
         return;
-    case TL_OP_STORE: lower_store(g, op); return;
+    case TL_OP_STORE: tl_cpu_store(g, n); return;
     case TL_OP_ATOMIC_RMW:
     case TL_OP_ATOMIC_CAS:
     case TL_OP_ATOMIC_LOAD:
-    case TL_OP_ATOMIC_STORE:
-        tl_cpu_prepare_access(g, op);
-        tl_cpu_lower_atomic(g, op);
-        return;
+    case TL_OP_ATOMIC_STORE: tl_cpu_atomic(g, n); return;
     case TL_OP_PRINT: lower_print(g, op); return;
     case TL_OP_ASSUME:
         if (!g->options->check)
             return;
         /* fall through */
-    case TL_OP_ASSERT: tl_cpu_nest(g, tl_in(op, 0)->type, 1, assert_body, op); return;
+    case TL_OP_ASSERT: tl_cpu_nest(g, n, assert_body, op); return;
     case TL_OP_CONST:
     case TL_OP_IOTA:
     case TL_OP_BROADCAST:
@@ -452,16 +382,6 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
     TL_UNREACHABLE("op %d", (int)op->opcode);
 }
 
-void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
-{
-    TL_ASSERT(block->fn == g->fn && block->last, "a block of another function than '%s'",
-              g->fn->name);
-    for (TlOp *op = block->first; op; op = op->next) {
-        g->loc = op->loc;
-        tl_cpu_lower_op(g, op);
-    }
-}
-
 /* ---- kernels ---- */
 
 static LLVMValueRef load_param(TlGen *gen, uint32_t n, tile_slot_kind kind)
@@ -479,15 +399,6 @@ static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
     return tl_cpu_service(g, service, LLVMFunctionType(t, params, 2, 0), args, 2);
 }
 
-static void set_features(TlCpuGen *g)
-{
-    bool wide = tl_llvm_has_feature(g->l, "avx512f"), avx2 = tl_llvm_has_feature(g->l, "avx2");
-    g->vector_bytes = wide ? 64 : avx2 ? 32 : 16;
-    g->nregs = wide || tl_llvm_has_feature(g->l, "neon") ? 32 : 16;
-    g->gathers = avx2;
-    g->masks = tl_cpu_has_masks(g->l);
-}
-
 /* *out_body: the function of its programs. */
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
                                  const TlFn *fn, const char *symbol, LLVMValueRef *out_body)
@@ -496,11 +407,12 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     tl_gen_init(&g.gen, l, fn, arena);
     g.load_slot = load_param;
     g.fmod = fmod_service;
-    set_features(&g);
-    g.plan = tl_cpu_plan(fn, !options->check, l, g.vector_bytes, arena);
-    g.axis = tl_axis_info(fn, arena);
+    g.m = tl_nest_machine(l);
+    g.plan = tl_nest_plan(fn, &g.m, options->check, arena);
+    g.variable = TL_NEW_ARRAY(arena, LLVMValueRef, g.plan->buffers.len + 1);
+    g.lower_op = lower_op;
+    g.eval_op = eval_op;
     tl_map_init(&g.access, arena);
-    tl_map_init(&g.stored, arena);
     tl_cpu_begin_kernel(&g, symbol);
     tl_cpu_lower_block(&g, fn->body);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
@@ -561,6 +473,7 @@ static void *make_code(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, 
     tl_llvm_open(l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
     l->trace = m->ctx->trace;
+    l->skip = options->skip;
     if (!lower_kernels(l, m, options, arena, kernels))
         return NULL;
     tl_llvm_verify(l);
@@ -568,10 +481,9 @@ static void *make_code(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, 
         tl_llvm_run(l, l->quick ? TL_LLVM_QUICK_PASSES : PASSES);
     if (options->opt_level > 0 && !l->quick) {
         tl_cpu_look_up(l);
-        tl_cpu_hide_addresses(l);
-        tl_llvm_set_loops_apart(l);
+        tl_work_around(l, TL_FAMILY_CPU, TL_WHEN_FULL_EMIT);
     }
-    tl_cpu_share_masked(l);
+    tl_work_around(l, TL_FAMILY_CPU, TL_WHEN_EMIT);
     tl_host_complete(l, true);
     tl_llvm_part_blocks(l, BLOCK);
     return emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(l, arena, out_size)

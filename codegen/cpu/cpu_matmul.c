@@ -32,7 +32,7 @@
 #include "codegen/cpu/cpu_matmul.h"
 
 enum {
-    TAG_BYTES = TL_CPU_TAG_BYTES,
+    TAG_BYTES = TL_NEST_TAG_BYTES,
     FEW_COLUMNS = 16, /* so few that reading A takes longer than multiplying */
 };
 
@@ -40,7 +40,7 @@ enum {
 
 typedef struct Chunk {
     TlCpuMultiply x;
-    const TlCpuProduct *p;
+    const TlNestProduct *p;
     LLVMValueRef lo, by, n;    /* of the loop over k */
     LLVMValueRef first, trips; /* the chunk's first trip, how many it has */
     const TlCpuAccess *a, *b;  /* of the first trip: direct A, kept B */
@@ -67,9 +67,9 @@ static void add_word(TlCpuGen *g, Tag *t, LLVMValueRef w)
 static bool is_by_starts(const TlCpuAccess *a)
 {
     bool only_slices = true;
-    for (uint32_t i = 0; i < a->place.naxes; i++)
+    for (uint32_t i = 0; i < a->a->place.naxes; i++)
         only_slices &= a->start[i] != NULL;
-    return only_slices && !a->place.base->def && a->param >= 0;
+    return only_slices && !a->a->place.base->def && a->a->param >= 0;
 }
 
 /* Of a chunk for few columns: as many as B's buffer has room for. */
@@ -90,7 +90,7 @@ static Tag tag_of(Chunk *c)
     LLVMValueRef offset = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, launch));
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &offset, 1, "");
     LLVMValueRef w = LLVMBuildLoad2(g->b, g->i64, p, "");
-    w = tl_cpu_add(g, tl_cpu_times(g, w, most_trips(c) * c->x.depth + 2), c->x.panel_rows);
+    w = tl_cpu_add(g, tl_cpu_times(g, w, most_trips(c) * c->p->depth + 2), c->x.panel_rows);
     w = tl_cpu_add(g, tl_cpu_times(g, w, most_trips(c) + 1), c->trips);
     add_word(g, &t, tl_cpu_add(g, tl_cpu_times(g, w, c->x.acc_row + 1), c->x.columns));
     if (!a) {
@@ -104,7 +104,7 @@ static Tag tag_of(Chunk *c)
         add_word(g, &t, a->ptr);
     if (a->ok)
         add_word(g, &t, a->ok);
-    for (uint32_t i = 0; i < a->place.naxes; i++)
+    for (uint32_t i = 0; i < a->a->place.naxes; i++)
         if (a->start[i])
             add_word(g, &t, a->start[i]);
     return t;
@@ -130,7 +130,7 @@ static LLVMValueRef differs(TlCpuGen *g, const Tag *t, LLVMValueRef kept)
 /* ---- the loop ---- */
 
 /* Lowers the ops from which the trip's operands are computed. */
-static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
+static void lower_trip(TlCpuGen *g, const TlNestProduct *p, LLVMValueRef lo, LLVMValueRef by,
                        LLVMValueRef trip)
 {
     TlBlock *body = p->loop->regions[0];
@@ -139,7 +139,7 @@ static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVM
     for (TlOp *op = body->first; op != body->last; op = op->next) {
         if (op == p->dot)
             continue;
-        tl_cpu_lower_op(g, op);
+        g->lower_op(g, op);
     }
 }
 
@@ -147,13 +147,12 @@ static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVM
 static void pack_trips(Chunk *c, bool is_b)
 {
     TlCpuGen *g = c->x.g;
-    TlValue *v = tl_in(c->p->dot, is_b ? 1 : 0);
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), c->trips, 0, NULL);
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), c->trips, 1, 0, NULL);
     lower_trip(g, c->p, c->lo, c->by, tl_cpu_add(g, c->first, l.i));
     LLVMValueRef k = tl_cpu_times(g, l.i, tl_in(c->p->dot, 1)->type->shape[0]);
-    tl_cpu_pack(&c->x, v, is_b, is_b ? c->x.b : c->x.a, k);
-    tl_cpu_range_end(g, &l, 1, NULL);
+    tl_cpu_pack(&c->x, c->x.n->pack[is_b], is_b ? c->x.b : c->x.a, k);
+    tl_cpu_loop_end(g, &l, NULL);
     if (is_b && c->p->flips)
         tl_cpu_correct(&c->x);
 }
@@ -176,7 +175,7 @@ static LLVMValueRef trip_of(TlCpuGen *g, TlOp *loop, LLVMValueRef *all)
 static LLVMValueRef number_of(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    const TlCpuProduct *p = c->p;
+    const TlNestProduct *p = c->p;
     LLVMValueRef trips = tl_gen_int(&g->gen, p->trips), n = NULL;
     for (int i = p->naround - 1; i >= 0; i--) {
         LLVMValueRef all, trip = trip_of(g, p->around[i], &all);
@@ -191,7 +190,7 @@ static LLVMValueRef number_of(Chunk *c)
 static void provide_b(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    const TlCpuProduct *p = c->p;
+    const TlNestProduct *p = c->p;
     LLVMValueRef buffer = tl_cpu_home_ptr(g, p->b);
     c->x.b = buffer;
     if (!p->keeps_b) {
@@ -222,8 +221,8 @@ static void provide_b(Chunk *c)
 static void point_at_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    TlPlace place = c->a->place;
-    int row = tl_cpu_slice_of(&place, 0), k = tl_cpu_slice_of(&place, 1);
+    TlPlace place = c->a->a->place;
+    int row = tl_nest_slice_of(&place, 0), k = tl_nest_slice_of(&place, 1);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef left = LLVMBuildSub(g->b, c->a->view->extent[k], c->a->start[k], "");
     c->x.a = c->a->ptr;
@@ -257,8 +256,8 @@ static void point_at_a(Chunk *c)
 static LLVMValueRef rows_are_inside(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    TlPlace place = c->a->place;
-    int row = tl_cpu_slice_of(&place, 0);
+    TlPlace place = c->a->a->place;
+    int row = tl_nest_slice_of(&place, 0);
     TL_ASSERT(row >= 0, "A's rows are not along an axis");
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef from = tl_cpu_add(g, c->a->start[row], c->x.from),
@@ -326,7 +325,7 @@ static LLVMValueRef addresses_of(Chunk *c, const TlCpuAccess *a, LLVMValueRef be
 {
     TlCpuGen *g = c->x.g;
     uint32_t row = 0;
-    while (a->place.index[row].value != c->p->a_rows) row++;
+    while (a->a->place.index[row].value != c->p->a_rows) row++;
     TlCpuAt at;
     tl_cpu_at_init(g, &at, 1, 0, width);
     at.idx[0] = m;
@@ -334,14 +333,13 @@ static LLVMValueRef addresses_of(Chunk *c, const TlCpuAccess *a, LLVMValueRef be
     LLVMValueRef offset =
         LLVMBuildMul(g->b, i, tl_gen_splat(&g->gen, a->stride[row], width), "");
     LLVMValueRef p = LLVMBuildGEP2(g->b, c->x.part, begin, &offset, 1, "");
-    if (!a->bounds)
+    if (!a->a->bounds)
         return p;
     LLVMValueRef extent = tl_gen_splat(&g->gen, a->view->extent[row], width);
     LLVMValueRef ok = LLVMBuildICmp(g->b, LLVMIntULT, i, extent, "");
     if (a->ok)
         ok = LLVMBuildAnd(g->b, ok, tl_gen_splat(&g->gen, a->ok, width), "");
-    LLVMValueRef zeros = tl_gen_int(&g->gen, (int64_t)c->p->zeros);
-    zeros = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &zeros, 1, "");
+    LLVMValueRef zeros = tl_cpu_scratch_at(g, c->p->zeros);
     return LLVMBuildSelect(g->b, ok, p, tl_gen_splat(&g->gen, zeros, width), "");
 }
 
@@ -350,15 +348,15 @@ static void list_part(Chunk *c, const TlCpuAccess *a, LLVMValueRef begin, LLVMVa
                       LLVMValueRef to, LLVMValueRef list)
 {
     TlCpuGen *g = c->x.g;
-    int width = tl_cpu_fit_width(c->p->a_rows->type->shape[0], g->vector_bytes / 8);
+    int width = c->x.n->listed;
     LLVMValueRef each = tl_gen_int(&g->gen, width);
     from = LLVMBuildSub(g->b, from, LLVMBuildURem(g->b, from, each, ""), "");
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, from, to, 0, NULL);
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, from, to, width, 0, NULL);
     LLVMValueRef s = LLVMBuildStore(g->b, addresses_of(c, a, begin, l.i, width),
                                     LLVMBuildInBoundsGEP2(g->b, g->ptr, list, &l.i, 1, ""));
     LLVMSetAlignment(s, 8);
-    tl_cpu_range_end(g, &l, width, NULL);
+    tl_cpu_loop_end(g, &l, NULL);
 }
 
 /* Lists the columns of A, trip by trip. */
@@ -366,14 +364,14 @@ static void list_columns(Chunk *c, LLVMValueRef list)
 {
     TlCpuGen *g = c->x.g;
     int64_t k = c->p->a_rows->type->shape[0];
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), c->trips, 0, NULL);
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), c->trips, 1, 0, NULL);
     lower_trip(g, c->p, c->lo, c->by, tl_cpu_add(g, c->first, l.i));
-    const TlCpuAccess *a = tl_map_get_ptr(&g->access, c->p->a_load);
+    const TlCpuAccess *a = tl_cpu_access_of(g, c->p->a_load);
     LLVMValueRef at = tl_cpu_times(g, l.i, k);
     list_part(c, a, a->ptr, tl_gen_int(&g->gen, 0), tl_gen_int(&g->gen, k),
               LLVMBuildInBoundsGEP2(g->b, g->ptr, list, &at, 1, ""));
-    tl_cpu_range_end(g, &l, 1, NULL);
+    tl_cpu_loop_end(g, &l, NULL);
 }
 
 /* Lists the rows of A that are multiplied, of chunk `n` of those that wait, or its columns. */
@@ -397,7 +395,7 @@ static void list_rows(Chunk *c, LLVMValueRef n)
 static void seen_part(TlCpuGen *g, const TlOp *store, int dim, LLVMValueRef *from, LLVMValueRef *to)
 {
     TlPlace p = tl_op_place(store);
-    int i = tl_cpu_slice_of(&p, dim);
+    int i = tl_nest_slice_of(&p, dim);
     const TlValue *index = p.index[i].value;
     LLVMValueRef start = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     LLVMValueRef extent = tl_gen_view(&g->gen, p.base)->extent[i];
@@ -430,13 +428,12 @@ static void set_bounds(Chunk *c)
 static LLVMValueRef can_store(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    tl_cpu_prepare_access(g, c->p->store);
-    c->c = tl_map_get_ptr(&g->access, c->p->store);
+    c->c = tl_cpu_prepare_access(g, c->p->store);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), can = LLVMConstInt(g->i1, 1, 0);
-    for (uint32_t i = 0; i < c->c->place.naxes; i++) {
-        if (c->c->place.axes[i].kind != TL_AXIS_SLICE)
+    for (uint32_t i = 0; i < c->c->a->place.naxes; i++) {
+        if (c->c->a->place.axes[i].kind != TL_AXIS_SLICE)
             continue;
-        LLVMValueRef width = tl_gen_int(&g->gen, c->c->place.axes[i].width);
+        LLVMValueRef width = tl_gen_int(&g->gen, c->c->a->place.axes[i].width);
         LLVMValueRef low = LLVMBuildICmp(g->b, LLVMIntEQ, c->c->lo[i], zero, ""),
                      high = LLVMBuildICmp(g->b, LLVMIntEQ, c->c->hi[i], width, "");
         can = LLVMBuildAnd(g->b, can, LLVMBuildAnd(g->b, low, high, ""), "");
@@ -444,31 +441,15 @@ static LLVMValueRef can_store(Chunk *c)
     return c->c->ok ? LLVMBuildAnd(g->b, can, c->c->ok, "") : can;
 }
 
-static LLVMValueRef stored_flag(TlCpuGen *g, const TlCpuProduct *p)
-{
-    LLVMValueRef offset = tl_gen_int(&g->gen, (int64_t)p->stored);
-    return LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &offset, 1, "");
-}
-
 /* Where this chunk's sums go. */
 static void set_out(Chunk *c, LLVMValueRef now)
 {
     TlCpuGen *g = c->x.g;
-    TlPlace place = c->c->place;
+    TlPlace place = c->c->a->place;
     c->x.out = LLVMBuildSelect(g->b, now, c->c->ptr, c->x.acc, "");
-    c->x.out_row = LLVMBuildSelect(g->b, now, c->c->stride[tl_cpu_slice_of(&place, 0)],
+    c->x.out_row = LLVMBuildSelect(g->b, now, c->c->stride[tl_nest_slice_of(&place, 0)],
                                    tl_gen_int(&g->gen, c->x.acc_row), "");
-    LLVMBuildStore(g->b, LLVMBuildZExt(g->b, now, g->i64, ""), stored_flag(g, c->p));
-}
-
-LLVMValueRef tl_cpu_is_stored(TlCpuGen *g, const TlOp *store)
-{
-    const TlCpuProduct *p = tl_map_get_ptr(&g->stored, store);
-    if (!p)
-        return NULL;
-    LLVMValueRef flag = stored_flag(g, p), was = LLVMBuildLoad2(g->b, g->i64, flag, "");
-    LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), flag);
-    return LLVMBuildICmp(g->b, LLVMIntNE, was, tl_gen_int(&g->gen, 0), "");
+    LLVMBuildStore(g->b, LLVMBuildZExt(g->b, now, g->i64, ""), tl_cpu_scratch_at(g, c->p->stored));
 }
 
 /* ---- chunks that are multiplied together ----
@@ -497,7 +478,7 @@ static LLVMValueRef is_due(Chunk *c, LLVMValueRef n, LLVMValueRef is_last)
 {
     TlCpuGen *g = c->x.g;
     LLVMValueRef full =
-        LLVMBuildICmp(g->b, LLVMIntEQ, n, tl_gen_int(&g->gen, TL_CPU_GATHERED), "");
+        LLVMBuildICmp(g->b, LLVMIntEQ, n, tl_gen_int(&g->gen, TL_NEST_GATHERED), "");
     LLVMValueRef due = LLVMBuildOr(g->b, LLVMBuildOr(g->b, full, is_last, ""), c->in_last, "");
     return c->direct ? LLVMBuildOr(g->b, due, LLVMBuildNot(g->b, c->direct, ""), "") : due;
 }
@@ -539,31 +520,36 @@ static void multiply_chunk(Chunk *c, LLVMValueRef stores)
     tl_cpu_multiply(&c->x);
 }
 
-void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
-                          LLVMValueRef n)
+void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueRef by,
+                    LLVMValueRef n)
 {
-    const TlType *type = p->dot->out[0]->type;
-    TlCpuForm f = tl_cpu_form(type);
-    Chunk c = {.p = p, .lo = lo, .by = by, .n = n};
-    c.x = (TlCpuMultiply){.g = g, .p = p, .dtype = p->dtype, .per = p->per};
-    c.x.depth = p->depth;
+    const TlNestProduct *p = nest->product;
     TlType sum = {.kind = TL_TILE, .dtype = p->dtype};
     TlType part = {.kind = TL_TILE, .dtype = p->part[0]};
-    c.x.acc_row = f.padded[1];
-    c.x.elem = tl_gen_elem_type(&g->gen, &sum);
-    c.x.part = tl_gen_elem_type(&g->gen, &part);
-    c.x.width = tl_cpu_fit_width(f.padded[1], g->vector_bytes / tl_dtype_bytes(p->dtype));
-    c.x.acc = tl_cpu_home_ptr(g, g->plan->place[p->loop->out[0]->id].buffer);
-    tl_cpu_choose_block(&c.x, f.padded[1], type->shape[0]);
+    Chunk c = {.p = p, .lo = lo, .by = by, .n = n};
+    c.x = (TlCpuMultiply){.g = g,
+                          .n = nest,
+                          .p = p,
+                          .dtype = p->dtype,
+                          .elem = tl_gen_elem_type(&g->gen, &sum),
+                          .part = tl_gen_elem_type(&g->gen, &part),
+                          .per = p->per,
+                          .width = nest->width,
+                          .nv = nest->nv,
+                          .mr = nest->mr,
+                          .panel = nest->panel,
+                          .rows = nest->form.extent[0],
+                          .acc_row = nest->form.padded[1],
+                          .acc = tl_cpu_home_ptr(g, nest->home)};
     set_bounds(&c);
     LLVMValueRef stores = p->stores ? can_store(&c) : NULL;
-    TlCpuRange chunks;
-    tl_cpu_range_begin(g, &chunks, tl_gen_int(&g->gen, 0), n, 0, NULL);
+    TlCpuLoop chunks;
+    tl_cpu_loop_begin(g, &chunks, tl_gen_int(&g->gen, 0), n, 1, 0, NULL);
     c.first = chunks.i;
     if (p->a_load || p->b_load) {
         lower_trip(g, p, lo, by, c.first);
-        c.a = p->a_load ? tl_map_get_ptr(&g->access, p->a_load) : NULL;
-        c.b = p->b_load ? tl_map_get_ptr(&g->access, p->b_load) : NULL;
+        c.a = p->a_load ? tl_cpu_access_of(g, p->a_load) : NULL;
+        c.b = p->b_load ? tl_cpu_access_of(g, p->b_load) : NULL;
     }
     set_trips(&c);
     if (c.a && !p->a_turned)
@@ -571,7 +557,6 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
     provide_b(&c);
     provide_a(&c);
     (p->ngathered ? multiply_gathered : multiply_chunk)(&c, stores);
-    tl_cpu_range_end_by(g, &chunks, c.trips, NULL);
-    if (stores)
-        tl_map_put_ptr(&g->stored, p->store, p);
+    chunks.by = c.trips;
+    tl_cpu_loop_end(g, &chunks, NULL);
 }

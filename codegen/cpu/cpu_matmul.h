@@ -1,18 +1,8 @@
-/* Products in loops: what those share that find them (cpu_product.c) and that lower them
- * (cpu_matmul.c, with cpu_pack.c and cpu_multiply.c). */
+/* Products in loops, which nest_product.c finds: what those share that lower them (cpu_matmul.c,
+ * with cpu_pack.c and cpu_multiply.c). */
 #ifndef TL_CPU_MATMUL_H
 #define TL_CPU_MATMUL_H
 #include "codegen/cpu/cpu.h"
-
-/* cpu_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
- * outside are zeros. *out_turned: v's rows are the load's columns. NULL: none. */
-TlOp *tl_cpu_load_under(const TlValue *v, bool *out_turned);
-/* The dimension of v along which the elements that it is computed from lie without gaps in memory.
- * -1: neither, or not known. */
-int tl_cpu_dense_dim(const TlFn *fn, const TlValue *v);
-/* Sets p->key: the values that say, beside the launch and k, what B is. False: they do not, or are
- * too many. */
-bool tl_cpu_find_keys(const TlCpuPlan *plan, TlCpuProduct *p, TlArena *arena);
 
 /* ---- numbers of the run ---- */
 
@@ -42,7 +32,8 @@ static inline LLVMValueRef tl_cpu_least(TlCpuGen *g, LLVMValueRef x, LLVMValueRe
 /* Elements are packed elements, as large as a sum: one, or several parts along k. */
 typedef struct TlCpuMultiply {
     TlCpuGen *g;
-    const TlCpuProduct *p;
+    const TlNest *n;
+    const TlNestProduct *p;
     TlDtype dtype;          /* of the sums */
     LLVMTypeRef elem, part; /* a packed element; a part of it */
     int per, width, nv, mr;
@@ -50,7 +41,7 @@ typedef struct TlCpuMultiply {
     LLVMValueRef panel_rows;        /* that it has room for, and one more */
     LLVMValueRef panels;            /* how many are multiplied */
     LLVMValueRef narrow, narrows;   /* column where narrow panels begin, how many; NULL: none */
-    int64_t depth, rows, acc_row;   /* elements along k in most chunks; acc's rows, their stride */
+    int64_t rows, acc_row;          /* acc's rows, their stride */
     LLVMValueRef acc, a, a_row, b;  /* addresses; a_row: row stride of a, in parts */
     bool a_listed;                  /* a is a list of the addresses of its rows, or columns */
     LLVMValueRef count;             /* elements along k in this chunk */
@@ -74,17 +65,20 @@ static inline LLVMValueRef tl_cpu_part_at(const TlCpuMultiply *x, LLVMValueRef b
     return LLVMBuildInBoundsGEP2(x->g->b, x->part, base, &offset, 1, "");
 }
 
-/* Chunks that are multiplied together: what each has of its own, in scratch memory. */
-enum { TL_CPU_GATHERED = 16, TL_CPU_CHUNK_WORDS = 5 };
-
 /* cpu_pack.c: packs an operand of a trip that begins at `k` of the chunk: rows of B, or columns of
  * A. */
-void tl_cpu_pack(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMValueRef k);
+void tl_cpu_pack(TlCpuMultiply *x, const TlNest *pack, LLVMValueRef to, LLVMValueRef k);
+
+/* cpu_dot_insn.c. Where A is flipped: `sum` + the correction for `b`, packed elements. */
+LLVMValueRef tl_cpu_dot_correction(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type,
+                                   LLVMValueRef b, LLVMValueRef sum);
+/* sum + the products of a and b, vectors of `lanes` elements as large as a sum; b_type: of B's
+ * elements in the program. */
+LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, LLVMValueRef a,
+                            LLVMValueRef b, LLVMValueRef sum);
 
 /* ---- cpu_multiply.c ---- */
 
-/* mr, nv, panel */
-void tl_cpu_choose_block(TlCpuMultiply *x, int64_t columns, int64_t rows);
 /* panels, narrow, narrows: of `columns` */
 void tl_cpu_divide_columns(TlCpuMultiply *x);
 /* of B, once packed */

@@ -8,10 +8,6 @@
 
 enum {
     SMALL = 4,             /* rows of a small block */
-    WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
-    GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
-    NARROW_ROWS = 8,       /* of a block in a narrow panel */
-    MAX_ROWS = 12,         /* of any block */
     FIRST_CACHE = 1 << 15, /* bytes; a panel that is larger is fetched */
     AHEAD = 8,             /* rows before it is used */
     MAX_ACCUMULATORS = 24,
@@ -82,7 +78,7 @@ static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k
     LLVMValueRef row[8];
     for (int j = 0; j < x->nv; j++)
         row[j] = vector_at(x, b, j * x->width);
-    bool fetches = x->panel * x->depth * tl_dtype_bytes(x->dtype) > FIRST_CACHE &&
+    bool fetches = x->panel * x->p->depth * tl_dtype_bytes(x->dtype) > FIRST_CACHE &&
                    tl_in(x->p->dot, 1)->type->shape[0] > AHEAD; /* else chunks may be short */
     for (int j = 0; j < x->nv && fetches; j++) {
         LLVMValueRef at = tl_gen_int(&g->gen, AHEAD * x->panel + j * x->width);
@@ -123,31 +119,31 @@ static void find_out(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int m
 
 static LLVMValueRef chunk_word(TlCpuGen *g, LLVMValueRef gathered, LLVMValueRef n, int word)
 {
-    LLVMValueRef first = tl_cpu_times(g, n, TL_CPU_CHUNK_WORDS),
+    LLVMValueRef first = tl_cpu_times(g, n, TL_NEST_CHUNK_WORDS),
                  at = tl_cpu_add(g, first, tl_gen_int(&g->gen, word));
     return LLVMBuildInBoundsGEP2(g->b, g->i64, gathered, &at, 1, "");
 }
 
 static void words_of(TlCpuMultiply *x, LLVMValueRef **out)
 {
-    LLVMValueRef *words[TL_CPU_CHUNK_WORDS] = {&x->a, &x->b, &x->a_row, &x->count, &x->panel_rows};
+    LLVMValueRef *words[TL_NEST_CHUNK_WORDS] = {&x->a, &x->b, &x->a_row, &x->count, &x->panel_rows};
     memcpy(out, words, sizeof words);
 }
 
 void tl_cpu_gather_chunk(TlCpuMultiply *x, LLVMValueRef n)
 {
-    LLVMValueRef *word[TL_CPU_CHUNK_WORDS];
+    LLVMValueRef *word[TL_NEST_CHUNK_WORDS];
     words_of(x, word);
-    for (int i = 0; i < TL_CPU_CHUNK_WORDS; i++)
+    for (int i = 0; i < TL_NEST_CHUNK_WORDS; i++)
         LLVMBuildStore(x->g->b, *word[i], chunk_word(x->g, x->gathered, n, i));
 }
 
 static TlCpuMultiply gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n)
 {
     TlCpuMultiply y = *x;
-    LLVMValueRef *word[TL_CPU_CHUNK_WORDS];
+    LLVMValueRef *word[TL_NEST_CHUNK_WORDS];
     words_of(&y, word);
-    for (int i = 0; i < TL_CPU_CHUNK_WORDS; i++)
+    for (int i = 0; i < TL_NEST_CHUNK_WORDS; i++)
         *word[i] = LLVMBuildLoad2(x->g->b, LLVMTypeOf(*word[i]),
                                   chunk_word(x->g, x->gathered, n, i), "");
     return y;
@@ -192,12 +188,12 @@ static void add_chunk(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
     TlCpuGen *g = x->g;
     LLVMValueRef a[MAX_ACCUMULATORS], b = panel_at(x, first_panel(x), panel);
     find_a(x, m, mr, whole, a);
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, (uint32_t)(mr * x->nv), acc);
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, 1, (uint32_t)(mr * x->nv), acc);
     for (int i = 0; i < mr * x->nv; i++)
         acc[i] = l.carry[i];
     step(x, mr, a, l.i, tl_cpu_elem_at(x, b, tl_cpu_times(g, l.i, x->panel)), acc);
-    tl_cpu_range_end(g, &l, 1, acc);
+    tl_cpu_loop_end(g, &l, acc);
     for (int i = 0; i < mr * x->nv; i++)
         acc[i] = l.carry[i];
 }
@@ -207,13 +203,13 @@ static void add_gathered(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, i
 {
     TlCpuGen *g = x->g;
     uint32_t sums = (uint32_t)(mr * x->nv);
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), x->ngathered, sums, acc);
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->ngathered, 1, sums, acc);
     for (uint32_t i = 0; i < sums; i++)
         acc[i] = l.carry[i];
     TlCpuMultiply y = gathered_chunk(x, l.i);
     add_chunk(&y, m, panel, mr, whole, acc);
-    tl_cpu_range_end(g, &l, 1, acc);
+    tl_cpu_loop_end(g, &l, acc);
     for (uint32_t i = 0; i < sums; i++)
         acc[i] = l.carry[i];
 }
@@ -280,12 +276,12 @@ static LLVMValueRef great_blocks(TlCpuMultiply *x, LLVMValueRef rows, int small)
 static void multiply_rows(TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef to, int mr, bool whole,
                           LLVMValueRef first, LLVMValueRef last)
 {
-    TlCpuRange rows, panels;
-    tl_cpu_range_begin(x->g, &rows, from, to, 0, NULL);
-    tl_cpu_range_begin(x->g, &panels, first, last, 0, NULL);
+    TlCpuLoop rows, panels;
+    tl_cpu_loop_begin(x->g, &rows, from, to, mr, 0, NULL);
+    tl_cpu_loop_begin(x->g, &panels, first, last, 1, 0, NULL);
     block(x, rows.i, panels.i, mr, whole);
-    tl_cpu_range_end(x->g, &panels, 1, NULL);
-    tl_cpu_range_end(x->g, &rows, mr, NULL);
+    tl_cpu_loop_end(x->g, &panels, NULL);
+    tl_cpu_loop_end(x->g, &rows, NULL);
 }
 
 /* All rows times panels first .. last - 1. */
@@ -309,16 +305,14 @@ static TlCpuMultiply narrow_of(const TlCpuMultiply *x)
     y.acc = tl_cpu_elem_at(x, x->acc, x->narrow);
     y.out = x->out ? tl_cpu_elem_at(x, x->out, x->narrow) : NULL;
     y.nv = 1;
-    y.mr = x->rows < NARROW_ROWS ? (int)x->rows : NARROW_ROWS;
+    y.mr = x->n->narrow_mr;
     return y;
 }
 
 void tl_cpu_multiply(TlCpuMultiply *x)
 {
     TlCpuGen *g = x->g;
-    int64_t bytes = x->panel * x->depth * tl_dtype_bytes(x->dtype) *
-                    (x->gathered ? TL_CPU_GATHERED : 1);
-    int64_t several = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
+    int64_t several = x->n->group;
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), most = tl_gen_int(&g->gen, several);
     if (x->narrow) {
         TlCpuMultiply y = narrow_of(x);
@@ -328,30 +322,10 @@ void tl_cpu_multiply(TlCpuMultiply *x)
         multiply_panels(x, zero, x->panels);
         return;
     }
-    TlCpuRange groups;
-    tl_cpu_range_begin(g, &groups, zero, x->panels, 0, NULL);
+    TlCpuLoop groups;
+    tl_cpu_loop_begin(g, &groups, zero, x->panels, several, 0, NULL);
     multiply_panels(x, groups.i, tl_cpu_least(g, x->panels, tl_cpu_add(g, groups.i, most)));
-    tl_cpu_range_end(g, &groups, several, NULL);
-}
-
-/* The accumulators, one row of b and one broadcast element must fit in registers; panels must
- * divide the columns. */
-void tl_cpu_choose_block(TlCpuMultiply *x, int64_t columns, int64_t rows)
-{
-    int64_t vectors = columns / x->width;
-    x->rows = rows;
-    bool many = x->g->nregs >= 32;
-    x->nv = many ? 4 : 2;
-    while (vectors % x->nv)
-        x->nv--;
-    x->mr = (many ? 24 : 12) / x->nv;
-    if (x->mr > MAX_ROWS)
-        x->mr = MAX_ROWS;
-    if (x->mr > rows)
-        x->mr = (int)rows;
-    x->panel = (int64_t)x->nv * x->width;
-    TL_ASSERT(x->mr > 0 && x->mr * x->nv <= MAX_ACCUMULATORS, "%d rows of %d vectors", x->mr,
-              x->nv);
+    tl_cpu_loop_end(g, &groups, NULL);
 }
 
 /* The columns that are seen: in panels; where that would be more than half of a panel too many, the
@@ -360,7 +334,7 @@ void tl_cpu_divide_columns(TlCpuMultiply *x)
 {
     TlCpuGen *g = x->g;
     x->panels = tl_cpu_parts_of(g, x->columns, x->panel);
-    if (x->panel <= WIDE_PANEL || LLVMIsConstant(x->columns))
+    if (!x->n->narrow)
         return;
     LLVMValueRef panel = tl_gen_int(&g->gen, x->panel), half = tl_gen_int(&g->gen, x->panel / 2);
     LLVMValueRef whole = LLVMBuildUDiv(g->b, x->columns, panel, "");
@@ -385,20 +359,20 @@ static void correct_panels(TlCpuMultiply *x)
 {
     TlCpuGen *g = x->g;
     LLVMValueRef sum[8], zero = tl_gen_int(&g->gen, 0);
-    TlCpuRange panels, rows;
-    tl_cpu_range_begin(g, &panels, zero, x->panels, 0, NULL);
+    TlCpuLoop panels, rows;
+    tl_cpu_loop_begin(g, &panels, zero, x->panels, 1, 0, NULL);
     LLVMValueRef b = panel_at(x, first_panel(x), panels.i);
     for (int j = 0; j < x->nv; j++)
         sum[j] = LLVMConstNull(tl_gen_vec(x->elem, x->width));
-    tl_cpu_range_begin(g, &rows, zero, x->count, (uint32_t)x->nv, sum);
+    tl_cpu_loop_begin(g, &rows, zero, x->count, 1, (uint32_t)x->nv, sum);
     LLVMValueRef row = tl_cpu_elem_at(x, b, tl_cpu_times(g, rows.i, x->panel));
     for (int j = 0; j < x->nv; j++)
         sum[j] = tl_cpu_dot_correction(&g->gen, x->p->insn, x->p->part[1],
                                        vector_at(x, row, j * x->width), rows.carry[j]);
-    tl_cpu_range_end(g, &rows, 1, sum);
+    tl_cpu_loop_end(g, &rows, sum);
     for (int j = 0; j < x->nv; j++)
         store_vector(x, rows.carry[j], row_below(x, b), j * x->width);
-    tl_cpu_range_end(g, &panels, 1, NULL);
+    tl_cpu_loop_end(g, &panels, NULL);
 }
 
 void tl_cpu_correct(TlCpuMultiply *x)

@@ -22,32 +22,15 @@ static void store(TlCpuMultiply *x, bool is_b, LLVMValueRef e, LLVMValueRef p)
     LLVMSetAlignment(LLVMBuildStore(x->g->b, e, p), (unsigned)tl_dtype_bytes(x->p->part[is_b]));
 }
 
-/* How many lanes pack v along its columns: a divisor of n. */
-static int lanes(TlCpuMultiply *x, TlValue *v, bool is_b, int64_t n)
-{
-    bool turned;
-    int bytes = tl_dtype_bytes(is_b ? x->dtype : x->p->part[0]);
-    int most = 2 * x->g->vector_bytes / bytes, w = most;
-    TlOp *load = tl_cpu_load_under(v, &turned);
-    int dense = tl_cpu_dense_dim(x->g->fn, v);
-    if (load ? turned && dense != 1 : dense == 0)
-        w = 1;
-    else if (!load || !turned)
-        w = tl_cpu_chain_width(x->g, v, 64);
-    return tl_cpu_fit_width(n, w < most ? w : most);
-}
-
 /* Packing of the operand v of one trip. */
 typedef struct Pack {
     TlCpuMultiply *x;
+    const TlNest *n;
     TlValue *v;
     LLVMValueRef to, trip; /* where v's chunk is packed; v's first k in it */
-    TlOp *load;            /* its later rows are prefetched; NULL: they are not */
     bool is_b;
     bool is_short; /* in what is left of a row: few elements, or none */
     bool is_wide;  /* before narrow panels */
-    int lane;      /* dimension of v along which it is read */
-    int turn;      /* a block of turn x turn elements is transposed; 0: none */
 } Pack;
 typedef void PackBody(Pack *p, TlCpuAt *pos);
 
@@ -89,7 +72,7 @@ static LLVMValueRef place_of(Pack *p, LLVMValueRef row, LLVMValueRef column)
 static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMValueRef column)
 {
     TlCpuAt at;
-    tl_cpu_at_init(p->x->g, &at, 2, pos->lane, pos->width);
+    tl_cpu_at_under(p->x->g, &at, pos, 2, pos->lane, pos->width);
     at.idx[0] = row;
     at.idx[1] = column;
     return tl_cpu_eval(p->x->g, p->v, &at);
@@ -99,8 +82,8 @@ static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMV
 static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
 {
     TlCpuGen *g = p->x->g;
-    const TlCpuAccess *a = tl_map_get_ptr(&g->access, p->load);
-    int i = tl_cpu_slice_of(&a->place, 0), j = tl_cpu_slice_of(&a->place, 1);
+    const TlCpuAccess *a = tl_cpu_access_of(g, p->n->below);
+    int i = tl_nest_slice_of(&a->a->place, 0), j = tl_nest_slice_of(&a->a->place, 1);
     if (i < 0 || j < 0)
         return;
     row = tl_cpu_add(g, row, tl_gen_int(&g->gen, AHEAD));
@@ -127,7 +110,7 @@ static LLVMValueRef pack_rows(Pack *p, TlCpuAt *pos, LLVMValueRef row, int n)
 static void pack_lanes(Pack *p, TlCpuAt *pos)
 {
     LLVMValueRef row = pos->idx[0], column = pos->idx[1];
-    if (p->load && !p->is_short)
+    if (p->n->below && !p->is_short)
         fetch_below(p, row, column);
     int n = p->is_b ? p->x->per : 1;
     LLVMValueRef e = pack_rows(p, pos, row, n);
@@ -142,16 +125,16 @@ static void pack_lanes(Pack *p, TlCpuAt *pos)
 static void pack_turned(Pack *p, TlCpuAt *pos)
 {
     TlCpuGen *g = p->x->g;
-    LLVMValueRef row = pos->idx[0], column = pos->idx[1], e[TL_CPU_TURN];
+    LLVMValueRef row = pos->idx[0], column = pos->idx[1], e[TL_NEST_TURNED];
     int per = p->is_b ? p->x->per : 1;
-    for (int i = 0; i < p->turn; i++) {
+    for (int i = 0; i < p->n->turn; i++) {
         LLVMValueRef at = tl_cpu_add(g, column, tl_gen_int(&g->gen, i));
         e[i] = to_part(p->x, p->v, p->is_b, eval_at(p, pos, row, at));
         if (per > 1)
-            e[i] = LLVMBuildBitCast(g->b, e[i], tl_gen_vec(p->x->elem, p->turn), "");
+            e[i] = LLVMBuildBitCast(g->b, e[i], tl_gen_vec(p->x->elem, p->n->turn), "");
     }
-    tl_cpu_turn(g, e, p->turn);
-    for (int i = 0; i < p->turn; i++) {
+    tl_cpu_turn(g, e, p->n->turn);
+    for (int i = 0; i < p->n->turn; i++) {
         LLVMValueRef at = tl_cpu_add(g, row, tl_gen_int(&g->gen, i * per));
         store(p->x, p->is_b, e[i], place_of(p, at, column));
     }
@@ -162,110 +145,69 @@ static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValu
 {
     TlCpuGen *g = p->x->g;
     TlCpuAt pos = *outer;
-    TlCpuRange l;
+    TlCpuLoop l;
     p->is_short = is_short;
-    tl_cpu_range_begin(g, &l, from, to, 0, NULL);
+    tl_cpu_loop_begin(g, &l, from, to, pos.width, 0, NULL);
     if (is_short)
-        tl_cpu_range_is_short(g, &l);
-    pos.idx[p->lane] = l.i;
-    (p->turn ? pack_turned : pack_lanes)(p, &pos);
-    tl_cpu_range_end(g, &l, pos.width, NULL);
+        tl_cpu_loop_is_short(g, &l);
+    pos.idx[p->n->lane] = l.i;
+    (p->n->turn ? pack_turned : pack_lanes)(p, &pos);
+    tl_cpu_loop_end(g, &l, NULL);
 }
 
 /* How many rows of a trip of B are multiplied. Where A is read in memory, those before its end,
- * which is B's end, too: so they are inside. */
+ * which is B's end, too. */
 static LLVMValueRef rows_of_b(Pack *p)
 {
     TlCpuGen *g = p->x->g;
     LLVMValueRef all = tl_gen_int(&g->gen, p->v->type->shape[0]);
-    if (!p->x->is_cut)
-        return all;
-    bool turned;
-    TlOp *load = tl_cpu_load_under(p->v, &turned);
-    TlCpuAccess *b = tl_map_get_ptr(&g->access, load);
-    TL_ASSERT(b, "A's end is not B's");
-    int k = tl_cpu_slice_of(&b->place, turned ? 1 : 0);
-    b->lo[k] = tl_gen_int(&g->gen, 0);
-    b->hi[k] = all;
-    return tl_cpu_least(g, all, LLVMBuildSub(g->b, p->x->count, p->trip, ""));
+    return p->n->cuts ? tl_cpu_least(g, all, LLVMBuildSub(g->b, p->x->count, p->trip, "")) : all;
 }
 
-/* Packs v: `width` elements along p->lane at a time, up to `end`, without tests where they are
- * inside; `step` positions at a time along the other dimension. */
-static void pack_all(Pack *p, int width, int64_t end, int64_t step)
+/* Packs v: vectors along the nest's lane, up to `end`, without tests where they are inside; `step`
+ * positions at a time along the other dimension. */
+static void pack_all(Pack *p, int64_t end, int64_t step)
 {
     TlCpuGen *g = p->x->g;
+    const TlNest *nest = p->n;
     const int32_t *shape = p->v->type->shape;
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), last = tl_gen_int(&g->gen, end);
-    TlCpuInside in;
+    TlCpuRow row = {.nest = nest};
     TlCpuAt pos;
-    bool is_rows = p->is_b && p->lane == 1;
-    LLVMValueRef n = is_rows ? rows_of_b(p) : tl_gen_int(&g->gen, shape[1 - p->lane]);
+    bool is_rows = p->is_b && nest->lane == 1;
+    LLVMValueRef n = is_rows ? rows_of_b(p) : tl_gen_int(&g->gen, shape[1 - nest->lane]);
     if (p->is_b)
         *(is_rows ? &last : &n) = tl_cpu_least(g, is_rows ? last : n, tl_cpu_packed_columns(p->x));
     else /* rows that are not seen are not multiplied */
-        *(p->lane == 0 ? &last : &n) = tl_cpu_least(g, p->lane == 0 ? last : n, p->x->to);
-    tl_cpu_inside_begin(g, &in);
-    tl_cpu_inside_value(g, &in, p->v, p->lane, false);
-    LLVMValueRef inside = tl_cpu_inside_end(g, &in, shape[p->lane], width);
-    int tested = p->turn ? width : tl_cpu_tested_width(g, width);
+        *(nest->lane == 0 ? &last : &n) = tl_cpu_least(g, nest->lane == 0 ? last : n, p->x->to);
+    LLVMValueRef inside = tl_cpu_bounds(g, nest, nest->width).end;
+    tl_cpu_at_init(g, &pos, 2, nest->lane, nest->width);
+    pos.row = &row;
+    pos.whole = inside != NULL;
     p->is_wide = is_rows && p->x->narrow;
-    if (p->is_wide) { /* no vector may go on from a panel to a narrow one */
+    if (p->is_wide) /* no vector may go on from a panel to a narrow one */
         inside = inside ? tl_cpu_least(g, inside, p->x->narrow) : p->x->narrow;
-        tested = tl_cpu_fit_width(p->x->width, tested);
-    }
-    tl_cpu_at_init(g, &pos, 2, p->lane, width);
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, zero, n, 0, NULL);
-    pos.idx[1 - p->lane] = l.i;
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, zero, n, step, 0, NULL);
+    pos.idx[1 - nest->lane] = l.i;
     if (inside) {
-        tl_cpu_inside_set(&in, true);
         pack_part(p, &pos, zero, inside, false);
-        tl_cpu_inside_set(&in, false);
-        pos.width = tested;
+        pos.whole = false;
+        pos.width = nest->tested;
         p->is_wide = false;
     }
     pack_part(p, &pos, inside ? inside : zero, last, inside != NULL);
-    tl_cpu_range_end(g, &l, step, NULL);
+    tl_cpu_loop_end(g, &l, NULL);
 }
 
-/* How many rows (of pairs) and columns a block has, if v's columns are contiguous in memory and its
- * rows are not. 0: v is not read down its columns. */
-static int turn_of(TlCpuMultiply *x, TlValue *v, bool is_b)
+void tl_cpu_pack(TlCpuMultiply *x, const TlNest *n, LLVMValueRef to, LLVMValueRef k)
 {
-    bool turned;
-    if (tl_cpu_dense_dim(x->g->fn, v) != 0)
-        return 0;
-    int w = tl_cpu_turn_width(x->g, is_b ? x->dtype : x->p->part[0]);
-    int rows = tl_cpu_fit_width(v->type->shape[0], is_b ? w * x->per : w);
-    if (!tl_cpu_load_under(v, &turned))
-        rows = tl_cpu_chain_width(x->g, v, rows);
-    w = rows / (is_b ? x->per : 1);
-    w = w ? tl_cpu_fit_width(v->type->shape[1], w) : 0;
-    w = w && is_b ? tl_cpu_fit_width(x->panel, w) : w;
-    return w >= 4 ? w : 0;
-}
-
-/* Packs an operand of a trip that begins at `k` of the chunk: rows of B, or columns of A. */
-void tl_cpu_pack(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMValueRef k)
-{
-    bool turned;
-    const int32_t *shape = v->type->shape;
-    Pack p = {.x = x, .v = v, .to = to, .trip = k, .is_b = is_b, .lane = 1};
-    p.turn = turn_of(x, v, is_b);
-    if (p.turn) {
-        p.lane = 0;
-        pack_all(&p, is_b ? p.turn * x->per : p.turn, shape[0], p.turn);
-        return;
-    }
-    if (!is_b) {
-        int w = tl_cpu_form(v->type).lane == 1 ? lanes(x, v, false, shape[1]) : 1;
-        pack_all(&p, w, shape[1], 1);
-        return;
-    }
-    int w = lanes(x, v, true, x->panel);
-    p.load = tl_cpu_load_under(v, &turned);
-    if (turned)
-        p.load = NULL;
-    pack_all(&p, w, w > 1 ? x->acc_row : shape[1], x->per);
+    Pack p = {.x = x, .n = n, .v = n->value, .to = to, .trip = k, .is_b = n->is_b};
+    const int32_t *shape = n->value->type->shape;
+    if (n->turn)
+        pack_all(&p, shape[0], n->turn);
+    else if (n->is_b)
+        pack_all(&p, n->width > 1 ? x->acc_row : shape[1], x->per);
+    else
+        pack_all(&p, shape[1], 1);
 }

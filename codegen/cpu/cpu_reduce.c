@@ -7,60 +7,42 @@
  * operation's identity if it has one. Along another dimension the lanes are independent. A combiner
  * with control flow runs on scalars. */
 #include "codegen/cpu/cpu.h"
-#include "passes/analysis/picked.h"
 
 #include <string.h>
 
 enum { MAX_TUPLE = 64 };
 
 typedef struct Reduction {
+    const TlNest *n;
     TlOp *op;
     int axis;
-    uint32_t n;
+    uint32_t count; /* of values */
     TlCombine kind;
     bool reverse;
-    TlValue *fill; /* a value whose home is filled in the same nest, or NULL */
-    TlCpuInside inside;
-    LLVMValueRef end; /* along lanes: no tests before it; NULL: there is nothing to test */
-    LLVMValueRef equal; /* along lanes: from here on all elements are equal; NULL: not known */
+    TlCpuBounds bounds;
 } Reduction;
 
-/* Rows that are reduced together, so that what does not depend on the row is computed once. Of few
- * rows each has several partial results, which take vectors in turn, so that none waits for the one
- * before it. */
+/* The rows that are reduced together. */
 enum { MAX_ROWS = 4 };
 typedef struct Rows {
     uint32_t n, parts; /* parts of a row: 1, 2, 4 */
-    int dim; /* in which they differ; -1: there is one row */
     TlCpuAt at[MAX_ROWS];
 } Rows;
 
-static Reduction reduction_of(TlOp *op)
+static Reduction reduction_of(const TlNest *n)
 {
-    TL_ASSERT(op->nin > 0 && op->nin == op->nout,
-              "%s of %u values gives %u", tl_op_info(op->opcode)->text, op->nin, op->nout);
-    Reduction r = {.op = op,
-                   .axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0),
-                   .n = op->nin,
+    TlOp *op = n->reduce;
+    Reduction r = {.n = n,
+                   .op = op,
+                   .axis = n->axis,
+                   .count = op->nin,
                    .kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0),
                    .reverse = tl_attr_flag(op, TL_ATTR_REVERSE)};
-    TL_ASSERT(r.n <= MAX_TUPLE, "reduction of %u values", r.n);
+    TL_ASSERT(r.count <= MAX_TUPLE, "reduction of %u values", r.count);
     return r;
 }
 
 /* ---- the combiner ---- */
-
-static bool is_straight(const TlCpuGen *g, const TlBlock *b)
-{
-    for (const TlOp *op = b->first; op; op = op->next) {
-        if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_YIELD)
-            continue;
-        if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_PTR_ADD ||
-            tl_gen_op_is_scalar_only(&g->gen, op))
-            return false;
-    }
-    return true;
-}
 
 static bool is_local(const TlValue *v, const TlBlock *b)
 {
@@ -108,7 +90,7 @@ static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueR
 {
     TlDtype d = tl_in(r->op, 0)->type->dtype;
     bool is_extreme = r->kind == TL_COMBINE_MAX || r->kind == TL_COMBINE_MIN;
-    if (is_extreme && d == TL_F32 && !g->fn->ring && g->masks) {
+    if (is_extreme && d == TL_F32 && !g->fn->ring && g->m.masks) {
         out[0] = extreme_so_far(g, r->kind == TL_COMBINE_MAX, a[0], b[0]);
         return;
     }
@@ -117,41 +99,31 @@ static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueR
         return;
     }
     TlBlock *body = r->op->regions[0];
-    for (uint32_t i = 0; i < r->n; i++) {
+    for (uint32_t i = 0; i < r->count; i++) {
         g->scalar[body->args[i]->id] = a[i];
-        g->scalar[body->args[r->n + i]->id] = b[i];
+        g->scalar[body->args[r->count + i]->id] = b[i];
     }
-    if (is_straight(g, body)) {
+    if (r->n->on_vectors) {
         combine_lanes(g, body, tl_gen_width_of(a[0]), out);
         return;
     }
     tl_cpu_lower_block(g, body);
-    for (uint32_t i = 0; i < r->n; i++)
+    for (uint32_t i = 0; i < r->count; i++)
         out[i] = tl_gen_scalar(&g->gen, tl_in(body->last, i));
 }
 
 static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMValueRef *out)
 {
     TlCpuAt fresh = *at;
+    TlValue *fill = r->n->fill;
     tl_map_init(&fresh.memo, g->arena);
-    if (r->fill) {
-        TlCpuForm f = tl_cpu_form(r->fill->type);
-        LLVMValueRef x = tl_cpu_eval_op(g, r->fill, &fresh);
-        tl_cpu_home_store(g, r->fill->type, tl_cpu_home_ptr(g, g->plan->place[r->fill->id].buffer),
-                          &f, &fresh, x);
-        tl_map_put(&fresh.memo, r->fill->id, (uint64_t)(uintptr_t)x);
+    if (fill) {
+        LLVMValueRef x = g->eval_op(g, fill, &fresh);
+        tl_cpu_own_store(g, fill, &fresh, x);
+        tl_map_put(&fresh.memo, fill->id, (uint64_t)(uintptr_t)x);
     }
-    for (uint32_t i = 0; i < r->n; i++)
+    for (uint32_t i = 0; i < r->count; i++)
         out[i] = tl_cpu_eval(g, tl_in(r->op, i), &fresh);
-}
-
-static int sources_width(TlCpuGen *g, const Reduction *r, int limit)
-{
-    if (r->kind == TL_COMBINE_USER && !is_straight(g, r->op->regions[0]))
-        return 1;
-    for (uint32_t i = 0; i < r->n; i++)
-        limit = tl_cpu_chain_width(g, tl_in(r->op, i), limit);
-    return limit;
 }
 
 /* ---- one row along the lane dimension ----
@@ -176,17 +148,12 @@ static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int w
     TL_ASSERT((width & (width - 1)) == 0 && to >= 1, "%d lanes, then %d", width, to);
     for (int w = width / 2; w >= to; w /= 2) {
         LLVMValueRef a[MAX_TUPLE], b[MAX_TUPLE];
-        for (uint32_t i = 0; i < r->n; i++) {
+        for (uint32_t i = 0; i < r->count; i++) {
             a[i] = half(g, acc[i], 0, w);
             b[i] = half(g, acc[i], w, w);
         }
         combine(g, r, a, b, acc);
     }
-}
-
-static bool has_identity(const TlCpuGen *g, const Reduction *r)
-{
-    return r->kind != TL_COMBINE_USER && !g->fn->ring;
 }
 
 static LLVMValueRef identity(TlCpuGen *g, const Reduction *r, int width)
@@ -224,35 +191,36 @@ static LLVMValueRef changes_nothing(TlCpuGen *g, const Reduction *r, LLVMValueRe
 static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool whole,
                            LLVMValueRef from, LLVMValueRef to, LLVMValueRef *acc)
 {
-    TlCpuRange l;
-    LLVMValueRef x[MAX_TUPLE], next[TL_CPU_CARRY];
+    TlCpuLoop l;
+    LLVMValueRef x[MAX_TUPLE], next[TL_CPU_CARRY], done = NULL;
     uint32_t sums = rows->n * rows->parts;
-    tl_cpu_range_begin(g, &l, from, to, r->n * sums, acc);
-    LLVMValueRef done = NULL;
+    TlCpuFetch fetch = {.nest = r->n};
+    tl_cpu_loop_begin(g, &l, from, to, rows->at[0].width * (int64_t)rows->parts, r->count * sums,
+                      acc);
     if (!whole)
-        tl_cpu_range_is_short(g, &l);
-    if (!whole && r->equal)
-        done = LLVMBuildICmp(g->b, LLVMIntSGE, l.i, r->equal, "");
+        tl_cpu_loop_is_short(g, &l);
+    if (!whole && r->bounds.outside)
+        done = LLVMBuildICmp(g->b, LLVMIntSGE, l.i, r->bounds.outside, "");
     for (uint32_t k = 0; k < sums; k++) {
         TlCpuAt *at = &rows->at[k / rows->parts];
-        int64_t first = (int64_t)(k % rows->parts) * at->width;
-        at->idx[r->axis] = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, first), "");
-        if (whole)
-            tl_cpu_prefetch_streams(g, &r->inside, first, r->inside.nvalues);
+        fetch.first = (int64_t)(k % rows->parts) * at->width;
+        fetch.done.len = 0;
+        at->fetch = whole ? &fetch : NULL;
+        at->idx[r->axis] = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, fetch.first), "");
         eval_all(g, r, at, x);
-        combine(g, r, l.carry + k * r->n, x, next + k * r->n);
-        fuse(g, r, x[0], next[k * r->n]);
+        combine(g, r, l.carry + k * r->count, x, next + k * r->count);
+        fuse(g, r, x[0], next[k * r->count]);
         if (done)
             done = LLVMBuildAnd(g->b, done, changes_nothing(g, r, x[0]), "");
         if (whole)
-            tl_cpu_prefetch(g, tl_in(r->op, 0)->type, at, NULL, r->inside.nvalues);
+            tl_cpu_prefetch(g, at);
+        at->fetch = NULL;
     }
-    tl_cpu_prefetch_now(g, &r->inside);
-    LLVMValueRef step = tl_gen_int(&g->gen, rows->at[0].width * (int64_t)rows->parts);
+    tl_cpu_fetch_now(g, &fetch);
     if (done)
-        step = LLVMBuildSelect(g->b, done, to, step, "");
-    tl_cpu_range_end_by(g, &l, step, next);
-    for (uint32_t i = 0; i < r->n * sums; i++)
+        l.by = LLVMBuildSelect(g->b, done, to, l.by, "");
+    tl_cpu_loop_end(g, &l, next);
+    for (uint32_t i = 0; i < r->count * sums; i++)
         acc[i] = l.carry[i];
 }
 
@@ -264,24 +232,30 @@ static void join_parts(TlCpuGen *g, const Reduction *r, Rows *rows, LLVMValueRef
             combine(g, r, &acc[2 * k], &acc[2 * k + 1], &acc[k]);
 }
 
+static void set_whole(Rows *rows, bool whole)
+{
+    for (uint32_t k = 0; k < rows->n; k++)
+        rows->at[k].whole = whole;
+}
+
 /* The vectors that are inside as a whole; what is tested after them has fewer lanes, if acc began
  * with identities. Returns where the next vectors begin. */
 static LLVMValueRef reduce_inside(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin,
                                   LLVMValueRef *acc)
 {
-    int width = rows->at[0].width, tested = tl_cpu_tested_width(g, width);
-    LLVMValueRef from = tl_gen_int(&g->gen, begin);
-    tl_cpu_inside_set(&r->inside, true);
-    reduce_vectors(g, r, rows, true, from, r->end, acc);
-    tl_cpu_inside_set(&r->inside, false);
+    int width = rows->at[0].width, tested = r->n->tested;
+    LLVMValueRef from = tl_gen_int(&g->gen, begin), end = r->bounds.end;
+    set_whole(rows, true);
+    reduce_vectors(g, r, rows, true, from, end, acc);
+    set_whole(rows, false);
     join_parts(g, r, rows, acc);
     if (begin)
-        return tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from);
+        return tl_gen_pick(&g->gen, LLVMIntSGT, end, from, end, from);
     for (uint32_t k = 0; k < rows->n; k++) {
-        fold_lanes(g, r, acc + k * r->n, width, tested);
+        fold_lanes(g, r, acc + k * r->count, width, tested);
         rows->at[k].width = tested;
     }
-    return r->end;
+    return end;
 }
 
 /* The vector in which the rows of n elements end. In lanes past the end, acc does not change. */
@@ -293,11 +267,11 @@ static void reduce_last(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, in
     for (int i = 0; i < width; i++)
         lanes[i] = LLVMConstInt(g->i1, begin + i < n, 0);
     LLVMValueRef inside = LLVMConstVector(lanes, (unsigned)width);
-    for (uint32_t k = 0; k < rows->n; k++, acc += r->n) {
+    for (uint32_t k = 0; k < rows->n; k++, acc += r->count) {
         rows->at[k].idx[r->axis] = tl_gen_int(&g->gen, begin);
         eval_all(g, r, &rows->at[k], x);
         combine(g, r, acc, x, joined);
-        for (uint32_t i = 0; i < r->n; i++)
+        for (uint32_t i = 0; i < r->count; i++)
             acc[i] = LLVMBuildSelect(g->b, inside, joined[i], acc[i], "");
     }
 }
@@ -308,27 +282,27 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
     TL_ASSERT(n > 0 && width > 0, "a row of %lld elements", (long long)n);
     int64_t begin = 0;
     for (uint32_t k = 0; k < rows->n; k++) {
-        if ((r->end || rows->parts > 1) && has_identity(g, r)) {
+        if (r->n->from_identity) {
             for (uint32_t i = 0; i < rows->parts; i++)
                 acc[k * rows->parts + i] = identity(g, r, width);
             continue;
         }
         begin = width;
         rows->at[k].idx[r->axis] = tl_gen_int(&g->gen, 0);
-        eval_all(g, r, &rows->at[k], acc + k * r->n);
+        eval_all(g, r, &rows->at[k], acc + k * r->count);
     }
     LLVMValueRef from = tl_gen_int(&g->gen, begin);
-    if (r->end && n / width * width > begin)
+    if (r->bounds.end && n / width * width > begin)
         from = reduce_inside(g, r, rows, begin, acc);
     width = rows->at[0].width;
     int64_t whole = n / width * width;
     if (whole > begin)
-        reduce_vectors(g, r, rows, !r->end, from, tl_gen_int(&g->gen, whole), acc);
+        reduce_vectors(g, r, rows, !r->bounds.end, from, tl_gen_int(&g->gen, whole), acc);
     join_parts(g, r, rows, acc);
     if (whole < n)
         reduce_last(g, r, rows, whole, n, acc);
     for (uint32_t k = 0; k < rows->n; k++)
-        fold_lanes(g, r, acc + k * r->n, width, 1);
+        fold_lanes(g, r, acc + k * r->count, width, 1);
 }
 
 /* Along a dimension other than the lanes': each lane is a reduction of its own. */
@@ -340,190 +314,75 @@ static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t 
     eval_all(g, r, at, acc);
     if (n == 1)
         return;
-    TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
-    LLVMValueRef x[MAX_TUPLE], carried[MAX_TUPLE];
-    for (uint32_t i = 0; i < r->n; i++)
-        carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
-    at->idx[r->axis] = l.iv;
+    TlCpuLoop l;
+    LLVMValueRef x[MAX_TUPLE];
+    tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
+    at->idx[r->axis] = l.i;
     eval_all(g, r, at, x);
-    combine(g, r, carried, x, acc);
+    combine(g, r, l.carry, x, acc);
     tl_cpu_loop_end(g, &l, acc);
 }
 
 static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, int width,
                           LLVMValueRef *acc)
 {
-    for (uint32_t i = 0; i < r->n; i++) {
+    for (uint32_t i = 0; i < r->count; i++) {
         TlValue *out = r->op->out[i];
         if (out->type->rank == 0) {
             g->scalar[out->id] = acc[i];
             continue;
         }
-        TlCpuForm f = tl_cpu_form(out->type);
         TlCpuAt to;
-        tl_cpu_at_init(g, &to, f.rank, at->lane > r->axis ? at->lane - 1 : at->lane, width);
+        tl_cpu_at_init(g, &to, out->type->rank, at->lane > r->axis ? at->lane - 1 : at->lane,
+                       width);
         for (int d = 0, k = 0; d < at->rank; d++)
             if (d != r->axis)
                 to.idx[k++] = at->idx[d];
-        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, &to,
-                          acc[i]);
-    }
-}
-
-static void find_inside(TlCpuGen *g, Reduction *r)
-{
-    tl_cpu_inside_begin(g, &r->inside);
-    if (r->fill)
-        tl_cpu_inside_value(g, &r->inside, r->fill, r->axis, true);
-    for (uint32_t i = 0; i < r->n; i++)
-        tl_cpu_inside_value(g, &r->inside, tl_in(r->op, i), r->axis, false);
-}
-
-/* step: positions that the loop where all is inside takes at a time */
-static void find_end(TlCpuGen *g, Reduction *r, int step)
-{
-    r->end = tl_cpu_inside_end(g, &r->inside, tl_in(r->op, 0)->type->shape[r->axis], step);
-    bool once = tl_combine_again(r->kind) != TL_AGAIN_MUCH && !g->fn->ring;
-    if (r->end && once && !r->fill && !r->inside.differs)
-        r->equal = r->inside.outside;
-}
-
-/* As many rows as leave enough registers for computing their elements, and parts of them that need
- * no more. A row of a few steps has one part, as what is left after the last step is tested. */
-static void choose_rows(TlCpuGen *g, const Reduction *r, const TlCpuForm *f, int width, Rows *rows)
-{
-    enum { FEW_VALUES = 6, SOME_VALUES = 16, MANY_VALUES = 40, FEW_STEPS = 8 };
-    *rows = (Rows){.n = 1, .parts = 1, .dim = r->axis - 1};
-    while (rows->dim >= 0 && f->extent[rows->dim] == 1)
-        rows->dim--;
-    if (r->n > 1 || g->options->check)
-        return;
-    uint32_t values = r->inside.nvalues;
-    uint32_t most = values <= FEW_VALUES ? MAX_ROWS : values <= MANY_VALUES ? MAX_ROWS / 2 : 1;
-    while (rows->dim >= 0 && values <= SOME_VALUES && rows->n < most &&
-           2 * rows->n <= f->extent[rows->dim])
-        rows->n *= 2;
-    int64_t n = f->extent[r->axis], step = 2 * width;
-    while (has_identity(g, r) && rows->n * rows->parts < most && n % step == 0 &&
-           n / step >= FEW_STEPS) {
-        rows->parts *= 2;
-        step *= 2;
+        tl_cpu_own_store(g, out, &to, acc[i]);
     }
 }
 
 /* Reduces along the lane dimension, several rows at a time. If their number is no multiple of that,
  * the last group overlaps the one before it, and some rows are reduced twice. */
-static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt *at)
+static void reduce_along(TlCpuGen *g, Reduction *r, TlCpuAt *at)
 {
-    Rows rows;
+    const TlNest *n = r->n;
+    Rows rows = {.n = (uint32_t)n->rows, .parts = (uint32_t)n->parts};
     LLVMValueRef acc[TL_CPU_CARRY];
-    find_inside(g, r);
-    choose_rows(g, r, f, at->width, &rows);
-    find_end(g, r, at->width * (int)rows.parts);
-    if (!r->end && r->inside.accesses.len) {
-        at->width = tl_cpu_tested_width(g, at->width);
-        rows.parts = 1;
-    }
-    TlCpuLoops loops = {.skip = r->axis, .dim = rows.dim, .step = rows.n};
-    tl_cpu_loops_begin(g, &loops, f, at);
+    TlCpuRow row = {.nest = n};
+    at->row = &row;
+    r->bounds = tl_cpu_bounds(g, n, n->width * (int64_t)n->parts);
+    TlCpuLoops loops = {.skip = r->axis, .dim = n->rows_dim, .step = n->rows};
+    tl_cpu_prefetch_begin(g, &row);
+    tl_cpu_loops_begin(g, &loops, &n->form, at);
     for (uint32_t k = 0; k < rows.n; k++) {
         rows.at[k] = *at;
         if (k)
-            rows.at[k].idx[rows.dim] =
-                LLVMBuildAdd(g->b, at->idx[rows.dim], tl_gen_int(&g->gen, k), "");
+            rows.at[k].idx[n->rows_dim] =
+                LLVMBuildAdd(g->b, at->idx[n->rows_dim], tl_gen_int(&g->gen, k), "");
     }
-    reduce_rows(g, r, &rows, f->extent[r->axis], acc);
+    reduce_rows(g, r, &rows, n->form.extent[r->axis], acc);
     for (uint32_t k = 0; k < rows.n; k++)
-        store_results(g, r, &rows.at[k], 1, acc + k * r->n);
+        store_results(g, r, &rows.at[k], 1, acc + k * r->count);
     tl_cpu_loops_end(g, &loops);
-    tl_cpu_prefetch_note(g, &r->inside);
 }
 
-static void lower_reduction(TlCpuGen *g, Reduction r)
+void tl_cpu_reduce(TlCpuGen *g, const TlNest *n)
 {
-    const TlType *type = tl_in(r.op, 0)->type;
-    TlCpuForm f = tl_cpu_form(type);
-    bool along = r.axis == f.lane;
-    int limit = r.fill ? tl_cpu_define_width(g, r.fill, 64) : 64;
-    int width = tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, limit));
-    if (along)
-        while (width > f.extent[f.lane])
-            width /= 2;
+    TL_ASSERT(n->kind == TL_NEST_REDUCE, "%s is no reduction", tl_op_info(n->op->opcode)->text);
+    Reduction r = reduction_of(n);
     TlCpuAt at;
-    tl_cpu_at_init(g, &at, f.rank, f.lane, width);
-    if (along && width > 1) {
-        reduce_along(g, &r, &f, &at);
+    tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
+    if (n->along) {
+        reduce_along(g, &r, &at);
         return;
     }
     TlCpuLoops loops = {.skip = r.axis, .dim = -1};
-    tl_cpu_loops_begin(g, &loops, &f, &at);
+    tl_cpu_loops_begin(g, &loops, &n->form, &at);
     LLVMValueRef acc[MAX_TUPLE];
-    reduce_across(g, &r, &at, f.extent[r.axis], acc);
-    store_results(g, &r, &at, along ? 1 : width, acc);
+    reduce_across(g, &r, &at, n->form.extent[r.axis], acc);
+    store_results(g, &r, &at, n->width, acc);
     tl_cpu_loops_end(g, &loops);
-}
-
-/* ---- one element along an axis ---- */
-
-typedef struct Picked {
-    TlValue *from, *out;
-    int axis;
-    int64_t at;
-} Picked;
-
-static LLVMValueRef eval_picked(TlCpuGen *g, const Picked *p, const TlCpuAt *at)
-{
-    TlCpuAt sub;
-    int lane = at->lane + (p->axis <= at->lane);
-    tl_cpu_at_init(g, &sub, p->from->type->rank, at->rank ? lane : p->axis, at->width);
-    for (int d = 0; d < sub.rank; d++)
-        sub.idx[d] = d == p->axis ? tl_gen_int(&g->gen, p->at) : at->idx[d - (d > p->axis)];
-    return tl_cpu_eval(g, p->from, &sub);
-}
-
-static void store_picked(TlCpuGen *g, TlCpuAt *at, void *user)
-{
-    const Picked *p = user;
-    TlCpuForm f = tl_cpu_form(p->out->type);
-    tl_cpu_home_store(g, p->out->type, tl_cpu_home_ptr(g, g->plan->place[p->out->id].buffer), &f,
-                      at, eval_picked(g, p, at));
-}
-
-static void lower_picked(TlCpuGen *g, Picked *p)
-{
-    const TlType *type = p->out->type;
-    if (type->rank == 0) {
-        TlCpuAt at;
-        tl_cpu_at_init(g, &at, 0, 0, 1);
-        g->scalar[p->out->id] = eval_picked(g, p, &at);
-        return;
-    }
-    TlCpuForm f = tl_cpu_form(type);
-    int limit = g->vector_bytes / (int)tl_gen_elem_bytes(type);
-    int width = tl_cpu_fit_width(f.padded[f.lane], tl_cpu_chain_width(g, p->from, limit));
-    tl_cpu_nest(g, type, width, store_picked, p);
-}
-
-void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
-{
-    TL_ASSERT(op->opcode == TL_OP_REDUCE, "%s is no reduction", tl_op_info(op->opcode)->text);
-    Picked p = {.out = op->out[0], .axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0)};
-    p.from = tl_picked_from(op, &p.at);
-    if (p.from) {
-        lower_picked(g, &p);
-        return;
-    }
-    if (!tl_map_get(&g->plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done already */
-        lower_reduction(g, reduction_of(op));
-}
-
-void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce)
-{
-    TL_ASSERT(reduce->opcode == TL_OP_REDUCE,
-              "%s is no reduction", tl_op_info(reduce->opcode)->text);
-    Reduction r = reduction_of(reduce);
-    r.fill = v;
-    lower_reduction(g, r);
 }
 
 /* ---- scans ----
@@ -533,12 +392,8 @@ void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce)
 
 static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRef *acc)
 {
-    for (uint32_t i = 0; i < r->n; i++) {
-        TlValue *out = r->op->out[i];
-        TlCpuForm f = tl_cpu_form(out->type);
-        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at,
-                          acc[i]);
-    }
+    for (uint32_t i = 0; i < r->count; i++)
+        tl_cpu_own_store(g, r->op->out[i], at, acc[i]);
 }
 
 /* Scans the lanes of a vector: each step combines a lane with the one `back` lanes before it. */
@@ -554,11 +409,11 @@ static void scan_lanes(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef 
         }
         LLVMValueRef lanes = LLVMConstVector(from, (unsigned)width),
                      has = LLVMConstVector(reached, (unsigned)width);
-        for (uint32_t i = 0; i < r->n; i++)
+        for (uint32_t i = 0; i < r->count; i++)
             before[i] =
                 LLVMBuildShuffleVector(g->b, x[i], LLVMGetPoison(LLVMTypeOf(x[i])), lanes, "");
         combine(g, r, before, x, joined);
-        for (uint32_t i = 0; i < r->n; i++)
+        for (uint32_t i = 0; i < r->count; i++)
             x[i] = LLVMBuildSelect(g->b, has, joined[i], x[i], "");
     }
 }
@@ -572,30 +427,30 @@ static void scan_vector(TlCpuGen *g, const Reduction *r, TlCpuAt *at, bool first
     int width = at->width;
     eval_all(g, r, at, x);
     scan_lanes(g, r, width, x);
-    for (uint32_t i = 0; i < r->n; i++)
+    for (uint32_t i = 0; i < r->count; i++)
         last[i] = half(g, x[i], r->reverse ? 0 : width - 1, 1);
     if (!first) {
-        for (uint32_t i = 0; i < r->n; i++)
+        for (uint32_t i = 0; i < r->count; i++)
             spread[i] = tl_gen_splat(&g->gen, carry[i], width);
         combine(g, r, spread, x, x);
         combine(g, r, carry, last, last);
     }
     store_scan(g, r, at, x);
-    memcpy(carry, last, r->n * sizeof *last);
+    memcpy(carry, last, r->count * sizeof *last);
 }
 
 /* The vectors from .. to - 1, which do not include the first. */
 static void scan_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, LLVMValueRef from,
                          LLVMValueRef to, LLVMValueRef *carry)
 {
-    TlCpuRange l;
+    TlCpuLoop l;
     LLVMValueRef next[MAX_TUPLE], last = tl_gen_int(&g->gen, n - at->width);
-    tl_cpu_range_begin(g, &l, from, to, r->n, carry);
+    tl_cpu_loop_begin(g, &l, from, to, at->width, r->count, carry);
     at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, last, l.i, "") : l.i;
-    memcpy(next, l.carry, r->n * sizeof *next);
+    memcpy(next, l.carry, r->count * sizeof *next);
     scan_vector(g, r, at, false, next);
-    tl_cpu_range_end(g, &l, at->width, next);
-    memcpy(carry, l.carry, r->n * sizeof *carry);
+    tl_cpu_loop_end(g, &l, next);
+    memcpy(carry, l.carry, r->count * sizeof *carry);
 }
 
 /* n: the extent with its padding, which comes after the last element. */
@@ -607,66 +462,45 @@ static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
     scan_vector(g, r, at, true, carry);
     if (n == at->width)
         return;
-    if (r->end && !r->reverse) {
-        tl_cpu_inside_set(&r->inside, true);
-        scan_vectors(g, r, at, n, from, r->end, carry);
-        tl_cpu_inside_set(&r->inside, false);
-        from = tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from);
+    LLVMValueRef end = r->bounds.end;
+    if (end) {
+        at->whole = true;
+        scan_vectors(g, r, at, n, from, end, carry);
+        at->whole = false;
+        from = tl_gen_pick(&g->gen, LLVMIntSGT, end, from, end, from);
     }
     scan_vectors(g, r, at, n, from, to, carry);
 }
 
 static void scan_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
 {
-    LLVMValueRef acc[MAX_TUPLE], x[MAX_TUPLE], carried[MAX_TUPLE];
+    LLVMValueRef acc[MAX_TUPLE], x[MAX_TUPLE];
     at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - 1 : 0);
     eval_all(g, r, at, acc);
     store_scan(g, r, at, acc);
     if (n == 1)
         return;
-    TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
-    for (uint32_t i = 0; i < r->n; i++)
-        carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
-    at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.iv, "") : l.iv;
+    TlCpuLoop l;
+    tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
+    at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.i, "") : l.i;
     eval_all(g, r, at, x);
-    combine(g, r, carried, x, acc);
+    combine(g, r, l.carry, x, acc);
     store_scan(g, r, at, acc);
     tl_cpu_loop_end(g, &l, acc);
 }
 
-/* Along the lanes, a register's worth; one if a reverse scan would begin in the padding. */
-static int scan_width(TlCpuGen *g, const Reduction *r, const TlCpuForm *f)
+void tl_cpu_scan(TlCpuGen *g, const TlNest *n)
 {
-    if (r->axis != f->lane)
-        return tl_cpu_fit_width(f->padded[f->lane], sources_width(g, r, 64));
-    if (r->reverse && f->padded[f->lane] != f->extent[f->lane])
-        return 1;
-    int limit = 64;
-    for (uint32_t i = 0; i < r->n; i++) {
-        int lanes = g->vector_bytes / (int)tl_gen_elem_bytes(tl_in(r->op, i)->type);
-        limit = lanes < limit ? lanes : limit;
-    }
-    return tl_cpu_fit_width(f->padded[f->lane], sources_width(g, r, limit));
-}
-
-void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
-{
-    TL_ASSERT(op->opcode == TL_OP_SCAN, "%s is no scan", tl_op_info(op->opcode)->text);
-    Reduction r = reduction_of(op);
-    TlCpuForm f = tl_cpu_form(tl_in(op, 0)->type);
-    int width = scan_width(g, &r, &f);
-    bool along = r.axis == f.lane && width > 1;
+    TL_ASSERT(n->kind == TL_NEST_SCAN, "%s is no scan", tl_op_info(n->op->opcode)->text);
+    Reduction r = reduction_of(n);
     TlCpuAt at;
-    tl_cpu_at_init(g, &at, f.rank, f.lane, width);
-    if (along) {
-        find_inside(g, &r);
-        find_end(g, &r, width);
-    }
+    tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
+    r.bounds = tl_cpu_bounds(g, n, n->width);
     TlCpuLoops loops = {.skip = r.axis, .dim = -1};
-    tl_cpu_loops_begin(g, &loops, &f, &at);
-    if (along)
-        scan_along(g, &r, &at, f.padded[r.axis]);
+    tl_cpu_loops_begin(g, &loops, &n->form, &at);
+    if (n->along)
+        scan_along(g, &r, &at, n->form.padded[r.axis]);
     else
-        scan_across(g, &r, &at, f.extent[r.axis]);
+        scan_across(g, &r, &at, n->form.extent[r.axis]);
     tl_cpu_loops_end(g, &loops);
 }

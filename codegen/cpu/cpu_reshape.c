@@ -6,22 +6,6 @@
  * these vectors are interleaved. */
 #include "codegen/cpu/cpu.h"
 
-enum { MOST_JOINED = 8 }; /* vectors that are interleaved */
-
-LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int w)
-{
-    LLVMValueRef index[2 * 64];
-    if (w == 1) {
-        LLVMValueRef r = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(a), 2));
-        r = LLVMBuildInsertElement(g->b, r, a, LLVMConstInt(g->i32, 0, 0), "");
-        return LLVMBuildInsertElement(g->b, r, b, LLVMConstInt(g->i32, 1, 0), "");
-    }
-    for (int i = 0; i < 2 * w; i++)
-        index[i] = LLVMConstInt(g->i32, (unsigned)(i / 2 + i % 2 * w), 0);
-    LLVMValueRef mask = LLVMConstVector(index, 2 * (unsigned)w);
-    return LLVMBuildShuffleVector(g->b, a, b, mask, "");
-}
-
 /* ---- indices ---- */
 
 /* Sets `sub`, of the operand's type or, with `fewer`, of that without its last axes, to the
@@ -31,7 +15,7 @@ static void same_number(TlCpuGen *g, const TlType *from, const TlType *to, const
                         int64_t unit, int fewer, TlCpuAt *sub)
 {
     int rank = from->rank - fewer, same = 0;
-    TlCpuForm f = tl_cpu_form(to);
+    TlNestForm f = tl_nest_form(to);
     bool is_padded = f.rank && f.padded[f.lane] != f.extent[f.lane]; /* then numbers wrap */
     LLVMValueRef linear = tl_gen_int(&g->gen, 0);
     while (same < rank && same < to->rank && from->shape[same] == to->shape[same]) {
@@ -55,32 +39,12 @@ static LLVMValueRef eval_same_number(TlCpuGen *g, const TlOp *op, const TlCpuAt 
 {
     TlValue *x = tl_in(op, 0);
     TlCpuAt sub;
-    tl_cpu_at_init(g, &sub, x->type->rank, tl_cpu_form(x->type).lane, at->width);
+    tl_cpu_at_under(g, &sub, at, x->type->rank, tl_nest_form(x->type).lane, at->width);
     same_number(g, x->type, op->out[0]->type, at, 1, 0, &sub);
     return tl_cpu_eval(g, x, &sub);
 }
 
 /* ---- the last axis joined with the one before it ---- */
-
-bool tl_cpu_joins(const TlOp *op)
-{
-    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    if (from->rank < 2 || to->rank < 1 || from->ptr)
-        return false;
-    int32_t n = from->shape[from->rank - 1];
-    return n >= 2 && n <= MOST_JOINED && (n & (n - 1)) == 0 &&
-           from->shape[from->rank - 2] % 2 == 0 && to->shape[to->rank - 1] % (2 * n) == 0;
-}
-
-int tl_cpu_join_width(const TlOp *op, int limit)
-{
-    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    TL_ASSERT(tl_cpu_joins(op) && limit > 0, "%d lanes of no join", limit);
-    int n = from->shape[from->rank - 1], w = limit;
-    if (limit > n)
-        w = n * tl_cpu_fit_width(from->shape[from->rank - 2], limit / n);
-    return tl_cpu_fit_width(to->shape[to->rank - 1], w);
-}
 
 /* v[0][0] v[1][0] ... v[n-1][0] v[0][1] ..., where v has n vectors of w lanes, `step` apart. */
 static LLVMValueRef interleave_all(TlCpuGen *g, const LLVMValueRef *v, int n, int step, int w)
@@ -96,17 +60,17 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
 {
     TlValue *x = tl_in(op, 0);
     int last = x->type->rank - 1, n = x->type->shape[last], w = at->width / n;
-    TL_ASSERT(n <= MOST_JOINED && w > 0, "%d lanes of %d", at->width, n);
+    TL_ASSERT(n <= TL_NEST_JOINED && w > 0, "%d lanes of %d", at->width, n);
     TlCpuAt sub;
-    LLVMValueRef v[MOST_JOINED];
-    if (g->plan->place[x->id].kind == TL_CPU_HOME) { /* where they lie side by side */
-        tl_cpu_at_init(g, &sub, last + 1, last, at->width);
+    LLVMValueRef v[TL_NEST_JOINED];
+    if (g->plan->place[x->id].kind == TL_NEST_HOME) { /* where they lie side by side */
+        tl_cpu_at_under(g, &sub, at, last + 1, last, at->width);
         same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
         sub.idx[last] = tl_gen_int(&g->gen, 0);
         return tl_cpu_eval(g, x, &sub);
     }
     for (int i = 0; i < n; i++) {
-        tl_cpu_at_init(g, &sub, last + 1, last - 1, w);
+        tl_cpu_at_under(g, &sub, at, last + 1, last - 1, w);
         same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
         sub.idx[last] = tl_gen_int(&g->gen, i);
         v[i] = tl_cpu_eval(g, x, &sub);
@@ -116,6 +80,33 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
 
 /* ---- evaluation ---- */
 
+/* Axes of extent 1 are added or dropped; the others keep their order. */
+static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    TL_ASSERT(tl_nest_is_renaming(op), "%s moves elements", tl_op_info(op->opcode)->text);
+    TlValue *x = tl_in(op, 0);
+    const TlType *from = x->type, *to = op->out[0]->type;
+    TlCpuAt sub;
+    tl_cpu_at_under(g, &sub, at, from->rank, 0, at->width);
+    if (from->rank == 0)
+        return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), at->width);
+    bool lanes = false;
+    for (int i = 0, j = 0; i < from->rank; i++) {
+        sub.idx[i] = tl_gen_int(&g->gen, 0);
+        if (from->shape[i] == 1)
+            continue;
+        while (to->shape[j] == 1)
+            j++;
+        if (j == at->lane)
+            sub.lane = i, lanes = true;
+        sub.idx[i] = at->idx[j++];
+    }
+    if (lanes)
+        return tl_cpu_eval(g, x, &sub);
+    sub.width = 1;
+    return tl_gen_splat(&g->gen, tl_cpu_eval(g, x, &sub), at->width);
+}
+
 /* Lanes along another dimension than the innermost: one by one. */
 static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
@@ -123,7 +114,7 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_elem_type(&g->gen, to), at->width));
     for (int i = 0; i < at->width; i++) {
         TlCpuAt one;
-        tl_cpu_at_init(g, &one, at->rank, at->lane, 1);
+        tl_cpu_at_under(g, &one, at, at->rank, at->lane, 1);
         for (int d = 0; d < at->rank; d++)
             one.idx[d] = at->idx[d];
         one.idx[at->lane] = tl_cpu_lane_index(g, at, i, to->shape[at->lane]);
@@ -136,10 +127,12 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (tl_nest_is_renaming(op))
+        return eval_renaming(g, op, at);
     if (at->width == 1)
         return eval_same_number(g, op, at);
-    if (at->lane != tl_cpu_form(to).lane)
+    if (at->lane != tl_nest_form(to).lane)
         return eval_apart(g, op, at);
-    bool joins = tl_cpu_joins(op) && at->width > from->shape[from->rank - 1];
+    bool joins = tl_nest_joins(op) && at->width > from->shape[from->rank - 1];
     return joins ? eval_join(g, op, at) : eval_same_number(g, op, at);
 }

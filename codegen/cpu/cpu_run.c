@@ -1,4 +1,4 @@
-/* The function of a kernel, and its loop over the programs of a run.
+/* The function of a kernel, its loop over the programs of a run, the services that it calls.
  *
  * What is equal for all programs is computed before the loop, or LLVM moves it there. In a program
  * of thousands of instructions that is hundreds of addresses and tests, which nobody needs to have
@@ -22,6 +22,15 @@ LLVMValueRef tl_cpu_load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, L
     LLVMValueRef word = LLVMBuildLoad2(g->b, type, address, "");
     tl_llvm_set_metadata(g->l, word, "noundef", NULL, 0);
     return word;
+}
+
+LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLVMValueRef *args,
+                            unsigned nargs)
+{
+    TL_ASSERT(nargs > 0 && args, "service %u without arguments", service);
+    LLVMValueRef offset = tl_gen_int(&g->gen, service);
+    LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->ptr, g->services, &offset, 1, "");
+    return LLVMBuildCall2(g->b, type, LLVMBuildLoad2(g->b, g->ptr, p, ""), args, nargs, "");
 }
 
 static void attribute(TlCpuGen *g, const char *name, const char *value)
@@ -48,7 +57,7 @@ static void begin_function(TlCpuGen *g, const char *symbol)
     if (g->l->tune)
         attribute(g, "tune-cpu", g->l->tune);
     attribute(g, "no-builtins", "true");
-    if (g->vector_bytes == 64)
+    if (g->m.vector_bytes == 64)
         attribute(g, "prefer-vector-width", "512");
     LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->c, g->function, "entry"));
     g->ctx = LLVMGetParam(g->function, 0);
@@ -79,7 +88,6 @@ void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol)
     g->scratch = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
     g->cache_bytes = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, cache_bytes), g->i64);
     tl_gen_params(&g->gen);
-    tl_cpu_stream_plan(g);
     begin_loop(g);
 }
 

@@ -13,6 +13,7 @@ typedef struct TlCodegenOptions {
     bool strict;          /* products are not fused with sums */
     bool emulate;         /* GPU targets: code for the emulator */
     const TlTarget *host; /* emulate: on this CPU; NULL: this machine's */
+    const char *skip;     /* of TlLlvm */
 } TlCodegenOptions;
 
 /* Lowers every function of `m` for the host into one module and emits it as `emit` says. Rows

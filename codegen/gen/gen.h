@@ -117,7 +117,7 @@ LLVMValueRef tl_gen_multiply_add(TlGen *g, TlDtype dtype, LLVMValueRef a, LLVMVa
 LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat);
 LLVMValueRef tl_gen_to_mem(TlGen *g, const TlType *type, LLVMValueRef x);
 LLVMValueRef tl_gen_from_mem(TlGen *g, const TlType *type, LLVMValueRef x);
-bool tl_gen_op_is_scalar_only(const TlGen *g,
+bool tl_gen_op_is_scalar_only(const TlFn *fn,
                               const TlOp *op); /* has no vector form here (fmod, ...) */
 
 /* ---- gen_exp2.c: 2^x by arithmetic ---- */

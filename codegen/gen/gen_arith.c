@@ -368,7 +368,7 @@ LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a,
     return d == TL_F64 ? r : tl_gen_narrow(g, d, r, false);
 }
 
-bool tl_gen_op_is_scalar_only(const TlGen *g, const TlOp *op)
+bool tl_gen_op_is_scalar_only(const TlFn *fn, const TlOp *op)
 {
-    return !g->fn->ring && op->opcode == TL_OP_REM && tl_is_float(tl_in(op, 0)->type->dtype);
+    return !fn->ring && op->opcode == TL_OP_REM && tl_is_float(tl_in(op, 0)->type->dtype);
 }

@@ -258,7 +258,7 @@ static void watch_registers(TlLlvm *l, const TlTarget *target, const TlKernelCod
     for (uint32_t i = 0; i < kernels->len; i++) {
         const TlKernelCode *k = &kernels->data[i];
         LLVMValueRef f = LLVMGetNamedFunction(l->module, k->symbol);
-        bool crowded = !l->quick && tl_amd_is_crowded(l->arena, f, file, &words);
+        bool crowded = !l->quick && tl_amd_is_crowded(l, f, file, &words);
         if (!l->quick)
             limit_to_file(l, target, f, words);
         if (!crowded)
@@ -276,8 +276,9 @@ static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, 
     TlCode form = tl_target_code(options->target, options->emulate);
     bool object = emit == TL_EMIT_OBJ && form != TL_CODE_PTX;
     bool sparing = options->opt_level > 0 && !options->emulate && !l->quick &&
-                   options->target->family->by_llvm;
-    void *code = sparing ? tl_gpu_emit_sparing(l, options->target, kernels, object, arena, out_size)
+                   options->target->family->by_llvm &&
+                   tl_workaround_is_on(l, TL_WORKAROUND_AMD_SPARING);
+    void *code = sparing ? tl_amd_emit_sparing(l, options->target, kernels, object, arena, out_size)
                          : tl_llvm_emit(l, arena, object, out_size);
     if (object && form == TL_CODE_HSACO) {
         TlSpanMark mark = tl_trace_begin(l->trace, "codegen", NULL, "link");
@@ -308,7 +309,7 @@ void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlAre
     if (options->opt_level > 0 && !options->emulate && options->target->family->by_llvm)
         watch_registers(l, options->target, kernels);
     if (options->opt_level > 0 && !options->emulate && !l->quick)
-        tl_llvm_set_loops_apart(l);
+        tl_work_around(l, options->target->family->id, TL_WHEN_FULL_EMIT);
     return emit_code(l, options, emit, arena, kernels, out_size);
 }
 
@@ -328,6 +329,7 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
                      options->target->features, options->opt_level);
         l.trace = m->ctx->trace;
         l.gpu = options->target->name;
+        l.skip = options->skip;
         if (lower(&l, m, options, arena, kernels))
             code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
         tl_guard_pop(&g);

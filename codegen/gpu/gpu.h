@@ -17,10 +17,6 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
 /* Both, and emits the module as tl_gpu_compile says. */
 void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                   TlKernelCodes *kernels, size_t *out_size);
-/* gpu/sparing.c: the code of a module that LLVM makes machine code of, with leaves expanded, in
- * `arena`, with as few registers spilled as may be. */
-void *tl_gpu_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
-                          bool object, TlArena *arena, size_t *out_size);
 /* With -g: line information of the functions lowered until tl_gen_debug_close. */
 void tl_gpu_debug_open(TlLlvm *l, const TlModule *m, const TlCodegenOptions *options);
 /* ptx.c: tl_gpu_compile for PTX. */

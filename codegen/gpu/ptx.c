@@ -108,6 +108,7 @@ static void compile(Ptx *x, TlModule *m)
                      target->features, x->options->opt_level);
         p->l.trace = m->ctx->trace;
         p->l.gpu = target->name;
+        p->l.skip = x->options->skip;
         tl_gpu_debug_open(&p->l, m, x->options);
         bool lowered = tl_gpu_lower(&p->l, m->fns.data[i], i, x->options, x->arena, x->kernels);
         tl_gen_debug_close(&p->l);

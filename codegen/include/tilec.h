@@ -425,6 +425,19 @@ typedef struct tilec_report {
 
 /* NULL unless options.report is set, and for targets that have no report. */
 TILEC_API const tilec_report *tilec_output_report(const tilec_output *output);
+
+/* A launch of a kernel of the report, as far as its time depends on it. */
+typedef struct tilec_report_launch {
+    double programs, bytes; /* bytes: of all arrays, each once */
+    /* of a parameter's axis; below 0: not known */
+    int64_t (*extent)(const void *user, const char *param, uint32_t axis);
+    const void *user;
+} tilec_report_launch;
+/* The time that it takes, in microseconds, by the roofs of the kernel and the latencies that
+ * nothing hides: an estimate, good for an order of a kernel's configurations. Below 0: the rates of
+ * the target are not known. */
+TILEC_API double tilec_report_time(const tilec_report *report, const tilec_report_kernel *kernel,
+                                   const tilec_report_launch *launch);
 #endif
 
 #ifdef __cplusplus

@@ -163,13 +163,13 @@ static void fix_function(TlLlvm *l, LLVMValueRef function)
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
         for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x)) {
-            if (tl_leaf_is_call_of(x, "llvm.amdgcn.make.buffer.rsrc")) {
+            if (tl_llvm_is_call_of(x, "llvm.amdgcn.make.buffer.rsrc")) {
                 fix_operand(l, &varies, x, 0);
                 fix_operand(l, &varies, x, 2);
             }
-            if (tl_leaf_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load"))
+            if (tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load"))
                 fix_operand(l, &varies, x, 2);
-            if (tl_leaf_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.store"))
+            if (tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.store"))
                 fix_operand(l, &varies, x, 3);
         }
 }

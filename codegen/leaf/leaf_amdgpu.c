@@ -12,13 +12,6 @@
 
 static const char TID[] = "llvm.amdgcn.workitem.id.x", CTAID[] = "llvm.amdgcn.workgroup.id.x";
 
-int tl_amd_generation(const TlLlvm *l)
-{
-    TL_ASSERT(!strncmp(l->cpu, "gfx", 3) && strlen(l->cpu) >= 6, "a GPU called %s", l->cpu);
-    size_t digits = strlen(l->cpu) - 5; /* the last two are of a model and stepping */
-    return digits == 1 ? l->cpu[3] - '0' : 10 * (l->cpu[3] - '0') + l->cpu[4] - '0';
-}
-
 static LLVMValueRef special(TlLeafCall *call, const char *name)
 {
     return tl_leaf_intrinsic(call, name, NULL, 0, NULL, 0);
@@ -484,16 +477,9 @@ static LLVMValueRef expand(TlLeafCall *call)
 
 void tl_leaf_expand_amdgpu(TlLlvm *l)
 {
-    tl_amd_divide(l);
     tl_leaf_expand_each(l, expand);
     tl_llvm_run(l, "always-inline,function(infer-address-spaces,early-cse,simplifycfg),"
                    "amdgpu-attributor");
     tl_amd_buffer_scalars(l);
-    tl_amd_turns(l);
-    tl_amd_release(l);
-    tl_amd_near(l);
-    tl_amd_order(l);
-    tl_amd_part(l);
-    tl_amd_hold(l);
-    tl_leaf_copy_extended(l, "=s,0", "=v,0");
+    tl_work_around(l, TL_FAMILY_AMDGPU, TL_WHEN_EXPANDED);
 }

@@ -18,13 +18,6 @@ LLVMValueRef tl_leaf_intrinsic(TlLeafCall *call, const char *name, LLVMTypeRef *
     return tl_llvm_intrinsic(call->l, call->b, name, types, ntypes, args, nargs);
 }
 
-bool tl_leaf_is_call_of(LLVMValueRef x, const char *name)
-{
-    size_t n;
-    return LLVMIsACallInst(x) && LLVMIsAFunction(LLVMGetCalledValue(x)) &&
-           !strncmp(LLVMGetValueName2(LLVMGetCalledValue(x), &n), name, strlen(name));
-}
-
 bool tl_leaf_is_true(LLVMValueRef pred)
 {
     return LLVMIsAConstantInt(pred) && LLVMConstIntGetZExtValue(pred) != 0;

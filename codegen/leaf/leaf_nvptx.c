@@ -669,7 +669,5 @@ void tl_leaf_expand_nvptx(TlLlvm *l)
 {
     if (tl_leaf_expand_each(l, expand))
         tl_llvm_run(l, "always-inline");
-    tl_nvptx_pieces(l);
-    tl_leaf_copy_extended(l, "=r,0", "=r,0");
-    tl_nvptx_long(l);
+    tl_work_around(l, TL_FAMILY_NVPTX, TL_WHEN_EXPANDED);
 }

@@ -63,12 +63,5 @@ void tl_explain_accesses(TlExplain *e); /* explain_access.c */
 void tl_explain_mix(TlExplain *e, const TlInsns *code, const char *from);
 void tl_explain_roofs(TlExplain *e); /* explain_roof.c: from all that is known by then */
 void tl_explain_hints(TlExplain *e); /* explain_hints.c: likewise, and from the roofs */
-/* explain_roof.c: the roofs of a program. */
-void tl_explain_program(TlExplain *e, const tl_gpu *r, double out[TL_ROOF_COUNT]);
-/* explain_roof.c: how often a block does what is in a loop, unknown trips assumed; -1: outside. */
-double tl_explain_runs(const tilec_report_kernel *k, int loop);
-/* Of what `busy` cycles of a block leave of a memory access's latency, the part that other blocks
- * do not hide. */
-double tl_explain_exposed(const tilec_report_kernel *k, double busy);
 void tl_explain_exchanges(TlExplain *e); /* explain_exchange.c */
 #endif

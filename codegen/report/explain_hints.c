@@ -50,7 +50,7 @@ void tl_explain_hint(TlHints *h, TlHintId id, tilec_report_position at, double c
 
 double tl_hint_runs(const TlHints *h, int loop, uint32_t share)
 {
-    return tl_explain_runs(h->e->k, loop) * share / 100;
+    return tl_roof_runs(h->e->k, NULL, loop) * share / 100;
 }
 
 /* Instructions of each of the block's warps, so many in a run. */
@@ -83,7 +83,9 @@ static void find_spills(TlHints *h)
         const tilec_report_mix *m = &k->mix[i];
         if (strcmp(m->name, name) != 0 || k->spilled < 1)
             continue;
-        double n = m->rest + (k->main_loop >= 0 ? m->trip * tl_explain_runs(k, k->main_loop) : 0);
+        double n = m->rest + (k->main_loop < 0
+                                  ? 0
+                                  : m->trip * tl_roof_runs(k, NULL, k->main_loop));
         const char *text = tl_format(h->e->out,
                                      "registers spill: %u accesses of local memory, %u "
                                      "of them in a trip of the main loop",
@@ -106,7 +108,7 @@ static void find_occupancy(TlHints *h)
     if (k->blocks == 0)
         tl_explain_hint(h, TL_HINT_FIT, nowhere, k->cycles + 1, (TlHintText){"", fit, NULL});
     if (k->blocks > 0 && !k->nloops)
-        tl_explain_hint(h, TL_HINT_OCCUPANCY, nowhere, tl_explain_exposed(k, h->busy),
+        tl_explain_hint(h, TL_HINT_OCCUPANCY, nowhere, tl_roof_exposed(k->blocks, h->busy),
                         (TlHintText){"", few, NULL});
 }
 
@@ -248,12 +250,10 @@ static void find_exchanges(TlHints *h)
 /* ---- loops ---- */
 
 /* The highest roof of one trip. */
-static double busy_of(const TlHints *h, size_t loop)
+static double busy_of(const TlHints *h, int loop)
 {
     double roofs[TL_ROOF_COUNT];
-    double *one = TL_NEW_ARRAY(h->e->scratch, double, h->e->k->nloops + 1);
-    one[loop] = 1;
-    tl_roofs(h->e->k, tl_gpu_find(h->target), (TlRuns){one, 0}, roofs);
+    tl_roofs_of_trip(h->e->k, tl_gpu_find(h->target), loop, roofs);
     return roofs[tl_roof_highest(roofs)];
 }
 
@@ -270,7 +270,8 @@ static void find_loops(TlHints *h)
                                      k->blocks, k->blocks == 1 ? "" : "s",
                                      k->blocks == 1 ? "s" : "", (int)strcspn(l->how, ";"), l->how);
         tl_explain_hint(h, TL_HINT_PIPELINE, l->position,
-                        tl_explain_exposed(k, busy_of(h, i)) * tl_explain_runs(k, (int)i),
+                        tl_roof_exposed(k->blocks, busy_of(h, (int)i)) *
+                            tl_roof_runs(k, NULL, (int)i),
                         (TlHintText){"", text, NULL});
     }
 }
@@ -357,7 +358,7 @@ void tl_explain_hints(TlExplain *e)
     const tl_gpu *r = tl_gpu_find(h.target);
     if (!r)
         return;
-    tl_explain_program(e, r, h.roofs);
+    tl_roofs(e->k, r, NULL, h.roofs);
     h.busy = h.roofs[tl_roof_highest(h.roofs)];
     h.issue = tl_roof_of_instruction(r, tl_roof_of_issue(r), e->k->lanes);
     for (size_t i = 0; i < sizeof find / sizeof *find; i++)

@@ -1,6 +1,7 @@
 /* Roofs of kernels (roof.h): work of a block over what a multiprocessor does in a cycle. */
 #include "codegen/report/roof.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "codegen/report/mix.h"
@@ -98,9 +99,44 @@ TlRoof tl_roof_highest(const double roofs[TL_ROOF_COUNT])
 
 /* ---- work ---- */
 
-static double runs_of(TlRuns runs, int loop)
+static double trips_of(const tilec_report_loop *l, const tilec_report_launch *launch)
 {
-    return loop < 0 ? runs.outside : runs.loops[loop];
+    if (l->trips >= 0)
+        return (double)l->trips;
+    int64_t extent = launch && l->param ? launch->extent(launch->user, l->param, l->axis) : -1;
+    return extent < 0 ? -1 : fmax(0, ceil((double)(extent - l->less) / (double)l->step));
+}
+
+double tl_roof_runs(const tilec_report_kernel *k, const tilec_report_launch *launch, int loop)
+{
+    double n = 1;
+    for (int i = loop; i >= 0; i = k->loops[i].outer) {
+        double trips = trips_of(&k->loops[i], launch);
+        n *= trips < 0 ? k->assumed_trips : trips;
+    }
+    return n;
+}
+
+bool tl_roof_assumes(const tilec_report_kernel *k, const tilec_report_launch *launch)
+{
+    for (size_t i = 0; i < k->nloops; i++)
+        if (trips_of(&k->loops[i], launch) < 0)
+            return true;
+    return false;
+}
+
+/* What is summed up: a program of the launch, or a trip of one loop. */
+typedef struct Sum {
+    const tilec_report_kernel *k;
+    const tl_gpu *rates;
+    const tilec_report_launch *launch;
+    int trip_of; /* -1: a program */
+    double *out;
+} Sum;
+
+static double runs_of(const Sum *s, int loop)
+{
+    return s->trip_of < 0 ? tl_roof_runs(s->k, s->launch, loop) : loop == s->trip_of;
 }
 
 double tl_rates_matrix(const tl_gpu *r, int bits)
@@ -112,18 +148,18 @@ double tl_rates_matrix(const tl_gpu *r, int bits)
     return rate > 0 ? rate : r->fma;
 }
 
-static void add_exchanges(const tilec_report_kernel *k, const tl_gpu *r, TlRuns runs,
-                          double out[TL_ROOF_COUNT])
+static void add_exchanges(const Sum *s)
 {
     double wavefronts = 0;
-    for (size_t i = 0; i < k->nexchanges; i++) {
-        const tilec_report_exchange *x = &k->exchanges[i];
-        double n = runs_of(runs, x->loop) * x->share / 100;
-        wavefronts += n * x->wavefronts * k->warps;
+    for (size_t i = 0; i < s->k->nexchanges; i++) {
+        const tilec_report_exchange *x = &s->k->exchanges[i];
+        double n = runs_of(s, x->loop) * x->share / 100;
+        wavefronts += n * x->wavefronts * s->k->warps;
         if (x->matrix_bits)
-            out[TL_ROOF_MATRIX] += n * (double)x->macs / tl_rates_matrix(r, x->matrix_bits);
+            s->out[TL_ROOF_MATRIX] +=
+                n * (double)x->macs / tl_rates_matrix(s->rates, x->matrix_bits);
     }
-    out[TL_ROOF_SHARED] = wavefronts / r->wavefronts;
+    s->out[TL_ROOF_SHARED] = wavefronts / s->rates->wavefronts;
 }
 
 static bool has_products(const tilec_report_kernel *k)
@@ -154,41 +190,107 @@ static double bytes_of(const tilec_report_access *a)
 
 /* What loops read for products, other programs read too: it comes from the second
  * cache. */
-static void add_bytes(const tilec_report_kernel *k, const tl_gpu *r, TlRuns runs,
-                      double out[TL_ROOF_COUNT])
+static void add_bytes(const Sum *s)
 {
-    bool products = has_products(k);
-    for (size_t i = 0; i < k->naccesses; i++) {
-        const tilec_report_access *a = &k->accesses[i];
-        double bytes = bytes_of(a) * runs_of(runs, a->loop) * a->share / 100;
-        out[TL_ROOF_CACHE] += bytes / r->cache;
-        out[TL_ROOF_MEMORY] += products && is_looped(k, a->param) ? 0 : bytes / r->memory;
+    bool products = has_products(s->k);
+    for (size_t i = 0; i < s->k->naccesses; i++) {
+        const tilec_report_access *a = &s->k->accesses[i];
+        double bytes = bytes_of(a) * runs_of(s, a->loop) * a->share / 100;
+        s->out[TL_ROOF_CACHE] += bytes / s->rates->cache;
+        s->out[TL_ROOF_MEMORY] +=
+            products && is_looped(s->k, a->param) ? 0 : bytes / s->rates->memory;
     }
 }
 
 /* Instructions of the classes. Trips of the machine's main loop may be several of the report's. */
-static double instructions(const tilec_report_kernel *k, unsigned classes, TlRuns runs)
+static double instructions(const Sum *s, unsigned classes)
 {
-    double n = 0, trips = k->main_loop >= 0 ? runs.loops[k->main_loop] / k->unrolled : 0;
+    const tilec_report_kernel *k = s->k;
+    double n = 0, outside = runs_of(s, -1),
+           trips = k->main_loop >= 0 ? runs_of(s, k->main_loop) / k->unrolled : 0;
     for (size_t i = 0; i < k->nmix; i++)
         for (int c = 0; c < TL_MIX_COUNT; c++)
             if (classes >> c & 1 && strcmp(k->mix[i].name, tl_mix_class((TlMixClass)c)->name) == 0)
-                n += k->mix[i].rest * runs.outside + k->mix[i].trip * trips;
+                n += k->mix[i].rest * outside + k->mix[i].trip * trips;
     return n;
 }
 
-void tl_roofs(const tilec_report_kernel *k, const tl_gpu *rates, TlRuns runs,
+static void add_all(const Sum *s)
+{
+    TL_ASSERT(s->rates, "no rates");
+    memset(s->out, 0, TL_ROOF_COUNT * sizeof *s->out);
+    add_exchanges(s);
+    add_bytes(s);
+    for (int i = 0; i < TL_ROOF_COUNT; i++) {
+        double unit = lanes_of(s->rates, (TlRoof)i);
+        if (unit > 0)
+            s->out[i] = instructions(s, CLASSES[i]) * s->k->warps * s->k->lanes / unit;
+    }
+    if (s->rates->matrix_in_vector)
+        s->out[TL_ROOF_VECTOR] += s->out[TL_ROOF_MATRIX];
+}
+
+void tl_roofs(const tilec_report_kernel *k, const tl_gpu *rates, const tilec_report_launch *launch,
               double out[TL_ROOF_COUNT])
 {
-    TL_ASSERT(rates, "no rates");
-    memset(out, 0, TL_ROOF_COUNT * sizeof *out);
-    add_exchanges(k, rates, runs, out);
-    add_bytes(k, rates, runs, out);
-    for (int i = 0; i < TL_ROOF_COUNT; i++) {
-        double unit = lanes_of(rates, (TlRoof)i);
-        if (unit > 0)
-            out[i] = instructions(k, CLASSES[i], runs) * k->warps * k->lanes / unit;
+    add_all(&(Sum){k, rates, launch, -1, out});
+}
+
+void tl_roofs_of_trip(const tilec_report_kernel *k, const tl_gpu *rates, int loop,
+                      double out[TL_ROOF_COUNT])
+{
+    TL_ASSERT(loop >= 0 && (size_t)loop < k->nloops, "loop %d", loop);
+    add_all(&(Sum){k, rates, NULL, loop, out});
+}
+
+/* ---- latency ---- */
+
+double tl_roof_exposed(double blocks, double busy)
+{
+    enum { LATENCY = 600 };
+    return fmax(0, (LATENCY + busy) / fmax(blocks, 1) - busy);
+}
+
+/* What is in flight when a loop that is not pipelined waits: nothing of its own block. */
+double tl_roof_latency(const tilec_report_kernel *k, const tl_gpu *rates,
+                       const tilec_report_launch *launch, double blocks, double busy)
+{
+    double cycles = k->nloops ? 0 : tl_roof_exposed(blocks, busy), trip[TL_ROOF_COUNT];
+    for (size_t i = 0; i < k->nloops; i++) {
+        if (k->loops[i].stages || !k->loops[i].each.bytes)
+            continue;
+        tl_roofs_of_trip(k, rates, (int)i, trip);
+        cycles += tl_roof_runs(k, launch, (int)i) *
+                  tl_roof_exposed(blocks, trip[tl_roof_highest(trip)]);
     }
-    if (rates->matrix_in_vector)
-        out[TL_ROOF_VECTOR] += out[TL_ROOF_MATRIX];
+    return cycles;
+}
+
+/* ---- launches ---- */
+
+void tl_launch_time(const tilec_report_kernel *k, const tl_gpu *rates,
+                    const tilec_report_launch *launch, TlLaunchTime *out)
+{
+    double cycles[TL_ROOF_COUNT], each = ceil(launch->programs / rates->sms), /* of the busiest */
+        a_us = rates->ghz * 1e3, blocks = fmin(k->blocks, each);
+    tl_roofs(k, rates, launch, cycles);
+    double latency =
+        tl_roof_latency(k, rates, launch, blocks, cycles[tl_roof_highest(cycles)]);
+    for (int i = 0; i < TL_ROOF_COUNT; i++)
+        out->us[i] = cycles[i] * each / a_us;
+    out->us[TL_ROOF_MEMORY] = launch->bytes / (rates->memory * rates->sms) / a_us;
+    out->expected = out->us[tl_roof_highest(out->us)] + latency * each / a_us;
+    out->in_use = launch->programs / (each * rates->sms);
+    out->at_once = k->blocks > 0 ? (double)k->blocks * rates->sms : 0;
+}
+
+double tilec_report_time(const tilec_report *report, const tilec_report_kernel *kernel,
+                         const tilec_report_launch *launch)
+{
+    const tl_gpu *rates = report && kernel ? tl_gpu_find(report->target) : NULL;
+    TlLaunchTime time;
+    if (!rates || !launch)
+        return -1;
+    tl_launch_time(kernel, rates, launch, &time);
+    return time.expected;
 }

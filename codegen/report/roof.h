@@ -30,16 +30,34 @@ const char *tl_roof_advice(TlRoof roof);
 /* Multiply-adds in a cycle with operands of so many bits: of matrix instructions, if it has any. */
 double tl_rates_matrix(const tl_gpu *rates, int bits);
 
-/* How often a block does what is in each loop of the report (trips, times those of the loops around
- * it), and what is outside of all. */
-typedef struct TlRuns {
-    const double *loops;
-    double outside;
-} TlRuns;
+/* How often a block of the launch does what is in a loop (-1: outside of all): trips, times those
+ * of the loops around it; `assumed_trips` where they are not known. launch NULL: of any. */
+double tl_roof_runs(const tilec_report_kernel *k, const tilec_report_launch *launch, int loop);
+/* Are some not known? */
+bool tl_roof_assumes(const tilec_report_kernel *k, const tilec_report_launch *launch);
 
 /* Cycles of a multiprocessor for one block, roof by roof; 0 where nothing is known. */
-void tl_roofs(const tilec_report_kernel *k, const tl_gpu *rates, TlRuns runs,
+void tl_roofs(const tilec_report_kernel *k, const tl_gpu *rates, const tilec_report_launch *launch,
               double out[TL_ROOF_COUNT]);
+/* The same for one trip of a loop, without the loops inside. */
+void tl_roofs_of_trip(const tilec_report_kernel *k, const tl_gpu *rates, int loop,
+                      double out[TL_ROOF_COUNT]);
+/* Of what `busy` cycles of a block leave of a memory access's latency, the part that other blocks
+ * do not hide, if so many are on the multiprocessor at once. */
+double tl_roof_exposed(double blocks, double busy);
+/* All that of a block whose roofs take `busy` cycles. */
+double tl_roof_latency(const tilec_report_kernel *k, const tl_gpu *rates,
+                       const tilec_report_launch *launch, double blocks, double busy);
+
+/* A launch on the whole GPU, in microseconds. */
+typedef struct TlLaunchTime {
+    double us[TL_ROOF_COUNT]; /* the least, roof by roof; of memory: all arrays once */
+    double expected;          /* the highest of these, and latencies that nothing hides */
+    double at_once;           /* programs on all multiprocessors; 0: not known */
+    double in_use;            /* of the multiprocessors' time; 1 if programs fill them evenly */
+} TlLaunchTime;
+void tl_launch_time(const tilec_report_kernel *k, const tl_gpu *rates,
+                    const tilec_report_launch *launch, TlLaunchTime *out);
 TlRoof tl_roof_highest(const double roofs[TL_ROOF_COUNT]);
 /* The roof in cycles for one instruction of a warp that counts in it; 0: no such unit. */
 double tl_roof_of_instruction(const tl_gpu *gpu, TlRoof roof, unsigned lanes);

@@ -1,7 +1,7 @@
 /* Registers and spills: the words of ptxas, the notes of AMD code objects (usage.h). */
 #include "codegen/report/usage.h"
 
-#include "codegen/gpu/notes.h"
+#include "codegen/target/notes.h"
 
 #include <stdlib.h>
 #include <string.h>

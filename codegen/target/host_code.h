@@ -1,6 +1,5 @@
 /* Code that host CPUs run: cpu targets, and GPU targets for the emulator. Which features of the CPU
- * it uses, what stands for instructions that the CPU lacks, and that nothing in it is undefined;
- * and objects that carry images. */
+ * it uses, and that nothing in it is undefined; and objects that carry images. */
 #ifndef TL_HOST_CODE_H
 #define TL_HOST_CODE_H
 #include "codegen/target/llvm.h"
@@ -9,13 +8,6 @@
 /* What code for `cpu` (a row of kind CPU) uses, in the form of tile_image_header.features:
  * "x86-64 sse3". */
 const char *tl_host_features(TlArena *arena, const TlTarget *cpu);
-
-/* host_ops.c: replaces operations that l's CPU has no instruction for and that LLVM would therefore
- * make calls of a library: arithmetic and conversions of f16, fused multiply-add. The results are
- * the same bits. services: kernels of the CPU, whose first parameter is a tile_cpu_ctx; else of the
- * emulator.
- * For modules that only have to be emitted: LLVM's passes could bring some of them back. */
-void tl_host_complete(TlLlvm *l, bool services);
 
 /* Faults (INTERNAL), with the names, when the object has undefined symbols that do not begin with
  * `known`, which NULL stands for none. */

@@ -679,3 +679,17 @@ LLVMValueRef tl_llvm_hide(LLVMBuilderRef b, LLVMValueRef x, const char *constrai
                                          LLVMInlineAsmDialectATT, 0);
     return LLVMBuildCall2(b, type, none, &x, 1, "");
 }
+
+LLVMValueRef tl_llvm_copy(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, const char *constraints)
+{
+    LLVMValueRef call = tl_llvm_hide(b, x, constraints);
+    tl_llvm_mark_call(l, call, "memory"); /* none */
+    return call;
+}
+
+bool tl_llvm_is_call_of(LLVMValueRef x, const char *name)
+{
+    size_t n;
+    return LLVMIsACallInst(x) && LLVMIsAFunction(LLVMGetCalledValue(x)) &&
+           !strncmp(LLVMGetValueName2(LLVMGetCalledValue(x), &n), name, strlen(name));
+}

@@ -22,6 +22,7 @@ typedef struct TlLlvm {
     LLVMDIBuilderRef di;        /* gen_debug.c; NULL: no line information */
     const struct TlCtx *debug_sources;
     bool quick; /* tl_llvm_watch */
+    const char *skip; /* names of codegen/workaround/workarounds.def, with commas; NULL */
     TlTraceLane *trace; /* of the thread that has it now; NULL */
 } TlLlvm;
 
@@ -67,9 +68,6 @@ LLVMBasicBlockRef tl_llvm_part(TlLlvm *l, LLVMBasicBlockRef block, unsigned n);
 /* Parts blocks of more than that many instructions: selection takes time by the square of a
  * block. */
 void tl_llvm_part_blocks(TlLlvm *l, unsigned most);
-/* llvm_apart.c: after LLVM's passes. What is known of one loop stays out of the sight of code
- * generation where it comes to the loops after it. */
-void tl_llvm_set_loops_apart(TlLlvm *l);
 void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object,
                    size_t *out_size); /* object bytes or assembly text */
 char *tl_llvm_text(TlLlvm *l, TlArena *arena, size_t *out_size);
@@ -96,4 +94,8 @@ void tl_llvm_mark_call(TlLlvm *l, LLVMValueRef call, const char *attribute);
 /* x, of which LLVM does not see that it is x: through an asm without text. constraints: where,
  * such as "=s,0". */
 LLVMValueRef tl_llvm_hide(LLVMBuilderRef b, LLVMValueRef x, const char *constraints);
+/* The same, which LLVM may move, join and remove. */
+LLVMValueRef tl_llvm_copy(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, const char *constraints);
+/* Is it a call of a function whose name begins so? */
+bool tl_llvm_is_call_of(LLVMValueRef x, const char *name);
 #endif

@@ -6,8 +6,11 @@
  *
  * What LLVM makes once in a process (registered passes, tables), it makes behind locks, which a
  * fault leaves locked: who came after would wait forever. So that is done ahead (llvm.c), for each
- * family of targets, and where it runs out of memory LLVM is not used again. */
+ * family of targets, and where it runs out of memory LLVM is not used again. Some functions
+ * allocate behind a lock at any time (LOCKED): these get memory that is kept for them. */
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <unwind.h>
 
 #include "codegen/target/llvm.h"
 
@@ -20,10 +23,71 @@ void install_bad_alloc_handler(BadAllocHandler *handler, void *user) __asm__(
 
 static NewHandler *_Atomic host_handler;
 
+/* The functions of LLVM 19 for the targets that we have, which allocate behind a lock, or while
+ * they initialise a static variable: of those that call pthread_mutex_lock or __cxa_guard_acquire.
+ * NULL: not in this LLVM. They take at most some 100 KB. */
+#define WEAK(name, symbol) extern char name[] __asm__(symbol) __attribute__((weak))
+WEAK(find_one_annotation,
+     "_ZN4llvm21findOneNVVMAnnotationEPKNS_11GlobalValueERKNSt7__cxx1112basic_stringIcSt11char_"
+     "traitsIcESaIcEEERj");
+WEAK(find_all_annotations,
+     "_ZN4llvm21findAllNVVMAnnotationEPKNS_11GlobalValueERKNSt7__cxx1112basic_stringIcSt11char_"
+     "traitsIcESaIcEEERSt6vectorIjSaIjEE");
+WEAK(value_type_list, "_ZN4llvm6SDNode16getValueTypeListENS_3EVTE");
+WEAK(x86_unfold_table, "_ZN4llvm17lookupUnfoldTableEj");
+WEAK(x86_broadcast_table, "_ZN4llvm30lookupBroadcastFoldTableBySizeEjj");
+static const char *const LOCKED[] = {find_one_annotation, find_all_annotations, value_type_list,
+                                     x86_unfold_table, x86_broadcast_table};
+
+/* What they get: one piece for each thread that runs out of memory there. */
+enum { RESERVES = 4, RESERVE_BYTES = 256 << 10 };
+static void *_Atomic reserve[RESERVES];
+
+static bool fill_reserves(void)
+{
+    for (int i = 0; i < RESERVES; i++) {
+        void *none = NULL, *piece = reserve[i] ? NULL : malloc(RESERVE_BYTES);
+        if (!reserve[i] && !piece)
+            return false;
+        if (piece && !atomic_compare_exchange_strong(&reserve[i], &none, piece))
+            free(piece);
+    }
+    return true;
+}
+
+static bool free_reserve(void)
+{
+    for (int i = 0; i < RESERVES; i++) {
+        void *piece = atomic_exchange(&reserve[i], NULL);
+        free(piece);
+        if (piece)
+            return true;
+    }
+    return false;
+}
+
+static _Unwind_Reason_Code find_locked(struct _Unwind_Context *frame, void *found)
+{
+    const char *function = (const char *)_Unwind_GetRegionStart(frame);
+    for (size_t i = 0; i < sizeof LOCKED / sizeof *LOCKED; i++)
+        *(bool *)found |= function && function == LOCKED[i];
+    return *(bool *)found ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+static bool is_behind_lock(void)
+{
+    bool found = false;
+    _Unwind_Backtrace(find_locked, &found);
+    return found;
+}
+
 static void on_new_failed(void)
 {
-    if (tl_guard_current())
+    if (tl_guard_current()) {
+        if (is_behind_lock() && free_reserve())
+            return; /* operator new tries again */
         tl_fault(TL_FAULT_LLVM_MEMORY, "out of memory in LLVM");
+    }
     NewHandler *host = host_handler; /* no compilation of ours runs: as it would be without us */
     if (host)
         host();
@@ -46,6 +110,8 @@ void tl_llvm_watch_containers(void)
 
 void tl_llvm_watch_memory(void)
 {
+    if (!fill_reserves())
+        tl_fault(TL_FAULT_MEMORY, "out of memory");
     NewHandler *other = set_new_handler(on_new_failed); /* each time: the host may set its own */
     if (other != on_new_failed)
         host_handler = other;

@@ -1,10 +1,11 @@
-/* format_breaks.c: where a line may go on in the next one. An author's line end stays at such a
- * place; a line that is too long is broken where it costs least: outside before inside, at commas
- * before operators, at operators that bind loosely before those that bind tightly. */
+/* format_breaks.c: where a line may go on in the next one. A line that is too long is broken where
+ * it costs least: outside before inside, at commas before operators, at operators that bind loosely
+ * before those that bind tightly, rather behind `=` than in an index, and never behind the
+ * parenthesis of a head. An author's line ends stay only in brackets that were laid out by hand. */
 #include "frontend/format/format_impl.h"
 #include "frontend/grammar.tab.h"
 
-enum { PER_BRACKET = 100, ASSIGNMENT = 150, INDEX = 30, BEHIND_OPENER = 60, CHOICE = 5 };
+enum { PER_BRACKET = 100, ASSIGNMENT = 150, INDEX = 60, BEHIND_OPENER = 60, CHOICE = 5 };
 
 /* How dear it is to part the operands of an operator. */
 static uint32_t operator_cost(int kind)
@@ -40,24 +41,31 @@ static bool is_closer(const TlFmtToken *t)
     return t->kind == ')' || t->kind == ']' || (t->kind == '}' && t->role != TL_FR_BLOCK);
 }
 
+/* Did the author lay out what is in the brackets: do they open and close at the ends of lines? */
+static bool is_laid_out(const TlFmt *f, uint32_t open)
+{
+    const TlFmtToken *t = f->tokens.data;
+    return open != TL_FMT_NONE && is_opener(&t[open]) && t[open].role != TL_FR_HEAD &&
+           t[open + 1].newline && t[t[open].match].newline && open + 1 != t[open].match;
+}
+
 /* Does `t` begin a line when the author says so, and at which cost does it otherwise? `depth`: of
  * the brackets around it in its statement. */
 static void consider(TlFmt *f, uint32_t i, uint32_t depth)
 {
     TlFmtToken *t = &f->tokens.data[i];
     const TlFmtToken *before = t - 1;
-    uint32_t cost = 1 + PER_BRACKET * depth;
-    bool in_index = t->inside != TL_FMT_NONE && f->tokens.data[t->inside].kind != '(';
-    if (is_closer(t)) { /* as its opener */
-        const TlFmtToken *first = &f->tokens.data[t->match + 1];
-        t->keep = t->newline && t->match + 1 != i && first->keep && first->newline;
+    bool in_index = t->inside != TL_FMT_NONE && f->tokens.data[t->inside].kind == '[';
+    uint32_t cost = 1 + PER_BRACKET * depth + (in_index ? INDEX : 0);
+    if (is_closer(t)) {
+        t->keep = is_laid_out(f, t->match);
         return;
     }
     if (before->kind == ',' || (before->kind == TL_TOK_STRLIT && t->kind == TL_TOK_STRLIT))
-        t->cost = cost + (in_index ? INDEX : 0);
+        t->cost = cost;
     else if (before->kind == ';' && depth && t->kind != ';')
         t->cost = cost;
-    else if (is_opener(before))
+    else if (is_opener(before) && before->role != TL_FR_HEAD)
         t->cost = cost + BEHIND_OPENER;
     else if (t->role == TL_FR_CHOICE)
         t->cost = cost + CHOICE + (t->kind == ':');
@@ -65,7 +73,7 @@ static void consider(TlFmt *f, uint32_t i, uint32_t depth)
         t->cost = depth ? 0 : cost + ASSIGNMENT;
     else if (before->role == TL_FR_BINARY)
         t->cost = cost + operator_cost(before->kind);
-    t->keep = t->newline && (t->cost || (t->role == TL_FR_BINARY && !tl_fmt_is_assignment(t)));
+    t->keep = t->newline && t->cost && is_laid_out(f, t->inside);
 }
 
 void tl_fmt_breaks(TlFmt *f)

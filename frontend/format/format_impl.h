@@ -42,7 +42,7 @@ typedef struct TlFmtToken {
     bool blank;  /* there, too: an empty line */
     bool broken; /* a line ends anywhere in its gap */
     bool spaced; /* a space separates it from the token before */
-    bool keep;   /* the author's line end stays */
+    bool keep;   /* a line ends here whether or not it is too long */
     bool line;   /* a statement, an item or a part of its head begins here */
     bool apart;  /* an empty line before it stays */
     bool wrap;   /* a line begins here, though no statement does */

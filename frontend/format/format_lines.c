@@ -4,7 +4,9 @@
  * from left to right. Where a token passes the limit, the line is broken at the cheapest place
  * since its last line end, the last one of several, and the walk goes back to there; the tokens
  * before stay as they are. So the work is linear, and a text that was formatted comes out as it is:
- * its line ends are kept, and between them all fits, or nothing can be broken.
+ * the same tokens are broken in the same way.
+ *
+ * In brackets, what follows an element of several lines begins a line, too.
  *
  * What goes on in the next line stands below the first token in the innermost bracket; if that
  * token has a line of its own, one level deeper than the line with the bracket. Outside of brackets
@@ -116,6 +118,21 @@ static uint32_t best_break(const Writer *w, uint32_t row, uint32_t i)
     return best;
 }
 
+/* Does the token begin what follows, in brackets, behind a `,` and something of several lines?
+ * `row`: the line's first token. */
+static bool follows_tall(const Writer *w, uint32_t row, uint32_t i)
+{
+    uint32_t open = at(w, i)->inside, first = i - 1;
+    if (at(w, i - 1)->kind != ',' || !at(w, i)->cost || !in_brackets(w, open))
+        return false;
+    while (first - 1 > open && at(w, first - 1)->kind != ',') {
+        first--;
+        if (at(w, first)->match < first)
+            first = at(w, first)->match;
+    }
+    return row > first;
+}
+
 /* Walks the logical line from its first token up to `end`, not included. */
 static void break_line(Writer *w, uint32_t end)
 {
@@ -126,6 +143,7 @@ static void break_line(Writer *w, uint32_t end)
     w->row_indents[w->start] = w->row_indent = w->base;
     w->equals = first->kind == TL_TOK_RETURN ? w->start : TL_FMT_NONE;
     for (uint32_t i = w->start + 1; i < end; i++) {
+        at(w, i)->wrap |= follows_tall(w, row, i);
         pass(w, i);
         if (at(w, i)->wrap)
             row = looked = i;
@@ -230,7 +248,7 @@ static void put_comments(Writer *w, uint32_t i)
     for (uint32_t k = t->comments; k < end; k++) {
         const TlFmtComment *c = &w->f->comments.data[k];
         bool first = k == t->comments;
-        bool begins = c->newline || (first && with_token) || !w->out.len;
+        bool begins = (c->newline && (t->line || t->wrap)) || (first && with_token) || !w->out.len;
         leads |= begins;
         if (begins)
             new_line(w, c->blank && !(first && begins_block(w, i)), indentation(w, i, true));
@@ -255,8 +273,9 @@ static void put_token(Writer *w, uint32_t i)
         put_comments(w, i);
     else if (!ends && t->spaced)
         tl_sbuf_puts(&w->out, " ");
+    bool apart = t->apart || t->keep || (t->wrap && commented);
     if (ends && t->kind != TL_TOK_END)
-        new_line(w, t->blank && (t->apart || t->wrap) && (commented || !begins_block(w, i)),
+        new_line(w, t->blank && apart && (commented || !begins_block(w, i)),
                  indentation(w, i, false));
     tl_sbuf_put(&w->out, w->f->text + t->at, t->len);
 }
@@ -295,14 +314,22 @@ static TlSbuf align_comments(Writer *w)
 
 /* ---- the walk ---- */
 
-/* Comments end lines, and so does the author where it is allowed. */
+/* Do comments before the token end a line? Not if they lead a line that it is in. */
+static bool comments_end_line(const TlFmt *f, uint32_t i)
+{
+    bool ends = f->tokens.data[i].newline;
+    for (uint32_t k = f->tokens.data[i].comments + 1; k < tl_fmt_comments_end(f, i); k++)
+        ends |= f->comments.data[k].newline;
+    return ends && tl_fmt_comments_end(f, i) > f->tokens.data[i].comments;
+}
+
+/* Comments end lines, and so does the author in brackets that were laid out. */
 static void keep_line_ends(TlFmt *f)
 {
     for (uint32_t i = 1; i < f->tokens.len; i++) {
         TlFmtToken *t = &f->tokens.data[i];
-        bool commented = tl_fmt_comments_end(f, i) > t->comments;
         if (!t->line)
-            t->wrap = t->keep || (commented && t->broken);
+            t->wrap = t->keep || comments_end_line(f, i);
     }
 }
 

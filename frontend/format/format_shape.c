@@ -187,15 +187,46 @@ static uint32_t place_struct(TlFmt *f, uint32_t i)
     return end;
 }
 
+/* Behind the parameter at i; `*constant`: is it one of compile time? `const` alone does not say so:
+ * arrays and pointers have it, too. */
+static uint32_t parameter_end(TlFmt *f, uint32_t i, bool *constant)
+{
+    bool defaults = false;
+    *constant = at(f, i)->kind == TL_TOK_CONST;
+    for (; at(f, i)->kind != ',' && at(f, i)->kind != ')'; i++) {
+        defaults |= at(f, i)->kind == '=';
+        if (!defaults && (at(f, i)->kind == '[' || at(f, i)->role == TL_FR_POINTER))
+            *constant = false;
+        if (at(f, i)->match != TL_FMT_NONE)
+            i = at(f, i)->match;
+    }
+    return i;
+}
+
+/* In a head that is too long for a line, the constants behind the other parameters begin one. */
+static void place_constants(TlFmt *f, uint32_t item, uint32_t open)
+{
+    uint32_t close = at(f, open)->match, first = open + 1;
+    bool constant = false, before = true;
+    if (at(f, close)->flat - at(f, item)->flat + at(f, item)->width <= TL_FORMAT_WIDTH)
+        return;
+    for (uint32_t i = open + 1, end; i < close; i = end + 1, before = constant) {
+        end = parameter_end(f, i, &constant);
+        first = constant && !before ? i : first;
+    }
+    at(f, first)->keep |= constant && first > open + 1;
+}
+
 static uint32_t place_function(TlFmt *f, uint32_t i)
 {
-    uint32_t clauses = at(f, tl_fmt_params(f, i))->match + 1, body;
+    uint32_t open = tl_fmt_params(f, i), clauses = at(f, open)->match + 1, body;
     for (body = clauses; at(f, body)->kind != '{'; body++)
         if (at(f, body)->match != TL_FMT_NONE)
             body = at(f, body)->match;
     uint32_t end = at(f, body)->match + 1;
     if (in_one_line(f, i, end, 0))
         return stay_in_line(f, i, end);
+    place_constants(f, i, open);
     bool apart = !in_one_line(f, i, body, 0);
     for (uint32_t c = clauses; apart && c < body; c = at(f, c + 1)->match + 1)
         line(f, c, 1);

@@ -105,19 +105,13 @@ tile_status tl_tune_list(tl_tuner *t)
 
 static tile_status evaluate_keys(tl_tuner *t, const tl_instance *in, const tl_bound *bound)
 {
-    const tile_image_expr *exprs = tl_image_at(in->image, in->kernel->exprs);
-    const uint32_t *keys = tl_image_at(in->image, in->kernel->keys);
-    tl_hx_env env = {bound->syms, bound->args, t->info.processors};
+    const char *wrong;
     t->like.nkeys = in->kernel->nkeys;
-    for (uint32_t i = 0; i < in->kernel->nkeys; i++) {
-        const tile_image_expr *e = &exprs[keys[i]];
-        int64_t value;
-        if (tl_hostexpr_eval(tl_image_at(in->image, e->code), e->ncode, &env, &value) != TL_HX_FINE)
-            return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the key '%s' has no value", t->kernel,
-                           tl_image_text(in->image, e->text));
-        t->like.sizes[i] = value;
-        t->like.bucket[i] = tl_bucket(value);
-    }
+    if (!tl_find_keys(in, t->device, bound, t->like.sizes, &wrong))
+        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the key '%s' has no value", t->kernel,
+                       wrong);
+    for (size_t i = 0; i < t->like.nkeys; i++)
+        t->like.bucket[i] = tl_bucket(t->like.sizes[i]);
     return TILE_OK;
 }
 
@@ -125,14 +119,12 @@ static tile_status bind_sizes(tl_tuner *t, const void *image, size_t size)
 {
     tl_bound *bound = malloc(sizeof *bound);
     tl_instance in = {.image = image, .kernel = tl_image_kernels(image)};
-    tile_status status = tl_image_check(image, size), wrong = TILE_OK;
+    tile_status status = tl_image_check(image, size);
     if (!bound)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
-    tl_bind_result r = TL_BIND_ERROR;
-    if (status == TILE_OK)
-        r = tl_bind(t->device, &in, t->args, t->nargs, NULL, 0, bound, &wrong);
-    if (status == TILE_OK && r == TL_BIND_ERROR)
-        status = wrong;
+    if (status == TILE_OK &&
+        tl_bind(t->device, &in, t->args, t->nargs, NULL, 0, bound) == TL_BIND_ERROR)
+        status = TILE_BAD_ARGUMENT;
     if (status == TILE_OK)
         status = evaluate_keys(t, &in, bound);
     free(bound);

@@ -1,12 +1,16 @@
 /* For LD_PRELOAD: allocation number FAIL_AT of the program, counted from main on, is refused; with
- * FAIL_ALL=1 all that come after it, too. With FAIL_COUNT=FILE their number is written there when
- * the program ends by itself. Allocations are what takes memory of the C library or the system:
+ * FAIL_ALL=1 all that come after it, too. With FAIL_IN=FROM-TO (addresses, hexadecimal) the
+ * first one is refused that a function there asks for, or one that it calls. With FAIL_COUNT=FILE
+ * their number, with FAIL_IN that of those refused, is written there when the program ends by
+ * itself. Allocations are what takes memory of the C library or the system:
  * malloc and its kin, mmap, threads. Programs that the program starts are left alone.
  * test/memory/points.py runs programs with it. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +24,31 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 static long at = -1, count; /* at -1: main has not begun */
 static int all;
+static uintptr_t from, to; /* FAIL_IN */
+
+static int is_refused_in(void)
+{
+    static __thread int inside; /* the backtrace may allocate */
+    void *frame[64];
+    int found = 0;
+    if (inside || __atomic_load_n(&count, __ATOMIC_RELAXED))
+        return 0;
+    inside = 1;
+    for (int n = backtrace(frame, 64); n-- > 0;)
+        found |= (uintptr_t)frame[n] > from && (uintptr_t)frame[n] <= to;
+    inside = 0;
+    if (!found || __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED))
+        return 0;
+    errno = ENOMEM;
+    return 1;
+}
 
 static int is_refused(void)
 {
     if (at < 0)
         return 0;
+    if (to)
+        return is_refused_in();
     long k = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
     if (!at || (k != at && !(all && k > at)))
         return 0;
@@ -108,7 +132,13 @@ static int (*program)(int, char **, char **);
 
 static int begin(int argc, char **argv, char **environment)
 {
-    const char *n = getenv("FAIL_AT");
+    const char *n = getenv("FAIL_AT"), *in = getenv("FAIL_IN");
+    char *end;
+    if (in) {
+        from = strtoul(in, &end, 16);
+        to = *end == '-' ? strtoul(end + 1, NULL, 16) : 0;
+        (void)backtrace((void *[1]){0}, 1); /* loads what it needs */
+    }
     all = getenv("FAIL_ALL") != NULL;
     report = getenv("FAIL_COUNT");
     if (report)

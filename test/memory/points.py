@@ -7,6 +7,7 @@ refused (fail_nth.c); with --after, so is every one that comes after it. Each ti
   * end by itself, in time;
   * with status 0, and then its output and files are those of the run in peace,
   * or with another (1, 3, 70), and then it says why on stderr, and no file is there that was not, nor is an old one changed.
+Some functions of LLVM allocate behind a lock; what they ask for is refused, too, the first time.
 --most N: at most so many points of an entry that has more than 100, evenly spread; --all: every one. Prints the number of
 points of each entry.
 Exit status 1 when a point is wrong.
@@ -63,6 +64,10 @@ ENTRIES = [
     ("tile-opt --run", "tile-opt", ["--run", os.path.join(HERE, "Inputs", "small.tir")]),
     ("tile-opt --list-ops", "tile-opt", ["--list-ops=md"]),
 ]
+# Functions of LLVM that allocate behind a lock of the process, and compilations that call them.
+LOCKED = [("findOneNVVMAnnotation", "compile sm_90a"), ("findAllNVVMAnnotation", "compile sm_90a"), ("SDNode::getValueTypeList", "compile sm_90a"),
+          ("SDNode::getValueTypeList", "compile gfx942"), ("SDNode::getValueTypeList", "compile cpu"), ("lookupUnfoldTable", "compile cpu"),
+          ("lookupBroadcastFoldTableBySize", "compile cpu")]
 TIMES = re.compile(rb"\d+(\.\d+)?")  # outputs in which they stand are compared without
 MEASURED = {"tune ref", "bench ref"}  # what they say depends on what they measure
 VARIES = MEASURED | {"cache ls"}
@@ -149,14 +154,14 @@ class Entry:
         return {k: v.replace(out.encode(), b"") for k, v in files.items()} == \
             {k: v.replace(os.path.join(self.folder, "peace").encode(), b"") for k, v in expected.items()}
 
-    def check(self, n):
+    def check(self, n, **where):
         out = os.path.join(self.folder, f"at{n}")
         self.prepare(out)
         if self.name in CACHED:
             shutil.rmtree(os.path.join(out, "cache"))
             shutil.copytree(self.cache, os.path.join(out, "cache"))
         extra = {"FAIL_ALL": "1"} if self.after else {}
-        result = self.start(out, FAIL_AT=str(n), **extra)
+        result = self.start(out, **(where or {"FAIL_AT": str(n)}), **extra)
         status, text, files = self.peace
         if result.returncode < 0:
             raise Wrong(f"signal {-result.returncode}: {result.stderr[-200:].decode(errors='replace')}")
@@ -198,6 +203,27 @@ def run(entry, most, pool):
     return bad
 
 
+def run_locked(entries, build):
+    """Refuses what the functions of LOCKED ask for; a program without symbols has none of them."""
+    names = subprocess.run(["nm", "-SC", os.path.join(build, "bin", "tilec")], capture_output=True, text=True, check=False).stdout
+    bad = met = 0
+    for n, (function, entry) in enumerate(LOCKED):
+        at = re.search(rf"^(\w+) (\w+) [TtWw] llvm::{function}\(", names, re.M)
+        if not at or entry not in entries:
+            continue
+        first = int(at.group(1), 16)
+        refused = os.path.join(entries[entry].folder, "refused")
+        try:
+            entries[entry].check(f"_{n}", FAIL_IN=f"{first:x}-{first + int(at.group(2), 16):x}", FAIL_COUNT=refused)
+            with open(refused, encoding="utf-8") as f:
+                met += f.read() != "0\n"
+        except Wrong as e:
+            bad += 1
+            print(f"{entry}, behind the lock of {function}: {e}", flush=True)
+    print(f"behind locks of LLVM: {met} refused, {bad} wrong", flush=True)
+    return bad
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
@@ -210,8 +236,9 @@ def main():
     build = os.path.abspath(o.build)
     preload = os.path.join(build, "test", "memory", "libfail_nth.so")
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        bad = sum(run(Entry(build, folder, *e, o.after, preload), 0 if o.all else o.most, pool)
-                  for e in ENTRIES if re.search(o.only, e[0]))
+        entries = {e[0]: Entry(build, folder, *e, o.after, preload) for e in ENTRIES if re.search(o.only, e[0])}
+        bad = sum(run(e, 0 if o.all else o.most, pool) for e in entries.values())
+        bad += run_locked(entries, build)
     sys.exit(1 if bad else 0)
 
 

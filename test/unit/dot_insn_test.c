@@ -1,6 +1,6 @@
 /* Which dot-product instruction is taken, by the CPU's features, the operands' types and the width
  * of vectors. What they compute is tested where a CPU has them: conformance rows products_*. */
-#include "codegen/cpu/cpu_dot_insn.h"
+#include "codegen/nest/dot_insn.h"
 #include "test/unit/unit.h"
 
 #define V4 "+avx512f,+avx512bw,+avx512vl,+avx2,+sse3"

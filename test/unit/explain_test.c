@@ -2,7 +2,7 @@
  * report as data. */
 #define TILE_UNSTABLE
 #include "codegen/report/explain.h"
-#include "codegen/gpu/notes.h"
+#include "codegen/target/notes.h"
 #include "codegen/report/occupancy.h"
 #include "codegen/report/usage.h"
 #include "ir/plan/banks.h"
@@ -79,6 +79,46 @@ static void check_rates(void)
     CHECK(tl_roof_of_instruction(tl_gpu_find("sm_80"), TL_ROOF_FLOAT, 32) == 0.5);
     CHECK(tl_roof_of_instruction(tl_gpu_find("sm_89"), TL_ROOF_FLOAT, 32) == 0);
     CHECK(!tl_gpu_find("sm_89a") && !tl_gpu_find("cpu"));
+}
+
+static int64_t extent_1000(const void *user, const char *param, uint32_t axis)
+{
+    return *(const bool *)user && strcmp(param, "x") == 0 && axis == 1 ? 1000 : -1;
+}
+
+static bool near_to(double a, double b)
+{
+    return a > b * 0.999999 && a < b * 1.000001;
+}
+
+/* A block reads 4096 bytes in each of ceil((1000 - 100) / 200) trips, and waits for them. By hand,
+ * for sm_80: 108 multiprocessors, 1.41 GHz; a trip's bytes come from the second cache. */
+static void check_launch_time(void)
+{
+    const tl_gpu *g = tl_gpu_find("sm_80");
+    tilec_report_access access = {.param = "x", .bytes = 4096, .loop = 0, .share = 100};
+    tilec_report_loop loop = {.trips = -1, .outer = -1, .param = "x", .axis = 1, .less = 100,
+                              .step = 200, .each = {.bytes = 4096}};
+    tilec_report_exchange dot = {.macs = 1, .share = 100, .loop = 0}; /* x is read by others, too */
+    tilec_report_kernel k = {.warps = 4, .lanes = 32, .blocks = 2, .accesses = &access,
+                             .loops = &loop, .exchanges = &dot, .naccesses = 1, .nloops = 1,
+                             .nexchanges = 1, .main_loop = 0, .unrolled = 1, .assumed_trips = 32};
+    tilec_report r = {.target = "sm_80", .kernels = &k, .nkernels = 1};
+    bool known = true;
+    tilec_report_launch launch = {5 * g->sms, 1e6, extent_1000, &known};
+    double trip = 4096 / g->cache, exposed = (600 + trip) / 2 - trip, us = g->ghz * 1e3;
+    double arrays = 1e6 / (g->memory * g->sms);
+    double busy = 5 * 5 * trip > arrays ? 5 * 5 * trip : arrays;
+    CHECK(near_to(tilec_report_time(&r, &k, &launch), (busy + 5 * 5 * exposed) / us));
+    known = false; /* 32 trips are assumed */
+    busy = 5 * 32 * trip;
+    CHECK(near_to(tilec_report_time(&r, &k, &launch), (busy + 5 * 32 * exposed) / us));
+    launch.programs = 1; /* the block has the multiprocessor for itself */
+    CHECK(near_to(tilec_report_time(&r, &k, &launch), 32 * (trip + 600) / us));
+    launch.bytes = 1e9; /* memory is the highest roof, and latencies remain */
+    CHECK(near_to(tilec_report_time(&r, &k, &launch), (1000 * arrays + 32 * 600) / us));
+    r.target = "cpu";
+    CHECK(tilec_report_time(&r, &k, &launch) < 0);
 }
 
 /* ---- banks ---- */
@@ -248,6 +288,7 @@ int main(void)
 {
     check_occupancies();
     check_rates();
+    check_launch_time();
     check_all_banks();
     check_ptxas();
     check_notes_text();

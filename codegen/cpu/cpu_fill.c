@@ -1,0 +1,99 @@
+/* Homes that are filled: computed, copied, transposed; one element picked along an axis. */
+#include "codegen/cpu/cpu.h"
+
+static LLVMValueRef convert(TlCpuGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
+{
+    return from == to ? x : tl_gen_cast(&g->gen, from, to, x, TL_ROUND_NEAREST, false);
+}
+
+typedef struct Fill {
+    const TlNest *n;
+    LLVMValueRef to, from; /* homes; NULL: there is none */
+} Fill;
+
+static void store(TlCpuGen *g, const Fill *f, TlCpuAt *at, TlDtype dtype, LLVMValueRef x)
+{
+    const TlNest *n = f->n;
+    tl_cpu_home_store(g, &n->type, f->to, &n->form, at, convert(g, dtype, n->type.dtype, x));
+}
+
+static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    const Fill *f = user;
+    TlValue *v = f->n->value;
+    store(g, f, at, v->type->dtype, f->n->own ? g->eval_op(g, v, at) : tl_cpu_eval(g, v, at));
+}
+
+static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    const Fill *f = user;
+    TlType from = f->n->type;
+    from.dtype = f->n->from_dtype;
+    store(g, f, at, from.dtype, tl_cpu_home_load(g, &from, f->from, &f->n->form, at));
+}
+
+/* The transposition of another home, block by block in registers: it moves the lane dimension. */
+static void turn(TlCpuGen *g, const Fill *f)
+{
+    const TlNest *n = f->n;
+    const TlOp *op = n->value->def;
+    TL_ASSERT(op && op->opcode == TL_OP_TRANS, "value %u is no transposition", n->value->id);
+    const TlType *type = tl_in(op, 0)->type;
+    const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
+    TlNestForm from = tl_nest_form(type);
+    int lane = n->form.lane, other = n->turn_dim, w = n->turn;
+    TlCpuAt to, src;
+    tl_cpu_at_init(g, &to, from.rank, lane, w);
+    tl_cpu_at_init(g, &src, from.rank, from.lane, w);
+    TlCpuLoop loops[TL_MAX_RANK];
+    for (int d = 0; d < from.rank; d++) {
+        int64_t step = d == lane || d == other ? w : 1;
+        tl_cpu_loop_known(g, &loops[d], 0, n->form.extent[d], step, 0, NULL);
+        to.idx[d] = src.idx[perm[d]] = loops[d].i;
+    }
+    LLVMValueRef rows[TL_NEST_TURNED], at_lane = to.idx[lane], at_other = to.idx[other];
+    for (int i = 0; i < w; i++) {
+        src.idx[perm[lane]] = LLVMBuildAdd(g->b, at_lane, tl_gen_int(&g->gen, i), "");
+        rows[i] = convert(g, type->dtype, n->type.dtype,
+                          tl_cpu_home_load(g, type, f->from, &from, &src));
+    }
+    tl_cpu_turn(g, rows, w);
+    for (int i = 0; i < w; i++) {
+        to.idx[other] = LLVMBuildAdd(g->b, at_other, tl_gen_int(&g->gen, i), "");
+        store(g, f, &to, n->type.dtype, rows[i]);
+    }
+    for (int d = from.rank - 1; d >= 0; d--)
+        tl_cpu_loop_end(g, &loops[d], NULL);
+}
+
+/* The element at n->picked along n->axis. */
+static void pick_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    const Fill *f = user;
+    const TlNest *n = f->n;
+    TlValue *out = n->op->out[0];
+    TlCpuAt sub;
+    int lane = at->lane + (n->axis <= at->lane);
+    tl_cpu_at_under(g, &sub, at, n->value->type->rank, at->rank ? lane : n->axis, at->width);
+    for (int d = 0; d < sub.rank; d++)
+        sub.idx[d] =
+            d == n->axis ? tl_gen_int(&g->gen, n->picked) : at->idx[d - (d > n->axis)];
+    LLVMValueRef x = tl_cpu_eval(g, n->value, &sub);
+    if (out->type->rank)
+        store(g, f, at, n->type.dtype, x);
+    else
+        g->scalar[out->id] = x;
+}
+
+void tl_cpu_fill(TlCpuGen *g, const TlNest *n)
+{
+    Fill f = {n, n->home >= 0 ? tl_cpu_home_ptr(g, n->home) : NULL,
+              n->from >= 0 ? tl_cpu_home_ptr(g, n->from) : NULL};
+    switch (n->kind) {
+    case TL_NEST_TURN: turn(g, &f); return;
+    case TL_NEST_FILL: tl_cpu_nest(g, n, fill_body, &f); return;
+    case TL_NEST_COPY: tl_cpu_nest(g, n, copy_body, &f); return;
+    case TL_NEST_PICK: tl_cpu_nest(g, n, pick_body, &f); return;
+    default: TL_UNREACHABLE("a nest of kind %d fills no home", (int)n->kind);
+    }
+}

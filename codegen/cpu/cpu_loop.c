@@ -1,0 +1,159 @@
+/* Loops and branches. */
+#include <string.h>
+
+#include "codegen/cpu/cpu.h"
+
+/* ---- loops ---- */
+
+/* The loop's head, which has phis. */
+static void begin(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, const LLVMValueRef *init)
+{
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b);
+    LLVMBuildBr(g->b, l->head);
+    LLVMPositionBuilderAtEnd(g->b, l->head);
+    l->i = LLVMBuildPhi(g->b, g->i64, "i");
+    LLVMAddIncoming(l->i, &from, &entry, 1);
+    for (uint32_t k = 0; k < l->ncarry; k++) {
+        LLVMValueRef x = init[k];
+        l->carry[k] = LLVMBuildPhi(g->b, LLVMTypeOf(x), "");
+        LLVMAddIncoming(l->carry[k], &x, &entry, 1);
+    }
+}
+
+static void set_up(TlCpuGen *g, TlCpuLoop *l, int64_t step, uint32_t ncarry)
+{
+    TL_ASSERT(ncarry <= TL_CPU_CARRY && step > 0, "%u values carried by one loop", ncarry);
+    *l = (TlCpuLoop){.by = tl_gen_int(&g->gen, step), .ncarry = ncarry};
+}
+
+void tl_cpu_loop_begin(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, LLVMValueRef to, int64_t step,
+                       uint32_t ncarry, const LLVMValueRef *init)
+{
+    set_up(g, l, step, ncarry);
+    LLVMBasicBlockRef body = tl_gen_block(&g->gen, "body");
+    l->head = tl_gen_block(&g->gen, "for");
+    l->exit = tl_gen_block(&g->gen, "end");
+    begin(g, l, from, init);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, l->i, to, ""), body, l->exit);
+    LLVMPositionBuilderAtEnd(g->b, body);
+}
+
+void tl_cpu_loop_known(TlCpuGen *g, TlCpuLoop *l, int64_t from, int64_t end, int64_t step,
+                       uint32_t ncarry, const LLVMValueRef *init)
+{
+    TL_ASSERT(end > from && step > 0,
+              "a loop from %lld to %lld by %lld",
+              (long long)from, (long long)end, (long long)step);
+    set_up(g, l, step, ncarry);
+    l->end = end;
+    if (from + step < end) {
+        l->head = tl_gen_block(&g->gen, "loop");
+        begin(g, l, tl_gen_int(&g->gen, from), init);
+        return;
+    }
+    l->i = tl_gen_int(&g->gen, from);
+    for (uint32_t k = 0; k < ncarry; k++)
+        l->carry[k] = init[k];
+}
+
+void tl_cpu_loop_is_short(TlCpuGen *g, const TlCpuLoop *l)
+{
+    enum { RUNS = 1, ENDS = 4 };
+    LLVMMetadataRef weights[] = {
+        LLVMMDStringInContext2(g->c, "branch_weights", strlen("branch_weights")),
+        LLVMValueAsMetadata(LLVMConstInt(g->i32, RUNS, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(g->i32, ENDS, 0))};
+    tl_llvm_set_metadata(g->l, LLVMGetBasicBlockTerminator(l->head), "prof", weights, 3);
+}
+
+void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next)
+{
+    TL_ASSERT(!l->ncarry || next, "%u values carried to nowhere", l->ncarry);
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
+    LLVMValueRef i = l->head ? LLVMBuildAdd(g->b, l->i, l->by, "") : NULL;
+    if (i)
+        LLVMAddIncoming(l->i, &i, &latch, 1);
+    for (uint32_t k = 0; k < l->ncarry; k++) {
+        LLVMValueRef x = next[k];
+        if (l->head)
+            LLVMAddIncoming(l->carry[k], &x, &latch, 1);
+        if (!l->exit)
+            l->carry[k] = x;
+    }
+    if (!l->head)
+        return;
+    if (l->exit) {
+        LLVMBuildBr(g->b, l->head);
+        LLVMPositionBuilderAtEnd(g->b, l->exit);
+        return;
+    }
+    LLVMBasicBlockRef done = tl_gen_block(&g->gen, "done");
+    LLVMValueRef end = tl_gen_int(&g->gen, l->end);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, i, end, ""), l->head, done);
+    LLVMPositionBuilderAtEnd(g->b, done);
+}
+
+/* ---- branches ---- */
+
+/* What is built next runs only if `cond` holds. Returns the block to continue in (join_at). */
+LLVMBasicBlockRef tl_cpu_branch_if(TlCpuGen *g, LLVMValueRef cond)
+{
+    LLVMBasicBlockRef then = tl_gen_block(&g->gen, "then"), join = tl_gen_block(&g->gen, "join");
+    LLVMBuildCondBr(g->b, cond, then, join);
+    LLVMPositionBuilderAtEnd(g->b, then);
+    return join;
+}
+
+void tl_cpu_join_at(TlCpuGen *g, LLVMBasicBlockRef join)
+{
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
+void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const char *text)
+{
+    LLVMTypeRef params[6] = {g->ptr, g->i32, g->i32, g->i32, g->i32, g->ptr};
+    LLVMBasicBlockRef join = tl_cpu_branch_if(g, failed);
+    LLVMValueRef args[6] = {g->ctx,
+                            LLVMConstInt(g->i32, (unsigned)kind, 0),
+                            LLVMConstInt(g->i32, loc.file, 0),
+                            LLVMConstInt(g->i32, loc.line, 0),
+                            LLVMConstInt(g->i32, loc.col, 0),
+                            LLVMBuildGlobalStringPtr(g->b, text, "text")};
+    tl_cpu_service(g, TL_CPU_SERVICE(fail), LLVMFunctionType(g->void_, params, 6, 0), args, 6);
+    tl_cpu_join_at(g, join);
+}
+
+LLVMValueRef tl_cpu_joined(TlCpuGen *g, LLVMValueRef then, LLVMBasicBlockRef then_end,
+                           LLVMValueRef otherwise, LLVMBasicBlockRef from)
+{
+    LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(then), "");
+    LLVMAddIncoming(phi, &then, &then_end, 1);
+    LLVMAddIncoming(phi, &otherwise, &from, 1);
+    return phi;
+}
+
+TlCpuFork tl_cpu_fork(TlCpuGen *g, LLVMValueRef cond)
+{
+    TlCpuFork f = {.slow = tl_gen_block(&g->gen, "some"), .join = tl_gen_block(&g->gen, "join")};
+    LLVMBasicBlockRef fast = tl_gen_block(&g->gen, "all");
+    LLVMBuildCondBr(g->b, cond, fast, f.slow);
+    LLVMPositionBuilderAtEnd(g->b, fast);
+    return f;
+}
+
+void tl_cpu_fork_else(TlCpuGen *g, TlCpuFork *f, LLVMValueRef fast)
+{
+    f->fast = fast;
+    f->fast_end = LLVMGetInsertBlock(g->b);
+    LLVMBuildBr(g->b, f->join);
+    LLVMPositionBuilderAtEnd(g->b, f->slow);
+}
+
+LLVMValueRef tl_cpu_fork_end(TlCpuGen *g, TlCpuFork *f, LLVMValueRef slow)
+{
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
+    LLVMBuildBr(g->b, f->join);
+    LLVMPositionBuilderAtEnd(g->b, f->join);
+    return slow ? tl_cpu_joined(g, f->fast, f->fast_end, slow, end) : NULL;
+}

@@ -1,0 +1,199 @@
+/* The loops of a nest, as its plan has them: what of it is inside the arrays, and a body at each
+ * position. */
+#include "codegen/cpu/cpu.h"
+
+/* ---- what is inside ---- */
+
+static void narrow(TlCpuGen *g, LLVMValueRef *end, LLVMValueRef by)
+{
+    *end = *end ? tl_gen_pick(&g->gen, LLVMIntSLT, *end, by, *end, by) : by;
+}
+
+/* Narrows bounds to what is inside of one access. */
+static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuBounds *b)
+{
+    const TlCpuAccess *a = tl_cpu_access_of(g, ask->access->op);
+    TL_ASSERT(a, "%s stands in a nest before it is lowered",
+              tl_op_info(ask->access->op->opcode)->text);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), all = tl_gen_int(&g->gen, INT32_MAX);
+    if (a->ok)
+        narrow(g, &b->end, LLVMBuildSelect(g->b, a->ok, all, zero, ""));
+    for (uint32_t i = 0; i < ask->access->place.naxes; i++) {
+        const TlAxis *axis = &ask->access->place.axes[i];
+        if (axis->kind != TL_AXIS_SLICE)
+            continue;
+        bool boxed = n->boxed == ask->access && n->boxed_axes >> i & 1;
+        LLVMValueRef width = tl_gen_int(&g->gen, axis->width), to = boxed ? width : a->hi[i],
+                     begins = LLVMBuildICmp(g->b, LLVMIntEQ, boxed ? zero : a->lo[i], zero, "");
+        if (ask->access->axis[i].dim == ask->lane) {
+            b->outside =
+                b->outside ? tl_gen_pick(&g->gen, LLVMIntSGT, b->outside, to, b->outside, to) : to;
+        } else {
+            begins = LLVMBuildAnd(g->b, begins, LLVMBuildICmp(g->b, LLVMIntEQ, to, width, ""), "");
+            to = all;
+        }
+        narrow(g, &b->end, LLVMBuildSelect(g->b, begins, to, zero, ""));
+    }
+}
+
+TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
+{
+    TlCpuBounds b = {NULL};
+    const TlCpuAccess *a = n->store ? tl_cpu_access_of(g, n->op) : NULL;
+    for (uint32_t i = 0; a && n->boxed_axes >> i; i++)
+        if (n->boxed_axes >> i & 1) {
+            b.from[a->a->axis[i].dim] = a->lo[i];
+            b.to[a->a->axis[i].dim] = a->hi[i];
+        }
+    if (n->last_axis >= 0)
+        b.last = a->hi[n->last_axis];
+    if (n->split != TL_NEST_SPLIT && n->split != TL_NEST_ONE)
+        return b;
+    for (uint32_t i = 0; i < n->asks.len; i++)
+        narrow_by(g, n, &n->asks.data[i], &b);
+    int lane = n->kind == TL_NEST_PACK ? n->lane : n->form.lane;
+    narrow(g, &b.end, tl_gen_int(&g->gen, n->form.extent[lane]));
+    b.end = n->end >= 0 ? tl_gen_int(&g->gen, n->end)
+                        : LLVMBuildAnd(g->b, b.end, tl_gen_int(&g->gen, -step), "");
+    if (!n->stops)
+        b.outside = NULL;
+    return b;
+}
+
+/* ---- loops over all dimensions ---- */
+
+void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlNestForm *f, TlCpuAt *at)
+{
+    l->rank = f->rank;
+    for (int d = 0; d < f->rank; d++) {
+        if (d == l->skip)
+            continue;
+        if (l->bounds && l->bounds->to[d]) {
+            tl_cpu_loop_begin(g, &l->loop[d], l->bounds->from[d], l->bounds->to[d], 1, 0, NULL);
+            at->idx[d] = l->loop[d].i;
+            continue;
+        }
+        bool lanes = d == f->lane && at->width > 1;
+        int64_t n = lanes ? f->padded[d] : f->extent[d];
+        int64_t step = d == l->dim ? l->step : lanes ? at->width : 1;
+        TL_ASSERT(step <= n, "%lld positions of %lld", (long long)step, (long long)n);
+        tl_cpu_loop_known(g, &l->loop[d], 0, n, step, 0, NULL);
+        LLVMValueRef i = l->loop[d].i, last = tl_gen_int(&g->gen, n - step);
+        at->idx[d] = n % step ? tl_gen_pick(&g->gen, LLVMIntSLT, i, last, i, last) : i;
+    }
+}
+
+void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *l)
+{
+    for (int d = l->rank - 1; d >= 0; d--)
+        if (d != l->skip)
+            tl_cpu_loop_end(g, &l->loop[d], NULL);
+}
+
+/* ---- along the lanes ---- */
+
+typedef struct Body {
+    TlCpuBody run;
+    void *user;
+} Body;
+
+static void run(TlCpuGen *g, TlCpuAt *at, const Body *body)
+{
+    body->run(g, at, body->user);
+    if (at->whole)
+        tl_cpu_prefetch(g, at);
+}
+
+/* The vectors from .. to - 1; with constants, a loop without a test before it. */
+static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to,
+                          const Body *body)
+{
+    TlCpuAt at = *outer;
+    TlCpuLoop l;
+    tl_map_init(&at.memo, g->arena);
+    if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
+        int64_t begin = LLVMConstIntGetSExtValue(from), end = LLVMConstIntGetSExtValue(to);
+        if (begin >= end)
+            return;
+        tl_cpu_loop_known(g, &l, begin, end, at.width, 0, NULL);
+    } else {
+        tl_cpu_loop_begin(g, &l, from, to, at.width, 0, NULL);
+        if (!at.whole)
+            tl_cpu_loop_is_short(g, &l);
+    }
+    at.idx[at.lane] = l.i;
+    run(g, &at, body);
+    tl_cpu_loop_end(g, &l, NULL);
+}
+
+/* The lanes up to `end`, where everything is inside. */
+static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef end, const Body *body)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    const TlNest *n = outer->row->nest;
+    TlCpuAt at = *outer, first;
+    at.whole = true;
+    first = at;
+    first.idx[first.lane] = zero;
+    tl_map_init(&first.memo, g->arena);
+    const TlCpuAccess *store = n->store ? tl_cpu_access_of(g, n->op) : NULL;
+    if (n->streams)
+        tl_cpu_stream_now(g, outer->row, store, tl_cpu_access_address(g, store, &first));
+    tl_cpu_prefetch_store(g, outer->row, &first);
+    part_of_lanes(g, &at, zero, end, body);
+}
+
+/* All lanes are one vector: either all is inside, or it is tested. Its place is known, so that what
+ * is in registers stays there. */
+static void one_vector(TlCpuGen *g, TlCpuAt *at, LLVMValueRef end, const Body *body)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), n = tl_gen_int(&g->gen, at->width);
+    LLVMBasicBlockRef whole = tl_gen_block(&g->gen, "whole"), part = tl_gen_block(&g->gen, "part"),
+                      join = tl_gen_block(&g->gen, "join");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, end, n, ""), whole, part);
+    LLVMPositionBuilderAtEnd(g->b, whole);
+    whole_part(g, at, n, body);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, part);
+    at->width = at->row->nest->tested;
+    part_of_lanes(g, at, zero, n, body);
+    tl_cpu_join_at(g, join);
+}
+
+/* Vectors that are inside, then those that are tested. */
+static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const Body *body)
+{
+    const TlNest *n = at->row->nest;
+    const TlNestForm *f = &n->form;
+    whole_part(g, at, b->end, body);
+    LLVMValueRef last =
+        tl_gen_int(&g->gen, at->width > 1 ? f->padded[f->lane] : f->extent[f->lane]);
+    if (b->last)
+        last = tl_gen_pick(&g->gen, LLVMIntSLT, b->last, last, b->last, last);
+    at->width = n->tested;
+    part_of_lanes(g, at, b->end, last, body);
+}
+
+void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
+{
+    Body body = {run_body, user};
+    TlCpuRow row = {.nest = n};
+    TlCpuAt at;
+    TlCpuBounds bounds = tl_cpu_bounds(g, n, n->width);
+    tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
+    at.row = &row;
+    TlCpuLoops loops = {.skip = bounds.end ? n->form.lane : -1, .dim = -1, .bounds = &bounds};
+    if (bounds.end)
+        tl_cpu_prefetch_begin(g, &row);
+    tl_cpu_loops_begin(g, &loops, &n->form, &at);
+    if (!bounds.end) {
+        run(g, &at, &body);
+    } else {
+        tl_cpu_read_rows(g, &row, &at);
+        if (n->split == TL_NEST_ONE)
+            one_vector(g, &at, bounds.end, &body);
+        else
+            whole_and_rest(g, &at, &bounds, &body);
+    }
+    tl_cpu_loops_end(g, &loops);
+}

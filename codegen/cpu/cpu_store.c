@@ -1,0 +1,124 @@
+/* Stores and scatters: whole vectors, past the caches where the row streams, or masked. */
+#include "codegen/cpu/cpu.h"
+
+static LLVMValueRef store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
+{
+    LLVMValueRef store = LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, elem, x), p);
+    LLVMSetAlignment(store, (unsigned)tl_gen_elem_bytes(elem));
+    return store;
+}
+
+/* Past the caches if the row streams. */
+static void store_row(TlCpuGen *g, const TlCpuRow *row, const TlType *elem, LLVMValueRef p,
+                      LLVMValueRef x)
+{
+    TlCpuFork f = tl_cpu_fork(g, row->streams), wide = {0};
+    if (row->streams_wide) {
+        wide = tl_cpu_fork(g, row->streams_wide);
+        tl_cpu_stream_store(g, store_plain(g, elem, p, x), true);
+        tl_cpu_fork_else(g, &wide, NULL);
+    }
+    tl_cpu_stream_store(g, store_plain(g, elem, p, x), false);
+    if (row->streams_wide)
+        tl_cpu_fork_end(g, &wide, NULL);
+    tl_cpu_fork_else(g, &f, NULL);
+    store_plain(g, elem, p, x);
+    tl_cpu_fork_end(g, &f, NULL);
+}
+
+static void store_masked(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x,
+                         LLVMValueRef mask, bool apart)
+{
+    LLVMValueRef v = tl_gen_to_mem(&g->gen, elem, x);
+    LLVMValueRef bytes = LLVMConstInt(g->i32, tl_gen_elem_bytes(elem), 0);
+    LLVMValueRef args[4] = {v, p, bytes, mask};
+    LLVMTypeRef types[2] = {LLVMTypeOf(v), LLVMTypeOf(p)};
+    const char *name = apart ? "llvm.masked.scatter" : "llvm.masked.store";
+    tl_gen_intrinsic(&g->gen, name, types, 2, args, 4);
+}
+
+static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, TlCpuSpot *s,
+                         TlCpuAt *at, LLVMValueRef x)
+{
+    TlType elem = tl_cpu_elem_of(type);
+    TlNestForm form = tl_nest_form(type);
+    LLVMValueRef mask = tl_cpu_lanes_inside(g, s, at->width);
+    if (at->whole && at->row->streams) {
+        TL_ASSERT(!s->apart && !s->mask, "a streaming store with a mask");
+        /* the row's index may come from a tile, whose elements are anywhere */
+        LLVMBasicBlockRef join = s->uniform ? tl_cpu_branch_if(g, s->uniform) : NULL;
+        store_row(g, at->row, &elem, s->ptr, x);
+        if (join)
+            tl_cpu_join_at(g, join);
+        return;
+    }
+    if (s->apart) {
+        LLVMValueRef own = tl_cpu_lane_mask(g, &form, at);
+        mask = own ? LLVMBuildAnd(g->b, mask, own, "") : mask;
+        if (a->view) {
+            store_masked(g, &elem, s->ptr, x, mask, true);
+            return;
+        }
+        LLVMValueRef first, run = tl_cpu_pointer_run(g, &elem, s->ptr, at->width, &first);
+        TlCpuFork f = tl_cpu_fork(g, run);
+        store_masked(g, &elem, first, x, mask, false);
+        tl_cpu_fork_else(g, &f, NULL);
+        store_masked(g, &elem, s->ptr, x, mask, true);
+        tl_cpu_fork_end(g, &f, NULL);
+        return;
+    }
+    if (!s->full || !tl_cpu_forks(g, &elem)) {
+        store_masked(g, &elem, s->ptr, x, mask, false);
+        return;
+    }
+    LLVMValueRef all = s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full;
+    TlCpuFork f = tl_cpu_fork(g, all);
+    store_plain(g, &elem, s->ptr, x);
+    tl_cpu_fork_else(g, &f, NULL);
+    store_masked(g, &elem, s->ptr, x, mask, false);
+    tl_cpu_fork_end(g, &f, NULL);
+}
+
+static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    const TlCpuAccess *a = user;
+    TlValue *v = a->a->place.value;
+    TlType elem = tl_cpu_elem_of(v->type);
+    TlCpuSpot s = tl_cpu_spot_at(g, a, at);
+    LLVMValueRef x = tl_cpu_eval(g, v, at);
+    if (at->width > 1) {
+        store_vector(g, a, v->type, &s, at, x);
+        return;
+    }
+    LLVMValueRef ok = tl_cpu_element_ok(g, a, &s);
+    LLVMBasicBlockRef join = ok ? tl_cpu_branch_if(g, ok) : NULL;
+    store_plain(g, &elem, s.ptr, x);
+    if (join)
+        tl_cpu_join_at(g, join);
+}
+
+/* i1: the product's last chunk has done the store. */
+static LLVMValueRef is_stored(TlCpuGen *g, const TlNestProduct *p)
+{
+    LLVMValueRef flag = tl_cpu_scratch_at(g, p->stored),
+                 was = LLVMBuildLoad2(g->b, g->i64, flag, "");
+    LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), flag);
+    return LLVMBuildICmp(g->b, LLVMIntNE, was, tl_gen_int(&g->gen, 0), "");
+}
+
+void tl_cpu_store(TlCpuGen *g, const TlNest *n)
+{
+    TL_ASSERT(n->kind == TL_NEST_STORE, "%s is no store", tl_op_info(n->op->opcode)->text);
+    LLVMValueRef is_done = n->stored_by ? is_stored(g, n->stored_by) : NULL;
+    LLVMBasicBlockRef on = NULL;
+    TlCpuAccess *a = tl_cpu_prepare_access(g, n->op);
+    if (is_done) {
+        LLVMBasicBlockRef store = tl_gen_block(&g->gen, "store");
+        on = tl_gen_block(&g->gen, "stored");
+        LLVMBuildCondBr(g->b, is_done, on, store);
+        LLVMPositionBuilderAtEnd(g->b, store);
+    }
+    tl_cpu_nest(g, n, store_body, a);
+    if (is_done)
+        tl_cpu_join_at(g, on);
+}

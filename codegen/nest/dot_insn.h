@@ -1,0 +1,31 @@
+/* The dot-product instructions of CPUs: which there are, which suits. */
+#ifndef TL_CPU_DOT_INSN_H
+#define TL_CPU_DOT_INSN_H
+#include "codegen/target/llvm.h"
+#include "ir/type.h"
+
+/* What the instruction takes of A and B, `per` elements of each for a sum. */
+typedef enum TlCpuDotForm {
+    TL_CPU_DOT_WORDS, /* i16 and i16; gives the products' sum, which is to be added */
+    TL_CPU_DOT_MIXED, /* u8 and i8 */
+    TL_CPU_DOT_SAME,  /* both i8, or both u8 */
+    TL_CPU_DOT_BF16,  /* subnormal numbers are zeros */
+} TlCpuDotForm;
+
+typedef struct TlCpuDotInsn {
+    TlCpuDotForm form;
+    int per, lanes;       /* elements along k for a sum; sums */
+    const char *features; /* "avx512vnni,avx512vl": the CPU has all of them */
+    const char *name;     /* LLVM's intrinsic */
+} TlCpuDotInsn;
+
+/* The best one for operands of these types, k elements along k at a time, and vectors of so many
+ * sums. NULL: there is none. */
+const TlCpuDotInsn *tl_cpu_dot_insn(const TlLlvm *l, TlDtype a, TlDtype b, int64_t k, int lanes);
+/* The type of an operand's elements in registers, where they are of type d in the program. */
+TlDtype tl_cpu_dot_part(const TlCpuDotInsn *insn, TlDtype d);
+/* Does the instruction take A with its sign bits flipped? It takes u8 and i8 where A and B are
+ * alike. Then its sums lack, or have too many, 128 times those of B: `correction` is to be added,
+ * to 0 once for each `per` elements of B. */
+bool tl_cpu_dot_flips(const TlCpuDotInsn *insn, TlDtype a, TlDtype b);
+#endif

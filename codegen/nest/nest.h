@@ -1,0 +1,320 @@
+/* Loop nests: the level between tile IR and LLVM on the CPU. Here is decided what the code does;
+ * codegen/cpu writes it down. No file of this folder makes a value of LLVM's. */
+#ifndef TL_NEST_H
+#define TL_NEST_H
+#include "codegen/gen/gen.h"
+#include "codegen/nest/dot_insn.h"
+#include "ir/rewrite.h"
+#include "passes/analysis/axis_info.h"
+
+/* ---- the machine ---- */
+typedef struct TlNestMachine {
+    const TlLlvm *l;  /* its features */
+    int vector_bytes; /* of a register: 64, 32, 16 */
+    int nregs;        /* vector registers */
+    bool gathers;     /* fast masked gathers of elements of 4 and 8 bytes */
+    bool masks;       /* fast masks for elements of every size */
+} TlNestMachine;
+TlNestMachine tl_nest_machine(const TlLlvm *l);
+
+/* ---- forms (nest_form.c) ---- */
+/* The form of a home: row-major; the lane dimension (the last of extent > 1) is padded so that
+ * whole vectors fit. */
+typedef struct TlNestForm {
+    int rank, lane;                                                        /* lane -1: rank 0 */
+    int64_t extent[TL_MAX_RANK], padded[TL_MAX_RANK], stride[TL_MAX_RANK]; /* in elements */
+    int64_t elems;                                                         /* with padding */
+} TlNestForm;
+TlNestForm tl_nest_form(const TlType *type);
+int tl_nest_fit_width(int64_t padded, int width); /* most lanes, <= width, that divide padded */
+bool tl_nest_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
+/* Does a broadcast take vectors as they are? Else it takes one element for each. */
+bool tl_nest_keeps_lanes(const TlOp *broadcast);
+/* Does a reshape take its operand's last axis, of few elements, into one with the axis before it?
+ * Then so many vectors along that one, interleaved, are one of the result. */
+enum { TL_NEST_JOINED = 8 }; /* vectors that are interleaved, at most */
+bool tl_nest_joins(const TlOp *reshape);
+int tl_nest_join_width(const TlOp *reshape, int limit);
+/* A histogram counts in several tables by turns; behind them are values that are not counted
+ * yet, and how many they are. */
+enum { TL_NEST_COUNTED = 512, TL_NEST_COUNTED_BYTES = TL_NEST_COUNTED * 4 + 64 };
+typedef struct TlNestTables {
+    int n;
+    int64_t length; /* of one: counts */
+} TlNestTables;
+TlNestTables tl_nest_tables(const TlOp *histogram);
+
+/* ---- accesses (nest_access.c) ---- */
+typedef struct TlNestAxis {
+    int dim;        /* of the tile: of a slice or index tile; -1: a scalar drops the axis */
+    int64_t stride; /* elements from one position to the next; 0: not known before the run */
+    bool may_be_below; /* a slice may start before the view */
+    /* Are the positions of a slice that are inside known, lo .. hi - 1? Of a scalar index: is it
+     * known to be inside (hi = 1), or not to be (0)? */
+    bool is_known;
+    int64_t lo, hi;
+} TlNestAxis;
+/* A memory op: what is known of it before the run. */
+typedef struct TlNestAccess {
+    TlOp *op;
+    TlPlace place;
+    int param; /* -1: not known */
+    bool loads;
+    bool bounds;       /* they are tested; false for unchecked without --check */
+    bool asks;         /* --check: the runtime is asked for each address */
+    bool has_interval; /* along each slice, positions that are inside follow each other */
+    TlNestAxis axis[TL_MAX_VIEW_RANK];
+} TlNestAccess;
+/* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
+int tl_nest_slice_of(const TlPlace *p, int dim);
+/* The extent of a view's axis; false: it is not known before the run. */
+bool tl_nest_extent(const TlFn *fn, const TlValue *view, uint32_t axis, int64_t *out);
+/* Do elements follow each other along the axis of a parameter's view? */
+bool tl_nest_is_dense(const TlFn *fn, const TlPlace *p, int axis);
+/* Do they along a dimension of the tile? */
+bool tl_nest_is_contiguous(const TlNestAccess *a, int dim);
+/* Is every second element of memory read along it, as real parts of complex numbers are? */
+bool tl_nest_is_every_second(const TlNestAccess *a, int dim);
+TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or stored */
+
+/* ---- where tiles live (nest_place.c) ---- */
+typedef enum TlNestPlaceKind { TL_NEST_SCALAR, TL_NEST_VIRTUAL, TL_NEST_HOME } TlNestPlaceKind;
+typedef struct TlNestPlace {
+    TlNestPlaceKind kind;
+    int32_t buffer; /* HOME: index in plan->buffers */
+} TlNestPlace;
+typedef struct TlNestBuffer {
+    uint64_t bytes, offset;
+    uint32_t first, last; /* op positions between which it is needed, both included */
+    bool small;           /* no part of scratch: a variable of LLVM's, most often in registers */
+} TlNestBuffer;
+
+/* ---- products (nest_product.c, nest_operand.c) ---- */
+/* A loop over the sums of a product (cpu_matmul.c). */
+enum { TL_NEST_TAG_BYTES = 64, TL_NEST_KEYS = 6, TL_NEST_AROUND = 4 };
+/* Chunks that are multiplied together: what each has of its own, in scratch memory. */
+enum { TL_NEST_GATHERED = 16, TL_NEST_CHUNK_WORDS = 5 };
+typedef struct TlNestProduct {
+    TlOp *loop, *dot;
+    TlOp *around[TL_NEST_AROUND]; /* inner first: loops that pass the sum on; B changes in them */
+    int naround;
+    int ngathered; /* of those, inner first: chunks of all their trips are multiplied together */
+    TlDtype dtype;        /* of the sums */
+    const TlCpuDotInsn *insn; /* NULL: products are added one by one */
+    int per;              /* elements along k of a packed one, which is as large as a sum */
+    TlDtype part[2];      /* the type of those of A, of B */
+    bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections */
+    int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
+    /* Rows that a panel of B has room for, elements that a row of packed A has: panels and rows
+     * begin in different cache sets. */
+    int64_t panel_rows, a_row;
+    TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
+    bool a_may_end;       /* it is packed where it ends before the rows that are seen */
+    TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */
+    bool a_turned;        /* those are A's columns, of as many trips as a chunk has */
+    bool a_is_whole;      /* and unless it has all k of a chunk */
+    bool from_zero;       /* the sums begin at +0 */
+    bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
+    TlOp *b_load;         /* the load that B is; NULL: B is computed, or not kept */
+    TlValue *key[TL_NEST_KEYS]; /* scalars from which, and from k, B is computed, if by no load */
+    int nkeys;
+    TlOp *store;          /* says which rows and columns are seen; NULL: all */
+    bool stores; /* it stores the sums and nothing else, right after the loop, or those around */
+    uint32_t slots;       /* packed chunks of B that there is room for */
+    uint64_t a_bytes, b_bytes; /* of packed A, of one chunk of packed B */
+    int32_t a, b, gathered;    /* buffers; gathered: of chunks that are multiplied together */
+    int32_t listed;            /* where each row of A is, by a_rows */
+    /* Where they are in scratch memory; zeros: a row of A outside; stored: the last chunk stored
+     * the sums, and the store has not yet seen that. */
+    uint64_t tags, zeros, stored;
+} TlNestProduct;
+
+/* ---- nests ---- */
+typedef enum TlNestKind {
+    TL_NEST_FILL,    /* computes a value into a home */
+    TL_NEST_TURN,    /* a home from another one, transposed in registers, block by block */
+    TL_NEST_COPY,    /* a home from another one */
+    TL_NEST_STORE,
+    TL_NEST_REDUCE,
+    TL_NEST_SCAN,
+    TL_NEST_PICK,    /* one element along an axis */
+    TL_NEST_COUNT,   /* the values of a histogram, in tables */
+    TL_NEST_ADD,     /* the tables */
+    TL_NEST_ATOMIC,
+    TL_NEST_EACH,    /* what is printed, or asserted */
+    TL_NEST_DOT,     /* one product, of homes */
+    TL_NEST_PRODUCT, /* a loop that sums products, as a whole */
+    TL_NEST_PACK,    /* an operand of it, for one trip */
+    TL_NEST_KINDS
+} TlNestKind;
+
+/* How a nest tests which elements are inside the arrays that it accesses. */
+typedef enum TlNestSplit {
+    TL_NEST_PLAIN,  /* there is nothing to test, or each access tests for itself */
+    TL_NEST_TESTED, /* at each vector */
+    TL_NEST_SPLIT,  /* along the lanes: whole vectors up to an end, and tests from there on */
+    TL_NEST_ONE     /* it has one vector: all of it is inside, or it is tested */
+} TlNestSplit;
+
+typedef struct TlNestAsk {
+    TlNestAccess *access;
+    int lane; /* the dimension of what it accesses that the nest's lanes are along; -1: none, or
+               * any element may be needed */
+} TlNestAsk;
+
+enum { TL_NEST_MOST_VALUES = 400 }; /* a nest that computes more is not built twice */
+
+/* A loop nest over a shape, of which one dimension, the last of extent > 1, is in vectors. */
+typedef struct TlNest {
+    TlNestKind kind;
+    TlOp *op;     /* where it stands */
+    TlValue *value; /* what it computes, stores, reduces */
+    TlType type;    /* what it goes over; of a home that it fills */
+    TlNestForm form;
+    int32_t from, home; /* buffers; -1: none */
+    TlDtype from_dtype; /* COPY: the elements of `from` */
+    bool own; /* FILL: by value's op, although value has a home: this one */
+    /* -- the vector -- */
+    int width;
+    int tested;        /* lanes where elements are tested */
+    const char *limit; /* why there are no more */
+    /* -- what it accesses -- */
+    TL_VEC(TlNestAsk) asks; /* whose elements may be inside as a whole */
+    TlMap seen;             /* values, with their lanes, of which that has been asked */
+    uint32_t nvalues;       /* that it computes */
+    bool differs; /* values may differ outside, as they depend on more than what is inside */
+    bool outside; /* from some position on along the lanes nothing is inside */
+    TlNestSplit split;
+    const char *unsplit; /* why it is not split; NULL: it is, or has nothing to test */
+    int64_t end; /* SPLIT, ONE: of what is inside as a whole; -1: known in the run only */
+    TlNestAccess *boxed; /* the loops visit only what is inside of this one along the axes */
+    uint32_t boxed_axes;
+    /* -- a store -- */
+    TlNestAccess *store; /* NULL: it stores nothing */
+    int last_axis;       /* of the store: nothing is after its last along the lanes; -1: not so */
+    const TlNestProduct *stored_by; /* may have done it; NULL: nothing */
+    bool streams;           /* rows of large arrays pass by the caches */
+    bool streams_wide;      /* in pieces as large as a register, where rows begin so */
+    const char *unstreamed; /* why not; NULL: it does, or is no store of memory */
+    /* -- prefetch -- */
+    TL_VEC(TlNestAccess *) next; /* read by earlier nests: of the next program's row */
+    bool ahead; /* and of the row that it will store; where stores stream, again of next's first */
+    TL_VEC(TlNestAccess *) fetch; /* loads that ask for what lies further on */
+    bool fetch_light; /* a page, into the second cache, if the array is large; else two */
+    /* -- reductions, scans -- */
+    TlOp *reduce;
+    int axis;
+    bool along;   /* along the lanes, of which there are several */
+    bool on_vectors; /* the combiner has no control flow */
+    TlValue *fill; /* a value whose home is filled on the way; NULL: none */
+    int rows, rows_dim; /* that are reduced together, along this dimension */
+    int parts;          /* partial results of a row */
+    bool from_identity; /* they begin with it; else with the first vector */
+    bool stops;         /* with the first vector of which nothing is inside and that adds nothing */
+    int64_t picked;
+    /* -- histograms, atomics -- */
+    TlNestTables tables;
+    bool groups; /* floats side by side, as many as an exchange takes */
+    /* -- products -- */
+    const TlNestProduct *product;
+    int mr, nv;       /* a block of sums in registers: rows, vectors */
+    int64_t panel;    /* columns of a panel */
+    bool narrow;      /* the last columns may be in panels of one vector, */
+    int narrow_mr;    /* in blocks of so many rows */
+    int64_t group;    /* panels that stay in the second cache while all rows are read */
+    int turn;         /* TURN, PACK: blocks of so many rows and columns are transposed; 0: none */
+    int turn_dim;     /* TURN: the other dimension of a block */
+    TlOp *below;      /* PACK: a load whose later rows are prefetched; NULL: none */
+    struct TlNest *pack[2]; /* PRODUCT: A, B */
+    bool is_b, cuts;  /* PACK: it is B; it ends where A does, and there it is inside */
+    int lane;         /* PACK: dimension that is read in vectors */
+    int listed;       /* PRODUCT: addresses of rows that are listed at a time */
+    struct {
+        int32_t home;
+        bool turned;
+    } operand[3]; /* DOT: A, B, the sums */
+} TlNest;
+
+/* ---- a function ---- */
+typedef struct TlNests {
+    const TlFn *fn;
+    TlArena *arena;
+    TlNestMachine m;
+    bool check;         /* each access asks the runtime */
+    TlNestPlace *place; /* by value id */
+    TL_VEC(TlNestBuffer) buffers;
+    /* op to its first extra buffer (dot: packed a, b; histogram: tables; loop: temporaries;
+     * print) */
+    TlMap extra;
+    TlMap products; /* FOR to TlNestProduct */
+    TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
+    uint64_t scratch_bytes;
+    /* At its beginning, 0 before the first launch: tags of products, and rows of zeros. */
+    uint64_t zeroed_bytes;
+    TlAxisInfo *axis;
+    TlMap access; /* op to TlNestAccess */
+    TL_VEC(TlNest *) all; /* in the order of control flow; those of an op are neighbours */
+    TlMap first;          /* op to the number of its first one */
+    bool streams;         /* some nest does */
+} TlNests;
+/* Everything that is decided about a function; verified. */
+TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
+/* Nest number n of those of an op, NULL: it has no more. */
+TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n);
+
+/* ---- the passes, in their order ---- */
+void tl_nest_place(TlNests *plan);        /* nest_place.c: places, buffers, products */
+void tl_nest_find_accesses(TlNests *plan); /* nest_access.c */
+/* nest_build.c: nests, with width and split */
+void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
+void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
+
+/* ---- what they share ---- */
+/* nest_width.c. The lanes that suit computing v, at most `limit`; own: by its op although it has a
+ * home. *why, where there are fewer: what wants so few. */
+int tl_nest_width(const TlNests *plan, TlValue *v, int limit, bool own, const char **why);
+int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, const char **why);
+/* As many lanes as a register has indices. Masks of more take LLVM twice the time, for lanes that
+ * are few. */
+int tl_nest_tested_width(const TlNests *plan, int width);
+/* Blocks that registers hold well while they are transposed. */
+enum { TL_NEST_TURNED = 16 };
+int tl_nest_turn_width(const TlNests *plan, TlDtype dtype);
+/* nest_inside.c. Names what a nest evaluates, accesses and stores, with the dimension of each that
+ * the nest's lanes are along; then how it is split, where whole vectors are taken `step` lanes at a
+ * time. */
+void tl_nest_ask_value(TlNests *plan, TlNest *n, TlValue *v, int lane, bool own);
+void tl_nest_ask_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane);
+void tl_nest_ask_store(TlNests *plan, TlNest *n, TlNestAccess *a, int lane);
+void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step);
+/* nest_fill.c */
+TlNest *tl_nest_new(TlNests *plan, TlNestKind kind, TlOp *op, const TlType *type);
+void tl_nest_define(TlNests *plan, TlOp *op); /* its result, into that one's home */
+/* All elements of v, converted to dtype, into a home: nothing when that is v's own. */
+void tl_nest_materialise(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t home);
+/* Moves an op's tile operands, from operand `first` on, to the homes of `to`, as if all at once. */
+void tl_nest_move(TlNests *plan, TlOp *op, uint32_t first, uint32_t n, TlValue *const *to);
+/* nest_reduce.c. `at`: the op where it is done, whose home `fill` is filled on the way, or NULL. */
+void tl_nest_build_reduce(TlNests *plan, TlOp *at, TlOp *reduce, TlValue *fill);
+void tl_nest_build_scan(TlNests *plan, TlOp *scan);
+/* Pieces of a store that passes by the caches, at least; the alignment that this wants. */
+enum { TL_NEST_STREAM_BYTES = 16 };
+/* nest_blocks.c: products */
+void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack);
+void tl_nest_build_product(TlNests *plan, const TlNestProduct *p);
+
+/* nest_product.c. NULL: the loop is more than a product. Asked when values have their homes. */
+TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, TlArena *arena);
+/* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
+ * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
+TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop);
+/* nest_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
+ * outside are zeros. *out_turned: v's rows are the load's columns. NULL: none. */
+TlOp *tl_nest_load_under(const TlValue *v, bool *out_turned);
+/* The dimension of v along which the elements that it is computed from lie without gaps in memory.
+ * -1: neither, or not known. */
+int tl_nest_dense_dim(const TlFn *fn, const TlValue *v);
+/* Sets p->key: the values that say, beside the launch and k, what B is. False: they do not, or are
+ * too many. */
+bool tl_nest_find_keys(const TlNests *plan, TlNestProduct *p, TlArena *arena);
+#endif

@@ -1,0 +1,188 @@
+/* Accesses to memory, before the run: which axis of a view gives which dimension of the tile, where
+ * elements lie side by side, which of them are known to be inside. */
+#include "codegen/nest/nest.h"
+#include "passes/analysis/facts.h"
+
+int tl_nest_slice_of(const TlPlace *p, int dim)
+{
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (tl_place_dim(p, i) == dim)
+            return p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 1 ? (int)i : -1;
+    return -1;
+}
+
+bool tl_nest_is_dense(const TlFn *fn, const TlPlace *p, int axis)
+{
+    const TlOp *view = p->base->def;
+    if (view && view->opcode == TL_OP_VIEW) {
+        uint64_t bits;
+        const TlValue *stride = tl_in(view, 1 + p->naxes + (uint32_t)axis);
+        return tl_value_is_const(stride, &bits) && bits == 1;
+    }
+    if (!fn->info || view)
+        return false;
+    const TlParam *param = &fn->info->params.data[p->base->index];
+    const TlDim *d = &param->stride[axis];
+    bool last = axis + 1 == param->rank;
+    return (d->kind == TILE_DIM_DENSE && last) || (d->kind == TILE_DIM_CONST && d->value == 1);
+}
+
+/* ---- extents and strides ---- */
+
+bool tl_nest_extent(const TlFn *fn, const TlValue *view, uint32_t axis, int64_t *out)
+{
+    const TlOp *op = view->def;
+    TlWideInt n, start;
+    if (op && op->opcode == TL_OP_SUB_VIEW) {
+        uint32_t rank = (uint32_t)view->type->rank;
+        int64_t all;
+        if (!tl_nest_extent(fn, tl_in(op, 0), axis, &all) ||
+            !tl_const_int_value(tl_in(op, 1 + axis), &start) ||
+            !tl_const_int_value(tl_in(op, 1 + rank + axis), &n))
+            return false;
+        start = start < 0 ? 0 : start > all ? all : start;
+        n = n < all - start ? n : all - start;
+        *out = n < 0 ? 0 : (int64_t)n;
+        return true;
+    }
+    if (op) {
+        if (op->opcode != TL_OP_VIEW || !tl_const_int_value(tl_in(op, 1 + axis), &n))
+            return false;
+        *out = (int64_t)n;
+        return true;
+    }
+    const TlDim *d = &fn->info->params.data[view->index].extent[axis];
+    *out = d->value;
+    return d->kind == TILE_DIM_CONST;
+}
+
+/* The stride; 0: it is not known. */
+static int64_t stride_of(const TlFn *fn, const TlValue *view, uint32_t axis)
+{
+    const TlOp *op = view->def;
+    TlWideInt n;
+    if (op && op->opcode == TL_OP_SUB_VIEW)
+        return stride_of(fn, tl_in(op, 0), axis);
+    if (op)
+        return op->opcode == TL_OP_VIEW &&
+                       tl_const_int_value(tl_in(op, 1 + (uint32_t)view->type->rank + axis), &n)
+                   ? (int64_t)n
+                   : 0;
+    const TlParam *p = &fn->info->params.data[view->index];
+    if (p->stride[axis].kind == TILE_DIM_CONST)
+        return p->stride[axis].value;
+    if (p->stride[axis].kind != TILE_DIM_DENSE)
+        return 0;
+    if (axis + 1 == p->rank)
+        return 1;
+    int64_t row;
+    if (!tl_nest_extent(fn, view, axis + 1, &row))
+        return 0;
+    bool half = tl_dtype_bits(p->dtype) < 8 && axis + 2 == p->rank; /* rows end on a byte */
+    return (half ? (row + 1) & -2 : row) * stride_of(fn, view, axis + 1);
+}
+
+/* ---- what is known ---- */
+
+/* Which positions of a slice of step 1 are inside, or whether a scalar index is. */
+static void find_interval(const TlFn *fn, TlNestAccess *a, uint32_t i)
+{
+    const TlAxis *axis = &a->place.axes[i];
+    TlNestAxis *x = &a->axis[i];
+    TlWideInt start;
+    int64_t extent;
+    if (!a->bounds) {
+        *x = (TlNestAxis){x->dim, x->stride, false, true, 0, axis->width};
+        return;
+    }
+    if (!tl_const_int_value(a->place.index[i].value, &start) ||
+        !tl_nest_extent(fn, a->place.base, i, &extent))
+        return;
+    x->is_known = true;
+    if (axis->kind == TL_AXIS_SCALAR) {
+        x->hi = start >= 0 && start < extent;
+        return;
+    }
+    x->lo = start >= 0 ? 0 : start <= -(TlWideInt)axis->width ? axis->width : (int64_t)-start;
+    x->hi = start >= extent ? 0 : extent - start < axis->width ? (int64_t)(extent - start)
+                                                               : axis->width;
+}
+
+static void find_axis(const TlNests *plan, TlNestAccess *a, uint32_t i)
+{
+    const TlAxis *axis = &a->place.axes[i];
+    TlNestAxis *x = &a->axis[i];
+    x->dim = tl_place_dim(&a->place, i);
+    x->stride = stride_of(plan->fn, a->place.base, i);
+    if (axis->kind == TL_AXIS_TILE)
+        return;
+    if (axis->kind == TL_AXIS_SLICE) {
+        x->stride *= axis->step;
+        x->may_be_below = tl_axis_facts(plan->axis, a->place.index[i].value)->lo < 0;
+        a->has_interval &= !a->bounds || axis->step == 1;
+    }
+    if (axis->kind == TL_AXIS_SCALAR || !a->bounds || axis->step == 1)
+        find_interval(plan->fn, a, i);
+}
+
+static void find_access(TlNests *plan, TlOp *op)
+{
+    TlNestAccess *a = TL_NEW(plan->arena, TlNestAccess);
+    *a = (TlNestAccess){.op = op, .place = tl_op_place(op), .loads = op->opcode == TL_OP_LOAD};
+    a->param = tl_base_param(a->place.base);
+    a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || plan->check;
+    a->asks = plan->check && !tl_is_view_of_launch(a->place.base);
+    a->has_interval = a->place.axes != NULL;
+    for (uint32_t i = 0; a->place.axes && i < a->place.naxes; i++)
+        find_axis(plan, a, i);
+    tl_map_put_ptr(&plan->access, op, a);
+}
+
+void tl_nest_find_accesses(TlNests *plan)
+{
+    TL_ASSERT(plan->axis, "nothing is known of '%s'", plan->fn->name);
+    for (TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_INSIDE || op->opcode == TL_OP_STORE ||
+            (tl_op_info(op->opcode)->flags & F_ATOMIC))
+            find_access(plan, op);
+}
+
+bool tl_nest_is_contiguous(const TlNestAccess *a, int dim)
+{
+    if (!a->place.axes)
+        return false;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        const TlAxis *axis = &a->place.axes[i];
+        bool in_lane = a->axis[i].dim == dim;
+        if (axis->kind == TL_AXIS_TILE && a->place.pointwise)
+            in_lane = dim < a->place.index[i].value->type->rank;
+        if (in_lane &&
+            (axis->kind != TL_AXIS_SLICE || axis->step != 1 || a->axis[i].stride != 1))
+            return false;
+    }
+    return true;
+}
+
+bool tl_nest_is_every_second(const TlNestAccess *a, int dim)
+{
+    bool second = false;
+    if (!a->place.axes || !a->loads || a->place.mask)
+        return false;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        if (a->place.axes[i].kind == TL_AXIS_TILE)
+            return false;
+        if (a->place.axes[i].kind == TL_AXIS_SLICE && a->axis[i].dim == dim)
+            second = a->axis[i].stride == 2;
+    }
+    return second;
+}
+
+TlType tl_nest_accessed(const TlNestAccess *a)
+{
+    TlType t = {.kind = TL_TILE,
+                .dtype = a->place.base->type->dtype,
+                .rank = (uint8_t)a->place.rank};
+    for (int d = 0; d < a->place.rank; d++)
+        t.shape[d] = a->place.shape[d];
+    return t;
+}

@@ -1,0 +1,238 @@
+/* Matrix products: blocks of sums in registers, panels, how operands are packed. */
+#include "codegen/nest/nest.h"
+#include "passes/analysis/facts.h"
+
+enum {
+    MAX_ROWS = 12,         /* of any block */
+    NARROW_ROWS = 8,       /* of a block in a narrow panel */
+    WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
+    GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
+};
+
+/* ---- one product ---- */
+
+/* The operand of a transposition that swaps the last two axes: other strides have that effect. */
+static TlValue *under_transposition(TlValue *v)
+{
+    if (!v->def || v->def->opcode != TL_OP_TRANS)
+        return NULL;
+    const int64_t *perm = tl_attr(v->def, TL_ATTR_PERM)->u.ints;
+    int r = v->type->rank;
+    return perm[r - 1] == r - 2 && perm[r - 2] == r - 1 ? tl_in(v->def, 0) : NULL;
+}
+
+typedef struct Operand {
+    int32_t home;
+    bool turned;
+} Operand;
+
+/* Where operand v is, in this type: in a home, or filled into `pack`. */
+static Operand find_operand(TlNests *plan, TlOp *dot, TlValue *v, TlDtype dtype, int32_t pack,
+                            bool any_strides)
+{
+    TlNestPlace place = plan->place[v->id];
+    if (place.kind == TL_NEST_HOME && v->type->dtype == dtype)
+        return (Operand){place.buffer, false};
+    TlValue *x = place.kind == TL_NEST_VIRTUAL ? under_transposition(v) : NULL;
+    if (any_strides && x && plan->place[x->id].kind == TL_NEST_HOME && x->type->dtype == dtype)
+        return (Operand){plan->place[x->id].buffer, true};
+    tl_nest_materialise(plan, dot, v, dtype, pack);
+    return (Operand){pack, false};
+}
+
+/* The accumulators, one row of b and one broadcast element must fit in registers. All blocks have
+ * the same number of rows, the one with the least total cost; a block costs its rows plus one for
+ * the loads of b. */
+static void choose_block(const TlNests *plan, TlNest *n, int64_t m, int64_t columns)
+{
+    int64_t vectors = columns / n->width, best = INT64_MAX;
+    int most = plan->m.nregs >= 32 ? 4 : 2, budget = plan->m.nregs >= 32 ? 24 : 12;
+    n->nv = (int)(vectors < most ? vectors : most);
+    int rows = budget / n->nv < MAX_ROWS ? budget / n->nv : MAX_ROWS;
+    for (int mr = m < rows ? (int)m : rows; mr > 0; mr--) {
+        int64_t cost = (m + mr - 1) / mr * (mr + 1);
+        if (cost < best) {
+            best = cost;
+            n->mr = mr;
+        }
+    }
+    n->panel = (int64_t)n->nv * n->width;
+}
+
+void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack)
+{
+    TL_ASSERT(dot->opcode == TL_OP_DOT && dot->nin == 3,
+              "%s is no product", tl_op_info(dot->opcode)->text);
+    const TlType *out = dot->out[0]->type;
+    TlDtype d = out->dtype, wide = d == TL_F64 || d == TL_I32 ? d : TL_F32;
+    int32_t own = plan->place[dot->out[0]->id].buffer, home = d == wide ? own : pack + 2;
+    Operand a = find_operand(plan, dot, tl_in(dot, 0), wide, pack, true),
+            b = find_operand(plan, dot, tl_in(dot, 1), wide, pack + 1, false);
+    tl_nest_materialise(plan, dot, tl_in(dot, 2), wide, home);
+    TlType sums = *out;
+    sums.dtype = wide;
+    TlNest *n = tl_nest_new(plan, TL_NEST_DOT, dot, &sums);
+    int r = n->form.rank;
+    n->end = 0;
+    n->home = home;
+    n->operand[0].home = a.home;
+    n->operand[0].turned = a.turned;
+    n->operand[1].home = b.home;
+    n->width = n->tested = tl_nest_fit_width(n->form.padded[r - 1],
+                                             plan->m.vector_bytes / tl_dtype_bytes(wide));
+    choose_block(plan, n, n->form.extent[r - 2], n->form.padded[r - 1]);
+    if (wide == d)
+        return;
+    TlNest *copy = tl_nest_new(plan, TL_NEST_COPY, dot, out);
+    copy->end = 0;
+    copy->from = home;
+    copy->from_dtype = wide;
+    copy->home = own;
+    copy->width = copy->tested =
+        tl_nest_fit_width(copy->form.padded[copy->form.lane], plan->m.vector_bytes / 4);
+}
+
+/* ---- the packing of operands ---- */
+
+/* How many lanes pack v along its columns: a divisor of n. */
+static int pack_width(const TlNests *plan, TlNest *x, int64_t n)
+{
+    bool turned;
+    const TlNestProduct *p = x->product;
+    int most = 2 * plan->m.vector_bytes / tl_dtype_bytes(x->is_b ? p->dtype : p->part[0]);
+    int w = most, dense = tl_nest_dense_dim(plan->fn, x->value);
+    TlOp *load = tl_nest_load_under(x->value, &turned);
+    if (load ? turned && dense != 1 : dense == 0)
+        w = 1;
+    else if (!load || !turned)
+        w = tl_nest_width(plan, x->value, 64, false, &x->limit);
+    return tl_nest_fit_width(n, w < most ? w : most);
+}
+
+/* How many rows (of pairs) and columns a block has, if v's columns are contiguous in memory and its
+ * rows are not. 0: v is not read down its columns. */
+static int pack_turn(const TlNests *plan, TlNest *x, int64_t panel)
+{
+    bool turned;
+    const TlNestProduct *p = x->product;
+    TlValue *v = x->value;
+    if (tl_nest_dense_dim(plan->fn, v) != 0)
+        return 0;
+    int w = tl_nest_turn_width(plan, x->is_b ? p->dtype : p->part[0]);
+    int rows = tl_nest_fit_width(v->type->shape[0], x->is_b ? w * p->per : w);
+    if (!tl_nest_load_under(v, &turned))
+        rows = tl_nest_width(plan, v, rows, false, &x->limit);
+    w = rows / (x->is_b ? p->per : 1);
+    w = w ? tl_nest_fit_width(v->type->shape[1], w) : 0;
+    w = w && x->is_b ? tl_nest_fit_width(panel, w) : w;
+    return w >= 4 ? w : 0;
+}
+
+/* Rows of B are packed up to A's end where A is read in memory, which is B's end, too: so they are
+ * inside. */
+static void cut(TlNests *plan, TlNest *x)
+{
+    const TlNestProduct *p = x->product;
+    bool turned;
+    x->cuts = p->a_load && !p->a_turned && !p->a_is_whole && p->per == 1;
+    if (!x->cuts)
+        return;
+    TlOp *load = tl_nest_load_under(x->value, &turned);
+    TL_ASSERT(load, "A's end is not B's");
+    x->boxed = tl_map_get_ptr(&plan->access, load);
+    x->boxed_axes = 1u << tl_nest_slice_of(&x->boxed->place, turned ? 1 : 0);
+}
+
+static void split_pack(TlNests *plan, TlNest *x, const TlNest *of)
+{
+    int width = x->width;
+    tl_nest_ask_value(plan, x, x->value, x->lane, false);
+    tl_nest_split(plan, x, x->form.extent[x->lane], width);
+    if (x->split == TL_NEST_ONE)
+        x->split = TL_NEST_SPLIT;
+    x->width = width;
+    x->tested = x->turn ? width : tl_nest_tested_width(plan, width);
+    if (x->is_b && x->lane == 1 && of->narrow) /* no vector goes on from a panel to a narrow one */
+        x->tested = tl_nest_fit_width(of->width, x->tested);
+}
+
+static TlNest *build_pack(TlNests *plan, TlNest *of, bool is_b)
+{
+    const TlNestProduct *p = of->product;
+    TlValue *v = tl_in(p->dot, is_b ? 1 : 0);
+    TlNest *x = tl_nest_new(plan, TL_NEST_PACK, p->loop, v->type);
+    bool turned;
+    x->product = p;
+    x->value = v;
+    x->is_b = is_b;
+    x->home = is_b ? p->b : p->a;
+    x->turn = pack_turn(plan, x, of->panel);
+    x->lane = x->turn ? 0 : 1;
+    if (x->turn)
+        x->width = is_b ? x->turn * p->per : x->turn;
+    else if (is_b)
+        x->width = pack_width(plan, x, of->panel);
+    else
+        x->width = x->form.lane == 1 ? pack_width(plan, x, v->type->shape[1]) : 1;
+    if (is_b && !x->turn) {
+        x->below = tl_nest_load_under(v, &turned);
+        x->below = turned ? NULL : x->below;
+        cut(plan, x);
+    }
+    split_pack(plan, x, of);
+    return x;
+}
+
+/* ---- a loop ---- */
+
+/* The accumulators, one row of b and one broadcast element must fit in registers; panels must
+ * divide the columns. */
+static void choose_panels(const TlNests *plan, TlNest *n, int64_t columns, int64_t rows)
+{
+    int64_t vectors = columns / n->width;
+    bool many = plan->m.nregs >= 32;
+    n->nv = many ? 4 : 2;
+    while (vectors % n->nv)
+        n->nv--;
+    n->mr = (many ? 24 : 12) / n->nv;
+    if (n->mr > MAX_ROWS)
+        n->mr = MAX_ROWS;
+    if (n->mr > rows)
+        n->mr = (int)rows;
+    n->panel = (int64_t)n->nv * n->width;
+}
+
+/* Are the columns that the program stores known before the run? */
+static bool knows_columns(const TlNests *plan, const TlNestProduct *p)
+{
+    if (!p->store)
+        return true;
+    const TlNestAccess *a = tl_map_get_ptr(&plan->access, p->store);
+    int64_t extent;
+    TlWideInt start;
+    int i = tl_nest_slice_of(&a->place, 1);
+    return tl_nest_extent(plan->fn, a->place.base, (uint32_t)i, &extent) &&
+           tl_const_int_value(a->place.index[i].value, &start);
+}
+
+void tl_nest_build_product(TlNests *plan, const TlNestProduct *p)
+{
+    const TlType *type = p->dot->out[0]->type;
+    TlNest *n = tl_nest_new(plan, TL_NEST_PRODUCT, p->loop, type);
+    int64_t columns = n->form.padded[1];
+    n->end = 0;
+    n->product = p;
+    n->home = plan->place[p->loop->out[0]->id].buffer;
+    n->width = n->tested =
+        tl_nest_fit_width(columns, plan->m.vector_bytes / tl_dtype_bytes(p->dtype));
+    choose_panels(plan, n, columns, type->shape[0]);
+    n->narrow = n->panel > WIDE_PANEL && !knows_columns(plan, p);
+    n->narrow_mr = type->shape[0] < NARROW_ROWS ? type->shape[0] : NARROW_ROWS;
+    int64_t bytes = n->panel * p->depth * tl_dtype_bytes(p->dtype) *
+                    (p->ngathered ? TL_NEST_GATHERED : 1);
+    n->group = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
+    if (p->a_rows)
+        n->listed = tl_nest_fit_width(p->a_rows->type->shape[0], plan->m.vector_bytes / 8);
+    n->pack[1] = build_pack(plan, n, true);
+    n->pack[0] = p->a_bytes ? build_pack(plan, n, false) : NULL;
+}

@@ -1,0 +1,236 @@
+/* The nests of a function, in the order of control flow: one for each op that fills a home, stores,
+ * reduces and so on, with its width and how it is split; and the passes in their order. */
+#include "codegen/nest/nest.h"
+#include "passes/analysis/picked.h"
+
+/* ---- ops ---- */
+
+static void build_store(TlNests *plan, TlOp *op)
+{
+    TlNestAccess *a = tl_map_get_ptr(&plan->access, op);
+    TlValue *v = a->place.value;
+    TlNest *n = tl_nest_new(plan, TL_NEST_STORE, op, v->type);
+    n->value = v;
+    if (v->type->rank == 0) {
+        n->store = a;
+        n->end = 0;
+        return;
+    }
+    int lane = n->form.lane, limit = tl_nest_access_width(plan, a, 64, &n->limit);
+    limit = tl_nest_width(plan, v, limit, false, &n->limit);
+    if (a->place.mask)
+        limit = tl_nest_width(plan, a->place.mask, limit, false, &n->limit);
+    n->width = tl_nest_fit_width(n->form.padded[lane], limit);
+    tl_nest_ask_store(plan, n, a, lane);
+    tl_nest_ask_value(plan, n, v, lane, false);
+    tl_nest_split(plan, n, n->form.extent[lane], n->width);
+}
+
+/* Floats side by side, 16 bytes at a time: a locked exchange takes as long for them as for one. */
+static int group_of(const TlNests *plan, const TlNestAccess *a, const TlNest *n)
+{
+    enum { GROUP_BYTES = 16 };
+    const TlOp *op = a->op;
+    TlDtype d = n->type.dtype;
+    int lanes = GROUP_BYTES / tl_dtype_bytes(d);
+    bool may = op->opcode == TL_OP_ATOMIC_RMW && tl_attr_int(op, TL_ATTR_RMW, 0) != TL_RMW_XCHG &&
+               tl_is_float(d) && n->form.rank && !op->out[0]->uses && !plan->check &&
+               a->place.axes && a->bounds && !a->place.mask &&
+               tl_nest_is_contiguous(a, n->form.lane) && n->form.extent[n->form.lane] % lanes == 0;
+    const char *unused;
+    return may && tl_nest_width(plan, a->place.value, lanes, false, &unused) == lanes ? lanes : 1;
+}
+
+static void build_atomic(TlNests *plan, TlOp *op)
+{
+    TlNestAccess *a = tl_map_get_ptr(&plan->access, op);
+    TlType type = tl_nest_accessed(a);
+    TlNest *n = tl_nest_new(plan, TL_NEST_ATOMIC, op, &type);
+    n->value = a->place.value;
+    int lanes = group_of(plan, a, n);
+    if (lanes > 1) {
+        tl_nest_ask_access(plan, n, a, n->form.lane);
+        tl_nest_ask_value(plan, n, n->value, n->form.lane, false);
+        tl_nest_split(plan, n, n->form.extent[n->form.lane], lanes);
+    }
+    n->groups = n->split == TL_NEST_SPLIT;
+    n->width = n->groups ? lanes : 1;
+    n->tested = 1;
+    n->end = n->groups ? n->end : 0;
+}
+
+static void build_histogram(TlNests *plan, TlOp *op)
+{
+    enum { MOST_LANES = 16 };
+    uint64_t home = 0;
+    bool placed = tl_map_get(&plan->extra, (uint64_t)(uintptr_t)op, &home);
+    TL_ASSERT(placed, "a histogram without tables");
+    TlValue *v = tl_in(op, 0);
+    TlNest *n = tl_nest_new(plan, TL_NEST_COUNT, op, v->type);
+    n->value = v;
+    n->home = (int32_t)home;
+    n->tables = tl_nest_tables(op);
+    n->limit = "values are counted one by one";
+    int lane = n->form.lane;
+    if (n->form.rank) {
+        int width = tl_nest_width(plan, v, MOST_LANES, false, &n->limit);
+        n->width = tl_nest_fit_width(n->form.padded[lane], width);
+        tl_nest_ask_value(plan, n, v, lane, false);
+        tl_nest_split(plan, n, n->form.extent[lane], n->width);
+    } else {
+        n->end = 0;
+    }
+    TlNest *sum = tl_nest_new(plan, TL_NEST_ADD, op, op->out[0]->type);
+    sum->home = plan->place[op->out[0]->id].buffer;
+    sum->tables = n->tables;
+    sum->width = sum->tested =
+        tl_nest_fit_width(sum->form.padded[sum->form.lane], plan->m.vector_bytes / 4);
+    sum->end = 0;
+}
+
+/* Every element by itself. */
+static void build_each(TlNests *plan, TlOp *op)
+{
+    TlNest *n = tl_nest_new(plan, TL_NEST_EACH, op, tl_in(op, 0)->type);
+    uint64_t home;
+    n->value = tl_in(op, 0);
+    n->end = 0;
+    if (tl_map_get(&plan->extra, (uint64_t)(uintptr_t)op, &home))
+        n->home = (int32_t)home;
+}
+
+static void build_picked(TlNests *plan, TlOp *op, TlValue *from, int64_t at)
+{
+    const TlType *type = op->out[0]->type;
+    TlNest *n = tl_nest_new(plan, TL_NEST_PICK, op, type);
+    n->value = from;
+    n->axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    n->picked = at;
+    n->end = 0;
+    if (type->rank == 0)
+        return;
+    int limit = plan->m.vector_bytes / (int)tl_gen_elem_bytes(type);
+    int width = tl_nest_width(plan, from, limit, false, &n->limit);
+    n->width = n->tested = tl_nest_fit_width(n->form.padded[n->form.lane], width);
+    n->home = plan->place[op->out[0]->id].buffer;
+}
+
+static void build_block(TlNests *plan, TlBlock *block);
+
+/* What a combiner has of its own is of scalars. */
+static void build_combiner(TlNests *plan, TlOp *op)
+{
+    for (uint32_t r = 0; r < op->nregions; r++)
+        build_block(plan, op->regions[r]);
+}
+
+static void build_reduce(TlNests *plan, TlOp *op)
+{
+    int64_t at;
+    TlValue *from = tl_picked_from(op, &at);
+    if (from)
+        build_picked(plan, op, from, at);
+    else if (!tl_map_get(&plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done already */
+        tl_nest_build_reduce(plan, op, op, NULL);
+    build_combiner(plan, op);
+}
+
+static void build_pure(TlNests *plan, TlOp *op)
+{
+    TlValue *v = op->nout == 1 ? op->out[0] : NULL;
+    if (!v || v->type->kind != TL_TILE || v->type->rank == 0 ||
+        plan->place[v->id].kind != TL_NEST_HOME)
+        return;
+    TlOp *reduce = tl_map_get_ptr(&plan->fused, op);
+    if (reduce)
+        tl_nest_build_reduce(plan, op, reduce, v);
+    else
+        tl_nest_define(plan, op);
+}
+
+static void build_for(TlNests *plan, TlOp *op)
+{
+    tl_nest_move(plan, op, 3, op->nout, op->out);
+    const TlNestProduct *p = tl_map_get_ptr(&plan->products, op);
+    if (p)
+        tl_nest_build_product(plan, p);
+    build_block(plan, op->regions[0]);
+    if (!p)
+        tl_nest_move(plan, op->regions[0]->last, 0, op->nout, op->out);
+}
+
+static void build_while(TlNests *plan, TlOp *op)
+{
+    TlBlock *before = op->regions[0], *after = op->regions[1];
+    tl_nest_move(plan, op, 0, op->nin, before->args);
+    build_block(plan, before);
+    tl_nest_move(plan, before->last, 1, op->nout, op->out);
+    build_block(plan, after);
+    tl_nest_move(plan, after->last, 0, before->nargs, before->args);
+}
+
+static void build_if(TlNests *plan, TlOp *op)
+{
+    for (uint32_t r = 0; r < op->nregions; r++) {
+        build_block(plan, op->regions[r]);
+        tl_nest_move(plan, op->regions[r]->last, 0, op->nout, op->out);
+    }
+}
+
+static void build_dot(TlNests *plan, TlOp *op)
+{
+    if (op->block->parent && tl_map_get(&plan->products, (uint64_t)(uintptr_t)op->block->parent,
+                                        NULL))
+        return;
+    uint64_t pack = 0;
+    TL_ASSERT(tl_map_get(&plan->extra, (uint64_t)(uintptr_t)op, &pack), "dot without room");
+    tl_nest_build_dot(plan, op, (int32_t)pack);
+}
+
+static void build_block(TlNests *plan, TlBlock *block)
+{
+    for (TlOp *op = block->first; op; op = op->next)
+        switch (op->opcode) {
+        case TL_OP_FOR: build_for(plan, op); break;
+        case TL_OP_WHILE: build_while(plan, op); break;
+        case TL_OP_IF: build_if(plan, op); break;
+        case TL_OP_STORE: build_store(plan, op); break;
+        case TL_OP_ATOMIC_RMW:
+        case TL_OP_ATOMIC_CAS:
+        case TL_OP_ATOMIC_LOAD:
+        case TL_OP_ATOMIC_STORE: build_atomic(plan, op); break;
+        case TL_OP_REDUCE: build_reduce(plan, op); break;
+        case TL_OP_SCAN:
+            tl_nest_build_scan(plan, op);
+            build_combiner(plan, op);
+            break;
+        case TL_OP_DOT: build_dot(plan, op); break;
+        case TL_OP_HISTOGRAM: build_histogram(plan, op); break;
+        case TL_OP_PRINT: build_each(plan, op); break;
+        case TL_OP_ASSUME:
+            if (plan->check)
+                build_each(plan, op);
+            break;
+        case TL_OP_ASSERT: build_each(plan, op); break;
+        default: build_pure(plan, op);
+        }
+}
+
+/* ---- the passes ---- */
+
+TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+{
+    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
+    TlNests *plan = TL_NEW(arena, TlNests);
+    *plan = (TlNests){.fn = fn, .arena = arena, .m = *m, .check = check};
+    TlMap *maps[] = {&plan->extra, &plan->products, &plan->fused, &plan->access, &plan->first};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        tl_map_init(maps[i], arena);
+    plan->axis = tl_axis_info(fn, arena);
+    tl_nest_find_accesses(plan);
+    tl_nest_place(plan);
+    build_block(plan, fn->body);
+    tl_nest_stream(plan);
+    tl_nest_prefetch(plan);
+    return plan;
+}

@@ -1,0 +1,182 @@
+/* Nests, and those that fill homes: with values, with copies, with what regions carry. */
+#include "codegen/nest/nest.h"
+
+/* ---- the list ---- */
+
+TlNest *tl_nest_new(TlNests *plan, TlNestKind kind, TlOp *op, const TlType *type)
+{
+    TL_ASSERT(type->kind == TL_TILE, "a nest over a type of kind %d", (int)type->kind);
+    TlNest *n = TL_NEW(plan->arena, TlNest);
+    *n = (TlNest){.kind = kind, .op = op, .type = *type, .form = tl_nest_form(type)};
+    n->width = n->tested = n->rows = n->parts = 1;
+    n->from = n->home = n->last_axis = n->rows_dim = -1;
+    n->end = INT64_MAX;
+    n->nvalues = plan->check ? TL_NEST_MOST_VALUES + 1 : 0; /* checked code is made once */
+    tl_map_init(&n->seen, plan->arena);
+    if (!tl_map_get(&plan->first, (uint64_t)(uintptr_t)op, NULL))
+        tl_map_put(&plan->first, (uint64_t)(uintptr_t)op, plan->all.len);
+    tl_vec_push(plan->arena, &plan->all, n);
+    return n;
+}
+
+TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n)
+{
+    uint64_t first;
+    if (!tl_map_get(&plan->first, (uint64_t)(uintptr_t)op, &first))
+        return NULL;
+    uint64_t i = first + n;
+    return i < plan->all.len && plan->all.data[i]->op == op ? plan->all.data[i] : NULL;
+}
+
+/* ---- homes ---- */
+
+/* The type as one row when v's op makes all elements the same: one loop fills it. */
+static TlType row_of_equals(const TlValue *v, const TlType *type)
+{
+    TL_ASSERT(type->kind == TL_TILE, "value %u is no tile", v->id);
+    const TlOp *op = v->def;
+    bool equal = op && (op->opcode == TL_OP_CONST ||
+                        (op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->rank == 0));
+    TlType row = *type;
+    row.rank = 1;
+    row.shape[0] = (int32_t)tl_nest_form(type).elems;
+    return equal && tl_nest_form(&row).elems == row.shape[0] ? row : *type;
+}
+
+/* Is a home the transposition of another one that moves the lane dimension, and do blocks fit the
+ * extents? */
+static bool find_turn(const TlNests *plan, TlNest *n)
+{
+    TlOp *op = n->value->def;
+    if (!op || op->opcode != TL_OP_TRANS ||
+        (plan->place[n->value->id].kind == TL_NEST_HOME && !n->own))
+        return false;
+    const TlValue *x = tl_in(op, 0);
+    if (plan->place[x->id].kind != TL_NEST_HOME || x->type->ptr)
+        return false;
+    const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
+    TlNestForm from = tl_nest_form(x->type);
+    int other = -1;
+    for (int d = 0; d < from.rank; d++)
+        if (perm[d] == from.lane)
+            other = d;
+    if (other < 0 || other == n->form.lane)
+        return false;
+    int w = tl_nest_fit_width(from.extent[from.lane], tl_nest_turn_width(plan, n->type.dtype));
+    w = tl_nest_fit_width(n->form.extent[n->form.lane], w);
+    if (w < 4)
+        return false;
+    n->kind = TL_NEST_TURN;
+    n->from = plan->place[x->id].buffer;
+    n->turn = n->width = n->tested = w;
+    n->turn_dim = other;
+    n->end = 0;
+    return true;
+}
+
+/* All elements of v, converted to dtype, into a home. own: v's own, by its op. */
+static void add_fill(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t home, bool own)
+{
+    TL_ASSERT(home >= 0 && (uint32_t)home < plan->buffers.len, "value %u has no home", v->id);
+    TlType type = *v->type;
+    type.dtype = dtype;
+    if (own || plan->place[v->id].kind != TL_NEST_HOME)
+        type = row_of_equals(v, &type);
+    TlNest *n = tl_nest_new(plan, TL_NEST_FILL, at, &type);
+    n->value = v;
+    n->home = home;
+    n->own = own;
+    if (find_turn(plan, n))
+        return;
+    int limit = (int)(2 * (uint64_t)plan->m.vector_bytes / tl_gen_elem_bytes(&type));
+    int width = tl_nest_width(plan, v, 64, own, &n->limit);
+    n->width = tl_nest_fit_width(n->form.padded[n->form.lane], width < limit ? width : limit);
+    tl_nest_ask_value(plan, n, v, n->form.lane, own);
+    tl_nest_split(plan, n, n->form.extent[n->form.lane], n->width);
+}
+
+static void add_copy(TlNests *plan, TlOp *at, const TlType *type, int32_t from, int32_t to)
+{
+    TL_ASSERT(from >= 0 && to >= 0 && from != to, "a copy from buffer %d to %d", (int)from,
+              (int)to);
+    TlNest *n = tl_nest_new(plan, TL_NEST_COPY, at, type);
+    int width = 2 * plan->m.vector_bytes / (int)tl_gen_elem_bytes(type);
+    n->from = from;
+    n->from_dtype = type->dtype;
+    n->home = to;
+    n->width = n->tested =
+        tl_nest_fit_width(n->form.padded[n->form.lane], width < 64 ? width : 64);
+    n->end = 0;
+}
+
+void tl_nest_materialise(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t home)
+{
+    TlNestPlace place = plan->place[v->id];
+    if (place.kind != TL_NEST_HOME || place.buffer != home)
+        add_fill(plan, at, v, dtype, home, false);
+}
+
+void tl_nest_define(TlNests *plan, TlOp *op)
+{
+    TlValue *v = op->out[0];
+    add_fill(plan, op, v, v->type->dtype, plan->place[v->id].buffer, true);
+}
+
+/* ---- what regions carry ---- */
+
+static bool reads_home(const TlNests *plan, const TlValue *v)
+{
+    if (v->type->kind != TL_TILE || v->type->rank == 0)
+        return false;
+    if (plan->place[v->id].kind == TL_NEST_HOME)
+        return true;
+    for (uint32_t i = 0; v->def && i < v->def->nin; i++)
+        if (reads_home(plan, tl_in(v->def, i)))
+            return true;
+    return false;
+}
+
+/* Is the value computed from one of the homes that this move overwrites? */
+static bool is_endangered(const TlNests *plan, const TlValue *v, int32_t own, uint32_t n,
+                          TlValue *const *to)
+{
+    TlNestPlace p = plan->place[v->id];
+    if (p.kind != TL_NEST_HOME)
+        return reads_home(plan, v);
+    if (p.buffer == own)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (to[i]->type->rank && plan->place[to[i]->id].buffer == p.buffer)
+            return true;
+    return false;
+}
+
+void tl_nest_move(TlNests *plan, TlOp *op, uint32_t first, uint32_t n, TlValue *const *to)
+{
+    TL_ASSERT(first + n <= op->nin, "%s gives %u values of %u", tl_op_info(op->opcode)->text, n,
+              op->nin);
+    uint64_t extra = 0;
+    bool has_room = tl_map_get(&plan->extra, (uint64_t)(uintptr_t)op, &extra);
+    int32_t *temporary = TL_NEW_ARRAY(plan->arena, int32_t, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        TlValue *v = tl_in(op, first + i);
+        temporary[i] = -1;
+        if (v->type->rank == 0)
+            continue;
+        int32_t room = has_room ? (int32_t)extra++ : -1;
+        if (!has_room || !is_endangered(plan, v, plan->place[to[i]->id].buffer, n, to))
+            continue;
+        tl_nest_materialise(plan, op, v, v->type->dtype, room);
+        temporary[i] = room;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        TlValue *v = tl_in(op, first + i);
+        if (v->type->rank == 0)
+            continue;
+        int32_t home = plan->place[to[i]->id].buffer;
+        if (temporary[i] >= 0)
+            add_copy(plan, op, v->type, temporary[i], home);
+        else
+            tl_nest_materialise(plan, op, v, v->type->dtype, home);
+    }
+}

@@ -1,0 +1,119 @@
+/* The machine; the forms of tiles in memory; what follows from shapes alone: which reshapes only
+ * rename axes, which broadcasts take vectors as they are, how many lanes divide an extent. */
+#include "codegen/nest/nest.h"
+
+/* ---- the machine ---- */
+
+TlNestMachine tl_nest_machine(const TlLlvm *l)
+{
+    bool wide = tl_llvm_has_feature(l, "avx512f"), avx2 = tl_llvm_has_feature(l, "avx2");
+    return (TlNestMachine){
+        .l = l,
+        .vector_bytes = wide ? 64 : avx2 ? 32 : 16,
+        .nregs = wide || tl_llvm_has_feature(l, "neon") ? 32 : 16,
+        .gathers = avx2,
+        .masks = tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl")};
+}
+
+/* ---- forms ---- */
+
+static int64_t pad(int64_t n)
+{
+    if (n > 64)
+        return (n + 31) / 32 * 32 - n <= n / 8 ? (n + 31) / 32 * 32 : (n + 15) / 16 * 16;
+    if (n > 16)
+        return (n + 15) / 16 * 16;
+    int64_t p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+TlNestForm tl_nest_form(const TlType *type)
+{
+    TL_ASSERT(type->kind == TL_TILE && type->rank <= TL_MAX_RANK,
+              "a type of kind %d", (int)type->kind);
+    TlNestForm f = {.rank = type->rank, .lane = type->rank - 1, .elems = 1};
+    while (f.lane > 0 && type->shape[f.lane] == 1)
+        f.lane--;
+    for (int d = type->rank - 1; d >= 0; d--) {
+        f.extent[d] = type->shape[d];
+        f.padded[d] = d == f.lane ? pad(type->shape[d]) : type->shape[d];
+        f.stride[d] = f.elems;
+        f.elems *= f.padded[d];
+    }
+    return f;
+}
+
+int tl_nest_fit_width(int64_t padded, int width)
+{
+    TL_ASSERT(padded > 0 && width > 0 && (width & (width - 1)) == 0,
+              "%d lanes over %lld elements", width, (long long)padded);
+    while (width > 1 && padded % width)
+        width /= 2;
+    return width;
+}
+
+/* ---- ops that move elements ---- */
+
+bool tl_nest_is_renaming(const TlOp *op)
+{
+    const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
+    int i = 0, j = 0;
+    for (;;) {
+        while (i < a->rank && a->shape[i] == 1)
+            i++;
+        while (j < b->rank && b->shape[j] == 1)
+            j++;
+        if (i == a->rank || j == b->rank)
+            return i == a->rank && j == b->rank;
+        if (a->shape[i++] != b->shape[j++])
+            return false;
+    }
+}
+
+bool tl_nest_keeps_lanes(const TlOp *broadcast)
+{
+    TL_ASSERT(broadcast->opcode == TL_OP_BROADCAST,
+              "%s repeats nothing", tl_op_info(broadcast->opcode)->text);
+    TlNestForm to = tl_nest_form(broadcast->out[0]->type);
+    return tl_in(broadcast, 0)->type->shape[to.lane] == to.extent[to.lane];
+}
+
+bool tl_nest_joins(const TlOp *op)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (from->rank < 2 || to->rank < 1 || from->ptr)
+        return false;
+    int32_t n = from->shape[from->rank - 1];
+    return n >= 2 && n <= TL_NEST_JOINED && (n & (n - 1)) == 0 &&
+           from->shape[from->rank - 2] % 2 == 0 && to->shape[to->rank - 1] % (2 * n) == 0;
+}
+
+int tl_nest_join_width(const TlOp *op, int limit)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    TL_ASSERT(tl_nest_joins(op) && limit > 0, "%d lanes of no join", limit);
+    int n = from->shape[from->rank - 1], w = limit;
+    if (limit > n)
+        w = n * tl_nest_fit_width(from->shape[from->rank - 2], limit / n);
+    return tl_nest_fit_width(to->shape[to->rank - 1], w);
+}
+
+/* ---- histograms ---- */
+
+enum { TABLES = 4, TABLES_BYTES = 36 << 10 }; /* so many tables, of so many bytes, at most */
+enum { LINE = 64 / 4 };                       /* counts in a cache line */
+
+/* As many as pay for being added up, and leave room in the first cache. */
+TlNestTables tl_nest_tables(const TlOp *op)
+{
+    TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
+    TlNestForm f = tl_nest_form(op->out[0]->type);
+    TlNestTables t = {.n = TABLES, .length = (f.padded[f.lane] + 1 + LINE - 1) / LINE * LINE};
+    while (t.n > 1 && t.n * t.length * 4 > TABLES_BYTES)
+        t.n /= 2;
+    if (tl_type_elems(tl_in(op, 0)->type) < 2 * tl_type_elems(op->out[0]->type))
+        t.n = 1;
+    return t;
+}

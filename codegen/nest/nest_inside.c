@@ -1,0 +1,171 @@
+/* Where a nest needs no tests: the positions at which all that it loads and stores is inside.
+ *
+ * Masks cost more than the work of many kernels, and most tiles are inside as a whole. So a nest
+ * along its lane dimension is split in two: from 0 to an end that is computed before it, where
+ * accesses are plain, and from there on, with tests. Along the other dimensions all loads must be
+ * inside as a whole; else the end is 0. A nest that stores visits only those positions at which its
+ * store is inside; along the lanes it begins with the first. */
+#include "codegen/nest/nest.h"
+
+enum { MOST_VALUES = TL_NEST_MOST_VALUES };
+
+enum { ALL = INT32_MAX };   /* as an end: everything is inside */
+
+/* n->end, until tl_nest_split. INT64_MAX: nothing has been asked; -1: it is known in the run. */
+static void narrow(TlNest *n, bool is_known, int64_t by)
+{
+    if (n->end < 0 || !is_known)
+        n->end = -1;
+    else if (by < n->end)
+        n->end = by;
+}
+
+static void add_slice(TlNest *n, const TlNestAccess *a, uint32_t i, int lane)
+{
+    TlNestAxis x = a->axis[i];
+    int32_t width = a->place.axes[i].width;
+    if (n->boxed == a && n->boxed_axes >> i & 1)
+        x = (TlNestAxis){.dim = x.dim, .is_known = true, .hi = width};
+    if (x.dim == lane)
+        n->outside = true;
+    bool inside = x.lo == 0 && (x.dim == lane || x.hi == width);
+    narrow(n, x.is_known, !inside ? 0 : x.dim == lane ? x.hi : ALL);
+}
+
+static void add_slices(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
+{
+    n->differs |= !a->has_interval || a->asks || !a->bounds;
+    if (!a->has_interval || a->asks)
+        return;
+    tl_vec_push(plan->arena, &n->asks, (TlNestAsk){a, lane});
+    bool scalars = false, are_known = true, inside = true;
+    for (uint32_t i = 0; i < a->place.naxes && a->bounds; i++) {
+        if (a->place.axes[i].kind != TL_AXIS_SCALAR)
+            continue;
+        scalars = true;
+        are_known &= a->axis[i].is_known;
+        inside &= a->axis[i].hi > 0;
+    }
+    if (scalars)
+        narrow(n, are_known, inside ? ALL : 0);
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        if (a->place.axes[i].kind == TL_AXIS_SLICE)
+            add_slice(n, a, i, lane);
+}
+
+static void add_value(TlNests *plan, TlNest *n, TlValue *v, int lane, TlMap *seen);
+
+static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane, TlMap *seen)
+{
+    TL_ASSERT(a, "an access of which nothing is known");
+    const TlPlace *p = &a->place;
+    add_slices(plan, n, a, lane);
+    n->differs |= !p->axes;
+    if (!p->axes)
+        add_value(plan, n, tl_in(a->op, 0), lane, seen);
+    for (uint32_t i = 0; p->axes && i < p->naxes; i++)
+        if (p->axes[i].kind == TL_AXIS_TILE) {
+            n->differs = true;
+            add_value(plan, n, p->index[i].value, -1, seen);
+        }
+    if (p->mask)
+        add_value(plan, n, p->mask, lane, seen);
+    if (p->other)
+        add_value(plan, n, p->other, lane, seen);
+}
+
+/* Adds what the op's result is computed from. `lane`: the dimension of the result along which the
+ * nest's lanes are; -1: none, or any element may be needed. */
+static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlMap *seen)
+{
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    TlValue *x = op->nin ? tl_in(op, 0) : NULL;
+    switch (op->opcode) {
+    case TL_OP_LOAD:
+    case TL_OP_INSIDE:
+        add_access(plan, n, tl_map_get_ptr(&plan->access, op), lane, seen);
+        return;
+    case TL_OP_BROADCAST:
+        lane = lane >= 0 && x->type->rank && x->type->shape[lane] != 1 ? lane : -1;
+        add_value(plan, n, x, lane, seen);
+        return;
+    case TL_OP_EXPAND:
+        add_value(plan, n, x, lane == axis ? -1 : lane > axis ? lane - 1 : lane, seen);
+        return;
+    case TL_OP_TRANS:
+        lane = lane < 0 ? -1 : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane];
+        add_value(plan, n, x, lane, seen);
+        return;
+    case TL_OP_CONVERT: add_value(plan, n, x, lane, seen); return;
+    default: break;
+    }
+    bool same = tl_op_info(op->opcode)->flags & F_ELEM;
+    n->differs |= !same && op->opcode != TL_OP_CONST && lane >= 0;
+    for (uint32_t i = 0; i < op->nin; i++)
+        add_value(plan, n, tl_in(op, i), same ? lane : -1, seen);
+}
+
+static void add_value(TlNests *plan, TlNest *n, TlValue *v, int lane, TlMap *seen)
+{
+    uint64_t key = (uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(lane + 1);
+    n->differs |= lane >= 0 && v->type->rank && plan->place[v->id].kind == TL_NEST_HOME;
+    if (v->type->kind != TL_TILE || v->type->rank == 0 || !v->def ||
+        plan->place[v->id].kind != TL_NEST_VIRTUAL || tl_map_get(seen, key, NULL))
+        return;
+    tl_map_put(seen, key, 1);
+    if (++n->nvalues <= MOST_VALUES)
+        add_operands(plan, n, v->def, lane, seen);
+}
+
+void tl_nest_ask_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
+{
+    add_access(plan, n, a, lane, &n->seen);
+}
+
+void tl_nest_ask_store(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
+{
+    TL_ASSERT(a && !n->store && a->op->opcode == TL_OP_STORE, "a nest has one store");
+    n->store = n->boxed = a;
+    bool skips = a->has_interval && !a->asks && !tl_attr_flag(a->op, TL_ATTR_UNCHECKED);
+    for (uint32_t i = 0; skips && i < a->place.naxes; i++) {
+        const TlAxis *axis = &a->place.axes[i];
+        if (axis->kind != TL_AXIS_SLICE)
+            continue;
+        if (a->axis[i].dim == lane)
+            n->last_axis = (int)i;
+        else if (axis->width > 1)
+            n->boxed_axes |= 1u << i;
+    }
+    add_access(plan, n, a, lane, &n->seen);
+}
+
+void tl_nest_ask_value(TlNests *plan, TlNest *n, TlValue *v, int lane, bool own)
+{
+    if (own && v->def && n->nvalues <= MOST_VALUES)
+        add_operands(plan, n, v->def, lane, &n->seen);
+    else
+        add_value(plan, n, v, lane, &n->seen);
+}
+
+void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
+{
+    TL_ASSERT(step > 0 && (step & (step - 1)) == 0, "%d lanes", step);
+    bool has_end = n->end != INT64_MAX && n->nvalues <= MOST_VALUES;
+    n->unsplit = plan->check                ? "all is checked"
+                 : n->nvalues > MOST_VALUES ? "too much code for two copies"
+                                            : NULL;
+    n->tested = tl_nest_tested_width(plan, n->width);
+    if (!has_end || n->form.rank == 0) {
+        n->split = n->asks.len ? TL_NEST_TESTED : TL_NEST_PLAIN;
+        n->end = 0;
+        if (n->asks.len)
+            n->width = n->tested;
+        else
+            n->tested = n->width;
+        return;
+    }
+    if (n->end >= 0)
+        n->end = (n->end < extent ? n->end : extent) & -(int64_t)step;
+    bool is_one = n->width > 1 && n->width == n->form.padded[n->form.lane] && n->end < 0;
+    n->split = is_one ? TL_NEST_ONE : TL_NEST_SPLIT;
+}

@@ -1,0 +1,464 @@
+/* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing else,
+ * and what cpu_matmul.c needs to know about them. */
+#include "codegen/nest/nest.h"
+#include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
+
+enum {
+    DEPTH = 256,          /* packed elements along k in a chunk, which has one trip at least */
+    KEPT_BYTES = 1 << 20, /* of packed chunks kept for later programs */
+    MAX_SLOTS = 64,
+};
+
+/* ---- which loops ---- */
+
+/* May it be computed for each trip anew? It has no home, or is a vector, such as indices are: what
+ * reads that is packed before the next trip. plan NULL: values have no places yet. */
+static bool is_virtual_or_small(const TlNests *plan, const TlValue *v)
+{
+    return v->type->kind == TL_TILE &&
+           (!plan || plan->place[v->id].kind != TL_NEST_HOME || v->type->rank == 1);
+}
+
+/* May the op be lowered once more for each trip? It then only says how elements are computed. */
+static bool is_repeatable(const TlFn *fn, const TlNests *plan, const TlOp *op)
+{
+    uint32_t flags = tl_op_info(op->opcode)->flags;
+    switch (op->opcode) {
+    case TL_OP_CONST:
+    case TL_OP_IOTA:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_CONVERT:
+    case TL_OP_EXTENT:
+    case TL_OP_STRIDE:
+    case TL_OP_INSIDE:
+    case TL_OP_LOAD: break;
+    case TL_OP_RESHAPE:
+    case TL_OP_REGROUP: return op->nout == 1 && is_virtual_or_small(plan, op->out[0]);
+    case TL_OP_TRANS:
+        if (tl_nest_dense_dim(fn, op->out[0]) < 0)
+            return false;
+        break;
+    default:
+        if (!(flags & F_ELEM))
+            return false;
+    }
+    return op->nout == 1 && !op->nregions && is_virtual_or_small(plan, op->out[0]);
+}
+
+TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop)
+{
+    const TlBlock *body = loop->regions[0];
+    TlOp *dot = NULL;
+    if (loop->nout != 1 || loop->out[0]->type->rank != 2)
+        return NULL;
+    for (TlOp *op = body->first; op != body->last; op = op->next) {
+        if (op->opcode == TL_OP_DOT && !dot)
+            dot = op;
+        else if (!is_repeatable(fn, plan, op))
+            return NULL;
+    }
+    const TlValue *acc = body->args[1];
+    if (!dot || tl_in(body->last, 0) != dot->out[0] || tl_in(dot, 2) != acc || !acc->uses ||
+        acc->uses->next || dot->out[0]->uses->next)
+        return NULL;
+    return dot;
+}
+
+/* The loop around `loop` that does no more with the sum than to pass it on: its trips begin with
+ * what they carry and yield what comes out. *out: its result. NULL: there is none. */
+static TlOp *passes_on(const TlOp *loop, int result, int *out)
+{
+    TlOp *outer = loop->block->parent;
+    TL_ASSERT(result >= 0 && (uint32_t)result < loop->nout, "result %d of %u", result, loop->nout);
+    const TlValue *end = loop->out[result], *begin = tl_in(loop, 3 + (uint32_t)result);
+    if (!outer || outer->opcode != TL_OP_FOR || !end->uses || end->uses->next ||
+        end->uses->user != outer->regions[0]->last || !begin->uses || begin->uses->next)
+        return NULL;
+    *out = (int)(end->uses - end->uses->user->in);
+    return begin == outer->regions[0]->args[1 + *out] ? outer : NULL;
+}
+
+static bool begins_at_zero(const TlOp *loop)
+{
+    TL_ASSERT(loop->opcode == TL_OP_FOR && loop->nin > 3, "a loop without a sum");
+    int result = 0, next;
+    for (const TlOp *outer; (outer = passes_on(loop, result, &next)) != NULL; result = next)
+        loop = outer;
+    uint64_t bits;
+    return tl_value_is_const(tl_in(loop, 3 + (uint32_t)result), &bits) && bits == 0;
+}
+
+/* The extent of a parameter's axis that is the extent of this axis of a view; NULL: not known. */
+static const TlDim *extent_of(const TlFn *fn, const TlValue *view, uint32_t axis)
+{
+    if (!view->def || view->def->opcode != TL_OP_VIEW)
+        return tl_axis_param_extent(fn, view, axis);
+    const TlValue *v = tl_in(view->def, 1 + axis);
+    while (v->def && v->def->opcode == TL_OP_CAST) v = tl_in(v->def, 0);
+    if (!v->def || v->def->opcode != TL_OP_EXTENT)
+        return NULL;
+    const TlDim *d = tl_axis_param_extent(fn, tl_in(v->def, 0),
+                                          (uint32_t)tl_attr_int(v->def, TL_ATTR_AXIS, 0));
+    return d && !d->is_i64 ? d : NULL; /* 32 bits hold it */
+}
+
+static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *q, int j)
+{
+    if (p->base == q->base && i == j)
+        return true;
+    const TlDim *x = extent_of(fn, p->base, (uint32_t)i), *y = extent_of(fn, q->base, (uint32_t)j);
+    return x && y && x->kind == y->kind && x->value == y->value;
+}
+
+/* Do p and q have the same slice along these axes of their tiles, of axes of equal extent? */
+static bool same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlace *q, int q_dim)
+{
+    int i = tl_nest_slice_of(p, p_dim), j = tl_nest_slice_of(q, q_dim);
+    return i >= 0 && j >= 0 && p->index[i].value == q->index[j].value &&
+           p->axes[i].width == q->axes[j].width && same_extent(fn, p, i, q, j);
+}
+
+/* A store whose slices say which elements of v matter: v is used only elementwise, and every result
+ * is stored with these slices. NULL: any element may matter. */
+static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
+{
+    if (!v->uses || depth > 32)
+        return NULL;
+    for (TlUse *u = v->uses; u; u = u->next) {
+        TlOp *op = u->user;
+        if (op->opcode == TL_OP_STORE && tl_op_place(op).value == v) {
+            TlPlace p = tl_op_place(op), q = tl_op_place(seen ? seen : op);
+            if (!p.axes || p.mask || !same_slice(fn, &p, 0, &q, 0) ||
+                !same_slice(fn, &p, 1, &q, 1))
+                return NULL;
+            seen = op;
+        } else if (op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
+                   tl_same_shape(op->out[0]->type, v->type) && op->block == v->def->block &&
+                   ((tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_CONVERT)) {
+            seen = store_over(fn, op->out[0], seen, depth + 1);
+            if (!seen)
+                return NULL;
+        } else {
+            return NULL;
+        }
+    }
+    return seen;
+}
+
+/* Is v computed before the loop begins? */
+static bool is_before(const TlValue *v, const TlOp *loop)
+{
+    const TlBlock *home = v->def ? v->def->block : v->block;
+    const TlOp *at = loop;
+    while (at && at->block != home)
+        at = at->block->parent;
+    for (const TlOp *x = v->def; at && x && x != at; x = x->next)
+        if (!x->next)
+            return false;
+    return at != NULL;
+}
+
+/* The view, and where the slices begin, must be computed before the loop. */
+static TlOp *find_store(const TlFn *fn, TlOp *loop)
+{
+    int result = 0, next;
+    TlOp *last = loop;
+    for (TlOp *outer; (outer = passes_on(last, result, &next)) != NULL; result = next) last = outer;
+    TlOp *store = store_over(fn, last->out[result], NULL, 0);
+    if (!store)
+        return NULL;
+    TlPlace p = tl_op_place(store);
+    if (!is_before(p.base, loop))
+        return NULL;
+    for (int dim = 0; dim < 2; dim++)
+        if (!is_before(p.index[tl_nest_slice_of(&p, dim)].value, loop))
+            return NULL;
+    return store;
+}
+
+/* A tile that it took might be a load, done only here. */
+static bool takes_scalars(const TlOp *op)
+{
+    bool only = op->nout == 1 && op->out[0]->type->kind == TL_TILE && !op->out[0]->type->rank;
+    for (uint32_t i = 0; i < op->nin; i++)
+        only &= tl_in(op, i)->type->kind != TL_TILE || !tl_in(op, i)->type->rank;
+    return only;
+}
+
+/* The sums after all chunks that wait for each other. */
+static const TlValue *gathered_sums(const TlNestProduct *p)
+{
+    const TlOp *last = p->loop;
+    int result = 0;
+    for (int n = 0; n < p->ngathered; n++) last = passes_on(last, result, &result);
+    return last->out[result];
+}
+
+/* May the last chunk store the sums where p->store does? Nothing else needs them, no memory is read
+ * or written between the loop and the store, and what the chunk still reads stays as it is. */
+static bool may_store(const TlFn *fn, const TlNestProduct *p)
+{
+    const TlValue *v = gathered_sums(p);
+    if (!p->store || !v->uses || v->uses->next || v->uses->user != p->store ||
+        p->store->block != v->def->block || tl_op_place(p->store).value != v ||
+        tl_nest_form(v->type).padded[1] != v->type->shape[1])
+        return false;
+    for (const TlOp *op = v->def->next; op != p->store; op = op->next)
+        if (!op || op->nregions || tl_op_effects(op) || !takes_scalars(op))
+            return false;
+    TlPlace c = tl_op_place(p->store);
+    for (uint32_t i = 0; i < c.naxes; i++)
+        if (c.axes[i].kind == TL_AXIS_TILE || !is_before(c.index[i].value, p->loop))
+            return false;
+    return tl_nest_is_dense(fn, &c, tl_nest_slice_of(&c, 1)) &&
+           (!p->a_load || tl_is_constant_memory(tl_in(p->a_load, 0)));
+}
+
+/* How many elements v moves when the loop's own k moves by one; 0: it is not known. */
+static TlWideInt times_k(const TlValue *v, const TlOp *loop)
+{
+    TlWideInt n = 0;
+    if (v == loop->regions[0]->args[0])
+        return 1;
+    bool times = v->def && v->def->opcode == TL_OP_MUL &&
+                 tl_in(v->def, 0) == loop->regions[0]->args[0] &&
+                 tl_const_int_value(tl_in(v->def, 1), &n);
+    return times ? n : 0;
+}
+
+/* Do the slices along a tile's axis follow each other from trip to trip, none before the first
+ * element? */
+static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
+{
+    TlWideInt lo, step;
+    int i = tl_nest_slice_of(p, dim);
+    TlWideInt each = i >= 0 ? times_k(p->index[i].value, loop) : 0;
+    return each > 0 && tl_const_int_value(tl_in(loop, 0), &lo) && lo >= 0 &&
+           tl_const_int_value(tl_in(loop, 2), &step) && step * each == p->axes[i].width;
+}
+
+/* Each scalar index of A must be a scalar index of the store, too, of an axis of equal extent: then
+ * it is inside A where it is inside what is stored to. */
+static bool scalars_agree(const TlFn *fn, const TlPlace *a, const TlPlace *c)
+{
+    for (uint32_t i = 0; i < a->naxes; i++) {
+        bool found = a->axes[i].kind != TL_AXIS_SCALAR;
+        for (uint32_t j = 0; j < c->naxes && !found; j++)
+            found = c->axes[j].kind == TL_AXIS_SCALAR && a->index[i].value == c->index[j].value &&
+                    same_extent(fn, a, (int)i, c, (int)j);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* Do the view and all indices but the one along k stay the same during the loop? */
+static bool moves_along_k(const TlPlace *p, int along, const TlOp *loop)
+{
+    if (!tl_is_invariant(p->base, loop))
+        return false;
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if ((int)i != along && !tl_is_invariant(p->index[i].value, loop))
+            return false;
+    return true;
+}
+
+/* The index tile that says which rows of the view the load's are; NULL: none does. */
+static TlValue *rows_of(const TlPlace *p)
+{
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (tl_place_dim(p, i) == 0 && p->axes[i].kind == TL_AXIS_TILE && !p->pointwise)
+            return p->index[i].value;
+    return NULL;
+}
+
+/* The same of a load of which A is the transposition, by an index tile along k: what is outside is
+ * zeros, and of its columns those are inside that are A's rows which are seen. */
+static void find_turned(const TlFn *fn, TlNestProduct *p, TlOp *a)
+{
+    TlPlace pa = tl_op_place(a), pc;
+    int along = tl_nest_slice_of(&pa, 1);
+    if (!p->store || along < 0 || !rows_of(&pa) || tl_in(p->dot, 0)->def->opcode != TL_OP_TRANS ||
+        tl_in(tl_in(p->dot, 0)->def, 0) != a->out[0])
+        return;
+    pc = tl_op_place(p->store);
+    if (!same_slice(fn, &pa, 1, &pc, 0) || !tl_nest_is_dense(fn, &pa, along) ||
+        !tl_is_invariant(pa.base, p->loop) || !tl_is_invariant(pa.index[along].value, p->loop))
+        return;
+    for (uint32_t i = 0; i < pa.naxes; i++)
+        if (pa.axes[i].kind == TL_AXIS_SCALAR && !tl_is_invariant(pa.index[i].value, p->loop))
+            return;
+    p->a_load = a;
+    p->a_rows = rows_of(&pa);
+    p->a_turned = true;
+}
+
+/* Sets p->a_load to a load of A that can be read where it lies: where k is outside of A it is
+ * outside of B, or, where B is computed, no k of the chunk is. That rows which are computed are
+ * inside, and that A ends with a whole packed element, is known, or is looked at in the run; rows
+ * by an index tile may be outside. */
+static void find_direct(const TlFn *fn, TlNestProduct *p)
+{
+    bool a_turned, b_turned;
+    TlOp *a = tl_nest_load_under(tl_in(p->dot, 0), &a_turned);
+    TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &b_turned);
+    if (!a || a->out[0]->type->dtype != p->part[0] || p->flips)
+        return;
+    if (a_turned && p->per == 1)
+        find_turned(fn, p, a);
+    if (a->out[0] != tl_in(p->dot, 0))
+        return;
+    TlPlace pa = tl_op_place(a);
+    int along = tl_nest_slice_of(&pa, 1);
+    if (b) {
+        TlPlace pb = tl_op_place(b);
+        if (!same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0))
+            return;
+    }
+    p->a_rows = b && p->per == 1 ? rows_of(&pa) : NULL;
+    if (along < 0 || (tl_nest_slice_of(&pa, 0) < 0 && !p->a_rows) ||
+        !follows_loop(&pa, 1, p->loop) || !tl_nest_is_dense(fn, &pa, along) ||
+        !moves_along_k(&pa, along, p->loop)) {
+        p->a_rows = NULL;
+        return;
+    }
+    p->a_load = a;
+    if (p->a_rows)
+        return;
+    p->a_may_end = true;
+    p->a_is_whole = !b;
+    if (p->store && b) {
+        TlPlace pc = tl_op_place(p->store);
+        p->a_may_end =
+            p->per > 1 || !same_slice(fn, &pa, 0, &pc, 0) || !scalars_agree(fn, &pa, &pc);
+    }
+}
+
+/* The load of B, if its packed chunks may be kept: the address and the starts of the slices in a
+ * chunk's first trip determine all of its trips. */
+static TlOp *find_kept(const TlNestProduct *p)
+{
+    bool turned;
+    TlWideInt step;
+    TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &turned);
+    if (!load || tl_in(load, 0)->def || !tl_is_constant_memory(tl_in(load, 0)) ||
+        !tl_const_int_value(tl_in(p->loop, 2), &step))
+        return NULL;
+    TlPlace b = tl_op_place(load);
+    int along = tl_nest_slice_of(&b, turned ? 1 : 0);
+    if (along < 0 || tl_nest_slice_of(&b, turned ? 0 : 1) < 0)
+        return NULL;
+    bool follows = b.index[along].value == p->loop->regions[0]->args[0];
+    return follows && moves_along_k(&b, along, p->loop) ? load : NULL;
+}
+
+/* Does B stay what it is during a loop around? */
+static bool is_same_b(const TlNestProduct *p, const TlOp *outer)
+{
+    bool same = true;
+    for (int i = 0; i < p->nkeys; i++)
+        same &= tl_is_invariant(p->key[i], outer);
+    if (!p->b_load)
+        return same;
+    TlPlace b = tl_op_place(p->b_load);
+    for (uint32_t i = 0; i < b.naxes; i++)
+        same &= b.index[i].value == p->loop->regions[0]->args[0] ||
+                tl_is_invariant(b.index[i].value, outer);
+    return same;
+}
+
+/* The loops around in which the sum goes on and B becomes another: each of their trips has chunks
+ * of its own. */
+static void find_around(TlNestProduct *p)
+{
+    TL_ASSERT(p->keeps_b && !p->naround, "loops around are looked for once, for kept chunks");
+    int result = 0, next;
+    TlOp *outer = p->loop;
+    while (p->naround < TL_NEST_AROUND && (outer = passes_on(outer, result, &next)) != NULL) {
+        if (!is_same_b(p, outer))
+            p->around[p->naround++] = outer;
+        result = next;
+    }
+}
+
+/* In how many of the loops around, inner first, do chunks wait for those of the next trips? They
+ * say where A and B are, so these must be there later, too; and all trips must have as many chunks,
+ * so that the last one has some. */
+static int count_gathered(const TlFn *fn, const TlNests *plan, const TlNestProduct *p)
+{
+    int n = 0, result = 0;
+    const TlOp *loop = p->loop;
+    if (!p->a_load || p->a_turned || !p->b_load || !tl_is_constant_memory(tl_in(p->a_load, 0)) ||
+        (tl_is_float(p->dtype) && !fn->ring && !p->from_zero))
+        return 0;
+    for (; n < p->naround; n++) {
+        TlOp *outer = p->around[n];
+        if (passes_on(loop, result, &result) != outer ||
+            plan->place[outer->out[result]->id].buffer != plan->place[p->loop->out[0]->id].buffer)
+            break;
+        for (const TlOp *inner = p->loop; inner != outer; inner = inner->block->parent)
+            for (uint32_t i = 0; i < 3; i++)
+                if (!tl_is_invariant(tl_in(inner, i), outer))
+                    return n;
+        loop = outer;
+    }
+    return n;
+}
+
+/* The instruction that sums the products, and so what a packed element is. */
+static void find_insn(const TlFn *fn, const TlNests *plan, TlNestProduct *p)
+{
+    TlDtype a = tl_in(p->dot, 0)->type->dtype, b = tl_in(p->dot, 1)->type->dtype;
+    int64_t columns = tl_nest_form(p->dot->out[0]->type).padded[1];
+    int lanes = tl_nest_fit_width(columns, plan->m.vector_bytes / tl_dtype_bytes(p->dtype));
+    int64_t k = tl_in(p->dot, 1)->type->shape[0];
+    const TlCpuDotInsn *insn = fn->ring ? NULL : tl_cpu_dot_insn(plan->m.l, a, b, k, lanes);
+    p->per = 1;
+    p->part[0] = p->part[1] = p->dtype;
+    if (!insn)
+        return;
+    TL_ASSERT(tl_dtype_bytes(p->dtype) == 4, "sums of %d bytes", tl_dtype_bytes(p->dtype));
+    p->insn = insn;
+    p->per = insn->per;
+    p->part[0] = tl_cpu_dot_part(insn, a);
+    p->part[1] = tl_cpu_dot_part(insn, b);
+    p->flips = tl_cpu_dot_flips(insn, a, b);
+}
+
+TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, TlArena *arena)
+{
+    TlOp *dot = tl_nest_only_dot(fn, plan, loop);
+    if (!dot || plan->place[dot->out[0]->id].buffer != plan->place[loop->out[0]->id].buffer ||
+        plan->place[loop->out[0]->id].buffer < 0)
+        return NULL;
+    TlDtype d = dot->out[0]->type->dtype;
+    if (d != TL_F32 && d != TL_F64 && d != TL_I32)
+        return NULL;
+    TlNestProduct *p = TL_NEW(arena, TlNestProduct);
+    *p = (TlNestProduct){.loop = loop, .dot = dot, .dtype = d};
+    find_insn(fn, plan, p);
+    int64_t k = tl_in(dot, 1)->type->shape[0] / p->per, bytes = tl_dtype_bytes(d);
+    p->trips = k < DEPTH ? DEPTH / k : 1;
+    p->depth = p->trips * k;
+    p->panel_rows = p->depth + 1;
+    p->a_row = p->depth + 64 / bytes;
+    p->store = find_store(fn, loop);
+    p->from_zero = begins_at_zero(loop);
+    find_direct(fn, p);
+    p->b_load = find_kept(p);
+    p->keeps_b = p->b_load || tl_nest_find_keys(plan, p, arena);
+    if (p->keeps_b)
+        find_around(p);
+    p->ngathered = count_gathered(fn, plan, p);
+    p->stores = may_store(fn, p);
+    if (!p->a_load || p->a_may_end)
+        p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->a_row * bytes);
+    p->b_bytes = (uint64_t)(p->panel_rows * tl_nest_form(dot->out[0]->type).padded[1] * bytes);
+    uint64_t slots = p->keeps_b ? KEPT_BYTES / p->b_bytes : 1;
+    p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;
+    TL_ASSERT(p->depth > 0 && p->b_bytes > 0, "a chunk of %lld packed elements along k",
+              (long long)p->depth);
+    return p;
+}

@@ -1,0 +1,156 @@
+/* Reductions and scans: along the lanes or across them, how many rows together, how many partial
+ * results of each. */
+#include "codegen/nest/nest.h"
+
+/* Rows that are reduced together, so that what does not depend on the row is computed once. Of few
+ * rows each has several partial results, which take vectors in turn, so that none waits for the one
+ * before it. */
+enum { MAX_ROWS = 4 };
+
+/* Does the combiner compute scalars of each lane, without control flow? */
+static bool is_straight(const TlFn *fn, const TlBlock *b)
+{
+    for (const TlOp *op = b->first; op; op = op->next) {
+        if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_YIELD)
+            continue;
+        if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_PTR_ADD ||
+            tl_gen_op_is_scalar_only(fn, op))
+            return false;
+    }
+    return true;
+}
+
+static TlCombine kind_of(const TlNest *n)
+{
+    return (TlCombine)tl_attr_int(n->reduce, TL_ATTR_KIND, 0);
+}
+
+static TlNest *new_reduction(TlNests *plan, TlNestKind kind, TlOp *at, TlOp *op)
+{
+    TL_ASSERT(op->nin > 0 && op->nin == op->nout,
+              "%s of %u values gives %u", tl_op_info(op->opcode)->text, op->nin, op->nout);
+    TlNest *n = tl_nest_new(plan, kind, at, tl_in(op, 0)->type);
+    n->reduce = op;
+    n->value = tl_in(op, 0);
+    n->axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    n->on_vectors =
+        kind_of(n) != TL_COMBINE_USER || is_straight(plan->fn, op->regions[0]);
+    return n;
+}
+
+static int sources_width(const TlNests *plan, TlNest *n, int limit)
+{
+    if (!n->on_vectors) {
+        n->limit = "a combiner with control flow";
+        return 1;
+    }
+    for (uint32_t i = 0; i < n->reduce->nin; i++)
+        limit = tl_nest_width(plan, tl_in(n->reduce, i), limit, false, &n->limit);
+    return limit;
+}
+
+static void ask_sources(TlNests *plan, TlNest *n)
+{
+    if (n->fill)
+        tl_nest_ask_value(plan, n, n->fill, n->axis, true);
+    for (uint32_t i = 0; i < n->reduce->nin; i++)
+        tl_nest_ask_value(plan, n, tl_in(n->reduce, i), n->axis, false);
+}
+
+/* As many rows as leave enough registers for computing their elements, and parts of them that need
+ * no more. A row of a few steps has one part, as what is left after the last step is tested. */
+static void choose_rows(const TlNests *plan, TlNest *n, bool has_identity)
+{
+    enum { FEW_VALUES = 6, SOME_VALUES = 16, MANY_VALUES = 40, FEW_STEPS = 8 };
+    const TlNestForm *f = &n->form;
+    n->rows_dim = n->axis - 1;
+    while (n->rows_dim >= 0 && f->extent[n->rows_dim] == 1)
+        n->rows_dim--;
+    if (n->reduce->nin > 1 || plan->check)
+        return;
+    uint32_t values = n->nvalues;
+    int most = values <= FEW_VALUES ? MAX_ROWS : values <= MANY_VALUES ? MAX_ROWS / 2 : 1;
+    while (n->rows_dim >= 0 && values <= SOME_VALUES && n->rows < most &&
+           2 * n->rows <= f->extent[n->rows_dim])
+        n->rows *= 2;
+    int64_t extent = f->extent[n->axis], step = 2 * n->width;
+    while (has_identity && n->rows * n->parts < most && extent % step == 0 &&
+           extent / step >= FEW_STEPS) {
+        n->parts *= 2;
+        step *= 2;
+    }
+}
+
+static void split_along(TlNests *plan, TlNest *n)
+{
+    TlCombine kind = kind_of(n);
+    bool ring = plan->fn->ring, has_identity = kind != TL_COMBINE_USER && !ring;
+    ask_sources(plan, n);
+    choose_rows(plan, n, has_identity);
+    tl_nest_split(plan, n, n->form.extent[n->axis], n->width * n->parts);
+    bool ends = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
+    n->split = ends ? TL_NEST_SPLIT : n->split; /* one vector, too */
+    if (n->split == TL_NEST_TESTED)
+        n->parts = 1;
+    n->from_identity = has_identity && (ends || n->parts > 1);
+    bool once = tl_combine_again(kind) != TL_AGAIN_MUCH && !ring;
+    n->stops = ends && once && !n->fill && !n->differs && n->outside;
+}
+
+void tl_nest_build_reduce(TlNests *plan, TlOp *at, TlOp *reduce, TlValue *fill)
+{
+    TlNest *n = new_reduction(plan, TL_NEST_REDUCE, at, reduce);
+    const TlNestForm *f = &n->form;
+    n->fill = fill;
+    if (fill)
+        n->home = plan->place[fill->id].buffer;
+    int limit = fill ? tl_nest_width(plan, fill, 64, true, &n->limit) : 64;
+    n->width = tl_nest_fit_width(f->padded[f->lane], sources_width(plan, n, limit));
+    while (n->axis == f->lane && n->width > f->extent[f->lane])
+        n->width /= 2;
+    n->along = n->axis == f->lane && n->width > 1;
+    if (n->along) {
+        split_along(plan, n);
+        return;
+    }
+    n->tested = n->width;
+    n->end = 0;
+    n->unsplit = "lanes are not along the axis";
+}
+
+/* Along the lanes, a register's worth; one if a reverse scan would begin in the padding. */
+static int scan_width(const TlNests *plan, TlNest *n)
+{
+    const TlNestForm *f = &n->form;
+    int limit = 64;
+    if (n->axis != f->lane)
+        return tl_nest_fit_width(f->padded[f->lane], sources_width(plan, n, limit));
+    if (tl_attr_flag(n->reduce, TL_ATTR_REVERSE) && f->padded[f->lane] != f->extent[f->lane]) {
+        n->limit = "it begins in the padding";
+        return 1;
+    }
+    for (uint32_t i = 0; i < n->reduce->nin; i++) {
+        int lanes =
+            plan->m.vector_bytes / (int)tl_gen_elem_bytes(tl_in(n->reduce, i)->type);
+        limit = lanes < limit ? lanes : limit;
+    }
+    n->limit = "a register";
+    return tl_nest_fit_width(f->padded[f->lane], sources_width(plan, n, limit));
+}
+
+void tl_nest_build_scan(TlNests *plan, TlOp *scan)
+{
+    TlNest *n = new_reduction(plan, TL_NEST_SCAN, scan, scan);
+    n->width = n->tested = scan_width(plan, n);
+    n->along = n->axis == n->form.lane && n->width > 1;
+    if (!n->along) {
+        n->end = 0;
+        return;
+    }
+    int width = n->width;
+    ask_sources(plan, n);
+    tl_nest_split(plan, n, n->form.extent[n->axis], width);
+    n->width = n->tested = width; /* what is tested has as many lanes */
+    if (n->split == TL_NEST_ONE || tl_attr_flag(scan, TL_ATTR_REVERSE))
+        n->split = TL_NEST_TESTED;
+}

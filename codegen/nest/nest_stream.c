@@ -1,0 +1,88 @@
+/* Which stores may pass by the caches.
+ *
+ * An ordinary store first fetches the line that it writes. Where the whole output is larger than
+ * the last cache, that is a third of the traffic of a kernel that reads as much as it writes, for
+ * lines that nobody will find in a cache later. So a nest that stores whole vectors side by side
+ * has two stores, and at run time rows of large arrays take the non-temporal one (cpu_stream.c).
+ * Kernels whose programs talk to each other by atomics have none. */
+#include "codegen/nest/nest.h"
+
+#include <string.h>
+
+#include "passes/analysis/facts.h"
+
+/* A nest that computes more values for an element is not limited by memory. Too much of a shorter
+ * row, in bytes, is in lines that it does not fill. */
+enum { MOST_VALUES = 40, LEAST_ROW = 256 };
+
+/* By parameter: what is loaded, or meets atomics, may be in a cache when it is stored. */
+static const char **find_cached(const TlNests *plan)
+{
+    uint32_t n = plan->fn->body->nargs;
+    const char **why = TL_NEW_ARRAY(plan->arena, const char *, n + 1);
+    for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        bool is_atomic = tl_op_info(op->opcode)->flags & F_ATOMIC;
+        if (!is_atomic && op->opcode != TL_OP_LOAD)
+            continue;
+        int param = is_atomic ? -1 : tl_base_param(tl_op_place(op).base);
+        for (uint32_t i = 0; i < n; i++)
+            if (param < 0 || (uint32_t)param == i)
+                why[i] = is_atomic ? "programs talk by atomics" : "it is loaded, too";
+    }
+    return why;
+}
+
+/* NULL: it streams. */
+static const char *why_not(const TlNest *n, const char *const *cached)
+{
+    const TlNestAccess *a = n->store;
+    int64_t bytes = (int64_t)tl_gen_elem_bytes(&n->type);
+    if (n->split != TL_NEST_SPLIT && n->split != TL_NEST_ONE)
+        return "no part of it is inside as a whole";
+    if (n->stored_by)
+        return "what a product has not stored is at edges";
+    if (!a->place.axes || a->param < 0 || a->asks)
+        return "the array is not known";
+    if (cached[a->param])
+        return cached[a->param];
+    if (a->place.mask)
+        return "it has a mask";
+    if (n->nvalues > MOST_VALUES)
+        return "it computes much";
+    if (n->width * bytes % TL_NEST_STREAM_BYTES)
+        return "vectors are too small";
+    if (n->form.extent[n->form.lane] * bytes < LEAST_ROW)
+        return "rows are too short";
+    return tl_nest_is_contiguous(a, n->form.lane) ? NULL : "elements are apart";
+}
+
+/* Stores that products may have done. */
+static void find_stored(TlNests *plan)
+{
+    TlMap by;
+    tl_map_init(&by, plan->arena);
+    for (uint32_t i = 0; i < plan->all.len; i++) {
+        TlNest *n = plan->all.data[i];
+        if (n->kind == TL_NEST_PRODUCT && n->product->stores)
+            tl_map_put_ptr(&by, n->product->store, n->product);
+        else if (n->kind == TL_NEST_STORE) /* it comes after the loop */
+            n->stored_by = tl_map_get_ptr(&by, n->op);
+    }
+}
+
+void tl_nest_stream(TlNests *plan)
+{
+    const char **cached = find_cached(plan);
+    find_stored(plan);
+    for (uint32_t i = 0; i < plan->all.len; i++) {
+        TlNest *n = plan->all.data[i];
+        if (n->kind != TL_NEST_STORE)
+            continue;
+        n->unstreamed = why_not(n, cached);
+        n->streams = !n->unstreamed;
+        int64_t bytes = n->width * (int64_t)tl_gen_elem_bytes(&n->type);
+        n->streams_wide = n->streams && plan->m.vector_bytes > TL_NEST_STREAM_BYTES &&
+                          bytes % plan->m.vector_bytes == 0;
+        plan->streams |= n->streams;
+    }
+}

@@ -1,0 +1,139 @@
+/* How many lanes a nest takes at a time: two registers of the largest element that it computes
+ * with, fewer where an op or an access wants so. */
+#include "codegen/nest/nest.h"
+
+enum { GATHERED = 16 }; /* most lanes of a gather: each is a load of its own */
+enum { MOST_DEPTH = 24 };
+
+/* ---- accesses ---- */
+
+static bool is_one_number(const TlValue *v)
+{
+    uint64_t bits;
+    return tl_value_is_const(v, &bits) || (v->def && v->def->opcode == TL_OP_BROADCAST &&
+                                           tl_in(v->def, 0)->type->rank == 0);
+}
+
+/* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then the
+ * elements may be adjacent, and a test at run time is worthwhile. */
+static bool is_affine(const TlNests *plan, const TlValue *v, int depth)
+{
+    if (v->type->rank == 0)
+        return true;
+    if (!v->def || depth > MOST_DEPTH || plan->place[v->id].kind == TL_NEST_HOME)
+        return false;
+    const TlOp *op = v->def;
+    const TlValue *x = op->nin ? tl_in(op, 0) : NULL, *y = op->nin > 1 ? tl_in(op, 1) : NULL;
+    switch (op->opcode) {
+    case TL_OP_CONST:
+    case TL_OP_IOTA: return true;
+    case TL_OP_CAST:
+        return tl_is_int(v->type->dtype) && tl_is_int(x->type->dtype) &&
+               is_affine(plan, x, depth + 1);
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND: return is_affine(plan, x, depth + 1);
+    case TL_OP_ADD:
+    case TL_OP_SUB:
+    case TL_OP_PTR_ADD: return is_affine(plan, x, depth + 1) && is_affine(plan, y, depth + 1);
+    case TL_OP_MUL:
+        return (is_one_number(x) && is_affine(plan, y, depth + 1)) ||
+               (is_one_number(y) && is_affine(plan, x, depth + 1));
+    default: return false;
+    }
+}
+
+/* At most n, for this reason. */
+static int at_most(int limit, int n, const char *reason, const char **why)
+{
+    if (n >= limit)
+        return limit;
+    *why = reason;
+    return n;
+}
+
+int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, const char **why)
+{
+    TL_ASSERT(limit > 0, "%d lanes at most", limit);
+    if (a->op->opcode == TL_OP_INSIDE)
+        return limit;
+    int bytes = tl_dtype_bytes(a->place.base->type->dtype);
+    if (a->asks || (plan->check && tl_attr_flag(a->op, TL_ATTR_UNCHECKED)))
+        return at_most(limit, 1, "each element is checked", why);
+    TlType shape = tl_nest_accessed(a);
+    bool is_view = a->place.axes != NULL;
+    int lane = shape.rank ? tl_nest_form(&shape).lane : 0;
+    if (is_view && tl_nest_is_contiguous(a, lane))
+        return limit;
+    if (tl_nest_is_every_second(a, lane) && !a->bounds)
+        return at_most(limit, plan->m.vector_bytes / bytes, "every second element", why);
+    if (!is_view && is_affine(plan, a->place.base, 0))
+        return limit;
+    if (bytes < 4 || !plan->m.gathers || (!is_view && !a->place.base->type->ptr))
+        return at_most(limit, 1, "elements apart, without an instruction", why);
+    return at_most(limit, plan->m.vector_bytes / 8, "a register of addresses", why);
+}
+
+int tl_nest_tested_width(const TlNests *plan, int width)
+{
+    int most = plan->m.vector_bytes / (int)sizeof(int32_t);
+    TL_ASSERT(most > 0 && width > 0, "%d lanes of at most %d", width, most);
+    return width < most ? width : most;
+}
+
+int tl_nest_turn_width(const TlNests *plan, TlDtype dtype)
+{
+    int w = plan->m.vector_bytes / tl_dtype_bytes(dtype);
+    return w < 4 ? 4 : w < TL_NEST_TURNED ? w : TL_NEST_TURNED;
+}
+
+/* ---- values ---- */
+
+static int width_of_op(const TlNests *plan, const TlOp *op, int limit, const char **why)
+{
+    TL_ASSERT(limit > 0, "%d lanes at most", limit);
+    if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_INSIDE)
+        return tl_nest_access_width(plan, tl_map_get_ptr(&plan->access, op), limit, why);
+    if (tl_gen_op_is_scalar_only(plan->fn, op))
+        return at_most(limit, 1, "an op on scalars", why);
+    if (op->opcode == TL_OP_GATHER)
+        return at_most(limit, GATHERED, "a gather", why);
+    bool regroups = op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP;
+    if (regroups && !plan->check && tl_nest_joins(op))
+        return at_most(limit, tl_nest_join_width(op, limit), "a reshape", why);
+    if (regroups && !tl_nest_is_renaming(op)) {
+        const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
+        int w = tl_nest_fit_width(a->shape[tl_nest_form(a).lane], limit);
+        return at_most(limit, tl_nest_fit_width(b->shape[tl_nest_form(b).lane], w), "a reshape",
+                       why);
+    }
+    return limit;
+}
+
+static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlMap *seen,
+                       const char **why)
+{
+    TL_ASSERT(limit > 0 && v->id < plan->fn->nvalues, "value %u, %d lanes", v->id, limit);
+    if (v->type->kind != TL_TILE || v->type->rank == 0)
+        return limit;
+    int bytes = (int)tl_gen_elem_bytes(v->type);
+    limit = at_most(limit, 2 * plan->m.vector_bytes / bytes, "two registers", why);
+    if (!own && plan->place[v->id].kind == TL_NEST_HOME)
+        return limit;
+    if (!v->def || tl_map_get(seen, v->id, NULL))
+        return limit;
+    tl_map_put(seen, v->id, 1);
+    limit = width_of_op(plan, v->def, limit, why);
+    if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
+        return limit; /* the operand is evaluated one element at a time */
+    for (uint32_t i = 0; i < v->def->nin && limit > 1; i++)
+        limit = chain_width(plan, tl_in(v->def, i), limit, false, seen, why);
+    return limit;
+}
+
+int tl_nest_width(const TlNests *plan, TlValue *v, int limit, bool own, const char **why)
+{
+    TlMap seen;
+    tl_map_init(&seen, plan->arena);
+    int w = chain_width(plan, v, limit, own, &seen, why);
+    return w < 1 ? 1 : w;
+}

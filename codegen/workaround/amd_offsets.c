@@ -1,0 +1,222 @@
+/* Offsets and addresses on AMD GPUs, computed in the loop that uses them, for kernels whose
+ * registers LLVM has spilled.
+ *
+ * What a thread computes from its index alone, LLVM computes before a loop: the offsets of the rows
+ * of each buffer that a swizzle turns, the rows and the addresses of each access. Each of them is
+ * in a register all the time; in attention they are 60 to 90 beside the tiles. Here such values
+ * are computed again in front of their use, from what several of them are computed from: first
+ * those that are used before and after a loop, but not in it, then those that are one instruction,
+ * then longer ways, until the rest fits.
+ *
+ * LLVM would move what it sees to be the same in every trip out of the loop again. So the first
+ * step has a constant that LLVM does not see, or, where it has none, an operand. */
+#include "codegen/workaround/workaround.h"
+
+/* What LLVM's order of the code and copies of tuples take beside the values: of all values, and
+ * beside what was spilled; steps of a way. */
+enum { RESERVE = 24, FEW = 4, MOST_STEPS = 6 };
+
+typedef struct Again {
+    TlLlvm *l;
+    LLVMBuilderRef b;
+    TlAmdLive live;
+    TlMap varies;
+    TlMap numbers; /* of blocks, in the order of the text */
+    uint64_t first, last; /* those of the first and the last block of a loop */
+    uint32_t loop; /* around the block that is looked at; TL_NO_LOOP: the block is behind loops */
+    TlMap made; /* in the block: value to what is computed again */
+    int64_t excess;
+} Again;
+
+static uint64_t number_of(const Again *a, LLVMBasicBlockRef block)
+{
+    uint64_t n = 0;
+    tl_map_get(&a->numbers, (uint64_t)(uintptr_t)block, &n);
+    return n;
+}
+
+/* Is it computed before the loop, or before all loops when the block is behind them? */
+static bool is_outside(const Again *a, LLVMValueRef x)
+{
+    if (a->loop == TL_NO_LOOP)
+        return number_of(a, LLVMGetInstructionParent(x)) < a->first;
+    uint32_t loop = tl_loop_around(&a->live.loops, LLVMGetInstructionParent(x));
+    return loop == TL_NO_LOOP || !tl_loop_is_inside(&a->live.loops, loop, a->loop);
+}
+
+/* A pointer or a number of 32 or 64 bits. */
+static bool is_word(LLVMValueRef x)
+{
+    LLVMTypeRef t = LLVMTypeOf(x);
+    switch (LLVMGetTypeKind(t)) {
+    case LLVMPointerTypeKind: return true;
+    case LLVMIntegerTypeKind: return LLVMGetIntTypeWidth(t) == 32 || LLVMGetIntTypeWidth(t) == 64;
+    default: return false;
+    }
+}
+
+/* One instruction of a thread, computed before the loop. */
+static bool is_step(const Again *a, LLVMValueRef x)
+{
+    if (!LLVMIsAInstruction(x) || !is_outside(a, x) ||
+        !tl_map_get(&a->varies, (uint64_t)(uintptr_t)x, NULL))
+        return false;
+    switch (LLVMGetInstructionOpcode(x)) {
+    case LLVMAdd:
+    case LLVMSub:
+    case LLVMMul:
+    case LLVMShl:
+    case LLVMLShr:
+    case LLVMAnd:
+    case LLVMOr:
+    case LLVMXor:
+    case LLVMZExt:
+    case LLVMSExt:
+    case LLVMIntToPtr: return is_word(x) && is_word(LLVMGetOperand(x, 0));
+    case LLVMGetElementPtr: return LLVMGetNumOperands(x) == 2;
+    default: return false;
+    }
+}
+
+static bool has_one_use(LLVMValueRef x)
+{
+    LLVMUseRef u = LLVMGetFirstUse(x);
+    return u && !LLVMGetNextUse(u);
+}
+
+/* How many steps, with those of operands that nothing else wants. */
+static unsigned steps_of(const Again *a, LLVMValueRef x)
+{
+    unsigned steps = 1;
+    for (int i = 0; i < LLVMGetNumOperands(x) && steps <= MOST_STEPS; i++) {
+        LLVMValueRef v = LLVMGetOperand(x, (unsigned)i);
+        if (is_step(a, v) && has_one_use(v))
+            steps += steps_of(a, v);
+    }
+    return steps;
+}
+
+/* The first step of a way: a constant, else what varies, is one that LLVM does not see. */
+static void hide_operand(Again *a, LLVMValueRef step)
+{
+    int n = LLVMGetNumOperands(step), varying = -1;
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef v = LLVMGetOperand(step, (unsigned)i);
+        if (LLVMIsAConstantInt(v)) {
+            LLVMSetOperand(step, (unsigned)i, tl_amd_hide(a->l, a->b, v, "=s,0"));
+            return;
+        }
+        if (tl_map_get(&a->varies, (uint64_t)(uintptr_t)v, NULL))
+            varying = i;
+    }
+    TL_ASSERT(varying >= 0, "a step of what does not vary");
+    LLVMValueRef v = LLVMGetOperand(step, (unsigned)varying);
+    LLVMValueRef hidden = tl_amd_hide(a->l, a->b, v, "=v,0");
+    tl_map_put_ptr(&a->varies, hidden, hidden);
+    LLVMSetOperand(step, (unsigned)varying, hidden);
+}
+
+/* x again, where the builder stands. */
+static LLVMValueRef compute(Again *a, LLVMValueRef x)
+{
+    LLVMValueRef again = tl_map_get_ptr(&a->made, x), operands[2] = {NULL, NULL};
+    bool is_first = true;
+    if (again)
+        return again;
+    for (int i = 0; i < LLVMGetNumOperands(x); i++) {
+        LLVMValueRef v = LLVMGetOperand(x, (unsigned)i);
+        if (is_step(a, v) && has_one_use(v)) {
+            operands[i] = compute(a, v);
+            is_first = false;
+        }
+    }
+    again = LLVMInstructionClone(x);
+    for (int i = 0; i < 2; i++)
+        if (operands[i])
+            LLVMSetOperand(again, (unsigned)i, operands[i]);
+    if (is_first)
+        hide_operand(a, again);
+    LLVMInsertIntoBuilder(a->b, again);
+    tl_map_put_ptr(&a->made, x, again);
+    tl_map_put_ptr(&a->varies, again, again);
+    return again;
+}
+
+/* ---- which ---- */
+
+static void use_again(Again *a, LLVMValueRef user, unsigned most)
+{
+    for (int i = 0; i < LLVMGetNumOperands(user); i++) {
+        LLVMValueRef v = LLVMGetOperand(user, (unsigned)i);
+        bool known = tl_map_get_ptr(&a->made, v) != NULL;
+        if (!known && (a->excess <= 0 || !is_step(a, v) || steps_of(a, v) > most))
+            continue;
+        LLVMPositionBuilderBefore(a->b, user);
+        LLVMSetOperand(user, (unsigned)i, compute(a, v));
+        a->excess -= known ? 0 : tl_amd_words_of(LLVMTypeOf(v));
+    }
+}
+
+static void look_at_block(Again *a, LLVMBasicBlockRef block, unsigned most)
+{
+    a->loop = tl_loop_around(&a->live.loops, block);
+    tl_map_init(&a->made, a->l->arena);
+    LLVMValueRef x, next;
+    for (x = LLVMGetFirstInstruction(block); x; x = next) {
+        next = LLVMGetNextInstruction(x);
+        if (!LLVMIsAPHINode(x))
+            use_again(a, x, most);
+    }
+}
+
+static int32_t most_alive(const TlAmdLive *live, LLVMValueRef function)
+{
+    uint32_t n = 0;
+    int32_t most = 0;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x), n++)
+            most = live->all[n] > most ? live->all[n] : most;
+    return most;
+}
+
+/* Of the blocks: their numbers, and between which all loops are. */
+static void number_blocks(Again *a, LLVMValueRef function)
+{
+    uint64_t n = 1;
+    tl_map_init(&a->numbers, a->l->arena);
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b;
+         b = LLVMGetNextBasicBlock(b), n++) {
+        tl_map_put(&a->numbers, (uint64_t)(uintptr_t)b, n);
+        if (tl_loop_around(&a->live.loops, b) == TL_NO_LOOP)
+            continue;
+        a->first = a->first ? a->first : n;
+        a->last = n;
+    }
+}
+
+static void look(Again *a, LLVMValueRef function, bool behind, unsigned most)
+{
+    LLVMBasicBlockRef b;
+    for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
+        if (behind ? number_of(a, b) > a->last
+                   : tl_loop_around(&a->live.loops, b) != TL_NO_LOOP)
+            look_at_block(a, b, most);
+}
+
+void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned spilled,
+                    bool all)
+{
+    Again a = {.l = l, .b = LLVMCreateBuilderInContext(l->context)};
+    tl_amd_find_live(l->arena, function, &a.live);
+    tl_amd_find_varying(l->arena, function, &a.varies);
+    int64_t more = (int64_t)most_alive(&a.live, function) + RESERVE - registers;
+    a.excess = spilled + FEW;
+    a.excess = all && more > a.excess ? more : a.excess;
+    number_blocks(&a, function);
+    if (a.excess > 0 && a.first) {
+        look(&a, function, true, MOST_STEPS);
+        look(&a, function, false, 1);
+        look(&a, function, false, MOST_STEPS);
+    }
+    LLVMDisposeBuilder(a.b);
+}

@@ -1,0 +1,143 @@
+/* Code without scratch memory, where LLVM's first code has some.
+ *
+ *   1 all kernels get code; its notes say how many registers LLVM has spilled
+ *   2 each way of sparing registers is tried on those that have spills, until none has
+ *   3 all get code once more, each in the way that spilled least
+ *
+ * Ways: offsets and addresses computed in the loop that uses them (amd_offsets.c), as many as were
+ * spilled, or all that can be; and with LLVM's scheduler told how many waves fit with all registers
+ * of a thread: it would seek more, and gives up blocks in which it does not get them as they were.
+ * On CDNA that is one wave, which it knows. */
+#include "codegen/target/notes.h"
+#include "codegen/workaround/workaround.h"
+
+static const struct Way {
+    bool all, waves;
+} WAYS[] = {{false, false}, {true, false}, {true, true}};
+enum { NONE = -1, NWAYS = sizeof WAYS / sizeof *WAYS };
+
+/* What is known of a kernel: the way that spilled least, and how much. */
+typedef struct Least {
+    int way;
+    unsigned spills, first; /* first: in no way */
+} Least;
+
+typedef struct Sparing {
+    TlLlvm *l;
+    TlArena *arena;
+    const TlTarget *target;
+    const TlKernelCodes *kernels;
+    bool object;
+    Least *least; /* by kernel */
+} Sparing;
+
+/* ---- what was spilled ---- */
+
+/* Registers of a kernel; -1: the code's notes do not say. */
+static int spills_of(const Sparing *s, uint32_t kernel, const char *code, size_t size)
+{
+    const char *symbol = s->kernels->data[kernel].symbol;
+    TlNotes notes;
+    if (!s->object)
+        return tl_notes_in_text(code, symbol, ".vgpr_spill_count");
+    return tl_notes_of_object(code, size, symbol, &notes) ? notes.spilled : -1;
+}
+
+/* ---- ways ---- */
+
+/* Of a thread, 32 bits each: the warps of a scheduler share both files. */
+static uint32_t registers_of(const TlTarget *target, const TlKernelCode *k)
+{
+    enum { SCHEDULERS = 4 };
+    uint32_t all = (uint32_t)target->registers, warps = k->threads / (uint32_t)target->lanes,
+             each = (warps + SCHEDULERS - 1) / SCHEDULERS;
+    return all > target->family->file && each > 1 ? all / each : all;
+}
+
+/* The least of RDNA's register files, of 1024, has room for so many. */
+static void set_waves(const Sparing *s, LLVMValueRef f)
+{
+    static const char WAVES[] = "amdgpu-waves-per-eu", FOUR[] = "4,4";
+    if (tl_amd_generation(s->l) >= 10)
+        tl_llvm_set_text_attribute(s->l, f, LLVMAttributeFunctionIndex, WAVES, FOUR);
+}
+
+static void apply(const Sparing *s, uint32_t kernel, int way)
+{
+    const TlKernelCode *k = &s->kernels->data[kernel];
+    LLVMValueRef f = LLVMGetNamedFunction(s->l->module, k->symbol);
+    if (way == NONE)
+        return;
+    tl_amd_offsets(s->l, f, registers_of(s->target, k), s->least[kernel].first, WAYS[way].all);
+    if (WAYS[way].waves)
+        set_waves(s, f);
+}
+
+static void start_from(const Sparing *s, LLVMModuleRef module)
+{
+    LLVMDisposeModule(s->l->module);
+    s->l->module = LLVMCloneModule(module);
+}
+
+/* The kernels with spills alone. */
+static void try_way(const Sparing *s, LLVMModuleRef module, int way)
+{
+    size_t size;
+    start_from(s, module);
+    for (uint32_t i = 0; i < s->kernels->len; i++)
+        if (s->least[i].spills)
+            apply(s, i, way);
+        else
+            LLVMDeleteFunction(LLVMGetNamedFunction(s->l->module, s->kernels->data[i].symbol));
+    void *code = tl_llvm_emit(s->l, s->arena, s->object, &size);
+    for (uint32_t i = 0; i < s->kernels->len; i++) {
+        Least *least = &s->least[i];
+        if (!least->spills)
+            continue;
+        int spills = spills_of(s, i, code, size);
+        TL_ASSERT(spills >= 0, "no notes of %s", s->kernels->data[i].symbol);
+        if ((unsigned)spills < least->spills) {
+            least->way = way;
+            least->spills = (unsigned)spills;
+        }
+    }
+}
+
+static bool has_spills(const Sparing *s)
+{
+    for (uint32_t i = 0; i < s->kernels->len; i++)
+        if (s->least[i].spills)
+            return true;
+    return false;
+}
+
+static bool has_ways(const Sparing *s)
+{
+    for (uint32_t i = 0; i < s->kernels->len; i++)
+        if (s->least[i].way != NONE)
+            return true;
+    return false;
+}
+
+void *tl_amd_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
+                          bool object, TlArena *arena, size_t *out_size)
+{
+    Sparing s = {l, arena, target, kernels, object, TL_NEW_ARRAY(arena, Least, kernels->len + 1)};
+    LLVMModuleRef module = LLVMCloneModule(l->module);
+    void *code = tl_llvm_emit(l, arena, object, out_size);
+    for (uint32_t i = 0; i < kernels->len; i++) {
+        int spills = spills_of(&s, i, code, *out_size);
+        TL_ASSERT(spills >= 0, "no notes of %s", kernels->data[i].symbol);
+        s.least[i] = (Least){NONE, (unsigned)spills, (unsigned)spills};
+    }
+    for (int way = 0; way < NWAYS && has_spills(&s); way++)
+        try_way(&s, module, way);
+    if (has_ways(&s)) {
+        start_from(&s, module);
+        for (uint32_t i = 0; i < kernels->len; i++)
+            apply(&s, i, s.least[i].way);
+        code = tl_llvm_emit(l, arena, object, out_size);
+    }
+    LLVMDisposeModule(module);
+    return code;
+}
