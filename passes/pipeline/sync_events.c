@@ -7,7 +7,7 @@
 const TlValue *tl_sync_bars(const TlOp *op)
 {
     return op->opcode == TL_OP_MBAR     ? op->out[0]
-           : op->opcode == TL_OP_RETIRE ? tl_in(op, 0)
+           : op->opcode == TL_OP_MBAR_END ? tl_in(op, 0)
                                         : NULL;
 }
 
@@ -18,8 +18,8 @@ static void describe(TlSync *s, TlSyncEvent *e, const TlBufUse *use)
     uint64_t bytes = tl_op_shared_bytes(s->arena, op);
     const TlValue *bars = tl_sync_bars(op);
     if (bars) {
-        bool follows = op->prev && op->prev->opcode == TL_OP_RETIRE;
-        e->is_barrier |= op->opcode == TL_OP_RETIRE && !follows;
+        bool follows = op->prev && op->prev->opcode == TL_OP_MBAR_END;
+        e->is_barrier |= op->opcode == TL_OP_MBAR_END && !follows;
         bytes = tl_buf_bytes(bars->type);
         op = bars->def;
     }

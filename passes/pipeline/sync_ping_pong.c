@@ -2,16 +2,16 @@
  * the other, so that one computes what stands between products while matrix units work for another
  * (FlashAttention-3, arXiv 2407.08608, section 3.1):
  *
- *     for ... {                                pass_turn {one}
+ *     for ... {                                ping_pong_arrive {one}
  *       %t = dot_async ...                     for ... {
- *       %v = dot_async ...                       take_turn
+ *       %v = dot_async ...                       ping_pong_wait
  *       %s = await %t {pending = 1}      =>      %t = dot_async ...
  *       ...                                      %v = dot_async ...
- *     }                                          pass_turn
+ *     }                                          ping_pong_arrive
  *                                                %s = await %t {pending = 1}
  *                                                ...
  *                                              }
- *                                              take_turn {one}
+ *                                              ping_pong_wait {one}
  *
  *  1. Where: loops of the kernel's warps, of two warpgroups or more, whose copies another warp
  *     begins. It is a warpgroup's time from a trip's first product to the last one before anything
@@ -62,8 +62,8 @@ static bool alternate(TlOp *loop)
     TlOp *first = first_product(loop->regions[0]);
     if (!first)
         return false;
-    add(tl_builder_before(first), TL_OP_TAKE_TURN, false);
-    add(tl_builder_before(last_product(first)->next), TL_OP_PASS_TURN, false);
+    add(tl_builder_before(first), TL_OP_PING_PONG_WAIT, false);
+    add(tl_builder_before(last_product(first)->next), TL_OP_PING_PONG_ARRIVE, false);
     return true;
 }
 
@@ -88,7 +88,7 @@ bool tl_sync_ping_pong(TlFn *fn)
     }
     if (!first)
         return false;
-    add(tl_builder_before(first), TL_OP_PASS_TURN, true);
-    add(tl_builder_before(last->next), TL_OP_TAKE_TURN, true);
+    add(tl_builder_before(first), TL_OP_PING_PONG_ARRIVE, true);
+    add(tl_builder_before(last->next), TL_OP_PING_PONG_WAIT, true);
     return true;
 }
