@@ -344,7 +344,7 @@ static PlaceOperands place_operands(TlOpcode opcode)
     case TL_OP_ATOMIC_RMW:
     case TL_OP_ATOMIC_STORE: return (PlaceOperands){.value = true};
     case TL_OP_ATOMIC_CAS: return (PlaceOperands){.expected = true, .value = true};
-    case TL_OP_SEND:
+    case TL_OP_BULK_STORE:
     case TL_OP_COPY: return (PlaceOperands){.slot = true};
     default: return (PlaceOperands){.slot = false};
     }

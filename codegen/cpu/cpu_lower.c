@@ -370,13 +370,13 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_NBLOCKS:
     case TL_OP_ROLES:
     case TL_OP_ARRIVE:
-    case TL_OP_PHASE:
-    case TL_OP_RETIRE:
-    case TL_OP_SEND:
-    case TL_OP_SENT:
+    case TL_OP_MBAR_WAIT:
+    case TL_OP_MBAR_END:
+    case TL_OP_BULK_STORE:
+    case TL_OP_STORE_WAIT:
     case TL_OP_MEET:
-    case TL_OP_TAKE_TURN:
-    case TL_OP_PASS_TURN:
+    case TL_OP_PING_PONG_WAIT:
+    case TL_OP_PING_PONG_ARRIVE:
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);

@@ -488,12 +488,12 @@ static bool holds(const TlOp *loop, bool (*is)(const TlOp *op))
 
 static bool is_wait_for_bytes(const TlOp *op)
 {
-    return op->opcode == TL_OP_PHASE && !tl_attr_flag(op, TL_ATTR_ONE);
+    return op->opcode == TL_OP_MBAR_WAIT && !tl_attr_flag(op, TL_ATTR_ONE);
 }
 
 static bool is_turn(const TlOp *op)
 {
-    return op->opcode == TL_OP_TAKE_TURN;
+    return op->opcode == TL_OP_PING_PONG_WAIT;
 }
 
 /* Of two loops with their own warps (specialize), the one that computes. */

@@ -193,7 +193,7 @@ static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
         a.bytes *= (uint64_t)p.shape[i];
     if (l)
         explain_tile(e, op, l, bytes, &a);
-    if (tl_is_bulk_copy(op) || op->opcode == TL_OP_SEND)
+    if (tl_is_bulk_copy(op) || op->opcode == TL_OP_BULK_STORE)
         explain_boxes(e, op, &a);
     else
         explain_masks(e, op, &p, l, 0, &a);

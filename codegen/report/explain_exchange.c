@@ -415,7 +415,7 @@ static void explain_bulk(const TlExplain *e, const TlOp *op, tilec_report_exchan
     bool known = tl_bulk_plan(e->scratch, op, tl_op_place(op).buf->type, &b);
     TL_ASSERT(known, "a bulk copy that no box makes");
     x->way = tl_format(e->out, "bulk %s, begun by one thread: %u box%s of %d x %d elements",
-                       op->opcode == TL_OP_SEND ? "store" : "copy", b.boxes.len,
+                       op->opcode == TL_OP_BULK_STORE ? "store" : "copy", b.boxes.len,
                        b.boxes.len == 1 ? "" : "es", b.rows, b.columns);
     x->wavefronts = x->least = (b.bytes + WAVEFRONT * e->k->warps - 1) / (WAVEFRONT * e->k->warps);
 }
@@ -498,7 +498,7 @@ static const TlOp *buffer_op(const TlOp *op)
 {
     if (op->opcode == TL_OP_PUT || op->opcode == TL_OP_GET)
         return tl_buf_alloc(tl_in(op, 0));
-    bool placed = op->opcode == TL_OP_COPY || op->opcode == TL_OP_SEND;
+    bool placed = op->opcode == TL_OP_COPY || op->opcode == TL_OP_BULK_STORE;
     return placed ? tl_buf_alloc(tl_op_place(op).buf) : op;
 }
 
@@ -517,7 +517,7 @@ static bool explain_op(const TlExplain *e, const TlOp *op, tilec_report_exchange
     case TL_OP_PUT: explain_put(e, op, x); return true;
     case TL_OP_GET: explain_buffer_use(e, op, op->out[0]->type, tl_in(op, 0), x); return true;
     case TL_OP_COPY: explain_copy(e, op, x); return true;
-    case TL_OP_SEND: explain_bulk(e, op, x); return true;
+    case TL_OP_BULK_STORE: explain_bulk(e, op, x); return true;
     case TL_OP_BARRIER:
         x->way = "";
         x->barriers = 1;

@@ -150,11 +150,11 @@ void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
 /* simt_bulk.c: barriers that count, bulk copies */
 void tl_simt_mbar(TlSimt *g, TlOp *op);
 void tl_simt_arrive(TlSimt *g, TlOp *op);
-void tl_simt_phase(TlSimt *g, const TlOp *op);
-void tl_simt_retire(TlSimt *g, TlOp *op);
+void tl_simt_mbar_wait(TlSimt *g, const TlOp *op);
+void tl_simt_mbar_end(TlSimt *g, TlOp *op);
 void tl_simt_begin_bulk(TlSimt *g, TlOp *op); /* expect, bulk copies, phases of one */
-void tl_simt_send(TlSimt *g, const TlOp *op);
-void tl_simt_sent(TlSimt *g, const TlOp *op);
+void tl_simt_bulk_store(TlSimt *g, const TlOp *op);
+void tl_simt_store_wait(TlSimt *g, const TlOp *op);
 /* simt_async_dot.c: products by warpgroups */
 void tl_simt_ready(TlSimt *g, TlOp *op);
 void tl_simt_dot_async(TlSimt *g, TlOp *op);

@@ -67,7 +67,7 @@ static bool is_next_to(const TlOp *op, TlOpcode opcode)
     return op && op->opcode == opcode;
 }
 
-/* Barriers next to each other are made together. What was in their bytes, insert-barriers knows. */
+/* Barriers next to each other are made together. What was in their bytes, synchronize knows. */
 void tl_simt_mbar(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = op->out[0];
@@ -82,10 +82,10 @@ void tl_simt_mbar(TlSimt *g, TlOp *op)
         tl_simt_barrier(g);
 }
 
-void tl_simt_retire(TlSimt *g, TlOp *op)
+void tl_simt_mbar_end(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = tl_in(op, 0);
-    if (!is_next_to(op->prev, TL_OP_RETIRE) && !is_next_to(op->prev, TL_OP_MEET))
+    if (!is_next_to(op->prev, TL_OP_MBAR_END) && !is_next_to(op->prev, TL_OP_MEET))
         tl_simt_barrier(g); /* all have waited */
     for (int32_t i = 0; i < buf->type->slots; i++) {
         LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i)};
@@ -121,7 +121,7 @@ void tl_simt_arrive(TlSimt *g, TlOp *op)
         tl_simt_leaf(g, TL_LEAF_MBAR_ARRIVE, 2, args);
 }
 
-void tl_simt_phase(TlSimt *g, const TlOp *op)
+void tl_simt_mbar_wait(TlSimt *g, const TlOp *op)
 {
     LLVMValueRef args[] = {offset_of(g, tl_in(op, 0), tl_in(op, 1)),
                            tl_gen_scalar(&g->gen, tl_in(op, 2))};
@@ -215,7 +215,7 @@ static void copy(TlSimt *g, const TlOp *op)
 
 static bool is_of_one(const TlOp *op)
 {
-    bool phase = op && op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE);
+    bool phase = op && op->opcode == TL_OP_MBAR_WAIT && tl_attr_flag(op, TL_ATTR_ONE);
     return op && (op->opcode == TL_OP_EXPECT || phase || tl_is_bulk_copy(op));
 }
 
@@ -236,7 +236,7 @@ static void begin_each(TlSimt *g, const TlOp *op, const TlValue *mask)
         else if (op->opcode == TL_OP_EXPECT)
             expect(g, op);
         else
-            tl_simt_phase(g, op);
+            tl_simt_mbar_wait(g, op);
     }
     g->loc = outer;
 }
@@ -276,8 +276,8 @@ void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
     LLVMBuildCondBr(g->b, cond, warp, join);
     LLVMPositionBuilderAtEnd(g->b, warp);
     const TlOp *op = first;
-    for (; op->opcode == TL_OP_PHASE; op = op->next)
-        tl_simt_phase(g, op);
+    for (; op->opcode == TL_OP_MBAR_WAIT; op = op->next)
+        tl_simt_mbar_wait(g, op);
     LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
     LLVMPositionBuilderAtEnd(g->b, some);
     begin_each(g, op, mask);
@@ -307,7 +307,7 @@ static void store(TlSimt *g, const TlOp *op)
 }
 
 /* Always by the same thread, which alone can wait for it: the one that elect chooses of warp 0. */
-void tl_simt_send(TlSimt *g, const TlOp *op)
+void tl_simt_bulk_store(TlSimt *g, const TlOp *op)
 {
     TL_ASSERT(g->role != TL_SIMT_PRODUCER, "'%s': who begins copies stores a tile", g->fn->name);
     LLVMBasicBlockRef warp = tl_gen_block(&g->gen, "first"), some = tl_gen_block(&g->gen, "bulk"),
@@ -325,7 +325,7 @@ void tl_simt_send(TlSimt *g, const TlOp *op)
 }
 
 /* All threads wait for what they have begun: but one, for nothing. */
-void tl_simt_sent(TlSimt *g, const TlOp *op)
+void tl_simt_store_wait(TlSimt *g, const TlOp *op)
 {
     LLVMValueRef args[] = {tl_simt_i32(g, 0), tl_simt_i32(g, tl_attr_flag(op, TL_ATTR_WRITTEN))};
     tl_simt_leaf(g, TL_LEAF_BULK_WAIT, 2, args);

@@ -74,7 +74,7 @@ void tl_simt_barrier(TlSimt *g)
 void tl_simt_turn(TlSimt *g, const TlOp *op)
 {
     uint32_t groups = (1u << g->warp_bits) / WARPS_OF_GROUP;
-    bool take = op->opcode == TL_OP_TAKE_TURN, first = tl_attr_flag(op, TL_ATTR_ONE);
+    bool take = op->opcode == TL_OP_PING_PONG_WAIT, first = tl_attr_flag(op, TL_ATTR_ONE);
     LLVMValueRef threads = tl_simt_i32(g, 2 * WARPS_OF_GROUP << g->lane_bits),
                  bits = tl_simt_i32(g, __builtin_ctz(WARPS_OF_GROUP)),
                  own = LLVMBuildLShr(g->b, tl_simt_uniform_warp(g), bits, "");

@@ -495,15 +495,15 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_MBAR: tl_simt_mbar(g, op); return;
     case TL_OP_EXPECT: tl_simt_begin_bulk(g, op); return;
     case TL_OP_ARRIVE: tl_simt_arrive(g, op); return;
-    case TL_OP_PHASE:
-        tl_attr_flag(op, TL_ATTR_ONE) ? tl_simt_begin_bulk(g, op) : tl_simt_phase(g, op);
+    case TL_OP_MBAR_WAIT:
+        tl_attr_flag(op, TL_ATTR_ONE) ? tl_simt_begin_bulk(g, op) : tl_simt_mbar_wait(g, op);
         return;
-    case TL_OP_RETIRE: tl_simt_retire(g, op); return;
-    case TL_OP_SEND: tl_simt_send(g, op); return;
-    case TL_OP_SENT: tl_simt_sent(g, op); return;
+    case TL_OP_MBAR_END: tl_simt_mbar_end(g, op); return;
+    case TL_OP_BULK_STORE: tl_simt_bulk_store(g, op); return;
+    case TL_OP_STORE_WAIT: tl_simt_store_wait(g, op); return;
     case TL_OP_MEET: tl_simt_leaf(g, TL_LEAF_MEET, 0, NULL); return;
-    case TL_OP_TAKE_TURN:
-    case TL_OP_PASS_TURN: tl_simt_turn(g, op); return;
+    case TL_OP_PING_PONG_WAIT:
+    case TL_OP_PING_PONG_ARRIVE: tl_simt_turn(g, op); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);

@@ -296,12 +296,12 @@ void tl_eval_MEET(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
 }
 
 /* There is one warpgroup here. */
-void tl_eval_TAKE_TURN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+void tl_eval_PING_PONG_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)in, (void)op, (void)x, (void)y;
 }
 
-void tl_eval_PASS_TURN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+void tl_eval_PING_PONG_ARRIVE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)in, (void)op, (void)x, (void)y;
 }

@@ -6,8 +6,8 @@
  * is still on its way, does not get what it hopes for. What nobody may do while a copy is on its
  * way is reported: to read its slot, to write it, to begin another copy to it, to end.
  *
- * What is sent from a slot is read in the `sent` that asks for it, and in memory at the end of the
- * program. */
+ * What is stored from a slot in bulk is read in the `store_wait` that asks for it, and in memory at
+ * the end of the program. */
 #include <string.h>
 
 #include "ir/interp/interp_impl.h"
@@ -255,11 +255,11 @@ static void arrive_at(TlInterp *in, const TlOp *op, const uint8_t *slot, uint32_
     }
     in->nflying = stay;
     if (come != expected)
-        tl_interp_fail(in, op, TL_FAIL_ASYNC, "phase: %u bytes are expected, %u come", expected,
+        tl_interp_fail(in, op, TL_FAIL_ASYNC, "mbar_wait: %u bytes are expected, %u come", expected,
                        come);
 }
 
-void tl_eval_PHASE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+void tl_eval_MBAR_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
     uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
@@ -277,11 +277,12 @@ void tl_eval_PHASE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     if (bar.parity != parity)
         in->roles.stuck = 0;
     else if (!tl_interp_wait(in, op))
-        tl_interp_fail(in, op, TL_FAIL_ASYNC, "phase: nobody completes the phase of parity %lld",
+        tl_interp_fail(in, op, TL_FAIL_ASYNC,
+                       "mbar_wait: nobody completes the phase of parity %lld",
                        (long long)parity);
 }
 
-void tl_eval_RETIRE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+void tl_eval_MBAR_END(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
     const uint8_t *bars = x[0].data;
@@ -289,7 +290,7 @@ void tl_eval_RETIRE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
         const TlFlying *f = &in->flying.data[i];
         if (f->bar >= bars && f->bar < bars + tl_interp_bytes(x[0].type))
             tl_interp_fail(in, op, TL_FAIL_ASYNC,
-                           "retire: a copy that the barrier counts (line %u) is on its way",
+                           "mbar_end: a copy that the barrier counts (line %u) is on its way",
                            f->op->loc.line);
     }
 }
@@ -303,11 +304,11 @@ static TlSending *new_sending(TlInterp *in)
     return &in->sending.data[in->nsending++];
 }
 
-void tl_eval_SEND(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+void tl_eval_BULK_STORE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
     TlAccess access;
-    tl_access_find(in, op, "send", false, true, &access);
+    tl_access_find(in, op, "bulk_store", false, true, &access);
     const uint8_t *slot = find_slot(in, op, &x[op->nin - 2], &x[op->nin - 1]);
     if (!slot)
         return;
@@ -334,7 +335,7 @@ static void write_sent(TlSending *s)
     s->n = 0;
 }
 
-void tl_eval_SENT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+void tl_eval_STORE_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
     const uint8_t *buf = x[0].data;

@@ -356,13 +356,13 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_EXPECT:
     case TL_OP_ROLES:
     case TL_OP_ARRIVE:
-    case TL_OP_PHASE:
-    case TL_OP_RETIRE:
-    case TL_OP_SEND:
-    case TL_OP_SENT:
+    case TL_OP_MBAR_WAIT:
+    case TL_OP_MBAR_END:
+    case TL_OP_BULK_STORE:
+    case TL_OP_STORE_WAIT:
     case TL_OP_MEET:
-    case TL_OP_TAKE_TURN:
-    case TL_OP_PASS_TURN:
+    case TL_OP_PING_PONG_WAIT:
+    case TL_OP_PING_PONG_ARRIVE:
     case TL_OP_PRINT:
     case TL_OP_ASSERT:
     case TL_OP_ASSUME: return RULE_FREE;

@@ -1,7 +1,7 @@
 /* How much shared memory an op wants for itself while it runs, and what it does there. Pure
- * arithmetic, asked by allocate-shared, insert-barriers and the SIMT lowering alike.
+ * arithmetic, asked by allocate-shared, synchronize and the SIMT lowering alike.
  *
- * An op with scratch uses [SHARED, SHARED + bytes) like this, which insert-barriers relies on:
+ * An op with scratch uses [SHARED, SHARED + bytes) like this, which synchronize relies on:
  * first it writes (no barrier before: what was there must be done with), then come barriers of its
  * own, and last it reads. So before it a barrier is due when an access to these bytes, read or
  * write, may be pending; after it nothing older than its own reads is pending any more.

@@ -882,7 +882,7 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
 
 /* ---- bulk stores ---- */
 
-static void tl_check_send(TlVerify *v, const TlOp *op)
+static void tl_check_bulk_store(TlVerify *v, const TlOp *op)
 {
     TlBulk ignored;
     if (!want_place(v, op, 2))
@@ -899,7 +899,7 @@ static void tl_check_send(TlVerify *v, const TlOp *op)
         FAULT("no boxes of a tensor map are %s", tl_verify_type(v, buf));
 }
 
-static void tl_check_sent(TlVerify *v, const TlOp *op) { want_buf(v, op, in_type(op, 0)); }
+static void tl_check_store_wait(TlVerify *v, const TlOp *op) { want_buf(v, op, in_type(op, 0)); }
 
 /* ---- barriers that count ---- */
 
@@ -932,7 +932,7 @@ static void tl_check_roles(TlVerify *v, const TlOp *op)
             return;
 }
 
-static void tl_check_turn(TlVerify *v, const TlOp *op)
+static void tl_check_ping_pong(TlVerify *v, const TlOp *op)
 {
     if (tl_op_role(op) != 1)
         FAULT("not among the kernel's warps of roles");
@@ -946,7 +946,7 @@ static void tl_check_arrive(TlVerify *v, const TlOp *op)
         want_scalar(v, op, 2, TL_BOOL);
 }
 
-static void tl_check_phase(TlVerify *v, const TlOp *op)
+static void tl_check_mbar_wait(TlVerify *v, const TlOp *op)
 {
     bool masked = tl_attr_flag(op, TL_ATTR_MASK);
     if (op->nin != (masked ? 4u : 3u)) FAULT("%u operands", op->nin);
@@ -956,7 +956,7 @@ static void tl_check_phase(TlVerify *v, const TlOp *op)
         want_scalar(v, op, 3, TL_BOOL);
 }
 
-static void tl_check_retire(TlVerify *v, const TlOp *op) { want_bar(v, op, in_type(op, 0)); }
+static void tl_check_mbar_end(TlVerify *v, const TlOp *op) { want_bar(v, op, in_type(op, 0)); }
 
 /* ---- products on their way ---- */
 

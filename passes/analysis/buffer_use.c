@@ -1,6 +1,7 @@
 /* Uses of buffers (buffer_use.h). */
 #include "passes/analysis/buffer_use.h"
 #include "ir/plan/staged.h"
+#include "passes/analysis/buffer_effects.h"
 #include "passes/analysis/facts.h"
 
 /* ---- slots ---- */
@@ -88,10 +89,8 @@ static TlBufUse use_of(const TlOp *op, const TlValue *buf, const TlValue *slot)
 {
     TL_ASSERT(buf->type->kind == TL_BUF,
               "%s uses value %u, which is no buffer", tl_op_info(op->opcode)->text, buf->id);
-    bool reads = op->opcode == TL_OP_GET || op->opcode == TL_OP_DOT_ASYNC ||
-                 op->opcode == TL_OP_SEND;
     TlWideInt number;
-    TlBufUse u = {.buf = buf, .slot = -1, .writes = !reads};
+    TlBufUse u = {.buf = buf, .slot = -1, .writes = tl_effect_of(op).writes};
     u.from = (uint64_t)tl_attr_int(tl_buf_alloc(buf), TL_ATTR_SHARED, 0);
     u.to = u.from + tl_buf_bytes(buf->type);
     if (tl_const_int_value(slot, &number) && number >= 0)

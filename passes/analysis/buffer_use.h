@@ -1,5 +1,5 @@
 /* How an op uses a buffer of shared memory: which bytes, which slot, and whether two uses may meet
- * (insert-barriers). Staged level only. */
+ * (synchronize). Staged level only. */
 #ifndef TL_BUFFER_USE_H
 #define TL_BUFFER_USE_H
 #include "ir/ir.h"

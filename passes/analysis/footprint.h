@@ -1,5 +1,5 @@
 /* What memory an op of the laid-out level touches, and with which threads: enough to say whether
- * two ops of one program need a barrier between them (insert-barriers).
+ * two ops of one program need a barrier between them (synchronize).
  *
  * Starts of slices, indices and pointers are linear forms, constant + sum of factor * value, where
  * a value is a scalar, an iota along an axis of the accessed tile, or anything else as it is. Two

@@ -126,7 +126,7 @@ static void live_until_arrival(const Lives *l, const TlBlock *home, TlOpcode wai
 static uint32_t end_of_bars(const Lives *l, const TlBlock *home, const TlOp *copy)
 {
     for (const TlUse *u = tl_op_place(copy).bar->uses; u; u = u->next)
-        if (u->user->opcode == TL_OP_RETIRE)
+        if (u->user->opcode == TL_OP_MBAR_END)
             return tl_position_of_use(l->order, u->user, home).last;
     return l->order->spans.len;
 }

@@ -3,16 +3,16 @@
  *
  *     %c = convert %x : tile<f16, 128, 256, #1>      %b = alloc : buf<f16, 128, 256, #2, 1>
  *     store %C, %m, %n, %c                     =>    put %b, 0, %x
- *                                                    send %C, %m, %n, %b, 0
+ *                                                    bulk_store %C, %m, %n, %b, 0
  *                                                    ...
- *                                                    sent %b
+ *                                                    store_wait %b
  *                                                    return
  *
  *  1. Which stores: of whole tiles of rank 2 to views that are parameters, of which 16 bytes lie
- *     side by side for sure, in memory that nothing else in the kernel accesses: what is sent is
+ *     side by side for sure, in memory that nothing else in the kernel accesses: what is stored is
  *     there when the kernel ends, and nobody waits for it before. So there is none in a kernel with
  *     atomics that release. Trips of a loop may store to one place, so the next one waits until
- *     memory has what this one sent; but not the parts of a persistent kernel, which are to each
+ *     memory has what this one stored; but not the parts of a persistent kernel, which are to each
  *     other as programs are. A trip without loops is too short for that.
  *  2. What is it worth? Threads need an instruction for each vector, which takes as long as it
  *     touches lines, and often exchange the tile before, since neighbours in memory are to be
@@ -21,8 +21,8 @@
  *  3. Is there room? The buffer may not cost the multiprocessor a block. Where loops are over, what
  *     was theirs is free.
  *     With --stress-layouts all are worth it that there is room for at all.
- *  4. `sent` stands before the next put, so that the next trip's products come between, and at the
- *     end. */
+ *  4. `store_wait` stands before the next put, so that the next trip's products come between, and
+ *     at the end. */
 #include "passes/pipeline/bulk_stores.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/layout_rules.h"
@@ -263,7 +263,7 @@ static TlValue *zero(TlBuilder *b)
 static void wait_until_sent(TlBuilder *b, TlValue *buf, bool written)
 {
     TlAttr attr = {.id = TL_ATTR_WRITTEN, .u.i = 1};
-    tl_op_new(b, TL_OP_SENT, 1, &buf, 0, NULL, 0, written, &attr);
+    tl_op_new(b, TL_OP_STORE_WAIT, 1, &buf, 0, NULL, 0, written, &attr);
 }
 
 /* The end of the outermost block that one flow has to itself. */
@@ -299,7 +299,7 @@ static void send(Stores *s, const Sending *x)
     for (uint32_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (tl_attr(store, kept[i]))
             attrs[nattrs++] = *tl_attr(store, kept[i]);
-    tl_op_new(&b, TL_OP_SEND, n, in, 0, NULL, 0, nattrs, attrs);
+    tl_op_new(&b, TL_OP_BULK_STORE, n, in, 0, NULL, 0, nattrs, attrs);
     wait_until_sent(&end, buf, false);
     tl_op_erase(store);
     if (x->convert)

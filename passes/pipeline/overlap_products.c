@@ -59,7 +59,7 @@ static bool is_movable(const TlOp *op)
     case TL_OP_DOT_ASYNC:
     case TL_OP_YIELD: return true;
     case TL_OP_AWAIT: return op->nin > 0;
-    case TL_OP_PHASE: return !tl_attr_flag(op, TL_ATTR_MASK);
+    case TL_OP_MBAR_WAIT: return !tl_attr_flag(op, TL_ATTR_MASK);
     case TL_OP_ARRIVE: return !tl_attr_flag(op, TL_ATTR_MASK);
     case TL_OP_LOAD: return tl_is_constant_memory(tl_in(op, 0));
     default: return op->nregions == 0 && tl_op_is_pure(op);

@@ -81,7 +81,7 @@ static void await_empty(TlExpand *x, const TlFetch *f, TlMoment m, TlValue *slot
                            now, before);
     TlValue *in[] = {empties_of(x, f), slot, before, mask};
     TlAttr attrs[] = {{.id = TL_ATTR_ONE, .u.i = 1}, {.id = TL_ATTR_MASK, .u.i = 1}};
-    tl_op_new(b, TL_OP_PHASE, mask ? 4 : 3, in, 0, NULL, 0, mask ? 2 : 1, attrs);
+    tl_op_new(b, TL_OP_MBAR_WAIT, mask ? 4 : 3, in, 0, NULL, 0, mask ? 2 : 1, attrs);
 }
 
 static const TlFetch *first_bulk(const TlSchedule *s)
@@ -169,7 +169,7 @@ void tl_pipeline_await_bulk(TlExpand *x)
     if (!f)
         return;
     TlValue *in[] = {barriers_of(x, f), tl_pipeline_slot(x, f->slots), parity(x, f)};
-    tl_op_new(&x->start, TL_OP_PHASE, 3, in, 0, NULL, 0, 0, NULL);
+    tl_op_new(&x->start, TL_OP_MBAR_WAIT, 3, in, 0, NULL, 0, 0, NULL);
 }
 
 /* ---- loops that are run again ---- */
@@ -242,13 +242,13 @@ static void go_on(TlExpand *x, TlOp *loop)
             run_on(x, loop, n + i);
 }
 
-static void retire(TlExpand *x, TlOp *loop)
+static void end_barriers(TlExpand *x, TlOp *loop)
 {
     TlBuilder after = tl_builder_before(loop->next);
     if (is_shared(x->s))
         meet(&after); /* others arrive at barriers of this program */
-    tl_op_new(&after, TL_OP_RETIRE, 1, &x->bars, 0, NULL, 0, 0, NULL);
-    tl_op_new(&after, TL_OP_RETIRE, 1, &x->empties, 0, NULL, 0, 0, NULL);
+    tl_op_new(&after, TL_OP_MBAR_END, 1, &x->bars, 0, NULL, 0, 0, NULL);
+    tl_op_new(&after, TL_OP_MBAR_END, 1, &x->empties, 0, NULL, 0, 0, NULL);
 }
 
 void tl_pipeline_end_bulk(TlExpand *x, TlOp *loop)
@@ -256,5 +256,5 @@ void tl_pipeline_end_bulk(TlExpand *x, TlOp *loop)
     if (x->s->by_producer)
         go_on(x, loop);
     else if (x->bars)
-        retire(x, loop);
+        end_barriers(x, loop);
 }

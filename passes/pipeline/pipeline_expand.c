@@ -254,7 +254,7 @@ static TlOp *first_fetch(TlBlock *body)
         if (op->opcode == TL_OP_PUT)
             found = NULL;
         else if (!found && (op->opcode == TL_OP_COPY || op->opcode == TL_OP_EXPECT ||
-                            (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) ||
+                            (op->opcode == TL_OP_MBAR_WAIT && tl_attr_flag(op, TL_ATTR_ONE)) ||
                             op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
             found = op;
     return found;

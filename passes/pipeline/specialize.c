@@ -3,14 +3,14 @@
  *
  *     %f = mbar;  %e = mbar                    %f = mbar;  %e = mbar
  *     for ... {                                roles {
- *       phase %e, %slot, ... {one}               for ... {
- *       copy ..., %f {bulk}                        phase %e, %slot, ... {one}
- *       expect %f                                  copy ..., %f {bulk}
- *       phase %f, %slot, ...              =>       expect %f
+ *       mbar_wait %e, %slot, ... {one}           for ... {
+ *       copy ..., %f                               mbar_wait %e, %slot, ... {one}
+ *       expect %f                                  copy ..., %f
+ *       mbar_wait %f, %slot, ...          =>       expect %f
  *       %u = dot_async ...                       }
  *       await                                  } {
  *       arrive %e                                for ... {
- *     }                                            phase %f, %slot
+ *     }                                            mbar_wait %f, %slot
  *     store ...                                    %u = dot_async ...
  *                                                  await
  *                                                  arrive %e
@@ -48,7 +48,7 @@ static bool begins(const void *user, const TlOp *op)
 {
     (void)user;
     return op->opcode == TL_OP_EXPECT ||
-           (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) ||
+           (op->opcode == TL_OP_MBAR_WAIT && tl_attr_flag(op, TL_ATTR_ONE)) ||
            tl_is_bulk_copy(op);
 }
 
@@ -213,7 +213,7 @@ static void take_away(Specialize *s, TlOp *roles)
     TL_VEC(TlOp *) gone = {0};
     for (TlOp *op = tl_walk_next(roles, roles); op; op = tl_walk_next(op, roles)) {
         bool other = tl_producer_keeps(&s->producer, op) && begins(NULL, op);
-        if (other || op->opcode == TL_OP_RETIRE)
+        if (other || op->opcode == TL_OP_MBAR_END)
             tl_vec_push(s->arena, &gone, op);
     }
     for (uint32_t i = 0; i < gone.len; i++)

@@ -209,7 +209,7 @@ GROUPS = {
         "images for several targets, from C": "codegen/fat_object.test main_matmul_f32_silu",
         "layouts, their algebra and moves": "parts_* unit/layout_test.c unit/convert_test.c codegen/simt/*",
         "axis facts": "unit/axis_info_test.c",
-        "barriers, shared memory, coalescing": "passes/insert-barriers/* passes/allocate-shared/* passes/coalesce/* passes/order-reads/*",
+        "barriers, shared memory, coalescing": "passes/synchronize/* passes/allocate-shared/* passes/coalesce/* passes/order-reads/*",
         "random programs": "fuzz/*.test",
     },
 }

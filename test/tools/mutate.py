@@ -10,7 +10,7 @@ products, ends of groups of copies, fences, and arrivals and waits at barriers t
 and fewer (TILE_EMU_DROP_BARRIER). On emu:sm_90a, which is always among the devices, only kernels for warpgroups run. A mutant is
     reported    the run fails: a race, an uninitialised read, threads that diverge;
     redundant   nothing is reported and the outputs are those of the kernel as it is: what happens before what is not
-                changed by the barrier, so insert-barriers could have done without it;
+                changed by the barrier, so synchronize could have done without it;
     unmet       nobody came to the barrier: nothing was tried (not counted);
     missed      nothing is reported, but the outputs are others: a hole in the detectors.
 Prints one line per kernel and device and the score; exit 1 when any is missed or more than 5% are redundant.

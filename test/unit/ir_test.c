@@ -561,17 +561,17 @@ static const char flow_ops[] =
     "    expect %f, %n, %c {bytes = 8192, mask}\n"
     "    yield\n"
     "  } () {\n"
-    "    phase %f, %n, %n\n"
+    "    mbar_wait %f, %n, %n\n"
     "    fence\n"
     "    %r = ready %z : token<f32, 64, 64, " SUMS ">\n"
     "    %d = dot_async %a, %n, %a, %n, %r {mma = \"mma.m16n8k16.f16\"} : token<f32, 64, 64, " SUMS
     ">\n"
     "    %s = await %d {pending = 0} : tile<f32, 64, 64, " SUMS ">\n"
     "    arrive %f, %n, %c {mask}\n"
-    "    take_turn {one}\n"
-    "    pass_turn\n"
-    "    send %C, %n, %n, %a, %n {axes = [64, 64]}\n"
-    "    sent %a {written}\n"
+    "    ping_pong_wait {one}\n"
+    "    ping_pong_arrive\n"
+    "    bulk_store %C, %n, %n, %a, %n {axes = [64, 64]}\n"
+    "    store_wait %a {written}\n"
     "    yield\n"
     "  }\n"
     "  meet\n"
@@ -591,11 +591,11 @@ static const char flow_ops[] =
     "  %s = await %l {pending = 0} : tile<f32, 64, 64, " SUMS ">\n"
     "  return\n"
     "}\n"
-    "kernel @retires() {\n"
+    "kernel @ends() {\n"
     "  %bl = block : i32\n"
     "  %nb = nblocks : i32\n"
     "  %f = mbar {arrivals = 1, shared = 0} : buf<u64, 1, \"offset -> 1\", 1>\n"
-    "  retire %f\n"
+    "  mbar_end %f\n"
     "  return\n"
     "}\n";
 
@@ -886,11 +886,11 @@ static const struct {
     {BUF "expect %b, %n {bytes = 16}", "is no buffer of barriers"},
     {BARS "expect %m, %n {bytes = 16, mask}", "2 operands"},
     {BARS "expect %m, %n, %f {bytes = 16, mask}", "operand 2 is f32, not bool"},
-    {BARS "phase %m, %n", "2 operands"},
-    {BARS "phase %m, %n, %f", "operand 2 is f32, not i32"},
-    {BARS "phase %m, %n, %n, %c {mask}", "a mask, but all threads wait"},
-    {BARS "phase %m, %n, %n, %n {mask, one}", "operand 3 is i32, not bool"},
-    {BUF "retire %b", "is no buffer of barriers"},
+    {BARS "mbar_wait %m, %n", "2 operands"},
+    {BARS "mbar_wait %m, %n, %f", "operand 2 is f32, not i32"},
+    {BARS "mbar_wait %m, %n, %n, %c {mask}", "a mask, but all threads wait"},
+    {BARS "mbar_wait %m, %n, %n, %n {mask, one}", "operand 3 is i32, not bool"},
+    {BUF "mbar_end %b", "is no buffer of barriers"},
     {"roles () { yield } () { yield } %y = neg %f : f32", "not the last op of the kernel"},
     {"if %c () { roles () { yield } () { yield } yield } () { yield }",
      "not the last op of the kernel"},
@@ -903,8 +903,8 @@ static const struct {
      "cluster = 9"},
     {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], cluster = 2} : " TOKEN,
      "cluster without bulk"},
-    {"take_turn", "not among the kernel's warps of roles"},
-    {"roles () { pass_turn yield } () { yield }", "not among the kernel's warps of roles"},
+    {"ping_pong_wait", "not among the kernel's warps of roles"},
+    {"roles () { ping_pong_arrive yield } () { yield }", "not among the kernel's warps of roles"},
     {"roles () { yield } () { yield } meet meet", "not the last op of the kernel"},
     {"meet %n", "'=' expected"},
     {"wait", "needs pending"},

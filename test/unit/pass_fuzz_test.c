@@ -702,10 +702,10 @@ static bool same(const Memory *a, const Memory *b)
 /* The laid-out ones take the longest: each runs on one kernel in LAID_OUT. */
 enum { LAID_OUT = 4 };
 static const char *const pipelines[] = {
-    "coalesce,place-layouts,allocate-shared,insert-barriers",
+    "coalesce,place-layouts,allocate-shared,synchronize",
     "cse,coalesce,stress-layouts{seed=7},place-layouts,cse,dce",
-    "coalesce,place-layouts,stress-layouts{seed=9},allocate-shared,insert-barriers",
-    "coalesce,stress-layouts{seed=5},stage-shared,pipeline,allocate-shared,insert-barriers,"
+    "coalesce,place-layouts,stress-layouts{seed=9},allocate-shared,synchronize",
+    "coalesce,stress-layouts{seed=5},stage-shared,pipeline,allocate-shared,synchronize,"
     "order-reads",
     "canonicalize",
     "cse",

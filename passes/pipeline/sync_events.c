@@ -1,0 +1,153 @@
+/* The list of events of synchronize (sync_impl.h). */
+#include "ir/plan/shared_plan.h"
+#include "ir/plan/staged.h"
+#include "passes/analysis/buffer_effects.h"
+#include "passes/pipeline/sync_impl.h"
+
+const TlValue *tl_sync_bars(const TlOp *op)
+{
+    return op->opcode == TL_OP_MBAR     ? op->out[0]
+           : op->opcode == TL_OP_MBAR_END ? tl_in(op, 0)
+                                        : NULL;
+}
+
+static void describe(TlSync *s, TlSyncEvent *e, const TlBufUse *use)
+{
+    TlOp *op = e->op;
+    e->is_barrier = op->opcode == TL_OP_BARRIER || op->opcode == TL_OP_MEET;
+    uint64_t bytes = tl_op_shared_bytes(s->arena, op);
+    const TlValue *bars = tl_sync_bars(op);
+    if (bars) {
+        bool follows = op->prev && op->prev->opcode == TL_OP_MBAR_END;
+        e->is_barrier |= op->opcode == TL_OP_MBAR_END && !follows;
+        bytes = tl_buf_bytes(bars->type);
+        op = bars->def;
+    }
+    if (bytes) {
+        e->from = (uint64_t)tl_attr_int(op, TL_ATTR_SHARED, 0);
+        e->to = e->from + bytes;
+    }
+    e->memory = tl_footprint(op, s->arena);
+    e->use = use;
+    if (!(tl_op_info(op->opcode)->flags & F_ATOMIC))
+        return;
+    int64_t order = tl_attr_int(op, TL_ATTR_ORDER, TL_ORDER_RELAXED);
+    e->is_release = order == TL_ORDER_RELEASE || order == TL_ORDER_ACQ_REL;
+    e->is_acquire = order == TL_ORDER_ACQUIRE || order == TL_ORDER_ACQ_REL;
+}
+
+static uint32_t add(TlSync *s, TlSyncKind kind, TlOp *op, const TlBufUse *use, uint32_t opening,
+                    uint32_t loop)
+{
+    TL_ASSERT(loop == TL_SYNC_NONE || loop < s->events.len, "loop %u of %u events", loop,
+              s->events.len);
+    TlSyncEvent e = {.kind = kind, .op = op, .opening = opening, .loop = loop};
+    e.depth = loop == TL_SYNC_NONE ? 0 : s->events.data[loop].depth + 1;
+    if (kind == TL_SYNC_ACCESS)
+        describe(s, &e, use);
+    if (kind == TL_SYNC_ACCESS && !e.is_barrier && !e.to && !e.memory && !e.use)
+        return TL_SYNC_NONE;
+    if (kind == TL_SYNC_LOOP && e.depth + 1 > s->depth)
+        s->depth = e.depth + 1;
+    tl_vec_push(s->arena, &s->events, e);
+    return s->events.len - 1;
+}
+
+/* An access, of each buffer that it uses, and that what it begins goes on, if that is to be waited
+ * for here: what a barrier counts orders itself. */
+static void add_access(TlSync *s, TlOp *op, uint32_t loop)
+{
+    TlBufUse *uses = TL_NEW_ARRAY(s->arena, TlBufUse, 2);
+    uint32_t n = tl_buf_uses(op, uses);
+    bool goes_on = tl_goes_on(op) && !tl_effect_of(op).seen_by_all;
+    for (uint32_t i = 0; i < n || i == 0; i++) {
+        add(s, TL_SYNC_ACCESS, op, i < n ? &uses[i] : NULL, TL_SYNC_NONE, loop);
+        if (goes_on)
+            add(s, TL_SYNC_FLIGHT, op, NULL, TL_SYNC_NONE, loop);
+    }
+}
+
+/* The walk's position: which structural events are open around it. */
+typedef struct Nest {
+    TL_VEC(uint32_t) open;
+    uint32_t loop;
+} Nest;
+
+/* The flows of ROLES meet at barriers that count only. */
+static bool is_branch(const TlOp *op)
+{
+    return op->opcode == TL_OP_IF || op->opcode == TL_OP_ROLES;
+}
+
+/* At the end of a block: into the next region of its op, or out. */
+static TlOp *leave(TlSync *s, Nest *n, const TlBlock *block)
+{
+    TlOp *parent = block->parent;
+    if (!parent)
+        return NULL;
+    uint32_t opening = n->open.data[n->open.len - 1], r = 0;
+    bool branches = is_branch(parent);
+    while (parent->regions[r] != block)
+        r++;
+    if (r + 1 < parent->nregions) {
+        add(s, branches ? TL_SYNC_ELSE : TL_SYNC_MIDDLE, parent, NULL, opening, n->loop);
+        return parent->regions[r + 1]->first;
+    }
+    n->open.len--;
+    add(s, branches ? TL_SYNC_ENDIF : TL_SYNC_END, parent, NULL, opening, n->loop);
+    if (!branches)
+        n->loop = s->events.data[opening].loop;
+    return parent->next;
+}
+
+static TlOp *enter(TlSync *s, Nest *n, TlOp *op)
+{
+    bool branches = is_branch(op);
+    uint32_t e =
+        add(s, branches ? TL_SYNC_IF : TL_SYNC_LOOP, op, NULL, TL_SYNC_NONE, n->loop);
+    tl_vec_push(s->arena, &n->open, e);
+    if (!branches)
+        n->loop = e;
+    return op->regions[0]->first;
+}
+
+/* Reads of what the kernel never writes conflict with nothing, unless atomics order them. */
+static void drop_idle_reads(TlSync *s)
+{
+    TlFootprint writes = {.roots = 0};
+    for (uint32_t i = 0; i < s->events.len; i++) {
+        const TlSyncEvent *e = &s->events.data[i];
+        if (e->is_release || e->is_acquire)
+            return;
+        if (e->memory && e->memory->writes)
+            writes.roots |= e->memory->roots;
+    }
+    for (uint32_t i = 0; i < s->events.len; i++) {
+        TlSyncEvent *e = &s->events.data[i];
+        if (e->memory && (!writes.roots || !tl_footprints_overlap(e->memory, &writes)))
+            e->memory = NULL;
+    }
+}
+
+void tl_sync_list(TlSync *s)
+{
+    Nest n = {.loop = TL_SYNC_NONE};
+    for (TlOp *op = s->fn->body->first; op;) {
+        if (is_branch(op) || op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE) {
+            op = enter(s, &n, op);
+            continue;
+        }
+        if (tl_op_info(op->opcode)->flags & F_TERM) {
+            op = leave(s, &n, op->block);
+            continue;
+        }
+        if (tl_is_wait(op))
+            add(s, TL_SYNC_WAIT, op, NULL, TL_SYNC_NONE, n.loop);
+        else if (op->opcode == TL_OP_FENCE)
+            add(s, TL_SYNC_FENCE, op, NULL, TL_SYNC_NONE, n.loop);
+        else
+            add_access(s, op, n.loop);
+        op = op->next;
+    }
+    drop_idle_reads(s);
+}
