@@ -86,7 +86,7 @@ def main():
     ap.add_argument("build")
     ap.add_argument("kinds", nargs="*")
     ap.add_argument("-j", type=int, default=os.cpu_count())
-    o = ap.parse_args()
+    o = ap.parse_intermixed_args()
     all_commands = commands(o.build)
     for kind in o.kinds or ROWS:
         table, word = ROWS[kind][0], ROWS[kind][3]
