@@ -7,7 +7,7 @@
 #include "ir/type.h"
 
 typedef enum TlOpcode {
-#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) TL_OP_##ID,
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, layout, doc) TL_OP_##ID,
 #include "ir/ops.def"
     TL_OP_COUNT
 } TlOpcode;
@@ -16,7 +16,7 @@ enum {
     F_PURE = 1,      /* no effect; may be removed, moved, merged */
     F_ELEM = 2,      /* result element i depends on operands' element i only */
     F_COMM = 4,      /* operands 0 and 1 may be swapped */
-    F_VIEWLIKE = 8,  /* result elements are operand elements, renamed by axes */
+    F_VIEWLIKE = 8,  /* result elements are those of operand 0, by other indices */
     F_READ = 16,     /* reads memory that others may write */
     F_WRITE = 32,    /* writes memory */
     F_ATOMIC = 64,   /* never moved, merged or removed; orders others by its ORDER */
@@ -24,7 +24,8 @@ enum {
     F_REGION = 256,  /* meaning includes its regions: effects are the union of theirs */
     F_TERM = 512,    /* ends a block */
     F_BUF_READ = 1024,  /* reads a buffer of shared memory */
-    F_BUF_WRITE = 2048  /* writes one */
+    F_BUF_WRITE = 2048, /* writes one */
+    F_BASE = 4096       /* of pointers, or a view: it leads into what operand 0 leads into */
 };
 
 typedef enum TlAttrId {
@@ -206,6 +207,17 @@ typedef struct TlOpInfo {
     const char *doc;
 } TlOpInfo;
 const TlOpInfo *tl_op_info(TlOpcode opcode);
+/* The work columns of an ELEM row; zeros for other ops. */
+typedef struct TlElemWork {
+    int8_t gpu, cpu, flops;
+    bool hashed; /* in the ring */
+} TlElemWork;
+const TlElemWork *tl_elem_work(TlOpcode opcode);
+/* What operand i becomes: of a loop, an argument of region 0; of a terminator, the argument or the
+ * result of the op around it that it is passed on as. NULL: it is nothing that is carried. */
+TlValue *tl_flows_to(const TlOp *op, uint32_t i);
+/* v, pointers or a view, leads into what this operand of its op leads into; NULL: there is none. */
+TlValue *tl_leads_into(const TlValue *v);
 /* Attribute sets, bit = TlAttrId. */
 uint64_t tl_op_required_attrs(TlOpcode opcode);
 uint64_t tl_op_optional_attrs(TlOpcode opcode);

@@ -7,7 +7,7 @@
 /* ---- tables ---- */
 
 _Static_assert(TL_ATTR_COUNT <= 64, "attribute sets are 64 bits");
-#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) [TL_OP_##ID] = attrs,
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, layout, doc) [TL_OP_##ID] = attrs,
 #define A(ID) (1ull << TL_ATTR_##ID)
 #define O(ID) 0ull
 static const uint64_t required[TL_OP_COUNT] = {
@@ -15,7 +15,7 @@ static const uint64_t required[TL_OP_COUNT] = {
 };
 #undef A
 #undef O
-#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) [TL_OP_##ID] = attrs,
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, layout, doc) [TL_OP_##ID] = attrs,
 #define A(ID) 0ull
 #define O(ID) (1ull << TL_ATTR_##ID)
 static const uint64_t optional[TL_OP_COUNT] = {
@@ -35,13 +35,33 @@ uint64_t tl_op_optional_attrs(TlOpcode opcode)
 }
 
 static const TlOpInfo ops[TL_OP_COUNT] = {
-#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc)                                 \
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, layout, doc)                         \
     [TL_OP_##ID] = {text,                                                                          \
                     nin,                                                                           \
                     nout,                                                                          \
                     nregions,                                                                      \
                     flags,                                                                         \
                     doc},
+#include "ir/ops.def"
+};
+
+static const TlElemWork works[TL_OP_COUNT] = {
+#define OP(...)
+#define ELEM(ID, text, nin, rule, attrs, flags, gpu, cpu, flops, ring, doc)                        \
+    [TL_OP_##ID] = {gpu, cpu, flops, RING_##ring},
+#define RING_INTS false
+#define RING_HASH true
+#include "ir/ops.def"
+};
+
+/* Ops that carry values through regions: where these begin; -1: nowhere. */
+static const struct {
+    bool carries;
+    int8_t inits, args;
+} flows[TL_OP_COUNT] = {
+#define OP(...)
+#define REGION(ID, text, nin, nregions, inits, args, rule, attrs, doc)                             \
+    [TL_OP_##ID] = {true, inits, args},
 #include "ir/ops.def"
 };
 
@@ -108,6 +128,34 @@ static const char *const *family_names(TlAttrForm family)
     case TL_FORM_CONST: case TL_FORM_AXES: case TL_FORM_SPAN: break;
     }
     return NULL;
+}
+
+const TlElemWork *tl_elem_work(TlOpcode opcode)
+{
+    return &works[opcode];
+}
+
+TlValue *tl_flows_to(const TlOp *op, uint32_t i)
+{
+    TL_ASSERT(i < op->nin, "operand %u of %s", i, ops[op->opcode].text);
+    const TlOp *parent = op->block->parent;
+    int inits = flows[op->opcode].inits;
+    if (flows[op->opcode].carries)
+        return inits < 0 || i < (uint32_t)inits
+                   ? NULL
+                   : op->regions[0]->args[i - (uint32_t)inits + (uint32_t)flows[op->opcode].args];
+    if (op->opcode == TL_OP_CONDITION)
+        return i ? parent->regions[1]->args[i - 1] : NULL;
+    if (op->opcode != TL_OP_YIELD || !flows[parent->opcode].carries)
+        return NULL;
+    int args = flows[parent->opcode].args;
+    return args < 0 ? parent->out[i] : parent->regions[0]->args[i + (uint32_t)args];
+}
+
+TlValue *tl_leads_into(const TlValue *v)
+{
+    bool leads = v->def && ops[v->def->opcode].flags & (F_BASE | F_VIEWLIKE);
+    return leads ? tl_in(v->def, 0) : NULL;
 }
 
 const TlOpInfo *tl_op_info(TlOpcode opcode)

@@ -63,6 +63,15 @@ bool tl_is_packed_dtype(tile_dtype dtype)
     return tl_dtype_known((int)dtype) && rows[dtype].bits == 4;
 }
 
+/* 2^n, n in the range of normal numbers. */
+static double power_of_2(int n)
+{
+    uint64_t bits = (uint64_t)(n + 1023) << 52;
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
 static double decode(const struct row *f, uint64_t bits)
 {
     uint64_t all_ones = (1u << f->exponent) - 1;
@@ -76,9 +85,9 @@ static double decode(const struct row *f, uint64_t bits)
     if (f->special == SPECIAL_FNUZ && sign < 0 && !exponent && !fraction)
         return (double)NAN;
     if (exponent == 0)
-        return sign * ldexp((double)fraction, 1 - f->bias - f->fraction);
-    return sign *
-           ldexp((double)(fraction | 1u << f->fraction), (int)exponent - f->bias - f->fraction);
+        return sign * (double)fraction * power_of_2(1 - f->bias - f->fraction);
+    return sign * (double)(fraction | 1u << f->fraction) *
+           power_of_2((int)exponent - f->bias - f->fraction);
 }
 
 double tl_decode_float(tile_dtype dtype, uint64_t bits)

@@ -283,7 +283,7 @@ static LLVMValueRef ring_op(TlGen *g, TlOpcode opcode, TlDtype d, uint32_t n, LL
         x[i] = bits_of(g, in[i], tl_dtype_bits(d));
     if (opcode == TL_OP_FMA)
         r = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, x[0], x[1], ""), x[2], "");
-    else if (tl_ring_is_hash(opcode))
+    else if (tl_elem_work(opcode)->hashed)
         r = ring_hash(g, opcode, x[0], x[1]);
     else
         r = int_op(g, opcode, tl_ring_dtype(d), x);

@@ -197,13 +197,8 @@ static int op_cost(const TlFn *fn, const TlOp *op)
     case TL_OP_RESHAPE: return 0;
     case TL_OP_LOAD: return may_read_again(fn, op) ? 1 : COSTLY;
     case TL_OP_INSIDE: return 3;
-    case TL_OP_GATHER:
-    case TL_OP_DIV:
-    case TL_OP_REM:
-    case TL_OP_SQRT:
-    case TL_OP_EXP2:
-    case TL_OP_MULHI: return CHEAP + 1;
-    default: return 1;
+    case TL_OP_GATHER: return CHEAP + 1;
+    default: return tl_op_info(op->opcode)->flags & F_ELEM ? tl_elem_work(op->opcode)->cpu : 1;
     }
 }
 

@@ -28,7 +28,7 @@ static void add_banks(tilec_report_exchange *x, TlBanks one, uint64_t times)
 
 static bool passes_layout_on(const TlOp *op)
 {
-    return tl_op_info(op->opcode)->flags & (F_ELEM | F_VIEWLIKE) || op->opcode == TL_OP_RESHAPE;
+    return tl_op_info(op->opcode)->flags & (F_ELEM | F_VIEWLIKE);
 }
 
 /* What determines a value's layout: an operand with the same layout, or what a loop or branch

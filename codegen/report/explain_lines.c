@@ -77,16 +77,8 @@ static bool is_special(const TlOp *op)
 /* Floating-point operations for one element of the result; of the operand for reduce and scan. */
 static int operations_of(const TlOp *op)
 {
-    bool elementwise = tl_op_info(op->opcode)->flags & F_ELEM;
-    switch ((int)op->opcode) {
-    case TL_OP_SELECT:
-    case TL_OP_CAST:
-    case TL_OP_BITCAST: return 0;
-    case TL_OP_FMA: return 2;
-    case TL_OP_REDUCE:
-    case TL_OP_SCAN: return (int)op->nin;
-    default: return elementwise ? 1 : 0;
-    }
+    bool combines = op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN;
+    return combines ? (int)op->nin : tl_elem_work(op->opcode)->flops;
 }
 
 static uint64_t flops_of(const TlOp *op)

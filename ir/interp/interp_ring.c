@@ -15,28 +15,23 @@
     HASH(NAME##_32, OPCODE, uint32_t)                                                              \
     HASH(NAME##_64, OPCODE, uint64_t)
 
-WIDTHS(div, TL_OP_DIV)
-WIDTHS(rem, TL_OP_REM)
-WIDTHS(sqrt, TL_OP_SQRT)
-WIDTHS(exp2, TL_OP_EXP2)
-WIDTHS(floor, TL_OP_FLOOR)
-WIDTHS(ceil, TL_OP_CEIL)
-WIDTHS(trunc, TL_OP_TRUNC)
-WIDTHS(rint, TL_OP_RINT)
-WIDTHS(round, TL_OP_ROUND)
+#define ELEM(ID, text, nin, rule, attrs, flags, gpu, cpu, flops, ring, doc) FUNCTIONS_##ring(ID)
+#define FUNCTIONS_INTS(ID)
+#define FUNCTIONS_HASH(ID) WIDTHS(ID, TL_OP_##ID)
+#define OP(...)
+#include "ir/ops.def"
 
-#define ROW(NAME)                                                                                  \
-    {                                                                                              \
-        NAME##_16, NAME##_32, NAME##_64                                                            \
-    }
-static const TlElemFn hashes[][3] = {
-    [TL_OP_DIV] = ROW(div),     [TL_OP_REM] = ROW(rem),     [TL_OP_SQRT] = ROW(sqrt),
-    [TL_OP_EXP2] = ROW(exp2),   [TL_OP_FLOOR] = ROW(floor), [TL_OP_CEIL] = ROW(ceil),
-    [TL_OP_TRUNC] = ROW(trunc), [TL_OP_RINT] = ROW(rint),   [TL_OP_ROUND] = ROW(round)};
+static const TlElemFn hashes[TL_OP_COUNT][3] = {
+#define ELEM(ID, text, nin, rule, attrs, flags, gpu, cpu, flops, ring, doc) ROW_##ring(ID)
+#define ROW_INTS(ID)
+#define ROW_HASH(ID) [TL_OP_##ID] = {ID##_16, ID##_32, ID##_64},
+#define OP(...)
+#include "ir/ops.def"
+};
 
 TlElemFn tl_ring_fn(TlOpcode opcode, TlDtype d)
 {
-    if (!tl_ring_is_hash(opcode))
+    if (!tl_elem_work(opcode)->hashed)
         return tl_elem_fn(opcode, d);
     return hashes[opcode][d == TL_I16 ? 0 : d == TL_I32 ? 1 : 2];
 }

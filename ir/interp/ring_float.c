@@ -21,59 +21,6 @@ TlDtype tl_op_dtype(const TlOp *op, TlDtype d)
 
 /* ---- hashes ---- */
 
-bool tl_ring_is_hash(TlOpcode opcode)
-{
-    switch (opcode) {
-    case TL_OP_DIV:
-    case TL_OP_REM:
-    case TL_OP_SQRT:
-    case TL_OP_EXP2:
-    case TL_OP_FLOOR:
-    case TL_OP_CEIL:
-    case TL_OP_TRUNC:
-    case TL_OP_RINT:
-    case TL_OP_ROUND: return true;
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_MUL:
-    case TL_OP_MIN:
-    case TL_OP_MAX:
-    case TL_OP_MIN_NAN:
-    case TL_OP_MAX_NAN:
-    case TL_OP_AND:
-    case TL_OP_OR:
-    case TL_OP_XOR:
-    case TL_OP_SHL:
-    case TL_OP_SHR:
-    case TL_OP_MULHI:
-    case TL_OP_NEG:
-    case TL_OP_NOT:
-    case TL_OP_ABS:
-    case TL_OP_POPCOUNT:
-    case TL_OP_CLZ:
-    case TL_OP_CTZ:
-    case TL_OP_FMA:
-    case TL_OP_EQ:
-    case TL_OP_NE:
-    case TL_OP_LT:
-    case TL_OP_LE:
-    case TL_OP_GT:
-    case TL_OP_GE:
-    case TL_OP_SELECT:
-    case TL_OP_CAST:
-    case TL_OP_BITCAST:
-    case TL_OP_ASM:
-    case TL_OP_PTR_ADD:
-    case TL_OP_POINTER:
-    case TL_OP_ADDRESS:
-#define OP(ID, ...) case TL_OP_##ID:
-#define ELEM(...)
-#include "ir/ops.def"
-    case TL_OP_COUNT: return false;
-    }
-    TL_UNREACHABLE("op %d", (int)opcode);
-}
-
 uint64_t tl_ring_tag(TlOpcode opcode)
 {
     return ((uint64_t)opcode + 1) * 0x9e3779b97f4a7c15u;

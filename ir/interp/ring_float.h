@@ -21,9 +21,8 @@ TlDtype tl_op_dtype(const TlOp *op, TlDtype d);
 /* The element of the ring for a float constant: integers modulo 2^w; infinities are the largest and
  * smallest; else a hash of the magnitude, with the sign of the number. */
 uint64_t tl_ring_embed(TlDtype d, uint64_t bits);
-/* Is the op a hash in the ring? b: 0 when unary. Operands zero-extended, the result cut to the
+/* Of an op whose row says HASH. b: 0 when unary. Operands zero-extended, the result cut to the
  * type. */
-bool tl_ring_is_hash(TlOpcode opcode);
 uint64_t tl_ring_hash(TlOpcode opcode, uint64_t a, uint64_t b);
 /* The steps of the hash, for code that must compute the same. */
 uint64_t tl_ring_tag(TlOpcode opcode);

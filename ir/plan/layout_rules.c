@@ -320,75 +320,12 @@ typedef enum Rule {
 
 static Rule rule_of(TlOpcode opcode)
 {
-    switch (opcode) {
-    case TL_OP_FOR:
-    case TL_OP_WHILE:
-    case TL_OP_IF:
-    case TL_OP_YIELD:
-    case TL_OP_CONDITION:
-    case TL_OP_RETURN:
-    case TL_OP_PID:
-    case TL_OP_BLOCK:
-    case TL_OP_NBLOCKS:
-    case TL_OP_NPID:
-    case TL_OP_CONST:
-    case TL_OP_IOTA:
-    case TL_OP_VIEW:
-    case TL_OP_SUB_VIEW:
-    case TL_OP_EXTENT:
-    case TL_OP_STRIDE:
-    case TL_OP_VIEW_PTR:
-    case TL_OP_CONVERT:
-    case TL_OP_HISTOGRAM:
-    case TL_OP_REGROUP:
-    case TL_OP_BARRIER:
-    case TL_OP_ALLOC:
-    case TL_OP_PUT:
-    case TL_OP_GET:
-    case TL_OP_READ:
-    case TL_OP_COMMIT:
-    case TL_OP_WAIT:
-    case TL_OP_READY:
-    case TL_OP_DOT_ASYNC:
-    case TL_OP_AWAIT:
-    case TL_OP_FENCE:
-    case TL_OP_MBAR:
-    case TL_OP_EXPECT:
-    case TL_OP_ROLES:
-    case TL_OP_ARRIVE:
-    case TL_OP_MBAR_WAIT:
-    case TL_OP_MBAR_END:
-    case TL_OP_BULK_STORE:
-    case TL_OP_STORE_WAIT:
-    case TL_OP_MEET:
-    case TL_OP_PING_PONG_WAIT:
-    case TL_OP_PING_PONG_ARRIVE:
-    case TL_OP_PRINT:
-    case TL_OP_ASSERT:
-    case TL_OP_ASSUME: return RULE_FREE;
-    case TL_OP_BROADCAST: return RULE_BROADCAST;
-    case TL_OP_EXPAND: return RULE_EXPAND;
-    case TL_OP_RESHAPE: return RULE_RESHAPE;
-    case TL_OP_TRANS: return RULE_TRANS;
-    case TL_OP_REDUCE: return RULE_REDUCE;
-    case TL_OP_GATHER: return RULE_GATHER;
-    case TL_OP_DOT: return RULE_DOT;
-    case TL_OP_COPY:
-    case TL_OP_LOAD:
-    case TL_OP_STORE:
-    case TL_OP_INSIDE:
-    case TL_OP_ATOMIC_RMW:
-    case TL_OP_ATOMIC_CAS:
-    case TL_OP_ATOMIC_LOAD:
-    case TL_OP_ATOMIC_STORE: return RULE_ACCESS;
-    case TL_OP_SCAN:
-#define OP(...)
-#define ELEM(ID, ...) case TL_OP_##ID:
+    static const Rule RULES[TL_OP_COUNT] = {
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, layout, doc)                         \
+    [TL_OP_##ID] = RULE_##layout,
 #include "ir/ops.def"
-        return RULE_SAME;
-    case TL_OP_COUNT: break;
-    }
-    TL_UNREACHABLE("op %d", (int)opcode);
+    };
+    return RULES[opcode];
 }
 
 static bool is_tile(const TlType *t)

@@ -7,12 +7,12 @@
 #include "ir/verify/verify.h"
 #include <string.h>
 
-#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc)                                 \
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, layout, doc)                         \
     static void tl_check_##rule(TlVerify *v, const TlOp *op);
 #include "ir/ops.def"
 
 static const TlCheckFn rules[TL_OP_COUNT] = {
-#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) [TL_OP_##ID] = tl_check_##rule,
+#define OP(ID, text, nin, nout, nregions, rule, ...) [TL_OP_##ID] = tl_check_##rule,
 #include "ir/ops.def"
 };
 

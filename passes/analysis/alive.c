@@ -5,17 +5,10 @@
 #include "ir/rewrite.h"
 #include "passes/analysis/shared_life.h"
 
-/* Is the result in the registers of the operand? */
+/* Is the result in the registers of the operand, or in none? */
 static bool is_no_copy(TlOpcode opcode)
 {
-    switch ((int)opcode) {
-    case TL_OP_CONST:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANS: return true;
-    default: return false;
-    }
+    return tl_op_info(opcode)->flags & F_VIEWLIKE || opcode == TL_OP_CONST;
 }
 
 /* A tile of a buffer that only products by matrix instructions take, none of them in a loop or

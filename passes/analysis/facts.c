@@ -21,18 +21,9 @@ bool tl_is_constant_memory(const TlValue *base)
             return false; /* a const view of memory that is not const proves nothing */
         if (!v->def)
             break;
-        switch ((int)v->def->opcode) {
-        case TL_OP_SUB_VIEW:
-        case TL_OP_VIEW:
-        case TL_OP_VIEW_PTR:
-        case TL_OP_PTR_ADD:
-        case TL_OP_BROADCAST:
-        case TL_OP_EXPAND:
-        case TL_OP_RESHAPE:
-        case TL_OP_REGROUP:
-        case TL_OP_TRANS: v = tl_in(v->def, 0); break;
-        default: return false;
-        }
+        v = tl_leads_into(v);
+        if (!v)
+            return false;
     }
     return !v->block->parent && !is_aliased(v->block->fn->info, v->index);
 }
@@ -40,23 +31,9 @@ bool tl_is_constant_memory(const TlValue *base)
 int tl_base_param(const TlValue *v)
 {
     TL_ASSERT(v->type->kind == TL_VIEW || v->type->ptr, "value %u is no memory", v->id);
-    for (;;) {
-        if (!v->def)
-            return v->block->parent ? -1 : (int)v->index;
-        switch ((int)v->def->opcode) {
-        case TL_OP_VIEW:
-        case TL_OP_SUB_VIEW:
-        case TL_OP_VIEW_PTR:
-        case TL_OP_PTR_ADD:
-        case TL_OP_BROADCAST:
-        case TL_OP_EXPAND:
-        case TL_OP_RESHAPE:
-        case TL_OP_REGROUP:
-        case TL_OP_CONVERT:
-        case TL_OP_TRANS: v = tl_in(v->def, 0); break;
-        default: return -1;
-        }
-    }
+    while (v && v->def)
+        v = tl_leads_into(v);
+    return v && !v->block->parent ? (int)v->index : -1;
 }
 
 bool tl_is_view_of_launch(const TlValue *v)

@@ -458,28 +458,16 @@ static bool add_carried(Sources *s, const TlValue *v)
 
 static bool add_sources(Sources *s, const TlValue *v)
 {
-    if (!v->def)
-        return add_carried(s, v);
-    switch ((int)v->def->opcode) {
-    case TL_OP_SELECT:
-        add_source(s, tl_in(v->def, 2));
-        add_source(s, tl_in(v->def, 1));
+    const TlValue *base = tl_leads_into(v);
+    if (base) {
+        add_source(s, base);
         return true;
-    case TL_OP_VIEW:
-    case TL_OP_SUB_VIEW:
-    case TL_OP_VIEW_PTR:
-    case TL_OP_PTR_ADD:
-    case TL_OP_CONVERT:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_REGROUP:
-    case TL_OP_TRANS: add_source(s, tl_in(v->def, 0)); return true;
-    case TL_OP_IF:
-    case TL_OP_FOR:
-    case TL_OP_WHILE: return add_carried(s, v);
-    default: return false;
     }
+    if (!v->def || v->def->opcode != TL_OP_SELECT)
+        return add_carried(s, v);
+    add_source(s, tl_in(v->def, 2));
+    add_source(s, tl_in(v->def, 1));
+    return true;
 }
 
 static uint64_t roots_of(const TlValue *base)

@@ -196,23 +196,12 @@ static int64_t element_cost(const TlOp *op)
 {
     const TlType *t = op->nout ? op->out[0]->type : NULL;
     int64_t wide = t && !t->ptr && tl_dtype_bits(t->dtype) == 64 ? 2 : 1;
-    switch ((int)op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANS:
-    case TL_OP_POINTER:
-    case TL_OP_ADDRESS:
-    case TL_OP_BITCAST: return 0;
-    case TL_OP_DIV:
-    case TL_OP_REM: return 16 * wide;
-    case TL_OP_SQRT: return 10 * wide;
-    case TL_OP_MUL:
-    case TL_OP_MULHI: return 2 * wide;
-    case TL_OP_INSIDE: return 3;
-    default: return wide;
-    }
+    uint32_t flags = tl_op_info(op->opcode)->flags;
+    if (flags & F_ELEM)
+        return tl_elem_work(op->opcode)->gpu * wide;
+    if (flags & F_VIEWLIKE || op->opcode == TL_OP_CONST)
+        return 0;
+    return op->opcode == TL_OP_INSIDE ? 3 : wide;
 }
 
 static int64_t region_cost(const TlOp *op)

@@ -99,27 +99,6 @@ static void add_edge(Placement *p, TlOp *user, uint32_t operand, uint32_t to)
     tl_vec_push(p->arena, &p->edges, e);
 }
 
-static void add_edges_to(Placement *p, TlOp *user, uint32_t first, TlValue *const *to, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (tl_has_layout(to[i]->type))
-            add_edge(p, user, first + i, p->var_of_value[to[i]->id] - 1);
-}
-
-static void add_yield(Placement *p, TlOp *op, const TlOp *parent)
-{
-    switch ((int)parent->opcode) {
-    case TL_OP_FOR:
-        add_edges_to(p, op, 0, parent->regions[0]->args + 1, parent->regions[0]->nargs - 1);
-        break;
-    case TL_OP_WHILE:
-        add_edges_to(p, op, 0, parent->regions[0]->args, parent->regions[0]->nargs);
-        break;
-    case TL_OP_IF: add_edges_to(p, op, 0, parent->out, parent->nout); break;
-    default: break;
-    }
-}
-
 /* The op takes its operand in any layout. */
 static bool has_free_layout(const TlOp *op, uint32_t operand)
 {
@@ -132,20 +111,14 @@ static bool has_free_layout(const TlOp *op, uint32_t operand)
 static void add_op_edges(Placement *p, TlOp *op)
 {
     uint32_t var;
-    switch ((int)op->opcode) {
-    case TL_OP_FOR:
-        add_edges_to(p, op, 3, op->regions[0]->args + 1, op->regions[0]->nargs - 1);
-        return;
-    case TL_OP_WHILE: add_edges_to(p, op, 0, op->regions[0]->args, op->regions[0]->nargs); return;
-    case TL_OP_YIELD: add_yield(p, op, op->block->parent); return;
-    case TL_OP_CONDITION: {
-        const TlBlock *after = op->block->parent->regions[1];
-        add_edges_to(p, op, 1, after->args, after->nargs);
-        return;
+    bool carries = false;
+    for (uint32_t i = 0; i < op->nin; i++) {
+        const TlValue *to = tl_flows_to(op, i);
+        if (to && tl_has_layout(to->type))
+            add_edge(p, op, i, p->var_of_value[to->id] - 1);
+        carries |= to != NULL;
     }
-    default: break;
-    }
-    if (!tl_place_var_of_op(p, op, &var))
+    if (carries || !tl_place_var_of_op(p, op, &var))
         return;
     for (uint32_t i = 0; i < op->nin; i++)
         if (!has_free_layout(op, i))
@@ -195,15 +168,10 @@ static const TlLayout *reshape_operand(Placement *p, const TlOp *op, const TlLay
 
 static const TlLayout *find_want(Placement *p, const TlOp *op, uint32_t i, const TlLayout *l)
 {
-    switch ((int)op->opcode) {
-    case TL_OP_FOR:
-    case TL_OP_WHILE:
-    case TL_OP_YIELD:
-    case TL_OP_CONDITION:
-    case TL_OP_REDUCE: return l;
-    case TL_OP_RESHAPE: return reshape_operand(p, op, l);
-    default: return tl_layout_for_operand(p->ctx, op, i, l);
-    }
+    if (tl_flows_to(op, i) || op->opcode == TL_OP_REDUCE)
+        return l;
+    return op->opcode == TL_OP_RESHAPE ? reshape_operand(p, op, l)
+                                       : tl_layout_for_operand(p->ctx, op, i, l);
 }
 
 const TlLayout *tl_place_want(Placement *p, const TlOp *op, uint32_t i, const TlLayout *l,

@@ -13,22 +13,6 @@ void tl_set_layout(TlValue *v, const TlLayout *l)
     v->type = tl_type_with_layout(b->fn->module->ctx, v->type, l);
 }
 
-/* The value that operand i of a terminator becomes; NULL when it is none of a loop or branch. */
-static const TlValue *carried_to(const TlOp *op, uint32_t i)
-{
-    const TlOp *parent = op->block->parent;
-    if (op->opcode == TL_OP_CONDITION)
-        return i ? parent->regions[1]->args[i - 1] : NULL;
-    if (!parent || op->opcode != TL_OP_YIELD)
-        return NULL;
-    switch ((int)parent->opcode) {
-    case TL_OP_FOR: return parent->regions[0]->args[i + 1];
-    case TL_OP_WHILE: return parent->regions[0]->args[i];
-    case TL_OP_IF: return parent->out[i];
-    default: return NULL;
-    }
-}
-
 static const TlLayout *reshape_operand(TlCtx *ctx, const TlOp *op)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
@@ -45,15 +29,13 @@ const TlLayout *tl_wanted_layout(const TlOp *op, uint32_t i)
     if (!tl_has_layout(tl_in(op, i)->type))
         return NULL;
     TlCtx *ctx = op->block->fn->module->ctx;
-    switch ((int)op->opcode) {
-    case TL_OP_FOR: return op->regions[0]->args[i - 2]->type->layout;
-    case TL_OP_WHILE: return op->regions[0]->args[i]->type->layout;
-    case TL_OP_YIELD:
-    case TL_OP_CONDITION: return carried_to(op, i) ? carried_to(op, i)->type->layout : NULL;
-    case TL_OP_REDUCE: return tl_in(op, 0)->type->layout;
-    case TL_OP_RESHAPE: return reshape_operand(ctx, op);
-    default: return tl_layout_for_operand(ctx, op, i, tl_op_layout(op));
-    }
+    const TlValue *to = tl_flows_to(op, i);
+    if (to || tl_op_info(op->opcode)->flags & F_TERM)
+        return to ? to->type->layout : NULL;
+    if (op->opcode == TL_OP_REDUCE)
+        return tl_in(op, 0)->type->layout;
+    return op->opcode == TL_OP_RESHAPE ? reshape_operand(ctx, op)
+                                       : tl_layout_for_operand(ctx, op, i, tl_op_layout(op));
 }
 
 TlBuilder tl_builder_after(TlValue *v)

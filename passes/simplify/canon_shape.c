@@ -9,13 +9,9 @@
 static TlValue *scalar_origin(TlValue *v)
 {
     while (v->type->rank > 0) {
-        switch (v->def ? (int)v->def->opcode : -1) {
-        case TL_OP_BROADCAST:
-        case TL_OP_EXPAND:
-        case TL_OP_RESHAPE:
-        case TL_OP_TRANS: v = tl_in(v->def, 0); break;
-        default: return NULL;
-        }
+        if (!v->def || !(tl_op_info(v->def->opcode)->flags & F_VIEWLIKE))
+            return NULL;
+        v = tl_in(v->def, 0);
     }
     return v;
 }

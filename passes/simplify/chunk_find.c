@@ -142,7 +142,7 @@ static bool can_cut(const TlOp *op, int axis)
         return false;
     if (is_access(op))
         return can_move(op, axis);
-    return flags & (F_ELEM | F_VIEWLIKE) || op->opcode == TL_OP_RESHAPE;
+    return flags & (F_ELEM | F_VIEWLIKE);
 }
 
 /* In the group's block; or before it, and the same there. */

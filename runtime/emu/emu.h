@@ -243,7 +243,6 @@ void tl_emu_print_end(tl_emu_block *b);
 void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column);
 uint32_t tl_emu_type_bytes(uint32_t type); /* tile_dtype */
-double tl_emu_to_double(uint32_t type, uint64_t bits);
 
 /* ---- emu_wgmma.c: products of the current warp ---- */
 

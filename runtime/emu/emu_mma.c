@@ -7,9 +7,10 @@
  * Products and sums of floats are exact as far as f64 goes, and rounded once to the type of d
  * (hardware rounds or cuts off in between; exactly representable results are equal). f64 is a chain
  * of fma, as hardware has it; integers wrap; in the ring all are integers of their width. */
-#include "runtime/emu/emu.h"
-#include "runtime/include/tile.h"
 #include <math.h>
+
+#include "runtime/emu/emu.h"
+#include "runtime/runtime.h"
 
 enum { MOST = 32 }; /* rows, columns, k */
 
@@ -147,14 +148,7 @@ void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_wor
 
 uint32_t tl_emu_type_bytes(uint32_t type)
 {
-    switch ((tile_dtype)type) {
-    case TILE_F64: return 8;
-    case TILE_F32:
-    case TILE_I32: return 4;
-    case TILE_F16:
-    case TILE_BF16: return 2;
-    default: return 1;
-    }
+    return ((uint32_t)tile_dtype_bits((tile_dtype)type) + 7) / 8;
 }
 
 static uint64_t raw(const uint32_t *words, uint32_t bytes, uint32_t e)
@@ -169,72 +163,6 @@ static int64_t sign_extended(uint64_t v, uint32_t bytes)
 {
     unsigned up = 64 - 8 * bytes;
     return (int64_t)(v << up) >> up;
-}
-
-/* 2^n, n in the range of normal numbers. */
-static double power_of_2(int n)
-{
-    uint64_t bits = (uint64_t)(n + 1023) << 52;
-    double d;
-    memcpy(&d, &bits, sizeof d);
-    return d;
-}
-
-/* A float with that many bits of exponent and fraction. finite: the format has no infinities. */
-static double small_float(uint64_t v, int exponent, int fraction, bool finite)
-{
-    int e = (int)(v >> fraction) & ((1 << exponent) - 1), bias = (1 << (exponent - 1)) - 1;
-    uint64_t f = v & ((1u << fraction) - 1);
-    double sign = v >> (exponent + fraction) & 1 ? -1 : 1;
-    if (e == (1 << exponent) - 1 && !finite)
-        return f ? NAN : sign * INFINITY;
-    if (finite && (v & 0x7f) == 0x7f)
-        return NAN;
-    return sign * (double)(e ? f | 1u << fraction : f) * power_of_2((e ? e : 1) - bias - fraction);
-}
-
-/* The FNUZ encodings of gfx942: 0x80 is NaN, and the bias is larger by 1. */
-static double fnuz(uint64_t v, int exponent, int fraction)
-{
-    int e = (int)(v >> fraction) & ((1 << exponent) - 1), bias = 1 << (exponent - 1);
-    uint64_t f = v & ((1u << fraction) - 1);
-    if ((v & 0xff) == 0x80)
-        return NAN;
-    return (v & 0x80 ? -1 : 1) * (double)(e ? f | 1u << fraction : f) *
-           power_of_2((e ? e : 1) - bias - fraction);
-}
-
-double tl_emu_to_double(uint32_t type, uint64_t v)
-{
-    float f;
-    double d;
-    uint32_t bits = (uint32_t)v << (type == TILE_BF16 ? 16 : 0);
-    switch ((tile_dtype)type) {
-    case TILE_F64: memcpy(&d, &v, sizeof d); return d;
-    case TILE_F32:
-    case TILE_BF16: memcpy(&f, &bits, sizeof f); return f;
-    case TILE_F16: return small_float(v, 5, 10, false);
-    case TILE_F8E4M3: return small_float(v, 4, 3, true);
-    case TILE_F8E5M2: return small_float(v, 5, 2, false);
-    case TILE_F8E4M3FNUZ: return fnuz(v, 4, 3);
-    case TILE_F8E5M2FNUZ: return fnuz(v, 5, 2);
-    case TILE_F4E2M1: /* no instruction takes it */
-    case TILE_BOOL:
-    case TILE_I4:
-    case TILE_I8:
-    case TILE_I16:
-    case TILE_I32:
-    case TILE_I64:
-    case TILE_U4:
-    case TILE_U8:
-    case TILE_U16:
-    case TILE_U32:
-    case TILE_U64:
-    case TILE_ANY:
-    case TILE_ANY_BYTE:
-    case TILE_ANY_WORD: break;
-    }
-    TL_INVARIANT_OR(NAN, false, "matrix instructions on %s", tile_dtype_name((tile_dtype)type));
 }
 
 static bool is_integer(const mma_call *x)
@@ -255,10 +183,10 @@ static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n,
                 type == TILE_U8 ? raw(in, 1, e) : (uint64_t)sign_extended(raw(in, bytes, e), bytes);
     else if (type == TILE_F32)
         for (uint32_t e = 0; e < n; e++)
-            to[at[e]].f = tl_emu_to_double(TILE_F32, in[e] & seen);
+            to[at[e]].f = tl_decode_float(TILE_F32, in[e] & seen);
     else
         for (uint32_t e = 0; e < n; e++)
-            to[at[e]].f = tl_emu_to_double(type, raw(in, bytes, e));
+            to[at[e]].f = tl_decode_float((tile_dtype)type, raw(in, bytes, e));
 }
 
 /* Stores one lane's part of the result. */

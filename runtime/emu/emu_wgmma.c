@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "runtime/emu/emu.h"
-#include "runtime/include/tile.h"
+#include "runtime/runtime.h"
 
 enum {
     LANES = 32,
@@ -157,7 +157,7 @@ static number number_of(const product *p, uint32_t type, uint64_t bits)
     uint32_t bytes = tl_emu_type_bytes(type), up = 64 - 8 * bytes;
     number x;
     if (!is_integer(p))
-        x.f = tl_emu_to_double(type, type == TILE_F32 ? bits & 0xffffe000 : bits);
+        x.f = tl_decode_float((tile_dtype)type, type == TILE_F32 ? bits & 0xffffe000 : bits);
     else
         x.i = type == TILE_U8 ? bits : (uint64_t)((int64_t)(bits << up) >> up);
     return x;

@@ -56,7 +56,7 @@ def main():
     ap.add_argument("--sets", action="store_true")
     ap.add_argument("--keep", metavar="DIR")
     ap.add_argument("-j", type=int, default=os.cpu_count())
-    o = ap.parse_args()
+    o = ap.parse_intermixed_args()
     if o.keep:
         os.makedirs(o.keep, exist_ok=True)
     rows = [r for r in library(not o.sets) if not o.names or any(n in r.name for n in o.names)]

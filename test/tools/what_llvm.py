@@ -86,7 +86,7 @@ def main():
     ap.add_argument("--callgrind", action="store_true")
     ap.add_argument("--factor", type=int, default=1)
     ap.add_argument("-j", type=int, default=1)
-    o = ap.parse_args()
+    o = ap.parse_intermixed_args()
     chosen = [r for r in rows() if not o.names or any(n in r[0] for n in o.names)]
     print(f"| name | buys | benchmark | instructions | registers | spilled | {'million instructions' if o.callgrind else 'seconds'} of compiling |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
