@@ -220,11 +220,14 @@ static source *copy_source(const char *name, const char *text, size_t size,
  * both have. */
 static tile_status take_options(const tile_jit_options *given, tile_jit_options *options)
 {
+    enum { SIZE_0_1 = offsetof(tile_jit_options, process) };
     char wrong[512];
     tile_status status =
         given ? TL_TAKE(tile_jit_options, options, given, include_dirs) : TILE_OK;
     if (status != TILE_OK)
         return status;
+    if (given && given->struct_size <= SIZE_0_1 && !options->opt_level)
+        options->opt_level = TILE_NONE; /* in version 0.1, 0 was no default */
     tilec_options o = TILEC_OPTIONS_INIT;
     o.include_dirs = options->include_dirs;
     o.ninclude_dirs = options->ninclude_dirs;
