@@ -211,15 +211,15 @@ static void watch(crew *c)
 
 bool tl_tune_compile(tl_tuner *t, size_t begin, size_t end)
 {
-    enum { MOST = 64 };
+    enum { MOST_THREADS = 64 };
     crew c = {.t = t, .begin = begin, .next = begin, .end = end};
-    pthread_t threads[MOST];
+    pthread_t threads[MOST_THREADS];
     size_t wanted = end - begin, n = 0, processors = tl_tune_processors();
     wanted = wanted > processors ? processors : wanted;
     pthread_mutex_init(&c.lock, NULL);
     pthread_cond_init(&c.ready, NULL);
     pthread_mutex_lock(&c.lock);
-    while (n < wanted && n < MOST && tl_thread_start(&threads[n], work, &c) == 0) {
+    while (n < wanted && n < MOST_THREADS && tl_thread_start(&threads[n], work, &c) == 0) {
         n++;
         c.running++;
     }
