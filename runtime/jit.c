@@ -79,20 +79,19 @@ tilec_const *tl_jit_consts(const tile_const *consts, size_t *out_n)
 
 tilec_options tl_jit_compiler_options(const tile_jit_options *options, tl_heard *heard)
 {
-    tilec_options o = TILEC_OPTIONS_INIT;
-    o.include_dirs = options->include_dirs;
-    o.ninclude_dirs = options->ninclude_dirs;
-    o.opt_level = options->opt_level;
-    o.debug = options->debug;
-    o.check = options->check;
-    o.fp = options->fp;
-    o.warps = options->warps;
-    o.stages = options->stages;
-    o.cache = options->cache;
-    o.process = options->process;
-    o.diagnostic = hear;
-    o.user = heard;
-    return o;
+    return (tilec_options){.struct_size = sizeof(tilec_options),
+                           .include_dirs = options->include_dirs,
+                           .ninclude_dirs = options->ninclude_dirs,
+                           .opt_level = options->opt_level,
+                           .debug = options->debug,
+                           .check = options->check,
+                           .fp = options->fp,
+                           .warps = options->warps,
+                           .stages = options->stages,
+                           .cache = options->cache,
+                           .process = options->process,
+                           .diagnostic = hear,
+                           .user = heard};
 }
 
 tile_status tl_jit_take(const tile_jit_options *given, tile_jit_options *options)

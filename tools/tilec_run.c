@@ -184,9 +184,8 @@ static int launch(Run *r)
         return usage_error("--repeat takes a number of 1 or more, not '%s'", r->o->repeat);
     if (r->o->grid && read_grid(r->o->grid, grid, &naxes) != EXIT_FINE)
         return EXIT_USAGE;
-    tile_launch_options options = TILE_LAUNCH_OPTIONS_INIT;
-    options.grid = r->o->grid ? grid : NULL;
-    options.naxes = naxes;
+    const tile_launch_options options = {
+        .struct_size = sizeof options, .grid = r->o->grid ? grid : NULL, .naxes = naxes};
     if (tile_launch_prepare(r->kernel, r->launch, r->args.nparams, &options) != TILE_OK)
         return run_error();
     double *times = calloc((size_t)repeat, sizeof *times);
