@@ -77,13 +77,13 @@ static const char *joined(TlArena *arena, const char *const *names)
 
 static tilec_status find_stage(TlJob *j)
 {
-    const char *name = j->o->target ? j->o->target : "cpu";
+    const char *name = j->o->target;
     j->target = tl_target_find(name, &j->emulate);
     j->host = j->emulate ? tl_target_host(name) : NULL;
     if (!j->target)
         return tl_job_fail(j, TILEC_USAGE, "unknown target '%s'; expected one of %s", j->o->target,
                            joined(&j->out->arena, tl_target_names()));
-    const char *emit = j->o->emit ? j->o->emit : "image";
+    const char *emit = j->o->emit;
     for (j->stage = 0; j->stage < TL_STAGE_COUNT; j->stage++)
         if (!strcmp(tilec_stages()[j->stage], emit))
             break;
@@ -103,7 +103,7 @@ tilec_status tl_job_diagnosed(const TlJob *j)
 static void deliver_diagnostics(TlJob *j)
 {
     TlDiags *d = &j->ctx.diags;
-    const char *form = j->o->diagnostics ? j->o->diagnostics : "text";
+    const char *form = j->o->diagnostics;
     TlDiagFormat format = !strcmp(form, "json")    ? TL_DIAG_JSON
                           : !strcmp(form, "sarif") ? TL_DIAG_SARIF
                                                    : TL_DIAG_TEXT;
@@ -136,7 +136,7 @@ static TlFrontendOptions frontend_options(TlJob *j)
                                .ninclude_dirs = (uint32_t)j->o->ninclude_dirs,
                                .debug = j->o->debug || j->o->check,
                                .check = j->o->check != 0,
-                               .strict = j->o->fp && strcmp(j->o->fp, "default"),
+                               .strict = strcmp(j->o->fp, "default"),
                                .target_kind = j->emulate ? "emu" : j->target->family->name,
                                .target_arch = j->target->arch,
                                .warps = j->o->warps,
@@ -268,7 +268,7 @@ static tilec_status lower_kernels(TlJob *j)
 /* The matrix instructions of real GPUs cannot compute in the ring; integer multiply-adds can. */
 static bool is_ring(const TlJob *j)
 {
-    return j->o->fp && !strcmp(j->o->fp, "ring");
+    return !strcmp(j->o->fp, "ring");
 }
 
 static bool check_warps(TlJob *j, const TlFn *fn)
@@ -330,7 +330,7 @@ static bool run_passes(TlJob *j)
                       .skip = o->skip,
                       .skip_too = tl_workaround_names(),
                       .override = o->override,
-                      .bisect = o->bisect,
+                      .bisect = tl_option_number(o->bisect),
                       .verify_each = o->verify_each != 0,
                       .time_passes = o->time_passes != 0,
                       .print = o->print,
@@ -338,7 +338,7 @@ static bool run_passes(TlJob *j)
                       .crash_dir = o->crash_dir};
     TlPipelineFacts f = {.pipeline = j->target->family->pipeline,
                          .ring = is_ring(j),
-                         .strict = o->fp && !strcmp(o->fp, "strict"),
+                         .strict = !strcmp(o->fp, "strict"),
                          .stress = o->stress_layouts != 0,
                          .only_tir = only_tir,
                          .passes = o->passes};
@@ -467,7 +467,7 @@ static tilec_status finish(TlJob *j, tilec_status status)
     if (j->ctx.trace) {
         TlSbuf events;
         tl_sbuf_init(&events, &j->scratch);
-        tl_trace_events(&j->trace, j->o->time_trace, j->o->target ? j->o->target : "cpu", &events);
+        tl_trace_events(&j->trace, j->o->time_trace, j->o->target, &events);
         tl_output_set_trace(j->out, events.text);
     }
     return status;
@@ -518,7 +518,7 @@ static tilec_status run_on_worker(TlJob *j, const char *name, const char *text, 
 tilec_status tl_compile(const char *name, const char *text, size_t size,
                         const tilec_options *options, TlFiles *files, tilec_output **out_output)
 {
-    if (name && options->target && strchr(options->target, ','))
+    if (name && strchr(options->target, ','))
         return tl_compile_fat(name, text, size, options, files, out_output);
     tilec_output *out = *out_output = tl_output_new(options);
     if (!out)

@@ -104,8 +104,8 @@ static void run(void *user)
 tilec_status tilec_bind(const char *name, const char *text, size_t size,
                         const tilec_options *options, tilec_bound **out_bound)
 {
-    tilec_options o = TILEC_OPTIONS_INIT;
-    if (!name || !text || !out_bound || (options && !tl_options_take(&o, options)) ||
+    tilec_options o;
+    if (!name || !text || !out_bound || !tl_options_take(&o, options) ||
         tilec_options_check(&o, NULL, 0) != TILEC_OK)
         return TILEC_USAGE;
     TlAlloc alloc = {o.alloc ? o.alloc : tl_libc_alloc, o.alloc_user};

@@ -38,12 +38,10 @@ typedef struct Ask {
     bool unheard;        /* there was no memory for one of them */
 } Ask;
 
-static const tilec_options DEFAULTS = TILEC_OPTIONS_INIT;
-
 static tilec_options complete(const tilec_options *options)
 {
-    tilec_options o = DEFAULTS;
-    if (options && !tl_options_take(&o, options)) /* rejected by the core */
+    tilec_options o;
+    if (!tl_options_take(&o, options)) /* rejected by the core */
         o.struct_size = options->struct_size;
     if (!o.alloc)
         o.alloc = tl_libc_alloc;

@@ -124,7 +124,7 @@ static tilec_status compile_targets(Fat *f, const char *stage, uint32_t most)
 
 static tilec_status compile_all(Fat *f)
 {
-    const char *stage = f->options->emit ? f->options->emit : "image";
+    const char *stage = f->options->emit;
     bool obj = !strcmp(stage, "obj");
     if (!obj && strcmp(stage, "image") != 0) {
         tilec_status status = compile_targets(f, stage, 1);

@@ -8,6 +8,7 @@
 #include "codegen/header.h"
 #include "codegen/target/host_code.h"
 #include "codegen/job.h"
+#include "codegen/options.h"
 #include "ir/form.h"
 
 static void set_data(TlJob *j, const void *data, size_t size)
@@ -28,7 +29,7 @@ static tilec_status set_image(TlJob *j, const TlKernelCodes *kernels)
     TlSpanMark mark = tl_trace_begin(j->ctx.trace, "codegen", NULL, "image");
     const TlTarget *cpu = j->host ? j->host : j->target;
     bool host = tl_target_code(j->target, j->emulate) == TL_CODE_HOST;
-    void *image = tl_image_write(&j->scratch, &j->ctx, j->o->target ? j->o->target : "cpu",
+    void *image = tl_image_write(&j->scratch, &j->ctx, j->o->target,
                                  host ? tl_host_features(&j->scratch, cpu) : NULL, kernels, &size);
     if (j->stage == TL_STAGE_OBJ) {
         const char *name = tl_image_name(&j->scratch, j->o, j->ctx.diags.sources.data[0].path);
@@ -130,9 +131,9 @@ static tilec_status emit_code(TlJob *j)
 {
     TlEmit form = form_of(j->stage);
     TlCodegenOptions co = {.target = j->target,
-                           .opt_level = j->o->opt_level,
+                           .opt_level = tl_option_number(j->o->opt_level),
                            .check = j->o->check != 0,
-                           .strict = j->o->fp && !strcmp(j->o->fp, "strict"),
+                           .strict = !strcmp(j->o->fp, "strict"),
                            .debug = j->o->debug != 0,
                            .emulate = j->emulate,
                            .host = j->host,

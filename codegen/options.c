@@ -10,6 +10,7 @@
 #include "codegen/core_process.h"
 #include "ir/form.h"
 #include "ir/support/ascii.h"
+#include "runtime/contract/grow.h"
 
 static const TlOption OPTIONS[] = {
 #define RANGE(field, option, low, high, unset)                                                     \
@@ -27,6 +28,40 @@ const TlOption *tl_option_find(const char *option)
         if (strcmp(OPTIONS[i].option, option) == 0)
             return &OPTIONS[i];
     return NULL;
+}
+
+/* In version 0.1, 0 of a number that may be 0 was no default; its struct ended with `forms`. */
+static void translate_0_1(tilec_options *o)
+{
+    int *numbers[] = {&o->opt_level, &o->bisect};
+    for (int i = 0; i < 2; i++)
+        if (*numbers[i] == 0)
+            *numbers[i] = TILEC_NONE;
+}
+
+bool tl_options_take(tilec_options *to, const tilec_options *from)
+{
+    enum { SIZE_0_1 = offsetof(tilec_options, bound) };
+    static const tilec_options none = {.struct_size = sizeof none};
+    *to = none;
+    bool taken =
+        !from || tl_struct_take(to, sizeof *to, from, TL_LEAST_SIZE(tilec_options, target));
+    if (taken && from && from->struct_size > offsetof(tilec_options, bisect) &&
+        from->struct_size <= SIZE_0_1)
+        translate_0_1(to);
+    to->target = to->target ? to->target : "cpu";
+    to->emit = to->emit ? to->emit : "image";
+    for (int i = 0; i < NOPTIONS; i++) {
+        const TlOption *o = &OPTIONS[i];
+        char *field = (char *)to + o->at;
+        const char **word = (const char **)(void *)field;
+        int *number = (int *)(void *)field;
+        if (o->words)
+            *word = *word ? *word : o->words[0];
+        else
+            *number = *number ? *number : o->unset;
+    }
+    return taken;
 }
 
 /* Receives the text of the error. */
@@ -48,11 +83,9 @@ static void put(Text *t, const char *format, ...)
 
 static bool word_fits(const TlOption *o, const char *word, Text *t)
 {
-    for (int i = 0; word && o->words[i]; i++)
+    for (int i = 0; o->words[i]; i++)
         if (strcmp(o->words[i], word) == 0)
             return true;
-    if (!word)
-        return true;
     put(t, "%s is '%s'; expected one of", o->field, word);
     for (int i = 0; o->words[i]; i++)
         put(t, "%s %s", i ? "," : "", o->words[i]);
@@ -61,7 +94,8 @@ static bool word_fits(const TlOption *o, const char *word, Text *t)
 
 static bool number_fits(const TlOption *o, int value, Text *t)
 {
-    if (value == o->unset || (value >= o->low && value <= o->high))
+    if (value == o->unset || (value >= o->low && value <= o->high) ||
+        (value == TILEC_NONE && o->low == 0))
         return true;
     put(t, "%s is %d, but must be %d to %d", o->field, value, o->low, o->high);
     if (o->unset < o->low)
@@ -138,9 +172,7 @@ tilec_status tilec_options_check(const tilec_options *options, char *text, size_
 {
     Text t = {text, text ? size : 0, 0};
     put(&t, "%s", "");
-    tilec_options o = TILEC_OPTIONS_INIT;
-    if (!options)
-        return TILEC_OK;
+    tilec_options o;
     if (!tl_options_take(&o, options)) {
         put(&t, "struct_size is %zu, expected %zu: begin with TILEC_OPTIONS_INIT",
             options->struct_size, sizeof *options);

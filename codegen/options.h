@@ -1,13 +1,13 @@
 /* The table of options.def, for whoever reads or checks options. */
 #ifndef TL_OPTIONS_H
 #define TL_OPTIONS_H
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifndef TILE_UNSTABLE
 #define TILE_UNSTABLE
 #endif
 #include "codegen/include/tilec.h"
-#include "runtime/contract/grow.h"
 
 typedef struct TlOption {
     const char *field, *option; /* "warps", "--warps" */
@@ -16,11 +16,14 @@ typedef struct TlOption {
     int low, high, unset;
 } TlOption;
 
-/* The members that the caller's options have, over the defaults in *to; false: their struct_size is
- * not set. */
-static inline bool tl_options_take(tilec_options *to, const tilec_options *from)
+/* *to becomes complete: the members that the caller's options have, and the defaults of the others
+ * and of those that are 0. `from` NULL: all defaults. false: their struct_size is not set, and *to
+ * has the defaults. */
+bool tl_options_take(tilec_options *to, const tilec_options *from);
+/* A number of options that are complete, as it is meant. */
+static inline int tl_option_number(int number)
 {
-    return tl_struct_take(to, sizeof *to, from, TL_LEAST_SIZE(tilec_options, target));
+    return number == TILEC_NONE ? 0 : number;
 }
 /* The row of "--warps"; NULL: there is none. */
 const TlOption *tl_option_find(const char *option);

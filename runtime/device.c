@@ -363,15 +363,17 @@ tile_status tile_device_configure(tile_device *device, const char *key, const ch
     return status;
 }
 
-char *tile_device_stats(tile_device *device)
+size_t tile_device_counters(tile_device *device, char *text, size_t size)
 {
     TL_FP_SCOPE();
     tile_device *d;
     if (tl_device_enter(device, &d) != TILE_OK)
-        return NULL;
-    char *text = d->driver->stats ? d->driver->stats(d->dev) : NULL;
+        return 0;
+    char *counted = d->driver->stats ? d->driver->stats(d->dev) : NULL;
     tl_device_leave(d);
-    return text;
+    int length = snprintf(text, text ? size : 0, "%s", counted ? counted : "");
+    free(counted);
+    return length < 0 ? 0 : (size_t)length;
 }
 
 tile_status tile_device_set_callbacks(tile_device *device, const tile_callbacks *callbacks)

@@ -1,9 +1,8 @@
 /* jit.c: modules from source: the compiler behind tile_kernel_get. With driver_ref.c the only file
  * of this package that knows the compiler, and a library of its own (libtile_jit), so that hosts of
  * prebuilt kernels link none. */
-#include "codegen/include/tilec.h"
+#include "runtime/jit.h"
 #include "runtime/contract/form_text.h"
-#include "runtime/include/tile_jit.h"
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include "runtime/threads.h"
@@ -20,46 +19,36 @@ const tl_driver *(*const tl_jit_keeps[])(void) = {tl_driver_ref, tl_driver_emu};
 /* A source and how to compile it; everything is copied, and the files that it imports are those of
  * the moment when it was loaded. */
 typedef struct source {
-    char *name, *text, *fp, *cache, *process; /* these two may be NULL */
+    char *name, *text;
     size_t size;
     char target[32];
-    char **include_dirs;
-    size_t ninclude_dirs;
     tl_tune_rows tuned;
     tilec_bound *bound;
-    tile_jit_options options; /* its pointers are not used, except the callback's */
+    tile_jit_options options; /* its texts are copies */
 } source;
 
-/* ---- diagnostics ---- */
+/* ---- the compiler ---- */
 
-typedef struct report {
-    const source *source;
-    bool again; /* a further form: the user knows the warnings */
-    char *text;
-    size_t size;
-} report;
-
-static void take_diagnostics(void *user, const char *rendered)
+static void hear(void *user, const char *rendered)
 {
-    report *r = user;
+    tl_heard *h = user;
     size_t n = strlen(rendered);
-    TL_INVARIANT_VOID(r->source, "a diagnostic of no source");
-    char *more = realloc(r->text, r->size + n + 1);
-    if (r->source->options.diagnostic && !r->again)
-        r->source->options.diagnostic(r->source->options.user, rendered);
+    char *more = realloc(h->text, h->size + n + 1);
+    if (h->diagnostic)
+        h->diagnostic(h->user, rendered);
     if (!more)
         return;
-    memcpy(more + r->size, rendered, n + 1);
-    r->text = more;
-    r->size += n;
+    memcpy(more + h->size, rendered, n + 1);
+    h->text = more;
+    h->size += n;
 }
 
-static tile_status status_of(tilec_status status, const char *message, const report *r)
+tile_status tl_jit_status(tilec_status status, const tilec_output *output, const tl_heard *heard)
 {
-    const char *diagnostics = r->text ? r->text : "";
+    const char *message = tilec_output_message(output);
     switch (status) {
     case TILEC_OK: return TILE_OK;
-    case TILEC_ERRORS: return tl_fail(TILE_COMPILE, "%s", *diagnostics ? diagnostics : message);
+    case TILEC_ERRORS: return tl_fail(TILE_COMPILE, "%s", heard->text ? heard->text : message);
     case TILEC_USAGE:
     case TILEC_NO_VARIANT: return tl_fail(TILE_NOT_FOUND, "%s", message);
     case TILEC_IO: return tl_fail(TILE_IO, "%s", message);
@@ -71,48 +60,66 @@ static tile_status status_of(tilec_status status, const char *message, const rep
     return tl_fail(TILE_INTERNAL, "internal error in the compiler: %s", message);
 }
 
-/* ---- compiling ---- */
-
-static size_t count_consts(const tile_const *consts)
+/* It takes values as text: those of numbers stand behind the list. */
+tilec_const *tl_jit_consts(const tile_const *consts, size_t *out_n)
 {
+    typedef char digits[24];
     size_t n = 0;
     while (consts && consts[n].name)
         n++;
-    return n;
-}
-
-/* The compiler takes values as text. `digits` holds the texts of numbers, a row each. */
-static void convert_consts(const tile_const *consts, size_t n, tilec_const *out, char (*digits)[24])
-{
-    for (size_t i = 0; i < n; i++) {
-        snprintf(digits[i], sizeof digits[i], "%lld", (long long)consts[i].value);
-        out[i] = (tilec_const){consts[i].name, consts[i].text ? consts[i].text : digits[i]};
+    tilec_const *list = calloc(n + 1, sizeof *list + sizeof(digits));
+    digits *texts = (digits *)(void *)(list + n + 1);
+    for (size_t i = 0; list && i < n; i++) {
+        snprintf(texts[i], sizeof *texts, "%lld", (long long)consts[i].value);
+        list[i] = (tilec_const){consts[i].name, consts[i].text ? consts[i].text : texts[i]};
     }
+    *out_n = n;
+    return list;
 }
 
-static tilec_options compiler_options(const source *s, const char *kernel,
-                                      const tilec_const *consts, size_t n, report *r)
+tilec_options tl_jit_compiler_options(const tile_jit_options *options, tl_heard *heard)
 {
-    tilec_options o = TILEC_OPTIONS_INIT;
+    return (tilec_options){.struct_size = sizeof(tilec_options),
+                           .include_dirs = options->include_dirs,
+                           .ninclude_dirs = options->ninclude_dirs,
+                           .opt_level = options->opt_level,
+                           .debug = options->debug,
+                           .check = options->check,
+                           .fp = options->fp,
+                           .warps = options->warps,
+                           .stages = options->stages,
+                           .cache = options->cache,
+                           .process = options->process,
+                           .diagnostic = hear,
+                           .user = heard};
+}
+
+tile_status tl_jit_take(const tile_jit_options *given, tile_jit_options *options)
+{
+    enum { SIZE_0_1 = offsetof(tile_jit_options, process) };
+    char wrong[512];
+    *options = (tile_jit_options)TILE_JIT_OPTIONS_INIT;
+    tile_status status =
+        given ? TL_TAKE(tile_jit_options, options, given, include_dirs) : TILE_OK;
+    if (status != TILE_OK)
+        return status;
+    if (given && given->struct_size <= SIZE_0_1 && !options->opt_level)
+        options->opt_level = TILE_NONE; /* in version 0.1, 0 was no default */
+    tilec_options o = tl_jit_compiler_options(options, NULL);
+    return tilec_options_check(&o, wrong, sizeof wrong) == TILEC_OK
+               ? TILE_OK
+               : tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: %s", wrong);
+}
+
+/* ---- compiling ---- */
+
+static tilec_options compiler_options(const source *s, tl_heard *heard)
+{
+    tilec_options o = tl_jit_compiler_options(&s->options, heard);
     o.target = s->target;
-    o.kernel = kernel;
-    o.consts = consts;
-    o.nconsts = n;
-    o.include_dirs = (const char *const *)s->include_dirs;
-    o.ninclude_dirs = s->ninclude_dirs;
-    o.opt_level = s->options.opt_level;
-    o.debug = s->options.debug;
-    o.check = s->options.check;
-    o.fp = s->fp;
-    o.warps = s->options.warps;
-    o.stages = s->options.stages;
-    o.cache = s->cache;
     o.bound = s->bound;
-    o.process = s->process;
     o.tuned = s->tuned.data;
     o.ntuned = s->tuned.len;
-    o.diagnostic = take_diagnostics;
-    o.user = r;
     return o;
 }
 
@@ -127,66 +134,78 @@ static tile_status copy_image(const tilec_output *output, void **out_data, size_
     return TILE_OK;
 }
 
+/* Warnings of a further form are known to the user. */
 static tile_status make(void *user, const char *name, const tile_const *consts, const char *form,
                         void **out_data, size_t *out_size)
 {
     const source *s = user;
     TL_INVARIANT(s->target[0] && name && out_data, "no kernel, or no target, to compile for");
-    size_t n = count_consts(consts);
-    tilec_const *list = calloc(n + 1, sizeof *list);
-    char(*digits)[24] = calloc(n + 1, sizeof *digits);
-    report r = {.source = s, .again = strcmp(form, TL_FORM_ALIGNED) != 0};
+    bool again = strcmp(form, TL_FORM_ALIGNED) != 0;
+    tl_heard heard = {.diagnostic = again ? NULL : s->options.diagnostic, .user = s->options.user};
+    tilec_options o = compiler_options(s, &heard);
+    tilec_const *list = tl_jit_consts(consts, &o.nconsts);
     tilec_output *output = NULL;
-    tile_status status = TILE_NO_MEMORY;
-    if (list && digits) {
-        convert_consts(consts, n, list, digits);
-        tilec_options o = compiler_options(s, name, list, n, &r);
-        o.forms = form;
-        bool range = tl_range_begin("compile", s->name);
-        tilec_status compiled = tilec_compile_source(s->name, s->text, s->size, &o, &output);
-        tl_range_end(range);
-        status = status_of(compiled, output ? tilec_output_message(output) : "", &r);
-        if (status == TILE_OK)
-            status = copy_image(output, out_data, out_size);
-        tilec_output_free(output);
-    } else {
-        tl_fail(status, "out of memory");
-    }
+    if (!list)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    o.kernel = name;
+    o.consts = list;
+    o.forms = form;
+    bool range = tl_range_begin("compile", s->name);
+    tilec_status compiled = tilec_compile_source(s->name, s->text, s->size, &o, &output);
+    tl_range_end(range);
+    tile_status status = tl_jit_status(compiled, output, &heard);
+    if (status == TILE_OK)
+        status = copy_image(output, out_data, out_size);
     TL_DEBUG_INVARIANT((status == TILE_OK) == (*out_data != NULL), "status %d", (int)status);
-    free(r.text);
-    free(digits);
+    tilec_output_free(output);
+    free(heard.text);
     free(list);
     return status;
 }
 
 /* ---- sources ---- */
 
+static void free_text(const char *text)
+{
+    free((char *)(uintptr_t)text);
+}
+
 static void free_source(void *user)
 {
     source *s = user;
-    for (size_t i = 0; i < s->ninclude_dirs; i++)
-        free(s->include_dirs[i]);
-    free(s->include_dirs);
+    tile_jit_options *o = &s->options;
+    for (size_t i = 0; o->include_dirs && i < o->ninclude_dirs; i++)
+        free_text(o->include_dirs[i]);
+    free((void *)(uintptr_t)o->include_dirs);
+    free_text(o->fp);
+    free_text(o->cache);
+    free_text(o->process);
     tl_tune_rows_free(&s->tuned);
     tilec_bound_free(s->bound);
     free(s->name);
     free(s->text);
-    free(s->fp);
-    free(s->cache);
-    free(s->process);
     free(s);
 }
 
-static bool copy_include_dirs(source *s)
+/* false: out of memory. */
+static bool copy_text(const char *text, const char **out)
 {
-    s->include_dirs = calloc(s->options.ninclude_dirs + 1, sizeof *s->include_dirs);
-    for (size_t i = 0; s->include_dirs && i < s->options.ninclude_dirs; i++) {
-        s->include_dirs[i] = strdup(s->options.include_dirs[i]);
-        if (!s->include_dirs[i])
-            return false;
-        s->ninclude_dirs++;
-    }
-    return s->include_dirs != NULL;
+    *out = text ? strdup(text) : NULL;
+    return !text || *out;
+}
+
+static bool copy_options(const tile_jit_options *from, tile_jit_options *to)
+{
+    const char **dirs = calloc(from->ninclude_dirs + 1, sizeof *dirs);
+    bool fine = dirs != NULL;
+    *to = *from;
+    to->include_dirs = dirs;
+    for (size_t i = 0; fine && i < from->ninclude_dirs; i++)
+        fine = copy_text(from->include_dirs[i], &dirs[i]);
+    /* all three, so that none is the caller's */
+    fine &= copy_text(from->fp, &to->fp);
+    fine &= copy_text(from->cache, &to->cache);
+    return copy_text(from->process, &to->process) && fine;
 }
 
 static source *copy_source(const char *name, const char *text, size_t size,
@@ -195,54 +214,24 @@ static source *copy_source(const char *name, const char *text, size_t size,
     source *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->options = *options;
+    bool fine = copy_options(options, &s->options);
     s->name = strdup(name);
-    s->fp = strdup(s->options.fp ? s->options.fp : "default");
     s->text = malloc(size + 1);
     s->size = size;
-    if (options->cache)
-        s->cache = strdup(options->cache);
-    if (options->process)
-        s->process = strdup(options->process);
-    if (!s->name || !s->fp || !s->text || !s->cache != !options->cache ||
-        !s->process != !options->process || !copy_include_dirs(s)) {
+    if (!fine || !s->name || !s->text) {
         free_source(s);
         return NULL;
     }
-    TL_INVARIANT_OR(s, s->ninclude_dirs == options->ninclude_dirs, "%zu folders of %zu were copied",
-                    s->ninclude_dirs, options->ninclude_dirs);
     memcpy(s->text, text, size);
     s->text[size] = 0;
     return s;
-}
-
-/* given: NULL for none. *options has the defaults. Uses the compiler's check, on the fields that
- * both have. */
-static tile_status take_options(const tile_jit_options *given, tile_jit_options *options)
-{
-    char wrong[512];
-    tile_status status =
-        given ? TL_TAKE(tile_jit_options, options, given, include_dirs) : TILE_OK;
-    if (status != TILE_OK)
-        return status;
-    tilec_options o = TILEC_OPTIONS_INIT;
-    o.include_dirs = options->include_dirs;
-    o.ninclude_dirs = options->ninclude_dirs;
-    o.opt_level = options->opt_level;
-    o.fp = options->fp;
-    o.warps = options->warps;
-    o.stages = options->stages;
-    o.process = options->process;
-    return tilec_options_check(&o, wrong, sizeof wrong) == TILEC_OK
-               ? TILE_OK
-               : tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: %s", wrong);
 }
 
 /* Kernels are compiled when they are asked for, and some forms of them at a launch; they see what
  * is there now. */
 static tile_status bind(source *s)
 {
-    tilec_options o = compiler_options(s, NULL, NULL, 0, NULL);
+    tilec_options o = compiler_options(s, NULL);
     switch (tilec_bind(s->name, s->text, s->size, &o, &s->bound)) {
     case TILEC_OK: return TILE_OK;
     case TILEC_NO_MEMORY: return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler");
@@ -280,8 +269,8 @@ tile_status tile_module_load_source(tile_device *device, const char *name, const
     if (!text || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_source: an argument is NULL");
     tl_tune_rows none = {0};
-    tile_jit_options o = TILE_JIT_OPTIONS_INIT;
-    tile_status status = take_options(options, &o);
+    tile_jit_options o;
+    tile_status status = tl_jit_take(options, &o);
     return status != TILE_OK ? status
                              : load_source(device, name ? name : "<source>", text, size, &o, &none,
                                            out_module);
@@ -340,11 +329,11 @@ tile_status tile_module_load_file(tile_device *device, const char *path,
                                   const tile_jit_options *options, tile_module **out_module)
 {
     TL_FP_SCOPE();
-    tile_jit_options o = TILE_JIT_OPTIONS_INIT;
+    tile_jit_options o;
     size_t size;
     if (!path || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_file: an argument is NULL");
-    tile_status status = take_options(options, &o); /* first: the file may be missing, too */
+    tile_status status = tl_jit_take(options, &o); /* first: the file may be missing, too */
     if (status != TILE_OK)
         return status;
     const char *library = tilec_library_text(path, &size);

@@ -168,12 +168,12 @@ static int find_limits(Bench *b)
 {
     tile_module *module = NULL;
     tilec_output *output = NULL;
-    tilec_options o = TILEC_OPTIONS_INIT;
+    const tilec_options o = {.struct_size = sizeof o,
+                             .target = b->info.target,
+                             .cache = b->o->compile.cache};
     size_t size;
     if (!is_for_speed(b))
         return EXIT_FINE;
-    o.target = b->info.target;
-    o.cache = b->o->compile.cache;
     tilec_status compiled =
         tilec_compile_source("limits.tile", LIMITS, sizeof LIMITS - 1, &o, &output);
     int status = report_compile(compiled, output);

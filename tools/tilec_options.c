@@ -270,7 +270,7 @@ static bool store_glued(Options *o, const Row *r, const char *value)
     const TlOption *range = tl_option_find(r->name);
     if (!parse_int(value, range->low, range->high, &level))
         return usage_error("-O%s: levels are -O0, -O1, -O2, -O3", value), false;
-    o->compile.opt_level = (int)level;
+    o->compile.opt_level = level ? (int)level : TILEC_NONE;
     return true;
 }
 
@@ -378,7 +378,7 @@ static bool numbers(Options *o)
             return usage_error("%s takes a number from %d to %d, not '%s'", all[i].name, range->low,
                                range->high, all[i].text),
                    false;
-        *all[i].out = (int)v;
+        *all[i].out = v ? (int)v : TILEC_NONE;
     }
     long long seed;
     if (o->stress && !parse_int(o->stress, 0, INT64_MAX, &seed))
@@ -445,7 +445,7 @@ static void to_stderr(void *user, const char *text)
 bool options_parse(Options *o, Command command, int argc, char **argv)
 {
     memset(o, 0, sizeof *o);
-    o->compile = (tilec_options)TILEC_OPTIONS_INIT;
+    tl_options_take(&o->compile, NULL);
     o->compile.diagnostic = to_stderr;
     o->compile.print = to_stderr;
     return read_all(o, command, argc, argv) && finish(o, command);

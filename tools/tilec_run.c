@@ -135,6 +135,16 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* The caller frees it; NULL: nothing was counted. */
+static char *counters_of(tile_device *device)
+{
+    size_t size = tile_device_counters(device, NULL, 0) + 1;
+    char *text = size > 1 ? malloc(size) : NULL;
+    if (text)
+        tile_device_counters(device, text, size);
+    return text;
+}
+
 /* Launches; each launch is waited for, so that its time can be told. */
 static int launch_all(Run *r, const int64_t *grid, size_t naxes, size_t repeat, double *times)
 {
@@ -154,7 +164,7 @@ static int launch_all(Run *r, const int64_t *grid, size_t naxes, size_t repeat, 
         fprintf(stderr, "compiled in %s ms; %zu launch%s, best %s ms, median %s ms\n",
                 TL_NUMBER("%.1f", r->compile_ms), repeat, repeat == 1 ? "" : "es",
                 TL_NUMBER("%.4f", times[0]), TL_NUMBER("%.4f", times[repeat / 2]));
-    char *counted = r->o->stats || r->counted ? tile_device_stats(r->device) : NULL;
+    char *counted = r->o->stats || r->counted ? counters_of(r->device) : NULL;
     if (r->counted) {
         *r->counted = counted;
         return EXIT_FINE;
@@ -174,9 +184,8 @@ static int launch(Run *r)
         return usage_error("--repeat takes a number of 1 or more, not '%s'", r->o->repeat);
     if (r->o->grid && read_grid(r->o->grid, grid, &naxes) != EXIT_FINE)
         return EXIT_USAGE;
-    tile_launch_options options = TILE_LAUNCH_OPTIONS_INIT;
-    options.grid = r->o->grid ? grid : NULL;
-    options.naxes = naxes;
+    const tile_launch_options options = {
+        .struct_size = sizeof options, .grid = r->o->grid ? grid : NULL, .naxes = naxes};
     if (tile_launch_prepare(r->kernel, r->launch, r->args.nparams, &options) != TILE_OK)
         return run_error();
     double *times = calloc((size_t)repeat, sizeof *times);

@@ -228,23 +228,23 @@ static int take_options(Tune *t)
     const tilec_options *c = &t->o->compile;
     tile_jit_options *jit = &t->jit;
     tile_tune_options *o = &t->options;
-    *jit = (tile_jit_options)TILE_JIT_OPTIONS_INIT;
-    *o = (tile_tune_options)TILE_TUNE_OPTIONS_INIT;
-    jit->include_dirs = c->include_dirs;
-    jit->ninclude_dirs = c->ninclude_dirs;
-    jit->opt_level = c->opt_level;
-    jit->debug = c->debug;
-    jit->check = c->check;
-    jit->fp = c->fp;
-    jit->warps = c->warps;
-    jit->stages = c->stages;
-    o->jit = jit;
-    o->consts = t->consts;
-    o->file = t->o->output;
-    o->progress = progress;
-    o->user = t;
-    o->again = t->o->again;
-    o->model = t->o->model;
+    *jit = (tile_jit_options){.struct_size = sizeof *jit,
+                              .include_dirs = c->include_dirs,
+                              .ninclude_dirs = c->ninclude_dirs,
+                              .opt_level = c->opt_level,
+                              .debug = c->debug,
+                              .check = c->check,
+                              .fp = c->fp,
+                              .warps = c->warps,
+                              .stages = c->stages};
+    *o = (tile_tune_options){.struct_size = sizeof *o,
+                             .jit = jit,
+                             .consts = t->consts,
+                             .file = t->o->output,
+                             .progress = progress,
+                             .user = t,
+                             .again = t->o->again,
+                             .model = t->o->model};
     if (t->o->budget && !read_seconds(t->o->budget, &o->budget))
         return usage_error("--budget takes a number of seconds, not '%s'", t->o->budget);
     if (t->o->tolerance && !read_seconds(t->o->tolerance, &o->tolerance))

@@ -102,8 +102,7 @@ def compile_source(source, options, consts, include_dirs, stacklevel):
     pairs = (native.CompileConst * (len(consts) + 1))(*[(k.encode(), v.encode()) for k, v in consts.items()])
     dirs = native.texts(include_dirs)
     o = native.CompileOptions(struct_size=sizeof(native.CompileOptions), consts=pairs, nconsts=len(consts), include_dirs=dirs,
-                              ninclude_dirs=len(include_dirs), fp=b"default", diagnostics=b"text", opt_level=3, bisect=-1,
-                              diagnostic=said.callback, target=b"cpu", emit=b"image")
+                              ninclude_dirs=len(include_dirs), diagnostic=said.callback)
     for name, value in options.items():
         setattr(o, name, value.encode() if isinstance(value, str) else value)
     handle = c_void_p()
@@ -123,8 +122,8 @@ def compile(source, *, target="cpu", emit="image", kernel=None, consts=None, inc
             fp="default", warps=0, stages=0, warnings_as_errors=False, cache=None, **more_consts):
     """Compiles a source (a path, or a text) ahead of time. `emit` is a stage: "image" for tile.load_image, "ptx", "asm", "llvm",
     "hsaco", "obj", "header" ... Constants are keywords, or in `consts`. Returns an Output; raises CompileError."""
-    options = dict(target=target, emit=emit, kernel=kernel, opt_level=opt_level, debug=debug, check=check, fp=fp, warps=warps,
-                   stages=stages, werror=warnings_as_errors, cache=cache)
+    options = dict(target=target, emit=emit, kernel=kernel, opt_level=opt_level or native.NONE, debug=debug, check=check, fp=fp,
+                   warps=warps, stages=stages, werror=warnings_as_errors, cache=cache)
     return compile_source(Source(source), {k: v for k, v in options.items() if v is not None},
                           constants({**(consts or {}), **more_consts}), include_dirs, 3)
 

@@ -199,8 +199,8 @@ def launch_options(grid, together, overlap):
 
 def jit_options(include_dirs, opt_level, debug, check, fp, warps, stages, cache, said):
     dirs = native.texts(include_dirs)
-    return native.JitOptions(sizeof(native.JitOptions), dirs, len(include_dirs), opt_level, debug, check, fp.encode(), warps, stages,
-                             said.callback, None, native.os.fsencode(cache) if cache is not None else None)
+    return native.JitOptions(sizeof(native.JitOptions), dirs, len(include_dirs), opt_level or native.NONE, debug, check, fp.encode(),
+                             warps, stages, said.callback, None, native.os.fsencode(cache) if cache is not None else None)
 
 
 def load(source, *, device=None, include_dirs=(), opt_level=3, debug=False, check=False, fp="default", warps=0, stages=0, cache=None):

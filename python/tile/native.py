@@ -32,6 +32,9 @@ class Arg(Structure):
                 ("bytes", c_uint64), ("scalar", c_uint64), ("extent", c_int64 * MAX_RANK), ("stride", c_int64 * MAX_RANK)]
 
 
+NONE = -(1 << 31)  # TILE_NONE, TILEC_NONE: 0, where 0 stands for the default
+
+
 class JitOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("include_dirs", POINTER(c_char_p)), ("ninclude_dirs", c_size_t), ("opt_level", c_int),
                 ("debug", c_int), ("check", c_int), ("fp", c_char_p), ("warps", c_int), ("stages", c_int),

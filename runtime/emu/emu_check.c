@@ -59,7 +59,7 @@ struct tl_emu_block_watch {
     tl_emu_shadow shared;
     uint8_t *written; /* a bit per byte of shared memory */
     tl_emu_block_stats *stats;
-    uint32_t **turns; /* by site, then thread; allocated when first needed */
+    uint32_t **visits; /* by site, then thread; allocated when first needed */
     bool told_unwritten;
     uint32_t told_race; /* the block in whose name one was reported */
     tl_emu_flights flights;
@@ -316,9 +316,9 @@ void tl_emu_block_end(tl_emu_block_watch *b)
     TL_INVARIANT_VOID(b->watch, "a block that nothing watches ends");
     if (b->stats && !tl_emu_block_stats_end(b->stats))
         atomic_store(&b->watch->lost, true);
-    for (uint32_t i = 0; b->turns && i < b->watch->launch->kernel->nsites; i++)
-        free(b->turns[i]);
-    free(b->turns);
+    for (uint32_t i = 0; b->visits && i < b->watch->launch->kernel->nsites; i++)
+        free(b->visits[i]);
+    free(b->visits);
     tl_emu_order_end(&b->order);
     tl_emu_shadow_free(&b->shared);
     tl_emu_flights_free(&b->flights);
@@ -554,14 +554,14 @@ static stripe *stripe_of(tl_emu_watch *w, uint64_t at)
 static bool count_turn(tl_emu_block_watch *b, const tl_emu_access *a, tl_emu_stamp *stamp)
 {
     TL_INVARIANT_OR(false, a->site < b->watch->launch->kernel->nsites, "site %u", a->site);
-    if (!b->turns)
-        b->turns = calloc(b->watch->launch->kernel->nsites, sizeof *b->turns);
-    if (b->turns && !b->turns[a->site])
-        b->turns[a->site] = calloc(b->order.threads, sizeof **b->turns);
-    if (!b->turns || !b->turns[a->site])
+    if (!b->visits)
+        b->visits = calloc(b->watch->launch->kernel->nsites, sizeof *b->visits);
+    if (b->visits && !b->visits[a->site])
+        b->visits[a->site] = calloc(b->order.threads, sizeof **b->visits);
+    if (!b->visits || !b->visits[a->site])
         return false;
     stamp->special = 1;
-    stamp->turn = b->turns[a->site][a->thread]++;
+    stamp->visit = b->visits[a->site][a->thread]++;
     return true;
 }
 
@@ -803,55 +803,46 @@ bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, tl_emu_way w
     return true;
 }
 
-/* What products and bulk stores read of shared memory, piece by piece. */
-static tl_emu_access read_of_16(uint32_t site, uint32_t thread, uint64_t offset)
-{
-    return (tl_emu_access){.space = TL_EMU_SHARED,
-                           .kind = TL_EMU_LOAD,
-                           .site = site,
-                           .thread = thread,
-                           .at = offset,
-                           .bytes = 16};
-}
-
-/* The warp reads as a whole: two threads are checked, of which one is not who wrote. */
-bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
-                          bool ends)
+/* What products and bulk stores read of shared memory, in pieces of 16 bytes. A warp reads as a
+ * whole: two threads are checked, of which one is not who wrote. */
+static bool reads_piece(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
+                        bool ends, bool by_warp, const char *what)
 {
     const range *r;
-    tl_emu_access a = read_of_16(site, thread, offset);
+    tl_emu_access a = {.space = TL_EMU_SHARED,
+                       .kind = TL_EMU_LOAD,
+                       .site = site,
+                       .thread = thread,
+                       .at = offset,
+                       .bytes = 16};
     if (!is_allowed(b, &a, &r))
         return false;
     if (!b->watch->options.check)
         return true;
-    if (!ends)
+    if (!ends) {
         check_access(b, &a, NULL);
-    if (!ends)
-        check_visible(b, &a, "this product reads");
-    check_race(b, &a, NULL);
-    a.thread++;
-    check_race(b, &a, NULL);
+        check_visible(b, &a, what);
+    }
+    if (ends || by_warp)
+        check_race(b, &a, NULL);
+    if (by_warp) {
+        a.thread++;
+        check_race(b, &a, NULL);
+    }
     tl_emu_products_read(&b->products, &a, ends);
     return true;
+}
+
+bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
+                          bool ends)
+{
+    return reads_piece(b, site, thread, offset, ends, true, "this product reads");
 }
 
 bool tl_emu_block_sends(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t offset,
                         bool ends)
 {
-    const range *r;
-    tl_emu_access a = read_of_16(site, thread, offset);
-    if (!is_allowed(b, &a, &r))
-        return false;
-    if (!b->watch->options.check)
-        return true;
-    if (ends) {
-        check_race(b, &a, NULL);
-    } else {
-        check_access(b, &a, NULL);
-        check_visible(b, &a, "this store reads");
-    }
-    tl_emu_products_read(&b->products, &a, ends);
-    return true;
+    return reads_piece(b, site, thread, offset, ends, false, "this store reads");
 }
 
 static tl_emu_access store_of(uint32_t site, uint32_t thread, uint64_t at, uint32_t bytes)

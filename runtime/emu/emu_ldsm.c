@@ -8,11 +8,11 @@
 typedef uint32_t v2 __attribute__((vector_size(8)));
 typedef uint32_t v4 __attribute__((vector_size(16)));
 
-enum { ROWS = 8, ROW_BYTES = 16, LANES = 32, MOST = 4 };
+enum { ROWS = 8, ROW_BYTES = 16, LANES = 32, MOST_MATRICES = 4 };
 
 typedef struct part { /* of one lane */
     tl_leaf leaf;
-    uint32_t site, row, words[MOST];
+    uint32_t site, row, words[MOST_MATRICES];
 } part;
 
 typedef struct matrix {
@@ -62,14 +62,14 @@ static void act(tl_emu_block *b, void *const *mine)
     const tl_leaf_row *row = tl_leaf_info(first->leaf);
     bool trans = row->family == TL_LEAF_FAMILY_LDSM_T, allowed[LANES];
     uint32_t n = row->size;
-    TL_EMU_INVARIANT(b, first->site, n > 0 && n <= MOST && b->lanes == LANES,
+    TL_EMU_INVARIANT(b, first->site, n > 0 && n <= MOST_MATRICES && b->lanes == LANES,
                      "%u matrices for %u lanes", n, b->lanes);
     uint32_t offsets[LANES], thread = b->current->index / LANES * LANES;
     for (uint32_t i = 0; i < ROWS * n; i++)
         offsets[i] = ((const part *)mine[i])->row;
     bool stores = tl_leaf_is_stsm(first->leaf);
     tl_emu_block_matrices(b->watch, first->site, thread, n, stores, offsets, allowed);
-    _Static_assert(LANES == ROWS * MOST, "each lane brings one row of the most matrices");
+    _Static_assert(LANES == ROWS * MOST_MATRICES, "each lane brings one row of the most matrices");
     for (uint32_t k = 0; k < n && stores; k++)
         put_matrix(b, mine, k, offsets, allowed);
     for (uint32_t k = 0; k < n && !stores; k++) {
@@ -117,16 +117,16 @@ MATRICES(ldsm_t, LDSM_T)
 #define STORED(name, ID)                                                                           \
     void tl_emu_##name##_1(uint32_t site, uint32_t slot, uint32_t row, uint32_t a)                 \
     {                                                                                              \
-        store(TL_LEAF_##ID##_1, site, slot + row, (uint32_t[MOST]){a});                            \
+        store(TL_LEAF_##ID##_1, site, slot + row, (uint32_t[MOST_MATRICES]){a});                   \
     }                                                                                              \
     void tl_emu_##name##_2(uint32_t site, uint32_t slot, uint32_t row, uint32_t a, uint32_t c)     \
     {                                                                                              \
-        store(TL_LEAF_##ID##_2, site, slot + row, (uint32_t[MOST]){a, c});                         \
+        store(TL_LEAF_##ID##_2, site, slot + row, (uint32_t[MOST_MATRICES]){a, c});                \
     }                                                                                              \
     void tl_emu_##name##_4(uint32_t site, uint32_t slot, uint32_t row, uint32_t a, uint32_t c,     \
                            uint32_t d, uint32_t e)                                                 \
     {                                                                                              \
-        store(TL_LEAF_##ID##_4, site, slot + row, (uint32_t[MOST]){a, c, d, e});                   \
+        store(TL_LEAF_##ID##_4, site, slot + row, (uint32_t[MOST_MATRICES]){a, c, d, e});          \
     }
 STORED(stsm, STSM)
 STORED(stsm_t, STSM_T)

@@ -12,7 +12,7 @@
 #include "runtime/emu/emu.h"
 #include "runtime/runtime.h"
 
-enum { MOST = 32 }; /* rows, columns, k */
+enum { SIDE = 32 }; /* of the largest matrix: rows, columns, k */
 
 typedef struct mma_call {
     tl_mma_kind kind;
@@ -206,11 +206,11 @@ static void store(const mma_call *x, const uint16_t *at, uint32_t n, const eleme
 
 /* ---- the product ---- */
 
-/* Where the elements of all lanes are in a matrix of MOST columns. */
+/* Where the elements of all lanes are in a matrix of SIDE columns. */
 typedef struct cells {
     uint32_t key; /* what they are of; 0 for nothing */
     uint32_t n;   /* elements of a lane */
-    uint16_t at[2 * MOST * MOST];
+    uint16_t at[2 * SIDE * SIDE];
 } cells;
 
 /* Do both halves of a warp hold the operands? */
@@ -231,16 +231,16 @@ static const cells *cells_of(const mma_call *x, int operand)
     shape s = shape_of(x->kind);
     uint32_t copies = has_copies(x->kind) && operand < 2 ? 2 : 1, row, column;
     uint32_t all = operand == 0 ? s.m * k : operand == 1 ? s.n * k : s.m * s.n;
-    TL_INVARIANT_OR(p, s.m <= MOST && s.n <= MOST && k <= MOST && all * copies % s.lanes == 0,
+    TL_INVARIANT_OR(p, s.m <= SIDE && s.n <= SIDE && k <= SIDE && all * copies % s.lanes == 0,
                     "a product of %u x %u x %u by %u lanes", s.m, s.n, k, s.lanes);
     p->key = key;
     p->n = all * copies / s.lanes;
     for (uint32_t lane = 0; lane < s.lanes; lane++)
         for (uint32_t e = 0; e < p->n; e++) {
             tl_emu_mma_cell(x->kind, operand, k, per, lane, e, &row, &column);
-            TL_INVARIANT_OR(p, row < MOST && column < MOST, "element %u of lane %u at %u, %u", e,
+            TL_INVARIANT_OR(p, row < SIDE && column < SIDE, "element %u of lane %u at %u, %u", e,
                             lane, row, column);
-            p->at[lane * p->n + e] = (uint16_t)(row * MOST + column);
+            p->at[lane * p->n + e] = (uint16_t)(row * SIDE + column);
         }
     return p;
 }
@@ -250,20 +250,20 @@ static void integer_row(const element *a, const element *b, element *c, uint32_t
 {
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t column = 0; column < n; column++)
-            c[column].i += a[i].i * b[i * MOST + column].i;
+            c[column].i += a[i].i * b[i * SIDE + column].i;
 }
 
 static void float_row(const element *a, const element *b, element *c, uint32_t n, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t column = 0; column < n; column++)
-            c[column].f = fma(a[i].f, b[i * MOST + column].f, c[column].f);
+            c[column].f = fma(a[i].f, b[i * SIDE + column].f, c[column].f);
 }
 
 /* All lanes have arrived; each gets its part of the result. */
 static void multiply(tl_emu_block *block, void *const *mine)
 {
-    element in[3][MOST * MOST];
+    element in[3][SIDE * SIDE];
     mma_call *const *lanes = (mma_call *const *)mine;
     const mma_call *first = lanes[0];
     shape s = shape_of(first->kind);
@@ -274,7 +274,7 @@ static void multiply(tl_emu_block *block, void *const *mine)
         for (uint32_t lane = 0; lane < s.lanes; lane++)
             load(lanes[lane], operand, &p->at[lane * p->n], p->n, in[operand]);
     }
-    for (uint32_t row = 0; row < s.m * MOST; row += MOST)
+    for (uint32_t row = 0; row < s.m * SIDE; row += SIDE)
         (is_integer(first) ? integer_row : float_row)(&in[0][row], in[1], &in[2][row], s.n,
                                                       first->k);
     const cells *p = cells_of(first, 2);

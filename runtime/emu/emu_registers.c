@@ -12,7 +12,7 @@ enum {
     FILE_REGISTERS = 64 * 1024,
     UNIT = 8,
     FEWEST = 24,
-    MOST = 256,
+    MOST_REGISTERS = 256,
     GROUP = 128,
     MOST_SPINS = 64
 };
@@ -20,7 +20,7 @@ enum {
 static uint32_t at_launch(const tl_emu_block *b)
 {
     uint32_t n = FILE_REGISTERS / b->nthreads / UNIT * UNIT;
-    return n < MOST ? n : MOST;
+    return n < MOST_REGISTERS ? n : MOST_REGISTERS;
 }
 
 void tl_emu_registers_reset(tl_emu_block *b)
@@ -48,7 +48,7 @@ static int64_t unused(const tl_emu_block *b)
 static void check(tl_emu_block *b, uint32_t site, uint32_t has, uint32_t n, bool more)
 {
     char text[120];
-    bool fine = n % UNIT == 0 && n >= FEWEST && n <= MOST && b->nthreads % GROUP == 0;
+    bool fine = n % UNIT == 0 && n >= FEWEST && n <= MOST_REGISTERS && b->nthreads % GROUP == 0;
     if (fine && (more ? n >= has : n <= has))
         return;
     snprintf(text, sizeof text,

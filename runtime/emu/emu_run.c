@@ -297,9 +297,9 @@ static void wait_for_others(tl_emu_worker *w)
 
 uint32_t tl_emu_resident(uint32_t threads, uint32_t workers)
 {
-    enum { MOST = 64, STACKS = 24576 };
-    uint64_t all = (uint64_t)threads * workers, n = all ? STACKS / all : MOST;
-    return n > MOST ? MOST : n < RESIDENT_RANDOM ? RESIDENT_RANDOM : (uint32_t)n;
+    enum { MOST_BLOCKS = 64, STACKS = 24576 };
+    uint64_t all = (uint64_t)threads * workers, n = all ? STACKS / all : MOST_BLOCKS;
+    return n > MOST_BLOCKS ? MOST_BLOCKS : n < RESIDENT_RANDOM ? RESIDENT_RANDOM : (uint32_t)n;
 }
 
 static void run_blocks(tl_emu_worker *w, tl_emu_job *job, uint32_t workers)

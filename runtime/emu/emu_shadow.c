@@ -166,7 +166,7 @@ static bool is_same_execution(const entry *e, tl_emu_stamp s)
 {
     const uint32_t *ops = e->order->ops;
     return s.block == e->stamp.block && s.special && e->stamp.special && ops &&
-           ops[s.site] == ops[e->stamp.site] && s.turn == e->stamp.turn;
+           ops[s.site] == ops[e->stamp.site] && s.visit == e->stamp.visit;
 }
 
 static bool conflicts(const entry *e, tl_emu_effect with, tl_emu_stamp s)

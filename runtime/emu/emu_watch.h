@@ -29,7 +29,7 @@ typedef struct tl_emu_stamp {
     uint32_t block, tick; /* tick 0: no access */
     uint32_t thread : 11, site : 20;
     uint32_t special : 1; /* an atomic of scope block; a store of which any may win */
-    uint32_t turn;        /* such stores: how often the thread has been at the site */
+    uint32_t visit;       /* such stores: how often the thread has been at the site */
 } tl_emu_stamp;
 
 /* ---- emu_check_clock.c: order between blocks ---- */

@@ -16,12 +16,18 @@
  * parameters, named out_, which are set only on TILE_OK. Nothing here prints or exits. A NULL
  * handle, text or result pointer is TILE_BAD_ARGUMENT (0 or NULL from functions without a status),
  * except that a NULL device or stream means the default one. Freeing functions accept NULL, and
- * each handle once. A struct with a struct_size must have it set (the _INIT macros do so). Such
- * structs grow at their end: a program that was built with an older header passes a smaller size,
- * and what its struct lacks has its default. "Thread-safe" means that any number of threads may
- * call at once. All functions are thread-safe unless they say otherwise; freeing a
- * handle while another call uses it is not. Everything is stable since 0.1 except what is under
- * TILE_UNSTABLE.
+ * each handle once; nothing is the caller's to free(). "Thread-safe" means that any number of
+ * threads may call at once. All functions are thread-safe unless they say otherwise; freeing a
+ * handle while another call uses it is not.
+ *
+ * A struct with a struct_size must have it set; 0 in all other members means the default:
+ *     tile_launch_options o = {.struct_size = sizeof o, .flags = TILE_LAUNCH_OVERLAP};
+ * or, where there are no designated initialisers, tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
+ * with assignments behind it. Such structs grow at their end: a program that was built with an
+ * older header passes a smaller size, and what its struct lacks has its default.
+ *
+ * Everything is stable except what is under TILE_UNSTABLE. TILE_0_1 before a function: it is there
+ * since version 0.1.
  *
  * The process around. Whatever the calling thread's floating-point state is (rounding, flushing of
  * subnormals, unmasked exceptions), kernels on cpu, ref and emu compute in the default one, and
@@ -59,6 +65,7 @@
 #ifndef TILE_API
 #define TILE_API __attribute__((visibility("default")))
 #endif
+#define TILE_0_1 TILE_API
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,6 +78,21 @@ extern "C" {
 #else
 #define TILE_CAST_(type, x) ((type)(x))
 #define TILE_UNCONST_(p) ((void *)(uintptr_t)(p))
+#endif
+
+/* A struct of which only struct_size is not 0. */
+#ifdef __cplusplus
+extern "C++" {
+template <class T> inline T tile_sized_()
+{
+    T s = T();
+    s.struct_size = sizeof s;
+    return s;
+}
+}
+#define TILE_INIT_(type) tile_sized_<type>()
+#else
+#define TILE_INIT_(type) { .struct_size = sizeof(type) }
 #endif
 
 typedef struct tile_device tile_device;
@@ -107,14 +129,14 @@ typedef enum tile_dtype {
     TILE_F8E4M3FNUZ, TILE_F8E5M2FNUZ
 } tile_dtype;
 
-TILE_API int tile_version(void); /* TILE_VERSION of the library */
-TILE_API const char *tile_status_name(tile_status status); /* "bad argument" */
-TILE_API const char *tile_dtype_name(tile_dtype dtype);    /* "f32"; "?" when unknown */
-TILE_API int tile_dtype_bits(tile_dtype dtype);            /* 0 when unknown */
+TILE_0_1 int tile_version(void); /* TILE_VERSION of the library */
+TILE_0_1 const char *tile_status_name(tile_status status); /* "bad argument" */
+TILE_0_1 const char *tile_dtype_name(tile_dtype dtype);    /* "f32"; "?" when unknown */
+TILE_0_1 int tile_dtype_bits(tile_dtype dtype);            /* 0 when unknown */
 
 /* What went wrong in this thread's last failed call; "" if none has failed. Valid until the
  * thread's next failed call. */
-TILE_API const char *tile_last_error(void);
+TILE_0_1 const char *tile_last_error(void);
 
 /* ---- devices ---- */
 
@@ -126,7 +148,7 @@ TILE_API const char *tile_last_error(void);
  * TILE_AFFINITY ("none", "compact", "spread", "0-3,8") where the others run.
  * TILE_BAD_ARGUMENT: no such kind of device, or no such level.  TILE_UNAVAILABLE: not on this
  * machine (tile_last_error names what its CPU lacks) or not in this build. */
-TILE_API tile_status tile_device_open(const char *name, tile_device **out_device);
+TILE_0_1 tile_status tile_device_open(const char *name, tile_device **out_device);
 /* Waits until the calls that use the device have returned and its streams are empty. Prints and
  * failures that no synchronisation has delivered are lost. Streams, buffers, events and modules
  * made from the device may be freed before or after; after this call they can only be freed, and
@@ -134,13 +156,13 @@ TILE_API tile_status tile_device_open(const char *name, tile_device **out_device
  * is freed. Meanwhile other threads may make calls with such handles or with a NULL device or
  * stream, but not with `device` itself. Must not be called from a callback, where it would wait for
  * itself. */
-TILE_API void tile_device_close(tile_device *device);
+TILE_0_1 void tile_device_close(tile_device *device);
 /* The device that a NULL device or NULL stream stands for: the one set here; else the first one
  * opened by tile_device_open(NULL) or by the name that this stands for; else one that is opened
  * that way at first use. Closing the device that was set here undoes the setting, as NULL does. A
  * device that was opened at first use may be closed, but need not be. */
-TILE_API tile_status tile_set_default_device(tile_device *device);
-TILE_API tile_status tile_default_device(tile_device **out_device);
+TILE_0_1 tile_status tile_set_default_device(tile_device *device);
+TILE_0_1 tile_status tile_default_device(tile_device **out_device);
 
 typedef struct tile_device_info {
     size_t struct_size;
@@ -150,8 +172,8 @@ typedef struct tile_device_info {
     int host_memory;     /* kernels accept any address of this process */
     uint64_t memory_bytes; /* 0 when unknown */
 } tile_device_info;
-#define TILE_DEVICE_INFO_INIT { sizeof(tile_device_info), {0}, {0}, 0, 0, 0 }
-TILE_API tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info);
+#define TILE_DEVICE_INFO_INIT TILE_INIT_(tile_device_info)
+TILE_0_1 tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info);
 
 /* Output of kernels. The callbacks are called from tile_stream_synchronize, in the thread that
  * calls it, in the order of the programs. Without a callback, prints are dropped; a failure is in
@@ -163,10 +185,10 @@ typedef struct tile_callbacks {
     void (*failure)(void *user, const char *text);
     void *user;
 } tile_callbacks;
-#define TILE_CALLBACKS_INIT { sizeof(tile_callbacks), 0, 0, 0 }
+#define TILE_CALLBACKS_INIT TILE_INIT_(tile_callbacks)
 /* Must not be called while kernels of the device run. NULL removes the callbacks. A callback may
  * use the runtime, but must not free the stream or device that is being synchronised. */
-TILE_API tile_status tile_device_set_callbacks(tile_device *device,
+TILE_0_1 tile_status tile_device_set_callbacks(tile_device *device,
                                                const tile_callbacks *callbacks);
 
 /* ---- memory ---- */
@@ -176,44 +198,44 @@ TILE_API tile_status tile_device_set_callbacks(tile_device *device,
  * memory; it is given back when memory runs out, by tile_device_trim, and with the device. On
  * "ref", a kernel compiled with checks fails (TILE_FAILED) if it reads a byte that no upload, fill
  * or kernel has written; writes by the host through the address are not seen there. */
-TILE_API tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes,
+TILE_0_1 tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes,
                                        tile_buffer **out_buffer);
 /* Does not wait: no kernel may be using the buffer. */
-TILE_API void tile_buffer_free(tile_buffer *buffer);
-TILE_API void *tile_buffer_ptr(const tile_buffer *buffer); /* or see tile_buffer_view */
-TILE_API uint64_t tile_buffer_bytes(const tile_buffer *buffer);
+TILE_0_1 void tile_buffer_free(tile_buffer *buffer);
+TILE_0_1 void *tile_buffer_ptr(const tile_buffer *buffer); /* or see tile_buffer_view */
+TILE_0_1 uint64_t tile_buffer_bytes(const tile_buffer *buffer);
 /* In the stream's order; upload and download return when the copy is done.
  * TILE_BAD_ARGUMENT: the range is out of bounds, or the host's memory is NULL (allowed for 0
  * bytes). */
-TILE_API tile_status tile_buffer_upload(tile_buffer *buffer, uint64_t offset, const void *source,
+TILE_0_1 tile_status tile_buffer_upload(tile_buffer *buffer, uint64_t offset, const void *source,
                                         uint64_t bytes, tile_stream *stream);
-TILE_API tile_status tile_buffer_download(tile_buffer *buffer, uint64_t offset, void *target,
+TILE_0_1 tile_status tile_buffer_download(tile_buffer *buffer, uint64_t offset, void *target,
                                           uint64_t bytes, tile_stream *stream);
 /* The same, but they do not wait: until the stream has been synchronised, the host's memory must
  * not change, nor be read after a download. A GPU copies beside the host's work only from and to
  * memory of tile_host_alloc; with other memory its library may copy within the call. */
-TILE_API tile_status tile_buffer_upload_async(tile_buffer *buffer, uint64_t offset,
+TILE_0_1 tile_status tile_buffer_upload_async(tile_buffer *buffer, uint64_t offset,
                                               const void *source, uint64_t bytes,
                                               tile_stream *stream);
-TILE_API tile_status tile_buffer_download_async(tile_buffer *buffer, uint64_t offset, void *target,
+TILE_0_1 tile_status tile_buffer_download_async(tile_buffer *buffer, uint64_t offset, void *target,
                                                 uint64_t bytes, tile_stream *stream);
 /* Copies between buffers of one device or of two; does not wait. The device that copies is the
  * target's, or the source's if only that is a GPU; `stream` is one of it, NULL its default stream.
  * Work on the other device has to be done before: tile_stream_wait_event orders them.
  * TILE_BAD_ARGUMENT: a range is out of bounds, or both overlap. TILE_UNAVAILABLE: from a cuda
  * device to a hip device, or back; the driver is too old. */
-TILE_API tile_status tile_buffer_copy(tile_buffer *target, uint64_t target_offset,
+TILE_0_1 tile_status tile_buffer_copy(tile_buffer *target, uint64_t target_offset,
                                       tile_buffer *source, uint64_t source_offset, uint64_t bytes,
                                       tile_stream *stream);
 /* Host memory that a GPU reads and writes by itself (pinned), 256-byte aligned; on other devices it
  * is ordinary memory. Every device of the kind may use it. Free it with tile_host_free (accepts
  * NULL), after the work that uses it, before the device is closed. */
-TILE_API tile_status tile_host_alloc(tile_device *device, uint64_t bytes, void **out_memory);
-TILE_API tile_status tile_host_free(tile_device *device, void *memory);
+TILE_0_1 tile_status tile_host_alloc(tile_device *device, uint64_t bytes, void **out_memory);
+TILE_0_1 tile_status tile_host_free(tile_device *device, void *memory);
 /* Gives back the memory that the device keeps for later buffers. Waits for its kernels. */
-TILE_API tile_status tile_device_trim(tile_device *device);
+TILE_0_1 tile_status tile_device_trim(tile_device *device);
 /* Sets each byte to `value`; does not wait. */
-TILE_API tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int value,
+TILE_0_1 tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int value,
                                       uint64_t bytes, tile_stream *stream);
 
 /* ---- streams and events ---- */
@@ -223,32 +245,32 @@ TILE_API tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int 
  * On cpu, ref and emu the default stream runs launches within the call, in the calling thread and
  * the pool; a stream created here has a thread of its own. On cuda and hip the default stream is
  * the driver's. */
-TILE_API tile_status tile_stream_create(tile_device *device, tile_stream **out_stream);
+TILE_0_1 tile_status tile_stream_create(tile_device *device, tile_stream **out_stream);
 /* Waits until the stream is empty, unless it was wrapped. Does nothing to a default stream. */
-TILE_API void tile_stream_free(tile_stream *stream);
+TILE_0_1 void tile_stream_free(tile_stream *stream);
 /* The stream belongs to the device and is freed with it. */
-TILE_API tile_status tile_device_default_stream(tile_device *device, tile_stream **out_stream);
+TILE_0_1 tile_status tile_device_default_stream(tile_device *device, tile_stream **out_stream);
 /* Waits until the stream is empty, then delivers prints and failures.
  * TILE_FAILED: a kernel has failed a check or assertion since the last synchronisation; the error
  * text is that of the first failure. */
-TILE_API tile_status tile_stream_synchronize(tile_stream *stream);
-TILE_API tile_status tile_device_synchronize(tile_device *device); /* every stream of the device */
+TILE_0_1 tile_status tile_stream_synchronize(tile_stream *stream);
+TILE_0_1 tile_status tile_device_synchronize(tile_device *device); /* every stream of the device */
 /* The driver's own stream, for calls of its library (a CUstream, hipStream_t; NULL is its default
  * stream). NULL also on devices that have none. */
-TILE_API void *tile_stream_native(const tile_stream *stream);
+TILE_0_1 void *tile_stream_native(const tile_stream *stream);
 /* Wraps a driver's own stream (a CUstream, hipStream_t), which remains the caller's.
  * TILE_UNAVAILABLE: the device has no such streams. */
-TILE_API tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **out_stream);
+TILE_0_1 tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **out_stream);
 
-TILE_API tile_status tile_event_create(tile_device *device, tile_event **out_event);
-TILE_API void tile_event_free(tile_event *event);
-TILE_API tile_status tile_event_record(tile_event *event, tile_stream *stream);
+TILE_0_1 tile_status tile_event_create(tile_device *device, tile_event **out_event);
+TILE_0_1 void tile_event_free(tile_event *event);
+TILE_0_1 tile_status tile_event_record(tile_event *event, tile_stream *stream);
 /* Returns at once if the event was never recorded. */
-TILE_API tile_status tile_event_synchronize(tile_event *event);
+TILE_0_1 tile_status tile_event_synchronize(tile_event *event);
 /* The stream may be of another device, if both are cuda, both hip, or both neither. */
-TILE_API tile_status tile_stream_wait_event(tile_stream *stream, tile_event *event);
+TILE_0_1 tile_status tile_stream_wait_event(tile_stream *stream, tile_event *event);
 /* The time between two events that were recorded and have been reached. */
-TILE_API tile_status tile_event_elapsed(tile_event *from, tile_event *to, double *out_milliseconds);
+TILE_0_1 tile_status tile_event_elapsed(tile_event *from, tile_event *to, double *out_milliseconds);
 
 /* ---- modules and kernels ---- */
 
@@ -262,28 +284,28 @@ typedef struct tile_const {
 
 /* Loads a kernel image, as written by tilec. The bytes are copied.
  * TILE_BAD_IMAGE: damaged, or made for another target. */
-TILE_API tile_status tile_module_load_image(tile_device *device, const void *data, size_t size,
+TILE_0_1 tile_status tile_module_load_image(tile_device *device, const void *data, size_t size,
                                             tile_module **out_module);
 /* Frees the module's kernels too; none may be running. */
-TILE_API void tile_module_free(tile_module *module);
+TILE_0_1 void tile_module_free(tile_module *module);
 /* The instances, in the image's order; 0 for source and for NULL. */
-TILE_API size_t tile_module_kernel_count(const tile_module *module);
+TILE_0_1 size_t tile_module_kernel_count(const tile_module *module);
 /* NULL if the index is out of bounds or the module is NULL. */
-TILE_API const char *tile_module_kernel_name(const tile_module *module, size_t index);
+TILE_0_1 const char *tile_module_kernel_name(const tile_module *module, size_t index);
 
 /* The kernel of that name, restricted to the instances that agree with the given constants (NULL:
  * none given). Equal arguments give the same handle, which lives as long as the module. A module
  * made from source compiles here.
  * TILE_NOT_FOUND: no such kernel or constant, or no instance agrees; the error text lists those
  * that exist. */
-TILE_API tile_status tile_kernel_get(tile_module *module, const char *name,
+TILE_0_1 tile_status tile_kernel_get(tile_module *module, const char *name,
                                      const tile_const *consts, tile_kernel **out_kernel);
 /* Loads the code and allocates everything that launches need. If this is not called, launches do
  * it. On GPUs a kernel has several forms, for arguments that are aligned well or less well. A
  * module from source compiles a form when a launch first needs it; this call compiles what any
  * launch may need, and after it no launch compiles. tile_launch_prepare, for given arguments, does
  * less and may do better: it compiles the form that suits them best. */
-TILE_API tile_status tile_kernel_prepare(tile_kernel *kernel);
+TILE_0_1 tile_status tile_kernel_prepare(tile_kernel *kernel);
 
 typedef enum tile_arg_kind { TILE_ARG_VIEW, TILE_ARG_POINTER, TILE_ARG_SCALAR } tile_arg_kind;
 
@@ -295,10 +317,10 @@ typedef struct tile_param_info {
     int is_const;
     int rank; /* for views */
 } tile_param_info;
-#define TILE_PARAM_INFO_INIT { sizeof(tile_param_info), 0, TILE_ARG_VIEW, TILE_ANY, 0, 0 }
-TILE_API const char *tile_kernel_name(const tile_kernel *kernel);       /* NULL for NULL */
-TILE_API size_t tile_kernel_param_count(const tile_kernel *kernel); /* 0 for NULL */
-TILE_API tile_status tile_kernel_param(const tile_kernel *kernel, size_t index,
+#define TILE_PARAM_INFO_INIT TILE_INIT_(tile_param_info)
+TILE_0_1 const char *tile_kernel_name(const tile_kernel *kernel);       /* NULL for NULL */
+TILE_0_1 size_t tile_kernel_param_count(const tile_kernel *kernel); /* 0 for NULL */
+TILE_0_1 tile_status tile_kernel_param(const tile_kernel *kernel, size_t index,
                                        tile_param_info *out_info);
 
 /* ---- arguments ---- */
@@ -361,7 +383,7 @@ static inline tile_arg tile_arg_pointer(const void *address, tile_dtype dtype, u
 /* The view or pointer `arg`, whose address does not matter, from element `at` of the buffer on
  * (from byte `at` if the element type is TILE_ANY). It is for launches to find that it does not lie
  * in the buffer: TILE_BAD_ARGUMENT. A NULL buffer has room for views without elements. */
-TILE_API tile_arg tile_arg_in_buffer(tile_arg arg, const tile_buffer *buffer, int64_t at);
+TILE_0_1 tile_arg tile_arg_in_buffer(tile_arg arg, const tile_buffer *buffer, int64_t at);
 static inline tile_arg tile_i8(int8_t v) { return tile_arg_scalar(TILE_I8, &v, sizeof v); }
 static inline tile_arg tile_i16(int16_t v) { return tile_arg_scalar(TILE_I16, &v, sizeof v); }
 static inline tile_arg tile_i32(int32_t v) { return tile_arg_scalar(TILE_I32, &v, sizeof v); }
@@ -525,10 +547,10 @@ inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr to
  * not a multiple of its element's size, or no `require` holds; the error text names the kernel, the
  * parameter, what was expected and what was passed.  TILE_DRIVER, TILE_NO_RESOURCE: the device
  * rejected the launch. Thread-safe for different streams. */
-TILE_API tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
+TILE_0_1 tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                                  size_t nargs);
 /* The same over a grid given by the caller: naxes (1 to 6) extents, the first axis fastest. */
-TILE_API tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream,
+TILE_0_1 tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream,
                                       const tile_arg *args, size_t nargs,
                                       const int64_t *grid, size_t naxes);
 
@@ -539,7 +561,7 @@ typedef struct tile_launch_options {
     size_t naxes;
     unsigned flags; /* of tile_launch_flags */
 } tile_launch_options;
-#define TILE_LAUNCH_OPTIONS_INIT { sizeof(tile_launch_options), 0, 0, 0 }
+#define TILE_LAUNCH_OPTIONS_INIT TILE_INIT_(tile_launch_options)
 typedef enum tile_launch_flags {
     /* All programs run at the same time, so that any may wait for any other, as at a barrier of the
      * whole grid. (Without it, a program may wait only for programs that start before it.) On cuda
@@ -553,29 +575,29 @@ typedef enum tile_launch_flags {
     TILE_LAUNCH_OVERLAP = 2
 } tile_launch_flags;
 /* The same with options; NULL: none. */
-TILE_API tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream,
+TILE_0_1 tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream,
                                       const tile_arg *args, size_t nargs,
                                       const tile_launch_options *options);
 /* Prepares the kernel for launches with arguments as suitable as these, that is, of the same
  * instance and aligned as well: compiles what is missing, and loads the code. `options` may be
  * NULL; its flags do not matter. */
-TILE_API tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+TILE_0_1 tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                                          const tile_launch_options *options);
 /* How many programs of the kernel can run at the same time (TILE_LAUNCH_TOGETHER), of the instance
  * that these arguments choose; 0: there is nothing to run. Prepares the kernel. cuda, hip: by the
  * driver's count of what fits on a processor. cpu: the threads of its pool. emu: up to 64 for each
  * of them, fewer of many threads. ref: 1. */
-TILE_API tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+TILE_0_1 tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                                       int64_t *out_programs);
 
 /* Called by the headers that `tilec --header` writes: launches kernel `name` of an image that was
  * linked into the program, on the stream's device. The first launch on a device loads and prepares
  * the kernel. Otherwise like tile_launch. */
-TILE_API tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
+TILE_0_1 tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
                                           const tile_arg *args, size_t nargs);
 /* The same for the variants of the kernel (instantiate) that agree with these constants: a list as
  * for tile_kernel_get, or NULL. */
-TILE_API tile_status tile_launch_embedded_variant(const void *image, const char *name,
+TILE_0_1 tile_status tile_launch_embedded_variant(const void *image, const char *name,
                                                   const tile_const *consts, tile_stream *stream,
                                                   const tile_arg *args, size_t nargs);
 
@@ -614,9 +636,9 @@ inline tile_status tile_launch_embedded(const void *image, const char *name, til
  * TILE_BAD_ARGUMENT: no such setting or value. */
 TILE_API tile_status tile_device_configure(tile_device *device, const char *key, const char *value);
 
-/* The counters of the device's last launch, as text; the caller frees it with free(). NULL: nothing
- * was counted. */
-TILE_API char *tile_device_stats(tile_device *device);
+/* Writes the counters of the device's last launch as text. Returns the full length, as snprintf
+ * does; 0: nothing was counted. */
+TILE_API size_t tile_device_counters(tile_device *device, char *text, size_t size);
 
 /* What a launch with these arguments would run, without running it: how many programs (0: nothing),
  * and the symbol of the form's code, which belongs to the module ("" for 0 programs, and for a form

@@ -4,18 +4,23 @@
 #define TILE_JIT_H
 #include "tile.h"
 
+#define TILE_JIT_VERSION TILE_VERSION
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* 0 where 0 stands for the default: opt_level = TILE_NONE is -O0. */
+enum { TILE_NONE = INT32_MIN };
 
 typedef struct tile_jit_options {
     size_t struct_size;
     const char *const *include_dirs; /* for import */
     size_t ninclude_dirs;
-    int opt_level;   /* 0..3 */
+    int opt_level;   /* 1..3, or TILE_NONE; 0: 3 */
     int debug;       /* keep asserts */
     int check;       /* bounds, assumptions, asserts */
-    const char *fp;  /* "default", "strict", "ring" */
+    const char *fp;  /* "default" (NULL), "strict", "ring" */
     int warps, stages; /* 1..64; 0: the kernel's own */
     /* all diagnostics of one compilation; the error text contains them too */
     void (*diagnostic)(void *user, const char *rendered);
@@ -30,10 +35,7 @@ typedef struct tile_jit_options {
      * (tilec_options.process). */
     const char *process;
 } tile_jit_options;
-#define TILE_JIT_OPTIONS_INIT                                                                      \
-    {                                                                                              \
-        sizeof(tile_jit_options), 0, 0, 3, 0, 0, "default", 0, 0, 0, 0, 0, 0                       \
-    }
+#define TILE_JIT_OPTIONS_INIT TILE_INIT_(tile_jit_options)
 
 /* Makes a module from a text (`name` is used in messages and to find imports beside it) or a file.
  * What the module needs is read here: the text, the files that it imports, the tuning results,
@@ -48,11 +50,11 @@ typedef struct tile_jit_options {
  * `options` may be NULL; everything it points to except `user` is copied.
  * TILE_BAD_ARGUMENT: an option has an illegal value.  TILE_IO: the file cannot be read.
  * From tile_kernel_get: TILE_COMPILE, with the diagnostics as the error text. */
-TILE_API tile_status tile_module_load_source(tile_device *device, const char *name,
+TILE_0_1 tile_status tile_module_load_source(tile_device *device, const char *name,
                                              const char *text, size_t size,
                                              const tile_jit_options *options,
                                              tile_module **out_module);
-TILE_API tile_status tile_module_load_file(tile_device *device, const char *path,
+TILE_0_1 tile_status tile_module_load_file(tile_device *device, const char *path,
                                            const tile_jit_options *options,
                                            tile_module **out_module);
 
@@ -93,7 +95,7 @@ typedef struct tile_tune_options {
     /* dry run: set result.complete and result.kept without timing or touching arrays */
     int look;
 } tile_tune_options;
-#define TILE_TUNE_OPTIONS_INIT { sizeof(tile_tune_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TILE_TUNE_OPTIONS_INIT TILE_INIT_(tile_tune_options)
 
 typedef struct tile_tune_result {
     size_t struct_size;
@@ -103,7 +105,7 @@ typedef struct tile_tune_result {
     size_t timed, rejected, kept; /* now; now; in an earlier run */
     int complete;   /* 0: the budget was used up, or the callback stopped */
 } tile_tune_result;
-#define TILE_TUNE_RESULT_INIT { sizeof(tile_tune_result), {0}, 0, 0, 0, 0, 0, 0 }
+#define TILE_TUNE_RESULT_INIT TILE_INIT_(tile_tune_result)
 
 /* Finds the best configuration of `kernel` (NULL: the file's only one) in the file `path` for
  * launches with arguments like these, and enters it in the file of results, which
@@ -115,7 +117,7 @@ typedef struct tile_tune_result {
  * TILE_NOT_FOUND: no such kernel, or it has nothing to tune.  TILE_COMPILE: the program is wrong.
  * TILE_BAD_ARGUMENT: the launch's arguments are.  TILE_NO_RESOURCE: no configuration can run.
  * TILE_IO: the file of results cannot be read or written. */
-TILE_API tile_status tile_tune(tile_device *device, const char *path, const char *kernel,
+TILE_0_1 tile_status tile_tune(tile_device *device, const char *path, const char *kernel,
                                const tile_arg *args, size_t nargs,
                                const tile_tune_options *options, tile_tune_result *out_result);
 

@@ -429,22 +429,6 @@ static tile_status tune(tl_tuner *t)
 
 /* ---- the call ---- */
 
-static tile_status copy_consts(tl_tuner *t)
-{
-    const tile_const *c = t->o->consts;
-    while (c && c[t->nconsts].name)
-        t->nconsts++;
-    t->consts = calloc(t->nconsts + 1, sizeof *t->consts);
-    t->digits = calloc(t->nconsts + 1, sizeof *t->digits);
-    if (!t->consts || !t->digits)
-        return tl_fail(TILE_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < t->nconsts; i++) {
-        snprintf(t->digits[i], sizeof t->digits[i], "%lld", (long long)c[i].value);
-        t->consts[i] = (tilec_const){c[i].name, c[i].text ? c[i].text : t->digits[i]};
-    }
-    return TILE_OK;
-}
-
 static tile_status check_call(const tl_tuner *t)
 {
     bool emulated = strncmp(t->info.target, "emu:", 4) == 0;
@@ -474,7 +458,6 @@ static void free_tuner(tl_tuner *t)
     tilec_output_free(t->listed);
     free(t->file_path);
     free(t->consts);
-    free(t->digits);
 }
 
 /* The device is entered. */
@@ -482,8 +465,9 @@ static tile_status tune_request(void *user)
 {
     tl_tuner *t = user;
     tile_status status = check_call(t);
-    if (status == TILE_OK)
-        status = copy_consts(t);
+    t->consts = tl_jit_consts(t->o->consts, &t->nconsts);
+    if (status == TILE_OK && !t->consts)
+        status = tl_fail(TILE_NO_MEMORY, "out of memory");
     return status == TILE_OK ? tune(t) : status;
 }
 
@@ -493,13 +477,13 @@ tile_status tile_tune(tile_device *device, const char *path, const char *kernel,
 {
     TL_FP_SCOPE();
     tile_tune_options o = TILE_TUNE_OPTIONS_INIT;
-    tile_jit_options jit = TILE_JIT_OPTIONS_INIT;
+    tile_jit_options jit;
     if (!path || (nargs && !args))
         return tl_fail(TILE_BAD_ARGUMENT, "tile_tune: the %s is NULL",
                        path ? "list of arguments" : "path");
     tile_status status = options ? TL_TAKE(tile_tune_options, &o, options, jit) : TILE_OK;
-    if (status == TILE_OK && o.jit)
-        status = TL_TAKE(tile_jit_options, &jit, o.jit, include_dirs);
+    if (status == TILE_OK)
+        status = tl_jit_take(o.jit, &jit);
     o.jit = &jit;
     if (status == TILE_OK && out_result)
         status = TL_TAKE(tile_tune_result, NULL, out_result, best);

@@ -1,8 +1,7 @@
 /* What the files behind tile_tune share (tune.c). */
 #ifndef TL_TUNE_H
 #define TL_TUNE_H
-#include "codegen/include/tilec.h"
-#include "runtime/include/tile_jit.h"
+#include "runtime/jit.h"
 #include "runtime/runtime.h"
 #include "runtime/tune_file.h"
 
@@ -29,7 +28,6 @@ typedef struct tl_tuner {
     size_t nargs;
     const tile_tune_options *o;
     tilec_const *consts; /* of the options, as the compiler takes them */
-    char (*digits)[24];
     size_t nconsts;
     tilec_output *listed;
     const tilec_tuning *tuning; /* of `listed` */

@@ -10,60 +10,18 @@
 #include "runtime/threads.h"
 #include "runtime/tune/tune.h"
 
-static tilec_options compiler_options(const tl_tuner *t, const char *target, const char *config)
+static tilec_options compiler_options(const tl_tuner *t, const char *target, const char *config,
+                                      tl_heard *heard)
 {
-    const tile_jit_options *jit = t->o->jit;
-    tilec_options o = TILEC_OPTIONS_INIT;
+    tilec_options o = tl_jit_compiler_options(t->o->jit, heard);
     o.target = target;
     o.kernel = t->kernel;
     o.one_kernel = 1;
     o.consts = t->consts;
     o.nconsts = t->nconsts;
-    o.include_dirs = jit->include_dirs;
-    o.ninclude_dirs = jit->ninclude_dirs;
-    o.opt_level = jit->opt_level;
-    o.debug = jit->debug;
-    o.check = jit->check;
-    o.fp = jit->fp;
-    o.warps = jit->warps;
-    o.stages = jit->stages;
     o.config = config;
     o.cache = "off"; /* nobody asks for these images again */
     return o;
-}
-
-/* ---- what a compilation says ---- */
-
-typedef struct heard {
-    char *text;
-    size_t size;
-} heard;
-
-static void hear(void *user, const char *rendered)
-{
-    heard *h = user;
-    size_t n = strlen(rendered);
-    char *more = realloc(h->text, h->size + n + 1);
-    if (!more)
-        return;
-    memcpy(more + h->size, rendered, n + 1);
-    h->text = more;
-    h->size += n;
-}
-
-static tile_status status_of(tilec_status status, const char *message, const heard *h)
-{
-    switch (status) {
-    case TILEC_OK: return TILE_OK;
-    case TILEC_ERRORS: return tl_fail(TILE_COMPILE, "%s", h->text ? h->text : message);
-    case TILEC_USAGE:
-    case TILEC_NO_VARIANT: return tl_fail(TILE_NOT_FOUND, "%s", message);
-    case TILEC_IO: return tl_fail(TILE_IO, "%s", message);
-    case TILEC_NO_MEMORY: return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler");
-    case TILEC_TOOL: return tl_fail(TILE_UNAVAILABLE, "%s", message);
-    case TILEC_INTERNAL: break;
-    }
-    return tl_fail(TILE_INTERNAL, "internal error in the compiler: %s", message);
 }
 
 /* ---- the list ---- */
@@ -89,14 +47,12 @@ static tile_status choose_tuning(tl_tuner *t)
 
 tile_status tl_tune_list(tl_tuner *t)
 {
-    heard h = {0};
-    tilec_options o = compiler_options(t, "ref", NULL);
+    tl_heard h = {0};
+    tilec_options o = compiler_options(t, "ref", NULL, &h);
     o.one_kernel = 0;
     o.tunings = 1;
-    o.diagnostic = hear;
-    o.user = &h;
     tilec_status compiled = tilec_compile_file(t->path, &o, &t->listed);
-    tile_status status = status_of(compiled, tilec_output_message(t->listed), &h);
+    tile_status status = tl_jit_status(compiled, t->listed, &h);
     free(h.text);
     return status == TILE_OK ? choose_tuning(t) : status;
 }
@@ -134,14 +90,12 @@ static tile_status bind_sizes(tl_tuner *t, const void *image, size_t size)
 /* The image of the interpreter is made in a few milliseconds and has the same parameters. */
 tile_status tl_tune_sizes(tl_tuner *t)
 {
-    heard h = {0};
+    tl_heard h = {0};
     tilec_output *output = NULL;
     size_t size;
-    tilec_options o = compiler_options(t, "ref", t->tuning->configs[0]);
-    o.diagnostic = hear;
-    o.user = &h;
+    tilec_options o = compiler_options(t, "ref", t->tuning->configs[0], &h);
     tilec_status compiled = tilec_compile_file(t->path, &o, &output);
-    tile_status status = status_of(compiled, tilec_output_message(output), &h);
+    tile_status status = tl_jit_status(compiled, output, &h);
     if (status == TILE_OK) {
         const void *image = tilec_output_data(output, &size);
         status = bind_sizes(t, image, size);
@@ -175,15 +129,13 @@ static const char *reason(char *text)
 /* Only in this form. */
 static bool compile_form(tl_tuner *t, tl_trial *trial, const char *form)
 {
-    heard h = {0};
-    tilec_options o = compiler_options(t, t->info.target, trial->config);
+    tl_heard h = {0};
+    tilec_options o = compiler_options(t, t->info.target, trial->config, &h);
     bool model = t->o->model != 0;
     if (model && strncmp(o.target, "emu:", 4) == 0)
         o.target += 4;
     o.report = model;
     o.forms = form;
-    o.diagnostic = hear;
-    o.user = &h;
     tilec_status status = tilec_compile_file(t->path, &o, &trial->output);
     if (status == TILEC_ERRORS)
         tl_tune_reject(trial, "%s", h.text ? reason(h.text) : "it does not compile");
@@ -259,15 +211,15 @@ static void watch(crew *c)
 
 bool tl_tune_compile(tl_tuner *t, size_t begin, size_t end)
 {
-    enum { MOST = 64 };
+    enum { MOST_THREADS = 64 };
     crew c = {.t = t, .begin = begin, .next = begin, .end = end};
-    pthread_t threads[MOST];
+    pthread_t threads[MOST_THREADS];
     size_t wanted = end - begin, n = 0, processors = tl_tune_processors();
     wanted = wanted > processors ? processors : wanted;
     pthread_mutex_init(&c.lock, NULL);
     pthread_cond_init(&c.ready, NULL);
     pthread_mutex_lock(&c.lock);
-    while (n < wanted && n < MOST && tl_thread_start(&threads[n], work, &c) == 0) {
+    while (n < wanted && n < MOST_THREADS && tl_thread_start(&threads[n], work, &c) == 0) {
         n++;
         c.running++;
     }

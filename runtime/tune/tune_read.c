@@ -214,10 +214,10 @@ static void refuse(reader *r, const json_error_t *error)
  * JSON a name follows each comma, so one before a digit is a decimal comma. Has there been one? */
 static bool mend_commas(char *text, size_t length)
 {
-    enum { MOST = 64 };
-    bool in_object[MOST] = {false}, in_text = false, mended = false;
+    enum { MOST_DEPTH = 64 };
+    bool in_object[MOST_DEPTH] = {false}, in_text = false, mended = false;
     size_t depth = 0;
-    for (size_t i = 0; i + 1 < length && depth < MOST; i++) {
+    for (size_t i = 0; i + 1 < length && depth < MOST_DEPTH; i++) {
         char c = text[i];
         if (in_text)
             i += c == '\\';

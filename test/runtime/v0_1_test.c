@@ -145,6 +145,31 @@ static void compiler_options(size_t size)
     }
 }
 
+/* Numbers whose 0 was no default in version 0.1: -O0 is not -O3, and a bisection at 0 runs no
+ * pass. */
+static bool differ(const char *emit, int *number, tilec_options *o)
+{
+    tilec_output *with = NULL, *without = NULL;
+    size_t n, m;
+    o->emit = emit;
+    CHECK_INT(tilec_compile_source("k", source, sizeof source - 1, o, &with), TILEC_OK);
+    *number = 0;
+    CHECK_INT(tilec_compile_source("k", source, sizeof source - 1, o, &without), TILEC_OK);
+    const void *p = tilec_output_data(with, &n), *q = tilec_output_data(without, &m);
+    bool other = p && q && (n != m || memcmp(p, q, n) != 0);
+    tilec_output_free(with);
+    tilec_output_free(without);
+    return other;
+}
+
+static void zeros(void)
+{
+    tilec_options level = TILEC_OPTIONS_INIT, bisect = TILEC_OPTIONS_INIT;
+    bisect.target = "sm_80";
+    CHECK(differ("asm", &level.opt_level, &level));
+    CHECK(differ("laidout", &bisect.bisect, &bisect));
+}
+
 static char path[] = "/tmp/tile-v0-1-XXXXXX/k.tile";
 
 static void tune(size_t options_size, size_t result_size, size_t jit_size)
@@ -242,6 +267,7 @@ int main(void)
     each_size("tile_tune_options", sizeof(tile_tune_options), tune_options);
     each_size("tile_tune_result", sizeof(tile_tune_result), tune_result);
     unset();
+    zeros();
     tile_module_free(module);
     unlink(path);
     *strrchr(path, '/') = 0;

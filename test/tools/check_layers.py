@@ -36,8 +36,8 @@ EXTRA = [
     ("codegen/*", "runtime/contract/fp_state.h"),     # the floating-point state: likewise
     ("codegen/*", "runtime/contract/gpu*"),          # the GPUs: likewise
     ("codegen/compile*.[ch]", "frontend/*"),          # the one place where source meets code
-    ("codegen/*", "codegen/include/tilec.h"),
-    ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
+    ("codegen/*", "codegen/include/tilec*.h"),
+    ("runtime/jit*", "codegen/include/tilec.h"),      # CMake target tile_jit
     ("runtime/tune*", "codegen/include/tilec.h"),     # likewise
     ("runtime/dtype.c", "ir/types.def"),              # names and sizes of element types: data only
     ("runtime/*", "ir/support/number.h"),             # headers alone: numbers as text,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "codegen/cache/store.h"
+#include "codegen/options.h"
 #include "ir/support/guard.h"
 #include "test/unit/unit.h"
 
@@ -75,7 +76,8 @@ static void every_option_counts(void)
     static const char *const dirs[] = {"a", "b"}, *const other_dirs[] = {"a", "c"};
     TlArena arena;
     tl_arena_init(&arena, (TlAlloc){0});
-    tilec_options o = TILEC_OPTIONS_INIT;
+    tilec_options o;
+    tl_options_take(&o, NULL); /* complete, as keys have them */
     o.consts = CONSTS, o.nconsts = 1;
     o.include_dirs = o.warnings = dirs;
     o.ninclude_dirs = o.nwarnings = 2;

@@ -20,6 +20,38 @@ static void text_needs_no_end_mark(void)
     tilec_output_free(out);
 }
 
+static bool same_code(const tilec_options *a, const tilec_options *b)
+{
+    tilec_output *x, *y;
+    size_t n, m;
+    CHECK(tilec_compile_source("k.tile", KERNEL, sizeof KERNEL - 1, a, &x) == TILEC_OK);
+    CHECK(tilec_compile_source("k.tile", KERNEL, sizeof KERNEL - 1, b, &y) == TILEC_OK);
+    const void *p = tilec_output_data(x, &n), *q = tilec_output_data(y, &m);
+    bool same = p && q && n == m && memcmp(p, q, n) == 0;
+    tilec_output_free(x);
+    tilec_output_free(y);
+    return same;
+}
+
+/* 0 is the default of every member, and what 0 would say is TILEC_NONE. */
+static void zeros_are_defaults(void)
+{
+    const tilec_options init = TILEC_OPTIONS_INIT,
+                        zero = {.struct_size = sizeof zero},
+                        all = {.struct_size = sizeof all, .target = "cpu", .emit = "image",
+                               .opt_level = 3, .fp = "default", .diagnostics = "text",
+                               .bisect = -1},
+                        text = {.struct_size = sizeof text, .emit = "asm"},
+                        plain = {.struct_size = sizeof plain, .emit = "asm",
+                                 .opt_level = TILEC_NONE},
+                        passes = {.struct_size = sizeof passes, .target = "sm_80",
+                                  .emit = "laidout"},
+                        none = {.struct_size = sizeof none, .target = "sm_80",
+                                .emit = "laidout", .bisect = TILEC_NONE};
+    CHECK(same_code(&init, &zero) && same_code(&zero, &all) && same_code(&zero, NULL));
+    CHECK(!same_code(&text, &plain) && !same_code(&passes, &none));
+}
+
 /* Every kind of target gives an image that says which it is for. */
 static void images_name_their_target(void)
 {
@@ -174,6 +206,7 @@ static void kernels_that_wait_are_in_order(void)
 
 int main(void)
 {
+    zeros_are_defaults();
     kernels_that_wait_are_in_order();
     several_targets_in_one_image();
     text_needs_no_end_mark();

@@ -17,15 +17,15 @@ static void ignore(void *user, const char *text)
 /* Of the document as it is; NULL: it has errors, or constants without values. */
 static const tilec_report *report_of(Server *s, Document *d)
 {
-    tilec_options o = TILEC_OPTIONS_INIT;
-    o.target = s->target;
-    o.emit = "llvm"; /* nothing after it changes what is shown */
-    o.consts = s->consts;
-    o.nconsts = s->nconsts;
-    o.include_dirs = s->include_dirs;
-    o.ninclude_dirs = s->ninclude_dirs;
-    o.report = 1;
-    o.diagnostic = ignore;
+    const tilec_options o = {.struct_size = sizeof o,
+                             .target = s->target,
+                             .emit = "llvm", /* nothing after it changes what is shown */
+                             .consts = s->consts,
+                             .nconsts = s->nconsts,
+                             .include_dirs = s->include_dirs,
+                             .ninclude_dirs = s->ninclude_dirs,
+                             .report = 1,
+                             .diagnostic = ignore};
     if (!d->cost)
         tilec_compile_source(d->path, d->text, d->size, &o, &d->cost);
     return tilec_output_report(d->cost);
