@@ -266,7 +266,7 @@ static bool go(Placement *p, TlArena *arena, int f, const Parts *parts, uint32_t
     return false;
 }
 
-static bool step(Placement *p, int f, bool shared, int64_t *sum)
+static bool solve_step(Placement *p, int f, bool shared, int64_t *sum)
 {
     TlArena arena;
     tl_arena_init(&arena, p->arena->alloc);
@@ -291,6 +291,6 @@ void tl_place_solve(Placement *p)
         better = false;
         for (int f = 0; f < p->nfamilies; f++)
             for (int shared = 0; shared < 2; shared++)
-                better |= step(p, f, shared, &sum);
+                better |= solve_step(p, f, shared, &sum);
     }
 }

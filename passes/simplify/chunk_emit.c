@@ -447,7 +447,7 @@ static void emit_chunks(Emitter *e)
 }
 
 /* What a reduction has come to takes the place of its results. */
-static void finish(Emitter *e, Carry *c)
+static void finish_carry(Emitter *e, Carry *c)
 {
     const TlOp *op = c->m->op;
     if (op->opcode == TL_OP_SCAN)
@@ -489,7 +489,7 @@ static void emit_pass(Emitter *e, int pass)
     e->b.loc = last->loc;
     emit_chunks(e);
     for (uint32_t i = 0; i < e->carries.len; i++)
-        finish(e, &e->carries.data[i]);
+        finish_carry(e, &e->carries.data[i]);
 }
 
 /* The group, and what was made for it only. */

@@ -103,8 +103,8 @@ static void remember(tl_emu_block *b, const tl_emu_copy *c)
         memset(b->shared + c->offset, POISON, c->bytes);
 }
 
-static void begin(uint32_t site, uint32_t pred, uint32_t offset, uint64_t at, uint32_t inside,
-                  uint32_t bytes)
+static void begin_copy(uint32_t site, uint32_t pred, uint32_t offset, uint64_t at, uint32_t inside,
+                       uint32_t bytes)
 {
     tl_emu_block *b = tl_emu_now;
     if (b->random)
@@ -160,7 +160,7 @@ void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t)
                              uint64_t at, uint32_t inside, uint32_t hints)                         \
     {                                                                                              \
         (void)hints;                                                                               \
-        begin(site, pred, slot + offset, at, inside, n);                                           \
+        begin_copy(site, pred, slot + offset, at, inside, n);                                      \
     }
 COPY(4)
 COPY(8)

@@ -16,8 +16,8 @@ struct tl_emu_printed {
     const tile_image_site *site;
 };
 
-static bool begin(tl_emu_block *b, tl_emu_printed *p, const tile_image_site *site, uint32_t text,
-                  uint32_t dtype)
+static bool begin_print(tl_emu_block *b, tl_emu_printed *p, const tile_image_site *site,
+                        uint32_t text, uint32_t dtype)
 {
     p->value = tl_printed_of(b->job->launch, text, dtype);
     p->site = site;
@@ -70,7 +70,7 @@ void tl_emu_print_element(tl_emu_block *b, const tile_image_site *site, uint32_t
                           uint32_t dtype, uint32_t index, uint64_t bits)
 {
     tl_emu_printed *p = find(b, b->current->prints - 1);
-    if (!p || (!p->value.label && !begin(b, p, site, text, dtype))) {
+    if (!p || (!p->value.label && !begin_print(b, p, site, text, dtype))) {
         b->job->no_memory = true;
         tl_emu_break(b);
     }

@@ -152,7 +152,7 @@ typedef union number {
     uint64_t i;
 } number;
 
-static number number_of(const product *p, uint32_t type, uint64_t bits)
+static number number_of_bits(const product *p, uint32_t type, uint64_t bits)
 {
     uint32_t bytes = tl_emu_type_bytes(type), up = 64 - 8 * bytes;
     number x;
@@ -172,7 +172,7 @@ static number in_memory(tl_emu_block *b, const product *p, int operand, uint32_t
     uint64_t bits = 0;
     if ((uint64_t)at + bytes <= b->job->kernel->shared_bytes)
         memcpy(&bits, b->shared + at, bytes);
-    return number_of(p, p->type[operand], bits);
+    return number_of_bits(p, p->type[operand], bits);
 }
 
 static void load_a(tl_emu_block *b, const product *p, number a[ROWS][MOST_K])
@@ -190,7 +190,7 @@ static void load_a(tl_emu_block *b, const product *p, number a[ROWS][MOST_K])
             for (uint32_t e = 0; e < per; e++) {
                 uint64_t x = p->a[lane][w] >> (e * bits) & (UINT32_MAX >> (32 - bits));
                 cell_of_a(p, lane, w, e, &row, &k);
-                a[row][k] = number_of(p, p->type[0], x);
+                a[row][k] = number_of_bits(p, p->type[0], x);
             }
 }
 
@@ -326,7 +326,7 @@ static void check_fenced(tl_emu_block *b, const warp_state *w, const lane_call *
 }
 
 /* All lanes of a warp have arrived. */
-static void begin(tl_emu_block *b, void *const *mine)
+static void begin_product(tl_emu_block *b, void *const *mine)
 {
     lane_call *const *lanes = (lane_call *const *)mine;
     warp_state *w = state_of(b);
@@ -369,7 +369,7 @@ void tl_emu_wgmma(uint32_t site, uint32_t n, uint32_t types, uint32_t how, uint6
     TL_EMU_INVARIANT(b, site, n <= MOST_N && at_a <= 0x3fff && at_b <= 0x3fff,
                      "%u columns, operands at %u and %u", n, at_a, at_b);
     tl_emu_count(b, site, TL_LEAF_WGMMA);
-    tl_emu_meet_warp(b, TL_LEAF_WGMMA, site, at_a << 16 ^ at_b, &x, begin);
+    tl_emu_meet_warp(b, TL_LEAF_WGMMA, site, at_a << 16 ^ at_b, &x, begin_product);
 }
 
 typedef struct lane_wait {
