@@ -16,7 +16,13 @@
 #include "passes/layout/place_impl.h"
 #include <string.h>
 
-enum { MOST_SWEEPS = 4, MOST_PARTS = 16, MOST_DEPTH = 24 };
+/* Bounds of the search's time, not of its results: a kernel that reaches one gets a legal choice
+ * that may not be the cheapest. */
+enum {
+    MOST_SWEEPS = 4, /* over all families, each of which begins where the last one ended */
+    MOST_PARTS = 16, /* of a cut that are tried by themselves where the whole does not pay */
+    MOST_DEPTH = 24  /* of a chain of values that is priced to be computed again: recursion */
+};
 
 #define NEVER (INT64_MAX / 4)
 

@@ -14,7 +14,10 @@
 #include "passes/simplify/chunk_impl.h"
 #include <string.h>
 
-enum { MOST_RESULTS = 4, MOST_START = 1 << 30 };
+enum {
+    MOST_RESULTS = 4,    /* of a reduction or scan by a region */
+    MOST_START = 1 << 30 /* of a slice, and of its last element from there: their sum fits in i32 */
+};
 
 /* What one reduction or scan carries from chunk to chunk; values NULL: nothing yet. */
 typedef struct Carry {
