@@ -79,7 +79,7 @@ static int take_option(const Option *options, const char *arg)
 }
 
 /* The number after an option; `otherwise` when it is not given, -1 when it is none. */
-static long number_of(const char *text, long otherwise)
+static long number_of_option(const char *text, long otherwise)
 {
     char *end;
     long n = text ? strtol(text, &end, 10) : otherwise;
@@ -95,7 +95,7 @@ static int take_machine(Options *o)
     const TlTarget *t = tl_target_find(o->target ? o->target : "sm_80", NULL);
     if (!t || !tl_target_is_gpu(t))
         return usage("--target=%s is not a GPU", o->target);
-    long warps = number_of(o->warps, 4), stages = number_of(o->stages, 0);
+    long warps = number_of_option(o->warps, 4), stages = number_of_option(o->stages, 0);
     if (warps < 1 || warps > 32 || (warps & (warps - 1)))
         return usage("--warps=%s is not a power of two up to 32", o->warps);
     if (stages < 0 || stages > 64)

@@ -412,7 +412,7 @@ static const char *temporary_dir(void)
     return dir && *dir ? dir : "/tmp";
 }
 
-static bool finish(Options *o, Command command)
+static bool finish_options(Options *o, Command command)
 {
     static const char *const whens[] = {"auto", "always", "never", NULL};
     const char *when = o->color ? o->color : "auto";
@@ -448,7 +448,7 @@ bool options_parse(Options *o, Command command, int argc, char **argv)
     tl_options_take(&o->compile, NULL);
     o->compile.diagnostic = to_stderr;
     o->compile.print = to_stderr;
-    return read_all(o, command, argc, argv) && finish(o, command);
+    return read_all(o, command, argc, argv) && finish_options(o, command);
 }
 
 void options_free(Options *o)

@@ -260,7 +260,7 @@ static bool by_dies(const TlSimt *g)
 }
 
 /* The number of this program (tl_launch_pid has the same arithmetic). */
-static LLVMValueRef number_of(TlSimt *g)
+static LLVMValueRef program_number(TlSimt *g)
 {
     LLVMBuilderRef b = g->b;
     LLVMValueRef x = bounded_index(g, TL_LEAF_CTAID, 1u << 31);
@@ -285,7 +285,7 @@ static LLVMValueRef pid(TlSimt *g, const TlOp *op, uint32_t axis)
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     if (op->nin == 0)
         LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
-    LLVMValueRef linear = op->nin ? tl_gen_scalar(&g->gen, tl_in(op, 0)) : number_of(g),
+    LLVMValueRef linear = op->nin ? tl_gen_scalar(&g->gen, tl_in(op, 0)) : program_number(g),
                  member = NULL, x;
     if (g->crossed_axis) {
         member = LLVMBuildURem(g->b, linear, size_of_cluster(g), "");

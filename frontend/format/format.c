@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* The source's mark and line ends again. */
-static const char *finish(TlFmt *f, const TlSbuf *lines, size_t *out_size)
+static const char *with_line_ends(TlFmt *f, const TlSbuf *lines, size_t *out_size)
 {
     TlSbuf out;
     tl_sbuf_init(&out, f->arena);
@@ -82,7 +82,7 @@ const char *tl_format_source(TlCtx *ctx, uint32_t source, size_t *out_size)
     tl_fmt_breaks(&f);
     tl_fmt_shape(&f);
     TlSbuf lines = tl_fmt_lines(&f);
-    const char *text = finish(&f, &lines, out_size);
+    const char *text = with_line_ends(&f, &lines, out_size);
     uint32_t made = tl_diags_source(&ctx->diags, "<formatted>", text, *out_size);
     TlFmt again = tl_fmt_scan(ctx, made);
     check_same(&f, &again);

@@ -123,7 +123,7 @@ void tl_eval_PID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *
     program_fact(op->nin ? place : in->pid, 0, op, y);
 }
 /* As many start as the grid has. */
-static int64_t number_of(const TlInterp *in, bool last)
+static int64_t program_number(const TlInterp *in, bool last)
 {
     int64_t n = 0, all = 1;
     for (int i = 0; i < TILE_MAX_GRID; i++) {
@@ -136,12 +136,12 @@ static int64_t number_of(const TlInterp *in, bool last)
 void tl_eval_BLOCK(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)op, (void)x;
-    tl_elem_set(TL_I32, y[0].data, 0, (uint32_t)number_of(in, false));
+    tl_elem_set(TL_I32, y[0].data, 0, (uint32_t)program_number(in, false));
 }
 void tl_eval_NBLOCKS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)op, (void)x;
-    tl_elem_set(TL_I32, y[0].data, 0, (uint32_t)number_of(in, true));
+    tl_elem_set(TL_I32, y[0].data, 0, (uint32_t)program_number(in, true));
 }
 void tl_eval_NPID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {

@@ -170,7 +170,7 @@ static void *work_buffer(TlInterp *in, const Work *w, uint32_t i, size_t bytes)
     return slot->spare;
 }
 
-static void begin(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
+static void begin_reduction(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
 {
     int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, 0);
     *w =
@@ -198,7 +198,7 @@ static void begin(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
               tl_dtype_name(d));
 }
 
-static void finish(TlInterp *in, const Work *w, TlTileData *y)
+static void finish_reduction(TlInterp *in, const Work *w, TlTileData *y)
 {
     bool scan = w->op->opcode == TL_OP_SCAN;
     for (uint32_t i = 0; i < w->count; i++) {
@@ -296,7 +296,7 @@ void tl_combine_next(TlInterp *in, const TlOp *yield)
     TlTileData y[TL_INTERP_TEMPS];
     for (uint32_t i = 0; i < w.count; i++)
         y[i] = (TlTileData){w.op->out[i]->type, tl_interp_data(in, w.op->out[i])};
-    finish(in, &w, y);
+    finish_reduction(in, &w, y);
     tl_frame_pop(in);
 }
 
@@ -313,7 +313,7 @@ static void step_by_step(TlInterp *in, const Work *w)
 static void run(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     Work w;
-    begin(in, op, x, &w);
+    begin_reduction(in, op, x, &w);
     if (w.rows.extent > 1) {
         if (w.block && !is_plain_arithmetic(w.block)) {
             step_by_step(in, &w);
@@ -324,7 +324,7 @@ static void run(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y
         else
             reduce_rows(in, &w);
     }
-    finish(in, &w, y);
+    finish_reduction(in, &w, y);
 }
 
 void tl_eval_REDUCE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)

@@ -363,7 +363,7 @@ static TlLayout *swizzle_in(TlArena *arena, const Frame *f, const TlStagingUse *
     return tl_swizzle_layout(arena, f->elem_bytes, f->rank, f->shape, put, get, vec);
 }
 
-static const TlLayout *finish(TlCtx *ctx, const Frame *f, const TlLayout *chunk)
+static const TlLayout *finish_layout(TlCtx *ctx, const Frame *f, const TlLayout *chunk)
 {
     TlLayout l = *chunk;
     memcpy(l.reps, f->reps, sizeof *l.reps * (size_t)f->rank);
@@ -377,7 +377,8 @@ const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse
     TlLayout *image = image_in(arena, &f, use->row);
     TlStagingCost cost = total_cost(arena, use, image);
     if (cost.conflicts == 0 && use->flags & TL_STAGING_IMAGE)
-        return finish(ctx, &f, image);
+        return finish_layout(ctx, &f, image);
     TlLayout *swizzle = swizzle_in(arena, &f, use);
-    return finish(ctx, &f, is_better(total_cost(arena, use, swizzle), cost) ? swizzle : image);
+    return finish_layout(ctx, &f,
+                         is_better(total_cost(arena, use, swizzle), cost) ? swizzle : image);
 }

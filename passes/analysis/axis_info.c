@@ -279,7 +279,7 @@ static void leave(Flow *f, const TlOp *end)
     }
 }
 
-static void take(Flow *f, const TlOp *op)
+static void take_op(Flow *f, const TlOp *op)
 {
     if (tl_op_info(op->opcode)->flags & F_TERM) {
         leave(f, op);
@@ -312,7 +312,7 @@ static TlAxisFacts parameter(const TlAxisInfo *a, uint32_t i)
     return f;
 }
 
-static void start(Flow *f)
+static void start_flow(Flow *f)
 {
     const TlBlock *body = f->a->fn->body;
     for (uint32_t i = 0; i < body->nargs; i++)
@@ -367,13 +367,13 @@ TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promi
     bound_pids(a);
     take_assumptions(a, arena);
     Flow f = {.a = a, .reached = TL_NEW_ARRAY(arena, bool, fn->nvalues + 1), .changed = true};
-    start(&f);
+    start_flow(&f);
     while (f.changed) {
         f.changed = false;
         if (++f.round == MAX_ROUNDS)
             give_up(&f);
         for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-            take(&f, op);
+            take_op(&f, op);
     }
     a->rests_on = asked;
     a->asked = NULL;

@@ -31,7 +31,10 @@
 
 /* Of atomics and operands of dots a thread has as many neighbours as a word holds, even if it moves
  * one by one: no two lanes are on one word of memory, and operands go on as words. */
-enum { WORD_BYTES = 4, MOST_REPLICATED = 64 };
+enum {
+    WORD_BYTES = 4,
+    MOST_REPLICATED = 64 /* elements of a tile that each thread may hold whole */
+};
 
 /* log2 of a square's side, and of how many a warp has side by side */
 enum { SQUARE_BITS = 2, SQUARES_ALONG = 3 };
@@ -198,7 +201,7 @@ static Shape *shape_of(Coalesce *c, int rank, const int32_t *extents)
 /* Does a product take the value with k along the other axis than `axis`? */
 static bool is_crossed(const TlValue *v, int axis, int depth)
 {
-    enum { MOST_CHAIN = 5 };
+    enum { MOST_CHAIN = 5 }; /* pure ops between a load and the product: recursion */
     bool found = false;
     for (const TlUse *u = v->uses; u && !found && depth < MOST_CHAIN; u = u->next) {
         const TlOp *op = u->user;

@@ -25,8 +25,8 @@ enum {
     SECTOR_BYTES = 32,
     LINE_BYTES = 128,
     TRIPS = 8, /* for a loop whose trip count is not known */
-    MOST_TRIPS = 64,
-    MOST_NESTING = 5
+    MOST_TRIPS = 64, /* so that one loop does not outweigh everything outside of it */
+    MOST_NESTING = 5 /* loops counted: their product, 2^30, times a cost fits in 64 bits */
 };
 
 void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px)

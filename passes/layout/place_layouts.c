@@ -21,14 +21,14 @@
  * that converts leave loops is nothing but cost. Last, what is not used any more is removed. */
 #include "passes/layout/place_impl.h"
 
-enum { MOST_CLONED = 64 };
+enum { MOST_CLONED = 64 }; /* values of a chain that is computed again: recursion */
 
 /* ---- limits ---- */
 
 /* Suggests what to do about a tile of too many registers. */
 static const char *advice(const Placement *p, const TlType *t)
 {
-    enum { MOST_THREADS = 1024 };
+    enum { MOST_THREADS = 1024 }; /* of a block, on every GPU */
     int64_t now = (int64_t)1 << p->warp_bits, warps = now;
     while (tl_type_elems(t) >> p->lane_bits > warps * TL_MAX_TILE_REGISTERS)
         warps *= 2;

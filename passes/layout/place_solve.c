@@ -16,7 +16,13 @@
 #include "passes/layout/place_impl.h"
 #include <string.h>
 
-enum { MOST_SWEEPS = 4, MOST_PARTS = 16, MOST_DEPTH = 24 };
+/* Bounds of the search's time, not of its results: a kernel that reaches one gets a legal choice
+ * that may not be the cheapest. */
+enum {
+    MOST_SWEEPS = 4, /* over all families, each of which begins where the last one ended */
+    MOST_PARTS = 16, /* of a cut that are tried by themselves where the whole does not pay */
+    MOST_DEPTH = 24  /* of a chain of values that is priced to be computed again: recursion */
+};
 
 #define NEVER (INT64_MAX / 4)
 
@@ -266,7 +272,7 @@ static bool go(Placement *p, TlArena *arena, int f, const Parts *parts, uint32_t
     return false;
 }
 
-static bool step(Placement *p, int f, bool shared, int64_t *sum)
+static bool solve_step(Placement *p, int f, bool shared, int64_t *sum)
 {
     TlArena arena;
     tl_arena_init(&arena, p->arena->alloc);
@@ -291,6 +297,6 @@ void tl_place_solve(Placement *p)
         better = false;
         for (int f = 0; f < p->nfamilies; f++)
             for (int shared = 0; shared < 2; shared++)
-                better |= step(p, f, shared, &sum);
+                better |= solve_step(p, f, shared, &sum);
     }
 }

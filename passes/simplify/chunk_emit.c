@@ -15,7 +15,10 @@
 #include "passes/simplify/chunk_impl.h"
 #include <string.h>
 
-enum { MOST_RESULTS = 4, MOST_START = 1 << 30 };
+enum {
+    MOST_RESULTS = 4,    /* of a reduction or scan by a region */
+    MOST_START = 1 << 30 /* of a slice, and of its last element from there: their sum fits in i32 */
+};
 
 /* What one reduction or scan carries from chunk to chunk; values NULL: nothing yet. */
 typedef struct Carry {
@@ -449,7 +452,7 @@ static void emit_chunks(Emitter *e)
 }
 
 /* What a reduction has come to takes the place of its results. */
-static void finish(Emitter *e, Carry *c)
+static void finish_carry(Emitter *e, Carry *c)
 {
     const TlOp *op = c->m->op;
     if (op->opcode == TL_OP_SCAN)
@@ -491,7 +494,7 @@ static void emit_pass(Emitter *e, int pass)
     e->b.loc = last->loc;
     emit_chunks(e);
     for (uint32_t i = 0; i < e->carries.len; i++)
-        finish(e, &e->carries.data[i]);
+        finish_carry(e, &e->carries.data[i]);
 }
 
 /* The group, and what was made for it only. */

@@ -355,8 +355,8 @@ static void begin_to(tl_emu_block *b, tl_emu_block *m, tl_emu_box x, uint32_t ba
 }
 
 /* programs: of the cluster, as bits; 0: this one, by the leaf for one. */
-static void begin_load(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,
-                       uint32_t barrier, uint32_t programs, uint32_t rank, const int32_t *at)
+static void begin_bulk_copy(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,
+                            uint32_t barrier, uint32_t programs, uint32_t rank, const int32_t *at)
 {
     tl_emu_block *b = tl_emu_now;
     if (b->random)
@@ -380,12 +380,12 @@ static void begin_load(uint32_t site, uint32_t pred, uint64_t map, uint32_t offs
     void tl_emu_bulk_##n(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,              \
                          uint32_t barrier, __VA_ARGS__)                                            \
     {                                                                                              \
-        begin_load(site, pred, map, offset, barrier, 0, n, at);                                    \
+        begin_bulk_copy(site, pred, map, offset, barrier, 0, n, at);                               \
     }                                                                                              \
     void tl_emu_bulk_all_##n(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,          \
                              uint32_t barrier, uint32_t programs, __VA_ARGS__)                     \
     {                                                                                              \
-        begin_load(site, pred, map, offset, barrier, programs, n, at);                             \
+        begin_bulk_copy(site, pred, map, offset, barrier, programs, n, at);                        \
     }
 #define AT(...) ((int32_t[]){__VA_ARGS__})
 BULK(1, AT(a), int32_t a)

@@ -75,8 +75,8 @@ static bool tell_piece(tl_emu_block *b, const tl_emu_box *x, const tl_emu_box_pi
     return fine;
 }
 
-static void begin_store(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t rank,
-                        const int32_t *at)
+static void begin_bulk_store(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,
+                             uint32_t rank, const int32_t *at)
 {
     tl_emu_block *b = tl_emu_now;
     if (b->random)
@@ -107,7 +107,7 @@ static void begin_store(uint32_t site, uint32_t pred, uint64_t map, uint32_t off
     void tl_emu_bulk_store_##n(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,        \
                                __VA_ARGS__)                                                        \
     {                                                                                              \
-        begin_store(site, pred, map, offset, n, at);                                               \
+        begin_bulk_store(site, pred, map, offset, n, at);                                          \
     }
 STORE(1, AT(a), int32_t a)
 STORE(2, AT(a, c), int32_t a, int32_t c)
@@ -124,7 +124,7 @@ void tl_emu_bulk_commit(uint32_t site)
 }
 
 /* It has read; or it is over. */
-static void end(tl_emu_block *b, tl_emu_box *x, bool written)
+static void end_bulk_store(tl_emu_block *b, tl_emu_box *x, bool written)
 {
     move(b, x);
     for (uint32_t i = 0; i < tl_emu_box_pieces(x); i++) {
@@ -150,7 +150,7 @@ void tl_emu_bulk_wait(uint32_t site, uint32_t pending, uint32_t written)
         tl_emu_box *x = &s->all[i];
         bool over = x->thread == me && x->group + pending < s->commits[me];
         if (over && (all || !x->read))
-            end(b, x, all);
+            end_bulk_store(b, x, all);
         if (!over || !all)
             s->all[stay++] = *x;
     }

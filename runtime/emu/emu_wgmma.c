@@ -152,7 +152,7 @@ typedef union number {
     uint64_t i;
 } number;
 
-static number element_of(const product *p, uint32_t type, uint64_t bits)
+static number number_of_bits(const product *p, uint32_t type, uint64_t bits)
 {
     uint32_t bytes = tl_emu_type_bytes(type), up = 64 - 8 * bytes;
     number x;
@@ -172,7 +172,7 @@ static number in_memory(tl_emu_block *b, const product *p, int operand, uint32_t
     uint64_t bits = 0;
     if ((uint64_t)at + bytes <= b->job->kernel->shared_bytes)
         memcpy(&bits, b->shared + at, bytes);
-    return element_of(p, p->type[operand], bits);
+    return number_of_bits(p, p->type[operand], bits);
 }
 
 static void load_a(tl_emu_block *b, const product *p, number a[ROWS][MOST_K])
@@ -190,7 +190,7 @@ static void load_a(tl_emu_block *b, const product *p, number a[ROWS][MOST_K])
             for (uint32_t e = 0; e < per; e++) {
                 uint64_t x = p->a[lane][w] >> (e * bits) & (UINT32_MAX >> (32 - bits));
                 cell_of_a(p, lane, w, e, &row, &k);
-                a[row][k] = element_of(p, p->type[0], x);
+                a[row][k] = number_of_bits(p, p->type[0], x);
             }
 }
 

@@ -1,7 +1,9 @@
 """What the files rows_kernels*.py share: rows whose program is a module of the library of kernels.
 
-Each kernel of stdlib/kernels has rows here, which test/tools/check_kernels.py requires. A row's text is that of the module's file, so that
-all tools that read rows can read these. Small arrays with odd extents; the products' data are small integers, whose sums are
+Each kernel of stdlib/kernels has rows here, which test/tools/check_kernels.py requires. A row's text is that of the
+module's file, so that
+all tools that read rows can read these. Small arrays with odd extents; the products' data are small integers, whose
+sums are
 exact, where nothing else is said.
 """
 import os
@@ -22,7 +24,8 @@ def source(module):
 
 
 def kernel_row(module, kernel, name, args, want, **consts):
-    """A row of a kernel of the module. Every third row of a kernel, its first among them, runs on emulated GPUs, too."""
+    """A row of a kernel of the module. Every third row of a kernel, its first among them, runs on emulated GPUs,
+    too."""
     SEEN[kernel] = SEEN.get(kernel, -1) + 1
     emu = SEEN[kernel] % 3 == 0
     row(f"kernels_{kernel}_{name}" if name else f"kernels_{kernel}", source(module), args, want,
@@ -51,4 +54,6 @@ def near(y, bound, t):
     return within(y, bound + spacing(np.abs(y) + bound, t) / 2)
 
 
-__all__ = ["Arr", "EPS", "bytes_as", "exact", "f64", "kernel_row", "near", "np", "poison", "quantize", "rounded", "within"]
+__all__ = [
+    "Arr", "EPS", "bytes_as", "exact", "f64", "kernel_row", "near", "np", "poison", "quantize", "rounded", "within"
+]

@@ -1,10 +1,12 @@
 """The text of a kernel that sums matrix products in one loop and stores the sums: what most rows on products are."""
 
 
-def product_kernel(parameters, a=None, b=None, then=None, name="k", block=(16, 32, 16), acc="f32", first="0", over=None, m="pid(0) * {}", n="pid(1) * {}",
-                   before="", grid=None, loop=""):
-    """block: rows, columns, step along k; numbers or names. a, b: the operands; default: slices of A and B. acc, first: type of the sums and what
-    they begin with. over: the loop's range. m, n: where the block begins; before: lines after that. grid: in place of one block each.
+def product_kernel(parameters, a=None, b=None, then=None, name="k", block=(16, 32, 16), acc="f32", first="0", over=None,
+                   m="pid(0) * {}", n="pid(1) * {}", before="", grid=None, loop=""):
+    """block: rows, columns, step along k; numbers or names. a, b: the operands; default: slices of A and B. acc, first:
+    type of the sums and what
+    they begin with. over: the loop's range. m, n: where the block begins; before: lines after that. grid: in place of
+    one block each.
     loop: clauses of the loop. then: lines after it; default: stores to C."""
     bm, bn, bk = block
     lines = [f"kernel {name}({parameters})",

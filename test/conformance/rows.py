@@ -1,7 +1,8 @@
 """What a row is. The files rows_*.py fill ROWS, one group of features each."""
 from collections import namedtuple
 
-Row = namedtuple("Row", "name source args want consts kernel options devices same_bits big from_c warps stages beside", defaults=(0, 0, False))
+Row = namedtuple("Row", "name source args want consts kernel options devices same_bits big from_c warps stages beside",
+                 defaults=(0, 0, False))
 ROWS = []
 
 
@@ -16,4 +17,6 @@ def row(name, source, args, want, consts=None, kernel=None, options=(), devices=
     devices: restrict to these kinds. big: takes seconds; not run under sanitizers."""
     if any(r.name == name for r in ROWS):
         raise ValueError(f"two rows named {name}")
-    ROWS.append(Row(name, source, args, want, consts or {}, kernel, list(options), list(devices), same_bits, big, from_c, warps, stages, beside))
+    ROWS.append(
+        Row(name, source, args, want, consts or {}, kernel, list(options), list(devices), same_bits, big, from_c, warps,
+            stages, beside))

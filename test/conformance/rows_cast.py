@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 
 from rows import row
-from values import ALL, INTS, STORE, Arr, bits_of, edges, exact, exactly, int_range, is_float, poison, quantize, random_bits, round_exact, wide
+from values import (ALL, INTS, STORE, Arr, bits_of, edges, exact, exactly, int_range, is_float, poison, quantize,
+                    random_bits, round_exact, wide)
 
 
 def cast_one(v, src, dst):
@@ -37,8 +38,10 @@ for src in ALL:
     outs = ", ".join(f"{t} to_{t}[N]" for t in others)
     body = "\n".join(f"    to_{t}[i +: 32] = ({t})x[i +: 32];" for t in others)
     args = {"x": x, **{f"to_{t}": poison(t, len(x.store)) for t in others}}
-    row(f"cast_from_{src}", f"kernel k(const {src} x[N], {outs})\n    grid(cdiv(N, 32))\n{{\n    int i = pid(0) * 32;\n{body}\n}}\n", args,
-        lambda a, s=src, o=others: {f"to_{t}": cast_all(a["x"], s, t) for t in o})
+    row(f"cast_from_{src}",
+        f"kernel k(const {src} x[N], {outs})\n    grid(cdiv(N, 32))\n{{\n    int i = pid(0) * 32;\n{body}\n}}\n", args,
+        lambda a, s=src, o=others: {f"to_{t}": cast_all(a["x"], s, t)
+                                    for t in o})
 
 # Integers to integers, clamped; nibbles too, to them and from what a cast makes of x.
 def clamped(values, lo, hi, dst):
@@ -63,11 +66,14 @@ for src in INTS:
     lines += [f"{t}_of[i +: 32] = ({src})cast(x[i +: 32], {t}, sat = true);" for t in ("i4", "u4")]
     lines += [f"{t}_to[i +: 32] = cast(({t})x[i +: 32], {src}, sat = true);" for t in ("i4", "u4")]
     body = "\n    ".join(lines)
-    row(f"cast_clamped_{src}", f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 32))\n{{\n    int i = pid(0) * 32;\n    {body}\n}}\n",
-        {"x": x, **{n: poison(t, len(x.store)) for n, t in outs.items()}}, lambda a, s=src, o=others: clamped_want(a["x"], s, o))
+    row(f"cast_clamped_{src}",
+        f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 32))\n{{\n    int i = pid(0) * 32;\n    {body}\n}}\n",
+        {"x": x, **{n: poison(t, len(x.store))
+                    for n, t in outs.items()}}, lambda a, s=src, o=others: clamped_want(a["x"], s, o))
 
 # Lossless widening needs no cast: stores, initialisers, arguments, mixed arithmetic.
-WIDEN = [("i8", "i32"), ("u8", "i32"), ("i16", "i64"), ("u32", "i64"), ("u8", "u64"), ("f16", "f32"), ("bf16", "f32"), ("f32", "f64"), ("f16", "f64")]
+WIDEN = [("i8", "i32"), ("u8", "i32"), ("i16", "i64"), ("u32", "i64"), ("u8", "u64"), ("f16", "f32"), ("bf16", "f32"),
+         ("f32", "f64"), ("f16", "f64")]
 for src, dst in WIDEN:
     x = exactly(src, [v for v in edges(src) if v == v])
     row(f"widen_{src}_{dst}", f"""
@@ -94,8 +100,8 @@ def widen_want(a, dst, n):
     return {"y": exact(y), "z": exact(z), "w": exact(w)}
 
 
-PAIRS = [("f32", "i32"), ("f32", "u32"), ("u32", "f32"), ("f16", "u16"), ("i16", "f16"), ("bf16", "u16"), ("u16", "bf16"), ("f64", "i64"), ("u64", "f64"),
-         ("i8", "u8"), ("u64", "i64"), ("f16", "bf16")]
+PAIRS = [("f32", "i32"), ("f32", "u32"), ("u32", "f32"), ("f16", "u16"), ("i16", "f16"), ("bf16", "u16"),
+         ("u16", "bf16"), ("f64", "i64"), ("u64", "f64"), ("i8", "u8"), ("u64", "i64"), ("f16", "bf16")]
 for src, dst in PAIRS:
     raw = f"u{bits_of(src)}"
     x = Arr(src, random_bits(raw, 5, 333).store.view(STORE[src]))
@@ -111,9 +117,12 @@ kernel k(const {src} x[N], {dst} y[N], {raw} b[N])
         lambda a, s=x.store, d=dst, r=raw: {"y": exact(wide(Arr(d, s.view(STORE[d])))), "b": exact(s.view(STORE[r]))})
 
 # Stored values of narrow floats round once, ties to even, also from f64 where going through f32 would round twice.
-TIES = [1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-45, 1 + 3 * 2.0**-8, 65519.99999999999, 65520.0,
-        2.0**-25, 2.0**-25 * (1 + 2.0**-30), 3.3895313892515355e38, 3.39e38]
-row("cast_f64_rounds_once", """
+TIES = [
+    1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-45, 1 + 3 * 2.0**-8,
+    65519.99999999999, 65520.0, 2.0**-25, 2.0**-25 * (1 + 2.0**-30), 3.3895313892515355e38, 3.39e38
+]
+row(
+    "cast_f64_rounds_once", """
 kernel k(const f64 x[N], f16 h[N], bf16 b[N], f32 s[N])
     grid(1)
 {
@@ -121,12 +130,18 @@ kernel k(const f64 x[N], f16 h[N], bf16 b[N], f32 s[N])
     b[0 +: 32] = (bf16)x[0 +: 32];
     s[0 +: 32] = cast(x[0 +: 32], f32);
 }
-""", {"x": exactly("f64", TIES + [-v for v in TIES]), "h": poison("f16", 24), "b": poison("bf16", 24), "s": poison("f32", 24)},
-    lambda a: {n: exact(np.array([round_exact(Fraction(v), t) for v in a["x"].tolist()])) for n, t in (("h", "f16"), ("b", "bf16"), ("s", "f32"))})
+""", {
+        "x": exactly("f64", TIES + [-v for v in TIES]), "h": poison("f16", 24), "b": poison("bf16", 24), "s": poison(
+            "f32", 24)
+    }, lambda a: {
+        n: exact(np.array([round_exact(Fraction(v), t) for v in a["x"].tolist()]))
+        for n, t in (("h", "f16"), ("b", "bf16"), ("s", "f32"))
+    })
 
 
 def toward_zero(v, dst):
-    """The nearest value, or its neighbour toward zero where the nearest is too great; a finite value never becomes infinite."""
+    """The nearest value, or its neighbour toward zero where the nearest is too great; a finite value never becomes
+    infinite."""
     if not math.isfinite(v):
         return v
     if abs(v) > TOP[dst]:
@@ -146,24 +161,34 @@ for src, outs in (("f64", "f16 bf16 f32"), ("f32", "f16 bf16")):
     x = exactly(src, list((np.float32 if src == "f32" else np.float64)(ZEROWARD + [-v for v in ZEROWARD])))
     params = ", ".join(f"{t} to_{t}[N]" for t in outs.split())
     body = "\n".join(f"    to_{t}[i +: 16] = cast(x[i +: 16], {t}, round = zero);" for t in outs.split())
-    row(f"cast_toward_zero_{src}", f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 16))\n{{\n    int i = pid(0) * 16;\n{body}\n}}\n",
-        {"x": x, **{f"to_{t}": poison(t, len(x.store)) for t in outs.split()}},
-        lambda a, o=outs: {f"to_{t}": exact(np.array([toward_zero(float(v), t) for v in a["x"]])) for t in o.split()})
+    row(f"cast_toward_zero_{src}",
+        f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 16))\n{{\n    int i = pid(0) * 16;\n{body}\n}}\n",
+        {"x": x, **{f"to_{t}": poison(t, len(x.store))
+                    for t in outs.split()}},
+        lambda a, o=outs: {f"to_{t}": exact(np.array([toward_zero(float(v), t) for v in a["x"]]))
+                           for t in o.split()})
 
-row("cast_toward_zero_i32", """
+row(
+    "cast_toward_zero_i32", """
 kernel k(const i32 x[N], f32 y[N], f16 h[N])
     grid(1)
 {
     y[0 +: 8] = cast(x[0 +: 8], f32, round = zero);
     h[0 +: 8] = cast(x[0 +: 8], f16, round = zero);
 }
-""", {"x": exactly("i32", [16777219, -16777219, 2147483647, -2147483648, 70000, -70000, 2051, 5]), "y": poison("f32", 8), "h": poison("f16", 8)},
-    lambda a: {"y": exact([16777218, -16777218, 2147483520, -2147483648, 70000, -70000, 2051, 5]), "h": exact([65504, -65504, 65504, -65504, 65504, -65504, 2050, 5])})
+""", {
+        "x": exactly("i32", [16777219, -16777219, 2147483647, -2147483648, 70000, -70000, 2051, 5]), "y": poison(
+            "f32", 8), "h": poison("f16", 8)
+    }, lambda a: {
+        "y": exact([16777218, -16777218, 2147483520, -2147483648, 70000, -70000, 2051, 5]), "h": exact(
+            [65504, -65504, 65504, -65504, 65504, -65504, 2050, 5])
+    })
 
 BIG = [2**53 + 1, 2**53 + 3, 2**63 - 1, 2**63 - 513, 2**62 + 2**9 + 1, 16777219, 2**40 + 2**16 + 1, 5, 0]
 for t in ("i64", "u64"):
     x = exactly(t, BIG + [-v for v in BIG] if t == "i64" else BIG + [2**64 - 1, 2**64 - 1025, 2**63 + 1025])
-    row(f"cast_toward_zero_{t}", f"""
+    row(
+        f"cast_toward_zero_{t}", f"""
 kernel k(const {t} x[N], f64 d[N], f32 s[N], bf16 b[N])
     grid(cdiv(N, 8))
 {{
@@ -173,7 +198,9 @@ kernel k(const {t} x[N], f64 d[N], f32 s[N], bf16 b[N])
     b[i +: 8] = cast(x[i +: 8], bf16, round = zero);
 }}
 """, {"x": x, "d": poison("f64", len(x.store)), "s": poison("f32", len(x.store)), "b": poison("bf16", len(x.store))},
-        lambda a: {n: exact(np.array([chopped(int(v), p) for v in a["x"]])) for n, p in (("d", 53), ("s", 24), ("b", 8))})
+        lambda a:
+        {n: exact(np.array([chopped(int(v), p) for v in a["x"]]))
+         for n, p in (("d", 53), ("s", 24), ("b", 8))})
 
 
 def chopped(v, bits):

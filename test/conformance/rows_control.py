@@ -6,7 +6,8 @@ from values import exact, iota, poison, small, zeros
 
 
 def one(name, body, want, head="", n=16):
-    """A kernel of one program that fills y[16], zero before; x is 0, 1, 2, ... want: the first elements, or a function."""
+    """A kernel of one program that fills y[16], zero before; x is 0, 1, 2, ... want: the first elements, or a
+    function."""
     def padded(a):
         v = np.array(want() if callable(want) else want)
         return {"y": exact(np.concatenate([v, np.zeros(n - len(v), int)]))}
@@ -171,7 +172,8 @@ kernel k(const f32 a[M, N], const f32 b[P, Q], f32 y[L], f32 w[R, 6], int n)
     lambda a: {"y": exact([53105, 44120, 51010, 31006, 32057, 31036, 3005, 53105]),
                "w": exact(np.array([[0] * 6, [1] * 5 + [0], [2] * 4 + [0] * 2, [0] * 6]))})
 
-row("functions_generic_and_higher_order", """
+row(
+    "functions_generic_and_higher_order", """
 tile<T, N> relu(tile<T, N> t) { return max(t, 0); }
 auto twice(auto v) { return v + v; }
 tile<T, N> apply(tile<T, N> t, const fn f, const int times) {
@@ -198,11 +200,12 @@ kernel k(const f32 x[N], f32 y[N], i32 z[Q], f32 w[4], const fn g = twice)
         w[3] = identity(2.5);
     }
 }
-""", {"x": small("f32", 3, 40), "y": poison("f32", 40), "z": zeros("i32", 5), "w": poison("f32", 4)},
-    lambda a: {"y": exact(np.maximum(a["x"], 0) * 16), "z": exact([9, 8, 0, 0, 8]), "w": exact([3.5, 4, a["x"][4], 2.5])})
+""", {"x": small("f32", 3, 40), "y": poison("f32", 40), "z": zeros("i32", 5), "w": poison("f32", 4)}, lambda a:
+    {"y": exact(np.maximum(a["x"], 0) * 16), "z": exact([9, 8, 0, 0, 8]), "w": exact([3.5, 4, a["x"][4], 2.5])})
 
 # The type of an untyped parameter may be the widest: what is beside it does not decide before the call.
-row("generic_operand_may_be_the_widest", """
+row(
+    "generic_operand_may_be_the_widest", """
 auto sum3(auto x) { return x + (f16)1 + (bf16)2; }
 auto choose(auto x, bool b) { auto y = b ? x : (f16)1; return y + (bf16)1; }
 auto least(auto x) { return min(x, (f16)8) + (bf16)1; }
@@ -222,10 +225,11 @@ kernel k(f32 y[4], i64 z[2], i32 s[3])
     s[1] = top >> -31;
     s[2] = 1 + (top >> 33 << -2147483647);
 }
-""", {"y": poison("f32", 4), "z": poison("i64", 2), "s": poison("i32", 3)},
-    lambda a: {"y": exact([7, 6, 2, 9]), "z": exact(np.array([2**41 - 3, 11])), "s": exact(np.array([-1, -2**30, 1 - 2**31]))})
+""", {"y": poison("f32", 4), "z": poison("i64", 2), "s": poison("i32", 3)}, lambda a:
+    {"y": exact([7, 6, 2, 9]), "z": exact(np.array([2**41 - 3, 11])), "s": exact(np.array([-1, -2**30, 1 - 2**31]))})
 
-row("structs", """
+row(
+    "structs", """
 struct state { f32 m; tile<f32, 8> v; };
 struct state step(struct state s, tile<f32, 8> t) {
     s.v = s.v + t;
@@ -241,9 +245,11 @@ kernel k(const f32 x[R, C], f32 y[C], f32 m[1])
     y[0 +: 8] = s.v;
     m[0] = s.m;
 }
-""", {"x": small("f32", 4, 5, 8), "y": poison("f32", 8), "m": poison("f32", 1)}, lambda a: {"y": exact(a["x"].sum(0)), "m": exact([a["x"].max() + 1])})
+""", {"x": small("f32", 4, 5, 8), "y": poison("f32", 8), "m": poison("f32", 1)},
+    lambda a: {"y": exact(a["x"].sum(0)), "m": exact([a["x"].max() + 1])})
 
-row("broadcasting_and_shapes", """
+row(
+    "broadcasting_and_shapes", """
 kernel k(const f32 x[A, B], f32 y[A, B], f32 c[B, A], f32 r[5, 4], f32 p[4, 2, 3], f32 e[2, 3, 4], f32 s[3])
     grid(1)
 {
@@ -260,18 +266,24 @@ kernel k(const f32 x[A, B], f32 y[A, B], f32 c[B, A], f32 r[5, 4], f32 p[4, 2, 3
     s[1] = sum(u + zeros_like(u));
     s[2 +: 1] = tile<f32, 1>(9);
 }
-""", {"x": small("f32", 5, 4, 5), "y": poison("f32", 4, 5), "c": poison("f32", 5, 4), "r": poison("f32", 5, 4), "p": poison("f32", 4, 2, 3), "e": poison("f32", 2, 3, 4),
-      "s": poison("f32", 3)}, lambda a: shapes(a["x"]))
+""", {
+        "x": small("f32", 5, 4, 5), "y": poison("f32", 4, 5), "c": poison("f32", 5, 4), "r": poison("f32", 5, 4),
+        "p": poison("f32", 4, 2, 3), "e": poison("f32", 2, 3, 4), "s": poison("f32", 3)
+    }, lambda a: shapes(a["x"]))
 
 
 def shapes(x):
     v = x[0]
     q = np.arange(24).reshape(2, 3, 4)
-    return {"y": exact(x + v + v * x[:, 1:2] + 1), "c": exact(x.T - v[:, None]), "r": exact(x.reshape(5, 4)), "p": exact(q.transpose(2, 0, 1)),
-            "e": exact(np.zeros((2, 3, 4)) + np.arange(4) + np.arange(3)[:, None]), "s": exact([2, 7, 9])}
+    return {
+        "y": exact(x + v + v * x[:, 1:2] + 1), "c": exact(x.T - v[:, None]), "r": exact(x.reshape(5, 4)),
+        "p": exact(q.transpose(2, 0, 1)), "e": exact(np.zeros((2, 3, 4)) + np.arange(4) + np.arange(3)[:, None]),
+        "s": exact([2, 7, 9])
+    }
 
 
-row("short_circuit_and_scalar_choice", """
+row(
+    "short_circuit_and_scalar_choice", """
 bool touch(i32 n[8], i32 at, bool v) { n[at] += 1; return v; }
 kernel k(i32 n[8], i32 q[4], int zero)
     grid(1)
@@ -282,9 +294,11 @@ kernel k(i32 n[8], i32 q[4], int zero)
     q[2] = touch(n, 4, true) ? 3 : (touch(n, 5, true) ? 4 : 5);
     q[3] = !touch(n, 6, false) && zero == 0 ? 1 : 0;
 }
-""", {"n": zeros("i32", 8), "q": zeros("i32", 4), "zero": 0}, lambda a: {"n": exact([1, 0, 1, 0, 1, 0, 1, 0]), "q": exact([1, 5, 3, 1])})
+""", {"n": zeros("i32", 8), "q": zeros("i32", 4), "zero": 0},
+    lambda a: {"n": exact([1, 0, 1, 0, 1, 0, 1, 0]), "q": exact([1, 5, 3, 1])})
 
-row("scalar_parameters_of_every_type", """
+row(
+    "scalar_parameters_of_every_type", """
 kernel k(f64 y[14], bool b, i8 c, i16 d, i32 e, i64 f, u8 g, u16 h, u32 i, u64 j, f16 l, bf16 m, f32 n, f64 o)
     grid(1)
 {
@@ -303,8 +317,13 @@ kernel k(f64 y[14], bool b, i8 c, i16 d, i32 e, i64 f, u8 g, u16 h, u32 i, u64 j
     y[12] = o;
     y[13] = (f64)(c + 100);
 }
-""", {"y": poison("f64", 14), "b": True, "c": -128, "d": -32768, "e": -(2**31), "f": -(2**53), "g": 255, "h": 65535, "i": 2**32 - 1, "j": 2**53, "l": 0.5, "m": -1.5, "n": 3.25,
-      "o": 0.1}, lambda a: {"y": exact([1, -128, -32768, -(2.0**31), -(2.0**53), 255, 65535, 2.0**32 - 1, 2.0**53, 0.5, -1.5, 3.25, 0.1, -28])})
+""", {
+        "y": poison("f64", 14), "b": True, "c": -128, "d": -32768, "e": -(2**31), "f": -(2**53), "g": 255, "h": 65535,
+        "i": 2**32 - 1, "j": 2**53, "l": 0.5, "m": -1.5, "n": 3.25, "o": 0.1
+    }, lambda a: {
+        "y": exact(
+            [1, -128, -32768, -(2.0**31), -(2.0**53), 255, 65535, 2.0**32 - 1, 2.0**53, 0.5, -1.5, 3.25, 0.1, -28])
+    })
 
 row("const_parameters_and_type", """
 kernel k(const T x[N], T y[N], f32 c[3], const type T = f32, const int B = 8, const bool NEG = false, const f32 S = 1.5)
@@ -323,7 +342,8 @@ kernel k(const T x[N], T y[N], f32 c[3], const type T = f32, const int B = 8, co
 """, {"x": small("i16", 3, 30), "y": poison("i16", 30), "c": poison("f32", 3)},
     lambda a: {"y": exact(-a["x"]), "c": exact([0.25, 7, 5])}, consts={"T": "i16", "B": 7, "NEG": "true", "S": "0.25"})
 
-row("variants_of_instantiate", """
+row(
+    "variants_of_instantiate", """
 kernel k(const f32 x[R, C], f32 s[R], i32 which[1], const int BC)
     grid(R)
     require(BC >= C)
@@ -334,4 +354,5 @@ kernel k(const f32 x[R, C], f32 s[R], i32 which[1], const int BC)
         which[0] = BC;
     }
 }
-""", {"x": small("f32", 3, 5, 50), "s": poison("f32", 5), "which": zeros("i32", 1)}, lambda a: {"s": exact(a["x"].sum(1)), "which": exact([64])})
+""", {"x": small("f32", 3, 5, 50), "s": poison("f32", 5), "which": zeros("i32", 1)},
+    lambda a: {"s": exact(a["x"].sum(1)), "which": exact([64])})

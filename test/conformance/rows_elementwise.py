@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from rows import row
-from values import (FLOATS, INTS, STORE, Arr, bits_of, edges, either_zero, exact, exactly, int_range, ints, normal, poison, quantize, random_bits, rng,
-                    round_exact, rounded, store, ulps)
+from values import (FLOATS, INTS, STORE, Arr, bits_of, edges, either_zero, exact, exactly, int_range, ints, normal,
+                    poison, quantize, random_bits, rng, round_exact, rounded, store, ulps)
 
 def pairs(t, seed, extra=200):
     """x and y: all pairs of edge values, then random ones; an odd number, so that the last tile is not full."""
@@ -27,8 +27,10 @@ def pairs(t, seed, extra=200):
 def kernel(t, outputs, inputs="xy"):
     """outputs: name -> (type, expression in the input tiles)."""
     params = [f"const {t} {v}_[N]" for v in inputs] + [f"{ty} {n}[N]" for n, (ty, _) in outputs.items()]
-    body = [f"    auto {v} = {v}_[i +: 64];" for v in inputs] + [f"    {n}[i +: 64] = {e};" for n, (_, e) in outputs.items()]
-    return (f"kernel k({', '.join(params)})\n    grid(cdiv(N, 64))\n{{\n    int i = pid(0) * 64;\n" + "\n".join(body) + "\n}\n")
+    body = [f"    auto {v} = {v}_[i +: 64];"
+            for v in inputs] + [f"    {n}[i +: 64] = {e};" for n, (_, e) in outputs.items()]
+    return (f"kernel k({', '.join(params)})\n    grid(cdiv(N, 64))\n{{\n    int i = pid(0) * 64;\n" + "\n".join(body) +
+            "\n}\n")
 
 
 def elementwise(name, t, inputs, table, **more):
@@ -67,9 +69,12 @@ def division(t):
 
 def quotients(t):
     """Every value of `edges` and random ones by every other, with divisors that a whole row or column shares."""
-    v = store(np.concatenate([np.array(edges(t)), np.random.default_rng(3).normal(0, 9, 30) * 2.0 ** np.arange(-30, 30, 2)]), t)
+    v = store(
+        np.concatenate([np.array(edges(t)),
+                        np.random.default_rng(3).normal(0, 9, 30) * 2.0**np.arange(-30, 30, 2)]), t)
     n = len(v)
-    row(f"divide_by_one_{t}", f"""
+    row(
+        f"divide_by_one_{t}", f"""
 kernel k(const {t} x[N], const {t} s[N], {t} whole[N, N], {t} rows[N, N], {t} columns[N, N])
     grid(N)
 {{
@@ -83,8 +88,10 @@ kernel k(const {t} x[N], const {t} s[N], {t} whole[N, N], {t} rows[N, N], {t} co
     }}
 }}
 """, {"x": Arr(t, v), "s": Arr(t, v), "whole": poison(t, n, n), "rows": poison(t, n, n), "columns": poison(t, n, n)},
-        lambda a: {"whole": division(t)(a["x"][None, :], a["s"][:, None]), "rows": division(t)(a["x"][None, :], a["s"][:, None]),
-                   "columns": division(t)(a["x"][:, None], a["s"][None, :])})
+        lambda a: {
+            "whole": division(t)(a["x"][None, :], a["s"][:, None]), "rows": division(t)
+            (a["x"][None, :], a["s"][:, None]), "columns": division(t)(a["x"][:, None], a["s"][None, :])
+        })
 
 
 for t in FLOATS:
@@ -132,14 +139,21 @@ def doubled(x, t):
 
 
 def round_away(x):
-    r = np.array([math.copysign(math.floor(Fraction(abs(v)) + Fraction(1, 2)), v) if math.isfinite(v) else v for v in f64(x).tolist()])
+    r = np.array([
+        math.copysign(math.floor(Fraction(abs(v)) + Fraction(1, 2)), v) if math.isfinite(v) else v
+        for v in f64(x).tolist()
+    ])
     return r.reshape(x.shape)
 
 
 for k, t in enumerate(FLOATS):
     e = exactly(t, edges(t) + [v / 2 for v in range(-9, 10)]).store
-    x = Arr(t, np.concatenate([e, (normal("f32", 70 + k, 300).store * 50).astype(np.float32).astype(e.dtype) if t not in ("bf16",) else
-                               store(normal("f32", 70, 300).store * 50, "bf16")]))
+    x = Arr(
+        t,
+        np.concatenate([
+            e, (normal("f32", 70 + k, 300).store * 50).astype(np.float32).astype(e.dtype)
+            if t not in ("bf16", ) else store(normal("f32", 70, 300).store * 50, "bf16")
+        ]))
     elementwise(f"float_rounding_{t}", t, {"x": x}, {
         "down": (t, "floor(x)", lambda x: exact(np.floor(x))),
         "up": (t, "ceil(x)", lambda x: exact(np.ceil(x))),
@@ -181,7 +195,8 @@ MATH = {  # name: (true value in f64, ulps)
 }
 
 
-INSTRUCTIONS = ("exp", "exp2", "sqrt", "rsqrt", "sigmoid")  # GPUs have their own, as good as the bound; bits differ unless --fp=strict
+INSTRUCTIONS = ("exp", "exp2", "sqrt", "rsqrt", "sigmoid"
+                )  # GPUs have their own, as good as the bound; bits differ unless --fp=strict
 
 
 def math_data(t):
@@ -203,19 +218,22 @@ def fix_special(name, f):
 
 for name, (f, n) in MATH.items():
     f = fix_special(name, f)
-    elementwise(f"math_{name}_f32", "f32", {"x": math_data("f32")}, {"y": ("f32", f"{name}(x)", lambda x, f=f, n=n: ulps(f(f64(x)), "f32", n))},
-                same_bits=name not in INSTRUCTIONS)
+    elementwise(f"math_{name}_f32", "f32", {"x": math_data("f32")},
+                {"y": ("f32", f"{name}(x)", lambda x, f=f, n=n: ulps(f(f64(x)), "f32", n))}, same_bits=name
+                not in INSTRUCTIONS)
 for name in INSTRUCTIONS:
     f, n = MATH[name]
-    elementwise(f"math_{name}_f32_strict", "f32", {"x": math_data("f32")}, {"y": ("f32", f"{name}(x)", lambda x, f=f, n=n: ulps(f(f64(x)), "f32", n))},
-                options=["--fp=strict"])
+    elementwise(f"math_{name}_f32_strict", "f32", {"x": math_data("f32")},
+                {"y": ("f32", f"{name}(x)", lambda x, f=f, n=n: ulps(f(f64(x)), "f32", n))}, options=["--fp=strict"])
 for t in ("f16", "bf16"):
     elementwise(f"math_{t}", t, {"x": math_data(t)}, {
         f"y_{n}": (t, f"{n}(x)", lambda x, f=fix_special(n, MATH[n][0]), t=t: ulps(f(f64(x)), t, 0.51))
         for n in ("exp", "exp2", "log", "sqrt", "rsqrt", "sin", "tanh", "erf", "sigmoid")})
 x, y = pairs("f32", 31, 500)
-elementwise("math_atan2_f32", "f32", {"x": x, "y": y}, {"at": ("f32", "atan2(x, y)", lambda x, y: ulps(np.arctan2(f64(x), f64(y)), "f32", 4))})
-elementwise("math_pow_f32", "f32", {"x": x, "y": y}, {"p": ("f32", "pow(x, y)", lambda x, y: ulps(np.power(f64(x), f64(y)), "f32", 4))})
+elementwise("math_atan2_f32", "f32", {"x": x, "y": y},
+            {"at": ("f32", "atan2(x, y)", lambda x, y: ulps(np.arctan2(f64(x), f64(y)), "f32", 4))})
+elementwise("math_pow_f32", "f32", {"x": x, "y": y},
+            {"p": ("f32", "pow(x, y)", lambda x, y: ulps(np.power(f64(x), f64(y)), "f32", 4))})
 
 
 # ---- integers -------------------------------------------------------------------------------------------------------
@@ -227,7 +245,9 @@ def py(op, t):
     def wrap(v):
         v &= 2**n - 1
         return v - 2**n if v > hi else v
-    return lambda *arrays: exact(np.array([wrap(op(*map(int, v))) for v in zip(*arrays)], object).astype(arrays[0].dtype))
+
+    return lambda *arrays: exact(
+        np.array([wrap(op(*map(int, v))) for v in zip(*arrays)], object).astype(arrays[0].dtype))
 
 
 def trunc_div(a, b):
@@ -245,8 +265,11 @@ for k, t in enumerate(INTS):
         "times": (t, "x * y", lambda x, y: exact(x * y)), "negative": (t, "-x", lambda x, y: exact(-x)),
         "conj": (t, "x & y", lambda x, y: exact(x & y)), "disj": (t, "x | y", lambda x, y: exact(x | y)),
         "diff": (t, "x ^ y", lambda x, y: exact(x ^ y)), "inverse": (t, "~x", lambda x, y: exact(~x)),
-        "left": (t, "x << y", py(lambda a, b, n=n: a << (b % n), t)), "right": (t, "x >> y", py(lambda a, b, n=n: a >> (b % n), t)),
-        "absolute": (t, "abs(x)", lambda x, y: exact(np.abs(x))), "smaller": (t, "min(x, y)", lambda x, y: exact(np.minimum(x, y))),
+        "left": (t, "x << y", py(lambda a, b, n=n: a <<
+                                 (b % n), t)), "right": (t, "x >> y", py(
+                                     lambda a, b, n=n: a >>
+                                     (b % n), t)), "absolute": (t, "abs(x)", lambda x, y: exact(np.abs(x))),
+        "smaller": (t, "min(x, y)", lambda x, y: exact(np.minimum(x, y))),
         "larger": (t, "max(x, y)", lambda x, y: exact(np.maximum(x, y))),
     })
     elementwise(f"int_compare_{t}", t, {"x": x, "y": y}, {
@@ -277,14 +300,18 @@ for t in ("i32", "i64", "u8"):
     least, minus_one = int_range(t)[0], STORE[t](0) - STORE[t](1)
     wild = (y.store == 0) | (y.store == minus_one) & (x.store == least)
     elementwise(f"int_division_never_traps_{t}", t, {"x": x, "y": y}, {
-        "q": (t, f"y == 0 || (x == {least} && y + 1 == 0) ? 5 : x / y",
-              lambda x, y, w=wild, t=t: exact(np.where(w, 5, py(trunc_div, t)(x, np.where(w, 1, y).astype(x.dtype)).value)))})
+        "q": (
+            t, f"y == 0 || (x == {least} && y + 1 == 0) ? 5 : x / y",
+            lambda x, y, w=wild, t=t: exact(np.where(w, 5,
+                                                     py(trunc_div, t)(x, np.where(w, 1, y).astype(x.dtype)).value)))
+    })
 x = exactly("bool", [False, False, True, True, True])
 y = exactly("bool", [False, True, False, True, True])
 elementwise("bool_logic", "bool", {"x": x, "y": y}, {
     "conj": ("bool", "x && y", lambda x, y: exact(x & y)), "disj": ("bool", "x || y", lambda x, y: exact(x | y)),
     "inverse": ("bool", "!x", lambda x, y: exact(~x)), "same": ("bool", "x == y", lambda x, y: exact(x == y)),
-    "differ": ("bool", "x != y", lambda x, y: exact(x != y)), "pick": ("i32", "x ? 3 : (y ? 4 : 5)", lambda x, y: exact(np.where(x, 3, np.where(y, 4, 5)))),
+    "differ": ("bool", "x != y", lambda x, y: exact(x != y)),
+    "pick": ("i32", "x ? 3 : (y ? 4 : 5)", lambda x, y: exact(np.where(x, 3, np.where(y, 4, 5)))),
 })
 
 # Division by a constant is division: a reciprocal that is not exact would be one ulp off, in f64 too.
@@ -305,14 +332,21 @@ kernel k(const f64 x[N], f64 a[N], f64 b[N], f64 c[N])
 # More scalar loads than a CPU's code is optimised for: what its level has no instruction for are calls there.
 def of_halves(a):
     x, y, z = a["x"], a["y"], a["z"]
-    return {"s": exact(np.full(len(a["s"]), int(a["n"].sum()))), "wide": exact(f64(x)), "product": once("f16", np.multiply)(x, y), "narrow": rounded(f64(z), "f16"),
-            "one": exact_fma("f32")(f64(x), f64(y), z), "half": exact_fma("f16")(x, y, y)}
+    return {
+        "s": exact(np.full(len(a["s"]), int(a["n"].sum()))), "wide": exact(f64(x)), "product": once("f16",
+                                                                                                    np.multiply)(x, y),
+        "narrow": rounded(f64(z), "f16"), "one": exact_fma("f32")(f64(x), f64(y), z), "half": exact_fma("f16")(x, y, y)
+    }
 
 
 x, y = pairs("f16", 7, 300)
-z = Arr("f32", np.resize(np.concatenate([exactly("f32", edges("f32")).store, normal("f32", 72, 200).store]), len(x.store)))
-row("float_halves_in_quick_code", """
-kernel k(const f16 x[N], const f16 y[N], const f32 z[N], const i32 n[M], f32 wide[N], f16 product[N], f16 narrow[N], f32 one[N], f16 half[N], i64 s[P])
+z = Arr("f32",
+        np.resize(np.concatenate([exactly("f32", edges("f32")).store,
+                                  normal("f32", 72, 200).store]), len(x.store)))
+row(
+    "float_halves_in_quick_code", """
+kernel k(const f16 x[N], const f16 y[N], const f32 z[N], const i32 n[M], f32 wide[N], f16 product[N], f16 narrow[N],
+         f32 one[N], f16 half[N], i64 s[P])
     grid(cdiv(N, 40))
 {
     i64 sum = 0;
@@ -328,13 +362,17 @@ kernel k(const f16 x[N], const f16 y[N], const f32 z[N], const i32 n[M], f32 wid
     one[at +: 40] = fma((f32)a, (f32)b, c);
     half[at +: 40] = fma(a, b, b);
 }
-""", {"x": x, "y": y, "z": z, "n": ints("i32", 9, -9, 9, 1100), "s": poison("i64", (len(x.store) + 39) // 40), "wide": poison("f32", len(x.store)), "product": poison("f16", len(x.store)),
-      "narrow": poison("f16", len(x.store)), "one": poison("f32", len(x.store)), "half": poison("f16", len(x.store))}, of_halves)
+""", {
+        "x": x, "y": y, "z": z, "n": ints("i32", 9, -9, 9, 1100), "s": poison("i64", (len(x.store) + 39) // 40),
+        "wide": poison("f32", len(x.store)), "product": poison("f16", len(x.store)), "narrow": poison(
+            "f16", len(x.store)), "one": poison("f32", len(x.store)), "half": poison("f16", len(x.store))
+    }, of_halves)
 
 
 # Functions of the low or the high bits of a byte: of all 256, in tiles of one width and another.
 for b in (16, 32, 64):
-    row(f"int_bits_functions_of_four_{b}", f"""
+    row(
+        f"int_bits_functions_of_four_{b}", f"""
 kernel k(const u8 x[M, N], f32 y[M, N])
     grid(cdiv(N, {b}))
 {{
@@ -348,6 +386,11 @@ kernel k(const u8 x[M, N], f32 y[M, N])
     y[4, i +: {b}] = (f32)((both & 15) * 2 + 1) + (f32)((i8)(both >> 4) - 3);
     y[5, i +: {b}] = (f32)((x[5, i +: {b}] & 31) + 1) - 7;
 }}
-""", {"x": Arr("u8", np.tile(np.arange(261).astype(np.uint8), (6, 1))), "y": poison("f32", 6, 261)},
-        lambda a: (lambda v, low, high: {"y": exact(np.stack([low - 8, (high - 8) * 0.25 + 3, (v & 7) * 5 - 3, np.where(low & 8, -1.0, 1.0) * (low & 7),
-                                                              low * 2 + 1 + high - 3, (v & 31) - 6]))})(*(lambda v: (v, v & 15, v >> 4))(a["x"][0].astype(int))))
+""", {"x": Arr("u8", np.tile(np.arange(261).astype(np.uint8), (6, 1))), "y": poison("f32", 6, 261)}, lambda a:
+        (lambda v, low, high: {
+            "y": exact(
+                np.stack([
+                    low - 8, (high - 8) * 0.25 + 3, (v & 7) * 5 - 3,
+                    np.where(low & 8, -1.0, 1.0) * (low & 7), low * 2 + 1 + high - 3, (v & 31) - 6
+                ]))
+        })(*(lambda v: (v, v & 15, v >> 4))(a["x"][0].astype(int))))

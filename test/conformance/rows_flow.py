@@ -1,10 +1,12 @@
-"""Every kind of operation under loops, branches and in functions; structs and tuples carried through them; exits from anywhere."""
+"""Every kind of operation under loops, branches and in functions; structs and tuples carried through them; exits from
+anywhere."""
 import numpy as np
 
 from rows import row
 from values import Arr, exact, exactly, ints, iota, poison, random_bits, small, zeros
 
-row("flow_moves_in_a_loop_with_branches", """
+row(
+    "flow_moves_in_a_loop_with_branches", """
 kernel k(const i32 x[R, C], i32 y[R, C], i32 n)
     grid(1)
 {
@@ -18,12 +20,13 @@ kernel k(const i32 x[R, C], i32 y[R, C], i32 n)
             auto b = extract(v, 0 +: 6, 5 +: 5);
             v = interleave(b, a);
         } else v = cat(extract(v, 3 +: 3, 0 +: 10), extract(v, 0 +: 3, 0 +: 10), 0);
-        if (sum(v) % 2 == 0) v = put(v, 0, t % 6, pick(v, 1, 0 + t % 3)[0]) ;
+        if (sum(v) % 2 == 0) v = put(v, 0, t % 6, pick(v, 0, t % 3)) ;
         v = shift(v, 1, t - 3, t);
     }
     y[0 +: 6, 0 +: 10] = v;
 }
-""".replace("put(v, 0, t % 6, pick(v, 1, 0 + t % 3)[0])", "put(v, 0, t % 6, pick(v, 0, t % 3))"), {"x": small("i32", 1, 6, 10, lo=0, hi=99), "y": poison("i32", 6, 10), "n": 13}, lambda a: moved(a["x"].copy(), 13))
+""",
+    {"x": small("i32", 1, 6, 10, lo=0, hi=99), "y": poison("i32", 6, 10), "n": 13}, lambda a: moved(a["x"].copy(), 13))
 
 
 def moved(v, n):
@@ -49,7 +52,8 @@ def moved(v, n):
     return {"y": exact(v)}
 
 
-row("flow_sorts_scans_and_reductions_in_a_while", """
+row(
+    "flow_sorts_scans_and_reductions_in_a_while", """
 auto lowest(auto v, i32 k) {
     auto (a, i) = topk(v, 4);
     if (k > 2) return (a, i);
@@ -65,9 +69,9 @@ kernel k(const i32 x[N], i32 y[N], i32 w[4], i32 at[4], i32 steps[1], i32 h[8])
     tile<i32, 8> bins;
     while (sum(v) > 0 && n < 9) {
         n += 1;
-        auto c = cumsum(v, axis = 0, reverse = n % 2 == 0 ? true : false) ;
+        auto c = cumsum(v, axis = 0, reverse = true) ;
         v = sort(v - (c % 7), 0);
-        if (v[n] > 3) break;
+        if (pick(v, 0, n) > 3) break;
         bins += histogram(v, 8, mask = v != n);
         (best, where_) = lowest(v, n);
     }
@@ -77,8 +81,10 @@ kernel k(const i32 x[N], i32 y[N], i32 w[4], i32 at[4], i32 steps[1], i32 h[8])
     steps[0] = n;
     h[0 +: 8] = bins;
 }
-""".replace("n % 2 == 0 ? true : false", "true").replace("v[n]", "pick(v, 0, n)"), {"x": small("i32", 3, 37, lo=0, hi=30), "y": poison("i32", 37), "w": poison("i32", 4), "at": poison("i32", 4), "steps": poison("i32", 1), "h": poison("i32", 8)},
-    lambda a: searched(a["x"].copy()))
+""", {
+        "x": small("i32", 3, 37, lo=0, hi=30), "y": poison("i32", 37), "w": poison("i32", 4), "at": poison("i32", 4),
+        "steps": poison("i32", 1), "h": poison("i32", 8)
+    }, lambda a: searched(a["x"].copy()))
 
 
 def searched(v):
@@ -96,7 +102,8 @@ def searched(v):
     return {"y": exact(v), "w": exact(best), "at": exact(at), "steps": exact([n]), "h": exact(bins)}
 
 
-row("flow_structs_of_structs_through_everything", """
+row(
+    "flow_structs_of_structs_through_everything", """
 struct vec { tile<f32, 5> v; i32 n; };
 struct two { struct vec a; struct vec b; bool swapped; };
 
@@ -132,7 +139,8 @@ kernel k(const f32 x[R, C], f32 y[2, C], i32 n[4], int trips)
     n[2] = t.swapped ? 1 : 0;
     n[3] = trips;
 }
-""", {"x": small("f32", 1, 2, 5), "y": poison("f32", 2, 5), "n": poison("i32", 4), "trips": 10}, lambda a: turned(a["x"].astype(float), 10))
+""", {"x": small("f32", 1, 2, 5), "y": poison("f32", 2, 5), "n": poison("i32", 4), "trips": 10},
+    lambda a: turned(a["x"].astype(float), 10))
 
 
 def turned(x, trips):
@@ -162,7 +170,8 @@ def turned(x, trips):
     return {"y": exact(np.stack((a[0], b[0]))), "n": exact([a[1], b[1], int(s), trips])}
 
 
-row("flow_tuples_of_tiles_of_many_types", """
+row(
+    "flow_tuples_of_tiles_of_many_types", """
 auto step(auto a, auto b, auto c, auto d) { return (b + 1, a, !c, d * cast(2, f16)); }
 auto nest(auto t, i32 i) { return (t, (i, (t + 1, i * 2))); }
 
@@ -191,8 +200,10 @@ kernel k(const i8 p[N], const f16 q[N], i8 y[N], i8 z[N], i32 b[N], f16 h[N], i3
     (s, j) = (6, 7);
     o[4] = i * 100 + s * 10 + j;
 }
-""", {"p": small("i8", 1, 9), "q": small("f16", 2, 9), "y": poison("i8", 9), "z": poison("i8", 9), "b": poison("i32", 9), "h": poison("f16", 9), "o": poison("i32", 5), "n": 5},
-    lambda a: tuples(a))
+""", {
+        "p": small("i8", 1, 9), "q": small("f16", 2, 9), "y": poison("i8", 9), "z": poison("i8", 9), "b": poison(
+            "i32", 9), "h": poison("f16", 9), "o": poison("i32", 5), "n": 5
+    }, lambda a: tuples(a))
 
 
 def tuples(a):
@@ -209,7 +220,8 @@ def tuples(a):
     return {"y": exact(x), "z": exact(u), "b": exact(c.astype(int)), "h": exact(d), "o": exact([s, 5, s + 1, 10, 567])}
 
 
-row("flow_memory_effects_in_order_under_control", """
+row(
+    "flow_memory_effects_in_order_under_control", """
 void bump(i32 y[N], i32 at, i32 by) {
     if (by == 0) return;
     y[at +: 3] += by;
@@ -232,7 +244,11 @@ kernel k(i32 y[N], const i32 plan[P, 2], i32 z[N])
         atomic_add(y[iota(16) % 4], 1);
     }
 }
-""", {"y": zeros("i32", 16), "plan": Arr("i32", np.stack((ints("i32", 1, -2, 17, 20).store, ints("i32", 2, -2, 6, 20).store), -1)), "z": zeros("i32", 16)}, lambda a: bumped(a))
+""", {
+        "y": zeros("i32", 16), "plan": Arr(
+            "i32", np.stack(
+                (ints("i32", 1, -2, 17, 20).store, ints("i32", 2, -2, 6, 20).store), -1)), "z": zeros("i32", 16)
+    }, lambda a: bumped(a))
 
 
 def bumped(a):
@@ -254,7 +270,8 @@ def bumped(a):
     return {"y": exact(y), "z": exact(z)}
 
 
-row("flow_for_loops_of_every_integer_type", """
+row(
+    "flow_for_loops_of_every_integer_type", """
 kernel k(i64 y[12], i8 lo, i8 hi, u8 ulo, u8 uhi, i64 big, u64 ubig, u32 u)
     grid(1)
 {
@@ -295,9 +312,20 @@ kernel k(i64 y[12], i8 lo, i8 hi, u8 ulo, u8 uhi, i64 big, u64 ubig, u32 u)
     for (;;) { n += 1; if (n > 6) break; }
     y[11] = n;
 }
-""", {"y": poison("i64", 12), "lo": -128, "hi": 127, "ulo": 0, "uhi": 255, "big": 2**62, "ubig": 2**64 - 20, "u": 2**32 - 6},
-    lambda a: {"y": exact(np.array([fold(range(-128, 127, 50)), fold(range(127, -128, -50)), fold(range(0, 255, 100)), 0 + 3 + 6 + 9, 0 + 4 + 8, sum(range(2**32 - 6, 2**32 - 1, 2)), 3,
-                                    sum((250 + 2 * k) % 256 for k in range(5)), 2, fold((-2**31 & 7, -1 & 7, 2**31 - 2 & 7), 10), 2, 7]))})
+""", {
+        "y": poison("i64", 12), "lo": -128, "hi": 127, "ulo": 0, "uhi": 255, "big": 2**62, "ubig": 2**64 - 20,
+        "u": 2**32 - 6
+    }, lambda a: {
+        "y": exact(
+            np.array([
+                fold(range(-128, 127, 50)),
+                fold(range(127, -128, -50)),
+                fold(range(0, 255, 100)), 0 + 3 + 6 + 9, 0 + 4 + 8,
+                sum(range(2**32 - 6, 2**32 - 1, 2)), 3,
+                sum((250 + 2 * k) % 256 for k in range(5)), 2,
+                fold((-2**31 & 7, -1 & 7, 2**31 - 2 & 7), 10), 2, 7
+            ]))
+    })
 
 
 def fold(values, by=1000):
@@ -307,7 +335,8 @@ def fold(values, by=1000):
     return n
 
 
-row("flow_static_for_builds_tiles", """
+row(
+    "flow_static_for_builds_tiles", """
 tile<T, N> rot(tile<T, N> v, const int by) {
     static if (by == 0) return v;
     else return cat(extract(v, by +: (N - by)), extract(v, 0 +: by), 0);
@@ -338,12 +367,16 @@ kernel k(const i32 x[N], i32 y[N], i32 z[4], i32 w[2], const int N2 = 12)
     w[0] = c;
     w[1] = pyramid(7, 1);
 }
-""", {"x": small("i32", 1, 12), "y": poison("i32", 12), "z": poison("i32", 4), "w": poison("i32", 2)},
-    lambda a: (lambda x: {"y": exact(x - np.roll(x, -5) + 11 * np.roll(x, -10)), "z": exact(x[:8].reshape(4, 2).sum(1)),
-                          "w": exact([sum(2 * (3 * i + j + 1) * j for i in range(3) for j in range(i, 3)), 7])})(a["x"]))
+""", {"x": small("i32", 1, 12), "y": poison("i32", 12), "z": poison("i32", 4), "w": poison("i32", 2)}, lambda a:
+    (lambda x: {
+        "y": exact(x - np.roll(x, -5) + 11 * np.roll(x, -10)), "z": exact(x[:8].reshape(4, 2).sum(1)), "w": exact(
+            [sum(2 * (3 * i + j + 1) * j for i in range(3) for j in range(i, 3)), 7])
+    })(a["x"]))
 
-row("flow_functions_with_views_and_defaults", """
-f32 at(const f32 A[M : lda, N : s], i32 i, i32 j) { return A[i, j] + (f32)(1000 * M + 100 * N) + (f32)lda * 0.5 + (f32)s * 0.25; }
+row(
+    "flow_functions_with_views_and_defaults", """
+f32 at(const f32 A[M : lda, N : s], i32 i,
+        i32 j) { return A[i, j] + (f32)(1000 * M + 100 * N) + (f32)lda * 0.5 + (f32)s * 0.25; }
 void put_row(f32 A[M, N], i32 i, tile<f32, W> t) { A[i, 0 +: W] = t; }
 auto through(const f32 A[M, N], const fn f, const int K = 2) { return f(A[0 +: K, 0 +: K]); }
 auto total(auto t) { return sum(t); }
@@ -366,11 +399,18 @@ kernel k(const f32 A[M, N], const f32 B[P : 1, Q : ld], f32 C[R, S], f32 y[8])
     put_row(sub(C, (2, 1), (2, 3)), 0, A[1, 0 +: 7]);
     put_row(t = tile<f32, 2>(5), A = C, i = 0);
 }
-""", {"A": iota("f32", 3, 5), "B": Arr("f32", np.asfortranarray(iota("f32", 4, 6).store)), "C": zeros("f32", 4, 6), "y": poison("f32", 8)},
-    lambda a: (lambda A, C: {"y": exact([A[1, 2] + 3500 + 2.5 + 0.25, a["B"][1, 2] + 4600 + 0.5 + 1, A[1, 2] + 2200 + 2.5 + 0.25, 0 + 1 + 5 + 6, 0, 2, -6, A[1:, 1:].sum()]), "C": exact(C)})(
-        a["A"], np.array([[5, 5, 0, 0, 0, 0], [0, 1, 2, 3, 4, 0], [0, 5, 6, 7, 0, 0], [0] * 6])))
+""", {
+        "A": iota("f32", 3, 5), "B": Arr("f32", np.asfortranarray(iota("f32", 4, 6).store)), "C": zeros("f32", 4, 6),
+        "y": poison("f32", 8)
+    }, lambda a: (lambda A, C: {
+        "y": exact([
+            A[1, 2] + 3500 + 2.5 + 0.25, a["B"][1, 2] + 4600 + 0.5 + 1, A[1, 2] + 2200 + 2.5 + 0.25, 0 + 1 + 5 + 6, 0,
+            2, -6, A[1:, 1:].sum()
+        ]), "C": exact(C)
+    })(a["A"], np.array([[5, 5, 0, 0, 0, 0], [0, 1, 2, 3, 4, 0], [0, 5, 6, 7, 0, 0], [0] * 6])))
 
-row("flow_returns_from_nested_loops_with_tiles", """
+row(
+    "flow_returns_from_nested_loops_with_tiles", """
 auto hunt(const i32 A[M, N], i32 what) {
     tile<i32, 4> seen;
     for (int i : range(M)) {
@@ -395,7 +435,10 @@ kernel k(const i32 A[M, N], const i32 what[P], i32 y[P, 4], i32 z[P])
     y[pid(0), 0 +: 4] = s;
     z[pid(0)] = at;
 }
-""", {"A": small("i32", 3, 5, 7, lo=-1, hi=20), "what": iota("i32", 22), "y": poison("i32", 22, 4), "z": poison("i32", 22)}, lambda a: hunted(a))
+""", {
+        "A": small("i32", 3, 5, 7, lo=-1, hi=20), "what": iota("i32", 22), "y": poison("i32", 22, 4), "z": poison(
+            "i32", 22)
+    }, lambda a: hunted(a))
 
 
 def hunted(a):
@@ -426,7 +469,8 @@ def hunted(a):
     return {"y": exact(y), "z": exact(z)}
 
 
-row("flow_scalar_types_carried", """
+row(
+    "flow_scalar_types_carried", """
 kernel k(const u8 x[N], f64 d[1], u8 b[2], i64 l[1], bool t[3], f16 h[1], bf16 g[1])
     grid(1)
 {
@@ -457,7 +501,10 @@ kernel k(const u8 x[N], f64 d[1], u8 b[2], i64 l[1], bool t[3], f16 h[1], bf16 g
     h[0] = q;
     g[0] = r;
 }
-""", {"x": random_bits("u8", 5, 90), "d": poison("f64", 1), "b": poison("u8", 2), "l": poison("i64", 1), "t": poison("bool", 3), "h": poison("f16", 1), "g": poison("bf16", 1)}, lambda a: carried(a["x"]))
+""", {
+        "x": random_bits("u8", 5, 90), "d": poison("f64", 1), "b": poison("u8", 2), "l": poison("i64", 1), "t": poison(
+            "bool", 3), "h": poison("f16", 1), "g": poison("bf16", 1)
+    }, lambda a: carried(a["x"]))
 
 
 def carried(x):
@@ -468,8 +515,10 @@ def carried(x):
     s = (s + 2**63) % 2**64 - 2**63
     t = [bool((x > 250).any()), bool((x != 7).all())]
     odd = int((x % 2).sum())
-    return {"d": exact([p]), "b": exact([x.max(), (200 + int(x.sum(dtype=int))) % 256]), "l": exact(np.array([s])), "t": exact([*t, t[0] != t[1]]), "h": exact([0.5 * (90 - odd)]),
-            "g": exact([(-1.0) ** odd])}
+    return {
+        "d": exact([p]), "b": exact([x.max(), (200 + int(x.sum(dtype=int))) % 256]), "l": exact(np.array([s])),
+        "t": exact([*t, t[0] != t[1]]), "h": exact([0.5 * (90 - odd)]), "g": exact([(-1.0)**odd])
+    }
 
 
 # A program of thousands of instructions and some hundred loops, several of them in a run.
@@ -491,7 +540,8 @@ def in_turn(a):
     return {"y": exact(y.astype(np.int64))}
 
 
-row("flow_long_programs", """
+row(
+    "flow_long_programs", """
 kernel k(const i64 x[N], const i32 n[4], i64 y[A, B, C])
     grid(B, A)
 {
@@ -507,4 +557,5 @@ kernel k(const i64 x[N], const i32 n[4], i64 y[A, B, C])
         y[pid(1), pid(0), i] = s;
     }
 }
-""", {"x": ints("i64", 3, 0, 100, 70), "n": Arr("i32", np.array([3, 0, 4, 6], "i4")), "y": poison("i64", 2, 64, 45)}, in_turn)
+""", {"x": ints("i64", 3, 0, 100, 70), "n": Arr("i32", np.array([3, 0, 4, 6], "i4")), "y": poison("i64", 2, 64, 45)},
+    in_turn)

@@ -2,15 +2,16 @@
 
 AXES says what varies. `cover` makes rows such that every pair of values of two axes is in some row (but for pairs that
 `possible` denies). A row's kernel is written out for it: C = epilogue(A B), with
-    a, b    "n": the rows of the matrix are together; "view": its columns are, by the view's strides; "trans": the array holds
+    a, b    "n": the rows of the matrix are together; "view": its columns are, by the view's strides; "trans": the array
+    holds
             the transposed matrix, and the kernel says trans()
     place   "dense": the array is the matrix; "sub": the matrix is a part of it; "raw": a view of a pointer, with a base
             and a stride. What is beside the matrix is NaN, or 77, and must not be seen.
     align   of extents, offsets and strides, in elements
-Data are small integers, then bits are compared, or normal, then the bound is K eps |A||B| and what the precision allows.
+Data are small integers, then bits are compared, or normal, then the bound is K eps |A||B| and what the precision
+allows.
 """
 import itertools
-import re
 
 import numpy as np
 
@@ -19,37 +20,48 @@ from values import F8, Arr, STORE, eps, is_float, normal, poison, quantize, rng,
 
 TYPES = {  # operands, accumulator, precision
     "f16": ("f16", "f16", "f32", None), "bf16": ("bf16", "bf16", "f32", None), "f64": ("f64", "f64", "f64", None),
-    "ieee": ("f32", "f32", "f32", "ieee"), "tf32": ("f32", "f32", "f32", "tf32"), "tf32x3": ("f32", "f32", "f32", "tf32x3"),
-    "bf16x3": ("f32", "f32", "f32", "bf16x3"), "e4m3": ("f8e4m3", "f8e4m3", "f32", None), "e5m2": ("f8e5m2", "f8e5m2", "f32", None),
-    "e4m3_e5m2": ("f8e4m3", "f8e5m2", "f32", None), "e5m2_e4m3": ("f8e5m2", "f8e4m3", "f32", None), "i8": ("i8", "i8", "i32", None),
+    "ieee": ("f32", "f32", "f32", "ieee"), "tf32": ("f32", "f32", "f32", "tf32"),
+    "tf32x3": ("f32", "f32", "f32", "tf32x3"),
+    "bf16x3": ("f32", "f32", "f32", "bf16x3"),
+    "e4m3": ("f8e4m3", "f8e4m3", "f32", None), "e5m2": ("f8e5m2", "f8e5m2", "f32", None),
+    "e4m3_e5m2": ("f8e4m3", "f8e5m2", "f32", None),
+    "e5m2_e4m3": ("f8e5m2", "f8e4m3", "f32", None), "i8": ("i8", "i8", "i32", None),
     "u8": ("u8", "u8", "i32", None), "i8_u8": ("i8", "u8", "i32", None), "u8_i8": ("u8", "i8", "i32", None),
 }
 TILES = {  # by turns
     "small": [(16, 16), (32, 32), (16, 64), (64, 16)], "large": [(64, 64), (128, 32), (32, 128), (64, 128), (128, 128)],
-    "threes": [(48, 80), (80, 48), (96, 32), (16, 96), (48, 24)], "elevens": [(176, 16), (192, 32), (16, 176), (32, 192), (48, 176)],
+    "threes": [(48, 80), (80, 48), (96, 32), (16, 96), (48, 24)],
+    "elevens": [(176, 16), (192, 32), (16, 176), (32, 192), (48, 176)],
     "tiny": [(5, 3), (1, 16), (3, 7), (16, 1), (1, 1), (2, 5)], "thin": [(8, 128), (256, 8), (4, 64), (8, 8)],
 }
 DEPTHS = {"8": [8], "16": [16], "32": [32], "64": [64], "odd": [7, 24, 12, 48, 5, 1]}
 AXES = {
-    "type": list(TYPES), "tile": list(TILES), "depth": list(DEPTHS), "a": ["n", "view", "trans"], "b": ["n", "view", "trans"],
-    "c": ["n", "view"], "place": ["dense", "sub", "raw"], "align": [16, 4, 1], "size": ["even", "odd", "less", "long"], "stages": [1, 2, 3, 4, 5],
-    "warps": [4, 8], "epi": ["none", "bias_relu", "scale", "residual", "narrow", "out_f16"], "data": ["small", "normal"],
+    "type": list(TYPES), "tile": list(TILES), "depth": list(DEPTHS), "a": ["n", "view",
+                                                                           "trans"], "b": ["n", "view", "trans"],
+    "c": ["n", "view"], "place": ["dense", "sub", "raw"], "align": [16, 4, 1], "size": ["even", "odd", "less", "long"],
+    "stages": [1, 2, 3, 4, 5], "warps": [4, 8], "epi": ["none", "bias_relu", "scale", "residual", "narrow",
+                                                        "out_f16"], "data": ["small", "normal"],
 }
 
 # Where operands may be copied to shared memory as they are.
-COPIED = {**AXES, "type": ["f16", "bf16", "ieee", "tf32", "e4m3", "i8", "u8_i8", "f64"], "tile": ["small", "large", "threes"], "depth": ["16", "32", "64"],
-          "place": ["dense"], "align": [16], "epi": ["none", "bias_relu", "narrow"], "data": ["small"]}
+COPIED = {
+    **AXES, "type": ["f16", "bf16", "ieee", "tf32", "e4m3", "i8", "u8_i8", "f64"], "tile": ["small", "large", "threes"],
+    "depth": ["16", "32", "64"], "place": ["dense"], "align": [16], "epi": ["none", "bias_relu",
+                                                                            "narrow"], "data": ["small"]
+}
 
 
 # ---- which rows -----------------------------------------------------------------------------------------------------
 def possible(pick):
     r = TYPES[pick["type"]][2] if "type" in pick else None
     u = TYPES[pick["type"]][0] if "type" in pick else None
-    return not (r == "i32" and pick.get("data") == "normal") and not (u in ("f32", "f64", "i8", "u8") and pick.get("epi") == "out_f16")
+    return not (r == "i32" and pick.get("data") == "normal") and not (u in ("f32", "f64", "i8", "u8") and
+                                                                      pick.get("epi") == "out_f16")
 
 
 def cover(axes, seed):
-    """Rows as {axis: value}. Each begins with a pair not yet met; the other axes, in random order, take what meets most."""
+    """Rows as {axis: value}. Each begins with a pair not yet met; the other axes, in random order, take what meets
+    most."""
     gen, names = rng(seed), list(axes)
     left = {}
     for x, y in itertools.combinations(names, 2):
@@ -63,7 +75,10 @@ def cover(axes, seed):
         for name in gen.permutation([n for n in names if n not in pick]):
             def gain(value, name=name):
                 return sum((o, p, name, value) in left or (name, value, o, p) in left for o, p in pick.items())
-            values = [axes[name][i] for i in gen.permutation(len(axes[name])) if possible({**pick, name: axes[name][i]})]
+
+            values = [
+                axes[name][i] for i in gen.permutation(len(axes[name])) if possible({**pick, name: axes[name][i]})
+            ]
             pick[str(name)] = max(values, key=gain)
         for (x, v), (y, w) in itertools.permutations(pick.items(), 2):
             left.pop((x, v, y, w), None)
@@ -79,7 +94,8 @@ def parameter(name, t, form, place, align, writes):
     strides = (" : 1", f" : ld{name.lower()}") if form == "view" else ("", "")
     if place == "raw":
         s = f"(1, ld{name.lower()})" if form == "view" else f"(ld{name.lower()}, 1)"
-        return f"{const}{t} *{name}0, int ld{name.lower()}", f"    auto {name} = view({name}0 + {3 * align}, ({held[0]}, {held[1]}), {s});\n"
+        made = f"    auto {name} = view({name}0 + {3 * align}, ({held[0]}, {held[1]}), {s});\n"
+        return f"{const}{t} *{name}0, int ld{name.lower()}", made
     if place == "sub":
         view = f"{const}{t} {name}0[{name}r{strides[0]}, {name}c{strides[1]}]"
         start = (3 * align, 1) if form == "view" else (1, 3 * align)
@@ -111,16 +127,17 @@ def sizes(kind, bm, bn, bk, align, turn):
     """M, N, K."""
     least = {
         "even": (2 * bm, bn, 3 * bk), "odd": (bm + bm // 2 + 1, 2 * bn - bn // 3 - 1 or 3, 2 * bk + bk // 2 + 1),
-        "less": (max(bm - 3, 1), max(bn // 2, 1), (max(bk // 2, 1), 1, bk)[turn % 3]), "long": (bm - bm // 4, bn + 1, 7 * bk - bk // 4),
+        "less": (max(bm - 3, 1), max(bn // 2, 1), (max(bk // 2, 1), 1, bk)[turn % 3]),
+        "long": (bm - bm // 4, bn + 1, 7 * bk - bk // 4),
     }[kind]
     return [-(-n // align) * align for n in least]
 
 
 EPILOGUES = {  # parameters, the value stored, type stored
-    "none": ("", "acc", "R"), "bias_relu": (", const R bias[$N]", "max(acc + row(bias[n +: BN]), 0)", "R"),
-    "scale": (", const R scale[$M]", "acc * col(scale[m +: BM])", "R"),
-    "residual": (", const R more[$M, $N]", "acc + more[m +: BM, n +: BN]", "R"),
-    "narrow": ("", "(O)acc", "O"), "out_f16": ("", "acc", "R"),
+    "none": ("", "acc", "R"), "bias_relu": (", const {R} bias[{N}]", "max(acc + row(bias[n +: BN]), 0)", "R"),
+    "scale": (", const {R} scale[{M}]", "acc * col(scale[m +: BM])", "R"),
+    "residual": (", const {R} more[{M}, {N}]", "acc + more[m +: BM, n +: BN]", "R"),
+    "narrow": ("", "({O})acc", "O"), "out_f16": ("", "acc", "R"),
 }
 
 
@@ -128,9 +145,12 @@ def source(p, narrow):
     t, u, r, precision = TYPES[p["type"]]
     r = "f16" if p["epi"] == "out_f16" else r
     more, value, stored = EPILOGUES[p["epi"]]
-    more = re.sub(r"\$(\w)", r"\1" if p["place"] == "dense" else r"(\1)", more.replace("R ", r + " "))
+    more = more.format(R=r, **{e: e if p["place"] == "dense" else f"({e})" for e in "MN"})
     out = narrow if stored == "O" else r
-    parts = [parameter(name, t, form, p["place"], p["align"], name == "C") for name, t, form in zip("ABC", (t, u, out), (p["a"], p["b"], p["c"]))]
+    parts = [
+        parameter(name, t, form, p["place"], p["align"], name == "C")
+        for name, t, form in zip("ABC", (t, u, out), (p["a"], p["b"], p["c"]))
+    ]
     views = ", ".join(text for text, _ in parts)
     extents = "" if p["place"] == "dense" else ", int M, int N, int K"
     a = "trans(A[k +: BK, m +: BM])" if p["a"] == "trans" else "A[m +: BM, k +: BK]"
@@ -145,7 +165,7 @@ def source(p, narrow):
 {"".join(text for _, text in parts)}    tile<{r}, BM, BN> acc = 0;
     for (int k : range(0, K, BK)) pipeline
         acc = dot({a}, {b}, acc{options});
-    C[m +: BM, n +: BN] = {value.replace("O", narrow)};
+    C[m +: BM, n +: BN] = {value.format(O=narrow)};
 }}
 """
 
@@ -163,8 +183,10 @@ def expected(p, x, y, extra, narrow, trips):
     if p["data"] == "normal":
         each, products = LOSES.get(precision, (0, 1))
         terms = np.abs(big(x)) @ np.abs(big(y))
-        # NVIDIA's units for f8 keep about 14 bits of a sum (hence 2^-13 for each of the instructions, 16 deep or deeper)
-        bound = terms * (each + (products * x.shape[1] + 2) * 2 * eps(r) + (2.0**-13 * (x.shape[1] // 16 + 1) if t in F8 else 0))
+        # NVIDIA's units for f8 keep about 14 bits of a sum (hence 2^-13 for each of the instructions, 16 deep or
+        # deeper)
+        bound = terms * (each + (products * x.shape[1] + 2) * 2 * eps(r) + (2.0**-13 *
+                                                                            (x.shape[1] // 16 + 1) if t in F8 else 0))
         bound = bound + (trips * 2.0**-11 * (terms + bound) + trips * 2.0**-25 if p["epi"] == "out_f16" else 0)
     if p["epi"] in ("bias_relu", "residual"):
         v = v + extra
@@ -201,10 +223,12 @@ def add(number, p, bm, bn, bk):
         whole = argument("C", Arr("f64", w.value.astype(float)), p["c"], p["place"], p["align"])[c].store
         if not is_float(args[c].type) and p["place"] != "dense":
             whole = np.where(np.isnan(whole), 77, whole)
-        bounds = argument("C", Arr("f64", np.broadcast_to(np.asarray(w.bound, float), (m, n))), p["c"], p["place"], p["align"])[c].store
+        bounds = argument("C", Arr("f64", np.broadcast_to(np.asarray(w.bound, float), (m, n))), p["c"], p["place"],
+                          p["align"])[c].store
         return {c: within(whole, np.nan_to_num(bounds) if p["data"] == "normal" else 0)}
 
-    name = "_".join(str(p[x]) for x in ("type", "a", "b", "place", "align", "epi")) + f"_{bm}x{bn}x{bk}_s{p['stages']}w{p['warps']}"
+    name = "_".join(
+        str(p[x]) for x in ("type", "a", "b", "place", "align", "epi")) + f"_{bm}x{bn}x{bk}_s{p['stages']}w{p['warps']}"
     row(f"gemm_{number:03}_{name}", source(p, narrow), args, want, consts={"BM": bm, "BN": bn, "BK": bk},
         same_bits=p["data"] == "small", warps=p["warps"], stages=p["stages"])
 

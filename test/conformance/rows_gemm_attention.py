@@ -56,7 +56,9 @@ SLICES = {
     "plain": ("H2, N, D", "", "auto k = trans(K[h, n +: BN, 0 +: BD]); auto v = V[h, n +: BN, 0 +: BD];"),
     "k_transposed": ("H2, D, N", "", "auto k = K[h, 0 +: BD, n +: BN]; auto v = V[h, n +: BN, 0 +: BD];"),
     "grouped": ("H2, N, D", "", "auto k = trans(K[h / 2, n +: BN, 0 +: BD]); auto v = V[h / 2, n +: BN, 0 +: BD];"),
-    "paged": ("H2, N, D", ", const i32 pages[P]", "int at = pages[n / BN] * BN; auto k = trans(K[h, at +: BN, 0 +: BD]); auto v = V[h, at +: BN, 0 +: BD];"),
+    "paged": (
+        "H2, N, D", ", const i32 pages[P]",
+        "int at = pages[n / BN] * BN; auto k = trans(K[h, at +: BN, 0 +: BD]); auto v = V[h, at +: BN, 0 +: BD];"),
 }
 
 
@@ -66,7 +68,11 @@ def forward(name, t, shape, block, warps, stages, out=None, causal=False, form="
     heads = h // 2 if form == "grouped" else h
     q, k, v = normal(t, 1, h, m, d), normal(t, 2, heads, n, d), normal(t, 3, heads, n, d)
     order = [2, 0, 3, 1][:n // block[1]] if form == "paged" else None
-    args = {"Q": q, "K": Arr(t, k.store.transpose(0, 2, 1).copy()) if form == "k_transposed" else k, "V": v, "O": poison(out, h, m, d)}
+    args = {
+        "Q": q, "K": Arr(t,
+                         k.store.transpose(0, 2, 1).copy()) if form == "k_transposed" else k, "V": v,
+        "O": poison(out, h, m, d)
+    }
     if order:
         args["pages"] = Arr("i32", np.array(order, np.int32))
 
@@ -96,8 +102,10 @@ forward("k_transposed", "f16", (1, 60, 90, 64), (64, 32, 64), 4, 3, form="k_tran
 forward("grouped", "f16", (4, 20, 70, 32), (16, 32, 32), 8, 4, form="grouped")
 forward("paged", "f16", (1, 40, 128, 64), (32, 32, 64), 4, 3, form="paged")
 
-row("gemm_attention_backward", """
-kernel backward(const f16 Q[M, D], const f16 K[N, D], const f16 V[N, D], const f16 G[M, D], f32 DK[N, D], f32 DV[N, D], f32 DQ[M, D],
+row(
+    "gemm_attention_backward", """
+kernel backward(const f16 Q[M, D], const f16 K[N, D], const f16 V[N, D], const f16 G[M, D], f32 DK[N, D], f32 DV[N, D],
+                f32 DQ[M, D],
                 const int BM = 32, const int BN = 32, const int BD = 32)
     grid(cdiv(N, BN))
 {
@@ -118,9 +126,11 @@ kernel backward(const f16 Q[M, D], const f16 K[N, D], const f16 V[N, D], const f
     DK[n +: BN, 0 +: BD] = dk;
     DV[n +: BN, 0 +: BD] = dv;
 }
-""", {"Q": small("f16", 1, 70, 25, lo=-1, hi=2), "K": small("f16", 2, 50, 25, lo=-1, hi=2), "V": small("f16", 3, 50, 25, lo=-1, hi=2),
-      "G": small("f16", 4, 70, 25, lo=-1, hi=2), "DK": poison("f32", 50, 25), "DV": poison("f32", 50, 25), "DQ": Arr("f32", np.zeros((70, 25), np.float32))},
-    lambda a: backward(*(a[n].astype(float) for n in "QKVG")), warps=4, stages=3)
+""", {
+        "Q": small("f16", 1, 70, 25, lo=-1, hi=2), "K": small("f16", 2, 50, 25, lo=-1, hi=2), "V": small(
+            "f16", 3, 50, 25, lo=-1, hi=2), "G": small("f16", 4, 70, 25, lo=-1, hi=2), "DK": poison("f32", 50, 25),
+        "DV": poison("f32", 50, 25), "DQ": Arr("f32", np.zeros((70, 25), np.float32))
+    }, lambda a: backward(*(a[n].astype(float) for n in "QKVG")), warps=4, stages=3)
 
 
 def backward(q, k, v, g):

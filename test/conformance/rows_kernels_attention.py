@@ -1,4 +1,5 @@
-"""std.kernels.attention against NumPy in f64: forward, and gradients by the closed form, which is itself checked against differences."""
+"""std.kernels.attention against NumPy in f64: forward, and gradients by the closed form, which is itself checked
+against differences."""
 import itertools
 
 from kernel_library import Arr, EPS, f64, kernel_row, np, poison, within
@@ -79,19 +80,32 @@ def slack(x, t, n):
 
 
 SHAPES = [  # type, B, H, HK, M, N, D, tile M, tile N, options
-    ("f16", 1, 2, 1, 70, 70, 32, 64, 32, {"causal": True}), ("f16", 2, 4, 2, 33, 50, 20, 32, 32, {}), ("bf16", 1, 2, 2, 1, 45, 16, 16, 16, {"causal": True}),
-    ("f32", 1, 2, 1, 40, 33, 24, 32, 16, {"causal": True, "left": 7}), ("f16", 1, 3, 1, 50, 60, 16, 16, 32, {"left": 12, "alibi": True}), ("f32", 1, 2, 1, 20, 37, 16, 16, 16, {"cap": 2.0, "causal": True}),
-    ("bf16", 1, 2, 1, 35, 35, 16, 16, 16, {"sinks": True, "causal": True, "left": 9}), ("f32", 1, 4, 1, 17, 21, 8, 16, 16, {"sinks": True, "alibi": True, "cap": 3.0, "causal": True}),
-    ("f16", 1, 1, 1, 3, 1, 1, 16, 16, {}), ("f32", 1, 1, 1, 5, 0, 8, 16, 16, {}), ("f16", 1, 2, 1, 33, 70, 128, 128, 64, {}), ("bf16", 1, 2, 1, 20, 33, (24, 16), 16, 16, {"causal": True}),
+    ("f16", 1, 2, 1, 70, 70, 32, 64, 32, {"causal": True}), ("f16", 2, 4, 2, 33, 50, 20, 32, 32, {}),
+    ("bf16", 1, 2, 2, 1, 45, 16, 16, 16, {"causal": True}),
+    ("f32", 1, 2, 1, 40, 33, 24, 32, 16, {"causal": True, "left": 7}),
+    ("f16", 1, 3, 1, 50, 60, 16, 16, 32, {"left": 12, "alibi": True}),
+    ("f32", 1, 2, 1, 20, 37, 16, 16, 16, {"cap": 2.0, "causal": True}),
+    ("bf16", 1, 2, 1, 35, 35, 16, 16, 16, {"sinks": True, "causal": True, "left": 9}),
+    ("f32", 1, 4, 1, 17, 21, 8, 16, 16, {"sinks": True, "alibi": True, "cap": 3.0, "causal": True}),
+    ("f16", 1, 1, 1, 3, 1, 1, 16, 16, {}), ("f32", 1, 1, 1, 5, 0, 8, 16, 16, {}),
+    ("f16", 1, 2, 1, 33, 70, 128, 128, 64, {}), ("bf16", 1, 2, 1, 20, 33, (24, 16), 16, 16, {"causal": True}),
 ]
 
 
 def options_of(o, h):
     """Arrays and constants of a row, and what NumPy takes."""
-    slope = Arr("f32", (2.0 ** -np.arange(1, h + 1)).astype(np.float32)) if o.get("alibi") else Arr("f32", np.zeros(0, np.float32))
-    sink = Arr("f32", np.linspace(-1, 1, h).astype(np.float32)) if o.get("sinks") else Arr("f32", np.zeros(0, np.float32))
-    consts = {"CAUSAL": "causal" in o, "WINDOW": "left" in o, "ALIBI": "alibi" in o, "SOFTCAP": "cap" in o, "SINKS": "sinks" in o}
-    numpy = {**o, "slope": slope.store.astype(float) if o.get("alibi") else None, "sink": sink.store.astype(float) if o.get("sinks") else None}
+    slope = Arr("f32", (2.0**-np.arange(1, h + 1)).astype(np.float32)) if o.get("alibi") else Arr(
+        "f32", np.zeros(0, np.float32))
+    sink = Arr("f32",
+               np.linspace(-1, 1, h).astype(np.float32)) if o.get("sinks") else Arr("f32", np.zeros(0, np.float32))
+    consts = {
+        "CAUSAL": "causal" in o, "WINDOW": "left" in o, "ALIBI": "alibi" in o, "SOFTCAP": "cap" in o, "SINKS": "sinks"
+        in o
+    }
+    numpy = {
+        **o, "slope": slope.store.astype(float) if o.get("alibi") else None,
+        "sink": sink.store.astype(float) if o.get("sinks") else None
+    }
     return {"slope": slope, "sink": sink}, {"cap": o.get("cap", 1.0), "left": o.get("left", 0)}, consts, numpy
 
 
@@ -104,8 +118,16 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
 
     def want(a, t=t, n=n, scale=scale, numpy=numpy):
         out, lse, _, _ = forward(*f64(a, "Q", "K", "V"), scale, numpy)
-        return {"O": within(out, slack(out, t, n)), "lse": within(lse, (n + 40) * 8 * EPS * np.abs(np.where(np.isfinite(lse), lse, 0)).max(initial=1))}
-    kernel_row("attention", "attention", name, {"Q": q, "K": k, "V": v, "O": poison(t, b, h, m, dv), "lse": poison("f32", b, h, m), **arrays, "scale": scale, **numbers}, want, T=t, D=d, DV=dv, BM=bm, BN=bn, **consts)
+        return {
+            "O": within(out, slack(out, t, n)),
+            "lse": within(lse, (n + 40) * 8 * EPS * np.abs(np.where(np.isfinite(lse), lse, 0)).max(initial=1))
+        }
+
+    kernel_row(
+        "attention", "attention", name, {
+            "Q": q, "K": k, "V": v, "O": poison(t, b, h, m, dv), "lse": poison("f32", b, h, m),
+            **arrays, "scale": scale, **numbers
+        }, want, T=t, D=d, DV=dv, BM=bm, BN=bn, **consts)
     out, lse, _, _ = forward(*(wide(x).astype(float) for x in (q, k, v)), scale, numpy)
     o_, l_ = Arr(t, store(out, t)), Arr("f32", lse.astype(np.float32))
 
@@ -120,14 +142,24 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
         return both, {"dK": within(dk, far * slack(dk, t, m)), "dV": within(dv, far * slack(dv, t, m))}
     several = {x: c for x, c in consts.items() if x != "SINKS"}
     if n:
-        kernel_row("attention", "attention_backward_dq", name, {"Q": q, "K": k, "V": v, "O": o_, "dO": g, "lse": l_, "dQ": poison(t, b, h, m, d), "delta": poison("f32", b, h, m), **arrays,
-                   "dsink": zeros("f32", h if "sinks" in o else 0), "scale": scale, **numbers}, lambda a, grads=grads: grads(a)[0], T=t, D=d, DV=dv, BM=min(bm, 32), BN=min(bn, 32), **consts)
+        kernel_row(
+            "attention", "attention_backward_dq", name, {
+                "Q": q, "K": k, "V": v, "O": o_, "dO": g, "lse": l_, "dQ": poison(t, b, h, m, d), "delta": poison(
+                    "f32", b, h, m), **arrays, "dsink": zeros("f32", h if "sinks" in o else 0), "scale": scale,
+                **numbers
+            }, lambda a, grads=grads: grads(a)[0], T=t, D=d, DV=dv, BM=min(bm, 32), BN=min(bn, 32), **consts)
         delta = Arr("f32", (wide(o_).astype(float) * wide(g)).sum(-1).astype(np.float32))
-        kernel_row("attention", "attention_backward_dkdv", name, {"Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "dK": poison(t, b, hk, n, d), "dV": poison(t, b, hk, n, dv), "slope": arrays["slope"],
-                   "scale": scale, **numbers}, lambda a, grads=grads: grads(a)[1], T=t, D=d, DV=dv, BM=min(bm, 32), BN=min(bn, 32), **several)
+        kernel_row(
+            "attention", "attention_backward_dkdv", name, {
+                "Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "dK": poison(t, b, hk, n, d), "dV": poison(
+                    t, b, hk, n, dv), "slope": arrays["slope"], "scale": scale, **numbers
+            }, lambda a, grads=grads: grads(a)[1], T=t, D=d, DV=dv, BM=min(bm, 32), BN=min(bn, 32), **several)
 
-# ---- sequences of different lengths -----------------------------------------------------------------------------------
-for t, from_q, from_k, h, hk, d, o in (("f16", [0, 17, 17, 50], [0, 30, 35, 68], 2, 1, 20, {"causal": True}), ("f32", [0, 1], [0, 1], 1, 1, 8, {}), ("bf16", [0, 40, 41], [0, 40, 73], 4, 2, 16, {"causal": True, "left": 5, "alibi": True, "sinks": True})):
+# ---- sequences of different lengths ----------------------------------------------------------------------------------
+for t, from_q, from_k, h, hk, d, o in (
+        ("f16", [0, 17, 17, 50], [0, 30, 35, 68], 2, 1, 20, {"causal": True}),
+        ("f32", [0, 1], [0, 1], 1, 1, 8, {}),
+        ("bf16", [0, 40, 41], [0, 40, 73], 4, 2, 16, {"causal": True, "left": 5, "alibi": True, "sinks": True})):
     arrays, numbers, consts, numpy = options_of(o, h)
     tq, tk = from_q[-1], from_k[-1]
 
@@ -152,28 +184,48 @@ for t, from_q, from_k, h, hk, d, o in (("f16", [0, 17, 17, 50], [0, 30, 35, 68],
                 dsink += each[3] if each[3] is not None else 0
         delta = (whole(q, k, v)[0] * g).sum(-1).T
         far = 3 * np.sqrt(v.shape[-1])
-        return {n: within(w, far * slack(w, t, 40)) for n, w in (("dQ", dq), ("delta", delta), ("dK", dk), ("dV", dv))} | {"dsink": within(dsink, far * len(q) * slack(delta, t, 40).max())}
+        return {n: within(w, far * slack(w, t, 40))
+                for n, w in (("dQ", dq), ("delta", delta), ("dK", dk),
+                             ("dV", dv))} | {"dsink": within(dsink,
+                                                             far * len(q) * slack(delta, t, 40).max())}
 
     def want(a, t=t, whole=whole):
         out, lse = whole(*f64(a, "Q", "K", "V"))
         return {"O": within(out, slack(out, t, 40)), "lse": within(lse, 400 * EPS * np.abs(lse).max())}
     q, k, v, g = normal(t, 1, tq, h, d), normal(t, 2, tk, hk, d), normal(t, 3, tk, hk, d), normal(t, 4, tq, h, d)
     starts = {"from_q": Arr("i32", np.array(from_q, np.int32)), "from_k": Arr("i32", np.array(from_k, np.int32))}
-    kernel_row("attention", "attention_varlen", f"{t}_{tq}_{tk}", {"Q": q, "K": k, "V": v, "O": poison(t, tq, h, d), "lse": poison("f32", h, tq), **starts, **arrays, "B": len(from_q) - 1, "longest": int(np.diff(from_q).max()),
-               "scale": 0.25, **numbers}, want, T=t, D=d, BM=32, BN=16, **consts)
+    kernel_row(
+        "attention", "attention_varlen", f"{t}_{tq}_{tk}", {
+            "Q": q, "K": k, "V": v, "O": poison(t, tq, h, d), "lse": poison("f32", h, tq), **starts,
+            **arrays, "B": len(from_q) - 1, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers
+        }, want, T=t, D=d, BM=32, BN=16, **consts)
     o_, l_ = whole(*(wide(x).astype(float) for x in (q, k, v)))
     o_, l_ = Arr(t, store(o_, t)), Arr("f32", l_.astype(np.float32))
-    kernel_row("attention", "attention_varlen_backward_dq", f"{t}_{tq}_{tk}", {"Q": q, "K": k, "V": v, "O": o_, "dO": g, "lse": l_, "dQ": poison(t, tq, h, d), "delta": poison("f32", h, tq), **starts, **arrays,
-               "dsink": zeros("f32", h if "sinks" in o else 0), "B": len(from_q) - 1, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers},
-               lambda a, grads=grads, o=o: {n: w for n, w in grads(a).items() if n in ("dQ", "delta") + (("dsink",) if "sinks" in o else ())}, T=t, D=d, BM=16, BN=16, **consts)
+    kernel_row(
+        "attention", "attention_varlen_backward_dq", f"{t}_{tq}_{tk}", {
+            "Q": q, "K": k, "V": v, "O": o_, "dO": g, "lse": l_, "dQ": poison(t, tq, h, d), "delta": poison(
+                "f32", h, tq), **starts, **arrays, "dsink": zeros("f32", h if "sinks" in o else 0),
+            "B": len(from_q) - 1, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers
+        }, lambda a, grads=grads, o=o:
+        {n: w
+         for n, w in grads(a).items()
+         if n in ("dQ", "delta") + (("dsink", ) if "sinks" in o else ())}, T=t, D=d, BM=16, BN=16, **consts)
     delta = Arr("f32", (wide(o_).astype(float) * wide(g)).sum(-1).T.astype(np.float32).copy())
-    kernel_row("attention", "attention_varlen_backward_dkdv", f"{t}_{tq}_{tk}", {"Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "dK": poison(t, tk, hk, d), "dV": poison(t, tk, hk, d), **starts, "slope": arrays["slope"],
-               "B": len(from_q) - 1, "longest": int(np.diff(from_k).max()), "scale": 0.25, **numbers}, lambda a, grads=grads: {n: w for n, w in grads(a).items() if n in ("dK", "dV")}, T=t, D=d, BM=16, BN=16,
-               **{x: c for x, c in consts.items() if x != "SINKS"})
+    kernel_row(
+        "attention", "attention_varlen_backward_dkdv", f"{t}_{tq}_{tk}", {
+            "Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "dK": poison(t, tk, hk, d), "dV": poison(
+                t, tk, hk, d), **starts, "slope": arrays["slope"], "B": len(from_q) - 1, "longest": int(
+                    np.diff(from_k).max()), "scale": 0.25, **numbers
+        }, lambda a, grads=grads: {n: w
+                                   for n, w in grads(a).items() if n in ("dK", "dV")}, T=t, D=d, BM=16, BN=16,
+        **{x: c
+           for x, c in consts.items() if x != "SINKS"})
 
-# ---- new queries behind keys in pages ---------------------------------------------------------------------------------
-for t, u, from_q, length, h, hk, d, page, o in (("f16", "f16", [0, 17, 17, 20], [40, 9, 3], 2, 1, 16, 8, {"causal": True}), ("f32", "f32", [0, 1, 6], [1, 37], 2, 2, 8, 4, {"causal": True, "left": 6}),
-                                                 ("bf16", "f8e4m3", [0, 33], [50], 4, 2, 16, 16, {"causal": True, "cap": 4.0, "sinks": True})):
+# ---- new queries behind keys in pages --------------------------------------------------------------------------------
+for t, u, from_q, length, h, hk, d, page, o in (
+        ("f16", "f16", [0, 17, 17, 20], [40, 9, 3], 2, 1, 16, 8, {"causal": True}),
+        ("f32", "f32", [0, 1, 6], [1, 37], 2, 2, 8, 4, {"causal": True, "left": 6}),
+        ("bf16", "f8e4m3", [0, 33], [50], 4, 2, 16, 16, {"causal": True, "cap": 4.0, "sinks": True})):
     arrays, numbers, consts, numpy = options_of(o, h)
     counts = [-(-n // page) for n in length]
     order, table, at = rng(5).permutation(sum(counts) + 1), np.zeros((len(length), max(counts)), np.int32), 0
@@ -187,22 +239,38 @@ for t, u, from_q, length, h, hk, d, page, o in (("f16", "f16", [0, 17, 17, 20], 
         for b, (i, j) in enumerate(zip(from_q, from_q[1:])):
             n = np.arange(length[b])
             slots = a["pages"][b][n // page] * page + n % page
-            r, l, _, _ = forward(*(x.transpose(1, 0, 2)[None] for x in (q[i:j], keys[slots], values[slots])), 0.25, numpy)
+            r, l, _, _ = forward(*(x.transpose(1, 0, 2)[None] for x in (q[i:j], keys[slots], values[slots])), 0.25,
+                                 numpy)
             out[i:j], lse[:, i:j] = r[0].transpose(1, 0, 2), l[0]
         return {"O": within(out, slack(out, t, 50)), "lse": within(lse, 800 * EPS * (1 + np.abs(lse).max()))}
     cache = [normal(u, s, size, hk, d) for s in (2, 3)]
     cache[1].store[order[-1] * page:(order[-1] + 1) * page] = poison(u, 1).store  # a page that is nobody's
-    kernel_row("attention", "attention_paged", f"{t}_{u}_{from_q[-1]}", {"Q": normal(t, 1, from_q[-1], h, d), "K": cache[0], "V": cache[1], "pages": Arr("i32", table), "length": Arr("i32", np.array(length, np.int32)),
-               "from_q": Arr("i32", np.array(from_q, np.int32)), "O": poison(t, from_q[-1], h, d), "lse": poison("f32", h, from_q[-1]), **arrays, "page": page, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers},
-               want, T=t, U=u, D=d, BM=16, BN=16, **consts)
+    kernel_row(
+        "attention", "attention_paged", f"{t}_{u}_{from_q[-1]}", {
+            "Q": normal(t, 1, from_q[-1], h, d), "K": cache[0], "V": cache[1], "pages": Arr("i32", table),
+            "length": Arr("i32", np.array(length, np.int32)), "from_q": Arr("i32", np.array(
+                from_q, np.int32)), "O": poison(t, from_q[-1], h, d), "lse": poison("f32", h, from_q[-1]),
+            **arrays, "page": page, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers
+        }, want, T=t, U=u, D=d, BM=16, BN=16, **consts)
 
-# ---- f8 ---------------------------------------------------------------------------------------------------------------
-for t, p, h, hk, m, n, d, causal in (("f8e4m3", "f8e4m3", 2, 1, 33, 40, 32, True), ("f8e5m2", "f16", 1, 1, 20, 35, 16, False), ("f8e4m3", "f16", 2, 2, 1, 17, 16, True)):
+# ---- f8 --------------------------------------------------------------------------------------------------------------
+for t, p, h, hk, m, n, d, causal in (
+        ("f8e4m3", "f8e4m3", 2, 1, 33, 40, 32, True),
+        ("f8e5m2", "f16", 1, 1, 20, 35, 16, False),
+        ("f8e4m3", "f16", 2, 2, 1, 17, 16, True)):
     s = [Arr("f32", (0.5 + rng(7 + i).random((1, x))).astype(np.float32)) for i, x in enumerate((h, hk, hk))]
 
     def want(a, p=p, n=n, d=d, causal=causal):
         q, k, v = (x * a[y].astype(float)[..., None, None] for x, y in zip(f64(a, "Q", "K", "V"), ("sq", "sk", "sv")))
         out, lse, _, _ = forward(q, k, v, d**-0.5, {"causal": causal})
-        return {"O": within(out, 2 * eps(p) * np.abs(v).max() + slack(out, "bf16", n)), "lse": within(lse, 400 * EPS * np.abs(lse).max(initial=1))}
-    kernel_row("attention", "attention_f8", f"{t}_{p}_{m}x{n}", {"Q": normal(t, 1, 1, h, m, d), "K": normal(t, 2, 1, hk, n, d), "V": normal(t, 3, 1, hk, n, d), "O": poison("bf16", 1, h, m, d), "lse": poison("f32", 1, h, m),
-               "sq": s[0], "sk": s[1], "sv": s[2], "scale": float(np.float32(d**-0.5)), "left": 0}, want, T=t, P=p, D=d, CAUSAL=causal, BM=32, BN=32)
+        return {
+            "O": within(out, 2 * eps(p) * np.abs(v).max() + slack(out, "bf16", n)),
+            "lse": within(lse, 400 * EPS * np.abs(lse).max(initial=1))
+        }
+
+    kernel_row(
+        "attention", "attention_f8", f"{t}_{p}_{m}x{n}", {
+            "Q": normal(t, 1, 1, h, m, d), "K": normal(t, 2, 1, hk, n, d), "V": normal(t, 3, 1, hk, n, d), "O": poison(
+                "bf16", 1, h, m, d), "lse": poison("f32", 1, h, m), "sq": s[0], "sk": s[1], "sv": s[2], "scale": float(
+                    np.float32(d**-0.5)), "left": 0
+        }, want, T=t, P=p, D=d, CAUSAL=causal, BM=32, BN=32)

@@ -1,5 +1,7 @@
-"""std.kernels.conv against NumPy: data are small integers, whose sums are exact. A convolution is linear in each argument, so its
-gradients are right if the dot products <dy, conv(x, w)>, <dx, x> and <dw, w> are equal, which is asserted here for every case."""
+"""std.kernels.conv against NumPy: data are small integers, whose sums are exact. A convolution is linear in each
+argument, so its
+gradients are right if the dot products <dy, conv(x, w)>, <dx, x> and <dw, w> are equal, which is asserted here for
+every case."""
 from kernel_library import exact, kernel_row, np, poison, rounded
 from values import rng, small, zeros
 
@@ -8,7 +10,8 @@ ONE = (1, 1, 1, 1, 1, 1)
 
 
 def taps(window, w, y, x):
-    """For each tap of w: its place, the outputs that read a pixel inside with it, and these pixels, as indices of images."""
+    """For each tap of w: its place, the outputs that read a pixel inside with it, and these pixels, as indices of
+    images."""
     sh, sw, ph, pw, dh, dw = window
     for i, j in np.ndindex(w.shape[:2]):
         rows, columns = np.arange(y.shape[1]) * sh - ph + i * dh, np.arange(y.shape[2]) * sw - pw + j * dw
@@ -85,45 +88,81 @@ for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
     name = f"{t}_to_{o}_{'x'.join(map(str, x))}_by_{'x'.join(map(str, w))}"
     X, W, DY = (small(t, j, *shape, lo=-2, hi=3) for j, shape in enumerate((x, w, y)))
     bias = i % 2 == 0
-    kernel_row("conv", "conv2d", name, {"x": X, "w": W, "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, *y), **scalars},
-               lambda a, o=o, window=window, groups=groups, bias=bias: (lambda x, w: {"y": rounded(np.maximum(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), 0), o)})(*of("x", "w")(a)),
-               T=t, O=o, GROUPS=groups, BIAS=bias, epilogue="activation.relu", BM=32, BN=16, BC=16)
-    kernel_row("conv", "conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, *x), **scalars},
-               lambda a, o=o, window=window, groups=groups: {"dx": rounded(gradients(np.zeros(a["dx"].shape), *of("w", "dy")(a), window, groups)[0], o)},
-               T=t, O=o, GROUPS=groups, BM=32, BN=16, BK=16)
+    kernel_row(
+        "conv", "conv2d", name,
+        {"x": X, "w": W, "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, *y), **scalars},
+        lambda a, o=o, window=window, groups=groups, bias=bias:
+        (lambda x, w:
+         {"y": rounded(np.maximum(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), 0), o)})
+        (*of("x", "w")(a)), T=t, O=o, GROUPS=groups, BIAS=bias, epilogue="activation.relu", BM=32, BN=16, BC=16)
+    kernel_row(
+        "conv", "conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, *x), **scalars},
+        lambda a, o=o, window=window, groups=groups:
+        {"dx": rounded(gradients(np.zeros(a["dx"].shape),
+                                 *of("w", "dy")
+                                 (a), window, groups)[0], o)}, T=t, O=o, GROUPS=groups, BM=32, BN=16, BK=16)
     total, z = "f64" if t == "f64" else "f32", 1 + i % 3
     arrived = zeros("u32", w[0] * w[1] * groups, -(-w[2] // 16), -(-w[3] // groups // 16))
-    kernel_row("conv", "conv2d_backward_weight", name, {"x": X, "dy": DY, "dw": poison(o, *w), "parts": poison(total, z, *w), "arrived": arrived, **scalars},
-               lambda a, o=o, window=window, groups=groups: {"dw": rounded(gradients(*of("x", "dw", "dy")(a), window, groups)[1], o), "arrived": exact(np.zeros(a["arrived"].shape, np.uint32))},
-               T=t, O=o, A=total, GROUPS=groups, BM=16, BN=16, BK=16)
+    kernel_row(
+        "conv", "conv2d_backward_weight", name,
+        {"x": X, "dy": DY, "dw": poison(o, *w), "parts": poison(total, z, *w), "arrived": arrived, **scalars},
+        lambda a, o=o, window=window, groups=groups: {
+            "dw": rounded(gradients(*of("x", "dw", "dy")(a), window, groups)[1], o), "arrived": exact(
+                np.zeros(a["arrived"].shape, np.uint32))
+        }, T=t, O=o, A=total, GROUPS=groups, BM=16, BN=16, BK=16)
     if groups == 1:
-        kernel_row("conv", "conv2d_transpose", name, {"x": DY, "w": W, "bias": small(o, 4, w[2] if bias else 0), "y": poison(o, *x), **scalars},
-                   lambda a, o=o, window=window, bias=bias: {"y": rounded(gradients(np.zeros(a["y"].shape), *of("w", "x")(a), window)[0] + (a["bias"] if bias else 0), o)},
-                   T=t, O=o, BIAS=bias, BM=32, BN=16, BK=16)
+        kernel_row(
+            "conv", "conv2d_transpose", name,
+            {"x": DY, "w": W, "bias": small(o, 4, w[2] if bias else 0), "y": poison(o, *x), **scalars},
+            lambda a, o=o, window=window, bias=bias: {
+                "y": rounded(
+                    gradients(np.zeros(a["y"].shape),
+                              *of("w", "x")(a), window)[0] + (a["bias"] if bias else 0), o)
+            }, T=t, O=o, BIAS=bias, BM=32, BN=16, BK=16)
 
-for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate((
-        ("f16", "f16", 2, 7, 9, 40, 3, 3, 7, 9, ONE, 1), ("f32", "f32", 1, 8, 5, 17, 3, 2, 4, 3, (2, 2, 1, 0, 1, 2), 1), ("bf16", "f32", 1, 1, 1, 1, 3, 3, 1, 1, ONE, 1),
-        ("f32", "f32", 2, 5, 7, 15, 3, 2, 3, 3, (2, 2, 1, 0, 1, 1), 3), ("f64", "f64", 1, 4, 4, 3, 2, 2, 3, 3, (1, 1, 0, 0, 1, 1), 1), ("f32", "f32", 0, 4, 4, 3, 3, 3, 4, 4, ONE, 1),
-        ("f16", "f32", 1, 5, 6, 20, 3, 3, 5, 6, ONE, 2), ("f64", "f64", 1, 3, 3, 1, 1, 1, 3, 3, (1, 1, 0, 0, 1, 1), 5))):
+for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate(
+    (("f16", "f16", 2, 7, 9, 40, 3, 3, 7, 9, ONE, 1), ("f32", "f32", 1, 8, 5, 17, 3, 2, 4, 3, (2, 2, 1, 0, 1, 2), 1),
+     ("bf16", "f32", 1, 1, 1, 1, 3, 3, 1, 1, ONE, 1), ("f32", "f32", 2, 5, 7, 15, 3, 2, 3, 3, (2, 2, 1, 0, 1, 1), 3),
+     ("f64", "f64", 1, 4, 4, 3, 2, 2, 3, 3, (1, 1, 0, 0, 1, 1), 1), ("f32", "f32", 0, 4, 4, 3, 3, 3, 4, 4, ONE, 1),
+     ("f16", "f32", 1, 5, 6, 20, 3, 3, 5, 6, ONE, 2), ("f64", "f64", 1, 3, 3, 1, 1, 1, 3, 3, (1, 1, 0, 0, 1, 1), 5))):
     k = c * multiple
     adjoint(depthwise, depthwise_gradients, (n, h, w, c), (r, s, k), (n, p, q, k), window)
     scalars, bias, total = dict(zip(NAMES, window)), i % 2 == 0, "f64" if t == "f64" else "f32"
     name = f"{t}_to_{o}_{n}x{h}x{w}x{c}" + (f"_times_{multiple}" if multiple > 1 else "")
     X, W, DY = (small(t, j, *shape) for j, shape in enumerate(((n, h, w, c), (r, s, k), (n, p, q, k))))
     blocks = {"MULTIPLE": multiple, "BM": 8, "BC": 32}
-    kernel_row("conv", "depthwise_conv2d", name, {"x": X, "w": W, "bias": small(o, 4, k if bias else 0), "y": poison(o, n, p, q, k), **scalars},
-               lambda a, o=o, window=window, bias=bias: {"y": rounded(np.maximum(depthwise(*of("x", "w")(a), a["y"], window) + (a["bias"] if bias else 0), 0), o)},
-               T=t, O=o, BIAS=bias, epilogue="activation.relu", **blocks)
-    kernel_row("conv", "depthwise_conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, n, h, w, c), **scalars},
-               lambda a, o=o, window=window: {"dx": rounded(depthwise_gradients(np.zeros(a["dx"].shape), *of("w", "dy")(a), window)[0], o)}, T=t, O=o, **blocks)
+    kernel_row(
+        "conv", "depthwise_conv2d", name,
+        {"x": X, "w": W, "bias": small(o, 4, k if bias else 0), "y": poison(o, n, p, q, k), **scalars},
+        lambda a, o=o, window=window, bias=bias:
+        {"y": rounded(np.maximum(depthwise(*of("x", "w")(a), a["y"], window) +
+                                 (a["bias"]
+                                  if bias else 0), 0), o)}, T=t, O=o, BIAS=bias, epilogue="activation.relu", **blocks)
+    kernel_row(
+        "conv", "depthwise_conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, n, h, w, c), **scalars},
+        lambda a, o=o, window=window:
+        {"dx": rounded(depthwise_gradients(np.zeros(a["dx"].shape),
+                                           *of("w", "dy")(a), window)[0], o)}, T=t, O=o, **blocks)
     parts = 1 + i % 3
     # Program z has the blocks of 8 outputs z, z + parts, ...
     mine = [np.arange(n * p * q) // 8 % parts == z for z in range(parts)]
-    kernel_row("conv", "depthwise_conv2d_backward_weight", name, {"x": X, "dy": DY, "parts": poison(total, parts, r, s, k), **scalars},
-               lambda a, window=window, mine=mine, r=r, s=s: {"parts": exact(np.stack([depthwise_gradients(*of("x")(a), np.zeros((r, s, a["dy"].shape[3])), a["dy"] * m.reshape(*a["dy"].shape[:3], 1), window)[1] for m in mine]).astype(a["parts"].dtype))},
-               T=t, A=total, **blocks)
+    kernel_row(
+        "conv", "depthwise_conv2d_backward_weight", name,
+        {"x": X, "dy": DY, "parts": poison(total, parts, r, s, k), **scalars},
+        lambda a, window=window, mine=mine, r=r, s=s: {
+            "parts": exact(
+                np.stack([
+                    depthwise_gradients(*of("x")(a), np.zeros(
+                        (r, s, a["dy"].shape[3])), a["dy"] * m.reshape(*a["dy"].shape[:3], 1), window)[1] for m in mine
+                ]).astype(a["parts"].dtype))
+        }, T=t, A=total, **blocks)
 
 for t, m, k, z in (("f16", 40, 33, 2), ("f64", 1, 1, 1), ("bf16", 0, 5, 2), ("f32", 70, 5, 3)):
     total = "f64" if t == "f64" else "f32"
-    kernel_row("conv", "bias_backward", f"{t}_{m}x{k}", {"dy": small(t, 1, m, k), "part": poison(total, z, k)},
-               lambda a, z=z: {"part": exact(np.stack([a["dy"][np.arange(len(a["dy"])) // 8 % z == i].sum(0) for i in range(z)]).astype(a["part"].dtype))}, T=t, A=total, BM=8, BN=32)
+    kernel_row(
+        "conv", "bias_backward", f"{t}_{m}x{k}", {"dy": small(t, 1, m, k), "part": poison(total, z, k)},
+        lambda a, z=z: {
+            "part": exact(
+                np.stack([a["dy"][np.arange(len(a["dy"])) // 8 % z == i].sum(0)
+                          for i in range(z)]).astype(a["part"].dtype))
+        }, T=t, A=total, BM=8, BN=32)

@@ -1,4 +1,5 @@
-"""std.kernels.gan against NumPy in f64: the losses' gradients by closed forms that central differences confirm here, and the three
+"""std.kernels.gan against NumPy in f64: the losses' gradients by closed forms that central differences confirm here,
+and the three
 launches of spectral norm, which together come to the greatest singular value."""
 from kernel_library import EPS, bytes_as, f64, kernel_row, near, np, poison, within
 from rows_kernels_layers import differ
@@ -17,7 +18,9 @@ LOSSES = {"logistic": (lambda x, t: np.logaddexp(0, x) - t * x, lambda x, t: (1 
 
 def scores(t, n):
     """Among them +-100 and, of odd sizes, the hinge's corner."""
-    return bytes_as(t, np.concatenate([[100.0, -100.0, 1.0, -1.0, 0.0, 30.0, -30.0], 3 * rng(n).standard_normal(max(n - 7, 0))])[:n])
+    return bytes_as(
+        t,
+        np.concatenate([[100.0, -100.0, 1.0, -1.0, 0.0, 30.0, -30.0], 3 * rng(n).standard_normal(max(n - 7, 0))])[:n])
 
 
 def loss_row(name, t, n, p, target, scale, b):
@@ -29,9 +32,14 @@ def loss_row(name, t, n, p, target, scale, b):
         d = df(x, target) * scale / max(n, 1)
         terms = np.abs(d) if target in (-1, 0, 1) else scale / max(n, 1)
         size = (np.abs(f(x, target)).sum() + n) / max(n, 1)
-        return {"part": within(np.array(shares) / max(n, 1), np.full(p, 40 * EPS * size)), "dx": near(d, 16 * EPS * terms + 2.0**-140, t)}
+        return {
+            "part": within(np.array(shares) / max(n, 1), np.full(p, 40 * EPS * size)),
+            "dx": near(d, 16 * EPS * terms + 2.0**-140, t)
+        }
+
     kernel_row("gan", "gan_loss", f"{name}_{t}_{n}_{p}_{target}".replace("-", "m").replace(".", "_"),
-               {"x": scores(t, n), "dx": poison(t, n), "part": poison("f32", p), "target": target, "scale": scale}, want, T=t, loss=name, B=b)
+               {"x": scores(t, n), "dx": poison(t, n), "part": poison("f32", p), "target": target, "scale": scale},
+               want, T=t, loss=name, B=b)
 
 
 for name, (f, df) in LOSSES.items():
@@ -43,7 +51,7 @@ for name, (f, df) in LOSSES.items():
 loss_row("logistic", "f32", 35, 3, 0.75, 1.0, 16)
 
 
-# ---- spectral norm ------------------------------------------------------------------------------------------------------
+# ---- spectral norm ---------------------------------------------------------------------------------------------------
 def unit(x):
     return x / max(np.sqrt((x * x).sum()), 1e-12)
 
@@ -74,11 +82,20 @@ for t, r, c in (("f32", 37, 70), ("f16", 9, 5), ("bf16", 1, 1), ("f32", 0, 3), (
         slack = (len(s) + 8) * EPS
         out = {"y": near(w / size, slack * np.abs(w / size), t)}
         if w.size:
-            out |= {"u": within(s / size, slack * np.abs(s / size)), "sigma": within(np.array([size]), np.array([slack * size]))}
+            out |= {
+                "u": within(s / size, slack * np.abs(s / size)), "sigma": within(np.array([size]),
+                                                                                 np.array([slack * size]))
+            }
         return out
     at = f"{t}_{r}x{c}"
     kernel_row("gan", "spectral_columns", at, {"w": w, "u": u, "t": poison("f32", c)}, columns, **tiles)
-    kernel_row("gan", "spectral_rows", at, {"w": w, "t": normal("f32", 3, c), "v": poison("f32", c), "s": poison("f32", r)}, rows, **tiles)
-    kernel_row("gan", "spectral_apply", at, {"w": w, "s": normal("f32", 4, r), "u": poison("f32", r), "sigma": poison("f32", 1), "y": poison(t, r, c)}, applied, **tiles)
-kernel_row("gan", "spectral_rows", "zero", {"w": normal("f32", 1, 3, 4), "t": bytes_as("f32", np.zeros(4)), "v": poison("f32", 4), "s": poison("f32", 3)},
-           lambda a: {"v": within(np.zeros(4), np.zeros(4)), "s": within(np.zeros(3), np.zeros(3))}, T="f32", BR=8, BC=32)
+    kernel_row("gan", "spectral_rows", at,
+               {"w": w, "t": normal("f32", 3, c), "v": poison("f32", c), "s": poison("f32", r)}, rows, **tiles)
+    kernel_row(
+        "gan", "spectral_apply", at,
+        {"w": w, "s": normal("f32", 4, r), "u": poison("f32", r), "sigma": poison("f32", 1), "y": poison(t, r, c)},
+        applied, **tiles)
+kernel_row(
+    "gan", "spectral_rows", "zero",
+    {"w": normal("f32", 1, 3, 4), "t": bytes_as("f32", np.zeros(4)), "v": poison("f32", 4), "s": poison("f32", 3)},
+    lambda a: {"v": within(np.zeros(4), np.zeros(4)), "s": within(np.zeros(3), np.zeros(3))}, T="f32", BR=8, BC=32)

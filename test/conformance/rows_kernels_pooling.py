@@ -1,5 +1,7 @@
-"""std.kernels.pooling against NumPy. But for the maximum all kernels are linear, so each is the product with a matrix (of an image's pixels by its
-outputs), and its gradient the product with that matrix transposed; the maximum's gradient is confirmed by differences of small integers."""
+"""std.kernels.pooling against NumPy. But for the maximum all kernels are linear, so each is the product with a matrix
+(of an image's pixels by its
+outputs), and its gradient the product with that matrix transposed; the maximum's gradient is confirmed by differences
+of small integers."""
 from kernel_library import EPS, bytes_as, exact, kernel_row, near, np, poison, rounded
 from rows_kernels_conv import NAMES, ONE
 from values import Arr, normal, rng, small
@@ -75,9 +77,13 @@ def pair(kernel, name, t, n, h, w, c, p, q, matrix, scalars=None, **consts):
     for back in (False, True):
         m, (a, b), (e, f) = (matrix.T, (p, q), (h, w)) if back else (matrix, (h, w), (p, q))
         given, wanted = ("dy", "dx") if back else ("x", "y")
-        kernel_row("pooling", kernel + "_backward" * back, name, {given: normal(t, 1, n, a, b, c), wanted: poison(t, n, e, f, c), **(scalars or {})},
-                   lambda v, m=m, e=e, f=f, given=given, wanted=wanted: {wanted: near(by_matrix(v[given].astype(float), m, e, f), 8 * (m.shape[1] + 4) * unit * by_matrix(np.abs(v[given].astype(float)), m, e, f), t)},
-                   T=t, **TILES, **consts)
+        kernel_row(
+            "pooling", kernel + "_backward" * back, name,
+            {given: normal(t, 1, n, a, b, c), wanted: poison(t, n, e, f, c), **(scalars or {})},
+            lambda v, m=m, e=e, f=f, given=given, wanted=wanted: {
+                wanted: near(by_matrix(v[given].astype(float), m, e, f), 8 *
+                             (m.shape[1] + 4) * unit * by_matrix(np.abs(v[given].astype(float)), m, e, f), t)
+            }, T=t, **TILES, **consts)
 
 
 x_ = rng(1).permutation(6 * 5 * 2).astype(float).reshape(1, 6, 5, 2)
@@ -86,9 +92,11 @@ dy_ = rng(2).integers(-4, 5, y_.shape).astype(float)
 for place_ in np.ndindex(x_.shape):
     moved = x_.copy()
     moved[place_] += 0.5
-    assert ((maxima(moved, 3, 3, (3, 2), (2, 2, 1, 0, 1, 1))[0] - y_) * dy_).sum() * 2 == maxima_gradient(dy_, index_, 6, 5)[place_]
+    assert ((maxima(moved, 3, 3, (3, 2),
+                    (2, 2, 1, 0, 1, 1))[0] - y_) * dy_).sum() * 2 == maxima_gradient(dy_, index_, 6, 5)[place_]
 
-WINDOWS = [("f16", 2, 7, 9, 40, 4, 5, (3, 3), (2, 2, 1, 1, 1, 1)), ("f32", 1, 8, 5, 17, 5, 4, (2, 3), (2, 1, 2, 0, 1, 2)), ("bf16", 1, 1, 1, 1, 1, 1, (1, 1), ONE),
+WINDOWS = [("f16", 2, 7, 9, 40, 4, 5, (3, 3), (2, 2, 1, 1, 1, 1)),
+           ("f32", 1, 8, 5, 17, 5, 4, (2, 3), (2, 1, 2, 0, 1, 2)), ("bf16", 1, 1, 1, 1, 1, 1, (1, 1), ONE),
            ("f64", 1, 4, 4, 3, 2, 2, (2, 2), (2, 2, 0, 0, 1, 1)), ("f32", 0, 4, 4, 3, 2, 2, (2, 2), (2, 2, 0, 0, 1, 1))]
 for i, (t, n, h, w, c, p, q, kernel, window) in enumerate(WINDOWS):
     scalars = dict(zip(("kernel_h", "kernel_w", *NAMES), (*kernel, *window)))
@@ -96,24 +104,37 @@ for i, (t, n, h, w, c, p, q, kernel, window) in enumerate(WINDOWS):
     x = rng(i).integers(-4, 5, (n, h, w, c)).astype(float)  # with ties
     if i == 0:
         x[0, 3, 3:5, :3], x[1, :, :, 5] = np.nan, -np.inf
-    kernel_row("pooling", "max_pool2d", name, {"x": bytes_as(t, x), "y": poison(t, n, p, q, c), "index": poison("i32", n, p, q, c), **scalars},
-               lambda a, p=p, q=q, kernel=kernel, window=window: dict(zip(("y", "index"), map(exact, maxima(a["x"].astype(float), p, q, kernel, window)))), T=t, **TILES)
+    kernel_row(
+        "pooling", "max_pool2d", name,
+        {"x": bytes_as(t, x), "y": poison(t, n, p, q, c), "index": poison("i32", n, p, q, c), **scalars},
+        lambda a, p=p, q=q, kernel=kernel, window=window: dict(
+            zip(("y", "index"), map(exact, maxima(a["x"].astype(float), p, q, kernel, window)))), T=t, **TILES)
     index = maxima(x, p, q, kernel, window)[1].astype(np.int32)
-    kernel_row("pooling", "max_pool2d_backward", name, {"dy": small(t, 2, n, p, q, c), "index": Arr("i32", index), "dx": poison(t, n, h, w, c), **scalars},
-               lambda a, t=t, h=h, w=w: {"dx": rounded(maxima_gradient(a["dy"].astype(float), a["index"], h, w), t)}, T=t, **TILES)
-    pair("avg_pool2d", name, t, n, h, w, c, p, q, averages(h, w, p, q, kernel, window, i % 2 == 1), scalars, COUNT_PAD=i % 2 == 1)
+    kernel_row("pooling", "max_pool2d_backward", name,
+               {"dy": small(t, 2, n, p, q, c), "index": Arr("i32", index), "dx": poison(t, n, h, w, c), **scalars},
+               lambda a, t=t, h=h, w=w: {"dx": rounded(maxima_gradient(a["dy"].astype(float), a["index"], h, w), t)},
+               T=t, **TILES)
+    pair("avg_pool2d", name, t, n, h, w, c, p, q, averages(h, w, p, q, kernel, window, i % 2 == 1), scalars,
+         COUNT_PAD=i % 2 == 1)
 
 for t, n, l, c in (("f16", 2, 49, 40), ("f32", 1, 1, 1), ("bf16", 3, 20, 5), ("f64", 1, 9, 33), ("f32", 0, 4, 3)):
     unit = 2.0**-53 if t == "f64" else EPS
     name = f"{t}_{n}x{l}x{c}"
-    kernel_row("pooling", "global_avg_pool", name, {"x": normal(t, 1, n, l, c), "y": poison(t, n, c)},
-               lambda a, t=t, unit=unit: (lambda x: {"y": near(x.mean(1), (x.shape[1] + 4) * unit * np.abs(x).mean(1), t)})(a["x"].astype(float)), T=t, **TILES)
-    kernel_row("pooling", "global_avg_pool_backward", name, {"dy": normal(t, 1, n, c), "dx": poison(t, n, l, c)},
-               lambda a, t=t, l=l, unit=unit: (lambda d: {"dx": near(np.repeat(d[:, None], l, 1), 4 * unit * np.abs(d[:, None]), t)})(a["dy"].astype(float) / l), T=t, **TILES)
+    kernel_row(
+        "pooling", "global_avg_pool", name, {"x": normal(t, 1, n, l, c), "y": poison(t, n, c)},
+        lambda a, t=t, unit=unit: (lambda x: {"y": near(x.mean(1), (x.shape[1] + 4) * unit * np.abs(x).mean(1), t)})
+        (a["x"].astype(float)), T=t, **TILES)
+    kernel_row(
+        "pooling", "global_avg_pool_backward", name, {"dy": normal(t, 1, n, c), "dx": poison(t, n, l, c)},
+        lambda a, t=t, l=l, unit=unit:
+        (lambda d: {"dx": near(np.repeat(d[:, None], l, 1), 4 * unit * np.abs(d[:, None]), t)})
+        (a["dy"].astype(float) / l), T=t, **TILES)
 
-SIZES = [("f16", 2, 4, 3, 40, 8, 7), ("f32", 1, 3, 5, 17, 7, 2), ("bf16", 1, 1, 1, 1, 3, 4), ("f64", 1, 5, 4, 3, 1, 9), ("f32", 0, 2, 2, 3, 4, 4), ("f32", 1, 6, 6, 2, 3, 3)]
+SIZES = [("f16", 2, 4, 3, 40, 8, 7), ("f32", 1, 3, 5, 17, 7, 2), ("bf16", 1, 1, 1, 1, 3, 4), ("f64", 1, 5, 4, 3, 1, 9),
+         ("f32", 0, 2, 2, 3, 4, 4), ("f32", 1, 6, 6, 2, 3, 3)]
 for i, (t, n, h, w, c, p, q) in enumerate(SIZES):
     name = f"{t}_{n}x{h}x{w}x{c}_to_{p}x{q}"
     pair("upsample_nearest", name, t, n, h, w, c, p, q, np.kron(nearest(h, p), nearest(w, q)))
     for align in (False, True):
-        pair("upsample_bilinear", f"align_{name}" if align else name, t, n, h, w, c, p, q, np.kron(bilinear(h, p, align), bilinear(w, q, align)), ALIGN=align)
+        pair("upsample_bilinear", f"align_{name}" if align else name, t, n, h, w, c, p, q,
+             np.kron(bilinear(h, p, align), bilinear(w, q, align)), ALIGN=align)

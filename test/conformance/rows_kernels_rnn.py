@@ -1,11 +1,13 @@
-"""std.kernels.rnn against NumPy in f64, which rounds what the kernels keep in memory; gradients by the recursions of the forward pass, which central
+"""std.kernels.rnn against NumPy in f64, which rounds what the kernels keep in memory; gradients by the recursions of
+the forward pass, which central
 differences confirm here."""
 from kernel_library import Arr, bytes_as, f64, kernel_row, near, np, poison, quantize
 from rows_kernels_layers import differ
 from values import normal, rng
 
 TYPES = ("f32", "f16", "bf16", "f64")
-# of what is kept, in T, and of derivatives, whose terms may be some times as large; a rounding that falls otherwise goes on to later steps
+# of what is kept, in T, and of derivatives, whose terms may be some times as large; a rounding that falls otherwise
+# goes on to later steps
 LOOSE = {"f64": 1e-14, "f32": 2e-6, "f16": 2.0**-9, "bf16": 2.0**-6}
 
 
@@ -13,7 +15,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-# ---- one step: arrays [..., gates, H] ----------------------------------------------------------------------------------
+# ---- one step: arrays [..., gates, H] --------------------------------------------------------------------------------
 def lstm(s, c):
     """The gates, the next cell state, the next state."""
     i, f, g, o = sigmoid(s[..., 0, :]), sigmoid(s[..., 1, :]), np.tanh(s[..., 2, :]), sigmoid(s[..., 3, :])
@@ -44,7 +46,7 @@ def gru_back(dh, gates, h):
     return np.stack([dr, dz, dn], -2), np.stack([dr, dz, dn * r], -2), dh * z
 
 
-# ---- all steps: `keep` rounds what goes through memory ----------------------------------------------------------------
+# ---- all steps: `keep` rounds what goes through memory ---------------------------------------------------------------
 def by(h, w, keep):
     return np.einsum("bk,kgj->bgj", keep(h), w)
 
@@ -77,7 +79,8 @@ def gru_all(x, w, bias, h, keep):
 
 
 def gru_all_back(dy, w, gates, h, keep):
-    dx, du, dh = np.zeros((*dy.shape[:2], 3, dy.shape[2])), np.zeros((*dy.shape[:2], 3, dy.shape[2])), np.zeros(dy.shape[1:])
+    dx, du, dh = np.zeros((*dy.shape[:2], 3, dy.shape[2])), np.zeros(
+        (*dy.shape[:2], 3, dy.shape[2])), np.zeros(dy.shape[1:])
     for t in reversed(range(len(dy))):
         ex, eu, dh = gru_back(dy[t] + dh, gates[t], h[t])
         dx[t], du[t] = keep(ex), keep(eu)
@@ -85,7 +88,7 @@ def gru_all_back(dy, w, gates, h, keep):
     return dx, du, dh
 
 
-# ---- the recursions are the derivatives ---------------------------------------------------------------------------------
+# ---- the recursions are the derivatives ------------------------------------------------------------------------------
 def same(x):
     return x
 
@@ -108,10 +111,11 @@ hs_, gates_ = gru_all(x_[:, :, :3], w_[:, :3], c_[0], h_, same)
 dx_, du_, dh_ = gru_all_back(dy_, w_[:, :3], gates_, hs_, same)
 differ(lambda x: (gru_all(x, w_[:, :3], c_[0], h_, same)[0][1:] * dy_).sum(), x_[:, :, :3].copy(), dx_)
 differ(lambda h: (gru_all(x_[:, :, :3], w_[:, :3], c_[0], h, same)[0][1:] * dy_).sum(), h_, dh_)
-differ(lambda b: (gru_all(x_[:, :, :3], w_[:, :3], b, h_, same)[0][1:] * dy_).sum(), c_[0].copy(), du_[:, :, 2].sum((0, 1)))
+differ(lambda b: (gru_all(x_[:, :, :3], w_[:, :3], b, h_, same)[0][1:] * dy_).sum(), c_[0].copy(), du_[:, :, 2].sum(
+    (0, 1)))
 
 
-# ---- rows ---------------------------------------------------------------------------------------------------------------
+# ---- rows ------------------------------------------------------------------------------------------------------------
 def rounding(t):
     return {"f32": lambda x: np.asarray(x, np.float32).astype(np.float64), "f64": same}.get(t, lambda x: quantize(x, t))
 
@@ -135,7 +139,9 @@ def cell(n, t, b, h):
     def forward(a):
         x, u, c = f64(a, "x", "u", "c")
         gate, after, h = lstm(x + u, c)
-        return {"gates": close(gate, wider(t), t), "c_next": close(after, wider(t), wider(t)), "h": close(h, wider(t), t)}
+        return {
+            "gates": close(gate, wider(t), t), "c_next": close(after, wider(t), wider(t)), "h": close(h, wider(t), t)
+        }
 
     def backward(a):
         dz, before = lstm_back(*f64(a, "dh", "dc", "gates", "c", "c_next"))
@@ -149,13 +155,22 @@ def cell(n, t, b, h):
         dx, du, before = gru_back(*f64(a, "dh", "gates", "h"))
         return {"dx": close(dx, wider(t), t), "du": close(du, wider(t), t), "dh_before": close(before, wider(t), t)}
 
-    kernel_row("rnn", "lstm_cell", name, {"x": x4, "u": u4, "c": c, "h": poison(t, b, h), "c_next": poison(wider(t), b, h), "gates": poison(t, b, 4, h)},
-               forward, T=t, A=wider(t))
-    kernel_row("rnn", "lstm_cell_backward", name, {"dh": dh, "dc": dc, "gates": gates, "c": c, "c_next": after, "dz": poison(t, b, 4, h),
-                                                   "dc_before": poison(wider(t), b, h)}, backward, T=t, A=wider(t))
-    kernel_row("rnn", "gru_cell", name, {"x": x3, "u": u3, "h": state, "h_next": poison(t, b, h), "gates": poison(t, b, 4, h)}, gru_forward, T=t)
-    kernel_row("rnn", "gru_cell_backward", name, {"dh": dh, "gates": gates, "h": state, "dx": poison(t, b, 3, h), "du": poison(t, b, 3, h),
-                                                  "dh_before": poison(t, b, h)}, gru_backward, T=t)
+    kernel_row(
+        "rnn", "lstm_cell", name,
+        {"x": x4, "u": u4, "c": c, "h": poison(t, b, h), "c_next": poison(wider(t), b, h), "gates": poison(t, b, 4, h)},
+        forward, T=t, A=wider(t))
+    kernel_row(
+        "rnn", "lstm_cell_backward", name, {
+            "dh": dh, "dc": dc, "gates": gates, "c": c, "c_next": after, "dz": poison(t, b, 4, h), "dc_before": poison(
+                wider(t), b, h)
+        }, backward, T=t, A=wider(t))
+    kernel_row("rnn", "gru_cell", name,
+               {"x": x3, "u": u3, "h": state, "h_next": poison(t, b, h), "gates": poison(t, b, 4, h)}, gru_forward, T=t)
+    kernel_row(
+        "rnn", "gru_cell_backward", name, {
+            "dh": dh, "gates": gates, "h": state, "dx": poison(t, b, 3, h), "du": poison(t, b, 3, h),
+            "dh_before": poison(t, b, h)
+        }, gru_backward, T=t)
 
 
 def started(t, first, steps):
@@ -172,7 +187,8 @@ def sequence(n, t, steps, b, h, **blocks):
     x4, x3 = (normal(t, 10 * n + k, steps, b, 4 - k, h) for k in range(2))
     w4, w3 = (bytes_as(t, scale * rng(10 * n + 2 + k).standard_normal((h, 4 - k, h))) for k in range(2))
     first, bias, dy = normal(t, 10 * n + 4, b, h), normal(t, 10 * n + 5, h), normal(t, 10 * n + 6, steps, b, h)
-    c0, dc, cs = normal(wider(t), 10 * n + 7, b, h), normal(wider(t), 10 * n + 8, b, h), normal(wider(t), 10 * n + 9, steps + 1, b, h)
+    c0, dc, cs = normal(wider(t), 10 * n + 7, b, h), normal(wider(t), 10 * n + 8, b,
+                                                            h), normal(wider(t), 10 * n + 9, steps + 1, b, h)
     gates = bytes_as(t, rng(n).uniform(0.05, 0.95, (steps, b, 4, h)))
     hs = normal(t, n, steps + 1, b, h)
 
@@ -194,14 +210,23 @@ def sequence(n, t, steps, b, h, **blocks):
         dx, du, dh = gru_all_back(*f64(a, "dy", "w", "gates", "h"), keep)
         return {"dx": close(dx, t, t, 4), "du": close(du, t, t, 4), "dh": close(dh, t, wider(t), 4)}
 
-    kernel_row("rnn", "lstm_sequence", name, {"x": x4, "w": w4, "h": started(t, first, steps), "c": started(wider(t), c0, steps),
-                                              "gates": poison(t, steps, b, 4, h)}, forward, T=t, A=wider(t), **blocks)
-    kernel_row("rnn", "lstm_sequence_backward", name, {"dy": dy, "w": w4, "gates": gates, "c": cs, "dz": poison(t, steps, b, 4, h),
-                                                       "dh_start": poison(t, b, h), "dc": dc}, backward, T=t, A=wider(t), **blocks)
-    kernel_row("rnn", "gru_sequence", name, {"x": x3, "w": w3, "bias": bias, "h": started(t, first, steps), "gates": poison(t, steps, b, 4, h)},
+    kernel_row(
+        "rnn", "lstm_sequence", name, {
+            "x": x4, "w": w4, "h": started(t, first, steps), "c": started(wider(t), c0, steps), "gates": poison(
+                t, steps, b, 4, h)
+        }, forward, T=t, A=wider(t), **blocks)
+    kernel_row("rnn", "lstm_sequence_backward", name, {
+        "dy": dy, "w": w4, "gates": gates, "c": cs, "dz": poison(t, steps, b, 4, h), "dh_start": poison(t, b, h),
+        "dc": dc
+    }, backward, T=t, A=wider(t), **blocks)
+    kernel_row("rnn", "gru_sequence", name,
+               {"x": x3, "w": w3, "bias": bias, "h": started(t, first, steps), "gates": poison(t, steps, b, 4, h)},
                gru_forward, T=t, A=wider(t), **blocks)
-    kernel_row("rnn", "gru_sequence_backward", name, {"dy": dy, "w": w3, "gates": gates, "h": hs, "dx": poison(t, steps, b, 3, h),
-                                                      "du": poison(t, steps, b, 3, h), "dh": poison(wider(t), b, h)}, gru_backward, T=t, A=wider(t), **blocks)
+    kernel_row(
+        "rnn", "gru_sequence_backward", name, {
+            "dy": dy, "w": w3, "gates": gates, "h": hs, "dx": poison(t, steps, b, 3, h), "du": poison(
+                t, steps, b, 3, h), "dh": poison(wider(t), b, h)
+        }, gru_backward, T=t, A=wider(t), **blocks)
 
 
 for n_, t_ in enumerate(TYPES):

@@ -1,6 +1,7 @@
 """The clauses of frontend/LANGUAGE.md on text, types, conversions and operators, written from what they promise.
 
-Statements and functions: rows_language_statements.py; memory and launches: rows_language_memory.py. What must not compile is in
+Statements and functions: rows_language_statements.py; memory and launches: rows_language_memory.py. What must not
+compile is in
 test/frontend and test/language.
 """
 import math
@@ -67,8 +68,10 @@ auto to(f32 v, T like) { return cast(v, T); }
 """)
 
 # ---- literals and conversions ---------------------------------------------------------------------------------------
-row("lang_literals_take_the_other_side", """
-kernel k(const u8 a[N], const i64 b[N], const f16 h[N], const bf16 g[N], const f64 d[N], u8 u[3], i64 l[4], f16 f[6], bf16 e[2], f64 w[6], f32 s[6])
+row(
+    "lang_literals_take_the_other_side", """
+kernel k(const u8 a[N], const i64 b[N], const f16 h[N], const bf16 g[N], const f64 d[N], u8 u[3], i64 l[4], f16 f[6],
+         bf16 e[2], f64 w[6], f32 s[6])
     grid(1)
 {
     u[0] = a[0] + 255;
@@ -100,17 +103,22 @@ kernel k(const u8 a[N], const i64 b[N], const f16 h[N], const bf16 g[N], const f
     s[4] = 7 / 2 * 1.0;
     s[5] = -0.0;
 }
-""",
-    {"a": exactly("u8", [3]), "b": exactly("i64", [1]), "h": exactly("f16", [1]), "g": exactly("bf16", [1]), "d": exactly("f64", [1]), "u": zeros("u8", 3), "l": zeros("i64", 4),
-     "f": poison("f16", 6), "e": poison("bf16", 2), "w": poison("f64", 6), "s": poison("f32", 6)},
-    lambda a: {"u": exact([2, 252, 21]), "l": exact(np.array([2**63 - 1, 2 - 2**63, 3 * 10**9, 1003 * 10**9])),
-               "f": exact(quantize([2048, 0.1, 65504, -1e-9, -math.inf, 1 / 3], "f16")), "e": exact(quantize([256, 1e-40], "bf16")),
-               "w": exact([1.1, 9007199254740992, 2.0**64, 1 / 3, 1e307, 0.1 + 0.2]),
-               "s": exact(np.array([16777216, np.float32(0.1), 1 + 2.0**-22, 0, 3, -0.0]))})
-# s[2]: just above the middle of 1 + 2^-23 and 1 + 2^-22; to f64 first and then to f32 is what "exactly enough for f64" allows,
+""", {
+        "a": exactly("u8", [3]), "b": exactly("i64", [1]), "h": exactly("f16", [1]), "g": exactly("bf16", [1]),
+        "d": exactly("f64", [1]), "u": zeros("u8", 3), "l": zeros("i64", 4), "f": poison("f16", 6), "e": poison(
+            "bf16", 2), "w": poison("f64", 6), "s": poison("f32", 6)
+    }, lambda a: {
+        "u": exact([2, 252, 21]), "l": exact(np.array([2**63 - 1, 2 - 2**63, 3 * 10**9, 1003 * 10**9])), "f": exact(
+            quantize([2048, 0.1, 65504, -1e-9, -math.inf, 1 / 3], "f16")), "e": exact(quantize([256, 1e-40], "bf16")),
+        "w": exact([1.1, 9007199254740992, 2.0**64, 1 / 3, 1e307, 0.1 + 0.2]), "s": exact(
+            np.array([16777216, np.float32(0.1), 1 + 2.0**-22, 0, 3, -0.0]))
+    })
+# s[2]: just above the middle of 1 + 2^-23 and 1 + 2^-22; to f64 first and then to f32 is what "exactly enough for f64"
+# allows,
 # and gives the tie to even, which is the same number.
 
-row("lang_small_integers_are_not_promoted", """
+row(
+    "lang_small_integers_are_not_promoted", """
 kernel k(const u8 a[A], const i8 b[B], const u16 c[C], const i16 d[D], u8 u[4], i8 s[4], u16 v[2], i16 t[3])
     grid(1)
 {
@@ -128,12 +136,18 @@ kernel k(const u8 a[A], const i8 b[B], const u16 c[C], const i16 d[D], u8 u[4], 
     t[1] = d[0] + b[0];
     t[2] = a[0] + d[0];
 }
-""", {"a": exactly("u8", [200, 100]), "b": exactly("i8", [100, 100, -128]), "c": exactly("u16", [65535]), "d": exactly("i16", [32767]), "u": zeros("u8", 4), "s": zeros("i8", 4), "v": zeros("u16", 2),
-      "t": zeros("i16", 3)},
-    lambda a: {"u": exact([44, 22, 55, (200 << 1 & 255) >> 1]), "s": exact([-56, -128, (10000 - 39 * 256) // 3 if 10000 - 39 * 256 > 0 else 0, 64]), "v": exact([1, (65535 + 200) % 65536]),
-               "t": exact([-2, 32767 + 100 - 65536, 32767 + 200 - 65536])})
+""", {
+        "a": exactly("u8", [200, 100]), "b": exactly("i8", [100, 100, -128]), "c": exactly("u16", [65535]),
+        "d": exactly("i16", [32767]), "u": zeros("u8", 4), "s": zeros("i8", 4), "v": zeros("u16", 2), "t": zeros(
+            "i16", 3)
+    }, lambda a: {
+        "u": exact([44, 22, 55, (200 << 1 & 255) >> 1]), "s": exact([
+            -56, -128, (10000 - 39 * 256) // 3 if 10000 - 39 * 256 > 0 else 0, 64
+        ]), "v": exact([1, (65535 + 200) % 65536]), "t": exact([-2, 32767 + 100 - 65536, 32767 + 200 - 65536])
+    })
 
-row("lang_widening_at_stores_initialisers_arguments_returns", """
+row(
+    "lang_widening_at_stores_initialisers_arguments_returns", """
 struct wide { f32 a; i64 b; tile<f64, 4> c; };
 f32 twice(f32 v) { return v + v; }
 f64 narrow_in(f32 v) { return v; }
@@ -166,10 +180,16 @@ kernel k(const f16 h[H], const f8e5m2 e[E], const u8 b[B], f32 x[12], i64 y[4], 
     z[6] = v + (f64)0.1;
     z[7] = true ? h[0] : z[0];
 }
-""", {"h": exactly("f16", [0.5, 1.5, 2.5, 3.5]), "e": Arr("f8e5m2", np.array([0x3C, 0x40], np.uint8)), "b": exactly("u8", [200, 7]), "x": poison("f32", 12), "y": zeros("i64", 4), "z": poison("f64", 8)},
-    lambda a: {"x": exact([0.5, 1.5, 2.5, 7, 1.5, 1.5, 1.5, 1.5, 1, 2, 0.5, 1.5]), "y": exact([200, 201, 7, 200]), "z": exact([3, 4, 5, 6, 3.5, 1.5, 2.5 + 0.1, 0.5])})
+""", {
+        "h": exactly("f16", [0.5, 1.5, 2.5, 3.5]), "e": Arr("f8e5m2", np.array([0x3C, 0x40], np.uint8)), "b": exactly(
+            "u8", [200, 7]), "x": poison("f32", 12), "y": zeros("i64", 4), "z": poison("f64", 8)
+    }, lambda a: {
+        "x": exact([0.5, 1.5, 2.5, 7, 1.5, 1.5, 1.5, 1.5, 1, 2, 0.5, 1.5]), "y": exact([200, 201, 7, 200]), "z": exact(
+            [3, 4, 5, 6, 3.5, 1.5, 2.5 + 0.1, 0.5])
+    })
 
-row("lang_types_of_auto", """
+row(
+    "lang_types_of_auto", """
 kernel k(i32 s[12], const f16 h[H], const u8 b[B])
     grid(1)
 {
@@ -205,11 +225,14 @@ kernel k(i32 s[12], const f16 h[H], const u8 b[B])
     tile<i32> no_axes = 7;
     s[11] = no_axes + 1;
 }
-""",
-    {"s": zeros("i32", 12), "h": exactly("f16", [2, 1, 2]), "b": exactly("u8", [255])},
-    lambda a: {"s": exact([0x3F800000, 4, -2**31, 16777216, 1, 0, 2, 5, 2**31 - 1, 25, int(np.float16(2 / 3).view(np.uint16)), 8])})
+""", {"s": zeros("i32", 12), "h": exactly("f16", [2, 1, 2]), "b": exactly("u8", [255])}, lambda a: {
+        "s": exact(
+            [0x3F800000, 4, -2**31, 16777216, 1, 0, 2, 5, 2**31 - 1, 25,
+             int(np.float16(2 / 3).view(np.uint16)), 8])
+    })
 
-row("lang_infinities_nan_and_signed_zero", """
+row(
+    "lang_infinities_nan_and_signed_zero", """
 const f32 ZERO = 0.0;
 f32 some(f32 v) { return v * 0; }
 kernel k(const f32 x[N], f32 y[9, N], bool b[6, N], f32 s[4])
@@ -236,21 +259,27 @@ kernel k(const f32 x[N], f32 y[9, N], bool b[6, N], f32 s[4])
     s[2] = inf - inf;
     s[3] = 0 * -1.0;
 }
-""", {"x": exactly("f32", [1.5, -2, 0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45]), "y": poison("f32", 9, 8), "b": zeros("bool", 6, 8), "s": poison("f32", 4)},
-    lambda a: special(a["x"]))
+""", {
+        "x": exactly("f32", [1.5, -2, 0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45]), "y": poison("f32", 9, 8),
+        "b": zeros("bool", 6, 8), "s": poison("f32", 4)
+    }, lambda a: special(a["x"]))
 
 
 def special(x):
     z, n = np.float32(0), np.float32(-0.0)
-    return {"y": exact(np.stack([x * z, x + z, x - z, z - x, -x, x - x, x / x, x + n, x])), "s": exact(np.array([-math.inf, -0.0, math.nan, -0.0])),
-            "b": exact(np.stack([x == x, x != x, x < np.inf, ~(x >= 0), x <= np.nan, x != np.nan]))}
+    return {
+        "y": exact(np.stack([x * z, x + z, x - z, z - x, -x, x - x, x / x, x + n,
+                             x])), "s": exact(np.array([-math.inf, -0.0, math.nan, -0.0])),
+        "b": exact(np.stack([x == x, x != x, x < np.inf, ~(x >= 0), x <= np.nan, x != np.nan]))
+    }
 
 
 # ---- operators ------------------------------------------------------------------------------------------------------
 for t in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"):
     width = int(t[1:])
     n = exactly(t, [c for c in (0, 1, 3, width - 1, width, width + 1, 2 * width - 1, 2 * width, 100, 127)])
-    row(f"lang_shift_amounts_modulo_the_width_{t}", f"""
+    row(
+        f"lang_shift_amounts_modulo_the_width_{t}", f"""
 kernel k(const {t} x[N], const {t} n[N], const u8 m[N], {t} l[N], {t} r[N], {t} c[4], {t} w[N])
     grid(1)
 {{
@@ -262,8 +291,11 @@ kernel k(const {t} x[N], const {t} n[N], const u8 m[N], {t} l[N], {t} r[N], {t} 
     c[3] = x[3] >> -{width - 1};
     w[0 +: 10] = x[0 +: 10] << m[0 +: 10];
 }}
-""", {"x": exactly(t, [1, 3, 5, 77, 100, 127, 2, int_range(t)[0], int_range(t)[1], 64]), "n": n, "m": exactly("u8", n.store), "l": zeros(t, 10), "r": zeros(t, 10), "c": zeros(t, 4), "w": zeros(t, 10)},
-        lambda a, t=t, b=width: shifts(a, t, b))
+""", {
+            "x": exactly(t, [1, 3, 5, 77, 100, 127, 2, int_range(t)[0],
+                             int_range(t)[1], 64]), "n": n, "m": exactly("u8", n.store), "l": zeros(t, 10), "r": zeros(
+                                 t, 10), "c": zeros(t, 4), "w": zeros(t, 10)
+        }, lambda a, t=t, b=width: shifts(a, t, b))
 
 
 def wrap(v, t):
@@ -275,8 +307,10 @@ def shifts(a, t, b):
     x, n = [int(v) for v in a["x"]], [int(v) % b for v in a["n"]]
     left = [wrap(v << s, t) for v, s in zip(x, n)]
     return {
-        "l": exact(exactly(t, left).store), "w": exact(exactly(t, left).store), "r": exact(exactly(t, [v >> s for v, s in zip(x, n)]).store),
-        "c": exact(exactly(t, [wrap(x[0] << 2, t), x[1], wrap(x[2] << b - 1, t), x[3] >> 1]).store)}
+        "l": exact(exactly(t, left).store), "w": exact(exactly(t, left).store),
+        "r": exact(exactly(t, [v >> s for v, s in zip(x, n)]).store),
+        "c": exact(exactly(t, [wrap(x[0] << 2, t), x[1], wrap(x[2] << b - 1, t), x[3] >> 1]).store)
+    }
 
 
 one("lang_precedence_and_grouping_of_c", """
@@ -327,30 +361,62 @@ kernel k(const f32 x[N], const f32 y[N], const f32 z[N], f32 s[N], f32 d[N], con
     t[0 +: 512] = u[0 +: 512] * u[0 +: 512] + (f64)z[0 +: 512];
 }
 """
-fused_args = {"x": normal("f32", 1, 512), "y": normal("f32", 2, 512), "z": normal("f32", 3, 512), "s": poison("f32", 512), "d": poison("f32", 512), "u": normal("f64", 4, 512), "t": poison("f64", 512)}
-row("lang_fp_strict_rounds_each_operation", FUSED, fused_args,
-    lambda a: {"s": exact(a["x"] * a["y"] + a["z"]), "d": exact(a["x"] * a["y"] - a["z"] * a["y"]), "t": exact(a["u"] * a["u"] + a["z"].astype(np.float64))}, options=("--fp=strict",))
-row("lang_fusing_is_the_same_on_every_device", FUSED, fused_args,
-    lambda a: {n: within(v, np.abs(v) * 2.0**-22 + 2.0**-22 * 8) for n, v in
-               {"s": a["x"].astype(float) * a["y"] + a["z"], "d": a["x"].astype(float) * a["y"] - a["z"].astype(float) * a["y"], "t": a["u"] * a["u"] + a["z"]}.items()})
-STRICT = {"exp": ("exp(v) + exp2(v)", lambda v: np.exp(v) + np.exp2(v)), "sin": ("sin(v) * cos(v)", lambda v: np.sin(v) * np.cos(v)),
-          "log": ("log(abs(v)) + sqrt(abs(v))", lambda v: np.log(abs(v)) + np.sqrt(abs(v))), "tanh": ("tanh(v) / sigmoid(v)", lambda v: np.tanh(v) * (1 + np.exp(-v))),
-          "pow": ("rsqrt(abs(v)) + pow(abs(v), v)", lambda v: 1 / np.sqrt(abs(v)) + abs(v)**v), "div": ("v / (x[1] + v)", lambda v: v / (v[1] + v))}
+fused_args = {
+    "x": normal("f32", 1, 512), "y": normal("f32", 2, 512), "z": normal("f32", 3, 512), "s": poison("f32", 512),
+    "d": poison("f32", 512), "u": normal("f64", 4, 512), "t": poison("f64", 512)
+}
+row(
+    "lang_fp_strict_rounds_each_operation", FUSED, fused_args, lambda a: {
+        "s": exact(a["x"] * a["y"] + a["z"]), "d": exact(a["x"] * a["y"] - a["z"] * a["y"]), "t": exact(a["u"] * a[
+            "u"] + a["z"].astype(np.float64))
+    }, options=("--fp=strict", ))
+row(
+    "lang_fusing_is_the_same_on_every_device", FUSED, fused_args, lambda a: {
+        n: within(v,
+                  np.abs(v) * 2.0**-22 + 2.0**-22 * 8)
+        for n, v in {
+            "s": a["x"].astype(float) * a["y"] + a["z"], "d": a["x"].astype(float) * a["y"] - a["z"].astype(float) * a[
+                "y"], "t": a["u"] * a["u"] + a["z"]
+        }.items()
+    })
+STRICT = {
+    "exp": ("exp(v) + exp2(v)", lambda v: np.exp(v) + np.exp2(v)),
+    "sin": ("sin(v) * cos(v)", lambda v: np.sin(v) * np.cos(v)),
+    "log": ("log(abs(v)) + sqrt(abs(v))", lambda v: np.log(abs(v)) + np.sqrt(abs(v))),
+    "tanh": ("tanh(v) / sigmoid(v)", lambda v: np.tanh(v) *
+             (1 + np.exp(-v))), "pow": ("rsqrt(abs(v)) + pow(abs(v), v)", lambda v: 1 / np.sqrt(abs(v)) + abs(v)**v),
+    "div": ("v / (x[1] + v)", lambda v: v / (v[1] + v))
+}
 for f, (text, numpy_says) in STRICT.items():
-    row(f"lang_fp_strict_functions_are_portable_{f}", f"kernel k(const f32 x[N], f32 y[N])\n    grid(1)\n{{\n    auto v = x[0 +: 300];\n    y[0 +: 300] = {text};\n}}\n",
-        {"x": normal("f32", 5, 300), "y": poison("f32", 300)},
-        lambda a, says=numpy_says: (lambda w: {"y": within(w, np.abs(w) * 2.0**-19 + 2.0**-19)})(says(a["x"].astype(float))), options=("--fp=strict",))
+    row(
+        f"lang_fp_strict_functions_are_portable_{f}",
+        f"kernel k(const f32 x[N], f32 y[N])\n    grid(1)\n{{\n    auto v = x[0 +: 300];\n    y[0 +: 300] = {text};\n"
+        f"}}\n",
+        {"x": normal("f32", 5, 300), "y": poison("f32", 300)}, lambda a, says=numpy_says:
+        (lambda w: {"y": within(w,
+                                np.abs(w) * 2.0**-19 + 2.0**-19)})(says(a["x"].astype(float))),
+        options=("--fp=strict", ))
 
 # ---- what may be less exact, and packed elements --------------------------------------------------------------------
-FAST = {"exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
-        "cbrt": np.cbrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-        "erf": lambda x: np.vectorize(math.erf)(x)}
+FAST = {
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "sin": np.sin,
+    "cos": np.cos, "tan": np.tan, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": lambda x: np.vectorize(math.erf)(x)
+}
 for f in [*FAST, "pow"]:
-    row(f"lang_fast_forms_{f}", f"kernel k(const f32 x[N], f32 y[N])\n    grid(1)\n{{\n    y[0 +: 200] = fast.{f}(x[0 +: 200]{', 1.5' if f == 'pow' else ''});\n}}\n",
-        {"x": exactly("f32", np.linspace(0.05, 1.5, 200).tolist()), "y": poison("f32", 200)},
-        lambda a, f=f: (lambda w: {"y": within(w, np.abs(w) * 2.0**-10 + 2.0**-14)})(FAST[f](a["x"].astype(float)) if f in FAST else a["x"].astype(float)**1.5), same_bits=False)
+    row(
+        f"lang_fast_forms_{f}",
+        f"kernel k(const f32 x[N], f32 y[N])\n    grid(1)\n{{\n"
+        f"    y[0 +: 200] = fast.{f}(x[0 +: 200]{', 1.5' if f == 'pow' else ''});\n}}\n",
+        {"x": exactly("f32",
+                      np.linspace(0.05, 1.5, 200).tolist()), "y": poison("f32", 200)}, lambda a, f=f:
+        (lambda w: {"y": within(w,
+                                np.abs(w) * 2.0**-10 + 2.0**-14)})
+        (FAST[f](a["x"].astype(float)) if f in FAST else a["x"].astype(float)**1.5), same_bits=False)
 
-row("lang_packed_tiles_are_values", """
+row(
+    "lang_packed_tiles_are_values", """
 kernel k(const i4 w[R, C], i32 y[6, 8], int n)
     grid(1)
 {
@@ -364,10 +430,22 @@ kernel k(const i4 w[R, C], i32 y[6, 8], int n)
     y[4, 0 +: 8] = reshape((i32)broadcast(row(w[1, 2 +: 4]), 2, 4), 8);
     y[5, 0 +: 8] = (i32)w[1, 1 +: 8];
 }
-""", {"w": Arr("i4", np.array([[0x21, 0x43, 0x65, 0x87], [0xFE, 0xDC, 0xBA, 0x09]], np.uint8)), "y": poison("i32", 6, 8), "n": 1},
-    lambda a: (lambda t, u: {"y": exact(np.stack([u, t, np.where(np.arange(8) % 2 == 0, t, u), t.reshape(2, 4).T.ravel(), np.tile(u[2:6], 2), np.append(u[1:], 0)]))})(*a["w"].astype(int)))
+""", {
+        "w": Arr("i4", np.array([[0x21, 0x43, 0x65, 0x87], [0xFE, 0xDC, 0xBA, 0x09]], np.uint8)), "y": poison(
+            "i32", 6, 8), "n": 1
+    }, lambda a: (lambda t, u: {
+        "y": exact(
+            np.stack([
+                u, t,
+                np.where(np.arange(8) % 2 == 0, t, u),
+                t.reshape(2, 4).T.ravel(),
+                np.tile(u[2:6], 2),
+                np.append(u[1:], 0)
+            ]))
+    })(*a["w"].astype(int)))
 
-row("lang_choices_and_functions_of_literals_are_literals", """
+row(
+    "lang_choices_and_functions_of_literals_are_literals", """
 const f64 ROOT = sqrt(2.0) * 3;
 const u8 MOST = clamp(300, 0, 255);
 kernel k(const u8 c[N], const f16 h[N], u8 b[5, N], f32 s[8], f16 g[N], f64 w[4], int n)
@@ -395,11 +473,17 @@ kernel k(const u8 c[N], const f16 h[N], u8 b[5, N], f32 s[8], f16 g[N], f64 w[4]
     w[2] = pow(2.0, 0.5) - sqrt(2.0);
     w[3] = 0.1 + (n > 0 ? 0.2 : 1);
 }
-""", {"c": exactly("u8", [0, 1, 2, 3, 4, 5, 6, 50]), "h": exactly("f16", [1, 2, 3, 4, 5, 6, 7, 8]), "b": zeros("u8", 5, 8), "s": poison("f32", 8), "g": poison("f16", 8), "w": poison("f64", 4), "n": 1},
-    lambda a: (lambda c: {"b": exact(np.stack([c * 0 + 1, c + (c > 3), c + 202, 255 - np.where(c > 3, 1, 2) - c, c * 0 + 243])), "s": exact([0.5, 3, math.inf, -3, 4.5, 5, 2 - 3 + 2, 8]),
-                          "g": exact(a["h"] * np.where(c % 2 == 0, 0.5, -1)), "w": within(np.array([math.sqrt(2) * 3, math.e, 0, 0.1 + 0.2]), 1e-15)})(a["c"].astype(int)))
+""", {
+        "c": exactly("u8", [0, 1, 2, 3, 4, 5, 6, 50]), "h": exactly("f16", [1, 2, 3, 4, 5, 6, 7, 8]), "b": zeros(
+            "u8", 5, 8), "s": poison("f32", 8), "g": poison("f16", 8), "w": poison("f64", 4), "n": 1
+    }, lambda a: (lambda c: {
+        "b": exact(np.stack([c * 0 + 1, c + (c > 3), c + 202, 255 - np.where(c > 3, 1, 2) - c, c * 0 + 243])
+                   ), "s": exact([0.5, 3, math.inf, -3, 4.5, 5, 2 - 3 + 2, 8]), "g": exact(a["h"] * np.where(
+                       c % 2 == 0, 0.5, -1)), "w": within(np.array([math.sqrt(2) * 3, math.e, 0, 0.1 + 0.2]), 1e-15)
+    })(a["c"].astype(int)))
 
-row("lang_reductions_of_nothing_and_of_scalars", """
+row(
+    "lang_reductions_of_nothing_and_of_scalars", """
 kernel k(const f32 x[N], const i16 y[N], const u8 z[N], f32 f[12], i32 i[16], bool b[4], const bool m[N])
     grid(1)
 {
@@ -422,13 +506,19 @@ kernel k(const f32 x[N], const i16 y[N], const u8 z[N], f32 f[12], i32 i[16], bo
     i[6] = sum(w) + (i32)sum(z[0 +: 5]);
     i[7] = (i32)max(z[0 +: 5], where = off) + (i32)min(z[0 +: 5], where = off);
 }
-""", {"x": exactly("f32", [3, 0.5, 2, 7, -1, 9]), "y": exactly("i16", [30000, 30000, -5, 1, 2, 0]), "z": exactly("u8", [200, 200, 200, 1, 2, 0]), "f": zeros("f32", 12), "i": zeros("i32", 16),
-      "b": zeros("bool", 4), "m": zeros("bool", 6)},
-    lambda a: {"f": exact([0, 1, -math.inf, math.inf, math.nan, 2.5 + 3 + 0.5, -math.inf, 0, 0, 0, 0, 0]), "i": exact([0, 1, -32768, 32767, 0, 3, 59998 + 603, 255] + [0] * 8)})
+""", {
+        "x": exactly("f32", [3, 0.5, 2, 7, -1, 9]), "y": exactly("i16", [30000, 30000, -5, 1, 2, 0]), "z": exactly(
+            "u8", [200, 200, 200, 1, 2, 0]), "f": zeros("f32", 12), "i": zeros("i32", 16), "b": zeros("bool", 4),
+        "m": zeros("bool", 6)
+    }, lambda a: {
+        "f": exact([0, 1, -math.inf, math.inf, math.nan, 2.5 + 3 + 0.5, -math.inf, 0, 0, 0, 0, 0]), "i": exact(
+            [0, 1, -32768, 32767, 0, 3, 59998 + 603, 255] + [0] * 8)
+    })
 
 # A sum of two f16 numbers, in f32 and then rounded, is the f16 sum; a chain of two is not: each operation rounds.
 for t in ("f16", "bf16"):
-    row(f"lang_arithmetic_rounds_each_time_{t}", f"""
+    row(
+        f"lang_arithmetic_rounds_each_time_{t}", f"""
 kernel k(const {t} x[N], const {t} y[N], const {t} z[N], {t} o[5, N])
     grid(1)
 {{
@@ -441,7 +531,9 @@ kernel k(const {t} x[N], const {t} y[N], const {t} z[N], {t} o[5, N])
     o[3, 0 +: 512] = (a - b) / c - a;
     o[4, 0 +: 512] = a * b + c;
 }}
-""", {n: normal(t, i, 512) for i, n in enumerate("xyz")} | {"o": poison(t, 5, 512)}, lambda a, t=t: rounded_each(a, t), options=("--fp=strict",))
+""", {n: normal(t, i, 512)
+      for i, n in enumerate("xyz")} | {"o": poison(t, 5, 512)}, lambda a, t=t: rounded_each(a, t),
+        options=("--fp=strict", ))
 
 
 def rounded_each(a, t):
@@ -449,4 +541,13 @@ def rounded_each(a, t):
         return quantize(v, t)
     x, y, z = (a[n].astype(np.float64) for n in "xyz")
     f = np.float32
-    return {"o": exact(np.stack([r(r(x + y) - x), r(r(f(x) / f(y)) * y), r(r(x * y) * z), r(r(f(r(x - y)) / f(z)) - x), r(r(x * y) + z)]))}
+    return {
+        "o": exact(
+            np.stack([
+                r(r(x + y) - x),
+                r(r(f(x) / f(y)) * y),
+                r(r(x * y) * z),
+                r(r(f(r(x - y)) / f(z)) - x),
+                r(r(x * y) + z)
+            ]))
+    }

@@ -1,6 +1,7 @@
 """The clauses of frontend/LANGUAGE.md on views, launches, memory order and atomics, written from what they promise.
 
-Litmus rows wait for programs that start earlier: a device that starts them in another order, or lets a started program starve,
+Litmus rows wait for programs that start earlier: a device that starts them in another order, or lets a started program
+starve,
 does not end. Emulated targets check them for races under several schedules.
 """
 import math
@@ -11,7 +12,8 @@ from rows import row
 from values import Arr, exact, exactly, ints, iota, poison, small, zeros
 
 # ---- the order of programs ------------------------------------------------------------------------------------------
-row("lang_message_from_program_0", """
+row(
+    "lang_message_from_program_0", """
 kernel k(const i32 x[N], i32 data[N], i32 flag[1], i32 y[P, N])
     grid(P)
 {
@@ -24,10 +26,12 @@ kernel k(const i32 x[N], i32 data[N], i32 flag[1], i32 y[P, N])
     }
     y[pid(0), 0 +: 256] = data[255 - iota(256)] + pid(0);
 }
-""", {"x": iota("i32", 256), "data": poison("i32", 256), "flag": zeros("i32", 1), "y": poison("i32", 9, 256)},
-    lambda a: (lambda d: {"data": exact(d), "y": exact(d[::-1] + np.arange(9)[:, None])})(np.concatenate([3 * np.arange(255), [-7]])))
+""", {"x": iota("i32", 256), "data": poison("i32", 256), "flag": zeros("i32", 1), "y": poison("i32", 9, 256)}, lambda a:
+    (lambda d: {"data": exact(d), "y": exact(d[::-1] + np.arange(9)[:, None])})
+    (np.concatenate([3 * np.arange(255), [-7]])))
 
-row("lang_chain_in_start_order_of_three_axes", """
+row(
+    "lang_chain_in_start_order_of_three_axes", """
 kernel k(i32 order[A, B, C], i64 turn[1])
     grid(A, B, C)
 {
@@ -35,10 +39,11 @@ kernel k(i32 order[A, B, C], i64 turn[1])
     while (atomic_load(turn[0], order = acquire) != mine) { }
     order[pid(0), pid(1), pid(2)] = (i32)atomic_add(turn[0], 1, order = release);
 }
-""", {"order": poison("i32", 3, 5, 4), "turn": zeros("i64", 1)},
-    lambda a: {"order": exact(np.fromfunction(lambda i, j, k: i + 3 * (j + 5 * k), (3, 5, 4), dtype=int)), "turn": exact([60])})
+""", {"order": poison("i32", 3, 5, 4), "turn": zeros("i64", 1)}, lambda a:
+    {"order": exact(np.fromfunction(lambda i, j, k: i + 3 * (j + 5 * k), (3, 5, 4), dtype=int)), "turn": exact([60])})
 
-row("lang_chain_in_start_order_of_a_grouped_grid", """
+row(
+    "lang_chain_in_start_order_of_a_grouped_grid", """
 kernel k(i32 order[M, N], i32 turn[1])
     grid(M, N, group = 3)
 {
@@ -49,8 +54,11 @@ kernel k(i32 order[M, N], i32 turn[1])
     order[pid(0), pid(1)] = mine;
     atomic_store(turn[0], mine + 1, order = release);
 }
-""", {"order": poison("i32", 7, 4), "turn": zeros("i32", 1)},
-    lambda a: {"order": exact(np.array([[i // 3 * 12 + j * min(3, 7 - i // 3 * 3) + i % 3 for j in range(4)] for i in range(7)])), "turn": exact([28])})
+""", {"order": poison("i32", 7, 4), "turn": zeros("i32", 1)}, lambda a: {
+        "order": exact(
+            np.array([[i // 3 * 12 + j * min(3, 7 - i // 3 * 3) + i % 3 for j in range(4)]
+                      for i in range(7)])), "turn": exact([28])
+    })
 
 row("lang_scan_by_looking_back", """
 kernel k(const i32 x[N], i32 y[N], i64 total[P], i32 ready[P])
@@ -104,7 +112,8 @@ kernel k(i32 a[64], i32 b[64], i32 flag[2], i32 y[64])
 """, {"a": poison("i32", 64), "b": poison("i32", 64), "flag": zeros("i32", 2), "y": poison("i32", 64)},
     lambda a: {"y": exact(3 * np.arange(64)[::-1] + 5), "flag": exact([1, 4])})
 
-row("lang_counters_without_order", """
+row(
+    "lang_counters_without_order", """
 kernel k(i32 n[4], u64 m[2], f32 s[2], i32 late[1])
     grid(333)
 {
@@ -118,11 +127,15 @@ kernel k(i32 n[4], u64 m[2], f32 s[2], i32 late[1])
     atomic_min(s[1], (f32)-pid(0));
     i32 mine = atomic_add(late[0], 1, scope = block, mask = pid(0) == 7);
 }
-""", {"n": zeros("i32", 4), "m": zeros("u64", 2), "s": zeros("f32", 2), "late": zeros("i32", 1)},
-    lambda a: {"n": exact([333, 333, 333, 332]), "m": exact(exactly("u64", [333 << 33, int(np.bitwise_xor.reduce(np.arange(333)))]).store), "s": exact([166.5, -332]), "late": exact([1])})
+""", {"n": zeros("i32", 4), "m": zeros("u64", 2), "s": zeros("f32", 2), "late": zeros("i32", 1)}, lambda a: {
+        "n": exact([333, 333, 333, 332]), "m": exact(
+            exactly("u64", [333 << 33, int(np.bitwise_xor.reduce(np.arange(333)))]).store), "s": exact([166.5, -332]),
+        "late": exact([1])
+    })
 
 # ---- atomics, one by one --------------------------------------------------------------------------------------------
-row("lang_atomics_give_the_old_value", """
+row(
+    "lang_atomics_give_the_old_value", """
 kernel k(i32 a[12], i32 r[12], f32 f[8], f32 g[8], u64 u[4], u64 v[4], i32 t[8], i32 old[8])
     grid(1)
 {
@@ -154,13 +167,20 @@ kernel k(i32 a[12], i32 r[12], f32 f[8], f32 g[8], u64 u[4], u64 v[4], i32 t[8],
     auto i = iota(8);
     old[0 +: 8] = atomic_add(t[i / 2], 10, mask = i != 3);
 }
-""", {"a": iota("i32", 12), "r": poison("i32", 12), "f": exactly("f32", [1.5, 2, 3, 4, -0.0, 6, 7, math.nan]), "g": zeros("f32", 8), "u": exactly("u64", [5, 1, 2**63, 2**63 + 9]), "v": zeros("u64", 4),
-      "t": zeros("i32", 8), "old": poison("i32", 8)},
-    lambda a: {"a": exact([5, -5, 100, 2, 68, 6, 77, 70, 8, 9, 42, 11]), "r": exact([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0]),
-               "f": exact(np.array([1.75, 2, 3, -0.0, -0.0, 6, math.inf, 3], np.float32)), "g": exact(np.array([1.5, 2, 3, 4, -0.0, 6, math.nan, 0], np.float32)),
-               "u": exact(exactly("u64", [2**64 - 1, 2, 0, 9]).store), "v": exact(exactly("u64", [5, 1, 2**63, 2**63 + 9]).store), "t": exact([20, 10, 20, 20, 0, 0, 0, 0])})
+""", {
+        "a": iota("i32", 12), "r": poison("i32", 12), "f": exactly(
+            "f32", [1.5, 2, 3, 4, -0.0, 6, 7, math.nan]), "g": zeros("f32", 8), "u": exactly(
+                "u64", [5, 1, 2**63, 2**63 + 9]), "v": zeros("u64", 4), "t": zeros("i32", 8), "old": poison("i32", 8)
+    }, lambda a: {
+        "a": exact([5, -5, 100, 2, 68, 6, 77, 70, 8, 9, 42, 11]), "r": exact([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0]),
+        "f": exact(np.array([1.75, 2, 3, -0.0, -0.0, 6, math.inf, 3], np.float32)), "g": exact(
+            np.array([1.5, 2, 3, 4, -0.0, 6, math.nan, 0], np.float32)), "u": exact(
+                exactly("u64", [2**64 - 1, 2, 0, 9]).store), "v": exact(exactly("u64", [5, 1, 2**63, 2**63 + 9]).store
+                                                                        ), "t": exact([20, 10, 20, 20, 0, 0, 0, 0])
+    })
 
-row("lang_atomics_on_every_place", """
+row(
+    "lang_atomics_on_every_place", """
 kernel k(i32 A[R, C], i32 *p, i32 seen[16], const i32 at[Q])
     grid(1)
 {
@@ -176,7 +196,8 @@ kernel k(i32 A[R, C], i32 *p, i32 seen[16], const i32 at[Q])
     seen[0 +: 16] = atomic_load(A[0, 0 +: 16]);
     atomic_store(A[4, 0 +: 7], iota(7));
 }
-""", {"A": zeros("i32", 5, 8), "p": zeros("i32", 8), "seen": poison("i32", 16), "at": exactly("i32", [0, 3, 9, -1])}, lambda a: places())
+""", {"A": zeros("i32", 5, 8), "p": zeros("i32", 8), "seen": poison("i32", 16), "at": exactly("i32", [0, 3, 9, -1])},
+    lambda a: places())
 
 
 def places():
@@ -286,12 +307,26 @@ kernel k(const f32 A[M, N], f32 y[12], i64 e[4], i64 far)
 def parts(A):
     def told(B):
         return (B.shape[0] * 100 + B.shape[1]) * 1000 + B.sum()
-    return {"y": exact([told(A[:2, :3]), told(A[3:, 4:]), told(A[:4, :3]), told(A[5:, :2]), told(A[:2, 6:]), told(A[1:1, 1:3]), told(A[2:4, 2:4]),
-                        20 + 0 + 14 + 0, told(A[5:, :2]), told(A[:5, :2]), 29 * 1000 + 22, 84])}
+
+    return {
+        "y": exact([
+            told(A[:2, :3]),
+            told(A[3:, 4:]),
+            told(A[:4, :3]),
+            told(A[5:, :2]),
+            told(A[:2, 6:]),
+            told(A[1:1, 1:3]),
+            told(A[2:4, 2:4]), 20 + 0 + 14 + 0,
+            told(A[5:, :2]),
+            told(A[:5, :2]), 29 * 1000 + 22, 84
+        ])
+    }
 
 
-row("lang_strides_of_parameters", """
-kernel k(const i32 A[M : lda, N : 1], i32 B[N : 1, M : ldb], const i32 C[P : sp, Q : sq, R : sr], i32 D[P, Q, R], const i32 E[Z : any, N : any2], i32 s[8])
+row(
+    "lang_strides_of_parameters", """
+kernel k(const i32 A[M : lda, N : 1], i32 B[N : 1, M : ldb], const i32 C[P : sp, Q : sq, R : sr], i32 D[P, Q, R],
+         const i32 E[Z : any, N : any2], i32 s[8])
     grid(1)
 {
     B[0 +: 8, 0 +: 4] = trans(A[0 +: 4, 0 +: 8]);
@@ -304,24 +339,34 @@ kernel k(const i32 A[M : lda, N : 1], i32 B[N : 1, M : ldb], const i32 C[P : sp,
     s[4] = sr;
     s[5] = E[0, N - 1];
 }
-""", {"A": Arr("i32", np.arange(40, dtype=np.int32).reshape(5, 8)[:3, :6].copy()), "B": Arr("i32", np.asfortranarray(np.full((6, 3), -1, np.int32))),
-      "C": Arr("i32", np.asfortranarray(np.arange(24, dtype=np.int32).reshape(2, 3, 4))), "D": poison("i32", 2, 3, 4), "E": Arr("i32", np.asfortranarray(np.arange(6, dtype=np.int32).reshape(1, 6))),
-      "s": poison("i32", 8)},
-    lambda a: {"B": exact(a["A"].T), "D": exact(a["C"]), "s": exact([6, 6, 1, 2, 6, 5, 0, 0])})
+""", {
+        "A": Arr("i32",
+                 np.arange(40, dtype=np.int32).reshape(5, 8)[:3, :6].copy()),
+        "B": Arr("i32", np.asfortranarray(np.full((6, 3), -1, np.int32))), "C": Arr(
+            "i32", np.asfortranarray(np.arange(24, dtype=np.int32).reshape(2, 3, 4))), "D": poison("i32", 2, 3, 4),
+        "E": Arr("i32", np.asfortranarray(np.arange(6, dtype=np.int32).reshape(1, 6))), "s": poison("i32", 8)
+    }, lambda a: {"B": exact(a["A"].T), "D": exact(a["C"]), "s": exact([6, 6, 1, 2, 6, 5, 0, 0])})
 
-row("lang_extents_are_unified_and_computed", """
-kernel k(const i32 X[N, K / G], const i32 s[N, 4], i32 y[P + 1, 2 * (3)], const i32 *p, i32 z[N], const int G = 4, const int K = 12, int P)
+row(
+    "lang_extents_are_unified_and_computed", """
+kernel k(const i32 X[N, K / G], const i32 s[N, 4], i32 y[P + 1, 2 * (3)], const i32 *p, i32 z[N], const int G = 4,
+         const int K = 12, int P)
     grid(N)
 {
     z[pid(0)] = N * 1000 + P * 100 + X[pid(0), 2] + s[pid(0), 3];
     if (pid(0) == 0) y[P, 5] = p[1];
 }
-""", {"X": iota("i32", 5, 3), "s": iota("i32", 5, 4), "y": zeros("i32", 4, 6), "p": iota("i32", 2), "z": poison("i32", 5), "P": 3},
+""", {
+        "X": iota("i32", 5, 3), "s": iota("i32", 5, 4), "y": zeros("i32", 4, 6), "p": iota("i32", 2), "z": poison(
+            "i32", 5), "P": 3
+    },
     lambda a: {"z": exact(5300 + a["X"][:, 2] + a["s"][:, 3]), "y": exact(np.array([[0] * 6] * 3 + [[0] * 5 + [1]]))})
 
 for chosen in (False, True):
-    row(f"lang_extents_that_a_constant_chooses_{chosen}".lower(), """
-kernel k(const i32 X[TX ? K : M : TX ? 1 : ldx, TX ? M : K : TX ? ldx : 1], i32 y[M, N == 1 ? 4 : K], const i32 none[TX ? 0 : K], const bool TX, const int N = 2)
+    row(
+        f"lang_extents_that_a_constant_chooses_{chosen}".lower(), """
+kernel k(const i32 X[TX ? K : M : TX ? 1 : ldx, TX ? M : K : TX ? ldx : 1], i32 y[M, N == 1 ? 4 : K],
+         const i32 none[TX ? 0 : K], const bool TX, const int N = 2)
     grid(M)
 {
     int m = pid(0);
@@ -331,9 +376,14 @@ kernel k(const i32 X[TX ? K : M : TX ? 1 : ldx, TX ? M : K : TX ? ldx : 1], i32 
         y[m, 0 +: 4] = X[m, 0 +: 4] + K * 100 + ldx * 1000 + none[0 +: 4];
     }
 }
-""", {"X": Arr("i32", np.arange(24, dtype=np.int32).reshape(4, 6)[:, :3].copy("F") if chosen else np.arange(24, dtype=np.int32).reshape(6, 4)[:3]), "y": poison("i32", 3, 4),
-      "none": Arr("i32", np.zeros(0 if chosen else 4, np.int32))},
-        lambda a, chosen=chosen: {"y": exact((a["X"].T if chosen else a["X"]) + 400 + 4000)}, consts={"TX": str(chosen).lower()})
+""", {
+            "X": Arr(
+                "i32",
+                np.arange(24, dtype=np.int32).reshape(4, 6)[:, :3].copy("F") if chosen else np.arange(
+                    24, dtype=np.int32).reshape(6, 4)[:3]), "y": poison("i32", 3, 4), "none": Arr(
+                        "i32", np.zeros(0 if chosen else 4, np.int32))
+        }, lambda a, chosen=chosen: {"y": exact((a["X"].T if chosen else a["X"]) + 400 + 4000)},
+        consts={"TX": str(chosen).lower()})
 
 row("lang_bounds_and_addresses_in_64_bits", """
 kernel k(const i32 *p, i32 y[16], i64 big, int near)
@@ -397,7 +447,8 @@ def stepped(A):
     return {"y": exact(y), "B": exact(B)}
 
 
-row("lang_load_store_with_everything", """
+row(
+    "lang_load_store_with_everything", """
 kernel k(const f32 A[M, N], f32 y[8, 8], f32 *p, const i32 at[Q])
     grid(1)
 {
@@ -416,7 +467,8 @@ kernel k(const f32 A[M, N], f32 y[8, 8], f32 *p, const i32 at[Q])
     y[6, 1] = load(A[0, -1], pad = 8) + load(A[0, 1], pad = 8);
     y[7, 0 +: 8] = unchecked A[0, 0 +: 8];
 }
-""", {"A": iota("f32", 3, 8), "y": zeros("f32", 8, 8), "p": iota("f32", 8), "at": exactly("i32", [2, -1, 7, 0])}, lambda a: loads(a["A"]))
+""", {"A": iota("f32", 3, 8), "y": zeros("f32", 8, 8), "p": iota("f32", 8), "at": exactly("i32", [2, -1, 7, 0])},
+    lambda a: loads(a["A"]))
 
 
 def loads(A):
@@ -433,7 +485,8 @@ def loads(A):
 
 
 # ---- the grid -------------------------------------------------------------------------------------------------------
-row("lang_axes_that_the_grid_lacks", """
+row(
+    "lang_axes_that_the_grid_lacks", """
 kernel k(i32 y[P, 13])
     grid(P)
 {
@@ -442,7 +495,8 @@ kernel k(i32 y[P, 13])
     y[p, 6] = npid(0); y[p, 7] = npid(1); y[p, 8] = npid(2); y[p, 9] = npid(3); y[p, 10] = npid(4); y[p, 11] = npid(5);
     y[p, 12] = bitcast(pid(0), i32);
 }
-""", {"y": poison("i32", 3, 13)}, lambda a: {"y": exact(np.array([[p, 0, 0, 0, 0, 0, 3, 1, 1, 1, 1, 1, p] for p in range(3)]))})
+""", {"y": poison("i32", 3, 13)},
+    lambda a: {"y": exact(np.array([[p, 0, 0, 0, 0, 0, 3, 1, 1, 1, 1, 1, p] for p in range(3)]))})
 
 row("lang_grid_of_no_programs", """
 kernel k(const f32 x[N], f32 y[4])
@@ -469,17 +523,20 @@ kernel k(i32 y[M, N, 6], int n, f32 unused, const int B = 8, const bool WIDE = t
 }
 """, {"y": poison("i32", 3, 2, 6), "n": 4, "unused": 1.75}, lambda a: {"y": exact(np.full((3, 2, 6), 30206))})
 
-row("lang_persistent_grid", """
+row(
+    "lang_persistent_grid", """
 kernel k(const f32 x[N], f32 y[N], i32 programs[1])
     grid(min(cdiv(N, 64), device.sms * 2))
 {
     for (int t : range(pid(0), cdiv(N, 64), npid(0))) y[t * 64 +: 64] = x[t * 64 +: 64] * 2;
     if (pid(0) == 0) programs[0] = npid(0) > 0 && npid(0) <= cdiv(N, 64) ? 1 : 0;
 }
-""", {"x": small("f32", 1, 5000), "y": poison("f32", 5000), "programs": zeros("i32", 1)}, lambda a: {"y": exact(2 * a["x"]), "programs": exact([1])})
+""", {"x": small("f32", 1, 5000), "y": poison("f32", 5000), "programs": zeros("i32", 1)},
+    lambda a: {"y": exact(2 * a["x"]), "programs": exact([1])})
 
 for group in (0, 1, 2, 5, 100):
-    row(f"lang_persistent_clause_{group}", f"""
+    row(
+        f"lang_persistent_clause_{group}", f"""
 kernel k(i32 y[M, N, P], i32 sum[1])
     grid(M, N, P{f', group = {group}' if group else ''}) persistent(1)
 {{
@@ -487,21 +544,27 @@ kernel k(i32 y[M, N, P], i32 sum[1])
     if (pid(0) % 2 == 0)
         atomic_add(sum[0], 1);
 }}
-""", {"y": poison("i32", 7, 4, 3), "sum": zeros("i32", 1)},
-        lambda a: {"y": exact(np.arange(7)[:, None, None] + 100 * np.arange(4)[:, None] + 10000 * np.arange(3) + 4000000), "sum": exact([4 * 4 * 3])})
+""", {"y": poison("i32", 7, 4, 3), "sum": zeros("i32", 1)}, lambda a: {
+            "y": exact(np.arange(7)[:, None, None] + 100 * np.arange(4)[:, None] + 10000 * np.arange(3) + 4000000),
+            "sum": exact([4 * 4 * 3])
+        })
 
 for group in (1, 2, 5, 100):
-    row(f"lang_grouped_grid_{group}", f"""
+    row(
+        f"lang_grouped_grid_{group}", f"""
 kernel k(i32 y[M, N, P])
     grid(M, N, P, group = {group})
 {{
     atomic_add(y[pid(0), pid(1), pid(2)], pid(0) + 100 * pid(1) + 10000 * pid(2) + npid(0) * 1000000 + 1);
 }}
-""", {"y": zeros("i32", 7, 3, 2)}, lambda a: {"y": exact(np.fromfunction(lambda i, j, k: i + 100 * j + 10000 * k + 7000001, (7, 3, 2), dtype=int))})
+""", {"y": zeros("i32", 7, 3, 2)}, lambda a:
+        {"y": exact(np.fromfunction(lambda i, j, k: i + 100 * j + 10000 * k + 7000001, (7, 3, 2), dtype=int))})
 
-row("lang_variant_by_the_constant_given", """
+row(
+    "lang_variant_by_the_constant_given", """
 auto twice(auto x) { return x + x; }
-kernel k(const T x[N], T y[N], i32 which[2], const int B, const bool NEG = false, const fn f = identity, const type T = f32)
+kernel k(const T x[N], T y[N], i32 which[2], const int B, const bool NEG = false, const fn f = identity,
+         const type T = f32)
     grid(cdiv(N, B))
     require(B >= 16)
     instantiate(B = 8; B = 32, NEG = true; B = 32, f = twice; B = 16, NEG = true)
@@ -513,7 +576,8 @@ kernel k(const T x[N], T y[N], i32 which[2], const int B, const bool NEG = false
         which[1] = NEG ? 1 : 0;
     }
 }
-""", {"x": small("f32", 1, 40), "y": poison("f32", 40), "which": zeros("i32", 2)}, lambda a: {"y": exact(2 * a["x"]), "which": exact([32, 0])}, consts={"NEG": "false"})
+""", {"x": small("f32", 1, 40), "y": poison("f32", 40), "which": zeros("i32", 2)},
+    lambda a: {"y": exact(2 * a["x"]), "which": exact([32, 0])}, consts={"NEG": "false"})
 
 row("lang_tune_changes_nothing", """
 kernel k(const f32 x[N], f32 y[N], int n, const int B = 16, const bool TWICE = false, const type T = f64)
@@ -527,7 +591,8 @@ kernel k(const f32 x[N], f32 y[N], int n, const int B = 16, const bool TWICE = f
 """, {"x": small("f32", 1, 100), "y": poison("f32", 100), "n": 3}, lambda a: {"y": exact(a["x"] + 3)})
 
 for hint in ("", "pipeline", "pipeline(4) unroll(2)"):
-    row(f"lang_alias_in_a_loop_{hint or 'plain'}".replace("(", "").replace(") ", "_").replace(")", ""), f"""
+    row(
+        f"lang_alias_in_a_loop_{hint or 'plain'}".replace("(", "").replace(") ", "_").replace(")", ""), f"""
 kernel k(const f32 x[N], f32 y[N], f32 *p, const f32 z[N])
     grid(1)
     alias(x, y, p)
@@ -545,7 +610,8 @@ kernel k(const f32 x[N], f32 y[N], f32 *p, const f32 z[N])
         y[i] = s;
     }}
 }}
-""", {"y": exactly("f32", [float(i % 16) for i in range(128)]), "x": "&y", "p": "&y", "z": small("f32", 3, 128)}, lambda a: aliased(a))
+""", {"y": exactly("f32", [float(i % 16) for i in range(128)]), "x": "&y", "p": "&y", "z": small("f32", 3, 128)},
+        lambda a: aliased(a))
 
 
 def aliased(a):

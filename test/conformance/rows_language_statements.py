@@ -8,13 +8,15 @@ from values import exact, exactly, iota, poison, small, zeros
 
 # ---- declarations and statements ------------------------------------------------------------------------------------
 TYPES = ["bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"]
-row("lang_variables_are_zero_without_an_initialiser", """
+row(
+    "lang_variables_are_zero_without_an_initialiser", """
 struct all { f32 a; tile<i64, 3> b; bool c; tile<f16, 2, 2> d; };
 struct nest { struct all in_, too; i8 e; };
 kernel k(f32 y[20], i64 z[3])
     grid(1)
 {
-""" + "\n".join(f"    {t} v{i};\n    tile<{t}, 5> t{i};\n    y[{i}] = (f32)v{i} + sum((tile<f32, 5>)t{i});" for i, t in enumerate(TYPES)) + """
+""" + "\n".join(f"    {t} v{i};\n    tile<{t}, 5> t{i};\n    y[{i}] = (f32)v{i} + sum((tile<f32, 5>)t{i});"
+                for i, t in enumerate(TYPES)) + """
     struct all s;
     struct nest n;
     z[0 +: 3] = s.b + n.too.b;
@@ -29,7 +31,8 @@ kernel k(f32 y[20], i64 z[3])
     f8e4m3 tiny;
     y[19] = (f32)tiny;
 }
-""", {"y": poison("f32", 20), "z": poison("i64", 3)}, lambda a: {"y": exact([0] * 16 + [300, 2, 5, 0]), "z": exact([0, 0, 0])})
+""", {"y": poison("f32", 20), "z": poison("i64", 3)},
+    lambda a: {"y": exact([0] * 16 + [300, 2, 5, 0]), "z": exact([0, 0, 0])})
 
 one("lang_scopes_and_hiding", """
     int v = 1;
@@ -48,7 +51,8 @@ const int LIMIT = 50;
 int hidden(int LIMIT) { LIMIT = LIMIT * 1; return LIMIT; }
 """)
 
-one("lang_compound_assignments_and_steps", """
+one(
+    "lang_compound_assignments_and_steps", """
     int a = 12;
     a += 3; y[0] = a;
     a -= 20; y[1] = a;
@@ -69,11 +73,13 @@ one("lang_compound_assignments_and_steps", """
     struct two p = {1, 2};
     p.a += p.b; p.b--; p.a *= 5;
     y[14] = p.a * 10 + p.b;
-    u8 w = 250; w += 10; y[15] = (i32)w;""",
-    [15, -5, 35, 8, 3, 192, 48, 55, 0x15 & 55, 0xFF ^ (0x15 & 55), (0xFF ^ (0x15 & 55)) + 1, (0xFF ^ (0x15 & 55)) - 1, (1 + 2 + 3 + 4) * 3 + 4, 40, 151, 4],
-    head="struct two { int a, b; };")
+    u8 w = 250; w += 10; y[15] = (i32)w;""", [
+        15, -5, 35, 8, 3, 192, 48, 55, 0x15 & 55, 0xFF ^ (0x15 & 55), (0xFF ^ (0x15 & 55)) + 1,
+        (0xFF ^ (0x15 & 55)) - 1, (1 + 2 + 3 + 4) * 3 + 4, 40, 151, 4
+    ], head="struct two { int a, b; };")
 
-row("lang_broadcast_to_the_left_side", """
+row(
+    "lang_broadcast_to_the_left_side", """
 tile<f32, 2, 3> grown(tile<f32, 3> v) { return v; }
 tile<f32, 2, 3> filled() { return 4; }
 f32 total(tile<f32, 2, 3> v) { return sum(v); }
@@ -103,13 +109,17 @@ kernel k(const f32 x[N], f32 y[9, 2, 3], f32 s[3])
     s[1] = total(unit);
     s[2] = sum(expand(expand(v, 0), 2) + broadcast(v, 4, 3, 3));
 }
-""", {"x": exactly("f32", [1, 2, 3, 10, 20]), "y": poison("f32", 9, 2, 3), "s": poison("f32", 3)}, lambda a: leftward(a["x"]))
+""", {"x": exactly("f32", [1, 2, 3, 10, 20]), "y": poison("f32", 9, 2, 3), "s": poison("f32", 3)},
+    lambda a: leftward(a["x"]))
 
 
 def leftward(x):
     v = np.stack([x[:3]] * 2)
     c = np.broadcast_to(x[3:5, None], (2, 3))
-    return {"y": exact(np.stack([v, c, c + v, v, v * 0 + x[4], v + 4, v + 1, v, np.where(v > 1, v, 7)])), "s": exact([12, 30, 4 * 9 * 2 * 2])}
+    return {
+        "y": exact(np.stack([v, c, c + v, v, v * 0 + x[4], v + 4, v + 1, v,
+                             np.where(v > 1, v, 7)])), "s": exact([12, 30, 4 * 9 * 2 * 2])
+    }
 
 
 one("lang_ranges", """
@@ -143,10 +153,17 @@ one("lang_ranges", """
     for (i64 i : range(three)) y[12] += (i32)i;""",
     [0, 2 + 10 + 200, 18, 0 + 2 + 4, 3, 245, 12, 605346, 6, 0, 1 + 5 + 9, 9, 3])
 
-one("lang_jumps_from_anywhere", """
+one(
+    "lang_jumps_from_anywhere", """
     y[0] = depth(5, 100);
     y[1] = depth(5, 3);
-    for (int i : range(4)) { if (i == 1) continue; for (int j = 0; j < 9; j++) { if (j == i) break; y[2] += 1; } if (i == 2) break; y[3] += 1; }
+    for (int i : range(4))
+            {
+        if (i == 1) continue;
+        for (int j = 0; j < 9; j++) { if (j == i) break; y[2] += 1; }
+        if (i == 2) break;
+        y[3] += 1;
+    }
     int k = 10;
     while (k > 0) { k--; if (k % 3 == 0) continue; if (k < 3) break; y[4] += k; }
     static for (int i : range(0, 4)) { static if (i % 2 == 1) y[5] += i; }
@@ -184,15 +201,20 @@ kernel k(const f32 x[R, C], f32 y[C], i32 n[1])
     y[0 +: 32] = t + (f32)w;
 }}
 """
-for i, (h, g) in enumerate([("", ""), ("pipeline", ""), ("pipeline(3)", "unroll(2)"), ("unroll", "nounroll"), ("nounroll", "unroll"), ("specialize", "pipeline(2)"), ("pipeline(4) specialize unroll(3)", "unroll(7)")]):
+for i, (h, g) in enumerate([("", ""), ("pipeline", ""), ("pipeline(3)", "unroll(2)"), ("unroll", "nounroll"),
+                            ("nounroll", "unroll"), ("specialize", "pipeline(2)"),
+                            ("pipeline(4) specialize unroll(3)", "unroll(7)")]):
     x = small("f32", 11, 17, 32)
-    row(f"lang_hints_change_nothing_{i}", HINTED.format(h=h, g=g), {"x": x, "y": poison("f32", 32), "n": zeros("i32", 1)},
+    row(f"lang_hints_change_nothing_{i}", HINTED.format(h=h,
+                                                        g=g), {"x": x, "y": poison("f32", 32), "n": zeros("i32", 1)},
         lambda a: {"y": exact((a["x"] * np.arange(1, 18)[:, None]).sum(0) + 8), "n": exact([17])})
 
-one("lang_static_statements", """
+one(
+    "lang_static_statements", """
     static_assert(LAST == 42 && -7 / 2 == -3 && -7 % 2 == -1 && 1 << 4 == 16 && (0x0F ^ 0xFF) == 0xF0, "arithmetic");
     static_assert(!(1 > 2) || 1 / 1 == 1, "short");
-    static_assert(max(3, 7) == 7 && min(-1, 1) == -1 && abs(-5) == 5 && cdiv(7, 2) == 4 && clamp(9, 0, 5) == 5, "built-in");
+    static_assert(max(3, 7) == 7 && min(-1, 1) == -1 && abs(-5) == 5 && cdiv(7, 2) == 4 && clamp(9, 0, 5) == 5,
+            "built-in");
     static_assert((i8)200 == -56 && (i32)2.9 == 2 && (i32)-2.9 == -2 && (u8)300.0 == 255, "casts");
     static if (LAST > 40) { y[0] = 1; } else { y[0] = 0; }
     static for (int i : range(3, -1, -1)) y[1] = y[1] * 10 + i;
@@ -261,7 +283,8 @@ auto ordered(int a, int b) { if (a < b) return (a, b); return (b, a); }
 int earlier(int n) { return n; }
 """)
 
-row("lang_views_pointers_and_tuples_through_functions", """
+row(
+    "lang_views_pointers_and_tuples_through_functions", """
 struct acc { f32 s; tile<i32, 2> n; };
 f32 first_of(const f32 *p, i64 at) { return p[at]; }
 f32 *behind(f32 *p, int by) { return p + by; }
@@ -301,8 +324,10 @@ kernel k(const f32 a[M, K], const i32 b[L], f32 y[14], f32 *q, int one)
     y[12] = (f32)strides_of(view(raw(a), (2, 3), (5, 2)));
     y[13] = fifth(view(raw(a), (2, 6), (6, 1)), a);
 }
-""", {"a": iota("f32", 3, 4), "b": iota("i32", 5), "y": poison("f32", 14), "q": zeros("f32", 3), "one": 1},
-    lambda a: {"y": exact([3, 4 + 300 + 40000, 5, 4.5, 6, 10, 6, 26, 123, 1.5, 7, 27, 5232, 4 + 200 + 4000]), "q": exact([0, 6, 0])})
+""", {"a": iota("f32", 3, 4), "b": iota("i32", 5), "y": poison("f32", 14), "q": zeros("f32", 3), "one": 1}, lambda a: {
+        "y": exact([3, 4 + 300 + 40000, 5, 4.5, 6, 10, 6, 26, 123, 1.5, 7, 27, 5232, 4 + 200 + 4000]), "q": exact(
+            [0, 6, 0])
+    })
 
 one("lang_evaluation_from_left_to_right", """
     y[0] = step(y) * 10 + step(y);

@@ -2,7 +2,8 @@
 import numpy as np
 
 from rows import row
-from values import ALL, STORE, Arr, exact, exactly, ints, iota, is_float, normal, poison, random_bits, small, store, wide, zeros
+from values import (ALL, STORE, Arr, exact, exactly, ints, iota, is_float, normal, poison, random_bits, small, store,
+                    wide, zeros)
 
 COPY = """
 kernel copy(const {t} A[M, K : sk], {t} B[M, K], {t} Tr[K, M])
@@ -15,15 +16,20 @@ kernel copy(const {t} A[M, K : sk], {t} B[M, K], {t} Tr[K, M])
 }}
 """
 for t in ALL:
-    raw = "u8" if t == "bool" else t if not is_float(t) else "u16" if STORE[t]().itemsize == 2 else f"u{8 * STORE[t]().itemsize}"
-    x = Arr(t, (random_bits("bool", 1, 37, 53).store if t == "bool" else random_bits(raw, 1, 37, 53).store.view(STORE[t])))
+    raw = "u8" if t == "bool" else t if not is_float(t) else "u16" if STORE[t](
+    ).itemsize == 2 else f"u{8 * STORE[t]().itemsize}"
+    x = Arr(t,
+            (random_bits("bool", 1, 37, 53).store if t == "bool" else random_bits(raw, 1, 37, 53).store.view(STORE[t])))
     row(f"copy_bits_{t}", COPY.format(t=t), {"A": x, "B": poison(t, 37, 53), "Tr": poison(t, 53, 37)},
         lambda a: {"B": exact(a["A"]), "Tr": exact(a["A"].T)})
-for name, shape in (("one", (1, 1)), ("row", (1, 200)), ("column", (200, 1)), ("no_rows", (0, 5)), ("no_columns", (5, 0)), ("nothing", (0, 0)), ("exact", (32, 64))):
-    row(f"copy_shape_{name}", COPY.format(t="f32"), {"A": normal("f32", 3, *shape), "B": poison("f32", *shape), "Tr": poison("f32", *shape[::-1])},
+for name, shape in (("one", (1, 1)), ("row", (1, 200)), ("column", (200, 1)), ("no_rows", (0, 5)),
+                    ("no_columns", (5, 0)), ("nothing", (0, 0)), ("exact", (32, 64))):
+    row(f"copy_shape_{name}", COPY.format(t="f32"),
+        {"A": normal("f32", 3, *shape), "B": poison("f32", *shape), "Tr": poison("f32", *shape[::-1])},
         lambda a: {"B": exact(a["A"]), "Tr": exact(a["A"].T)})
 
-row("slice_starts_outside", """
+row(
+    "slice_starts_outside", """
 kernel k(const i32 x[N], i32 y[M], i32 inside[M], i32 padded[M], i32 w[W], i32 v[V])
     grid(1)
 {
@@ -38,9 +44,13 @@ kernel k(const i32 x[N], i32 y[M], i32 inside[M], i32 padded[M], i32 w[W], i32 v
     v[0 +: 1] = x[5];
     v[1] = x[-1] + x[N] + load(x[N], pad = 40);
 }
-""", {"x": iota("i32", 13), "y": poison("i32", 20), "inside": poison("i32", 20), "padded": poison("i32", 20), "w": zeros("i32", 9), "v": zeros("i32", 3)},
-    lambda a: {"y": exact([0] * 5 + list(range(13)) + [0, 0]), "inside": exact([1] * 7 + [0] * 13), "padded": exact(list(range(6, 13)) + [-9] * 13),
-               "w": exact([3, 4, 5, 6, 7, 0, 0, 100, 101]), "v": exact([5, 40, 0])})
+""", {
+        "x": iota("i32", 13), "y": poison("i32", 20), "inside": poison("i32", 20), "padded": poison("i32", 20),
+        "w": zeros("i32", 9), "v": zeros("i32", 3)
+    }, lambda a: {
+        "y": exact([0] * 5 + list(range(13)) + [0, 0]), "inside": exact([1] * 7 + [0] * 13), "padded": exact(
+            list(range(6, 13)) + [-9] * 13), "w": exact([3, 4, 5, 6, 7, 0, 0, 100, 101]), "v": exact([5, 40, 0])
+    })
 
 row("slice_with_steps_and_update", """
 kernel k(const i32 x[N], i32 y[N], i32 z[R, C])
@@ -65,7 +75,8 @@ def steps(a):
     return {"y": exact(y), "z": exact(z)}
 
 
-row("view_strides", """
+row(
+    "view_strides", """
 kernel k(const f32 A[M : lda, N], const f32 B[M : 1, N : ldb], const f32 C[M : sm, N : sn], f32 y[M, N], i32 s[4])
     grid(1)
 {
@@ -75,22 +86,28 @@ kernel k(const f32 A[M : lda, N], const f32 B[M : 1, N : ldb], const f32 C[M : s
     s[2] = sm;
     s[3] = sn;
 }
-""", {"A": small("f32", 1, 11, 7), "B": Arr("f32", np.asfortranarray(small("f32", 2, 11, 7).store)), "C": Arr("f32", np.asfortranarray(small("f32", 3, 11, 7).store)),
-      "y": poison("f32", 11, 7), "s": poison("i32", 4)},
-    lambda a: {"y": exact(a["A"] + 100 * a["B"] + 10000 * a["C"]), "s": exact([7, 11, 1, 11])})
+""", {
+        "A": small("f32", 1, 11, 7), "B": Arr("f32", np.asfortranarray(small("f32", 2, 11, 7).store)), "C": Arr(
+            "f32", np.asfortranarray(small("f32", 3, 11, 7).store)), "y": poison("f32", 11, 7), "s": poison("i32", 4)
+    }, lambda a: {"y": exact(a["A"] + 100 * a["B"] + 10000 * a["C"]), "s": exact([7, 11, 1, 11])})
 
-row("store_masked", """
+row(
+    "store_masked", """
 kernel k(const i32 x[N], i32 y[N], i32 z[R, C])
     grid(1)
 {
     store(y[0 +: 32], x[0 +: 32] * 2, mask = x[0 +: 32] % 3 == 0);
     store(z[0 +: 4, 0 +: 8], 5, mask = col(iota(4)) > row(iota(8)));
 }
-""", {"x": iota("i32", 27), "y": Arr("i32", np.full(27, -1, np.int32)), "z": zeros("i32", 3, 7)},
-    lambda a: {"y": exact(np.where(a["x"] % 3 == 0, 2 * a["x"], -1)), "z": exact(np.where(np.arange(3)[:, None] > np.arange(7), 5, 0))})
+""", {"x": iota("i32", 27), "y": Arr("i32", np.full(27, -1, np.int32)), "z": zeros("i32", 3, 7)}, lambda a: {
+        "y": exact(np.where(a["x"] % 3 == 0, 2 * a["x"], -1)), "z": exact(
+            np.where(np.arange(3)[:, None] > np.arange(7), 5, 0))
+    })
 
-row("gather_forms", """
-kernel k(const f32 X[A, B, C], const i32 i[I], const i64 j[J], f32 rows[I, C], f32 outer[I, J], f32 last[I], bool ok[I], f32 padded[I])
+row(
+    "gather_forms", """
+kernel k(const f32 X[A, B, C], const i32 i[I], const i64 j[J], f32 rows[I, C], f32 outer[I, J], f32 last[I], bool ok[I],
+         f32 padded[I])
     grid(1)
 {
     auto p = i[0 +: 9];
@@ -101,8 +118,11 @@ kernel k(const f32 X[A, B, C], const i32 i[I], const i64 j[J], f32 rows[I, C], f
     ok[0 +: 9] = in(X[p, 0, 0]);
     padded[0 +: 9] = load(X[p, 0, 1], pad = 77);
 }
-""", {"X": small("f32", 1, 4, 5, 7), "i": exactly("i32", [0, 3, 3, -1, 4, 2, 100, 1, -2147483648]), "j": exactly("i64", [4, 0, 5, -1, 2**40]),
-      "rows": poison("f32", 9, 7), "outer": poison("f32", 9, 5), "last": poison("f32", 9), "ok": poison("bool", 9), "padded": poison("f32", 9)}, lambda a: gathers(a))
+""", {
+        "X": small("f32", 1, 4, 5, 7), "i": exactly("i32", [0, 3, 3, -1, 4, 2, 100, 1, -2147483648]), "j": exactly(
+            "i64", [4, 0, 5, -1, 2**40]), "rows": poison("f32", 9, 7), "outer": poison("f32", 9, 5), "last": poison(
+                "f32", 9), "ok": poison("bool", 9), "padded": poison("f32", 9)
+    }, lambda a: gathers(a))
 
 
 def gathers(a):
@@ -110,11 +130,16 @@ def gathers(a):
     oki, okj = (i >= 0) & (i < 4), (j >= 0) & (j < 5)
     ci, cj = np.where(oki, i, 0), np.where(okj, j, 0)
     okl = (i >= 0) & (i < 7)
-    return {"rows": exact(np.where(oki[:, None], X[ci, 2], 0)), "outer": exact(np.where(oki[:, None] & okj, X[ci][:, cj, 3], 0)),
-            "last": exact(np.where(okl, X[1, 2, np.where(okl, i, 0)], 0)), "ok": exact(oki), "padded": exact(np.where(oki, X[ci, 0, 1], 77))}
+    return {
+        "rows": exact(np.where(oki[:, None], X[ci, 2],
+                               0)), "outer": exact(np.where(oki[:, None] & okj, X[ci][:, cj, 3], 0)),
+        "last": exact(np.where(okl, X[1, 2, np.where(okl, i, 0)],
+                               0)), "ok": exact(oki), "padded": exact(np.where(oki, X[ci, 0, 1], 77))
+    }
 
 
-row("scatter_forms", """
+row(
+    "scatter_forms", """
 kernel k(const i32 to[N], i32 y[M], i32 z[R, C], i32 w[S, D])
     grid(1)
 {
@@ -123,7 +148,10 @@ kernel k(const i32 to[N], i32 y[M], i32 z[R, C], i32 w[S, D])
     z[p, 1 +: 3] = col(iota(8)) + 1;
     store(w[0 +: 4, p], 7, mask = broadcast(row(iota(8) % 2 == 0), 4, 8));
 }
-""", {"to": exactly("i32", [4, 0, -3, 9, 2, 3, 50, 1]), "y": zeros("i32", 6), "z": zeros("i32", 5, 5), "w": zeros("i32", 4, 5)}, lambda a: scatters(a))
+""", {
+        "to": exactly("i32", [4, 0, -3, 9, 2, 3, 50, 1]), "y": zeros("i32", 6), "z": zeros("i32", 5, 5), "w": zeros(
+            "i32", 4, 5)
+    }, lambda a: scatters(a))
 
 
 def scatters(a):
@@ -138,7 +166,8 @@ def scatters(a):
 
 
 LONG, PLACES = 30 * 41 - 20, np.random.default_rng(7).permutation(30 * 41 + 50).astype(np.int32)[:30 * 41 - 20] - 20
-for t in ("f16", "bf16", "i8", "f32", "i64", "bool"):  # what a level has no instruction for is a call in code as long as this
+for t in ("f16", "bf16", "i8", "f32", "i64",
+          "bool"):  # what a level has no instruction for is a call in code as long as this
     def masked(a):
         x, i = a["x"], np.arange(LONG)
         inside = (PLACES >= 0) & (PLACES < LONG)
@@ -149,7 +178,8 @@ for t in ("f16", "bf16", "i8", "f32", "i64", "bool"):  # what a level has no ins
         y[2, own] = taken[own]
         y[3, own & (PLACES % 3 == 0)] = x[own & (PLACES % 3 == 0)]
         return {"y": exact(y)}
-    row(f"masked_in_long_code_{t}", f"""
+    row(
+        f"masked_in_long_code_{t}", f"""
 kernel k(const {t} x[N], const i32 at[N], {t} y[4, N])
     grid(1)
 {{
@@ -162,18 +192,27 @@ kernel k(const {t} x[N], const i32 at[N], {t} y[4, N])
         store(y[3, 41 * i +: 37], a, mask = p % 3 == 0);
     }}
 }}
-""", {"x": small(t, 5, LONG) if t != "bool" else random_bits("bool", 5, LONG), "at": Arr("i32", PLACES), "y": zeros(t, 4, LONG)}, masked)
+""", {
+            "x": small(t, 5, LONG) if t != "bool" else random_bits("bool", 5, LONG), "at": Arr("i32", PLACES),
+            "y": zeros(t, 4, LONG)
+        }, masked)
 
-# Rows longer than 256 bytes, which the CPU may store past its caches; what is outside the part of Y must not be written.
-row("scatter_of_long_rows_drops_those_outside", """
+# Rows longer than 256 bytes, which the CPU may store past its caches; what is outside the part of Y must not be
+# written.
+row(
+    "scatter_of_long_rows_drops_those_outside", """
 kernel k(f32 Y[M, N], const i32 to[8], int R)
     grid(1)
 {
     auto y = sub(Y, (0, 0), (R, N));
     y[to[0 +: 8], 0 +: 128] = tile<f32, 8, 128>(2) + col((f32)iota(8));
 }
-""", {"Y": zeros("f32", 9, 130), "to": exactly("i32", [1, 5, 3, -1, 8, 0, 6, 7]), "R": 4},
-    lambda a: {"Y": exact(np.pad(np.array([7, 2, 0, 4, 0, 0, 0, 0, 0], np.float32)[:, None] * np.ones(128, np.float32), ((0, 0), (0, 2))))})
+""", {"Y": zeros("f32", 9, 130), "to": exactly("i32", [1, 5, 3, -1, 8, 0, 6, 7]), "R": 4}, lambda a: {
+        "Y": exact(
+            np.pad(
+                np.array([7, 2, 0, 4, 0, 0, 0, 0, 0], np.float32)[:, None] * np.ones(128, np.float32), ((0, 0),
+                                                                                                        (0, 2))))
+    })
 
 row("scatter_where_indices_repeat", """
 kernel k(const i32 to[N], f32 y[M], f32 z[M])
@@ -188,8 +227,10 @@ kernel k(const i32 to[N], f32 y[M], f32 z[M])
     lambda a: {"y": exact(np.full(9, 6.0)), "z": exact(np.full(9, 2.0))})  # of equal values any, of trips the last
 
 
-row("gather_pointwise_of_rank_2", """
-kernel k(const f32 x[H, W, C], const i32 h[P, Q], const i32 w[P, Q], const i32 at[P, Q], f32 y[P, Q], f32 z[P, Q, 3], f32 s[H, W])
+row(
+    "gather_pointwise_of_rank_2", """
+kernel k(const f32 x[H, W, C], const i32 h[P, Q], const i32 w[P, Q], const i32 at[P, Q], f32 y[P, Q], f32 z[P, Q, 3],
+         f32 s[H, W])
     grid(1)
 {
     auto i = h[0 +: 4, 0 +: 5];
@@ -199,8 +240,11 @@ kernel k(const f32 x[H, W, C], const i32 h[P, Q], const i32 w[P, Q], const i32 a
     auto n = at[0 +: 4, 0 +: 5];
     s[n / 7, n % 7] = 6;
 }
-""", {"x": small("f32", 1, 6, 7, 3), "at": Arr("i32", (np.arange(20) * 5 % 46).astype("i4").reshape(4, 5)), "h": ints("i32", 2, -1, 7, 4, 5), "w": ints("i32", 3, -2, 9, 4, 5), "y": poison("f32", 4, 5), "z": poison("f32", 4, 5, 3), "s": zeros("f32", 6, 7)},
-    lambda a: pointwise(a))
+""", {
+        "x": small("f32", 1, 6, 7, 3), "at": Arr("i32", (np.arange(20) * 5 % 46).astype("i4").reshape(4, 5)), "h": ints(
+            "i32", 2, -1, 7, 4, 5), "w": ints("i32", 3, -2, 9, 4, 5), "y": poison("f32", 4, 5), "z": poison(
+                "f32", 4, 5, 3), "s": zeros("f32", 6, 7)
+    }, lambda a: pointwise(a))
 
 
 def pointwise(a):
@@ -209,10 +253,14 @@ def pointwise(a):
     ci, cj = np.where(ok, i, 0), np.where(ok, j, 0)
     at = a["at"][a["at"] < 42]  # distinct: two stores to one element would be a race
     s[at // 7, at % 7] = 6
-    return {"y": exact(np.where(ok, a["x"][ci, cj, 1], 0)), "z": exact(np.where(ok[..., None], a["x"][ci, cj], 0)), "s": exact(s)}
+    return {
+        "y": exact(np.where(ok, a["x"][ci, cj, 1], 0)), "z": exact(np.where(ok[..., None], a["x"][ci, cj], 0)),
+        "s": exact(s)
+    }
 
 
-row("pointer_forms", """
+row(
+    "pointer_forms", """
 kernel k(const f32 *x, f32 *y, i64 *n, const i32 a[N], f32 z[4], int size)
     grid(cdiv(size, 32))
 {
@@ -229,10 +277,16 @@ kernel k(const f32 *x, f32 *y, i64 *n, const i32 a[N], f32 z[4], int size)
         z[3] = sum(load(x + iota(8), mask = iota(8) < 3));
     }
 }
-""", {"x": iota("f32", 77), "y": zeros("f32", 77), "n": zeros("i64", 2), "a": iota("i32", 9), "z": poison("f32", 4), "size": 77},
-    lambda a: {"y": exact(np.where(np.arange(77) % 5 != 0, 2 * a["x"][::-1], 0)), "n": exact([12345678901, 77]), "z": exact([3, 4, 3, 3])})
+""", {
+        "x": iota("f32", 77), "y": zeros("f32", 77), "n": zeros("i64", 2), "a": iota("i32", 9), "z": poison("f32", 4),
+        "size": 77
+    }, lambda a: {
+        "y": exact(np.where(np.arange(77) % 5 != 0, 2 * a["x"][::-1], 0)), "n": exact([12345678901, 77]), "z": exact(
+            [3, 4, 3, 3])
+    })
 
-row("view_of_pointer_and_sub", """
+row(
+    "view_of_pointer_and_sub", """
 f32 total(const f32 A[M, N]) {
     f32 t = 0;
     for (int i : range(M)) t += sum(A[i, 0 +: 16]);
@@ -250,7 +304,8 @@ kernel k(const f32 *p, f32 C[R, Q], f32 s[4], int m, int n, int ld)
     W[0 +: 8, 0 +: 8] = 7;
     W[-1, 0] = 99;
 }
-""", {"p": small("f32", 1, 60), "C": zeros("f32", 9, 7), "s": poison("f32", 4), "m": 5, "n": 6, "ld": 11}, lambda a: subs(a))
+""", {"p": small("f32", 1, 60), "C": zeros("f32", 9, 7), "s": poison("f32", 4), "m": 5, "n": 6, "ld": 11},
+    lambda a: subs(a))
 
 
 def subs(a):
@@ -306,15 +361,25 @@ kernel k(const f32 x[i64 N], f32 y[N])
 }
 """, {"x": normal("f32", 1, 1000), "y": poison("f32", 1000)}, lambda a: {"y": exact(a["x"] + np.float32(1))})
 
-AXES = "kernel k(i32 y[A, B, C, D, E, F])\n    grid(A, B, C, D, E, F)\n{{\n    y[pid(0), pid(1), pid(2), pid(3), pid(4), pid(5)] = {e};\n}}\n"
-row("grid_of_six_axes", AXES.format(e="pid(0) + 10 * (pid(1) + 10 * (pid(2) + 10 * (pid(3) + 10 * (pid(4) + 10 * pid(5))))) + npid(0) * npid(5)"),
-    {"y": poison("i32", 2, 3, 1, 4, 2, 3)}, lambda a: {"y": exact(sum(np.indices(a["y"].shape)[k] * 10**k for k in range(6)) + 6)})
+AXES = ("kernel k(i32 y[A, B, C, D, E, F])\n    grid(A, B, C, D, E, F)\n{{\n"
+        "    y[pid(0), pid(1), pid(2), pid(3), pid(4), pid(5)] = {e};\n}}\n")
+row(
+    "grid_of_six_axes",
+    AXES.format(
+        e="pid(0) + 10 * (pid(1) + 10 * (pid(2) + 10 * (pid(3) + 10 * (pid(4) + 10 * pid(5))))) + npid(0) * npid(5)"),
+    {"y": poison("i32", 2, 3, 1, 4, 2, 3)},
+    lambda a: {"y": exact(sum(np.indices(a["y"].shape)[k] * 10**k for k in range(6)) + 6)})
 
 # ---- atomics --------------------------------------------------------------------------------------------------------
-ATOMIC = {"add": ["i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"], "min": ["i32", "u32", "i64", "u64", "f32", "f64"],
-          "max": ["i32", "u32", "i64", "u64", "f32", "f64"], "and": ["i32", "u32", "i64", "u64"], "or": ["i32", "u32", "i64", "u64"],
-          "xor": ["i32", "u32", "i64", "u64"]}
-UFUNC = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+ATOMIC = {
+    "add": ["i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"], "min": ["i32", "u32", "i64", "u64", "f32", "f64"],
+    "max": ["i32", "u32", "i64", "u64", "f32", "f64"], "and": ["i32", "u32", "i64", "u64"],
+    "or": ["i32", "u32", "i64", "u64"], "xor": ["i32", "u32", "i64", "u64"]
+}
+UFUNC = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor
+}
 for op, types in ATOMIC.items():
     for t in types:
         x = small(t, 1, 500, lo=0 if t in ("f16", "bf16") else -4, hi=2 if t in ("f16", "bf16") else 5)
@@ -350,7 +415,8 @@ kernel k(i32 n[1], i32 seen[N], i64 wide_[1], i32 one[2])
 """, {"n": zeros("i32", 1), "seen": zeros("i32", 333), "wide_": zeros("i64", 1), "one": zeros("i32", 2)},
     lambda a: {"n": exact([333]), "seen": exact(np.ones(333)), "wide_": exact([10 << 32]), "one": exact([22, 5])})
 
-row("atomic_cas_lock_free_float_product", """
+row(
+    "atomic_cas_lock_free_float_product", """
 kernel k(const f32 x[N], f32 p[2], i32 cas[4])
     grid(N)
 {
@@ -367,10 +433,13 @@ kernel k(const f32 x[N], f32 p[2], i32 cas[4])
         cas[3] = atomic_add(cas[10], 5);
     }
 }
-""", {"x": exactly("f32", [2, 0.5, 1, 4, -1, 1, 2, -1, 0.25, 3] * 3), "p": exactly("f32", [1, 0]), "cas": exactly("i32", [0, 0, 7, 9])},
-    lambda a: {"p": exact([np.prod(a["x"].astype(float)), 3.5]), "cas": exact([7, 7, 1, 0])})
+""", {
+        "x": exactly("f32", [2, 0.5, 1, 4, -1, 1, 2, -1, 0.25, 3] * 3), "p": exactly("f32", [1, 0]), "cas": exactly(
+            "i32", [0, 0, 7, 9])
+    }, lambda a: {"p": exact([np.prod(a["x"].astype(float)), 3.5]), "cas": exact([7, 7, 1, 0])})
 
-row("histogram_of_weights_by_atomics", """
+row(
+    "histogram_of_weights_by_atomics", """
 kernel weigh(const u8 x[N], f32 bins[16])
     grid(5)
 {
@@ -379,4 +448,5 @@ kernel weigh(const u8 x[N], f32 bins[16])
         atomic_add(bins[(i32)v / 16], (f32)v, mask = i + iota(96) < N);
     }
 }
-""", {"x": random_bits("u8", 4, 10007), "bins": zeros("f32", 16)}, lambda a: {"bins": exact(np.bincount(a["x"] // 16, a["x"], 16))})
+""", {"x": random_bits("u8", 4, 10007), "bins": zeros("f32", 16)},
+    lambda a: {"bins": exact(np.bincount(a["x"] // 16, a["x"], 16))})

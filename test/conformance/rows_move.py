@@ -1,4 +1,5 @@
-"""Operations that move elements: gather, cat, flip, extract, shift; join, split, interleave, repeat, squeeze, pick, put.
+"""Operations that move elements: gather, cat, flip, extract, shift; join, split, interleave, repeat, squeeze, pick,
+put.
 
 Odd extents, extents of 1, indices outside; every element type by its bits.
 """
@@ -19,7 +20,9 @@ def gathered(x, index, axis):
     """As NumPy's take_along_axis, and 0 where an index is outside."""
     n = x.shape[axis]
     inside = (index >= 0) & (index < n)
-    return np.where(inside, np.take_along_axis(x, np.where(inside, index, 0).astype(np.int64), axis), np.zeros((), x.dtype))
+    return np.where(inside, np.take_along_axis(x,
+                                               np.where(inside, index, 0).astype(np.int64), axis), np.zeros((),
+                                                                                                            x.dtype))
 
 
 def shifted(x, axis, n, fill=0):
@@ -31,10 +34,14 @@ def shifted(x, axis, n, fill=0):
     return np.where(inside, gathered(x, index, axis), np.array(fill).astype(x.dtype))
 
 
-ROWS_OF = {"g0": (4, 7), "g1": (5, 9), "c0": (8, 7), "c1": (5, 14), "f0": (5, 7), "f1": (5, 7), "e": (2, 3), "s0": (5, 7), "s1": (5, 7)}
+ROWS_OF = {
+    "g0": (4, 7), "g1": (5, 9), "c0": (8, 7), "c1": (5, 14), "f0": (5, 7), "f1": (5, 7), "e": (2, 3), "s0": (5, 7),
+    "s1": (5, 7)
+}
 for k, t in enumerate([*ALL, *F8]):
     out = ", ".join(f"{t} {n}[{n}R, {n}C]" for n in ROWS_OF)
-    row(f"move_{t}", f"""
+    row(
+        f"move_{t}", f"""
 kernel k(const {t} x[R, C], const {t} z[Q, C], const i32 i[I, C], const i16 j[R, J], {out}, int n)
     grid(1)
 {{
@@ -49,16 +56,25 @@ kernel k(const {t} x[R, C], const {t} z[Q, C], const i32 i[I, C], const i16 j[R,
     s0[0 +: 5, 0 +: 7] = shift(v, 0, -2, v);
     s1[0 +: 5, 0 +: 7] = shift(v, 1, n);
 }}
-""", {"x": values(t, 10 + k, 5, 7), "z": values(t, 30 + k, 3, 7), "i": ints("i32", 1, -2, 7, 4, 7), "j": ints("i16", 2, -2, 9, 5, 9),
-      **{n: poison(t, *s) for n, s in ROWS_OF.items()}, "n": 3},
-        lambda a: (lambda x: {"g0": exact(gathered(x, a["i"], 0)), "g1": exact(gathered(x, a["j"], 1)), "c0": exact(np.concatenate((x, a["z"]), 0)),
-                              "c1": exact(np.concatenate((x, x[:, ::-1]), 1)), "f0": exact(x[::-1]), "f1": exact(x[::-1, ::-1]), "e": exact(x[3:5, 2:5]),
-                              "s0": exact(np.concatenate((x[2:], x[3:]), 0)), "s1": exact(shifted(x, 1, 3))})(a["x"]))
+""", {
+            "x": values(t, 10 + k, 5, 7), "z": values(t, 30 + k, 3, 7), "i": ints("i32", 1, -2, 7, 4, 7), "j": ints(
+                "i16", 2, -2, 9, 5, 9), **{n: poison(t, *s)
+                                           for n, s in ROWS_OF.items()}, "n": 3
+        }, lambda a: (lambda x: {
+            "g0": exact(gathered(x, a["i"], 0)), "g1": exact(gathered(x, a["j"], 1)), "c0": exact(
+                np.concatenate((x, a["z"]), 0)), "c1": exact(np.concatenate((x, x[:, ::-1]), 1)), "f0": exact(x[::-1]),
+            "f1": exact(x[::-1, ::-1]), "e": exact(x[3:5, 2:5]), "s0": exact(np.concatenate(
+                (x[2:], x[3:]), 0)), "s1": exact(shifted(x, 1, 3))
+        })(a["x"]))
 
-PARTS = {"j": (5, 7, 2), "w": (5, 14), "b": (5, 7), "c": (5, 7), "n": (15, 7), "r": (5, 14), "q": (7, 5), "pr": (1, 7), "pc": (1, 5), "u": (5, 7)}
+PARTS = {
+    "j": (5, 7, 2), "w": (5, 14), "b": (5, 7), "c": (5, 7), "n": (15, 7), "r": (5, 14), "q": (7, 5), "pr": (1, 7),
+    "pc": (1, 5), "u": (5, 7)
+}
 for k, t in enumerate([*ALL, *F8]):
     out = ", ".join(f"{t} {n}[{', '.join(n + 'xyz'[d] for d in range(len(s)))}]" for n, s in PARTS.items())
-    row(f"move_parts_{t}", f"""
+    row(
+        f"move_parts_{t}", f"""
 kernel k(const {t} x[R, C], const {t} z[R, C], {out}, int i)
     grid(1)
 {{
@@ -77,28 +93,37 @@ kernel k(const {t} x[R, C], const {t} z[R, C], {out}, int i)
     pc[0, 0 +: 5] = squeeze(extract(v, 0 +: 5, 3 +: 1), 1);
     u[0 +: 5, 0 +: 7] = put(put(v, 1, i + 1, pick(u_, 1, 0)), 0, 4, pick(u_, 0, i));
 }}
-""", {"x": values(t, 50 + k, 5, 7), "z": values(t, 70 + k, 5, 7), **{n: poison(t, *s) for n, s in PARTS.items()}, "i": 2},
-        lambda a: parts_want(a["x"], a["z"]))
+""", {
+            "x": values(t, 50 + k, 5, 7), "z": values(t, 70 + k, 5, 7), **{n: poison(t, *s)
+                                                                           for n, s in PARTS.items()}, "i": 2
+        }, lambda a: parts_want(a["x"], a["z"]))
 
 
 def parts_want(x, z):
     u = x.copy()
     u[:, 3] = z[:, 0]
     u[4] = z[2]
-    return {"j": exact(np.stack((x, z), -1)), "w": exact(np.stack((x, z), -1).reshape(5, 14)), "b": exact(x), "c": exact(z), "n": exact(np.repeat(x, 3, 0)),
-            "r": exact(np.repeat(x, 2, 1)), "q": exact(x.T), "pr": exact(x[2:3]), "pc": exact(x[:, 3].reshape(1, 5)), "u": exact(u)}
+    return {
+        "j": exact(np.stack((x, z), -1)), "w": exact(np.stack((x, z), -1).reshape(5, 14)), "b": exact(x), "c": exact(z),
+        "n": exact(np.repeat(x, 3, 0)), "r": exact(np.repeat(x, 2, 1)), "q": exact(x.T), "pr": exact(x[2:3]),
+        "pc": exact(x[:, 3].reshape(1, 5)), "u": exact(u)
+    }
 
 
 # Tiles of several threads' registers and several rounds through shared memory; all ranks; every axis.
-row("move_gather_1d_large", """
+row(
+    "move_gather_1d_large", """
 kernel k(const f64 x[N], const i32 i[M], f64 y[M], i32 back[M])
     grid(1)
 {
     y[0 +: 1500] = gather(x[0 +: 5000], i[0 +: 1500], 0);
     back[0 +: 1500] = gather(gather(iota(5000), i[0 +: 1500], 0), 1499 - iota(1500), 0);
 }
-""", {"x": values("f64", 1, 5000), "i": ints("i32", 3, -5, 5010, 1500), "y": poison("f64", 1500), "back": poison("i32", 1500)},
-    lambda a: (lambda g: {"y": exact(gathered(a["x"], a["i"], 0)), "back": exact(g[::-1])})(gathered(np.arange(5000, dtype=np.int32), a["i"], 0)))
+""", {
+        "x": values("f64", 1, 5000), "i": ints("i32", 3, -5, 5010, 1500), "y": poison("f64", 1500), "back": poison(
+            "i32", 1500)
+    }, lambda a: (lambda g: {"y": exact(gathered(a["x"], a["i"], 0)), "back": exact(g[::-1])})
+    (gathered(np.arange(5000, dtype=np.int32), a["i"], 0)))
 
 for axis in range(3):
     shape = [6, 5, 16]
@@ -113,7 +138,8 @@ kernel k(const i8 x[A, B, C], const i64 i[P, Q, R], i8 y[P, Q, R])
 """, {"x": values("i8", 4, 6, 5, 16), "i": ints("i64", 5, -3, 18, *shape), "y": poison("i8", *shape)},
         lambda a, axis=axis: {"y": exact(gathered(a["x"], a["i"], axis))})
 
-row("move_gather_index_types", """
+row(
+    "move_gather_index_types", """
 kernel k(const f32 x[N], const i8 a[M], const u8 b[M], const u32 c[M], const u64 d[M], f32 y[K, M])
     grid(1)
 {
@@ -123,10 +149,19 @@ kernel k(const f32 x[N], const i8 a[M], const u8 b[M], const u32 c[M], const u64
     y[2, 0 +: 64] = gather(v, c[0 +: 64], 0);
     y[3, 0 +: 64] = gather(v, d[0 +: 64], 0);
 }
-""", {"x": values("f32", 6, 200), "a": random_bits("i8", 7, 64), "b": random_bits("u8", 8, 64), "c": ints("u32", 9, 0, 2**32, 64),
-      "d": Arr("u64", np.random.default_rng(3).choice(np.array([0, 5, 199, 200, 2**32, 2**32 + 7, 2**63, 2**64 - 1], np.uint64), 64)), "y": poison("f32", 4, 64)},
-    lambda a: {"y": exact(np.stack([gathered(a["x"], i if i.dtype.kind == "i" else np.minimum(i, np.uint64(999)).astype(np.int64), 0)
-                                    for i in (a["a"], a["b"], a["c"], a["d"])]))})
+""", {
+        "x": values("f32", 6, 200), "a": random_bits("i8", 7, 64), "b": random_bits("u8", 8, 64),
+        "c": ints("u32", 9, 0, 2**32, 64), "d": Arr(
+            "u64",
+            np.random.default_rng(3).choice(np.array([0, 5, 199, 200, 2**32, 2**32 + 7, 2**63, 2**64 - 1], np.uint64),
+                                            64)), "y": poison("f32", 4, 64)
+    }, lambda a: {
+        "y": exact(
+            np.stack([
+                gathered(a["x"], i if i.dtype.kind == "i" else np.minimum(i, np.uint64(999)).astype(np.int64), 0)
+                for i in (a["a"], a["b"], a["c"], a["d"])
+            ]))
+    })
 
 row("move_in_a_loop", """
 /// A cyclic turn by one, N times over: each trip reads what the last one wrote.
@@ -142,7 +177,8 @@ kernel k(const i32 x[N], i32 y[N], i32 trips)
 """, {"x": values("i32", 11, 100), "y": poison("i32", 100), "trips": 130},
     lambda a: {"y": exact(np.roll(a["x"], -130) + np.int32(130))})
 
-row("move_extents_of_1_and_edges", """
+row(
+    "move_extents_of_1_and_edges", """
 kernel k(const i32 x[A, B], i32 one[N], i32 s[B], i32 w[B, M], i32 c[K], i32 p[B], i32 q[B])
     grid(1)
 {
@@ -156,11 +192,16 @@ kernel k(const i32 x[A, B], i32 one[N], i32 s[B], i32 w[B, M], i32 c[K], i32 p[B
     p[0 +: 9] = shift(reshape(v, 9), 0, (i64)-2147483648 * 4, 5);
     q[0 +: 9] = shift(reshape(v, 9), 0, (i8)-128) + shift(reshape(v, 9), 0, (u64)0);
 }
-""", {"x": values("i32", 12, 1, 9), "one": poison("i32", 4), "s": poison("i32", 9), "w": poison("i32", 9, 1), "c": poison("i32", 19), "p": poison("i32", 9), "q": poison("i32", 9)},
-    lambda a: (lambda v: {"one": exact(v[[8, 3, 1, 2]]), "s": exact(np.full(9, 7)), "w": exact(np.full((9, 1), -1)), "c": exact(np.concatenate((v, v, v[:1]))),
-                          "p": exact(np.full(9, 5)), "q": exact(v)})(a["x"][0]))
+""", {
+        "x": values("i32", 12, 1, 9), "one": poison("i32", 4), "s": poison("i32", 9), "w": poison("i32", 9, 1),
+        "c": poison("i32", 19), "p": poison("i32", 9), "q": poison("i32", 9)
+    }, lambda a: (lambda v: {
+        "one": exact(v[[8, 3, 1, 2]]), "s": exact(np.full(9, 7)), "w": exact(np.full(
+            (9, 1), -1)), "c": exact(np.concatenate((v, v, v[:1]))), "p": exact(np.full(9, 5)), "q": exact(v)
+    })(a["x"][0]))
 
-row("move_rotary", """
+row(
+    "move_rotary", """
 /// Rotary embedding: halves of the last axis, 20 and not a power of two, turned against each other.
 kernel k(const f32 x[R, D], const f32 c[R, H], const f32 s[R, H], f32 y[R, D])
     grid(cdiv(R, 8))
@@ -173,11 +214,15 @@ kernel k(const f32 x[R, D], const f32 c[R, H], const f32 s[R, H], f32 y[R, D])
     auto si = s[r +: 8, 0 +: 20];
     y[r +: 8, 0 +: 40] = cat(a * co - b * si, b * co + a * si, 1);
 }
-""", {"x": values("f32", 13, 21, 40), "c": ints("f32", 14, -3, 4, 21, 20), "s": ints("f32", 15, -3, 4, 21, 20), "y": poison("f32", 21, 40)},
-    lambda a: (lambda p, q: {"y": exact(np.concatenate((p * a["c"] - q * a["s"], q * a["c"] + p * a["s"]), 1))})(a["x"][:, :20], a["x"][:, 20:]))
+""", {
+        "x": values("f32", 13, 21, 40), "c": ints("f32", 14, -3, 4, 21, 20), "s": ints("f32", 15, -3, 4, 21, 20),
+        "y": poison("f32", 21, 40)
+    }, lambda a: (lambda p, q: {"y": exact(np.concatenate((p * a["c"] - q * a["s"], q * a["c"] + p * a["s"]), 1))})
+    (a["x"][:, :20], a["x"][:, 20:]))
 
 # Reshapes that no layout keeps in place: odd extents, more elements than a thread can hold.
-for k, (a_, b_) in enumerate([((60, 50), (3000,)), ((3000,), (60, 50)), ((33, 45), (45, 33)), ((7, 9, 11), (77, 9)), ((96, 50), (50, 96)), ((5, 3, 7, 11), (35, 33)), ((130,), (13, 10))]):
+for k, (a_, b_) in enumerate([((60, 50), (3000, )), ((3000, ), (60, 50)), ((33, 45), (45, 33)), ((7, 9, 11), (77, 9)),
+                              ((96, 50), (50, 96)), ((5, 3, 7, 11), (35, 33)), ((130, ), (13, 10))]):
     for t in ("f32", "i8", "f64") if np.prod(a_) < 2000 else ("f32",):
         at = [", ".join(f"0 +: {n}" for n in s) for s in (a_, b_)]
         names = [", ".join("ABCD"[:len(a_)]), ", ".join("EFGH"[:len(b_)])]

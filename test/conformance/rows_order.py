@@ -32,7 +32,8 @@ def ties(t, seed, *shape):
 
 
 KERNEL = """
-kernel k(const T x[R, C], T a[R, C], T d[R, C], i32 i[R, C], i32 j[R, C], T v[R, K], i32 w[R, K], const type T, const int M, const int N)
+kernel k(const T x[R, C], T a[R, C], T d[R, C], i32 i[R, C], i32 j[R, C], T v[R, K], i32 w[R, K], const type T,
+         const int M, const int N)
     grid(1)
 {
     auto t = x[0 +: M, 0 +: N];
@@ -51,14 +52,19 @@ def want(a):
     x = a["x"]
     take = np.take_along_axis
     first = order(x, 1, True)[:, :3]
-    return {"a": exact(take(x, order(x, 1), 1)), "d": exact(take(x, order(x, 0, True), 0)), "i": exact(order(x, 0)), "j": exact(order(x, 1, True)),
-            "v": exact(take(x, first, 1)), "w": exact(first)}
+    return {
+        "a": exact(take(x, order(x, 1), 1)), "d": exact(take(x, order(x, 0, True), 0)), "i": exact(order(x, 0)),
+        "j": exact(order(x, 1, True)), "v": exact(take(x, first, 1)), "w": exact(first)
+    }
 
 
 def sorts(name, t, x, **kw):
     m, n = x.store.shape
-    row(name, KERNEL, {"x": x, "a": poison(t, m, n), "d": poison(t, m, n), "i": poison("i32", m, n), "j": poison("i32", m, n), "v": poison(t, m, 3), "w": poison("i32", m, 3)},
-        want, consts={"T": t, "M": m, "N": n}, **kw)
+    row(
+        name, KERNEL, {
+            "x": x, "a": poison(t, m, n), "d": poison(t, m, n), "i": poison("i32", m, n), "j": poison("i32", m, n),
+            "v": poison(t, m, 3), "w": poison("i32", m, 3)
+        }, want, consts={"T": t, "M": m, "N": n}, **kw)
 
 
 for k, t in enumerate(SORTED):
@@ -68,7 +74,8 @@ for k, t in enumerate(SORTED):
 for shape in ((1, 3), (2, 4), (33, 5), (17, 31), (9, 64), (3, 127)):
     sorts(f"order_{shape[0]}x{shape[1]}", "f32", ties("f32", sum(shape), *shape))
 
-row("order_long", """
+row(
+    "order_long", """
 kernel k(const f32 x[N], f32 y[N], i32 i[N], const i32 z[N], i32 s[N], f32 v[K], i32 w[K])
     grid(1)
 {
@@ -80,12 +87,16 @@ kernel k(const f32 x[N], f32 y[N], i32 i[N], const i32 z[N], i32 s[N], f32 v[K],
     v[0 +: 10] = a;
     w[0 +: 10] = b;
 }
-""", {"x": ties("f32", 5, 1500), "y": poison("f32", 1500), "i": poison("i32", 1500), "z": random_bits("i32", 6, 1500), "s": poison("i32", 1500),
-      "v": poison("f32", 10), "w": poison("i32", 10)},
-    lambda a: (lambda o, p: {"y": exact(a["x"][o]), "i": exact(o), "s": exact(np.sort(a["z"])[::-1]), "v": exact(a["x"][p]), "w": exact(p)})(
-        order(a["x"], 0), order(a["x"], 0, True)[:10]))
+""", {
+        "x": ties("f32", 5, 1500), "y": poison("f32", 1500), "i": poison("i32", 1500), "z": random_bits("i32", 6, 1500),
+        "s": poison("i32", 1500), "v": poison("f32", 10), "w": poison("i32", 10)
+    }, lambda a:
+    (lambda o, p:
+     {"y": exact(a["x"][o]), "i": exact(o), "s": exact(np.sort(a["z"])[::-1]), "v": exact(a["x"][p]), "w": exact(p)})
+    (order(a["x"], 0), order(a["x"], 0, True)[:10]))
 
-row("order_extent_1_and_3_axes", """
+row(
+    "order_extent_1_and_3_axes", """
 kernel k(const f32 x[A, B, C], f32 y[A, B, C], f32 one[A, B], f32 s[A], i32 n[A])
     grid(1)
 {
@@ -97,13 +108,18 @@ kernel k(const f32 x[A, B, C], f32 y[A, B, C], f32 one[A, B], f32 s[A], i32 n[A]
     s[0 +: 3] = top;
     n[0 +: 3] = at;
 }
-""", {"x": ties("f32", 7, 3, 4, 5), "y": poison("f32", 3, 4, 5), "one": poison("f32", 3, 4), "s": poison("f32", 3), "n": poison("i32", 3)},
-    lambda a: (lambda f: {"y": exact(np.take_along_axis(a["x"], order(a["x"], 1), 1)), "one": exact(a["x"][:, :, 2]),
-                          "s": exact(a["x"].reshape(-1)[f]), "n": exact(f)})(order(a["x"].reshape(-1), 0, True)[:3]))
+""", {
+        "x": ties("f32", 7, 3, 4, 5), "y": poison("f32", 3, 4, 5), "one": poison("f32", 3, 4), "s": poison("f32", 3),
+        "n": poison("i32", 3)
+    }, lambda a: (lambda f: {
+        "y": exact(np.take_along_axis(a["x"], order(a["x"], 1), 1)), "one": exact(a["x"][:, :, 2]), "s": exact(a[
+            "x"].reshape(-1)[f]), "n": exact(f)
+    })(order(a["x"].reshape(-1), 0, True)[:3]))
 
 # ---- histogram ------------------------------------------------------------------------------------------------------
 for k, t in enumerate(INTS):
-    row(f"histogram_{t}", f"""
+    row(
+        f"histogram_{t}", f"""
 kernel k(const {t} x[N], i32 h[B], i32 m[B], i32 all[C], i32 one[1])
     grid(1)
 {{
@@ -113,17 +129,25 @@ kernel k(const {t} x[N], i32 h[B], i32 m[B], i32 all[C], i32 one[1])
     all[0 +: 300] = histogram(v, bins = 300);
     one[0 +: 1] = histogram(reshape(v, 37, 21), 1);
 }}
-""", {"x": Arr(t, np.where(np.arange(777) % 2, ints(t, 80 + k, 0, 24, 777).store, random_bits(t, 90 + k, 777).store)), "h": poison("i32", 19), "m": poison("i32", 19),
-      "all": poison("i32", 300), "one": poison("i32", 1)},
-        lambda a: (lambda x: {n: exact(counts(v, b)) for n, v, b in (("h", x, 19), ("m", [v for i, v in enumerate(x) if i % 3 == 1], 19), ("all", x, 300), ("one", x, 1))})(
-            [int(v) for v in a["x"]]))
+""", {
+            "x": Arr(t,
+                     np.where(np.arange(777) % 2,
+                              ints(t, 80 + k, 0, 24, 777).store,
+                              random_bits(t, 90 + k, 777).store)), "h": poison("i32", 19), "m": poison("i32", 19),
+            "all": poison("i32", 300), "one": poison("i32", 1)
+        }, lambda a: (lambda x: {
+            n: exact(counts(v, b))
+            for n, v, b in (("h", x, 19), ("m", [v for i, v in enumerate(x) if i % 3 == 1], 19), ("all", x, 300),
+                            ("one", x, 1))
+        })([int(v) for v in a["x"]]))
 
 
 def counts(x, bins):
     return np.bincount([v for v in x if 0 <= v < bins], minlength=bins).astype(np.int32)
 
 
-row("histogram_wide_values_and_rounds", """
+row(
+    "histogram_wide_values_and_rounds", """
 kernel k(const i64 x[N], const u32 y[N], i32 h[B], i32 u[B], i32 big[C], i32 s[4])
     grid(1)
 {
@@ -132,8 +156,15 @@ kernel k(const i64 x[N], const u32 y[N], i32 h[B], i32 u[B], i32 big[C], i32 s[4
     big[0 +: 100] = histogram(iota(9001) % 101, 100);
     s[0 +: 4] = histogram(3, 4);
 }
-""", {"x": Arr("i64", np.random.default_rng(1).choice(np.array([0, 6, 7, -1, 2**32, 2**32 + 3, -2**32 + 3, -2**63, -2**40 + 1]), 64)),
-      "y": Arr("u32", np.random.default_rng(2).choice(np.array([0, 6, 7, 2**31, 2**32 - 1, 2**31 + 3], np.uint32), 64)),
-      "h": poison("i32", 7), "u": poison("i32", 7), "big": poison("i32", 100), "s": poison("i32", 4)},
-    lambda a: {"h": exact(counts([int(v) for v in a["x"]], 7)), "u": exact(counts([int(v) for v in a["y"]], 7)),
-               "big": exact(counts(np.arange(9001) % 101, 100)), "s": exact([0, 0, 0, 1])})
+""", {
+        "x": Arr(
+            "i64",
+            np.random.default_rng(1).choice(np.array(
+                [0, 6, 7, -1, 2**32, 2**32 + 3, -2**32 + 3, -2**63, -2**40 + 1]), 64)), "y": Arr(
+                    "u32",
+                    np.random.default_rng(2).choice(np.array([0, 6, 7, 2**31, 2**32 - 1, 2**31 + 3], np.uint32), 64)),
+        "h": poison("i32", 7), "u": poison("i32", 7), "big": poison("i32", 100), "s": poison("i32", 4)
+    }, lambda a: {
+        "h": exact(counts([int(v) for v in a["x"]], 7)), "u": exact(counts([int(v) for v in a["y"]], 7)), "big": exact(
+            counts(np.arange(9001) % 101, 100)), "s": exact([0, 0, 0, 1])
+    })

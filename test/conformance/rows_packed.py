@@ -1,4 +1,5 @@
-"""Memory of 4-bit elements: two per byte, the low one first, rows start on a byte; any start, step, extent, gather, mask and part.
+"""Memory of 4-bit elements: two per byte, the low one first, rows start on a byte; any start, step, extent, gather,
+mask and part.
 And products of microscaling formats.
 
 The extents' names are fixed by other parameters, so odd ones are really odd.
@@ -31,8 +32,10 @@ def part(v, *slices, fill=0):
 for k, t in enumerate(PACKED):
     w = WIDE[t]
     for n in (21, 22):
-        row(f"packed_{t}_{n}", f"""
-kernel k(const {t} q[M, N], {w} all[M, N], {w} odd[A, B], {w} step[C, D], {w} pad[E, F], {w} masked[G, H], {w} turned[N2, M2], {w} one[3], bool inside[E, F], int at)
+        row(
+            f"packed_{t}_{n}", f"""
+kernel k(const {t} q[M, N], {w} all[M, N], {w} odd[A, B], {w} step[C, D], {w} pad[E, F], {w} masked[G, H],
+         {w} turned[N2, M2], {w} one[3], bool inside[E, F], int at)
     grid(1)
 {{
     all[0 +: 5, 0 +: 24] = ({w})q[0 +: 5, 0 +: 24];
@@ -47,16 +50,23 @@ kernel k(const {t} q[M, N], {w} all[M, N], {w} odd[A, B], {w} step[C, D], {w} pa
     one[1] = ({w})q[at, at + 2];
     one[2] = ({w})q[3, {n}];
 }}
-""", {"q": packed(t, 20 + k, 5, n), "all": poison(w, 5, n), "odd": poison(w, 4, 10), "step": poison(w, 3, 9), "pad": poison(w, 4, 8), "masked": poison(w, 4, 12),
-            "turned": poison(w, 8, 5), "one": poison(w, 3), "inside": poison("bool", 4, 8), "at": 3},
-            lambda a, n=n, t=t: (lambda v: {"all": exact(v), "odd": exact(part(v, (1, 4, 1), (3, 10, 1))), "step": exact(part(v, (0, 3, 2), (20, 9, -3))),
-                                            "pad": exact(part(v, (-1, 4, 1), (18, 8, 1), fill=DECODE[t][5])),
-                                            "masked": exact(np.where(np.arange(4)[:, None] != np.arange(12) % 5, part(v, (0, 4, 1), (-4, 12, 1)), 0)),
-                                            "turned": exact(v[:, 8:16].T), "one": exact(np.array([v[3, 20], v[3, 5], 0])),
-                                            "inside": exact(part(np.ones(v.shape, bool), (-1, 4, 1), (18, 8, 1)))})(a["q"][:, :n]))
+""", {
+                "q": packed(t, 20 + k, 5, n), "all": poison(w, 5, n), "odd": poison(w, 4, 10), "step": poison(w, 3, 9),
+                "pad": poison(w, 4, 8), "masked": poison(w, 4, 12), "turned": poison(w, 8, 5), "one": poison(
+                    w, 3), "inside": poison("bool", 4, 8), "at": 3
+            }, lambda a, n=n, t=t: (lambda v: {
+                "all": exact(v), "odd": exact(part(v, (1, 4, 1),
+                                                   (3, 10, 1))), "step": exact(part(v, (0, 3, 2), (20, 9, -3))),
+                "pad": exact(part(v, (-1, 4, 1), (18, 8, 1), fill=DECODE[t][5])), "masked": exact(
+                    np.where(np.arange(4)[:, None] != np.arange(12) % 5, part(v, (0, 4, 1), (-4, 12, 1)), 0)
+                ), "turned": exact(v[:, 8:16].T), "one": exact(np.array([v[3, 20], v[3, 5], 0])), "inside": exact(
+                    part(np.ones(v.shape, bool), (-1, 4, 1), (18, 8, 1)))
+            })(a["q"][:, :n]))
 
-row("packed_gathers", """
-kernel k(const i4 q[A, B, C], const i32 i[I], const i32 j[J], const i32 ij[I, J], i32 x[P, I, J], i32 y[I, J], i32 z[I, J, K], i32 u[I, J, K], i32 n[B, C])
+row(
+    "packed_gathers", """
+kernel k(const i4 q[A, B, C], const i32 i[I], const i32 j[J], const i32 ij[I, J], i32 x[P, I, J], i32 y[I, J], i32 z[I,
+         J, K], i32 u[I, J, K], i32 n[B, C])
     grid(1)
 {
     auto r = i[0 +: 6];
@@ -68,8 +78,11 @@ kernel k(const i4 q[A, B, C], const i32 i[I], const i32 j[J], const i32 ij[I, J]
     u[0 +: 6, 0 +: 5, 0 +: 8] = (i32)q[rc, col(r), 2 +: 8];
     n[0 +: 4, 0 +: 9] = (i32)q[2, 0 +: 4, 0 +: 9];
 }
-""", {"q": packed("i4", 5, 3, 4, 9), "i": ints("i32", 6, -1, 5, 6), "j": ints("i32", 7, -1, 11, 5), "ij": ints("i32", 8, -1, 4, 6, 5), "x": poison("i32", 3, 6, 5),
-      "y": poison("i32", 6, 5), "z": poison("i32", 6, 5, 8), "u": poison("i32", 6, 5, 8), "n": poison("i32", 4, 9)}, lambda a: gathers_want(a))
+""", {
+        "q": packed("i4", 5, 3, 4, 9), "i": ints("i32", 6, -1, 5, 6), "j": ints("i32", 7, -1, 11, 5), "ij": ints(
+            "i32", 8, -1, 4, 6, 5), "x": poison("i32", 3, 6, 5), "y": poison("i32", 6, 5), "z": poison("i32", 6, 5, 8),
+        "u": poison("i32", 6, 5, 8), "n": poison("i32", 4, 9)
+    }, lambda a: gathers_want(a))
 
 
 def at(v, *index):
@@ -80,12 +93,18 @@ def at(v, *index):
 
 def gathers_want(a):
     v, i, j, ij, r = a["q"][:, :, :9], a["i"], a["j"], a["ij"], np.arange
-    return {"x": exact(at(v, r(3)[:, None, None], i[:, None], j)), "y": exact(at(v, np.array(1), i[:, None], j)),
-            "z": exact(at(v, ij[:, :, None], np.array(2), r(8) + 1)), "u": exact(at(v, ij[:, :, None], i[:, None, None], r(8) + 2)), "n": exact(v[2])}
+    return {
+        "x": exact(at(v,
+                      r(3)[:, None, None], i[:, None], j)), "y": exact(at(v, np.array(1), i[:, None], j)),
+        "z": exact(at(v, ij[:, :, None], np.array(2),
+                      r(8) + 1)), "u": exact(at(v, ij[:, :, None], i[:, None, None],
+                                                r(8) + 2)), "n": exact(v[2])
+    }
 
 
 # The function, and parts of parts with odd begins; clipped ones read 0 past their end.
-row("packed_parts", """
+row(
+    "packed_parts", """
 i32 total(const u4 A[M, N]) { return sum((i32)A[-1 +: 7, -3 +: 32]) + 1000 * M + 100000 * N; }
 
 kernel k(const u4 q[M, N], i32 y[M, N], i32 s[4], i32 z[A, B], int at)
@@ -99,16 +118,20 @@ kernel k(const u4 q[M, N], i32 y[M, N], i32 s[4], i32 z[A, B], int at)
     z[0 +: 4, 0 +: 10] = (i32)W[0 +: 4, 0 +: 10];
     y[0, 0 +: 19] = (i32)sub(q, (2, -5), (3, 99))[0, 0 +: 19];
 }
-""", {"q": packed("u4", 9, 5, 19), "y": poison("i32", 5, 19), "s": poison("i32", 4), "z": poison("i32", 4, 10), "at": 1},
-    lambda a: (lambda v, y: {"s": exact([total(v), total(v[1:4, 1:7]), total(v[1:4, 6:13]), v[0, 4]]), "z": exact(part(v[:4, 3:10], (0, 4, 1), (0, 10, 1))),
-                             "y": exact(np.concatenate((v[2:3], y[1:])))})(a["q"][:, :19], a["y"]))
+""",
+    {"q": packed("u4", 9, 5, 19), "y": poison("i32", 5, 19), "s": poison("i32", 4), "z": poison("i32", 4, 10), "at": 1},
+    lambda a: (lambda v, y: {
+        "s": exact([total(v), total(v[1:4, 1:7]), total(v[1:4, 6:13]), v[0, 4]]), "z": exact(
+            part(v[:4, 3:10], (0, 4, 1), (0, 10, 1))), "y": exact(np.concatenate((v[2:3], y[1:])))
+    })(a["q"][:, :19], a["y"]))
 
 
 def total(v):
     return int(v.sum()) + 1000 * v.shape[0] + 100000 * v.shape[1]
 
 
-row("packed_product_of_groups", """
+row(
+    "packed_product_of_groups", """
 /// x times the transpose of weights of 4 bits, each group of 32 with a scale; K may be anything.
 kernel k(const f32 x[M, K], const i4 w[N, K], const f32 s[N, G], f32 y[M, N])
     grid(cdiv(N, 16))
@@ -119,8 +142,10 @@ kernel k(const f32 x[M, K], const i4 w[N, K], const f32 s[N, G], f32 y[M, N])
         acc = dot(x[0 +: 8, k +: 32], trans((f32)w[n +: 16, k +: 32] * col(s[n +: 16, k / 32])), acc);
     y[0 +: 8, n +: 16] = acc;
 }
-""", {"x": ints("f32", 10, -3, 4, 7, 77), "w": packed("i4", 11, 21, 77), "s": ints("f32", 12, 1, 4, 21, 3), "y": poison("f32", 7, 21)},
-    lambda a: {"y": exact((a["x"].astype(np.float64) @ (a["w"][:, :77] * np.repeat(a["s"], 32, 1)[:, :77]).T))})
+""", {
+        "x": ints("f32", 10, -3, 4, 7, 77), "w": packed("i4", 11, 21, 77), "s": ints("f32", 12, 1, 4, 21, 3),
+        "y": poison("f32", 7, 21)
+    }, lambda a: {"y": exact((a["x"].astype(np.float64) @ (a["w"][:, :77] * np.repeat(a["s"], 32, 1)[:, :77]).T))})
 
 # ---- dot_scaled -----------------------------------------------------------------------------------------------------
 def scaled(t, seed, rows, k, whole):
@@ -146,7 +171,8 @@ def scaled_want(a, exactly_):
 
 
 KERNEL = """
-kernel k(const A a[M, K], const u8 sa[M, K / 32], const B b[N, K], const u8 sb[N, K / 32], f32 c[M, N], f32 d[M, N], const type A, const type B, const int BK)
+kernel k(const A a[M, K], const %(scale)s sa[M, K / %(block)d], const B b[N, K], const %(scale)s sb[N, K / %(block)d],
+         f32 c[M, N], f32 d[M, N], const type A, const type B, const int BK)
     grid(cdiv(M, 16), cdiv(N, 8))
 {
     int m = pid(0) * 16;
@@ -156,8 +182,8 @@ kernel k(const A a[M, K], const u8 sa[M, K / 32], const B b[N, K], const u8 sb[N
     for (int k : range(0, K, BK)) {
         auto x = a[m +: 16, k +: BK];
         auto y = trans(b[n +: 8, k +: BK]);
-        auto sx = sa[m +: 16, k / 32 +: BK / 32];
-        auto sy = sb[n +: 8, k / 32 +: BK / 32];
+        auto sx = sa[m +: 16, k / %(block)d +: BK / %(block)d];
+        auto sy = sb[n +: 8, k / %(block)d +: BK / %(block)d];
         acc = dot_scaled(x, sx, y, sy, acc);
         sum_ += dot_scaled(x, sx, y, sy);
     }
@@ -168,13 +194,19 @@ kernel k(const A a[M, K], const u8 sa[M, K / 32], const B b[N, K], const u8 sb[N
 for i, (ta, tb) in enumerate([(p, q) for p in ("f8e4m3", "f8e5m2", "f4e2m1") for q in ("f8e4m3", "f8e5m2", "f4e2m1")]):
     for whole in (True, False):
         k = 96 if i % 2 else 64
-        row(f"dot_scaled_{ta}_{tb}_{'exact' if whole else 'any'}", KERNEL,
-            {"a": scaled(ta, 30 + i, 21, k, whole), "sa": ints("u8", 50 + i, 125 if whole else 110, 130 if whole else 145, 21, k // 32),
-             "b": scaled(tb, 70 + i, 13, k, whole), "sb": ints("u8", 90 + i, 125 if whole else 110, 130 if whole else 145, 13, k // 32),
-             "c": ints("f32", 9, -9, 10, 21, 13), "d": poison("f32", 21, 13)},
-            lambda a, w=whole: scaled_want(a, w), consts={"A": ta, "B": tb, "BK": 32 if i % 3 else k}, same_bits=whole)
+        row(
+            f"dot_scaled_{ta}_{tb}_{'exact' if whole else 'any'}", KERNEL % {"scale": "u8", "block": 32}, {
+                "a": scaled(ta, 30 + i, 21, k, whole), "sa": ints(
+                    "u8", 50 + i, 125 if whole else 110, 130 if whole else 145, 21, k // 32), "b": scaled(
+                        tb, 70 + i, 13, k, whole), "sb": ints("u8", 90 + i, 125 if whole else 110,
+                                                              130 if whole else 145, 13, k // 32), "c": ints(
+                                                                  "f32", 9, -9, 10, 21, 13), "d": poison("f32", 21, 13)
+            }, lambda a, w=whole: scaled_want(a, w), consts={"A": ta, "B": tb, "BK": 32 if i % 3 else k},
+            same_bits=whole)
 
-# nvfp4 and its like: a scale f8e4m3 for 16 elements. Scales of the exact rows are powers of two, those of the others any number.
+
+# nvfp4 and its like: a scale f8e4m3 for 16 elements. Scales of the exact rows are powers of two, those of the others
+# any number.
 def e4m3_scales(seed, rows, groups, whole):
     r = np.random.default_rng(seed)
     codes = r.choice([0x30, 0x38, 0x40, 0xB8], (rows, groups)) if whole else r.integers(0, 256, (rows, groups))
@@ -182,7 +214,8 @@ def e4m3_scales(seed, rows, groups, whole):
 
 
 def sixteens_want(a, exactly_):
-    x, y = a["a"].astype(np.float64) * np.repeat(a["sa"].astype(float), 16, 1), a["b"].astype(np.float64) * np.repeat(a["sb"].astype(float), 16, 1)
+    x, y = a["a"].astype(np.float64) * np.repeat(a["sa"].astype(float), 16, 1), a["b"].astype(np.float64) * np.repeat(
+        a["sb"].astype(float), 16, 1)
     v = x @ y.T + a["c"].astype(np.float64)
     if exactly_:
         return {"c": exact(v), "d": exact(v - a["c"])}
@@ -190,35 +223,47 @@ def sixteens_want(a, exactly_):
     return {"c": within(v, slack), "d": within(v - a["c"], slack)}
 
 
-SIXTEENS = KERNEL.replace("const u8 s", "const f8e4m3 s").replace("/ 32", "/ 16")
-for i, (ta, tb) in enumerate((("f4e2m1", "f4e2m1"), ("f8e4m3", "f4e2m1"), ("f4e2m1", "f8e5m2"), ("f8e4m3", "f8e4m3"), ("f8e5m2", "f8e4m3"), ("f8e4m3fnuz", "f8e5m2fnuz"))):
+SIXTEENS = KERNEL % {"scale": "f8e4m3", "block": 16}
+for i, (ta, tb) in enumerate((("f4e2m1", "f4e2m1"), ("f8e4m3", "f4e2m1"), ("f4e2m1", "f8e5m2"), ("f8e4m3", "f8e4m3"),
+                              ("f8e5m2", "f8e4m3"), ("f8e4m3fnuz", "f8e5m2fnuz"))):
     for whole in (True, False):
         k = 48 if i % 2 else 112
-        row(f"dot_scaled_by_16_{ta}_{tb}_{'exact' if whole else 'any'}", SIXTEENS,
-            {"a": scaled(ta, 130 + i, 21, k, whole), "sa": e4m3_scales(150 + i, 21, k // 16, whole),
-             "b": scaled(tb, 170 + i, 13, k, whole), "sb": e4m3_scales(190 + i, 13, k // 16, whole),
-             "c": ints("f32", 9, -9, 10, 21, 13), "d": poison("f32", 21, 13)},
-            lambda a, w=whole: sixteens_want(a, w), consts={"A": ta, "B": tb, "BK": 16 if i % 3 else k}, same_bits=whole)
+        row(
+            f"dot_scaled_by_16_{ta}_{tb}_{'exact' if whole else 'any'}", SIXTEENS, {
+                "a": scaled(ta, 130 + i, 21, k, whole), "sa": e4m3_scales(150 + i, 21, k // 16, whole), "b": scaled(
+                    tb, 170 + i, 13, k, whole), "sb": e4m3_scales(190 + i, 13, k // 16, whole), "c": ints(
+                        "f32", 9, -9, 10, 21, 13), "d": poison("f32", 21, 13)
+            }, lambda a, w=whole: sixteens_want(a, w), consts={"A": ta, "B": tb, "BK": 16 if i % 3 else k},
+            same_bits=whole)
 
-row("dot_scaled_by_16_nan_and_zero", """
+row(
+    "dot_scaled_by_16_nan_and_zero", """
 kernel k(const f4e2m1 a[M, K], const f8e4m3 s[M, 1], const f4e2m1 b[N, K], const f8e4m3 t[N, 1], f32 c[M, N])
     grid(1)
 {
-    c[0 +: 4, 0 +: 4] = dot_scaled(a[0 +: 4, 0 +: 16], s[0 +: 4, 0 +: 1], trans(b[0 +: 4, 0 +: 16]), t[0 +: 4, 0 +: 1], 1.5);
+    c[0 +: 4, 0 +: 4] = dot_scaled(a[0 +: 4, 0 +: 16], s[0 +: 4, 0 +: 1], trans(b[0 +: 4, 0 +: 16]), t[0 +: 4, 0 +: 1],
+            1.5);
 }
-""", {"a": Arr("f4e2m1", np.full((4, 8), 0x22, np.uint8)), "s": Arr("f8e4m3", np.array([[0], [1], [0x7E], [0x7F]], np.uint8)),
-      "b": Arr("f4e2m1", np.full((4, 8), 0x77, np.uint8)), "t": Arr("f8e4m3", np.array([[0x38], [0xFE], [0x80], [0x08]], np.uint8)), "c": poison("f32", 4, 4)},
-    lambda a: {"c": exact(quantize(96 * a["s"].astype(float) * a["t"].astype(float).T + 1.5, "f32"))})
+""", {
+        "a": Arr("f4e2m1", np.full(
+            (4, 8), 0x22, np.uint8)), "s": Arr("f8e4m3", np.array([[0], [1], [0x7E], [0x7F]], np.uint8)), "b": Arr(
+                "f4e2m1", np.full((4, 8), 0x77, np.uint8)), "t": Arr(
+                    "f8e4m3", np.array([[0x38], [0xFE], [0x80], [0x08]], np.uint8)), "c": poison("f32", 4, 4)
+    }, lambda a: {"c": exact(quantize(96 * a["s"].astype(float) * a["t"].astype(float).T + 1.5, "f32"))})
 
-row("dot_scaled_scales_at_the_ends", """
+row(
+    "dot_scaled_scales_at_the_ends", """
 kernel k(const f8e4m3 a[M, K], const u8 s[M, 1], const f8e4m3 b[N, K], const u8 t[N, 1], f32 c[M, N])
     grid(1)
 {
-    c[0 +: 4, 0 +: 4] = dot_scaled(a[0 +: 4, 0 +: 32], s[0 +: 4, 0 +: 1], trans(b[0 +: 4, 0 +: 32]), t[0 +: 4, 0 +: 1], 1.5);
+    c[0 +: 4, 0 +: 4] = dot_scaled(a[0 +: 4, 0 +: 32], s[0 +: 4, 0 +: 1], trans(b[0 +: 4, 0 +: 32]), t[0 +: 4, 0 +: 1],
+            1.5);
 }
-""", {"a": Arr("f8e4m3", np.full((4, 32), 0x38, np.uint8)), "s": Arr("u8", np.array([[0], [1], [254], [255]], np.uint8)),
-      "b": Arr("f8e4m3", np.full((4, 32), 0x38, np.uint8)), "t": Arr("u8", np.array([[254], [253], [0], [127]], np.uint8)), "c": poison("f32", 4, 4)},
-    lambda a: {"c": exact(ends(a["s"], a["t"]))})
+""", {
+        "a": Arr("f8e4m3", np.full((4, 32), 0x38, np.uint8)), "s": Arr("u8", np.array(
+            [[0], [1], [254], [255]], np.uint8)), "b": Arr("f8e4m3", np.full((4, 32), 0x38, np.uint8)), "t": Arr(
+                "u8", np.array([[254], [253], [0], [127]], np.uint8)), "c": poison("f32", 4, 4)
+    }, lambda a: {"c": exact(ends(a["s"], a["t"]))})
 
 
 def ends(s, t):

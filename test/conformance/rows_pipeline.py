@@ -12,7 +12,8 @@ def total(x):
 
 
 # rows of B by an index that is loaded, which itself is found by a loaded index; A by blocks
-row("pipeline_indirect", """
+row(
+    "pipeline_indirect", """
 kernel k(const f16 A[M, K], const f16 B[R, N], const i32 page[P], const i32 index[I], f32 C[M, N], const int BK = 32)
     grid(cdiv(M, 64)) stages(4)
 {
@@ -26,16 +27,25 @@ kernel k(const f16 A[M, K], const f16 B[R, N], const i32 page[P], const i32 inde
     }
     C[m +: 64, 0 +: 64] = acc;
 }
-""", {"A": small("f16", 1, 70, 192), "B": small("f16", 2, 50, 64), "page": ints("i32", 3, 0, 7, 6), "index": ints("i32", 4, 0, 50, 7 * 32), "C": poison("f32", 70, 64)},
-    lambda a: {"C": exact(total(a["A"]) @ total(a["B"])[np.concatenate([a["index"][32 * p:32 * p + 32] for p in a["page"]])])})
+""", {
+        "A": small("f16", 1, 70, 192), "B": small("f16", 2, 50, 64), "page": ints("i32", 3, 0, 7, 6), "index": ints(
+            "i32", 4, 0, 50, 7 * 32), "C": poison("f32", 70, 64)
+    }, lambda a:
+    {"C": exact(total(a["A"]) @ total(a["B"])[np.concatenate([a["index"][32 * p:32 * p + 32] for p in a["page"]])])})
 
 # bytes that become f16 behind the buffer, both ways round
-row("pipeline_dequantise", product_kernel("const f16 A[M, K], const u8 B[N, K], const f16 scale[N], f32 C[M, N]", b="trans((f16)B[n +: 64, k +: 32] - 3)",
-                                          then="C[m +: 64, n +: 64] = acc * row((f32)scale[n +: 64]);", block=(64, 64, 32)),
-    {"A": small("f16", 1, 66, 144), "B": ints("u8", 2, 0, 8, 70, 144), "scale": small("f16", 3, 70), "C": poison("f32", 66, 70)},
-    lambda a: {"C": exact(total(a["A"]) @ (total(a["B"]) - 3).T * total(a["scale"]))})
+row(
+    "pipeline_dequantise",
+    product_kernel("const f16 A[M, K], const u8 B[N, K], const f16 scale[N], f32 C[M, N]",
+                   b="trans((f16)B[n +: 64, k +: 32] - 3)",
+                   then="C[m +: 64, n +: 64] = acc * row((f32)scale[n +: 64]);", block=(64, 64, 32)),
+    {
+        "A": small("f16", 1, 66, 144), "B": ints("u8", 2, 0, 8, 70, 144), "scale": small("f16", 3, 70), "C": poison(
+            "f32", 66, 70)
+    }, lambda a: {"C": exact(total(a["A"]) @ (total(a["B"]) - 3).T * total(a["scale"]))})
 
-# copies beside each other, one with an extent of 64 bits, which ends before the loop does: what says that the other is inside as a
+# copies beside each other, one with an extent of 64 bits, which ends before the loop does: what says that the other is
+# inside as a
 # whole says nothing of this one
 row("pipeline_one_wide_extent", """
 kernel k(const f16 A[M, K], const f16 B[i64 L, N], f32 C[M, N], const int BK = 32)
@@ -50,7 +60,8 @@ kernel k(const f16 A[M, K], const f16 B[i64 L, N], f32 C[M, N], const int BK = 3
     lambda a: {"C": exact(total(a["A"])[:, :104] @ total(a["B"]))})
 
 # pointers that move with the loop, a mask, a padding value
-row("pipeline_pointers", """
+row(
+    "pipeline_pointers", """
 kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[M, N])
     grid(1)
 {
@@ -64,9 +75,11 @@ kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[M, N])
     }
     C[0 +: 64, 0 +: 64] = acc;
 }
-""", {"A": small("f16", 1, 61, 130), "B": small("f16", 2, 130, 60), "C": poison("f32", 61, 60)}, lambda a: {"C": exact(total(a["A"]) @ total(a["B"]))})
+""", {"A": small("f16", 1, 61, 130), "B": small("f16", 2, 130, 60), "C": poison("f32", 61, 60)},
+    lambda a: {"C": exact(total(a["A"]) @ total(a["B"]))})
 
-row("pipeline_padding", """
+row(
+    "pipeline_padding", """
 kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[M, N])
     grid(1)
 {
@@ -75,10 +88,12 @@ kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[M, N])
         acc = dot(load(A[0 +: 64, k +: 32], pad = 1.0), B[k +: 32, 0 +: 64], acc);
     C[0 +: 64, 0 +: 64] = acc;
 }
-""", {"A": small("f16", 1, 40, 100), "B": small("f16", 2, 100, 64), "C": poison("f32", 40, 64)}, lambda a: {"C": exact(total(a["A"]) @ total(a["B"]))})
+""", {"A": small("f16", 1, 40, 100), "B": small("f16", 2, 100, 64), "C": poison("f32", 40, 64)},
+    lambda a: {"C": exact(total(a["A"]) @ total(a["B"]))})
 
 # no trip, one, two, ...; downward; by a step that is known only at run time; each after the other in one program
-row("pipeline_trips", """
+row(
+    "pipeline_trips", """
 kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[T, M, N], int step)
     grid(1) stages(5)
 {
@@ -93,12 +108,21 @@ kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[T, M, N], int step)
         C[t, 0 +: 64, 0 +: 64] = acc;
     }
 }
-""", {"A": small("f16", 1, 64, 400, lo=-1, hi=2), "B": small("f16", 2, 400, 64, lo=-1, hi=2), "C": poison("f32", 12, 64, 64), "step": 48},
-    lambda a: {"C": exact(np.stack([sum((total(a["A"])[:, k:k + 32] @ total(a["B"])[k:k + 32] for r in
-                                         (range(0, 32 * t, 32), range(32 * t, 0, -32), range(64, 20 * t, 48)) for k in r), np.zeros((64, 64))) for t in range(12)]))})
+""", {
+        "A": small("f16", 1, 64, 400, lo=-1, hi=2), "B": small("f16", 2, 400, 64, lo=-1, hi=2), "C": poison(
+            "f32", 12, 64, 64), "step": 48
+    }, lambda a: {
+        "C": exact(
+            np.stack([
+                sum((total(a["A"])[:, k:k + 32] @ total(a["B"])[k:k + 32]
+                     for r in (range(0, 32 * t, 32), range(32 * t, 0, -32), range(64, 20 * t, 48))
+                     for k in r), np.zeros((64, 64))) for t in range(12)
+            ]))
+    })
 
 # what a trip stores is what the next one loads; and a tile that is used as it is and as an operand
-row("pipeline_stores", """
+row(
+    "pipeline_stores", """
 kernel k(const f16 A[M, K], f16 B[K, N], f32 C[M, N], f32 sums[M])
     grid(1)
 {
@@ -114,11 +138,17 @@ kernel k(const f16 A[M, K], f16 B[K, N], f32 C[M, N], f32 sums[M])
     C[0 +: 64, 0 +: 64] = acc;
     sums[0 +: 64] = all;
 }
-""", {"A": small("f16", 1, 64, 160), "B": small("f16", 2, 160, 64), "C": poison("f32", 64, 64), "sums": poison("f32", 64)},
-    lambda a: {"C": exact(total(a["A"])[:, :128] @ np.concatenate([total(a["B"])[:32] + i for i in range(4)])), "sums": exact(total(a["A"])[:, :128].sum(axis=1))})
+""", {
+        "A": small("f16", 1, 64, 160), "B": small("f16", 2, 160, 64), "C": poison("f32", 64, 64), "sums": poison(
+            "f32", 64)
+    }, lambda a: {
+        "C": exact(total(a["A"])[:, :128] @ np.concatenate([total(a["B"])[:32] + i for i in range(4)])), "sums": exact(
+            total(a["A"])[:, :128].sum(axis=1))
+    })
 
 # one tile for two products, as it is and transposed; a batch
-row("pipeline_two_uses", """
+row(
+    "pipeline_two_uses", """
 kernel k(const f16 A[B, M, K], f32 C[B, M, M], f32 D[B, L, L])
     grid(B)
 {
@@ -133,12 +163,14 @@ kernel k(const f16 A[B, M, K], f32 C[B, M, M], f32 D[B, L, L])
     C[b, 0 +: 64, 0 +: 64] = c;
     D[b, 0 +: 32, 0 +: 32] = d;
 }
-""", {"A": small("f16", 1, 2, 64, 96), "C": poison("f32", 2, 64, 64), "D": poison("f32", 2, 32, 32)},
-    lambda a: {"C": exact(total(a["A"]) @ total(a["A"]).transpose(0, 2, 1)),
-               "D": exact(sum(total(a["A"])[:, :, k:k + 32].transpose(0, 2, 1) @ total(a["A"])[:, :, k:k + 32] for k in (0, 32, 64)))})
+""", {"A": small("f16", 1, 2, 64, 96), "C": poison("f32", 2, 64, 64), "D": poison("f32", 2, 32, 32)}, lambda a: {
+        "C": exact(total(a["A"]) @ total(a["A"]).transpose(0, 2, 1)), "D": exact(
+            sum(total(a["A"])[:, :, k:k + 32].transpose(0, 2, 1) @ total(a["A"])[:, :, k:k + 32] for k in (0, 32, 64)))
+    })
 
 # no product: plain loads ahead, a transpose through shared memory, a scan over blocks
-row("pipeline_plain", """
+row(
+    "pipeline_plain", """
 kernel k(const f32 x[M, N], const i32 at[P], f32 y[N, M], f32 z[M])
     grid(1)
 {
@@ -152,17 +184,28 @@ kernel k(const f32 x[M, N], const i32 at[P], f32 y[N, M], f32 z[M])
     }
     z[0 +: 64] = best;
 }
-""", {"x": small("f32", 1, 64, 208), "at": ints("i32", 2, 0, 7, 7), "y": poison("f32", 208, 64), "z": poison("f32", 64)},
-    lambda a: {"y": exact(a["x"].T), "z": exact(np.max([np.pad(a["x"], ((0, 0), (0, 16)))[:, 32 * i:32 * i + 32].max(axis=1) + a["at"][a["at"][i]]
-                                                        for i in range(7)], axis=0))})
+""",
+    {"x": small("f32", 1, 64, 208), "at": ints("i32", 2, 0, 7, 7), "y": poison("f32", 208, 64), "z": poison("f32", 64)},
+    lambda a: {
+        "y": exact(a["x"].T), "z": exact(
+            np.max([
+                np.pad(a["x"], ((0, 0), (0, 16)))[:, 32 * i:32 * i + 32].max(axis=1) + a["at"][a["at"][i]]
+                for i in range(7)
+            ], axis=0))
+    })
 
 # extents that are no powers of two, and tiles of 8 bytes per element
-row("pipeline_odd_tiles", product_kernel("const f64 A[M, K], const f64 B[K, N], f64 C[M, N]", block=(48, 80, 24), acc="f64", loop=" pipeline"),
-    {"A": small("f64", 1, 50, 100), "B": small("f64", 2, 100, 90), "C": poison("f64", 50, 90)}, lambda a: {"C": exact(a["A"] @ a["B"])})
+row(
+    "pipeline_odd_tiles",
+    product_kernel("const f64 A[M, K], const f64 B[K, N], f64 C[M, N]", block=(48, 80, 24), acc="f64",
+                   loop=" pipeline"),
+    {"A": small("f64", 1, 50, 100), "B": small("f64", 2, 100, 90), "C": poison("f64", 50, 90)},
+    lambda a: {"C": exact(a["A"] @ a["B"])})
 
 
 for t, out in (("f64", "f64"), ("f32", "f32"), ("f16", "f32"), ("i8", "i32")):
-    row(f"pipeline_stepped_{t}", f"""
+    row(
+        f"pipeline_stepped_{t}", f"""
 /// Blocks whose elements are apart, from starts that move by less than a block; some reach over the end.
 kernel k(const {t} x[M, N], const {t} w[K, Q], {out} y[P, Q], {out} z[P, Q])
     grid(1)
@@ -170,13 +213,15 @@ kernel k(const {t} x[M, N], const {t} w[K, Q], {out} y[P, Q], {out} z[P, Q])
     tile<{out}, 8, 24> u;
     tile<{out}, 8, 24> v;
     for (int i : range(5)) {{
-        u = dot(x[i : 8], w[0 +: 16, 0 +: 24], u);
+        u = dot(x[2 * i +: 8 : 2, i +: 16 : 2], w[0 +: 16, 0 +: 24], u);
         v = dot(x[0 +: 8, i +: 16 : 3], w[2 * i +: 16 : 2, 0 +: 24], v);
     }}
     y[0 +: 8, 0 +: 24] = u;
     z[0 +: 8, 0 +: 24] = v;
 }}
-""".replace("x[i : 8]", "x[2 * i +: 8 : 2, i +: 16 : 2]"), {"x": small(t, 1, 16, 33), "w": small(t, 2, 40, 24), "y": poison(out, 8, 24), "z": poison(out, 8, 24)}, lambda a: stepped(a))
+""",
+        {"x": small(t, 1, 16, 33), "w": small(t, 2, 40, 24), "y": poison(out, 8, 24), "z": poison(out, 8, 24)},
+        lambda a: stepped(a))
 
 
 def stepped(a):

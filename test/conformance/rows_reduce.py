@@ -1,8 +1,10 @@
-"""Reductions and scans: every type, every axis, odd extents, where, keep, NaN, ties, functions of the user's, tuples."""
+"""Reductions and scans: every type, every axis, odd extents, where, keep, NaN, ties, functions of the user's,
+tuples."""
 import numpy as np
 
 from rows import row
-from values import ALL, FLOATS, INTS, Arr, exact, exactly, ints, is_float, normal, poison, small, store, sum_bound, within
+from values import (ALL, FLOATS, INTS, Arr, exact, exactly, ints, is_float, normal, poison, small, store, sum_bound,
+                    within)
 
 SUM = {"bool": "i32", "i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}  # what sums of small integers are
 WIDE = {"i32": np.int32, "u32": np.uint32}
@@ -29,14 +31,15 @@ for k, t in enumerate(ALL):
     b[0] = argmax(t);"""
     args = {"x": x, "s0": poison(s, C), "s1": poison(s, R), "s": poison(s, 1)}
     if t != "bool":
-        args.update(m0=poison(t, C), m1=poison(t, R), n1=poison(t, R), m=poison(t, 1), a0=poison("i32", C), a1=poison("i32", R), b=poison("i32", 1))
+        args.update(m0=poison(t, C), m1=poison(t, R), n1=poison(t, R), m=poison(t, 1), a0=poison("i32", C),
+                    a1=poison("i32", R), b=poison("i32", 1))
 
     def want(a, t=t):
         x = a["x"]
         w = {"s0": exact(total(x, 0)), "s1": exact(total(x, 1)), "s": exact(total(x, None).reshape(1))}
         if t != "bool":
-            w.update(m0=exact(x.max(0)), m1=exact(x.max(1)), n1=exact(x.min(1)), m=exact(x.max().reshape(1)), a0=exact(x.argmax(0)),
-                     a1=exact(x.argmin(1)), b=exact(np.array([x.argmax()])))
+            w.update(m0=exact(x.max(0)), m1=exact(x.max(1)), n1=exact(x.min(1)), m=exact(x.max().reshape(1)),
+                     a0=exact(x.argmax(0)), a1=exact(x.argmin(1)), b=exact(np.array([x.argmax()])))
         return w
     row(f"reduce_{t}", f"""
 kernel k(const {t} x[R, C], {s} s0[C], {s} s1[R], {s} s[1]{extra})
@@ -51,21 +54,29 @@ kernel k(const {t} x[R, C], {s} s0[C], {s} s1[R], {s} s[1]{extra})
 
 for t in ["bool"] + INTS:
     x = Arr(t, store(np.random.default_rng(1).integers(0, 2, (6, 9)), t)) if t == "bool" else ints(t, 7, 0, 100, 6, 9)
-    bool_body = "    every[0 +: 6] = all(t, axis = 1);\n    some[0 +: 6] = any(t, axis = 1);\n    none[0] = any(t && !t);"
+    bool_body = ("    every[0 +: 6] = all(t, axis = 1);\n    some[0 +: 6] = any(t, axis = 1);\n"
+                 "    none[0] = any(t && !t);")
     int_body = "    odd[0 +: 6] = xor_sum(t, axis = 1);\n    cross[0 +: 9] = xor_sum(t, axis = 0);"
     if t == "bool":
-        row("reduce_any_all", f"kernel k(const bool x[R, C], bool every[R], bool some[R], bool none[1])\n    grid(1)\n{{\n    auto t = x[0 +: 6, 0 +: 9];\n{bool_body}\n}}\n",
+        row(
+            "reduce_any_all",
+            f"kernel k(const bool x[R, C], bool every[R], bool some[R], bool none[1])\n    grid(1)\n{{\n"
+            f"    auto t = x[0 +: 6, 0 +: 9];\n{bool_body}\n}}\n",
             {"x": x, "every": poison(t, 6), "some": poison(t, 6), "none": poison(t, 1)},
             lambda a: {"every": exact(a["x"].all(1)), "some": exact(a["x"].any(1)), "none": exact(np.array([False]))})
     else:
-        row(f"reduce_xor_{t}", f"kernel k(const {t} x[R, C], {t} odd[R], {t} cross[C])\n    grid(1)\n{{\n    auto t = x[0 +: 6, 0 +: 9];\n{int_body}\n}}\n",
-            {"x": x, "odd": poison(t, 6), "cross": poison(t, 9)},
-            lambda a: {"odd": exact(np.bitwise_xor.reduce(a["x"], 1)), "cross": exact(np.bitwise_xor.reduce(a["x"], 0))})
+        row(
+            f"reduce_xor_{t}",
+            f"kernel k(const {t} x[R, C], {t} odd[R], {t} cross[C])\n    grid(1)\n{{\n    auto t = x[0 +: 6, 0 +: 9];\n"
+            f"{int_body}\n}}\n",
+            {"x": x, "odd": poison(t, 6), "cross": poison(t, 9)}, lambda a:
+            {"odd": exact(np.bitwise_xor.reduce(a["x"], 1)), "cross": exact(np.bitwise_xor.reduce(a["x"], 0))})
 
 for t in ["i8", "u8", "i32", "u64"] + FLOATS:
     s = SUM.get(t, t)
     x = exactly(t, np.random.default_rng(3).choice([1, 1, 2, 1, 1] if t[0] == "u" else [1, -1, 2, 1, -1], (7, 9)))
-    row(f"reduce_prod_{t}", f"""
+    row(
+        f"reduce_prod_{t}", f"""
 kernel k(const {t} x[R, C], {s} p0[C], {s} p1[R], {s} c[R, C])
     grid(1)
 {{
@@ -74,22 +85,27 @@ kernel k(const {t} x[R, C], {s} p0[C], {s} p1[R], {s} c[R, C])
     p1[0 +: 7] = prod(t, axis = 1);
     c[0 +: 7, 0 +: 9] = cumprod(t, axis = 1);
 }}
-""", {"x": x, "p0": poison(s, 9), "p1": poison(s, 7), "c": poison(s, 7, 9)},
-        lambda a: (lambda v: {"p0": exact(v.prod(0)), "p1": exact(v.prod(1)), "c": exact(v.cumprod(1))})(a["x"].astype(np.float64 if is_float(t) else np.int64)))
+""", {"x": x, "p0": poison(s, 9), "p1": poison(s, 7), "c": poison(s, 7, 9)}, lambda a:
+        (lambda v: {"p0": exact(v.prod(0)), "p1": exact(v.prod(1)), "c": exact(v.cumprod(1))})
+        (a["x"].astype(np.float64 if is_float(t) else np.int64)))
 
 # Random floats: any order of summation, f16 and bf16 in f32, one rounding at the end.
 for t in FLOATS:
     acc = "f64" if t == "f64" else "f32"
     for n in (1, 7, 1000, 4097):
-        row(f"reduce_sum_random_{t}_{n}", f"kernel k(const {t} x[R, N], {t} s[R])\n    grid(R)\n{{\n    s[pid(0)] = sum(x[pid(0), 0 +: {n}]);\n}}\n",
-            {"x": normal(t, n, 3, n), "s": poison(t, 3)},
-            lambda a, t=t, acc=acc, n=n: (lambda v: {"s": within(v.sum(1), sum_bound(np.abs(v).sum(1), n, acc, t, v.sum(1)))})(a["x"].astype(np.longdouble).astype(np.float64)),
-            same_bits=False)
+        row(
+            f"reduce_sum_random_{t}_{n}",
+            f"kernel k(const {t} x[R, N], {t} s[R])\n    grid(R)\n{{\n    s[pid(0)] = sum(x[pid(0), 0 +: {n}]);\n}}\n",
+            {"x": normal(t, n, 3, n), "s": poison(t, 3)}, lambda a, t=t, acc=acc, n=n:
+            (lambda v: {"s": within(v.sum(1), sum_bound(np.abs(v).sum(1), n, acc, t, v.sum(1)))})
+            (a["x"].astype(np.longdouble).astype(np.float64)), same_bits=False)
 
 nan, inf = np.nan, np.inf
-SPECIAL = np.array([[1, nan, 3, nan, 2], [nan] * 5, [-inf, nan, -inf, -inf, -inf], [inf, 1, inf, nan, -inf], [2, 2, 2, 2, 2], [-0.0, 0.0, -0.0, 0.0, -1]])
+SPECIAL = np.array([[1, nan, 3, nan, 2], [nan] * 5, [-inf, nan, -inf, -inf, -inf], [inf, 1, inf, nan, -inf],
+                    [2, 2, 2, 2, 2], [-0.0, 0.0, -0.0, 0.0, -1]])
 for t in FLOATS:
-    row(f"reduce_nan_loses_{t}", f"""
+    row(
+        f"reduce_nan_loses_{t}", f"""
 kernel k(const {t} x[R, 5], {t} hi[R], {t} lo[R], i32 at[R], i32 low[R], {t} s[R])
     grid(R)
 {{
@@ -100,12 +116,17 @@ kernel k(const {t} x[R, 5], {t} hi[R], {t} lo[R], i32 at[R], i32 low[R], {t} s[R
     low[pid(0)] = argmin(v);
     s[pid(0)] = sum(v);
 }}
-""", {"x": exactly(t, SPECIAL), "hi": poison(t, 6), "lo": poison(t, 6), "at": poison("i32", 6), "low": poison("i32", 6), "s": poison(t, 6)},
-        lambda a: {"hi": within([3, nan, -inf, inf, 2, 0.0], [0, 0, 0, 0, 0, 1e-320]), "lo": exact([1, nan, -inf, -inf, 2, -1.0]), "at": exact([2, 0, 0, 0, 0, 0]),
-                   "low": exact([0, 0, 0, 4, 0, 4]), "s": exact([nan, nan, nan, nan, 10, -1])},
-        same_bits=False)  # the greatest of zeros may have either sign
+""", {
+            "x": exactly(t, SPECIAL), "hi": poison(t, 6), "lo": poison(t, 6), "at": poison("i32", 6), "low": poison(
+                "i32", 6), "s": poison(t, 6)
+        }, lambda a: {
+            "hi": within([3, nan, -inf, inf, 2, 0.0], [0, 0, 0, 0, 0, 1e-320]), "lo": exact(
+                [1, nan, -inf, -inf, 2, -1.0]), "at": exact([2, 0, 0, 0, 0, 0]), "low": exact([0, 0, 0, 4, 0, 4]),
+            "s": exact([nan, nan, nan, nan, 10, -1])
+        }, same_bits=False)  # the greatest of zeros may have either sign
 
-row("reduce_where_and_keep", """
+row(
+    "reduce_where_and_keep", """
 kernel k(const i32 x[R, C], i32 s[R], i32 hi[R], i32 lo[R], i32 p[R], i32 at[R], i32 kept[R, C], f32 none[4])
     grid(1)
 {
@@ -123,19 +144,26 @@ kernel k(const i32 x[R, C], i32 s[R], i32 hi[R], i32 lo[R], i32 p[R], i32 at[R],
     none[2] = min(f, where = f > 99);
     none[3] = prod(f, where = f > 99);
 }
-""", {"x": small("i32", 5, 9, 7), **{n: poison("i32", 9) for n in ("s", "hi", "lo", "p", "at")}, "kept": poison("i32", 9, 7), "none": poison("f32", 4)},
-    lambda a: where_want(a["x"]))
+""", {
+        "x": small("i32", 5, 9, 7), **{n: poison("i32", 9)
+                                       for n in ("s", "hi", "lo", "p", "at")}, "kept": poison("i32", 9, 7),
+        "none": poison("f32", 4)
+    }, lambda a: where_want(a["x"]))
 
 
 def where_want(x):
     m, lo, hi = x > 2, np.iinfo(np.int32).min, np.iinfo(np.int32).max
     masked = np.where(m, x, lo)
-    return {"s": exact(np.where(m, x, 0).sum(1)), "hi": exact(np.where(x < 0, x, lo).max(1)), "lo": exact(np.where(m, x, hi).min(1)),
-            "p": exact(np.where(m, x, 1).prod(1)), "at": exact(np.where(m.any(1), masked.argmax(1), 0)),
-            "kept": exact(x - x.max(1, keepdims=True)), "none": exact([0.0, -np.inf, np.inf, 1.0])}
+    return {
+        "s": exact(np.where(m, x, 0).sum(1)), "hi": exact(np.where(x < 0, x,
+                                                                   lo).max(1)), "lo": exact(np.where(m, x, hi).min(1)),
+        "p": exact(np.where(m, x, 1).prod(1)), "at": exact(np.where(m.any(1), masked.argmax(1), 0)),
+        "kept": exact(x - x.max(1, keepdims=True)), "none": exact([0.0, -np.inf, np.inf, 1.0])
+    }
 
 
-row("reduce_rank_3_and_1", """
+row(
+    "reduce_rank_3_and_1", """
 kernel k(const i32 x[A, B, C], i32 s0[B, C], i32 s1[A, C], i32 s2[A, B], i32 one[1], i32 scalar[1])
     grid(1)
 {
@@ -146,11 +174,16 @@ kernel k(const i32 x[A, B, C], i32 s0[B, C], i32 s1[A, C], i32 s2[A, B], i32 one
     one[0] = sum(sum(sum(t, axis = 2), axis = 1), axis = 0);
     scalar[0] = sum(x[2, 4, 5]) + max(x[1, 1, 0 +: 1]);
 }
-""", {"x": small("i32", 6, 3, 5, 6), "s0": poison("i32", 5, 6), "s1": poison("i32", 3, 6), "s2": poison("i32", 3, 5), "one": poison("i32", 1), "scalar": poison("i32", 1)},
-    lambda a: {"s0": exact(a["x"].sum(0)), "s1": exact(a["x"].max(1)), "s2": exact(a["x"].min(2)), "one": exact([a["x"].sum()]),
-               "scalar": exact([a["x"][2, 4, 5] + a["x"][1, 1, 0]])})
+""", {
+        "x": small("i32", 6, 3, 5, 6), "s0": poison("i32", 5, 6), "s1": poison("i32", 3, 6), "s2": poison("i32", 3, 5),
+        "one": poison("i32", 1), "scalar": poison("i32", 1)
+    }, lambda a: {
+        "s0": exact(a["x"].sum(0)), "s1": exact(a["x"].max(1)), "s2": exact(a["x"].min(2)), "one": exact([a["x"].sum(
+        )]), "scalar": exact([a["x"][2, 4, 5] + a["x"][1, 1, 0]])
+    })
 
-row("reduce_user_function_and_tuple", """
+row(
+    "reduce_user_function_and_tuple", """
 i32 gcd_like(i32 a, i32 b) { return max(a, b) ^ (min(a, b) & 0); }
 auto both(f32 s, f32 q, i32 n, f32 s2, f32 q2, i32 n2) { return (s + s2, q + q2, n + n2); }
 
@@ -165,13 +198,19 @@ kernel k(const i32 x[R, C], i32 g[R], f32 s[C], f32 q[C], i32 n[C])
     q[0 +: 19] = b;
     n[0 +: 19] = c;
 }
-""", {"x": small("i32", 8, 10, 19), "g": poison("i32", 10), "s": poison("f32", 19), "q": poison("f32", 19), "n": poison("i32", 19)},
-    lambda a: {"g": exact(a["x"].max(1)), "s": exact(a["x"].sum(0).astype(float)), "q": exact((a["x"].astype(float) ** 2).sum(0)), "n": exact(np.full(19, 10))})
+""", {
+        "x": small("i32", 8, 10, 19), "g": poison("i32", 10), "s": poison("f32", 19), "q": poison("f32", 19),
+        "n": poison("i32", 19)
+    }, lambda a: {
+        "g": exact(a["x"].max(1)), "s": exact(a["x"].sum(0).astype(float)), "q": exact(
+            (a["x"].astype(float)**2).sum(0)), "n": exact(np.full(19, 10))
+    })
 
 # ---- scans ----------------------------------------------------------------------------------------------------------
 for k, t in enumerate(["i8", "u16", "i32", "i64", "u64"] + FLOATS):
     s = SUM.get(t, t)
-    row(f"scan_cumsum_{t}", f"""
+    row(
+        f"scan_cumsum_{t}", f"""
 kernel k(const {t} x[R, C], {s} c0[R, C], {s} c1[R, C], {s} back[R, C])
     grid(1)
 {{
@@ -181,16 +220,19 @@ kernel k(const {t} x[R, C], {s} c0[R, C], {s} c1[R, C], {s} back[R, C])
     back[0 +: 9, 0 +: 21] = cumsum(t, axis = 1, reverse = true);
 }}
 """, {"x": small(t, 20 + k, 9, 21), "c0": poison(s, 9, 21), "c1": poison(s, 9, 21), "back": poison(s, 9, 21)},
-        lambda a, t=t: (lambda v: {"c0": exact(v.cumsum(0)), "c1": exact(v.cumsum(1)), "back": exact(v[:, ::-1].cumsum(1)[:, ::-1])})(
-            a["x"].astype(np.float64 if is_float(t) else np.uint64 if t[0] == "u" else np.int64)))
+        lambda a, t=t:
+        (lambda v: {"c0": exact(v.cumsum(0)), "c1": exact(v.cumsum(1)), "back": exact(v[:, ::-1].cumsum(1)[:, ::-1])})
+        (a["x"].astype(np.float64 if is_float(t) else np.uint64 if t[0] == "u" else np.int64)))
 
 for n in (33, 2, 7, 16, 32, 64):
     name = "scan_user_function" + ("" if n == 33 else f"_{n}")
-    row(name, f"""
+    row(
+        name, f"""
 i32 later(i32 a, i32 b) {{ return b != 0 ? b : a; }}
 auto affine(f32 a, f32 b, f32 c, f32 d) {{ return (a * c, b * c + d); }}
 
-kernel k(const i32 x[R, C], i32 last[R, C], i32 first[R, C], const f32 m[R, C], const f32 p[R, C], f32 h[R, C], f32 s[R, C])
+kernel k(const i32 x[R, C], i32 last[R, C], i32 first[R, C], const f32 m[R, C], const f32 p[R, C], f32 h[R, C], f32 s[R,
+         C])
     grid(R)
 {{
     int r = pid(0);
@@ -200,8 +242,11 @@ kernel k(const i32 x[R, C], i32 last[R, C], i32 first[R, C], const f32 m[R, C], 
     h[r, 0 +: {n}] = v;
     s[r, 0 +: {n}] = cumsum(p[r, 0 +: {n}], 0, reverse = true);
 }}
-""", {"x": small("i32", 9, 4, n, lo=-1, hi=3), "last": poison("i32", 4, n), "first": poison("i32", 4, n), "m": small("f32", 10, 4, n, lo=-1, hi=2),
-      "p": small("f32", 11, 4, n), "h": poison("f32", 4, n), "s": poison("f32", 4, n)}, lambda a: scan_want(a))
+""", {
+            "x": small("i32", 9, 4, n, lo=-1, hi=3), "last": poison("i32", 4, n), "first": poison(
+                "i32", 4, n), "m": small("f32", 10, 4, n, lo=-1, hi=2), "p": small("f32", 11, 4, n), "h": poison(
+                    "f32", 4, n), "s": poison("f32", 4, n)
+        }, lambda a: scan_want(a))
 
 
 def scan_want(a):
@@ -217,7 +262,8 @@ def scan_want(a):
             "s": exact(a["p"].astype(np.float64)[:, ::-1].cumsum(1)[:, ::-1])}
 
 
-# Rows that end long before the tile: what is outside counts as often as it is there, whether or not it is as if it were not.
+# Rows that end long before the tile: what is outside counts as often as it is there, whether or not it is as if it were
+# not.
 WIDE_ROW, SHORT_ROW = 512, 37
 PLACE = np.arange(float(WIDE_ROW))
 
@@ -226,22 +272,35 @@ def padded(x, pad=0):
     return np.pad(x.astype(np.float64), ((0, 0), (0, WIDE_ROW - SHORT_ROW)), constant_values=pad)
 
 
-for what, expression, of in (
-        ("sum", "sum(x[r, 0 +: 512])", lambda x, w: padded(x).sum(1)),
-        ("sum_of_pads", "sum(load(x[r, 0 +: 512], pad = -5))", lambda x, w: padded(x, -5).sum(1)),
-        ("sum_inside", "sum(in(x[r, 0 +: 512]) ? x[r, 0 +: 512] - 1 : 0)", lambda x, w: (x - 1.0).sum(1)),
-        ("sum_of_difference", "sum(2 - x[r, 0 +: 512])", lambda x, w: (2 - padded(x)).sum(1)),
-        ("sum_by_place", "sum(x[r, 0 +: 512] + (iota(512) > 500 ? 1.0 : 0.0))", lambda x, w: padded(x).sum(1) + 11),
-        ("sum_with_longer", "sum(x[r, 0 +: 512] + w[0 +: 512])", lambda x, w: padded(x).sum(1) + w.sum(dtype=np.float64)),
-        ("sum_with_longest", "sum(x[r, 0 +: 512] + w[iota(512) % 300])", lambda x, w: padded(x).sum(1) + w[PLACE.astype(int) % 300].sum(dtype=np.float64)),
-        ("sum_turned", "sum(reshape(x[r, 0 +: 512], 2, 256) + w[0 +: 256])", lambda x, w: padded(x).sum(1) + 2 * w[:256].sum(dtype=np.float64)),
-        ("max", "max(load(x[r, 0 +: 512], pad = -inf))", lambda x, w: x.max(1)),
-        ("max_by_place", "max(iota(512) > 500 ? 30 : x[r, 0 +: 512])", lambda x, w: np.full(6, 30)),
-        ("min_by_place", "min(x[r, 0 +: 512] + (f32)(511 - iota(512)))", lambda x, w: (padded(x) + 511 - PLACE).min(1)),
-        ("xor", "xor_sum(load(n[r, 0 +: 512], pad = 6))", lambda x, w: np.full(6, 37 % 2 * 1 ^ (512 - 37) % 2 * 6)),
-        ("any", "any(n[r, 0 +: 512] == 0) ? 1 : 0", lambda x, w: np.ones(6)),
-        ("all", "all(load(n[r, 0 +: 512], pad = 3) != 0) ? 1 : 0", lambda x, w: np.ones(6))):
-    row(f"reduce_rows_end_before_tile_{what}",
-        f"kernel k(const f32 x[R, C], const i32 n[R, C], const f32 w[D], f32 s[R])\n    grid(R)\n{{\n    int r = pid(0);\n    s[r] = (f32)({expression});\n}}\n",
-        {"x": small("f32", 70, 6, SHORT_ROW), "n": small("i32", 71, 6, SHORT_ROW, lo=1, hi=2), "w": small("f32", 72, 300), "s": poison("f32", 6)},
-        lambda a, of=of: {"s": exact(of(a["x"], a["w"]).astype(np.float32))})
+for what, expression, of in (("sum", "sum(x[r, 0 +: 512])",
+                              lambda x, w: padded(x).sum(1)), ("sum_of_pads", "sum(load(x[r, 0 +: 512], pad = -5))",
+                                                               lambda x, w: padded(x, -5).sum(1)),
+                             ("sum_inside", "sum(in(x[r, 0 +: 512]) ? x[r, 0 +: 512] - 1 : 0)", lambda x, w:
+                              (x - 1.0).sum(1)), ("sum_of_difference", "sum(2 - x[r, 0 +: 512])", lambda x, w:
+                                                  (2 - padded(x)).sum(1)),
+                             ("sum_by_place", "sum(x[r, 0 +: 512] + (iota(512) > 500 ? 1.0 : 0.0))",
+                              lambda x, w: padded(x).sum(1) + 11),
+                             ("sum_with_longer", "sum(x[r, 0 +: 512] + w[0 +: 512])",
+                              lambda x, w: padded(x).sum(1) + w.sum(dtype=np.float64)),
+                             ("sum_with_longest", "sum(x[r, 0 +: 512] + w[iota(512) % 300])",
+                              lambda x, w: padded(x).sum(1) + w[PLACE.astype(int) % 300].sum(dtype=np.float64)),
+                             ("sum_turned", "sum(reshape(x[r, 0 +: 512], 2, 256) + w[0 +: 256])",
+                              lambda x, w: padded(x).sum(1) + 2 * w[:256].sum(dtype=np.float64)),
+                             ("max", "max(load(x[r, 0 +: 512], pad = -inf))",
+                              lambda x, w: x.max(1)), ("max_by_place", "max(iota(512) > 500 ? 30 : x[r, 0 +: 512])",
+                                                       lambda x, w: np.full(6, 30)),
+                             ("min_by_place", "min(x[r, 0 +: 512] + (f32)(511 - iota(512)))", lambda x, w:
+                              (padded(x) + 511 - PLACE).min(1)),
+                             ("xor", "xor_sum(load(n[r, 0 +: 512], pad = 6))",
+                              lambda x, w: np.full(6, 37 % 2 * 1 ^ (512 - 37) % 2 * 6)),
+                             ("any", "any(n[r, 0 +: 512] == 0) ? 1 : 0",
+                              lambda x, w: np.ones(6)), ("all", "all(load(n[r, 0 +: 512], pad = 3) != 0) ? 1 : 0",
+                                                         lambda x, w: np.ones(6))):
+    row(
+        f"reduce_rows_end_before_tile_{what}",
+        f"kernel k(const f32 x[R, C], const i32 n[R, C], const f32 w[D], f32 s[R])\n    grid(R)\n{{\n"
+        f"    int r = pid(0);\n    s[r] = (f32)({expression});\n}}\n",
+        {
+            "x": small("f32", 70, 6, SHORT_ROW), "n": small("i32", 71, 6, SHORT_ROW, lo=1, hi=2), "w": small(
+                "f32", 72, 300), "s": poison("f32", 6)
+        }, lambda a, of=of: {"s": exact(of(a["x"], a["w"]).astype(np.float32))})

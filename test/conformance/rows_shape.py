@@ -1,4 +1,5 @@
-"""Shapes: every rank from 0 to 5, every order of axes, broadcasting along every axis, reshapes, and parts put together, in all types' sizes.
+"""Shapes: every rank from 0 to 5, every order of axes, broadcasting along every axis, reshapes, and parts put together,
+in all types' sizes.
 
 Expected values are NumPy's own operation of the same name.
 """
@@ -38,25 +39,29 @@ def bits(size, seed, *shape):
     return random_bits(UNSIGNED[size], seed, *shape)
 
 
-# ---- the order of axes: every permutation of three and four, some of five, in every size of element -----------------------------
+# ---- the order of axes: every permutation of three and four, some of five, in every size of element ------------------
 for k, perm in enumerate(itertools.permutations(range(3))):
     size = (1, 2, 4, 8)[k % 4]
     for shape in ((6, 5, 7), (8, 4, 16)):
-        one(f"trans_{''.join(map(str, perm))}_of_{'x'.join(map(str, shape))}", f"trans(v, {', '.join(map(str, perm))})", bits(size, k, *shape), lambda x, p=perm: x.transpose(p), UNSIGNED[size])
+        one(f"trans_{''.join(map(str, perm))}_of_{'x'.join(map(str, shape))}", f"trans(v, {', '.join(map(str, perm))})",
+            bits(size, k, *shape), lambda x, p=perm: x.transpose(p), UNSIGNED[size])
 for k, perm in enumerate(itertools.permutations(range(4))):
     size = (4, 1, 8, 2)[k % 4]
     shape = ((2, 3, 4, 5), (4, 2, 8, 2), (1, 6, 1, 7))[k % 3]
-    one(f"trans_{''.join(map(str, perm))}", f"trans(v, {', '.join(map(str, perm))})", bits(size, k, *shape), lambda x, p=perm: x.transpose(p), UNSIGNED[size])
+    one(f"trans_{''.join(map(str, perm))}", f"trans(v, {', '.join(map(str, perm))})", bits(size, k, *shape),
+        lambda x, p=perm: x.transpose(p), UNSIGNED[size])
 for k, perm in enumerate([(4, 3, 2, 1, 0), (1, 0, 3, 2, 4), (2, 4, 0, 3, 1), (0, 1, 2, 4, 3), (3, 4, 0, 1, 2)]):
-    one(f"trans_{''.join(map(str, perm))}_of_five", f"trans(v, {', '.join(map(str, perm))})", bits((4, 2, 1, 8, 4)[k], k, 2, 3, 4, 2, 5), lambda x, p=perm: x.transpose(p), UNSIGNED[(4, 2, 1, 8, 4)[k]])
+    one(f"trans_{''.join(map(str, perm))}_of_five", f"trans(v, {', '.join(map(str, perm))})",
+        bits((4, 2, 1, 8, 4)[k], k, 2, 3, 4, 2, 5), lambda x, p=perm: x.transpose(p), UNSIGNED[(4, 2, 1, 8, 4)[k]])
 for rank in range(2, 6):
     shape = (3, 2, 4, 6, 5)[:rank]
     one(f"trans_last_two_of_rank_{rank}", "trans(v)", iota("i32", *shape), lambda x: x.swapaxes(-1, -2))
     one(f"trans_twice_of_rank_{rank}", "trans(trans(v) + 1)", iota("i32", *shape), lambda x: x + 1)
 
-# ---- a short last axis taken into the one before it: its vectors are interleaved -------------------------------------------------
+# ---- a short last axis taken into the one before it: its vectors are interleaved -------------------------------------
 for k, (r, n, s) in enumerate([(3, 32, 2), (2, 16, 4), (3, 8, 8), (2, 18, 2), (3, 6, 4), (5, 3, 2)]):
-    row(f"reshape_joins_{n}x{s}", f"""
+    row(
+        f"reshape_joins_{n}x{s}", f"""
 kernel k(const i16 x[A, B, C], const i16 w[D], i32 y[E, F], i32 z[A, E, F])
     grid(1)
 {{
@@ -65,17 +70,25 @@ kernel k(const i16 x[A, B, C], const i16 w[D], i32 y[E, F], i32 z[A, E, F])
     auto many = broadcast(reshape(x[0 +: {r}, 0 +: {n}, 0 +: {s}], {r}, 1, {n}, {s}), {r}, {r}, {n}, {s});
     z[0 +: {r}, 0 +: {r}, 0 +: {n * s}] = (i32)reshape(many, {r}, {r}, {n * s}) - 1;
 }}
-""", {"x": random_bits("i16", k, r, n, s), "w": small("i16", 9, s), "y": poison("i32", r, n * s), "z": poison("i32", r, r, n * s)},
-        lambda a, r=r, n=n, s=s: {"y": exact((a["x"].astype("i4") * 3 + a["w"]).reshape(r, n * s)),
-                                  "z": exact(np.broadcast_to(a["x"].reshape(r, 1, n * s).astype("i4") - 1, (r, r, n * s)))})
+""", {
+            "x": random_bits("i16", k, r, n, s), "w": small("i16", 9, s), "y": poison("i32", r, n * s), "z": poison(
+                "i32", r, r, n * s)
+        }, lambda a, r=r, n=n, s=s: {
+            "y": exact((a["x"].astype("i4") * 3 + a["w"]).reshape(r, n * s)), "z": exact(
+                np.broadcast_to(a["x"].reshape(r, 1, n * s).astype("i4") - 1, (r, r, n * s)))
+        })
 
-# ---- broadcasting ---------------------------------------------------------------------------------------------------------------
-BROADCAST = [((1,), (1,)), ((1,), (7,)), ((7,), (5, 7)), ((5, 1), (5, 7)), ((5, 1), (1, 7)), ((1, 1), (6, 4)), ((4, 1, 6), (5, 1)), ((2, 1, 3, 1), (1, 4, 1, 5)), ((1, 1, 1, 1, 3), (2, 2, 2, 2, 1)),
-             ((2, 3, 2, 3, 2), (2,)), ((16, 1), (1, 32)), ((1, 1, 8), (4, 8, 1))]
+# ---- broadcasting ----------------------------------------------------------------------------------------------------
+BROADCAST = [((1, ), (1, )), ((1, ), (7, )), ((7, ), (5, 7)), ((5, 1), (5, 7)), ((5, 1), (1, 7)), ((1, 1), (6, 4)),
+             ((4, 1, 6), (5, 1)), ((2, 1, 3, 1), (1, 4, 1, 5)), ((1, 1, 1, 1, 3), (2, 2, 2, 2, 1)),
+             ((2, 3, 2, 3, 2), (2, )), ((16, 1), (1, 32)), ((1, 1, 8), (4, 8, 1))]
 for a, b in BROADCAST:
     shape = np.broadcast_shapes(a, b)
-    row(f"broadcast_{'x'.join(map(str, a))}_and_{'x'.join(map(str, b))}", f"""
-kernel k(const i32 p[{names('A', a)}], const i32 q[{names('B', b)}], i32 y[{names('C', shape)}], i32 z[{names('C', shape)}], bool less[{names('C', shape)}], i32 c[{names('C', shape)}], i32 s[{names('C', shape)}])
+    row(
+        f"broadcast_{'x'.join(map(str, a))}_and_{'x'.join(map(str, b))}", f"""
+kernel k(const i32 p[{names('A', a)}], const i32 q[{names('B', b)}], i32 y[{names('C', shape)}],
+         i32 z[{names('C', shape)}], bool less[{names('C', shape)}], i32 c[{names('C', shape)}],
+                 i32 s[{names('C', shape)}])
     grid(1)
 {{
     auto u = p[{slices(a)}];
@@ -88,11 +101,17 @@ kernel k(const i32 p[{names('A', a)}], const i32 q[{names('B', b)}], i32 y[{name
     w += v;
     s[{slices(shape)}] = w + broadcast(v, {', '.join(map(str, shape))});
 }}
-""", {"p": small("i32", 1, *a), "q": small("i32", 2, *b, lo=0, hi=9), "less": poison("bool", *shape), **{n: poison("i32", *shape) for n in "yzcs"}},
-        lambda a: {"y": exact(a["p"] - a["q"]), "z": exact(a["q"] * 100 + a["p"]), "less": exact(a["p"] < a["q"]),
-                   "c": exact(np.where(a["q"] % 2 == 0, a["p"], a["q"])), "s": exact(a["p"] + 2 * a["q"])})
+""", {
+            "p": small("i32", 1, *a), "q": small("i32", 2, *b, lo=0, hi=9), "less": poison("bool", *shape),
+            **{n: poison("i32", *shape)
+               for n in "yzcs"}
+        }, lambda a: {
+            "y": exact(a["p"] - a["q"]), "z": exact(a["q"] * 100 + a["p"]), "less": exact(a["p"] < a["q"]), "c": exact(
+                np.where(a["q"] % 2 == 0, a["p"], a["q"])), "s": exact(a["p"] + 2 * a["q"])
+        })
 
-row("broadcast_of_scalars_and_stores", """
+row(
+    "broadcast_of_scalars_and_stores", """
 kernel k(const i32 x[A, B], i32 y[A, B, C], i32 z[A, B], f32 f[C], i32 r[C], int n)
     grid(1)
 {
@@ -107,8 +126,10 @@ kernel k(const i32 x[A, B], i32 y[A, B, C], i32 z[A, B], f32 f[C], i32 r[C], int
     r[1 +: 1] = n;
     r[2] = n + 1;
 }
-""", {"x": iota("i32", 3, 4), "y": poison("i32", 3, 4, 5), "z": poison("i32", 3, 4), "f": poison("f32", 5), "r": poison("i32", 5), "n": -7},
-    lambda a: scalars(a["x"]))
+""", {
+        "x": iota("i32", 3, 4), "y": poison("i32", 3, 4, 5), "z": poison("i32", 3, 4), "f": poison("f32", 5),
+        "r": poison("i32", 5), "n": -7
+    }, lambda a: scalars(a["x"]))
 
 
 def scalars(x):
@@ -119,33 +140,45 @@ def scalars(x):
     return {"y": exact(y), "z": exact(z), "f": exact(np.full(5, 0.25)), "r": exact([9, -7, -6, 9, 9])}
 
 
-# ---- new axes and fewer -----------------------------------------------------------------------------------------------------------
+# ---- new axes and fewer ----------------------------------------------------------------------------------------------
 for axis in range(5):
-    one(f"expand_axis_{axis}_of_rank_4", f"expand(v, {axis})", bits(2, axis, 2, 3, 4, 5), lambda x, k=axis: np.expand_dims(x, k), "u16")
+    one(f"expand_axis_{axis}_of_rank_4", f"expand(v, {axis})", bits(2, axis, 2, 3, 4, 5),
+        lambda x, k=axis: np.expand_dims(x, k), "u16")
     if axis < 4:
         shape = [3, 4, 5, 2]
         shape[axis] = 1
-        one(f"squeeze_axis_{axis}_of_rank_4", f"squeeze(v, {axis})", bits(4, axis, *shape), lambda x, k=axis: x.squeeze(k), "u32")
-        one(f"flip_axis_{axis}_of_rank_4", f"flip(v, {axis})", bits(1, axis, 3, 4, 5, 2), lambda x, k=axis: np.flip(x, k), "u8")
-        one(f"repeat_axis_{axis}_of_rank_4", f"repeat(v, {axis}, 3)", bits(2, axis, 2, 3, 1, 4), lambda x, k=axis: x.repeat(3, k), "u16")
-        one(f"cat_axis_{axis}_of_rank_4", f"cat(v, flip(v + 1, {axis}), {axis})", iota("i32", 2, 3, 1, 5), lambda x, k=axis: np.concatenate((x, np.flip(x + 1, k)), k))
+        one(f"squeeze_axis_{axis}_of_rank_4", f"squeeze(v, {axis})", bits(4, axis, *shape),
+            lambda x, k=axis: x.squeeze(k), "u32")
+        one(f"flip_axis_{axis}_of_rank_4", f"flip(v, {axis})", bits(1, axis, 3, 4, 5, 2),
+            lambda x, k=axis: np.flip(x, k), "u8")
+        one(f"repeat_axis_{axis}_of_rank_4", f"repeat(v, {axis}, 3)", bits(2, axis, 2, 3, 1, 4),
+            lambda x, k=axis: x.repeat(3, k), "u16")
+        one(f"cat_axis_{axis}_of_rank_4", f"cat(v, flip(v + 1, {axis}), {axis})", iota("i32", 2, 3, 1, 5),
+            lambda x, k=axis: np.concatenate((x, np.flip(x + 1, k)), k))
         one(f"sum_axis_{axis}_of_rank_4", f"sum(v, axis = {axis})", iota("i32", 3, 4, 2, 5), lambda x, k=axis: x.sum(k))
-        one(f"cumsum_axis_{axis}_of_rank_4", f"cumsum(v, axis = {axis}, reverse = {'true' if axis % 2 else 'false'})", iota("i32", 3, 4, 2, 5),
-            lambda x, k=axis: np.flip(np.flip(x, k).cumsum(k), k) if k % 2 else x.cumsum(k))
-        one(f"sort_axis_{axis}_of_rank_4", f"sort(v, {axis}, descending = {'true' if axis % 2 else 'false'})", small("i32", axis, 3, 4, 2, 5, lo=-50, hi=50),
-            lambda x, k=axis: np.flip(np.sort(x, k), k) if k % 2 else np.sort(x, k))
+        one(f"cumsum_axis_{axis}_of_rank_4", f"cumsum(v, axis = {axis}, reverse = {'true' if axis % 2 else 'false'})",
+            iota("i32", 3, 4, 2, 5), lambda x, k=axis: np.flip(np.flip(x, k).cumsum(k), k) if k % 2 else x.cumsum(k))
+        one(f"sort_axis_{axis}_of_rank_4", f"sort(v, {axis}, descending = {'true' if axis % 2 else 'false'})",
+            small("i32", axis, 3, 4, 2, 5, lo=-50, hi=50), lambda x, k=axis: np.flip(np.sort(x, k), k)
+            if k % 2 else np.sort(x, k))
 
-# ---- reshapes: powers of two and not, through every rank ---------------------------------------------------------------------------------
-CHAIN = [((24,), (2, 3, 4)), ((2, 3, 4), (6, 4)), ((6, 4), (3, 8)), ((3, 8), (2, 2, 3, 2, 1)), ((64,), (4, 4, 4)), ((4, 4, 4), (16, 4)), ((16, 4), (2, 32)), ((1, 30), (30, 1)), ((30, 1), (5, 6)),
-         ((5, 6), (1, 2, 3, 5)), ((128, 64), (64, 128)), ((96,), (96, 1)), ((7, 11, 13), (1001,)), ((1001,), (91, 11)), ((2, 2, 2, 2, 2), (32,)), ((32,), (2, 2, 2, 2, 2))]
+# ---- reshapes: powers of two and not, through every rank -------------------------------------------------------------
+CHAIN = [((24, ), (2, 3, 4)), ((2, 3, 4), (6, 4)), ((6, 4), (3, 8)), ((3, 8), (2, 2, 3, 2, 1)), ((64, ), (4, 4, 4)),
+         ((4, 4, 4), (16, 4)), ((16, 4), (2, 32)), ((1, 30), (30, 1)), ((30, 1), (5, 6)), ((5, 6), (1, 2, 3, 5)),
+         ((128, 64), (64, 128)), ((96, ), (96, 1)), ((7, 11, 13), (1001, )), ((1001, ), (91, 11)),
+         ((2, 2, 2, 2, 2), (32, )), ((32, ), (2, 2, 2, 2, 2))]
 for k, (a, b) in enumerate(CHAIN):
     t = UNSIGNED[(4, 1, 2, 8)[k % 4]]
-    one(f"reshape_{'x'.join(map(str, a))}_to_{'x'.join(map(str, b))}", f"reshape(v, {', '.join(map(str, b))})", random_bits(t, k, *a), lambda x, b=b: x.reshape(b), t)
-one("reshape_chain_with_work_between", "trans(reshape(trans(reshape(v * 2, 3, 8)) + 1, 4, 6)) - 1", iota("i32", 24), lambda x: (((x * 2).reshape(3, 8).T + 1).reshape(4, 6)).T - 1)
-one("reshape_of_a_sum", "reshape(sum(reshape(v, 2, 3, 4), axis = 1), 4, 2)", iota("i32", 24), lambda x: x.reshape(2, 3, 4).sum(1).reshape(4, 2))
+    one(f"reshape_{'x'.join(map(str, a))}_to_{'x'.join(map(str, b))}", f"reshape(v, {', '.join(map(str, b))})",
+        random_bits(t, k, *a), lambda x, b=b: x.reshape(b), t)
+one("reshape_chain_with_work_between", "trans(reshape(trans(reshape(v * 2, 3, 8)) + 1, 4, 6)) - 1", iota("i32", 24),
+    lambda x: (((x * 2).reshape(3, 8).T + 1).reshape(4, 6)).T - 1)
+one("reshape_of_a_sum", "reshape(sum(reshape(v, 2, 3, 4), axis = 1), 4, 2)", iota("i32", 24),
+    lambda x: x.reshape(2, 3, 4).sum(1).reshape(4, 2))
 
-# ---- scalars as tiles of rank 0 --------------------------------------------------------------------------------------------------------
-row("rank_0_through_every_operation", """
+# ---- scalars as tiles of rank 0 --------------------------------------------------------------------------------------
+row(
+    "rank_0_through_every_operation", """
 kernel k(const i32 x[N], const f32 f[M], i32 y[20], f32 z[8], int n)
     grid(1)
 {
@@ -179,11 +212,13 @@ kernel k(const i32 x[N], const f32 f[M], i32 y[20], f32 z[8], int n)
     z[6] = pick(f[0 +: 4], 0, n - 3);
     z[7] = fma(g, 2, 1);
 }
-""", {"x": iota("i32", 8), "f": iota("f32", 4), "y": poison("i32", 20), "z": poison("f32", 8), "n": 5},
-    lambda a: {"y": exact([2, 3, 3, 2, 2, 2, 2, 2, 4, 5, 2, 0, 1, 0, 2, 3, 2, 2, 2, 6]), "z": exact([1, 1, 1, 1, 2, 3, 2, 3])})
+""", {"x": iota("i32", 8), "f": iota("f32", 4), "y": poison("i32", 20), "z": poison("f32", 8), "n": 5}, lambda a:
+    {"y": exact([2, 3, 3, 2, 2, 2, 2, 2, 4, 5, 2, 0, 1, 0, 2, 3, 2, 2, 2, 6]), "z": exact([1, 1, 1, 1, 2, 3, 2, 3])})
 
-row("join_split_interleave_of_every_rank", """
-kernel k(const i16 x[A, B, C], i16 j1[E, 2], i16 j2[A, B, C, 2], i16 i1[E2], i16 i3[A, B, C2], i16 s[A, B, 1], i16 t[A, B], i16 w[4])
+row(
+    "join_split_interleave_of_every_rank", """
+kernel k(const i16 x[A, B, C], i16 j1[E, 2], i16 j2[A, B, C, 2], i16 i1[E2], i16 i3[A, B, C2], i16 s[A, B, 1], i16 t[A,
+         B], i16 w[4])
     grid(1)
 {
     auto v = x[0 +: 2, 0 +: 3, 0 +: 5];
@@ -200,16 +235,24 @@ kernel k(const i16 x[A, B, C], i16 j1[E, 2], i16 j2[A, B, C, 2], i16 i1[E2], i16
     auto (q0, q1) = split(q);
     w[0 +: 4] = interleave(join(p1, q1), join(q0, p0));
 }
-""", {"x": small("i16", 1, 2, 3, 5, lo=-90, hi=90), "j1": poison("i16", 5, 2), "j2": poison("i16", 2, 3, 5, 2), "i1": poison("i16", 10), "i3": poison("i16", 2, 3, 10), "s": poison("i16", 2, 3, 1), "t": poison("i16", 2, 3),
-      "w": poison("i16", 4)},
-    lambda a: (lambda x, r: {"j1": exact(np.stack((r, r * 2), -1)), "j2": exact(np.stack((x, -x), -1)), "i1": exact(np.stack((r, r[::-1]), -1).reshape(-1)),
-                             "i3": exact(np.stack((x, x + 100), -1).reshape(2, 3, 10)), "s": exact(x[..., 1:2]), "t": exact(x[..., 2] - x[..., 1]),
-                             "w": exact(x[0, 0, [2, 1, 3, 0]])})(a["x"], a["x"][1, 2]))
+""", {
+        "x": small("i16", 1, 2, 3, 5, lo=-90, hi=90), "j1": poison("i16", 5, 2),
+        "j2": poison("i16", 2, 3, 5, 2), "i1": poison("i16", 10), "i3": poison("i16", 2, 3, 10), "s": poison(
+            "i16", 2, 3, 1), "t": poison("i16", 2, 3), "w": poison("i16", 4)
+    }, lambda a: (lambda x, r: {
+        "j1": exact(np.stack((r, r * 2), -1)), "j2": exact(np.stack(
+            (x, -x), -1)), "i1": exact(np.stack(
+                (r, r[::-1]), -1).reshape(-1)), "i3": exact(np.stack((x, x + 100), -1).reshape(2, 3, 10)), "s": exact(x[
+                    ..., 1:2]), "t": exact(x[..., 2] - x[..., 1]), "w": exact(x[0, 0, [2, 1, 3, 0]])
+    })(a["x"], a["x"][1, 2]))
 
-one("interleave_of_rank_5", "interleave(v, flip(v, 4) + 1)", iota("i32", 2, 1, 3, 2, 3), lambda x: np.stack((x, x[..., ::-1] + 1), -1).reshape(2, 1, 3, 2, 6))
-one("interleave_of_rank_5_bytes", "interleave(v, v ^ 85)", bits(1, 7, 1, 4, 2, 2, 8), lambda x: np.stack((x, x ^ 85), -1).reshape(1, 4, 2, 2, 16), "u8")
+one("interleave_of_rank_5", "interleave(v, flip(v, 4) + 1)", iota("i32", 2, 1, 3, 2, 3), lambda x: np.stack(
+    (x, x[..., ::-1] + 1), -1).reshape(2, 1, 3, 2, 6))
+one("interleave_of_rank_5_bytes", "interleave(v, v ^ 85)", bits(1, 7, 1, 4, 2, 2, 8), lambda x: np.stack(
+    (x, x ^ 85), -1).reshape(1, 4, 2, 2, 16), "u8")
 
-row("extract_of_every_form", """
+row(
+    "extract_of_every_form", """
 kernel k(const u8 x[A, B, C], u8 p[3, 2], u8 q[B], u8 r[A, 1, 4], u8 s[2], u8 all_[A, B, C])
     grid(1)
 {
@@ -221,11 +264,18 @@ kernel k(const u8 x[A, B, C], u8 p[3, 2], u8 q[B], u8 r[A, 1, 4], u8 s[2], u8 al
     s[1] = extract(v, 4, 5, 6);
     all_[0 +: 5, 0 +: 6, 0 +: 7] = extract(v, 0 +: 5, 0 +: 6, 0 +: 7);
 }
-""", {"x": random_bits("u8", 3, 5, 6, 7), "p": poison("u8", 3, 2), "q": poison("u8", 6), "r": poison("u8", 5, 1, 4), "s": poison("u8", 2), "all_": poison("u8", 5, 6, 7)},
-    lambda a: (lambda x: {"p": exact(x[1:4, 2, 5:7]), "q": exact(x[4, :, 6]), "r": exact(x[:, 3:4, 2:6]), "s": exact(x[[0, 4], [0, 5], [0, 6]]), "all_": exact(x)})(a["x"]))
+""", {
+        "x": random_bits("u8", 3, 5, 6, 7), "p": poison("u8", 3, 2), "q": poison("u8", 6), "r": poison("u8", 5, 1, 4),
+        "s": poison("u8", 2), "all_": poison("u8", 5, 6, 7)
+    }, lambda a: (lambda x: {
+        "p": exact(x[1:4, 2, 5:7]), "q": exact(x[4, :, 6]), "r": exact(x[:, 3:4, 2:6]), "s": exact(x[
+            [0, 4], [0, 5], [0, 6]]), "all_": exact(x)
+    })(a["x"]))
 
-row("pick_put_shift_on_every_axis", """
-kernel k(const f16 x[A, B, C], f16 p[A, C], f16 q[A, B], f16 u[A, B, C], f16 s[A, B, C], f16 w[A, B, C], int i, i64 j, u8 m)
+row(
+    "pick_put_shift_on_every_axis", """
+kernel k(const f16 x[A, B, C], f16 p[A, C], f16 q[A, B], f16 u[A, B, C], f16 s[A, B, C], f16 w[A, B, C], int i, i64 j,
+         u8 m)
     grid(1)
 {
     auto v = x[0 +: 3, 0 +: 5, 0 +: 6];
@@ -235,12 +285,15 @@ kernel k(const f16 x[A, B, C], f16 p[A, C], f16 q[A, B], f16 u[A, B, C], f16 s[A
     t = put(t, 1, i, pick(v, 1, 0));
     u[0 +: 3, 0 +: 5, 0 +: 6] = put(t, 2, m, iota_f());
     s[0 +: 3, 0 +: 5, 0 +: 6] = shift(v, 2, i - 5, -1);
-    w[0 +: 3, 0 +: 5, 0 +: 6] = shift(shift(v, 1, 1), 0, -1, col(row_f()));
+    w[0 +: 3, 0 +: 5, 0 +: 6] = shift(shift(v, 1, 1), 0, -1, row_f());
 }
 tile<f16, 5> iota_f() { return cast(iota(5), f16); }
 tile<f16, 6> row_f() { return cast(iota(6), f16); }
-""".replace("col(row_f())", "row_f()"), {"x": small("f16", 1, 3, 5, 6), "p": poison("f16", 3, 6), "q": poison("f16", 3, 5), **{n: poison("f16", 3, 5, 6) for n in "usw"}, "i": 3, "j": 1, "m": 5},
-    lambda a: put_want(a["x"]))
+""", {
+        "x": small("f16", 1, 3, 5, 6), "p": poison("f16", 3, 6), "q": poison("f16", 3, 5),
+        **{n: poison("f16", 3, 5, 6)
+           for n in "usw"}, "i": 3, "j": 1, "m": 5
+    }, lambda a: put_want(a["x"]))
 
 
 def put_want(x):
@@ -256,7 +309,8 @@ def put_want(x):
     return {"p": exact(x[:, 3]), "q": exact(x[:, :, 5]), "u": exact(u), "s": exact(s), "w": exact(w)}
 
 
-row("strides_of_zero", """
+row(
+    "strides_of_zero", """
 kernel k(const f32 *p, f32 y[M, N], f32 z[M, N], i32 big[2])
     grid(1)
 {
@@ -268,10 +322,13 @@ kernel k(const f32 *p, f32 y[M, N], f32 z[M, N], i32 big[2])
     big[0] = (i32)sum(c[2147483640 +: 16, 0 +: 4]);
     big[1] = sum(in(c[2147483640 +: 16, 0 +: 4]));
 }
-""", {"p": iota("f32", 7), "y": poison("f32", 5, 7), "z": poison("f32", 5, 7), "big": poison("i32", 2)},
-    lambda a: {"y": exact(np.broadcast_to(a["p"], (5, 7))), "z": exact(np.broadcast_to(a["p"][:5, None] + a["p"][0], (5, 7))), "big": exact([7 * 3, 7 * 3])})
+""", {"p": iota("f32", 7), "y": poison("f32", 5, 7), "z": poison("f32", 5, 7), "big": poison("i32", 2)}, lambda a: {
+        "y": exact(np.broadcast_to(a["p"], (5, 7))), "z": exact(np.broadcast_to(a["p"][:5, None] + a["p"][0],
+                                                                                (5, 7))), "big": exact([7 * 3, 7 * 3])
+    })
 
-row("unsqueeze_by_row_and_col_in_arithmetic", """
+row(
+    "unsqueeze_by_row_and_col_in_arithmetic", """
 kernel k(const i64 x[N], const i64 y[M], i64 o[N, M], i64 d[N, M])
     grid(cdiv(N, 8), cdiv(M, 16))
 {
@@ -282,13 +339,17 @@ kernel k(const i64 x[N], const i64 y[M], i64 o[N, M], i64 d[N, M])
     o[i +: 8, j +: 16] = col(a) * row(b);
     d[i +: 8, j +: 16] = trans(row(a)) - trans(col(b));
 }
-""", {"x": random_bits("i64", 1, 21), "y": random_bits("i64", 2, 35), "o": poison("i64", 21, 35), "d": poison("i64", 21, 35)},
-    lambda a: {"o": exact(a["x"][:, None] * a["y"]), "d": exact(a["x"][:, None] - a["y"])})
+""", {
+        "x": random_bits("i64", 1, 21), "y": random_bits("i64", 2, 35), "o": poison("i64", 21, 35), "d": poison(
+            "i64", 21, 35)
+    }, lambda a: {"o": exact(a["x"][:, None] * a["y"]), "d": exact(a["x"][:, None] - a["y"])})
 
-# Reshapes of whole vectors are only other indices, also where a transposition turns what they give; extents as wide as vectors are.
+# Reshapes of whole vectors are only other indices, also where a transposition turns what they give; extents as wide as
+# vectors are.
 for t in ("u8", "f32"):
     for m, n in ((4, 8), (16, 16), (32, 48), (16, 64)):
-        row(f"reshape_then_turned_{t}_{m}x{n}", f"""
+        row(
+            f"reshape_then_turned_{t}_{m}x{n}", f"""
 kernel k(const {t} x[N], {t} y[L], {t} z[M, K])
     grid(1)
 {{
@@ -296,5 +357,7 @@ kernel k(const {t} x[N], {t} y[L], {t} z[M, K])
     y[0 +: {m * n}] = reshape(trans(reshape(v + 1, {m}, {n})), {m * n});
     z[0 +: {n}, 0 +: {m}] = trans(reshape(v, {m}, {n})) + ({t})(trans(reshape(iota({m * n}), {m}, {n})) % 7);
 }}
-""", {"x": small(t, 60, m * n - 5, lo=0, hi=50), "y": poison(t, m * n), "z": poison(t, n, m)},
-            lambda a, m=m, n=n: (lambda v: {"y": exact((v + 1).reshape(m, n).T.ravel()), "z": exact((v + np.arange(m * n) % 7).reshape(m, n).T)})(np.append(a["x"], np.zeros(5, a["x"].dtype))))
+""", {"x": small(t, 60, m * n - 5, lo=0, hi=50), "y": poison(t, m * n), "z": poison(t, n, m)}, lambda a, m=m, n=n:
+            (lambda v:
+             {"y": exact((v + 1).reshape(m, n).T.ravel()), "z": exact(
+                 (v + np.arange(m * n) % 7).reshape(m, n).T)})(np.append(a["x"], np.zeros(5, a["x"].dtype))))

@@ -1,5 +1,7 @@
-"""Matrix products that warpgroups of Hopper do (wgmma), of operands that bulk copies bring (TMA), with a producer of its own or not:
-tiles of 64 rows and more, views that a tensor map can take, at their ends too. Data are small integers, and bits are compared."""
+"""Matrix products that warpgroups of Hopper do (wgmma), of operands that bulk copies bring (TMA), with a producer of
+its own or not:
+tiles of 64 rows and more, views that a tensor map can take, at their ends too. Data are small integers, and bits are
+compared."""
 import numpy as np
 
 from product_kernel import product_kernel
@@ -8,7 +10,8 @@ from values import Arr, exact, poison, small
 
 TYPES = (("f16", "f32"), ("bf16", "f32"), ("i8", "i32"), ("u8", "i32"), ("f8e4m3", "f32"), ("f8e5m2", "f32"))
 # rows, columns, k; warps
-BLOCKS = (((64, 64, 64), 4), ((128, 64, 64), 8), ((128, 128, 32), 4), ((64, 256, 64), 4), ((128, 256, 64), 8), ((256, 64, 32), 8), ((64, 16, 128), 4), ((64, 48, 64), 8))
+BLOCKS = (((64, 64, 64), 4), ((128, 64, 64), 8), ((128, 128, 32), 4), ((64, 256, 64), 4), ((128, 256, 64), 8),
+          ((256, 64, 32), 8), ((64, 16, 128), 4), ((64, 48, 64), 8))
 HINTS = ("pipeline specialize(0)", "pipeline specialize")
 
 
@@ -28,8 +31,10 @@ def add(name, t, acc, block, warps, stages, hint, b_columns, shape):
     m, n, k = shape
     b = few(t, 2, k, n)
     held = "const {0} B[K : 1, N : ldb]" if b_columns else "const {0} B[K, N]"
-    source = product_kernel(f"const {t} A[M, K], {held.format(t)}, {acc} C[M, N]", block=block, acc=acc, loop=" " + hint)
-    row(f"warpgroup_{name}", source, {"A": few(t, 1, m, k), "B": columns(b) if b_columns else b, "C": poison(acc, m, n)},
+    source = product_kernel(f"const {t} A[M, K], {held.format(t)}, {acc} C[M, N]", block=block, acc=acc,
+                            loop=" " + hint)
+    row(f"warpgroup_{name}", source,
+        {"A": few(t, 1, m, k), "B": columns(b) if b_columns else b, "C": poison(acc, m, n)},
         lambda a: {"C": exact(big(a["A"]) @ big(a["B"]))}, warps=warps, stages=stages)
 
 
@@ -38,13 +43,15 @@ for number, (block, warps) in enumerate(BLOCKS):
     for which, hint in enumerate(HINTS):
         t, acc = TYPES[TURN % len(TYPES)]
         wide = t in ("f16", "bf16")  # others cannot be transposed on the way
-        shape = (block[0] + 72, 2 * block[1] - 16, 3 * block[2] + 16) if TURN % 3 else (block[0], block[1], 5 * block[2])
-        add(f"{t}_{'x'.join(map(str, block))}_s{1 + TURN % 5}w{warps}{'_alone' if which else ''}", t, acc, block, warps, 1 + TURN % 5, hint,
-            not wide or number % 2, shape)
+        shape = (block[0] + 72, 2 * block[1] - 16, 3 * block[2] + 16) if TURN % 3 else (block[0], block[1],
+                                                                                        5 * block[2])
+        add(f"{t}_{'x'.join(map(str, block))}_s{1 + TURN % 5}w{warps}{'_alone' if which else ''}", t, acc, block, warps,
+            1 + TURN % 5, hint, not wide or number % 2, shape)
         TURN += 1
 for stages in range(1, 6):
     for which, hint in enumerate(HINTS):
-        add(f"stages_{stages}{'_alone' if which else ''}", "f16", "f32", (128, 64, 32), 4 if stages % 2 else 8, stages, hint, False, (200, 136, 200))
+        add(f"stages_{stages}{'_alone' if which else ''}", "f16", "f32", (128, 64, 32), 4 if stages % 2 else 8, stages,
+            hint, False, (200, 136, 200))
 
 # A few programs do all tiles in turn; the copies of the next one begin before this one is stored.
 PERSISTENT = """
@@ -67,7 +74,8 @@ for stages in range(1, 6):
         rows, columns = (64, 64) if warps == 4 else (128, 32)
         row(f"warpgroup_persistent_{t}_k{k}_s{stages}w{warps}", PERSISTENT.format(t, acc),
             {"A": few(t, 1, 3 * rows - 8, k), "B": few(t, 2, k, 136), "C": poison(acc, 3 * rows - 8, 136)},
-            lambda a: {"C": exact(big(a["A"]) @ big(a["B"]))}, consts={"BM": rows, "BN": columns, "BK": 32}, warps=warps, stages=stages)
+            lambda a: {"C": exact(big(a["A"]) @ big(a["B"]))}, consts={"BM": rows, "BN": columns,
+                                                                       "BK": 32}, warps=warps, stages=stages)
 
 ATTENTION = """
 kernel attention(const f16 Q[H, M, D], const f16 K[H, N, D], const f16 V[H, N, D], f32 O[H, M, D],
@@ -98,12 +106,15 @@ def attended(a, bn):
 
 for d, bn, warps in ((64, 32, 4), (128, 64, 8), (32, 64, 4)):
     for way, hint in (("", HINTS[0]), ("_alone", HINTS[1]), ("_turns", "pipeline specialize(2)"))[:2 + warps // 8]:
-        row(f"warpgroup_attention_{d}{way}", ATTENTION.format(hint),
-            {"Q": small("f16", 1, 2, 100, d, lo=-1, hi=2), "K": small("f16", 2, 2, 72, d, lo=-1, hi=2), "V": small("f16", 3, 2, 72, d, lo=-1, hi=2),
-             "O": poison("f32", 2, 100, d)},
-            lambda a, bn=bn: {"O": exact(attended(a, bn))}, consts={"BM": 64 if warps == 4 else 128, "BN": bn, "BD": d}, warps=warps, stages=2)
+        row(
+            f"warpgroup_attention_{d}{way}", ATTENTION.format(hint), {
+                "Q": small("f16", 1, 2, 100, d, lo=-1, hi=2), "K": small("f16", 2, 2, 72, d, lo=-1, hi=2), "V": small(
+                    "f16", 3, 2, 72, d, lo=-1, hi=2), "O": poison("f32", 2, 100, d)
+            }, lambda a, bn=bn: {"O": exact(attended(a, bn))},
+            consts={"BM": 64 if warps == 4 else 128, "BN": bn, "BD": d}, warps=warps, stages=2)
 
-# Operands of 32 bits that memory has along M or N, of which threads put squares along K; of tf32x3 what is computed from them, too. One side has
+# Operands of 32 bits that memory has along M or N, of which threads put squares along K; of tf32x3 what is computed
+# from them, too. One side has
 # 13 bits, of which tf32 keeps 11.
 CROSSED = """
 kernel crossed(const f32 A[{a}], const f32 B[{b}], f32 C[M, N], const int BM, const int BN, const int BK)
@@ -119,18 +130,23 @@ kernel crossed(const f32 A[{a}], const f32 B[{b}], f32 C[M, N], const int BM, co
 """
 SIDES = {"n": ("M, K", "A[m +: BM, k +: BK]", "K, N", "B[k +: BK, n +: BN]"),
          "t": ("K, M", "trans(A[k +: BK, m +: BM])", "N, K", "trans(B[n +: BN, k +: BK])")}
-for number, (sides, block, warps, stages) in enumerate((("nn", (64, 64, 32), 4, 3), ("tn", (128, 64, 32), 4, 2), ("nn", (128, 128, 32), 4, 3),
-                                                        ("tn", (64, 32, 64), 4, 4), ("nn", (128, 64, 64), 8, 1), ("nn", (64, 96, 16), 4, 3),
-                                                        ("tt", (64, 64, 32), 4, 3))):
+for number, (sides, block, warps, stages) in enumerate(
+    (("nn", (64, 64, 32), 4, 3), ("tn", (128, 64, 32), 4, 2), ("nn", (128, 128, 32), 4, 3), ("tn", (64, 32, 64), 4, 4),
+     ("nn", (128, 64, 64), 8, 1), ("nn", (64, 96, 16), 4, 3), ("tt", (64, 64, 32), 4, 3))):
     for precision in ("tf32", "tf32x3"):
         (a, x, _, _), (_, _, b, y) = SIDES[sides[0]], SIDES[sides[1]]
         m, n, k = block[0] + 24, 2 * block[1] - 12, 2 * block[2] + 8
         wide = [4097 if precision == "tf32x3" and number % 2 == side else 1 for side in range(2)]
         left = Arr("f32", few("f32", 1, m, k).store * np.float32(wide[0]))
         right = Arr("f32", few("f32", 2, k, n).store * np.float32(wide[1]))
-        row(f"warpgroup_crossed_{precision}_{sides}_{'x'.join(map(str, block))}",
-            CROSSED.format(a=a, b=b, x=x, y=y, precision=precision, hint=HINTS[number % 2]),
-            {"A": left if sides[0] == "n" else Arr("f32", np.ascontiguousarray(left.store.T)),
-             "B": right if sides[1] == "n" else Arr("f32", np.ascontiguousarray(right.store.T)), "C": poison("f32", m, n)},
-            lambda v, sides=sides: {"C": exact((big(v["A"]) if sides[0] == "n" else big(v["A"]).T) @ (big(v["B"]) if sides[1] == "n" else big(v["B"]).T))},
-            consts=dict(zip(("BM", "BN", "BK"), block)), warps=warps, stages=stages)
+        row(
+            f"warpgroup_crossed_{precision}_{sides}_{'x'.join(map(str, block))}",
+            CROSSED.format(a=a, b=b, x=x, y=y, precision=precision, hint=HINTS[number % 2]), {
+                "A": left if sides[0] == "n" else Arr("f32", np.ascontiguousarray(left.store.T)),
+                "B": right if sides[1] == "n" else Arr("f32", np.ascontiguousarray(right.store.T)), "C": poison(
+                    "f32", m, n)
+            }, lambda v, sides=sides: {
+                "C": exact((big(v["A"])
+                            if sides[0] == "n" else big(v["A"]).T) @ (big(v["B"])
+                                                                      if sides[1] == "n" else big(v["B"]).T))
+            }, consts=dict(zip(("BM", "BN", "BK"), block)), warps=warps, stages=stages)

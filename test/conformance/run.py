@@ -4,14 +4,20 @@
     run.py [--build DIR] [--devices cpu,ref,emu] [--every N] [--emu-every N] [-k SUBSTRINGS] [-v] [--keep DIR] [--small]
            [--list] [--jobs N] [--json FILE] [--budget SECONDS]
 
-A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
+A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy
+files;
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
-The device `emu` is four emulated targets, two of NVIDIA's and two of AMD's, with all checks on. A family of rows (names equal but
-for element types; all rows that state their warps) is divided between them, each row on one target of each vendor; big rows have one
-target each; a row without family runs on all four; one row in eight runs on one of the other targets, too, which take turns. Warps, stages and schedules rotate over rows and targets, so that every pair of values meets
-many rows; rows that state their warps and stages keep them. `emu:four` is all four targets for each row, `emu:each` each
+The device `emu` is four emulated targets, two of NVIDIA's and two of AMD's, with all checks on. A family of rows (names
+equal but
+for element types; all rows that state their warps) is divided between them, each row on one target of each vendor; big
+rows have one
+target each; a row without family runs on all four; one row in eight runs on one of the other targets, too, which take
+turns. Warps, stages and schedules rotate over rows and targets, so that every pair of values meets
+many rows; rows that state their warps and stages keep them. `emu:four` is all four targets for each row, `emu:each`
+each
 emulated target once, `emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
-Other devices: cpu, cpu:LEVEL, ref, emu:TARGET, emu:TARGET@LEVEL, cuda[:N], hip[:N]; one that this machine lacks is skipped
+Other devices: cpu, cpu:LEVEL, ref, emu:TARGET, emu:TARGET@LEVEL, cuda[:N], hip[:N]; one that this machine lacks is
+skipped
 with the reason. Rows that have not begun when the budget is spent are skipped, too.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
 Needs NumPy (Debian: python3-numpy).
@@ -63,7 +69,8 @@ TYPE = re.compile(r"(?<=_)(bool|[iu](4|8|16|32|64)|bf16|f(16|32|64|8|8e4m3|8e5m2
 
 
 def family(row):
-    """What rows share that differ in element types only; big rows, and those of the covering arrays, are one family each."""
+    """What rows share that differ in element types only; big rows, and those of the covering arrays, are one family
+    each."""
     return "big" if row.big else "covering" if row.warps else TYPE.sub("T", row.name)
 
 
@@ -104,11 +111,13 @@ def expand(row, devices, n, every):
     for name in devices:
         if name.startswith("emu") and name.removeprefix("emu") in ("", ":four", ":each", ":all", ":stages"):
             words = [*([] if row.beside else ["--check"]), "--schedules", SCHEDULES[n % len(SCHEDULES)]]
-            out += [(f"emu:{t} warps {w} stages {s}", ["--device", f"emu:{t}", "--warps", str(w), "--stages", str(s), *words])
-                    for t, w, s in emulated(row, name, n, every)]
+            out += [(f"emu:{t} warps {w} stages {s}",
+                     ["--device", f"emu:{t}", "--warps",
+                      str(w), "--stages", str(s), *words]) for t, w, s in emulated(row, name, n, every)]
         else:
             said = ["--warps", str(row.warps), "--stages", str(row.stages)] if row.warps else []
-            out.append((name, ["--device", name, *said] + (["--check"] if name.startswith("emu:") and not row.beside else [])))
+            out.append(
+                (name, ["--device", name, *said] + (["--check"] if name.startswith("emu:") and not row.beside else [])))
     return out
 
 
@@ -185,11 +194,15 @@ def run_on(row, want, device, tilec, folder):
 
 def run_from_c(row, want, device, host, folder):
     """The same row through host.c, on the files that run_on wrote."""
-    words = [host, device, os.path.join(folder, row.name + ".tile"), row.kernel or row.source.split("kernel ")[1].split("(")[0]]
+    words = [
+        host, device,
+        os.path.join(folder, row.name + ".tile"), row.kernel or row.source.split("kernel ")[1].split("(")[0]
+    ]
     words += [f"{n}={v}" for n, v in row.consts.items()] + ["--"]
     for name, v in row.args.items():
         is_array = isinstance(v, values.Arr)
-        words.append(f"{v.type}:{os.path.join(folder, name + '.npy')}" if is_array else f"{'f32' if isinstance(v, float) else 'i32'}={v}")
+        words.append(f"{v.type}:{os.path.join(folder, name + '.npy')}"
+                     if is_array else f"{'f32' if isinstance(v, float) else 'i32'}={v}")
     p = subprocess.run(words, capture_output=True, timeout=SECONDS * 10)
     if p.returncode != 0:
         return f"exit status {p.returncode}: {p.stderr.decode('utf-8', 'replace').strip()[:500]}"
@@ -206,7 +219,10 @@ def same_bits(row, a, b):
     for name in a.keys() & b.keys():  # the rest is missing where an earlier one was wrong
         x, y = (np.ascontiguousarray(v[name]) for v in (a, b))
         if x.tobytes() != y.tobytes():
-            nan = [np.isnan(w) if w.dtype.kind == "f" else False for w in (values.wide(values.Arr(row.args[name].type, v)) for v in (x, y))]
+            nan = [
+                np.isnan(w) if w.dtype.kind == "f" else False
+                for w in (values.wide(values.Arr(row.args[name].type, v)) for v in (x, y))
+            ]
             bits = f"u{x.itemsize}"
             if x.shape != y.shape or not np.all(nan[0] & nan[1] | (x.view(bits) == y.view(bits))):
                 bad.append(name)
@@ -226,7 +242,8 @@ def missing(device, tilec):
             f.write(PROBE)
         p = subprocess.run([tilec, "run", path, "--device", device, "y=zeros[1]"], capture_output=True, timeout=SECONDS)
     text = p.stderr.decode("utf-8", "replace").strip()
-    return text if p.returncode and re.search(r"no \w+ driver|no device|is not available|does not start|driver is (too old|of version)", text) else None
+    return text if p.returncode and re.search(
+        r"no \w+ driver|no device|is not available|does not start|driver is (too old|of version)", text) else None
 
 
 def run_row(number, row, cx):
@@ -246,7 +263,8 @@ def run_row(number, row, cx):
             if reason:
                 results.append((label, "skip", reason))
                 continue
-            wrong, outputs[device] = run_on(row, want, words, cx.tilec, os.path.join(folder, re.sub(r"\W", "_", device)))
+            wrong, outputs[device] = run_on(row, want, words, cx.tilec,
+                                            os.path.join(folder, re.sub(r"\W", "_", device)))
             results.append((label, "fail" if wrong else "pass", wrong or ""))
             if row.from_c and not (row.big and words[1].startswith("emu")):
                 wrong = run_from_c(row, want, words[1], cx.host, os.path.join(folder, re.sub(r"\W", "_", device)))
@@ -271,7 +289,8 @@ def parse():
     ap.add_argument("--devices", default="cpu,ref,emu")
     ap.add_argument("--every", type=int, default=1, help="one row in so many")
     ap.add_argument("--emu-every", type=int, default=1, help="`emu` for one row in so many")
-    ap.add_argument("-k", default="", help="only rows whose name contains this, or one of these, with commas between them")
+    ap.add_argument("-k", default="",
+                    help="only rows whose name contains this, or one of these, with commas between them")
     ap.add_argument("-v", action="store_true")
     ap.add_argument("--keep")
     ap.add_argument("--small", action="store_true", help="leave out big rows (for sanitizer builds)")

@@ -15,12 +15,16 @@ Want = namedtuple("Want", "value bound")  # bound: allowed |got - value|, 0 = eq
 
 # Float formats: bits of the significand with the hidden one, least and greatest exponent of its first bit.
 Format = namedtuple("Format", "p emin emax")
-FORMATS = {"f16": Format(11, -14, 15), "bf16": Format(8, -126, 127), "f32": Format(24, -126, 127), "f64": Format(53, -1022, 1023),
-           "f8e4m3": Format(4, -6, 8), "f8e5m2": Format(3, -14, 15), "f8e4m3fnuz": Format(4, -7, 7), "f8e5m2fnuz": Format(3, -15, 15)}
+FORMATS = {
+    "f16": Format(11, -14, 15), "bf16": Format(8, -126, 127), "f32": Format(24, -126, 127),
+    "f64": Format(53, -1022, 1023), "f8e4m3": Format(4, -6, 8), "f8e5m2": Format(3, -14, 15),
+    "f8e4m3fnuz": Format(4, -7, 7), "f8e5m2fnuz": Format(3, -15, 15)
+}
 STORE = {
-    "bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16,
-    "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64,
-    "f8e4m3": np.uint8, "f8e5m2": np.uint8, "f8e4m3fnuz": np.uint8, "f8e5m2fnuz": np.uint8, "u4": np.uint8, "i4": np.uint8, "f4e2m1": np.uint8,
+    "bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8,
+    "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "bf16": np.uint16, "f32": np.float32,
+    "f64": np.float64, "f8e4m3": np.uint8, "f8e5m2": np.uint8, "f8e4m3fnuz": np.uint8, "f8e5m2fnuz": np.uint8,
+    "u4": np.uint8, "i4": np.uint8, "f4e2m1": np.uint8,
 }
 FLOATS = ["f16", "bf16", "f32", "f64"]
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
@@ -73,8 +77,10 @@ def f8_values(t):
 F8 = {t: f8_values(t) for t in ("f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz")}
 NAN8 = {t: 128 if "fnuz" in t else 127 for t in F8}  # a code of NaN
 # By hand, from the formats' definitions: AMD's Instinct MI300 ISA, section 7.2.
-assert F8["f8e4m3fnuz"][[0, 1, 7, 8, 0x40, 0x7F, 0xFF, 0x81]].tolist() == [0, 2**-10, 7 * 2**-10, 2**-7, 1, 240, -240, -(2**-10)]
-assert F8["f8e5m2fnuz"][[0, 1, 3, 4, 0x40, 0x7F, 0xFF, 0x81]].tolist() == [0, 2**-17, 3 * 2**-17, 2**-15, 1, 57344, -57344, -(2**-17)]
+assert F8["f8e4m3fnuz"][[0, 1, 7, 8, 0x40, 0x7F, 0xFF,
+                         0x81]].tolist() == [0, 2**-10, 7 * 2**-10, 2**-7, 1, 240, -240, -(2**-10)]
+assert F8["f8e5m2fnuz"][[0, 1, 3, 4, 0x40, 0x7F, 0xFF,
+                         0x81]].tolist() == [0, 2**-17, 3 * 2**-17, 2**-15, 1, 57344, -57344, -(2**-17)]
 # What each pattern of bits stands for.
 DECODE = {
     **F8,
@@ -90,7 +96,8 @@ def store(values, t):
         return np.asarray(values).astype(STORE[t])
     if t in F8:
         table = F8[t][:128]
-        code = np.searchsorted(table[np.isfinite(table)], np.minimum(np.abs(quantize(values, t)), np.nanmax(table[np.isfinite(table)])))
+        code = np.searchsorted(table[np.isfinite(table)],
+                               np.minimum(np.abs(quantize(values, t)), np.nanmax(table[np.isfinite(table)])))
         sign = np.signbit(values) & ((code > 0) if "fnuz" in t else True)
         return np.where(np.isnan(values), NAN8[t], code + 128 * sign).astype(np.uint8)
     with np.errstate(all="ignore"):
@@ -170,19 +177,24 @@ def edges(t):
         return [False, True]
     if not is_float(t):
         lo, hi = int_range(t)
-        near = [0, 1, 2, 3, 7, 8, 100, 127, 128, 255, 256, 2047, 2049, 4095, 32767, 32768, 65504, 65519, 65520, 65535, 65536,
-                2**24 - 1, 2**24 + 1, 2**24 + 3, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**53 + 3, 2**63 - 1,
-                2**63 - 513, 2**63, 2**64 - 1, 2**64 - 1025]
+        near = [
+            0, 1, 2, 3, 7, 8, 100, 127, 128, 255, 256, 2047, 2049, 4095, 32767, 32768, 65504, 65519, 65520, 65535,
+            65536, 2**24 - 1, 2**24 + 1, 2**24 + 3, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**53 + 3, 2**63 - 1,
+            2**63 - 513, 2**63, 2**64 - 1, 2**64 - 1025
+        ]
         return sorted({v for n in near for v in (n, -n, -n - 1) if lo <= v <= hi} | {lo, hi, lo + 1, hi - 1})
     f = FORMATS[t]
     tiny, least = 2.0 ** (f.emin - f.p + 1), 2.0**f.emin
     most = (2.0 - 2.0 ** (1 - f.p)) * 2.0**f.emax
     eps = 2.0 ** (1 - f.p)
-    mags = [0.0, tiny, 3 * tiny, least - tiny, least, 0.25, 0.5, 0.5 + eps / 4, 0.75, 1 - eps / 2, 1.0, 1 + eps, 1.5, 2.5, 3.5,
-            126.5, 127.5, 128.0, 255.0, 255.5, 256.0, 32767.5, 65504.0, 65519.0, 65520.0, 65535.5, 65536.0, 1e9, 2147483583.0,
-            2147483648.0, 4294967040.0, 4294967296.0, 9.2233720368547e18, 2.0**63, 1.8446744073709e19, 2.0**64, 3.4e38,
-            2.0**-24, 2.0**-25, 1.5 * 2.0**-25, 2.0**-133, 2.0**-134, 1.5 * 2.0**-134, 2.0**-149, 2.0**-150, 1.5 * 2.0**-150,
-            2049.0, 2051.0, 257.0, 259.0, 16777217.0, 3.3961e38, 1e300, most, float("inf")]
+    mags = [
+        0.0, tiny, 3 * tiny, least - tiny, least, 0.25, 0.5, 0.5 + eps / 4, 0.75, 1 - eps / 2, 1.0, 1 + eps, 1.5, 2.5,
+        3.5, 126.5, 127.5, 128.0, 255.0, 255.5, 256.0, 32767.5, 65504.0, 65519.0, 65520.0, 65535.5, 65536.0, 1e9,
+        2147483583.0, 2147483648.0, 4294967040.0, 4294967296.0, 9.2233720368547e18, 2.0**63, 1.8446744073709e19,
+        2.0**64, 3.4e38, 2.0**-24, 2.0**-25, 1.5 * 2.0**-25, 2.0**-133, 2.0**-134, 1.5 * 2.0**-134, 2.0**-149,
+        2.0**-150, 1.5 * 2.0**-150, 2049.0, 2051.0, 257.0, 259.0, 16777217.0, 3.3961e38, 1e300, most,
+        float("inf")
+    ]
     vals = quantize(np.array(mags), t)
     vals = vals[np.isfinite(vals) | np.isinf(np.array(mags))]
     return sorted(set(vals.tolist())) + sorted(set((-vals).tolist())) + [-0.0, float("nan")]

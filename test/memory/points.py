@@ -22,31 +22,31 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SMALL = os.path.join(HERE, "Inputs", "small.tile")
+ONE_EXP = os.path.join(HERE, "Inputs", "one_exp.tile")
 TUNED = os.path.join(HERE, "Inputs", "tuned.tile")
 X, Y = "x=full(1)[64]", "y=zeros[64]"
 
 # name, program, arguments; {out} is a folder of the run's own. A file there named "old" is to be replaced or kept.
 ENTRIES = [
-    ("run ref", "tilec", ["run", SMALL, "--device", "ref", X, Y, "--print", "y"]),
-    ("run ref, files", "tilec", ["run", SMALL, "--device", "ref", "x=@{out}/x.npy", Y, "--save", "y={out}/y.npy"]),
-    ("run cpu", "tilec", ["run", SMALL, "--device", "cpu", X, Y, "--print", "y"]),
-    ("run emu:sm_80", "tilec", ["run", SMALL, "--device", "emu:sm_80", X, Y, "--print", "y"]),
-    ("run emu:gfx942", "tilec", ["run", SMALL, "--device", "emu:gfx942", X, Y, "--print", "y"]),
-    ("run, cached", "tilec", ["run", SMALL, "--device", "cpu", X, Y, "--print", "y"]),
-    ("compile tir", "tilec", [SMALL, "--emit", "tir", "-o", "{out}/old"]),
-    ("compile cpu", "tilec", [SMALL, "-o", "{out}/k.o", "--header", "{out}/k.h", "-MD"]),
-    ("compile sm_90a", "tilec", [SMALL, "--target", "sm_90a", "--emit", "ptx", "-o", "{out}/old"]),
-    ("compile gfx942", "tilec", [SMALL, "--target", "gfx942", "-o", "{out}/k.o"]),
-    ("compile sm_80,gfx1100", "tilec", [SMALL, "--target", "sm_80,gfx1100", "-o", "{out}/k.o"]),
+    ("run ref", "tilec", ["run", ONE_EXP, "--device", "ref", X, Y, "--print", "y"]),
+    ("run ref, files", "tilec", ["run", ONE_EXP, "--device", "ref", "x=@{out}/x.npy", Y, "--save", "y={out}/y.npy"]),
+    ("run cpu", "tilec", ["run", ONE_EXP, "--device", "cpu", X, Y, "--print", "y"]),
+    ("run emu:sm_80", "tilec", ["run", ONE_EXP, "--device", "emu:sm_80", X, Y, "--print", "y"]),
+    ("run emu:gfx942", "tilec", ["run", ONE_EXP, "--device", "emu:gfx942", X, Y, "--print", "y"]),
+    ("run, cached", "tilec", ["run", ONE_EXP, "--device", "cpu", X, Y, "--print", "y"]),
+    ("compile tir", "tilec", [ONE_EXP, "--emit", "tir", "-o", "{out}/old"]),
+    ("compile cpu", "tilec", [ONE_EXP, "-o", "{out}/k.o", "--header", "{out}/k.h", "-MD"]),
+    ("compile sm_90a", "tilec", [ONE_EXP, "--target", "sm_90a", "--emit", "ptx", "-o", "{out}/old"]),
+    ("compile gfx942", "tilec", [ONE_EXP, "--target", "gfx942", "-o", "{out}/k.o"]),
+    ("compile sm_80,gfx1100", "tilec", [ONE_EXP, "--target", "sm_80,gfx1100", "-o", "{out}/k.o"]),
     ("compile, wrong", "tilec", [os.path.join(HERE, "Inputs", "wrong.tile")]),
-    ("compile ref", "tilec", [SMALL, "--target", "ref", "-o", "{out}/old"]),
-    ("explain", "tilec", ["explain", SMALL, "--target", "sm_80"]),
-    ("explain --html", "tilec", ["explain", SMALL, "--target", "gfx942", "--html", "{out}/page.html"]),
+    ("compile ref", "tilec", [ONE_EXP, "--target", "ref", "-o", "{out}/old"]),
+    ("explain", "tilec", ["explain", ONE_EXP, "--target", "sm_80"]),
+    ("explain --html", "tilec", ["explain", ONE_EXP, "--target", "gfx942", "--html", "{out}/page.html"]),
     ("tune ref", "tilec", ["tune", "{out}/tuned.tile", "--device", "ref", X, Y]),
-    ("bench ref", "tilec", ["bench", SMALL, "--device", "ref", "--seconds", "0.001", X, Y]),
+    ("bench ref", "tilec", ["bench", ONE_EXP, "--device", "ref", "--seconds", "0.001", X, Y]),
     ("fmt", "tilec", ["fmt", "{out}/ugly.tile"]),
-    ("fmt --check", "tilec", ["fmt", "--check", SMALL]),
+    ("fmt --check", "tilec", ["fmt", "--check", ONE_EXP]),
     ("error", "tilec", ["error", "E0303"]),
     ("targets", "tilec", ["targets"]),
     ("completion", "tilec", ["completion", "bash"]),
@@ -55,13 +55,13 @@ ENTRIES = [
     ("cache ls", "tilec", ["cache", "ls"]),
     ("cache verify", "tilec", ["cache", "verify"]),
     ("cache prune", "tilec", ["cache", "prune"]),
-    ("twice ref", "twice", ["ref", SMALL]),
-    ("twice cpu", "twice", ["cpu", SMALL]),
-    ("twice emu:sm_80", "twice", ["emu:sm_80", SMALL]),
-    ("twice emu:gfx942", "twice", ["emu:gfx942", SMALL]),
-    ("twice cpu, process", "twice", ["cpu", SMALL]),
-    ("tile-opt", "tile-opt", ["--passes=cse,dce", os.path.join(HERE, "Inputs", "small.tir")]),
-    ("tile-opt --run", "tile-opt", ["--run", os.path.join(HERE, "Inputs", "small.tir")]),
+    ("twice ref", "twice", ["ref", ONE_EXP]),
+    ("twice cpu", "twice", ["cpu", ONE_EXP]),
+    ("twice emu:sm_80", "twice", ["emu:sm_80", ONE_EXP]),
+    ("twice emu:gfx942", "twice", ["emu:gfx942", ONE_EXP]),
+    ("twice cpu, process", "twice", ["cpu", ONE_EXP]),
+    ("tile-opt", "tile-opt", ["--passes=cse,dce", os.path.join(HERE, "Inputs", "one_exp.tir")]),
+    ("tile-opt --run", "tile-opt", ["--run", os.path.join(HERE, "Inputs", "one_exp.tir")]),
     ("tile-opt --list-ops", "tile-opt", ["--list-ops=md"]),
 ]
 # Functions of LLVM that allocate behind a lock of the process, and compilations that call them.
@@ -132,7 +132,7 @@ class Entry:
         out = os.path.join(self.folder, "peace")
         self.prepare(out)
         if self.name in CACHED:
-            filled = subprocess.run([self.program, "run", SMALL, "--device", "cpu", X, Y], capture_output=True, check=False,
+            filled = subprocess.run([self.program, "run", ONE_EXP, "--device", "cpu", X, Y], capture_output=True, check=False,
                                     env=dict(os.environ, TILE_CACHE=os.path.join(out, "cache")))
             if filled.returncode:
                 raise Wrong(f"the cache is not filled: {filled.stderr}")

@@ -17,6 +17,7 @@ import sys
 
 MAX_LINES = 1500
 COLUMNS = 100
+ROW_COLUMNS = 120  # of the rows of test/conformance, so that their kernels can be read
 SMELL = 60
 TOP = set("""CMakeLists.txt frontend ir passes codegen runtime stdlib examples test README.md tools bootstrap LICENSE
              python .ci .github .dockerignore .clang-format .gitignore""".split())
@@ -70,6 +71,9 @@ def check_file(path, text):
         for i in long_lines(path, text):
             yield f"{path}:{i}: over {COLUMNS} columns"
     lines = text.split("\n")
+    for i, line in enumerate(lines, 1):
+        if len(line) > ROW_COLUMNS and path.startswith("test/conformance/") and path.endswith(".py"):
+            yield f"{path}:{i}: over {ROW_COLUMNS} columns"
     if len(lines) > MAX_LINES and path.endswith((".c", ".h", ".re", ".y", ".py", ".def")):
         yield f"{path}: {len(lines)} lines, more than {MAX_LINES}"
     for i, line in enumerate(lines, 1):

@@ -38,7 +38,7 @@ typedef struct Seat {
 } Seat;
 
 /* Its number among those of this machine that ask for the same, and how many these are. */
-static int number_of(const Seat *all, int n, int mine, bool same_processors, int *out_count)
+static int number_of_seat(const Seat *all, int n, int mine, bool same_processors, int *out_count)
 {
     int number = 0;
     *out_count = 0;
@@ -84,10 +84,10 @@ static int take_seat(Farm *farm, const char *device)
     farm->link->share(mine, all, sizeof *mine);
     snprintf(farm->device, sizeof farm->device, "%s", device);
     if (strcmp(device, "cuda") == 0 || strcmp(device, "hip") == 0) {
-        number = number_of(all, farm->place.nhere, farm->place.here, false, &count);
+        number = number_of_seat(all, farm->place.nhere, farm->place.here, false, &count);
         snprintf(farm->device, sizeof farm->device, "%s:%d", device, number);
     } else if (strncmp(device, "cpu", 3) == 0) {
-        number = number_of(all, farm->place.nhere, farm->place.here, true, &count);
+        number = number_of_seat(all, farm->place.nhere, farm->place.here, true, &count);
         take_processors(&mine->allowed, number, count);
     }
     free(all);

@@ -48,7 +48,7 @@ static void abandon(int status)
     pthread_mutex_unlock(&lock);
 }
 
-static void finish(MPI_Request *request)
+static void finish_request(MPI_Request *request)
 {
     for (int done = 0; !done;) {
         pthread_mutex_lock(&lock);
@@ -65,11 +65,11 @@ static void send(int to, int tag, const void *data, size_t size)
     pthread_mutex_lock(&lock);
     MPI_Isend(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
     pthread_mutex_unlock(&lock);
-    finish(&request);
+    finish_request(&request);
 }
 
 /* Begins to receive a message, if one is there. */
-static char *begin(int tag, MPI_Request *out, int *out_from, int *out_size)
+static char *begin_receive(int tag, MPI_Request *out, int *out_from, int *out_size)
 {
     MPI_Message message;
     MPI_Status status;
@@ -94,12 +94,12 @@ static void *receive(int tag, double seconds, int *out_from, size_t *out_size)
     MPI_Request request;
     int size = 0;
     char *data;
-    while (!(data = begin(tag, &request, out_from, &size))) {
+    while (!(data = begin_receive(tag, &request, out_from, &size))) {
         if (seconds > 0 && MPI_Wtime() - start > seconds)
             return NULL;
         pause_ms(2);
     }
-    finish(&request);
+    finish_request(&request);
     data[size] = 0;
     *out_size = (size_t)size;
     return data;

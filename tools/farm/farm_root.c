@@ -225,7 +225,7 @@ static void take_result(Root *r, int rank, const FarmMessage *m, const char *tex
 /* ---- the loop ---- */
 
 /* Everyone is told to start when all are there, so that the parts are right from the beginning. */
-static void start(Root *r)
+static void start_ranks(Root *r)
 {
     const FarmOrder order = {.what = FARM_START};
     bool all = true;
@@ -247,7 +247,7 @@ static void hello(Rank *rank, const FarmMessage *m)
     rank->here = true;
 }
 
-static void take(Root *r, int rank, const FarmMessage *m, const char *text)
+static void take_message(Root *r, int rank, const FarmMessage *m, const char *text)
 {
     r->ranks[rank].heard = tune_now();
     r->ranks[rank].lost = false;
@@ -286,12 +286,12 @@ static void serve(Root *r, bool *out_all)
         size_t size;
         char *data;
         double wait = 0.05;
-        start(r);
+        start_ranks(r);
         while ((data = r->farm->link->receive(FARM_TO_ROOT, wait, &rank, &size))) {
             wait = 1e-6;
             if (size >= sizeof m) {
                 memcpy(&m, data, sizeof m);
-                take(r, rank, &m, data + sizeof m);
+                take_message(r, rank, &m, data + sizeof m);
             }
             free(data);
         }

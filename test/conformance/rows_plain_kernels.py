@@ -1,4 +1,4 @@
-"""The main job on real input: matmul, softmax, layer norm and attention on odd sizes, in f32, f16 and bf16.
+"""Plain kernels on real input: matmul, softmax, layer norm and attention on odd sizes, in f32, f16 and bf16.
 
 Bounds follow from the number of terms and the types: products and sums in f32, one rounding to the output's type.
 """
@@ -38,9 +38,10 @@ def gemm_want(t, f=lambda x: x):
 
 
 for t in ("f32", "f16", "bf16"):
-    row(f"main_matmul_{t}_1000x777x513", GEMM, {"A": normal(t, 1, 1000, 513), "B": normal(t, 2, 513, 777), "C": poison(t, 1000, 777)}, gemm_want(t),
+    row(f"matmul_{t}_1000x777x513", GEMM,
+        {"A": normal(t, 1, 1000, 513), "B": normal(t, 2, 513, 777), "C": poison(t, 1000, 777)}, gemm_want(t),
         consts={"T": t}, same_bits=False, from_c=True, big=True)
-    row(f"main_matmul_{t}_silu", GEMM, {"A": normal(t, 1, 100, 65), "B": normal(t, 2, 65, 77), "C": poison(t, 100, 77)},
+    row(f"matmul_{t}_silu", GEMM, {"A": normal(t, 1, 100, 65), "B": normal(t, 2, 65, 77), "C": poison(t, 100, 77)},
         gemm_want(t, lambda x: x / (1 + np.exp(-x))), consts={"T": t, "last": "silu"}, same_bits=False, from_c=True)
 
 SOFTMAX = """
@@ -66,11 +67,13 @@ for t in ("f32", "f16", "bf16"):
         def want(a, t=t):
             x = a["x"].astype(np.float64)
             e = np.exp(x - x.max(1, keepdims=True))
-            v = e / e.sum(1, keepdims=True)  # f32: exp 2 ulp of an argument rounded once, sum of C terms, quotient 2 ulp
+            v = e / e.sum(1,
+                          keepdims=True)  # f32: exp 2 ulp of an argument rounded once, sum of C terms, quotient 2 ulp
             rel = (2 * 10 + 2 + x.shape[1] + 4 + 8 * (x.shape[1] // 100)) * eps("f32") * 2
             return {"y": within(v, rel * v + spacing(v, t) * 0.51)}
-        row(f"main_softmax_{t}_{rows}x{cols}", SOFTMAX, {"x": normal(t, 3, rows, cols), "y": poison(t, rows, cols)}, want, consts={"T": t, "B": block}, same_bits=False, from_c=True,
-            big=rows * cols > 100000)
+
+        row(f"softmax_{t}_{rows}x{cols}", SOFTMAX, {"x": normal(t, 3, rows, cols), "y": poison(t, rows, cols)},
+            want, consts={"T": t, "B": block}, same_bits=False, from_c=True, big=rows * cols > 100000)
 
 NORM = """
 /// Four rows at a time.
@@ -93,8 +96,12 @@ for t in ("f32", "f16", "bf16"):
         v = d * w + b
         slack = 4 * x.shape[1] * eps("f32") * (np.abs(d) + 1) * np.abs(w) + 4 * eps("f32") * np.abs(b)
         return {"y": within(v, slack + spacing(v, t) * 0.51)}
-    row(f"main_layernorm_{t}_1000x777", NORM, {"x": normal(t, 3, 1000, 777), "w": normal(t, 4, 777), "b": normal(t, 5, 777), "y": poison(t, 1000, 777), "eps": 1e-5}, want,
-        consts={"T": t, "BC": 1024}, same_bits=False, from_c=True, big=True)
+
+    row(
+        f"layernorm_{t}_1000x777", NORM, {
+            "x": normal(t, 3, 1000, 777), "w": normal(t, 4, 777), "b": normal(t, 5, 777), "y": poison(t, 1000, 777),
+            "eps": 1e-5
+        }, want, consts={"T": t, "BC": 1024}, same_bits=False, from_c=True, big=True)
 
 ATTENTION = """
 /// Keys in blocks of 48; what was summed fades when a greater score comes.
@@ -139,7 +146,8 @@ def attention_want(t, causal):
         p /= p.sum(-1, keepdims=True)
         o = np.einsum("hij,hjd->hid", p, v)
         # p is rounded to the input type; s has d products in f32, l and acc have T terms
-        rel = eps(t) * (t != "f32") + (2 * q.shape[2] * np.abs(s[np.isfinite(s)]).max() + 3 * k.shape[1] + 50) * eps("f32")
+        rel = eps(t) * (t != "f32") + (2 * q.shape[2] * np.abs(s[np.isfinite(s)]).max() + 3 * k.shape[1] +
+                                       50) * eps("f32")
         slack = 2 * rel * np.einsum("hij,hjd->hid", p, np.abs(v))
         return {"o": within(o, slack + spacing(np.abs(o) + slack, t) * 0.51)}
     return want
@@ -147,7 +155,12 @@ def attention_want(t, causal):
 
 for t in ("f32", "f16", "bf16"):
     for causal in (False, True):
-        for heads, s, k, d, big in ((2, 333, 333, 61, True), (1, 1, 1, 64, False), (3, 65, 65, 16, False)) + (() if causal else ((1, 100, 777, 64, True), (2, 5, 33, 1, False))):
-            row(f"main_attention_{t}_{'causal' if causal else 'full'}_{heads}x{s}x{k}x{d}", ATTENTION,
-                {"q": normal(t, 1, heads, s, d), "k": normal(t, 2, heads, k, d), "v": normal(t, 3, heads, k, d), "o": poison(t, heads, s, d), "scale": d**-0.5},
-                attention_want(t, causal), consts={"E": t, "CAUSAL": str(causal).lower()}, same_bits=False, from_c=True, big=big)
+        for heads, s, k, d, big in ((2, 333, 333, 61, True), (1, 1, 1, 64, False),
+                                    (3, 65, 65, 16, False)) + (() if causal else
+                                                               ((1, 100, 777, 64, True), (2, 5, 33, 1, False))):
+            row(
+                f"attention_{t}_{'causal' if causal else 'full'}_{heads}x{s}x{k}x{d}", ATTENTION, {
+                    "q": normal(t, 1, heads, s, d), "k": normal(t, 2, heads, k, d), "v": normal(t, 3, heads, k, d),
+                    "o": poison(t, heads, s, d), "scale": d**-0.5
+                }, attention_want(t, causal), consts={"E": t, "CAUSAL": str(causal).lower()}, same_bits=False,
+                from_c=True, big=big)

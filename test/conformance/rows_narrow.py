@@ -1,4 +1,5 @@
-"""Small floats and integers (f8, f4, 4 bits): casts from and to every type in every rounding mode, ties, overflow, what is no number.
+"""Narrow floats and integers (f8, f4, 4 bits): casts from and to every type in every rounding mode, ties, overflow,
+and what is no number.
 
 What is expected is found in the table of all values of a type, in exact arithmetic.
 """
@@ -10,10 +11,12 @@ import numpy as np
 
 from rows import row
 from rows_cast import cast_all
-from values import ALL, DECODE, F8, FLOATS, FORMATS, INTS, Arr, edges, exact, exactly, int_range, is_float, philox, poison, wide
+from values import (ALL, DECODE, F8, FLOATS, FORMATS, INTS, Arr, edges, exact, exactly, int_range, is_float, philox,
+                    poison, wide)
 
 SMALL = [*F8, "f4e2m1"]
-MOST = {"f8e4m3": 0x7E, "f8e5m2": 0x7B, "f4e2m1": 7, "f8e4m3fnuz": 0x7F, "f8e5m2fnuz": 0x7F}  # the greatest finite number's code
+MOST = {"f8e4m3": 0x7E, "f8e5m2": 0x7B, "f4e2m1": 7, "f8e4m3fnuz": 0x7F,
+        "f8e5m2fnuz": 0x7F}  # the greatest finite number's code
 TABLE = {t: [Fraction(float(v)) for v in DECODE[t][:m + 1]] for t, m in MOST.items()}
 
 
@@ -56,9 +59,13 @@ for t in SMALL:
         ways = list(WORDS) if t in F8 else ["n", "z"]
         params = ", ".join(f"f32 {w}[N]" for w in ways)
         body = "\n".join(f"    {w}[i +: 64] = (f32)cast(x[i +: 64], {t}{WORDS[w]});" for w in ways)
-        row(f"small_{src}_to_{t}", f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 64))\n{{\n    int i = pid(0) * 64;\n{body}\n}}\n",
-            {"x": x, **{w: poison("f32", len(x.store)) for w in ways}},
-            lambda a, t=t, ways=ways: {w: exact(np.array([shrink(v, t, "z" in w, "s" not in w) for v in a["x"].tolist()])) for w in ways})
+        row(
+            f"narrow_{src}_to_{t}",
+            f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 64))\n{{\n    int i = pid(0) * 64;\n{body}\n}}\n",
+            {"x": x, **{w: poison("f32", len(x.store))
+                        for w in ways}}, lambda a, t=t, ways=ways:
+            {w: exact(np.array([shrink(v, t, "z" in w, "s" not in w) for v in a["x"].tolist()]))
+             for w in ways})
 
 # ---- stochastic rounding --------------------------------------------------------------------------------------------
 def drawn(v, t, seed, i, sat):
@@ -74,17 +81,21 @@ def drawn(v, t, seed, i, sat):
     if Fraction(philox(seed, i)[0] >> 8, 2**24) * unit < m - low:
         r = low + unit
         if r > top:
-            return math.copysign(float(top) if sat and t in F8 else math.nan if t in F8 and t != "f8e5m2" else math.inf, v)
+            return math.copysign(
+                float(top) if sat and t in F8 else math.nan if t in F8 and t != "f8e5m2" else math.inf, v)
     return 0.0 if "fnuz" in t and r == 0 else math.copysign(float(r), v)
 
 
-for src, t in [("f32", "f16"), ("f32", "bf16"), ("f64", "f32"), ("f64", "f16"), ("f32", "f8e4m3"), ("f32", "f8e5m2"), ("f16", "f8e4m3"), ("f64", "bf16"), ("bf16", "f8e5m2"),
-               ("f32", "f8e4m3fnuz"), ("f32", "f8e5m2fnuz"), ("f16", "f8e4m3fnuz"), ("f64", "f8e5m2fnuz")]:
-    some = np.random.default_rng(len(src + t)).standard_normal(120) * np.exp2(np.random.default_rng(3).integers(-20, 20, 120))
+for src, t in [("f32", "f16"), ("f32", "bf16"), ("f64", "f32"), ("f64", "f16"), ("f32", "f8e4m3"), ("f32", "f8e5m2"),
+               ("f16", "f8e4m3"), ("f64", "bf16"), ("bf16", "f8e5m2"), ("f32", "f8e4m3fnuz"), ("f32", "f8e5m2fnuz"),
+               ("f16", "f8e4m3fnuz"), ("f64", "f8e5m2fnuz")]:
+    some = np.random.default_rng(len(src + t)).standard_normal(120) * np.exp2(
+        np.random.default_rng(3).integers(-20, 20, 120))
     x = exactly(src, [*some.tolist(), *edges(src)][:256])
     n = len(x.store)
     sat = ", sat = false" if t in F8 else ""
-    row(f"small_stochastic_{src}_to_{t}", f"""
+    row(
+        f"narrow_stochastic_{src}_to_{t}", f"""
 kernel k(const {src} x[N], {t} y[N], {t} z[2, N], f64 one[1])
     grid(1)
 {{
@@ -93,40 +104,64 @@ kernel k(const {src} x[N], {t} y[N], {t} z[2, N], f64 one[1])
     z[0 +: 2, 0 +: {n}] = cast(broadcast(row(v), 2, {n}), {t}, round = stochastic((u64)x[0] + 5){sat});
     one[0] = (f64)(f32)cast(x[1], {t}, round = stochastic(5));
 }}
-""", {"x": exactly(src, [7.0, *x.store.tolist()[1:]]) if src != "bf16" else Arr(src, np.concatenate((np.array([0x40E0], np.uint16), x.store[1:]))),
-      "y": poison(t, n), "z": poison(t, 2, n), "one": poison("f64", 1)},
-        lambda a, t=t, n=n: (lambda x: {"y": exact(np.array([drawn(v, t, 12345678901234567890, i, True) for i, v in enumerate(x)])),
-                                        "z": exact(np.array([drawn(v, t, 12, i, False) for i, v in enumerate(x + x)]).reshape(2, n)),
-                                        "one": exact([drawn(x[1], t, 5, 0, True)])})(a["x"].astype(np.float64).tolist()))
+""", {
+            "x": exactly(src, [7.0, *x.store.tolist()[1:]]) if src != "bf16" else Arr(
+                src, np.concatenate((np.array([0x40E0], np.uint16), x.store[1:]))), "y": poison(t, n), "z": poison(
+                    t, 2, n), "one": poison("f64", 1)
+        }, lambda a, t=t, n=n: (lambda x: {
+            "y": exact(np.array([drawn(v, t, 12345678901234567890, i, True) for i, v in enumerate(x)])), "z": exact(
+                np.array([drawn(v, t, 12, i, False)
+                          for i, v in enumerate(x + x)]).reshape(2, n)), "one": exact([drawn(x[1], t, 5, 0, True)])
+        })(a["x"].astype(np.float64).tolist()))
 
 for src in F8:
     others = [t for t in [*ALL, *F8] if t != src]
     params = ", ".join(f"{t} to_{t}[N]" for t in others)
     body = "\n".join(f"    to_{t}[i +: 64] = ({t})x[i +: 64];" for t in others)
-    row(f"small_from_{src}", f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 64))\n{{\n    int i = pid(0) * 64;\n{body}\n}}\n",
-        {"x": Arr(src, np.arange(256, dtype=np.uint8)), **{f"to_{t}": poison(t, 256) for t in others}},
-        lambda a, s=src, o=others: {f"to_{t}": exact(np.array([shrink(v, t) for v in a["x"].tolist()])) if t in F8 else cast_all(a["x"], s, t) for t in o})
+    row(
+        f"narrow_from_{src}",
+        f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 64))\n{{\n    int i = pid(0) * 64;\n{body}\n}}\n",
+        {"x": Arr(src, np.arange(256, dtype=np.uint8)), **{f"to_{t}": poison(t, 256)
+                                                           for t in others}}, lambda a, s=src, o=others: {
+             f"to_{t}": exact(np.array([shrink(v, t) for v in a["x"].tolist()])) if t in F8 else cast_all(a["x"], s, t)
+             for t in o
+         })
 
 for src in ("u4", "i4", "f4e2m1"):
     params = ", ".join(f"{t} to_{t}[N]" for t in [*ALL, *F8])
     body = "\n".join(f"    to_{t}[0 +: 16] = ({t})x[0 +: 16];" for t in [*ALL, *F8])
-    row(f"small_from_{src}", f"kernel k(const {src} x[B], {params})\n    grid(1)\n{{\n{body}\n}}\n",
-        {"x": Arr(src, np.arange(16, dtype=np.uint8).reshape(8, 2) @ np.array([1, 16], np.uint8)), **{f"to_{t}": poison(t, 16) for t in [*ALL, *F8]}},
-        lambda a, s=src: {f"to_{t}": cast_all(a["x"], "f32" if s[0] == "f" else "i8", t) if t in ALL else exact(np.array([shrink(v, t) for v in a["x"].tolist()])) for t in [*ALL, *F8]})
+    row(
+        f"narrow_from_{src}", f"kernel k(const {src} x[B], {params})\n    grid(1)\n{{\n{body}\n}}\n", {
+            "x": Arr(src,
+                     np.arange(16, dtype=np.uint8).reshape(8, 2) @ np.array([1, 16], np.uint8)),
+            **{f"to_{t}": poison(t, 16)
+               for t in [*ALL, *F8]}
+        }, lambda a, s=src: {
+            f"to_{t}": cast_all(a["x"], "f32" if s[0] == "f" else "i8", t)
+            if t in ALL else exact(np.array([shrink(v, t) for v in a["x"].tolist()]))
+            for t in [*ALL, *F8]
+        })
 
 for src in ("f32", "i32", "u64", "f8e5m2", "f8e4m3fnuz"):
     n = 96
-    x = Arr(src, np.arange(n, dtype=np.uint8) * 7) if src in F8 else exactly(src, [v for v in (-9, -8, -7.5, -1, -0.5, 0.99, 7, 7.9, 8, 15, 15.9, 16, 17, 100) if src[0] != "u" or v >= 0 and v == int(v)] * 16)
+    x = Arr(src,
+            np.arange(n, dtype=np.uint8) * 7) if src in F8 else exactly(src, [
+                v for v in (-9, -8, -7.5, -1, -0.5, 0.99, 7, 7.9, 8, 15, 15.9, 16, 17, 100)
+                if src[0] != "u" or v >= 0 and v == int(v)
+            ] * 16)
     x = Arr(src, x.store[:n].copy())
-    row(f"small_{src}_to_4_bits", f"""
+    row(
+        f"narrow_{src}_to_4_bits", f"""
 kernel k(const {src} x[N], i32 i[N], i32 u[N])
     grid(1)
 {{
     i[0 +: {n}] = (i32)cast(x[0 +: {n}], i4);
     u[0 +: {n}] = (i32)cast(x[0 +: {n}], u4);
 }}
-""", {"x": x, "i": poison("i32", n), "u": poison("i32", n)},
-        lambda a, s=src: {"i": exact([four(v, s, -8, 7) for v in a["x"].tolist()]), "u": exact([four(v, s, 0, 15) for v in a["x"].tolist()])})
+""", {"x": x, "i": poison("i32", n), "u": poison("i32", n)}, lambda a, s=src: {
+            "i": exact([four(v, s, -8, 7)
+                        for v in a["x"].tolist()]), "u": exact([four(v, s, 0, 15) for v in a["x"].tolist()])
+        })
 
 
 def four(v, src, lo, hi):

@@ -1,10 +1,12 @@
-"""Combinations: places of every kind under masks and control, narrow types at run time, pointers in tuples, orders of effects."""
+"""Combinations: places of every kind under masks and control, narrow types at run time, pointers in tuples, orders of
+effects."""
 import numpy as np
 
 from rows import row
 from values import DECODE, F8, Arr, exact, exactly, ints, iota, poison, random_bits, small, zeros
 
-row("mixed_f8_scalar_parameters", """
+row(
+    "f8_scalar_parameters", """
 kernel k(f32 y[4], u8 z[4], f8e4m3 a, f8e5m2 b, const f8e5m2 C = 0.75, const bf16 D = -2.5)
     grid(1)
 {
@@ -17,9 +19,10 @@ kernel k(f32 y[4], u8 z[4], f8e4m3 a, f8e5m2 b, const f8e5m2 C = 0.75, const bf1
     z[2] = bitcast(C, u8);
     z[3] = 9;
 }
-""", {"y": poison("f32", 4), "z": poison("u8", 4), "a": 0.3, "b": -1000.0}, lambda a: {"y": exact([0.3125, -1024, 1.5, 5 * 0.3125 - 2.5]), "z": exact([0x2A, 0xE4, 0x3A, 9])})
+""", {"y": poison("f32", 4), "z": poison("u8", 4), "a": 0.3, "b": -1000.0},
+    lambda a: {"y": exact([0.3125, -1024, 1.5, 5 * 0.3125 - 2.5]), "z": exact([0x2A, 0xE4, 0x3A, 9])})
 
-row("mixed_f8_fnuz_scalars", """
+row("f8_fnuz_scalars", """
 kernel k(f32 y[6], u8 z[5], f8e4m3fnuz a, f8e5m2fnuz b, const f8e5m2fnuz C = 0.75, const f8e4m3fnuz D = 200)
     grid(1)
 {
@@ -39,7 +42,8 @@ kernel k(f32 y[6], u8 z[5], f8e4m3fnuz a, f8e5m2fnuz b, const f8e5m2fnuz C = 0.7
 """, {"y": poison("f32", 6), "z": poison("u8", 5), "a": 0.3, "b": -1000.0},
     lambda a: {"y": exact([0.3125, -1024, 1.5, 5 * 0.3125, 0.3125, 192]), "z": exact([0x32, 0xE8, 0x3E, 0, 0x80])})
 
-row("mixed_atomics_with_masks_on_every_place", """
+row(
+    "atomics_with_masks_on_every_place", """
 kernel k(i32 a[N], u32 b[R, C], i64 c[N, C3], f32 d[N], const i32 at[M], i32 old[M], i32 hits[4], i32 *p, u64 e[N])
     grid(2)
 {
@@ -52,12 +56,15 @@ kernel k(i32 a[N], u32 b[R, C], i64 c[N, C3], f32 d[N], const i32 at[M], i32 old
     atomic_add(d[N - 3 +: 8 : 2], 0.5, mask = in(d[N - 3 +: 8 : 2]));
     atomic_xor(sub(e, (2), (3))[0 +: 8], (u64)1 << 63 >> (u64)iota(8), mask = iota(8) != 1);
     atomic_add(p + i, 2, mask = m && i >= 0 && i < 9);
-    if (pid(0) == 0) old[0 +: 12] = atomic_or(b[reshape(iota(12) % 3, 3, 4), 0 * reshape(iota(12), 3, 4)], (u32)256)[0] ;
+    auto got = atomic_or(b[reshape(iota(12) % 3, 3, 4), 0 * reshape(iota(12), 3, 4)], (u32)256,
+            mask = reshape(iota(12) < 6, 3, 4));
+    if (pid(0) == 0) old[0 +: 12] = (i32)reshape(got, 12) >= 0 && iota(12) >= 6 ? (i32)reshape(got, 12) : 1;
 }
-""".replace("    if (pid(0) == 0) old[0 +: 12] = atomic_or(b[reshape(iota(12) % 3, 3, 4), 0 * reshape(iota(12), 3, 4)], (u32)256)[0] ;\n",
-            "    auto got = atomic_or(b[reshape(iota(12) % 3, 3, 4), 0 * reshape(iota(12), 3, 4)], (u32)256, mask = reshape(iota(12) < 6, 3, 4));\n    if (pid(0) == 0) old[0 +: 12] = (i32)reshape(got, 12) >= 0 && iota(12) >= 6 ? (i32)reshape(got, 12) : 1;\n"),
-    {"a": iota("i32", 9), "b": zeros("u32", 3, 8), "c": zeros("i64", 9, 3), "d": zeros("f32", 9), "at": exactly("i32", [0, 1, 1, 3, 8, 9, -1, 1, 4, 2**30, 8, 8]), "old": poison("i32", 12), "hits": zeros("i32", 4),
-     "p": zeros("i32", 9), "e": zeros("u64", 9)}, lambda a: atomics(a))
+""", {
+        "a": iota("i32", 9), "b": zeros("u32", 3, 8), "c": zeros("i64", 9, 3), "d": zeros("f32", 9), "at": exactly(
+            "i32", [0, 1, 1, 3, 8, 9, -1, 1, 4, 2**30, 8, 8]), "old": poison("i32", 12), "hits": zeros("i32", 4),
+        "p": zeros("i32", 9), "e": zeros("u64", 9)
+    }, lambda a: atomics(a))
 
 
 def atomics(a):
@@ -75,10 +82,14 @@ def atomics(a):
         c[i] = np.minimum(c[i], i - 50)
     d[6:9:2] = 1
     e[:] = 0  # twice the same bits
-    return {"a": exact(x), "b": exact(b), "c": exact(c), "d": exact(d), "p": exact(p), "e": exact(e), "hits": exact([0, 2 * ok.sum(), 0, 0]), "old": exact([1] * 6 + [0] * 6)}
+    return {
+        "a": exact(x), "b": exact(b), "c": exact(c), "d": exact(d), "p": exact(p), "e": exact(e),
+        "hits": exact([0, 2 * ok.sum(), 0, 0]), "old": exact([1] * 6 + [0] * 6)
+    }
 
 
-row("mixed_float_atomics_with_nan", """
+row(
+    "float_atomics_with_nan", """
 kernel k(f32 a[N], f64 b[N], f32 c[N], f16 h[2], bf16 g[2], f32 o[N], const f32 x[N])
     grid(1)
 {
@@ -91,18 +102,24 @@ kernel k(f32 a[N], f64 b[N], f32 c[N], f16 h[2], bf16 g[2], f32 o[N], const f32 
     atomic_cas(c[2], -0.0, 7.0);
     atomic_cas(c[2], 0.0, 8.0);
 }
-""", {"a": exactly("f32", [1, np.nan, 2, -np.inf, 0, np.nan]), "b": exactly("f64", [1, np.nan, 2, np.inf, 0, np.nan]), "c": zeros("f32", 6), "h": zeros("f16", 2), "g": zeros("bf16", 2), "o": poison("f32", 6),
-      "x": exactly("f32", [np.nan, 3, 1, np.inf, -1, np.nan])},
-    lambda a: {"a": exact(np.fmax(a["a"], a["x"])), "b": exact(np.fmin(a["b"], a["x"])), "c": exact([np.nan, 3, 8, np.inf, -1, np.nan]), "h": exact([3, 3]), "g": exact([1.5, 1]), "o": exact(a["a"])})
+""", {
+        "a": exactly("f32", [1, np.nan, 2, -np.inf, 0, np.nan]), "b": exactly("f64", [1, np.nan, 2, np.inf, 0, np.nan]),
+        "c": zeros("f32", 6), "h": zeros("f16", 2), "g": zeros("bf16", 2), "o": poison("f32", 6), "x": exactly(
+            "f32", [np.nan, 3, 1, np.inf, -1, np.nan])
+    }, lambda a: {
+        "a": exact(np.fmax(a["a"], a["x"])), "b": exact(np.fmin(a["b"], a["x"])), "c": exact(
+            [np.nan, 3, 8, np.inf, -1, np.nan]), "h": exact([3, 3]), "g": exact([1.5, 1]), "o": exact(a["a"])
+    })
 
-row("mixed_packed_views_by_every_index", """
+row(
+    "packed_views_by_every_index", """
 kernel k(const u4 a[R, C], const i4 b[R, C], const f4e2m1 f[R, C], const i32 i[M], i32 o[6, M], f32 p[M, 5], i32 s[4])
     grid(1)
 {
     auto r = i[0 +: 7];
     o[0, 0 +: 7] = (i32)a[r, 3];
     o[1, 0 +: 7] = (i32)b[2, r];
-    o[2, 0 +: 7] = (i32)load(a[r % 3, r], pad = 15);
+    o[2, 0 +: 7] = (i32)reshape(load(a[reshape(r, 7, 1), reshape(r, 7, 1)], pad = 15), 7);
     o[3, 0 +: 7] = (i32)a[1, -3 +: 7 : 2];
     o[4, 0 +: 7] = in(b[0, 5 +: 7]) ? (i32)b[0, 5 +: 7] : -100;
     o[5, 0 +: 7] = (i32)sub(b, (1, 3), (2, 4))[1, 0 +: 7];
@@ -112,9 +129,12 @@ kernel k(const u4 a[R, C], const i4 b[R, C], const f4e2m1 f[R, C], const i32 i[M
     s[2] = sum((i32)trans(a[0 +: 3, 0 +: 9]), where = trans(in(a[0 +: 3, 0 +: 9])));
     s[3] = (i32)sum((f32)reshape(f[0 +: 2, 0 +: 8], 4, 4) * 2);
 }
-""".replace("(i32)load(a[r % 3, r], pad = 15)", "(i32)load(a[reshape(r, 7, 1), reshape(iota(1), 1, 1)], pad = 15)[0]").replace("(i32)load(a[reshape(r, 7, 1), reshape(iota(1), 1, 1)], pad = 15)[0]", "(i32)reshape(load(a[reshape(r, 7, 1), reshape(r, 7, 1)], pad = 15), 7)"),
-    {"a": random_bits("u8", 1, 3, 5)._replace(type="u4"), "b": random_bits("u8", 2, 3, 5)._replace(type="i4"), "f": random_bits("u8", 3, 3, 5)._replace(type="f4e2m1"), "i": exactly("i32", [0, 2, 1, -1, 3, 2, 9]),
-     "o": poison("i32", 6, 7), "p": poison("f32", 7, 5), "s": poison("i32", 4)}, lambda a: packed(a))
+""",
+    {
+        "a": random_bits("u8", 1, 3, 5)._replace(type="u4"), "b": random_bits("u8", 2, 3, 5)._replace(type="i4"),
+        "f": random_bits("u8", 3, 3, 5)._replace(type="f4e2m1"), "i": exactly(
+            "i32", [0, 2, 1, -1, 3, 2, 9]), "o": poison("i32", 6, 7), "p": poison("f32", 7, 5), "s": poison("i32", 4)
+    }, lambda a: packed(a))
 
 
 def packed(a):
@@ -122,13 +142,15 @@ def packed(a):
 
     def at(x, r, c, pad=0):
         return x[r, c] if 0 <= r < x.shape[0] and 0 <= c < x.shape[1] else pad
-    o = [[at(A, r, 3) for r in i], [at(B, 2, r) for r in i], [at(A, r, r, 15) for r in i], [at(A, 1, c) for c in range(-3, 11, 2)],
-         [at(B, 0, c, -100) for c in range(5, 12)], [B[2, 3 + c] if c < 4 else 0 for c in range(7)]]
+
+    o = [[at(A, r, 3) for r in i], [at(B, 2, r) for r in i], [at(A, r, r, 15) for r in i],
+         [at(A, 1, c) for c in range(-3, 11, 2)], [at(B, 0, c, -100) for c in range(5, 12)],
+         [B[2, 3 + c] if c < 4 else 0 for c in range(7)]]
     return {"o": exact(np.array(o)), "p": exact(np.array([[at(F, r, c) for c in range(1, 6)] for r in i], np.float32)),
             "s": exact([A[2, 8], 0, A[:, :9].astype(int).sum(), int(F[:2, :8].sum() * 2)])}
 
 
-row("mixed_pointers_in_tuples_and_branches", """
+row("pointers_in_tuples_and_branches", """
 auto walk(i32 *p, int n) { if (n > 2) return (p + n, n - 1); return (p, n + 10); }
 kernel k(i32 *p, i32 *q, i32 y[N], int c)
     grid(1)
@@ -173,7 +195,7 @@ def walked():
     return {"y": exact(y), "p": exact(m)}
 
 
-row("mixed_left_to_right_with_effects", """
+row("left_to_right_with_effects", """
 i32 next(i32 c[N]) { c[0] += 1; return c[0]; }
 tile<i32, 3> three(i32 c[N]) { c[0] = c[0] * 2; return iota(3) + c[0]; }
 kernel k(i32 c[N], i32 y[M], i32 z[M])
@@ -220,7 +242,8 @@ def effects():
     return {"c": exact(c), "y": exact(y), "z": exact(z)}
 
 
-row("mixed_big_extents_and_starts_on_small_buffers", """
+row(
+    "big_extents_and_starts_on_small_buffers", """
 kernel k(const i32 *p, i32 y[N], i64 n[6], i64 big, const i32 x[i64 M])
     grid(1)
 {
@@ -245,13 +268,16 @@ kernel k(const i32 *p, i32 y[N], i64 n[6], i64 big, const i32 x[i64 M])
     n[4] = (i64)cdiv(2147483647, 2);
     auto i = (i64)iota(4) * big - 1;
     y[29 +: 4] = x[i + 1];
-    n[5] = sum(in(x[i]) ? 1 : 0);
+    n[5] = (i64)sum(in(x[i]) ? 1 : 0);
 }
-""".replace("n[5] = sum(", "n[5] = (i64)sum("), {"p": iota("i32", 8), "y": poison("i32", 33), "n": poison("i64", 6), "big": 2**60, "x": iota("i32", 20)},
-    lambda a: {"y": exact([1, 1, 0, 0, *range(7), 0, 5, 5, 5, 5, 18, 19, 0, 0, 19, 0, 0, 0, 0, 17, 18, 19, 0, 0, 0, 0, 0]),
-               "n": exact(np.array([20, -(-(2**62 - 1) // 7), 3, 2147483600 + 2147483632, 2**30, 0]))})
+""",
+    {"p": iota("i32", 8), "y": poison("i32", 33), "n": poison("i64", 6), "big": 2**60, "x": iota("i32", 20)},
+    lambda a: {
+        "y": exact([1, 1, 0, 0, *range(7), 0, 5, 5, 5, 5, 18, 19, 0, 0, 19, 0, 0, 0, 0, 17, 18, 19, 0, 0, 0, 0, 0]),
+        "n": exact(np.array([20, -(-(2**62 - 1) // 7), 3, 2147483600 + 2147483632, 2**30, 0]))
+    })
 
-row("mixed_column_major_written_by_every_access", """
+row("column_major_written_by_every_access", """
 kernel k(i32 C[M : 1, N : ld], const i32 A[M, N])
     grid(cdiv(M, 5), cdiv(N, 3))
 {
@@ -285,7 +311,8 @@ def column(a):
     return {"C": exact(C[:13, :8])}
 
 
-row("mixed_update_of_slices_in_every_type", f"""
+row(
+    "update_of_slices_in_every_type", f"""
 kernel k({', '.join(f'{t} {t}_[N]' for t in ('i8', 'u16', 'i64', 'f16', 'bf16', 'f64'))}, bool b[N], const i8 x[N])
     grid(1)
 {{
@@ -305,7 +332,11 @@ kernel k({', '.join(f'{t} {t}_[N]' for t in ('i8', 'u16', 'i64', 'f16', 'bf16', 
     f64_[10] *= -1;
     b[0 +: 11] = b[0 +: 11] != (v > 0);
 }}
-""", {**{t + "_": iota(t, 11) for t in ("i8", "u16", "i64", "f16", "bf16", "f64")}, "b": random_bits("bool", 1, 11), "x": small("i8", 2, 11)}, lambda a: updated(a))
+""", {
+        **{t + "_": iota(t, 11)
+           for t in ("i8", "u16", "i64", "f16", "bf16", "f64")}, "b": random_bits("bool", 1, 11), "x": small(
+            "i8", 2, 11)
+    }, lambda a: updated(a))
 
 
 def updated(a):
@@ -323,4 +354,7 @@ def updated(a):
     bf16[5:] -= 1
     f64 = f64 + 0.5
     f64[10] *= -1
-    return {"i8_": exact(i8), "u16_": exact(u16), "i64_": exact(np.fmod(i64, 7)), "f16_": exact(f16), "bf16_": exact(np.where(bf16 == 0, -0.0, bf16)), "f64_": exact(f64), "b": exact(a["b"] != (x > 0))}
+    return {
+        "i8_": exact(i8), "u16_": exact(u16), "i64_": exact(np.fmod(i64, 7)), "f16_": exact(f16),
+        "bf16_": exact(np.where(bf16 == 0, -0.0, bf16)), "f64_": exact(f64), "b": exact(a["b"] != (x > 0))
+    }

@@ -18,7 +18,7 @@ def softmax_want(t):
 
 
 for t in ("f32", "f16"):
-    row(f"long_softmax_{t}", f"""
+    row(f"long_rows_softmax_{t}", f"""
 kernel k({t} y[R, C], const int B) grid(R) require(C <= B)
 {{
     int r = pid(0);
@@ -36,10 +36,13 @@ def norm_want(a):
     rstd = 1 / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5)
     y = d * rstd * w
     slack = (C + 20) * eps("f32")
-    return {"y": within(y, 4 * slack * (np.abs(y) + np.abs(w))), "stats": within(np.concatenate([mean, rstd], 1), slack * 4)}
+    return {
+        "y": within(y, 4 * slack * (np.abs(y) + np.abs(w))), "stats": within(np.concatenate([mean, rstd], 1), slack * 4)
+    }
 
 
-row("long_layer_norm", """
+row(
+    "long_rows_layer_norm", """
 kernel k(const f32 x[R, C], const f32 w[C], f32 y[R, C], f32 stats[R, 2], const int B) grid(1)
 {
     auto weights = w[0 +: B];
@@ -53,8 +56,8 @@ kernel k(const f32 x[R, C], const f32 w[C], f32 y[R, C], f32 stats[R, 2], const 
         y[r, 0 +: B] = d * scale * weights;
     }
 }
-""", {"x": normal("f32", 2, R, C), "w": normal("f32", 3, C), "y": poison("f32", R, C), "stats": poison("f32", R, 2)}, norm_want,
-    consts={"B": B}, same_bits=False, **ONE)
+""", {"x": normal("f32", 2, R, C), "w": normal("f32", 3, C), "y": poison("f32", R, C), "stats": poison("f32", R, 2)},
+    norm_want, consts={"B": B}, same_bits=False, **ONE)
 
 
 def scans_want(a):
@@ -64,7 +67,7 @@ def scans_want(a):
             "y": within(y, sum_bound(np.abs(x).cumsum(1), C, "f32", "f16", y))}
 
 
-row("long_scans", """
+row("long_rows_scans", """
 kernel k(const i32 i[R, C], i32 up[R, C], i32 down[R, C], const f16 x[R, C], f16 y[R, C], const int B) grid(R)
 {
     int r = pid(0);
@@ -79,7 +82,8 @@ kernel k(const i32 i[R, C], i32 up[R, C], i32 down[R, C], const f16 x[R, C], f16
 best = np.random.default_rng(6).integers(-50, 50, (4, C)).astype(np.float32)
 best[2, [7000, 8400]] = np.nan
 best[3] = -np.inf
-row("long_argmax", """
+row(
+    "long_rows_argmax", """
 kernel k(const f32 x[R, C], i32 at[R], i32 low[R], f32 top[R], const int B) grid(R)
 {
     int r = pid(0);
@@ -88,11 +92,12 @@ kernel k(const f32 x[R, C], i32 at[R], i32 low[R], f32 top[R], const int B) grid
     at[r] = argmax(load(x[r, 0 +: B], pad = -inf), axis = 0);
     low[r] = argmin(load(x[r, 0 +: B], pad = inf), axis = 0);
 }
-""",
-    {"x": exactly("f32", best), "at": poison("i32", 4), "low": poison("i32", 4), "top": poison("f32", 4)},
-    lambda a: {"at": exact(np.nanargmax(a["x"], 1)), "low": exact(np.nanargmin(a["x"], 1)), "top": exact(np.fmax.reduce(a["x"], 1))}, consts={"B": B}, **ONE)
+""", {"x": exactly("f32", best), "at": poison("i32", 4), "low": poison("i32", 4), "top": poison("f32", 4)}, lambda a: {
+        "at": exact(np.nanargmax(a["x"], 1)), "low": exact(np.nanargmin(a["x"], 1)), "top": exact(
+            np.fmax.reduce(a["x"], 1))
+    }, consts={"B": B}, **ONE)
 
-row("long_tile_of_rows", """
+row("long_rows_tile_of_rows", """
 kernel k(const f32 x[R, C], f32 y[C, 3], i32 count[1], const int B) grid(1)
 {
     auto v = load(x[1 +: 3, 2 +: B : 2], pad = 5);
@@ -115,7 +120,8 @@ def tile_of_rows(x):
     return {"y": exact(y), "count": exact(np.array([high.sum()]))}
 
 
-row("long_atomics", """
+row(
+    "long_rows_atomics", """
 kernel k(const i32 x[R, C], i32 total[C], i32 last[R, C], const int B) grid(R)
 {
     int r = pid(0);
@@ -123,6 +129,7 @@ kernel k(const i32 x[R, C], i32 total[C], i32 last[R, C], const int B) grid(R)
     atomic_add(total[0 +: B], v + max(v));
     last[r, 0 +: B] = v * 2 + iota(B);
 }
-""", {"x": small("i32", 8, R, C), "total": zeros("i32", C), "last": poison("i32", R, C)},
-    lambda a: {"total": exact((a["x"] + np.maximum(a["x"].max(1, keepdims=True), 0)).sum(0)), "last": exact(a["x"] * 2 + np.arange(C))},
-    consts={"B": B}, **ONE)
+""", {"x": small("i32", 8, R, C), "total": zeros("i32", C), "last": poison("i32", R, C)}, lambda a: {
+        "total": exact(
+            (a["x"] + np.maximum(a["x"].max(1, keepdims=True), 0)).sum(0)), "last": exact(a["x"] * 2 + np.arange(C))
+    }, consts={"B": B}, **ONE)
