@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    MOST_RESULTS = 4,    /* of a reduction or scan by a region */
+    MOST_RESULTS = 4,    /* of one reduction or scan */
     MOST_START = 1 << 30 /* of a slice, and of its last element from there: their sum fits in i32 */
 };
 
