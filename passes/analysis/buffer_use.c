@@ -24,7 +24,7 @@ static int moved_by(const TlValue **v, int slots)
 }
 
 /* slot >= slots - n ? slot - (slots - n) : slot + n, as pipeline_slots.c makes it. */
-static bool wraps_around(const TlOp *select, int slots, TlSlot *out)
+static bool wraps_around(const TlOp *select, int slots, TlBufSlot *out)
 {
     const TlOp *over = tl_in(select, 0)->def, *again = tl_in(select, 1)->def;
     const TlValue *from = tl_in(select, 2);
@@ -33,14 +33,14 @@ static bool wraps_around(const TlOp *select, int slots, TlSlot *out)
         !is_const(tl_in(over, 1), left))
         return false;
     bool to_0 = n == 1 && is_const(tl_in(select, 1), 0);
-    *out = (TlSlot){from, n};
+    *out = (TlBufSlot){from, n};
     return to_0 || (again && again->opcode == TL_OP_SUB && tl_in(again, 0) == from &&
                     is_const(tl_in(again, 1), left));
 }
 
 /* A value that a loop carries from slots - 1 on, and that each trip gives the slot which counts
  * from 0: the slot before that. */
-static bool is_last(const TlValue *v, int slots, TlSlot *out)
+static bool is_last(const TlValue *v, int slots, TlBufSlot *out)
 {
     TlOp *loop = v->def ? NULL : v->block->parent;
     if (!loop || loop->opcode != TL_OP_FOR || v->index == 0 ||
@@ -51,21 +51,21 @@ static bool is_last(const TlValue *v, int slots, TlSlot *out)
         !is_const(tl_in(loop, slot->index + 2), 0))
         return false;
     const TlValue *next = tl_in(v->block->last, slot->index - 1);
-    TlSlot by;
-    *out = (TlSlot){slot, slots - 1};
+    TlBufSlot by;
+    *out = (TlBufSlot){slot, slots - 1};
     return next->def && next->def->opcode == TL_OP_SELECT &&
            wraps_around(next->def, slots, &by) && by.base == slot && by.ahead == 1;
 }
 
-TlSlot tl_slot_of(const TlValue *slot, int slots)
+static TlBufSlot slot_of(const TlValue *slot, int slots)
 {
     TL_ASSERT(slots > 0, "a buffer of %d slots", slots);
-    TlSlot s = {slot, 0};
+    TlBufSlot s = {slot, 0};
     const TlOp *op = slot->def;
     if (is_last(slot, slots, &s) ||
         (op && op->opcode == TL_OP_SELECT && wraps_around(op, slots, &s)))
         return s;
-    s = (TlSlot){slot, 0};
+    s = (TlBufSlot){slot, 0};
     if (!op || op->opcode != TL_OP_REM || !is_const(tl_in(op, 1), slots))
         return s;
     s.base = tl_in(op, 0);
@@ -76,11 +76,11 @@ TlSlot tl_slot_of(const TlValue *slot, int slots)
 int tl_op_ahead(const TlOp *op)
 {
     if (op->opcode == TL_OP_PUT)
-        return tl_slot_of(tl_in(op, 1), tl_in(op, 0)->type->slots).ahead;
+        return slot_of(tl_in(op, 1), tl_in(op, 0)->type->slots).ahead;
     if (op->opcode != TL_OP_COPY)
         return 0;
     TlPlace p = tl_op_place(op);
-    return tl_slot_of(p.slot, p.buf->type->slots).ahead;
+    return slot_of(p.slot, p.buf->type->slots).ahead;
 }
 
 /* ---- uses ---- */
@@ -95,7 +95,7 @@ static TlBufUse use_of(const TlOp *op, const TlValue *buf, const TlValue *slot)
     u.to = u.from + tl_buf_bytes(buf->type);
     if (tl_const_int_value(slot, &number) && number >= 0)
         u.slot = (int64_t)number;
-    u.of = tl_slot_of(slot, buf->type->slots);
+    u.of = slot_of(slot, buf->type->slots);
     return u;
 }
 

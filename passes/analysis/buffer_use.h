@@ -5,22 +5,21 @@
 #include "ir/ir.h"
 
 /* A slot as another one and a distance: (base + ahead) mod slots, 0 <= ahead < slots. */
-typedef struct TlSlot {
+typedef struct TlBufSlot {
     const TlValue *base;
     int ahead;
-} TlSlot;
+} TlBufSlot;
 
 typedef struct TlBufUse {
     const TlValue *buf;
     uint64_t from, to; /* bytes of shared memory that the buffer has, all its slots */
     int64_t slot;      /* -1: no constant */
-    TlSlot of;
+    TlBufSlot of;
     bool writes;
 } TlBufUse;
 
 /* Of put, get, copy and dot_async, which may use two; how many, at most 2. */
 uint32_t tl_buf_uses(const TlOp *op, TlBufUse *out);
-TlSlot tl_slot_of(const TlValue *slot, int slots);
 /* How many slots a PUT or COPY is ahead of the slot that its own is counted from, which this trip's
  * gets read; 0 for any other op. */
 int tl_op_ahead(const TlOp *op);
