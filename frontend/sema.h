@@ -7,7 +7,7 @@
  * only an instantiation gives are UNKNOWN values, which swallow every check that depends on them.
  * IR that an abstract walk emits is thrown away.
  *
- * Each file calls those below it (test/tools/arrows.test counts the calls that go up):
+ * Each file calls those below it (test/tools/calls.test counts the calls that go up):
  *
  *   frontend.c      frontend.h
  *   editor_names.c  name_facts.h, the editors' side
