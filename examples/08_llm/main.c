@@ -120,8 +120,10 @@ static bool begin(Run *r, Sequence *s, const char *prompt)
     }
     int room = r->checkpoint.config.context - s->known;
     s->most = s->known + (r->o.tokens < room ? r->o.tokens : room);
-    s->token = realloc(token, ((size_t)s->most + 1) * sizeof *token);
-    return s->token || (free(token), fail("no memory"));
+    int *grown = realloc(token, ((size_t)s->most + 1) * sizeof *token);
+    if (!grown) return free(token), fail("no memory");
+    s->token = grown;
+    return true;
 }
 
 static bool begin_all(Run *r)
