@@ -209,7 +209,11 @@ def run_locked(entries, build):
     bad = met = 0
     for n, (function, entry) in enumerate(LOCKED):
         at = re.search(rf"^(\w+) (\w+) [TtWw] llvm::{function}\(", names, re.M)
-        if not at or entry not in entries:
+        if entry not in entries or "llvm::" not in names:
+            continue
+        if not at:  # then llvm_memory.c does not find it either
+            bad += 1
+            print(f"LLVM has no function {function}", flush=True)
             continue
         first = int(at.group(1), 16)
         refused = os.path.join(entries[entry].folder, "refused")

@@ -6,19 +6,11 @@
 #include <string.h>
 
 #include "codegen/gen/codegen.h"
+#include "codegen/target/worker.h"
 #include "ir/interp/interp.h"
 #include "ir/numeric.h"
 #include "runtime/host/elf.h"
 #include "test/unit/unit.h"
-
-static void *host_memory(void *user, void *p, size_t a, size_t b)
-{
-    (void)user, (void)a;
-    if (b)
-        return realloc(p, b);
-    free(p);
-    return NULL;
-}
 
 enum { MAX_ARGS = 10, BYTES = 1 << 16 };
 
@@ -159,7 +151,7 @@ static const Row ROWS[] = {
 
 static void guarded_row(const Row *row)
 {
-    TlAlloc alloc = {host_memory, NULL};
+    TlAlloc alloc = {tl_libc_alloc, NULL};
     TlCtx ctx;
     TlArena arena;
     TlGuard guard;

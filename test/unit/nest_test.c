@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "codegen/nest/nest.h"
+#include "codegen/target/worker.h"
 #include "test/unit/unit.h"
 
 /* A store of what a loop sums, by rows; a reduction, a scan, a product. */
@@ -38,15 +39,6 @@ static const char TEXT[] =
     "  store %c, %m, %zero, %p {axes = [8, 256]}\n"
     "  return\n"
     "}\n";
-
-static void *host_memory(void *user, void *p, size_t a, size_t b)
-{
-    (void)user, (void)a;
-    if (b)
-        return realloc(p, b);
-    free(p);
-    return NULL;
-}
 
 typedef struct Case {
     const char *fault;
@@ -168,8 +160,8 @@ int main(void)
 {
     TlArena arena;
     TlCtx ctx;
-    tl_arena_init(&arena, (TlAlloc){host_memory, NULL});
-    tl_ctx_init(&ctx, (TlAlloc){host_memory, NULL});
+    tl_arena_init(&arena, (TlAlloc){tl_libc_alloc, NULL});
+    tl_ctx_init(&ctx, (TlAlloc){tl_libc_alloc, NULL});
     TlModule *m =
         tl_parse_module(&ctx, tl_diags_source(&ctx.diags, "k.tir", TEXT, sizeof TEXT - 1));
     if (!CHECK(m != NULL)) {
