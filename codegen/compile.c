@@ -458,7 +458,7 @@ static tilec_status compile(TlJob *j, const char *name, const char *text, size_t
 }
 
 /* Diagnostics are delivered once, in source order, whatever phase found them. */
-static tilec_status finish(TlJob *j, tilec_status status)
+static tilec_status finish_job(TlJob *j, tilec_status status)
 {
     if (j->has_ctx)
         deliver_diagnostics(j);
@@ -478,7 +478,7 @@ static tilec_status guarded(TlJob *j, const char *name, const char *text, size_t
     TlGuard g;
     if (TL_GUARD(&g)) {
         tl_sbuf_init(&j->depends, &j->scratch);
-        tilec_status status = finish(j, compile(j, name, text, size));
+        tilec_status status = finish_job(j, compile(j, name, text, size));
         tl_guard_pop(&g);
         return status;
     }

@@ -168,7 +168,7 @@ static bool is_effect(const char *name)
 }
 
 /* Calls the row's function if the values are known. */
-static TlVal finish(TlSema *s, TlCall *c, const Slot *slots)
+static TlVal call_with(TlSema *s, TlCall *c, const Slot *slots)
 {
     TlVal bad = tl_val(TL_VAL_VOID);
     for (uint32_t i = 0; i < c->nslots; i++) {
@@ -227,7 +227,7 @@ TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *e)
         c->given[k] = true;
         c->val[k] = v, c->vloc[k] = a->value->loc, c->place[k] = place, c->expr[k] = a->value;
     }
-    return ok ? finish(s, c, slots) : is_effect(f->name) ? tl_val(TL_VAL_VOID) : tl_bad();
+    return ok ? call_with(s, c, slots) : is_effect(f->name) ? tl_val(TL_VAL_VOID) : tl_bad();
 }
 
 TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args,
@@ -245,5 +245,5 @@ TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, con
         c->given[i] = true;
         c->val[i] = args[i], c->vloc[i] = loc;
     }
-    return finish(s, c, slots);
+    return call_with(s, c, slots);
 }

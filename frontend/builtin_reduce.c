@@ -74,7 +74,7 @@ static TlValue *emit_reduce(TlSema *s, TlValue *x, int axis, TlCombine kind)
 }
 
 /* The result; keep = true leaves the axis with extent 1. */
-static TlVal finish(TlSema *s, const Over *o, TlValue *r)
+static TlVal result_over(TlSema *s, const Over *o, TlValue *r)
 {
     if (!o->keep)
         return tl_val_ir(r);
@@ -143,7 +143,7 @@ static TlVal reduce_with(TlSema *s, TlCall *c, uint32_t first, TlCombine kind)
     }
     if (tl_is_float(d))
         r = tl_cast(&s->b, r, d);
-    return finish(s, &o, r);
+    return result_over(s, &o, r);
 }
 
 TlVal tl_bi_reduce_builtin(TlSema *s, TlCall *c)
@@ -223,7 +223,7 @@ TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
         TlValue *left = emit_reduce(s, o.mask, o.axis, TL_COMBINE_OR);
         r = tl_select(&s->b, left, r, tl_const_bits(&s->b, r->type, 0));
     }
-    return finish(s, &o, r);
+    return result_over(s, &o, r);
 }
 
 /* ---- scans ---- */

@@ -6,7 +6,7 @@
 /* ---- loops ---- */
 
 /* The loop's head, which has phis. */
-static void begin(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, const LLVMValueRef *init)
+static void enter_loop(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, const LLVMValueRef *init)
 {
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b);
     LLVMBuildBr(g->b, l->head);
@@ -33,7 +33,7 @@ void tl_cpu_loop_begin(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, LLVMValueRe
     LLVMBasicBlockRef body = tl_gen_block(&g->gen, "body");
     l->head = tl_gen_block(&g->gen, "for");
     l->exit = tl_gen_block(&g->gen, "end");
-    begin(g, l, from, init);
+    enter_loop(g, l, from, init);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, l->i, to, ""), body, l->exit);
     LLVMPositionBuilderAtEnd(g->b, body);
 }
@@ -48,7 +48,7 @@ void tl_cpu_loop_known(TlCpuGen *g, TlCpuLoop *l, int64_t from, int64_t end, int
     l->end = end;
     if (from + step < end) {
         l->head = tl_gen_block(&g->gen, "loop");
-        begin(g, l, tl_gen_int(&g->gen, from), init);
+        enter_loop(g, l, tl_gen_int(&g->gen, from), init);
         return;
     }
     l->i = tl_gen_int(&g->gen, from);

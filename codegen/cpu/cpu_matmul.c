@@ -172,7 +172,7 @@ static LLVMValueRef trip_of(TlCpuGen *g, TlOp *loop, LLVMValueRef *all)
 }
 
 /* Which chunk it is, of those of all trips of the loops around. */
-static LLVMValueRef number_of(Chunk *c)
+static LLVMValueRef number_of_chunk(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     const TlNestProduct *p = c->p;
@@ -197,7 +197,7 @@ static void provide_b(Chunk *c)
         pack_trips(c, true);
         return;
     }
-    LLVMValueRef n = number_of(c), last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
+    LLVMValueRef n = number_of_chunk(c), last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
     LLVMValueRef slot = tl_gen_pick(&g->gen, LLVMIntULT, n, last, n, last);
     c->in_last = LLVMBuildICmp(g->b, LLVMIntUGE, n, last, "");
     c->x.b = tl_cpu_elem_at(&c->x, buffer, tl_cpu_times(g, slot, p->panel_rows * c->x.acc_row));

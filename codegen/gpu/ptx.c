@@ -82,7 +82,7 @@ static void join_oldest(Ptx *x)
 }
 
 /* The last one is done by this thread. */
-static void begin(Ptx *x, uint32_t i)
+static void begin_part(Ptx *x, uint32_t i)
 {
     Part *p = &x->parts[i];
     while (i - x->njoined >= x->most)
@@ -113,7 +113,7 @@ static void compile(Ptx *x, TlModule *m)
         bool lowered = tl_gpu_lower(&p->l, m->fns.data[i], i, x->options, x->arena, x->kernels);
         tl_gen_debug_close(&p->l);
         if (lowered)
-            begin(x, i);
+            begin_part(x, i);
         else
             x->failed = true;
     }

@@ -54,7 +54,7 @@ static uint32_t find(const Lines *lines, Line l)
 }
 
 /* A directive of the form WORD NUMBER REST: the number; *out_rest: the rest. */
-static uint32_t number_of(Line l, const char *word, Line *out_rest)
+static uint32_t number_after(Line l, const char *word, Line *out_rest)
 {
     char *end;
     unsigned long n = strtoul(l.at + strlen(word), &end, 10);
@@ -68,7 +68,7 @@ static void collect_files(Join *j, const char *text)
     for (Line l, rest; next_line(&text, &l);) {
         if (!starts_with(l, FILE_))
             continue;
-        uint32_t number = number_of(l, FILE_, &rest), i = find(&j->files, rest);
+        uint32_t number = number_after(l, FILE_, &rest), i = find(&j->files, rest);
         TL_ASSERT(number == j->renumber.len + 1, "files of PTX in another order");
         if (i == j->files.len)
             tl_vec_push(j->arena, &j->files, rest);
@@ -85,7 +85,7 @@ static void put_body(Join *j, Line l)
         tl_sbuf_put(&j->text, l.at, l.n);
         return;
     }
-    uint32_t number = number_of(l, LOC, &rest);
+    uint32_t number = number_after(l, LOC, &rest);
     TL_ASSERT(number > 0 && number <= j->renumber.len, "PTX without file %u", number);
     tl_sbuf_putf(&j->text, "%s%u", LOC, j->renumber.data[number - 1]);
     tl_sbuf_put(&j->text, rest.at, rest.n);

@@ -32,7 +32,7 @@ static unsigned add_operand(Wgmma *w, LLVMValueRef x, const char *constraint)
 }
 
 /* The accumulator: results $0, $1, ... */
-static void begin(Wgmma *w, TlLeafCall *call, unsigned first)
+static void begin_asm(Wgmma *w, TlLeafCall *call, unsigned first)
 {
     *w = (Wgmma){.call = call, .nwords = call->nargs - first};
     tl_sbuf_init(&w->text, call->l->arena);
@@ -48,7 +48,7 @@ static void tie_words(Wgmma *w, unsigned first)
         add_operand(w, w->call->args[first + i], tl_format(w->call->l->arena, "%u", i));
 }
 
-static LLVMValueRef finish(Wgmma *w)
+static LLVMValueRef finish_asm(Wgmma *w)
 {
     TlLeafCall *call = w->call;
     LLVMTypeRef types[TL_LEAF_MAX_ARGS];
@@ -106,7 +106,7 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     unsigned first = WORDS + (words ? WORDS_OF_A : 0);
     int bytes = transposes ? 2 : a == TL_F32 ? 4 : 1;
     Wgmma w;
-    begin(&w, call, first);
+    begin_asm(&w, call, first);
     TL_ASSERT(w.nwords == n / 2, "%u words for %u columns", w.nwords, n);
     if (how & TL_WGMMA_FENCE)
         tl_sbuf_puts(&w.text, "wgmma.fence.sync.aligned; ");
@@ -128,7 +128,7 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     if (how & TL_WGMMA_COMMIT)
         tl_sbuf_puts(&w.text, " wgmma.commit_group.sync.aligned;");
     tie_words(&w, first);
-    return finish(&w);
+    return finish_asm(&w);
 }
 
 /* site, words */
@@ -136,10 +136,10 @@ LLVMValueRef tl_leaf_wgmma_fence_nvptx(TlLeafCall *call)
 {
     enum { FIRST = 1 };
     Wgmma w;
-    begin(&w, call, FIRST);
+    begin_asm(&w, call, FIRST);
     tl_sbuf_puts(&w.text, "wgmma.fence.sync.aligned;");
     tie_words(&w, FIRST);
-    return finish(&w);
+    return finish_asm(&w);
 }
 
 /* site, pending, words */
@@ -147,16 +147,16 @@ LLVMValueRef tl_leaf_wgmma_wait_nvptx(TlLeafCall *call)
 {
     enum { PENDING = 1, FIRST };
     Wgmma w;
-    begin(&w, call, FIRST);
+    begin_asm(&w, call, FIRST);
     tl_sbuf_putf(&w.text, "wgmma.wait_group.sync.aligned %u;", tl_leaf_constant(call, PENDING));
     tie_words(&w, FIRST);
-    return finish(&w);
+    return finish_asm(&w);
 }
 
 void tl_leaf_fence_async_nvptx(TlLeafCall *call)
 {
     Wgmma w;
-    begin(&w, call, call->nargs);
+    begin_asm(&w, call, call->nargs);
     tl_sbuf_puts(&w.text, "fence.proxy.async.shared::cta;");
-    finish(&w);
+    finish_asm(&w);
 }

@@ -51,7 +51,7 @@ TlAmdProducts tl_amd_find_products(LLVMValueRef function)
     return 8 * products < instructions ? TL_AMD_FEW_PRODUCTS : TL_AMD_MANY_PRODUCTS;
 }
 
-static uint32_t number_of(const Walk *w, LLVMValueRef x)
+static uint32_t instruction_number(const Walk *w, LLVMValueRef x)
 {
     uint64_t n = 0;
     bool has = tl_map_get(&w->numbers, (uint64_t)(uintptr_t)x, &n);
@@ -81,7 +81,7 @@ static LLVMValueRef last_in_phi(const Walk *w, LLVMValueRef phi, LLVMValueRef x)
     for (unsigned i = 0; i < LLVMCountIncoming(phi); i++)
         if (LLVMGetIncomingValue(phi, i) == x) {
             LLVMValueRef end = LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(phi, i));
-            uint32_t n = number_of(w, end);
+            uint32_t n = instruction_number(w, end);
             if (n >= most)
                 most = n, last = end;
         }
@@ -95,7 +95,7 @@ static uint32_t last_of(const Walk *w, LLVMValueRef x, uint32_t first)
     for (LLVMUseRef u = LLVMGetFirstUse(x); u; u = LLVMGetNextUse(u)) {
         LLVMValueRef user = LLVMGetUser(u);
         user = LLVMIsAPHINode(user) ? last_in_phi(w, user, x) : user;
-        uint32_t n = number_of(w, user);
+        uint32_t n = instruction_number(w, user);
         last = n > last ? n : last;
         uint32_t i = tl_loop_around(w->loops, LLVMGetInstructionParent(user));
         for (; i != TL_NO_LOOP && !tl_loop_is_inside(w->loops, loop, i);

@@ -28,7 +28,7 @@ typedef struct Again {
     int64_t excess;
 } Again;
 
-static uint64_t number_of(const Again *a, LLVMBasicBlockRef block)
+static uint64_t block_number(const Again *a, LLVMBasicBlockRef block)
 {
     uint64_t n = 0;
     tl_map_get(&a->numbers, (uint64_t)(uintptr_t)block, &n);
@@ -39,7 +39,7 @@ static uint64_t number_of(const Again *a, LLVMBasicBlockRef block)
 static bool is_outside(const Again *a, LLVMValueRef x)
 {
     if (a->loop == TL_NO_LOOP)
-        return number_of(a, LLVMGetInstructionParent(x)) < a->first;
+        return block_number(a, LLVMGetInstructionParent(x)) < a->first;
     uint32_t loop = tl_loop_around(&a->live.loops, LLVMGetInstructionParent(x));
     return loop == TL_NO_LOOP || !tl_loop_is_inside(&a->live.loops, loop, a->loop);
 }
@@ -198,7 +198,7 @@ static void look(Again *a, LLVMValueRef function, bool behind, unsigned most)
 {
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
-        if (behind ? number_of(a, b) > a->last
+        if (behind ? block_number(a, b) > a->last
                    : tl_loop_around(&a->live.loops, b) != TL_NO_LOOP)
             look_at_block(a, b, most);
 }

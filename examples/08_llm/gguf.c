@@ -114,7 +114,7 @@ static const Key *find_array(Keys keys, const char *name, uint32_t of)
     return k && k->type == ARRAY && k->of == of ? k : NULL;
 }
 
-static double number_of(uint32_t type, Span s)
+static double read_number(uint32_t type, Span s)
 {
     uint64_t bits = unsigned_of(s);
     float f;
@@ -129,7 +129,7 @@ static Value value_of(uint32_t type, Span s)
 {
     return type == STRING ? (Value){.kind = TEXT, .text = s.bytes, .length = s.length}
            : type == BOOL ? (Value){.kind = TRUTH, .number = s.bytes[0] != 0}
-                          : (Value){.kind = NUMBER, .number = number_of(type, s)};
+                          : (Value){.kind = NUMBER, .number = read_number(type, s)};
 }
 
 static Value element(const void *list, size_t i)

@@ -105,7 +105,7 @@ static int *encode(const Run *r, const char *prompt, size_t *count)
     return token;
 }
 
-static bool begin(Run *r, Sequence *s, const char *prompt)
+static bool begin_sequence(Run *r, Sequence *s, const char *prompt)
 {
     char text[200];
     size_t n;
@@ -133,7 +133,7 @@ static bool begin_all(Run *r)
     if (n > MOST_ROWS) return fail("at most 64 prompts");
     if (!(r->sequence = calloc((size_t)n, sizeof *r->sequence))) return fail("no memory");
     for (int i = 0; i < n; i++) {
-        if (!begin(r, &r->sequence[i], r->o.prompt[i])) return false;
+        if (!begin_sequence(r, &r->sequence[i], r->o.prompt[i])) return false;
         if (r->sequence[i].most > longest) longest = r->sequence[i].most;
         given += r->sequence[i].given;
     }

@@ -59,7 +59,7 @@ static double uniform(uint64_t *state)
 }
 
 /* Weights uniform within sqrt(6 / in) (He et al. 2015), the last layer's smaller; biases 0. */
-static bool begin(Mlp *n, uint64_t *seed)
+static bool begin_weights(Mlp *n, uint64_t *seed)
 {
     float *w = calloc((size_t)n->size, sizeof *w);
     for (int i = 0; w && i < LAYERS; i++) {
@@ -86,7 +86,7 @@ bool mlp_open(Mlp *n, int in, int out, uint64_t *seed)
         table[i] = (uint64_t)(uintptr_t)tile_buffer_ptr(n->state[i]);
     }
     return !tile_buffer_alloc(NULL, sizeof table, &n->table) &&
-           !tile_buffer_upload(n->table, 0, table, sizeof table, NULL) && begin(n, seed);
+           !tile_buffer_upload(n->table, 0, table, sizeof table, NULL) && begin_weights(n, seed);
 }
 
 void mlp_close(Mlp *n)

@@ -189,7 +189,7 @@ static TlOp *new_await(TlBuilder *b, TlValue *token, const TlType *tile)
     return tl_op_new(b, TL_OP_AWAIT, 1, &token, 1, &tile, 0, 1, &attr);
 }
 
-static void begin(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
+static void begin_dot(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
 {
     TlValue *acc = tl_in(dot, TL_MMA_C), *token = token_of(a, dot, acc), *in[5];
     uint32_t n = 0, flipped = 0;
@@ -323,7 +323,7 @@ TlPassResult tl_pass_async_dots(TlFn *fn, TlPassCtx *px)
     for (uint32_t i = 0; i < dots.len; i++) {
         TlAsyncSide sides[2];
         if (find_sides(&a, dots.data[i], sides))
-            begin(&a, dots.data[i], sides);
+            begin_dot(&a, dots.data[i], sides);
         else
             give_up(&a, dots.data[i]);
     }

@@ -29,7 +29,7 @@ static void put_at(TlExpand *x, const TlFetch *f, TlMoment m)
 
 typedef TL_VEC(TlAccess) Accesses;
 
-static void begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside, TlValue **out)
+static void begin_access(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside, TlValue **out)
 {
     TlOp *op = tl_pipeline_begin(x, b, a, inside);
     if (op->opcode == TL_OP_COPY)
@@ -45,7 +45,7 @@ static void fill_arm(TlExpand *x, TlBlock *arm, const Accesses *all, bool inside
     TlValue **results = TL_NEW_ARRAY(x->arena, TlValue *, all->len);
     uint32_t n = 0;
     for (uint32_t i = 0; i < all->len; i++) {
-        begin(x, &b, &all->data[i], inside, &results[n]);
+        begin_access(x, &b, &all->data[i], inside, &results[n]);
         n += results[n] != NULL;
     }
     tl_yield(&b, TL_OP_YIELD, n, results);
@@ -87,7 +87,7 @@ static void begin_all(TlExpand *x, bool in_loop, const Accesses *all)
             tl_vec_push(x->arena, &asking, *a);
             continue;
         }
-        begin(x, in_loop ? &x->start : &x->before, a, false, &loaded);
+        begin_access(x, in_loop ? &x->start : &x->before, a, false, &loaded);
         if (loaded)
             tl_pipeline_remember(x, v, a->m, loaded);
     }
