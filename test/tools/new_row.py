@@ -78,7 +78,7 @@ def stops(job):
     words = [w for w in words if w != "-MD"]
     words.insert(1, f"-I{overlay}")
     p = subprocess.run([*words, "-fsyntax-only", "-fmax-errors=0"], cwd=directory, capture_output=True, text=True)
-    return [(path, m.group(2)) for m in re.finditer(r"^(\S+?):\d+:(?:\d+:)? error: (.*)$", p.stderr, re.M)] if p.returncode else []
+    return [(path, m.group(2)) for m in re.finditer(r"^(.+?):\d+:(?:\d+:)? error: (.*)$", p.stderr, re.M)] if p.returncode else []
 
 
 def main():
