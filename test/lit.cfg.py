@@ -138,6 +138,9 @@ config.environment["PATH"] = os.pathsep.join(path)
 for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "XDG_RUNTIME_DIR"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+# Open MPI 5 starts no rank without a home; nobody's own folder is written to.
+config.environment["HOME"] = os.path.join(config.test_exec_root, "home")
+os.makedirs(config.environment["HOME"], exist_ok=True)
 # What a test compiles is compiled; the tests of the cache say where theirs is.
 config.environment["TILE_CACHE"] = "off"
 # Tests run side by side; a kernel's programs need not.
@@ -173,7 +176,7 @@ if os.path.exists(os.path.join(build, "bin", "08_llm")):
 
 def starts_ranks():
     """Does mpirun start processes here? Without a network, or a shell for other machines, it may not."""
-    env = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    env = dict(config.environment, OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     try:
         return subprocess.run(["mpirun", "-n", "2", "true"], env=env, capture_output=True, timeout=30, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
