@@ -112,10 +112,9 @@ void tl_cpu_look_up(TlLlvm *l); /* functions of four bits become look-ups */
 /* ---- cpu_loop.c: loops and branches ---- */
 
 /* for (i = from; i < to; i += by), which carries values. */
-enum { TL_CPU_CARRY = 64 };
 typedef struct TlCpuLoop {
     LLVMValueRef i, by;               /* by: may be set anew before the end */
-    LLVMValueRef carry[TL_CPU_CARRY]; /* in the loop and, once it has ended, after it */
+    LLVMValueRef carry[TL_NEST_SUMS]; /* in the loop and, once it has ended, after it */
     uint32_t ncarry;
     LLVMBasicBlockRef head, exit; /* exit NULL: the test is at the end; both: it has one trip */
     int64_t end;
@@ -212,7 +211,6 @@ LLVMValueRef tl_cpu_lanes_inside(TlCpuGen *g, TlCpuSpot *s, int width); /* never
 /* i1: are the elements of all lanes adjacent? *out_first: the address of lane 0. */
 LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
                                 LLVMValueRef *out_first);
-bool tl_cpu_forks(const TlCpuGen *g, const TlType *elem); /* masks are slow: two ways are better */
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 /* At the beginning of a nest's row: index tiles that do not go along it are read once for all of

@@ -434,11 +434,6 @@ static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, 
     return tl_gen_from_mem(&g->gen, elem, x);
 }
 
-bool tl_cpu_forks(const TlCpuGen *g, const TlType *elem)
-{
-    return !(g->m.masks || (g->m.gathers && tl_gen_elem_bytes(elem) >= 4));
-}
-
 LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
                                 LLVMValueRef *out_first)
 {
@@ -453,13 +448,13 @@ LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef pt
                          LLVMConstAllOnes(bits), "");
 }
 
-static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, TlCpuSpot *s,
-                                    LLVMValueRef other, int width)
+static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                    TlCpuSpot *s, LLVMValueRef other, int width)
 {
     if (!s->mask && !s->uniform)
         return plain_load(g, elem, s->ptr, width);
     LLVMValueRef mask = tl_cpu_lanes_inside(g, s, width);
-    if (!s->full || !tl_cpu_forks(g, elem))
+    if (!s->full || !a->a->forks)
         return masked_load(g, elem, s->ptr, mask, other, width, false);
     LLVMValueRef all = s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full;
     TlCpuFork f = tl_cpu_fork(g, all);
@@ -471,8 +466,8 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, TlCpuSpot *
  * last one is read. */
 static LLVMValueRef load_every_second(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
 {
-    TL_ASSERT(width > 1 && width <= 64, "%d lanes", width);
-    LLVMValueRef index[64], last = tl_gen_int(&g->gen, width - 1);
+    TL_ASSERT(width > 1 && width <= TL_NEST_LANES, "%d lanes", width);
+    LLVMValueRef index[TL_NEST_LANES], last = tl_gen_int(&g->gen, width - 1);
     LLVMValueRef a = plain_load(g, elem, p, width),
                  b = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, last), width);
     for (int i = 0; i < width; i++)
@@ -500,7 +495,7 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     if (!s.apart)
         tl_cpu_fetch_later(g, at->fetch, a, s.ptr, at->width * (int64_t)tl_gen_elem_bytes(&elem));
     if (!s.apart)
-        return load_contiguous(g, &elem, &s, other, at->width);
+        return load_contiguous(g, a, &elem, &s, other, at->width);
     LLVMValueRef mask = tl_cpu_lanes_inside(g, &s, at->width);
     mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
     if (a->view)

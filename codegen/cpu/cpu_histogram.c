@@ -109,18 +109,11 @@ static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
     LLVMPositionBuilderAtEnd(g->b, on);
 }
 
-/* Where the lanes lie in memory, as they are if all of them count: where -1 is what it gives for
- * some, it gives the others as they are. NULL: nowhere. *bytes: as bytes. */
-static LLVMValueRef place_of(TlCpuGen *g, LLVMValueRef x, int width, bool *bytes)
+/* Where the lanes lie in memory, as they are if all of them count. NULL: some are not there. */
+static LLVMValueRef place_of(TlCpuGen *g, TlValue *counted, TlCpuAt *at)
 {
-    LLVMTypeRef type = tl_gen_vec(g->i32, width);
-    while (LLVMIsASelectInst(x) && LLVMGetOperand(x, 2) == LLVMConstAllOnes(type))
-        x = LLVMGetOperand(x, 1);
-    LLVMValueRef narrow = LLVMIsAZExtInst(x) ? LLVMGetOperand(x, 0) : NULL;
-    *bytes = narrow && LLVMIsALoadInst(narrow) && LLVMTypeOf(narrow) == tl_gen_vec(g->i8, width);
-    if (*bytes)
-        return LLVMGetOperand(narrow, 0);
-    return LLVMIsALoadInst(x) && LLVMTypeOf(x) == type ? LLVMGetOperand(x, 0) : NULL;
+    LLVMValueRef x = tl_cpu_eval(g, counted, at);
+    return LLVMIsALoadInst(x) ? LLVMGetOperand(x, 0) : NULL;
 }
 
 /* Counts the lanes of x; those that do not count, bin `beyond`. */
@@ -171,10 +164,10 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     LLVMValueRef counts = LLVMBuildICmp(g->b, LLVMIntULT, x, beyond, "");
     if (mask)
         counts = LLVMBuildAnd(g->b, counts, mask, "");
-    bool bytes = false;
-    LLVMValueRef p = mask || at->width < TURNS ? NULL : place_of(g, x, at->width, &bytes);
+    TlValue *counted = mask || at->width < TURNS ? NULL : at->row->nest->counted;
+    LLVMValueRef p = counted ? place_of(g, counted, at) : NULL;
     if (p)
-        count_in_place(g, h, p, bytes, x, counts, beyond, at->width);
+        count_in_place(g, h, p, counted->type->dtype == TL_U8, x, counts, beyond, at->width);
     else
         count_bounded(g, h, x, counts, beyond, at->width);
     at->fetch = NULL;

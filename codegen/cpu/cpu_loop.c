@@ -22,7 +22,7 @@ static void enter_loop(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, const LLVMV
 
 static void set_up(TlCpuGen *g, TlCpuLoop *l, int64_t step, uint32_t ncarry)
 {
-    TL_ASSERT(ncarry <= TL_CPU_CARRY && step > 0, "%u values carried by one loop", ncarry);
+    TL_ASSERT(ncarry <= TL_NEST_SUMS && step > 0, "%u values carried by one loop", ncarry);
     *l = (TlCpuLoop){.by = tl_gen_int(&g->gen, step), .ncarry = ncarry};
 }
 

@@ -31,10 +31,7 @@
  * together as the instruction does; what is left out would have added zeros. */
 #include "codegen/cpu/cpu_matmul.h"
 
-enum {
-    TAG_BYTES = TL_NEST_TAG_BYTES,
-    FEW_COLUMNS = 16, /* so few that reading A takes longer than multiplying */
-};
+enum { TAG_BYTES = TL_NEST_TAG_BYTES };
 
 /* ---- what stays ---- */
 
@@ -72,13 +69,6 @@ static bool is_by_starts(const TlCpuAccess *a)
     return only_slices && !a->a->place.base->def && a->a->param >= 0;
 }
 
-/* Of a chunk for few columns: as many as B's buffer has room for. */
-static int64_t most_trips(const Chunk *c)
-{
-    int64_t deeper = c->x.acc_row / FEW_COLUMNS;
-    return c->p->trips * (deeper > 1 ? deeper : 1);
-}
-
 /* What identifies a chunk of B: the launch, the room in its panels, how many trips it has and how
  * many columns, the address and the starts of the slices of its first trip; of computed B, k there
  * and its keys. */
@@ -90,8 +80,8 @@ static Tag tag_of(Chunk *c)
     LLVMValueRef offset = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, launch));
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &offset, 1, "");
     LLVMValueRef w = LLVMBuildLoad2(g->b, g->i64, p, "");
-    w = tl_cpu_add(g, tl_cpu_times(g, w, most_trips(c) * c->p->depth + 2), c->x.panel_rows);
-    w = tl_cpu_add(g, tl_cpu_times(g, w, most_trips(c) + 1), c->trips);
+    w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips * c->p->depth + 2), c->x.panel_rows);
+    w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips + 1), c->trips);
     add_word(g, &t, tl_cpu_add(g, tl_cpu_times(g, w, c->x.acc_row + 1), c->x.columns));
     if (!a) {
         LLVMValueRef first = LLVMBuildIntCast2(g->b, c->first, LLVMTypeOf(c->lo), 0, "");
@@ -267,18 +257,17 @@ static LLVMValueRef rows_are_inside(Chunk *c)
     return c->a->ok ? LLVMBuildAnd(g->b, inside, c->a->ok, "") : inside;
 }
 
-/* How many trips the chunk has, and the room in its panels. Where the columns are few, it is
- * deeper, so that A is read in long runs; but not if A is packed, for want of room. */
+/* How many trips the chunk has, and the room in its panels. */
 static void set_trips(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     LLVMValueRef most = tl_gen_int(&g->gen, c->p->trips);
-    if (c->a && c->x.per == 1 && !c->p->a_is_whole && !c->p->a_rows) {
+    if (c->x.n->deepens) {
         LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, tl_cpu_packed_columns(&c->x),
-                                         tl_gen_int(&g->gen, FEW_COLUMNS), "");
+                                         tl_gen_int(&g->gen, c->x.n->few), "");
         if (c->p->a_may_end)
             few = LLVMBuildAnd(g->b, few, rows_are_inside(c), "");
-        most = LLVMBuildSelect(g->b, few, tl_gen_int(&g->gen, most_trips(c)), most, "");
+        most = LLVMBuildSelect(g->b, few, tl_gen_int(&g->gen, c->x.n->most_trips), most, "");
     }
     int64_t k = tl_in(c->p->dot, 1)->type->shape[0] / c->x.per;
     c->x.panel_rows = tl_cpu_add(g, tl_cpu_times(g, most, k), tl_gen_int(&g->gen, 1));
@@ -537,6 +526,7 @@ void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueR
                           .nv = nest->nv,
                           .mr = nest->mr,
                           .panel = nest->panel,
+                          .fetches = nest->fetches,
                           .rows = nest->form.extent[0],
                           .acc_row = nest->form.padded[1],
                           .acc = tl_cpu_home_ptr(g, nest->home)};

@@ -6,13 +6,6 @@
 
 #include <string.h>
 
-enum {
-    SMALL = 4,             /* rows of a small block */
-    FIRST_CACHE = 1 << 15, /* bytes; a panel that is larger is fetched */
-    AHEAD = 8,             /* rows before it is used */
-    MAX_ACCUMULATORS = 24,
-};
-
 static LLVMValueRef align_vector(const TlCpuMultiply *x, LLVMValueRef access)
 {
     unsigned bytes = (unsigned)(tl_dtype_bytes(x->dtype) * x->width);
@@ -78,10 +71,8 @@ static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k
     LLVMValueRef row[8];
     for (int j = 0; j < x->nv; j++)
         row[j] = vector_at(x, b, j * x->width);
-    bool fetches = x->panel * x->p->depth * tl_dtype_bytes(x->dtype) > FIRST_CACHE &&
-                   tl_in(x->p->dot, 1)->type->shape[0] > AHEAD; /* else chunks may be short */
-    for (int j = 0; j < x->nv && fetches; j++) {
-        LLVMValueRef at = tl_gen_int(&g->gen, AHEAD * x->panel + j * x->width);
+    for (int j = 0; j < x->nv && x->fetches; j++) {
+        LLVMValueRef at = tl_gen_int(&g->gen, TL_NEST_AHEAD * x->panel + j * x->width);
         tl_cpu_prefetch_line(g, tl_cpu_elem_at(x, b, at), false, 3);
     }
     LLVMValueRef column = x->p->a_turned ? column_of(x, k, a[0]) : NULL;
@@ -186,7 +177,7 @@ static void add_chunk(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
                       LLVMValueRef *acc)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef a[MAX_ACCUMULATORS], b = panel_at(x, first_panel(x), panel);
+    LLVMValueRef a[TL_NEST_ACCUMULATORS], b = panel_at(x, first_panel(x), panel);
     find_a(x, m, mr, whole, a);
     TlCpuLoop l;
     tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, 1, (uint32_t)(mr * x->nv), acc);
@@ -219,7 +210,7 @@ static void add_gathered(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, i
 static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
+    LLVMValueRef c[TL_NEST_ACCUMULATORS], acc[TL_NEST_ACCUMULATORS];
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
     LLVMValueRef b = x->p->flips ? panel_at(x, first_panel(x), panel) : NULL;
     LLVMValueRef cp = tl_cpu_elem_at(
@@ -288,7 +279,7 @@ static void multiply_rows(TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef to, 
 static void multiply_panels(TlCpuMultiply *x, LLVMValueRef first, LLVMValueRef last)
 {
     TlCpuGen *g = x->g;
-    int small = x->mr < SMALL ? x->mr : SMALL;
+    int small = x->n->small_mr;
     LLVMValueRef great = great_blocks(x, LLVMBuildSub(g->b, x->to, x->from, ""), small);
     LLVMValueRef turn = tl_cpu_add(g, x->from, tl_cpu_times(g, great, x->mr));
     multiply_rows(x, x->from, turn, x->mr, true, first, last);
@@ -306,6 +297,7 @@ static TlCpuMultiply narrow_of(const TlCpuMultiply *x)
     y.out = x->out ? tl_cpu_elem_at(x, x->out, x->narrow) : NULL;
     y.nv = 1;
     y.mr = x->n->narrow_mr;
+    y.fetches = x->n->narrow_fetches;
     return y;
 }
 

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-enum { MAX_TUPLE = 64 };
-
 typedef struct Reduction {
     const TlNest *n;
     TlOp *op;
@@ -23,10 +21,9 @@ typedef struct Reduction {
 } Reduction;
 
 /* The rows that are reduced together. */
-enum { MAX_ROWS = 4 };
 typedef struct Rows {
     uint32_t n, parts; /* parts of a row: 1, 2, 4 */
-    TlCpuAt at[MAX_ROWS];
+    TlCpuAt at[TL_NEST_ROWS];
 } Rows;
 
 static Reduction reduction_of(const TlNest *n)
@@ -38,7 +35,6 @@ static Reduction reduction_of(const TlNest *n)
                    .count = op->nin,
                    .kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0),
                    .reverse = tl_attr_flag(op, TL_ATTR_REVERSE)};
-    TL_ASSERT(r.count <= MAX_TUPLE, "reduction of %u values", r.count);
     return r;
 }
 
@@ -88,9 +84,7 @@ static LLVMValueRef extreme_so_far(TlCpuGen *g, bool max, LLVMValueRef a, LLVMVa
 static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueRef *b,
                     LLVMValueRef *out)
 {
-    TlDtype d = tl_in(r->op, 0)->type->dtype;
-    bool is_extreme = r->kind == TL_COMBINE_MAX || r->kind == TL_COMBINE_MIN;
-    if (is_extreme && d == TL_F32 && !g->fn->ring && g->m.masks) {
+    if (r->n->asks_new) {
         out[0] = extreme_so_far(g, r->kind == TL_COMBINE_MAX, a[0], b[0]);
         return;
     }
@@ -133,7 +127,7 @@ static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMVal
 static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
 {
     TL_ASSERT(from >= 0 && n > 0, "%d lanes from %d", n, from);
-    LLVMValueRef mask[64];
+    LLVMValueRef mask[TL_NEST_LANES];
     if (n == 1)
         return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)from, 0), "");
     for (int i = 0; i < n; i++)
@@ -147,7 +141,7 @@ static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int w
 {
     TL_ASSERT((width & (width - 1)) == 0 && to >= 1, "%d lanes, then %d", width, to);
     for (int w = width / 2; w >= to; w /= 2) {
-        LLVMValueRef a[MAX_TUPLE], b[MAX_TUPLE];
+        LLVMValueRef a[TL_NEST_SUMS], b[TL_NEST_SUMS];
         for (uint32_t i = 0; i < r->count; i++) {
             a[i] = half(g, acc[i], 0, w);
             b[i] = half(g, acc[i], w, w);
@@ -192,7 +186,7 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
                            LLVMValueRef from, LLVMValueRef to, LLVMValueRef *acc)
 {
     TlCpuLoop l;
-    LLVMValueRef x[MAX_TUPLE], next[TL_CPU_CARRY], done = NULL;
+    LLVMValueRef x[TL_NEST_SUMS], next[TL_NEST_SUMS], done = NULL;
     uint32_t sums = rows->n * rows->parts;
     TlCpuFetch fetch = {.nest = r->n};
     tl_cpu_loop_begin(g, &l, from, to, rows->at[0].width * (int64_t)rows->parts, r->count * sums,
@@ -263,7 +257,7 @@ static void reduce_last(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, in
                         LLVMValueRef *acc)
 {
     int width = rows->at[0].width;
-    LLVMValueRef x[MAX_TUPLE], joined[MAX_TUPLE], lanes[64];
+    LLVMValueRef x[TL_NEST_SUMS], joined[TL_NEST_SUMS], lanes[TL_NEST_LANES];
     for (int i = 0; i < width; i++)
         lanes[i] = LLVMConstInt(g->i1, begin + i < n, 0);
     LLVMValueRef inside = LLVMConstVector(lanes, (unsigned)width);
@@ -315,7 +309,7 @@ static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t 
     if (n == 1)
         return;
     TlCpuLoop l;
-    LLVMValueRef x[MAX_TUPLE];
+    LLVMValueRef x[TL_NEST_SUMS];
     tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
     at->idx[r->axis] = l.i;
     eval_all(g, r, at, x);
@@ -348,7 +342,7 @@ static void reduce_along(TlCpuGen *g, Reduction *r, TlCpuAt *at)
 {
     const TlNest *n = r->n;
     Rows rows = {.n = (uint32_t)n->rows, .parts = (uint32_t)n->parts};
-    LLVMValueRef acc[TL_CPU_CARRY];
+    LLVMValueRef acc[TL_NEST_SUMS];
     TlCpuRow row = {.nest = n};
     at->row = &row;
     r->bounds = tl_cpu_bounds(g, n, n->width * (int64_t)n->parts);
@@ -379,7 +373,7 @@ void tl_cpu_reduce(TlCpuGen *g, const TlNest *n)
     }
     TlCpuLoops loops = {.skip = r.axis, .dim = -1};
     tl_cpu_loops_begin(g, &loops, &n->form, &at);
-    LLVMValueRef acc[MAX_TUPLE];
+    LLVMValueRef acc[TL_NEST_SUMS];
     reduce_across(g, &r, &at, n->form.extent[r.axis], acc);
     store_results(g, &r, &at, n->width, acc);
     tl_cpu_loops_end(g, &loops);
@@ -400,7 +394,8 @@ static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRe
 static void scan_lanes(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef *x)
 {
     for (int back = 1; back < width; back *= 2) {
-        LLVMValueRef from[64], reached[64], before[MAX_TUPLE], joined[MAX_TUPLE];
+        LLVMValueRef from[TL_NEST_LANES], reached[TL_NEST_LANES], before[TL_NEST_SUMS],
+            joined[TL_NEST_SUMS];
         for (int i = 0; i < width; i++) {
             int at = r->reverse ? i + back : i - back;
             bool has = at >= 0 && at < width;
@@ -423,7 +418,7 @@ static void scan_lanes(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef 
 static void scan_vector(TlCpuGen *g, const Reduction *r, TlCpuAt *at, bool first,
                         LLVMValueRef *carry)
 {
-    LLVMValueRef x[MAX_TUPLE], spread[MAX_TUPLE], last[MAX_TUPLE];
+    LLVMValueRef x[TL_NEST_SUMS], spread[TL_NEST_SUMS], last[TL_NEST_SUMS];
     int width = at->width;
     eval_all(g, r, at, x);
     scan_lanes(g, r, width, x);
@@ -444,7 +439,7 @@ static void scan_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n
                          LLVMValueRef to, LLVMValueRef *carry)
 {
     TlCpuLoop l;
-    LLVMValueRef next[MAX_TUPLE], last = tl_gen_int(&g->gen, n - at->width);
+    LLVMValueRef next[TL_NEST_SUMS], last = tl_gen_int(&g->gen, n - at->width);
     tl_cpu_loop_begin(g, &l, from, to, at->width, r->count, carry);
     at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, last, l.i, "") : l.i;
     memcpy(next, l.carry, r->count * sizeof *next);
@@ -456,8 +451,8 @@ static void scan_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n
 /* n: the extent with its padding, which comes after the last element. */
 static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
 {
-    LLVMValueRef carry[MAX_TUPLE], from = tl_gen_int(&g->gen, at->width),
-                                   to = tl_gen_int(&g->gen, n);
+    LLVMValueRef carry[TL_NEST_SUMS], from = tl_gen_int(&g->gen, at->width),
+                                      to = tl_gen_int(&g->gen, n);
     at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - at->width : 0);
     scan_vector(g, r, at, true, carry);
     if (n == at->width)
@@ -474,7 +469,7 @@ static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
 
 static void scan_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
 {
-    LLVMValueRef acc[MAX_TUPLE], x[MAX_TUPLE];
+    LLVMValueRef acc[TL_NEST_SUMS], x[TL_NEST_SUMS];
     at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - 1 : 0);
     eval_all(g, r, at, acc);
     store_scan(g, r, at, acc);

@@ -63,7 +63,7 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
     TL_ASSERT(n <= TL_NEST_JOINED && w > 0, "%d lanes of %d", at->width, n);
     TlCpuAt sub;
     LLVMValueRef v[TL_NEST_JOINED];
-    if (g->plan->place[x->id].kind == TL_NEST_HOME) { /* where they lie side by side */
+    if (g->plan->place[op->out[0]->id].way == TL_NEST_JOINS_HOME) {
         tl_cpu_at_under(g, &sub, at, last + 1, last, at->width);
         same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
         sub.idx[last] = tl_gen_int(&g->gen, 0);
@@ -127,12 +127,13 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    if (tl_nest_is_renaming(op))
+    TlNestWay way = g->plan->place[op->out[0]->id].way;
+    if (way == TL_NEST_RENAMES)
         return eval_renaming(g, op, at);
     if (at->width == 1)
         return eval_same_number(g, op, at);
     if (at->lane != tl_nest_form(to).lane)
         return eval_apart(g, op, at);
-    bool joins = tl_nest_joins(op) && at->width > from->shape[from->rank - 1];
+    bool joins = way != TL_NEST_NUMBERS && at->width > from->shape[from->rank - 1];
     return joins ? eval_join(g, op, at) : eval_same_number(g, op, at);
 }

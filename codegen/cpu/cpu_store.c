@@ -67,7 +67,7 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
         tl_cpu_fork_end(g, &f, NULL);
         return;
     }
-    if (!s->full || !tl_cpu_forks(g, &elem)) {
+    if (!s->full || !a->a->forks) {
         store_masked(g, &elem, s->ptr, x, mask, false);
         return;
     }

@@ -5,8 +5,11 @@
 enum {
     MAX_ROWS = 12,         /* of any block */
     NARROW_ROWS = 8,       /* of a block in a narrow panel */
+    SMALL_ROWS = 4,        /* of a block of rows that are left */
     WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
+    FIRST_CACHE = 1 << 15, /* bytes; panels that are larger are asked for ahead */
+    FEW_COLUMNS = 16,      /* so few that reading A takes longer than multiplying */
 };
 
 /* ---- one product ---- */
@@ -105,7 +108,7 @@ static int pack_width(const TlNests *plan, TlNest *x, int64_t n)
     if (load ? turned && dense != 1 : dense == 0)
         w = 1;
     else if (!load || !turned)
-        w = tl_nest_width(plan, x->value, 64, false, &x->limit);
+        w = tl_nest_width(plan, x->value, TL_NEST_LANES, false, &x->limit);
     return tl_nest_fit_width(n, w < most ? w : most);
 }
 
@@ -199,7 +202,27 @@ static void choose_panels(const TlNests *plan, TlNest *n, int64_t columns, int64
         n->mr = MAX_ROWS;
     if (n->mr > rows)
         n->mr = (int)rows;
+    n->small_mr = n->mr < SMALL_ROWS ? n->mr : SMALL_ROWS;
     n->panel = (int64_t)n->nv * n->width;
+}
+
+/* Are rows of panels of so many columns asked for before they are read? Chunks of few rows are too
+ * short for that. */
+static bool does_fetch(const TlNestProduct *p, int64_t columns)
+{
+    return columns * p->depth * tl_dtype_bytes(p->dtype) > FIRST_CACHE &&
+           tl_in(p->dot, 1)->type->shape[0] > TL_NEST_AHEAD;
+}
+
+/* Where columns are few, chunks are as deep as B's buffer has room for, so that A is read in long
+ * runs; but not if A is packed, for want of room. */
+static void choose_depth(TlNest *n, int64_t columns)
+{
+    const TlNestProduct *p = n->product;
+    int64_t deeper = columns / FEW_COLUMNS;
+    n->few = FEW_COLUMNS;
+    n->most_trips = p->trips * (deeper > 1 ? deeper : 1);
+    n->deepens = p->a_load && p->per == 1 && !p->a_is_whole && !p->a_rows;
 }
 
 /* Are the columns that the program stores known before the run? */
@@ -228,6 +251,9 @@ void tl_nest_build_product(TlNests *plan, const TlNestProduct *p)
     choose_panels(plan, n, columns, type->shape[0]);
     n->narrow = n->panel > WIDE_PANEL && !knows_columns(plan, p);
     n->narrow_mr = type->shape[0] < NARROW_ROWS ? type->shape[0] : NARROW_ROWS;
+    n->fetches = does_fetch(p, n->panel);
+    n->narrow_fetches = does_fetch(p, n->width);
+    choose_depth(n, columns);
     int64_t bytes = n->panel * p->depth * tl_dtype_bytes(p->dtype) *
                     (p->ngathered ? TL_NEST_GATHERED : 1);
     n->group = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;

@@ -89,7 +89,7 @@ static void add_fill(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t
     if (find_turn(plan, n))
         return;
     int limit = (int)(2 * (uint64_t)plan->m.vector_bytes / tl_gen_elem_bytes(&type));
-    int width = tl_nest_width(plan, v, 64, own, &n->limit);
+    int width = tl_nest_width(plan, v, TL_NEST_LANES, own, &n->limit);
     n->width = tl_nest_fit_width(n->form.padded[n->form.lane], width < limit ? width : limit);
     tl_nest_ask_value(plan, n, v, n->form.lane, own);
     tl_nest_split(plan, n, n->form.extent[n->form.lane], n->width);
@@ -104,8 +104,8 @@ static void add_copy(TlNests *plan, TlOp *at, const TlType *type, int32_t from, 
     n->from = from;
     n->from_dtype = type->dtype;
     n->home = to;
-    n->width = n->tested =
-        tl_nest_fit_width(n->form.padded[n->form.lane], width < 64 ? width : 64);
+    n->width = n->tested = tl_nest_fit_width(n->form.padded[n->form.lane],
+                                             width < TL_NEST_LANES ? width : TL_NEST_LANES);
     n->end = 0;
 }
 

@@ -30,7 +30,8 @@
 #include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 
-enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000, MOST_WALKED = 64 };
+enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000, NEVER = -1 };
+enum { MOST_WALKED = 64 };
 
 typedef struct Placer {
     const TlFn *fn;
@@ -151,23 +152,6 @@ static bool keeps_vectors(const Placer *p, const TlOp *op)
            b->shape[tl_nest_form(b).lane] % lanes == 0;
 }
 
-static bool can_be_virtual(const Placer *p, const TlOp *op)
-{
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_IOTA:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_TRANS:
-    case TL_OP_CONVERT:
-    case TL_OP_GATHER:
-    case TL_OP_LOAD:
-    case TL_OP_INSIDE: return true;
-    case TL_OP_RESHAPE: return keeps_vectors(p, op);
-    default: return (tl_op_info(op->opcode)->flags & F_ELEM) != 0;
-    }
-}
-
 /* Reading constant memory again costs what reading a copy of it would, where elements lie side by
  * side and need no conversion. */
 static bool may_read_again(const TlFn *fn, const TlOp *load)
@@ -184,22 +168,27 @@ static bool may_read_again(const TlFn *fn, const TlOp *load)
     return lane >= 0 && tl_nest_is_dense(fn, &p, lane);
 }
 
-static int op_cost(const TlFn *fn, const TlOp *op)
+/* The work of computing an element of the op's result where it is needed; NEVER: it has a home. */
+static int op_cost(const Placer *p, const TlOp *op)
 {
-    TL_ASSERT(op->nout > 0, "%s has no result", tl_op_info(op->opcode)->text);
     switch (op->opcode) {
     case TL_OP_CONST:
     case TL_OP_IOTA:
     case TL_OP_BROADCAST:
     case TL_OP_EXPAND:
     case TL_OP_TRANS:
-    case TL_OP_CONVERT:
-    case TL_OP_RESHAPE: return 0;
-    case TL_OP_LOAD: return may_read_again(fn, op) ? 1 : COSTLY;
+    case TL_OP_CONVERT: return 0;
+    case TL_OP_RESHAPE: return keeps_vectors(p, op) ? 0 : NEVER;
+    case TL_OP_LOAD: return may_read_again(p->fn, op) ? 1 : COSTLY;
     case TL_OP_INSIDE: return 3;
     case TL_OP_GATHER: return CHEAP + 1;
-    default: return tl_op_info(op->opcode)->flags & F_ELEM ? tl_elem_work(op->opcode)->cpu : 1;
+    default: return tl_op_info(op->opcode)->flags & F_ELEM ? tl_elem_work(op->opcode)->cpu : NEVER;
     }
+}
+
+static bool can_be_virtual(const Placer *p, const TlOp *op)
+{
+    return op->nout == 1 && op_cost(p, op) != NEVER;
 }
 
 static void find_costs(Placer *p, const TlBlock *block)
@@ -207,9 +196,10 @@ static void find_costs(Placer *p, const TlBlock *block)
     for (TlOp *op = block->first; op; op = op->next) {
         for (uint32_t r = 0; r < op->nregions; r++)
             find_costs(p, op->regions[r]);
-        if (op->nout != 1 || !can_be_virtual(p, op))
+        int cost = op->nout == 1 ? op_cost(p, op) : NEVER;
+        if (cost == NEVER)
             continue;
-        int cost = op_cost(p->fn, op), work = op->opcode == TL_OP_LOAD ? 1 : cost;
+        int work = op->opcode == TL_OP_LOAD ? 1 : cost;
         bool reads = op->opcode == TL_OP_LOAD;
         for (uint32_t i = 0; i < op->nin; i++) {
             const TlType *t = tl_in(op, i)->type;
@@ -399,7 +389,7 @@ static bool is_read_by_elements(const Placer *p, const TlValue *v)
 /* Is v computed at each use? */
 static bool is_cheap(const Placer *p, const TlValue *v)
 {
-    if (!v->def || v->def->nout != 1 || !can_be_virtual(p, v->def) || p->cost[v->id] > CHEAP)
+    if (!v->def || !can_be_virtual(p, v->def) || p->cost[v->id] > CHEAP)
         return false;
     if (p->reads[v->id] && !is_read_by_elements(p, v))
         return false;
@@ -460,13 +450,14 @@ static void decide(Placer *p, TlValue *v)
     place->kind = TL_NEST_HOME;
     place->why = "has a nest of its own";
     p->root[v->id] = NULL;
-    if (op->nout != 1 || !can_be_virtual(p, op))
+    if (!can_be_virtual(p, op))
         return;
     place->why = "a transposition moves lanes";
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
         return;
     if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
-        *place = (TlNestPlace){TL_NEST_VIRTUAL, -1, "cheap"};
+        place->kind = TL_NEST_VIRTUAL;
+        place->why = "cheap";
         return;
     }
     TlOp *root = find_root(p, v, &place->why);
@@ -475,7 +466,8 @@ static void decide(Placer *p, TlValue *v)
     place->why = "its memory may be written before it is used";
     if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root))
         return;
-    *place = (TlNestPlace){TL_NEST_VIRTUAL, -1, root ? "computed in one nest" : "not used"};
+    place->kind = TL_NEST_VIRTUAL;
+    place->why = root ? "computed in one nest" : "not used";
     p->root[v->id] = root;
 }
 
@@ -593,9 +585,8 @@ static void find_fusions(Placer *p, const TlBlock *block)
             continue;
         for (uint32_t r = 0; r < op->nregions; r++)
             find_fusions(p, op->regions[r]);
-        if (op->nout != 1 || p->plan->place[op->out[0]->id].kind != TL_NEST_HOME ||
-            op->out[0]->type->kind != TL_TILE || !can_be_virtual(p, op) ||
-            op->opcode == TL_OP_TRANS)
+        if (!can_be_virtual(p, op) || op->opcode == TL_OP_TRANS ||
+            p->plan->place[op->out[0]->id].kind != TL_NEST_HOME)
             continue;
         TlOp *r = fusion_of(p, op->out[0]);
         if (!r)

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_LANES = 64, MOST_SUMS = 64, MOST_ACCUMULATORS = 24, SMALL_VECTORS = 2 };
-
+enum { SMALL_VECTORS = 2 };
 
 /* ---- homes ---- */
 
@@ -62,7 +61,7 @@ static bool is_power(int n)
 static const char *check_vector(const TlNest *n)
 {
     int lane = n->kind == TL_NEST_PACK ? n->lane : n->form.lane;
-    if (!is_power(n->width) || n->width > MOST_LANES)
+    if (!is_power(n->width) || n->width > TL_NEST_LANES)
         return "lanes are no power of two";
     if (!is_power(n->tested) || n->tested > n->width)
         return "more lanes where elements are tested than where they are not";
@@ -143,10 +142,12 @@ static const char *check_reduction(const TlNest *n)
     if (!n->on_vectors && n->width > 1)
         return "a combiner of scalars on vectors";
     if (!is_power(n->rows) || !is_power(n->parts) ||
-        (uint32_t)(n->rows * n->parts) * n->reduce->nin > MOST_SUMS)
+        (uint32_t)(n->rows * n->parts) * n->reduce->nin > TL_NEST_SUMS)
         return "too many partial results";
     if (n->rows > 1 && (n->rows_dim < 0 || n->rows > n->form.extent[n->rows_dim]))
         return "more rows together than there are";
+    if (n->rows > TL_NEST_ROWS || n->reduce->nin > TL_NEST_SUMS)
+        return "more rows or values than a reduction has room for";
     if (n->parts > 1 && !n->from_identity)
         return "partial results that begin with nothing";
     return n->stops && n->split != TL_NEST_SPLIT ? "stops at an end that it does not know" : NULL;
@@ -178,7 +179,7 @@ static const char *check_product(const TlNest *n)
 {
     if (n->kind != TL_NEST_DOT && n->kind != TL_NEST_PRODUCT)
         return NULL;
-    if (n->mr < 1 || n->nv < 1 || n->mr * n->nv > MOST_ACCUMULATORS)
+    if (n->mr < 1 || n->nv < 1 || n->mr * n->nv > TL_NEST_ACCUMULATORS)
         return "a block of sums is larger than the registers";
     if (n->kind == TL_NEST_DOT)
         return NULL;
