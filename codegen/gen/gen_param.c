@@ -137,8 +137,6 @@ LLVMValueRef tl_gen_pick(TlGen *g, LLVMIntPredicate p, LLVMValueRef a, LLVMValue
 
 static void lower_sub_view(TlGen *g, TlOp *op, TlGenView *out)
 {
-    TL_ASSERT(op->opcode == TL_OP_SUB_VIEW,
-              "%s makes no part of a view", tl_op_info(op->opcode)->text);
     TlGenView *v = tl_gen_view(g, tl_in(op, 0));
     LLVMValueRef offset = tl_gen_int(g, 0), zero = tl_gen_int(g, 0);
     *out = *v;
