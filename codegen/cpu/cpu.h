@@ -129,8 +129,10 @@ void tl_cpu_loop_known(TlCpuGen *g, TlCpuLoop *l, int64_t begin, int64_t end, in
 void tl_cpu_loop_is_short(TlCpuGen *g, const TlCpuLoop *l);
 void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next);
 
-/* What is built next runs only if `cond` holds. Returns the block to continue in: join_at. */
+/* What is built next runs only if `cond` holds, or does not. Returns the block to continue in, for
+ * join_at. */
 LLVMBasicBlockRef tl_cpu_branch_if(TlCpuGen *g, LLVMValueRef cond);
+LLVMBasicBlockRef tl_cpu_branch_unless(TlCpuGen *g, LLVMValueRef cond);
 void tl_cpu_join_at(TlCpuGen *g, LLVMBasicBlockRef join);
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */
@@ -169,7 +171,7 @@ LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
 /* ---- cpu_eval.c: values at positions ---- */
 
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
-/* A position of an operand, in the same row of the nest as `at`. */
+/* A position of an operand, in the same row of the nest as `at`, with the same indices. */
 void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
 /* The value of an op that only renames elements, or computes each from those of its operands. */
@@ -260,8 +262,7 @@ void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody body, void *user);
 void tl_cpu_fill(TlCpuGen *g, const TlNest *n);   /* cpu_fill.c: FILL, TURN, COPY, PICK */
 void tl_cpu_store(TlCpuGen *g, const TlNest *n);  /* cpu_store.c */
 void tl_cpu_atomic(TlCpuGen *g, const TlNest *n); /* cpu_atomic.c */
-void tl_cpu_reduce(TlCpuGen *g, const TlNest *n); /* cpu_reduce.c */
-void tl_cpu_scan(TlCpuGen *g, const TlNest *n);
+void tl_cpu_reduce(TlCpuGen *g, const TlNest *n); /* cpu_reduce.c: REDUCE, SCAN */
 void tl_cpu_histogram(TlCpuGen *g, const TlNest *count, const TlNest *add); /* cpu_histogram.c */
 void tl_cpu_dot(TlCpuGen *g, const TlNest *n);                              /* cpu_dot.c */
 /* cpu_matmul.c. The loop, whose result's home holds what is added to: n trips from k = lo on by

@@ -135,8 +135,6 @@ static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
     if (a->a->place.pointwise) {
         bool lanes = at->lane < v->type->rank;
         tl_cpu_at_under(g, &sub, at, v->type->rank, lanes ? at->lane : 0, lanes ? at->width : 1);
-        for (int d = 0; d < sub.rank; d++)
-            sub.idx[d] = at->idx[d];
     } else {
         tl_cpu_at_under(g, &sub, at, 1, 0, at->lane == dim ? at->width : 1);
         sub.idx[0] = at->idx[dim];
@@ -302,18 +300,17 @@ LLVMValueRef tl_cpu_access_address(TlCpuGen *g, const TlCpuAccess *a, const TlCp
     return view_spot(g, a, at).ptr;
 }
 
-static TlCpuSpot pointer_spot(TlCpuGen *g, const TlCpuAccess *a, TlCpuAt *at)
-{
-    return (TlCpuSpot){.ptr = tl_cpu_eval(g, a->a->place.base, at), .apart = at->width > 1};
-}
-
 TlCpuSpot tl_cpu_spot_at(TlCpuGen *g, const TlCpuAccess *a, TlCpuAt *at)
 {
-    TlCpuSpot s = a->view ? view_spot(g, a, at) : pointer_spot(g, a, at);
-    if (a->a->place.mask)
+    TlCpuSpot s = {.apart = at->width > 1};
+    if (a->view)
+        s = view_spot(g, a, at);
+    else
+        s.ptr = tl_cpu_eval(g, a->a->place.base, at);
+    if (a->a->place.mask) {
         add_condition(g, &s, tl_cpu_eval(g, a->a->place.mask, at));
-    if (a->a->place.mask)
         s.full = NULL;
+    }
     return s;
 }
 
@@ -381,27 +378,25 @@ static LLVMValueRef zeros(TlCpuGen *g)
     return z;
 }
 
-static LLVMValueRef read_element(TlCpuGen *g, const TlType *elem, LLVMValueRef p)
+static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
 {
-    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, elem), p, "");
+    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), p, "");
     LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(elem));
     return tl_gen_from_mem(&g->gen, elem, x);
 }
 
 static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at)
 {
-    TL_ASSERT(at->width == 1 || s, "an element of %d lanes", at->width);
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     LLVMValueRef ok = tl_cpu_element_ok(g, a, s), other = outside_value(g, a, &elem, at);
     if (!ok)
-        return read_element(g, &elem, s->ptr);
+        return plain_load(g, &elem, s->ptr, 1);
     if (at->rank == 0) { /* no branch: LLVM's time grows with the square of the number of blocks */
-        LLVMValueRef x =
-            read_element(g, &elem, LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""));
+        LLVMValueRef x = plain_load(g, &elem, LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""), 1);
         return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, ok, x, other, "");
     }
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = tl_cpu_branch_if(g, ok);
-    LLVMValueRef x = read_element(g, &elem, s->ptr);
+    LLVMValueRef x = plain_load(g, &elem, s->ptr, 1);
     LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
     tl_cpu_join_at(g, join);
     return tl_cpu_joined(g, x, then, other, from);
@@ -409,29 +404,14 @@ static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpo
 
 /* ---- vectors ---- */
 
-static LLVMValueRef masked(TlCpuGen *g, const char *name, LLVMTypeRef value, LLVMTypeRef ptrs,
-                           LLVMValueRef *args, unsigned n)
-{
-    LLVMTypeRef types[2] = {value, ptrs};
-    return tl_gen_intrinsic(&g->gen, name, types, 2, args, n);
-}
-
 static LLVMValueRef masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef mask,
                                 LLVMValueRef other, int width, bool apart)
 {
-    LLVMTypeRef t = tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width);
+    const char *name = apart ? "llvm.masked.gather" : "llvm.masked.load";
+    LLVMTypeRef types[2] = {tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), LLVMTypeOf(p)};
     LLVMValueRef args[4] = {p, i32_(g, tl_gen_elem_bytes(elem)), mask,
                             tl_gen_to_mem(&g->gen, elem, other)};
-    return tl_gen_from_mem(
-        &g->gen, elem,
-        masked(g, apart ? "llvm.masked.gather" : "llvm.masked.load", t, LLVMTypeOf(p), args, 4));
-}
-
-static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
-{
-    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), p, "");
-    LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(elem));
-    return tl_gen_from_mem(&g->gen, elem, x);
+    return tl_gen_from_mem(&g->gen, elem, tl_gen_intrinsic(&g->gen, name, types, 2, args, 4));
 }
 
 LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
@@ -477,7 +457,6 @@ static LLVMValueRef load_every_second(TlCpuGen *g, const TlType *elem, LLVMValue
 
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(op->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(op->opcode)->text);
     TlCpuAccess *a = tl_cpu_access_of(g, op);
     TlNestForm form = tl_nest_form(op->out[0]->type);
     if (at->width > 1 && form.extent[at->lane] % at->width == 0 &&
@@ -508,7 +487,6 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 
 LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(op->opcode == TL_OP_INSIDE, "%s asks for no bounds", tl_op_info(op->opcode)->text);
     TlCpuAccess *a = tl_cpu_access_of(g, op);
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width > 1)

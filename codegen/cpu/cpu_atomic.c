@@ -11,7 +11,8 @@ static LLVMAtomicOrdering ordering(const TlOp *op)
     return ORDERS[tl_attr_int(op, TL_ATTR_ORDER, TL_ORDER_RELAXED)];
 }
 
-static LLVMAtomicOrdering failure_ordering(LLVMAtomicOrdering o)
+/* What is left of an order for what only reads. */
+static LLVMAtomicOrdering acquiring(LLVMAtomicOrdering o)
 {
     return o == LLVMAtomicOrderingAcquire || o == LLVMAtomicOrderingAcquireRelease
                ? LLVMAtomicOrderingAcquire
@@ -32,7 +33,7 @@ static LLVMValueRef compare_exchange(TlCpuGen *g, TlOp *op, LLVMValueRef p, LLVM
                                      LLVMValueRef desired, LLVMValueRef *out_ok)
 {
     LLVMAtomicOrdering o = ordering(op);
-    LLVMValueRef r = LLVMBuildAtomicCmpXchg(g->b, p, expected, desired, o, failure_ordering(o), 0);
+    LLVMValueRef r = LLVMBuildAtomicCmpXchg(g->b, p, expected, desired, o, acquiring(o), 0);
     if (out_ok)
         *out_ok = LLVMBuildExtractValue(g->b, r, 1, "");
     return LLVMBuildExtractValue(g->b, r, 0, "");
@@ -116,9 +117,7 @@ static LLVMValueRef atomic_element(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot 
     }
     case TL_OP_ATOMIC_LOAD: {
         LLVMValueRef v = LLVMBuildLoad2(g->b, bits, s->ptr, "");
-        bool acquire =
-            order == LLVMAtomicOrderingAcquire || order == LLVMAtomicOrderingAcquireRelease;
-        LLVMSetOrdering(v, acquire ? LLVMAtomicOrderingAcquire : LLVMAtomicOrderingMonotonic);
+        LLVMSetOrdering(v, acquiring(order));
         LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
         return LLVMBuildBitCast(g->b, v, type, "");
     }

@@ -63,7 +63,7 @@ void tl_cpu_fetch_now(TlCpuGen *g, TlCpuFetch *f)
 {
     enum { FIRST_CACHE = 3, SECOND_CACHE = 2 };
     LLVMBasicBlockRef on = f->large ? tl_gen_block(&g->gen, "on") : NULL;
-    if (on) {
+    if (on) { /* what asks stands behind the loop's code, as the block is made later */
         LLVMBasicBlockRef ask = tl_gen_block(&g->gen, "ask");
         LLVMBuildCondBr(g->b, f->large, ask, on);
         LLVMPositionBuilderAtEnd(g->b, ask);

@@ -8,8 +8,6 @@ static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef 
     TL_ASSERT(lane < at->width, "lane %d of %d", lane, at->width);
     TlCpuAt sub;
     tl_cpu_at_under(g, &sub, at, at->rank, at->lane, 1);
-    for (int d = 0; d < at->rank; d++)
-        sub.idx[d] = at->idx[d];
     if (at->width > 1 && at->lane != axis)
         sub.idx[at->lane] = tl_cpu_lane_index(g, at, lane, x->type->shape[at->lane]);
     sub.idx[axis] = k;
@@ -35,7 +33,6 @@ static LLVMValueRef partners(TlCpuGen *g, TlValue *x, TlValue *mask, const TlCpu
                  first = LLVMBuildXor(g->b, at->idx[d], high, ""), zero = tl_gen_int(&g->gen, 0);
     TlCpuAt sub;
     tl_cpu_at_under(g, &sub, at, at->rank, d, w);
-    for (int i = 0; i < at->rank; i++) sub.idx[i] = at->idx[i];
     sub.idx[d] =
         tl_gen_pick(&g->gen, LLVMIntULT, first, tl_gen_int(&g->gen, readable(x, d)), first, zero);
     LLVMValueRef r = tl_cpu_eval(g, x, &sub);
@@ -52,8 +49,6 @@ static LLVMValueRef partners(TlCpuGen *g, TlValue *x, TlValue *mask, const TlCpu
 
 LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(op->opcode == TL_OP_GATHER && op->nin == 2,
-              "%s is no gather", tl_op_info(op->opcode)->text);
     TlValue *x = tl_in(op, 0), *index = tl_in(op, 1);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), w = at->width;
     LLVMTypeRef i64s = tl_gen_vec(g->i64, w);

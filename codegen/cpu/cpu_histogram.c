@@ -96,17 +96,14 @@ static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
 static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
 {
     LLVMValueRef at = how_many(g, h), n = LLVMBuildLoad2(g->b, g->i64, at, "");
-    LLVMBasicBlockRef full = tl_gen_block(&g->gen, "full"), on = tl_gen_block(&g->gen, "on");
     LLVMSetAlignment(LLVMBuildStore(g->b, x, gathered_at(g, h, n)), 4 * (unsigned)width);
     n = LLVMBuildAdd(g->b, n, tl_gen_int(&g->gen, width), "");
     LLVMBuildStore(g->b, n, at);
     LLVMValueRef all = tl_gen_int(&g->gen, TL_NEST_COUNTED);
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, n, all, ""), full, on);
-    LLVMPositionBuilderAtEnd(g->b, full);
+    LLVMBasicBlockRef join = tl_cpu_branch_if(g, LLVMBuildICmp(g->b, LLVMIntEQ, n, all, ""));
     count_gathered(g, h, all);
     LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), at);
-    LLVMBuildBr(g->b, on);
-    LLVMPositionBuilderAtEnd(g->b, on);
+    tl_cpu_join_at(g, join);
 }
 
 /* Where the lanes lie in memory, as they are if all of them count. NULL: some are not there. */
@@ -140,15 +137,11 @@ static void count_in_place(TlCpuGen *g, const Bins *h, LLVMValueRef p, bool byte
                                         LLVMConstAllOnes(mask), "");
     LLVMBuildCondBr(g->b, is_all, all, some);
     LLVMPositionBuilderAtEnd(g->b, all);
-    if (bytes)
-        count_bytes(g, h, p, width);
-    else
-        count_at(g, h, p, width);
+    (bytes ? count_bytes : count_at)(g, h, p, width);
     LLVMBuildBr(g->b, on);
     LLVMPositionBuilderAtEnd(g->b, some);
     count_bounded(g, h, x, counts, beyond, width);
-    LLVMBuildBr(g->b, on);
-    LLVMPositionBuilderAtEnd(g->b, on);
+    tl_cpu_join_at(g, on);
 }
 
 static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)

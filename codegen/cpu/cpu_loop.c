@@ -95,13 +95,22 @@ void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next)
 
 /* ---- branches ---- */
 
-/* What is built next runs only if `cond` holds. Returns the block to continue in (join_at). */
-LLVMBasicBlockRef tl_cpu_branch_if(TlCpuGen *g, LLVMValueRef cond)
+static LLVMBasicBlockRef branch(TlCpuGen *g, LLVMValueRef cond, bool if_true)
 {
     LLVMBasicBlockRef then = tl_gen_block(&g->gen, "then"), join = tl_gen_block(&g->gen, "join");
-    LLVMBuildCondBr(g->b, cond, then, join);
+    LLVMBuildCondBr(g->b, cond, if_true ? then : join, if_true ? join : then);
     LLVMPositionBuilderAtEnd(g->b, then);
     return join;
+}
+
+LLVMBasicBlockRef tl_cpu_branch_if(TlCpuGen *g, LLVMValueRef cond)
+{
+    return branch(g, cond, true);
+}
+
+LLVMBasicBlockRef tl_cpu_branch_unless(TlCpuGen *g, LLVMValueRef cond)
+{
+    return branch(g, cond, false);
 }
 
 void tl_cpu_join_at(TlCpuGen *g, LLVMBasicBlockRef join)

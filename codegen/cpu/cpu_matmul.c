@@ -195,14 +195,11 @@ static void provide_b(Chunk *c)
         tl_cpu_add(g, tl_cpu_times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
     Tag t = tag_of(c);
-    LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
-    LLVMBuildCondBr(g->b, differs(g, &t, kept), pack, join);
-    LLVMPositionBuilderAtEnd(g->b, pack);
+    LLVMBasicBlockRef packed = tl_cpu_branch_if(g, differs(g, &t, kept));
     pack_trips(c, true);
     for (int w = 0; w < t.n; w++)
         LLVMBuildStore(g->b, t.word[w], word_at(g, kept, w));
-    LLVMBuildBr(g->b, join);
-    LLVMPositionBuilderAtEnd(g->b, join);
+    tl_cpu_join_at(g, packed);
 }
 
 /* Reads A in memory, from the chunk's first k to the end of A, unless that is within a packed
@@ -293,13 +290,10 @@ static void provide_a(Chunk *c)
     if (c->is_whole)
         direct = LLVMBuildAnd(g->b, direct, c->is_whole, "");
     c->direct = direct;
-    LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
-    LLVMBuildCondBr(g->b, direct, join, pack);
-    LLVMPositionBuilderAtEnd(g->b, pack);
+    LLVMBasicBlockRef join = tl_cpu_branch_unless(g, direct);
     c->x.a = packed;
     pack_trips(c, false);
-    LLVMBuildBr(g->b, join);
-    LLVMPositionBuilderAtEnd(g->b, join);
+    tl_cpu_join_at(g, join);
     c->x.a = LLVMBuildSelect(g->b, direct, a, packed, "");
     c->x.a_row = LLVMBuildSelect(g->b, direct, a_row, row, "");
 }
@@ -486,14 +480,11 @@ static void multiply_gathered(Chunk *c, LLVMValueRef stores)
     c->x.ngathered = tl_cpu_add(g, n, one);
     LLVMValueRef due = is_due(c, c->x.ngathered, is_last);
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, due, zero, c->x.ngathered, ""), waiting);
-    LLVMBasicBlockRef now = tl_gen_block(&g->gen, "due"), on = tl_gen_block(&g->gen, "wait");
-    LLVMBuildCondBr(g->b, due, now, on);
-    LLVMPositionBuilderAtEnd(g->b, now);
+    LLVMBasicBlockRef wait = tl_cpu_branch_if(g, due);
     if (stores)
         set_out(c, LLVMBuildAnd(g->b, stores, is_last, ""));
     tl_cpu_multiply(&c->x);
-    LLVMBuildBr(g->b, on);
-    LLVMPositionBuilderAtEnd(g->b, on);
+    tl_cpu_join_at(g, wait);
 }
 
 static void multiply_chunk(Chunk *c, LLVMValueRef stores)

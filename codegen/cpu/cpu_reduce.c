@@ -273,7 +273,6 @@ static void reduce_last(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, in
 static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMValueRef *acc)
 {
     int width = rows->at[0].width;
-    TL_ASSERT(n > 0 && width > 0, "a row of %lld elements", (long long)n);
     int64_t begin = 0;
     for (uint32_t k = 0; k < rows->n; k++) {
         if (r->n->from_identity) {
@@ -297,24 +296,6 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
         reduce_last(g, r, rows, whole, n, acc);
     for (uint32_t k = 0; k < rows->n; k++)
         fold_lanes(g, r, acc + k * r->count, width, 1);
-}
-
-/* Along a dimension other than the lanes': each lane is a reduction of its own. */
-static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n,
-                          LLVMValueRef *acc)
-{
-    TL_ASSERT(n > 0, "%lld elements", (long long)n);
-    at->idx[r->axis] = tl_gen_int(&g->gen, 0);
-    eval_all(g, r, at, acc);
-    if (n == 1)
-        return;
-    TlCpuLoop l;
-    LLVMValueRef x[TL_NEST_SUMS];
-    tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
-    at->idx[r->axis] = l.i;
-    eval_all(g, r, at, x);
-    combine(g, r, l.carry, x, acc);
-    tl_cpu_loop_end(g, &l, acc);
 }
 
 static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, int width,
@@ -361,28 +342,10 @@ static void reduce_along(TlCpuGen *g, Reduction *r, TlCpuAt *at)
     tl_cpu_loops_end(g, &loops);
 }
 
-void tl_cpu_reduce(TlCpuGen *g, const TlNest *n)
-{
-    TL_ASSERT(n->kind == TL_NEST_REDUCE, "%s is no reduction", tl_op_info(n->op->opcode)->text);
-    Reduction r = reduction_of(n);
-    TlCpuAt at;
-    tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
-    if (n->along) {
-        reduce_along(g, &r, &at);
-        return;
-    }
-    TlCpuLoops loops = {.skip = r.axis, .dim = -1};
-    tl_cpu_loops_begin(g, &loops, &n->form, &at);
-    LLVMValueRef acc[TL_NEST_SUMS];
-    reduce_across(g, &r, &at, n->form.extent[r.axis], acc);
-    store_results(g, &r, &at, n->width, acc);
-    tl_cpu_loops_end(g, &loops);
-}
-
-/* ---- scans ----
- * Across the lanes they go element after element. Along them they go vector after vector: log2 of
- * the width steps make the scan of a vector, each of which combines every lane with one further
- * back; then what comes before the vector is combined with all lanes. */
+/* ---- scans along the lanes ----
+ * They go vector after vector: log2 of the width steps make the scan of a vector, each of which
+ * combines every lane with one further back; then what comes before the vector is combined with all
+ * lanes. */
 
 static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRef *acc)
 {
@@ -467,35 +430,49 @@ static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
     scan_vectors(g, r, at, n, from, to, carry);
 }
 
-static void scan_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
+/* ---- across the lanes ---- */
+
+/* Each lane is a reduction or scan of its own, element after element. */
+static void go_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
 {
     LLVMValueRef acc[TL_NEST_SUMS], x[TL_NEST_SUMS];
+    bool scans = r->n->kind == TL_NEST_SCAN;
     at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - 1 : 0);
     eval_all(g, r, at, acc);
-    store_scan(g, r, at, acc);
-    if (n == 1)
-        return;
-    TlCpuLoop l;
-    tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
-    at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.i, "") : l.i;
-    eval_all(g, r, at, x);
-    combine(g, r, l.carry, x, acc);
-    store_scan(g, r, at, acc);
-    tl_cpu_loop_end(g, &l, acc);
+    if (scans)
+        store_scan(g, r, at, acc);
+    if (n > 1) {
+        TlCpuLoop l;
+        tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
+        at->idx[r->axis] =
+            r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.i, "") : l.i;
+        eval_all(g, r, at, x);
+        combine(g, r, l.carry, x, acc);
+        if (scans)
+            store_scan(g, r, at, acc);
+        tl_cpu_loop_end(g, &l, acc);
+    }
+    if (!scans)
+        store_results(g, r, at, at->width, acc);
 }
 
-void tl_cpu_scan(TlCpuGen *g, const TlNest *n)
+void tl_cpu_reduce(TlCpuGen *g, const TlNest *n)
 {
-    TL_ASSERT(n->kind == TL_NEST_SCAN, "%s is no scan", tl_op_info(n->op->opcode)->text);
+    TL_ASSERT(n->kind == TL_NEST_REDUCE || n->kind == TL_NEST_SCAN, "%s reduces nothing",
+              tl_op_info(n->op->opcode)->text);
     Reduction r = reduction_of(n);
     TlCpuAt at;
     tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
+    if (n->along && n->kind == TL_NEST_REDUCE) {
+        reduce_along(g, &r, &at);
+        return;
+    }
     r.bounds = tl_cpu_bounds(g, n, n->width);
     TlCpuLoops loops = {.skip = r.axis, .dim = -1};
     tl_cpu_loops_begin(g, &loops, &n->form, &at);
     if (n->along)
         scan_along(g, &r, &at, n->form.padded[r.axis]);
     else
-        scan_across(g, &r, &at, n->form.extent[r.axis]);
+        go_across(g, &r, &at, n->form.extent[r.axis]);
     tl_cpu_loops_end(g, &loops);
 }

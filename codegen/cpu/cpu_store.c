@@ -110,15 +110,9 @@ void tl_cpu_store(TlCpuGen *g, const TlNest *n)
 {
     TL_ASSERT(n->kind == TL_NEST_STORE, "%s is no store", tl_op_info(n->op->opcode)->text);
     LLVMValueRef is_done = n->stored_by ? is_stored(g, n->stored_by) : NULL;
-    LLVMBasicBlockRef on = NULL;
     TlCpuAccess *a = tl_cpu_prepare_access(g, n->op);
-    if (is_done) {
-        LLVMBasicBlockRef store = tl_gen_block(&g->gen, "store");
-        on = tl_gen_block(&g->gen, "stored");
-        LLVMBuildCondBr(g->b, is_done, on, store);
-        LLVMPositionBuilderAtEnd(g->b, store);
-    }
+    LLVMBasicBlockRef join = is_done ? tl_cpu_branch_unless(g, is_done) : NULL;
     tl_cpu_nest(g, n, store_body, a);
-    if (is_done)
-        tl_cpu_join_at(g, on);
+    if (join)
+        tl_cpu_join_at(g, join);
 }

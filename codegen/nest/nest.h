@@ -197,6 +197,7 @@ typedef struct TlNest {
     TlValue *value; /* what it computes, stores, reduces */
     TlType type;    /* what it goes over; of a home that it fills */
     TlNestForm form;
+    int lane; /* the dimension that is in vectors; of a packed operand, maybe the other one */
     int32_t from, home; /* buffers; -1: none */
     TlDtype from_dtype; /* COPY: the elements of `from` */
     bool own; /* FILL: by value's op, although value has a home: this one */
@@ -259,8 +260,7 @@ typedef struct TlNest {
     int turn_dim;     /* TURN: the other dimension of a block */
     TlOp *below;      /* PACK: a load whose later rows are prefetched; NULL: none */
     struct TlNest *pack[2]; /* PRODUCT: A, B */
-    bool is_b, cuts;  /* PACK: it is B; it ends where A does, and there it is inside */
-    int lane;         /* PACK: dimension that is read in vectors */
+    bool is_b, cuts;        /* PACK: it is B; it ends where A does, and there it is inside */
     int listed;       /* PRODUCT: addresses of rows that are listed at a time */
     struct {
         int32_t home;
@@ -296,6 +296,11 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
 void tl_nest_print(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check);
 /* Is the plan consistent? Else the first fault is written to `out`. */
 bool tl_nest_verify(const TlNests *plan, TlSbuf *out);
+/* Does it have a part that is inside as a whole? */
+static inline bool tl_nest_is_split(const TlNest *n)
+{
+    return n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
+}
 /* Nest number n of those of an op, NULL: it has no more. */
 TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n);
 
@@ -347,6 +352,9 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
 /* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
  * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
 TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop);
+/* The loop around `loop` that does no more with a result than to pass it on: its trips begin with
+ * what they carry and yield what comes out. *out: its own result. NULL: there is none. */
+TlOp *tl_nest_passes_on(const TlOp *loop, int result, int *out);
 /* nest_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
  * outside are zeros. *out_turned: v's rows are the load's columns. NULL: none. */
 TlOp *tl_nest_load_under(const TlValue *v, bool *out_turned);

@@ -64,8 +64,6 @@ static void choose_block(const TlNests *plan, TlNest *n, int64_t m, int64_t colu
 
 void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack)
 {
-    TL_ASSERT(dot->opcode == TL_OP_DOT && dot->nin == 3,
-              "%s is no product", tl_op_info(dot->opcode)->text);
     const TlType *out = dot->out[0]->type;
     TlDtype d = out->dtype, wide = d == TL_F64 || d == TL_I32 ? d : TL_F32;
     int32_t own = plan->place[dot->out[0]->id].buffer, home = d == wide ? own : pack + 2;

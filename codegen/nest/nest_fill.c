@@ -8,6 +8,7 @@ TlNest *tl_nest_new(TlNests *plan, TlNestKind kind, TlOp *op, const TlType *type
     TL_ASSERT(type->kind == TL_TILE, "a nest over a type of kind %d", (int)type->kind);
     TlNest *n = TL_NEW(plan->arena, TlNest);
     *n = (TlNest){.kind = kind, .op = op, .type = *type, .form = tl_nest_form(type)};
+    n->lane = n->form.lane;
     n->width = n->tested = n->rows = n->parts = 1;
     n->from = n->home = n->last_axis = n->rows_dim = -1;
     n->end = INT64_MAX;

@@ -62,11 +62,10 @@ static void put_vector(Print *p, const TlNest *n)
     for (int d = 0; d < f->rank; d++)
         tl_sbuf_putf(p->out, d ? "x%lld" : "%lld", (long long)f->extent[d]);
     tl_sbuf_puts(p->out, f->rank ? "" : "one element");
-    int lane = n->kind == TL_NEST_PACK ? n->lane : f->lane;
-    if (f->rank && f->padded[lane] != f->extent[lane])
-        tl_sbuf_putf(p->out, " padded to %lld", (long long)f->padded[lane]);
+    if (f->rank && f->padded[n->lane] != f->extent[n->lane])
+        tl_sbuf_putf(p->out, " padded to %lld", (long long)f->padded[n->lane]);
     if (n->width > 1)
-        tl_sbuf_putf(p->out, ", axis %d by %d lanes", lane, n->width);
+        tl_sbuf_putf(p->out, ", axis %d by %d lanes", n->lane, n->width);
     if (n->limit)
         tl_sbuf_putf(p->out, " (%s)", n->limit);
 }

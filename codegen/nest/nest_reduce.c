@@ -88,7 +88,7 @@ static void split_along(TlNests *plan, TlNest *n)
     ask_sources(plan, n);
     choose_rows(plan, n, has_identity);
     tl_nest_split(plan, n, n->form.extent[n->axis], n->width * n->parts);
-    bool ends = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
+    bool ends = tl_nest_is_split(n);
     n->split = ends ? TL_NEST_SPLIT : n->split; /* one vector, too */
     if (n->split == TL_NEST_TESTED)
         n->parts = 1;

@@ -60,32 +60,30 @@ static bool is_power(int n)
 
 static const char *check_vector(const TlNest *n)
 {
-    int lane = n->kind == TL_NEST_PACK ? n->lane : n->form.lane;
     if (!is_power(n->width) || n->width > TL_NEST_LANES)
         return "lanes are no power of two";
     if (!is_power(n->tested) || n->tested > n->width)
         return "more lanes where elements are tested than where they are not";
     if (n->width == 1)
         return NULL;
-    if (lane < 0)
+    if (n->lane < 0)
         return "one element in several lanes";
-    int64_t room = n->kind == TL_NEST_PACK && n->is_b && lane == 1 ? n->width
-                   : n->kind == TL_NEST_TURN                       ? n->form.extent[lane]
-                                                                   : n->form.padded[lane];
+    int64_t room = n->kind == TL_NEST_PACK && n->is_b && n->lane == 1 ? n->width
+                   : n->kind == TL_NEST_TURN                          ? n->form.extent[n->lane]
+                                                                      : n->form.padded[n->lane];
     return room % n->width ? "lanes do not divide the extent" : NULL;
 }
 
 static const char *check_split(const TlNest *n)
 {
-    bool is_split = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
-    int lane = n->kind == TL_NEST_PACK ? n->lane : n->form.lane;
-    if (is_split && !n->asks.len)
+    if (tl_nest_is_split(n) && !n->asks.len)
         return "split, and nothing to test";
-    if (is_split && n->nvalues > TL_NEST_MOST_VALUES)
+    if (tl_nest_is_split(n) && n->nvalues > TL_NEST_MOST_VALUES)
         return "split, and too long for it";
-    if (n->split == TL_NEST_ONE && (n->width != n->form.padded[lane] || n->end >= 0))
+    if (n->split == TL_NEST_ONE && (n->width != n->form.padded[n->lane] || n->end >= 0))
         return "not one vector";
-    if (is_split && n->end >= 0 && (n->end > n->form.extent[lane] || n->end % n->width))
+    if (tl_nest_is_split(n) && n->end >= 0 &&
+        (n->end > n->form.extent[n->lane] || n->end % n->width))
         return "the end of what is inside is within a vector";
     for (uint32_t i = 0; i < n->asks.len; i++)
         if (!n->asks.data[i].access->has_interval || n->asks.data[i].access->asks)
@@ -93,17 +91,16 @@ static const char *check_split(const TlNest *n)
     if (n->boxed_axes && (!n->boxed || !n->boxed->has_interval))
         return "skips what is outside of nothing";
     for (uint32_t i = 0; n->store && n->boxed_axes >> i; i++)
-        if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == lane)
+        if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == n->lane)
             return "skips lanes";
     return NULL;
 }
 
 static const char *check_store(const TlNests *plan, const TlNest *n)
 {
-    bool is_split = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
     if ((n->kind == TL_NEST_STORE) != (n->store != NULL))
         return "a store without its access";
-    if (n->streams && (n->kind != TL_NEST_STORE || !is_split || !plan->streams))
+    if (n->streams && (n->kind != TL_NEST_STORE || !tl_nest_is_split(n) || !plan->streams))
         return "streams without whole vectors";
     if (n->streams &&
         (n->width * tl_gen_elem_bytes(&n->type) % TL_NEST_STREAM_BYTES || n->store->place.mask ||
