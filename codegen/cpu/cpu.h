@@ -4,8 +4,9 @@
  * What a nest does is decided before (codegen/nest/nest.h); here it is written down. Scalars are
  * LLVM values. A tile has a home in the worker's scratch memory, or it is virtual: its elements are
  * computed where they are used, at a position in the loops of the nest that needs them. Files call
- * only those that come before them in this header, but for tl_cpu_eval and tl_cpu_lower_block, by
- * which cpu_lower.c is called for the op of a value or a block. */
+ * only those that come before them in this header, but for what is one recursion:
+ * tl_cpu_eval_own and tl_cpu_lower_block have cpu_lower.c, the last file, find the code of an
+ * op. */
 #ifndef TL_CPU_H
 #define TL_CPU_H
 #include <stddef.h>
@@ -44,7 +45,7 @@ struct TlCpuGen {
     LLVMValueRef body;         /* at the end: the function that a program is in */
     LLVMValueRef *variable;    /* by buffer: of small homes; NULL: not made yet */
     TlMap access;              /* op to TlCpuAccess */
-    /* cpu_lower.c: one op, and the value of an op at a position */
+    /* cpu_lower.c: one op, and the value of an op at a position; for cpu_eval.c alone */
     void (*lower_op)(TlCpuGen *g, TlOp *op);
     LLVMValueRef (*eval_op)(TlCpuGen *g, TlValue *v, TlCpuAt *at);
 };
@@ -129,16 +130,19 @@ void tl_cpu_loop_known(TlCpuGen *g, TlCpuLoop *l, int64_t begin, int64_t end, in
 void tl_cpu_loop_is_short(TlCpuGen *g, const TlCpuLoop *l);
 void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next);
 
-/* What is built next runs only if `cond` holds, or does not. Returns the block to continue in, for
- * join_at. */
-LLVMBasicBlockRef tl_cpu_branch_if(TlCpuGen *g, LLVMValueRef cond);
-LLVMBasicBlockRef tl_cpu_branch_unless(TlCpuGen *g, LLVMValueRef cond);
-void tl_cpu_join_at(TlCpuGen *g, LLVMBasicBlockRef join);
+/* What is built next runs only where `cond` is `value`, up to the join, in blocks of
+ * these names. cond NULL: always. */
+typedef struct TlCpuBranch {
+    LLVMBasicBlockRef from, join;
+} TlCpuBranch;
+TlCpuBranch tl_cpu_branch(TlCpuGen *g, LLVMValueRef cond, bool value, const char *then,
+                          const char *join);
+void tl_cpu_join(TlCpuGen *g, TlCpuBranch b);
+/* The same: `then`, or where what is conditional did not run, `otherwise`. */
+LLVMValueRef tl_cpu_join_value(TlCpuGen *g, TlCpuBranch b, LLVMValueRef then,
+                               LLVMValueRef otherwise);
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */
-/* After join_at: `then` from the block in which what is conditional ended, else `otherwise`. */
-LLVMValueRef tl_cpu_joined(TlCpuGen *g, LLVMValueRef then, LLVMBasicBlockRef then_end,
-                           LLVMValueRef otherwise, LLVMBasicBlockRef from);
 /* One value computed in two ways, `fast` if the condition holds; or two effects, values NULL. */
 typedef struct TlCpuFork {
     LLVMBasicBlockRef slow, join, fast_end;
@@ -174,9 +178,10 @@ void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 /* A position of an operand, in the same row of the nest as `at`, with the same indices. */
 void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
+LLVMValueRef tl_cpu_eval_own(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* by its op, home or not */
 /* The value of an op that only renames elements, or computes each from those of its operands. */
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlValue *v, TlCpuAt *at);
-void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block); /* all ops but the terminator */
+void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all ops but this one */
 
 /* ---- cpu_reshape.c, cpu_gather.c ---- */
 

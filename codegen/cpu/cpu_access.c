@@ -327,16 +327,9 @@ LLVMValueRef tl_cpu_lanes_inside(TlCpuGen *g, TlCpuSpot *s, int width)
 static LLVMValueRef ask_address(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot *s, LLVMValueRef ok)
 {
     uint64_t bytes = (uint64_t)tl_dtype_bytes(a->a->place.base->type->dtype);
-    LLVMValueRef flag = LLVMConstInt(g->i1, 0, 0);
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
-    if (ok)
-        join = tl_cpu_branch_if(g, ok);
+    TlCpuBranch branch = tl_cpu_branch(g, ok, true, "then", "join");
     LLVMValueRef good = check_address(g, s->ptr, bytes, a->a->param, a->a->op->loc);
-    if (!join)
-        return good;
-    LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
-    tl_cpu_join_at(g, join);
-    return tl_cpu_joined(g, good, then, flag, from);
+    return tl_cpu_join_value(g, branch, good, LLVMConstInt(g->i1, 0, 0));
 }
 
 /* The condition for accessing the element. With --check, code that reports a violation. */
@@ -395,11 +388,8 @@ static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpo
         LLVMValueRef x = plain_load(g, &elem, LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""), 1);
         return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, ok, x, other, "");
     }
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = tl_cpu_branch_if(g, ok);
-    LLVMValueRef x = plain_load(g, &elem, s->ptr, 1);
-    LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
-    tl_cpu_join_at(g, join);
-    return tl_cpu_joined(g, x, then, other, from);
+    TlCpuBranch branch = tl_cpu_branch(g, ok, true, "then", "join");
+    return tl_cpu_join_value(g, branch, plain_load(g, &elem, s->ptr, 1), other);
 }
 
 /* ---- vectors ---- */

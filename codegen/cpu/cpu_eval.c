@@ -113,6 +113,12 @@ LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     return tl_gen_elementwise(&g->gen, op, in);
 }
 
+LLVMValueRef tl_cpu_eval_own(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+{
+    TL_ASSERT(v->def, "value %u has no op", v->id);
+    return g->eval_op(g, v, at);
+}
+
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
     TL_ASSERT(v->type->kind == TL_TILE && at->width > 0, "value %u is no tile", v->id);
@@ -127,16 +133,17 @@ LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
         TlNestForm f = tl_nest_form(v->type);
         r = tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);
     } else {
-        r = g->eval_op(g, v, at);
+        r = tl_cpu_eval_own(g, v, at);
     }
     tl_map_put(&at->memo, v->id, (uint64_t)(uintptr_t)r);
     return r;
 }
 
-void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
+void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but)
 {
     TL_ASSERT(block->fn == g->fn && block->last, "a block of another function than '%s'",
               g->fn->name);
     for (TlOp *op = block->first; op; op = op->next)
-        g->lower_op(g, op);
+        if (op != but)
+            g->lower_op(g, op);
 }

@@ -100,10 +100,11 @@ static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
     n = LLVMBuildAdd(g->b, n, tl_gen_int(&g->gen, width), "");
     LLVMBuildStore(g->b, n, at);
     LLVMValueRef all = tl_gen_int(&g->gen, TL_NEST_COUNTED);
-    LLVMBasicBlockRef join = tl_cpu_branch_if(g, LLVMBuildICmp(g->b, LLVMIntEQ, n, all, ""));
+    TlCpuBranch full =
+        tl_cpu_branch(g, LLVMBuildICmp(g->b, LLVMIntEQ, n, all, ""), true, "then", "join");
     count_gathered(g, h, all);
     LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), at);
-    tl_cpu_join_at(g, join);
+    tl_cpu_join(g, full);
 }
 
 /* Where the lanes lie in memory, as they are if all of them count. NULL: some are not there. */
@@ -141,7 +142,7 @@ static void count_in_place(TlCpuGen *g, const Bins *h, LLVMValueRef p, bool byte
     LLVMBuildBr(g->b, on);
     LLVMPositionBuilderAtEnd(g->b, some);
     count_bounded(g, h, x, counts, beyond, width);
-    tl_cpu_join_at(g, on);
+    tl_cpu_join(g, (TlCpuBranch){.join = on});
 }
 
 static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)

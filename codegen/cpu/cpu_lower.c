@@ -83,7 +83,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, inside);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
-    tl_cpu_lower_block(g, body);
+    tl_cpu_lower_block(g, body, NULL);
     fill_homes(g, body->last, 0);
     LLVMValueRef next = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, 1), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
@@ -108,7 +108,7 @@ static void lower_while(TlCpuGen *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef *phis = scalar_phis(g, before->nargs, before->args);
     add_scalars(g, op, 0, before->nargs, phis, entry);
-    tl_cpu_lower_block(g, before);
+    tl_cpu_lower_block(g, before, NULL);
     fill_homes(g, before->last, 0);
     for (uint32_t m = 0; m < op->nout; m++) {
         if (op->out[m]->type->rank)
@@ -118,7 +118,7 @@ static void lower_while(TlCpuGen *g, TlOp *op)
     }
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(before->last, 0)), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
-    tl_cpu_lower_block(g, after);
+    tl_cpu_lower_block(g, after, NULL);
     fill_homes(g, after->last, 0);
     add_scalars(g, after->last, 0, before->nargs, phis, LLVMGetInsertBlock(g->b));
     LLVMBuildBr(g->b, head);
@@ -135,7 +135,7 @@ static void lower_if(TlCpuGen *g, TlOp *op)
     for (int r = 0; r < 2; r++) {
         TlBlock *b = op->regions[r];
         LLVMPositionBuilderAtEnd(g->b, arms[r]);
-        tl_cpu_lower_block(g, b);
+        tl_cpu_lower_block(g, b, NULL);
         fill_homes(g, b->last, 0);
         add_scalars(g, b->last, 0, op->nout, phis, LLVMGetInsertBlock(g->b));
         LLVMBuildBr(g->b, join);
@@ -213,7 +213,7 @@ static void lower_pure(TlCpuGen *g, TlOp *op)
     if (v->type->rank == 0) {
         TlCpuAt at;
         tl_cpu_at_init(g, &at, 0, 0, 1);
-        g->scalar[v->id] = g->eval_op(g, v, &at);
+        g->scalar[v->id] = tl_cpu_eval_own(g, v, &at);
         return;
     }
     const TlNest *n = tl_nest_of(g->plan, op, 0);
@@ -241,7 +241,6 @@ static void lower_dot(TlCpuGen *g, TlOp *op)
 /* The value of an op at a position. */
 static LLVMValueRef eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
-    TL_ASSERT(v->def, "value %u has no op", v->id);
     switch (v->def->opcode) {
     case TL_OP_LOAD: return tl_cpu_eval_load(g, v->def, at);
     case TL_OP_INSIDE: return tl_cpu_eval_inside(g, v->def, at);
@@ -379,7 +378,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     g.eval_op = eval_op;
     tl_map_init(&g.access, arena);
     tl_cpu_begin_kernel(&g, symbol);
-    tl_cpu_lower_block(&g, fn->body);
+    tl_cpu_lower_block(&g, fn->body, NULL);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
                   fn->body->last->opcode == TL_OP_RETURN,
               "'%s' does not end", fn->name);

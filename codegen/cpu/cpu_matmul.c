@@ -1,31 +1,11 @@
 /* Products in a loop on the CPU: for (k ...) acc = dot(A[m, k], B[k, n], acc), and nothing else.
  *
  * Done trip by trip, acc would go through memory for each block of k, and the kernel's own block
- * would decide the speed. Here trips are gathered into chunks of some DEPTH along k. A chunk's
- * operands are packed; then each block of acc, mr rows by a panel of columns, stays in registers
- * while the chunk's k go by.
- *
- * - B is packed by panels: for each k the panel's elements side by side. A panel of a chunk stays
- *   in the first cache while all rows of A pass.
- * - Elements are converted while they are packed. Where the CPU has a dot-product instruction for
- *   them (cpu_dot_insn.c), two or four along k are packed together. For i8 and u8 that is exact.
- * - An operand that lies in memory without gaps down its columns, as after a transposition, is
- *   read down the columns, and blocks of it are turned in registers.
- * - A worker's next program often needs the same B, as pid(0) moves first. Where B is a load of
- *   constant memory whose rows are the loop's k, packed chunks stay in scratch memory, each with a
- *   tag that says what it is; so do chunks of B that is computed from constant memory, k and a few
- *   scalars. Loops around that pass the sum on, as over the taps of a filter, count chunks, too.
- * - Where so few columns are needed that reading A takes longest, chunks are deeper: rows of A are
- *   read in long runs.
- * - A is read where it lies when it is a load of such elements as are summed, contiguous along k,
- *   and the rows that are computed are inside of it; else it is packed by rows. Where an index tile
- *   says which rows they are, a list has their addresses, that of a row of zeros for those outside;
- *   so it is with columns, where A is the transposition of such a load.
- * - Rows and columns of acc that the program stores nowhere, as they are beyond the end of what it
- *   stores to, are not computed. Of wide panels the last one may be needed for a few columns only:
- *   those are in narrow panels, a vector wide.
- * - Where the sums are only stored, and the tile is inside of what it is stored to, the last chunk
- *   does that.
+ * would decide the speed. Here trips are gathered into chunks. A chunk's operands are packed, B by
+ * panels, of which each stays in the first cache while all rows of A pass; then each block of acc,
+ * mr rows by a panel of columns, stays in registers while the chunk's k go by. What is packed,
+ * kept, read in memory, listed and stored is decided in nest_product.c and nest_blocks.c, and said
+ * in codegen/README.md.
  *
  * Each sum adds its products in the order of k, as the interpreter does, those that are packed
  * together as the instruction does; what is left out would have added zeros. */
@@ -126,11 +106,7 @@ static void lower_trip(TlCpuGen *g, const TlNestProduct *p, LLVMValueRef lo, LLV
     TlBlock *body = p->loop->regions[0];
     LLVMValueRef k = LLVMBuildIntCast2(g->b, trip, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, by, ""), "");
-    for (TlOp *op = body->first; op != body->last; op = op->next) {
-        if (op == p->dot)
-            continue;
-        g->lower_op(g, op);
-    }
+    tl_cpu_lower_block(g, body, p->dot);
 }
 
 /* Packs one operand, for all trips of the chunk. */
@@ -195,11 +171,11 @@ static void provide_b(Chunk *c)
         tl_cpu_add(g, tl_cpu_times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
     Tag t = tag_of(c);
-    LLVMBasicBlockRef packed = tl_cpu_branch_if(g, differs(g, &t, kept));
+    TlCpuBranch pack = tl_cpu_branch(g, differs(g, &t, kept), true, "pack", "packed");
     pack_trips(c, true);
     for (int w = 0; w < t.n; w++)
         LLVMBuildStore(g->b, t.word[w], word_at(g, kept, w));
-    tl_cpu_join_at(g, packed);
+    tl_cpu_join(g, pack);
 }
 
 /* Reads A in memory, from the chunk's first k to the end of A, unless that is within a packed
@@ -290,10 +266,10 @@ static void provide_a(Chunk *c)
     if (c->is_whole)
         direct = LLVMBuildAnd(g->b, direct, c->is_whole, "");
     c->direct = direct;
-    LLVMBasicBlockRef join = tl_cpu_branch_unless(g, direct);
+    TlCpuBranch pack = tl_cpu_branch(g, direct, false, "pack", "packed");
     c->x.a = packed;
     pack_trips(c, false);
-    tl_cpu_join_at(g, join);
+    tl_cpu_join(g, pack);
     c->x.a = LLVMBuildSelect(g->b, direct, a, packed, "");
     c->x.a_row = LLVMBuildSelect(g->b, direct, a_row, row, "");
 }
@@ -480,11 +456,11 @@ static void multiply_gathered(Chunk *c, LLVMValueRef stores)
     c->x.ngathered = tl_cpu_add(g, n, one);
     LLVMValueRef due = is_due(c, c->x.ngathered, is_last);
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, due, zero, c->x.ngathered, ""), waiting);
-    LLVMBasicBlockRef wait = tl_cpu_branch_if(g, due);
+    TlCpuBranch now = tl_cpu_branch(g, due, true, "due", "wait");
     if (stores)
         set_out(c, LLVMBuildAnd(g->b, stores, is_last, ""));
     tl_cpu_multiply(&c->x);
-    tl_cpu_join_at(g, wait);
+    tl_cpu_join(g, now);
 }
 
 static void multiply_chunk(Chunk *c, LLVMValueRef stores)

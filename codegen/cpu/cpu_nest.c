@@ -156,7 +156,7 @@ static void one_vector(TlCpuGen *g, TlCpuAt *at, LLVMValueRef end, const Body *b
     LLVMPositionBuilderAtEnd(g->b, part);
     at->width = at->row->nest->tested;
     part_of_lanes(g, at, zero, n, body);
-    tl_cpu_join_at(g, join);
+    tl_cpu_join(g, (TlCpuBranch){.join = join});
 }
 
 /* Vectors that are inside, then those that are tested. */

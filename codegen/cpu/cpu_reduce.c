@@ -101,7 +101,7 @@ static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueR
         combine_lanes(g, body, tl_gen_width_of(a[0]), out);
         return;
     }
-    tl_cpu_lower_block(g, body);
+    tl_cpu_lower_block(g, body, NULL);
     for (uint32_t i = 0; i < r->count; i++)
         out[i] = tl_gen_scalar(&g->gen, tl_in(body->last, i));
 }
@@ -112,7 +112,7 @@ static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMVal
     TlValue *fill = r->n->fill;
     tl_map_init(&fresh.memo, g->arena);
     if (fill) {
-        LLVMValueRef x = g->eval_op(g, fill, &fresh);
+        LLVMValueRef x = tl_cpu_eval_own(g, fill, &fresh);
         tl_cpu_own_store(g, fill, &fresh, x);
         tl_map_put(&fresh.memo, fill->id, (uint64_t)(uintptr_t)x);
     }

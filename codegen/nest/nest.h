@@ -190,6 +190,12 @@ typedef struct TlNestAsk {
 
 enum { TL_NEST_MOST_VALUES = 400 }; /* a nest that computes more is not built twice */
 
+/* Where an operand of one product is. */
+typedef struct TlNestOperand {
+    int32_t home;
+    bool turned; /* it is the transposition of what is there */
+} TlNestOperand;
+
 /* A loop nest over a shape, of which one dimension, the last of extent > 1, is in vectors. */
 typedef struct TlNest {
     TlNestKind kind;
@@ -262,10 +268,7 @@ typedef struct TlNest {
     struct TlNest *pack[2]; /* PRODUCT: A, B */
     bool is_b, cuts;        /* PACK: it is B; it ends where A does, and there it is inside */
     int listed;       /* PRODUCT: addresses of rows that are listed at a time */
-    struct {
-        int32_t home;
-        bool turned; /* it is the transposition of what is there */
-    } operand[2];    /* DOT: A, B */
+    TlNestOperand operand[2]; /* DOT: A, B */
 } TlNest;
 
 /* ---- a function ---- */
@@ -332,6 +335,11 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step);
 /* nest_fill.c */
 TlNest *tl_nest_new(TlNests *plan, TlNestKind kind, TlOp *op, const TlType *type);
 void tl_nest_define(TlNests *plan, TlOp *op); /* its result, into that one's home */
+/* It tests nothing: up to so many lanes, as they divide the extent. */
+void tl_nest_take_whole(TlNest *n, int lanes);
+/* `type` from one home, of such elements, into another one. */
+void tl_nest_copy(TlNests *plan, TlOp *at, const TlType *type, TlDtype from_dtype, int32_t from,
+                  int32_t to, int lanes);
 /* All elements of v, converted to dtype, into a home: nothing when that is v's own. */
 void tl_nest_materialise(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t home);
 /* Moves an op's tile operands, from operand `first` on, to the homes of `to`, as if all at once. */

@@ -24,23 +24,18 @@ static TlValue *under_transposition(TlValue *v)
     return perm[r - 1] == r - 2 && perm[r - 2] == r - 1 ? tl_in(v->def, 0) : NULL;
 }
 
-typedef struct Operand {
-    int32_t home;
-    bool turned;
-} Operand;
-
 /* Where operand v is, in this type: in a home, or filled into `pack`. */
-static Operand find_operand(TlNests *plan, TlOp *dot, TlValue *v, TlDtype dtype, int32_t pack,
-                            bool any_strides)
+static TlNestOperand find_operand(TlNests *plan, TlOp *dot, TlValue *v, TlDtype dtype, int32_t pack,
+                                  bool any_strides)
 {
     TlNestPlace place = plan->place[v->id];
     if (place.kind == TL_NEST_HOME && v->type->dtype == dtype)
-        return (Operand){place.buffer, false};
+        return (TlNestOperand){place.buffer, false};
     TlValue *x = place.kind == TL_NEST_VIRTUAL ? under_transposition(v) : NULL;
     if (any_strides && x && plan->place[x->id].kind == TL_NEST_HOME && x->type->dtype == dtype)
-        return (Operand){plan->place[x->id].buffer, true};
+        return (TlNestOperand){plan->place[x->id].buffer, true};
     tl_nest_materialise(plan, dot, v, dtype, pack);
-    return (Operand){pack, false};
+    return (TlNestOperand){pack, false};
 }
 
 /* The accumulators, one row of b and one broadcast element must fit in registers. All blocks have
@@ -67,30 +62,21 @@ void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack)
     const TlType *out = dot->out[0]->type;
     TlDtype d = out->dtype, wide = d == TL_F64 || d == TL_I32 ? d : TL_F32;
     int32_t own = plan->place[dot->out[0]->id].buffer, home = d == wide ? own : pack + 2;
-    Operand a = find_operand(plan, dot, tl_in(dot, 0), wide, pack, true),
-            b = find_operand(plan, dot, tl_in(dot, 1), wide, pack + 1, false);
+    TlNestOperand a = find_operand(plan, dot, tl_in(dot, 0), wide, pack, true);
+    TlNestOperand b = find_operand(plan, dot, tl_in(dot, 1), wide, pack + 1, false);
     tl_nest_materialise(plan, dot, tl_in(dot, 2), wide, home);
     TlType sums = *out;
     sums.dtype = wide;
     TlNest *n = tl_nest_new(plan, TL_NEST_DOT, dot, &sums);
     int r = n->form.rank;
-    n->end = 0;
     n->home = home;
-    n->operand[0].home = a.home;
-    n->operand[0].turned = a.turned;
-    n->operand[1].home = b.home;
-    n->width = n->tested = tl_nest_fit_width(n->form.padded[r - 1],
-                                             plan->m.vector_bytes / tl_dtype_bytes(wide));
+    n->operand[0] = a;
+    n->operand[1] = b;
+    n->lane = r - 1;
+    tl_nest_take_whole(n, plan->m.vector_bytes / tl_dtype_bytes(wide));
     choose_block(plan, n, n->form.extent[r - 2], n->form.padded[r - 1]);
-    if (wide == d)
-        return;
-    TlNest *copy = tl_nest_new(plan, TL_NEST_COPY, dot, out);
-    copy->end = 0;
-    copy->from = home;
-    copy->from_dtype = wide;
-    copy->home = own;
-    copy->width = copy->tested =
-        tl_nest_fit_width(copy->form.padded[copy->form.lane], plan->m.vector_bytes / 4);
+    if (wide != d)
+        tl_nest_copy(plan, dot, out, wide, home, own, plan->m.vector_bytes / 4);
 }
 
 /* ---- the packing of operands ---- */

@@ -84,9 +84,7 @@ static void build_histogram(TlNests *plan, TlOp *op)
     TlNest *sum = tl_nest_new(plan, TL_NEST_ADD, op, op->out[0]->type);
     sum->home = plan->place[op->out[0]->id].buffer;
     sum->tables = n->tables;
-    sum->width = sum->tested =
-        tl_nest_fit_width(sum->form.padded[sum->form.lane], plan->m.vector_bytes / 4);
-    sum->end = 0;
+    tl_nest_take_whole(sum, plan->m.vector_bytes / 4);
 }
 
 /* Every element by itself. */
@@ -111,8 +109,7 @@ static void build_picked(TlNests *plan, TlOp *op, TlValue *from, int64_t at)
     if (type->rank == 0)
         return;
     int limit = plan->m.vector_bytes / (int)tl_gen_elem_bytes(type);
-    int width = tl_nest_width(plan, from, limit, false, &n->limit);
-    n->width = n->tested = tl_nest_fit_width(n->form.padded[n->form.lane], width);
+    tl_nest_take_whole(n, tl_nest_width(plan, from, limit, false, &n->limit));
     n->home = plan->place[op->out[0]->id].buffer;
 }
 

@@ -1,5 +1,6 @@
 /* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing else,
- * and what cpu_matmul.c needs to know about them. */
+ * and what of them can be left out: packing A where it can be read in memory, packing B anew for
+ * each program, sums that the program stores nowhere, a store of its own for the sums. */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
