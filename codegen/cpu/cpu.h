@@ -4,8 +4,9 @@
  * What a nest does is decided before (codegen/nest/nest.h); here it is written down. Scalars are
  * LLVM values. A tile has a home in the worker's scratch memory, or it is virtual: its elements are
  * computed where they are used, at a position in the loops of the nest that needs them. Files call
- * only those that come before them in this header, but for tl_cpu_eval and tl_cpu_lower_block, by
- * which cpu_lower.c is called for the op of a value or a block. */
+ * only those that come before them in this header, but for what is one recursion:
+ * tl_cpu_eval_own and tl_cpu_lower_block have cpu_lower.c, the last file, find the code of an
+ * op. */
 #ifndef TL_CPU_H
 #define TL_CPU_H
 #include <stddef.h>
@@ -44,7 +45,7 @@ struct TlCpuGen {
     LLVMValueRef body;         /* at the end: the function that a program is in */
     LLVMValueRef *variable;    /* by buffer: of small homes; NULL: not made yet */
     TlMap access;              /* op to TlCpuAccess */
-    /* cpu_lower.c: one op, and the value of an op at a position */
+    /* cpu_lower.c: one op, and the value of an op at a position; for cpu_eval.c alone */
     void (*lower_op)(TlCpuGen *g, TlOp *op);
     LLVMValueRef (*eval_op)(TlCpuGen *g, TlValue *v, TlCpuAt *at);
 };
@@ -112,10 +113,9 @@ void tl_cpu_look_up(TlLlvm *l); /* functions of four bits become look-ups */
 /* ---- cpu_loop.c: loops and branches ---- */
 
 /* for (i = from; i < to; i += by), which carries values. */
-enum { TL_CPU_CARRY = 64 };
 typedef struct TlCpuLoop {
     LLVMValueRef i, by;               /* by: may be set anew before the end */
-    LLVMValueRef carry[TL_CPU_CARRY]; /* in the loop and, once it has ended, after it */
+    LLVMValueRef carry[TL_NEST_SUMS]; /* in the loop and, once it has ended, after it */
     uint32_t ncarry;
     LLVMBasicBlockRef head, exit; /* exit NULL: the test is at the end; both: it has one trip */
     int64_t end;
@@ -130,14 +130,19 @@ void tl_cpu_loop_known(TlCpuGen *g, TlCpuLoop *l, int64_t begin, int64_t end, in
 void tl_cpu_loop_is_short(TlCpuGen *g, const TlCpuLoop *l);
 void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next);
 
-/* What is built next runs only if `cond` holds. Returns the block to continue in: join_at. */
-LLVMBasicBlockRef tl_cpu_branch_if(TlCpuGen *g, LLVMValueRef cond);
-void tl_cpu_join_at(TlCpuGen *g, LLVMBasicBlockRef join);
+/* What is built next runs only where `cond` is `value`, up to the join, in blocks of
+ * these names. cond NULL: always. */
+typedef struct TlCpuBranch {
+    LLVMBasicBlockRef from, join;
+} TlCpuBranch;
+TlCpuBranch tl_cpu_branch(TlCpuGen *g, LLVMValueRef cond, bool value, const char *then,
+                          const char *join);
+void tl_cpu_join(TlCpuGen *g, TlCpuBranch b);
+/* The same: `then`, or where what is conditional did not run, `otherwise`. */
+LLVMValueRef tl_cpu_join_value(TlCpuGen *g, TlCpuBranch b, LLVMValueRef then,
+                               LLVMValueRef otherwise);
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */
-/* After join_at: `then` from the block in which what is conditional ended, else `otherwise`. */
-LLVMValueRef tl_cpu_joined(TlCpuGen *g, LLVMValueRef then, LLVMBasicBlockRef then_end,
-                           LLVMValueRef otherwise, LLVMBasicBlockRef from);
 /* One value computed in two ways, `fast` if the condition holds; or two effects, values NULL. */
 typedef struct TlCpuFork {
     LLVMBasicBlockRef slow, join, fast_end;
@@ -170,12 +175,13 @@ LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
 /* ---- cpu_eval.c: values at positions ---- */
 
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
-/* A position of an operand, in the same row of the nest as `at`. */
+/* A position of an operand, in the same row of the nest as `at`, with the same indices. */
 void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
+LLVMValueRef tl_cpu_eval_own(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* by its op, home or not */
 /* The value of an op that only renames elements, or computes each from those of its operands. */
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlValue *v, TlCpuAt *at);
-void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block); /* all ops but the terminator */
+void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all ops but this one */
 
 /* ---- cpu_reshape.c, cpu_gather.c ---- */
 
@@ -212,7 +218,6 @@ LLVMValueRef tl_cpu_lanes_inside(TlCpuGen *g, TlCpuSpot *s, int width); /* never
 /* i1: are the elements of all lanes adjacent? *out_first: the address of lane 0. */
 LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
                                 LLVMValueRef *out_first);
-bool tl_cpu_forks(const TlCpuGen *g, const TlType *elem); /* masks are slow: two ways are better */
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 /* At the beginning of a nest's row: index tiles that do not go along it are read once for all of
@@ -262,8 +267,7 @@ void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody body, void *user);
 void tl_cpu_fill(TlCpuGen *g, const TlNest *n);   /* cpu_fill.c: FILL, TURN, COPY, PICK */
 void tl_cpu_store(TlCpuGen *g, const TlNest *n);  /* cpu_store.c */
 void tl_cpu_atomic(TlCpuGen *g, const TlNest *n); /* cpu_atomic.c */
-void tl_cpu_reduce(TlCpuGen *g, const TlNest *n); /* cpu_reduce.c */
-void tl_cpu_scan(TlCpuGen *g, const TlNest *n);
+void tl_cpu_reduce(TlCpuGen *g, const TlNest *n); /* cpu_reduce.c: REDUCE, SCAN */
 void tl_cpu_histogram(TlCpuGen *g, const TlNest *count, const TlNest *add); /* cpu_histogram.c */
 void tl_cpu_dot(TlCpuGen *g, const TlNest *n);                              /* cpu_dot.c */
 /* cpu_matmul.c. The loop, whose result's home holds what is added to: n trips from k = lo on by

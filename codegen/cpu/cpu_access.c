@@ -135,8 +135,6 @@ static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
     if (a->a->place.pointwise) {
         bool lanes = at->lane < v->type->rank;
         tl_cpu_at_under(g, &sub, at, v->type->rank, lanes ? at->lane : 0, lanes ? at->width : 1);
-        for (int d = 0; d < sub.rank; d++)
-            sub.idx[d] = at->idx[d];
     } else {
         tl_cpu_at_under(g, &sub, at, 1, 0, at->lane == dim ? at->width : 1);
         sub.idx[0] = at->idx[dim];
@@ -302,18 +300,17 @@ LLVMValueRef tl_cpu_access_address(TlCpuGen *g, const TlCpuAccess *a, const TlCp
     return view_spot(g, a, at).ptr;
 }
 
-static TlCpuSpot pointer_spot(TlCpuGen *g, const TlCpuAccess *a, TlCpuAt *at)
-{
-    return (TlCpuSpot){.ptr = tl_cpu_eval(g, a->a->place.base, at), .apart = at->width > 1};
-}
-
 TlCpuSpot tl_cpu_spot_at(TlCpuGen *g, const TlCpuAccess *a, TlCpuAt *at)
 {
-    TlCpuSpot s = a->view ? view_spot(g, a, at) : pointer_spot(g, a, at);
-    if (a->a->place.mask)
+    TlCpuSpot s = {.apart = at->width > 1};
+    if (a->view)
+        s = view_spot(g, a, at);
+    else
+        s.ptr = tl_cpu_eval(g, a->a->place.base, at);
+    if (a->a->place.mask) {
         add_condition(g, &s, tl_cpu_eval(g, a->a->place.mask, at));
-    if (a->a->place.mask)
         s.full = NULL;
+    }
     return s;
 }
 
@@ -330,16 +327,9 @@ LLVMValueRef tl_cpu_lanes_inside(TlCpuGen *g, TlCpuSpot *s, int width)
 static LLVMValueRef ask_address(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot *s, LLVMValueRef ok)
 {
     uint64_t bytes = (uint64_t)tl_dtype_bytes(a->a->place.base->type->dtype);
-    LLVMValueRef flag = LLVMConstInt(g->i1, 0, 0);
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
-    if (ok)
-        join = tl_cpu_branch_if(g, ok);
+    TlCpuBranch branch = tl_cpu_branch(g, ok, true, "then", "join");
     LLVMValueRef good = check_address(g, s->ptr, bytes, a->a->param, a->a->op->loc);
-    if (!join)
-        return good;
-    LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
-    tl_cpu_join_at(g, join);
-    return tl_cpu_joined(g, good, then, flag, from);
+    return tl_cpu_join_value(g, branch, good, LLVMConstInt(g->i1, 0, 0));
 }
 
 /* The condition for accessing the element. With --check, code that reports a violation. */
@@ -381,52 +371,6 @@ static LLVMValueRef zeros(TlCpuGen *g)
     return z;
 }
 
-static LLVMValueRef read_element(TlCpuGen *g, const TlType *elem, LLVMValueRef p)
-{
-    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, elem), p, "");
-    LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(elem));
-    return tl_gen_from_mem(&g->gen, elem, x);
-}
-
-static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at)
-{
-    TL_ASSERT(at->width == 1 || s, "an element of %d lanes", at->width);
-    TlType elem = tl_cpu_elem_of(op->out[0]->type);
-    LLVMValueRef ok = tl_cpu_element_ok(g, a, s), other = outside_value(g, a, &elem, at);
-    if (!ok)
-        return read_element(g, &elem, s->ptr);
-    if (at->rank == 0) { /* no branch: LLVM's time grows with the square of the number of blocks */
-        LLVMValueRef x =
-            read_element(g, &elem, LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""));
-        return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, ok, x, other, "");
-    }
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = tl_cpu_branch_if(g, ok);
-    LLVMValueRef x = read_element(g, &elem, s->ptr);
-    LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
-    tl_cpu_join_at(g, join);
-    return tl_cpu_joined(g, x, then, other, from);
-}
-
-/* ---- vectors ---- */
-
-static LLVMValueRef masked(TlCpuGen *g, const char *name, LLVMTypeRef value, LLVMTypeRef ptrs,
-                           LLVMValueRef *args, unsigned n)
-{
-    LLVMTypeRef types[2] = {value, ptrs};
-    return tl_gen_intrinsic(&g->gen, name, types, 2, args, n);
-}
-
-static LLVMValueRef masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef mask,
-                                LLVMValueRef other, int width, bool apart)
-{
-    LLVMTypeRef t = tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width);
-    LLVMValueRef args[4] = {p, i32_(g, tl_gen_elem_bytes(elem)), mask,
-                            tl_gen_to_mem(&g->gen, elem, other)};
-    return tl_gen_from_mem(
-        &g->gen, elem,
-        masked(g, apart ? "llvm.masked.gather" : "llvm.masked.load", t, LLVMTypeOf(p), args, 4));
-}
-
 static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
 {
     LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), p, "");
@@ -434,9 +378,30 @@ static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, 
     return tl_gen_from_mem(&g->gen, elem, x);
 }
 
-bool tl_cpu_forks(const TlCpuGen *g, const TlType *elem)
+static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at)
 {
-    return !(g->m.masks || (g->m.gathers && tl_gen_elem_bytes(elem) >= 4));
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    LLVMValueRef ok = tl_cpu_element_ok(g, a, s), other = outside_value(g, a, &elem, at);
+    if (!ok)
+        return plain_load(g, &elem, s->ptr, 1);
+    if (at->rank == 0) { /* no branch: LLVM's time grows with the square of the number of blocks */
+        LLVMValueRef x = plain_load(g, &elem, LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""), 1);
+        return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, ok, x, other, "");
+    }
+    TlCpuBranch branch = tl_cpu_branch(g, ok, true, "then", "join");
+    return tl_cpu_join_value(g, branch, plain_load(g, &elem, s->ptr, 1), other);
+}
+
+/* ---- vectors ---- */
+
+static LLVMValueRef masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef mask,
+                                LLVMValueRef other, int width, bool apart)
+{
+    const char *name = apart ? "llvm.masked.gather" : "llvm.masked.load";
+    LLVMTypeRef types[2] = {tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), LLVMTypeOf(p)};
+    LLVMValueRef args[4] = {p, i32_(g, tl_gen_elem_bytes(elem)), mask,
+                            tl_gen_to_mem(&g->gen, elem, other)};
+    return tl_gen_from_mem(&g->gen, elem, tl_gen_intrinsic(&g->gen, name, types, 2, args, 4));
 }
 
 LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
@@ -453,13 +418,13 @@ LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef pt
                          LLVMConstAllOnes(bits), "");
 }
 
-static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, TlCpuSpot *s,
-                                    LLVMValueRef other, int width)
+static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                    TlCpuSpot *s, LLVMValueRef other, int width)
 {
     if (!s->mask && !s->uniform)
         return plain_load(g, elem, s->ptr, width);
     LLVMValueRef mask = tl_cpu_lanes_inside(g, s, width);
-    if (!s->full || !tl_cpu_forks(g, elem))
+    if (!s->full || !a->a->forks)
         return masked_load(g, elem, s->ptr, mask, other, width, false);
     LLVMValueRef all = s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full;
     TlCpuFork f = tl_cpu_fork(g, all);
@@ -471,8 +436,8 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, TlCpuSpot *
  * last one is read. */
 static LLVMValueRef load_every_second(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
 {
-    TL_ASSERT(width > 1 && width <= 64, "%d lanes", width);
-    LLVMValueRef index[64], last = tl_gen_int(&g->gen, width - 1);
+    TL_ASSERT(width > 1 && width <= TL_NEST_LANES, "%d lanes", width);
+    LLVMValueRef index[TL_NEST_LANES], last = tl_gen_int(&g->gen, width - 1);
     LLVMValueRef a = plain_load(g, elem, p, width),
                  b = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, last), width);
     for (int i = 0; i < width; i++)
@@ -482,7 +447,6 @@ static LLVMValueRef load_every_second(TlCpuGen *g, const TlType *elem, LLVMValue
 
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(op->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(op->opcode)->text);
     TlCpuAccess *a = tl_cpu_access_of(g, op);
     TlNestForm form = tl_nest_form(op->out[0]->type);
     if (at->width > 1 && form.extent[at->lane] % at->width == 0 &&
@@ -500,7 +464,7 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     if (!s.apart)
         tl_cpu_fetch_later(g, at->fetch, a, s.ptr, at->width * (int64_t)tl_gen_elem_bytes(&elem));
     if (!s.apart)
-        return load_contiguous(g, &elem, &s, other, at->width);
+        return load_contiguous(g, a, &elem, &s, other, at->width);
     LLVMValueRef mask = tl_cpu_lanes_inside(g, &s, at->width);
     mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
     if (a->view)
@@ -513,7 +477,6 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 
 LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(op->opcode == TL_OP_INSIDE, "%s asks for no bounds", tl_op_info(op->opcode)->text);
     TlCpuAccess *a = tl_cpu_access_of(g, op);
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width > 1)

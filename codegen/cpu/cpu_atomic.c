@@ -11,7 +11,8 @@ static LLVMAtomicOrdering ordering(const TlOp *op)
     return ORDERS[tl_attr_int(op, TL_ATTR_ORDER, TL_ORDER_RELAXED)];
 }
 
-static LLVMAtomicOrdering failure_ordering(LLVMAtomicOrdering o)
+/* What is left of an order for what only reads. */
+static LLVMAtomicOrdering acquiring(LLVMAtomicOrdering o)
 {
     return o == LLVMAtomicOrderingAcquire || o == LLVMAtomicOrderingAcquireRelease
                ? LLVMAtomicOrderingAcquire
@@ -32,7 +33,7 @@ static LLVMValueRef compare_exchange(TlCpuGen *g, TlOp *op, LLVMValueRef p, LLVM
                                      LLVMValueRef desired, LLVMValueRef *out_ok)
 {
     LLVMAtomicOrdering o = ordering(op);
-    LLVMValueRef r = LLVMBuildAtomicCmpXchg(g->b, p, expected, desired, o, failure_ordering(o), 0);
+    LLVMValueRef r = LLVMBuildAtomicCmpXchg(g->b, p, expected, desired, o, acquiring(o), 0);
     if (out_ok)
         *out_ok = LLVMBuildExtractValue(g->b, r, 1, "");
     return LLVMBuildExtractValue(g->b, r, 0, "");
@@ -116,9 +117,7 @@ static LLVMValueRef atomic_element(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot 
     }
     case TL_OP_ATOMIC_LOAD: {
         LLVMValueRef v = LLVMBuildLoad2(g->b, bits, s->ptr, "");
-        bool acquire =
-            order == LLVMAtomicOrderingAcquire || order == LLVMAtomicOrderingAcquireRelease;
-        LLVMSetOrdering(v, acquire ? LLVMAtomicOrderingAcquire : LLVMAtomicOrderingMonotonic);
+        LLVMSetOrdering(v, acquiring(order));
         LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
         return LLVMBuildBitCast(g->b, v, type, "");
     }
@@ -138,16 +137,13 @@ static void atomic_body(TlCpuGen *g, TlCpuAt *at, void *user)
     const TlCpuAccess *a = user;
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     LLVMValueRef ok = tl_cpu_element_ok(g, a, &s);
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = ok ? tl_cpu_branch_if(g, ok) : NULL;
+    TlCpuBranch branch = tl_cpu_branch(g, ok, true, "then", "join");
     LLVMValueRef old = atomic_element(g, a, &s, at);
-    if (join) {
-        LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
-        tl_cpu_join_at(g, join);
-        if (old)
-            old = tl_cpu_joined(g, old, then, LLVMConstNull(LLVMTypeOf(old)), from);
-    }
-    if (!old)
+    if (!old) {
+        tl_cpu_join(g, branch);
         return;
+    }
+    old = tl_cpu_join_value(g, branch, old, LLVMConstNull(LLVMTypeOf(old)));
     TlValue *out = a->a->op->out[0];
     if (out->type->rank)
         tl_cpu_own_store(g, out, at, old);
@@ -165,7 +161,7 @@ static void group_body(TlCpuGen *g, const TlCpuAccess *a, TlCpuAt *at)
 {
     TL_ASSERT(at->width > 1, "a group of %d", at->width);
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
-    LLVMBasicBlockRef join = s.uniform ? tl_cpu_branch_if(g, s.uniform) : NULL;
+    TlCpuBranch branch = tl_cpu_branch(g, s.uniform, true, "then", "join");
     LLVMTypeRef bits = LLVMIntTypeInContext(g->c, 8 * GROUP_BYTES);
     LLVMValueRef half = tl_gen_int(&g->gen, 1),
                  above = LLVMBuildInBoundsGEP2(g->b, g->i64, s.ptr, &half, 1, "");
@@ -177,8 +173,7 @@ static void group_body(TlCpuGen *g, const TlCpuAccess *a, TlCpuAt *at)
     LLVMValueRef x = tl_cpu_eval(g, a->a->place.value, at);
     rmw_loop(g, a->a->op, a->a->place.base->type->dtype, s.ptr,
              LLVMBuildBitCast(g->b, halves, bits, ""), x);
-    if (join)
-        tl_cpu_join_at(g, join);
+    tl_cpu_join(g, branch);
 }
 
 /* Groups up to `end`, where all is inside, then elements. */

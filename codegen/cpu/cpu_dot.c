@@ -86,7 +86,8 @@ static void micro(Product *p, LLVMValueRef m0, LLVMValueRef n0, int nv)
 {
     TL_ASSERT(p->mr > 0 && nv > 0, "a block of %d rows, %d vectors", p->mr, nv);
     TlCpuGen *g = p->g;
-    LLVMValueRef acc[64], next[64], a[64], b[8], c[64], zero = tl_gen_int(&g->gen, 0);
+    LLVMValueRef acc[TL_NEST_ACCUMULATORS], next[TL_NEST_ACCUMULATORS], a[TL_NEST_ACCUMULATORS],
+        b[TL_NEST_ACCUMULATORS], c[TL_NEST_ACCUMULATORS], zero = tl_gen_int(&g->gen, 0);
     for (int i = 0; i < p->mr; i++) {
         LLVMValueRef row = row_of(p, m0, i);
         a[i] = pointer(p, &p->a, row, zero);

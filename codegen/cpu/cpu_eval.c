@@ -20,6 +20,7 @@ void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width)
 void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int lane, int width)
 {
     tl_cpu_at_init(g, sub, rank, lane, width);
+    memcpy(sub->idx, at->idx, sizeof at->idx);
     sub->row = at->row;
     sub->fetch = at->fetch;
     sub->whole = at->whole;
@@ -51,7 +52,6 @@ static LLVMValueRef eval_broadcast(TlCpuGen *g, TlValue *x, TlCpuAt *at)
 
 static LLVMValueRef eval_expand(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(op->opcode == TL_OP_EXPAND, "%s adds no axis", tl_op_info(op->opcode)->text);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     TlValue *x = tl_in(op, 0);
     TlCpuAt sub;
@@ -67,8 +67,6 @@ static LLVMValueRef eval_expand(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 
 static LLVMValueRef eval_trans(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(op->opcode == TL_OP_TRANS && tl_attr(op, TL_ATTR_PERM),
-              "%s turns nothing", tl_op_info(op->opcode)->text);
     const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
     TlCpuAt sub;
     tl_cpu_at_under(g, &sub, at, at->rank, (int)perm[at->lane], at->width);
@@ -91,7 +89,6 @@ static LLVMValueRef eval_ptr_add(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
     TlOp *op = v->def;
-    TL_ASSERT(op, "value %u has no op", v->id);
     switch (op->opcode) {
     case TL_OP_CONST:
         return tl_gen_const(&g->gen, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, at->width);
@@ -116,6 +113,12 @@ LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     return tl_gen_elementwise(&g->gen, op, in);
 }
 
+LLVMValueRef tl_cpu_eval_own(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+{
+    TL_ASSERT(v->def, "value %u has no op", v->id);
+    return g->eval_op(g, v, at);
+}
+
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
     TL_ASSERT(v->type->kind == TL_TILE && at->width > 0, "value %u is no tile", v->id);
@@ -130,16 +133,17 @@ LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
         TlNestForm f = tl_nest_form(v->type);
         r = tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);
     } else {
-        r = g->eval_op(g, v, at);
+        r = tl_cpu_eval_own(g, v, at);
     }
     tl_map_put(&at->memo, v->id, (uint64_t)(uintptr_t)r);
     return r;
 }
 
-void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
+void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but)
 {
     TL_ASSERT(block->fn == g->fn && block->last, "a block of another function than '%s'",
               g->fn->name);
     for (TlOp *op = block->first; op; op = op->next)
-        g->lower_op(g, op);
+        if (op != but)
+            g->lower_op(g, op);
 }

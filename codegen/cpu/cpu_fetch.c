@@ -62,14 +62,13 @@ void tl_cpu_fetch_later(TlCpuGen *g, TlCpuFetch *f, const TlCpuAccess *a, LLVMVa
 void tl_cpu_fetch_now(TlCpuGen *g, TlCpuFetch *f)
 {
     enum { FIRST_CACHE = 3, SECOND_CACHE = 2 };
-    LLVMBasicBlockRef on = f->large ? tl_gen_block(&g->gen, "on") : NULL;
-    if (on) {
+    TlCpuBranch b = {.join = f->large ? tl_gen_block(&g->gen, "on") : NULL};
+    if (b.join) { /* what asks stands behind the loop's code, as the block is made later */
         LLVMBasicBlockRef ask = tl_gen_block(&g->gen, "ask");
-        LLVMBuildCondBr(g->b, f->large, ask, on);
+        LLVMBuildCondBr(g->b, f->large, ask, b.join);
         LLVMPositionBuilderAtEnd(g->b, ask);
     }
     for (uint32_t i = 0; i < f->later.len; i++)
-        tl_cpu_prefetch_line(g, f->later.data[i], false, on ? SECOND_CACHE : FIRST_CACHE);
-    if (on)
-        tl_cpu_join_at(g, on);
+        tl_cpu_prefetch_line(g, f->later.data[i], false, b.join ? SECOND_CACHE : FIRST_CACHE);
+    tl_cpu_join(g, b);
 }

@@ -21,7 +21,7 @@ static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     const Fill *f = user;
     TlValue *v = f->n->value;
-    store(g, f, at, v->type->dtype, f->n->own ? g->eval_op(g, v, at) : tl_cpu_eval(g, v, at));
+    store(g, f, at, v->type->dtype, (f->n->own ? tl_cpu_eval_own : tl_cpu_eval)(g, v, at));
 }
 
 static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)

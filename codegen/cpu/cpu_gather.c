@@ -8,44 +8,10 @@ static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef 
     TL_ASSERT(lane < at->width, "lane %d of %d", lane, at->width);
     TlCpuAt sub;
     tl_cpu_at_under(g, &sub, at, at->rank, at->lane, 1);
-    for (int d = 0; d < at->rank; d++)
-        sub.idx[d] = at->idx[d];
     if (at->width > 1 && at->lane != axis)
         sub.idx[at->lane] = tl_cpu_lane_index(g, at, lane, x->type->shape[at->lane]);
     sub.idx[axis] = k;
     return tl_cpu_eval(g, x, &sub);
-}
-
-/* Is element i of v, along dimension d, i? */
-static bool is_place(const TlValue *v, int d)
-{
-    const TlOp *op = v->def;
-    if (!op)
-        return false;
-    if (op->opcode == TL_OP_IOTA)
-        return true;
-    const TlValue *x = op->nin ? tl_in(op, 0) : NULL;
-    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
-    switch (op->opcode) {
-    case TL_OP_EXPAND: return d != axis && is_place(x, d > axis ? d - 1 : d);
-    case TL_OP_RESHAPE: /* axes of extent 1 are added */
-        return x->type->rank == 1 && x->type->shape[0] == v->type->shape[d] && is_place(x, 0);
-    case TL_OP_BROADCAST: return x->type->rank && x->type->shape[d] != 1 && is_place(x, d);
-    default: return false;
-    }
-}
-
-/* The scalar m where element i of the index along d is i ^ m, as in networks that sort; or NULL. */
-static TlValue *partner_mask(const TlValue *index, int d)
-{
-    const TlOp *op = index->def;
-    for (uint32_t i = 0; i < 2 && op && op->opcode == TL_OP_XOR; i++) {
-        const TlOp *other = tl_in(op, 1 - i)->def;
-        if (is_place(tl_in(op, i), d) && other && other->opcode == TL_OP_BROADCAST &&
-            tl_in(other, 0)->type->rank == 0)
-            return tl_in(other, 0);
-    }
-    return NULL;
 }
 
 /* How many elements of x along d are there, those of whole vectors in the padding included? */
@@ -61,12 +27,12 @@ static LLVMValueRef partners(TlCpuGen *g, TlValue *x, TlValue *mask, const TlCpu
 {
     int w = at->width, d = at->lane;
     TL_ASSERT(readable(x, d) % w == 0, "%lld elements by %d", (long long)readable(x, d), w);
-    LLVMValueRef m = tl_gen_to_i64(&g->gen, mask, tl_gen_scalar(&g->gen, mask)), order[64];
+    LLVMValueRef m = tl_gen_to_i64(&g->gen, mask, tl_gen_scalar(&g->gen, mask)),
+                 order[TL_NEST_LANES];
     LLVMValueRef high = LLVMBuildAnd(g->b, m, tl_gen_int(&g->gen, -w), ""),
                  first = LLVMBuildXor(g->b, at->idx[d], high, ""), zero = tl_gen_int(&g->gen, 0);
     TlCpuAt sub;
     tl_cpu_at_under(g, &sub, at, at->rank, d, w);
-    for (int i = 0; i < at->rank; i++) sub.idx[i] = at->idx[i];
     sub.idx[d] =
         tl_gen_pick(&g->gen, LLVMIntULT, first, tl_gen_int(&g->gen, readable(x, d)), first, zero);
     LLVMValueRef r = tl_cpu_eval(g, x, &sub);
@@ -83,8 +49,6 @@ static LLVMValueRef partners(TlCpuGen *g, TlValue *x, TlValue *mask, const TlCpu
 
 LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(op->opcode == TL_OP_GATHER && op->nin == 2,
-              "%s is no gather", tl_op_info(op->opcode)->text);
     TlValue *x = tl_in(op, 0), *index = tl_in(op, 1);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), w = at->width;
     LLVMTypeRef i64s = tl_gen_vec(g->i64, w);
@@ -96,10 +60,9 @@ LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     k = LLVMBuildSelect(g->b, inside, k, LLVMConstNull(i64s), "");
     if (w == 1)
         return LLVMBuildSelect(g->b, inside, gather_lane(g, x, axis, k, at, 0), zero, "");
-    bool along = at->lane == axis && readable(x, axis) % w == 0;
-    TlValue *mask = along ? partner_mask(index, axis) : NULL;
-    if (mask)
-        return LLVMBuildSelect(g->b, inside, partners(g, x, mask, at), zero, "");
+    TlValue *partner = g->plan->place[op->out[0]->id].partner;
+    if (partner && at->lane == axis && readable(x, axis) % w == 0)
+        return LLVMBuildSelect(g->b, inside, partners(g, x, partner, at), zero, "");
     LLVMValueRef r = zero;
     for (int i = 0; i < w; i++) {
         LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);

@@ -96,31 +96,22 @@ static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
 static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
 {
     LLVMValueRef at = how_many(g, h), n = LLVMBuildLoad2(g->b, g->i64, at, "");
-    LLVMBasicBlockRef full = tl_gen_block(&g->gen, "full"), on = tl_gen_block(&g->gen, "on");
     LLVMSetAlignment(LLVMBuildStore(g->b, x, gathered_at(g, h, n)), 4 * (unsigned)width);
     n = LLVMBuildAdd(g->b, n, tl_gen_int(&g->gen, width), "");
     LLVMBuildStore(g->b, n, at);
     LLVMValueRef all = tl_gen_int(&g->gen, TL_NEST_COUNTED);
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, n, all, ""), full, on);
-    LLVMPositionBuilderAtEnd(g->b, full);
+    TlCpuBranch full =
+        tl_cpu_branch(g, LLVMBuildICmp(g->b, LLVMIntEQ, n, all, ""), true, "then", "join");
     count_gathered(g, h, all);
     LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), at);
-    LLVMBuildBr(g->b, on);
-    LLVMPositionBuilderAtEnd(g->b, on);
+    tl_cpu_join(g, full);
 }
 
-/* Where the lanes lie in memory, as they are if all of them count: where -1 is what it gives for
- * some, it gives the others as they are. NULL: nowhere. *bytes: as bytes. */
-static LLVMValueRef place_of(TlCpuGen *g, LLVMValueRef x, int width, bool *bytes)
+/* Where the lanes lie in memory, as they are if all of them count. NULL: some are not there. */
+static LLVMValueRef place_of(TlCpuGen *g, TlValue *counted, TlCpuAt *at)
 {
-    LLVMTypeRef type = tl_gen_vec(g->i32, width);
-    while (LLVMIsASelectInst(x) && LLVMGetOperand(x, 2) == LLVMConstAllOnes(type))
-        x = LLVMGetOperand(x, 1);
-    LLVMValueRef narrow = LLVMIsAZExtInst(x) ? LLVMGetOperand(x, 0) : NULL;
-    *bytes = narrow && LLVMIsALoadInst(narrow) && LLVMTypeOf(narrow) == tl_gen_vec(g->i8, width);
-    if (*bytes)
-        return LLVMGetOperand(narrow, 0);
-    return LLVMIsALoadInst(x) && LLVMTypeOf(x) == type ? LLVMGetOperand(x, 0) : NULL;
+    LLVMValueRef x = tl_cpu_eval(g, counted, at);
+    return LLVMIsALoadInst(x) ? LLVMGetOperand(x, 0) : NULL;
 }
 
 /* Counts the lanes of x; those that do not count, bin `beyond`. */
@@ -147,15 +138,11 @@ static void count_in_place(TlCpuGen *g, const Bins *h, LLVMValueRef p, bool byte
                                         LLVMConstAllOnes(mask), "");
     LLVMBuildCondBr(g->b, is_all, all, some);
     LLVMPositionBuilderAtEnd(g->b, all);
-    if (bytes)
-        count_bytes(g, h, p, width);
-    else
-        count_at(g, h, p, width);
+    (bytes ? count_bytes : count_at)(g, h, p, width);
     LLVMBuildBr(g->b, on);
     LLVMPositionBuilderAtEnd(g->b, some);
     count_bounded(g, h, x, counts, beyond, width);
-    LLVMBuildBr(g->b, on);
-    LLVMPositionBuilderAtEnd(g->b, on);
+    tl_cpu_join(g, (TlCpuBranch){.join = on});
 }
 
 static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
@@ -171,10 +158,10 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     LLVMValueRef counts = LLVMBuildICmp(g->b, LLVMIntULT, x, beyond, "");
     if (mask)
         counts = LLVMBuildAnd(g->b, counts, mask, "");
-    bool bytes = false;
-    LLVMValueRef p = mask || at->width < TURNS ? NULL : place_of(g, x, at->width, &bytes);
+    TlValue *counted = mask || at->width < TURNS ? NULL : at->row->nest->counted;
+    LLVMValueRef p = counted ? place_of(g, counted, at) : NULL;
     if (p)
-        count_in_place(g, h, p, bytes, x, counts, beyond, at->width);
+        count_in_place(g, h, p, counted->type->dtype == TL_U8, x, counts, beyond, at->width);
     else
         count_bounded(g, h, x, counts, beyond, at->width);
     at->fetch = NULL;

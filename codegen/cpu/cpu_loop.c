@@ -22,7 +22,7 @@ static void enter_loop(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, const LLVMV
 
 static void set_up(TlCpuGen *g, TlCpuLoop *l, int64_t step, uint32_t ncarry)
 {
-    TL_ASSERT(ncarry <= TL_CPU_CARRY && step > 0, "%u values carried by one loop", ncarry);
+    TL_ASSERT(ncarry <= TL_NEST_SUMS && step > 0, "%u values carried by one loop", ncarry);
     *l = (TlCpuLoop){.by = tl_gen_int(&g->gen, step), .ncarry = ncarry};
 }
 
@@ -95,25 +95,48 @@ void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next)
 
 /* ---- branches ---- */
 
-/* What is built next runs only if `cond` holds. Returns the block to continue in (join_at). */
-LLVMBasicBlockRef tl_cpu_branch_if(TlCpuGen *g, LLVMValueRef cond)
+TlCpuBranch tl_cpu_branch(TlCpuGen *g, LLVMValueRef cond, bool value, const char *then,
+                          const char *join)
 {
-    LLVMBasicBlockRef then = tl_gen_block(&g->gen, "then"), join = tl_gen_block(&g->gen, "join");
-    LLVMBuildCondBr(g->b, cond, then, join);
-    LLVMPositionBuilderAtEnd(g->b, then);
-    return join;
+    TlCpuBranch b = {.from = LLVMGetInsertBlock(g->b)};
+    if (!cond)
+        return b;
+    LLVMBasicBlockRef block = tl_gen_block(&g->gen, then);
+    b.join = tl_gen_block(&g->gen, join);
+    LLVMBuildCondBr(g->b, cond, value ? block : b.join, value ? b.join : block);
+    LLVMPositionBuilderAtEnd(g->b, block);
+    return b;
 }
 
-void tl_cpu_join_at(TlCpuGen *g, LLVMBasicBlockRef join)
+void tl_cpu_join(TlCpuGen *g, TlCpuBranch b)
 {
-    LLVMBuildBr(g->b, join);
-    LLVMPositionBuilderAtEnd(g->b, join);
+    if (!b.join)
+        return;
+    LLVMBuildBr(g->b, b.join);
+    LLVMPositionBuilderAtEnd(g->b, b.join);
+}
+
+static LLVMValueRef either(TlCpuGen *g, LLVMValueRef x, LLVMBasicBlockRef from_x, LLVMValueRef y,
+                           LLVMBasicBlockRef from_y)
+{
+    LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(x), "");
+    LLVMAddIncoming(phi, &x, &from_x, 1);
+    LLVMAddIncoming(phi, &y, &from_y, 1);
+    return phi;
+}
+
+LLVMValueRef tl_cpu_join_value(TlCpuGen *g, TlCpuBranch b, LLVMValueRef then,
+                               LLVMValueRef otherwise)
+{
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
+    tl_cpu_join(g, b);
+    return b.join ? either(g, then, end, otherwise, b.from) : then;
 }
 
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const char *text)
 {
     LLVMTypeRef params[6] = {g->ptr, g->i32, g->i32, g->i32, g->i32, g->ptr};
-    LLVMBasicBlockRef join = tl_cpu_branch_if(g, failed);
+    TlCpuBranch branch = tl_cpu_branch(g, failed, true, "then", "join");
     LLVMValueRef args[6] = {g->ctx,
                             LLVMConstInt(g->i32, (unsigned)kind, 0),
                             LLVMConstInt(g->i32, loc.file, 0),
@@ -121,16 +144,7 @@ void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const ch
                             LLVMConstInt(g->i32, loc.col, 0),
                             LLVMBuildGlobalStringPtr(g->b, text, "text")};
     tl_cpu_service(g, TL_CPU_SERVICE(fail), LLVMFunctionType(g->void_, params, 6, 0), args, 6);
-    tl_cpu_join_at(g, join);
-}
-
-LLVMValueRef tl_cpu_joined(TlCpuGen *g, LLVMValueRef then, LLVMBasicBlockRef then_end,
-                           LLVMValueRef otherwise, LLVMBasicBlockRef from)
-{
-    LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(then), "");
-    LLVMAddIncoming(phi, &then, &then_end, 1);
-    LLVMAddIncoming(phi, &otherwise, &from, 1);
-    return phi;
+    tl_cpu_join(g, branch);
 }
 
 TlCpuFork tl_cpu_fork(TlCpuGen *g, LLVMValueRef cond)
@@ -155,5 +169,5 @@ LLVMValueRef tl_cpu_fork_end(TlCpuGen *g, TlCpuFork *f, LLVMValueRef slow)
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
     LLVMBuildBr(g->b, f->join);
     LLVMPositionBuilderAtEnd(g->b, f->join);
-    return slow ? tl_cpu_joined(g, f->fast, f->fast_end, slow, end) : NULL;
+    return slow ? either(g, f->fast, f->fast_end, slow, end) : NULL;
 }

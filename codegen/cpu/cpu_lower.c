@@ -26,15 +26,16 @@ static uint32_t fill_homes(TlCpuGen *g, const TlOp *op, uint32_t n)
     return n;
 }
 
-static void add_scalars(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, LLVMValueRef *phis)
+/* Scalars that an op gives, its operands from number `first` on: what phis have from that block. */
+static void add_scalars(TlCpuGen *g, TlOp *op, uint32_t first, uint32_t n, LLVMValueRef *phis,
+                        LLVMBasicBlockRef from)
 {
-    TL_ASSERT(first + n <= term->nin, "%s gives %u values of %u", tl_op_info(term->opcode)->text, n,
-              term->nin);
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
+    TL_ASSERT(first + n <= op->nin, "%s gives %u values of %u", tl_op_info(op->opcode)->text, n,
+              op->nin);
     for (uint32_t i = 0; i < n; i++) {
         if (!phis[i])
             continue;
-        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(term, first + i));
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, first + i));
         LLVMAddIncoming(phis[i], &x, &from, 1);
     }
 }
@@ -53,21 +54,6 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 }
 
 /* ---- control flow ---- */
-
-/* After a loop with trips or none: what it carried, or began with. */
-static void carried_out(TlCpuGen *g, const TlOp *op, LLVMBasicBlockRef entry,
-                        LLVMBasicBlockRef head, const LLVMValueRef *phis)
-{
-    for (uint32_t k = 0; k < op->nout; k++) {
-        if (!phis[k])
-            continue;
-        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, 3 + k)), y = phis[k];
-        LLVMValueRef out = LLVMBuildPhi(g->b, LLVMTypeOf(x), "");
-        LLVMAddIncoming(out, &x, &entry, 1);
-        LLVMAddIncoming(out, &y, &head, 1);
-        g->scalar[op->out[k]->id] = out;
-    }
-}
 
 /* Whether there are trips is asked before: a test of both in each trip would be two. */
 static void lower_for(TlCpuGen *g, TlOp *op)
@@ -92,30 +78,28 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     LLVMValueRef i = LLVMBuildPhi(g->b, g->i64, "trip"), zero = tl_gen_int(&g->gen, 0);
     LLVMAddIncoming(i, &zero, &entry, 1);
     LLVMValueRef *phis = scalar_phis(g, op->nout, body->args + 1);
-    for (uint32_t k = 0; k < op->nout; k++) {
-        if (!phis[k])
-            continue;
-        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, 3 + k));
-        LLVMAddIncoming(phis[k], &x, &entry, 1);
-    }
+    add_scalars(g, op, 3, op->nout, phis, entry);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, i, n, ""), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
-    tl_cpu_lower_block(g, body);
+    tl_cpu_lower_block(g, body, NULL);
     fill_homes(g, body->last, 0);
-    add_scalars(g, body->last, 0, op->nout, phis);
     LLVMValueRef next = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, 1), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
+    add_scalars(g, body->last, 0, op->nout, phis, latch);
     LLVMAddIncoming(i, &next, &latch, 1);
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
-    carried_out(g, op, entry, head, phis);
+    LLVMValueRef *out = scalar_phis(g, op->nout, op->out);
+    add_scalars(g, op, 3, op->nout, out, entry);
+    for (uint32_t m = 0; m < op->nout; m++)
+        if (out[m])
+            LLVMAddIncoming(out[m], &phis[m], &head, 1);
 }
 
 static void lower_while(TlCpuGen *g, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_WHILE && op->nregions == 2, "while of %u regions", op->nregions);
     TlBlock *before = op->regions[0], *after = op->regions[1];
     fill_homes(g, op, 0);
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "while"),
@@ -123,13 +107,8 @@ static void lower_while(TlCpuGen *g, TlOp *op)
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef *phis = scalar_phis(g, before->nargs, before->args);
-    for (uint32_t k = 0; k < before->nargs; k++) {
-        if (!phis[k])
-            continue;
-        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, k));
-        LLVMAddIncoming(phis[k], &x, &entry, 1);
-    }
-    tl_cpu_lower_block(g, before);
+    add_scalars(g, op, 0, before->nargs, phis, entry);
+    tl_cpu_lower_block(g, before, NULL);
     fill_homes(g, before->last, 0);
     for (uint32_t m = 0; m < op->nout; m++) {
         if (op->out[m]->type->rank)
@@ -139,37 +118,29 @@ static void lower_while(TlCpuGen *g, TlOp *op)
     }
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(before->last, 0)), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
-    tl_cpu_lower_block(g, after);
+    tl_cpu_lower_block(g, after, NULL);
     fill_homes(g, after->last, 0);
-    add_scalars(g, after->last, 0, before->nargs, phis);
+    add_scalars(g, after->last, 0, before->nargs, phis, LLVMGetInsertBlock(g->b));
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
 }
 
 static void lower_if(TlCpuGen *g, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_IF && op->nregions == 2, "if of %u regions", op->nregions);
     LLVMBasicBlockRef arms[2] = {tl_gen_block(&g->gen, "then"), tl_gen_block(&g->gen, "else")},
-                      join = tl_gen_block(&g->gen, "join"), ends[2];
-    LLVMValueRef *values[2];
+                      join = tl_gen_block(&g->gen, "join");
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(op, 0)), arms[0], arms[1]);
+    LLVMPositionBuilderAtEnd(g->b, join);
+    LLVMValueRef *phis = scalar_phis(g, op->nout, op->out);
     for (int r = 0; r < 2; r++) {
         TlBlock *b = op->regions[r];
         LLVMPositionBuilderAtEnd(g->b, arms[r]);
-        tl_cpu_lower_block(g, b);
+        tl_cpu_lower_block(g, b, NULL);
         fill_homes(g, b->last, 0);
-        values[r] = TL_NEW_ARRAY(g->arena, LLVMValueRef, op->nout + 1);
-        for (uint32_t k = 0; k < op->nout; k++)
-            if (op->out[k]->type->rank == 0)
-                values[r][k] = tl_gen_scalar(&g->gen, tl_in(b->last, k));
-        ends[r] = LLVMGetInsertBlock(g->b);
+        add_scalars(g, b->last, 0, op->nout, phis, LLVMGetInsertBlock(g->b));
         LLVMBuildBr(g->b, join);
     }
     LLVMPositionBuilderAtEnd(g->b, join);
-    LLVMValueRef *phis = scalar_phis(g, op->nout, op->out);
-    for (uint32_t k = 0; k < op->nout; k++)
-        for (int r = 0; phis[k] && r < 2; r++)
-            LLVMAddIncoming(phis[k], &values[r][k], &ends[r], 1);
 }
 
 /* ---- debugging ---- */
@@ -193,8 +164,6 @@ static void dense_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 static void lower_print(TlCpuGen *g, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_PRINT && op->nin > 0, "%s prints nothing",
-              tl_op_info(op->opcode)->text);
     const TlNest *n = tl_nest_of(g->plan, op, 0);
     TlValue *v = n->value;
     Dense d = {.v = v};
@@ -208,14 +177,11 @@ static void lower_print(TlCpuGen *g, TlOp *op)
         LLVMPositionBuilderAtEnd(g->b, here);
     }
     tl_cpu_nest(g, n, dense_body, &d);
-    LLVMValueRef shape[TL_MAX_RANK];
-    for (int i = 0; i < v->type->rank; i++)
-        shape[i] = LLVMConstInt(g->i32, (unsigned)v->type->shape[i], 0);
     LLVMTypeRef array = LLVMArrayType2(g->i32, TL_MAX_RANK);
     LLVMValueRef global = LLVMAddGlobal(g->l->module, array, "shape");
     LLVMValueRef all[TL_MAX_RANK];
     for (int i = 0; i < TL_MAX_RANK; i++)
-        all[i] = i < v->type->rank ? shape[i] : LLVMConstInt(g->i32, 0, 0);
+        all[i] = LLVMConstInt(g->i32, i < v->type->rank ? (unsigned)v->type->shape[i] : 0, 0);
     LLVMSetInitializer(global, LLVMConstArray2(g->i32, all, TL_MAX_RANK));
     LLVMSetLinkage(global, LLVMPrivateLinkage);
     LLVMSetGlobalConstant(global, 1);
@@ -243,12 +209,11 @@ static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
 /* The value of a scalar; of a tile, what fills its home. */
 static void lower_pure(TlCpuGen *g, TlOp *op)
 {
-    TL_ASSERT(op->nout == 1, "%s has %u results", tl_op_info(op->opcode)->text, op->nout);
     TlValue *v = op->out[0];
     if (v->type->rank == 0) {
         TlCpuAt at;
         tl_cpu_at_init(g, &at, 0, 0, 1);
-        g->scalar[v->id] = g->eval_op(g, v, &at);
+        g->scalar[v->id] = tl_cpu_eval_own(g, v, &at);
         return;
     }
     const TlNest *n = tl_nest_of(g->plan, op, 0);
@@ -276,7 +241,6 @@ static void lower_dot(TlCpuGen *g, TlOp *op)
 /* The value of an op at a position. */
 static LLVMValueRef eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
-    TL_ASSERT(v->def, "value %u has no op", v->id);
     switch (v->def->opcode) {
     case TL_OP_LOAD: return tl_cpu_eval_load(g, v->def, at);
     case TL_OP_INSIDE: return tl_cpu_eval_inside(g, v->def, at);
@@ -309,7 +273,7 @@ static void lower_op(TlCpuGen *g, TlOp *op)
             tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, npid) + 4 * axis, g->i32);
         return;
     case TL_OP_REDUCE: lower_reduce(g, op); return;
-    case TL_OP_SCAN: tl_cpu_scan(g, n); return;
+    case TL_OP_SCAN: tl_cpu_reduce(g, n); return;
     case TL_OP_DOT: lower_dot(g, op); return;
     case TL_OP_HISTOGRAM: tl_cpu_histogram(g, n, tl_nest_of(g->plan, op, 1)); return;
     case TL_OP_VIEW:
@@ -414,7 +378,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     g.eval_op = eval_op;
     tl_map_init(&g.access, arena);
     tl_cpu_begin_kernel(&g, symbol);
-    tl_cpu_lower_block(&g, fn->body);
+    tl_cpu_lower_block(&g, fn->body, NULL);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
                   fn->body->last->opcode == TL_OP_RETURN,
               "'%s' does not end", fn->name);

@@ -1,40 +1,17 @@
 /* Products in a loop on the CPU: for (k ...) acc = dot(A[m, k], B[k, n], acc), and nothing else.
  *
  * Done trip by trip, acc would go through memory for each block of k, and the kernel's own block
- * would decide the speed. Here trips are gathered into chunks of some DEPTH along k. A chunk's
- * operands are packed; then each block of acc, mr rows by a panel of columns, stays in registers
- * while the chunk's k go by.
- *
- * - B is packed by panels: for each k the panel's elements side by side. A panel of a chunk stays
- *   in the first cache while all rows of A pass.
- * - Elements are converted while they are packed. Where the CPU has a dot-product instruction for
- *   them (cpu_dot_insn.c), two or four along k are packed together. For i8 and u8 that is exact.
- * - An operand that lies in memory without gaps down its columns, as after a transposition, is
- *   read down the columns, and blocks of it are turned in registers.
- * - A worker's next program often needs the same B, as pid(0) moves first. Where B is a load of
- *   constant memory whose rows are the loop's k, packed chunks stay in scratch memory, each with a
- *   tag that says what it is; so do chunks of B that is computed from constant memory, k and a few
- *   scalars. Loops around that pass the sum on, as over the taps of a filter, count chunks, too.
- * - Where so few columns are needed that reading A takes longest, chunks are deeper: rows of A are
- *   read in long runs.
- * - A is read where it lies when it is a load of such elements as are summed, contiguous along k,
- *   and the rows that are computed are inside of it; else it is packed by rows. Where an index tile
- *   says which rows they are, a list has their addresses, that of a row of zeros for those outside;
- *   so it is with columns, where A is the transposition of such a load.
- * - Rows and columns of acc that the program stores nowhere, as they are beyond the end of what it
- *   stores to, are not computed. Of wide panels the last one may be needed for a few columns only:
- *   those are in narrow panels, a vector wide.
- * - Where the sums are only stored, and the tile is inside of what it is stored to, the last chunk
- *   does that.
+ * would decide the speed. Here trips are gathered into chunks. A chunk's operands are packed, B by
+ * panels, of which each stays in the first cache while all rows of A pass; then each block of acc,
+ * mr rows by a panel of columns, stays in registers while the chunk's k go by. What is packed,
+ * kept, read in memory, listed and stored is decided in nest_product.c and nest_blocks.c, and said
+ * in codegen/README.md.
  *
  * Each sum adds its products in the order of k, as the interpreter does, those that are packed
  * together as the instruction does; what is left out would have added zeros. */
 #include "codegen/cpu/cpu_matmul.h"
 
-enum {
-    TAG_BYTES = TL_NEST_TAG_BYTES,
-    FEW_COLUMNS = 16, /* so few that reading A takes longer than multiplying */
-};
+enum { TAG_BYTES = TL_NEST_TAG_BYTES };
 
 /* ---- what stays ---- */
 
@@ -72,13 +49,6 @@ static bool is_by_starts(const TlCpuAccess *a)
     return only_slices && !a->a->place.base->def && a->a->param >= 0;
 }
 
-/* Of a chunk for few columns: as many as B's buffer has room for. */
-static int64_t most_trips(const Chunk *c)
-{
-    int64_t deeper = c->x.acc_row / FEW_COLUMNS;
-    return c->p->trips * (deeper > 1 ? deeper : 1);
-}
-
 /* What identifies a chunk of B: the launch, the room in its panels, how many trips it has and how
  * many columns, the address and the starts of the slices of its first trip; of computed B, k there
  * and its keys. */
@@ -90,8 +60,8 @@ static Tag tag_of(Chunk *c)
     LLVMValueRef offset = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, launch));
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &offset, 1, "");
     LLVMValueRef w = LLVMBuildLoad2(g->b, g->i64, p, "");
-    w = tl_cpu_add(g, tl_cpu_times(g, w, most_trips(c) * c->p->depth + 2), c->x.panel_rows);
-    w = tl_cpu_add(g, tl_cpu_times(g, w, most_trips(c) + 1), c->trips);
+    w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips * c->p->depth + 2), c->x.panel_rows);
+    w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips + 1), c->trips);
     add_word(g, &t, tl_cpu_add(g, tl_cpu_times(g, w, c->x.acc_row + 1), c->x.columns));
     if (!a) {
         LLVMValueRef first = LLVMBuildIntCast2(g->b, c->first, LLVMTypeOf(c->lo), 0, "");
@@ -136,11 +106,7 @@ static void lower_trip(TlCpuGen *g, const TlNestProduct *p, LLVMValueRef lo, LLV
     TlBlock *body = p->loop->regions[0];
     LLVMValueRef k = LLVMBuildIntCast2(g->b, trip, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, by, ""), "");
-    for (TlOp *op = body->first; op != body->last; op = op->next) {
-        if (op == p->dot)
-            continue;
-        g->lower_op(g, op);
-    }
+    tl_cpu_lower_block(g, body, p->dot);
 }
 
 /* Packs one operand, for all trips of the chunk. */
@@ -205,14 +171,11 @@ static void provide_b(Chunk *c)
         tl_cpu_add(g, tl_cpu_times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
     Tag t = tag_of(c);
-    LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
-    LLVMBuildCondBr(g->b, differs(g, &t, kept), pack, join);
-    LLVMPositionBuilderAtEnd(g->b, pack);
+    TlCpuBranch pack = tl_cpu_branch(g, differs(g, &t, kept), true, "pack", "packed");
     pack_trips(c, true);
     for (int w = 0; w < t.n; w++)
         LLVMBuildStore(g->b, t.word[w], word_at(g, kept, w));
-    LLVMBuildBr(g->b, join);
-    LLVMPositionBuilderAtEnd(g->b, join);
+    tl_cpu_join(g, pack);
 }
 
 /* Reads A in memory, from the chunk's first k to the end of A, unless that is within a packed
@@ -267,18 +230,17 @@ static LLVMValueRef rows_are_inside(Chunk *c)
     return c->a->ok ? LLVMBuildAnd(g->b, inside, c->a->ok, "") : inside;
 }
 
-/* How many trips the chunk has, and the room in its panels. Where the columns are few, it is
- * deeper, so that A is read in long runs; but not if A is packed, for want of room. */
+/* How many trips the chunk has, and the room in its panels. */
 static void set_trips(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     LLVMValueRef most = tl_gen_int(&g->gen, c->p->trips);
-    if (c->a && c->x.per == 1 && !c->p->a_is_whole && !c->p->a_rows) {
+    if (c->x.n->deepens) {
         LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, tl_cpu_packed_columns(&c->x),
-                                         tl_gen_int(&g->gen, FEW_COLUMNS), "");
+                                         tl_gen_int(&g->gen, c->x.n->few), "");
         if (c->p->a_may_end)
             few = LLVMBuildAnd(g->b, few, rows_are_inside(c), "");
-        most = LLVMBuildSelect(g->b, few, tl_gen_int(&g->gen, most_trips(c)), most, "");
+        most = LLVMBuildSelect(g->b, few, tl_gen_int(&g->gen, c->x.n->most_trips), most, "");
     }
     int64_t k = tl_in(c->p->dot, 1)->type->shape[0] / c->x.per;
     c->x.panel_rows = tl_cpu_add(g, tl_cpu_times(g, most, k), tl_gen_int(&g->gen, 1));
@@ -304,13 +266,10 @@ static void provide_a(Chunk *c)
     if (c->is_whole)
         direct = LLVMBuildAnd(g->b, direct, c->is_whole, "");
     c->direct = direct;
-    LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
-    LLVMBuildCondBr(g->b, direct, join, pack);
-    LLVMPositionBuilderAtEnd(g->b, pack);
+    TlCpuBranch pack = tl_cpu_branch(g, direct, false, "pack", "packed");
     c->x.a = packed;
     pack_trips(c, false);
-    LLVMBuildBr(g->b, join);
-    LLVMPositionBuilderAtEnd(g->b, join);
+    tl_cpu_join(g, pack);
     c->x.a = LLVMBuildSelect(g->b, direct, a, packed, "");
     c->x.a_row = LLVMBuildSelect(g->b, direct, a_row, row, "");
 }
@@ -497,14 +456,11 @@ static void multiply_gathered(Chunk *c, LLVMValueRef stores)
     c->x.ngathered = tl_cpu_add(g, n, one);
     LLVMValueRef due = is_due(c, c->x.ngathered, is_last);
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, due, zero, c->x.ngathered, ""), waiting);
-    LLVMBasicBlockRef now = tl_gen_block(&g->gen, "due"), on = tl_gen_block(&g->gen, "wait");
-    LLVMBuildCondBr(g->b, due, now, on);
-    LLVMPositionBuilderAtEnd(g->b, now);
+    TlCpuBranch now = tl_cpu_branch(g, due, true, "due", "wait");
     if (stores)
         set_out(c, LLVMBuildAnd(g->b, stores, is_last, ""));
     tl_cpu_multiply(&c->x);
-    LLVMBuildBr(g->b, on);
-    LLVMPositionBuilderAtEnd(g->b, on);
+    tl_cpu_join(g, now);
 }
 
 static void multiply_chunk(Chunk *c, LLVMValueRef stores)
@@ -537,6 +493,7 @@ void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueR
                           .nv = nest->nv,
                           .mr = nest->mr,
                           .panel = nest->panel,
+                          .fetches = nest->fetches,
                           .rows = nest->form.extent[0],
                           .acc_row = nest->form.padded[1],
                           .acc = tl_cpu_home_ptr(g, nest->home)};

@@ -38,6 +38,7 @@ typedef struct TlCpuMultiply {
     LLVMTypeRef elem, part; /* a packed element; a part of it */
     int per, width, nv, mr;
     int64_t panel;                  /* columns of a panel */
+    bool fetches;                   /* rows of B are asked for ahead */
     LLVMValueRef panel_rows;        /* that it has room for, and one more */
     LLVMValueRef panels;            /* how many are multiplied */
     LLVMValueRef narrow, narrows;   /* column where narrow panels begin, how many; NULL: none */

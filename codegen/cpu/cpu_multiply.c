@@ -6,13 +6,6 @@
 
 #include <string.h>
 
-enum {
-    SMALL = 4,             /* rows of a small block */
-    FIRST_CACHE = 1 << 15, /* bytes; a panel that is larger is fetched */
-    AHEAD = 8,             /* rows before it is used */
-    MAX_ACCUMULATORS = 24,
-};
-
 static LLVMValueRef align_vector(const TlCpuMultiply *x, LLVMValueRef access)
 {
     unsigned bytes = (unsigned)(tl_dtype_bytes(x->dtype) * x->width);
@@ -78,10 +71,8 @@ static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k
     LLVMValueRef row[8];
     for (int j = 0; j < x->nv; j++)
         row[j] = vector_at(x, b, j * x->width);
-    bool fetches = x->panel * x->p->depth * tl_dtype_bytes(x->dtype) > FIRST_CACHE &&
-                   tl_in(x->p->dot, 1)->type->shape[0] > AHEAD; /* else chunks may be short */
-    for (int j = 0; j < x->nv && fetches; j++) {
-        LLVMValueRef at = tl_gen_int(&g->gen, AHEAD * x->panel + j * x->width);
+    for (int j = 0; j < x->nv && x->fetches; j++) {
+        LLVMValueRef at = tl_gen_int(&g->gen, TL_NEST_AHEAD * x->panel + j * x->width);
         tl_cpu_prefetch_line(g, tl_cpu_elem_at(x, b, at), false, 3);
     }
     LLVMValueRef column = x->p->a_turned ? column_of(x, k, a[0]) : NULL;
@@ -96,23 +87,27 @@ static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k
     }
 }
 
+/* From the row before to row i of a block, of which so many are left: 0 past the last one, which
+ * stands for those that are not there. */
+static LLVMValueRef to_row(TlCpuGen *g, LLVMValueRef left, int i, LLVMValueRef stride, bool whole)
+{
+    if (whole)
+        return stride;
+    LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
+    return LLVMBuildSelect(g->b, more, stride, tl_gen_int(&g->gen, 0), "");
+}
+
 /* The block's rows in x->out. */
 static void find_out(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole,
                      LLVMValueRef *c)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
+    LLVMValueRef left = LLVMBuildSub(g->b, x->to, m, "");
     c[0] = tl_cpu_elem_at(
         x, x->out,
         tl_cpu_add(g, LLVMBuildMul(g->b, m, x->out_row, ""), tl_cpu_times(g, panel, x->panel)));
-    for (int i = 1; i < mr; i++) {
-        LLVMValueRef row = x->out_row;
-        if (!whole) {
-            LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
-            row = LLVMBuildSelect(g->b, more, row, zero, "");
-        }
-        c[i] = tl_cpu_elem_at(x, c[i - 1], row);
-    }
+    for (int i = 1; i < mr; i++)
+        c[i] = tl_cpu_elem_at(x, c[i - 1], to_row(g, left, i, x->out_row, whole));
 }
 
 /* ---- chunks that are multiplied together ---- */
@@ -156,7 +151,7 @@ static TlCpuMultiply gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n)
 static void find_a(TlCpuMultiply *x, LLVMValueRef m, int mr, bool whole, LLVMValueRef *a)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
+    LLVMValueRef left = LLVMBuildSub(g->b, x->to, m, "");
     LLVMValueRef next = x->a_listed ? tl_gen_int(&g->gen, 1) : x->a_row;
     a[0] = m;
     for (int i = 1; i < mr && x->p->a_turned; i++) {
@@ -170,11 +165,7 @@ static void find_a(TlCpuMultiply *x, LLVMValueRef m, int mr, bool whole, LLVMVal
     LLVMValueRef at = x->a_listed ? m : LLVMBuildMul(g->b, m, x->a_row, "");
     a[0] = LLVMBuildInBoundsGEP2(g->b, step, x->a, &at, 1, "");
     for (int i = 1; i < mr; i++) {
-        LLVMValueRef row = next;
-        if (!whole) {
-            LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
-            row = LLVMBuildSelect(g->b, more, row, zero, "");
-        }
+        LLVMValueRef row = to_row(g, left, i, next, whole);
         a[i] = LLVMBuildInBoundsGEP2(g->b, step, a[i - 1], &row, 1, "");
     }
     for (int i = 0; i < mr && x->a_listed; i++)
@@ -186,16 +177,14 @@ static void add_chunk(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
                       LLVMValueRef *acc)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef a[MAX_ACCUMULATORS], b = panel_at(x, first_panel(x), panel);
+    LLVMValueRef a[TL_NEST_ACCUMULATORS], b = panel_at(x, first_panel(x), panel);
     find_a(x, m, mr, whole, a);
     TlCpuLoop l;
     tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, 1, (uint32_t)(mr * x->nv), acc);
-    for (int i = 0; i < mr * x->nv; i++)
-        acc[i] = l.carry[i];
+    memcpy(acc, l.carry, (size_t)(mr * x->nv) * sizeof *acc);
     step(x, mr, a, l.i, tl_cpu_elem_at(x, b, tl_cpu_times(g, l.i, x->panel)), acc);
     tl_cpu_loop_end(g, &l, acc);
-    for (int i = 0; i < mr * x->nv; i++)
-        acc[i] = l.carry[i];
+    memcpy(acc, l.carry, (size_t)(mr * x->nv) * sizeof *acc);
 }
 
 static void add_gathered(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole,
@@ -205,13 +194,11 @@ static void add_gathered(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, i
     uint32_t sums = (uint32_t)(mr * x->nv);
     TlCpuLoop l;
     tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->ngathered, 1, sums, acc);
-    for (uint32_t i = 0; i < sums; i++)
-        acc[i] = l.carry[i];
+    memcpy(acc, l.carry, sums * sizeof *acc);
     TlCpuMultiply y = gathered_chunk(x, l.i);
     add_chunk(&y, m, panel, mr, whole, acc);
     tl_cpu_loop_end(g, &l, acc);
-    for (uint32_t i = 0; i < sums; i++)
-        acc[i] = l.carry[i];
+    memcpy(acc, l.carry, sums * sizeof *acc);
 }
 
 /* Rows m .. m + mr - 1, `whole`: which are all there; else the last row stands for those past the
@@ -219,18 +206,13 @@ static void add_gathered(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, i
 static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
+    LLVMValueRef c[TL_NEST_ACCUMULATORS], acc[TL_NEST_ACCUMULATORS];
+    LLVMValueRef row = tl_gen_int(&g->gen, x->acc_row), left = LLVMBuildSub(g->b, x->to, m, "");
     LLVMValueRef b = x->p->flips ? panel_at(x, first_panel(x), panel) : NULL;
     LLVMValueRef cp = tl_cpu_elem_at(
         x, x->acc, tl_cpu_add(g, tl_cpu_times(g, m, x->acc_row), tl_cpu_times(g, panel, x->panel)));
     for (int i = 0; i < mr; i++) {
-        LLVMValueRef c_row = tl_gen_int(&g->gen, x->acc_row);
-        if (i && !whole) {
-            LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
-            c_row = LLVMBuildSelect(g->b, more, c_row, zero, "");
-        }
-        cp = i ? tl_cpu_elem_at(x, cp, c_row) : cp;
+        cp = i ? tl_cpu_elem_at(x, cp, to_row(g, left, i, row, whole)) : cp;
         c[i] = cp;
         for (int j = 0; j < x->nv; j++) {
             LLVMValueRef *sum = &acc[i * x->nv + j];
@@ -288,7 +270,7 @@ static void multiply_rows(TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef to, 
 static void multiply_panels(TlCpuMultiply *x, LLVMValueRef first, LLVMValueRef last)
 {
     TlCpuGen *g = x->g;
-    int small = x->mr < SMALL ? x->mr : SMALL;
+    int small = x->n->small_mr;
     LLVMValueRef great = great_blocks(x, LLVMBuildSub(g->b, x->to, x->from, ""), small);
     LLVMValueRef turn = tl_cpu_add(g, x->from, tl_cpu_times(g, great, x->mr));
     multiply_rows(x, x->from, turn, x->mr, true, first, last);
@@ -306,6 +288,7 @@ static TlCpuMultiply narrow_of(const TlCpuMultiply *x)
     y.out = x->out ? tl_cpu_elem_at(x, x->out, x->narrow) : NULL;
     y.nv = 1;
     y.mr = x->n->narrow_mr;
+    y.fetches = x->n->narrow_fetches;
     return y;
 }
 

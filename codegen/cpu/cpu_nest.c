@@ -47,12 +47,11 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
         }
     if (n->last_axis >= 0)
         b.last = a->hi[n->last_axis];
-    if (n->split != TL_NEST_SPLIT && n->split != TL_NEST_ONE)
+    if (!tl_nest_is_split(n))
         return b;
     for (uint32_t i = 0; i < n->asks.len; i++)
         narrow_by(g, n, &n->asks.data[i], &b);
-    int lane = n->kind == TL_NEST_PACK ? n->lane : n->form.lane;
-    narrow(g, &b.end, tl_gen_int(&g->gen, n->form.extent[lane]));
+    narrow(g, &b.end, tl_gen_int(&g->gen, n->form.extent[n->lane]));
     b.end = n->end >= 0 ? tl_gen_int(&g->gen, n->end)
                         : LLVMBuildAnd(g->b, b.end, tl_gen_int(&g->gen, -step), "");
     if (!n->stops)
@@ -157,7 +156,7 @@ static void one_vector(TlCpuGen *g, TlCpuAt *at, LLVMValueRef end, const Body *b
     LLVMPositionBuilderAtEnd(g->b, part);
     at->width = at->row->nest->tested;
     part_of_lanes(g, at, zero, n, body);
-    tl_cpu_join_at(g, join);
+    tl_cpu_join(g, (TlCpuBranch){.join = join});
 }
 
 /* Vectors that are inside, then those that are tested. */

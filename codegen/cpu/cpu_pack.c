@@ -4,8 +4,6 @@
  * its columns is read down the columns, and blocks of it are turned in registers. */
 #include "codegen/cpu/cpu_matmul.h"
 
-enum { AHEAD = 8 }; /* rows between what packing prefetches and what it loads */
-
 static LLVMValueRef to_part(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef e)
 {
     TlDtype d = x->p->part[is_b];
@@ -78,7 +76,7 @@ static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMV
     return tl_cpu_eval(p->x->g, p->v, &at);
 }
 
-/* Prefetches the cache line AHEAD rows below an element. */
+/* Prefetches the cache line some rows below an element. */
 static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
 {
     TlCpuGen *g = p->x->g;
@@ -86,7 +84,7 @@ static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
     int i = tl_nest_slice_of(&a->a->place, 0), j = tl_nest_slice_of(&a->a->place, 1);
     if (i < 0 || j < 0)
         return;
-    row = tl_cpu_add(g, row, tl_gen_int(&g->gen, AHEAD));
+    row = tl_cpu_add(g, row, tl_gen_int(&g->gen, TL_NEST_AHEAD));
     LLVMValueRef offset = tl_cpu_add(g, LLVMBuildMul(g->b, row, a->stride[i], ""),
                                      LLVMBuildMul(g->b, column, a->stride[j], ""));
     tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset), false, 3);

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-enum { MAX_TUPLE = 64 };
-
 typedef struct Reduction {
     const TlNest *n;
     TlOp *op;
@@ -23,10 +21,9 @@ typedef struct Reduction {
 } Reduction;
 
 /* The rows that are reduced together. */
-enum { MAX_ROWS = 4 };
 typedef struct Rows {
     uint32_t n, parts; /* parts of a row: 1, 2, 4 */
-    TlCpuAt at[MAX_ROWS];
+    TlCpuAt at[TL_NEST_ROWS];
 } Rows;
 
 static Reduction reduction_of(const TlNest *n)
@@ -38,7 +35,6 @@ static Reduction reduction_of(const TlNest *n)
                    .count = op->nin,
                    .kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0),
                    .reverse = tl_attr_flag(op, TL_ATTR_REVERSE)};
-    TL_ASSERT(r.count <= MAX_TUPLE, "reduction of %u values", r.count);
     return r;
 }
 
@@ -88,9 +84,7 @@ static LLVMValueRef extreme_so_far(TlCpuGen *g, bool max, LLVMValueRef a, LLVMVa
 static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueRef *b,
                     LLVMValueRef *out)
 {
-    TlDtype d = tl_in(r->op, 0)->type->dtype;
-    bool is_extreme = r->kind == TL_COMBINE_MAX || r->kind == TL_COMBINE_MIN;
-    if (is_extreme && d == TL_F32 && !g->fn->ring && g->m.masks) {
+    if (r->n->asks_new) {
         out[0] = extreme_so_far(g, r->kind == TL_COMBINE_MAX, a[0], b[0]);
         return;
     }
@@ -107,7 +101,7 @@ static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueR
         combine_lanes(g, body, tl_gen_width_of(a[0]), out);
         return;
     }
-    tl_cpu_lower_block(g, body);
+    tl_cpu_lower_block(g, body, NULL);
     for (uint32_t i = 0; i < r->count; i++)
         out[i] = tl_gen_scalar(&g->gen, tl_in(body->last, i));
 }
@@ -118,7 +112,7 @@ static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMVal
     TlValue *fill = r->n->fill;
     tl_map_init(&fresh.memo, g->arena);
     if (fill) {
-        LLVMValueRef x = g->eval_op(g, fill, &fresh);
+        LLVMValueRef x = tl_cpu_eval_own(g, fill, &fresh);
         tl_cpu_own_store(g, fill, &fresh, x);
         tl_map_put(&fresh.memo, fill->id, (uint64_t)(uintptr_t)x);
     }
@@ -133,7 +127,7 @@ static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMVal
 static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
 {
     TL_ASSERT(from >= 0 && n > 0, "%d lanes from %d", n, from);
-    LLVMValueRef mask[64];
+    LLVMValueRef mask[TL_NEST_LANES];
     if (n == 1)
         return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)from, 0), "");
     for (int i = 0; i < n; i++)
@@ -147,7 +141,7 @@ static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int w
 {
     TL_ASSERT((width & (width - 1)) == 0 && to >= 1, "%d lanes, then %d", width, to);
     for (int w = width / 2; w >= to; w /= 2) {
-        LLVMValueRef a[MAX_TUPLE], b[MAX_TUPLE];
+        LLVMValueRef a[TL_NEST_SUMS], b[TL_NEST_SUMS];
         for (uint32_t i = 0; i < r->count; i++) {
             a[i] = half(g, acc[i], 0, w);
             b[i] = half(g, acc[i], w, w);
@@ -192,7 +186,7 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
                            LLVMValueRef from, LLVMValueRef to, LLVMValueRef *acc)
 {
     TlCpuLoop l;
-    LLVMValueRef x[MAX_TUPLE], next[TL_CPU_CARRY], done = NULL;
+    LLVMValueRef x[TL_NEST_SUMS], next[TL_NEST_SUMS], done = NULL;
     uint32_t sums = rows->n * rows->parts;
     TlCpuFetch fetch = {.nest = r->n};
     tl_cpu_loop_begin(g, &l, from, to, rows->at[0].width * (int64_t)rows->parts, r->count * sums,
@@ -263,7 +257,7 @@ static void reduce_last(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, in
                         LLVMValueRef *acc)
 {
     int width = rows->at[0].width;
-    LLVMValueRef x[MAX_TUPLE], joined[MAX_TUPLE], lanes[64];
+    LLVMValueRef x[TL_NEST_SUMS], joined[TL_NEST_SUMS], lanes[TL_NEST_LANES];
     for (int i = 0; i < width; i++)
         lanes[i] = LLVMConstInt(g->i1, begin + i < n, 0);
     LLVMValueRef inside = LLVMConstVector(lanes, (unsigned)width);
@@ -279,7 +273,6 @@ static void reduce_last(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, in
 static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMValueRef *acc)
 {
     int width = rows->at[0].width;
-    TL_ASSERT(n > 0 && width > 0, "a row of %lld elements", (long long)n);
     int64_t begin = 0;
     for (uint32_t k = 0; k < rows->n; k++) {
         if (r->n->from_identity) {
@@ -303,24 +296,6 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
         reduce_last(g, r, rows, whole, n, acc);
     for (uint32_t k = 0; k < rows->n; k++)
         fold_lanes(g, r, acc + k * r->count, width, 1);
-}
-
-/* Along a dimension other than the lanes': each lane is a reduction of its own. */
-static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n,
-                          LLVMValueRef *acc)
-{
-    TL_ASSERT(n > 0, "%lld elements", (long long)n);
-    at->idx[r->axis] = tl_gen_int(&g->gen, 0);
-    eval_all(g, r, at, acc);
-    if (n == 1)
-        return;
-    TlCpuLoop l;
-    LLVMValueRef x[MAX_TUPLE];
-    tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
-    at->idx[r->axis] = l.i;
-    eval_all(g, r, at, x);
-    combine(g, r, l.carry, x, acc);
-    tl_cpu_loop_end(g, &l, acc);
 }
 
 static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, int width,
@@ -348,7 +323,7 @@ static void reduce_along(TlCpuGen *g, Reduction *r, TlCpuAt *at)
 {
     const TlNest *n = r->n;
     Rows rows = {.n = (uint32_t)n->rows, .parts = (uint32_t)n->parts};
-    LLVMValueRef acc[TL_CPU_CARRY];
+    LLVMValueRef acc[TL_NEST_SUMS];
     TlCpuRow row = {.nest = n};
     at->row = &row;
     r->bounds = tl_cpu_bounds(g, n, n->width * (int64_t)n->parts);
@@ -367,28 +342,10 @@ static void reduce_along(TlCpuGen *g, Reduction *r, TlCpuAt *at)
     tl_cpu_loops_end(g, &loops);
 }
 
-void tl_cpu_reduce(TlCpuGen *g, const TlNest *n)
-{
-    TL_ASSERT(n->kind == TL_NEST_REDUCE, "%s is no reduction", tl_op_info(n->op->opcode)->text);
-    Reduction r = reduction_of(n);
-    TlCpuAt at;
-    tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
-    if (n->along) {
-        reduce_along(g, &r, &at);
-        return;
-    }
-    TlCpuLoops loops = {.skip = r.axis, .dim = -1};
-    tl_cpu_loops_begin(g, &loops, &n->form, &at);
-    LLVMValueRef acc[MAX_TUPLE];
-    reduce_across(g, &r, &at, n->form.extent[r.axis], acc);
-    store_results(g, &r, &at, n->width, acc);
-    tl_cpu_loops_end(g, &loops);
-}
-
-/* ---- scans ----
- * Across the lanes they go element after element. Along them they go vector after vector: log2 of
- * the width steps make the scan of a vector, each of which combines every lane with one further
- * back; then what comes before the vector is combined with all lanes. */
+/* ---- scans along the lanes ----
+ * They go vector after vector: log2 of the width steps make the scan of a vector, each of which
+ * combines every lane with one further back; then what comes before the vector is combined with all
+ * lanes. */
 
 static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRef *acc)
 {
@@ -400,7 +357,8 @@ static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRe
 static void scan_lanes(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef *x)
 {
     for (int back = 1; back < width; back *= 2) {
-        LLVMValueRef from[64], reached[64], before[MAX_TUPLE], joined[MAX_TUPLE];
+        LLVMValueRef from[TL_NEST_LANES], reached[TL_NEST_LANES], before[TL_NEST_SUMS],
+            joined[TL_NEST_SUMS];
         for (int i = 0; i < width; i++) {
             int at = r->reverse ? i + back : i - back;
             bool has = at >= 0 && at < width;
@@ -423,7 +381,7 @@ static void scan_lanes(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef 
 static void scan_vector(TlCpuGen *g, const Reduction *r, TlCpuAt *at, bool first,
                         LLVMValueRef *carry)
 {
-    LLVMValueRef x[MAX_TUPLE], spread[MAX_TUPLE], last[MAX_TUPLE];
+    LLVMValueRef x[TL_NEST_SUMS], spread[TL_NEST_SUMS], last[TL_NEST_SUMS];
     int width = at->width;
     eval_all(g, r, at, x);
     scan_lanes(g, r, width, x);
@@ -444,7 +402,7 @@ static void scan_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n
                          LLVMValueRef to, LLVMValueRef *carry)
 {
     TlCpuLoop l;
-    LLVMValueRef next[MAX_TUPLE], last = tl_gen_int(&g->gen, n - at->width);
+    LLVMValueRef next[TL_NEST_SUMS], last = tl_gen_int(&g->gen, n - at->width);
     tl_cpu_loop_begin(g, &l, from, to, at->width, r->count, carry);
     at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, last, l.i, "") : l.i;
     memcpy(next, l.carry, r->count * sizeof *next);
@@ -456,8 +414,8 @@ static void scan_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n
 /* n: the extent with its padding, which comes after the last element. */
 static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
 {
-    LLVMValueRef carry[MAX_TUPLE], from = tl_gen_int(&g->gen, at->width),
-                                   to = tl_gen_int(&g->gen, n);
+    LLVMValueRef carry[TL_NEST_SUMS], from = tl_gen_int(&g->gen, at->width),
+                                      to = tl_gen_int(&g->gen, n);
     at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - at->width : 0);
     scan_vector(g, r, at, true, carry);
     if (n == at->width)
@@ -472,35 +430,49 @@ static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
     scan_vectors(g, r, at, n, from, to, carry);
 }
 
-static void scan_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
+/* ---- across the lanes ---- */
+
+/* Each lane is a reduction or scan of its own, element after element. */
+static void go_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
 {
-    LLVMValueRef acc[MAX_TUPLE], x[MAX_TUPLE];
+    LLVMValueRef acc[TL_NEST_SUMS], x[TL_NEST_SUMS];
+    bool scans = r->n->kind == TL_NEST_SCAN;
     at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - 1 : 0);
     eval_all(g, r, at, acc);
-    store_scan(g, r, at, acc);
-    if (n == 1)
-        return;
-    TlCpuLoop l;
-    tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
-    at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.i, "") : l.i;
-    eval_all(g, r, at, x);
-    combine(g, r, l.carry, x, acc);
-    store_scan(g, r, at, acc);
-    tl_cpu_loop_end(g, &l, acc);
+    if (scans)
+        store_scan(g, r, at, acc);
+    if (n > 1) {
+        TlCpuLoop l;
+        tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
+        at->idx[r->axis] =
+            r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.i, "") : l.i;
+        eval_all(g, r, at, x);
+        combine(g, r, l.carry, x, acc);
+        if (scans)
+            store_scan(g, r, at, acc);
+        tl_cpu_loop_end(g, &l, acc);
+    }
+    if (!scans)
+        store_results(g, r, at, at->width, acc);
 }
 
-void tl_cpu_scan(TlCpuGen *g, const TlNest *n)
+void tl_cpu_reduce(TlCpuGen *g, const TlNest *n)
 {
-    TL_ASSERT(n->kind == TL_NEST_SCAN, "%s is no scan", tl_op_info(n->op->opcode)->text);
+    TL_ASSERT(n->kind == TL_NEST_REDUCE || n->kind == TL_NEST_SCAN, "%s reduces nothing",
+              tl_op_info(n->op->opcode)->text);
     Reduction r = reduction_of(n);
     TlCpuAt at;
     tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
+    if (n->along && n->kind == TL_NEST_REDUCE) {
+        reduce_along(g, &r, &at);
+        return;
+    }
     r.bounds = tl_cpu_bounds(g, n, n->width);
     TlCpuLoops loops = {.skip = r.axis, .dim = -1};
     tl_cpu_loops_begin(g, &loops, &n->form, &at);
     if (n->along)
         scan_along(g, &r, &at, n->form.padded[r.axis]);
     else
-        scan_across(g, &r, &at, n->form.extent[r.axis]);
+        go_across(g, &r, &at, n->form.extent[r.axis]);
     tl_cpu_loops_end(g, &loops);
 }

@@ -18,10 +18,8 @@ static void same_number(TlCpuGen *g, const TlType *from, const TlType *to, const
     TlNestForm f = tl_nest_form(to);
     bool is_padded = f.rank && f.padded[f.lane] != f.extent[f.lane]; /* then numbers wrap */
     LLVMValueRef linear = tl_gen_int(&g->gen, 0);
-    while (same < rank && same < to->rank && from->shape[same] == to->shape[same]) {
-        sub->idx[same] = at->idx[same];
-        same++;
-    }
+    while (same < rank && same < to->rank && from->shape[same] == to->shape[same])
+        same++; /* as sub has them */
     for (int d = same; d < to->rank; d++)
         linear =
             LLVMBuildAdd(g->b, LLVMBuildMul(g->b, linear, tl_gen_int(&g->gen, to->shape[d]), ""),
@@ -63,7 +61,7 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
     TL_ASSERT(n <= TL_NEST_JOINED && w > 0, "%d lanes of %d", at->width, n);
     TlCpuAt sub;
     LLVMValueRef v[TL_NEST_JOINED];
-    if (g->plan->place[x->id].kind == TL_NEST_HOME) { /* where they lie side by side */
+    if (g->plan->place[op->out[0]->id].way == TL_NEST_JOINS_HOME) {
         tl_cpu_at_under(g, &sub, at, last + 1, last, at->width);
         same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
         sub.idx[last] = tl_gen_int(&g->gen, 0);
@@ -83,7 +81,6 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
 /* Axes of extent 1 are added or dropped; the others keep their order. */
 static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
-    TL_ASSERT(tl_nest_is_renaming(op), "%s moves elements", tl_op_info(op->opcode)->text);
     TlValue *x = tl_in(op, 0);
     const TlType *from = x->type, *to = op->out[0]->type;
     TlCpuAt sub;
@@ -115,8 +112,6 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     for (int i = 0; i < at->width; i++) {
         TlCpuAt one;
         tl_cpu_at_under(g, &one, at, at->rank, at->lane, 1);
-        for (int d = 0; d < at->rank; d++)
-            one.idx[d] = at->idx[d];
         one.idx[at->lane] = tl_cpu_lane_index(g, at, i, to->shape[at->lane]);
         LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);
         r = LLVMBuildInsertElement(g->b, r, eval_same_number(g, op, &one), n, "");
@@ -127,12 +122,13 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    if (tl_nest_is_renaming(op))
+    TlNestWay way = g->plan->place[op->out[0]->id].way;
+    if (way == TL_NEST_RENAMES)
         return eval_renaming(g, op, at);
     if (at->width == 1)
         return eval_same_number(g, op, at);
     if (at->lane != tl_nest_form(to).lane)
         return eval_apart(g, op, at);
-    bool joins = tl_nest_joins(op) && at->width > from->shape[from->rank - 1];
+    bool joins = way != TL_NEST_NUMBERS && at->width > from->shape[from->rank - 1];
     return joins ? eval_join(g, op, at) : eval_same_number(g, op, at);
 }

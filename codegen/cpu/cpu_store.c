@@ -46,10 +46,9 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
     if (at->whole && at->row->streams) {
         TL_ASSERT(!s->apart && !s->mask, "a streaming store with a mask");
         /* the row's index may come from a tile, whose elements are anywhere */
-        LLVMBasicBlockRef join = s->uniform ? tl_cpu_branch_if(g, s->uniform) : NULL;
+        TlCpuBranch branch = tl_cpu_branch(g, s->uniform, true, "then", "join");
         store_row(g, at->row, &elem, s->ptr, x);
-        if (join)
-            tl_cpu_join_at(g, join);
+        tl_cpu_join(g, branch);
         return;
     }
     if (s->apart) {
@@ -67,7 +66,7 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
         tl_cpu_fork_end(g, &f, NULL);
         return;
     }
-    if (!s->full || !tl_cpu_forks(g, &elem)) {
+    if (!s->full || !a->a->forks) {
         store_masked(g, &elem, s->ptr, x, mask, false);
         return;
     }
@@ -91,10 +90,9 @@ static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
         return;
     }
     LLVMValueRef ok = tl_cpu_element_ok(g, a, &s);
-    LLVMBasicBlockRef join = ok ? tl_cpu_branch_if(g, ok) : NULL;
+    TlCpuBranch branch = tl_cpu_branch(g, ok, true, "then", "join");
     store_plain(g, &elem, s.ptr, x);
-    if (join)
-        tl_cpu_join_at(g, join);
+    tl_cpu_join(g, branch);
 }
 
 /* i1: the product's last chunk has done the store. */
@@ -110,15 +108,8 @@ void tl_cpu_store(TlCpuGen *g, const TlNest *n)
 {
     TL_ASSERT(n->kind == TL_NEST_STORE, "%s is no store", tl_op_info(n->op->opcode)->text);
     LLVMValueRef is_done = n->stored_by ? is_stored(g, n->stored_by) : NULL;
-    LLVMBasicBlockRef on = NULL;
     TlCpuAccess *a = tl_cpu_prepare_access(g, n->op);
-    if (is_done) {
-        LLVMBasicBlockRef store = tl_gen_block(&g->gen, "store");
-        on = tl_gen_block(&g->gen, "stored");
-        LLVMBuildCondBr(g->b, is_done, on, store);
-        LLVMPositionBuilderAtEnd(g->b, store);
-    }
+    TlCpuBranch branch = tl_cpu_branch(g, is_done, false, "store", "stored");
     tl_cpu_nest(g, n, store_body, a);
-    if (is_done)
-        tl_cpu_join_at(g, on);
+    tl_cpu_join(g, branch);
 }

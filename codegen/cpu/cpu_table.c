@@ -14,7 +14,7 @@
 enum { CODES = 16, MOST_NODES = 48, LEAST_NODES = 2 };
 
 typedef struct Table {
-    TlLlvm *l;
+    TlGen *g;
     LLVMBuilderRef b;
     LLVMValueRef code;
     int nodes; /* visited */
@@ -116,10 +116,9 @@ static LLVMValueRef value_for(const Table *t, LLVMValueRef x, LLVMValueRef codes
 /* The function's values, a vector of 16; NULL: LLVM does not fold it. */
 static LLVMValueRef table_of(const Table *t, LLVMValueRef x)
 {
-    LLVMValueRef codes[64], values[CODES];
+    LLVMValueRef codes[TL_NEST_LANES], values[CODES];
     unsigned n = lanes_of(x);
     LLVMTypeRef type = LLVMGetElementType(LLVMTypeOf(t->code));
-    TL_ASSERT(n <= 64, "%u lanes", n);
     for (unsigned i = 0; i < n; i++)
         codes[i] = LLVMConstInt(type, i % CODES, 0);
     LLVMValueRef all = value_for(t, x, LLVMConstVector(codes, n));
@@ -135,21 +134,12 @@ static LLVMValueRef table_of(const Table *t, LLVMValueRef x)
 
 /* ---- 3. replace ---- */
 
-static LLVMValueRef splat_i32(const Table *t, uint64_t c, unsigned n)
-{
-    LLVMValueRef all[64];
-    TL_ASSERT(n <= 64, "%u lanes", n);
-    for (unsigned i = 0; i < n; i++)
-        all[i] = LLVMConstInt(LLVMInt32TypeInContext(t->l->context), c, 0);
-    return LLVMConstVector(all, n);
-}
-
 /* The code as i32: what is masked without its mask, and what is shifted is widened before that, as
  * the other half of the same byte is. */
 static LLVMValueRef index_of(const Table *t)
 {
     unsigned n = lanes_of(t->code);
-    LLVMTypeRef i32s = LLVMVectorType(LLVMInt32TypeInContext(t->l->context), n);
+    LLVMTypeRef i32s = LLVMVectorType(t->g->i32, n);
     LLVMValueRef from = LLVMGetOperand(t->code, 0);
     uint64_t c = 0;
     splat_int(LLVMGetOperand(t->code, 1), &c);
@@ -157,23 +147,23 @@ static LLVMValueRef index_of(const Table *t)
     if (!shifts && c != CODES - 1)
         from = t->code;
     LLVMValueRef wide = LLVMBuildIntCast2(t->b, from, i32s, 0, "");
-    return shifts ? LLVMBuildLShr(t->b, wide, splat_i32(t, c, n), "") : wide;
+    LLVMValueRef by = tl_gen_splat(t->g, LLVMConstInt(t->g->i32, c, 0), (int)n);
+    return shifts ? LLVMBuildLShr(t->b, wide, by, "") : wide;
 }
 
 static LLVMValueRef lanes_from(const Table *t, LLVMValueRef x, LLVMValueRef y, unsigned first,
                                unsigned n)
 {
-    LLVMValueRef which[64];
-    TL_ASSERT(n <= 64, "%u lanes", n);
+    LLVMValueRef which[TL_NEST_LANES];
     for (unsigned i = 0; i < n; i++)
-        which[i] = LLVMConstInt(LLVMInt32TypeInContext(t->l->context), first + i, 0);
+        which[i] = LLVMConstInt(t->g->i32, first + i, 0);
     return LLVMBuildShuffleVector(t->b, x, y, LLVMConstVector(which, n), "");
 }
 
 static LLVMValueRef look_up(const Table *t, LLVMValueRef table, LLVMValueRef index)
 {
     LLVMValueRef args[2] = {table, index};
-    return tl_llvm_intrinsic(t->l, t->b, "llvm.x86.avx512.permvar.sf.512", NULL, 0, args, 2);
+    return tl_llvm_intrinsic(t->g->l, t->b, "llvm.x86.avx512.permvar.sf.512", NULL, 0, args, 2);
 }
 
 static LLVMValueRef look_up_all(const Table *t, LLVMValueRef table, LLVMValueRef index)
@@ -193,9 +183,9 @@ static bool may_be_looked_up(LLVMValueRef x)
            LLVMGetTypeKind(LLVMGetElementType(LLVMTypeOf(x))) == LLVMFloatTypeKind;
 }
 
-static void replace(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
+static void replace(TlGen *g, LLVMBuilderRef b, LLVMValueRef x)
 {
-    Table t = {.l = l, .b = b};
+    Table t = {.g = g, .b = b};
     if (!may_be_looked_up(x) || !find(&t, x, lanes_of(x)) || !t.code || t.nodes < LEAST_NODES)
         return;
     LLVMPositionBuilderBefore(b, x);
@@ -210,6 +200,8 @@ void tl_cpu_look_up(TlLlvm *l)
 {
     if (!tl_llvm_has_feature(l, "avx512f"))
         return;
+    TlGen g = {.l = NULL};
+    tl_gen_init(&g, l, NULL, l->arena);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
         for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
@@ -219,7 +211,7 @@ void tl_cpu_look_up(TlLlvm *l)
                 if (is_function(x) && !LLVMGetFirstUse(x)) /* of what was replaced */
                     LLVMInstructionEraseFromParent(x);
                 else
-                    replace(l, b, x);
+                    replace(&g, b, x);
             }
     LLVMDisposeBuilder(b);
 }

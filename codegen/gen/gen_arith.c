@@ -86,115 +86,63 @@ static LLVMValueRef mul_high(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef b
     return LLVMBuildTrunc(g->b, LLVMBuildLShr(g->b, p, like(p, bits), ""), LLVMTypeOf(a), "");
 }
 
-/* the operands and the result are f32 or f64 */
-static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
+/* Of floats, pointers (as unsigned integers), integers. */
+static LLVMValueRef compare(TlGen *g, TlOpcode opcode, bool is_float, bool is_signed,
+                            LLVMValueRef a, LLVMValueRef b)
 {
-    TL_ASSERT(in[0], "%s of nothing", tl_op_info(opcode)->text);
-    LLVMValueRef a = in[0], b = in[1];
-    switch (opcode) {
-    case TL_OP_ADD: return LLVMBuildFAdd(g->b, a, b, "");
-    case TL_OP_SUB: return LLVMBuildFSub(g->b, a, b, "");
-    case TL_OP_MUL: return LLVMBuildFMul(g->b, a, b, "");
-    case TL_OP_DIV: return LLVMBuildFDiv(g->b, a, b, "");
-    case TL_OP_REM: return g->fmod(g, a, b);
-    case TL_OP_MIN: return float_extreme(g, false, false, a, b);
-    case TL_OP_MAX: return float_extreme(g, true, false, a, b);
-    case TL_OP_MIN_NAN: return float_extreme(g, false, true, a, b);
-    case TL_OP_MAX_NAN: return float_extreme(g, true, true, a, b);
-    case TL_OP_EXP2: return tl_gen_exp2(g, a);
-    case TL_OP_SQRT: return call1(g, "llvm.sqrt", a);
-    case TL_OP_FLOOR: return call1(g, "llvm.floor", a);
-    case TL_OP_CEIL: return call1(g, "llvm.ceil", a);
-    case TL_OP_TRUNC: return call1(g, "llvm.trunc", a);
-    case TL_OP_RINT: return call1(g, "llvm.roundeven", a);
-    case TL_OP_ROUND: return call1(g, "llvm.round", a);
-    case TL_OP_FMA: {
-        LLVMTypeRef t = LLVMTypeOf(a);
-        return tl_gen_intrinsic(g, "llvm.fma", &t, 1, in, 3);
-    }
-    case TL_OP_EQ: return LLVMBuildFCmp(g->b, LLVMRealOEQ, a, b, "");
-    case TL_OP_NE: return LLVMBuildFCmp(g->b, LLVMRealUNE, a, b, "");
-    case TL_OP_LT: return LLVMBuildFCmp(g->b, LLVMRealOLT, a, b, "");
-    case TL_OP_LE: return LLVMBuildFCmp(g->b, LLVMRealOLE, a, b, "");
-    case TL_OP_GT: return LLVMBuildFCmp(g->b, LLVMRealOGT, a, b, "");
-    case TL_OP_GE: return LLVMBuildFCmp(g->b, LLVMRealOGE, a, b, "");
-    case TL_OP_AND:
-    case TL_OP_OR:
-    case TL_OP_XOR:
-    case TL_OP_SHL:
-    case TL_OP_SHR:
-    case TL_OP_MULHI:
-    case TL_OP_POPCOUNT:
-    case TL_OP_CLZ:
-    case TL_OP_CTZ: /* of integers */
-    case TL_OP_NEG:
-    case TL_OP_NOT:
-    case TL_OP_ABS: /* of bits: sign_op */
-    case TL_OP_SELECT:
-    case TL_OP_CAST:
-    case TL_OP_BITCAST:
-    case TL_OP_POINTER:
-    case TL_OP_ADDRESS: /* tl_gen_elementwise */
-    case TL_OP_PTR_ADD:
-    case TL_OP_ASM: /* of back ends' own */
-#define OP(ID, ...) case TL_OP_##ID:
-#define ELEM(...)
-#include "ir/ops.def"
-    case TL_OP_COUNT: break;
-    }
-    TL_UNREACHABLE("op %s on floats", tl_op_info(opcode)->text);
-}
-
-static LLVMValueRef float_op(TlGen *g, const TlOp *op, LLVMValueRef *in)
-{
-    LLVMValueRef own = g->own ? g->own(g, op, in) : NULL;
-    return own ? own : portable_op(g, op->opcode, in);
-}
-
-static LLVMValueRef int_compare(TlGen *g, TlOpcode opcode, bool s, LLVMValueRef a, LLVMValueRef b)
-{
+    static const struct {
+        LLVMRealPredicate of_float;
+        LLVMIntPredicate of_int[2]; /* unsigned, signed */
+    } ROWS[] = {[TL_OP_EQ] = {LLVMRealOEQ, {LLVMIntEQ, LLVMIntEQ}},
+                [TL_OP_NE] = {LLVMRealUNE, {LLVMIntNE, LLVMIntNE}},
+                [TL_OP_LT] = {LLVMRealOLT, {LLVMIntULT, LLVMIntSLT}},
+                [TL_OP_LE] = {LLVMRealOLE, {LLVMIntULE, LLVMIntSLE}},
+                [TL_OP_GT] = {LLVMRealOGT, {LLVMIntUGT, LLVMIntSGT}},
+                [TL_OP_GE] = {LLVMRealOGE, {LLVMIntUGE, LLVMIntSGE}}};
     TL_ASSERT(opcode >= TL_OP_EQ && opcode <= TL_OP_GE, "%s compares nothing",
               tl_op_info(opcode)->text);
-    LLVMIntPredicate p = opcode == TL_OP_EQ   ? LLVMIntEQ
-                         : opcode == TL_OP_NE ? LLVMIntNE
-                         : opcode == TL_OP_LT ? (s ? LLVMIntSLT : LLVMIntULT)
-                         : opcode == TL_OP_LE ? (s ? LLVMIntSLE : LLVMIntULE)
-                         : opcode == TL_OP_GT ? (s ? LLVMIntSGT : LLVMIntUGT)
-                                              : (s ? LLVMIntSGE : LLVMIntUGE);
-    return LLVMBuildICmp(g->b, p, a, b, "");
+    return is_float ? LLVMBuildFCmp(g->b, ROWS[opcode].of_float, a, b, "")
+                    : LLVMBuildICmp(g->b, ROWS[opcode].of_int[is_signed], a, b, "");
 }
 
 LLVMValueRef tl_gen_count_zeros(TlGen *g, const char *name, LLVMValueRef a)
 {
-    LLVMTypeRef t = LLVMTypeOf(a);
     LLVMValueRef args[2] = {a, LLVMConstInt(g->i1, 0, 0)};
-    return tl_gen_intrinsic(g, name, &t, 1, args, 2);
+    return call_like(g, name, args, 2);
 }
 
-static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *in)
+static LLVMValueRef shift(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef a, LLVMValueRef n)
 {
-    TL_ASSERT(!tl_is_float(d), "%s of %s", tl_op_info(opcode)->text, tl_dtype_name(d));
+    n = LLVMBuildAnd(g->b, n, like(n, (unsigned)tl_dtype_bits(d) - 1), "");
+    if (opcode == TL_OP_SHL)
+        return LLVMBuildShl(g->b, a, n, "");
+    return tl_is_signed(d) ? LLVMBuildAShr(g->b, a, n, "") : LLVMBuildLShr(g->b, a, n, "");
+}
+
+/* On integers of type d, or on f32 or f64. */
+static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *in)
+{
     LLVMValueRef a = in[0], b = in[1];
-    bool s = tl_is_signed(d);
+    bool f = tl_is_float(d), s = tl_is_signed(d);
     switch (opcode) {
-    case TL_OP_ADD: return LLVMBuildAdd(g->b, a, b, "");
-    case TL_OP_SUB: return LLVMBuildSub(g->b, a, b, "");
-    case TL_OP_MUL: return LLVMBuildMul(g->b, a, b, "");
-    case TL_OP_DIV: return safe_div(g, false, s, a, b);
-    case TL_OP_REM: return safe_div(g, true, s, a, b);
+    case TL_OP_ADD: return f ? LLVMBuildFAdd(g->b, a, b, "") : LLVMBuildAdd(g->b, a, b, "");
+    case TL_OP_SUB: return f ? LLVMBuildFSub(g->b, a, b, "") : LLVMBuildSub(g->b, a, b, "");
+    case TL_OP_MUL: return f ? LLVMBuildFMul(g->b, a, b, "") : LLVMBuildMul(g->b, a, b, "");
+    case TL_OP_DIV: return f ? LLVMBuildFDiv(g->b, a, b, "") : safe_div(g, false, s, a, b);
+    case TL_OP_REM: return f ? g->fmod(g, a, b) : safe_div(g, true, s, a, b);
     case TL_OP_MIN:
-    case TL_OP_MIN_NAN: return tl_gen_int_extreme(g, false, s, a, b);
     case TL_OP_MAX:
-    case TL_OP_MAX_NAN: return tl_gen_int_extreme(g, true, s, a, b);
+    case TL_OP_MIN_NAN:
+    case TL_OP_MAX_NAN: {
+        bool max = opcode == TL_OP_MAX || opcode == TL_OP_MAX_NAN;
+        bool nan_wins = opcode == TL_OP_MIN_NAN || opcode == TL_OP_MAX_NAN;
+        return f ? float_extreme(g, max, nan_wins, a, b) : tl_gen_int_extreme(g, max, s, a, b);
+    }
     case TL_OP_AND: return LLVMBuildAnd(g->b, a, b, "");
     case TL_OP_OR: return LLVMBuildOr(g->b, a, b, "");
     case TL_OP_XOR: return LLVMBuildXor(g->b, a, b, "");
     case TL_OP_SHL:
-        return LLVMBuildShl(g->b, a,
-                            LLVMBuildAnd(g->b, b, like(b, (unsigned)tl_dtype_bits(d) - 1), ""), "");
-    case TL_OP_SHR:
-        b = LLVMBuildAnd(g->b, b, like(b, (unsigned)tl_dtype_bits(d) - 1), "");
-        return s ? LLVMBuildAShr(g->b, a, b, "") : LLVMBuildLShr(g->b, a, b, "");
+    case TL_OP_SHR: return shift(g, opcode, d, a, b);
     case TL_OP_MULHI: return mul_high(g, d, a, b);
     case TL_OP_NEG: return LLVMBuildNeg(g->b, a, "");
     case TL_OP_NOT: return LLVMBuildNot(g->b, a, "");
@@ -205,20 +153,20 @@ static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *i
     case TL_OP_POPCOUNT: return call1(g, "llvm.ctpop", a);
     case TL_OP_CLZ: return tl_gen_count_zeros(g, "llvm.ctlz", a);
     case TL_OP_CTZ: return tl_gen_count_zeros(g, "llvm.cttz", a);
+    case TL_OP_EXP2: return tl_gen_exp2(g, a);
+    case TL_OP_SQRT: return call1(g, "llvm.sqrt", a);
+    case TL_OP_FLOOR: return call1(g, "llvm.floor", a);
+    case TL_OP_CEIL: return call1(g, "llvm.ceil", a);
+    case TL_OP_TRUNC: return call1(g, "llvm.trunc", a);
+    case TL_OP_RINT: return call1(g, "llvm.roundeven", a);
+    case TL_OP_ROUND: return call1(g, "llvm.round", a);
+    case TL_OP_FMA: return call_like(g, "llvm.fma", in, 3);
     case TL_OP_EQ:
     case TL_OP_NE:
     case TL_OP_LT:
     case TL_OP_LE:
     case TL_OP_GT:
-    case TL_OP_GE: return int_compare(g, opcode, s, a, b);
-    case TL_OP_EXP2:
-    case TL_OP_SQRT:
-    case TL_OP_FLOOR:
-    case TL_OP_CEIL:
-    case TL_OP_TRUNC:
-    case TL_OP_RINT:
-    case TL_OP_ROUND:
-    case TL_OP_FMA: /* of floats */
+    case TL_OP_GE: return compare(g, opcode, f, s, a, b);
     case TL_OP_SELECT:
     case TL_OP_CAST:
     case TL_OP_BITCAST:
@@ -231,7 +179,14 @@ static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *i
 #include "ir/ops.def"
     case TL_OP_COUNT: break;
     }
-    TL_UNREACHABLE("op %s on integers", tl_op_info(opcode)->text);
+    TL_UNREACHABLE("op %s on %s", tl_op_info(opcode)->text, tl_dtype_name(d));
+}
+
+/* On f32 or f64. */
+static LLVMValueRef float_op(TlGen *g, const TlOp *op, TlDtype d, LLVMValueRef *in)
+{
+    LLVMValueRef own = g->own ? g->own(g, op, in) : NULL;
+    return own ? own : portable_op(g, op->opcode, d, in);
 }
 
 /* sign operations work on the bits, so that NaN payloads and signs are exact in every format */
@@ -286,7 +241,7 @@ static LLVMValueRef ring_op(TlGen *g, TlOpcode opcode, TlDtype d, uint32_t n, LL
     else if (tl_elem_work(opcode)->hashed)
         r = ring_hash(g, opcode, x[0], x[1]);
     else
-        r = int_op(g, opcode, tl_ring_dtype(d), x);
+        r = portable_op(g, opcode, tl_ring_dtype(d), x);
     bool compares = opcode >= TL_OP_EQ && opcode <= TL_OP_GE;
     return compares ? r : LLVMBuildBitCast(g->b, r, type, "");
 }
@@ -295,11 +250,9 @@ LLVMValueRef tl_gen_multiply_add(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueR
                                  LLVMValueRef c)
 {
     LLVMValueRef in[3] = {a, b, c};
-    LLVMTypeRef t = LLVMTypeOf(a);
     if (!tl_is_float(d))
         return LLVMBuildAdd(g->b, LLVMBuildMul(g->b, a, b, ""), c, "");
-    return g->fn->ring ? ring_op(g, TL_OP_FMA, d, 3, in)
-                       : tl_gen_intrinsic(g, "llvm.fma", &t, 1, in, 3);
+    return g->fn->ring ? ring_op(g, TL_OP_FMA, d, 3, in) : call_like(g, "llvm.fma", in, 3);
 }
 
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
@@ -322,19 +275,19 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
     default: break;
     }
     if (type->ptr)
-        return int_compare(g, op->opcode, false, in[0], in[1]);
+        return compare(g, op->opcode, false, false, in[0], in[1]);
     if (!tl_is_float(d))
-        return int_op(g, op->opcode, d, in);
+        return portable_op(g, op->opcode, d, in);
     if (g->fn->ring)
         return ring_op(g, op->opcode, d, op->nin, in);
     if (op->opcode == TL_OP_NEG || op->opcode == TL_OP_ABS)
         return sign_op(g, op->opcode, d, in[0]);
     if (d == TL_F32 || d == TL_F64)
-        return float_op(g, op, in);
+        return float_op(g, op, d, in);
     LLVMValueRef wide[3];
     for (uint32_t i = 0; i < op->nin; i++)
         wide[i] = tl_gen_widen(g, d, in[i]);
-    LLVMValueRef r = float_op(g, op, wide);
+    LLVMValueRef r = float_op(g, op, d, wide);
     return op->out[0]->type->dtype == TL_BOOL ? r : tl_gen_narrow(g, d, r, false);
 }
 
@@ -343,6 +296,7 @@ LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a,
     TL_ASSERT(kind != TL_COMBINE_USER && LLVMTypeOf(a) == LLVMTypeOf(b),
               "combiner %d of different types", (int)kind);
     TlOpcode op = tl_combine_opcode(kind);
+    LLVMValueRef in[2] = {a, b};
     if (!tl_is_float(d)) {
         if (d == TL_BOOL && op == TL_OP_ADD)
             op = TL_OP_XOR;
@@ -350,21 +304,16 @@ LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a,
             op = TL_OP_AND;
         if (d == TL_BOOL && op == TL_OP_MAX)
             op = TL_OP_OR;
-        LLVMValueRef in[2] = {a, b};
-        return int_op(g, op, d, in);
+        return portable_op(g, op, d, in);
     }
-    LLVMValueRef in[2] = {a, b};
     if (g->fn->ring)
         return ring_op(g, op, d, 2, in);
     if (d != TL_F64)
         in[0] = tl_gen_widen(g, d, a), in[1] = tl_gen_widen(g, d, b);
-    LLVMValueRef r;
-    if (op == TL_OP_MAX || op == TL_OP_MIN) { /* the sign of a zero result is not specified here */
-        LLVMTypeRef t = LLVMTypeOf(in[0]);
-        r = tl_gen_intrinsic(g, op == TL_OP_MAX ? "llvm.maxnum" : "llvm.minnum", &t, 1, in, 2);
-    } else {
-        r = portable_op(g, op, in);
-    }
+    /* the sign of a zero extreme is not specified here */
+    LLVMValueRef r = op == TL_OP_MAX   ? call_like(g, "llvm.maxnum", in, 2)
+                     : op == TL_OP_MIN ? call_like(g, "llvm.minnum", in, 2)
+                                       : portable_op(g, op, d, in);
     return d == TL_F64 ? r : tl_gen_narrow(g, d, r, false);
 }
 

@@ -216,8 +216,6 @@ static LLVMValueRef nibble(TlGen *g, LLVMValueRef x)
 
 static LLVMValueRef int_to_float(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, bool nosat)
 {
-    TL_ASSERT(tl_is_float(to) && !tl_is_float(from),
-              "%s to %s", tl_dtype_name(from), tl_dtype_name(to));
     int w = tl_gen_width_of(x);
     bool is_signed = tl_is_signed(from);
     if (to == TL_F32 || to == TL_F64) {
@@ -262,7 +260,6 @@ static LLVMValueRef vector_to_int(TlGen *g, LLVMValueRef x, bool is_signed, LLVM
 
 static LLVMValueRef float_to_int(TlGen *g, TlDtype to, LLVMValueRef x)
 {
-    TL_ASSERT(!tl_is_float(to), "%s is no integer", tl_dtype_name(to));
     bool is_signed = tl_is_signed(to);
     LLVMValueRef own = g->to_int ? g->to_int(g, x, to) : NULL;
     if (own)
@@ -281,8 +278,6 @@ static LLVMValueRef float_to_int(TlGen *g, TlDtype to, LLVMValueRef x)
 
 static LLVMValueRef int_resize(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
 {
-    TL_ASSERT(!tl_is_float(from) && !tl_is_float(to),
-              "%s to %s", tl_dtype_name(from), tl_dtype_name(to));
     LLVMTypeRef t = tl_gen_vec(tl_gen_dtype_type(g, to), tl_gen_width_of(x));
     int a = from == TL_BOOL ? 1 : tl_dtype_bytes(from) * 8, b = tl_dtype_bytes(to) * 8;
     if (from == TL_I4) { /* stored as the low nibble: extend its sign */

@@ -1,43 +1,18 @@
 /* 2^x of f32 where there is no instruction for it: the arithmetic of std.math's exp2
  * (stdlib/math.tile has the reasons), bit for bit. Scalars and vectors. */
-#include "codegen/gen/gen.h"
+#include "codegen/gen/gen_impl.h"
 
-/* c in each lane of the type of x, or the integers as wide. */
-static LLVMValueRef splat(LLVMValueRef x, LLVMValueRef c)
-{
-    LLVMTypeRef t = LLVMTypeOf(x);
-    LLVMValueRef all[64];
-    if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
-        return c;
-    unsigned n = LLVMGetVectorSize(t);
-    TL_ASSERT(n <= 64, "a vector of %u", n);
-    for (unsigned i = 0; i < n; i++)
-        all[i] = c;
-    return LLVMConstVector(all, n);
-}
-
+/* c in each lane of x. */
 static LLVMValueRef real(TlGen *g, LLVMValueRef x, double c)
 {
-    return splat(x, LLVMConstReal(g->f32, c));
+    return tl_gen_splat_const(LLVMConstReal(g->f32, c), tl_gen_width_of(x));
 }
 
-static LLVMValueRef integer(TlGen *g, LLVMValueRef x, uint32_t c)
-{
-    return splat(x, LLVMConstInt(g->i32, c, 0));
-}
-
-static LLVMTypeRef words_like(TlGen *g, LLVMValueRef x)
-{
-    LLVMTypeRef t = LLVMTypeOf(x);
-    return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMVectorType(g->i32, LLVMGetVectorSize(t))
-                                                    : g->i32;
-}
-
+/* a b + c */
 static LLVMValueRef fma_of(TlGen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
-    LLVMTypeRef t = LLVMTypeOf(a);
     LLVMValueRef args[3] = {a, b, c};
-    return tl_gen_intrinsic(g, "llvm.fma", &t, 1, args, 3);
+    return call_like(g, "llvm.fma", args, 3);
 }
 
 /* a x + b */
@@ -50,20 +25,19 @@ static LLVMValueRef linear(TlGen *g, LLVMValueRef x, float a, float b)
 static LLVMValueRef cut(TlGen *g, LLVMValueRef x, double low, double high)
 {
     LLVMValueRef h = real(g, x, high), l = real(g, x, low);
-    x = LLVMBuildSelect(g->b, LLVMBuildFCmp(g->b, LLVMRealOGT, x, h, ""), h, x, "");
-    return LLVMBuildSelect(g->b, LLVMBuildFCmp(g->b, LLVMRealOLT, x, l, ""), l, x, "");
+    x = select_(g, LLVMBuildFCmp(g->b, LLVMRealOGT, x, h, ""), h, x);
+    return select_(g, LLVMBuildFCmp(g->b, LLVMRealOLT, x, l, ""), l, x);
 }
 
 /* p * 2^n, n + 254 in the low bits of a word. */
-static LLVMValueRef scale(TlGen *g, LLVMValueRef p, LLVMValueRef bits)
+static LLVMValueRef scale(TlGen *g, LLVMValueRef p, LLVMValueRef n)
 {
     LLVMBuilderRef b = g->b;
-    LLVMTypeRef t = LLVMTypeOf(p);
-    LLVMValueRef half = LLVMBuildAnd(b, LLVMBuildShl(b, bits, integer(g, p, 22), ""),
-                                     integer(g, p, 0x7f800000), ""),
-                 rest = LLVMBuildSub(b, LLVMBuildShl(b, bits, integer(g, p, 23), ""), half, "");
-    p = LLVMBuildFMul(b, p, LLVMBuildBitCast(b, half, t, ""), "");
-    return LLVMBuildFMul(b, p, LLVMBuildBitCast(b, rest, t, ""), "");
+    LLVMValueRef half =
+                     LLVMBuildAnd(b, LLVMBuildShl(b, n, like(n, 22), ""), like(n, 0x7f800000), ""),
+                 rest = LLVMBuildSub(b, LLVMBuildShl(b, n, like(n, 23), ""), half, "");
+    p = LLVMBuildFMul(b, p, as_float(g, half, g->f32), "");
+    return LLVMBuildFMul(b, p, as_float(g, rest, g->f32), "");
 }
 
 /* With `flush`, too: subnormal results that need not be cut to 0 are rare. */
@@ -78,5 +52,5 @@ LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x)
     q = fma_of(g, q, u, linear(g, r, 0.00962544698f, 0.0555036627f));
     q = fma_of(g, q, u, linear(g, r, 0.240225941f, 0.693147182f));
     q = fma_of(g, q, r, real(g, r, 1.0));
-    return scale(g, q, LLVMBuildBitCast(b, t, words_like(g, x), ""));
+    return scale(g, q, bits_of(g, t, 32));
 }

@@ -19,10 +19,16 @@ LLVMValueRef tl_gen_narrow(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat);
 LLVMValueRef tl_gen_int_extreme(TlGen *g, bool max, bool is_signed, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef tl_gen_count_zeros(TlGen *g, const char *name, LLVMValueRef a);
 
+/* An intrinsic of the type of its first argument. */
+static inline LLVMValueRef call_like(TlGen *g, const char *name, LLVMValueRef *args, unsigned n)
+{
+    LLVMTypeRef t = LLVMTypeOf(args[0]);
+    return tl_gen_intrinsic(g, name, &t, 1, args, n);
+}
+
 static inline LLVMValueRef call1(TlGen *g, const char *name, LLVMValueRef x)
 {
-    LLVMTypeRef t = LLVMTypeOf(x);
-    return tl_gen_intrinsic(g, name, &t, 1, &x, 1);
+    return call_like(g, name, &x, 1);
 }
 
 /* an integer constant of x's type */

@@ -113,20 +113,10 @@ LLVMValueRef tl_gen_to_i64(TlGen *g, const TlValue *v, LLVMValueRef x)
                              tl_is_signed(v->type->dtype), "");
 }
 
-static LLVMTypeRef mem_type(TlGen *g, TlDtype d)
-{
-    TlType t = {.kind = TL_TILE, .dtype = d};
-    return tl_gen_mem_type(g, &t);
-}
-
 LLVMValueRef tl_gen_address(TlGen *g, TlDtype d, LLVMValueRef base, LLVMValueRef offset)
 {
-    return LLVMBuildGEP2(g->b, mem_type(g, d), base, &offset, 1, "");
-}
-
-static LLVMValueRef mul(TlGen *g, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildMul(g->b, a, b, "");
+    TlType t = {.kind = TL_TILE, .dtype = d};
+    return LLVMBuildGEP2(g->b, tl_gen_mem_type(g, &t), base, &offset, 1, "");
 }
 
 LLVMValueRef tl_gen_pick(TlGen *g, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b,
@@ -137,8 +127,6 @@ LLVMValueRef tl_gen_pick(TlGen *g, LLVMIntPredicate p, LLVMValueRef a, LLVMValue
 
 static void lower_sub_view(TlGen *g, TlOp *op, TlGenView *out)
 {
-    TL_ASSERT(op->opcode == TL_OP_SUB_VIEW,
-              "%s makes no part of a view", tl_op_info(op->opcode)->text);
     TlGenView *v = tl_gen_view(g, tl_in(op, 0));
     LLVMValueRef offset = tl_gen_int(g, 0), zero = tl_gen_int(g, 0);
     *out = *v;
@@ -151,7 +139,7 @@ static void lower_sub_view(TlGen *g, TlOp *op, TlGenView *out)
         LLVMValueRef left = LLVMBuildSub(g->b, v->extent[a], s, "");
         n = tl_gen_pick(g, LLVMIntSLT, n, left, n, left);
         out->extent[a] = tl_gen_pick(g, LLVMIntSLT, n, zero, zero, n);
-        offset = LLVMBuildAdd(g->b, offset, mul(g, s, v->stride[a]), "");
+        offset = LLVMBuildAdd(g->b, offset, LLVMBuildMul(g->b, s, v->stride[a], ""), "");
     }
     out->ptr = tl_gen_address(g, v->dtype, v->ptr, offset);
 }

@@ -32,6 +32,9 @@ static uint32_t put(Writer *w, const void *data, size_t size, size_t align)
     return (uint32_t)at;
 }
 
+/* A vector's elements, at multiples of `align`. */
+#define PUT(w, vec, align) put(w, (vec).data, sizeof *(vec).data *(vec).len, align)
+
 static uint32_t put_string(Writer *w, const char *text)
 {
     const char *key = tl_intern_str(&w->intern, text ? text : "");
@@ -84,13 +87,12 @@ static uint32_t put_exprs(Writer *w, const TlKernelInfo *info)
     tile_image_expr *rows = TL_NEW_ARRAY(w->arena, tile_image_expr, info->exprs.len + 1);
     for (uint32_t i = 0; i < info->exprs.len; i++) {
         const TlHostExpr *e = &info->exprs.data[i];
-        rows[i] =
-            (tile_image_expr){.code = put(w, e->code.data, sizeof *e->code.data * e->code.len, 8),
-                              .ncode = e->code.len,
-                              .text = put_string(w, e->text),
-                              .is_float = e->is_float,
-                              .file = e->loc.file,
-                              .line = e->loc.line};
+        rows[i] = (tile_image_expr){.code = PUT(w, e->code, 8),
+                                    .ncode = e->code.len,
+                                    .text = put_string(w, e->text),
+                                    .is_float = e->is_float,
+                                    .file = e->loc.file,
+                                    .line = e->loc.line};
     }
     return put(w, rows, sizeof *rows * info->exprs.len, 8);
 }
@@ -133,7 +135,7 @@ static void put_tests(Writer *w, const TlKernelCodes *kernels, uint32_t index, t
     if (tests.len == 0)
         return;
     r->ntests = tests.len;
-    r->tests = put(w, tests.data, sizeof *tests.data * tests.len, 8);
+    r->tests = PUT(w, tests, 8);
     if (index + 1 < kernels->len && tl_variant_of_one_kernel(k->fn, k[1].fn))
         r->otherwise = index + 2;
 }
@@ -144,47 +146,45 @@ static tile_image_kernel image_kernel(Writer *w, const TlKernelCode *k)
     const TlKernelInfo *info = k->fn->info;
     TL_ASSERT(info, "kernel '%s' has no launch facts", k->fn->name);
     TL_ASSERT(info->grid.len <= TILE_MAX_GRID, "grid of %u axes", info->grid.len);
-    tile_image_kernel r = {
-        .name = put_string(w, k->fn->name),
-        .symbol = put_string(w, k->symbol),
-        .nparams = info->params.len,
-        .params = put_params(w, info),
-        .nsyms = info->syms.len,
-        .syms = put_syms(w, info),
-        .nslots = k->slots.len,
-        .slots = put(w, k->slots.data, sizeof *k->slots.data * k->slots.len, 8),
-        .nconsts = info->consts.len,
-        .consts = put_consts(w, info),
-        .nexprs = info->exprs.len,
-        .exprs = put_exprs(w, info),
-        .naliases = info->aliases.len,
-        .aliases = put(w, info->aliases.data, sizeof *info->aliases.data * info->aliases.len, 8),
-        .ngrid = info->grid.len,
-        .group = info->group < 0 ? 0 : (uint32_t)info->group + 1,
-        .nrequires = info->requires_.len,
-        .requires_off =
-            put(w, info->requires_.data, sizeof *info->requires_.data * info->requires_.len, 8),
-        .nassumes = info->assumes.len,
-        .assumes = put(w, info->assumes.data, sizeof *info->assumes.data * info->assumes.len, 8),
-        .code = put_code(w, k),
-        .ncode = (uint32_t)k->ncode,
-        .warps = k->warps,
-        .threads = k->threads,
-        .shared_bytes = k->shared_bytes,
-        .flags = k->flags,
-        .scratch_bytes = k->scratch_bytes,
-        .zeroed_bytes = k->zeroed_bytes,
-        .doc = put_string(w, info->doc),
-        .nsites = k->sites.len,
-        .sites = put(w, k->sites.data, sizeof *k->sites.data * k->sites.len, 4),
-        .ntexts = k->texts.len,
-        .texts = put_texts(w, k),
-        .nkeys = info->keys.len,
-        .keys = put(w, info->keys.data, sizeof *info->keys.data * info->keys.len, 4),
-        .ntuned = info->ntuned,
-        .tuned = put(w, info->buckets.data, sizeof *info->buckets.data * info->buckets.len, 4),
-        .cluster = k->cluster,
-        .cluster_axis = k->cluster ? (uint32_t)info->cluster_axis : 0};
+    tile_image_kernel r = {.name = put_string(w, k->fn->name),
+                           .symbol = put_string(w, k->symbol),
+                           .nparams = info->params.len,
+                           .params = put_params(w, info),
+                           .nsyms = info->syms.len,
+                           .syms = put_syms(w, info),
+                           .nslots = k->slots.len,
+                           .slots = PUT(w, k->slots, 8),
+                           .nconsts = info->consts.len,
+                           .consts = put_consts(w, info),
+                           .nexprs = info->exprs.len,
+                           .exprs = put_exprs(w, info),
+                           .naliases = info->aliases.len,
+                           .aliases = PUT(w, info->aliases, 8),
+                           .ngrid = info->grid.len,
+                           .group = info->group < 0 ? 0 : (uint32_t)info->group + 1,
+                           .nrequires = info->requires_.len,
+                           .requires_off = PUT(w, info->requires_, 8),
+                           .nassumes = info->assumes.len,
+                           .assumes = PUT(w, info->assumes, 8),
+                           .code = put_code(w, k),
+                           .ncode = (uint32_t)k->ncode,
+                           .warps = k->warps,
+                           .threads = k->threads,
+                           .shared_bytes = k->shared_bytes,
+                           .flags = k->flags,
+                           .scratch_bytes = k->scratch_bytes,
+                           .zeroed_bytes = k->zeroed_bytes,
+                           .doc = put_string(w, info->doc),
+                           .nsites = k->sites.len,
+                           .sites = PUT(w, k->sites, 4),
+                           .ntexts = k->texts.len,
+                           .texts = put_texts(w, k),
+                           .nkeys = info->keys.len,
+                           .keys = PUT(w, info->keys, 4),
+                           .ntuned = info->ntuned,
+                           .tuned = PUT(w, info->buckets, 4),
+                           .cluster = k->cluster,
+                           .cluster_axis = k->cluster ? (uint32_t)info->cluster_axis : 0};
     for (uint32_t i = 0; i < info->grid.len; i++)
         r.grid[i] = info->grid.data[i];
     return r;

@@ -81,7 +81,7 @@ static void store_where(TlLeafCall *call, int space, bool streaming, LLVMValueRe
         tl_format(call->l->arena, "tl.store.%d.%u%s", space, bits, streaming ? ".once" : "");
     LLVMValueRef args[3] = {address, pred, value};
     bool is_new;
-    tl_leaf_helper(call, name, LLVMVoidTypeInContext(call->c), args, 3, &is_new);
+    tl_leaf_helper(call, name, call->void_, args, 3, &is_new);
     if (!is_new)
         return;
     tl_sbuf_putf(call->prelude,
@@ -222,7 +222,7 @@ static const char BARRIER[] = "define void @tl.barrier() alwaysinline convergent
 static void barrier(TlLeafCall *call)
 {
     bool is_new;
-    tl_leaf_helper(call, "tl.barrier", LLVMVoidTypeInContext(call->c), NULL, 0, &is_new);
+    tl_leaf_helper(call, "tl.barrier", call->void_, NULL, 0, &is_new);
     if (is_new)
         tl_sbuf_puts(call->prelude, BARRIER);
 }
@@ -312,20 +312,9 @@ static LLVMValueRef bytes(TlLeafCall *call)
     return tl_leaf_intrinsic(call, "llvm.amdgcn.perm", NULL, 0, args, 3);
 }
 
-/* For llvm.exp2, LLVM scales operands whose results v_exp_f32 would flush. */
-static LLVMValueRef exp2_float(TlLeafCall *call, const char *name)
-{
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
-    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
-    x = tl_leaf_intrinsic(call, name, &f32, 1, &x, 1);
-    return LLVMBuildBitCast(call->b, x, call->i32, "");
-}
-
-/* ---- arithmetic of f32 ---- */
-
 static LLVMValueRef float_arg(TlLeafCall *call, unsigned i)
 {
-    return LLVMBuildBitCast(call->b, call->args[i], LLVMFloatTypeInContext(call->c), "");
+    return LLVMBuildBitCast(call->b, call->args[i], call->f32, "");
 }
 
 static LLVMValueRef bits_of(TlLeafCall *call, LLVMValueRef x)
@@ -333,10 +322,19 @@ static LLVMValueRef bits_of(TlLeafCall *call, LLVMValueRef x)
     return LLVMBuildBitCast(call->b, x, call->i32, "");
 }
 
+/* For llvm.exp2, LLVM scales operands whose results v_exp_f32 would flush. */
+static LLVMValueRef on_float(TlLeafCall *call, const char *name)
+{
+    LLVMValueRef x = float_arg(call, 0);
+    return bits_of(call, tl_leaf_intrinsic(call, name, &call->f32, 1, &x, 1));
+}
+
+/* ---- arithmetic of f32 ---- */
+
 /* Lets LLVM take what is within 2 ulp, and join a root with the division by it. */
 static LLVMValueRef within_two_ulp(TlLeafCall *call, LLVMValueRef x)
 {
-    LLVMMetadataRef bound = LLVMValueAsMetadata(LLVMConstReal(LLVMFloatTypeInContext(call->c), 2));
+    LLVMMetadataRef bound = LLVMValueAsMetadata(LLVMConstReal(call->f32, 2));
     if (LLVMIsAInstruction(x)) {
         LLVMSetMetadata(x, LLVMGetMDKindIDInContext(call->c, "fpmath", 6),
                         LLVMMetadataAsValue(call->c, LLVMMDNodeInContext2(call->c, &bound, 1)));
@@ -350,13 +348,6 @@ static LLVMValueRef divide(TlLeafCall *call, LLVMValueRef x, LLVMValueRef y)
     return within_two_ulp(call, LLVMBuildFDiv(call->b, x, y, ""));
 }
 
-static LLVMValueRef reciprocal(TlLeafCall *call)
-{
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
-    LLVMValueRef x = float_arg(call, 0);
-    return bits_of(call, tl_leaf_intrinsic(call, "llvm.amdgcn.rcp", &f32, 1, &x, 1));
-}
-
 /* The instruction, which saturates and makes 0 of NaN: LLVM says nothing of what these become, and
  * at this place makes nothing of that. (Asm would be in vector registers, also where all lanes have
  * the same.) */
@@ -365,10 +356,9 @@ static LLVMValueRef to_integer(TlLeafCall *call)
     enum { WORD = 32 };
     uint32_t bits = tl_leaf_constant(call, 1), how = tl_leaf_constant(call, 2);
     bool is_signed = how & TL_F2I_SIGNED;
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
     LLVMValueRef x = float_arg(call, 0);
     if (how & TL_F2I_NEAREST)
-        x = tl_leaf_intrinsic(call, "llvm.roundeven", &f32, 1, &x, 1);
+        x = tl_leaf_intrinsic(call, "llvm.roundeven", &call->f32, 1, &x, 1);
     if (bits == WORD)
         return is_signed ? LLVMBuildFPToSI(call->b, x, call->i32, "")
                          : LLVMBuildFPToUI(call->b, x, call->i32, "");
@@ -381,17 +371,15 @@ static LLVMValueRef to_integer(TlLeafCall *call)
 
 static LLVMValueRef root(TlLeafCall *call)
 {
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
     LLVMValueRef x = float_arg(call, 0);
-    return within_two_ulp(call, tl_leaf_intrinsic(call, "llvm.sqrt", &f32, 1, &x, 1));
+    return within_two_ulp(call, tl_leaf_intrinsic(call, "llvm.sqrt", &call->f32, 1, &x, 1));
 }
 
 /* v_min_f32 and v_max_f32 order zeros by their signs. */
 static LLVMValueRef extreme(TlLeafCall *call, const char *name, bool nan_wins)
 {
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
     LLVMValueRef x[2] = {float_arg(call, 0), float_arg(call, 1)},
-                 y = tl_leaf_intrinsic(call, name, &f32, 1, x, 2);
+                 y = tl_leaf_intrinsic(call, name, &call->f32, 1, x, 2);
     for (int i = 1; i >= 0 && nan_wins; i--) {
         LLVMValueRef is_nan = LLVMBuildFCmp(call->b, LLVMRealUNO, x[i], x[i], "");
         y = LLVMBuildSelect(call->b, is_nan, x[i], y, "");
@@ -411,17 +399,16 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_amdgpu(call);
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
     case TL_LEAF_FAMILY_BYTES: return bytes(call);
-    case TL_LEAF_FAMILY_EX2: return exp2_float(call, "llvm.exp2");
-    case TL_LEAF_FAMILY_EX2_FTZ: return exp2_float(call, "llvm.amdgcn.exp2");
+    case TL_LEAF_FAMILY_EX2: return on_float(call, "llvm.exp2");
+    case TL_LEAF_FAMILY_EX2_FTZ: return on_float(call, "llvm.amdgcn.exp2");
     case TL_LEAF_FAMILY_DIV:
     case TL_LEAF_FAMILY_DIV_BIG:
         return bits_of(call, divide(call, float_arg(call, 0), float_arg(call, 1)));
-    case TL_LEAF_FAMILY_RCP: return reciprocal(call);
+    case TL_LEAF_FAMILY_RCP: return on_float(call, "llvm.amdgcn.rcp");
     case TL_LEAF_FAMILY_F2I: return to_integer(call);
     case TL_LEAF_FAMILY_SQRT: return bits_of(call, root(call));
     case TL_LEAF_FAMILY_RSQRT:
-        return bits_of(call,
-                       divide(call, LLVMConstReal(LLVMFloatTypeInContext(call->c), 1), root(call)));
+        return bits_of(call, divide(call, LLVMConstReal(call->f32, 1), root(call)));
     case TL_LEAF_FAMILY_MIN: return extreme(call, "llvm.minnum", false);
     case TL_LEAF_FAMILY_MAX: return extreme(call, "llvm.maxnum", false);
     case TL_LEAF_FAMILY_MIN_NAN: return extreme(call, "llvm.minnum", true);

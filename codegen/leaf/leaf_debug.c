@@ -7,7 +7,7 @@
 
 static const char MARK[] = "tl-debug";
 
-static const char TEXT[] =
+static const char BEGIN[] =
     "define void @tl.debug(ptr addrspace(1) %buffer, i1 %pred, i32 %kind, i32 %block, i32 %thread, "
     "i32 %site, i32 %text, i32 %what, i32 %reg, i32 %index, i64 %bits) alwaysinline {\n"
     "  %there = icmp ne ptr addrspace(1) %buffer, null\n"
@@ -23,28 +23,15 @@ static const char TEXT[] =
     "  %n64 = zext i32 %n to i64\n"
     "  %o = mul i64 %n64, 40\n"
     "  %o16 = add i64 %o, 16\n"
-    "  %r = getelementptr i8, ptr addrspace(1) %buffer, i64 %o16\n"
-    "  store i32 %kind, ptr addrspace(1) %r\n"
-    "  %r1 = getelementptr i8, ptr addrspace(1) %r, i64 4\n"
-    "  store i32 %block, ptr addrspace(1) %r1\n"
-    "  %r2 = getelementptr i8, ptr addrspace(1) %r, i64 8\n"
-    "  store i32 %thread, ptr addrspace(1) %r2\n"
-    "  %r3 = getelementptr i8, ptr addrspace(1) %r, i64 12\n"
-    "  store i32 %site, ptr addrspace(1) %r3\n"
-    "  %r4 = getelementptr i8, ptr addrspace(1) %r, i64 16\n"
-    "  store i32 %text, ptr addrspace(1) %r4\n"
-    "  %r5 = getelementptr i8, ptr addrspace(1) %r, i64 20\n"
-    "  store i32 %what, ptr addrspace(1) %r5\n"
-    "  %r6 = getelementptr i8, ptr addrspace(1) %r, i64 24\n"
-    "  store i32 %reg, ptr addrspace(1) %r6\n"
-    "  %r7 = getelementptr i8, ptr addrspace(1) %r, i64 28\n"
-    "  store i32 %index, ptr addrspace(1) %r7\n"
-    "  %r8 = getelementptr i8, ptr addrspace(1) %r, i64 32\n"
-    "  store i64 %bits, ptr addrspace(1) %r8\n"
-    "  br label %end\n"
-    "end:\n"
-    "  ret void\n"
-    "}\n";
+    "  %r = getelementptr i8, ptr addrspace(1) %buffer, i64 %o16\n";
+/* The words of a record, in their order. */
+static const char *const WORDS[] = {"i32 %kind", "i32 %block", "i32 %thread",
+                                    "i32 %site", "i32 %text",  "i32 %what",
+                                    "i32 %reg",  "i32 %index", "i64 %bits"};
+static const char END[] = "  br label %end\n"
+                          "end:\n"
+                          "  ret void\n"
+                          "}\n";
 _Static_assert(sizeof(tl_debug_header) == 16 && sizeof(tl_debug_record) == 40,
                "the text above writes these");
 
@@ -97,8 +84,14 @@ void tl_leaf_debug(TlLeafCall *call, LLVMValueRef block, LLVMValueRef thread)
     LLVMValueRef args[] = {buffer,        call->args[1], tl_leaf_i32(call, s.kind), block,
                            thread,        call->args[0], s.text,                    s.what,
                            s.reg,         s.index,       s.bits};
-    tl_leaf_helper(call, "tl.debug", LLVMVoidTypeInContext(call->c), args,
-                   sizeof args / sizeof *args, &is_new);
-    if (is_new)
-        tl_sbuf_puts(call->prelude, TEXT);
+    tl_leaf_helper(call, "tl.debug", call->void_, args, sizeof args / sizeof *args, &is_new);
+    if (!is_new)
+        return;
+    tl_sbuf_puts(call->prelude, BEGIN);
+    for (unsigned i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        tl_sbuf_putf(call->prelude,
+                     "  %%r%u = getelementptr i8, ptr addrspace(1) %%r, i64 %u\n"
+                     "  store %s, ptr addrspace(1) %%r%u\n",
+                     i, 4 * i, WORDS[i], i);
+    tl_sbuf_puts(call->prelude, END);
 }

@@ -46,6 +46,14 @@ static LLVMValueRef from_c(TlLeafCall *call, LLVMValueRef x)
                : LLVMBuildBitCast(call->b, x, call->result, "");
 }
 
+static LLVMValueRef call_emulator(TlLeafCall *call, LLVMTypeRef result, LLVMValueRef *args,
+                                  unsigned n)
+{
+    bool is_new;
+    char *name = tl_format(call->l->arena, "tl_emu_%s", tl_leaf_name(call->leaf));
+    return tl_leaf_helper(call, name, result, args, n, &is_new);
+}
+
 /* Words of the function's own, one place per operand. */
 static LLVMValueRef room(TlLeafCall *call, const char *name, unsigned words)
 {
@@ -70,20 +78,13 @@ static LLVMValueRef expand_mma(TlLeafCall *call)
 {
     static const char *const NAMES[] = {"mma.a", "mma.b", "mma.c", "mma.d"};
     enum { NARGS = 9, FIRST = 5 };
-    LLVMTypeRef types[NARGS];
     LLVMValueRef args[NARGS];
     for (unsigned i = 0; i < NARGS; i++) {
         args[i] = i < FIRST ? call->args[i] : room(call, NAMES[i - FIRST], 16);
         if (i >= FIRST && i + 1 < NARGS)
             LLVMBuildStore(call->b, call->args[i], args[i]);
-        types[i] = LLVMTypeOf(args[i]);
     }
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(call->c), types, NARGS, 0);
-    char *name = tl_format(call->l->arena, "tl_emu_%s", tl_leaf_name(call->leaf));
-    LLVMValueRef f = LLVMGetNamedFunction(call->l->module, name);
-    if (!f)
-        f = LLVMAddFunction(call->l->module, name, type);
-    LLVMBuildCall2(call->b, type, f, args, NARGS, "");
+    call_emulator(call, call->void_, args, NARGS);
     return LLVMBuildLoad2(call->b, call->result, args[NARGS - 1], "");
 }
 
@@ -97,7 +98,6 @@ static LLVMValueRef word_at(TlLeafCall *call, LLVMValueRef words, unsigned i)
 static LLVMValueRef expand_words(TlLeafCall *call, unsigned fixed)
 {
     enum { MOST = TL_LEAF_MOST_WORDS + 4, MOST_FIXED = 10 };
-    LLVMTypeRef types[MOST_FIXED];
     LLVMValueRef args[MOST_FIXED], words = room(call, "words", MOST);
     unsigned n = call->nargs - fixed;
     for (unsigned i = 0; i < fixed; i++)
@@ -106,14 +106,7 @@ static LLVMValueRef expand_words(TlLeafCall *call, unsigned fixed)
         LLVMBuildStore(call->b, call->args[fixed + i], word_at(call, words, i));
     args[fixed] = tl_leaf_i32(call, n);
     args[fixed + 1] = words;
-    for (unsigned i = 0; i < fixed + 2; i++)
-        types[i] = LLVMTypeOf(args[i]);
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(call->c), types, fixed + 2, 0);
-    char *name = tl_format(call->l->arena, "tl_emu_%s", tl_leaf_name(call->leaf));
-    LLVMValueRef f = LLVMGetNamedFunction(call->l->module, name);
-    if (!f)
-        f = LLVMAddFunction(call->l->module, name, type);
-    LLVMBuildCall2(call->b, type, f, args, fixed + 2, "");
+    call_emulator(call, call->void_, args, fixed + 2);
     if (LLVMGetTypeKind(call->result) == LLVMVoidTypeKind)
         return NULL;
     LLVMValueRef all = LLVMGetPoison(call->result);
@@ -134,17 +127,9 @@ static LLVMValueRef expand(TlLeafCall *call)
         return expand_words(call, (unsigned)(words - tl_leaf_info(call->leaf)->operands));
     if (tl_leaf_info(call->leaf)->family == TL_LEAF_FAMILY_MMA)
         return expand_mma(call);
-    LLVMTypeRef types[TL_LEAF_MAX_ARGS];
-    for (unsigned i = 0; i < call->nargs; i++) {
+    for (unsigned i = 0; i < call->nargs; i++)
         call->args[i] = to_c(call, call->args[i]);
-        types[i] = LLVMTypeOf(call->args[i]);
-    }
-    LLVMTypeRef type = LLVMFunctionType(c_type(call, call->result), types, call->nargs, 0);
-    char *name = tl_format(call->l->arena, "tl_emu_%s", tl_leaf_name(call->leaf));
-    LLVMValueRef f = LLVMGetNamedFunction(call->l->module, name);
-    if (!f)
-        f = LLVMAddFunction(call->l->module, name, type);
-    LLVMValueRef x = LLVMBuildCall2(call->b, type, f, call->args, call->nargs, "");
+    LLVMValueRef x = call_emulator(call, c_type(call, call->result), call->args, call->nargs);
     return LLVMGetTypeKind(call->result) == LLVMVoidTypeKind ? NULL : from_c(call, x);
 }
 

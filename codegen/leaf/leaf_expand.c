@@ -218,6 +218,8 @@ bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand)
                        .i16 = LLVMInt16TypeInContext(l->context),
                        .i32 = LLVMInt32TypeInContext(l->context),
                        .i64 = LLVMInt64TypeInContext(l->context),
+                       .f32 = LLVMFloatTypeInContext(l->context),
+                       .void_ = LLVMVoidTypeInContext(l->context),
                        .prelude = &prelude};
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++) {
         char *name = tl_format(l->arena, "tl.leaf.%s", tl_leaf_name((tl_leaf)leaf));

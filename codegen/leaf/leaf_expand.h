@@ -15,7 +15,7 @@ typedef struct TlLeafCall {
     LLVMValueRef function; /* that it stands in */
     LLVMValueRef args[TL_LEAF_MAX_ARGS];
     unsigned nargs;
-    LLVMTypeRef i1, i8, i16, i32, i64, result;
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, void_, result;
     TlSbuf *prelude; /* IR text to be linked afterwards: see tl_leaf_helper */
 } TlLeafCall;
 
@@ -31,6 +31,25 @@ LLVMValueRef tl_leaf_helper(TlLeafCall *call, const char *name, LLVMTypeRef resu
 LLVMValueRef tl_leaf_intrinsic(TlLeafCall *call, const char *name, LLVMTypeRef *types,
                                unsigned ntypes, LLVMValueRef *args, unsigned nargs);
 LLVMValueRef tl_leaf_i32(const TlLeafCall *call, uint32_t v);
+
+/* ---- inline asm (leaf_asm.c) ---- */
+/* Results and operands are $0, $1, ... in the order in which they are added, results first. */
+typedef struct TlLeafAsm {
+    TlLeafCall *call;
+    TlSbuf text, constraints;
+    LLVMValueRef args[TL_LEAF_MAX_ARGS];
+    unsigned nargs, nresults;
+} TlLeafAsm;
+/* What it does beside giving its results: nothing; something that is to stay in order, to memory;
+ * with all threads of the warp. */
+typedef enum TlLeafEffects { TL_LEAF_PURE, TL_LEAF_ORDERED, TL_LEAF_CONVERGENT } TlLeafEffects;
+TlLeafAsm tl_leaf_asm_begin(TlLeafCall *call);
+void tl_leaf_asm_results(TlLeafAsm *a, unsigned n, const char *constraint); /* "=r" */
+unsigned tl_leaf_asm_operand(TlLeafAsm *a, LLVMValueRef x);                 /* its number */
+void tl_leaf_asm_tie(TlLeafAsm *a, unsigned result,
+                     LLVMValueRef x);                            /* x is where the result goes */
+void tl_leaf_asm_list(TlLeafAsm *a, unsigned first, unsigned n); /* "{$2,$3}", in the text */
+LLVMValueRef tl_leaf_asm_end(TlLeafAsm *a, LLVMTypeRef result, TlLeafEffects effects);
 
 /* An i1 that is known. */
 bool tl_leaf_is_true(LLVMValueRef pred);
@@ -68,7 +87,6 @@ LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_wgmma_fence_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_wgmma_wait_nvptx(TlLeafCall *call);
-void tl_leaf_fence_async_nvptx(TlLeafCall *call);
 
 /* ---- LDB and STB on AMD (amd_buffer.c); scalars: after leaves are expanded ---- */
 LLVMValueRef tl_amd_load_buffer(TlLeafCall *call);

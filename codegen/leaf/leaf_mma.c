@@ -25,11 +25,10 @@ static Matrix read_matrix(TlLeafCall *call)
 
 /* ---- mma.sync ---- */
 
-/* Registers of one operand of the asm. */
+/* Registers of one operand. */
 typedef struct Registers {
     unsigned n;
     LLVMTypeRef type;
-    const char *constraint;
 } Registers;
 
 const char *tl_leaf_ptx_type(TlDtype d)
@@ -72,26 +71,12 @@ static Registers registers_of(const Matrix *m, int operand)
     LLVMTypeRef wide = LLVMTypeOf(m->call->args[OPERANDS + operand]);
     unsigned n = LLVMGetTypeKind(wide) == LLVMVectorTypeKind ? LLVMGetVectorSize(wide) : 1;
     if (m->type[operand] == TL_F64)
-        return (Registers){n / 2, LLVMDoubleTypeInContext(m->call->c), "d"};
+        return (Registers){n / 2, LLVMDoubleTypeInContext(m->call->c)};
     if (m->type[operand] == TL_F32 && operand == 2)
-        return (Registers){n, LLVMFloatTypeInContext(m->call->c), "f"};
+        return (Registers){n, m->call->f32};
     if (m->type[operand] == TL_F16) /* as intrinsics take them */
-        return (Registers){n, LLVMVectorType(LLVMHalfTypeInContext(m->call->c), 2), "r"};
-    return (Registers){n, m->call->i32, "r"};
-}
-
-/* "{$4,$5}" */
-static void put_list(TlSbuf *s, unsigned first, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        tl_sbuf_putf(s, "%s$%u", i ? "," : "{", first + i);
-    tl_sbuf_puts(s, "}");
-}
-
-static void put_constraints(TlSbuf *s, const char *prefix, const Registers *r)
-{
-    for (unsigned i = 0; i < r->n; i++)
-        tl_sbuf_putf(s, "%s%s%s", s->len ? "," : "", prefix, r->constraint);
+        return (Registers){n, LLVMVectorType(LLVMHalfTypeInContext(m->call->c), 2)};
+    return (Registers){n, m->call->i32};
 }
 
 /* The suffix of the intrinsic's name; there may be none. */
@@ -129,27 +114,28 @@ static LLVMValueRef gather(const Matrix *m, const Registers *r, LLVMValueRef x)
     return LLVMBuildBitCast(b, v, m->call->result, "");
 }
 
-/* The function of an mma.sync by inline asm. */
-static LLVMValueRef asm_of(const Matrix *m, const Registers *r, const char *shape, LLVMTypeRef type)
+/* An mma.sync by inline asm. args: registers of a, of b, of c. */
+static LLVMValueRef multiply_by_asm(const Matrix *m, const Registers *r, const char *shape,
+                                    LLVMTypeRef result, LLVMValueRef *args)
 {
-    TlSbuf text, constraints;
-    unsigned n = r[2].n;
-    tl_sbuf_init(&text, m->call->l->arena);
-    tl_sbuf_init(&constraints, m->call->l->arena);
-    tl_sbuf_putf(&text, "mma.sync.aligned.%s.%s.%s.%s.%s ", shape, ptx_type(m, m->type[2], false),
-                 ptx_type(m, m->type[0], true), ptx_type(m, m->type[1], true),
-                 ptx_type(m, m->type[2], false));
-    put_list(&text, 0, r[2].n);
-    put_constraints(&constraints, "=", &r[2]);
+    unsigned n = r[2].n, done = 0;
+    TlLeafAsm a = tl_leaf_asm_begin(m->call);
+    tl_leaf_asm_results(&a, n,
+                        r[2].type == m->call->f32   ? "=f"
+                        : r[2].type == m->call->i32 ? "=r"
+                                                    : "=d");
+    const char *sums = ptx_type(m, m->type[2], false);
+    tl_sbuf_putf(&a.text, "mma.sync.aligned.%s.%s.%s.%s.%s ", shape, sums,
+                 ptx_type(m, m->type[0], true), ptx_type(m, m->type[1], true), sums);
+    tl_leaf_asm_list(&a, 0, n);
     for (int i = 0; i < 3; i++) {
-        tl_sbuf_puts(&text, ", ");
-        put_list(&text, n, r[i].n);
-        put_constraints(&constraints, "", &r[i]);
-        n += r[i].n;
+        tl_sbuf_puts(&a.text, ", ");
+        tl_leaf_asm_list(&a, n + done, r[i].n);
+        for (unsigned k = 0; k < r[i].n; k++)
+            tl_leaf_asm_operand(&a, args[done++]);
     }
-    tl_sbuf_puts(&text, ";");
-    return LLVMGetInlineAsm(type, text.text, text.len, constraints.text, constraints.len, 0, 0,
-                            LLVMInlineAsmDialectATT, 0);
+    tl_sbuf_puts(&a.text, ";");
+    return tl_leaf_asm_end(&a, result, TL_LEAF_PURE);
 }
 
 static LLVMValueRef multiply(const Matrix *m)
@@ -158,23 +144,19 @@ static LLVMValueRef multiply(const Matrix *m)
     TlLeafCall *call = m->call;
     Registers r[3] = {registers_of(m, 0), registers_of(m, 1), registers_of(m, 2)};
     LLVMValueRef args[MOST];
-    LLVMTypeRef types[MOST], results[MOST];
+    LLVMTypeRef results[MOST];
     unsigned n = 0;
     for (int i = 0; i < 3; i++)
         n = add_arguments(m, i, &r[i], args, n);
-    for (unsigned i = 0; i < n; i++)
-        types[i] = LLVMTypeOf(args[i]);
     for (unsigned i = 0; i < r[2].n; i++)
         results[i] = r[2].type;
-    LLVMTypeRef result = LLVMStructTypeInContext(call->c, results, r[2].n, 0),
-                type = LLVMFunctionType(result, types, n, 0);
+    LLVMTypeRef result = LLVMStructTypeInContext(call->c, results, r[2].n, 0);
     const char *shape = tl_format(call->l->arena, "m%un8k%u.row.col",
                                   m->kind == TL_MMA_M8N8 ? 8 : 16, m->k),
                *name = tl_format(call->l->arena, "llvm.nvvm.mma.%s.%s", shape, nvvm_types(m));
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMValueRef f =
-        id ? LLVMGetIntrinsicDeclaration(call->l->module, id, NULL, 0) : asm_of(m, r, shape, type);
-    LLVMValueRef x = LLVMBuildCall2(call->b, type, f, args, n, "");
+    LLVMValueRef x = LLVMLookupIntrinsicID(name, strlen(name))
+                         ? tl_leaf_intrinsic(call, name, NULL, 0, args, n)
+                         : multiply_by_asm(m, r, shape, result, args);
     tl_llvm_mark_call(call->l, x, "convergent");
     return gather(m, &r[2], x);
 }
@@ -198,14 +180,12 @@ static LLVMValueRef word_of(const Matrix *m, int operand, unsigned i)
 static LLVMValueRef widen_by_cvt(const Matrix *m, TlDtype d, LLVMValueRef x, unsigned half)
 {
     LLVMBuilderRef b = m->call->b;
-    LLVMTypeRef i16 = m->call->i16, type = LLVMFunctionType(m->call->i32, &i16, 1, 0);
-    const char *text =
-        d == TL_F8E4M3 ? "cvt.rn.f16x2.e4m3x2 $0, $1;" : "cvt.rn.f16x2.e5m2x2 $0, $1;";
-    LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), "=r,h", 4, 0, 0,
-                                      LLVMInlineAsmDialectATT, 0);
+    TlLeafAsm a = tl_leaf_asm_begin(m->call);
+    tl_leaf_asm_results(&a, 1, "=r");
+    tl_sbuf_putf(&a.text, "cvt.rn.f16x2.%sx2 $0, $1;", tl_leaf_ptx_type(d));
     x = LLVMBuildLShr(b, x, tl_leaf_i32(m->call, 16 * half), "");
-    x = LLVMBuildTrunc(b, x, i16, "");
-    x = LLVMBuildCall2(b, type, f, &x, 1, "");
+    tl_leaf_asm_operand(&a, LLVMBuildTrunc(b, x, m->call->i16, ""));
+    x = tl_leaf_asm_end(&a, m->call->i32, TL_LEAF_PURE);
     tl_llvm_mark_call(m->call->l, x, "memory"); /* none: one for all products that take the word */
     return x;
 }
@@ -358,7 +338,7 @@ static LLVMValueRef as_operand(const Matrix *m, LLVMValueRef x, TlDtype d)
     if (tl_dtype_bytes(d) == 1)
         return is_wmma(m) || words == 1 ? x : LLVMBuildBitCast(m->call->b, x, m->call->i64, "");
     if (d == TL_F32)
-        return LLVMBuildBitCast(m->call->b, x, LLVMFloatTypeInContext(c), "");
+        return LLVMBuildBitCast(m->call->b, x, m->call->f32, "");
     if (d == TL_F64)
         return LLVMBuildBitCast(m->call->b, x, LLVMDoubleTypeInContext(c), "");
     TL_ASSERT(d == TL_F16 || d == TL_BF16, "no matrix instruction takes %s", tl_dtype_name(d));
@@ -374,7 +354,7 @@ static LLVMValueRef as_accumulator(const Matrix *m, LLVMValueRef x)
     if (m->type[2] == TL_I32)
         return x;
     LLVMTypeRef t = m->type[2] == TL_F64 ? LLVMVectorType(LLVMDoubleTypeInContext(c), words / 2)
-                                         : LLVMVectorType(LLVMFloatTypeInContext(c), words);
+                                         : LLVMVectorType(m->call->f32, words);
     return LLVMBuildBitCast(m->call->b, x, t, "");
 }
 

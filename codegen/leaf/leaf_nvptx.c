@@ -4,67 +4,28 @@
  * load that does not happen gives 0. An access that always happens, without cache hints, is a plain
  * load or store of LLVM. All asm has side effects, so that it stays in order; outputs are early
  * clobbers, as they are set to 0 before the operands are read. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
 
-/* ---- inline asm ---- */
-
-typedef struct Asm {
-    char text[512], constraints[128];
-} Asm;
-
-static void put(char *buffer, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void put(char *buffer, size_t size, const char *format, ...)
-{
-    size_t n = strlen(buffer);
-    va_list args;
-    va_start(args, format);
-    int m = vsnprintf(buffer + n, size - n, format, args);
-    va_end(args);
-    TL_ASSERT(m >= 0 && n + (size_t)m < size, "asm text is too long");
-}
-#define TEXT(a, ...) put((a)->text, sizeof(a)->text, __VA_ARGS__)
-
-static void constrain(Asm *a, const char *constraint)
-{
-    put(a->constraints, sizeof a->constraints, "%s%s", *a->constraints ? "," : "", constraint);
-}
-
-static LLVMValueRef build_asm(TlLeafCall *call, Asm *a, LLVMTypeRef result, LLVMValueRef *args,
-                              unsigned nargs)
-{
-    LLVMTypeRef types[TL_LEAF_MAX_ARGS];
-    for (unsigned i = 0; i < nargs; i++)
-        types[i] = LLVMTypeOf(args[i]);
-    constrain(a, "~{memory}");
-    LLVMTypeRef type = LLVMFunctionType(result, types, nargs, 0);
-    LLVMValueRef f = LLVMGetInlineAsm(type, a->text, strlen(a->text), a->constraints,
-                                      strlen(a->constraints), 1, 0, LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(call->b, type, f, args, nargs, "");
-}
+#define TEXT(a, ...) tl_sbuf_putf(&(a)->text, __VA_ARGS__)
 
 /* ---- loads and stores ---- */
 
-/* How an access is split into registers: their number and kind. */
+/* How an access is split into registers: their number, 1, 2 or 4, and kind. */
 typedef struct Shape {
-    unsigned n; /* registers: 1, 2, 4 */
-    const char *type, *vector, *constraint, *output;
+    unsigned n;
+    const char *type, *vector, *output;
 } Shape;
 
 static Shape shape_of(unsigned bits)
 {
     TL_ASSERT(bits >= 8 && bits <= 128 && (bits & (bits - 1)) == 0, "an access of %u bits", bits);
     switch (bits) {
-    case 8: return (Shape){1, "b8", "", "h", "=&h"};
-    case 16: return (Shape){1, "b16", "", "h", "=&h"};
-    case 32: return (Shape){1, "b32", "", "r", "=&r"};
-    case 64: return (Shape){2, "b32", ".v2", "r", "=&r"};
-    default: return (Shape){4, "b32", ".v4", "r", "=&r"};
+    case 8: return (Shape){1, "b8", "", "=&h"};
+    case 16: return (Shape){1, "b16", "", "=&h"};
+    case 32: return (Shape){1, "b32", "", "=&r"};
+    case 64: return (Shape){2, "b32", ".v2", "=&r"};
+    default: return (Shape){4, "b32", ".v4", "=&r"};
     }
 }
 
@@ -78,12 +39,12 @@ static const char *hint_text(uint32_t hints)
     return evict != TL_EVICT_NORMAL ? EVICT[evict] : CACHE[cache];
 }
 
-static void put_registers(Asm *a, unsigned n, unsigned first)
+static void put_registers(TlLeafAsm *a, unsigned n, unsigned first)
 {
-    TEXT(a, n > 1 ? "{" : "");
-    for (unsigned i = 0; i < n; i++)
-        TEXT(a, "%s$%u", i ? "," : "", first + i);
-    TEXT(a, n > 1 ? "}" : "");
+    if (n > 1)
+        tl_leaf_asm_list(a, first, n);
+    else
+        TEXT(a, "$%u", first);
 }
 
 /* The outputs of an asm as the leaf's result. */
@@ -100,7 +61,7 @@ static LLVMValueRef gather(TlLeafCall *call, const Shape *s, LLVMValueRef x)
 
 static LLVMTypeRef output_type(TlLeafCall *call, const Shape *s)
 {
-    LLVMTypeRef each = *s->constraint == 'h' ? call->i16 : call->i32;
+    LLVMTypeRef each = s->output[2] == 'h' ? call->i16 : call->i32;
     LLVMTypeRef all[4] = {each, each, each, each};
     return s->n == 1 ? each : LLVMStructTypeInContext(call->c, all, s->n, 0);
 }
@@ -108,7 +69,7 @@ static LLVMTypeRef output_type(TlLeafCall *call, const Shape *s)
 /* site, address, pred, hints, fill */
 static LLVMValueRef load_global(TlLeafCall *call)
 {
-    LLVMValueRef pred = call->args[2], args[2] = {call->args[1], pred};
+    LLVMValueRef pred = call->args[2];
     const char *hint = hint_text(tl_leaf_constant(call, 3));
     bool always = tl_leaf_is_true(pred);
     if (tl_leaf_is_false(pred))
@@ -118,47 +79,39 @@ static LLVMValueRef load_global(TlLeafCall *call)
     unsigned bits = tl_leaf_bits(call->leaf);
     uint32_t fill = tl_leaf_constant(call, 4) & (bits < 32 ? (1u << bits) - 1 : UINT32_MAX);
     Shape s = shape_of(bits);
-    Asm a = {"{ ", ""};
-    for (unsigned i = 0; i < s.n; i++) {
-        constrain(&a, s.output);
-        if (!always)
-            TEXT(&a, "mov.b%u $%u, %u; ", bits < 32 ? 16u : 32u, i, (unsigned)fill);
-    }
-    constrain(&a, "l");
-    if (!always) {
-        constrain(&a, "b");
-        TEXT(&a, "@$%u ", s.n + 1);
-    }
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, s.n, s.output);
+    TEXT(&a, "{ ");
+    for (unsigned i = 0; i < s.n && !always; i++)
+        TEXT(&a, "mov.b%u $%u, %u; ", bits < 32 ? 16u : 32u, i, (unsigned)fill);
+    unsigned address = tl_leaf_asm_operand(&a, call->args[1]);
+    if (!always)
+        TEXT(&a, "@$%u ", tl_leaf_asm_operand(&a, pred));
     TEXT(&a, "ld.global%s%s.%s ", hint, s.vector, s.type);
     put_registers(&a, s.n, 0);
-    TEXT(&a, ", [$%u]; }", s.n);
-    return gather(call, &s, build_asm(call, &a, output_type(call, &s), args, always ? 1 : 2));
+    TEXT(&a, ", [$%u]; }", address);
+    return gather(call, &s, tl_leaf_asm_end(&a, output_type(call, &s), TL_LEAF_ORDERED));
 }
 
-/* A store by asm, to `space`; the address is args[0]. */
+/* A store by asm, to `space`. */
 static void store_asm(TlLeafCall *call, const char *space, const char *hint, LLVMValueRef address,
                       LLVMValueRef pred, LLVMValueRef value)
 {
     Shape s = shape_of(tl_leaf_bits(call->leaf));
-    LLVMValueRef args[6] = {address};
-    unsigned n = 1;
-    Asm a = {"", ""};
-    constrain(&a, "l");
-    for (unsigned i = 0; i < s.n; i++, n++) {
-        args[n] = s.n > 1 ? LLVMBuildExtractElement(call->b, value, tl_leaf_i32(call, i), "")
-                  : LLVMTypeOf(value) == call->i8 ? LLVMBuildZExt(call->b, value, call->i16, "")
-                                                  : value;
-        constrain(&a, s.constraint);
-    }
-    if (!tl_leaf_is_true(pred)) {
-        constrain(&a, "b");
-        TEXT(&a, "@$%u ", n);
-        args[n++] = pred;
-    }
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_operand(&a, address);
+    if (LLVMTypeOf(value) == call->i8)
+        value = LLVMBuildZExt(call->b, value, call->i16, "");
+    for (unsigned i = 0; i < s.n; i++)
+        tl_leaf_asm_operand(
+            &a,
+            s.n > 1 ? LLVMBuildExtractElement(call->b, value, tl_leaf_i32(call, i), "") : value);
+    if (!tl_leaf_is_true(pred))
+        TEXT(&a, "@$%u ", tl_leaf_asm_operand(&a, pred));
     TEXT(&a, "st.%s%s%s.%s [$0], ", space, hint, s.vector, s.type);
     put_registers(&a, s.n, 1);
     TEXT(&a, ";");
-    build_asm(call, &a, LLVMVoidTypeInContext(call->c), args, n);
+    tl_leaf_asm_end(&a, call->void_, TL_LEAF_ORDERED);
 }
 
 /* site, address, pred, hints, value */
@@ -187,28 +140,20 @@ static void store_shared_where(TlLeafCall *call, LLVMValueRef address, LLVMValue
 static void copy_async(TlLeafCall *call)
 {
     unsigned bytes = tl_leaf_info(call->leaf)->size;
-    LLVMValueRef pred = call->args[1], inside = call->args[5], args[4];
+    LLVMValueRef pred = call->args[1], inside = call->args[5];
     bool reads = tl_leaf_is_true(inside);
-    unsigned n = 2;
-    Asm a = {"", ""};
+    TlLeafAsm a = tl_leaf_asm_begin(call);
     if (tl_leaf_is_false(pred))
         return;
-    args[0] = tl_leaf_shared_slot(call, call->args[2], call->args[3]);
-    args[1] = call->args[4];
-    constrain(&a, "l");
-    constrain(&a, "l");
-    if (!reads) {
-        args[n++] = LLVMBuildNot(call->b, inside, "");
-        constrain(&a, "b");
-    }
-    if (!tl_leaf_is_true(pred)) {
-        TEXT(&a, "@$%u ", n);
-        args[n++] = pred;
-        constrain(&a, "b");
-    }
+    tl_leaf_asm_operand(&a, tl_leaf_shared_slot(call, call->args[2], call->args[3]));
+    tl_leaf_asm_operand(&a, call->args[4]);
+    if (!reads)
+        tl_leaf_asm_operand(&a, LLVMBuildNot(call->b, inside, ""));
+    if (!tl_leaf_is_true(pred))
+        TEXT(&a, "@$%u ", tl_leaf_asm_operand(&a, pred));
     TEXT(&a, "cp.async.%s.shared.global [$0], [$1], %u%s;", bytes == 16 ? "cg" : "ca", bytes,
          reads ? "" : ", $2");
-    build_asm(call, &a, LLVMVoidTypeInContext(call->c), args, n);
+    tl_leaf_asm_end(&a, call->void_, TL_LEAF_ORDERED);
 }
 
 /* site, slot, offset */
@@ -247,189 +192,129 @@ static LLVMValueRef shared_address(TlLeafCall *call, LLVMValueRef offset)
     return LLVMBuildAdd(call->b, LLVMBuildPtrToInt(call->b, p, call->i32, ""), part, "");
 }
 
-/* An instruction of args[0], the predicate, and others. */
-static void build_predicated(TlLeafCall *call, Asm *a, LLVMValueRef *args, unsigned n)
+/* An instruction of the warp. `operands`: those of the leaf, by number; after `s`, as the address
+ * of that byte of shared memory. */
+static void instruct(TlLeafCall *call, const char *operands, const char *text)
 {
-    LLVMValueRef x = build_asm(call, a, LLVMVoidTypeInContext(call->c), args, n);
-    tl_llvm_mark_call(call->l, x, "convergent");
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    for (; *operands; operands++) {
+        bool is_shared = *operands == 's';
+        operands += is_shared;
+        LLVMValueRef x = call->args[*operands - '0'];
+        tl_leaf_asm_operand(&a, is_shared ? shared_address(call, x) : x);
+    }
+    tl_sbuf_puts(&a.text, text);
+    tl_leaf_asm_end(&a, call->void_, TL_LEAF_CONVERGENT);
 }
 
-/* An instruction without operands. */
-static void build_text(TlLeafCall *call, Asm *a)
+/* The leaf's operands from number `first` on, as a list. */
+static void put_operands(TlLeafAsm *a, unsigned first, unsigned n)
 {
-    LLVMValueRef x = build_asm(call, a, LLVMVoidTypeInContext(call->c), NULL, 0);
-    tl_llvm_mark_call(call->l, x, "convergent");
+    unsigned number = a->nresults + a->nargs;
+    for (unsigned i = 0; i < n; i++)
+        tl_leaf_asm_operand(a, a->call->args[first + i]);
+    tl_leaf_asm_list(a, number, n);
 }
 
 /* site, slot, offset, words */
 static void store_matrices(TlLeafCall *call, const char *trans)
 {
-    enum { FIXED = 1, MOST = 4 };
     unsigned n = tl_leaf_info(call->leaf)->size;
-    LLVMValueRef p = tl_leaf_shared_slot(call, call->args[1], call->args[2]),
-                 args[FIXED + MOST] = {LLVMBuildPtrToInt(call->b, p, call->i32, "")};
-    Asm a = {"", "r"};
-    TEXT(&a, "stmatrix.sync.aligned.m8n8.x%u%s.shared.b16 [$0], {", n, trans);
-    for (unsigned i = 0; i < n; i++) {
-        args[FIXED + i] = call->args[3 + i];
-        constrain(&a, "r");
-        TEXT(&a, "%s$%u", i ? "," : "", FIXED + i);
-    }
-    TEXT(&a, "};");
-    build_predicated(call, &a, args, FIXED + n);
+    LLVMValueRef p = tl_leaf_shared_slot(call, call->args[1], call->args[2]);
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_operand(&a, LLVMBuildPtrToInt(call->b, p, call->i32, ""));
+    TEXT(&a, "stmatrix.sync.aligned.m8n8.x%u%s.shared.b16 [$0], ", n, trans);
+    put_operands(&a, 3, n);
+    TEXT(&a, ";");
+    tl_leaf_asm_end(&a, call->void_, TL_LEAF_CONVERGENT);
 }
 
 /* site, number, threads */
 static void barrier_of(TlLeafCall *call, const char *how)
 {
-    Asm a = {"", ""};
-    TEXT(&a, "bar.%s %u, %u;", how, tl_leaf_constant(call, 1), tl_leaf_constant(call, 2));
-    build_text(call, &a);
+    instruct(call, "",
+             tl_format(call->l->arena, "bar.%s %u, %u;", how, tl_leaf_constant(call, 1),
+                       tl_leaf_constant(call, 2)));
 }
 
 /* site, n, more */
 static void set_registers(TlLeafCall *call)
 {
-    Asm a = {"", ""};
-    TEXT(&a, "setmaxnreg.%s.sync.aligned.u32 %u;", tl_leaf_constant(call, 2) ? "inc" : "dec",
-         tl_leaf_constant(call, 1));
-    build_text(call, &a);
+    instruct(call, "",
+             tl_format(call->l->arena, "setmaxnreg.%s.sync.aligned.u32 %u;",
+                       tl_leaf_constant(call, 2) ? "inc" : "dec", tl_leaf_constant(call, 1)));
 }
 
 static LLVMValueRef elect(TlLeafCall *call)
 {
-    static const char text[] =
-        "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 $0, 1, 0, p; }",
-                      constraints[] = "=r";
-    LLVMTypeRef type = LLVMFunctionType(call->i32, NULL, 0, 0);
-    LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 1,
-                                      0, LLVMInlineAsmDialectATT, 0);
-    LLVMValueRef x = LLVMBuildCall2(call->b, type, f, NULL, 0, "");
-    tl_llvm_mark_call(call->l, x, "convergent");
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, 1, "=r");
+    TEXT(&a, "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 $0, 1, 0, p; }");
+    LLVMValueRef x = tl_leaf_asm_end(&a, call->i32, TL_LEAF_CONVERGENT);
     return LLVMBuildICmp(call->b, LLVMIntNE, x, tl_leaf_i32(call, 0), "");
 }
 
-/* site, pred, offset, count */
-static void make_barrier(TlLeafCall *call)
-{
-    LLVMValueRef args[3] = {call->args[1], shared_address(call, call->args[2]), call->args[3]};
-    Asm a = {"@$0 mbarrier.init.shared::cta.b64 [$1], $2; "
-             "@$0 fence.mbarrier_init.release.cluster;",
-             "b,r,r"};
-    build_predicated(call, &a, args, 3);
-}
-
-/* site, pred, offset */
-static void end_barrier(TlLeafCall *call)
-{
-    LLVMValueRef args[2] = {call->args[1], shared_address(call, call->args[2])};
-    Asm a = {"@$0 mbarrier.inval.shared::cta.b64 [$1];", "b,r"};
-    build_predicated(call, &a, args, 2);
-}
-
-/* site, pred, offset, bytes */
-static void expect(TlLeafCall *call)
-{
-    LLVMValueRef args[3] = {call->args[1], shared_address(call, call->args[2]), call->args[3]};
-    Asm a = {"@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], $2;", "b,r,r"};
-    build_predicated(call, &a, args, 3);
-}
-
-/* site, pred, offset */
-static void arrive(TlLeafCall *call)
-{
-    LLVMValueRef args[2] = {call->args[1], shared_address(call, call->args[2])};
-    Asm a = {"@$0 mbarrier.arrive.shared::cta.b64 _, [$1];", "b,r"};
-    build_predicated(call, &a, args, 2);
-}
-
-/* site, pred, offset, rank. Without `.release.cluster`, which is a fence of all memory: what has to
- * be over before others write is products that the warp has awaited, and no access of its own. */
-static void arrive_at(TlLeafCall *call)
-{
-    LLVMValueRef args[3] = {call->args[1], shared_address(call, call->args[2]), call->args[3]};
-    Asm a = {"{ .reg .b32 a; @$0 mapa.shared::cluster.u32 a, $1, $2; "
-             "@$0 mbarrier.arrive.shared::cluster.b64 _, [a]; }",
-             "b,r,r"};
-    build_predicated(call, &a, args, 3);
-}
-
-/* site */
-static void meet(TlLeafCall *call)
-{
-    Asm a = {"barrier.cluster.arrive.release; barrier.cluster.wait.acquire;", ""};
-    build_text(call, &a);
-}
-
-/* site, offset, parity */
-static void wait_phase(TlLeafCall *call)
-{
-    LLVMValueRef args[2] = {shared_address(call, call->args[1]), call->args[2]};
-    Asm a = {"{ .reg .pred p; W${:uid}: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; "
-             "@!p bra W${:uid}; }",
-             "r,r"};
-    build_predicated(call, &a, args, 2);
-}
+/* Of barriers that count: site, pred, offset, then a count or bytes or a rank; of a wait: site,
+ * offset, parity. */
+static const char MBAR_INIT[] = "@$0 mbarrier.init.shared::cta.b64 [$1], $2; "
+                                "@$0 fence.mbarrier_init.release.cluster;",
+                  MBAR_END[] = "@$0 mbarrier.inval.shared::cta.b64 [$1];",
+                  MBAR_EXPECT[] = "@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], $2;",
+                  MBAR_ARRIVE[] = "@$0 mbarrier.arrive.shared::cta.b64 _, [$1];",
+                  MBAR_WAIT[] =
+                      "{ .reg .pred p; W${:uid}: "
+                      "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; @!p bra W${:uid}; }";
+/* Without `.release.cluster`, which is a fence of all memory: what has to be over before others
+ * write is products that the warp has awaited, and no access of its own. */
+static const char MBAR_ARRIVE_AT[] = "{ .reg .b32 a; @$0 mapa.shared::cluster.u32 a, $1, $2; "
+                                     "@$0 mbarrier.arrive.shared::cluster.b64 _, [a]; }",
+                  MEET[] = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;";
 
 /* site, pred, map, offset, barrier, programs if it is for several, coordinates */
 static void copy_bulk(TlLeafCall *call, bool all)
 {
-    enum { FIXED = 4, MOST = 6 };
-    unsigned rank = tl_leaf_info(call->leaf)->size, n = FIXED;
-    LLVMValueRef args[FIXED + MOST] = {call->args[1], shared_address(call, call->args[3]),
-                                       call->args[2], shared_address(call, call->args[4])};
-    Asm a = {"", "b,r,l,r"};
+    enum { FIXED = 5 };
+    unsigned rank = tl_leaf_info(call->leaf)->size;
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_operand(&a, call->args[1]);
+    LLVMValueRef to = shared_address(call, call->args[3]),
+                 barrier = shared_address(call, call->args[4]);
+    tl_leaf_asm_operand(&a, to);
+    tl_leaf_asm_operand(&a, call->args[2]);
+    tl_leaf_asm_operand(&a, barrier);
     TEXT(&a,
          "@$0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
-         ".mbarrier::complete_tx::bytes%s [$1], [$2, {",
+         ".mbarrier::complete_tx::bytes%s [$1], [$2, ",
          rank, all ? ".multicast::cluster" : "");
-    for (unsigned i = 0; i < rank; i++) {
-        args[n] = call->args[FIXED + 1 + all + i];
-        constrain(&a, "r");
-        TEXT(&a, "%s$%u", i ? "," : "", n++);
-    }
-    TEXT(&a, "}], [$3]");
-    if (all) {
-        LLVMTypeRef i16 = LLVMInt16TypeInContext(call->c);
-        args[n] = LLVMBuildTrunc(call->b, call->args[FIXED + 1], i16, "");
-        constrain(&a, "h");
-        TEXT(&a, ", $%u", n++);
-    }
+    put_operands(&a, FIXED + all, rank);
+    TEXT(&a, "], [$3]");
+    if (all)
+        TEXT(&a, ", $%u",
+             tl_leaf_asm_operand(&a, LLVMBuildTrunc(call->b, call->args[FIXED], call->i16, "")));
     TEXT(&a, ";");
-    build_predicated(call, &a, args, n);
+    tl_leaf_asm_end(&a, call->void_, TL_LEAF_CONVERGENT);
 }
 
 /* site, pred, map, offset, coordinates */
 static void store_bulk(TlLeafCall *call)
 {
-    enum { FIXED = 3, MOST = 5 };
-    unsigned rank = tl_leaf_info(call->leaf)->size, n = FIXED;
-    LLVMValueRef args[FIXED + MOST] = {call->args[1], shared_address(call, call->args[3]),
-                                       call->args[2]};
-    Asm a = {"", "b,r,l"};
-    TEXT(&a, "@$0 cp.async.bulk.tensor.%ud.global.shared::cta.tile.bulk_group [$2, {", rank);
-    for (unsigned i = 0; i < rank; i++) {
-        args[n] = call->args[FIXED + 1 + i];
-        constrain(&a, "r");
-        TEXT(&a, "%s$%u", i ? "," : "", n++);
-    }
-    TEXT(&a, "}], [$1];");
-    build_predicated(call, &a, args, n);
-}
-
-static void commit_bulk(TlLeafCall *call)
-{
-    Asm a = {"cp.async.bulk.commit_group;", ""};
-    build_text(call, &a);
+    unsigned rank = tl_leaf_info(call->leaf)->size;
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_operand(&a, call->args[1]);
+    tl_leaf_asm_operand(&a, shared_address(call, call->args[3]));
+    tl_leaf_asm_operand(&a, call->args[2]);
+    TEXT(&a, "@$0 cp.async.bulk.tensor.%ud.global.shared::cta.tile.bulk_group [$2, ", rank);
+    put_operands(&a, 4, rank);
+    TEXT(&a, "], [$1];");
+    tl_leaf_asm_end(&a, call->void_, TL_LEAF_CONVERGENT);
 }
 
 /* site, n, written */
 static void wait_bulk(TlLeafCall *call)
 {
-    Asm a = {"", ""};
-    TEXT(&a, "cp.async.bulk.wait_group%s %u;", tl_leaf_constant(call, 2) ? "" : ".read",
-         tl_leaf_constant(call, 1));
-    build_text(call, &a);
+    instruct(call, "",
+             tl_format(call->l->arena, "cp.async.bulk.wait_group%s %u;",
+                       tl_leaf_constant(call, 2) ? "" : ".read", tl_leaf_constant(call, 1)));
 }
 
 /* ---- atomics ---- */
@@ -465,29 +350,25 @@ static LLVMValueRef atomic(TlLeafCall *call)
     TL_ASSERT(op <= TL_ATOM_STORE && order <= TL_ORDER_ACQ_REL && scope <= TL_SCOPE_SYSTEM,
               "atomic %u %u %u", op, order, scope);
     unsigned bits = tl_leaf_bits(call->leaf);
-    const char *reg = bits == 64 ? "l" : bits == 32 ? "r" : "h";
-    Asm a = {"", ""};
-    LLVMValueRef args[4] = {call->args[1], call->args[6], call->args[7], call->args[2]};
-    if (tl_leaf_is_false(call->args[2]))
+    LLVMValueRef *x = call->args;
+    if (tl_leaf_is_false(x[2]))
         return LLVMConstNull(call->result);
-    constrain(&a, bits == 64 ? "=&l" : bits == 32 ? "=&r" : "=&h");
-    constrain(&a, "l");
-    constrain(&a, reg);
-    constrain(&a, reg);
-    constrain(&a, "b");
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, 1, bits == 64 ? "=&l" : bits == 32 ? "=&r" : "=&h");
+    tl_leaf_asm_operand(&a, x[1]);
+    tl_leaf_asm_operand(&a, x[6]);
+    tl_leaf_asm_operand(&a, x[7]);
+    tl_leaf_asm_operand(&a, x[2]);
     TEXT(&a, "{ mov.b%u $0, 0; @$4 ", bits);
     if (op == TL_ATOM_LOAD)
         TEXT(&a, "ld.%s.%s.global.b%u $0, [$1]; }", access_order(order, true), SCOPES[scope], bits);
     else if (op == TL_ATOM_STORE)
         TEXT(&a, "st.%s.%s.global.b%u [$1], $2; }", access_order(order, false), SCOPES[scope],
              bits);
-    else if (op == TL_ATOM_CAS)
-        TEXT(&a, "atom.%s.%s.global.cas.b%u $0, [$1], $3, $2; }", ORDERS[order], SCOPES[scope],
-             bits);
     else
-        TEXT(&a, "atom.%s.%s.global.%s%u $0, [$1], $2; }", ORDERS[order], SCOPES[scope], ATOMS[op],
-             bits);
-    return build_asm(call, &a, call->result, args, 4);
+        TEXT(&a, "atom.%s.%s.global.%s%u $0, [$1], %s$2; }", ORDERS[order], SCOPES[scope],
+             ATOMS[op], bits, op == TL_ATOM_CAS ? "$3, " : "");
+    return tl_leaf_asm_end(&a, call->result, TL_LEAF_ORDERED);
 }
 
 /* ---- collectives, indices ---- */
@@ -505,56 +386,52 @@ static LLVMValueRef shuffle(TlLeafCall *call, const char *name)
     return tl_leaf_intrinsic(call, name, NULL, 0, args, 4);
 }
 
+static LLVMValueRef float_of(TlLeafCall *call, unsigned i)
+{
+    return LLVMBuildBitCast(call->b, call->args[i], call->f32, "");
+}
+
 /* An intrinsic on the float that the operand's bits are. */
 static LLVMValueRef on_float(TlLeafCall *call, const char *name)
 {
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
-    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
+    LLVMValueRef x = float_of(call, 0);
     x = tl_leaf_intrinsic(call, name, NULL, 0, &x, 1);
     return LLVMBuildBitCast(call->b, x, call->i32, "");
 }
 
-/* An instruction on the floats that the operands' bits are, which has no intrinsic. */
+/* An instruction on the floats that the leaf's first n operands' bits are. */
+static LLVMValueRef of_floats(TlLeafCall *call, const char *text, unsigned n, LLVMTypeRef result,
+                              const char *constraint)
+{
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, 1, constraint);
+    for (unsigned i = 0; i < n; i++)
+        tl_leaf_asm_operand(&a, float_of(call, i));
+    tl_sbuf_puts(&a.text, text);
+    return tl_leaf_asm_end(&a, result, TL_LEAF_PURE);
+}
+
+/* One that gives a float. */
 static LLVMValueRef asm_on_floats(TlLeafCall *call, const char *text)
 {
-    static const char *const OF_NARGS[] = {"", "=f,f", "=f,f,f", "=f,f,f,f"};
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c), types[3] = {f32, f32, f32},
-                type = LLVMFunctionType(f32, types, call->nargs, 0);
-    const char *constraints = OF_NARGS[call->nargs];
-    LLVMValueRef x[3], f = LLVMGetInlineAsm(type, text, strlen(text), constraints,
-                                            strlen(constraints), 0, 0, LLVMInlineAsmDialectATT, 0);
-    for (unsigned i = 0; i < call->nargs; i++)
-        x[i] = LLVMBuildBitCast(call->b, call->args[i], f32, "");
-    LLVMValueRef y = LLVMBuildCall2(call->b, type, f, x, call->nargs, "");
-    return LLVMBuildBitCast(call->b, y, call->i32, "");
+    LLVMValueRef x = of_floats(call, text, call->nargs, call->f32, "=f");
+    return LLVMBuildBitCast(call->b, x, call->i32, "");
 }
 
 /* Of two halves of a word, ptxas makes one instruction. */
 static LLVMValueRef to_bf16(TlLeafCall *call)
 {
-    static const char text[] = "cvt.rn.bf16.f32 $0, $1;", constraints[] = "=h,f";
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c),
-                type = LLVMFunctionType(LLVMInt16TypeInContext(call->c), &f32, 1, 0);
-    LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0,
-                                      0, LLVMInlineAsmDialectATT, 0);
-    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
-    return LLVMBuildCall2(call->b, type, f, &x, 1, "");
+    return of_floats(call, "cvt.rn.bf16.f32 $0, $1;", 1, call->i16, "=h");
 }
 
 /* What is out of range, and NaN, the instruction treats as the leaf's definition says. */
 static LLVMValueRef to_integer(TlLeafCall *call)
 {
-    static const char constraints[] = "=r,f";
     uint32_t how = tl_leaf_constant(call, 2);
     char *text = tl_format(call->l->arena, "cvt.%s.%c%u.f32 $0, $1;",
                            how & TL_F2I_NEAREST ? "rni" : "rzi", how & TL_F2I_SIGNED ? 's' : 'u',
                            (unsigned)tl_leaf_constant(call, 1));
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c),
-                type = LLVMFunctionType(call->i32, &f32, 1, 0);
-    LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0,
-                                      0, LLVMInlineAsmDialectATT, 0);
-    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
-    return LLVMBuildCall2(call->b, type, f, &x, 1, "");
+    return of_floats(call, text, 1, call->i32, "=r");
 }
 
 static LLVMValueRef divide(TlLeafCall *call)
@@ -599,7 +476,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CTAID: return special(call, CTAID);
     case TL_LEAF_FAMILY_CLUSTER_SIZE: return special(call, CLUSTER_SIZE);
     case TL_LEAF_FAMILY_CLUSTER_RANK: return special(call, CLUSTER_RANK);
-    case TL_LEAF_FAMILY_MEET: meet(call); return NULL;
+    case TL_LEAF_FAMILY_MEET: instruct(call, "", MEET); return NULL;
     case TL_LEAF_FAMILY_BARRIER: special(call, "llvm.nvvm.barrier0"); return NULL;
     case TL_LEAF_FAMILY_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
@@ -637,21 +514,23 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_TURN_PASS: barrier_of(call, "arrive"); return NULL;
     case TL_LEAF_FAMILY_REGISTERS: set_registers(call); return NULL;
     case TL_LEAF_FAMILY_ELECT: return elect(call);
-    case TL_LEAF_FAMILY_MBAR_INIT: make_barrier(call); return NULL;
-    case TL_LEAF_FAMILY_MBAR_END: end_barrier(call); return NULL;
-    case TL_LEAF_FAMILY_MBAR_ARRIVE: arrive(call); return NULL;
-    case TL_LEAF_FAMILY_MBAR_EXPECT: expect(call); return NULL;
-    case TL_LEAF_FAMILY_MBAR_WAIT: wait_phase(call); return NULL;
-    case TL_LEAF_FAMILY_MBAR_ARRIVE_AT: arrive_at(call); return NULL;
+    case TL_LEAF_FAMILY_MBAR_INIT: instruct(call, "1s23", MBAR_INIT); return NULL;
+    case TL_LEAF_FAMILY_MBAR_END: instruct(call, "1s2", MBAR_END); return NULL;
+    case TL_LEAF_FAMILY_MBAR_ARRIVE: instruct(call, "1s2", MBAR_ARRIVE); return NULL;
+    case TL_LEAF_FAMILY_MBAR_EXPECT: instruct(call, "1s23", MBAR_EXPECT); return NULL;
+    case TL_LEAF_FAMILY_MBAR_WAIT: instruct(call, "s12", MBAR_WAIT); return NULL;
+    case TL_LEAF_FAMILY_MBAR_ARRIVE_AT: instruct(call, "1s23", MBAR_ARRIVE_AT); return NULL;
     case TL_LEAF_FAMILY_BULK: copy_bulk(call, false); return NULL;
     case TL_LEAF_FAMILY_BULK_ALL: copy_bulk(call, true); return NULL;
     case TL_LEAF_FAMILY_BULK_STORE: store_bulk(call); return NULL;
-    case TL_LEAF_FAMILY_BULK_COMMIT: commit_bulk(call); return NULL;
+    case TL_LEAF_FAMILY_BULK_COMMIT: instruct(call, "", "cp.async.bulk.commit_group;"); return NULL;
     case TL_LEAF_FAMILY_BULK_WAIT: wait_bulk(call); return NULL;
     case TL_LEAF_FAMILY_WGMMA: return tl_leaf_wgmma_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_FENCE: return tl_leaf_wgmma_fence_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_WAIT: return tl_leaf_wgmma_wait_nvptx(call);
-    case TL_LEAF_FAMILY_FENCE_ASYNC: tl_leaf_fence_async_nvptx(call); return NULL;
+    case TL_LEAF_FAMILY_FENCE_ASYNC:
+        instruct(call, "", "fence.proxy.async.shared::cta;");
+        return NULL;
     case TL_LEAF_FAMILY_FAIL:
     case TL_LEAF_FAMILY_OUTSIDE:
     case TL_LEAF_FAMILY_PRINT:

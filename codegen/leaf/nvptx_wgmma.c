@@ -6,61 +6,21 @@
 enum { N = 1, TYPES, HOW, UPPER_A, AT_A, UPPER_B, AT_B, WORDS };
 enum { STRIP = 64, K_BYTES = 32, WORDS_OF_A = 4 };
 
-typedef struct Wgmma {
-    TlLeafCall *call;
-    TlSbuf text, constraints;
-    LLVMValueRef args[TL_LEAF_MAX_ARGS];
-    unsigned nargs, nwords; /* operands of the asm so far, besides results; of the accumulator */
-} Wgmma;
-
-static bool is_float(LLVMTypeRef t)
+/* The accumulator, the leaf's operands from number `first` on: results $0, $1, ... */
+static TlLeafAsm begin_asm(TlLeafCall *call, unsigned first)
 {
-    return LLVMGetTypeKind(t) == LLVMFloatTypeKind;
-}
-
-static void constrain(Wgmma *w, const char *constraint)
-{
-    tl_sbuf_putf(&w->constraints, "%s%s", w->constraints.len ? "," : "", constraint);
-}
-
-/* The number of the operand in the text. */
-static unsigned add_operand(Wgmma *w, LLVMValueRef x, const char *constraint)
-{
-    w->args[w->nargs] = x;
-    constrain(w, constraint);
-    return w->nwords + w->nargs++;
-}
-
-/* The accumulator: results $0, $1, ... */
-static void begin_asm(Wgmma *w, TlLeafCall *call, unsigned first)
-{
-    *w = (Wgmma){.call = call, .nwords = call->nargs - first};
-    tl_sbuf_init(&w->text, call->l->arena);
-    tl_sbuf_init(&w->constraints, call->l->arena);
+    TlLeafAsm a = tl_leaf_asm_begin(call);
     for (unsigned i = first; i < call->nargs; i++)
-        constrain(w, is_float(LLVMTypeOf(call->args[i])) ? "=f" : "=r");
+        tl_leaf_asm_results(&a, 1, LLVMTypeOf(call->args[i]) == call->f32 ? "=f" : "=r");
+    return a;
 }
 
 /* The accumulator as operands, each where its result goes. */
-static void tie_words(Wgmma *w, unsigned first)
+static LLVMValueRef end_asm(TlLeafAsm *a, unsigned first)
 {
-    for (unsigned i = 0; i < w->nwords; i++)
-        add_operand(w, w->call->args[first + i], tl_format(w->call->l->arena, "%u", i));
-}
-
-static LLVMValueRef finish_asm(Wgmma *w)
-{
-    TlLeafCall *call = w->call;
-    LLVMTypeRef types[TL_LEAF_MAX_ARGS];
-    constrain(w, "~{memory}");
-    for (unsigned i = 0; i < w->nargs; i++)
-        types[i] = LLVMTypeOf(w->args[i]);
-    LLVMTypeRef type = LLVMFunctionType(call->result, types, w->nargs, 0);
-    LLVMValueRef f = LLVMGetInlineAsm(type, w->text.text, w->text.len, w->constraints.text,
-                                      w->constraints.len, 1, 0, LLVMInlineAsmDialectATT, 0);
-    LLVMValueRef x = LLVMBuildCall2(call->b, type, f, w->args, w->nargs, "");
-    tl_llvm_mark_call(call->l, x, "convergent");
-    return LLVMGetTypeKind(call->result) == LLVMVoidTypeKind ? NULL : x;
+    for (unsigned i = 0; i < a->nresults; i++)
+        tl_leaf_asm_tie(a, i, a->call->args[first + i]);
+    return tl_leaf_asm_end(a, a->call->result, TL_LEAF_CONVERGENT);
 }
 
 /* The address of shared memory / 16. */
@@ -85,16 +45,16 @@ static LLVMValueRef descriptor(TlLeafCall *call, unsigned upper)
 }
 
 /* The operand A in the text: registers, or a descriptor. */
-static void put_a(Wgmma *w, bool words)
+static void put_a(TlLeafAsm *a, bool words)
 {
+    unsigned first = a->nresults + a->nargs;
     if (!words) {
-        tl_sbuf_putf(&w->text, "$%u", add_operand(w, descriptor(w->call, UPPER_A), "l"));
+        tl_sbuf_putf(&a->text, "$%u", tl_leaf_asm_operand(a, descriptor(a->call, UPPER_A)));
         return;
     }
     for (unsigned i = 0; i < WORDS_OF_A; i++)
-        tl_sbuf_putf(&w->text, "%s$%u", i ? "," : "{",
-                     add_operand(w, w->call->args[WORDS + i], "r"));
-    tl_sbuf_puts(&w->text, "}");
+        tl_leaf_asm_operand(a, a->call->args[WORDS + i]);
+    tl_leaf_asm_list(a, first, WORDS_OF_A);
 }
 
 LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
@@ -105,19 +65,17 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     bool words = how & TL_WGMMA_A_WORDS;
     unsigned first = WORDS + (words ? WORDS_OF_A : 0);
     int bytes = transposes ? 2 : a == TL_F32 ? 4 : 1;
-    Wgmma w;
-    begin_asm(&w, call, first);
-    TL_ASSERT(w.nwords == n / 2, "%u words for %u columns", w.nwords, n);
+    TlLeafAsm w = begin_asm(call, first);
+    TL_ASSERT(w.nresults == n / 2, "%u words for %u columns", w.nresults, n);
     if (how & TL_WGMMA_FENCE)
         tl_sbuf_puts(&w.text, "wgmma.fence.sync.aligned; ");
     tl_sbuf_putf(&w.text, "wgmma.mma_async.sync.aligned.m%dn%uk%d.%s.%s.%s ", STRIP, n,
                  K_BYTES / bytes, integer ? "s32" : "f32", tl_leaf_ptx_type((TlDtype)a),
                  tl_leaf_ptx_type((TlDtype)b));
-    for (unsigned i = 0; i < w.nwords; i++)
-        tl_sbuf_putf(&w.text, "%s$%u", i ? "," : "{", i);
-    tl_sbuf_puts(&w.text, "}, ");
+    tl_leaf_asm_list(&w, 0, w.nresults);
+    tl_sbuf_puts(&w.text, ", ");
     put_a(&w, words);
-    tl_sbuf_putf(&w.text, ", $%u, 1", add_operand(&w, descriptor(call, UPPER_B), "l"));
+    tl_sbuf_putf(&w.text, ", $%u, 1", tl_leaf_asm_operand(&w, descriptor(call, UPPER_B)));
     if (!integer)
         tl_sbuf_puts(&w.text, ", 1, 1");
     if (transposes && !words)
@@ -127,36 +85,23 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     tl_sbuf_puts(&w.text, ";");
     if (how & TL_WGMMA_COMMIT)
         tl_sbuf_puts(&w.text, " wgmma.commit_group.sync.aligned;");
-    tie_words(&w, first);
-    return finish_asm(&w);
+    return end_asm(&w, first);
 }
 
 /* site, words */
 LLVMValueRef tl_leaf_wgmma_fence_nvptx(TlLeafCall *call)
 {
     enum { FIRST = 1 };
-    Wgmma w;
-    begin_asm(&w, call, FIRST);
+    TlLeafAsm w = begin_asm(call, FIRST);
     tl_sbuf_puts(&w.text, "wgmma.fence.sync.aligned;");
-    tie_words(&w, FIRST);
-    return finish_asm(&w);
+    return end_asm(&w, FIRST);
 }
 
 /* site, pending, words */
 LLVMValueRef tl_leaf_wgmma_wait_nvptx(TlLeafCall *call)
 {
     enum { PENDING = 1, FIRST };
-    Wgmma w;
-    begin_asm(&w, call, FIRST);
+    TlLeafAsm w = begin_asm(call, FIRST);
     tl_sbuf_putf(&w.text, "wgmma.wait_group.sync.aligned %u;", tl_leaf_constant(call, PENDING));
-    tie_words(&w, FIRST);
-    return finish_asm(&w);
-}
-
-void tl_leaf_fence_async_nvptx(TlLeafCall *call)
-{
-    Wgmma w;
-    begin_asm(&w, call, call->nargs);
-    tl_sbuf_puts(&w.text, "fence.proxy.async.shared::cta;");
-    finish_asm(&w);
+    return end_asm(&w, FIRST);
 }

@@ -17,6 +17,17 @@ typedef struct TlNestMachine {
 } TlNestMachine;
 TlNestMachine tl_nest_machine(const TlLlvm *l);
 
+/* ---- limits of what is decided, which emission has room for ---- */
+enum {
+    TL_NEST_LANES = 64,        /* of a vector */
+    TL_NEST_SUMS = 64,         /* partial results of a reduction, of all its values and rows */
+    TL_NEST_ROWS = 4,          /* that are reduced together */
+    TL_NEST_ACCUMULATORS = 24, /* vectors of a block of sums of a product */
+    TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
+    TL_NEST_TURNED = 16,       /* rows of a block that is transposed in registers */
+    TL_NEST_AHEAD = 8,         /* rows between what a product asks for and what it reads */
+};
+
 /* ---- forms (nest_form.c) ---- */
 /* The form of a home: row-major; the lane dimension (the last of extent > 1) is padded so that
  * whole vectors fit. */
@@ -32,7 +43,6 @@ bool tl_nest_is_renaming(const TlOp *op); /* reshape that only adds or drops axe
 bool tl_nest_keeps_lanes(const TlOp *broadcast);
 /* Does a reshape take its operand's last axis, of few elements, into one with the axis before it?
  * Then so many vectors along that one, interleaved, are one of the result. */
-enum { TL_NEST_JOINED = 8 }; /* vectors that are interleaved, at most */
 bool tl_nest_joins(const TlOp *reshape);
 int tl_nest_join_width(const TlOp *reshape, int limit);
 /* A histogram counts in several tables by turns; behind them are values that are not counted
@@ -63,6 +73,7 @@ typedef struct TlNestAccess {
     bool bounds;       /* they are tested; false for unchecked without --check */
     bool asks;         /* --check: the runtime is asked for each address */
     bool has_interval; /* along each slice, positions that are inside follow each other */
+    bool forks;        /* masks are slow: whole vectors have code of their own */
     TlNestAxis axis[TL_MAX_VIEW_RANK];
 } TlNestAccess;
 /* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
@@ -79,10 +90,24 @@ TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or st
 
 /* ---- where tiles live (nest_place.c) ---- */
 typedef enum TlNestPlaceKind { TL_NEST_SCALAR, TL_NEST_VIRTUAL, TL_NEST_HOME } TlNestPlaceKind;
+/* How an op whose elements are elsewhere in its operand takes vectors of them, where the lanes are
+ * along the last dimension (a gather's: along its axis). Other lanes are taken one by one. */
+typedef enum TlNestWay {
+    TL_NEST_BY_OP,       /* there is one way */
+    TL_NEST_RENAMES,     /* a reshape that only adds or drops axes of extent 1 */
+    TL_NEST_INTERLEAVES, /* vectors along the axis before the operand's last one */
+    TL_NEST_JOINS_HOME,  /* the same, which lie side by side */
+    TL_NEST_NUMBERS,     /* elements with the same row-major number */
+    TL_NEST_GATHERS,     /* each lane by itself */
+    TL_NEST_EXCHANGES,   /* lanes of one vector change places in pairs */
+    TL_NEST_WAYS
+} TlNestWay;
 typedef struct TlNestPlace {
     TlNestPlaceKind kind;
     int32_t buffer;  /* HOME: index in plan->buffers */
     const char *why; /* NULL: nothing was to be decided */
+    TlNestWay way;
+    TlValue *partner; /* EXCHANGES: the scalar m where lane i takes element i ^ m */
 } TlNestPlace;
 typedef struct TlNestBuffer {
     uint64_t bytes, offset;
@@ -165,6 +190,12 @@ typedef struct TlNestAsk {
 
 enum { TL_NEST_MOST_VALUES = 400 }; /* a nest that computes more is not built twice */
 
+/* Where an operand of one product is. */
+typedef struct TlNestOperand {
+    int32_t home;
+    bool turned; /* it is the transposition of what is there */
+} TlNestOperand;
+
 /* A loop nest over a shape, of which one dimension, the last of extent > 1, is in vectors. */
 typedef struct TlNest {
     TlNestKind kind;
@@ -172,6 +203,7 @@ typedef struct TlNest {
     TlValue *value; /* what it computes, stores, reduces */
     TlType type;    /* what it goes over; of a home that it fills */
     TlNestForm form;
+    int lane; /* the dimension that is in vectors; of a packed operand, maybe the other one */
     int32_t from, home; /* buffers; -1: none */
     TlDtype from_dtype; /* COPY: the elements of `from` */
     bool own; /* FILL: by value's op, although value has a home: this one */
@@ -212,28 +244,31 @@ typedef struct TlNest {
     int parts;          /* partial results of a row */
     bool from_identity; /* they begin with it; else with the first vector */
     bool stops;         /* with the first vector of which nothing is inside and that adds nothing */
+    bool asks_new;      /* of an extreme: only the new element is asked whether it is NaN */
     int64_t picked;
     /* -- histograms, atomics -- */
     TlNestTables tables;
+    TlValue *counted; /* COUNT: a tile whose vectors are counted where they lie in memory if all of
+                       * their lanes count; NULL: none */
     bool groups; /* floats side by side, as many as an exchange takes */
     /* -- products -- */
     const TlNestProduct *product;
     int mr, nv;       /* a block of sums in registers: rows, vectors */
+    int small_mr;     /* PRODUCT: rows of a block of those that are left */
     int64_t panel;    /* columns of a panel */
     bool narrow;      /* the last columns may be in panels of one vector, */
     int narrow_mr;    /* in blocks of so many rows */
+    bool fetches, narrow_fetches; /* rows of B are asked for ahead, of panels, of narrow ones */
+    bool deepens;            /* chunks have most_trips where A's rows are read for few columns: */
+    int64_t few, most_trips; /* so few */
     int64_t group;    /* panels that stay in the second cache while all rows are read */
     int turn;         /* TURN, PACK: blocks of so many rows and columns are transposed; 0: none */
     int turn_dim;     /* TURN: the other dimension of a block */
     TlOp *below;      /* PACK: a load whose later rows are prefetched; NULL: none */
     struct TlNest *pack[2]; /* PRODUCT: A, B */
-    bool is_b, cuts;  /* PACK: it is B; it ends where A does, and there it is inside */
-    int lane;         /* PACK: dimension that is read in vectors */
+    bool is_b, cuts;        /* PACK: it is B; it ends where A does, and there it is inside */
     int listed;       /* PRODUCT: addresses of rows that are listed at a time */
-    struct {
-        int32_t home;
-        bool turned; /* it is the transposition of what is there */
-    } operand[2];    /* DOT: A, B */
+    TlNestOperand operand[2]; /* DOT: A, B */
 } TlNest;
 
 /* ---- a function ---- */
@@ -264,12 +299,18 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
 void tl_nest_print(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check);
 /* Is the plan consistent? Else the first fault is written to `out`. */
 bool tl_nest_verify(const TlNests *plan, TlSbuf *out);
+/* Does it have a part that is inside as a whole? */
+static inline bool tl_nest_is_split(const TlNest *n)
+{
+    return n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
+}
 /* Nest number n of those of an op, NULL: it has no more. */
 TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n);
 
 /* ---- the passes, in their order ---- */
-void tl_nest_place(TlNests *plan);        /* nest_place.c: places, buffers, products */
 void tl_nest_find_accesses(TlNests *plan); /* nest_access.c */
+void tl_nest_place(TlNests *plan);         /* nest_place.c: places, buffers, products */
+void tl_nest_find_ways(TlNests *plan);     /* nest_way.c */
 /* nest_build.c: nests, with width and split */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
@@ -282,8 +323,7 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
 /* As many lanes as a register has indices. Masks of more take LLVM twice the time, for lanes that
  * are few. */
 int tl_nest_tested_width(const TlNests *plan, int width);
-/* Blocks that registers hold well while they are transposed. */
-enum { TL_NEST_TURNED = 16 };
+/* Rows of a block that registers hold well while it is transposed. */
 int tl_nest_turn_width(const TlNests *plan, TlDtype dtype);
 /* nest_inside.c. Names what a nest evaluates, accesses and stores, with the dimension of each that
  * the nest's lanes are along; then how it is split, where whole vectors are taken `step` lanes at a
@@ -295,10 +335,17 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step);
 /* nest_fill.c */
 TlNest *tl_nest_new(TlNests *plan, TlNestKind kind, TlOp *op, const TlType *type);
 void tl_nest_define(TlNests *plan, TlOp *op); /* its result, into that one's home */
+/* It tests nothing: up to so many lanes, as they divide the extent. */
+void tl_nest_take_whole(TlNest *n, int lanes);
+/* `type` from one home, of such elements, into another one. */
+void tl_nest_copy(TlNests *plan, TlOp *at, const TlType *type, TlDtype from_dtype, int32_t from,
+                  int32_t to, int lanes);
 /* All elements of v, converted to dtype, into a home: nothing when that is v's own. */
 void tl_nest_materialise(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t home);
 /* Moves an op's tile operands, from operand `first` on, to the homes of `to`, as if all at once. */
 void tl_nest_move(TlNests *plan, TlOp *op, uint32_t first, uint32_t n, TlValue *const *to);
+/* nest_way.c. The tile from which a histogram's values are counted where they lie, along `lane`. */
+TlValue *tl_nest_counted(const TlNests *plan, TlValue *v, int lane);
 /* nest_reduce.c. `at`: the op where it is done, whose home `fill` is filled on the way, or NULL. */
 void tl_nest_build_reduce(TlNests *plan, TlOp *at, TlOp *reduce, TlValue *fill);
 void tl_nest_build_scan(TlNests *plan, TlOp *scan);
@@ -313,6 +360,9 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
 /* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
  * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
 TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop);
+/* The loop around `loop` that does no more with a result than to pass it on: its trips begin with
+ * what they carry and yield what comes out. *out: its own result. NULL: there is none. */
+TlOp *tl_nest_passes_on(const TlOp *loop, int result, int *out);
 /* nest_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
  * outside are zeros. *out_turned: v's rows are the load's columns. NULL: none. */
 TlOp *tl_nest_load_under(const TlValue *v, bool *out_turned);

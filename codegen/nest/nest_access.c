@@ -133,6 +133,8 @@ static void find_access(TlNests *plan, TlOp *op)
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || plan->check;
     a->asks = plan->check && !tl_is_view_of_launch(a->place.base);
     a->has_interval = a->place.axes != NULL;
+    int bytes = tl_dtype_bytes(a->place.base->type->dtype);
+    a->forks = !plan->m.masks && !(plan->m.gathers && bytes >= 4);
     for (uint32_t i = 0; a->place.axes && i < a->place.naxes; i++)
         find_axis(plan, a, i);
     tl_map_put_ptr(&plan->access, op, a);

@@ -5,8 +5,11 @@
 enum {
     MAX_ROWS = 12,         /* of any block */
     NARROW_ROWS = 8,       /* of a block in a narrow panel */
+    SMALL_ROWS = 4,        /* of a block of rows that are left */
     WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
+    FIRST_CACHE = 1 << 15, /* bytes; panels that are larger are asked for ahead */
+    FEW_COLUMNS = 16,      /* so few that reading A takes longer than multiplying */
 };
 
 /* ---- one product ---- */
@@ -21,23 +24,18 @@ static TlValue *under_transposition(TlValue *v)
     return perm[r - 1] == r - 2 && perm[r - 2] == r - 1 ? tl_in(v->def, 0) : NULL;
 }
 
-typedef struct Operand {
-    int32_t home;
-    bool turned;
-} Operand;
-
 /* Where operand v is, in this type: in a home, or filled into `pack`. */
-static Operand find_operand(TlNests *plan, TlOp *dot, TlValue *v, TlDtype dtype, int32_t pack,
-                            bool any_strides)
+static TlNestOperand find_operand(TlNests *plan, TlOp *dot, TlValue *v, TlDtype dtype, int32_t pack,
+                                  bool any_strides)
 {
     TlNestPlace place = plan->place[v->id];
     if (place.kind == TL_NEST_HOME && v->type->dtype == dtype)
-        return (Operand){place.buffer, false};
+        return (TlNestOperand){place.buffer, false};
     TlValue *x = place.kind == TL_NEST_VIRTUAL ? under_transposition(v) : NULL;
     if (any_strides && x && plan->place[x->id].kind == TL_NEST_HOME && x->type->dtype == dtype)
-        return (Operand){plan->place[x->id].buffer, true};
+        return (TlNestOperand){plan->place[x->id].buffer, true};
     tl_nest_materialise(plan, dot, v, dtype, pack);
-    return (Operand){pack, false};
+    return (TlNestOperand){pack, false};
 }
 
 /* The accumulators, one row of b and one broadcast element must fit in registers. All blocks have
@@ -61,35 +59,24 @@ static void choose_block(const TlNests *plan, TlNest *n, int64_t m, int64_t colu
 
 void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack)
 {
-    TL_ASSERT(dot->opcode == TL_OP_DOT && dot->nin == 3,
-              "%s is no product", tl_op_info(dot->opcode)->text);
     const TlType *out = dot->out[0]->type;
     TlDtype d = out->dtype, wide = d == TL_F64 || d == TL_I32 ? d : TL_F32;
     int32_t own = plan->place[dot->out[0]->id].buffer, home = d == wide ? own : pack + 2;
-    Operand a = find_operand(plan, dot, tl_in(dot, 0), wide, pack, true),
-            b = find_operand(plan, dot, tl_in(dot, 1), wide, pack + 1, false);
+    TlNestOperand a = find_operand(plan, dot, tl_in(dot, 0), wide, pack, true);
+    TlNestOperand b = find_operand(plan, dot, tl_in(dot, 1), wide, pack + 1, false);
     tl_nest_materialise(plan, dot, tl_in(dot, 2), wide, home);
     TlType sums = *out;
     sums.dtype = wide;
     TlNest *n = tl_nest_new(plan, TL_NEST_DOT, dot, &sums);
     int r = n->form.rank;
-    n->end = 0;
     n->home = home;
-    n->operand[0].home = a.home;
-    n->operand[0].turned = a.turned;
-    n->operand[1].home = b.home;
-    n->width = n->tested = tl_nest_fit_width(n->form.padded[r - 1],
-                                             plan->m.vector_bytes / tl_dtype_bytes(wide));
+    n->operand[0] = a;
+    n->operand[1] = b;
+    n->lane = r - 1;
+    tl_nest_take_whole(n, plan->m.vector_bytes / tl_dtype_bytes(wide));
     choose_block(plan, n, n->form.extent[r - 2], n->form.padded[r - 1]);
-    if (wide == d)
-        return;
-    TlNest *copy = tl_nest_new(plan, TL_NEST_COPY, dot, out);
-    copy->end = 0;
-    copy->from = home;
-    copy->from_dtype = wide;
-    copy->home = own;
-    copy->width = copy->tested =
-        tl_nest_fit_width(copy->form.padded[copy->form.lane], plan->m.vector_bytes / 4);
+    if (wide != d)
+        tl_nest_copy(plan, dot, out, wide, home, own, plan->m.vector_bytes / 4);
 }
 
 /* ---- the packing of operands ---- */
@@ -105,7 +92,7 @@ static int pack_width(const TlNests *plan, TlNest *x, int64_t n)
     if (load ? turned && dense != 1 : dense == 0)
         w = 1;
     else if (!load || !turned)
-        w = tl_nest_width(plan, x->value, 64, false, &x->limit);
+        w = tl_nest_width(plan, x->value, TL_NEST_LANES, false, &x->limit);
     return tl_nest_fit_width(n, w < most ? w : most);
 }
 
@@ -199,7 +186,27 @@ static void choose_panels(const TlNests *plan, TlNest *n, int64_t columns, int64
         n->mr = MAX_ROWS;
     if (n->mr > rows)
         n->mr = (int)rows;
+    n->small_mr = n->mr < SMALL_ROWS ? n->mr : SMALL_ROWS;
     n->panel = (int64_t)n->nv * n->width;
+}
+
+/* Are rows of panels of so many columns asked for before they are read? Chunks of few rows are too
+ * short for that. */
+static bool does_fetch(const TlNestProduct *p, int64_t columns)
+{
+    return columns * p->depth * tl_dtype_bytes(p->dtype) > FIRST_CACHE &&
+           tl_in(p->dot, 1)->type->shape[0] > TL_NEST_AHEAD;
+}
+
+/* Where columns are few, chunks are as deep as B's buffer has room for, so that A is read in long
+ * runs; but not if A is packed, for want of room. */
+static void choose_depth(TlNest *n, int64_t columns)
+{
+    const TlNestProduct *p = n->product;
+    int64_t deeper = columns / FEW_COLUMNS;
+    n->few = FEW_COLUMNS;
+    n->most_trips = p->trips * (deeper > 1 ? deeper : 1);
+    n->deepens = p->a_load && p->per == 1 && !p->a_is_whole && !p->a_rows;
 }
 
 /* Are the columns that the program stores known before the run? */
@@ -228,6 +235,9 @@ void tl_nest_build_product(TlNests *plan, const TlNestProduct *p)
     choose_panels(plan, n, columns, type->shape[0]);
     n->narrow = n->panel > WIDE_PANEL && !knows_columns(plan, p);
     n->narrow_mr = type->shape[0] < NARROW_ROWS ? type->shape[0] : NARROW_ROWS;
+    n->fetches = does_fetch(p, n->panel);
+    n->narrow_fetches = does_fetch(p, n->width);
+    choose_depth(n, columns);
     int64_t bytes = n->panel * p->depth * tl_dtype_bytes(p->dtype) *
                     (p->ngathered ? TL_NEST_GATHERED : 1);
     n->group = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;

@@ -16,7 +16,7 @@ static void build_store(TlNests *plan, TlOp *op)
         n->end = 0;
         return;
     }
-    int lane = n->form.lane, limit = tl_nest_access_width(plan, a, 64, &n->limit);
+    int lane = n->form.lane, limit = tl_nest_access_width(plan, a, TL_NEST_LANES, &n->limit);
     limit = tl_nest_width(plan, v, limit, false, &n->limit);
     if (a->place.mask)
         limit = tl_nest_width(plan, a->place.mask, limit, false, &n->limit);
@@ -61,7 +61,7 @@ static void build_atomic(TlNests *plan, TlOp *op)
 
 static void build_histogram(TlNests *plan, TlOp *op)
 {
-    enum { MOST_LANES = 16 };
+    enum { COUNTED_LANES = 16 };
     uint64_t home = 0;
     bool placed = tl_map_get(&plan->extra, (uint64_t)(uintptr_t)op, &home);
     TL_ASSERT(placed, "a histogram without tables");
@@ -73,19 +73,18 @@ static void build_histogram(TlNests *plan, TlOp *op)
     n->limit = "values are counted one by one";
     int lane = n->form.lane;
     if (n->form.rank) {
-        int width = tl_nest_width(plan, v, MOST_LANES, false, &n->limit);
+        int width = tl_nest_width(plan, v, COUNTED_LANES, false, &n->limit);
         n->width = tl_nest_fit_width(n->form.padded[lane], width);
         tl_nest_ask_value(plan, n, v, lane, false);
         tl_nest_split(plan, n, n->form.extent[lane], n->width);
+        n->counted = tl_nest_counted(plan, v, lane);
     } else {
         n->end = 0;
     }
     TlNest *sum = tl_nest_new(plan, TL_NEST_ADD, op, op->out[0]->type);
     sum->home = plan->place[op->out[0]->id].buffer;
     sum->tables = n->tables;
-    sum->width = sum->tested =
-        tl_nest_fit_width(sum->form.padded[sum->form.lane], plan->m.vector_bytes / 4);
-    sum->end = 0;
+    tl_nest_take_whole(sum, plan->m.vector_bytes / 4);
 }
 
 /* Every element by itself. */
@@ -110,8 +109,7 @@ static void build_picked(TlNests *plan, TlOp *op, TlValue *from, int64_t at)
     if (type->rank == 0)
         return;
     int limit = plan->m.vector_bytes / (int)tl_gen_elem_bytes(type);
-    int width = tl_nest_width(plan, from, limit, false, &n->limit);
-    n->width = n->tested = tl_nest_fit_width(n->form.padded[n->form.lane], width);
+    tl_nest_take_whole(n, tl_nest_width(plan, from, limit, false, &n->limit));
     n->home = plan->place[op->out[0]->id].buffer;
 }
 
@@ -229,6 +227,7 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     plan->axis = tl_axis_info(fn, arena);
     tl_nest_find_accesses(plan);
     tl_nest_place(plan);
+    tl_nest_find_ways(plan);
     build_block(plan, fn->body);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);

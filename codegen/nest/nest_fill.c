@@ -8,6 +8,7 @@ TlNest *tl_nest_new(TlNests *plan, TlNestKind kind, TlOp *op, const TlType *type
     TL_ASSERT(type->kind == TL_TILE, "a nest over a type of kind %d", (int)type->kind);
     TlNest *n = TL_NEW(plan->arena, TlNest);
     *n = (TlNest){.kind = kind, .op = op, .type = *type, .form = tl_nest_form(type)};
+    n->lane = n->form.lane;
     n->width = n->tested = n->rows = n->parts = 1;
     n->from = n->home = n->last_axis = n->rows_dim = -1;
     n->end = INT64_MAX;
@@ -17,6 +18,12 @@ TlNest *tl_nest_new(TlNests *plan, TlNestKind kind, TlOp *op, const TlType *type
         tl_map_put(&plan->first, (uint64_t)(uintptr_t)op, plan->all.len);
     tl_vec_push(plan->arena, &plan->all, n);
     return n;
+}
+
+void tl_nest_take_whole(TlNest *n, int lanes)
+{
+    n->width = n->tested = tl_nest_fit_width(n->form.padded[n->lane], lanes);
+    n->end = 0;
 }
 
 TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n)
@@ -89,24 +96,22 @@ static void add_fill(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t
     if (find_turn(plan, n))
         return;
     int limit = (int)(2 * (uint64_t)plan->m.vector_bytes / tl_gen_elem_bytes(&type));
-    int width = tl_nest_width(plan, v, 64, own, &n->limit);
+    int width = tl_nest_width(plan, v, TL_NEST_LANES, own, &n->limit);
     n->width = tl_nest_fit_width(n->form.padded[n->form.lane], width < limit ? width : limit);
     tl_nest_ask_value(plan, n, v, n->form.lane, own);
     tl_nest_split(plan, n, n->form.extent[n->form.lane], n->width);
 }
 
-static void add_copy(TlNests *plan, TlOp *at, const TlType *type, int32_t from, int32_t to)
+void tl_nest_copy(TlNests *plan, TlOp *at, const TlType *type, TlDtype from_dtype, int32_t from,
+                  int32_t to, int lanes)
 {
     TL_ASSERT(from >= 0 && to >= 0 && from != to, "a copy from buffer %d to %d", (int)from,
               (int)to);
     TlNest *n = tl_nest_new(plan, TL_NEST_COPY, at, type);
-    int width = 2 * plan->m.vector_bytes / (int)tl_gen_elem_bytes(type);
     n->from = from;
-    n->from_dtype = type->dtype;
+    n->from_dtype = from_dtype;
     n->home = to;
-    n->width = n->tested =
-        tl_nest_fit_width(n->form.padded[n->form.lane], width < 64 ? width : 64);
-    n->end = 0;
+    tl_nest_take_whole(n, lanes < TL_NEST_LANES ? lanes : TL_NEST_LANES);
 }
 
 void tl_nest_materialise(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t home)
@@ -175,7 +180,8 @@ void tl_nest_move(TlNests *plan, TlOp *op, uint32_t first, uint32_t n, TlValue *
             continue;
         int32_t home = plan->place[to[i]->id].buffer;
         if (temporary[i] >= 0)
-            add_copy(plan, op, v->type, temporary[i], home);
+            tl_nest_copy(plan, op, v->type, v->type->dtype, temporary[i], home,
+                         2 * plan->m.vector_bytes / (int)tl_gen_elem_bytes(v->type));
         else
             tl_nest_materialise(plan, op, v, v->type->dtype, home);
     }

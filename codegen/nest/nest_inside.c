@@ -7,8 +7,6 @@
  * store is inside; along the lanes it begins with the first. */
 #include "codegen/nest/nest.h"
 
-enum { MOST_VALUES = TL_NEST_MOST_VALUES };
-
 enum { ALL = INT32_MAX };   /* as an end: everything is inside */
 
 /* n->end, until tl_nest_split. INT64_MAX: nothing has been asked; -1: it is known in the run. */
@@ -113,7 +111,7 @@ static void add_value(TlNests *plan, TlNest *n, TlValue *v, int lane, TlMap *see
         plan->place[v->id].kind != TL_NEST_VIRTUAL || tl_map_get(seen, key, NULL))
         return;
     tl_map_put(seen, key, 1);
-    if (++n->nvalues <= MOST_VALUES)
+    if (++n->nvalues <= TL_NEST_MOST_VALUES)
         add_operands(plan, n, v->def, lane, seen);
 }
 
@@ -141,7 +139,7 @@ void tl_nest_ask_store(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
 
 void tl_nest_ask_value(TlNests *plan, TlNest *n, TlValue *v, int lane, bool own)
 {
-    if (own && v->def && n->nvalues <= MOST_VALUES)
+    if (own && v->def && n->nvalues <= TL_NEST_MOST_VALUES)
         add_operands(plan, n, v->def, lane, &n->seen);
     else
         add_value(plan, n, v, lane, &n->seen);
@@ -150,10 +148,10 @@ void tl_nest_ask_value(TlNests *plan, TlNest *n, TlValue *v, int lane, bool own)
 void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
 {
     TL_ASSERT(step > 0 && (step & (step - 1)) == 0, "%d lanes", step);
-    bool has_end = n->end != INT64_MAX && n->nvalues <= MOST_VALUES;
-    n->unsplit = plan->check                ? "all is checked"
-                 : n->nvalues > MOST_VALUES ? "too much code for two copies"
-                                            : NULL;
+    bool has_end = n->end != INT64_MAX && n->nvalues <= TL_NEST_MOST_VALUES;
+    n->unsplit = plan->check                        ? "all is checked"
+                 : n->nvalues > TL_NEST_MOST_VALUES ? "too much code for two copies"
+                                                    : NULL;
     n->tested = tl_nest_tested_width(plan, n->width);
     if (!has_end || n->form.rank == 0) {
         n->split = n->asks.len ? TL_NEST_TESTED : TL_NEST_PLAIN;

@@ -30,13 +30,19 @@
 #include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 
-enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000, MOST_WALKED = 64 };
+enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000, NEVER = -1 };
+enum { MOST_WALKED = 64, MANY_WALKED = 4096 };
+
+/* Positions of an op and of the last one inside of it. */
+typedef struct Span {
+    uint32_t pos, end;
+} Span;
 
 typedef struct Placer {
     const TlFn *fn;
     TlArena *arena;
     TlNests *plan;
-    TlMap pos, end; /* op to position of itself, of the last op inside */
+    TlMap span; /* op to Span */
     uint32_t n;
     int *cost;      /* by value id */
     int *work;      /* by value id: the same with loads as cheap as reading a home */
@@ -83,28 +89,25 @@ static bool same_place(const TlOp *a, const TlOp *b)
 
 /* ---- 1. number ---- */
 
-static uint32_t pos_of(Placer *p, const TlOp *op)
+static Span *span_of(const Placer *p, const TlOp *op)
 {
-    uint64_t v = 0;
-    tl_map_get(&p->pos, (uint64_t)(uintptr_t)op, &v);
-    return (uint32_t)v;
+    return tl_map_get_ptr(&p->span, op);
 }
 
-static uint32_t end_of(Placer *p, const TlOp *op)
+static uint32_t pos_of(const Placer *p, const TlOp *op)
 {
-    uint64_t v = 0;
-    tl_map_get(&p->end, (uint64_t)(uintptr_t)op, &v);
-    return (uint32_t)v;
+    return span_of(p, op)->pos;
 }
 
 static void number(Placer *p, const TlBlock *block)
 {
     for (TlOp *op = block->first; op; op = op->next) {
-        tl_map_put(&p->pos, (uint64_t)(uintptr_t)op, ++p->n);
-        if (op->opcode != TL_OP_REDUCE && op->opcode != TL_OP_SCAN)
-            for (uint32_t r = 0; r < op->nregions; r++)
-                number(p, op->regions[r]);
-        tl_map_put(&p->end, (uint64_t)(uintptr_t)op, op->nregions ? ++p->n : p->n);
+        Span *s = TL_NEW(p->arena, Span);
+        tl_map_put_ptr(&p->span, op, s);
+        s->pos = ++p->n;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            number(p, op->regions[r]);
+        s->end = op->nregions ? ++p->n : p->n;
     }
 }
 
@@ -113,9 +116,8 @@ static bool find_writers(Placer *p, const TlBlock *block)
 {
     TlOp *writer = NULL;
     for (TlOp *op = block->last; op; op = op->prev) {
-        bool inner = op->nregions && op->opcode != TL_OP_REDUCE && op->opcode != TL_OP_SCAN,
-             writes = !inner && tl_op_effects(op) & (F_WRITE | F_ATOMIC);
-        for (uint32_t r = 0; inner && r < op->nregions; r++)
+        bool writes = !op->nregions && tl_op_effects(op) & (F_WRITE | F_ATOMIC);
+        for (uint32_t r = 0; r < op->nregions; r++)
             writes |= find_writers(p, op->regions[r]);
         if (writes)
             writer = op;
@@ -133,7 +135,6 @@ static TlOp *next_writer(Placer *p, const TlOp *op)
 
 static bool lane_moves(const TlOp *trans)
 {
-    TL_ASSERT(trans->opcode == TL_OP_TRANS, "%s turns nothing", tl_op_info(trans->opcode)->text);
     const TlAttr *perm = tl_attr(trans, TL_ATTR_PERM);
     TlNestForm from = tl_nest_form(tl_in(trans, 0)->type), to = tl_nest_form(trans->out[0]->type);
     return tl_type_elems(trans->out[0]->type) > 1 && perm->u.ints[to.lane] != from.lane;
@@ -142,30 +143,12 @@ static bool lane_moves(const TlOp *trans)
 /* Does a reshape keep vectors together? Then it is an index computed, once for each of them. */
 static bool keeps_vectors(const Placer *p, const TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_RESHAPE, "%s reshapes nothing", tl_op_info(op->opcode)->text);
     if (tl_nest_is_renaming(op) || tl_nest_joins(op))
         return true;
     const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
     int32_t lanes = p->plan->m.vector_bytes / (int)sizeof(float);
     return a->rank && b->rank && !a->ptr && a->shape[tl_nest_form(a).lane] % lanes == 0 &&
            b->shape[tl_nest_form(b).lane] % lanes == 0;
-}
-
-static bool can_be_virtual(const Placer *p, const TlOp *op)
-{
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_IOTA:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_TRANS:
-    case TL_OP_CONVERT:
-    case TL_OP_GATHER:
-    case TL_OP_LOAD:
-    case TL_OP_INSIDE: return true;
-    case TL_OP_RESHAPE: return keeps_vectors(p, op);
-    default: return (tl_op_info(op->opcode)->flags & F_ELEM) != 0;
-    }
 }
 
 /* Reading constant memory again costs what reading a copy of it would, where elements lie side by
@@ -184,32 +167,36 @@ static bool may_read_again(const TlFn *fn, const TlOp *load)
     return lane >= 0 && tl_nest_is_dense(fn, &p, lane);
 }
 
-static int op_cost(const TlFn *fn, const TlOp *op)
+/* The work of computing an element of the op's result where it is needed; NEVER: it has a home. */
+static int op_cost(const Placer *p, const TlOp *op)
 {
-    TL_ASSERT(op->nout > 0, "%s has no result", tl_op_info(op->opcode)->text);
     switch (op->opcode) {
     case TL_OP_CONST:
     case TL_OP_IOTA:
     case TL_OP_BROADCAST:
     case TL_OP_EXPAND:
     case TL_OP_TRANS:
-    case TL_OP_CONVERT:
-    case TL_OP_RESHAPE: return 0;
-    case TL_OP_LOAD: return may_read_again(fn, op) ? 1 : COSTLY;
+    case TL_OP_CONVERT: return 0;
+    case TL_OP_RESHAPE: return keeps_vectors(p, op) ? 0 : NEVER;
+    case TL_OP_LOAD: return may_read_again(p->fn, op) ? 1 : COSTLY;
     case TL_OP_INSIDE: return 3;
     case TL_OP_GATHER: return CHEAP + 1;
-    default: return tl_op_info(op->opcode)->flags & F_ELEM ? tl_elem_work(op->opcode)->cpu : 1;
+    default: return tl_op_info(op->opcode)->flags & F_ELEM ? tl_elem_work(op->opcode)->cpu : NEVER;
     }
 }
 
-static void find_costs(Placer *p, const TlBlock *block)
+static bool can_be_virtual(const Placer *p, const TlOp *op)
 {
-    for (TlOp *op = block->first; op; op = op->next) {
-        for (uint32_t r = 0; r < op->nregions; r++)
-            find_costs(p, op->regions[r]);
-        if (op->nout != 1 || !can_be_virtual(p, op))
+    return op->nout == 1 && op_cost(p, op) != NEVER;
+}
+
+static void find_costs(Placer *p)
+{
+    for (TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        int cost = op->nout == 1 ? op_cost(p, op) : NEVER;
+        if (cost == NEVER)
             continue;
-        int cost = op_cost(p->fn, op), work = op->opcode == TL_OP_LOAD ? 1 : cost;
+        int work = op->opcode == TL_OP_LOAD ? 1 : cost;
         bool reads = op->opcode == TL_OP_LOAD;
         for (uint32_t i = 0; i < op->nin; i++) {
             const TlType *t = tl_in(op, i)->type;
@@ -300,7 +287,6 @@ static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
 
 static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
 {
-    TL_ASSERT(load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(load->opcode)->text);
     if (tl_is_constant_memory(tl_in(load, 0)))
         return true;
     uint32_t end = pos_of(p, root);
@@ -399,7 +385,7 @@ static bool is_read_by_elements(const Placer *p, const TlValue *v)
 /* Is v computed at each use? */
 static bool is_cheap(const Placer *p, const TlValue *v)
 {
-    if (!v->def || v->def->nout != 1 || !can_be_virtual(p, v->def) || p->cost[v->id] > CHEAP)
+    if (!v->def || !can_be_virtual(p, v->def) || p->cost[v->id] > CHEAP)
         return false;
     if (p->reads[v->id] && !is_read_by_elements(p, v))
         return false;
@@ -460,13 +446,14 @@ static void decide(Placer *p, TlValue *v)
     place->kind = TL_NEST_HOME;
     place->why = "has a nest of its own";
     p->root[v->id] = NULL;
-    if (op->nout != 1 || !can_be_virtual(p, op))
+    if (!can_be_virtual(p, op))
         return;
     place->why = "a transposition moves lanes";
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
         return;
     if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
-        *place = (TlNestPlace){TL_NEST_VIRTUAL, -1, "cheap"};
+        place->kind = TL_NEST_VIRTUAL;
+        place->why = "cheap";
         return;
     }
     TlOp *root = find_root(p, v, &place->why);
@@ -475,7 +462,8 @@ static void decide(Placer *p, TlValue *v)
     place->why = "its memory may be written before it is used";
     if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root))
         return;
-    *place = (TlNestPlace){TL_NEST_VIRTUAL, -1, root ? "computed in one nest" : "not used"};
+    place->kind = TL_NEST_VIRTUAL;
+    place->why = root ? "computed in one nest" : "not used";
     p->root[v->id] = root;
 }
 
@@ -491,8 +479,6 @@ static void decide_block(Placer *p, const TlBlock *block)
     for (TlOp *op = block->last; op; op = op->prev) {
         for (uint32_t i = 0; i < op->nout; i++)
             decide(p, op->out[i]);
-        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
-            continue;
         for (uint32_t r = 0; r < op->nregions; r++) {
             for (uint32_t i = 0; i < op->regions[r]->nargs; i++) {
                 TlValue *a = op->regions[r]->args[i];
@@ -586,16 +572,11 @@ static TlOp *fusion_of(Placer *p, const TlValue *v)
     return best;
 }
 
-static void find_fusions(Placer *p, const TlBlock *block)
+static void find_fusions(Placer *p)
 {
-    for (TlOp *op = block->first; op; op = op->next) {
-        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
-            continue;
-        for (uint32_t r = 0; r < op->nregions; r++)
-            find_fusions(p, op->regions[r]);
-        if (op->nout != 1 || p->plan->place[op->out[0]->id].kind != TL_NEST_HOME ||
-            op->out[0]->type->kind != TL_TILE || !can_be_virtual(p, op) ||
-            op->opcode == TL_OP_TRANS)
+    for (TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (!can_be_virtual(p, op) || op->opcode == TL_OP_TRANS ||
+            p->plan->place[op->out[0]->id].kind != TL_NEST_HOME)
             continue;
         TlOp *r = fusion_of(p, op->out[0]);
         if (!r)
@@ -613,7 +594,7 @@ static uint32_t read_position(Placer *p, const TlValue *v, const TlOp *reader)
     const TlOp *op = reader;
     while (op->block != home && op->block->parent)
         op = op->block->parent;
-    return op == reader ? pos_of(p, op) : end_of(p, op);
+    return op == reader ? pos_of(p, op) : span_of(p, op)->end;
 }
 
 static void note_reads(Placer *p, TlValue *v, const TlOp *reader)
@@ -631,21 +612,14 @@ static void note_reads(Placer *p, TlValue *v, const TlOp *reader)
         note_reads(p, tl_in(v->def, i), reader);
 }
 
-static void find_reads(Placer *p, const TlBlock *block)
+static void find_reads(Placer *p)
 {
-    for (TlOp *op = block->first; op; op = op->next) {
-        bool is_virtual = op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
-                          op->out[0]->type->rank &&
-                          p->plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL;
-        if (!is_virtual) {
-            p->stamps++;
-            for (uint32_t i = 0; i < op->nin; i++)
-                note_reads(p, tl_in(op, i), op);
-        }
-        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+    for (TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->nout == 1 && p->plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL)
             continue;
-        for (uint32_t r = 0; r < op->nregions; r++)
-            find_reads(p, op->regions[r]);
+        p->stamps++;
+        for (uint32_t i = 0; i < op->nin; i++)
+            note_reads(p, tl_in(op, i), op);
     }
 }
 
@@ -694,7 +668,6 @@ static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def
 /* May the value the loop yields be written over the carried one? */
 static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const TlOp *loop)
 {
-    TL_ASSERT(loop->nregions > 0, "%s is no loop", tl_op_info(loop->opcode)->text);
     if (!y->def || y->def->block != loop->regions[0] || p->plan->place[y->id].kind != TL_NEST_HOME)
         return false;
     if (p->plan->place[y->id].buffer >= 0 || y->type != a->type)
@@ -720,44 +693,25 @@ static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const T
             continue;
         if (acc && !only_elementwise(p, x, a))
             return false;
-        if (!acc) { /* a packed operand must not come from the accumulator's home */
-            uint32_t saved = p->last[a->id];
-            p->last[a->id] = 0;
-            p->stamps++;
-            note_reads(p, x, op);
-            bool reads = p->last[a->id] != 0;
-            p->last[a->id] = saved;
-            if (reads)
-                return false;
-        }
+        int left = MANY_WALKED;
+        if (!acc && may_reach(p, x, a, &left)) /* what is packed must not come from a's home */
+            return false;
     }
     return true;
 }
 
-/* Does the loop around carry a value only into this loop, and its result on to the next trip? Then
- * one home will do. */
-static bool is_passed_on(const TlOp *loop, uint32_t k)
-{
-    const TlOp *outer = loop->block->parent;
-    const TlValue *begin = tl_in(loop, 3 + k), *end = loop->out[k];
-    if (!outer || outer->opcode != TL_OP_FOR || begin->def || begin->block != loop->block ||
-        begin->uses->next || !end->uses || end->uses->next)
-        return false;
-    const TlOp *yield = loop->block->last;
-    return end->uses->user == yield && tl_in(yield, begin->index - 1) == end;
-}
-
 static void place_for(Placer *p, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_FOR, "%s is no loop", tl_op_info(op->opcode)->text);
     TlBlock *body = op->regions[0];
-    uint32_t first = pos_of(p, op), last = end_of(p, op);
+    uint32_t first = pos_of(p, op), last = span_of(p, op)->end;
     for (uint32_t k = 0; k < op->nout; k++) {
         TlValue *a = body->args[k + 1], *r = op->out[k], *y = tl_in(body->last, k);
         if (r->type->rank == 0)
             continue;
-        int32_t b = is_passed_on(op, k) ? p->plan->place[tl_in(op, 3 + k)->id].buffer
-                                        : home_buffer(p, r->type, first, last);
+        int unused; /* where the loop around only passes the value on, one home will do */
+        int32_t b = tl_nest_passes_on(op, (int)k, &unused)
+                        ? p->plan->place[tl_in(op, 3 + k)->id].buffer
+                        : home_buffer(p, r->type, first, last);
         if (can_take_over(p, y, a, op))
             use_buffer(p, y, b, first);
         use_buffer(p, a, b, first);
@@ -768,9 +722,8 @@ static void place_for(Placer *p, TlOp *op)
 /* Values that `while` passes on unchanged keep the carried home; others get one of their own. */
 static void place_while(Placer *p, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_WHILE, "%s is no loop", tl_op_info(op->opcode)->text);
     TlBlock *before = op->regions[0], *after = op->regions[1];
-    uint32_t first = pos_of(p, op), last = end_of(p, op);
+    uint32_t first = pos_of(p, op), last = span_of(p, op)->end;
     for (uint32_t k = 0; k < before->nargs; k++)
         if (before->args[k]->type->rank)
             use_buffer(p, before->args[k], home_buffer(p, before->args[k]->type, first, last),
@@ -822,9 +775,9 @@ static void place_extra(Placer *p, TlOp *op)
     tl_map_put(&p->plan->extra, (uint64_t)(uintptr_t)op, (uint64_t)first);
 }
 
-static void place_block(Placer *p, const TlBlock *block)
+static void place_homes(Placer *p)
 {
-    for (TlOp *op = block->first; op; op = op->next) {
+    for (TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (op->opcode == TL_OP_FOR)
             place_for(p, op);
         if (op->opcode == TL_OP_WHILE)
@@ -838,37 +791,28 @@ static void place_block(Placer *p, const TlBlock *block)
                 use_buffer(p, v, home_buffer(p, v->type, at, at), at);
         }
         place_extra(p, op);
-        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
-            continue;
-        for (uint32_t r = 0; r < op->nregions; r++)
-            place_block(p, op->regions[r]);
     }
 }
 
 /* ---- 7. products in loops ---- */
 
-static void place_products(Placer *p, const TlBlock *block)
+static void place_products(Placer *p)
 {
-    for (TlOp *op = p->products ? block->first : NULL; op; op = op->next) {
-        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
-            continue;
-        for (uint32_t r = 0; r < op->nregions; r++)
-            place_products(p, op->regions[r]);
+    TlOp *first_op = p->products ? p->fn->body->first : NULL;
+    for (TlOp *op = first_op; op; op = tl_walk_next(op, NULL)) {
         TlNestProduct *x =
             op->opcode == TL_OP_FOR ? tl_nest_product(p->fn, p->plan, op, p->arena) : NULL;
         if (!x)
             continue;
         /* What stays from program to program shares its room with nothing. */
-        uint32_t first = x->keeps_b ? 0 : pos_of(p, op);
-        uint32_t last = x->keeps_b ? UINT32_MAX : end_of(p, op);
-        x->a = x->a_bytes ? new_buffer(p, x->a_bytes, pos_of(p, op), end_of(p, op)) : -1;
-        x->b = new_buffer(p, x->b_bytes * x->slots, first, last);
-        const TlOp *around = x->ngathered ? x->around[x->ngathered - 1] : op;
+        Span here = *span_of(p, op), b = x->keeps_b ? (Span){0, UINT32_MAX} : here;
+        x->a = x->a_bytes ? new_buffer(p, x->a_bytes, here.pos, here.end) : -1;
+        x->b = new_buffer(p, x->b_bytes * x->slots, b.pos, b.end);
+        Span around = x->ngathered ? *span_of(p, x->around[x->ngathered - 1]) : here;
         uint64_t words = 1 + TL_NEST_GATHERED * TL_NEST_CHUNK_WORDS, chunks = 1;
         if (x->ngathered) {
             chunks = TL_NEST_GATHERED;
-            x->gathered =
-                new_buffer(p, words * sizeof(int64_t), pos_of(p, around), end_of(p, around));
+            x->gathered = new_buffer(p, words * sizeof(int64_t), around.pos, around.end);
         }
         x->tags = p->plan->zeroed_bytes;
         p->plan->zeroed_bytes += x->keeps_b ? x->slots * TL_NEST_TAG_BYTES : 0;
@@ -879,16 +823,13 @@ static void place_products(Placer *p, const TlBlock *block)
             if (x->a_turned)
                 listed = x->depth, length = rows;
             uint64_t bytes = (uint64_t)listed * sizeof(int64_t);
-            x->listed = new_buffer(p, chunks * bytes, pos_of(p, around), end_of(p, around));
+            x->listed = new_buffer(p, chunks * bytes, around.pos, around.end);
             x->zeros = p->plan->zeroed_bytes;
             p->plan->zeroed_bytes += (uint64_t)(length * tl_dtype_bytes(x->dtype) + 63) / 64 * 64;
         }
         tl_map_put_ptr(&p->plan->products, op, x);
     }
 }
-
-/* The homes of results of `if` are written inside it, so they live from its first position on:
- * use_buffer did that. */
 
 /* ---- 8. offsets ---- */
 
@@ -937,8 +878,7 @@ void tl_nest_place(TlNests *plan)
     TlArena *arena = plan->arena;
     Placer p = {.fn = fn, .arena = arena, .plan = plan, .products = !plan->check};
     uint32_t n = fn->nvalues + 1;
-    tl_map_init(&p.pos, arena);
-    tl_map_init(&p.end, arena);
+    tl_map_init(&p.span, arena);
     tl_map_init(&p.no_product, arena);
     p.plan->place = TL_NEW_ARRAY(arena, TlNestPlace, n);
     for (uint32_t i = 0; i < n; i++)
@@ -952,11 +892,11 @@ void tl_nest_place(TlNests *plan)
     number(&p, fn->body);
     p.writer = TL_NEW_ARRAY(arena, TlOp *, p.n + 2);
     find_writers(&p, fn->body);
-    find_costs(&p, fn->body);
+    find_costs(&p);
     decide_block(&p, fn->body);
-    find_fusions(&p, fn->body);
-    find_reads(&p, fn->body);
-    place_block(&p, fn->body);
-    place_products(&p, fn->body);
+    find_fusions(&p);
+    find_reads(&p);
+    place_homes(&p);
+    place_products(&p);
     assign_offsets(p.plan, arena);
 }

@@ -183,11 +183,10 @@ void tl_nest_prefetch(TlNests *plan)
     tl_map_init(&r.before, plan->arena);
     for (uint32_t i = 0; i < plan->all.len; i++) {
         TlNest *n = plan->all.data[i];
-        bool is_split = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
         bool notes = n->kind == TL_NEST_REDUCE ? n->along
-                                               : is_split && (n->kind == TL_NEST_FILL ||
-                                                              n->kind == TL_NEST_STORE ||
-                                                              n->kind == TL_NEST_COUNT);
+                                               : tl_nest_is_split(n) && (n->kind == TL_NEST_FILL ||
+                                                                         n->kind == TL_NEST_STORE ||
+                                                                         n->kind == TL_NEST_COUNT);
         bool nested = is_nested(n->op);
         if (n->kind == TL_NEST_COUNT || (notes && n->kind == TL_NEST_REDUCE && has_whole_part(n)))
             find_fetch(&r, n);

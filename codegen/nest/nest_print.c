@@ -62,11 +62,10 @@ static void put_vector(Print *p, const TlNest *n)
     for (int d = 0; d < f->rank; d++)
         tl_sbuf_putf(p->out, d ? "x%lld" : "%lld", (long long)f->extent[d]);
     tl_sbuf_puts(p->out, f->rank ? "" : "one element");
-    int lane = n->kind == TL_NEST_PACK ? n->lane : f->lane;
-    if (f->rank && f->padded[lane] != f->extent[lane])
-        tl_sbuf_putf(p->out, " padded to %lld", (long long)f->padded[lane]);
+    if (f->rank && f->padded[n->lane] != f->extent[n->lane])
+        tl_sbuf_putf(p->out, " padded to %lld", (long long)f->padded[n->lane]);
     if (n->width > 1)
-        tl_sbuf_putf(p->out, ", axis %d by %d lanes", lane, n->width);
+        tl_sbuf_putf(p->out, ", axis %d by %d lanes", n->lane, n->width);
     if (n->limit)
         tl_sbuf_putf(p->out, " (%s)", n->limit);
 }
@@ -128,6 +127,7 @@ static void put_reduction(Print *p, const TlNest *n)
     put_number(p, "parts", n->parts, 1);
     put_flag(p, n->from_identity, "from the identity");
     put_flag(p, n->stops, "stops where nothing is inside");
+    put_flag(p, n->asks_new, "NaN asked of the new element");
     if (n->fill) {
         tl_sbuf_puts(p->out, ", filling ");
         tl_print_value(p->p, p->out, n->fill);
@@ -166,6 +166,12 @@ static void put_product(Print *p, const TlNest *n)
         tl_sbuf_putf(p->out, ", keeps %u chunks of B", x->slots);
     put_number(p, "waits in loops around", x->ngathered, 0);
     put_flag(p, x->stores, "stores the sums");
+    put_number(p, "the last rows by", n->small_mr, n->mr);
+    if (n->deepens && n->most_trips > x->trips)
+        tl_sbuf_putf(p->out, ", %lld trips for up to %lld columns", (long long)n->most_trips,
+                     (long long)n->few);
+    put_flag(p, n->fetches, "rows of B asked for ahead");
+    put_flag(p, n->narrow && n->narrow_fetches, "those of narrow panels, too");
 }
 
 static void put_nest(Print *p, const TlNest *n)
@@ -182,6 +188,10 @@ static void put_nest(Print *p, const TlNest *n)
     put_reduction(p, n);
     put_number(p, "element", n->picked, 0);
     put_number(p, "tables", n->tables.n, 0);
+    if (n->counted) {
+        tl_sbuf_puts(p->out, ", counted where vectors of it lie: ");
+        tl_print_value(p->p, p->out, n->counted);
+    }
     put_flag(p, n->groups, "floats side by side");
     put_product(p, n);
     tl_sbuf_puts(p->out, "\n");
@@ -191,6 +201,12 @@ static void put_nest(Print *p, const TlNest *n)
 
 static void put_place(Print *p, const TlValue *v)
 {
+    static const char *const WAYS[TL_NEST_WAYS] = {[TL_NEST_RENAMES] = "renames axes",
+                                                   [TL_NEST_INTERLEAVES] = "interleaves vectors",
+                                                   [TL_NEST_JOINS_HOME] = "joins axes of a home",
+                                                   [TL_NEST_NUMBERS] = "by the element's number",
+                                                   [TL_NEST_GATHERS] = "lane by lane",
+                                                   [TL_NEST_EXCHANGES] = "exchanges lanes"};
     TlNestPlace x = p->plan->place[v->id];
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return;
@@ -199,6 +215,11 @@ static void put_place(Print *p, const TlValue *v)
     tl_sbuf_puts(p->out, x.kind == TL_NEST_VIRTUAL ? ": virtual" : "");
     if (x.why)
         tl_sbuf_putf(p->out, " (%s)", x.why);
+    put_flag(p, WAYS[x.way], WAYS[x.way]);
+    if (x.partner) {
+        tl_sbuf_puts(p->out, " by ");
+        tl_print_value(p->p, p->out, x.partner);
+    }
     tl_sbuf_puts(p->out, "\n");
 }
 

@@ -1,5 +1,6 @@
 /* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing else,
- * and what cpu_matmul.c needs to know about them. */
+ * and what of them can be left out: packing A where it can be read in memory, packing B anew for
+ * each program, sums that the program stores nowhere, a store of its own for the sums. */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
@@ -66,9 +67,7 @@ TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop)
     return dot;
 }
 
-/* The loop around `loop` that does no more with the sum than to pass it on: its trips begin with
- * what they carry and yield what comes out. *out: its result. NULL: there is none. */
-static TlOp *passes_on(const TlOp *loop, int result, int *out)
+TlOp *tl_nest_passes_on(const TlOp *loop, int result, int *out)
 {
     TlOp *outer = loop->block->parent;
     TL_ASSERT(result >= 0 && (uint32_t)result < loop->nout, "result %d of %u", result, loop->nout);
@@ -84,7 +83,7 @@ static bool begins_at_zero(const TlOp *loop)
 {
     TL_ASSERT(loop->opcode == TL_OP_FOR && loop->nin > 3, "a loop without a sum");
     int result = 0, next;
-    for (const TlOp *outer; (outer = passes_on(loop, result, &next)) != NULL; result = next)
+    for (const TlOp *outer; (outer = tl_nest_passes_on(loop, result, &next)) != NULL; result = next)
         loop = outer;
     uint64_t bits;
     return tl_value_is_const(tl_in(loop, 3 + (uint32_t)result), &bits) && bits == 0;
@@ -165,7 +164,8 @@ static TlOp *find_store(const TlFn *fn, TlOp *loop)
 {
     int result = 0, next;
     TlOp *last = loop;
-    for (TlOp *outer; (outer = passes_on(last, result, &next)) != NULL; result = next) last = outer;
+    for (TlOp *outer; (outer = tl_nest_passes_on(last, result, &next)) != NULL; result = next)
+        last = outer;
     TlOp *store = store_over(fn, last->out[result], NULL, 0);
     if (!store)
         return NULL;
@@ -192,7 +192,8 @@ static const TlValue *gathered_sums(const TlNestProduct *p)
 {
     const TlOp *last = p->loop;
     int result = 0;
-    for (int n = 0; n < p->ngathered; n++) last = passes_on(last, result, &result);
+    for (int n = 0; n < p->ngathered; n++)
+        last = tl_nest_passes_on(last, result, &result);
     return last->out[result];
 }
 
@@ -376,7 +377,8 @@ static void find_around(TlNestProduct *p)
     TL_ASSERT(p->keeps_b && !p->naround, "loops around are looked for once, for kept chunks");
     int result = 0, next;
     TlOp *outer = p->loop;
-    while (p->naround < TL_NEST_AROUND && (outer = passes_on(outer, result, &next)) != NULL) {
+    while (p->naround < TL_NEST_AROUND &&
+           (outer = tl_nest_passes_on(outer, result, &next)) != NULL) {
         if (!is_same_b(p, outer))
             p->around[p->naround++] = outer;
         result = next;
@@ -395,7 +397,7 @@ static int count_gathered(const TlFn *fn, const TlNests *plan, const TlNestProdu
         return 0;
     for (; n < p->naround; n++) {
         TlOp *outer = p->around[n];
-        if (passes_on(loop, result, &result) != outer ||
+        if (tl_nest_passes_on(loop, result, &result) != outer ||
             plan->place[outer->out[result]->id].buffer != plan->place[p->loop->out[0]->id].buffer)
             break;
         for (const TlOp *inner = p->loop; inner != outer; inner = inner->block->parent)

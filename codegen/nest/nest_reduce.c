@@ -2,11 +2,6 @@
  * results of each. */
 #include "codegen/nest/nest.h"
 
-/* Rows that are reduced together, so that what does not depend on the row is computed once. Of few
- * rows each has several partial results, which take vectors in turn, so that none waits for the one
- * before it. */
-enum { MAX_ROWS = 4 };
-
 /* Does the combiner compute scalars of each lane, without control flow? */
 static bool is_straight(const TlFn *fn, const TlBlock *b)
 {
@@ -33,8 +28,10 @@ static TlNest *new_reduction(TlNests *plan, TlNestKind kind, TlOp *at, TlOp *op)
     n->reduce = op;
     n->value = tl_in(op, 0);
     n->axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
-    n->on_vectors =
-        kind_of(n) != TL_COMBINE_USER || is_straight(plan->fn, op->regions[0]);
+    TlCombine how = kind_of(n);
+    bool is_extreme = how == TL_COMBINE_MAX || how == TL_COMBINE_MIN;
+    n->on_vectors = how != TL_COMBINE_USER || is_straight(plan->fn, op->regions[0]);
+    n->asks_new = is_extreme && n->type.dtype == TL_F32 && !plan->fn->ring && plan->m.masks;
     return n;
 }
 
@@ -57,8 +54,11 @@ static void ask_sources(TlNests *plan, TlNest *n)
         tl_nest_ask_value(plan, n, tl_in(n->reduce, i), n->axis, false);
 }
 
-/* As many rows as leave enough registers for computing their elements, and parts of them that need
- * no more. A row of a few steps has one part, as what is left after the last step is tested. */
+/* Rows are reduced together, so that what does not depend on the row is computed once; of few rows
+ * each has several partial results, which take vectors in turn, so that none waits for the one
+ * before it. As many rows as leave enough registers for computing their elements, and parts of them
+ * that need no more. A row of a few steps has one part, as what is left after the last step is
+ * tested. */
 static void choose_rows(const TlNests *plan, TlNest *n, bool has_identity)
 {
     enum { FEW_VALUES = 6, SOME_VALUES = 16, MANY_VALUES = 40, FEW_STEPS = 8 };
@@ -69,7 +69,7 @@ static void choose_rows(const TlNests *plan, TlNest *n, bool has_identity)
     if (n->reduce->nin > 1 || plan->check)
         return;
     uint32_t values = n->nvalues;
-    int most = values <= FEW_VALUES ? MAX_ROWS : values <= MANY_VALUES ? MAX_ROWS / 2 : 1;
+    int most = values <= FEW_VALUES ? TL_NEST_ROWS : values <= MANY_VALUES ? TL_NEST_ROWS / 2 : 1;
     while (n->rows_dim >= 0 && values <= SOME_VALUES && n->rows < most &&
            2 * n->rows <= f->extent[n->rows_dim])
         n->rows *= 2;
@@ -88,7 +88,7 @@ static void split_along(TlNests *plan, TlNest *n)
     ask_sources(plan, n);
     choose_rows(plan, n, has_identity);
     tl_nest_split(plan, n, n->form.extent[n->axis], n->width * n->parts);
-    bool ends = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
+    bool ends = tl_nest_is_split(n);
     n->split = ends ? TL_NEST_SPLIT : n->split; /* one vector, too */
     if (n->split == TL_NEST_TESTED)
         n->parts = 1;
@@ -104,7 +104,7 @@ void tl_nest_build_reduce(TlNests *plan, TlOp *at, TlOp *reduce, TlValue *fill)
     n->fill = fill;
     if (fill)
         n->home = plan->place[fill->id].buffer;
-    int limit = fill ? tl_nest_width(plan, fill, 64, true, &n->limit) : 64;
+    int limit = fill ? tl_nest_width(plan, fill, TL_NEST_LANES, true, &n->limit) : TL_NEST_LANES;
     n->width = tl_nest_fit_width(f->padded[f->lane], sources_width(plan, n, limit));
     while (n->axis == f->lane && n->width > f->extent[f->lane])
         n->width /= 2;
@@ -122,7 +122,7 @@ void tl_nest_build_reduce(TlNests *plan, TlOp *at, TlOp *reduce, TlValue *fill)
 static int scan_width(const TlNests *plan, TlNest *n)
 {
     const TlNestForm *f = &n->form;
-    int limit = 64;
+    int limit = TL_NEST_LANES;
     if (n->axis != f->lane)
         return tl_nest_fit_width(f->padded[f->lane], sources_width(plan, n, limit));
     if (tl_attr_flag(n->reduce, TL_ATTR_REVERSE) && f->padded[f->lane] != f->extent[f->lane]) {

@@ -37,7 +37,7 @@ static const char *why_not(const TlNest *n, const char *const *cached)
 {
     const TlNestAccess *a = n->store;
     int64_t bytes = (int64_t)tl_gen_elem_bytes(&n->type);
-    if (n->split != TL_NEST_SPLIT && n->split != TL_NEST_ONE)
+    if (!tl_nest_is_split(n))
         return "no part of it is inside as a whole";
     if (n->stored_by)
         return "what a product has not stored is at edges";

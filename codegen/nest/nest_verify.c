@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_LANES = 64, MOST_SUMS = 64, MOST_ACCUMULATORS = 24, SMALL_VECTORS = 2 };
-
+enum { SMALL_VECTORS = 2 };
 
 /* ---- homes ---- */
 
@@ -61,32 +60,30 @@ static bool is_power(int n)
 
 static const char *check_vector(const TlNest *n)
 {
-    int lane = n->kind == TL_NEST_PACK ? n->lane : n->form.lane;
-    if (!is_power(n->width) || n->width > MOST_LANES)
+    if (!is_power(n->width) || n->width > TL_NEST_LANES)
         return "lanes are no power of two";
     if (!is_power(n->tested) || n->tested > n->width)
         return "more lanes where elements are tested than where they are not";
     if (n->width == 1)
         return NULL;
-    if (lane < 0)
+    if (n->lane < 0)
         return "one element in several lanes";
-    int64_t room = n->kind == TL_NEST_PACK && n->is_b && lane == 1 ? n->width
-                   : n->kind == TL_NEST_TURN                       ? n->form.extent[lane]
-                                                                   : n->form.padded[lane];
+    int64_t room = n->kind == TL_NEST_PACK && n->is_b && n->lane == 1 ? n->width
+                   : n->kind == TL_NEST_TURN                          ? n->form.extent[n->lane]
+                                                                      : n->form.padded[n->lane];
     return room % n->width ? "lanes do not divide the extent" : NULL;
 }
 
 static const char *check_split(const TlNest *n)
 {
-    bool is_split = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
-    int lane = n->kind == TL_NEST_PACK ? n->lane : n->form.lane;
-    if (is_split && !n->asks.len)
+    if (tl_nest_is_split(n) && !n->asks.len)
         return "split, and nothing to test";
-    if (is_split && n->nvalues > TL_NEST_MOST_VALUES)
+    if (tl_nest_is_split(n) && n->nvalues > TL_NEST_MOST_VALUES)
         return "split, and too long for it";
-    if (n->split == TL_NEST_ONE && (n->width != n->form.padded[lane] || n->end >= 0))
+    if (n->split == TL_NEST_ONE && (n->width != n->form.padded[n->lane] || n->end >= 0))
         return "not one vector";
-    if (is_split && n->end >= 0 && (n->end > n->form.extent[lane] || n->end % n->width))
+    if (tl_nest_is_split(n) && n->end >= 0 &&
+        (n->end > n->form.extent[n->lane] || n->end % n->width))
         return "the end of what is inside is within a vector";
     for (uint32_t i = 0; i < n->asks.len; i++)
         if (!n->asks.data[i].access->has_interval || n->asks.data[i].access->asks)
@@ -94,17 +91,16 @@ static const char *check_split(const TlNest *n)
     if (n->boxed_axes && (!n->boxed || !n->boxed->has_interval))
         return "skips what is outside of nothing";
     for (uint32_t i = 0; n->store && n->boxed_axes >> i; i++)
-        if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == lane)
+        if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == n->lane)
             return "skips lanes";
     return NULL;
 }
 
 static const char *check_store(const TlNests *plan, const TlNest *n)
 {
-    bool is_split = n->split == TL_NEST_SPLIT || n->split == TL_NEST_ONE;
     if ((n->kind == TL_NEST_STORE) != (n->store != NULL))
         return "a store without its access";
-    if (n->streams && (n->kind != TL_NEST_STORE || !is_split || !plan->streams))
+    if (n->streams && (n->kind != TL_NEST_STORE || !tl_nest_is_split(n) || !plan->streams))
         return "streams without whole vectors";
     if (n->streams &&
         (n->width * tl_gen_elem_bytes(&n->type) % TL_NEST_STREAM_BYTES || n->store->place.mask ||
@@ -143,10 +139,12 @@ static const char *check_reduction(const TlNest *n)
     if (!n->on_vectors && n->width > 1)
         return "a combiner of scalars on vectors";
     if (!is_power(n->rows) || !is_power(n->parts) ||
-        (uint32_t)(n->rows * n->parts) * n->reduce->nin > MOST_SUMS)
+        (uint32_t)(n->rows * n->parts) * n->reduce->nin > TL_NEST_SUMS)
         return "too many partial results";
     if (n->rows > 1 && (n->rows_dim < 0 || n->rows > n->form.extent[n->rows_dim]))
         return "more rows together than there are";
+    if (n->rows > TL_NEST_ROWS || n->reduce->nin > TL_NEST_SUMS)
+        return "more rows or values than a reduction has room for";
     if (n->parts > 1 && !n->from_identity)
         return "partial results that begin with nothing";
     return n->stops && n->split != TL_NEST_SPLIT ? "stops at an end that it does not know" : NULL;
@@ -178,7 +176,7 @@ static const char *check_product(const TlNest *n)
 {
     if (n->kind != TL_NEST_DOT && n->kind != TL_NEST_PRODUCT)
         return NULL;
-    if (n->mr < 1 || n->nv < 1 || n->mr * n->nv > MOST_ACCUMULATORS)
+    if (n->mr < 1 || n->nv < 1 || n->mr * n->nv > TL_NEST_ACCUMULATORS)
         return "a block of sums is larger than the registers";
     if (n->kind == TL_NEST_DOT)
         return NULL;
