@@ -1,10 +1,6 @@
 /* z = x + y on the default device, against plain C. Argument: the length. */
+#include "../shared/example.h"
 #include "plain.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <tile_jit.h>
-
-#define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
 
 int main(int argc, char **argv)
 {
@@ -36,10 +32,7 @@ int main(int argc, char **argv)
     }
     TRY(tile_buffer_download(device[COUNT - 1], 0, host[COUNT - 1], n * 4, NULL));
     exact(n, host[X], host[Y], q);
-    for (size_t i = 0; i < n; i++) {
-        double e = fabs(host[COUNT - 1][i] - q[i]);
-        error = e >= 0 ? fmax(error, e) : INFINITY; /* NaN too */
-    }
+    for (size_t i = 0; i < n; i++) error = worse(error, fabs(host[COUNT - 1][i] - q[i]));
     printf("n = %zu: max error %g, %.1f GB/s, plain C %.1f GB/s\n", n, error,
            12e-9 * (double)n / tile, 12e-9 * (double)n / c_time);
     for (int i = 0; i < COUNT; i++) free(host[i]), tile_buffer_free(device[i]);

@@ -1,10 +1,6 @@
 /* Softmax of rows on the default device, against plain C. Arguments: rows, columns. */
+#include "../shared/example.h"
 #include "plain.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <tile_jit.h>
-
-#define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
 
 int main(int argc, char **argv)
 {
@@ -38,10 +34,7 @@ int main(int argc, char **argv)
     }
     TRY(tile_buffer_download(device[COUNT - 1], 0, host[COUNT - 1], n * 4, NULL));
     exact(r, c, host[X], q);
-    for (size_t i = 0; i < n; i++) {
-        double e = fabs(host[Y][i] / q[i] - 1);
-        error = e >= 0 ? fmax(error, e) : INFINITY; /* NaN too */
-    }
+    for (size_t i = 0; i < n; i++) error = worse(error, fabs(host[Y][i] / q[i] - 1));
     printf("%zu x %zu: max relative error %.2g, %.3f ms, plain C %.3f ms\n", r, c,
            error, 1e3 * tile, 1e3 * c_time);
     for (int i = 0; i < COUNT; i++) free(host[i]), tile_buffer_free(device[i]);

@@ -1,10 +1,6 @@
 /* C = relu(A B) on the default device, against plain C. Arguments: M, N, K. */
-#include "plain.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <tile_jit.h>
-
-#define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
+#include "../shared/example.h"
+#include "../shared/matmul.h"
 
 int main(int argc, char **argv)
 {
@@ -33,15 +29,12 @@ int main(int argc, char **argv)
         double t0 = now();
         TRY(tile_launch(kernel, NULL, args, COUNT) || tile_stream_synchronize(NULL));
         double t1 = now();
-        plain(m[0], m[1], m[2], host[A], host[B], p);
+        plain(m[0], m[1], m[2], host[A], host[B], p, true);
         tile = fmin(tile, t1 - t0), c_time = fmin(c_time, now() - t1);
     }
     TRY(tile_buffer_download(device[COUNT - 1], 0, host[COUNT - 1], n * 4, NULL));
-    exact(m[0], m[1], m[2], host[A], host[B], q);
-    for (size_t i = 0; i < n; i++) {
-        double e = fabs(host[COUNT - 1][i] - q[i]);
-        error = e >= 0 ? fmax(error, e) : INFINITY; /* NaN too */
-    }
+    exact(m[0], m[1], m[2], host[A], host[B], q, true);
+    for (size_t i = 0; i < n; i++) error = worse(error, fabs(host[COUNT - 1][i] - q[i]));
     double ops = 2e-9 * (double)(n * m[2]);
     printf("%zu x %zu x %zu: max error %.2g, %.1f GFLOP/s, plain C %.1f GFLOP/s\n", m[0], m[1],
            m[2], error, ops / tile, ops / c_time);

@@ -1,13 +1,5 @@
 /* What the kernel is measured against, in plain C: for speed in float, as the truth in double. */
 #include <tgmath.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 #define PLAIN(name, real)                                                                         \
     static __attribute__((noinline)) void name(size_t r, size_t c, const float *x, const float *w,\

@@ -1,10 +1,6 @@
 /* Causal attention, forward, against plain C. Arguments: heads, length, head dimension. */
+#include "../shared/example.h"
 #include "plain.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <tile_jit.h>
-
-#define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
 
 int main(int argc, char **argv)
 {
@@ -40,10 +36,7 @@ int main(int argc, char **argv)
     }
     TRY(tile_buffer_download(device[COUNT - 1], 0, host[COUNT - 1], n * 4, NULL));
     exact(a[0], a[1], a[2], host[Q], host[K], host[V], q);
-    for (size_t i = 0; i < n; i++) {
-        double e = fabs(host[COUNT - 1][i] - q[i]);
-        error = e >= 0 ? fmax(error, e) : INFINITY; /* NaN too */
-    }
+    for (size_t i = 0; i < n; i++) error = worse(error, fabs(host[COUNT - 1][i] - q[i]));
     printf("%zu x %zu x %zu: max error %.2g, %.3f ms, plain C %.3f ms\n", a[0], a[1], a[2], error,
            1e3 * tile, 1e3 * c_time);
     for (int i = 0; i < COUNT; i++) free(host[i]), tile_buffer_free(device[i]);

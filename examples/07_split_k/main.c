@@ -1,12 +1,7 @@
 /* C = A B of f16 with a long K, split among programs, on the default device, against plain C in
  * float. Arguments: M, N, K, and how many programs share a tile of C. */
-#include "plain.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <tile_jit.h>
-
-#define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
+#include "../shared/example.h"
+#include "../shared/matmul.h"
 
 int main(int argc, char **argv)
 {
@@ -41,16 +36,14 @@ int main(int argc, char **argv)
         double t0 = now();
         TRY(tile_launch(kernel, NULL, args, COUNT) || tile_stream_synchronize(NULL));
         double t1 = now();
-        plain(m[0], m[1], m[2], host[A], host[B], host[C]);
+        plain(m[0], m[1], m[2], host[A], host[B], host[C], false);
         tile = fmin(tile, t1 - t0), c_time = fmin(c_time, now() - t1);
         TRY(tile_buffer_download(device[C], 0, i ? half[C] : first, n * 2, NULL));
         if (i && memcmp(half[C], first, n * 2)) return fprintf(stderr, "launches differ\n"), 1;
     }
-    exact(m[0], m[1], m[2], host[A], host[B], q);
-    for (size_t i = 0; i < n; i++) {
-        double e = fabs(from_f16(half[C][i]) - q[i]) / fmax(fabs(q[i]), 0x1p-14);
-        error = e >= 0 ? fmax(error, e) : INFINITY; /* NaN too */
-    }
+    exact(m[0], m[1], m[2], host[A], host[B], q, false);
+    for (size_t i = 0; i < n; i++)
+        error = worse(error, fabs(from_f16(half[C][i]) - q[i]) / fmax(fabs(q[i]), 0x1p-14));
     printf("%zu x %zu x %zu by %zu: max relative error %.2g, %.3f ms, plain C %.3f ms\n", m[0],
            m[1], m[2], m[3], error, 1e3 * tile, 1e3 * c_time);
     for (int i = 0; i < COUNT; i++) tile_buffer_free(device[i]);

@@ -1,12 +1,8 @@
 /* Text from a checkpoint: 08_llm [OPTION]... [MODEL [PROMPT]...]; usage() has the options. */
+#define PROGRAM "08_llm"
+#include "../shared/example.h"
 #include "model.h"
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <tile.h>
-#include <time.h>
-#include <unistd.h>
 
 typedef struct Options {
     int tokens, top_k;
@@ -38,13 +34,6 @@ typedef struct Run {
     int rows[2], steps[2];
 } Run;
 
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int usage(void)
 {
     fputs("usage: 08_llm [OPTION]... [MODEL [PROMPT]...]\n"
@@ -57,39 +46,19 @@ static int usage(void)
     return 2;
 }
 
-static bool number(const char *text, double low, double high, double *out)
-{
-    char *end;
-    *out = strtod(text, &end);
-    return *text && !*end && *out >= low && *out <= high;
-}
-
 static bool options(int argc, char **argv, Options *o)
 {
     static char *prompts[] = {"A tile is", "The compiler", "Nobody"};
     *o = (Options){40, 0, 0, 1, 1, NULL, MODEL_DIR "/q4_0.gguf", prompts, 3, false};
-    for (int c; (c = getopt(argc, argv, "n:t:k:p:s:l:w")) != -1;) {
-        double v = 0;
-        if (c == '?' || (c != 'l' && c != 'w' && !number(optarg, 0, 1e6, &v))) return false;
-        switch (c) {
-        case 'n': o->tokens = (int)v; break;
-        case 't': o->temperature = (float)v; break;
-        case 'k': o->top_k = (int)v; break;
-        case 'p': o->top_p = (float)v; break;
-        case 's': o->seed = (uint64_t)v; break;
-        case 'w': o->words = true; break;
-        default: o->logits = optarg;
-        }
-    }
+    const Option rows[] = {
+        {'n', IS_INT, &o->tokens, 0, 1e6}, {'t', IS_FLOAT, &o->temperature, 0, 1e6},
+        {'k', IS_INT, &o->top_k, 0, 1e6}, {'p', IS_FLOAT, &o->top_p, 0, 1e6},
+        {'s', IS_SEED, &o->seed, 0, 1e6}, {'l', IS_TEXT, &o->logits, 0, 0},
+        {'w', IS_FLAG, &o->words, 0, 0}};
+    if (!options_read(argc, argv, rows, sizeof rows / sizeof *rows)) return false;
     if (optind < argc) o->model = argv[optind++];
     if (optind < argc) o->prompt = argv + optind, o->prompts = argc - optind;
     return true;
-}
-
-static bool fail(const char *text)
-{
-    fprintf(stderr, "08_llm: %s\n", text);
-    return false;
 }
 
 /* ---- sequences ---- */
@@ -101,7 +70,7 @@ static int *encode(const Run *r, const char *prompt, size_t *count)
     size_t length = strlen(prompt);
     int *token = words_encode(r->checkpoint.words, prompt, length, count);
     snprintf(text, sizeof text, "no token for byte %zu of the prompt '%.100s'", *count, prompt);
-    if (!token) fail(*count < length ? text : "no memory");
+    if (!token) fail("", *count < length ? text : "no memory");
     return token;
 }
 
@@ -116,12 +85,12 @@ static bool begin_sequence(Run *r, Sequence *s, const char *prompt)
     if (n == 0 || n > (size_t)r->checkpoint.config.context) {
         snprintf(text, sizeof text, "a prompt of %zu tokens: the model takes 1 to %d", n,
                  r->checkpoint.config.context);
-        return free(token), fail(text);
+        return free(token), fail("", text);
     }
     int room = r->checkpoint.config.context - s->known;
     s->most = s->known + (r->o.tokens < room ? r->o.tokens : room);
     int *grown = realloc(token, ((size_t)s->most + 1) * sizeof *token);
-    if (!grown) return free(token), fail("no memory");
+    if (!grown) return free(token), fail("", "no memory");
     s->token = grown;
     return true;
 }
@@ -130,8 +99,8 @@ static bool begin_all(Run *r)
 {
     int n = r->o.prompts, longest = 0, given = 0;
     char error[400];
-    if (n > MOST_ROWS) return fail("at most 64 prompts");
-    if (!(r->sequence = calloc((size_t)n, sizeof *r->sequence))) return fail("no memory");
+    if (n > MOST_ROWS) return fail("", "at most 64 prompts");
+    if (!(r->sequence = calloc((size_t)n, sizeof *r->sequence))) return fail("", "no memory");
     for (int i = 0; i < n; i++) {
         if (!begin_sequence(r, &r->sequence[i], r->o.prompt[i])) return false;
         if (r->sequence[i].most > longest) longest = r->sequence[i].most;
@@ -139,16 +108,16 @@ static bool begin_all(Run *r)
     }
     r->free_pages = n * ((longest + PAGE - 1) / PAGE);
     r->model = model_new(&r->checkpoint, longest, r->free_pages, error, sizeof error);
-    if (!r->model) return fail(error);
+    if (!r->model) return fail("", error);
     if (!model_prepare(r->model, n) ||
         !model_prepare(r->model, given < MOST_ROWS ? given : MOST_ROWS))
-        return fail(tile_last_error());
+        return fail("", tile_last_error());
     r->free_page = calloc((size_t)r->free_pages, sizeof *r->free_page);
     for (int i = 0; i < n; i++)
         if (!(r->sequence[i].pages = calloc((size_t)model_pages(r->model), sizeof(int))))
-            return fail("no memory");
+            return fail("", "no memory");
     for (int i = 0; r->free_page && i < r->free_pages; i++) r->free_page[i] = i;
-    return r->free_page || fail("no memory");
+    return r->free_page || fail("", "no memory");
 }
 
 static void end(Run *r, Sequence *s)
@@ -199,7 +168,7 @@ static bool keep_logits(Run *r, const Row *row, Sequence **of, int rows)
             memcpy(r->logits + at * width, logits + (size_t)j * width, width * sizeof *logits);
         j += row[i].wanted;
     }
-    return free(logits), good || fail(tile_last_error());
+    return free(logits), good || fail("", tile_last_error());
 }
 
 /* What the step chose to follow all tokens of s. */
@@ -221,7 +190,7 @@ static bool step(Run *r, bool *going)
     if (!(*going = n > 0)) return true;
     double start = now();
     if (!model_step(r->model, row, n, r->o.seed * 1000003 + (uint64_t)(r->steps[0] + r->steps[1])))
-        return fail(tile_last_error());
+        return fail("", tile_last_error());
     for (int i = 0; i < n; i++) phase = row[i].place < of[i]->given ? 0 : phase;
     r->seconds[phase] += now() - start, r->rows[phase] += n, r->steps[phase]++;
     if (r->logits && !keep_logits(r, row, of, n)) return false;
@@ -250,8 +219,7 @@ static bool write_logits(const Run *r)
     bool good = f && fwrite(header, 1, 128, f) == 128 &&
                 fwrite(r->logits, sizeof *r->logits, count, f) == count;
     if (f && fclose(f)) good = false;
-    if (!good) fprintf(stderr, "08_llm: %s: %s\n", r->o.logits, strerror(errno));
-    return good;
+    return good || fail(r->o.logits, strerror(errno));
 }
 
 static void describe(const Run *r)
@@ -272,7 +240,7 @@ static void print_text(const Run *r, const Sequence *s)
 static bool report(const Run *r)
 {
     double copy = model_copy_speed(r->model), bytes = (double)model_bytes(r->model);
-    if (copy == 0) return fail(tile_last_error());
+    if (copy == 0) return fail("", tile_last_error());
     printf("prompts: %d tokens in %.1f ms\n", r->rows[0], 1e3 * r->seconds[0]);
     if (!r->rows[1]) return true;
     double least = bytes / copy; /* seconds that a step takes to read its weights */
@@ -300,14 +268,14 @@ static bool show_words(const Run *r)
 static bool run(Run *r)
 {
     bool going = true;
-    if (!checkpoint_open(&r->checkpoint, r->o.model)) return fail(r->checkpoint.error);
+    if (!checkpoint_open(&r->checkpoint, r->o.model)) return fail("", r->checkpoint.error);
     if (r->o.words) return show_words(r);
     if (!begin_all(r)) return false;
     if (r->o.logits) {
         size_t tokens = 0;
         for (int i = 0; i < r->o.prompts; i++) tokens += (size_t)r->sequence[i].given;
         r->logits = calloc(tokens * (size_t)model_tokens(r->model), sizeof *r->logits);
-        if (!r->logits) return fail("no memory");
+        if (!r->logits) return fail("", "no memory");
     }
     describe(r);
     if (r->o.prompts == 1) printf("[%s]", r->o.prompt[0]), fflush(stdout);

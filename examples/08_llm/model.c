@@ -1,9 +1,5 @@
 #include "model.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <tile_jit.h>
-#include <time.h>
+#include "../shared/example.h"
 
 /* ---- the tensors of a model ---- */
 
@@ -97,7 +93,7 @@ struct Model {
     Matrix *matrix; /* [ROLES - LAYERED] for each layer behind the first LAYERED */
     Cache *cache;
     tile_buffer *array[ARRAYS];
-    tile_module *llm, *layers, *norms, *decode, *sampling;
+    Modules modules;
     tile_kernel *embed, *norm, *rope, *write, *attend, *merge, *gate, *pick, *sample, *copy;
     uint64_t bytes;
 };
@@ -264,13 +260,19 @@ static bool load_matrices(Loader *l)
 
 /* ---- kernels and memory ---- */
 
-static bool get(tile_module *module, const char *name, const tile_const *consts, tile_kernel **out)
+#define OWN KERNEL_DIR "/llm.tile"
+#define LAYERS "std.kernels.layers"
+#define DECODE "std.kernels.decode"
+
+static bool get(Model *m, const char *module, const char *name, const tile_const *consts,
+                tile_kernel **out)
 {
-    return !(tile_kernel_get(module, name, consts, out) || tile_kernel_prepare(*out));
+    tile_module *from = module_get(&m->modules, module);
+    return from && !tile_kernel_get(from, name, consts, out) && !tile_kernel_prepare(*out);
 }
 
 /* The kernel that takes `rows` rows through w. */
-static tile_kernel *linear(const Model *m, Matrix *w, int rows)
+static tile_kernel *linear(Model *m, Matrix *w, int rows)
 {
     int form = 0;
     while (together[form] < rows) form++;
@@ -287,7 +289,7 @@ static tile_kernel *linear(const Model *m, Matrix *w, int rows)
                            {"BIASED", w->bias != NULL, 0}, {"ADD", w->add, 0},
                            {"BB", together[form], 0}, {0}};
     tile_kernel *k = NULL;
-    return get(m->llm, decode ? "linear_blocks" : "linear", decode ? blocks : elements, &k)
+    return get(m, OWN, decode ? "linear_blocks" : "linear", decode ? blocks : elements, &k)
                ? w->linear[form] = k : NULL;
 }
 
@@ -323,23 +325,14 @@ static bool get_kernels(Model *m)
     tile_const merge[] = {{"O_", 0, "f32"}, {"D", g->head_size, 0}, {"BS", PARTS, 0}, {0}};
     tile_const gate[] = {{"T", 0, "f32"}, {"act", 0, activations[g->activation]}, {0}};
     tile_const f32[] = {{"T", 0, "f32"}, {0}};
-    return get(m->llm, decode ? "embed_blocks" : "embed", decode ? blocks : elements, &m->embed) &&
-           get(m->llm, "embed", NULL, &m->pick) && get(m->llm, "copy", NULL, &m->copy) &&
-           get(m->norms, "rms_norm", norm, &m->norm) && get(m->layers, "rope", rope, &m->rope) &&
-           get(m->layers, "gated", gate, &m->gate) &&
-           get(m->decode, "cache_write", sized, &m->write) &&
-           get(m->decode, "decode_paged", attend, &m->attend) &&
-           get(m->decode, "decode_merge", merge, &m->merge) &&
-           get(m->sampling, "sample_top_k_top_p", f32, &m->sample);
-}
-
-static bool load_modules(Model *m)
-{
-    return !(tile_module_load_file(NULL, KERNEL_DIR "/llm.tile", NULL, &m->llm) ||
-             tile_module_load_file(NULL, "std.kernels.layers", NULL, &m->layers) ||
-             tile_module_load_file(NULL, "std.kernels.norms", NULL, &m->norms) ||
-             tile_module_load_file(NULL, "std.kernels.decode", NULL, &m->decode) ||
-             tile_module_load_file(NULL, "std.kernels.sampling", NULL, &m->sampling));
+    return get(m, OWN, decode ? "embed_blocks" : "embed", decode ? blocks : elements, &m->embed) &&
+           get(m, OWN, "embed", NULL, &m->pick) && get(m, OWN, "copy", NULL, &m->copy) &&
+           get(m, "std.kernels.norms", "rms_norm", norm, &m->norm) &&
+           get(m, LAYERS, "rope", rope, &m->rope) && get(m, LAYERS, "gated", gate, &m->gate) &&
+           get(m, DECODE, "cache_write", sized, &m->write) &&
+           get(m, DECODE, "decode_paged", attend, &m->attend) &&
+           get(m, DECODE, "decode_merge", merge, &m->merge) &&
+           get(m, "std.kernels.sampling", "sample_top_k_top_p", f32, &m->sample);
 }
 
 static bool allocate(Model *m)
@@ -373,8 +366,6 @@ static bool allocate(Model *m)
 
 /* ---- a step ---- */
 
-#define RUN(kernel, ...) (!tile_launch(kernel, NULL, TILE_ARGS(__VA_ARGS__)))
-
 static tile_arg no_rows(void) { return tile_f32_view(NULL, 0, 0); }
 
 static bool tables(Model *m)
@@ -383,9 +374,9 @@ static bool tables(Model *m)
     const Config *g = &m->config;
     int i = g->head_size / 2;
     tile_buffer *const *a = m->array;
-    return get(m->layers, "rope_tables", (tile_const[]){{"SCALED", 1, 0}, {0}}, &k) &&
+    return get(m, LAYERS, "rope_tables", (tile_const[]){{"SCALED", 1, 0}, {0}}, &k) &&
            !tile_buffer_upload(a[FACTOR], 0, g->rope_factor, 4 * (uint64_t)i, NULL) &&
-           RUN(k, tile_f32_view(a[COSINE], m->length, i), tile_f32_view(a[SINE], m->length, i),
+           LAUNCH(k, tile_f32_view(a[COSINE], m->length, i), tile_f32_view(a[SINE], m->length, i),
                tile_f32_view(a[FACTOR], i), tile_f32((float)g->rope.base));
 }
 
@@ -411,14 +402,14 @@ static bool multiply(Model *m, Matrix *w, int rows, int x, int y, int at, int st
     tile_arg out = tile_buffer_view_strided(m->array[y], at, TILE_F32, 2, extents, strides);
     tile_kernel *k = linear(m, w, rows);
     return k && (kernel_format[w->format].decode
-                     ? RUN(k, in, weights(w), bias(w), out)
-                     : RUN(k, in, weights(w), scales(w), bias(w), out));
+                     ? LAUNCH(k, in, weights(w), bias(w), out)
+                     : LAUNCH(k, in, weights(w), scales(w), bias(w), out));
 }
 
 static bool normalise(Model *m, const Matrix *w, int rows, int x, int y)
 {
     tile_buffer *const *a = m->array;
-    return RUN(m->norm, tile_f32_view(a[x], rows, w->cols), no_rows(),
+    return LAUNCH(m->norm, tile_f32_view(a[x], rows, w->cols), no_rows(),
                tile_f32_view(w->data, w->cols), tile_f32_view(a[y], rows, w->cols), no_rows(),
                tile_f32_view(a[RSTD], rows), tile_f32((float)m->config.norm_eps), tile_f32(0));
 }
@@ -428,7 +419,7 @@ static bool rotate(Model *m, int rows, int x, int heads)
     int d = m->config.head_size;
     tile_buffer *const *a = m->array;
     tile_arg v = tile_f32_view(a[x], rows, heads, d);
-    return RUN(m->rope, v, tile_i32_view(a[PLACE], rows),
+    return LAUNCH(m->rope, v, tile_i32_view(a[PLACE], rows),
                tile_f32_view(a[COSINE], m->length, d / 2), tile_f32_view(a[SINE], m->length, d / 2),
                v);
 }
@@ -443,13 +434,13 @@ static bool attend(Model *m, const Cache *cache, int rows, int parts)
     tile_arg part_lse = tile_f32_view(a[PART_LSE], rows, h, parts);
     tile_arg k = tile_f32_view(cache->keys, slots, hk, d);
     tile_arg v = tile_f32_view(cache->values, slots, hk, d);
-    return RUN(m->write, tile_f32_view(a[K_], rows, hk, d), tile_f32_view(a[V_], rows, hk, d),
+    return LAUNCH(m->write, tile_f32_view(a[K_], rows, hk, d), tile_f32_view(a[V_], rows, hk, d),
                tile_i32_view(a[SLOT], rows), k, v) &&
-           RUN(m->attend, tile_f32_view(a[Q_], rows, h, d), k, v,
+           LAUNCH(m->attend, tile_f32_view(a[Q_], rows, h, d), k, v,
                tile_i32_view(a[LISTS], rows, m->lists), tile_i32_view(a[LENGTH], rows), part_o,
                part_lse, tile_f32((float)g->attention_scale), tile_f32(0),
                tile_i32(g->window - 1)) &&
-           RUN(m->merge, part_o, part_lse, tile_f32_view(NULL, 0),
+           LAUNCH(m->merge, part_o, part_lse, tile_f32_view(NULL, 0),
                tile_f32_view(a[ATTENDED], rows, h, d), tile_f32_view(a[LSE], rows, h));
 }
 
@@ -467,7 +458,8 @@ static bool run_layer(Model *m, int layer, int rows, int parts)
            normalise(m, W(HIDDEN_NORM), rows, X, H) &&
            multiply(m, W(GATE), rows, H, GATED, 0, 2 * f) &&
            multiply(m, W(UP), rows, H, GATED, f, 2 * f) &&
-           RUN(m->gate, tile_f32_view(a[GATED], rows, 2 * f), tile_f32_view(a[ACTIVE], rows, f)) &&
+           LAUNCH(m->gate, tile_f32_view(a[GATED], rows, 2 * f),
+                  tile_f32_view(a[ACTIVE], rows, f)) &&
            multiply(m, W(DOWN), rows, ACTIVE, X, 0, g->width);
 #undef W
 }
@@ -506,11 +498,11 @@ static bool run_head(Model *m, Row *row, int rows, int wanted, uint64_t seed)
 {
     int width = m->config.width, next[MOST_ROWS];
     tile_buffer *const *a = m->array;
-    if (!(RUN(m->pick, tile_f32_view(a[X], rows, width), tile_f32_view(NULL, 0),
+    if (!(LAUNCH(m->pick, tile_f32_view(a[X], rows, width), tile_f32_view(NULL, 0),
               tile_i32_view(a[PICK], wanted), tile_f32_view(a[PICKED], wanted, width)) &&
           normalise(m, matrix_of(m, LAST_NORM, 0), wanted, PICKED, H) &&
           multiply(m, matrix_of(m, HEAD, 0), wanted, H, LOGITS, 0, m->tokens) &&
-          RUN(m->sample, tile_f32_view(a[LOGITS], wanted, m->tokens),
+          LAUNCH(m->sample, tile_f32_view(a[LOGITS], wanted, m->tokens),
               tile_f32_view(a[TEMPERATURE], wanted), tile_i32_view(a[TOP_K], wanted),
               tile_f32_view(a[TOP_P], wanted), tile_i32_view(a[NEXT], wanted),
               tile_i32_view(a[KEPT], wanted), tile_u64(seed)) &&
@@ -530,8 +522,8 @@ bool model_step(Model *m, Row *row, int rows, uint64_t seed)
     tile_arg token = tile_i32_view(m->array[TOKEN], rows),
              x = tile_f32_view(m->array[X], rows, m->config.width);
     if (wanted < 0 || !(kernel_format[e->format].decode
-                            ? RUN(m->embed, weights(e), token, x)
-                            : RUN(m->embed, weights(e), scales(e), token, x)))
+                            ? LAUNCH(m->embed, weights(e), token, x)
+                            : LAUNCH(m->embed, weights(e), scales(e), token, x)))
         return false;
     for (int layer = 0; layer < m->config.layers; layer++)
         if (!run_layer(m, layer, rows, parts)) return false;
@@ -557,7 +549,7 @@ Model *model_new(Checkpoint *c, int length, int pages, char *error, size_t size)
     m->lists = (length + PAGE - 1) / PAGE;
     m->pages = pages;
     if (!load_matrices(&l)) return model_free(m), NULL;
-    if (load_modules(m) && get_kernels(m) && allocate(m) && tables(m)) return m;
+    if (get_kernels(m) && allocate(m) && tables(m)) return m;
     return load_fail(&l, "", tile_last_error()), model_free(m), NULL;
 }
 
@@ -573,9 +565,7 @@ void model_free(Model *m)
     for (int i = 0; m->cache && i < m->config.layers; i++)
         tile_buffer_free(m->cache[i].keys), tile_buffer_free(m->cache[i].values);
     for (int i = 0; i < ARRAYS; i++) tile_buffer_free(m->array[i]);
-    tile_module_free(m->llm), tile_module_free(m->layers), tile_module_free(m->norms);
-    tile_module_free(m->decode), tile_module_free(m->sampling);
-    free(m->matrix), free(m->cache), free(m);
+    modules_free(&m->modules), free(m->matrix), free(m->cache), free(m);
 }
 
 int model_pages(const Model *m)
@@ -602,14 +592,10 @@ double model_copy_speed(const Model *m)
         !(tile_buffer_alloc(NULL, 4 * COUNT, &a) || tile_buffer_alloc(NULL, 4 * COUNT, &b) ||
           tile_buffer_fill(a, 0, 1, 4 * COUNT, NULL));
     for (int i = 0; good && i < 5; i++) {
-        struct timespec from, to;
-        timespec_get(&from, TIME_UTC);
-        good = RUN(m->copy, tile_f32_view(a, COUNT), tile_f32_view(b, COUNT)) &&
+        double start = now();
+        good = LAUNCH(m->copy, tile_f32_view(a, COUNT), tile_f32_view(b, COUNT)) &&
                !tile_stream_synchronize(NULL);
-        timespec_get(&to, TIME_UTC);
-        double seconds =
-            (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
-        best = 8.0 * COUNT / seconds > best ? 8.0 * COUNT / seconds : best;
+        best = fmax(best, 8.0 * COUNT / (now() - start));
     }
     tile_buffer_free(a), tile_buffer_free(b);
     return good ? best : 0;

@@ -1,12 +1,7 @@
 /* Filters of a picture: 09_image [IN.png [OUT.png]]. OUT shows the picture and what five filters
  * make of it; each is compared with plain C. */
-#include <png.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <tile_jit.h>
+#define PROGRAM "09_image"
+#include "../shared/picture.h"
 
 enum { RADIUS = 6, WINDOW = 4 }; /* of the blur, of the bilateral filter */
 #include "plain.h"
@@ -24,17 +19,12 @@ typedef struct Image {
 } Image;
 
 typedef struct Filters {
-    tile_module *module, *library;
+    Modules modules;
+    Buffers buffers;
     tile_kernel *kernel[KERNELS];
     tile_buffer *plane[PLANES], *in, *out; /* [3][h][w] of f32; pictures of bytes */
     double seconds[KERNELS];
 } Filters;
-
-static bool fail(const char *what, const char *why)
-{
-    fprintf(stderr, "09_image: %s%s%s\n", what, *what ? ": " : "", why);
-    return false;
-}
 
 static bool read_png(const char *path, Image *image)
 {
@@ -48,55 +38,33 @@ static bool read_png(const char *path, Image *image)
     return png_image_finish_read(&png, NULL, image->pixels, 0, NULL) || fail(path, png.message);
 }
 
-static bool write_png(const char *path, const Image *image)
-{
-    png_image png = {.version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB,
-                     .width = (png_uint_32)image->w, .height = (png_uint_32)image->h};
-    return png_image_write_to_file(&png, path, 0, image->pixels, 0, NULL) ||
-           fail(path, png.message);
-}
-
 /* ---- the kernels ---- */
-
-static bool get_kernels(Filters *f)
-{
-    static const struct {
-        const char *name;
-        tile_const consts[3];
-        bool of_library;
-    } rows[KERNELS] = {
-        [TO_PLANES] = {"planes", {{0}}},
-        [ALONG] = {"blur", {{"R", RADIUS, 0}}, true},
-        [DOWN] = {"blur", {{"R", RADIUS, 0}, {"DOWN", 1, 0}}, true},
-        [SOBEL] = {"sobel", {{0}}, true},
-        [BILATERAL] = {"bilateral", {{"R", WINDOW, 0}}, true},
-        [SHARPEN] = {"sharpen", {{0}}},
-        [DRAW] = {"drawing", {{0}}},
-        [TO_BYTES] = {"bytes", {{0}}},
-    };
-    if (tile_module_load_file(NULL, KERNEL_DIR "/image.tile", NULL, &f->module) ||
-        tile_module_load_file(NULL, "std.kernels.filter", NULL, &f->library))
-        return false;
-    for (int i = 0; i < KERNELS; i++)
-        if (tile_kernel_get(rows[i].of_library ? f->library : f->module, rows[i].name,
-                            rows[i].consts, &f->kernel[i]) ||
-            tile_kernel_prepare(f->kernel[i]))
-            return false;
-    return true;
-}
 
 static bool prepare(Filters *f, const Image *image)
 {
-    uint64_t n = 3 * (uint64_t)(image->h * image->w);
+#define OWN KERNEL_DIR "/image.tile"
+#define LIBRARY "std.kernels.filter"
+    static const KernelRow rows[KERNELS] = {
+        [TO_PLANES] = {OWN, "planes", {{0}}},
+        [ALONG] = {LIBRARY, "blur", {{"R", RADIUS, 0}}},
+        [DOWN] = {LIBRARY, "blur", {{"R", RADIUS, 0}, {"DOWN", 1, 0}}},
+        [SOBEL] = {LIBRARY, "sobel", {{0}}},
+        [BILATERAL] = {LIBRARY, "bilateral", {{"R", WINDOW, 0}}},
+        [SHARPEN] = {OWN, "sharpen", {{0}}},
+        [DRAW] = {OWN, "drawing", {{0}}},
+        [TO_BYTES] = {OWN, "bytes", {{0}}},
+    };
+    size_t n = 3 * (size_t)(image->h * image->w);
     for (int i = 0; i < PLANES; i++)
-        if (tile_buffer_alloc(NULL, 4 * n, &f->plane[i])) return false;
-    return get_kernels(f) && !tile_buffer_alloc(NULL, n, &f->in) &&
-           !tile_buffer_alloc(NULL, 6 * n, &f->out) &&
+        if (!zeros(&f->buffers, &f->plane[i], n, 4)) return false;
+    return kernels_get(&f->modules, rows, KERNELS, f->kernel) &&
+           kernels_prepare(f->kernel, KERNELS) && zeros(&f->buffers, &f->in, n, 1) &&
+           zeros(&f->buffers, &f->out, 6 * n, 1) &&
            !tile_buffer_upload(f->in, 0, image->pixels, n, NULL);
 }
 
 /* The least time of three runs is kept. */
-static bool run(Filters *f, int i, const tile_arg *args, size_t n)
+static bool measure(Filters *f, int i, const tile_arg *args, size_t n)
 {
     f->seconds[i] = INFINITY;
     for (int k = 0; k < 3; k++) {
@@ -109,34 +77,28 @@ static bool run(Filters *f, int i, const tile_arg *args, size_t n)
 
 static bool filter(Filters *f, int64_t h, int64_t w)
 {
-#define P(i)           tile_f32_view(f->plane[i], 3, h, w)
-#define RUN(f, i, ...) run(f, i, TILE_ARGS(__VA_ARGS__))
-    if (!(RUN(f, TO_PLANES, tile_u8_view(f->in, h, w, 3), P(PICTURE)) &&
-          RUN(f, ALONG, P(PICTURE), P(HALF), tile_f32(SIGMA)) &&
-          RUN(f, DOWN, P(HALF), P(SOFT), tile_f32(SIGMA)) && RUN(f, SOBEL, P(PICTURE), P(EDGES)) &&
-          RUN(f, BILATERAL, P(PICTURE), P(SMOOTH), tile_f32(NEAR), tile_f32(LIKE)) &&
-          RUN(f, SHARPEN, P(PICTURE), P(SOFT), P(SHARP), tile_f32(AMOUNT)) &&
-          RUN(f, SOBEL, P(SMOOTH), P(LINES)) &&
-          RUN(f, DRAW, P(SMOOTH), P(LINES), P(DRAWING), tile_f32(STEPS))))
+#define P(i) tile_f32_view(f->plane[i], 3, h, w)
+#define MEASURE(f, i, ...) measure(f, i, TILE_ARGS(__VA_ARGS__))
+    if (!(MEASURE(f, TO_PLANES, tile_u8_view(f->in, h, w, 3), P(PICTURE)) &&
+          MEASURE(f, ALONG, P(PICTURE), P(HALF), tile_f32(SIGMA)) &&
+          MEASURE(f, DOWN, P(HALF), P(SOFT), tile_f32(SIGMA)) &&
+          MEASURE(f, SOBEL, P(PICTURE), P(EDGES)) &&
+          MEASURE(f, BILATERAL, P(PICTURE), P(SMOOTH), tile_f32(NEAR), tile_f32(LIKE)) &&
+          MEASURE(f, SHARPEN, P(PICTURE), P(SOFT), P(SHARP), tile_f32(AMOUNT)) &&
+          MEASURE(f, SOBEL, P(SMOOTH), P(LINES)) &&
+          MEASURE(f, DRAW, P(SMOOTH), P(LINES), P(DRAWING), tile_f32(STEPS))))
         return false;
     const int shown[6] = {PICTURE, SOFT, SHARP, EDGES, SMOOTH, DRAWING}; /* 2 rows of 3 */
     for (int i = 0; i < 6; i++) {
         int64_t extents[3] = {h, w, 3}, strides[3] = {9 * w, 3, 1};
         int64_t place = (i / 3 * h * 3 + i % 3) * w * 3;
-        if (!RUN(f, TO_BYTES, P(shown[i]),
+        if (!MEASURE(f, TO_BYTES, P(shown[i]),
                  tile_buffer_view_strided(f->out, place, TILE_U8, 3, extents, strides)))
             return false;
     }
     return true;
 #undef P
-#undef RUN
-}
-
-static void release(Filters *f)
-{
-    for (int i = 0; i < PLANES; i++) tile_buffer_free(f->plane[i]);
-    tile_buffer_free(f->in), tile_buffer_free(f->out);
-    tile_module_free(f->library), tile_module_free(f->module);
+#undef MEASURE
 }
 
 /* ---- beside plain C ---- */
@@ -148,10 +110,7 @@ static bool compare(const Filters *f, int plane, const char *name, const double 
     double error = 0;
     if (tile_buffer_download(f->plane[plane], 0, scratch, 4 * n, NULL))
         return fail("", tile_last_error());
-    for (size_t i = 0; i < n; i++) {
-        double e = fabs(scratch[i] - want[i]);
-        error = e >= 0 ? fmax(error, e) : INFINITY; /* NaN too */
-    }
+    for (size_t i = 0; i < n; i++) error = worse(error, fabs(scratch[i] - want[i]));
     printf("%-10s max error %.1e, %8.3f ms, plain C %8.3f ms\n", name, error, 1e3 * tile, 1e3 * c);
     return error < 2e-5;
 }
@@ -203,9 +162,9 @@ int main(int argc, char **argv)
     if (good) good = check(&f, &image);
     if (good) {
         const char *out = argc > 2 ? argv[2] : "image.png";
-        good = write_png(out, &sheet);
+        good = picture_write(out, (int)sheet.w, (int)sheet.h, PNG_FORMAT_RGB, sheet.pixels);
         if (good) printf("%s: the picture, blurred, sharper; edges, smooth, a drawing\n", out);
     }
-    release(&f), free(image.pixels), free(sheet.pixels);
+    buffers_free(&f.buffers), modules_free(&f.modules), free(image.pixels), free(sheet.pixels);
     return !good;
 }

@@ -2,14 +2,6 @@
  * Planes [3][h][w]; each filter is its definition. */
 #include <stddef.h>
 #include <tgmath.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 #define PLAIN(name, real)                                                                         \
     /* The average of 2 r + 1 neighbours `step` apart, of n elements that are `step` apart. */    \

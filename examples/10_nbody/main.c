@@ -1,14 +1,7 @@
 /* Two galaxies meet: 10_nbody [BODIES [STEPS [OUT.png]]]. What should stay the same is printed, and
  * six views go into a picture. */
-#include <math.h>
-#include <png.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <tile_jit.h>
-#include <time.h>
+#define PROGRAM "10_nbody"
+#include "../shared/picture.h"
 
 enum { VIEWS = 6, SIDE = 200 }; /* of a picture of 3 by 2 squares */
 static const float SOFT = 0.1f, TIME = 5, HALF = 3;
@@ -18,31 +11,13 @@ enum { ATTRACT, ADVANCE, MEASURE, COUNT, KERNELS };
 
 typedef struct World {
     size_t n;
-    tile_module *module, *library;
+    Modules modules;
+    Buffers buffers;
     tile_kernel *kernel[KERNELS];
     tile_buffer *buffer[BUFFERS];
 } World;
 
-static bool fail(const char *what, const char *why)
-{
-    fprintf(stderr, "10_nbody: %s%s%s\n", what, *what ? ": " : "", why);
-    return false;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- the beginning ---- */
-
-static double uniform(uint64_t *state)
-{
-    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
-    return (double)(*state >> 11) / 9007199254740992.0;
-}
 
 /* A disk of bodies on circles around a heavy one, the first; tilted around the first axis. */
 static void galaxy(float *x, float *v, float *m, size_t n, size_t first, size_t count,
@@ -85,30 +60,22 @@ static bool place_bodies(World *w)
 
 static bool open_world(World *w)
 {
-    static const char *const name[KERNELS] = {"nbody_forces", "advance", "measure", "count"};
-    const uint64_t n = w->n, bytes[BUFFERS] = {12 * n, 12 * n, 12 * n, 4 * n, 4 * n, 64,
-                                               8ull * SIDE * SIDE};
+#define OWN KERNEL_DIR "/nbody.tile"
+    static const KernelRow rows[KERNELS] = {
+        [ATTRACT] = {"std.kernels.simulate", "nbody_forces", {{0}}},
+        [ADVANCE] = {OWN, "advance", {{0}}},
+        [MEASURE] = {OWN, "measure", {{0}}},
+        [COUNT] = {OWN, "count", {{0}}}};
+    const size_t n = w->n, count[BUFFERS] = {3 * n, 3 * n, 3 * n, n, n, 16, 2 * SIDE * SIDE};
     for (int i = 0; i < BUFFERS; i++)
-        if (tile_buffer_alloc(NULL, bytes[i], &w->buffer[i])) return fail("", tile_last_error());
-    if (tile_module_load_file(NULL, KERNEL_DIR "/nbody.tile", NULL, &w->module) ||
-        tile_module_load_file(NULL, "std.kernels.simulate", NULL, &w->library))
+        if (!zeros(&w->buffers, &w->buffer[i], count[i], 4)) return fail("", tile_last_error());
+    if (!kernels_get(&w->modules, rows, KERNELS, w->kernel) ||
+        !kernels_prepare(w->kernel, KERNELS))
         return fail("", tile_last_error());
-    for (int i = 0; i < KERNELS; i++)
-        if (tile_kernel_get(i == ATTRACT ? w->library : w->module, name[i], NULL, &w->kernel[i]) ||
-            tile_kernel_prepare(w->kernel[i]))
-            return fail("", tile_last_error());
     return place_bodies(w);
 }
 
-static void close_world(World *w)
-{
-    for (int i = 0; i < BUFFERS; i++) tile_buffer_free(w->buffer[i]);
-    tile_module_free(w->module), tile_module_free(w->library);
-}
-
 /* ---- steps ---- */
-
-#define RUN(w, i, ...) (!tile_launch((w)->kernel[i], NULL, TILE_ARGS(__VA_ARGS__)))
 
 /* Of all bodies. */
 static tile_arg vectors(const World *w, int i) { return tile_f32_view(w->buffer[i], 3, w->n); }
@@ -203,11 +170,8 @@ int main(int argc, char **argv)
     uint8_t *picture = calloc(VIEWS * SIDE * SIDE, 3);
     bool good = picture || fail("", "no memory");
     good = good && open_world(&w) && (simulate(&w, steps, picture) || fail("", tile_last_error()));
-    png_image png = {.version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB, .width = 3 * SIDE,
-                     .height = VIEWS / 3 * SIDE};
-    if (good && !png_image_write_to_file(&png, out, 0, picture, 0, NULL))
-        good = fail(out, png.message);
+    good = good && picture_write(out, 3 * SIDE, VIEWS / 3 * SIDE, PNG_FORMAT_RGB, picture);
     if (good) printf("%s: six views of them, from left to right and down\n", out);
-    close_world(&w), free(picture);
+    buffers_free(&w.buffers), modules_free(&w.modules), free(picture);
     return !good || !(worst < 0.02);
 }

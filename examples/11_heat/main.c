@@ -1,14 +1,7 @@
 /* Heat spreads in a plate: 11_heat [STEPS [OUT.png]]. First a wave whose decay is known, then
  * letters of hot metal behind walls that conduct badly, with six views in a picture. */
-#include <math.h>
-#include <png.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <tile_jit.h>
-#include <time.h>
+#define PROGRAM "11_heat"
+#include "../shared/picture.h"
 
 enum { VIEWS = 6, H = 200, W = 280, CELLS = H * W };
 static const float R = 0.24f;
@@ -17,46 +10,25 @@ enum { U, NEXT, K, TOTAL, RANGE, PICTURE, BUFFERS };
 enum { STEP, MEASURE, COLOURS, KERNELS };
 
 typedef struct Plate {
-    tile_module *module;
+    Modules modules;
+    Buffers buffers;
     tile_kernel *kernel[KERNELS];
     tile_buffer *buffer[BUFFERS];
     float u[CELLS], k[CELLS];
 } Plate;
 
-static bool fail(const char *what, const char *why)
-{
-    fprintf(stderr, "11_heat: %s%s%s\n", what, *what ? ": " : "", why);
-    return false;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static bool open_plate(Plate *p)
 {
-    static const char *const name[KERNELS] = {"step", "measure", "colours"};
-    const uint64_t bytes[BUFFERS] = {4 * CELLS, 4 * CELLS, 4 * CELLS, 8, 8, VIEWS * 3 * CELLS};
+#define OWN KERNEL_DIR "/heat.tile"
+    static const KernelRow rows[KERNELS] = {[STEP] = {OWN, "step", {{0}}},
+                                            [MEASURE] = {OWN, "measure", {{0}}},
+                                            [COLOURS] = {OWN, "colours", {{0}}}};
+    const size_t bytes[BUFFERS] = {4 * CELLS, 4 * CELLS, 4 * CELLS, 8, 8, VIEWS * 3 * CELLS};
     for (int i = 0; i < BUFFERS; i++)
-        if (tile_buffer_alloc(NULL, bytes[i], &p->buffer[i])) return false;
-    if (tile_module_load_file(NULL, KERNEL_DIR "/heat.tile", NULL, &p->module)) return false;
-    for (int i = 0; i < KERNELS; i++)
-        if (tile_kernel_get(p->module, name[i], NULL, &p->kernel[i]) ||
-            tile_kernel_prepare(p->kernel[i]))
-            return false;
-    return true;
+        if (!zeros(&p->buffers, &p->buffer[i], bytes[i], 1)) return false;
+    return kernels_get(&p->modules, rows, KERNELS, p->kernel) &&
+           kernels_prepare(p->kernel, KERNELS);
 }
-
-static void close_plate(Plate *p)
-{
-    for (int i = 0; i < BUFFERS; i++) tile_buffer_free(p->buffer[i]);
-    tile_module_free(p->module);
-}
-
-#define RUN(p, i, ...) (!tile_launch((p)->kernel[i], NULL, TILE_ARGS(__VA_ARGS__)))
 
 static tile_arg plane(const Plate *p, int i) { return tile_f32_view(p->buffer[i], H, W); }
 
@@ -164,14 +136,11 @@ static bool simulate(Plate *p, int n, double *lost)
 
 static bool save(const Plate *p, const char *out)
 {
-    png_image png = {.version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB, .width = 3 * W,
-                     .height = VIEWS / 3 * H};
     uint8_t *pixels = malloc(VIEWS * 3 * CELLS);
     bool good = pixels || fail("", "no memory");
     if (good && tile_buffer_download(p->buffer[PICTURE], 0, pixels, VIEWS * 3 * CELLS, NULL))
         good = fail("", tile_last_error());
-    if (good && !png_image_write_to_file(&png, out, 0, pixels, 0, NULL))
-        good = fail(out, png.message);
+    good = good && picture_write(out, 3 * W, VIEWS / 3 * H, PNG_FORMAT_RGB, pixels);
     if (good) printf("%s: six views of the plate, from left to right and down\n", out);
     return free(pixels), good;
 }
@@ -189,6 +158,6 @@ int main(int argc, char **argv)
     if (good) good = (error = wave(p, n)) >= 0;
     if (good) good = simulate(p, n, &lost) || fail("", tile_last_error());
     if (good) good = save(p, out);
-    if (p) close_plate(p);
+    if (p) buffers_free(&p->buffers), modules_free(&p->modules);
     return free(p), !good || !(error < 1e-4) || !(lost < 1e-4);
 }

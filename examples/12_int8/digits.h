@@ -1,21 +1,9 @@
 /* digits.h: pictures of digits, drawn by chance: turned, moved, stretched, and with noise. */
 #ifndef INT8_DIGITS_H
 #define INT8_DIGITS_H
-#include <math.h>
-#include <stdint.h>
+#include "../shared/example.h"
 
 enum { SIDE = 16, PIXELS = SIDE * SIDE };
-
-static inline double digits_uniform(uint64_t *state)
-{
-    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
-    return (double)(*state >> 11) / 9007199254740992.0;
-}
-
-static inline double digits_between(uint64_t *state, double low, double high)
-{
-    return low + (high - low) * digits_uniform(state);
-}
 
 /* How dark the digit is at (x, y), in its own 5 by 7 squares, with soft edges. */
 static inline double digits_ink(int digit, double x, double y)
@@ -37,15 +25,15 @@ static inline double digits_ink(int digit, double x, double y)
 
 static inline void digits_draw(int digit, float *pixels, uint64_t *state)
 {
-    double turn = digits_between(state, -0.2, 0.2), size = digits_between(state, 0.5, 0.6);
-    double wide = size * digits_between(state, 0.85, 1.15),
-           lean = digits_between(state, -0.15, 0.15);
-    double x0 = digits_between(state, -1.5, 1.5) + 7.5, y0 = digits_between(state, -1.5, 1.5) + 7.5;
+    double turn = between(state, -0.2, 0.2), size = between(state, 0.5, 0.6);
+    double wide = size * between(state, 0.85, 1.15),
+           lean = between(state, -0.15, 0.15);
+    double x0 = between(state, -1.5, 1.5) + 7.5, y0 = between(state, -1.5, 1.5) + 7.5;
     for (int i = 0; i < PIXELS; i++) {
         double dx = i % SIDE - x0, dy = i / SIDE - y0;
         double x = cos(turn) * dx + sin(turn) * dy, y = cos(turn) * dy - sin(turn) * dx;
         double noise = 0; /* nearly normal */
-        for (int k = 0; k < 4; k++) noise += digits_between(state, -0.2, 0.2);
+        for (int k = 0; k < 4; k++) noise += between(state, -0.2, 0.2);
         pixels[i] = (float)(digits_ink(digit, (x + lean * y) * wide + 2, y * size + 3) + noise);
     }
 }

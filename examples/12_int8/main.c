@@ -1,35 +1,20 @@
 /* A network that reads digits, trained in f32, run with integers: 12_int8 [EPOCHS [OUT.png]]. */
+#define PROGRAM "12_int8"
+#include "../shared/picture.h"
 #include "digits.h"
 #include "network.h"
-#include <png.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum { TRAIN = 12288, TEST = 2048, ALL = TRAIN + TEST, BATCH = 128, CALIBRATION = 1024 };
 enum { MIN_MAX, PERCENTILE, KL, WAYS };
 
 typedef struct Run {
     Network net;
+    Buffers buffers;
     float *x;           /* [ALL][PIXELS], on the host; on the device: */
     tile_buffer *pictures, *labels;
     int32_t label[ALL], right[2][TEST]; /* right: with f32, with the fewest bits */
     float logits[2][TEST * CLASSES];    /* with f32, with integers */
 } Run;
-
-static bool fail(const char *what, const char *why)
-{
-    fprintf(stderr, "12_int8: %s%s%s\n", what, *what ? ": " : "", why);
-    return false;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static const float *picture(const Run *r, int i)
 {
@@ -46,13 +31,13 @@ static bool draw_digits(Run *r)
     uint64_t state = 88172645463325252u, bytes = (uint64_t)ALL * PIXELS * 4;
     if (!(r->x = malloc(bytes))) return fail("", "no memory");
     for (int i = 0; i < ALL; i++) {
-        r->label[i] = (int32_t)(digits_uniform(&state) * CLASSES);
+        r->label[i] = (int32_t)(uniform(&state) * CLASSES);
         digits_draw(r->label[i], r->x + (size_t)i * PIXELS, &state);
     }
-    return !(tile_buffer_alloc(NULL, bytes, &r->pictures) ||
-             tile_buffer_alloc(NULL, sizeof r->label, &r->labels) ||
-             tile_buffer_upload(r->pictures, 0, r->x, bytes, NULL) ||
-             tile_buffer_upload(r->labels, 0, r->label, sizeof r->label, NULL)) ||
+    return (zeros(&r->buffers, &r->pictures, bytes, 1) &&
+            zeros(&r->buffers, &r->labels, ALL, 4) &&
+            !tile_buffer_upload(r->pictures, 0, r->x, bytes, NULL) &&
+            !tile_buffer_upload(r->labels, 0, r->label, sizeof r->label, NULL)) ||
            fail("", tile_last_error());
 }
 
@@ -242,9 +227,7 @@ static bool save(const Run *r, const char *out)
         int grey = (int)(15 * fminf(1, fmaxf(0, 0.9f - 0.7f * ink))) * 17;
         for (int c = 0; c < 3; c++) pixels[p * 3 + c] = edge ? f[c] : (uint8_t)grey;
     }
-    png_image png = {
-        .version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB, .width = W, .height = H};
-    bool good = png_image_write_to_file(&png, out, 0, pixels, 0, NULL) || fail(out, png.message);
+    bool good = picture_write(out, W, H, PNG_FORMAT_RGB, pixels);
     if (good)
         printf("%s: digits, first those that 4 bits get wrong: red where f32 is right\n", out);
     return free(pixels), good;
@@ -263,8 +246,6 @@ int main(int argc, char **argv)
     if (good && !(network_open(&r->net, TEST) && train(r, epochs) && evaluate(r, &learned)))
         good = fail("", tile_last_error());
     if (good) good = save(r, out);
-    if (r)
-        network_close(&r->net), tile_buffer_free(r->pictures), tile_buffer_free(r->labels),
-            free(r->x);
+    if (r) network_close(&r->net), buffers_free(&r->buffers), free(r->x);
     return free(r), !good || !learned;
 }

@@ -1,22 +1,17 @@
 #include "network.h"
 #include "digits.h"
-#include <stdlib.h>
-#include <string.h>
 
 const int widths[LAYERS + 1] = {PIXELS, 96, 48, CLASSES};
 
 static bool get_kernels(Network *n)
 {
-    enum { GEMM, OWN };
+#define GEMM "std.kernels.gemm"
+#define OWN KERNEL_DIR "/int8.tile"
 #define F32_GEMM {"T", 0, "f32"}, {"BM", 64, 0}, {"BN", 32, 0}
 #define INT_GEMM                                                                                   \
     {"T", 0, "i8"}, {"O", 0, "f32"}, {"COLUMN_SCALE", 1, 0}, {"BM", 64, 0}, {"BN", 32, 0}
 #define RELU {"epilogue", 0, "activation.relu"}
-    static const struct {
-        int module;
-        const char *name;
-        tile_const consts[8];
-    } rows[KERNELS] = {
+    static const KernelRow rows[KERNELS] = {
         [FORWARD] = {GEMM, "gemm_fused", {F32_GEMM, {"BIAS", 1, 0}, RELU}},
         [FORWARD_LAST] = {GEMM, "gemm_fused", {F32_GEMM, {"BIAS", 1, 0}}},
         [BY_WEIGHTS] = {GEMM, "gemm", {F32_GEMM, {"TA", 1, 0}}},
@@ -33,38 +28,25 @@ static bool get_kernels(Network *n)
         [TO_INT8] = {OWN, "to_int8", {{0}}},
         [WEIGHTS_TO_INT8] = {OWN, "weights_to_int8", {{0}}},
     };
-    if (tile_module_load_file(NULL, "std.kernels.gemm", NULL, &n->gemm) ||
-        tile_module_load_file(NULL, KERNEL_DIR "/int8.tile", NULL, &n->own))
-        return false;
-    for (int i = 0; i < KERNELS; i++)
-        if (tile_kernel_get(rows[i].module == GEMM ? n->gemm : n->own, rows[i].name, rows[i].consts,
-                            &n->kernel[i]) ||
-            tile_kernel_prepare(n->kernel[i]))
-            return false;
-    return true;
+    return kernels_get(&n->modules, rows, KERNELS, n->kernel) &&
+           kernels_prepare(n->kernel, KERNELS);
 }
 
 /* ---- memory ---- */
 
-static bool allocate(tile_buffer **out, size_t count, size_t size)
-{
-    return !(tile_buffer_alloc(NULL, count * size, out) ||
-             tile_buffer_fill(*out, 0, 0, count * size, NULL));
-}
-
-static bool open_layer(Layer *l, int in, int out, int rows, uint64_t *state)
+static bool open_layer(Buffers *b, Layer *l, int in, int out, int rows, uint64_t *state)
 {
     size_t i = (size_t)in, o = (size_t)out, r = (size_t)rows;
     l->in = in, l->out = out;
-    if (!(allocate(&l->w, i * o, 4) && allocate(&l->b, o, 4) && allocate(&l->y, r * o, 4) &&
-          allocate(&l->dw, i * o, 4) && allocate(&l->db, o, 4) && allocate(&l->dy, r * o, 4) &&
-          allocate(&l->first[0], i * o, 4) && allocate(&l->second[0], i * o, 4) &&
-          allocate(&l->first[1], o, 4) && allocate(&l->second[1], o, 4) &&
-          allocate(&l->qx, r * i, 1) && allocate(&l->qw, i * o, 1) &&
-          allocate(&l->scale, o, 4) && allocate(&l->inverse, o, 4)))
+    if (!(zeros(b, &l->w, i * o, 4) && zeros(b, &l->b, o, 4) && zeros(b, &l->y, r * o, 4) &&
+          zeros(b, &l->dw, i * o, 4) && zeros(b, &l->db, o, 4) && zeros(b, &l->dy, r * o, 4) &&
+          zeros(b, &l->first[0], i * o, 4) && zeros(b, &l->second[0], i * o, 4) &&
+          zeros(b, &l->first[1], o, 4) && zeros(b, &l->second[1], o, 4) &&
+          zeros(b, &l->qx, r * i, 1) && zeros(b, &l->qw, i * o, 1) &&
+          zeros(b, &l->scale, o, 4) && zeros(b, &l->inverse, o, 4)))
         return false;
     float *w = malloc(i * o * sizeof *w), size = sqrtf(6.0f / (float)in);
-    for (size_t k = 0; w && k < i * o; k++) w[k] = (float)digits_between(state, -size, size);
+    for (size_t k = 0; w && k < i * o; k++) w[k] = (float)between(state, -size, size);
     bool good = w && !tile_buffer_upload(l->w, 0, w, i * o * 4, NULL);
     return free(w), good;
 }
@@ -72,30 +54,22 @@ static bool open_layer(Layer *l, int in, int out, int rows, uint64_t *state)
 bool network_open(Network *n, int rows)
 {
     uint64_t state = 2463534242u;
+    Buffers *b = &n->buffers;
     *n = (Network){.rows = rows};
     for (int i = 0; i < LAYERS; i++)
-        if (!open_layer(&n->layer[i], widths[i], widths[i + 1], rows, &state)) return false;
-    return allocate(&n->loss, (size_t)rows, 4) && allocate(&n->right, (size_t)rows, 4) &&
-           allocate(&n->greatest, 1, 4) && allocate(&n->bins, BINS, 4) && get_kernels(n);
+        if (!open_layer(b, &n->layer[i], widths[i], widths[i + 1], rows, &state)) return false;
+    return zeros(b, &n->loss, (size_t)rows, 4) && zeros(b, &n->right, (size_t)rows, 4) &&
+           zeros(b, &n->greatest, 1, 4) && zeros(b, &n->bins, BINS, 4) && get_kernels(n);
 }
 
 void network_close(Network *n)
 {
-    for (int i = 0; i < LAYERS; i++) {
-        Layer *l = &n->layer[i];
-        tile_buffer *all[] = {l->w, l->b, l->y, l->dw, l->db, l->dy, l->first[0], l->first[1],
-                              l->second[0], l->second[1], l->qx, l->qw, l->scale, l->inverse};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) tile_buffer_free(all[k]);
-    }
-    tile_buffer_free(n->loss), tile_buffer_free(n->right);
-    tile_buffer_free(n->greatest), tile_buffer_free(n->bins);
-    tile_module_free(n->gemm), tile_module_free(n->own);
+    buffers_free(&n->buffers), modules_free(&n->modules);
 }
 
 /* ---- in f32 ---- */
 
-#define RUN(n, i, ...) (!tile_launch((n)->kernel[i], NULL, TILE_ARGS(__VA_ARGS__)))
-#define NOTHING        tile_f32_view(NULL, 0)
+#define NOTHING tile_f32_view(NULL, 0)
 /* What gemm_fused has behind its scales and bias: no residual, no sums of rows, no dropout. */
 #define NO_MORE tile_f32_view(NULL, 0, 0), NOTHING, tile_f32(0), tile_u64(0)
 

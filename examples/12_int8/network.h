@@ -2,9 +2,7 @@
  * integers. Functions are false when the device failed; tile_last_error() says why. */
 #ifndef INT8_NETWORK_H
 #define INT8_NETWORK_H
-#include <stdbool.h>
-#include <stdint.h>
-#include <tile_jit.h>
+#include "../shared/example.h"
 
 enum { LAYERS = 3, CLASSES = 10, BINS = 1024 };
 extern const int widths[LAYERS + 1]; /* of the input and of each layer's output */
@@ -24,7 +22,8 @@ enum { FORWARD, FORWARD_LAST, BY_WEIGHTS, BACKWARD, INTEGER, INTEGER_LAST, JUDGE
 
 typedef struct Network {
     Layer layer[LAYERS];
-    tile_module *gemm, *own;
+    Modules modules;
+    Buffers buffers;
     tile_kernel *kernel[KERNELS];
     tile_buffer *loss, *right, *greatest, *bins; /* [rows], [rows], [1], [BINS] */
     int rows, steps;                             /* rows: at most so many go through together */

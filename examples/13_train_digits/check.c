@@ -1,8 +1,5 @@
 #include "check.h"
 #include "digits.h"
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 typedef struct Check {
     Network *net;
@@ -34,7 +31,7 @@ static void choose(const Check *c, const Tensor *t, double *way, uint64_t *seed)
 {
     double along = 1e-30, chance = 1e-30;
     for (int64_t i = 0; i < t->count; i++) {
-        double g = c->g[t->at + i], r = way[i] = digits_normal(seed);
+        double g = c->g[t->at + i], r = way[i] = normal(seed);
         along += g * g, chance += r * r;
     }
     for (int64_t i = 0; i < t->count; i++)

@@ -1,5 +1,5 @@
 #include "digits.h"
-#include <math.h>
+#include "../shared/example.h"
 
 /* Strokes of each digit: points of smooth curves, in hundredths of its box; a stroke ends at -1, a
  * digit at -2. */
@@ -26,23 +26,6 @@ typedef struct Pose {
     Point at, right, down; /* centre; vectors of its sides */
     double radius, shade;  /* of strokes; how dark they are */
 } Pose;
-
-double digits_uniform(uint64_t *state)
-{
-    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
-    return (double)(*state >> 11) / 9007199254740992.0;
-}
-
-double digits_normal(uint64_t *state)
-{
-    double radius = sqrt(-2 * log(1 - digits_uniform(state)));
-    return radius * cos(6.283185307179586 * digits_uniform(state));
-}
-
-static double between(uint64_t *state, double low, double high)
-{
-    return low + (high - low) * digits_uniform(state);
-}
 
 static Pose pose(uint64_t *state)
 {
@@ -120,7 +103,7 @@ void digits_draw(int digit, uint8_t pixels[PIXELS], uint64_t *state)
     double ink[PIXELS] = {0}, dirt = between(state, 0.03, 0.15);
     Pose at = pose(state);
     draw_strokes(ink, strokes[digit], &at, state);
-    while (digits_uniform(state) < 0.4)
+    while (uniform(state) < 0.4)
         scratch(ink, state);
     for (int i = 0; i < PIXELS; i++) {
         double noise = 0; /* nearly normal, of variance 1 */

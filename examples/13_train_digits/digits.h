@@ -5,8 +5,6 @@
 
 enum { SIDE = 20, PIXELS = SIDE * SIDE, CLASSES = 10 };
 
-double digits_uniform(uint64_t *state); /* from 0 up to 1; state is not 0 */
-double digits_normal(uint64_t *state);
 /* Ink from 0 to 255: strokes of any width, bent, turned, leaning, moved, scratched, with noise. */
 void digits_draw(int digit, uint8_t pixels[PIXELS], uint64_t *state);
 #endif

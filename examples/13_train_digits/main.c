@@ -1,13 +1,10 @@
 /* A convolutional network learns to read digits: 13_train_digits [f32|bf16|f16|check [EPOCHS
  * [DIGITS [OUT]]]]. Writes OUT.svg, how it went, and OUT.png, digits that it reads wrong. */
+#define PROGRAM "13_train_digits"
+#include "../shared/example.h"
 #include "check.h"
 #include "digits.h"
 #include "pictures.h"
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum { HELD = 2048, MOST = 65536, EVERY = 16, POINTS = 4096, SHOWN = 64 };
 
@@ -17,23 +14,11 @@ typedef struct Run {
     uint8_t *pixels;        /* [all][PIXELS] */
     int32_t *label, *order; /* [all] */
     int32_t digit[HELD];    /* what was read */
+    Buffers buffers;
     tile_buffer *pictures, *labels;
     Point point[POINTS];
     int points, steps;
 } Run;
-
-static bool fail(const char *what, const char *why)
-{
-    fprintf(stderr, "13_train_digits: %s%s%s\n", what, *what ? ": " : "", why);
-    return false;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static bool draw_digits(Run *r)
 {
@@ -43,20 +28,19 @@ static bool draw_digits(Run *r)
         return fail("", "no memory");
     for (int i = 0; i < r->all; i++) {
         r->order[i] = i;
-        r->label[i] = (int32_t)(digits_uniform(&seed) * CLASSES);
+        r->label[i] = (int32_t)(uniform(&seed) * CLASSES);
         digits_draw(r->label[i], r->pixels + (size_t)i * PIXELS, &seed);
     }
-    return !(tile_buffer_alloc(NULL, n * PIXELS, &r->pictures) ||
-             tile_buffer_alloc(NULL, n * 4, &r->labels) ||
-             tile_buffer_upload(r->pictures, 0, r->pixels, n * PIXELS, NULL) ||
-             tile_buffer_upload(r->labels, 0, r->label, n * 4, NULL)) ||
+    return (zeros(&r->buffers, &r->pictures, n, PIXELS) && zeros(&r->buffers, &r->labels, n, 4) &&
+            !tile_buffer_upload(r->pictures, 0, r->pixels, n * PIXELS, NULL) &&
+            !tile_buffer_upload(r->labels, 0, r->label, n * 4, NULL)) ||
            fail("", tile_last_error());
 }
 
 static void shuffle(int32_t *order, int n, uint64_t *seed)
 {
     for (int i = n - 1; i > 0; i--) {
-        int k = (int)(digits_uniform(seed) * (i + 1));
+        int k = (int)(uniform(seed) * (i + 1));
         int32_t was = order[i];
         order[i] = order[k], order[k] = was;
     }
@@ -152,7 +136,6 @@ static bool save(const Run *r, const char *out)
 {
     const uint8_t *shown[SHOWN];
     char path[1024], title[96];
-    const char *why = "";
     int n = 0;
     for (int i = 0; i < HELD && n < SHOWN; i++)
         if (r->digit[i] != r->label[r->train + i]) {
@@ -165,12 +148,12 @@ static bool save(const Run *r, const char *out)
     snprintf(path, sizeof path, "%s.svg", out);
     snprintf(title, sizeof title, "%d drawn digits, numbers of %s", r->train,
              type_names[r->net.type]);
-    if (!pictures_curves(path, r->point, r->points, title, &why))
-        return fail(path, why);
+    if (!pictures_curves(path, r->point, r->points, title))
+        return false;
     printf("%s: how it went\n", path);
     snprintf(path, sizeof path, "%s.png", out);
-    if (n && !pictures_digits(path, shown, n, &why))
-        return fail(path, why);
+    if (n && !pictures_digits(path, shown, n))
+        return false;
     if (n)
         printf("%s: digits that are read wrong\n", path);
     return true;
@@ -209,7 +192,7 @@ int main(int argc, char **argv)
         return !fail("", "no memory");
     r->train = digits / BATCH * BATCH, r->all = r->train + HELD, r->epochs = epochs;
     bool good = work(r, check, type, out, &learned);
-    network_close(&r->net), tile_buffer_free(r->pictures), tile_buffer_free(r->labels);
+    network_close(&r->net), buffers_free(&r->buffers);
     free(r->pixels), free(r->label), free(r->order), free(r);
     return !good || !learned;
 }

@@ -1,8 +1,5 @@
 #include "network.h"
 #include "digits.h"
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { PARTS = 4, SQUARES_PARTS = 16 };
 const char *const type_names[TYPES] = {"f32", "bf16", "f16"};
@@ -19,45 +16,19 @@ static int power_of_two(int n, int most)
     return p;
 }
 
-static bool load_modules(Network *n)
-{
-    static const char *const path[MODULES] = {[OWN] = KERNEL_DIR "/digits.tile",
-                                              [GEMM] = "std.kernels.gemm",
-                                              [CONVS] = "std.kernels.conv",
-                                              [POOLING] = "std.kernels.pooling",
-                                              [IMAGE_NORMS] = "std.kernels.image_norms",
-                                              [NORMS] = "std.kernels.norms",
-                                              [LOSSES] = "std.kernels.losses",
-                                              [SAMPLING] = "std.kernels.sampling",
-                                              [OPTIMIZERS] = "std.kernels.optimizers"};
-    for (int i = 0; i < MODULES; i++)
-        if (tile_module_load_file(NULL, path[i], NULL, &n->module[i]))
-            return false;
-    return true;
-}
+#define OWN KERNEL_DIR "/digits.tile"
+#define GEMM "std.kernels.gemm"
+#define CONVS "std.kernels.conv"
+#define POOLING "std.kernels.pooling"
+#define IMAGE_NORMS "std.kernels.image_norms"
+#define LOSSES "std.kernels.losses"
+#define OPTIMIZERS "std.kernels.optimizers"
 
-typedef struct Row {
-    int module;
-    const char *name;
-    tile_const consts[8];
-} Row;
-
-static bool get(Network *n, const Row *rows, int count, tile_kernel **out)
-{
-    for (int i = 0; i < count; i++)
-        if (tile_kernel_get(n->module[rows[i].module], rows[i].name, rows[i].consts, &out[i]))
-            return false;
-    return true;
-}
-
-#define OF_T                                                                                       \
-    {                                                                                              \
-        "T", 0, type_names[n->type]                                                                \
-    }
+#define OF_T {"T", 0, type_names[n->type]}
 
 static bool get_kernels(Network *n)
 {
-    const Row rows[KERNELS] = {
+    const KernelRow rows[KERNELS] = {
         [TAKE] = {OWN, "take", {OF_T}},
         [RELU_BACK] = {OWN, "relu_backward", {OF_T}},
         [MEAN_BACK] = {OWN, "mean_backward", {{0}}},
@@ -68,52 +39,39 @@ static bool get_kernels(Network *n)
         [PRODUCT_BACK] = {GEMM, "gemm", {OF_T, {"BM", BATCH, 0}, {"BN", 64, 0}, {"TB", 1, 0}}},
         [PRODUCT_WEIGHT] = {GEMM, "gemm", {HEAD, {"TA", 1, 0}, {"O", 0, "f32"}}},
         [BIAS_BACK] = {CONVS, "bias_backward", {OF_T, {"BN", 16, 0}}},
-        [SUM_PARTS] = {NORMS, "sum_parts", {{0}}},
+        [SUM_PARTS] = {"std.kernels.norms", "sum_parts", {{0}}},
         [LOSS] = {LOSSES, "cross_entropy", {OF_T, {"BV", 16, 0}}},
         [LOSS_BACK] = {LOSSES, "cross_entropy_backward", {OF_T, {"BV", 16, 0}}},
-        [BEST] = {SAMPLING, "argmax_rows", {OF_T, {"BV", 16, 0}}},
+        [BEST] = {"std.kernels.sampling", "argmax_rows", {OF_T, {"BV", 16, 0}}},
         [SQUARES] = {OPTIMIZERS, "sum_squares", {{0}}},
         [CONTROL] = {OPTIMIZERS, "step_control", {{0}}},
         [ADAM] = {OPTIMIZERS, "adam", {OF_T, {"U", 0, "f32"}, {"MASTER", 1, 0}, {"CONTROL", 1, 0}}},
     };
-    return get(n, rows, KERNELS, n->kernel);
+    return kernels_get(&n->modules, rows, KERNELS, n->kernel);
 }
 
 static bool get_layer_kernels(Network *n, Layer *l)
 {
     int in = power_of_two(l->in, 64), out = power_of_two(l->out, 64);
-#define OUT                                                                                        \
-    OF_T,                                                                                          \
-    {                                                                                              \
-        "BC", out, 0                                                                               \
-    }
-    const Row rows[LAYER_KERNELS] = {
+#define OUT OF_T, {"BC", out, 0}
+#define RELU {"epilogue", 0, "activation.relu"}
+    const KernelRow rows[LAYER_KERNELS] = {
         [CONV] = {CONVS, "conv2d", {OF_T, {"BN", out, 0}, {"BC", in, 0}}},
-        [CONV_DATA] = {CONVS,
-                       "conv2d_backward_data",
+        [CONV_DATA] = {CONVS, "conv2d_backward_data",
                        {OF_T, {"BM", 64, 0}, {"BN", in, 0}, {"BK", out, 0}}},
-        [CONV_WEIGHT] = {CONVS,
-                         "conv2d_backward_weight",
+        [CONV_WEIGHT] = {CONVS, "conv2d_backward_weight",
                          {OF_T, {"O", 0, "f32"}, {"BM", in, 0}, {"BN", out, 0}}},
         [STATISTICS] = {IMAGE_NORMS, "batch_norm_statistics", {OUT}},
-        [NORM] = {IMAGE_NORMS,
-                  "batch_norm",
-                  {OUT, {"W", 0, type_names[n->type]}, {"epilogue", 0, "activation.relu"}}},
-        [NORM_FIXED] = {IMAGE_NORMS,
-                        "batch_norm",
-                        {OUT,
-                         {"W", 0, type_names[n->type]},
-                         {"epilogue", 0, "activation.relu"},
-                         {"INFERENCE", 1, 0}}},
+        [NORM] = {IMAGE_NORMS, "batch_norm", {OUT, {"W", 0, type_names[n->type]}, RELU}},
+        [NORM_FIXED] = {IMAGE_NORMS, "batch_norm",
+                        {OUT, {"W", 0, type_names[n->type]}, RELU, {"INFERENCE", 1, 0}}},
         [NORM_SUMS] = {IMAGE_NORMS, "batch_norm_backward_sums", {OUT}},
         [NORM_BACK] = {IMAGE_NORMS, "batch_norm_backward", {OUT, {"W", 0, type_names[n->type]}}},
         [POOL] = {POOLING, "max_pool2d", {OUT}},
         [POOL_BACK] = {POOLING, "max_pool2d_backward", {OUT}},
     };
-    return get(n, rows, LAYER_KERNELS, l->kernel);
+    return kernels_get(&n->modules, rows, LAYER_KERNELS, l->kernel);
 }
-
-#define RUN(kernel, ...) (!tile_launch(kernel, NULL, TILE_ARGS(__VA_ARGS__)))
 
 /* Tensors, as views of these extents. */
 #define WEIGHT(tensor, ...) tile_buffer_view_at(n->state[WEIGHTS], (tensor)->at, t, __VA_ARGS__)
@@ -121,12 +79,6 @@ static bool get_layer_kernels(Network *n, Layer *l)
     tile_buffer_view_at(n->state[GRADS], (tensor)->at, TILE_F32, __VA_ARGS__)
 
 /* ---- memory ---- */
-
-static bool allocate(tile_buffer **out, int64_t count, uint64_t size)
-{
-    uint64_t bytes = (uint64_t)count * size;
-    return !(tile_buffer_alloc(NULL, bytes, out) || tile_buffer_fill(*out, 0, 0, bytes, NULL));
-}
 
 static Tensor *add_tensor(Network *n, int i, const char *name, int layer, int64_t count)
 {
@@ -139,30 +91,32 @@ static Tensor *add_tensor(Network *n, int i, const char *name, int layer, int64_
 
 static bool open_layer(Network *n, Layer *l, int i)
 {
-    uint64_t size = sizes[n->type];
-    int64_t mid = (int64_t)BATCH * l->mid * l->mid * l->out, weights = 9 * l->in * l->out;
-    int64_t end = (int64_t)BATCH * l->end * l->end * l->out;
+    Buffers *b = &n->buffers;
+    size_t size = sizes[n->type], out = (size_t)l->out, weights = 9 * (size_t)l->in * out;
+    size_t mid = BATCH * (size_t)(l->mid * l->mid) * out;
+    size_t end = l->pool ? BATCH * (size_t)(l->end * l->end) * out : 0;
     l->w = add_tensor(n, 3 * i, "filters", i, weights);
     l->gain = add_tensor(n, 3 * i + 1, "gains", i, l->out);
     l->shift = add_tensor(n, 3 * i + 2, "shifts", i, l->out);
-    return allocate(&l->sums, mid, size) && allocate(&l->normed, mid, size) &&
-           allocate(&l->pooled, l->pool ? end : 0, size) &&
-           allocate(&l->index, l->pool ? end : 0, 4) && allocate(&l->dsums, mid, size) &&
-           allocate(&l->dnormed, mid, size) && allocate(&l->dpooled, l->pool ? end : 0, size) &&
-           allocate(&l->mean, l->out, 4) && allocate(&l->rstd, l->out, 4) &&
-           allocate(&l->all_mean, l->out, 4) && allocate(&l->all_variance, l->out, 4) &&
-           allocate(&l->parts, PARTS * 2 * l->out, 4) &&
-           allocate(&l->parts_w, PARTS * weights, 4) && allocate(&l->arrived, 1, 4) &&
-           allocate(&l->arrived_w, 9, 4) && get_layer_kernels(n, l);
+    return zeros(b, &l->sums, mid, size) && zeros(b, &l->normed, mid, size) &&
+           zeros(b, &l->pooled, end, size) &&
+           zeros(b, &l->index, end, 4) && zeros(b, &l->dsums, mid, size) &&
+           zeros(b, &l->dnormed, mid, size) && zeros(b, &l->dpooled, end, size) &&
+           zeros(b, &l->mean, out, 4) && zeros(b, &l->rstd, out, 4) &&
+           zeros(b, &l->all_mean, out, 4) && zeros(b, &l->all_variance, out, 4) &&
+           zeros(b, &l->parts, PARTS * 2 * out, 4) &&
+           zeros(b, &l->parts_w, PARTS * weights, 4) && zeros(b, &l->arrived, 1, 4) &&
+           zeros(b, &l->arrived_w, 9, 4) && get_layer_kernels(n, l);
 }
 
 static bool open_tensors(Network *n, uint64_t seed)
 {
+    Buffers *b = &n->buffers;
     uint64_t address[TENSORS];
     int64_t length[TENSORS];
     for (int i = 0; i < STATES; i++) {
         uint64_t size = i == WEIGHTS ? sizes[n->type] : 4;
-        if (!allocate(&n->state[i], n->size, size) || !allocate(&n->table[i], TENSORS, 8))
+        if (!zeros(b, &n->state[i], (size_t)n->size, size) || !zeros(b, &n->table[i], TENSORS, 8))
             return false;
         for (int t = 0; t < TENSORS; t++)
             address[t] = (uint64_t)(uintptr_t)tile_buffer_ptr(n->state[i]) +
@@ -177,13 +131,13 @@ static bool open_tensors(Network *n, uint64_t seed)
         const Layer *l = &n->layer[i];
         float size = sqrtf(2 / (9 * (float)l->in));
         for (int64_t k = 0; k < l->w->count; k++)
-            w[l->w->at + k] = size * (float)digits_normal(&seed);
+            w[l->w->at + k] = size * (float)normal(&seed);
         for (int64_t k = 0; k < l->out; k++)
             w[l->gain->at + k] = 1;
     }
     for (int64_t k = 0; w && k < n->features * CLASSES; k++)
-        w[n->tensor[TENSORS - 2].at + k] = (float)(digits_normal(&seed) / sqrt(n->features));
-    bool good = w && allocate(&n->length, TENSORS, 8) &&
+        w[n->tensor[TENSORS - 2].at + k] = (float)(normal(&seed) / sqrt(n->features));
+    bool good = w && zeros(b, &n->length, TENSORS, 8) &&
                 !tile_buffer_upload(n->length, 0, length, sizeof length, NULL) &&
                 !tile_buffer_upload(n->state[MASTER], 0, w, (uint64_t)n->size * 4, NULL) &&
                 network_narrow(n);
@@ -197,8 +151,6 @@ bool network_open(Network *n, Type type, uint64_t seed)
                                          {.in = 32, .out = 64, .stride = 2}};
     const float scale = type == F16 ? 65536 : 1;
     *n = (Network){.type = type};
-    if (!load_modules(n))
-        return false;
     for (int i = 0; i < LAYERS; i++) {
         Layer *l = &n->layer[i];
         *l = layers[i];
@@ -211,47 +163,29 @@ bool network_open(Network *n, Type type, uint64_t seed)
     }
     add_tensor(n, TENSORS - 2, "weights", -1, n->features * CLASSES);
     add_tensor(n, TENSORS - 1, "biases", -1, CLASSES);
-    uint64_t size = sizes[type];
-    return get_kernels(n) && open_tensors(n, seed) && allocate(&n->x, BATCH * PIXELS, size) &&
-           allocate(&n->label, BATCH, 4) && allocate(&n->order, BATCH, 4) &&
-           allocate(&n->logits, BATCH * CLASSES, size) &&
-           allocate(&n->dlogits, BATCH * CLASSES, size) && allocate(&n->loss, BATCH, 4) &&
-           allocate(&n->lse, BATCH, 4) && allocate(&n->dloss, BATCH, 4) &&
-           allocate(&n->best, BATCH, 4) && allocate(&n->total, 1, 4) &&
-           allocate(&n->bias_parts, PARTS * CLASSES, 4) &&
-           allocate(&n->squares, SQUARES_PARTS, 4) && allocate(&n->factor, 1, 4) &&
-           allocate(&n->norm, 1, 4) && allocate(&n->scale, 1, 4) && allocate(&n->steps, 1, 4) &&
-           allocate(&n->good, 1, 4) && !tile_buffer_upload(n->scale, 0, &scale, 4, NULL);
-}
-
-static void release(tile_buffer *const *buffers, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        tile_buffer_free(buffers[i]);
+    Buffers *b = &n->buffers;
+    size_t size = sizes[type];
+    return get_kernels(n) && open_tensors(n, seed) && zeros(b, &n->x, BATCH * PIXELS, size) &&
+           zeros(b, &n->label, BATCH, 4) && zeros(b, &n->order, BATCH, 4) &&
+           zeros(b, &n->logits, BATCH * CLASSES, size) &&
+           zeros(b, &n->dlogits, BATCH * CLASSES, size) && zeros(b, &n->loss, BATCH, 4) &&
+           zeros(b, &n->lse, BATCH, 4) && zeros(b, &n->dloss, BATCH, 4) &&
+           zeros(b, &n->best, BATCH, 4) && zeros(b, &n->total, 1, 4) &&
+           zeros(b, &n->bias_parts, PARTS * CLASSES, 4) &&
+           zeros(b, &n->squares, SQUARES_PARTS, 4) && zeros(b, &n->factor, 1, 4) &&
+           zeros(b, &n->norm, 1, 4) && zeros(b, &n->scale, 1, 4) && zeros(b, &n->steps, 1, 4) &&
+           zeros(b, &n->good, 1, 4) && !tile_buffer_upload(n->scale, 0, &scale, 4, NULL);
 }
 
 void network_close(Network *n)
 {
-    for (int i = 0; i < LAYERS; i++) {
-        Layer *l = &n->layer[i];
-        tile_buffer *all[] = {l->sums,         l->normed,  l->pooled,  l->index,   l->dsums,
-                              l->dnormed,      l->dpooled, l->mean,    l->rstd,    l->all_mean,
-                              l->all_variance, l->parts,   l->parts_w, l->arrived, l->arrived_w};
-        release(all, sizeof all / sizeof *all);
-    }
-    tile_buffer *all[] = {n->length,  n->x,      n->label, n->order, n->logits, n->dlogits,
-                          n->loss,    n->lse,    n->dloss, n->best,  n->total,  n->bias_parts,
-                          n->squares, n->factor, n->norm,  n->scale, n->steps,  n->good};
-    release(all, sizeof all / sizeof *all);
-    release(n->state, STATES), release(n->table, STATES);
-    for (int i = 0; i < MODULES; i++)
-        tile_module_free(n->module[i]);
+    buffers_free(&n->buffers), modules_free(&n->modules);
 }
 
 bool network_narrow(Network *n)
 {
     const tile_dtype t = dtypes[n->type];
-    return RUN(n->kernel[NARROW], tile_f32_view(n->state[MASTER], n->size),
+    return RUN(n, NARROW, tile_f32_view(n->state[MASTER], n->size),
                tile_buffer_view(n->state[WEIGHTS], t, n->size));
 }
 
@@ -274,22 +208,22 @@ static bool layer_forward(Network *n, Layer *l, const tile_buffer *x, int rows, 
     int pixels = rows * l->mid * l->mid, c = l->out;
     const tile_buffer *mean = training ? l->mean : l->all_mean;
     const tile_buffer *spread = training ? l->rstd : l->all_variance;
-    if (!RUN(l->kernel[CONV], tile_buffer_view(x, t, rows, l->side, l->side, l->in),
+    if (!RUN(l, CONV, tile_buffer_view(x, t, rows, l->side, l->side, l->in),
              WEIGHT(l->w, 3, 3, l->in, c), tile_buffer_view(NULL, t, 0),
              tile_buffer_view(l->sums, t, rows, l->mid, l->mid, c), WINDOW(l)))
         return false;
     if (training &&
-        !RUN(l->kernel[STATISTICS], tile_buffer_view(l->sums, t, pixels, c),
+        !RUN(l, STATISTICS, tile_buffer_view(l->sums, t, pixels, c),
              tile_f32_view(l->parts, PARTS, 2, c), tile_u32_view(l->arrived, 1),
              tile_f32_view(l->mean, c), tile_f32_view(l->rstd, c), tile_f32_view(l->all_mean, c),
              tile_f32_view(l->all_variance, c), tile_f32(1e-5f), tile_f32(0.05f)))
         return false;
-    return RUN(l->kernel[training ? NORM : NORM_FIXED], tile_buffer_view(l->sums, t, pixels, c),
+    return RUN(l, training ? NORM : NORM_FIXED, tile_buffer_view(l->sums, t, pixels, c),
                tile_f32_view(mean, c), tile_f32_view(spread, c), WEIGHT(l->gain, c),
                WEIGHT(l->shift, c), tile_buffer_view(NULL, t, 0, 0),
                tile_buffer_view(l->normed, t, pixels, c), tile_f32(1e-5f)) &&
            (!l->pool ||
-            RUN(l->kernel[POOL], tile_buffer_view(l->normed, t, rows, l->mid, l->mid, c),
+            RUN(l, POOL, tile_buffer_view(l->normed, t, rows, l->mid, l->mid, c),
                 tile_buffer_view(l->pooled, t, rows, l->end, l->end, c),
                 tile_i32_view(l->index, rows, l->end, l->end, c), POOL_WINDOW));
 }
@@ -300,7 +234,7 @@ bool network_forward(Network *n, const tile_buffer *pictures, const tile_buffer 
     const tile_dtype t = dtypes[n->type];
     const Tensor *w = &n->tensor[TENSORS - 2], *b = &n->tensor[TENSORS - 1];
     if (tile_buffer_upload(n->order, 0, order, (uint64_t)rows * 4, NULL) ||
-        !RUN(n->kernel[TAKE], tile_u8_view(pictures, count, PIXELS), tile_i32_view(labels, count),
+        !RUN(n, TAKE, tile_u8_view(pictures, count, PIXELS), tile_i32_view(labels, count),
              tile_i32_view(n->order, rows), tile_buffer_view(n->x, t, rows, PIXELS),
              tile_i32_view(n->label, rows)))
         return false;
@@ -308,20 +242,20 @@ bool network_forward(Network *n, const tile_buffer *pictures, const tile_buffer 
     for (int i = 0; i < LAYERS; x = result(&n->layer[i++]))
         if (!layer_forward(n, &n->layer[i], x, rows, training))
             return false;
-    return RUN(n->kernel[PRODUCT], tile_buffer_view(x, t, rows, n->features),
+    return RUN(n, PRODUCT, tile_buffer_view(x, t, rows, n->features),
                WEIGHT(w, n->features, CLASSES), tile_buffer_view(n->logits, t, rows, CLASSES),
                tile_f32_view(NULL, 0), tile_f32_view(NULL, 0), WEIGHT(b, CLASSES),
                tile_buffer_view(NULL, t, 0, 0), tile_f32_view(NULL, 0), tile_f32(0), tile_u64(0)) &&
-           RUN(n->kernel[LOSS], tile_buffer_view(n->logits, t, rows, CLASSES),
+           RUN(n, LOSS, tile_buffer_view(n->logits, t, rows, CLASSES),
                tile_i32_view(n->label, rows), tile_f32_view(n->loss, rows),
                tile_f32_view(n->lse, rows), tile_f32(0), tile_f32(0), tile_i32(-1)) &&
-           RUN(n->kernel[TALLY], tile_f32_view(n->loss, rows), tile_f32_view(n->total, 1));
+           RUN(n, TALLY, tile_f32_view(n->loss, rows), tile_f32_view(n->total, 1));
 }
 
 bool network_read(Network *n, int32_t *digit, int rows)
 {
     const tile_dtype t = dtypes[n->type];
-    return RUN(n->kernel[BEST], tile_buffer_view(n->logits, t, rows, CLASSES),
+    return RUN(n, BEST, tile_buffer_view(n->logits, t, rows, CLASSES),
                tile_i32_view(n->best, rows)) &&
            !tile_buffer_download(n->best, 0, digit, (uint64_t)rows * 4, NULL);
 }
@@ -340,20 +274,20 @@ static bool layer_backward(Network *n, Layer *l, const tile_buffer *x, tile_buff
     tile_arg dw = GRAD(l->gain, c), dbias = GRAD(l->shift, c);
     tile_arg dy = tile_buffer_view(l->dsums, t, rows, l->mid, l->mid, c);
     /* The relu comes after the maximum here, which is as good and has less to do. */
-    return RUN(n->kernel[RELU_BACK], tile_buffer_view(l->pool ? l->dpooled : l->dnormed, t, count),
+    return RUN(n, RELU_BACK, tile_buffer_view(l->pool ? l->dpooled : l->dnormed, t, count),
                tile_buffer_view(result(l), t, count)) &&
            (!l->pool ||
-            RUN(l->kernel[POOL_BACK], tile_buffer_view(l->dpooled, t, rows, l->end, l->end, c),
+            RUN(l, POOL_BACK, tile_buffer_view(l->dpooled, t, rows, l->end, l->end, c),
                 tile_i32_view(l->index, rows, l->end, l->end, c),
                 tile_buffer_view(l->dnormed, t, rows, l->mid, l->mid, c), POOL_WINDOW)) &&
-           RUN(l->kernel[NORM_SUMS], dnormed, sums, mean, rstd,
+           RUN(l, NORM_SUMS, dnormed, sums, mean, rstd,
                tile_f32_view(l->parts, PARTS, 2, c), tile_u32_view(l->arrived, 1), dw, dbias) &&
-           RUN(l->kernel[NORM_BACK], dnormed, sums, mean, rstd, WEIGHT(l->gain, c), dw, dbias,
+           RUN(l, NORM_BACK, dnormed, sums, mean, rstd, WEIGHT(l->gain, c), dw, dbias,
                tile_buffer_view(l->dsums, t, pixels, c)) &&
-           RUN(l->kernel[CONV_WEIGHT], tile_buffer_view(x, t, rows, l->side, l->side, l->in), dy,
+           RUN(l, CONV_WEIGHT, tile_buffer_view(x, t, rows, l->side, l->side, l->in), dy,
                GRAD(l->w, 3, 3, l->in, c), tile_f32_view(l->parts_w, PARTS, 3, 3, l->in, c),
                tile_u32_view(l->arrived_w, 9, 1, 1), WINDOW(l)) &&
-           (!dx || RUN(l->kernel[CONV_DATA], dy, WEIGHT(l->w, 3, 3, l->in, c),
+           (!dx || RUN(l, CONV_DATA, dy, WEIGHT(l->w, 3, 3, l->in, c),
                        tile_buffer_view(dx, t, rows, l->side, l->side, l->in), WINDOW(l)));
 }
 
@@ -363,16 +297,16 @@ bool network_backward(Network *n, int rows)
     const Tensor *w = &n->tensor[TENSORS - 2], *b = &n->tensor[TENSORS - 1];
     const Layer *last = &n->layer[LAYERS - 1];
     tile_arg dlogits = tile_buffer_view(n->dlogits, t, rows, CLASSES);
-    if (!(RUN(n->kernel[MEAN_BACK], tile_f32_view(n->scale, 1), tile_f32_view(n->dloss, rows)) &&
-          RUN(n->kernel[LOSS_BACK], tile_buffer_view(n->logits, t, rows, CLASSES),
+    if (!(RUN(n, MEAN_BACK, tile_f32_view(n->scale, 1), tile_f32_view(n->dloss, rows)) &&
+          RUN(n, LOSS_BACK, tile_buffer_view(n->logits, t, rows, CLASSES),
               tile_i32_view(n->label, rows), tile_f32_view(n->lse, rows),
               tile_f32_view(n->dloss, rows), dlogits, tile_f32(0), tile_f32(0), tile_i32(-1)) &&
-          RUN(n->kernel[PRODUCT_WEIGHT], tile_buffer_view(result(last), t, rows, n->features),
+          RUN(n, PRODUCT_WEIGHT, tile_buffer_view(result(last), t, rows, n->features),
               dlogits, GRAD(w, n->features, CLASSES)) &&
-          RUN(n->kernel[BIAS_BACK], dlogits, tile_f32_view(n->bias_parts, PARTS, CLASSES)) &&
-          RUN(n->kernel[SUM_PARTS], tile_f32_view(n->bias_parts, PARTS, CLASSES),
+          RUN(n, BIAS_BACK, dlogits, tile_f32_view(n->bias_parts, PARTS, CLASSES)) &&
+          RUN(n, SUM_PARTS, tile_f32_view(n->bias_parts, PARTS, CLASSES),
               GRAD(b, CLASSES)) &&
-          RUN(n->kernel[PRODUCT_BACK], dlogits, WEIGHT(w, n->features, CLASSES),
+          RUN(n, PRODUCT_BACK, dlogits, WEIGHT(w, n->features, CLASSES),
               tile_buffer_view(last->pool ? last->dpooled : last->dnormed, t, rows, n->features))))
         return false;
     for (int i = LAYERS - 1; i >= 0; i--) {
@@ -390,14 +324,14 @@ bool network_step(Network *n, float rate)
 {
     bool scaled = n->type == F16;
     tile_arg lengths = tile_i64_view(n->length, TENSORS);
-    return RUN(n->kernel[SQUARES], table(n, GRADS), lengths,
+    return RUN(n, SQUARES, table(n, GRADS), lengths,
                tile_f32_view(n->squares, SQUARES_PARTS)) &&
-           RUN(n->kernel[CONTROL], tile_f32_view(n->squares, SQUARES_PARTS),
+           RUN(n, CONTROL, tile_f32_view(n->squares, SQUARES_PARTS),
                tile_f32_view(n->factor, 1), tile_f32_view(n->norm, 1), tile_f32_view(n->scale, 1),
                tile_i32_view(n->steps, 1), tile_i32_view(n->good, 1), tile_f32(1),
                tile_f32(INFINITY), tile_f32(scaled ? 2 : 1), tile_f32(scaled ? 0.5f : 1),
                tile_i32(200)) &&
-           RUN(n->kernel[ADAM], table(n, WEIGHTS), table(n, GRADS), table(n, FIRST),
+           RUN(n, ADAM, table(n, WEIGHTS), table(n, GRADS), table(n, FIRST),
                table(n, SECOND), table(n, MASTER), lengths, tile_f32_view(n->factor, 1),
                tile_i32_view(n->steps, 1), tile_f32(1), tile_i32(0), tile_f32(rate), tile_f32(0.9f),
                tile_f32(0.99f), tile_f32(1e-7f), tile_f32(1e-3f), tile_u64(0));

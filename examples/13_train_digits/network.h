@@ -2,9 +2,7 @@
  * bf16 or f16. Functions are false when the device failed; tile_last_error() says why. */
 #ifndef TRAIN_NETWORK_H
 #define TRAIN_NETWORK_H
-#include <stdbool.h>
-#include <stdint.h>
-#include <tile_jit.h>
+#include "../shared/example.h"
 
 typedef enum Type { F32, BF16, F16, TYPES } Type;
 extern const char *const type_names[TYPES];
@@ -62,7 +60,6 @@ enum {
     ADAM,
     KERNELS
 };
-enum { OWN, GEMM, CONVS, POOLING, IMAGE_NORMS, NORMS, LOSSES, SAMPLING, OPTIMIZERS, MODULES };
 enum {
     WEIGHTS,
     MASTER,
@@ -78,7 +75,8 @@ typedef struct Network {
     Layer layer[LAYERS];
     Tensor tensor[TENSORS];
     int64_t size; /* of all tensors, in elements */
-    tile_module *module[MODULES];
+    Modules modules;
+    Buffers buffers;
     tile_kernel *kernel[KERNELS];
     tile_buffer *state[STATES], *table[STATES], *length;
     tile_buffer *x, *label, *order, *logits, *dlogits, *loss, *lse, *dloss, *best, *total,

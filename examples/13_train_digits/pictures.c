@@ -1,11 +1,8 @@
 #include "pictures.h"
+#define PROGRAM "13_train_digits"
+#include "../shared/picture.h"
 #include "digits.h"
 #include <errno.h>
-#include <math.h>
-#include <png.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- curves ---- */
 
@@ -75,12 +72,11 @@ static void draw_curve(FILE *f, const Panel *p, const Point *point, int n, int w
     }
 }
 
-bool pictures_curves(const char *path, const Point *point, int n, const char *title,
-                     const char **why)
+bool pictures_curves(const char *path, const Point *point, int n, const char *title)
 {
     FILE *f = fopen(path, "w");
     if (!f)
-        return *why = strerror(errno), false;
+        return fail(path, strerror(errno));
     double epochs = n ? fmax(point[n - 1].epoch, 1) : 1;
     Panel loss = {LOSS_AT, epochs, 0.003, 3}, wrong = {RIGHT_AT, epochs, 0.3, 100};
     fprintf(f,
@@ -99,31 +95,24 @@ bool pictures_curves(const char *path, const Point *point, int n, const char *ti
             LOSS_AT + PANEL - 130, TOP + 14, LOSS_AT + PANEL - 56, TOP + 14);
     bool good = !ferror(f);
     good = !fclose(f) && good;
-    return good || (*why = strerror(errno), false);
+    return good || fail(path, strerror(errno));
 }
 
 /* ---- digits ---- */
 
-bool pictures_digits(const char *path, const uint8_t *const *digit, int n, const char **why)
+bool pictures_digits(const char *path, const uint8_t *const *digit, int n)
 {
     enum { ACROSS = 16, SCALE = 2, CELL = SIDE + 2, WIDE = ACROSS * CELL * SCALE };
     int high = (n + ACROSS - 1) / ACROSS * CELL * SCALE;
     uint8_t *pixels = malloc((size_t)(WIDE * (high + 1)));
     if (!pixels)
-        return *why = "no memory", false;
+        return fail("", "no memory");
     for (int i = 0; i < WIDE * high; i++) {
         int y = i / WIDE / SCALE, x = i % WIDE / SCALE, cell = y / CELL * ACROSS + x / CELL;
         int v = y % CELL - 1, u = x % CELL - 1;
         bool edge = v < 0 || u < 0 || v >= SIDE || u >= SIDE || cell >= n;
         pixels[i] = edge ? 255 : (uint8_t)(240 - digit[cell][v * SIDE + u] * 15 / 16);
     }
-    png_image png = {.version = PNG_IMAGE_VERSION,
-                     .format = PNG_FORMAT_GRAY,
-                     .width = WIDE,
-                     .height = (png_uint_32)high};
-    bool good = png_image_write_to_file(&png, path, 0, pixels, 0, NULL);
-    static char message[64];
-    if (!good)
-        snprintf(message, sizeof message, "%s", png.message), *why = message;
+    bool good = picture_write(path, WIDE, high, PNG_FORMAT_GRAY, pixels);
     return free(pixels), good;
 }

@@ -1,5 +1,5 @@
 /* pictures.h: how the training went, as SVG, and digits, as PNG. Functions are false where the file
- * cannot be written; *why says why. */
+ * cannot be written, as they have said. */
 #ifndef TRAIN_PICTURES_H
 #define TRAIN_PICTURES_H
 #include <stdbool.h>
@@ -10,8 +10,7 @@ typedef struct Point {
         right; /* held, right: of held-out digits, in percent; < 0: not measured */
 } Point;
 
-bool pictures_curves(const char *path, const Point *point, int n, const char *title,
-                     const char **why);
+bool pictures_curves(const char *path, const Point *point, int n, const char *title);
 /* Digits side by side, 16 a row. */
-bool pictures_digits(const char *path, const uint8_t *const *digit, int n, const char **why);
+bool pictures_digits(const char *path, const uint8_t *const *digit, int n);
 #endif

@@ -1,10 +1,7 @@
 /* Two networks, one against the other, learn eight Gaussians: 14_gan2d [LOSS [STEPS [OUT.png]]]. */
+#define PROGRAM "14_gan2d"
+#include "../shared/picture.h"
 #include "mlp.h"
-#include <math.h>
-#include <png.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { BATCH = 256, MODES = 8, PANELS = 5, SIDE = 180 };
 static const float sigma = 0.1f;
@@ -20,34 +17,27 @@ enum { LOSSES = sizeof losses / sizeof *losses };
 typedef struct Run {
     const struct Loss *loss;
     Kernels k;
+    Buffers buffers;
     Mlp generator, judge;
     tile_buffer *x, *z, *dx, *score, *mean; /* x: real points, then generated */
     float real[MOST * 2], made[PANELS][MOST * 2];
     uint64_t drawn; /* seeds so far */
 } Run;
 
-static bool fail(const char *what, const char *why)
-{
-    fprintf(stderr, "14_gan2d: %s%s%s\n", what, *what ? ": " : "", why);
-    return false;
-}
-
 static bool open_run(Run *r)
 {
     uint64_t seed = 88172645463325252u;
     return kernels_open(&r->k, r->loss->name, r->loss->generator) &&
            mlp_open(&r->generator, 2, 2, &seed) && mlp_open(&r->judge, 2, 1, &seed) &&
-           !tile_buffer_alloc(NULL, MOST * 8, &r->x) && !tile_buffer_alloc(NULL, MOST * 8, &r->z) &&
-           !tile_buffer_alloc(NULL, MOST * 8, &r->dx) &&
-           !tile_buffer_alloc(NULL, MOST * 4, &r->score) &&
-           !tile_buffer_alloc(NULL, 3 * 4, &r->mean);
+           zeros(&r->buffers, &r->x, MOST * 2, 4) && zeros(&r->buffers, &r->z, MOST * 2, 4) &&
+           zeros(&r->buffers, &r->dx, MOST * 2, 4) && zeros(&r->buffers, &r->score, MOST, 4) &&
+           zeros(&r->buffers, &r->mean, 3, 4);
 }
 
 static void close_run(Run *r)
 {
-    tile_buffer *all[] = {r->x, r->z, r->dx, r->score, r->mean};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tile_buffer_free(all[i]);
-    mlp_close(&r->generator), mlp_close(&r->judge), kernels_close(&r->k);
+    buffers_free(&r->buffers), mlp_close(&r->generator), mlp_close(&r->judge);
+    modules_free(&r->k.modules);
 }
 
 /* Noise becomes points x [rows, 2]. */
@@ -155,9 +145,7 @@ static bool save(const Run *r, const char *out)
             dot(pixels, r->real + 2 * i, p, blue);
             dot(pixels, r->made[p] + 2 * i, p, red);
         }
-    png_image png = {.version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB,
-                     .width = PANELS * SIDE, .height = SIDE};
-    bool good = png_image_write_to_file(&png, out, 0, pixels, 0, NULL) || fail(out, png.message);
+    bool good = picture_write(out, PANELS * SIDE, SIDE, PNG_FORMAT_RGB, pixels);
     if (good) printf("%s: generated points, red, over real ones, blue\n", out);
     return free(pixels), good;
 }

@@ -1,62 +1,30 @@
 #include "mlp.h"
-#include <math.h>
-#include <stdlib.h>
 
 bool kernels_open(Kernels *k, const char *loss, const char *loss_generator)
 {
-    enum { GEMM, CONV, OPTIMIZERS, GAN, OWN, MODULES };
+#define GEMM "std.kernels.gemm"
+#define GAN "std.kernels.gan"
+#define OWN KERNEL_DIR "/gan2d.tile"
 #define F32_GEMM {"T", 0, "f32"}, {"BM", 64, 0}, {"BN", 32, 0}
-    static const char *const path[MODULES] = {"std.kernels.gemm", "std.kernels.conv",
-                                              "std.kernels.optimizers", "std.kernels.gan",
-                                              KERNEL_DIR "/gan2d.tile"};
-    const struct {
-        int module;
-        const char *name;
-        tile_const consts[6];
-    } rows[KERNELS] = {
+    const KernelRow rows[KERNELS] = {
         [FORWARD] = {GEMM, "gemm_fused",
                      {F32_GEMM, {"BIAS", 1, 0}, {"epilogue", 0, "activation.relu"}}},
         [FORWARD_LAST] = {GEMM, "gemm_fused", {F32_GEMM, {"BIAS", 1, 0}}},
         [BY_WEIGHTS] = {GEMM, "gemm", {F32_GEMM, {"TA", 1, 0}}},
         [BY_INPUT] = {GEMM, "gemm", {F32_GEMM, {"TB", 1, 0}}},
-        [BY_BIAS] = {CONV, "bias_backward", {{"T", 0, "f32"}}},
+        [BY_BIAS] = {"std.kernels.conv", "bias_backward", {{"T", 0, "f32"}}},
         [RELU_BACKWARD] = {OWN, "relu_backward", {{0}}},
-        [ADAM] = {OPTIMIZERS, "adam", {{"T", 0, "f32"}}},
+        [ADAM] = {"std.kernels.optimizers", "adam", {{"T", 0, "f32"}}},
         [LOSS] = {GAN, "gan_loss", {{"loss", 0, loss}}},
         [LOSS_GENERATOR] = {GAN, "gan_loss", {{"loss", 0, loss_generator}}},
         [DRAW_REAL] = {OWN, "draw_real", {{0}}},
         [DRAW_NOISE] = {OWN, "draw_noise", {{0}}},
     };
-    *k = (Kernels){.module = {NULL}};
-    for (int i = 0; i < MODULES; i++)
-        if (tile_module_load_file(NULL, path[i], NULL, &k->module[i])) return false;
-    for (int i = 0; i < KERNELS; i++)
-        if (tile_kernel_get(k->module[rows[i].module], rows[i].name, rows[i].consts,
-                            &k->kernel[i]) ||
-            tile_kernel_prepare(k->kernel[i]))
-            return false;
-    return true;
-}
-
-void kernels_close(Kernels *k)
-{
-    for (size_t i = 0; i < sizeof k->module / sizeof *k->module; i++)
-        tile_module_free(k->module[i]);
+    return kernels_get(&k->modules, rows, KERNELS, k->kernel) &&
+           kernels_prepare(k->kernel, KERNELS);
 }
 
 /* ---- memory ---- */
-
-static bool allocate(tile_buffer **out, int64_t count)
-{
-    uint64_t bytes = (uint64_t)count * 4;
-    return !(tile_buffer_alloc(NULL, bytes, out) || tile_buffer_fill(*out, 0, 0, bytes, NULL));
-}
-
-static double uniform(uint64_t *state)
-{
-    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
-    return (double)(*state >> 11) / 9007199254740992.0;
-}
 
 /* Weights uniform within sqrt(6 / in) (He et al. 2015), the last layer's smaller; biases 0. */
 static bool begin_weights(Mlp *n, uint64_t *seed)
@@ -76,25 +44,20 @@ bool mlp_open(Mlp *n, int in, int out, uint64_t *seed)
     for (int i = 0; i < LAYERS; i++) {
         n->w[i] = n->size, n->b[i] = n->size + n->width[i] * n->width[i + 1];
         n->size = (n->b[i] + n->width[i + 1] + 3) / 4 * 4; /* multiples of 16 bytes */
-        if (!allocate(&n->y[i], (int64_t)MOST * n->width[i + 1]) ||
-            !allocate(&n->dy[i], (int64_t)MOST * n->width[i + 1]))
+        if (!zeros(&n->buffers, &n->y[i], (size_t)(MOST * n->width[i + 1]), 4) ||
+            !zeros(&n->buffers, &n->dy[i], (size_t)(MOST * n->width[i + 1]), 4))
             return false;
     }
     uint64_t table[STATES + 1] = {[STATES] = (uint64_t)n->size};
     for (int i = 0; i < STATES; i++) {
-        if (!allocate(&n->state[i], n->size)) return false;
+        if (!zeros(&n->buffers, &n->state[i], (size_t)n->size, 4)) return false;
         table[i] = (uint64_t)(uintptr_t)tile_buffer_ptr(n->state[i]);
     }
-    return !tile_buffer_alloc(NULL, sizeof table, &n->table) &&
+    return zeros(&n->buffers, &n->table, STATES + 1, 8) &&
            !tile_buffer_upload(n->table, 0, table, sizeof table, NULL) && begin_weights(n, seed);
 }
 
-void mlp_close(Mlp *n)
-{
-    for (int i = 0; i < LAYERS; i++) tile_buffer_free(n->y[i]), tile_buffer_free(n->dy[i]);
-    for (int i = 0; i < STATES; i++) tile_buffer_free(n->state[i]);
-    tile_buffer_free(n->table);
-}
+void mlp_close(Mlp *n) { buffers_free(&n->buffers); }
 
 /* ---- there and back ---- */
 

@@ -2,9 +2,7 @@
  * false when the device failed; tile_last_error() says why. */
 #ifndef GAN2D_MLP_H
 #define GAN2D_MLP_H
-#include <stdbool.h>
-#include <stdint.h>
-#include <tile_jit.h>
+#include "../shared/example.h"
 
 enum { LAYERS = 3, WIDTH = 128, MOST = 2048 }; /* MOST: rows go through together */
 
@@ -12,19 +10,17 @@ enum { FORWARD, FORWARD_LAST, BY_WEIGHTS, BY_INPUT, BY_BIAS, RELU_BACKWARD, ADAM
        LOSS, LOSS_GENERATOR, DRAW_REAL, DRAW_NOISE, KERNELS };
 
 typedef struct Kernels {
-    tile_module *module[5];
+    Modules modules;
     tile_kernel *kernel[KERNELS];
 } Kernels;
 
-/* The losses are functions of std.kernels.gan. kernels_close is due in any case. */
+/* The losses are functions of std.kernels.gan. */
 bool kernels_open(Kernels *k, const char *loss, const char *loss_generator);
-void kernels_close(Kernels *k);
-
-#define RUN(k, i, ...) (!tile_launch((k)->kernel[i], NULL, TILE_ARGS(__VA_ARGS__)))
 
 enum { WEIGHTS, GRADIENTS, FIRST, SECOND, STATES };
 
 typedef struct Mlp {
+    Buffers buffers;
     int width[LAYERS + 1], steps;
     int64_t w[LAYERS], b[LAYERS], size; /* where weights [in, out] and biases lie in each state */
     tile_buffer *state[STATES];         /* [size]: what Adam keeps, too */

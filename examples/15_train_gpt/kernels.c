@@ -1,5 +1,4 @@
 #include "kernels.h"
-#include <stdio.h>
 
 static const struct {
     const char *name;
@@ -12,12 +11,12 @@ const char *type_name(Type type) { return types[type].name; }
 tile_dtype type_dtype(Type type) { return types[type].dtype; }
 int type_size(Type type) { return types[type].size; }
 
-enum { GEMM, ATTENTION, NORMS, LAYERS, LOSSES, OPTIMIZERS, SAMPLING };
-static const char *const modules[MODULES] = {
-    [GEMM] = "std.kernels.gemm", [ATTENTION] = "std.kernels.attention",
-    [NORMS] = "std.kernels.norms", [LAYERS] = "std.kernels.layers",
-    [LOSSES] = "std.kernels.losses", [OPTIMIZERS] = "std.kernels.optimizers",
-    [SAMPLING] = "std.kernels.sampling"};
+#define GEMM "std.kernels.gemm"
+#define ATTENTION "std.kernels.attention"
+#define NORMS "std.kernels.norms"
+#define LAYERS "std.kernels.layers"
+#define LOSSES "std.kernels.losses"
+#define OPTIMIZERS "std.kernels.optimizers"
 
 bool kernels_open(Kernels *k, Type type, int width, int head)
 {
@@ -27,11 +26,7 @@ bool kernels_open(Kernels *k, Type type, int width, int head)
 #define ROW OF_T, {"W", 0, t}, {"BN", width, 0}
 #define HEADS OF_T, {"D", head, 0}, {"CAUSAL", 1, 0}
 #define TILES {"BM", 64, 0}, {"BN", 64, 0}
-    const struct {
-        int module;
-        const char *name;
-        tile_const consts[8];
-    } rows[KERNELS] = {
+    const KernelRow rows[KERNELS] = {
         [EMBED] = {LAYERS, "embedding", {OF_T}},
         [EMBED_BACK] = {LAYERS, "embedding_backward_sorted", {OF_T}},
         [FIRST_NORM] = {NORMS, "rms_norm", {ROW}},
@@ -59,18 +54,7 @@ bool kernels_open(Kernels *k, Type type, int width, int head)
                                        {"CONTROL", 1, 0}}},
         [ACCUMULATE] = {OPTIMIZERS, "accumulate", {{"U", 0, "f32"}}},
         [ACCUMULATE_FIRST] = {OPTIMIZERS, "accumulate", {{"U", 0, "f32"}, {"FIRST", 1, 0}}},
-        [SAMPLE] = {SAMPLING, "sample_top_k_top_p", {OF_T, {"BV", 256, 0}}},
+        [SAMPLE] = {"std.kernels.sampling", "sample_top_k_top_p", {OF_T, {"BV", 256, 0}}},
     };
-    for (int i = 0; i < MODULES; i++)
-        if (tile_module_load_file(NULL, modules[i], NULL, &k->module[i])) return false;
-    for (int i = 0; i < KERNELS; i++)
-        if (tile_kernel_get(k->module[rows[i].module], rows[i].name, rows[i].consts,
-                            &k->kernel[i]))
-            return false;
-    return true;
-}
-
-void kernels_close(Kernels *k)
-{
-    for (int i = 0; i < MODULES; i++) tile_module_free(k->module[i]);
+    return kernels_get(&k->modules, rows, KERNELS, k->kernel);
 }

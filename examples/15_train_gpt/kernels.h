@@ -1,9 +1,7 @@
 /* kernels.h: the kernels of a training step: all of them are the library's. */
 #ifndef TRAIN_KERNELS_H
 #define TRAIN_KERNELS_H
-#include <stdbool.h>
-#include <stdint.h>
-#include <tile_jit.h>
+#include "../shared/example.h"
 
 typedef enum Type { F32, BF16, F16, TYPES } Type;
 
@@ -14,10 +12,8 @@ typedef enum Id {
     SQUARES, CONTROL, ADAM, ACCUMULATE, ACCUMULATE_FIRST, SAMPLE, KERNELS
 } Id;
 
-enum { MODULES = 7 };
-
 typedef struct Kernels {
-    tile_module *module[MODULES];
+    Modules modules;
     tile_kernel *kernel[KERNELS];
 } Kernels;
 
@@ -25,10 +21,6 @@ const char *type_name(Type type);
 tile_dtype type_dtype(Type type);
 int type_size(Type type);
 
-/* width: elements of a row that is normalised; head: of one head. kernels_close is due in any
- * case. */
+/* width: elements of a row that is normalised; head: of one head. */
 bool kernels_open(Kernels *k, Type type, int width, int head);
-void kernels_close(Kernels *k);
-
-#define RUN(kernels, id, ...) (!tile_launch((kernels)->kernel[id], NULL, TILE_ARGS(__VA_ARGS__)))
 #endif

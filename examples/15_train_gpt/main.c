@@ -1,24 +1,20 @@
 /* Trains a decoder of bytes on text files: 15_train_gpt [OPTION]... [FILE]...; usage() has the
  * options. */
+#define PROGRAM "15_train_gpt"
+#include "../shared/curve.h"
+#include "../shared/example.h"
 #include "check.h"
-#include "curve.h"
 #include "ranks.h"
 #include "share.h"
 #include "steps.h"
-#include "text.h"
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { POINTS = 60, WINDOWS = 96, MOST_WINDOWS = 4096 };
 
 typedef struct Options {
     Config model;
-    int batch, parts, steps, sample, check; /* batch: sequences of a step */
+    bool check;
+    int batch, parts, steps, sample; /* batch: sequences of a step */
     float rate, decay, temperature;
     uint64_t seed;
     const char *curve, *prompt, *library;
@@ -34,12 +30,6 @@ typedef struct Run {
     const char *why; /* it failed, where neither share_error() nor tile_last_error() says so */
     double began, sum, bytes; /* since the last point: the losses, in nats, of so many bytes */
 } Run;
-
-static bool fail(const char *what)
-{
-    fprintf(stderr, "15_train_gpt: %s\n", what);
-    return false;
-}
 
 static int usage(void)
 {
@@ -57,68 +47,33 @@ static int usage(void)
     return 2;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- options ---- */
 
-static bool number(const char *text, double low, double high, double *out)
-{
-    char *end;
-    *out = strtod(text, &end);
-    return *text && !*end && *out >= low && *out <= high;
-}
-
-static bool set_type(Options *o, const char *name)
+static bool set_type(Config *c, const char *name)
 {
     for (int t = 0; t < TYPES; t++)
-        if (strcmp(name, type_name((Type)t)) == 0) return o->model.type = (Type)t, true;
+        if (strcmp(name, type_name((Type)t)) == 0) return c->type = (Type)t, true;
     return false;
-}
-
-static bool set_integer(int letter, int v, Options *o)
-{
-    Config *c = &o->model;
-    const struct {
-        int letter, *to, low, high;
-    } rows[] = {{'l', &c->layers, 1, 40}, {'d', &c->width, 8, 4096}, {'h', &c->heads, 1, 256},
-                {'f', &c->hidden, 1, 16384}, {'c', &c->context, 2, 4096},
-                {'b', &o->batch, 1, 65536}, {'a', &o->parts, 1, 65536},
-                {'n', &o->steps, 1, 10000000}, {'m', &o->sample, 0, 1000000}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].letter == letter) return *rows[i].to = v, v >= rows[i].low && v <= rows[i].high;
-    return false;
-}
-
-static bool set(int letter, const char *value, Options *o)
-{
-    double v = 0;
-    switch (letter) {
-    case 't': return set_type(o, value);
-    case 'o': return o->curve = value, true;
-    case 'p': return o->prompt = value, true;
-    case 'L': return o->library = value, true;
-    case 'g': return o->check = 1, true;
-    case 'r': return number(value, 0, 1, &v) && (o->rate = (float)v, true);
-    case 'w': return number(value, 0, 10, &v) && (o->decay = (float)v, true);
-    case 'T': return number(value, 0, 100, &v) && (o->temperature = (float)v, true);
-    case 's': return number(value, 0, 1e9, &v) && (o->seed = (uint64_t)v, true);
-    default: return number(value, 0, 1e8, &v) && set_integer(letter, (int)v, o);
-    }
 }
 
 static bool options(int argc, char **argv, Options *o)
 {
+    const char *type = "f32";
+    Config *c = &o->model;
     *o = (Options){.model = {2, 128, 4, 256, 128, 0, F32}, .batch = 8, .parts = 1, .steps = 300,
                    .sample = 300, .rate = 3e-3f, .decay = 0.1f, .temperature = 0.8f, .seed = 1,
                    .prompt = "A tile is "};
-    for (int c; (c = getopt(argc, argv, "t:l:d:h:f:c:b:a:n:r:w:s:o:p:m:T:L:g")) != -1;)
-        if (c == '?' || !set(c, optarg, o)) return false;
-    return true;
+    const Option rows[] = {
+        {'t', IS_TEXT, &type, 0, 0}, {'l', IS_INT, &c->layers, 1, 40},
+        {'d', IS_INT, &c->width, 8, 4096}, {'h', IS_INT, &c->heads, 1, 256},
+        {'f', IS_INT, &c->hidden, 1, 16384}, {'c', IS_INT, &c->context, 2, 4096},
+        {'b', IS_INT, &o->batch, 1, 65536}, {'a', IS_INT, &o->parts, 1, 65536},
+        {'n', IS_INT, &o->steps, 1, 1e7}, {'r', IS_FLOAT, &o->rate, 0, 1},
+        {'w', IS_FLOAT, &o->decay, 0, 10}, {'s', IS_SEED, &o->seed, 0, 1e9},
+        {'o', IS_TEXT, &o->curve, 0, 0}, {'p', IS_TEXT, &o->prompt, 0, 0},
+        {'m', IS_INT, &o->sample, 0, 1e6}, {'T', IS_FLOAT, &o->temperature, 0, 100},
+        {'L', IS_TEXT, &o->library, 0, 0}, {'g', IS_FLAG, &o->check, 0, 0}};
+    return options_read(argc, argv, rows, sizeof rows / sizeof *rows) && set_type(c, type);
 }
 
 static bool sizes(Options *o)
@@ -126,9 +81,10 @@ static bool sizes(Options *o)
     Config *c = &o->model;
     int shares = ranks_count() * o->parts;
     if (c->width % c->heads || c->width / c->heads % 2 || c->width / c->heads > 256)
-        return fail("the width has to be a multiple of the heads, whose sizes are even, up to 256");
+        return fail("", "the width has to be a multiple of the heads, whose sizes are even, up to "
+                    "256");
     if (o->batch % shares)
-        return fail("the sequences of a step have to be a multiple of ranks times parts");
+        return fail("", "the sequences of a step have to be a multiple of ranks times parts");
     c->batch = o->batch / shares;
     return true;
 }
@@ -144,7 +100,7 @@ static bool load_sequences(Run *r, int step, int part)
                      (uint64_t)((ranks_me() * r->o.parts + part) * c->batch);
     for (int i = 0; x && i < c->batch; i++)
         memcpy(x + (size_t)i * width,
-               r->text.train + text_random(r->o.seed, first + (uint64_t)i) % (most + 1), width);
+               r->text.train + random_at(r->o.seed, first + (uint64_t)i) % (most + 1), width);
     bool good = x && model_load(&r->model, x, c->batch, c->context);
     return free(x), good;
 }
@@ -252,6 +208,7 @@ static bool train(Run *r)
 /* ---- text ---- */
 
 typedef struct Choice {
+    Buffers buffers;
     tile_buffer *temperature, *k, *top_p, *token, *kept;
 } Choice;
 
@@ -274,7 +231,7 @@ static bool write_text(Run *r, const Choice *c)
 {
     int context = r->o.model.context, n = 0;
     uint8_t *x = calloc((size_t)context + 2, 1);
-    if (!x) return fail("no memory");
+    if (!x) return fail("", "no memory");
     for (const char *p = r->o.prompt; *p && n < context; p++) x[n++] = (uint8_t)*p;
     if (n == 0) x[n++] = '\n';
     printf("[%.*s]", n, (char *)x);
@@ -293,18 +250,14 @@ static bool write_text(Run *r, const Choice *c)
 
 static bool sample(Run *r)
 {
-    Choice c = {0};
+    Choice c = {.buffers = {.n = 0}};
+    Buffers *b = &c.buffers;
     const float top_p = 1;
-    const int32_t all = 0;
-    bool good = !(tile_buffer_alloc(NULL, 4, &c.temperature) || tile_buffer_alloc(NULL, 4, &c.k) ||
-                  tile_buffer_alloc(NULL, 4, &c.top_p) || tile_buffer_alloc(NULL, 4, &c.token) ||
-                  tile_buffer_alloc(NULL, 4, &c.kept) ||
-                  tile_buffer_upload(c.temperature, 0, &r->o.temperature, 4, NULL) ||
-                  tile_buffer_upload(c.k, 0, &all, 4, NULL) ||
-                  tile_buffer_upload(c.top_p, 0, &top_p, 4, NULL)) &&
-                write_text(r, &c);
-    tile_buffer_free(c.temperature), tile_buffer_free(c.k), tile_buffer_free(c.top_p);
-    tile_buffer_free(c.token), tile_buffer_free(c.kept);
+    bool good = zeros(b, &c.temperature, 1, 4) && zeros(b, &c.k, 1, 4) &&
+                zeros(b, &c.top_p, 1, 4) && zeros(b, &c.token, 1, 4) && zeros(b, &c.kept, 1, 4) &&
+                !tile_buffer_upload(c.temperature, 0, &r->o.temperature, 4, NULL) &&
+                !tile_buffer_upload(c.top_p, 0, &top_p, 4, NULL) && write_text(r, &c);
+    buffers_free(b);
     return good;
 }
 
@@ -316,8 +269,7 @@ static bool draw(const Run *r)
     const Point *p = &r->point[r->points - 1];
     snprintf(title, sizeof title, "bits a byte; held out at the end: %.3f", p->held);
     if (curve_write(r->o.curve, r->point, r->points, title)) return true;
-    fprintf(stderr, "15_train_gpt: %s: %s\n", r->o.curve, strerror(errno));
-    return false;
+    return fail(r->o.curve, strerror(errno));
 }
 
 static void describe(const Run *r)
@@ -337,17 +289,20 @@ static bool run(Run *r, char **files, int n)
     static char *own[] = {SOURCES "/README.md", SOURCES "/main.c", SOURCES "/model.c",
                           SOURCES "/steps.c"};
     if (!sizes(&r->o)) return false;
-    if (!ranks_all(text_open(&r->text, n ? files : own, n ? n : 4))) return false;
+    const char *wrong;
+    if (!ranks_all(text_open(&r->text, n ? files : own, n ? n : 4, &wrong) ||
+                   fail(wrong, strerror(errno))))
+        return false;
     if (r->text.trains <= (size_t)r->o.model.context)
-        return fail("there is less text than a context");
+        return fail("", "there is less text than a context");
     share_open(r->o.library);
     if (!model_open(&r->model, r->o.model) || !steps_open(&r->steps, &r->model, r->o.seed))
-        return fail(tile_last_error());
+        return fail("", tile_last_error());
     if (ranks_me() == 0) describe(r);
     if (!train(r))
-        return fail(r->why ? r->why : *share_error() ? share_error() : tile_last_error());
+        return fail("", r->why ? r->why : *share_error() ? share_error() : tile_last_error());
     if (ranks_me() != 0) return true;
-    if (r->o.sample && !sample(r)) return fail(tile_last_error());
+    if (r->o.sample && !sample(r)) return fail("", tile_last_error());
     return !r->o.curve || draw(r);
 }
 
@@ -357,9 +312,9 @@ int main(int argc, char **argv)
     bool good = true, right = true;
     ranks_open(&argc, &argv);
     if (!options(argc, argv, &r.o)) return ranks_me() == 0 ? usage() : 2;
-    if (!share_device()) return fail(tile_last_error()), 1;
+    if (!share_device()) return fail("", tile_last_error()), 1;
     if (r.o.check)
-        good = check_gradients(&right) || fail(tile_last_error());
+        good = check_gradients(&right) || fail("", tile_last_error());
     else
         good = run(&r, argv + optind, argc - optind);
     steps_close(&r.steps), model_close(&r.model), text_close(&r.text);

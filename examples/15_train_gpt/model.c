@@ -1,7 +1,4 @@
 #include "model.h"
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { PARTS = 16 }; /* programs that sum a norm's gradient together */
 
@@ -41,66 +38,44 @@ Tensor *model_tensor(const Model *m, Role role, int layer)
 
 /* ---- memory ---- */
 
-static bool allocate(tile_buffer **out, size_t count, size_t size)
-{
-    return !(tile_buffer_alloc(NULL, count * size, out) ||
-             tile_buffer_fill(*out, 0, 0, count * size, NULL));
-}
-
-static bool allocate_layer(Layer *l, const Config *c, size_t n, size_t s)
+static bool allocate_layer(Buffers *b, Layer *l, const Config *c, size_t n, size_t s)
 {
     size_t d = (size_t)c->width, f = (size_t)c->hidden, h = (size_t)c->heads;
-    return allocate(&l->x, n * d, s) && allocate(&l->rstd, n, 4) && allocate(&l->y, n * d, s) &&
-           allocate(&l->qkv, n * 3 * d, s) && allocate(&l->lse, n * h, 4) &&
-           allocate(&l->heads, n * d, s) && allocate(&l->mid, n * d, s) &&
-           allocate(&l->rstd_mid, n, 4) && allocate(&l->z, n * d, s) &&
-           allocate(&l->up, n * 2 * f, s) && allocate(&l->act, n * f, s);
+    return zeros(b, &l->x, n * d, s) && zeros(b, &l->rstd, n, 4) && zeros(b, &l->y, n * d, s) &&
+           zeros(b, &l->qkv, n * 3 * d, s) && zeros(b, &l->lse, n * h, 4) &&
+           zeros(b, &l->heads, n * d, s) && zeros(b, &l->mid, n * d, s) &&
+           zeros(b, &l->rstd_mid, n, 4) && zeros(b, &l->z, n * d, s) &&
+           zeros(b, &l->up, n * 2 * f, s) && zeros(b, &l->act, n * f, s);
 }
 
 static bool allocate_all(Model *m)
 {
     const Config *c = &m->config;
+    Buffers *b = &m->buffers;
     size_t n = (size_t)c->batch * (size_t)c->context, s = (size_t)type_size(c->type);
     size_t d = (size_t)c->width, f = (size_t)c->hidden, h = (size_t)c->heads;
     size_t angles = (size_t)c->context * d / h / 2;
     m->layer = calloc((size_t)c->layers, sizeof *m->layer);
     for (int l = 0; l < c->layers; l++)
-        if (!m->layer || !allocate_layer(&m->layer[l], c, n, s)) return false;
-    return allocate(&m->weights, m->size, s) && allocate(&m->grads, m->size, 4) &&
-           allocate(&m->token, n, 4) && allocate(&m->place, n, 4) && allocate(&m->label, n, 4) &&
-           allocate(&m->order, n, 4) && allocate(&m->offsets, BYTES + 1, 4) &&
-           allocate(&m->cosine, angles, 4) && allocate(&m->sine, angles, 4) &&
-           allocate(&m->branch, n * d, s) && allocate(&m->last, n * d, s) &&
-           allocate(&m->rstd_last, n, 4) && allocate(&m->y_last, n * d, s) &&
-           allocate(&m->logits, n * BYTES, s) && allocate(&m->loss, n, 4) &&
-           allocate(&m->lse, n, 4) && allocate(&m->scale, 1, 4) && allocate(&m->dloss, n, 4) &&
-           allocate(&m->zero, n, 4) && allocate(&m->d[0], n * d, s) &&
-           allocate(&m->d[1], n * d, s) && allocate(&m->dy, n * d, s) &&
-           allocate(&m->dact, n * f, s) && allocate(&m->dup, n * 2 * f, s) &&
-           allocate(&m->dqkv, n * 3 * d, s) && allocate(&m->dheads, n * d, s) &&
-           allocate(&m->delta, n * h, 4) && allocate(&m->part, PARTS * d, 4);
-}
-
-static void free_buffers(tile_buffer **all, size_t n)
-{
-    for (size_t i = 0; i < n; i++) tile_buffer_free(all[i]);
+        if (!m->layer || !allocate_layer(b, &m->layer[l], c, n, s)) return false;
+    return zeros(b, &m->weights, m->size, s) && zeros(b, &m->grads, m->size, 4) &&
+           zeros(b, &m->token, n, 4) && zeros(b, &m->place, n, 4) && zeros(b, &m->label, n, 4) &&
+           zeros(b, &m->order, n, 4) && zeros(b, &m->offsets, BYTES + 1, 4) &&
+           zeros(b, &m->cosine, angles, 4) && zeros(b, &m->sine, angles, 4) &&
+           zeros(b, &m->branch, n * d, s) && zeros(b, &m->last, n * d, s) &&
+           zeros(b, &m->rstd_last, n, 4) && zeros(b, &m->y_last, n * d, s) &&
+           zeros(b, &m->logits, n * BYTES, s) && zeros(b, &m->loss, n, 4) &&
+           zeros(b, &m->lse, n, 4) && zeros(b, &m->scale, 1, 4) && zeros(b, &m->dloss, n, 4) &&
+           zeros(b, &m->zero, n, 4) && zeros(b, &m->d[0], n * d, s) &&
+           zeros(b, &m->d[1], n * d, s) && zeros(b, &m->dy, n * d, s) &&
+           zeros(b, &m->dact, n * f, s) && zeros(b, &m->dup, n * 2 * f, s) &&
+           zeros(b, &m->dqkv, n * 3 * d, s) && zeros(b, &m->dheads, n * d, s) &&
+           zeros(b, &m->delta, n * h, 4) && zeros(b, &m->part, PARTS * d, 4);
 }
 
 void model_close(Model *m)
 {
-    tile_buffer *own[] = {
-        m->weights, m->grads, m->token, m->place, m->label, m->order, m->offsets, m->cosine,
-        m->sine, m->branch, m->last, m->rstd_last, m->y_last, m->logits, m->loss, m->lse,
-        m->scale, m->dloss, m->zero, m->d[0], m->d[1], m->dy, m->dact, m->dup, m->dqkv,
-        m->dheads, m->delta, m->part};
-    free_buffers(own, sizeof own / sizeof *own);
-    for (int i = 0; m->layer && i < m->config.layers; i++) {
-        Layer *l = &m->layer[i];
-        tile_buffer *its[] = {l->x, l->rstd, l->y, l->qkv, l->lse, l->heads, l->mid, l->rstd_mid,
-                              l->z, l->up, l->act};
-        free_buffers(its, sizeof its / sizeof *its);
-    }
-    kernels_close(&m->kernels);
+    buffers_free(&m->buffers), modules_free(&m->kernels.modules);
     free(m->layer), free(m->tensor);
 }
 
@@ -173,16 +148,6 @@ bool model_open(Model *m, Config c)
 
 /* ---- a batch ---- */
 
-/* Where the tokens of each byte are, in order: what the embedding's derivative adds up. */
-static void sort_tokens(const int32_t *token, int n, int32_t *order, int32_t offsets[BYTES + 1])
-{
-    int32_t next[BYTES];
-    memset(offsets, 0, (BYTES + 1) * sizeof *offsets);
-    for (int i = 0; i < n; i++) offsets[token[i] + 1]++;
-    for (int b = 0; b < BYTES; b++) next[b] = offsets[b], offsets[b + 1] += offsets[b];
-    for (int i = 0; i < n; i++) order[next[token[i]]++] = i;
-}
-
 bool model_load(Model *m, const uint8_t *x, int rows, int length)
 {
     int n = rows * length;
@@ -194,7 +159,7 @@ bool model_load(Model *m, const uint8_t *x, int rows, int length)
         int at = i / length * (length + 1) + i % length;
         token[i] = x[at], label[i] = x[at + 1], place[i] = i % length;
     }
-    sort_tokens(token, n, order, offsets);
+    text_sort(token, n, order, offsets);
     bool good = !(tile_buffer_upload(m->token, 0, token, bytes, NULL) ||
                   tile_buffer_upload(m->label, 0, label, bytes, NULL) ||
                   tile_buffer_upload(m->order, 0, order, bytes, NULL) ||

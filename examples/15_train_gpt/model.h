@@ -2,9 +2,8 @@
  * Functions are false when the device failed; tile_last_error() says why. */
 #ifndef TRAIN_MODEL_H
 #define TRAIN_MODEL_H
+#include "../shared/text.h"
 #include "kernels.h"
-
-enum { BYTES = 256 };
 
 /* Matrices come first, of all layers; only they decay. */
 typedef enum Role { EMBEDDING, HEAD, QKV, OUT, UP, DOWN, LAST_NORM, NORM, HIDDEN_NORM, ROLES } Role;
@@ -32,6 +31,7 @@ typedef struct Layer {
 typedef struct Model {
     Config config;
     Kernels kernels;
+    Buffers buffers;
     Tensor *tensor;
     int tensors, matrices;
     size_t size; /* elements of all tensors, each from a multiple of 64 */

@@ -1,16 +1,8 @@
 #include "steps.h"
 #include "share.h"
-#include "text.h"
-#include <math.h>
-#include <stdlib.h>
 
 enum { W, G, FIRST, SECOND, MASTER, TOTAL, TABLES, SUMS = 64 };
 _Static_assert(TABLES == sizeof((Steps *)0)->table / sizeof(tile_buffer *), "tables");
-
-static bool allocate(tile_buffer **out, size_t bytes)
-{
-    return !(tile_buffer_alloc(NULL, bytes, out) || tile_buffer_fill(*out, 0, 0, bytes, NULL));
-}
 
 /* Where each tensor lies in a buffer. */
 static bool fill_table(const Steps *s, tile_buffer *table, const tile_buffer *base, size_t size)
@@ -30,10 +22,10 @@ static bool fill_tables(Steps *s)
     int64_t length[256];
     for (int i = 0; i < m->tensors && i < 256; i++)
         length[i] = (int64_t)m->tensor[i].rows * m->tensor[i].cols;
-    bool good = m->tensors <= 256 && allocate(&s->length, (size_t)m->tensors * 8) &&
+    bool good = m->tensors <= 256 && zeros(&s->buffers, &s->length, (size_t)m->tensors, 8) &&
                 !tile_buffer_upload(s->length, 0, length, (uint64_t)m->tensors * 8, NULL);
     for (int i = 0; good && i < TABLES; i++)
-        good = allocate(&s->table[i], (size_t)m->tensors * 8) &&
+        good = zeros(&s->buffers, &s->table[i], (size_t)m->tensors, 8) &&
                fill_table(s, s->table[i], base[i],
                           i == W ? (size_t)type_size(m->config.type) : sizeof(float));
     return good;
@@ -64,12 +56,6 @@ bool steps_set(Steps *s, const Tensor *t, const float *w)
     return free(half), good;
 }
 
-static float normal(uint64_t seed, uint64_t i)
-{
-    double u = 1 - text_uniform(seed, 2 * i), v = text_uniform(seed, 2 * i + 1);
-    return (float)(sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
-}
-
 /* Norms are 1. Matrices that add to what goes past them are smaller, the more there are of them. */
 static bool first_weights(Steps *s, uint64_t seed)
 {
@@ -81,7 +67,7 @@ static bool first_weights(Steps *s, uint64_t seed)
         if (t->role == EMBEDDING) size = 0.1f;
         if (t->role == OUT || t->role == DOWN) size /= sqrtf(2 * (float)m->config.layers);
         for (size_t k = 0; w && k < n; k++)
-            w[k] = t->rows == 1 ? 1 : size * normal(seed, t->at + k);
+            w[k] = t->rows == 1 ? 1 : size * (float)normal_at(seed, t->at + k);
         bool good = w && steps_set(s, t, w);
         free(w);
         if (!good) return false;
@@ -91,23 +77,21 @@ static bool first_weights(Steps *s, uint64_t seed)
 
 bool steps_open(Steps *s, Model *m, uint64_t seed)
 {
-    size_t bytes = m->size * sizeof(float);
+    Buffers *b = &s->buffers;
     const float scale = m->config.type == F16 ? 65536 : 1;
     *s = (Steps){.model = m};
-    return allocate(&s->master, m->config.type == F32 ? 0 : bytes) && allocate(&s->first, bytes) &&
-           allocate(&s->second, bytes) && allocate(&s->total, bytes) &&
-           allocate(&s->part, SUMS * 4) && allocate(&s->factor, 4) && allocate(&s->norm, 4) &&
-           allocate(&s->taken, 4) && allocate(&s->good, 4) &&
+    return zeros(b, &s->master, m->config.type == F32 ? 0 : m->size, 4) &&
+           zeros(b, &s->first, m->size, 4) && zeros(b, &s->second, m->size, 4) &&
+           zeros(b, &s->total, m->size, 4) && zeros(b, &s->part, SUMS, 4) &&
+           zeros(b, &s->factor, 1, 4) && zeros(b, &s->norm, 1, 4) && zeros(b, &s->taken, 1, 4) &&
+           zeros(b, &s->good, 1, 4) &&
            !tile_buffer_upload(m->scale, 0, &scale, 4, NULL) && fill_tables(s) &&
            first_weights(s, seed);
 }
 
 void steps_close(Steps *s)
 {
-    tile_buffer *all[] = {s->master, s->first, s->second, s->total, s->length, s->part, s->factor,
-                          s->norm, s->taken, s->good};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tile_buffer_free(all[i]);
-    for (int i = 0; i < TABLES; i++) tile_buffer_free(s->table[i]);
+    buffers_free(&s->buffers);
 }
 
 /* ---- a step ---- */

@@ -6,6 +6,7 @@
 
 typedef struct Steps {
     Model *model;
+    Buffers buffers;
     tile_buffer *master, *first, *second, *total; /* f32, as the model's tensors lie */
     tile_buffer *length, *table[6];               /* of all tensors: numbers and addresses */
     tile_buffer *part, *factor, *norm, *taken, *good;

@@ -1,31 +1,22 @@
 #include "lstm.h"
-#include "text.h"
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { EMBED, EMBED_BACK, SEQUENCE, SEQUENCE_BACK, PRODUCT, PRODUCT_BACK, PRODUCT_WEIGHTS, LOSS,
        LOSS_BACK, SQUARES, CONTROL, ADAM, KERNELS };
 enum { SUMS = 64 };
 
-#define RUN(m, id, ...) (!tile_launch((m)->kernel[id], NULL, TILE_ARGS(__VA_ARGS__)))
-
 /* ---- kernels: all of them are the library's ---- */
 
-enum { GEMM, RNN, LAYERS, LOSSES, OPTIMIZERS, MODULES };
-static const char *const modules[MODULES] = {"std.kernels.gemm", "std.kernels.rnn",
-                                             "std.kernels.layers", "std.kernels.losses",
-                                             "std.kernels.optimizers"};
+#define GEMM "std.kernels.gemm"
+#define RNN "std.kernels.rnn"
+#define LAYERS "std.kernels.layers"
+#define LOSSES "std.kernels.losses"
+#define OPTIMIZERS "std.kernels.optimizers"
 
 static bool open_kernels(Lstm *m)
 {
 #define F {"T", 0, "f32"}
 #define TILES {"BM", 64, 0}, {"BN", 64, 0}
-    static const struct {
-        int module;
-        const char *name;
-        tile_const consts[6];
-    } rows[KERNELS] = {
+    static const KernelRow rows[KERNELS] = {
         [EMBED] = {LAYERS, "embedding", {F}},
         [EMBED_BACK] = {LAYERS, "embedding_backward_sorted", {F}},
         [SEQUENCE] = {RNN, "lstm_sequence", {F, {"BB", 8, 0}}},
@@ -39,33 +30,23 @@ static bool open_kernels(Lstm *m)
         [CONTROL] = {OPTIMIZERS, "step_control", {{0}}},
         [ADAM] = {OPTIMIZERS, "adam", {F, {"CONTROL", 1, 0}}},
     };
-    for (int i = 0; i < MODULES; i++)
-        if (tile_module_load_file(NULL, modules[i], NULL, &m->module[i])) return false;
-    for (int i = 0; i < KERNELS; i++)
-        if (tile_kernel_get(m->module[rows[i].module], rows[i].name, rows[i].consts,
-                            &m->kernel[i]))
-            return false;
-    return true;
+    return kernels_get(&m->modules, rows, KERNELS, m->kernel);
 }
 
 /* ---- memory ---- */
 
-static bool allocate(tile_buffer **out, size_t count)
-{
-    return !(tile_buffer_alloc(NULL, 4 * count, out) ||
-             tile_buffer_fill(*out, 0, 0, 4 * count, NULL));
-}
-
 static bool allocate_chunk(Lstm *m)
 {
+    Buffers *a = &m->buffers;
     size_t b = (size_t)m->rows, n = b * (size_t)m->length, h = (size_t)m->width;
-    return allocate(&m->token, n) && allocate(&m->label, n) && allocate(&m->order, n) &&
-           allocate(&m->offsets, BYTES + 1) && allocate(&m->loss, n) && allocate(&m->lse, n) &&
-           allocate(&m->dloss, n) && allocate(&m->x, 4 * n * h) && allocate(&m->gates, 4 * n * h) &&
-           allocate(&m->logits, n * BYTES) && allocate(&m->dh, n * h) &&
-           allocate(&m->dz, 4 * n * h) && allocate(&m->dc, b * h) && allocate(&m->dstart, b * h) &&
-           allocate(&m->part, SUMS) && allocate(&m->factor, 1) && allocate(&m->norm, 1) &&
-           allocate(&m->scale, 1) && allocate(&m->steps, 1) && allocate(&m->good, 1);
+    return zeros(a, &m->token, n, 4) && zeros(a, &m->label, n, 4) && zeros(a, &m->order, n, 4) &&
+           zeros(a, &m->offsets, BYTES + 1, 4) && zeros(a, &m->loss, n, 4) &&
+           zeros(a, &m->lse, n, 4) && zeros(a, &m->dloss, n, 4) && zeros(a, &m->x, n * h, 16) &&
+           zeros(a, &m->gates, n * h, 16) && zeros(a, &m->logits, n * BYTES, 4) &&
+           zeros(a, &m->dh, n * h, 4) && zeros(a, &m->dz, n * h, 16) &&
+           zeros(a, &m->dc, b * h, 4) && zeros(a, &m->dstart, b * h, 4) &&
+           zeros(a, &m->part, SUMS, 4) && zeros(a, &m->factor, 1, 4) && zeros(a, &m->norm, 1, 4) &&
+           zeros(a, &m->scale, 1, 4) && zeros(a, &m->steps, 1, 4) && zeros(a, &m->good, 1, 4);
 }
 
 /* Tensors, and where they are for kernels that take all of them at once. */
@@ -73,57 +54,40 @@ static bool allocate_tensors(Lstm *m)
 {
     int64_t sizes[TENSORS];
     for (int i = 0; i < TENSORS; i++) sizes[i] = (int64_t)m->size[i];
-    if (tile_buffer_alloc(NULL, sizeof sizes, &m->sizes) ||
+    if (!zeros(&m->buffers, &m->sizes, TENSORS, 8) ||
         tile_buffer_upload(m->sizes, 0, sizes, sizeof sizes, NULL))
         return false;
     for (int t = 0; t < TABLES; t++) {
         uint64_t at[TENSORS];
         for (int i = 0; i < TENSORS; i++) {
-            if (!allocate(&m->tensor[t][i], m->size[i])) return false;
+            if (!zeros(&m->buffers, &m->tensor[t][i], m->size[i], 4)) return false;
             at[i] = (uint64_t)(uintptr_t)tile_buffer_ptr(m->tensor[t][i]);
         }
-        if (tile_buffer_alloc(NULL, sizeof at, &m->table[t]) ||
+        if (!zeros(&m->buffers, &m->table[t], TENSORS, 8) ||
             tile_buffer_upload(m->table[t], 0, at, sizeof at, NULL))
             return false;
     }
     return true;
 }
 
-static void free_all(tile_buffer **b, size_t n)
-{
-    for (size_t i = 0; i < n; i++) tile_buffer_free(b[i]);
-}
-
 void lstm_close(Lstm *m)
 {
-    tile_buffer *all[] = {m->sizes, m->token, m->label, m->order, m->offsets, m->loss, m->lse,
-                          m->dloss, m->x, m->gates, m->logits, m->dh, m->dz, m->dc, m->dstart,
-                          m->part, m->factor, m->norm, m->scale, m->steps, m->good};
-    free_all(all, sizeof all / sizeof *all);
-    free_all(m->table, TABLES);
-    free_all(m->tensor[0], (size_t)TABLES * TENSORS);
-    for (int i = 0; i < MODULES; i++) tile_module_free(m->module[i]);
+    buffers_free(&m->buffers), modules_free(&m->modules);
 }
 
 bool lstm_remember(const Lstm *m, Memory *s)
 {
     size_t n = (size_t)(m->length + 1) * (size_t)m->rows * (size_t)m->width;
-    *s = (Memory){0};
-    return allocate(&s->h, n) && allocate(&s->c, n);
+    *s = (Memory){.h = NULL};
+    return zeros(&s->buffers, &s->h, n, 4) && zeros(&s->buffers, &s->c, n, 4);
 }
 
 void lstm_forget(Memory *s)
 {
-    tile_buffer_free(s->h), tile_buffer_free(s->c);
+    buffers_free(&s->buffers);
 }
 
 /* ---- the first weights ---- */
-
-static double normal(uint64_t seed, uint64_t i)
-{
-    double u = 1 - text_uniform(seed, 2 * i), v = text_uniform(seed, 2 * i + 1);
-    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-}
 
 /* A byte's row of INPUT has its biases, too: that of the forget gate begins with 1, so that the
  * network remembers. */
@@ -135,7 +99,7 @@ static bool first_weights(Lstm *m, uint64_t seed)
         float *w = malloc(m->size[i] * sizeof *w);
         for (size_t k = 0; w && k < m->size[i]; k++) {
             bool forgets = i == INPUT && k / h % 4 == 1;
-            w[k] = (float)(forgets + size * normal(seed + (uint64_t)i, k));
+            w[k] = (float)(forgets + size * normal_at(seed + (uint64_t)i, k));
         }
         bool good = w && !tile_buffer_upload(m->tensor[WEIGHTS][i], 0, w, m->size[i] * 4, NULL);
         free(w);
@@ -184,16 +148,6 @@ static tile_arg recurrent(const Lstm *m)
 
 /* ---- a chunk ---- */
 
-/* Where each byte is, in order: what the derivative by its row adds up. */
-static void sort_tokens(const int32_t *token, int n, int32_t *order, int32_t offsets[BYTES + 1])
-{
-    int32_t next[BYTES];
-    memset(offsets, 0, (BYTES + 1) * sizeof *offsets);
-    for (int i = 0; i < n; i++) offsets[token[i] + 1]++;
-    for (int b = 0; b < BYTES; b++) next[b] = offsets[b], offsets[b + 1] += offsets[b];
-    for (int i = 0; i < n; i++) order[next[token[i]]++] = i;
-}
-
 bool lstm_load(Lstm *m, const uint8_t *x, int rows, int length)
 {
     int n = rows * length;
@@ -205,7 +159,7 @@ bool lstm_load(Lstm *m, const uint8_t *x, int rows, int length)
         int at = i % rows * (length + 1) + i / rows;
         token[i] = x[at], label[i] = x[at + 1];
     }
-    sort_tokens(token, n, order, offsets);
+    text_sort(token, n, order, offsets);
     bool good = !(tile_buffer_upload(m->token, 0, token, bytes, NULL) ||
                   tile_buffer_upload(m->label, 0, label, bytes, NULL) ||
                   tile_buffer_upload(m->order, 0, order, bytes, NULL) ||

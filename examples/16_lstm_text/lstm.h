@@ -5,22 +5,22 @@
  * Rows are time after time: row t * rows + r is step t of sequence r. */
 #ifndef LSTM_H
 #define LSTM_H
-#include <stdbool.h>
-#include <stdint.h>
-#include <tile_jit.h>
+#include "../shared/example.h"
+#include "../shared/text.h"
 
-enum { BYTES = 256 };
 typedef enum Tensor { INPUT, STATE, SCORES, TENSORS } Tensor;
 typedef enum Table { WEIGHTS, GRADIENTS, FIRST, SECOND, TABLES } Table;
 
 /* Where the sequences are: h and c, [length + 1, rows, width]; place 0 is what was before. */
 typedef struct Memory {
+    Buffers buffers;
     tile_buffer *h, *c;
 } Memory;
 
 typedef struct Lstm {
     int width, rows, length; /* of the state; of a chunk, at most */
-    tile_module *module[5];
+    Modules modules;
+    Buffers buffers;
     tile_kernel *kernel[12];
     size_t size[TENSORS];                      /* numbers of the tensors */
     tile_buffer *tensor[TABLES][TENSORS], *table[TABLES], *sizes;

@@ -1,21 +1,17 @@
 /* Trains a recurrent network on text files, then lets it write: 16_lstm_text [OPTION]... [FILE]...;
  * usage() has the options. */
+#define PROGRAM "16_lstm_text"
+#include "../shared/curve.h"
+#include "../shared/example.h"
 #include "check.h"
-#include "curve.h"
 #include "lstm.h"
-#include "text.h"
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { POINTS = 60, HELD_CHUNKS = 16 };
 
 typedef struct Options {
-    int width, rows, length, steps, sample, check;
+    int width, rows, length, steps, sample;
+    bool check;
     float rate, temperature;
     uint64_t seed;
     const char *curve, *prompt;
@@ -32,12 +28,6 @@ typedef struct Run {
     int chunks;
 } Run;
 
-static bool fail(const char *what)
-{
-    fprintf(stderr, "16_lstm_text: %s\n", what);
-    return false;
-}
-
 static int usage(void)
 {
     fputs("usage: 16_lstm_text [OPTION]... [FILE]...    (without files: its own sources)\n"
@@ -51,49 +41,17 @@ static int usage(void)
     return 2;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* ---- options ---- */
-
-static bool number(const char *text, double low, double high, double *out)
-{
-    char *end;
-    *out = strtod(text, &end);
-    return *text && !*end && *out >= low && *out <= high;
-}
-
-static bool set(int letter, const char *value, Options *o)
-{
-    double v = 0;
-    const struct {
-        int letter, *to;
-        double low, high;
-    } rows[] = {{'d', &o->width, 1, 4096}, {'b', &o->rows, 1, 4096}, {'c', &o->length, 1, 4096},
-                {'n', &o->steps, 1, 1e7}, {'m', &o->sample, 0, 1e6}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].letter == letter)
-            return number(value, rows[i].low, rows[i].high, &v) && (*rows[i].to = (int)v, true);
-    switch (letter) {
-    case 'o': return o->curve = value, true;
-    case 'p': return o->prompt = value, true;
-    case 'g': return o->check = 1, true;
-    case 'r': return number(value, 0, 1, &v) && (o->rate = (float)v, true);
-    case 'T': return number(value, 1e-3, 100, &v) && (o->temperature = (float)v, true);
-    default: return number(value, 0, 1e9, &v) && (o->seed = (uint64_t)v, true);
-    }
-}
-
 static bool options(int argc, char **argv, Options *o)
 {
-    *o = (Options){192, 16, 48, 1200, 300, 0, 4e-3f, 0.6f, 1, NULL, "The "};
-    for (int c; (c = getopt(argc, argv, "d:b:c:n:r:s:o:p:m:T:g")) != -1;)
-        if (c == '?' || !set(c, optarg, o)) return false;
-    return true;
+    *o = (Options){192, 16, 48, 1200, 300, false, 4e-3f, 0.6f, 1, NULL, "The "};
+    const Option rows[] = {
+        {'d', IS_INT, &o->width, 1, 4096}, {'b', IS_INT, &o->rows, 1, 4096},
+        {'c', IS_INT, &o->length, 1, 4096}, {'n', IS_INT, &o->steps, 1, 1e7},
+        {'r', IS_FLOAT, &o->rate, 0, 1}, {'s', IS_SEED, &o->seed, 0, 1e9},
+        {'o', IS_TEXT, &o->curve, 0, 0}, {'p', IS_TEXT, &o->prompt, 0, 0},
+        {'m', IS_INT, &o->sample, 0, 1e6}, {'T', IS_FLOAT, &o->temperature, 1e-3, 100},
+        {'g', IS_FLAG, &o->check, 0, 0}};
+    return options_read(argc, argv, rows, sizeof rows / sizeof *rows);
 }
 
 /* ---- learning ---- */
@@ -203,7 +161,7 @@ static bool write_text(Run *r)
     for (const char *p = prompt; good && *p; p++) good = read_byte(r, (uint8_t)*p, score);
     printf("[%s]", r->o.prompt);
     for (int i = 0; good && i < r->o.sample; i++) {
-        int next = choose(score, r->o.temperature, text_uniform(r->o.seed + 99, (uint64_t)i));
+        int next = choose(score, r->o.temperature, uniform_at(r->o.seed + 99, (uint64_t)i));
         putchar(next == '\n' || (next >= ' ' && next != 127) ? next : '?');
         good = read_byte(r, next, score);
     }
@@ -219,8 +177,7 @@ static bool draw(const Run *r)
     snprintf(title, sizeof title, "bits a byte; held out at the end: %.3f",
              r->point[r->points - 1].held);
     if (curve_write(r->o.curve, r->point, r->points, title)) return true;
-    fprintf(stderr, "16_lstm_text: %s: %s\n", r->o.curve, strerror(errno));
-    return false;
+    return fail(r->o.curve, strerror(errno));
 }
 
 static bool run(Run *r, char **files, int n)
@@ -228,16 +185,18 @@ static bool run(Run *r, char **files, int n)
     static char *own[] = {SOURCES "/README.md", SOURCES "/main.c", SOURCES "/lstm.c",
                           SOURCES "/check.c"};
     const Options *o = &r->o;
-    if (!text_open(&r->text, n ? files : own, n ? n : 4)) return false;
+    const char *wrong;
+    if (!text_open(&r->text, n ? files : own, n ? n : 4, &wrong))
+        return fail(wrong, strerror(errno));
     if (r->text.helds / (size_t)o->rows <= (size_t)o->length)
-        return fail("there is less held-out text than a chunk");
+        return fail("", "there is less held-out text than a chunk");
     if (!lstm_open(&r->net, o->width, o->rows, o->length, o->seed) ||
         !lstm_remember(&r->net, &r->learns) || !lstm_remember(&r->net, &r->other))
-        return fail(tile_last_error());
+        return fail("", tile_last_error());
     printf("a state of %d numbers, %zu weights; %zu bytes to learn from, %zu held out\n", o->width,
            r->net.size[INPUT] + r->net.size[STATE] + r->net.size[SCORES], r->text.trains,
            r->text.helds);
-    if (!train(r) || (o->sample && !write_text(r))) return fail(tile_last_error());
+    if (!train(r) || (o->sample && !write_text(r))) return fail("", tile_last_error());
     return !o->curve || draw(r);
 }
 
@@ -247,7 +206,7 @@ int main(int argc, char **argv)
     bool good, right = true;
     if (!options(argc, argv, &r.o)) return usage();
     if (r.o.check)
-        good = check_gradients(&right) || fail(tile_last_error());
+        good = check_gradients(&right) || fail("", tile_last_error());
     else
         good = run(&r, argv + optind, argc - optind);
     lstm_forget(&r.learns), lstm_forget(&r.other), lstm_close(&r.net), text_close(&r.text);

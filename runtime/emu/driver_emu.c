@@ -278,13 +278,8 @@ static bool orders_threads(uint32_t leaf)
     case TL_LEAF_MBAR_EXPECT:
     case TL_LEAF_MBAR_ARRIVE:
     case TL_LEAF_MBAR_ARRIVE_AT:
-    case TL_LEAF_MBAR_WAIT:
-    case TL_LEAF_BULK_ALL_1:
-    case TL_LEAF_BULK_ALL_2:
-    case TL_LEAF_BULK_ALL_3:
-    case TL_LEAF_BULK_ALL_4:
-    case TL_LEAF_BULK_ALL_5: return true;
-    default: return false;
+    case TL_LEAF_MBAR_WAIT: return true;
+    default: return leaf >= TL_LEAF_BULK_ALL_1 && leaf <= TL_LEAF_BULK_ALL_5;
     }
 }
 

@@ -71,9 +71,9 @@ tile_status tl_emu_crew_open(tl_pool *pool, tl_emu_crew *crew);
 void tl_emu_crew_close(tl_emu_crew *crew);
 /* Fill in kernel to stats of a zeroed job. Failures of the kernel go to the sink. */
 tile_status tl_emu_run(tl_pool *pool, tl_emu_crew *crew, tl_emu_job *job);
-/* A tl_emu_report whose user is the job. */
-void tl_emu_report_failure(void *job, int64_t block, tl_fail_kind kind, uint32_t site,
-                           const char *text);
+/* Blocks of one worker, one of several, that can be under way at once: as many as have stacks, each
+ * of which is two mappings, of which Linux gives a process 65530. */
+uint32_t tl_emu_resident(uint32_t threads, uint32_t workers);
 
 /* ---- a block ---- */
 
@@ -105,6 +105,7 @@ typedef struct tl_emu_set {
 typedef enum tl_emu_event {
     TL_EMU_TURN,  /* all threads that could run wait for another block, it seems */
     TL_EMU_ENDED, /* all threads have ended */
+    TL_EMU_STUCK, /* nobody can run */
     TL_EMU_BROKEN /* a report has been made; the block cannot go on */
 } tl_emu_event;
 
@@ -127,6 +128,7 @@ struct tl_emu_block {
     tl_emu_worker *worker;
     tl_emu_block *next; /* among the resident, or the unused */
     tl_fiber *main;     /* the worker's context */
+    void (*life)(void *block); /* what a thread does when it first runs; does not return */
     tl_fiber_stacks *stacks;
     tl_emu_block_watch *watch;
     int64_t linear;
@@ -162,8 +164,42 @@ struct tl_emu_block {
     } prints;
 };
 
+/* ---- emu_block.c ---- */
+
 /* The block that this host thread runs, while a fiber runs. */
 extern _Thread_local tl_emu_block *tl_emu_now;
+
+void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf);
+/* Is the site left out (TILE_EMU_DROP_BARRIER)? */
+bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site);
+/* The current block, in which the leaf is counted; NULL: the site is left out. */
+tl_emu_block *tl_emu_enter(uint32_t site, tl_leaf leaf);
+/* The bytes that an arrival expects, more or fewer where that is the mutation. */
+uint32_t tl_emu_bytes_expected(tl_emu_block *b, uint32_t site, uint32_t bytes);
+/* Does the wait for bulk stores, which is for global memory, wait for that, or is it mutated? */
+bool tl_emu_waits_for_memory(tl_emu_block *b, uint32_t site);
+
+/* A tl_emu_report whose user is the job. */
+void tl_emu_report_failure(void *job, int64_t block, tl_fail_kind kind, uint32_t site,
+                           const char *text);
+/* Reports what is wrong at the site. */
+void tl_emu_say(tl_emu_block *b, tl_fail_kind kind, uint32_t site, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same; the block ends. */
+_Noreturn void tl_emu_complain(tl_emu_block *b, tl_fail_kind kind, uint32_t site,
+                               const char *format, ...) __attribute__((format(printf, 4, 5)));
+_Noreturn void tl_emu_break(tl_emu_block *b);
+/* realloc to n of `size` bytes; where there is no memory, the block ends. */
+void *tl_emu_grown(tl_emu_block *b, void *data, size_t n, size_t size);
+/* The same where n of *room are used, so that there is one more. */
+void *tl_emu_room(tl_emu_block *b, void *data, uint32_t n, uint32_t *room, size_t size);
+/* An invariant (invariant.h) in a thread of the block: where it does not hold, the block ends and
+ * the launch fails with TILE_INTERNAL and the text, at the source position of the leaf's call.
+ * Outside of threads, the emulator uses TL_INVARIANT_OR and TL_INVARIANT_VOID; tl_emu_run returns
+ * what they find. */
+#define TL_EMU_INVARIANT(b, site, cond, ...)                                                       \
+    TL_INVARIANT_ELSE(cond, tl_emu_broken((b), (site)), __VA_ARGS__)
+_Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 
 /* ---- emu_sched.c ---- */
 
@@ -177,26 +213,15 @@ tl_emu_event tl_emu_block_turn(tl_emu_block *b);
 /* The current thread, which is in `ready` no more, lets others run; returns when it was made ready
  * and is its turn. */
 void tl_emu_switch_away(tl_emu_block *b);
-/* The current thread, which is ready, lets the schedule choose. */
-void tl_emu_step(tl_emu_block *b);
+/* The current thread has ended. Returns only if another one begins on its stack, as the current. */
+void tl_emu_leave(tl_emu_block *b);
 /* The current thread waits for something that only others can do. */
 void tl_emu_spin(tl_emu_block *b);
-_Noreturn void tl_emu_break(tl_emu_block *b);
-/* realloc to n of `size` bytes; where there is no memory, the block ends. */
-void *tl_emu_grown(tl_emu_block *b, void *data, size_t n, size_t size);
-/* An invariant (invariant.h) in a thread of the block: where it does not hold, the block ends and
- * the launch fails with TILE_INTERNAL and the text, at the source position of the leaf's call.
- * Outside of threads, the emulator uses TL_INVARIANT_OR and TL_INVARIANT_VOID; tl_emu_run returns
- * what they find. */
-#define TL_EMU_INVARIANT(b, site, cond, ...)                                                   \
-    TL_INVARIANT_ELSE(cond, tl_emu_broken((b), (site)), __VA_ARGS__)
-_Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 
 /* ---- emu_meet.c: collectives ---- */
 
 void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
-/* Of so many threads, at the barrier of that number. */
-/* leaf: BARRIER_OF, TURN_TAKE, TURN_PASS */
+/* Of so many threads, at the barrier of that number. leaf: BARRIER_OF, TURN_TAKE, TURN_PASS */
 void tl_emu_meet_some(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t number,
                       uint32_t threads);
 /* Of all threads of the cluster. */
@@ -208,8 +233,10 @@ uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint3
  * must agree on. */
 void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant, void *mine,
                       void (*act)(tl_emu_block *b, void *const *mine));
-/* A thread has returned; reports when others wait for it. */
-void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t);
+/* A thread has ended: reports when others wait for it. */
+void tl_emu_meet_without(tl_emu_block *b, const tl_emu_thread *t);
+/* All threads have ended: reports what others of the block or the cluster wait for. */
+void tl_emu_meet_ended(tl_emu_block *b, uint32_t site);
 /* Nobody can run: says who waits where. */
 void tl_emu_report_deadlock(tl_emu_block *b);
 
@@ -219,20 +246,15 @@ void tl_emu_report_deadlock(tl_emu_block *b);
 bool tl_emu_copies_make_room(tl_emu_block *b, uint32_t threads);
 void tl_emu_copies_free(tl_emu_block *b);
 void tl_emu_copies_reset(tl_emu_block *b); /* for a new block */
-void tl_emu_copies_commit(tl_emu_block *b);
-void tl_emu_copies_wait(tl_emu_block *b, uint32_t pending);
-void tl_emu_copies_progress(tl_emu_block *b); /* some may arrive now */
+/* The current thread, which is ready, comes to a leaf: copies may arrive, the schedule chooses. */
+void tl_emu_step(tl_emu_block *b);
 /* A thread has returned: reports what it has not waited for. */
 void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t);
 
-/* Blocks of one worker, one of several, that can be under way at once (emu_run.c): as many as have
- * stacks, each of which is two mappings, of which Linux gives a process 65530. */
-uint32_t tl_emu_resident(uint32_t threads, uint32_t workers);
-
 /* ---- emu_print.c ---- */
 
-void tl_emu_print_element(tl_emu_block *b, const tile_image_site *site, uint32_t text,
-                          uint32_t dtype, uint32_t index, uint64_t bits);
+void tl_emu_print_element(tl_emu_block *b, uint32_t site, uint32_t text, uint32_t dtype,
+                          uint32_t index, uint64_t bits);
 /* At the block's end: what is incomplete is an error unless the block is broken. */
 void tl_emu_print_end(tl_emu_block *b);
 
@@ -243,6 +265,12 @@ void tl_emu_print_end(tl_emu_block *b);
 void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column);
 uint32_t tl_emu_type_bytes(uint32_t type); /* tile_dtype */
+/* An operand's element. tf32: NVIDIA's instructions take 10 bits of an f32's fraction. */
+typedef union tl_emu_number {
+    double f;
+    uint64_t i;
+} tl_emu_number;
+tl_emu_number tl_emu_number_of(uint32_t type, uint64_t bits, bool integer, bool tf32);
 
 /* ---- emu_wgmma.c: products of the current warp ---- */
 
@@ -273,18 +301,7 @@ void tl_emu_registers_reset(tl_emu_block *b); /* for a new block */
 
 /* ---- emu_leaf.c ---- */
 
-void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf);
-/* Is the site left out (TILE_EMU_DROP_BARRIER)? */
-bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site);
-/* The bytes that an arrival expects, more or fewer where that is the mutation. */
-uint32_t tl_emu_bytes_expected(tl_emu_block *b, uint32_t site, uint32_t bytes);
-/* Does the wait for bulk stores, which is for global memory, wait for that, or is it mutated? */
-bool tl_emu_waits_for_memory(tl_emu_block *b, uint32_t site);
-
 /* {"tl_emu_NAME", address} of every leaf, and what else kernels of the emulator may call. */
 enum { TL_EMU_KNOWN = TL_LEAF_COUNT + 1 };
 extern const tl_elf_symbol tl_emu_known[TL_EMU_KNOWN];
-const char *tl_emu_leaf_name(tl_leaf leaf);
-/* The site's row; NULL when the kernel has no such. */
-const tile_image_site *tl_emu_site(const tl_launch *launch, uint32_t site);
 #endif

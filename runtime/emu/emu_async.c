@@ -8,7 +8,6 @@
  * Whatever the time, the copy counts as on its way until it is waited for: the watch reports who
  * touches its target or writes its source (emu_check_async.c), and a thread that ends before. */
 #include "runtime/emu/emu.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { POISON = 0xAB, ODDS = 4 };
@@ -75,11 +74,25 @@ static void move_one(tl_emu_block *b, tl_emu_copies *all, uint32_t i)
     all->data[i].moved = true;
 }
 
-void tl_emu_copies_progress(tl_emu_block *b)
+static void progress(tl_emu_block *b)
 {
     tl_emu_copies *all = copies_of(b);
     if (all->n && tl_emu_random(b) % ODDS == 0)
         move_one(b, all, (uint32_t)(tl_emu_random(b) % all->n));
+}
+
+void tl_emu_step(tl_emu_block *b)
+{
+    enum { TURN_ODDS = 256 };
+    if (b->random)
+        progress(b);
+    if (b->random && tl_emu_random(b) % TURN_ODDS == 0) {
+        b->event = TL_EMU_TURN;
+        tl_fiber_switch(&b->current->fiber, b->main);
+        return;
+    }
+    if (b->random || b->job->schedule.order == TL_EMU_AHEAD)
+        tl_emu_switch_away(b);
 }
 
 /* ---- a copy's life ---- */
@@ -88,11 +101,7 @@ static void remember(tl_emu_block *b, const tl_emu_copy *c)
 {
     tl_emu_copies *all = copies_of(b);
     TL_EMU_INVARIANT(b, c->site, all->n <= all->room, "%u copies, room for %u", all->n, all->room);
-    if (all->n == all->room) {
-        uint32_t room = all->room ? 2 * all->room : 16;
-        all->data = tl_emu_grown(b, all->data, room, sizeof *all->data);
-        all->room = room;
-    }
+    all->data = tl_emu_room(b, all->data, all->n, &all->room, sizeof *all->data);
     all->data[all->n].copy = *c;
     all->data[all->n].group = all->commits;
     all->data[all->n].moved = false;
@@ -121,13 +130,18 @@ static void begin_copy(uint32_t site, uint32_t pred, uint32_t offset, uint64_t a
         remember(b, &c);
 }
 
-void tl_emu_copies_commit(tl_emu_block *b)
+void tl_emu_cp_commit(uint32_t site)
 {
-    copies_of(b)->commits++;
+    tl_emu_block *b = tl_emu_enter(site, TL_LEAF_CP_COMMIT);
+    if (b)
+        copies_of(b)->commits++;
 }
 
-void tl_emu_copies_wait(tl_emu_block *b, uint32_t pending)
+void tl_emu_cp_wait(uint32_t site, uint32_t pending)
 {
+    tl_emu_block *b = tl_emu_enter(site, TL_LEAF_CP_WAIT);
+    if (!b)
+        return;
     tl_emu_copies *all = copies_of(b);
     uint32_t stay = 0;
     for (uint32_t i = 0; i < all->n; i++) {
@@ -146,14 +160,10 @@ void tl_emu_copies_wait(tl_emu_block *b, uint32_t pending)
 void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t)
 {
     const tl_emu_copies *all = &b->copies[t->index];
-    char text[120];
-    if (!all->n)
-        return;
-    snprintf(text, sizeof text, "thread %u has ended before it waited for this copy", t->index);
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, all->data[0].copy.site, text);
+    if (all->n)
+        tl_emu_say(b, TL_RUN_ASYNC, all->data[0].copy.site,
+                   "thread %u has ended before it waited for this copy", t->index);
 }
-
-/* ---- leaves ---- */
 
 #define COPY(n)                                                                                    \
     void tl_emu_cp_async_##n(uint32_t site, uint32_t pred, uint32_t slot, uint32_t offset,         \

@@ -12,7 +12,6 @@
  * Swizzles are said here by the formula of the documents (PTX ISA, "Swizzling modes"): address bits
  * 4 to 6 are XORed with bits 7 to 9, as many as the row of the box has 16-byte pieces. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,29 +67,21 @@ static struct tl_emu_bulk *bulk_of(tl_emu_block *b)
 
 /* ---- barriers ---- */
 
-static _Noreturn void complain(tl_emu_block *b, tl_fail_kind kind, uint32_t site, const char *text)
-{
-    tl_emu_report_failure(b->job, b->linear, kind, site, text);
-    tl_emu_break(b);
-}
-
 /* In block m, which may be another one of the cluster of b, the current one. */
 static uint32_t bar_in(tl_emu_block *b, tl_emu_block *m, uint32_t site, uint32_t offset)
 {
     const struct tl_emu_bulk *k = m->bulk;
     uint32_t i = 0, n = k ? k->nbars : 0;
-    char text[120];
     while (i < n && !(k->bars[i].is_used && k->bars[i].offset == offset))
         i++;
-    if (i == n) {
-        snprintf(text, sizeof text, "there is no barrier at offset %" PRIu32 " of shared memory%s",
-                 offset, m == b ? "" : " of another program of the cluster");
-        complain(b, TL_RUN_BOUNDS, site, text);
-    }
+    if (i == n)
+        tl_emu_complain(b, TL_RUN_BOUNDS, site,
+                        "there is no barrier at offset %" PRIu32 " of shared memory%s", offset,
+                        m == b ? "" : " of another program of the cluster");
     if (m != b && k->bars[i].made >= b->met)
-        complain(b, TL_RUN_ASYNC, site,
-                 "nothing says that the barrier is there: the cluster has not met since another "
-                 "program made it");
+        tl_emu_complain(b, TL_RUN_ASYNC, site,
+                        "nothing says that the barrier is there: the cluster has not met since "
+                        "another program made it");
     return i;
 }
 
@@ -102,14 +93,11 @@ static uint32_t bar_at(tl_emu_block *b, uint32_t site, uint32_t offset)
 /* A block of the cluster. */
 static tl_emu_block *member(tl_emu_block *b, uint32_t site, uint32_t rank)
 {
-    char text[80];
-    if (rank >= b->cluster->size) {
-        snprintf(text, sizeof text, "program %" PRIu32 " of a cluster of %" PRIu32, rank,
-                 b->cluster->size);
-        complain(b, TL_RUN_BOUNDS, site, text);
-    }
+    if (rank >= b->cluster->size)
+        tl_emu_complain(b, TL_RUN_BOUNDS, site, "program %" PRIu32 " of a cluster of %" PRIu32,
+                        rank, b->cluster->size);
     if (!b->cluster->blocks[rank])
-        complain(b, TL_RUN_ASYNC, site, "the program that this is for has ended");
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "the program that this is for has ended");
     return b->cluster->blocks[rank];
 }
 
@@ -133,7 +121,7 @@ void tl_emu_mbar_init(uint32_t site, uint32_t pred, uint32_t offset, uint32_t co
         return;
     for (uint32_t n = 0; n < k->nbars; n++)
         if (k->bars[n].is_used && k->bars[n].offset == offset)
-            complain(b, TL_RUN_ASYNC, site, "there is a barrier here, which has not ended");
+            tl_emu_complain(b, TL_RUN_ASYNC, site, "there is a barrier here, which has not ended");
     while (i < k->nbars && k->bars[i].is_used)
         i++;
     if (i == k->nbars) {
@@ -153,9 +141,9 @@ void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
     uint32_t i = bar_at(b, site, offset);
     for (uint32_t n = 0; n < b->bulk->nboxes; n++)
         if (b->bulk->boxes[n].bar == i)
-            complain(b, TL_RUN_ASYNC, site, "a copy that the barrier counts is on its way");
+            tl_emu_complain(b, TL_RUN_ASYNC, site, "a copy that the barrier counts is on its way");
     if (is_shared_yet(b, &b->bulk->bars[i]))
-        complain(b, TL_RUN_ASYNC, site, STAYS);
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", STAYS);
     b->bulk->bars[i].is_used = false;
 }
 
@@ -179,7 +167,7 @@ static void check_phase(tl_emu_block *b, bar *x)
 static void arrive(tl_emu_block *b, uint32_t site, bar *x, uint32_t bytes)
 {
     if (!x->left)
-        complain(b, TL_RUN_ASYNC, site, "more arrive at the barrier than it was made for");
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "more arrive at the barrier than it was made for");
     x->bytes += bytes;
     x->left--;
     check_phase(b, x);
@@ -218,10 +206,7 @@ void tl_emu_mbar_arrive_at(uint32_t site, uint32_t pred, uint32_t offset, uint32
 void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t bytes)
 {
     tl_emu_block *b = tl_emu_now;
-    if (b->random)
-        tl_emu_step(b);
-    tl_emu_count(b, site, TL_LEAF_MBAR_EXPECT);
-    if (pred && !tl_emu_is_dropped(b, site))
+    if (comes_to(b, site, pred, TL_LEAF_MBAR_EXPECT))
         arrive(b, site, &b->bulk->bars[bar_at(b, site, offset)],
                tl_emu_bytes_expected(b, site, bytes));
 }
@@ -345,10 +330,7 @@ static void begin_to(tl_emu_block *b, tl_emu_block *m, tl_emu_box x, uint32_t ba
         memset(m->shared + p.offset, POISON, PIECE);
     }
     struct tl_emu_bulk *k = m->bulk;
-    if (k->nboxes == k->room) {
-        k->room = k->room ? 2 * k->room : 16;
-        k->boxes = tl_emu_grown(b, k->boxes, k->room, sizeof *k->boxes);
-    }
+    k->boxes = tl_emu_room(b, k->boxes, k->nboxes, &k->room, sizeof *k->boxes);
     k->boxes[k->nboxes++] = x;
     if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
         move(m, &k->boxes[k->nboxes - 1]);
@@ -438,10 +420,7 @@ static bool others_run(const tl_emu_block *b)
 void tl_emu_mbar_wait(uint32_t site, uint32_t offset, uint32_t parity)
 {
     tl_emu_block *b = tl_emu_now;
-    if (b->random)
-        tl_emu_step(b);
-    tl_emu_count(b, site, TL_LEAF_MBAR_WAIT);
-    if (tl_emu_is_dropped(b, site))
+    if (!comes_to(b, site, true, TL_LEAF_MBAR_WAIT))
         return;
     uint32_t which = bar_at(b, site, offset), spins = 0;
     uint64_t before = progress(b);
@@ -452,7 +431,7 @@ void tl_emu_mbar_wait(uint32_t site, uint32_t offset, uint32_t parity)
         spins = progress(b) == before && !others_run(b) ? spins + 1 : 0;
         before = progress(b);
         if (spins > MOST_SPINS)
-            complain(b, TL_RUN_DEADLOCK, site, "nobody completes this phase of the barrier");
+            tl_emu_complain(b, TL_RUN_DEADLOCK, site, "nobody completes this phase of the barrier");
         tl_emu_spin(b);
     }
 }
@@ -460,11 +439,11 @@ void tl_emu_mbar_wait(uint32_t site, uint32_t offset, uint32_t parity)
 void tl_emu_bulk_ended(tl_emu_block *b)
 {
     if (b->bulk && b->bulk->nboxes)
-        tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, b->bulk->boxes[0].site,
-                              "the program has ended before this copy was waited for");
+        tl_emu_say(b, TL_RUN_ASYNC, b->bulk->boxes[0].site,
+                   "the program has ended before this copy was waited for");
     for (uint32_t i = 0; b->bulk && i < b->bulk->nbars; i++)
         if (is_shared_yet(b, &b->bulk->bars[i])) {
-            tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, b->bulk->bars[i].by, STAYS);
+            tl_emu_say(b, TL_RUN_ASYNC, b->bulk->bars[i].by, "%s", STAYS);
             return;
         }
 }

@@ -93,10 +93,7 @@ static void begin_bulk_store(uint32_t site, uint32_t pred, uint64_t map, uint32_
             !tell_piece(b, &x, &p, false))
             tl_emu_break(b);
     }
-    if (s->n == s->room) {
-        s->room = s->room ? 2 * s->room : 16;
-        s->all = tl_emu_grown(b, s->all, s->room, sizeof *s->all);
-    }
+    s->all = tl_emu_room(b, s->all, s->n, &s->room, sizeof *s->all);
     s->all[s->n++] = x;
     if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
         move(b, &s->all[s->n - 1]);
@@ -117,9 +114,8 @@ STORE(5, AT(a, c, d, e, f), int32_t a, int32_t c, int32_t d, int32_t e, int32_t 
 
 void tl_emu_bulk_commit(uint32_t site)
 {
-    tl_emu_block *b = tl_emu_now;
-    tl_emu_count(b, site, TL_LEAF_BULK_COMMIT);
-    if (!tl_emu_is_dropped(b, site))
+    tl_emu_block *b = tl_emu_enter(site, TL_LEAF_BULK_COMMIT);
+    if (b)
         stores_of(b)->commits[b->current->index]++;
 }
 
@@ -162,8 +158,8 @@ void tl_emu_stores_ended(tl_emu_block *b)
 {
     for (uint32_t i = 0; b->stores && i < b->stores->n; i++)
         if (!b->stores->all[i].read) {
-            tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, b->stores->all[i].site,
-                                  "the program has ended before this store had read shared memory");
+            tl_emu_say(b, TL_RUN_ASYNC, b->stores->all[i].site,
+                       "the program has ended before this store had read shared memory");
             return;
         }
 }

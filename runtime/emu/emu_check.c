@@ -16,6 +16,7 @@
  * and tl_sink_fail keeps one in any case. A race of two blocks is told in the name of the lower
  * one, so that the report is the same whichever came second. */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,22 +73,11 @@ _Static_assert(TL_EMU_STRIPES == 64, "the upper 6 bits of a hash choose the stri
 _Static_assert(TL_EMU_STAMP_THREADS == 1 << 11 && TL_EMU_MAX_SITES == 1 << 20,
                "a stamp has 11 bits for the thread, 20 for the site");
 
-/* ---- released and reports ---- */
+/* ---- reports ---- */
 
 static const tile_image_site *sites_of(const tl_launch *l)
 {
     return (const void *)tl_image_text(l->image, l->kernel->sites);
-}
-
-tl_emu_position tl_emu_site_position(const tl_launch *l, uint32_t site)
-{
-    const tile_image_header *h = l->image;
-    const uint32_t *files = (const void *)tl_image_text(l->image, h->files);
-    if (site >= l->kernel->nsites)
-        return (tl_emu_position){"?", 0, 0, TL_LEAF_COUNT};
-    const tile_image_site *s = sites_of(l) + site;
-    const char *path = s->file < h->nfiles ? tl_image_text(l->image, files[s->file]) : "?";
-    return (tl_emu_position){path, s->line, s->col, s->leaf};
 }
 
 static const char *verb_of(const tl_emu_access *a)
@@ -100,9 +90,36 @@ static const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-static void tell(tl_emu_block_watch *b, tl_fail_kind kind, uint32_t site, const char *text)
+/* "'x'", "shared memory" (of no range) */
+typedef struct memory_name {
+    char text[104];
+} memory_name;
+
+static memory_name name_of(const range *r)
 {
-    b->watch->report(b->watch->user, b->block, kind, site, text);
+    memory_name n = {"shared memory"};
+    if (r)
+        snprintf(n.text, sizeof n.text, "'%.100s'", r->name);
+    return n;
+}
+
+/* Where a byte is in its array or in shared memory. */
+static uint64_t offset_in(const range *r, uint64_t at)
+{
+    return r ? at - r->at : at;
+}
+
+/* In the name of a block. */
+__attribute__((format(printf, 5, 6))) static void tell(const tl_emu_watch *w, int64_t block,
+                                                       tl_fail_kind kind, uint32_t site,
+                                                       const char *format, ...)
+{
+    char text[700];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    w->report(w->user, block, kind, site, text);
 }
 
 /* ---- ranges ---- */
@@ -335,56 +352,33 @@ void tl_emu_block_barrier(tl_emu_block_watch *b)
 
 /* ---- bounds and alignment ---- */
 
-/* Describes where an access is: "offset 12 of 'x', which has 8" or similar. */
-static void say_where(const tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
-                      char *text, size_t size)
-{
-    if (a->space == TL_EMU_SHARED)
-        snprintf(text, size, "offset %" PRIu64 " of shared memory, which has %u", a->at,
-                 b->watch->options.shared_bytes);
-    else
-        snprintf(text, size, "offset %" PRId64 " of '%.100s', which has %" PRIu64,
-                 (int64_t)(a->at - r->at), r->name, r->bytes);
-}
-
 static void tell_outside(tl_emu_block_watch *b, const tl_emu_access *a)
 {
-    char where[200], text[300];
-    const range *r = range_of_site(b->watch, a->site);
-    if (a->space == TL_EMU_GLOBAL && !r)
+    bool global = a->space == TL_EMU_GLOBAL;
+    const range *r = global ? range_of_site(b->watch, a->site) : NULL;
+    if (global && !r)
         r = nearest(b->watch, a->at);
-    if (a->space == TL_EMU_GLOBAL && !r) {
-        snprintf(text, sizeof text, "%s of %u byte%s at %#" PRIx64 ", which is in no argument",
-                 verb_of(a), a->bytes, plural(a->bytes), a->at);
-    } else {
-        say_where(b, a, r, where, sizeof where);
-        snprintf(text, sizeof text, "%s of %u byte%s at %s", verb_of(a), a->bytes, plural(a->bytes),
-                 where);
-    }
-    tell(b, TL_RUN_BOUNDS, a->site, text);
+    if (global && !r)
+        tell(b->watch, b->block, TL_RUN_BOUNDS, a->site,
+             "%s of %u byte%s at %#" PRIx64 ", which is in no argument", verb_of(a), a->bytes,
+             plural(a->bytes), a->at);
+    else
+        tell(b->watch, b->block, TL_RUN_BOUNDS, a->site,
+             "%s of %u byte%s at offset %" PRId64 " of %s, which has %" PRIu64, verb_of(a),
+             a->bytes, plural(a->bytes), (int64_t)offset_in(r, a->at), name_of(r).text,
+             r ? r->bytes : b->watch->options.shared_bytes);
 }
 
 static void tell_misaligned(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
 {
-    char text[300];
     if (r)
-        snprintf(text, sizeof text,
-                 "%s of %u bytes at offset %" PRIu64 " of '%.100s', whose address is %u mod %u",
-                 verb_of(a), a->bytes, a->at - r->at, r->name, (unsigned)(r->at % a->bytes),
-                 a->bytes);
+        tell(b->watch, b->block, TL_RUN_MISALIGNED, a->site,
+             "%s of %u bytes at offset %" PRIu64 " of %s, whose address is %u mod %u", verb_of(a),
+             a->bytes, a->at - r->at, name_of(r).text, (unsigned)(r->at % a->bytes), a->bytes);
     else
-        snprintf(text, sizeof text, "%s of %u bytes at %s%" PRIu64 "%s", verb_of(a), a->bytes,
-                 a->space == TL_EMU_GLOBAL ? "address " : "offset ", a->at,
-                 a->space == TL_EMU_GLOBAL ? "" : " of shared memory");
-    tell(b, TL_RUN_MISALIGNED, a->site, text);
-}
-
-static void tell_const(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
-{
-    char text[300];
-    snprintf(text, sizeof text, "%s of %u byte%s at offset %" PRIu64 " of '%.100s', which is const",
-             verb_of(a), a->bytes, plural(a->bytes), a->at - r->at, r->name);
-    tell(b, TL_RUN_BOUNDS, a->site, text);
+        tell(b->watch, b->block, TL_RUN_MISALIGNED, a->site, "%s of %u bytes at %s%" PRIu64 "%s",
+             verb_of(a), a->bytes, a->space == TL_EMU_GLOBAL ? "address " : "offset ", a->at,
+             a->space == TL_EMU_GLOBAL ? "" : " of shared memory");
 }
 
 /* Without checks, a pointer that comes from no parameter may point into any buffer. */
@@ -417,7 +411,9 @@ static bool is_allowed(tl_emu_block_watch *b, const tl_emu_access *a, const rang
         return false;
     }
     if (*out_range && a->kind != TL_EMU_LOAD && (*out_range)->is_const) {
-        tell_const(b, a, *out_range);
+        tell(b->watch, b->block, TL_RUN_BOUNDS, a->site,
+             "%s of %u byte%s at offset %" PRIu64 " of %s, which is const", verb_of(a), a->bytes,
+             plural(a->bytes), a->at - (*out_range)->at, name_of(*out_range).text);
         return false;
     }
     return true;
@@ -440,20 +436,17 @@ static uint32_t shared_gap(const tl_emu_block_watch *b, uint64_t at, uint32_t by
 static void tell_unwritten(tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
                            uint32_t gap)
 {
-    char text[300], part[40] = "";
+    char part[40] = "", where[160];
     if (a->bytes > 4 || gap > 0)
         snprintf(part, sizeof part, "; the first is byte %u", gap);
     if (r)
-        snprintf(text, sizeof text,
-                 "%s of %u byte%s at %.100s + %" PRIu64 ", which nothing has written%s", verb_of(a),
-                 a->bytes, plural(a->bytes), r->name, a->at - r->at, part);
+        snprintf(where, sizeof where, "%.100s + %" PRIu64, r->name, a->at - r->at);
     else
-        snprintf(text, sizeof text,
-                 "%s of %u byte%s at offset %" PRIu64
-                 " of shared memory, which nothing has written%s",
-                 verb_of(a), a->bytes, plural(a->bytes), a->at, part);
+        snprintf(where, sizeof where, "offset %" PRIu64 " of shared memory", a->at);
     b->told_unwritten = true;
-    tell(b, TL_RUN_UNINIT, a->site, text);
+    tell(b->watch, b->block, TL_RUN_UNINIT, a->site,
+         "%s of %u byte%s at %s, which nothing has written%s", verb_of(a), a->bytes,
+         plural(a->bytes), where, part);
 }
 
 static void check_written(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
@@ -525,24 +518,20 @@ static void tell_race(tl_emu_block_watch *b, const tl_emu_access *a, const range
         c.with = s;
         c.effect = e;
     }
-    tl_emu_position with = tl_emu_site_position(b->watch->launch, c.with.site);
-    char text[600], where[160], who[100] = "this program", threads[2][40];
-    say_thread(here.thread, threads[0], sizeof threads[0]);
-    say_thread(c.with.thread, threads[1], sizeof threads[1]);
-    if (r)
-        snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s'", c.at - r->at, r->name);
-    else
-        snprintf(where, sizeof where, "byte %" PRIu64 " of shared memory", c.at);
-    if (c.with.block != here.block)
-        say_program(b->watch->launch, c.with.block, who, sizeof who);
-    snprintf(text, sizeof text,
-             "this %s (%s) and the %s at %.200s:%u:%u (%s, %s) touch %s in no order",
-             effect_names[effect], threads[0], effect_names[c.effect], with.path, with.line,
-             with.col, who, threads[1], where);
     if (here.block >= b->told_race)
         return;
+    tl_emu_position with = tl_emu_site_position(b->watch->launch, c.with.site);
+    char who[100] = "this program", threads[2][40];
+    say_thread(here.thread, threads[0], sizeof threads[0]);
+    say_thread(c.with.thread, threads[1], sizeof threads[1]);
+    if (c.with.block != here.block)
+        say_program(b->watch->launch, c.with.block, who, sizeof who);
     b->told_race = here.block;
-    b->watch->report(b->watch->user, here.block, TL_RUN_RACE, here.site, text);
+    tell(b->watch, here.block, TL_RUN_RACE, here.site,
+         "this %s (%s) and the %s at %.200s:%u:%u (%s, %s) touch byte %" PRIu64
+         " of %s in no order",
+         effect_names[effect], threads[0], effect_names[c.effect], with.path, with.line, with.col,
+         who, threads[1], offset_in(r, c.at), name_of(r).text);
 }
 
 static stripe *stripe_of(tl_emu_watch *w, uint64_t at)
@@ -610,17 +599,12 @@ static void tell_flight(tl_emu_block_watch *b, const tl_emu_access *a, const ran
                         const tl_emu_copy *c)
 {
     tl_emu_position with = tl_emu_site_position(b->watch->launch, c->site);
-    char text[500], where[200];
-    if (r)
-        snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s', from where", c->at - r->at,
-                 r->name);
-    else
-        snprintf(where, sizeof where, "byte %u of shared memory, to where", c->offset);
-    snprintf(text, sizeof text,
-             "this %s (thread %u) touches %s the copy at %.200s:%u:%u (thread %u) is on its way",
-             verb_of(a), a->thread, where, with.path, with.line, with.col, c->thread);
     b->told_flight = true;
-    tell(b, TL_RUN_ASYNC, a->site, text);
+    tell(b->watch, b->block, TL_RUN_ASYNC, a->site,
+         "this %s (thread %u) touches byte %" PRIu64
+         " of %s, %s where the copy at %.200s:%u:%u (thread %u) is on its way",
+         verb_of(a), a->thread, r ? c->at - r->at : c->offset, name_of(r).text, r ? "from" : "to",
+         with.path, with.line, with.col, c->thread);
 }
 
 static void check_flights(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
@@ -635,14 +619,12 @@ static void check_flights(tl_emu_block_watch *b, const tl_emu_access *a, const r
 static void tell_products(tl_emu_block_watch *b, const tl_emu_access *a, uint32_t site)
 {
     tl_emu_position with = tl_emu_site_position(b->watch->launch, site);
-    char text[500];
-    snprintf(text, sizeof text,
-             "this %s (thread %u) touches byte %" PRIu64
-             " of shared memory, which the %s at %.200s:%u:%u may still read",
-             verb_of(a), a->thread, a->at, with.leaf == TL_LEAF_WGMMA ? "product" : "bulk store",
-             with.path, with.line, with.col);
     b->told_flight = true;
-    tell(b, TL_RUN_ASYNC, a->site, text);
+    tell(b->watch, b->block, TL_RUN_ASYNC, a->site,
+         "this %s (thread %u) touches byte %" PRIu64
+         " of shared memory, which the %s at %.200s:%u:%u may still read",
+         verb_of(a), a->thread, a->at, with.leaf == TL_LEAF_WGMMA ? "product" : "bulk store",
+         with.path, with.line, with.col);
 }
 
 /* What threads write, for products. */
@@ -678,24 +660,21 @@ bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *a)
     return true;
 }
 
+static tl_emu_access access_of(tl_emu_space space, tl_emu_kind kind, uint32_t site, uint32_t thread,
+                               uint64_t at, uint32_t bytes)
+{
+    return (tl_emu_access){
+        .space = space, .kind = kind, .site = site, .thread = thread, .at = at, .bytes = bytes};
+}
+
 static tl_emu_access source_of(const tl_emu_copy *c)
 {
-    return (tl_emu_access){.space = TL_EMU_GLOBAL,
-                           .kind = TL_EMU_LOAD,
-                           .site = c->site,
-                           .thread = c->thread,
-                           .at = c->at,
-                           .bytes = c->bytes};
+    return access_of(TL_EMU_GLOBAL, TL_EMU_LOAD, c->site, c->thread, c->at, c->bytes);
 }
 
 static tl_emu_access target_of(const tl_emu_copy *c)
 {
-    return (tl_emu_access){.space = TL_EMU_SHARED,
-                           .kind = TL_EMU_STORE,
-                           .site = c->site,
-                           .thread = c->thread,
-                           .at = c->offset,
-                           .bytes = c->bytes};
+    return access_of(TL_EMU_SHARED, TL_EMU_STORE, c->site, c->thread, c->offset, c->bytes);
 }
 
 bool tl_emu_block_copy_begins(tl_emu_block_watch *b, const tl_emu_copy *c)
@@ -747,12 +726,8 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
     if (b->stats)
         tl_emu_block_stats_matrices(b->stats, site, n, offsets);
     for (uint32_t i = 0; i < ROWS * n; i++) {
-        tl_emu_access a = {.space = TL_EMU_SHARED,
-                           .kind = stores ? TL_EMU_STORE : TL_EMU_LOAD,
-                           .site = site,
-                           .thread = thread + LANES * (i % ROWS),
-                           .at = offsets[i],
-                           .bytes = ROW_BYTES};
+        tl_emu_access a = access_of(TL_EMU_SHARED, stores ? TL_EMU_STORE : TL_EMU_LOAD, site,
+                                    thread + LANES * (i % ROWS), offsets[i], ROW_BYTES);
         allowed[i] = is_allowed(b, &a, &r);
         if (!allowed[i] || !b->watch->options.check)
             continue;
@@ -766,16 +741,14 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
 /* what: "this product reads" */
 static void check_visible(tl_emu_block_watch *b, const tl_emu_access *a, const char *what)
 {
-    char text[300];
     uint32_t writer;
     if (b->told_flight || !tl_emu_products_unseen(&b->products, a, &writer))
         return;
-    snprintf(text, sizeof text,
-             "%s byte %" PRIu64
-             " of shared memory, which thread %u has written and not made visible (fence_async)",
-             what, a->at, writer);
     b->told_flight = true;
-    tell(b, TL_RUN_RACE, a->site, text);
+    tell(b->watch, b->block, TL_RUN_RACE, a->site,
+         "%s byte %" PRIu64
+         " of shared memory, which thread %u has written and not made visible (fence_async)",
+         what, a->at, writer);
 }
 
 bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, tl_emu_way way)
@@ -809,12 +782,7 @@ static bool reads_piece(tl_emu_block_watch *b, uint32_t site, uint32_t thread, u
                         bool ends, bool by_warp, const char *what)
 {
     const range *r;
-    tl_emu_access a = {.space = TL_EMU_SHARED,
-                       .kind = TL_EMU_LOAD,
-                       .site = site,
-                       .thread = thread,
-                       .at = offset,
-                       .bytes = 16};
+    tl_emu_access a = access_of(TL_EMU_SHARED, TL_EMU_LOAD, site, thread, offset, 16);
     if (!is_allowed(b, &a, &r))
         return false;
     if (!b->watch->options.check)
@@ -845,16 +813,6 @@ bool tl_emu_block_sends(tl_emu_block_watch *b, uint32_t site, uint32_t thread, u
     return reads_piece(b, site, thread, offset, ends, false, "this store reads");
 }
 
-static tl_emu_access store_of(uint32_t site, uint32_t thread, uint64_t at, uint32_t bytes)
-{
-    return (tl_emu_access){.space = TL_EMU_GLOBAL,
-                           .kind = TL_EMU_STORE,
-                           .site = site,
-                           .thread = thread,
-                           .at = at,
-                           .bytes = bytes};
-}
-
 /* What one thread has written, another has, and now. */
 static void restamp(tl_emu_block_watch *b, const range *r, const tl_emu_access *a, uint32_t from,
                     uint32_t to)
@@ -873,7 +831,7 @@ bool tl_emu_block_stores(tl_emu_block_watch *b, uint32_t site, uint32_t thread, 
                          uint32_t bytes)
 {
     const range *r;
-    tl_emu_access a = store_of(site, thread, at, bytes);
+    tl_emu_access a = access_of(TL_EMU_GLOBAL, TL_EMU_STORE, site, thread, at, bytes);
     if (!is_allowed(b, &a, &r))
         return false;
     if (!b->watch->options.check)
@@ -886,7 +844,7 @@ bool tl_emu_block_stores(tl_emu_block_watch *b, uint32_t site, uint32_t thread, 
 void tl_emu_block_stored(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t at,
                          uint32_t bytes)
 {
-    tl_emu_access a = store_of(site, thread, at, bytes);
+    tl_emu_access a = access_of(TL_EMU_GLOBAL, TL_EMU_STORE, site, thread, at, bytes);
     if (b->watch->options.check)
         restamp(b, find_range(b->watch, &a), &a, TL_EMU_NOBODY, thread);
 }

@@ -28,6 +28,26 @@ typedef struct tl_emu_copy {
     bool inside; /* false: of zeros; nothing is read */
 } tl_emu_copy;
 
+/* The site's row; NULL when the kernel has no such. */
+static inline const tile_image_site *tl_emu_site(const tl_launch *l, uint32_t site)
+{
+    const tile_image_site *sites = (const void *)tl_image_text(l->image, l->kernel->sites);
+    return site < l->kernel->nsites ? &sites[site] : NULL;
+}
+
+/* Its position in the source; the path is never NULL. */
+typedef struct tl_emu_position {
+    const char *path;
+    uint32_t line, col, leaf;
+} tl_emu_position;
+static inline tl_emu_position tl_emu_site_position(const tl_launch *l, uint32_t site)
+{
+    const tile_image_site *s = tl_emu_site(l, site);
+    const char *path = s ? tl_image_path(l->image, s->file) : NULL;
+    return s ? (tl_emu_position){path ? path : "?", s->line, s->col, s->leaf}
+             : (tl_emu_position){"?", 0, 0, TL_LEAF_COUNT};
+}
+
 /* What one launch is watched by. Shared by the host threads that run its blocks. */
 typedef struct tl_emu_watch tl_emu_watch;
 /* What one block is watched by; used by one host thread. */

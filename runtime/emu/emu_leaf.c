@@ -24,18 +24,6 @@ const tl_elf_symbol tl_emu_known[TL_EMU_KNOWN] = {
     {"tl_emu_host_fma", (void (*)(void))fma}, /* host CPUs without the instruction */
 };
 
-const char *tl_emu_leaf_name(tl_leaf leaf)
-{
-    return (unsigned)leaf < TL_LEAF_COUNT ? tl_leaf_info(leaf)->name : "?";
-}
-
-const tile_image_site *tl_emu_site(const tl_launch *launch, uint32_t site)
-{
-    const tile_image_site *sites =
-        (const void *)tl_image_text(launch->image, launch->kernel->sites);
-    return site < launch->kernel->nsites ? &sites[site] : NULL;
-}
-
 /* ---- ids, collectives ---- */
 
 uint32_t tl_emu_tid(void)
@@ -58,62 +46,25 @@ uint32_t tl_emu_cluster_rank(void)
     return tl_emu_now->rank;
 }
 
-void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
-{
-    if (b->job->stats)
-        tl_emu_block_count(b->watch, site, b->current->index, leaf);
-}
-
-static bool is_mutated(tl_emu_block *b, uint32_t site)
-{
-    if (site == b->job->dropped)
-        atomic_store_explicit(&b->job->met, true, memory_order_relaxed);
-    return site == b->job->dropped;
-}
-
-bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site)
-{
-    return b->job->mutation == TL_EMU_LEAVE_OUT && is_mutated(b, site);
-}
-
-uint32_t tl_emu_bytes_expected(tl_emu_block *b, uint32_t site, uint32_t bytes)
-{
-    enum { PIECE = 16 };
-    if (b->job->mutation == TL_EMU_LEAVE_OUT || !is_mutated(b, site))
-        return bytes;
-    return b->job->mutation == TL_EMU_MORE_BYTES ? bytes + PIECE : bytes / 2;
-}
-
-bool tl_emu_waits_for_memory(tl_emu_block *b, uint32_t site)
-{
-    return b->job->mutation != TL_EMU_READ_ONLY || !is_mutated(b, site);
-}
-
 void tl_emu_barrier(uint32_t site)
 {
-    tl_emu_block *b = tl_emu_now;
-    if (tl_emu_is_dropped(b, site))
-        return;
-    tl_emu_count(b, site, TL_LEAF_BARRIER);
-    tl_emu_meet_barrier(b, site);
+    tl_emu_block *b = tl_emu_enter(site, TL_LEAF_BARRIER);
+    if (b)
+        tl_emu_meet_barrier(b, site);
 }
 
 void tl_emu_meet(uint32_t site)
 {
-    tl_emu_block *b = tl_emu_now;
-    if (tl_emu_is_dropped(b, site))
-        return;
-    tl_emu_count(b, site, TL_LEAF_MEET);
-    tl_emu_meet_cluster(b, site);
+    tl_emu_block *b = tl_emu_enter(site, TL_LEAF_MEET);
+    if (b)
+        tl_emu_meet_cluster(b, site);
 }
 
 static void meet_some(tl_leaf leaf, uint32_t site, uint32_t number, uint32_t threads)
 {
-    tl_emu_block *b = tl_emu_now;
-    if (tl_emu_is_dropped(b, site))
-        return;
-    tl_emu_count(b, site, leaf);
-    tl_emu_meet_some(b, leaf, site, number, threads);
+    tl_emu_block *b = tl_emu_enter(site, leaf);
+    if (b)
+        tl_emu_meet_some(b, leaf, site, number, threads);
 }
 
 void tl_emu_barrier_of(uint32_t site, uint32_t number, uint32_t threads)
@@ -155,26 +106,6 @@ uint32_t tl_emu_shfl_end(uint32_t site, uint32_t value, uint32_t n)
     return group ? value : 0;
 }
 
-/* ---- asynchronous copies; how they begin: emu_async.c ---- */
-
-void tl_emu_cp_commit(uint32_t site)
-{
-    tl_emu_block *b = tl_emu_now;
-    if (tl_emu_is_dropped(b, site))
-        return;
-    tl_emu_count(b, site, TL_LEAF_CP_COMMIT);
-    tl_emu_copies_commit(b);
-}
-
-void tl_emu_cp_wait(uint32_t site, uint32_t pending)
-{
-    tl_emu_block *b = tl_emu_now;
-    if (tl_emu_is_dropped(b, site))
-        return;
-    tl_emu_count(b, site, TL_LEAF_CP_WAIT);
-    tl_emu_copies_wait(b, pending);
-}
-
 /* ---- memory ---- */
 
 /* May the current thread touch these bytes? */
@@ -189,13 +120,12 @@ static inline bool may(tl_emu_space space, tl_emu_kind kind, uint32_t site, uint
         tl_emu_block_skip(b->watch, site, b->current->index);
         return false;
     }
-    tl_emu_access a = {.space = space,
-                       .kind = kind,
-                       .site = site,
-                       .thread = b->current->index,
-                       .at = at,
-                       .bytes = bytes};
-    return tl_emu_block_access(b->watch, &a);
+    return tl_emu_block_access(b->watch, &(tl_emu_access){.space = space,
+                                                          .kind = kind,
+                                                          .site = site,
+                                                          .at = at,
+                                                          .bytes = bytes,
+                                                          .thread = b->current->index});
 }
 
 static inline void *global(uint64_t at)
@@ -432,5 +362,5 @@ void tl_emu_print(uint32_t site, uint32_t pred, uint32_t text, uint32_t dtype, u
     if (reg == 0)
         b->current->prints++;
     if (pred)
-        tl_emu_print_element(b, tl_emu_site(b->job->launch, site), text, dtype, index, bits);
+        tl_emu_print_element(b, site, text, dtype, index, bits);
 }

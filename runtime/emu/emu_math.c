@@ -45,17 +45,15 @@ static uint32_t bits_of(float f)
     return bits;
 }
 
-enum { NO_NUMBER = 0x7fffffff }; /* a NaN */
+enum { NO_NUMBER = 0x7fffffff /* a NaN */, EXPONENT = 0x7f800000, INFINITE = EXPONENT };
 
 static bool is_tiny(uint32_t x)
 {
-    enum { EXPONENT = 0x7f800000 };
     return (x & EXPONENT) == 0;
 }
 
 static bool is_normal(uint32_t x)
 {
-    enum { EXPONENT = 0x7f800000 };
     return (x & EXPONENT) != 0 && (x & EXPONENT) != EXPONENT;
 }
 
@@ -98,14 +96,12 @@ uint32_t tl_emu_rsqrt(uint32_t x);
 
 uint32_t tl_emu_ex2(uint32_t x)
 {
-    enum { EXPONENT = 0x7f800000 };
     double y = exp2((double)number(x));
     return x & EXPONENT ? within(y, x, 1) : bits_of((float)y); /* 2^0 is exact on hardware too */
 }
 
 uint32_t tl_emu_ex2_ftz(uint32_t x)
 {
-    enum { EXPONENT = 0x7f800000 };
     uint32_t y = tl_emu_ex2(x & EXPONENT ? x : 0);
     return y & EXPONENT ? y : 0;
 }
@@ -129,7 +125,7 @@ uint32_t tl_emu_div_big(uint32_t x, uint32_t y)
 
 uint32_t tl_emu_rcp(uint32_t x)
 {
-    enum { ONE = 0x3f800000, TWO_TO_126 = 0x7e800000, INFINITE = 0x7f800000 };
+    enum { ONE = 0x3f800000, TWO_TO_126 = 0x7e800000 };
     uint32_t magnitude = x & INT32_MAX;
     bool huge = magnitude > TWO_TO_126 && magnitude <= INFINITE;
     return huge || is_tiny(x) ? NO_NUMBER : tl_emu_div(ONE, x);
@@ -162,7 +158,6 @@ static uint32_t extreme(uint32_t x, uint32_t y, bool max)
 
 static bool is_nan(uint32_t x)
 {
-    enum { INFINITE = 0x7f800000 };
     return (x & INT32_MAX) > INFINITE;
 }
 

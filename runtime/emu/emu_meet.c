@@ -13,80 +13,59 @@
 
 enum { TEXT_BYTES = 512 };
 
+static const char *leaf_name(tl_leaf leaf)
+{
+    return (unsigned)leaf < TL_LEAF_COUNT ? tl_leaf_info(leaf)->name : "?";
+}
+
 /* ---- reports ---- */
 
 /* "barrier at k.tile:3:5" */
-static void describe(const tl_emu_block *b, tl_leaf leaf, uint32_t number, char *text, size_t size)
+static void describe(const tl_emu_block *b, tl_leaf leaf, uint32_t site, char *text, size_t size)
 {
-    const tile_image_site *s = tl_emu_site(b->job->launch, number);
-    const char *path = s ? tl_image_path(b->job->launch->image, s->file) : NULL;
-    snprintf(text, size, "%s at %s:%u:%u", tl_emu_leaf_name(leaf), path ? path : "?",
-             s ? s->line : 0, s ? s->col : 0);
+    tl_emu_position at = tl_emu_site_position(b->job->launch, site);
+    snprintf(text, size, "%s at %s:%u:%u", leaf_name(leaf), at.path, at.line, at.col);
 }
 
 /* `t` has arrived at a collective while others wait at another one. */
 static _Noreturn void diverged(tl_emu_block *b, const tl_emu_thread *t, const tl_emu_thread *other)
 {
-    char position[TEXT_BYTES / 2], text[TEXT_BYTES];
+    char position[TEXT_BYTES / 2];
     describe(b, other->leaf, other->site, position, sizeof position);
     if (t->site == other->site)
-        snprintf(text, sizeof text, "thread %u is in %s with %u, thread %u with %u", t->index,
-                 tl_emu_leaf_name(t->leaf), t->constant, other->index, other->constant);
-    else
-        snprintf(text, sizeof text, "thread %u is in %s here, thread %u in %s", t->index,
-                 tl_emu_leaf_name(t->leaf), other->index, position);
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, t->site, text);
-    tl_emu_break(b);
+        tl_emu_complain(b, TL_RUN_DIVERGENCE, t->site,
+                        "thread %u is in %s with %u, thread %u with %u", t->index,
+                        leaf_name(t->leaf), t->constant, other->index, other->constant);
+    tl_emu_complain(b, TL_RUN_DIVERGENCE, t->site, "thread %u is in %s here, thread %u in %s",
+                    t->index, leaf_name(t->leaf), other->index, position);
 }
 
 static _Noreturn void other_ended(tl_emu_block *b, const tl_emu_thread *t)
 {
-    char text[TEXT_BYTES];
-    snprintf(text, sizeof text, "thread %u is in %s here, which waits for threads that have ended",
-             t->index, tl_emu_leaf_name(t->leaf));
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, t->site, text);
-    tl_emu_break(b);
+    tl_emu_complain(b, TL_RUN_DIVERGENCE, t->site,
+                    "thread %u is in %s here, which waits for threads that have ended", t->index,
+                    leaf_name(t->leaf));
 }
 
-/* A thread that waits for a thread of warp w: a lane of that warp, or a lane of another warp at a
- * barrier; NULL: none. */
-static const tl_emu_thread *who_waits(const tl_emu_block *b, const tl_emu_warp *w)
+/* Of the warp that the thread was of, a lane may wait, or at a barrier one of another warp. */
+void tl_emu_meet_without(tl_emu_block *b, const tl_emu_thread *t)
 {
+    const tl_emu_warp *w = &b->warps[t->index / b->lanes];
     if (w->arrived)
-        return &b->threads[w->first];
+        other_ended(b, &b->threads[w->first]);
     if (b->warps_waiting)
-        return &b->threads[b->first_warp * b->lanes];
-    return NULL;
+        other_ended(b, &b->threads[b->first_warp * b->lanes]);
 }
 
-static void meetings_ended(tl_emu_block *b, uint32_t site)
+void tl_emu_meet_ended(tl_emu_block *b, uint32_t site)
 {
     for (uint32_t i = 0; i < TL_EMU_BARRIERS; i++)
         if (b->passing[i])
-            tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, site,
-                                  "a program has ended with a turn that nobody took");
-}
-
-void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
-{
-    tl_emu_warp *w = &b->warps[t->index / b->lanes];
-    const tl_emu_thread *other = who_waits(b, w);
-    tl_emu_copies_ended(b, t);
-    tl_emu_wgmma_ended(b, t);
-    b->ended++;
-    w->ended++;
-    TL_EMU_INVARIANT(b, t->site, b->ended <= b->nthreads && w->ended <= b->lanes,
-                     "%u threads of %u have ended", b->ended, b->nthreads);
-    if (other)
-        other_ended(b, other);
-    if (b->ended < b->nthreads)
-        return;
-    tl_emu_bulk_ended(b);
-    tl_emu_stores_ended(b);
-    meetings_ended(b, t->site);
+            tl_emu_say(b, TL_RUN_DIVERGENCE, site,
+                       "a program has ended with a turn that nobody took");
     if (b->cluster->arrived)
-        tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, b->cluster->site,
-                              "a program has ended, for which others of the cluster wait here");
+        tl_emu_say(b, TL_RUN_DIVERGENCE, b->cluster->site,
+                   "a program has ended, for which others of the cluster wait here");
     b->cluster->broken |= b->cluster->arrived > 0;
 }
 
@@ -110,7 +89,7 @@ void tl_emu_report_deadlock(tl_emu_block *b)
                               said == UINT32_MAX ? "nothing can run: " : "; ", i, position);
         said = i;
     }
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_DEADLOCK, first, text);
+    tl_emu_say(b, TL_RUN_DEADLOCK, first, "%s", text);
 }
 
 /* ---- warps ---- */
@@ -171,10 +150,8 @@ uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint3
     t->value = value;
     t->lane = lane;
     if (lane >= b->lanes) {
-        char text[80];
-        snprintf(text, sizeof text, "%s from lane %u of a warp of %u", tl_emu_leaf_name(leaf), lane,
-                 b->lanes);
-        tl_emu_report_failure(b->job, b->linear, TL_RUN_BOUNDS, site, text);
+        tl_emu_say(b, TL_RUN_BOUNDS, site, "%s from lane %u of a warp of %u", leaf_name(leaf), lane,
+                   b->lanes);
         t->lane = 0;
     }
     if (arrive(b, leaf, site, constant)) {
@@ -243,18 +220,16 @@ void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site)
 static void check_meeting(tl_emu_block *b, uint32_t site)
 {
     tl_emu_cluster *c = b->cluster;
-    char position[TEXT_BYTES / 2], text[TEXT_BYTES];
+    char position[TEXT_BYTES / 2];
     if (c->arrived == 0)
         c->site = site;
-    describe(b, TL_LEAF_MEET, c->site, position, sizeof position);
     if (c->running < c->size)
-        snprintf(text, sizeof text, "another program of the cluster has ended");
-    else if (c->site != site)
-        snprintf(text, sizeof text, "another program of the cluster is in %s", position);
-    else
+        tl_emu_complain(b, TL_RUN_DIVERGENCE, site, "another program of the cluster has ended");
+    if (c->site == site)
         return;
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, site, text);
-    tl_emu_break(b);
+    describe(b, TL_LEAF_MEET, c->site, position, sizeof position);
+    tl_emu_complain(b, TL_RUN_DIVERGENCE, site, "another program of the cluster is in %s",
+                    position);
 }
 
 void tl_emu_meet_cluster(tl_emu_block *b, uint32_t site)
@@ -287,13 +262,10 @@ void tl_emu_meet_cluster(tl_emu_block *b, uint32_t site)
  * one. */
 static void check_first_coming(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t number)
 {
-    char text[100];
-    if (!(b->at_number[number] >> b->current->index / b->lanes & 1))
-        return;
-    snprintf(text, sizeof text, "a warp is in %s %u here for the second time, others for none",
-             tl_emu_leaf_name(leaf), number);
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, site, text);
-    tl_emu_break(b);
+    if (b->at_number[number] >> b->current->index / b->lanes & 1)
+        tl_emu_complain(b, TL_RUN_DIVERGENCE, site,
+                        "a warp is in %s %u here for the second time, others for none",
+                        leaf_name(leaf), number);
 }
 
 /* All have come: those that wait go on. */

@@ -22,11 +22,6 @@ typedef struct mma_call {
     uint32_t *out;
 } mma_call;
 
-typedef union element {
-    double f;
-    uint64_t i;
-} element;
-
 /* ---- who holds what ---- */
 
 typedef struct shape {
@@ -49,82 +44,52 @@ static shape shape_of(tl_mma_kind kind)
     return (shape){16, 16, 32, true};
 }
 
+/* Do both halves of a warp hold the operands? */
+static bool has_copies(tl_mma_kind kind)
+{
+    return kind == TL_MMA_WMMA1 || kind == TL_MMA_WMMA1T;
+}
+
+static bool is_nvidia(tl_mma_kind kind)
+{
+    return kind == TL_MMA_M16N8 || kind == TL_MMA_M8N8;
+}
+
 /* Element e of a lane: where it is along M or N (*out_free), and along K. per: elements of a
  * word. */
 static void operand_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per, uint32_t lane,
-                          uint32_t e, uint32_t *out_free, uint32_t *out_k)
+                         uint32_t e, uint32_t *out_free, uint32_t *out_k)
 {
-    uint32_t group = lane >> 2, in_group = lane & 3, word = e / per, part = e % per;
-    switch (kind) {
-    case TL_MMA_M16N8:
-        if (operand == 0) {
-            *out_free = group + 8 * (word & 1);
-            *out_k = per * in_group + part + 4 * per * (word >> 1);
-        } else {
-            *out_free = group;
-            *out_k = per * in_group + part + 4 * per * word;
-        }
-        return;
-    case TL_MMA_M8N8:
-        *out_free = group;
-        *out_k = per * in_group + part;
-        return;
-    case TL_MMA_MFMA16:
-    case TL_MMA_MFMA64:
-        *out_free = lane % 16;
-        *out_k = k / 4 * (lane / 16) + e;
-        return;
-    case TL_MMA_MFMA32:
-        *out_free = lane % 32;
-        *out_k = k / 2 * (lane / 32) + e;
-        return;
-    case TL_MMA_WMMA1:
-    case TL_MMA_WMMA1T: /* both halves of the lanes have the same */
-        *out_free = lane % 16;
-        *out_k = e;
-        return;
-    case TL_MMA_WMMA2:
-        *out_free = lane % 16;
-        *out_k = k / 2 * (lane / 16) + e;
-        return;
+    uint32_t word = e / per, part = e % per;
+    bool wide = kind == TL_MMA_M16N8 && operand == 0; /* rows 8 apart: words 0 and 1 */
+    shape s = shape_of(kind);
+    if (is_nvidia(kind)) {
+        *out_free = (lane >> 2) + (wide ? 8 * (word & 1) : 0);
+        *out_k = per * (lane & 3) + part + 4 * per * (wide ? word >> 1 : word);
+    } else { /* parts of K in lanes that are s.m apart */
+        *out_free = lane % s.m;
+        *out_k = e + (has_copies(kind) ? 0 : k / (s.lanes / s.m) * (lane / s.m));
     }
 }
 
 /* Element e of a lane's C and D, of the instruction (before it is transposed). */
 static void result_cell(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *out_i,
-                         uint32_t *out_j)
+                        uint32_t *out_j)
 {
-    uint32_t group = lane >> 2, in_group = lane & 3;
+    uint32_t side = shape_of(kind).m, part = lane / side;
+    *out_j = lane % side;
     switch (kind) {
     case TL_MMA_M16N8:
-        *out_i = group + 8 * (e >> 1);
-        *out_j = 2 * in_group + (e & 1);
-        return;
     case TL_MMA_M8N8:
-        *out_i = group;
-        *out_j = 2 * in_group + e;
+        *out_i = (lane >> 2) + 8 * (e >> 1);
+        *out_j = 2 * (lane & 3) + (e & 1);
         return;
     case TL_MMA_MFMA16:
-        *out_i = 4 * (lane / 16) + e;
-        *out_j = lane % 16;
-        return;
-    case TL_MMA_MFMA64:
-        *out_i = lane / 16 + 4 * e;
-        *out_j = lane % 16;
-        return;
-    case TL_MMA_MFMA32:
-        *out_i = 8 * (e / 4) + 4 * (lane / 32) + e % 4;
-        *out_j = lane % 32;
-        return;
+    case TL_MMA_MFMA32: *out_i = 8 * (e / 4) + 4 * part + e % 4; return;
+    case TL_MMA_MFMA64: *out_i = part + 4 * e; return;
     case TL_MMA_WMMA1:
-    case TL_MMA_WMMA1T:
-        *out_i = 2 * e + lane / 16;
-        *out_j = lane % 16;
-        return;
-    case TL_MMA_WMMA2:
-        *out_i = 8 * (lane / 16) + e;
-        *out_j = lane % 16;
-        return;
+    case TL_MMA_WMMA1T: *out_i = 2 * e + part; return;
+    case TL_MMA_WMMA2: *out_i = 8 * part + e; return;
     }
 }
 
@@ -151,18 +116,14 @@ uint32_t tl_emu_type_bytes(uint32_t type)
     return ((uint32_t)tile_dtype_bits((tile_dtype)type) + 7) / 8;
 }
 
-static uint64_t raw(const uint32_t *words, uint32_t bytes, uint32_t e)
+tl_emu_number tl_emu_number_of(uint32_t type, uint64_t bits, bool integer, bool tf32)
 {
-    uint64_t v = 0;
-    TL_INVARIANT_OR(0, bytes > 0 && bytes <= sizeof v, "an element of %u bytes", bytes);
-    memcpy(&v, (const char *)words + (size_t)bytes * e, bytes);
-    return v;
-}
-
-static int64_t sign_extended(uint64_t v, uint32_t bytes)
-{
-    unsigned up = 64 - 8 * bytes;
-    return (int64_t)(v << up) >> up;
+    tf32 = tf32 && type == TILE_F32;
+    if (!integer)
+        return (tl_emu_number){
+            .f = tl_decode_float((tile_dtype)type, tf32 ? bits & 0xffffe000 : bits)};
+    unsigned up = 64 - 8 * tl_emu_type_bytes(type);
+    return (tl_emu_number){.i = type == TILE_U8 ? bits : (uint64_t)((int64_t)(bits << up) >> up)};
 }
 
 static bool is_integer(const mma_call *x)
@@ -171,26 +132,20 @@ static bool is_integer(const mma_call *x)
 }
 
 /* Loads one lane's operand, n elements, into its cells of the matrix. */
-static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n, element *to)
+static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n, tl_emu_number *to)
 {
     uint32_t type = x->type[operand], bytes = tl_emu_type_bytes(type);
-    const uint32_t *in = x->in[operand];
-    bool tf32 = x->kind == TL_MMA_M16N8 && operand < 2;
-    uint32_t seen = tf32 ? 0xffffe000 : UINT32_MAX; /* NVIDIA's take 10 bits of the fraction */
-    if (is_integer(x))
-        for (uint32_t e = 0; e < n; e++)
-            to[at[e]].i =
-                type == TILE_U8 ? raw(in, 1, e) : (uint64_t)sign_extended(raw(in, bytes, e), bytes);
-    else if (type == TILE_F32)
-        for (uint32_t e = 0; e < n; e++)
-            to[at[e]].f = tl_decode_float(TILE_F32, in[e] & seen);
-    else
-        for (uint32_t e = 0; e < n; e++)
-            to[at[e]].f = tl_decode_float((tile_dtype)type, raw(in, bytes, e));
+    bool integer = is_integer(x), tf32 = x->kind == TL_MMA_M16N8 && operand < 2;
+    TL_INVARIANT_VOID(bytes > 0 && bytes <= sizeof *to, "an element of %u bytes", bytes);
+    for (uint32_t e = 0; e < n; e++) {
+        uint64_t bits = 0;
+        memcpy(&bits, (const char *)x->in[operand] + (size_t)bytes * e, bytes);
+        to[at[e]] = tl_emu_number_of(type, bits, integer, tf32);
+    }
 }
 
 /* Stores one lane's part of the result. */
-static void store(const mma_call *x, const uint16_t *at, uint32_t n, const element *from)
+static void store(const mma_call *x, const uint16_t *at, uint32_t n, const tl_emu_number *from)
 {
     uint32_t bytes = tl_emu_type_bytes(x->type[2]);
     char *to = (char *)x->out;
@@ -212,12 +167,6 @@ typedef struct cells {
     uint32_t n;   /* elements of a lane */
     uint16_t at[2 * SIDE * SIDE];
 } cells;
-
-/* Do both halves of a warp hold the operands? */
-static bool has_copies(tl_mma_kind kind)
-{
-    return kind == TL_MMA_WMMA1 || kind == TL_MMA_WMMA1T;
-}
 
 /* Computed once and kept: most kernels use one kind of instruction only. */
 static const cells *cells_of(const mma_call *x, int operand)
@@ -246,14 +195,16 @@ static const cells *cells_of(const mma_call *x, int operand)
 }
 
 /* c += a * b for one row; for each element, k ascends. */
-static void integer_row(const element *a, const element *b, element *c, uint32_t n, uint32_t k)
+static void integer_row(const tl_emu_number *a, const tl_emu_number *b, tl_emu_number *c,
+                        uint32_t n, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t column = 0; column < n; column++)
             c[column].i += a[i].i * b[i * SIDE + column].i;
 }
 
-static void float_row(const element *a, const element *b, element *c, uint32_t n, uint32_t k)
+static void float_row(const tl_emu_number *a, const tl_emu_number *b, tl_emu_number *c, uint32_t n,
+                      uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t column = 0; column < n; column++)
@@ -263,7 +214,7 @@ static void float_row(const element *a, const element *b, element *c, uint32_t n
 /* All lanes have arrived; each gets its part of the result. */
 static void multiply(tl_emu_block *block, void *const *mine)
 {
-    element in[3][SIDE * SIDE];
+    tl_emu_number in[3][SIDE * SIDE];
     mma_call *const *lanes = (mma_call *const *)mine;
     const mma_call *first = lanes[0];
     shape s = shape_of(first->kind);
@@ -287,8 +238,7 @@ static void run(tl_leaf leaf, uint32_t site, mma_call *x, uint32_t types)
     tl_emu_block *b = tl_emu_now;
     for (int i = 0; i < 3; i++)
         x->type[i] = types >> 8 * i & 0xff;
-    if (b->job->stats)
-        tl_emu_block_count(b->watch, site, b->current->index, leaf);
+    tl_emu_count(b, site, leaf);
     tl_emu_meet_warp(b, leaf, site, types, x, multiply);
 }
 

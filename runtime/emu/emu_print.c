@@ -6,18 +6,17 @@
  * complete: in program order, whatever the schedule. */
 #include "runtime/debug_records.h"
 #include "runtime/emu/emu.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 struct tl_emu_printed {
     tl_printed value; /* label NULL: no element has arrived */
     uint32_t come;
     char *data;
-    const tile_image_site *site;
+    uint32_t site;
 };
 
-static bool begin_print(tl_emu_block *b, tl_emu_printed *p, const tile_image_site *site,
-                        uint32_t text, uint32_t dtype)
+static bool begin_print(tl_emu_block *b, tl_emu_printed *p, uint32_t site, uint32_t text,
+                        uint32_t dtype)
 {
     p->value = tl_printed_of(b->job->launch, text, dtype);
     p->site = site;
@@ -41,7 +40,7 @@ static tl_emu_printed *find(tl_emu_block *b, uint64_t number)
         b->prints.room = room;
     }
     for (; b->prints.len <= i; b->prints.len++)
-        b->prints.data[b->prints.len] = (tl_emu_printed){0};
+        b->prints.data[b->prints.len] = (tl_emu_printed){.site = UINT32_MAX};
     return &b->prints.data[i];
 }
 
@@ -66,8 +65,8 @@ static void deliver(tl_emu_block *b)
         memmove(b->prints.data, b->prints.data + done, b->prints.len * sizeof *b->prints.data);
 }
 
-void tl_emu_print_element(tl_emu_block *b, const tile_image_site *site, uint32_t text,
-                          uint32_t dtype, uint32_t index, uint64_t bits)
+void tl_emu_print_element(tl_emu_block *b, uint32_t site, uint32_t text, uint32_t dtype,
+                          uint32_t index, uint64_t bits)
 {
     tl_emu_printed *p = find(b, b->current->prints - 1);
     if (!p || (!p->value.label && !begin_print(b, p, site, text, dtype))) {
@@ -84,13 +83,9 @@ void tl_emu_print_end(tl_emu_block *b)
 {
     for (uint64_t i = 0; i < b->prints.len; i++) {
         tl_emu_printed *p = &b->prints.data[i];
-        if (b->event != TL_EMU_BROKEN) {
-            char text[80];
-            snprintf(text, sizeof text, "print: %u of %u elements have come", p->come, p->value.n);
-            tl_sink_fail(b->job->sink, b->job->launch, b->linear, TL_RUN_DIVERGENCE,
-                         p->site ? tl_image_path(b->job->launch->image, p->site->file) : NULL,
-                         p->site ? p->site->line : 0, p->site ? p->site->col : 0, text);
-        }
+        if (b->event != TL_EMU_BROKEN)
+            tl_emu_say(b, TL_RUN_DIVERGENCE, p->site, "print: %u of %u elements have come", p->come,
+                       p->value.n);
         free(p->data);
     }
     b->prints.base = b->prints.len = 0;

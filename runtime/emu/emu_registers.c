@@ -4,7 +4,6 @@
  * most. Four warps give some back or take some together; who takes more than are free waits until
  * others give. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "runtime/emu/emu.h"
 
@@ -29,12 +28,6 @@ void tl_emu_registers_reset(tl_emu_block *b)
         b->registers[i] = at_launch(b);
 }
 
-static _Noreturn void complain(tl_emu_block *b, tl_fail_kind kind, uint32_t site, const char *text)
-{
-    tl_emu_report_failure(b->job, b->linear, kind, site, text);
-    tl_emu_break(b);
-}
-
 /* Of the threads of one lane of each group: registers that nobody has. */
 static int64_t unused(const tl_emu_block *b)
 {
@@ -47,14 +40,14 @@ static int64_t unused(const tl_emu_block *b)
 
 static void check(tl_emu_block *b, uint32_t site, uint32_t has, uint32_t n, bool more)
 {
-    char text[120];
     bool fine = n % UNIT == 0 && n >= FEWEST && n <= MOST_REGISTERS && b->nthreads % GROUP == 0;
     if (fine && (more ? n >= has : n <= has))
         return;
-    snprintf(text, sizeof text,
-             "%" PRIu32 " registers are not %s than the %" PRIu32 " that these threads have%s", n,
-             more ? "more" : "fewer", has, fine ? "" : ", or no number that there can be");
-    complain(b, TL_RUN_BOUNDS, site, text);
+    tl_emu_complain(b, TL_RUN_BOUNDS, site,
+                    "%" PRIu32 " registers are not %s than the %" PRIu32 " that these threads have"
+                    "%s",
+                    n, more ? "more" : "fewer", has,
+                    fine ? "" : ", or no number that there can be");
 }
 
 /* The first thread of the four warps speaks for them. */
@@ -73,8 +66,8 @@ void tl_emu_registers(uint32_t site, uint32_t n, uint32_t more)
         before = unused(b);
         ended = b->ended;
         if (spins > MOST_SPINS)
-            complain(b, TL_RUN_DEADLOCK, site,
-                     "nobody gives back the registers that these threads wait for");
+            tl_emu_complain(b, TL_RUN_DEADLOCK, site,
+                            "nobody gives back the registers that these threads wait for");
         tl_emu_spin(b);
     }
     b->registers[group] = n;

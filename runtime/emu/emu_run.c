@@ -16,7 +16,6 @@
  *
  * The blocks of a cluster start together, on one worker, and when one of them breaks, all end. */
 #include "runtime/emu/emu.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -42,24 +41,35 @@ typedef struct shift {
     tl_emu_job *job;
 } shift;
 
-void tl_emu_report_failure(void *user, int64_t block, tl_fail_kind kind, uint32_t site,
-                           const char *text)
+/* ---- threads ---- */
+
+/* A thread has returned. */
+static void thread_ended(tl_emu_block *b, const tl_emu_thread *t)
 {
-    const tl_emu_job *job = user;
-    const tile_image_site *s = tl_emu_site(job->launch, site);
-    tl_sink_fail(job->sink, job->launch, block, kind,
-                 s ? tl_image_path(job->launch->image, s->file) : NULL, s ? s->line : 0,
-                 s ? s->col : 0, text);
+    tl_emu_warp *w = &b->warps[t->index / b->lanes];
+    tl_emu_copies_ended(b, t);
+    tl_emu_wgmma_ended(b, t);
+    b->ended++;
+    w->ended++;
+    TL_EMU_INVARIANT(b, t->site, b->ended <= b->nthreads && w->ended <= b->lanes,
+                     "%u threads of %u have ended", b->ended, b->nthreads);
+    tl_emu_meet_without(b, t);
+    if (b->ended < b->nthreads)
+        return;
+    tl_emu_bulk_ended(b);
+    tl_emu_stores_ended(b);
+    tl_emu_meet_ended(b, t->site);
 }
 
-void tl_emu_broken(tl_emu_block *b, uint32_t site)
+static void live(void *user)
 {
-    static const char prefix[] = "internal error: "; /* the report has its own */
-    const char *text = "an invariant of the emulator";
-    if (tl_broken_status() != TILE_OK)
-        text = tile_last_error() + sizeof prefix - 1;
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_INTERNAL, site, text);
-    tl_emu_break(b);
+    tl_emu_block *b = user;
+    tl_fiber_started(&b->current->fiber);
+    for (;;) {
+        b->job->kernel->entry(b->job->launch->slots);
+        thread_ended(b, b->current);
+        tl_emu_leave(b);
+    }
 }
 
 /* ---- blocks ---- */
@@ -128,6 +138,7 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     b->job = job;
     b->worker = w;
     b->main = &w->main;
+    b->life = live;
     b->stacks = w->stacks;
     b->linear = linear;
     b->cluster = cluster;
@@ -318,7 +329,9 @@ static void run_blocks(tl_emu_worker *w, tl_emu_job *job, uint32_t workers)
         tl_emu_cluster *c = b->cluster;
         uint64_t before = c->changes;
         tl_emu_event event = c->broken ? TL_EMU_BROKEN : tl_emu_block_turn(b);
-        c->broken |= event == TL_EMU_BROKEN;
+        if (event == TL_EMU_STUCK)
+            tl_emu_report_deadlock(b);
+        c->broken |= event == TL_EMU_BROKEN || event == TL_EMU_STUCK;
         if (event == TL_EMU_TURN && c->changes != before)
             w->turns = 0;
         else if (event == TL_EMU_TURN)

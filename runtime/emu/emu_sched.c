@@ -17,8 +17,6 @@
 #include "runtime/emu/emu.h"
 #include <stdlib.h>
 
-_Thread_local tl_emu_block *tl_emu_now;
-
 bool tl_emu_schedule_parse(const char *text, tl_emu_schedule *out_schedule)
 {
     static const char *const names[] = {"rr", "reverse", "ahead"};
@@ -113,8 +111,6 @@ static tl_emu_thread *choose(tl_emu_block *b)
 
 /* ---- switching ---- */
 
-static void thread_main(void *user);
-
 /* Gives `t` its stack. False: no memory; the block is broken. */
 static bool begin_thread(tl_emu_block *b, tl_emu_thread *t)
 {
@@ -124,7 +120,7 @@ static bool begin_thread(tl_emu_block *b, tl_emu_thread *t)
         b->event = TL_EMU_BROKEN;
         return false;
     }
-    tl_fiber_prepare(&t->fiber, b->stacks, t->stack, thread_main, b);
+    tl_fiber_prepare(&t->fiber, b->stacks, t->stack, b->life, b);
     return true;
 }
 
@@ -132,13 +128,8 @@ static bool begin_thread(tl_emu_block *b, tl_emu_thread *t)
 static tl_fiber *next_context(tl_emu_block *b)
 {
     if (b->ready.count == 0) {
-        b->event = TL_EMU_TURN;
-        if (b->ended == b->nthreads)
-            b->event = TL_EMU_ENDED;
-        else if (b->idle.count == 0 && !b->at_meeting) {
-            tl_emu_report_deadlock(b);
-            b->event = TL_EMU_BROKEN;
-        }
+        bool stuck = b->idle.count == 0 && !b->at_meeting;
+        b->event = b->ended == b->nthreads ? TL_EMU_ENDED : stuck ? TL_EMU_STUCK : TL_EMU_TURN;
         return b->main;
     }
     tl_emu_thread *t = choose(b);
@@ -171,36 +162,6 @@ void tl_emu_switch_away(tl_emu_block *b)
         tl_fiber_switch(&t->fiber, to);
 }
 
-void tl_emu_break(tl_emu_block *b)
-{
-    b->event = TL_EMU_BROKEN;
-    tl_fiber_leave(&b->current->fiber, b->main);
-}
-
-void *tl_emu_grown(tl_emu_block *b, void *data, size_t n, size_t size)
-{
-    void *more = realloc(data, n * size);
-    if (!more) {
-        b->job->no_memory = true;
-        tl_emu_break(b);
-    }
-    return more;
-}
-
-void tl_emu_step(tl_emu_block *b)
-{
-    enum { TURN_ODDS = 256 };
-    if (b->random)
-        tl_emu_copies_progress(b);
-    if (b->random && tl_emu_random(b) % TURN_ODDS == 0) {
-        b->event = TL_EMU_TURN;
-        tl_fiber_switch(&b->current->fiber, b->main);
-        return;
-    }
-    if (b->random || b->job->schedule.order == TL_EMU_AHEAD)
-        tl_emu_switch_away(b);
-}
-
 void tl_emu_spin(tl_emu_block *b)
 {
     TL_EMU_INVARIANT(b, b->current->site, !b->current->waits, "a thread that waits spins");
@@ -209,13 +170,9 @@ void tl_emu_spin(tl_emu_block *b)
     tl_emu_switch_away(b);
 }
 
-/* ---- a thread's life ---- */
-
-/* The current thread has ended. Returns only if another thread begins on its stack. */
-static void end_thread(tl_emu_block *b)
+void tl_emu_leave(tl_emu_block *b)
 {
     tl_emu_thread *t = b->current;
-    tl_emu_thread_ended(b, t);
     tl_emu_set_remove(&b->ready, t->position);
     tl_emu_thread *next = b->ready.count ? choose(b) : NULL;
     if (next && !next->stack) {
@@ -229,14 +186,4 @@ static void end_thread(tl_emu_block *b)
     tl_fiber_stack_give(b->stacks, t->stack);
     t->stack = NULL;
     tl_fiber_leave(&t->fiber, to);
-}
-
-static void thread_main(void *user)
-{
-    tl_emu_block *b = user;
-    tl_fiber_started(&b->current->fiber);
-    for (;;) {
-        b->job->kernel->entry(b->job->launch->slots);
-        end_thread(b);
-    }
 }

@@ -15,7 +15,6 @@
  * part. A copy from global to shared memory has a request on either side. (AMD's parts for 8 and 16
  * bytes are not runs of lanes: there the figure is not verified.) */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -386,34 +385,6 @@ bool tl_emu_block_stats_end(tl_emu_block_stats *b)
 
 /* ---- text ---- */
 
-typedef struct text {
-    char *bytes;
-    size_t n, room;
-    bool lost;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void put(text *t, const char *format, ...)
-{
-    char line[700];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    size_t length = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-    if (t->n + length + 1 > t->room) {
-        size_t room = 2 * t->room + length + 256;
-        char *bytes = realloc(t->bytes, room);
-        t->lost |= !bytes;
-        if (!bytes)
-            return;
-        t->bytes = bytes;
-        t->room = room;
-    }
-    memcpy(t->bytes + t->n, line, length);
-    t->n += length;
-    t->bytes[t->n] = 0;
-}
-
 /* One line of the text: the sites of one leaf at one position. */
 typedef struct entry {
     tl_emu_position position;
@@ -444,47 +415,44 @@ static double per(uint64_t a, uint64_t b)
 {
     return b ? (double)a / (double)b : 0;
 }
+#define RATIO(a, b) TL_NUMBER("%.2f", per(a, b))
 
-static void put_copy(text *t, const counts *from, const counts *to)
+static void put_copy(FILE *f, const counts *from, const counts *to)
 {
-    put(t, ": %" PRIu64 " requests, %s sectors/request (min %s), %s wavefronts/request (min %s)\n",
-        to->requests, TL_NUMBER("%.2f", per(from->units, to->requests)),
-        TL_NUMBER("%.2f", per(from->minimum, to->requests)),
-        TL_NUMBER("%.2f", per(to->units, to->requests)),
-        TL_NUMBER("%.2f", per(to->minimum, to->requests)));
+    fprintf(f,
+            ": %" PRIu64 " requests, %s sectors/request (min %s), %s wavefronts/request (min %s)\n",
+            to->requests, RATIO(from->units, to->requests), RATIO(from->minimum, to->requests),
+            RATIO(to->units, to->requests), RATIO(to->minimum, to->requests));
 }
 
-static void put_site(text *t, const entry *e)
+static void put_site(FILE *f, const entry *e)
 {
     const counts *c = &e->counts;
     const tl_leaf_row *row = row_of(e->position.leaf);
     bool matrices = tl_leaf_is_ldsm(e->position.leaf) || tl_leaf_is_stsm(e->position.leaf);
-    put(t, "%.200s:%u:%u %s", e->position.path, e->position.line, e->position.col, row->name);
+    fprintf(f, "%.200s:%u:%u %s", e->position.path, e->position.line, e->position.col, row->name);
     if (row->family == TL_LEAF_FAMILY_CP_ASYNC) {
-        put_copy(t, c, &e->target);
+        put_copy(f, c, &e->target);
         return;
     }
     switch (matrices ? TL_LEAF_CLASS_SHARED : row->class_) {
     case TL_LEAF_CLASS_GLOBAL:
-        put(t, ": %" PRIu64 " requests, %s sectors/request (min %s), %s lines/request\n",
-            c->requests, TL_NUMBER("%.2f", per(c->units, c->requests)),
-            TL_NUMBER("%.2f", per(c->minimum, c->requests)),
-            TL_NUMBER("%.2f", per(c->lines, c->requests)));
+        fprintf(f, ": %" PRIu64 " requests, %s sectors/request (min %s), %s lines/request\n",
+                c->requests, RATIO(c->units, c->requests), RATIO(c->minimum, c->requests),
+                RATIO(c->lines, c->requests));
         break;
     case TL_LEAF_CLASS_SHARED:
-        put(t, ": %" PRIu64 " requests, %s wavefronts/request (min %s)\n", c->requests,
-            TL_NUMBER("%.2f", per(c->units, c->requests)),
-            TL_NUMBER("%.2f", per(c->minimum, c->requests)));
+        fprintf(f, ": %" PRIu64 " requests, %s wavefronts/request (min %s)\n", c->requests,
+                RATIO(c->units, c->requests), RATIO(c->minimum, c->requests));
         break;
     case TL_LEAF_CLASS_ATOMIC:
-        put(t,
-            ": %" PRIu64 " requests, %" PRIu64 " operations, %s sectors/request (min %s), "
-            "%s at one address\n",
-            c->requests, c->threads, TL_NUMBER("%.2f", per(c->units, c->requests)),
-            TL_NUMBER("%.2f", per(c->minimum, c->requests)),
-            TL_NUMBER("%.2f", per(c->serial, c->requests)));
+        fprintf(f,
+                ": %" PRIu64 " requests, %" PRIu64 " operations, %s sectors/request (min %s), "
+                "%s at one address\n",
+                c->requests, c->threads, RATIO(c->units, c->requests),
+                RATIO(c->minimum, c->requests), RATIO(c->serial, c->requests));
         break;
-    default: put(t, ": %" PRIu64 "\n", c->executed); break;
+    default: fprintf(f, ": %" PRIu64 "\n", c->executed); break;
     }
 }
 
@@ -548,39 +516,39 @@ static void add_to_totals(totals *t, const entry *e)
     }
 }
 
-static void put_totals(text *t, const totals *sum)
+static void put_totals(FILE *f, const totals *sum)
 {
     static const char *const names[] = {"loads", "stores"};
     uint64_t accesses = 0, conflicts = 0;
     for (int i = 0; i < 2; i++)
-        put(t,
-            "global %s: %" PRIu64 " requests, %" PRIu64 " sectors (min %" PRIu64 "), %" PRIu64
-            " lines, %" PRIu64 " bytes\n",
-            names[i], sum->global[i].requests, sum->global[i].units, sum->global[i].minimum,
-            sum->global[i].lines, sum->global[i].bytes);
+        fprintf(f,
+                "global %s: %" PRIu64 " requests, %" PRIu64 " sectors (min %" PRIu64 "), %" PRIu64
+                " lines, %" PRIu64 " bytes\n",
+                names[i], sum->global[i].requests, sum->global[i].units, sum->global[i].minimum,
+                sum->global[i].lines, sum->global[i].bytes);
     for (int i = 0; i < 2; i++) {
-        put(t, "shared %s: %" PRIu64 " requests, %" PRIu64 " wavefronts (min %" PRIu64 ")\n",
-            names[i], sum->shared[i].requests, sum->shared[i].units, sum->shared[i].minimum);
+        fprintf(f, "shared %s: %" PRIu64 " requests, %" PRIu64 " wavefronts (min %" PRIu64 ")\n",
+                names[i], sum->shared[i].requests, sum->shared[i].units, sum->shared[i].minimum);
         conflicts += sum->shared[i].units - sum->shared[i].minimum;
     }
     if (sum->target.requests)
-        put(t,
-            "copies: %" PRIu64 " requests, %" PRIu64 " sectors (min %" PRIu64 "), %" PRIu64
-            " bytes, %" PRIu64 " wavefronts (min %" PRIu64 ")\n",
-            sum->target.requests, sum->copied.units, sum->copied.minimum, sum->copied.bytes,
-            sum->target.units, sum->target.minimum);
+        fprintf(f,
+                "copies: %" PRIu64 " requests, %" PRIu64 " sectors (min %" PRIu64 "), %" PRIu64
+                " bytes, %" PRIu64 " wavefronts (min %" PRIu64 ")\n",
+                sum->target.requests, sum->copied.units, sum->copied.minimum, sum->copied.bytes,
+                sum->target.units, sum->target.minimum);
     conflicts += sum->target.units - sum->target.minimum;
-    put(t, "bank conflicts: %" PRIu64 "\n", conflicts);
-    put(t, "atomics: %" PRIu64 " requests, %" PRIu64 " operations, %" PRIu64 " sectors\n",
-        sum->atomics.requests, sum->atomics.threads, sum->atomics.units);
-    put(t, "global widths:");
+    fprintf(f, "bank conflicts: %" PRIu64 "\n", conflicts);
+    fprintf(f, "atomics: %" PRIu64 " requests, %" PRIu64 " operations, %" PRIu64 " sectors\n",
+            sum->atomics.requests, sum->atomics.threads, sum->atomics.units);
+    fprintf(f, "global widths:");
     for (int i = 0; i < WIDTHS; i++) {
         accesses += sum->widths[i];
-        put(t, "%s %d-bit %" PRIu64, i ? "," : "", 8 << i, sum->widths[i]);
+        fprintf(f, "%s %d-bit %" PRIu64, i ? "," : "", 8 << i, sum->widths[i]);
     }
-    put(t, "\n128-bit accesses: %s%%\n",
-        TL_NUMBER("%.1f", 100 * per(sum->widths[WIDTHS - 1], accesses)));
-    put(t, "barriers: %" PRIu64 "\nshuffles: %" PRIu64 "\n", sum->barriers, sum->shuffles);
+    fprintf(f, "\n128-bit accesses: %s%%\n",
+            TL_NUMBER("%.1f", 100 * per(sum->widths[WIDTHS - 1], accesses)));
+    fprintf(f, "barriers: %" PRIu64 "\nshuffles: %" PRIu64 "\n", sum->barriers, sum->shuffles);
 }
 
 char *tl_emu_stats_print(const tl_emu_stats *s)
@@ -588,21 +556,25 @@ char *tl_emu_stats_print(const tl_emu_stats *s)
     const tile_image_kernel *k = s->launch->kernel;
     entry *entries = calloc(s->nsites + 1, sizeof *entries);
     totals sum = {0};
-    text t = {0};
-    if (!entries)
-        return NULL;
-    uint32_t n = gather(s, entries);
-    put(&t, "kernel %.200s: %" PRIu64 " blocks of %" PRIu64 " threads, %u bytes of shared memory\n",
-        tl_image_text(s->launch->image, k->name), s->blocks, s->blocks ? s->threads / s->blocks : 0,
-        k->shared_bytes);
+    char *text = NULL;
+    size_t size;
+    FILE *f = entries ? open_memstream(&text, &size) : NULL;
+    uint32_t n = f ? gather(s, entries) : 0;
+    if (f)
+        fprintf(f,
+                "kernel %.200s: %" PRIu64 " blocks of %" PRIu64
+                " threads, %u bytes of shared memory\n",
+                tl_image_text(s->launch->image, k->name), s->blocks,
+                s->blocks ? s->threads / s->blocks : 0, k->shared_bytes);
     for (uint32_t i = 0; i < n; i++) {
-        put_site(&t, &entries[i]);
+        put_site(f, &entries[i]);
         add_to_totals(&sum, &entries[i]);
     }
-    put_totals(&t, &sum);
+    if (f)
+        put_totals(f, &sum);
     free(entries);
-    if (!t.lost)
-        return t.bytes;
-    free(t.bytes);
+    if (f && fclose(f) == 0)
+        return text;
+    free(text);
     return NULL;
 }

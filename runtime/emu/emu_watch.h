@@ -162,12 +162,4 @@ void tl_emu_block_stats_matrices(tl_emu_block_stats *b, uint32_t site, uint32_t 
 void tl_emu_block_stats_count(tl_emu_block_stats *b, uint32_t site, uint32_t thread, tl_leaf leaf);
 char *tl_emu_stats_print(const tl_emu_stats *s);
 
-/* ---- emu_check.c ---- */
-
-/* The source position of a site; the path is never NULL. */
-typedef struct tl_emu_position {
-    const char *path;
-    uint32_t line, col, leaf;
-} tl_emu_position;
-tl_emu_position tl_emu_site_position(const tl_launch *launch, uint32_t site);
 #endif

@@ -17,7 +17,6 @@
  * from registers that others have written, these have written before a fence (wgmma.fence): where
  * there was none since the last wait, that is reported. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,23 +146,8 @@ static bool is_integer(const product *p)
     return p->how & TL_WGMMA_RING || p->type[2] == TILE_I32;
 }
 
-typedef union number {
-    double f;
-    uint64_t i;
-} number;
-
-static number number_of_bits(const product *p, uint32_t type, uint64_t bits)
-{
-    uint32_t bytes = tl_emu_type_bytes(type), up = 64 - 8 * bytes;
-    number x;
-    if (!is_integer(p))
-        x.f = tl_decode_float((tile_dtype)type, type == TILE_F32 ? bits & 0xffffe000 : bits);
-    else
-        x.i = type == TILE_U8 ? bits : (uint64_t)((int64_t)(bits << up) >> up);
-    return x;
-}
-
-static number in_memory(tl_emu_block *b, const product *p, int operand, uint32_t i, uint32_t k)
+static tl_emu_number in_memory(tl_emu_block *b, const product *p, int operand, uint32_t i,
+                               uint32_t k)
 {
     descriptor d = read_descriptor(p->descriptor[operand]);
     uint32_t bytes = tl_emu_type_bytes(p->type[operand]);
@@ -172,10 +156,10 @@ static number in_memory(tl_emu_block *b, const product *p, int operand, uint32_t
     uint64_t bits = 0;
     if ((uint64_t)at + bytes <= b->job->kernel->shared_bytes)
         memcpy(&bits, b->shared + at, bytes);
-    return number_of_bits(p, p->type[operand], bits);
+    return tl_emu_number_of(p->type[operand], bits, is_integer(p), true);
 }
 
-static void load_a(tl_emu_block *b, const product *p, number a[ROWS][MOST_K])
+static void load_a(tl_emu_block *b, const product *p, tl_emu_number a[ROWS][MOST_K])
 {
     uint32_t first = p->thread / LANES % 4 * ROWS, per = per_word(p), row, k;
     uint32_t bits = 32 / per;
@@ -190,7 +174,7 @@ static void load_a(tl_emu_block *b, const product *p, number a[ROWS][MOST_K])
             for (uint32_t e = 0; e < per; e++) {
                 uint64_t x = p->a[lane][w] >> (e * bits) & (UINT32_MAX >> (32 - bits));
                 cell_of_a(p, lane, w, e, &row, &k);
-                a[row][k] = number_of_bits(p, p->type[0], x);
+                a[row][k] = tl_emu_number_of(p->type[0], x, is_integer(p), true);
             }
 }
 
@@ -201,7 +185,8 @@ static void cell_of_c(uint32_t lane, uint32_t i, uint32_t *out_row, uint32_t *ou
     *out_column = 8 * (i >> 2) + 2 * (lane & 3) + (i & 1);
 }
 
-static void add_product(const product *p, const number *a, const number *b, uint32_t *word)
+static void add_product(const product *p, const tl_emu_number *a, const tl_emu_number *b,
+                        uint32_t *word)
 {
     float f;
     if (is_integer(p)) {
@@ -221,7 +206,7 @@ static void add_product(const product *p, const number *a, const number *b, uint
 
 static void compute(tl_emu_block *b, warp_state *w, const product *p)
 {
-    number a[ROWS][MOST_K], column[MOST_K];
+    tl_emu_number a[ROWS][MOST_K], column[MOST_K];
     chain *c = &w->chains[p->chain];
     load_a(b, p, a);
     for (uint32_t n = 0; n < p->n; n++) {
@@ -320,9 +305,8 @@ static void check_fenced(tl_emu_block *b, const warp_state *w, const lane_call *
     bool begins = !is_name(w, x->words[first], &which, &word);
     if (w->is_fenced[0] || x->p.how & TL_WGMMA_FENCE || (!first && !begins))
         return;
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, x->p.site,
-                          "no fence is between this product and what has written its registers");
-    tl_emu_break(b);
+    tl_emu_complain(b, TL_RUN_ASYNC, x->p.site,
+                    "no fence is between this product and what has written its registers");
 }
 
 /* All lanes of a warp have arrived. */
@@ -347,10 +331,7 @@ static void begin_product(tl_emu_block *b, void *const *mine)
         w->commits++;
     if (!tell_reads(b, &p, false))
         tl_emu_break(b);
-    if (w->n == w->room) {
-        w->room = w->room ? 2 * w->room : 16;
-        w->all = tl_emu_grown(b, w->all, w->room, sizeof *w->all);
-    }
+    w->all = tl_emu_room(b, w->all, w->n, &w->room, sizeof *w->all);
     w->all[w->n++] = p;
     if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
         complete(b, w, w->n, false);
@@ -404,11 +385,10 @@ static void wait(tl_emu_block *b, void *const *mine)
 
 void tl_emu_wgmma_wait(uint32_t site, uint32_t pending, uint32_t nwords, uint32_t *words)
 {
-    tl_emu_block *b = tl_emu_now;
+    tl_emu_block *b = tl_emu_enter(site, TL_LEAF_WGMMA_WAIT);
     lane_wait x = {site, pending, nwords, words};
-    if (tl_emu_is_dropped(b, site))
+    if (!b)
         return;
-    tl_emu_count(b, site, TL_LEAF_WGMMA_WAIT);
     state_of(b)->is_fenced[b->current->index % LANES] = false;
     tl_emu_meet_warp(b, TL_LEAF_WGMMA_WAIT, site, pending, &x, wait);
 }
@@ -435,11 +415,9 @@ void tl_emu_wgmma_fence(uint32_t site, uint32_t nwords, uint32_t *words)
 
 void tl_emu_fence_async(uint32_t site)
 {
-    tl_emu_block *b = tl_emu_now;
-    if (tl_emu_is_dropped(b, site))
-        return;
-    tl_emu_count(b, site, TL_LEAF_FENCE_ASYNC);
-    tl_emu_block_fence(b->watch, b->current->index);
+    tl_emu_block *b = tl_emu_enter(site, TL_LEAF_FENCE_ASYNC);
+    if (b)
+        tl_emu_block_fence(b->watch, b->current->index);
 }
 
 /* The site of a product that is on its way, or whose sums no wait has given back. */
@@ -459,10 +437,8 @@ static bool is_left(const warp_state *w, uint32_t *out_site)
 
 void tl_emu_wgmma_ended(tl_emu_block *b, const tl_emu_thread *t)
 {
-    char text[120];
     uint32_t site;
-    if (!b->room_products || !is_left(&b->products[t->index / b->lanes], &site))
-        return;
-    snprintf(text, sizeof text, "thread %u has ended before it waited for this product", t->index);
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, site, text);
+    if (b->room_products && is_left(&b->products[t->index / b->lanes], &site))
+        tl_emu_say(b, TL_RUN_ASYNC, site, "thread %u has ended before it waited for this product",
+                   t->index);
 }

@@ -216,7 +216,7 @@ static void one_in_a_thread(void)
 static void one_of_the_counts(void)
 {
     CHECK_INT(emulate(end_twice, 32), TILE_INTERNAL);
-    CHECK(strstr(tile_last_error(), "tl_emu_thread_ended: ") != NULL);
+    CHECK(strstr(tile_last_error(), "thread_ended: ") != NULL);
 }
 
 static void one_of_the_shadow(void)
@@ -256,7 +256,7 @@ int main(void)
     breaks(one_in_a_worker, "internal error: break_in_worker: worker 1");
     breaks(one_in_a_stream, "internal error: tl_decode_int: f32");
     breaks(one_in_a_thread, "internal error: tl_emu_meet_warp: a warp of 128 lanes");
-    breaks(one_of_the_counts, "internal error: tl_emu_thread_ended");
+    breaks(one_of_the_counts, "internal error: thread_ended");
     breaks(one_of_the_shadow, "internal error: tl_emu_shadow_enter");
     breaks(one_between_launches, "internal error: tl_hostexpr_eval: 2 values are left");
     ours_come_first();

@@ -1,6 +1,6 @@
 /* curve.h: how the loss falls, as a picture. */
-#ifndef TRAIN_CURVE_H
-#define TRAIN_CURVE_H
+#ifndef CURVE_H
+#define CURVE_H
 #include <stdbool.h>
 
 typedef struct Point {
