@@ -202,6 +202,10 @@ GROUPS = {
         "names, types, shapes, with their place": "frontend/diags/*", "hostile text": "frontend/hostile/*",
         "launches": "language/launch_checks.tile",
     }, "elements by text": {"assembly": "codegen/nvptx/asm.tile frontend/diags/asm_wrong.tile", },
+    "functions": {
+        "within functions, without a name": "nested_*",
+        "what such a function must not do": "frontend/diags/nested_*.tile",
+    },
     "the reference": {"each clause of LANGUAGE.md": "lang_*", }, "options and tools": {
         "warps": "codegen/warps.tile codegen/warps_no_power_of_two.tile",
         "registers, cached images, tuning": "codegen/too_many_registers.tile tools/tilec_cli.py",
