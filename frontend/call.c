@@ -103,7 +103,7 @@ static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
     if (!tl_is_number(&a->val))
         return;
     const TlType *type = tl_val_type_of(s, &a->val);
-    if (generic && !tl_is_untyped(&a->val))
+    if (generic && !tl_is_untyped(&a->val) && !tl_is_known_int(&a->val))
         bind_type(b, elem, type->dtype, a->loc);
     if (t->kind != TL_TE_TILE)
         return;
@@ -123,12 +123,25 @@ static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
         bind_extent(b, t->extents.data[i], type->shape[i], a->loc);
 }
 
-/* A type name that only literals could bind takes their default type. */
+static bool is_float_type(const TlVar *v)
+{
+    const TlTy *ty = v && v->val.kind == TL_VAL_TYPE ? v->val.u.type : NULL;
+    return ty && ty->kind == TL_TY_VALUE && tl_is_float(ty->type->dtype);
+}
+
+/* A type name that only literals could bind takes their default type. A known integer binds its
+ * own, but beside a float it is one. */
 static void default_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
 {
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
-    if (elem->kind != TL_TE_NAME || is_struct_name(b->s, elem) || bound_type(b, elem) ||
-        !tl_is_untyped(&a->val))
+    if (elem->kind != TL_TE_NAME || is_struct_name(b->s, elem))
+        return;
+    if (a->val.kind == TL_VAL_CONST && tl_is_known_int(&a->val)) {
+        if (!is_float_type(bound_type(b, elem)))
+            bind_type(b, elem, a->val.dtype, a->loc);
+        return;
+    }
+    if (bound_type(b, elem) || !tl_is_untyped(&a->val))
         return;
     bind_type(b, elem, tl_literal_dtype(&a->val), a->loc);
 }

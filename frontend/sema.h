@@ -365,6 +365,12 @@ TlVal tl_fold_consts(TlSema *s, int op, const TlVal *a, const TlVal *b,
 TlVal tl_fold_unary(TlSema *s, int op, const TlVal *a, TlLoc loc);
 TlVal tl_fold_cast(const TlVal *a, TlDtype to); /* explicit cast of a literal or constant */
 double tl_const_number(const TlVal *v);
+/* An integer with a type that the compiler knows, or in abstract walks may know: beside a float it
+ * becomes one. */
+bool tl_is_known_int(const TlVal *v);
+/* It as an element of the float type d, or as a float literal; ERROR where that is not exact. */
+TlVal tl_known_as_float(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
+TlVal tl_known_as_literal(TlSema *s, const TlVal *v, TlLoc loc);
 bool tl_const_int_of(const TlVal *v, int64_t *out); /* an integer literal or constant that fits */
 const char *tl_const_text(TlSema *s, const TlVal *v);
 

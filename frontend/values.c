@@ -360,6 +360,8 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
     TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
     uint64_t bits;
+    if (tl_is_known_int(v) && tl_is_float(d))
+        return tl_known_as_float(s, v, d, loc);
     switch (v->kind) {
     case TL_VAL_ERROR: return *v;
     case TL_VAL_UNKNOWN:
@@ -441,7 +443,8 @@ TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
     case TL_TY_TUPLE: return convert_items(s, v, t, loc);
     case TL_TY_UNKNOWN:
         if (t->dtype != TL_DTYPE_COUNT && tl_val_dtype(v) != TL_DTYPE_COUNT &&
-            !tl_widens(tl_val_dtype(v), t->dtype))
+            !tl_widens(tl_val_dtype(v), t->dtype) &&
+            !(tl_is_known_int(v) && tl_is_float(t->dtype)))
             return refuse(s, v, t->dtype, loc);
         return v->kind == TL_VAL_ERROR ? *v : tl_unknown(t->dtype);
     case TL_TY_VIEW:
