@@ -370,6 +370,19 @@ TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints, TlStmt *bo
     return deeper_stmt(p, loop, depth_of_body(body));
 }
 
+TlStmt *tl_stmt_function(TlParser *p, TlSpan span, TlItem *fn, TlStmt *body)
+{
+    TL_ASSERT(fn && body, "a function without a body");
+    TlStmt *s = tl_stmt_new(p, TL_ST_FUNCTION, span.begin, span);
+    fn->body = body;
+    fn->broken = p->broken;
+    s->fn = fn;
+    s->value = tl_expr_new(p, TL_EX_FN, fn->loc, span);
+    s->value->fn = fn;
+    tl_vec_push(&p->ctx->perm, &s->decls, (TlDecl){.name = fn->name, .loc = fn->loc});
+    return deeper_stmt(p, s, depth_of_body(body));
+}
+
 TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init, bool is_list)
 {
     TlDecl *d = TL_NEW(&p->ctx->perm, TlDecl);
@@ -555,6 +568,35 @@ void tl_item_function(TlParser *p, TlItemKind kind, TlTypeExpr *type, TlName nam
         item->later = first;
     TL_VEC_TAKE(&item->params, params);
     p->current = item;
+}
+
+TlItem *tl_item_nested(TlParser *p, TlTypeExpr *type, TlName name, TlLoc loc,
+                       const TlParams *params)
+{
+    TlItem *item = tl_item_new(p, TL_IT_FUNCTION, name, loc);
+    item->type = type;
+    TL_VEC_TAKE(&item->params, params);
+    return item;
+}
+
+/* fn (a, b) => value: a function whose parameters and result are auto. */
+TlExpr *tl_expr_fn(TlParser *p, TlSpan span, const TlDecls *params, TlExpr *value)
+{
+    TL_ASSERT(params && value, "a function without a value");
+    TlExpr *e = tl_expr_new(p, TL_EX_FN, span.begin, span);
+    TlParams list = {0};
+    for (uint32_t i = 0; i < params->len; i++) {
+        const TlDecl *d = &params->data[i];
+        TlTypeExpr *any = tl_type_expr(p, TL_TE_AUTO, d->loc);
+        tl_vec_push(&p->ctx->perm, &list, *tl_param(p, TL_PF_VALUE, any, d->name, d->loc, NULL));
+    }
+    e->fn = tl_item_nested(p, tl_type_expr(p, TL_TE_AUTO, span.begin),
+                           tl_intern_str(&p->ctx->strings, "fn"), span.begin, &list);
+    e->fn->is_lambda = true;
+    e->fn->broken = p->broken;
+    e->fn->body = tl_stmt_new(p, TL_ST_RETURN, value->loc, (TlSpan){value->begin, value->end});
+    e->fn->body->value = value;
+    return deeper(p, e, value->depth);
 }
 
 void tl_item_finish(TlParser *p, TlStmt *body)

@@ -25,9 +25,11 @@ typedef TL_VEC(TlStmt *) TlStmts;
 typedef struct TlLocal {
     TlName name;
     TlLoc loc;
-    uint32_t index; /* among the locals of its item */
+    const TlItem *item; /* whose local it is */
+    uint32_t index;     /* among the locals of its item */
     uint32_t depth; /* of the block it stands in */
-    const struct TlLocal *outer, *hides; /* declared before it; of its name, or NULL */
+    /* declared before it, around its item too; of its name; or NULL */
+    const struct TlLocal *outer, *hides;
     const char *what; /* "variable", "parameter"; NULL: nobody needs to read it */
     bool *read;       /* shared by the names of one unpacking */
 } TlLocal;
@@ -79,6 +81,7 @@ typedef enum TlExprKind {
     TL_EX_STRUCT,   /* (struct name){x, y}: type, args */
     TL_EX_MAKE,     /* tile<T, N>(v) or f32(v): type, args */
     TL_EX_TYPE,     /* a type as an argument: cast(x, f32), or a constant's value */
+    TL_EX_FN,       /* fn (a, b) => e: fn, whose body returns e; loc is the keyword's */
     TL_EX_UNCHECKED /* unchecked a */
 } TlExprKind;
 
@@ -114,6 +117,7 @@ struct TlExpr {
     TlExpr *a, *b, *c;
     const TlLocal *local; /* NAME: what it is; one of another name: none, and this is in scope */
     TlTypeExpr *type;
+    TlItem *fn;
     TL_VEC(TlArg) args;
     TL_VEC(TlIndex) indices;
     uint32_t depth; /* of the tree below; the left operands of a BINARY do not count */
@@ -135,7 +139,8 @@ typedef enum TlStmtKind {
     TL_ST_FOR,     /* for (init; cond; update) hints body; any may be NULL */
     TL_ST_RETURN,  /* value or NULL */
     TL_ST_BREAK, TL_ST_CONTINUE,
-    TL_ST_ASSERT   /* static_assert: args */
+    TL_ST_ASSERT,  /* static_assert: args */
+    TL_ST_FUNCTION /* fn; decls: its name; value: it as an expression */
 } TlStmtKind;
 
 typedef struct TlDecl {
@@ -162,6 +167,7 @@ struct TlStmt {
     TL_VEC(TlDecl) decls;
     TlExpr *place, *value, *cond;
     TlStmt *init, *update, *then, *els;
+    TlItem *fn;
     TlStmts body;
     TlHints hints;
     TL_VEC(TlArg) args;
@@ -247,6 +253,11 @@ struct TlItem {
     TlLoc later;  /* line not 0: the item's first token; its body has not been read yet */
     TL_VEC(TlArg) args; /* ASSERT */
     bool is_bound, always_returns; /* by bind.c */
+    /* Functions within functions: */
+    bool is_lambda; /* fn (a) => e */
+    bool bad_head;  /* a name in the types of its parameters is visible outside (diagnosed) */
+    struct TlDef *def;        /* as sema knows it: by bind.c */
+    TL_VEC(TlItem *) nested;  /* those within this one: by bind.c */
     TlLocals locals; /* the first `nhead` are those of the head: all but what the body declares */
     uint32_t nhead;
     bool broken; /* a syntax error inside (diagnosed): statements are missing; do not report what

@@ -48,7 +48,7 @@ static const Binop binops[] = {
 
 static bool is_operator(const TlExpr *e)
 {
-    return e->kind == TL_EX_BINARY || e->kind == TL_EX_COND;
+    return e->kind == TL_EX_BINARY || e->kind == TL_EX_COND || e->kind == TL_EX_FN;
 }
 
 /* An operand: operators get parentheses, and so does a sign after a sign, because `--x` is another
@@ -277,6 +277,16 @@ static void print_typed(Printer *p, const TlExpr *e)
         print_enclosed(p, "{", e, "}");
 }
 
+/* fn (a, b) => e */
+static void print_lambda(Printer *p, const TlItem *fn)
+{
+    put(p, "fn (");
+    for (uint32_t i = 0; i < fn->params.len; i++)
+        tl_sbuf_putf(p->out, "%s%s", i ? ", " : "", fn->params.data[i].name);
+    put(p, ") => ");
+    print_expr(p, fn->body->value);
+}
+
 static void print_expr(Printer *p, const TlExpr *e)
 {
     switch (e->kind) {
@@ -305,12 +315,14 @@ static void print_expr(Printer *p, const TlExpr *e)
         put(p, "unchecked ");
         print_base(p, e->a);
         break;
+    case TL_EX_FN: print_lambda(p, e->fn); break;
     }
 }
 
 /* ---- statements ---- */
 
 static void print_stmt(Printer *p, const TlStmt *s);
+static void print_head(Printer *p, const TlItem *item);
 
 static void print_decls(Printer *p, const TlStmt *s)
 {
@@ -504,6 +516,11 @@ static void print_stmt(Printer *p, const TlStmt *s)
     case TL_ST_BREAK: put(p, "break;"); break;
     case TL_ST_CONTINUE: put(p, "continue;"); break;
     case TL_ST_ASSERT: print_assert(p, s->args.data, s->args.len); break;
+    case TL_ST_FUNCTION:
+        print_head(p, s->fn);
+        put(p, " ");
+        print_block(p, s->fn->body);
+        break;
     }
 }
 

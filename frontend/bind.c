@@ -9,7 +9,10 @@
  * count). Writing a variable is not reading it (`x = 1`, `x += 1`, `v.field = 1`); writing through
  * a view or pointer reads its name. Loop variables of ranges are there whether the body wants them
  * or not: they are never reported. Of the names of one unpacking, `auto (a, b) = t`, one that is
- * read is enough. */
+ * read is enough.
+ *
+ * A function within a function has locals of its own and sees those around it. Its parameters'
+ * types bind no name that is visible there already. */
 #include "frontend/sema.h"
 
 /* A loop whose body, or whose update, is walked. */
@@ -22,7 +25,7 @@ typedef struct Loop {
 typedef struct Bind {
     TlCtx *ctx;
     TlArena *arena;
-    const TlMod *mod;
+    TlMod *mod;
     TlItem *item;
     const TlLocal *scope;
     TlMap names; /* TlName -> TlLocal, the innermost */
@@ -32,6 +35,7 @@ typedef struct Bind {
 
 static void bind_expr(Bind *b, TlExpr *e);
 static TlExits bind_stmt(Bind *b, TlStmt *st);
+static void bind_nested(Bind *b, TlItem *fn);
 
 /* ---- scopes ---- */
 
@@ -41,6 +45,7 @@ static TlLocal *declare(Bind *b, TlName name, TlLoc loc, const char *what, bool 
     TlLocal *l = TL_NEW(b->arena, TlLocal);
     *l = (TlLocal){.name = name,
                    .loc = loc,
+                   .item = b->item,
                    .index = b->item->locals.len,
                    .depth = b->depth,
                    .outer = b->scope,
@@ -118,6 +123,8 @@ static void bind_expr(Bind *b, TlExpr *e)
         return;
     if (e->kind == TL_EX_NAME)
         e->local = read_name(b, e->u.name);
+    if (e->kind == TL_EX_FN)
+        bind_nested(b, e->fn);
     bind_type(b, e->type);
     bind_expr(b, e->a);
     bind_expr(b, e->b);
@@ -133,7 +140,7 @@ static void bind_expr(Bind *b, TlExpr *e)
 static void note_assigned(Bind *b, const TlLocal *l)
 {
     Loop *loop = b->loop;
-    if (!loop || l->index >= loop->first)
+    if (!loop || l->item != b->item || l->index >= loop->first)
         return;
     for (uint32_t i = 0; i < loop->assigned->len; i++)
         if (loop->assigned->data[i] == l)
@@ -281,6 +288,11 @@ static TlExits bind_stmt(Bind *b, TlStmt *st)
     case TL_ST_RANGE:
     case TL_ST_FOR: return bind_loop(b, st);
     case TL_ST_IF: return bind_if(b, st);
+    case TL_ST_FUNCTION: /* its body sees its name, so that recursion is one */
+        st->decls.data[0].local =
+            declare(b, st->fn->name, st->fn->loc, NULL, new_mark(b));
+        bind_nested(b, st->fn);
+        return (TlExits){0};
     case TL_ST_EMPTY: break;
     }
     return (TlExits){0};
@@ -311,6 +323,33 @@ static void declare_bound(Bind *b, TlName name, TlLoc loc, bool *param)
         l->read = new_mark(b);
 }
 
+/* The name of a struct is a type wherever it stands. */
+static bool is_struct(const Bind *b, TlName name)
+{
+    const TlDef *def = tl_mod_find(b->mod, name);
+    return def && def->item->kind == TL_IT_STRUCT;
+}
+
+/* The same for a name that stands in the type itself: one that is visible around a nested function
+ * is not the call's to bind. */
+static void declare_in_type(Bind *b, TlName name, TlLoc at, TlLoc loc, bool *param,
+                            bool is_extent)
+{
+    const TlLocal *l = find(b, name);
+    if (l && l->item != b->item && !is_struct(b, name)) {
+        TlDiag *row = b->item->bad_head ? NULL : tl_diag(&b->ctx->diags, at, TL_E0348, name);
+        if (row) {
+            row->label = is_extent ? tl_format(b->arena, "(%s) is the one outside; choose another "
+                                                         "name for one that the call binds", name)
+                                   : "choose another name, or write auto";
+            tl_diag_note(&b->ctx->diags, row, l->loc, "'%s' is declared here", name);
+        }
+        b->item->bad_head = true;
+        return;
+    }
+    declare_bound(b, name, loc, param);
+}
+
 static bool is_name(const TlExpr *e)
 {
     return e && e->kind == TL_EX_NAME && !e->parens;
@@ -320,7 +359,7 @@ static bool is_name(const TlExpr *e)
 static void declare_extent(Bind *b, const TlExpr *e, TlLoc loc, bool *read)
 {
     if (is_name(e))
-        declare_bound(b, e->u.name, loc, read);
+        declare_in_type(b, e->u.name, e->loc, loc, read, true);
     if (!e || e->kind != TL_EX_COND)
         return;
     declare_extent(b, e->b, loc, read);
@@ -331,10 +370,11 @@ static void declare_names(Bind *b, const TlParamDecl *p)
 {
     const TlTypeExpr *t = p->type, *elem = t && t->elem ? t->elem : t;
     if (elem && elem->kind == TL_TE_NAME && !elem->module)
-        declare_bound(b, elem->name, p->loc, p->local->read);
+        declare_in_type(b, elem->name, elem->loc, p->loc, p->local->read, false);
     for (uint32_t i = 0; t && i < t->extents.len; i++)
         if (is_name(t->extents.data[i]))
-            declare_bound(b, t->extents.data[i]->u.name, p->loc, p->local->read);
+            declare_in_type(b, t->extents.data[i]->u.name, t->extents.data[i]->loc, p->loc,
+                            p->local->read, true);
     for (uint32_t i = 0; i < p->extents.len; i++) {
         declare_extent(b, p->extents.data[i].extent, p->loc, p->local->read);
         declare_extent(b, p->extents.data[i].stride, p->loc, p->local->read);
@@ -424,6 +464,26 @@ static void bind_function(Bind *b)
         f->always_returns = bind_stmt(b, f->body).always;
 }
 
+/* Loops around a function assign nothing in it. */
+static void bind_nested(Bind *b, TlItem *fn)
+{
+    TL_ASSERT(fn->kind == TL_IT_FUNCTION, "item kind %d within a function", (int)fn->kind);
+    Bind outer = *b;
+    fn->is_bound = true;
+    fn->broken |= outer.item->broken;
+    fn->def = TL_NEW(b->arena, TlDef);
+    *fn->def = (TlDef){.item = fn, .mod = b->mod};
+    tl_vec_push(b->arena, &outer.item->nested, fn);
+    b->item = fn;
+    b->loop = NULL;
+    b->depth++;
+    bind_function(b);
+    close_scope(b, outer.scope);
+    b->item = outer.item;
+    b->loop = outer.loop;
+    b->depth = outer.depth;
+}
+
 void tl_item_bind(TlProgram *p, TlDef *def)
 {
     TlItem *item = def->item;
@@ -453,6 +513,19 @@ void tl_item_bind(TlProgram *p, TlDef *def)
 
 /* ---- names that nothing reads ---- */
 
+static void warn_locals(TlDiags *diags, const TlItem *item)
+{
+    for (uint32_t k = 0; k < item->locals.len; k++) {
+        const TlLocal *l = item->locals.data[k];
+        if (*l->read || !l->what || l->name[0] == '_')
+            continue;
+        TlDiag *row = tl_diag(diags, l->loc, TL_W0608, l->what, l->name);
+        row->label = "remove it, or begin its name with '_'";
+    }
+    for (uint32_t k = 0; k < item->nested.len; k++)
+        warn_locals(diags, item->nested.data[k]);
+}
+
 void tl_warn_unused(TlProgram *p)
 {
     TlDiags *diags = &p->ctx->diags;
@@ -463,12 +536,6 @@ void tl_warn_unused(TlProgram *p)
         const TlItem *item = def->item;
         if (item->kind == TL_IT_IMPORT && !def->read && item->name[0] != '_')
             tl_diag(diags, item->loc, TL_W0609, item->name);
-        for (uint32_t k = 0; k < item->locals.len; k++) {
-            const TlLocal *l = item->locals.data[k];
-            if (*l->read || !l->what || l->name[0] == '_')
-                continue;
-            TlDiag *row = tl_diag(diags, l->loc, TL_W0608, l->what, l->name);
-            row->label = "remove it, or begin its name with '_'";
-        }
+        warn_locals(diags, item);
     }
 }

@@ -286,6 +286,20 @@ static bool user_operands(TlSema *s, TlCall *c, TlValues *out)
     return out->len > 0;
 }
 
+/* A combiner is applied to elements wherever they are: it has no room for a tile. */
+static bool has_tiles(const TlOp *op)
+{
+    for (const TlOp *o = op->regions[0]->first; o; o = tl_walk_next(o, op)) {
+        for (uint32_t i = 0; i < o->nin; i++)
+            if (o->in[i].value->type->rank)
+                return true;
+        for (uint32_t i = 0; i < o->nout; i++)
+            if (o->out[i]->type->rank)
+                return true;
+    }
+    return false;
+}
+
 /* f(a1..an, b1..bn) in the op's region. */
 static void user_region(TlSema *s, TlCall *c, TlOp *op, uint32_t n)
 {
@@ -309,9 +323,11 @@ static void user_region(TlSema *s, TlCall *c, TlOp *op, uint32_t n)
     }
     tl_yield(&s->b, TL_OP_YIELD, n, out.data);
     tl_arm_end(s, &arm);
+    const char *name = c->val[2].kind == TL_VAL_FN ? c->val[2].def->item->name : "this function";
     if (tl_op_effects(op))
-        tl_err(s, c->vloc[2], TL_E0339,
-               c->val[2].kind == TL_VAL_FN ? c->val[2].def->item->name : "this function");
+        tl_err(s, c->vloc[2], TL_E0339, name);
+    else if (has_tiles(op))
+        tl_err(s, c->vloc[2], TL_E0349, name);
 }
 
 TlVal tl_bi_reduce_user(TlSema *s, TlCall *c)

@@ -103,7 +103,7 @@ static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
     if (!tl_is_number(&a->val))
         return;
     const TlType *type = tl_val_type_of(s, &a->val);
-    if (generic && !tl_is_untyped(&a->val))
+    if (generic && !tl_is_untyped(&a->val) && !tl_is_known_int(&a->val))
         bind_type(b, elem, type->dtype, a->loc);
     if (t->kind != TL_TE_TILE)
         return;
@@ -123,12 +123,25 @@ static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
         bind_extent(b, t->extents.data[i], type->shape[i], a->loc);
 }
 
-/* A type name that only literals could bind takes their default type. */
+static bool is_float_type(const TlVar *v)
+{
+    const TlTy *ty = v && v->val.kind == TL_VAL_TYPE ? v->val.u.type : NULL;
+    return ty && ty->kind == TL_TY_VALUE && tl_is_float(ty->type->dtype);
+}
+
+/* A type name that only literals could bind takes their default type. A known integer binds its
+ * own, but beside a float it is one. */
 static void default_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
 {
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
-    if (elem->kind != TL_TE_NAME || is_struct_name(b->s, elem) || bound_type(b, elem) ||
-        !tl_is_untyped(&a->val))
+    if (elem->kind != TL_TE_NAME || is_struct_name(b->s, elem))
+        return;
+    if (a->val.kind == TL_VAL_CONST && tl_is_known_int(&a->val)) {
+        if (!is_float_type(bound_type(b, elem)))
+            bind_type(b, elem, a->val.dtype, a->loc);
+        return;
+    }
+    if (bound_type(b, elem) || !tl_is_untyped(&a->val))
         return;
     bind_type(b, elem, tl_literal_dtype(&a->val), a->loc);
 }
@@ -437,7 +450,9 @@ static TlVal run_body(Binding *b)
     return tl_unknown(TL_DTYPE_COUNT);
 }
 
-static bool may_call(TlSema *s, TlDef *def, TlLoc loc, uint32_t *depth)
+/* A nested function may run within itself where it sees other variables: as an argument of one that
+ * another call of the function around it made. */
+static bool may_call(TlSema *s, const TlVal *fn, TlLoc loc, uint32_t *depth)
 {
     *depth = s->frame ? s->frame->depth + 1 : 1;
     if (*depth > TL_MAX_CALLS) {
@@ -445,8 +460,8 @@ static bool may_call(TlSema *s, TlDef *def, TlLoc loc, uint32_t *depth)
         return false;
     }
     for (const TlFrame *f = s->frame; f; f = f->outer)
-        if (f->def == def) {
-            tl_err(s, loc, TL_E0207, def->item->name);
+        if (f->def == fn->def && f->up == fn->u.up) {
+            tl_err(s, loc, TL_E0207, fn->def->item->name);
             return false;
         }
     return true;
@@ -457,6 +472,7 @@ static bool may_call(TlSema *s, TlDef *def, TlLoc loc, uint32_t *depth)
 /* A call whose result was unknown. The body is not walked again for the same arguments: it would
  * find what it found, and a tree of calls has two to the power of its depth. */
 typedef struct Walked {
+    const TlFrame *up;
     const TlArgVal *args;
     uint32_t nargs;
     TlVal result;
@@ -471,8 +487,8 @@ static bool same_val(const TlVal *a, const TlVal *b)
     if (a->kind != b->kind || a->dtype != b->dtype || a->def != b->def || a->n != b->n)
         return false;
     switch ((int)a->kind) {
-    case TL_VAL_UNKNOWN:
-    case TL_VAL_FN: return true;
+    case TL_VAL_UNKNOWN: return true;
+    case TL_VAL_FN: return a->u.up == b->u.up;
     case TL_VAL_INT: return a->u.integer == b->u.integer;
     case TL_VAL_CONST: return a->u.bits == b->u.bits;
     case TL_VAL_IR:
@@ -506,40 +522,54 @@ static bool is_unknown(const TlVal *v)
     return true;
 }
 
-static const Walked *walked_before(const TlSema *s, const TlDef *def, uint32_t nargs,
+static const Walked *walked_before(const TlSema *s, const TlVal *fn, uint32_t nargs,
                                    const TlArgVal *args)
 {
-    const Walked *w = s->abstract ? tl_map_get_ptr(&s->walked, def) : NULL;
-    while (w && (w->nargs != nargs || !same_args(nargs, w->args, args)))
+    const Walked *w = s->abstract ? tl_map_get_ptr(&s->walked, fn->def) : NULL;
+    while (w && (w->nargs != nargs || w->up != fn->u.up || !same_args(nargs, w->args, args)))
         w = w->next;
     return w;
 }
 
 /* Not what was walked without a word about its errors. */
-static void remember(TlSema *s, const TlDef *def, uint32_t nargs, const TlArgVal *args,
+static void remember(TlSema *s, const TlVal *fn, uint32_t nargs, const TlArgVal *args,
                      const TlVal *result)
 {
     if (!s->abstract || s->untaken || s->exhausted || !is_unknown(result))
         return;
-    Walked *first = tl_map_get_ptr(&s->walked, def), *w = TL_NEW(s->arena, Walked);
+    Walked *first = tl_map_get_ptr(&s->walked, fn->def), *w = TL_NEW(s->arena, Walked);
     uint32_t n = 0;
     for (const Walked *k = first; k; k = k->next)
         n++;
     if (n == MOST_WALKED)
         return;
-    *w = (Walked){args, nargs, *result, first};
-    tl_map_put_ptr(&s->walked, (void *)def, w);
+    *w = (Walked){fn->u.up, args, nargs, *result, first};
+    tl_map_put_ptr(&s->walked, fn->def, w);
 }
 
 enum { STEPS_OF_CALL = 100 }; /* as its arguments and variables take 3 KB of memory */
 
-TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
+/* The frame of a call: it outlives the call where its result holds a function nested in it. */
+static TlFrame *frame_of_call(TlSema *s, const TlVal *fn, uint32_t depth)
 {
-    TL_ASSERT(def->item->kind == TL_IT_FUNCTION, "item kind %d is called", (int)def->item->kind);
+    TlFrame *frame = TL_NEW(s->arena, TlFrame);
+    *frame = (TlFrame){.mod = fn->def->mod,
+                       .item = fn->def->item,
+                       .vars = tl_vars_new(s, fn->def),
+                       .up = fn->u.up,
+                       .depth = depth};
+    return frame;
+}
+
+TlVal tl_call_def(TlSema *s, const TlVal *fn, uint32_t nargs, const TlArgVal *args, TlLoc loc)
+{
+    TL_ASSERT(fn->kind == TL_VAL_FN && fn->def->item->kind == TL_IT_FUNCTION,
+              "a value of kind %d is called", (int)fn->kind);
+    TlDef *def = fn->def;
     uint32_t depth;
-    if (!tl_steps(s, loc, STEPS_OF_CALL) || !may_call(s, def, loc, &depth))
+    if (!tl_steps(s, loc, STEPS_OF_CALL) || !may_call(s, fn, loc, &depth))
         return tl_bad();
-    const Walked *known = walked_before(s, def, nargs, args);
+    const Walked *known = walked_before(s, fn, nargs, args);
     if (known)
         return known->result;
     Binding b = {.s = s,
@@ -549,25 +579,20 @@ TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, T
                  .args = TL_NEW_ARRAY(s->arena, const TlArgVal *, def->item->params.len + 1)};
     if (!match_args(&b, nargs, args))
         return tl_bad();
-    TlFrame *caller = s->frame;
-    TlFrame frame = {.outer = caller,
-                     .def = def,
-                     .mod = def->mod,
-                     .call = loc,
-                     .vars = tl_vars_new(s, def),
-                     .depth = depth};
+    TlFrame *caller = s->frame, *frame = frame_of_call(s, fn, depth);
     TlLoc at = s->b.loc;
     /* types and defaults are checked in the function, arguments in the caller */
-    TlFrame binding = frame;
-    binding.def = caller ? caller->def : NULL;
-    binding.call = caller ? caller->call : (TlLoc){0};
-    binding.outer = caller ? caller->outer : NULL;
-    s->frame = &binding;
+    frame->def = caller ? caller->def : NULL;
+    frame->call = caller ? caller->call : (TlLoc){0};
+    frame->outer = caller ? caller->outer : NULL;
+    s->frame = frame;
     bind_names(&b);
     bind_variables(&b);
     TlVal result = tl_bad();
+    frame->def = def;
+    frame->call = loc;
+    frame->outer = caller;
     if (b.ok) {
-        s->frame = &frame;
         result = run_body(&b);
     } else if (def->item->type) {
         TlTy ty = def->item->type->kind == TL_TE_SCALAR ? tl_type_resolve(s, def->item->type)
@@ -579,7 +604,7 @@ TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, T
     }
     s->frame = caller;
     s->b.loc = at;
-    remember(s, def, nargs, args, &result);
+    remember(s, fn, nargs, args, &result);
     return s->exhausted ? tl_bad() : result; /* the walk of the body may have stopped early */
 }
 
@@ -597,7 +622,7 @@ TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, 
     TlArgVal *named = TL_NEW_ARRAY(s->arena, TlArgVal, nargs + 1);
     for (uint32_t i = 0; i < nargs; i++)
         named[i] = (TlArgVal){.loc = loc, .val = args[i]};
-    return tl_call_def(s, fn->def, nargs, named, loc);
+    return tl_call_def(s, fn, nargs, named, loc);
 }
 
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
@@ -606,7 +631,7 @@ TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t narg
     TlMod *m = tl_mod_std(s->prog, module);
     TlDef *def = m ? tl_mod_find(m, tl_intern_name(s, name)) : NULL;
     TL_ASSERT(def && def->item->kind == TL_IT_FUNCTION, "%s has no function %s", module, name);
-    TlVal fn = tl_val_fn(def);
+    TlVal fn = tl_val_fn(def, NULL);
     return tl_call_fn(s, &fn, nargs, args, loc);
 }
 
@@ -630,15 +655,18 @@ static TlVal abstract_arg(TlSema *s, const TlParamDecl *p)
     return tl_unknown(ty.kind == TL_TY_UNKNOWN ? ty.dtype : TL_DTYPE_COUNT);
 }
 
-void tl_check_function(TlSema *s, TlDef *def)
+static void check_body(TlSema *s, const TlVal *fn, uint32_t depth)
 {
-    TL_ASSERT(def->item->kind == TL_IT_FUNCTION,
-              "item kind %d is no function", (int)def->item->kind);
+    TL_ASSERT(fn->def->item->kind == TL_IT_FUNCTION,
+              "item kind %d is no function", (int)fn->def->item->kind);
+    TlDef *def = fn->def;
     const TlItem *f = def->item;
-    TlFrame frame = {.def = def, .mod = def->mod, .vars = tl_vars_new(s, def), .depth = 1};
+    TlFrame *outer = s->frame, *frame = frame_of_call(s, fn, depth);
     Binding b = {.s = s, .def = def, .loc = f->loc, .ok = true, .unknown = true};
     b.args = TL_NEW_ARRAY(s->arena, const TlArgVal *, f->params.len + 1);
-    s->frame = &frame;
+    frame->def = def;
+    frame->outer = outer;
+    s->frame = frame;
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
         if (tl_is_const_form(p))
@@ -673,5 +701,33 @@ void tl_check_function(TlSema *s, TlDef *def)
         tl_var_bind(s, p->local, p->loc, ty, v, p->form == TL_PF_VIEW);
     }
     run_body(&b);
-    s->frame = NULL;
+    s->frame = outer;
+}
+
+void tl_check_function(TlSema *s, TlDef *def)
+{
+    TlVal fn = tl_val_fn(def, NULL);
+    check_body(s, &fn, 1);
+}
+
+/* ---- functions within functions ---- */
+
+/* Not those of the library: its modules are checked by their own tests. */
+static bool is_users(const TlSema *s, const TlMod *m)
+{
+    return m == s->prog->root || strncmp(m->path, "std.", 4) != 0;
+}
+
+void tl_check_nested(TlSema *s, const TlVal *fn)
+{
+    uint32_t depth;
+    if (!s->abstract || fn->kind != TL_VAL_FN || fn->def->state != TL_FRESH ||
+        !is_users(s, fn->def->mod) || !may_call(s, fn, fn->def->item->loc, &depth))
+        return;
+    TlArm arm;
+    fn->def->state = TL_DONE;
+    tl_arm_begin(s, &arm);
+    check_body(s, fn, depth);
+    tl_arm_end(s, &arm);
+    tl_arm_discard(&arm);
 }

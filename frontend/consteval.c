@@ -71,6 +71,42 @@ bool tl_const_int_of(const TlVal *v, int64_t *out)
     return i >= INT64_MIN && i <= INT64_MAX;
 }
 
+/* ---- known integers ---- */
+
+bool tl_is_known_int(const TlVal *v)
+{
+    return (v->kind == TL_VAL_CONST || v->kind == TL_VAL_UNKNOWN) && v->dtype != TL_DTYPE_COUNT &&
+           tl_is_int(v->dtype);
+}
+
+static TlVal inexact(TlSema *s, const TlVal *v, const char *type, TlLoc loc)
+{
+    tl_label(s, tl_err(s, loc, TL_E0401, tl_const_text(s, v), type),
+             "it would be rounded: write a cast if that is meant");
+    return tl_bad();
+}
+
+TlVal tl_known_as_float(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
+{
+    TL_ASSERT(tl_is_known_int(v) && tl_is_float(d), "%s as %s", tl_dtype_name(v->dtype),
+              tl_dtype_name(d));
+    if (v->kind == TL_VAL_UNKNOWN)
+        return tl_unknown(d);
+    TlVal x = tl_fold_cast(v, d);
+    TlInt whole = int_of_bits(v->dtype, v->u.bits);
+    double y = tl_const_number(&x); /* below 2^64 if it is whole */
+    bool exact = isfinite(y) && fabs(y) <= 0x1p64 && (TlInt)y == whole;
+    return exact ? x : inexact(s, v, tl_dtype_name(d), loc);
+}
+
+TlVal tl_known_as_literal(TlSema *s, const TlVal *v, TlLoc loc)
+{
+    if (v->kind == TL_VAL_UNKNOWN)
+        return tl_unknown(TL_DTYPE_COUNT);
+    TlVal x = tl_known_as_float(s, v, TL_F64, loc);
+    return x.kind == TL_VAL_CONST ? tl_val_float(tl_const_number(&x)) : x;
+}
+
 static const char *int_text(TlArena *arena, TlInt v)
 {
     if (v > INT64_MAX)

@@ -121,12 +121,22 @@ static TlVal eval_call(TlSema *s, const TlExpr *e)
     }
     s->b.loc = e->loc;
     if (f.kind == TL_VAL_FN)
-        return tl_call_def(s, f.def, e->args.len, args, e->loc);
+        return tl_call_def(s, &f, e->args.len, args, e->loc);
     if (!tl_is_bad(&f)) {
         tl_err(s, e->loc, TL_E0208, tl_val_str(s, &f));
         return tl_bad();
     }
     return f;
+}
+
+static TlVal eval_fn(TlSema *s, const TlExpr *e)
+{
+    TL_ASSERT(e->fn && e->fn->def, "a function that no name is bound in");
+    if (e->fn->bad_head)
+        return tl_bad();
+    TlVal fn = tl_val_fn(e->fn->def, s->frame->vars ? s->frame : NULL);
+    tl_check_nested(s, &fn);
+    return fn;
 }
 
 static TlVal eval_place(TlSema *s, const TlExpr *e)
@@ -163,6 +173,7 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     case TL_EX_TUPLE: return eval_tuple(s, e);
     case TL_EX_STRUCT: return eval_struct(s, e);
     case TL_EX_MAKE: return eval_make(s, e);
+    case TL_EX_FN: return eval_fn(s, e);
     case TL_EX_TYPE: break;
     }
     TlTy *ty = TL_NEW(s->arena, TlTy);

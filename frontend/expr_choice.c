@@ -81,7 +81,10 @@ static bool align_arms(TlSema *s, TlArm *arms, TlVal *vals, const TlExpr *e)
         d = da == TL_F32 || db == TL_F32 ? TL_F32 : tl_dtype_bits(da) > tl_dtype_bits(db) ? da : db;
     } else if (da == TL_DTYPE_COUNT)
         d = db;
-    else if (db != TL_DTYPE_COUNT && !tl_common_dtype(da, db, &d)) {
+    else if (db != TL_DTYPE_COUNT && tl_is_known_int(a) && tl_is_float(db))
+        d = db;
+    else if (db != TL_DTYPE_COUNT && !(tl_is_known_int(b) && tl_is_float(da)) &&
+             !tl_common_dtype(da, db, &d)) {
         tl_err(s, e->loc, TL_E0302, "?:", tl_val_str(s, a), tl_val_str(s, b));
         return false;
     }
@@ -137,6 +140,10 @@ static TlVal cond_known(TlSema *s, const TlExpr *e, bool take)
     if (theirs != TL_DTYPE_COUNT && own == TL_DTYPE_COUNT && tl_is_untyped(&v))
         return tl_convert_dtype(s, &v, theirs, e->loc);
     if (own == TL_DTYPE_COUNT || theirs == TL_DTYPE_COUNT)
+        return v;
+    if (tl_is_known_int(&v) && tl_is_float(theirs))
+        return tl_known_as_float(s, &v, theirs, e->loc);
+    if (tl_is_known_int(other) && tl_is_float(own))
         return v;
     if (!tl_common_dtype(own, theirs, &d)) {
         tl_err(s, e->loc, TL_E0302, "?:", tl_val_str(s, &yes), tl_val_str(s, &no));

@@ -49,7 +49,7 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
 {
     switch (def->item->kind) {
     case TL_IT_CONST: return const_value(s, def, loc);
-    case TL_IT_FUNCTION: return tl_val_fn(def);
+    case TL_IT_FUNCTION: return tl_val_fn(def, NULL);
     case TL_IT_STRUCT: {
         TlTy *ty = TL_NEW(s->arena, TlTy);
         *ty = tl_struct_ty(s, def);

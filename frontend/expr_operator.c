@@ -28,6 +28,38 @@ static bool is_float_for_int(TlSema *s, const TlVal *literal, TlDtype other, TlL
     return true;
 }
 
+/* The float type that numbers beside known integers have in common, COUNT if there is none;
+ * `*literal`: a float without a type is among them. */
+static TlDtype float_beside(uint32_t n, const TlVal *vals, bool *literal)
+{
+    TlDtype d = TL_DTYPE_COUNT;
+    *literal = false;
+    for (uint32_t i = 0; i < n; i++) {
+        TlDtype own = tl_val_dtype(&vals[i]);
+        if (tl_is_untyped(&vals[i]))
+            *literal |= tl_is_float(tl_literal_dtype(&vals[i]));
+        else if (own != TL_DTYPE_COUNT && tl_is_float(own) &&
+                 (d == TL_DTYPE_COUNT || !tl_common_dtype(d, own, &d)))
+            d = own;
+    }
+    return d;
+}
+
+/* Known integers become floats where there is one beside them. False after an error. */
+static bool known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs)
+{
+    bool literal, ok = true;
+    TlDtype d = float_beside(n, vals, &literal);
+    for (uint32_t i = 0; i < n && (d != TL_DTYPE_COUNT || literal); i++) {
+        if (!tl_is_known_int(&vals[i]))
+            continue;
+        vals[i] = d != TL_DTYPE_COUNT ? tl_known_as_float(s, &vals[i], d, locs[i])
+                                      : tl_known_as_literal(s, &vals[i], locs[i]);
+        ok &= vals[i].kind != TL_VAL_ERROR;
+    }
+    return ok;
+}
+
 /* Has the vector one element for each row of the matrix? */
 static bool is_row_vector(const TlType *matrix, const TlType *vector)
 {
@@ -41,6 +73,9 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
     TlDtype d = TL_DTYPE_COUNT, all = TL_DTYPE_COUNT;
     uint32_t first = 0;
     bool open = false;
+    *bad = tl_bad();
+    if (!known_to_floats(s, n, vals, locs))
+        return false;
     *bad = tl_val(TL_VAL_VOID);
     for (uint32_t i = 0; i < n; i++) {
         if (!tl_check_value(s, &vals[i], locs[i]))
@@ -315,6 +350,12 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
         return compare_types(s, op, &a, &b, loc);
     if (!tl_check_value(s, &a, loc) || !tl_check_value(s, &b, loc))
         return tl_bad();
+    if (!is_shift(op) && (tl_is_known_int(&a) || tl_is_known_int(&b))) {
+        TlVal both[2] = {a, b};
+        if (!known_to_floats(s, 2, both, (TlLoc[]){loc, loc}))
+            return tl_bad();
+        a = both[0], b = both[1];
+    }
     if (tl_is_literal(&a) && tl_is_literal(&b))
         return tl_fold_literals(s, op, &a, &b, loc);
     if (stays_literal(op, &a, &b))

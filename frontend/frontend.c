@@ -244,7 +244,7 @@ static bool parse_fn(TlSema *s, TlMod *m, const char *text, TlVal *out)
     }
     TlDef *def = m ? tl_mod_find(m, tl_intern_name(s, text)) : NULL;
     if (def && def->item->kind == TL_IT_FUNCTION) {
-        *out = tl_val_fn(def);
+        *out = tl_val_fn(def, NULL);
         return true;
     }
     const TlBuiltin *b = dot || def ? NULL : tl_builtin_find(text);
@@ -318,7 +318,7 @@ static bool same_const(const TlVal *a, const TlVal *b)
     switch (a->kind) {
     case TL_VAL_CONST: return a->dtype == b->dtype && a->u.bits == b->u.bits;
     case TL_VAL_TYPE: return tl_ty_same(a->u.type, b->u.type);
-    case TL_VAL_FN: return a->def == b->def;
+    case TL_VAL_FN: return a->def == b->def && a->u.up == b->u.up;
     case TL_VAL_BUILTIN: return a->u.builtin == b->u.builtin;
     default: return false;
     }
@@ -442,7 +442,11 @@ static void enter(Lower *l, Place *place)
 {
     TlSema *s = &l->s;
     place->frame = (TlFrame){
-        .def = l->def, .mod = l->def->mod, .vars = tl_head_vars_new(s, l->def), .depth = 1};
+        .def = l->def,
+        .mod = l->def->mod,
+        .item = l->def->item,
+        .vars = tl_head_vars_new(s, l->def),
+        .depth = 1};
     place->scratch = tl_module_new(s->ctx);
     TlFn *fn = tl_fn_new(place->scratch, "constants", l->def->item->loc);
     s->frame = &place->frame;

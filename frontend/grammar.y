@@ -73,6 +73,7 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
     TlTunes *tunes;
     TlBindings *bindings;
     TlVariants *variants;
+    TlItem *item;
 }
 
 %token END 0 "end of file"
@@ -91,7 +92,7 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
 %token <name> MAXREG "maxreg" ALIAS "alias" GROUP "group"
 %token <name> WHERE "where" TYPE "type"
 %token PIPELINE "pipeline" UNROLL "unroll" NOUNROLL "nounroll" SPECIALIZE "specialize"
-%token PLUSCOLON "+:" LE "<=" GE ">=" EQ "==" NE "!=" AND "&&" OR "||" SHL "<<" SHR ">>"
+%token PLUSCOLON "+:" GIVES "=>" LE "<=" GE ">=" EQ "==" NE "!=" AND "&&" OR "||" SHL "<<" SHR ">>"
 %token ADDA "+=" SUBA "-=" MULA "*=" DIVA "/=" MODA "%="
 %token ANDA "&=" ORA "|=" XORA "^=" SHLA "<<=" SHRA ">>="
 %token INC "++" DEC "--"
@@ -111,7 +112,8 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
 %type <stmts> stmts
 %type <hints> hints
 %type <token> hintword assignop
-%type <decls> inits names
+%type <decls> inits names lambdaparams
+%type <item> nestedhead
 %type <decl> init
 %type <fields> fields fieldnames
 %type <params> params paramlist
@@ -328,6 +330,19 @@ stmt:
         $$ = tl_stmt_new(p, TL_ST_ASSERT, @1.begin, @$);
         TL_VEC_TAKE(&$$->args, $2);
     }
+  | nestedhead block { $$ = tl_stmt_function(p, @$, $1, $2); }
+  ;
+
+/* A function within a function. The types are spelled out: after one, only what follows the name
+ * tells a function from a variable. */
+nestedhead:
+    type name params { $$ = tl_item_nested(p, $1, $2, @2.begin, $3); }
+  | pointer name params { $$ = tl_item_nested(p, $1, $2, @2.begin, $3); }
+  | constpointer name params { $$ = tl_item_nested(p, $1, $2, @2.begin, $3); }
+  | "auto" name params
+        { $$ = tl_item_nested(p, tl_type_expr(p, TL_TE_AUTO, @1.begin), $2, @2.begin, $3); }
+  | "void" name params
+        { $$ = tl_item_nested(p, tl_type_expr(p, TL_TE_VOID, @1.begin), $2, @2.begin, $3); }
   ;
 
 /* The heads of loops. The hints of a `static for` are read and mean nothing. */
@@ -419,7 +434,12 @@ exprs:
     expr { $$ = LIST(TlExprs); PUSH($$, $1); }
   | exprs ',' expr { $$ = $1; PUSH($$, $3); }
   ;
-expr: orexpr | orexpr '?' expr ':' expr { $$ = tl_expr_cond(p, @2.begin, $1, $3, $5); };
+expr:
+    orexpr
+  | orexpr '?' expr ':' expr { $$ = tl_expr_cond(p, @2.begin, $1, $3, $5); }
+  | "fn" lambdaparams "=>" expr { $$ = tl_expr_fn(p, @$, $2, $4); }
+  ;
+lambdaparams: '(' ')' { $$ = LIST(TlDecls); } | '(' names ')' { $$ = $2; };
 orexpr: andexpr | orexpr "||" andexpr { $$ = tl_expr_binary(p, TL_BIN_LOR, @2.begin, $1, $3); };
 andexpr: bor | andexpr "&&" bor { $$ = tl_expr_binary(p, TL_BIN_LAND, @2.begin, $1, $3); };
 bor: bxor | bor '|' bxor { $$ = tl_expr_binary(p, TL_BIN_OR, @2.begin, $1, $3); };
@@ -583,7 +603,7 @@ static const Thing things[] = {
     {"kernel", "a declaration", NULL},
     {"return", "a statement", NULL},
     {"integer", "an expression",
-     NAMES "integer|number|string|true|false|inf|nan|in|unchecked|tile|scalar type|"
+     NAMES "fn|integer|number|string|true|false|inf|nan|in|unchecked|tile|scalar type|"
            "'('|'-'|'+'|'!'|'~'|"},
     {"scalar type", "a type", "|scalar type|tile|struct|auto|void|const|name|"},
     {"name", "a name", NAMES},

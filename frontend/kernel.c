@@ -605,6 +605,7 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
     k.info->group = -1;
     TlFrame frame = {.def = def,
                      .mod = def->mod,
+                     .item = item,
                      .vars = tl_vars_new(s, def),
                      .depth = 1,
                      .ty = tl_ty_kind(TL_TY_VOID)};
@@ -635,7 +636,11 @@ void tl_check_kernel(TlSema *s, TlDef *def)
     TL_ASSERT(def->item->kind == TL_IT_KERNEL, "item kind %d is no kernel", (int)def->item->kind);
     const TlItem *item = def->item;
     TlBoundConst *consts = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
-    TlFrame frame = {.def = def, .mod = def->mod, .vars = tl_vars_new(s, def), .depth = 1};
+    TlFrame frame = {.def = def,
+                     .mod = def->mod,
+                     .item = item,
+                     .vars = tl_vars_new(s, def),
+                     .depth = 1};
     TlModule *scratch = s->b.fn->module;
     TlBuilder outer = s->b;
     uint32_t at = 0;

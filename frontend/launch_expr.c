@@ -304,6 +304,7 @@ static TlHostType compile(Host *h, const TlExpr *e, Code *out)
     case TL_EX_TUPLE: return refuse(h, e->loc, "a tuple");
     case TL_EX_STRUCT: return refuse(h, e->loc, "a struct");
     case TL_EX_STRING: return refuse(h, e->loc, "a text");
+    case TL_EX_FN: return refuse(h, e->loc, "a function");
     case TL_EX_MAKE:
     case TL_EX_TYPE: break;
     }

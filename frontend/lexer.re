@@ -242,6 +242,7 @@ again:
     "<="  { return TL_TOK_LE; }
     ">="  { return TL_TOK_GE; }
     "=="  { return TL_TOK_EQ; }
+    "=>"  { return TL_TOK_GIVES; }
     "!="  { return TL_TOK_NE; }
     "&&"  { return TL_TOK_AND; }
     "||"  { return TL_TOK_OR; }

@@ -39,6 +39,19 @@ static void add_type(TlFactTypes *types, const char *text)
         types->more = true;
 }
 
+/* An item's name, which is hovered over where it stands; the head of a nested one. */
+static const char *describe_function(TlSema *s, const TlItem *fn)
+{
+    TlSbuf head;
+    if (!fn->def)
+        return fn->name;
+    if (fn->is_lambda)
+        return NULL;
+    tl_sbuf_init(&head, s->arena);
+    tl_ast_print_head(&head, fn);
+    return head.text;
+}
+
 /* "i32 = 64", "tile<f32, 64>"; NULL for what is not known or is no value. */
 static const char *describe(TlSema *s, const TlVal *v)
 {
@@ -53,7 +66,7 @@ static const char *describe(TlSema *s, const TlVal *v)
         return tl_format(s->arena, "%s = %s", tl_dtype_name(v->dtype), tl_const_text(s, v));
     case TL_VAL_VIEW: return tl_type_str(s->ctx, v->u.ir->type);
     case TL_VAL_TYPE: return tl_ty_str(s, v->u.type);
-    case TL_VAL_FN: return v->def->item->name;
+    case TL_VAL_FN: return describe_function(s, v->def->item);
     case TL_VAL_BUILTIN: return v->u.builtin->name;
     default: return NULL;
     }

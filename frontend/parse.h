@@ -120,6 +120,7 @@ TlExpr *tl_expr_tuple(TlParser *p, TlLoc loc, TlSpan span, const TlExprs *values
 TlExpr *tl_expr_typed(TlParser *p, TlExprKind kind, TlLoc loc, TlSpan span, TlTypeExpr *type,
                       const TlArgs *args);
 TlExpr *tl_expr_unchecked(TlParser *p, TlSpan keyword, TlExpr *a);
+TlExpr *tl_expr_fn(TlParser *p, TlSpan span, const TlDecls *params, TlExpr *value);
 TlExpr *tl_expr_parens(TlExpr *e, TlSpan span);
 TlExprs *tl_exprs_before(TlParser *p, TlExpr *first, const TlExprs *rest);
 TlArgs *tl_args_of(TlParser *p, const TlExprs *values);
@@ -149,6 +150,7 @@ TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type
                       TlLoc loc, TlExpr *range);
 TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints,
                      TlStmt *body); /* the head gets its body */
+TlStmt *tl_stmt_function(TlParser *p, TlSpan span, TlItem *fn, TlStmt *body);
 TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init, bool is_list);
 TlDecls *tl_decls_of(TlParser *p, const TlDecl *decl);
 void tl_hint(TlParser *p, TlHints *hints, int token, TlLoc loc, TlExpr *arg);
@@ -171,6 +173,9 @@ void tl_item_constants(TlParser *p, TlLoc first, TlTypeExpr *type, const TlDecls
 void tl_item_function(TlParser *p, TlItemKind kind, TlTypeExpr *type, TlName name, TlLoc first,
                       TlLoc loc, const TlParams *params);
 void tl_item_finish(TlParser *p, TlStmt *body);
+/* A function within a function, without its body. */
+TlItem *tl_item_nested(TlParser *p, TlTypeExpr *type, TlName name, TlLoc loc,
+                       const TlParams *params);
 void tl_item_broken(TlParser *p);
 
 /* data, len and cap of one list into another of the same element type */

@@ -59,6 +59,7 @@ typedef struct TlTy TlTy;
 typedef struct TlDef TlDef;
 typedef struct TlMod TlMod;
 typedef struct TlBuiltin TlBuiltin;
+typedef struct TlFrame TlFrame;
 
 /* ---- types of values ---- */
 typedef enum TlTyKind {
@@ -116,6 +117,7 @@ struct TlVal {
         const TlTy *type;
         const TlBuiltin *builtin;
         TlMod *module;
+        const TlFrame *up; /* FN: of the function that it is nested in; NULL */
         const TlLoc *locs; /* CHOICE: where both literals stand; NULL: computed ones */
     } u;
 };
@@ -170,17 +172,19 @@ typedef struct TlLoop {
     struct TlLoop *outer;
     TlVar *broken, *continued; /* bool pseudo-variables: this pass through the body has ended so */
 } TlLoop;
-typedef struct TlFrame {
+struct TlFrame {
     struct TlFrame *outer;
     TlDef *def; /* NULL at top level */
     TlMod *mod;
     TlLoc call;
+    const TlItem *item;       /* whose locals `vars` has; NULL at top level */
     TlVar **vars;             /* by the locals' index; NULL at top level */
+    const struct TlFrame *up; /* of the function around this one; NULL: there is none */
     TlVar *returned, *result; /* pseudo-variables */
     TlTy ty;                  /* of the result; AUTO until the first return */
     TlLoop *loop;
     uint32_t depth;
-} TlFrame;
+};
 typedef struct TlTrail {
     TlVar *var;
     TlVal old;
@@ -251,9 +255,9 @@ static inline TlVal tl_val_view(TlValue *v)
 {
     return (TlVal){.kind = TL_VAL_VIEW, .dtype = TL_DTYPE_COUNT, .u.ir = v};
 }
-static inline TlVal tl_val_fn(TlDef *def)
+static inline TlVal tl_val_fn(TlDef *def, const TlFrame *up)
 {
-    return (TlVal){.kind = TL_VAL_FN, .dtype = TL_DTYPE_COUNT, .def = def};
+    return (TlVal){.kind = TL_VAL_FN, .dtype = TL_DTYPE_COUNT, .def = def, .u.up = up};
 }
 static inline TlVal tl_val_builtin(const TlBuiltin *b, bool fast)
 {
@@ -361,6 +365,12 @@ TlVal tl_fold_consts(TlSema *s, int op, const TlVal *a, const TlVal *b,
 TlVal tl_fold_unary(TlSema *s, int op, const TlVal *a, TlLoc loc);
 TlVal tl_fold_cast(const TlVal *a, TlDtype to); /* explicit cast of a literal or constant */
 double tl_const_number(const TlVal *v);
+/* An integer with a type that the compiler knows, or in abstract walks may know: beside a float it
+ * becomes one. */
+bool tl_is_known_int(const TlVal *v);
+/* It as an element of the float type d, or as a float literal; ERROR where that is not exact. */
+TlVal tl_known_as_float(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
+TlVal tl_known_as_literal(TlSema *s, const TlVal *v, TlLoc loc);
 bool tl_const_int_of(const TlVal *v, int64_t *out); /* an integer literal or constant that fits */
 const char *tl_const_text(TlSema *s, const TlVal *v);
 
@@ -379,7 +389,12 @@ TlVar *tl_var_declare(TlSema *s, const TlLocal *l, TlTy ty, TlVal val, bool is_c
 /* The variable that a name in an expression is; NULL: it is none, or has no value yet. */
 static inline TlVar *tl_var_find(const TlSema *s, const TlLocal *l, TlName name)
 {
-    return l && l->name == name && s->frame->vars ? s->frame->vars[l->index] : NULL;
+    const TlFrame *f = s->frame;
+    if (!l || l->name != name)
+        return NULL;
+    while (f && f->item != l->item)
+        f = f->up;
+    return f && f->vars ? f->vars[l->index] : NULL;
 }
 static inline TlVar *tl_var_of(const TlSema *s, const TlExpr *e)
 {
@@ -504,13 +519,15 @@ typedef struct TlArgVal {
     TlLoc loc;
     TlVal val;
 } TlArgVal;
-TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc);
+/* A function of the user's. */
+TlVal tl_call_def(TlSema *s, const TlVal *fn, uint32_t nargs, const TlArgVal *args, TlLoc loc);
 /* a function value (user's or built-in) on given values */
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc);
 /* a function of the library, which is there */
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
                   const TlVal *args, TlLoc loc);
 void tl_check_function(TlSema *s, TlDef *def); /* abstract */
+void tl_check_nested(TlSema *s, const TlVal *fn); /* the same, the first time that it is met */
 /* The value of a constant parameter that is given as v, or written as e. */
 TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const TlVal *v, TlLoc loc);
 TlVal tl_const_param_eval(TlSema *s, TlDef *def, const TlParamDecl *p, const TlExpr *e);

@@ -127,6 +127,11 @@ static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vlo
             tl_err(s, place->loc, TL_E0214, "");
         return;
     }
+    if (root->local->item != s->frame->item) {
+        TlDiag *row = tl_err(s, root->loc, TL_E0347, var->name);
+        tl_note(s, row, var->loc, "declared here");
+        return;
+    }
     if (var->is_const) {
         refuse_const(s, root->loc, var);
         return;
@@ -443,6 +448,13 @@ static void static_assert_stmt(TlSema *s, const TlStmt *st)
                                     st->args.data[0].value->end));
 }
 
+static void define(TlSema *s, const TlStmt *st)
+{
+    TlVal fn = st->fn->bad_head ? tl_bad() : tl_val_fn(st->fn->def, s->frame);
+    tl_var_declare(s, st->decls.data[0].local, tl_ty_of(s, &fn), fn, true);
+    tl_eval(s, st->value); /* which checks its body, where its name is known */
+}
+
 void tl_stmt(TlSema *s, const TlStmt *st)
 {
     if (!tl_step(s, st->loc))
@@ -481,5 +493,6 @@ void tl_stmt(TlSema *s, const TlStmt *st)
     case TL_ST_BREAK:
     case TL_ST_CONTINUE: leave(s, st); return;
     case TL_ST_ASSERT: static_assert_stmt(s, st); return;
+    case TL_ST_FUNCTION: define(s, st); return;
     }
 }

@@ -37,7 +37,10 @@ const char *tl_val_str(TlSema *s, const TlVal *v)
     switch (v->kind) {
     case TL_VAL_INT:
     case TL_VAL_FLOAT: return tl_format(s->arena, "the literal %s", tl_const_text(s, v));
-    case TL_VAL_FN: return tl_format(s->arena, "the function '%s'", v->def->item->name);
+    case TL_VAL_FN:
+        return v->def->item->is_lambda
+                   ? "a function"
+                   : tl_format(s->arena, "the function '%s'", v->def->item->name);
     case TL_VAL_BUILTIN: return tl_format(s->arena, "the function '%s'", v->u.builtin->name);
     case TL_VAL_TYPE: return tl_format(s->arena, "the type %s", tl_ty_str(s, v->u.type));
     case TL_VAL_STRING: return "a text";
@@ -58,12 +61,24 @@ const char *tl_val_str(TlSema *s, const TlVal *v)
     return tl_ty_str(s, &t);
 }
 
+/* "fn(x)=>x*2": as one word, since it stands in lists of constants. */
+static const char *lambda_text(TlSema *s, const TlItem *fn)
+{
+    const char *text = tl_source_text(s->ctx, fn->loc, fn->body->end);
+    TlSbuf out;
+    tl_sbuf_init(&out, s->arena);
+    for (; *text; text++)
+        if (*text != ' ')
+            tl_sbuf_put(&out, text, 1);
+    return out.text;
+}
+
 const char *tl_const_param_text(TlSema *s, const TlVal *v)
 {
     if (v->kind == TL_VAL_TYPE)
         return tl_ty_str(s, v->u.type);
     if (v->kind == TL_VAL_FN)
-        return v->def->item->name;
+        return v->def->item->is_lambda ? lambda_text(s, v->def->item) : v->def->item->name;
     if (v->kind == TL_VAL_BUILTIN)
         return v->u.builtin->name;
     return tl_const_text(s, v);
@@ -345,6 +360,8 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
     TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
     uint64_t bits;
+    if (tl_is_known_int(v) && tl_is_float(d))
+        return tl_known_as_float(s, v, d, loc);
     switch (v->kind) {
     case TL_VAL_ERROR: return *v;
     case TL_VAL_UNKNOWN:
@@ -426,7 +443,8 @@ TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
     case TL_TY_TUPLE: return convert_items(s, v, t, loc);
     case TL_TY_UNKNOWN:
         if (t->dtype != TL_DTYPE_COUNT && tl_val_dtype(v) != TL_DTYPE_COUNT &&
-            !tl_widens(tl_val_dtype(v), t->dtype))
+            !tl_widens(tl_val_dtype(v), t->dtype) &&
+            !(tl_is_known_int(v) && tl_is_float(t->dtype)))
             return refuse(s, v, t->dtype, loc);
         return v->kind == TL_VAL_ERROR ? *v : tl_unknown(t->dtype);
     case TL_TY_VIEW:

@@ -13,7 +13,8 @@ TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is
 
 TlVar *tl_var_bind(TlSema *s, const TlLocal *l, TlLoc loc, TlTy ty, TlVal val, bool is_const)
 {
-    TL_ASSERT(l && s->frame->vars, "a variable outside of a function");
+    TL_ASSERT(l && s->frame->vars && s->frame->item == l->item,
+              "a variable outside of its function");
     return s->frame->vars[l->index] = tl_var_new(s, l->name, loc, ty, val, is_const);
 }
 

@@ -71,6 +71,8 @@ static void consider(TlFmt *f, uint32_t i, uint32_t depth)
         t->cost = cost + CHOICE + (t->kind == ':');
     else if (tl_fmt_is_assignment(before))
         t->cost = depth ? 0 : cost + ASSIGNMENT;
+    else if (before->kind == TL_TOK_GIVES)
+        t->cost = cost + CHOICE;
     else if (before->role == TL_FR_BINARY)
         t->cost = cost + operator_cost(before->kind);
     t->keep = t->newline && t->cost && is_laid_out(f, t->inside);

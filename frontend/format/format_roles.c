@@ -224,6 +224,14 @@ static bool ends_statement(const TlFmt *f, uint32_t i)
     }
 }
 
+/* Does the parenthesis hold the parameters of a function within a function? */
+static bool is_nested_head(const TlFmt *f, uint32_t open)
+{
+    const TlFmtToken *t = f->tokens.data;
+    return open != TL_FMT_NONE && t[open].kind == '(' && is_name(&t[open - 1]) &&
+           t[t[open].match + 1].kind == '{';
+}
+
 /* Is the `*` behind a name part of a type? So it is where a statement or parameter begins with the
  * name. `params`: the parenthesis of the item's parameters. */
 static bool is_pointer(const TlFmt *f, uint32_t star, uint32_t params)
@@ -240,7 +248,8 @@ static bool is_pointer(const TlFmt *f, uint32_t star, uint32_t params)
         i--;
     if (!i || t[i - 1].kind == TL_TOK_CONST || ends_statement(f, i - 1))
         return true;
-    return t[i].inside == params && (i - 1 == params || t[i - 1].kind == ',');
+    return (t[i].inside == params || is_nested_head(f, t[i].inside)) &&
+           (i - 1 == t[i].inside || t[i - 1].kind == ',');
 }
 
 uint32_t tl_fmt_params(const TlFmt *f, uint32_t item)

@@ -2,7 +2,8 @@
  *
  * A function, a compound statement or a struct that the author wrote in one line stays there if it
  * fits. Otherwise
- *     - the brace of a function's body has a line of its own, other braces follow their head;
+ *     - the brace of an item's body has a line of its own, other braces follow their head, those of
+ *       functions within functions, too;
  *     - clauses of a kernel have a line each, unless the head is one line;
  *     - a body without braces goes to the next line, unless it and its head are one line. */
 #include "frontend/format/format_impl.h"
@@ -70,6 +71,18 @@ static uint32_t simple_end(TlFmt *f, uint32_t i)
     return i + 1;
 }
 
+/* The brace of the function that is defined at i; NONE: another statement begins there. */
+static uint32_t nested_body(TlFmt *f, uint32_t i)
+{
+    for (; at(f, i)->kind != ';'; i++) {
+        if (at(f, i)->kind == '{' && at(f, i)->role == TL_FR_BLOCK)
+            return i;
+        if (at(f, i)->match != TL_FMT_NONE)
+            i = at(f, i)->match;
+    }
+    return TL_FMT_NONE;
+}
+
 /* The body of the loop whose `for` or `while` is at i. */
 static uint32_t loop_body(TlFmt *f, uint32_t i)
 {
@@ -102,7 +115,10 @@ static uint32_t statement_end(TlFmt *f, uint32_t i)
                 return i;
             i++;
             break;
-        default: return simple_end(f, i);
+        default: {
+            uint32_t body = nested_body(f, i);
+            return body == TL_FMT_NONE ? simple_end(f, i) : at(f, body)->match + 1;
+        }
         }
     }
 }
@@ -158,7 +174,9 @@ static uint32_t place(TlFmt *f, uint32_t i, uint32_t indent)
     uint32_t what = i + is_static(f, i), end;
     int kind = at(f, what)->kind;
     bool loop = kind == TL_TOK_FOR || kind == TL_TOK_WHILE;
-    if (!loop && kind != TL_TOK_IF && kind != '{')
+    bool compound = loop || kind == TL_TOK_IF || kind == '{';
+    uint32_t body = compound ? TL_FMT_NONE : nested_body(f, i);
+    if (!compound && body == TL_FMT_NONE)
         return simple_end(f, i);
     end = statement_end(f, i);
     if (in_one_line(f, i, end, indent))
@@ -167,7 +185,7 @@ static uint32_t place(TlFmt *f, uint32_t i, uint32_t indent)
         return place_body(f, i, loop_body(f, what), indent);
     if (kind == TL_TOK_IF)
         return place_if(f, i, indent);
-    place_block(f, i, indent);
+    place_block(f, compound ? i : body, indent);
     return end;
 }
 

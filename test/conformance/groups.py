@@ -84,6 +84,7 @@ GROUPS = {
         "many programs, one place": "histogram_of_weights_by_atomics grid_of_thousands*",
     }, "casts": {
         "every type to every type": "cast_from_* lang_casts_*", "bits as another type": "bitcast_*",
+        "integers that the compiler knows": "known_integers_*",
         "rounding modes, saturation": "cast_toward_zero_* cast_f64_rounds_once cast_clamped_* narrow_stochastic_* "
             "narrow_*_to_f8* narrow_*_to_f4*",
         "8 and 4 bits to all and back": "narrow_from_* narrow_*_to_4_bits",
@@ -202,6 +203,10 @@ GROUPS = {
         "names, types, shapes, with their place": "frontend/diags/*", "hostile text": "frontend/hostile/*",
         "launches": "language/launch_checks.tile",
     }, "elements by text": {"assembly": "codegen/nvptx/asm.tile frontend/diags/asm_wrong.tile", },
+    "functions": {
+        "within functions, without a name": "nested_*",
+        "what such a function must not do": "frontend/diags/nested_*.tile",
+    },
     "the reference": {"each clause of LANGUAGE.md": "lang_*", }, "options and tools": {
         "warps": "codegen/warps.tile codegen/warps_no_power_of_two.tile",
         "registers, cached images, tuning": "codegen/too_many_registers.tile tools/tilec_cli.py",

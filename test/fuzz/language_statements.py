@@ -234,6 +234,19 @@ class Maker(Expressions):
         out = [f"{indent}struct {name} {var} = {{{', '.join(v.text for v in given)}}};", f"{indent}if ({c.text}) {var}.f{k} = {new.text};", f"{indent}{var} = turn_{name}({var}, {c.text});"]
         return out + [f"{indent}{v.text} = {var}.{f};" for v, f in zip(given, fields)], [step]
 
+    def within(self, indent):
+        """A function among the statements, which sees its variables as they are when it is called."""
+        r, f, got = self.r, self.name("inner"), self.name("v")
+        t, shape = r.choice(INTS + FLOATS), r.choice(SHAPES)
+        v = self.expr(t, shape, 2)
+        lines, steps = self.assign(indent)
+
+        def step(e):
+            e[got] = v.run(e)
+        self.vars.append(Value(got, t, shape, lambda e: e[got]))
+        body = f"auto deep() {{ return {v.text}; }} return deep();" if r.random() < .3 else f"return {v.text};"
+        return [f"{indent}{tile_of(t, shape)} {f}() {{ {body} }}", *lines, f"{indent}auto {got} = {f}();"], [*steps, step]
+
     def branch(self, indent):
         c = self.expr("bool", (), 2)
         a_lines, a = self.block(indent + "    ", self.r.randrange(1, 3))
@@ -324,6 +337,8 @@ class Maker(Expressions):
             out = self.pipelined(indent)
         elif k < .8:
             out = self.record(indent)
+        elif k < .83:
+            out = self.within(indent)
         elif k < .9:
             out = self.loop(indent)
         else:

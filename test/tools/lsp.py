@@ -294,6 +294,33 @@ def test_symbols(s):
     assert [x["name"] for x in symbols] == ["random", "geo", "twice", "pair", "scale", "both"], symbols
     kernel = symbols[4]
     assert kernel["detail"] == "kernel" and kernel["range"]["end"] == {"line": 21, "character": 1}, kernel
+    assert kernel["children"] == [], kernel
+
+
+NESTED = """kernel k(const f32 x[16], f32 y[16], f32 s)
+    grid(1)
+{
+    auto scaled(auto t) { auto twice = t + t; return twice * s; }
+    y[0 +: 16] = scaled(x[0 +: 16]);
+    y[0] = reduce(x[0 +: 16], 0, fn (a, b) => a + b);
+}
+"""
+
+
+def test_nested_functions(s):
+    uri = s.open(NESTED)
+    assert s.diagnostics(uri) == []
+    kernel, = s.ask("textDocument/documentSymbol", textDocument={"uri": uri})
+    assert [x["name"] for x in kernel["children"]] == ["scaled"], kernel
+    assert "auto scaled(auto t)" in hover(s, uri, NESTED, "scaled(x")
+    assert "t: tile<f32, 16>" in hover(s, uri, NESTED, "t + t")
+    assert "s: f32" in hover(s, uri, NESTED, "s; }")
+    assert "a: f32" in hover(s, uri, NESTED, "a + b")
+    assert s.at("definition", uri, NESTED, "scaled(x")["range"]["start"] == {"line": 3, "character": 9}
+    lines = sorted(r["range"]["start"]["line"] for r in s.at("references", uri, NESTED, "s)", context={}))
+    assert lines == [0, 3], lines
+    labels = {h["label"] for h in s.ask("textDocument/inlayHint", textDocument={"uri": uri}, range={"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}})}
+    assert any(x.startswith(": tile<f32, 16>") for x in labels), labels
 
 
 def test_inlays(s):

@@ -71,6 +71,12 @@ static const char *const programs[] = {
     "void f() { a = (x); b = ((x) + (y)); c = (x)[1]; d = (f)(1); e = (x ? y : z).w; }",
     "void f() { (a + b); (-a); ((f32)a); (unchecked a[0]); (a + b) = c; (unchecked a[1]) = 2; (a ? "
     "b : c)++; }",
+    "void f() { tile<T, (N)> g(tile<T, M> a, const int k = 3) { auto h(auto b) { return b; } "
+    "return h(a); }"
+    " f32 *p(f32 *q) { return q; } const f32 *r() { ; } void s(const f32 A[M, K]) { } }",
+    "auto f(const fn g = fn (a, b) => a ? fn () => b : c) { x = (fn (a) => -a)(1); "
+    "y = reduce(x, 0, fn (a, b) => a * b + c); if (x) int h(int a) { return a; "
+    "} else auto key(auto where) { return where; } }",
 };
 enum { NPROGRAMS = (int)(sizeof programs / sizeof *programs) };
 #endif

@@ -224,6 +224,22 @@ static json_t *item_range(const Document *d, const TlItem *item)
     return lsp_range(d->text, d->size, from, to < d->size ? to : d->size);
 }
 
+static json_t *symbol(const Document *d, const TlItem *item)
+{
+    json_t *one = json_object(), *within = json_array();
+    lsp_put_text(one, "name", item->name);
+    lsp_put_number(one, "kind", symbol_kind(item->kind));
+    if (item->kind == TL_IT_KERNEL)
+        lsp_put_text(one, "detail", "kernel");
+    json_object_set_new(one, "range", item_range(d, item));
+    json_object_set_new(one, "selectionRange", lsp_loc_range(d->text, d->size, item->loc));
+    for (uint32_t i = 0; i < item->nested.len; i++)
+        if (!item->nested.data[i]->is_lambda)
+            json_array_append_new(within, symbol(d, item->nested.data[i]));
+    json_object_set_new(one, "children", within);
+    return one;
+}
+
 json_t *lsp_symbols(Server *s, Document *d, const json_t *params)
 {
     (void)params;
@@ -232,16 +248,8 @@ json_t *lsp_symbols(Server *s, Document *d, const json_t *params)
     const TlUnit *unit = d->checked && d->program ? tl_program_unit(d->program, NULL) : NULL;
     for (uint32_t i = 0; unit && i < unit->items.len; i++) {
         const TlItem *item = unit->items.data[i];
-        if (item->kind == TL_IT_ASSERT || !item->name)
-            continue;
-        json_t *one = json_object();
-        lsp_put_text(one, "name", item->name);
-        lsp_put_number(one, "kind", symbol_kind(item->kind));
-        if (item->kind == TL_IT_KERNEL)
-            lsp_put_text(one, "detail", "kernel");
-        json_object_set_new(one, "range", item_range(d, item));
-        json_object_set_new(one, "selectionRange", lsp_loc_range(d->text, d->size, item->loc));
-        json_array_append_new(list, one);
+        if (item->kind != TL_IT_ASSERT && item->name)
+            json_array_append_new(list, symbol(d, item));
     }
     return list;
 }
@@ -275,6 +283,18 @@ static void add_inlay(Inlays *n, TlLoc loc)
     json_array_append_new(n->list, one);
 }
 
+static void add_inlays(Inlays *n, const TlStmt *st);
+
+static void add_item_inlays(Inlays *n, const TlItem *item)
+{
+    for (uint32_t k = 0; k < item->params.len; k++) {
+        const TlParamDecl *p = &item->params.data[k];
+        if (p->form == TL_PF_VALUE && p->type->kind == TL_TE_AUTO)
+            add_inlay(n, p->loc);
+    }
+    add_inlays(n, item->body);
+}
+
 static void add_inlays(Inlays *n, const TlStmt *st)
 {
     for (; st; st = st->kind == TL_ST_IF ? st->els : NULL) {
@@ -286,6 +306,8 @@ static void add_inlays(Inlays *n, const TlStmt *st)
             add_inlays(n, st->body.data[i]);
         add_inlays(n, st->init);
         add_inlays(n, st->then);
+        if (st->fn)
+            add_item_inlays(n, st->fn);
     }
 }
 
@@ -297,15 +319,8 @@ json_t *lsp_inlays(Server *s, Document *d, const json_t *params)
     Inlays n = {d, json_array(), lsp_number(start, "line"), lsp_number(end, "line")};
     lsp_check(s, d);
     const TlUnit *unit = d->checked && d->program ? tl_program_unit(d->program, NULL) : NULL;
-    for (uint32_t i = 0; unit && i < unit->items.len; i++) {
-        const TlItem *item = unit->items.data[i];
-        for (uint32_t k = 0; k < item->params.len; k++) {
-            const TlParamDecl *p = &item->params.data[k];
-            if (p->form == TL_PF_VALUE && p->type->kind == TL_TE_AUTO)
-                add_inlay(&n, p->loc);
-        }
-        add_inlays(&n, item->body);
-    }
+    for (uint32_t i = 0; unit && i < unit->items.len; i++)
+        add_item_inlays(&n, unit->items.data[i]);
     lsp_add_costs(s, d, n.first, n.last, n.list);
     return n.list;
 }
