@@ -51,6 +51,13 @@ TlVal tl_bi_mem_inside(TlSema *s, TlCall *c)
     return tl_access_inside(s, c->place[0]);
 }
 
+/* A call of at() is a place, which access.c evaluates; here it is a function's argument. */
+TlVal tl_bi_mem_at(TlSema *s, TlCall *c)
+{
+    tl_err(s, c->loc, TL_E0211, "the function 'at'");
+    return tl_bad();
+}
+
 /* ---- atomics ---- */
 
 /* mask at `slot`, then order and scope */

@@ -471,6 +471,8 @@ typedef struct TlAccess {
     TlVal bad;     /* kind ERROR or UNKNOWN: the place is not there; else VOID */
     TlValue *base; /* view, pointer, or tile of pointers */
     bool view, is_const, unchecked, gathers;
+    bool points;    /* of at(...) */
+    bool leading_1; /* in IR, the shape begins with a 1 more */
     TlDtype dtype;
     uint32_t naxes;
     TlAxis axes[TL_MAX_VIEW_RANK];
@@ -485,6 +487,7 @@ typedef struct TlMemArgs {
     int64_t cache, evict, order, scope; /* -1: not given */
 } TlMemArgs;
 void tl_access(TlSema *s, const TlExpr *e, TlAccess *out); /* the place that e denotes */
+bool tl_is_at(const TlSema *s, const TlExpr *e);           /* at(...), which denotes a place */
 bool tl_access_ok(const TlAccess *a);
 TlVal tl_access_load(TlSema *s, const TlAccess *a, const TlMemArgs *m);
 void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, const TlMemArgs *m);

@@ -134,8 +134,9 @@ class Expressions:
                     return np.zeros(shape, array.dtype)
                 got = array[tuple(np.where(ok, a, 0) for a in at)]
                 return np.where(ok, got, np.zeros((), array.dtype))
-            if len(shape) == 1 and sum(len(p.shape) for p in parts) > 1:  # vectors are an outer product
-                return self.leaf(t, shape)
+            vectors = len(shape) == 1 and sum(len(p.shape) for p in parts) > 1  # an outer product, if not of at
+            if vectors or r.random() < .3:
+                return Value(f"at({name}, {', '.join(f'{p.text} & 7' for p in parts)})", t, shape, run)
             return Value(f"{name}[{', '.join(f'({p.text} & 7)' for p in parts)}]", t, shape, run)
         name, array = self.view(t, tuple(max(n, 3) for n in shape))
         which = [r.random() < .5 for _ in shape]
