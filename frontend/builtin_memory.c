@@ -33,7 +33,13 @@ TlVal tl_bi_mem_load(TlSema *s, TlCall *c)
         m.other = &c->val[other];
         m.other_loc = c->vloc[other];
     }
-    return set_hints(s, c, 4, &m) ? tl_access_load(s, c->place[0], &m) : tl_bad();
+    TlBorder border = TL_BORDER_NONE;
+    bool ok = set_hints(s, c, 4, &m);
+    ok = (!c->given[6] || tl_border_of(s, c->expr[6], &border)) && ok;
+    if (!ok)
+        return tl_bad();
+    return border ? tl_border_load(s, c->place[0], &m, border, c->vloc[6])
+                  : tl_access_load(s, c->place[0], &m);
 }
 
 TlVal tl_bi_mem_store(TlSema *s, TlCall *c)

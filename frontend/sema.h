@@ -24,6 +24,7 @@
  *   builtin_args.c  what these share
  *   call.c          calls of user functions: parameters, the body
  *   stmt.c          statements; loop.c: loops
+ *   border.c        loads with borders
  *   access.c        places: view[...], pointers
  *   types.c         types as written
  *   flow.c          arms, joins, exits, what loops carry
@@ -500,6 +501,18 @@ TlVal tl_make_view(TlSema *s, const TlVal *p, const TlVal *extents, const TlVal 
 TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal *extents,
                   const TlLoc *locs);
 TlVal tl_view_extent(TlSema *s, TlValue *view, uint32_t axis, bool stride, bool wide);
+
+/* ---- border.c ---- */
+typedef enum TlBorder {
+    TL_BORDER_NONE,
+    TL_BORDER_EDGE,
+    TL_BORDER_REFLECT,
+    TL_BORDER_SYMMETRIC,
+    TL_BORDER_WRAP
+} TlBorder;
+bool tl_border_of(TlSema *s, const TlExpr *e, TlBorder *out); /* the word that e is */
+TlVal tl_border_load(TlSema *s, const TlAccess *place, const TlMemArgs *m, TlBorder border,
+                     TlLoc loc);
 
 /* ---- call.c ---- */
 typedef struct TlArgVal {

@@ -3,7 +3,7 @@ slices behind them, places outside."""
 import numpy as np
 
 from rows import row
-from values import ALL, PACKED, STORE, Arr, exact, exactly, ints, iota, poison, random_bits, small, wide, zeros
+from values import ALL, PACKED, STORE, exact, exactly, ints, iota, poison, random_bits, small, zeros
 
 from rows_packed import packed
 

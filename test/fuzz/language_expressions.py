@@ -2,7 +2,7 @@
 import random
 
 import numpy as np
-from language_values import bf16, bits, clamped, F8, FLOATS, INTS, is_int, MOST, ordered, PACKED, STORE, SUM, TABLE, tile_of, to, Value, WILD, window
+from language_values import bf16, bits, BORDER, clamped, F8, FLOATS, INTS, is_int, MOST, ordered, PACKED, STORE, SUM, TABLE, tile_of, to, Value, WILD, window
 
 
 class Expressions:
@@ -84,6 +84,13 @@ class Expressions:
         if k < .25 and t not in ("bool", *F8):
             pad = r.randrange(0, 9)
             return Value(f"load({name}[{at}], pad = {pad})", t, shape, lambda e: window(array, at_program(e), shape, steps, pad)[0])
+        if .3 <= k < .45:
+            border = r.choice(list(BORDER))
+
+            def bordered(e):
+                index = [BORDER[border](s + np.arange(w) * q, n) for s, w, q, n in zip(at_program(e), shape, steps, array.shape)]
+                return np.zeros(shape, array.dtype) if 0 in array.shape else array[np.ix_(*index)]
+            return Value(f"load({name}[{at}], border = {border})", t, shape, bordered)
         if k < .3 and t == "bool":
             return Value(f"in({name}[{at}])", t, shape, lambda e: window(array, at_program(e), shape, steps)[1])
         return Value(f"{name}[{at}]", t, shape, lambda e: window(array, at_program(e), shape, steps)[0])
