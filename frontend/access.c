@@ -1,7 +1,12 @@
-/* Places in memory: view[...] in all its forms, pointers and tiles of pointers; loads, stores,
- * atomics on them; views made of pointers and of parts of views. A slice stays a slice: nothing
- * here turns a view into pointers and masks. */
+/* Places in memory: view[...] in all its forms, at(view, ...), pointers and tiles of pointers;
+ * loads, stores, atomics on them; views made of pointers and of parts of views. A slice stays a
+ * slice: nothing here turns a view into pointers and masks.
+ *
+ * In IR index tiles of rank 2 and more address points, vectors their outer product. So several
+ * vectors of at(...) become tiles [1, N]: the place's shape in IR then begins with a 1 that nobody
+ * sees (leading_1). */
 #include "frontend/sema.h"
+#include <string.h>
 
 bool tl_access_ok(const TlAccess *a)
 {
@@ -97,13 +102,32 @@ static void index_axis(TlSema *s, TlAccess *out, const TlIndex *ix)
     out->naxes++;
 }
 
-/* Index tiles of rank 2 and more gather point by point: all are broadcast to one shape. */
-static void align_pointwise(TlSema *s, TlAccess *out)
+/* All index tiles are broadcast to one shape. */
+static void broadcast_tiles(TlSema *s, TlAccess *out)
 {
-    int rank = 0, max_rank = 0;
+    int rank = 0;
     int32_t shape[TL_MAX_RANK] = {0};
     const TlType *all = tl_type_scalar(s->ctx, TL_I32);
-    int last_tile = -1, first_slice = TL_MAX_VIEW_RANK;
+    for (uint32_t i = 0; i < out->naxes; i++) {
+        if (out->axes[i].kind != TL_AXIS_TILE)
+            continue;
+        if (!tl_broadcast_shape(all, out->index[i]->type, &rank, shape)) {
+            tl_err(s, out->loc, TL_E0303, "the index tiles", tl_type_str(s->ctx, all),
+                   tl_type_str(s->ctx, out->index[i]->type));
+            fail(out);
+            return;
+        }
+        all = tl_type_tile(s->ctx, TL_I32, rank, shape);
+    }
+    for (uint32_t i = 0; i < out->naxes; i++)
+        if (out->axes[i].kind == TL_AXIS_TILE)
+            out->index[i] = tl_broadcast_ir(s, out->index[i], all->rank, all->shape);
+}
+
+/* Index tiles of rank 2 and more gather point by point. */
+static void align_pointwise(TlSema *s, TlAccess *out)
+{
+    int max_rank = 0, last_tile = -1, first_slice = TL_MAX_VIEW_RANK;
     for (uint32_t i = 0; i < out->naxes; i++) {
         if (out->axes[i].kind == TL_AXIS_TILE) {
             const TlType *t = out->index[i]->type;
@@ -122,20 +146,59 @@ static void align_pointwise(TlSema *s, TlAccess *out)
         fail(out);
         return;
     }
-    for (uint32_t i = 0; i < out->naxes; i++) {
-        if (out->axes[i].kind != TL_AXIS_TILE)
-            continue;
-        if (!tl_broadcast_shape(all, out->index[i]->type, &rank, shape)) {
-            tl_err(s, out->loc, TL_E0303, "the index tiles", tl_type_str(s->ctx, all),
-                   tl_type_str(s->ctx, out->index[i]->type));
-            fail(out);
-            return;
+    broadcast_tiles(s, out);
+}
+
+/* The first slice's positions as a tile of rank 1 in i64, which no start makes wrap. */
+static TlValue *positions(TlSema *s, const TlAccess *a, uint32_t axis)
+{
+    const TlAxis *x = &a->axes[axis];
+    TlValue *i = tl_emit_iota(s, x->width, TL_I64), *start = tl_cast(&s->b, a->index[axis], TL_I64);
+    i = tl_binary(&s->b, TL_OP_MUL, i, tl_const_int(&s->b, i->type, x->step));
+    return tl_binary(&s->b, TL_OP_ADD, tl_broadcast_ir(s, start, 1, &x->width), i);
+}
+
+/* Points by several vectors before slices that leave no room for an axis more: the first slice
+ * becomes a second axis of all index tiles. */
+static void fold_slice(TlSema *s, TlAccess *out, uint32_t slice)
+{
+    int32_t shape[2] = {0, out->axes[slice].width};
+    TlValue *at = positions(s, out, slice);
+    for (uint32_t i = 0; i < slice; i++)
+        if (out->axes[i].kind == TL_AXIS_TILE) {
+            shape[0] = out->index[i]->type->shape[0];
+            TlValue *column = tl_emit_expand(s, out->index[i], 1);
+            out->index[i] = tl_broadcast_ir(s, column, 2, shape);
         }
-        all = tl_type_tile(s->ctx, TL_I32, rank, shape);
+    out->axes[slice] = (TlAxis){.kind = TL_AXIS_TILE, .width = 1, .step = 1};
+    out->index[slice] = tl_broadcast_ir(s, at, 2, shape);
+}
+
+/* The index tiles of at(...) address points whatever their rank. */
+static void align_points(TlSema *s, TlAccess *out)
+{
+    uint32_t tiles = 0, first_slice = out->naxes;
+    int rank = 0;
+    broadcast_tiles(s, out);
+    if (!tl_access_ok(out))
+        return;
+    for (uint32_t i = out->naxes; i-- > 0;) {
+        if (out->axes[i].kind == TL_AXIS_SLICE)
+            first_slice = i;
+        tiles += out->axes[i].kind == TL_AXIS_TILE;
+        if (out->axes[i].kind == TL_AXIS_TILE)
+            rank = out->index[i]->type->rank;
+    }
+    if (tiles < 2 || rank != 1)
+        return;
+    if (out->naxes - first_slice == TL_MAX_RANK - 1) {
+        fold_slice(s, out, first_slice);
+        return;
     }
     for (uint32_t i = 0; i < out->naxes; i++)
         if (out->axes[i].kind == TL_AXIS_TILE)
-            out->index[i] = tl_broadcast_ir(s, out->index[i], all->rank, all->shape);
+            out->index[i] = tl_emit_expand(s, out->index[i], 0);
+    out->leading_1 = true;
 }
 
 static void add_extent(TlAccess *out, int32_t n, int64_t *elems)
@@ -161,7 +224,7 @@ static void find_shape(TlSema *s, TlAccess *out)
         if (t->rank > 1 && tiles_done)
             continue;
         tiles_done = t->rank > 1;
-        for (int k = 0; k < t->rank; k++)
+        for (int k = out->leading_1; k < t->rank; k++)
             add_extent(out, t->shape[k], &elems);
     }
     if (out->rank > TL_MAX_RANK) {
@@ -173,7 +236,8 @@ static void find_shape(TlSema *s, TlAccess *out)
     }
 }
 
-static void access_view(TlSema *s, const TlVal *base, const TlExpr *e, TlAccess *out)
+static void access_view(TlSema *s, const TlVal *base, uint32_t n, const TlIndex *indices,
+                        TlAccess *out)
 {
     TL_ASSERT(base->kind == TL_VAL_VIEW, "a value of kind %d is no view", (int)base->kind);
     const TlType *t = base->u.ir->type;
@@ -181,21 +245,91 @@ static void access_view(TlSema *s, const TlVal *base, const TlExpr *e, TlAccess 
     out->view = true;
     out->is_const = t->is_const;
     out->dtype = t->dtype;
-    for (uint32_t i = 0; i < e->indices.len; i++)
-        index_axis(s, out, &e->indices.data[i]);
+    for (uint32_t i = 0; i < n; i++)
+        index_axis(s, out, &indices[i]);
     if (out->naxes != t->rank) {
-        TlDiag *row = tl_err(s, e->a->loc, TL_E0502, (unsigned)t->rank, out->naxes);
+        TlDiag *row = tl_err(s, out->loc, TL_E0502, (unsigned)t->rank, out->naxes);
         if (out->naxes < t->rank)
             tl_label(s, row,
-                     "every axis has an index or a slice, all in one pair of brackets: "
-                     "A[i, j +: B]");
+                     out->points ? "every axis has an index: at(A, i, j)"
+                                 : "every axis has an index or a slice, all in one pair of "
+                                   "brackets: A[i, j +: B]");
         fail(out);
     }
     if (!tl_access_ok(out))
         return;
-    align_pointwise(s, out);
+    if (out->points)
+        align_points(s, out);
+    else
+        align_pointwise(s, out);
     if (tl_access_ok(out))
         find_shape(s, out);
+}
+
+/* ---- at(view, i, j, ...) ---- */
+
+bool tl_is_at(const TlSema *s, const TlExpr *e)
+{
+    return e->kind == TL_EX_CALL && e->a->kind == TL_EX_NAME && !strcmp(e->a->u.name, "at") &&
+           !tl_var_of(s, e->a) && !tl_mod_find(s->frame->mod, e->a->u.name);
+}
+
+/* Slices may only follow the indices. */
+static bool check_order(TlSema *s, const TlExpr *call)
+{
+    bool sliced = false;
+    for (uint32_t i = 1; i < call->args.len; i++) {
+        const TlArg *a = &call->args.data[i];
+        if (sliced && !a->width) {
+            tl_err(s, a->loc, TL_E0370, "");
+            return false;
+        }
+        sliced |= a->width != NULL;
+    }
+    return true;
+}
+
+static bool check_names(TlSema *s, const TlExpr *call)
+{
+    for (uint32_t i = 0; i < call->args.len; i++) {
+        const TlArg *a = &call->args.data[i];
+        if (a->name && (i || strcmp(a->name, "view"))) {
+            tl_err(s, a->loc, TL_E0314, "at", a->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void access_points(TlSema *s, const TlExpr *e, TlAccess *out)
+{
+    TL_ASSERT(e->kind == TL_EX_CALL, "expression kind %d is no call", (int)e->kind);
+    uint32_t n = e->args.len;
+    const TlArg *args = e->args.data;
+    if (n < 2) {
+        tl_err(s, e->loc, TL_E0313, "at", n ? "index" : "view");
+        fail(out);
+        return;
+    }
+    out->points = out->gathers = true;
+    tl_fact_name(s, e->a);
+    TlVal base = tl_eval_value(s, args[0].value);
+    TlIndex *indices = TL_NEW_ARRAY(s->arena, TlIndex, n);
+    for (uint32_t i = 1; i < n; i++)
+        indices[i - 1] = (TlIndex){args[i].value, args[i].width, args[i].step};
+    bool ok = check_names(s, e) && check_order(s, e);
+    if (base.kind == TL_VAL_VIEW && ok) {
+        access_view(s, &base, n - 1, indices, out);
+        return;
+    }
+    for (uint32_t i = 0; i + 1 < n; i++)
+        index_axis(s, out, &indices[i]); /* for their errors */
+    if (!tl_is_bad(&base) && base.kind != TL_VAL_VIEW)
+        tl_err(s, args[0].value->loc, TL_E0338, "at", "view", "a view",
+               tl_val_str(s, &base));
+    if (base.kind != TL_VAL_UNKNOWN || !ok)
+        base = tl_bad();
+    spoil(out, &base);
 }
 
 static void access_pointer(TlValue *p, TlAccess *out)
@@ -221,6 +355,10 @@ void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
         fail(out);
         return;
     }
+    if (tl_is_at(s, e)) {
+        access_points(s, e, out);
+        return;
+    }
     if (e->kind != TL_EX_INDEX) { /* a pointer or a tile of pointers */
         TlVal p = tl_eval_value(s, e);
         if (tl_is_pointer(&p)) {
@@ -237,7 +375,7 @@ void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
     s->b.loc = e->loc;
     TlVal base = tl_eval_value(s, e->a);
     if (base.kind == TL_VAL_VIEW) {
-        access_view(s, &base, e, out);
+        access_view(s, &base, e->indices.len, e->indices.data, out);
         return;
     }
     if (tl_is_pointer(&base) && e->indices.len == 1 && !e->indices.data[0].width) { /* p[i] */
@@ -297,6 +435,28 @@ static void add_place(TlSema *s, Operands *o, const TlAccess *a)
     }
 }
 
+/* A type, with the shape that the place has for the program, as the place has it in IR. */
+static const TlType *type_in_ir(TlSema *s, const TlAccess *a, const TlType *t)
+{
+    int32_t shape[TL_MAX_RANK] = {1};
+    if (!a->leading_1)
+        return t;
+    TL_ASSERT(t->rank == a->rank && t->rank < TL_MAX_RANK, "points of rank %d", (int)t->rank);
+    memcpy(shape + 1, t->shape, sizeof *shape * t->rank);
+    return tl_type_with_shape(s->ctx, t, t->rank + 1, shape);
+}
+
+static TlValue *tile_in_ir(TlSema *s, const TlAccess *a, TlValue *x)
+{
+    const TlType *t = type_in_ir(s, a, x->type);
+    return tl_emit_reshape(s, x, t->rank, t->shape);
+}
+
+static TlVal from_ir(TlSema *s, const TlAccess *a, TlValue *x)
+{
+    return tl_val_ir(a->leading_1 ? tl_emit_reshape(s, x, a->rank, a->shape) : x);
+}
+
 /* False when the mask is wrong. */
 static bool add_mask(TlSema *s, Operands *o, const TlAccess *a, const TlMemArgs *m)
 {
@@ -314,7 +474,7 @@ static bool add_mask(TlSema *s, Operands *o, const TlAccess *a, const TlMemArgs 
     TlValue *mask = tl_convert_ir(s, m->mask, t, m->mask_loc);
     if (!mask)
         return false;
-    o->in[o->n++] = mask;
+    o->in[o->n++] = tile_in_ir(s, a, mask);
     add_attr(o, TL_ATTR_MASK, 1);
     return true;
 }
@@ -344,11 +504,12 @@ TlVal tl_access_load(TlSema *s, const TlAccess *a, const TlMemArgs *m)
         TlValue *other = tl_convert_ir(s, m->other, t, m->other_loc);
         if (!other)
             return tl_is_bad(m->other) ? *m->other : tl_bad();
-        o.in[o.n++] = other;
+        o.in[o.n++] = tile_in_ir(s, a, other);
         add_attr(&o, TL_ATTR_OTHER, 1);
     }
     add_hints(&o, m);
-    return tl_val_ir(tl_op_new(&s->b, TL_OP_LOAD, o.n, o.in, 1, &t, 0, o.nattrs, o.attrs)->out[0]);
+    t = type_in_ir(s, a, t);
+    return from_ir(s, a, tl_emit(s, TL_OP_LOAD, o.n, o.in, t, o.nattrs, o.attrs));
 }
 
 static bool writable(TlSema *s, const TlAccess *a)
@@ -368,7 +529,7 @@ void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, c
     if (!ok || !x)
         return;
     add_place(s, &o, a);
-    o.in[o.n++] = x;
+    o.in[o.n++] = tile_in_ir(s, a, x);
     if (!add_mask(s, &o, a, m))
         return;
     add_hints(&o, m);
@@ -385,9 +546,8 @@ TlVal tl_access_inside(TlSema *s, const TlAccess *a)
     TlAccess plain = *a;
     plain.unchecked = false;
     add_place(s, &o, &plain);
-    const TlType *t = tl_type_tile(s->ctx, TL_BOOL, a->rank, a->shape);
-    return tl_val_ir(
-        tl_op_new(&s->b, TL_OP_INSIDE, o.n, o.in, 1, &t, 0, o.nattrs, o.attrs)->out[0]);
+    const TlType *t = type_in_ir(s, a, tl_type_tile(s->ctx, TL_BOOL, a->rank, a->shape));
+    return from_ir(s, a, tl_emit(s, TL_OP_INSIDE, o.n, o.in, t, o.nattrs, o.attrs));
 }
 
 static bool atomic_takes(TlOpcode op, int rmw, TlDtype d)
@@ -412,9 +572,10 @@ TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint3
         return tl_bad();
     add_place(s, &o, a);
     for (uint32_t i = 0; i < nvals; i++) {
-        o.in[o.n] = tl_convert_ir(s, &vals[i], t, locs[i]);
-        if (!o.in[o.n++])
+        TlValue *x = tl_convert_ir(s, &vals[i], t, locs[i]);
+        if (!x)
             return tl_is_bad(&vals[i]) ? vals[i] : tl_bad();
+        o.in[o.n++] = tile_in_ir(s, a, x);
     }
     if (!add_mask(s, &o, a, m))
         return tl_bad();
@@ -423,8 +584,9 @@ TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint3
     add_attr(&o, TL_ATTR_ORDER, m->order >= 0 ? m->order : TL_ORDER_RELAXED);
     add_attr(&o, TL_ATTR_SCOPE, m->scope >= 0 ? m->scope : TL_SCOPE_DEVICE);
     bool result = op != TL_OP_ATOMIC_STORE;
+    t = type_in_ir(s, a, t);
     TlOp *made = tl_op_new(&s->b, op, o.n, o.in, result, &t, 0, o.nattrs, o.attrs);
-    return result ? tl_val_ir(made->out[0]) : tl_val(TL_VAL_VOID);
+    return result ? from_ir(s, a, made->out[0]) : tl_val(TL_VAL_VOID);
 }
 
 /* ---- views ---- */

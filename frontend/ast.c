@@ -103,6 +103,7 @@ static uint32_t depth_of_args(const TlArgs *args)
     for (i = 0; i < args->len; i++) {
         const TlArg *a = &args->data[i];
         depth = max_u32(depth, max_u32(a->value->depth, a->width ? a->width->depth : 0));
+        depth = max_u32(depth, a->step ? a->step->depth : 0);
     }
     return depth;
 }
@@ -140,7 +141,7 @@ TlArgs *tl_args_of(TlParser *p, const TlExprs *values)
     uint32_t i;
     for (i = 0; i < values->len; i++)
         tl_vec_push(&p->ctx->perm, args,
-                    (TlArg){NULL, values->data[i]->loc, values->data[i], NULL});
+                    (TlArg){.loc = values->data[i]->loc, .value = values->data[i]});
     return args;
 }
 
@@ -187,10 +188,10 @@ TlExprs *tl_exprs_before(TlParser *p, TlExpr *first, const TlExprs *rest)
     return all;
 }
 
-TlArg *tl_arg(TlParser *p, TlName name, TlLoc loc, TlExpr *value, TlExpr *width)
+TlArg *tl_arg(TlParser *p, TlName name, TlLoc loc, const TlIndex *value)
 {
     TlArg *a = TL_NEW(&p->ctx->perm, TlArg);
-    *a = (TlArg){name, loc, value, width};
+    *a = (TlArg){name, loc, value->at, value->width, value->step};
     return a;
 }
 

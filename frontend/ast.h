@@ -96,11 +96,11 @@ typedef struct TlIndex {
     TlExpr *at, *width, *step; /* width NULL: a plain index; step NULL: 1 */
 } TlIndex;
 
-/* f(x), f(name = x), extract(x, 0 +: 4) */
+/* f(x), f(name = x), extract(x, 0 +: 4), at(x, i, 0 +: 4 : 2) */
 typedef struct TlArg {
     TlName name; /* NULL when positional */
     TlLoc loc;   /* of the name, or of the value */
-    TlExpr *value, *width; /* width: value +: width */
+    TlExpr *value, *width, *step; /* value +: width : step */
 } TlArg;
 
 struct TlExpr {

@@ -185,15 +185,24 @@ static void print_type_of(Printer *p, const TlTypeExpr *t)
 
 /* ---- expressions ---- */
 
+static void print_index(Printer *p, const TlIndex *x)
+{
+    print_expr(p, x->at);
+    if (x->width) {
+        put(p, " +: ");
+        print_expr(p, x->width);
+    }
+    if (x->step) {
+        put(p, " : ");
+        print_expr(p, x->step);
+    }
+}
+
 static void print_arg(Printer *p, const TlArg *a)
 {
     if (a->name)
         tl_sbuf_putf(p->out, "%s = ", a->name);
-    print_expr(p, a->value);
-    if (!a->width)
-        return;
-    put(p, " +: ");
-    print_expr(p, a->width);
+    print_index(p, &(TlIndex){a->value, a->width, a->step});
 }
 
 static void print_args(Printer *p, const TlArg *args, uint32_t n)
@@ -211,19 +220,6 @@ static void print_enclosed(Printer *p, const char *open, const TlExpr *e, const 
     put(p, open);
     print_args(p, e->args.data, e->args.len);
     put(p, close);
-}
-
-static void print_index(Printer *p, const TlIndex *x)
-{
-    print_expr(p, x->at);
-    if (x->width) {
-        put(p, " +: ");
-        print_expr(p, x->width);
-    }
-    if (x->step) {
-        put(p, " : ");
-        print_expr(p, x->step);
-    }
 }
 
 static void print_cond(Printer *p, const TlExpr *e)

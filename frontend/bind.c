@@ -113,6 +113,7 @@ static void bind_type(Bind *b, TlTypeExpr *t)
     for (uint32_t i_ = 0; i_ < (args)->len; i_++) {                                                \
         bind_expr((b), (args)->data[i_].value);                                                    \
         bind_expr((b), (args)->data[i_].width);                                                    \
+        bind_expr((b), (args)->data[i_].step);                                                     \
     }
 
 static void bind_expr(Bind *b, TlExpr *e)

@@ -217,6 +217,9 @@ TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *e)
         if (a->width && !tl_eval_int(s, a->width, "a width", &width, &unknown))
             v = unknown ? tl_unknown(TL_DTYPE_COUNT) : tl_bad();
         if (slot->mark == '*') {
+            if (a->step)
+                tl_err(s, a->step->loc, TL_E0338, f->name, slot_name(s, slot), "start +: width",
+                       "a slice with a step");
             add_rest(s, c, v, a->value->loc, width);
             continue;
         }

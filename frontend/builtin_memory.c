@@ -33,7 +33,13 @@ TlVal tl_bi_mem_load(TlSema *s, TlCall *c)
         m.other = &c->val[other];
         m.other_loc = c->vloc[other];
     }
-    return set_hints(s, c, 4, &m) ? tl_access_load(s, c->place[0], &m) : tl_bad();
+    TlBorder border = TL_BORDER_NONE;
+    bool ok = set_hints(s, c, 4, &m);
+    ok = (!c->given[6] || tl_border_of(s, c->expr[6], &border)) && ok;
+    if (!ok)
+        return tl_bad();
+    return border ? tl_border_load(s, c->place[0], &m, border, c->vloc[6])
+                  : tl_access_load(s, c->place[0], &m);
 }
 
 TlVal tl_bi_mem_store(TlSema *s, TlCall *c)
@@ -49,6 +55,13 @@ TlVal tl_bi_mem_store(TlSema *s, TlCall *c)
 TlVal tl_bi_mem_inside(TlSema *s, TlCall *c)
 {
     return tl_access_inside(s, c->place[0]);
+}
+
+/* A call of at() is a place, which access.c evaluates; here it is a function's argument. */
+TlVal tl_bi_mem_at(TlSema *s, TlCall *c)
+{
+    tl_err(s, c->loc, TL_E0211, "the function 'at'");
+    return tl_bad();
 }
 
 /* ---- atomics ---- */

@@ -162,7 +162,7 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     case TL_EX_BINARY: return eval_binary(s, e);
     case TL_EX_COND: return tl_eval_choice(s, e);
     case TL_EX_CAST: return eval_cast(s, e);
-    case TL_EX_CALL: return eval_call(s, e);
+    case TL_EX_CALL: return tl_is_at(s, e) ? eval_place(s, e) : eval_call(s, e);
     case TL_EX_INDEX:
     case TL_EX_UNCHECKED: return eval_place(s, e);
     case TL_EX_MEMBER: {

@@ -566,9 +566,10 @@ arglist:
   | arglist ',' arg { $$ = $1; PUSH($$, *$3); }
   ;
 arg:
-    value { $$ = tl_arg(p, NULL, $1->loc, $1, NULL); }
-  | expr "+:" expr { $$ = tl_arg(p, NULL, $1->loc, $1, $3); }
-  | name '=' value { $$ = tl_arg(p, $1, @1.begin, $3, NULL); }
+    value { $$ = tl_arg(p, NULL, $1->loc, &(TlIndex){.at = $1}); }
+  | expr "+:" expr { $$ = tl_arg(p, NULL, $1->loc, &(TlIndex){$1, $3, NULL}); }
+  | expr "+:" expr ':' expr { $$ = tl_arg(p, NULL, $1->loc, &(TlIndex){$1, $3, $5}); }
+  | name '=' value { $$ = tl_arg(p, $1, @1.begin, &(TlIndex){.at = $3}); }
   ;
 /* Where a type may stand for a value: arguments, bindings, sets. */
 value: expr | typeval;

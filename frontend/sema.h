@@ -24,6 +24,7 @@
  *   builtin_args.c  what these share
  *   call.c          calls of user functions: parameters, the body
  *   stmt.c          statements; loop.c: loops
+ *   border.c        loads with borders
  *   access.c        places: view[...], pointers
  *   types.c         types as written
  *   flow.c          arms, joins, exits, what loops carry
@@ -486,6 +487,8 @@ typedef struct TlAccess {
     TlVal bad;     /* kind ERROR or UNKNOWN: the place is not there; else VOID */
     TlValue *base; /* view, pointer, or tile of pointers */
     bool view, is_const, unchecked, gathers;
+    bool points;    /* of at(...) */
+    bool leading_1; /* in IR, the shape begins with a 1 more */
     TlDtype dtype;
     uint32_t naxes;
     TlAxis axes[TL_MAX_VIEW_RANK];
@@ -500,6 +503,7 @@ typedef struct TlMemArgs {
     int64_t cache, evict, order, scope; /* -1: not given */
 } TlMemArgs;
 void tl_access(TlSema *s, const TlExpr *e, TlAccess *out); /* the place that e denotes */
+bool tl_is_at(const TlSema *s, const TlExpr *e);           /* at(...), which denotes a place */
 bool tl_access_ok(const TlAccess *a);
 TlVal tl_access_load(TlSema *s, const TlAccess *a, const TlMemArgs *m);
 void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, const TlMemArgs *m);
@@ -512,6 +516,18 @@ TlVal tl_make_view(TlSema *s, const TlVal *p, const TlVal *extents, const TlVal 
 TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal *extents,
                   const TlLoc *locs);
 TlVal tl_view_extent(TlSema *s, TlValue *view, uint32_t axis, bool stride, bool wide);
+
+/* ---- border.c ---- */
+typedef enum TlBorder {
+    TL_BORDER_NONE,
+    TL_BORDER_EDGE,
+    TL_BORDER_REFLECT,
+    TL_BORDER_SYMMETRIC,
+    TL_BORDER_WRAP
+} TlBorder;
+bool tl_border_of(TlSema *s, const TlExpr *e, TlBorder *out); /* the word that e is */
+TlVal tl_border_load(TlSema *s, const TlAccess *place, const TlMemArgs *m, TlBorder border,
+                     TlLoc loc);
 
 /* ---- call.c ---- */
 typedef struct TlArgVal {

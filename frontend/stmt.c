@@ -150,6 +150,11 @@ static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vlo
 
 static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc);
 
+static bool is_memory(const TlSema *s, const TlExpr *place)
+{
+    return place->kind == TL_EX_INDEX || place->kind == TL_EX_UNCHECKED || tl_is_at(s, place);
+}
+
 static void assign_tuple(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
 {
     TL_ASSERT(place->kind == TL_EX_TUPLE, "expression kind %d is no tuple", (int)place->kind);
@@ -168,18 +173,17 @@ static void assign_tuple(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc v
 static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
 {
     s->b.loc = place->loc;
-    switch (place->kind) {
-    case TL_EX_NAME:
-    case TL_EX_MEMBER: assign_var(s, place, v, vloc); return;
-    case TL_EX_TUPLE: assign_tuple(s, place, v, vloc); return;
-    case TL_EX_INDEX:
-    case TL_EX_UNCHECKED: {
+    if (is_memory(s, place)) {
         TlAccess a;
         tl_access(s, place, &a);
         if (tl_access_ok(&a))
             tl_access_store(s, &a, v, vloc, NULL);
         return;
     }
+    switch (place->kind) {
+    case TL_EX_NAME:
+    case TL_EX_MEMBER: assign_var(s, place, v, vloc); return;
+    case TL_EX_TUPLE: assign_tuple(s, place, v, vloc); return;
     default: tl_err(s, place->loc, TL_E0214, "");
     }
 }
@@ -213,8 +217,7 @@ static void assign_memory(TlSema *s, const TlStmt *st)
 static void assign(TlSema *s, const TlStmt *st)
 {
     TL_ASSERT(st->kind == TL_ST_ASSIGN, "statement kind %d assigns nothing", (int)st->kind);
-    TlExprKind kind = st->place->kind;
-    if (kind == TL_EX_INDEX || kind == TL_EX_UNCHECKED) {
+    if (is_memory(s, st->place)) {
         assign_memory(s, st);
         return;
     }

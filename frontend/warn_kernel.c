@@ -54,7 +54,7 @@ static void warn_outer_index(const Warn *w, const TlOp *op)
     if (vectors < 2)
         return;
     TlDiag *row = tl_diag(diags(w), op->loc, TL_W0606, vectors);
-    row->label = "for an element of each, index with col(i), col(j); for all combinations, with "
+    row->label = "for an element of each, write at(x, i, j); for all combinations, index with "
                  "col(i), row(j)";
 }
 

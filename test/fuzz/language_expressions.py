@@ -2,7 +2,7 @@
 import random
 
 import numpy as np
-from language_values import bf16, bits, clamped, F8, FLOATS, INTS, is_int, MOST, ordered, PACKED, STORE, SUM, TABLE, tile_of, to, Value, WILD, window
+from language_values import bf16, bits, BORDER, clamped, F8, FLOATS, INTS, is_int, MOST, ordered, PACKED, STORE, SUM, TABLE, tile_of, to, Value, WILD, window
 
 
 class Expressions:
@@ -84,6 +84,13 @@ class Expressions:
         if k < .25 and t not in ("bool", *F8):
             pad = r.randrange(0, 9)
             return Value(f"load({name}[{at}], pad = {pad})", t, shape, lambda e: window(array, at_program(e), shape, steps, pad)[0])
+        if .3 <= k < .45:
+            border = r.choice(list(BORDER))
+
+            def bordered(e):
+                index = [BORDER[border](s + np.arange(w) * q, n) for s, w, q, n in zip(at_program(e), shape, steps, array.shape)]
+                return np.zeros(shape, array.dtype) if 0 in array.shape else array[np.ix_(*index)]
+            return Value(f"load({name}[{at}], border = {border})", t, shape, bordered)
         if k < .3 and t == "bool":
             return Value(f"in({name}[{at}])", t, shape, lambda e: window(array, at_program(e), shape, steps)[1])
         return Value(f"{name}[{at}]", t, shape, lambda e: window(array, at_program(e), shape, steps)[0])
@@ -134,8 +141,9 @@ class Expressions:
                     return np.zeros(shape, array.dtype)
                 got = array[tuple(np.where(ok, a, 0) for a in at)]
                 return np.where(ok, got, np.zeros((), array.dtype))
-            if len(shape) == 1 and sum(len(p.shape) for p in parts) > 1:  # vectors are an outer product
-                return self.leaf(t, shape)
+            vectors = len(shape) == 1 and sum(len(p.shape) for p in parts) > 1  # an outer product, if not of at
+            if vectors or r.random() < .3:
+                return Value(f"at({name}, {', '.join(f'{p.text} & 7' for p in parts)})", t, shape, run)
             return Value(f"{name}[{', '.join(f'({p.text} & 7)' for p in parts)}]", t, shape, run)
         name, array = self.view(t, tuple(max(n, 3) for n in shape))
         which = [r.random() < .5 for _ in shape]

@@ -89,6 +89,18 @@ def ordered(x, k, down):
     return np.argsort(key, k, kind="stable")
 
 
+def mirrored(i, n, p, last):
+    """Positions i in periods of p, the second half of each backwards."""
+    i = i % max(p, 1)
+    return np.minimum(i, last - i)
+
+
+# Where positions i are read along an extent of n.
+BORDER = {"edge": lambda i, n: np.clip(i, 0, n - 1), "wrap": lambda i, n: i % max(n, 1),
+          "reflect": lambda i, n: mirrored(i, n, 2 * (n - 1), max(2 * (n - 1), 1)),
+          "symmetric": lambda i, n: mirrored(i, n, 2 * n, 2 * n - 1)}
+
+
 def window(x, starts, widths, steps, pad=0):
     index = [s + np.arange(w) * k for s, w, k in zip(starts, widths, steps)]
     ok = np.ones(widths, bool)

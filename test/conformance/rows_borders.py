@@ -1,0 +1,163 @@
+"""Borders: load(place, border = edge|reflect|symmetric|wrap) by slices and indices of every kind, at any distance, for
+extents from 0, with masks and in, of packed views and of parts."""
+import numpy as np
+
+from rows import row
+from values import ALL, PACKED, exact, exactly, iota, poison, small
+
+from rows_packed import packed
+
+BORDERS = ("edge", "reflect", "symmetric", "wrap")
+
+
+def place_inside(border, i, n):
+    """Where position i is read along an extent of n, as Python's exact integers say."""
+    i = int(i)
+    if n == 0:
+        return None
+    if border == "edge":
+        return min(max(i, 0), n - 1)
+    if border == "wrap":
+        return i % n
+    p = max(2 * (n - 1), 1) if border == "reflect" else 2 * n
+    r = i % p
+    return min(r, p - r if border == "reflect" else p - 1 - r)
+
+
+def bordered(border, v, *index):
+    """v at the outer product of vectors of positions; scalars drop their axes."""
+    at = [[place_inside(border, i, n) for i in np.atleast_1d(np.array(x, object))] for x, n in zip(index, v.shape)]
+    shape = tuple(len(a) for a, x in zip(at, index) if np.ndim(x))
+    if 0 in v.shape:
+        return np.zeros(shape, v.dtype)
+    return v[np.ix_(*at)].reshape(shape)
+
+
+def r(start, width, step=1):
+    return [start + step * i for i in range(width)]
+
+
+EVERY = """
+kernel k(const {t} x[H, W], {t} y[A, B], {t} z[C, B], {t} line[B], {t} one[4], {t} near[A, B], bool within[A, B],
+         int m, i64 far)
+    grid(1)
+{{
+    y[0 +: 9, 0 +: 21] = load(x[-2 +: 9, m - 3 +: 21], border = {b});
+    within[0 +: 9, 0 +: 21] = in(x[-2 +: 9, m - 3 +: 21]);
+    z[0 +: 5, 0 +: 21] = load(x[7 +: 5 : -3, -40 +: 21 : 5], border = {b});
+    line[0 +: 21] = load(x[-m, far +: 21], border = {b});
+    one[0] = load(x[m, -far], border = {b});
+    one[1] = load(x[100, -100], border = {b});
+    one[2] = load(x[0, 0], border = {b});
+    one[3] = load(x[m, m], mask = m == 0, border = {b});
+    near[0 +: 9, 0 +: 21] = load(x[m - 1 +: 9, 0 +: 21], mask = col(iota(9)) != row(iota(21)), border = {b});
+}}
+"""
+
+
+def every(a, b):
+    x, m, far = a["x"], a["m"], a["far"]
+    y = bordered(b, x, r(-2, 9), r(m - 3, 21))
+    within = np.logical_and.outer(*[[0 <= i < n for i in p] for p, n in zip((r(-2, 9), r(m - 3, 21)), x.shape)])
+    one = [bordered(b, x, i, j) for i, j in ((m, -far), (100, -100), (0, 0))] + [np.zeros((), x.dtype)]
+    near = bordered(b, x, r(m - 1, 9), r(0, 21))
+    near = np.where(np.arange(9)[:, None] != np.arange(21), near, np.zeros((), x.dtype))
+    return {
+        "y": exact(y), "within": exact(within), "z": exact(bordered(b, x, r(7, 5, -3), r(-40, 21, 5))), "line": exact(
+            bordered(b, x, -m, r(far, 21))), "one": exact(np.array(one, x.dtype)), "near": exact(near)
+    }
+
+
+def every_row(name, b, t, shape, seed, far):
+    row(name, EVERY.format(t=t, b=b), {
+        "x": small(t, seed, *shape), "y": poison(t, 9, 21), "z": poison(t, 5, 21), "line": poison(t, 21), "one": poison(
+            t, 4), "near": poison(t, 9, 21), "within": poison("bool", 9, 21), "m": 1, "far": far
+    }, lambda a: every(a, b))
+
+
+for k, t in enumerate(ALL):
+    for b in (BORDERS[k % 4], BORDERS[(k + 1) % 4]):
+        every_row(f"border_{b}_{t}", b, t, (6, 11), k, (1 << 40) + 3 * k)
+for b in BORDERS:
+    for name, shape in (("one", (1, 1)), ("one_row", (1, 7)), ("two", (2, 2)), ("no_rows", (0, 3)),
+                        ("no_columns", (3, 0)), ("large", (40, 70))):
+        every_row(f"border_{b}_of_{name}", b, "f32", shape, 3, -(1 << 62))
+    row(
+        f"border_{b}_of_indices", f"""
+kernel k(const i32 x[H, W, D], const i32 i[N], const i64 j[N], const u8 s[N], i32 y[N, N], i32 z[N], i32 p[M, N, K],
+         i32 q[N, K], i32 w[N, K2])
+    grid(1)
+{{
+    auto I = i[0 +: 7];
+    auto J = j[0 +: 7];
+    y[0 +: 7, 0 +: 7] = load(x[I, J, 1], border = {b});
+    z[0 +: 7] = load(at(x, I, J, s[0 +: 7]), border = {b});
+    p[0 +: 3, 0 +: 7, 0 +: 4] = load(x[I, col(iota(3)), -2 +: 4], border = {b});
+    q[0 +: 7, 0 +: 4] = load(at(x, I, J, 1 +: 4), mask = col(I) != 0, border = {b});
+    w[0 +: 7, 0 +: 2] = load(x[2, I, 1 +: 2], border = {b});
+}}
+""", {
+            "x": iota("i32", 4, 5, 3), "i": exactly("i32", [0, -1, 4, -2147483648, 2147483647, -9, 3]), "j": exactly(
+                "i64", [-1, 5, 2, 1 << 50, -(1 << 50), 0, 11]), "s": exactly("u8", [0, 2, 3, 4, 5, 200, 255]),
+            "y": poison("i32", 7, 7), "z": poison("i32", 7), "p": poison("i32", 3, 7, 4), "q": poison("i32", 7, 4),
+            "w": poison("i32", 7, 2)
+        }, lambda a, b=b: indices(a, b))
+    row(
+        f"border_{b}_of_parts_and_loops", f"""
+auto blurred(const f32 A[N], int i) {{
+    return load(A[i - 1 +: 16], border = {b}) + 2 * A[i +: 16] + load(A[i + 1 +: 16], border = {b});
+}}
+
+kernel k(const f32 x[N], f32 y[N], f32 z[M], const u4 w[P, Q], i32 c[R, S], i32 first[Q])
+    grid(1)
+{{
+    for (int i : range(0, N, 16))
+        y[i +: 16] = blurred(x, i);
+    first[0 +: 10] = (i32)w[0, 0 +: 10];
+    auto part = sub(x, (3), (5));
+    z[0 +: 20] = load(part[-8 +: 20], border = {b});
+    auto turned = view(raw(x) + (N - 1), (N), (-1));
+    z[20 +: 5] = load(turned[-3 +: 5], border = {b});
+    c[0 +: 2, 0 +: 9] = (i32)load(sub(w, (0, 1), (3, 6))[1 +: 2, -4 +: 9], border = {b});
+}}
+""", {"x": small("f32", 1, 37), "y": poison("f32", 37), "z": poison("f32", 25), "w": packed("u4", 2, 4, 9),
+      "c": poison("i32", 2, 9), "first": poison("i32", 9)}, lambda a, b=b: parts(a, b))
+    for t in PACKED:
+        wide = {"f4e2m1": "f32"}.get(t, "i32")
+        row(
+            f"border_{b}_of_packed_{t}", f"""
+kernel k(const {t} q[H, W], {wide} y[A, B], {wide} z[A, B], {wide} one[N],
+         {wide} first[W])
+    grid(1)
+{{
+    first[0 +: 12] = ({wide})q[0, 0 +: 12];
+    y[0 +: 5, 0 +: 24] = ({wide})load(q[-1 +: 5, -4 +: 24], border = {b});
+    z[0 +: 5, 0 +: 24] = ({wide})load(q[0 +: 5, 2 +: 24 : -3], border = {b});
+    one[0 +: 9] = ({wide})load(at(q, iota(9), -iota(9)), border = {b});
+}}
+""", {"q": packed(t, 3, 4, 11), "y": poison(wide, 5, 24), "z": poison(wide, 5, 24), "one": poison(wide, 9),
+                "first": poison(wide, 11)},
+            lambda a, b=b: (lambda v: {
+                "y": exact(bordered(b, v, r(-1, 5), r(-4, 24))), "z": exact(bordered(b, v, r(0, 5), r(2, 24, -3))),
+                "one": exact(np.array([bordered(b, v, i, -i) for i in range(9)])), "first": exact(v[0])
+            })(a["q"][:, :11]))
+
+
+def indices(a, b):
+    x, i, j, s = a["x"], a["i"], a["j"], a["s"]
+    q = np.array([bordered(b, x, i[k], j[k], r(1, 4)) for k in range(7)])
+    return {
+        "y": exact(bordered(b, x, i, j, 1)), "z": exact(
+            np.array([bordered(b, x, i[k], j[k], s[k]) for k in range(7)])), "p": exact(
+                np.array([[bordered(b, x, i[k], m, r(-2, 4)) for k in range(7)] for m in range(3)])),
+        "q": exact(np.where(i[:, None] != 0, q, 0)), "w": exact(bordered(b, x, 2, i, r(1, 2)))
+    }
+
+
+def parts(a, b):
+    x, w = a["x"], a["w"][:3, 1:7]
+    n = x.shape[0]
+    y = bordered(b, x, r(-1, n)) + 2 * x + bordered(b, x, r(1, n))
+    z = np.concatenate([bordered(b, x[3:8], r(-8, 20)), bordered(b, x[::-1], r(-3, 5))])
+    c = bordered(b, w, r(1, 2), r(-4, 9)).astype(np.int32)
+    return {"y": exact(y), "z": exact(z), "c": exact(c), "first": exact(a["w"][0, :9])}
