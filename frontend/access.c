@@ -254,6 +254,8 @@ static void access_view(TlSema *s, const TlVal *base, uint32_t n, const TlIndex 
                      out->points ? "every axis has an index: at(A, i, j)"
                                  : "every axis has an index or a slice, all in one pair of "
                                    "brackets: A[i, j +: B]");
+        else if (t->rank == 1 && out->naxes == 2)
+            tl_label(s, row, "for the elements from i on, write x[i +: B]");
         fail(out);
     }
     if (!tl_access_ok(out))
@@ -392,7 +394,11 @@ void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
         index_axis(s, out, &e->indices.data[i]); /* for their errors */
     if (!tl_is_bad(&base)) {
         TlDiag *row = tl_err(s, e->a->loc, TL_E0506, tl_val_str(s, &base));
-        if (base.kind == TL_VAL_IR && base.u.ir->type->rank)
+        if (base.kind == TL_VAL_TUPLE)
+            tl_label(s, row, "take it apart: auto (a, b) = ...;");
+        else if (tl_is_tile(&base) && e->indices.len && e->indices.data[0].width)
+            tl_label(s, row, "a part of a tile is extract(x, 0 +: M, 0 +: N)");
+        else if (base.kind == TL_VAL_IR && base.u.ir->type->rank)
             tl_label(s, row, "pick(x, axis, i) takes elements of a tile, put(x, axis, i, v) "
                              "replaces them");
         else if (tl_is_pointer(&base))

@@ -65,9 +65,12 @@ static const char *kind_text(char kind)
 
 static void wrong_kind(TlSema *s, TlCall *c, const Slot *slot, TlLoc loc, const TlVal *v)
 {
-    if (!tl_is_bad(v))
-        tl_err(s, loc, TL_E0338, c->fn->name, slot_name(s, slot), kind_text(slot->kind),
-               tl_val_str(s, v));
+    if (tl_is_bad(v))
+        return;
+    TlDiag *row = tl_err(s, loc, TL_E0338, c->fn->name, slot_name(s, slot), kind_text(slot->kind),
+                         tl_val_str(s, v));
+    if (slot->kind == 's' && !strcmp(c->fn->name, "print"))
+        tl_label(s, row, "write print(\"x\", x)");
 }
 
 /* Evaluates one argument in the way of its parameter's kind. */
@@ -167,13 +170,25 @@ static bool is_effect(const char *name)
            !strcmp(name, "assert") || !strcmp(name, "assume");
 }
 
+static bool has_error(const TlCall *c)
+{
+    for (uint32_t i = 0; i < c->nslots; i++)
+        if (c->given[i] && c->val[i].kind == TL_VAL_ERROR)
+            return true;
+    return false;
+}
+
 /* Calls the row's function if the values are known. */
 static TlVal call_with(TlSema *s, TlCall *c, const Slot *slots)
 {
     TlVal bad = tl_val(TL_VAL_VOID);
     for (uint32_t i = 0; i < c->nslots; i++) {
         if (!c->given[i] && !slots[i].mark) {
-            tl_err(s, c->loc, TL_E0313, c->fn->name, slot_name(s, &slots[i]));
+            if (has_error(c)) /* one is enough */
+                return is_effect(c->fn->name) ? bad : tl_bad();
+            TlDiag *row = tl_err(s, c->loc, TL_E0313, c->fn->name, slot_name(s, &slots[i]));
+            if (!strcmp(c->fn->name, "max_nan") || !strcmp(c->fn->name, "min_nan"))
+                tl_label(s, row, "of all along an axis: reduce(x, 0, %s)", c->fn->name);
             return is_effect(c->fn->name) ? bad : tl_bad();
         }
         if (c->given[i] && tl_is_bad(&c->val[i]))

@@ -222,7 +222,8 @@ TlVal tl_bi_debug_multiple(TlSema *s, TlCall *c)
     if (!tl_call_int(s, c, 1, "n", &n, &bad))
         return bad;
     if (n < 1 || n > INT32_MAX) {
-        tl_err(s, c->vloc[1], TL_E0306, (long long)n);
+        tl_err(s, c->vloc[1], TL_E0338, c->fn->name, "n", "a positive number",
+               tl_format(s->arena, "%lld", (long long)n));
         return tl_bad();
     }
     TlValue *x = c->val[0].kind == TL_VAL_IR ? c->val[0].u.ir : NULL;

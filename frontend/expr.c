@@ -123,7 +123,9 @@ static TlVal eval_call(TlSema *s, const TlExpr *e)
     if (f.kind == TL_VAL_FN)
         return tl_call_def(s, &f, e->args.len, args, e->loc);
     if (!tl_is_bad(&f)) {
-        tl_err(s, e->loc, TL_E0208, tl_val_str(s, &f));
+        TlDiag *row = tl_err(s, e->loc, TL_E0208, tl_val_str(s, &f));
+        if (f.kind == TL_VAL_TYPE)
+            tl_label(s, row, "a cast to a named type is written cast(x, T)");
         return tl_bad();
     }
     return f;

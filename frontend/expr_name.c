@@ -97,11 +97,21 @@ static uint32_t distance(const char *a, const char *b, uint32_t limit)
     return row[m];
 }
 
+/* lgo, log: two letters that changed places. */
+static bool is_swapped(const char *a, const char *b)
+{
+    size_t n = strlen(a), i = 0;
+    while (a[i] && a[i] == b[i])
+        i++;
+    return strlen(b) == n && i + 1 < n && a[i] == b[i + 1] && a[i + 1] == b[i] &&
+           strcmp(a + i + 2, b + i + 2) == 0;
+}
+
 static void nearer(const char *name, const char *candidate, const char **best, uint32_t *score)
 {
     if (!candidate || !candidate[0])
         return;
-    uint32_t d = distance(name, candidate, *score);
+    uint32_t d = is_swapped(name, candidate) ? 1 : distance(name, candidate, *score);
     if (d < *score)
         *score = d, *best = candidate;
 }

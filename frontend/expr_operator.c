@@ -66,6 +66,31 @@ static bool is_row_vector(const TlType *matrix, const TlType *vector)
     return matrix->rank == 2 && vector->rank == 1 && matrix->shape[0] == vector->shape[0];
 }
 
+/* What to write where two types meet. */
+static void label_types(TlSema *s, TlDiag *row, const char *what, TlDtype a, TlDtype b)
+{
+    bool bits = strchr("&|^", what[0]) && !what[1];
+    if (bits && (a == TL_BOOL || b == TL_BOOL))
+        tl_label(s, row, "comparisons bind tighter than %s: write (a %s b) == c", what, what);
+    else if (tl_is_float(a) != tl_is_float(b) && (tl_is_int(a) || tl_is_int(b)))
+        tl_label(s, row, "cast the integer: (%s)x", tl_dtype_name(tl_is_float(a) ? a : b));
+    else
+        tl_label(s, row, "cast one of them");
+}
+
+/* Arithmetic with what is true or false. */
+static void label_bool(TlSema *s, TlDiag *row, int op, TlDtype d)
+{
+    if (d != TL_BOOL)
+        return;
+    if (op == TL_BIN_MUL)
+        tl_label(s, row, "write c ? x : 0");
+    else if (op == TL_BIN_ADD)
+        tl_label(s, row, "sum(c) counts what is true; of one, cast it: (i32)c");
+    else
+        tl_label(s, row, "cast it: (i32)c");
+}
+
 bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
               TlValue **out, TlVal *bad)
 {
@@ -96,10 +121,10 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
         }
         TlDtype common = own;
         if (d != TL_DTYPE_COUNT && !tl_common_dtype(d, own, &common)) {
-            tl_label(s,
-                     tl_err(s, loc, TL_E0302, what, tl_val_str(s, &vals[first]),
-                            tl_val_str(s, &vals[i])),
-                     "cast one of them");
+            label_types(s,
+                        tl_err(s, loc, TL_E0302, what, tl_val_str(s, &vals[first]),
+                               tl_val_str(s, &vals[i])),
+                        what, d, own);
             *bad = tl_bad();
             return false;
         }
@@ -203,6 +228,7 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
         if (op_takes(op, d))
             continue;
         TlDiag *row = tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, both[i]));
+        label_bool(s, row, op, d);
         if (tl_is_storage_only(d))
             tl_label(s, row, "cast to a wider type first");
         else if (op == TL_BIN_REM && tl_is_float(d))
@@ -393,7 +419,8 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
         return bad;
     }
     if (!op_takes(op, x[0]->type->dtype)) {
-        tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_type_str(s->ctx, x[0]->type));
+        label_bool(s, tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_type_str(s->ctx, x[0]->type)),
+                   op, x[0]->type->dtype);
         return tl_bad();
     }
     return tl_val_ir(emit_binary(s, op, x[0], x[1]));

@@ -117,8 +117,10 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
     tl_warn_no_grid(p);
     tl_warn_type_words(p);
     /* What would read a name may be in error. The library's modules import what constants name. */
-    if (!ctx->diags.errors && strncmp(p->root->path, "std.", 4))
+    if (!ctx->diags.errors && strncmp(p->root->path, "std.", 4)) {
         tl_warn_unused(p);
+        tl_lint_text(p);
+    }
     tl_trace_end(ctx->trace, mark);
     tl_diags_sort(&ctx->diags);
     return p;

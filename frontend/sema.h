@@ -12,7 +12,8 @@
  *   frontend.c      frontend.h
  *   editor_names.c  name_facts.h, the editors' side
  *   kernel.c        kernels: parameters, clauses, the body
- *   warn_kernel.c   warnings about an instance of a kernel, from its IR
+ *   warn_kernel.c   warnings about an instance of a kernel, from its IR; lint.h and lint_*.c:
+ *                   those about what is legal and probably wrong
  *   tuning.c        the configurations that a kernel's tune clauses list
  *   launch_expr.c   launch-time expressions
  *   expr.c          expressions: one function evaluates the parts of a node, then the node
@@ -715,6 +716,8 @@ void tl_fact_result(TlSema *s, const TlExpr *e, const TlVal *v);
 bool tl_warns_at(const TlSema *s, TlLoc loc);
 void tl_warn_no_grid(TlProgram *p);
 void tl_warn_type_words(TlProgram *p);
+/* Statements without effect, accumulators that loops overwrite: of a program without errors. */
+void tl_lint_text(TlProgram *p);
 /* max(x, 1), min(x, 1): of a tile with an axis 1, and 1 a literal */
 void tl_warn_axis_number(TlSema *s, const char *function, const TlVal *x, const TlVal *y,
                          TlLoc loc);

@@ -122,6 +122,23 @@ bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
     }
 }
 
+/* Why is the integer no constant? */
+static void label_run_time(TlSema *s, TlDiag *row, const TlVal *v)
+{
+    const TlValue *x = v->kind == TL_VAL_IR ? v->u.ir : NULL;
+    const TlOp *from = x && x->def && x->def->opcode == TL_OP_CAST ? tl_in(x->def, 0)->def : NULL;
+    if (x && !x->def && x->name && x->block == s->b.fn->body)
+        tl_label(s, row, "'%s' is known at the launch only: declare it const int %s", x->name,
+                 x->name);
+    else if (x && x->name && from && from->opcode == TL_OP_EXTENT)
+        tl_label(s, row,
+                 "'%s' is known at the launch only: take a constant B and require(%s <= B); what "
+                 "is outside is masked",
+                 x->name, x->name);
+    else
+        tl_label(s, row, "this is %s", tl_val_str(s, v));
+}
+
 bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown)
 {
     *unknown = tl_is_bad(v);
@@ -130,7 +147,7 @@ bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *
     if (tl_const_int_of(v, out))
         return true;
     if (v->kind == TL_VAL_INT || v->kind == TL_VAL_IR || v->kind == TL_VAL_CHOICE)
-        tl_label(s, tl_err(s, loc, TL_E0406, what), "this is %s", tl_val_str(s, v));
+        label_run_time(s, tl_err(s, loc, TL_E0406, what), v);
     else
         tl_err(s, loc, TL_E0338, what, "value", "an integer", tl_val_str(s, v));
     return false;
@@ -140,7 +157,9 @@ void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc)
 {
     TlDiag *row = tl_err(s, loc, TL_E0305, tl_val_str(s, v));
     if (v->kind == TL_VAL_IR && v->u.ir->type->dtype == TL_BOOL)
-        tl_label(s, row, "any(...) or all(...) of it is a scalar");
+        tl_label(s, row,
+                 "it decides once for all elements: for each, store(place, value, mask = c) or "
+                 "c ? a : b; what is outside of a view needs no test");
     else if (v->kind == TL_VAL_IR && !v->u.ir->type->ptr)
         tl_label(s, row, "compare it, as in n != 0");
 }
@@ -391,7 +410,9 @@ static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc l
     if (from && from->dtype == t->dtype && (t->is_const || !from->is_const) &&
         tl_broadcasts_to(from, t->rank, t->shape))
         return tl_val_ir(tl_broadcast_ir(s, v->u.ir, t->rank, t->shape));
-    tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_type_str(s->ctx, t));
+    TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_type_str(s->ctx, t));
+    if (v->kind == TL_VAL_VIEW)
+        tl_label(s, row, "write raw(...) for the pointer of a view");
     return tl_bad();
 }
 
@@ -400,6 +421,11 @@ static TlVal refuse_shape(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
     TlDiag *row = tl_err(s, loc, TL_E0304, tl_val_str(s, v), tl_type_str(s->ctx, t));
     if (t->rank == 0)
         tl_label(s, row, "this is a tile: keep it with auto, or reduce it: sum(x), max(x)");
+    const TlType *from = v->kind == TL_VAL_IR ? v->u.ir->type : t;
+    if (t->rank == 2 && from->rank == 2 && t->shape[0] == from->shape[1] &&
+        t->shape[1] == from->shape[0])
+        tl_label(s, row, "the place is %d by %d, the value %d by %d: trans(x) swaps the axes",
+                 t->shape[0], t->shape[1], from->shape[0], from->shape[1]);
     return tl_bad();
 }
 

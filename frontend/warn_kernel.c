@@ -3,24 +3,19 @@
  * products of index vectors; and clauses that the target does not follow. Only what stands in the
  * root module is said: a library's function cannot know who calls it. */
 #include "frontend/advice.h"
-#include "frontend/sema.h"
+#include "frontend/lint.h"
 #include <string.h>
 
-typedef struct Warn {
-    TlSema *s;
-    const TlItem *item;
-    const TlFn *fn;
-    const TlKernelInfo *info;
-} Warn;
+typedef TlLint Warn;
 
 static TlDiags *diags(const Warn *w)
 {
-    return &w->s->ctx->diags;
+    return tl_lint_diags(w);
 }
 
 static TlOp *first_op(const Warn *w)
 {
-    return w->fn->body->first;
+    return tl_lint_first(w);
 }
 
 static bool is_atomic(const TlOp *op)
@@ -384,8 +379,10 @@ static void warn_slice(const Warn *w, const TlOp *op, const TlPlace *p, uint32_t
         width == 1)
         return;
     TlName name = w->info->syms.data[sym].name;
-    if (is_required(w, name, width))
-        return;
+    TlLaunchNumber n = {false, sym};
+    if (is_required(w, name, width) || tl_required_most(w, n) <= width ||
+        tl_required_least(w, n) >= width)
+        return; /* all of the axis, or a part of it that is meant */
     TlDiag *row = tl_diag(diags(w), op->loc, TL_W0605, name);
     row->label = tl_format(w->s->arena, "add require(%s <= %s), or loop over the axis", name,
                            constant_or_number(w, width));
@@ -419,4 +416,8 @@ void tl_warn_kernel(TlSema *s, const TlItem *item, const TlFn *fn)
     }
     warn_unguarded(&w);
     warn_tails(&w);
+    tl_lint_padding(&w);
+    tl_lint_offsets(&w);
+    if (item->loc.file == s->prog->root->unit->source)
+        tl_lint_grid(&w);
 }
