@@ -124,6 +124,8 @@ static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
     case TL_OP_SHL:
     case TL_OP_SHR:
     case TL_OP_MULHI:
+    case TL_OP_ADD_SAT:
+    case TL_OP_SUB_SAT:
     case TL_OP_POPCOUNT:
     case TL_OP_CLZ:
     case TL_OP_CTZ: /* of integers */
@@ -171,6 +173,15 @@ LLVMValueRef tl_gen_count_zeros(TlGen *g, const char *name, LLVMValueRef a)
     return tl_gen_intrinsic(g, name, &t, 1, args, 2);
 }
 
+static LLVMValueRef saturating(TlGen *g, bool add, bool is_signed, LLVMValueRef *in)
+{
+    TL_ASSERT(LLVMTypeOf(in[0]) == LLVMTypeOf(in[1]), "a sum of different types");
+    LLVMTypeRef t = LLVMTypeOf(in[0]);
+    const char *name = add ? (is_signed ? "llvm.sadd.sat" : "llvm.uadd.sat")
+                           : (is_signed ? "llvm.ssub.sat" : "llvm.usub.sat");
+    return tl_gen_intrinsic(g, name, &t, 1, in, 2);
+}
+
 static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *in)
 {
     TL_ASSERT(!tl_is_float(d), "%s of %s", tl_op_info(opcode)->text, tl_dtype_name(d));
@@ -196,6 +207,8 @@ static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *i
         b = LLVMBuildAnd(g->b, b, like(b, (unsigned)tl_dtype_bits(d) - 1), "");
         return s ? LLVMBuildAShr(g->b, a, b, "") : LLVMBuildLShr(g->b, a, b, "");
     case TL_OP_MULHI: return mul_high(g, d, a, b);
+    case TL_OP_ADD_SAT: return saturating(g, true, s, in);
+    case TL_OP_SUB_SAT: return saturating(g, false, s, in);
     case TL_OP_NEG: return LLVMBuildNeg(g->b, a, "");
     case TL_OP_NOT: return LLVMBuildNot(g->b, a, "");
     case TL_OP_ABS:

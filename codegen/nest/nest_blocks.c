@@ -64,7 +64,7 @@ void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack)
     TL_ASSERT(dot->opcode == TL_OP_DOT && dot->nin == 3,
               "%s is no product", tl_op_info(dot->opcode)->text);
     const TlType *out = dot->out[0]->type;
-    TlDtype d = out->dtype, wide = d == TL_F64 || d == TL_I32 ? d : TL_F32;
+    TlDtype d = out->dtype, wide = d == TL_F64 || tl_is_int(d) ? d : TL_F32;
     int32_t own = plan->place[dot->out[0]->id].buffer, home = d == wide ? own : pack + 2;
     Operand a = find_operand(plan, dot, tl_in(dot, 0), wide, pack, true),
             b = find_operand(plan, dot, tl_in(dot, 1), wide, pack + 1, false);

@@ -73,9 +73,12 @@ static void build_histogram(TlNests *plan, TlOp *op)
     n->limit = "values are counted one by one";
     int lane = n->form.lane;
     if (n->form.rank) {
-        int width = tl_nest_width(plan, v, MOST_LANES, false, &n->limit);
+        int width = MOST_LANES;
+        for (uint32_t i = 0; i < op->nin; i++)
+            width = tl_nest_width(plan, tl_in(op, i), width, false, &n->limit);
         n->width = tl_nest_fit_width(n->form.padded[lane], width);
-        tl_nest_ask_value(plan, n, v, lane, false);
+        for (uint32_t i = 0; i < op->nin; i++)
+            tl_nest_ask_value(plan, n, tl_in(op, i), lane, false);
         tl_nest_split(plan, n, n->form.extent[lane], n->width);
     } else {
         n->end = 0;
@@ -84,7 +87,8 @@ static void build_histogram(TlNests *plan, TlOp *op)
     sum->home = plan->place[op->out[0]->id].buffer;
     sum->tables = n->tables;
     sum->width = sum->tested =
-        tl_nest_fit_width(sum->form.padded[sum->form.lane], plan->m.vector_bytes / 4);
+        tl_nest_fit_width(sum->form.padded[sum->form.lane],
+                          plan->m.vector_bytes / tl_dtype_bytes(op->out[0]->type->dtype));
     sum->end = 0;
 }
 

@@ -143,7 +143,7 @@ static const char *check_reduction(const TlNest *n)
     if (!n->on_vectors && n->width > 1)
         return "a combiner of scalars on vectors";
     if (!is_power(n->rows) || !is_power(n->parts) ||
-        (uint32_t)(n->rows * n->parts) * n->reduce->nin > MOST_SUMS)
+        (uint32_t)(n->rows * n->parts) * n->reduce->nout > MOST_SUMS)
         return "too many partial results";
     if (n->rows > 1 && (n->rows_dim < 0 || n->rows > n->form.extent[n->rows_dim]))
         return "more rows together than there are";
