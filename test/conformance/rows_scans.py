@@ -105,7 +105,8 @@ def extremes_want(a, t):
     x = a["x"]
     least, most = (-np.inf, np.inf) if is_float(t) else int_range(t)
     return {"a": exact(along(x, 1, np.fmax)), "b": exact(along(x, 0, np.fmin)),
-            "c": exact(along(x, 0, np.fmax, None, True)), "d": exact(along(x, 1, np.fmin, most, True, True)), "e": exact(along(x, 1, np.fmax, least, exclusive=True)),
+            "c": exact(along(x, 0, np.fmax, None, True)), "d": exact(along(x, 1, np.fmin, most, True, True)),
+            "e": exact(along(x, 1, np.fmax, least, exclusive=True)),
             "f": exact(along(x, 0, np.fmin, most, exclusive=True))}
 
 
