@@ -558,7 +558,7 @@ TlVal tl_access_inside(TlSema *s, const TlAccess *a)
 
 static bool atomic_takes(TlOpcode op, int rmw, TlDtype d)
 {
-    return op == TL_OP_ATOMIC_RMW ? tl_rmw_takes((TlRmw)rmw, d) : tl_is_word(d);
+    return op == TL_OP_ATOMIC_RMW ? tl_rmw_takes((TlRmw)rmw, d) : tl_atomic_moves(d);
 }
 
 TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint32_t nvals,

@@ -64,3 +64,31 @@ int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i, TlAttrForm family)
     tl_err(s, c->vloc[i], TL_E0330, word ? word : "this", known.text);
     return -2;
 }
+
+TlDtype tl_sum_dtype(TlDtype d)
+{
+    switch (d) {
+    case TL_BOOL:
+    case TL_I8:
+    case TL_I16: return TL_I32;
+    case TL_U8:
+    case TL_U16: return TL_U32;
+    case TL_F16:
+    case TL_BF16: return TL_F32;
+    case TL_I32:
+    case TL_I64:
+    case TL_U32:
+    case TL_U64:
+    case TL_F32:
+    case TL_F64: return d;
+    case TL_I4:
+    case TL_U4:
+    case TL_F8E4M3:
+    case TL_F8E5M2:
+    case TL_F8E4M3FNUZ:
+    case TL_F8E5M2FNUZ:
+    case TL_F4E2M1: /* only stored */
+    case TL_DTYPE_COUNT: break;
+    }
+    TL_UNREACHABLE("sums of %s", tl_dtype_name(d));
+}

@@ -172,6 +172,33 @@ TlVal tl_bi_elem_is(TlSema *s, TlCall *c)
 
 /* ---- integers ---- */
 
+/* The least or the greatest number of an integer type. */
+static TlInt limit_of(TlDtype d, bool greatest)
+{
+    TlInt above = (TlInt)1 << (tl_dtype_bits(d) - tl_is_signed(d));
+    return greatest ? above - 1 : tl_is_signed(d) ? -above : 0;
+}
+
+static bool are_integers(uint32_t n, const TlVal *v)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < n; i++)
+        ok &= v[i].kind == TL_VAL_INT || (v[i].kind == TL_VAL_CONST && tl_is_int(v[i].dtype));
+    return ok;
+}
+
+static TlInt integer_of(const TlVal *v)
+{
+    if (v->kind == TL_VAL_INT)
+        return v->u.integer;
+    return v->dtype == TL_U64 ? (TlInt)v->u.bits : (TlInt)tl_bits_to_int(v->dtype, v->u.bits);
+}
+
+static TlVal typed_integer(TlDtype d, TlInt v)
+{
+    return tl_val_const(d, tl_bits_from_int(d, (int64_t)(uint64_t)v));
+}
+
 /* The ceiling of a / b for b > 0: the quotient toward zero, plus one if a positive remainder is
  * left. */
 TlVal tl_bi_elem_cdiv(TlSema *s, TlCall *c)
@@ -199,6 +226,105 @@ TlVal tl_bi_elem_cdiv(TlSema *s, TlCall *c)
             *r = tl_binary(&s->b, TL_OP_REM, x[0], x[1]);
     TlValue *more = tl_binary(&s->b, TL_OP_GT, r, tl_const_bits(&s->b, r->type, 0));
     return tl_val_ir(tl_binary(&s->b, TL_OP_ADD, q, tl_cast(&s->b, more, r->type->dtype)));
+}
+
+/* The quotient or the remainder toward -infinity, of two literals or two constants. */
+static TlVal fold_floor(TlSema *s, const TlVal *k, bool mod, TlLoc loc)
+{
+    bool typed = k[0].kind == TL_VAL_CONST;
+    TlVal quotient = typed ? tl_fold_consts(s, TL_BIN_DIV, &k[0], &k[1], loc)
+                           : tl_fold_literals(s, TL_BIN_DIV, &k[0], &k[1], loc);
+    if (tl_is_bad(&quotient))
+        return quotient;
+    TlInt a = integer_of(&k[0]), b = integer_of(&k[1]), q = a / b, r = a % b;
+    if (r != 0 && (r < 0) != (b < 0))
+        q--, r += b;
+    return typed ? typed_integer(k[0].dtype, mod ? r : q) : tl_val_int(mod ? r : q);
+}
+
+/* The exponent of the power of two that all elements are; -1: they are none, or not known. */
+static int power_of_two(const TlValue *v)
+{
+    if (!v->def || v->def->opcode != TL_OP_CONST)
+        return -1;
+    TlInt n = (TlInt)tl_attr(v->def, TL_ATTR_VALUE)->u.bits;
+    TlDtype d = v->type->dtype;
+    if (n == 0 || (n & (n - 1)) || (tl_is_signed(d) && n > limit_of(d, true)))
+        return -1;
+    return __builtin_ctzll((uint64_t)n);
+}
+
+/* bool: is r, a remainder toward zero, none and of another sign than the divisor? */
+static TlValue *is_on_other_side(TlSema *s, TlValue *r, TlValue *b)
+{
+    TL_ASSERT(r->type == b->type, "a remainder of another type than the divisor");
+    TlBuilder *at = &s->b;
+    TlDtype d = b->type->dtype;
+    TlValue *zero = tl_const_bits(at, r->type, 0);
+    if (b->def && b->def->opcode == TL_OP_CONST) {
+        bool below = tl_bits_to_int(d, tl_attr(b->def, TL_ATTR_VALUE)->u.bits) < 0;
+        return tl_binary(at, below ? TL_OP_GT : TL_OP_LT, r, zero);
+    }
+    TlValue *differ = tl_binary(at, TL_OP_LT, tl_binary(at, TL_OP_XOR, r, b), zero);
+    return tl_binary(at, TL_OP_AND, differ, tl_binary(at, TL_OP_NE, r, zero));
+}
+
+/* floor_div (data 0), floor_mod (data 1): as / and %, corrected where they went the other way. */
+TlVal tl_bi_elem_floor_div(TlSema *s, TlCall *c)
+{
+    TlVal k[2], bad;
+    TlValue *x[2];
+    bool mod = c->fn->data;
+    if (known(s, c, 2, k) && are_integers(2, k))
+        return fold_floor(s, k, mod, c->loc);
+    if (!operands(s, c, 2, 'i', x, &bad))
+        return bad;
+    TlBuilder *at = &s->b;
+    const TlType *t = x[0]->type;
+    int power = power_of_two(x[1]);
+    if (power >= 0)
+        return tl_val_ir(
+            mod ? tl_binary(at, TL_OP_AND, x[0], tl_const_int(at, t, ((int64_t)1 << power) - 1))
+                : tl_binary(at, TL_OP_SHR, x[0], tl_const_int(at, t, power)));
+    if (!tl_is_signed(t->dtype))
+        return tl_val_ir(tl_binary(at, mod ? TL_OP_REM : TL_OP_DIV, x[0], x[1]));
+    TlValue *r = tl_binary(at, TL_OP_REM, x[0], x[1]);
+    TlValue *other = is_on_other_side(s, r, x[1]);
+    if (mod)
+        return tl_val_ir(tl_select(at, other, tl_binary(at, TL_OP_ADD, r, x[1]), r));
+    TlValue *q = tl_binary(at, TL_OP_DIV, x[0], x[1]);
+    return tl_val_ir(tl_binary(at, TL_OP_SUB, q, tl_cast(at, other, t->dtype)));
+}
+
+/* Of two literals or two constants; literals get the type that they have when they stand alone. */
+static TlVal fold_integers(const TlVal *k, int op)
+{
+    TlInt a = integer_of(&k[0]), b = integer_of(&k[1]);
+    TlDtype d = k[0].kind == TL_VAL_CONST ? k[0].dtype : tl_literal_dtype(&k[0]);
+    if (k[0].kind == TL_VAL_INT && tl_dtype_bits(tl_literal_dtype(&k[1])) > tl_dtype_bits(d))
+        d = tl_literal_dtype(&k[1]);
+    TlInt v = op == TL_OP_ADD_SAT ? a + b : op == TL_OP_SUB_SAT ? a - b : (a + b + 1) >> 1;
+    TlInt least = limit_of(d, false), greatest = limit_of(d, true);
+    return typed_integer(d, v < least ? least : v > greatest ? greatest : v);
+}
+
+/* add_sat, sub_sat, by an op; avg (data SHR): of a + b = 2 (a | b) - (a ^ b) the half, rounded up,
+ * which stays within the type. */
+TlVal tl_bi_elem_integers(TlSema *s, TlCall *c)
+{
+    TlVal k[2], bad;
+    TlValue *x[2];
+    int op = c->fn->data;
+    if (known(s, c, 2, k) && are_integers(2, k))
+        return fold_integers(k, op);
+    if (!operands(s, c, 2, 'i', x, &bad))
+        return bad;
+    if (op != TL_OP_SHR)
+        return tl_val_ir(tl_binary(&s->b, (TlOpcode)op, x[0], x[1]));
+    TlValue *more = tl_binary(&s->b, TL_OP_OR, x[0], x[1]),
+            *differ = tl_binary(&s->b, TL_OP_XOR, x[0], x[1]);
+    TlValue *half = tl_binary(&s->b, TL_OP_SHR, differ, tl_const_int(&s->b, differ->type, 1));
+    return tl_val_ir(tl_binary(&s->b, TL_OP_SUB, more, half));
 }
 
 TlVal tl_bi_elem_bits(TlSema *s, TlCall *c)
@@ -247,6 +373,12 @@ static double m_sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
+static double m_logaddexp(double x, double y)
+{
+    double most = x > y ? x : y;
+    return x == y && isinf(x) ? x : most + log1p(exp(-fabs(x - y)));
+}
+
 typedef struct MathFn {
     const char *name;
     double (*one)(double);
@@ -264,6 +396,7 @@ static const MathFn math_fns[] = {
     {"atan", atan, 0, false},   {"atan2", 0, atan2, false}, {"sinh", sinh, 0, false},
     {"cosh", cosh, 0, false},   {"tanh", tanh, 0, true},    {"erf", erf, 0, false},
     {"erfc", erfc, 0, false},   {"pow", 0, pow, true},      {"sigmoid", m_sigmoid, 0, false},
+    {"logaddexp", 0, m_logaddexp, true},
 };
 
 static const MathFn *math_find(const char *name)
@@ -385,6 +518,8 @@ static const char *exp_of_gpu(const TlSema *s, bool below)
  * is shorter, and so is what will be rounded to d. */
 static const char *best_form(const TlSema *s, const TlCall *c, bool below, TlDtype d)
 {
+    if (!strcmp(c->fn->name, "logaddexp") && has_exp2(s, TL_F32))
+        return has_saturation(s) ? "logaddexp_by_sat" : "logaddexp_by_exp2";
     if (strcmp(c->fn->name, "exp") != 0)
         return c->fn->name;
     if (has_exp2(s, TL_F32) && d != TL_BF16)
@@ -474,13 +609,6 @@ static TlValue *emit_cast(TlSema *s, TlValue *x, TlDtype d, int64_t mode, bool n
     if (nosat)
         attrs[n++] = (TlAttr){.id = TL_ATTR_NOSAT, .u.i = 1};
     return tl_emit(s, TL_OP_CAST, 1, &x, tl_type_with_dtype(s->ctx, x->type, d), n, attrs);
-}
-
-/* The least or the greatest number of an integer type. */
-static TlInt limit_of(TlDtype d, bool greatest)
-{
-    TlInt above = (TlInt)1 << (tl_dtype_bits(d) - tl_is_signed(d));
-    return greatest ? above - 1 : tl_is_signed(d) ? -above : 0;
 }
 
 /* Integers to integers: what is beyond d's limits becomes the limit. Compared in x's type, where a

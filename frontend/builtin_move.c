@@ -1,5 +1,5 @@
 /* Built-in functions that move elements: gather along an axis, and what is a gather whose index the
- * compiler makes: cat, flip, extract, shift. */
+ * compiler makes: cat, flip, extract, shift, roll. */
 #include "frontend/sema.h"
 
 /* ---- arguments ---- */
@@ -37,7 +37,7 @@ static bool fit_beside(TlSema *s, TlCall *c, const TlValue *x, const TlValue *y,
 
 /* ---- gathers along an axis ---- */
 
-static TlValue *gather(TlSema *s, TlValue *x, TlValue *index, int axis)
+TlValue *tl_emit_gather(TlSema *s, TlValue *x, TlValue *index, int axis)
 {
     const TlType *t = tl_type_with_shape(s->ctx, x->type, index->type->rank, index->type->shape);
     TlAttr attr = {.id = TL_ATTR_AXIS, .u.i = axis};
@@ -74,7 +74,7 @@ TlValue *tl_emit_window(TlSema *s, TlValue *x, int axis, int32_t n, int32_t star
 {
     if (start == 0 && step == 1 && n == x->type->shape[axis])
         return x;
-    return gather(s, x, along(s, x, axis, numbers(s, n, i32_const(s, start), step)), axis);
+    return tl_emit_gather(s, x, along(s, x, axis, numbers(s, n, i32_const(s, start), step)), axis);
 }
 
 TlVal tl_bi_move_gather(TlSema *s, TlCall *c)
@@ -88,7 +88,8 @@ TlVal tl_bi_move_gather(TlSema *s, TlCall *c)
         tl_err(s, c->vloc[1], TL_E0503, tl_type_str(s->ctx, index->type));
         return tl_bad();
     }
-    return fit_beside(s, c, x, index, axis) ? tl_val_ir(gather(s, x, index, axis)) : tl_bad();
+    bool fits = fit_beside(s, c, x, index, axis);
+    return fits ? tl_val_ir(tl_emit_gather(s, x, index, axis)) : tl_bad();
 }
 
 TlVal tl_bi_move_flip(TlSema *s, TlCall *c)
@@ -226,7 +227,7 @@ TlVal tl_bi_move_shift(TlSema *s, TlCall *c)
     TlValue *i = numbers(s, extent, tl_unary(&s->b, TL_OP_NEG, n), 1);
     TlDtype d = tl_dtype_bits(n->type->dtype) == 64 ? TL_U64 : TL_U32;
     i = tl_emit(s, TL_OP_BITCAST, 1, &i, tl_type_with_dtype(s->ctx, i->type, d), 0, NULL);
-    TlValue *y = gather(s, x, along(s, x, axis, i), axis);
+    TlValue *y = tl_emit_gather(s, x, along(s, x, axis, i), axis);
     if (!c->given[3])
         return tl_val_ir(y);
     TlValue *fill = tl_convert_ir(s, &c->val[3], x->type, c->vloc[3]);
@@ -234,4 +235,38 @@ TlVal tl_bi_move_shift(TlSema *s, TlCall *c)
         return tl_bad();
     TlValue *inside = tl_binary(&s->b, TL_OP_LT, i, tl_const_int(&s->b, i->type, extent));
     return tl_val_ir(tl_select(&s->b, along(s, x, axis, inside), y, fill));
+}
+
+/* ---- roll ---- */
+
+/* n modulo the extent, from 0 on, as an i32 scalar; known distances stay known. */
+static TlValue *distance_around(TlSema *s, TlValue *n, int32_t extent)
+{
+    TL_ASSERT(extent > 0 && n->type->rank == 0, "around %d elements", (int)extent);
+    TlBuilder *b = &s->b;
+    TlValue *r = tl_binary(b, TL_OP_REM, n, tl_const_int(b, n->type, extent));
+    r = tl_cast(b, r, TL_I32);
+    if (!tl_is_signed(n->type->dtype))
+        return r;
+    TlValue *below = tl_binary(b, TL_OP_LT, r, i32_const(s, 0));
+    return tl_select(b, below, tl_binary(b, TL_OP_ADD, r, i32_const(s, extent)), r);
+}
+
+/* result[i] = x[(i - n) mod extent] */
+TlVal tl_bi_move_roll(TlSema *s, TlCall *c)
+{
+    TlVal bad;
+    int axis = 0;
+    TlValue *x = tile_and_axis(s, c, 1, &axis, &bad), *n = x ? distance(s, c, 2) : NULL;
+    if (!x || !n)
+        return x ? tl_bad() : bad;
+    int32_t extent = x->type->shape[axis];
+    if (extent == 1)
+        return tl_val_ir(x);
+    TlValue *from = tl_unary(&s->b, TL_OP_NEG, distance_around(s, n, extent));
+    TlValue *i = numbers(s, extent, from, 1);
+    TlValue *zero = tl_const_bits(&s->b, i->type, 0),
+            *around = tl_binary(&s->b, TL_OP_ADD, i, tl_const_int(&s->b, i->type, extent));
+    i = tl_select(&s->b, tl_binary(&s->b, TL_OP_LT, i, zero), around, i);
+    return tl_val_ir(tl_emit_gather(s, x, along(s, x, axis, i), axis));
 }

@@ -1,5 +1,5 @@
-/* Built-in functions of order: sort, argsort and topk, which are functions of std.order, and
- * histogram. */
+/* Built-in functions of order: sort, argsort and topk, which are functions of std.order, alone or
+ * with tiles that go along; histogram. */
 #include "frontend/sema.h"
 
 enum { MAX_SORTED = 1 << 14 };
@@ -33,11 +33,90 @@ static TlVal sort_by(TlSema *s, TlCall *c, const char *function, TlValue *x, int
     return tl_call_std(s, "std.order", function, 5, args, c->loc);
 }
 
+/* ---- a key with what stands beside it ---- */
+
+static bool is_together(const TlCall *c)
+{
+    return c->val[0].kind == TL_VAL_TUPLE;
+}
+
+/* The tuple in slot 0 as tiles of one shape, of which the first has an order. NULL after an error,
+ * or where one is unknown (*out). */
+static TlValue **tiles_together(TlSema *s, TlCall *c, TlVal *out)
+{
+    const TlVal *v = &c->val[0];
+    TL_ASSERT(v->kind == TL_VAL_TUPLE && v->n > 0, "a tuple of %u", v->n);
+    TlValue **x = TL_NEW_ARRAY(s->arena, TlValue *, v->n);
+    int rank = 0;
+    int32_t shape[TL_MAX_RANK] = {0};
+    const TlType *all = tl_type_scalar(s->ctx, TL_I32);
+    *out = tl_bad();
+    for (uint32_t i = 0; i < v->n; i++) {
+        TlVal item = v->items[i];
+        if (tl_is_bad(&item)) {
+            *out = item;
+            return NULL;
+        }
+        bool moves = tl_is_number(&item) && !tl_is_pointer(&item);
+        x[i] = moves ? tl_materialize(s, &item, c->vloc[0]) : NULL;
+        if (moves && !x[i])
+            return NULL;
+        TlDtype d = moves ? x[i]->type->dtype : TL_BOOL;
+        bool ok = i ? moves && !tl_is_packed(d) : moves && d != TL_BOOL && !tl_is_storage_only(d);
+        if (!ok) {
+            tl_err(s, c->vloc[0], TL_E0316, c->fn->name, tl_val_str(s, &item));
+            return NULL;
+        }
+        if (!tl_broadcast_shape(all, x[i]->type, &rank, shape)) {
+            tl_err(s, c->vloc[0], TL_E0303, c->fn->name, tl_type_str(s->ctx, all),
+                   tl_type_str(s->ctx, x[i]->type));
+            return NULL;
+        }
+        all = tl_type_tile(s->ctx, TL_I32, rank, shape);
+    }
+    if (rank == 0) {
+        tl_err(s, c->vloc[0], TL_E0316, c->fn->name, tl_val_str(s, &v->items[0]));
+        return NULL;
+    }
+    for (uint32_t i = 0; i < v->n; i++)
+        x[i] = tl_broadcast_ir(s, x[i], rank, shape);
+    return x;
+}
+
+/* The first `most` along the axis of all n tiles, in the order of the first; the others move once,
+ * when the places are known. */
+static TlVal sort_together(TlSema *s, TlCall *c, uint32_t n, TlValue **x, int axis, int32_t most,
+                           bool down)
+{
+    TL_ASSERT(n > 0 && most > 0, "%u tiles, the first %d", n, (int)most);
+    TlVal both = sort_by(s, c, "sort_pairs", x[0], axis, down);
+    if (tl_is_bad(&both))
+        return both;
+    TlVal out = tl_val_items(s, TL_VAL_TUPLE, NULL, n);
+    TlValue *from = tl_emit_window(s, both.items[1].u.ir, axis, most, 0, 1);
+    out.items[0] = tl_val_ir(tl_emit_window(s, both.items[0].u.ir, axis, most, 0, 1));
+    for (uint32_t i = 1; i < n; i++)
+        out.items[i] = tl_val_ir(tl_emit_gather(s, x[i], from, axis));
+    return out;
+}
+
+static TlVal sort_tuple(TlSema *s, TlCall *c, bool down)
+{
+    TlVal bad;
+    int axis = 0;
+    TlValue **x = tiles_together(s, c, &bad);
+    if (!x || !tl_call_axis(s, c, 1, x[0]->type->rank, &axis, &bad))
+        return bad;
+    return sort_together(s, c, c->val[0].n, x, axis, x[0]->type->shape[axis], down);
+}
+
 /* sort (data 0), argsort (data 1) */
 TlVal tl_bi_order_sort(TlSema *s, TlCall *c)
 {
     TlVal bad;
     int axis = 0;
+    if (!c->fn->data && is_together(c))
+        return sort_tuple(s, c, c->given[2] && c->val[2].u.bits);
     TlValue *x = sortable(s, c);
     if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad))
         return x ? bad : tl_bad();
@@ -50,11 +129,12 @@ TlVal tl_bi_order_sort(TlSema *s, TlCall *c)
 
 TlVal tl_bi_order_topk(TlSema *s, TlCall *c)
 {
-    TlVal bad;
+    TlVal bad = tl_bad();
     int64_t k = 0;
-    TlValue *x = sortable(s, c);
+    TlValue **all = is_together(c) ? tiles_together(s, c, &bad) : NULL;
+    TlValue *x = all ? all[0] : is_together(c) ? NULL : sortable(s, c);
     if (!x || !tl_call_int(s, c, 1, "k", &k, &bad))
-        return x ? bad : tl_bad();
+        return bad;
     int axis = x->type->rank - 1;
     int32_t n = x->type->shape[axis];
     if (k < 1 || k > n) {
@@ -62,6 +142,8 @@ TlVal tl_bi_order_topk(TlSema *s, TlCall *c)
                tl_format(s->arena, "%lld", (long long)k));
         return tl_bad();
     }
+    if (all)
+        return sort_together(s, c, c->val[0].n, all, axis, (int32_t)k, true);
     TlVal both = sort_by(s, c, "sort_pairs", x, axis, true);
     if (tl_is_bad(&both))
         return both;
@@ -93,6 +175,41 @@ static TlValue *bin_of(TlSema *s, TlValue *x, int32_t bins, TlValue *mask)
     return counts ? tl_select(&s->b, counts, x, tl_const_int(&s->b, i32, -1)) : x;
 }
 
+/* The weights as tiles of x's shape, in the type of their sum. NULL: diagnosed. */
+static TlValue *weights_of(TlSema *s, TlCall *c, const TlType *x)
+{
+    enum { WEIGHTS = 3 };
+    const TlVal *v = &c->val[WEIGHTS];
+    bool number = tl_is_number(v) && !tl_is_pointer(v);
+    TlValue *w = number ? tl_materialize(s, v, c->vloc[WEIGHTS]) : NULL;
+    if (number && !w)
+        return NULL;
+    if (!w || tl_is_storage_only(w->type->dtype)) {
+        tl_err(s, c->vloc[WEIGHTS], TL_E0316, c->fn->name, tl_val_str(s, v));
+        return NULL;
+    }
+    if (!tl_broadcasts_to(w->type, x->rank, x->shape)) {
+        tl_err(s, c->vloc[WEIGHTS], TL_E0303, c->fn->name, tl_type_str(s->ctx, x),
+               tl_type_str(s->ctx, w->type));
+        return NULL;
+    }
+    w = tl_cast(&s->b, w, tl_sum_dtype(w->type->dtype));
+    return tl_broadcast_ir(s, w, x->rank, x->shape);
+}
+
+/* Of i32 values, and weights or NULL, in bins from 0 on. d: of the result. */
+static TlVal emit_histogram(TlSema *s, TlValue *x, TlValue *weights, int32_t bins, TlDtype d)
+{
+    TlValue *in[2] = {x, weights};
+    for (int i = 0; i < 2; i++)
+        if (in[i] && in[i]->type->rank == 0)
+            in[i] = tl_broadcast(&s->b, in[i], 1, (int32_t[]){1});
+    const TlType *t =
+        tl_type_tile(s->ctx, weights ? weights->type->dtype : TL_I32, 1, &bins);
+    TlValue *r = tl_emit(s, TL_OP_HISTOGRAM, weights ? 2 : 1, in, t, 0, NULL);
+    return tl_val_ir(tl_is_float(d) ? tl_cast(&s->b, r, d) : r);
+}
+
 TlVal tl_bi_order_histogram(TlSema *s, TlCall *c)
 {
     TlVal bad;
@@ -117,10 +234,9 @@ TlVal tl_bi_order_histogram(TlSema *s, TlCall *c)
         if (!mask)
             return tl_bad();
     }
-    x = bin_of(s, x, (int32_t)bins, mask);
-    if (x->type->rank == 0)
-        x = tl_broadcast(&s->b, x, 1, (int32_t[]){1});
-    int32_t n = (int32_t)bins;
-    return tl_val_ir(
-        tl_emit(s, TL_OP_HISTOGRAM, 1, &x, tl_type_tile(s->ctx, TL_I32, 1, &n), 0, NULL));
+    TlValue *weights = c->given[3] ? weights_of(s, c, x->type) : NULL;
+    if (c->given[3] && !weights)
+        return tl_bad();
+    TlDtype d = weights ? tl_val_type_of(s, &c->val[3])->dtype : TL_I32;
+    return emit_histogram(s, bin_of(s, x, (int32_t)bins, mask), weights, (int32_t)bins, d);
 }

@@ -85,35 +85,6 @@ static TlVal result_over(TlSema *s, const Over *o, TlValue *r)
     return tl_val_ir(o->whole.rank ? tl_broadcast(&s->b, r, o->whole.rank, ones) : r);
 }
 
-/* The type in which sums and products are computed. */
-static TlDtype work_dtype(TlDtype d)
-{
-    switch (d) {
-    case TL_BOOL:
-    case TL_I8:
-    case TL_I16: return TL_I32;
-    case TL_U8:
-    case TL_U16: return TL_U32;
-    case TL_F16:
-    case TL_BF16: return TL_F32;
-    case TL_I32:
-    case TL_I64:
-    case TL_U32:
-    case TL_U64:
-    case TL_F32:
-    case TL_F64: return d;
-    case TL_I4:
-    case TL_U4:
-    case TL_F8E4M3:
-    case TL_F8E5M2:
-    case TL_F8E4M3FNUZ:
-    case TL_F8E5M2FNUZ:
-    case TL_F4E2M1: /* only stored */
-    case TL_DTYPE_COUNT: break;
-    }
-    TL_UNREACHABLE("sums of %s", tl_dtype_name(d));
-}
-
 static TlValue *nan_of(TlSema *s, const TlType *t)
 {
     return tl_const_bits(&s->b, t, tl_bits_from_double(t->dtype, (double)NAN));
@@ -129,7 +100,7 @@ static TlVal reduce_with(TlSema *s, TlCall *c, uint32_t first, TlCombine kind)
     if (!tl_combine_is_offered(kind, d))
         return refuse(s, c, o.x);
     bool extreme = kind == TL_COMBINE_MAX || kind == TL_COMBINE_MIN;
-    TlValue *x = tl_combine_is_wide(kind) ? tl_cast(&s->b, o.x, work_dtype(d)) : o.x;
+    TlValue *x = tl_combine_is_wide(kind) ? tl_cast(&s->b, o.x, tl_sum_dtype(d)) : o.x;
     TlDtype w = x->type->dtype;
     bool nan_masks = extreme && tl_is_float(w) && o.mask;
     if (o.mask)
@@ -228,13 +199,20 @@ TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
 
 /* ---- scans ---- */
 
-static TlValue *emit_scan(TlSema *s, TlValue *x, int axis, TlCombine kind, bool reverse)
+enum { REVERSE = 2, EXCLUSIVE = 3, INIT = 5 }; /* slots; of scan the first two one later */
+
+/* The attributes of a scan; their number. `slot`: of reverse, before that of exclusive. */
+static uint32_t scan_attrs(const TlCall *c, uint32_t slot, int axis, TlCombine kind, TlAttr *attrs)
 {
-    TL_ASSERT(axis >= 0 && axis < x->type->rank, "axis %d of %d", axis, (int)x->type->rank);
-    TlAttr attrs[3] = {{.id = TL_ATTR_AXIS, .u.i = axis},
-                       {.id = TL_ATTR_KIND, .u.i = kind},
-                       {.id = TL_ATTR_REVERSE, .u.i = 1}};
-    return tl_emit(s, TL_OP_SCAN, 1, &x, x->type, reverse ? 3 : 2, attrs);
+    TL_ASSERT(slot + 1 < c->nslots, "slot %u of %s", slot, c->fn->name);
+    static const TlAttrId flags[2] = {TL_ATTR_REVERSE, TL_ATTR_EXCLUSIVE};
+    uint32_t n = 0;
+    attrs[n++] = (TlAttr){.id = TL_ATTR_AXIS, .u.i = axis};
+    attrs[n++] = (TlAttr){.id = TL_ATTR_KIND, .u.i = kind};
+    for (uint32_t i = 0; i < 2; i++)
+        if (c->given[slot + i] && c->val[slot + i].u.bits)
+            attrs[n++] = (TlAttr){.id = flags[i], .u.i = 1};
+    return n;
 }
 
 TlVal tl_bi_scan_builtin(TlSema *s, TlCall *c)
@@ -248,8 +226,17 @@ TlVal tl_bi_scan_builtin(TlSema *s, TlCall *c)
     TlDtype d = x->type->dtype;
     if (!tl_combine_is_offered(kind, d))
         return refuse(s, c, x);
-    TlValue *r =
-        emit_scan(s, tl_cast(&s->b, x, work_dtype(d)), axis, kind, c->given[2] && c->val[2].u.bits);
+    if (tl_combine_is_wide(kind))
+        x = tl_cast(&s->b, x, tl_sum_dtype(d));
+    TlAttr attrs[4];
+    uint32_t nattrs = scan_attrs(c, REVERSE, axis, kind, attrs), n = 1;
+    TlValue *in[2] = {x, NULL};
+    if (c->given[EXCLUSIVE] && c->val[EXCLUSIVE].u.bits) {
+        TlDtype w = x->type->dtype;
+        in[n++] =
+            tl_const_bits(&s->b, tl_type_scalar(s->ctx, w), tl_combine_of_none(kind, w));
+    }
+    TlValue *r = tl_emit(s, TL_OP_SCAN, n, in, x->type, nattrs, attrs);
     return tl_val_ir(tl_is_float(d) ? tl_cast(&s->b, r, d) : r);
 }
 
@@ -330,6 +317,47 @@ static void user_region(TlSema *s, TlCall *c, TlOp *op, uint32_t n)
         tl_err(s, c->vloc[2], TL_E0349, name);
 }
 
+/* Adds what a scan begins with: init, a scalar for each tile, in its type. */
+static bool add_init(TlSema *s, TlCall *c, TlValues *in)
+{
+    const TlVal *v = &c->val[INIT];
+    uint32_t n = in->len;
+    bool tuple = v->kind == TL_VAL_TUPLE;
+    bool ok = n == (tuple ? v->n : 1) && tuple == (c->val[X].kind == TL_VAL_TUPLE);
+    for (uint32_t i = 0; ok && i < n; i++) {
+        const TlVal *item = tuple ? &v->items[i] : v;
+        if (tl_is_bad(item))
+            return false;
+        ok = tl_is_number(item) && !tl_is_pointer(item) && !tl_val_type_of(s, item)->rank;
+        if (!ok)
+            break;
+        const TlType *t = tl_type_scalar(s->ctx, in->data[i]->type->dtype);
+        TlValue *x = tl_convert_ir(s, item, t, c->vloc[INIT]);
+        if (!x)
+            return false;
+        tl_vec_push(s->arena, in, x);
+    }
+    if (!ok)
+        tl_err(s, c->vloc[INIT], TL_E0338, c->fn->name, "init",
+               n > 1 ? tl_format(s->arena, "a tuple of %u scalars", n) : "a scalar",
+               tl_val_str(s, v));
+    return ok;
+}
+
+/* The operands of a scan, and its attributes: true when they are right. */
+static bool scan_operands(TlSema *s, TlCall *c, int axis, TlValues *in, TlAttr *attrs,
+                          uint32_t *nattrs)
+{
+    *nattrs = scan_attrs(c, REVERSE + 1, axis, TL_COMBINE_USER, attrs);
+    if (c->given[INIT])
+        return add_init(s, c, in);
+    bool exclusive = c->given[EXCLUSIVE + 1] && c->val[EXCLUSIVE + 1].u.bits;
+    if (exclusive)
+        tl_label(s, tl_err(s, c->loc, TL_E0313, c->fn->name, "init"),
+                 "exclusive = true needs what comes before the first element");
+    return !exclusive;
+}
+
 TlVal tl_bi_reduce_user(TlSema *s, TlCall *c)
 {
     TlValues in = {0};
@@ -342,20 +370,21 @@ TlVal tl_bi_reduce_user(TlSema *s, TlCall *c)
         return c->val[X];
     if (!tl_call_axis(s, c, 1, in.data[0]->type->rank, &axis, &bad))
         return bad;
-    TlAttr attrs[3] = {{.id = TL_ATTR_AXIS, .u.i = axis},
-                       {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_USER},
-                       {.id = TL_ATTR_REVERSE, .u.i = 1}};
-    const TlType **types = TL_NEW_ARRAY(s->arena, const TlType *, in.len);
-    for (uint32_t i = 0; i < in.len; i++)
+    TlAttr attrs[4] = {{.id = TL_ATTR_AXIS, .u.i = axis},
+                       {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_USER}};
+    uint32_t n = in.len, nattrs = 2;
+    if (scan && !scan_operands(s, c, axis, &in, attrs, &nattrs))
+        return tl_bad();
+    const TlType **types = TL_NEW_ARRAY(s->arena, const TlType *, n);
+    for (uint32_t i = 0; i < n; i++)
         types[i] = scan ? in.data[i]->type : reduced_type(s, in.data[i]->type, axis);
-    bool reverse = scan && c->given[3] && c->val[3].u.bits;
-    TlOp *op = tl_op_new(&s->b, scan ? TL_OP_SCAN : TL_OP_REDUCE, in.len, in.data, in.len, types, 1,
-                         reverse ? 3 : 2, attrs);
-    user_region(s, c, op, in.len);
+    TlOp *op = tl_op_new(&s->b, scan ? TL_OP_SCAN : TL_OP_REDUCE, in.len, in.data, n, types, 1,
+                         nattrs, attrs);
+    user_region(s, c, op, n);
     if (c->val[X].kind != TL_VAL_TUPLE)
         return tl_val_ir(op->out[0]);
-    TlVal out = tl_val_items(s, TL_VAL_TUPLE, NULL, in.len);
-    for (uint32_t i = 0; i < in.len; i++)
+    TlVal out = tl_val_items(s, TL_VAL_TUPLE, NULL, n);
+    for (uint32_t i = 0; i < n; i++)
         out.items[i] = tl_val_ir(op->out[i]);
     return out;
 }

@@ -397,8 +397,8 @@ TlVal tl_bi_shape_split(TlSema *s, TlCall *c)
 /* The result's element type for two operands' types; COUNT: they cannot be multiplied. */
 static TlDtype dot_result(TlDtype a, TlDtype b)
 {
-    bool i8a = a == TL_I8 || a == TL_U8, i8b = b == TL_I8 || b == TL_U8;
-    if (i8a && i8b)
+    bool small = tl_is_int(a) && tl_is_int(b) && tl_dtype_bits(a) == tl_dtype_bits(b);
+    if (small && (tl_dtype_bits(a) == 8 || tl_dtype_bits(a) == 16))
         return TL_I32;
     if (tl_is_f8_pair(a, b))
         return TL_F32;
@@ -406,7 +406,7 @@ static TlDtype dot_result(TlDtype a, TlDtype b)
         return TL_DTYPE_COUNT;
     if (a == TL_F16 || a == TL_BF16 || a == TL_F32)
         return TL_F32;
-    return a == TL_F64 ? TL_F64 : TL_DTYPE_COUNT;
+    return a == TL_F64 || (tl_is_int(a) && tl_dtype_bits(a) >= 32) ? a : TL_DTYPE_COUNT;
 }
 
 static bool dot_shapes(TlSema *s, TlCall *c, TlValue *a, TlValue *b, int32_t *shape)
@@ -457,7 +457,7 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
         TlDiag *row =
             tl_err(s, c->loc, TL_E0325, tl_type_str(s->ctx, a->type), tl_type_str(s->ctx, b->type));
         tl_label(s, row,
-                 "cast them: dot takes 8-bit integers, f8, or two of f16, bf16, f32 or f64");
+                 "cast them: dot takes f8, 8-bit or 16-bit integers, or two of one other type");
         return tl_bad();
     }
     int64_t precision = tl_call_word(s, c, 3, TL_FORM_PRECISION);

@@ -592,6 +592,8 @@ bool tl_call_axis_of(TlSema *s, TlCall *c, uint32_t i, int rank, const char *wha
 bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *out);
 int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i,
                      TlAttrForm family); /* -1: not given; -2: diagnosed */
+/* The type in which sums and products are computed. */
+TlDtype tl_sum_dtype(TlDtype d);
 
 /* ---- emit.c ---- */
 TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const TlType *type,
@@ -604,6 +606,8 @@ TlValue *tl_emit_quotient(TlSema *s, TlValue *a, TlValue *b);
 TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape);
 TlValue *tl_emit_expand(TlSema *s, TlValue *x, int axis);
 TlValue *tl_emit_iota(TlSema *s, int32_t n, TlDtype d);
+/* x at the index, of x's rank, along the axis; 0 where there is none. */
+TlValue *tl_emit_gather(TlSema *s, TlValue *x, TlValue *index, int axis);
 /* Elements start, start + step, ... of an axis, n of them; 0 where there is none. */
 TlValue *tl_emit_window(TlSema *s, TlValue *x, int axis, int32_t n, int32_t start, int step);
 /* 0..shape[axis]-1 along `axis`, as i32 of the given shape */

@@ -290,6 +290,7 @@ TlAgain tl_combine_again(TlCombine kind);
 /* What an atomic combines the element and its operand by; USER: it takes the operand. */
 TlCombine tl_rmw_combine(TlRmw kind);
 bool tl_rmw_takes(TlRmw kind, TlDtype d);
+bool tl_atomic_moves(TlDtype d); /* atomic_load, atomic_store, atomic_cas take it */
 /* Shape of view[axes] given the index operands; false when it is not legal (rank over TL_MAX_RANK,
  * mixed ranks). */
 bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank,

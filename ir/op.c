@@ -546,14 +546,20 @@ TlCombine tl_rmw_combine(TlRmw kind)
 
 bool tl_rmw_takes(TlRmw kind, TlDtype d)
 {
+    TlCombine combine = rmw_of(kind)->combine;
     if (!tl_is_float(d))
-        return tl_is_word(d);
+        return tl_is_bool(d) ? takes(combine_of(combine)->on, d) : has_arithmetic(d);
     switch (rmw_of(kind)->floats) {
     case FLOATS_NONE: return false;
     case FLOATS_WORDS: return tl_is_word(d);
     case FLOATS_ALL: return has_arithmetic(d);
     }
     TL_UNREACHABLE("a set of floats of atomic %d", (int)kind);
+}
+
+bool tl_atomic_moves(TlDtype d)
+{
+    return tl_is_float(d) ? tl_is_word(d) : tl_is_bool(d) || has_arithmetic(d);
 }
 
 /* ---- neutral elements ---- */

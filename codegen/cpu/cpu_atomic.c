@@ -24,6 +24,17 @@ static LLVMTypeRef bits_type(TlCpuGen *g, const TlType *elem)
     return LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_gen_elem_bytes(elem));
 }
 
+static LLVMValueRef bits_of(TlCpuGen *g, const TlType *elem, LLVMValueRef x)
+{
+    return LLVMBuildBitCast(g->b, tl_gen_to_mem(&g->gen, elem, x), bits_type(g, elem), "");
+}
+
+static LLVMValueRef element_of(TlCpuGen *g, const TlType *elem, LLVMValueRef bits)
+{
+    LLVMTypeRef type = tl_gen_mem_type(&g->gen, elem);
+    return tl_gen_from_mem(&g->gen, elem, LLVMBuildBitCast(g->b, bits, type, ""));
+}
+
 static TlRmw kind_of(const TlOp *op)
 {
     return (TlRmw)tl_attr_int(op, TL_ATTR_RMW, TL_RMW_ADD);
@@ -47,9 +58,9 @@ static LLVMValueRef relaxed_load(TlCpuGen *g, LLVMTypeRef bits, LLVMValueRef p)
     return seen;
 }
 
-/* The old value of a float, or of the vector of floats that an exchange takes, of which `seen` are
- * the bits that a load gave: by a loop of compare-and-exchange, as LLVM's own operations on floats
- * do not compute what ours do. */
+/* The old value of a number, or of the vector of floats that an exchange takes, of which `seen` are
+ * the bits that a load gave: by a loop of compare-and-exchange, as LLVM has no products, and its
+ * own operations on floats do not compute what ours do. */
 static LLVMValueRef rmw_loop(TlCpuGen *g, TlOp *op, TlDtype dtype, LLVMValueRef p,
                              LLVMValueRef seen, LLVMValueRef x)
 {
@@ -81,6 +92,7 @@ static LLVMAtomicRMWBinOp operation(TlRmw kind, bool is_signed)
     case TL_RMW_OR: return LLVMAtomicRMWBinOpOr;
     case TL_RMW_XOR: return LLVMAtomicRMWBinOpXor;
     case TL_RMW_XCHG: return LLVMAtomicRMWBinOpXchg;
+    case TL_RMW_MUL: break; /* a loop */
     }
     TL_UNREACHABLE("atomic %d", (int)kind);
 }
@@ -89,14 +101,11 @@ static LLVMValueRef rmw(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef 
 {
     bool s = tl_is_signed(elem->dtype);
     TlRmw kind = kind_of(op);
-    if (kind == TL_RMW_XCHG) {
-        LLVMValueRef b = LLVMBuildBitCast(g->b, x, bits_type(g, elem), "");
-        LLVMValueRef old = LLVMBuildAtomicRMW(g->b, operation(kind, s), p, b, ordering(op), 0);
-        return LLVMBuildBitCast(g->b, old, tl_gen_elem_type(&g->gen, elem), "");
-    }
-    if (tl_is_float(elem->dtype))
+    if (kind == TL_RMW_MUL || (tl_is_float(elem->dtype) && kind != TL_RMW_XCHG))
         return rmw_loop(g, op, elem->dtype, p, relaxed_load(g, bits_type(g, elem), p), x);
-    return LLVMBuildAtomicRMW(g->b, operation(kind, s), p, x, ordering(op), 0);
+    LLVMValueRef old = LLVMBuildAtomicRMW(g->b, operation(kind, s), p, bits_of(g, elem, x),
+                                          ordering(op), 0);
+    return element_of(g, elem, old);
 }
 
 static LLVMValueRef atomic_element(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at)
@@ -104,25 +113,23 @@ static LLVMValueRef atomic_element(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot 
     TlOp *op = a->a->op;
     TlType elem = tl_cpu_elem_of(a->a->place.base->type);
     elem.ptr = false;
-    LLVMTypeRef bits = bits_type(g, &elem), type = tl_gen_elem_type(&g->gen, &elem);
     LLVMAtomicOrdering order = ordering(op);
     LLVMValueRef x = a->a->place.value ? tl_cpu_eval(g, a->a->place.value, at) : NULL;
     switch (op->opcode) {
     case TL_OP_ATOMIC_RMW: return rmw(g, op, &elem, s->ptr, x);
     case TL_OP_ATOMIC_CAS: {
-        LLVMValueRef e = LLVMBuildBitCast(g->b, tl_cpu_eval(g, a->a->place.expected, at), bits, "");
-        return LLVMBuildBitCast(
-            g->b, compare_exchange(g, op, s->ptr, e, LLVMBuildBitCast(g->b, x, bits, ""), NULL),
-            type, "");
+        LLVMValueRef e = bits_of(g, &elem, tl_cpu_eval(g, a->a->place.expected, at));
+        return element_of(
+            g, &elem, compare_exchange(g, op, s->ptr, e, bits_of(g, &elem, x), NULL));
     }
     case TL_OP_ATOMIC_LOAD: {
-        LLVMValueRef v = LLVMBuildLoad2(g->b, bits, s->ptr, "");
+        LLVMValueRef v = LLVMBuildLoad2(g->b, bits_type(g, &elem), s->ptr, "");
         LLVMSetOrdering(v, acquiring(order));
         LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
-        return LLVMBuildBitCast(g->b, v, type, "");
+        return element_of(g, &elem, v);
     }
     default: {
-        LLVMValueRef v = LLVMBuildStore(g->b, LLVMBuildBitCast(g->b, x, bits, ""), s->ptr);
+        LLVMValueRef v = LLVMBuildStore(g->b, bits_of(g, &elem, x), s->ptr);
         bool release =
             order == LLVMAtomicOrderingRelease || order == LLVMAtomicOrderingAcquireRelease;
         LLVMSetOrdering(v, release ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingMonotonic);

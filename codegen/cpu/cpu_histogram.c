@@ -5,7 +5,8 @@
  * would take a store, and a CPU does about one a cycle, of which counting a value takes one. Values
  * are counted in several tables by turns, so that a run of equal values does not wait for each sum
  * to arrive in memory; the tables are added up. A value that does not count goes to a bin of its
- * own behind the others. */
+ * own behind the others. With weights, values are not gathered: each vector's lanes are added to
+ * the tables at once. */
 #include "codegen/cpu/cpu.h"
 
 enum { TURNS = 4 };     /* values that are counted at a time */
@@ -13,6 +14,7 @@ enum { LINE = 64 / 4 }; /* counts in a cache line */
 
 typedef struct Bins {
     TlOp *op;
+    LLVMTypeRef type; /* of a count, or a sum of weights */
     LLVMValueRef tables;
     int64_t length; /* of a table */
     int ntables;
@@ -21,14 +23,14 @@ typedef struct Bins {
 static LLVMValueRef table_at(TlCpuGen *g, const Bins *h, int table, LLVMValueRef i)
 {
     i = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, table * h->length), "");
-    return LLVMBuildInBoundsGEP2(g->b, g->i32, h->tables, &i, 1, "");
+    return LLVMBuildInBoundsGEP2(g->b, h->type, h->tables, &i, 1, "");
 }
 
 static void zero_tables(TlCpuGen *g, const Bins *h)
 {
     TlCpuLoop l;
     tl_cpu_loop_known(g, &l, 0, h->ntables * h->length, LINE, 0, NULL);
-    LLVMValueRef zero = LLVMConstNull(tl_gen_vec(g->i32, LINE));
+    LLVMValueRef zero = LLVMConstNull(tl_gen_vec(h->type, LINE));
     LLVMSetAlignment(LLVMBuildStore(g->b, zero, table_at(g, h, 0, l.i)), 64);
     tl_cpu_loop_end(g, &l, NULL);
 }
@@ -38,11 +40,17 @@ static LLVMValueRef lane(TlCpuGen *g, LLVMValueRef x, int i)
     return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)i, 0), "");
 }
 
-static void count_value(TlCpuGen *g, const Bins *h, int table, LLVMValueRef bin)
+static void add_to_bin(TlCpuGen *g, const Bins *h, int table, LLVMValueRef bin, LLVMValueRef weight)
 {
     LLVMValueRef p = table_at(g, h, table, LLVMBuildZExt(g->b, bin, g->i64, ""));
-    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i32, p, "");
-    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, LLVMConstInt(g->i32, 1, 0), ""), p);
+    LLVMValueRef n = LLVMBuildLoad2(g->b, h->type, p, "");
+    TlDtype d = h->op->out[0]->type->dtype;
+    LLVMBuildStore(g->b, tl_gen_combine(&g->gen, TL_COMBINE_ADD, d, n, weight), p);
+}
+
+static void count_value(TlCpuGen *g, const Bins *h, int table, LLVMValueRef bin)
+{
+    add_to_bin(g, h, table, bin, LLVMConstInt(g->i32, 1, 0));
 }
 
 static LLVMValueRef gathered_at(TlCpuGen *g, const Bins *h, LLVMValueRef i)
@@ -145,6 +153,14 @@ static void count_in_place(TlCpuGen *g, const Bins *h, LLVMValueRef p, bool byte
     tl_cpu_join(g, (TlCpuBranch){.join = on});
 }
 
+static void add_weights(TlCpuGen *g, const Bins *h, LLVMValueRef x, LLVMValueRef weights,
+                        int width)
+{
+    for (int i = 0; i < width; i++)
+        add_to_bin(g, h, i % h->ntables, width > 1 ? lane(g, x, i) : x,
+                   width > 1 ? lane(g, weights, i) : weights);
+}
+
 static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     const Bins *h = user;
@@ -160,7 +176,10 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
         counts = LLVMBuildAnd(g->b, counts, mask, "");
     TlValue *counted = mask || at->width < TURNS ? NULL : at->row->nest->counted;
     LLVMValueRef p = counted ? place_of(g, counted, at) : NULL;
-    if (p)
+    if (h->op->nin > 1)
+        add_weights(g, h, LLVMBuildSelect(g->b, counts, x, beyond, ""),
+                    tl_cpu_eval(g, tl_in(h->op, 1), at), at->width);
+    else if (p)
         count_in_place(g, h, p, counted->type->dtype == TL_U8, x, counts, beyond, at->width);
     else
         count_bounded(g, h, x, counts, beyond, at->width);
@@ -173,12 +192,12 @@ static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)
     const Bins *h = user;
     const TlType *t = h->op->out[0]->type;
     TlNestForm f = tl_nest_form(t);
-    LLVMTypeRef type = tl_gen_vec(g->i32, at->width);
+    LLVMTypeRef type = tl_gen_vec(h->type, at->width);
     LLVMValueRef sum = NULL;
     for (int i = 0; i < h->ntables; i++) {
         LLVMValueRef n = LLVMBuildLoad2(g->b, type, table_at(g, h, i, at->idx[f.lane]), "");
-        LLVMSetAlignment(n, 4);
-        sum = sum ? LLVMBuildAdd(g->b, sum, n, "") : n;
+        LLVMSetAlignment(n, (unsigned)tl_dtype_bytes(t->dtype));
+        sum = sum ? tl_gen_combine(&g->gen, TL_COMBINE_ADD, t->dtype, sum, n) : n;
     }
     tl_cpu_own_store(g, h->op->out[0], at, sum);
 }
@@ -188,13 +207,16 @@ void tl_cpu_histogram(TlCpuGen *g, const TlNest *count, const TlNest *add)
     TL_ASSERT(count->kind == TL_NEST_COUNT && add->kind == TL_NEST_ADD, "%s counts nothing",
               tl_op_info(count->op->opcode)->text);
     Bins h = {.op = count->op,
+              .type = tl_gen_elem_type(&g->gen, count->op->out[0]->type),
               .tables = tl_cpu_home_ptr(g, count->home),
               .length = count->tables.length,
               .ntables = count->tables.n};
     zero_tables(g, &h);
-    LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), how_many(g, &h));
+    bool gathers = count->op->nin == 1;
+    if (gathers)
+        LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), how_many(g, &h));
     tl_cpu_nest(g, count, count_values, &h);
-    if (count->width >= TURNS)
+    if (gathers && count->width >= TURNS)
         count_gathered(g, &h, LLVMBuildLoad2(g->b, g->i64, how_many(g, &h), ""));
     tl_cpu_nest(g, add, add_tables, &h);
 }

@@ -16,7 +16,7 @@ typedef struct Reduction {
     int axis;
     uint32_t count; /* of values */
     TlCombine kind;
-    bool reverse;
+    bool reverse, begins, exclusive; /* of a scan */
     TlCpuBounds bounds;
 } Reduction;
 
@@ -32,9 +32,11 @@ static Reduction reduction_of(const TlNest *n)
     Reduction r = {.n = n,
                    .op = op,
                    .axis = n->axis,
-                   .count = op->nin,
+                   .count = op->nout,
                    .kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0),
-                   .reverse = tl_attr_flag(op, TL_ATTR_REVERSE)};
+                   .reverse = tl_attr_flag(op, TL_ATTR_REVERSE),
+                   .begins = op->nin > op->nout,
+                   .exclusive = tl_attr_flag(op, TL_ATTR_EXCLUSIVE)};
     return r;
 }
 
@@ -345,7 +347,14 @@ static void reduce_along(TlCpuGen *g, Reduction *r, TlCpuAt *at)
 /* ---- scans along the lanes ----
  * They go vector after vector: log2 of the width steps make the scan of a vector, each of which
  * combines every lane with one further back; then what comes before the vector is combined with all
- * lanes. */
+ * lanes. What a scan begins with is there before the first. */
+
+/* What comes before all elements, in each lane. */
+static void begin_scan(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef *out)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        out[i] = tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, tl_in(r->op, r->count + i)), width);
+}
 
 static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRef *acc)
 {
@@ -376,6 +385,21 @@ static void scan_lanes(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef 
     }
 }
 
+/* The lanes of x, each in the place of the one that is met after it; `first` in the first. */
+static LLVMValueRef lanes_before(TlCpuGen *g, const Reduction *r, LLVMValueRef x,
+                                 LLVMValueRef first, int width)
+{
+    LLVMValueRef from[64];
+    for (int i = 0; i < width; i++) {
+        int at = r->reverse ? i + 1 : i - 1;
+        from[i] = LLVMConstInt(g->i32, (unsigned)(at >= 0 && at < width ? at : i), 0);
+    }
+    x = LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)),
+                               LLVMConstVector(from, (unsigned)width), "");
+    unsigned lane = r->reverse ? (unsigned)width - 1 : 0;
+    return LLVMBuildInsertElement(g->b, x, first, LLVMConstInt(g->i32, lane, 0), "");
+}
+
 /* Scans the vector at the position. carry: the combination of all before it, updated for the next;
  * not read if this is the first vector. */
 static void scan_vector(TlCpuGen *g, const Reduction *r, TlCpuAt *at, bool first,
@@ -393,6 +417,8 @@ static void scan_vector(TlCpuGen *g, const Reduction *r, TlCpuAt *at, bool first
         combine(g, r, spread, x, x);
         combine(g, r, carry, last, last);
     }
+    for (uint32_t i = 0; r->exclusive && i < r->count; i++)
+        x[i] = lanes_before(g, r, x[i], carry[i], width);
     store_scan(g, r, at, x);
     memcpy(carry, last, r->count * sizeof *last);
 }
@@ -417,7 +443,9 @@ static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
     LLVMValueRef carry[TL_NEST_SUMS], from = tl_gen_int(&g->gen, at->width),
                                       to = tl_gen_int(&g->gen, n);
     at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - at->width : 0);
-    scan_vector(g, r, at, true, carry);
+    if (r->begins)
+        begin_scan(g, r, 1, carry);
+    scan_vector(g, r, at, !r->begins, carry);
     if (n == at->width)
         return;
     LLVMValueRef end = r->bounds.end;
@@ -437,19 +465,23 @@ static void go_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
 {
     LLVMValueRef acc[TL_NEST_SUMS], x[TL_NEST_SUMS];
     bool scans = r->n->kind == TL_NEST_SCAN;
-    at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - 1 : 0);
-    eval_all(g, r, at, acc);
-    if (scans)
-        store_scan(g, r, at, acc);
-    if (n > 1) {
+    if (r->begins)
+        begin_scan(g, r, at->width, acc);
+    else {
+        at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - 1 : 0);
+        eval_all(g, r, at, acc);
+        if (scans)
+            store_scan(g, r, at, acc);
+    }
+    if (n > !r->begins) {
         TlCpuLoop l;
-        tl_cpu_loop_known(g, &l, 1, n, 1, r->count, acc);
+        tl_cpu_loop_known(g, &l, !r->begins, n, 1, r->count, acc);
         at->idx[r->axis] =
             r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.i, "") : l.i;
         eval_all(g, r, at, x);
         combine(g, r, l.carry, x, acc);
         if (scans)
-            store_scan(g, r, at, acc);
+            store_scan(g, r, at, r->exclusive ? l.carry : acc);
         tl_cpu_loop_end(g, &l, acc);
     }
     if (!scans)

@@ -119,6 +119,13 @@ static LLVMValueRef shift(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef a, 
     return tl_is_signed(d) ? LLVMBuildAShr(g->b, a, n, "") : LLVMBuildLShr(g->b, a, n, "");
 }
 
+static LLVMValueRef saturating(TlGen *g, bool add, bool is_signed, LLVMValueRef *in)
+{
+    static const char *const NAMES[2][2] = {{"llvm.usub.sat", "llvm.ssub.sat"},
+                                            {"llvm.uadd.sat", "llvm.sadd.sat"}};
+    return call_like(g, NAMES[add][is_signed], in, 2);
+}
+
 /* On integers of type d, or on f32 or f64. */
 static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *in)
 {
@@ -144,6 +151,8 @@ static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueR
     case TL_OP_SHL:
     case TL_OP_SHR: return shift(g, opcode, d, a, b);
     case TL_OP_MULHI: return mul_high(g, d, a, b);
+    case TL_OP_ADD_SAT: return saturating(g, true, s, in);
+    case TL_OP_SUB_SAT: return saturating(g, false, s, in);
     case TL_OP_NEG: return LLVMBuildNeg(g->b, a, "");
     case TL_OP_NOT: return LLVMBuildNot(g->b, a, "");
     case TL_OP_ABS:

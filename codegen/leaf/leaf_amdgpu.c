@@ -143,7 +143,7 @@ static void put_release(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope)
 /* The instruction, from %p, %x, %e to %r, all of bits wide. */
 static void put_atomic(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope, unsigned bits)
 {
-    TL_ASSERT(bits == 16 || bits == 32 || bits == 64, "an atomic of %u bits", bits);
+    TL_ASSERT(bits >= 8 && bits <= 64, "an atomic of %u bits", bits);
     const char *acquire = acquiring(order);
     switch (op) {
     case TL_ATOM_LOAD:

@@ -341,6 +341,84 @@ static const char *access_order(uint32_t order, bool load)
     return !strong ? "relaxed" : load ? "acquire" : "release";
 }
 
+/* A compare-and-swap of a byte, by those of the two bytes that it lies in: as often as the other
+ * one has changed meanwhile. */
+static LLVMValueRef swap_byte(TlLeafCall *call, uint32_t order, uint32_t scope)
+{
+    LLVMValueRef *x = call->args, args[4] = {x[1], x[2], x[6], x[7]};
+    char *name = tl_format(call->l->arena, "tl.cas.8.%s.%s", ORDERS[order], SCOPES[scope]);
+    bool is_new;
+    LLVMValueRef r = tl_leaf_helper(call, name, call->result, args, 4, &is_new);
+    if (!is_new)
+        return r;
+    tl_sbuf_putf(call->prelude,
+                 "define i8 @%s(ptr addrspace(1) %%p, i1 %%pred, i8 %%x, i8 %%e) alwaysinline {\n"
+                 "  br i1 %%pred, label %%first, label %%end\n"
+                 "first:\n"
+                 "  %%byte = ptrtoint ptr addrspace(1) %%p to i64\n"
+                 "  %%at = and i64 %%byte, -2\n"
+                 "  %%odd = trunc i64 %%byte to i16\n"
+                 "  %%eighth = and i16 %%odd, 1\n"
+                 "  %%by = shl i16 %%eighth, 3\n"
+                 "  %%mask = shl i16 255, %%by\n"
+                 "  %%others = xor i16 %%mask, -1\n"
+                 "  %%wide.x = zext i8 %%x to i16\n"
+                 "  %%wide.e = zext i8 %%e to i16\n"
+                 "  %%desired = shl i16 %%wide.x, %%by\n"
+                 "  %%expected = shl i16 %%wide.e, %%by\n",
+                 name);
+    tl_sbuf_putf(call->prelude,
+                 "  %%seen = call i16 asm sideeffect \"ld.%s.%s.global.b16 $0, [$1];\", "
+                 "\"=h,l,~{memory}\"(i64 %%at)\n"
+                 "  br label %%again\n"
+                 "again:\n"
+                 "  %%old = phi i16 [ %%seen, %%first ], [ %%now, %%swap ]\n"
+                 "  %%mine = and i16 %%old, %%mask\n"
+                 "  %%same = icmp eq i16 %%mine, %%expected\n"
+                 "  br i1 %%same, label %%swap, label %%done\n"
+                 "swap:\n"
+                 "  %%kept = and i16 %%old, %%others\n"
+                 "  %%new = or i16 %%kept, %%desired\n"
+                 "  %%now = call i16 asm sideeffect \"atom.%s.%s.global.cas.b16 $0, [$1], $2, $3;\""
+                 ", \"=h,l,h,h,~{memory}\"(i64 %%at, i16 %%old, i16 %%new)\n"
+                 "  %%swapped = icmp eq i16 %%now, %%old\n"
+                 "  br i1 %%swapped, label %%done, label %%again\n",
+                 access_order(order, true), SCOPES[scope], ORDERS[order], SCOPES[scope]);
+    tl_sbuf_puts(call->prelude,
+                 "done:\n"
+                 "  %last = lshr i16 %old, %by\n"
+                 "  %r = trunc i16 %last to i8\n"
+                 "  br label %end\n"
+                 "end:\n"
+                 "  %result = phi i8 [ 0, %0 ], [ %r, %done ]\n"
+                 "  ret i8 %result\n"
+                 "}\n");
+    return r;
+}
+
+/* A byte, by a register of 16 bits, which is what PTX has for it. */
+static LLVMValueRef move_byte(TlLeafCall *call, uint32_t op, uint32_t order, uint32_t scope)
+{
+    TL_ASSERT(op == TL_ATOM_LOAD || op == TL_ATOM_STORE, "atomic %u of a byte", op);
+    bool load = op == TL_ATOM_LOAD;
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    if (load) {
+        tl_leaf_asm_results(&a, 1, "=&h");
+        tl_leaf_asm_operand(&a, call->args[1]);
+        tl_leaf_asm_operand(&a, call->args[2]);
+        TEXT(&a, "{ mov.b16 $0, 0; @$2 ld.%s.%s.global.b8 $0, [$1]; }", access_order(order, true),
+             SCOPES[scope]);
+        LLVMValueRef r = tl_leaf_asm_end(&a, call->i16, TL_LEAF_ORDERED);
+        return LLVMBuildTrunc(call->b, r, call->i8, "");
+    }
+    tl_leaf_asm_operand(&a, call->args[1]);
+    tl_leaf_asm_operand(&a, call->args[2]);
+    tl_leaf_asm_operand(&a, LLVMBuildZExt(call->b, call->args[6], call->i16, ""));
+    TEXT(&a, "@$1 st.%s.%s.global.b8 [$0], $2;", access_order(order, false), SCOPES[scope]);
+    tl_leaf_asm_end(&a, call->void_, TL_LEAF_ORDERED);
+    return LLVMConstNull(call->i8);
+}
+
 /* site, address, pred, op, order, scope, value, expected. In the asm: $0 result, $1 address, $2
  * value, $3 expected, $4 pred. */
 static LLVMValueRef atomic(TlLeafCall *call)
@@ -353,6 +431,9 @@ static LLVMValueRef atomic(TlLeafCall *call)
     LLVMValueRef *x = call->args;
     if (tl_leaf_is_false(x[2]))
         return LLVMConstNull(call->result);
+    if (bits == 8)
+        return op == TL_ATOM_CAS ? swap_byte(call, order, scope)
+                                 : move_byte(call, op, order, scope);
     TlLeafAsm a = tl_leaf_asm_begin(call);
     tl_leaf_asm_results(&a, 1, bits == 64 ? "=&l" : bits == 32 ? "=&r" : "=&h");
     tl_leaf_asm_operand(&a, x[1]);

@@ -3,7 +3,7 @@
 #include "codegen/nest/dot_insn.h"
 #include <string.h>
 
-typedef enum Takes { BYTES, I8_ONLY, U8_ONLY, BF16 } Takes;
+typedef enum Takes { BYTES, I8_ONLY, U8_ONLY, I16_ONLY, BF16 } Takes;
 
 /* The first row that fits is the best. Where the CPU is known, an instruction is used if its name
  * begins with `on`: VDPBF16PS does twice as much as a multiply-add of f32 on AMD's, but half as
@@ -21,6 +21,9 @@ static const struct {
     {BYTES, "", {TL_CPU_DOT_WORDS, 2, 16, "avx512bw", "llvm.x86.avx512.pmaddw.d.512"}},
     {BYTES, "", {TL_CPU_DOT_WORDS, 2, 8, "avx2", "llvm.x86.avx2.pmadd.wd"}},
     {BYTES, "", {TL_CPU_DOT_WORDS, 2, 4, "sse3", "llvm.x86.sse2.pmadd.wd"}},
+    {I16_ONLY, "", {TL_CPU_DOT_WORDS, 2, 16, "avx512bw", "llvm.x86.avx512.pmaddw.d.512"}},
+    {I16_ONLY, "", {TL_CPU_DOT_WORDS, 2, 8, "avx2", "llvm.x86.avx2.pmadd.wd"}},
+    {I16_ONLY, "", {TL_CPU_DOT_WORDS, 2, 4, "sse3", "llvm.x86.sse2.pmadd.wd"}},
     {I8_ONLY, "", {TL_CPU_DOT_SAME, 4, 4, "dotprod", "llvm.aarch64.neon.sdot"}},
     {U8_ONLY, "", {TL_CPU_DOT_SAME, 4, 4, "dotprod", "llvm.aarch64.neon.udot"}},
     {BF16, "znver", {TL_CPU_DOT_BF16, 2, 16, "avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.512"}},
@@ -44,6 +47,7 @@ static bool does_take(Takes takes, TlDtype a, TlDtype b)
     case BYTES: return is_byte(a) && is_byte(b);
     case I8_ONLY: return a == TL_I8 && b == TL_I8;
     case U8_ONLY: return a == TL_U8 && b == TL_U8;
+    case I16_ONLY: return a == TL_I16 && b == TL_I16;
     case BF16: return a == TL_BF16 && b == TL_BF16;
     }
     TL_UNREACHABLE("what an instruction takes: %d", (int)takes);

@@ -60,7 +60,7 @@ static void choose_block(const TlNests *plan, TlNest *n, int64_t m, int64_t colu
 void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack)
 {
     const TlType *out = dot->out[0]->type;
-    TlDtype d = out->dtype, wide = d == TL_F64 || d == TL_I32 ? d : TL_F32;
+    TlDtype d = out->dtype, wide = d == TL_F64 || tl_is_int(d) ? d : TL_F32;
     int32_t own = plan->place[dot->out[0]->id].buffer, home = d == wide ? own : pack + 2;
     TlNestOperand a = find_operand(plan, dot, tl_in(dot, 0), wide, pack, true);
     TlNestOperand b = find_operand(plan, dot, tl_in(dot, 1), wide, pack + 1, false);

@@ -73,18 +73,22 @@ static void build_histogram(TlNests *plan, TlOp *op)
     n->limit = "values are counted one by one";
     int lane = n->form.lane;
     if (n->form.rank) {
-        int width = tl_nest_width(plan, v, COUNTED_LANES, false, &n->limit);
+        int width = COUNTED_LANES;
+        for (uint32_t i = 0; i < op->nin; i++)
+            width = tl_nest_width(plan, tl_in(op, i), width, false, &n->limit);
         n->width = tl_nest_fit_width(n->form.padded[lane], width);
-        tl_nest_ask_value(plan, n, v, lane, false);
+        for (uint32_t i = 0; i < op->nin; i++)
+            tl_nest_ask_value(plan, n, tl_in(op, i), lane, false);
         tl_nest_split(plan, n, n->form.extent[lane], n->width);
-        n->counted = tl_nest_counted(plan, v, lane);
+        if (op->nin == 1)
+            n->counted = tl_nest_counted(plan, v, lane);
     } else {
         n->end = 0;
     }
     TlNest *sum = tl_nest_new(plan, TL_NEST_ADD, op, op->out[0]->type);
     sum->home = plan->place[op->out[0]->id].buffer;
     sum->tables = n->tables;
-    tl_nest_take_whole(sum, plan->m.vector_bytes / 4);
+    tl_nest_take_whole(sum, plan->m.vector_bytes / tl_dtype_bytes(op->out[0]->type->dtype));
 }
 
 /* Every element by itself. */

@@ -111,7 +111,7 @@ TlNestTables tl_nest_tables(const TlOp *op)
     TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
     TlNestForm f = tl_nest_form(op->out[0]->type);
     TlNestTables t = {.n = TABLES, .length = (f.padded[f.lane] + 1 + LINE - 1) / LINE * LINE};
-    while (t.n > 1 && t.n * t.length * 4 > TABLES_BYTES)
+    while (t.n > 1 && t.n * t.length * tl_dtype_bytes(op->out[0]->type->dtype) > TABLES_BYTES)
         t.n /= 2;
     if (tl_type_elems(tl_in(op, 0)->type) < 2 * tl_type_elems(op->out[0]->type))
         t.n = 1;

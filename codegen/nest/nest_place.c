@@ -753,7 +753,8 @@ static void place_extra(Placer *p, TlOp *op)
     if (op->opcode == TL_OP_DOT) {
         for (int i = 0; i < 2; i++) {
             TlNestForm f = tl_nest_form(tl_in(op, (uint32_t)i)->type);
-            new_buffer(p, (uint64_t)f.elems * (op->out[0]->type->dtype == TL_F64 ? 8 : 4), at, at);
+            uint64_t bytes = tl_dtype_bits(op->out[0]->type->dtype) == 64 ? 8 : 4;
+            new_buffer(p, (uint64_t)f.elems * bytes, at, at);
         }
         new_buffer(p, (uint64_t)tl_nest_form(op->out[0]->type).elems * 4, at,
                    at); /* f16 results accumulate in f32 */
@@ -763,7 +764,8 @@ static void place_extra(Placer *p, TlOp *op)
             at, at);
     } else if (op->opcode == TL_OP_HISTOGRAM) {
         TlNestTables t = tl_nest_tables(op);
-        new_buffer(p, (uint64_t)(t.n * t.length) * 4 + TL_NEST_COUNTED_BYTES, at, at);
+        uint64_t bytes = (uint64_t)tl_dtype_bytes(op->out[0]->type->dtype);
+        new_buffer(p, (uint64_t)(t.n * t.length) * bytes + TL_NEST_COUNTED_BYTES, at, at);
     } else if ((op->opcode == TL_OP_YIELD || op->opcode == TL_OP_CONDITION) &&
                op->block->parent->opcode != TL_OP_IF) {
         for (uint32_t i = 0; i < op->nin; i++) /* room for a parallel copy */

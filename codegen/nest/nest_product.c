@@ -436,7 +436,7 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
         plan->place[loop->out[0]->id].buffer < 0)
         return NULL;
     TlDtype d = dot->out[0]->type->dtype;
-    if (d != TL_F32 && d != TL_F64 && d != TL_I32)
+    if (d != TL_F32 && d != TL_F64 && !tl_is_int(d))
         return NULL;
     TlNestProduct *p = TL_NEW(arena, TlNestProduct);
     *p = (TlNestProduct){.loop = loop, .dot = dot, .dtype = d};

@@ -22,7 +22,7 @@ static TlCombine kind_of(const TlNest *n)
 
 static TlNest *new_reduction(TlNests *plan, TlNestKind kind, TlOp *at, TlOp *op)
 {
-    TL_ASSERT(op->nin > 0 && op->nin == op->nout,
+    TL_ASSERT(op->nout > 0 && op->nin >= op->nout,
               "%s of %u values gives %u", tl_op_info(op->opcode)->text, op->nin, op->nout);
     TlNest *n = tl_nest_new(plan, kind, at, tl_in(op, 0)->type);
     n->reduce = op;
@@ -41,7 +41,7 @@ static int sources_width(const TlNests *plan, TlNest *n, int limit)
         n->limit = "a combiner with control flow";
         return 1;
     }
-    for (uint32_t i = 0; i < n->reduce->nin; i++)
+    for (uint32_t i = 0; i < n->reduce->nout; i++)
         limit = tl_nest_width(plan, tl_in(n->reduce, i), limit, false, &n->limit);
     return limit;
 }
@@ -50,7 +50,7 @@ static void ask_sources(TlNests *plan, TlNest *n)
 {
     if (n->fill)
         tl_nest_ask_value(plan, n, n->fill, n->axis, true);
-    for (uint32_t i = 0; i < n->reduce->nin; i++)
+    for (uint32_t i = 0; i < n->reduce->nout; i++)
         tl_nest_ask_value(plan, n, tl_in(n->reduce, i), n->axis, false);
 }
 
@@ -66,7 +66,7 @@ static void choose_rows(const TlNests *plan, TlNest *n, bool has_identity)
     n->rows_dim = n->axis - 1;
     while (n->rows_dim >= 0 && f->extent[n->rows_dim] == 1)
         n->rows_dim--;
-    if (n->reduce->nin > 1 || plan->check)
+    if (n->reduce->nout > 1 || plan->check)
         return;
     uint32_t values = n->nvalues;
     int most = values <= FEW_VALUES ? TL_NEST_ROWS : values <= MANY_VALUES ? TL_NEST_ROWS / 2 : 1;
@@ -129,7 +129,7 @@ static int scan_width(const TlNests *plan, TlNest *n)
         n->limit = "it begins in the padding";
         return 1;
     }
-    for (uint32_t i = 0; i < n->reduce->nin; i++) {
+    for (uint32_t i = 0; i < n->reduce->nout; i++) {
         int lanes =
             plan->m.vector_bytes / (int)tl_gen_elem_bytes(tl_in(n->reduce, i)->type);
         limit = lanes < limit ? lanes : limit;

@@ -139,11 +139,11 @@ static const char *check_reduction(const TlNest *n)
     if (!n->on_vectors && n->width > 1)
         return "a combiner of scalars on vectors";
     if (!is_power(n->rows) || !is_power(n->parts) ||
-        (uint32_t)(n->rows * n->parts) * n->reduce->nin > TL_NEST_SUMS)
+        (uint32_t)(n->rows * n->parts) * n->reduce->nout > TL_NEST_SUMS)
         return "too many partial results";
     if (n->rows > 1 && (n->rows_dim < 0 || n->rows > n->form.extent[n->rows_dim]))
         return "more rows together than there are";
-    if (n->rows > TL_NEST_ROWS || n->reduce->nin > TL_NEST_SUMS)
+    if (n->rows > TL_NEST_ROWS || n->reduce->nout > TL_NEST_SUMS)
         return "more rows or values than a reduction has room for";
     if (n->parts > 1 && !n->from_identity)
         return "partial results that begin with nothing";

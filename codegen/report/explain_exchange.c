@@ -215,9 +215,9 @@ static void explain_scan(const TlExplain *e, const TlOp *op, tilec_report_exchan
         if (step->by_classes)
             x->barriers += 2 * rounds_of(step->nparts, step->each) - !(x->barriers && p->in_parts);
         if (step->by_classes)
-            add_slots(&step->slots, p->work, op->nin, step->nparts, lane_bits_of(op),
+            add_slots(&step->slots, p->work, op->nout, step->nparts, lane_bits_of(op),
                       class_reads(p, step, tl_attr_flag(op, TL_ATTR_REVERSE)), x);
-        for (uint32_t k = 0; k < op->nin && !step->by_classes && step->lane; k++)
+        for (uint32_t k = 0; k < op->nout && !step->by_classes && step->lane; k++)
             x->shuffles += totals_of(p, step) * words_of(p->work[k]);
     }
     x->way = x->shuffles   ? x->barriers ? "shuffles, shared memory" : "shuffles"

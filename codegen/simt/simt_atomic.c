@@ -14,7 +14,13 @@ static LLVMTypeRef bits_type(TlSimt *g, const TlSimtAccess *a)
 
 static LLVMValueRef bits_of(TlSimt *g, const TlSimtAccess *a, LLVMValueRef x)
 {
-    return LLVMBuildBitCast(g->b, x, bits_type(g, a), "");
+    return LLVMBuildBitCast(g->b, tl_gen_to_mem(&g->gen, &a->elem, x), bits_type(g, a), "");
+}
+
+static LLVMValueRef element_of(TlSimt *g, const TlSimtAccess *a, LLVMValueRef bits)
+{
+    LLVMTypeRef type = tl_gen_mem_type(&g->gen, &a->elem);
+    return tl_gen_from_mem(&g->gen, &a->elem, LLVMBuildBitCast(g->b, bits, type, ""));
 }
 
 static LLVMValueRef leaf(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMValueRef pred,
@@ -33,11 +39,11 @@ static LLVMValueRef leaf(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMV
     return tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_ATOM, bytes), 7, args);
 }
 
-/* old = *p; *p = combine(old, x), repeated until no other thread interfered */
+/* old = *p; *p = combine(old, x), or x, repeated until no other thread interfered */
 static LLVMValueRef swap_loop(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMValueRef pred,
                               TlCombine kind, int64_t order, LLVMValueRef x)
 {
-    LLVMTypeRef bits = bits_type(g, a), type = tl_gen_elem_type(&g->gen, &a->elem);
+    LLVMTypeRef bits = bits_type(g, a);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), first = tl_gen_block(&g->gen, "first"),
                       again = tl_gen_block(&g->gen, "again"), done = tl_gen_block(&g->gen, "done");
     LLVMBuildCondBr(g->b, tl_simt_pred_or_true(g, pred), first, done);
@@ -47,8 +53,9 @@ static LLVMValueRef swap_loop(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, 
     LLVMPositionBuilderAtEnd(g->b, again);
     LLVMValueRef old = LLVMBuildPhi(g->b, bits, "");
     LLVMAddIncoming(old, &seen, &first, 1);
-    LLVMValueRef sum =
-        tl_gen_combine(&g->gen, kind, a->elem.dtype, LLVMBuildBitCast(g->b, old, type, ""), x);
+    LLVMValueRef sum = kind == TL_COMBINE_USER ? x
+                                               : tl_gen_combine(&g->gen, kind, a->elem.dtype,
+                                                                element_of(g, a, old), x);
     LLVMValueRef now = leaf(g, a, p, NULL, TL_ATOM_CAS, order, bits_of(g, a, sum), old);
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
     LLVMAddIncoming(old, &now, &end, 1);
@@ -71,6 +78,7 @@ static tl_atom atom_of(TlRmw kind, TlDtype d)
     case TL_RMW_OR: return TL_ATOM_OR;
     case TL_RMW_XOR: return TL_ATOM_XOR;
     case TL_RMW_XCHG: return TL_ATOM_XCHG;
+    case TL_RMW_MUL: break; /* a loop */
     }
     TL_UNREACHABLE("atomic %d", (int)kind);
 }
@@ -80,9 +88,9 @@ static LLVMValueRef rmw(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMVa
 {
     TlDtype d = tl_op_dtype(a->op, a->elem.dtype);
     TlRmw kind = (TlRmw)tl_attr_int(a->op, TL_ATTR_RMW, TL_RMW_ADD);
-    bool leaf_takes =
-        !tl_is_float(d) || kind == TL_RMW_XCHG || (kind == TL_RMW_ADD && tl_dtype_bytes(d) > 2);
-    if (!leaf_takes)
+    bool leaf_takes = kind == TL_RMW_XCHG || kind == TL_RMW_ADD ||
+                      (!tl_is_float(d) && kind != TL_RMW_MUL);
+    if (!leaf_takes || tl_dtype_bytes(d) < 4)
         return swap_loop(g, a, p, pred, tl_rmw_combine(kind), order, x);
     tl_atom what = atom_of(kind, d);
     return leaf(g, a, p, pred, what, order, bits_of(g, a, x), NULL);
@@ -104,7 +112,7 @@ static LLVMValueRef one(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef pred
     else
         old = leaf(g, a, p, pred, TL_ATOM_CAS, order, bits_of(g, a, x),
                    bits_of(g, a, tl_simt_access_value(g, a, a->place.expected, r)));
-    return LLVMBuildBitCast(g->b, old, tl_gen_elem_type(&g->gen, &a->elem), "");
+    return element_of(g, a, old);
 }
 
 /* Of the elements, in row-major order, those from `first` on are passed on together. */

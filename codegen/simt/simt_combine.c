@@ -64,7 +64,7 @@ uint32_t tl_simt_scratch(const TlOp *op)
 
 TlSimtCombiner tl_simt_combiner(TlSimt *g, const TlOp *op, const TlDtype *work)
 {
-    TlSimtCombiner c = {.g = g, .op = op, .n = op->nin, .work = work};
+    TlSimtCombiner c = {.g = g, .op = op, .n = op->nout, .work = work};
     c.user = tl_attr_int(op, TL_ATTR_KIND, 0) == TL_COMBINE_USER;
     c.types = TL_NEW_ARRAY(g->arena, TlType, c.n);
     for (uint32_t i = 0; i < c.n; i++)

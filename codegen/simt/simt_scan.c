@@ -1,7 +1,8 @@
 /* Lowering of scans, after the plan of ir/plan/scan_plan.h.
  *
  * Padding comes last, where nobody looks, unless the scan is reversed: then a block has a value
- * when its lowest coordinate is inside. */
+ * when its lowest coordinate is inside. What the scan begins with comes before each cell's
+ * prefix. */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/scan_plan.h"
 
@@ -12,6 +13,9 @@ typedef struct Scan {
     bool reverse;
     TlSimtPartial none;    /* before anything it changes nothing; v NULL: no value does that */
     TlSimtPartial *sum;    /* by register: of its cell, from the first met up to it */
+    TlSimtPartial *before; /* exclusive: of its cell, what is met before it; v NULL: nothing */
+    bool begins, exclusive;
+    TlSimtPartial first; /* what it begins with */
     TlSimtPartial *total;  /* of its block; at representatives */
     TlSimtPartial *prefix; /* at cells; v NULL: none has any */
     TlSimtLinear coordinate;
@@ -72,6 +76,7 @@ static void scan_cell(Scan *s, uint32_t cell)
         uint32_t m = (s->reverse ? n - 1 - i : i) ^ low, reg = cell ^ s->p->along[m];
         TlSimtPartial x = tl_simt_partial(&s->c, reg);
         x.has = s->reverse ? has_block(s, reg, 0, 0) : NULL;
+        s->before[reg] = run;
         run = i == 0 ? x : tl_simt_join(&s->c, run, x);
         s->sum[reg] = run;
     }
@@ -286,18 +291,34 @@ static void scan_repetitions(Scan *s)
 
 /* ---- the op ---- */
 
+/* What comes before each cell; v NULL: nothing. By cell. */
+static TlSimtPartial *before_cells(const Scan *s)
+{
+    TlSimtPartial *before = TL_NEW_ARRAY(s->c.g->arena, TlSimtPartial, s->p->nregs);
+    for (uint32_t r = 0; r < s->p->nregs; r++) {
+        if (s->p->cell[real(s, r)] != real(s, r))
+            continue;
+        before[r] = s->prefix[r];
+        if (s->begins)
+            before[r] = before[r].v ? tl_simt_join(&s->c, s->first, before[r]) : s->first;
+    }
+    return before;
+}
+
 static void define_results(Scan *s)
 {
     TlSimt *g = s->c.g;
+    const TlSimtPartial *cells = before_cells(s);
     LLVMValueRef **to = TL_NEW_ARRAY(g->arena, LLVMValueRef *, s->c.n);
     for (uint32_t i = 0; i < s->c.n; i++)
         to[i] = tl_simt_define(g, s->op->out[i]);
     for (uint32_t r = 0; r < s->p->nregs; r++) {
-        TlSimtPartial x = s->sum[r];
-        TlSimtPartial before = s->prefix[repetition(s, r) | s->p->cell[real(s, r)]];
-        x.has = NULL; /* the rest is padding */
+        TlSimtPartial x = s->exclusive ? s->before[r] : s->sum[r];
+        TlSimtPartial before = cells[repetition(s, r) | s->p->cell[real(s, r)]];
+        if (!s->exclusive)
+            x.has = NULL; /* the rest is padding */
         if (before.v)
-            x = tl_simt_join(&s->c, before, x);
+            x = x.v ? tl_simt_join(&s->c, before, x) : before;
         for (uint32_t i = 0; i < s->c.n; i++)
             to[i][r] = tl_simt_narrow(&s->c, i, x.v[i]);
     }
@@ -315,10 +336,22 @@ static TlSimtPartial nothing(const TlSimtCombiner *c)
     return none;
 }
 
+static TlSimtPartial beginning(const TlSimtCombiner *c)
+{
+    TlSimtPartial first = {TL_NEW_ARRAY(c->g->arena, LLVMValueRef, c->n), NULL};
+    for (uint32_t i = 0; i < c->n; i++) {
+        TlValue *v = tl_in(c->op, c->n + i);
+        first.v[i] = tl_gen_scalar(&c->g->gen, v);
+        if (v->type->dtype != c->work[i])
+            first.v[i] = tl_gen_cast(&c->g->gen, v->type->dtype, c->work[i], first.v[i],
+                                     TL_ROUND_NEAREST, false);
+    }
+    return first;
+}
+
 void tl_simt_scan(TlSimt *g, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_SCAN && op->nin == op->nout,
-              "%s is no scan", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->opcode == TL_OP_SCAN, "%s is no scan", tl_op_info(op->opcode)->text);
     const TlScanPlan *p = tl_scan_plan(g->arena, op);
     Scan s = {.c = tl_simt_combiner(g, op, p->work), .p = p, .op = op};
     TlThreadMap threads = tl_images_threads(&p->x);
@@ -329,6 +362,11 @@ void tl_simt_scan(TlSimt *g, TlOp *op)
     s.coordinate = tl_simt_linear(g, &threads, g->lane_bits, g->warp_bits, 1);
     s.reverse = tl_attr_flag(op, TL_ATTR_REVERSE);
     s.none = nothing(&s.c);
+    s.begins = op->nin > op->nout;
+    s.exclusive = tl_attr_flag(op, TL_ATTR_EXCLUSIVE);
+    if (s.begins)
+        s.first = beginning(&s.c);
+    s.before = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);
     s.sum = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);
     s.total = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);
     s.prefix = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);

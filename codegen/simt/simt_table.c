@@ -4,7 +4,8 @@
  *     for each round
  *         barrier, unless it is the first; write the elements of the round; barrier
  *         gather, regroup: each register whose element is in the round reads it
- *         histogram: each bin counts its values, one after the other
+ *         histogram: each bin counts its values, one after the other, or adds their weights,
+ *                    which go through a second table
  */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/table_plan.h"
@@ -19,6 +20,23 @@ typedef struct Table {
     LLVMValueRef *value; /* its registers, in the type of the elements */
     LLVMValueRef owner;
 } Table;
+
+/* Of the op's table, or of the one of a histogram's weights. */
+static Table weights_of(const Table *t)
+{
+    TL_ASSERT(t->op->nin > 1 && t->p.weight_bytes, "a histogram without weights");
+    Table w = *t;
+    const TlValue *v = tl_in(t->op, 1);
+    w.tile = v->type;
+    w.type = (TlType){.kind = TL_TILE, .dtype = v->type->dtype};
+    w.value = tl_simt_regs(t->g, v);
+    w.owner = tl_simt_is_owner(t->g, v->type->layout);
+    w.scratch += t->p.weights;
+    w.p.elem_bytes = t->p.weight_bytes;
+    w.p.vec_bits = t->p.weight_vec_bits;
+    w.p.weight_bytes = 0;
+    return w;
+}
 
 static LLVMValueRef u32(const Table *t, uint32_t x)
 {
@@ -70,7 +88,7 @@ static LLVMValueRef number(const Table *t, const TlLayout *l, const uint32_t *st
 
 /* ---- rounds ---- */
 
-static void write_round(const Table *t, LLVMValueRef first)
+static void write_elements(const Table *t, LLVMValueRef first)
 {
     const TlLayout *l = t->tile->layout;
     int64_t n = tl_layout_registers(l);
@@ -81,6 +99,15 @@ static void write_round(const Table *t, LLVMValueRef first)
         if (t->p.nrounds > 1)
             pred = tl_simt_both(t->g, pred, in_round(t, x, first));
         tl_simt_shared_store(t->g, &t->type, address(t, x, first), pred, vec, t->value + r);
+    }
+}
+
+static void write_round(const Table *t, LLVMValueRef first)
+{
+    write_elements(t, first);
+    if (t->p.weight_bytes) {
+        Table w = weights_of(t);
+        write_elements(&w, first);
     }
     tl_simt_barrier(t->g);
 }
@@ -230,13 +257,27 @@ void tl_simt_regroup(TlSimt *g, TlOp *op)
 
 /* ---- histogram ---- */
 
-/* The greatest vector that divides the elements, so that none is read that was not written. */
+/* The greatest vector that divides the elements, so that none is read that was not written; of one
+ * access. */
 static int vector_of(const Table *t)
 {
+    enum { MOST_BYTES = 16 };
     int n = 4;
-    while (t->p.elems % (uint32_t)n)
+    while (t->p.elems % (uint32_t)n || t->p.weight_bytes * (uint32_t)n > MOST_BYTES)
         n /= 2;
     return n;
+}
+
+/* sum + weight, or 1, where the value is the register's bin */
+static LLVMValueRef add_where(const Table *t, LLVMValueRef is, LLVMValueRef sum,
+                              LLVMValueRef weight)
+{
+    TlSimt *g = t->g;
+    TlDtype d = t->op->out[0]->type->dtype;
+    if (!weight)
+        return LLVMBuildAdd(g->b, sum, LLVMBuildZExt(g->b, is, g->i32, ""), "");
+    LLVMValueRef more = tl_gen_combine(&g->gen, TL_COMBINE_ADD, d, sum, weight);
+    return LLVMBuildSelect(g->b, is, more, sum, "");
 }
 
 /* for x = 0, n, ... below the round's end: counts go up where one of values x .. x + n - 1 is the
@@ -248,7 +289,8 @@ static void count_round(const Table *t, LLVMValueRef first, void *user, LLVMValu
     const TlLayout *l = t->op->out[0]->type->layout;
     int64_t nbins = tl_layout_registers(l);
     int n = vector_of(t);
-    LLVMValueRef v[4], zero = u32(t, 0), left = LLVMBuildSub(b, u32(t, t->p.elems), first, "");
+    LLVMValueRef v[4], weight[4] = {NULL, NULL, NULL, NULL}, zero = u32(t, 0);
+    LLVMValueRef left = LLVMBuildSub(b, u32(t, t->p.elems), first, "");
     LLVMValueRef end =
         tl_gen_pick(&g->gen, LLVMIntULT, left, u32(t, t->p.count), left, u32(t, t->p.count));
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(b), body = tl_gen_block(&g->gen, "count"),
@@ -260,15 +302,19 @@ static void count_round(const Table *t, LLVMValueRef first, void *user, LLVMValu
     LLVMAddIncoming(x, &zero, &entry, 1);
     LLVMValueRef *phis = TL_NEW_ARRAY(g->arena, LLVMValueRef, nbins);
     for (int64_t r = 0; r < nbins; r++) {
-        phis[r] = LLVMBuildPhi(b, g->i32, "");
+        phis[r] = LLVMBuildPhi(b, LLVMTypeOf(values[r]), "");
         LLVMAddIncoming(phis[r], &values[r], &entry, 1);
         values[r] = phis[r];
     }
     tl_simt_shared_load(g, &t->type, address(t, x, zero), n, v);
+    if (t->p.weight_bytes) {
+        Table w = weights_of(t);
+        tl_simt_shared_load(g, &w.type, address(&w, x, zero), n, weight);
+    }
     for (int64_t r = 0; r < nbins; r++)
         for (int e = 0; e < n; e++) {
             LLVMValueRef is = LLVMBuildICmp(b, LLVMIntEQ, v[e], tl_simt_coord(g, l, r, 0), "");
-            values[r] = LLVMBuildAdd(b, values[r], LLVMBuildZExt(b, is, g->i32, ""), "");
+            values[r] = add_where(t, is, values[r], weight[e]);
         }
     LLVMValueRef next = LLVMBuildAdd(b, x, u32(t, (uint32_t)n), "");
     LLVMAddIncoming(x, &next, &body, 1);
@@ -285,6 +331,6 @@ void tl_simt_histogram(TlSimt *g, TlOp *op)
     int64_t n = tl_layout_registers(op->out[0]->type->layout);
     LLVMValueRef *out = tl_simt_define(g, op->out[0]);
     for (int64_t r = 0; r < n; r++)
-        out[r] = u32(&t, 0);
+        out[r] = LLVMConstNull(tl_gen_elem_type(&g->gen, op->out[0]->type));
     all_rounds(&t, count_round, NULL, n, out);
 }

@@ -33,6 +33,13 @@
         }                                                                      \
     }
 
+#define LIMIT(bits) ((TlWide)1 << (bits))
+
+static inline TlWide within(TlWide v, TlWide least, TlWide greatest)
+{
+    return v < least ? least : v > greatest ? greatest : v;
+}
+
 /* ---- integers: D dtype, T type, U its unsigned twin, W width --------------------------------- */
 
 #define COMPARE(D, T)                        \
@@ -69,6 +76,8 @@
     BINARY(div_##D, T, T, q == 0 ? 0 : q == -1 ? (T)(0 - (uint64_t)p) : p / q) \
     BINARY(rem_##D, T, T, q == 0 || q == -1 ? 0 : p % q)                       \
     BINARY(mulhi_##D, T, T, (TlWide)p * q >> W)                                \
+    BINARY(add_sat_##D, T, T, within((TlWide)p + q, -LIMIT(W - 1), LIMIT(W - 1) - 1)) \
+    BINARY(sub_sat_##D, T, T, within((TlWide)p - q, -LIMIT(W - 1), LIMIT(W - 1) - 1)) \
     UNARY(abs_##D, T, p < 0 ? 0 - (uint64_t)p : (uint64_t)p)
 
 #define UNSIGNED(D, T, U, W)                       \
@@ -76,6 +85,8 @@
     BINARY(div_##D, T, T, q == 0 ? 0 : p / q)      \
     BINARY(rem_##D, T, T, q == 0 ? 0 : p % q)      \
     BINARY(mulhi_##D, T, T, (TlUWide)p * q >> W)   \
+    BINARY(add_sat_##D, T, T, within((TlWide)p + q, 0, LIMIT(W) - 1)) \
+    BINARY(sub_sat_##D, T, T, within((TlWide)p - q, 0, LIMIT(W) - 1)) \
     UNARY(abs_##D, T, p)
 
 SIGNED(I8, int8_t, uint8_t, 8)
@@ -171,6 +182,8 @@ UNARY(exp2_f32, float, (float)exp2((double)p))
 #define ROW_SHL      {INTS(shl)}
 #define ROW_SHR      {INTS(shr)}
 #define ROW_MULHI    {INTS(mulhi)}
+#define ROW_ADD_SAT  {INTS(add_sat)}
+#define ROW_SUB_SAT  {INTS(sub_sat)}
 #define ROW_NEG      {INTS(neg), SIGNS(neg)}
 #define ROW_NOT      {INTS(not), BOOLS(not)}
 #define ROW_ABS      {INTS(abs), SIGNS(abs)}
@@ -267,6 +280,8 @@ EVAL_BINARY(AND)
 EVAL_BINARY(OR)
 EVAL_BINARY(XOR)
 EVAL_BINARY(MULHI)
+EVAL_BINARY(ADD_SAT)
+EVAL_BINARY(SUB_SAT)
 EVAL_BINARY(EQ)
 EVAL_BINARY(NE)
 EVAL_BINARY(LT)

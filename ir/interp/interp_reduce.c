@@ -3,10 +3,11 @@
  * The operands are first copied with the axis in front: row k holds every element of index k, and a
  * combiner works on whole rows at once. A reduction (associative and commutative) folds the upper
  * half of the rows onto the lower half until one is left; a scan (associative) walks the rows, from
- * the last one when reversed, so that `a` is what was met before. A user's combiner of plain
- * arithmetic runs with its scalars widened to vectors, one evaluator call per op and row. One with
- * control flow or anything else runs as it is, in frames, one scalar pair at a time. f16 and bf16
- * sums and products are kept in f32 and rounded once per result. */
+ * the last one when reversed, so that `a` is what was met before. What a scan begins with is a row
+ * more, in front of the others; an exclusive one gives the rows without the last. A user's combiner
+ * of plain arithmetic runs with its scalars widened to vectors, one evaluator call per op and row.
+ * One with control flow or anything else runs as it is, in frames, one scalar pair at a time. f16
+ * and bf16 sums and products are kept in f32 and rounded once per result. */
 #include <string.h>
 
 #include "ir/interp/interp_impl.h"
@@ -132,7 +133,8 @@ typedef struct Work {
     const TlBlock *block; /* the user's combiner or NULL */
     TlElemFn fn;          /* otherwise */
     uint32_t count;
-    Rows rows;
+    Rows rows; /* with that of what it begins with */
+    bool begins, reverse, exclusive;
     void *data[TL_INTERP_TEMPS]; /* operand i, axis first */
     size_t bytes[TL_INTERP_TEMPS];
 } Work;
@@ -170,25 +172,62 @@ static void *work_buffer(TlInterp *in, const Work *w, uint32_t i, size_t bytes)
     return slot->spare;
 }
 
+static Work work_of(const TlOp *op)
+{
+    Work w = {.op = op,
+              .block = combiner(op),
+              .count = op->nout,
+              .rows = rows_of(tl_in(op, 0)->type, tl_attr_int(op, TL_ATTR_AXIS, 0)),
+              .begins = op->nin > op->nout,
+              .reverse = op->opcode == TL_OP_SCAN && tl_attr_flag(op, TL_ATTR_REVERSE),
+              .exclusive = tl_attr_flag(op, TL_ATTR_EXCLUSIVE)};
+    w.rows.extent += w.begins;
+    return w;
+}
+
+/* The rows of the tiles in operand i's data, as many as the tiles have; `out`: of the results. */
+static void *tile_rows(const Work *w, uint32_t i, bool out)
+{
+    bool skips = w->begins && (w->reverse == (out && w->exclusive));
+    return (char *)w->data[i] + (skips ? w->bytes[i] * (size_t)w->rows.lanes : 0);
+}
+
+static Rows of_tile(const Work *w)
+{
+    Rows r = w->rows;
+    r.extent -= w->begins;
+    return r;
+}
+
+/* The row that a scan begins with. */
+static void put_beginning(TlInterp *in, const Work *w, uint32_t i, const void *scalar, TlDtype d,
+                          TlDtype wide)
+{
+    void *cast = tl_interp_temp(in, FIRST_LANE_TEMP, w->bytes[i]);
+    tl_elem_cast(wide, cast, d, scalar, 1, TL_ROUND_NEAREST, false);
+    int64_t at = w->reverse ? (w->rows.extent - 1) * w->rows.lanes : 0;
+    tl_elem_fill((char *)w->data[i] + w->bytes[i] * (size_t)at, cast, w->bytes[i], w->rows.lanes);
+}
+
 static void begin_reduction(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
 {
-    int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, 0);
-    *w =
-        (Work){.op = op, .block = combiner(op), .count = op->nin, .rows = rows_of(x[0].type, axis)};
+    *w = work_of(op);
     TL_ASSERT(w->count <= FIRST_LANE_TEMP, "%u operands of a reduction", w->count);
     for (uint32_t i = 0; i < w->count; i++) {
-        int64_t n = tl_type_elems(x[i].type);
+        int64_t n = tl_type_elems(x[i].type), all = w->rows.extent * w->rows.lanes;
         TlDtype d = tl_op_dtype(op, x[i].type->dtype),
                 wide = w->block ? d : tl_combine_work_type(op, d);
         w->bytes[i] = (size_t)tl_dtype_bytes(wide);
-        w->data[i] = work_buffer(in, w, i, w->bytes[i] * (size_t)n);
+        w->data[i] = work_buffer(in, w, i, w->bytes[i] * (size_t)all);
         const void *from = x[i].data;
         if (wide != d) {
             void *cast = tl_interp_temp(in, FIRST_LANE_TEMP, w->bytes[i] * (size_t)n);
             tl_elem_cast(wide, cast, d, from, n, TL_ROUND_NEAREST, false);
             from = cast;
         }
-        axis_first(w->data[i], from, w->bytes[i], w->rows);
+        axis_first(tile_rows(w, i, false), from, w->bytes[i], of_tile(w));
+        if (w->begins)
+            put_beginning(in, w, i, x[w->count + i].data, d, wide);
     }
     if (w->block)
         return;
@@ -205,11 +244,11 @@ static void finish_reduction(TlInterp *in, const Work *w, TlTileData *y)
         TlDtype d = tl_op_dtype(w->op, y[i].type->dtype);
         TlDtype wide = w->block ? d : tl_combine_work_type(w->op, d);
         int64_t n = tl_type_elems(y[i].type);
-        const void *from = w->data[i];
+        const void *from = tile_rows(w, i, true);
         if (scan) {
             void *back = wide == d ? y[i].data
                                    : tl_interp_temp(in, FIRST_LANE_TEMP, w->bytes[i] * (size_t)n);
-            axis_back(back, from, w->bytes[i], w->rows);
+            axis_back(back, from, w->bytes[i], of_tile(w));
             from = back;
         }
         if (from != y[i].data)
@@ -223,25 +262,20 @@ static void reduce_rows(TlInterp *in, const Work *w)
         combine_rows(in, w, 0, 0, (n + 1) / 2, n / 2);
 }
 
-static void scan_rows(TlInterp *in, const Work *w, bool reverse)
+static void scan_rows(TlInterp *in, const Work *w)
 {
     int64_t last = w->rows.extent - 1;
     for (int64_t k = 1; k <= last; k++)
-        combine_rows(in, w, reverse ? last - k : k, reverse ? last - k + 1 : k - 1,
-                     reverse ? last - k : k, 1);
+        combine_rows(in, w, w->reverse ? last - k : k, w->reverse ? last - k + 1 : k - 1,
+                     w->reverse ? last - k : k, 1);
 }
 
 /* ---- combiners with control flow: a state machine over (row, lane) --------------------------- */
 
-static bool is_reversed(const TlOp *op)
-{
-    return op->opcode == TL_OP_SCAN && tl_attr_flag(op, TL_ATTR_REVERSE);
-}
-
 /* The element of row k in the order of the scan. */
 static char *element(const Work *w, const TlCombineState *s, uint32_t i, int64_t k)
 {
-    int64_t row = is_reversed(w->op) ? s->extent - 1 - k : k;
+    int64_t row = w->reverse ? s->extent - 1 - k : k;
     return (char *)w->data[i] + (size_t)(row * s->lanes + s->lane) * w->bytes[i];
 }
 
@@ -268,8 +302,7 @@ static void start_pair(TlInterp *in, const Work *w, TlFrame *frame)
 /* The Work of an op in progress, rebuilt from the op and its buffers. */
 static Work resume(TlInterp *in, const TlOp *op)
 {
-    Work w = {.op = op, .block = combiner(op), .count = op->nin};
-    w.rows = rows_of(tl_in(op, 0)->type, tl_attr_int(op, TL_ATTR_AXIS, 0));
+    Work w = work_of(op);
     for (uint32_t i = 0; i < w.count; i++) {
         w.data[i] = tl_interp_slot(in, w.block->args[i])->spare;
         w.bytes[i] = (size_t)tl_dtype_bytes(tl_in(op, i)->type->dtype);
@@ -320,7 +353,7 @@ static void run(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y
             return; /* tl_combine_next finishes */
         }
         if (op->opcode == TL_OP_SCAN)
-            scan_rows(in, &w, is_reversed(op));
+            scan_rows(in, &w);
         else
             reduce_rows(in, &w);
     }

@@ -158,11 +158,19 @@ void tl_eval_GATHER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
 
 void tl_eval_HISTOGRAM(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
-    (void)in, (void)op;
+    (void)in;
     const int32_t *value = x[0].data;
-    int32_t *count = y[0].data, bins = y[0].type->shape[0];
-    memset(count, 0, sizeof *count * (size_t)bins);
-    for (int64_t e = 0; e < tl_type_elems(x[0].type); e++)
-        if (value[e] >= 0 && value[e] < bins)
-            count[value[e]]++;
+    int32_t bins = y[0].type->shape[0];
+    TlDtype d = tl_op_dtype(op, y[0].type->dtype);
+    TlElemFn add = tl_combine_fn(TL_COMBINE_ADD, d);
+    size_t bytes = (size_t)tl_dtype_bytes(d);
+    const int32_t one = 1;
+    memset(y[0].data, 0, bytes * (size_t)bins);
+    for (int64_t e = 0; e < tl_type_elems(x[0].type); e++) {
+        const void *weight = op->nin > 1 ? (char *)x[1].data + bytes * (size_t)e : (void *)&one;
+        if (value[e] < 0 || value[e] >= bins)
+            continue;
+        char *sum = (char *)y[0].data + bytes * (size_t)value[e];
+        add(sum, sum, weight, 1);
+    }
 }

@@ -391,12 +391,12 @@ TlSharedRounds tl_combine_rounds(TlArena *arena, const TlOp *op, const TlImages 
     TL_ASSERT(n > 0 && n % (1u << x->nreg) == 0, "%u registers of 2^%d", n, x->nreg);
     const TlDtype *work = tl_combine_work(arena, op);
     uint32_t room = tl_op_room(op, UINT32_MAX);
-    TlSharedRounds r = {.each = n, .operand_at = TL_NEW_ARRAY(arena, uint32_t, op->nin)};
+    TlSharedRounds r = {.each = n, .operand_at = TL_NEW_ARRAY(arena, uint32_t, op->nout)};
     TlImages part = *x;
     for (;;) {
-        plan_slots(&r.slots, &part, class_bits, work, op->nin);
+        plan_slots(&r.slots, &part, class_bits, work, op->nout);
         uint32_t slots = r.each >> part.nreg << r.slots.bits;
-        r.bytes = place_operands(from, work, op->nin, slots, r.operand_at);
+        r.bytes = place_operands(from, work, op->nout, slots, r.operand_at);
         if (r.bytes <= room)
             return r;
         uint32_t chunks = r.each >> part.nreg;
@@ -409,8 +409,8 @@ TlSharedRounds tl_combine_rounds(TlArena *arena, const TlOp *op, const TlImages 
 
 TlDtype *tl_combine_work(TlArena *arena, const TlOp *op)
 {
-    TlDtype *work = TL_NEW_ARRAY(arena, TlDtype, op->nin);
-    for (uint32_t i = 0; i < op->nin; i++)
+    TlDtype *work = TL_NEW_ARRAY(arena, TlDtype, op->nout);
+    for (uint32_t i = 0; i < op->nout; i++)
         work[i] = tl_combine_work_type(op, tl_in(op, i)->type->dtype);
     return work;
 }

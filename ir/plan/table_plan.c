@@ -35,10 +35,19 @@ TlTablePlan tl_table_plan(const TlOp *op)
         p.stride[d] = p.elems;
         p.elems *= (uint32_t)type->shape[d];
     }
-    p.count = rounded_down(tl_op_room(op, TL_SHARED_BUDGET) / p.elem_bytes);
+    const TlType *weight =
+        op->opcode == TL_OP_HISTOGRAM && op->nin > 1 ? tl_in(op, 1)->type : NULL;
+    p.weight_bytes = weight ? (uint32_t)tl_dtype_bytes(weight->dtype) : 0;
+    p.count =
+        rounded_down(tl_op_room(op, TL_SHARED_BUDGET) / (p.elem_bytes + p.weight_bytes));
     p.count = p.elems < p.count ? p.elems : p.count;
     p.nrounds = (p.elems + p.count - 1) / p.count;
     p.bytes = p.count * p.elem_bytes;
     p.vec_bits = vector_bits(type, p.elem_bytes);
+    if (!weight)
+        return p;
+    p.weights = (p.bytes + ACCESS_BYTES - 1) / ACCESS_BYTES * ACCESS_BYTES;
+    p.bytes = p.weights + p.count * p.weight_bytes;
+    p.weight_vec_bits = vector_bits(weight, p.weight_bytes);
     return p;
 }

@@ -14,11 +14,13 @@ typedef struct TlTablePlan {
         nrounds;    /* of the tile; of a round; count is a power of two if nrounds > 1 */
     uint32_t bytes; /* of scratch */
     uint32_t elem_bytes;
+    uint32_t weights, weight_bytes; /* of a histogram's second table: its offset; 0: none */
+    int weight_vec_bits;
     uint32_t stride[TL_MAX_RANK]; /* elements */
     int vec_bits; /* registers r .. r + (1 << vec_bits) - 1 are neighbours, inside together, and in
                      one round: they are written at once, at a multiple of their size */
 } TlTablePlan;
 
-/* The table of operand 0 of such an op. */
+/* The table of operand 0 of such an op; behind it that of a histogram's weights. */
 TlTablePlan tl_table_plan(const TlOp *op);
 #endif

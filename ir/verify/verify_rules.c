@@ -387,7 +387,7 @@ static bool want_scalar_region(TlVerify *v, const TlOp *op)
 /* The region takes a1..an, b1..bn and yields n scalars of the operands' elements. */
 static bool want_combiner(TlVerify *v, const TlOp *op)
 {
-    uint32_t n = op->nin;
+    uint32_t n = op->nout;
     const TlBlock *b = op->regions[0];
     if (!want_args(v, op, b, 2 * n)) return false;
     for (uint32_t i = 0; i < 2 * n; i++)
@@ -401,9 +401,10 @@ static bool want_combine(TlVerify *v, const TlOp *op)
 {
     TlCombine kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0);
     int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, -1);
-    if (op->nin == 0 || op->nout != op->nin)
+    bool begins = op->opcode == TL_OP_SCAN && op->nin == 2 * op->nout;
+    if (op->nin == 0 || (op->nout != op->nin && !begins))
         return FAULT("%u operands, %u results", op->nin, op->nout);
-    for (uint32_t i = 0; i < op->nin; i++) {
+    for (uint32_t i = 0; i < op->nout; i++) {
         const TlType *t = in_type(op, i);
         if (!is_tile(t) || t->rank == 0 || !tl_same_shape(t, in_type(op, 0)))
             return FAULT("operand %u is %s", i, tl_verify_type(v, t));
@@ -412,7 +413,7 @@ static bool want_combine(TlVerify *v, const TlOp *op)
         if (!tl_combine_takes(kind, t->dtype)) return FAULT("not on %s", tl_dtype_name(t->dtype));
     }
     if ((kind == TL_COMBINE_USER) != (op->nregions == 1)) return FAULT("%u regions", op->nregions);
-    if (kind != TL_COMBINE_USER) return op->nin == 1 || FAULT("several operands need kind = user");
+    if (kind != TL_COMBINE_USER) return op->nout == 1 || FAULT("several operands need kind = user");
     return want_combiner(v, op);
 }
 
@@ -441,6 +442,11 @@ static void tl_check_scan(TlVerify *v, const TlOp *op)
     if (!want_combine(v, op)) return;
     for (uint32_t i = 0; i < op->nout; i++)
         want_type(v, op, "result", i, out_type(op, i), in_type(op, i));
+    for (uint32_t i = op->nout; i < op->nin; i++)
+        if (!is_scalar_of(in_type(op, i), in_type(op, i - op->nout)->dtype))
+            FAULT("it begins with %s", tl_verify_type(v, in_type(op, i)));
+    if (tl_attr_flag(op, TL_ATTR_EXCLUSIVE) && op->nin == op->nout)
+        FAULT("exclusive, but without a scalar to begin with");
 }
 
 static void tl_check_gather(TlVerify *v, const TlOp *op)
@@ -459,20 +465,28 @@ static void tl_check_gather(TlVerify *v, const TlOp *op)
 
 static void tl_check_histogram(TlVerify *v, const TlOp *op)
 {
-    const TlType *x = in_type(op, 0), *r = out_type(op, 0);
+    if (op->nin < 1 || op->nin > 2) {
+        FAULT("%u operands", op->nin);
+        return;
+    }
+    const TlType *x = in_type(op, 0), *w = op->nin > 1 ? in_type(op, 1) : x, *r = out_type(op, 0);
     if (!is_tile(x) || x->rank == 0 || x->dtype != TL_I32)
         FAULT("operand 0 is %s, not a tile of i32", tl_verify_type(v, x));
-    else if (!is_tile(r) || r->rank != 1 || r->dtype != TL_I32)
-        FAULT("the result is %s, not a vector of i32", tl_verify_type(v, r));
+    else if (!is_tile(w) || !tl_same_shape(w, x) || !is_number(w->dtype) || !tl_is_word(w->dtype))
+        FAULT("the weights are %s", tl_verify_type(v, w));
+    else if (!is_tile(r) || r->rank != 1 || r->dtype != w->dtype)
+        FAULT("the result is %s, not a vector of %s", tl_verify_type(v, r),
+              tl_dtype_name(w->dtype));
 }
 
 static bool is_byte(TlDtype d) { return d == TL_I8 || d == TL_U8; }
+static bool is_half_word(TlDtype d) { return d == TL_I16 || d == TL_U16; }
 
 static bool dot_takes(TlDtype a, TlDtype b, TlDtype acc)
 {
-    if (is_byte(a) && is_byte(b)) return acc == TL_I32;
+    if ((is_byte(a) && is_byte(b)) || (is_half_word(a) && is_half_word(b))) return acc == TL_I32;
     if (a != b && !tl_is_f8_pair(a, b)) return false;
-    if (a == TL_F32 || a == TL_F64) return acc == a;
+    if (a == TL_F32 || a == TL_F64 || (tl_is_int(a) && tl_dtype_bits(a) >= 32)) return acc == a;
     return (a == TL_F16 || a == TL_BF16 || tl_is_f8(a)) && (acc == TL_F32 || acc == TL_F16);
 }
 
@@ -731,7 +745,7 @@ static void tl_check_atomic_cas(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 2) || !want_writable(v, op)) return;
     TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, tl_is_word(p.base->type->dtype)) &&
+    if (want_atomic(v, op, tl_atomic_moves(p.base->type->dtype)) &&
         want_element(v, op, "the value", p.value->type, &p) &&
         want_element(v, op, "what is expected", p.expected->type, &p) &&
         want_element(v, op, "the result", out_type(op, 0), &p))
@@ -742,7 +756,7 @@ static void tl_check_atomic_load(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 0)) return;
     TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, tl_is_word(p.base->type->dtype)) &&
+    if (want_atomic(v, op, tl_atomic_moves(p.base->type->dtype)) &&
         want_element(v, op, "the result", out_type(op, 0), &p))
         want_mask(v, op, &p);
 }
@@ -751,7 +765,7 @@ static void tl_check_atomic_store(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 1) || !want_writable(v, op)) return;
     TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, tl_is_word(p.base->type->dtype)) &&
+    if (want_atomic(v, op, tl_atomic_moves(p.base->type->dtype)) &&
         want_element(v, op, "the value", p.value->type, &p))
         want_mask(v, op, &p);
 }

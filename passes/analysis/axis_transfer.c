@@ -644,6 +644,8 @@ static TlAxisFacts over_axis(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     for (uint32_t i = 0; i < op->nin; i++)
         if (!tl_axis_has_numbers(tl_in(op, i)->type))
             return r;
+    if (op->nin > op->nout) /* what it begins with is among the results */
+        return r;
     bool drops = op->opcode == TL_OP_REDUCE;
     for (int d = 0; d < t->rank; d++) {
         int from = d + (drops && d >= axis);
@@ -820,7 +822,8 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_REDUCE:
     case TL_OP_SCAN: return over_axis(a, op, result);
     case TL_OP_GATHER: return gathered(x, t);
-    case TL_OP_HISTOGRAM: return ranged(t, 0, tl_type_elems(tl_in(op, 0)->type));
+    case TL_OP_HISTOGRAM:
+        return op->nin > 1 ? tl_axis_unknown(t) : ranged(t, 0, tl_type_elems(tl_in(op, 0)->type));
     case TL_OP_DOT: return tl_axis_unknown(t);
     case TL_OP_EXTENT:
     case TL_OP_STRIDE:

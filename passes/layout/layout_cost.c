@@ -235,7 +235,7 @@ static int64_t reduce_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     cost += bits_along(l, TL_IN_LANE, axis) * left * (SHARED_RATE + combine);
     if (bits_along(l, TL_IN_WARP, axis))
         cost += BARRIER + 4 * SHARED_RATE * left;
-    return cost * op->nin;
+    return cost * op->nout;
 }
 
 /* By fma, with operands through shared memory: for each k, each thread reads a column and a row of

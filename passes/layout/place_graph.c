@@ -104,8 +104,8 @@ static bool has_free_layout(const TlOp *op, uint32_t operand)
 {
     if (op->opcode == TL_OP_DOT)
         return operand < 2 && (!tl_mma_of(op) || tl_is_warpgroup_dot(op));
-    return operand == 0 && (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM ||
-                            op->opcode == TL_OP_REGROUP);
+    return op->opcode == TL_OP_HISTOGRAM ||
+           (operand == 0 && (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_REGROUP));
 }
 
 static void add_op_edges(Placement *p, TlOp *op)

@@ -110,7 +110,7 @@ static TlValue *rule_reduce(Canon *c)
 }
 static TlValue *rule_scan(Canon *c)
 {
-    return is_trivial_axis(c) ? canon_in(c, 0) : NULL;
+    return is_trivial_axis(c) && c->op->nin == c->op->nout ? canon_in(c, 0) : NULL;
 }
 
 /* ---- casts ---- */

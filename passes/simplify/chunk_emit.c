@@ -6,7 +6,8 @@
  *  - of one by a region: a tile of the chunk's shape, to which each chunk is combined element by
  *    element; it is reduced behind the loop. There is no identity to begin with, so the first whole
  *    chunk comes before the loop;
- *  - of a scan: its last element, which goes into all elements of the next chunk. */
+ *  - of a scan: its last element, which goes into all elements of the next chunk; what a scan
+ *    begins with is carried as if it were one of an earlier chunk. */
 #include "ir/interp/ring_float.h"
 #include "ir/numeric.h"
 #include "ir/plan/reduce_plan.h"
@@ -209,10 +210,10 @@ static TlOp *emit_copy(Emitter *e, const TlChunkOp *m)
     return copy;
 }
 
-/* The op's operands in this chunk, in f32 if they are kept so. */
+/* The op's tiles in this chunk, in f32 if they are kept so. */
 static void operands(Emitter *e, const TlChunkOp *m, TlValue **x)
 {
-    for (uint32_t i = 0; i < m->op->nin; i++) {
+    for (uint32_t i = 0; i < m->op->nout; i++) {
         prepare_operand(e, m->op, i, m->axis);
         x[i] = tl_map_get_ptr(&e->map, tl_in(m->op, i));
         if (is_widened(m->op))
@@ -230,14 +231,17 @@ static const TlType *without_axis(const Emitter *e, const TlType *t, int axis)
     return tl_type_with_shape(e->ctx, t, n, shape);
 }
 
-/* x -> the reduction or scan of it, as the op does it. */
-static void apply(Emitter *e, const TlChunkOp *m, TlValue **x)
+/* x -> the reduction or scan of it, as the op does it. first: what a scan begins with, if it
+ * does. */
+static void apply(Emitter *e, const TlChunkOp *m, TlValue **x, TlValue *const *first)
 {
     TlMap map;
     tl_map_init(&map, e->g->arena);
-    for (uint32_t i = 0; i < m->op->nin; i++)
+    for (uint32_t i = 0; i < m->op->nout; i++)
         tl_map_put_ptr(&map, tl_in(m->op, i), x[i]);
     TlOp *copy = tl_op_clone(&e->b, m->op, &map);
+    for (uint32_t i = copy->nout; i < copy->nin; i++)
+        tl_set_operand(copy, i, first[i - copy->nout]);
     for (uint32_t i = 0; i < copy->nout; i++) {
         const TlType *t = x[i]->type;
         copy->out[i]->type = m->op->opcode == TL_OP_SCAN ? t : without_axis(e, t, m->axis);
@@ -251,7 +255,7 @@ static void emit_reduce(Emitter *e, Carry *c)
     bool by_region = is_by_region(c->m->op), whole = e->width == e->chunk;
     operands(e, c->m, x);
     if (!by_region || !whole)
-        apply(e, c->m, x);
+        apply(e, c->m, x, NULL);
     if (by_region && !whole) {
         memcpy(c->rest, x, sizeof *x * c->n);
         return;
@@ -300,6 +304,26 @@ static TlValue *along(Emitter *e, TlValue *v, const TlType *to, int axis)
     return broadcast_to(e, v, to);
 }
 
+/* A scan that begins with what is carried, scalars. */
+static void emit_scan_from(Emitter *e, Carry *c, int32_t last)
+{
+    TlValue *x[MOST_RESULTS], *own[MOST_RESULTS];
+    const TlOp *op = c->m->op;
+    bool exclusive = tl_attr_flag(op, TL_ATTR_EXCLUSIVE);
+    operands(e, c->m, own);
+    memcpy(x, own, sizeof *x * c->n);
+    apply(e, c->m, x, c->value);
+    for (uint32_t i = 0; i < c->n; i++) {
+        c->value[i] = element(e, x[i], c->m->axis, last);
+        own[i] = exclusive ? element(e, own[i], c->m->axis, last) : NULL;
+        tl_map_put_ptr(&e->map, op->out[i], tl_cast(&e->b, x[i], op->out[i]->type->dtype));
+    }
+    if (exclusive) {
+        combine(e, op, c->n, c->value, own);
+        memcpy(c->value, own, sizeof *own * c->n);
+    }
+}
+
 static void emit_scan(Emitter *e, Carry *c)
 {
     TlValue *x[MOST_RESULTS], *before[MOST_RESULTS];
@@ -307,8 +331,12 @@ static void emit_scan(Emitter *e, Carry *c)
     bool backward = e->g->backward >> e->pass & 1;
     int32_t last = backward ? 0 : e->width - 1;
     TL_ASSERT(backward == tl_attr_flag(op, TL_ATTR_REVERSE), "a scan in a pass the other way");
+    if (op->nin > op->nout) {
+        emit_scan_from(e, c, last);
+        return;
+    }
     operands(e, c->m, x);
-    apply(e, c->m, x);
+    apply(e, c->m, x, NULL);
     for (uint32_t i = 0; c->value[0] && i < c->n; i++)
         before[i] = along(e, c->value[i], x[i]->type, c->m->axis);
     if (c->value[0])
@@ -357,13 +385,26 @@ static bool is_carried(const TlChunkOp *m)
            tl_chunk_result_axis(m->op, m->axis) == TL_CHUNK_WHOLE;
 }
 
+/* What a scan begins with. */
+static void begin_scan(Emitter *e, Carry *c)
+{
+    const TlOp *op = c->m->op;
+    for (uint32_t i = op->nout; i < op->nin; i++) {
+        TlValue *v = tl_in(op, i);
+        c->value[i - op->nout] = is_widened(op) ? tl_cast(&e->b, v, TL_F32) : v;
+    }
+}
+
 static void find_carries(Emitter *e)
 {
     e->carries.len = 0;
     for (uint32_t k = 0; k < e->g->ops.len; k++) {
         TlChunkOp *m = &e->g->ops.data[k];
-        if (m->passes >> e->pass & 1 && is_carried(m) && m->op->nout)
-            tl_vec_push(e->g->arena, &e->carries, ((Carry){.m = m, .n = m->op->nout}));
+        if (!(m->passes >> e->pass & 1) || !is_carried(m) || !m->op->nout)
+            continue;
+        Carry c = {.m = m, .n = m->op->nout};
+        begin_scan(e, &c);
+        tl_vec_push(e->g->arena, &e->carries, c);
     }
 }
 
@@ -459,7 +500,7 @@ static void finish_carry(Emitter *e, Carry *c)
         return;
     e->b.loc = op->loc;
     if (is_by_region(op)) {
-        apply(e, c->m, c->value);
+        apply(e, c->m, c->value, NULL);
         if (c->rest[0])
             combine(e, op, c->n, c->rest, c->value);
     }

@@ -58,7 +58,7 @@ int tl_chunk_operand_axis(const TlOp *op, uint32_t i, int axis)
     if (is_access(op))
         return place_operand_axis(op, i, axis);
     if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
-        return axis;
+        return tl_in(op, i)->type->rank ? axis : TL_CHUNK_WHOLE;
     if (tl_op_info(op->opcode)->flags & F_ELEM)
         return tl_in(op, i)->type->rank ? axis : TL_CHUNK_WHOLE;
     return shape_operand_axis(op, axis);
@@ -104,6 +104,12 @@ bool tl_chunk_is_made(const TlOp *op, int axis)
 
 /* ---- may it be cut there? ---- */
 
+/* A scan that begins with a scalar could go on with one only: a row of one axis. */
+static bool can_go_on(const TlOp *op)
+{
+    return op->nin == op->nout || tl_in(op, 0)->type->rank == 1;
+}
+
 /* A combiner that works on tiles as on scalars. */
 static bool is_plain(const TlBlock *region)
 {
@@ -118,8 +124,10 @@ static bool can_combine(const TlOp *op, int axis)
 {
     if (tl_attr_int(op, TL_ATTR_AXIS, 0) != axis)
         return true;
+    if (!can_go_on(op))
+        return false;
     return tl_attr_int(op, TL_ATTR_KIND, 0) == TL_COMBINE_USER ? is_plain(op->regions[0])
-                                                               : op->nin == 1;
+                                                               : op->nout == 1;
 }
 
 /* A start that can be moved: u64 could be beyond what is added in i64. */

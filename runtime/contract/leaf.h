@@ -113,8 +113,8 @@ static inline int tl_leaf_is_stsm(tl_leaf leaf)
     return family == TL_LEAF_FAMILY_STSM || family == TL_LEAF_FAMILY_STSM_T;
 }
 
-/* ATOM_32, ATOM_64: integers by two's complement or unsigned, floats by their bits. order and scope
- * as in ir/enums.def. */
+/* ATOM_8 to ATOM_64: integers by two's complement or unsigned, floats by their bits. order and
+ * scope as in ir/enums.def. */
 typedef enum tl_atom {
     TL_ATOM_ADD, TL_ATOM_MIN_S, TL_ATOM_MIN_U, TL_ATOM_MAX_S, TL_ATOM_MAX_U, TL_ATOM_AND,
     TL_ATOM_OR, TL_ATOM_XOR,

@@ -226,9 +226,15 @@ static uint32_t fadd_32(uint32_t a, uint32_t b)
     return a;
 }
 
+/* Narrow atomics are LOAD, STORE and CAS only. */
 static uint16_t fadd_16(uint16_t a, uint16_t b)
 {
-    (void)b; /* 16-bit atomics are LOAD and CAS only */
+    (void)b;
+    return a;
+}
+static uint8_t fadd_8(uint8_t a, uint8_t b)
+{
+    (void)b;
     return a;
 }
 
@@ -327,6 +333,7 @@ static void end_atomic(const tl_emu_access *a, bool wrote, bool changed)
 }
 
 /* `word`: the type in which the value is passed */
+ATOMIC(8, uint32_t)
 ATOMIC(16, uint32_t)
 ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)

@@ -69,12 +69,15 @@ GROUPS = {
         "division within 2 ulp": "float_arithmetic_f32 divide_by_one_*",
         "remainder and rounding are exact": "float_fmod_* float_rounding_*",
         "high half of a product, counts of bits": "int_bits_*",
+        "floors, saturation, means": "int_floor_* int_saturating_*", "logaddexp": "math_logaddexp_*",
         "NaN in min and max, clamp": "float_choice_* lang_infinities_nan_and_signed_zero",
     }, "atomics": {
-        "each operation and type, with masks": "atomic_add_* atomic_min_* atomic_max_* atomic_and_* atomic_or_* "
+        "each operation and type, with masks": "atomic_add_* atomic_mul_* "
+            "atomic_min_* atomic_max_* atomic_and_* atomic_or_* "
             "atomic_xor_* float_atomics_with_nan",
         "every place: slices, gathers, pointers, parts": "atomics_with_masks_on_every_place "
             "lang_atomics_on_every_place masked_scalars",
+        "8 and 16 bits beside each other, bool": "atomic_neighbours_* atomic_bool",
         "old values": "atomic_old_values lang_atomics_give_the_old_value",
         "compare and exchange": "atomic_cas_* lang_lock_by_compare_and_exchange",
         "load and store": "lang_atomic_load_store_*",
@@ -102,11 +105,13 @@ GROUPS = {
         "along every axis, both ways": "cumsum_axis_* scan_cumsum_*",
         "with a function, of tuples": "scan_user_function scan_user_function_* "
             "flow_sorts_scans_and_reductions_in_a_while",
+        "exclusive, from a first value": "scan_exclusive_* scan_init_*", "running extremes, NaN": "scan_extremes_*",
     }, "order": {
         "sort, argsort, topk": "order_* sort_axis_*", "histogram, masks, values outside": "histogram_*",
-        "gather": "move_gather_*",
+        "tiles that go along": "order_beside_*", "weights": "histogram_weights_*", "gather": "move_gather_*",
     }, "matrix products": {
         "types and shapes": "dot_f* dot_b* dot_i8* dot_u8* dot_shape_* dot_random_*",
+        "integers of 16 to 64 bits, wrapping": "dot_i16* dot_u16* dot_i32* dot_u32* dot_i64* dot_u64* dot_wraps_*",
         "precisions of f32": "gemm_*_tf32_* gemm_*_tf32x3_* gemm_*_bf16x3_* gemm_*_ieee_*",
         "8-bit floats, mixed": "gemm_*_e4m3_* gemm_*_e5m2_* gemm_*_e4m3_e5m2_*", "batches": "gemm_batched_*",
         "operands that were not loaded": "dot_of_transposed_and_computed product_of_joined_halves "

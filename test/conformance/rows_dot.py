@@ -3,7 +3,7 @@ import numpy as np
 
 from product_kernel import product_kernel
 from rows import ROWS, row
-from values import Arr, eps, exact, ints, normal, poison, small, store, within
+from values import STORE, Arr, eps, exact, ints, normal, poison, random_bits, small, store, within
 
 GEMM = product_kernel(
     """const T A[M, K], const U B[K, N], R C[M, N], const type T, const type U, const type R,
@@ -25,8 +25,39 @@ def gemm(name, t, u, r, shape, block, data=small, **more):
 
 TYPES = [("f16", "f16", "f32"), ("bf16", "bf16", "f32"), ("f32", "f32", "f32"), ("f64", "f64", "f64"),
          ("i8", "i8", "i32"), ("u8", "u8", "i32"), ("i8", "u8", "i32"), ("u8", "i8", "i32")]
+TYPES += [("i16", "i16", "i32"), ("u16", "u16", "i32"), ("i16", "u16", "i32"), ("u16", "i16", "i32"),
+          ("i32", "i32", "i32"), ("u32", "u32", "u32"), ("i64", "i64", "i64"), ("u64", "u64", "u64")]
 for t, u, r in TYPES:
     gemm(f"dot_{t}_{u}", t, u, r, (65, 47, 83), (32, 32, 32))
+
+
+def modulo(a, b, r):
+    """The product as type r wraps."""
+    n = np.uint32 if r[1:] == "32" else np.uint64
+    return a.astype(n) @ b.astype(n)
+
+
+for t, u, r in TYPES[-8:]:
+    def wrapped(a, r=r):
+        return {"C": exact(modulo(a["A"], a["B"], r).astype(STORE[r]))}
+
+    def added(a, r=r):
+        p = modulo(a["A"], a["C"], r)
+        return {"E": exact((p + a["D"].astype(p.dtype)).astype(STORE[r])), "F": exact(p.astype(STORE[r]))}
+    for shape, block in (((33, 21, 50), (32, 16, 16)), ((7, 9, 11), (5, 3, 4)), ((70, 130, 64), (64, 64, 32))):
+        gemm(f"dot_wraps_{t}_{u}_{'x'.join(map(str, block))}", t, u, r, shape, block, data=random_bits, want=wrapped)
+    row(f"dot_batch_{t}_{u}", f"""
+kernel k(const {t} A[B, M, K], const {u} C[B, K, N], const {r} D[B, M, N], {r} E[B, M, N], {r} F[B, M, N])
+    grid(1)
+{{
+    auto a = A[0 +: 3, 0 +: 5, 0 +: 7];
+    auto c = C[0 +: 3, 0 +: 7, 0 +: 6];
+    E[0 +: 3, 0 +: 5, 0 +: 6] = dot(a, c, D[0 +: 3, 0 +: 5, 0 +: 6]);
+    F[0 +: 3, 0 +: 5, 0 +: 6] = dot(a, c, out = {r});
+}}
+""", {"A": random_bits(t, 3, 3, 5, 7), "C": random_bits(u, 4, 3, 7, 6), "D": random_bits(r, 5, 3, 5, 6),
+      "E": poison(r, 3, 5, 6), "F": poison(r, 3, 5, 6)},
+        added)
 for shape, block in (
         ((1, 1, 1), (16, 16, 16)), ((129, 3, 5), (64, 16, 16)), ((50, 70, 90), (48, 80, 24)),
         ((7, 250, 33), (1, 96, 8)), ((40, 30, 0), (16, 16, 16)), ((33, 1, 100), (32, 1, 64)),

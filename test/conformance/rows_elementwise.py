@@ -10,7 +10,7 @@ import numpy as np
 
 from rows import row
 from values import (FLOATS, INTS, STORE, Arr, bits_of, edges, either_zero, exact, exactly, int_range, ints, normal,
-                    poison, quantize, random_bits, rng, round_exact, rounded, store, ulps)
+                    poison, quantize, random_bits, rng, round_exact, rounded, spacing, store, ulps, within)
 
 def pairs(t, seed, extra=200):
     """x and y: all pairs of edge values, then random ones; an odd number, so that the last tile is not full."""
@@ -236,6 +236,49 @@ elementwise("math_pow_f32", "f32", {"x": x, "y": y},
             {"p": ("f32", "pow(x, y)", lambda x, y: ulps(np.power(f64(x), f64(y)), "f32", 4))})
 
 
+# 4 ulp, or 4 ulp of the greater operand: where it is of another sign than the rest, both may cancel.
+def log_sum(x, y):
+    """In the operands' type or a wider one; of two equal infinities that one."""
+    most, least = np.maximum(x, y), np.minimum(x, y)
+    with np.errstate(all="ignore"):
+        d = np.where(most == least, 0, least - most)
+        return np.where(np.isinf(most) & (most == least), most, most + np.log1p(np.exp(d)))
+
+
+def log_sum_want(x, y, t):
+    if t == "f64":
+        x, y = x.astype(np.longdouble), y.astype(np.longdouble)
+    else:
+        x, y = f64(x), f64(y)
+    v = log_sum(x, y).astype(np.float64)
+    rounding = 0 if t in ("f32", "f64") else spacing(v, t) / 2
+    unit = t if t == "f64" else "f32"
+    bound = rounding + 4 * np.maximum(spacing(v, unit), spacing(np.maximum(x, y).astype(np.float64), unit))
+    return within(v, np.where(np.isinf(x) | np.isinf(y), 0, bound))
+
+
+def log_sum_data(t):
+    """All pairs of special values; sums near 0, where most of it cancels; small ones beside much smaller ones."""
+    x, y = pairs(t, 33, 700)
+    r = rng(34)
+    near = r.uniform(-3, 0.5, 700)
+    with np.errstate(all="ignore"):
+        other = np.log1p(-np.exp(np.minimum(near, -1e-3))) + r.uniform(-.02, .02, 700)
+    small_ones = np.exp(r.uniform(-30, 0, 700)) * r.choice([-1, 1], 700)
+    far = -r.uniform(0, 40, 700)
+    more = [store(np.concatenate(v), t) for v in ((near, small_ones), (other, far))]
+    return Arr(t, np.concatenate([x.store, more[0]])), Arr(t, np.concatenate([y.store, more[1]]))
+
+
+for t in FLOATS:
+    x, y = log_sum_data(t)
+    for strict in (False, True):
+        elementwise(f"math_logaddexp_{t}" + "_strict" * strict, t, {"x": x, "y": y}, {
+            "z": (t, "logaddexp(x, y)", lambda x, y, t=t: log_sum_want(x, y, t)),
+            "w": (t, "logaddexp(y, x)", lambda x, y, t=t: log_sum_want(x, y, t)),
+        }, options=["--fp=strict"] * strict, same_bits=strict or t == "f64")
+
+
 # ---- integers -------------------------------------------------------------------------------------------------------
 def py(op, t):
     """An operation on Python's integers, wrapped to type t."""
@@ -290,6 +333,24 @@ for k, t in enumerate(INTS):
     elementwise(f"int_division_{t}", t, {"x": dx, "y": dy}, {
         "over": (t, "x / (y == 0 ? 1 : y)", py(trunc_div, t)),
         "rest": (t, "x % (y == 0 ? 1 : y)", py(lambda a, b: a - b * trunc_div(a, b), t)),
+    })
+    floors = {
+        "down": (t, "floor_div(x, y == 0 ? 1 : y)", py(lambda a, b: a // b, t)),
+        "side": (t, "floor_mod(x, y == 0 ? 1 : y)", py(lambda a, b: a % b, t)),
+    }
+    for c in (1, 3, 8, 64) + ((-3, -8) if lo else ()):
+        name = f"c{c}".replace("-", "_")
+        floors[f"{name}_down"] = (t, f"floor_div(x, {c})", py(lambda a, b, c=c: a // c, t))
+        floors[f"{name}_side"] = (t, f"floor_mod(x, {c})", py(lambda a, b, c=c: a % c, t))
+    elementwise(f"int_floor_{t}", t, {"x": dx, "y": dy}, floors)
+    limit = lambda v, lo=lo, hi=hi: max(lo, min(hi, v))
+    elementwise(f"int_saturating_{t}", t, {"x": x, "y": y}, {
+        "more": (t, "add_sat(x, y)", py(lambda a, b, f=limit: f(a + b), t)),
+        "less": (t, "sub_sat(x, y)", py(lambda a, b, f=limit: f(a - b), t)),
+        "more_100": (t, "add_sat(100, x)", py(lambda a, b, f=limit: f(a + 100), t)),
+        "less_100": (t, "sub_sat(x, 100)", py(lambda a, b, f=limit: f(a - 100), t)),
+        "mean": (t, "avg(x, y)", py(lambda a, b: (a + b + 1) // 2, t)),
+        "mean_1": (t, "avg(x, 1)", py(lambda a, b: (a + 2) // 2, t)),
     })
     pos = dy.store > 0
     elementwise(f"int_cdiv_{t}", t, {"x": Arr(t, dx.store[pos]), "y": Arr(t, dy.store[pos])}, {

@@ -2,8 +2,8 @@
 import numpy as np
 
 from rows import row
-from values import (ALL, STORE, Arr, exact, exactly, ints, iota, is_float, normal, poison, random_bits, small, store,
-                    wide, zeros)
+from values import (ALL, FLOATS, INTS, STORE, Arr, exact, exactly, int_range, ints, iota, is_float, normal, poison,
+                    random_bits, small, store, wide, zeros)
 
 COPY = """
 kernel copy(const {t} A[M, K : sk], {t} B[M, K], {t} Tr[K, M])
@@ -372,17 +372,20 @@ row(
 
 # ---- atomics --------------------------------------------------------------------------------------------------------
 ATOMIC = {
-    "add": ["i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"], "min": ["i32", "u32", "i64", "u64", "f32", "f64"],
-    "max": ["i32", "u32", "i64", "u64", "f32", "f64"], "and": ["i32", "u32", "i64", "u64"],
-    "or": ["i32", "u32", "i64", "u64"], "xor": ["i32", "u32", "i64", "u64"]
+    "add": INTS + FLOATS, "mul": INTS + FLOATS, "min": INTS + ["f32", "f64"], "max": INTS + ["f32", "f64"],
+    "and": ["bool"] + INTS, "or": ["bool"] + INTS, "xor": ["bool"] + INTS
 }
 UFUNC = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor
+    "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor
 }
 for op, types in ATOMIC.items():
     for t in types:
         x = small(t, 1, 500, lo=0 if t in ("f16", "bf16") else -4, hi=2 if t in ("f16", "bf16") else 5)
+        if op == "mul" and is_float(t):  # powers of two, so that products are exact
+            x = Arr(t, store(np.resize([1, -1, 2, -1, .5], 500), t))
+        if t == "bool":
+            x = random_bits(t, 1, 500)
         start = store(np.array([0, 1, 2, 3, 0, 1, 2]), t)
 
         def want(a, op=op, t=t, start=start):
@@ -400,6 +403,78 @@ kernel k(const {t} x[N], {t} s[7])
     atomic_{op}(s[i % 9], x[pid(0) * 64 +: 64], mask = i % 3 != 0 && i < N);
 }}
 """, {"x": x, "s": Arr(t, start)}, want)
+
+# Narrow ones, each beside others that programs change at the same time: a byte is no word.
+for t in ("i8", "u8", "i16", "u16"):
+    lo, hi = int_range(t)
+
+    def neighbours(a, t=t, lo=lo, hi=hi):
+        n = np.array([(p < 300) * 1 for p in range(300)])
+        counts = np.bincount(np.arange(300) % 13, n, 13).astype(np.int64)
+        wrap = (counts + 250 - lo) % (hi - lo + 1) + lo
+        products = [(3 ** int(c) - lo) % (hi - lo + 1) + lo for c in np.bincount(np.arange(300) % 5, minlength=5)]
+        return {"n": exact(wrap), "p": exact(products), "x": exact([lo, 9, 7, 6, -lo // 2 if lo else 100]),
+                "old": exact([5, 9, 9, 6, 4, 0])}
+    row(f"atomic_neighbours_{t}", f"""
+kernel k({t} n[13], {t} p[5], {t} x[5], {t} old[6])
+    grid(300)
+{{
+    int i = pid(0);
+    atomic_add(n[i % 13], 1, order = acq_rel);
+    while (true) {{
+        {t} seen = atomic_load(p[i % 5]);
+        if (atomic_cas(p[i % 5], seen, seen * 3) == seen) break;
+    }}
+    if (i == 7) {{
+        old[0] = atomic_xchg(x[0], {lo});
+        old[1] = atomic_cas(x[1], 8, 1);
+        old[2] = atomic_cas(x[2], 9, 7);
+        old[3] = atomic_load(x[3], order = acquire);
+        old[4] = atomic_add(x[4], {-lo // 2 if lo else 100} - 4);
+        old[5] = atomic_add(x[10], 1);
+        atomic_store(x[4], {-lo // 2 if lo else 100}, order = release);
+    }}
+}}
+""", {"n": exactly(t, [int(v) for v in (np.full(13, 250) - lo) % (hi - lo + 1) + lo]), "p": exactly(t, [1] * 5),
+      "x": exactly(t, [5, 9, 9, 6, 4]), "old": poison(t, 6)}, neighbours)
+
+row("atomic_bool", """
+kernel k(bool b[5], bool old[7], bool seen[N], i32 winners[1])
+    grid(40)
+{
+    int i = pid(0);
+    atomic_or(seen[i * 3 % 40], true);
+    if (!atomic_xchg(b[4], true)) atomic_add(winners[0], 1);
+    if (i == 3) {
+        old[0] = atomic_or(b[0], true);
+        old[1] = atomic_xor(b[0], true);
+        old[2] = atomic_and(b[1], false);
+        old[3] = atomic_cas(b[2], false, true);
+        old[4] = atomic_cas(b[2], false, true);
+        old[5] = atomic_load(b[2]);
+        atomic_store(b[3], true);
+        old[6] = atomic_xchg(b[9], true);
+    }
+}
+""", {"b": exactly("bool", [False, True, False, False, False]), "old": poison("bool", 7), "seen": zeros("bool", 41),
+      "winners": zeros("i32", 1)},
+    lambda a: {"b": exact([False, False, True, True, True]),
+               "old": exact([False, True, True, False, True, True, False]), "seen": exact(np.arange(41) < 40),
+               "winners": exact([1])})
+
+row("atomic_mul_old_values", """
+kernel k(f32 p[2], u8 q[3], f32 old[2], u8 was[2], f16 h[3])
+    grid(1)
+{
+    old[0 +: 2] = atomic_mul(p[0 +: 2], 3, mask = iota(2) == 1);
+    was[0] = atomic_mul(q[1], 2);
+    was[1] = atomic_mul(q[1], 2);
+    atomic_mul(raw(h) + iota(3), (f16)0.5);
+}
+""", {"p": exactly("f32", [5, 7]), "q": exactly("u8", [1, 100, 1]), "old": poison("f32", 2), "was": poison("u8", 2),
+      "h": exactly("f16", [1, 2, 3])},
+    lambda a: {"p": exact([5, 21]), "q": exact([1, 144, 1]), "old": exact([0, 7]), "was": exact([100, 200]),
+               "h": exact([.5, 1, 1.5])})
 
 row("atomic_old_values", """
 kernel k(i32 n[1], i32 seen[N], i64 wide_[1], i32 one[2])

@@ -6,7 +6,7 @@ Odd extents, extents of 1, indices outside; every element type by its bits.
 import numpy as np
 
 from rows import row
-from values import ALL, F8, Arr, exact, ints, is_float, poison, random_bits, store
+from values import ALL, F8, Arr, exact, ints, is_float, poison, random_bits, small, store
 
 
 def values(t, seed, *shape):
@@ -33,6 +33,39 @@ def shifted(x, axis, n, fill=0):
     inside = (index >= 0) & (index < x.shape[axis])
     return np.where(inside, gathered(x, index, axis), np.array(fill).astype(x.dtype))
 
+
+FAR = -(10**12) - 3
+ROLLS = {"r0": (5, 7), "r1": (5, 7), "r2": (5, 7), "r3": (5, 7), "r4": (5, 7)}
+for k, t in enumerate([*ALL, *F8]):
+    out = ", ".join(f"{t} {n}[R, C]" for n in ROLLS)
+    row(
+        f"move_roll_{t}", f"""
+kernel k(const {t} x[R, C], {out}, int n, i64 m, u8 b)
+    grid(1)
+{{
+    auto v = x[0 +: 5, 0 +: 7];
+    r0[0 +: 5, 0 +: 7] = roll(v, 0, 3);
+    r1[0 +: 5, 0 +: 7] = roll(v, axis = 1, n = n);
+    r2[0 +: 5, 0 +: 7] = roll(v, 0, m);
+    r3[0 +: 5, 0 +: 7] = roll(roll(v, 1, b), 0, -6);
+    r4[0 +: 5, 0 +: 7] = roll(v, 1, 700);
+}}
+""", {"x": values(t, 100 + k, 5, 7), **{n: poison(t, *s) for n, s in ROLLS.items()}, "n": -9, "m": FAR, "b": 250},
+        lambda a: (lambda x: {
+            "r0": exact(np.roll(x, 3, 0)), "r1": exact(np.roll(x, -9, 1)), "r2": exact(np.roll(x, FAR % 5, 0)),
+            "r3": exact(np.roll(np.roll(x, 250, 1), -6, 0)), "r4": exact(x)
+        })(a["x"]))
+for n in (1, 2, 16, 37, 300):
+    row(f"move_roll_extent_{n}", f"""
+kernel k(const f32 x[N], f32 y[N], f32 z[N, 2], int n)
+    grid(1)
+{{
+    auto v = x[0 +: {n}];
+    y[0 +: {n}] = roll(v, 0, n);
+    z[0 +: {n}, 0 +: 2] = roll(join(v, -v), 0, (i16)n * -1);
+}}
+""", {"x": small("f32", n, n), "y": poison("f32", n), "z": poison("f32", n, 2), "n": 29},
+        lambda a: {"y": exact(np.roll(a["x"], 29)), "z": exact(np.roll(np.stack((a["x"], -a["x"]), -1), -29, 0))})
 
 ROWS_OF = {
     "g0": (4, 7), "g1": (5, 9), "c0": (8, 7), "c1": (5, 14), "f0": (5, 7), "f1": (5, 7), "e": (2, 3), "s0": (5, 7),

@@ -2,7 +2,8 @@
 import numpy as np
 
 from rows import row
-from values import ALL, FLOATS, INTS, Arr, exact, exactly, ints, is_float, poison, random_bits, small, store, wide
+from values import (ALL, FLOATS, INTS, STORE, Arr, exact, exactly, ints, is_float, poison, random_bits, small, store,
+                    wide)
 
 SORTED = INTS + FLOATS
 
@@ -116,6 +117,74 @@ kernel k(const f32 x[A, B, C], f32 y[A, B, C], f32 one[A, B], f32 s[A], i32 n[A]
             "x"].reshape(-1)[f]), "n": exact(f)
     })(order(a["x"].reshape(-1), 0, True)[:3]))
 
+# ---- with what stands beside the key --------------------------------------------------------------------------------
+BESIDE = """
+kernel k(const T x[R, C], const bool p[R, C], const f64 q[C], T a[R, C], bool b[R, C], f64 c[R, C], i32 d[R, C],
+         T e[R, C], u8 f[R, C], T top[R, K], f64 tq[R, K], bool tp[R, K], const type T, const int M, const int N)
+    grid(1)
+{
+    auto t = x[0 +: M, 0 +: N];
+    auto u = p[0 +: M, 0 +: N];
+    auto w = q[0 +: N];
+    auto (ta, tb, tc, td) = sort((t, u, w, iota(N)), 1);
+    a[0 +: M, 0 +: N] = ta;
+    b[0 +: M, 0 +: N] = tb;
+    c[0 +: M, 0 +: N] = tc;
+    d[0 +: M, 0 +: N] = td;
+    auto (te, tf) = sort((t, (u8)u), axis = 0, descending = true);
+    e[0 +: M, 0 +: N] = te;
+    f[0 +: M, 0 +: N] = tf;
+    auto (k0, k1, k2) = topk((t, w, u), 3);
+    top[0 +: M, 0 +: 3] = k0;
+    tq[0 +: M, 0 +: 3] = k1;
+    tp[0 +: M, 0 +: 3] = k2;
+}
+"""
+
+
+def beside_want(a):
+    x, p, take = a["x"], a["p"], np.take_along_axis
+    q = np.broadcast_to(a["q"], x.shape)
+    o, down = order(x, 1), order(x, 0, True)
+    first = order(x, 1, True)[:, :3]
+    return {"a": exact(take(x, o, 1)), "b": exact(take(p, o, 1)), "c": exact(take(q, o, 1)), "d": exact(o),
+            "e": exact(take(x, down, 0)), "f": exact(take(p, down, 0)), "top": exact(take(x, first, 1)),
+            "tq": exact(take(q, first, 1)), "tp": exact(take(p, first, 1))}
+
+
+def beside(name, t, x):
+    m, n = x.store.shape
+    args = {"x": x, "p": random_bits("bool", m, m, n), "q": Arr("f64", np.arange(n) / 4 - 1)}
+    args |= {v: poison(u, m, n) for v, u in zip("abcdef", (t, "bool", "f64", "i32", t, "u8"))}
+    args |= {"top": poison(t, m, 3), "tq": poison("f64", m, 3), "tp": poison("bool", m, 3)}
+    row(name, BESIDE, args, beside_want,
+        consts={"T": t, "M": m, "N": n})
+
+
+for k, t in enumerate(SORTED):
+    beside(f"order_beside_{t}", t, ties(t, 140 + k, 6, 11))
+for shape in ((1, 3), (9, 64), (17, 33)):
+    beside(f"order_beside_{shape[0]}x{shape[1]}", "f32", ties("f32", sum(shape), *shape))
+
+row("order_beside_long_extent_1_and_f8", """
+kernel k(const u16 x[N], u16 y[N], i32 i[N], const f8e4m3 q[N], f8e4m3 p[N], f32 one[4], i32 at[4])
+    grid(1)
+{
+    auto (s, n, w) = sort((x[0 +: 1500], iota(1500), q[0 +: 1500]), 0);
+    y[0 +: 1500] = s;
+    i[0 +: 1500] = n;
+    p[0 +: 1500] = w;
+    auto v = expand((f32)x[0 +: 4], 1);
+    auto (a, b) = sort((v, expand(iota(4), 1)), 1, true);
+    one[0 +: 4] = squeeze(a, 1);
+    auto (c, d) = topk((v, expand(iota(4), 1) + 5), 1);
+    at[0 +: 4] = squeeze(d, 1);
+}
+""", {"x": ints("u16", 8, 0, 300, 1500), "y": poison("u16", 1500), "i": poison("i32", 1500),
+      "q": small("f8e4m3", 9, 1500), "p": poison("f8e4m3", 1500), "one": poison("f32", 4), "at": poison("i32", 4)},
+    lambda a: (lambda o: {"y": exact(a["x"][o]), "i": exact(o), "p": exact(a["q"][o]),
+                          "one": exact(a["x"][:4].astype(float)), "at": exact([5, 6, 7, 8])})(order(a["x"], 0)))
+
 # ---- histogram ------------------------------------------------------------------------------------------------------
 for k, t in enumerate(INTS):
     row(
@@ -168,3 +237,67 @@ kernel k(const i64 x[N], const u32 y[N], i32 h[B], i32 u[B], i32 big[C], i32 s[4
         "h": exact(counts([int(v) for v in a["x"]], 7)), "u": exact(counts([int(v) for v in a["y"]], 7)), "big": exact(
             counts(np.arange(9001) % 101, 100)), "s": exact([0, 0, 0, 1])
     })
+
+# ---- weights --------------------------------------------------------------------------------------------------------
+SUM = {"bool": "i32", "i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}
+WEIGHED = """
+kernel k(const i32 x[R, C], const T w[R, C], S h[B], S m[B], S all[C2], S one[1], const type T, const type S,
+         const int M, const int N)
+    grid(1)
+{
+    auto v = x[0 +: M, 0 +: N];
+    auto u = w[0 +: M, 0 +: N];
+    h[0 +: 19] = histogram(v, 19, weights = u);
+    m[0 +: 19] = histogram(v, bins = 19, weights = u, mask = v % 3 != 1);
+    all[0 +: 150] = histogram(reshape(v, M * N), 150, weights = reshape(u, M * N));
+    one[0 +: 1] = histogram(v, 1, weights = u);
+}
+"""
+
+
+def weighed(x, w, bins, t):
+    """Exact, then as the sum's type wraps."""
+    keep = (x >= 0) & (x < bins)
+    kind = float if is_float(t) else np.uint64 if t[0] == "u" else np.int64
+    out = np.zeros(bins, kind)
+    np.add.at(out, x[keep], w[keep].astype(kind))
+    return out if is_float(t) else out.astype(STORE[SUM.get(t, t)])
+
+
+def weights(name, t, m, n, **kw):
+    s = SUM.get(t, t)
+    x = np.random.default_rng(m * n).integers(-3, 24, (m, n)).astype(np.int32)
+    w = small(t, 5, m, n) if is_float(t) or t == "bool" else random_bits(t, 5, m, n)
+    row(name, WEIGHED, {"x": Arr("i32", x), "w": w, "h": poison(s, 19), "m": poison(s, 19), "all": poison(s, 150),
+                        "one": poison(s, 1)},
+        lambda a: weights_want(a["x"].reshape(-1), a["w"].reshape(-1), t),
+        consts={"T": t, "S": s, "M": m, "N": n}, **kw)
+
+
+def weights_want(x, w, t):
+    some = x % 3 != 1
+    return {"h": exact(weighed(x, w, 19, t)), "m": exact(weighed(x[some], w[some], 19, t)),
+            "all": exact(weighed(x, w, 150, t)), "one": exact(weighed(x, w, 1, t))}
+
+
+for k, t in enumerate(ALL):
+    weights(f"histogram_weights_{t}", t, 9, 37)
+for m, n in ((1, 1), (1, 7), (64, 3), (16, 16), (50, 181)):
+    weights(f"histogram_weights_f32_{m}x{n}", "f32", m, n)
+    weights(f"histogram_weights_i64_{m}x{n}", "i64", m, n)
+
+row("histogram_weights_of_scalars_and_columns", """
+kernel k(const u8 x[R, C], const f32 w[R], f32 h[8], i32 n[8], f32 s[4], f32 one[4])
+    grid(1)
+{
+    auto v = x[0 +: 12, 0 +: 10];
+    h[0 +: 8] = histogram(v, 8, weights = col(w[0 +: 12]));
+    n[0 +: 8] = histogram(v, 8, weights = 3);
+    s[0 +: 4] = histogram(2, 4, weights = 1.5);
+    one[0 +: 4] = histogram((i64)2, 4, weights = w[1]);
+}
+""", {"x": ints("u8", 3, 0, 10, 12, 10), "w": small("f32", 4, 12), "h": poison("f32", 8), "n": poison("i32", 8),
+      "s": poison("f32", 4), "one": poison("f32", 4)},
+    lambda a: {"h": exact(np.bincount(a["x"].reshape(-1), np.repeat(a["w"], 10), 10)[:8]),
+               "n": exact(3 * np.bincount(a["x"].reshape(-1), minlength=10)[:8]), "s": exact([0, 0, 1.5, 0]),
+               "one": exact([0, 0, a["w"][1], 0])})

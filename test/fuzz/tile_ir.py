@@ -30,7 +30,7 @@ INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 FLOATS = ["f16", "bf16", "f32", "f64"]
 NUMPY = {"i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "u8": "|u1", "u16": "<u2", "u32": "<u4", "u64": "<u8", "f16": "<f2", "bf16": "<u2", "f32": "<f4", "f64": "<f8"}
 SHAPES = [(), (), (1,), (3,), (7,), (16,), (32,), (64,), (100,), (128,), (256,), (600,), (4, 8), (16, 16), (5, 3), (1, 32), (32, 1), (16, 1), (32, 16), (2, 3, 4), (3, 1, 16), (48, 16)]
-DOTS = [("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("i8", "i32"), ("f64", "f64"), ("f16", "f16")]
+DOTS = [("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("i8", "i32"), ("f64", "f64"), ("f16", "f16"), ("i16", "i32"), ("u32", "u32"), ("i64", "i64")]
 ALL_WAYS = ["cpu", "ref/k3", "ref/k32", "emu:sm_80/w2/k32/c", "emu:gfx942/w1/k9/c"] + [f"{d}/w{w}{s}" for d in ("emu:sm_80", "emu:gfx942", "emu:gfx1100") for w in (1, 2, 4, 8) for s in ("/c", "/s1", "/s2/c")]
 PROGRAMS, SECONDS = 3, 60
 
@@ -150,7 +150,7 @@ class Maker:
     def arithmetic(self):
         x = self.any(INTS + FLOATS)
         both = ["add", "sub", "mul", "min", "max", "div", "rem"]
-        code = self.r.choice(both + (["min_nan", "max_nan"] if x.dtype in FLOATS else ["and", "or", "xor", "shl", "shr", "mulhi"]))
+        code = self.r.choice(both + (["min_nan", "max_nan"] if x.dtype in FLOATS else ["and", "or", "xor", "shl", "shr", "mulhi", "add_sat", "sub_sat"]))
         self.op(code, [x, self.make(x.dtype, x.shape)], x.dtype, x.shape)
 
     def unary(self):
@@ -240,7 +240,10 @@ class Maker:
         shape = x.shape if scan else x.shape[:axis] + x.shape[axis + 1:]
         out = [Value(self.name(), o.dtype, shape) for o in operands]
         attrs = f"axis = {axis}, kind = {'user' if user else self.r.choice(kinds)}" + (", reverse" if scan and self.r.random() < .4 else "")
-        self.line(f"{', '.join(v.name for v in out)} = {'scan' if scan else 'reduce'} {', '.join(o.name for o in operands)} {{{attrs}}} : {', '.join(text(v.dtype, v.shape) for v in out)}")
+        begins = [self.make(o.dtype, ()) for o in operands] if scan and self.r.random() < .5 else []
+        attrs += ", exclusive" * (bool(begins) and self.r.random() < .6)
+        names = ", ".join(o.name for o in operands + begins)
+        self.line(f"{', '.join(v.name for v in out)} = {'scan' if scan else 'reduce'} {names} {{{attrs}}} : {', '.join(text(v.dtype, v.shape) for v in out)}")
         if user:
             self.combiner(operands)
         self.scope += out
@@ -258,7 +261,9 @@ class Maker:
         x = self.make("i32", self.r.choice([s for s in SHAPES if s]))
         if self.r.random() < .8:
             x = self.op("and", [x, self.const("i32", x.shape, self.r.choice([3, 15, 127]))], "i32", x.shape)
-        self.op("histogram", [x], "i32", (self.r.choice([1, 4, 16, 100, 256]),))
+        bins = (self.r.choice([1, 4, 16, 100, 256]),)
+        w = self.make(self.r.choice(["i32", "u64", "f32"]), x.shape) if self.r.random() < .4 else None
+        self.op("histogram", [x, w] if w else [x], w.dtype if w else "i32", bins)
 
     def dot(self):
         t, acc = self.r.choice(DOTS)

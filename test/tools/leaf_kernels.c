@@ -169,7 +169,8 @@ static void add_call(Maker *m, tl_leaf leaf)
 static void add_atomics(Maker *m, tl_leaf leaf)
 {
     for (m->op = TL_ATOM_ADD; m->op <= TL_ATOM_STORE; m->op++) {
-        if (leaf == TL_LEAF_ATOM_16 && m->op != TL_ATOM_LOAD && m->op != TL_ATOM_CAS)
+        bool narrow = leaf == TL_LEAF_ATOM_8 || leaf == TL_LEAF_ATOM_16;
+        if (narrow && m->op != TL_ATOM_LOAD && m->op != TL_ATOM_STORE && m->op != TL_ATOM_CAS)
             continue; /* as the row says */
         char *name = tl_format(m->arena, "k_%s_%u", tl_leaf_name(leaf), m->op);
         begin(m, name);

@@ -599,11 +599,23 @@ static const char flow_ops[] =
     "  return\n"
     "}\n";
 
+static const char sums_ops[] =
+    "kernel @sums(%x: f32, %n: i32) {\n"
+    "  %t = broadcast %x : tile<f32, 8, 2>\n"
+    "  %i = broadcast %n : tile<i32, 8, 2>\n"
+    "  %s = scan %t, %x {axis = 0, kind = add, exclusive} : tile<f32, 8, 2>\n"
+    "  %r = scan %i, %n {axis = 1, kind = max, reverse} : tile<i32, 8, 2>\n"
+    "  %h = histogram %i, %s : tile<f32, 9>\n"
+    "  %a = add_sat %i, %r : tile<i32, 8, 2>\n"
+    "  %b = sub_sat %a, %i : tile<i32, 8, 2>\n"
+    "  return\n"
+    "}\n";
+
 static void every_op_has_a_valid_text(void)
 {
-    static const char *const TEXTS[] = {every_op, flow_ops};
+    static const char *const TEXTS[] = {every_op, flow_ops, sums_ops};
     bool seen[TL_OP_COUNT] = {0};
-    for (int t = 0; t < 2; t++) {
+    for (int t = 0; t < 3; t++) {
         TlModule *m = parse(TEXTS[t]);
         for (uint32_t i = 0; !m && i < ctx.diags.rows.len; i++)
             fprintf(stderr, "    %s\n", ctx.diags.rows.data[i].text);
@@ -678,6 +690,12 @@ static const struct {
      "tile<f32, 2> yield %a }",
      "only scalars"},
     {"%x = scan %t {axis = 0, kind = add} : f32", "result 0 is f32"},
+    {"%x = scan %t, %n {axis = 0, kind = add} : tile<f32, 8>", "it begins with i32"},
+    {"%x = scan %t, %t {axis = 0, kind = add} : tile<f32, 8>", "it begins with tile<f32, 8>"},
+    {"%x = scan %t {axis = 0, kind = add, exclusive} : tile<f32, 8>", "without a scalar"},
+    {"%x = scan %t, %f, %f {axis = 0, kind = add} : tile<f32, 8>", "3 operands, 1 results"},
+    {"%x = reduce %t, %f {axis = 0, kind = add} : f32", "2 operands, 1 results"},
+    {"%x = add_sat %t, %t : tile<f32, 8>", "tile<f32, 8>"},
     {"%x = asm %c {text = \"\"} : f32", "operand 0 is bool"},
     {"%x = asm %f {text = \"\"} : bool", "the result is bool"},
     {"%x = asm %t {text = \"\"} : f32", "operand 0 is tile<f32, 8>, the result f32"},
@@ -690,6 +708,8 @@ static const struct {
      "index tile<i32, 3, 4> along axis 1"},
     {"%x = histogram %t : tile<i32, 4>", "operand 0 is tile<f32, 8>"},
     {"%i = iota : tile<i32, 4> %x = histogram %i : tile<i64, 4>", "the result is tile<i64, 4>"},
+    {"%i = iota : tile<i32, 4> %x = histogram %i, %t : tile<f32, 4>", "the weights are"},
+    {"%i = iota : tile<i32, 8> %x = histogram %i, %t : tile<i32, 4>", "not a vector of f32"},
     {"%x = dot %t, %t, %t : tile<f32, 8>", "by"},
     {"%x = ptr_add %p, %f : ptr<f32>", "an offset of f32"},
     {"%x = view %p, %n : view<f32, 1>", "2 operands, 3 expected"},
@@ -759,8 +779,8 @@ static const struct {
     {"%h = cast %f : f16 %a = broadcast %h : tile<f16, 4, 4> %x = dot %a, %a, %a {precision = "
      "tf32} : tile<f16, 4, 4>",
      "precision is for f32"},
-    {"%i = iota : tile<i32, 4> %a = broadcast %n : tile<i32, 4, 4> %x = dot %a, %a, %a : tile<i32, "
-     "4, 4>",
+    {"%a = broadcast %n : tile<i32, 4, 4> %b = cast %a : tile<u32, 4, 4> %x = dot %a, %b, %a : "
+     "tile<i32, 4, 4>",
      "by"},
     {"%x = ptr_add %n, %n : i32", "not pointers"},
     {"%x = address %p : i64", "address: takes ptr<f32> to i64"},

@@ -334,8 +334,13 @@ static void check_atomics(void)
     CHECK(tl_rmw_combine(TL_RMW_XCHG) == TL_COMBINE_USER);
     CHECK(tl_rmw_takes(TL_RMW_ADD, TL_BF16) && !tl_rmw_takes(TL_RMW_MAX, TL_BF16));
     CHECK(tl_rmw_takes(TL_RMW_XCHG, TL_F64) && !tl_rmw_takes(TL_RMW_XOR, TL_F32));
-    CHECK(tl_rmw_takes(TL_RMW_XOR, TL_U32) && !tl_rmw_takes(TL_RMW_ADD, TL_I16));
+    CHECK(tl_rmw_takes(TL_RMW_XOR, TL_U32) && tl_rmw_takes(TL_RMW_ADD, TL_I16));
     CHECK(!tl_rmw_takes(TL_RMW_ADD, TL_F8E5M2) && !tl_rmw_takes(TL_RMW_ADD, TL_BOOL));
+    CHECK(!tl_rmw_takes(TL_RMW_ADD, TL_I4) && tl_rmw_takes(TL_RMW_XOR, TL_BOOL));
+    CHECK(tl_rmw_takes(TL_RMW_MUL, TL_F16) && !tl_rmw_takes(TL_RMW_MUL, TL_BOOL));
+    CHECK(tl_rmw_takes(TL_RMW_XCHG, TL_BOOL) && !tl_rmw_takes(TL_RMW_MAX, TL_BOOL));
+    CHECK(tl_atomic_moves(TL_U8) && tl_atomic_moves(TL_BOOL) && tl_atomic_moves(TL_F64));
+    CHECK(!tl_atomic_moves(TL_F16) && !tl_atomic_moves(TL_U4));
 }
 
 int main(void)

@@ -113,7 +113,8 @@ static void gen_arith(Gen *g)
                                           TL_OP_ADD, TL_OP_MUL, TL_OP_SUB, TL_OP_DIV};
     static const TlOpcode compares[] = {TL_OP_EQ, TL_OP_NE, TL_OP_LT, TL_OP_LE, TL_OP_GT, TL_OP_GE};
     static const TlOpcode bits[] = {TL_OP_AND, TL_OP_OR, TL_OP_XOR};
-    static const TlOpcode whole[] = {TL_OP_SHL, TL_OP_SHR, TL_OP_MULHI, TL_OP_REM};
+    static const TlOpcode whole[] = {TL_OP_SHL, TL_OP_SHR,     TL_OP_MULHI,
+                                     TL_OP_REM, TL_OP_ADD_SAT, TL_OP_SUB_SAT};
     static const TlOpcode real[] = {TL_OP_MIN_NAN, TL_OP_MAX_NAN, TL_OP_ADD, TL_OP_MUL};
     TlValue *x = any(g), *y = pick(g, 8) ? value_of(g, x->type) : x;
     TlDtype d = x->type->dtype;

@@ -205,8 +205,8 @@ def shfl_idx(out, lanes):
 
 
 def cell_bits(c, width):
-    if width == 2:
-        return c * 257 & 0xFFFF
+    if width <= 2:
+        return c * 257 & (1 << 8 * width) - 1
     return int.from_bytes(np.array(c % 100, f"<f{width}").tobytes(), "little")
 
 
@@ -243,7 +243,7 @@ def operand(op, width, n):
 
 
 def atom(out, width, op):
-    cells = [cell_bits(c, width) for c in range((ALL + 1) * CELLS)]
+    cells, other = [cell_bits(c, width) for c in range((ALL + 1) * CELLS)], 57 if width == 1 else 12345
     for v in range(CELLS):
         operands, old = operand(op, width, v), np.zeros((ALL, width), np.uint8)
         for t in range(ALL):
@@ -251,10 +251,10 @@ def atom(out, width, op):
             if v != 5 or SOME[t]:
                 before = cells[c]
                 old[t] = list(before.to_bytes(width, "little"))
-                cells[c] = OPS[op](before, operands[t], before if t & 1 else 12345, width)
+                cells[c] = OPS[op](before, operands[t], before if t & 1 else other, width)
             if op not in ("xchg", "cas", "store") and (v != 7 or SOME[t]):
                 shared = ALL * CELLS + v
-                cells[shared] = OPS[op](cells[shared], operands[t], 12345, width)
+                cells[shared] = OPS[op](cells[shared], operands[t], other, width)
         if op != "store":
             out.keep(old)
     return cells

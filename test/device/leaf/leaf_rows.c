@@ -101,7 +101,12 @@ static LLVMValueRef pred(Maker *m, int which)
 
 char leaf_atom_letter(tl_leaf leaf)
 {
-    return leaf == TL_LEAF_ATOM_16 ? 'h' : leaf == TL_LEAF_ATOM_32 ? 'i' : 'l';
+    switch (leaf) {
+    case TL_LEAF_ATOM_8: return 'c';
+    case TL_LEAF_ATOM_16: return 'h';
+    case TL_LEAF_ATOM_32: return 'i';
+    default: return 'l';
+    }
 }
 
 static bool is_matrix(tl_leaf leaf)
@@ -206,15 +211,21 @@ static bool is_left_out(tl_leaf leaf)
     return leaf_box_rank(leaf) == 1;
 }
 
-/* Matrix instructions that the target has; on 16 bits there are these atomics alone, the others are
- * made of them. */
+static bool is_narrow_atomic(tl_leaf leaf)
+{
+    return leaf == TL_LEAF_ATOM_8 || leaf == TL_LEAF_ATOM_16;
+}
+
+/* Matrix instructions that the target has; on 8 and 16 bits there are these atomics alone, the
+ * others are made of them. */
 bool leaf_has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, uint32_t op)
 {
     if (is_matrix(leaf))
         return tl_mma_has(target->matrix, tl_mma_at(op)) &&
                tl_leaf_of_mma(arena, tl_mma_at(op)) == leaf;
     return tl_leaf_is_of(target, leaf) && !is_left_out(leaf) &&
-           (leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS);
+           (!is_narrow_atomic(leaf) || op == TL_ATOM_LOAD || op == TL_ATOM_STORE ||
+            op == TL_ATOM_CAS);
 }
 
 static const uint32_t HINTS[] = {0, 1, 2, 4, 8, 6};
@@ -444,10 +455,10 @@ static void make_shuffles(Maker *m, tl_leaf leaf)
 
 /* ---- atomics ---- */
 
-/* What is in cell c (fill_output): c times 257 in 16 bits, else the float that is c % 100. */
+/* What is in cell c (fill_output): c times 257 in 8 and 16 bits, else the float that is c % 100. */
 static LLVMValueRef in_cell(Maker *m, LLVMValueRef c, LLVMTypeRef type)
 {
-    if (LLVMGetIntTypeWidth(type) == 16)
+    if (LLVMGetIntTypeWidth(type) <= 16)
         return LLVMBuildTrunc(m->b, mul(m, c, 257), type, "");
     LLVMTypeRef f = LLVMGetIntTypeWidth(type) == 64 ? LLVMDoubleTypeInContext(m->l.context)
                                                     : LLVMFloatTypeInContext(m->l.context);
@@ -485,7 +496,7 @@ static void make_atom(Maker *m, tl_leaf leaf, tl_atom op)
     LLVMValueRef odd = LLVMBuildICmp(m->b, LLVMIntNE, and(m, thread, 1), word(m, 0), "");
     for (uint32_t v = 0; v < CELLS; v++) {
         LLVMValueRef c = add(m, mul(m, thread, CELLS), v);
-        LLVMValueRef other = LLVMConstInt(type, 12345, 0);
+        LLVMValueRef other = LLVMConstInt(type, LLVMGetIntTypeWidth(type) == 8 ? 57 : 12345, 0);
         LLVMValueRef expected = LLVMBuildSelect(m->b, odd, in_cell(m, c, type), other, "");
         LLVMValueRef old = atom(m, leaf, mul(m, c, 8), pred(m, v == 5 ? 2 : 0), op, v,
                                 operand(m, op, type, v), expected);

@@ -56,10 +56,11 @@ static void fill_output(Run *r, char letter)
         uint16_t h = (uint16_t)(c * 257);
         memset(cell, 0xcd, 8);
         memcpy(cell,
-               letter == 'h'   ? (void *)&h
+               letter == 'c' || letter == 'h' ? (void *)&h
                : letter == 'i' ? (void *)&f
                                : (void *)&d,
-               letter == 'h'   ? 2
+               letter == 'c'   ? 1
+               : letter == 'h' ? 2
                : letter == 'i' ? 4
                                : 8);
     }
