@@ -153,7 +153,7 @@ TlSimtPartial tl_simt_of_lane(const TlSimtCombiner *c, TlSimtPartial x, uint32_t
 /* ---- partial results in shared memory ---- */
 
 static void write_operand(const TlSimtCombiner *c, const TlSharedSlots *s, uint32_t i,
-                          uint32_t base, uint32_t n, const TlSimtPartial *x)
+                          uint32_t base, uint32_t first, uint32_t n, const TlSimtPartial *x)
 {
     TlSimt *g = c->g;
     uint32_t bytes = (uint32_t)tl_gen_elem_bytes(&c->types[i]), together = 1u << s->vec_bits;
@@ -162,17 +162,17 @@ static void write_operand(const TlSimtCombiner *c, const TlSharedSlots *s, uint3
     for (uint32_t k = 0; k < n; k += together) {
         for (uint32_t e = 0; e < together; e++)
             v[e] = x[k + e].v[i];
-        uint32_t offset = tl_shared_slot(s, s->write_reg, k) * bytes;
-        tl_simt_shared_store(g, &c->types[i], tl_simt_linear_at(g, &at, offset, base), pred,
+        uint32_t slot = tl_shared_slot(s, s->write_reg, k) ^ tl_shared_round_class(s, first);
+        tl_simt_shared_store(g, &c->types[i], tl_simt_linear_at(g, &at, slot * bytes, base), pred,
                              (int)together, v);
     }
 }
 
 void tl_simt_write_slots(const TlSimtCombiner *c, const TlSharedSlots *s, const uint32_t *at,
-                         uint32_t n, const TlSimtPartial *x)
+                         uint32_t first, uint32_t n, const TlSimtPartial *x)
 {
     for (uint32_t i = 0; i < c->n; i++)
-        write_operand(c, s, i, tl_simt_scratch(c->op) + at[i], n, x);
+        write_operand(c, s, i, tl_simt_scratch(c->op) + at[i], first, n, x);
 }
 
 static void read_operand(const TlSimtCombiner *c, const TlSharedSlots *s, uint32_t i, uint32_t base,

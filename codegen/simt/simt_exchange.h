@@ -52,10 +52,10 @@ TlSimtPartial tl_simt_partner(const TlSimtCombiner *c, TlSimtPartial x, uint32_t
 /* What the last lane of the n lanes before has; of lane `lane`. */
 TlSimtPartial tl_simt_before(const TlSimtCombiner *c, TlSimtPartial x, uint32_t n);
 TlSimtPartial tl_simt_of_lane(const TlSimtCombiner *c, TlSimtPartial x, uint32_t lane);
-/* Each of n partials, by register number of the slots' plan, goes to its slot; operand i's are at
- * scratch + at[i]. */
+/* Each of n partials, the registers from `first` on in the slots' plan, goes to its slot of a round
+ * of their own; operand i's are at scratch + at[i]. */
 void tl_simt_write_slots(const TlSimtCombiner *c, const TlSharedSlots *s, const uint32_t *at,
-                         uint32_t n, const TlSimtPartial *x);
+                         uint32_t first, uint32_t n, const TlSimtPartial *x);
 /* The classes that are wanted (NULL: all) of registers k .. k + (1 << vec_bits) - 1; class c of the
  * register k + e is [c << vec_bits | e]. */
 TlSimtPartial *tl_simt_read_slots(const TlSimtCombiner *c, const TlSharedSlots *s,

@@ -167,7 +167,7 @@ static void combine_classes(Reduction *r)
         uint32_t n = p->nresults - first < p->each ? p->nresults - first : p->each;
         if (first > 0)
             tl_simt_barrier(r->c.g);
-        tl_simt_write_slots(&r->c, &p->slots, p->operand_at, n, r->partial + first);
+        tl_simt_write_slots(&r->c, &p->slots, p->operand_at, first, n, r->partial + first);
         tl_simt_barrier(r->c.g);
         for (uint32_t k = first; k < first + n; k += 1u << p->slots.vec_bits)
             combine_read(r, first, k);

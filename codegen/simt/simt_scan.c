@@ -229,7 +229,7 @@ static void scan_round(Scan *s, const TlScanStep *step, uint32_t first, uint32_t
     TlSimtPartial *x = TL_NEW_ARRAY(g->arena, TlSimtPartial, n);
     for (uint32_t i = 0; i < n; i++)
         x[i] = s->total[step->parts[first + i]];
-    tl_simt_write_slots(&s->c, slots, step->operand_at, n, x);
+    tl_simt_write_slots(&s->c, slots, step->operand_at, first, n, x);
     tl_simt_barrier(g);
     for (uint32_t i = 0; i < n; i += together) {
         TlSimtPartial *all =

@@ -397,6 +397,7 @@ TlSharedRounds tl_combine_rounds(TlArena *arena, const TlOp *op, const TlImages 
         plan_slots(&r.slots, &part, class_bits, work, op->nout);
         uint32_t slots = r.each >> part.nreg << r.slots.bits;
         r.bytes = place_operands(from, work, op->nout, slots, r.operand_at);
+        tl_shared_slots_in_rounds(&r.slots, x, class_bits);
         if (r.bytes <= room)
             return r;
         uint32_t chunks = r.each >> part.nreg;

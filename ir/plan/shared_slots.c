@@ -175,3 +175,21 @@ uint32_t tl_shared_slot(const TlSharedSlots *s, const uint32_t *of_bits, uint32_
         slot ^= reg >> b & 1 ? of_bits[b] : 0;
     return slot;
 }
+
+void tl_shared_slots_in_rounds(TlSharedSlots *s, const TlImages *all, int class_bits)
+{
+    TL_ASSERT(all->nreg >= s->nreg, "%d registers of %d", s->nreg, all->nreg);
+    s->nround = all->nreg - s->nreg;
+    for (int b = s->nreg; b < all->nreg; b++) {
+        uint32_t class = (uint32_t)all->reg[b] & ((1u << class_bits) - 1);
+        s->write_reg[b] = class << s->class_at;
+    }
+}
+
+uint32_t tl_shared_round_class(const TlSharedSlots *s, uint32_t first)
+{
+    uint32_t slot = 0;
+    for (int b = s->nreg; b < s->nreg + s->nround; b++)
+        slot ^= first >> b & 1 ? s->write_reg[b] : 0;
+    return slot;
+}

@@ -29,6 +29,7 @@ uint64_t tl_images_reg(const TlImages *x, uint32_t reg);
 
 typedef struct TlSharedSlots {
     int nreg;                /* of the images */
+    int nround;              /* register bits above these, if they choose a round */
     int bits;                /* log2 of the slots */
     int class_at;            /* slot of class c is its target's ^ c << class_at */
     int vec_bits;            /* registers 0 .. (1 << vec_bits) - 1 are neighbours */
@@ -43,4 +44,9 @@ void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, i
 /* Slot of register number `reg`, with repetitions above nreg bits, to be XORed with the thread's
  * and the class's; of_bits: write_reg or read_reg. */
 uint32_t tl_shared_slot(const TlSharedSlots *s, const uint32_t *of_bits, uint32_t reg);
+/* A round holds a part of the registers that `all` has and s was planned for: those of equal upper
+ * bits. In it each still goes to its own class. */
+void tl_shared_slots_in_rounds(TlSharedSlots *s, const TlImages *all, int class_bits);
+/* What that adds to the slots that the round of registers `first` ... writes. */
+uint32_t tl_shared_round_class(const TlSharedSlots *s, uint32_t first);
 #endif
