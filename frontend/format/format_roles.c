@@ -228,7 +228,9 @@ static bool ends_statement(const TlFmt *f, uint32_t i)
 static bool is_nested_head(const TlFmt *f, uint32_t open)
 {
     const TlFmtToken *t = f->tokens.data;
-    return open != TL_FMT_NONE && t[open].kind == '(' && is_name(&t[open - 1]) &&
+    if (open == TL_FMT_NONE || t[open].inside == TL_FMT_NONE) /* a kernel's clause */
+        return false;
+    return t[open].kind == '(' && is_name(&t[open - 1]) && t[open - 2].kind != ')' &&
            t[t[open].match + 1].kind == '{';
 }
 

@@ -47,8 +47,8 @@ GROUPS = {
         "cat": "cat_axis_* move_[a-z]*[0-9] move_*fnuz",
         "join, interleave, split": "join_split_interleave_* interleave_* move_parts_*",
         "scalars as shapes of no axes": "rank_0_through_every_operation",
-        "flip, repeat, extract, shift, pick, put": "flip_* repeat_* extract_of_every_form pick_put_* move_bool "
-            "lang_pick_and_put_*",
+        "flip, repeat, extract, shift, roll, pick, put": "flip_* repeat_* extract_of_every_form pick_put_* move_bool "
+            "move_roll_bool lang_pick_and_put_*",
         "moves keep every bit": "moves_keep_bits_* move_extents_of_1_and_edges move_in_a_loop move_rotary",
         "strides of zero": "strides_of_zero",
     }, "programs of the grid": {
@@ -132,6 +132,8 @@ GROUPS = {
         "strides, steps, columns": "view_strides lang_strides_of_parameters lang_steps_and_dropped_axes "
             "slice_with_steps_and_update views_store_* column_major_written_by_every_access",
         "indices from memory": "gather_* scatter_* pipeline_indirect recursive_pipeline_of_dependent_loads",
+        "points": "points_*", "borders: edge, reflect, symmetric, wrap": "border_edge_* border_reflect_* "
+            "border_symmetric_* border_wrap_*",
         "store and load of one place": "program_order_through_memory lang_program_order_* "
             "left_to_right_with_effects",
         "pointers from memory, tables of pointers, addresses": "pointers_*",

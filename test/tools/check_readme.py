@@ -59,10 +59,11 @@ def pc_flags(prefix, lib):
 
 
 def example(folder, scratch, prefix):
-    """A copy of an example's folder, built by what lies in it against the installed tree, and run, those that take sizes on one element."""
+    """A copy of an example's folder and of shared/ beside it, built against the installed tree, and run, those that take sizes on one element."""
     name = os.path.basename(folder)
     copy, out = os.path.join(scratch, name), os.path.join(scratch, name, "out")
     shutil.copytree(folder, copy)
+    shutil.copytree(os.path.join(os.path.dirname(folder), "shared"), os.path.join(scratch, "shared"), dirs_exist_ok=True)
     run(["cmake", "-S", copy, "-B", out, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"])
     run(["cmake", "--build", out])
     if os.path.exists(os.path.join(out, name)):
