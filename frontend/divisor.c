@@ -42,18 +42,14 @@ static bool is_widening(const TlOp *cast)
 /* The value whose elements v's elements are. */
 static const TlValue *spread_from(const TlValue *v)
 {
-    for (int i = 0; i < MOST_STEPS && v->def; i++)
-        switch (v->def->opcode) {
-        case TL_OP_BROADCAST:
-        case TL_OP_EXPAND:
-        case TL_OP_RESHAPE: v = tl_in(v->def, 0); break;
-        case TL_OP_CAST:
-            if (!is_widening(v->def))
-                return v;
-            v = tl_in(v->def, 0);
+    for (int i = 0; i < MOST_STEPS && v->def; i++) {
+        TlOpcode made_by = v->def->opcode;
+        bool spreads = made_by == TL_OP_BROADCAST || made_by == TL_OP_EXPAND ||
+                       made_by == TL_OP_RESHAPE || (made_by == TL_OP_CAST && is_widening(v->def));
+        if (!spreads)
             break;
-        default: return v;
-        }
+        v = tl_in(v->def, 0);
+    }
     return v;
 }
 

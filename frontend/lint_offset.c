@@ -110,19 +110,13 @@ static void look(Walk *w, const TlValue *v)
         warn(w, op);
         return;
     }
-    switch (op->opcode) {
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_MUL:
-    case TL_OP_CAST:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANS:
-    case TL_OP_NEG: look_operands(w, op, 0, op->nin); return;
-    case TL_OP_SELECT: look_operands(w, op, 1, 3); return;
-    default: return;
-    }
+    static const bool PASSES_ON[TL_OP_COUNT] = {
+        [TL_OP_ADD] = true,    [TL_OP_SUB] = true,       [TL_OP_MUL] = true,
+        [TL_OP_NEG] = true,    [TL_OP_CAST] = true,      [TL_OP_SELECT] = true,
+        [TL_OP_EXPAND] = true, [TL_OP_BROADCAST] = true, [TL_OP_RESHAPE] = true,
+        [TL_OP_TRANS] = true};
+    if (PASSES_ON[op->opcode])
+        look_operands(w, op, op->opcode == TL_OP_SELECT, op->nin);
 }
 
 void tl_lint_offsets(const TlLint *l)

@@ -51,18 +51,16 @@ static bool is_bound(const TlValue *b, const TlValue *x, int64_t axis, int steps
     if (!op || steps == 0)
         return false;
     steps--;
-    switch (op->opcode) {
-    case TL_OP_BROADCAST: return is_bound(tl_in(op, 0), x, axis, steps);
-    case TL_OP_EXPAND:
+    if (op->opcode == TL_OP_BROADCAST)
+        return is_bound(tl_in(op, 0), x, axis, steps);
+    if (op->opcode == TL_OP_EXPAND)
         return axis == NOT_SPREAD &&
                is_bound(tl_in(op, 0), x, tl_attr_int(op, TL_ATTR_AXIS, 0), steps);
-    case TL_OP_SELECT:
+    if (op->opcode == TL_OP_SELECT)
         return keeps_all_but_minus_infinity(op) && is_bound(tl_in(op, 2), x, axis, steps);
-    case TL_OP_MAX:
+    if (op->opcode == TL_OP_MAX)
         return is_bound(tl_in(op, 0), x, axis, steps) || is_bound(tl_in(op, 1), x, axis, steps);
-    case TL_OP_REDUCE: return is_maximum(op, x, axis);
-    default: return false;
-    }
+    return op->opcode == TL_OP_REDUCE && is_maximum(op, x, axis);
 }
 
 bool tl_is_nowhere_positive(const TlValue *v)

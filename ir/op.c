@@ -385,18 +385,10 @@ typedef struct PlaceOperands {
     bool expected, value, slot;
 } PlaceOperands;
 
-static PlaceOperands place_operands(TlOpcode opcode)
-{
-    switch ((int)opcode) {
-    case TL_OP_STORE:
-    case TL_OP_ATOMIC_RMW:
-    case TL_OP_ATOMIC_STORE: return (PlaceOperands){.value = true};
-    case TL_OP_ATOMIC_CAS: return (PlaceOperands){.expected = true, .value = true};
-    case TL_OP_BULK_STORE:
-    case TL_OP_COPY: return (PlaceOperands){.slot = true};
-    default: return (PlaceOperands){.slot = false};
-    }
-}
+static const PlaceOperands PLACE_OPERANDS[TL_OP_COUNT] = {
+    [TL_OP_STORE] = {.value = true},        [TL_OP_ATOMIC_RMW] = {.value = true},
+    [TL_OP_ATOMIC_STORE] = {.value = true}, [TL_OP_ATOMIC_CAS] = {.expected = true, .value = true},
+    [TL_OP_BULK_STORE] = {.slot = true},    [TL_OP_COPY] = {.slot = true}};
 
 static TlValue *take(const TlOp *op, uint32_t *at, bool present)
 {
@@ -428,7 +420,7 @@ TlPlace tl_op_place(const TlOp *op)
         p.index = op->in + 1;
         at += axes->n;
     }
-    PlaceOperands follow = place_operands(op->opcode);
+    PlaceOperands follow = PLACE_OPERANDS[op->opcode];
     bool is_bulk = tl_is_bulk_copy(op);
     p.expected = take(op, &at, follow.expected);
     p.value = take(op, &at, follow.value);

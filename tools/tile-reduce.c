@@ -219,13 +219,11 @@ static bool drop_positions(TlModule *m)
 
 static bool apply(TlModule *m, int step, uint32_t first, uint32_t n)
 {
-    switch (step) {
-    case STEP_KERNEL: return drop_kernels(m, first, n);
-    case STEP_INFO: return drop_infos(m);
-    case STEP_DCE: return run_dce(m);
-    case STEP_POSITIONS: return drop_positions(m);
-    default: return edit_ops(m, step, first, n);
-    }
+    return step == STEP_KERNEL      ? drop_kernels(m, first, n)
+           : step == STEP_INFO      ? drop_infos(m)
+           : step == STEP_DCE       ? run_dce(m)
+           : step == STEP_POSITIONS ? drop_positions(m)
+                                    : edit_ops(m, step, first, n);
 }
 
 /* ---- candidates ---- */

@@ -180,13 +180,19 @@ void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
 LLVMValueRef tl_cpu_eval_own(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* by its op, home or not */
 /* The value of an op that only renames elements, or computes each from those of its operands. */
-LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlValue *v, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_const(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_iota(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_broadcast(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_expand(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_trans(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_convert(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all ops but this one */
 
 /* ---- cpu_reshape.c, cpu_gather.c ---- */
 
-LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
-LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 
 /* ---- cpu_fetch.c: what lies further on in memory ---- */
 

@@ -94,6 +94,17 @@ void tl_cpu_fill(TlCpuGen *g, const TlNest *n)
     case TL_NEST_FILL: tl_cpu_nest(g, n, fill_body, &f); return;
     case TL_NEST_COPY: tl_cpu_nest(g, n, copy_body, &f); return;
     case TL_NEST_PICK: tl_cpu_nest(g, n, pick_body, &f); return;
-    default: TL_UNREACHABLE("a nest of kind %d fills no home", (int)n->kind);
+    case TL_NEST_STORE:
+    case TL_NEST_REDUCE:
+    case TL_NEST_SCAN:
+    case TL_NEST_COUNT:
+    case TL_NEST_ADD:
+    case TL_NEST_ATOMIC:
+    case TL_NEST_EACH:
+    case TL_NEST_DOT:
+    case TL_NEST_PRODUCT:
+    case TL_NEST_PACK:
+    case TL_NEST_KINDS: break;
     }
+    TL_UNREACHABLE("a nest of kind %d fills no home", (int)n->kind);
 }

@@ -47,7 +47,7 @@ static LLVMValueRef partners(TlCpuGen *g, TlValue *x, TlValue *mask, const TlCpu
     return r;
 }
 
-LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TlValue *x = tl_in(op, 0), *index = tl_in(op, 1);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), w = at->width;

@@ -238,17 +238,25 @@ static void lower_dot(TlCpuGen *g, TlOp *op)
     fill_homes(g, op, n + 1);
 }
 
+/* The ops that can be computed at a position; the results of all others have homes. */
+static LLVMValueRef (*const EVALUATORS[TL_OP_COUNT])(TlCpuGen *g, TlOp *op, TlCpuAt *at) = {
+    [TL_OP_CONST] = tl_cpu_eval_const,         [TL_OP_IOTA] = tl_cpu_eval_iota,
+    [TL_OP_BROADCAST] = tl_cpu_eval_broadcast, [TL_OP_EXPAND] = tl_cpu_eval_expand,
+    [TL_OP_TRANS] = tl_cpu_eval_trans,         [TL_OP_CONVERT] = tl_cpu_eval_convert,
+    [TL_OP_RESHAPE] = tl_cpu_eval_reshape,     [TL_OP_REGROUP] = tl_cpu_eval_reshape,
+    [TL_OP_GATHER] = tl_cpu_eval_gather,       [TL_OP_LOAD] = tl_cpu_eval_load,
+    [TL_OP_INSIDE] = tl_cpu_eval_inside,
+#define OP(...)
+#define ELEM(ID, ...) [TL_OP_##ID] = tl_cpu_eval_elements,
+#include "ir/ops.def"
+};
+
 /* The value of an op at a position. */
 static LLVMValueRef eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
-    switch (v->def->opcode) {
-    case TL_OP_LOAD: return tl_cpu_eval_load(g, v->def, at);
-    case TL_OP_INSIDE: return tl_cpu_eval_inside(g, v->def, at);
-    case TL_OP_RESHAPE:
-    case TL_OP_REGROUP: return tl_cpu_eval_reshape(g, v->def, at);
-    case TL_OP_GATHER: return tl_cpu_eval_gather(g, v->def, at);
-    default: return tl_cpu_eval_elements(g, v, at);
-    }
+    TlOpcode opcode = v->def->opcode;
+    TL_ASSERT(EVALUATORS[opcode], "cannot evaluate %s at a position", tl_op_info(opcode)->text);
+    return EVALUATORS[opcode](g, v->def, at);
 }
 
 static void lower_op(TlCpuGen *g, TlOp *op)

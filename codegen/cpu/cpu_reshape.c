@@ -119,7 +119,7 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return r;
 }
 
-LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
     TlNestWay way = g->plan->place[op->out[0]->id].way;

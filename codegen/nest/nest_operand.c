@@ -45,28 +45,18 @@ static int dense_dim(const TlFn *fn, const TlValue *v, int *left)
     const TlOp *op = v->def;
     if (!op || !op->nin || v->type->rank != 2 || --*left < 0)
         return -1;
-    const TlValue *x = tl_in(op, 0);
-    switch (op->opcode) {
-    case TL_OP_LOAD: return dense_dim_of_load(fn, op);
-    case TL_OP_RESHAPE: /* vectors stay together along the last axis, or are made there */
-    case TL_OP_REGROUP: return tl_nest_form(v->type).lane;
-    case TL_OP_TRANS: {
-        int d = dense_dim(fn, x, left);
-        return d < 0 || !swaps(op) ? d : 1 - d;
-    }
-    case TL_OP_BROADCAST: {
-        int d = dense_dim(fn, x, left);
-        return d < 0 || x->type->shape[d] == 1 ? -1 : d;
-    }
-    default: break;
-    }
+    if (op->opcode == TL_OP_LOAD)
+        return dense_dim_of_load(fn, op);
+    if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP)
+        return tl_nest_form(v->type).lane; /* where vectors stay together, or are made */
     bool by_elements = tl_op_info(op->opcode)->flags & F_ELEM;
-    for (uint32_t i = 0; by_elements && i < op->nin; i++) {
-        int d = dense_dim(fn, tl_in(op, i), left);
-        if (d >= 0)
-            return d;
-    }
-    return -1;
+    uint32_t n = by_elements ? op->nin : op->opcode == TL_OP_TRANS || op->opcode == TL_OP_BROADCAST;
+    int d = -1;
+    for (uint32_t i = 0; i < n && d < 0; i++)
+        d = dense_dim(fn, tl_in(op, i), left);
+    if (d >= 0 && op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->shape[d] == 1)
+        return -1;
+    return d >= 0 && op->opcode == TL_OP_TRANS && swaps(op) ? 1 - d : d;
 }
 
 int tl_nest_dense_dim(const TlFn *fn, const TlValue *v)
@@ -102,15 +92,10 @@ static bool is_of_launch(const TlValue *v, int depth)
         return !v->block->parent; /* a parameter */
     if (depth > 8)
         return false;
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_NPID: return true;
-    case TL_OP_EXTENT:
-    case TL_OP_STRIDE:
-    case TL_OP_VIEW_PTR: return is_of_launch(tl_in(op, 0), depth + 1);
-    default: break;
-    }
-    bool same = (tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_VIEW;
+    bool asks_view =
+        op->opcode == TL_OP_EXTENT || op->opcode == TL_OP_STRIDE || op->opcode == TL_OP_VIEW_PTR;
+    bool same = (tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_VIEW || asks_view ||
+                op->opcode == TL_OP_CONST || op->opcode == TL_OP_NPID;
     for (uint32_t i = 0; i < op->nin; i++)
         same = same && is_of_launch(tl_in(op, i), depth + 1);
     return same;

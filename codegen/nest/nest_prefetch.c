@@ -49,13 +49,10 @@ static Growth growth(const TlValue *v, int *seen)
         return NONE;
     if (v->type->kind != TL_TILE || v->type->rank || !tl_is_int(v->type->dtype))
         return UNKNOWN;
-    switch (op->opcode) {
-    case TL_OP_CAST:
-    case TL_OP_ADD:
-    case TL_OP_SUB: return LINEAR;
-    case TL_OP_MUL: return by[0] && by[1] ? UNKNOWN : LINEAR;
-    default: return UNKNOWN;
-    }
+    if (op->opcode == TL_OP_MUL)
+        return by[0] && by[1] ? UNKNOWN : LINEAR;
+    bool adds = op->opcode == TL_OP_CAST || op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB;
+    return adds ? LINEAR : UNKNOWN;
 }
 
 /* Is the next program's place elsewhere, by the same distance in all programs? */

@@ -24,28 +24,16 @@ static bool is_virtual_or_small(const TlNests *plan, const TlValue *v)
 /* May the op be lowered once more for each trip? It then only says how elements are computed. */
 static bool is_repeatable(const TlFn *fn, const TlNests *plan, const TlOp *op)
 {
-    uint32_t flags = tl_op_info(op->opcode)->flags;
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_IOTA:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_CONVERT:
-    case TL_OP_EXTENT:
-    case TL_OP_STRIDE:
-    case TL_OP_INSIDE:
-    case TL_OP_LOAD: break;
-    case TL_OP_RESHAPE:
-    case TL_OP_REGROUP: return op->nout == 1 && is_virtual_or_small(plan, op->out[0]);
-    case TL_OP_TRANS:
-        if (tl_nest_dense_dim(fn, op->out[0]) < 0)
-            return false;
-        break;
-    default:
-        if (!(flags & F_ELEM))
-            return false;
-    }
-    return op->nout == 1 && !op->nregions && is_virtual_or_small(plan, op->out[0]);
+    static const bool MAY[TL_OP_COUNT] = {
+        [TL_OP_CONST] = true,   [TL_OP_IOTA] = true,    [TL_OP_BROADCAST] = true,
+        [TL_OP_EXPAND] = true,  [TL_OP_TRANS] = true,   [TL_OP_RESHAPE] = true,
+        [TL_OP_REGROUP] = true, [TL_OP_CONVERT] = true, [TL_OP_EXTENT] = true,
+        [TL_OP_STRIDE] = true,  [TL_OP_INSIDE] = true,  [TL_OP_LOAD] = true};
+    if (!MAY[op->opcode] && !(tl_op_info(op->opcode)->flags & F_ELEM))
+        return false;
+    if (op->opcode == TL_OP_TRANS && tl_nest_dense_dim(fn, op->out[0]) < 0)
+        return false;
+    return op->nout == 1 && is_virtual_or_small(plan, op->out[0]);
 }
 
 TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop)

@@ -24,22 +24,17 @@ static bool is_affine(const TlNests *plan, const TlValue *v, int depth)
         return false;
     const TlOp *op = v->def;
     const TlValue *x = op->nin ? tl_in(op, 0) : NULL, *y = op->nin > 1 ? tl_in(op, 1) : NULL;
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_IOTA: return true;
-    case TL_OP_CAST:
+    if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA)
+        return true;
+    if (op->opcode == TL_OP_CAST)
         return tl_is_int(v->type->dtype) && tl_is_int(x->type->dtype) &&
                is_affine(plan, x, depth + 1);
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND: return is_affine(plan, x, depth + 1);
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_PTR_ADD: return is_affine(plan, x, depth + 1) && is_affine(plan, y, depth + 1);
-    case TL_OP_MUL:
-        return (is_one_number(x) && is_affine(plan, y, depth + 1)) ||
-               (is_one_number(y) && is_affine(plan, x, depth + 1));
-    default: return false;
-    }
+    if (op->opcode == TL_OP_BROADCAST || op->opcode == TL_OP_EXPAND)
+        return is_affine(plan, x, depth + 1);
+    if (op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB || op->opcode == TL_OP_PTR_ADD)
+        return is_affine(plan, x, depth + 1) && is_affine(plan, y, depth + 1);
+    return op->opcode == TL_OP_MUL && ((is_one_number(x) && is_affine(plan, y, depth + 1)) ||
+                                       (is_one_number(y) && is_affine(plan, x, depth + 1)));
 }
 
 /* At most n, for this reason. */

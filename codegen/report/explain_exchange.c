@@ -502,37 +502,43 @@ static const TlOp *buffer_op(const TlOp *op)
     return placed ? tl_buf_alloc(tl_op_place(op).buf) : op;
 }
 
-/* False: the op exchanges nothing. */
-static bool explain_op(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+static void explain_get(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
-    switch ((int)op->opcode) {
-    case TL_OP_CONVERT: explain_convert(e, op, x); return true;
-    case TL_OP_REDUCE: explain_reduce(e, op, x); return tl_in(op, 0)->type->rank > 0;
-    case TL_OP_SCAN: explain_scan(e, op, x); return true;
-    case TL_OP_DOT: explain_dot(e, op, x); return true;
-    case TL_OP_DOT_ASYNC: explain_dot_async(e, op, x); return true;
-    case TL_OP_GATHER:
-    case TL_OP_HISTOGRAM:
-    case TL_OP_REGROUP: explain_table(e, op, x); return true;
-    case TL_OP_PUT: explain_put(e, op, x); return true;
-    case TL_OP_GET: explain_buffer_use(e, op, op->out[0]->type, tl_in(op, 0), x); return true;
-    case TL_OP_COPY: explain_copy(e, op, x); return true;
-    case TL_OP_BULK_STORE: explain_bulk(e, op, x); return true;
-    case TL_OP_BARRIER:
-        x->way = "";
-        x->barriers = 1;
-        return true;
-    default: return false;
-    }
+    explain_buffer_use(e, op, op->out[0]->type, tl_in(op, 0), x);
 }
+
+static void explain_barrier(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    (void)e, (void)op;
+    x->way = "";
+    x->barriers = 1;
+}
+
+/* The ops by which threads exchange something. */
+static void (*const EXPLAIN[TL_OP_COUNT])(const TlExplain *, const TlOp *,
+                                          tilec_report_exchange *) = {
+    [TL_OP_CONVERT] = explain_convert,
+    [TL_OP_REDUCE] = explain_reduce,
+    [TL_OP_SCAN] = explain_scan,
+    [TL_OP_DOT] = explain_dot,
+    [TL_OP_DOT_ASYNC] = explain_dot_async,
+    [TL_OP_GATHER] = explain_table,
+    [TL_OP_HISTOGRAM] = explain_table,
+    [TL_OP_REGROUP] = explain_table,
+    [TL_OP_PUT] = explain_put,
+    [TL_OP_GET] = explain_get,
+    [TL_OP_COPY] = explain_copy,
+    [TL_OP_BULK_STORE] = explain_bulk,
+    [TL_OP_BARRIER] = explain_barrier};
 
 void tl_explain_exchanges(TlExplain *e)
 {
     TL_VEC(tilec_report_exchange) all = {0};
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         tilec_report_exchange x = {.op = tl_op_info(op->opcode)->text, .way = "", .why = ""};
-        if (!explain_op(e, op, &x))
+        if (!EXPLAIN[op->opcode] || (op->opcode == TL_OP_REDUCE && !tl_in(op, 0)->type->rank))
             continue;
+        EXPLAIN[op->opcode](e, op, &x);
         const TlType *t = tile_of(op);
         x.why = why_in_parts(e, op, x.why);
         x.position = tl_explain_position(e, op->loc);

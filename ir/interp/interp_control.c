@@ -233,18 +233,18 @@ void tl_eval_YIELD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     TlFrame *frame = tl_frame_top(in);
     const TlOp *owner = frame->owner;
     TL_ASSERT(owner, "yield outside of a region");
-    switch (owner->opcode) {
-    case TL_OP_ROLES: end_role(in); return;
-    case TL_OP_FOR: next_trip(in, frame, op); return;
-    case TL_OP_WHILE:
+    if (owner->opcode == TL_OP_ROLES) {
+        end_role(in);
+    } else if (owner->opcode == TL_OP_FOR) {
+        next_trip(in, frame, op);
+    } else if (owner->opcode == TL_OP_WHILE) {
         assign(in, owner->regions[0]->args, op->in, op->nin, frame->block);
         enter(frame, owner->regions[0]);
-        return;
-    case TL_OP_IF:
+    } else if (owner->opcode == TL_OP_IF) {
         assign(in, owner->out, op->in, op->nin, frame->block);
         tl_frame_pop(in);
-        return;
-    default: tl_combine_next(in, op); return; /* reduce, scan */
+    } else {
+        tl_combine_next(in, op); /* reduce, scan */
     }
 }
 

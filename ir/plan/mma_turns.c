@@ -92,11 +92,9 @@ TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_turn)
 TlMmaBlock tl_mma_part(const TlMmaOrder *o, const TlMmaIssue *issue, int operand)
 {
     TlMmaBlock b = o->blocks.data[issue->block];
-    switch (operand) {
-    case TL_MMA_A: return (TlMmaBlock){b.batch, b.row, issue->k};
-    case TL_MMA_B: return (TlMmaBlock){b.batch, issue->k, b.column};
-    default: return b;
-    }
+    if (operand == TL_MMA_A)
+        return (TlMmaBlock){b.batch, b.row, issue->k};
+    return operand == TL_MMA_B ? (TlMmaBlock){b.batch, issue->k, b.column} : b;
 }
 
 /* ---- registers ---- */

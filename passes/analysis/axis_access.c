@@ -277,14 +277,11 @@ static void limit(Run *r, int64_t width, TlNarrow why)
 /* The operand that an op's runs along an axis come from; NULL: from several, or from none. */
 static const TlValue *run_source(const TlValue *v)
 {
-    switch (v->def ? (int)v->def->opcode : -1) {
-    case TL_OP_CAST:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_CONVERT: return tl_in(v->def, 0);
-    case TL_OP_SUB: return tl_in(v->def, 0);
-    default: return NULL;
-    }
+    const TlOp *op = v->def;
+    bool has_one = op && (op->opcode == TL_OP_CAST || op->opcode == TL_OP_BROADCAST ||
+                          op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_CONVERT ||
+                          op->opcode == TL_OP_SUB);
+    return has_one ? tl_in(op, 0) : NULL;
 }
 
 static int64_t longest_run(const TlAxisInfo *a, const TlValue *v)

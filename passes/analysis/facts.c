@@ -57,8 +57,21 @@ bool tl_attr_equal(const TlAttr *a, const TlAttr *b)
         }
         return true;
     case TL_FORM_FLAG: return true;
-    default: return a->u.bits == b->u.bits; /* strings are interned */
+    case TL_FORM_INT:
+    case TL_FORM_STR: /* interned */
+    case TL_FORM_CONST:
+    case TL_FORM_COMBINE:
+    case TL_FORM_RMW:
+    case TL_FORM_ORDER:
+    case TL_FORM_SCOPE:
+    case TL_FORM_CACHE:
+    case TL_FORM_EVICT:
+    case TL_FORM_PRECISION:
+    case TL_FORM_ROUND:
+    case TL_FORM_APPROX:
+    case TL_FORM_SPAN: break;
     }
+    return a->u.bits == b->u.bits;
 }
 
 bool tl_is_invariant(const TlValue *v, const TlOp *loop)

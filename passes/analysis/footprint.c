@@ -137,22 +137,25 @@ static bool sum(const TlOp *op, TlForm *f, int64_t sign, int depth)
 static bool form_of_op(const TlOp *op, TlForm *f, int depth)
 {
     const TlValue *x = op->nin ? tl_in(op, 0) : NULL;
-    switch ((int)op->opcode) {
-    case TL_OP_ADD:
-    case TL_OP_PTR_ADD: return sum(op, f, 1, depth);
-    case TL_OP_SUB: return sum(op, f, -1, depth);
-    case TL_OP_MUL: return product(op, f, depth);
-    case TL_OP_SHL: return shifted(op, f, depth);
-    case TL_OP_IOTA: return add_term(f, (TlTerm){NULL, 0, op->out[0]->type->shape[0], 1});
-    case TL_OP_CONVERT: *f = form_of(x, depth); return true;
-    case TL_OP_CAST:
-        *f = form_of(x, depth);
-        return is_widening(x->type->dtype, op->out[0]->type->dtype);
-    case TL_OP_BROADCAST: *f = form_of(x, depth); return broadcasted(f);
-    case TL_OP_EXPAND: *f = form_of(x, depth); return expanded(op, f);
-    case TL_OP_TRANS: *f = form_of(x, depth); return transposed(op, f);
-    default: return false;
-    }
+    if (op->opcode == TL_OP_ADD || op->opcode == TL_OP_PTR_ADD)
+        return sum(op, f, 1, depth);
+    if (op->opcode == TL_OP_SUB)
+        return sum(op, f, -1, depth);
+    if (op->opcode == TL_OP_MUL)
+        return product(op, f, depth);
+    if (op->opcode == TL_OP_SHL)
+        return shifted(op, f, depth);
+    if (op->opcode == TL_OP_IOTA)
+        return add_term(f, (TlTerm){NULL, 0, op->out[0]->type->shape[0], 1});
+    bool renames = (tl_op_info(op->opcode)->flags & F_VIEWLIKE) && op->opcode != TL_OP_RESHAPE;
+    if (!renames && op->opcode != TL_OP_CONVERT && op->opcode != TL_OP_CAST)
+        return false;
+    *f = form_of(x, depth);
+    return op->opcode == TL_OP_BROADCAST ? broadcasted(f)
+           : op->opcode == TL_OP_EXPAND  ? expanded(op, f)
+           : op->opcode == TL_OP_TRANS   ? transposed(op, f)
+           : op->opcode == TL_OP_CAST    ? is_widening(x->type->dtype, op->out[0]->type->dtype)
+                                         : true;
 }
 
 static TlForm form_of(const TlValue *v, int depth)

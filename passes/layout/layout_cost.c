@@ -272,18 +272,16 @@ int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     if (!l)
         return 0;
-    switch ((int)op->opcode) {
-    case TL_OP_REDUCE:
-    case TL_OP_SCAN: return reduce_cost(c, op, l);
-    case TL_OP_DOT: return dot_cost(c, op, l);
-    case TL_OP_REGROUP:
-    case TL_OP_GATHER: return gather_cost(op, l);
-    case TL_OP_HISTOGRAM: return histogram_cost(op, l);
-    case TL_OP_FOR:
-    case TL_OP_WHILE:
-    case TL_OP_IF: return 0;
-    default: break;
-    }
+    if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+        return reduce_cost(c, op, l);
+    if (op->opcode == TL_OP_DOT)
+        return dot_cost(c, op, l);
+    if (op->opcode == TL_OP_REGROUP || op->opcode == TL_OP_GATHER)
+        return gather_cost(op, l);
+    if (op->opcode == TL_OP_HISTOGRAM)
+        return histogram_cost(op, l);
+    if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE || op->opcode == TL_OP_IF)
+        return 0;
     if (tl_op_info(op->opcode)->flags & (F_READ | F_WRITE))
         return access_cost(c, op, l);
     return tl_layout_registers(l) * element_cost(op);

@@ -275,29 +275,23 @@ static void stress_plain(Stress *s, TlOp *op)
 
 static void stress_op(Stress *s, TlOp *op)
 {
-    switch ((int)op->opcode) {
-    case TL_OP_FOR:
-    case TL_OP_WHILE:
-    case TL_OP_IF: stress_region_op(s, op); break;
-    case TL_OP_REDUCE: stress_reduce(s, op); break;
-    case TL_OP_RESHAPE: stress_reshape(s, op); break;
-    case TL_OP_DOT:
-        if (tl_is_warpgroup_dot(op))
-            stress_free_operands(s, op);
-        if (tl_mma_of(op)) /* the instruction determines its layouts */
-            break;
-        /* fall through */
-    case TL_OP_GATHER:
-    case TL_OP_HISTOGRAM:
-    case TL_OP_REGROUP:
-        stress_plain(s, op);
+    bool is_fixed = op->opcode == TL_OP_DOT && tl_mma_of(op); /* by the matrix instruction */
+    bool is_table = op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM ||
+                    op->opcode == TL_OP_REGROUP || (op->opcode == TL_OP_DOT && !is_fixed);
+    bool is_debug =
+        op->opcode == TL_OP_PRINT || op->opcode == TL_OP_ASSERT || op->opcode == TL_OP_ASSUME;
+    if (op->opcode == TL_OP_DOT && tl_is_warpgroup_dot(op))
         stress_free_operands(s, op);
-        break;
-    case TL_OP_PRINT:
-    case TL_OP_ASSERT:
-    case TL_OP_ASSUME: stress_free_operands(s, op); break;
-    default: stress_plain(s, op);
-    }
+    if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE || op->opcode == TL_OP_IF)
+        stress_region_op(s, op);
+    else if (op->opcode == TL_OP_REDUCE)
+        stress_reduce(s, op);
+    else if (op->opcode == TL_OP_RESHAPE)
+        stress_reshape(s, op);
+    else if (!is_debug && !is_fixed)
+        stress_plain(s, op);
+    if (is_table || is_debug)
+        stress_free_operands(s, op);
     fit_operands(op);
 }
 

@@ -55,15 +55,15 @@ typedef struct Overlap {
  * parts keep in order. */
 static bool is_movable(const TlOp *op)
 {
-    switch ((int)op->opcode) {
-    case TL_OP_DOT_ASYNC:
-    case TL_OP_YIELD: return true;
-    case TL_OP_AWAIT: return op->nin > 0;
-    case TL_OP_MBAR_WAIT: return !tl_attr_flag(op, TL_ATTR_MASK);
-    case TL_OP_ARRIVE: return !tl_attr_flag(op, TL_ATTR_MASK);
-    case TL_OP_LOAD: return tl_is_constant_memory(tl_in(op, 0));
-    default: return op->nregions == 0 && tl_op_is_pure(op);
-    }
+    if (op->opcode == TL_OP_DOT_ASYNC || op->opcode == TL_OP_YIELD)
+        return true;
+    if (op->opcode == TL_OP_AWAIT)
+        return op->nin > 0;
+    if (op->opcode == TL_OP_MBAR_WAIT || op->opcode == TL_OP_ARRIVE)
+        return !tl_attr_flag(op, TL_ATTR_MASK);
+    if (op->opcode == TL_OP_LOAD)
+        return tl_is_constant_memory(tl_in(op, 0));
+    return op->nregions == 0 && tl_op_is_pure(op);
 }
 
 static bool counts_up(const TlOp *loop)

@@ -277,13 +277,13 @@ static bool is_there(const TlOp *product)
 static bool may_come_first(const TlOp *op)
 {
     const TlOp *def = op->nin ? tl_in(op, op->nin - 1)->def : NULL;
-    switch ((int)op->opcode) {
-    case TL_OP_CONST: return op->out[0]->type->rank == 0;
-    case TL_OP_GET: return !def || def->block != op->block || def->opcode == TL_OP_CONST;
-    case TL_OP_DOT_ASYNC: return is_there(op);
-    case TL_OP_TRANS: return def && def->opcode == TL_OP_GET && may_come_first(def);
-    default: return false;
-    }
+    if (op->opcode == TL_OP_CONST)
+        return op->out[0]->type->rank == 0;
+    if (op->opcode == TL_OP_GET)
+        return !def || def->block != op->block || def->opcode == TL_OP_CONST;
+    if (op->opcode == TL_OP_DOT_ASYNC)
+        return is_there(op);
+    return op->opcode == TL_OP_TRANS && def && def->opcode == TL_OP_GET && may_come_first(def);
 }
 
 /* What the first product of the trip gets, it gets before fetches begin: these take a while, in

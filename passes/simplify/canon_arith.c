@@ -209,14 +209,10 @@ static TlValue *rule_abs(Canon *c)
 static TlValue *rule_round(Canon *c)
 {
     TlValue *x = canon_in(c, 0);
-    switch (x->def ? (int)x->def->opcode : -1) {
-    case TL_OP_FLOOR:
-    case TL_OP_CEIL:
-    case TL_OP_TRUNC:
-    case TL_OP_RINT:
-    case TL_OP_ROUND: return x;
-    default: return NULL;
-    }
+    TlOpcode made_by = x->def ? x->def->opcode : TL_OP_COUNT;
+    bool is_round = made_by == TL_OP_FLOOR || made_by == TL_OP_CEIL || made_by == TL_OP_TRUNC ||
+                    made_by == TL_OP_RINT || made_by == TL_OP_ROUND;
+    return is_round ? x : NULL;
 }
 
 static TlValue *rule_fma(Canon *c)
@@ -275,15 +271,10 @@ static TlValue *rule_shift(Canon *c)
 
 static TlOpcode opposite(TlOpcode opcode)
 {
-    switch ((int)opcode) {
-    case TL_OP_EQ: return TL_OP_NE;
-    case TL_OP_NE: return TL_OP_EQ;
-    case TL_OP_LT: return TL_OP_GE;
-    case TL_OP_GE: return TL_OP_LT;
-    case TL_OP_LE: return TL_OP_GT;
-    case TL_OP_GT: return TL_OP_LE;
-    default: return TL_OP_COUNT;
-    }
+    static const TlOpcode OF[TL_OP_COUNT] = {
+        [TL_OP_EQ] = TL_OP_NE, [TL_OP_NE] = TL_OP_EQ, [TL_OP_LT] = TL_OP_GE,
+        [TL_OP_GE] = TL_OP_LT, [TL_OP_LE] = TL_OP_GT, [TL_OP_GT] = TL_OP_LE};
+    return opcode >= TL_OP_EQ && opcode <= TL_OP_GE ? OF[opcode] : TL_OP_COUNT;
 }
 
 static TlValue *rule_not(Canon *c)

@@ -33,33 +33,29 @@ static void need(Dce *d, TlValue *v)
     tl_vec_push(d->arena, &d->work, v);
 }
 
+static void need_operands(Dce *d, const TlOp *op, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        need(d, tl_in(op, i));
+}
+
 /* Keeps the op, with the operands that it reads whichever results are needed, and the ops around
  * it. */
 static void keep(Dce *d, TlOp *op)
 {
     for (; op && !tl_map_get(&d->kept, (uint64_t)(uintptr_t)op, NULL); op = op->block->parent) {
         tl_map_put(&d->kept, (uint64_t)(uintptr_t)op, 1);
-        switch ((int)op->opcode) {
-        case TL_OP_FOR:
-            for (uint32_t i = 0; i < 3; i++)
-                need(d, tl_in(op, i));
-            break;
-        case TL_OP_IF: need(d, tl_in(op, 0)); break;
-        case TL_OP_WHILE: need(d, tl_in(op->regions[0]->last, 0)); break;
-        case TL_OP_YIELD:
-        case TL_OP_CONDITION: break; /* by value */
-        case TL_OP_REDUCE:
-        case TL_OP_SCAN: /* the combiner is needed as a whole */
-            for (TlOp *o = tl_walk_next(op, op); o; o = tl_walk_next(o, op)) {
-                tl_map_put(&d->kept, (uint64_t)(uintptr_t)o, 1);
-                for (uint32_t i = 0; i < o->nin; i++)
-                    need(d, tl_in(o, i));
-            }
-            /* fall through */
-        default:
-            for (uint32_t i = 0; i < op->nin; i++)
-                need(d, tl_in(op, i));
+        bool combines = op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN;
+        for (TlOp *o = tl_walk_next(op, op); o && combines; o = tl_walk_next(o, op)) {
+            tl_map_put(&d->kept, (uint64_t)(uintptr_t)o, 1);
+            need_operands(d, o, o->nin);
         }
+        if (op->opcode == TL_OP_FOR)
+            need_operands(d, op, 3);
+        else if (op->opcode == TL_OP_WHILE)
+            need(d, tl_in(op->regions[0]->last, 0));
+        else if (op->opcode != TL_OP_YIELD && op->opcode != TL_OP_CONDITION) /* by value */
+            need_operands(d, op, op->nin);
     }
 }
 
@@ -69,15 +65,12 @@ static void need_result(Dce *d, const TlValue *v)
     TlOp *op = v->def;
     uint32_t i = v->index;
     keep(d, op);
-    switch ((int)op->opcode) {
-    case TL_OP_FOR: need(d, op->regions[0]->args[i + 1]); break;
-    case TL_OP_WHILE: need(d, tl_in(op->regions[0]->last, i + 1)); break;
-    case TL_OP_IF:
-        need(d, tl_in(op->regions[0]->last, i));
-        need(d, tl_in(op->regions[1]->last, i));
-        break;
-    default: break;
-    }
+    if (op->opcode == TL_OP_FOR)
+        need(d, op->regions[0]->args[i + 1]);
+    if (op->opcode == TL_OP_WHILE)
+        need(d, tl_in(op->regions[0]->last, i + 1));
+    for (uint32_t r = 0; op->opcode == TL_OP_IF && r < op->nregions; r++)
+        need(d, tl_in(op->regions[r]->last, i));
 }
 
 static void need_argument(Dce *d, const TlValue *v)

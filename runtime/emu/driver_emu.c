@@ -265,22 +265,15 @@ static void keep_stats(tl_dev *dev, const tl_emu_job *job)
 /* What threads, copies and products wait by for each other. */
 static bool orders_threads(uint32_t leaf)
 {
-    switch ((tl_leaf)leaf) {
-    case TL_LEAF_BARRIER:
-    case TL_LEAF_MEET:
-    case TL_LEAF_CP_COMMIT:
-    case TL_LEAF_CP_WAIT:
-    case TL_LEAF_WGMMA_FENCE:
-    case TL_LEAF_WGMMA_WAIT:
-    case TL_LEAF_FENCE_ASYNC:
-    case TL_LEAF_BULK_COMMIT:
-    case TL_LEAF_BULK_WAIT:
-    case TL_LEAF_MBAR_EXPECT:
-    case TL_LEAF_MBAR_ARRIVE:
-    case TL_LEAF_MBAR_ARRIVE_AT:
-    case TL_LEAF_MBAR_WAIT: return true;
-    default: return leaf >= TL_LEAF_BULK_ALL_1 && leaf <= TL_LEAF_BULK_ALL_5;
-    }
+    static const bool ORDERS[TL_LEAF_FAMILY_COUNT] = {
+        [TL_LEAF_FAMILY_BARRIER] = true,     [TL_LEAF_FAMILY_MEET] = true,
+        [TL_LEAF_FAMILY_CP_COMMIT] = true,   [TL_LEAF_FAMILY_CP_WAIT] = true,
+        [TL_LEAF_FAMILY_WGMMA_FENCE] = true, [TL_LEAF_FAMILY_WGMMA_WAIT] = true,
+        [TL_LEAF_FAMILY_FENCE_ASYNC] = true, [TL_LEAF_FAMILY_BULK_COMMIT] = true,
+        [TL_LEAF_FAMILY_BULK_WAIT] = true,   [TL_LEAF_FAMILY_BULK_ALL] = true,
+        [TL_LEAF_FAMILY_MBAR_EXPECT] = true, [TL_LEAF_FAMILY_MBAR_ARRIVE] = true,
+        [TL_LEAF_FAMILY_MBAR_WAIT] = true,   [TL_LEAF_FAMILY_MBAR_ARRIVE_AT] = true};
+    return leaf < TL_LEAF_COUNT && ORDERS[tl_leaf_info((tl_leaf)leaf)->family];
 }
 
 /* Fences of registers of one product, as many as it takes for its words, are one. */
