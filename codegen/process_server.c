@@ -27,6 +27,7 @@
 
 extern char **environ;
 
+/* Idle processes that are kept for later compilations; how long one may take to start. */
 enum { MOST_IDLE = 16, START_MS = 30000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

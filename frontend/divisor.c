@@ -13,7 +13,8 @@
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 
-/* A sum of so many powers is a number in f16 too; of f32, far more would do. */
+/* A sum of so many powers is a number in f16 too; of f32, far more would do. Ops between a sum and
+ * its use as a divisor. */
 enum { MOST_TERMS = 1 << 15, MOST_STEPS = 8 };
 static const double NOT_TINY = 0x1p-120;
 

@@ -42,7 +42,7 @@ static Multiple multiple_of(const TlValue *v, int64_t unit, int steps)
                                                                                        : NOT_KNOWN;
 }
 
-enum { MOST_LEVELS = 8 };
+enum { MOST_LEVELS = 8 }; /* of ops that an index is computed by: recursion */
 
 /* ---- what is known of the extent ---- */
 

@@ -33,7 +33,7 @@ typedef struct Walk {
     int steps;
 } Walk;
 
-enum { MOST_STEPS = 4096 };
+enum { MOST_STEPS = 4096 }; /* values that one reduction is traced through: time */
 
 static Pad look(Walk *w, const TlValue *v, int axis);
 
@@ -265,7 +265,7 @@ static const Reduction reductions[] = {
 
 static bool is_neutral(const Reduction *r, const TlValue *x, const Pad *p)
 {
-    enum { MOST_LEVELS = 16 };
+    enum { MOST_LEVELS = 16 }; /* of ops: recursion */
     if (!p->known)
         return false;
     return p->value == r->neutral ||

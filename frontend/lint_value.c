@@ -151,7 +151,7 @@ static int64_t most_of(const TlLint *l, const TlValue *v, int steps)
 
 int64_t tl_lint_most(const TlLint *l, const TlValue *v)
 {
-    enum { MOST_LEVELS = 8 };
+    enum { MOST_LEVELS = 8 }; /* of ops: recursion */
     return most_of(l, v, MOST_LEVELS);
 }
 
@@ -181,7 +181,7 @@ static bool mentions(const TlLint *l, const TlValue *v, const TlValue *view, uin
 
 bool tl_lint_mentions(const TlLint *l, const TlValue *v, const TlValue *view, uint32_t axis)
 {
-    enum { MOST_LEVELS = 8 };
+    enum { MOST_LEVELS = 8 }; /* of ops: recursion */
     return mentions(l, v, view, axis, MOST_LEVELS);
 }
 

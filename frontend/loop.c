@@ -91,7 +91,7 @@ static void add_args(const TlValues *leaves, uint32_t from, TlBlock *block)
 
 /* ---- hints ---- */
 
-enum { MOST_HINTS = 4 };
+enum { MOST_HINTS = 4 }; /* of a loop: each kind once */
 
 static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t least)
 {

@@ -14,7 +14,7 @@
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 
-enum { NOT_SPREAD = -1, MOST_STEPS = 8 };
+enum { NOT_SPREAD = -1, MOST_STEPS = 8 /* from a difference to the maximum: recursion */ };
 
 static bool is_minus_infinity(const TlValue *v)
 {

@@ -130,7 +130,7 @@ static void op_differs(Differ *d, const TlOp *op)
         join(d, op->out[i], differs);
 }
 
-enum { MOST_PASSES = 32 };
+enum { MOST_PASSES = 32 }; /* over the kernel; then all is assumed to differ */
 
 static Differ find_differences(const Warn *w)
 {

@@ -117,7 +117,7 @@ static bool check_syms(check *c, const tile_image_kernel *k)
 /* A tensor map that a driver may take: TILE_SLOT_MAP. */
 static bool is_map(const check *c, const tile_image_kernel *k, const tile_image_slot *s)
 {
-    enum { MOST_RANK = 5, MOST_BOX = 256 };
+    enum { MOST_RANK = 5, MOST_BOX = 256 }; /* of a tensor map; rows of its box */
     const tile_image_param *p = (const tile_image_param *)at(c, k->params) + s->param;
     uint32_t row = s->axis & 15, other = s->axis >> 4 & 15, span = s->axis >> 8;
     uint32_t columns = s->box & 0xffff, rows = s->box >> 16;

@@ -52,7 +52,7 @@ static int axes_of(const tile_arg *a, axis out[TILE_MAX_RANK])
 /* False: it has no elements, or more than memory. */
 static bool range_of(const tile_arg *a, range *out)
 {
-    enum { MOST_BITS = 60 };
+    enum { MOST_BITS = 60 }; /* of a distance in bytes, so that sums of a few fit in 64 */
     const uint64_t most = (uint64_t)1 << MOST_BITS;
     axis axes[TILE_MAX_RANK];
     uint64_t before = 0, elements = 1, bits = (uint64_t)tile_dtype_bits((tile_dtype)a->dtype);

@@ -17,7 +17,7 @@
 
 enum {
     VERSION = 1,
-    MOST_PARTS = 1 << 10,
+    MOST_PARTS = 1 << 10, /* of an entry; more is a damaged file */
     NAME = TL_HASH_DIGITS,
     NAME_MOST = 2 + NAME + 2 * 24, /* of an entry that is being written */
     MEASURE = 4096,                /* bytes that a byte of "added" stands for */

@@ -168,7 +168,7 @@ LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *form, const TlCpuAt
  * the nest, of the last element. */
 LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n);
 /* Transposes w rows of w lanes in registers; w is a power of two. */
-void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w);
+void tl_cpu_transpose(TlCpuGen *g, LLVMValueRef *rows, int w);
 LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
                                int w); /* a0 b0 a1 b1 ..., w of each */
 

@@ -38,11 +38,11 @@ static LLVMValueRef partners(TlCpuGen *g, TlValue *x, TlValue *mask, const TlCpu
     LLVMValueRef r = tl_cpu_eval(g, x, &sub);
     for (int bit = 1; bit < w; bit *= 2) {
         for (int i = 0; i < w; i++) order[i] = LLVMConstInt(g->i32, (unsigned)(i ^ bit), 0);
-        LLVMValueRef turned = LLVMBuildShuffleVector(g->b, r, LLVMGetPoison(LLVMTypeOf(r)),
-                                                     LLVMConstVector(order, (unsigned)w), "");
+        LLVMValueRef exchanged = LLVMBuildShuffleVector(g->b, r, LLVMGetPoison(LLVMTypeOf(r)),
+                                                        LLVMConstVector(order, (unsigned)w), "");
         LLVMValueRef is_set = LLVMBuildAnd(g->b, m, tl_gen_int(&g->gen, bit), "");
         is_set = LLVMBuildICmp(g->b, LLVMIntNE, is_set, zero, "");
-        r = LLVMBuildSelect(g->b, is_set, turned, r, "");
+        r = LLVMBuildSelect(g->b, is_set, exchanged, r, "");
     }
     return r;
 }

@@ -19,7 +19,7 @@
 static uint32_t fill_homes(TlCpuGen *g, const TlOp *op, uint32_t n)
 {
     for (const TlNest *x; (x = tl_nest_of(g->plan, op, n)) != NULL; n++) {
-        if (x->kind != TL_NEST_FILL && x->kind != TL_NEST_TURN && x->kind != TL_NEST_COPY)
+        if (x->kind != TL_NEST_FILL && x->kind != TL_NEST_TRANSPOSE && x->kind != TL_NEST_COPY)
             break;
         tl_cpu_fill(g, x);
     }

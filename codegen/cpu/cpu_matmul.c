@@ -339,7 +339,7 @@ static void list_rows(Chunk *c, LLVMValueRef n)
     LLVMValueRef first = tl_cpu_times(g, n, c->x.rows);
     LLVMValueRef list = LLVMBuildInBoundsGEP2(g->b, g->ptr, tl_cpu_home_ptr(g, c->p->listed),
                                               &first, 1, "");
-    if (c->p->a_turned)
+    if (c->p->a_transposed)
         list_columns(c, list);
     else
         list_part(c, c->a, c->x.a, c->x.from, c->x.to, list);
@@ -508,7 +508,7 @@ void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueR
         c.b = p->b_load ? tl_cpu_access_of(g, p->b_load) : NULL;
     }
     set_trips(&c);
-    if (c.a && !p->a_turned)
+    if (c.a && !p->a_transposed)
         point_at_a(&c);
     provide_b(&c);
     provide_a(&c);

@@ -11,6 +11,7 @@
  *   3. replace  the value by a look-up */
 #include "codegen/cpu/cpu.h"
 
+/* Values of four bits; instructions of a function, at the most (recursion) and at the least. */
 enum { CODES = 16, MOST_NODES = 48, LEAST_NODES = 2 };
 
 typedef struct Table {

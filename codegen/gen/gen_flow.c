@@ -1,4 +1,5 @@
-/* Control flow in LLVM IR that is the same on every device, and what no lowering has yet. */
+/* Control flow in LLVM IR that is the same on every device, and the refusal of kernels that cannot
+ * be lowered for a device. */
 #include <stdio.h>
 
 #include "codegen/gen/gen.h"

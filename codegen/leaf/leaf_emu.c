@@ -97,8 +97,8 @@ static LLVMValueRef word_at(TlLeafCall *call, LLVMValueRef words, unsigned i)
 /* The words of a leaf cross the call as their number and their address. */
 static LLVMValueRef expand_words(TlLeafCall *call, unsigned fixed)
 {
-    enum { MOST = TL_LEAF_MOST_WORDS + 4, MOST_FIXED = 10 };
-    LLVMValueRef args[MOST_FIXED], words = room(call, "words", MOST);
+    enum { MOST_WORDS = TL_LEAF_MOST_WORDS + 4, MOST_FIXED = 10 /* operands */ };
+    LLVMValueRef args[MOST_FIXED], words = room(call, "words", MOST_WORDS);
     unsigned n = call->nargs - fixed;
     for (unsigned i = 0; i < fixed; i++)
         args[i] = to_c(call, call->args[i]);

@@ -3,7 +3,7 @@
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 
-enum { MOST_VALUES = 100 }; /* that a walk over an operand visits */
+enum { MOST_WALKED = 100 }; /* values that a walk over an operand visits */
 
 /* ---- a load alone ---- */
 
@@ -12,12 +12,12 @@ static bool swaps(const TlOp *trans)
     return tl_attr(trans, TL_ATTR_PERM)->u.ints[0] == 1;
 }
 
-TlOp *tl_nest_load_under(const TlValue *v, bool *out_turned)
+TlOp *tl_nest_load_under(const TlValue *v, bool *out_transposed)
 {
-    *out_turned = false;
+    *out_transposed = false;
     while (v->def && v->type->rank == 2 &&
            (v->def->opcode == TL_OP_CAST || v->def->opcode == TL_OP_TRANS)) {
-        *out_turned ^= v->def->opcode == TL_OP_TRANS && swaps(v->def);
+        *out_transposed ^= v->def->opcode == TL_OP_TRANS && swaps(v->def);
         v = tl_in(v->def, 0);
     }
     if (!v->def || v->def->opcode != TL_OP_LOAD || v->type->rank != 2)
@@ -61,7 +61,7 @@ static int dense_dim(const TlFn *fn, const TlValue *v, int *left)
 
 int tl_nest_dense_dim(const TlFn *fn, const TlValue *v)
 {
-    int left = MOST_VALUES;
+    int left = MOST_WALKED;
     return dense_dim(fn, v, &left);
 }
 
@@ -130,7 +130,7 @@ static bool add_keys(Keys *k, TlValue *v)
 bool tl_nest_find_keys(const TlNests *plan, TlNestProduct *p, TlArena *arena)
 {
     TlWideInt step;
-    Keys k = {.plan = plan, .p = p, .left = MOST_VALUES};
+    Keys k = {.plan = plan, .p = p, .left = MOST_WALKED};
     tl_map_init(&k.seen, arena);
     if (tl_const_int_value(tl_in(p->loop, 2), &step) && add_keys(&k, tl_in(p->dot, 1)))
         return true;

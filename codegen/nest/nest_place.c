@@ -30,8 +30,10 @@
 #include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 
+/* Work for an element of 32 bits, where a sum is 1 (op_cost): less than which is done again, in a
+ * loop too; how often, and with how much behind it. */
 enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000, NEVER = -1 };
-enum { MOST_WALKED = 64, MANY_WALKED = 4096 };
+enum { MOST_WALKED = 64, MANY_WALKED = 4096 }; /* values that one question visits: time */
 
 /* Positions of an op and of the last one inside of it. */
 typedef struct Span {
@@ -823,7 +825,7 @@ static void place_products(Placer *p)
         p->plan->zeroed_bytes += x->stores ? 64 : 0;
         if (x->a_rows) {
             int64_t rows = tl_in(x->dot, 0)->type->shape[0], listed = rows, length = x->depth;
-            if (x->a_turned)
+            if (x->a_transposed)
                 listed = x->depth, length = rows;
             uint64_t bytes = (uint64_t)listed * sizeof(int64_t);
             x->listed = new_buffer(p, chunks * bytes, around.pos, around.end);

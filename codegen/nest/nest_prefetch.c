@@ -17,7 +17,8 @@
  * a nest computes as much as an exponential the CPU does not see that far: softmax's rows of 4000
  * bytes are a twentieth faster from the last cache and a fifth from memory. */
 enum { LEAST_ROW = 8 << 10, LEAST_COMPUTED_ROW = 2 << 10, MOST_ROW = 64 << 10 };
-enum { MOST_VALUES = 32, MANY_VALUES = 16 };
+/* Values that a walk over a place visits; values of a nest that computes as much as that. */
+enum { MOST_WALKED = 32, MANY_VALUES = 16 };
 /* A nest that computes fewer waits for memory only (fetch_light). */
 enum { LEAST_VALUES = 12 };
 
@@ -34,7 +35,7 @@ static Growth growth(const TlValue *v, int *seen)
         return NONE;
     if (op->opcode == TL_OP_PID)
         return tl_attr_int(op, TL_ATTR_AXIS, 0) == 0 ? LINEAR : NONE;
-    if (++*seen > MOST_VALUES || op->nregions)
+    if (++*seen > MOST_WALKED || op->nregions)
         return UNKNOWN;
     bool none = true;
     for (uint32_t i = 0; i < op->nin; i++) {
@@ -77,7 +78,7 @@ static bool is_by_program(const TlValue *v, int *seen)
     if (!op && v->block && v->block->parent && v->block->parent->opcode == TL_OP_FOR &&
         v->index == 0)
         return is_by_program(tl_in(v->block->parent, 0), seen);
-    if (!op || ++*seen > MOST_VALUES)
+    if (!op || ++*seen > MOST_WALKED)
         return false;
     if (op->opcode == TL_OP_PID)
         return true;

@@ -265,7 +265,7 @@ static TlValue *rows_of(const TlPlace *p)
 
 /* The same of a load of which A is the transposition, by an index tile along k: what is outside is
  * zeros, and of its columns those are inside that are A's rows which are seen. */
-static void find_turned(const TlFn *fn, TlNestProduct *p, TlOp *a)
+static void find_transposed(const TlFn *fn, TlNestProduct *p, TlOp *a)
 {
     TlPlace pa = tl_op_place(a), pc;
     int along = tl_nest_slice_of(&pa, 1);
@@ -281,7 +281,7 @@ static void find_turned(const TlFn *fn, TlNestProduct *p, TlOp *a)
             return;
     p->a_load = a;
     p->a_rows = rows_of(&pa);
-    p->a_turned = true;
+    p->a_transposed = true;
 }
 
 /* Sets p->a_load to a load of A that can be read where it lies: where k is outside of A it is
@@ -290,20 +290,20 @@ static void find_turned(const TlFn *fn, TlNestProduct *p, TlOp *a)
  * by an index tile may be outside. */
 static void find_direct(const TlFn *fn, TlNestProduct *p)
 {
-    bool a_turned, b_turned;
-    TlOp *a = tl_nest_load_under(tl_in(p->dot, 0), &a_turned);
-    TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &b_turned);
+    bool a_transposed, b_transposed;
+    TlOp *a = tl_nest_load_under(tl_in(p->dot, 0), &a_transposed);
+    TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &b_transposed);
     if (!a || a->out[0]->type->dtype != p->part[0] || p->flips)
         return;
-    if (a_turned && p->per == 1)
-        find_turned(fn, p, a);
+    if (a_transposed && p->per == 1)
+        find_transposed(fn, p, a);
     if (a->out[0] != tl_in(p->dot, 0))
         return;
     TlPlace pa = tl_op_place(a);
     int along = tl_nest_slice_of(&pa, 1);
     if (b) {
         TlPlace pb = tl_op_place(b);
-        if (!same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0))
+        if (!same_slice(fn, &pa, 1, &pb, b_transposed ? 1 : 0))
             return;
     }
     p->a_rows = b && p->per == 1 ? rows_of(&pa) : NULL;
@@ -329,15 +329,15 @@ static void find_direct(const TlFn *fn, TlNestProduct *p)
  * chunk's first trip determine all of its trips. */
 static TlOp *find_kept(const TlNestProduct *p)
 {
-    bool turned;
+    bool transposed;
     TlWideInt step;
-    TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &turned);
+    TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &transposed);
     if (!load || tl_in(load, 0)->def || !tl_is_constant_memory(tl_in(load, 0)) ||
         !tl_const_int_value(tl_in(p->loop, 2), &step))
         return NULL;
     TlPlace b = tl_op_place(load);
-    int along = tl_nest_slice_of(&b, turned ? 1 : 0);
-    if (along < 0 || tl_nest_slice_of(&b, turned ? 0 : 1) < 0)
+    int along = tl_nest_slice_of(&b, transposed ? 1 : 0);
+    if (along < 0 || tl_nest_slice_of(&b, transposed ? 0 : 1) < 0)
         return NULL;
     bool follows = b.index[along].value == p->loop->regions[0]->args[0];
     return follows && moves_along_k(&b, along, p->loop) ? load : NULL;
@@ -380,7 +380,8 @@ static int count_gathered(const TlFn *fn, const TlNests *plan, const TlNestProdu
 {
     int n = 0, result = 0;
     const TlOp *loop = p->loop;
-    if (!p->a_load || p->a_turned || !p->b_load || !tl_is_constant_memory(tl_in(p->a_load, 0)) ||
+    if (!p->a_load || p->a_transposed || !p->b_load ||
+        !tl_is_constant_memory(tl_in(p->a_load, 0)) ||
         (tl_is_float(p->dtype) && !fn->ring && !p->from_zero))
         return 0;
     for (; n < p->naround; n++) {

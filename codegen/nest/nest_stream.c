@@ -13,7 +13,7 @@
 
 /* A nest that computes more values for an element is not limited by memory. Too much of a shorter
  * row, in bytes, is in lines that it does not fill. */
-enum { MOST_VALUES = 40, LEAST_ROW = 256 };
+enum { MOST_COMPUTED = 40, LEAST_ROW = 256 };
 
 /* By parameter: what is loaded, or meets atomics, may be in a cache when it is stored. */
 static const char **find_cached(const TlNests *plan)
@@ -47,7 +47,7 @@ static const char *why_not(const TlNest *n, const char *const *cached)
         return cached[a->param];
     if (a->place.mask)
         return "it has a mask";
-    if (n->nvalues > MOST_VALUES)
+    if (n->nvalues > MOST_COMPUTED)
         return "it computes much";
     if (n->width * bytes % TL_NEST_STREAM_BYTES)
         return "vectors are too small";

@@ -69,7 +69,7 @@ static const char *check_vector(const TlNest *n)
     if (n->lane < 0)
         return "one element in several lanes";
     int64_t room = n->kind == TL_NEST_PACK && n->is_b && n->lane == 1 ? n->width
-                   : n->kind == TL_NEST_TURN                          ? n->form.extent[n->lane]
+                   : n->kind == TL_NEST_TRANSPOSE                     ? n->form.extent[n->lane]
                                                                       : n->form.padded[n->lane];
     return room % n->width ? "lanes do not divide the extent" : NULL;
 }
@@ -153,12 +153,12 @@ static const char *check_reduction(const TlNest *n)
 static const char *check_homes(const TlNests *plan, const TlNest *n)
 {
     static const bool FILLS[TL_NEST_KINDS] = {
-        [TL_NEST_FILL] = true, [TL_NEST_TURN] = true, [TL_NEST_COPY] = true,
-        [TL_NEST_ADD] = true,  [TL_NEST_DOT] = true,  [TL_NEST_PRODUCT] = true};
+        [TL_NEST_FILL] = true, [TL_NEST_TRANSPOSE] = true, [TL_NEST_COPY] = true,
+        [TL_NEST_ADD] = true,  [TL_NEST_DOT] = true,       [TL_NEST_PRODUCT] = true};
     uint64_t bytes = (uint64_t)n->form.elems * tl_gen_elem_bytes(&n->type);
     if (!FILLS[n->kind])
         return NULL;
-    if (n->kind == TL_NEST_COPY || n->kind == TL_NEST_TURN)
+    if (n->kind == TL_NEST_COPY || n->kind == TL_NEST_TRANSPOSE)
         if (n->from < 0 || n->from == n->home)
             return "a copy of itself";
     if (n->kind == TL_NEST_FILL && n->own &&

@@ -3,7 +3,7 @@
 #include "codegen/nest/nest.h"
 
 enum { GATHERED = 16 }; /* most lanes of a gather: each is a load of its own */
-enum { MOST_DEPTH = 24 };
+enum { MOST_DEPTH = 24 }; /* of ops that an index is computed by: recursion */
 
 /* ---- accesses ---- */
 
@@ -75,10 +75,10 @@ int tl_nest_tested_width(const TlNests *plan, int width)
     return width < most ? width : most;
 }
 
-int tl_nest_turn_width(const TlNests *plan, TlDtype dtype)
+int tl_nest_transpose_width(const TlNests *plan, TlDtype dtype)
 {
     int w = plan->m.vector_bytes / tl_dtype_bytes(dtype);
-    return w < 4 ? 4 : w < TL_NEST_TURNED ? w : TL_NEST_TURNED;
+    return w < 4 ? 4 : w < TL_NEST_TRANSPOSED ? w : TL_NEST_TRANSPOSED;
 }
 
 /* ---- values ---- */

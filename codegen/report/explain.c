@@ -422,9 +422,9 @@ static const TlValue *value_before(const TlValue *v)
 
 const TlOp *tl_explain_load_of(const TlOp *put)
 {
-    enum { MOST = 16 };
+    enum { MOST_OPS = 16 }; /* between the load and the put */
     const TlValue *v = tl_in(put, 2);
-    for (int i = 0; i < MOST && v; i++, v = value_before(v))
+    for (int i = 0; i < MOST_OPS && v; i++, v = value_before(v))
         if (v->def && v->def->opcode == TL_OP_LOAD)
             return v->def;
     return NULL;
@@ -563,7 +563,7 @@ static bool is_copy(const TlOp *op)
 /* Why a loop has fewer stages than it, or its kernel, asks for. */
 static void say_stages_asked(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop, int64_t stages)
 {
-    enum { MOST_BY_LOADS = 3 };
+    enum { MOST_BY_LOADS = 3 }; /* stages, where no copy is asynchronous */
     int64_t hint = tl_attr_int(loop, TL_ATTR_PIPELINE, 0),
             asked = hint > 0 ? hint : info ? info->stages : 0;
     if (asked <= stages)

@@ -51,9 +51,9 @@ static const TlValue *layout_from(const TlValue *v)
 /* The op that a value's layout is for. */
 static const TlOp *origin_of(const TlValue *v)
 {
-    enum { MOST = 64 };
+    enum { MOST_OPS = 64 }; /* that are followed: a loop would never end */
     const TlValue *from;
-    for (int i = 0; i < MOST && (from = layout_from(v)); i++)
+    for (int i = 0; i < MOST_OPS && (from = layout_from(v)); i++)
         v = from;
     return v->def ? v->def : v->block->parent;
 }
@@ -61,9 +61,9 @@ static const TlOp *origin_of(const TlValue *v)
 /* The op for which a value has its layout: forward, by the first user. */
 static const TlOp *purpose_of(const TlValue *v)
 {
-    enum { MOST = 64 };
+    enum { MOST_OPS = 64 }; /* that are followed: a loop would never end */
     const TlOp *op = v->def;
-    for (int i = 0; i < MOST && v->uses; i++) {
+    for (int i = 0; i < MOST_OPS && v->uses; i++) {
         op = v->uses->user;
         if (!passes_layout_on(op) || op->nout == 0)
             break;
@@ -320,7 +320,7 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
 static TlBanks buffer_banks(const TlBufPlan *p, const TlBufAccess *a, int lane_bits, uint32_t skip,
                             uint32_t bytes)
 {
-    enum { ROWS = 8, MOST_LANES = 64 };
+    enum { ROWS = 8, MOST_LANES = 64 }; /* of a matrix of ldmatrix; of a warp, on any GPU */
     uint32_t at[MOST_LANES];
     uint64_t on = 0;
     int lanes = p->kind == TL_BUF_VECTOR ? 1 << lane_bits : ROWS * p->words;

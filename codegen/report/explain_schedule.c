@@ -25,9 +25,9 @@ static const TlValue *arrives_as(const TlUse *u, uint32_t *trips)
 /* Trips until a loaded value is used for the first time, by anything but the loop itself. */
 static uint32_t trips_to_use(const TlValue *v)
 {
-    enum { MOST = 64 };
+    enum { MOST_OPS = 64 }; /* that are followed: a loop would never end */
     uint32_t trips = 0;
-    for (int i = 0; i < MOST && v; i++) {
+    for (int i = 0; i < MOST_OPS && v; i++) {
         const TlValue *next = NULL;
         for (const TlUse *u = v->uses; u && !next; u = u->next) {
             if (u->user->opcode == TL_OP_PUT)

@@ -31,9 +31,9 @@ static bool is_rounded_down(const TlOp *op, int64_t *n)
 /* Follows casts, sums with constants, and one rounding down. */
 static bool find_bound(const TlValue *v, Bound *out)
 {
-    enum { MOST = 16 };
+    enum { MOST_OPS = 16 }; /* that are followed; sources have few */
     *out = (Bound){0};
-    for (int i = 0; i < MOST && v->def; i++) {
+    for (int i = 0; i < MOST_OPS && v->def; i++) {
         const TlOp *op = v->def;
         int64_t n = 0;
         bool sum = op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB;

@@ -6,7 +6,7 @@
  * wait there for what it has only just begun to load. */
 #include "codegen/simt/simt.h"
 
-enum { WORD_BYTES = 4, MOST_DEPTH = 8 };
+enum { WORD_BYTES = 4, MOST_DEPTH = 8 /* of loops and branches that are looked into: recursion */ };
 
 int64_t tl_simt_count(const TlValue *v)
 {

@@ -93,13 +93,17 @@ static void lower_while(TlSimt *g, TlOp *op)
  * most that a thread can have anyway. */
 static void set_registers(TlSimt *g, bool consumers)
 {
-    enum { FILE = 64 * 1024, UNIT = 8, FEW = 24, SOME = 32, MOST = 240, WARPS = 4 };
+    /* Registers of a multiprocessor; setmaxnreg takes multiples of UNIT. Of a thread: the fewest,
+     * those of a producer beside many groups, the most. Warps of a group. */
+    enum { FILE = 64 * 1024, UNIT = 8, FEW = 24, SOME = 32, MOST_EACH = 240, WARPS = 4 };
     uint32_t groups = (1u << g->warp_bits) / WARPS, few = groups > 2 ? SOME : FEW,
              all = FILE / g->code->threads / UNIT * UNIT;
     uint32_t many = (all * (groups + 1) - few) / groups / UNIT * UNIT;
-    if (all > MOST)
+    if (all > MOST_EACH)
         return;
-    LLVMValueRef args[] = {tl_simt_i32(g, !consumers ? few : many > MOST ? MOST : many),
+    LLVMValueRef args[] = {tl_simt_i32(g, !consumers         ? few
+                                          : many > MOST_EACH ? MOST_EACH
+                                                             : many),
                            tl_simt_i32(g, consumers)};
     tl_simt_leaf(g, TL_LEAF_REGISTERS, 2, args);
 }

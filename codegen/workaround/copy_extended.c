@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MANY = 64 };
+enum { MANY_USES = 64 };
 
 static bool is_used_outside(LLVMValueRef x, LLVMBasicBlockRef block)
 {
@@ -55,7 +55,7 @@ static bool is_wanted(LLVMValueRef x)
     LLVMValueRef from = LLVMGetOperand(x, 0);
     return LLVMTypeOf(x) == i64 && LLVMTypeOf(from) == i32 && LLVMIsAInstruction(from) &&
            LLVMGetInstructionParent(from) == block && will_be_used_outside(x, block) &&
-           uses_outside(from, block) > MANY;
+           uses_outside(from, block) > MANY_USES;
 }
 
 void tl_copy_extended(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)

@@ -16,7 +16,7 @@ enum {
     VECTOR_BYTES = 16,
     WORD_BYTES = 4,
     BANK_BITS = 5,
-    MOST_UNROLL = 8,
+    MOST_UNROLL = 8, /* steps along k */
     MOST_STEPS = 256 /* multiply-adds of a loop's body */
 };
 

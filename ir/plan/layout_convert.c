@@ -481,9 +481,9 @@ static void check_layouts(const TlType *type, const TlLayout *src, const TlLayou
 static TlConvert *proved(TlPlanner *p, const TlType *type, const TlLayout *src, const TlLayout *dst)
 {
 #ifndef NDEBUG
-    enum { MOST = 1 << 16 };
+    enum { MOST_ELEMENTS = 1 << 16 };
     int64_t threads = (int64_t)1 << (p->c->lane_bits + p->c->warp_bits);
-    if (threads * (p->c->nsrc > p->c->ndst ? p->c->nsrc : p->c->ndst) <= MOST) {
+    if (threads * (p->c->nsrc > p->c->ndst ? p->c->nsrc : p->c->ndst) <= MOST_ELEMENTS) {
         const char *fault = tl_convert_prove(p->arena, p->c, type, src, dst);
         TL_ASSERT(!fault, "conversion: %s", fault);
     }

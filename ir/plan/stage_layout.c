@@ -64,7 +64,7 @@ TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int 
 
 const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *t, int row)
 {
-    enum { LEAST_SPAN = 32 };
+    enum { LEAST_SPAN = 32 }; /* bytes of a row that bulk copies swizzle */
     int bits[TL_MAX_RANK], elem = tl_dtype_bytes(t->dtype);
     TL_ASSERT(t->rank == 2 && (row == 0 || row == 1), "rows along axis %d of %d", row, t->rank);
     for (int d = 0; d < t->rank; d++)

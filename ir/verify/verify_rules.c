@@ -517,10 +517,10 @@ static void tl_check_dot(TlVerify *v, const TlOp *op)
     else if (tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE &&
              a->dtype != TL_F32)
         FAULT("precision is for f32");
-    else if (tl_attr(op, TL_ATTR_IN_TURN) && !tl_attr(op, TL_ATTR_MMA))
-        FAULT("in_turn without mma");
-    else if (tl_attr_int(op, TL_ATTR_IN_TURN, 1) < 1)
-        FAULT("turns of %d", (int)tl_attr_int(op, TL_ATTR_IN_TURN, 1));
+    else if (tl_attr(op, TL_ATTR_BURST) && !tl_attr(op, TL_ATTR_MMA))
+        FAULT("burst without mma");
+    else if (tl_attr_int(op, TL_ATTR_BURST, 1) < 1)
+        FAULT("bursts of %d", (int)tl_attr_int(op, TL_ATTR_BURST, 1));
     else
         check_mma(v, op);
 }

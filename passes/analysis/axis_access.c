@@ -190,7 +190,7 @@ static bool fits_31_bits(const TlAxisInfo *a, const TlPlace *p, const TlViewFact
 /* The axes whose bounds can be tested in 32 bits. */
 static uint32_t narrow_axes(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v)
 {
-    enum { MOST_ADDED = 1 << 30 };
+    enum { MOST_ADDED = 1 << 30 }; /* to an index of 31 bits: the sum fits in 32 unsigned ones */
     uint32_t axes = 0;
     for (uint32_t i = 0; i < p->naxes; i++) {
         const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
@@ -296,8 +296,8 @@ static int64_t longest_run(const TlAxisInfo *a, const TlValue *v)
 /* Are the value's runs as short as they are because a remainder cut a longer one? */
 static bool is_cut(const TlAxisInfo *a, const TlValue *v, int depth)
 {
-    enum { MOST = 16 };
-    if (!v->def || depth > MOST || v->type->rank == 0)
+    enum { MOST_DEPTH = 16 }; /* of ops: recursion */
+    if (!v->def || depth > MOST_DEPTH || v->type->rank == 0)
         return false;
     if (v->def->opcode == TL_OP_REM)
         return longest_run(a, tl_in(v->def, 0)) > longest_run(a, v);

@@ -14,6 +14,7 @@
 #include "passes/analysis/axis_impl.h"
 #include "passes/analysis/facts.h"
 
+/* Of the fixed point: after so many, what still changes becomes unknown; then all is settled. */
 enum { MANY_ROUNDS = 8, MAX_ROUNDS = 32 };
 
 int64_t tl_axis_divisor(int64_t x)

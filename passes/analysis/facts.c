@@ -141,7 +141,7 @@ bool tl_is_in_hinted_loop(const TlOp *op)
 
 static const TlOp *dot_of(const TlValue *v, int depth)
 {
-    enum { MOST_CHAIN = 4 };
+    enum { MOST_CHAIN = 4 }; /* pure ops between a load and its product: recursion */
     const TlOp *dot = NULL;
     for (const TlUse *u = v->uses; u && !dot; u = u->next) {
         const TlOp *op = u->user;

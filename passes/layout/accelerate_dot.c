@@ -210,7 +210,7 @@ static bool runs_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
  * transposed on the way. */
 static const TlOp *load_of(TlValue *v, bool *flipped)
 {
-    enum { MOST_CHAIN = 12 };
+    enum { MOST_CHAIN = 12 }; /* ops between a load and the product */
     for (int i = 0; i < MOST_CHAIN && v->def && v->def->opcode != TL_OP_LOAD; i++) {
         bool turned;
         TlValue *source = tl_matrix_source(v, &turned);
@@ -240,7 +240,7 @@ static bool goes_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
  * while they work: where these are too many, ptxas waits for each instruction. */
 static bool is_for_warpgroups(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 {
-    enum { MOST_WORDS = 192 };
+    enum { MOST_WORDS = 192 }; /* of the sums, in registers of a thread, which has 255 */
     const TlType *c = dot->out[0]->type;
     int64_t threads = (int64_t)a->px->machine->lanes << a->warp_bits;
     return a->px->machine->warpgroups && c->rank == 2 && tl_type_elems(c) <= MOST_WORDS * threads &&

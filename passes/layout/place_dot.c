@@ -11,6 +11,7 @@
 #include "passes/analysis/facts.h"
 #include "passes/layout/place_impl.h"
 
+/* Logarithms: elements of an access of 16 bytes of f32, lanes along n, rows of a register tile. */
 enum { VECTOR_BITS = 2, LANES_ALONG_N = 3, MOST_ROWS = 2 };
 
 static int ceil_log2(int64_t n)

@@ -60,12 +60,12 @@
 enum {
     COPY_STAGES = 3, /* if there is no hint */
     LOAD_STAGES = 2,
-    LEAST_COPY = 4, /* bytes */
-    MOST_CANDIDATES = 64,
-    MOST_SLICE = 128,    /* ops that a place needs */
-    MOST_HINTED = 64,    /* registers of one load that is not staged: with a hint, */
-    MOST_UNASKED = 32,   /* without one, */
-    MOST_BY_FMA = 16     /* for a dot by multiply-adds, which is never short of work */
+    LEAST_COPY = 4,       /* bytes */
+    MOST_CANDIDATES = 64, /* loads of a loop; more stay where they are */
+    MOST_SLICE = 128,     /* ops that a place needs */
+    MOST_HINTED = 64,     /* registers of one load that is not staged: with a hint, */
+    MOST_UNASKED = 32,    /* without one, */
+    MOST_BY_FMA = 16      /* for a dot by multiply-adds, which is never short of work */
 };
 
 /* What is known of a load of the body. */
@@ -334,10 +334,10 @@ static bool is_turned(const Pipeline *p, const Candidate *c, int copied)
 {
     const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
     TlAccessInfo info = tl_access_info(p->axis, c->load);
-    enum { MOST = 16 };
+    enum { MOST_BYTES = 16 }; /* of an access */
     int elem = tl_dtype_bytes(t->dtype),
         loaded = elem * tl_access_vector(&info, c->load, t->layout),
-        put = elem * tl_buf_plan(p->arena, t, buf, MOST, TL_BUF_WRITES)->nregs;
+        put = elem * tl_buf_plan(p->arena, t, buf, MOST_BYTES, TL_BUF_WRITES)->nregs;
     return loaded >= 4 * copied && put >= 4 * copied;
 }
 

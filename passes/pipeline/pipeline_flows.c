@@ -22,8 +22,8 @@
 #include "passes/pipeline/pipeline_impl.h"
 
 enum {
-    LEAST_SLOTS = 2,
-    BARRIERS = 256 /* bytes of those of a slot */
+    LEAST_SLOTS = 2, /* of a buffer: one is read while the other is filled */
+    BARRIERS = 256   /* bytes of those of a slot */
 };
 
 /* ---- 1. possible ---- */

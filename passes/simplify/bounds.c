@@ -240,9 +240,9 @@ static void peel(Bounds *b, TlOp *loop)
 /* Is the number made, by scalar arithmetic, from something that `is` holds for? */
 static bool comes_from(const TlValue *v, bool (*is)(const TlValue *v), int depth)
 {
-    enum { MOST = 12 };
-    if (depth > MOST || v->type->rank > 0 || is(v))
-        return depth <= MOST && is(v);
+    enum { MOST_DEPTH = 12 }; /* of ops: recursion */
+    if (depth > MOST_DEPTH || v->type->rank > 0 || is(v))
+        return depth <= MOST_DEPTH && is(v);
     bool any = false;
     for (uint32_t i = 0; v->def && tl_op_info(v->def->opcode)->flags & F_ELEM && i < v->def->nin;
          i++)

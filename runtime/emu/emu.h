@@ -209,9 +209,9 @@ void tl_emu_set_remove(tl_emu_set *s, uint32_t position);
 void tl_emu_block_order(tl_emu_block *b);
 uint64_t tl_emu_random(tl_emu_block *b);
 /* In the worker's context: runs threads until something happens. */
-tl_emu_event tl_emu_block_turn(tl_emu_block *b);
-/* The current thread, which is in `ready` no more, lets others run; returns when it was made ready
- * and is its turn. */
+tl_emu_event tl_emu_block_slice(tl_emu_block *b);
+/* The current thread, which is in `ready` no more, lets others run; returns when it was made
+ * ready and the schedule comes to it. */
 void tl_emu_switch_away(tl_emu_block *b);
 /* The current thread has ended. Returns only if another one begins on its stack, as the current. */
 void tl_emu_leave(tl_emu_block *b);

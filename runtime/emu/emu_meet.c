@@ -167,7 +167,7 @@ void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t con
                       void (*act)(tl_emu_block *b, void *const *mine))
 {
     tl_emu_thread *t = b->current, *lanes = t - t->index % b->lanes;
-    enum { MOST_LANES = 64 };
+    enum { MOST_LANES = 64 }; /* of a warp, on any GPU */
     void *all[MOST_LANES];
     TL_EMU_INVARIANT(b, site, b->lanes <= MOST_LANES, "a warp of %u lanes", b->lanes);
     t->mine = mine;

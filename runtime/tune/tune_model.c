@@ -48,7 +48,7 @@ static double array_bytes(const tl_bound *bound)
 
 static bool fits(tl_trial *trial, const tilec_report_kernel *k)
 {
-    enum { MOST_THREADS = 1024 };
+    enum { MOST_THREADS = 1024 }; /* of a block, on every GPU */
     if (k->threads > MOST_THREADS)
         tl_tune_reject(trial, "%u threads, at most %d", k->threads, MOST_THREADS);
     else if (k->shared_bytes > k->shared_most)

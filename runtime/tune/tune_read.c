@@ -14,7 +14,7 @@
 #include "runtime/runtime.h"
 #include "runtime/tune_file.h"
 
-enum { MOST_BYTES = 16 << 20 };
+enum { MOST_BYTES = 16 << 20 }; /* of a file: far more than a tuning run writes */
 
 /* What jansson compares files with; CMakeLists.txt says why. No file is read by jansson. */
 FILE *tl_tune_stdin;
