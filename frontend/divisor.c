@@ -1,13 +1,13 @@
-/* What is known of a divisor's size, as the shape of its code says (the attribute `divisor`): then
- * a division by it, or its reciprocal, needs less care.
+/* What the form of a divisor's code says about its size (the attribute `divisor`): if enough is
+ * known, a division by it, or its reciprocal, needs less care.
  *
  *     1.0 + exp(x), abs(x) + 0.5, x * x + 1e-6   never tiny: a constant and nothing negative
  *     max(x, 1e-5)                               the same
  *     %d = sub %x, (%x's maximum along an axis)  some %d is 0, and no %d is above it:
  *     %s = reduce (exp %d) {axis, kind = add}    %s is from 1 to the number of elements
  *
- * Or it is NaN. What a call of exp gave is remembered while its kernel is walked, as no shape of
- * code tells it. */
+ * Or it is NaN. The results of calls of exp are remembered while their kernel is walked, because
+ * the form of the code does not show them. */
 #include "frontend/sema.h"
 
 #include "ir/numeric.h"

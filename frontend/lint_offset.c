@@ -1,10 +1,11 @@
-/* narrow-offset: a product of i32 wraps at 2^31, and a pointer that moves by it is elsewhere then.
+/* narrow-offset: a product of i32 wraps at 2^31, and a pointer that moves by it then points
+ * elsewhere.
  *
  *     p[r * C + iota(B)]        write (i64)r * C: indices of views are computed as if in i64
  *
- * From the offset of each ptr_add back through sums, casts, shapes, branches and loops. Silent
- * where a factor is a constant, and where the factors are known to be small: by remainders, by the
- * types that they come from, by require. */
+ * The walk goes from the offset of each ptr_add back through sums, casts, shapes, branches and
+ * loops. There is no warning if a factor is a constant, or if the factors are known to be small:
+ * from remainders, from the types that they come from, from require. */
 #include "frontend/lint.h"
 
 typedef struct Walk {

@@ -1,13 +1,13 @@
-/* padded-reduction: elements outside of a view read as 0, and a maximum, a minimum, their places, a
- * product or `all` takes them for elements.
+/* padded-reduction: elements outside a view read as 0, and a maximum, a minimum, their positions,
+ * a product or `all` takes them for elements.
  *
  *     auto v = x[r, 0 +: B];          require(C <= B)
  *     auto m = max(v * 2 - 1);        -1 where C < B and all others are below
  *
- * From the reduction back through elementwise work, shapes, branches and loops to a load, along one
- * axis: what are the elements there that come from outside? A known value, where one is: abs(v) has
- * a 0 that no maximum sees, v + 1 a 1 that no product sees. Where a mask chooses, it is taken to
- * know. */
+ * The walk goes from the reduction back through elementwise work, shapes, branches and loops to a
+ * load, along one axis: what are the elements that come from outside? They may have a known value:
+ * abs(v) has a 0, which no maximum notices, v + 1 a 1, which no product notices. A mask that
+ * chooses is trusted. */
 #include "frontend/lint.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
-/* What the require and assume clauses of a kernel say of one number that a launch knows: tried
- * out. A value is possible when no clause is false for it, whatever the other numbers are:
+/* What the require and assume clauses of a kernel say about one number that a launch knows, found
+ * by trying values. A value is possible if no clause is false for it, whatever the other numbers
+ * are:
  *
  *     require(N <= 2 * B, N % B == 0)      with B = 64: N is 0, 64 or 128
  *
- * All values near 0 are tried, and of the greater ones those near powers of two and near the
- * constants of the clauses, their halves and their doubles. A number that no clause names may be
- * anything. */
+ * All values near 0 are tried, and larger ones near powers of two and near the constants of the
+ * clauses, their halves and their doubles. A number that no clause names may be anything. */
 #include "frontend/lint.h"
 
 enum { MOST_TRIED = 4096, NEAR = 1, MOST_SHIFT = 6 };

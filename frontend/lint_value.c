@@ -1,5 +1,5 @@
-/* Where values come from, and how large they can be: what the warnings about an instance ask of its
- * IR. Everything here may answer "not known". */
+/* Where values come from, and how large they can be, for the warnings about an instance. Every
+ * answer may be "not known". */
 #include "frontend/lint.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* name_facts.c: the walk's side of name_facts.h. A place may be walked several times, as a function
- * is for each call: its types are collected. */
+/* name_facts.c: the walk's side of name_facts.h. A place may be walked several times, for instance
+ * once for each call of its function; all its types are collected. */
 #include "frontend/name_facts.h"
 #include "frontend/sema.h"
 #include <string.h>

@@ -1,12 +1,12 @@
-/* Values that are nowhere above zero, as the shape of their code says: what std.math has a shorter
- * exp for (exp_of_negative). Softmax, in its many forms, has no other powers:
+/* Values that are nowhere above zero, as the form of their code shows: std.math has a shorter exp
+ * for them (exp_of_negative). Softmax, in its many forms, needs no other powers:
  *
  *     %m = reduce %x {axis, kind = max}
  *     %s = broadcast (expand %m {axis})
  *     %d = sub %x, %s                        every element is <= 0, or NaN
  *
- * Also with the maximum of several values, the last of which is the maximum so far, and with
- * another number where the maximum is -inf: there every element is -inf, or NaN. */
+ * This also recognises the maximum of several values, the last of which is the maximum so far, and
+ * another number in place of a maximum of -inf: then every element is -inf, or NaN. */
 #include "frontend/sema.h"
 
 #include <math.h>

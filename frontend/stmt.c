@@ -1,4 +1,4 @@
-/* Statements but loops: declarations, assignments, branches, returns. */
+/* All statements except loops: declarations, assignments, branches, returns. */
 #include "frontend/sema.h"
 #include <string.h>
 

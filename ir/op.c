@@ -1,5 +1,5 @@
-/* What is known of every op: the tables of ops.def, attrs.def and enums.def, attributes, effects,
- * and places of memory ops. */
+/* Facts about every op: the tables of ops.def, attrs.def and enums.def, attributes, effects, and
+ * places of memory ops. */
 #include "ir/ir.h"
 #include "ir/numeric.h"
 #include <string.h>

@@ -1,10 +1,10 @@
 /* hostexpr.c: launch-time expressions (tile_image.h): postfix code over a stack of 64-bit words.
  *
- * Validation walks the code once and knows the depth at each step, since there are no jumps;
- * evaluation then needs no checks of its own. Integers are i64; leaving them is reported, not
- * wrapped: a grid or a requirement that is wrong by 2^64 helps nobody. Both sides of && and || and
- * all of ?: are evaluated, so a division by zero is reported only when its value is used: a fault
- * travels with its value. */
+ * Validation walks the code once and knows the depth at each step, because there are no jumps;
+ * evaluation then needs no checks of its own. Integers are i64; overflow is reported, not wrapped:
+ * a grid or a requirement that is wrong by 2^64 helps nobody. Both sides of && and || and all of
+ * ?: are evaluated, so a division by zero is reported only if its value is used: a fault travels
+ * with its value. */
 #include "runtime/runtime.h"
 #include <math.h>
 

@@ -1,9 +1,8 @@
-/* image_check.c: is this a kernel image that the rest of the runtime can read without looking
- * twice?
+/* image_check.c: checks that the rest of the runtime can read an image without further checks.
  *
- * Everything that is an offset, a count or an index is checked here, once, when a module is loaded.
- * After that the other files follow offsets freely. Tables must be aligned to their elements,
- * strings terminated within the image. */
+ * Every offset, count and index is checked here, once, when a module is loaded. After that the
+ * other files follow offsets freely. Tables must be aligned to their elements, strings terminated
+ * within the image. */
 #include "runtime/contract/leaf.h"
 #include "runtime/runtime.h"
 

@@ -1,5 +1,6 @@
-/* explain_json.c: the compiler's report as JSON, by tables: a row for each field of each struct of
- * tilec.h. Names are those of the C fields; a position's fields are members of what has it. */
+/* explain_json.c: the compiler's report as JSON, driven by tables: a row for each field of each
+ * struct of tilec.h. Names are those of the C fields; a position's fields become members of the
+ * object that has it. */
 #ifndef TILE_UNSTABLE
 #define TILE_UNSTABLE
 #endif

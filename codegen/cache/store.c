@@ -1,4 +1,4 @@
-/* The files of the cache (store.h says how they look). */
+/* The files of the cache; store.h describes their format. */
 #include "codegen/cache/store.h"
 
 #include <dirent.h>

@@ -1,12 +1,12 @@
-/* CPU lowering: shared by the cpu_*.c files. Tile IR and its loop nests become LLVM IR for the
- * host, one function per kernel, which runs programs that are neighbours on the first axis.
+/* CPU lowering, shared by the cpu_*.c files. Tile IR and its loop nests become LLVM IR for the
+ * host: one function per kernel, which runs programs that are neighbours on the first axis.
  *
- * What a nest does is decided before (codegen/nest/nest.h); here it is written down. Scalars are
- * LLVM values. A tile has a home in the worker's scratch memory, or it is virtual: its elements are
- * computed where they are used, at a position in the loops of the nest that needs them. Files call
- * only those that come before them in this header, but for what is one recursion:
- * tl_cpu_eval_own and tl_cpu_lower_block have cpu_lower.c, the last file, find the code of an
- * op. */
+ * What a nest does has been decided before (codegen/nest/nest.h); here it is written down. Scalars
+ * are LLVM values. A tile either has a home in the worker's scratch memory or is virtual: its
+ * elements are computed where they are used, at a position in the loops of the nest that needs
+ * them. A file calls only files that come before it in this header. The one recursion goes through
+ * tl_cpu_eval_own and tl_cpu_lower_block, which let cpu_lower.c, the last file, find the code of
+ * an op. */
 #ifndef TL_CPU_H
 #define TL_CPU_H
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Homes that are filled: computed, copied, transposed; one element picked along an axis. */
+/* Fills homes: computed, copied or transposed values, or one element picked along an axis. */
 #include "codegen/cpu/cpu.h"
 
 static LLVMValueRef convert(TlCpuGen *g, TlDtype from, TlDtype to, LLVMValueRef x)

@@ -1,4 +1,4 @@
-/* Gathers from tiles: element by element, or vectors whose lanes change places in pairs. */
+/* Gathers from tiles, element by element, or as vectors whose lanes are exchanged in pairs. */
 #include "codegen/cpu/cpu.h"
 
 /* Lane `lane` of a gather: element k along the axis, the position's indices along the others. */

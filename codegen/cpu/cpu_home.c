@@ -1,5 +1,5 @@
-/* Homes of tiles in scratch memory: elements read and written at positions; and how vectors of them
- * change places in registers. */
+/* Homes of tiles in scratch memory: reading and writing elements at positions, and transposing
+ * blocks of vectors in registers. */
 #include "codegen/cpu/cpu.h"
 
 /* ---- homes ---- */

@@ -1,14 +1,14 @@
 /* Products in a loop on the CPU: for (k ...) acc = dot(A[m, k], B[k, n], acc), and nothing else.
  *
- * Done trip by trip, acc would go through memory for each block of k, and the kernel's own block
- * would decide the speed. Here trips are gathered into chunks. A chunk's operands are packed, B by
- * panels, of which each stays in the first cache while all rows of A pass; then each block of acc,
- * mr rows by a panel of columns, stays in registers while the chunk's k go by. What is packed,
- * kept, read in memory, listed and stored is decided in nest_product.c and nest_blocks.c, and said
- * in codegen/README.md.
+ * Iteration by iteration, acc would go through memory for each block of k, and the kernel's own
+ * block size would decide the speed. Here iterations are gathered into chunks. A chunk's operands
+ * are packed, B by panels, each of which stays in the first cache while all rows of A pass; then
+ * each block of acc, mr rows by a panel of columns, stays in registers for all k of the chunk.
+ * nest_product.c and nest_blocks.c decide what is packed, kept, read in memory, listed and stored;
+ * codegen/README.md explains it.
  *
- * Each sum adds its products in the order of k, as the interpreter does, those that are packed
- * together as the instruction does; what is left out would have added zeros. */
+ * Each sum adds its products in the order of k, as the interpreter does; products that are packed
+ * together are added as the instruction does. What is left out would have added zeros. */
 #include "codegen/cpu/cpu_matmul.h"
 
 enum { TAG_BYTES = TL_NEST_TAG_BYTES };

@@ -1,5 +1,5 @@
-/* Products in loops, which nest_product.c finds: what those share that lower them (cpu_matmul.c,
- * with cpu_pack.c and cpu_multiply.c). */
+/* Products in loops, which nest_product.c finds: what the files that lower them share
+ * (cpu_matmul.c, cpu_pack.c, cpu_multiply.c). */
 #ifndef TL_CPU_MATMUL_H
 #define TL_CPU_MATMUL_H
 #include "codegen/cpu/cpu.h"

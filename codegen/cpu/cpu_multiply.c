@@ -1,7 +1,7 @@
-/* The multiplying of products in loops (cpu_matmul.c): a chunk of A's rows, packed or in memory, by
- * packed panels of B. Each block of sums, mr rows by a panel of columns, stays in registers while
- * the chunk's k go by. Of wide panels the last one may be needed for a few columns only: those are
- * in narrow panels, a vector wide. */
+/* Multiplies for cpu_matmul.c: a chunk of A's rows, packed or in memory, times packed panels of B.
+ * Each block of sums, mr rows by a panel of columns, stays in registers for all k of the chunk. If
+ * only a few columns of the last wide panel are needed, they are packed in narrow panels, one
+ * vector wide. */
 #include "codegen/cpu/cpu_matmul.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* The packing of products' operands (cpu_matmul.c): B by panels, for each k the panel's elements
- * side by side; A by rows. Elements are converted on the way; where a dot-product instruction takes
- * two or four along k, those are packed together. An operand that lies in memory without gaps down
- * its columns is read down the columns, and blocks of it are transposed in registers. */
+/* Packs the operands of products (cpu_matmul.c): B by panels, in which the elements of one k lie
+ * side by side; A by rows. Elements are converted on the way; if a dot-product instruction takes
+ * two or four along k, those are packed together. An operand that is dense along its columns is
+ * read down the columns, and blocks of it are transposed in registers. */
 #include "codegen/cpu/cpu_matmul.h"
 
 static LLVMValueRef to_part(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef e)

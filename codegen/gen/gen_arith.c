@@ -1,5 +1,5 @@
-/* Arithmetic on one element type, for scalars and vectors alike, on the CPU and in the threads
- * of a GPU: tile IR's meanings spelled in LLVM IR so that every bit agrees with the reference
+/* Arithmetic on one element type, for scalars and vectors alike, on the CPU and in the threads of
+ * a GPU: the meanings of tile IR in terms of LLVM IR, so that every bit agrees with the reference
  * interpreter. f16 and bf16 are widened to f32, computed and rounded once. Nothing traps and
  * nothing calls a library. */
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Control flow in LLVM IR that is the same on every device, and the refusal of kernels that cannot
- * be lowered for a device. */
+/* Control flow in LLVM IR that is the same on every device, and the error for what no lowering
+ * supports yet. */
 #include <stdio.h>
 
 #include "codegen/gen/gen.h"

@@ -1,6 +1,6 @@
-/* ptxas as a subprocess: a folder of our own with the text, the result and what the assembler says.
- * Everything in it is gone when tl_cubin returns, whatever happened. Arena memory, whose refusal
- * would unwind, is asked for only before the folder is there and after it is gone. */
+/* ptxas as a subprocess: a temporary folder holds the text, the result and the assembler's
+ * messages. Everything in it is gone when tl_cubin returns, whatever happened. Arena memory, whose
+ * allocation may unwind, is asked for only before the folder exists and after it is gone. */
 #include "codegen/gpu/cubin.h"
 #include "codegen/cache/trust.h"
 #include "codegen/gen/codegen.h"

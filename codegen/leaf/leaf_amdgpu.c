@@ -1,10 +1,10 @@
-/* Leaves on AMD GPUs: intrinsics, and prelude functions for what has a scope or a branch.
+/* Leaves on AMD GPUs: intrinsics, and prelude functions for operations with a scope or a branch.
  *
- * A predicated load reads from a constant where the predicate is false, so nothing
- * branches and loads can be issued together; stores and atomics branch (the machine masks lanes). A
- * shuffle by a constant mask is one data-parallel move within 16 lanes, or two; on RDNA a
- * permutation of the other 16; else a swizzle within 32, or a permutation through the LDS crossbar,
- * which needs no memory. All lanes take part, so what a move leaves as it was is nothing. */
+ * A predicated load reads from a constant where the predicate is false, so nothing branches and
+ * loads can be issued together; stores and atomics branch (the machine masks lanes). A shuffle by
+ * a constant mask is one or two data-parallel moves within 16 lanes; on RDNA, a permutation of the
+ * other 16; else a swizzle within 32, or a permutation through the LDS crossbar, which needs no
+ * memory. All lanes take part, so no lane keeps an old value. */
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
 

@@ -1,9 +1,9 @@
-/* Leaves for the emulator: calls of the C functions tl_emu_NAME (runtime/emu/). The module turns
- * into one for the host; nothing else of it changes, so that what is emulated is what the GPU gets.
+/* Leaves for the emulator: calls of the C functions tl_emu_NAME (runtime/emu/). The module becomes
+ * one for the host and is otherwise unchanged, so the emulator runs what the GPU gets.
  *
- * Integers of 1, 8 and 16 bits cross the call zero-extended to 32; pointers as integers, whatever
- * their address space; <2 x i32> crosses as a double, which is how C passes a vector of 8 bytes on
- * every host we know. */
+ * Integers of 1, 8 and 16 bits are passed zero-extended to 32; pointers as integers, whatever
+ * their address space; <2 x i32> as a double, which is how C passes a vector of 8 bytes on every
+ * host we know. */
 #include "codegen/target/host_code.h"
 #include "codegen/leaf/leaf_expand.h"
 

@@ -1,5 +1,5 @@
-/* Loop nests: the level between tile IR and LLVM on the CPU. Here is decided what the code does;
- * codegen/cpu writes it down. No file of this folder makes a value of LLVM's. */
+/* Loop nests: the level between tile IR and LLVM on the CPU. All decisions about the code are made
+ * here; codegen/cpu writes it down. No file of this folder makes an LLVM value. */
 #ifndef TL_NEST_H
 #define TL_NEST_H
 #include "codegen/gen/gen.h"

@@ -1,10 +1,11 @@
-/* Where a nest needs no tests: the positions at which all that it loads and stores is inside.
+/* Where a nest needs no tests: the positions at which everything that it loads and stores is
+ * inside.
  *
  * Masks cost more than the work of many kernels, and most tiles are inside as a whole. So a nest
- * along its lane dimension is split in two: from 0 to an end that is computed before it, where
- * accesses are plain, and from there on, with tests. Along the other dimensions all loads must be
- * inside as a whole; else the end is 0. A nest that stores visits only those positions at which its
- * store is inside; along the lanes it begins with the first. */
+ * is split in two along its lane dimension: from 0 to an end that is computed before it, accesses
+ * are plain; from there on, they are tested. Along the other dimensions all loads must be inside
+ * as a whole; otherwise the end is 0. A nest that stores visits only positions at which its store
+ * is inside, starting with the first one along the lanes. */
 #include "codegen/nest/nest.h"
 
 enum { ALL = INT32_MAX };   /* as an end: everything is inside */

@@ -1,5 +1,5 @@
-/* What the operands of products are computed from: a load alone, or several that are unpacked,
- * scaled and so on, as weights of few bits are. */
+/* What the operands of products are computed from: a single load, or several that are unpacked,
+ * scaled and so on, like weights of few bits. */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 

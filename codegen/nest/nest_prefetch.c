@@ -1,12 +1,12 @@
-/* Rows for the next program, fetched while this one computes, and what lies further on in a row.
+/* Prefetching: the next program's rows, and what lies further on in this program's row.
  *
- * A kernel that goes over its rows several times, as softmax and the norms do, reads memory in its
- * first nest and then computes on what it keeps: memory waits, and after that the cores do. So the
- * nest that follows the one which read a row asks for the same row of the next program, as many
- * bytes further as the row moves when pid(0) grows by one, and the nest that stores asks for the
- * line that the next program will store. Asking for an address never faults, so the last program
- * needs no care. A reduction or a histogram that computes much asks for what it will read
- * itself. */
+ * A kernel that goes over its rows several times, like softmax and the norms, reads memory in its
+ * first nest and then computes on what is in the caches: first the cores wait, then the memory
+ * does. So the nest after the one that read a row prefetches the same row of the next program, as
+ * many bytes further as the row moves when pid(0) grows by one, and the nest that stores
+ * prefetches the line that the next program will store. Prefetching an address never faults, so
+ * the last program needs no special case. A reduction or a histogram that computes much prefetches
+ * what it will read itself. */
 #include "codegen/nest/nest.h"
 
 #include <string.h>

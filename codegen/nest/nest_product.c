@@ -1,6 +1,6 @@
-/* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing else,
- * and what of them can be left out: packing A where it can be read in memory, packing B anew for
- * each program, sums that the program stores nowhere, a store of its own for the sums. */
+/* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing
+ * else, and what can be left out of them: packing A if it can be read in memory, packing B again
+ * for each program, sums that the program never stores, a separate store of the sums. */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"

@@ -1,10 +1,10 @@
-/* Which stores may pass by the caches.
+/* Which stores may bypass the caches.
  *
- * An ordinary store first fetches the line that it writes. Where the whole output is larger than
- * the last cache, that is a third of the traffic of a kernel that reads as much as it writes, for
- * lines that nobody will find in a cache later. So a nest that stores whole vectors side by side
- * has two stores, and at run time rows of large arrays take the non-temporal one (cpu_stream.c).
- * Kernels whose programs talk to each other by atomics have none. */
+ * An ordinary store first fetches the line that it writes. If the whole output is larger than the
+ * last cache, that is a third of the traffic of a kernel that reads as much as it writes, for
+ * lines that nobody will find in a cache later. So a nest that stores whole contiguous vectors has
+ * two stores, and at run time rows of large arrays take the non-temporal one (cpu_stream.c).
+ * Kernels whose programs communicate by atomics have none. */
 #include "codegen/nest/nest.h"
 
 #include <string.h>

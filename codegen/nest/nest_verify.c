@@ -1,5 +1,5 @@
-/* Is a plan consistent? What code generation relies on: it would make wrong code of a plan that
- * breaks one of these rules, and decides nothing that could mend it. */
+/* Checks the consistency of a plan. Code generation relies on these rules: it would emit wrong
+ * code for a plan that breaks one, and it decides nothing that could repair it. */
 #include "codegen/nest/nest.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* How ops whose elements are elsewhere in their operands take vectors of them: reshapes, gathers;
- * and which values of a histogram lie in memory as they are counted. */
+/* How ops whose elements are elsewhere in their operands (reshapes, gathers) take them as vectors,
+ * and which values of a histogram are counted where they lie in memory. */
 #include "codegen/nest/nest.h"
 
 /* ---- gathers ---- */

@@ -1,5 +1,5 @@
 /* How many lanes a nest takes at a time: two registers of the largest element that it computes
- * with, fewer where an op or an access wants so. */
+ * with, fewer if an op or an access requires it. */
 #include "codegen/nest/nest.h"
 
 enum { GATHERED = 16 }; /* most lanes of a gather: each is a load of its own */

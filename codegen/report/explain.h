@@ -1,6 +1,6 @@
-/* What the compiler tells of kernels that it made (tilec_output_report): collected from the
- * laid-out IR, from the plans that the lowering follows, from the analyses, from the target's
- * tools. Nothing here decides anything. */
+/* What the compiler reports on the kernels that it made (tilec_output_report): collected from the
+ * laid-out IR, the plans that the lowering follows, the analyses, and the target's tools. Nothing
+ * here decides anything. */
 #ifndef TL_EXPLAIN_H
 #define TL_EXPLAIN_H
 #include "codegen/gen/codegen.h"

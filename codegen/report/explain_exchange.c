@@ -1,5 +1,6 @@
-/* The report's part on what threads exchange (explain.h): conversions, reductions, scans, products,
- * buffers, barriers. Shuffles and wavefronts are those of the plans that the lowering follows. */
+/* The report's part on exchanges between threads (explain.h): conversions, reductions, scans,
+ * products, buffers, barriers. Shuffles and wavefronts are those of the plans that the lowering
+ * follows. */
 #include "codegen/leaf/leaves.h"
 #include "codegen/report/explain.h"
 #include "ir/layout/layout.h"

@@ -1,5 +1,6 @@
-/* The report's hints (hints.h): from the rows of the report. Costs are cycles of a multiprocessor
- * for a program, with the trips that explain_roof.c assumes: good for an order, no more. */
+/* The report's hints (hints.h), from the rows of the report. Costs are cycles of a multiprocessor
+ * per program, with the trip counts that explain_roof.c assumes: good enough to order hints, no
+ * more. */
 #include "codegen/report/hints.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The report's part on instructions (explain.h): how many of each class, and which of the kernel's
- * loops their main loop is. */
+/* The report's part on instructions (explain.h): how many there are of each class, and which loop
+ * of the kernel their main loop is. */
 #include <math.h>
 
 #include "codegen/report/explain.h"

@@ -1,5 +1,5 @@
-/* The report's part on limits (explain.h): roofs of a trip of the main loop and of a program, what
- * latency costs on top, intensity. */
+/* The report's part on limits (explain.h): the roofs of one iteration of the main loop and of a
+ * program, the cost of latency on top, and intensity. */
 #include <stdlib.h>
 
 #include "codegen/report/explain.h"

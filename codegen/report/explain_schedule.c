@@ -1,4 +1,4 @@
-/* The report's part on time (explain.h): how far ahead things are begun, what waits for them. */
+/* The report's part on time (explain.h): how far ahead things start, and what waits for them. */
 #include "codegen/report/explain.h"
 #include "ir/remark.h"
 #include "passes/analysis/buffer_use.h"

@@ -1,5 +1,5 @@
-/* The report's part on how often loops run (explain.h): which extent of which parameter their bound
- * is, when it is one, but for a constant. */
+/* The report's part on how often loops run (explain.h): which extent of which parameter, up to a
+ * constant, is their bound, if it is one. */
 #include "codegen/report/explain.h"
 #include "passes/analysis/facts.h"
 

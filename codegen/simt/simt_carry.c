@@ -1,9 +1,9 @@
 /* Values that loops and branches carry: the phis of their registers.
  *
- * One phi per register; but what was loaded several registers at a time stays together, from the
- * load to who wants single elements. Otherwise a loop that loads for its next trip would take the
- * vectors apart at the end of this one (or move registers to where the next user wants them), and
- * wait there for what it has only just begun to load. */
+ * There is one phi per register, but several registers that were loaded together stay together,
+ * from the load to the first user of single elements. Otherwise a loop that loads for its next
+ * iteration would take the vectors apart at the end of this one (or move registers to where the
+ * next user wants them), and wait there for loads that have only just begun. */
 #include "codegen/simt/simt.h"
 
 enum { WORD_BYTES = 4, MOST_DEPTH = 8 /* of loops and branches that are looked into: recursion */ };

@@ -1,8 +1,8 @@
 /* Threads that compile (worker.h).
  *
- * LLVM follows chains of instructions by recursion: a long kernel takes tens of MB of stack, and
- * who calls us may be a thread with little. So every compilation has a thread of its own with a
- * stack that is large enough; pages that are not touched cost nothing. */
+ * LLVM follows chains of instructions recursively: a long kernel takes tens of MB of stack, and
+ * the caller may be a thread with little. So every compilation has a thread of its own with a
+ * large enough stack; pages that are not touched cost nothing. */
 #include "codegen/target/worker.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* Structured control: frames are pushed by for, while and if, and left by the terminators. Also the
- * ops that talk to the host: print, assert, assume. */
+/* Structured control: for, while and if push frames, and terminators leave them. Also the ops that
+ * talk to the host: print, assert, assume. */
 #include <string.h>
 
 #include "ir/interp/interp_impl.h"

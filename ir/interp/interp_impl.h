@@ -1,4 +1,4 @@
-/* Inside of the reference interpreter: what its files share. Nobody else includes this.
+/* Shared by the files of the reference interpreter. Nobody else includes this.
  *
  *     interp.c          a program: frames, slots, dispatch, folding
  *     interp_control.c  for, while, if, terminators, assert, print

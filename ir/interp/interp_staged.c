@@ -1,13 +1,13 @@
 /* Buffers of shared memory and asynchronous copies.
  *
- * A buffer is its slots, each a dense tile; layouts say nothing here. A copy finds its elements
- * when it begins, makes its slot undefined, and moves them as late as it may: in the `wait` that
- * asks for its group. So a program that reads a slot too early, or writes the source of a copy that
- * is still on its way, does not get what it hopes for. What nobody may do while a copy is on its
- * way is reported: to read its slot, to write it, to begin another copy to it, to end.
+ * A buffer is its slots, each a dense tile; layouts play no part here. A copy finds its elements
+ * when it begins, makes its slot undefined, and moves them as late as it may: in the `wait` for
+ * its group. So a program that reads a slot too early, or writes the source of a copy in flight,
+ * does not get what it hopes for. What nobody may do while a copy is in flight is reported:
+ * reading or writing its slot, starting another copy to it, ending.
  *
- * What is stored from a slot in bulk is read in the `store_wait` that asks for it, and in memory at
- * the end of the program. */
+ * A bulk store reads its slot in the `store_wait` for it, and its data are in memory at the end of
+ * the program. */
 #include <string.h>
 
 #include "ir/interp/interp_impl.h"

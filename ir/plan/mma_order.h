@@ -1,12 +1,12 @@
-/* In which order a product by matrix instructions executes them, and when it reads what they take.
+/* In which order a product by matrix instructions executes them, and when it reads their operands.
  *
  * Steps of k are outermost, then blocks of rows, then blocks of columns.
  *
- * In bursts: every other row goes backward, so that what the last instruction of a row took of B is
- * taken by the first of the next row. Where a step of k has fewer words of A to keep for all
- * columns than of B for all rows, blocks of columns come before those of rows, likewise: what is in
- * registers anyway costs nothing. The instructions are cut into bursts of so many. What a
- * burst takes of late operands (late.h) and no earlier one does is read while the burst before is
+ * In bursts, every other row goes backward, so that the first instruction of a row takes the same
+ * part of B as the last one of the row before. If a step of k has fewer words of A to keep for all
+ * columns than of B for all rows, blocks of columns come before blocks of rows, in the same way:
+ * what is in registers anyway costs nothing. The instructions are cut into bursts of equal length.
+ * The late operands (late.h) that a burst is the first to need are read while the burst before is
  * computed; for the first burst, before it. */
 #ifndef TL_MMA_ORDER_H
 #define TL_MMA_ORDER_H

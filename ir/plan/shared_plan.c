@@ -1,4 +1,4 @@
-/* Scratch of ops in shared memory: what their plans say. */
+/* Scratch of ops in shared memory, as their plans require it. */
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/dot_plan.h"
 #include "ir/plan/mma.h"

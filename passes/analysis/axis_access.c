@@ -1,11 +1,11 @@
-/* What the facts say of memory accesses (axis_info.h).
+/* What the facts say about memory accesses (axis_info.h).
  *
- * A view's extents and strides are numbers with facts of their own: of a parameter by its type
- * (dense axes, constants, the form's promise), of VIEW and SUB_VIEW by their operands.
- * An access runs along one axis of its tile when addresses count up there: a slice of step 1, or
- * an index tile that counts up, on the view's axis of stride 1; or pointers that count up. Its
- * width is the largest power of two, up to 16 bytes, that divides everything that places a run:
- * where the slice starts, the base, each other axis's contribution; the extent, so that the bound
+ * A view's extents and strides are numbers with facts of their own: a parameter's come from its
+ * type (dense axes, constants, the form's promise), those of VIEW and SUB_VIEW from their
+ * operands. An access runs along one axis of its tile if addresses count up there: a slice of step
+ * 1, or an index tile that counts up, on the view's axis of stride 1; or pointers that count up.
+ * Its width is the largest power of two, up to 16 bytes, that divides everything that places a
+ * run: the slice's start, the base, each other axis's contribution; the extent, so that the bound
  * is not inside a run; the mask's constancy; and the tile, so that padding is not either. */
 #include "ir/layout/layout.h"
 #include "ir/plan/staged.h"

@@ -1,5 +1,5 @@
-/* What keeps a tile from being a bulk copy (bulk_fault.h): what there is to say of who reads it, of
- * the access, and of its boxes, in this order. */
+/* Why a tile is not a bulk copy (bulk_fault.h), checked in this order: who reads it, the access,
+ * its boxes. */
 #include "passes/analysis/bulk_fault.h"
 #include "ir/rewrite.h"
 

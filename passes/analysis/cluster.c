@@ -1,11 +1,11 @@
-/* What is equal in all programs of a cluster (cluster.h): what neither the programs' index along
- * the cluster's axis nor memory goes into. Memory may be another at another time, and what a
- * program decides by itself its neighbours do not follow. The index divided by the size of the
- * cluster, or by a multiple of it, is the cluster's.
+/* What is equal in all programs of a cluster (cluster.h): everything that depends neither on the
+ * programs' index along the cluster's axis nor on memory. Memory may differ at another time, and a
+ * program's neighbours do not follow what it decides by itself. The index divided by the size of
+ * the cluster, or by a multiple of it, is the same in a cluster.
  *
- * A program that does several parts of the grid (persistent) begins with the part of its own number
- * and goes on by the number of programs, which is one of whole clusters: the parts of a cluster
- * follow each other, and are as many for each program. */
+ * A program that does several parts of the grid (persistent) begins with the part of its own
+ * number and goes on by the number of programs, which is a multiple of the cluster's size: the
+ * parts of a cluster follow each other, and each program has equally many. */
 #include "passes/analysis/cluster.h"
 #include "ir/plan/bulk.h"
 #include "ir/rewrite.h"

@@ -1,5 +1,5 @@
-/* The graph of place-layouts: who decides about which layout, who must agree with whom, and which
- * layouts come into question (place_impl.h). */
+/* The graph of place-layouts: what decides each layout, which values must agree, and which layouts
+ * are candidates (place_impl.h). */
 #include "ir/plan/mma.h"
 #include "passes/layout/place_impl.h"
 

@@ -1,5 +1,5 @@
-/* stress-layouts: gives tiles random legal layouts, with converts between; the meaning stays. It
- * is there to try conversions and the SIMT lowering with layouts that no heuristic would choose.
+/* stress-layouts: gives tiles random legal layouts, with converts between them; the meaning stays.
+ * It tests conversions and the SIMT lowering with layouts that no heuristic would choose.
  *
  *     %c = add %a, %b : tile<f32, 512, #0>
  *  =>
@@ -7,19 +7,19 @@
  *     %e = convert %b : tile<f32, 512, #1>
  *     %c = add %d, %e : tile<f32, 512, #1>
  *
- * With `seed` (the option, else --stress-layouts of the command line; 0: nothing happens), over all
+ * With `seed` (the option, else --stress-layouts on the command line; 0: nothing happens), for all
  * ops in program order:
- *  1. converts that are there go;
- *  2. the op gets a layout: mostly a new one, else that of its first tile, or the one it had;
- *     a reduction and a store get it through their operands, a reshape on the side from which the
- *     other follows; what loops and branches carry gets one for each value;
- *  3. operands that must be laid out otherwise are converted right before the op.
+ *  1. existing converts are removed;
+ *  2. the op gets a layout: usually a new one, else that of its first tile, or its old one; a
+ *     reduction and a store get it through their operands, a reshape on the side that determines
+ *     the other; each value that loops and branches carry gets one;
+ *  3. operands that need another layout are converted right before the op.
  *
- * A random layout (layout `made`): each axis gets a chunk of 2^k, which may be the least that
- * holds it, less (then there are repetitions), or rarely twice as much (padding). An invertible
- * matrix over the bits of the chunks is drawn, its columns are dealt out to registers, lanes and
- * warps in random places; lanes and warps that get none hold copies. Registers of one value are
- * kept below MAX_REGISTERS where the threads are enough for that. */
+ * A random layout (layout `made`): each axis gets a chunk of 2^k, which may be the smallest that
+ * holds it, smaller (then there are repetitions), or rarely twice as large (padding). An
+ * invertible matrix over the bits of the chunks is drawn, and its columns are dealt out to
+ * registers, lanes and warps in random places; lanes and warps that get none hold copies. If there
+ * are enough threads, a value has fewer than MAX_REGISTERS registers. */
 #include "ir/plan/mma.h"
 #include "passes/pass.h"
 #include "passes/layout/relayout.h"

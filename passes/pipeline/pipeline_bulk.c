@@ -1,5 +1,5 @@
-/* Bulk copies of a pipelined loop: their barriers, what waits and arrives there, and what of that
- * runs on when loops around it run the loop again. */
+/* Bulk copies of a pipelined loop: their mbarriers, the waits and arrivals on them, and which
+ * slots and parities continue when an outer loop runs the loop again. */
 #include "ir/plan/bulk.h"
 #include "passes/analysis/cluster.h"
 #include "passes/layout/relayout.h"

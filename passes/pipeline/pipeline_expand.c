@@ -1,4 +1,3 @@
-#include "ir/remark.h"
 /* A schedule put into effect (pipeline.c).
  *
  *  1. The prologue, trip by trip as the loop itself will do: for trip -most .. -1 all fetches whose
@@ -12,6 +11,7 @@
  *  4. The loop is made again, with the new carried values. After it, nothing is in flight: wait for
  *     all.
  */
+#include "ir/remark.h"
 #include "passes/layout/relayout.h"
 #include "passes/pipeline/pipeline_impl.h"
 

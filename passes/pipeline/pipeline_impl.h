@@ -1,4 +1,4 @@
-/* Inside of pipeline: the schedule of a loop, and putting it into effect. The essay is in
+/* Shared by the files of pipeline: the schedule of a loop, and applying it. The essay is in
  * pipeline.c. */
 #ifndef TL_PIPELINE_IMPL_H
 #define TL_PIPELINE_IMPL_H

@@ -1,5 +1,5 @@
-/* What the pass `bounds` knows of an access, axis by axis: why it is inside, or why no proof is
- * found (bounds.c). For `tilec explain`; may be asked of any IR, before or after the pass. */
+/* What the pass `bounds` knows of an access, axis by axis: why it is inside, or why there is no
+ * proof (bounds.c). For `tilec explain`; works on any IR, before or after the pass. */
 #ifndef TL_BOUNDS_H
 #define TL_BOUNDS_H
 #include "passes/analysis/axis_info.h"

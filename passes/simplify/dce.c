@@ -1,4 +1,4 @@
-/* dce: what nobody needs goes: ops, results of if and while, loop-carried values.
+/* dce: removes what nobody needs: ops, results of if and while, loop-carried values.
  *
  *     %a, %b = for ... : f32, f32 (%i, %x, %y) {       %a = for ... : f32 (%i, %x) {
  *       %y1 = add %y, %c                         =>      ...
@@ -6,13 +6,13 @@
  *       yield %x1, %y1                                 }
  *     }                        (b is not used)
  *
- *  1. roots: ops with effects on memory or on the host, terminators of the body, and every while
- *     (it may not end). Loads and gets are no roots. An op is needed with all ops around it;
- *  2. needed values are found from the roots by a worklist. A carried value is needed when its
- *     argument or its result is; that it feeds itself is no reason;
- *  3. sweep, from the last op to the first, so that users go before what they use: ops that are
- *     not needed go with their regions, the others lose results, arguments and yielded values that
- *     are not needed. */
+ *  1. Roots: ops with effects on memory or on the host, terminators of the body, and every while
+ *     (it may not end). Loads and gets are not roots. If an op is needed, so are all ops around it.
+ *  2. Needed values are found from the roots with a worklist. A carried value is needed if its
+ *     argument or its result is; that it feeds itself does not count.
+ *  3. Sweep, from the last op to the first, so that users go before what they use: ops that are
+ *     not needed are removed with their regions; the others lose results, arguments and yielded
+ *     values that are not needed. */
 #include "passes/pass.h"
 
 typedef struct Dce {

@@ -1,13 +1,13 @@
-/* licm: what does not depend on a loop is computed before it.
+/* licm: computes what does not depend on a loop before the loop.
  *
  *     for %lo, %hi, %one (%i) {             %s = mul %a, %b
  *       %s = mul %a, %b               =>    for %lo, %hi, %one (%i) {
  *       %t = add %s, %i                       %t = add %s, %i
  *
- * Loops are taken inner ones first, so an op can leave several. Of a loop's own blocks (not of ifs
- * in them), in order, each pure op without regions, or reduction, whose operands come from outside
- * goes before the loop. No op traps, so it does not matter that the loop may have no trip. Loads
- * stay: a loop without trips must not read. */
+ * Inner loops are handled first, so an op can leave several. From a loop's own blocks (not from
+ * ifs in them), in order, each pure op without regions, or reduction, moves before the loop if its
+ * operands come from outside. No op traps, so it does not matter if the loop never runs. Loads
+ * stay: a loop that never runs must not read. */
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
 

@@ -1,15 +1,16 @@
 /* driver_emu.c: the "emu:TARGET" devices: a GPU of that kind, run by this process.
  *
- * A kernel is the GPU's code made for the host (codegen, leaf_emu.c): an ELF object whose undefined
- * names are the leaves, which the loader finds in emu_leaf.c. The rest of the runtime sees a host
- * device. A kernel that was compiled with checks runs with races and uninitialised reads watched.
+ * A kernel is the GPU's code made for the host (codegen, leaf_emu.c): an ELF object whose
+ * undefined names are the leaves, which the loader finds in emu_leaf.c. To the rest of the runtime
+ * it is a host device. For a kernel that was compiled with checks, races and uninitialised reads
+ * are watched.
  *
- * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED says in which order threads run
+ * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED chooses the order in which threads run
  * (tile_device_configure: "schedule"). With TILE_THREADS=1 a schedule gives the same run every
  * time. TILE_EMU_PERTURB=SEED ("perturb") makes approximate instructions as wrong as they may be.
- * TILE_EMU_DROP_BARRIER=N leaves out the N-th of what orders threads in each kernel (mutation, 0
- * is the first): what it orders must then be reported. Where bytes are expected there are three
- * such numbers: without it, 16 bytes more, half of them. */
+ * TILE_EMU_DROP_BARRIER=N leaves out the N-th synchronisation of each kernel (mutation; 0 is the
+ * first): the emulator must then report what it ordered. An arrival that expects bytes has three
+ * such numbers: left out, with 16 bytes more, with half the bytes. */
 #include "runtime/contract/gpu_rows.h"
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"

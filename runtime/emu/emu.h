@@ -1,6 +1,5 @@
-/* emu.h: the emulator's insides, shared by emu_*.c: a launch (job) is run by workers, each on a
- * host thread; a worker has some blocks, a block has threads, each a fiber. emu_run.c has the
- * essay. */
+/* emu.h: shared by emu_*.c. Workers, each on a host thread, run a launch (job); a worker has some
+ * blocks, a block has threads, each a fiber. The essay is in emu_run.c. */
 #ifndef TL_EMU_H
 #define TL_EMU_H
 #include "runtime/host/elf.h"

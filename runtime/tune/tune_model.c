@@ -1,9 +1,9 @@
-/* tune_model.c: ranks configurations for GPUs without one, from the compiler's report.
+/* tune_model.c: ranks configurations for GPUs without a device, from the compiler's report.
  *
- * A configuration is rejected when a block of it does not fit on a multiprocessor, as the target's
- * tools and limits say. The others get the time that the report's roofs and latencies give the
- * launch (tilec_report_time): the formula of tilec explain. Good for an order among configurations
- * of one kernel, no more; no GPU has been asked. */
+ * A configuration is rejected if one of its blocks does not fit on a multiprocessor, by the
+ * target's tools and limits. The others get the time that the report's roofs and latencies give
+ * for the launch (tilec_report_time): the formula of tilec explain. It is good enough to order
+ * configurations of one kernel, no more; no GPU has confirmed it. */
 #define TILE_UNSTABLE
 #include <stdlib.h>
 #include <string.h>

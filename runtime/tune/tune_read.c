@@ -1,6 +1,6 @@
-/* tune_read.c: reads .tune.json. Nothing in a file is trusted: what is not as it should be is said,
- * and nothing of the file is used. Members that are not known are passed over, so that a later
- * version may have more of them. */
+/* tune_read.c: reads .tune.json. Nothing in a file is trusted: anything wrong is reported, and
+ * then nothing of the file is used. Unknown members are skipped, so that later versions may add
+ * some. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
