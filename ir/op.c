@@ -290,6 +290,15 @@ TlOp *tl_walk_next(const TlOp *at, const TlOp *root)
     return next;
 }
 
+TlBlock *tl_region_after(const TlBlock *b)
+{
+    const TlOp *op = b->parent;
+    for (uint32_t r = 0; r + 1 < op->nregions; r++)
+        if (op->regions[r] == b)
+            return op->regions[r + 1];
+    return NULL;
+}
+
 int tl_op_role(const TlOp *op)
 {
     const TlBlock *b = op->block;

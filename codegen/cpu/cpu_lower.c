@@ -287,14 +287,8 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_VIEW:
     case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;
     case TL_OP_EXTENT:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->extent[axis];
-        return;
     case TL_OP_STRIDE:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->stride[axis];
-        return;
-    case TL_OP_VIEW_PTR:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->ptr;
-        return;
+    case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = tl_gen_of_view(&g->gen, op); return;
     case TL_OP_LOAD:
     case TL_OP_INSIDE:
         tl_cpu_prepare_access(g, op);

@@ -731,8 +731,7 @@ static void place_while(Placer *p, TlOp *op)
         if (before->args[k]->type->rank)
             use_buffer(p, before->args[k], home_buffer(p, before->args[k]->type, first, last),
                        first);
-    TlMap taken;
-    tl_map_init(&taken, p->arena);
+    TlMap taken = {.arena = p->arena};
     for (uint32_t m = 0; m < op->nout; m++) {
         TlValue *passed = tl_in(before->last, m + 1);
         if (passed->type->rank == 0)

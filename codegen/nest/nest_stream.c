@@ -59,8 +59,7 @@ static const char *why_not(const TlNest *n, const char *const *cached)
 /* Stores that products may have done. */
 static void find_stored(TlNests *plan)
 {
-    TlMap by;
-    tl_map_init(&by, plan->arena);
+    TlMap by = {.arena = plan->arena};
     for (uint32_t i = 0; i < plan->all.len; i++) {
         TlNest *n = plan->all.data[i];
         if (n->kind == TL_NEST_PRODUCT && n->product->stores)

@@ -127,8 +127,7 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlM
 
 int tl_nest_width(const TlNests *plan, TlValue *v, int limit, bool own, const char **why)
 {
-    TlMap seen;
-    tl_map_init(&seen, plan->arena);
+    TlMap seen = {.arena = plan->arena};
     int w = chain_width(plan, v, limit, own, &seen, why);
     return w < 1 ? 1 : w;
 }

@@ -9,8 +9,6 @@
 #include "codegen/report/occupancy.h"
 #include "codegen/report/usage.h"
 #include "ir/plan/mma.h"
-#include "ir/plan/shared_plan.h"
-#include "ir/plan/staged.h"
 #include "ir/remark.h"
 #include "passes/analysis/buffer_use.h"
 #include "passes/analysis/cluster.h"
@@ -58,7 +56,7 @@ uint32_t tl_explain_loops(const TlOp *op)
 {
     uint32_t n = 0;
     for (const TlOp *outer = op->block->parent; outer; outer = outer->block->parent)
-        n += outer->opcode == TL_OP_FOR || outer->opcode == TL_OP_WHILE;
+        n += tl_is_loop(outer);
     return n;
 }
 
@@ -67,7 +65,7 @@ const char *tl_explain_branch(const TlOp *op)
     for (const TlBlock *b = op->block; b->parent; b = b->parent->block) {
         if (b->parent->opcode == TL_OP_IF)
             return b == b->parent->regions[0] ? "then" : "else";
-        if (b->parent->opcode == TL_OP_FOR || b->parent->opcode == TL_OP_WHILE)
+        if (tl_is_loop(b->parent))
             break;
     }
     return "";
@@ -540,11 +538,6 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
         say_fault(s, (TlProducerFault)tl_remark_of(loop, TL_REMARK_ONE_FLOW));
 }
 
-static bool is_loop(const TlOp *op)
-{
-    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
-}
-
 static bool is_load(const TlOp *op)
 {
     return op->opcode == TL_OP_LOAD;
@@ -586,7 +579,7 @@ static void say_pipeline(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop)
     tl_sbuf_puts(s, "not pipelined: ");
     if (loop->opcode == TL_OP_WHILE)
         tl_sbuf_puts(s, "only loops over a range are");
-    else if (holds(loop, is_loop))
+    else if (holds(loop, tl_is_loop))
         tl_sbuf_puts(s, "it holds another loop");
     else if (!holds(loop, is_load))
         tl_sbuf_puts(s, "it loads nothing");
@@ -613,7 +606,7 @@ static void say_chunks(TlSbuf *s, const TlOp *loop)
 
 static const char *loop_text(const TlExplain *e, const TlOp *loop)
 {
-    TL_ASSERT(is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
+    TL_ASSERT(tl_is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
     TlSbuf s;
     tl_sbuf_init(&s, e->out);
     say_chunks(&s, loop);
@@ -634,7 +627,7 @@ static void explain_loops(TlExplain *e)
     e->loops.len = 0;
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         TlWideInt trips;
-        if (!is_loop(op))
+        if (!tl_is_loop(op))
             continue;
         if (op->opcode == TL_OP_WHILE || !tl_const_trips(op, &trips) || trips > INT64_MAX)
             trips = -1;

@@ -8,7 +8,6 @@
 #include "ir/plan/banks.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/dot_plan.h"
-#include "ir/plan/layout_rules.h"
 #include "ir/plan/reduce_plan.h"
 #include "ir/plan/scan_plan.h"
 #include "ir/plan/shared_plan.h"

@@ -457,14 +457,8 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_VIEW:
     case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;
     case TL_OP_EXTENT:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->extent[axis];
-        return;
     case TL_OP_STRIDE:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->stride[axis];
-        return;
-    case TL_OP_VIEW_PTR:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->ptr;
-        return;
+    case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = tl_gen_of_view(&g->gen, op); return;
     case TL_OP_LOAD: tl_simt_load(g, op); return;
     case TL_OP_STORE: tl_simt_store(g, op); return;
     case TL_OP_INSIDE: tl_simt_inside(g, op); return;
@@ -548,15 +542,6 @@ static LLVMValueRef load_slot(TlGen *gen, uint32_t n, tile_slot_kind kind)
         LLVMPositionBuilderAtEnd(g->b, here);
     tl_gen_set_loc(gen, g->loc);
     return x;
-}
-
-static int log2_of(uint32_t x)
-{
-    int n = 0;
-    while (1u << n < x)
-        n++;
-    TL_ASSERT(1u << n == x, "%u is no power of two", x);
-    return n;
 }
 
 static void begin_function(TlSimt *g)
@@ -653,8 +638,8 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     code->symbol = symbol;
     code->flags = options->check ? TILE_KERNEL_CHECKED : 0;
     code->warps = fn->body->warps ? (uint32_t)fn->body->warps : 1;
-    g.lane_bits = log2_of((uint32_t)options->target->lanes);
-    g.warp_bits = log2_of(code->warps);
+    g.lane_bits = tl_ceil_log2((uint32_t)options->target->lanes);
+    g.warp_bits = tl_ceil_log2(code->warps);
     code->two_flows = has_two_flows(fn);
     code->cluster = cluster_of(fn);
     g.crossed_axis = code->cluster ? (uint32_t)fn->info->cluster_axis : 0;

@@ -15,7 +15,6 @@
  * fragment's own k, as the tile's layout may repeat data there. */
 #include "codegen/leaf/leaves.h"
 #include "codegen/simt/simt_exchange.h"
-#include "ir/plan/layout_rules.h"
 #include "ir/plan/mma_order.h"
 
 enum { MAX_FRAGMENT = 32 }; /* elements of a lane */

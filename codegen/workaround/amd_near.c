@@ -131,8 +131,7 @@ static void test_narrow(TlLlvm *l, LLVMBuilderRef b, TlMap *made, LLVMValueRef o
 static void narrow_tests(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
     Values tests = {0};
-    TlMap made;
-    tl_map_init(&made, l->arena);
+    TlMap made = {.arena = l->arena};
     LLVMBasicBlockRef k;
     for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
         for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))

@@ -54,8 +54,7 @@ static bool is_division(LLVMValueRef x)
 void tl_nvptx_long(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
     unsigned divisions = 0;
-    TlMap links;
-    tl_map_init(&links, l->arena);
+    TlMap links = {.arena = l->arena};
     LLVMBasicBlockRef k;
     for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
         for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x)) {

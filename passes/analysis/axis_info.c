@@ -12,7 +12,6 @@
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_impl.h"
-#include "passes/analysis/facts.h"
 
 /* Of the fixed point: after so many, what still changes becomes unknown; then all is settled. */
 enum { MANY_ROUNDS = 8, MAX_ROUNDS = 32 };

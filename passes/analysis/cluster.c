@@ -8,7 +8,6 @@
  * parts of a cluster follow each other, and each program has equally many. */
 #include "passes/analysis/cluster.h"
 #include "ir/plan/bulk.h"
-#include "ir/rewrite.h"
 #include "passes/analysis/facts.h"
 
 typedef struct Search {

@@ -80,13 +80,27 @@ bool tl_is_invariant(const TlValue *v, const TlOp *loop)
     return !tl_block_is_inside(v->def ? v->def->block : v->block, loop);
 }
 
+const TlOp *tl_enclosing_loop(const TlOp *op)
+{
+    do
+        op = op->block->parent;
+    while (op && !tl_is_loop(op));
+    return op;
+}
+
+bool tl_is_innermost(const TlOp *loop)
+{
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (tl_is_loop(op))
+            return false;
+    return true;
+}
+
 uint32_t tl_moving_axes(const TlOp *access)
 {
-    const TlOp *loop = access->block->parent;
+    const TlOp *loop = tl_enclosing_loop(access);
     TlPlace p = tl_op_place(access);
     uint32_t moving = 0;
-    while (loop && loop->opcode != TL_OP_FOR && loop->opcode != TL_OP_WHILE)
-        loop = loop->block->parent;
     for (uint32_t i = 0; i < p.naxes && p.axes && loop; i++)
         if (p.axes[i].kind != TL_AXIS_TILE && !tl_is_invariant(p.index[i].value, loop))
             moving |= 1u << i;

@@ -22,6 +22,9 @@ uint32_t tl_moving_axes(const TlOp *access);
 bool tl_const_int_value(const TlValue *v, TlWideInt *out);
 /* Number of trips of a FOR with constant bounds. */
 bool tl_const_trips(const TlOp *loop, TlWideInt *out);
+/* The innermost loop around the op; NULL: there is none. Does a loop hold no other? */
+const TlOp *tl_enclosing_loop(const TlOp *op);
+bool tl_is_innermost(const TlOp *loop);
 /* Does the op stand in a loop with a pipeline hint? */
 bool tl_is_in_hinted_loop(const TlOp *op);
 /* The dot that uses the value, through a few pure ops; NULL: there is none. */

@@ -451,7 +451,7 @@ static bool add_carried(Sources *s, const TlValue *v)
         add_source(s, tl_in(op->regions[0]->last, 1 + v->index));
         return true;
     }
-    if (op->opcode != TL_OP_FOR && op->opcode != TL_OP_WHILE)
+    if (!tl_is_loop(op))
         return false;
     uint32_t skip = op->opcode == TL_OP_FOR, index = v->index - (v->def ? 0 : skip);
     add_source(s, tl_in(op, index + 3 * skip));

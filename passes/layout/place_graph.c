@@ -64,7 +64,7 @@ static void add_vars(Placement *p)
         if (op->opcode == TL_OP_CONVERT)
             continue;
         tl_vec_push(p->arena, &p->ops, op);
-        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE || op->opcode == TL_OP_IF)
+        if (tl_is_loop(op) || op->opcode == TL_OP_IF)
             add_region_op(p, op);
         else
             add_op(p, op);

@@ -50,20 +50,12 @@ static int draw_between(Stress *s, int low, int high)
 
 /* ---- a random layout ---- */
 
-static int ceil_log2(int64_t n)
-{
-    int bits = 0;
-    while ((int64_t)1 << bits < n)
-        bits++;
-    return bits;
-}
-
 /* Chunks and repetitions; gives the repetitions of all axes. */
 static int64_t draw_chunks(Stress *s, const TlType *t, TlLayout *made)
 {
     int64_t reps = 1;
     for (int d = 0; d < t->rank; d++) {
-        int full = ceil_log2(t->shape[d]), kind = draw_between(s, 0, 9);
+        int full = tl_ceil_log2(t->shape[d]), kind = draw_between(s, 0, 9);
         int chunk = kind < 6 ? full : kind < 9 ? draw_between(s, 0, full) : full + 1;
         made->out_bits[d] = (uint8_t)chunk;
         made->reps[d] = (t->shape[d] + ((int32_t)1 << chunk) - 1) >> chunk;

@@ -56,14 +56,6 @@ static bool is_short(Keep *k, const TlOp *dot, const TlOp *loop)
     return words > tl_registers_of_thread(k->px->machine->registers, k->fn->body->warps);
 }
 
-static const TlOp *loop_around(const TlOp *op)
-{
-    for (const TlOp *p = op->block->parent; p; p = p->block->parent)
-        if (p->opcode == TL_OP_FOR || p->opcode == TL_OP_WHILE)
-            return p;
-    return NULL;
-}
-
 /* ---- 2. the buffer ---- */
 
 static const TlType *buffer_for(const Keep *k, const TlValue *v)
@@ -157,7 +149,7 @@ TlPassResult tl_pass_keep_operands(TlFn *fn, TlPassCtx *px)
         return TL_SAME;
     tl_map_init(&k.bufs, px->scratch);
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        const TlOp *loop = tl_mma_of(op) ? loop_around(op) : NULL;
+        const TlOp *loop = tl_mma_of(op) ? tl_enclosing_loop(op) : NULL;
         for (uint32_t i = 0; loop && i < 2; i++)
             if (tl_is_invariant(tl_in(op, i), loop) && tl_words_of(tl_in(op, i)) &&
                 is_short(&k, op, loop))

@@ -42,7 +42,6 @@
 #include "ir/plan/staged_plan.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
-#include "passes/analysis/facts.h"
 #include "passes/pass.h"
 #include <string.h>
 

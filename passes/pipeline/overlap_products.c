@@ -30,10 +30,8 @@
  *
  * This is how FlashAttention-3 overlaps softmax with products in one warpgroup (arXiv 2407.08608,
  * section 3.2). */
-#include "ir/numeric.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/facts.h"
-#include "passes/layout/relayout.h"
 #include "passes/pass.h"
 
 enum { OF_PRODUCER = 128 * 24 }; /* registers of the warps that begin copies (setmaxnreg) */
@@ -122,9 +120,7 @@ static void spread(const Overlap *o, TlMap *marks)
 /* Are the sums of a product carried: from the argument through a product to what is yielded? */
 static bool carries_sums(const Overlap *o, uint32_t i)
 {
-    TlMap from, sums;
-    tl_map_init(&from, o->arena);
-    tl_map_init(&sums, o->arena);
+    TlMap from = {.arena = o->arena}, sums = {.arena = o->arena};
     mark_dependents(o, &from, o->body->args[i + 1]);
     spread(o, &from);
     for (const TlOp *op = o->body->first; op; op = op->next)
@@ -286,9 +282,7 @@ static void fill_loop(const Overlap *o, TlOp *made)
     uint32_t n = o->loop->nout;
     TlBlock *body = made->regions[0];
     TlBuilder b = {.fn = o->fn, .block = body, .loc = o->loop->loc};
-    TlMap early, late;
-    tl_map_init(&early, o->arena);
-    tl_map_init(&late, o->arena);
+    TlMap early = {.arena = o->arena}, late = {.arena = o->arena};
     tl_map_put_ptr(&early, o->body->args[0], body->args[0]);
     for (uint32_t i = 0; i < n; i++)
         tl_map_put_ptr(carries_sums(o, i) ? &late : &early, o->body->args[i + 1],
@@ -314,8 +308,7 @@ static void fill_loop(const Overlap *o, TlOp *made)
 static void end_last(const Overlap *o, TlBuilder *b, const TlOp *made, TlValue **out)
 {
     uint32_t n = o->loop->nout;
-    TlMap map;
-    tl_map_init(&map, o->arena);
+    TlMap map = {.arena = o->arena};
     for (uint32_t i = 0; i < o->taken.len; i++)
         tl_map_put_ptr(&map, o->taken.data[i], made->out[n + i]);
     for (uint32_t i = 0; i < n; i++)
@@ -328,8 +321,7 @@ static void end_last(const Overlap *o, TlBuilder *b, const TlOp *made, TlValue *
 
 static void make_all(const Overlap *o, TlBuilder *b, TlValue **out)
 {
-    TlMap first;
-    tl_map_init(&first, o->arena);
+    TlMap first = {.arena = o->arena};
     begin_first(o, b, &first);
     TlOp *made = make_loop(o, b, &first);
     fill_loop(o, made);

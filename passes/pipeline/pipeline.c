@@ -52,9 +52,9 @@
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/cluster.h"
+#include "passes/analysis/facts.h"
 #include "passes/analysis/footprint.h"
 #include "passes/pipeline/pipeline_impl.h"
-#include "passes/layout/relayout.h"
 #include <string.h>
 
 enum {
@@ -90,14 +90,6 @@ typedef struct Pipeline {
 } Pipeline;
 
 /* ---- 1. loops ---- */
-
-static bool is_innermost(const TlOp *loop)
-{
-    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
-        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE)
-            return false;
-    return true;
-}
 
 static bool has_dot(const TlOp *loop)
 {
@@ -248,8 +240,7 @@ static bool walk_value(Pipeline *p, Slice *s, Candidate *c, TlValue *v)
 
 static void walk_place(Pipeline *p, Candidate *c)
 {
-    Slice s = {.ops = 0};
-    tl_map_init(&s.seen, p->arena);
+    Slice s = {.seen = {.arena = p->arena}};
     want_operands(p, &s, c->load);
     while (s.work.len && !c->fails)
         c->fails = !walk_value(p, &s, c, s.work.data[--s.work.len]);
@@ -676,7 +667,7 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
     if (!tl_fn_is_laid_out(fn))
         return TL_SAME;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_FOR && is_innermost(op))
+        if (op->opcode == TL_OP_FOR && tl_is_innermost(op))
             tl_vec_push(px->scratch, &loops, op);
     if (loops.len == 0)
         return TL_SAME;

@@ -2,7 +2,6 @@
  * slots and parities continue when an outer loop runs the loop again. */
 #include "ir/plan/bulk.h"
 #include "passes/analysis/cluster.h"
-#include "passes/layout/relayout.h"
 #include "passes/pipeline/pipeline_impl.h"
 
 /* ---- barriers ---- */

@@ -8,7 +8,6 @@
  * above, has a limit: the extent less what is added to the counter. The smallest limit is computed
  * before the loop, and is 0 if a test there failed. So usually one comparison is left in the loop.
  */
-#include "ir/numeric.h"
 #include "passes/analysis/axis_impl.h"
 #include "passes/pipeline/pipeline_impl.h"
 

@@ -12,10 +12,8 @@
  * "Is there an iteration n trips after the one with counter i?" is i < hi - n * step, where the
  * right side is computed once, before the loop, and saturates, so that nothing overflows. A step
  * that is not known is handled by the same in 64 bits. */
-#include "ir/numeric.h"
 #include "ir/remark.h"
 #include "passes/pipeline/pipeline_impl.h"
-#include "passes/layout/relayout.h"
 
 enum { MORE = 6 }; /* operands of a copy besides its load's: mask, other; buffer, slot, barriers,
                     * slot */
@@ -277,8 +275,7 @@ static TlValue *waiting_at(TlExpand *x, const TlFetch *f, TlMoment m)
 static TlValue *again_at(TlExpand *x, const TlOp *op, uint32_t result, TlMoment m)
 {
     TL_ASSERT(result < op->nout, "result %u of %s", result, tl_op_info(op->opcode)->text);
-    TlMap map;
-    tl_map_init(&map, x->arena);
+    TlMap map = {.arena = x->arena};
     for (uint32_t i = 0; i < op->nin; i++)
         tl_map_put_ptr(&map, tl_in(op, i), tl_pipeline_value(x, tl_in(op, i), m));
     return tl_op_clone(builder(x, m), op, &map)->out[result];

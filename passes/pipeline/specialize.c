@@ -29,7 +29,6 @@
  *     it. Programs of a cluster meet before and behind both.
  *
  * With the second flow gone from them, the kernel's warps never wait for each other in the loop. */
-#include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/producer.h"
 #include "passes/analysis/shared_life.h"

@@ -26,7 +26,6 @@
  *     tested (tl_bounds_sure_axes); those by a loop are, as accesses may be moved to other trips
  *     of it. */
 #include "passes/simplify/bounds.h"
-#include "ir/numeric.h"
 #include "ir/remark.h"
 #include "passes/analysis/axis_impl.h"
 #include "passes/analysis/facts.h"
@@ -156,14 +155,6 @@ static bool is_inside(const Bounds *b, const TlOp *op)
 
 /* ---- 1. peeling ---- */
 
-static bool is_innermost(const TlOp *loop)
-{
-    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
-        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE)
-            return false;
-    return true;
-}
-
 static bool gains(Bounds *b, const TlOp *loop)
 {
     bool any = false;
@@ -196,7 +187,7 @@ static bool may_peel(const Bounds *b, const TlOp *loop)
     return loop->opcode == TL_OP_FOR && tl_const_int_value(tl_in(loop, 2), &step) && step > 1 &&
            least(b, tl_in(loop, 0)) >= 0 && least(b, tl_in(loop, 1)) >= 0 &&
            tl_is_signed(tl_in(loop, 0)->type->dtype) && !tl_const_trips(loop, &trips) &&
-           is_innermost(loop) && tl_loop_size(loop) <= MAX_PEELED_OPS && !is_pipelined(loop);
+           tl_is_innermost(loop) && tl_loop_size(loop) <= MAX_PEELED_OPS && !is_pipelined(loop);
 }
 
 /* hi - (hi - lo) % step: with lo > hi it is not above lo, and not below hi. */
@@ -283,7 +274,7 @@ static TlBound why_not_peeled(Bounds *b, const TlPlace *p, uint32_t i, const TlO
         return TL_BOUND_LOOP_END;
     if (least(b, tl_in(loop, 0)) < 0 || least(b, tl_in(loop, 1)) < 0)
         return TL_BOUND_LOOP_SIGN;
-    if (!is_innermost(loop))
+    if (!tl_is_innermost(loop))
         return TL_BOUND_LOOP_OUTER;
     if (is_pipelined(loop) || tl_remark_of(loop, TL_REMARK_STAGES))
         return TL_BOUND_LOOP_AHEAD;

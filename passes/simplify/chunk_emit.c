@@ -9,7 +9,6 @@
  *  - of a scan: its last element, which goes into all elements of the next chunk; what a scan
  *    begins with is carried as if it were one of an earlier chunk. */
 #include "ir/interp/ring_float.h"
-#include "ir/numeric.h"
 #include "ir/plan/reduce_plan.h"
 #include "ir/remark.h"
 #include "passes/analysis/facts.h"
@@ -73,8 +72,7 @@ static TlValue *as_wide(Emitter *e, TlValue *v, const TlType *like)
 static void combine_by_region(Emitter *e, const TlBlock *region, uint32_t n, TlValue **x,
                               TlValue **y)
 {
-    TlMap map;
-    tl_map_init(&map, e->g->arena);
+    TlMap map = {.arena = e->g->arena};
     const TlType *like = y[0]->type;
     for (uint32_t i = 0; i < n; i++) {
         tl_map_put_ptr(&map, region->args[i], x[i]);
@@ -235,8 +233,7 @@ static const TlType *without_axis(const Emitter *e, const TlType *t, int axis)
  * does. */
 static void apply(Emitter *e, const TlChunkOp *m, TlValue **x, TlValue *const *first)
 {
-    TlMap map;
-    tl_map_init(&map, e->g->arena);
+    TlMap map = {.arena = e->g->arena};
     for (uint32_t i = 0; i < m->op->nout; i++)
         tl_map_put_ptr(&map, tl_in(m->op, i), x[i]);
     TlOp *copy = tl_op_clone(&e->b, m->op, &map);

@@ -232,8 +232,8 @@ TlPassResult tl_pass_dce(TlFn *fn, TlPassCtx *px)
 {
     Dce d = {.arena = px->scratch,
              .live = TL_NEW_ARRAY(px->scratch, bool, fn->nvalues),
-             .result = TL_SAME};
-    tl_map_init(&d.kept, px->scratch);
+             .result = TL_SAME,
+             .kept = {.arena = px->scratch}};
     find_needed(&d, fn);
     sweep(&d, fn);
     return d.result;

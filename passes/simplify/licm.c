@@ -11,11 +11,6 @@
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
 
-static bool is_loop(const TlOp *op)
-{
-    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
-}
-
 /* Also what the regions of a reduction use must be invariant, or be the region's own. */
 static bool is_movable(const TlOp *op, const TlOp *loop)
 {
@@ -34,7 +29,7 @@ static bool is_movable(const TlOp *op, const TlOp *loop)
 
 static bool empty_loop(TlOp *loop)
 {
-    TL_ASSERT(is_loop(loop) && loop->block, "%s is no loop", tl_op_info(loop->opcode)->text);
+    TL_ASSERT(tl_is_loop(loop) && loop->block, "%s is no loop", tl_op_info(loop->opcode)->text);
     bool changed = false;
     for (uint32_t r = 0; r < loop->nregions; r++) {
         for (TlOp *op = loop->regions[r]->first, *next; op; op = next) {
@@ -52,7 +47,7 @@ TlPassResult tl_pass_licm(TlFn *fn, TlPassCtx *px)
 {
     TL_VEC(TlOp *) loops = {0};
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (is_loop(op))
+        if (tl_is_loop(op))
             tl_vec_push(px->scratch, &loops, op);
     TlPassResult result = TL_SAME;
     while (loops.len) /* inner loops come after the loops around them */
