@@ -373,19 +373,16 @@ static int usage(void)
 
 static bool read_input(Reducer *r)
 {
-    FILE *f = fopen(r->input, "rb");
-    if (!f) {
-        fprintf(stderr, "tile-reduce: cannot read %s: %s\n", r->input, strerror(errno));
-        return false;
-    }
     TlSbuf s;
     tl_sbuf_init(&s, &r->arena);
-    char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
-        tl_sbuf_put(&s, block, n);
-    fclose(f);
+    FILE *f = fopen(r->input, "rb");
+    bool ok = f && tl_sbuf_read(&s, f, SIZE_MAX);
+    if (!ok)
+        fprintf(stderr, "tile-reduce: cannot read %s: %s\n", r->input, strerror(errno));
+    if (f)
+        fclose(f);
     r->best = s.text;
-    return true;
+    return ok;
 }
 
 static int run(Reducer *r, int argc, char **argv)
