@@ -117,7 +117,7 @@ typedef struct TlCpuLoop {
     LLVMValueRef i, by;               /* by: may be set anew before the end */
     LLVMValueRef carry[TL_NEST_SUMS]; /* in the loop and, once it has ended, after it */
     uint32_t ncarry;
-    LLVMBasicBlockRef head, exit; /* exit NULL: the test is at the end; both: it has one trip */
+    LLVMBasicBlockRef head, exit; /* exit NULL: the test is at the end; both: it runs once */
     int64_t end;
 } TlCpuLoop;
 /* With bounds of the run: the test is at the beginning. */
@@ -276,8 +276,8 @@ void tl_cpu_atomic(TlCpuGen *g, const TlNest *n); /* cpu_atomic.c */
 void tl_cpu_reduce(TlCpuGen *g, const TlNest *n); /* cpu_reduce.c: REDUCE, SCAN */
 void tl_cpu_histogram(TlCpuGen *g, const TlNest *count, const TlNest *add); /* cpu_histogram.c */
 void tl_cpu_dot(TlCpuGen *g, const TlNest *n);                              /* cpu_dot.c */
-/* cpu_matmul.c. The loop, whose result's home holds what is added to: n trips from k = lo on by
- * `by`. */
+/* cpu_matmul.c. The loop, whose result's home holds what is added to: n iterations from k = lo on
+ * by `by`. */
 void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueRef by,
                     LLVMValueRef n);
 #endif

@@ -55,7 +55,7 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 
 /* ---- control flow ---- */
 
-/* Whether there are trips is asked before: a test of both in each trip would be two. */
+/* Whether there are iterations is asked before: a test of both in each iteration would be two. */
 static void lower_for(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_FOR && op->nregions == 1 && op->nin == op->nout + 3,

@@ -65,8 +65,8 @@ static inline LLVMValueRef tl_cpu_part_at(const TlCpuMultiply *x, LLVMValueRef b
     return LLVMBuildInBoundsGEP2(x->g->b, x->part, base, &offset, 1, "");
 }
 
-/* cpu_pack.c: packs an operand of a trip that begins at `k` of the chunk: rows of B, or columns of
- * A. */
+/* cpu_pack.c: packs an operand of an iteration that begins at `k` of the chunk: rows of B, or
+ * columns of A. */
 void tl_cpu_pack(TlCpuMultiply *x, const TlNest *pack, LLVMValueRef to, LLVMValueRef k);
 
 /* cpu_dot_insn.c. Where A is flipped: `sum` + the correction for `b`, packed elements. */

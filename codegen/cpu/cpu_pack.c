@@ -20,7 +20,7 @@ static void store(TlCpuMultiply *x, bool is_b, LLVMValueRef e, LLVMValueRef p)
     LLVMSetAlignment(LLVMBuildStore(x->g->b, e, p), (unsigned)tl_dtype_bytes(x->p->part[is_b]));
 }
 
-/* Packing of the operand v of one trip. */
+/* Packing of the operand v of one iteration. */
 typedef struct Pack {
     TlCpuMultiply *x;
     const TlNest *n;
@@ -153,8 +153,8 @@ static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValu
     tl_cpu_loop_end(g, &l, NULL);
 }
 
-/* How many rows of a trip of B are multiplied. Where A is read in memory, those before its end,
- * which is B's end, too. */
+/* How many rows of an iteration of B are multiplied. Where A is read in memory, those before its
+ * end, which is B's end, too. */
 static LLVMValueRef rows_of_b(Pack *p)
 {
     TlCpuGen *g = p->x->g;

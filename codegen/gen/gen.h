@@ -83,7 +83,7 @@ void tl_gen_set_loc(TlGen *g, TlLoc loc);
 
 /* gen_flow.c: what control flow is on every device */
 LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);
-/* *some, i1: are there trips? The result is how many there are then. */
+/* *some, i1: are there iterations? The result is how many there are then. */
 LLVMValueRef tl_gen_trips(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
                           LLVMValueRef step, LLVMValueRef *some);
 /* The same, or 0. */

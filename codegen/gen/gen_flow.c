@@ -9,8 +9,8 @@ LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name)
     return LLVMAppendBasicBlockInContext(g->c, g->function, name);
 }
 
-/* Trips of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits overflow.
- * */
+/* Iterations of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits
+ * overflow. */
 LLVMValueRef tl_gen_trips(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMValueRef hi,
                           LLVMValueRef step, LLVMValueRef *some)
 {

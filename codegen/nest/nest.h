@@ -124,20 +124,20 @@ typedef struct TlNestProduct {
     TlOp *loop, *dot;
     TlOp *around[TL_NEST_AROUND]; /* inner first: loops that pass the sum on; B changes in them */
     int naround;
-    int ngathered; /* of those, inner first: chunks of all their trips are multiplied together */
+    int ngathered; /* of those, inner first: their iterations' chunks are multiplied together */
     TlDtype dtype;        /* of the sums */
     const TlCpuDotInsn *insn; /* NULL: products are added one by one */
     int per;              /* elements along k of a packed one, which is as large as a sum */
     TlDtype part[2];      /* the type of those of A, of B */
     bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections */
-    int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
+    int64_t trips, depth; /* of a chunk: iterations of the loop, packed elements along k */
     /* Rows that a panel of B has room for, elements that a row of packed A has: panels and rows
      * begin in different cache sets. */
     int64_t panel_rows, a_row;
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
     TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */
-    bool a_transposed;    /* those are A's columns, of as many trips as a chunk has */
+    bool a_transposed;    /* those are A's columns, of as many iterations as a chunk has */
     bool a_is_whole;      /* and unless it has all k of a chunk */
     bool from_zero;       /* the sums begin at +0 */
     bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
@@ -170,7 +170,7 @@ typedef enum TlNestKind {
     TL_NEST_EACH,    /* what is printed, or asserted */
     TL_NEST_DOT,     /* one product, of homes */
     TL_NEST_PRODUCT, /* a loop that sums products, as a whole */
-    TL_NEST_PACK,    /* an operand of it, for one trip */
+    TL_NEST_PACK,    /* an operand of it, for one iteration */
     TL_NEST_KINDS
 } TlNestKind;
 
@@ -360,8 +360,8 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
 /* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
  * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
 TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop);
-/* The loop around `loop` that does no more with a result than to pass it on: its trips begin with
- * what they carry and yield what comes out. *out: its own result. NULL: there is none. */
+/* The loop around `loop` that does no more with a result than to pass it on: its iterations begin
+ * with what they carry and yield what comes out. *out: its own result. NULL: there is none. */
 TlOp *tl_nest_passes_on(const TlOp *loop, int result, int *out);
 /* nest_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
  * outside are zeros. *out_transposed: v's rows are the load's columns. NULL: none. */

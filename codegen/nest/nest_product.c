@@ -6,22 +6,23 @@
 #include "passes/analysis/facts.h"
 
 enum {
-    DEPTH = 256,          /* packed elements along k in a chunk, which has one trip at least */
+    DEPTH = 256,          /* packed elements along k in a chunk, which has one iteration at least */
     KEPT_BYTES = 1 << 20, /* of packed chunks kept for later programs */
     MAX_SLOTS = 64,
 };
 
 /* ---- which loops ---- */
 
-/* May it be computed for each trip anew? It has no home, or is a vector, such as indices are: what
- * reads that is packed before the next trip. plan NULL: values have no places yet. */
+/* May it be computed for each iteration anew? It has no home, or is a vector, such as indices are:
+ * what reads that is packed before the next iteration. plan NULL: values have no places yet. */
 static bool is_virtual_or_small(const TlNests *plan, const TlValue *v)
 {
     return v->type->kind == TL_TILE &&
            (!plan || plan->place[v->id].kind != TL_NEST_HOME || v->type->rank == 1);
 }
 
-/* May the op be lowered once more for each trip? It then only says how elements are computed. */
+/* May the op be lowered once more for each iteration? It then only says how elements are computed.
+ */
 static bool is_repeatable(const TlFn *fn, const TlNests *plan, const TlOp *op)
 {
     static const bool MAY[TL_OP_COUNT] = {
@@ -217,8 +218,8 @@ static TlWideInt times_k(const TlValue *v, const TlOp *loop)
     return times ? n : 0;
 }
 
-/* Do the slices along a tile's axis follow each other from trip to trip, none before the first
- * element? */
+/* Do the slices along a tile's axis follow each other from iteration to iteration, none before the
+ * first element? */
 static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
 {
     TlWideInt lo, step;
@@ -326,7 +327,7 @@ static void find_direct(const TlFn *fn, TlNestProduct *p)
 }
 
 /* The load of B, if its packed chunks may be kept: the address and the starts of the slices in a
- * chunk's first trip determine all of its trips. */
+ * chunk's first iteration determine all of its iterations. */
 static TlOp *find_kept(const TlNestProduct *p)
 {
     bool transposed;
@@ -358,8 +359,8 @@ static bool is_same_b(const TlNestProduct *p, const TlOp *outer)
     return same;
 }
 
-/* The loops around in which the sum goes on and B becomes another: each of their trips has chunks
- * of its own. */
+/* The loops around in which the sum goes on and B becomes another: each of their iterations has
+ * chunks of its own. */
 static void find_around(TlNestProduct *p)
 {
     TL_ASSERT(p->keeps_b && !p->naround, "loops around are looked for once, for kept chunks");
@@ -373,9 +374,9 @@ static void find_around(TlNestProduct *p)
     }
 }
 
-/* In how many of the loops around, inner first, do chunks wait for those of the next trips? They
- * say where A and B are, so these must be there later, too; and all trips must have as many chunks,
- * so that the last one has some. */
+/* In how many of the loops around, inner first, do chunks wait for those of the next iterations?
+ * They say where A and B are, so these must be there later, too; and all iterations must have as
+ * many chunks, so that the last one has some. */
 static int count_gathered(const TlFn *fn, const TlNests *plan, const TlNestProduct *p)
 {
     int n = 0, result = 0;

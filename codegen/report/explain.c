@@ -505,7 +505,7 @@ static void say_fault(TlSbuf *s, TlProducerFault fault)
     tl_sbuf_putf(s, "; no warp of its own begins them: %s", tl_producer_fault_text(fault));
 }
 
-/* How many trips ahead of its use something is put or copied, and the number of slots. */
+/* How many iterations ahead of its use something is put or copied, and the number of slots. */
 static void say_fetches(TlSbuf *s, const TlOp *loop)
 {
     int copies = 0, bulk = 0, ahead = 0, slots = 0;

@@ -250,7 +250,7 @@ static void find_exchanges(TlHints *h)
 
 /* ---- loops ---- */
 
-/* The highest roof of one trip. */
+/* The highest roof of one iteration. */
 static double busy_of(const TlHints *h, int loop)
 {
     double roofs[TL_ROOF_COUNT];

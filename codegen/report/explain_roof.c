@@ -28,7 +28,7 @@ static void keep_roofs(TlExplain *e, const double *trip, const double *program)
     e->k->nroofs = n;
 }
 
-/* Floating-point operations of a trip of the main loop; without one, of the program. */
+/* Floating-point operations of an iteration of the main loop; without one, of the program. */
 static double flops_of(const tilec_report_kernel *k)
 {
     double n = (double)k->outside.flops;

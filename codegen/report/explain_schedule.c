@@ -9,7 +9,7 @@ static bool is_pipelined(const TlOp *loop)
 }
 
 /* What a yielded value is called where it arrives: an if's result, or a value of a pipelined loop's
- * next trip. NULL: neither. */
+ * next iteration. NULL: neither. */
 static const TlValue *arrives_as(const TlUse *u, uint32_t *trips)
 {
     const TlOp *parent = u->user->block->parent;
@@ -22,7 +22,7 @@ static const TlValue *arrives_as(const TlUse *u, uint32_t *trips)
     return is_pipelined(parent) ? parent->regions[0]->args[i + 1] : NULL;
 }
 
-/* Trips until a loaded value is used for the first time, by anything but the loop itself. */
+/* Iterations until a loaded value is used for the first time, by anything but the loop itself. */
 static uint32_t trips_to_use(const TlValue *v)
 {
     enum { MOST_OPS = 64 }; /* that are followed: a loop would never end */

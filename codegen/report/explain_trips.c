@@ -20,7 +20,7 @@ static bool small_const(const TlValue *v, int64_t *out)
     return true;
 }
 
-/* x - x % n, which is where a loop ends that has its last trip peeled off. */
+/* x - x % n, which is where a loop ends that has its last iteration peeled off. */
 static bool is_rounded_down(const TlOp *op, int64_t *n)
 {
     const TlOp *rest = op->opcode == TL_OP_SUB ? tl_in(op, 1)->def : NULL;

@@ -42,12 +42,12 @@ static void lower_for(TlSimt *g, TlOp *op)
     LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
-    LLVMTypeRef count = LLVMTypeOf(lo) == g->i64 ? g->i64 : g->i32; /* trips of i32 fit u32 */
+    LLVMTypeRef count = LLVMTypeOf(lo) == g->i64 ? g->i64 : g->i32; /* iterations of i32 fit u32 */
     n = LLVMBuildIntCast2(g->b, n, count, 0, "");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef i = LLVMBuildPhi(g->b, count, "trip"), zero = LLVMConstInt(count, 0, 0);
-    bool down = !body->args[0]->uses; /* trips that are left: one value lives, not two */
+    bool down = !body->args[0]->uses; /* iterations that are left: one value lives, not two */
     LLVMAddIncoming(i, down ? &n : &zero, &entry, 1);
     TlSimtCarried *phis = tl_simt_carry(g, op->nout, body->args + 1);
     tl_simt_carry_from(g, op, 3, op->nout, phis, entry);

@@ -3,9 +3,9 @@
  * Where a block extends a value x to 64 bits and later blocks use both x and the extension, LLVM's
  * CodeGenPrepare lets the later uses of x read the extension instead, so that one of the two needs
  * a register. It replaces one use in each walk over the function (optimizeExtUses of LLVM 19 walks
- * along uses that it moves to another list): of n trips of an unrolled loop, all of which use x, it
- * looks at all trips n times. So where there are many such uses, what is extended is a copy of x
- * that LLVM does not know to be one. */
+ * along uses that it moves to another list): of n iterations of an unrolled loop, all of which use
+ * x, it looks at all iterations n times. So where there are many such uses, what is extended is a
+ * copy of x that LLVM does not know to be one. */
 #include "codegen/workaround/workaround.h"
 
 #include <string.h>

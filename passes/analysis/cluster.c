@@ -66,8 +66,8 @@ static void see(Search *s, const TlValue *v)
 
 enum { LO, HI, STEP, CARRIED }; /* operands of loops */
 
-/* What a loop carries: from what it begins with and what a trip makes. How often it goes round
- * matters behind it; see_ways sees that of loops around the op. */
+/* What a loop carries: from what it begins with and what an iteration makes. How often it goes
+ * round matters behind it; see_ways sees that of loops around the op. */
 static void see_carried(Search *s, const TlOp *loop, uint32_t i)
 {
     see(s, tl_in(loop, CARRIED + i));
@@ -174,7 +174,7 @@ static bool is_equal(Search *s)
 }
 
 /* All loops and branches around the op go the same way; so does its mask, which says whether there
- * is such a trip. */
+ * is such an iteration. */
 static void see_ways(Search *s, const TlOp *op)
 {
     TlPlace p = tl_op_place(op);

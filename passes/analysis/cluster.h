@@ -9,7 +9,7 @@
 typedef enum TlShareFault {
     TL_SHARE_NONE,
     TL_SHARE_PLACE, /* programs read other parts of memory */
-    TL_SHARE_TRIPS, /* programs come to it, or to its trips, at other times */
+    TL_SHARE_TRIPS, /* programs come to it, or to its iterations, at other times */
     TL_SHARE_PARTS, /* no boxes that all begin as many of */
     TL_SHARE_COUNT
 } TlShareFault;

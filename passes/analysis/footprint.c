@@ -172,7 +172,7 @@ static TlForm form_of(const TlValue *v, int depth)
     return atom(v);
 }
 
-/* ---- loops: by how much a carried value changes from trip to trip ---- */
+/* ---- loops: by how much a carried value changes from iteration to iteration ---- */
 
 /* The value of region 0 of a while that region 1 receives as this argument. */
 static const TlValue *passed(const TlValue *v, const TlOp *loop)
@@ -198,7 +198,7 @@ static bool carried_step(const TlValue *v, const TlOp *loop, uint32_t index, TlF
     return true;
 }
 
-/* v is one of the loop's values; its change per trip, which must be the same in each. */
+/* v is one of the loop's values; its change per iteration, which must be the same in each. */
 static bool step_of(const TlValue *v, const TlOp *loop, TlForm *step)
 {
     v = passed(v, loop);
@@ -248,7 +248,7 @@ static bool add_step(Distance *d, const TlTerm *t, const TlOp *crossed)
     if (step.n == 0)
         return !__builtin_mul_overflow(step.constant, t->factor, &change) &&
                !__builtin_add_overflow(d->per_trip, change, &d->per_trip);
-    /* A loop that has another trip has a step that is not 0; of a carried value nothing is
+    /* A loop that has another iteration has a step that is not 0; of a carried value nothing is
      * known. */
     bool is_iv = crossed->opcode == TL_OP_FOR && !t->value->def && t->value->index == 0 &&
                  t->value->block == crossed->regions[0];

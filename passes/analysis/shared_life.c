@@ -74,7 +74,7 @@ static bool is_around(const TlBlock *outer, const TlBlock *block)
     return block != NULL;
 }
 
-/* In loops between the blocks, the effects of one trip may reach the next. */
+/* In loops between the blocks, the effects of one iteration may reach the next. */
 static void live_in_loops(const Lives *l, const TlBlock *inner, const TlBlock *outer, TlSpan *life)
 {
     for (; inner != outer; inner = inner->parent->block)
@@ -101,7 +101,8 @@ static const TlOp *wait_behind(const TlOp *op, TlOpcode wait)
 }
 
 /* Copies have arrived at the first wait for all of them behind the last copy that cannot be passed
- * by; where there is none, in another trip perhaps, or never. So it is with products and awaits. */
+ * by; where there is none, in another iteration perhaps, or never. So it is with products and
+ * awaits. */
 static void live_until_arrival(const Lives *l, const TlBlock *home, TlOpcode wait, uint32_t copied,
                                TlSpan *life)
 {

@@ -6,7 +6,7 @@
  * sector (32 bytes) of global memory takes 4 as well, half of what the second-level cache can do:
  * loads pay each once, since what a warp touches again it finds in the first level; stores and
  * atomics pay in every access. A barrier takes 64, as the plans of conversions have it. What a loop
- * with a pipeline hint loads pays 4 for each register in which it waits for its trip.
+ * with a pipeline hint loads pays 4 for each register in which it waits for its iteration.
  *
  * Replicated data needs no rule: more registers are more work of every warp. */
 #include "passes/layout/layout_cost.h"
@@ -20,7 +20,7 @@ enum {
     SECTOR = 4,
     NARROW = 2, /* of an access of less than a register: what it moves is packed */
     REGISTER_BYTES = 4,
-    WAITING = 4, /* per register held from one trip to the next */
+    WAITING = 4, /* per register held from one iteration to the next */
     BARRIER = 64,
     SECTOR_BYTES = 32,
     LINE_BYTES = 128,
@@ -150,7 +150,7 @@ TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, c
     return c;
 }
 
-/* Loads of a pipelined loop occupy registers until their trip. */
+/* Loads of a pipelined loop occupy registers until their iteration. */
 static int64_t waiting_cost(const TlOp *load, int64_t bytes)
 {
     return tl_is_in_hinted_loop(load) ? WAITING * (bytes / REGISTER_BYTES) : 0;

@@ -11,9 +11,9 @@
  *  1. Which stores: of whole tiles of rank 2 to views that are parameters, of which 16 bytes lie
  *     side by side for sure, in memory that nothing else in the kernel accesses: what is stored is
  *     there when the kernel ends, and nobody waits for it before. So there is none in a kernel with
- *     atomics that release. Trips of a loop may store to one place, so the next one waits until
- *     memory has what this one stored; but not the parts of a persistent kernel, which are to each
- *     other as programs are. A trip without loops is too short for that.
+ *     atomics that release. Iterations of a loop may store to one place, so the next one waits
+ *     until memory has what this one stored; but not the parts of a persistent kernel, which are to
+ *     each other as programs are. An iteration without loops is too short for that.
  *  2. What is it worth? Threads need an instruction for each vector, which takes as long as it
  *     touches lines, and often exchange the tile before, since neighbours in memory are to be
  *     neighbours in a warp. To put it into the buffer takes its wavefronts; two barriers come with
@@ -21,8 +21,8 @@
  *  3. Is there room? The buffer may not cost the multiprocessor a block. Where loops are over, what
  *     was theirs is free.
  *     With --stress-layouts all are worth it that there is room for at all.
- *  4. `store_wait` stands before the next put, so that the next trip's products come between, and
- *     at the end. */
+ *  4. `store_wait` stands before the next put, so that the next iteration's products come between,
+ *     and at the end. */
 #include "passes/pipeline/bulk_stores.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/layout_rules.h"
@@ -82,7 +82,7 @@ static bool has_loop_inside(const TlOp *loop)
     return false;
 }
 
-/* May trips of a loop around it store to one place, one after the other? */
+/* May iterations of a loop around it store to one place, one after the other? */
 static bool may_repeat(const TlOp *store)
 {
     const TlOp *loop = tl_enclosing_loop(store);
@@ -91,7 +91,7 @@ static bool may_repeat(const TlOp *store)
     return loop != NULL;
 }
 
-/* Do the trips do too little to wait for each other's stores? */
+/* Do the iterations do too little to wait for each other's stores? */
 static bool is_in_short_loop(const TlOp *store)
 {
     const TlOp *loop = tl_enclosing_loop(store);

@@ -38,7 +38,8 @@ typedef struct Keep {
 
 /* ---- 1. are registers short? ---- */
 
-/* Words of loads in the loop that go into buffers, and so will be on their way during a trip. */
+/* Words of loads in the loop that go into buffers, and so will be on their way during an iteration.
+ */
 static int64_t words_fetched(const Keep *k, const TlOp *loop)
 {
     int64_t words = 0;

@@ -21,10 +21,10 @@
  *  1. Innermost loops by a constant step are peeled when that lets an access in them go without
  *     bounds, and the body is short. Not those with a dot or a pipeline hint: the body would be
  *     there twice, and what a pipelined loop fetches ahead is masked anyway.
- *  2. Accesses of which all axes are inside are marked. With --check they are tested all the
- *     same. Of others, and of tests, the axes that are inside by numbers or by the grid are not
- *     tested (tl_bounds_sure_axes); those by a loop are, as accesses may be moved to other trips
- *     of it. */
+ *  2. Accesses of which all axes are inside are marked. With --check they are tested all the same.
+ *     Of others, and of tests, the axes that are inside by numbers or by the grid are not tested
+ *     (tl_bounds_sure_axes); those by a loop are, as accesses may be moved to other iterations of
+ *     it. */
 #include "passes/simplify/bounds.h"
 #include "ir/remark.h"
 #include "passes/analysis/axis_impl.h"
@@ -295,7 +295,7 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
         return TL_BOUND_VALUES;
     const TlValue *index = tl_axis_plain(b.axis, p.index[axis].value);
     if (index->def && index->def->opcode == TL_OP_ADD && loop_of_iv(tl_in(index->def, 0)))
-        index = tl_in(index->def, 0); /* for a later trip */
+        index = tl_in(index->def, 0); /* for a later iteration */
     const TlOp *loop = loop_of_iv(index);
     if (loop)
         return why_not_peeled(&b, &p, axis, loop);

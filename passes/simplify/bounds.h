@@ -6,7 +6,7 @@
 
 typedef enum TlBound {
     TL_BOUND_INSIDE,     /* by proof */
-    TL_BOUND_REST,       /* a slice in what peeling left: the last trip of a loop */
+    TL_BOUND_REST,       /* a slice in what peeling left: the last iteration of a loop */
     TL_BOUND_LOOP_OUTER, /* a slice in a loop that is not peeled: it holds another loop, */
     TL_BOUND_LOOP_LONG,  /* its body is long, */
     TL_BOUND_LOOP_AHEAD, /* it is one for `pipeline`, */

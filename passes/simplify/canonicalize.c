@@ -270,7 +270,7 @@ static bool control_if(Canon *c)
     return trim_if(c) || swapped;
 }
 
-/* A carried value that every trip passes on unchanged is its initial value. */
+/* A carried value that every iteration passes on unchanged is its initial value. */
 static bool trim_for(Canon *c)
 {
     TL_ASSERT(c->op->regions[0]->nargs == c->op->nout + 1,

@@ -434,7 +434,7 @@ static TlValue *number(Emitter *e, int32_t n)
     return tl_const_int(&e->b, tl_type_scalar(e->ctx, TL_I32), n);
 }
 
-/* What is carried goes through the loop: in, out, and from trip to trip. */
+/* What is carried goes through the loop: in, out, and from iteration to iteration. */
 static void emit_loop(Emitter *e, int32_t from, int32_t to, int32_t step)
 {
     begin_by_identity(e);
