@@ -136,12 +136,9 @@ tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes, tile_buffer *
     return status;
 }
 
-void tile_buffer_free(tile_buffer *b)
+/* Out of the device's list; its memory is kept, or goes back to the driver. */
+static void give_back(tile_device *d, tile_buffer *b)
 {
-    if (!b)
-        return;
-    tile_device *d = b->device;
-    TL_INVARIANT_VOID(d && b->address, "a buffer of no device: was it freed before?");
     pthread_mutex_lock(&d->lock);
     TL_DEBUG_INVARIANT(b->prev ? b->prev->next == b : d->buffers == b,
                        "a buffer that is not in its device's list");
@@ -161,6 +158,18 @@ void tile_buffer_free(tile_buffer *b)
     if (!kept) {
         d->driver->mem_free(d->dev, b->address);
         free(b);
+    }
+}
+
+void tile_buffer_free(tile_buffer *b)
+{
+    if (!b)
+        return;
+    tile_device *d = b->device;
+    TL_INVARIANT_VOID(d && b->address, "a buffer of no device: was it freed before?");
+    if (tl_device_enter_to_free(d)) {
+        give_back(d, b);
+        tl_device_leave(d);
     }
     tl_device_drop(d);
 }

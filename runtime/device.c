@@ -102,15 +102,34 @@ static tile_status read_sync(bool *out_sync)
 
 /* ---- forks ---- */
 
+static bool has_users(uint_fast64_t users)
+{
+    return users >= TL_DEVICE_USER;
+}
+
+/* Calls that are inside go on; others wait before they enter. */
+static void hold(tl_life *life)
+{
+    tile_device *d = (tile_device *)life; /* its first member */
+    d->users_at_fork = atomic_fetch_or(&d->users, TL_DEVICE_FORKING);
+}
+
+static void let_go(tl_life *life)
+{
+    tile_device *d = (tile_device *)life;
+    atomic_fetch_and(&d->users, ~(uint_fast64_t)TL_DEVICE_FORKING);
+}
+
 /* In the child. A device in which another thread was at that moment may be in any state, with locks
  * held, and drivers of GPUs survive no fork: these are closed there. Others go on. */
 static void forked(tl_life *life)
 {
-    tile_device *d = (tile_device *)life; /* its first member */
+    tile_device *d = (tile_device *)life;
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->left, NULL);
     bool is_host = d->driver->run != NULL;
-    if (is_host && (d->users & ~(uint_fast64_t)TL_DEVICE_CLOSED) == 0)
+    d->users = d->users_at_fork;
+    if (is_host && !has_users(d->users))
         return;
     d->users |= TL_DEVICE_CLOSED;
     d->is_lost = true;
@@ -152,7 +171,7 @@ static tile_status open_here(const char *name, tile_device **out_device)
     d->driver = driver;
     d->sync = sync;
     d->owners = 1;
-    d->life.forked = forked;
+    d->life = (tl_life){.hold = hold, .let_go = let_go, .forked = forked};
     snprintf(d->name, sizeof d->name, "%s", name);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->left, NULL);
@@ -246,7 +265,7 @@ void tile_device_close(tile_device *d)
     atomic_fetch_or(&d->users, TL_DEVICE_CLOSED);
     if (!d->is_lost) {
         pthread_mutex_lock(&d->lock);
-        while (atomic_load(&d->users) != TL_DEVICE_CLOSED)
+        while (has_users(atomic_load(&d->users)))
             pthread_cond_wait(&d->left, &d->lock);
         pthread_mutex_unlock(&d->lock);
         tl_streams_drain(d);
@@ -255,9 +274,28 @@ void tile_device_close(tile_device *d)
     tl_device_drop(d);
 }
 
-static tile_status enter(tile_device *d)
+/* Counts a call in, once no fork is under way; what `users` was. */
+static uint_fast64_t count_in(tile_device *d)
 {
     uint_fast64_t before = atomic_fetch_add(&d->users, TL_DEVICE_USER);
+    while ((before & TL_DEVICE_FORKING) && !tl_life_is_forking()) {
+        tl_device_leave(d);
+        tl_life_wait();
+        before = atomic_fetch_add(&d->users, TL_DEVICE_USER);
+    }
+    return before;
+}
+
+bool tl_device_enter_to_free(tile_device *d)
+{
+    if (!d->is_lost)
+        count_in(d);
+    return !d->is_lost;
+}
+
+static tile_status enter(tile_device *d)
+{
+    uint_fast64_t before = count_in(d);
     if (!(before & TL_DEVICE_CLOSED))
         return TILE_OK;
     tile_status status =
@@ -279,7 +317,7 @@ void tl_device_leave(tile_device *d)
         if (atomic_compare_exchange_weak(&d->users, &users, users - TL_DEVICE_USER))
             return;
     pthread_mutex_lock(&d->lock);
-    if (atomic_fetch_sub(&d->users, TL_DEVICE_USER) == (TL_DEVICE_CLOSED | TL_DEVICE_USER))
+    if (!has_users(atomic_fetch_sub(&d->users, TL_DEVICE_USER) - TL_DEVICE_USER))
         pthread_cond_broadcast(&d->left);
     pthread_mutex_unlock(&d->lock);
 }

@@ -9,14 +9,23 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static tl_life *first;
 static atomic_uint forks;
+static _Thread_local bool is_forking;
 
-static void hold(void)
+static void before_fork(void)
 {
     pthread_mutex_lock(&lock);
+    is_forking = true;
+    for (tl_life *l = first; l; l = l->next)
+        if (l->hold)
+            l->hold(l);
 }
 
-static void let_go(void)
+static void in_parent(void)
 {
+    for (tl_life *l = first; l; l = l->next)
+        if (l->let_go)
+            l->let_go(l);
+    is_forking = false;
     pthread_mutex_unlock(&lock);
 }
 
@@ -25,12 +34,24 @@ static void in_child(void)
     atomic_fetch_add(&forks, 1);
     for (tl_life *l = first; l; l = l->next)
         l->forked(l);
+    is_forking = false;
     pthread_mutex_unlock(&lock);
 }
 
 static void watch_forks(void)
 {
-    pthread_atfork(hold, let_go, in_child);
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+bool tl_life_is_forking(void)
+{
+    return is_forking;
+}
+
+void tl_life_wait(void)
+{
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 unsigned tl_life_forks(void)

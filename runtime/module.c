@@ -262,9 +262,12 @@ void tile_module_free(tile_module *m)
         next = k->next;
         free_kernel(k);
     }
-    for (tl_image *i = m->images, *next; i; i = next) {
-        next = i->next;
-        free_image(m->device, i);
+    if (tl_device_enter_to_free(m->device)) {
+        for (tl_image *i = m->images, *next; i; i = next) {
+            next = i->next;
+            free_image(m->device, i);
+        }
+        tl_device_leave(m->device);
     }
     if (m->maker.free)
         m->maker.free(m->maker.user);

@@ -22,7 +22,8 @@ struct tile_device {
     char name[64], target[32];
     int processors;
     bool sync;                /* TILE_SYNC=1 */
-    atomic_uint_fast64_t users; /* TL_DEVICE_CLOSED, and TL_DEVICE_USER for each call inside */
+    atomic_uint_fast64_t users; /* TL_DEVICE_CLOSED, _FORKING, and _USER for each call inside */
+    uint_fast64_t users_at_fork; /* what `users` was before the last fork */
     atomic_uint_fast64_t owners; /* its own handle, streams, buffers, events and modules */
     pthread_mutex_t lock;     /* guards what follows, but for `embedded` */
     pthread_cond_t left;      /* the last call has left a closed device; a stream's pins are gone */
@@ -137,8 +138,11 @@ tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_mod
  * tile_device_close waits for those inside, and those that come later are refused with
  * TILE_BAD_ARGUMENT. May be nested. NULL is the default device. Out of enter's result only TILE_OK
  * wants a leave. */
-enum { TL_DEVICE_CLOSED = 1, TL_DEVICE_USER = 2 };
+enum { TL_DEVICE_CLOSED = 1, TL_DEVICE_FORKING = 2, TL_DEVICE_USER = 4 };
 tile_status tl_device_enter(tile_device *device, tile_device **out_device);
+/* The same for what frees a part of the device, which may have been closed. False: the device was
+ * lost in a fork, and nothing of it may be touched. */
+bool tl_device_enter_to_free(tile_device *device);
 void tl_device_leave(tile_device *device);
 /* What was made from a device keeps it in memory, closed or not, until it drops it. */
 void tl_device_keep(tile_device *device);

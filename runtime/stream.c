@@ -147,7 +147,10 @@ void tile_stream_free(tile_stream *s)
     tile_device *d = s ? s->device : NULL;
     if (!s || s == d->default_stream)
         return;
-    tl_stream_close(s);
+    if (tl_device_enter_to_free(d)) {
+        tl_stream_close(s);
+        tl_device_leave(d);
+    }
     tl_device_drop(d);
 }
 
@@ -242,9 +245,13 @@ void tile_event_free(tile_event *e)
     if (!e)
         return;
     TL_INVARIANT_VOID(e->device && e->mark, "an event of no device: was it freed before?");
-    e->device->driver->mark_free(e->mark);
-    tl_device_drop(e->device);
-    free(e);
+    tile_device *d = e->device;
+    if (tl_device_enter_to_free(d)) {
+        d->driver->mark_free(e->mark);
+        free(e);
+        tl_device_leave(d);
+    }
+    tl_device_drop(d);
 }
 
 tile_status tile_event_record(tile_event *e, tile_stream *stream)

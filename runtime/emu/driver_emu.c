@@ -26,6 +26,7 @@
 enum { PROCESSORS = 8, FRESH = 0xAB };
 
 struct tl_dev {
+    tl_life life;
     tl_pool *pool;
     tl_emu_crew crew;
     pthread_mutex_t lock; /* guards what follows */
@@ -103,8 +104,15 @@ static tile_status read_perturb(tl_dev *dev, const char *text)
     return TILE_OK;
 }
 
+/* The thread of a stream may have been there. */
+static void forked(tl_life *life)
+{
+    pthread_mutex_init(&((tl_dev *)life)->lock, NULL);
+}
+
 static void emu_close(tl_dev *dev)
 {
+    tl_life_end(&dev->life);
     tl_emu_crew_close(&dev->crew);
     tl_pool_free(dev->pool);
     pthread_mutex_destroy(&dev->lock);
@@ -120,6 +128,8 @@ static tile_status emu_open(const char *spec, tl_dev **out_dev)
     if (!dev)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     pthread_mutex_init(&dev->lock, NULL);
+    dev->life.forked = forked;
+    tl_life_begin(&dev->life);
     snprintf(dev->target, sizeof dev->target, "emu:%s", spec);
     const char *level = strchr(spec, '@');
     tile_status status = check_target(spec, level ? (size_t)(level - spec) : strlen(spec));
@@ -258,9 +268,10 @@ static void keep_stats(tl_dev *dev, const tl_emu_job *job)
 {
     char *text = job->stats ? tl_emu_stats_text(job->watch) : NULL;
     pthread_mutex_lock(&dev->lock);
-    free(dev->stats_text);
+    char *before = dev->stats_text;
     dev->stats_text = text;
     pthread_mutex_unlock(&dev->lock);
+    free(before);
 }
 
 /* What threads, copies and products wait by for each other. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/emu/emu_watch.h"
+#include "runtime/life.h"
 
 struct tl_emu_memory {
     tl_emu_memory *next;
@@ -21,9 +22,33 @@ static struct {
     tl_emu_memory *first;
 } registry = {PTHREAD_MUTEX_INITIALIZER, NULL};
 
+/* ---- forks: other threads may be using other devices, or streams ---- */
+
+static void hold(tl_life *life)
+{
+    (void)life;
+    pthread_mutex_lock(&registry.lock);
+}
+
+static void let_go(tl_life *life)
+{
+    (void)life;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void watch_forks(void)
+{
+    static tl_life life = {.hold = hold, .let_go = let_go, .forked = let_go};
+    tl_life_begin(&life);
+}
+
+/* ---- allocations ---- */
+
 tile_status tl_emu_memory_allocated(const void *at, uint64_t bytes)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     TL_INVARIANT(at, "memory without an address");
+    pthread_once(&once, watch_forks);
     tl_emu_memory *m = calloc(1, sizeof *m + (size_t)(bytes + 63) / 64 * 8);
     if (!m)
         return tl_fail(TILE_NO_MEMORY, "out of memory: the shadow of a buffer of %llu bytes",

@@ -18,6 +18,7 @@
 
 #include "ir/interp/interp.h"
 #include "runtime/driver.h"
+#include "runtime/life.h"
 
 _Static_assert((int)TL_RUN_ASSERT == (int)TL_FAIL_ASSERT &&
                    (int)TL_RUN_BOUNDS == (int)TL_FAIL_BOUNDS &&
@@ -43,6 +44,7 @@ struct Block {
 /* Streams have threads of their own, so the list has a lock. Shadows have none: accesses to a
  * byte's shadow are ordered as accesses to the byte are. */
 struct tl_dev {
+    tl_life life;
     pthread_mutex_t lock;
     Block *blocks;
 };
@@ -55,6 +57,12 @@ struct tl_code {
 
 /* ---- device ---------------------------------------------------------------------------------- */
 
+/* The thread of a stream may have been looking a block up. */
+static void forked(tl_life *life)
+{
+    pthread_mutex_init(&((tl_dev *)life)->lock, NULL);
+}
+
 static tile_status ref_open(const char *spec, tl_dev **out_dev)
 {
     if (*spec)
@@ -63,6 +71,8 @@ static tile_status ref_open(const char *spec, tl_dev **out_dev)
     if (!dev)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     pthread_mutex_init(&dev->lock, NULL);
+    dev->life.forked = forked;
+    tl_life_begin(&dev->life);
     *out_dev = dev;
     return TILE_OK;
 }
@@ -70,6 +80,7 @@ static tile_status ref_open(const char *spec, tl_dev **out_dev)
 static void ref_close(tl_dev *dev)
 {
     TL_INVARIANT_VOID(!dev->blocks, "device ref is closed while memory of it is in use");
+    tl_life_end(&dev->life);
     pthread_mutex_destroy(&dev->lock);
     free(dev);
 }

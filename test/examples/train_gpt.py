@@ -10,8 +10,7 @@ import subprocess
 import sys
 
 WORDS = ["-l", "1", "-d", "32", "-h", "2", "-f", "48", "-c", "24", "-b", "8", "-n", "12", "-m", "0"]
-ENV = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-           OMPI_MCA_btl_vader_single_copy_mechanism="none", TILE_DEVICE="cpu", TILE_THREADS="1")
+ENV = dict(os.environ, TILE_DEVICE="cpu", TILE_THREADS="1")
 LINE = re.compile(r"^step +(\d+): ([\d.]+) bits a byte, held out ([\d.]+); norm ([\d.]+)", re.M)
 
 

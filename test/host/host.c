@@ -610,6 +610,54 @@ static int fork_in_flight(unsigned which)
     return bad;
 }
 
+/* A buffer that comes and goes; a device that was in use when the process forked refuses. */
+static bool do_buffer(const site *s)
+{
+    tile_buffer *b = NULL;
+    tile_status status = tile_buffer_alloc(s->device, sizeof input, &b);
+    tile_buffer_free(b);
+    return status == TILE_OK || status == TILE_UNAVAILABLE;
+}
+
+static void *free_on(void *site_)
+{
+    while (!stop)
+        if (!do_buffer(site_))
+            wrong++;
+    return NULL;
+}
+
+/* Other threads change the lists of buffers while the memory is copied: the child finds each list
+ * whole, or its device lost. */
+static int fork_in_lists(unsigned which)
+{
+    enum { FORKS = 200 };
+    pthread_t threads[SITES];
+    int bad = 0;
+    (void)which;
+    for (int i = 0; i < SITES; i++)
+        if (pthread_create(&threads[i], NULL, free_on, &sites[i]))
+            return 1;
+    for (int round = 0; round < FORKS && !bad; round++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            for (int i = 0; i < SITES; i++)
+                bad |= !do_buffer(&sites[i]);
+            for (int i = 0; i < SITES; i++)
+                tile_device_close(sites[i].device);
+            _exit(bad);
+        }
+        bad = child < 0 || waitpid(child, &status, 0) != child || status != 0;
+        done++;
+    }
+    stop = true;
+    for (int i = 0; i < SITES; i++)
+        pthread_join(threads[i], NULL);
+    return bad;
+}
+
 /* Not one more descriptor. */
 static int no_files(unsigned which)
 {
@@ -697,6 +745,7 @@ static const struct condition {
     {"fork", ALL, fork_here, false},
     {"fork-gpu", 0, fork_with_gpu, false},
     {"fork-in-flight", ALL, fork_in_flight, false},
+    {"fork-in-lists", 0, fork_in_lists, false},
     {"no-files", ALL, no_files, true},
     {"no-threads", ALL, no_threads, true},
     {"closed-streams", ALL, closed_streams, false},
