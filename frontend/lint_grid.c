@@ -1,6 +1,7 @@
-/* truncated-grid: an axis of the grid is a quotient, and nothing says that it leaves no remainder.
+/* truncated-grid: an axis of the grid is a quotient, and nothing says that it has no rest.
  *
- *     grid(N / B)        cdiv(N, B) programs have all of it */
+ *     grid(N / B)        cdiv(N, B) programs have all of it
+ */
 #include "frontend/lint.h"
 
 static int64_t gcd(int64_t a, int64_t b)
