@@ -1,4 +1,5 @@
-/* Built-in functions on memory, on the program's place in the grid, and for debugging. */
+/* Built-in functions that access memory, ask for the program's place in the grid, or help
+ * debugging. */
 #include "frontend/sema.h"
 
 /* ---- loads and stores ---- */

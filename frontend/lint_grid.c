@@ -18,22 +18,8 @@ static int64_t gcd(int64_t a, int64_t b)
 static uint32_t begin_of(const TlHostExpr *e, uint32_t end)
 {
     int want = 1;
-    while (end > 0 && want > 0) {
-        switch ((tile_hx_op)e->code.data[--end].op) {
-        case TILE_HX_CONST:
-        case TILE_HX_SYM:
-        case TILE_HX_ARG:
-        case TILE_HX_SMS: want--; break;
-        case TILE_HX_NEG:
-        case TILE_HX_ABS:
-        case TILE_HX_NOT:
-        case TILE_HX_I2F:
-        case TILE_HX_F2I:
-        case TILE_HX_FNEG: break;
-        case TILE_HX_SELECT: want += 2; break;
-        default: want++; break;
-        }
-    }
+    while (end > 0 && want > 0)
+        want += (int)tile_hx_operands(e->code.data[--end].op) - 1;
     return end;
 }
 

@@ -91,7 +91,7 @@ static void add_args(const TlValues *leaves, uint32_t from, TlBlock *block)
 
 /* ---- hints ---- */
 
-enum { MOST_HINTS = 4 };
+enum { MOST_HINTS = 4 }; /* of a loop: each kind once */
 
 static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t least)
 {
@@ -502,8 +502,23 @@ static bool changes(const TlExpr *e, const TlLocals *assigned)
     case TL_EX_CAST: return changes(e->a, assigned);
     case TL_EX_BINARY:
         return e->depth > 8 || changes(e->a, assigned) || changes(e->b, assigned);
-    default: return true;
+    case TL_EX_FLOAT:
+    case TL_EX_BOOL:
+    case TL_EX_INF:
+    case TL_EX_NAN:
+    case TL_EX_STRING:
+    case TL_EX_COND:
+    case TL_EX_CALL:
+    case TL_EX_INDEX:
+    case TL_EX_MEMBER:
+    case TL_EX_TUPLE:
+    case TL_EX_STRUCT:
+    case TL_EX_MAKE:
+    case TL_EX_TYPE:
+    case TL_EX_FN:
+    case TL_EX_UNCHECKED: break;
     }
+    return true;
 }
 
 /* for (int i = a; i < n; i += c) with a positive literal c and nothing that changes i or n: the

@@ -1,7 +1,7 @@
 /* Warnings about one instance of a kernel, read from its IR and its clauses: axes of pid that the
- * grid lacks, updates that programs do to one place, slices that leave the rest of an axis, outer
- * products of index vectors; and clauses that the target does not follow. Only what stands in the
- * root module is said: a library's function cannot know who calls it. */
+ * grid lacks, updates by several programs of one place, slices that leave the rest of an axis,
+ * outer products of index vectors, and clauses that the target ignores. Only positions in the root
+ * module are reported: a library's function cannot know who calls it. */
 #include "frontend/advice.h"
 #include "frontend/lint.h"
 #include <string.h>
@@ -130,7 +130,7 @@ static void op_differs(Differ *d, const TlOp *op)
         join(d, op->out[i], differs);
 }
 
-enum { MOST_PASSES = 32 };
+enum { MOST_PASSES = 32 }; /* over the kernel; then all is assumed to differ */
 
 static Differ find_differences(const Warn *w)
 {

@@ -19,7 +19,6 @@
  * bounds of parts are applied to the elements behind the load; no byte outside of the whole view is
  * read. */
 #include "passes/analysis/axis_impl.h"
-#include "passes/analysis/facts.h"
 #include "passes/pass.h"
 
 typedef struct Unpack {
