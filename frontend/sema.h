@@ -202,6 +202,7 @@ struct TlSema {
     bool abstract;
     bool quiet_errors; /* an error was found, shown or not */
     uint32_t nested_structs; /* whose fields are being resolved */
+    uint32_t stand_ins; /* functions that are walked with arguments that no call has given */
     uint32_t serial;
     TlFrame *frame;
     TL_VEC(TlTrail) trail;
