@@ -711,7 +711,9 @@ static void check_body(TlSema *s, const TlVal *fn, uint32_t depth)
         TlTy ty = tl_ty_of(s, &v);
         tl_var_bind(s, p->local, p->loc, ty, v, p->form == TL_PF_VIEW);
     }
+    s->stand_ins++;
     run_body(&b);
+    s->stand_ins--;
     s->frame = outer;
 }
 

@@ -198,6 +198,8 @@ static void assign_memory(TlSema *s, const TlStmt *st)
         if (a.gathers) {
             tl_err(s, a.loc, TL_E0507, "");
             a.bad = tl_bad();
+        } else if (!tl_access_updates(s, &a, st->loc)) {
+            a.bad = tl_bad();
         } else {
             old = tl_access_load(s, &a, NULL);
         }
