@@ -384,6 +384,9 @@ bool tl_is_known_int(const TlVal *v);
 /* It as an element of the float type d, or as a float literal; ERROR where that is not exact. */
 TlVal tl_known_as_float(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
 TlVal tl_known_as_literal(TlSema *s, const TlVal *v, TlLoc loc);
+/* Known integers among the values become floats where there is one beside them. After an error
+ * false, and the value is ERROR. In expr_operator.c. */
+bool tl_known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs);
 bool tl_const_int_of(const TlVal *v, int64_t *out); /* an integer literal or constant that fits */
 const char *tl_const_text(TlSema *s, const TlVal *v);
 
