@@ -234,13 +234,10 @@ static bool is_shared(const Warn *w, const TlValue *index)
     if (!pid || pid->opcode != TL_OP_PID)
         return false;
     int64_t most = tl_lint_most(w, pid->out[0]);
-    switch (op->opcode) {
-    case TL_OP_REM: return most > c;
-    case TL_OP_DIV: return c > 1 && most > 1;
-    case TL_OP_SHR: return c > 0 && most > 1;
-    case TL_OP_AND: return most > c + 1;
-    default: return false;
-    }
+    return (op->opcode == TL_OP_REM && most > c) ||
+           (op->opcode == TL_OP_DIV && c > 1 && most > 1) ||
+           (op->opcode == TL_OP_SHR && c > 0 && most > 1) ||
+           (op->opcode == TL_OP_AND && most > c + 1);
 }
 
 /* Have the programs along an axis places of their own? */
