@@ -91,8 +91,10 @@ static bool is_declared(const TlKernelInfo *info, const char *name)
 /* The C name of a parameter, extent, stride or constant. */
 static const char *c_name(TlArena *arena, const TlKernelInfo *info, const char *name)
 {
-    const char *c = name;
-    while (is_reserved(c) || (c != name && is_declared(info, c)))
+    char *c = tl_strndup(arena, name, strlen(name));
+    for (char *dot = c; (dot = strchr(dot, '.')) != NULL;)
+        *dot = '_';
+    while (is_reserved(c) || (strcmp(c, name) != 0 && is_declared(info, c)))
         c = tl_format(arena, "%s_", c);
     return c;
 }

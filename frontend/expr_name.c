@@ -28,12 +28,12 @@ static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
     def->state = TL_BUSY;
     TlFrame top = {.mod = def->mod}, *frame = s->frame;
     s->frame = &top;
-    TlVal v = def->item->value ? tl_eval_value(s, def->item->value)
-                               : tl_bad(); /* none after a syntax error */
-    if (!tl_is_bad(&v)) {
+    TlVal v = tl_bad(); /* none after a syntax error */
+    if (def->item->value) {
         TlTy ty = def->item->type ? tl_type_resolve(s, def->item->type) : tl_ty_kind(TL_TY_AUTO);
-        v = tl_convert(s, &v, &ty, def->item->value->loc);
-        if (v.kind != TL_VAL_CONST && !tl_is_bad(&v)) {
+        v = tl_eval_init(s, def->item->value, &ty);
+        bool fits = v.kind == TL_VAL_CONST || v.kind == TL_VAL_STRUCT || tl_is_bad(&v);
+        if (!fits || !tl_is_constant(&v)) {
             tl_err(s, def->item->value->loc, TL_E0406,
                    tl_format(s->arena, "the value of '%s'", def->item->name));
             v = tl_bad();

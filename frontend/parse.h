@@ -153,7 +153,8 @@ TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type
 TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints,
                      TlStmt *body); /* the head gets its body */
 TlStmt *tl_stmt_function(TlParser *p, TlSpan span, TlItem *fn, TlStmt *body);
-TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init, bool is_list);
+TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init);
+TlFieldDecl *tl_field(TlParser *p, TlName name, TlLoc loc, TlExpr *init);
 TlDecls *tl_decls_of(TlParser *p, const TlDecl *decl);
 void tl_hint(TlParser *p, TlHints *hints, int token, TlLoc loc, TlExpr *arg);
 

@@ -16,6 +16,7 @@
  *                   those about what is legal and probably wrong
  *   tuning.c        the configurations that a kernel's tune clauses list
  *   launch_expr.c   launch-time expressions
+ *   fields.c        options of kernels: a constant for each field of a struct
  *   expr.c          expressions: one function evaluates the parts of a node, then the node
  *   expr_choice.c   ?:, && and ||, which evaluate a side only when a condition says so
  *   expr_name.c     names, members
@@ -234,6 +235,7 @@ void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Which parameters there are. */
 void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
+void tl_label_fields(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
 /* Where v is a view: how to take a tile of it. */
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v);
 /* The text of an expression behind a cast, with parentheses where it needs them: "(f32)(a + b)"; e:
@@ -345,6 +347,12 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source,
 TlDef *tl_mod_find(const TlMod *m, TlName name);
 TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when there is none */
 
+/* ---- fields.c ---- */
+/* `const S o` of every kernel becomes a constant for each field. Once the modules are open. */
+void tl_options_expand(TlProgram *p);
+/* Binds a constant of a kernel, and with the last field of options these. */
+void tl_const_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v);
+
 /* ---- bind.c ---- */
 static inline bool tl_is_const_form(const TlParamDecl *p)
 {
@@ -426,6 +434,8 @@ const char *tl_const_param_text(TlSema *s, const TlVal *v);
 /* A tuple, struct or choice of n items, to be filled in; one with items of its own. */
 TlVal tl_val_items(TlSema *s, TlValKind kind, TlDef *def, uint32_t n);
 TlVal tl_val_copy(TlSema *s, const TlVal *v);
+/* Known to the compiler, in all its fields; so is what stands for an error. */
+bool tl_is_constant(const TlVal *v);
 /* It is no function, type, module or void; turns v into ERROR when it is. */
 bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc);
 /* A compile-time integer. False when it is none (diagnosed) or unknown (*unknown set). */
@@ -462,9 +472,11 @@ TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape);
 TlVal tl_eval(TlSema *s, const TlExpr *e);
 TlVal tl_eval_value(TlSema *s, const TlExpr *e); /* checked by tl_check_value */
 bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, bool *unknown);
-/* A struct of type ty by the values of its first fields; UNKNOWN, once they are evaluated, when ty
- * is none. */
-TlVal tl_eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty);
+/* An initialiser, {a, b = c} among them, as a value of type ty. */
+TlVal tl_eval_init(TlSema *s, const TlExpr *e, const TlTy *ty);
+/* The value of what has no initialiser, at loc: of structs the defaults, else zero. */
+void tl_check_defaults(TlSema *s, const TlTy *ty); /* of a struct's fields */
+TlVal tl_default_of(TlSema *s, const TlTy *ty, TlLoc loc);
 /* scalar bool; CONST in *out when known, NULL then or after errors */
 TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out);
 

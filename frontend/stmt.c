@@ -54,11 +54,9 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
     if (!d->init) {
         if (ty.kind == TL_TY_AUTO)
             ty = tl_ty_unknown(TL_DTYPE_COUNT); /* the parser has reported it */
-        v = tl_zero(s, &ty);
-    } else if (d->is_list) {
-        v = tl_eval_fields(s, d->init, &ty);
-        if (ty.kind != TL_TY_STRUCT && ty.kind != TL_TY_UNKNOWN)
-            tl_err(s, d->init->loc, TL_E0316, "{...}", tl_ty_str(s, &ty));
+        v = tl_default_of(s, &ty, d->loc);
+    } else if (d->init->braces) {
+        v = tl_eval_init(s, d->init, &ty);
     } else {
         TlVal x = tl_eval_value(s, d->init);
         v = tl_convert(s, &x, &ty, d->init->loc);

@@ -174,6 +174,16 @@ void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc)
         tl_label(s, row, "compare it, as in n != 0");
 }
 
+bool tl_is_constant(const TlVal *v)
+{
+    if (v->kind != TL_VAL_STRUCT)
+        return v->kind != TL_VAL_IR && v->kind != TL_VAL_VIEW && v->kind != TL_VAL_CHOICE;
+    for (uint32_t i = 0; i < v->n; i++)
+        if (!tl_is_constant(&v->items[i]))
+            return false;
+    return true;
+}
+
 /* ---- parts ---- */
 
 uint32_t tl_parts_of(const TlVal *v)
