@@ -396,6 +396,14 @@ typedef struct Range {
     bool bad;
 } Range;
 
+/* tl.static_range(...) */
+static bool is_static_range(const TlExpr *e)
+{
+    const TlExpr *f = e->kind == TL_EX_CALL ? e->a : NULL;
+    bool named = f && (f->kind == TL_EX_NAME || f->kind == TL_EX_MEMBER);
+    return named && !strcmp(f->u.name, "static_range");
+}
+
 /* range(n), range(lo, hi), range(lo, hi, step), evaluated once. */
 static Range eval_range(TlSema *s, const TlExpr *e)
 {
@@ -410,7 +418,7 @@ static Range eval_range(TlSema *s, const TlExpr *e)
         else
             tl_label(
                 s, tl_err(s, e->loc, TL_E0338, "for", "range", "range(...)", "another expression"),
-                "write for (int i : range(n))");
+                "write %sfor (int i : range(n))", is_static_range(e) ? "static " : "");
         r.bad = true;
         return r;
     }

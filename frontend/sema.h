@@ -132,7 +132,8 @@ typedef struct TlVar {
     TlLoc loc;
     TlTy ty;
     TlVal val;
-    bool is_const;
+    bool is_const, is_wrong; /* is_wrong: its declaration was blamed: it may be anything */
+    const TlExpr *made_of;   /* auto gave it the type of this literal; or NULL */
     uint32_t serial;
 } TlVar;
 
@@ -216,6 +217,10 @@ struct TlSema {
     uint64_t steps;
     uint64_t made; /* operations of the kernel's variants before this one */
     bool exhausted;
+    /* What hints name: the operands of the operator at a position, and the expression that was
+     * evaluated last. */
+    TlLoc operator_at;
+    const TlExpr *operands[2], *evaluated;
 };
 
 enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 17, TL_MAX_CALLS = 256, TL_MAX_PARTS = 256 };
@@ -236,6 +241,9 @@ void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *
 void tl_label_fields(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
 /* Where v is a view: how to take a tile of it. */
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v);
+/* The text of an expression behind a cast, with parentheses where it needs them: "(f32)(a + b)"; e:
+ * NULL is "(f32)x". */
+const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d);
 void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Counts one step of the walk; false when the limit is reached (diagnosed once). */
@@ -595,6 +603,8 @@ struct TlBuiltin {
 #define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
 #include "frontend/builtins.def"
 const TlBuiltin *tl_builtin_find(const char *name);
+/* "roll(x, axis, n)": with the parameters that every call gives. */
+const char *tl_builtin_form(TlSema *s, const TlBuiltin *b);
 const TlBuiltin *tl_builtin_at(uint32_t i); /* NULL past the end */
 TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *call);
 TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args,
