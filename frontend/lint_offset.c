@@ -22,7 +22,7 @@ static bool is_constant(const TlValue *v)
 }
 
 /* What a launch knows as the factor, also spread. */
-static TlLaunchNumber number_of(const Walk *w, const TlValue *v)
+static TlLaunchNumber launch_number_of(const Walk *w, const TlValue *v)
 {
     while (v->def && (v->def->opcode == TL_OP_BROADCAST || v->def->opcode == TL_OP_EXPAND))
         v = tl_in(v->def, 0);
@@ -46,7 +46,7 @@ static bool undoes_quotient(const Walk *w, const TlValue *a, const TlValue *b)
     if (!op || op->opcode != TL_OP_DIV)
         return false;
     const TlValue *by = tl_in(op, 1);
-    TlLaunchNumber x = number_of(w, a), y = number_of(w, by);
+    TlLaunchNumber x = launch_number_of(w, a), y = launch_number_of(w, by);
     return tl_lint_uncast(a) == tl_lint_uncast(by) ||
            (x.index >= 0 && x.index == y.index && x.is_arg == y.is_arg);
 }
@@ -62,7 +62,7 @@ static bool is_narrow_product(const Walk *w, const TlOp *op)
         return false;
     if (undoes_quotient(w, a, b) || undoes_quotient(w, b, a))
         return false;
-    return !tl_required_together(w->l, number_of(w, a), number_of(w, b), TILE_HX_MUL);
+    return !tl_required_together(w->l, launch_number_of(w, a), launch_number_of(w, b), TILE_HX_MUL);
 }
 
 static void warn(const Walk *w, const TlOp *op)

@@ -9,7 +9,7 @@ Rules: no file over 1500 lines; C within 100 columns but for .def files and tabl
 machine paths or package hosts; no printing, exiting or aborting in the libraries, no environment but by
 secure_getenv, no program but by its path; no default in a switch over an enumeration of ours, so that a new row stops the
 build wherever it needs a decision (code that looks for a few rows tests for them, or has a table); numbers and letters in no locale's way in libraries and tools; file names unique among sources;
-every row of diags.def has a test in test/frontend/diags or test/ir; every pass has its lit folder; names of lit tests say what is tested; texts of conformance kernels are never patched.
+no static function of a library called begin, finish or number_of, without its object; every row of diags.def has a test in test/frontend/diags or test/ir; every pass has its lit folder; names of lit tests say what is tested; texts of conformance kernels are never patched.
 """
 import os
 import re
@@ -37,6 +37,7 @@ LOCAL_CALLS = re.compile(r"(?<![\w.>])(strto(?:d|f|ld)(?:_l)?|atof|setlocale|loc
 FLOAT_FORMAT = re.compile(r"(?<!%)(?:%%)*%[-+ #0']*(?:\*|\d+)?(?:\.(?:\*|\d*))?l?L?[aefgAEFG](?![a-z0-9_])")
 NUMBER_CALL = re.compile(r"(?:TL_NUMBER|tl_number_format)\((?:[^()\"]|\([^()]*\))*$")
 OWN_ROW = re.compile(r"(?!LLVM|TL_TOK_|R_X86_|R_AARCH64_|R_REL|R_ABS)[A-Z][A-Z0-9_]+")
+BARE_VERBS = re.compile(r"^static [^;=]*?\b(begin|finish|number_of)\(", re.M)
 LOCALE_HOME = ("ir/support/number.h", "ir/support/ascii.h")
 EMPTY_NAMES = ("all", "basic", "cases", "forms", "long", "main", "misc", "mixed", "more", "not", "other", "simple", "small", "test", "various", "ways")
 CODE = (".c", ".h", ".re", ".y", ".def", ".py", ".sh", ".tile", ".tir", ".test", ".txt", ".cmake", ".in")
@@ -113,6 +114,8 @@ def check_file(path, text):
         code = strip_comments(text)
         for line in open_switches(code):
             yield f"{path}:{line}: a default in a switch over an enumeration of ours, where a new row must stop the build"
+        for m in BARE_VERBS.finditer(code):
+            yield f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {m.group(1)} of what?"
         for m in CALLS.finditer(code):
             if (path, m.group(1)) not in ALLOWED:
                 yield f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {m.group(1)} in a library"
