@@ -185,11 +185,105 @@ typedef struct Header {
     TL_VEC(Group) groups;
 } Header;
 
-/* "const uint16_t *A" */
+/* ---- structs: parameters "s.f" that stand beside each other are one of C ---- */
+
+/* The k-th word between dots; NULL: there are fewer. */
+static const char *word_of(TlArena *arena, const char *text, uint32_t k)
+{
+    for (; k > 0 && text; k--)
+        text = strchr(text, '.') ? strchr(text, '.') + 1 : NULL;
+    return text ? tl_strndup(arena, text, strcspn(text, ".")) : NULL;
+}
+
+static const char *c_field(TlArena *arena, const char *name)
+{
+    while (is_reserved(name))
+        name = tl_format(arena, "%s_", name);
+    return name;
+}
+
+/* Do both stand in the same struct down to the k-th word of their names? */
+static bool are_together(TlArena *arena, const TlParam *a, const TlParam *b, uint32_t k)
+{
+    for (uint32_t i = 0; i <= k; i++) {
+        const char *x = word_of(arena, a->name, i), *y = word_of(arena, b->name, i);
+        if (!x || !y || strcmp(x, y) != 0)
+            return false;
+    }
+    return a->of && b->of;
+}
+
+/* Behind the parameters that are in one struct with params[i], down to the k-th word. */
+static uint32_t end_of(const Header *h, const TlKernelInfo *info, uint32_t i, uint32_t k)
+{
+    uint32_t end = i + 1;
+    while (end < info->params.len &&
+           are_together(h->arena, &info->params.data[i], &info->params.data[end], k))
+        end++;
+    return end;
+}
+
+/* Is params[i] the first of its struct, or none of a struct's? */
+static bool is_first(const Header *h, const TlKernelInfo *info, uint32_t i)
+{
+    return i == 0 || end_of(h, info, i - 1, 0) == i;
+}
+
+/* The struct of params [i, end), whose name is the k-th of `of`; those inside it first. */
+static void write_type(const Header *h, const TlKernelInfo *info, uint32_t i, uint32_t k)
+{
+    const TlParam *p = &info->params.data[i];
+    const char *type = word_of(h->arena, p->of, k);
+    uint32_t end = end_of(h, info, i, k);
+    for (uint32_t at = i; at < end; at = end_of(h, info, at, k + 1))
+        if (word_of(h->arena, info->params.data[at].of, k + 1))
+            write_type(h, info, at, k + 1);
+    const char *guard = tl_format(h->arena, "TILE_STRUCT_%s%s", h->prefix, type);
+    tl_sbuf_putf(h->out, "#ifndef %s\n#define %s\nstruct %s%s {\n", guard, guard, h->prefix, type);
+    for (uint32_t at = i; at < end; at = end_of(h, info, at, k + 1)) {
+        const TlParam *f = &info->params.data[at];
+        const char *inner = word_of(h->arena, f->of, k + 1),
+                   *name = c_field(h->arena, word_of(h->arena, f->name, k + 1));
+        if (inner)
+            tl_sbuf_putf(h->out, "    struct %s%s %s;\n", h->prefix, inner, name);
+        else
+            tl_sbuf_putf(h->out, "    %s %s;\n", c_type(f->dtype), name);
+    }
+    tl_sbuf_puts(h->out, "};\n#endif\n");
+}
+
+static void write_types(const Header *h, const TlKernelInfo *info)
+{
+    for (uint32_t i = 0; i < info->params.len; i++)
+        if (info->params.data[i].of && is_first(h, info, i))
+            write_type(h, info, i, 0);
+}
+
+/* The parameter or struct that a caller names. */
+static const char *argument(const Header *h, const TlKernelInfo *info, uint32_t i)
+{
+    const TlParam *p = &info->params.data[i];
+    return c_name(h->arena, info, p->of ? word_of(h->arena, p->name, 0) : p->name);
+}
+
+/* The value of a parameter: "x", "s.inner.n". */
+static const char *value_in_c(const Header *h, const TlKernelInfo *info, uint32_t i)
+{
+    const TlParam *p = &info->params.data[i];
+    const char *text = argument(h, info, i), *word;
+    for (uint32_t k = 1; p->of && (word = word_of(h->arena, p->name, k)) != NULL; k++)
+        text = tl_format(h->arena, "%s.%s", text, c_field(h->arena, word));
+    return text;
+}
+
+/* "const uint16_t *A", "struct S s" */
 static const char *declaration(const Header *h, const TlKernelInfo *info, uint32_t i)
 {
     const TlParam *p = &info->params.data[i];
     bool memory = p->kind != TILE_PARAM_SCALAR;
+    if (p->of)
+        return tl_format(h->arena, "struct %s%s %s", h->prefix, word_of(h->arena, p->of, 0),
+                         argument(h, info, i));
     return tl_format(h->arena, "%s%s %s%s", memory && p->is_const ? "const " : "", c_type(p->dtype),
                      memory ? "*" : "", c_name(h->arena, info, p->name));
 }
@@ -206,7 +300,8 @@ static void write_signature(const Header *h, const TlKernelInfo *info, const cha
 {
     tl_sbuf_putf(h->out, "static inline tile_status %s(%stile_stream *stream", name, before);
     for (uint32_t i = 0; i < info->params.len; i++)
-        tl_sbuf_putf(h->out, ", %s", declaration(h, info, i));
+        if (is_first(h, info, i))
+            tl_sbuf_putf(h->out, ", %s", declaration(h, info, i));
     for (int strides = 0; strides < 2; strides++)
         for (uint32_t i = 0; i < info->syms.len; i++)
             if (info->syms.data[i].is_stride == (strides == 1))
@@ -271,7 +366,8 @@ static void write_doc(const Header *h, const char *doc)
 static void write_values(const Header *h, const TlKernelInfo *info, const char *of)
 {
     for (uint32_t i = 0; i < info->params.len; i++)
-        tl_sbuf_putf(h->out, ", %s%s", of, c_name(h->arena, info, info->params.data[i].name));
+        if (is_first(h, info, i))
+            tl_sbuf_putf(h->out, ", %s%s", of, argument(h, info, i));
     for (int strides = 0; strides < 2; strides++)
         for (uint32_t i = 0; i < info->syms.len; i++)
             if (info->syms.data[i].is_stride == (strides == 1))
@@ -291,7 +387,7 @@ static void write_launch(const Header *h, const Group *g)
     tl_sbuf_putf(out, "    tile_arg tile_args_[%u];\n", info->params.len ? info->params.len : 1);
     for (uint32_t i = 0; i < info->params.len; i++) {
         const TlParam *p = &info->params.data[i];
-        const char *name = c_name(h->arena, info, p->name);
+        const char *name = value_in_c(h, info, i);
         if (p->kind == TILE_PARAM_VIEW)
             write_view(h, info, p, i);
         else if (p->kind == TILE_PARAM_POINTER)
@@ -363,7 +459,8 @@ static void write_members(const Header *h, const Group *g)
 {
     const TlKernelInfo *info = g->fn->info;
     for (uint32_t i = 0; i < info->params.len; i++)
-        tl_sbuf_putf(h->out, "    %s;\n", declaration(h, info, i));
+        if (is_first(h, info, i))
+            tl_sbuf_putf(h->out, "    %s;\n", declaration(h, info, i));
     for (int strides = 0; strides < 2; strides++)
         for (uint32_t i = 0; i < info->syms.len; i++) {
             const TlSym *s = &info->syms.data[i];
@@ -594,6 +691,7 @@ void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *ima
     name_all(&h);
     for (uint32_t i = 0; i < h.groups.len; i++) {
         tl_sbuf_puts(out, "\n");
+        write_types(&h, h.groups.data[i].fn->info);
         write_doc(&h, h.groups.data[i].fn->info->doc);
         write_launch(&h, &h.groups.data[i]);
         write_any_variant(&h, &h.groups.data[i]);

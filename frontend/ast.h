@@ -200,7 +200,8 @@ typedef struct TlParamDecl {
     TlTypeExpr *type;
     TL_VEC(TlExtent) extents;
     TlExpr *init;           /* default of a const parameter (TL_EX_TYPE for types) */
-    bool is_field;          /* "o.f": not written, but a field of the OPTIONS that follow */
+    const char *of;         /* "o.f": not written, but a field of the OPTIONS that follow; the types
+                             * of o and of structs in it, "S.inner" */
     const TlLocal *local;
 } TlParamDecl;
 

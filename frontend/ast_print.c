@@ -631,7 +631,7 @@ static void print_head(Printer *p, const TlItem *item)
     tl_sbuf_putf(p->out, "%s(", item->name);
     bool any = false;
     for (i = 0; i < item->params.len; i++) {
-        if (item->params.data[i].is_field)
+        if (item->params.data[i].of)
             continue;
         put(p, any ? ", " : "");
         print_param(p, &item->params.data[i]);

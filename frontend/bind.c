@@ -451,7 +451,7 @@ static void bind_function(Bind *b)
     TlItem *f = b->item;
     for (uint32_t i = 0; i < f->params.len; i++) {
         TlParamDecl *p = &f->params.data[i];
-        p->local = declare(b, p->name, p->loc, p->is_field ? NULL : "parameter", new_mark(b));
+        p->local = declare(b, p->name, p->loc, p->of ? NULL : "parameter", new_mark(b));
     }
     for (uint32_t i = f->params.len; i-- > 0;)
         declare_names(b, &f->params.data[i]);

@@ -1,6 +1,7 @@
-/* Structs as options of kernels. A parameter `const S o` becomes a constant for each field, "o.f"
- * and "o.inner.n", before it in the list of parameters: what gives constants values, chooses, names
- * and records them sees nothing else. The parameter itself stays behind them, as their struct.
+/* Structs as parameters of kernels. `const S o` becomes a constant for each field, "o.f" and
+ * "o.inner.n", before it in the list of parameters: what gives constants values, chooses, names and
+ * records them sees nothing else. So does `S s`, with scalar parameters "s.f", which is what a
+ * launch passes. The parameter itself stays behind them, as their struct.
  *
  * A field's default is taken from the parameter's, `= {f = 3}`, as the expression (S){f = 3}.f. */
 #include "frontend/sema.h"
@@ -73,30 +74,41 @@ static const char *kind_of(TlCtx *ctx, const TlTypeExpr *t)
     return "of no type";
 }
 
-static void add_fields(Expand *x, const TlDef *def, const char *prefix, TlExpr *value, bool given,
-                       int depth)
+typedef struct Part {
+    const TlDef *def;
+    const char *name, *types; /* "o.inner", "S.part" */
+    TlExpr *value;            /* its default */
+    bool given;               /* and it has one */
+    int depth;
+} Part;
+
+static void add_fields(Expand *x, Part part)
 {
     TlCtx *ctx = x->p->ctx;
-    for (uint32_t i = 0; i < def->item->fields.len && depth < MOST_NESTED; i++) {
-        const TlFieldDecl *f = &def->item->fields.data[i];
-        const char *name = tl_format(&ctx->perm, "%s.%s", prefix, f->name);
-        TlExpr *member = member_of(x, value, f->name);
-        const TlDef *inner = struct_of(def->mod, f->type);
+    const TlItem *item = part.def->item;
+    bool is_const = x->options->form == TL_PF_CONST;
+    for (uint32_t i = 0; i < item->fields.len && part.depth < MOST_NESTED; i++) {
+        const TlFieldDecl *f = &item->fields.data[i];
+        const char *name = tl_format(&ctx->perm, "%s.%s", part.name, f->name);
+        TlExpr *member = member_of(x, part.value, f->name);
+        const TlDef *inner = struct_of(part.def->mod, f->type);
         const char *wrong = inner ? NULL : kind_of(ctx, f->type);
+        bool given = part.given || f->init;
         if (inner) {
-            add_fields(x, inner, name, member, given || f->init, depth + 1);
+            const char *types = tl_format(&ctx->perm, "%s.%s", part.types, inner->item->name);
+            add_fields(x, (Part){inner, name, types, member, given, part.depth + 1});
         } else if (wrong) {
             if (!x->wrong)
                 tl_diag(&ctx->diags, x->options->loc, TL_E0382, f->name, x->options->name, wrong);
             x->wrong = true;
         } else {
-            TlParamDecl p = {.form = TL_PF_CONST,
+            TlParamDecl p = {.form = x->options->form,
                              .name = tl_intern_str(&ctx->strings, name),
                              .loc = x->options->loc,
-                             .is_const = true,
+                             .is_const = is_const,
                              .type = f->type,
-                             .init = given || f->init ? member : NULL,
-                             .is_field = true};
+                             .init = is_const && given ? member : NULL,
+                             .of = part.types};
             tl_vec_push(&ctx->perm, x->out, p);
         }
     }
@@ -108,10 +120,12 @@ static void expand_kernel(TlProgram *p, const TlMod *mod, TlItem *item)
     bool any = false;
     for (uint32_t i = 0; i < item->params.len; i++) {
         TlParamDecl *param = &item->params.data[i];
-        const TlDef *def = param->form == TL_PF_CONST ? struct_of(mod, param->type) : NULL;
+        bool is_value = param->form == TL_PF_CONST || param->form == TL_PF_VALUE;
+        const TlDef *def = is_value ? struct_of(mod, param->type) : NULL;
         if (def) {
             Expand x = {p, &all, param, false};
-            add_fields(&x, def, param->name, whole_default(&x), param->init != NULL, 0);
+            add_fields(&x, (Part){def, param->name, def->item->name, whole_default(&x),
+                                  param->init != NULL, 0});
             param->form = TL_PF_OPTIONS;
             any = true;
         }
@@ -140,21 +154,29 @@ static TlVal value_of_fields(TlSema *s, const TlItem *item, const TlTy *ty, uint
             v.items[i] = value_of_fields(s, item, &ty->items[i], at);
             continue;
         }
-        bool there = *at < item->params.len && item->params.data[*at].is_field;
+        bool there = *at < item->params.len && item->params.data[*at].of;
         const TlVar *var = there ? s->frame->vars[item->params.data[(*at)++].local->index] : NULL;
         v.items[i] = var ? var->val : tl_unknown(TL_DTYPE_COUNT);
     }
     return v;
 }
 
-void tl_const_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v)
+TlName tl_dotted_name(TlSema *s, const TlExpr *e)
+{
+    if (e->kind == TL_EX_NAME)
+        return e->u.name;
+    TlName of = e->kind == TL_EX_MEMBER ? tl_dotted_name(s, e->a) : NULL;
+    return of ? tl_intern_name(s, tl_format(s->arena, "%s.%s", of, e->u.name)) : NULL;
+}
+
+void tl_head_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v)
 {
     const TlParamDecl *end = item->params.data + item->params.len, *options = p + 1;
     tl_var_bind_const(s, p->local, p->loc, v);
-    if (!p->is_field || options == end || options->form != TL_PF_OPTIONS)
+    if (!p->of || options == end || options->form != TL_PF_OPTIONS)
         return;
     uint32_t first = (uint32_t)(p - item->params.data);
-    while (first > 0 && item->params.data[first - 1].is_field)
+    while (first > 0 && item->params.data[first - 1].of)
         first--;
     TlTy ty = tl_type_resolve(s, options->type);
     TlVal all = ty.kind == TL_TY_STRUCT ? value_of_fields(s, item, &ty, &first)

@@ -363,7 +363,7 @@ static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
         else if (text && !parse_const(l, p, text, &v))
             v = tl_bad();
         out[at++] = (TlBoundConst){p->name, v, !tl_is_bad(&v)};
-        tl_const_param_bind(s, item, p, v);
+        tl_head_param_bind(s, item, p, v);
     }
     s->frame->vars = vars;
     return out;
@@ -444,7 +444,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
         }
         out[at].name = p->name;
         out[at++].val = v;
-        tl_const_param_bind(s, item, p, v);
+        tl_head_param_bind(s, item, p, v);
     }
     return result;
 }
@@ -535,7 +535,7 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
         made += b == BOUND;
     }
     tl_diags_sort(&p->ctx->diags);
-    if (b == BAD && !l.message && !l.s.quiet_errors)
+    if (b == BAD && !l.message && !l.s.quiet_errors && !p->ctx->diags.errors)
         l.message = "a constant has no value";
     if (out_message)
         *out_message = l.message;
@@ -569,8 +569,9 @@ static const char *key_names(Lower *l)
         for (uint32_t k = 0; item->clauses.data[i].kind == TL_CL_KEY &&
                              k < item->clauses.data[i].args.len; k++) {
             const TlExpr *e = item->clauses.data[i].args.data[k].value;
-            if (e->kind == TL_EX_NAME)
-                tl_sbuf_putf(&text, "%s%s", text.len ? " " : "", e->u.name);
+            TlName name = tl_dotted_name(&l->s, e);
+            if (name)
+                tl_sbuf_putf(&text, "%s%s", text.len ? " " : "", name);
         }
     return text.text;
 }

@@ -351,10 +351,13 @@ TlDef *tl_mod_find(const TlMod *m, TlName name);
 TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when there is none */
 
 /* ---- fields.c ---- */
-/* `const S o` of every kernel becomes a constant for each field. Once the modules are open. */
+/* `const S o` and `S s` of every kernel become a parameter for each field. Once the modules are
+ * open. */
 void tl_options_expand(TlProgram *p);
-/* Binds a constant of a kernel, and with the last field of options these. */
-void tl_const_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v);
+/* Binds a parameter of a kernel, and with the last field of a struct the struct. */
+void tl_head_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v);
+/* "s.inner.n" of a name and members; NULL of what is none. */
+TlName tl_dotted_name(TlSema *s, const TlExpr *e);
 
 /* ---- bind.c ---- */
 static inline bool tl_is_const_form(const TlParamDecl *p)

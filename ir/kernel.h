@@ -26,6 +26,7 @@ typedef struct TlParam {
     TlDtype dtype;
     bool is_const;
     uint8_t rank;
+    const char *of; /* of a field "s.inner.n": the types of s and inner, "S.part"; else NULL */
     TlDim extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK];
 } TlParam;
 

@@ -749,6 +749,7 @@ static bool info_param(Parser *p, TlKernelInfo *k)
     else return fail_at(p, p->cur, "view, pointer or scalar expected");
     if (!const_dtype(p, &q.is_const, &q.dtype)) return false;
     if (take(p, '[') && !param_dims(p, &q)) return false;
+    if (take_word(p, "of") && !string(p, &q.of)) return false;
     if (!position(p, &q.loc)) return false;
     tl_vec_push(&p->module->arena, &k->params, q);
     return true;
