@@ -842,6 +842,9 @@ static const char *advice_for(const TlParser *p, const Expected *e)
     return advice;
 }
 
+static const char STRUCT_VALUE[] =
+    "a struct's value is written (struct T){...}, or in its declaration: T x = {...};";
+
 /* `(double)x`: the type in the parentheses before the token. */
 static const char *advice_of_cast(const TlParser *p)
 {
@@ -849,6 +852,7 @@ static const char *advice_of_cast(const TlParser *p)
                         *end = back_over_blanks(p->token_start.at, line) - 1, *begin;
     for (begin = end = back_over_blanks(end, line); begin > line && is_word(begin[-1]);) begin--;
     const char *advice = row_of(begin, end, 't');
+    if (!advice && p->token == '{') return STRUCT_VALUE;
     return advice ? advice : "a cast to a named type is written cast(x, T)";
 }
 
@@ -872,6 +876,7 @@ static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
     if (!d->label && keyword && expects(e, "name") && !expects(e, "integer") &&
         !expects(e, "scalar type"))
         d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);
+    if (!d->label && p->token == '{' && expects(e, "integer")) d->label = STRUCT_VALUE;
     if (!missing_semicolon && after_cast_to_name(p)) d->label = advice_of_cast(p);
     if (p->token == TL_TOK_END && p->brackets.len) {
         const TlBracket *b = &p->brackets.data[p->brackets.len - 1];

@@ -149,6 +149,23 @@ static void label_run_time(TlSema *s, TlDiag *row, const TlVal *v)
         tl_label(s, row, "this is %s", tl_val_str(s, v));
 }
 
+/* Has the function around had the error for this name? All slices of a kernel have one width, which
+ * is declared once, and wrong once. */
+static bool is_known_width(TlSema *s, const TlValue *v, const char *what)
+{
+    bool named = v->name && (!v->def || v->def->opcode == TL_OP_CAST) && strstr(what, "width");
+    const char *fault = named ? tl_format(s->arena, "%s: %s", what, v->name) : NULL;
+    const TlDef *def = s->frame ? s->frame->def : NULL;
+    for (uint32_t i = 0; named && i < s->prog->unknown_names.len; i++) {
+        const TlUnknownName *row = &s->prog->unknown_names.data[i];
+        if (row->def == def && strcmp(row->name, fault) == 0)
+            return s->quiet_errors = true;
+    }
+    if (named)
+        tl_vec_push(s->arena, &s->prog->unknown_names, (TlUnknownName){def, fault});
+    return false;
+}
+
 bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown)
 {
     *unknown = tl_is_bad(v);
@@ -156,6 +173,8 @@ bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *
         return false;
     if (tl_const_int_of(v, out))
         return true;
+    if (v->kind == TL_VAL_IR && is_known_width(s, v->u.ir, what))
+        return false;
     if (v->kind == TL_VAL_INT || v->kind == TL_VAL_IR || v->kind == TL_VAL_CHOICE)
         label_run_time(s, tl_err(s, loc, TL_E0406, what), v);
     else
@@ -387,20 +406,25 @@ TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
     }
 }
 
-/* The expression that stands at a position, when it was evaluated last. */
-static const TlExpr *evaluated_at(const TlSema *s, TlLoc loc)
+const TlExpr *tl_evaluated_at(const TlSema *s, TlLoc loc)
 {
     const TlExpr *e = s->evaluated;
     bool same = e && e->loc.file == loc.file && e->loc.line == loc.line && e->loc.col == loc.col;
     return same ? e : NULL;
 }
 
-const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d)
+const char *tl_short_text(TlSema *s, const TlExpr *e, const char *other)
 {
     enum { MOST_TEXT = 48 };
     const char *text = e ? tl_source_text(s->ctx, e->begin, e->end) : NULL;
-    if (!text || strlen(text) > MOST_TEXT || strchr(text, '\n'))
-        return tl_format(s->arena, "(%s)%s", tl_dtype_name(d), text ? "(...)" : "x");
+    return text && strlen(text) <= MOST_TEXT && !strchr(text, '\n') ? text : other;
+}
+
+const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d)
+{
+    const char *text = tl_short_text(s, e, NULL);
+    if (!text)
+        return tl_format(s->arena, "(%s)%s", tl_dtype_name(d), e ? "(...)" : "x");
     bool loose = (e->kind == TL_EX_BINARY || e->kind == TL_EX_COND) && !e->parens;
     return tl_format(s->arena, loose ? "(%s)(%s)" : "(%s)%s", tl_dtype_name(d), text);
 }
@@ -408,7 +432,7 @@ const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d)
 static TlVal refuse(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_dtype_name(d));
-    const TlExpr *e = evaluated_at(s, loc);
+    const TlExpr *e = tl_evaluated_at(s, loc);
     if (tl_is_number(v) && !tl_is_pointer(v))
         tl_label(s, row, e ? "write a cast: %s" : "cast it: %s", tl_cast_text(s, e, d));
     return tl_bad();
@@ -451,7 +475,8 @@ static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc l
         return tl_val_ir(tl_broadcast_ir(s, v->u.ir, t->rank, t->shape));
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_type_str(s->ctx, t));
     if (v->kind == TL_VAL_VIEW)
-        tl_label(s, row, "write raw(...) for the pointer of a view");
+        tl_label(s, row, "write raw(%s) for the pointer of a view",
+                 tl_short_text(s, tl_evaluated_at(s, loc), "..."));
     return tl_bad();
 }
 
