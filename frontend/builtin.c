@@ -1,4 +1,5 @@
-/* Built-in functions: the table, arguments to parameters by place and by name. */
+/* Built-in functions: looks them up, and assigns arguments to parameters by position and by name.
+ */
 #include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>

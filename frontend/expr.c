@@ -1,5 +1,5 @@
-/* Expressions. The parts of a node are evaluated here, and what is done with their values in the
- * files below; back comes only what decides itself whether a part is evaluated.
+/* Expressions. The parts of a node are evaluated here, and the files below combine their values;
+ * they call back only if they decide themselves whether a part is evaluated.
  *
  * Values stay as far from IR as they can: literals have no type until another operand gives one,
  * constants are folded, and only what the program computes at run time becomes an op. */

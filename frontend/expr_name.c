@@ -1,5 +1,5 @@
-/* Names in expressions, and what is after a dot: variables, items of modules, built-in functions,
- * facts of the target, fields. */
+/* Names in expressions, and members: variables, items of modules, built-in functions, facts of the
+ * target, fields. */
 #include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>

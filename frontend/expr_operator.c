@@ -58,8 +58,7 @@ static TlDtype float_beside(uint32_t n, const TlVal *vals, bool *literal)
     return d;
 }
 
-/* Known integers become floats where there is one beside them. False after an error. */
-static bool known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs)
+bool tl_known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs)
 {
     bool literal, ok = true;
     TlDtype d = float_beside(n, vals, &literal);
@@ -134,7 +133,7 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
     uint32_t first = 0;
     bool open = false;
     *bad = tl_bad();
-    if (!known_to_floats(s, n, vals, locs))
+    if (!tl_known_to_floats(s, n, vals, locs))
         return false;
     *bad = tl_val(TL_VAL_VOID);
     for (uint32_t i = 0; i < n; i++) {
@@ -409,7 +408,7 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
         return tl_bad();
     if (!is_shift(op) && (tl_is_known_int(&a) || tl_is_known_int(&b))) {
         TlVal both[2] = {a, b};
-        if (!known_to_floats(s, 2, both, (TlLoc[]){loc, loc}))
+        if (!tl_known_to_floats(s, 2, both, (TlLoc[]){loc, loc}))
             return tl_bad();
         a = both[0], b = both[1];
     }

@@ -1,6 +1,6 @@
-/* Warnings about programs that are legal and probably wrong: what their files share. Those about an
- * instance of a kernel (warn_kernel.c, lint_*.c) read its IR and its clauses; those about the text
- * (lint_text.c) the tree. Internal to the front end. */
+/* Shared by the files that warn about programs that are legal but probably wrong. Warnings about
+ * an instance of a kernel (warn_kernel.c, lint_*.c) read its IR and its clauses; those about the
+ * text (lint_text.c) read the tree. Internal to the front end. */
 #ifndef TL_LINT_H
 #define TL_LINT_H
 #include "frontend/sema.h"

@@ -73,19 +73,23 @@ static TlLaunchNumber look(Walk *w, const TlValue *v, int axis)
     if (!op || op->nregions)
         return look_passed(w, v, axis);
     int at = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
-    switch (op->opcode) {
-    case TL_OP_LOAD: return look_load(w, op, axis);
-    case TL_OP_DOT: return look_dot(w, op, axis);
-    case TL_OP_EXPAND: return axis == at ? none : look(w, tl_in(op, 0), axis - (axis > at));
-    case TL_OP_REDUCE: return look(w, tl_in(op, 0), axis + (axis >= at));
-    case TL_OP_TRANS: return look(w, tl_in(op, 0), (int)tl_attr(op, TL_ATTR_PERM)->u.ints[axis]);
-    case TL_OP_BROADCAST: {
+    TlOpcode is = op->opcode;
+    if (is == TL_OP_LOAD)
+        return look_load(w, op, axis);
+    if (is == TL_OP_DOT)
+        return look_dot(w, op, axis);
+    if (is == TL_OP_EXPAND)
+        return axis == at ? none : look(w, tl_in(op, 0), axis - (axis > at));
+    if (is == TL_OP_REDUCE)
+        return look(w, tl_in(op, 0), axis + (axis >= at));
+    if (is == TL_OP_TRANS)
+        return look(w, tl_in(op, 0), (int)tl_attr(op, TL_ATTR_PERM)->u.ints[axis]);
+    if (is == TL_OP_BROADCAST) {
         const TlType *from = tl_in(op, 0)->type;
         bool spread = from->rank <= axis || from->shape[axis] != v->type->shape[axis];
         return spread ? none : look(w, tl_in(op, 0), axis);
     }
-    default: return tl_op_info(op->opcode)->flags & F_ELEM ? look_elements(w, op, axis) : none;
-    }
+    return tl_op_info(is)->flags & F_ELEM ? look_elements(w, op, axis) : none;
 }
 
 static TlLaunchNumber along(const TlLint *l, const TlValue *v, int axis)

@@ -24,22 +24,8 @@ static int64_t gcd(int64_t a, int64_t b)
 static uint32_t begin_of(const TlHostExpr *e, uint32_t end)
 {
     int want = 1;
-    while (end > 0 && want > 0) {
-        switch ((tile_hx_op)e->code.data[--end].op) {
-        case TILE_HX_CONST:
-        case TILE_HX_SYM:
-        case TILE_HX_ARG:
-        case TILE_HX_SMS: want--; break;
-        case TILE_HX_NEG:
-        case TILE_HX_ABS:
-        case TILE_HX_NOT:
-        case TILE_HX_I2F:
-        case TILE_HX_F2I:
-        case TILE_HX_FNEG: break;
-        case TILE_HX_SELECT: want += 2; break;
-        default: want++; break;
-        }
-    }
+    while (end > 0 && want > 0)
+        want += (int)tile_hx_operands(e->code.data[--end].op) - 1;
     return end;
 }
 
@@ -181,22 +167,17 @@ static void follow(Places *s, const TlValue *v)
             add_place(s, u);
             continue;
         }
-        switch (op->opcode) {
-        case TL_OP_MUL:
+        TlOpcode is = op->opcode;
+        bool asks = is == TL_OP_LT || is == TL_OP_LE || is == TL_OP_GT || is == TL_OP_GE;
+        if (asks) /* whether it is inside */
+            continue;
+        if (is == TL_OP_MUL)
             s->unclear = !tl_lint_constant(tl_in(op, 0), &n) && !tl_lint_constant(tl_in(op, 1), &n);
+        if (is == TL_OP_MUL || is == TL_OP_ADD || is == TL_OP_SUB || is == TL_OP_CAST ||
+            is == TL_OP_BROADCAST || is == TL_OP_EXPAND)
             follow(s, op->out[0]);
-            break;
-        case TL_OP_ADD:
-        case TL_OP_SUB:
-        case TL_OP_CAST:
-        case TL_OP_BROADCAST:
-        case TL_OP_EXPAND: follow(s, op->out[0]); break;
-        case TL_OP_LT:
-        case TL_OP_LE:
-        case TL_OP_GT:
-        case TL_OP_GE: break; /* is it inside? */
-        default: s->unclear = true;
-        }
+        else
+            s->unclear = true;
     }
 }
 

@@ -32,7 +32,8 @@
  *   flow.c          arms, joins, exits, what loops carry
  *   expr_operator.c unary and binary operators on values, operands of one type and shape
  *   expr_cast.c     casts of values
- *   emit.c          operations that several files emit; divisor.c, nonpositive.c: what is known
+ *   emit.c          operations that several files emit; divisor.c, nonpositive.c, even.c: what is
+ *                   known
  *   variables.c     variables of a frame
  *   name_facts.c    what editors want to know of names (name_facts.h)
  *   values.c        values and their types, conversions
@@ -203,6 +204,7 @@ struct TlSema {
     bool abstract;
     bool quiet_errors; /* an error was found, shown or not */
     uint32_t nested_structs; /* whose fields are being resolved */
+    uint32_t stand_ins; /* functions that are walked with arguments that no call has given */
     uint32_t serial;
     TlFrame *frame;
     TL_VEC(TlTrail) trail;
@@ -210,6 +212,7 @@ struct TlSema {
         /* > 0: inside the side of ?: that is not evaluated: arithmetic faults are no errors */
         untaken;
     TlMap powers; /* what exp gave -> what of (divisor.c) */
+    TL_VEC(TlValue *) evens; /* integers that are even in the code that is being walked (even.c) */
     TlMap walked; /* abstract: functions -> calls whose result is unknown (call.c) */
     uint64_t steps;
     uint64_t made; /* operations of the kernel's variants before this one */
@@ -393,6 +396,9 @@ bool tl_is_known_int(const TlVal *v);
 /* It as an element of the float type d, or as a float literal; ERROR where that is not exact. */
 TlVal tl_known_as_float(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
 TlVal tl_known_as_literal(TlSema *s, const TlVal *v, TlLoc loc);
+/* Known integers among the values become floats where there is one beside them. After an error
+ * false, and the value is ERROR. In expr_operator.c. */
+bool tl_known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs);
 bool tl_const_int_of(const TlVal *v, int64_t *out); /* an integer literal or constant that fits */
 const char *tl_const_text(TlSema *s, const TlVal *v);
 
@@ -520,7 +526,7 @@ typedef struct TlAccess {
     TlValue *index[TL_MAX_VIEW_RANK];
     int rank;
     int32_t shape[TL_MAX_RANK];
-    TlLoc loc;
+    TlLoc loc, start_loc, width_loc; /* of the place, of the last index or start, and its width */
 } TlAccess;
 typedef struct TlMemArgs {
     const TlVal *mask, *other;
@@ -532,6 +538,8 @@ bool tl_is_at(const TlSema *s, const TlExpr *e);           /* at(...), which den
 bool tl_access_ok(const TlAccess *a);
 TlVal tl_access_load(TlSema *s, const TlAccess *a, const TlMemArgs *m);
 void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, const TlMemArgs *m);
+/* May `view[...] op= v` stand there? An error at loc if not. */
+bool tl_access_updates(TlSema *s, const TlAccess *a, TlLoc loc);
 TlVal tl_access_inside(TlSema *s, const TlAccess *a);
 /* ATOMIC_*: vals are the value operands. */
 TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint32_t nvals,
@@ -643,6 +651,10 @@ TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis);
 /* Is every element at most 0, or NaN? false: not known */
 bool tl_is_nowhere_positive(const TlValue *v);
 
+/* ---- even.c ---- */
+void tl_even_promise(TlSema *s, TlValue *v); /* v is even, until the arm that is walked ends */
+bool tl_is_even(const TlSema *s, const TlValue *v);
+
 /* ---- divisor.c ---- */
 void tl_remember_exp(TlSema *s, const TlValue *result, const TlValue *of);
 /* What is known of a divisor that a kernel has just written. */
@@ -657,7 +669,7 @@ typedef struct TlArm {
     TlBlock *block;
     TL_VEC(TlChange) changes;
     TlBuilder outer;
-    uint32_t mark, serial;
+    uint32_t mark, serial, evens;
 } TlArm;
 void tl_arm_begin(TlSema *s, TlArm *arm); /* code goes to a new block */
 void tl_arm_begin_in(TlSema *s, TlArm *arm, TlBlock *block);

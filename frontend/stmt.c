@@ -1,4 +1,4 @@
-/* Statements but loops: declarations, assignments, branches, returns. */
+/* All statements except loops: declarations, assignments, branches, returns. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -229,12 +229,12 @@ static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc
             tl_access_store(s, &a, v, vloc, NULL);
         return;
     }
-    switch (place->kind) {
-    case TL_EX_NAME:
-    case TL_EX_MEMBER: assign_var(s, place, v, vloc); return;
-    case TL_EX_TUPLE: assign_tuple(s, place, v, vloc); return;
-    default: tl_err(s, place->loc, TL_E0214, "");
-    }
+    if (place->kind == TL_EX_NAME || place->kind == TL_EX_MEMBER)
+        assign_var(s, place, v, vloc);
+    else if (place->kind == TL_EX_TUPLE)
+        assign_tuple(s, place, v, vloc);
+    else
+        tl_err(s, place->loc, TL_E0214, "");
 }
 
 /* view[...] = v and view[...] op= v: the place comes before the value. */
@@ -248,6 +248,8 @@ static void assign_memory(TlSema *s, const TlStmt *st)
     if (st->op >= 0 && tl_access_ok(&a)) {
         if (a.gathers) {
             tl_err(s, a.loc, TL_E0507, "");
+            a.bad = tl_bad();
+        } else if (!tl_access_updates(s, &a, st->loc)) {
             a.bad = tl_bad();
         } else {
             old = tl_access_load(s, &a, NULL);

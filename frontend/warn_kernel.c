@@ -1,7 +1,7 @@
 /* Warnings about one instance of a kernel, read from its IR and its clauses: axes of pid that the
- * grid lacks, updates that programs do to one place, slices that leave the rest of an axis, outer
- * products of index vectors; and clauses that the target does not follow. Only what stands in the
- * root module is said: a library's function cannot know who calls it. */
+ * grid lacks, updates by several programs of one place, slices that leave the rest of an axis,
+ * outer products of index vectors, and clauses that the target ignores. Only positions in the root
+ * module are reported: a library's function cannot know who calls it. */
 #include "frontend/advice.h"
 #include "frontend/lint.h"
 #include <string.h>
@@ -134,7 +134,7 @@ static void op_differs(Differ *d, const TlOp *op)
         join(d, op->out[i], differs);
 }
 
-enum { MOST_PASSES = 32 };
+enum { MOST_PASSES = 32 }; /* over the kernel; then all is assumed to differ */
 
 static Differ find_differences(const Warn *w, int64_t axis)
 {
@@ -234,13 +234,10 @@ static bool is_shared(const Warn *w, const TlValue *index)
     if (!pid || pid->opcode != TL_OP_PID)
         return false;
     int64_t most = tl_lint_most(w, pid->out[0]);
-    switch (op->opcode) {
-    case TL_OP_REM: return most > c;
-    case TL_OP_DIV: return c > 1 && most > 1;
-    case TL_OP_SHR: return c > 0 && most > 1;
-    case TL_OP_AND: return most > c + 1;
-    default: return false;
-    }
+    return (op->opcode == TL_OP_REM && most > c) ||
+           (op->opcode == TL_OP_DIV && c > 1 && most > 1) ||
+           (op->opcode == TL_OP_SHR && c > 0 && most > 1) ||
+           (op->opcode == TL_OP_AND && most > c + 1);
 }
 
 /* Have the programs along an axis places of their own? */

@@ -1,5 +1,5 @@
 /* A tile as a table in shared memory: all elements in row-major order, so that every thread can
- * read any of them by its number. Pure arithmetic, asked for bytes and carried out by the SIMT
+ * read any of them by its number. Pure arithmetic, used for the size of scratch and by the SIMT
  * lowering of gather, histogram and regroup.
  *
  * A table that is too big for the scratch goes through it in rounds: round i holds the elements
