@@ -36,6 +36,8 @@ bool tl_required_multiple(const TlLint *l, TlLaunchNumber n, int64_t unit);
 bool tl_required_code(const TlLint *l, const tile_hx_ins *code, uint32_t n);
 /* Does one clause name both, with an operation `op` among its instructions? */
 bool tl_required_together(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b, tile_hx_op op);
+/* Does a clause compare them? */
+bool tl_required_compared(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b);
 
 /* ---- lint_value.c: where values come from ---- */
 /* v before casts of integers. */

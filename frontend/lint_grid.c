@@ -198,11 +198,22 @@ static bool goes_along(const Places *s, TlLaunchNumber n)
     return false;
 }
 
-/* Does a clause compare them? */
-static bool are_compared(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b)
+/* pid(a) never goes along what axis a of the grid counts, but along another axis of a view that has
+ * both. */
+static bool warn_other(const TlLint *l, uint32_t a, TlLaunchNumber own, TlLoc loc, const Places *s)
 {
-    return tl_required_together(l, a, b, TILE_HX_EQ) || tl_required_together(l, a, b, TILE_HX_LE) ||
-           tl_required_together(l, a, b, TILE_HX_LT);
+    const TlValue *view = tl_in(s->first, 0);
+    bool has_own = false;
+    for (uint32_t i = 0; i < view->type->rank; i++)
+        has_own = has_own || tl_lint_same(own, tl_lint_extent(l, view, i));
+    if (!has_own || tl_required_compared(l, own, s->along[0]) || !tl_warns_at(l->s, s->first->loc))
+        return false;
+    const char *name = tl_lint_name(l, s->along[0]);
+    TlDiag *row =
+        tl_diag(tl_lint_diags(l), loc, TL_W0618, a, tl_lint_name(l, own), a, name);
+    row->label = tl_format(l->s->arena, "let the grid count along '%s'", name);
+    tl_diag_note(tl_lint_diags(l), row, s->first->loc, "pid(%u) is used here", a);
+    return true;
 }
 
 /* pid(a) never goes along what axis a of the grid counts, and it goes along what axis b counts. */
@@ -214,7 +225,7 @@ static bool warn_swapped(const TlLint *l, uint32_t a, TlLaunchNumber own, TlLoc 
     for (uint32_t b = 0; b < l->info->grid.len; b++) {
         TlLaunchNumber other = counted(&l->info->exprs.data[l->info->grid.data[b]]);
         if (b == a || tl_lint_same(own, other) || !goes_along(&s, other) ||
-            are_compared(l, own, other) || !tl_warns_at(l->s, s.first->loc))
+            tl_required_compared(l, own, other) || !tl_warns_at(l->s, s.first->loc))
             continue;
         TlDiag *row = tl_diag(tl_lint_diags(l), loc, TL_W0618, a, tl_lint_name(l, own), a,
                               tl_lint_name(l, other));
@@ -225,7 +236,7 @@ static bool warn_swapped(const TlLint *l, uint32_t a, TlLaunchNumber own, TlLoc 
         tl_diag_note(tl_lint_diags(l), row, s.first->loc, "pid(%u) is used here", a);
         return true;
     }
-    return false;
+    return warn_other(l, a, own, loc, &s);
 }
 
 /* ---- both ---- */

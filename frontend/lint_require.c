@@ -237,3 +237,9 @@ bool tl_required_together(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b, t
     }
     return false;
 }
+
+bool tl_required_compared(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b)
+{
+    return tl_required_together(l, a, b, TILE_HX_EQ) || tl_required_together(l, a, b, TILE_HX_LE) ||
+           tl_required_together(l, a, b, TILE_HX_LT);
+}
