@@ -778,6 +778,8 @@ static const char *advice_of_token(const TlParser *p, const Expected *e)
     }
     const char *found = touching < begin ? row_of(touching, end, 's') : NULL;
     if (p->token == ':' && n && p->brackets.data[n - 1].open == '[') return tl_advice("[:", 2, 's');
+    bool same_line = p->token_start.line == p->prev_end.line;
+    if (p->token == TL_TOK_IF && same_line && expects(e, "';'")) return tl_advice("a if c", 6, 's');
     if (tl_at_lambda(p)) return tl_advice("[](", 3, 's');
     if (p->token == '[' && !expects(e, "';'")) return NULL;
     bool in_body = n && p->brackets.data[n - 1].open == '{';
