@@ -434,8 +434,6 @@ static TlVal run_body(Binding *b)
         tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)),
                    tl_val_bool(false), false);
     frame->result = tl_var_new(s, " result", (TlLoc){0}, frame->ty, tl_val(TL_VAL_UNSET), false);
-    bool wrong_before = s->quiet_errors;
-    s->quiet_errors = false;
     if (body)
         tl_stmt(s, body);
     bool known;
@@ -445,9 +443,8 @@ static TlVal run_body(Binding *b)
     if (!known &&
         (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) &&
         body && !f->broken && !s->exhausted && !f->always_returns &&
-        !s->quiet_errors)
+        s->dropping != frame->def)
         tl_err(s, body->end, TL_E0320, f->name);
-    s->quiet_errors = s->quiet_errors || wrong_before;
     if (frame->result->val.kind != TL_VAL_UNSET)
         return frame->result->val;
     if (frame->ty.kind == TL_TY_VOID || frame->ty.kind == TL_TY_AUTO)

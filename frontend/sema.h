@@ -217,6 +217,7 @@ struct TlSema {
     uint64_t steps;
     uint64_t made; /* operations of the kernel's variants before this one */
     bool exhausted;
+    const TlDef *dropping; /* the function that `x * x;` was found in last: it may be its result */
     /* What hints name: the operands of the operator at a position, and the expression that was
      * evaluated last. */
     TlLoc operator_at;
