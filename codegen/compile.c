@@ -1,9 +1,9 @@
-/* The compiler as a library: tilec.h over front end, passes and code generation. The only file
- * that knows them all.
+/* The compiler as a library: tilec.h on top of front end, passes and code generation. No other
+ * file knows all of them.
  *
  * One compilation is one TlJob: a context with its own arenas, freed at the end; only the output
- * (plain bytes) survives. Everything below runs under one guard, so running out of memory, a
- * broken invariant or a fatal error of LLVM comes back as a status. */
+ * (plain bytes) survives. The whole job runs under one guard, so running out of memory, a broken
+ * invariant or a fatal error in LLVM comes back as a status. */
 #include "codegen/compile.h"
 
 #include <stdio.h>

@@ -1,19 +1,19 @@
 /* The typed C header of ahead-of-time kernels.
  *
- * One static inline function per kernel: stream, parameters in order, then the names of extents,
- * then of strides, in order of first appearance. It fills an array of tile_arg and calls
- * tile_launch_embedded, which keeps one prepared kernel per device for the image in the host
- * object. Extents that are expressions of names are written out in C from their launch-time
- * code. KERNEL_launch takes the same from a struct KERNEL_args.
+ * There is one static inline function per kernel. It takes the stream, the parameters in order,
+ * then the names of extents, then of strides, in order of first appearance; fills an array of
+ * tile_arg; and calls tile_launch_embedded, which keeps one prepared kernel per device for the
+ * image in the host object. Extents that are expressions of names are written in C, from their
+ * launch-time code. KERNEL_launch takes the same from a struct KERNEL_args.
  *
- * Variants of `instantiate` share a function as long as their parameters have the same types. Where
- * types differ there is one function for each list of types, named after the constants that are
- * types: scale_f16, scale_f32. All launch by the kernel's name; the launch passes over variants of
- * other types. Where variants that share a function differ in constants, KERNEL_args has these, as
- * texts, KERNEL_variant is the function with a list of them, and each variant has a function of its
- * own, named after their values: scale_B64, scale_B256.
+ * Variants of `instantiate` share a function if their parameters have the same types. Otherwise
+ * there is one function for each list of types, named after the constants that are types:
+ * scale_f16, scale_f32. All launch by the kernel's name; the launch skips variants of other types.
+ * If variants that share a function differ in constants, KERNEL_args has these as texts,
+ * KERNEL_variant takes a list of them, and each variant has a function of its own, named after
+ * their values: scale_B64, scale_B256.
  *
- * A name that C or C++ reserves, or that the function needs itself, gets underscores behind it
+ * A name that C or C++ reserves, or that the function needs itself, gets trailing underscores
  * until it is free. */
 #include "codegen/header.h"
 #include "ir/support/ascii.h"

@@ -1,5 +1,6 @@
-/* Constructors of the syntax tree: positions, depth, and the little that is wrong about a shape
- * rather than a meaning. Entry points of the parser: tl_parse and tl_source_text. */
+/* Constructors of the syntax tree: they set positions and depth, and report the few errors that
+ * concern a node's form rather than its meaning. Also the parser's entry points, tl_parse and
+ * tl_source_text. */
 #include "frontend/grammar.tab.h"
 #include "frontend/parse.h"
 #include <string.h>

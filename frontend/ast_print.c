@@ -1,6 +1,6 @@
-/* The tree as .tile text again, for --emit=ast: one declaration of style, every operator's
- * operands in parentheses where they are operators themselves. Reading the text gives the same
- * tree, so printing it again the same text.
+/* The tree as .tile text again, for --emit=ast: declarations in one style, operands that are
+ * operators themselves in parentheses. Reading the text gives the same tree, so printing that
+ * again gives the same text.
  *
  * Chains do not nest: a + b - c is printed without parentheses when the left operand has the
  * operator's precedence, and else-ifs stay on one level; both are walked by loops (see ast.h on

@@ -1,5 +1,5 @@
-/* Built-in functions element by element: choose, integer, math, casts. Of literals and constants
- * they give the same. */
+/* Elementwise built-in functions: choosing, integers, math, casts. Given literals or constants,
+ * they return the same. */
 #include "frontend/sema.h"
 #include <math.h>
 #include <string.h>

@@ -434,6 +434,8 @@ static TlVal run_body(Binding *b)
         tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)),
                    tl_val_bool(false), false);
     frame->result = tl_var_new(s, " result", (TlLoc){0}, frame->ty, tl_val(TL_VAL_UNSET), false);
+    bool wrong_before = s->quiet_errors;
+    s->quiet_errors = false;
     if (body)
         tl_stmt(s, body);
     bool known;
@@ -442,8 +444,10 @@ static TlVal run_body(Binding *b)
                  frame->ty.kind != TL_TY_UNKNOWN;
     if (!known &&
         (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) &&
-        body && !f->broken && !s->exhausted && !f->always_returns)
+        body && !f->broken && !s->exhausted && !f->always_returns &&
+        !s->quiet_errors)
         tl_err(s, body->end, TL_E0320, f->name);
+    s->quiet_errors = s->quiet_errors || wrong_before;
     if (frame->result->val.kind != TL_VAL_UNSET)
         return frame->result->val;
     if (frame->ty.kind == TL_TY_VOID || frame->ty.kind == TL_TY_AUTO)
@@ -487,7 +491,7 @@ static bool same_val(const TlVal *a, const TlVal *b)
 {
     if (a->kind != b->kind || a->dtype != b->dtype || a->def != b->def || a->n != b->n)
         return false;
-    switch ((int)a->kind) {
+    switch (a->kind) {
     case TL_VAL_UNKNOWN: return true;
     case TL_VAL_FN: return a->u.up == b->u.up;
     case TL_VAL_INT: return a->u.integer == b->u.integer;
@@ -500,8 +504,18 @@ static bool same_val(const TlVal *a, const TlVal *b)
             if (!same_val(&a->items[i], &b->items[i]))
                 return false;
         return true;
-    default: return false;
+    case TL_VAL_ERROR:
+    case TL_VAL_UNSET:
+    case TL_VAL_VOID:
+    case TL_VAL_FLOAT:
+    case TL_VAL_CHOICE:
+    case TL_VAL_BUILTIN:
+    case TL_VAL_TYPE:
+    case TL_VAL_STRING:
+    case TL_VAL_MODULE:
+    case TL_VAL_SPACE: break;
     }
+    return false;
 }
 
 static bool same_args(uint32_t n, const TlArgVal *a, const TlArgVal *b)
@@ -701,7 +715,9 @@ static void check_body(TlSema *s, const TlVal *fn, uint32_t depth)
         TlTy ty = tl_ty_of(s, &v);
         tl_var_bind(s, p->local, p->loc, ty, v, p->form == TL_PF_VIEW);
     }
+    s->stand_ins++;
     run_body(&b);
+    s->stand_ins--;
     s->frame = outer;
 }
 

@@ -1,10 +1,12 @@
-/* Expressions. The parts of a node are evaluated here, and what is done with their values in the
- * files below; back comes only what decides itself whether a part is evaluated.
+/* Expressions. The parts of a node are evaluated here, and the files below combine their values;
+ * they call back only if they decide themselves whether a part is evaluated.
  *
  * Values stay as far from IR as they can: literals have no type until another operand gives one,
  * constants are folded, and only what the program computes at run time becomes an op. */
+#include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <math.h>
+#include <string.h>
 
 /* ---- makers ---- */
 
@@ -129,6 +131,15 @@ static TlVal eval_make(TlSema *s, const TlExpr *e)
     TlVal v = e->args.len ? tl_eval_value(s, e->args.data[0].value) : tl_zero(s, &ty);
     if (e->args.len > 1)
         tl_err(s, e->args.data[1].loc, TL_E0312, tl_ty_str(s, &ty), 1u, e->args.len);
+    bool scalar = ty.kind == TL_TY_VALUE && tl_is_scalar(ty.type) && !ty.type->ptr;
+    if (scalar && v.kind == TL_VAL_IR && !v.u.ir->type->ptr &&
+        (tl_is_tile(&v) || !tl_widens(v.u.ir->type->dtype, ty.type->dtype))) { /* float(v) */
+        TlDiag *row = tl_err(s, e->loc, tl_is_tile(&v) ? TL_E0304 : TL_E0301, tl_val_str(s, &v),
+                             tl_dtype_name(ty.type->dtype));
+        tl_label(s, row, "a cast is written %s",
+                 tl_cast_text(s, e->args.data[0].value, ty.type->dtype));
+        return tl_bad();
+    }
     return tl_convert(s, &v, &ty, e->args.len ? e->args.data[0].value->loc : e->loc);
 }
 
@@ -169,12 +180,24 @@ static TlVal eval_binary(TlSema *s, const TlExpr *e)
             v = tl_eval_logical(s, at->u.op, v, at->b, at->loc);
         } else {
             TlVal right = tl_eval(s, at->b);
-            s->b.loc = at->loc;
+            s->b.loc = s->operator_at = at->loc;
+            s->operands[0] = at->a, s->operands[1] = at->b;
             v = tl_binary_vals(s, at->u.op, v, right, at->loc);
         }
         tl_fact_result(s, at, &v);
     }
     return v;
+}
+
+/* Is it a word of another language, whose arguments are hardly ours? The one error is enough. */
+static bool is_foreign(const TlExpr *f)
+{
+    bool member = f->kind == TL_EX_MEMBER;
+    if (!member && f->kind != TL_EX_NAME)
+        return false;
+    if (tl_advice(f->u.name, strlen(f->u.name), member ? 'm' : 'n'))
+        return true;
+    return member && f->a->kind == TL_EX_NAME && tl_advice(f->a->u.name, strlen(f->a->u.name), 'n');
 }
 
 static TlVal eval_call(TlSema *s, const TlExpr *e)
@@ -183,6 +206,8 @@ static TlVal eval_call(TlSema *s, const TlExpr *e)
     TlVal f = tl_eval(s, e->a);
     if (f.kind == TL_VAL_BUILTIN)
         return tl_builtin_call(s, f.u.builtin, f.fast, e);
+    if (tl_is_bad(&f) && is_foreign(e->a))
+        return f;
     TlArgVal *args = TL_NEW_ARRAY(s->arena, TlArgVal, e->args.len + 1);
     for (uint32_t i = 0; i < e->args.len; i++) {
         const TlArg *a = &e->args.data[i];
@@ -280,6 +305,7 @@ TlVal tl_eval_value(TlSema *s, const TlExpr *e)
 {
     TlVal v = tl_eval(s, e);
     tl_check_value(s, &v, e->loc);
+    s->evaluated = e;
     return v;
 }
 

@@ -1,5 +1,5 @@
-/* What evaluates a side only when a condition says so: c ? a : b, && and ||. Both sides of a choice
- * between tiles are evaluated, element by element. */
+/* Expressions that evaluate a side only if a condition says so: c ? a : b, && and ||. For a choice
+ * between tiles both sides are evaluated, element by element. */
 #include "frontend/sema.h"
 
 /* ---- c ? a : b ---- */

@@ -1,5 +1,5 @@
-/* Names in expressions, and what is after a dot: variables, items of modules, built-in functions,
- * facts of the target, fields. */
+/* Names in expressions, and members: variables, items of modules, built-in functions, facts of the
+ * target, fields. */
 #include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>
@@ -165,8 +165,10 @@ static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
     const char *advice = tl_advice(full, strlen(full), 'n');
     if (!advice && member && tl_advice(name, strlen(name), 'n')) {
         advice = tl_advice(member, strlen(member), 'n');
-        if (!advice && tl_builtin_find(member))
-            advice = tl_format(s->arena, "write %s(...): functions have no prefix here", member);
+        const TlBuiltin *b = advice ? NULL : tl_builtin_find(member);
+        if (b)
+            advice = tl_format(s->arena, "write %s: functions have no prefix here",
+                               tl_builtin_form(s, b));
         if (!advice)
             advice = tl_advice_of_library(s->arena, member);
     }
@@ -193,7 +195,7 @@ TlVal tl_eval_name(TlSema *s, const TlExpr *e, TlName member)
     const TlVar *v = tl_var_of(s, e);
     if (v) {
         tl_fact_use(s, e->loc, v->loc, &v->val);
-        return v->val.kind == TL_VAL_UNSET ? tl_unknown(TL_DTYPE_COUNT) : v->val;
+        return v->val.kind == TL_VAL_UNSET || v->is_wrong ? tl_unknown(TL_DTYPE_COUNT) : v->val;
     }
     TlDef *def = tl_mod_find(s->frame->mod, name);
     if (def) {

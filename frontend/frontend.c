@@ -332,13 +332,13 @@ static bool same_const(const TlVal *a, const TlVal *b)
 {
     if (a->kind != b->kind)
         return false;
-    switch (a->kind) {
-    case TL_VAL_CONST: return a->dtype == b->dtype && a->u.bits == b->u.bits;
-    case TL_VAL_TYPE: return tl_ty_same(a->u.type, b->u.type);
-    case TL_VAL_FN: return a->def == b->def && a->u.up == b->u.up;
-    case TL_VAL_BUILTIN: return a->u.builtin == b->u.builtin;
-    default: return false;
-    }
+    if (a->kind == TL_VAL_CONST)
+        return a->dtype == b->dtype && a->u.bits == b->u.bits;
+    if (a->kind == TL_VAL_TYPE)
+        return tl_ty_same(a->u.type, b->u.type);
+    if (a->kind == TL_VAL_FN)
+        return a->def == b->def && a->u.up == b->u.up;
+    return a->kind == TL_VAL_BUILTIN && a->u.builtin == b->u.builtin;
 }
 
 typedef enum Bound { BOUND, DISAGREES, BAD } Bound;

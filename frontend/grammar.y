@@ -739,11 +739,10 @@ static const unsigned char *back_over_blanks(const unsigned char *s, const unsig
     return s;
 }
 
-/* Does `(T)` stand before the token, and nothing that could be called or indexed before that? */
-static bool after_cast_to_name(const TlParser *p)
+/* Does `(T)` stand before `at`, and nothing that could be called or indexed before that? */
+static bool is_behind_cast(const unsigned char *at, const unsigned char *begin)
 {
-    const unsigned char *begin = p->token_start.line_start, *name;
-    const unsigned char *s = back_over_blanks(p->token_start.at, begin);
+    const unsigned char *name, *s = back_over_blanks(at, begin);
     if (s == begin || *--s != ')') return false;
     s = name = back_over_blanks(s, begin);
     while (s > begin && is_word(s[-1])) s--;
@@ -751,7 +750,13 @@ static bool after_cast_to_name(const TlParser *p)
     s = back_over_blanks(s, begin);
     if (s == begin || *--s != '(') return false;
     s = back_over_blanks(s, begin);
-    return s == begin || !(is_word(s[-1]) || s[-1] == ')' || s[-1] == ']');
+    if (s > begin && s[-1] == ')') return is_behind_cast(s, begin); /* (f32)(half)x */
+    return s == begin || !(is_word(s[-1]) || s[-1] == ']');
+}
+
+static bool after_cast_to_name(const TlParser *p)
+{
+    return is_behind_cast(p->token_start.at, p->token_start.line_start);
 }
 
 static const char *row_of(const unsigned char *begin, const unsigned char *end, char where)
@@ -773,6 +778,7 @@ static const char *advice_of_token(const TlParser *p, const Expected *e)
     }
     const char *found = touching < begin ? row_of(touching, end, 's') : NULL;
     if (p->token == ':' && n && p->brackets.data[n - 1].open == '[') return tl_advice("[:", 2, 's');
+    if (tl_at_lambda(p)) return tl_advice("[](", 3, 's');
     if (p->token == '[' && !expects(e, "';'")) return NULL;
     bool in_body = n && p->brackets.data[n - 1].open == '{';
     if (p->token == ':' && !expects(e, "';'") && !expects(e, "return") &&

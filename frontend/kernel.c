@@ -62,10 +62,6 @@ static TlVal view_param(Kernel *k, const TlParamDecl *p)
         return tl_unknown(TL_DTYPE_COUNT);
     }
     TlDtype d = elem.type->dtype;
-    if ((d == TL_I4 || d == TL_U4 || d == TL_F4E2M1) && !p->is_const) {
-        tl_err(k->s, p->loc, TL_E0605, "a packed view that is not const");
-        return tl_bad();
-    }
     return bind_arg(k, p, tl_type_view(k->s->ctx, d, p->is_const, (int)p->extents.len),
                     TILE_PARAM_VIEW);
 }

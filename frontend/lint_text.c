@@ -1,10 +1,10 @@
-/* Warnings that the text of a function shows, whatever is instantiated.
+/* Warnings that follow from the text of a function alone, whatever is instantiated.
  *
- * no-effect: an expression as a statement, when nothing in it stores, prints, promises or calls
- * what does. What is called by the name of a parameter may do anything.
+ * no-effect: an expression as a statement, if nothing in it stores, prints, promises, or calls
+ * something that does. A function called by the name of a parameter may do anything.
  *
- * lost-accumulator: a loop assigns `acc = dot(...)`, or another reduction, to a variable from
- * before the loop, unconditionally; nothing in the loop reads the variable, and something after it
+ * lost-accumulator: a loop assigns `acc = dot(...)`, or another reduction, unconditionally to a
+ * variable from before the loop; nothing in the loop reads the variable, and something after it
  * does. */
 #include "frontend/lint.h"
 

@@ -72,6 +72,7 @@ typedef struct TlParser {
     TlComments *comments;            /* where comments are kept; NULL: nowhere */
     uint32_t height_before;          /* open brackets before the last token */
     const unsigned char *last_error; /* the token of the last syntax error */
+    bool in_lambda; /* that error is a C++ lambda: its body's braces belong to the expression */
     TlRecovery recovering;           /* how the next token is found */
     uint32_t recover_height;         /* open brackets around the statement that is skipped */
     uint32_t closers;                /* '}' still to be made up before the text goes on */
@@ -91,6 +92,7 @@ TlParser tl_parser_at_start(TlCtx *ctx, uint32_t source);
 /* lexer.re */
 void tl_lex_recover(TlParser *p,
                     bool here);      /* a syntax error at the last token: skip what is broken */
+bool tl_at_lambda(const TlParser *p); /* is the token the beginning of a C++ lambda? */
 void tl_lex_open_block(TlParser *p); /* the last '{' opens statements */
 TlLoc tl_loc_at(const TlParser *p, const TlCursor *start, const unsigned char *at, size_t len);
 
