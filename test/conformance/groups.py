@@ -211,7 +211,8 @@ GROUPS = {
         "launches": "language/launch_checks.tile",
     }, "elements by text": {"assembly": "codegen/nvptx/asm.tile frontend/diags/asm_wrong.tile", },
     "functions": {
-        "within functions, without a name": "nested_*",
+        "within functions, without a name": "nested_* together_functions_*",
+        "beside borders, points, order, scans and atomics": "together_*",
         "what such a function must not do": "frontend/diags/nested_*.tile",
     },
     "the reference": {"each clause of LANGUAGE.md": "lang_*", }, "options and tools": {
