@@ -40,7 +40,8 @@ def _rows(a):
 row("together_borders_order_scans_atomics", """
 const int QUARTERS = 4;
 struct limits { f32 low; f32 high; };
-kernel k(const f32 x[R, C], f32 y[R, C], i32 counts[8], f32 best[R, 3], i32 place[R, 3], const int B = 8, const bool BELOW = true)
+kernel k(const f32 x[R, C], f32 y[R, C], i32 counts[8], f32 best[R, 3], i32 place[R, 3],
+         const int B = 8, const bool BELOW = true)
     grid(cdiv(R, 2))
 {
     for (int d : range(2)) {
