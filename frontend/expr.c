@@ -50,6 +50,7 @@ static TlVal default_of(TlSema *s, const TlTy *ty, uint32_t i)
     TlFrame top = {.mod = ty->def->mod}, *frame = s->frame;
     if (!f->init)
         return tl_default_of(s, &ty->items[i], f->loc);
+    tl_item_bind(s->prog, ty->def);
     s->frame = &top;
     TlVal v = tl_eval_init(s, f->init, &ty->items[i]);
     s->frame = frame;

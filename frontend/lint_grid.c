@@ -65,6 +65,28 @@ static int64_t divisor_of(const TlLint *l, const TlHostExpr *e, uint32_t from, u
     return a * divisor_of(l, e, middle, end - 1, n / a);
 }
 
+static bool is_same(TlLaunchNumber a, TlLaunchNumber b)
+{
+    return a.is_arg == b.is_arg && a.index == b.index;
+}
+
+/* Does a clause say that the number is equal to what n is seen to divide: N == m * B? */
+static bool is_equal_to_multiple(const TlLint *l, TlLaunchNumber number, int64_t n)
+{
+    const TlHostExpr *e;
+    for (uint32_t i = 0; number.index >= 0 && (e = tl_required_clause(l, i)) != NULL; i++) {
+        uint32_t end = e->code.len - 1;
+        if (e->code.len < 3 || e->code.data[end].op != TILE_HX_EQ)
+            continue;
+        uint32_t middle = begin_of(e, end);
+        TlLaunchNumber left = number_at(e, 0, middle), right = number_at(e, middle, end);
+        if ((is_same(left, number) && divisor_of(l, e, middle, end, n) == n) ||
+            (is_same(right, number) && divisor_of(l, e, 0, middle, n) == n))
+            return true;
+    }
+    return false;
+}
+
 /* (N + B - 1) / B rounds up, and who subtracts has thought of what is left. */
 static bool is_sum(const TlHostExpr *e, uint32_t end)
 {
@@ -99,7 +121,9 @@ static void warn_quotient(const TlLint *l, const TlExpr *written, const TlHostEx
     int64_t n;
     if (b == 0 || is_sum(e, b) || is_required(l, e, b))
         return;
-    if (constant_at(e, b, end - 1, &n) && (n < 1 || divisor_of(l, e, 0, b, n) == n))
+    if (constant_at(e, b, end - 1, &n) &&
+        (n < 1 || divisor_of(l, e, 0, b, n) == n ||
+         is_equal_to_multiple(l, number_at(e, 0, b), n)))
         return;
     const char *of = tl_source_text(l->s->ctx, written->a->begin, written->a->end),
                *by = tl_source_text(l->s->ctx, written->b->begin, written->b->end);

@@ -211,8 +211,11 @@ GROUPS = {
         "launches": "language/launch_checks.tile",
     }, "elements by text": {"assembly": "codegen/nvptx/asm.tile frontend/diags/asm_wrong.tile", },
     "functions": {
-        "within functions, without a name": "nested_*",
+        "within functions, without a name": "nested_* together_functions_*",
+        "beside borders, points, order, scans and atomics": "together_*",
         "what such a function must not do": "frontend/diags/nested_*.tile",
+        "structs as options of a kernel": "options_* frontend/lower/options.tile "
+            "frontend/diags/options_of_a_kernel.tile",
     },
     "the reference": {"each clause of LANGUAGE.md": "lang_*", }, "options and tools": {
         "warps": "codegen/warps.tile codegen/warps_no_power_of_two.tile",
