@@ -145,6 +145,8 @@ static TlVal eval_place(TlSema *s, const TlExpr *e)
 {
     TlAccess a;
     tl_access(s, e, &a);
+    if (a.element.kind != TL_VAL_VOID)
+        return a.element;
     if (!tl_access_ok(&a))
         return a.bad;
     return tl_access_load(s, &a, NULL);

@@ -398,6 +398,9 @@ init:
     name { $$ = tl_decl(p, $1, @1.begin, NULL, false); }
   | name '=' expr { $$ = tl_decl(p, $1, @1.begin, $3, false); }
   | name '=' list { $$ = tl_decl(p, $1, @1.begin, $3, true); }
+  | name '[' expr ']' { $$ = tl_decl(p, $1, @1.begin, NULL, false); $$->count = $3; }
+  | name '[' expr ']' '=' expr { $$ = tl_decl(p, $1, @1.begin, $6, false); $$->count = $3; }
+  | name '[' expr ']' '=' list { $$ = tl_decl(p, $1, @1.begin, $6, true); $$->count = $3; }
   ;
 list: '{' exprs comma '}' { $$ = tl_expr_tuple(p, @1.begin, @$, $2); };
 comma: %empty | ',';
@@ -743,7 +746,6 @@ static const char *advice_of_token(const TlParser *p, const Expected *e)
     }
     const char *found = touching < begin ? row_of(touching, end, 's') : NULL;
     if (p->token == ':' && n && p->brackets.data[n - 1].open == '[') return tl_advice("[:", 2, 's');
-    if (p->token == '[' && !expects(e, "';'")) return NULL;
     bool in_body = n && p->brackets.data[n - 1].open == '{';
     if (p->token == ':' && !expects(e, "';'") && !expects(e, "return") &&
         !(in_body && expects(e, "name")))
