@@ -169,6 +169,15 @@ bool tl_array_index(TlSema *s, const TlVal *array, const TlExpr *e, TlArrayIndex
     return true;
 }
 
+TlArrayIndex tl_array_known(TlSema *s, const TlVal *array, uint32_t k, TlLoc loc)
+{
+    TL_ASSERT(k < array->u.type->n, "element %u of %u", k, array->u.type->n);
+    TlArrayIndex i = {.is_known = true, .known = k, .loc = loc};
+    if (tl_array_is_stacked(array->u.type))
+        i.ir = tl_const_int(&s->b, tl_type_scalar(s->ctx, TL_I32), k);
+    return i;
+}
+
 /* ---- items ---- */
 
 /* bool: the index is k */
@@ -369,22 +378,21 @@ TlTy tl_array_place_ty(TlSema *s, const TlVal *array, const TlArrayIndex *i)
 
 TlVal tl_array_fields(TlSema *s, const TlExpr *list, const TlTy *ty)
 {
-    TlVal v = ty->kind == TL_TY_ARRAY ? tl_zero(s, ty) : tl_unknown(TL_DTYPE_COUNT);
-    bool is_array = ty->kind == TL_TY_ARRAY, fits = is_array && list->args.len <= ty->n;
-    if (is_array && !fits)
-        tl_err(s, list->args.data[ty->n].value->loc, TL_E0317, ty->n,
+    TL_ASSERT(ty->kind == TL_TY_ARRAY, "a type of kind %d is no array", (int)ty->kind);
+    TlVal v = tl_zero(s, ty);
+    if (list->args.len > ty->n) {
+        tl_err(s, list->args.data[ty->n].loc, TL_E0317, ty->n,
                tl_format(s->arena, "%u", list->args.len));
+        return v;
+    }
     for (uint32_t k = 0; k < list->args.len; k++) {
-        const TlExpr *e = list->args.data[k].value;
-        TlVal x = tl_eval_value(s, e);
-        if (!fits)
-            continue;
-        x = tl_convert(s, &x, ty->items, e->loc);
-        if (x.kind == TL_VAL_ERROR)
-            continue;
-        TlArrayIndex i = {.is_known = true, .known = k, .loc = e->loc};
-        if (tl_array_is_stacked(ty))
-            i.ir = tl_const_int(&s->b, tl_type_scalar(s->ctx, TL_I32), k);
+        const TlArg *a = &list->args.data[k];
+        TlVal x = tl_eval_init(s, a->value, ty->items);
+        if (a->name)
+            tl_err(s, a->loc, TL_E0210, tl_ty_str(s, ty), a->name);
+        if (tl_is_bad(&x))
+            x = tl_zero(s, ty->items);
+        TlArrayIndex i = tl_array_known(s, &v, k, a->loc);
         v = tl_array_put(s, &v, &i, &x);
     }
     return v;

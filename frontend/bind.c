@@ -1,18 +1,19 @@
-/* Names to what they name: the first step of the meaning of a function, once for all its calls and
- * instances. Each NAME of an expression or type gets its local, each loop and branch what it may
- * assign and how it may be left. Whether a local has a value, and which, only an instance knows: a
- * name in the type of a parameter binds what an argument brings, if it brings anything. A name that
- * is no local's, or that of a local without a value, is an item's or a built-in function's.
+/* Binds names: the first step of the meaning of a function, done once for all its calls and
+ * instances. Each NAME in an expression or type gets its local; each loop and branch gets what it
+ * may assign and how it may be left. Whether a local has a value, and which, only an instance
+ * knows: a name in the type of a parameter binds what an argument brings, if anything. A name that
+ * is not a local's, or is that of a local without a value, belongs to an item or a built-in
+ * function.
  *
- * The same step marks what is read, for the warnings about names that nothing reads: variables,
- * parameters and imports of the root module, whatever is instantiated (both arms of a `static if`
- * count). Writing a variable is not reading it (`x = 1`, `x += 1`, `v.field = 1`); writing through
- * a view or pointer reads its name. Loop variables of ranges are there whether the body wants them
- * or not: they are never reported. Of the names of one unpacking, `auto (a, b) = t`, one that is
- * read is enough.
+ * The same step marks what is read, for the warnings about unused names: variables, parameters and
+ * imports of the root module, whatever is instantiated (both arms of a `static if` count). Writing
+ * a variable is not reading it (`x = 1`, `x += 1`, `v.field = 1`); writing through a view or
+ * pointer reads its name. Loop variables of ranges exist whether the body needs them or not, and
+ * are never reported. Of the names of one unpacking, `auto (a, b) = t`, it is enough that one is
+ * read.
  *
  * A function within a function has locals of its own and sees those around it. Its parameters'
- * types bind no name that is visible there already. */
+ * types do not bind names that are visible there already. */
 #include "frontend/sema.h"
 
 /* A loop whose body, or whose update, is walked. */
@@ -477,7 +478,7 @@ static void bind_function(Bind *b)
     TlItem *f = b->item;
     for (uint32_t i = 0; i < f->params.len; i++) {
         TlParamDecl *p = &f->params.data[i];
-        p->local = declare(b, p->name, p->loc, "parameter", new_mark(b));
+        p->local = declare(b, p->name, p->loc, p->is_field ? NULL : "parameter", new_mark(b));
     }
     for (uint32_t i = f->params.len; i-- > 0;)
         declare_names(b, &f->params.data[i]);
@@ -527,8 +528,10 @@ void tl_item_bind(TlProgram *p, TlDef *def)
         bind_expr(&b, item->value);
         return;
     case TL_IT_STRUCT:
-        for (uint32_t i = 0; i < item->fields.len; i++)
+        for (uint32_t i = 0; i < item->fields.len; i++) {
             bind_type(&b, item->fields.data[i].type);
+            bind_expr(&b, item->fields.data[i].init);
+        }
         return;
     case TL_IT_FUNCTION:
     case TL_IT_KERNEL:

@@ -1,5 +1,5 @@
-/* Built-in functions that move elements: gather along an axis, and what is a gather whose index the
- * compiler makes: cat, flip, extract, shift, roll. */
+/* Built-in functions that move elements: gather along an axis, and those that are gathers with an
+ * index made by the compiler: cat, flip, extract, shift, roll. */
 #include "frontend/sema.h"
 
 /* ---- arguments ---- */

@@ -29,19 +29,16 @@ static bool is_even(const TlSema *s, const TlValue *v, int *left)
     if (!v->def || --*left < 0)
         return false;
     const TlOp *op = v->def;
-    switch (op->opcode) {
-    case TL_OP_ADD:
-    case TL_OP_SUB:
+    TlOpcode is = op->opcode;
+    if (is == TL_OP_ADD || is == TL_OP_SUB)
         return is_even(s, tl_in(op, 0), left) && is_even(s, tl_in(op, 1), left);
-    case TL_OP_MUL:
+    if (is == TL_OP_MUL)
         return is_even(s, tl_in(op, 0), left) || is_even(s, tl_in(op, 1), left);
-    case TL_OP_SHL: /* the amount is taken modulo the width */
+    if (is == TL_OP_SHL) /* the amount is taken modulo the width */
         return tl_value_is_const(tl_in(op, 1), &bits) && bits % tl_dtype_bits(v->type->dtype) != 0;
-    case TL_OP_NEG: return is_even(s, tl_in(op, 0), left);
-    case TL_OP_CAST:
-        return tl_is_int(tl_in(op, 0)->type->dtype) && is_even(s, tl_in(op, 0), left);
-    default: return false;
-    }
+    if (is == TL_OP_NEG || (is == TL_OP_CAST && tl_is_int(tl_in(op, 0)->type->dtype)))
+        return is_even(s, tl_in(op, 0), left);
+    return false;
 }
 
 bool tl_is_even(const TlSema *s, const TlValue *v)

@@ -180,8 +180,20 @@ static bool same_val(const TlVal *a, const TlVal *b)
     case TL_VAL_STRUCT:
     case TL_VAL_ARRAY: return a->items == b->items;
     case TL_VAL_INT: return a->u.integer == b->u.integer;
-    default: return false;
+    case TL_VAL_ERROR:
+    case TL_VAL_UNKNOWN:
+    case TL_VAL_UNSET:
+    case TL_VAL_VOID:
+    case TL_VAL_FLOAT:
+    case TL_VAL_CHOICE:
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN:
+    case TL_VAL_TYPE:
+    case TL_VAL_STRING:
+    case TL_VAL_MODULE:
+    case TL_VAL_SPACE: break;
     }
+    return false;
 }
 
 /* The value as IR at the end of its arm. */

@@ -317,20 +317,7 @@ static int stack_height(const Code *c)
     TL_ASSERT(c->len > 0, "an expression without code");
     int now = 0, most = 0;
     for (uint32_t i = 0; i < c->len; i++) {
-        switch ((tile_hx_op)c->data[i].op) {
-        case TILE_HX_CONST:
-        case TILE_HX_SYM:
-        case TILE_HX_ARG:
-        case TILE_HX_SMS: now++; break;
-        case TILE_HX_NEG:
-        case TILE_HX_ABS:
-        case TILE_HX_NOT:
-        case TILE_HX_I2F:
-        case TILE_HX_F2I:
-        case TILE_HX_FNEG: break;
-        case TILE_HX_SELECT: now -= 2; break;
-        default: now--; break;
-        }
+        now += 1 - (int)tile_hx_operands(c->data[i].op);
         if (now > most)
             most = now;
     }

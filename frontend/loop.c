@@ -105,7 +105,7 @@ static void add_args(const TlValues *leaves, uint32_t from, TlBlock *block)
 
 /* ---- hints ---- */
 
-enum { MOST_HINTS = 4 };
+enum { MOST_HINTS = 4 }; /* of a loop: each kind once */
 
 static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t least)
 {
@@ -301,8 +301,23 @@ static bool changes(const TlExpr *e, const TlLocals *assigned)
     case TL_EX_CAST: return changes(e->a, assigned);
     case TL_EX_BINARY:
         return e->depth > 8 || changes(e->a, assigned) || changes(e->b, assigned);
-    default: return true;
+    case TL_EX_FLOAT:
+    case TL_EX_BOOL:
+    case TL_EX_INF:
+    case TL_EX_NAN:
+    case TL_EX_STRING:
+    case TL_EX_COND:
+    case TL_EX_CALL:
+    case TL_EX_INDEX:
+    case TL_EX_MEMBER:
+    case TL_EX_TUPLE:
+    case TL_EX_STRUCT:
+    case TL_EX_MAKE:
+    case TL_EX_TYPE:
+    case TL_EX_FN:
+    case TL_EX_UNCHECKED: break;
     }
+    return true;
 }
 
 /* for (int i = a; ...; i += c) with even a and c, neither of which the loop changes: i, else
@@ -395,6 +410,14 @@ typedef struct Range {
     bool bad;
 } Range;
 
+/* tl.static_range(...) */
+static bool is_static_range(const TlExpr *e)
+{
+    const TlExpr *f = e->kind == TL_EX_CALL ? e->a : NULL;
+    bool named = f && (f->kind == TL_EX_NAME || f->kind == TL_EX_MEMBER);
+    return named && !strcmp(f->u.name, "static_range");
+}
+
 /* range(n), range(lo, hi), range(lo, hi, step), evaluated once. */
 static Range eval_range(TlSema *s, const TlExpr *e)
 {
@@ -409,7 +432,7 @@ static Range eval_range(TlSema *s, const TlExpr *e)
         else
             tl_label(
                 s, tl_err(s, e->loc, TL_E0338, "for", "range", "range(...)", "another expression"),
-                "write for (int i : range(n))");
+                "write %sfor (int i : range(n))", is_static_range(e) ? "static " : "");
         r.bad = true;
         return r;
     }

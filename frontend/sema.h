@@ -16,6 +16,7 @@
  *                   those about what is legal and probably wrong
  *   tuning.c        the configurations that a kernel's tune clauses list
  *   launch_expr.c   launch-time expressions
+ *   fields.c        options of kernels: a constant for each field of a struct
  *   expr.c          expressions: one function evaluates the parts of a node, then the node
  *   expr_choice.c   ?:, && and ||, which evaluate a side only when a condition says so
  *   expr_name.c     names, members
@@ -134,7 +135,8 @@ typedef struct TlVar {
     TlLoc loc;
     TlTy ty;
     TlVal val;
-    bool is_const;
+    bool is_const, is_wrong; /* is_wrong: its declaration was blamed: it may be anything */
+    const TlExpr *made_of;   /* auto gave it the type of this literal; or NULL */
     uint32_t serial;
 } TlVar;
 
@@ -218,6 +220,10 @@ struct TlSema {
     uint64_t steps;
     uint64_t made; /* operations of the kernel's variants before this one */
     bool exhausted;
+    /* What hints name: the operands of the operator at a position, and the expression that was
+     * evaluated last. */
+    TlLoc operator_at;
+    const TlExpr *operands[2], *evaluated;
 };
 
 enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 17, TL_MAX_CALLS = 256, TL_MAX_PARTS = 256 };
@@ -235,8 +241,12 @@ void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Which parameters there are. */
 void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
+void tl_label_fields(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
 /* Where v is a view: how to take a tile of it. */
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v);
+/* The text of an expression behind a cast, with parentheses where it needs them: "(f32)(a + b)"; e:
+ * NULL is "(f32)x". */
+const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d);
 void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Counts one step of the walk; false when the limit is reached (diagnosed once). */
@@ -348,6 +358,12 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source,
 TlDef *tl_mod_find(const TlMod *m, TlName name);
 TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when there is none */
 
+/* ---- fields.c ---- */
+/* `const S o` of every kernel becomes a constant for each field. Once the modules are open. */
+void tl_options_expand(TlProgram *p);
+/* Binds a constant of a kernel, and with the last field of options these. */
+void tl_const_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v);
+
 /* ---- bind.c ---- */
 static inline bool tl_is_const_form(const TlParamDecl *p)
 {
@@ -384,6 +400,9 @@ bool tl_is_known_int(const TlVal *v);
 /* It as an element of the float type d, or as a float literal; ERROR where that is not exact. */
 TlVal tl_known_as_float(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
 TlVal tl_known_as_literal(TlSema *s, const TlVal *v, TlLoc loc);
+/* Known integers among the values become floats where there is one beside them. After an error
+ * false, and the value is ERROR. In expr_operator.c. */
+bool tl_known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs);
 bool tl_const_int_of(const TlVal *v, int64_t *out); /* an integer literal or constant that fits */
 const char *tl_const_text(TlSema *s, const TlVal *v);
 
@@ -429,6 +448,8 @@ const char *tl_const_param_text(TlSema *s, const TlVal *v);
 /* A tuple, struct or choice of n items, to be filled in; one with items of its own. */
 TlVal tl_val_items(TlSema *s, TlValKind kind, TlDef *def, uint32_t n);
 TlVal tl_val_copy(TlSema *s, const TlVal *v);
+/* Known to the compiler, in all its fields; so is what stands for an error. */
+bool tl_is_constant(const TlVal *v);
 /* It is no function, type, module or void; turns v into ERROR when it is. */
 bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc);
 /* A compile-time integer. False when it is none (diagnosed) or unknown (*unknown set). */
@@ -467,9 +488,11 @@ TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape);
 TlVal tl_eval(TlSema *s, const TlExpr *e);
 TlVal tl_eval_value(TlSema *s, const TlExpr *e); /* checked by tl_check_value */
 bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, bool *unknown);
-/* A struct of type ty by the values of its first fields; UNKNOWN, once they are evaluated, when ty
- * is none. */
-TlVal tl_eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty);
+/* An initialiser, {a, b = c} among them, as a value of type ty. */
+TlVal tl_eval_init(TlSema *s, const TlExpr *e, const TlTy *ty);
+/* The value of what has no initialiser, at loc: of structs the defaults, else zero. */
+void tl_check_defaults(TlSema *s, const TlTy *ty); /* of a struct's fields */
+TlVal tl_default_of(TlSema *s, const TlTy *ty, TlLoc loc);
 /* scalar bool; CONST in *out when known, NULL then or after errors */
 TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out);
 
@@ -547,6 +570,7 @@ TlTy tl_array_ty(TlSema *s, const TlTy *elem, const TlExpr *count, TlLoc loc);
 TlVal tl_array_fields(TlSema *s, const TlExpr *list, const TlTy *ty); /* {x, y} */
 /* The index in array[i]; false after an error, or when it is unknown. */
 bool tl_array_index(TlSema *s, const TlVal *array, const TlExpr *e, TlArrayIndex *out);
+TlArrayIndex tl_array_known(TlSema *s, const TlVal *array, uint32_t k, TlLoc loc);
 TlVal tl_array_get(TlSema *s, const TlVal *array, const TlArrayIndex *i);
 /* elem: converted to the type of the place (tl_array_place_ty) */
 TlVal tl_array_put(TlSema *s, const TlVal *array, const TlArrayIndex *i, const TlVal *elem);
@@ -609,6 +633,8 @@ struct TlBuiltin {
 #define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
 #include "frontend/builtins.def"
 const TlBuiltin *tl_builtin_find(const char *name);
+/* "roll(x, axis, n)": with the parameters that every call gives. */
+const char *tl_builtin_form(TlSema *s, const TlBuiltin *b);
 const TlBuiltin *tl_builtin_at(uint32_t i); /* NULL past the end */
 TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *call);
 TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args,

@@ -106,6 +106,16 @@ TlVal tl_val_copy(TlSema *s, const TlVal *v)
 
 /* ---- checks ---- */
 
+static void check_no_value(TlSema *s, const TlVal *v, TlLoc loc)
+{
+    const TlDef *def = s->frame ? s->frame->def : NULL;
+    if (v->kind == TL_VAL_TYPE && def && def->item->broken)
+        return; /* `(T)` before something that could not be read */
+    TlDiag *row = tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+    if (v->kind == TL_VAL_STRING)
+        tl_label(s, row, "a text is an argument by itself: assert(c, \"text\"), print(\"x\", x)");
+}
+
 bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
 {
     switch (v->kind) {
@@ -117,11 +127,22 @@ bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
     case TL_VAL_SPACE:
     case TL_VAL_VOID:
     case TL_VAL_UNSET:
-        tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+        check_no_value(s, v, loc);
         *v = tl_bad();
         return false;
-    default: return true;
+    case TL_VAL_ERROR:
+    case TL_VAL_UNKNOWN:
+    case TL_VAL_INT:
+    case TL_VAL_FLOAT:
+    case TL_VAL_CHOICE:
+    case TL_VAL_CONST:
+    case TL_VAL_IR:
+    case TL_VAL_VIEW:
+    case TL_VAL_TUPLE:
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY: break;
     }
+    return true;
 }
 
 /* Why is the integer no constant? */
@@ -166,6 +187,16 @@ void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc)
         tl_label(s, row, "compare it, as in n != 0");
 }
 
+bool tl_is_constant(const TlVal *v)
+{
+    if (v->kind != TL_VAL_STRUCT)
+        return v->kind != TL_VAL_IR && v->kind != TL_VAL_VIEW && v->kind != TL_VAL_CHOICE;
+    for (uint32_t i = 0; i < v->n; i++)
+        if (!tl_is_constant(&v->items[i]))
+            return false;
+    return true;
+}
+
 /* ---- parts ---- */
 
 uint32_t tl_parts_of(const TlVal *v)
@@ -207,7 +238,14 @@ TlTy tl_ty_of(TlSema *s, const TlVal *v)
                       .dtype = TL_DTYPE_COUNT};
     case TL_VAL_ARRAY: return *v->u.type;
     case TL_VAL_TUPLE: break;
-    default: return tl_ty_kind(TL_TY_VOID);
+    case TL_VAL_UNSET:
+    case TL_VAL_VOID:
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN:
+    case TL_VAL_TYPE:
+    case TL_VAL_STRING:
+    case TL_VAL_MODULE:
+    case TL_VAL_SPACE: return tl_ty_kind(TL_TY_VOID);
     }
     TlTy *items = TL_NEW_ARRAY(s->arena, TlTy, v->n ? v->n : 1);
     for (uint32_t i = 0; i < v->n; i++)
@@ -231,25 +269,20 @@ bool tl_ty_same(const TlTy *a, const TlTy *b)
 
 const TlType *tl_val_type_of(TlSema *s, const TlVal *v)
 {
-    switch (v->kind) {
-    case TL_VAL_INT:
-    case TL_VAL_FLOAT: return tl_type_scalar(s->ctx, tl_literal_dtype(v));
-    case TL_VAL_CHOICE:
+    if (tl_is_literal(v))
+        return tl_type_scalar(s->ctx, tl_literal_dtype(v));
+    if (v->kind == TL_VAL_CHOICE)
         return tl_type_with_dtype(s->ctx, v->items[0].u.ir->type, tl_literal_dtype(v));
-    case TL_VAL_CONST: return tl_type_scalar(s->ctx, v->dtype);
-    case TL_VAL_IR: return v->u.ir->type;
-    default: return NULL;
-    }
+    if (v->kind == TL_VAL_CONST)
+        return tl_type_scalar(s->ctx, v->dtype);
+    return v->kind == TL_VAL_IR ? v->u.ir->type : NULL;
 }
 
 TlDtype tl_val_dtype(const TlVal *v)
 {
-    switch (v->kind) {
-    case TL_VAL_CONST:
-    case TL_VAL_UNKNOWN: return v->dtype;
-    case TL_VAL_IR: return v->u.ir->type->ptr ? TL_DTYPE_COUNT : v->u.ir->type->dtype;
-    default: return TL_DTYPE_COUNT;
-    }
+    if (v->kind == TL_VAL_CONST || v->kind == TL_VAL_UNKNOWN)
+        return v->dtype;
+    return v->kind == TL_VAL_IR && !v->u.ir->type->ptr ? v->u.ir->type->dtype : TL_DTYPE_COUNT;
 }
 
 bool tl_widens(TlDtype from, TlDtype to)
@@ -357,26 +390,45 @@ static TlValue *choice_ir(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
 {
     uint64_t bits;
-    switch (v->kind) {
-    case TL_VAL_IR: return v->u.ir;
-    case TL_VAL_CONST: return tl_const_bits(&s->b, tl_type_scalar(s->ctx, v->dtype), v->u.bits);
-    case TL_VAL_INT:
-    case TL_VAL_FLOAT:
-        if (!tl_literal_bits(s, v, tl_literal_dtype(v), loc, &bits))
-            return NULL;
-        return tl_const_bits(&s->b, tl_type_scalar(s->ctx, tl_literal_dtype(v)), bits);
-    case TL_VAL_CHOICE: return choice_ir(s, v, tl_literal_dtype(v), loc);
-    case TL_VAL_ERROR:
-    case TL_VAL_UNKNOWN: return NULL;
-    default: tl_err(s, loc, TL_E0211, tl_val_str(s, v)); return NULL;
-    }
+    if (v->kind == TL_VAL_IR)
+        return v->u.ir;
+    if (v->kind == TL_VAL_CONST)
+        return tl_const_bits(&s->b, tl_type_scalar(s->ctx, v->dtype), v->u.bits);
+    if (v->kind == TL_VAL_CHOICE)
+        return choice_ir(s, v, tl_literal_dtype(v), loc);
+    if (tl_is_literal(v))
+        return tl_literal_bits(s, v, tl_literal_dtype(v), loc, &bits)
+                   ? tl_const_bits(&s->b, tl_type_scalar(s->ctx, tl_literal_dtype(v)), bits)
+                   : NULL;
+    if (!tl_is_bad(v))
+        tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+    return NULL;
+}
+
+/* The expression that stands at a position, when it was evaluated last. */
+static const TlExpr *evaluated_at(const TlSema *s, TlLoc loc)
+{
+    const TlExpr *e = s->evaluated;
+    bool same = e && e->loc.file == loc.file && e->loc.line == loc.line && e->loc.col == loc.col;
+    return same ? e : NULL;
+}
+
+const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d)
+{
+    enum { MOST_TEXT = 48 };
+    const char *text = e ? tl_source_text(s->ctx, e->begin, e->end) : NULL;
+    if (!text || strlen(text) > MOST_TEXT || strchr(text, '\n'))
+        return tl_format(s->arena, "(%s)%s", tl_dtype_name(d), text ? "(...)" : "x");
+    bool loose = (e->kind == TL_EX_BINARY || e->kind == TL_EX_COND) && !e->parens;
+    return tl_format(s->arena, loose ? "(%s)(%s)" : "(%s)%s", tl_dtype_name(d), text);
 }
 
 static TlVal refuse(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_dtype_name(d));
+    const TlExpr *e = evaluated_at(s, loc);
     if (tl_is_number(v) && !tl_is_pointer(v))
-        tl_label(s, row, "write a cast: (%s)", tl_dtype_name(d));
+        tl_label(s, row, e ? "write a cast: %s" : "cast it: %s", tl_cast_text(s, e, d));
     return tl_bad();
 }
 
@@ -386,25 +438,25 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
     uint64_t bits;
     if (tl_is_known_int(v) && tl_is_float(d))
         return tl_known_as_float(s, v, d, loc);
-    switch (v->kind) {
-    case TL_VAL_ERROR: return *v;
-    case TL_VAL_UNKNOWN:
+    if (v->kind == TL_VAL_ERROR)
+        return *v;
+    if (v->kind == TL_VAL_UNKNOWN)
         return v->dtype == TL_DTYPE_COUNT || tl_widens(v->dtype, d) ? tl_unknown(d)
                                                                     : refuse(s, v, d, loc);
-    case TL_VAL_INT:
-    case TL_VAL_FLOAT:
+    if (tl_is_literal(v))
         return tl_literal_bits(s, v, d, loc, &bits) ? tl_val_const(d, bits) : tl_bad();
-    case TL_VAL_CHOICE: {
+    if (v->kind == TL_VAL_CHOICE) {
         TlValue *x = choice_ir(s, v, d, loc);
         return x ? tl_val_ir(x) : tl_bad();
     }
-    case TL_VAL_CONST: return tl_widens(v->dtype, d) ? tl_fold_cast(v, d) : refuse(s, v, d, loc);
-    case TL_VAL_IR:
-        if (v->u.ir->type->ptr || !tl_widens(v->u.ir->type->dtype, d))
-            return refuse(s, v, d, loc);
-        return tl_val_ir(tl_cast(&s->b, v->u.ir, d));
-    default: tl_err(s, loc, TL_E0211, tl_val_str(s, v)); return tl_bad();
-    }
+    if (v->kind == TL_VAL_CONST)
+        return tl_widens(v->dtype, d) ? tl_fold_cast(v, d) : refuse(s, v, d, loc);
+    if (v->kind == TL_VAL_IR)
+        return v->u.ir->type->ptr || !tl_widens(v->u.ir->type->dtype, d)
+                   ? refuse(s, v, d, loc)
+                   : tl_val_ir(tl_cast(&s->b, v->u.ir, d));
+    tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+    return tl_bad();
 }
 
 static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)

@@ -1,5 +1,6 @@
-/* Conversions between element types in LLVM IR, bit for bit as ir/numeric.c has them: those that a
- * device may lack or do differently (bf16, f8, 4-bit types, f64 to f16) are bit code. */
+/* Conversions between element types in LLVM IR, bit for bit as in ir/numeric.c. Those that a
+ * device may lack or do differently (bf16, f8, 4-bit types, f64 to f16) are computed on the bits.
+ */
 #include "codegen/gen/gen_impl.h"
 #include "ir/numeric.h"
 #include "ir/interp/ring_float.h"

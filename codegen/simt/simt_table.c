@@ -261,7 +261,7 @@ void tl_simt_regroup(TlSimt *g, TlOp *op)
  * access. */
 static int vector_of(const Table *t)
 {
-    enum { MOST_BYTES = 16 };
+    enum { MOST_BYTES = 16 }; /* of an access of a thread */
     int n = 4;
     while (t->p.elems % (uint32_t)n || t->p.weight_bytes * (uint32_t)n > MOST_BYTES)
         n /= 2;

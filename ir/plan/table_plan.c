@@ -1,3 +1,4 @@
+/* Planning the rounds of a table, and what moves in each (table_plan.h). */
 #include "ir/plan/table_plan.h"
 #include "ir/layout/layout.h"
 #include "ir/plan/shared_plan.h"

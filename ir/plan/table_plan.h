@@ -1,10 +1,10 @@
 /* A tile as a table in shared memory: all elements in row-major order, so that every thread can
- * read any of them by its number. Pure arithmetic, asked for bytes and carried out by the SIMT
+ * read any of them by its number. Pure arithmetic, used for the size of scratch and by the SIMT
  * lowering of gather, histogram and regroup.
  *
- * A table that is too big for the scratch goes through it in rounds: round i holds the elements
- * i * count .. i * count + count - 1. A round: (after round 0: barrier) all writes, barrier,
- * reads. */
+ * A table that is too big for the scratch goes through it in rounds: round i holds the elements i
+ * * count .. i * count + count - 1. A round: (after round 0: barrier) all writes, barrier, reads.
+ */
 #ifndef TL_TABLE_PLAN_H
 #define TL_TABLE_PLAN_H
 #include "ir/ir.h"

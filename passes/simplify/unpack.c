@@ -28,7 +28,6 @@
  * The last byte of a row may have a half too many, and that of a part of a view a half that is its
  * neighbour's: such a byte is read, and keeps that half. */
 #include "passes/analysis/axis_impl.h"
-#include "passes/analysis/facts.h"
 #include "passes/pass.h"
 #include <string.h>
 

@@ -19,23 +19,21 @@ enum {
 /* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are
  * double bits. */
 typedef enum tile_hx_op {
-    TILE_HX_CONST,  /* imm: the word */
-    TILE_HX_SYM,    /* imm: symbol (named extent or stride) */
-    TILE_HX_ARG,    /* imm: scalar parameter: integers and bool as i64, floats as double */
-    TILE_HX_SMS,    /* number of processors of the device */
-    TILE_HX_ADD, TILE_HX_SUB, TILE_HX_MUL, TILE_HX_DIV, TILE_HX_REM, TILE_HX_CDIV, TILE_HX_MIN,
-    TILE_HX_MAX,
-    TILE_HX_NEG, TILE_HX_ABS, TILE_HX_NOT, /* logical */
-    TILE_HX_LT, TILE_HX_LE, TILE_HX_EQ, TILE_HX_NE,
-    TILE_HX_AND, TILE_HX_OR, /* logical, both sides evaluated */
-    TILE_HX_BAND, TILE_HX_BOR, TILE_HX_BXOR, TILE_HX_SHL, TILE_HX_SHR,
-    TILE_HX_SELECT, /* c a b: c ? a : b */
-    TILE_HX_I2F, TILE_HX_F2I,
-    TILE_HX_FADD, TILE_HX_FSUB, TILE_HX_FMUL, TILE_HX_FDIV, TILE_HX_FNEG, TILE_HX_FMIN,
-    TILE_HX_FMAX,
-    TILE_HX_FLT, TILE_HX_FLE, TILE_HX_FEQ, TILE_HX_FNE,
+#define HX(ID, operands, meaning) TILE_HX_##ID,
+#include "runtime/contract/hx.def"
     TILE_HX_COUNT
 } tile_hx_op;
+
+/* How many operands an operator takes; each leaves one value. */
+static inline uint32_t tile_hx_operands(uint32_t op)
+{
+    static const uint8_t OPERANDS[TILE_HX_COUNT] = {
+#define HX(ID, operands, meaning) operands,
+#include "runtime/contract/hx.def"
+    };
+    return OPERANDS[op];
+}
+
 typedef struct tile_hx_ins { uint32_t op, pad; int64_t imm; } tile_hx_ins;
 enum { TILE_HX_MAX_STACK = 32 };
 
