@@ -83,6 +83,8 @@ static TlVal eval_slot(TlSema *s, TlCall *c, const Slot *slot, const TlExpr *e, 
     case 'p':
         *place = TL_NEW(s->arena, TlAccess);
         tl_access(s, e, *place);
+        if ((*place)->element.kind != TL_VAL_VOID && !tl_is_bad(&(*place)->element))
+            tl_err(s, (*place)->loc, TL_E0506, "an element of an array");
         return (*place)->bad.kind == TL_VAL_VOID ? tl_val(TL_VAL_VOID) : (*place)->bad;
     case 'w': return tl_val(TL_VAL_VOID); /* read by the row's function */
     case 's':

@@ -497,6 +497,7 @@ static bool same_val(const TlVal *a, const TlVal *b)
     case TL_VAL_VIEW: return a->u.ir == b->u.ir;
     case TL_VAL_TUPLE:
     case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY:
         for (uint32_t i = 0; i < a->n; i++)
             if (!same_val(&a->items[i], &b->items[i]))
                 return false;
@@ -526,7 +527,7 @@ static bool same_args(uint32_t n, const TlArgVal *a, const TlArgVal *b)
 /* In all its parts. */
 static bool is_unknown(const TlVal *v)
 {
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+    if (!tl_has_items(v))
         return v->kind == TL_VAL_UNKNOWN;
     for (uint32_t i = 0; i < v->n; i++)
         if (!is_unknown(&v->items[i]))

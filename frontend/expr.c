@@ -105,6 +105,8 @@ static TlVal eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty)
 
 TlVal tl_eval_init(TlSema *s, const TlExpr *e, const TlTy *ty)
 {
+    if (e->braces && ty->kind == TL_TY_ARRAY)
+        return tl_array_fields(s, e, ty);
     if (e->braces) {
         if (ty->kind != TL_TY_STRUCT && ty->kind != TL_TY_UNKNOWN)
             tl_err(s, e->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
@@ -246,6 +248,8 @@ static TlVal eval_place(TlSema *s, const TlExpr *e)
 {
     TlAccess a;
     tl_access(s, e, &a);
+    if (a.element.kind != TL_VAL_VOID)
+        return a.element;
     if (!tl_access_ok(&a))
         return a.bad;
     return tl_access_load(s, &a, NULL);

@@ -139,8 +139,7 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
     for (uint32_t i = 0; i < n; i++) {
         if (!tl_check_value(s, &vals[i], locs[i]))
             *bad = tl_bad();
-        if (vals[i].kind == TL_VAL_TUPLE || vals[i].kind == TL_VAL_STRUCT ||
-            vals[i].kind == TL_VAL_VIEW || tl_is_pointer(&vals[i])) {
+        if (tl_has_items(&vals[i]) || vals[i].kind == TL_VAL_VIEW || tl_is_pointer(&vals[i])) {
             TlDiag *row = tl_err(s, loc, TL_E0316, what, tl_val_str(s, &vals[i]));
             tl_label_view(s, row, &vals[i]);
             *bad = tl_bad();

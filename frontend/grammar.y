@@ -411,6 +411,8 @@ inits:
 init:
     name { $$ = tl_decl(p, $1, @1.begin, NULL); }
   | name '=' field_value { $$ = tl_decl(p, $1, @1.begin, $3); }
+  | name '[' expr ']' { $$ = tl_decl(p, $1, @1.begin, NULL); $$->count = $3; }
+  | name '[' expr ']' '=' field_value { $$ = tl_decl(p, $1, @1.begin, $6); $$->count = $3; }
   ;
 field_value: expr | list;
 list: '{' values_of_fields '}' {
@@ -781,7 +783,6 @@ static const char *advice_of_token(const TlParser *p, const Expected *e)
     bool same_line = p->token_start.line == p->prev_end.line;
     if (p->token == TL_TOK_IF && same_line && expects(e, "';'")) return tl_advice("a if c", 6, 's');
     if (tl_at_lambda(p)) return tl_advice("[](", 3, 's');
-    if (p->token == '[' && !expects(e, "';'")) return NULL;
     bool in_body = n && p->brackets.data[n - 1].open == '{';
     if (p->token == ':' && !expects(e, "';'") && !expects(e, "return") &&
         !(in_body && expects(e, "name")))

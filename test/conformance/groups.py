@@ -106,6 +106,9 @@ GROUPS = {
         "with a function, of tuples": "scan_user_function scan_user_function_* "
             "flow_sorts_scans_and_reductions_in_a_while",
         "exclusive, from a first value": "scan_exclusive_* scan_init_*", "running extremes, NaN": "scan_extremes_*",
+    }, "local arrays": {
+        "every type, few elements and many": "array_*", "lanes of scalars": "array_lanes_of_scalars_*",
+        "structs, functions, branches and loops": "array_of_structs_* array_in_control_flow_*",
     }, "order": {
         "sort, argsort, topk": "order_* sort_axis_*", "histogram, masks, values outside": "histogram_*",
         "tiles that go along": "order_beside_*", "weights": "histogram_weights_*", "gather": "move_gather_*",
