@@ -136,7 +136,7 @@ TlExpr *tl_expr_index(TlParser *p, TlExpr *base, TlSpan span, const TlIndices *i
     return deeper(p, e, depth);
 }
 
-TlArgs *tl_args_of(TlParser *p, const TlExprs *values)
+static TlArgs *tl_args_of(TlParser *p, const TlExprs *values)
 {
     TlArgs *args = TL_NEW(&p->ctx->perm, TlArgs);
     uint32_t i;
