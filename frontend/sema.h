@@ -247,8 +247,6 @@ void tl_label_fields(TlSema *s, TlDiag *row, uint32_t n, const char *const *name
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v);
 /* An expression as written, if that is short and in one line; else, and for NULL, `other`. */
 const char *tl_short_text(TlSema *s, const TlExpr *e, const char *other);
-/* The expression that was evaluated last, when it stands at the position; or NULL. */
-const TlExpr *tl_evaluated_at(const TlSema *s, TlLoc loc);
 /* The text of an expression behind a cast, with parentheses where it needs them: "(f32)(a + b)"; e:
  * NULL is "(f32)x". */
 const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d);

@@ -424,7 +424,8 @@ TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
     return NULL;
 }
 
-const TlExpr *tl_evaluated_at(const TlSema *s, TlLoc loc)
+/* The expression that was evaluated last, when it stands at the position; or NULL. */
+static const TlExpr *evaluated_at(const TlSema *s, TlLoc loc)
 {
     const TlExpr *e = s->evaluated;
     bool same = e && e->loc.file == loc.file && e->loc.line == loc.line && e->loc.col == loc.col;
@@ -450,7 +451,7 @@ const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d)
 static TlVal refuse(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_dtype_name(d));
-    const TlExpr *e = tl_evaluated_at(s, loc);
+    const TlExpr *e = evaluated_at(s, loc);
     if (tl_is_number(v) && !tl_is_pointer(v))
         tl_label(s, row, e ? "write a cast: %s" : "cast it: %s", tl_cast_text(s, e, d));
     return tl_bad();
@@ -494,7 +495,7 @@ static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc l
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_type_str(s->ctx, t));
     if (v->kind == TL_VAL_VIEW)
         tl_label(s, row, "write raw(%s) for the pointer of a view",
-                 tl_short_text(s, tl_evaluated_at(s, loc), "..."));
+                 tl_short_text(s, evaluated_at(s, loc), "..."));
     return tl_bad();
 }
 
