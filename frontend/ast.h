@@ -203,6 +203,7 @@ typedef struct TlParamDecl {
     TL_VEC(TlExtent) extents;
     TlExpr *init;           /* default of a const parameter (TL_EX_TYPE for types) */
     bool is_field;          /* "o.f": not written, but a field of the OPTIONS that follow */
+    bool broken;            /* OPTIONS: a field is no scalar (diagnosed): their value is unknown */
     const TlLocal *local;
 } TlParamDecl;
 

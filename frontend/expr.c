@@ -85,8 +85,11 @@ static TlVal eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty)
     uint32_t n = is_struct ? ty->n : 0;
     TlVal v = tl_val_items(s, TL_VAL_STRUCT, ty->def, n);
     bool *given = TL_NEW_ARRAY(s->arena, bool, n + 1);
-    if (is_struct && list->args.len > n)
-        tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), n, list->args.len);
+    uint32_t by_position = 0;
+    while (by_position < list->args.len && !list->args.data[by_position].name)
+        by_position++;
+    if (is_struct && by_position > n)
+        tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), n, by_position);
     for (uint32_t i = 0; i < list->args.len; i++) {
         const TlArg *a = &list->args.data[i];
         uint32_t k = is_struct ? field_of(s, ty->def->item, a, i, &named) : 0;

@@ -13,7 +13,6 @@ typedef struct Expand {
     TlProgram *p;
     Params *out;
     TlParamDecl *options;
-    bool wrong; /* a field cannot be a constant: one error is enough */
 } Expand;
 
 static TlDef *struct_of(const TlMod *mod, const TlTypeExpr *t)
@@ -86,9 +85,9 @@ static void add_fields(Expand *x, const TlDef *def, const char *prefix, TlExpr *
         if (inner) {
             add_fields(x, inner, name, member, given || f->init, depth + 1);
         } else if (wrong) {
-            if (!x->wrong)
+            if (!x->options->broken) /* one error is enough */
                 tl_diag(&ctx->diags, x->options->loc, TL_E0382, f->name, x->options->name, wrong);
-            x->wrong = true;
+            x->options->broken = true;
         } else {
             TlParamDecl p = {.form = TL_PF_CONST,
                              .name = tl_intern_str(&ctx->strings, name),
@@ -110,7 +109,7 @@ static void expand_kernel(TlProgram *p, const TlMod *mod, TlItem *item)
         TlParamDecl *param = &item->params.data[i];
         const TlDef *def = param->form == TL_PF_CONST ? struct_of(mod, param->type) : NULL;
         if (def) {
-            Expand x = {p, &all, param, false};
+            Expand x = {p, &all, param};
             add_fields(&x, def, param->name, whole_default(&x), param->init != NULL, 0);
             param->form = TL_PF_OPTIONS;
             any = true;
@@ -157,7 +156,8 @@ void tl_const_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, Tl
     while (first > 0 && item->params.data[first - 1].is_field)
         first--;
     TlTy ty = tl_type_resolve(s, options->type);
-    TlVal all = ty.kind == TL_TY_STRUCT ? value_of_fields(s, item, &ty, &first)
-                                        : tl_unknown(TL_DTYPE_COUNT);
+    TlVal all = ty.kind == TL_TY_STRUCT && !options->broken
+                    ? value_of_fields(s, item, &ty, &first)
+                    : tl_unknown(TL_DTYPE_COUNT);
     tl_var_bind_const(s, options->local, options->loc, all);
 }

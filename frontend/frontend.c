@@ -535,7 +535,7 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
         made += b == BOUND;
     }
     tl_diags_sort(&p->ctx->diags);
-    if (b == BAD && !l.message && !l.s.quiet_errors)
+    if (b == BAD && !l.message && !l.s.quiet_errors && !p->ctx->diags.errors)
         l.message = "a constant has no value";
     if (out_message)
         *out_message = l.message;
