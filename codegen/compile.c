@@ -298,7 +298,7 @@ static bool settle_launch(TlJob *j)
     bool gpu = tl_target_is_gpu(j->target), fine = true;
     for (uint32_t i = 0; i < j->module->fns.len; i++) {
         TlKernelInfo *info = j->module->fns.data[i]->info;
-        if (!info && j->stage > TL_STAGE_LAIDOUT) { /* hand-written IR */
+        if (!info && j->stage > TL_STAGE_STAGED) { /* hand-written IR */
             tl_diag(&j->ctx.diags, j->module->fns.data[i]->loc, TL_E0802,
                     j->module->fns.data[i]->name, "no launch facts (info {...}), so no code");
             fine = false;

@@ -347,9 +347,22 @@ static void access_pointer(TlValue *p, TlAccess *out)
         out->shape[i] = p->type->shape[i];
 }
 
+/* What an index names that is wrong or unknown. */
+static TlVal unread_element(TlSema *s, const TlVal *array)
+{
+    const TlTy *elem = array->u.type->items;
+    bool is_scalar = elem->kind == TL_TY_VALUE && elem->type->rank == 0;
+    if (!s->abstract)
+        return tl_bad();
+    return is_scalar ? tl_unknown(elem->type->dtype) : tl_zero(s, elem);
+}
+
 void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
 {
-    *out = (TlAccess){.bad = tl_val(TL_VAL_VOID), .loc = e->loc, .dtype = TL_DTYPE_COUNT};
+    *out = (TlAccess){.bad = tl_val(TL_VAL_VOID),
+                      .element = tl_val(TL_VAL_VOID),
+                      .loc = e->loc,
+                      .dtype = TL_DTYPE_COUNT};
     if (e->kind == TL_EX_UNCHECKED) {
         out->unchecked = true;
         e = e->a;
@@ -380,6 +393,15 @@ void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
     TlVal base = tl_eval_value(s, e->a);
     if (base.kind == TL_VAL_VIEW) {
         access_view(s, &base, e->indices.len, e->indices.data, out);
+        return;
+    }
+    if (base.kind == TL_VAL_ARRAY) {
+        TlArrayIndex i;
+        bool ok = tl_array_index(s, &base, e, &i);
+        if (out->unchecked)
+            tl_err(s, e->a->loc, TL_E0506, "an element of an array");
+        out->element = ok ? tl_array_get(s, &base, &i) : unread_element(s, &base);
+        out->bad = tl_bad();
         return;
     }
     if (tl_is_pointer(&base) && e->indices.len == 1 && !e->indices.data[0].width) { /* p[i] */

@@ -136,7 +136,7 @@ TlExpr *tl_expr_index(TlParser *p, TlExpr *base, TlSpan span, const TlIndices *i
     return deeper(p, e, depth);
 }
 
-TlArgs *tl_args_of(TlParser *p, const TlExprs *values)
+static TlArgs *tl_args_of(TlParser *p, const TlExprs *values)
 {
     TlArgs *args = TL_NEW(&p->ctx->perm, TlArgs);
     uint32_t i;
@@ -559,6 +559,9 @@ void tl_item_constants(TlParser *p, TlLoc first, TlTypeExpr *type, const TlDecls
         TlItem *item = tl_item_new(p, TL_IT_CONST, d->name, d->loc);
         if (!d->init && !p->broken)
             tl_diag(&p->ctx->diags, d->loc, TL_E0103, d->name);
+        else if (d->count && !p->broken)
+            tl_diag(&p->ctx->diags, d->loc, TL_E0391, "constants outside of functions");
+        p->broken |= d->count != NULL;
         item->type = type;
         item->value = d->init;
         p->broken |= !d->init;

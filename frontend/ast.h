@@ -148,6 +148,7 @@ typedef struct TlDecl {
     TlName name;
     TlLoc loc;
     TlExpr *init;   /* NULL: zero */
+    TlExpr *count;  /* T name[count]; NULL */
     const TlLocal *local;
 } TlDecl;
 
@@ -174,6 +175,7 @@ struct TlStmt {
     uint32_t depth; /* of the statements below; an `else if` does not count */
     TlExits exits;  /* IF: its own; loops: of the body */
     TlLocals assigned, updated; /* loops: locals from outside that body and update assign */
+    TlLocals stored; /* loops: those x with x[i] = e in them, arrays or views */
 };
 
 /* ---- items ---- */
@@ -202,6 +204,7 @@ typedef struct TlParamDecl {
     TlExpr *init;           /* default of a const parameter (TL_EX_TYPE for types) */
     const char *of;         /* "o.f": not written, but a field of the OPTIONS that follow; the types
                              * of o and of structs in it, "S.inner" */
+    bool broken;            /* OPTIONS: a field is no scalar (diagnosed): their value is unknown */
     const TlLocal *local;
 } TlParamDecl;
 

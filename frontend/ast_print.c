@@ -333,6 +333,11 @@ static void print_decls(Printer *p, const TlStmt *s)
         if (i)
             put(p, ", ");
         put(p, d->name);
+        if (d->count) {
+            put(p, "[");
+            print_expr(p, d->count);
+            put(p, "]");
+        }
         if (!d->init)
             continue;
         put(p, " = ");

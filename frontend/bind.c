@@ -21,6 +21,7 @@ typedef struct Loop {
     struct Loop *outer;
     uint32_t first;     /* the locals from here are its own */
     TlLocals *assigned; /* of the others */
+    TlLocals *stored;   /* those x with x[i] = e */
 } Loop;
 
 typedef struct Bind {
@@ -139,15 +140,38 @@ static void bind_expr(Bind *b, TlExpr *e)
     }
 }
 
+static void note(Bind *b, const TlLocal *l, TlLocals *list)
+{
+    if (l->item != b->item || l->index >= b->loop->first)
+        return;
+    for (uint32_t i = 0; i < list->len; i++)
+        if (list->data[i] == l)
+            return;
+    tl_vec_push(b->arena, list, l);
+}
+
 static void note_assigned(Bind *b, const TlLocal *l)
 {
-    Loop *loop = b->loop;
-    if (!loop || l->item != b->item || l->index >= loop->first)
-        return;
-    for (uint32_t i = 0; i < loop->assigned->len; i++)
-        if (loop->assigned->data[i] == l)
-            return;
-    tl_vec_push(b->arena, loop->assigned, l);
+    if (b->loop)
+        note(b, l, b->loop->assigned);
+}
+
+static void note_stored(Bind *b, const TlLocal *l)
+{
+    if (b->loop)
+        note(b, l, b->loop->stored);
+}
+
+/* x[i] = e and x[i].f = e: an assignment to x if that is an array, which only an instance knows. */
+static void bind_element(Bind *b, TlExpr *e)
+{
+    TlExpr *root = e;
+    while (root->kind == TL_EX_MEMBER || root->kind == TL_EX_INDEX)
+        root = root->a;
+    bind_expr(b, e);
+    const TlLocal *l = root->kind == TL_EX_NAME ? find(b, root->u.name) : NULL;
+    if (l)
+        note_stored(b, l);
 }
 
 /* The place of an assignment: a variable, or a field of one, is not read. */
@@ -165,7 +189,7 @@ static void bind_place(Bind *b, TlExpr *e)
         for (uint32_t i = 0; i < e->args.len; i++)
             bind_place(b, e->args.data[i].value);
     } else {
-        bind_expr(b, e);
+        bind_element(b, e);
     }
 }
 
@@ -196,6 +220,7 @@ static void bind_decls(Bind *b, TlStmt *st)
     bool *any = new_mark(b);
     for (uint32_t i = 0; i < st->decls.len; i++) {
         TlDecl *d = &st->decls.data[i];
+        bind_expr(b, d->count);
         bind_expr(b, d->init);
         d->local = declare(b, d->name, d->loc, "variable",
                            st->kind == TL_ST_UNPACK ? any : new_mark(b));
@@ -203,10 +228,10 @@ static void bind_decls(Bind *b, TlStmt *st)
 }
 
 /* Binds a loop's body or update; the locals from `first` are its own, others that it assigns go to
- * `out`. */
-static TlExits bind_pass(Bind *b, TlStmt *st, uint32_t first, TlLocals *out)
+ * `out` and `stored`. */
+static TlExits bind_pass(Bind *b, TlStmt *st, uint32_t first, TlLocals *out, TlLocals *stored)
 {
-    Loop loop = {b->loop, first, out};
+    Loop loop = {b->loop, first, out, stored};
     b->loop = &loop;
     TlExits x = bind_scoped(b, st);
     b->loop = loop.outer;
@@ -229,14 +254,16 @@ static TlExits bind_loop(Bind *b, TlStmt *st)
     bind_expr(b, st->hints.stages);
     bind_expr(b, st->hints.factor);
     bind_expr(b, st->hints.apart);
-    bind_pass(b, st->update, first, &st->updated);
-    st->exits = bind_pass(b, st->then, first, &st->assigned);
+    bind_pass(b, st->update, first, &st->updated, &st->stored);
+    st->exits = bind_pass(b, st->then, first, &st->assigned, &st->stored);
     b->depth--;
     close_scope(b, outer);
     for (uint32_t i = 0; i < st->updated.len; i++)
         note_assigned(b, st->updated.data[i]);
     for (uint32_t i = 0; i < st->assigned.len; i++)
         note_assigned(b, st->assigned.data[i]);
+    for (uint32_t i = 0; i < st->stored.len; i++)
+        note_stored(b, st->stored.data[i]);
     if (st->is_static)
         return (TlExits){st->exits.breaks, st->exits.continues, st->exits.returns, false};
     return (TlExits){.returns = st->exits.returns};

@@ -64,14 +64,15 @@ static const char *kind_text(char kind)
     }
 }
 
-static void wrong_kind(TlSema *s, TlCall *c, const Slot *slot, TlLoc loc, const TlVal *v)
+static void wrong_kind(TlSema *s, TlCall *c, const Slot *slot, const TlExpr *e, const TlVal *v)
 {
     if (tl_is_bad(v))
         return;
-    TlDiag *row = tl_err(s, loc, TL_E0338, c->fn->name, slot_name(s, slot), kind_text(slot->kind),
-                         tl_val_str(s, v));
+    TlDiag *row = tl_err(s, e->loc, TL_E0338, c->fn->name, slot_name(s, slot),
+                         kind_text(slot->kind), tl_val_str(s, v));
     if (slot->kind == 's' && !strcmp(c->fn->name, "print"))
-        tl_label(s, row, "write print(\"x\", x)");
+        tl_label(s, row, "write print(\"%s\", %s)", e->kind == TL_EX_NAME ? e->u.name : "x",
+                 tl_short_text(s, e, "x"));
 }
 
 /* Evaluates one argument in the way of its parameter's kind. */
@@ -82,31 +83,33 @@ static TlVal eval_slot(TlSema *s, TlCall *c, const Slot *slot, const TlExpr *e, 
     case 'p':
         *place = TL_NEW(s->arena, TlAccess);
         tl_access(s, e, *place);
+        if ((*place)->element.kind != TL_VAL_VOID && !tl_is_bad(&(*place)->element))
+            tl_err(s, (*place)->loc, TL_E0506, "an element of an array");
         return (*place)->bad.kind == TL_VAL_VOID ? tl_val(TL_VAL_VOID) : (*place)->bad;
     case 'w': return tl_val(TL_VAL_VOID); /* read by the row's function */
     case 's':
         if (e->kind == TL_EX_STRING)
             return tl_eval(s, e);
         v = tl_eval(s, e);
-        wrong_kind(s, c, slot, e->loc, &v);
+        wrong_kind(s, c, slot, e, &v);
         return tl_bad();
     case 'f':
         v = tl_eval(s, e);
         if (v.kind == TL_VAL_FN || v.kind == TL_VAL_BUILTIN || tl_is_bad(&v))
             return v;
-        wrong_kind(s, c, slot, e->loc, &v);
+        wrong_kind(s, c, slot, e, &v);
         return tl_bad();
     case 't':
         v = tl_eval(s, e);
         if (v.kind == TL_VAL_TYPE || tl_is_bad(&v))
             return v;
-        wrong_kind(s, c, slot, e->loc, &v);
+        wrong_kind(s, c, slot, e, &v);
         return tl_bad();
     case 'b':
         v = tl_eval_value(s, e);
         if (tl_is_bad(&v) || (v.kind == TL_VAL_CONST && v.dtype == TL_BOOL))
             return v;
-        wrong_kind(s, c, slot, e->loc, &v);
+        wrong_kind(s, c, slot, e, &v);
         return tl_bad();
     default: return tl_eval_value(s, e);
     }

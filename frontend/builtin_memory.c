@@ -161,6 +161,13 @@ static void emit_text(TlSema *s, TlOpcode op, TlValue *x, const char *text)
 
 static void print_value(TlSema *s, TlCall *c, const TlVal *v, const char *text)
 {
+    for (uint32_t i = 0; v->kind == TL_VAL_ARRAY && i < v->u.type->n; i++) {
+        TlArrayIndex at = tl_array_known(s, v, i, c->vloc[1]);
+        TlVal x = tl_array_get(s, v, &at);
+        print_value(s, c, &x, tl_format(s->arena, "%s[%u]", text, i));
+    }
+    if (v->kind == TL_VAL_ARRAY)
+        return;
     if (v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT) {
         for (uint32_t i = 0; i < v->n; i++) {
             const char *field = v->kind == TL_VAL_STRUCT ? v->def->item->fields.data[i].name

@@ -434,8 +434,6 @@ static TlVal run_body(Binding *b)
         tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)),
                    tl_val_bool(false), false);
     frame->result = tl_var_new(s, " result", (TlLoc){0}, frame->ty, tl_val(TL_VAL_UNSET), false);
-    bool wrong_before = s->quiet_errors;
-    s->quiet_errors = false;
     if (body)
         tl_stmt(s, body);
     bool known;
@@ -445,9 +443,8 @@ static TlVal run_body(Binding *b)
     if (!known &&
         (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) &&
         body && !f->broken && !s->exhausted && !f->always_returns &&
-        !s->quiet_errors)
+        s->dropping != frame->def)
         tl_err(s, body->end, TL_E0320, f->name);
-    s->quiet_errors = s->quiet_errors || wrong_before;
     if (frame->result->val.kind != TL_VAL_UNSET)
         return frame->result->val;
     if (frame->ty.kind == TL_TY_VOID || frame->ty.kind == TL_TY_AUTO)
@@ -500,6 +497,7 @@ static bool same_val(const TlVal *a, const TlVal *b)
     case TL_VAL_VIEW: return a->u.ir == b->u.ir;
     case TL_VAL_TUPLE:
     case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY:
         for (uint32_t i = 0; i < a->n; i++)
             if (!same_val(&a->items[i], &b->items[i]))
                 return false;
@@ -529,7 +527,7 @@ static bool same_args(uint32_t n, const TlArgVal *a, const TlArgVal *b)
 /* In all its parts. */
 static bool is_unknown(const TlVal *v)
 {
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+    if (!tl_has_items(v))
         return v->kind == TL_VAL_UNKNOWN;
     for (uint32_t i = 0; i < v->n; i++)
         if (!is_unknown(&v->items[i]))

@@ -50,6 +50,7 @@ static TlVal default_of(TlSema *s, const TlTy *ty, uint32_t i)
     TlFrame top = {.mod = ty->def->mod}, *frame = s->frame;
     if (!f->init)
         return tl_default_of(s, &ty->items[i], f->loc);
+    tl_item_bind(s->prog, ty->def);
     s->frame = &top;
     TlVal v = tl_eval_init(s, f->init, &ty->items[i]);
     s->frame = frame;
@@ -107,6 +108,8 @@ static TlVal eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty)
 
 TlVal tl_eval_init(TlSema *s, const TlExpr *e, const TlTy *ty)
 {
+    if (e->braces && ty->kind == TL_TY_ARRAY)
+        return tl_array_fields(s, e, ty);
     if (e->braces) {
         if (ty->kind != TL_TY_STRUCT && ty->kind != TL_TY_UNKNOWN)
             tl_err(s, e->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
@@ -248,6 +251,8 @@ static TlVal eval_place(TlSema *s, const TlExpr *e)
 {
     TlAccess a;
     tl_access(s, e, &a);
+    if (a.element.kind != TL_VAL_VOID)
+        return a.element;
     if (!tl_access_ok(&a))
         return a.bad;
     return tl_access_load(s, &a, NULL);

@@ -69,7 +69,7 @@ static bool align_arms(TlSema *s, TlArm *arms, TlVal *vals, const TlExpr *e)
 {
     const TlLoc locs[2] = {e->b->loc, e->c->loc};
     TlVal *a = &vals[0], *b = &vals[1];
-    if (a->kind == TL_VAL_TUPLE || a->kind == TL_VAL_STRUCT || !tl_is_number(a) ||
+    if (tl_has_items(a) || !tl_is_number(a) ||
         !tl_is_number(b) || tl_is_pointer(a)) {
         TlTy ta = tl_ty_of(s, a), tb = tl_ty_of(s, b);
         if (!tl_ty_same(&ta, &tb)) {

@@ -78,13 +78,31 @@ static bool is_row_vector(const TlType *matrix, const TlType *vector)
     return matrix->rank == 2 && vector->rank == 1 && matrix->shape[0] == vector->shape[0];
 }
 
+static bool is_compare(int op)
+{
+    return op >= TL_BIN_LT && op <= TL_BIN_NE;
+}
+
+/* v & 1 == 0 */
+static void label_precedence(TlSema *s, TlDiag *row, const char *what, const TlExpr *const *exprs)
+{
+    const TlExpr *left = exprs ? exprs[0] : NULL, *right = exprs ? exprs[1] : NULL;
+    bool compares = right && right->kind == TL_EX_BINARY && !right->parens &&
+                    is_compare(right->u.op);
+    tl_label(s, row, "comparisons bind tighter than %s: write (%s %s %s) %s %s", what,
+             compares ? tl_short_text(s, left, "a") : "a", what,
+             compares ? tl_short_text(s, right->a, "b") : "b",
+             compares ? tl_binop_text(right->u.op) : "==",
+             compares ? tl_short_text(s, right->b, "c") : "c");
+}
+
 /* What to write where two types meet; exprs: as written, or NULL. */
 static void label_types(TlSema *s, TlDiag *row, const char *what, TlDtype a, TlDtype b,
                         const TlExpr *const *exprs)
 {
     bool bits = strchr("&|^", what[0]) && !what[1];
     if (bits && (a == TL_BOOL || b == TL_BOOL))
-        tl_label(s, row, "comparisons bind tighter than %s: write (a %s b) == c", what, what);
+        label_precedence(s, row, what, exprs);
     else if (tl_is_float(a) != tl_is_float(b) && (tl_is_int(a) || tl_is_int(b)))
         tl_label(s, row, "cast the integer: %s",
                  tl_cast_text(s, exprs ? exprs[tl_is_float(a)] : NULL, tl_is_float(a) ? a : b));
@@ -92,13 +110,15 @@ static void label_types(TlSema *s, TlDiag *row, const char *what, TlDtype a, TlD
         tl_label(s, row, "cast one of them");
 }
 
-/* Arithmetic with what is true or false. */
-static void label_bool(TlSema *s, TlDiag *row, int op, TlDtype d)
+/* Arithmetic with what is true or false; truth: which operand that is. */
+static void label_bool(TlSema *s, TlDiag *row, int op, TlDtype d, int truth, TlLoc loc)
 {
+    const TlExpr *const *exprs = operands_at(s, 2, loc);
     if (d != TL_BOOL)
         return;
     if (op == TL_BIN_MUL)
-        tl_label(s, row, "write c ? x : 0");
+        tl_label(s, row, "write %s ? %s : 0", tl_short_text(s, exprs ? exprs[truth] : NULL, "c"),
+                 tl_short_text(s, exprs ? exprs[!truth] : NULL, "x"));
     else if (op == TL_BIN_ADD)
         tl_label(s, row, "sum(c) counts what is true; of one, cast it: (i32)c");
     else
@@ -119,8 +139,7 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
     for (uint32_t i = 0; i < n; i++) {
         if (!tl_check_value(s, &vals[i], locs[i]))
             *bad = tl_bad();
-        if (vals[i].kind == TL_VAL_TUPLE || vals[i].kind == TL_VAL_STRUCT ||
-            vals[i].kind == TL_VAL_VIEW || tl_is_pointer(&vals[i])) {
+        if (tl_has_items(&vals[i]) || vals[i].kind == TL_VAL_VIEW || tl_is_pointer(&vals[i])) {
             TlDiag *row = tl_err(s, loc, TL_E0316, what, tl_val_str(s, &vals[i]));
             tl_label_view(s, row, &vals[i]);
             *bad = tl_bad();
@@ -196,10 +215,6 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
 
 /* ---- which types an operator takes ---- */
 
-static bool is_compare(int op)
-{
-    return op >= TL_BIN_LT && op <= TL_BIN_NE;
-}
 static bool is_bitwise(int op)
 {
     return op == TL_BIN_AND || op == TL_BIN_OR || op == TL_BIN_XOR;
@@ -242,7 +257,7 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
         if (op_takes(op, d))
             continue;
         TlDiag *row = tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, both[i]));
-        label_bool(s, row, op, d);
+        label_bool(s, row, op, d, i, loc);
         if (tl_is_storage_only(d))
             tl_label(s, row, "cast to a wider type first");
         else if (op == TL_BIN_REM && tl_is_float(d))
@@ -434,7 +449,7 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
     }
     if (!op_takes(op, x[0]->type->dtype)) {
         label_bool(s, tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_type_str(s->ctx, x[0]->type)),
-                   op, x[0]->type->dtype);
+                   op, x[0]->type->dtype, 0, loc);
         return tl_bad();
     }
     return tl_val_ir(emit_binary(s, op, x[0], x[1]));

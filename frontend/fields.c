@@ -14,7 +14,6 @@ typedef struct Expand {
     TlProgram *p;
     Params *out;
     TlParamDecl *options;
-    bool wrong; /* a field cannot be a constant: one error is enough */
 } Expand;
 
 static TlDef *struct_of(const TlMod *mod, const TlTypeExpr *t)
@@ -98,9 +97,9 @@ static void add_fields(Expand *x, Part part)
             const char *types = tl_format(&ctx->perm, "%s.%s", part.types, inner->item->name);
             add_fields(x, (Part){inner, name, types, member, given, part.depth + 1});
         } else if (wrong) {
-            if (!x->wrong)
+            if (!x->options->broken) /* one error is enough */
                 tl_diag(&ctx->diags, x->options->loc, TL_E0382, f->name, x->options->name, wrong);
-            x->wrong = true;
+            x->options->broken = true;
         } else {
             TlParamDecl p = {.form = x->options->form,
                              .name = tl_intern_str(&ctx->strings, name),
@@ -123,7 +122,7 @@ static void expand_kernel(TlProgram *p, const TlMod *mod, TlItem *item)
         bool is_value = param->form == TL_PF_CONST || param->form == TL_PF_VALUE;
         const TlDef *def = is_value ? struct_of(mod, param->type) : NULL;
         if (def) {
-            Expand x = {p, &all, param, false};
+            Expand x = {p, &all, param};
             add_fields(&x, (Part){def, param->name, def->item->name, whole_default(&x),
                                   param->init != NULL, 0});
             param->form = TL_PF_OPTIONS;
@@ -179,7 +178,8 @@ void tl_head_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlV
     while (first > 0 && item->params.data[first - 1].of)
         first--;
     TlTy ty = tl_type_resolve(s, options->type);
-    TlVal all = ty.kind == TL_TY_STRUCT ? value_of_fields(s, item, &ty, &first)
-                                        : tl_unknown(TL_DTYPE_COUNT);
+    TlVal all = ty.kind == TL_TY_STRUCT && !options->broken
+                    ? value_of_fields(s, item, &ty, &first)
+                    : tl_unknown(TL_DTYPE_COUNT);
     tl_var_bind_const(s, options->local, options->loc, all);
 }

@@ -177,7 +177,8 @@ static bool same_val(const TlVal *a, const TlVal *b)
     case TL_VAL_VIEW: return a->u.ir == b->u.ir;
     case TL_VAL_CONST: return a->dtype == b->dtype && a->u.bits == b->u.bits;
     case TL_VAL_TUPLE:
-    case TL_VAL_STRUCT: return a->items == b->items;
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY: return a->items == b->items;
     case TL_VAL_INT: return a->u.integer == b->u.integer;
     case TL_VAL_ERROR:
     case TL_VAL_UNKNOWN:
@@ -267,7 +268,7 @@ static TlVal join_vals(Join *j, const TlVal *a, const TlVal *b)
     const TlVal *set = a->kind == TL_VAL_UNSET ? b : a;
     if (set->kind == TL_VAL_VOID || set->kind == TL_VAL_UNSET)
         return *set;
-    if (set->kind == TL_VAL_TUPLE || set->kind == TL_VAL_STRUCT) {
+    if (tl_has_items(set)) {
         TlVal out = tl_val_copy(j->s, set), unset = tl_val(TL_VAL_UNSET);
         for (uint32_t i = 0; i < set->n; i++)
             out.items[i] = join_vals(j, a->kind == TL_VAL_UNSET ? &unset : &a->items[i],
@@ -283,7 +284,7 @@ static void patch(TlSema *s, TlVal *v, TlValue *const *results)
         *v = tl_val_ir(results[v->n - 1]);
     else if (v->kind == TL_VAL_VIEW && v->n)
         *v = put_together(s, v->u.type->type, results + v->n - 1);
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+    if (!tl_has_items(v))
         return;
     for (uint32_t i = 0; i < v->n; i++)
         patch(s, &v->items[i], results);
@@ -416,7 +417,7 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
 static TlVal normal_val(TlSema *s, const TlVal *v, const TlTy *ty, TlLoc loc, TlValues *leaves)
 {
     TlVal x = v->kind == TL_VAL_UNSET ? tl_zero(s, ty) : *v;
-    if (x.kind == TL_VAL_TUPLE || x.kind == TL_VAL_STRUCT) {
+    if (tl_has_items(&x)) {
         TlVal out = tl_val_copy(s, &x);
         for (uint32_t i = 0; i < x.n; i++) {
             TlTy none = tl_ty_kind(TL_TY_AUTO);
@@ -466,7 +467,7 @@ static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
         *values += view_leaves(t);
         return put_together(s, t, *values - view_leaves(t));
     }
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+    if (!tl_has_items(v))
         return *v;
     TlVal out = tl_val_copy(s, v);
     for (uint32_t i = 0; i < v->n; i++)
@@ -482,7 +483,7 @@ void tl_carry_take(TlSema *s, const TlCarried *c, TlValue *const *values)
 
 static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValues *out)
 {
-    if (init->kind == TL_VAL_TUPLE || init->kind == TL_VAL_STRUCT) {
+    if (tl_has_items(init)) {
         TlVal bad = tl_bad();
         for (uint32_t i = 0; i < init->n; i++)
             final_leaves(s, &init->items[i],

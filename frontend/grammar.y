@@ -411,6 +411,8 @@ inits:
 init:
     name { $$ = tl_decl(p, $1, @1.begin, NULL); }
   | name '=' field_value { $$ = tl_decl(p, $1, @1.begin, $3); }
+  | name '[' expr ']' { $$ = tl_decl(p, $1, @1.begin, NULL); $$->count = $3; }
+  | name '[' expr ']' '=' field_value { $$ = tl_decl(p, $1, @1.begin, $6); $$->count = $3; }
   ;
 field_value: expr | list;
 list: '{' values_of_fields '}' {
@@ -778,8 +780,9 @@ static const char *advice_of_token(const TlParser *p, const Expected *e)
     }
     const char *found = touching < begin ? row_of(touching, end, 's') : NULL;
     if (p->token == ':' && n && p->brackets.data[n - 1].open == '[') return tl_advice("[:", 2, 's');
+    bool same_line = p->token_start.line == p->prev_end.line;
+    if (p->token == TL_TOK_IF && same_line && expects(e, "';'")) return tl_advice("a if c", 6, 's');
     if (tl_at_lambda(p)) return tl_advice("[](", 3, 's');
-    if (p->token == '[' && !expects(e, "';'")) return NULL;
     bool in_body = n && p->brackets.data[n - 1].open == '{';
     if (p->token == ':' && !expects(e, "';'") && !expects(e, "return") &&
         !(in_body && expects(e, "name")))
@@ -842,6 +845,9 @@ static const char *advice_for(const TlParser *p, const Expected *e)
     return advice;
 }
 
+static const char STRUCT_VALUE[] =
+    "a struct's value is written (struct T){...}, or in its declaration: T x = {...};";
+
 /* `(double)x`: the type in the parentheses before the token. */
 static const char *advice_of_cast(const TlParser *p)
 {
@@ -849,6 +855,7 @@ static const char *advice_of_cast(const TlParser *p)
                         *end = back_over_blanks(p->token_start.at, line) - 1, *begin;
     for (begin = end = back_over_blanks(end, line); begin > line && is_word(begin[-1]);) begin--;
     const char *advice = row_of(begin, end, 't');
+    if (!advice && p->token == '{') return STRUCT_VALUE;
     return advice ? advice : "a cast to a named type is written cast(x, T)";
 }
 
@@ -872,6 +879,7 @@ static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
     if (!d->label && keyword && expects(e, "name") && !expects(e, "integer") &&
         !expects(e, "scalar type"))
         d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);
+    if (!d->label && p->token == '{' && expects(e, "integer")) d->label = STRUCT_VALUE;
     if (!missing_semicolon && after_cast_to_name(p)) d->label = advice_of_cast(p);
     if (p->token == TL_TOK_END && p->brackets.len) {
         const TlBracket *b = &p->brackets.data[p->brackets.len - 1];

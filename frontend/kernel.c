@@ -102,8 +102,7 @@ static void bind_params(Kernel *k)
         if (tl_map_get_ptr(&seen, p->name))
             tl_err(k->s, p->loc, TL_E0202, p->name);
         tl_map_put_ptr(&seen, p->name, p);
-        bool bound = p->form == TL_PF_OPTIONS && k->s->frame->vars[p->local->index];
-        if (p->form == TL_PF_OPTIONS && !bound) /* none of its fields can be passed */
+        if (p->form == TL_PF_OPTIONS && !k->s->frame->vars[p->local->index]) /* of no fields */
             tl_var_bind_const(k->s, p->local, p->loc, tl_unknown(TL_DTYPE_COUNT));
         if (tl_is_const_form(p) || p->form == TL_PF_OPTIONS)
             continue;

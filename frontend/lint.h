@@ -32,10 +32,14 @@ int64_t tl_required_least(const TlLint *l, TlLaunchNumber n);
 int64_t tl_required_most(const TlLint *l, TlLaunchNumber n);
 /* Is it always a multiple of `unit`? */
 bool tl_required_multiple(const TlLint *l, TlLaunchNumber n, int64_t unit);
+/* The i-th clause that a launch must fulfil; NULL behind the last. */
+const TlHostExpr *tl_required_clause(const TlLint *l, uint32_t i);
 /* Do the code's instructions stand somewhere among those of a clause? */
 bool tl_required_code(const TlLint *l, const tile_hx_ins *code, uint32_t n);
 /* Does one clause name both, with an operation `op` among its instructions? */
 bool tl_required_together(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b, tile_hx_op op);
+/* Does a clause compare them? */
+bool tl_required_compared(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b);
 
 /* ---- lint_value.c: where values come from ---- */
 /* v before casts of integers. */

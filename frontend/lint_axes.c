@@ -201,6 +201,20 @@ static const TlOp *whole_reduction(const TlValue *v, int steps)
     return NULL;
 }
 
+/* Of an accumulator what each trip of its loop adds: of y[...] = acc after acc += sum(...). */
+static const TlValue *added(const TlValue *v)
+{
+    const TlOp *loop = v->def;
+    if (!loop || loop->opcode != TL_OP_FOR)
+        return v;
+    const TlBlock *body = loop->regions[0];
+    const TlOp *op = tl_in(body->last, v->index)->def;
+    for (uint32_t i = 0; op && op->nin == 2 && i < 2; i++)
+        if (tl_in(op, i) == body->args[1 + v->index])
+            return tl_in(op, 1 - i);
+    return v;
+}
+
 static const TlValue *reduced(const TlOp *reduce)
 {
     const TlValue *v = tl_in(reduce, 0);
@@ -235,7 +249,7 @@ static void check_whole(const TlLint *l, const TlOp *op)
     if (op->opcode != TL_OP_STORE || !tl_attr(op, TL_ATTR_AXES))
         return;
     TlPlace p = tl_op_place(op);
-    const TlOp *spread = p.value->def;
+    const TlOp *spread = added(p.value)->def;
     if (!spread || spread->opcode != TL_OP_BROADCAST || tl_in(spread, 0)->type->rank ||
         tl_lint_word(l, spread->loc, "broadcast") || tl_lint_word(l, spread->loc, "tile"))
         return; /* said by the program */

@@ -65,6 +65,28 @@ static int64_t divisor_of(const TlLint *l, const TlHostExpr *e, uint32_t from, u
     return a * divisor_of(l, e, middle, end - 1, n / a);
 }
 
+static bool is_same(TlLaunchNumber a, TlLaunchNumber b)
+{
+    return a.is_arg == b.is_arg && a.index == b.index;
+}
+
+/* Does a clause say that the number is equal to what n is seen to divide: N == m * B? */
+static bool is_equal_to_multiple(const TlLint *l, TlLaunchNumber number, int64_t n)
+{
+    const TlHostExpr *e;
+    for (uint32_t i = 0; number.index >= 0 && (e = tl_required_clause(l, i)) != NULL; i++) {
+        uint32_t end = e->code.len - 1;
+        if (e->code.len < 3 || e->code.data[end].op != TILE_HX_EQ)
+            continue;
+        uint32_t middle = begin_of(e, end);
+        TlLaunchNumber left = number_at(e, 0, middle), right = number_at(e, middle, end);
+        if ((is_same(left, number) && divisor_of(l, e, middle, end, n) == n) ||
+            (is_same(right, number) && divisor_of(l, e, 0, middle, n) == n))
+            return true;
+    }
+    return false;
+}
+
 /* (N + B - 1) / B rounds up, and who subtracts has thought of what is left. */
 static bool is_sum(const TlHostExpr *e, uint32_t end)
 {
@@ -99,7 +121,9 @@ static void warn_quotient(const TlLint *l, const TlExpr *written, const TlHostEx
     int64_t n;
     if (b == 0 || is_sum(e, b) || is_required(l, e, b))
         return;
-    if (constant_at(e, b, end - 1, &n) && (n < 1 || divisor_of(l, e, 0, b, n) == n))
+    if (constant_at(e, b, end - 1, &n) &&
+        (n < 1 || divisor_of(l, e, 0, b, n) == n ||
+         is_equal_to_multiple(l, number_at(e, 0, b), n)))
         return;
     const char *of = tl_source_text(l->s->ctx, written->a->begin, written->a->end),
                *by = tl_source_text(l->s->ctx, written->b->begin, written->b->end);
@@ -198,11 +222,22 @@ static bool goes_along(const Places *s, TlLaunchNumber n)
     return false;
 }
 
-/* Does a clause compare them? */
-static bool are_compared(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b)
+/* pid(a) never goes along what axis a of the grid counts, but along another axis of a view that has
+ * both. */
+static bool warn_other(const TlLint *l, uint32_t a, TlLaunchNumber own, TlLoc loc, const Places *s)
 {
-    return tl_required_together(l, a, b, TILE_HX_EQ) || tl_required_together(l, a, b, TILE_HX_LE) ||
-           tl_required_together(l, a, b, TILE_HX_LT);
+    const TlValue *view = tl_in(s->first, 0);
+    bool has_own = false;
+    for (uint32_t i = 0; i < view->type->rank; i++)
+        has_own = has_own || tl_lint_same(own, tl_lint_extent(l, view, i));
+    if (!has_own || tl_required_compared(l, own, s->along[0]) || !tl_warns_at(l->s, s->first->loc))
+        return false;
+    const char *name = tl_lint_name(l, s->along[0]);
+    TlDiag *row =
+        tl_diag(tl_lint_diags(l), loc, TL_W0618, a, tl_lint_name(l, own), a, name);
+    row->label = tl_format(l->s->arena, "let the grid count along '%s'", name);
+    tl_diag_note(tl_lint_diags(l), row, s->first->loc, "pid(%u) is used here", a);
+    return true;
 }
 
 /* pid(a) never goes along what axis a of the grid counts, and it goes along what axis b counts. */
@@ -214,7 +249,7 @@ static bool warn_swapped(const TlLint *l, uint32_t a, TlLaunchNumber own, TlLoc 
     for (uint32_t b = 0; b < l->info->grid.len; b++) {
         TlLaunchNumber other = counted(&l->info->exprs.data[l->info->grid.data[b]]);
         if (b == a || tl_lint_same(own, other) || !goes_along(&s, other) ||
-            are_compared(l, own, other) || !tl_warns_at(l->s, s.first->loc))
+            tl_required_compared(l, own, other) || !tl_warns_at(l->s, s.first->loc))
             continue;
         TlDiag *row = tl_diag(tl_lint_diags(l), loc, TL_W0618, a, tl_lint_name(l, own), a,
                               tl_lint_name(l, other));
@@ -225,7 +260,7 @@ static bool warn_swapped(const TlLint *l, uint32_t a, TlLaunchNumber own, TlLoc 
         tl_diag_note(tl_lint_diags(l), row, s.first->loc, "pid(%u) is used here", a);
         return true;
     }
-    return false;
+    return warn_other(l, a, own, loc, &s);
 }
 
 /* ---- both ---- */

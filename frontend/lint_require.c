@@ -209,6 +209,11 @@ bool tl_required_multiple(const TlLint *l, TlLaunchNumber n, int64_t unit)
     return unit == 1 || search(l, n, unit).multiple;
 }
 
+const TlHostExpr *tl_required_clause(const TlLint *l, uint32_t i)
+{
+    return i < number_of_clauses(l) ? clause_at(l, i) : NULL;
+}
+
 bool tl_required_code(const TlLint *l, const tile_hx_ins *code, uint32_t n)
 {
     for (uint32_t i = 0; i < number_of_clauses(l); i++) {
@@ -236,4 +241,10 @@ bool tl_required_together(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b, t
             return true;
     }
     return false;
+}
+
+bool tl_required_compared(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b)
+{
+    return tl_required_together(l, a, b, TILE_HX_EQ) || tl_required_together(l, a, b, TILE_HX_LE) ||
+           tl_required_together(l, a, b, TILE_HX_LT);
 }

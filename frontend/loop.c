@@ -35,6 +35,18 @@ static void add_vars(TlSema *s, const TlLocals *locals, TlVars *out)
     }
 }
 
+/* Those that are arrays: storing to an element assigns them. */
+static void add_arrays(TlSema *s, const TlLocals *stored, TlVars *out)
+{
+    for (uint32_t i = 0; i < stored->len; i++) {
+        const TlVar *v = tl_var_find(s, stored->data[i], stored->data[i]->name);
+        TlLocals one = {0};
+        tl_vec_push(s->arena, &one, stored->data[i]);
+        if (v && v->val.kind == TL_VAL_ARRAY)
+            add_vars(s, &one, out);
+    }
+}
+
 /* The flags, and the list of what is carried. */
 static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
 {
@@ -43,6 +55,7 @@ static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
     l->links.outer = s->frame->loop;
     add_vars(s, &st->assigned, &l->carried.vars);
     add_vars(s, &st->updated, &l->carried.vars);
+    add_arrays(s, &st->stored, &l->carried.vars);
     l->links.broken = flag_var(s);
     if (l->exits.breaks)
         tl_vec_push(s->arena, &l->carried.vars, l->links.broken);
@@ -51,7 +64,8 @@ static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
 /* Is the result's type known, and one whose values can go round a loop? */
 static bool has_result(const TlFrame *f)
 {
-    return f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT || f->ty.kind == TL_TY_TUPLE;
+    return f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT ||
+           f->ty.kind == TL_TY_TUPLE || f->ty.kind == TL_TY_ARRAY;
 }
 
 static void carry_returns(TlSema *s, Loop *l)
@@ -622,6 +636,7 @@ void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
         TlCarried all = l.carried;
         l.carried.vars = (TlVars){0};
         add_vars(s, &st->assigned, &l.carried.vars); /* the counter belongs to the loop */
+        add_arrays(s, &st->stored, &l.carried.vars);
         if (emit_counted(s, &l, counter))
             return;
         l.carried = all;

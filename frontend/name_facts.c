@@ -61,7 +61,8 @@ static const char *describe(TlSema *s, const TlVal *v)
     case TL_VAL_CHOICE:
     case TL_VAL_IR:
     case TL_VAL_TUPLE:
-    case TL_VAL_STRUCT: break;
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY: break;
     case TL_VAL_CONST:
         return tl_format(s->arena, "%s = %s", tl_dtype_name(v->dtype), tl_const_text(s, v));
     case TL_VAL_VIEW: return tl_type_str(s->ctx, v->u.ir->type);

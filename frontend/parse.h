@@ -125,7 +125,6 @@ TlExpr *tl_expr_unchecked(TlParser *p, TlSpan keyword, TlExpr *a);
 TlExpr *tl_expr_fn(TlParser *p, TlSpan span, const TlDecls *params, TlExpr *value);
 TlExpr *tl_expr_parens(TlExpr *e, TlSpan span);
 TlExprs *tl_exprs_before(TlParser *p, TlExpr *first, const TlExprs *rest);
-TlArgs *tl_args_of(TlParser *p, const TlExprs *values);
 TlArg *tl_arg(TlParser *p, TlName name, TlLoc loc, const TlIndex *value);
 TlIndex *tl_index(TlParser *p, TlExpr *at, TlExpr *width, TlExpr *step);
 

@@ -28,6 +28,7 @@
  *   stmt.c          statements; loop.c: loops
  *   border.c        loads with borders
  *   access.c        places: view[...], pointers
+ *   array.c         local arrays
  *   types.c         types as written
  *   flow.c          arms, joins, exits, what loops carry
  *   expr_operator.c unary and binary operators on values, operands of one type and shape
@@ -72,6 +73,7 @@ typedef enum TlTyKind {
     TL_TY_VIEW,    /* type */
     TL_TY_STRUCT,
     TL_TY_TUPLE, /* items; def */
+    TL_TY_ARRAY, /* n elements of type items[0] */
     TL_TY_VOID,
     TL_TY_AUTO
 } TlTyKind;
@@ -98,6 +100,7 @@ typedef enum TlValKind {
     TL_VAL_VIEW,   /* ir of view type */
     TL_VAL_TUPLE,
     TL_VAL_STRUCT, /* items; STRUCT: def */
+    TL_VAL_ARRAY,  /* u.type; its elements, or their leaves (array.c), are items */
     TL_VAL_FN,
     TL_VAL_BUILTIN,
     TL_VAL_TYPE,
@@ -217,6 +220,7 @@ struct TlSema {
     uint64_t steps;
     uint64_t made; /* operations of the kernel's variants before this one */
     bool exhausted;
+    const TlDef *dropping; /* the function that `x * x;` was found in last: it may be its result */
     /* What hints name: the operands of the operator at a position, and the expression that was
      * evaluated last. */
     TlLoc operator_at;
@@ -241,6 +245,8 @@ void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *
 void tl_label_fields(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
 /* Where v is a view: how to take a tile of it. */
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v);
+/* An expression as written, if that is short and in one line; else, and for NULL, `other`. */
+const char *tl_short_text(TlSema *s, const TlExpr *e, const char *other);
 /* The text of an expression behind a cast, with parentheses where it needs them: "(f32)(a + b)"; e:
  * NULL is "(f32)x". */
 const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d);
@@ -328,6 +334,11 @@ static inline bool tl_is_tile(const TlVal *v)
 static inline bool tl_is_pointer(const TlVal *v)
 {
     return v->kind == TL_VAL_IR && v->u.ir->type->ptr;
+}
+/* is made of other values, its items */
+static inline bool tl_has_items(const TlVal *v)
+{
+    return v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT || v->kind == TL_VAL_ARRAY;
 }
 /* ERROR when one of them is, else UNKNOWN of dtype d */
 TlVal tl_worse(const TlVal *a, const TlVal *b, TlDtype d);
@@ -475,6 +486,8 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
 TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc);
 TlValue *tl_convert_ir(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc);
 TlVal tl_zero(TlSema *s, const TlTy *t);
+/* Has it stacks of leaves as its items, or its elements? */
+bool tl_array_is_stacked(const TlTy *array);
 TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape);
 
 /* ---- expr.c ---- */
@@ -515,6 +528,7 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
 /* ---- access.c ---- */
 typedef struct TlAccess {
     TlVal bad;     /* kind ERROR or UNKNOWN: the place is not there; else VOID */
+    TlVal element; /* of an array, which is no place in memory (bad); else VOID */
     TlValue *base; /* view, pointer, or tile of pointers */
     bool view, is_const, unchecked, gathers;
     bool points;    /* of at(...) */
@@ -548,6 +562,25 @@ TlVal tl_make_view(TlSema *s, const TlVal *p, const TlVal *extents, const TlVal 
 TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal *extents,
                   const TlLoc *locs);
 TlVal tl_view_extent(TlSema *s, TlValue *view, uint32_t axis, bool stride, bool wide);
+
+/* ---- array.c ---- */
+enum { TL_MAX_ARRAY = 4096 };
+/* Known, or of run time: a scalar, or a tile with one for each lane. */
+typedef struct TlArrayIndex {
+    bool is_known;
+    uint32_t known;
+    TlValue *ir; /* where known, NULL for arrays of few elements */
+    TlLoc loc;
+} TlArrayIndex;
+TlTy tl_array_ty(TlSema *s, const TlTy *elem, const TlExpr *count, TlLoc loc);
+TlVal tl_array_fields(TlSema *s, const TlExpr *list, const TlTy *ty); /* {x, y} */
+/* The index in array[i]; false after an error, or when it is unknown. */
+bool tl_array_index(TlSema *s, const TlVal *array, const TlExpr *e, TlArrayIndex *out);
+TlArrayIndex tl_array_known(TlSema *s, const TlVal *array, uint32_t k, TlLoc loc);
+TlVal tl_array_get(TlSema *s, const TlVal *array, const TlArrayIndex *i);
+/* elem: converted to the type of the place (tl_array_place_ty) */
+TlVal tl_array_put(TlSema *s, const TlVal *array, const TlArrayIndex *i, const TlVal *elem);
+TlTy tl_array_place_ty(TlSema *s, const TlVal *array, const TlArrayIndex *i);
 
 /* ---- border.c ---- */
 typedef enum TlBorder {

@@ -9,7 +9,7 @@ static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
 {
     if (v->kind == TL_VAL_CONST)
         return tl_val_ir(tl_materialize(s, v, loc));
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+    if (!tl_has_items(v))
         return *v;
     TlVal out = tl_val_copy(s, v);
     for (uint32_t i = 0; i < v->n; i++)
@@ -47,6 +47,8 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
     s->b.loc = d->loc;
     TlTy ty = tl_type_resolve(s, st->type);
     TlVal v;
+    if (d->count)
+        ty = tl_array_ty(s, &ty, d->count, d->loc);
     if (ty.kind == TL_TY_VOID) {
         tl_err(s, st->type->loc, TL_E0211, "a variable of type void");
         ty = tl_ty_unknown(TL_DTYPE_COUNT);
@@ -63,7 +65,8 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
         if (st->is_const && x.kind == TL_VAL_UNKNOWN && ty.kind == TL_TY_VALUE)
             v = tl_unknown(ty.type->dtype);
         if (v.kind == TL_VAL_ERROR) /* one error is enough */
-            v = ty.kind == TL_TY_VALUE ? tl_zero(s, &ty) : tl_unknown(TL_DTYPE_COUNT);
+            v = ty.kind == TL_TY_VALUE || ty.kind == TL_TY_ARRAY ? tl_zero(s, &ty)
+                                                                 : tl_unknown(TL_DTYPE_COUNT);
         if (tl_is_tile(&x) && ty.kind == TL_TY_VALUE && ty.type->rank == 0)
             v = tl_unknown(TL_DTYPE_COUNT), ty = tl_ty_unknown(TL_DTYPE_COUNT); /* auto was meant */
     }
@@ -93,7 +96,7 @@ static void unpack(TlSema *s, const TlStmt *st)
 /* The field of v that a chain of members names; NULL if there is none (diagnosed). */
 static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
 {
-    if (e->kind == TL_EX_NAME)
+    if (e->kind != TL_EX_MEMBER)
         return v;
     TlVal *outer = find_field(s, v, ty, e->a);
     if (!outer)
@@ -157,28 +160,35 @@ static void blame_declaration(TlSema *s, TlVar *var, const TlVal *v, int op, TlL
     var->is_wrong = true;
 }
 
-static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
+/* The variable that is assigned to, whose name root is; NULL after an error. */
+static TlVar *assigned_var(TlSema *s, const TlExpr *place, const TlExpr *root)
 {
-    const TlExpr *root = place;
-    while (root->kind == TL_EX_MEMBER)
-        root = root->a;
     TlVar *var = tl_var_of(s, root);
     tl_fact_name(s, root);
     if (!var) {
         TlVal old = tl_eval(s, place); /* an unknown name is diagnosed there */
         if (!tl_is_bad(&old))
             tl_err(s, place->loc, TL_E0214, "");
-        return;
+        return NULL;
     }
     if (root->local->item != s->frame->item) {
         TlDiag *row = tl_err(s, root->loc, TL_E0347, var->name);
         tl_note(s, row, var->loc, "declared here");
-        return;
+        return NULL;
     }
-    if (var->is_const) {
+    if (var->is_const)
         refuse_const(s, root->loc, var);
+    return var->is_const ? NULL : var;
+}
+
+static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
+{
+    const TlExpr *root = place;
+    while (root->kind == TL_EX_MEMBER)
+        root = root->a;
+    TlVar *var = assigned_var(s, place, root);
+    if (!var)
         return;
-    }
     TlVal whole = var->val;
     TlTy ty = var->ty;
     TlVal *field = find_field(s, &whole, &ty, place);
@@ -195,6 +205,80 @@ static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vlo
         return; /* the variable keeps a value of its type */
     *field = forget(s, &x, vloc);
     tl_var_set(s, var, whole);
+}
+
+/* ---- elements of arrays ---- */
+
+/* An element of an array, V[i], or a field of one, V[i].f, as a place. */
+typedef struct Element {
+    const TlExpr *place;
+    TlVar *var; /* the array; NULL after an error */
+    TlArrayIndex index;
+} Element;
+
+/* The node V[i] in it; NULL if the place is none of an array. */
+static const TlExpr *element_of(TlSema *s, const TlExpr *place)
+{
+    while (place->kind == TL_EX_MEMBER)
+        place = place->a;
+    if (place->kind != TL_EX_INDEX || place->a->kind != TL_EX_NAME)
+        return NULL;
+    const TlVar *var = tl_var_of(s, place->a);
+    return var && var->val.kind == TL_VAL_ARRAY ? place : NULL;
+}
+
+static Element eval_element(TlSema *s, const TlExpr *place, const TlExpr *at)
+{
+    Element e = {.place = place, .var = assigned_var(s, place, at->a)};
+    s->b.loc = at->loc;
+    if (e.var && !tl_array_index(s, &e.var->val, at, &e.index))
+        e.var = NULL;
+    return e;
+}
+
+/* The value of an element, or of its field. The array may have been assigned since eval_element. */
+static TlVal read_element(TlSema *s, const Element *e)
+{
+    TlVal x = tl_array_get(s, &e->var->val, &e->index);
+    TlTy ty = *e->var->val.u.type->items;
+    const TlVal *field = find_field(s, &x, &ty, e->place);
+    return field ? *field : tl_bad();
+}
+
+static void assign_element(TlSema *s, const Element *e, const TlVal *v, TlLoc vloc)
+{
+    bool is_whole = e->place->kind == TL_EX_INDEX;
+    if (!e->var || e->var->val.kind != TL_VAL_ARRAY)
+        return;
+    TlTy ty = tl_array_place_ty(s, &e->var->val, &e->index);
+    TlVal x = tl_val(TL_VAL_VOID), *field = &x;
+    if (!is_whole) {
+        x = tl_array_get(s, &e->var->val, &e->index);
+        field = find_field(s, &x, &ty, e->place);
+    }
+    if (!field)
+        return;
+    TlVal y = tl_convert(s, v, &ty, vloc);
+    if (y.kind == TL_VAL_ERROR)
+        return;
+    if (tl_is_bad(&y))
+        y = tl_zero(s, &ty);
+    *field = forget(s, &y, vloc);
+    tl_var_set(s, e->var, tl_array_put(s, &e->var->val, &e->index, &x));
+}
+
+/* V[i] = v and V[i] op= v: the place comes before the value. */
+static void assign_to_element(TlSema *s, const TlStmt *st, const TlExpr *at)
+{
+    Element e = eval_element(s, st->place, at);
+    TlVal old = st->op >= 0 && e.var ? read_element(s, &e) : tl_bad();
+    TlVal v = tl_eval_value(s, st->value);
+    s->b.loc = st->loc;
+    if (st->op >= 0)
+        v = tl_binary_vals(s, st->op, old, v, st->loc);
+    s->b.loc = st->place->loc;
+    if (v.kind != TL_VAL_ERROR)
+        assign_element(s, &e, &v, st->op >= 0 ? st->loc : st->value->loc);
 }
 
 static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc);
@@ -222,6 +306,12 @@ static void assign_tuple(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc v
 static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
 {
     s->b.loc = place->loc;
+    const TlExpr *at = element_of(s, place);
+    if (at) {
+        Element e = eval_element(s, place, at);
+        assign_element(s, &e, v, vloc);
+        return;
+    }
     if (is_memory(s, place)) {
         TlAccess a;
         tl_access(s, place, &a);
@@ -269,6 +359,11 @@ static void assign_memory(TlSema *s, const TlStmt *st)
 static void assign(TlSema *s, const TlStmt *st)
 {
     TL_ASSERT(st->kind == TL_ST_ASSIGN, "statement kind %d assigns nothing", (int)st->kind);
+    const TlExpr *at = element_of(s, st->place);
+    if (at) {
+        assign_to_element(s, st, at);
+        return;
+    }
     if (is_memory(s, st->place)) {
         assign_memory(s, st);
         return;

@@ -22,6 +22,7 @@ const char *tl_ty_str(TlSema *s, const TlTy *t)
     case TL_TY_STRUCT: return tl_format(s->arena, "struct %s", t->def->item->name);
     case TL_TY_VOID: return "void";
     case TL_TY_AUTO: return "auto";
+    case TL_TY_ARRAY: return tl_format(s->arena, "%s[%u]", tl_ty_str(s, t->items), t->n);
     case TL_TY_TUPLE: break;
     }
     TlSbuf text;
@@ -55,7 +56,8 @@ const char *tl_val_str(TlSema *s, const TlVal *v)
     case TL_VAL_IR:
     case TL_VAL_VIEW:
     case TL_VAL_TUPLE:
-    case TL_VAL_STRUCT: break;
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY: break;
     }
     TlTy t = tl_ty_of(s, v);
     return tl_ty_str(s, &t);
@@ -137,7 +139,8 @@ bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
     case TL_VAL_IR:
     case TL_VAL_VIEW:
     case TL_VAL_TUPLE:
-    case TL_VAL_STRUCT: break;
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY: break;
     }
     return true;
 }
@@ -159,6 +162,23 @@ static void label_run_time(TlSema *s, TlDiag *row, const TlVal *v)
         tl_label(s, row, "this is %s", tl_val_str(s, v));
 }
 
+/* Has the function around had the error for this name? All slices of a kernel have one width, which
+ * is declared once, and wrong once. */
+static bool is_known_width(TlSema *s, const TlValue *v, const char *what)
+{
+    bool named = v->name && (!v->def || v->def->opcode == TL_OP_CAST) && strstr(what, "width");
+    const char *fault = named ? tl_format(s->arena, "%s: %s", what, v->name) : NULL;
+    const TlDef *def = s->frame ? s->frame->def : NULL;
+    for (uint32_t i = 0; named && i < s->prog->unknown_names.len; i++) {
+        const TlUnknownName *row = &s->prog->unknown_names.data[i];
+        if (row->def == def && strcmp(row->name, fault) == 0)
+            return s->quiet_errors = true;
+    }
+    if (named)
+        tl_vec_push(s->arena, &s->prog->unknown_names, (TlUnknownName){def, fault});
+    return false;
+}
+
 bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown)
 {
     *unknown = tl_is_bad(v);
@@ -166,6 +186,8 @@ bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *
         return false;
     if (tl_const_int_of(v, out))
         return true;
+    if (v->kind == TL_VAL_IR && is_known_width(s, v->u.ir, what))
+        return false;
     if (v->kind == TL_VAL_INT || v->kind == TL_VAL_IR || v->kind == TL_VAL_CHOICE)
         label_run_time(s, tl_err(s, loc, TL_E0406, what), v);
     else
@@ -199,7 +221,7 @@ bool tl_is_constant(const TlVal *v)
 uint32_t tl_parts_of(const TlVal *v)
 {
     uint32_t parts = 1;
-    if (v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT)
+    if (tl_has_items(v))
         for (uint32_t i = 0; i < v->n; i++)
             parts += tl_parts_of(&v->items[i]);
     return parts;
@@ -233,6 +255,7 @@ TlTy tl_ty_of(TlSema *s, const TlVal *v)
                       .n = v->n,
                       .items = v->def->fields,
                       .dtype = TL_DTYPE_COUNT};
+    case TL_VAL_ARRAY: return *v->u.type;
     case TL_VAL_TUPLE: break;
     case TL_VAL_UNSET:
     case TL_VAL_VOID:
@@ -255,6 +278,8 @@ bool tl_ty_same(const TlTy *a, const TlTy *b)
         return false;
     if (a->kind == TL_TY_STRUCT)
         return a->def == b->def;
+    if (a->kind == TL_TY_ARRAY)
+        return tl_ty_same(a->items, b->items);
     for (uint32_t i = 0; i < a->n; i++)
         if (!tl_ty_same(&a->items[i], &b->items[i]))
             return false;
@@ -399,7 +424,7 @@ TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
     return NULL;
 }
 
-/* The expression that stands at a position, when it was evaluated last. */
+/* The expression that was evaluated last, when it stands at the position; or NULL. */
 static const TlExpr *evaluated_at(const TlSema *s, TlLoc loc)
 {
     const TlExpr *e = s->evaluated;
@@ -407,12 +432,18 @@ static const TlExpr *evaluated_at(const TlSema *s, TlLoc loc)
     return same ? e : NULL;
 }
 
-const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d)
+const char *tl_short_text(TlSema *s, const TlExpr *e, const char *other)
 {
     enum { MOST_TEXT = 48 };
     const char *text = e ? tl_source_text(s->ctx, e->begin, e->end) : NULL;
-    if (!text || strlen(text) > MOST_TEXT || strchr(text, '\n'))
-        return tl_format(s->arena, "(%s)%s", tl_dtype_name(d), text ? "(...)" : "x");
+    return text && strlen(text) <= MOST_TEXT && !strchr(text, '\n') ? text : other;
+}
+
+const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d)
+{
+    const char *text = tl_short_text(s, e, NULL);
+    if (!text)
+        return tl_format(s->arena, "(%s)%s", tl_dtype_name(d), e ? "(...)" : "x");
     bool loose = (e->kind == TL_EX_BINARY || e->kind == TL_EX_COND) && !e->parens;
     return tl_format(s->arena, loose ? "(%s)(%s)" : "(%s)%s", tl_dtype_name(d), text);
 }
@@ -463,7 +494,8 @@ static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc l
         return tl_val_ir(tl_broadcast_ir(s, v->u.ir, t->rank, t->shape));
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_type_str(s->ctx, t));
     if (v->kind == TL_VAL_VIEW)
-        tl_label(s, row, "write raw(...) for the pointer of a view");
+        tl_label(s, row, "write raw(%s) for the pointer of a view",
+                 tl_short_text(s, evaluated_at(s, loc), "..."));
     return tl_bad();
 }
 
@@ -525,11 +557,14 @@ TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
             return refuse(s, v, t->dtype, loc);
         return v->kind == TL_VAL_ERROR ? *v : tl_unknown(t->dtype);
     case TL_TY_VIEW:
-        if (v->kind == TL_VAL_VIEW && v->u.ir->type == t->type)
+    case TL_TY_ARRAY: {
+        TlTy own = tl_ty_of(s, v);
+        if (tl_ty_same(&own, t))
             return *v;
         if (!tl_is_bad(v))
             tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
         return tl_is_bad(v) ? *v : tl_bad();
+    }
     case TL_TY_AUTO: break;
     case TL_TY_VOID:
         if (v->kind == TL_VAL_VOID || tl_is_bad(v))
@@ -558,11 +593,65 @@ TlValue *tl_convert_ir(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
     return tl_is_bad(&x) ? NULL : tl_materialize(s, &x, loc);
 }
 
+/* ---- arrays ---- */
+
+enum { MOST_ITEMS = 32, MOST_ITEM_PARTS = 256 };
+
+static uint32_t leaves_of(const TlTy *t)
+{
+    uint32_t n = 0;
+    if (t->kind != TL_TY_STRUCT)
+        return 1;
+    for (uint32_t i = 0; i < t->n; i++)
+        n += leaves_of(&t->items[i]);
+    return n;
+}
+
+bool tl_array_is_stacked(const TlTy *array)
+{
+    TL_ASSERT(array->kind == TL_TY_ARRAY, "a type of kind %d is no array", (int)array->kind);
+    return array->n > MOST_ITEMS || array->n * leaves_of(array->items) > MOST_ITEM_PARTS;
+}
+
+/* Elements of 4 bits do not move between lanes: they are stacked as bytes. */
+static TlVal zero_stack(TlSema *s, const TlType *t, uint32_t count)
+{
+    int32_t shape[2] = {(int32_t)count, (int32_t)tl_type_elems(t)};
+    t = tl_type_tile(s->ctx, tl_is_packed(t->dtype) ? TL_U8 : t->dtype, 2, shape);
+    return tl_val_ir(tl_const_bits(&s->b, t, 0));
+}
+
+static void zero_stacks(TlSema *s, const TlTy *t, TlVal *array)
+{
+    if (t->kind != TL_TY_STRUCT)
+        array->items[array->n++] = zero_stack(s, t->type, array->u.type->n);
+    for (uint32_t i = 0; t->kind == TL_TY_STRUCT && i < t->n; i++)
+        zero_stacks(s, &t->items[i], array);
+}
+
+static TlVal zero_array(TlSema *s, const TlTy *t)
+{
+    bool stacked = tl_array_is_stacked(t);
+    TlVal v = tl_val_items(s, TL_VAL_ARRAY, NULL, stacked ? leaves_of(t->items) : t->n);
+    TlTy *own = TL_NEW(s->arena, TlTy);
+    *own = *t;
+    v.u.type = own;
+    for (uint32_t i = 0; !stacked && i < v.n; i++)
+        v.items[i] = tl_zero(s, t->items);
+    if (stacked) {
+        v.n = 0;
+        zero_stacks(s, t->items, &v);
+    }
+    return v;
+}
+
 TlVal tl_zero(TlSema *s, const TlTy *t)
 {
     if (t->kind == TL_TY_VALUE && !t->type->ptr)
         return t->type->rank ? tl_val_ir(tl_const_bits(&s->b, t->type, 0))
                              : tl_val_const(t->type->dtype, 0);
+    if (t->kind == TL_TY_ARRAY)
+        return zero_array(s, t);
     if (t->kind != TL_TY_STRUCT && t->kind != TL_TY_TUPLE)
         return tl_unknown(TL_DTYPE_COUNT);
     TlVal v =

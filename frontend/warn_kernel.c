@@ -217,15 +217,47 @@ static bool is_update(const TlOp *op)
     return reads_place(made_by(tl_in(made, 0)), &to) || reads_place(made_by(tl_in(made, 1)), &to);
 }
 
+static bool has_op(const TlHostExpr *e, tile_hx_op op)
+{
+    for (uint32_t i = 0; i < e->code.len; i++)
+        if (e->code.data[i].op == (uint32_t)op)
+            return true;
+    return false;
+}
+
+/* pid % G, pid / G, where a launch knows G: may the grid have more than G programs? Not one of G,
+ * or of fewer. */
+static bool may_exceed(const Warn *w, const TlOp *pid, const TlOp *op)
+{
+    TlLaunchNumber n = tl_lint_number(w, tl_in(op, 1));
+    int64_t axis = tl_attr_int(pid, TL_ATTR_AXIS, 0);
+    if ((op->opcode != TL_OP_REM && op->opcode != TL_OP_DIV) || n.index < 0 ||
+        axis >= w->info->grid.len)
+        return false;
+    const TlHostExpr *e = &w->info->exprs.data[w->info->grid.data[axis]];
+    if (has_op(e, TILE_HX_MIN) || has_op(e, TILE_HX_SELECT) || has_op(e, TILE_HX_SMS))
+        return false;
+    for (uint32_t i = 0; i < e->code.len; i++) {
+        const tile_hx_ins *c = &e->code.data[i];
+        TlLaunchNumber own = {c->op == TILE_HX_ARG, (int32_t)c->imm};
+        bool is_number = c->op == TILE_HX_SYM || c->op == TILE_HX_ARG;
+        if (is_number && ((tl_lint_same(own, n) && !has_op(e, TILE_HX_MUL)) ||
+                          tl_required_compared(w, own, n)))
+            return false;
+    }
+    return tl_lint_most(w, pid->out[0]) > 1;
+}
+
 /* pid % 2, pid / 2, pid & 1, pid >> 1 as the only index that differs: programs share an element. */
 static bool is_shared(const Warn *w, const TlValue *index)
 {
     int64_t c;
     const TlOp *op, *pid;
     for (op = tl_lint_uncast(index)->def; op; op = tl_lint_uncast(tl_in(op, 0))->def) {
-        if (op->nin != 2 || !tl_lint_constant(tl_in(op, 1), &c))
+        bool moves = op->opcode == TL_OP_MUL || op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB;
+        if (op->nin != 2 || (moves && !tl_lint_constant(tl_in(op, 1), &c)))
             return false;
-        if (op->opcode != TL_OP_MUL && op->opcode != TL_OP_ADD && op->opcode != TL_OP_SUB)
+        if (!moves)
             break;
     }
     if (!op)
@@ -233,6 +265,8 @@ static bool is_shared(const Warn *w, const TlValue *index)
     pid = tl_lint_uncast(tl_in(op, 0))->def;
     if (!pid || pid->opcode != TL_OP_PID)
         return false;
+    if (!tl_lint_constant(tl_in(op, 1), &c))
+        return may_exceed(w, pid, op);
     int64_t most = tl_lint_most(w, pid->out[0]);
     return (op->opcode == TL_OP_REM && most > c) ||
            (op->opcode == TL_OP_DIV && c > 1 && most > 1) ||

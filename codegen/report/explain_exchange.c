@@ -452,13 +452,71 @@ static void explain_put(const TlExplain *e, const TlOp *op, tilec_report_exchang
 
 /* ---- tables ---- */
 
-/* Which elements a warp reads at once is not known: no wavefronts. */
+enum { MOST_LANES = 64 };
+
+/* Writes of operand i to its table, vector by vector; of lanes that hold the same the first
+ * writes. */
+static void add_table_writes(const TlOp *op, uint32_t i, const TlTablePlan *p, uint32_t bytes,
+                             int vec_bits, tilec_report_exchange *x)
+{
+    const TlType *type = tl_in(op, i)->type;
+    const TlLayout *l = type->layout;
+    int lanes = 1 << tl_layout_in_bits(l, TL_IN_LANE), lane = tl_layout_in_index(l, TL_IN_LANE);
+    uint32_t at[MOST_LANES], in[TL_IN_COUNT] = {0}, same[TL_IN_COUNT] = {0};
+    TL_ASSERT(lanes <= MOST_LANES, "a warp of %d lanes", lanes);
+    tl_layout_free_masks(l, same);
+    for (int64_t r = 0; r < tl_layout_registers(l); r += 1 << vec_bits) {
+        uint64_t on = 0;
+        for (int k = 0; k < lanes; k++) {
+            int32_t coord[TL_MAX_RANK];
+            uint32_t number = 0;
+            bool inside = true;
+            if (lane >= 0)
+                in[lane] = (uint32_t)k;
+            tl_layout_apply_reg(l, r, in, coord);
+            for (int d = 0; d < type->rank; d++) {
+                number += (uint32_t)coord[d] * p->stride[d];
+                inside = inside && coord[d] < type->shape[d];
+            }
+            at[k] = number * bytes;
+            bool first = lane < 0 || !((uint32_t)k & same[lane]);
+            on |= (uint64_t)(inside && first) << k;
+        }
+        if (on)
+            add_banks(x, tl_banks_count(at, lanes, on, bytes << vec_bits), 1);
+    }
+}
+
+/* Every thread reads all elements, each at the same time as all others. */
+static void add_table_reads(const TlOp *op, const TlTablePlan *p, uint32_t bytes,
+                            tilec_report_exchange *x)
+{
+    int lanes = 1 << lane_bits_of(op);
+    uint32_t at[MOST_LANES] = {0};
+    uint64_t all = lanes == MOST_LANES ? UINT64_MAX : ((uint64_t)1 << lanes) - 1;
+    add_banks(x, tl_banks_count(at, lanes, all, bytes * p->counted_at_once),
+              p->elems / p->counted_at_once);
+}
+
+static void explain_histogram(const TlOp *op, const TlTablePlan *p, tilec_report_exchange *x)
+{
+    add_table_writes(op, 0, p, p->elem_bytes, p->vec_bits, x);
+    add_table_reads(op, p, p->elem_bytes, x);
+    if (!p->weight_bytes)
+        return;
+    add_table_writes(op, 1, p, p->weight_bytes, p->weight_vec_bits, x);
+    add_table_reads(op, p, p->weight_bytes, x);
+}
+
+/* Which elements a warp gathers at once is not known: no wavefronts. */
 static void explain_table(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     TlTablePlan p = tl_table_plan(op);
     x->way = tl_format(e->out, "a table in shared memory, %u %s", p.nrounds,
                        p.nrounds == 1 ? "round" : "rounds");
     x->barriers = 2 * p.nrounds - 1;
+    if (op->opcode == TL_OP_HISTOGRAM)
+        explain_histogram(op, &p, x);
 }
 
 /* ---- parts ---- */

@@ -72,6 +72,10 @@ static void test_print(void)
               "/// doc\nkernel k(const f16 A[M : lda, K])\n    grid(M)\n{\n    if (a) {\n"
               "        b = -c + (d * e) - f;\n    } else {\n        x += 1;\n    }\n}\n");
     tl_ctx_free(&p.ctx);
+    parse(&p, "void f() { f32 a[2*n], b[3] = {1, x,}; T c[4] = a; a[i][j].f += b[2]; }");
+    CHECK_STR(print(&p), "void f()\n{\n    f32 a[2 * n], b[3] = {1, x};\n    T c[4] = a;\n"
+                         "    a[i][j].f += b[2];\n}\n");
+    tl_ctx_free(&p.ctx);
 }
 
 /* ---- shape and positions ---- */
