@@ -229,7 +229,8 @@ static bool is_first(const Header *h, const TlKernelInfo *info, uint32_t i)
     return i == 0 || end_of(h, info, i - 1, 0) == i;
 }
 
-/* The struct of params [i, end), whose name is the k-th of `of`; those inside it first. */
+/* The struct of params [i, end), whose name is the k-th of `of`; those inside it first. Other
+ * headers may have it, too. */
 static void write_type(const Header *h, const TlKernelInfo *info, uint32_t i, uint32_t k)
 {
     const TlParam *p = &info->params.data[i];
@@ -238,18 +239,25 @@ static void write_type(const Header *h, const TlKernelInfo *info, uint32_t i, ui
     for (uint32_t at = i; at < end; at = end_of(h, info, at, k + 1))
         if (word_of(h->arena, info->params.data[at].of, k + 1))
             write_type(h, info, at, k + 1);
-    const char *guard = tl_format(h->arena, "TILE_STRUCT_%s%s", h->prefix, type);
-    tl_sbuf_putf(h->out, "#ifndef %s\n#define %s\nstruct %s%s {\n", guard, guard, h->prefix, type);
+    TlSbuf fields;
+    tl_sbuf_init(&fields, h->arena);
     for (uint32_t at = i; at < end; at = end_of(h, info, at, k + 1)) {
         const TlParam *f = &info->params.data[at];
         const char *inner = word_of(h->arena, f->of, k + 1),
                    *name = c_field(h->arena, word_of(h->arena, f->name, k + 1));
         if (inner)
-            tl_sbuf_putf(h->out, "    struct %s%s %s;\n", h->prefix, inner, name);
+            tl_sbuf_putf(&fields, "    struct %s%s %s;\n", h->prefix, inner, name);
         else
-            tl_sbuf_putf(h->out, "    %s %s;\n", c_type(f->dtype), name);
+            tl_sbuf_putf(&fields, "    %s %s;\n", c_type(f->dtype), name);
     }
-    tl_sbuf_puts(h->out, "};\n#endif\n");
+    const char *guard = tl_format(h->arena, "TILE_STRUCT_%s%s", h->prefix, type);
+    unsigned id = (unsigned)tl_hash(fields.text, fields.len, 0);
+    tl_sbuf_putf(h->out, "#ifndef %s\n#define %s 0x%08x\nstruct %s%s {\n%s};\n", guard, guard, id,
+                 h->prefix, type, fields.text);
+    tl_sbuf_putf(h->out, "#elif %s != 0x%08x\n", guard, id);
+    tl_sbuf_putf(h->out, "#error another header has a struct %s%s of other fields: use --prefix\n",
+                 h->prefix, type);
+    tl_sbuf_puts(h->out, "#endif\n");
 }
 
 static void write_types(const Header *h, const TlKernelInfo *info)

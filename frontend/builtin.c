@@ -95,7 +95,7 @@ static TlVal eval_slot(TlSema *s, TlCall *c, const Slot *slot, const TlExpr *e, 
         return tl_bad();
     case 'f':
         v = tl_eval(s, e);
-        if (v.kind == TL_VAL_FN || v.kind == TL_VAL_BUILTIN || tl_is_bad(&v))
+        if (tl_is_fn(&v) || tl_is_bad(&v))
             return v;
         wrong_kind(s, c, slot, e, &v);
         return tl_bad();

@@ -229,7 +229,7 @@ TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const Tl
     if (v->kind == TL_VAL_ERROR || v->kind == TL_VAL_UNKNOWN)
         return *v;
     if (p->form == TL_PF_CONST_FN) {
-        if (v->kind == TL_VAL_FN || v->kind == TL_VAL_BUILTIN)
+        if (tl_is_fn(v))
             return *v;
         tl_err(s, loc, TL_E0338, def->item->name, p->name, "a function", tl_val_str(s, v));
         return tl_bad();
@@ -414,8 +414,7 @@ static void bind_variables(Binding *b)
         TlVal v = tl_convert(s, &a->val, &ty, a->loc);
         if (v.kind == TL_VAL_ERROR)
             b->ok = false;
-        if (ty.kind == TL_TY_AUTO)
-            ty = tl_ty_of(s, &v);
+        ty = tl_ty_settled(s, &ty, &v);
         TlValue *ir = v.kind == TL_VAL_CONST ? tl_materialize(s, &v, a->loc) : NULL;
         if (ir)
             v = tl_val_ir(ir);
@@ -490,7 +489,8 @@ static bool same_val(const TlVal *a, const TlVal *b)
         return false;
     switch (a->kind) {
     case TL_VAL_UNKNOWN: return true;
-    case TL_VAL_FN: return a->u.up == b->u.up;
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN: return tl_same_fn(a, b);
     case TL_VAL_INT: return a->u.integer == b->u.integer;
     case TL_VAL_CONST: return a->u.bits == b->u.bits;
     case TL_VAL_IR:
@@ -507,7 +507,6 @@ static bool same_val(const TlVal *a, const TlVal *b)
     case TL_VAL_VOID:
     case TL_VAL_FLOAT:
     case TL_VAL_CHOICE:
-    case TL_VAL_BUILTIN:
     case TL_VAL_TYPE:
     case TL_VAL_STRING:
     case TL_VAL_MODULE:
@@ -623,7 +622,7 @@ TlVal tl_call_def(TlSema *s, const TlVal *fn, uint32_t nargs, const TlArgVal *ar
 
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc)
 {
-    TL_ASSERT(fn->kind == TL_VAL_FN || fn->kind == TL_VAL_BUILTIN, "a value of kind %d is called",
+    TL_ASSERT(tl_is_fn(fn), "a value of kind %d is called",
               (int)fn->kind);
     if (fn->kind == TL_VAL_BUILTIN)
         return tl_builtin_apply(s, fn->u.builtin, fn->fast, nargs, args, loc);

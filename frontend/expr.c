@@ -115,7 +115,9 @@ TlVal tl_eval_init(TlSema *s, const TlExpr *e, const TlTy *ty)
             tl_err(s, e->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
         return eval_fields(s, e, ty);
     }
-    TlVal v = tl_eval_value(s, e), x = tl_convert(s, &v, ty, e->loc);
+    bool may_be_fn = ty->kind == TL_TY_AUTO;
+    TlVal v = may_be_fn ? tl_eval(s, e) : tl_eval_value(s, e);
+    TlVal x = may_be_fn && tl_is_fn(&v) ? v : tl_convert(s, &v, ty, e->loc);
     /* not a stand-in: it may be a constant that is known later */
     return v.kind == TL_VAL_UNKNOWN && x.kind == TL_VAL_IR ? tl_unknown(tl_val_dtype(&x)) : x;
 }

@@ -106,7 +106,7 @@ static void add_fields(Expand *x, Part part)
                              .loc = x->options->loc,
                              .is_const = is_const,
                              .type = f->type,
-                             .init = is_const && given ? member : NULL,
+                             .init = given ? member : NULL,
                              .of = part.types};
             tl_vec_push(&ctx->perm, x->out, p);
         }

@@ -180,14 +180,14 @@ static bool same_val(const TlVal *a, const TlVal *b)
     case TL_VAL_STRUCT:
     case TL_VAL_ARRAY: return a->items == b->items;
     case TL_VAL_INT: return a->u.integer == b->u.integer;
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN: return tl_same_fn(a, b);
     case TL_VAL_ERROR:
     case TL_VAL_UNKNOWN:
     case TL_VAL_UNSET:
     case TL_VAL_VOID:
     case TL_VAL_FLOAT:
     case TL_VAL_CHOICE:
-    case TL_VAL_FN:
-    case TL_VAL_BUILTIN:
     case TL_VAL_TYPE:
     case TL_VAL_STRING:
     case TL_VAL_MODULE:
@@ -274,6 +274,12 @@ static TlVal join_vals(Join *j, const TlVal *a, const TlVal *b)
             out.items[i] = join_vals(j, a->kind == TL_VAL_UNSET ? &unset : &a->items[i],
                                      b->kind == TL_VAL_UNSET ? &unset : &b->items[i]);
         return out;
+    }
+    if (tl_is_fn(set)) {
+        if (a->kind != TL_VAL_UNSET && b->kind != TL_VAL_UNSET)
+            tl_err(j->s, j->loc, TL_E0302, "the branches", tl_val_str(j->s, a),
+                   tl_val_str(j->s, b));
+        return *set;
     }
     return set->kind == TL_VAL_VIEW ? join_views(j, a, b) : join_leaf(j, a, b);
 }
@@ -500,6 +506,9 @@ static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValue
         return;
     const TlType *t = init->u.ir->type;
     TlValue *x = tl_is_number(now) ? tl_materialize(s, now, s->b.loc) : NULL;
+    if (x && x->type != t)
+        tl_err(s, s->b.loc, TL_E0302, "a variable of the loop", tl_type_str(s->ctx, t),
+               tl_val_str(s, now));
     if (!x || x->type != t)
         x = t->ptr ? init->u.ir : tl_const_bits(&s->b, t, 0); /* after an error, or abstract */
     tl_vec_push(s->arena, out, x);

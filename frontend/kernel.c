@@ -34,6 +34,20 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
 
 /* ---- run-time parameters ---- */
 
+/* The default of a field; only tools that make arguments use it. */
+static void bind_default(Kernel *k, const TlParamDecl *p, const TlType *t, TlParam *out)
+{
+    if (!p->init)
+        return;
+    TlTy ty = tl_ty_value(t);
+    TlVal v = tl_eval(k->s, p->init), x = tl_convert(k->s, &v, &ty, p->init->loc);
+    out->has_value = x.kind == TL_VAL_CONST;
+    out->value = out->has_value ? x.u.bits : 0;
+    if (!tl_is_constant(&x))
+        tl_err(k->s, p->init->loc, TL_E0406,
+               tl_format(k->s->arena, "the default of '%s'", p->name));
+}
+
 static TlVal bind_arg(Kernel *k, const TlParamDecl *p, const TlType *t, tile_param_kind kind)
 {
     TlParam out = {.name = p->name,
@@ -43,6 +57,7 @@ static TlVal bind_arg(Kernel *k, const TlParamDecl *p, const TlType *t, tile_par
                    .is_const = kind == TILE_PARAM_SCALAR || t->is_const,
                    .of = p->of,
                    .rank = kind == TILE_PARAM_VIEW ? t->rank : 0};
+    bind_default(k, p, t, &out);
     tl_vec_push(k->s->arena, &k->info->params, out);
     TlValue *arg = tl_block_arg(k->fn->body, t, p->name);
     return kind == TILE_PARAM_VIEW ? tl_val_view(arg) : tl_val_ir(arg);

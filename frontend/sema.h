@@ -74,6 +74,7 @@ typedef enum TlTyKind {
     TL_TY_STRUCT,
     TL_TY_TUPLE, /* items; def */
     TL_TY_ARRAY, /* n elements of type items[0] */
+    TL_TY_FN,    /* in fields that are auto: each function has a type of its own, fn */
     TL_TY_VOID,
     TL_TY_AUTO
 } TlTyKind;
@@ -83,7 +84,8 @@ struct TlTy {
     const TlType *type;
     TlDef *def;
     uint32_t n;
-    const TlTy *items;
+    const TlTy *items; /* of a struct's type as written auto may be among them; of a value's not */
+    const TlVal *fn;
 };
 
 /* ---- values ---- */
@@ -313,6 +315,17 @@ static inline bool tl_is_bad(const TlVal *v)
 {
     return v->kind == TL_VAL_ERROR || v->kind == TL_VAL_UNKNOWN;
 }
+static inline bool tl_is_fn(const TlVal *v)
+{
+    return v->kind == TL_VAL_FN || v->kind == TL_VAL_BUILTIN;
+}
+static inline bool tl_same_fn(const TlVal *a, const TlVal *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == TL_VAL_FN ? a->def == b->def && a->u.up == b->u.up
+                                : a->u.builtin == b->u.builtin && a->fast == b->fast;
+}
 static inline bool tl_is_literal(const TlVal *v)
 {
     return v->kind == TL_VAL_INT || v->kind == TL_VAL_FLOAT;
@@ -466,6 +479,8 @@ void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc); /* the error: v is n
 uint32_t tl_parts_of(const TlVal *v);
 bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc);
 TlTy tl_ty_of(TlSema *s, const TlVal *v); /* literals: their default type */
+/* ty, with what v has for auto in it. */
+TlTy tl_ty_settled(TlSema *s, const TlTy *ty, const TlVal *v);
 bool tl_ty_same(const TlTy *a, const TlTy *b);
 const TlType *tl_val_type_of(TlSema *s, const TlVal *v); /* numbers, pointers; NULL otherwise */
 TlDtype tl_val_dtype(const TlVal *v);     /* of numbers and unknowns; COUNT when there is none */

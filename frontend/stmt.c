@@ -31,9 +31,10 @@ static void declare(TlSema *s, const TlDecl *d, TlTy ty, TlVal v, bool is_const)
     bool is_auto = ty.kind == TL_TY_AUTO;
     if (!is_const)
         v = forget(s, &v, d->loc);
-    if (ty.kind == TL_TY_AUTO || ty.kind == TL_TY_UNKNOWN) {
+    ty = tl_ty_settled(s, &ty, &v);
+    if (ty.kind == TL_TY_UNKNOWN) {
         TlTy own = tl_ty_of(s, &v);
-        if (own.kind != TL_TY_UNKNOWN || ty.kind == TL_TY_AUTO)
+        if (own.kind != TL_TY_UNKNOWN)
             ty = own;
     }
     if (v.kind == TL_VAL_IR && v.u.ir && !v.u.ir->name)
@@ -106,7 +107,7 @@ static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
         *outer = tl_val_copy(s, outer);
         for (uint32_t i = 0; i < outer->n; i++)
             if (item->fields.data[i].name == e->u.name) {
-                *ty = outer->def->fields[i];
+                *ty = ty->kind == TL_TY_STRUCT ? ty->items[i] : outer->def->fields[i];
                 return &outer->items[i];
             }
     }
@@ -424,8 +425,8 @@ static void check_return(TlSema *s, const TlStmt *st)
     TlVal x = tl_convert(s, &v, &f->ty, st->value->loc);
     if (x.kind == TL_VAL_ERROR)
         x = f->ty.kind == TL_TY_VALUE ? tl_zero(s, &f->ty) : tl_unknown(TL_DTYPE_COUNT);
-    if (f->ty.kind == TL_TY_AUTO && !tl_is_bad(&x))
-        f->ty = tl_ty_of(s, &x);
+    if (!tl_is_bad(&x))
+        f->ty = tl_ty_settled(s, &f->ty, &x);
     tl_var_set(s, f->result, x);
 }
 

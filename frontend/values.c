@@ -20,6 +20,7 @@ const char *tl_ty_str(TlSema *s, const TlTy *t)
     case TL_TY_VALUE: return tl_type_str(s->ctx, t->type);
     case TL_TY_VIEW: return "a view";
     case TL_TY_STRUCT: return tl_format(s->arena, "struct %s", t->def->item->name);
+    case TL_TY_FN: return tl_val_str(s, t->fn);
     case TL_TY_VOID: return "void";
     case TL_TY_AUTO: return "auto";
     case TL_TY_ARRAY: return tl_format(s->arena, "%s[%u]", tl_ty_str(s, t->items), t->n);
@@ -237,6 +238,30 @@ bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc)
 
 /* ---- types of values ---- */
 
+/* A struct's fields that are auto have the types of what they hold. */
+static TlTy ty_of_struct(TlSema *s, const TlVal *v)
+{
+    TlTy *items = TL_NEW_ARRAY(s->arena, TlTy, v->n + 1);
+    for (uint32_t i = 0; i < v->n; i++) {
+        bool is_struct = v->def->fields[i].kind == TL_TY_STRUCT;
+        items[i] = v->def->fields[i];
+        if (items[i].kind == TL_TY_AUTO || (is_struct && v->items[i].kind == TL_VAL_STRUCT))
+            items[i] = tl_ty_of(s, &v->items[i]);
+    }
+    return (TlTy){.kind = TL_TY_STRUCT,
+                  .def = v->def,
+                  .n = v->n,
+                  .items = items,
+                  .dtype = TL_DTYPE_COUNT};
+}
+
+static TlTy ty_of_fn(TlSema *s, const TlVal *v)
+{
+    TlVal *fn = TL_NEW(s->arena, TlVal);
+    *fn = *v;
+    return (TlTy){.kind = TL_TY_FN, .fn = fn, .dtype = TL_DTYPE_COUNT};
+}
+
 TlTy tl_ty_of(TlSema *s, const TlVal *v)
 {
     switch (v->kind) {
@@ -249,22 +274,17 @@ TlTy tl_ty_of(TlSema *s, const TlVal *v)
     case TL_VAL_IR: return tl_ty_value(tl_val_type_of(s, v));
     case TL_VAL_VIEW:
         return (TlTy){.kind = TL_TY_VIEW, .type = v->u.ir->type, .dtype = TL_DTYPE_COUNT};
-    case TL_VAL_STRUCT:
-        return (TlTy){.kind = TL_TY_STRUCT,
-                      .def = v->def,
-                      .n = v->n,
-                      .items = v->def->fields,
-                      .dtype = TL_DTYPE_COUNT};
+    case TL_VAL_STRUCT: return ty_of_struct(s, v);
     case TL_VAL_ARRAY: return *v->u.type;
     case TL_VAL_TUPLE: break;
     case TL_VAL_UNSET:
     case TL_VAL_VOID:
-    case TL_VAL_FN:
-    case TL_VAL_BUILTIN:
     case TL_VAL_TYPE:
     case TL_VAL_STRING:
     case TL_VAL_MODULE:
     case TL_VAL_SPACE: return tl_ty_kind(TL_TY_VOID);
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN: return ty_of_fn(s, v);
     }
     TlTy *items = TL_NEW_ARRAY(s->arena, TlTy, v->n ? v->n : 1);
     for (uint32_t i = 0; i < v->n; i++)
@@ -272,12 +292,18 @@ TlTy tl_ty_of(TlSema *s, const TlVal *v)
     return (TlTy){.kind = TL_TY_TUPLE, .n = v->n, .items = items, .dtype = TL_DTYPE_COUNT};
 }
 
+TlTy tl_ty_settled(TlSema *s, const TlTy *ty, const TlVal *v)
+{
+    bool open = ty->kind == TL_TY_AUTO || (ty->kind == TL_TY_STRUCT && v->kind == TL_VAL_STRUCT);
+    return open ? tl_ty_of(s, v) : *ty;
+}
+
 bool tl_ty_same(const TlTy *a, const TlTy *b)
 {
-    if (a->kind != b->kind || a->n != b->n)
+    if (a->kind != b->kind || a->n != b->n || a->def != b->def)
         return false;
-    if (a->kind == TL_TY_STRUCT)
-        return a->def == b->def;
+    if (a->kind == TL_TY_FN)
+        return tl_same_fn(a->fn, b->fn);
     if (a->kind == TL_TY_ARRAY)
         return tl_ty_same(a->items, b->items);
     for (uint32_t i = 0; i < a->n; i++)
@@ -539,8 +565,10 @@ static TlVal convert_items(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
         return tl_is_bad(v) ? *v : tl_bad();
     }
     TlVal out = tl_val_copy(s, v);
+    s->evaluated = NULL; /* the expression is no item's */
     for (uint32_t i = 0; i < v->n; i++)
-        out.items[i] = tl_convert(s, &v->items[i], &t->items[i], loc);
+        if (!tl_is_fn(&v->items[i]) || t->items[i].kind != TL_TY_AUTO)
+            out.items[i] = tl_convert(s, &v->items[i], &t->items[i], loc);
     return out;
 }
 
@@ -557,12 +585,15 @@ TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
             return refuse(s, v, t->dtype, loc);
         return v->kind == TL_VAL_ERROR ? *v : tl_unknown(t->dtype);
     case TL_TY_VIEW:
+    case TL_TY_FN:
     case TL_TY_ARRAY: {
         TlTy own = tl_ty_of(s, v);
         if (tl_ty_same(&own, t))
             return *v;
+        bool views = own.kind == TL_TY_VIEW && t->kind == TL_TY_VIEW;
         if (!tl_is_bad(v))
-            tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
+            tl_err(s, loc, TL_E0301, views ? tl_type_str(s->ctx, own.type) : tl_val_str(s, v),
+                   views ? tl_type_str(s->ctx, t->type) : tl_ty_str(s, t));
         return tl_is_bad(v) ? *v : tl_bad();
     }
     case TL_TY_AUTO: break;
@@ -652,6 +683,8 @@ TlVal tl_zero(TlSema *s, const TlTy *t)
                              : tl_val_const(t->type->dtype, 0);
     if (t->kind == TL_TY_ARRAY)
         return zero_array(s, t);
+    if (t->kind == TL_TY_FN)
+        return *t->fn;
     if (t->kind != TL_TY_STRUCT && t->kind != TL_TY_TUPLE)
         return tl_unknown(TL_DTYPE_COUNT);
     TlVal v =

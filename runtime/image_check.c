@@ -87,6 +87,8 @@ static bool check_params(check *c, const tile_image_kernel *k)
             return bad(c, "a parameter's kind or type");
         if (p[i].kind == TILE_PARAM_VIEW && !check_dims(c, k, &p[i]))
             return false;
+        if (p[i].value && !table(c, p[i].value, 1, sizeof(uint64_t), 8, "a parameter's default"))
+            return false;
     }
     return true;
 }

@@ -750,6 +750,8 @@ static bool info_param(Parser *p, TlKernelInfo *k)
     if (!const_dtype(p, &q.is_const, &q.dtype)) return false;
     if (take(p, '[') && !param_dims(p, &q)) return false;
     if (take_word(p, "of") && !string(p, &q.of)) return false;
+    q.has_value = take(p, '=');
+    if (q.has_value && !const_literal(p, tl_type_scalar(p->ctx, q.dtype), &q.value)) return false;
     if (!position(p, &q.loc)) return false;
     tl_vec_push(&p->module->arena, &k->params, q);
     return true;

@@ -406,6 +406,10 @@ static void put_param(Printer *p, const TlParam *q)
         tl_sbuf_puts(p->out, " of ");
         put_string(p->out, q->of);
     }
+    if (q->has_value) {
+        tl_sbuf_puts(p->out, " = ");
+        put_const(p->out, tl_type_scalar(p->module->ctx, q->dtype), q->value);
+    }
     put_loc(p, q->loc);
     tl_sbuf_puts(p->out, "\n");
 }

@@ -1,4 +1,4 @@
-/* The kernel image, version 15: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 16: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 15, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_VERSION = 16, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
     TL_MAX_CLUSTER = 8, /* programs; bytes of shared memory that one may have: */
     TL_CLUSTER_SHARED = 200 << 10,
     TILE_IMAGE_MAX_PARAMS = 128,
@@ -57,6 +57,7 @@ typedef enum tile_param_kind {
 typedef struct tile_image_param {
     uint32_t name, kind, dtype, is_const, rank;
     uint32_t dims; /* views: 2 * rank tile_image_dim, extent and stride of each axis in turn */
+    uint32_t value; /* scalars with a default: a u64 with its bits; else 0. No launch uses it */
 } tile_image_param;
 
 /* A name for a run-time extent or stride; its value is taken where it appears first, and demanded

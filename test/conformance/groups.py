@@ -217,8 +217,9 @@ GROUPS = {
         "within functions, without a name": "nested_* together_functions_*",
         "beside borders, points, order, scans and atomics": "together_*",
         "what such a function must not do": "frontend/diags/nested_*.tile",
-        "structs as options of a kernel": "options_* frontend/lower/options.tile "
-            "frontend/diags/options_of_a_kernel.tile",
+        "structs as options and parameters of a kernel": "options_* structs_passed_at_run_time "
+            "structs_of_views_pointers_and_functions language/header_struct.test frontend/diags/field_auto.tile "
+            "frontend/lower/options.tile frontend/diags/options_of_a_kernel.tile",
     },
     "the reference": {"each clause of LANGUAGE.md": "lang_*", }, "options and tools": {
         "warps": "codegen/warps.tile codegen/warps_no_power_of_two.tile",
