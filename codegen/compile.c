@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "codegen/compile_tune.h"
+#include "codegen/describe.h"
 #include "codegen/header.h"
 #include "codegen/job.h"
 #include "codegen/options.h"
@@ -318,7 +319,8 @@ static bool run_passes(TlJob *j)
 {
     TL_ASSERT(j->module && j->target, "passes without a module");
     const tilec_options *o = j->o;
-    bool only_tir = j->stage == TL_STAGE_TIR || j->stage == TL_STAGE_HEADER;
+    bool only_tir = j->stage == TL_STAGE_TIR || j->stage == TL_STAGE_HEADER ||
+                    j->stage == TL_STAGE_JSON;
     if (!only_tir && !settle_launch(j))
         return false;
     TlMachine machine = tl_target_machine(j->target);
@@ -444,6 +446,12 @@ static tilec_status compile_text(TlJob *j, const char *name, const char *text, s
         tl_sbuf_init(&s, &j->scratch);
         tl_header_write(&s, &j->ctx, j->module, tl_image_name(&j->scratch, j->o, name),
                         j->o->prefix, name);
+        return tl_job_emit_text(j, &s);
+    }
+    if (j->stage == TL_STAGE_JSON) {
+        TlSbuf s;
+        tl_sbuf_init(&s, &j->scratch);
+        tl_describe(&s, j->module, name);
         return tl_job_emit_text(j, &s);
     }
     return tl_job_emit(j);
