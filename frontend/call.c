@@ -482,43 +482,10 @@ typedef struct Walked {
 
 enum { MOST_WALKED = 64 }; /* of a function that are remembered */
 
-/* Are they the same for the callee? In doubt, no. */
-static bool same_val(const TlVal *a, const TlVal *b)
-{
-    if (a->kind != b->kind || a->dtype != b->dtype || a->def != b->def || a->n != b->n)
-        return false;
-    switch (a->kind) {
-    case TL_VAL_UNKNOWN: return true;
-    case TL_VAL_FN:
-    case TL_VAL_BUILTIN: return tl_same_fn(a, b);
-    case TL_VAL_INT: return a->u.integer == b->u.integer;
-    case TL_VAL_CONST: return a->u.bits == b->u.bits;
-    case TL_VAL_IR:
-    case TL_VAL_VIEW: return a->u.ir == b->u.ir;
-    case TL_VAL_TUPLE:
-    case TL_VAL_STRUCT:
-    case TL_VAL_ARRAY:
-        for (uint32_t i = 0; i < a->n; i++)
-            if (!same_val(&a->items[i], &b->items[i]))
-                return false;
-        return true;
-    case TL_VAL_ERROR:
-    case TL_VAL_UNSET:
-    case TL_VAL_VOID:
-    case TL_VAL_FLOAT:
-    case TL_VAL_CHOICE:
-    case TL_VAL_TYPE:
-    case TL_VAL_STRING:
-    case TL_VAL_MODULE:
-    case TL_VAL_SPACE: break;
-    }
-    return false;
-}
-
 static bool same_args(uint32_t n, const TlArgVal *a, const TlArgVal *b)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (a[i].name != b[i].name || !same_val(&a[i].val, &b[i].val))
+        if (a[i].name != b[i].name || !tl_same_val(&a[i].val, &b[i].val))
             return false;
     return true;
 }
@@ -649,6 +616,18 @@ TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t narg
 
 /* ---- abstract check of a function's body ---- */
 
+static TlVal abstract_of(TlSema *s, const TlTy *ty, TlName name)
+{
+    if (ty->kind == TL_TY_VALUE)
+        return tl_val_ir(tl_block_arg(s->b.fn->body, ty->type, name));
+    if (ty->kind != TL_TY_STRUCT)
+        return tl_unknown(ty->kind == TL_TY_UNKNOWN ? ty->dtype : TL_DTYPE_COUNT);
+    TlVal v = tl_val_items(s, TL_VAL_STRUCT, ty->def, ty->n);
+    for (uint32_t i = 0; i < ty->n; i++)
+        v.items[i] = abstract_of(s, &ty->items[i], name);
+    return v;
+}
+
 static TlVal abstract_arg(TlSema *s, const TlParamDecl *p)
 {
     TlTy ty = p->form == TL_PF_VALUE || p->form == TL_PF_POINTER ? tl_type_resolve(s, p->type)
@@ -660,11 +639,7 @@ static TlVal abstract_arg(TlSema *s, const TlParamDecl *p)
         const TlType *t = tl_type_view(s->ctx, elem.type->dtype, p->is_const, (int)p->extents.len);
         return tl_val_view(tl_block_arg(s->b.fn->body, t, p->name));
     }
-    if (ty.kind == TL_TY_VALUE)
-        return tl_val_ir(tl_block_arg(s->b.fn->body, ty.type, p->name));
-    if (ty.kind == TL_TY_STRUCT)
-        return tl_zero(s, &ty);
-    return tl_unknown(ty.kind == TL_TY_UNKNOWN ? ty.dtype : TL_DTYPE_COUNT);
+    return abstract_of(s, &ty, p->name);
 }
 
 static void check_body(TlSema *s, const TlVal *fn, uint32_t depth)

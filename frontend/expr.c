@@ -280,7 +280,11 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     case TL_EX_MEMBER: {
         TlVal v =
             e->a->kind == TL_EX_NAME ? tl_eval_name(s, e->a, e->u.name) : tl_eval(s, e->a);
-        return tl_member_of(s, &v, e->u.name, e->loc);
+        TlVal x = tl_member_of(s, &v, e->u.name, e->loc);
+        bool unset = x.kind == TL_VAL_UNKNOWN && !s->abstract && !s->quiet_errors;
+        if (unset && !s->ctx->diags.errors)
+            tl_err(s, e->loc, TL_E0383, tl_source_text(s->ctx, e->begin, e->end));
+        return x;
     }
     case TL_EX_TUPLE: return eval_tuple(s, e);
     case TL_EX_STRUCT: return eval_struct(s, e);

@@ -3,7 +3,8 @@
  * records them sees nothing else. So does `S s`, with scalar parameters "s.f", which is what a
  * launch passes. The parameter itself stays behind them, as their struct.
  *
- * A field's default is taken from the parameter's, `= {f = 3}`, as the expression (S){f = 3}.f. */
+ * A field's default is what the parameter's has for it, `= {f = 3}`, which sees the fields before
+ * it, or else the expression (S){}.f. */
 #include "frontend/sema.h"
 
 enum { MOST_NESTED = 16 }; /* structs in structs; more is an error where types are read */
@@ -47,7 +48,7 @@ static TlExpr *member_of(const Expand *x, TlExpr *of, TlName name)
     return e;
 }
 
-/* (S){...} of the parameter's default. */
+/* The parameter's default, or (S){}. */
 static TlExpr *whole_default(const Expand *x)
 {
     TlExpr *init = x->options->init;
@@ -55,9 +56,18 @@ static TlExpr *whole_default(const Expand *x)
         return init;
     TlExpr *e = new_expr(x, TL_EX_STRUCT);
     e->type = x->options->type;
-    if (init)
-        e->args.data = init->args.data, e->args.len = init->args.len, e->args.cap = init->args.cap;
     return e;
+}
+
+/* What a list {1, f = 3} has for field i; NULL. */
+static TlExpr *value_in(const TlExpr *list, const TlItem *item, uint32_t i)
+{
+    for (uint32_t k = 0; list && k < list->args.len; k++) {
+        const TlArg *a = &list->args.data[k];
+        if (a->name ? a->name == item->fields.data[i].name : k == i)
+            return a->value;
+    }
+    return NULL;
 }
 
 static const char *kind_of(TlCtx *ctx, const TlTypeExpr *t)
@@ -74,12 +84,37 @@ static const char *kind_of(TlCtx *ctx, const TlTypeExpr *t)
 }
 
 typedef struct Part {
+    const struct Part *up; /* the struct of which this is a field, f; or NULL */
+    TlName field;
     const TlDef *def;
     const char *name, *types; /* "o.inner", "S.part" */
     TlExpr *value;            /* its default */
+    const TlExpr *list;       /* of which these are other than that: {...}; or NULL */
     bool given;               /* and it has one */
     int depth;
 } Part;
+
+/* {}, {f = {}} and so on to (S){f = {}}: no value but the fields in which the part lies. */
+static TlExpr *without_values(const Expand *x, const Part *part)
+{
+    TlExpr *list = new_expr(x, TL_EX_TUPLE);
+    list->braces = true;
+    for (const Part *p = part; p->up; p = p->up) {
+        TlExpr *outer = new_expr(x, p->up->up ? TL_EX_TUPLE : TL_EX_STRUCT);
+        outer->braces = p->up->up != NULL;
+        outer->type = x->options->type;
+        TlArg arg = {.name = p->field, .loc = outer->loc, .value = list};
+        tl_vec_push(&x->p->ctx->perm, &outer->args, arg);
+        list = outer;
+    }
+    return list;
+}
+
+/* (S){f = {}}.f */
+static TlExpr *blank(const Expand *x, const Part *part, TlExpr *whole)
+{
+    return part->up ? member_of(x, blank(x, part->up, whole), part->field) : whole;
+}
 
 static void add_fields(Expand *x, Part part)
 {
@@ -89,13 +124,19 @@ static void add_fields(Expand *x, Part part)
     for (uint32_t i = 0; i < item->fields.len && part.depth < MOST_NESTED; i++) {
         const TlFieldDecl *f = &item->fields.data[i];
         const char *name = tl_format(&ctx->perm, "%s.%s", part.name, f->name);
-        TlExpr *member = member_of(x, part.value, f->name);
+        TlExpr *own = value_in(part.list, item, i);
+        TlExpr *value = own && !own->braces ? own : member_of(x, part.value, f->name);
         const TlDef *inner = struct_of(part.def->mod, f->type);
         const char *wrong = inner ? NULL : kind_of(ctx, f->type);
-        bool given = part.given || f->init;
+        bool given = part.given || f->init || own;
         if (inner) {
             const char *types = tl_format(&ctx->perm, "%s.%s", part.types, inner->item->name);
-            add_fields(x, (Part){inner, name, types, member, given, part.depth + 1});
+            Part next = {&part, f->name, inner, name, types, value, NULL, given, part.depth + 1};
+            if (own && own->braces) {
+                next.list = own;
+                next.value = blank(x, &next, without_values(x, &next));
+            }
+            add_fields(x, next);
         } else if (wrong) {
             if (!x->options->broken) /* one error is enough */
                 tl_diag(&ctx->diags, x->options->loc, TL_E0382, f->name, x->options->name, wrong);
@@ -106,7 +147,7 @@ static void add_fields(Expand *x, Part part)
                              .loc = x->options->loc,
                              .is_const = is_const,
                              .type = f->type,
-                             .init = given ? member : NULL,
+                             .init = given ? value : NULL,
                              .of = part.types};
             tl_vec_push(&ctx->perm, x->out, p);
         }
@@ -123,8 +164,13 @@ static void expand_kernel(TlProgram *p, const TlMod *mod, TlItem *item)
         const TlDef *def = is_value ? struct_of(mod, param->type) : NULL;
         if (def) {
             Expand x = {p, &all, param};
-            add_fields(&x, (Part){def, param->name, def->item->name, whole_default(&x),
-                                  param->init != NULL, 0});
+            const TlExpr *list = param->init && param->init->braces ? param->init : NULL;
+            add_fields(&x, (Part){.def = def,
+                                  .name = param->name,
+                                  .types = def->item->name,
+                                  .value = whole_default(&x),
+                                  .list = list,
+                                  .given = param->init != NULL});
             param->form = TL_PF_OPTIONS;
             any = true;
         }
@@ -170,8 +216,10 @@ TlName tl_dotted_name(TlSema *s, const TlExpr *e)
 
 void tl_head_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v)
 {
-    const TlParamDecl *end = item->params.data + item->params.len, *options = p + 1;
+    const TlParamDecl *end = item->params.data + item->params.len, *options = p;
     tl_var_bind_const(s, p->local, p->loc, v);
+    while (options < end && options->of)
+        options++;
     if (!p->of || options == end || options->form != TL_PF_OPTIONS)
         return;
     uint32_t first = (uint32_t)(p - item->params.data);

@@ -168,34 +168,6 @@ typedef struct Join {
     TlLoc loc;
 } Join;
 
-static bool same_val(const TlVal *a, const TlVal *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    switch (a->kind) {
-    case TL_VAL_IR:
-    case TL_VAL_VIEW: return a->u.ir == b->u.ir;
-    case TL_VAL_CONST: return a->dtype == b->dtype && a->u.bits == b->u.bits;
-    case TL_VAL_TUPLE:
-    case TL_VAL_STRUCT:
-    case TL_VAL_ARRAY: return a->items == b->items;
-    case TL_VAL_INT: return a->u.integer == b->u.integer;
-    case TL_VAL_FN:
-    case TL_VAL_BUILTIN: return tl_same_fn(a, b);
-    case TL_VAL_ERROR:
-    case TL_VAL_UNKNOWN:
-    case TL_VAL_UNSET:
-    case TL_VAL_VOID:
-    case TL_VAL_FLOAT:
-    case TL_VAL_CHOICE:
-    case TL_VAL_TYPE:
-    case TL_VAL_STRING:
-    case TL_VAL_MODULE:
-    case TL_VAL_SPACE: break;
-    }
-    return false;
-}
-
 /* The value as IR at the end of its arm. */
 static TlValue *leaf_in_arm(Join *j, int arm, const TlVal *v)
 {
@@ -261,7 +233,7 @@ static TlVal join_views(Join *j, const TlVal *a, const TlVal *b)
 
 static TlVal join_vals(Join *j, const TlVal *a, const TlVal *b)
 {
-    if (same_val(a, b))
+    if (tl_same_val(a, b))
         return *a;
     if (tl_is_bad(a) || tl_is_bad(b))
         return tl_worse(a, b, TL_DTYPE_COUNT);

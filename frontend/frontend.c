@@ -328,19 +328,6 @@ static const TlExpr *variant_value(const TlVariant *v, TlName name)
     return NULL;
 }
 
-static bool same_const(const TlVal *a, const TlVal *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind == TL_VAL_CONST)
-        return a->dtype == b->dtype && a->u.bits == b->u.bits;
-    if (a->kind == TL_VAL_TYPE)
-        return tl_ty_same(a->u.type, b->u.type);
-    if (a->kind == TL_VAL_FN)
-        return a->def == b->def && a->u.up == b->u.up;
-    return a->kind == TL_VAL_BUILTIN && a->u.builtin == b->u.builtin;
-}
-
 typedef enum Bound { BOUND, DISAGREES, BAD } Bound;
 
 /* The constants that the caller or the variant gives. */
@@ -435,7 +422,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
             want = tl_const_param_eval(s, l->def, p, e ? e : p->init);
             if (tl_is_bad(&want))
                 return BAD;
-            if (text && !same_const(&v, &want))
+            if (text && !tl_same_val(&v, &want))
                 result = DISAGREES;
             v = want;
         } else if (!text && !tuned) {

@@ -192,6 +192,10 @@ static bool is_constant(Kernel *k, const TlExpr *e)
         TlDef *def = tl_mod_find(k->s->frame->mod, e->u.name);
         return def && def->item->kind == TL_IT_CONST;
     }
+    if (e->kind == TL_EX_MEMBER) { /* of options or a module */
+        TlVal v = tl_eval(k->s, e);
+        return v.kind == TL_VAL_CONST || tl_is_bad(&v);
+    }
     if (e->kind == TL_EX_INT)
         return true;
     if (e->kind == TL_EX_CALL) {
@@ -661,9 +665,14 @@ void tl_check_kernel(TlSema *s, TlDef *def)
     TlBuilder outer = s->b;
     uint32_t at = 0;
     s->frame = &frame;
+    tl_options_unset(s, item, frame.vars);
     for (uint32_t i = 0; i < item->params.len;
          i++) { /* instances supply the values; here defaults are checked only */
         const TlParamDecl *p = &item->params.data[i];
+        TlTy whole = p->form == TL_PF_OPTIONS && p->init ? tl_type_resolve(s, p->type)
+                                                         : tl_ty_kind(TL_TY_UNKNOWN);
+        if (whole.kind == TL_TY_STRUCT) /* names and number of its values */
+            tl_eval_init(s, p->init, &whole);
         if (!tl_is_const_form(p))
             continue;
         TlTy ty = p->form == TL_PF_CONST ? tl_type_resolve(s, p->type) : tl_ty_kind(TL_TY_AUTO);

@@ -378,7 +378,7 @@ TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when ther
 /* `const S o` and `S s` of every kernel become a parameter for each field. Once the modules are
  * open. */
 void tl_options_expand(TlProgram *p);
-/* Binds a parameter of a kernel, and with the last field of a struct the struct. */
+/* Binds a parameter of a kernel, and with a field of a struct the struct. */
 void tl_head_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v);
 /* "s.inner.n" of a name and members; NULL of what is none. */
 TlName tl_dotted_name(TlSema *s, const TlExpr *e);
@@ -456,6 +456,8 @@ void tl_var_set(TlSema *s, TlVar *v, TlVal val);
 TlVar **tl_vars_new(TlSema *s, TlDef *def);
 /* The same for its head alone: there may be a thousand configurations to try. */
 TlVar **tl_head_vars_new(TlSema *s, TlDef *def);
+/* Structs before any of their fields is bound, whose defaults may ask for another. */
+void tl_options_unset(TlSema *s, const TlItem *item, TlVar **vars);
 
 /* ---- values.c ---- */
 /* A short name of a value for messages: "f32", "tile<f32, 4>", "the literal 3", "struct pair",
@@ -479,6 +481,8 @@ void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc); /* the error: v is n
 uint32_t tl_parts_of(const TlVal *v);
 bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc);
 TlTy tl_ty_of(TlSema *s, const TlVal *v); /* literals: their default type */
+/* Are they known to be the same? In doubt, no. */
+bool tl_same_val(const TlVal *a, const TlVal *b);
 /* ty, with what v has for auto in it. */
 TlTy tl_ty_settled(TlSema *s, const TlTy *ty, const TlVal *v);
 bool tl_ty_same(const TlTy *a, const TlTy *b);

@@ -105,6 +105,38 @@ TlVal tl_val_copy(TlSema *s, const TlVal *v)
     return out;
 }
 
+bool tl_same_val(const TlVal *a, const TlVal *b)
+{
+    if (a->kind != b->kind || a->dtype != b->dtype || a->def != b->def || a->n != b->n)
+        return false;
+    switch (a->kind) {
+    case TL_VAL_UNKNOWN: return true;
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN: return tl_same_fn(a, b);
+    case TL_VAL_INT: return a->u.integer == b->u.integer;
+    case TL_VAL_CONST: return a->u.bits == b->u.bits;
+    case TL_VAL_TYPE: return tl_ty_same(a->u.type, b->u.type);
+    case TL_VAL_IR:
+    case TL_VAL_VIEW: return a->u.ir == b->u.ir;
+    case TL_VAL_TUPLE:
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY:
+        for (uint32_t i = 0; i < a->n; i++)
+            if (!tl_same_val(&a->items[i], &b->items[i]))
+                return false;
+        return true;
+    case TL_VAL_ERROR:
+    case TL_VAL_UNSET:
+    case TL_VAL_VOID:
+    case TL_VAL_FLOAT:
+    case TL_VAL_CHOICE:
+    case TL_VAL_STRING:
+    case TL_VAL_MODULE:
+    case TL_VAL_SPACE: break;
+    }
+    return false;
+}
+
 /* ---- checks ---- */
 
 static void check_no_value(TlSema *s, const TlVal *v, TlLoc loc)

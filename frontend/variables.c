@@ -46,8 +46,20 @@ TlVar **tl_vars_new(TlSema *s, TlDef *def)
     return TL_NEW_ARRAY(s->arena, TlVar *, def->item->locals.len + 1);
 }
 
+void tl_options_unset(TlSema *s, const TlItem *item, TlVar **vars)
+{
+    for (uint32_t i = 0; i < item->params.len; i++) {
+        const TlParamDecl *p = &item->params.data[i];
+        if (p->form == TL_PF_OPTIONS)
+            vars[p->local->index] = tl_var_new(s, p->name, p->loc, tl_ty_unknown(TL_DTYPE_COUNT),
+                                               tl_unknown(TL_DTYPE_COUNT), true);
+    }
+}
+
 TlVar **tl_head_vars_new(TlSema *s, TlDef *def)
 {
     tl_item_bind(s->prog, def);
-    return TL_NEW_ARRAY(s->arena, TlVar *, def->item->nhead + 1);
+    TlVar **vars = TL_NEW_ARRAY(s->arena, TlVar *, def->item->nhead + 1);
+    tl_options_unset(s, def->item, vars);
+    return vars;
 }

@@ -71,6 +71,20 @@ for name, consts, what in (
         lambda a, what=what: {"y": exact(applied(a["x"], **what))}, consts=consts)
 
 row(
+    "options_whose_defaults_see_the_fields_before", """
+struct tiles { int D = 128, DV = 128, BM = 64; bool wide; };
+struct outer { tiles t = {wide = true}; int n; };
+kernel k(f32 y[N], const tiles t = {DV = t.D / 2, BM = t.DV > 8 ? 32 : 16},
+         const outer o = {{D = t.D + 1}, n = o.t.D * 2})
+    grid(1)
+{
+    y[0] = t.DV;
+    y[1] = t.BM;
+    y[2] = o.n + (o.t.wide ? 1 : 0);
+}
+""", {"y": poison("f32", 3)}, lambda a: {"y": exact(np.array([6, 16, 26], np.float32))}, consts={"t.D": 12})
+
+row(
     "options_of_every_scalar_type", """
 struct tiles { i64 first = -7; u8 B = 8; f64 factor = 0.25; bf16 half = 0.5; bool twice; };
 kernel k(const f32 x[N], f32 y[N], const tiles a, const tiles b = {B = a.B, factor = 2, twice = true})
