@@ -320,7 +320,7 @@ static bool get_kernels(Model *m)
         {"T", 0, "f32"}, {"D", g->head_size, 0}, {"INTERLEAVED", g->interleaved, 0}, {0}};
     tile_const sized[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {0}};
     tile_const attend[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {"PAGE", PAGE, 0},
-                           {"WINDOW", g->window > 0, 0},
+                           {"o.window", g->window > 0, 0},
                            {"BH", device.host_memory || group > 16 ? group : 16, 0}, {0}};
     tile_const merge[] = {{"O_", 0, "f32"}, {"D", g->head_size, 0}, {"BS", PARTS, 0}, {0}};
     tile_const gate[] = {{"T", 0, "f32"}, {"act", 0, activations[g->activation]}, {0}};
@@ -439,7 +439,7 @@ static bool attend(Model *m, const Cache *cache, int rows, int parts)
            LAUNCH(m->attend, tile_f32_view(a[Q_], rows, h, d), k, v,
                tile_i32_view(a[LISTS], rows, m->lists), tile_i32_view(a[LENGTH], rows), part_o,
                part_lse, tile_f32((float)g->attention_scale), tile_f32(0),
-               tile_i32(g->window - 1)) &&
+               tile_i32(g->window - 1), tile_i32(0), tile_i32(0)) &&
            LAUNCH(m->merge, part_o, part_lse, tile_f32_view(NULL, 0),
                tile_f32_view(a[ATTENDED], rows, h, d), tile_f32_view(a[LSE], rows, h));
 }

@@ -24,7 +24,7 @@ bool kernels_open(Kernels *k, Type type, int width, int head)
     const bool master = type != F32;
 #define OF_T {"T", 0, t}
 #define ROW OF_T, {"W", 0, t}, {"BN", width, 0}
-#define HEADS OF_T, {"D", head, 0}, {"CAUSAL", 1, 0}
+#define HEADS OF_T, {"t.D", head, 0}, {"o.causal", 1, 0}
 #define TILES {"BM", 64, 0}, {"BN", 64, 0}
     const KernelRow rows[KERNELS] = {
         [EMBED] = {LAYERS, "embedding", {OF_T}},
@@ -41,6 +41,7 @@ bool kernels_open(Kernels *k, Type type, int width, int head)
         [ROPE] = {LAYERS, "rope", {OF_T, {"D", head, 0}}},
         [ROPE_BACK] = {LAYERS, "rope", {OF_T, {"D", head, 0}, {"BACKWARD", 1, 0}}},
         [ATTEND] = {ATTENTION, "attention", {HEADS}},
+        [ATTEND_BACK_SUMS] = {ATTENTION, "attention_backward_delta", {OF_T, {"DV", head, 0}}},
         [ATTEND_BACK_Q] = {ATTENTION, "attention_backward_dq", {HEADS}},
         [ATTEND_BACK_KV] = {ATTENTION, "attention_backward_dkdv", {HEADS}},
         [GATE] = {LAYERS, "gated", {OF_T}},

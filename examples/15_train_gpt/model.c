@@ -183,14 +183,17 @@ static bool norm(Model *m, const tile_buffer *x, const tile_buffer *residual, ti
                tile_f32(epsilon), tile_f32(0));
 }
 
+/* The numbers of attention: its scale, and what only other options take. */
+#define SCORES(m)                                                                                  \
+    tile_f32(1 / sqrtf((float)((m)->config.width / (m)->config.heads))), tile_f32(1), tile_i32(0), \
+        tile_i32(0), tile_i32(0)
+
 static bool attend(Model *m, Layer *l, int rows, int length)
 {
-    float scale = 1 / sqrtf((float)(m->config.width / m->config.heads));
     return RUN(&m->kernels, ATTEND, third(m, l->qkv, 0, rows, length),
                third(m, l->qkv, 1, rows, length), third(m, l->qkv, 2, rows, length),
                heads_of(m, l->heads, rows, length), by_head(m, l->lse, rows, length),
-               tile_f32_view(NULL, 0), tile_f32_view(NULL, 0), tile_f32(scale), tile_f32(1),
-               tile_i32(0));
+               tile_f32_view(NULL, 0), tile_f32_view(NULL, 0), SCORES(m));
 }
 
 static bool rotate(Model *m, tile_buffer *b, int n, Id id)
@@ -277,13 +280,14 @@ static bool attend_back(Model *m, Layer *l, int rows, int length)
     tile_arg q = third(m, l->qkv, 0, rows, length), k = third(m, l->qkv, 1, rows, length),
              v = third(m, l->qkv, 2, rows, length), up = heads_of(m, m->dheads, rows, length),
              lse = by_head(m, l->lse, rows, length), delta = by_head(m, m->delta, rows, length),
-             no = tile_f32_view(NULL, 0), cap = tile_f32(1), left = tile_i32(0),
-             scale = tile_f32(1 / sqrtf((float)(m->config.width / m->config.heads)));
-    return RUN(&m->kernels, ATTEND_BACK_Q, q, k, v, heads_of(m, l->heads, rows, length), up, lse,
-               third(m, m->dqkv, 0, rows, length), delta, no, no, no, scale, cap, left) &&
+             no = tile_f32_view(NULL, 0);
+    return RUN(&m->kernels, ATTEND_BACK_SUMS, heads_of(m, l->heads, rows, length), up, lse, delta,
+               no, no) &&
+           RUN(&m->kernels, ATTEND_BACK_Q, q, k, v, up, lse, delta,
+               third(m, m->dqkv, 0, rows, length), no, SCORES(m)) &&
            RUN(&m->kernels, ATTEND_BACK_KV, q, k, v, up, lse, delta,
-               third(m, m->dqkv, 1, rows, length), third(m, m->dqkv, 2, rows, length), no, scale,
-               cap, left);
+               third(m, m->dqkv, 1, rows, length), third(m, m->dqkv, 2, rows, length), no,
+               SCORES(m));
 }
 
 /* m->d[0], the derivative by what the layer gave, becomes that by what it got. */

@@ -98,15 +98,18 @@ def options_of(o, h):
         "f32", np.zeros(0, np.float32))
     sink = Arr("f32",
                np.linspace(-1, 1, h).astype(np.float32)) if o.get("sinks") else Arr("f32", np.zeros(0, np.float32))
-    consts = {
-        "CAUSAL": "causal" in o, "WINDOW": "left" in o, "ALIBI": "alibi" in o, "SOFTCAP": "cap" in o, "SINKS": "sinks"
-        in o
-    }
+    consts = {"o.causal": "causal" in o, "o.window": "left" in o, "o.alibi": "alibi" in o, "o.softcap": "cap" in o,
+              "o.sinks": "sinks" in o}
     numpy = {
         **o, "slope": slope.store.astype(float) if o.get("alibi") else None,
         "sink": sink.store.astype(float) if o.get("sinks") else None
     }
-    return {"slope": slope, "sink": sink}, {"cap": o.get("cap", 1.0), "left": o.get("left", 0)}, consts, numpy
+    return {"slope": slope, "sink": sink}, {"s.cap": o.get("cap", 1.0), "s.left": o.get("left", 0)}, consts, numpy
+
+
+def tiles(m, n, **given):
+    return {"t.BM": m, "t.BN": n, **{f"t.{k}": v for k, v in given.items()}}
+
 
 
 for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
@@ -126,34 +129,40 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
     kernel_row(
         "attention", "attention", name, {
             "Q": q, "K": k, "V": v, "O": poison(t, b, h, m, dv), "lse": poison("f32", b, h, m),
-            **arrays, "scale": scale, **numbers
-        }, want, T=t, D=d, DV=dv, BM=bm, BN=bn, **consts)
+            **arrays, "s.scale": scale, **numbers
+        }, want, T=t, **tiles(bm, bn, D=d, DV=dv), **consts)
     out, lse, _, _ = forward(*(wide(x).astype(float) for x in (q, k, v)), scale, numpy)
     o_, l_ = Arr(t, store(out, t)), Arr("f32", lse.astype(np.float32))
 
     def grads(a, t=t, n=n, m=m, scale=scale, numpy=numpy):
-        dq, dk, dv, dsink = backward(*f64(a, "Q", "K", "V", "dO"), scale, numpy)
-        out, _, _, _ = forward(*f64(a, "Q", "K", "V"), scale, numpy)
-        delta = (out * a["dO"]).sum(-1)
-        far = 3 * np.sqrt(out.shape[-1])
-        both = {"dQ": within(dq, far * slack(dq, t, n)), "delta": within(delta, far * slack(delta, t, n))}
-        if dsink is not None:
-            both["dsink"] = within(dsink, far * m * out.shape[0] * slack(delta, t, n).max())
-        return both, {"dK": within(dk, far * slack(dk, t, m)), "dV": within(dv, far * slack(dv, t, m))}
-    several = {x: c for x, c in consts.items() if x != "SINKS"}
+        dq, dk, dv, _ = backward(*f64(a, "Q", "K", "V", "dO"), scale, numpy)
+        far = 3 * np.sqrt(dv.shape[-1])
+        return {"dQ": within(dq, far * slack(dq, t, n))}, {"dK": within(dk, far * slack(dk, t, m)),
+                                                           "dV": within(dv, far * slack(dv, t, m))}
+
+    def sums(a, sinks="sinks" in o):
+        out, g, lse = f64(a, "O", "dO", "lse")
+        delta, bound = (out * g).sum(-1), 64 * EPS * np.abs(out * g).sum(-1)
+        both = {"delta": within(delta, bound)}
+        if sinks:
+            p = np.exp(a["sink"].astype(float)[:, None] - lse)
+            both["dsink"] = within(-(p * delta).sum((0, 2)), (p * (bound + 64 * EPS * np.abs(delta))).sum((0, 2)))
+        return both
     if n:
-        kernel_row(
-            "attention", "attention_backward_dq", name, {
-                "Q": q, "K": k, "V": v, "O": o_, "dO": g, "lse": l_, "dQ": poison(t, b, h, m, d), "delta": poison(
-                    "f32", b, h, m), **arrays, "dsink": zeros("f32", h if "sinks" in o else 0), "scale": scale,
-                **numbers
-            }, lambda a, grads=grads: grads(a)[0], T=t, D=d, DV=dv, BM=min(bm, 32), BN=min(bn, 32), **consts)
         delta = Arr("f32", (wide(o_).astype(float) * wide(g)).sum(-1).astype(np.float32))
+        both = {"Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "slope": arrays["slope"], "s.scale": scale,
+                **numbers}
+        consts = {**consts, **tiles(min(bm, 32), min(bn, 32), D=d, DV=dv)}
         kernel_row(
-            "attention", "attention_backward_dkdv", name, {
-                "Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "dK": poison(t, b, hk, n, d), "dV": poison(
-                    t, b, hk, n, dv), "slope": arrays["slope"], "scale": scale, **numbers
-            }, lambda a, grads=grads: grads(a)[1], T=t, D=d, DV=dv, BM=min(bm, 32), BN=min(bn, 32), **several)
+            "attention", "attention_backward_delta", name, {
+                "O": o_, "dO": g, "lse": l_, "delta": poison("f32", b, h, m), "sink": arrays["sink"], "dsink": zeros(
+                    "f32", h if "sinks" in o else 0)
+            }, sums, T=t, DV=dv, BM=min(bm, 32), **{"o.sinks": "sinks" in o})
+        kernel_row("attention", "attention_backward_dq", name, {**both, "dQ": poison(t, b, h, m, d)},
+                   lambda a, grads=grads: grads(a)[0], T=t, **consts)
+        kernel_row("attention", "attention_backward_dkdv", name,
+                   {**both, "dK": poison(t, b, hk, n, d), "dV": poison(t, b, hk, n, dv)},
+                   lambda a, grads=grads: grads(a)[1], T=t, **consts)
 
 # ---- sequences of different lengths ----------------------------------------------------------------------------------
 for t, from_q, from_k, h, hk, d, o in (
@@ -176,18 +185,13 @@ for t, from_q, from_k, h, hk, d, o in (
 
     def grads(a, t=t, parts=parts, numpy=numpy, whole=whole):
         q, k, v, g = f64(a, "Q", "K", "V", "dO")
-        dq, dk, dv, dsink = np.zeros(q.shape), np.zeros(k.shape), np.zeros(v.shape), np.zeros(q.shape[1])
+        dq, dk, dv = np.zeros(q.shape), np.zeros(k.shape), np.zeros(v.shape)
         for (i, j), (x, y) in parts:
             if j > i and y > x:
                 each = backward(heads(q[i:j]), heads(k[x:y]), heads(v[x:y]), heads(g[i:j]), 0.25, numpy)
                 dq[i:j], dk[x:y], dv[x:y] = (w[0].transpose(1, 0, 2) for w in each[:3])
-                dsink += each[3] if each[3] is not None else 0
-        delta = (whole(q, k, v)[0] * g).sum(-1).T
         far = 3 * np.sqrt(v.shape[-1])
-        return {n: within(w, far * slack(w, t, 40))
-                for n, w in (("dQ", dq), ("delta", delta), ("dK", dk),
-                             ("dV", dv))} | {"dsink": within(dsink,
-                                                             far * len(q) * slack(delta, t, 40).max())}
+        return {n: within(w, far * slack(w, t, 40)) for n, w in (("dQ", dq), ("dK", dk), ("dV", dv))}
 
     def want(a, t=t, whole=whole):
         out, lse = whole(*f64(a, "Q", "K", "V"))
@@ -197,29 +201,21 @@ for t, from_q, from_k, h, hk, d, o in (
     kernel_row(
         "attention", "attention_varlen", f"{t}_{tq}_{tk}", {
             "Q": q, "K": k, "V": v, "O": poison(t, tq, h, d), "lse": poison("f32", h, tq), **starts,
-            **arrays, "B": len(from_q) - 1, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers
-        }, want, T=t, D=d, BM=32, BN=16, **consts)
+            **arrays, "s.longest": int(np.diff(from_q).max()), "s.scale": 0.25, **numbers
+        }, want, T=t, **tiles(32, 16, D=d), **consts)
     o_, l_ = whole(*(wide(x).astype(float) for x in (q, k, v)))
     o_, l_ = Arr(t, store(o_, t)), Arr("f32", l_.astype(np.float32))
-    kernel_row(
-        "attention", "attention_varlen_backward_dq", f"{t}_{tq}_{tk}", {
-            "Q": q, "K": k, "V": v, "O": o_, "dO": g, "lse": l_, "dQ": poison(t, tq, h, d), "delta": poison(
-                "f32", h, tq), **starts, **arrays, "dsink": zeros("f32", h if "sinks" in o else 0),
-            "B": len(from_q) - 1, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers
-        }, lambda a, grads=grads, o=o:
-        {n: w
-         for n, w in grads(a).items()
-         if n in ("dQ", "delta") + (("dsink", ) if "sinks" in o else ())}, T=t, D=d, BM=16, BN=16, **consts)
     delta = Arr("f32", (wide(o_).astype(float) * wide(g)).sum(-1).T.astype(np.float32).copy())
-    kernel_row(
-        "attention", "attention_varlen_backward_dkdv", f"{t}_{tq}_{tk}", {
-            "Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "dK": poison(t, tk, hk, d), "dV": poison(
-                t, tk, hk, d), **starts, "slope": arrays["slope"], "B": len(from_q) - 1, "longest": int(
-                    np.diff(from_k).max()), "scale": 0.25, **numbers
-        }, lambda a, grads=grads: {n: w
-                                   for n, w in grads(a).items() if n in ("dK", "dV")}, T=t, D=d, BM=16, BN=16,
-        **{x: c
-           for x, c in consts.items() if x != "SINKS"})
+    both = {"Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, **starts, "slope": arrays["slope"],
+            "s.scale": 0.25, **numbers}
+    for of, longest, outputs in (("dq", from_q, {"dQ": poison(t, tq, h, d)}),
+                                 ("dkdv", from_k, {"dK": poison(t, tk, hk, d), "dV": poison(t, tk, hk, d)})):
+        kernel_row(
+            "attention", "attention_varlen_backward_" + of, f"{t}_{tq}_{tk}",
+            {**both, **outputs, "s.longest": int(np.diff(longest).max())},
+            lambda a, grads=grads, outputs=outputs: {n: w
+                                                     for n, w in grads(a).items() if n in outputs}, T=t,
+            **tiles(16, 16, D=d), **consts)
 
 # ---- new queries behind keys in pages --------------------------------------------------------------------------------
 for t, u, from_q, length, h, hk, d, page, o in (
@@ -250,8 +246,8 @@ for t, u, from_q, length, h, hk, d, page, o in (
             "Q": normal(t, 1, from_q[-1], h, d), "K": cache[0], "V": cache[1], "pages": Arr("i32", table),
             "length": Arr("i32", np.array(length, np.int32)), "from_q": Arr("i32", np.array(
                 from_q, np.int32)), "O": poison(t, from_q[-1], h, d), "lse": poison("f32", h, from_q[-1]),
-            **arrays, "page": page, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers
-        }, want, T=t, U=u, D=d, BM=16, BN=16, **consts)
+            **arrays, "s.page": page, "s.longest": int(np.diff(from_q).max()), "s.scale": 0.25, **numbers
+        }, want, T=t, U=u, **tiles(16, 16, D=d), **consts)
 
 # ---- f8 --------------------------------------------------------------------------------------------------------------
 for t, p, h, hk, m, n, d, causal in (
@@ -270,7 +266,7 @@ for t, p, h, hk, m, n, d, causal in (
 
     kernel_row(
         "attention", "attention_f8", f"{t}_{p}_{m}x{n}", {
-            "Q": normal(t, 1, 1, h, m, d), "K": normal(t, 2, 1, hk, n, d), "V": normal(t, 3, 1, hk, n, d), "O": poison(
-                "bf16", 1, h, m, d), "lse": poison("f32", 1, h, m), "sq": s[0], "sk": s[1], "sv": s[2], "scale": float(
-                    np.float32(d**-0.5)), "left": 0
-        }, want, T=t, P=p, D=d, CAUSAL=causal, BM=32, BN=32)
+            "Q": normal(t, 1, 1, h, m, d), "K": normal(t, 2, 1, hk, n, d), "V": normal(t, 3, 1, hk, n, d),
+            "O": poison("bf16", 1, h, m, d), "lse": poison("f32", 1, h, m), "sq": s[0], "sk": s[1], "sv": s[2],
+            "s.scale": float(np.float32(d**-0.5))
+        }, want, T=t, P=p, **tiles(32, 32, D=d), **{"o.causal": causal})

@@ -62,9 +62,9 @@ for t, u, h, hk, d, page, parts, length, o in (
         "decode", "decode_paged", f"{t}_{u}_{h}_{hk}", {
             "q": normal(t, 2, len(length), h, d), "K": normal(u, 3, slots, hk, d), "V": normal(
                 u, 4, slots, hk, d), "pages": table, "length": Arr("i32", np.array(length, np.int32)), "part_o": poison(
-                    "f32", len(length), h, parts, d), "part_lse": poison("f32", len(length), h, parts), "scale": 0.25,
-            "cap": o.get("cap", 1.0), "left": o.get("left", 0)
-        }, want, T=t, U=u, D=d, PAGE=page, WINDOW="left" in o, SOFTCAP="cap" in o, BN=16)
+                    "f32", len(length), h, parts, d), "part_lse": poison("f32", len(length), h, parts), "s.scale": 0.25,
+            "s.cap": o.get("cap", 1.0), "s.left": o.get("left", 0)
+        }, want, T=t, U=u, D=d, PAGE=page, BN=16, **{"o.window": "left" in o, "o.softcap": "cap" in o})
 
 for t, h, b, parts, d, sinks in (("f16", 3, 2, 5, 20, False), ("f32", 2, 1, 1, 1, True), ("bf16", 1, 2, 7, 33, True)):
     lse = rng(5).standard_normal((b, h, parts)).astype(np.float32)

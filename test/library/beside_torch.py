@@ -77,7 +77,7 @@ class Run:
         made = kernel(self.device, self.library % module, name, consts)
         arrays = {slot.name: self.array(slot, args[slot.name]) for slot in made.slots}
         assert arrays.keys() == args.keys(), f"{name} has no {args.keys() - arrays.keys()}"
-        made(*arrays.values())
+        made(**arrays)
         written = {s.name: arrays[s.name].download() for s in made.slots if s.kind != tile.kernels.SCALAR and not s.const}
         return types.SimpleNamespace(**{k: torch.from_numpy(v.astype(np.int64 if v.dtype.kind in "iu" else np.float64)) for k, v in written.items()})
 

@@ -169,8 +169,8 @@ class Arrays(unittest.TestCase):
         q, k, v = (gen.standard_normal((2, n, h, 16)).astype(np.float32) for n, h in ((21, 4), (33, 2), (33, 2)))
         o, lse, none = np.zeros_like(q), np.zeros((2, 4, 21), np.float32), np.zeros(0, np.float32)
         by_head = lambda x: x.transpose(0, 2, 1, 3)
-        attention = tile.kernel("std.kernels.attention", "attention", T="f32", D=16, BM=16, BN=16)
-        attention(by_head(q), by_head(k), by_head(v), by_head(o), lse, none, none, 0.25, 1.0, 0)
+        attention = tile.kernel("std.kernels.attention", "attention", T="f32", **{"t.D": 16, "t.BM": 16, "t.BN": 16})
+        attention(by_head(q), by_head(k), by_head(v), by_head(o), lse, none, none, {"scale": 0.25})
         s = by_head(q) @ np.repeat(by_head(k), 2, 1).transpose(0, 1, 3, 2) * 0.25
         p = np.exp(s - s.max(-1, keepdims=True))
         want = p @ np.repeat(by_head(v), 2, 1) / p.sum(-1, keepdims=True)

@@ -115,6 +115,10 @@ static bool prepare_lib_gemm_i8(void)
 
 /* ---- attention: h heads, n by d ---- */
 
+#define HEADS F32, {"t.D", d, NULL}, {"o.causal", arg[3], NULL}
+/* Its numbers: the scale, and what only other options take. */
+#define SCORES tile_f32(1 / sqrtf((float)d)), tile_f32(0), tile_i32(0), tile_i32(0), tile_i32(0)
+
 static bool prepare_lib_attention(void)
 {
     int64_t h = arg[0], n = arg[1], d = arg[2];
@@ -124,9 +128,8 @@ static bool prepare_lib_attention(void)
              v = tile_view(floats(2, all, -1, 1), 1, h, n, d),
              o = tile_view(result(all), 1, h, n, d), lse = tile_view(spare(0, h * n), 1, h, n);
     nlaunches = 0;
-    return ADD("attention", "attention",
-               CONSTS(F32, {"D", d, NULL}, {"CAUSAL", arg[3], NULL}), q, k, v, o, lse, NO_VECTOR,
-               NO_VECTOR, tile_f32(1 / sqrtf((float)d)), tile_f32(0), tile_i32(0));
+    return ADD("attention", "attention", CONSTS(HEADS), q, k, v, o, lse, NO_VECTOR, NO_VECTOR,
+               SCORES);
 }
 /* The result is dQ. */
 static bool prepare_lib_attention_backward(void)
@@ -143,14 +146,13 @@ static bool prepare_lib_attention_backward(void)
              delta = tile_view(spare(2, h * n), 1, h, n), dq = tile_view(result(all), 1, h, n, d),
              dk = tile_view(spare(3, (int64_t)all), 1, h, n, d),
              dv = tile_view(spare(4, (int64_t)all), 1, h, n, d);
-    tile_arg scale = tile_f32(1 / sqrtf((float)d)), none = tile_f32(0), left = tile_i32(0);
     nlaunches = 0;
-    return ADD("attention", "attention_backward_dq",
-               CONSTS(F32, {"D", d, NULL}, {"CAUSAL", arg[3], NULL}), q, k, v, o, up, lse, dq,
-               delta, NO_VECTOR, NO_VECTOR, NO_VECTOR, scale, none, left) &&
-           ADD("attention", "attention_backward_dkdv",
-               CONSTS(F32, {"D", d, NULL}, {"CAUSAL", arg[3], NULL}), q, k, v, up, lse, delta, dk,
-               dv, NO_VECTOR, scale, none, left);
+    return ADD("attention", "attention_backward_delta", CONSTS(F32, {"DV", d, NULL}), o, up, lse,
+               delta, NO_VECTOR, NO_VECTOR) &&
+           ADD("attention", "attention_backward_dq", CONSTS(HEADS), q, k, v, up, lse, delta, dq,
+               NO_VECTOR, SCORES) &&
+           ADD("attention", "attention_backward_dkdv", CONSTS(HEADS), q, k, v, up, lse, delta, dk,
+               dv, NO_VECTOR, SCORES);
 }
 
 /* ---- rows: r of n ---- */
