@@ -9,8 +9,9 @@
  * Variants of `instantiate` share a function if their parameters have the same types. Otherwise
  * there is one function for each list of types, named after the constants that are types:
  * scale_f16, scale_f32. All launch by the kernel's name; the launch skips variants of other types.
- * If variants that share a function differ in constants, KERNEL_args has these as texts, and
- * KERNEL_variant takes a list of them.
+ * If variants that share a function differ in constants, KERNEL_args has these as texts,
+ * KERNEL_variant takes a list of them, and each variant has a function of its own, named after
+ * their values: scale_B64, scale_B256.
  *
  * A name that C or C++ reserves, or that the function needs itself, gets trailing underscores
  * until it is free. */
