@@ -167,18 +167,6 @@ static const char *all_constants(TlJob *j)
     return s.text ? s.text : "(none)";
 }
 
-/* The kernel that a constant is for: the one named in it, the one asked for, or the only one; NULL:
- * all. */
-static const char *kernel_meant(TlJob *j, const char *constant)
-{
-    const char *dot = strchr(constant, '.');
-    if (dot)
-        return tl_strndup(&j->scratch, constant, (size_t)(dot - constant));
-    if (j->o->kernel)
-        return j->o->kernel;
-    return tl_program_kernels(j->program) == 1 ? tl_program_kernel_name(j->program, 0) : NULL;
-}
-
 static bool has_kernel(TlJob *j, const char *name)
 {
     for (uint32_t i = 0; i < tl_program_kernels(j->program); i++)
@@ -187,9 +175,28 @@ static bool has_kernel(TlJob *j, const char *name)
     return false;
 }
 
+/* The name of a kernel, "kernel.N"; NULL where there is none, as in "N" and "o.field". */
+static const char *kernel_in(TlJob *j, const char *constant)
+{
+    const char *dot = strchr(constant, '.');
+    const char *first = dot ? tl_strndup(&j->scratch, constant, (size_t)(dot - constant)) : NULL;
+    return first && (has_kernel(j, first) || !tl_program_has_options(j->program, first)) ? first
+                                                                                         : NULL;
+}
+
+/* The kernel that a constant is for: the one named in it, the one asked for, or the only one; NULL:
+ * all. */
+static const char *kernel_meant(TlJob *j, const char *constant)
+{
+    const char *named = kernel_in(j, constant);
+    if (named || j->o->kernel)
+        return named ? named : j->o->kernel;
+    return tl_program_kernels(j->program) == 1 ? tl_program_kernel_name(j->program, 0) : NULL;
+}
+
 static tilec_status no_such_constant(TlJob *j, const char *constant, const char *kernel)
 {
-    const char *dot = strchr(constant, '.'), *name = dot ? dot + 1 : constant;
+    const char *name = kernel_in(j, constant) ? strchr(constant, '.') + 1 : constant;
     if (!kernel)
         return tl_job_fail(j, TILEC_USAGE, "no kernel has the constant '%s'; the constants are: "
                                            "%s", name,

@@ -92,8 +92,10 @@ static bool is_declared(const TlKernelInfo *info, const char *name)
 /* The C name of a parameter, extent, stride or constant. */
 static const char *c_name(TlArena *arena, const TlKernelInfo *info, const char *name)
 {
-    const char *c = name;
-    while (is_reserved(c) || (c != name && is_declared(info, c)))
+    char *c = tl_strndup(arena, name, strlen(name));
+    for (char *dot = c; (dot = strchr(dot, '.')) != NULL;)
+        *dot = '_';
+    while (is_reserved(c) || (strcmp(c, name) != 0 && is_declared(info, c)))
         c = tl_format(arena, "%s_", c);
     return c;
 }
@@ -163,11 +165,17 @@ static const char *c_dim(TlArena *arena, const TlKernelInfo *info, const TlDim *
 
 /* ---- one launch function ---- */
 
+typedef struct Variant {
+    const TlFn *fn;
+    const char *name;
+} Variant;
+
 /* Instances of one kernel whose parameters have the same types. */
 typedef struct Group {
     const TlFn *fn, *plain; /* the first; the first that tuning did not choose */
     const char *name, *args, *launch, *variant;
     TL_VEC(const char *) consts; /* in which they differ */
+    TL_VEC(Variant) variants;    /* one for each list of their values */
 } Group;
 
 typedef struct Header {
@@ -311,6 +319,44 @@ static void write_any_variant(const Header *h, const Group *g)
     tl_sbuf_puts(h->out, ");\n}\n");
 }
 
+static const char *value_of(const TlKernelInfo *info, const char *name)
+{
+    for (uint32_t i = 0; i < info->consts.len; i++)
+        if (!strcmp(info->consts.data[i].name, name))
+            return info->consts.data[i].value;
+    return "";
+}
+
+/* "B = 64, CAUSAL = true" */
+static const char *values_text(const Header *h, const Group *g, const TlKernelInfo *info)
+{
+    const char *text = "";
+    for (uint32_t c = 0; c < g->consts.len; c++)
+        text = tl_format(h->arena, "%s%s%s = %s", text, c ? ", " : "", g->consts.data[c],
+                         value_of(info, g->consts.data[c]));
+    return text;
+}
+
+/* The functions of single variants. */
+static void write_each_variant(const Header *h, const Group *g)
+{
+    for (uint32_t i = 0; i < g->variants.len; i++) {
+        const TlKernelInfo *info = g->variants.data[i].fn->info;
+        tl_sbuf_putf(h->out, "/* %s with %s */\n", g->name, values_text(h, g, info));
+        write_signature(h, g->fn->info, g->variants.data[i].name, "");
+        tl_sbuf_putf(h->out, "    tile_const tile_variant_[%u];\n"
+                             "    memset(tile_variant_, 0, sizeof tile_variant_);\n",
+                     g->consts.len + 1);
+        for (uint32_t c = 0; c < g->consts.len; c++)
+            tl_sbuf_putf(h->out, "    tile_variant_[%u].name = \"%s\";\n"
+                                 "    tile_variant_[%u].text = \"%s\";\n",
+                         c, g->consts.data[c], c, value_of(info, g->consts.data[c]));
+        tl_sbuf_putf(h->out, "    return %s(tile_variant_, stream", g->variant);
+        write_values(h, g->fn->info, "");
+        tl_sbuf_puts(h->out, ");\n}\n");
+    }
+}
+
 /* ---- the same by a struct ---- */
 
 static void write_members(const Header *h, const Group *g)
@@ -386,6 +432,9 @@ static bool is_taken(const Header *h, const char *name)
             (g->launch && !strcmp(g->launch, name)) ||
             (g->variant && !strcmp(g->variant, name)))
             return true;
+        for (uint32_t v = 0; v < g->variants.len; v++)
+            if (g->variants.data[v].name && !strcmp(g->variants.data[v].name, name))
+                return true;
     }
     return false;
 }
@@ -395,14 +444,6 @@ static const char *free_name(const Header *h, const char *name)
     while (is_reserved(name) || is_taken(h, name))
         name = tl_format(h->arena, "%s_", name);
     return name;
-}
-
-static const char *value_of(const TlKernelInfo *info, const char *name)
-{
-    for (uint32_t i = 0; i < info->consts.len; i++)
-        if (!strcmp(info->consts.data[i].name, name))
-            return info->consts.data[i].value;
-    return "";
 }
 
 static Group *group_of(Header *h, const TlFn *fn)
@@ -427,6 +468,27 @@ static bool differs(Header *h, const TlModule *m, const Group *g, const TlConstB
     return false;
 }
 
+static bool same_values(const Group *g, const TlFn *a, const TlFn *b)
+{
+    for (uint32_t c = 0; c < g->consts.len; c++)
+        if (strcmp(value_of(a->info, g->consts.data[c]), value_of(b->info, g->consts.data[c])) != 0)
+            return false;
+    return true;
+}
+
+/* The instances that differ in the group's constants. */
+static void collect_variants(Header *h, const TlModule *m, Group *g)
+{
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        const TlFn *fn = m->fns.data[i];
+        bool known = fn->info->ntuned || group_of(h, fn) != g;
+        for (uint32_t v = 0; v < g->variants.len; v++)
+            known = known || same_values(g, g->variants.data[v].fn, fn);
+        if (!known)
+            tl_vec_push(h->arena, &g->variants, (Variant){.fn = fn});
+    }
+}
+
 static void collect(Header *h, const TlModule *m)
 {
     for (uint32_t i = 0; i < m->fns.len; i++) {
@@ -442,6 +504,8 @@ static void collect(Header *h, const TlModule *m)
         for (uint32_t c = 0; c < g->plain->info->consts.len; c++)
             if (differs(h, m, g, &g->plain->info->consts.data[c]))
                 tl_vec_push(h->arena, &g->consts, g->plain->info->consts.data[c].name);
+        if (g->consts.len)
+            collect_variants(h, m, g);
     }
 }
 
@@ -469,7 +533,32 @@ static const char *group_name(const Header *h, uint32_t at, const char *ending)
                                   suffix(h, at), ending));
 }
 
-/* Functions choose their names first. */
+/* "_B64_CAUSAL_true": of values that are no numbers a _ divides the constant's name; what is no
+ * letter or digit is a _, and a minus an m. */
+static const char *variant_suffix(const Header *h, const Group *g, const TlKernelInfo *info)
+{
+    const char *text = "";
+    for (uint32_t c = 0; c < g->consts.len; c++) {
+        const char *value = value_of(info, g->consts.data[c]);
+        bool number = tl_is_digit((unsigned char)*value) || *value == '-';
+        text = tl_format(h->arena, "%s_%s%s%s", text, g->consts.data[c], number ? "" : "_", value);
+    }
+    char *s = tl_strndup(h->arena, text, strlen(text));
+    for (char *p = s; *p; p++)
+        if (!tl_is_alnum((unsigned char)*p))
+            *p = *p == '-' ? 'm' : '_';
+    return s;
+}
+
+static void name_variants(Header *h, uint32_t at)
+{
+    Group *g = &h->groups.data[at];
+    for (uint32_t v = 0; v < g->variants.len; v++)
+        g->variants.data[v].name =
+            group_name(h, at, variant_suffix(h, g, g->variants.data[v].fn->info));
+}
+
+/* Functions choose their names first, those of single variants last. */
 static void name_all(Header *h)
 {
     for (uint32_t i = 0; i < h->groups.len; i++)
@@ -480,19 +569,22 @@ static void name_all(Header *h)
         if (h->groups.data[i].consts.len)
             h->groups.data[i].variant = group_name(h, i, "_variant");
     }
+    for (uint32_t i = 0; i < h->groups.len; i++)
+        name_variants(h, i);
 }
 
 void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *image,
                      const char *prefix, const char *source)
 {
     Header h = {.out = out, .arena = &ctx->perm, .image = image, .prefix = prefix ? prefix : ""};
-    const char *slash = strrchr(source, '/'), *guard = upper(h.arena, image);
+    const char *slash = strrchr(source, '/');
+    const char *guard =
+        tl_format(h.arena, "%sTILE_KERNELS_%s_H", h.prefix, upper(h.arena, image));
     tl_sbuf_putf(out,
                  "/* Made by tilec from %s. Link with the object of the same name and libtile.\n"
                  " * A NULL stream is the default stream of the default device. */\n",
                  slash ? slash + 1 : source);
-    tl_sbuf_putf(out, "#ifndef TILE_KERNELS_%s_H\n#define TILE_KERNELS_%s_H\n#include <tile.h>\n\n",
-                 guard, guard);
+    tl_sbuf_putf(out, "#ifndef %s\n#define %s\n#include <tile.h>\n\n", guard, guard);
     tl_sbuf_putf(out,
                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const unsigned char "
                  "tile_image_%s[];\nextern const size_t tile_size_%s; /* its bytes */\n"
@@ -505,6 +597,7 @@ void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *ima
         write_doc(&h, h.groups.data[i].fn->info->doc);
         write_launch(&h, &h.groups.data[i]);
         write_any_variant(&h, &h.groups.data[i]);
+        write_each_variant(&h, &h.groups.data[i]);
         write_struct(&h, &h.groups.data[i]);
     }
     tl_sbuf_puts(out, "\n#endif\n");

@@ -385,10 +385,10 @@ TlStmt *tl_stmt_function(TlParser *p, TlSpan span, TlItem *fn, TlStmt *body)
     return deeper_stmt(p, s, depth_of_body(body));
 }
 
-TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init, bool is_list)
+TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init)
 {
     TlDecl *d = TL_NEW(&p->ctx->perm, TlDecl);
-    *d = (TlDecl){.name = name, .loc = loc, .init = init, .is_list = is_list};
+    *d = (TlDecl){.name = name, .loc = loc, .init = init};
     return d;
 }
 
@@ -467,6 +467,13 @@ TlVariant tl_variant(const TlBindings *bindings)
     TlVariant v;
     TL_VEC_TAKE(&v.bindings, bindings);
     return v;
+}
+
+TlFieldDecl *tl_field(TlParser *p, TlName name, TlLoc loc, TlExpr *init)
+{
+    TlFieldDecl *f = TL_NEW(&p->ctx->perm, TlFieldDecl);
+    *f = (TlFieldDecl){.name = name, .loc = loc, .init = init};
+    return f;
 }
 
 TlFields *tl_fields_typed(TlFields *fields, TlTypeExpr *type)

@@ -77,8 +77,8 @@ typedef enum TlExprKind {
     TL_EX_CALL,     /* a is the callee (name or member), args; loc is the callee's */
     TL_EX_INDEX,    /* a[indices] */
     TL_EX_MEMBER,   /* a.name; loc is the name's */
-    TL_EX_TUPLE,    /* (x, y, ...): args[].value */
-    TL_EX_STRUCT,   /* (struct name){x, y}: type, args */
+    TL_EX_TUPLE,    /* (x, y, ...): args[].value; with braces as STRUCT */
+    TL_EX_STRUCT,   /* (struct name){x, z = y}: type, args */
     TL_EX_MAKE,     /* tile<T, N>(v) or f32(v): type, args */
     TL_EX_TYPE,     /* a type as an argument: cast(x, f32), or a constant's value */
     TL_EX_FN,       /* fn (a, b) => e: fn, whose body returns e; loc is the keyword's */
@@ -122,6 +122,7 @@ struct TlExpr {
     TL_VEC(TlIndex) indices;
     uint32_t depth; /* of the tree below; the left operands of a BINARY do not count */
     bool parens;    /* written in parentheses: tile<T, (N)> means the constant N */
+    bool braces;    /* TUPLE: {a, b = c}, the fields of what has a type */
 };
 
 /* ---- statements ---- */
@@ -148,7 +149,6 @@ typedef struct TlDecl {
     TlLoc loc;
     TlExpr *init;   /* NULL: zero */
     const TlLocal *local;
-    bool is_list;   /* = {a, b}: init is a TL_EX_TUPLE of the fields */
 } TlDecl;
 
 typedef struct TlHints {
@@ -181,6 +181,7 @@ typedef enum TlParamForm {
     TL_PF_VALUE,       /* T x, tile<..> x, auto x */
     TL_PF_VIEW,        /* [const] T x[extents] */
     TL_PF_POINTER,     /* [const] T *x */
+    TL_PF_OPTIONS,     /* const S o of a kernel, after a constant for each field (fields.c) */
     TL_PF_CONST,       /* const T N [= e] */
     TL_PF_CONST_FN,    /* const fn g [= f] */
     TL_PF_CONST_TYPE   /* const type T [= f32] */
@@ -199,6 +200,7 @@ typedef struct TlParamDecl {
     TlTypeExpr *type;
     TL_VEC(TlExtent) extents;
     TlExpr *init;           /* default of a const parameter (TL_EX_TYPE for types) */
+    bool is_field;          /* "o.f": not written, but a field of the OPTIONS that follow */
     const TlLocal *local;
 } TlParamDecl;
 
@@ -236,6 +238,7 @@ typedef struct TlFieldDecl {
     TlName name;
     TlLoc loc;
     TlExpr *count; /* T name[n]: not in version 1; a diagnostic */
+    TlExpr *init;  /* its default; NULL: zero */
 } TlFieldDecl;
 struct TlItem {
     TlItemKind kind;

@@ -451,7 +451,7 @@ static void bind_function(Bind *b)
     TlItem *f = b->item;
     for (uint32_t i = 0; i < f->params.len; i++) {
         TlParamDecl *p = &f->params.data[i];
-        p->local = declare(b, p->name, p->loc, "parameter", new_mark(b));
+        p->local = declare(b, p->name, p->loc, p->is_field ? NULL : "parameter", new_mark(b));
     }
     for (uint32_t i = f->params.len; i-- > 0;)
         declare_names(b, &f->params.data[i]);
@@ -501,8 +501,10 @@ void tl_item_bind(TlProgram *p, TlDef *def)
         bind_expr(&b, item->value);
         return;
     case TL_IT_STRUCT:
-        for (uint32_t i = 0; i < item->fields.len; i++)
+        for (uint32_t i = 0; i < item->fields.len; i++) {
             bind_type(&b, item->fields.data[i].type);
+            bind_expr(&b, item->fields.data[i].init);
+        }
         return;
     case TL_IT_FUNCTION:
     case TL_IT_KERNEL:

@@ -127,6 +127,24 @@ static void add_rest(TlSema *s, TlCall *c, TlVal v, TlLoc loc, int64_t width)
     c->widths[n] = width;
 }
 
+const char *tl_builtin_form(TlSema *s, const TlBuiltin *b)
+{
+    TlSbuf out;
+    tl_sbuf_init(&out, s->arena);
+    tl_sbuf_putf(&out, "%s(", b->name);
+    const char *between = "";
+    for (const char *at = b->params; *at; at += strcspn(at, " "), at += *at == ' ') {
+        size_t n = strcspn(at, " ");
+        if (strchr("?=", at[n - 1]))
+            continue;
+        bool rest = at[n - 1] == '*';
+        tl_sbuf_putf(&out, "%s%.*s%s", between, (int)n - 2 - rest, at + 2, rest ? ", ..." : "");
+        between = ", ";
+    }
+    tl_sbuf_putf(&out, ")");
+    return out.text;
+}
+
 static void label_slots(TlSema *s, TlDiag *row, const TlCall *c, const Slot *slots)
 {
     const char **names = TL_NEW_ARRAY(s->arena, const char *, c->nslots + 1);
@@ -190,6 +208,8 @@ static TlVal call_with(TlSema *s, TlCall *c, const Slot *slots)
             TlDiag *row = tl_err(s, c->loc, TL_E0313, c->fn->name, slot_name(s, &slots[i]));
             if (!strcmp(c->fn->name, "max_nan") || !strcmp(c->fn->name, "min_nan"))
                 tl_label(s, row, "of all along an axis: reduce(x, 0, %s)", c->fn->name);
+            else
+                tl_label(s, row, "write %s", tl_builtin_form(s, c->fn));
             return is_effect(c->fn->name) ? bad : tl_bad();
         }
         if (c->given[i] && tl_is_bad(&c->val[i]))

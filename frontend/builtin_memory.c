@@ -234,6 +234,8 @@ TlVal tl_bi_debug_multiple(TlSema *s, TlCall *c)
         TlValue *rest = tl_binary(&s->b, TL_OP_REM, x, tl_const_int(&s->b, x->type, n));
         TlValue *none = tl_const_bits(&s->b, x->type, 0);
         emit_text(s, TL_OP_ASSUME, tl_binary(&s->b, TL_OP_EQ, rest, none), NULL);
+        if (n % 2 == 0)
+            tl_even_promise(s, x);
     }
     return c->val[0];
 }

@@ -241,8 +241,9 @@ TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const Tl
         return tl_bad();
     }
     TlTy ty = tl_type_resolve(s, p->type);
-    TlVal x = tl_convert(s, v, &ty, loc);
-    if (x.kind == TL_VAL_IR) {
+    bool is_it = v->kind == TL_VAL_STRUCT && ty.kind == TL_TY_STRUCT && v->def == ty.def;
+    TlVal x = is_it ? *v : tl_convert(s, v, &ty, loc); /* what is unknown in it stays so */
+    if (!tl_is_constant(&x)) {
         tl_label(s,
                  tl_err(s, loc, TL_E0406,
                         tl_format(s->arena, "the argument '%s' of '%s'", p->name, def->item->name)),
@@ -254,7 +255,8 @@ TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const Tl
 
 TlVal tl_const_param_eval(TlSema *s, TlDef *def, const TlParamDecl *p, const TlExpr *e)
 {
-    TlVal v = tl_eval(s, e);
+    TlTy ty = e->braces ? tl_type_resolve(s, p->type) : tl_ty_kind(TL_TY_AUTO);
+    TlVal v = e->braces ? tl_eval_init(s, e, &ty) : tl_eval(s, e);
     return tl_const_param_value(s, def, p, &v, e->loc);
 }
 
@@ -263,9 +265,8 @@ static void bind_const(Binding *b, const TlParamDecl *p, const TlArgVal *a)
 {
     TlSema *s = b->s;
     TlVal v = a ? a->val : tl_unknown(TL_DTYPE_COUNT);
-    if (!a && p->init)
-        v = tl_eval(s, p->init);
-    TlVal x = tl_const_param_value(s, b->def, p, &v, a ? a->loc : p->loc);
+    TlVal x = !a && p->init ? tl_const_param_eval(s, b->def, p, p->init)
+                            : tl_const_param_value(s, b->def, p, &v, a ? a->loc : p->loc);
     if (x.kind == TL_VAL_ERROR)
         b->ok = false;
     if (x.kind == TL_VAL_UNKNOWN && p->form == TL_PF_CONST) {
@@ -433,6 +434,8 @@ static TlVal run_body(Binding *b)
         tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)),
                    tl_val_bool(false), false);
     frame->result = tl_var_new(s, " result", (TlLoc){0}, frame->ty, tl_val(TL_VAL_UNSET), false);
+    bool wrong_before = s->quiet_errors;
+    s->quiet_errors = false;
     if (body)
         tl_stmt(s, body);
     bool known;
@@ -441,8 +444,10 @@ static TlVal run_body(Binding *b)
                  frame->ty.kind != TL_TY_UNKNOWN;
     if (!known &&
         (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) &&
-        body && !f->broken && !s->exhausted && !f->always_returns)
+        body && !f->broken && !s->exhausted && !f->always_returns &&
+        !s->quiet_errors)
         tl_err(s, body->end, TL_E0320, f->name);
+    s->quiet_errors = s->quiet_errors || wrong_before;
     if (frame->result->val.kind != TL_VAL_UNSET)
         return frame->result->val;
     if (frame->ty.kind == TL_TY_VOID || frame->ty.kind == TL_TY_AUTO)
@@ -710,7 +715,9 @@ static void check_body(TlSema *s, const TlVal *fn, uint32_t depth)
         TlTy ty = tl_ty_of(s, &v);
         tl_var_bind(s, p->local, p->loc, ty, v, p->form == TL_PF_VIEW);
     }
+    s->stand_ins++;
     run_body(&b);
+    s->stand_ins--;
     s->frame = outer;
 }
 

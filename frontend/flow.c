@@ -15,7 +15,11 @@
 
 void tl_arm_begin_in(TlSema *s, TlArm *arm, TlBlock *block)
 {
-    *arm = (TlArm){.block = block, .outer = s->b, .mark = s->trail.len, .serial = s->serial};
+    *arm = (TlArm){.block = block,
+                   .outer = s->b,
+                   .mark = s->trail.len,
+                   .serial = s->serial,
+                   .evens = s->evens.len};
     s->b.block = block;
     s->b.before = NULL;
 }
@@ -50,6 +54,8 @@ void tl_arm_end(TlSema *s, TlArm *arm)
         TlTrail *t = &s->trail.data[--s->trail.len];
         t->var->val = t->old;
     }
+    if (s->evens.len > arm->evens)
+        s->evens.len = arm->evens;
     TL_ASSERT(arm->outer.block != arm->block, "an arm inside of itself");
     TlLoc loc = s->b.loc;
     s->b = arm->outer;
@@ -66,6 +72,7 @@ void tl_arm_reopen(TlSema *s, TlArm *arm)
 {
     arm->outer = s->b;
     arm->mark = s->trail.len;
+    arm->evens = s->evens.len;
     apply_changes(s, arm);
     s->b.block = arm->block;
     s->b.before = NULL;

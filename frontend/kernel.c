@@ -25,7 +25,7 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
         if (!tl_is_const_form(p))
             continue;
         TlVal v = consts[at++].val;
-        tl_var_bind_const(k->s, p->local, p->loc, v);
+        tl_const_param_bind(k->s, k->item, p, v);
         if (!tl_is_bad(&v))
             tl_vec_push(k->s->arena, &k->info->consts,
                         (TlConstBinding){p->name, tl_const_param_text(k->s, &v)});
@@ -62,10 +62,6 @@ static TlVal view_param(Kernel *k, const TlParamDecl *p)
         return tl_unknown(TL_DTYPE_COUNT);
     }
     TlDtype d = elem.type->dtype;
-    if ((d == TL_I4 || d == TL_U4 || d == TL_F4E2M1) && !p->is_const) {
-        tl_err(k->s, p->loc, TL_E0605, "a packed view that is not const");
-        return tl_bad();
-    }
     return bind_arg(k, p, tl_type_view(k->s->ctx, d, p->is_const, (int)p->extents.len),
                     TILE_PARAM_VIEW);
 }
@@ -105,7 +101,7 @@ static void bind_params(Kernel *k)
         if (tl_map_get_ptr(&seen, p->name))
             tl_err(k->s, p->loc, TL_E0202, p->name);
         tl_map_put_ptr(&seen, p->name, p);
-        if (tl_is_const_form(p))
+        if (tl_is_const_form(p) || p->form == TL_PF_OPTIONS)
             continue;
         if (k->info->params.len == TILE_IMAGE_MAX_PARAMS)
             tl_err(k->s, p->loc, TL_E0606, TILE_IMAGE_MAX_PARAMS, "parameters");
@@ -656,7 +652,7 @@ void tl_check_kernel(TlSema *s, TlDef *def)
         TlVal unknown = tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT);
         consts[at].name = p->name;
         consts[at++].val = unknown;
-        tl_var_bind(s, p->local, p->loc, tl_ty_unknown(unknown.dtype), unknown, true);
+        tl_const_param_bind(s, item, p, unknown);
     }
     tl_kernel_walk(s, def, consts, scratch);
     s->b = outer;

@@ -44,6 +44,8 @@ bool tl_lint_constant(const TlValue *v, int64_t *out); /* an integer scalar, or 
 /* What a launch knows as the value, or as the extent of an axis of a view. */
 TlLaunchNumber tl_lint_number(const TlLint *l, const TlValue *v);
 TlLaunchNumber tl_lint_extent(const TlLint *l, const TlValue *view, uint32_t axis);
+bool tl_lint_same(TlLaunchNumber a, TlLaunchNumber b);       /* known, and equal */
+const char *tl_lint_name(const TlLint *l, TlLaunchNumber n); /* of a known one */
 /* The extent, when it is a number in the text; -1: it is none. */
 int64_t tl_lint_known_extent(const TlLint *l, const TlValue *view, uint32_t axis);
 /* The greatest magnitude that an integer can have; INT32_MAX: any of i32. */
@@ -64,4 +66,5 @@ bool tl_lint_inside(const TlLint *l, const TlOp *op, const TlPlace *p, uint32_t 
 void tl_lint_padding(const TlLint *l);
 void tl_lint_offsets(const TlLint *l);
 void tl_lint_grid(const TlLint *l);
+void tl_lint_axes(const TlLint *l);
 #endif

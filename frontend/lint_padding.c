@@ -280,7 +280,7 @@ static const char *axis_name(const TlLint *l, const Pad *p)
     TlLaunchNumber n = tl_lint_extent(l, view, p->axis);
     if (n.index < 0)
         return tl_format(l->s->arena, "%u", p->axis);
-    return n.is_arg ? l->info->params.data[n.index].name : l->info->syms.data[n.index].name;
+    return tl_lint_name(l, n);
 }
 
 static const char *pad_text(const TlLint *l, const Reduction *r, TlDtype d)

@@ -58,6 +58,17 @@ TlLaunchNumber tl_lint_number(const TlLint *l, const TlValue *v)
     return (TlLaunchNumber){true, is_scalar ? (int32_t)v->index : -1};
 }
 
+bool tl_lint_same(TlLaunchNumber a, TlLaunchNumber b)
+{
+    return a.index >= 0 && a.index == b.index && a.is_arg == b.is_arg;
+}
+
+const char *tl_lint_name(const TlLint *l, TlLaunchNumber n)
+{
+    TL_ASSERT(n.index >= 0, "a number without a name");
+    return n.is_arg ? l->info->params.data[n.index].name : l->info->syms.data[n.index].name;
+}
+
 /* ---- how large ---- */
 
 static int64_t most_of(const TlLint *l, const TlValue *v, int steps);
@@ -162,7 +173,7 @@ static bool mentions(const TlLint *l, const TlValue *v, const TlValue *view, uin
 {
     const TlOp *op = v->def;
     TlLaunchNumber n = tl_lint_extent(l, view, axis), own = tl_lint_number(l, v);
-    if (n.index >= 0 && own.index == n.index && own.is_arg == n.is_arg)
+    if (tl_lint_same(n, own))
         return true;
     if (view->def && (view->def->opcode == TL_OP_VIEW || view->def->opcode == TL_OP_SUB_VIEW)) {
         uint32_t at = view->def->opcode == TL_OP_VIEW ? 1 + axis : 1 + view->type->rank + axis;

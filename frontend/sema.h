@@ -16,6 +16,7 @@
  *                   those about what is legal and probably wrong
  *   tuning.c        the configurations that a kernel's tune clauses list
  *   launch_expr.c   launch-time expressions
+ *   fields.c        options of kernels: a constant for each field of a struct
  *   expr.c          expressions: one function evaluates the parts of a node, then the node
  *   expr_choice.c   ?:, && and ||, which evaluate a side only when a condition says so
  *   expr_name.c     names, members
@@ -31,7 +32,8 @@
  *   flow.c          arms, joins, exits, what loops carry
  *   expr_operator.c unary and binary operators on values, operands of one type and shape
  *   expr_cast.c     casts of values
- *   emit.c          operations that several files emit; divisor.c, nonpositive.c: what is known
+ *   emit.c          operations that several files emit; divisor.c, nonpositive.c, even.c: what is
+ *                   known
  *   variables.c     variables of a frame
  *   name_facts.c    what editors want to know of names (name_facts.h)
  *   values.c        values and their types, conversions
@@ -130,7 +132,8 @@ typedef struct TlVar {
     TlLoc loc;
     TlTy ty;
     TlVal val;
-    bool is_const;
+    bool is_const, is_wrong; /* is_wrong: its declaration was blamed: it may be anything */
+    const TlExpr *made_of;   /* auto gave it the type of this literal; or NULL */
     uint32_t serial;
 } TlVar;
 
@@ -201,6 +204,7 @@ struct TlSema {
     bool abstract;
     bool quiet_errors; /* an error was found, shown or not */
     uint32_t nested_structs; /* whose fields are being resolved */
+    uint32_t stand_ins; /* functions that are walked with arguments that no call has given */
     uint32_t serial;
     TlFrame *frame;
     TL_VEC(TlTrail) trail;
@@ -208,10 +212,15 @@ struct TlSema {
         /* > 0: inside the side of ?: that is not evaluated: arithmetic faults are no errors */
         untaken;
     TlMap powers; /* what exp gave -> what of (divisor.c) */
+    TL_VEC(TlValue *) evens; /* integers that are even in the code that is being walked (even.c) */
     TlMap walked; /* abstract: functions -> calls whose result is unknown (call.c) */
     uint64_t steps;
     uint64_t made; /* operations of the kernel's variants before this one */
     bool exhausted;
+    /* What hints name: the operands of the operator at a position, and the expression that was
+     * evaluated last. */
+    TlLoc operator_at;
+    const TlExpr *operands[2], *evaluated;
 };
 
 enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 17, TL_MAX_CALLS = 256, TL_MAX_PARTS = 256 };
@@ -229,8 +238,12 @@ void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Which parameters there are. */
 void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
+void tl_label_fields(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
 /* Where v is a view: how to take a tile of it. */
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v);
+/* The text of an expression behind a cast, with parentheses where it needs them: "(f32)(a + b)"; e:
+ * NULL is "(f32)x". */
+const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d);
 void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Counts one step of the walk; false when the limit is reached (diagnosed once). */
@@ -337,6 +350,12 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source,
 TlDef *tl_mod_find(const TlMod *m, TlName name);
 TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when there is none */
 
+/* ---- fields.c ---- */
+/* `const S o` of every kernel becomes a constant for each field. Once the modules are open. */
+void tl_options_expand(TlProgram *p);
+/* Binds a constant of a kernel, and with the last field of options these. */
+void tl_const_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v);
+
 /* ---- bind.c ---- */
 static inline bool tl_is_const_form(const TlParamDecl *p)
 {
@@ -373,6 +392,9 @@ bool tl_is_known_int(const TlVal *v);
 /* It as an element of the float type d, or as a float literal; ERROR where that is not exact. */
 TlVal tl_known_as_float(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
 TlVal tl_known_as_literal(TlSema *s, const TlVal *v, TlLoc loc);
+/* Known integers among the values become floats where there is one beside them. After an error
+ * false, and the value is ERROR. In expr_operator.c. */
+bool tl_known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs);
 bool tl_const_int_of(const TlVal *v, int64_t *out); /* an integer literal or constant that fits */
 const char *tl_const_text(TlSema *s, const TlVal *v);
 
@@ -418,6 +440,8 @@ const char *tl_const_param_text(TlSema *s, const TlVal *v);
 /* A tuple, struct or choice of n items, to be filled in; one with items of its own. */
 TlVal tl_val_items(TlSema *s, TlValKind kind, TlDef *def, uint32_t n);
 TlVal tl_val_copy(TlSema *s, const TlVal *v);
+/* Known to the compiler, in all its fields; so is what stands for an error. */
+bool tl_is_constant(const TlVal *v);
 /* It is no function, type, module or void; turns v into ERROR when it is. */
 bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc);
 /* A compile-time integer. False when it is none (diagnosed) or unknown (*unknown set). */
@@ -454,9 +478,11 @@ TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape);
 TlVal tl_eval(TlSema *s, const TlExpr *e);
 TlVal tl_eval_value(TlSema *s, const TlExpr *e); /* checked by tl_check_value */
 bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, bool *unknown);
-/* A struct of type ty by the values of its first fields; UNKNOWN, once they are evaluated, when ty
- * is none. */
-TlVal tl_eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty);
+/* An initialiser, {a, b = c} among them, as a value of type ty. */
+TlVal tl_eval_init(TlSema *s, const TlExpr *e, const TlTy *ty);
+/* The value of what has no initialiser, at loc: of structs the defaults, else zero. */
+void tl_check_defaults(TlSema *s, const TlTy *ty); /* of a struct's fields */
+TlVal tl_default_of(TlSema *s, const TlTy *ty, TlLoc loc);
 /* scalar bool; CONST in *out when known, NULL then or after errors */
 TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out);
 
@@ -496,7 +522,7 @@ typedef struct TlAccess {
     TlValue *index[TL_MAX_VIEW_RANK];
     int rank;
     int32_t shape[TL_MAX_RANK];
-    TlLoc loc;
+    TlLoc loc, start_loc, width_loc; /* of the place, of the last index or start, and its width */
 } TlAccess;
 typedef struct TlMemArgs {
     const TlVal *mask, *other;
@@ -508,6 +534,8 @@ bool tl_is_at(const TlSema *s, const TlExpr *e);           /* at(...), which den
 bool tl_access_ok(const TlAccess *a);
 TlVal tl_access_load(TlSema *s, const TlAccess *a, const TlMemArgs *m);
 void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, const TlMemArgs *m);
+/* May `view[...] op= v` stand there? An error at loc if not. */
+bool tl_access_updates(TlSema *s, const TlAccess *a, TlLoc loc);
 TlVal tl_access_inside(TlSema *s, const TlAccess *a);
 /* ATOMIC_*: vals are the value operands. */
 TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint32_t nvals,
@@ -575,6 +603,8 @@ struct TlBuiltin {
 #define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
 #include "frontend/builtins.def"
 const TlBuiltin *tl_builtin_find(const char *name);
+/* "roll(x, axis, n)": with the parameters that every call gives. */
+const char *tl_builtin_form(TlSema *s, const TlBuiltin *b);
 const TlBuiltin *tl_builtin_at(uint32_t i); /* NULL past the end */
 TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *call);
 TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args,
@@ -617,6 +647,10 @@ TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis);
 /* Is every element at most 0, or NaN? false: not known */
 bool tl_is_nowhere_positive(const TlValue *v);
 
+/* ---- even.c ---- */
+void tl_even_promise(TlSema *s, TlValue *v); /* v is even, until the arm that is walked ends */
+bool tl_is_even(const TlSema *s, const TlValue *v);
+
 /* ---- divisor.c ---- */
 void tl_remember_exp(TlSema *s, const TlValue *result, const TlValue *of);
 /* What is known of a divisor that a kernel has just written. */
@@ -631,7 +665,7 @@ typedef struct TlArm {
     TlBlock *block;
     TL_VEC(TlChange) changes;
     TlBuilder outer;
-    uint32_t mark, serial;
+    uint32_t mark, serial, evens;
 } TlArm;
 void tl_arm_begin(TlSema *s, TlArm *arm); /* code goes to a new block */
 void tl_arm_begin_in(TlSema *s, TlArm *arm, TlBlock *block);

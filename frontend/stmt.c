@@ -17,9 +17,18 @@ static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
     return out;
 }
 
+/* 0, 0.5, -inf */
+static bool is_literal(const TlExpr *e)
+{
+    if (e->kind == TL_EX_UNARY)
+        e = e->a;
+    return e->kind == TL_EX_INT || e->kind == TL_EX_FLOAT || e->kind == TL_EX_INF;
+}
+
 /* Declares a variable with a value that has been converted to ty. */
 static void declare(TlSema *s, const TlDecl *d, TlTy ty, TlVal v, bool is_const)
 {
+    bool is_auto = ty.kind == TL_TY_AUTO;
     if (!is_const)
         v = forget(s, &v, d->loc);
     if (ty.kind == TL_TY_AUTO || ty.kind == TL_TY_UNKNOWN) {
@@ -29,7 +38,8 @@ static void declare(TlSema *s, const TlDecl *d, TlTy ty, TlVal v, bool is_const)
     }
     if (v.kind == TL_VAL_IR && v.u.ir && !v.u.ir->name)
         v.u.ir->name = d->name;
-    tl_var_declare(s, d->local, ty, v, is_const);
+    tl_var_declare(s, d->local, ty, v, is_const)->made_of =
+        is_auto && d->init && is_literal(d->init) ? d->init : NULL;
 }
 
 static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
@@ -44,11 +54,9 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
     if (!d->init) {
         if (ty.kind == TL_TY_AUTO)
             ty = tl_ty_unknown(TL_DTYPE_COUNT); /* the parser has reported it */
-        v = tl_zero(s, &ty);
-    } else if (d->is_list) {
-        v = tl_eval_fields(s, d->init, &ty);
-        if (ty.kind != TL_TY_STRUCT && ty.kind != TL_TY_UNKNOWN)
-            tl_err(s, d->init->loc, TL_E0316, "{...}", tl_ty_str(s, &ty));
+        v = tl_default_of(s, &ty, d->loc);
+    } else if (d->init->braces) {
+        v = tl_eval_init(s, d->init, &ty);
     } else {
         TlVal x = tl_eval_value(s, d->init);
         v = tl_convert(s, &x, &ty, d->init->loc);
@@ -114,6 +122,41 @@ static void refuse_const(TlSema *s, TlLoc loc, const TlVar *var)
         tl_note(s, row, var->loc, "declared here");
 }
 
+static TlDtype float_or_own(const TlVal *v)
+{
+    return v->kind == TL_VAL_FLOAT ? TL_F32 : tl_val_dtype(v);
+}
+
+/* A scalar that auto made of a literal meets what it cannot hold: `auto s = 0; s += 0.5;`. The
+ * mistake is in the declaration. False: v may fit. */
+static bool is_misdeclared(const TlVar *var, const TlVal *v)
+{
+    if (!var || !var->made_of || var->ty.kind != TL_TY_VALUE || !tl_is_scalar(var->ty.type) ||
+        var->ty.type->ptr || tl_is_pointer(v) || !(tl_is_number(v) || v->kind == TL_VAL_UNKNOWN))
+        return false;
+    TlDtype own = var->ty.type->dtype, d = float_or_own(v);
+    return tl_is_tile(v) || (tl_is_int(own) && d != TL_DTYPE_COUNT && tl_is_float(d));
+}
+
+/* One error with the declaration; afterwards the variable may be anything. */
+static void blame_declaration(TlSema *s, TlVar *var, const TlVal *v, int op, TlLoc loc)
+{
+    TlDtype own = var->ty.type->dtype, d = float_or_own(v);
+    const char *from = v->kind == TL_VAL_FLOAT     ? tl_const_text(s, v)
+                       : v->kind == TL_VAL_UNKNOWN ? tl_dtype_name(d)
+                                                   : tl_val_str(s, v);
+    TlDiag *row = tl_is_tile(v) ? tl_err(s, loc, TL_E0304, from, tl_dtype_name(own))
+                  : op >= 0     ? tl_err(s, loc, TL_E0302, tl_binop_text(op), tl_dtype_name(own),
+                                         from)
+                                : tl_err(s, loc, TL_E0301, from, tl_dtype_name(own));
+    const char *type = tl_is_tile(v) ? tl_type_str(s->ctx, v->u.ir->type) : tl_dtype_name(d);
+    const char *init = tl_source_text(s->ctx, var->made_of->begin, var->made_of->end);
+    tl_label(s, row, "'%s' is %s, as %s is: declare %s %s = %s", var->name, tl_dtype_name(own),
+             init, type, var->name, init);
+    tl_note(s, row, var->loc, "declared here");
+    var->is_wrong = true;
+}
+
 static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
 {
     const TlExpr *root = place;
@@ -141,6 +184,12 @@ static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vlo
     TlVal *field = find_field(s, &whole, &ty, place);
     if (!field)
         return;
+    if (var->is_wrong)
+        return;
+    if (place == root && is_misdeclared(var, v)) {
+        blame_declaration(s, var, v, -1, vloc);
+        return;
+    }
     TlVal x = tl_convert(s, v, &ty, vloc);
     if (x.kind == TL_VAL_ERROR)
         return; /* the variable keeps a value of its type */
@@ -200,6 +249,8 @@ static void assign_memory(TlSema *s, const TlStmt *st)
         if (a.gathers) {
             tl_err(s, a.loc, TL_E0507, "");
             a.bad = tl_bad();
+        } else if (!tl_access_updates(s, &a, st->loc)) {
+            a.bad = tl_bad();
         } else {
             old = tl_access_load(s, &a, NULL);
         }
@@ -207,7 +258,8 @@ static void assign_memory(TlSema *s, const TlStmt *st)
     TlVal v = tl_eval_value(s, st->value);
     if (!tl_access_ok(&a))
         return;
-    s->b.loc = st->loc;
+    s->b.loc = s->operator_at = st->loc;
+    s->operands[0] = st->place, s->operands[1] = st->value;
     if (st->op >= 0)
         v = tl_binary_vals(s, st->op, old, v, st->loc);
     s->b.loc = st->place->loc;
@@ -226,7 +278,7 @@ static void assign(TlSema *s, const TlStmt *st)
         assign_to(s, st->place, &v, st->value->loc);
         return;
     }
-    const TlVar *var = tl_var_of(s, st->place);
+    TlVar *var = tl_var_of(s, st->place);
     if (var && var->is_const) {
         tl_fact_name(s, st->place);
         refuse_const(s, st->place->loc, var);
@@ -234,7 +286,14 @@ static void assign(TlSema *s, const TlStmt *st)
         return;
     }
     TlVal old = tl_eval_value(s, st->place), v = tl_eval_value(s, st->value);
-    s->b.loc = st->loc;
+    s->b.loc = s->operator_at = st->loc;
+    s->operands[0] = st->place, s->operands[1] = st->value;
+    if (is_misdeclared(var, &v) && st->op <= TL_BIN_SUB) {
+        blame_declaration(s, var, &v, st->op, st->loc);
+        return;
+    }
+    if (var && var->made_of && v.kind == TL_VAL_UNKNOWN && v.dtype == TL_DTYPE_COUNT)
+        var->is_wrong = true; /* it may be: an instance tells */
     v = tl_binary_vals(s, st->op, old, v, st->loc);
     if (v.kind != TL_VAL_ERROR)
         assign_to(s, st->place, &v, st->loc);

@@ -104,6 +104,16 @@ TlVal tl_val_copy(TlSema *s, const TlVal *v)
 
 /* ---- checks ---- */
 
+static void check_no_value(TlSema *s, const TlVal *v, TlLoc loc)
+{
+    const TlDef *def = s->frame ? s->frame->def : NULL;
+    if (v->kind == TL_VAL_TYPE && def && def->item->broken)
+        return; /* `(T)` before something that could not be read */
+    TlDiag *row = tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+    if (v->kind == TL_VAL_STRING)
+        tl_label(s, row, "a text is an argument by itself: assert(c, \"text\"), print(\"x\", x)");
+}
+
 bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
 {
     switch (v->kind) {
@@ -115,7 +125,7 @@ bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
     case TL_VAL_SPACE:
     case TL_VAL_VOID:
     case TL_VAL_UNSET:
-        tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+        check_no_value(s, v, loc);
         *v = tl_bad();
         return false;
     case TL_VAL_ERROR:
@@ -172,6 +182,16 @@ void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc)
                  "c ? a : b; what is outside of a view needs no test");
     else if (v->kind == TL_VAL_IR && !v->u.ir->type->ptr)
         tl_label(s, row, "compare it, as in n != 0");
+}
+
+bool tl_is_constant(const TlVal *v)
+{
+    if (v->kind != TL_VAL_STRUCT)
+        return v->kind != TL_VAL_IR && v->kind != TL_VAL_VIEW && v->kind != TL_VAL_CHOICE;
+    for (uint32_t i = 0; i < v->n; i++)
+        if (!tl_is_constant(&v->items[i]))
+            return false;
+    return true;
 }
 
 /* ---- parts ---- */
@@ -379,11 +399,30 @@ TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
     return NULL;
 }
 
+/* The expression that stands at a position, when it was evaluated last. */
+static const TlExpr *evaluated_at(const TlSema *s, TlLoc loc)
+{
+    const TlExpr *e = s->evaluated;
+    bool same = e && e->loc.file == loc.file && e->loc.line == loc.line && e->loc.col == loc.col;
+    return same ? e : NULL;
+}
+
+const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d)
+{
+    enum { MOST_TEXT = 48 };
+    const char *text = e ? tl_source_text(s->ctx, e->begin, e->end) : NULL;
+    if (!text || strlen(text) > MOST_TEXT || strchr(text, '\n'))
+        return tl_format(s->arena, "(%s)%s", tl_dtype_name(d), text ? "(...)" : "x");
+    bool loose = (e->kind == TL_EX_BINARY || e->kind == TL_EX_COND) && !e->parens;
+    return tl_format(s->arena, loose ? "(%s)(%s)" : "(%s)%s", tl_dtype_name(d), text);
+}
+
 static TlVal refuse(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_dtype_name(d));
+    const TlExpr *e = evaluated_at(s, loc);
     if (tl_is_number(v) && !tl_is_pointer(v))
-        tl_label(s, row, "write a cast: (%s)", tl_dtype_name(d));
+        tl_label(s, row, e ? "write a cast: %s" : "cast it: %s", tl_cast_text(s, e, d));
     return tl_bad();
 }
 

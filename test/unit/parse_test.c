@@ -137,7 +137,7 @@ static void test_tree(void)
           !k->params.data[1].is_const);
     CHECK(k->params.data[2].form == TL_PF_CONST_TYPE && k->params.data[2].init->kind == TL_EX_TYPE);
     CHECK_STR(k->clauses.data[0].args.data[1].name, "group");
-    CHECK(k->body->body.data[0]->is_const && k->body->body.data[0]->decls.data[0].is_list);
+    CHECK(k->body->body.data[0]->is_const && k->body->body.data[0]->decls.data[0].init->braces);
     CHECK_STR(k->body->body.data[0]->type->module, "geo");
     CHECK(k->body->body.data[1]->kind == TL_ST_RANGE && k->body->body.data[1]->hints.stages);
     CHECK(k->body->body.data[1]->then->kind == TL_ST_ASSIGN &&
