@@ -182,9 +182,20 @@ static bool is_wide(const Kernel *k, const TlExpr *e)
     return (e->kind == TL_EX_UNARY || e->kind == TL_EX_CAST) && is_wide(k, e->a);
 }
 
+/* A field of a struct of constants, `o.inner.n`? */
+static bool is_option(const Kernel *k, const TlExpr *e)
+{
+    while (e->kind == TL_EX_MEMBER)
+        e = e->a;
+    const TlVar *v = e->kind == TL_EX_NAME ? tl_var_of(k->s, e) : NULL;
+    return v && tl_is_constant(&v->val);
+}
+
 /* Does it consist of literals and constants only? */
 static bool is_constant(Kernel *k, const TlExpr *e)
 {
+    if (e->kind == TL_EX_MEMBER)
+        return is_option(k, e);
     if (e->kind == TL_EX_NAME) {
         const TlVar *v = tl_var_of(k->s, e);
         if (v)
