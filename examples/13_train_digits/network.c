@@ -45,7 +45,8 @@ static bool get_kernels(Network *n)
         [BEST] = {"std.kernels.sampling", "argmax_rows", {OF_T, {"BV", 16, 0}}},
         [SQUARES] = {OPTIMIZERS, "sum_squares", {{0}}},
         [CONTROL] = {OPTIMIZERS, "step_control", {{0}}},
-        [ADAM] = {OPTIMIZERS, "adam", {OF_T, {"U", 0, "f32"}, {"MASTER", 1, 0}, {"CONTROL", 1, 0}}},
+        [ADAM] = {OPTIMIZERS, "adam",
+                  {OF_T, {"U", 0, "f32"}, {"o.master", 1, 0}, {"o.control", 1, 0}}},
     };
     return kernels_get(&n->modules, rows, KERNELS, n->kernel);
 }
