@@ -1,18 +1,18 @@
 /* Is a kernel too crowded for LLVM's register allocator on AMD GPUs?
  *
- * The most words that live at once are counted, of all values and of those that one block alone
- * knows (amd_live.c). Two things take LLVM's allocator time by more than the square of the code's
- * length (2000 variables that live at once: 35 s):
+ * This counts the most words that live at once, of all values and of those that only one block
+ * knows (amd_live.c). Two things make LLVM's allocator slower than the square of the code's length
+ * (35 s for 2000 variables that live at once):
  *
- *   1 where more values of one block live at once than there are registers, it looks for each
- *     register whether what is there could go to each other one (canReassign): a quarter more are
- *     left to it, but not where as many values of other blocks live, too
- *   2 where values do not fit that live in many blocks, it looks for each at every block where it
- *     could be in a register (growRegion)
+ *   1 if more values of one block live at once than there are registers, it asks for each register
+ *     whether its value could go to each other one (canReassign): a quarter more are left to it,
+ *     but not if as many values of other blocks live, too
+ *   2 if values that live in many blocks do not fit, it asks for each of them at every block
+ *     whether it could be in a register (growRegion)
  *
- * What is in a loop is worth more of that time, where sums of products without matrix instructions
- * keep hundreds of words. Where code has matrix instructions, its order and its registers are
- * mostly theirs; it takes LLVM no longer than its length lets expect. */
+ * Loops in which sums of products without matrix instructions keep hundreds of words are worth
+ * more of that time. In code with matrix instructions, these largely determine the order and the
+ * registers, and LLVM takes no longer than the code's length suggests. */
 #include "codegen/workaround/workaround.h"
 
 /* Words times blocks; in a loop that sums products. */

@@ -1,10 +1,10 @@
 /* Divisions of 64-bit integers that are equal in all threads, on AMD GPUs.
  *
- * LLVM makes each some 150 instructions in place, by way of floats. The floats are vectors whatever
- * the operands are, and of each value that goes from there to a scalar register and back, a pass of
- * LLVM (SIFixSGPRCopies) looks at all that hangs on it: time grows by the square of the number of
- * divisions. So in a kernel with more than a few of them the operands go to vector registers first,
- * and the quotient comes back by an instruction of its own. */
+ * LLVM expands each into some 150 instructions that go through floats. The floats are vectors
+ * whatever the operands are, and for each value that goes from there to a scalar register and
+ * back, a pass of LLVM (SIFixSGPRCopies) looks at everything that depends on it: time grows with
+ * the square of the number of divisions. So in a kernel with more than a few divisions, the
+ * operands go to vector registers first, and the quotient comes back by a single instruction. */
 #include "codegen/workaround/workaround.h"
 
 enum { FEW_DIVISIONS = 4 };

@@ -1,10 +1,10 @@
 /* Addresses and bounds tests that wait for their use, on AMD GPUs.
  *
- * Of a[5], the address and the test whether 5 is inside cost an instruction each, from parameters
- * alone. LLVM's passes move them out of every loop and out of branches, where each then keeps up to
- * two scalar registers of some hundred from the start of the kernel to its use. Where there are
- * more than a few of them, each is computed in the block that uses it, from a constant that LLVM
- * does not see, or it would move it out again. */
+ * For a[5], the address and the test whether 5 is inside cost one instruction each, from
+ * parameters alone. LLVM's passes move them out of every loop and branch, where each then occupies
+ * up to two of the hundred or so scalar registers from the start of the kernel to its use. If
+ * there are more than a few of them, each is computed in the block that uses it, from a constant
+ * that LLVM cannot see through; otherwise LLVM would move it out again. */
 #include "codegen/workaround/workaround.h"
 
 enum { FEW_VALUES = 32 };

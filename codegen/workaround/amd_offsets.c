@@ -1,15 +1,15 @@
 /* Offsets and addresses on AMD GPUs, computed in the loop that uses them, for kernels whose
  * registers LLVM has spilled.
  *
- * What a thread computes from its index alone, LLVM computes before a loop: the offsets of the rows
- * of each buffer that a swizzle turns, the rows and the addresses of each access. Each of them is
- * in a register all the time; in attention they are 60 to 90 beside the tiles. Here such values
- * are computed again in front of their use, from what several of them are computed from: first
- * those that are used before and after a loop, but not in it, then those that are one instruction,
- * then longer ways, until the rest fits.
+ * LLVM computes before a loop whatever depends on a thread's index alone: the offsets of the rows
+ * of each swizzled buffer, the rows and the addresses of each access. Each of them occupies a
+ * register all the time; in attention they are 60 to 90 beside the tiles. Here such values are
+ * computed again in front of their use, from the values that several of them share: first those
+ * that are used before and after a loop but not in it, then those that take one instruction, then
+ * longer ways, until the rest fits.
  *
- * LLVM would move what it sees to be the same in every iteration out of the loop again. So the
- * first step has a constant that LLVM does not see, or, where it has none, an operand. */
+ * LLVM would move what it sees to be equal in every iteration out of the loop again. So the first
+ * step uses a constant that LLVM cannot see through or, if it has none, such an operand. */
 #include "codegen/workaround/workaround.h"
 
 /* What LLVM's order of the code and copies of tuples take beside the values: of all values, and

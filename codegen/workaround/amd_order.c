@@ -1,15 +1,15 @@
 /* The order of a long computation on AMD GPUs: depth first.
  *
- * The SIMT lowering makes an op for all registers of a tile before the next op, and LLVM schedules
- * from that order: of exp over 128 elements of a thread 128 intermediate results of each step live
- * at once. They do not fit the registers, and LLVM's allocator takes time by more than the square
- * of how many do not. So where many instructions that neither touch memory nor wait for other
- * threads follow each other, each is put where its first user needs it, and of what a user needs,
- * what takes longest to compute comes first.
+ * The SIMT lowering emits an op for all registers of a tile before the next op, and LLVM schedules
+ * from that order: for exp of 128 elements of a thread, 128 intermediate results of each step live
+ * at once. They do not fit the registers, and LLVM's allocator slows down with more than the
+ * square of the number that do not. So in long runs of instructions that neither touch memory nor
+ * wait for other threads, each instruction is put where its first user needs it, and of the
+ * operands of a user, the one that takes longest to compute comes first.
  *
- * Loads stay where they are, early, as what follows hides their latency. Only where so many values
- * are loaded, or are there already, that they would not fit the registers, loads are put in front
- * of their first users, too; no store is passed. */
+ * Loads stay early, where they are, because the code after them hides their latency. Only if so
+ * many values are loaded, or live already, that they would not fit the registers, loads are moved
+ * in front of their first users, too; they never pass a store. */
 #include "codegen/workaround/workaround.h"
 
 #include <string.h>

@@ -1,23 +1,23 @@
 /* Long blocks on AMD GPUs, in parts that LLVM schedules one by one.
  *
- * LLVM's machine schedulers look at pairs of instructions of a block: at each two that access
- * memory whether one depends on the other, for which they follow all that lies between
- * (BaseMemOpClusterMutation), and on RDNA at each two that could be issued together
- * (VOPDPairingMutation). So a block with very many instructions, or many of them accesses, gets a
+ * LLVM's machine schedulers look at pairs of instructions of a block: for each two that access
+ * memory, whether one depends on the other, for which they follow everything between them
+ * (BaseMemOpClusterMutation), and on RDNA for each two, whether they could be issued together
+ * (VOPDPairingMutation). So a block with very many instructions, or with many accesses, gets a
  * scheduling barrier every PART instructions.
  *
- * A barrier keeps loads in their part. What is computed from them would still be moved to a later
- * block that alone uses it (MachineSinking), and what was loaded would wait for it in registers: a
- * use at the end of the block, which is no instruction, holds it.
+ * A barrier keeps loads in their part. What is computed from them could still be moved to a later
+ * block that alone uses it (MachineSinking), and the loaded values would wait for it in registers;
+ * a use at the end of the block, which is no instruction, prevents that.
  *
- * A block whose values take many registers, and that not only for each other, is divided into
- * smaller parts where a kernel has no loop and few products: of a scan of 32 elements of a thread
- * LLVM's scheduler makes all sums of neighbours before it combines the first two, and takes 355
- * registers; in its own order the code takes 194. Loops, products whose operands are loaded
- * beside the ones before, and sums of what is loaded are better where the scheduler sees all.
+ * A block whose values take many registers, and not only for each other, is divided into smaller
+ * parts if the kernel has no loop and few products: for a scan of 32 elements of a thread, LLVM's
+ * scheduler makes all sums of neighbours before it combines the first two, and takes 355
+ * registers; in its own order the code takes 194. Loops, products whose operands are loaded beside
+ * the products before, and sums of loaded values are better if the scheduler sees everything.
  *
- * SIFoldOperands looks at all uses of a register for each that it makes of a copy. So each part has
- * parameters with very many uses in registers of its own. */
+ * SIFoldOperands looks at all uses of a register for each that it makes from a copy. So each part
+ * has registers of its own for parameters with very many uses. */
 #include "codegen/workaround/workaround.h"
 
 /* In a part, and in a block whatever it does; accesses times instructions in a block. */

@@ -1,13 +1,13 @@
 /* Code without scratch memory, where LLVM's first code has some.
  *
- *   1 all kernels get code; its notes say how many registers LLVM has spilled
- *   2 each way of sparing registers is tried on those that have spills, until none has
- *   3 all get code once more, each in the way that spilled least
+ *   1 all kernels are compiled; the notes say how many registers LLVM has spilled
+ *   2 each way of sparing registers is tried on the kernels with spills, until none has any
+ *   3 all are compiled once more, each in the way that spilled least
  *
- * Ways: offsets and addresses computed in the loop that uses them (amd_offsets.c), as many as were
- * spilled, or all that can be; and with LLVM's scheduler told how many waves fit with all registers
- * of a thread: it would seek more, and gives up blocks in which it does not get them as they were.
- * On CDNA that is one wave, which it knows. */
+ * The ways: offsets and addresses computed in the loop that uses them (amd_offsets.c), as many as
+ * were spilled, or as many as possible; and with LLVM's scheduler told how many waves fit if a
+ * thread has all registers: it would aim for more waves, and give up blocks in which it cannot
+ * have them. On CDNA that is one wave, which LLVM knows. */
 #include "codegen/target/notes.h"
 #include "codegen/workaround/workaround.h"
 

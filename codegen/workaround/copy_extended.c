@@ -1,11 +1,11 @@
-/* Copies that spare LLVM walks over the whole function.
+/* Copies that save LLVM walks over the whole function.
  *
- * Where a block extends a value x to 64 bits and later blocks use both x and the extension, LLVM's
- * CodeGenPrepare lets the later uses of x read the extension instead, so that one of the two needs
- * a register. It replaces one use in each walk over the function (optimizeExtUses of LLVM 19 walks
- * along uses that it moves to another list): of n iterations of an unrolled loop, all of which use
- * x, it looks at all iterations n times. So where there are many such uses, what is extended is a
- * copy of x that LLVM does not know to be one. */
+ * If a block extends a value x to 64 bits and later blocks use both x and the extension, LLVM's
+ * CodeGenPrepare lets the later uses of x read the extension instead, so that only one of the two
+ * needs a register. It replaces one use in each walk over the function (optimizeExtUses of LLVM 19
+ * follows uses that it moves to another list): for n iterations of an unrolled loop that all use
+ * x, it looks at all iterations n times. So if there are many such uses, the extended value is a
+ * copy of x that LLVM does not recognise as one. */
 #include "codegen/workaround/workaround.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* Addresses that loops share, hidden from LLVM's loop strength reduction.
  *
- * An address that is computed before a loop and indexed in it is most often the start of a row, and
- * so it should stay, for a base and an index are what an instruction's operand has. Loop strength
- * reduction looks through it, though, and spends a fifth of code generation on ways to share parts
- * of addresses among all the loops around, for code that is longer in the end. So nothing is known
- * of the address any more: it goes through an intrinsic, which vanishes when instructions are
- * selected. */
+ * An address that is computed before a loop and indexed in it is usually the start of a row. It
+ * should stay as it is, because a base and an index are what an instruction's operand has. But
+ * loop strength reduction looks through it, and spends a fifth of code generation on ways to share
+ * parts of addresses among all the loops around, for code that is longer in the end. So the
+ * address goes through an intrinsic, which vanishes when instructions are selected, and nothing is
+ * known of it any more. */
 #include "codegen/workaround/workaround.h"
 
 static bool is_used_in_other_loop(const TlLoops *loops, LLVMValueRef x)

@@ -1,9 +1,9 @@
-/* Masked accesses of vectors that the level has no instruction for, in long code.
+/* Masked accesses of vectors for which the level has no instruction, in long code.
  *
  * LLVM makes a branch for each lane of such an access and then begins again at the start of the
  * function: time grows with the square of their number, and each becomes some 80 instructions. So
- * where there are many, all of one kind become calls of one function that holds the access. Where
- * there are few, they stay where they are: no call is as fast. */
+ * if there are many, all of one kind become calls of one function that holds the access. If there
+ * are few, they stay where they are, because no call is as fast. */
 #include "codegen/nest/nest.h"
 #include "codegen/workaround/workaround.h"
 #include <llvm-c/Target.h>

@@ -1,11 +1,11 @@
-/* What LLVM does to PTX by more than the length of a function, and ptxas does again.
+/* Two properties of PTX, beside a function's length, that take LLVM long, and ptxas again.
  *
- *   1 A long chain of integer sums is one sum of many terms to LLVM (NaryReassociate and others ask
- *     ScalarEvolution), which it sorts for each link: every LINKS links, a copy that it does not
- *     see through ends it.
- *   2 LLVM gives each division of 64 bits a branch around it, for operands that fit 32. From
- *     MANY_DIVISIONS on, what it does with so many blocks takes longer than all else: optsize is
- *     the attribute of a function without such branches. */
+ *   1 LLVM treats a long chain of integer sums as one sum of many terms (NaryReassociate and
+ *     others ask ScalarEvolution), which it sorts for each link: every LINKS links, a copy that it
+ *     cannot see through ends the chain.
+ *   2 LLVM gives each division of 64 bits a branch for operands that fit 32. From MANY_DIVISIONS
+ *     on, handling so many blocks takes longer than everything else: the attribute optsize keeps a
+ *     function free of such branches. */
 #include "codegen/workaround/workaround.h"
 
 #include <string.h>

@@ -1,14 +1,14 @@
-/* Facts of the numbers in tiles: the fixed point over a function (axis_info.h).
+/* Facts about the numbers in tiles: the fixed point over a function (axis_info.h).
  *
- * Ops are taken in text order, again and again until nothing changes. What a loop carries starts as
- * its initial value and is joined with what the body yields, so facts only ever get weaker; a range
- * that still moves in the third round goes to the type's bound, and what still changes after
- * MANY_ROUNDS becomes unknown. What each op does to facts is in axis_transfer.c.
+ * Ops are visited in text order, again and again until nothing changes. What a loop carries starts
+ * as its initial value and is joined with what the body yields, so facts only ever get weaker; a
+ * range that still moves in the third round goes to the type's bound, and what still changes after
+ * MANY_ROUNDS becomes unknown. axis_transfer.c says what each op does to facts.
  *
  * Two things are known beside the ops: `assume` in the block where a value is made is a promise
  * about it; and a pid is below the grid, whose clause has a bound because extents are below 2^31.
  * That the grid is the clause's own is a promise of forms (ir/form.h); without it the launch may
- * give a grid, of at most 2^31 - 1 programs. */
+ * give a grid of at most 2^31 - 1 programs. */
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_impl.h"

@@ -1,5 +1,5 @@
-/* How ops use slots of buffers in shared memory: who does it, and what says that it is over
- * (buffer_effects.def). */
+/* How ops use slots of buffers in shared memory: who accesses them, and what says that the access
+ * is over (buffer_effects.def). */
 #ifndef TL_BUFFER_EFFECTS_H
 #define TL_BUFFER_EFFECTS_H
 #include "ir/ir.h"

@@ -1,5 +1,5 @@
-/* How an op uses a buffer of shared memory: which bytes, which slot, and whether two uses may meet
- * (synchronize). Staged level only. */
+/* How an op uses a buffer of shared memory: which bytes, which slot, and whether two uses may
+ * conflict (synchronize). Staged level only. */
 #ifndef TL_BUFFER_USE_H
 #define TL_BUFFER_USE_H
 #include "ir/ir.h"

@@ -1,9 +1,9 @@
-/* Warps of a kernel that states none, by the shapes of its tiles: as few as keep what each thread
- * holds within what it computes without running out of registers, LEAST_WARPS at least.
+/* Warps of a kernel that states none, from the shapes of its tiles: as few as possible, at least
+ * LEAST_WARPS, without a thread running out of registers for what it computes.
  *
  *   products     sums of all products of one block that are alive at once: MOST_SUMS words of a
- *                thread, so that operands, addresses and what is fetched ahead fit into 255
- *                registers beside them. A product that is the sum of the next counts once
+ *                thread, so that operands, addresses and prefetched data fit into 255 registers
+ *                beside them. A product that is the sum of the next counts once
  *   the rest     the largest tile: MOST_WORDS of a thread. Elementwise kernels and reductions of
  *                rows keep several tiles of that size (of 8192 f32: 64 words by 4 warps of 32
  *                threads, so 8)
@@ -11,9 +11,8 @@
  *                many warps as a block can have
  *
  * A kernel with products is judged by them alone: its other tiles are their operands, which go
- * through shared memory, unless they do not fit. Stages need no such choice: 3 by copies and 2 by
- * registers are reduced by the pipeline where shared memory is short
- * (passes/pipeline/pipeline.c). */
+ * through shared memory, unless they do not fit. Stages need no such choice: the pipeline reduces
+ * 3 by copies and 2 by registers if shared memory is short (passes/pipeline/pipeline.c). */
 #include "passes/analysis/default_warps.h"
 
 enum {

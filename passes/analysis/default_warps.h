@@ -1,4 +1,4 @@
-/* Warps of a kernel that states none, and why. */
+/* How many warps a kernel gets that states none, and why. */
 #ifndef TL_DEFAULT_WARPS_H
 #define TL_DEFAULT_WARPS_H
 #include "ir/ir.h"

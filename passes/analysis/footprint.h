@@ -2,10 +2,10 @@
  * two ops of one program need a barrier between them (synchronize).
  *
  * Starts of slices, indices and pointers are linear forms, constant + sum of factor * value, where
- * a value is a scalar, an iota along an axis of the accessed tile, or anything else as it is. Two
- * indices along an axis then differ by the difference of their forms. Forms are compared as
- * unbounded integers: an i32 start that wraps returns to its value after 2^32 / step iterations,
- * and no thread is as far ahead of another. */
+ * a value is a scalar, an iota along an axis of the accessed tile, or anything else taken as a
+ * whole. Two indices along an axis then differ by the difference of their forms. Forms are
+ * compared as unbounded integers: an i32 start that wraps returns to its value after 2^32 / step
+ * iterations, and no thread is that far ahead of another. */
 #ifndef TL_FOOTPRINT_H
 #define TL_FOOTPRINT_H
 #include "ir/ir.h"

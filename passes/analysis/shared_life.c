@@ -1,10 +1,10 @@
 /* Where shared memory holds something (shared_life.h): an interval of positions in program order.
  *
- * Scratch (tl_op_shared_bytes) lives while its op runs, its regions included. What an `alloc` makes
- * lives, with all its slots, from its first use to its last; a use in a loop that does not hold the
- * alloc is one in the whole loop. Copies may still write it after its last use: it lives at least
- * to the next `wait` for all of them, or, of bulk copies, to where the barriers that count them
- * end, if they do before the kernel does. */
+ * Scratch (tl_op_shared_bytes) lives while its op runs, its regions included. What an `alloc`
+ * makes lives, with all its slots, from its first use to its last; a use in a loop that does not
+ * hold the alloc counts as one in the whole loop. Copies may still write it after its last use, so
+ * it lives at least to the next `wait` for all of them or, for bulk copies, to where the mbarriers
+ * that count them end, if that is before the kernel's end. */
 #include "passes/analysis/shared_life.h"
 
 #include "ir/plan/shared_plan.h"

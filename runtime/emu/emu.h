@@ -102,7 +102,7 @@ typedef struct tl_emu_set {
 
 /* Why the worker goes on in its own context. */
 typedef enum tl_emu_event {
-    TL_EMU_TURN,  /* all threads that could run wait for another block, it seems */
+    TL_EMU_SLICE,  /* all threads that could run wait for another block, it seems */
     TL_EMU_ENDED, /* all threads have ended */
     TL_EMU_STUCK, /* nobody can run */
     TL_EMU_BROKEN /* a report has been made; the block cannot go on */

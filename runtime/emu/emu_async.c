@@ -88,7 +88,7 @@ void tl_emu_step(tl_emu_block *b)
     if (b->random)
         progress(b);
     if (b->random && tl_emu_random(b) % TURN_ODDS == 0) {
-        b->event = TL_EMU_TURN;
+        b->event = TL_EMU_SLICE;
         tl_fiber_switch(&b->current->fiber, b->main);
         return;
     }

@@ -1,16 +1,16 @@
-/* emu_bulk.c: barriers in shared memory that count arrivals and bytes (mbarrier), and copies of
- * boxes of a view, described by a tensor map, that one thread begins and a barrier counts.
+/* emu_bulk.c: mbarriers, which count arrivals and bytes in shared memory, and bulk copies: boxes
+ * of a view, described by a tensor map, that one thread starts and an mbarrier counts.
  *
- * When a copy really happens is the schedule's to say:
+ * The schedule says when a copy really happens:
  *   late     when somebody waits for its barrier; until then its target is poison. Schedules rr,
  *            ahead.
  *   early    at once. Schedule reverse.
  *   random   one or the other. Schedule random.
- * Whatever the time, it counts as on its way until somebody has waited for the phase: the watch
- * reports who touches its target before.
+ * In all cases, it counts as in flight until somebody has waited for the phase: the watch reports
+ * anyone who touches its target before.
  *
- * Swizzles are said here by the formula of the documents (PTX ISA, "Swizzling modes"): address bits
- * 4 to 6 are XORed with bits 7 to 9, as many as the row of the box has 16-byte pieces. */
+ * Swizzles are written here as the formula of the documents (PTX ISA, "Swizzling modes"): address
+ * bits 4 to 6 are XORed with bits 7 to 9, as many as the row of the box has 16-byte pieces. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

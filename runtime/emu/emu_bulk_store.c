@@ -1,14 +1,14 @@
 /* emu_bulk_store.c: boxes of a view that a thread stores from shared memory (cp.async.bulk.tensor
  * to global memory), in groups that it commits and waits for.
  *
- * When a store really reads shared memory, and writes, is the schedule's to say:
+ * The schedule says when a store really reads shared memory, and writes:
  *   late     when the thread waits for its group. Schedules rr, ahead.
  *   early    at once. Schedule reverse.
  *   random   one or the other. Schedule random.
- * Whatever the time, it counts as on its way until it has been waited for: the watch reports who
- * writes what it reads before, what threads had not made visible to it, and in global memory who
- * touches, until a wait for that, or the kernel's end, what it writes: another store in bulk, too.
- * Most waits are for reading only, as `.read` says. */
+ * In all cases, it counts as in flight until it has been waited for: the watch reports anyone who
+ * writes what it reads, anything that threads had not made visible to it, and in global memory
+ * anyone, another bulk store included, who touches what it writes, until a wait for that or the
+ * kernel's end. Most waits are for reading only, as `.read` says. */
 #include <stdlib.h>
 #include <string.h>
 

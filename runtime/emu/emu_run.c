@@ -332,9 +332,9 @@ static void run_blocks(tl_emu_worker *w, tl_emu_job *job, uint32_t workers)
         if (event == TL_EMU_STUCK)
             tl_emu_report_deadlock(b);
         c->broken |= event == TL_EMU_BROKEN || event == TL_EMU_STUCK;
-        if (event == TL_EMU_TURN && c->changes != before)
+        if (event == TL_EMU_SLICE && c->changes != before)
             w->slices = 0;
-        else if (event == TL_EMU_TURN)
+        else if (event == TL_EMU_SLICE)
             wait_for_others(w);
         else if (!end_block(w, b))
             return;

@@ -1,9 +1,9 @@
 /* emu_sched.c: which thread of a block runs next.
  *
  * A block's threads have positions; a schedule is an order of positions and a rule of choice.
- * `ready` has those who may run, the current one included; `idle` those who may, but have said that
- * they only spin until somebody else has done something. When `ready` is empty, the idle get their
- * next try, after the worker has looked at its other blocks (TL_EMU_TURN).
+ * `ready` holds those that may run, the current one included; `idle` those that may run but have
+ * said that they only spin until somebody else has done something. When `ready` is empty, the idle
+ * ones get their next try, after the worker has looked at its other blocks (TL_EMU_SLICE).
  *
  *   round robin  thread order; the next ready one
  *   reverse      the other way round
@@ -11,9 +11,9 @@
  *                so it runs until it must wait for the others
  *   random       anybody, after every leaf
  *
- * Threads switch to each other directly; the worker's own context is entered for the events alone.
- * A thread gets a stack when it first runs. One that has ended hands its stack to the next that
- * begins, without a switch: threads that wait for nobody are function calls in a loop. */
+ * Threads switch to each other directly; the worker's own context is entered for events alone. A
+ * thread gets a stack when it first runs. A thread that has ended hands its stack to the next one
+ * that begins, without a switch: threads that wait for nobody are function calls in a loop. */
 #include "runtime/emu/emu.h"
 #include <stdlib.h>
 
@@ -129,7 +129,7 @@ static tl_fiber *next_context(tl_emu_block *b)
 {
     if (b->ready.count == 0) {
         bool stuck = b->idle.count == 0 && !b->at_meeting;
-        b->event = b->ended == b->nthreads ? TL_EMU_ENDED : stuck ? TL_EMU_STUCK : TL_EMU_TURN;
+        b->event = b->ended == b->nthreads ? TL_EMU_ENDED : stuck ? TL_EMU_STUCK : TL_EMU_SLICE;
         return b->main;
     }
     tl_emu_thread *t = choose(b);

@@ -1,21 +1,21 @@
-/* emu_wgmma.c: products of warpgroups (wgmma), which a program begins and waits for later.
+/* emu_wgmma.c: products of warpgroups (wgmma), which a program starts and waits for later.
  *
- * Each warp does its 16 of the 64 rows; that four of them do the same is not checked. What the
- * operands' descriptors mean is said here by the formulas of the documents (PTX ISA, "Matrix
+ * Each warp does its 16 of the 64 rows; that four of them do the same is not checked. The meaning
+ * of the operands' descriptors is written here as the formulas of the documents (PTX ISA, "Matrix
  * descriptor", "Strides", "Swizzling modes"), and not taken from the compiler's plans.
  *
- * When operands in shared memory are really read is the schedule's to say:
+ * The schedule says when operands in shared memory are really read:
  *   late     in the wait for the product's group. Schedules rr, ahead.
  *   early    at once. Schedule reverse.
  *   random   one or the other. Schedule random.
- * Whatever the time, they count as being read from the beginning to the wait: the watch reports who
+ * In all cases, they count as being read from the start to the wait: the watch reports anyone who
  * writes them meanwhile (emu_check_products.c).
  *
- * Accumulators are not there before a wait gives them back: until then, each of their words is a
- * name: which word it is of which chain of products that make them, as a NaN. The next product onto
- * them goes on with the chain; whoever computes with them computes nonsense. What a product takes
- * from registers that others have written, these have written before a fence (wgmma.fence): where
- * there was none since the last wait, that is reported. */
+ * Accumulators are not there before a wait gives them back. Until then, each of their words is a
+ * name, in the form of a NaN: which word it is, and of which chain of products. The next product
+ * onto them continues the chain; computing with them gives nonsense. What a product takes from
+ * registers must have been written before a fence (wgmma.fence): if there was none since the last
+ * wait, that is reported. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,19 +1,19 @@
 /* pool.c: a persistent thread pool that hands out ranges of program numbers.
  *
- * Where a program may spin until one of a lower number has done something, the order matters more
+ * If a program may spin until one of a lower number has done something, the order matters more
  * than the balance. Ranges are claimed in increasing order and each is run in order, so the lowest
  * program that has not ended is always one that a thread is running, or will run next without
- * waiting for anybody; whoever spins waits for it. This holds for any number of threads, one
+ * waiting for anybody; spinning programs wait for it. This holds for any number of threads, one
  * included, as long as the system runs every thread now and then.
  *
- * Where no program waits, each thread has a share of the numbers, the same in every job, and then
+ * If no program waits, each thread has a share of the numbers, the same in every job, and then
  * helps the others with theirs: neighbours touch the same memory, and what a thread wrote in one
  * job is in its core's cache in the next.
  *
  * Workers sleep on a condition between jobs. The caller works too, as worker 0, and returns when
- * every range has ended. Waking a thread takes from 5 to 50 microseconds, so a job of one range is
- * run by the caller alone, and who waits looks for SPIN_NS before it sleeps: a worker for the next
- * job, the caller for the last range. Nobody spins in an idle pool, nor where there are fewer
+ * every range has ended. Waking a thread takes from 5 to 50 microseconds, so the caller runs a job
+ * of one range alone, and a waiting thread spins for SPIN_NS before it sleeps: a worker for the
+ * next job, the caller for the last range. Nobody spins in an idle pool, nor if there are fewer
  * processors than threads.
  *
  * Workers may be pinned to processors (affinity.c). The caller never is: its thread is the user's.
