@@ -1,7 +1,8 @@
 /* Warnings that follow from the text of a function alone, whatever is instantiated.
  *
  * no-effect: an expression as a statement, if nothing in it stores, prints, promises, or calls
- * something that does. A function called by the name of a parameter may do anything.
+ * something that does. A function called by the name of a parameter, or by a field's, may do
+ * anything.
  *
  * lost-accumulator: a loop assigns `acc = dot(...)`, or another reduction, unconditionally to a
  * variable from before the loop; nothing in the loop reads the variable, and something after it
@@ -106,8 +107,9 @@ static bool call_acts(Text *t, const TlExpr *e)
         const TlItem *nested = callee_nested(f);
         return !nested || function_acts(t, nested);
     }
+    bool field = f->kind == TL_EX_MEMBER && is_local(f->a); /* a function in a struct */
     bool named = f->kind == TL_EX_NAME || f->kind == TL_EX_MEMBER;
-    return !named || !tl_builtin_find(f->u.name) || builtin_acts(f->u.name);
+    return field || !named || !tl_builtin_find(f->u.name) || builtin_acts(f->u.name);
 }
 
 static bool expr_acts(Text *t, const TlExpr *e)

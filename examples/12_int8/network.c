@@ -8,16 +8,17 @@ static bool get_kernels(Network *n)
 #define GEMM "std.kernels.gemm"
 #define OWN KERNEL_DIR "/int8.tile"
 #define F32_GEMM {"T", 0, "f32"}, {"BM", 64, 0}, {"BN", 32, 0}
-#define INT_GEMM                                                                                   \
-    {"T", 0, "i8"}, {"O", 0, "f32"}, {"COLUMN_SCALE", 1, 0}, {"BM", 64, 0}, {"BN", 32, 0}
+#define FUSED {"fuse.bias", 1, 0}, {"o.BM", 64, 0}, {"o.BN", 32, 0}
+#define F32_FUSED {"T", 0, "f32"}, FUSED
+#define INT_FUSED {"T", 0, "i8"}, {"O", 0, "f32"}, {"fuse.column_scale", 1, 0}, FUSED
 #define RELU {"epilogue", 0, "activation.relu"}
     static const KernelRow rows[KERNELS] = {
-        [FORWARD] = {GEMM, "gemm_fused", {F32_GEMM, {"BIAS", 1, 0}, RELU}},
-        [FORWARD_LAST] = {GEMM, "gemm_fused", {F32_GEMM, {"BIAS", 1, 0}}},
+        [FORWARD] = {GEMM, "gemm_fused", {F32_FUSED, RELU}},
+        [FORWARD_LAST] = {GEMM, "gemm_fused", {F32_FUSED}},
         [BY_WEIGHTS] = {GEMM, "gemm", {F32_GEMM, {"TA", 1, 0}}},
         [BACKWARD] = {GEMM, "gemm", {F32_GEMM, {"TB", 1, 0}}},
-        [INTEGER] = {GEMM, "gemm_fused", {INT_GEMM, {"BIAS", 1, 0}, RELU}},
-        [INTEGER_LAST] = {GEMM, "gemm_fused", {INT_GEMM, {"BIAS", 1, 0}}},
+        [INTEGER] = {GEMM, "gemm_fused", {INT_FUSED, RELU}},
+        [INTEGER_LAST] = {GEMM, "gemm_fused", {INT_FUSED}},
         [JUDGE] = {OWN, "judge", {{0}}},
         [GRADIENT] = {OWN, "judge", {{"GRAD", 1, 0}}},
         [RELU_BACKWARD] = {OWN, "relu_backward", {{0}}},

@@ -35,7 +35,8 @@ static bool get_kernels(Network *n)
         [TALLY] = {OWN, "tally", {{0}}},
         [NARROW] = {OWN, "narrow", {OF_T}},
 #define HEAD OF_T, {"BM", BATCH, 0}, {"BN", 16, 0}
-        [PRODUCT] = {GEMM, "gemm_fused", {HEAD, {"BIAS", 1, 0}}},
+        [PRODUCT] = {GEMM, "gemm_fused",
+                     {OF_T, {"fuse.bias", 1, 0}, {"o.BM", BATCH, 0}, {"o.BN", 16, 0}}},
         [PRODUCT_BACK] = {GEMM, "gemm", {OF_T, {"BM", BATCH, 0}, {"BN", 64, 0}, {"TB", 1, 0}}},
         [PRODUCT_WEIGHT] = {GEMM, "gemm", {HEAD, {"TA", 1, 0}, {"O", 0, "f32"}}},
         [BIAS_BACK] = {CONVS, "bias_backward", {OF_T, {"BN", 16, 0}}},
@@ -45,7 +46,8 @@ static bool get_kernels(Network *n)
         [BEST] = {"std.kernels.sampling", "argmax_rows", {OF_T, {"BV", 16, 0}}},
         [SQUARES] = {OPTIMIZERS, "sum_squares", {{0}}},
         [CONTROL] = {OPTIMIZERS, "step_control", {{0}}},
-        [ADAM] = {OPTIMIZERS, "adam", {OF_T, {"U", 0, "f32"}, {"MASTER", 1, 0}, {"CONTROL", 1, 0}}},
+        [ADAM] = {OPTIMIZERS, "adam",
+                  {OF_T, {"U", 0, "f32"}, {"o.master", 1, 0}, {"o.control", 1, 0}}},
     };
     return kernels_get(&n->modules, rows, KERNELS, n->kernel);
 }

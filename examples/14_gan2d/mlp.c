@@ -6,10 +6,10 @@ bool kernels_open(Kernels *k, const char *loss, const char *loss_generator)
 #define GAN "std.kernels.gan"
 #define OWN KERNEL_DIR "/gan2d.tile"
 #define F32_GEMM {"T", 0, "f32"}, {"BM", 64, 0}, {"BN", 32, 0}
+#define F32_FUSED {"T", 0, "f32"}, {"fuse.bias", 1, 0}, {"o.BM", 64, 0}, {"o.BN", 32, 0}
     const KernelRow rows[KERNELS] = {
-        [FORWARD] = {GEMM, "gemm_fused",
-                     {F32_GEMM, {"BIAS", 1, 0}, {"epilogue", 0, "activation.relu"}}},
-        [FORWARD_LAST] = {GEMM, "gemm_fused", {F32_GEMM, {"BIAS", 1, 0}}},
+        [FORWARD] = {GEMM, "gemm_fused", {F32_FUSED, {"epilogue", 0, "activation.relu"}}},
+        [FORWARD_LAST] = {GEMM, "gemm_fused", {F32_FUSED}},
         [BY_WEIGHTS] = {GEMM, "gemm", {F32_GEMM, {"TA", 1, 0}}},
         [BY_INPUT] = {GEMM, "gemm", {F32_GEMM, {"TB", 1, 0}}},
         [BY_BIAS] = {"std.kernels.conv", "bias_backward", {{"T", 0, "f32"}}},

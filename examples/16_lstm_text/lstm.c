@@ -28,7 +28,7 @@ static bool open_kernels(Lstm *m)
         [LOSS_BACK] = {LOSSES, "cross_entropy_backward", {F, {"BV", BYTES, 0}}},
         [SQUARES] = {OPTIMIZERS, "sum_squares", {{"U", 0, "f32"}}},
         [CONTROL] = {OPTIMIZERS, "step_control", {{0}}},
-        [ADAM] = {OPTIMIZERS, "adam", {F, {"CONTROL", 1, 0}}},
+        [ADAM] = {OPTIMIZERS, "adam", {F, {"o.control", 1, 0}}},
     };
     return kernels_get(&m->modules, rows, KERNELS, m->kernel);
 }

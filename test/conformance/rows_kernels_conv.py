@@ -5,7 +5,7 @@ every case."""
 from kernel_library import exact, kernel_row, np, poison, rounded
 from values import rng, small, zeros
 
-NAMES = ("stride_h", "stride_w", "pad_h", "pad_w", "dilation_h", "dilation_w")
+NAMES = [f"window.{n}" for n in ("stride_h", "stride_w", "pad_h", "pad_w", "dilation_h", "dilation_w")]
 ONE = (1, 1, 1, 1, 1, 1)
 
 

@@ -53,12 +53,13 @@ def fused(name, t, o, on, want, m=40, n=35, k=33, **consts):
     size = lambda flag, *shape: shape if flag in on else (0,) * len(shape)
     args = {
         "A": held(t, 1, m, k), "B": held(t, 2, k,
-                                         n), "C": poison(o, m, n), "row_scale": small("f32", 3, *size("ROW_SCALE", m)),
-        "column_scale": small("f32", 4, *size("COLUMN_SCALE", n)), "bias": small(o, 5, *size("BIAS", n)),
-        "residual": small(o, 6, *size("RESIDUAL", m, n)), "row_sum": zeros("f32", *size("ROW_SUM",
-                                                                                        m)), "p": 0.25, "seed": 7
+                                         n), "C": poison(o, m, n), "row_scale": small("f32", 3, *size("row_scale", m)),
+        "column_scale": small("f32", 4, *size("column_scale", n)), "bias": small(o, 5, *size("bias", n)),
+        "residual": small(o, 6, *size("residual", m, n)), "row_sum": zeros("f32", *size("row_sum", m)),
+        "dropout.p": 0.25, "dropout.seed": 7
     }
-    kernel_row("gemm", "gemm_fused", name, args, want, T=t, O=o, **SMALL, **{flag: True for flag in on}, **consts)
+    kernel_row("gemm", "gemm_fused", name, args, want, T=t, O=o,
+               **{f"o.{k}": v for k, v in SMALL.items()}, **{f"fuse.{flag}": True for flag in on}, **consts)
 
 
 def silu(x):
@@ -72,16 +73,16 @@ def kept(shape, seed, p):
 
 fused("none", "f16", "f16", (), lambda a: {"C": rounded(product(a["A"], a["B"]), "f16")})
 fused(
-    "int8_by_row_and_column", "i8", "f16", ("ROW_SCALE", "COLUMN_SCALE", "BIAS"),
+    "int8_by_row_and_column", "i8", "f16", ("row_scale", "column_scale", "bias"),
     lambda a: {"C": rounded(product(a["A"], a["B"]) * a["row_scale"][:, None] * a["column_scale"] + a["bias"], "f16")})
 fused(
-    "bias_silu_residual", "bf16", "f32", ("BIAS", "RESIDUAL"), lambda a:
+    "bias_silu_residual", "bf16", "f32", ("bias", "residual"), lambda a:
     (lambda v: {"C": near(silu(v) + a["residual"], 16 * EPS *
                           (np.abs(v) + 4), "f32")})(product(a["A"], a["B"]) + a["bias"]), epilogue="activation.silu")
-fused("sums_of_rows", "f16", "f32", ("BIAS", "ROW_SUM"),
+fused("sums_of_rows", "f16", "f32", ("bias", "row_sum"),
       lambda a: (lambda v: {"C": exact(v), "row_sum": exact(v.sum(1))})(product(a["A"], a["B"]) + a["bias"]))
 fused(
-    "dropout", "f32", "f32", ("DROPOUT", "RESIDUAL"), lambda a:
+    "dropout", "f32", "f32", ("dropout", "residual"), lambda a:
     (lambda v: {"C": near(v * kept(v.shape, 7, 0.25) + a["residual"], 4 * EPS * np.abs(v), "f32")})
     (product(a["A"], a["B"])))
 

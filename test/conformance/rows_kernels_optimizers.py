@@ -38,10 +38,10 @@ def steps_of(kernel, rule, states, scalars, **options):
         args |= {"length": numbers(lengths), "factor": numbers([up], "f32") if control else NO_FACTOR}
         if kernel == "adam":
             args["steps"] = numbers([3], "i32") if control else NO_STEPS
-        args["times"] = 0.25
+        args["s.times"] = 0.25
         if kernel == "adam":
-            args["step"] = 2
-        args |= scalars | {"seed": 1}
+            args["s.step"] = 2
+        args |= scalars | {"s.seed": 1}
 
         def want(a, t=t, master=master, n=len(lengths), up=up, control=control):
             out = {}
@@ -54,8 +54,9 @@ def steps_of(kernel, rule, states, scalars, **options):
                 out |= {f"master{i}": within(x, bound)} if master else {}
             return out
 
-        kernel_row("optimizers", kernel, "_".join([t, u] + [f"{k}_{v}" for k, v in options.items()]), args, want, T=t,
-                   U=u, MASTER=master, CONTROL=control, B=32, **options)
+        name = "_".join([t, u] + [f"{k.removeprefix('o.')}_{v}" for k, v in options.items()])
+        kernel_row("optimizers", kernel, name, args, want, T=t, U=u,
+                   **{"o.master": master, "o.control": control, "o.B": 32, **options})
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
@@ -73,21 +74,21 @@ def sgd(momentum, nesterov):
     return rule
 
 
-scalars = {"rate": RATE, "momentum": MOMENTUM, "decay": DECAY}
+scalars = {"s.rate": RATE, "s.momentum": MOMENTUM, "s.decay": DECAY}
 for nesterov in (False, True):
-    steps_of("sgd", sgd(True, nesterov), ["b"], scalars, MOMENTUM=True, NESTEROV=nesterov)
+    steps_of("sgd", sgd(True, nesterov), ["b"], scalars, **{"o.momentum": True, "o.nesterov": nesterov})
 # Without momentum there is no table of it.
 lengths = LENGTHS[0]
 kernel_row(
     "optimizers", "sgd", "plain", {
         **table("w", [normal("f32", i, n) for i, n in enumerate(lengths)]),
         **table("g", [normal("f32", 9 + i, n) for i, n in enumerate(lengths)]), "b": NO_TABLE, "master": NO_TABLE,
-        "length": numbers(lengths), "factor": NO_FACTOR, "times": 1.0, **scalars, "seed": 0
+        "length": numbers(lengths), "factor": NO_FACTOR, "s.times": 1.0, **scalars, "s.seed": 0
     }, lambda a: {
         f"w{i}": within(*(lambda x, _, bound: (x, bound))(*sgd(False, False)
                                                           (a[f"w{i}"].astype(float), a[f"g{i}"].astype(float), [], 1)))
         for i in range(4)
-    }, MOMENTUM=False, B=32)
+    }, **{"o.momentum": False, "o.B": 32})
 
 BETA1, BETA2, TINY = f32(0.9), f32(0.999), f32(1e-6)
 
@@ -108,9 +109,9 @@ def adam(decoupled):
     return rule
 
 
-scalars = {"rate": RATE, "beta1": BETA1, "beta2": BETA2, "eps": TINY, "decay": DECAY}
+scalars = {"s.rate": RATE, "s.beta1": BETA1, "s.beta2": BETA2, "s.eps": TINY, "s.decay": DECAY}
 for decoupled in (True, False):
-    steps_of("adam", adam(decoupled), ["m", "v"], scalars, DECOUPLED=decoupled)
+    steps_of("adam", adam(decoupled), ["m", "v"], scalars, **{"o.decoupled": decoupled})
 
 
 def lion(w, g, states, _step):
@@ -121,28 +122,30 @@ def lion(w, g, states, _step):
                                                    ], 8 * EPS * (abs(w) + abs(m) + abs(g) + 1)
 
 
-steps_of("lion", lion, ["m"], {"rate": RATE, "beta1": BETA1, "beta2": f32(0.99), "decay": DECAY})
+steps_of("lion", lion, ["m"], {"s.rate": RATE, "s.beta1": BETA1, "s.beta2": f32(0.99), "s.decay": DECAY})
 kernel_row(
     "optimizers", "lion", "nothing_moves", {
         **table("w", [normal("f32", 1, 33)]), **table("g", [zeros("f32", 33)]),
         **table("m", [zeros("f32", 33)]), "master": NO_TABLE, "length": numbers(
-            [33]), "factor": NO_FACTOR, "times": 1.0, "rate": 0.5, "beta1": 0.5, "beta2": 0.5, "decay": 0.0, "seed": 0
-    }, lambda a: {"w0": exact(a["w0"]), "m0": exact(a["m0"])}, B=32)
+            [33]), "factor": NO_FACTOR, "s.times": 1.0, "s.rate": 0.5, "s.beta1": 0.5, "s.beta2": 0.5,
+        "s.decay": 0.0, "s.seed": 0
+    }, lambda a: {"w0": exact(a["w0"]), "m0": exact(a["m0"])}, **{"o.B": 32})
 
 # factor 0: a step that is left out, whatever the gradients are.
 for kernel, tables, scalars in (
-        ("sgd", "b", {"rate": 1.0, "momentum": 0.5, "decay": 0.5}),
-        ("adam", "mv", {"step": 1, "rate": 1.0, "beta1": 0.5, "beta2": 0.5, "eps": 0.1, "decay": 0.5}),
-        ("lion", "m", {"rate": 1.0, "beta1": 0.5, "beta2": 0.5, "decay": 0.5})):
+        ("sgd", "b", {"s.rate": 1.0, "s.momentum": 0.5, "s.decay": 0.5}),
+        ("adam", "mv", {"s.step": 1, "s.rate": 1.0, "s.beta1": 0.5, "s.beta2": 0.5, "s.eps": 0.1, "s.decay": 0.5}),
+        ("lion", "m", {"s.rate": 1.0, "s.beta1": 0.5, "s.beta2": 0.5, "s.decay": 0.5})):
     args = {**table("w", [normal("bf16", 1, 40)]), **table("g", [Arr("bf16", np.full(40, 0x7F80, np.uint16))])}
     for name in tables:
         args |= table(name, [normal("f32", 2, 40)])
     args |= {"master": NO_TABLE, "length": numbers([40]), "factor": numbers([0], "f32")
-             } | ({"steps": numbers([0], "i32")} if kernel == "adam" else {}) | {"times": 1.0, **scalars, "seed": 0}
+             } | ({"steps": numbers([0], "i32")} if kernel == "adam" else {}) | {"s.times": 1.0, **scalars, "s.seed": 0}
     kernel_row("optimizers", kernel, "left_out", args,
                lambda a, tables=tables: {n: exact(a[n])
                                          for n in
-                                         ("w0", *(s + "0" for s in tables))}, T="bf16", U="bf16", CONTROL=True, B=32)
+                                         ("w0", *(s + "0" for s in tables))}, T="bf16", U="bf16",
+               **{"o.control": True, "o.B": 32})
 
 
 # ---- rounding by chance ----------------------------------------------------------------------------------------------
@@ -166,8 +169,9 @@ for t, p in (("bf16", 8), ("f16", 11)):
             **table("w", [Arr(t, np.full(n, 0x3F80 if t == "bf16" else 1, np.uint16 if t == "bf16" else np.float16))]),
             **table("g", [Arr("f32", np.full(n, -step, np.float32))]), "b": NO_TABLE, "master": NO_TABLE,
             "length": numbers(
-                [n]), "factor": NO_FACTOR, "times": 1.0, "rate": 1.0, "momentum": 0.0, "decay": 0.0, "seed": 7
-        }, lambda a, w=want_: {"w0": exact(w)}, T=t, U="f32", MOMENTUM=False, STOCHASTIC=True, B=32)
+                [n]), "factor": NO_FACTOR, "s.times": 1.0, "s.rate": 1.0, "s.momentum": 0.0, "s.decay": 0.0,
+            "s.seed": 7
+        }, lambda a, w=want_: {"w0": exact(w)}, T=t, U="f32", **{"o.momentum": False, "o.stochastic": True, "o.B": 32})
 
 # ---- before and after ------------------------------------------------------------------------------------------------
 for u, lengths, p in (("f16", LENGTHS[0], 3), ("f32", LENGTHS[1], 1), ("bf16", LENGTHS[3], 2)):
@@ -263,7 +267,7 @@ for u, x, lengths, p, nesterov, up in (
             **table("b", [normal("f32", 9 + i, n) for i, n in enumerate(lengths)]), **table(
                 "x", [normal(x, 20 + i, n) for i, n in enumerate(lengths)]), "length": numbers(lengths), "part": poison(
                 "f32", len(lengths), p), "factor": numbers([up], "f32"), "times": 1.0, "momentum": MOMENTUM
-        }, want, U=u, X=x, NESTEROV=nesterov, CONTROL=True, B=32)
+        }, want, U=u, X=x, **{"o.nesterov": nesterov, "o.control": True, "o.B": 32})
 
 for x, lengths in (("f32", LENGTHS[0]), ("bf16", LENGTHS[1]), ("f16", LENGTHS[3])):
     tensors = [normal(x, i, n) for i, n in enumerate(lengths)]
@@ -284,7 +288,7 @@ for x, lengths in (("f32", LENGTHS[0]), ("bf16", LENGTHS[1]), ("f16", LENGTHS[3]
             f"w{i}": within(a[f"w{i}"].astype(float) * (1 - RATE * DECAY) - RATE *
                             (i + 0.5) * a[f"x{i}"].astype(float), 8 * EPS * (abs(a[f"w{i}"]) + 4 * abs(a[f"x{i}"])))
             for i in range(n)
-        }, X=x, B=32)
+        }, X=x, **{"o.B": 32})
 
 for t, m, n, right in (("f32", 33, 20, False), ("bf16", 20, 33, True), ("f16", 1, 1, False), ("f32", 0, 5, False)):
     k = n if right else m

@@ -254,5 +254,5 @@ for t, z, k, length, n, soft, gate, start in (
                                                                                  200 * EPS * np.abs(h).max(initial=1))
         }
 
-    kernel_row("recurrent", "selective_scan", f"{t}_{z}x{k}x{length}x{n}", args, want, T=t, N=n, SOFTPLUS=soft,
-               GATE=gate, START=start, C=16)
+    kernel_row("recurrent", "selective_scan", f"{t}_{z}x{k}x{length}x{n}", args, want, T=t, N=n,
+               **{"o.softplus": soft, "o.gate": gate, "o.start": start, "o.C": 16})

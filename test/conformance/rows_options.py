@@ -98,6 +98,30 @@ kernel k(const f32 x[N], f32 y[N], const tiles a, const tiles b = {B = a.B, fact
 """, {"x": small("f32", 3, 21), "y": poison("f32", 21)}, lambda a: {"y": exact((a["x"] / 2 - 7) * 2 + 0.5)},
     consts={"a.twice": "true"})
 
+FORMS = """
+struct parts { bool more = false; int groups = 1; };
+struct form { bool turned = false; parts has; };
+kernel k(const f32 x[o.turned ? K : M : ld, o.turned ? M : K], const f32 more[o.has.more ? M : 0],
+         f32 y[M, K / o.has.groups], const form o = {has = {more = false}})
+    grid(M)
+{
+    int i = pid(0);
+    for (int j : range(K / o.has.groups)) {
+        auto v = o.turned ? x[j, i] : x[i, j];
+        static if (o.has.more) v += more[i];
+        y[i, j] = v * (f32)ld;
+    }
+}
+"""
+for turned, more, groups in ((False, False, 1), (True, True, 1), (True, False, 3)):
+    row(f"options_choose_extents_{turned}_{more}_{groups}".lower(), FORMS, {
+        "x": small("f32", 3, *((6, 5) if turned else (5, 6))), "more": small("f32", 4, 5 if more else 0),
+        "y": poison("f32", 5, 6 // groups)
+    }, lambda a, turned=turned, more=more, groups=groups: {
+        "y": exact(((a["x"].T if turned else a["x"]) +
+                    (a["more"][:, None] if more else 0))[:, :6 // groups] * (5 if turned else 6))
+    }, consts={"o.turned": str(turned).lower(), "o.has.more": str(more).lower(), "o.has.groups": groups})
+
 PASSED = """
 struct range { int lo; int hi = 100; };
 struct work {

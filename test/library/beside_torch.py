@@ -75,8 +75,8 @@ class Run:
     def __call__(self, module, name, consts, **args):
         """Launches; what the kernel writes is returned by its names, in f64 where it is not whole numbers."""
         made = kernel(self.device, self.library % module, name, consts)
-        arrays = {slot.name: self.array(slot, args[slot.name]) for slot in made.slots}
-        assert arrays.keys() == args.keys(), f"{name} has no {args.keys() - arrays.keys()}"
+        slots = {slot.name: slot for slot in made.slots}  # a struct has none of its own
+        arrays = {k: self.array(slots[k], v) if k in slots else v for k, v in args.items()}
         made(**arrays)
         written = {s.name: arrays[s.name].download() for s in made.slots if s.kind != tile.kernels.SCALAR and not s.const}
         return types.SimpleNamespace(**{k: torch.from_numpy(v.astype(np.int64 if v.dtype.kind in "iu" else np.float64)) for k, v in written.items()})

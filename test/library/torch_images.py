@@ -40,12 +40,12 @@ def conv2d(run, T, GROUPS):
     dy = run.like(y)
     y.backward(dy)
     consts, parts = {"T": T, "GROUPS": GROUPS}, run.dim(3)
-    ours = run("conv", "conv2d", {**consts, **BLOCKS, "BC": 16, "BIAS": True}, x=x, w=f, bias=bias, y=(n, p, q, k), **numbers)
+    ours = run("conv", "conv2d", {**consts, **BLOCKS, "BC": 16, "BIAS": True}, x=x, w=f, bias=bias, y=(n, p, q, k), window=numbers)
     run.agree("y", ours.y, y, 2)
-    ours = run("conv", "conv2d_backward_data", {**consts, **BLOCKS, "BK": 16}, dy=dy, w=f, dx=x.shape, **numbers)
+    ours = run("conv", "conv2d_backward_data", {**consts, **BLOCKS, "BK": 16}, dy=dy, w=f, dx=x.shape, window=numbers)
     run.agree("dx", ours.dx, x.grad, 2)
     tiles = torch.zeros(r * s * GROUPS, -(-c // GROUPS // 16), -(-k // GROUPS // 16))
-    ours = run("conv", "conv2d_backward_weight", {**consts, "A": T, "BM": 16, "BN": 16, "BK": 16}, x=x, dy=dy, dw=f.shape, parts=(parts, *f.shape), arrived=tiles, **numbers)
+    ours = run("conv", "conv2d_backward_weight", {**consts, "A": T, "BM": 16, "BN": 16, "BK": 16}, x=x, dy=dy, dw=f.shape, parts=(parts, *f.shape), arrived=tiles, window=numbers)
     run.agree("dw", ours.dw, f.grad, 2)
     part = run("conv", "bias_backward", {"T": T, "A": T}, dy=dy.reshape(-1, k), part=(parts, k)).part
     run.agree("dbias", part.sum(0), bias.grad, 2)
@@ -62,11 +62,11 @@ def conv2d_transpose(run, T):
     y = back(F.conv_transpose2d(front(x), f.permute(3, 2, 0, 1).contiguous(), bias, output_padding=more, **o))
     dy = run.like(y)
     y.backward(dy)
-    ours = run("conv", "conv2d_transpose", {"T": T, **BLOCKS, "BK": 16, "BIAS": True}, x=x, w=f, bias=bias, y=(n, h, w, k), **numbers)
+    ours = run("conv", "conv2d_transpose", {"T": T, **BLOCKS, "BK": 16, "BIAS": True}, x=x, w=f, bias=bias, y=(n, h, w, k), window=numbers)
     run.agree("y", ours.y, y, 2)
-    ours = run("conv", "conv2d", {"T": T, **BLOCKS, "BC": 16}, x=dy, w=f, bias=None, y=x.shape, **numbers)
+    ours = run("conv", "conv2d", {"T": T, **BLOCKS, "BC": 16}, x=dy, w=f, bias=None, y=x.shape, window=numbers)
     run.agree("dx", ours.y, x.grad, 2)
-    ours = run("conv", "conv2d_backward_weight", {"T": T, "A": T, "BM": 16, "BN": 16, "BK": 16}, x=dy, dy=x, dw=f.shape, parts=(1, *f.shape), arrived=torch.zeros(r * s, 1, 1), **numbers)
+    ours = run("conv", "conv2d_backward_weight", {"T": T, "A": T, "BM": 16, "BN": 16, "BK": 16}, x=dy, dy=x, dw=f.shape, parts=(1, *f.shape), arrived=torch.zeros(r * s, 1, 1), window=numbers)
     run.agree("dw", ours.dw, f.grad, 2)
 
 
@@ -79,9 +79,9 @@ def depthwise_conv2d(run, T, MULTIPLE):
     y = back(F.conv2d(front(x), f.permute(2, 0, 1)[:, None].contiguous(), bias, groups=c, **o))
     dy = run.like(y)
     y.backward(dy)
-    run.agree("y", run("conv", "depthwise_conv2d", {**consts, "BIAS": True}, x=x, w=f, bias=bias, y=(n, p, q, k), **numbers).y, y)
-    run.agree("dx", run("conv", "depthwise_conv2d_backward_data", consts, dy=dy, w=f, dx=x.shape, **numbers).dx, x.grad)
-    run.agree("dw", run("conv", "depthwise_conv2d_backward_weight", {**consts, "A": T}, x=x, dy=dy, parts=(parts, *f.shape), **numbers).parts.sum(0), f.grad, 2)
+    run.agree("y", run("conv", "depthwise_conv2d", {**consts, "BIAS": True}, x=x, w=f, bias=bias, y=(n, p, q, k), window=numbers).y, y)
+    run.agree("dx", run("conv", "depthwise_conv2d_backward_data", consts, dy=dy, w=f, dx=x.shape, window=numbers).dx, x.grad)
+    run.agree("dw", run("conv", "depthwise_conv2d_backward_weight", {**consts, "A": T}, x=x, dy=dy, parts=(parts, *f.shape), window=numbers).parts.sum(0), f.grad, 2)
 
 
 # ---- pooling ------------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def max_pool2d(run, T):
     y, index = F.max_pool2d(front(x), (r, s), return_indices=True, **o)
     dy = run.like(back(y))
     back(y).backward(dy)
-    size = {"kernel_h": r, "kernel_w": s, **numbers}
+    size = {"kernel_h": r, "kernel_w": s, "window": numbers}
     ours = run("pooling", "max_pool2d", {"T": T}, x=x, y=back(y).shape, index=back(y).shape, **size)
     run.agree("y", ours.y, back(y))
     run.agree("index", ours.index, back(index))
@@ -110,7 +110,7 @@ def avg_pool2d(run, T, COUNT_PAD):
     y = back(F.avg_pool2d(front(x), (r, s), stride, pad, count_include_pad=COUNT_PAD))
     dy = run.like(y)
     y.backward(dy)
-    size = {"kernel_h": r, "kernel_w": s, "stride_h": stride[0], "stride_w": stride[1], "pad_h": pad[0], "pad_w": pad[1], "dilation_h": 1, "dilation_w": 1}
+    size = {"kernel_h": r, "kernel_w": s, "window": {"stride_h": stride[0], "stride_w": stride[1], "pad_h": pad[0], "pad_w": pad[1]}}
     run.agree("y", run("pooling", "avg_pool2d", {"T": T, "COUNT_PAD": COUNT_PAD}, x=x, y=y.shape, **size).y, y)
     run.agree("dx", run("pooling", "avg_pool2d_backward", {"T": T, "COUNT_PAD": COUNT_PAD}, dy=dy, dx=x.shape, **size).dx, x.grad)
 

@@ -50,16 +50,20 @@ SGD = {"plain": {"lr": 0.1, "weight_decay": 0.01}, "momentum": {"lr": 0.1, "mome
 def sgd(run, kind):
     t, o = Training(run), SGD[kind]
     optimizer = torch.optim.SGD(t.torch, **o)
-    consts = {"MOMENTUM": "momentum" in o, "NESTEROV": o.get("nesterov", False)}
+    consts = {"o.momentum": "momentum" in o, "o.nesterov": o.get("nesterov", False)}
     for step in range(4):
         g = t.gradients()
         optimizer.step()
-        run("optimizers", "sgd", consts, w=t.weights.table, g=g.table, b=t.moments[0].table if "momentum" in o else None, master=None, length=t.length, factor=None, times=1.0,
-            rate=o["lr"], momentum=o.get("momentum", 0), decay=o.get("weight_decay", 0), seed=0)
+        run("optimizers", "sgd", consts, w=t.weights.table, g=g.table, b=t.moments[0].table if "momentum" in o else None, master=None, length=t.length, factor=None,
+            s={"rate": o["lr"], "momentum": o.get("momentum", 0), "decay": o.get("weight_decay", 0)})
         t.weights.agree(f"step {step}: weights", t.torch, 1)
 
 
 ADAM = {"Adam": {"lr": 0.02, "betas": (0.8, 0.95), "eps": 1e-4, "weight_decay": 0.1}, "AdamW": {"lr": 0.02, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.1}}
+
+
+def numbers_of(o, **own):
+    return {"rate": o["lr"], "beta1": o["betas"][0], "beta2": o["betas"][1], "eps": o["eps"], "decay": o["weight_decay"], **own}
 
 
 @case(*({"kind": kind} for kind in ADAM))
@@ -69,8 +73,8 @@ def adam(run, kind):
     for step in range(1, 5):
         g = t.gradients()
         optimizer.step()
-        run("optimizers", "adam", {"DECOUPLED": kind == "AdamW"}, w=t.weights.table, g=g.table, m=t.moments[0].table, v=t.moments[1].table, master=None, length=t.length, factor=None,
-            steps=None, times=1.0, step=step, rate=o["lr"], beta1=o["betas"][0], beta2=o["betas"][1], eps=o["eps"], decay=o["weight_decay"], seed=0)
+        run("optimizers", "adam", {"o.decoupled": kind == "AdamW"}, w=t.weights.table, g=g.table, m=t.moments[0].table, v=t.moments[1].table, master=None, length=t.length, factor=None,
+            steps=None, s=numbers_of(o, step=step))
         t.weights.agree(f"step {step}: weights", t.torch, 2)
 
 
@@ -94,7 +98,7 @@ def clipped_and_scaled(run):
             run.agree("norm", control.norm[0], norm, 4)
             optimizer.step()
             scale, good = (scale * 2, 0) if good + 1 == interval else (scale, good + 1)
-        run("optimizers", "adam", {"CONTROL": True}, w=t.weights.table, g=g.table, m=t.moments[0].table, v=t.moments[1].table, master=None, length=t.length, factor=control.factor,
-            steps=control.steps, times=0.0, step=0, rate=o["lr"], beta1=o["betas"][0], beta2=o["betas"][1], eps=o["eps"], decay=o["weight_decay"], seed=0)
+        run("optimizers", "adam", {"o.control": True}, w=t.weights.table, g=g.table, m=t.moments[0].table, v=t.moments[1].table, master=None, length=t.length, factor=control.factor,
+            steps=control.steps, s=numbers_of(o, times=0.0, step=0))
         t.weights.agree(f"step {step}: weights", t.torch, 2)
         run.agree("scale", control.scale, torch.tensor([scale]))

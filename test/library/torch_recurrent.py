@@ -150,7 +150,7 @@ def selective_scan(run):
         state = state * (s * rate).exp() + s * u[:, :, t, None] * b[:, None, :, t]
         outputs.append((state * c[:, None, :, t]).sum(2) + skip * u[:, :, t])
     y = torch.stack(outputs, 2) * F.silu(gate)
-    consts = {"T": run.T, "N": n, "SOFTPLUS": True, "GATE": True, "START": True}
+    consts = {"T": run.T, "N": n, "o.softplus": True, "o.gate": True, "o.start": True}
     ours = run("recurrent", "selective_scan", consts, u=u, dt=dt, A=rate, Bt=b, Ct=c, skip=skip, bias=bias, z=gate, start=start, y=y.shape, end=state.shape)
     run.agree("y", ours.y, y, 8)
     run.agree("the state", ours.end, state, 8)

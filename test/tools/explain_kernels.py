@@ -26,7 +26,9 @@ def chosen(row, text):
     """The row's constants, without the tiles that have defaults."""
     head = text[text.index(f"kernel {row.kernel}("):]
     head = head[:head.index("\n{")]
-    return {n: v for n, v in row.consts.items() if not re.search(rf"const int {n} =", head) or not re.fullmatch(r"B\w?|D|DV|DR|N|C|PAGE", n)}
+    has_default = lambda n: "." in n or re.search(rf"const int {n} =", head)
+    is_tile = lambda n: re.fullmatch(r"(\w+\.)?(B\w?|D|DV|DR|N|C|PAGE)", n)
+    return {n: v for n, v in row.consts.items() if not (has_default(n) and is_tile(n))}
 
 
 def explain(tilec, path, kernel, consts, target):

@@ -107,7 +107,8 @@ static bool prepare_lib_gemm_i8(void)
     float *scale = floats(2, (size_t)n, 0, 1);
     nlaunches = 0;
     return ADD("gemm", "gemm_fused",
-               CONSTS({"T", 0, "i8"}, {"O", 0, "f32"}, {"TB", 1, NULL}, {"COLUMN_SCALE", 1, NULL}),
+               CONSTS({"T", 0, "i8"}, {"O", 0, "f32"}, {"o.tb", 1, NULL},
+                      {"fuse.column_scale", 1, NULL}),
                tile_view(a, m, k), tile_view(w, n, k), tile_view(result((size_t)(m * n)), m, n),
                NO_VECTOR, tile_view(scale, n), NO_VECTOR, NO_MATRIX, NO_VECTOR,
                tile_f32(0), tile_u64(0));
