@@ -3,6 +3,7 @@ import random
 
 import numpy as np
 from language_values import bf16, bits, BORDER, clamped, F8, FLOATS, INTS, is_int, MOST, ordered, PACKED, STORE, SUM, TABLE, tile_of, to, Value, WILD, window
+from language_words import MAKERS as WORDS, rolled
 
 
 class Expressions:
@@ -537,6 +538,6 @@ class Expressions:
         return self.small(v, t) if t != "i32" else v
 
     makers = [arithmetic, arithmetic, shifts, division, unary, extremes, compare, logic, select, casts, transposed, reshaped, flipped, repeated, joined, interleaved, extracted, picked, put, shifted, squeezed,
-              expanded, spread, reduced, reduced, by_function, scanned, sorted_, gathered, counted, product]
+              expanded, spread, reduced, reduced, by_function, scanned, sorted_, gathered, counted, product, *WORDS]
 
-    moves = [select, transposed, reshaped, flipped, repeated, joined, interleaved, extracted, picked, put, shifted, squeezed, expanded, spread, gathered]
+    moves = [select, transposed, reshaped, flipped, repeated, joined, interleaved, extracted, picked, put, shifted, squeezed, expanded, spread, gathered, rolled]
