@@ -1,9 +1,9 @@
-/* The compiler as a library: tilec.h over front end, passes and code generation. The only file
- * that knows them all.
+/* The compiler as a library: tilec.h on top of front end, passes and code generation. No other
+ * file knows all of them.
  *
  * One compilation is one TlJob: a context with its own arenas, freed at the end; only the output
- * (plain bytes) survives. Everything below runs under one guard, so running out of memory, a
- * broken invariant or a fatal error of LLVM comes back as a status. */
+ * (plain bytes) survives. The whole job runs under one guard, so running out of memory, a broken
+ * invariant or a fatal error in LLVM comes back as a status. */
 #include "codegen/compile.h"
 
 #include <stdio.h>
@@ -167,18 +167,6 @@ static const char *all_constants(TlJob *j)
     return s.text ? s.text : "(none)";
 }
 
-/* The kernel that a constant is for: the one named in it, the one asked for, or the only one; NULL:
- * all. */
-static const char *kernel_meant(TlJob *j, const char *constant)
-{
-    const char *dot = strchr(constant, '.');
-    if (dot)
-        return tl_strndup(&j->scratch, constant, (size_t)(dot - constant));
-    if (j->o->kernel)
-        return j->o->kernel;
-    return tl_program_kernels(j->program) == 1 ? tl_program_kernel_name(j->program, 0) : NULL;
-}
-
 static bool has_kernel(TlJob *j, const char *name)
 {
     for (uint32_t i = 0; i < tl_program_kernels(j->program); i++)
@@ -187,9 +175,28 @@ static bool has_kernel(TlJob *j, const char *name)
     return false;
 }
 
+/* The name of a kernel, "kernel.N"; NULL where there is none, as in "N" and "o.field". */
+static const char *kernel_in(TlJob *j, const char *constant)
+{
+    const char *dot = strchr(constant, '.');
+    const char *first = dot ? tl_strndup(&j->scratch, constant, (size_t)(dot - constant)) : NULL;
+    return first && (has_kernel(j, first) || !tl_program_has_options(j->program, first)) ? first
+                                                                                         : NULL;
+}
+
+/* The kernel that a constant is for: the one named in it, the one asked for, or the only one; NULL:
+ * all. */
+static const char *kernel_meant(TlJob *j, const char *constant)
+{
+    const char *named = kernel_in(j, constant);
+    if (named || j->o->kernel)
+        return named ? named : j->o->kernel;
+    return tl_program_kernels(j->program) == 1 ? tl_program_kernel_name(j->program, 0) : NULL;
+}
+
 static tilec_status no_such_constant(TlJob *j, const char *constant, const char *kernel)
 {
-    const char *dot = strchr(constant, '.'), *name = dot ? dot + 1 : constant;
+    const char *name = kernel_in(j, constant) ? strchr(constant, '.') + 1 : constant;
     if (!kernel)
         return tl_job_fail(j, TILEC_USAGE, "no kernel has the constant '%s'; the constants are: "
                                            "%s", name,
@@ -291,7 +298,7 @@ static bool settle_launch(TlJob *j)
     bool gpu = tl_target_is_gpu(j->target), fine = true;
     for (uint32_t i = 0; i < j->module->fns.len; i++) {
         TlKernelInfo *info = j->module->fns.data[i]->info;
-        if (!info && j->stage > TL_STAGE_LAIDOUT) { /* hand-written IR */
+        if (!info && j->stage > TL_STAGE_STAGED) { /* hand-written IR */
             tl_diag(&j->ctx.diags, j->module->fns.data[i]->loc, TL_E0802,
                     j->module->fns.data[i]->name, "no launch facts (info {...}), so no code");
             fine = false;

@@ -1,4 +1,4 @@
-/* What the compiler's entry, compile.c and fat.c share. */
+/* What compile.c, the compiler's entry, and fat.c share. */
 #ifndef TL_COMPILE_H
 #define TL_COMPILE_H
 #ifndef TILE_UNSTABLE

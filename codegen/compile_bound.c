@@ -1,6 +1,6 @@
-/* tilec_bind: the files that a source imports, their texts, and the cache's folder, as they are
- * now. Imports are found by parsing, as for the key of the cache; what is wrong with the source or
- * with an import is for the compilation to say, which sees the same. */
+/* tilec_bind: records the files that a source imports, their texts, and the cache's folder, as
+ * they are now. Imports are found by parsing, as for the cache's key. Errors in the source or in
+ * an import are left for the compilation to report, because it will see the same files. */
 #include "codegen/compile_bound.h"
 
 #include <stdlib.h>

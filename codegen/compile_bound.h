@@ -1,4 +1,5 @@
-/* What compilations of one source read, fixed at one moment: tilec_bind (tilec.h). */
+/* Everything that compilations of one source read, captured at one moment: tilec_bind (tilec.h).
+ */
 #ifndef TL_COMPILE_BOUND_H
 #define TL_COMPILE_BOUND_H
 #include "codegen/cache/store.h"

@@ -1,11 +1,11 @@
-/* The entry of the compiler: tilec_compile_source and tilec_compile_file over the cache and the
- * core.
+/* The entry of the compiler: tilec_compile_source and tilec_compile_file, with the cache in front
+ * of the core.
  *
- * A result is looked up by a key that holds all it depends on: options, machine, build, the source,
- * and every file that its imports may mean. To know these, source and imports are parsed, which
- * takes a fraction of a millisecond. What is not there is compiled by one thread of one process
- * while others wait for it. Only results without errors are kept, their warnings with them.
- * Whatever is wrong with the cache, the answer is what compiling would give. */
+ * A result is looked up by a key that holds everything it depends on: options, machine, build, the
+ * source, and every file that its imports may mean. To find these, source and imports are parsed,
+ * which takes a fraction of a millisecond. On a miss, one thread of one process compiles while
+ * others wait for the result. Only results without errors are kept, together with their warnings.
+ * Whatever is wrong with the cache, the caller gets what compiling would give. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* Configurations of `tune` in a compilation: listed for the caller, one chosen by its text, or
- * those chosen that tuning found best.
+/* How a compilation uses `tune`: it lists the configurations for the caller, takes one chosen by
+ * its text, or takes those that tuning found best.
  *
  * A kernel with tuning data becomes several instances: one for each configuration that is best for
- * one of the data's buckets, which it lists, and last the one without any choice, for launches that
- * all others reject. */
+ * some bucket of the data, with the list of these buckets, and last the instance without any
+ * choice, for launches that all others reject. */
 #include "codegen/compile_tune.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The core as a shared object of its own, loaded when something is compiled for the first time: it
  * holds LLVM, which takes longer to load than most programs take to find their kernels in the
- * cache. Programs get the folder of it in their run path (Tile::compiler, tilec.pc); TILE_COMPILER
- * names another one, where an installation has moved. */
+ * cache. Programs have its folder in their run path (Tile::compiler, tilec.pc); TILE_COMPILER
+ * names another one if an installation has moved. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

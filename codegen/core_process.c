@@ -1,5 +1,5 @@
-/* A compilation in a process (core_process.h): what is sent, what is answered while it goes on, and
- * what its death means. A process that has died idle is replaced without a word. */
+/* A compilation in another process (core_process.h): what is sent, what comes back meanwhile, and
+ * what the death of the process means. A process that died while idle is replaced silently. */
 #include "codegen/core_process.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The core in a process of its own: tilec, started once and kept, compiles for this program
- * (core_process.c, tools/tilec_serve.c). What it does to itself, running out of memory, crashing,
- * never ending, is a status here. */
+ * (core_process.c, tools/tilec_serve.c). If that process runs out of memory, crashes or never
+ * ends, this program gets a status. */
 #ifndef TL_CORE_PROCESS_H
 #define TL_CORE_PROCESS_H
 #include "codegen/compile.h"

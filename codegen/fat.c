@@ -1,6 +1,6 @@
-/* Several targets in one result: one compilation each, side by side, their images one after
- * another. An image's size is a multiple of its alignment and is in its header, so that the loader
- * finds the next, and the end by the absence of a header's mark (tl_embed) or of bytes. */
+/* Several targets in one result: one compilation each, side by side, with their images one after
+ * another. An image's size is a multiple of its alignment and stands in its header, so the loader
+ * finds the next image; it stops where no header's mark (tl_embed) or no bytes follow. */
 #include <string.h>
 
 #include "codegen/compile.h"

@@ -1,18 +1,19 @@
 /* The typed C header of ahead-of-time kernels.
  *
- * One static inline function per kernel: stream, parameters in order, then the names of extents,
- * then of strides, in order of first appearance. It fills an array of tile_arg and calls
- * tile_launch_embedded, which keeps one prepared kernel per device for the image in the host
- * object. Extents that are expressions of names are written out in C from their launch-time
- * code. KERNEL_launch takes the same from a struct KERNEL_args.
+ * There is one static inline function per kernel. It takes the stream, the parameters in order,
+ * then the names of extents, then of strides, in order of first appearance; fills an array of
+ * tile_arg; and calls tile_launch_embedded, which keeps one prepared kernel per device for the
+ * image in the host object. Extents that are expressions of names are written in C, from their
+ * launch-time code. KERNEL_launch takes the same from a struct KERNEL_args.
  *
- * Variants of `instantiate` share a function as long as their parameters have the same types. Where
- * types differ there is one function for each list of types, named after the constants that are
- * types: scale_f16, scale_f32. All launch by the kernel's name; the launch passes over variants of
- * other types. Where variants that share a function differ in constants, KERNEL_args has these, as
- * texts, and KERNEL_variant is the function with a list of them.
+ * Variants of `instantiate` share a function if their parameters have the same types. Otherwise
+ * there is one function for each list of types, named after the constants that are types:
+ * scale_f16, scale_f32. All launch by the kernel's name; the launch skips variants of other types.
+ * If variants that share a function differ in constants, KERNEL_args has these as texts,
+ * KERNEL_variant takes a list of them, and each variant has a function of its own, named after
+ * their values: scale_B64, scale_B256.
  *
- * A name that C or C++ reserves, or that the function needs itself, gets underscores behind it
+ * A name that C or C++ reserves, or that the function needs itself, gets trailing underscores
  * until it is free. */
 #include "codegen/header.h"
 #include "ir/support/ascii.h"
@@ -91,8 +92,10 @@ static bool is_declared(const TlKernelInfo *info, const char *name)
 /* The C name of a parameter, extent, stride or constant. */
 static const char *c_name(TlArena *arena, const TlKernelInfo *info, const char *name)
 {
-    const char *c = name;
-    while (is_reserved(c) || (c != name && is_declared(info, c)))
+    char *c = tl_strndup(arena, name, strlen(name));
+    for (char *dot = c; (dot = strchr(dot, '.')) != NULL;)
+        *dot = '_';
+    while (is_reserved(c) || (strcmp(c, name) != 0 && is_declared(info, c)))
         c = tl_format(arena, "%s_", c);
     return c;
 }
@@ -162,11 +165,17 @@ static const char *c_dim(TlArena *arena, const TlKernelInfo *info, const TlDim *
 
 /* ---- one launch function ---- */
 
+typedef struct Variant {
+    const TlFn *fn;
+    const char *name;
+} Variant;
+
 /* Instances of one kernel whose parameters have the same types. */
 typedef struct Group {
     const TlFn *fn, *plain; /* the first; the first that tuning did not choose */
     const char *name, *args, *launch, *variant;
     TL_VEC(const char *) consts; /* in which they differ */
+    TL_VEC(Variant) variants;    /* one for each list of their values */
 } Group;
 
 typedef struct Header {
@@ -176,11 +185,113 @@ typedef struct Header {
     TL_VEC(Group) groups;
 } Header;
 
-/* "const uint16_t *A" */
+/* ---- structs: parameters "s.f" that stand beside each other are one of C ---- */
+
+/* The k-th word between dots; NULL: there are fewer. */
+static const char *word_of(TlArena *arena, const char *text, uint32_t k)
+{
+    for (; k > 0 && text; k--)
+        text = strchr(text, '.') ? strchr(text, '.') + 1 : NULL;
+    return text ? tl_strndup(arena, text, strcspn(text, ".")) : NULL;
+}
+
+static const char *c_field(TlArena *arena, const char *name)
+{
+    while (is_reserved(name))
+        name = tl_format(arena, "%s_", name);
+    return name;
+}
+
+/* Do both stand in the same struct down to the k-th word of their names? */
+static bool are_together(TlArena *arena, const TlParam *a, const TlParam *b, uint32_t k)
+{
+    for (uint32_t i = 0; i <= k; i++) {
+        const char *x = word_of(arena, a->name, i), *y = word_of(arena, b->name, i);
+        if (!x || !y || strcmp(x, y) != 0)
+            return false;
+    }
+    return a->of && b->of;
+}
+
+/* Behind the parameters that are in one struct with params[i], down to the k-th word. */
+static uint32_t end_of(const Header *h, const TlKernelInfo *info, uint32_t i, uint32_t k)
+{
+    uint32_t end = i + 1;
+    while (end < info->params.len &&
+           are_together(h->arena, &info->params.data[i], &info->params.data[end], k))
+        end++;
+    return end;
+}
+
+/* Is params[i] the first of its struct, or none of a struct's? */
+static bool is_first(const Header *h, const TlKernelInfo *info, uint32_t i)
+{
+    return i == 0 || end_of(h, info, i - 1, 0) == i;
+}
+
+/* The struct of params [i, end), whose name is the k-th of `of`; those inside it first. Other
+ * headers may have it, too. */
+static void write_type(const Header *h, const TlKernelInfo *info, uint32_t i, uint32_t k)
+{
+    const TlParam *p = &info->params.data[i];
+    const char *type = word_of(h->arena, p->of, k);
+    uint32_t end = end_of(h, info, i, k);
+    for (uint32_t at = i; at < end; at = end_of(h, info, at, k + 1))
+        if (word_of(h->arena, info->params.data[at].of, k + 1))
+            write_type(h, info, at, k + 1);
+    TlSbuf fields;
+    tl_sbuf_init(&fields, h->arena);
+    for (uint32_t at = i; at < end; at = end_of(h, info, at, k + 1)) {
+        const TlParam *f = &info->params.data[at];
+        const char *inner = word_of(h->arena, f->of, k + 1),
+                   *name = c_field(h->arena, word_of(h->arena, f->name, k + 1));
+        if (inner)
+            tl_sbuf_putf(&fields, "    struct %s%s %s;\n", h->prefix, inner, name);
+        else
+            tl_sbuf_putf(&fields, "    %s %s;\n", c_type(f->dtype), name);
+    }
+    const char *guard = tl_format(h->arena, "TILE_STRUCT_%s%s", h->prefix, type);
+    unsigned id = (unsigned)tl_hash(fields.text, fields.len, 0);
+    tl_sbuf_putf(h->out, "#ifndef %s\n#define %s 0x%08x\nstruct %s%s {\n%s};\n", guard, guard, id,
+                 h->prefix, type, fields.text);
+    tl_sbuf_putf(h->out, "#elif %s != 0x%08x\n", guard, id);
+    tl_sbuf_putf(h->out, "#error another header has a struct %s%s of other fields: use --prefix\n",
+                 h->prefix, type);
+    tl_sbuf_puts(h->out, "#endif\n");
+}
+
+static void write_types(const Header *h, const TlKernelInfo *info)
+{
+    for (uint32_t i = 0; i < info->params.len; i++)
+        if (info->params.data[i].of && is_first(h, info, i))
+            write_type(h, info, i, 0);
+}
+
+/* The parameter or struct that a caller names. */
+static const char *argument(const Header *h, const TlKernelInfo *info, uint32_t i)
+{
+    const TlParam *p = &info->params.data[i];
+    return c_name(h->arena, info, p->of ? word_of(h->arena, p->name, 0) : p->name);
+}
+
+/* The value of a parameter: "x", "s.inner.n". */
+static const char *value_in_c(const Header *h, const TlKernelInfo *info, uint32_t i)
+{
+    const TlParam *p = &info->params.data[i];
+    const char *text = argument(h, info, i), *word;
+    for (uint32_t k = 1; p->of && (word = word_of(h->arena, p->name, k)) != NULL; k++)
+        text = tl_format(h->arena, "%s.%s", text, c_field(h->arena, word));
+    return text;
+}
+
+/* "const uint16_t *A", "struct S s" */
 static const char *declaration(const Header *h, const TlKernelInfo *info, uint32_t i)
 {
     const TlParam *p = &info->params.data[i];
     bool memory = p->kind != TILE_PARAM_SCALAR;
+    if (p->of)
+        return tl_format(h->arena, "struct %s%s %s", h->prefix, word_of(h->arena, p->of, 0),
+                         argument(h, info, i));
     return tl_format(h->arena, "%s%s %s%s", memory && p->is_const ? "const " : "", c_type(p->dtype),
                      memory ? "*" : "", c_name(h->arena, info, p->name));
 }
@@ -197,7 +308,8 @@ static void write_signature(const Header *h, const TlKernelInfo *info, const cha
 {
     tl_sbuf_putf(h->out, "static inline tile_status %s(%stile_stream *stream", name, before);
     for (uint32_t i = 0; i < info->params.len; i++)
-        tl_sbuf_putf(h->out, ", %s", declaration(h, info, i));
+        if (is_first(h, info, i))
+            tl_sbuf_putf(h->out, ", %s", declaration(h, info, i));
     for (int strides = 0; strides < 2; strides++)
         for (uint32_t i = 0; i < info->syms.len; i++)
             if (info->syms.data[i].is_stride == (strides == 1))
@@ -262,7 +374,8 @@ static void write_doc(const Header *h, const char *doc)
 static void write_values(const Header *h, const TlKernelInfo *info, const char *of)
 {
     for (uint32_t i = 0; i < info->params.len; i++)
-        tl_sbuf_putf(h->out, ", %s%s", of, c_name(h->arena, info, info->params.data[i].name));
+        if (is_first(h, info, i))
+            tl_sbuf_putf(h->out, ", %s%s", of, argument(h, info, i));
     for (int strides = 0; strides < 2; strides++)
         for (uint32_t i = 0; i < info->syms.len; i++)
             if (info->syms.data[i].is_stride == (strides == 1))
@@ -282,7 +395,7 @@ static void write_launch(const Header *h, const Group *g)
     tl_sbuf_putf(out, "    tile_arg tile_args_[%u];\n", info->params.len ? info->params.len : 1);
     for (uint32_t i = 0; i < info->params.len; i++) {
         const TlParam *p = &info->params.data[i];
-        const char *name = c_name(h->arena, info, p->name);
+        const char *name = value_in_c(h, info, i);
         if (p->kind == TILE_PARAM_VIEW)
             write_view(h, info, p, i);
         else if (p->kind == TILE_PARAM_POINTER)
@@ -310,13 +423,52 @@ static void write_any_variant(const Header *h, const Group *g)
     tl_sbuf_puts(h->out, ");\n}\n");
 }
 
+static const char *value_of(const TlKernelInfo *info, const char *name)
+{
+    for (uint32_t i = 0; i < info->consts.len; i++)
+        if (!strcmp(info->consts.data[i].name, name))
+            return info->consts.data[i].value;
+    return "";
+}
+
+/* "B = 64, CAUSAL = true" */
+static const char *values_text(const Header *h, const Group *g, const TlKernelInfo *info)
+{
+    const char *text = "";
+    for (uint32_t c = 0; c < g->consts.len; c++)
+        text = tl_format(h->arena, "%s%s%s = %s", text, c ? ", " : "", g->consts.data[c],
+                         value_of(info, g->consts.data[c]));
+    return text;
+}
+
+/* The functions of single variants. */
+static void write_each_variant(const Header *h, const Group *g)
+{
+    for (uint32_t i = 0; i < g->variants.len; i++) {
+        const TlKernelInfo *info = g->variants.data[i].fn->info;
+        tl_sbuf_putf(h->out, "/* %s with %s */\n", g->name, values_text(h, g, info));
+        write_signature(h, g->fn->info, g->variants.data[i].name, "");
+        tl_sbuf_putf(h->out, "    tile_const tile_variant_[%u];\n"
+                             "    memset(tile_variant_, 0, sizeof tile_variant_);\n",
+                     g->consts.len + 1);
+        for (uint32_t c = 0; c < g->consts.len; c++)
+            tl_sbuf_putf(h->out, "    tile_variant_[%u].name = \"%s\";\n"
+                                 "    tile_variant_[%u].text = \"%s\";\n",
+                         c, g->consts.data[c], c, value_of(info, g->consts.data[c]));
+        tl_sbuf_putf(h->out, "    return %s(tile_variant_, stream", g->variant);
+        write_values(h, g->fn->info, "");
+        tl_sbuf_puts(h->out, ");\n}\n");
+    }
+}
+
 /* ---- the same by a struct ---- */
 
 static void write_members(const Header *h, const Group *g)
 {
     const TlKernelInfo *info = g->fn->info;
     for (uint32_t i = 0; i < info->params.len; i++)
-        tl_sbuf_putf(h->out, "    %s;\n", declaration(h, info, i));
+        if (is_first(h, info, i))
+            tl_sbuf_putf(h->out, "    %s;\n", declaration(h, info, i));
     for (int strides = 0; strides < 2; strides++)
         for (uint32_t i = 0; i < info->syms.len; i++) {
             const TlSym *s = &info->syms.data[i];
@@ -385,6 +537,9 @@ static bool is_taken(const Header *h, const char *name)
             (g->launch && !strcmp(g->launch, name)) ||
             (g->variant && !strcmp(g->variant, name)))
             return true;
+        for (uint32_t v = 0; v < g->variants.len; v++)
+            if (g->variants.data[v].name && !strcmp(g->variants.data[v].name, name))
+                return true;
     }
     return false;
 }
@@ -394,14 +549,6 @@ static const char *free_name(const Header *h, const char *name)
     while (is_reserved(name) || is_taken(h, name))
         name = tl_format(h->arena, "%s_", name);
     return name;
-}
-
-static const char *value_of(const TlKernelInfo *info, const char *name)
-{
-    for (uint32_t i = 0; i < info->consts.len; i++)
-        if (!strcmp(info->consts.data[i].name, name))
-            return info->consts.data[i].value;
-    return "";
 }
 
 static Group *group_of(Header *h, const TlFn *fn)
@@ -426,6 +573,27 @@ static bool differs(Header *h, const TlModule *m, const Group *g, const TlConstB
     return false;
 }
 
+static bool same_values(const Group *g, const TlFn *a, const TlFn *b)
+{
+    for (uint32_t c = 0; c < g->consts.len; c++)
+        if (strcmp(value_of(a->info, g->consts.data[c]), value_of(b->info, g->consts.data[c])) != 0)
+            return false;
+    return true;
+}
+
+/* The instances that differ in the group's constants. */
+static void collect_variants(Header *h, const TlModule *m, Group *g)
+{
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        const TlFn *fn = m->fns.data[i];
+        bool known = fn->info->ntuned || group_of(h, fn) != g;
+        for (uint32_t v = 0; v < g->variants.len; v++)
+            known = known || same_values(g, g->variants.data[v].fn, fn);
+        if (!known)
+            tl_vec_push(h->arena, &g->variants, (Variant){.fn = fn});
+    }
+}
+
 static void collect(Header *h, const TlModule *m)
 {
     for (uint32_t i = 0; i < m->fns.len; i++) {
@@ -441,6 +609,8 @@ static void collect(Header *h, const TlModule *m)
         for (uint32_t c = 0; c < g->plain->info->consts.len; c++)
             if (differs(h, m, g, &g->plain->info->consts.data[c]))
                 tl_vec_push(h->arena, &g->consts, g->plain->info->consts.data[c].name);
+        if (g->consts.len)
+            collect_variants(h, m, g);
     }
 }
 
@@ -468,7 +638,32 @@ static const char *group_name(const Header *h, uint32_t at, const char *ending)
                                   suffix(h, at), ending));
 }
 
-/* Functions choose their names first. */
+/* "_B64_CAUSAL_true": of values that are no numbers a _ divides the constant's name; what is no
+ * letter or digit is a _, and a minus an m. */
+static const char *variant_suffix(const Header *h, const Group *g, const TlKernelInfo *info)
+{
+    const char *text = "";
+    for (uint32_t c = 0; c < g->consts.len; c++) {
+        const char *value = value_of(info, g->consts.data[c]);
+        bool number = tl_is_digit((unsigned char)*value) || *value == '-';
+        text = tl_format(h->arena, "%s_%s%s%s", text, g->consts.data[c], number ? "" : "_", value);
+    }
+    char *s = tl_strndup(h->arena, text, strlen(text));
+    for (char *p = s; *p; p++)
+        if (!tl_is_alnum((unsigned char)*p))
+            *p = *p == '-' ? 'm' : '_';
+    return s;
+}
+
+static void name_variants(Header *h, uint32_t at)
+{
+    Group *g = &h->groups.data[at];
+    for (uint32_t v = 0; v < g->variants.len; v++)
+        g->variants.data[v].name =
+            group_name(h, at, variant_suffix(h, g, g->variants.data[v].fn->info));
+}
+
+/* Functions choose their names first, those of single variants last. */
 static void name_all(Header *h)
 {
     for (uint32_t i = 0; i < h->groups.len; i++)
@@ -479,19 +674,22 @@ static void name_all(Header *h)
         if (h->groups.data[i].consts.len)
             h->groups.data[i].variant = group_name(h, i, "_variant");
     }
+    for (uint32_t i = 0; i < h->groups.len; i++)
+        name_variants(h, i);
 }
 
 void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *image,
                      const char *prefix, const char *source)
 {
     Header h = {.out = out, .arena = &ctx->perm, .image = image, .prefix = prefix ? prefix : ""};
-    const char *slash = strrchr(source, '/'), *guard = upper(h.arena, image);
+    const char *slash = strrchr(source, '/');
+    const char *guard =
+        tl_format(h.arena, "%sTILE_KERNELS_%s_H", h.prefix, upper(h.arena, image));
     tl_sbuf_putf(out,
                  "/* Made by tilec from %s. Link with the object of the same name and libtile.\n"
                  " * A NULL stream is the default stream of the default device. */\n",
                  slash ? slash + 1 : source);
-    tl_sbuf_putf(out, "#ifndef TILE_KERNELS_%s_H\n#define TILE_KERNELS_%s_H\n#include <tile.h>\n\n",
-                 guard, guard);
+    tl_sbuf_putf(out, "#ifndef %s\n#define %s\n#include <tile.h>\n\n", guard, guard);
     tl_sbuf_putf(out,
                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const unsigned char "
                  "tile_image_%s[];\nextern const size_t tile_size_%s; /* its bytes */\n"
@@ -501,9 +699,11 @@ void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *ima
     name_all(&h);
     for (uint32_t i = 0; i < h.groups.len; i++) {
         tl_sbuf_puts(out, "\n");
+        write_types(&h, h.groups.data[i].fn->info);
         write_doc(&h, h.groups.data[i].fn->info->doc);
         write_launch(&h, &h.groups.data[i]);
         write_any_variant(&h, &h.groups.data[i]);
+        write_each_variant(&h, &h.groups.data[i]);
         write_struct(&h, &h.groups.data[i]);
     }
     tl_sbuf_puts(out, "\n#endif\n");

@@ -161,7 +161,7 @@ static tilec_status emit_code(TlJob *j)
 tilec_status tl_job_emit(TlJob *j)
 {
     TL_ASSERT(j->module && j->target, "no module to emit");
-    if (j->stage == TL_STAGE_OPT || j->stage == TL_STAGE_LAIDOUT) {
+    if (j->stage >= TL_STAGE_OPT && j->stage <= TL_STAGE_STAGED) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
         tl_print_module(&s, j->module);

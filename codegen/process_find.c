@@ -1,4 +1,4 @@
-/* Where the tilec of this library is: never what PATH or the current folder say. */
+/* Finds the tilec that belongs to this library, never by PATH or the current folder. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>

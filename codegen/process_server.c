@@ -1,10 +1,10 @@
-/* Processes that compile, from the program's side: the idle ones are kept in a list, one takes
- * what is there, and starts one where there is none. A process compiles for one thread at a time,
- * so a death concerns one compilation only.
+/* Processes that compile, from the program's side. Idle ones are kept in a list; a compilation
+ * takes one from there, or starts one. A process compiles for one thread at a time, so a death
+ * concerns one compilation only.
  *
- * A process is no child of the program for long (tools/tilec_serve.c), and ends when its socket is
- * shut: by the program's end, by its unloading this library, or by tl_server_drop. After fork both
- * would talk to the same processes: the child forgets them, and starts its own. */
+ * A process soon stops being a child of the program (tools/tilec_serve.c), and ends when its
+ * socket is shut: when the program ends, when it unloads this library, or by tl_server_drop. After
+ * a fork, both would talk to the same processes, so the child forgets them and starts its own. */
 #include "codegen/process_server.h"
 
 #include <errno.h>
@@ -27,6 +27,7 @@
 
 extern char **environ;
 
+/* Idle processes that are kept for later compilations; how long one may take to start. */
 enum { MOST_IDLE = 16, START_MS = 30000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,6 @@
-/* What a program and the process that compiles for it (core_process.c, tools/tilec_serve.c) say to
- * each other over a socket: messages, each a kind and a payload of numbers and texts. Both are of
- * one build, so neither has to know another version's. */
+/* The messages that a program and the process that compiles for it (core_process.c,
+ * tools/tilec_serve.c) exchange over a socket: each is a kind and a payload of numbers and texts.
+ * Both come from one build, so neither has to know another version's format. */
 #ifndef TL_PROCESS_WIRE_H
 #define TL_PROCESS_WIRE_H
 #include "codegen/compile.h"

@@ -1,4 +1,4 @@
-/* What a compilation gives: an arena with all that belongs to it. */
+/* The result of a compilation: an arena with everything that belongs to it. */
 #include <string.h>
 
 #include "codegen/compile.h"

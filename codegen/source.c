@@ -19,19 +19,7 @@ bool tl_source_is_tile_ir(const char *name)
 }
 
 /* The front end rejects more than 16 MiB. */
-enum { MOST = 17 << 20 };
-
-static const char *read_stream(TlArena *arena, FILE *f, size_t *out_size)
-{
-    TlSbuf s;
-    tl_sbuf_init(&s, arena);
-    char block[1 << 14];
-    for (size_t n; s.len <= MOST && (n = fread(block, 1, sizeof block, f)) > 0;)
-        tl_sbuf_put(&s, block, n);
-    tl_sbuf_put(&s, "", 0);
-    *out_size = s.len;
-    return s.text;
-}
+enum { MOST_BYTES = 17 << 20 };
 
 const char *tl_source_read(TlArena *arena, const char *path, size_t *out_size,
                            const char **out_error)
@@ -41,15 +29,17 @@ const char *tl_source_read(TlArena *arena, const char *path, size_t *out_size,
         *out_error = errno == ENOENT ? NULL : tl_format(arena, "%s", strerror(errno));
         return NULL;
     }
+    TlSbuf s;
+    tl_sbuf_init(&s, arena);
     errno = 0;
-    const char *text = read_stream(arena, f, out_size);
-    bool bad = ferror(f);
+    bool ok = tl_sbuf_read(&s, f, MOST_BYTES);
     int error = errno;
     if (f != stdin)
         fclose(f);
-    if (bad)
+    if (!ok)
         *out_error = tl_format(arena, "%s", error ? strerror(error) : "read error");
-    return bad ? NULL : text;
+    *out_size = s.len;
+    return ok ? s.text : NULL;
 }
 
 const char *tl_files_read(TlFiles *files, TlArena *arena, const char *path, size_t *out_size,

@@ -85,6 +85,8 @@ static void index_axis(TlSema *s, TlAccess *out, const TlIndex *ix)
 {
     TL_ASSERT(ix->at && (ix->width || !ix->step), "an index with a step, but no width");
     TlAxis axis = {.kind = TL_AXIS_SCALAR, .width = 1, .step = 1};
+    out->start_loc = ix->at->loc;
+    out->width_loc = ix->width ? ix->width->loc : ix->at->loc;
     TlValue *at = index_value(s, out, ix->at, ix->width != NULL);
     if (ix->width) {
         axis.kind = TL_AXIS_SLICE;
@@ -345,9 +347,22 @@ static void access_pointer(TlValue *p, TlAccess *out)
         out->shape[i] = p->type->shape[i];
 }
 
+/* What an index names that is wrong or unknown. */
+static TlVal unread_element(TlSema *s, const TlVal *array)
+{
+    const TlTy *elem = array->u.type->items;
+    bool is_scalar = elem->kind == TL_TY_VALUE && elem->type->rank == 0;
+    if (!s->abstract)
+        return tl_bad();
+    return is_scalar ? tl_unknown(elem->type->dtype) : tl_zero(s, elem);
+}
+
 void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
 {
-    *out = (TlAccess){.bad = tl_val(TL_VAL_VOID), .loc = e->loc, .dtype = TL_DTYPE_COUNT};
+    *out = (TlAccess){.bad = tl_val(TL_VAL_VOID),
+                      .element = tl_val(TL_VAL_VOID),
+                      .loc = e->loc,
+                      .dtype = TL_DTYPE_COUNT};
     if (e->kind == TL_EX_UNCHECKED) {
         out->unchecked = true;
         e = e->a;
@@ -378,6 +393,15 @@ void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
     TlVal base = tl_eval_value(s, e->a);
     if (base.kind == TL_VAL_VIEW) {
         access_view(s, &base, e->indices.len, e->indices.data, out);
+        return;
+    }
+    if (base.kind == TL_VAL_ARRAY) {
+        TlArrayIndex i;
+        bool ok = tl_array_index(s, &base, e, &i);
+        if (out->unchecked)
+            tl_err(s, e->a->loc, TL_E0506, "an element of an array");
+        out->element = ok ? tl_array_get(s, &base, &i) : unread_element(s, &base);
+        out->bad = tl_bad();
         return;
     }
     if (tl_is_pointer(&base) && e->indices.len == 1 && !e->indices.data[0].width) { /* p[i] */
@@ -526,11 +550,58 @@ static bool writable(TlSema *s, const TlAccess *a)
     return false;
 }
 
+/* ---- stores to packed views ---- */
+
+static void refuse_packed(TlSema *s, const TlAccess *a, TlLoc loc, const char *why,
+                          const char *hint)
+{
+    TlDiag *row = tl_err(s, loc, TL_E0390, tl_dtype_name(a->dtype), why);
+    if (hint)
+        tl_label(s, row, "%s", hint);
+}
+
+/* Parts of a view: do they all begin on a byte for certain? */
+static bool starts_on_byte(const TlSema *s, const TlAccess *a)
+{
+    for (const TlValue *v = a->base; v->def && v->def->opcode == TL_OP_SUB_VIEW;
+         v = tl_in(v->def, 0))
+        if (!tl_is_even(s, tl_in(v->def, a->naxes)))
+            return false;
+    return true;
+}
+
+/* Elements come in pairs that share a byte: no store may write to a half of one, but for the last
+ * one of a row. */
+static bool check_packed(TlSema *s, const TlAccess *a, const TlMemArgs *m)
+{
+    TL_ASSERT(a->view && a->naxes, "a packed place of %u axes", a->naxes);
+    const TlAxis *last = &a->axes[a->naxes - 1];
+    bool is_slice = last->kind == TL_AXIS_SLICE;
+    if (m && m->mask)
+        refuse_packed(s, a, m->mask_loc, "takes no mask", NULL);
+    else if (!is_slice || last->step != 1)
+        refuse_packed(s, a, is_slice ? a->width_loc : a->start_loc,
+                      "must be a slice of step 1 along the last axis", NULL);
+    else if (last->width % 2)
+        refuse_packed(s, a, a->width_loc, "must have an even width along the last axis", NULL);
+    else if (s->stand_ins) /* a caller may give an even start */
+        return true;
+    else if (!tl_is_even(s, a->index[a->naxes - 1]))
+        refuse_packed(s, a, a->start_loc, "must begin at an even element for certain",
+                      "multiple_of(i, 2) promises that i is even");
+    else if (!starts_on_byte(s, a))
+        refuse_packed(s, a, a->loc, "must lie in a part that begins at an even element for certain",
+                      "sub(A, (i, multiple_of(j, 2)), ...) promises that j is even");
+    else
+        return true;
+    return false;
+}
+
 void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, const TlMemArgs *m)
 {
     Operands o = {0};
     const TlType *t = tile_of(s, a);
-    bool ok = writable(s, a);
+    bool ok = writable(s, a) && (!tl_is_packed(a->dtype) || check_packed(s, a, m));
     TlValue *x = tl_convert_ir(s, v, t, vloc);
     if (!ok || !x)
         return;
@@ -540,6 +611,14 @@ void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, c
         return;
     add_hints(&o, m);
     tl_op_new(&s->b, TL_OP_STORE, o.n, o.in, 0, NULL, 0, o.nattrs, o.attrs);
+}
+
+bool tl_access_updates(TlSema *s, const TlAccess *a, TlLoc loc)
+{
+    bool packed = tl_access_ok(a) && tl_is_packed(a->dtype);
+    if (packed)
+        refuse_packed(s, a, loc, "takes no operator", NULL);
+    return !packed;
 }
 
 TlVal tl_access_inside(TlSema *s, const TlAccess *a)

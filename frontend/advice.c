@@ -1,4 +1,4 @@
-/* Words of Triton, NumPy, CUDA and C: a table, and what the library has under a name. */
+/* Words of Triton, NumPy, CUDA and C: looks them up in the table, and in the library's modules. */
 #include "frontend/advice.h"
 #include "frontend/stdlib.h"
 #include <string.h>

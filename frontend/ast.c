@@ -1,5 +1,6 @@
-/* Constructors of the syntax tree: positions, depth, and the little that is wrong about a shape
- * rather than a meaning. Entry points of the parser: tl_parse and tl_source_text. */
+/* Constructors of the syntax tree: they set positions and depth, and report the few errors that
+ * concern a node's form rather than its meaning. Also the parser's entry points, tl_parse and
+ * tl_source_text. */
 #include "frontend/grammar.tab.h"
 #include "frontend/parse.h"
 #include <string.h>
@@ -135,7 +136,7 @@ TlExpr *tl_expr_index(TlParser *p, TlExpr *base, TlSpan span, const TlIndices *i
     return deeper(p, e, depth);
 }
 
-TlArgs *tl_args_of(TlParser *p, const TlExprs *values)
+static TlArgs *tl_args_of(TlParser *p, const TlExprs *values)
 {
     TlArgs *args = TL_NEW(&p->ctx->perm, TlArgs);
     uint32_t i;
@@ -384,10 +385,10 @@ TlStmt *tl_stmt_function(TlParser *p, TlSpan span, TlItem *fn, TlStmt *body)
     return deeper_stmt(p, s, depth_of_body(body));
 }
 
-TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init, bool is_list)
+TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init)
 {
     TlDecl *d = TL_NEW(&p->ctx->perm, TlDecl);
-    *d = (TlDecl){.name = name, .loc = loc, .init = init, .is_list = is_list};
+    *d = (TlDecl){.name = name, .loc = loc, .init = init};
     return d;
 }
 
@@ -466,6 +467,13 @@ TlVariant tl_variant(const TlBindings *bindings)
     TlVariant v;
     TL_VEC_TAKE(&v.bindings, bindings);
     return v;
+}
+
+TlFieldDecl *tl_field(TlParser *p, TlName name, TlLoc loc, TlExpr *init)
+{
+    TlFieldDecl *f = TL_NEW(&p->ctx->perm, TlFieldDecl);
+    *f = (TlFieldDecl){.name = name, .loc = loc, .init = init};
+    return f;
 }
 
 TlFields *tl_fields_typed(TlFields *fields, TlTypeExpr *type)
@@ -551,6 +559,9 @@ void tl_item_constants(TlParser *p, TlLoc first, TlTypeExpr *type, const TlDecls
         TlItem *item = tl_item_new(p, TL_IT_CONST, d->name, d->loc);
         if (!d->init && !p->broken)
             tl_diag(&p->ctx->diags, d->loc, TL_E0103, d->name);
+        else if (d->count && !p->broken)
+            tl_diag(&p->ctx->diags, d->loc, TL_E0391, "constants outside of functions");
+        p->broken |= d->count != NULL;
         item->type = type;
         item->value = d->init;
         p->broken |= !d->init;

@@ -77,8 +77,8 @@ typedef enum TlExprKind {
     TL_EX_CALL,     /* a is the callee (name or member), args; loc is the callee's */
     TL_EX_INDEX,    /* a[indices] */
     TL_EX_MEMBER,   /* a.name; loc is the name's */
-    TL_EX_TUPLE,    /* (x, y, ...): args[].value */
-    TL_EX_STRUCT,   /* (struct name){x, y}: type, args */
+    TL_EX_TUPLE,    /* (x, y, ...): args[].value; with braces as STRUCT */
+    TL_EX_STRUCT,   /* (struct name){x, z = y}: type, args */
     TL_EX_MAKE,     /* tile<T, N>(v) or f32(v): type, args */
     TL_EX_TYPE,     /* a type as an argument: cast(x, f32), or a constant's value */
     TL_EX_FN,       /* fn (a, b) => e: fn, whose body returns e; loc is the keyword's */
@@ -122,6 +122,7 @@ struct TlExpr {
     TL_VEC(TlIndex) indices;
     uint32_t depth; /* of the tree below; the left operands of a BINARY do not count */
     bool parens;    /* written in parentheses: tile<T, (N)> means the constant N */
+    bool braces;    /* TUPLE: {a, b = c}, the fields of what has a type */
 };
 
 /* ---- statements ---- */
@@ -147,8 +148,8 @@ typedef struct TlDecl {
     TlName name;
     TlLoc loc;
     TlExpr *init;   /* NULL: zero */
+    TlExpr *count;  /* T name[count]; NULL */
     const TlLocal *local;
-    bool is_list;   /* = {a, b}: init is a TL_EX_TUPLE of the fields */
 } TlDecl;
 
 typedef struct TlHints {
@@ -174,6 +175,7 @@ struct TlStmt {
     uint32_t depth; /* of the statements below; an `else if` does not count */
     TlExits exits;  /* IF: its own; loops: of the body */
     TlLocals assigned, updated; /* loops: locals from outside that body and update assign */
+    TlLocals stored; /* loops: those x with x[i] = e in them, arrays or views */
 };
 
 /* ---- items ---- */
@@ -181,6 +183,7 @@ typedef enum TlParamForm {
     TL_PF_VALUE,       /* T x, tile<..> x, auto x */
     TL_PF_VIEW,        /* [const] T x[extents] */
     TL_PF_POINTER,     /* [const] T *x */
+    TL_PF_OPTIONS,     /* const S o of a kernel, after a constant for each field (fields.c) */
     TL_PF_CONST,       /* const T N [= e] */
     TL_PF_CONST_FN,    /* const fn g [= f] */
     TL_PF_CONST_TYPE   /* const type T [= f32] */
@@ -199,6 +202,9 @@ typedef struct TlParamDecl {
     TlTypeExpr *type;
     TL_VEC(TlExtent) extents;
     TlExpr *init;           /* default of a const parameter (TL_EX_TYPE for types) */
+    const char *of;         /* "o.f": not written, but a field of the OPTIONS that follow; the types
+                             * of o and of structs in it, "S.inner" */
+    bool broken;            /* OPTIONS: a field is no scalar (diagnosed): their value is unknown */
     const TlLocal *local;
 } TlParamDecl;
 
@@ -236,6 +242,7 @@ typedef struct TlFieldDecl {
     TlName name;
     TlLoc loc;
     TlExpr *count; /* T name[n]: not in version 1; a diagnostic */
+    TlExpr *init;  /* its default; NULL: zero */
 } TlFieldDecl;
 struct TlItem {
     TlItemKind kind;

@@ -1,6 +1,6 @@
-/* The tree as .tile text again, for --emit=ast: one declaration of style, every operator's
- * operands in parentheses where they are operators themselves. Reading the text gives the same
- * tree, so printing it again the same text.
+/* The tree as .tile text again, for --emit=ast: declarations in one style, operands that are
+ * operators themselves in parentheses. Reading the text gives the same tree, so printing that
+ * again gives the same text.
  *
  * Chains do not nest: a + b - c is printed without parentheses when the left operand has the
  * operator's precedence, and else-ifs stay on one level; both are walked by loops (see ast.h on
@@ -302,7 +302,7 @@ static void print_expr(Printer *p, const TlExpr *e)
     case TL_EX_CALL:
     case TL_EX_INDEX:
     case TL_EX_MEMBER: print_postfix(p, e); break;
-    case TL_EX_TUPLE: print_enclosed(p, "(", e, ")"); break;
+    case TL_EX_TUPLE: print_enclosed(p, e->braces ? "{" : "(", e, e->braces ? "}" : ")"); break;
     case TL_EX_CAST:
     case TL_EX_STRUCT:
     case TL_EX_MAKE:
@@ -333,13 +333,15 @@ static void print_decls(Printer *p, const TlStmt *s)
         if (i)
             put(p, ", ");
         put(p, d->name);
+        if (d->count) {
+            put(p, "[");
+            print_expr(p, d->count);
+            put(p, "]");
+        }
         if (!d->init)
             continue;
         put(p, " = ");
-        if (d->is_list)
-            print_enclosed(p, "{", d->init, "}");
-        else
-            print_expr(p, d->init);
+        print_expr(p, d->init);
     }
 }
 
@@ -632,10 +634,13 @@ static void print_head(Printer *p, const TlItem *item)
     else
         print_type_of(p, item->type);
     tl_sbuf_putf(p->out, "%s(", item->name);
+    bool any = false;
     for (i = 0; i < item->params.len; i++) {
-        if (i)
-            put(p, ", ");
+        if (item->params.data[i].of)
+            continue;
+        put(p, any ? ", " : "");
         print_param(p, &item->params.data[i]);
+        any = true;
     }
     put(p, ")");
 }
@@ -666,6 +671,10 @@ static void print_struct(Printer *p, const TlItem *item)
             print_expr(p, f->count);
             put(p, "]");
         }
+        if (f->init) {
+            put(p, " = ");
+            print_expr(p, f->init);
+        }
         put(p, ";");
     }
     p->indent--;
@@ -690,10 +699,7 @@ static void print_constant(Printer *p, const TlItem *item)
     put(p, "const ");
     print_type_of(p, item->type);
     tl_sbuf_putf(p->out, "%s = ", item->name);
-    if (item->value->kind == TL_EX_TUPLE && item->type->kind == TL_TE_NAME)
-        print_enclosed(p, "{", item->value, "}");
-    else
-        print_expr(p, item->value);
+    print_expr(p, item->value);
     put(p, ";\n");
 }
 

@@ -1,18 +1,19 @@
-/* Names to what they name: the first step of the meaning of a function, once for all its calls and
- * instances. Each NAME of an expression or type gets its local, each loop and branch what it may
- * assign and how it may be left. Whether a local has a value, and which, only an instance knows: a
- * name in the type of a parameter binds what an argument brings, if it brings anything. A name that
- * is no local's, or that of a local without a value, is an item's or a built-in function's.
+/* Binds names: the first step of the meaning of a function, done once for all its calls and
+ * instances. Each NAME in an expression or type gets its local; each loop and branch gets what it
+ * may assign and how it may be left. Whether a local has a value, and which, only an instance
+ * knows: a name in the type of a parameter binds what an argument brings, if anything. A name that
+ * is not a local's, or is that of a local without a value, belongs to an item or a built-in
+ * function.
  *
- * The same step marks what is read, for the warnings about names that nothing reads: variables,
- * parameters and imports of the root module, whatever is instantiated (both arms of a `static if`
- * count). Writing a variable is not reading it (`x = 1`, `x += 1`, `v.field = 1`); writing through
- * a view or pointer reads its name. Loop variables of ranges are there whether the body wants them
- * or not: they are never reported. Of the names of one unpacking, `auto (a, b) = t`, one that is
- * read is enough.
+ * The same step marks what is read, for the warnings about unused names: variables, parameters and
+ * imports of the root module, whatever is instantiated (both arms of a `static if` count). Writing
+ * a variable is not reading it (`x = 1`, `x += 1`, `v.field = 1`); writing through a view or
+ * pointer reads its name. Loop variables of ranges exist whether the body needs them or not, and
+ * are never reported. Of the names of one unpacking, `auto (a, b) = t`, it is enough that one is
+ * read.
  *
  * A function within a function has locals of its own and sees those around it. Its parameters'
- * types bind no name that is visible there already. */
+ * types do not bind names that are visible there already. */
 #include "frontend/sema.h"
 
 /* A loop whose body, or whose update, is walked. */
@@ -20,6 +21,7 @@ typedef struct Loop {
     struct Loop *outer;
     uint32_t first;     /* the locals from here are its own */
     TlLocals *assigned; /* of the others */
+    TlLocals *stored;   /* those x with x[i] = e */
 } Loop;
 
 typedef struct Bind {
@@ -138,15 +140,38 @@ static void bind_expr(Bind *b, TlExpr *e)
     }
 }
 
+static void note(Bind *b, const TlLocal *l, TlLocals *list)
+{
+    if (l->item != b->item || l->index >= b->loop->first)
+        return;
+    for (uint32_t i = 0; i < list->len; i++)
+        if (list->data[i] == l)
+            return;
+    tl_vec_push(b->arena, list, l);
+}
+
 static void note_assigned(Bind *b, const TlLocal *l)
 {
-    Loop *loop = b->loop;
-    if (!loop || l->item != b->item || l->index >= loop->first)
-        return;
-    for (uint32_t i = 0; i < loop->assigned->len; i++)
-        if (loop->assigned->data[i] == l)
-            return;
-    tl_vec_push(b->arena, loop->assigned, l);
+    if (b->loop)
+        note(b, l, b->loop->assigned);
+}
+
+static void note_stored(Bind *b, const TlLocal *l)
+{
+    if (b->loop)
+        note(b, l, b->loop->stored);
+}
+
+/* x[i] = e and x[i].f = e: an assignment to x if that is an array, which only an instance knows. */
+static void bind_element(Bind *b, TlExpr *e)
+{
+    TlExpr *root = e;
+    while (root->kind == TL_EX_MEMBER || root->kind == TL_EX_INDEX)
+        root = root->a;
+    bind_expr(b, e);
+    const TlLocal *l = root->kind == TL_EX_NAME ? find(b, root->u.name) : NULL;
+    if (l)
+        note_stored(b, l);
 }
 
 /* The place of an assignment: a variable, or a field of one, is not read. */
@@ -164,7 +189,7 @@ static void bind_place(Bind *b, TlExpr *e)
         for (uint32_t i = 0; i < e->args.len; i++)
             bind_place(b, e->args.data[i].value);
     } else {
-        bind_expr(b, e);
+        bind_element(b, e);
     }
 }
 
@@ -195,6 +220,7 @@ static void bind_decls(Bind *b, TlStmt *st)
     bool *any = new_mark(b);
     for (uint32_t i = 0; i < st->decls.len; i++) {
         TlDecl *d = &st->decls.data[i];
+        bind_expr(b, d->count);
         bind_expr(b, d->init);
         d->local = declare(b, d->name, d->loc, "variable",
                            st->kind == TL_ST_UNPACK ? any : new_mark(b));
@@ -202,10 +228,10 @@ static void bind_decls(Bind *b, TlStmt *st)
 }
 
 /* Binds a loop's body or update; the locals from `first` are its own, others that it assigns go to
- * `out`. */
-static TlExits bind_pass(Bind *b, TlStmt *st, uint32_t first, TlLocals *out)
+ * `out` and `stored`. */
+static TlExits bind_pass(Bind *b, TlStmt *st, uint32_t first, TlLocals *out, TlLocals *stored)
 {
-    Loop loop = {b->loop, first, out};
+    Loop loop = {b->loop, first, out, stored};
     b->loop = &loop;
     TlExits x = bind_scoped(b, st);
     b->loop = loop.outer;
@@ -228,14 +254,16 @@ static TlExits bind_loop(Bind *b, TlStmt *st)
     bind_expr(b, st->hints.stages);
     bind_expr(b, st->hints.factor);
     bind_expr(b, st->hints.apart);
-    bind_pass(b, st->update, first, &st->updated);
-    st->exits = bind_pass(b, st->then, first, &st->assigned);
+    bind_pass(b, st->update, first, &st->updated, &st->stored);
+    st->exits = bind_pass(b, st->then, first, &st->assigned, &st->stored);
     b->depth--;
     close_scope(b, outer);
     for (uint32_t i = 0; i < st->updated.len; i++)
         note_assigned(b, st->updated.data[i]);
     for (uint32_t i = 0; i < st->assigned.len; i++)
         note_assigned(b, st->assigned.data[i]);
+    for (uint32_t i = 0; i < st->stored.len; i++)
+        note_stored(b, st->stored.data[i]);
     if (st->is_static)
         return (TlExits){st->exits.breaks, st->exits.continues, st->exits.returns, false};
     return (TlExits){.returns = st->exits.returns};
@@ -450,7 +478,7 @@ static void bind_function(Bind *b)
     TlItem *f = b->item;
     for (uint32_t i = 0; i < f->params.len; i++) {
         TlParamDecl *p = &f->params.data[i];
-        p->local = declare(b, p->name, p->loc, "parameter", new_mark(b));
+        p->local = declare(b, p->name, p->loc, p->of ? NULL : "parameter", new_mark(b));
     }
     for (uint32_t i = f->params.len; i-- > 0;)
         declare_names(b, &f->params.data[i]);
@@ -500,8 +528,10 @@ void tl_item_bind(TlProgram *p, TlDef *def)
         bind_expr(&b, item->value);
         return;
     case TL_IT_STRUCT:
-        for (uint32_t i = 0; i < item->fields.len; i++)
+        for (uint32_t i = 0; i < item->fields.len; i++) {
             bind_type(&b, item->fields.data[i].type);
+            bind_expr(&b, item->fields.data[i].init);
+        }
         return;
     case TL_IT_FUNCTION:
     case TL_IT_KERNEL:

@@ -1,5 +1,5 @@
-/* load(place, border = ...): what is outside along an axis is read at the place inside that stands
- * for it, as NumPy's pad fills it in.
+/* load(place, border = ...): an index outside along an axis is mapped to one inside, as NumPy's
+ * pad does.
  *
  *     if (every slice and scalar index is inside)   a plain load, without any test of bounds
  *     else                                          a gather at mapped positions
@@ -7,8 +7,8 @@
  * Index tiles are mapped in both arms; where there is nothing else, there is one load. Along an
  * extent of 0 no position is inside: the gather tests bounds and gives 0.
  *
- * With E the extent, P the period, r the magnitude modulo P (of x, or of ~x below 0: no number
- * overflows):
+ * With E the extent, P the period, r the magnitude modulo P (of x, or of ~x below 0, so that no
+ * number overflows):
  *
  *     edge        min(max(x, 0), E - 1)
  *     wrap        P = E          x < 0 ? E - 1 - r : r

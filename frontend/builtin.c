@@ -1,4 +1,5 @@
-/* Built-in functions: the table, arguments to parameters by place and by name. */
+/* Built-in functions: looks them up, and assigns arguments to parameters by position and by name.
+ */
 #include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>
@@ -63,14 +64,15 @@ static const char *kind_text(char kind)
     }
 }
 
-static void wrong_kind(TlSema *s, TlCall *c, const Slot *slot, TlLoc loc, const TlVal *v)
+static void wrong_kind(TlSema *s, TlCall *c, const Slot *slot, const TlExpr *e, const TlVal *v)
 {
     if (tl_is_bad(v))
         return;
-    TlDiag *row = tl_err(s, loc, TL_E0338, c->fn->name, slot_name(s, slot), kind_text(slot->kind),
-                         tl_val_str(s, v));
+    TlDiag *row = tl_err(s, e->loc, TL_E0338, c->fn->name, slot_name(s, slot),
+                         kind_text(slot->kind), tl_val_str(s, v));
     if (slot->kind == 's' && !strcmp(c->fn->name, "print"))
-        tl_label(s, row, "write print(\"x\", x)");
+        tl_label(s, row, "write print(\"%s\", %s)", e->kind == TL_EX_NAME ? e->u.name : "x",
+                 tl_short_text(s, e, "x"));
 }
 
 /* Evaluates one argument in the way of its parameter's kind. */
@@ -81,31 +83,33 @@ static TlVal eval_slot(TlSema *s, TlCall *c, const Slot *slot, const TlExpr *e, 
     case 'p':
         *place = TL_NEW(s->arena, TlAccess);
         tl_access(s, e, *place);
+        if ((*place)->element.kind != TL_VAL_VOID && !tl_is_bad(&(*place)->element))
+            tl_err(s, (*place)->loc, TL_E0506, "an element of an array");
         return (*place)->bad.kind == TL_VAL_VOID ? tl_val(TL_VAL_VOID) : (*place)->bad;
     case 'w': return tl_val(TL_VAL_VOID); /* read by the row's function */
     case 's':
         if (e->kind == TL_EX_STRING)
             return tl_eval(s, e);
         v = tl_eval(s, e);
-        wrong_kind(s, c, slot, e->loc, &v);
+        wrong_kind(s, c, slot, e, &v);
         return tl_bad();
     case 'f':
         v = tl_eval(s, e);
-        if (v.kind == TL_VAL_FN || v.kind == TL_VAL_BUILTIN || tl_is_bad(&v))
+        if (tl_is_fn(&v) || tl_is_bad(&v))
             return v;
-        wrong_kind(s, c, slot, e->loc, &v);
+        wrong_kind(s, c, slot, e, &v);
         return tl_bad();
     case 't':
         v = tl_eval(s, e);
         if (v.kind == TL_VAL_TYPE || tl_is_bad(&v))
             return v;
-        wrong_kind(s, c, slot, e->loc, &v);
+        wrong_kind(s, c, slot, e, &v);
         return tl_bad();
     case 'b':
         v = tl_eval_value(s, e);
         if (tl_is_bad(&v) || (v.kind == TL_VAL_CONST && v.dtype == TL_BOOL))
             return v;
-        wrong_kind(s, c, slot, e->loc, &v);
+        wrong_kind(s, c, slot, e, &v);
         return tl_bad();
     default: return tl_eval_value(s, e);
     }
@@ -124,6 +128,24 @@ static void add_rest(TlSema *s, TlCall *c, TlVal v, TlLoc loc, int64_t width)
     c->rest[n] = v;
     c->rest_loc[n] = loc;
     c->widths[n] = width;
+}
+
+const char *tl_builtin_form(TlSema *s, const TlBuiltin *b)
+{
+    TlSbuf out;
+    tl_sbuf_init(&out, s->arena);
+    tl_sbuf_putf(&out, "%s(", b->name);
+    const char *between = "";
+    for (const char *at = b->params; *at; at += strcspn(at, " "), at += *at == ' ') {
+        size_t n = strcspn(at, " ");
+        if (strchr("?=", at[n - 1]))
+            continue;
+        bool rest = at[n - 1] == '*';
+        tl_sbuf_putf(&out, "%s%.*s%s", between, (int)n - 2 - rest, at + 2, rest ? ", ..." : "");
+        between = ", ";
+    }
+    tl_sbuf_putf(&out, ")");
+    return out.text;
 }
 
 static void label_slots(TlSema *s, TlDiag *row, const TlCall *c, const Slot *slots)
@@ -189,6 +211,8 @@ static TlVal call_with(TlSema *s, TlCall *c, const Slot *slots)
             TlDiag *row = tl_err(s, c->loc, TL_E0313, c->fn->name, slot_name(s, &slots[i]));
             if (!strcmp(c->fn->name, "max_nan") || !strcmp(c->fn->name, "min_nan"))
                 tl_label(s, row, "of all along an axis: reduce(x, 0, %s)", c->fn->name);
+            else
+                tl_label(s, row, "write %s", tl_builtin_form(s, c->fn));
             return is_effect(c->fn->name) ? bad : tl_bad();
         }
         if (c->given[i] && tl_is_bad(&c->val[i]))

@@ -1,4 +1,4 @@
-/* The arguments of a call of a built-in function, for the row's function. */
+/* Helpers with which a built-in function reads its arguments. */
 #include "frontend/sema.h"
 #include <string.h>
 

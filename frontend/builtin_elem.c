@@ -1,5 +1,5 @@
-/* Built-in functions element by element: choose, integer, math, casts. Of literals and constants
- * they give the same. */
+/* Elementwise built-in functions: choosing, integers, math, casts. Given literals or constants,
+ * they return the same. */
 #include "frontend/sema.h"
 #include <math.h>
 #include <string.h>
@@ -38,6 +38,8 @@ static bool operands(TlSema *s, TlCall *c, uint32_t n, char kinds, TlValue **x, 
 static bool known(TlSema *s, TlCall *c, uint32_t n, TlVal *out)
 {
     TlDtype d = TL_DTYPE_COUNT;
+    if (!tl_known_to_floats(s, n, c->val, c->vloc))
+        return false;
     for (uint32_t i = 0; i < n; i++) {
         out[i] = c->val[i];
         if (!tl_is_literal(&out[i]) && out[i].kind != TL_VAL_CONST)
@@ -327,10 +329,26 @@ TlVal tl_bi_elem_integers(TlSema *s, TlCall *c)
     return tl_val_ir(tl_binary(&s->b, TL_OP_SUB, more, half));
 }
 
+/* popcount, clz or ctz of a literal or a constant, in its type */
+static TlVal fold_bits(const TlVal *k, int op)
+{
+    TlDtype d = k->kind == TL_VAL_CONST ? k->dtype : tl_literal_dtype(k);
+    int width = tl_dtype_bits(d);
+    uint64_t bits = tl_bits_from_int(d, (int64_t)(uint64_t)integer_of(k));
+    if (op == TL_OP_POPCOUNT)
+        return typed_integer(d, __builtin_popcountll(bits));
+    if (bits == 0)
+        return typed_integer(d, width);
+    int zeros = op == TL_OP_CTZ ? __builtin_ctzll(bits) : __builtin_clzll(bits) - (64 - width);
+    return typed_integer(d, zeros);
+}
+
 TlVal tl_bi_elem_bits(TlSema *s, TlCall *c)
 {
-    TlVal bad;
+    TlVal k[1], bad;
     TlValue *x[1];
+    if (known(s, c, 1, k) && are_integers(1, k))
+        return fold_bits(k, c->fn->data);
     if (!operands(s, c, 1, 'i', x, &bad))
         return bad;
     return tl_val_ir(tl_unary(&s->b, (TlOpcode)c->fn->data, x[0]));
@@ -407,13 +425,33 @@ static const MathFn *math_find(const char *name)
     return NULL;
 }
 
-/* Literals give a literal, computed by the C library. */
-static bool fold_math(TlCall *c, uint32_t n, TlVal *out)
+/* Where all operands are literals or known integers, the integers are literals. False after an
+ * error. */
+static bool known_to_literals(TlSema *s, TlCall *c, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!tl_is_literal(&c->val[i]) && !tl_is_known_int(&c->val[i]))
+            return true;
+    bool ok = true;
+    for (uint32_t i = 0; i < n; i++) {
+        if (tl_is_known_int(&c->val[i]))
+            c->val[i] = tl_known_as_literal(s, &c->val[i], c->vloc[i]);
+        ok &= c->val[i].kind != TL_VAL_ERROR;
+    }
+    return ok;
+}
+
+/* Literals and known integers give a literal, computed by the C library. */
+static bool fold_math(TlSema *s, TlCall *c, uint32_t n, TlVal *out)
 {
     TL_ASSERT(n > 0 && n <= c->nslots, "%u operands of %s", n, c->fn->name);
     const MathFn *f = math_find(c->fn->name);
     if (!f)
         return false;
+    if (!known_to_literals(s, c, n)) {
+        *out = tl_bad();
+        return true;
+    }
     for (uint32_t i = 0; i < n; i++)
         if (!tl_is_literal(&c->val[i]))
             return false;
@@ -438,7 +476,7 @@ TlVal tl_bi_math_op(TlSema *s, TlCall *c)
 {
     TlVal bad;
     TlValue *x[1];
-    if (fold_math(c, 1, &bad))
+    if (fold_math(s, c, 1, &bad))
         return bad;
     if (!operands(s, c, 1, 'f', x, &bad))
         return bad;
@@ -450,9 +488,9 @@ TlVal tl_bi_math_op(TlSema *s, TlCall *c)
 
 TlVal tl_bi_math_fma(TlSema *s, TlCall *c)
 {
-    TlVal bad;
+    TlVal bad = tl_bad();
     TlValue *x[3];
-    if (!operands(s, c, 3, 'f', x, &bad))
+    if (!known_to_literals(s, c, 3) || !operands(s, c, 3, 'f', x, &bad))
         return bad;
     TlDtype d = x[0]->type->dtype;
     if (d == TL_F32 || d == TL_F64)
@@ -466,7 +504,7 @@ TlVal tl_bi_math_fmod(TlSema *s, TlCall *c)
 {
     TlVal bad;
     TlValue *x[2];
-    if (fold_math(c, 2, &bad))
+    if (fold_math(s, c, 2, &bad))
         return bad;
     if (!operands(s, c, 2, 'f', x, &bad))
         return bad;
@@ -564,7 +602,7 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
     TlValue *x[2];
     const MathFn *f = math_find(c->fn->name);
     uint32_t n = f && f->two ? 2 : 1;
-    if (fold_math(c, n, &bad))
+    if (fold_math(s, c, n, &bad))
         return bad;
     if (!operands(s, c, n, 'f', x, &bad))
         return bad;
@@ -697,10 +735,28 @@ static bool is_stochastic(const TlExpr *e)
     return e->kind == TL_EX_CALL && e->a->kind == TL_EX_NAME && !strcmp(e->a->u.name, "stochastic");
 }
 
+/* Is it the cast of a known integer to an integer type, which gives a known integer? */
+static bool is_known_cast(const TlCall *c, const TlTy *to)
+{
+    return to->kind == TL_TY_VALUE && !to->type->ptr && to->type->rank == 0 &&
+           tl_is_int(to->type->dtype) && tl_dtype_bits(to->type->dtype) >= 8 && !c->given[2] &&
+           are_integers(1, &c->val[0]);
+}
+
+static TlVal fold_clamped(const TlVal *v, TlDtype d)
+{
+    TlInt x = integer_of(v), least = limit_of(d, false), greatest = limit_of(d, true);
+    return typed_integer(d, x < least ? least : x > greatest ? greatest : x);
+}
+
 TlVal tl_bi_type_cast(TlSema *s, TlCall *c)
 {
     const TlTy *to = c->val[1].u.type;
     if (!c->given[2] && !c->given[3])
+        return tl_cast_val(s, &c->val[0], to, c->loc);
+    if (is_known_cast(c, to) && c->val[3].u.bits)
+        return fold_clamped(&c->val[0], to->type->dtype);
+    if (is_known_cast(c, to))
         return tl_cast_val(s, &c->val[0], to, c->loc);
     bool stochastic = c->given[2] && is_stochastic(c->expr[2]);
     int64_t mode =

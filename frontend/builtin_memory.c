@@ -1,4 +1,5 @@
-/* Built-in functions on memory, on the program's place in the grid, and for debugging. */
+/* Built-in functions that access memory, ask for the program's place in the grid, or help
+ * debugging. */
 #include "frontend/sema.h"
 
 /* ---- loads and stores ---- */
@@ -160,6 +161,13 @@ static void emit_text(TlSema *s, TlOpcode op, TlValue *x, const char *text)
 
 static void print_value(TlSema *s, TlCall *c, const TlVal *v, const char *text)
 {
+    for (uint32_t i = 0; v->kind == TL_VAL_ARRAY && i < v->u.type->n; i++) {
+        TlArrayIndex at = tl_array_known(s, v, i, c->vloc[1]);
+        TlVal x = tl_array_get(s, v, &at);
+        print_value(s, c, &x, tl_format(s->arena, "%s[%u]", text, i));
+    }
+    if (v->kind == TL_VAL_ARRAY)
+        return;
     if (v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT) {
         for (uint32_t i = 0; i < v->n; i++) {
             const char *field = v->kind == TL_VAL_STRUCT ? v->def->item->fields.data[i].name
@@ -233,6 +241,8 @@ TlVal tl_bi_debug_multiple(TlSema *s, TlCall *c)
         TlValue *rest = tl_binary(&s->b, TL_OP_REM, x, tl_const_int(&s->b, x->type, n));
         TlValue *none = tl_const_bits(&s->b, x->type, 0);
         emit_text(s, TL_OP_ASSUME, tl_binary(&s->b, TL_OP_EQ, rest, none), NULL);
+        if (n % 2 == 0)
+            tl_even_promise(s, x);
     }
     return c->val[0];
 }

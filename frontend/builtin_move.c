@@ -1,5 +1,5 @@
-/* Built-in functions that move elements: gather along an axis, and what is a gather whose index the
- * compiler makes: cat, flip, extract, shift, roll. */
+/* Built-in functions that move elements: gather along an axis, and those that are gathers with an
+ * index made by the compiler: cat, flip, extract, shift, roll. */
 #include "frontend/sema.h"
 
 /* ---- arguments ---- */
@@ -36,13 +36,6 @@ static bool fit_beside(TlSema *s, TlCall *c, const TlValue *x, const TlValue *y,
 }
 
 /* ---- gathers along an axis ---- */
-
-TlValue *tl_emit_gather(TlSema *s, TlValue *x, TlValue *index, int axis)
-{
-    const TlType *t = tl_type_with_shape(s->ctx, x->type, index->type->rank, index->type->shape);
-    TlAttr attr = {.id = TL_ATTR_AXIS, .u.i = axis};
-    return tl_emit(s, TL_OP_GATHER, 2, (TlValue *[]){x, index}, t, 1, &attr);
-}
 
 /* A vector of numbers as the index of a gather from x along `axis`. */
 static TlValue *along(TlSema *s, const TlValue *x, int axis, TlValue *vector)

@@ -1,5 +1,5 @@
-/* Built-in functions of order: sort, argsort and topk, which are functions of std.order, alone or
- * with tiles that go along; histogram. */
+/* Built-in functions of order: sort, argsort and topk, which call functions of std.order and may
+ * take other tiles along; histogram. */
 #include "frontend/sema.h"
 
 enum { MAX_SORTED = 1 << 14 };

@@ -229,7 +229,7 @@ TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const Tl
     if (v->kind == TL_VAL_ERROR || v->kind == TL_VAL_UNKNOWN)
         return *v;
     if (p->form == TL_PF_CONST_FN) {
-        if (v->kind == TL_VAL_FN || v->kind == TL_VAL_BUILTIN)
+        if (tl_is_fn(v))
             return *v;
         tl_err(s, loc, TL_E0338, def->item->name, p->name, "a function", tl_val_str(s, v));
         return tl_bad();
@@ -241,8 +241,9 @@ TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const Tl
         return tl_bad();
     }
     TlTy ty = tl_type_resolve(s, p->type);
-    TlVal x = tl_convert(s, v, &ty, loc);
-    if (x.kind == TL_VAL_IR) {
+    bool is_it = v->kind == TL_VAL_STRUCT && ty.kind == TL_TY_STRUCT && v->def == ty.def;
+    TlVal x = is_it ? *v : tl_convert(s, v, &ty, loc); /* what is unknown in it stays so */
+    if (!tl_is_constant(&x)) {
         tl_label(s,
                  tl_err(s, loc, TL_E0406,
                         tl_format(s->arena, "the argument '%s' of '%s'", p->name, def->item->name)),
@@ -254,7 +255,8 @@ TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const Tl
 
 TlVal tl_const_param_eval(TlSema *s, TlDef *def, const TlParamDecl *p, const TlExpr *e)
 {
-    TlVal v = tl_eval(s, e);
+    TlTy ty = e->braces ? tl_type_resolve(s, p->type) : tl_ty_kind(TL_TY_AUTO);
+    TlVal v = e->braces ? tl_eval_init(s, e, &ty) : tl_eval(s, e);
     return tl_const_param_value(s, def, p, &v, e->loc);
 }
 
@@ -263,9 +265,8 @@ static void bind_const(Binding *b, const TlParamDecl *p, const TlArgVal *a)
 {
     TlSema *s = b->s;
     TlVal v = a ? a->val : tl_unknown(TL_DTYPE_COUNT);
-    if (!a && p->init)
-        v = tl_eval(s, p->init);
-    TlVal x = tl_const_param_value(s, b->def, p, &v, a ? a->loc : p->loc);
+    TlVal x = !a && p->init ? tl_const_param_eval(s, b->def, p, p->init)
+                            : tl_const_param_value(s, b->def, p, &v, a ? a->loc : p->loc);
     if (x.kind == TL_VAL_ERROR)
         b->ok = false;
     if (x.kind == TL_VAL_UNKNOWN && p->form == TL_PF_CONST) {
@@ -413,8 +414,7 @@ static void bind_variables(Binding *b)
         TlVal v = tl_convert(s, &a->val, &ty, a->loc);
         if (v.kind == TL_VAL_ERROR)
             b->ok = false;
-        if (ty.kind == TL_TY_AUTO)
-            ty = tl_ty_of(s, &v);
+        ty = tl_ty_settled(s, &ty, &v);
         TlValue *ir = v.kind == TL_VAL_CONST ? tl_materialize(s, &v, a->loc) : NULL;
         if (ir)
             v = tl_val_ir(ir);
@@ -441,7 +441,8 @@ static TlVal run_body(Binding *b)
                  frame->ty.kind != TL_TY_UNKNOWN;
     if (!known &&
         (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) &&
-        body && !f->broken && !s->exhausted && !f->always_returns)
+        body && !f->broken && !s->exhausted && !f->always_returns &&
+        s->dropping != frame->def)
         tl_err(s, body->end, TL_E0320, f->name);
     if (frame->result->val.kind != TL_VAL_UNSET)
         return frame->result->val;
@@ -486,21 +487,32 @@ static bool same_val(const TlVal *a, const TlVal *b)
 {
     if (a->kind != b->kind || a->dtype != b->dtype || a->def != b->def || a->n != b->n)
         return false;
-    switch ((int)a->kind) {
+    switch (a->kind) {
     case TL_VAL_UNKNOWN: return true;
-    case TL_VAL_FN: return a->u.up == b->u.up;
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN: return tl_same_fn(a, b);
     case TL_VAL_INT: return a->u.integer == b->u.integer;
     case TL_VAL_CONST: return a->u.bits == b->u.bits;
     case TL_VAL_IR:
     case TL_VAL_VIEW: return a->u.ir == b->u.ir;
     case TL_VAL_TUPLE:
     case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY:
         for (uint32_t i = 0; i < a->n; i++)
             if (!same_val(&a->items[i], &b->items[i]))
                 return false;
         return true;
-    default: return false;
+    case TL_VAL_ERROR:
+    case TL_VAL_UNSET:
+    case TL_VAL_VOID:
+    case TL_VAL_FLOAT:
+    case TL_VAL_CHOICE:
+    case TL_VAL_TYPE:
+    case TL_VAL_STRING:
+    case TL_VAL_MODULE:
+    case TL_VAL_SPACE: break;
     }
+    return false;
 }
 
 static bool same_args(uint32_t n, const TlArgVal *a, const TlArgVal *b)
@@ -514,7 +526,7 @@ static bool same_args(uint32_t n, const TlArgVal *a, const TlArgVal *b)
 /* In all its parts. */
 static bool is_unknown(const TlVal *v)
 {
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+    if (!tl_has_items(v))
         return v->kind == TL_VAL_UNKNOWN;
     for (uint32_t i = 0; i < v->n; i++)
         if (!is_unknown(&v->items[i]))
@@ -610,7 +622,7 @@ TlVal tl_call_def(TlSema *s, const TlVal *fn, uint32_t nargs, const TlArgVal *ar
 
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc)
 {
-    TL_ASSERT(fn->kind == TL_VAL_FN || fn->kind == TL_VAL_BUILTIN, "a value of kind %d is called",
+    TL_ASSERT(tl_is_fn(fn), "a value of kind %d is called",
               (int)fn->kind);
     if (fn->kind == TL_VAL_BUILTIN)
         return tl_builtin_apply(s, fn->u.builtin, fn->fast, nargs, args, loc);
@@ -700,7 +712,9 @@ static void check_body(TlSema *s, const TlVal *fn, uint32_t depth)
         TlTy ty = tl_ty_of(s, &v);
         tl_var_bind(s, p->local, p->loc, ty, v, p->form == TL_PF_VIEW);
     }
+    s->stand_ins++;
     run_body(&b);
+    s->stand_ins--;
     s->frame = outer;
 }
 

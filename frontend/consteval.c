@@ -301,18 +301,13 @@ static TlVal fold_typed_float(TlSema *s, int op, TlDtype d, double a, double b, 
             tl_err(s, loc, TL_E0404, "division");
         return tl_bad();
     }
+    if (op != TL_BIN_MUL && op != TL_BIN_DIV && op != TL_BIN_ADD && op != TL_BIN_SUB)
+        return fold_float(s, op, a, b, loc); /* comparisons; others have been rejected */
     double r = op == TL_BIN_MUL   ? a * b
                : op == TL_BIN_DIV ? a / b
                : op == TL_BIN_ADD ? a + b
-               : op == TL_BIN_SUB ? a - b
-                                  : 0;
-    switch (op) {
-    case TL_BIN_MUL:
-    case TL_BIN_DIV:
-    case TL_BIN_ADD:
-    case TL_BIN_SUB: return tl_val_const(d, tl_bits_from_double(d, r));
-    default: return fold_float(s, op, a, b, loc); /* comparisons; others have been rejected */
-    }
+                                  : a - b;
+    return tl_val_const(d, tl_bits_from_double(d, r));
 }
 
 static uint64_t shift(int op, TlDtype d, uint64_t a, uint64_t amount)
@@ -328,23 +323,23 @@ static uint64_t shift(int op, TlDtype d, uint64_t a, uint64_t amount)
 static TlVal fold_typed_int(TlSema *s, int op, TlDtype d, uint64_t ab, uint64_t bb, TlLoc loc)
 {
     TlInt a = int_of_bits(d, ab), b = int_of_bits(d, bb);
-    switch (op) {
-    case TL_BIN_ADD: return tl_val_const(d, tl_bits_from_int(d, (int64_t)(uint64_t)(a + b)));
-    case TL_BIN_SUB: return tl_val_const(d, tl_bits_from_int(d, (int64_t)(uint64_t)(a - b)));
-    case TL_BIN_MUL:
+    if (op == TL_BIN_ADD)
+        return tl_val_const(d, tl_bits_from_int(d, (int64_t)(uint64_t)(a + b)));
+    if (op == TL_BIN_SUB)
+        return tl_val_const(d, tl_bits_from_int(d, (int64_t)(uint64_t)(a - b)));
+    if (op == TL_BIN_MUL)
         return tl_val_const(d, tl_bits_from_int(d, (int64_t)((uint64_t)a * (uint64_t)b)));
-    case TL_BIN_DIV:
-    case TL_BIN_REM: {
-        TlVal r = fold_int(s, op, a, b, loc);
-        return r.kind == TL_VAL_INT
-                   ? tl_val_const(d, tl_bits_from_int(d, (int64_t)(uint64_t)r.u.integer))
-                   : r;
-    }
-    case TL_BIN_AND: return tl_val_const(d, ab & bb);
-    case TL_BIN_OR: return tl_val_const(d, ab | bb);
-    case TL_BIN_XOR: return tl_val_const(d, ab ^ bb);
-    default: return fold_int(s, op, a, b, loc);
-    }
+    if (op == TL_BIN_AND)
+        return tl_val_const(d, ab & bb);
+    if (op == TL_BIN_OR)
+        return tl_val_const(d, ab | bb);
+    if (op == TL_BIN_XOR)
+        return tl_val_const(d, ab ^ bb);
+    TlVal r = fold_int(s, op, a, b, loc);
+    bool divides = op == TL_BIN_DIV || op == TL_BIN_REM;
+    return divides && r.kind == TL_VAL_INT
+               ? tl_val_const(d, tl_bits_from_int(d, (int64_t)(uint64_t)r.u.integer))
+               : r;
 }
 
 TlVal tl_fold_consts(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)

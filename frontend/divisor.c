@@ -1,19 +1,20 @@
-/* What is known of a divisor's size, as the shape of its code says (the attribute `divisor`): then
- * a division by it, or its reciprocal, needs less care.
+/* What the form of a divisor's code says about its size (the attribute `divisor`): if enough is
+ * known, a division by it, or its reciprocal, needs less care.
  *
  *     1.0 + exp(x), abs(x) + 0.5, x * x + 1e-6   never tiny: a constant and nothing negative
  *     max(x, 1e-5)                               the same
  *     %d = sub %x, (%x's maximum along an axis)  some %d is 0, and no %d is above it:
  *     %s = reduce (exp %d) {axis, kind = add}    %s is from 1 to the number of elements
  *
- * Or it is NaN. What a call of exp gave is remembered while its kernel is walked, as no shape of
- * code tells it. */
+ * Or it is NaN. The results of calls of exp are remembered while their kernel is walked, because
+ * the form of the code does not show them. */
 #include "frontend/sema.h"
 
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 
-/* A sum of so many powers is a number in f16 too; of f32, far more would do. */
+/* A sum of so many powers is a number in f16 too; of f32, far more would do. Ops between a sum and
+ * its use as a divisor. */
 enum { MOST_TERMS = 1 << 15, MOST_STEPS = 8 };
 static const double NOT_TINY = 0x1p-120;
 
@@ -42,18 +43,14 @@ static bool is_widening(const TlOp *cast)
 /* The value whose elements v's elements are. */
 static const TlValue *spread_from(const TlValue *v)
 {
-    for (int i = 0; i < MOST_STEPS && v->def; i++)
-        switch (v->def->opcode) {
-        case TL_OP_BROADCAST:
-        case TL_OP_EXPAND:
-        case TL_OP_RESHAPE: v = tl_in(v->def, 0); break;
-        case TL_OP_CAST:
-            if (!is_widening(v->def))
-                return v;
-            v = tl_in(v->def, 0);
+    for (int i = 0; i < MOST_STEPS && v->def; i++) {
+        TlOpcode made_by = v->def->opcode;
+        bool spreads = made_by == TL_OP_BROADCAST || made_by == TL_OP_EXPAND ||
+                       made_by == TL_OP_RESHAPE || (made_by == TL_OP_CAST && is_widening(v->def));
+        if (!spreads)
             break;
-        default: return v;
-        }
+        v = tl_in(v->def, 0);
+    }
     return v;
 }
 

@@ -51,6 +51,13 @@ TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis)
                         rank, shape);
 }
 
+TlValue *tl_emit_gather(TlSema *s, TlValue *x, TlValue *index, int axis)
+{
+    const TlType *t = tl_type_with_shape(s->ctx, x->type, index->type->rank, index->type->shape);
+    TlAttr attr = {.id = TL_ATTR_AXIS, .u.i = axis};
+    return tl_emit(s, TL_OP_GATHER, 2, (TlValue *[]){x, index}, t, 1, &attr);
+}
+
 TlValue *tl_emit_quotient(TlSema *s, TlValue *a, TlValue *b)
 {
     TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = tl_divisor(s, b)};

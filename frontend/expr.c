@@ -1,10 +1,12 @@
-/* Expressions. The parts of a node are evaluated here, and what is done with their values in the
- * files below; back comes only what decides itself whether a part is evaluated.
+/* Expressions. The parts of a node are evaluated here, and the files below combine their values;
+ * they call back only if they decide themselves whether a part is evaluated.
  *
  * Values stay as far from IR as they can: literals have no type until another operand gives one,
  * constants are folded, and only what the program computes at run time becomes an op. */
+#include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <math.h>
+#include <string.h>
 
 /* ---- makers ---- */
 
@@ -20,21 +22,104 @@ static TlVal eval_tuple(TlSema *s, const TlExpr *e)
     return tl_parts_fit(s, parts, "this tuple", e->loc) ? v : tl_bad();
 }
 
-TlVal tl_eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty)
+/* The field that a value of a list is for: the next one, or the one it names; n after an error. */
+static uint32_t field_of(TlSema *s, const TlItem *item, const TlArg *a, uint32_t i, bool *named)
 {
-    bool is_struct = ty->kind == TL_TY_STRUCT;
+    uint32_t n = item->fields.len;
+    if (!a->name) {
+        if (*named)
+            tl_err(s, a->loc, TL_E0380);
+        return *named ? n : i;
+    }
+    *named = true;
+    for (uint32_t k = 0; k < n; k++)
+        if (item->fields.data[k].name == a->name)
+            return k;
+    const char **names = TL_NEW_ARRAY(s->arena, const char *, n + 1);
+    for (uint32_t k = 0; k < n; k++)
+        names[k] = item->fields.data[k].name;
+    const char *what = tl_format(s->arena, "struct %s", item->name);
+    tl_label_fields(s, tl_err(s, a->loc, TL_E0210, what, a->name), n, names);
+    return n;
+}
+
+/* The value of a field that is not given, evaluated where the struct is defined. */
+static TlVal default_of(TlSema *s, const TlTy *ty, uint32_t i)
+{
+    const TlFieldDecl *f = &ty->def->item->fields.data[i];
+    TlFrame top = {.mod = ty->def->mod}, *frame = s->frame;
+    if (!f->init)
+        return tl_default_of(s, &ty->items[i], f->loc);
+    tl_item_bind(s->prog, ty->def);
+    s->frame = &top;
+    TlVal v = tl_eval_init(s, f->init, &ty->items[i]);
+    s->frame = frame;
+    return v;
+}
+
+void tl_check_defaults(TlSema *s, const TlTy *ty)
+{
+    for (uint32_t i = 0; ty->kind == TL_TY_STRUCT && i < ty->n; i++)
+        if (ty->def->item->fields.data[i].init)
+            default_of(s, ty, i);
+}
+
+TlVal tl_default_of(TlSema *s, const TlTy *ty, TlLoc loc)
+{
+    if (ty->kind == TL_TY_AUTO) {
+        tl_err(s, loc, TL_E0103, "a field of type auto");
+        return tl_bad();
+    }
+    if (ty->kind != TL_TY_STRUCT)
+        return tl_zero(s, ty);
+    TlVal v = tl_val_items(s, TL_VAL_STRUCT, ty->def, ty->n);
+    for (uint32_t i = 0; i < ty->n; i++)
+        v.items[i] = default_of(s, ty, i);
+    return v;
+}
+
+/* {1, left = 3}: the first fields by position, others by name, the rest by default. */
+static TlVal eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty)
+{
+    bool is_struct = ty->kind == TL_TY_STRUCT, named = false;
     uint32_t n = is_struct ? ty->n : 0;
     TlVal v = tl_val_items(s, TL_VAL_STRUCT, ty->def, n);
-    if (is_struct && list->args.len > n)
-        tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), n, list->args.len);
+    bool *given = TL_NEW_ARRAY(s->arena, bool, n + 1);
+    uint32_t by_position = 0;
+    while (by_position < list->args.len && !list->args.data[by_position].name)
+        by_position++;
+    if (is_struct && by_position > n)
+        tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), n, by_position);
     for (uint32_t i = 0; i < list->args.len; i++) {
-        TlVal x = tl_eval_value(s, list->args.data[i].value);
-        if (i < n)
-            v.items[i] = tl_convert(s, &x, &ty->items[i], list->args.data[i].value->loc);
+        const TlArg *a = &list->args.data[i];
+        uint32_t k = is_struct ? field_of(s, ty->def->item, a, i, &named) : 0;
+        TlTy none = tl_ty_unknown(TL_DTYPE_COUNT);
+        TlVal x = tl_eval_init(s, a->value, k < n ? &ty->items[k] : &none);
+        if (k < n && given[k])
+            tl_err(s, a->loc, TL_E0381, ty->def->item->fields.data[k].name);
+        if (k < n)
+            v.items[k] = x, given[k] = true;
     }
-    for (uint32_t i = list->args.len; i < n; i++)
-        v.items[i] = tl_zero(s, &ty->items[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (!given[i])
+            v.items[i] = default_of(s, ty, i);
     return is_struct ? v : tl_unknown(TL_DTYPE_COUNT);
+}
+
+TlVal tl_eval_init(TlSema *s, const TlExpr *e, const TlTy *ty)
+{
+    if (e->braces && ty->kind == TL_TY_ARRAY)
+        return tl_array_fields(s, e, ty);
+    if (e->braces) {
+        if (ty->kind != TL_TY_STRUCT && ty->kind != TL_TY_UNKNOWN)
+            tl_err(s, e->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
+        return eval_fields(s, e, ty);
+    }
+    bool may_be_fn = ty->kind == TL_TY_AUTO;
+    TlVal v = may_be_fn ? tl_eval(s, e) : tl_eval_value(s, e);
+    TlVal x = may_be_fn && tl_is_fn(&v) ? v : tl_convert(s, &v, ty, e->loc);
+    /* not a stand-in: it may be a constant that is known later */
+    return v.kind == TL_VAL_UNKNOWN && x.kind == TL_VAL_IR ? tl_unknown(tl_val_dtype(&x)) : x;
 }
 
 static TlVal eval_struct(TlSema *s, const TlExpr *e)
@@ -44,7 +129,7 @@ static TlVal eval_struct(TlSema *s, const TlExpr *e)
     bool wrong = ty.kind != TL_TY_STRUCT && ty.kind != TL_TY_UNKNOWN;
     if (wrong)
         tl_err(s, e->type->loc, TL_E0212, tl_ty_str(s, &ty));
-    TlVal v = tl_eval_fields(s, e, &ty);
+    TlVal v = eval_fields(s, e, &ty);
     return wrong ? tl_bad() : v;
 }
 
@@ -54,6 +139,15 @@ static TlVal eval_make(TlSema *s, const TlExpr *e)
     TlVal v = e->args.len ? tl_eval_value(s, e->args.data[0].value) : tl_zero(s, &ty);
     if (e->args.len > 1)
         tl_err(s, e->args.data[1].loc, TL_E0312, tl_ty_str(s, &ty), 1u, e->args.len);
+    bool scalar = ty.kind == TL_TY_VALUE && tl_is_scalar(ty.type) && !ty.type->ptr;
+    if (scalar && v.kind == TL_VAL_IR && !v.u.ir->type->ptr &&
+        (tl_is_tile(&v) || !tl_widens(v.u.ir->type->dtype, ty.type->dtype))) { /* float(v) */
+        TlDiag *row = tl_err(s, e->loc, tl_is_tile(&v) ? TL_E0304 : TL_E0301, tl_val_str(s, &v),
+                             tl_dtype_name(ty.type->dtype));
+        tl_label(s, row, "a cast is written %s",
+                 tl_cast_text(s, e->args.data[0].value, ty.type->dtype));
+        return tl_bad();
+    }
     return tl_convert(s, &v, &ty, e->args.len ? e->args.data[0].value->loc : e->loc);
 }
 
@@ -94,12 +188,24 @@ static TlVal eval_binary(TlSema *s, const TlExpr *e)
             v = tl_eval_logical(s, at->u.op, v, at->b, at->loc);
         } else {
             TlVal right = tl_eval(s, at->b);
-            s->b.loc = at->loc;
+            s->b.loc = s->operator_at = at->loc;
+            s->operands[0] = at->a, s->operands[1] = at->b;
             v = tl_binary_vals(s, at->u.op, v, right, at->loc);
         }
         tl_fact_result(s, at, &v);
     }
     return v;
+}
+
+/* Is it a word of another language, whose arguments are hardly ours? The one error is enough. */
+static bool is_foreign(const TlExpr *f)
+{
+    bool member = f->kind == TL_EX_MEMBER;
+    if (!member && f->kind != TL_EX_NAME)
+        return false;
+    if (tl_advice(f->u.name, strlen(f->u.name), member ? 'm' : 'n'))
+        return true;
+    return member && f->a->kind == TL_EX_NAME && tl_advice(f->a->u.name, strlen(f->a->u.name), 'n');
 }
 
 static TlVal eval_call(TlSema *s, const TlExpr *e)
@@ -108,6 +214,8 @@ static TlVal eval_call(TlSema *s, const TlExpr *e)
     TlVal f = tl_eval(s, e->a);
     if (f.kind == TL_VAL_BUILTIN)
         return tl_builtin_call(s, f.u.builtin, f.fast, e);
+    if (tl_is_bad(&f) && is_foreign(e->a))
+        return f;
     TlArgVal *args = TL_NEW_ARRAY(s->arena, TlArgVal, e->args.len + 1);
     for (uint32_t i = 0; i < e->args.len; i++) {
         const TlArg *a = &e->args.data[i];
@@ -145,6 +253,8 @@ static TlVal eval_place(TlSema *s, const TlExpr *e)
 {
     TlAccess a;
     tl_access(s, e, &a);
+    if (a.element.kind != TL_VAL_VOID)
+        return a.element;
     if (!tl_access_ok(&a))
         return a.bad;
     return tl_access_load(s, &a, NULL);
@@ -205,6 +315,7 @@ TlVal tl_eval_value(TlSema *s, const TlExpr *e)
 {
     TlVal v = tl_eval(s, e);
     tl_check_value(s, &v, e->loc);
+    s->evaluated = e;
     return v;
 }
 

@@ -1,5 +1,5 @@
-/* What evaluates a side only when a condition says so: c ? a : b, && and ||. Both sides of a choice
- * between tiles are evaluated, element by element. */
+/* Expressions that evaluate a side only if a condition says so: c ? a : b, && and ||. For a choice
+ * between tiles both sides are evaluated, element by element. */
 #include "frontend/sema.h"
 
 /* ---- c ? a : b ---- */
@@ -50,9 +50,12 @@ static TlVal select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal 
                                tl_broadcast_ir(s, x[1], rank, shape)));
 }
 
-static TlVal select_of(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, const TlExpr *e)
+/* `vals` are the values of the two sides; a known integer beside a float becomes one. */
+static TlVal select_of(TlSema *s, const TlVal *c, TlVal *vals, const TlExpr *e)
 {
-    TlVal out = select_vals(s, c, a, b, e->loc);
+    if (!tl_known_to_floats(s, 2, vals, (TlLoc[]){e->b->loc, e->c->loc}))
+        return tl_bad();
+    TlVal out = select_vals(s, c, &vals[0], &vals[1], e->loc);
     if (out.kind == TL_VAL_CHOICE) {
         TlLoc *locs = TL_NEW_ARRAY(s->arena, TlLoc, 2);
         locs[0] = e->b->loc, locs[1] = e->c->loc;
@@ -66,7 +69,7 @@ static bool align_arms(TlSema *s, TlArm *arms, TlVal *vals, const TlExpr *e)
 {
     const TlLoc locs[2] = {e->b->loc, e->c->loc};
     TlVal *a = &vals[0], *b = &vals[1];
-    if (a->kind == TL_VAL_TUPLE || a->kind == TL_VAL_STRUCT || !tl_is_number(a) ||
+    if (tl_has_items(a) || !tl_is_number(a) ||
         !tl_is_number(b) || tl_is_pointer(a)) {
         TlTy ta = tl_ty_of(s, a), tb = tl_ty_of(s, b);
         if (!tl_ty_same(&ta, &tb)) {
@@ -81,10 +84,7 @@ static bool align_arms(TlSema *s, TlArm *arms, TlVal *vals, const TlExpr *e)
         d = da == TL_F32 || db == TL_F32 ? TL_F32 : tl_dtype_bits(da) > tl_dtype_bits(db) ? da : db;
     } else if (da == TL_DTYPE_COUNT)
         d = db;
-    else if (db != TL_DTYPE_COUNT && tl_is_known_int(a) && tl_is_float(db))
-        d = db;
-    else if (db != TL_DTYPE_COUNT && !(tl_is_known_int(b) && tl_is_float(da)) &&
-             !tl_common_dtype(da, db, &d)) {
+    else if (db != TL_DTYPE_COUNT && !tl_common_dtype(da, db, &d)) {
         tl_err(s, e->loc, TL_E0302, "?:", tl_val_str(s, a), tl_val_str(s, b));
         return false;
     }
@@ -163,6 +163,7 @@ static TlVal cond_scalar(TlSema *s, const TlExpr *e, TlValue *c)
     tl_arm_begin(s, &arms[1]);
     vals[1] = tl_eval_value(s, e->c);
     tl_arm_end(s, &arms[1]);
+    tl_known_to_floats(s, 2, vals, (TlLoc[]){e->b->loc, e->c->loc});
     bool literals = tl_is_untyped(&vals[0]) && tl_is_untyped(&vals[1]);
     bool bad = tl_is_bad(&vals[0]) || tl_is_bad(&vals[1]);
     if (bad || (!literals && !align_arms(s, arms, vals, e))) {
@@ -179,7 +180,7 @@ static TlVal cond_scalar(TlSema *s, const TlExpr *e, TlValue *c)
         tl_arm_inline(s, &arms[0]);
         tl_arm_inline(s, &arms[1]);
         TlVal cv = tl_val_ir(c);
-        return select_of(s, &cv, &vals[0], &vals[1], e);
+        return select_of(s, &cv, vals, e);
     }
     tl_arms_join(s, c, &arms[0], &arms[1], &vals[0], &vals[1], &out, e->loc);
     return out;
@@ -199,11 +200,13 @@ TlVal tl_eval_choice(TlSema *s, const TlExpr *e)
         tl_no_condition(s, &c, e->a->loc);
         c = tl_bad();
     }
-    TlVal a = tl_eval_value(s, e->b), b = tl_eval_value(s, e->c);
-    bool plain = tl_is_number(&a) && tl_is_number(&b) && !tl_is_pointer(&a) && !tl_is_pointer(&b);
-    if (tl_is_bad(&c) && (!plain || (tl_is_untyped(&a) && tl_is_untyped(&b))))
+    TlVal vals[2];
+    vals[0] = tl_eval_value(s, e->b), vals[1] = tl_eval_value(s, e->c);
+    const TlVal *a = &vals[0], *b = &vals[1];
+    bool plain = tl_is_number(a) && tl_is_number(b) && !tl_is_pointer(a) && !tl_is_pointer(b);
+    if (tl_is_bad(&c) && (!plain || (tl_is_untyped(a) && tl_is_untyped(b))))
         return tl_unknown(TL_DTYPE_COUNT);
-    return select_of(s, &c, &a, &b, e);
+    return select_of(s, &c, vals, e);
 }
 
 /* ---- && and || ---- */

@@ -1,5 +1,5 @@
-/* Names in expressions, and what is after a dot: variables, items of modules, built-in functions,
- * facts of the target, fields. */
+/* Names in expressions, and members: variables, items of modules, built-in functions, facts of the
+ * target, fields. */
 #include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>
@@ -28,12 +28,12 @@ static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
     def->state = TL_BUSY;
     TlFrame top = {.mod = def->mod}, *frame = s->frame;
     s->frame = &top;
-    TlVal v = def->item->value ? tl_eval_value(s, def->item->value)
-                               : tl_bad(); /* none after a syntax error */
-    if (!tl_is_bad(&v)) {
+    TlVal v = tl_bad(); /* none after a syntax error */
+    if (def->item->value) {
         TlTy ty = def->item->type ? tl_type_resolve(s, def->item->type) : tl_ty_kind(TL_TY_AUTO);
-        v = tl_convert(s, &v, &ty, def->item->value->loc);
-        if (v.kind != TL_VAL_CONST && !tl_is_bad(&v)) {
+        v = tl_eval_init(s, def->item->value, &ty);
+        bool fits = v.kind == TL_VAL_CONST || v.kind == TL_VAL_STRUCT || tl_is_bad(&v);
+        if (!fits || !tl_is_constant(&v)) {
             tl_err(s, def->item->value->loc, TL_E0406,
                    tl_format(s->arena, "the value of '%s'", def->item->name));
             v = tl_bad();
@@ -165,8 +165,10 @@ static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
     const char *advice = tl_advice(full, strlen(full), 'n');
     if (!advice && member && tl_advice(name, strlen(name), 'n')) {
         advice = tl_advice(member, strlen(member), 'n');
-        if (!advice && tl_builtin_find(member))
-            advice = tl_format(s->arena, "write %s(...): functions have no prefix here", member);
+        const TlBuiltin *b = advice ? NULL : tl_builtin_find(member);
+        if (b)
+            advice = tl_format(s->arena, "write %s: functions have no prefix here",
+                               tl_builtin_form(s, b));
         if (!advice)
             advice = tl_advice_of_library(s->arena, member);
     }
@@ -193,7 +195,7 @@ TlVal tl_eval_name(TlSema *s, const TlExpr *e, TlName member)
     const TlVar *v = tl_var_of(s, e);
     if (v) {
         tl_fact_use(s, e->loc, v->loc, &v->val);
-        return v->val.kind == TL_VAL_UNSET ? tl_unknown(TL_DTYPE_COUNT) : v->val;
+        return v->val.kind == TL_VAL_UNSET || v->is_wrong ? tl_unknown(TL_DTYPE_COUNT) : v->val;
     }
     TlDef *def = tl_mod_find(s->frame->mod, name);
     if (def) {

@@ -18,13 +18,26 @@ TlDtype tl_beside_unknown(TlDtype d)
     return d;
 }
 
+/* The operands of the operator at a position, as written; NULL: not known. */
+static const TlExpr *const *operands_at(const TlSema *s, uint32_t n, TlLoc loc)
+{
+    bool same = s->operator_at.file == loc.file && s->operator_at.line == loc.line &&
+                s->operator_at.col == loc.col;
+    return n == 2 && same ? s->operands : NULL;
+}
+
 /* In `0.5 * i` it is i that should be cast: as an integer, the literal would be 0. */
 static bool is_float_for_int(TlSema *s, const TlVal *literal, TlDtype other, TlLoc loc)
 {
     if (literal->kind != TL_VAL_FLOAT || other == TL_DTYPE_COUNT || !tl_is_int(other))
         return false;
-    tl_label(s, tl_err(s, loc, TL_E0402, tl_const_text(s, literal), tl_dtype_name(other)),
-             "cast the integers instead: (f32)x");
+    TlDiag *row = tl_err(s, loc, TL_E0402, tl_const_text(s, literal), tl_dtype_name(other));
+    const TlExpr *const *exprs = operands_at(s, 2, loc);
+    bool right = exprs && exprs[0]->kind == TL_EX_FLOAT;
+    if (exprs && (right || exprs[1]->kind == TL_EX_FLOAT))
+        tl_label(s, row, "cast the integer instead: %s", tl_cast_text(s, exprs[right], TL_F32));
+    else
+        tl_label(s, row, "cast the integers instead: (f32)x");
     return true;
 }
 
@@ -45,8 +58,7 @@ static TlDtype float_beside(uint32_t n, const TlVal *vals, bool *literal)
     return d;
 }
 
-/* Known integers become floats where there is one beside them. False after an error. */
-static bool known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs)
+bool tl_known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs)
 {
     bool literal, ok = true;
     TlDtype d = float_beside(n, vals, &literal);
@@ -66,25 +78,47 @@ static bool is_row_vector(const TlType *matrix, const TlType *vector)
     return matrix->rank == 2 && vector->rank == 1 && matrix->shape[0] == vector->shape[0];
 }
 
-/* What to write where two types meet. */
-static void label_types(TlSema *s, TlDiag *row, const char *what, TlDtype a, TlDtype b)
+static bool is_compare(int op)
+{
+    return op >= TL_BIN_LT && op <= TL_BIN_NE;
+}
+
+/* v & 1 == 0 */
+static void label_precedence(TlSema *s, TlDiag *row, const char *what, const TlExpr *const *exprs)
+{
+    const TlExpr *left = exprs ? exprs[0] : NULL, *right = exprs ? exprs[1] : NULL;
+    bool compares = right && right->kind == TL_EX_BINARY && !right->parens &&
+                    is_compare(right->u.op);
+    tl_label(s, row, "comparisons bind tighter than %s: write (%s %s %s) %s %s", what,
+             compares ? tl_short_text(s, left, "a") : "a", what,
+             compares ? tl_short_text(s, right->a, "b") : "b",
+             compares ? tl_binop_text(right->u.op) : "==",
+             compares ? tl_short_text(s, right->b, "c") : "c");
+}
+
+/* What to write where two types meet; exprs: as written, or NULL. */
+static void label_types(TlSema *s, TlDiag *row, const char *what, TlDtype a, TlDtype b,
+                        const TlExpr *const *exprs)
 {
     bool bits = strchr("&|^", what[0]) && !what[1];
     if (bits && (a == TL_BOOL || b == TL_BOOL))
-        tl_label(s, row, "comparisons bind tighter than %s: write (a %s b) == c", what, what);
+        label_precedence(s, row, what, exprs);
     else if (tl_is_float(a) != tl_is_float(b) && (tl_is_int(a) || tl_is_int(b)))
-        tl_label(s, row, "cast the integer: (%s)x", tl_dtype_name(tl_is_float(a) ? a : b));
+        tl_label(s, row, "cast the integer: %s",
+                 tl_cast_text(s, exprs ? exprs[tl_is_float(a)] : NULL, tl_is_float(a) ? a : b));
     else
         tl_label(s, row, "cast one of them");
 }
 
-/* Arithmetic with what is true or false. */
-static void label_bool(TlSema *s, TlDiag *row, int op, TlDtype d)
+/* Arithmetic with what is true or false; truth: which operand that is. */
+static void label_bool(TlSema *s, TlDiag *row, int op, TlDtype d, int truth, TlLoc loc)
 {
+    const TlExpr *const *exprs = operands_at(s, 2, loc);
     if (d != TL_BOOL)
         return;
     if (op == TL_BIN_MUL)
-        tl_label(s, row, "write c ? x : 0");
+        tl_label(s, row, "write %s ? %s : 0", tl_short_text(s, exprs ? exprs[truth] : NULL, "c"),
+                 tl_short_text(s, exprs ? exprs[!truth] : NULL, "x"));
     else if (op == TL_BIN_ADD)
         tl_label(s, row, "sum(c) counts what is true; of one, cast it: (i32)c");
     else
@@ -99,14 +133,13 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
     uint32_t first = 0;
     bool open = false;
     *bad = tl_bad();
-    if (!known_to_floats(s, n, vals, locs))
+    if (!tl_known_to_floats(s, n, vals, locs))
         return false;
     *bad = tl_val(TL_VAL_VOID);
     for (uint32_t i = 0; i < n; i++) {
         if (!tl_check_value(s, &vals[i], locs[i]))
             *bad = tl_bad();
-        if (vals[i].kind == TL_VAL_TUPLE || vals[i].kind == TL_VAL_STRUCT ||
-            vals[i].kind == TL_VAL_VIEW || tl_is_pointer(&vals[i])) {
+        if (tl_has_items(&vals[i]) || vals[i].kind == TL_VAL_VIEW || tl_is_pointer(&vals[i])) {
             TlDiag *row = tl_err(s, loc, TL_E0316, what, tl_val_str(s, &vals[i]));
             tl_label_view(s, row, &vals[i]);
             *bad = tl_bad();
@@ -124,7 +157,7 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
             label_types(s,
                         tl_err(s, loc, TL_E0302, what, tl_val_str(s, &vals[first]),
                                tl_val_str(s, &vals[i])),
-                        what, d, own);
+                        what, d, own, operands_at(s, n, loc));
             *bad = tl_bad();
             return false;
         }
@@ -182,10 +215,6 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
 
 /* ---- which types an operator takes ---- */
 
-static bool is_compare(int op)
-{
-    return op >= TL_BIN_LT && op <= TL_BIN_NE;
-}
 static bool is_bitwise(int op)
 {
     return op == TL_BIN_AND || op == TL_BIN_OR || op == TL_BIN_XOR;
@@ -228,7 +257,7 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
         if (op_takes(op, d))
             continue;
         TlDiag *row = tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, both[i]));
-        label_bool(s, row, op, d);
+        label_bool(s, row, op, d, i, loc);
         if (tl_is_storage_only(d))
             tl_label(s, row, "cast to a wider type first");
         else if (op == TL_BIN_REM && tl_is_float(d))
@@ -378,7 +407,7 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
         return tl_bad();
     if (!is_shift(op) && (tl_is_known_int(&a) || tl_is_known_int(&b))) {
         TlVal both[2] = {a, b};
-        if (!known_to_floats(s, 2, both, (TlLoc[]){loc, loc}))
+        if (!tl_known_to_floats(s, 2, both, (TlLoc[]){loc, loc}))
             return tl_bad();
         a = both[0], b = both[1];
     }
@@ -420,7 +449,7 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
     }
     if (!op_takes(op, x[0]->type->dtype)) {
         label_bool(s, tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_type_str(s->ctx, x[0]->type)),
-                   op, x[0]->type->dtype);
+                   op, x[0]->type->dtype, 0, loc);
         return tl_bad();
     }
     return tl_val_ir(emit_binary(s, op, x[0], x[1]));

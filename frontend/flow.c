@@ -15,7 +15,11 @@
 
 void tl_arm_begin_in(TlSema *s, TlArm *arm, TlBlock *block)
 {
-    *arm = (TlArm){.block = block, .outer = s->b, .mark = s->trail.len, .serial = s->serial};
+    *arm = (TlArm){.block = block,
+                   .outer = s->b,
+                   .mark = s->trail.len,
+                   .serial = s->serial,
+                   .evens = s->evens.len};
     s->b.block = block;
     s->b.before = NULL;
 }
@@ -50,6 +54,8 @@ void tl_arm_end(TlSema *s, TlArm *arm)
         TlTrail *t = &s->trail.data[--s->trail.len];
         t->var->val = t->old;
     }
+    if (s->evens.len > arm->evens)
+        s->evens.len = arm->evens;
     TL_ASSERT(arm->outer.block != arm->block, "an arm inside of itself");
     TlLoc loc = s->b.loc;
     s->b = arm->outer;
@@ -66,6 +72,7 @@ void tl_arm_reopen(TlSema *s, TlArm *arm)
 {
     arm->outer = s->b;
     arm->mark = s->trail.len;
+    arm->evens = s->evens.len;
     apply_changes(s, arm);
     s->b.block = arm->block;
     s->b.before = NULL;
@@ -170,10 +177,23 @@ static bool same_val(const TlVal *a, const TlVal *b)
     case TL_VAL_VIEW: return a->u.ir == b->u.ir;
     case TL_VAL_CONST: return a->dtype == b->dtype && a->u.bits == b->u.bits;
     case TL_VAL_TUPLE:
-    case TL_VAL_STRUCT: return a->items == b->items;
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY: return a->items == b->items;
     case TL_VAL_INT: return a->u.integer == b->u.integer;
-    default: return false;
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN: return tl_same_fn(a, b);
+    case TL_VAL_ERROR:
+    case TL_VAL_UNKNOWN:
+    case TL_VAL_UNSET:
+    case TL_VAL_VOID:
+    case TL_VAL_FLOAT:
+    case TL_VAL_CHOICE:
+    case TL_VAL_TYPE:
+    case TL_VAL_STRING:
+    case TL_VAL_MODULE:
+    case TL_VAL_SPACE: break;
     }
+    return false;
 }
 
 /* The value as IR at the end of its arm. */
@@ -248,12 +268,18 @@ static TlVal join_vals(Join *j, const TlVal *a, const TlVal *b)
     const TlVal *set = a->kind == TL_VAL_UNSET ? b : a;
     if (set->kind == TL_VAL_VOID || set->kind == TL_VAL_UNSET)
         return *set;
-    if (set->kind == TL_VAL_TUPLE || set->kind == TL_VAL_STRUCT) {
+    if (tl_has_items(set)) {
         TlVal out = tl_val_copy(j->s, set), unset = tl_val(TL_VAL_UNSET);
         for (uint32_t i = 0; i < set->n; i++)
             out.items[i] = join_vals(j, a->kind == TL_VAL_UNSET ? &unset : &a->items[i],
                                      b->kind == TL_VAL_UNSET ? &unset : &b->items[i]);
         return out;
+    }
+    if (tl_is_fn(set)) {
+        if (a->kind != TL_VAL_UNSET && b->kind != TL_VAL_UNSET)
+            tl_err(j->s, j->loc, TL_E0302, "the branches", tl_val_str(j->s, a),
+                   tl_val_str(j->s, b));
+        return *set;
     }
     return set->kind == TL_VAL_VIEW ? join_views(j, a, b) : join_leaf(j, a, b);
 }
@@ -264,7 +290,7 @@ static void patch(TlSema *s, TlVal *v, TlValue *const *results)
         *v = tl_val_ir(results[v->n - 1]);
     else if (v->kind == TL_VAL_VIEW && v->n)
         *v = put_together(s, v->u.type->type, results + v->n - 1);
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+    if (!tl_has_items(v))
         return;
     for (uint32_t i = 0; i < v->n; i++)
         patch(s, &v->items[i], results);
@@ -397,7 +423,7 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
 static TlVal normal_val(TlSema *s, const TlVal *v, const TlTy *ty, TlLoc loc, TlValues *leaves)
 {
     TlVal x = v->kind == TL_VAL_UNSET ? tl_zero(s, ty) : *v;
-    if (x.kind == TL_VAL_TUPLE || x.kind == TL_VAL_STRUCT) {
+    if (tl_has_items(&x)) {
         TlVal out = tl_val_copy(s, &x);
         for (uint32_t i = 0; i < x.n; i++) {
             TlTy none = tl_ty_kind(TL_TY_AUTO);
@@ -447,7 +473,7 @@ static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
         *values += view_leaves(t);
         return put_together(s, t, *values - view_leaves(t));
     }
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+    if (!tl_has_items(v))
         return *v;
     TlVal out = tl_val_copy(s, v);
     for (uint32_t i = 0; i < v->n; i++)
@@ -463,7 +489,7 @@ void tl_carry_take(TlSema *s, const TlCarried *c, TlValue *const *values)
 
 static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValues *out)
 {
-    if (init->kind == TL_VAL_TUPLE || init->kind == TL_VAL_STRUCT) {
+    if (tl_has_items(init)) {
         TlVal bad = tl_bad();
         for (uint32_t i = 0; i < init->n; i++)
             final_leaves(s, &init->items[i],
@@ -480,6 +506,9 @@ static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValue
         return;
     const TlType *t = init->u.ir->type;
     TlValue *x = tl_is_number(now) ? tl_materialize(s, now, s->b.loc) : NULL;
+    if (x && x->type != t)
+        tl_err(s, s->b.loc, TL_E0302, "a variable of the loop", tl_type_str(s->ctx, t),
+               tl_val_str(s, now));
     if (!x || x->type != t)
         x = t->ptr ? init->u.ir : tl_const_bits(&s->b, t, 0); /* after an error, or abstract */
     tl_vec_push(s->arena, out, x);

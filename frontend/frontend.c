@@ -31,6 +31,7 @@ static void check_const(TlSema *s, TlDef *def)
 static void check_def(TlSema *s, TlDef *def)
 {
     TlFrame frame = {.mod = def->mod};
+    TlTy ty;
     s->steps = 0;
     s->exhausted = false;
     switch (def->item->kind) {
@@ -38,7 +39,8 @@ static void check_def(TlSema *s, TlDef *def)
     case TL_IT_CONST: check_const(s, def); return;
     case TL_IT_STRUCT:
         s->frame = &frame;
-        tl_struct_ty(s, def);
+        ty = tl_struct_ty(s, def);
+        tl_check_defaults(s, &ty);
         s->frame = NULL;
         return;
     case TL_IT_FUNCTION: tl_check_function(s, def); return;
@@ -97,6 +99,7 @@ static TlProgram *open_program(TlCtx *ctx, uint32_t source, const TlFrontendOpti
     TlSpanMark mark = tl_trace_begin(ctx->trace, "front end", NULL, "modules");
     p->root = tl_module_open(p, source, ctx->diags.sources.data[source].path);
     tl_trace_end(ctx->trace, mark);
+    tl_options_expand(p);
     return p;
 }
 
@@ -143,17 +146,6 @@ static TlDef *find_kernel(const TlProgram *p, const char *name)
     return def && def->item->kind == TL_IT_KERNEL ? def : NULL;
 }
 
-/* The name after "kernel." in a constant's name; the whole name if it is for every kernel; NULL if
- * it is for another kernel. */
-static const char *name_for(const char *given, const char *kernel)
-{
-    const char *dot = strchr(given, '.');
-    if (!dot)
-        return given;
-    size_t n = (size_t)(dot - given);
-    return strlen(kernel) == n && !strncmp(given, kernel, n) ? dot + 1 : NULL;
-}
-
 static bool takes_const(const TlDef *def, const char *name)
 {
     for (uint32_t i = 0; i < def->item->params.len; i++) {
@@ -164,13 +156,36 @@ static bool takes_const(const TlDef *def, const char *name)
     return false;
 }
 
+/* The name after "kernel." in a constant's name; the whole name if it is for every kernel, "o.f" of
+ * this one's options too; NULL if it is for another kernel. */
+static const char *name_for(const char *given, const TlDef *def)
+{
+    const char *dot = strchr(given, '.'), *kernel = def->item->name;
+    if (!dot || takes_const(def, given))
+        return given;
+    size_t n = (size_t)(dot - given);
+    return strlen(kernel) == n && !strncmp(given, kernel, n) ? dot + 1 : NULL;
+}
+
 bool tl_program_has_const(const TlProgram *p, const char *kernel, const char *name)
 {
     for (uint32_t i = 0; i < p->kernels.len; i++) {
         const TlDef *def = p->kernels.data[i];
-        const char *mine = name_for(name, def->item->name);
+        const char *mine = name_for(name, def);
         if ((!kernel || !strcmp(kernel, def->item->name)) && mine && takes_const(def, mine))
             return true;
+    }
+    return false;
+}
+
+bool tl_program_has_options(const TlProgram *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->kernels.len; i++) {
+        const TlItem *item = p->kernels.data[i]->item;
+        for (uint32_t k = 0; k < item->params.len; k++)
+            if (item->params.data[k].form == TL_PF_OPTIONS &&
+                !strcmp(item->params.data[k].name, name))
+                return true;
     }
     return false;
 }
@@ -271,7 +286,7 @@ static const char *given_text(const Lower *l, const char *name)
 {
     const char *plain = NULL;
     for (uint32_t i = l->ngiven; i-- > 0;) {
-        const char *given = l->given[i].name, *mine = name_for(given, l->def->item->name);
+        const char *given = l->given[i].name, *mine = name_for(given, l->def);
         if (!mine || strcmp(mine, name) != 0)
             continue;
         if (mine != given)
@@ -317,13 +332,13 @@ static bool same_const(const TlVal *a, const TlVal *b)
 {
     if (a->kind != b->kind)
         return false;
-    switch (a->kind) {
-    case TL_VAL_CONST: return a->dtype == b->dtype && a->u.bits == b->u.bits;
-    case TL_VAL_TYPE: return tl_ty_same(a->u.type, b->u.type);
-    case TL_VAL_FN: return a->def == b->def && a->u.up == b->u.up;
-    case TL_VAL_BUILTIN: return a->u.builtin == b->u.builtin;
-    default: return false;
-    }
+    if (a->kind == TL_VAL_CONST)
+        return a->dtype == b->dtype && a->u.bits == b->u.bits;
+    if (a->kind == TL_VAL_TYPE)
+        return tl_ty_same(a->u.type, b->u.type);
+    if (a->kind == TL_VAL_FN)
+        return a->def == b->def && a->u.up == b->u.up;
+    return a->kind == TL_VAL_BUILTIN && a->u.builtin == b->u.builtin;
 }
 
 typedef enum Bound { BOUND, DISAGREES, BAD } Bound;
@@ -348,7 +363,7 @@ static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
         else if (text && !parse_const(l, p, text, &v))
             v = tl_bad();
         out[at++] = (TlBoundConst){p->name, v, !tl_is_bad(&v)};
-        tl_var_bind_const(s, p->local, p->loc, v);
+        tl_head_param_bind(s, item, p, v);
     }
     s->frame->vars = vars;
     return out;
@@ -429,7 +444,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
         }
         out[at].name = p->name;
         out[at++].val = v;
-        tl_var_bind_const(s, p->local, p->loc, v);
+        tl_head_param_bind(s, item, p, v);
     }
     return result;
 }
@@ -520,7 +535,7 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
         made += b == BOUND;
     }
     tl_diags_sort(&p->ctx->diags);
-    if (b == BAD && !l.message && !l.s.quiet_errors)
+    if (b == BAD && !l.message && !l.s.quiet_errors && !p->ctx->diags.errors)
         l.message = "a constant has no value";
     if (out_message)
         *out_message = l.message;
@@ -554,8 +569,9 @@ static const char *key_names(Lower *l)
         for (uint32_t k = 0; item->clauses.data[i].kind == TL_CL_KEY &&
                              k < item->clauses.data[i].args.len; k++) {
             const TlExpr *e = item->clauses.data[i].args.data[k].value;
-            if (e->kind == TL_EX_NAME)
-                tl_sbuf_putf(&text, "%s%s", text.len ? " " : "", e->u.name);
+            TlName name = tl_dotted_name(&l->s, e);
+            if (name)
+                tl_sbuf_putf(&text, "%s%s", text.len ? " " : "", name);
         }
     return text.text;
 }

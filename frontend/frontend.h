@@ -43,7 +43,10 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
 uint32_t tl_program_kernels(const TlProgram *p);
 const char *tl_program_kernel_name(const TlProgram *p, uint32_t i);
 
-/* Does the kernel, or with NULL any kernel, take the constant given as `name` ("BM", "gemm.BM")? */
+/* Has a kernel options of that name, `const S name`? */
+bool tl_program_has_options(const TlProgram *p, const char *name);
+/* Does the kernel, or with NULL any kernel, take the constant given as `name` ("BM", "gemm.BM",
+ * "o.field")? */
 bool tl_program_has_const(const TlProgram *p, const char *kernel, const char *name);
 
 /* One combination of the values that a kernel's tune clauses list. */

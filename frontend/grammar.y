@@ -66,6 +66,7 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
     TlDecls *decls;
     TlDecl *decl;
     TlFields *fields;
+    TlFieldDecl *field;
     TlParams *params;
     TlParamDecl *param;
     TlExtents *extents;
@@ -98,14 +99,14 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
 %token INC "++" DEC "--"
 
 %type <string> modname strings
-%type <name> name contextual
-%type <type> rettype type tiletype elem casttype argtype pointer constpointer
+%type <name> name contextual constname
+%type <type> fieldtype rettype type tiletype elem casttype argtype pointer constpointer
 %type <expr> expr optexpr orexpr andexpr bor bxor band eq rel shift addexpr mul
 %type <expr> operand typeval unary postfix complex path primary
-%type <expr> value list default default_type tunewhere
+%type <expr> value list default default_type tunewhere field_value
 %type <exprs> exprs targs values set
-%type <args> args arglist
-%type <arg> arg
+%type <args> args arglist values_of_fields
+%type <arg> arg value_of_field
 %type <indices> indices
 %type <index> index
 %type <stmt> block stmt decl simple loop forinit optsimple
@@ -116,6 +117,7 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
 %type <item> nestedhead
 %type <decl> init
 %type <fields> fields fieldnames
+%type <field> fieldname
 %type <params> params paramlist
 %type <param> param
 %type <extents> dims extents
@@ -165,19 +167,24 @@ modname:
   ;
 
 fields:
-    type fieldnames semi { $$ = tl_fields_typed($2, $1); }
-  | fields type fieldnames semi {
+    fieldtype fieldnames semi { $$ = tl_fields_typed($2, $1); }
+  | fields fieldtype fieldnames semi {
         uint32_t i;
         $$ = $1;
         tl_fields_typed($3, $2);
         for (i = 0; i < $3->len; i++) PUSH($$, $3->data[i]);
     }
   ;
+fieldtype: type | "auto" { $$ = tl_type_expr(p, TL_TE_AUTO, @1.begin); };
 fieldnames:
-    name { $$ = LIST(TlFields); PUSH($$, (TlFieldDecl){.name = $1, .loc = @1.begin}); }
+    fieldname { $$ = LIST(TlFields); PUSH($$, *$1); }
   | name '[' expr ']'
         { $$ = LIST(TlFields); PUSH($$, (TlFieldDecl){.name = $1, .loc = @1.begin, .count = $3}); }
-  | fieldnames ',' name { $$ = $1; PUSH($$, (TlFieldDecl){.name = $3, .loc = @3.begin}); }
+  | fieldnames ',' fieldname { $$ = $1; PUSH($$, *$3); }
+  ;
+fieldname:
+    name { $$ = tl_field(p, $1, @1.begin, NULL); }
+  | name '=' field_value { $$ = tl_field(p, $1, @1.begin, $3); }
   ;
 
 funchead: rettype name params
@@ -210,6 +217,7 @@ param:
         $$ = tl_param(p, TL_PF_VALUE, tl_type_expr(p, TL_TE_AUTO, @1.begin), $2, @2.begin, NULL);
     }
   | "const" type name default { $$ = tl_param(p, TL_PF_CONST, $2, $3, @3.begin, $4); }
+  | "const" type name '=' list { $$ = tl_param(p, TL_PF_CONST, $2, $3, @3.begin, $5); }
   | "const" "fn" name default { $$ = tl_param(p, TL_PF_CONST_FN, NULL, $3, @3.begin, $4); }
   | "const" "type" IDENT default_type
         { $$ = tl_param(p, TL_PF_CONST_TYPE, NULL, $3, @3.begin, $4); }
@@ -257,8 +265,14 @@ clause:
         { $$ = tl_clause(p, TL_CL_INSTANTIATE, @1.begin); TL_VEC_TAKE(&$$->variants, $3); }
   ;
 tunes:
-    name "in" set { $$ = LIST(TlTunes); PUSH($$, (TlTuneItem){$1, @1.begin, *$3}); }
-  | tunes ',' name "in" set { $$ = $1; PUSH($$, (TlTuneItem){$3, @3.begin, *$5}); }
+    constname "in" set { $$ = LIST(TlTunes); PUSH($$, (TlTuneItem){$1, @1.begin, *$3}); }
+  | tunes ',' constname "in" set { $$ = $1; PUSH($$, (TlTuneItem){$3, @3.begin, *$5}); }
+  ;
+/* A constant, or a field of options: "o.inner.n". */
+constname:
+    name
+  | constname '.' name
+        { $$ = tl_intern_str(&p->ctx->strings, tl_format(&p->ctx->perm, "%s.%s", $1, $3)); }
   ;
 set: '{' values comma '}' { $$ = $2; };
 tunewhere: %empty { $$ = NULL; } | ';' "where" expr { $$ = $3; };
@@ -267,8 +281,8 @@ insts:
   | insts ';' inst { $$ = $1; PUSH($$, tl_variant($3)); }
   ;
 inst:
-    name '=' value { $$ = LIST(TlBindings); PUSH($$, (TlBinding){$1, @1.begin, $3}); }
-  | inst ',' name '=' value { $$ = $1; PUSH($$, (TlBinding){$3, @3.begin, $5}); }
+    constname '=' value { $$ = LIST(TlBindings); PUSH($$, (TlBinding){$1, @1.begin, $3}); }
+  | inst ',' constname '=' value { $$ = $1; PUSH($$, (TlBinding){$3, @3.begin, $5}); }
   ;
 
 /* ---- names and types ---- */
@@ -395,11 +409,30 @@ inits:
   | inits ',' init { $$ = $1; PUSH($$, *$3); }
   ;
 init:
-    name { $$ = tl_decl(p, $1, @1.begin, NULL, false); }
-  | name '=' expr { $$ = tl_decl(p, $1, @1.begin, $3, false); }
-  | name '=' list { $$ = tl_decl(p, $1, @1.begin, $3, true); }
+    name { $$ = tl_decl(p, $1, @1.begin, NULL); }
+  | name '=' field_value { $$ = tl_decl(p, $1, @1.begin, $3); }
+  | name '[' expr ']' { $$ = tl_decl(p, $1, @1.begin, NULL); $$->count = $3; }
+  | name '[' expr ']' '=' field_value { $$ = tl_decl(p, $1, @1.begin, $6); $$->count = $3; }
   ;
-list: '{' exprs comma '}' { $$ = tl_expr_tuple(p, @1.begin, @$, $2); };
+field_value: expr | list;
+list: '{' values_of_fields '}' {
+        $$ = tl_expr_typed(p, TL_EX_TUPLE, @1.begin, @$, NULL, $2);
+        $$->braces = true;
+    }
+  ;
+values_of_fields:
+    %empty { $$ = LIST(TlArgs); }
+  | fieldlist comma { $$ = $1; }
+  ;
+%type <args> fieldlist;
+fieldlist:
+    value_of_field { $$ = LIST(TlArgs); PUSH($$, *$1); }
+  | fieldlist ',' value_of_field { $$ = $1; PUSH($$, *$3); }
+  ;
+value_of_field:
+    field_value { $$ = tl_arg(p, NULL, $1->loc, &(TlIndex){.at = $1}); }
+  | name '=' field_value { $$ = tl_arg(p, $1, @1.begin, &(TlIndex){.at = $3}); }
+  ;
 comma: %empty | ',';
 names:
     name { $$ = LIST(TlDecls); PUSH($$, (TlDecl){.name = $1, .loc = @1.begin}); }
@@ -532,9 +565,8 @@ primary:
   | "nan" { $$ = tl_expr_new(p, TL_EX_NAN, @1.begin, @1); }
   | '(' expr ')' { $$ = tl_expr_parens($2, @$); }
   | '(' expr ',' exprs ')' { $$ = tl_expr_tuple(p, @1.begin, @$, tl_exprs_before(p, $2, $4)); }
-  | '(' "struct" structname ')' '{' exprs comma '}' {
-        $$ = tl_expr_typed(p, TL_EX_STRUCT, @1.begin, @$, $3, tl_args_of(p, $6));
-    }
+  | '(' "struct" structname ')' '{' values_of_fields '}'
+        { $$ = tl_expr_typed(p, TL_EX_STRUCT, @1.begin, @$, $3, $6); }
   | "in" args {
         $$ = tl_expr_call(p, tl_expr_name(p, @1, tl_intern_str(&p->ctx->strings, "in")), @$, $2);
     }
@@ -709,11 +741,10 @@ static const unsigned char *back_over_blanks(const unsigned char *s, const unsig
     return s;
 }
 
-/* Does `(T)` stand before the token, and nothing that could be called or indexed before that? */
-static bool after_cast_to_name(const TlParser *p)
+/* Does `(T)` stand before `at`, and nothing that could be called or indexed before that? */
+static bool is_behind_cast(const unsigned char *at, const unsigned char *begin)
 {
-    const unsigned char *begin = p->token_start.line_start, *name;
-    const unsigned char *s = back_over_blanks(p->token_start.at, begin);
+    const unsigned char *name, *s = back_over_blanks(at, begin);
     if (s == begin || *--s != ')') return false;
     s = name = back_over_blanks(s, begin);
     while (s > begin && is_word(s[-1])) s--;
@@ -721,7 +752,13 @@ static bool after_cast_to_name(const TlParser *p)
     s = back_over_blanks(s, begin);
     if (s == begin || *--s != '(') return false;
     s = back_over_blanks(s, begin);
-    return s == begin || !(is_word(s[-1]) || s[-1] == ')' || s[-1] == ']');
+    if (s > begin && s[-1] == ')') return is_behind_cast(s, begin); /* (f32)(half)x */
+    return s == begin || !(is_word(s[-1]) || s[-1] == ']');
+}
+
+static bool after_cast_to_name(const TlParser *p)
+{
+    return is_behind_cast(p->token_start.at, p->token_start.line_start);
 }
 
 static const char *row_of(const unsigned char *begin, const unsigned char *end, char where)
@@ -743,7 +780,9 @@ static const char *advice_of_token(const TlParser *p, const Expected *e)
     }
     const char *found = touching < begin ? row_of(touching, end, 's') : NULL;
     if (p->token == ':' && n && p->brackets.data[n - 1].open == '[') return tl_advice("[:", 2, 's');
-    if (p->token == '[' && !expects(e, "';'")) return NULL;
+    bool same_line = p->token_start.line == p->prev_end.line;
+    if (p->token == TL_TOK_IF && same_line && expects(e, "';'")) return tl_advice("a if c", 6, 's');
+    if (tl_at_lambda(p)) return tl_advice("[](", 3, 's');
     bool in_body = n && p->brackets.data[n - 1].open == '{';
     if (p->token == ':' && !expects(e, "';'") && !expects(e, "return") &&
         !(in_body && expects(e, "name")))
@@ -806,6 +845,9 @@ static const char *advice_for(const TlParser *p, const Expected *e)
     return advice;
 }
 
+static const char STRUCT_VALUE[] =
+    "a struct's value is written (struct T){...}, or in its declaration: T x = {...};";
+
 /* `(double)x`: the type in the parentheses before the token. */
 static const char *advice_of_cast(const TlParser *p)
 {
@@ -813,6 +855,7 @@ static const char *advice_of_cast(const TlParser *p)
                         *end = back_over_blanks(p->token_start.at, line) - 1, *begin;
     for (begin = end = back_over_blanks(end, line); begin > line && is_word(begin[-1]);) begin--;
     const char *advice = row_of(begin, end, 't');
+    if (!advice && p->token == '{') return STRUCT_VALUE;
     return advice ? advice : "a cast to a named type is written cast(x, T)";
 }
 
@@ -836,6 +879,7 @@ static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
     if (!d->label && keyword && expects(e, "name") && !expects(e, "integer") &&
         !expects(e, "scalar type"))
         d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);
+    if (!d->label && p->token == '{' && expects(e, "integer")) d->label = STRUCT_VALUE;
     if (!missing_semicolon && after_cast_to_name(p)) d->label = advice_of_cast(p);
     if (p->token == TL_TOK_END && p->brackets.len) {
         const TlBracket *b = &p->brackets.data[p->brackets.len - 1];

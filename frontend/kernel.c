@@ -25,7 +25,7 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
         if (!tl_is_const_form(p))
             continue;
         TlVal v = consts[at++].val;
-        tl_var_bind_const(k->s, p->local, p->loc, v);
+        tl_head_param_bind(k->s, k->item, p, v);
         if (!tl_is_bad(&v))
             tl_vec_push(k->s->arena, &k->info->consts,
                         (TlConstBinding){p->name, tl_const_param_text(k->s, &v)});
@@ -34,6 +34,20 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
 
 /* ---- run-time parameters ---- */
 
+/* The default of a field; only tools that make arguments use it. */
+static void bind_default(Kernel *k, const TlParamDecl *p, const TlType *t, TlParam *out)
+{
+    if (!p->init)
+        return;
+    TlTy ty = tl_ty_value(t);
+    TlVal v = tl_eval(k->s, p->init), x = tl_convert(k->s, &v, &ty, p->init->loc);
+    out->has_value = x.kind == TL_VAL_CONST;
+    out->value = out->has_value ? x.u.bits : 0;
+    if (!tl_is_constant(&x))
+        tl_err(k->s, p->init->loc, TL_E0406,
+               tl_format(k->s->arena, "the default of '%s'", p->name));
+}
+
 static TlVal bind_arg(Kernel *k, const TlParamDecl *p, const TlType *t, tile_param_kind kind)
 {
     TlParam out = {.name = p->name,
@@ -41,7 +55,9 @@ static TlVal bind_arg(Kernel *k, const TlParamDecl *p, const TlType *t, tile_par
                    .kind = kind,
                    .dtype = t->dtype,
                    .is_const = kind == TILE_PARAM_SCALAR || t->is_const,
+                   .of = p->of,
                    .rank = kind == TILE_PARAM_VIEW ? t->rank : 0};
+    bind_default(k, p, t, &out);
     tl_vec_push(k->s->arena, &k->info->params, out);
     TlValue *arg = tl_block_arg(k->fn->body, t, p->name);
     return kind == TILE_PARAM_VIEW ? tl_val_view(arg) : tl_val_ir(arg);
@@ -62,10 +78,6 @@ static TlVal view_param(Kernel *k, const TlParamDecl *p)
         return tl_unknown(TL_DTYPE_COUNT);
     }
     TlDtype d = elem.type->dtype;
-    if ((d == TL_I4 || d == TL_U4 || d == TL_F4E2M1) && !p->is_const) {
-        tl_err(k->s, p->loc, TL_E0605, "a packed view that is not const");
-        return tl_bad();
-    }
     return bind_arg(k, p, tl_type_view(k->s->ctx, d, p->is_const, (int)p->extents.len),
                     TILE_PARAM_VIEW);
 }
@@ -105,14 +117,16 @@ static void bind_params(Kernel *k)
         if (tl_map_get_ptr(&seen, p->name))
             tl_err(k->s, p->loc, TL_E0202, p->name);
         tl_map_put_ptr(&seen, p->name, p);
-        if (tl_is_const_form(p))
+        if (p->form == TL_PF_OPTIONS && !k->s->frame->vars[p->local->index]) /* of no fields */
+            tl_var_bind_const(k->s, p->local, p->loc, tl_unknown(TL_DTYPE_COUNT));
+        if (tl_is_const_form(p) || p->form == TL_PF_OPTIONS)
             continue;
         if (k->info->params.len == TILE_IMAGE_MAX_PARAMS)
             tl_err(k->s, p->loc, TL_E0606, TILE_IMAGE_MAX_PARAMS, "parameters");
         k->index[i] = k->info->params.len;
         TlVal v = p->form == TL_PF_VIEW ? view_param(k, p) : plain_param(k, p);
         k->views[i] = v;
-        tl_var_bind_const(k->s, p->local, p->loc, v);
+        tl_head_param_bind(k->s, k->item, p, v);
     }
 }
 
@@ -432,13 +446,15 @@ static void clause_key(Kernel *k, const TlClause *c)
     TL_ASSERT(c->kind == TL_CL_KEY, "clause %d is no key", (int)c->kind);
     for (uint32_t i = 0; i < c->args.len; i++) {
         const TlExpr *e = c->args.data[i].value;
-        tl_fact_name(k->s, e);
-        if (e->kind != TL_EX_NAME || !names_scalar(k, e->u.name))
+        TlName name = tl_dotted_name(k->s, e);
+        if (e->kind == TL_EX_NAME)
+            tl_fact_name(k->s, e);
+        if (!name || !names_scalar(k, name))
             tl_err(k->s, e->loc, TL_E0604, "key", "this is not an extent or a scalar parameter");
         else if (k->info->keys.len == TILE_IMAGE_MAX_KEYS)
             tl_err(k->s, e->loc, TL_E0606, TILE_IMAGE_MAX_KEYS, "keys");
         else
-            push_expr(k, &k->info->keys, e, key_type(k, e->u.name));
+            push_expr(k, &k->info->keys, e, key_type(k, name));
     }
 }
 
@@ -656,7 +672,7 @@ void tl_check_kernel(TlSema *s, TlDef *def)
         TlVal unknown = tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT);
         consts[at].name = p->name;
         consts[at++].val = unknown;
-        tl_var_bind(s, p->local, p->loc, tl_ty_unknown(unknown.dtype), unknown, true);
+        tl_head_param_bind(s, item, p, unknown);
     }
     tl_kernel_walk(s, def, consts, scratch);
     s->b = outer;

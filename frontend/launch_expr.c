@@ -58,6 +58,26 @@ static TlHostType put_const(Host *h, const TlExpr *e, const TlVal *v, Code *out)
     return refuse(h, e->loc, tl_val_str(h->s, v));
 }
 
+/* A parameter of that name, which must be a scalar; false: there is none. */
+static bool compile_param(Host *h, const TlExpr *e, TlName name, Code *out, TlHostType *out_type)
+{
+    TlKernelInfo *info = h->info;
+    for (uint32_t i = 0; i < info->params.len; i++) {
+        const TlParam *p = &info->params.data[i];
+        if (p->name != name)
+            continue;
+        if (p->kind == TILE_PARAM_SCALAR)
+            put(h, out, TILE_HX_ARG, i);
+        *out_type = p->kind == TILE_PARAM_VIEW      ? refuse(h, e->loc, "a view")
+                    : p->kind == TILE_PARAM_POINTER ? refuse(h, e->loc, "a pointer")
+                    : p->dtype == TL_BOOL           ? TL_HOST_BOOL
+                    : tl_is_float(p->dtype)         ? TL_HOST_FLOAT
+                                                    : TL_HOST_INT;
+        return true;
+    }
+    return false;
+}
+
 static TlHostType compile_name(Host *h, const TlExpr *e, Code *out)
 {
     TL_ASSERT(e->kind == TL_EX_NAME, "expression kind %d is no name", (int)e->kind);
@@ -68,17 +88,9 @@ static TlHostType compile_name(Host *h, const TlExpr *e, Code *out)
             put(h, out, TILE_HX_SYM, i);
             return TL_HOST_INT;
         }
-    for (uint32_t i = 0; i < info->params.len; i++) {
-        const TlParam *p = &info->params.data[i];
-        if (p->name != e->u.name)
-            continue;
-        if (p->kind != TILE_PARAM_SCALAR)
-            return refuse(h, e->loc, p->kind == TILE_PARAM_VIEW ? "a view" : "a pointer");
-        put(h, out, TILE_HX_ARG, i);
-        return p->dtype == TL_BOOL     ? TL_HOST_BOOL
-               : tl_is_float(p->dtype) ? TL_HOST_FLOAT
-                                       : TL_HOST_INT;
-    }
+    TlHostType type;
+    if (compile_param(h, e, e->u.name, out, &type))
+        return type;
     TlVal v = tl_eval(h->s, e);
     return put_const(h, e, &v, out);
 }
@@ -362,6 +374,10 @@ static TlHostType compile(Host *h, const TlExpr *e, Code *out)
             put(h, out, TILE_HX_SMS, 0);
             return TL_HOST_INT;
         }
+        TlName name = tl_dotted_name(h->s, e);
+        TlHostType type;
+        if (name && compile_param(h, e, name, out, &type))
+            return type;
         TlVal v = tl_eval(h->s, e);
         return put_const(h, e, &v, out);
     }
@@ -383,20 +399,7 @@ static int stack_height(const Code *c)
     TL_ASSERT(c->len > 0, "an expression without code");
     int now = 0, most = 0;
     for (uint32_t i = 0; i < c->len; i++) {
-        switch ((tile_hx_op)c->data[i].op) {
-        case TILE_HX_CONST:
-        case TILE_HX_SYM:
-        case TILE_HX_ARG:
-        case TILE_HX_SMS: now++; break;
-        case TILE_HX_NEG:
-        case TILE_HX_ABS:
-        case TILE_HX_NOT:
-        case TILE_HX_I2F:
-        case TILE_HX_F2I:
-        case TILE_HX_FNEG: break;
-        case TILE_HX_SELECT: now -= 2; break;
-        default: now--; break;
-        }
+        now += 1 - (int)tile_hx_operands(c->data[i].op);
         if (now > most)
             most = now;
     }

@@ -339,12 +339,22 @@ static void put_back(TlParser *p)
     p->brackets.len = p->height_before; /* closing a bracket leaves it in place above the length */
 }
 
+/* [](, [&](, [=]( */
+bool tl_at_lambda(const TlParser *p)
+{
+    const unsigned char *s = p->token_start.at;
+    if (p->token != '[' || s + 3 >= p->limit) return false;
+    s += s[1] == '&' || s[1] == '=' ? 2 : 1;
+    return s[0] == ']' && s + 1 < p->limit && s[1] == '(';
+}
+
 void tl_lex_recover(TlParser *p, bool here)
 {
     /* twice at one token: drop it, or we never end */
     bool again = p->token_start.at == p->last_error;
     uint32_t n;
     p->last_error = p->token_start.at;
+    p->in_lambda = tl_at_lambda(p);
     if (again)
         p->height_before = p->brackets.len;
     else
@@ -409,7 +419,7 @@ static bool only_parentheses(const TlParser *p, uint32_t len, bool but_for)
 static void forget_parentheses(TlParser *p, int before)
 {
     uint32_t n = p->brackets.len;
-    if (n < p->recover_height + 2 || before == TL_TOK_IN || before == '=') return;
+    if (p->in_lambda || n < p->recover_height + 2 || before == TL_TOK_IN || before == '=') return;
     if (!only_parentheses(p, n - 1, false)) return;
     TL_ASSERT(p->recover_height < n, "bracket %u of %u", p->recover_height, n);
     p->brackets.data[p->recover_height] = p->brackets.data[n - 1];

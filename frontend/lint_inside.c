@@ -1,6 +1,6 @@
-/* Does a slice lie inside of its view for certain? Where the extent, the width and the clauses say
- * so, or where the program takes care of the border in a way that is not understood in full: tests
- * of the extent around the access, starts that are moved back, loops and grids of whole slices. */
+/* Is a slice certain to lie inside its view? Yes, if the extent, the width and the clauses say so,
+ * or if the program handles the border in a way that is not fully understood: tests of the extent
+ * around the access, starts that are moved back, loops and grids of whole slices. */
 #include "frontend/lint.h"
 
 typedef struct Slice {
@@ -42,7 +42,7 @@ static Multiple multiple_of(const TlValue *v, int64_t unit, int steps)
                                                                                        : NOT_KNOWN;
 }
 
-enum { MOST_LEVELS = 8 };
+enum { MOST_LEVELS = 8 }; /* of ops that an index is computed by: recursion */
 
 /* ---- what is known of the extent ---- */
 

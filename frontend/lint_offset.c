@@ -1,10 +1,11 @@
-/* narrow-offset: a product of i32 wraps at 2^31, and a pointer that moves by it is elsewhere then.
+/* narrow-offset: a product of i32 wraps at 2^31, and a pointer that moves by it then points
+ * elsewhere.
  *
  *     p[r * C + iota(B)]        write (i64)r * C: indices of views are computed as if in i64
  *
- * From the offset of each ptr_add back through sums, casts, shapes, branches and loops. Silent
- * where a factor is a constant, and where the factors are known to be small: by remainders, by the
- * types that they come from, by require. */
+ * The walk goes from the offset of each ptr_add back through sums, casts, shapes, branches and
+ * loops. There is no warning if a factor is a constant, or if the factors are known to be small:
+ * from remainders, from the types that they come from, from require. */
 #include "frontend/lint.h"
 
 typedef struct Walk {
@@ -21,7 +22,7 @@ static bool is_constant(const TlValue *v)
 }
 
 /* What a launch knows as the factor, also spread. */
-static TlLaunchNumber number_of(const Walk *w, const TlValue *v)
+static TlLaunchNumber launch_number_of(const Walk *w, const TlValue *v)
 {
     while (v->def && (v->def->opcode == TL_OP_BROADCAST || v->def->opcode == TL_OP_EXPAND))
         v = tl_in(v->def, 0);
@@ -45,7 +46,7 @@ static bool undoes_quotient(const Walk *w, const TlValue *a, const TlValue *b)
     if (!op || op->opcode != TL_OP_DIV)
         return false;
     const TlValue *by = tl_in(op, 1);
-    TlLaunchNumber x = number_of(w, a), y = number_of(w, by);
+    TlLaunchNumber x = launch_number_of(w, a), y = launch_number_of(w, by);
     return tl_lint_uncast(a) == tl_lint_uncast(by) ||
            (x.index >= 0 && x.index == y.index && x.is_arg == y.is_arg);
 }
@@ -61,7 +62,7 @@ static bool is_narrow_product(const Walk *w, const TlOp *op)
         return false;
     if (undoes_quotient(w, a, b) || undoes_quotient(w, b, a))
         return false;
-    return !tl_required_together(w->l, number_of(w, a), number_of(w, b), TILE_HX_MUL);
+    return !tl_required_together(w->l, launch_number_of(w, a), launch_number_of(w, b), TILE_HX_MUL);
 }
 
 static void warn(const Walk *w, const TlOp *op)
@@ -110,19 +111,13 @@ static void look(Walk *w, const TlValue *v)
         warn(w, op);
         return;
     }
-    switch (op->opcode) {
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_MUL:
-    case TL_OP_CAST:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANS:
-    case TL_OP_NEG: look_operands(w, op, 0, op->nin); return;
-    case TL_OP_SELECT: look_operands(w, op, 1, 3); return;
-    default: return;
-    }
+    static const bool PASSES_ON[TL_OP_COUNT] = {
+        [TL_OP_ADD] = true,    [TL_OP_SUB] = true,       [TL_OP_MUL] = true,
+        [TL_OP_NEG] = true,    [TL_OP_CAST] = true,      [TL_OP_SELECT] = true,
+        [TL_OP_EXPAND] = true, [TL_OP_BROADCAST] = true, [TL_OP_RESHAPE] = true,
+        [TL_OP_TRANS] = true};
+    if (PASSES_ON[op->opcode])
+        look_operands(w, op, op->opcode == TL_OP_SELECT, op->nin);
 }
 
 void tl_lint_offsets(const TlLint *l)

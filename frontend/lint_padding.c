@@ -1,13 +1,13 @@
-/* padded-reduction: elements outside of a view read as 0, and a maximum, a minimum, their places, a
- * product or `all` takes them for elements.
+/* padded-reduction: elements outside a view read as 0, and a maximum, a minimum, their positions,
+ * a product or `all` takes them for elements.
  *
  *     auto v = x[r, 0 +: B];          require(C <= B)
  *     auto m = max(v * 2 - 1);        -1 where C < B and all others are below
  *
- * From the reduction back through elementwise work, shapes, branches and loops to a load, along one
- * axis: what are the elements there that come from outside? A known value, where one is: abs(v) has
- * a 0 that no maximum sees, v + 1 a 1 that no product sees. Where a mask chooses, it is taken to
- * know. */
+ * The walk goes from the reduction back through elementwise work, shapes, branches and loops to a
+ * load, along one axis: what are the elements that come from outside? They may have a known value:
+ * abs(v) has a 0, which no maximum notices, v + 1 a 1, which no product notices. A mask that
+ * chooses is trusted. */
 #include "frontend/lint.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ typedef struct Walk {
     int steps;
 } Walk;
 
-enum { MOST_STEPS = 4096 };
+enum { MOST_STEPS = 4096 }; /* values that one reduction is traced through: time */
 
 static Pad look(Walk *w, const TlValue *v, int axis);
 
@@ -42,30 +42,32 @@ static Pad look(Walk *w, const TlValue *v, int axis);
 static bool fold(TlOpcode op, TlDtype d, const double *x, double *out)
 {
     double a = x[0], b = x[1];
-    switch (op) {
-    case TL_OP_ADD: *out = a + b; return true;
-    case TL_OP_SUB: *out = a - b; return true;
-    case TL_OP_MUL: *out = a * b; return true;
-    case TL_OP_DIV: *out = a / b; return tl_is_float(d) || b != 0;
-    case TL_OP_NEG: *out = -a; return true;
-    case TL_OP_ABS: *out = fabs(a); return true;
-    case TL_OP_SQRT: *out = sqrt(a); return true;
-    case TL_OP_MIN: *out = fmin(a, b); return true;
-    case TL_OP_MAX: *out = fmax(a, b); return true;
-    case TL_OP_FMA: *out = a * b + x[2]; return true;
-    case TL_OP_EQ: *out = a == b; return true;
-    case TL_OP_NE: *out = a != b; return true;
-    case TL_OP_LT: *out = a < b; return true;
-    case TL_OP_LE: *out = a <= b; return true;
-    case TL_OP_GT: *out = a > b; return true;
-    case TL_OP_GE: *out = a >= b; return true;
-    case TL_OP_AND: *out = a != 0 && b != 0; return d == TL_BOOL;
-    case TL_OP_OR: *out = a != 0 || b != 0; return d == TL_BOOL;
-    case TL_OP_XOR: *out = a != b; return d == TL_BOOL;
-    case TL_OP_NOT: *out = a == 0; return d == TL_BOOL;
-    case TL_OP_CAST: *out = d == TL_BOOL ? a != 0 : a; return true;
-    default: return false;
-    }
+    bool known = true;
+    *out = op == TL_OP_ADD    ? a + b
+           : op == TL_OP_SUB  ? a - b
+           : op == TL_OP_MUL  ? a * b
+           : op == TL_OP_DIV  ? a / b
+           : op == TL_OP_NEG  ? -a
+           : op == TL_OP_ABS  ? fabs(a)
+           : op == TL_OP_SQRT ? sqrt(a)
+           : op == TL_OP_MIN  ? fmin(a, b)
+           : op == TL_OP_MAX  ? fmax(a, b)
+           : op == TL_OP_FMA  ? a * b + x[2]
+           : op == TL_OP_EQ   ? a == b
+           : op == TL_OP_NE   ? a != b
+           : op == TL_OP_LT   ? a < b
+           : op == TL_OP_LE   ? a <= b
+           : op == TL_OP_GT   ? a > b
+           : op == TL_OP_GE   ? a >= b
+           : op == TL_OP_AND  ? a != 0 && b != 0
+           : op == TL_OP_OR   ? a != 0 || b != 0
+           : op == TL_OP_XOR  ? a != b
+           : op == TL_OP_NOT  ? a == 0
+           : op == TL_OP_CAST ? d == TL_BOOL ? a != 0 : a
+                              : (known = false);
+    bool bits = op == TL_OP_AND || op == TL_OP_OR || op == TL_OP_XOR || op == TL_OP_NOT;
+    bool traps = op == TL_OP_DIV && b == 0 && !tl_is_float(d);
+    return known && !traps && (!bits || d == TL_BOOL);
 }
 
 /* ---- back to the loads ---- */
@@ -188,21 +190,20 @@ static Pad look_op(Walk *w, const TlOp *op, int axis)
 {
     const TlType *from = op->nin ? tl_in(op, 0)->type : NULL;
     int64_t at = tl_attr_int(op, TL_ATTR_AXIS, 0);
-    switch (op->opcode) {
-    case TL_OP_LOAD: return look_load(w, op, axis);
-    case TL_OP_SELECT: return look_select(w, op, axis);
-    case TL_OP_BROADCAST:
-        if (from->rank == 0 || from->shape[axis] != op->out[0]->type->shape[axis])
-            return (Pad){0};
+    if (op->opcode == TL_OP_LOAD)
+        return look_load(w, op, axis);
+    if (op->opcode == TL_OP_SELECT)
+        return look_select(w, op, axis);
+    if (op->opcode == TL_OP_RESHAPE)
+        return look_reshape(w, op, axis);
+    if (op->opcode == TL_OP_BROADCAST && from->rank &&
+        from->shape[axis] == op->out[0]->type->shape[axis])
         return look(w, tl_in(op, 0), axis);
-    case TL_OP_EXPAND:
-        return axis == at ? (Pad){0} : look(w, tl_in(op, 0), axis - (axis > at));
-    case TL_OP_RESHAPE: return look_reshape(w, op, axis);
-    case TL_OP_TRANS:
+    if (op->opcode == TL_OP_EXPAND && axis != at)
+        return look(w, tl_in(op, 0), axis - (axis > at));
+    if (op->opcode == TL_OP_TRANS)
         return look(w, tl_in(op, 0), (int)tl_attr(op, TL_ATTR_PERM)->u.ints[axis]);
-    default:
-        return tl_op_info(op->opcode)->flags & F_ELEM ? look_elements(w, op, axis) : (Pad){0};
-    }
+    return tl_op_info(op->opcode)->flags & F_ELEM ? look_elements(w, op, axis) : (Pad){0};
 }
 
 static Pad look(Walk *w, const TlValue *v, int axis)
@@ -231,28 +232,19 @@ static bool is_nonnegative(const TlValue *v, int steps)
     const TlOp *op = v->def;
     if (!op || steps-- == 0)
         return false;
-    switch (op->opcode) {
-    case TL_OP_ABS:
-    case TL_OP_SQRT:
-    case TL_OP_EXP2: return true;
-    case TL_OP_MUL:
-        if (tl_in(op, 0) == tl_in(op, 1))
-            return true;
-        break;
-    case TL_OP_SELECT:
+    static const bool KEEPS[TL_OP_COUNT] = {
+        [TL_OP_ADD] = true,   [TL_OP_MUL] = true,       [TL_OP_DIV] = true,
+        [TL_OP_MIN] = true,   [TL_OP_CAST] = true,      [TL_OP_EXPAND] = true,
+        [TL_OP_TRANS] = true, [TL_OP_BROADCAST] = true, [TL_OP_RESHAPE] = true};
+    if (op->opcode == TL_OP_ABS || op->opcode == TL_OP_SQRT || op->opcode == TL_OP_EXP2 ||
+        (op->opcode == TL_OP_MUL && tl_in(op, 0) == tl_in(op, 1)))
+        return true;
+    if (op->opcode == TL_OP_SELECT)
         return is_nonnegative(tl_in(op, 1), steps) && is_nonnegative(tl_in(op, 2), steps);
-    case TL_OP_MAX:
+    if (op->opcode == TL_OP_MAX)
         return is_nonnegative(tl_in(op, 0), steps) || is_nonnegative(tl_in(op, 1), steps);
-    case TL_OP_ADD:
-    case TL_OP_DIV:
-    case TL_OP_MIN:
-    case TL_OP_CAST:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANS: break;
-    default: return false;
-    }
+    if (!KEEPS[op->opcode]) /* what all operands are */
+        return false;
     for (uint32_t i = 0; i < op->nin; i++)
         if (!is_nonnegative(tl_in(op, i), steps))
             return false;
@@ -273,7 +265,7 @@ static const Reduction reductions[] = {
 
 static bool is_neutral(const Reduction *r, const TlValue *x, const Pad *p)
 {
-    enum { MOST_LEVELS = 16 };
+    enum { MOST_LEVELS = 16 }; /* of ops: recursion */
     if (!p->known)
         return false;
     return p->value == r->neutral ||
@@ -288,7 +280,7 @@ static const char *axis_name(const TlLint *l, const Pad *p)
     TlLaunchNumber n = tl_lint_extent(l, view, p->axis);
     if (n.index < 0)
         return tl_format(l->s->arena, "%u", p->axis);
-    return n.is_arg ? l->info->params.data[n.index].name : l->info->syms.data[n.index].name;
+    return tl_lint_name(l, n);
 }
 
 static const char *pad_text(const TlLint *l, const Reduction *r, TlDtype d)

@@ -1,11 +1,11 @@
-/* What the require and assume clauses of a kernel say of one number that a launch knows: tried
- * out. A value is possible when no clause is false for it, whatever the other numbers are:
+/* What the require and assume clauses of a kernel say about one number that a launch knows, found
+ * by trying values. A value is possible if no clause is false for it, whatever the other numbers
+ * are:
  *
  *     require(N <= 2 * B, N % B == 0)      with B = 64: N is 0, 64 or 128
  *
- * All values near 0 are tried, and of the greater ones those near powers of two and near the
- * constants of the clauses, their halves and their doubles. A number that no clause names may be
- * anything. */
+ * All values near 0 are tried, and larger ones near powers of two and near the constants of the
+ * clauses, their halves and their doubles. A number that no clause names may be anything. */
 #include "frontend/lint.h"
 
 enum { MOST_TRIED = 4096, NEAR = 1, MOST_SHIFT = 6 };
@@ -17,18 +17,43 @@ typedef struct Word {
 
 /* ---- a clause, with one number given and the others unknown ---- */
 
-static Word apply(tile_hx_op op, int64_t a, int64_t b)
+static Word logical(tile_hx_op op, Word a, Word b)
+{
+    bool decides = op == TILE_HX_OR; /* whatever the other is */
+    if ((a.known && (a.v != 0) == decides) || (b.known && (b.v != 0) == decides))
+        return (Word){true, decides};
+    return (Word){a.known && b.known, !decides};
+}
+
+static Word divided(tile_hx_op op, int64_t a, int64_t b)
+{
+    if (b <= 0)
+        return (Word){0};
+    return (Word){true, op == TILE_HX_REM ? a % b : a / b + (op == TILE_HX_CDIV && a % b > 0)};
+}
+
+/* What the operator leaves of its operands, of which only those are looked at that it has. */
+static Word computed(tile_hx_op op, const Word *w)
 {
     Word r = {.known = true};
+    int64_t a = w[0].v, b = w[1].v;
+    uint32_t n = tile_hx_operands(op);
+    if (op == TILE_HX_AND || op == TILE_HX_OR)
+        return logical(op, w[0], w[1]);
+    if (!w[0].known || (n == 2 && !w[1].known) || (n == 1 && a == INT64_MIN))
+        return (Word){0};
     switch (op) {
     case TILE_HX_ADD: r.known = !__builtin_add_overflow(a, b, &r.v); break;
     case TILE_HX_SUB: r.known = !__builtin_sub_overflow(a, b, &r.v); break;
     case TILE_HX_MUL: r.known = !__builtin_mul_overflow(a, b, &r.v); break;
-    case TILE_HX_DIV: r = b > 0 ? (Word){true, a / b} : (Word){0}; break;
-    case TILE_HX_REM: r = b > 0 ? (Word){true, a % b} : (Word){0}; break;
-    case TILE_HX_CDIV: r = b > 0 ? (Word){true, a / b + (a % b > 0)} : (Word){0}; break;
+    case TILE_HX_DIV:
+    case TILE_HX_REM:
+    case TILE_HX_CDIV: return divided(op, a, b);
     case TILE_HX_MIN: r.v = a < b ? a : b; break;
     case TILE_HX_MAX: r.v = a > b ? a : b; break;
+    case TILE_HX_NEG: r.v = -a; break;
+    case TILE_HX_ABS: r.v = a < 0 ? -a : a; break;
+    case TILE_HX_NOT: r.v = !a; break;
     case TILE_HX_LT: r.v = a < b; break;
     case TILE_HX_LE: r.v = a <= b; break;
     case TILE_HX_EQ: r.v = a == b; break;
@@ -38,29 +63,29 @@ static Word apply(tile_hx_op op, int64_t a, int64_t b)
     case TILE_HX_BXOR: r.v = a ^ b; break;
     case TILE_HX_SHL: r.v = (int64_t)((uint64_t)a << (b & 63)); break;
     case TILE_HX_SHR: r.v = a >> (b & 63); break;
-    default: r.known = false; break; /* of floats */
+    case TILE_HX_SELECT: return a ? w[1] : w[2];
+    case TILE_HX_CONST: /* evaluate */
+    case TILE_HX_SYM:
+    case TILE_HX_ARG:
+    case TILE_HX_SMS:
+    case TILE_HX_AND: /* above */
+    case TILE_HX_OR:
+    case TILE_HX_I2F: /* floats are not followed */
+    case TILE_HX_F2I:
+    case TILE_HX_FADD:
+    case TILE_HX_FSUB:
+    case TILE_HX_FMUL:
+    case TILE_HX_FDIV:
+    case TILE_HX_FNEG:
+    case TILE_HX_FMIN:
+    case TILE_HX_FMAX:
+    case TILE_HX_FLT:
+    case TILE_HX_FLE:
+    case TILE_HX_FEQ:
+    case TILE_HX_FNE:
+    case TILE_HX_COUNT: r.known = false;
     }
     return r;
-}
-
-static Word logical(tile_hx_op op, Word a, Word b)
-{
-    bool decides = op == TILE_HX_OR; /* whatever the other is */
-    if ((a.known && (a.v != 0) == decides) || (b.known && (b.v != 0) == decides))
-        return (Word){true, decides};
-    return (Word){a.known && b.known, !decides};
-}
-
-static Word unary(tile_hx_op op, Word a)
-{
-    if (!a.known || a.v == INT64_MIN)
-        return (Word){0};
-    switch (op) {
-    case TILE_HX_NEG: return (Word){true, -a.v};
-    case TILE_HX_ABS: return (Word){true, a.v < 0 ? -a.v : a.v};
-    case TILE_HX_NOT: return (Word){true, !a.v};
-    default: return (Word){0};
-    }
 }
 
 static bool is_number(const tile_hx_ins *i, TlLaunchNumber n)
@@ -70,40 +95,20 @@ static bool is_number(const tile_hx_ins *i, TlLaunchNumber n)
 
 static Word evaluate(const TlHostExpr *e, TlLaunchNumber n, int64_t value)
 {
-    Word stack[TILE_HX_MAX_STACK + 1] = {{0}};
+    Word stack[TILE_HX_MAX_STACK + 2] = {{0}};
     uint32_t at = 0;
     for (uint32_t i = 0; i < e->code.len; i++) {
         const tile_hx_ins *c = &e->code.data[i];
         tile_hx_op op = (tile_hx_op)c->op;
         TL_ASSERT(at <= TILE_HX_MAX_STACK, "a stack of %u", at);
-        switch (op) {
-        case TILE_HX_CONST: stack[at++] = (Word){true, c->imm}; break;
-        case TILE_HX_SYM:
-        case TILE_HX_ARG: stack[at++] = (Word){is_number(c, n), value}; break;
-        case TILE_HX_SMS: stack[at++] = (Word){0}; break;
-        case TILE_HX_NEG:
-        case TILE_HX_ABS:
-        case TILE_HX_NOT:
-        case TILE_HX_I2F:
-        case TILE_HX_F2I:
-        case TILE_HX_FNEG: stack[at - 1] = unary(op, stack[at - 1]); break;
-        case TILE_HX_SELECT:
-            at -= 2;
-            stack[at - 1] = !stack[at - 1].known ? (Word){0}
-                            : stack[at - 1].v    ? stack[at]
-                                                 : stack[at + 1];
-            break;
-        case TILE_HX_AND:
-        case TILE_HX_OR:
-            at--;
-            stack[at - 1] = logical(op, stack[at - 1], stack[at]);
-            break;
-        default:
-            at--;
-            stack[at - 1] = stack[at - 1].known && stack[at].known
-                                ? apply(op, stack[at - 1].v, stack[at].v)
-                                : (Word){0};
-        }
+        at -= tile_hx_operands(op);
+        if (op == TILE_HX_CONST)
+            stack[at] = (Word){true, c->imm};
+        else if (op == TILE_HX_SYM || op == TILE_HX_ARG)
+            stack[at] = (Word){is_number(c, n), value};
+        else
+            stack[at] = op == TILE_HX_SMS ? (Word){0} : computed(op, stack + at);
+        at++;
     }
     TL_ASSERT(at == 1, "a clause leaves %u values", at);
     return stack[0];
@@ -204,6 +209,11 @@ bool tl_required_multiple(const TlLint *l, TlLaunchNumber n, int64_t unit)
     return unit == 1 || search(l, n, unit).multiple;
 }
 
+const TlHostExpr *tl_required_clause(const TlLint *l, uint32_t i)
+{
+    return i < number_of_clauses(l) ? clause_at(l, i) : NULL;
+}
+
 bool tl_required_code(const TlLint *l, const tile_hx_ins *code, uint32_t n)
 {
     for (uint32_t i = 0; i < number_of_clauses(l); i++) {
@@ -231,4 +241,10 @@ bool tl_required_together(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b, t
             return true;
     }
     return false;
+}
+
+bool tl_required_compared(const TlLint *l, TlLaunchNumber a, TlLaunchNumber b)
+{
+    return tl_required_together(l, a, b, TILE_HX_EQ) || tl_required_together(l, a, b, TILE_HX_LE) ||
+           tl_required_together(l, a, b, TILE_HX_LT);
 }

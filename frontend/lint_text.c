@@ -1,10 +1,10 @@
-/* Warnings that the text of a function shows, whatever is instantiated.
+/* Warnings that follow from the text of a function alone, whatever is instantiated.
  *
- * no-effect: an expression as a statement, when nothing in it stores, prints, promises or calls
- * what does. What is called by a local name may do anything.
+ * no-effect: an expression as a statement, if nothing in it stores, prints, promises, or calls
+ * something that does. A function called by the name of a parameter may do anything.
  *
- * lost-accumulator: a loop assigns `acc = dot(...)`, or another reduction, to a variable from
- * before the loop, unconditionally; nothing in the loop reads the variable, and something after it
+ * lost-accumulator: a loop assigns `acc = dot(...)`, or another reduction, unconditionally to a
+ * variable from before the loop; nothing in the loop reads the variable, and something after it
  * does. */
 #include "frontend/lint.h"
 
@@ -13,8 +13,8 @@
 typedef struct Text {
     TlProgram *p;
     const TlMod *mod;   /* whose names are meant */
-    TlMap acts;         /* TlDef -> Acts */
-    const TlStmt *body; /* of the function that is looked through */
+    TlMap acts;         /* TlItem -> Acts */
+    const TlItem *item; /* the function that is looked through */
 } Text;
 
 typedef enum Acts { NOT_KNOWN, MAY, DOES_NOT } Acts;
@@ -37,30 +37,57 @@ static bool builtin_acts(const char *name)
 static bool expr_acts(Text *t, const TlExpr *e);
 static bool stmt_acts(Text *t, const TlStmt *st);
 
-/* A function's body, of any module. While it is looked through it does not act: a ring of calls is
- * an error elsewhere. */
-static bool def_acts(Text *t, TlDef *def)
+/* A function's body, bound, of this module. While it is looked through it does not act: a ring of
+ * calls is an error elsewhere. */
+static bool function_acts(Text *t, const TlItem *fn)
 {
     uint64_t known = NOT_KNOWN;
+    if (tl_map_get(&t->acts, (uint64_t)(uintptr_t)fn, &known))
+        return known == MAY;
+    tl_map_put(&t->acts, (uint64_t)(uintptr_t)fn, DOES_NOT);
+    bool acts = fn->broken || !fn->body || stmt_acts(t, fn->body);
+    tl_map_put(&t->acts, (uint64_t)(uintptr_t)fn, acts ? MAY : DOES_NOT);
+    return acts;
+}
+
+/* An item of any module. */
+static bool def_acts(Text *t, TlDef *def)
+{
     if (def->item->kind != TL_IT_FUNCTION)
         return def->item->kind != TL_IT_STRUCT;
-    if (tl_map_get(&t->acts, (uint64_t)(uintptr_t)def, &known))
-        return known == MAY;
-    tl_map_put(&t->acts, (uint64_t)(uintptr_t)def, DOES_NOT);
     tl_item_bind(t->p, def);
     const TlMod *outer = t->mod;
     t->mod = def->mod;
-    bool acts = def->item->broken || !def->item->body || stmt_acts(t, def->item->body);
+    bool acts = function_acts(t, def->item);
     t->mod = outer;
-    tl_map_put(&t->acts, (uint64_t)(uintptr_t)def, acts ? MAY : DOES_NOT);
     return acts;
+}
+
+static bool is_local(const TlExpr *e)
+{
+    return e->kind == TL_EX_NAME && e->local && e->local->name == e->u.name;
+}
+
+static bool same_place(TlLoc a, TlLoc b)
+{
+    return a.file == b.file && a.line == b.line && a.col == b.col;
+}
+
+/* The function within a function that a callee names, or NULL. */
+static const TlItem *callee_nested(const TlExpr *f)
+{
+    const TlItem *around = is_local(f) ? f->local->item : NULL;
+    for (uint32_t i = 0; around && i < around->nested.len; i++)
+        if (same_place(around->nested.data[i]->loc, f->local->loc))
+            return around->nested.data[i];
+    return NULL;
 }
 
 /* The item that a callee names; NULL: a local's value, a built-in function, nothing. */
 static TlDef *callee_def(const Text *t, const TlExpr *f)
 {
     if (f->kind == TL_EX_NAME)
-        return f->local && f->local->name == f->u.name ? NULL : tl_mod_find(t->mod, f->u.name);
+        return is_local(f) ? NULL : tl_mod_find(t->mod, f->u.name);
     if (f->kind != TL_EX_MEMBER || f->a->kind != TL_EX_NAME)
         return NULL;
     const TlDef *import = callee_def(t, f->a);
@@ -75,8 +102,10 @@ static bool call_acts(Text *t, const TlExpr *e)
     TlDef *def = callee_def(t, f);
     if (def)
         return def_acts(t, def);
-    if (f->kind == TL_EX_NAME && f->local && f->local->name == f->u.name)
-        return true;
+    if (is_local(f)) {
+        const TlItem *nested = callee_nested(f);
+        return !nested || function_acts(t, nested);
+    }
     bool named = f->kind == TL_EX_NAME || f->kind == TL_EX_MEMBER;
     return !named || !tl_builtin_find(f->u.name) || builtin_acts(f->u.name);
 }
@@ -130,28 +159,28 @@ static bool stmt_acts(Text *t, const TlStmt *st)
 
 /* ---- no-effect ---- */
 
-static bool returns_value(const TlDef *def)
+static bool returns_value(const TlItem *item)
 {
-    return def->item->kind == TL_IT_FUNCTION && def->item->type &&
-           def->item->type->kind != TL_TE_VOID;
+    return item->kind == TL_IT_FUNCTION && item->type && item->type->kind != TL_TE_VOID;
 }
 
 static void warn_no_effect(Text *t, const TlExpr *e)
 {
     TlCtx *ctx = t->p->ctx;
     TlDef *def = e->kind == TL_EX_CALL ? callee_def(t, e->a) : NULL;
-    bool is_void = def && !returns_value(def);
-    const char *why = is_void ? tl_format(&ctx->perm, "'%s' changes only what is its own",
-                                          def->item->name)
-                              : "its value is dropped";
+    const TlItem *item = def ? def->item : e->kind == TL_EX_CALL ? callee_nested(e->a) : NULL;
+    bool is_void = item && !returns_value(item);
+    const char *why = is_void
+                          ? tl_format(&ctx->perm, "'%s' changes only what is its own", item->name)
+                          : "its value is dropped";
     TlDiag *row = tl_diag(&ctx->diags, e->loc, TL_W0613, why);
-    bool promise = e->kind == TL_EX_CALL && !def && e->a->kind == TL_EX_NAME &&
+    bool promise = e->kind == TL_EX_CALL && !item && e->a->kind == TL_EX_NAME &&
                    (!strcmp(e->a->u.name, "multiple_of") || !strcmp(e->a->u.name, "contiguous"));
     if (is_void)
         row->label = "parameters are copies: let it return the value";
     else if (promise)
-        row->label = tl_format(&ctx->perm, "what it returns has the promise: i = %s(i, ...);",
-                               e->a->u.name);
+        row->label =
+            tl_format(&ctx->perm, "what it returns has the promise: i = %s(i, ...);", e->a->u.name);
     else if (e->kind == TL_EX_CALL)
         row->label = "assign it, or return it";
     else if (e->kind == TL_EX_BINARY && e->u.op == TL_BIN_EQ)
@@ -287,8 +316,7 @@ static const struct Reduction *reduction_of(const Text *t, const TlExpr *e)
             continue;
         }
         const TlExpr *f = e->kind == TL_EX_CALL ? e->a : NULL;
-        if (!f || f->kind != TL_EX_NAME || (f->local && f->local->name == f->u.name) ||
-            tl_mod_find(t->mod, f->u.name))
+        if (!f || f->kind != TL_EX_NAME || is_local(f) || tl_mod_find(t->mod, f->u.name))
             return NULL;
         bool two = e->args.len > 1 && !e->args.data[1].name; /* max(a, b) */
         for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
@@ -328,6 +356,19 @@ static bool takes_carried(const TlStmt *loop, const TlExpr *e)
     return takes_carried(loop, e->a) || takes_carried(loop, e->b) || takes_carried(loop, e->c);
 }
 
+/* Does a function within the function, which may be called anywhere, read the variable? */
+static bool read_in_nested(const TlItem *fn, const TlLocal *l)
+{
+    for (uint32_t i = 0; i < fn->nested.len; i++) {
+        Names within = {.of = l};
+        if (fn->nested.data[i]->body)
+            find_in_stmt(&within, fn->nested.data[i]->body);
+        if (within.read || read_in_nested(fn->nested.data[i], l))
+            return true;
+    }
+    return false;
+}
+
 static void warn_lost(const Text *t, const TlStmt *loop, const TlStmt *st)
 {
     const TlExpr *place = st->place;
@@ -344,8 +385,8 @@ static void warn_lost(const Text *t, const TlStmt *loop, const TlStmt *st)
         find_in_stmt(&within, loop->update);
     find_in_stmt(&within, loop->then);
     After after = {.loop = loop, .names = {.of = l, .in_order = true}};
-    find_after(&after, t->body);
-    if (!outside || within.read || !after.names.read)
+    find_after(&after, t->item->body);
+    if (!outside || within.read || !after.names.read || read_in_nested(t->item, l))
         return;
     TlDiag *row = tl_diag(&t->p->ctx->diags, st->loc, TL_W0615, l->name);
     row->label = with_name(&t->p->ctx->perm, r->text, l->name);
@@ -368,6 +409,8 @@ static void look_in_loop(const Text *t, const TlStmt *loop, const TlStmt *st)
 
 /* ---- all statements ---- */
 
+static void look_in_function(Text *t, const TlItem *fn);
+
 static void look(Text *t, const TlStmt *st)
 {
     for (; st && st->kind == TL_ST_IF; st = st->els)
@@ -386,6 +429,16 @@ static void look(Text *t, const TlStmt *st)
         look(t, st->update);
     if (st->then)
         look(t, st->then);
+    if (st->kind == TL_ST_FUNCTION)
+        look_in_function(t, st->fn);
+}
+
+static void look_in_function(Text *t, const TlItem *fn)
+{
+    const TlItem *outer = t->item;
+    t->item = fn;
+    look(t, fn->body);
+    t->item = outer;
 }
 
 void tl_lint_text(TlProgram *p)
@@ -396,7 +449,6 @@ void tl_lint_text(TlProgram *p)
         const TlItem *item = p->root->defs.data[i]->item;
         if ((item->kind != TL_IT_FUNCTION && item->kind != TL_IT_KERNEL) || !item->body)
             continue;
-        t.body = item->body;
-        look(&t, item->body);
+        look_in_function(&t, item);
     }
 }

@@ -1,5 +1,5 @@
-/* Where values come from, and how large they can be: what the warnings about an instance ask of its
- * IR. Everything here may answer "not known". */
+/* Where values come from, and how large they can be, for the warnings about an instance. Every
+ * answer may be "not known". */
 #include "frontend/lint.h"
 
 #include <string.h>
@@ -58,6 +58,17 @@ TlLaunchNumber tl_lint_number(const TlLint *l, const TlValue *v)
     return (TlLaunchNumber){true, is_scalar ? (int32_t)v->index : -1};
 }
 
+bool tl_lint_same(TlLaunchNumber a, TlLaunchNumber b)
+{
+    return a.index >= 0 && a.index == b.index && a.is_arg == b.is_arg;
+}
+
+const char *tl_lint_name(const TlLint *l, TlLaunchNumber n)
+{
+    TL_ASSERT(n.index >= 0, "a number without a name");
+    return n.is_arg ? l->info->params.data[n.index].name : l->info->syms.data[n.index].name;
+}
+
 /* ---- how large ---- */
 
 static int64_t most_of(const TlLint *l, const TlValue *v, int steps);
@@ -105,26 +116,26 @@ static int64_t most_of_result(const TlLint *l, const TlOp *op, int steps)
 {
     int64_t a = op->nin ? most_of(l, tl_in(op, 0), steps) : INT32_MAX,
             b = op->nin > 1 ? most_of(l, tl_in(op, 1), steps) : INT32_MAX, c;
-    switch (op->opcode) {
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANS:
-    case TL_OP_CAST:
-    case TL_OP_ABS:
-    case TL_OP_NEG:
-    case TL_OP_DIV:
-    case TL_OP_SHR: return a;
-    case TL_OP_ADD:
-    case TL_OP_SUB: return capped(a + b);
-    case TL_OP_MUL: return capped(a * b);
-    case TL_OP_MIN: /* of what is not negative */
-    case TL_OP_REM: return a < b ? a : b;
-    case TL_OP_AND: return tl_lint_constant(tl_in(op, 1), &c) && c >= 0 ? c : a < b ? b : a;
-    case TL_OP_MAX: return a > b ? a : b;
-    case TL_OP_SELECT: c = most_of(l, tl_in(op, 2), steps); return b > c ? b : c;
-    default: return INT32_MAX;
-    }
+    static const bool NOT_ABOVE_FIRST[TL_OP_COUNT] = {
+        [TL_OP_BROADCAST] = true, [TL_OP_EXPAND] = true, [TL_OP_RESHAPE] = true,
+        [TL_OP_TRANS] = true,     [TL_OP_CAST] = true,   [TL_OP_ABS] = true,
+        [TL_OP_NEG] = true,       [TL_OP_DIV] = true,    [TL_OP_SHR] = true};
+    if (NOT_ABOVE_FIRST[op->opcode])
+        return a;
+    if (op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB)
+        return capped(a + b);
+    if (op->opcode == TL_OP_MUL)
+        return capped(a * b);
+    if (op->opcode == TL_OP_MIN || op->opcode == TL_OP_REM) /* of what is not negative */
+        return a < b ? a : b;
+    if (op->opcode == TL_OP_AND && tl_lint_constant(tl_in(op, 1), &c) && c >= 0)
+        return c;
+    if (op->opcode == TL_OP_AND || op->opcode == TL_OP_MAX)
+        return a > b ? a : b;
+    if (op->opcode != TL_OP_SELECT)
+        return INT32_MAX;
+    c = most_of(l, tl_in(op, 2), steps);
+    return b > c ? b : c;
 }
 
 static int64_t most_of(const TlLint *l, const TlValue *v, int steps)
@@ -137,22 +148,21 @@ static int64_t most_of(const TlLint *l, const TlValue *v, int steps)
         return own;
     if (!op)
         return most_of_argument(l, v, steps - 1);
-    switch (op->opcode) {
-    case TL_OP_IOTA: return v->type->shape[0];
-    case TL_OP_PID: return most_of_pid(l, op);
-    case TL_OP_EXTENT:
+    if (op->opcode == TL_OP_IOTA)
+        return v->type->shape[0];
+    if (op->opcode == TL_OP_PID)
+        return most_of_pid(l, op);
+    if (op->opcode == TL_OP_EXTENT) {
         n = tl_lint_known_extent(l, tl_in(op, 0), (uint32_t)tl_attr_int(op, TL_ATTR_AXIS, 0));
         return n >= 0 ? capped(n) : tl_required_most(l, tl_lint_number(l, v));
-    default:
-        return (tl_op_info(op->opcode)->flags & F_PURE) && !op->nregions
-                   ? most_of_result(l, op, steps - 1)
-                   : INT32_MAX;
     }
+    bool computes = (tl_op_info(op->opcode)->flags & F_PURE) && !op->nregions;
+    return computes ? most_of_result(l, op, steps - 1) : INT32_MAX;
 }
 
 int64_t tl_lint_most(const TlLint *l, const TlValue *v)
 {
-    enum { MOST_LEVELS = 8 };
+    enum { MOST_LEVELS = 8 }; /* of ops: recursion */
     return most_of(l, v, MOST_LEVELS);
 }
 
@@ -163,7 +173,7 @@ static bool mentions(const TlLint *l, const TlValue *v, const TlValue *view, uin
 {
     const TlOp *op = v->def;
     TlLaunchNumber n = tl_lint_extent(l, view, axis), own = tl_lint_number(l, v);
-    if (n.index >= 0 && own.index == n.index && own.is_arg == n.is_arg)
+    if (tl_lint_same(n, own))
         return true;
     if (view->def && (view->def->opcode == TL_OP_VIEW || view->def->opcode == TL_OP_SUB_VIEW)) {
         uint32_t at = view->def->opcode == TL_OP_VIEW ? 1 + axis : 1 + view->type->rank + axis;
@@ -182,7 +192,7 @@ static bool mentions(const TlLint *l, const TlValue *v, const TlValue *view, uin
 
 bool tl_lint_mentions(const TlLint *l, const TlValue *v, const TlValue *view, uint32_t axis)
 {
-    enum { MOST_LEVELS = 8 };
+    enum { MOST_LEVELS = 8 }; /* of ops: recursion */
     return mentions(l, v, view, axis, MOST_LEVELS);
 }
 

@@ -1,6 +1,6 @@
-/* The values of number and string literals. Everything that looks like a number comes here; what
- * C would read differently (octal, suffixes) or what has no value is an error at the literal,
- * and a likely value goes on. */
+/* The values of number and string literals. Everything that looks like a number comes here. What C
+ * would read differently (octal, suffixes), or what has no value, is an error at the literal; the
+ * compilation goes on with a likely value. */
 #include "frontend/parse.h"
 #include "ir/support/number.h"
 #include <math.h>

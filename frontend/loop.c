@@ -35,6 +35,18 @@ static void add_vars(TlSema *s, const TlLocals *locals, TlVars *out)
     }
 }
 
+/* Those that are arrays: storing to an element assigns them. */
+static void add_arrays(TlSema *s, const TlLocals *stored, TlVars *out)
+{
+    for (uint32_t i = 0; i < stored->len; i++) {
+        const TlVar *v = tl_var_find(s, stored->data[i], stored->data[i]->name);
+        TlLocals one = {0};
+        tl_vec_push(s->arena, &one, stored->data[i]);
+        if (v && v->val.kind == TL_VAL_ARRAY)
+            add_vars(s, &one, out);
+    }
+}
+
 /* The flags, and the list of what is carried. */
 static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
 {
@@ -43,6 +55,7 @@ static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
     l->links.outer = s->frame->loop;
     add_vars(s, &st->assigned, &l->carried.vars);
     add_vars(s, &st->updated, &l->carried.vars);
+    add_arrays(s, &st->stored, &l->carried.vars);
     l->links.broken = flag_var(s);
     if (l->exits.breaks)
         tl_vec_push(s->arena, &l->carried.vars, l->links.broken);
@@ -51,7 +64,8 @@ static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
 /* Is the result's type known, and one whose values can go round a loop? */
 static bool has_result(const TlFrame *f)
 {
-    return f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT || f->ty.kind == TL_TY_TUPLE;
+    return f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT ||
+           f->ty.kind == TL_TY_TUPLE || f->ty.kind == TL_TY_ARRAY;
 }
 
 static void carry_returns(TlSema *s, Loop *l)
@@ -91,7 +105,7 @@ static void add_args(const TlValues *leaves, uint32_t from, TlBlock *block)
 
 /* ---- hints ---- */
 
-enum { MOST_HINTS = 4 };
+enum { MOST_HINTS = 4 }; /* of a loop: each kind once */
 
 static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t least)
 {
@@ -139,12 +153,19 @@ static uint32_t hint_attrs(TlSema *s, const TlHints *h, bool counted, TlAttr *at
     return n;
 }
 
-static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d)
+static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d, bool is_even)
 {
     TL_ASSERT(st->decls.len > 0 && iv->type->rank == 0, "a loop without a counter");
     const TlDecl *v = &st->decls.data[0];
+    if (is_even)
+        tl_even_promise(s, iv);
     tl_var_declare(s, v->local, tl_ty_value(tl_type_scalar(s->ctx, d)),
                    tl_val_ir(tl_cast(&s->b, iv, d)), st->is_const);
+}
+
+static bool goes_by_evens(const TlSema *s, const Loop *l)
+{
+    return tl_is_even(s, l->lo) && tl_is_even(s, l->step);
 }
 
 /* ---- one pass ---- */
@@ -170,7 +191,7 @@ static TlVal range_cond(TlSema *s, const Loop *l)
 static void range_pass(TlSema *s, Loop *l)
 {
     TlValue *i = l->counter->val.u.ir;
-    declare_counter(s, l->st, i, l->dtype);
+    declare_counter(s, l->st, i, l->dtype, goes_by_evens(s, l));
     walk_body(s, l);
     tl_var_set(s, l->counter, tl_val_ir(tl_binary(&s->b, TL_OP_ADD, i, l->step)));
 }
@@ -266,8 +287,66 @@ static void carry_result(TlSema *s, Loop *l, const TlArm *body)
     s->b = inside;
 }
 
+/* Can its value change while the loop runs? Names that the body assigns, memory, and calls can. */
+static bool changes(const TlExpr *e, const TlLocals *assigned)
+{
+    switch (e->kind) {
+    case TL_EX_INT: return false;
+    case TL_EX_NAME:
+        for (uint32_t i = 0; i < assigned->len; i++)
+            if (assigned->data[i] == e->local)
+                return true;
+        return false;
+    case TL_EX_UNARY:
+    case TL_EX_CAST: return changes(e->a, assigned);
+    case TL_EX_BINARY:
+        return e->depth > 8 || changes(e->a, assigned) || changes(e->b, assigned);
+    case TL_EX_FLOAT:
+    case TL_EX_BOOL:
+    case TL_EX_INF:
+    case TL_EX_NAN:
+    case TL_EX_STRING:
+    case TL_EX_COND:
+    case TL_EX_CALL:
+    case TL_EX_INDEX:
+    case TL_EX_MEMBER:
+    case TL_EX_TUPLE:
+    case TL_EX_STRUCT:
+    case TL_EX_MAKE:
+    case TL_EX_TYPE:
+    case TL_EX_FN:
+    case TL_EX_UNCHECKED: break;
+    }
+    return true;
+}
+
+/* for (int i = a; ...; i += c) with even a and c, neither of which the loop changes: i, else
+ * NULL. */
+static const TlVar *even_counter(TlSema *s, const TlStmt *st)
+{
+    const TlStmt *u = st->update;
+    if (!u || u->kind != TL_ST_ASSIGN || (u->op != TL_BIN_ADD && u->op != TL_BIN_SUB) ||
+        u->place->kind != TL_EX_NAME || changes(u->place, &st->assigned) ||
+        changes(u->value, &st->assigned) || changes(u->value, &st->updated))
+        return NULL;
+    const TlVar *i = tl_var_of(s, u->place);
+    bool is_int = i && i->val.kind == TL_VAL_IR && !i->val.u.ir->type->rank &&
+                  !i->val.u.ir->type->ptr && tl_is_int(i->val.u.ir->type->dtype);
+    if (!is_int || !tl_is_even(s, i->val.u.ir))
+        return NULL;
+    TlArm aside;
+    tl_arm_begin(s, &aside);
+    TlVal step = tl_eval(s, u->value);
+    TlValue *x = tl_is_number(&step) ? tl_materialize(s, &step, u->value->loc) : NULL;
+    bool is_even = x && tl_is_even(s, x);
+    tl_arm_end(s, &aside);
+    tl_arm_discard(&aside);
+    return is_even ? i : NULL;
+}
+
 static void emit_while(TlSema *s, Loop *l)
 {
+    const TlVar *even = even_counter(s, l->st);
     TlAttr attrs[MOST_HINTS];
     uint32_t nattrs = hint_attrs(s, &l->st->hints, false, attrs);
     carry_returns(s, l);
@@ -287,6 +366,8 @@ static void emit_while(TlSema *s, Loop *l)
 
     tl_arm_begin_in(s, &body, regions[1]);
     tl_carry_take(s, &l->carried, regions[1]->args);
+    if (even)
+        tl_even_promise(s, even->val.u.ir);
     clear_exits(s, l);
     s->frame->loop = &l->links;
     if (l->counter)
@@ -329,6 +410,14 @@ typedef struct Range {
     bool bad;
 } Range;
 
+/* tl.static_range(...) */
+static bool is_static_range(const TlExpr *e)
+{
+    const TlExpr *f = e->kind == TL_EX_CALL ? e->a : NULL;
+    bool named = f && (f->kind == TL_EX_NAME || f->kind == TL_EX_MEMBER);
+    return named && !strcmp(f->u.name, "static_range");
+}
+
 /* range(n), range(lo, hi), range(lo, hi, step), evaluated once. */
 static Range eval_range(TlSema *s, const TlExpr *e)
 {
@@ -343,7 +432,7 @@ static Range eval_range(TlSema *s, const TlExpr *e)
         else
             tl_label(
                 s, tl_err(s, e->loc, TL_E0338, "for", "range", "range(...)", "another expression"),
-                "write for (int i : range(n))");
+                "write %sfor (int i : range(n))", is_static_range(e) ? "static " : "");
         r.bad = true;
         return r;
     }
@@ -448,7 +537,7 @@ static void emit_for(TlSema *s, Loop *l)
     TlArm body;
     tl_arm_begin_in(s, &body, op->regions[0]);
     tl_carry_take(s, &l->carried, op->regions[0]->args + 1);
-    declare_counter(s, l->st, iv, l->dtype);
+    declare_counter(s, l->st, iv, l->dtype, goes_by_evens(s, l));
     s->frame->loop = &l->links;
     walk_body(s, l);
     s->frame->loop = l->links.outer;
@@ -487,24 +576,6 @@ void tl_stmt_loop_range(TlSema *s, const TlStmt *st)
 }
 
 /* ---- plain for and while ---- */
-
-/* Can its value change while the loop runs? Names that the body assigns, memory, and calls can. */
-static bool changes(const TlExpr *e, const TlLocals *assigned)
-{
-    switch (e->kind) {
-    case TL_EX_INT: return false;
-    case TL_EX_NAME:
-        for (uint32_t i = 0; i < assigned->len; i++)
-            if (assigned->data[i] == e->local)
-                return true;
-        return false;
-    case TL_EX_UNARY:
-    case TL_EX_CAST: return changes(e->a, assigned);
-    case TL_EX_BINARY:
-        return e->depth > 8 || changes(e->a, assigned) || changes(e->b, assigned);
-    default: return true;
-    }
-}
 
 /* for (int i = a; i < n; i += c) with a positive literal c and nothing that changes i or n: the
  * comparison (its left side is i) and the step. */
@@ -565,6 +636,7 @@ void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
         TlCarried all = l.carried;
         l.carried.vars = (TlVars){0};
         add_vars(s, &st->assigned, &l.carried.vars); /* the counter belongs to the loop */
+        add_arrays(s, &st->stored, &l.carried.vars);
         if (emit_counted(s, &l, counter))
             return;
         l.carried = all;

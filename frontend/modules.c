@@ -1,5 +1,5 @@
-/* Modules: a source's items by name, and the modules it imports. Each module is read once,
- * whoever asks for it. */
+/* Modules: a source's items by name, and the modules that it imports. Each module is read once, no
+ * matter how many others import it. */
 #include "frontend/sema.h"
 #include "frontend/stdlib.h"
 #include <string.h>

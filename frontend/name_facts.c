@@ -1,5 +1,5 @@
-/* name_facts.c: the walk's side of name_facts.h. A place may be walked several times, as a function
- * is for each call: its types are collected. */
+/* name_facts.c: the walk's side of name_facts.h. A place may be walked several times, for instance
+ * once for each call of its function; all its types are collected. */
 #include "frontend/name_facts.h"
 #include "frontend/sema.h"
 #include <string.h>
@@ -61,14 +61,21 @@ static const char *describe(TlSema *s, const TlVal *v)
     case TL_VAL_CHOICE:
     case TL_VAL_IR:
     case TL_VAL_TUPLE:
-    case TL_VAL_STRUCT: break;
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY: break;
     case TL_VAL_CONST:
         return tl_format(s->arena, "%s = %s", tl_dtype_name(v->dtype), tl_const_text(s, v));
     case TL_VAL_VIEW: return tl_type_str(s->ctx, v->u.ir->type);
     case TL_VAL_TYPE: return tl_ty_str(s, v->u.type);
     case TL_VAL_FN: return describe_function(s, v->def->item);
     case TL_VAL_BUILTIN: return v->u.builtin->name;
-    default: return NULL;
+    case TL_VAL_ERROR:
+    case TL_VAL_UNKNOWN:
+    case TL_VAL_UNSET:
+    case TL_VAL_VOID:
+    case TL_VAL_STRING:
+    case TL_VAL_MODULE:
+    case TL_VAL_SPACE: return NULL;
     }
     TlTy ty = tl_ty_of(s, v);
     return ty.kind == TL_TY_UNKNOWN ? NULL : tl_ty_str(s, &ty);
@@ -137,18 +144,10 @@ void tl_fact_builtin(TlSema *s, TlLoc loc, const TlBuiltin *b, bool fast)
 
 void tl_fact_result(TlSema *s, const TlExpr *e, const TlVal *v)
 {
-    TlFacts *facts;
-    switch (e->kind) {
-    case TL_EX_UNARY:
-    case TL_EX_BINARY: /* each of a chain: expr_operator.c */
-    case TL_EX_COND:
-    case TL_EX_CALL:
-    case TL_EX_INDEX: facts = facts_of(s, e->loc); break;
-    default: return;
-    }
+    bool takes = e->kind == TL_EX_CALL || e->kind == TL_EX_INDEX;
+    bool operates = e->kind == TL_EX_UNARY || e->kind == TL_EX_COND ||
+                    e->kind == TL_EX_BINARY; /* each of a chain: expr_operator.c */
+    TlFacts *facts = takes || operates ? facts_of(s, e->loc) : NULL;
     if (facts && !tl_is_bad(v))
-        add_value(s,
-                  e->kind == TL_EX_CALL || e->kind == TL_EX_INDEX ? &fact_at(facts, e->loc)->results
-                                                                  : &fact_at(facts, e->loc)->types,
-                  v);
+        add_value(s, takes ? &fact_at(facts, e->loc)->results : &fact_at(facts, e->loc)->types, v);
 }

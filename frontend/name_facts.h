@@ -1,6 +1,5 @@
 /* What the walk finds out about the names of a program, for editors: where each name is declared,
- * its types, the types of what is computed at it. Collected when TlFrontendOptions.facts says
- * where. */
+ * its types, the types of expressions there. Collected if TlFrontendOptions.facts says where. */
 #ifndef TL_NAME_FACTS_H
 #define TL_NAME_FACTS_H
 #include "frontend/ast.h"

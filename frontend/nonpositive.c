@@ -1,12 +1,12 @@
-/* Values that are nowhere above zero, as the shape of their code says: what std.math has a shorter
- * exp for (exp_of_negative). Softmax, in its many forms, has no other powers:
+/* Values that are nowhere above zero, as the form of their code shows: std.math has a shorter exp
+ * for them (exp_of_negative). Softmax, in its many forms, needs no other powers:
  *
  *     %m = reduce %x {axis, kind = max}
  *     %s = broadcast (expand %m {axis})
  *     %d = sub %x, %s                        every element is <= 0, or NaN
  *
- * Also with the maximum of several values, the last of which is the maximum so far, and with
- * another number where the maximum is -inf: there every element is -inf, or NaN. */
+ * This also recognises the maximum of several values, the last of which is the maximum so far, and
+ * another number in place of a maximum of -inf: then every element is -inf, or NaN. */
 #include "frontend/sema.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 
-enum { NOT_SPREAD = -1, MOST_STEPS = 8 };
+enum { NOT_SPREAD = -1, MOST_STEPS = 8 /* from a difference to the maximum: recursion */ };
 
 static bool is_minus_infinity(const TlValue *v)
 {
@@ -51,18 +51,16 @@ static bool is_bound(const TlValue *b, const TlValue *x, int64_t axis, int steps
     if (!op || steps == 0)
         return false;
     steps--;
-    switch (op->opcode) {
-    case TL_OP_BROADCAST: return is_bound(tl_in(op, 0), x, axis, steps);
-    case TL_OP_EXPAND:
+    if (op->opcode == TL_OP_BROADCAST)
+        return is_bound(tl_in(op, 0), x, axis, steps);
+    if (op->opcode == TL_OP_EXPAND)
         return axis == NOT_SPREAD &&
                is_bound(tl_in(op, 0), x, tl_attr_int(op, TL_ATTR_AXIS, 0), steps);
-    case TL_OP_SELECT:
+    if (op->opcode == TL_OP_SELECT)
         return keeps_all_but_minus_infinity(op) && is_bound(tl_in(op, 2), x, axis, steps);
-    case TL_OP_MAX:
+    if (op->opcode == TL_OP_MAX)
         return is_bound(tl_in(op, 0), x, axis, steps) || is_bound(tl_in(op, 1), x, axis, steps);
-    case TL_OP_REDUCE: return is_maximum(op, x, axis);
-    default: return false;
-    }
+    return op->opcode == TL_OP_REDUCE && is_maximum(op, x, axis);
 }
 
 bool tl_is_nowhere_positive(const TlValue *v)

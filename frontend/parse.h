@@ -72,6 +72,7 @@ typedef struct TlParser {
     TlComments *comments;            /* where comments are kept; NULL: nowhere */
     uint32_t height_before;          /* open brackets before the last token */
     const unsigned char *last_error; /* the token of the last syntax error */
+    bool in_lambda; /* that error is a C++ lambda: its body's braces belong to the expression */
     TlRecovery recovering;           /* how the next token is found */
     uint32_t recover_height;         /* open brackets around the statement that is skipped */
     uint32_t closers;                /* '}' still to be made up before the text goes on */
@@ -91,6 +92,7 @@ TlParser tl_parser_at_start(TlCtx *ctx, uint32_t source);
 /* lexer.re */
 void tl_lex_recover(TlParser *p,
                     bool here);      /* a syntax error at the last token: skip what is broken */
+bool tl_at_lambda(const TlParser *p); /* is the token the beginning of a C++ lambda? */
 void tl_lex_open_block(TlParser *p); /* the last '{' opens statements */
 TlLoc tl_loc_at(const TlParser *p, const TlCursor *start, const unsigned char *at, size_t len);
 
@@ -123,7 +125,6 @@ TlExpr *tl_expr_unchecked(TlParser *p, TlSpan keyword, TlExpr *a);
 TlExpr *tl_expr_fn(TlParser *p, TlSpan span, const TlDecls *params, TlExpr *value);
 TlExpr *tl_expr_parens(TlExpr *e, TlSpan span);
 TlExprs *tl_exprs_before(TlParser *p, TlExpr *first, const TlExprs *rest);
-TlArgs *tl_args_of(TlParser *p, const TlExprs *values);
 TlArg *tl_arg(TlParser *p, TlName name, TlLoc loc, const TlIndex *value);
 TlIndex *tl_index(TlParser *p, TlExpr *at, TlExpr *width, TlExpr *step);
 
@@ -151,7 +152,8 @@ TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type
 TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints,
                      TlStmt *body); /* the head gets its body */
 TlStmt *tl_stmt_function(TlParser *p, TlSpan span, TlItem *fn, TlStmt *body);
-TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init, bool is_list);
+TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init);
+TlFieldDecl *tl_field(TlParser *p, TlName name, TlLoc loc, TlExpr *init);
 TlDecls *tl_decls_of(TlParser *p, const TlDecl *decl);
 void tl_hint(TlParser *p, TlHints *hints, int token, TlLoc loc, TlExpr *arg);
 

@@ -46,12 +46,22 @@ void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     va_end(args);
 }
 
-void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *names)
+static const char *list_of(TlSema *s, uint32_t n, const char *const *names)
 {
     const char *list = "";
     for (uint32_t i = 0; i < n; i++)
         list = tl_format(s->arena, "%s%s%s", list, i ? ", " : "", names[i]);
-    tl_label(s, row, n ? "its parameters are %s" : "it has none", list);
+    return list;
+}
+
+void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *names)
+{
+    tl_label(s, row, n ? "its parameters are %s" : "it has none", list_of(s, n, names));
+}
+
+void tl_label_fields(TlSema *s, TlDiag *row, uint32_t n, const char *const *names)
+{
+    tl_label(s, row, "its fields are %s", list_of(s, n, names));
 }
 
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v)

@@ -16,6 +16,7 @@
  *                   those about what is legal and probably wrong
  *   tuning.c        the configurations that a kernel's tune clauses list
  *   launch_expr.c   launch-time expressions
+ *   fields.c        options of kernels: a constant for each field of a struct
  *   expr.c          expressions: one function evaluates the parts of a node, then the node
  *   expr_choice.c   ?:, && and ||, which evaluate a side only when a condition says so
  *   expr_name.c     names, members
@@ -27,11 +28,13 @@
  *   stmt.c          statements; loop.c: loops
  *   border.c        loads with borders
  *   access.c        places: view[...], pointers
+ *   array.c         local arrays
  *   types.c         types as written
  *   flow.c          arms, joins, exits, what loops carry
  *   expr_operator.c unary and binary operators on values, operands of one type and shape
  *   expr_cast.c     casts of values
- *   emit.c          operations that several files emit; divisor.c, nonpositive.c: what is known
+ *   emit.c          operations that several files emit; divisor.c, nonpositive.c, even.c: what is
+ *                   known
  *   variables.c     variables of a frame
  *   name_facts.c    what editors want to know of names (name_facts.h)
  *   values.c        values and their types, conversions
@@ -70,6 +73,8 @@ typedef enum TlTyKind {
     TL_TY_VIEW,    /* type */
     TL_TY_STRUCT,
     TL_TY_TUPLE, /* items; def */
+    TL_TY_ARRAY, /* n elements of type items[0] */
+    TL_TY_FN,    /* in fields that are auto: each function has a type of its own, fn */
     TL_TY_VOID,
     TL_TY_AUTO
 } TlTyKind;
@@ -79,7 +84,8 @@ struct TlTy {
     const TlType *type;
     TlDef *def;
     uint32_t n;
-    const TlTy *items;
+    const TlTy *items; /* of a struct's type as written auto may be among them; of a value's not */
+    const TlVal *fn;
 };
 
 /* ---- values ---- */
@@ -96,6 +102,7 @@ typedef enum TlValKind {
     TL_VAL_VIEW,   /* ir of view type */
     TL_VAL_TUPLE,
     TL_VAL_STRUCT, /* items; STRUCT: def */
+    TL_VAL_ARRAY,  /* u.type; its elements, or their leaves (array.c), are items */
     TL_VAL_FN,
     TL_VAL_BUILTIN,
     TL_VAL_TYPE,
@@ -130,7 +137,8 @@ typedef struct TlVar {
     TlLoc loc;
     TlTy ty;
     TlVal val;
-    bool is_const;
+    bool is_const, is_wrong; /* is_wrong: its declaration was blamed: it may be anything */
+    const TlExpr *made_of;   /* auto gave it the type of this literal; or NULL */
     uint32_t serial;
 } TlVar;
 
@@ -201,6 +209,7 @@ struct TlSema {
     bool abstract;
     bool quiet_errors; /* an error was found, shown or not */
     uint32_t nested_structs; /* whose fields are being resolved */
+    uint32_t stand_ins; /* functions that are walked with arguments that no call has given */
     uint32_t serial;
     TlFrame *frame;
     TL_VEC(TlTrail) trail;
@@ -208,10 +217,16 @@ struct TlSema {
         /* > 0: inside the side of ?: that is not evaluated: arithmetic faults are no errors */
         untaken;
     TlMap powers; /* what exp gave -> what of (divisor.c) */
+    TL_VEC(TlValue *) evens; /* integers that are even in the code that is being walked (even.c) */
     TlMap walked; /* abstract: functions -> calls whose result is unknown (call.c) */
     uint64_t steps;
     uint64_t made; /* operations of the kernel's variants before this one */
     bool exhausted;
+    const TlDef *dropping; /* the function that `x * x;` was found in last: it may be its result */
+    /* What hints name: the operands of the operator at a position, and the expression that was
+     * evaluated last. */
+    TlLoc operator_at;
+    const TlExpr *operands[2], *evaluated;
 };
 
 enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 17, TL_MAX_CALLS = 256, TL_MAX_PARTS = 256 };
@@ -229,8 +244,14 @@ void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Which parameters there are. */
 void tl_label_parameters(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
+void tl_label_fields(TlSema *s, TlDiag *row, uint32_t n, const char *const *names);
 /* Where v is a view: how to take a tile of it. */
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v);
+/* An expression as written, if that is short and in one line; else, and for NULL, `other`. */
+const char *tl_short_text(TlSema *s, const TlExpr *e, const char *other);
+/* The text of an expression behind a cast, with parentheses where it needs them: "(f32)(a + b)"; e:
+ * NULL is "(f32)x". */
+const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d);
 void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Counts one step of the walk; false when the limit is reached (diagnosed once). */
@@ -294,6 +315,17 @@ static inline bool tl_is_bad(const TlVal *v)
 {
     return v->kind == TL_VAL_ERROR || v->kind == TL_VAL_UNKNOWN;
 }
+static inline bool tl_is_fn(const TlVal *v)
+{
+    return v->kind == TL_VAL_FN || v->kind == TL_VAL_BUILTIN;
+}
+static inline bool tl_same_fn(const TlVal *a, const TlVal *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == TL_VAL_FN ? a->def == b->def && a->u.up == b->u.up
+                                : a->u.builtin == b->u.builtin && a->fast == b->fast;
+}
 static inline bool tl_is_literal(const TlVal *v)
 {
     return v->kind == TL_VAL_INT || v->kind == TL_VAL_FLOAT;
@@ -316,6 +348,11 @@ static inline bool tl_is_pointer(const TlVal *v)
 {
     return v->kind == TL_VAL_IR && v->u.ir->type->ptr;
 }
+/* is made of other values, its items */
+static inline bool tl_has_items(const TlVal *v)
+{
+    return v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT || v->kind == TL_VAL_ARRAY;
+}
 /* ERROR when one of them is, else UNKNOWN of dtype d */
 TlVal tl_worse(const TlVal *a, const TlVal *b, TlDtype d);
 static inline TlTy tl_ty_value(const TlType *t)
@@ -336,6 +373,15 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source,
                       const char *path); /* parses, binds names, follows imports */
 TlDef *tl_mod_find(const TlMod *m, TlName name);
 TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when there is none */
+
+/* ---- fields.c ---- */
+/* `const S o` and `S s` of every kernel become a parameter for each field. Once the modules are
+ * open. */
+void tl_options_expand(TlProgram *p);
+/* Binds a parameter of a kernel, and with the last field of a struct the struct. */
+void tl_head_param_bind(TlSema *s, const TlItem *item, const TlParamDecl *p, TlVal v);
+/* "s.inner.n" of a name and members; NULL of what is none. */
+TlName tl_dotted_name(TlSema *s, const TlExpr *e);
 
 /* ---- bind.c ---- */
 static inline bool tl_is_const_form(const TlParamDecl *p)
@@ -373,6 +419,9 @@ bool tl_is_known_int(const TlVal *v);
 /* It as an element of the float type d, or as a float literal; ERROR where that is not exact. */
 TlVal tl_known_as_float(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
 TlVal tl_known_as_literal(TlSema *s, const TlVal *v, TlLoc loc);
+/* Known integers among the values become floats where there is one beside them. After an error
+ * false, and the value is ERROR. In expr_operator.c. */
+bool tl_known_to_floats(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs);
 bool tl_const_int_of(const TlVal *v, int64_t *out); /* an integer literal or constant that fits */
 const char *tl_const_text(TlSema *s, const TlVal *v);
 
@@ -418,6 +467,8 @@ const char *tl_const_param_text(TlSema *s, const TlVal *v);
 /* A tuple, struct or choice of n items, to be filled in; one with items of its own. */
 TlVal tl_val_items(TlSema *s, TlValKind kind, TlDef *def, uint32_t n);
 TlVal tl_val_copy(TlSema *s, const TlVal *v);
+/* Known to the compiler, in all its fields; so is what stands for an error. */
+bool tl_is_constant(const TlVal *v);
 /* It is no function, type, module or void; turns v into ERROR when it is. */
 bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc);
 /* A compile-time integer. False when it is none (diagnosed) or unknown (*unknown set). */
@@ -428,6 +479,8 @@ void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc); /* the error: v is n
 uint32_t tl_parts_of(const TlVal *v);
 bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc);
 TlTy tl_ty_of(TlSema *s, const TlVal *v); /* literals: their default type */
+/* ty, with what v has for auto in it. */
+TlTy tl_ty_settled(TlSema *s, const TlTy *ty, const TlVal *v);
 bool tl_ty_same(const TlTy *a, const TlTy *b);
 const TlType *tl_val_type_of(TlSema *s, const TlVal *v); /* numbers, pointers; NULL otherwise */
 TlDtype tl_val_dtype(const TlVal *v);     /* of numbers and unknowns; COUNT when there is none */
@@ -448,15 +501,19 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
 TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc);
 TlValue *tl_convert_ir(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc);
 TlVal tl_zero(TlSema *s, const TlTy *t);
+/* Has it stacks of leaves as its items, or its elements? */
+bool tl_array_is_stacked(const TlTy *array);
 TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape);
 
 /* ---- expr.c ---- */
 TlVal tl_eval(TlSema *s, const TlExpr *e);
 TlVal tl_eval_value(TlSema *s, const TlExpr *e); /* checked by tl_check_value */
 bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, bool *unknown);
-/* A struct of type ty by the values of its first fields; UNKNOWN, once they are evaluated, when ty
- * is none. */
-TlVal tl_eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty);
+/* An initialiser, {a, b = c} among them, as a value of type ty. */
+TlVal tl_eval_init(TlSema *s, const TlExpr *e, const TlTy *ty);
+/* The value of what has no initialiser, at loc: of structs the defaults, else zero. */
+void tl_check_defaults(TlSema *s, const TlTy *ty); /* of a struct's fields */
+TlVal tl_default_of(TlSema *s, const TlTy *ty, TlLoc loc);
 /* scalar bool; CONST in *out when known, NULL then or after errors */
 TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out);
 
@@ -486,6 +543,7 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
 /* ---- access.c ---- */
 typedef struct TlAccess {
     TlVal bad;     /* kind ERROR or UNKNOWN: the place is not there; else VOID */
+    TlVal element; /* of an array, which is no place in memory (bad); else VOID */
     TlValue *base; /* view, pointer, or tile of pointers */
     bool view, is_const, unchecked, gathers;
     bool points;    /* of at(...) */
@@ -496,7 +554,7 @@ typedef struct TlAccess {
     TlValue *index[TL_MAX_VIEW_RANK];
     int rank;
     int32_t shape[TL_MAX_RANK];
-    TlLoc loc;
+    TlLoc loc, start_loc, width_loc; /* of the place, of the last index or start, and its width */
 } TlAccess;
 typedef struct TlMemArgs {
     const TlVal *mask, *other;
@@ -508,6 +566,8 @@ bool tl_is_at(const TlSema *s, const TlExpr *e);           /* at(...), which den
 bool tl_access_ok(const TlAccess *a);
 TlVal tl_access_load(TlSema *s, const TlAccess *a, const TlMemArgs *m);
 void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, const TlMemArgs *m);
+/* May `view[...] op= v` stand there? An error at loc if not. */
+bool tl_access_updates(TlSema *s, const TlAccess *a, TlLoc loc);
 TlVal tl_access_inside(TlSema *s, const TlAccess *a);
 /* ATOMIC_*: vals are the value operands. */
 TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint32_t nvals,
@@ -517,6 +577,25 @@ TlVal tl_make_view(TlSema *s, const TlVal *p, const TlVal *extents, const TlVal 
 TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal *extents,
                   const TlLoc *locs);
 TlVal tl_view_extent(TlSema *s, TlValue *view, uint32_t axis, bool stride, bool wide);
+
+/* ---- array.c ---- */
+enum { TL_MAX_ARRAY = 4096 };
+/* Known, or of run time: a scalar, or a tile with one for each lane. */
+typedef struct TlArrayIndex {
+    bool is_known;
+    uint32_t known;
+    TlValue *ir; /* where known, NULL for arrays of few elements */
+    TlLoc loc;
+} TlArrayIndex;
+TlTy tl_array_ty(TlSema *s, const TlTy *elem, const TlExpr *count, TlLoc loc);
+TlVal tl_array_fields(TlSema *s, const TlExpr *list, const TlTy *ty); /* {x, y} */
+/* The index in array[i]; false after an error, or when it is unknown. */
+bool tl_array_index(TlSema *s, const TlVal *array, const TlExpr *e, TlArrayIndex *out);
+TlArrayIndex tl_array_known(TlSema *s, const TlVal *array, uint32_t k, TlLoc loc);
+TlVal tl_array_get(TlSema *s, const TlVal *array, const TlArrayIndex *i);
+/* elem: converted to the type of the place (tl_array_place_ty) */
+TlVal tl_array_put(TlSema *s, const TlVal *array, const TlArrayIndex *i, const TlVal *elem);
+TlTy tl_array_place_ty(TlSema *s, const TlVal *array, const TlArrayIndex *i);
 
 /* ---- border.c ---- */
 typedef enum TlBorder {
@@ -575,6 +654,8 @@ struct TlBuiltin {
 #define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
 #include "frontend/builtins.def"
 const TlBuiltin *tl_builtin_find(const char *name);
+/* "roll(x, axis, n)": with the parameters that every call gives. */
+const char *tl_builtin_form(TlSema *s, const TlBuiltin *b);
 const TlBuiltin *tl_builtin_at(uint32_t i); /* NULL past the end */
 TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *call);
 TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args,
@@ -617,6 +698,10 @@ TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis);
 /* Is every element at most 0, or NaN? false: not known */
 bool tl_is_nowhere_positive(const TlValue *v);
 
+/* ---- even.c ---- */
+void tl_even_promise(TlSema *s, TlValue *v); /* v is even, until the arm that is walked ends */
+bool tl_is_even(const TlSema *s, const TlValue *v);
+
 /* ---- divisor.c ---- */
 void tl_remember_exp(TlSema *s, const TlValue *result, const TlValue *of);
 /* What is known of a divisor that a kernel has just written. */
@@ -631,7 +716,7 @@ typedef struct TlArm {
     TlBlock *block;
     TL_VEC(TlChange) changes;
     TlBuilder outer;
-    uint32_t mark, serial;
+    uint32_t mark, serial, evens;
 } TlArm;
 void tl_arm_begin(TlSema *s, TlArm *arm); /* code goes to a new block */
 void tl_arm_begin_in(TlSema *s, TlArm *arm, TlBlock *block);

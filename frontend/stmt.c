@@ -1,4 +1,4 @@
-/* Statements but loops: declarations, assignments, branches, returns. */
+/* All statements except loops: declarations, assignments, branches, returns. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -9,7 +9,7 @@ static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
 {
     if (v->kind == TL_VAL_CONST)
         return tl_val_ir(tl_materialize(s, v, loc));
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+    if (!tl_has_items(v))
         return *v;
     TlVal out = tl_val_copy(s, v);
     for (uint32_t i = 0; i < v->n; i++)
@@ -17,19 +17,30 @@ static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
     return out;
 }
 
+/* 0, 0.5, -inf */
+static bool is_literal(const TlExpr *e)
+{
+    if (e->kind == TL_EX_UNARY)
+        e = e->a;
+    return e->kind == TL_EX_INT || e->kind == TL_EX_FLOAT || e->kind == TL_EX_INF;
+}
+
 /* Declares a variable with a value that has been converted to ty. */
 static void declare(TlSema *s, const TlDecl *d, TlTy ty, TlVal v, bool is_const)
 {
+    bool is_auto = ty.kind == TL_TY_AUTO;
     if (!is_const)
         v = forget(s, &v, d->loc);
-    if (ty.kind == TL_TY_AUTO || ty.kind == TL_TY_UNKNOWN) {
+    ty = tl_ty_settled(s, &ty, &v);
+    if (ty.kind == TL_TY_UNKNOWN) {
         TlTy own = tl_ty_of(s, &v);
-        if (own.kind != TL_TY_UNKNOWN || ty.kind == TL_TY_AUTO)
+        if (own.kind != TL_TY_UNKNOWN)
             ty = own;
     }
     if (v.kind == TL_VAL_IR && v.u.ir && !v.u.ir->name)
         v.u.ir->name = d->name;
-    tl_var_declare(s, d->local, ty, v, is_const);
+    tl_var_declare(s, d->local, ty, v, is_const)->made_of =
+        is_auto && d->init && is_literal(d->init) ? d->init : NULL;
 }
 
 static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
@@ -37,6 +48,8 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
     s->b.loc = d->loc;
     TlTy ty = tl_type_resolve(s, st->type);
     TlVal v;
+    if (d->count)
+        ty = tl_array_ty(s, &ty, d->count, d->loc);
     if (ty.kind == TL_TY_VOID) {
         tl_err(s, st->type->loc, TL_E0211, "a variable of type void");
         ty = tl_ty_unknown(TL_DTYPE_COUNT);
@@ -44,18 +57,17 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
     if (!d->init) {
         if (ty.kind == TL_TY_AUTO)
             ty = tl_ty_unknown(TL_DTYPE_COUNT); /* the parser has reported it */
-        v = tl_zero(s, &ty);
-    } else if (d->is_list) {
-        v = tl_eval_fields(s, d->init, &ty);
-        if (ty.kind != TL_TY_STRUCT && ty.kind != TL_TY_UNKNOWN)
-            tl_err(s, d->init->loc, TL_E0316, "{...}", tl_ty_str(s, &ty));
+        v = tl_default_of(s, &ty, d->loc);
+    } else if (d->init->braces) {
+        v = tl_eval_init(s, d->init, &ty);
     } else {
         TlVal x = tl_eval_value(s, d->init);
         v = tl_convert(s, &x, &ty, d->init->loc);
         if (st->is_const && x.kind == TL_VAL_UNKNOWN && ty.kind == TL_TY_VALUE)
             v = tl_unknown(ty.type->dtype);
         if (v.kind == TL_VAL_ERROR) /* one error is enough */
-            v = ty.kind == TL_TY_VALUE ? tl_zero(s, &ty) : tl_unknown(TL_DTYPE_COUNT);
+            v = ty.kind == TL_TY_VALUE || ty.kind == TL_TY_ARRAY ? tl_zero(s, &ty)
+                                                                 : tl_unknown(TL_DTYPE_COUNT);
         if (tl_is_tile(&x) && ty.kind == TL_TY_VALUE && ty.type->rank == 0)
             v = tl_unknown(TL_DTYPE_COUNT), ty = tl_ty_unknown(TL_DTYPE_COUNT); /* auto was meant */
     }
@@ -85,7 +97,7 @@ static void unpack(TlSema *s, const TlStmt *st)
 /* The field of v that a chain of members names; NULL if there is none (diagnosed). */
 static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
 {
-    if (e->kind == TL_EX_NAME)
+    if (e->kind != TL_EX_MEMBER)
         return v;
     TlVal *outer = find_field(s, v, ty, e->a);
     if (!outer)
@@ -95,7 +107,7 @@ static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
         *outer = tl_val_copy(s, outer);
         for (uint32_t i = 0; i < outer->n; i++)
             if (item->fields.data[i].name == e->u.name) {
-                *ty = outer->def->fields[i];
+                *ty = ty->kind == TL_TY_STRUCT ? ty->items[i] : outer->def->fields[i];
                 return &outer->items[i];
             }
     }
@@ -114,38 +126,160 @@ static void refuse_const(TlSema *s, TlLoc loc, const TlVar *var)
         tl_note(s, row, var->loc, "declared here");
 }
 
-static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
+static TlDtype float_or_own(const TlVal *v)
 {
-    const TlExpr *root = place;
-    while (root->kind == TL_EX_MEMBER)
-        root = root->a;
+    return v->kind == TL_VAL_FLOAT ? TL_F32 : tl_val_dtype(v);
+}
+
+/* A scalar that auto made of a literal meets what it cannot hold: `auto s = 0; s += 0.5;`. The
+ * mistake is in the declaration. False: v may fit. */
+static bool is_misdeclared(const TlVar *var, const TlVal *v)
+{
+    if (!var || !var->made_of || var->ty.kind != TL_TY_VALUE || !tl_is_scalar(var->ty.type) ||
+        var->ty.type->ptr || tl_is_pointer(v) || !(tl_is_number(v) || v->kind == TL_VAL_UNKNOWN))
+        return false;
+    TlDtype own = var->ty.type->dtype, d = float_or_own(v);
+    return tl_is_tile(v) || (tl_is_int(own) && d != TL_DTYPE_COUNT && tl_is_float(d));
+}
+
+/* One error with the declaration; afterwards the variable may be anything. */
+static void blame_declaration(TlSema *s, TlVar *var, const TlVal *v, int op, TlLoc loc)
+{
+    TlDtype own = var->ty.type->dtype, d = float_or_own(v);
+    const char *from = v->kind == TL_VAL_FLOAT     ? tl_const_text(s, v)
+                       : v->kind == TL_VAL_UNKNOWN ? tl_dtype_name(d)
+                                                   : tl_val_str(s, v);
+    TlDiag *row = tl_is_tile(v) ? tl_err(s, loc, TL_E0304, from, tl_dtype_name(own))
+                  : op >= 0     ? tl_err(s, loc, TL_E0302, tl_binop_text(op), tl_dtype_name(own),
+                                         from)
+                                : tl_err(s, loc, TL_E0301, from, tl_dtype_name(own));
+    const char *type = tl_is_tile(v) ? tl_type_str(s->ctx, v->u.ir->type) : tl_dtype_name(d);
+    const char *init = tl_source_text(s->ctx, var->made_of->begin, var->made_of->end);
+    tl_label(s, row, "'%s' is %s, as %s is: declare %s %s = %s", var->name, tl_dtype_name(own),
+             init, type, var->name, init);
+    tl_note(s, row, var->loc, "declared here");
+    var->is_wrong = true;
+}
+
+/* The variable that is assigned to, whose name root is; NULL after an error. */
+static TlVar *assigned_var(TlSema *s, const TlExpr *place, const TlExpr *root)
+{
     TlVar *var = tl_var_of(s, root);
     tl_fact_name(s, root);
     if (!var) {
         TlVal old = tl_eval(s, place); /* an unknown name is diagnosed there */
         if (!tl_is_bad(&old))
             tl_err(s, place->loc, TL_E0214, "");
-        return;
+        return NULL;
     }
     if (root->local->item != s->frame->item) {
         TlDiag *row = tl_err(s, root->loc, TL_E0347, var->name);
         tl_note(s, row, var->loc, "declared here");
-        return;
+        return NULL;
     }
-    if (var->is_const) {
+    if (var->is_const)
         refuse_const(s, root->loc, var);
+    return var->is_const ? NULL : var;
+}
+
+static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
+{
+    const TlExpr *root = place;
+    while (root->kind == TL_EX_MEMBER)
+        root = root->a;
+    TlVar *var = assigned_var(s, place, root);
+    if (!var)
         return;
-    }
     TlVal whole = var->val;
     TlTy ty = var->ty;
     TlVal *field = find_field(s, &whole, &ty, place);
     if (!field)
         return;
+    if (var->is_wrong)
+        return;
+    if (place == root && is_misdeclared(var, v)) {
+        blame_declaration(s, var, v, -1, vloc);
+        return;
+    }
     TlVal x = tl_convert(s, v, &ty, vloc);
     if (x.kind == TL_VAL_ERROR)
         return; /* the variable keeps a value of its type */
     *field = forget(s, &x, vloc);
     tl_var_set(s, var, whole);
+}
+
+/* ---- elements of arrays ---- */
+
+/* An element of an array, V[i], or a field of one, V[i].f, as a place. */
+typedef struct Element {
+    const TlExpr *place;
+    TlVar *var; /* the array; NULL after an error */
+    TlArrayIndex index;
+} Element;
+
+/* The node V[i] in it; NULL if the place is none of an array. */
+static const TlExpr *element_of(TlSema *s, const TlExpr *place)
+{
+    while (place->kind == TL_EX_MEMBER)
+        place = place->a;
+    if (place->kind != TL_EX_INDEX || place->a->kind != TL_EX_NAME)
+        return NULL;
+    const TlVar *var = tl_var_of(s, place->a);
+    return var && var->val.kind == TL_VAL_ARRAY ? place : NULL;
+}
+
+static Element eval_element(TlSema *s, const TlExpr *place, const TlExpr *at)
+{
+    Element e = {.place = place, .var = assigned_var(s, place, at->a)};
+    s->b.loc = at->loc;
+    if (e.var && !tl_array_index(s, &e.var->val, at, &e.index))
+        e.var = NULL;
+    return e;
+}
+
+/* The value of an element, or of its field. The array may have been assigned since eval_element. */
+static TlVal read_element(TlSema *s, const Element *e)
+{
+    TlVal x = tl_array_get(s, &e->var->val, &e->index);
+    TlTy ty = *e->var->val.u.type->items;
+    const TlVal *field = find_field(s, &x, &ty, e->place);
+    return field ? *field : tl_bad();
+}
+
+static void assign_element(TlSema *s, const Element *e, const TlVal *v, TlLoc vloc)
+{
+    bool is_whole = e->place->kind == TL_EX_INDEX;
+    if (!e->var || e->var->val.kind != TL_VAL_ARRAY)
+        return;
+    TlTy ty = tl_array_place_ty(s, &e->var->val, &e->index);
+    TlVal x = tl_val(TL_VAL_VOID), *field = &x;
+    if (!is_whole) {
+        x = tl_array_get(s, &e->var->val, &e->index);
+        field = find_field(s, &x, &ty, e->place);
+    }
+    if (!field)
+        return;
+    TlVal y = tl_convert(s, v, &ty, vloc);
+    if (y.kind == TL_VAL_ERROR)
+        return;
+    if (tl_is_bad(&y))
+        y = tl_zero(s, &ty);
+    *field = forget(s, &y, vloc);
+    tl_var_set(s, e->var, tl_array_put(s, &e->var->val, &e->index, &x));
+}
+
+/* V[i] = v and V[i] op= v: the place comes before the value. */
+static void assign_to_element(TlSema *s, const TlStmt *st, const TlExpr *at)
+{
+    Element e = eval_element(s, st->place, at);
+    TlVal old = st->op >= 0 && e.var ? read_element(s, &e) : tl_bad();
+    TlVal v = tl_eval_value(s, st->value);
+    s->b.loc = st->loc;
+    if (st->op >= 0)
+        v = tl_binary_vals(s, st->op, old, v, st->loc);
+    s->b.loc = st->place->loc;
+    if (v.kind != TL_VAL_ERROR)
+        assign_element(s, &e, &v, st->op >= 0 ? st->loc : st->value->loc);
 }
 
 static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc);
@@ -173,6 +307,12 @@ static void assign_tuple(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc v
 static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
 {
     s->b.loc = place->loc;
+    const TlExpr *at = element_of(s, place);
+    if (at) {
+        Element e = eval_element(s, place, at);
+        assign_element(s, &e, v, vloc);
+        return;
+    }
     if (is_memory(s, place)) {
         TlAccess a;
         tl_access(s, place, &a);
@@ -180,12 +320,12 @@ static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc
             tl_access_store(s, &a, v, vloc, NULL);
         return;
     }
-    switch (place->kind) {
-    case TL_EX_NAME:
-    case TL_EX_MEMBER: assign_var(s, place, v, vloc); return;
-    case TL_EX_TUPLE: assign_tuple(s, place, v, vloc); return;
-    default: tl_err(s, place->loc, TL_E0214, "");
-    }
+    if (place->kind == TL_EX_NAME || place->kind == TL_EX_MEMBER)
+        assign_var(s, place, v, vloc);
+    else if (place->kind == TL_EX_TUPLE)
+        assign_tuple(s, place, v, vloc);
+    else
+        tl_err(s, place->loc, TL_E0214, "");
 }
 
 /* view[...] = v and view[...] op= v: the place comes before the value. */
@@ -200,6 +340,8 @@ static void assign_memory(TlSema *s, const TlStmt *st)
         if (a.gathers) {
             tl_err(s, a.loc, TL_E0507, "");
             a.bad = tl_bad();
+        } else if (!tl_access_updates(s, &a, st->loc)) {
+            a.bad = tl_bad();
         } else {
             old = tl_access_load(s, &a, NULL);
         }
@@ -207,7 +349,8 @@ static void assign_memory(TlSema *s, const TlStmt *st)
     TlVal v = tl_eval_value(s, st->value);
     if (!tl_access_ok(&a))
         return;
-    s->b.loc = st->loc;
+    s->b.loc = s->operator_at = st->loc;
+    s->operands[0] = st->place, s->operands[1] = st->value;
     if (st->op >= 0)
         v = tl_binary_vals(s, st->op, old, v, st->loc);
     s->b.loc = st->place->loc;
@@ -217,6 +360,11 @@ static void assign_memory(TlSema *s, const TlStmt *st)
 static void assign(TlSema *s, const TlStmt *st)
 {
     TL_ASSERT(st->kind == TL_ST_ASSIGN, "statement kind %d assigns nothing", (int)st->kind);
+    const TlExpr *at = element_of(s, st->place);
+    if (at) {
+        assign_to_element(s, st, at);
+        return;
+    }
     if (is_memory(s, st->place)) {
         assign_memory(s, st);
         return;
@@ -226,7 +374,7 @@ static void assign(TlSema *s, const TlStmt *st)
         assign_to(s, st->place, &v, st->value->loc);
         return;
     }
-    const TlVar *var = tl_var_of(s, st->place);
+    TlVar *var = tl_var_of(s, st->place);
     if (var && var->is_const) {
         tl_fact_name(s, st->place);
         refuse_const(s, st->place->loc, var);
@@ -234,7 +382,14 @@ static void assign(TlSema *s, const TlStmt *st)
         return;
     }
     TlVal old = tl_eval_value(s, st->place), v = tl_eval_value(s, st->value);
-    s->b.loc = st->loc;
+    s->b.loc = s->operator_at = st->loc;
+    s->operands[0] = st->place, s->operands[1] = st->value;
+    if (is_misdeclared(var, &v) && st->op <= TL_BIN_SUB) {
+        blame_declaration(s, var, &v, st->op, st->loc);
+        return;
+    }
+    if (var && var->made_of && v.kind == TL_VAL_UNKNOWN && v.dtype == TL_DTYPE_COUNT)
+        var->is_wrong = true; /* it may be: an instance tells */
     v = tl_binary_vals(s, st->op, old, v, st->loc);
     if (v.kind != TL_VAL_ERROR)
         assign_to(s, st->place, &v, st->loc);
@@ -270,8 +425,8 @@ static void check_return(TlSema *s, const TlStmt *st)
     TlVal x = tl_convert(s, &v, &f->ty, st->value->loc);
     if (x.kind == TL_VAL_ERROR)
         x = f->ty.kind == TL_TY_VALUE ? tl_zero(s, &f->ty) : tl_unknown(TL_DTYPE_COUNT);
-    if (f->ty.kind == TL_TY_AUTO && !tl_is_bad(&x))
-        f->ty = tl_ty_of(s, &x);
+    if (!tl_is_bad(&x))
+        f->ty = tl_ty_settled(s, &f->ty, &x);
     tl_var_set(s, f->result, x);
 }
 

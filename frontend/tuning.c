@@ -131,7 +131,7 @@ static void bind(const Search *f)
         if (!tl_is_const_form(p))
             continue;
         TlVal v = value_here(f, p);
-        tl_var_bind_const(s, p->local, p->loc, v);
+        tl_head_param_bind(s, item, p, v);
     }
     for (int i = 0; i < TL_KNOBS; i++) {
         TlName name = tl_intern_name(s, tl_knobs[i].name);
@@ -286,7 +286,7 @@ const TlConfig *tl_tune_default(TlSema *s, TlDef *def, const TlBoundConst *fixed
             with[at].bound = !tl_is_bad(&with[at].val);
         }
         TlVal v = with[at].bound ? with[at].val : tl_unknown(TL_DTYPE_COUNT);
-        tl_var_bind_const(s, p->local, p->loc, v);
+        tl_head_param_bind(s, item, p, v);
         at++;
     }
     s->frame->vars = vars;
@@ -309,7 +309,7 @@ const char *tl_tune_constants(TlSema *s, TlDef *def, const TlBoundConst *fixed)
         if (!tl_is_const_form(p))
             continue;
         TlVal v = value_here(&f, p);
-        tl_var_bind_const(s, p->local, p->loc, v);
+        tl_head_param_bind(s, def->item, p, v);
         if (!tl_is_bad(&v) && !tl_tunes(def->item, p->name))
             tl_sbuf_putf(&text, "%s%s=%s", text.len ? " " : "", p->name,
                          tl_const_param_text(s, &v));

@@ -45,8 +45,10 @@ static TlTy resolve_name(TlSema *s, const TlTypeExpr *t)
     const char *advice = v || def ? NULL : tl_advice(t->name, strlen(t->name), 't');
     if (advice)
         tl_label(s, row, "%s", advice);
-    else if (v)
+    else if (v) {
         tl_label(s, row, "an expression alone does nothing: return it, or assign it");
+        s->dropping = s->frame->def;
+    }
     return tl_ty_unknown(TL_DTYPE_COUNT);
 }
 

@@ -20,8 +20,10 @@ const char *tl_ty_str(TlSema *s, const TlTy *t)
     case TL_TY_VALUE: return tl_type_str(s->ctx, t->type);
     case TL_TY_VIEW: return "a view";
     case TL_TY_STRUCT: return tl_format(s->arena, "struct %s", t->def->item->name);
+    case TL_TY_FN: return tl_val_str(s, t->fn);
     case TL_TY_VOID: return "void";
     case TL_TY_AUTO: return "auto";
+    case TL_TY_ARRAY: return tl_format(s->arena, "%s[%u]", tl_ty_str(s, t->items), t->n);
     case TL_TY_TUPLE: break;
     }
     TlSbuf text;
@@ -55,7 +57,8 @@ const char *tl_val_str(TlSema *s, const TlVal *v)
     case TL_VAL_IR:
     case TL_VAL_VIEW:
     case TL_VAL_TUPLE:
-    case TL_VAL_STRUCT: break;
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY: break;
     }
     TlTy t = tl_ty_of(s, v);
     return tl_ty_str(s, &t);
@@ -104,6 +107,16 @@ TlVal tl_val_copy(TlSema *s, const TlVal *v)
 
 /* ---- checks ---- */
 
+static void check_no_value(TlSema *s, const TlVal *v, TlLoc loc)
+{
+    const TlDef *def = s->frame ? s->frame->def : NULL;
+    if (v->kind == TL_VAL_TYPE && def && def->item->broken)
+        return; /* `(T)` before something that could not be read */
+    TlDiag *row = tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+    if (v->kind == TL_VAL_STRING)
+        tl_label(s, row, "a text is an argument by itself: assert(c, \"text\"), print(\"x\", x)");
+}
+
 bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
 {
     switch (v->kind) {
@@ -115,11 +128,22 @@ bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
     case TL_VAL_SPACE:
     case TL_VAL_VOID:
     case TL_VAL_UNSET:
-        tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+        check_no_value(s, v, loc);
         *v = tl_bad();
         return false;
-    default: return true;
+    case TL_VAL_ERROR:
+    case TL_VAL_UNKNOWN:
+    case TL_VAL_INT:
+    case TL_VAL_FLOAT:
+    case TL_VAL_CHOICE:
+    case TL_VAL_CONST:
+    case TL_VAL_IR:
+    case TL_VAL_VIEW:
+    case TL_VAL_TUPLE:
+    case TL_VAL_STRUCT:
+    case TL_VAL_ARRAY: break;
     }
+    return true;
 }
 
 /* Why is the integer no constant? */
@@ -139,6 +163,23 @@ static void label_run_time(TlSema *s, TlDiag *row, const TlVal *v)
         tl_label(s, row, "this is %s", tl_val_str(s, v));
 }
 
+/* Has the function around had the error for this name? All slices of a kernel have one width, which
+ * is declared once, and wrong once. */
+static bool is_known_width(TlSema *s, const TlValue *v, const char *what)
+{
+    bool named = v->name && (!v->def || v->def->opcode == TL_OP_CAST) && strstr(what, "width");
+    const char *fault = named ? tl_format(s->arena, "%s: %s", what, v->name) : NULL;
+    const TlDef *def = s->frame ? s->frame->def : NULL;
+    for (uint32_t i = 0; named && i < s->prog->unknown_names.len; i++) {
+        const TlUnknownName *row = &s->prog->unknown_names.data[i];
+        if (row->def == def && strcmp(row->name, fault) == 0)
+            return s->quiet_errors = true;
+    }
+    if (named)
+        tl_vec_push(s->arena, &s->prog->unknown_names, (TlUnknownName){def, fault});
+    return false;
+}
+
 bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown)
 {
     *unknown = tl_is_bad(v);
@@ -146,6 +187,8 @@ bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *
         return false;
     if (tl_const_int_of(v, out))
         return true;
+    if (v->kind == TL_VAL_IR && is_known_width(s, v->u.ir, what))
+        return false;
     if (v->kind == TL_VAL_INT || v->kind == TL_VAL_IR || v->kind == TL_VAL_CHOICE)
         label_run_time(s, tl_err(s, loc, TL_E0406, what), v);
     else
@@ -164,12 +207,22 @@ void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc)
         tl_label(s, row, "compare it, as in n != 0");
 }
 
+bool tl_is_constant(const TlVal *v)
+{
+    if (v->kind != TL_VAL_STRUCT)
+        return v->kind != TL_VAL_IR && v->kind != TL_VAL_VIEW && v->kind != TL_VAL_CHOICE;
+    for (uint32_t i = 0; i < v->n; i++)
+        if (!tl_is_constant(&v->items[i]))
+            return false;
+    return true;
+}
+
 /* ---- parts ---- */
 
 uint32_t tl_parts_of(const TlVal *v)
 {
     uint32_t parts = 1;
-    if (v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT)
+    if (tl_has_items(v))
         for (uint32_t i = 0; i < v->n; i++)
             parts += tl_parts_of(&v->items[i]);
     return parts;
@@ -185,6 +238,30 @@ bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc)
 
 /* ---- types of values ---- */
 
+/* A struct's fields that are auto have the types of what they hold. */
+static TlTy ty_of_struct(TlSema *s, const TlVal *v)
+{
+    TlTy *items = TL_NEW_ARRAY(s->arena, TlTy, v->n + 1);
+    for (uint32_t i = 0; i < v->n; i++) {
+        bool is_struct = v->def->fields[i].kind == TL_TY_STRUCT;
+        items[i] = v->def->fields[i];
+        if (items[i].kind == TL_TY_AUTO || (is_struct && v->items[i].kind == TL_VAL_STRUCT))
+            items[i] = tl_ty_of(s, &v->items[i]);
+    }
+    return (TlTy){.kind = TL_TY_STRUCT,
+                  .def = v->def,
+                  .n = v->n,
+                  .items = items,
+                  .dtype = TL_DTYPE_COUNT};
+}
+
+static TlTy ty_of_fn(TlSema *s, const TlVal *v)
+{
+    TlVal *fn = TL_NEW(s->arena, TlVal);
+    *fn = *v;
+    return (TlTy){.kind = TL_TY_FN, .fn = fn, .dtype = TL_DTYPE_COUNT};
+}
+
 TlTy tl_ty_of(TlSema *s, const TlVal *v)
 {
     switch (v->kind) {
@@ -197,14 +274,17 @@ TlTy tl_ty_of(TlSema *s, const TlVal *v)
     case TL_VAL_IR: return tl_ty_value(tl_val_type_of(s, v));
     case TL_VAL_VIEW:
         return (TlTy){.kind = TL_TY_VIEW, .type = v->u.ir->type, .dtype = TL_DTYPE_COUNT};
-    case TL_VAL_STRUCT:
-        return (TlTy){.kind = TL_TY_STRUCT,
-                      .def = v->def,
-                      .n = v->n,
-                      .items = v->def->fields,
-                      .dtype = TL_DTYPE_COUNT};
+    case TL_VAL_STRUCT: return ty_of_struct(s, v);
+    case TL_VAL_ARRAY: return *v->u.type;
     case TL_VAL_TUPLE: break;
-    default: return tl_ty_kind(TL_TY_VOID);
+    case TL_VAL_UNSET:
+    case TL_VAL_VOID:
+    case TL_VAL_TYPE:
+    case TL_VAL_STRING:
+    case TL_VAL_MODULE:
+    case TL_VAL_SPACE: return tl_ty_kind(TL_TY_VOID);
+    case TL_VAL_FN:
+    case TL_VAL_BUILTIN: return ty_of_fn(s, v);
     }
     TlTy *items = TL_NEW_ARRAY(s->arena, TlTy, v->n ? v->n : 1);
     for (uint32_t i = 0; i < v->n; i++)
@@ -212,12 +292,20 @@ TlTy tl_ty_of(TlSema *s, const TlVal *v)
     return (TlTy){.kind = TL_TY_TUPLE, .n = v->n, .items = items, .dtype = TL_DTYPE_COUNT};
 }
 
+TlTy tl_ty_settled(TlSema *s, const TlTy *ty, const TlVal *v)
+{
+    bool open = ty->kind == TL_TY_AUTO || (ty->kind == TL_TY_STRUCT && v->kind == TL_VAL_STRUCT);
+    return open ? tl_ty_of(s, v) : *ty;
+}
+
 bool tl_ty_same(const TlTy *a, const TlTy *b)
 {
-    if (a->kind != b->kind || a->n != b->n)
+    if (a->kind != b->kind || a->n != b->n || a->def != b->def)
         return false;
-    if (a->kind == TL_TY_STRUCT)
-        return a->def == b->def;
+    if (a->kind == TL_TY_FN)
+        return tl_same_fn(a->fn, b->fn);
+    if (a->kind == TL_TY_ARRAY)
+        return tl_ty_same(a->items, b->items);
     for (uint32_t i = 0; i < a->n; i++)
         if (!tl_ty_same(&a->items[i], &b->items[i]))
             return false;
@@ -226,25 +314,20 @@ bool tl_ty_same(const TlTy *a, const TlTy *b)
 
 const TlType *tl_val_type_of(TlSema *s, const TlVal *v)
 {
-    switch (v->kind) {
-    case TL_VAL_INT:
-    case TL_VAL_FLOAT: return tl_type_scalar(s->ctx, tl_literal_dtype(v));
-    case TL_VAL_CHOICE:
+    if (tl_is_literal(v))
+        return tl_type_scalar(s->ctx, tl_literal_dtype(v));
+    if (v->kind == TL_VAL_CHOICE)
         return tl_type_with_dtype(s->ctx, v->items[0].u.ir->type, tl_literal_dtype(v));
-    case TL_VAL_CONST: return tl_type_scalar(s->ctx, v->dtype);
-    case TL_VAL_IR: return v->u.ir->type;
-    default: return NULL;
-    }
+    if (v->kind == TL_VAL_CONST)
+        return tl_type_scalar(s->ctx, v->dtype);
+    return v->kind == TL_VAL_IR ? v->u.ir->type : NULL;
 }
 
 TlDtype tl_val_dtype(const TlVal *v)
 {
-    switch (v->kind) {
-    case TL_VAL_CONST:
-    case TL_VAL_UNKNOWN: return v->dtype;
-    case TL_VAL_IR: return v->u.ir->type->ptr ? TL_DTYPE_COUNT : v->u.ir->type->dtype;
-    default: return TL_DTYPE_COUNT;
-    }
+    if (v->kind == TL_VAL_CONST || v->kind == TL_VAL_UNKNOWN)
+        return v->dtype;
+    return v->kind == TL_VAL_IR && !v->u.ir->type->ptr ? v->u.ir->type->dtype : TL_DTYPE_COUNT;
 }
 
 bool tl_widens(TlDtype from, TlDtype to)
@@ -352,26 +435,51 @@ static TlValue *choice_ir(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
 {
     uint64_t bits;
-    switch (v->kind) {
-    case TL_VAL_IR: return v->u.ir;
-    case TL_VAL_CONST: return tl_const_bits(&s->b, tl_type_scalar(s->ctx, v->dtype), v->u.bits);
-    case TL_VAL_INT:
-    case TL_VAL_FLOAT:
-        if (!tl_literal_bits(s, v, tl_literal_dtype(v), loc, &bits))
-            return NULL;
-        return tl_const_bits(&s->b, tl_type_scalar(s->ctx, tl_literal_dtype(v)), bits);
-    case TL_VAL_CHOICE: return choice_ir(s, v, tl_literal_dtype(v), loc);
-    case TL_VAL_ERROR:
-    case TL_VAL_UNKNOWN: return NULL;
-    default: tl_err(s, loc, TL_E0211, tl_val_str(s, v)); return NULL;
-    }
+    if (v->kind == TL_VAL_IR)
+        return v->u.ir;
+    if (v->kind == TL_VAL_CONST)
+        return tl_const_bits(&s->b, tl_type_scalar(s->ctx, v->dtype), v->u.bits);
+    if (v->kind == TL_VAL_CHOICE)
+        return choice_ir(s, v, tl_literal_dtype(v), loc);
+    if (tl_is_literal(v))
+        return tl_literal_bits(s, v, tl_literal_dtype(v), loc, &bits)
+                   ? tl_const_bits(&s->b, tl_type_scalar(s->ctx, tl_literal_dtype(v)), bits)
+                   : NULL;
+    if (!tl_is_bad(v))
+        tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+    return NULL;
+}
+
+/* The expression that was evaluated last, when it stands at the position; or NULL. */
+static const TlExpr *evaluated_at(const TlSema *s, TlLoc loc)
+{
+    const TlExpr *e = s->evaluated;
+    bool same = e && e->loc.file == loc.file && e->loc.line == loc.line && e->loc.col == loc.col;
+    return same ? e : NULL;
+}
+
+const char *tl_short_text(TlSema *s, const TlExpr *e, const char *other)
+{
+    enum { MOST_TEXT = 48 };
+    const char *text = e ? tl_source_text(s->ctx, e->begin, e->end) : NULL;
+    return text && strlen(text) <= MOST_TEXT && !strchr(text, '\n') ? text : other;
+}
+
+const char *tl_cast_text(TlSema *s, const TlExpr *e, TlDtype d)
+{
+    const char *text = tl_short_text(s, e, NULL);
+    if (!text)
+        return tl_format(s->arena, "(%s)%s", tl_dtype_name(d), e ? "(...)" : "x");
+    bool loose = (e->kind == TL_EX_BINARY || e->kind == TL_EX_COND) && !e->parens;
+    return tl_format(s->arena, loose ? "(%s)(%s)" : "(%s)%s", tl_dtype_name(d), text);
 }
 
 static TlVal refuse(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_dtype_name(d));
+    const TlExpr *e = evaluated_at(s, loc);
     if (tl_is_number(v) && !tl_is_pointer(v))
-        tl_label(s, row, "write a cast: (%s)", tl_dtype_name(d));
+        tl_label(s, row, e ? "write a cast: %s" : "cast it: %s", tl_cast_text(s, e, d));
     return tl_bad();
 }
 
@@ -381,25 +489,25 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
     uint64_t bits;
     if (tl_is_known_int(v) && tl_is_float(d))
         return tl_known_as_float(s, v, d, loc);
-    switch (v->kind) {
-    case TL_VAL_ERROR: return *v;
-    case TL_VAL_UNKNOWN:
+    if (v->kind == TL_VAL_ERROR)
+        return *v;
+    if (v->kind == TL_VAL_UNKNOWN)
         return v->dtype == TL_DTYPE_COUNT || tl_widens(v->dtype, d) ? tl_unknown(d)
                                                                     : refuse(s, v, d, loc);
-    case TL_VAL_INT:
-    case TL_VAL_FLOAT:
+    if (tl_is_literal(v))
         return tl_literal_bits(s, v, d, loc, &bits) ? tl_val_const(d, bits) : tl_bad();
-    case TL_VAL_CHOICE: {
+    if (v->kind == TL_VAL_CHOICE) {
         TlValue *x = choice_ir(s, v, d, loc);
         return x ? tl_val_ir(x) : tl_bad();
     }
-    case TL_VAL_CONST: return tl_widens(v->dtype, d) ? tl_fold_cast(v, d) : refuse(s, v, d, loc);
-    case TL_VAL_IR:
-        if (v->u.ir->type->ptr || !tl_widens(v->u.ir->type->dtype, d))
-            return refuse(s, v, d, loc);
-        return tl_val_ir(tl_cast(&s->b, v->u.ir, d));
-    default: tl_err(s, loc, TL_E0211, tl_val_str(s, v)); return tl_bad();
-    }
+    if (v->kind == TL_VAL_CONST)
+        return tl_widens(v->dtype, d) ? tl_fold_cast(v, d) : refuse(s, v, d, loc);
+    if (v->kind == TL_VAL_IR)
+        return v->u.ir->type->ptr || !tl_widens(v->u.ir->type->dtype, d)
+                   ? refuse(s, v, d, loc)
+                   : tl_val_ir(tl_cast(&s->b, v->u.ir, d));
+    tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+    return tl_bad();
 }
 
 static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
@@ -412,7 +520,8 @@ static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc l
         return tl_val_ir(tl_broadcast_ir(s, v->u.ir, t->rank, t->shape));
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_type_str(s->ctx, t));
     if (v->kind == TL_VAL_VIEW)
-        tl_label(s, row, "write raw(...) for the pointer of a view");
+        tl_label(s, row, "write raw(%s) for the pointer of a view",
+                 tl_short_text(s, evaluated_at(s, loc), "..."));
     return tl_bad();
 }
 
@@ -456,8 +565,10 @@ static TlVal convert_items(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
         return tl_is_bad(v) ? *v : tl_bad();
     }
     TlVal out = tl_val_copy(s, v);
+    s->evaluated = NULL; /* the expression is no item's */
     for (uint32_t i = 0; i < v->n; i++)
-        out.items[i] = tl_convert(s, &v->items[i], &t->items[i], loc);
+        if (!tl_is_fn(&v->items[i]) || t->items[i].kind != TL_TY_AUTO)
+            out.items[i] = tl_convert(s, &v->items[i], &t->items[i], loc);
     return out;
 }
 
@@ -474,11 +585,17 @@ TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
             return refuse(s, v, t->dtype, loc);
         return v->kind == TL_VAL_ERROR ? *v : tl_unknown(t->dtype);
     case TL_TY_VIEW:
-        if (v->kind == TL_VAL_VIEW && v->u.ir->type == t->type)
+    case TL_TY_FN:
+    case TL_TY_ARRAY: {
+        TlTy own = tl_ty_of(s, v);
+        if (tl_ty_same(&own, t))
             return *v;
+        bool views = own.kind == TL_TY_VIEW && t->kind == TL_TY_VIEW;
         if (!tl_is_bad(v))
-            tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
+            tl_err(s, loc, TL_E0301, views ? tl_type_str(s->ctx, own.type) : tl_val_str(s, v),
+                   views ? tl_type_str(s->ctx, t->type) : tl_ty_str(s, t));
         return tl_is_bad(v) ? *v : tl_bad();
+    }
     case TL_TY_AUTO: break;
     case TL_TY_VOID:
         if (v->kind == TL_VAL_VOID || tl_is_bad(v))
@@ -507,11 +624,67 @@ TlValue *tl_convert_ir(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
     return tl_is_bad(&x) ? NULL : tl_materialize(s, &x, loc);
 }
 
+/* ---- arrays ---- */
+
+enum { MOST_ITEMS = 32, MOST_ITEM_PARTS = 256 };
+
+static uint32_t leaves_of(const TlTy *t)
+{
+    uint32_t n = 0;
+    if (t->kind != TL_TY_STRUCT)
+        return 1;
+    for (uint32_t i = 0; i < t->n; i++)
+        n += leaves_of(&t->items[i]);
+    return n;
+}
+
+bool tl_array_is_stacked(const TlTy *array)
+{
+    TL_ASSERT(array->kind == TL_TY_ARRAY, "a type of kind %d is no array", (int)array->kind);
+    return array->n > MOST_ITEMS || array->n * leaves_of(array->items) > MOST_ITEM_PARTS;
+}
+
+/* Elements of 4 bits do not move between lanes: they are stacked as bytes. */
+static TlVal zero_stack(TlSema *s, const TlType *t, uint32_t count)
+{
+    int32_t shape[2] = {(int32_t)count, (int32_t)tl_type_elems(t)};
+    t = tl_type_tile(s->ctx, tl_is_packed(t->dtype) ? TL_U8 : t->dtype, 2, shape);
+    return tl_val_ir(tl_const_bits(&s->b, t, 0));
+}
+
+static void zero_stacks(TlSema *s, const TlTy *t, TlVal *array)
+{
+    if (t->kind != TL_TY_STRUCT)
+        array->items[array->n++] = zero_stack(s, t->type, array->u.type->n);
+    for (uint32_t i = 0; t->kind == TL_TY_STRUCT && i < t->n; i++)
+        zero_stacks(s, &t->items[i], array);
+}
+
+static TlVal zero_array(TlSema *s, const TlTy *t)
+{
+    bool stacked = tl_array_is_stacked(t);
+    TlVal v = tl_val_items(s, TL_VAL_ARRAY, NULL, stacked ? leaves_of(t->items) : t->n);
+    TlTy *own = TL_NEW(s->arena, TlTy);
+    *own = *t;
+    v.u.type = own;
+    for (uint32_t i = 0; !stacked && i < v.n; i++)
+        v.items[i] = tl_zero(s, t->items);
+    if (stacked) {
+        v.n = 0;
+        zero_stacks(s, t->items, &v);
+    }
+    return v;
+}
+
 TlVal tl_zero(TlSema *s, const TlTy *t)
 {
     if (t->kind == TL_TY_VALUE && !t->type->ptr)
         return t->type->rank ? tl_val_ir(tl_const_bits(&s->b, t->type, 0))
                              : tl_val_const(t->type->dtype, 0);
+    if (t->kind == TL_TY_ARRAY)
+        return zero_array(s, t);
+    if (t->kind == TL_TY_FN)
+        return *t->fn;
     if (t->kind != TL_TY_STRUCT && t->kind != TL_TY_TUPLE)
         return tl_unknown(TL_DTYPE_COUNT);
     TlVal v =

@@ -6,7 +6,8 @@ TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is
 {
     TL_ASSERT(name, "a variable without a name");
     TlVar *v = TL_NEW(s->arena, TlVar);
-    *v = (TlVar){name, loc, ty, val, is_const, s->serial++};
+    *v = (TlVar){.name = name, .loc = loc, .ty = ty, .val = val, .is_const = is_const};
+    v->serial = s->serial++;
     tl_fact_declare(s, v);
     return v;
 }

@@ -1,4 +1,4 @@
-/* Warnings where the walk meets their reason. */
+/* Warnings that the walk gives where it meets their cause. */
 #include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>

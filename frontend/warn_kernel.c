@@ -1,7 +1,7 @@
 /* Warnings about one instance of a kernel, read from its IR and its clauses: axes of pid that the
- * grid lacks, updates that programs do to one place, slices that leave the rest of an axis, outer
- * products of index vectors; and clauses that the target does not follow. Only what stands in the
- * root module is said: a library's function cannot know who calls it. */
+ * grid lacks, updates by several programs of one place, slices that leave the rest of an axis,
+ * outer products of index vectors, and clauses that the target ignores. Only positions in the root
+ * module are reported: a library's function cannot know who calls it. */
 #include "frontend/advice.h"
 #include "frontend/lint.h"
 #include <string.h>
@@ -55,12 +55,15 @@ static void warn_outer_index(const Warn *w, const TlOp *op)
 
 /* ---- unguarded-add ---- */
 
-/* Which values differ between the programs of a grid: those computed from pid, and the results of
- * atomics. */
+/* Which values differ between the programs along one axis of a grid: those computed from pid of the
+ * axis, and the results of atomics. */
 typedef struct Differ {
-    bool *value; /* by id */
+    int64_t axis; /* ANY_AXIS: the kernel has no grid clause */
+    bool *value;  /* by id */
     bool changed;
 } Differ;
+
+enum { ANY_AXIS = -1 };
 
 static void join(Differ *d, const TlValue *to, bool differs)
 {
@@ -117,7 +120,8 @@ static void branch_differs(Differ *d, const TlOp *op)
 
 static void op_differs(Differ *d, const TlOp *op)
 {
-    bool differs = op->opcode == TL_OP_PID || is_atomic(op);
+    bool own = d->axis == ANY_AXIS || tl_attr_int(op, TL_ATTR_AXIS, 0) == d->axis;
+    bool differs = (op->opcode == TL_OP_PID && own) || is_atomic(op);
     if (op->opcode == TL_OP_FOR)
         loop_differs(d, op);
     else if (op->opcode == TL_OP_WHILE)
@@ -130,11 +134,13 @@ static void op_differs(Differ *d, const TlOp *op)
         join(d, op->out[i], differs);
 }
 
-enum { MOST_PASSES = 32 };
+enum { MOST_PASSES = 32 }; /* over the kernel; then all is assumed to differ */
 
-static Differ find_differences(const Warn *w)
+static Differ find_differences(const Warn *w, int64_t axis)
 {
-    Differ d = {.value = TL_NEW_ARRAY(w->s->arena, bool, w->fn->nvalues + 1), .changed = true};
+    Differ d = {.axis = axis,
+                .value = TL_NEW_ARRAY(w->s->arena, bool, w->fn->nvalues + 1),
+                .changed = true};
     for (int passes = 0; d.changed; passes++) {
         TL_ASSERT(passes <= MOST_PASSES + 1, "what differs is never settled");
         d.changed = false;
@@ -161,24 +167,122 @@ static bool is_guarded(const Differ *d, const TlOp *op)
     return false;
 }
 
+/* What made the value, before casts and broadcasts. */
+static const TlOp *made_by(const TlValue *v)
+{
+    while (v->def && (v->def->opcode == TL_OP_CAST || v->def->opcode == TL_OP_BROADCAST))
+        v = tl_in(v->def, 0);
+    return v->def;
+}
+
+/* The same value, or pid of the same axis, or the same of the same. */
+static bool is_same_index(const TlValue *a, const TlValue *b, int steps)
+{
+    const TlOp *x = a->def, *y = b->def;
+    uint64_t m, n;
+    if (a == b)
+        return true;
+    if (tl_value_is_const(a, &m) && tl_value_is_const(b, &n))
+        return m == n && a->type == b->type;
+    if (!x || !y || x->opcode != y->opcode || x->nin != y->nin || x->nregions || steps == 0)
+        return false;
+    if (x->opcode == TL_OP_PID)
+        return tl_attr_int(x, TL_ATTR_AXIS, 0) == tl_attr_int(y, TL_ATTR_AXIS, 0);
+    bool computes = x->nin == 2 && (tl_op_info(x->opcode)->flags & F_ELEM);
+    return computes && is_same_index(tl_in(x, 0), tl_in(y, 0), steps - 1) &&
+           is_same_index(tl_in(x, 1), tl_in(y, 1), steps - 1);
+}
+
+static bool reads_place(const TlOp *from, const TlPlace *to)
+{
+    enum { MOST_LEVELS = 4 };
+    if (!from || from->opcode != TL_OP_LOAD || !tl_attr(from, TL_ATTR_AXES) ||
+        tl_in(from, 0) != to->base)
+        return false;
+    for (uint32_t i = 0; i < to->naxes; i++)
+        if (!is_same_index(tl_in(from, 1 + i), to->index[i].value, MOST_LEVELS))
+            return false;
+    return true;
+}
+
 /* Is the op a store of a value computed from the same place: `view[...] op= t`? */
 static bool is_update(const TlOp *op)
 {
     if (op->opcode != TL_OP_STORE || !tl_attr(op, TL_ATTR_AXES))
         return false;
     TlPlace to = tl_op_place(op);
-    const TlOp *made = to.value->def;
-    while (made && (made->opcode == TL_OP_CAST || made->opcode == TL_OP_BROADCAST))
-        made = tl_in(made, 0)->def;
-    const TlOp *from = made && made->nin >= 2 && made->nregions == 0 ? tl_in(made, 0)->def : NULL;
-    while (from && (from->opcode == TL_OP_CAST || from->opcode == TL_OP_BROADCAST))
-        from = tl_in(from, 0)->def;
-    if (!from || from->opcode != TL_OP_LOAD || tl_in(from, 0) != to.base)
+    const TlOp *made = made_by(to.value);
+    if (!made || made->nin < 2 || made->nregions)
         return false;
-    for (uint32_t i = 0; i < to.naxes; i++)
-        if (tl_in(from, 1 + i) != to.index[i].value)
+    return reads_place(made_by(tl_in(made, 0)), &to) || reads_place(made_by(tl_in(made, 1)), &to);
+}
+
+static bool has_op(const TlHostExpr *e, tile_hx_op op)
+{
+    for (uint32_t i = 0; i < e->code.len; i++)
+        if (e->code.data[i].op == (uint32_t)op)
+            return true;
+    return false;
+}
+
+/* pid % G, pid / G, where a launch knows G: may the grid have more than G programs? Not one of G,
+ * or of fewer. */
+static bool may_exceed(const Warn *w, const TlOp *pid, const TlOp *op)
+{
+    TlLaunchNumber n = tl_lint_number(w, tl_in(op, 1));
+    int64_t axis = tl_attr_int(pid, TL_ATTR_AXIS, 0);
+    if ((op->opcode != TL_OP_REM && op->opcode != TL_OP_DIV) || n.index < 0 ||
+        axis >= w->info->grid.len)
+        return false;
+    const TlHostExpr *e = &w->info->exprs.data[w->info->grid.data[axis]];
+    if (has_op(e, TILE_HX_MIN) || has_op(e, TILE_HX_SELECT) || has_op(e, TILE_HX_SMS))
+        return false;
+    for (uint32_t i = 0; i < e->code.len; i++) {
+        const tile_hx_ins *c = &e->code.data[i];
+        TlLaunchNumber own = {c->op == TILE_HX_ARG, (int32_t)c->imm};
+        bool is_number = c->op == TILE_HX_SYM || c->op == TILE_HX_ARG;
+        if (is_number && ((tl_lint_same(own, n) && !has_op(e, TILE_HX_MUL)) ||
+                          tl_required_compared(w, own, n)))
             return false;
-    return true;
+    }
+    return tl_lint_most(w, pid->out[0]) > 1;
+}
+
+/* pid % 2, pid / 2, pid & 1, pid >> 1 as the only index that differs: programs share an element. */
+static bool is_shared(const Warn *w, const TlValue *index)
+{
+    int64_t c;
+    const TlOp *op, *pid;
+    for (op = tl_lint_uncast(index)->def; op; op = tl_lint_uncast(tl_in(op, 0))->def) {
+        bool moves = op->opcode == TL_OP_MUL || op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB;
+        if (op->nin != 2 || (moves && !tl_lint_constant(tl_in(op, 1), &c)))
+            return false;
+        if (!moves)
+            break;
+    }
+    if (!op)
+        return false;
+    pid = tl_lint_uncast(tl_in(op, 0))->def;
+    if (!pid || pid->opcode != TL_OP_PID)
+        return false;
+    if (!tl_lint_constant(tl_in(op, 1), &c))
+        return may_exceed(w, pid, op);
+    int64_t most = tl_lint_most(w, pid->out[0]);
+    return (op->opcode == TL_OP_REM && most > c) ||
+           (op->opcode == TL_OP_DIV && c > 1 && most > 1) ||
+           (op->opcode == TL_OP_SHR && c > 0 && most > 1) ||
+           (op->opcode == TL_OP_AND && most > c + 1);
+}
+
+/* Have the programs along an axis places of their own? */
+static bool has_own_place(const Warn *w, const Differ *d, const TlPlace *p)
+{
+    const TlValue *differs = NULL;
+    uint32_t n = d->value[p->base->id];
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (d->value[p->index[i].value->id])
+            differs = p->index[i].value, n++;
+    return n > 1 || (n == 1 && (!differs || !is_shared(w, differs)));
 }
 
 /* Do programs take turns? They need an acquiring atomic for it. */
@@ -192,14 +296,39 @@ static bool takes_turns(const Warn *w)
     return false;
 }
 
-static bool is_one_program(const Warn *w)
+static bool is_one_program(const Warn *w, uint32_t axis)
 {
-    for (uint32_t i = 0; i < w->info->grid.len; i++) {
-        const TlHostExpr *e = &w->info->exprs.data[w->info->grid.data[i]];
-        if (e->code.len != 1 || e->code.data[0].op != TILE_HX_CONST || e->code.data[0].imm > 1)
-            return false;
-    }
-    return w->info->grid.len > 0;
+    TL_ASSERT(axis < w->info->grid.len, "axis %u of %u", axis, w->info->grid.len);
+    const TlHostExpr *e = &w->info->exprs.data[w->info->grid.data[axis]];
+    return e->code.len == 1 && e->code.data[0].op == TILE_HX_CONST && e->code.data[0].imm <= 1;
+}
+
+static const char *way_out(const Warn *w, const Differ *d, const TlPlace *p)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < p->naxes; i++)
+        some = some || d->value[p->index[i].value->id];
+    const char *of = d->axis == ANY_AXIS || w->info->grid.len < 2
+                         ? "pid"
+                         : tl_format(w->s->arena, "pid(%d)", (int)d->axis);
+    return tl_format(w->s->arena,
+                     some ? "several values of %s give one place: use atomic_add(place, value)"
+                          : "no index depends on %s: use atomic_add(place, value), or let one "
+                            "program do it",
+                     of);
+}
+
+/* The differences along the axes that may have several programs. */
+static uint32_t find_all_differences(const Warn *w, Differ *out)
+{
+    uint32_t n = 0;
+    if (!w->info->grid.len)
+        out[n++] = find_differences(w, ANY_AXIS);
+    for (uint32_t axis = 0; axis < w->info->grid.len; axis++)
+        if (!is_one_program(w, axis))
+            out[n++] = find_differences(w, axis);
+    TL_ASSERT(n <= TILE_MAX_GRID, "a grid of %u axes", n);
+    return n;
 }
 
 static void warn_unguarded(const Warn *w)
@@ -207,21 +336,19 @@ static void warn_unguarded(const Warn *w)
     TlOp *op = first_op(w);
     while (op && !(is_update(op) && tl_warns_at(w->s, op->loc)))
         op = tl_walk_next(op, NULL);
-    if (!op || is_one_program(w) || takes_turns(w))
+    if (!op || takes_turns(w))
         return;
-    Differ d = find_differences(w);
+    Differ d[TILE_MAX_GRID];
+    uint32_t n = find_all_differences(w, d);
     for (; op; op = tl_walk_next(op, NULL)) {
         if (!is_update(op) || !tl_warns_at(w->s, op->loc))
             continue;
         TlPlace p = tl_op_place(op);
-        bool differs = d.value[p.base->id];
-        for (uint32_t i = 0; i < p.naxes; i++)
-            differs = differs || d.value[p.index[i].value->id];
-        if (differs || is_guarded(&d, op))
-            continue;
-        TlDiag *row = tl_diag(diags(w), op->loc, TL_W0604);
-        row->label = "no index depends on pid: use atomic_add(place, value), or let one program "
-                     "do it";
+        uint32_t i = 0;
+        while (i < n && (has_own_place(w, &d[i], &p) || is_guarded(&d[i], op)))
+            i++;
+        if (i < n)
+            tl_diag(diags(w), op->loc, TL_W0604)->label = way_out(w, &d[i], &p);
     }
 }
 
@@ -418,6 +545,7 @@ void tl_warn_kernel(TlSema *s, const TlItem *item, const TlFn *fn)
     warn_tails(&w);
     tl_lint_padding(&w);
     tl_lint_offsets(&w);
+    tl_lint_axes(&w);
     if (item->loc.file == s->prog->root->unit->source)
         tl_lint_grid(&w);
 }

@@ -1,5 +1,5 @@
-/* Making IR: modules, functions, blocks, ops, and short forms of the common ops. Nothing is checked
- * here; verify.c does. */
+/* Making IR: modules, functions, blocks, ops, and short forms for common ops. Nothing is checked
+ * here; verify.c does that. */
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 #include <string.h>

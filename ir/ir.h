@@ -253,6 +253,12 @@ static inline TlValue *tl_in(const TlOp *op, uint32_t i) { return op->in[i].valu
  * returned; NULL: the whole function). NULL at the end. Nesting may be thousands deep (else-if
  * ladders): walk with this rather than by recursion. */
 TlOp *tl_walk_next(const TlOp *at, const TlOp *root);
+/* The region that follows this one in its op; NULL: it is the last. */
+TlBlock *tl_region_after(const TlBlock *b);
+static inline bool tl_is_loop(const TlOp *op)
+{
+    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
+}
 /* The region of ROLES in which the op is; -1: in none. */
 int tl_op_role(const TlOp *op);
 

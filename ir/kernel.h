@@ -26,6 +26,9 @@ typedef struct TlParam {
     TlDtype dtype;
     bool is_const;
     uint8_t rank;
+    const char *of; /* of a field "s.inner.n": the types of s and inner, "S.part"; else NULL */
+    bool has_value; /* a field of a default: */
+    uint64_t value;
     TlDim extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK];
 } TlParam;
 

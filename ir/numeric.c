@@ -11,7 +11,8 @@
  *
  * NaN: a narrowed NaN keeps its sign and the top of its payload and is quiet, as the hardware of
  * all targets does; f8e4m3 has one NaN per sign, f8e5m2 gets its quiet one, f4e2m1 has none and
- * takes the greatest finite value. The fnuz formats have one NaN, the code that would be -0. */
+ * takes the greatest finite value, without the sign, as PTX does. The fnuz formats have one NaN,
+ * the code that would be -0. */
 #include "ir/numeric.h"
 
 #include <math.h>
@@ -214,7 +215,7 @@ static uint64_t pack_double(const Format *f, double x, int round, bool saturate)
     uint64_t u = double_bits(x), code = u & low_mask(63);
     bool negative = u >> 63;
     if (code > 0x7ff0000000000000)
-        return with_sign(f, negative, pack_nan(f, code));
+        return with_sign(f, negative && f->nan, pack_nan(f, code));
     if (code == 0x7ff0000000000000) {
         return with_sign(f, negative, saturate ? f->max : overflow_of(f));
     }

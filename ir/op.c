@@ -1,5 +1,5 @@
-/* What is known of every op: the tables of ops.def, attrs.def and enums.def, attributes, effects,
- * and places of memory ops. */
+/* Facts about every op: the tables of ops.def, attrs.def and enums.def, attributes, effects, and
+ * places of memory ops. */
 #include "ir/ir.h"
 #include "ir/numeric.h"
 #include <string.h>
@@ -290,6 +290,15 @@ TlOp *tl_walk_next(const TlOp *at, const TlOp *root)
     return next;
 }
 
+TlBlock *tl_region_after(const TlBlock *b)
+{
+    const TlOp *op = b->parent;
+    for (uint32_t r = 0; r + 1 < op->nregions; r++)
+        if (op->regions[r] == b)
+            return op->regions[r + 1];
+    return NULL;
+}
+
 int tl_op_role(const TlOp *op)
 {
     const TlBlock *b = op->block;
@@ -385,18 +394,10 @@ typedef struct PlaceOperands {
     bool expected, value, slot;
 } PlaceOperands;
 
-static PlaceOperands place_operands(TlOpcode opcode)
-{
-    switch ((int)opcode) {
-    case TL_OP_STORE:
-    case TL_OP_ATOMIC_RMW:
-    case TL_OP_ATOMIC_STORE: return (PlaceOperands){.value = true};
-    case TL_OP_ATOMIC_CAS: return (PlaceOperands){.expected = true, .value = true};
-    case TL_OP_BULK_STORE:
-    case TL_OP_COPY: return (PlaceOperands){.slot = true};
-    default: return (PlaceOperands){.slot = false};
-    }
-}
+static const PlaceOperands PLACE_OPERANDS[TL_OP_COUNT] = {
+    [TL_OP_STORE] = {.value = true},        [TL_OP_ATOMIC_RMW] = {.value = true},
+    [TL_OP_ATOMIC_STORE] = {.value = true}, [TL_OP_ATOMIC_CAS] = {.expected = true, .value = true},
+    [TL_OP_BULK_STORE] = {.slot = true},    [TL_OP_COPY] = {.slot = true}};
 
 static TlValue *take(const TlOp *op, uint32_t *at, bool present)
 {
@@ -428,7 +429,7 @@ TlPlace tl_op_place(const TlOp *op)
         p.index = op->in + 1;
         at += axes->n;
     }
-    PlaceOperands follow = place_operands(op->opcode);
+    PlaceOperands follow = PLACE_OPERANDS[op->opcode];
     bool is_bulk = tl_is_bulk_copy(op);
     p.expected = take(op, &at, follow.expected);
     p.value = take(op, &at, follow.value);

@@ -1,4 +1,4 @@
-/* What passes say of ops to people (remarks.def): a list beside the function. */
+/* Remarks of passes on ops, for people (remarks.def): a list beside the function. */
 #ifndef TL_REMARK_H
 #define TL_REMARK_H
 #include "ir/ir.h"

@@ -1,5 +1,5 @@
-/* Edits of IR. Invariants kept: every operand is on its value's use list exactly once, ops know
- * their block, blocks their parent, results and arguments are numbered without holes. */
+/* Edits of IR. Invariants: every operand is on its value's use list exactly once; ops know their
+ * block, and blocks their parent; results and arguments are numbered without holes. */
 #include "ir/rewrite.h"
 #include "ir/remark.h"
 #include <string.h>

@@ -250,19 +250,16 @@ static bool write_text(Runner *r, const char *path, const char *head, const char
 
 static const char *read_text(Runner *r, const char *path, size_t *out_size)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        tl_diag(&r->m->ctx->diags, (TlLoc){0}, TL_E0001, path, strerror(errno));
-        return NULL;
-    }
     TlSbuf s;
     tl_sbuf_init(&s, &r->m->ctx->perm);
-    char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
-        tl_sbuf_put(&s, block, n);
-    fclose(f);
+    FILE *f = fopen(path, "rb");
+    bool ok = f && tl_sbuf_read(&s, f, SIZE_MAX);
+    if (!ok)
+        tl_diag(&r->m->ctx->diags, (TlLoc){0}, TL_E0001, path, strerror(errno));
+    if (f)
+        fclose(f);
     *out_size = s.len;
-    return s.text;
+    return ok ? s.text : NULL;
 }
 
 static const char *module_text(Runner *r)

@@ -1,5 +1,5 @@
 /* Passes over tile IR and their runner. A pass is one file, one function, one row of passes.def,
- * one lit folder. IR is valid before and after each. Pipelines are lists of names
+ * one lit folder. IR is valid before and after each pass. Pipelines are lists of names
  * (codegen/target/pipeline.def). */
 #ifndef TL_PASS_H
 #define TL_PASS_H

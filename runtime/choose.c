@@ -1,4 +1,4 @@
-/* choose.c: which code runs a launch. A kernel is a table of rows, and the first one whose tests
+/* choose.c: which code runs a launch. A kernel is a table of rows, and the first row whose tests
  * all hold runs:
  *
  *     row                           its tests
@@ -7,16 +7,16 @@
  *     a form of that instance       units of addresses, extents, strides and scalars, sizes, the
  *                                   grid's origin, tensor maps: `passes`
  *
- * Instances stand in the image's order, but where some are tuned: then those for the sizes that are
- * nearest to the launch's come first. The bucket of a launch is a small number for each key of the
- * kernel, ceil(log2(value)), and an instance has a row for each bucket that it was best for. The
- * sum of the differences decides, of buckets that are equally near the smaller one, number by
- * number; rows without buckets are last. So the same sizes always run the same code.
+ * Instances stand in the image's order. If some are tuned, those for the sizes nearest to the
+ * launch's come first. The bucket of a launch is a small number for each key of the kernel,
+ * ceil(log2(value)), and an instance has a row for each bucket that it was best for. The smallest
+ * sum of differences wins; of equally near buckets, the smaller one, number by number; rows
+ * without buckets are last. So the same sizes always run the same code.
  *
- * Forms stand in the image's order; behind them are those that launches have asked for. A launch
- * says how well its arguments suit the first form's tests (tl_wish), and a form that suits as well
- * is made on the first miss (forms.c), until there are TL_WISHED of them or the kernel is prepared.
- * After that, launches make do with the forms that there are, the general one in the end. */
+ * Forms stand in the image's order, followed by those that launches have asked for. A launch
+ * records how well its arguments suit the first form's tests (tl_wish), and a form that suits as
+ * well is made on the first miss (forms.c), until there are TL_WISHED of them or the kernel is
+ * prepared. After that, launches use the existing forms, in the end the general one. */
 #include "runtime/runtime.h"
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* debug_records.h: what print and assert say, from single elements: for devices whose threads say
- * them one by one. */
+/* debug_records.h: prints and failed asserts, put together from single elements, for devices whose
+ * threads report element by element. */
 #ifndef TL_DEBUG_RECORDS_H
 #define TL_DEBUG_RECORDS_H
 #include "runtime/driver.h"

@@ -1,7 +1,7 @@
 /* device.c: opening devices by name; the default device.
  *
- * The default device is the one piece of state that belongs to the process: a NULL stream must mean
- * something. It is guarded by its own lock, opened at first use and kept until the process ends. */
+ * The default device is the only state that belongs to the process, because a NULL stream must
+ * mean something. It has its own lock, is opened at first use and kept until the process ends. */
 #define TILE_UNSTABLE
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"

@@ -1,4 +1,4 @@
-/* format_array.c: an array's elements as text, as kernels' print and `tilec run --print` show them.
+/* format_array.c: an array's elements as text, for print in kernels and `tilec run --print`.
  *
  * "[[1, 2, 3], [4, 5, 6]]". Arrays of more than SHOW_ALL elements are shortened: an axis of more
  * than 2 * EDGE shows its first and last EDGE with "..." between. Floats have the fewest digits

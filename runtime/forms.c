@@ -1,5 +1,5 @@
-/* forms.c: further forms of a kernel (ir/form.h), made by the module's maker as a launch wishes
- * (choose.c). */
+/* forms.c: makes further forms of a kernel (ir/form.h) with the module's maker, when a launch asks
+ * for them (choose.c). */
 #include "runtime/runtime.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,42 +1,25 @@
 /* hostexpr.c: launch-time expressions (tile_image.h): postfix code over a stack of 64-bit words.
  *
- * Validation walks the code once and knows the depth at each step, since there are no jumps;
- * evaluation then needs no checks of its own. Integers are i64; leaving them is reported, not
- * wrapped: a grid or a requirement that is wrong by 2^64 helps nobody. Both sides of && and || and
- * all of ?: are evaluated, so a division by zero is reported only when its value is used: a fault
- * travels with its value. */
+ * Validation walks the code once and knows the depth at each step, because there are no jumps;
+ * evaluation then needs no checks of its own. Integers are i64; overflow is reported, not wrapped:
+ * a grid or a requirement that is wrong by 2^64 helps nobody. Both sides of && and || and all of
+ * ?: are evaluated, so a division by zero is reported only if its value is used: a fault travels
+ * with its value. */
 #include "runtime/runtime.h"
 #include <math.h>
-
-/* How many operands each operator takes; each leaves one value. */
-static const int8_t operands[TILE_HX_COUNT] = {
-    [TILE_HX_CONST] = 0, [TILE_HX_SYM] = 0,  [TILE_HX_ARG] = 0,    [TILE_HX_SMS] = 0,
-    [TILE_HX_ADD] = 2,   [TILE_HX_SUB] = 2,  [TILE_HX_MUL] = 2,    [TILE_HX_DIV] = 2,
-    [TILE_HX_REM] = 2,   [TILE_HX_CDIV] = 2, [TILE_HX_MIN] = 2,    [TILE_HX_MAX] = 2,
-    [TILE_HX_NEG] = 1,   [TILE_HX_ABS] = 1,  [TILE_HX_NOT] = 1,    [TILE_HX_LT] = 2,
-    [TILE_HX_LE] = 2,    [TILE_HX_EQ] = 2,   [TILE_HX_NE] = 2,     [TILE_HX_AND] = 2,
-    [TILE_HX_OR] = 2,    [TILE_HX_BAND] = 2, [TILE_HX_BOR] = 2,    [TILE_HX_BXOR] = 2,
-    [TILE_HX_SHL] = 2,   [TILE_HX_SHR] = 2,  [TILE_HX_SELECT] = 3, [TILE_HX_I2F] = 1,
-    [TILE_HX_F2I] = 1,   [TILE_HX_FADD] = 2, [TILE_HX_FSUB] = 2,   [TILE_HX_FMUL] = 2,
-    [TILE_HX_FDIV] = 2,  [TILE_HX_FNEG] = 1, [TILE_HX_FMIN] = 2,   [TILE_HX_FMAX] = 2,
-    [TILE_HX_FLT] = 2,   [TILE_HX_FLE] = 2,  [TILE_HX_FEQ] = 2,    [TILE_HX_FNE] = 2,
-};
-
-_Static_assert(TILE_HX_F2I < TILE_HX_FADD && TILE_HX_FNE == TILE_HX_COUNT - 1,
-               "from F2I on, operators take floats: apply");
 
 bool tl_hostexpr_valid(const tile_hx_ins *code, uint32_t n, uint32_t nsyms, uint32_t nargs)
 {
     int depth = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t op = code[i].op;
-        if (op >= TILE_HX_COUNT || depth < operands[op])
+        if (op >= TILE_HX_COUNT || depth < (int)tile_hx_operands(op))
             return false;
         if (op == TILE_HX_SYM && (code[i].imm < 0 || code[i].imm >= nsyms))
             return false;
         if (op == TILE_HX_ARG && (code[i].imm < 0 || code[i].imm >= nargs))
             return false;
-        depth += 1 - operands[op];
+        depth += 1 - (int)tile_hx_operands(op);
         if (depth > TILE_HX_MAX_STACK)
             return false;
     }
@@ -108,8 +91,10 @@ static word arithmetic(uint32_t op, int64_t a, int64_t b)
     return checked(overflow, r);
 }
 
-static word integer_op(uint32_t op, int64_t a, int64_t b)
+/* Of one operand, or two. */
+static word computed(tile_hx_op op, int64_t a, int64_t b)
 {
+    double x = as_double(a), y = as_double(b);
     switch (op) {
     case TILE_HX_ADD:
     case TILE_HX_SUB:
@@ -132,37 +117,37 @@ static word integer_op(uint32_t op, int64_t a, int64_t b)
     case TILE_HX_SHL: return checked(false, (int64_t)((uint64_t)a << (b & 63)));
     case TILE_HX_SHR: return checked(false, a >> (b & 63));
     case TILE_HX_I2F: return checked(false, of_double((double)a));
-    default: return checked(false, 0);
+    case TILE_HX_F2I: return checked(false, saturate(x));
+    case TILE_HX_FADD: return checked(false, of_double(x + y));
+    case TILE_HX_FSUB: return checked(false, of_double(x - y));
+    case TILE_HX_FMUL: return checked(false, of_double(x * y));
+    case TILE_HX_FDIV: return checked(false, of_double(x / y));
+    case TILE_HX_FNEG: return checked(false, of_double(-x));
+    case TILE_HX_FMIN: return checked(false, of_double(fmin(x, y)));
+    case TILE_HX_FMAX: return checked(false, of_double(fmax(x, y)));
+    case TILE_HX_FLT: return checked(false, x < y);
+    case TILE_HX_FLE: return checked(false, x <= y);
+    case TILE_HX_FEQ: return checked(false, x == y);
+    case TILE_HX_FNE: return checked(false, x != y);
+    case TILE_HX_CONST: /* leaf */
+    case TILE_HX_SYM:
+    case TILE_HX_ARG:
+    case TILE_HX_SMS:
+    case TILE_HX_AND: /* logical */
+    case TILE_HX_OR:
+    case TILE_HX_SELECT:
+    case TILE_HX_COUNT: break;
     }
-}
-
-static word float_op(uint32_t op, double a, double b)
-{
-    switch (op) {
-    case TILE_HX_F2I: return checked(false, saturate(a));
-    case TILE_HX_FADD: return checked(false, of_double(a + b));
-    case TILE_HX_FSUB: return checked(false, of_double(a - b));
-    case TILE_HX_FMUL: return checked(false, of_double(a * b));
-    case TILE_HX_FDIV: return checked(false, of_double(a / b));
-    case TILE_HX_FNEG: return checked(false, of_double(-a));
-    case TILE_HX_FMIN: return checked(false, of_double(fmin(a, b)));
-    case TILE_HX_FMAX: return checked(false, of_double(fmax(a, b)));
-    case TILE_HX_FLT: return checked(false, a < b);
-    case TILE_HX_FLE: return checked(false, a <= b);
-    case TILE_HX_FEQ: return checked(false, a == b);
-    case TILE_HX_FNE: return checked(false, a != b);
-    default: return checked(false, 0);
-    }
+    return checked(false, 0);
 }
 
 static word leaf(const tile_hx_ins *ins, const tl_hx_env *env)
 {
-    switch (ins->op) {
-    case TILE_HX_SYM: return checked(false, env->syms[ins->imm]);
-    case TILE_HX_ARG: return checked(false, scalar_word(&env->args[ins->imm]));
-    case TILE_HX_SMS: return checked(false, env->processors);
-    default: return checked(false, ins->imm);
-    }
+    if (ins->op == TILE_HX_SYM)
+        return checked(false, env->syms[ins->imm]);
+    if (ins->op == TILE_HX_ARG)
+        return checked(false, scalar_word(&env->args[ins->imm]));
+    return checked(false, ins->op == TILE_HX_SMS ? env->processors : ins->imm);
 }
 
 /* &&, || and ?: pass on a fault only of operands whose value is used. */
@@ -178,18 +163,14 @@ static word logical(uint32_t op, const word *w)
     return w[1].fault ? w[1] : checked(false, w[1].i != 0);
 }
 
-static word apply(uint32_t op, const word *w)
+static word apply(tile_hx_op op, const word *w)
 {
     if (op == TILE_HX_AND || op == TILE_HX_OR || op == TILE_HX_SELECT)
         return logical(op, w);
-    bool two = operands[op] == 2;
+    bool two = tile_hx_operands(op) == 2;
     if (w[0].fault)
         return w[0];
-    if (two && w[1].fault)
-        return w[1];
-    if (op >= TILE_HX_F2I)
-        return float_op(op, as_double(w[0].i), two ? as_double(w[1].i) : 0);
-    return integer_op(op, w[0].i, two ? w[1].i : 0);
+    return two && w[1].fault ? w[1] : computed(op, w[0].i, two ? w[1].i : 0);
 }
 
 tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_env *env,
@@ -200,10 +181,11 @@ tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_e
     int depth = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t op = code[i].op;
-        depth -= operands[op];
+        uint32_t operands = tile_hx_operands(op);
+        depth -= (int)operands;
         TL_DEBUG_INVARIANT(op < TILE_HX_COUNT && depth >= 0 && depth < TILE_HX_MAX_STACK,
                            "operator %u at depth %d", op, depth);
-        stack[depth] = operands[op] ? apply(op, stack + depth) : leaf(&code[i], env);
+        stack[depth] = operands ? apply((tile_hx_op)op, stack + depth) : leaf(&code[i], env);
         depth++;
     }
     TL_DEBUG_INVARIANT(depth == 1, "%d values are left", depth);

@@ -1,9 +1,8 @@
-/* image_check.c: is this a kernel image that the rest of the runtime can read without looking
- * twice?
+/* image_check.c: checks that the rest of the runtime can read an image without further checks.
  *
- * Everything that is an offset, a count or an index is checked here, once, when a module is loaded.
- * After that the other files follow offsets freely. Tables must be aligned to their elements,
- * strings terminated within the image. */
+ * Every offset, count and index is checked here, once, when a module is loaded. After that the
+ * other files follow offsets freely. Tables must be aligned to their elements, strings terminated
+ * within the image. */
 #include "runtime/contract/leaf.h"
 #include "runtime/runtime.h"
 
@@ -88,6 +87,8 @@ static bool check_params(check *c, const tile_image_kernel *k)
             return bad(c, "a parameter's kind or type");
         if (p[i].kind == TILE_PARAM_VIEW && !check_dims(c, k, &p[i]))
             return false;
+        if (p[i].value && !table(c, p[i].value, 1, sizeof(uint64_t), 8, "a parameter's default"))
+            return false;
     }
     return true;
 }
@@ -117,7 +118,7 @@ static bool check_syms(check *c, const tile_image_kernel *k)
 /* A tensor map that a driver may take: TILE_SLOT_MAP. */
 static bool is_map(const check *c, const tile_image_kernel *k, const tile_image_slot *s)
 {
-    enum { MOST_RANK = 5, MOST_BOX = 256 };
+    enum { MOST_RANK = 5, MOST_BOX = 256 }; /* of a tensor map; rows of its box */
     const tile_image_param *p = (const tile_image_param *)at(c, k->params) + s->param;
     uint32_t row = s->axis & 15, other = s->axis >> 4 & 15, span = s->axis >> 8;
     uint32_t columns = s->box & 0xffff, rows = s->box >> 16;

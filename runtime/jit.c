@@ -232,12 +232,13 @@ static source *copy_source(const char *name, const char *text, size_t size,
 static tile_status bind(source *s)
 {
     tilec_options o = compiler_options(s, NULL);
-    switch (tilec_bind(s->name, s->text, s->size, &o, &s->bound)) {
-    case TILEC_OK: return TILE_OK;
-    case TILEC_NO_MEMORY: return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler");
-    default: return tl_fail(TILE_INTERNAL, "internal error in the compiler: '%s' cannot be bound",
-                            s->name);
-    }
+    tilec_status status = tilec_bind(s->name, s->text, s->size, &o, &s->bound);
+    if (status == TILEC_NO_MEMORY)
+        return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler");
+    return status == TILEC_OK
+               ? TILE_OK
+               : tl_fail(TILE_INTERNAL, "internal error in the compiler: '%s' cannot be bound",
+                         s->name);
 }
 
 /* Takes over `tuned`. */

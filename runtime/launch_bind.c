@@ -1,17 +1,17 @@
-/* launch_bind.c: the arguments of a launch against what an instance asks for.
+/* launch_bind.c: checks the arguments of a launch against an instance's parameters.
  *
  *  1. each argument is of the parameter's kind, element type and rank; extents are in range,
  *     addresses aligned to their elements
- *  2. each name of an extent or stride gets its value, where it appears first
- *  3. every extent, then every stride, is what its declaration says; strides of axes that have at
- *     most one element are anybody's, and are replaced by the declared ones so that nothing later
- *     sees them
- *  4. `require`, with checks on `assume`, hold; parameters do not certainly overlap, unless alias
- *     says so
+ *  2. each name of an extent or stride gets its value where it first appears
+ *  3. every extent, then every stride, is as declared; strides of axes with at most one element
+ *     may be anything, and are replaced by the declared ones so that nothing later sees them
+ *  4. `require`, with checks also `assume`, hold; parameters do not certainly overlap, unless
+ *     alias allows it
  *  5. the grid is evaluated
- *  6. the parameter block of the form that runs is filled (choose.c says which that is)
+ *  6. the parameter block of the form that runs is filled (choose.c says which form that is)
  *
- * Texts name the kernel, the parameter, what was wanted and what came. Nothing is allocated. */
+ * Messages name the kernel, the parameter, what was expected and what came. Nothing is allocated.
+ */
 #include "ir/support/number.h"
 #include "runtime/runtime.h"
 #include <inttypes.h>

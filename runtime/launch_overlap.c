@@ -1,13 +1,13 @@
-/* launch_overlap.c: do two bound views have an element in common? True only where that is certain.
+/* launch_overlap.c: do two bound views have an element in common? True only if that is certain.
  *
  *  1. each view lies in a range of bytes; ranges that do not meet have nothing in common
  *  2. a view that fills its range has a common element with any that begins or ends within it
- *  3. two views of the same strides meet where the distance of their first elements is a sum of
- *     multiples of the strides, each within what the extents allow
+ *  3. two views of the same strides meet if the distance of their first elements is a sum of
+ *     multiples of the strides, each within the extents
  *
- * 3 is a search that takes the largest stride first and tries the two nearest multiples: enough
- * where each stride is beyond what the smaller ones reach, as in slices of one array. What it finds
- * is a common element; what it does not find may have one, and passes. */
+ * Step 3 is a search that takes the largest stride first and tries the two nearest multiples:
+ * enough if each stride is beyond what the smaller ones reach, as in slices of one array. An
+ * element that it finds is common; views for which it finds none may still have one, and pass. */
 #include "runtime/runtime.h"
 
 /* Bytes from `begin` up to `end`; filled: each of them is of an element. */
@@ -52,7 +52,7 @@ static int axes_of(const tile_arg *a, axis out[TILE_MAX_RANK])
 /* False: it has no elements, or more than memory. */
 static bool range_of(const tile_arg *a, range *out)
 {
-    enum { MOST_BITS = 60 };
+    enum { MOST_BITS = 60 }; /* of a distance in bytes, so that sums of a few fit in 64 */
     const uint64_t most = (uint64_t)1 << MOST_BITS;
     axis axes[TILE_MAX_RANK];
     uint64_t before = 0, elements = 1, bits = (uint64_t)tile_dtype_bits((tile_dtype)a->dtype);

@@ -1,4 +1,5 @@
-/* life.c: the list of what has threads, told of forks and of the library's end. */
+/* life.c: the list of everything that has threads, which is notified of forks and of the library's
+ * end. */
 #include "runtime/life.h"
 #include <pthread.h>
 #include <stdatomic.h>

@@ -667,6 +667,13 @@ size_t tile_kernel_param_count(const tile_kernel *k)
     return k ? k->instances[0]->kernel->nparams : 0;
 }
 
+static uint64_t value_of(const tile_image_header *image, const tile_image_param *p)
+{
+    uint64_t value;
+    memcpy(&value, tl_image_at(image, p->value), sizeof value);
+    return value;
+}
+
 tile_status tile_kernel_param(const tile_kernel *k, size_t index, tile_param_info *out_info)
 {
     if (!k || !out_info)
@@ -685,7 +692,9 @@ tile_status tile_kernel_param(const tile_kernel *k, size_t index, tile_param_inf
                                   .kind = (tile_arg_kind)p->kind,
                                   .dtype = (tile_dtype)p->dtype,
                                   .is_const = p->is_const != 0,
-                                  .rank = p->kind == TILE_PARAM_VIEW ? (int)p->rank : 0};
+                                  .rank = p->kind == TILE_PARAM_VIEW ? (int)p->rank : 0,
+                                  .has_default = p->value != 0,
+                                  .value = p->value ? value_of(in->image, p) : 0};
     tl_struct_give(out_info, &info, sizeof info);
     return TILE_OK;
 }

@@ -1,9 +1,8 @@
-/* sink.c: what the kernels of one stream have said since it was last synchronised.
+/* sink.c: the prints and failures of one stream's kernels since it was last synchronised.
  *
  * Programs run in any order on any worker; what they print is sorted by launch, then by the
  * program's number, then by time within the program, so that a run's output does not depend on the
- * number of threads. Of the failures only the one of the first launch and lowest program is
- * kept. */
+ * number of threads. Of the failures, only that of the first launch and lowest program is kept. */
 #include <stdio.h>
 #include <stdlib.h>
 #define TILE_UNSTABLE

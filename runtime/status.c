@@ -1,5 +1,5 @@
-/* status.c: status names, versions, numbers from the environment, and what each thread keeps, as
- * errno is kept: its error text, and an invariant that broke where it could not be returned. */
+/* status.c: names of statuses, versions, numbers from the environment, and what each thread keeps,
+ * like errno: its error text, and a broken invariant that could not be returned. */
 #include "runtime/driver.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* tensor_map.h: what a tensor map (TILE_SLOT_MAP) is made of: a view's memory, and the box that one
- * bulk copy brings to shared memory. The emulator takes this as it is; CUDA's library makes its own
- * 128 bytes of it. */
+/* tensor_map.h: what a tensor map (TILE_SLOT_MAP) is made of: a view's memory, and the box that
+ * one bulk copy brings to shared memory. The emulator uses this as it is; CUDA's library makes its
+ * own 128 bytes from it. */
 #ifndef TL_TENSOR_MAP_H
 #define TL_TENSOR_MAP_H
 #include "runtime/driver.h"

@@ -1,8 +1,8 @@
-/* threads.c: threads of ours, and stacks for callers that have little.
+/* threads.c: the runtime's threads, and stacks for callers that have little.
  *
- * Threads of 64 KB call us: those of language runtimes, of audio, of C libraries whose default is
- * small. A launch from such a thread runs on a thread that is made for it, which takes some 30
- * microseconds; to give every launch a large stack would cost all others as much. */
+ * Callers may be threads of 64 KB: those of language runtimes, of audio, of C libraries with a
+ * small default. A launch from such a thread runs on a thread made for it, which takes some 30
+ * microseconds; a large stack for every launch would cost all others as much. */
 #include "runtime/threads.h"
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* threads.h: threads of ours, and stacks for callers that have little. */
+/* threads.h: the runtime's threads, and stacks for callers that have little. */
 #ifndef TL_THREADS_H
 #define TL_THREADS_H
 #include "runtime/driver.h"

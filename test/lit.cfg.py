@@ -142,10 +142,10 @@ for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "XDG_RUNTIME_DIR"):
 config.environment["HOME"] = os.path.join(config.test_exec_root, "home")
 os.makedirs(config.environment["HOME"], exist_ok=True)
 # mpirun starts more ranks than there are cores, by the words of Open MPI 4 and of 5, and also as root. (`vader` attaches to
-# other processes, which containers refuse.)
+# other processes, which containers refuse; `tcp` says in the middle of other lines that there is no network.)
 config.environment.update(OMPI_MCA_rmaps_base_oversubscribe="1", PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe",
                           OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                          OMPI_MCA_btl_vader_single_copy_mechanism="none")
+                          OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_btl="^tcp")
 # What a test compiles is compiled; the tests of the cache say where theirs is.
 config.environment["TILE_CACHE"] = "off"
 # Tests run side by side; a kernel's programs need not.

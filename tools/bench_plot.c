@@ -1,6 +1,6 @@
-/* bench_plot.c: tilec bench's SVG: on the left speed for each size, beside the least that the
- * limits allow; on the right, where operations are counted, the roofline. Both axes of the roofline
- * and the left one's y are logarithmic. */
+/* bench_plot.c: tilec bench's SVG. On the left, speed for each size beside the lower bound from
+ * the machine's limits; on the right, if operations are counted, the roofline. Both axes of the
+ * roofline and the left plot's y axis are logarithmic. */
 #include "ir/support/number.h"
 #include "tools/bench_plot.h"
 

@@ -1,5 +1,5 @@
-/* explain_cost.c: what kernels cost, as text: their instructions by class, what limits them, what
- * costs time that it need not, and how their forms compare. The figures are the report's. */
+/* explain_cost.c: what kernels cost, as text: their instructions by class, what limits them,
+ * avoidable costs, and how their forms compare. The figures are the report's. */
 #include "ir/support/number.h"
 #include "tools/explain_cost.h"
 

@@ -1,5 +1,6 @@
-/* explain_json.c: the compiler's report as JSON, by tables: a row for each field of each struct of
- * tilec.h. Names are those of the C fields; a position's fields are members of what has it. */
+/* explain_json.c: the compiler's report as JSON, driven by tables: a row for each field of each
+ * struct of tilec.h. Names are those of the C fields; a position's fields become members of the
+ * object that has it. */
 #ifndef TILE_UNSTABLE
 #define TILE_UNSTABLE
 #endif
@@ -196,22 +197,7 @@ static void put_rows(ExplainJson *j, const char *rows, size_t n, const Field *f)
     tl_sbuf_puts(j->out, "]");
 }
 
-/* All numbers that a report has, integers without loss. */
-static void put_number(TlSbuf *out, const char *at, Form form)
-{
-    switch (form) {
-    case INT: tl_sbuf_putf(out, "%d", *(const int *)(const void *)at); return;
-    case U32: tl_sbuf_putf(out, "%u", *(const uint32_t *)(const void *)at); return;
-    case REAL:
-        tl_sbuf_putf(out, "%s", TL_NUMBER("%.10g", *(const double *)(const void *)at));
-        return;
-    case I64: tl_sbuf_putf(out, "%lld", (long long)*(const int64_t *)(const void *)at); return;
-    default:
-        tl_sbuf_putf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at);
-        return;
-    }
-}
-
+/* Numbers without loss. */
 static void put_field(ExplainJson *j, const char *row, const Field *f)
 {
     const char *at = row + f->at;
@@ -219,17 +205,22 @@ static void put_field(ExplainJson *j, const char *row, const Field *f)
     size_t n = f->form == ROWS || f->form == TEXTS
                    ? *(const size_t *)(const void *)(row + f->count)
                    : 0;
-    if (f->form == PLACE) {
-        put_position(j, (const tilec_report_position *)(const void *)at);
-        return;
-    }
-    tl_sbuf_putf(j->out, "\"%s\": ", f->name);
+    if (f->form != PLACE)
+        tl_sbuf_putf(j->out, "\"%s\": ", f->name);
     switch (f->form) {
-    case TEXT: put_text(j, j->out, *list); break;
-    case TEXTS: put_texts(j, *list, n); break;
-    case ROWS: put_rows(j, *list, n, f); break;
-    case STRUCT: put_fields(j, at, f->fields); break;
-    default: put_number(j->out, at, f->form); break;
+    case PLACE: put_position(j, (const tilec_report_position *)(const void *)at); return;
+    case TEXT: put_text(j, j->out, *list); return;
+    case TEXTS: put_texts(j, *list, n); return;
+    case ROWS: put_rows(j, *list, n, f); return;
+    case STRUCT: put_fields(j, at, f->fields); return;
+    case INT: tl_sbuf_putf(j->out, "%d", *(const int *)(const void *)at); return;
+    case U32: tl_sbuf_putf(j->out, "%u", *(const uint32_t *)(const void *)at); return;
+    case I64: tl_sbuf_putf(j->out, "%lld", (long long)*(const int64_t *)(const void *)at); return;
+    case U64:
+    case SIZE:
+        tl_sbuf_putf(j->out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at);
+        return;
+    case REAL: tl_sbuf_putf(j->out, "%s", TL_NUMBER("%.10g", *(const double *)(const void *)at));
     }
 }
 

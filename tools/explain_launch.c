@@ -1,6 +1,6 @@
-/* explain_launch.c: what a launch with given arguments costs at least: the roofs of a program times
- * the programs, over all multiprocessors; memory by all arrays, each once. And how long the
- * emulator would take for it. */
+/* explain_launch.c: the least that a launch with given arguments costs: the roofs of a program
+ * times the number of programs, over all multiprocessors, with the memory of each array counted
+ * once. Also an estimate of the emulator's time. */
 #include "ir/support/number.h"
 #include "tools/explain_launch.h"
 

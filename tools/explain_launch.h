@@ -10,7 +10,7 @@ typedef struct ExplainLaunch {
     double programs;
     TlLaunchTime time;
     double flops, bytes;          /* of all programs; of all arrays, each once */
-    bool assumed;                 /* some loop's trips are not known */
+    bool assumed;                 /* some loop's iterations are not known */
     double emulated;              /* seconds that the emulator will take, roughly */
 } ExplainLaunch;
 

@@ -1,5 +1,5 @@
-/* explain_page.c: explain_page.html (embedded by the build) with its two marks replaced: the title,
- * and the report. All that is drawn is drawn by the page's own script, from the report alone. */
+/* explain_page.c: fills in explain_page.html (embedded by the build): its two marks are replaced
+ * by the title and the report. The page's own script draws everything, from the report alone. */
 #include "tools/explain_page.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "tools/tilec_options.h"
 #include "tools/tuned.h"
 
-enum { MOST_RANKED = 10 };
+enum { MOST_RANKED = 10 }; /* configurations that the text lists */
 
 static int by_time(const void *a, const void *b)
 {

@@ -1,11 +1,11 @@
 /* line_diff.c: a unified diff, by the method of Myers (1986): a shortest script of removed and
  * added lines. Step d of the search knows for each diagonal k = i - j how far d edits reach in text
- * a; the steps are kept, so that the way back can be read off. What has more than MOST edits is
- * shown as one block that is replaced. */
+ * a; the steps are kept, so that the way back can be read off. What has more than MOST_EDITS edits
+ * is shown as one block that is replaced. */
 #include "tools/line_diff.h"
 #include <string.h>
 
-enum { CONTEXT = 3, MOST = 2000 };
+enum { CONTEXT = 3, MOST_EDITS = 2000 };
 
 typedef struct Line {
     const char *text;
@@ -97,10 +97,10 @@ static void find_edits(TlArena *arena, Side *a, Side *b)
     while (end < a->n - skip && end < b->n - skip && same(a, a->n - 1 - end, b, b->n - 1 - end))
         end++;
     Search s = {.a = a, .b = b, .skip = skip, .na = a->n - skip - end, .nb = b->n - skip - end};
-    s.reach = TL_NEW_ARRAY(arena, int *, MOST + 1);
-    while (d <= MOST && !step(arena, &s, d))
+    s.reach = TL_NEW_ARRAY(arena, int *, MOST_EDITS + 1);
+    while (d <= MOST_EDITS && !step(arena, &s, d))
         d++;
-    if (d <= MOST) {
+    if (d <= MOST_EDITS) {
         mark(&s, d);
         return;
     }

@@ -1,9 +1,9 @@
-/* output.c: a file is complete or not there.
+/* output.c: an output file is complete or not there.
  *
- * 1. The bytes go to a temporary file in the folder of the final where the file will be: behind
- *    symbolic links, so that a link stays one.
- * 2. When everything that the run makes is written, rename() puts each file in its final. A full
- *    disk, a signal or a kill before that leaves the old file, or none.
+ * 1. The bytes go to a temporary file in the folder where the final file will be: behind symbolic
+ *    links, so that a link stays a link.
+ * 2. When everything that the run makes is written, rename() puts each file in its final place. A
+ *    full disk, a signal or a kill before that leaves the old file, or none.
  * 3. SIGINT, SIGTERM and SIGHUP remove the temporary files on the way out. Their names are listed
  *    before the files exist, so the handler misses none. */
 #include "tools/output.h"

@@ -401,7 +401,7 @@ static int assign_values(const Options *o, RunArgs *args)
         args->data[at].value = equals + 1;
     }
     for (size_t i = 0; i < args->len; i++)
-        if (!args->data[i].value) {
+        if (!args->data[i].value && !args->data[i].param.has_default) {
             usage_error("parameter '%s' is missing", args->data[i].param.name);
             list_params(args);
             return EXIT_USAGE;
@@ -413,7 +413,7 @@ static int assign_values(const Options *o, RunArgs *args)
 
 static bool is_table(const RunArg *a)
 {
-    return strncmp(a->value, table_word, strlen(table_word)) == 0;
+    return a->value && strncmp(a->value, table_word, strlen(table_word)) == 0;
 }
 
 static int no_address(const RunArgs *args, const RunArg *a, const char *name)
@@ -493,6 +493,9 @@ static int make_one(RunArg *a, bool empty)
 {
     if (a->param.kind == TILE_ARG_SCALAR) {
         a->dtype = a->param.dtype;
+        a->scalar = a->param.value;
+        if (!a->value)
+            return EXIT_FINE;
         return read_element(a->dtype, a->value, &a->scalar)
                    ? EXIT_FINE
                    : usage_error("%s=%s: '%s' is a scalar of type %s", a->param.name, a->value,

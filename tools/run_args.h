@@ -17,7 +17,7 @@ typedef struct RunAddress {
  * host memory, aligned to 64 bytes. */
 typedef struct RunArg {
     tile_param_info param;
-    const char *value;       /* as written */
+    const char *value;       /* as written; NULL: a scalar's default */
     char *beside;            /* the name of an array that is no parameter's; owned */
     const struct RunArg *same_as; /* &OTHER */
     RunAddress *addresses;   /* addresses(...): one for each element; owned */

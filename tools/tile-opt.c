@@ -139,21 +139,13 @@ static int take_arguments(Options *o, const Option *options, int argc, char **ar
 
 /* ---- files ---- */
 
-static bool read_stream(FILE *f, TlSbuf *s)
-{
-    char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
-        tl_sbuf_put(s, block, n);
-    return !ferror(f);
-}
-
 static TlModule *read_module(TlCtx *ctx, const char *path, const char **out_text)
 {
     TlSbuf s;
     tl_sbuf_init(&s, &ctx->perm);
     bool is_stdin = strcmp(path, "-") == 0;
     FILE *f = is_stdin ? stdin : fopen(path, "rb");
-    bool ok = f && read_stream(f, &s);
+    bool ok = f && tl_sbuf_read(&s, f, SIZE_MAX);
     if (f && !is_stdin)
         fclose(f);
     if (!ok) {

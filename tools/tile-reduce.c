@@ -219,13 +219,11 @@ static bool drop_positions(TlModule *m)
 
 static bool apply(TlModule *m, int step, uint32_t first, uint32_t n)
 {
-    switch (step) {
-    case STEP_KERNEL: return drop_kernels(m, first, n);
-    case STEP_INFO: return drop_infos(m);
-    case STEP_DCE: return run_dce(m);
-    case STEP_POSITIONS: return drop_positions(m);
-    default: return edit_ops(m, step, first, n);
-    }
+    return step == STEP_KERNEL      ? drop_kernels(m, first, n)
+           : step == STEP_INFO      ? drop_infos(m)
+           : step == STEP_DCE       ? run_dce(m)
+           : step == STEP_POSITIONS ? drop_positions(m)
+                                    : edit_ops(m, step, first, n);
 }
 
 /* ---- candidates ---- */
@@ -375,19 +373,16 @@ static int usage(void)
 
 static bool read_input(Reducer *r)
 {
-    FILE *f = fopen(r->input, "rb");
-    if (!f) {
-        fprintf(stderr, "tile-reduce: cannot read %s: %s\n", r->input, strerror(errno));
-        return false;
-    }
     TlSbuf s;
     tl_sbuf_init(&s, &r->arena);
-    char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
-        tl_sbuf_put(&s, block, n);
-    fclose(f);
+    FILE *f = fopen(r->input, "rb");
+    bool ok = f && tl_sbuf_read(&s, f, SIZE_MAX);
+    if (!ok)
+        fprintf(stderr, "tile-reduce: cannot read %s: %s\n", r->input, strerror(errno));
+    if (f)
+        fclose(f);
     r->best = s.text;
-    return true;
+    return ok;
 }
 
 static int run(Reducer *r, int argc, char **argv)

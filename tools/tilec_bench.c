@@ -1,10 +1,10 @@
-/* tilec_bench.c: tilec bench: how fast a kernel is, for each of the sizes asked for, and how fast
- * the device's memory and products allow it to be.
+/* tilec_bench.c: tilec bench: how fast a kernel is for each size, and how fast the device's memory
+ * and products allow it to be.
  *
- * A sample is a number of launches, one after another, that together take at least 0.2 ms; the time
- * of one is that divided by their number. Samples are taken for --seconds; the median counts.
- * Inputs stay where they are, so small ones are in the caches. The limits are measured in the same
- * run: a copy of 64 MiB, and, where operations are counted, a product of f32 matrices of 1024. */
+ * A sample is a series of launches that together take at least 0.2 ms; the time of one launch is
+ * that divided by their number. Samples are taken for --seconds; the median counts. Inputs stay in
+ * place, so small ones are in the caches. The limits are measured in the same run: a copy of 64
+ * MiB, and, if operations are counted, a product of f32 matrices of 1024. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* tilec_cache.c: tilec cache: where the cache of compiled kernels is, what is in it, is it whole;
- * making it smaller. */
+/* tilec_cache.c: tilec cache: where the cache of compiled kernels is, what is in it, whether it is
+ * intact, and how to make it smaller. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

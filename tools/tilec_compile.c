@@ -1,4 +1,4 @@
-/* tilec_compile.c: tilec [compile]: from a file to one stage of it, a header, a list of files
+/* tilec_compile.c: tilec [compile]: turns a file into one stage, a header, or a list of the files
  * read. */
 #include "codegen/compile_library.h"
 #include "codegen/target/target.h"

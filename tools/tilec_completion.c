@@ -1,5 +1,5 @@
-/* tilec_completion.c: tilec completion and tilec --man: what the tables of options and sub-commands
- * say, as scripts for shells and as a manual page. */
+/* tilec_completion.c: tilec completion and tilec --man: the tables of options and sub-commands as
+ * scripts for shells and as a manual page. */
 #include "codegen/compile_library.h"
 #include "codegen/options.h"
 #include "tools/tilec_options.h"

@@ -16,7 +16,7 @@
 #include "tools/explain_page.h"
 #include "tools/tilec_options.h"
 
-enum { MOST_SOURCE = 86, HEAD = 16 };
+enum { MOST_SOURCE = 86 /* columns of a source line that are shown */, HEAD = 16 };
 
 /* ---- pieces ---- */
 
@@ -279,8 +279,8 @@ static void show_loop(const void *row, int times)
 /* Every advice of the kernel's masks once. */
 static void show_help(const tilec_report_kernel *k)
 {
-    enum { MOST = 16 };
-    const char *said[MOST];
+    enum { MOST_SAID = 16 };
+    const char *said[MOST_SAID];
     size_t n = 0;
     for (size_t i = 0; i < k->naccesses; i++)
         for (size_t m = 0; m < k->accesses[i].nmasks; m++) {
@@ -288,7 +288,7 @@ static void show_help(const tilec_report_kernel *k)
             size_t known = 0;
             while (known < n && strcmp(said[known], help) != 0)
                 known++;
-            if (!*help || known < n || n == MOST)
+            if (!*help || known < n || n == MOST_SAID)
                 continue;
             said[n++] = help;
             printf("  %-14s%s\n", n == 1 ? "to drop masks" : "", help);

@@ -1,12 +1,12 @@
-/* tilec_serve.c: the process that compiles for programs (codegen/core_process.h), which nobody
- * calls by hand.
+/* tilec_serve.c: the process that compiles for programs (codegen/core_process.h). Users do not
+ * call it.
  *
- * 1. It leaves its parent at once: nobody has a child of ours, which would be a zombie one day, or
- *    come out of a wait for any child.
- * 2. It says of which build it is, and then compiles what comes, one after another. Files to
- *    import are read by the program, with which it was agreed what they are.
- * 3. It ends when the program ends or hangs up, in the midst of a compilation too; and after one
- *    that ran out of memory or failed in LLVM, as it may have lost something. */
+ * 1. It leaves its parent at once, so that no program has a child of ours, which would become a
+ *    zombie or turn up in a wait for any child.
+ * 2. It announces its build, and then compiles requests one after another. The program reads the
+ *    files to import, because it has fixed what they are.
+ * 3. It ends when the program ends or hangs up, even during a compilation, and after a compilation
+ *    that ran out of memory or failed in LLVM, because it may have lost something. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

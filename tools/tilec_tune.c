@@ -1,9 +1,9 @@
-/* tilec_tune.c: tilec tune: makes arguments as tilec run does, for each of the sizes asked for, and
- * has tile_tune find the best configuration for each.
+/* tilec_tune.c: tilec tune: makes arguments as tilec run does, for each size, and has tile_tune
+ * find the best configuration for each.
  *
  * On a terminal there is one line, which is rewritten; elsewhere one line per configuration. With
- * --json each is an object on standard output. SIGINT ends the run at the next launch; what was
- * measured is in the file by then. */
+ * --json each is an object on standard output. SIGINT ends the run at the next launch; by then,
+ * everything measured is in the file. */
 #include "ir/support/number.h"
 #include "tools/tilec_tune.h"
 

@@ -1,11 +1,11 @@
-/* What the result of a compilation depends on, as a text: the key of the cache. Two compilations
- * with the same key give the same bytes.
+/* The key of the cache: everything that the result of a compilation depends on, as text. Two
+ * compilations with the same key give the same bytes.
  *
- * A line of a key is "NAME LENGTH:VALUE" or "NAME -" where there is none; values may hold any
+ * A line of a key is "NAME LENGTH:VALUE", or "NAME -" for an absent value; values may hold any
  * characters. In order: the cache's version, the compiler's build, the machine (its CPU decides
  * what the target `cpu` means), the options (key.def), for stage `cubin` the ptxas on PATH, the
- * source by name and hash, and each file that was looked for to be imported, found or not,
- * likewise. */
+ * source by name and hash, and, in the same way, each file that an import could mean, whether it
+ * exists or not. */
 #ifndef TL_CACHE_KEY_H
 #define TL_CACHE_KEY_H
 #include <stdbool.h>

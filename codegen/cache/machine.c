@@ -1,4 +1,5 @@
-/* What tells CPUs apart for LLVM: it names a CPU, and lists its features, by what is read here. */
+/* What LLVM goes by when it names the CPU and lists its features, so that machines can be told
+ * apart. */
 #include "codegen/cache/key.h"
 
 #if defined(__x86_64__)

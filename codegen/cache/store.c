@@ -1,4 +1,4 @@
-/* The files of the cache (store.h says how they look). */
+/* The files of the cache; store.h describes their format. */
 #include "codegen/cache/store.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 
 enum {
     VERSION = 1,
-    MOST_PARTS = 1 << 10,
+    MOST_PARTS = 1 << 10, /* of an entry; more is a damaged file */
     NAME = TL_HASH_DIGITS,
     NAME_MOST = 2 + NAME + 2 * 24, /* of an entry that is being written */
     MEASURE = 4096,                /* bytes that a byte of "added" stands for */

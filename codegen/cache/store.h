@@ -7,14 +7,15 @@
  *     FOLDER/ab/cdef....         an entry: its name is the key's hash, 64 hexadecimal digits
  *     FOLDER/ab/.NAME-XXXXXX     an entry that is being written
  *
- * An entry is a header, the sizes of its parts, and the parts, each ended by a NUL: the key, the
- * result, the list of files read, and the diagnostics, one part for each call of the callback. The
- * header has a hash of all the rest. What is read is trusted only if that hash and the whole key
- * agree.
+ * An entry is a header, the sizes of its parts, and the parts, each followed by a NUL: the key,
+ * the result, the list of files read, and the diagnostics, one part for each call of the callback.
+ * The header has a hash of everything else. An entry is trusted only if that hash and the whole
+ * key match.
  *
- * Nothing here fails a compilation: what cannot be read is a miss, what cannot be written is left
- * out. Thread-safe, and safe beside other processes: entries appear by renaming, and vanish by
- * unlinking. A process that is killed leaves no lock, and at most one file that is never read. */
+ * Nothing here fails a compilation: an entry that cannot be read is a miss, and one that cannot be
+ * written is dropped. The store is thread-safe and safe beside other processes: entries appear by
+ * rename and disappear by unlink. A process that is killed leaves no lock behind, and at most one
+ * file that nobody will read. */
 #ifndef TL_CACHE_STORE_H
 #define TL_CACHE_STORE_H
 #include "codegen/cache/key.h"

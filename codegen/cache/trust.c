@@ -1,5 +1,5 @@
-/* Whose folders and programs these are (trust.h). The environment is read by secure_getenv alone:
- * where a program has more rights than its caller, it says nothing. */
+/* Who owns a folder or a program (trust.h). The environment is read through secure_getenv alone,
+ * which returns nothing when a program has more rights than its caller. */
 #include "codegen/cache/trust.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
-/* What others cannot have put there: folders and programs that an environment variable, or nobody,
- * has named.
+/* Whether others could have written a folder or a program that an environment variable, or a
+ * default, names.
  *
- * A folder is the user's own if it and all folders above it belong to the user (the effective one)
- * or to root, and nobody else may write to them. Above it, a folder may be writable by all if it
- * is sticky, as /tmp is: there, nobody can replace what is another's. Links are followed first.
- * What the user names by an option is used as it is. */
+ * A folder counts as the user's own if it and all folders above it belong to the user (the
+ * effective one) or to root, and nobody else may write to them. A folder above it may be writable
+ * by all if it is sticky, as /tmp is: there, nobody can replace what belongs to others. Links are
+ * followed first. What the user names in an option is used without this check. */
 #ifndef TL_TRUST_H
 #define TL_TRUST_H
 #include <stdbool.h>

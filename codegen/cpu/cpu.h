@@ -1,12 +1,12 @@
-/* CPU lowering: shared by the cpu_*.c files. Tile IR and its loop nests become LLVM IR for the
- * host, one function per kernel, which runs programs that are neighbours on the first axis.
+/* CPU lowering, shared by the cpu_*.c files. Tile IR and its loop nests become LLVM IR for the
+ * host: one function per kernel, which runs programs that are neighbours on the first axis.
  *
- * What a nest does is decided before (codegen/nest/nest.h); here it is written down. Scalars are
- * LLVM values. A tile has a home in the worker's scratch memory, or it is virtual: its elements are
- * computed where they are used, at a position in the loops of the nest that needs them. Files call
- * only those that come before them in this header, but for what is one recursion:
- * tl_cpu_eval_own and tl_cpu_lower_block have cpu_lower.c, the last file, find the code of an
- * op. */
+ * What a nest does has been decided before (codegen/nest/nest.h); here it is written down. Scalars
+ * are LLVM values. A tile either has a home in the worker's scratch memory or is virtual: its
+ * elements are computed where they are used, at a position in the loops of the nest that needs
+ * them. A file calls only files that come before it in this header. The one recursion goes through
+ * tl_cpu_eval_own and tl_cpu_lower_block, which let cpu_lower.c, the last file, find the code of
+ * an op. */
 #ifndef TL_CPU_H
 #define TL_CPU_H
 #include <stddef.h>
@@ -117,7 +117,7 @@ typedef struct TlCpuLoop {
     LLVMValueRef i, by;               /* by: may be set anew before the end */
     LLVMValueRef carry[TL_NEST_SUMS]; /* in the loop and, once it has ended, after it */
     uint32_t ncarry;
-    LLVMBasicBlockRef head, exit; /* exit NULL: the test is at the end; both: it has one trip */
+    LLVMBasicBlockRef head, exit; /* exit NULL: the test is at the end; both: it runs once */
     int64_t end;
 } TlCpuLoop;
 /* With bounds of the run: the test is at the beginning. */
@@ -168,7 +168,7 @@ LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *form, const TlCpuAt
  * the nest, of the last element. */
 LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n);
 /* Transposes w rows of w lanes in registers; w is a power of two. */
-void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w);
+void tl_cpu_transpose(TlCpuGen *g, LLVMValueRef *rows, int w);
 LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
                                int w); /* a0 b0 a1 b1 ..., w of each */
 
@@ -180,13 +180,19 @@ void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
 LLVMValueRef tl_cpu_eval_own(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* by its op, home or not */
 /* The value of an op that only renames elements, or computes each from those of its operands. */
-LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlValue *v, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_const(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_iota(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_broadcast(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_expand(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_trans(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_convert(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all ops but this one */
 
 /* ---- cpu_reshape.c, cpu_gather.c ---- */
 
-LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
-LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 
 /* ---- cpu_fetch.c: what lies further on in memory ---- */
 
@@ -270,8 +276,8 @@ void tl_cpu_atomic(TlCpuGen *g, const TlNest *n); /* cpu_atomic.c */
 void tl_cpu_reduce(TlCpuGen *g, const TlNest *n); /* cpu_reduce.c: REDUCE, SCAN */
 void tl_cpu_histogram(TlCpuGen *g, const TlNest *count, const TlNest *add); /* cpu_histogram.c */
 void tl_cpu_dot(TlCpuGen *g, const TlNest *n);                              /* cpu_dot.c */
-/* cpu_matmul.c. The loop, whose result's home holds what is added to: n trips from k = lo on by
- * `by`. */
+/* cpu_matmul.c. The loop, whose result's home holds what is added to: n iterations from k = lo on
+ * by `by`. */
 void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueRef by,
                     LLVMValueRef n);
 #endif

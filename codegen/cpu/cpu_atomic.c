@@ -108,6 +108,12 @@ static LLVMValueRef rmw(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef 
     return element_of(g, elem, old);
 }
 
+static LLVMAtomicOrdering releasing(LLVMAtomicOrdering o)
+{
+    bool releases = o == LLVMAtomicOrderingRelease || o == LLVMAtomicOrderingAcquireRelease;
+    return releases ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingMonotonic;
+}
+
 static LLVMValueRef atomic_element(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at)
 {
     TlOp *op = a->a->op;
@@ -115,28 +121,20 @@ static LLVMValueRef atomic_element(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot 
     elem.ptr = false;
     LLVMAtomicOrdering order = ordering(op);
     LLVMValueRef x = a->a->place.value ? tl_cpu_eval(g, a->a->place.value, at) : NULL;
-    switch (op->opcode) {
-    case TL_OP_ATOMIC_RMW: return rmw(g, op, &elem, s->ptr, x);
-    case TL_OP_ATOMIC_CAS: {
+    if (op->opcode == TL_OP_ATOMIC_RMW)
+        return rmw(g, op, &elem, s->ptr, x);
+    if (op->opcode == TL_OP_ATOMIC_CAS) {
         LLVMValueRef e = bits_of(g, &elem, tl_cpu_eval(g, a->a->place.expected, at));
         return element_of(
             g, &elem, compare_exchange(g, op, s->ptr, e, bits_of(g, &elem, x), NULL));
     }
-    case TL_OP_ATOMIC_LOAD: {
-        LLVMValueRef v = LLVMBuildLoad2(g->b, bits_type(g, &elem), s->ptr, "");
-        LLVMSetOrdering(v, acquiring(order));
-        LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
-        return element_of(g, &elem, v);
-    }
-    default: {
-        LLVMValueRef v = LLVMBuildStore(g->b, bits_of(g, &elem, x), s->ptr);
-        bool release =
-            order == LLVMAtomicOrderingRelease || order == LLVMAtomicOrderingAcquireRelease;
-        LLVMSetOrdering(v, release ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingMonotonic);
-        LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
-        return NULL;
-    }
-    }
+    bool loads = op->opcode == TL_OP_ATOMIC_LOAD;
+    TL_ASSERT(loads || op->opcode == TL_OP_ATOMIC_STORE, "%s", tl_op_info(op->opcode)->text);
+    LLVMValueRef v = loads ? LLVMBuildLoad2(g->b, bits_type(g, &elem), s->ptr, "")
+                           : LLVMBuildStore(g->b, bits_of(g, &elem, x), s->ptr);
+    LLVMSetOrdering(v, loads ? acquiring(order) : releasing(order));
+    LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
+    return loads ? element_of(g, &elem, v) : NULL;
 }
 
 static void atomic_body(TlCpuGen *g, TlCpuAt *at, void *user)

@@ -144,7 +144,7 @@ void tl_cpu_dot(TlCpuGen *g, const TlNest *n)
     int r = n->form.rank;
     for (uint32_t i = 0; i < 2; i++) {
         const TlValue *v = tl_in(n->op, i);
-        f[i] = tl_nest_form(n->operand[i].turned ? tl_in(v->def, 0)->type : v->type);
+        f[i] = tl_nest_form(n->operand[i].transposed ? tl_in(v->def, 0)->type : v->type);
     }
     Product p = {.g = g,
                  .dtype = n->type.dtype,
@@ -156,7 +156,7 @@ void tl_cpu_dot(TlCpuGen *g, const TlNest *n)
                  .width = n->width,
                  .mr = n->mr,
                  .nv = n->nv};
-    p.a = matrix_at(g, n->operand[0].home, &f[0], n->operand[0].turned);
+    p.a = matrix_at(g, n->operand[0].home, &f[0], n->operand[0].transposed);
     p.b = matrix_at(g, n->operand[1].home, &f[1], false);
     p.c = matrix_at(g, n->home, &n->form, false);
     multiply(&p);

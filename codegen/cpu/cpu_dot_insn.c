@@ -20,8 +20,8 @@ LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, 
 {
     TL_ASSERT(tl_gen_width_of(sum) == insn->lanes, "%d sums", tl_gen_width_of(sum));
     if (insn->form == TL_CPU_DOT_MIXED) { /* of which the first is unsigned; in vectors of i32 */
-        bool turn = b_type == TL_U8;
-        LLVMValueRef args[] = {sum, turn ? b : a, turn ? a : b};
+        bool swap = b_type == TL_U8;
+        LLVMValueRef args[] = {sum, swap ? b : a, swap ? a : b};
         return call(g, insn, NULL, 0, args, 3);
     }
     LLVMTypeRef part = parts(g, insn), types[] = {LLVMTypeOf(sum), part};

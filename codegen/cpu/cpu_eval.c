@@ -28,9 +28,15 @@ void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int
 
 /* ---- ops ---- */
 
-static LLVMValueRef eval_iota(TlCpuGen *g, const TlType *type, TlCpuAt *at)
+LLVMValueRef tl_cpu_eval_const(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
-    LLVMTypeRef t = tl_gen_elem_type(&g->gen, type);
+    uint64_t bits = tl_attr(op, TL_ATTR_VALUE)->u.bits;
+    return tl_gen_const(&g->gen, op->out[0]->type, bits, at->width);
+}
+
+LLVMValueRef tl_cpu_eval_iota(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+{
+    LLVMTypeRef t = tl_gen_elem_type(&g->gen, op->out[0]->type);
     LLVMValueRef first = LLVMBuildIntCast2(g->b, at->idx[0], t, 0, "");
     if (at->width == 1)
         return first;
@@ -38,8 +44,11 @@ static LLVMValueRef eval_iota(TlCpuGen *g, const TlType *type, TlCpuAt *at)
                         tl_gen_iota(&g->gen, t, at->width), "");
 }
 
-static LLVMValueRef eval_broadcast(TlCpuGen *g, TlValue *x, TlCpuAt *at)
+LLVMValueRef tl_cpu_eval_broadcast(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
+    TlValue *x = tl_in(op, 0);
+    if (x->type->rank == 0)
+        return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), at->width);
     TL_ASSERT(x->type->rank <= at->rank, "rank %d becomes %d", (int)x->type->rank, at->rank);
     TlCpuAt sub;
     bool lanes = x->type->shape[at->lane] != 1;
@@ -50,7 +59,7 @@ static LLVMValueRef eval_broadcast(TlCpuGen *g, TlValue *x, TlCpuAt *at)
     return lanes ? r : tl_gen_splat(&g->gen, r, at->width);
 }
 
-static LLVMValueRef eval_expand(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+LLVMValueRef tl_cpu_eval_expand(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     TlValue *x = tl_in(op, 0);
@@ -65,7 +74,7 @@ static LLVMValueRef eval_expand(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return tl_gen_splat(&g->gen, tl_cpu_eval(g, x, &sub), sub.width == at->width ? 1 : at->width);
 }
 
-static LLVMValueRef eval_trans(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+LLVMValueRef tl_cpu_eval_trans(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
     TlCpuAt sub;
@@ -86,25 +95,15 @@ static LLVMValueRef eval_ptr_add(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return LLVMBuildGEP2(g->b, tl_gen_mem_type(&g->gen, &elem), p, &k, 1, "");
 }
 
-LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+LLVMValueRef tl_cpu_eval_convert(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
-    TlOp *op = v->def;
-    switch (op->opcode) {
-    case TL_OP_CONST:
-        return tl_gen_const(&g->gen, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, at->width);
-    case TL_OP_IOTA: return eval_iota(g, v->type, at);
-    case TL_OP_BROADCAST:
-        if (tl_in(op, 0)->type->rank == 0)
-            return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, tl_in(op, 0)), at->width);
-        return eval_broadcast(g, tl_in(op, 0), at);
-    case TL_OP_EXPAND: return eval_expand(g, op, at);
-    case TL_OP_TRANS: return eval_trans(g, op, at);
-    case TL_OP_PTR_ADD: return eval_ptr_add(g, op, at);
-    case TL_OP_CONVERT: return tl_cpu_eval(g, tl_in(op, 0), at); /* the CPU has no layouts */
-    default: break;
-    }
-    TL_ASSERT(tl_op_info(op->opcode)->flags & F_ELEM, "cannot evaluate %s at a position",
-              tl_op_info(op->opcode)->text);
+    return tl_cpu_eval(g, tl_in(op, 0), at); /* the CPU has no layouts */
+}
+
+LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+{
+    if (op->opcode == TL_OP_PTR_ADD)
+        return eval_ptr_add(g, op, at);
     LLVMValueRef in[3];
     for (uint32_t i = 0; i < op->nin; i++)
         in[i] = tl_in(op, i)->type->rank == 0 && op->opcode == TL_OP_SELECT && i == 0

@@ -1,13 +1,13 @@
-/* Loads that ask for what lies further on in memory, at the end of the step that they are in.
+/* Loads that prefetch what lies further on in memory, at the end of the step that they are in.
  *
- * Where a nest computes much for each vector that it reads, the loads that the CPU itself begins
- * ahead are of a few lines, and what it fetches ends with a page. Measured on rows of blocks q8_0:
- * 1.8 times as fast with fetches a page ahead, 1.3 times with a quarter of a page; on Zen 4 two
- * pages are 1.03 to 1.08 times as fast as one or four.
+ * Where a nest computes much for each vector that it reads, the CPU's own prefetcher runs only a
+ * few lines ahead, and it stops at the end of a page. Measured on rows of blocks q8_0: fetching a
+ * page ahead is 1.8 times as fast, a quarter of a page 1.3 times; on Zen 4 two pages are 1.03 to
+ * 1.08 times as fast as one or four.
  *
- * A nest that computes little waits for memory only. It asks for what lies a page further on, for
- * the second cache, but not where the array may be in a cache. Where more is computed, lines in the
- * second cache are too far: blocks q8_0 take 1.4 times as long. */
+ * A nest that computes little waits for memory only. It prefetches a page ahead, into the second
+ * cache, unless the array may be in a cache already. Where more is computed, lines in the second
+ * cache are too far away: blocks q8_0 take 1.4 times as long. */
 #include "codegen/cpu/cpu.h"
 
 enum { LINE = 64, AHEAD = 8192, LIGHT_AHEAD = 4096, PARTS_OF_CACHE = 2 };

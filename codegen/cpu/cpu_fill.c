@@ -1,4 +1,4 @@
-/* Homes that are filled: computed, copied, transposed; one element picked along an axis. */
+/* Fills homes: computed, copied or transposed values, or one element picked along an axis. */
 #include "codegen/cpu/cpu.h"
 
 static LLVMValueRef convert(TlCpuGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
@@ -33,7 +33,7 @@ static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
 }
 
 /* The transposition of another home, block by block in registers: it moves the lane dimension. */
-static void turn(TlCpuGen *g, const Fill *f)
+static void transpose(TlCpuGen *g, const Fill *f)
 {
     const TlNest *n = f->n;
     const TlOp *op = n->value->def;
@@ -41,7 +41,7 @@ static void turn(TlCpuGen *g, const Fill *f)
     const TlType *type = tl_in(op, 0)->type;
     const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
     TlNestForm from = tl_nest_form(type);
-    int lane = n->form.lane, other = n->turn_dim, w = n->turn;
+    int lane = n->form.lane, other = n->transposed_dim, w = n->transposed;
     TlCpuAt to, src;
     tl_cpu_at_init(g, &to, from.rank, lane, w);
     tl_cpu_at_init(g, &src, from.rank, from.lane, w);
@@ -51,13 +51,13 @@ static void turn(TlCpuGen *g, const Fill *f)
         tl_cpu_loop_known(g, &loops[d], 0, n->form.extent[d], step, 0, NULL);
         to.idx[d] = src.idx[perm[d]] = loops[d].i;
     }
-    LLVMValueRef rows[TL_NEST_TURNED], at_lane = to.idx[lane], at_other = to.idx[other];
+    LLVMValueRef rows[TL_NEST_TRANSPOSED], at_lane = to.idx[lane], at_other = to.idx[other];
     for (int i = 0; i < w; i++) {
         src.idx[perm[lane]] = LLVMBuildAdd(g->b, at_lane, tl_gen_int(&g->gen, i), "");
         rows[i] = convert(g, type->dtype, n->type.dtype,
                           tl_cpu_home_load(g, type, f->from, &from, &src));
     }
-    tl_cpu_turn(g, rows, w);
+    tl_cpu_transpose(g, rows, w);
     for (int i = 0; i < w; i++) {
         to.idx[other] = LLVMBuildAdd(g->b, at_other, tl_gen_int(&g->gen, i), "");
         store(g, f, &to, n->type.dtype, rows[i]);
@@ -90,10 +90,21 @@ void tl_cpu_fill(TlCpuGen *g, const TlNest *n)
     Fill f = {n, n->home >= 0 ? tl_cpu_home_ptr(g, n->home) : NULL,
               n->from >= 0 ? tl_cpu_home_ptr(g, n->from) : NULL};
     switch (n->kind) {
-    case TL_NEST_TURN: turn(g, &f); return;
+    case TL_NEST_TRANSPOSE: transpose(g, &f); return;
     case TL_NEST_FILL: tl_cpu_nest(g, n, fill_body, &f); return;
     case TL_NEST_COPY: tl_cpu_nest(g, n, copy_body, &f); return;
     case TL_NEST_PICK: tl_cpu_nest(g, n, pick_body, &f); return;
-    default: TL_UNREACHABLE("a nest of kind %d fills no home", (int)n->kind);
+    case TL_NEST_STORE:
+    case TL_NEST_REDUCE:
+    case TL_NEST_SCAN:
+    case TL_NEST_COUNT:
+    case TL_NEST_ADD:
+    case TL_NEST_ATOMIC:
+    case TL_NEST_EACH:
+    case TL_NEST_DOT:
+    case TL_NEST_PRODUCT:
+    case TL_NEST_PACK:
+    case TL_NEST_KINDS: break;
     }
+    TL_UNREACHABLE("a nest of kind %d fills no home", (int)n->kind);
 }

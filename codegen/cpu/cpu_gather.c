@@ -1,4 +1,4 @@
-/* Gathers from tiles: element by element, or vectors whose lanes change places in pairs. */
+/* Gathers from tiles, element by element, or as vectors whose lanes are exchanged in pairs. */
 #include "codegen/cpu/cpu.h"
 
 /* Lane `lane` of a gather: element k along the axis, the position's indices along the others. */
@@ -38,16 +38,16 @@ static LLVMValueRef partners(TlCpuGen *g, TlValue *x, TlValue *mask, const TlCpu
     LLVMValueRef r = tl_cpu_eval(g, x, &sub);
     for (int bit = 1; bit < w; bit *= 2) {
         for (int i = 0; i < w; i++) order[i] = LLVMConstInt(g->i32, (unsigned)(i ^ bit), 0);
-        LLVMValueRef turned = LLVMBuildShuffleVector(g->b, r, LLVMGetPoison(LLVMTypeOf(r)),
-                                                     LLVMConstVector(order, (unsigned)w), "");
+        LLVMValueRef exchanged = LLVMBuildShuffleVector(g->b, r, LLVMGetPoison(LLVMTypeOf(r)),
+                                                        LLVMConstVector(order, (unsigned)w), "");
         LLVMValueRef is_set = LLVMBuildAnd(g->b, m, tl_gen_int(&g->gen, bit), "");
         is_set = LLVMBuildICmp(g->b, LLVMIntNE, is_set, zero, "");
-        r = LLVMBuildSelect(g->b, is_set, turned, r, "");
+        r = LLVMBuildSelect(g->b, is_set, exchanged, r, "");
     }
     return r;
 }
 
-LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TlValue *x = tl_in(op, 0), *index = tl_in(op, 1);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), w = at->width;

@@ -1,12 +1,12 @@
 /* Histograms on the CPU.
  *
- * Values are computed in vectors and gathered; then they are counted, one by one. A vector that
- * lies in memory as it is, and of which all values count, is counted where it lies: gathering it
- * would take a store, and a CPU does about one a cycle, of which counting a value takes one. Values
- * are counted in several tables by turns, so that a run of equal values does not wait for each sum
- * to arrive in memory; the tables are added up. A value that does not count goes to a bin of its
- * own behind the others. With weights, values are not gathered: each vector's lanes are added to
- * the tables at once. */
+ * Values are computed in vectors, collected, and then counted one by one. A vector that lies in
+ * memory already, and whose values all count, is counted in place: collecting it would take a
+ * store, and a CPU does about one store a cycle, which counting a value needs. Consecutive values
+ * are counted in different tables, so that a run of equal values does not wait for each sum to
+ * arrive in memory; the tables are added up at the end. A value that does not count goes to a bin
+ * of its own behind the others. With weights, values are not collected: each vector's lanes are
+ * added to the tables at once. */
 #include "codegen/cpu/cpu.h"
 
 enum { TURNS = 4 };     /* values that are counted at a time */

@@ -1,5 +1,5 @@
-/* Homes of tiles in scratch memory: elements read and written at positions; and how vectors of them
- * change places in registers. */
+/* Homes of tiles in scratch memory: reading and writing elements at positions, and transposing
+ * blocks of vectors in registers. */
 #include "codegen/cpu/cpu.h"
 
 /* ---- homes ---- */
@@ -164,10 +164,10 @@ static LLVMValueRef fence(TlCpuGen *g, LLVMValueRef row, int w, bool first)
 
 /* In round s = w/2, ..., 1, rows i and i + s exchange blocks of s lanes: the right blocks of row i
  * for the left blocks of row i + s. */
-void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w)
+void tl_cpu_transpose(TlCpuGen *g, LLVMValueRef *rows, int w)
 {
-    TL_ASSERT(w > 1 && w <= TL_NEST_TURNED && (w & (w - 1)) == 0, "a block of %d rows", w);
-    LLVMValueRef lo[TL_NEST_TURNED], hi[TL_NEST_TURNED];
+    TL_ASSERT(w > 1 && w <= TL_NEST_TRANSPOSED && (w & (w - 1)) == 0, "a block of %d rows", w);
+    LLVMValueRef lo[TL_NEST_TRANSPOSED], hi[TL_NEST_TRANSPOSED];
     for (int s = w / 2; s >= 1; s /= 2) {
         for (int j = 0; j < w; j++) {
             lo[j] = LLVMConstInt(g->i32, (unsigned)(j & s ? w + j - s : j), 0);

@@ -19,7 +19,7 @@
 static uint32_t fill_homes(TlCpuGen *g, const TlOp *op, uint32_t n)
 {
     for (const TlNest *x; (x = tl_nest_of(g->plan, op, n)) != NULL; n++) {
-        if (x->kind != TL_NEST_FILL && x->kind != TL_NEST_TURN && x->kind != TL_NEST_COPY)
+        if (x->kind != TL_NEST_FILL && x->kind != TL_NEST_TRANSPOSE && x->kind != TL_NEST_COPY)
             break;
         tl_cpu_fill(g, x);
     }
@@ -55,7 +55,7 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 
 /* ---- control flow ---- */
 
-/* Whether there are trips is asked before: a test of both in each trip would be two. */
+/* Whether there are iterations is asked before: a test of both in each iteration would be two. */
 static void lower_for(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_FOR && op->nregions == 1 && op->nin == op->nout + 3,
@@ -238,17 +238,25 @@ static void lower_dot(TlCpuGen *g, TlOp *op)
     fill_homes(g, op, n + 1);
 }
 
+/* The ops that can be computed at a position; the results of all others have homes. */
+static LLVMValueRef (*const EVALUATORS[TL_OP_COUNT])(TlCpuGen *g, TlOp *op, TlCpuAt *at) = {
+    [TL_OP_CONST] = tl_cpu_eval_const,         [TL_OP_IOTA] = tl_cpu_eval_iota,
+    [TL_OP_BROADCAST] = tl_cpu_eval_broadcast, [TL_OP_EXPAND] = tl_cpu_eval_expand,
+    [TL_OP_TRANS] = tl_cpu_eval_trans,         [TL_OP_CONVERT] = tl_cpu_eval_convert,
+    [TL_OP_RESHAPE] = tl_cpu_eval_reshape,     [TL_OP_REGROUP] = tl_cpu_eval_reshape,
+    [TL_OP_GATHER] = tl_cpu_eval_gather,       [TL_OP_LOAD] = tl_cpu_eval_load,
+    [TL_OP_INSIDE] = tl_cpu_eval_inside,
+#define OP(...)
+#define ELEM(ID, ...) [TL_OP_##ID] = tl_cpu_eval_elements,
+#include "ir/ops.def"
+};
+
 /* The value of an op at a position. */
 static LLVMValueRef eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
-    switch (v->def->opcode) {
-    case TL_OP_LOAD: return tl_cpu_eval_load(g, v->def, at);
-    case TL_OP_INSIDE: return tl_cpu_eval_inside(g, v->def, at);
-    case TL_OP_RESHAPE:
-    case TL_OP_REGROUP: return tl_cpu_eval_reshape(g, v->def, at);
-    case TL_OP_GATHER: return tl_cpu_eval_gather(g, v->def, at);
-    default: return tl_cpu_eval_elements(g, v, at);
-    }
+    TlOpcode opcode = v->def->opcode;
+    TL_ASSERT(EVALUATORS[opcode], "cannot evaluate %s at a position", tl_op_info(opcode)->text);
+    return EVALUATORS[opcode](g, v->def, at);
 }
 
 static void lower_op(TlCpuGen *g, TlOp *op)
@@ -279,14 +287,8 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_VIEW:
     case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;
     case TL_OP_EXTENT:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->extent[axis];
-        return;
     case TL_OP_STRIDE:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->stride[axis];
-        return;
-    case TL_OP_VIEW_PTR:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->ptr;
-        return;
+    case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = tl_gen_of_view(&g->gen, op); return;
     case TL_OP_LOAD:
     case TL_OP_INSIDE:
         tl_cpu_prepare_access(g, op);

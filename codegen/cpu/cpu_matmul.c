@@ -1,14 +1,14 @@
 /* Products in a loop on the CPU: for (k ...) acc = dot(A[m, k], B[k, n], acc), and nothing else.
  *
- * Done trip by trip, acc would go through memory for each block of k, and the kernel's own block
- * would decide the speed. Here trips are gathered into chunks. A chunk's operands are packed, B by
- * panels, of which each stays in the first cache while all rows of A pass; then each block of acc,
- * mr rows by a panel of columns, stays in registers while the chunk's k go by. What is packed,
- * kept, read in memory, listed and stored is decided in nest_product.c and nest_blocks.c, and said
- * in codegen/README.md.
+ * Iteration by iteration, acc would go through memory for each block of k, and the kernel's own
+ * block size would decide the speed. Here iterations are gathered into chunks. A chunk's operands
+ * are packed, B by panels, each of which stays in the first cache while all rows of A pass; then
+ * each block of acc, mr rows by a panel of columns, stays in registers for all k of the chunk.
+ * nest_product.c and nest_blocks.c decide what is packed, kept, read in memory, listed and stored;
+ * codegen/README.md explains it.
  *
- * Each sum adds its products in the order of k, as the interpreter does, those that are packed
- * together as the instruction does; what is left out would have added zeros. */
+ * Each sum adds its products in the order of k, as the interpreter does; products that are packed
+ * together are added as the instruction does. What is left out would have added zeros. */
 #include "codegen/cpu/cpu_matmul.h"
 
 enum { TAG_BYTES = TL_NEST_TAG_BYTES };
@@ -19,8 +19,8 @@ typedef struct Chunk {
     TlCpuMultiply x;
     const TlNestProduct *p;
     LLVMValueRef lo, by, n;    /* of the loop over k */
-    LLVMValueRef first, trips; /* the chunk's first trip, how many it has */
-    const TlCpuAccess *a, *b;  /* of the first trip: direct A, kept B */
+    LLVMValueRef first, trips; /* the chunk's first iteration, how many it has */
+    const TlCpuAccess *a, *b;  /* of the first iteration: direct A, kept B */
     const TlCpuAccess *c;      /* the store, if the last chunk may do it */
     LLVMValueRef is_whole;     /* direct A ends with a packed element; NULL: it does */
     LLVMValueRef direct;       /* A is read where it lies; NULL: as the product says */
@@ -49,9 +49,9 @@ static bool is_by_starts(const TlCpuAccess *a)
     return only_slices && !a->a->place.base->def && a->a->param >= 0;
 }
 
-/* What identifies a chunk of B: the launch, the room in its panels, how many trips it has and how
- * many columns, the address and the starts of the slices of its first trip; of computed B, k there
- * and its keys. */
+/* What identifies a chunk of B: the launch, the room in its panels, how many iterations it has and
+ * how many columns, the address and the starts of the slices of its first iteration; of computed B,
+ * k there and its keys. */
 static Tag tag_of(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -99,7 +99,7 @@ static LLVMValueRef differs(TlCpuGen *g, const Tag *t, LLVMValueRef kept)
 
 /* ---- the loop ---- */
 
-/* Lowers the ops from which the trip's operands are computed. */
+/* Lowers the ops from which the iteration's operands are computed. */
 static void lower_trip(TlCpuGen *g, const TlNestProduct *p, LLVMValueRef lo, LLVMValueRef by,
                        LLVMValueRef trip)
 {
@@ -109,7 +109,7 @@ static void lower_trip(TlCpuGen *g, const TlNestProduct *p, LLVMValueRef lo, LLV
     tl_cpu_lower_block(g, body, p->dot);
 }
 
-/* Packs one operand, for all trips of the chunk. */
+/* Packs one operand, for all iterations of the chunk. */
 static void pack_trips(Chunk *c, bool is_b)
 {
     TlCpuGen *g = c->x.g;
@@ -123,7 +123,7 @@ static void pack_trips(Chunk *c, bool is_b)
         tl_cpu_correct(&c->x);
 }
 
-/* Which trip of a loop around it is, of how many. */
+/* Which iteration of a loop around it is, of how many. */
 static LLVMValueRef trip_of(TlCpuGen *g, TlOp *loop, LLVMValueRef *all)
 {
     const TlValue *k = loop->regions[0]->args[0];
@@ -137,7 +137,7 @@ static LLVMValueRef trip_of(TlCpuGen *g, TlOp *loop, LLVMValueRef *all)
     return LLVMBuildSDiv(g->b, LLVMBuildSub(g->b, at, lo, ""), step, "");
 }
 
-/* Which chunk it is, of those of all trips of the loops around. */
+/* Which chunk it is, of those of all iterations of the loops around. */
 static LLVMValueRef number_of_chunk(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -230,7 +230,7 @@ static LLVMValueRef rows_are_inside(Chunk *c)
     return c->a->ok ? LLVMBuildAnd(g->b, inside, c->a->ok, "") : inside;
 }
 
-/* How many trips the chunk has, and the room in its panels. */
+/* How many iterations the chunk has, and the room in its panels. */
 static void set_trips(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -317,7 +317,7 @@ static void list_part(Chunk *c, const TlCpuAccess *a, LLVMValueRef begin, LLVMVa
     tl_cpu_loop_end(g, &l, NULL);
 }
 
-/* Lists the columns of A, trip by trip. */
+/* Lists the columns of A, iteration by iteration. */
 static void list_columns(Chunk *c, LLVMValueRef list)
 {
     TlCpuGen *g = c->x.g;
@@ -339,7 +339,7 @@ static void list_rows(Chunk *c, LLVMValueRef n)
     LLVMValueRef first = tl_cpu_times(g, n, c->x.rows);
     LLVMValueRef list = LLVMBuildInBoundsGEP2(g->b, g->ptr, tl_cpu_home_ptr(g, c->p->listed),
                                               &first, 1, "");
-    if (c->p->a_turned)
+    if (c->p->a_transposed)
         list_columns(c, list);
     else
         list_part(c, c->a, c->x.a, c->x.from, c->x.to, list);
@@ -411,8 +411,8 @@ static void set_out(Chunk *c, LLVMValueRef now)
 }
 
 /* ---- chunks that are multiplied together ----
- * Chunks of the trips of the loops around wait for each other, so that sums go through memory once
- * for all of them: scratch memory says how many they are, and what each is. */
+ * Chunks of the iterations of the loops around wait for each other, so that sums go through memory
+ * once for all of them: scratch memory says how many they are, and what each is. */
 
 /* Is it the first of them, is it the last? */
 static void find_ends(Chunk *c, LLVMValueRef *is_first, LLVMValueRef *is_last)
@@ -508,7 +508,7 @@ void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueR
         c.b = p->b_load ? tl_cpu_access_of(g, p->b_load) : NULL;
     }
     set_trips(&c);
-    if (c.a && !p->a_turned)
+    if (c.a && !p->a_transposed)
         point_at_a(&c);
     provide_b(&c);
     provide_a(&c);

@@ -1,5 +1,5 @@
-/* Products in loops, which nest_product.c finds: what those share that lower them (cpu_matmul.c,
- * with cpu_pack.c and cpu_multiply.c). */
+/* Products in loops, which nest_product.c finds: what the files that lower them share
+ * (cpu_matmul.c, cpu_pack.c, cpu_multiply.c). */
 #ifndef TL_CPU_MATMUL_H
 #define TL_CPU_MATMUL_H
 #include "codegen/cpu/cpu.h"
@@ -65,8 +65,8 @@ static inline LLVMValueRef tl_cpu_part_at(const TlCpuMultiply *x, LLVMValueRef b
     return LLVMBuildInBoundsGEP2(x->g->b, x->part, base, &offset, 1, "");
 }
 
-/* cpu_pack.c: packs an operand of a trip that begins at `k` of the chunk: rows of B, or columns of
- * A. */
+/* cpu_pack.c: packs an operand of an iteration that begins at `k` of the chunk: rows of B, or
+ * columns of A. */
 void tl_cpu_pack(TlCpuMultiply *x, const TlNest *pack, LLVMValueRef to, LLVMValueRef k);
 
 /* cpu_dot_insn.c. Where A is flipped: `sum` + the correction for `b`, packed elements. */

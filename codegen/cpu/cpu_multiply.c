@@ -1,7 +1,7 @@
-/* The multiplying of products in loops (cpu_matmul.c): a chunk of A's rows, packed or in memory, by
- * packed panels of B. Each block of sums, mr rows by a panel of columns, stays in registers while
- * the chunk's k go by. Of wide panels the last one may be needed for a few columns only: those are
- * in narrow panels, a vector wide. */
+/* Multiplies for cpu_matmul.c: a chunk of A's rows, packed or in memory, times packed panels of B.
+ * Each block of sums, mr rows by a panel of columns, stays in registers for all k of the chunk. If
+ * only a few columns of the last wide panel are needed, they are packed in narrow panels, one
+ * vector wide. */
 #include "codegen/cpu/cpu_matmul.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k
         LLVMValueRef at = tl_gen_int(&g->gen, TL_NEST_AHEAD * x->panel + j * x->width);
         tl_cpu_prefetch_line(g, tl_cpu_elem_at(x, b, at), false, 3);
     }
-    LLVMValueRef column = x->p->a_turned ? column_of(x, k, a[0]) : NULL;
+    LLVMValueRef column = x->p->a_transposed ? column_of(x, k, a[0]) : NULL;
     for (int i = 0; i < mr; i++) {
         LLVMValueRef at = column ? (i ? tl_cpu_part_at(x, column, a[i]) : column)
                                  : tl_cpu_part_at(x, a[i], tl_cpu_times(g, k, x->per));
@@ -146,20 +146,20 @@ static TlCpuMultiply gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n)
 
 /* ---- blocks of sums ---- */
 
-/* The block's rows of A; if it is turned, the first one's number, and how far the others are from
- * it. */
+/* The block's rows of A; if A is transposed, the first one's number, and how far the others are
+ * from it. */
 static void find_a(TlCpuMultiply *x, LLVMValueRef m, int mr, bool whole, LLVMValueRef *a)
 {
     TlCpuGen *g = x->g;
     LLVMValueRef left = LLVMBuildSub(g->b, x->to, m, "");
     LLVMValueRef next = x->a_listed ? tl_gen_int(&g->gen, 1) : x->a_row;
     a[0] = m;
-    for (int i = 1; i < mr && x->p->a_turned; i++) {
+    for (int i = 1; i < mr && x->p->a_transposed; i++) {
         a[i] = tl_gen_int(&g->gen, i);
         if (!whole)
             a[i] = tl_cpu_least(g, a[i], LLVMBuildSub(g->b, left, next, ""));
     }
-    if (x->p->a_turned)
+    if (x->p->a_transposed)
         return;
     LLVMTypeRef step = x->a_listed ? g->ptr : x->part;
     LLVMValueRef at = x->a_listed ? m : LLVMBuildMul(g->b, m, x->a_row, "");

@@ -1,7 +1,7 @@
-/* The packing of products' operands (cpu_matmul.c): B by panels, for each k the panel's elements
- * side by side; A by rows. Elements are converted on the way; where a dot-product instruction takes
- * two or four along k, those are packed together. An operand that lies in memory without gaps down
- * its columns is read down the columns, and blocks of it are turned in registers. */
+/* Packs the operands of products (cpu_matmul.c): B by panels, in which the elements of one k lie
+ * side by side; A by rows. Elements are converted on the way; if a dot-product instruction takes
+ * two or four along k, those are packed together. An operand that is dense along its columns is
+ * read down the columns, and blocks of it are transposed in registers. */
 #include "codegen/cpu/cpu_matmul.h"
 
 static LLVMValueRef to_part(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef e)
@@ -20,7 +20,7 @@ static void store(TlCpuMultiply *x, bool is_b, LLVMValueRef e, LLVMValueRef p)
     LLVMSetAlignment(LLVMBuildStore(x->g->b, e, p), (unsigned)tl_dtype_bytes(x->p->part[is_b]));
 }
 
-/* Packing of the operand v of one trip. */
+/* Packing of the operand v of one iteration. */
 typedef struct Pack {
     TlCpuMultiply *x;
     const TlNest *n;
@@ -120,19 +120,19 @@ static void pack_lanes(Pack *p, TlCpuAt *pos)
 }
 
 /* One block: vectors down its columns, transposed. */
-static void pack_turned(Pack *p, TlCpuAt *pos)
+static void pack_transposed(Pack *p, TlCpuAt *pos)
 {
     TlCpuGen *g = p->x->g;
-    LLVMValueRef row = pos->idx[0], column = pos->idx[1], e[TL_NEST_TURNED];
+    LLVMValueRef row = pos->idx[0], column = pos->idx[1], e[TL_NEST_TRANSPOSED];
     int per = p->is_b ? p->x->per : 1;
-    for (int i = 0; i < p->n->turn; i++) {
+    for (int i = 0; i < p->n->transposed; i++) {
         LLVMValueRef at = tl_cpu_add(g, column, tl_gen_int(&g->gen, i));
         e[i] = to_part(p->x, p->v, p->is_b, eval_at(p, pos, row, at));
         if (per > 1)
-            e[i] = LLVMBuildBitCast(g->b, e[i], tl_gen_vec(p->x->elem, p->n->turn), "");
+            e[i] = LLVMBuildBitCast(g->b, e[i], tl_gen_vec(p->x->elem, p->n->transposed), "");
     }
-    tl_cpu_turn(g, e, p->n->turn);
-    for (int i = 0; i < p->n->turn; i++) {
+    tl_cpu_transpose(g, e, p->n->transposed);
+    for (int i = 0; i < p->n->transposed; i++) {
         LLVMValueRef at = tl_cpu_add(g, row, tl_gen_int(&g->gen, i * per));
         store(p->x, p->is_b, e[i], place_of(p, at, column));
     }
@@ -149,12 +149,12 @@ static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValu
     if (is_short)
         tl_cpu_loop_is_short(g, &l);
     pos.idx[p->n->lane] = l.i;
-    (p->n->turn ? pack_turned : pack_lanes)(p, &pos);
+    (p->n->transposed ? pack_transposed : pack_lanes)(p, &pos);
     tl_cpu_loop_end(g, &l, NULL);
 }
 
-/* How many rows of a trip of B are multiplied. Where A is read in memory, those before its end,
- * which is B's end, too. */
+/* How many rows of an iteration of B are multiplied. Where A is read in memory, those before its
+ * end, which is B's end, too. */
 static LLVMValueRef rows_of_b(Pack *p)
 {
     TlCpuGen *g = p->x->g;
@@ -202,8 +202,8 @@ void tl_cpu_pack(TlCpuMultiply *x, const TlNest *n, LLVMValueRef to, LLVMValueRe
 {
     Pack p = {.x = x, .n = n, .v = n->value, .to = to, .trip = k, .is_b = n->is_b};
     const int32_t *shape = n->value->type->shape;
-    if (n->turn)
-        pack_all(&p, shape[0], n->turn);
+    if (n->transposed)
+        pack_all(&p, shape[0], n->transposed);
     else if (n->is_b)
         pack_all(&p, n->width > 1 ? x->acc_row : shape[1], x->per);
     else

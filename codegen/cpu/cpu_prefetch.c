@@ -18,17 +18,16 @@ static LLVMValueRef growth(TlCpuGen *g, const TlValue *v)
         return NULL;
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef a = by[0] ? by[0] : zero, b = by[1] ? by[1] : zero;
-    switch (op->opcode) {
-    case TL_OP_CAST: return a;
-    case TL_OP_ADD: return LLVMBuildAdd(g->b, a, b, "");
-    case TL_OP_SUB: return LLVMBuildSub(g->b, a, b, "");
-    case TL_OP_MUL: {
-        const TlValue *factor = tl_in(op, by[0] ? 1 : 0);
-        LLVMValueRef f = tl_gen_to_i64(&g->gen, factor, tl_gen_scalar(&g->gen, factor));
-        return LLVMBuildMul(g->b, by[0] ? a : b, f, "");
-    }
-    default: TL_UNREACHABLE("%s grows", tl_op_info(op->opcode)->text);
-    }
+    if (op->opcode == TL_OP_CAST)
+        return a;
+    if (op->opcode == TL_OP_ADD)
+        return LLVMBuildAdd(g->b, a, b, "");
+    if (op->opcode == TL_OP_SUB)
+        return LLVMBuildSub(g->b, a, b, "");
+    TL_ASSERT(op->opcode == TL_OP_MUL, "%s grows", tl_op_info(op->opcode)->text);
+    const TlValue *factor = tl_in(op, by[0] ? 1 : 0);
+    LLVMValueRef f = tl_gen_to_i64(&g->gen, factor, tl_gen_scalar(&g->gen, factor));
+    return LLVMBuildMul(g->b, by[0] ? a : b, f, "");
 }
 
 /* Elements from a program's place to the next program's. */

@@ -1,11 +1,11 @@
 /* Reductions and scans on the CPU.
  *
- * Along the lane dimension a reduction keeps a vector of partial results for each of a few rows, or
- * several for each of fewer, takes whole vectors, then one last vector whose lanes past the extent
- * keep what they had (padding is left out by structure), and folds the lanes in halves. Partial
- * results begin with the first vector or, where that may need a mask or there are several, with the
- * operation's identity if it has one. Along another dimension the lanes are independent. A combiner
- * with control flow runs on scalars. */
+ * Along the lane dimension, a reduction keeps a vector of partial results for each of a few rows,
+ * or several for each of fewer rows. It takes whole vectors, then one last vector whose lanes past
+ * the extent keep what they had (padding never takes part), and folds the lanes in halves. Partial
+ * results begin with the first vector or, if that may need a mask or there are several, with the
+ * operation's identity if it has one. Along another dimension the lanes are independent. A
+ * combiner with control flow runs on scalars. */
 #include "codegen/cpu/cpu.h"
 
 #include <string.h>

@@ -1,9 +1,10 @@
-/* Reshapes on the CPU: the element of the operand with the same row-major number.
+/* Reshapes on the CPU: each element comes from the operand's element with the same row-major
+ * number.
  *
- * Lanes along the innermost dimension stay together where the width divides both innermost extents.
- * Where the operand's last axis is short, as that of two halves of a byte, or of two operands of
- * `interleave`, it is evaluated along the axis before, once for each element of the last one, and
- * these vectors are interleaved. */
+ * Lanes along the innermost dimension stay together if the width divides both innermost extents.
+ * If the operand's last axis is short (two halves of a byte, two operands of `interleave`), the
+ * operand is evaluated along the axis before it, once for each element of the last axis, and these
+ * vectors are interleaved. */
 #include "codegen/cpu/cpu.h"
 
 /* ---- indices ---- */
@@ -119,7 +120,7 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return r;
 }
 
-LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
     TlNestWay way = g->plan->place[op->out[0]->id].way;

@@ -1,10 +1,10 @@
-/* The function of a kernel, its loop over the programs of a run, the services that it calls.
+/* The function of a kernel, its loop over the programs of a run, and the services that it calls.
  *
- * What is equal for all programs is computed before the loop, or LLVM moves it there. In a program
- * of thousands of instructions that is hundreds of addresses and tests, which nobody needs to have
- * saved: each would keep a register, or a place on the stack, through all of the code, and LLVM
- * takes time for each such value at each block. So a long program is a function of its own, which
- * the loop calls. */
+ * What is equal for all programs is computed before the loop, or LLVM moves it there. For a
+ * program of thousands of instructions these are hundreds of addresses and tests, and saving them
+ * does not pay: each would occupy a register, or a place on the stack, throughout the code, and
+ * LLVM spends time on each of them at each block. So a long program is a function of its own,
+ * which the loop calls. */
 #include <stddef.h>
 #include <string.h>
 

@@ -1,16 +1,17 @@
-/* Functions of four bits, by one instruction.
+/* Functions of four bits, computed by one instruction.
  *
- * Weights of 4 bits are taken from their bytes, moved, widened and converted, which is a row of
- * instructions for each vector: q - 8 as an f32, or what a format of floats says. But such a
- * function has 16 values, and AVX-512 has an instruction that looks up 16 elements at once. It
- * reads the low four bits of each index, so they need no mask.
+ * Weights of 4 bits are taken from their bytes, shifted, widened and converted: several
+ * instructions for each vector, whether they stand for q - 8 as an f32 or for a small float
+ * format. But such a function has only 16 values, and AVX-512 has an instruction that looks up 16
+ * elements at once. It reads the low four bits of each index, so no mask is needed.
  *
  *   1. find     values of 32 bits that are computed from constants and one code only: what is left
  *               of an integer after a mask or a shift that leaves four bits or fewer
- *   2. compute  the function for 0 .. 15: LLVM folds what it is given constants for
+ *   2. compute  the function for 0 .. 15: LLVM folds it, given constants
  *   3. replace  the value by a look-up */
 #include "codegen/cpu/cpu.h"
 
+/* Values of four bits; instructions of a function, at the most (recursion) and at the least. */
 enum { CODES = 16, MOST_NODES = 48, LEAST_NODES = 2 };
 
 typedef struct Table {

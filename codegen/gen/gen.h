@@ -62,7 +62,8 @@ LLVMValueRef tl_gen_slot(TlGen *g, tile_slot_kind kind, uint32_t param, uint32_t
 LLVMValueRef tl_gen_map_slot(TlGen *g, uint32_t param, const TlBulk *bulk);
 void tl_gen_params(TlGen *g); /* gives every parameter of the function its value */
 TlGenView *tl_gen_view(TlGen *g, const TlValue *v);
-void tl_gen_lower_view(TlGen *g, TlOp *op); /* view, sub_view */
+void tl_gen_lower_view(TlGen *g, TlOp *op);            /* view, sub_view */
+LLVMValueRef tl_gen_of_view(TlGen *g, const TlOp *op); /* extent, stride, view_ptr */
 LLVMValueRef tl_gen_scalar(TlGen *g, const TlValue *v);
 LLVMValueRef tl_gen_to_i64(TlGen *g, const TlValue *v, LLVMValueRef x); /* by v's signedness */
 /* Address of the element `offset` elements from base; scalars or vectors. */
@@ -82,7 +83,7 @@ void tl_gen_set_loc(TlGen *g, TlLoc loc);
 
 /* gen_flow.c: what control flow is on every device */
 LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);
-/* *some, i1: are there trips? The result is how many there are then. */
+/* *some, i1: are there iterations? The result is how many there are then. */
 LLVMValueRef tl_gen_trips(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
                           LLVMValueRef step, LLVMValueRef *some);
 /* The same, or 0. */

@@ -1,5 +1,5 @@
-/* Arithmetic on one element type, for scalars and vectors alike, on the CPU and in the threads
- * of a GPU: tile IR's meanings spelled in LLVM IR so that every bit agrees with the reference
+/* Arithmetic on one element type, for scalars and vectors alike, on the CPU and in the threads of
+ * a GPU: the meanings of tile IR in terms of LLVM IR, so that every bit agrees with the reference
  * interpreter. f16 and bf16 are widened to f32, computed and rounded once. Nothing traps and
  * nothing calls a library. */
 #include <stdio.h>
@@ -270,19 +270,18 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
               op->nin);
     const TlType *type = tl_in(op, 0)->type;
     TlDtype d = type->dtype;
-    switch (op->opcode) {
-    case TL_OP_SELECT: return select_(g, in[0], in[1], in[2]);
-    case TL_OP_CAST:
+    if (op->opcode == TL_OP_SELECT)
+        return select_(g, in[0], in[1], in[2]);
+    if (op->opcode == TL_OP_CAST)
         return tl_gen_cast(g, d, op->out[0]->type->dtype, in[0],
                            (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST),
                            tl_attr_flag(op, TL_ATTR_NOSAT));
-    case TL_OP_BITCAST: return bitcast(g, op, in[0]);
-    case TL_OP_POINTER:
+    if (op->opcode == TL_OP_BITCAST)
+        return bitcast(g, op, in[0]);
+    if (op->opcode == TL_OP_POINTER)
         return LLVMBuildIntToPtr(g->b, in[0], tl_gen_vec(g->ptr, tl_gen_width_of(in[0])), "");
-    case TL_OP_ADDRESS:
+    if (op->opcode == TL_OP_ADDRESS)
         return LLVMBuildPtrToInt(g->b, in[0], tl_gen_vec(g->i64, tl_gen_width_of(in[0])), "");
-    default: break;
-    }
     if (type->ptr)
         return compare(g, op->opcode, false, false, in[0], in[1]);
     if (!tl_is_float(d))

@@ -1,5 +1,6 @@
-/* Conversions between element types in LLVM IR, bit for bit as ir/numeric.c has them: those that a
- * device may lack or do differently (bf16, f8, 4-bit types, f64 to f16) are bit code. */
+/* Conversions between element types in LLVM IR, bit for bit as in ir/numeric.c. Those that a
+ * device may lack or do differently (bf16, f8, 4-bit types, f64 to f16) are computed on the bits.
+ */
 #include "codegen/gen/gen_impl.h"
 #include "ir/numeric.h"
 #include "ir/interp/ring_float.h"
@@ -124,7 +125,10 @@ static LLVMValueRef f32_to_small(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat
     LLVMValueRef over = like(b, nosat ? tl_float_overflow(d) : f->max);
     out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, out, like(b, f->max), ""), over, out);
     out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGE, a, infinity, ""), over, out);
-    out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, a, infinity, ""), like(b, nan_code), out);
+    LLVMValueRef is_nan = LLVMBuildICmp(g->b, LLVMIntUGT, a, infinity, "");
+    out = select_(g, is_nan, like(b, nan_code), out);
+    if (!f->nan)
+        sign = select_(g, is_nan, like(b, 0), sign);
     if (tl_is_fnuz(d)) /* no -0 */
         sign = select_(g, LLVMBuildICmp(g->b, LLVMIntEQ, out, like(b, 0), ""), like(b, 0), sign);
     return LLVMBuildTrunc(g->b, LLVMBuildOr(g->b, out, sign, ""), tl_gen_vec(g->i8, w), "");

@@ -1,4 +1,5 @@
-/* Control flow in LLVM IR that is the same on every device, and what no lowering has yet. */
+/* Control flow in LLVM IR that is the same on every device, and the error for what no lowering
+ * supports yet. */
 #include <stdio.h>
 
 #include "codegen/gen/gen.h"
@@ -8,8 +9,8 @@ LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name)
     return LLVMAppendBasicBlockInContext(g->c, g->function, name);
 }
 
-/* Trips of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits overflow.
- * */
+/* Iterations of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits
+ * overflow. */
 LLVMValueRef tl_gen_trips(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMValueRef hi,
                           LLVMValueRef step, LLVMValueRef *some)
 {
@@ -40,24 +41,19 @@ LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMVa
     return LLVMBuildSelect(g->b, some, n, tl_gen_int(g, 0), "");
 }
 
-static bool is_loop(const TlOp *op)
-{
-    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
-}
-
 unsigned tl_gen_loop_depth(const TlFn *fn)
 {
     unsigned depth = 0, deepest = 0;
     for (const TlOp *op = fn->body->first, *next; op; op = next) {
         next = tl_walk_next(op, NULL);
         if (next && next->block->parent == op) {
-            depth += is_loop(op);
+            depth += tl_is_loop(op);
             deepest = depth > deepest ? depth : deepest;
             continue;
         }
         while (next && op->block->parent != next->block->parent) {
             op = op->block->parent;
-            depth -= is_loop(op);
+            depth -= tl_is_loop(op);
         }
     }
     return deepest;

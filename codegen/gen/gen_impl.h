@@ -1,5 +1,4 @@
-/* Inside of the element arithmetic in LLVM IR: what gen_value.c, gen_cast.c and gen_arith.c
- * share. */
+/* What gen_value.c, gen_cast.c and gen_arith.c share; private to them. */
 #ifndef TL_GEN_IMPL_H
 #define TL_GEN_IMPL_H
 #include "codegen/gen/gen.h"

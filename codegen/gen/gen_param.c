@@ -163,3 +163,13 @@ void tl_gen_lower_view(TlGen *g, TlOp *op)
         out->stride[a] = tl_gen_scalar(g, tl_in(op, 1 + (uint32_t)(type->rank + a)));
     }
 }
+
+LLVMValueRef tl_gen_of_view(TlGen *g, const TlOp *op)
+{
+    const TlGenView *view = tl_gen_view(g, tl_in(op, 0));
+    int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, 0);
+    TL_ASSERT(axis >= 0 && axis < view->rank, "axis %d of %d", (int)axis, (int)view->rank);
+    return op->opcode == TL_OP_EXTENT   ? view->extent[axis]
+           : op->opcode == TL_OP_STRIDE ? view->stride[axis]
+                                        : view->ptr;
+}

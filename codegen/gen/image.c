@@ -68,6 +68,8 @@ static uint32_t put_params(Writer *w, const TlKernelInfo *info)
                                      .is_const = p->is_const,
                                      .rank = p->rank};
         rows[i].dims = put(w, dims, sizeof *dims * 2 * p->rank, 8);
+        if (p->has_value)
+            rows[i].value = put(w, &p->value, sizeof p->value, 8);
     }
     return put(w, rows, sizeof *rows * n, 8);
 }

@@ -1,6 +1,6 @@
-/* ptxas as a subprocess: a folder of our own with the text, the result and what the assembler says.
- * Everything in it is gone when tl_cubin returns, whatever happened. Arena memory, whose refusal
- * would unwind, is asked for only before the folder is there and after it is gone. */
+/* ptxas as a subprocess: a temporary folder holds the text, the result and the assembler's
+ * messages. Everything in it is gone when tl_cubin returns, whatever happened. Arena memory, whose
+ * allocation may unwind, is asked for only before the folder exists and after it is gone. */
 #include "codegen/gpu/cubin.h"
 #include "codegen/cache/trust.h"
 #include "codegen/gen/codegen.h"
@@ -124,12 +124,10 @@ static const char *assemble(const Place *p, const char *ptx, size_t size, const 
 static void *read_all(TlArena *arena, FILE *f, size_t most, size_t *out_size)
 {
     TlSbuf s;
-    char block[4096];
     tl_sbuf_init(&s, arena);
-    for (size_t n; s.len < most && (n = fread(block, 1, sizeof block, f)) > 0;)
-        tl_sbuf_put(&s, block, n);
+    bool ok = tl_sbuf_read(&s, f, most);
     *out_size = s.len;
-    return s.text;
+    return ok ? s.text : NULL;
 }
 
 /* ---- asm ---- */
@@ -230,7 +228,9 @@ void *tl_cubin(TlArena *arena, const char *ptx, size_t size, const char *arch, b
     const char *words = log ? read_all(arena, log, o.words ? MAX_WORDS : MAX_LOG, &nlog) : NULL;
     if (out_words && words)
         *out_words = words;
-    if (*out_error && nlog)
+    if (cubin && !code)
+        *out_error = "what ptxas wrote cannot be read";
+    if (*out_error && words && nlog)
         *out_error = tl_format(arena, "%s: %s", *out_error, words);
     if (cubin)
         fclose(cubin);

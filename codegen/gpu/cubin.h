@@ -1,4 +1,4 @@
-/* PTX to machine code by NVIDIA's assembler, when the machine has it (cubin.c). */
+/* PTX to machine code by NVIDIA's assembler, if the machine has it (cubin.c). */
 #ifndef TL_CUBIN_H
 #define TL_CUBIN_H
 #include "ir/support/arena.h"

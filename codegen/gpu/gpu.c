@@ -53,17 +53,17 @@ static void annotate_maps(TlLlvm *l, LLVMValueRef f, const TlKernelCode *k)
 
 /* The limit of registers per thread, as the target's tools count them; 0: none. CDNA has two files
  * of 256, vectors and accumulators, and the tools limit each of them separately. With fewer than
- * LEAST registers in a file, not every instruction can be generated. */
+ * LEAST_REGISTERS registers in a file, not every instruction can be generated. */
 static uint32_t most_registers(const TlTarget *target, const TlKernelCode *k)
 {
-    enum { LEAST = 32 };
+    enum { LEAST_REGISTERS = 32 };
     uint32_t most = (uint32_t)target->registers, file = target->family->file,
              n = k->fn && k->fn->info ? (uint32_t)k->fn->info->maxreg : 0;
     if (n == 0)
         return 0;
     n = n < most ? n : most;
     n /= most > file ? most / file : 1;
-    return n > LEAST ? n : LEAST;
+    return n > LEAST_REGISTERS ? n : LEAST_REGISTERS;
 }
 
 /* Words of a thread that hold tiles at the product where most do; 0: there is none. */

@@ -1,5 +1,5 @@
-/* From LLVM IR of kernels with leaves to a GPU's code; apart from gpu.c only tests want the
- * steps. */
+/* From LLVM IR of kernels with leaves to a GPU's code. Only gpu.c and tests use the single steps.
+ */
 #ifndef TL_GPU_H
 #define TL_GPU_H
 #include "codegen/gen/codegen.h"

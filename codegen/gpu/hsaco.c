@@ -1,14 +1,14 @@
-/* Our own linker of AMDGPU code objects: one relocatable object (ET_REL) becomes a shared object
- * (ET_DYN), as the loaders of HSA and HIP want it, in memory and without lld.
+/* Our own linker of AMDGPU code objects: turns one relocatable object (ET_REL) into a shared
+ * object (ET_DYN), as the loaders of HSA and HIP expect it, in memory and without lld.
  *
  *  1. Sections are copied in the order notes, symbols, constants | code | data, zeroed data |
- *     debug information. The bars begin a new segment: in the file one follows the other, in memory
- *     each is a page further, so that no page has two protections.
+ *     debug information. Each bar begins a new segment: in the file segments follow each other, in
+ *     memory each lies a page further, so that no page has two protections.
  *  2. Global symbols go to .dynsym with a .hash of one bucket, and again to .symtab.
  *  3. Relocations are applied once every address is known; none is left for the loader. All our
  *     globals are internal, so nothing asks for a GOT.
  *
- * Compared with ld.lld in test/codegen/amdgcn. */
+ * test/codegen/amdgcn compares it with ld.lld. */
 #include "codegen/gpu/hsaco.h"
 
 #include <elf.h>

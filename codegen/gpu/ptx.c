@@ -1,9 +1,9 @@
-/* PTX of a module's functions. Each function is an LLVM module of its own: they are compiled side
- * by side (an aligned kernel and its general form cost about the same), and the driver, which
- * compiles PTX when it is loaded, gets only the form that is launched.
+/* PTX of a module's functions. Each function is an LLVM module of its own, so they are compiled in
+ * parallel (an aligned kernel and its general form cost about the same), and the driver, which
+ * compiles PTX when it loads it, gets only the form that is launched.
  *
- * Functions are lowered one after another, for tile IR and its context belong to one thread; what
- * LLVM does with each (nine tenths of the time) is done by a worker. */
+ * Functions are lowered one after another, because tile IR and its context belong to one thread; a
+ * worker does what LLVM does with each (nine tenths of the time). */
 #include <string.h>
 
 #include "codegen/gen/gen.h"

@@ -1,11 +1,11 @@
-/* PTX of several modules as one text. What LLVM writes for a module is, line by line:
+/* Joins the PTX of several modules into one text. What LLVM writes for a module is, line by line:
  *
  *   head    comments, .version, .target, .address_size, declarations
  *   body    functions, from the first `.visible .entry`
- *   files   with -g: numbered .file directives behind a section; .loc in the body counts on them
+ *   files   with -g: a section, then numbered .file directives, to which .loc in the body refers
  *
- *  1. the head of the first module, then of each other the lines that no head before had;
- *  2. bodies, one after another, each behind the rest of its head, with .loc numbered anew;
+ *  1. the head of the first module, then of each other module the lines that no head before had;
+ *  2. the bodies, one after another, each behind the rest of its head, with .loc renumbered;
  *  3. the files of all modules, each once. */
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  * hardware; tilec explain prints them. Everything belongs to the output. Texts are never NULL.
  *
  * `order`, `first`, `last`: positions in the program that the kernel has become, from 0 to
- * `length`. `share`: of the trips of the innermost loop (without one: of the runs), those in which
- * it happens, in percent: 50 in an arm of an if; of a copy with two versions, 100 for the one that
- * is completely in bounds and 0 for the other. */
+ * `length`. `share`: of the iterations of the innermost loop (without one: of the runs), those in
+ * which it happens, in percent: 50 in an arm of an if; of a copy with two versions, 100 for the one
+ * that is completely in bounds and 0 for the other. */
 #ifndef TILEC_REPORT_H
 #define TILEC_REPORT_H
 #include "tilec.h"
@@ -52,7 +52,7 @@ typedef struct tilec_report_access { /* of global memory */
     const tilec_report_mask *masks;
     size_t nmasks;
     uint32_t order, share;
-    uint32_t ahead; /* trips before that for which it reads, in a pipelined loop */
+    uint32_t ahead; /* iterations before that for which it reads, in a pipelined loop */
     int buffer;     /* of a copy: where to, in `buffers` of the kernel; else -1 */
 } tilec_report_access;
 
@@ -76,7 +76,7 @@ typedef struct tilec_report_exchange { /* of data between threads */
     const char *kind;
 } tilec_report_exchange;
 
-/* Until all asynchronous copies but those of the latest `pending` trips have arrived. */
+/* Until all asynchronous copies but those of the latest `pending` iterations have arrived. */
 typedef struct tilec_report_wait {
     tilec_report_position position;
     uint32_t order, pending;
@@ -109,8 +109,8 @@ typedef struct tilec_report_loop {
     int64_t trips;   /* -1: unknown */
     const char *how; /* pipelined, or why not; unrolled; peeled */
     int outer;       /* the loop around it, in `loops` of the kernel; -1: none */
-    /* of unknown trips: (extent of the axis of the parameter - less) / step, rounded up; NULL: they
-     * do not depend on an extent in this way */
+    /* of unknown iterations: (extent of the axis of the parameter - less) / step, rounded up; NULL:
+     * they do not depend on an extent in this way */
     const char *param;
     uint32_t axis;
     int64_t less, step;
@@ -132,7 +132,7 @@ typedef struct tilec_report_mix {
 typedef struct tilec_report_roof {
     const char *name, *advice; /* advice: what moves it */
     double trip;    /* of the main loop; 0: there is none */
-    double program; /* of all; loops of unknown trips go round `assumed_trips` times */
+    double program; /* of all; loops of unknown iterations go round `assumed_trips` times */
 } tilec_report_roof;
 
 typedef struct tilec_report_hint { /* what costs time that it need not */
@@ -192,14 +192,14 @@ typedef struct tilec_report_kernel {
     tilec_report_work outside; /* of all loops */
     const tilec_report_mix *mix; /* in the order of the classes, those that there are */
     const char *mix_from;        /* what was counted, or why nothing was */
-    const tilec_report_roof *roofs; /* the highest of the trip, else of the program, first */
+    const tilec_report_roof *roofs; /* the highest of the iteration, else of the program, first */
     const tilec_report_hint *hints; /* the most expensive first */
     size_t nmix, nroofs, nhints;
     int main_loop;       /* the loop that `trip` of mix and roofs is of, in `loops`; -1: none */
-    double unrolled;     /* trips of it in one of the mix */
+    double unrolled;     /* iterations of it in one of the mix */
     uint32_t assumed_trips;
     double cycles;       /* of a program: the highest roof, and latencies that nothing hides */
-    double intensity, ridge; /* operations a byte of the second cache: of the trip or the program;
+    double intensity, ridge; /* operations a byte of the second cache: of iteration or program;
                               * where operations and bytes would take equally long */
     uint32_t length;
     uint32_t words; /* the most of `lines` */

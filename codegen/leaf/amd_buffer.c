@@ -1,6 +1,6 @@
-/* Loads and stores by a base and 32 bits (leaves LDB, STB) on AMD GPUs: buffer instructions, whose
- * resource is the base and how many bytes there are. Hardware gives 0 for what lies behind, and
- * drops such stores; where the predicate is false, the offset is put there. */
+/* Loads and stores by a base and a 32-bit offset (leaves LDB, STB) on AMD GPUs: buffer
+ * instructions, whose resource holds the base and the number of bytes. The hardware reads 0 beyond
+ * them and drops stores there; where the predicate is false, the offset is set beyond the end. */
 #include "codegen/leaf/leaf_expand.h"
 
 #include <string.h>

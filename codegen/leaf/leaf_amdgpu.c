@@ -1,10 +1,10 @@
-/* Leaves on AMD GPUs: intrinsics, and prelude functions for what has a scope or a branch.
+/* Leaves on AMD GPUs: intrinsics, and prelude functions for operations with a scope or a branch.
  *
- * A predicated load reads from a constant where the predicate is false, so nothing
- * branches and loads can be issued together; stores and atomics branch (the machine masks lanes). A
- * shuffle by a constant mask is one data-parallel move within 16 lanes, or two; on RDNA a
- * permutation of the other 16; else a swizzle within 32, or a permutation through the LDS crossbar,
- * which needs no memory. All lanes take part, so what a move leaves as it was is nothing. */
+ * A predicated load reads from a constant where the predicate is false, so nothing branches and
+ * loads can be issued together; stores and atomics branch (the machine masks lanes). A shuffle by
+ * a constant mask is one or two data-parallel moves within 16 lanes; on RDNA, a permutation of the
+ * other 16; else a swizzle within 32, or a permutation through the LDS crossbar, which needs no
+ * memory. All lanes take part, so no lane keeps an old value. */
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
 
@@ -141,7 +141,7 @@ static void put_release(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope)
 }
 
 /* The instruction, from %p, %x, %e to %r, all of bits wide. */
-static void put_atomic(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope, unsigned bits)
+static void put_atomic(TlSbuf *s, tl_atom op, uint32_t order, uint32_t scope, unsigned bits)
 {
     TL_ASSERT(bits >= 8 && bits <= 64, "an atomic of %u bits", bits);
     const char *acquire = acquiring(order);
@@ -171,7 +171,15 @@ static void put_atomic(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope, u
                      bits, t, t, SCOPES[scope], acquire, t, bits);
         return;
     }
-    default:
+    case TL_ATOM_ADD:
+    case TL_ATOM_MIN_S:
+    case TL_ATOM_MIN_U:
+    case TL_ATOM_MAX_S:
+    case TL_ATOM_MAX_U:
+    case TL_ATOM_AND:
+    case TL_ATOM_OR:
+    case TL_ATOM_XOR:
+    case TL_ATOM_XCHG:
         tl_sbuf_putf(s, "  %%r = atomicrmw %s ptr addrspace(1) %%p, i%u %%x %s%s\n", RMW[op], bits,
                      SCOPES[scope], acquire);
     }
@@ -198,7 +206,7 @@ static LLVMValueRef atomic(TlLeafCall *call)
         "do:\n",
         bits, name, bits, bits);
     put_release(call->prelude, op, order, scope);
-    put_atomic(call->prelude, op, order, scope, bits);
+    put_atomic(call->prelude, (tl_atom)op, order, scope, bits);
     tl_sbuf_putf(call->prelude,
                  "  br label %%end\n"
                  "end:\n"

@@ -1,4 +1,4 @@
-/* Inline asm in the place of a leaf: text, operands and their constraints, side by side. */
+/* Inline asm in place of a leaf: text, operands and their constraints, built side by side. */
 #include "codegen/leaf/leaf_expand.h"
 
 TlLeafAsm tl_leaf_asm_begin(TlLeafCall *call)

@@ -1,6 +1,6 @@
-/* FAIL, OUTSIDE and PRINT on a real GPU: records in the debug buffer (runtime/contract/leaf.h),
- * whose address is the argument for slot TILE_SLOT_DEBUG; without the slot, or with address 0, they
- * do nothing. */
+/* FAIL, OUTSIDE and PRINT on a real GPU: they write records to the debug buffer
+ * (runtime/contract/leaf.h), whose address is the argument for slot TILE_SLOT_DEBUG. Without the
+ * slot, or with address 0, they do nothing. */
 #include "codegen/leaf/leaf_expand.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
-/* Leaves for the emulator: calls of the C functions tl_emu_NAME (runtime/emu/). The module turns
- * into one for the host; nothing else of it changes, so that what is emulated is what the GPU gets.
+/* Leaves for the emulator: calls of the C functions tl_emu_NAME (runtime/emu/). The module becomes
+ * one for the host and is otherwise unchanged, so the emulator runs what the GPU gets.
  *
- * Integers of 1, 8 and 16 bits cross the call zero-extended to 32; pointers as integers, whatever
- * their address space; <2 x i32> crosses as a double, which is how C passes a vector of 8 bytes on
- * every host we know. */
+ * Integers of 1, 8 and 16 bits are passed zero-extended to 32; pointers as integers, whatever
+ * their address space; <2 x i32> as a double, which is how C passes a vector of 8 bytes on every
+ * host we know. */
 #include "codegen/target/host_code.h"
 #include "codegen/leaf/leaf_expand.h"
 
@@ -97,8 +97,8 @@ static LLVMValueRef word_at(TlLeafCall *call, LLVMValueRef words, unsigned i)
 /* The words of a leaf cross the call as their number and their address. */
 static LLVMValueRef expand_words(TlLeafCall *call, unsigned fixed)
 {
-    enum { MOST = TL_LEAF_MOST_WORDS + 4, MOST_FIXED = 10 };
-    LLVMValueRef args[MOST_FIXED], words = room(call, "words", MOST);
+    enum { MOST_WORDS = TL_LEAF_MOST_WORDS + 4, MOST_FIXED = 10 /* operands */ };
+    LLVMValueRef args[MOST_FIXED], words = room(call, "words", MOST_WORDS);
     unsigned n = call->nargs - fixed;
     for (unsigned i = 0; i < fixed; i++)
         args[i] = to_c(call, call->args[i]);

@@ -1,7 +1,7 @@
-/* Walking over the calls of leaves, and what all targets do alike with them.
+/* The walk over calls of leaves, and what all targets do alike with them.
  *
- * What LLVM's C API cannot build (fences and atomics with a scope) or what needs control flow is a
- * function of the prelude: IR text, written when the first call asks for it, linked at the end and
+ * What LLVM's C API cannot build (fences and atomics with a scope), or what needs control flow, is
+ * a function of the prelude: IR text, written when the first call needs it, linked at the end and
  * inlined by the pass always-inline. */
 #include "codegen/leaf/leaf_expand.h"
 

@@ -140,11 +140,11 @@ static LLVMValueRef multiply_by_asm(const Matrix *m, const Registers *r, const c
 
 static LLVMValueRef multiply(const Matrix *m)
 {
-    enum { MOST = 16 };
+    enum { MOST_REGISTERS = 16 }; /* of all operands of one instruction; of its result */
     TlLeafCall *call = m->call;
     Registers r[3] = {registers_of(m, 0), registers_of(m, 1), registers_of(m, 2)};
-    LLVMValueRef args[MOST];
-    LLVMTypeRef results[MOST];
+    LLVMValueRef args[MOST_REGISTERS];
+    LLVMTypeRef results[MOST_REGISTERS];
     unsigned n = 0;
     for (int i = 0; i < 3; i++)
         n = add_arguments(m, i, &r[i], args, n);

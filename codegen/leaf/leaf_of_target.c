@@ -1,4 +1,4 @@
-/* Names of leaves and which GPU has them: what programs without LLVM ask too. */
+/* Names of leaves, and which GPU has them; programs without LLVM link this file too. */
 #include "codegen/leaf/leaves.h"
 
 const char *tl_leaf_name(tl_leaf leaf)

@@ -1,5 +1,6 @@
-/* The leaf table in LLVM IR: declarations of `tl.leaf.NAME`, and what becomes of the calls after
- * the middle end has run: instructions of the target, or calls of the emulator's functions. */
+/* The leaf table in LLVM IR: declarations of `tl.leaf.NAME`, and the expansion of their calls
+ * after the middle end has run, to instructions of the target or to calls of the emulator's
+ * functions. */
 #ifndef TL_LEAVES_H
 #define TL_LEAVES_H
 #include "codegen/target/llvm.h"

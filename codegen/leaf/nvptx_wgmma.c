@@ -1,5 +1,5 @@
-/* Products of warpgroups in PTX: inline asm, of which the accumulator's registers are both operands
- * and results, so that LLVM cannot move what reads them in front of the wait. */
+/* Products of warpgroups in PTX: inline asm that has the accumulator's registers both as operands
+ * and as results, so that LLVM cannot move a reader of them in front of the wait. */
 #include "codegen/leaf/leaf_expand.h"
 
 /* Operands of the leaf. */

@@ -1,4 +1,4 @@
-/* The dot-product instructions of CPUs: which there are, which suits. */
+/* The dot-product instructions of CPUs: which exist, and which one suits. */
 #ifndef TL_CPU_DOT_INSN_H
 #define TL_CPU_DOT_INSN_H
 #include "codegen/target/llvm.h"

@@ -1,5 +1,5 @@
-/* Loop nests: the level between tile IR and LLVM on the CPU. Here is decided what the code does;
- * codegen/cpu writes it down. No file of this folder makes a value of LLVM's. */
+/* Loop nests: the level between tile IR and LLVM on the CPU. All decisions about the code are made
+ * here; codegen/cpu writes it down. No file of this folder makes an LLVM value. */
 #ifndef TL_NEST_H
 #define TL_NEST_H
 #include "codegen/gen/gen.h"
@@ -24,7 +24,7 @@ enum {
     TL_NEST_ROWS = 4,          /* that are reduced together */
     TL_NEST_ACCUMULATORS = 24, /* vectors of a block of sums of a product */
     TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
-    TL_NEST_TURNED = 16,       /* rows of a block that is transposed in registers */
+    TL_NEST_TRANSPOSED = 16,   /* rows of a block that is transposed in registers */
     TL_NEST_AHEAD = 8,         /* rows between what a product asks for and what it reads */
 };
 
@@ -45,8 +45,8 @@ bool tl_nest_keeps_lanes(const TlOp *broadcast);
  * Then so many vectors along that one, interleaved, are one of the result. */
 bool tl_nest_joins(const TlOp *reshape);
 int tl_nest_join_width(const TlOp *reshape, int limit);
-/* A histogram counts in several tables by turns; behind them are values that are not counted
- * yet, and how many they are. */
+/* A histogram counts in several tables, one after the other; behind them are values that are not
+ * counted yet, and how many they are. */
 enum { TL_NEST_COUNTED = 512, TL_NEST_COUNTED_BYTES = TL_NEST_COUNTED * 4 + 64 };
 typedef struct TlNestTables {
     int n;
@@ -124,20 +124,20 @@ typedef struct TlNestProduct {
     TlOp *loop, *dot;
     TlOp *around[TL_NEST_AROUND]; /* inner first: loops that pass the sum on; B changes in them */
     int naround;
-    int ngathered; /* of those, inner first: chunks of all their trips are multiplied together */
+    int ngathered; /* of those, inner first: their iterations' chunks are multiplied together */
     TlDtype dtype;        /* of the sums */
     const TlCpuDotInsn *insn; /* NULL: products are added one by one */
     int per;              /* elements along k of a packed one, which is as large as a sum */
     TlDtype part[2];      /* the type of those of A, of B */
     bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections */
-    int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
+    int64_t trips, depth; /* of a chunk: iterations of the loop, packed elements along k */
     /* Rows that a panel of B has room for, elements that a row of packed A has: panels and rows
      * begin in different cache sets. */
     int64_t panel_rows, a_row;
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
     TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */
-    bool a_turned;        /* those are A's columns, of as many trips as a chunk has */
+    bool a_transposed;    /* those are A's columns, of as many iterations as a chunk has */
     bool a_is_whole;      /* and unless it has all k of a chunk */
     bool from_zero;       /* the sums begin at +0 */
     bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
@@ -157,20 +157,20 @@ typedef struct TlNestProduct {
 
 /* ---- nests ---- */
 typedef enum TlNestKind {
-    TL_NEST_FILL,    /* computes a value into a home */
-    TL_NEST_TURN,    /* a home from another one, transposed in registers, block by block */
-    TL_NEST_COPY,    /* a home from another one */
+    TL_NEST_FILL,      /* computes a value into a home */
+    TL_NEST_TRANSPOSE, /* a home from another one, transposed in registers, block by block */
+    TL_NEST_COPY,      /* a home from another one */
     TL_NEST_STORE,
     TL_NEST_REDUCE,
     TL_NEST_SCAN,
-    TL_NEST_PICK,    /* one element along an axis */
-    TL_NEST_COUNT,   /* the values of a histogram, in tables */
-    TL_NEST_ADD,     /* the tables */
+    TL_NEST_PICK,  /* one element along an axis */
+    TL_NEST_COUNT, /* the values of a histogram, in tables */
+    TL_NEST_ADD,   /* the tables */
     TL_NEST_ATOMIC,
     TL_NEST_EACH,    /* what is printed, or asserted */
     TL_NEST_DOT,     /* one product, of homes */
     TL_NEST_PRODUCT, /* a loop that sums products, as a whole */
-    TL_NEST_PACK,    /* an operand of it, for one trip */
+    TL_NEST_PACK,    /* an operand of it, for one iteration */
     TL_NEST_KINDS
 } TlNestKind;
 
@@ -193,7 +193,7 @@ enum { TL_NEST_MOST_VALUES = 400 }; /* a nest that computes more is not built tw
 /* Where an operand of one product is. */
 typedef struct TlNestOperand {
     int32_t home;
-    bool turned; /* it is the transposition of what is there */
+    bool transposed; /* it is the transposition of what is there */
 } TlNestOperand;
 
 /* A loop nest over a shape, of which one dimension, the last of extent > 1, is in vectors. */
@@ -262,8 +262,8 @@ typedef struct TlNest {
     bool deepens;            /* chunks have most_trips where A's rows are read for few columns: */
     int64_t few, most_trips; /* so few */
     int64_t group;    /* panels that stay in the second cache while all rows are read */
-    int turn;         /* TURN, PACK: blocks of so many rows and columns are transposed; 0: none */
-    int turn_dim;     /* TURN: the other dimension of a block */
+    int transposed;   /* TRANSPOSE, PACK: in blocks of so many rows and columns; 0: not */
+    int transposed_dim; /* TRANSPOSE: the other dimension of a block */
     TlOp *below;      /* PACK: a load whose later rows are prefetched; NULL: none */
     struct TlNest *pack[2]; /* PRODUCT: A, B */
     bool is_b, cuts;        /* PACK: it is B; it ends where A does, and there it is inside */
@@ -324,7 +324,7 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
  * are few. */
 int tl_nest_tested_width(const TlNests *plan, int width);
 /* Rows of a block that registers hold well while it is transposed. */
-int tl_nest_turn_width(const TlNests *plan, TlDtype dtype);
+int tl_nest_transpose_width(const TlNests *plan, TlDtype dtype);
 /* nest_inside.c. Names what a nest evaluates, accesses and stores, with the dimension of each that
  * the nest's lanes are along; then how it is split, where whole vectors are taken `step` lanes at a
  * time. */
@@ -360,12 +360,12 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
 /* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
  * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
 TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop);
-/* The loop around `loop` that does no more with a result than to pass it on: its trips begin with
- * what they carry and yield what comes out. *out: its own result. NULL: there is none. */
+/* The loop around `loop` that does no more with a result than to pass it on: its iterations begin
+ * with what they carry and yield what comes out. *out: its own result. NULL: there is none. */
 TlOp *tl_nest_passes_on(const TlOp *loop, int result, int *out);
 /* nest_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
- * outside are zeros. *out_turned: v's rows are the load's columns. NULL: none. */
-TlOp *tl_nest_load_under(const TlValue *v, bool *out_turned);
+ * outside are zeros. *out_transposed: v's rows are the load's columns. NULL: none. */
+TlOp *tl_nest_load_under(const TlValue *v, bool *out_transposed);
 /* The dimension of v along which the elements that it is computed from lie without gaps in memory.
  * -1: neither, or not known. */
 int tl_nest_dense_dim(const TlFn *fn, const TlValue *v);

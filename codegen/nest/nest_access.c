@@ -1,5 +1,5 @@
-/* Accesses to memory, before the run: which axis of a view gives which dimension of the tile, where
- * elements lie side by side, which of them are known to be inside. */
+/* What is known of memory accesses at compile time: which axis of a view gives which dimension of
+ * the tile, where elements are contiguous, which of them are known to be inside. */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 

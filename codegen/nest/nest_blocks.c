@@ -84,30 +84,30 @@ void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack)
 /* How many lanes pack v along its columns: a divisor of n. */
 static int pack_width(const TlNests *plan, TlNest *x, int64_t n)
 {
-    bool turned;
+    bool transposed;
     const TlNestProduct *p = x->product;
     int most = 2 * plan->m.vector_bytes / tl_dtype_bytes(x->is_b ? p->dtype : p->part[0]);
     int w = most, dense = tl_nest_dense_dim(plan->fn, x->value);
-    TlOp *load = tl_nest_load_under(x->value, &turned);
-    if (load ? turned && dense != 1 : dense == 0)
+    TlOp *load = tl_nest_load_under(x->value, &transposed);
+    if (load ? transposed && dense != 1 : dense == 0)
         w = 1;
-    else if (!load || !turned)
+    else if (!load || !transposed)
         w = tl_nest_width(plan, x->value, TL_NEST_LANES, false, &x->limit);
     return tl_nest_fit_width(n, w < most ? w : most);
 }
 
 /* How many rows (of pairs) and columns a block has, if v's columns are contiguous in memory and its
  * rows are not. 0: v is not read down its columns. */
-static int pack_turn(const TlNests *plan, TlNest *x, int64_t panel)
+static int pack_transposes(const TlNests *plan, TlNest *x, int64_t panel)
 {
-    bool turned;
+    bool transposed;
     const TlNestProduct *p = x->product;
     TlValue *v = x->value;
     if (tl_nest_dense_dim(plan->fn, v) != 0)
         return 0;
-    int w = tl_nest_turn_width(plan, x->is_b ? p->dtype : p->part[0]);
+    int w = tl_nest_transpose_width(plan, x->is_b ? p->dtype : p->part[0]);
     int rows = tl_nest_fit_width(v->type->shape[0], x->is_b ? w * p->per : w);
-    if (!tl_nest_load_under(v, &turned))
+    if (!tl_nest_load_under(v, &transposed))
         rows = tl_nest_width(plan, v, rows, false, &x->limit);
     w = rows / (x->is_b ? p->per : 1);
     w = w ? tl_nest_fit_width(v->type->shape[1], w) : 0;
@@ -120,14 +120,14 @@ static int pack_turn(const TlNests *plan, TlNest *x, int64_t panel)
 static void cut(TlNests *plan, TlNest *x)
 {
     const TlNestProduct *p = x->product;
-    bool turned;
-    x->cuts = p->a_load && !p->a_turned && !p->a_is_whole && p->per == 1;
+    bool transposed;
+    x->cuts = p->a_load && !p->a_transposed && !p->a_is_whole && p->per == 1;
     if (!x->cuts)
         return;
-    TlOp *load = tl_nest_load_under(x->value, &turned);
+    TlOp *load = tl_nest_load_under(x->value, &transposed);
     TL_ASSERT(load, "A's end is not B's");
     x->boxed = tl_map_get_ptr(&plan->access, load);
-    x->boxed_axes = 1u << tl_nest_slice_of(&x->boxed->place, turned ? 1 : 0);
+    x->boxed_axes = 1u << tl_nest_slice_of(&x->boxed->place, transposed ? 1 : 0);
 }
 
 static void split_pack(TlNests *plan, TlNest *x, const TlNest *of)
@@ -138,7 +138,7 @@ static void split_pack(TlNests *plan, TlNest *x, const TlNest *of)
     if (x->split == TL_NEST_ONE)
         x->split = TL_NEST_SPLIT;
     x->width = width;
-    x->tested = x->turn ? width : tl_nest_tested_width(plan, width);
+    x->tested = x->transposed ? width : tl_nest_tested_width(plan, width);
     if (x->is_b && x->lane == 1 && of->narrow) /* no vector goes on from a panel to a narrow one */
         x->tested = tl_nest_fit_width(of->width, x->tested);
 }
@@ -148,22 +148,22 @@ static TlNest *build_pack(TlNests *plan, TlNest *of, bool is_b)
     const TlNestProduct *p = of->product;
     TlValue *v = tl_in(p->dot, is_b ? 1 : 0);
     TlNest *x = tl_nest_new(plan, TL_NEST_PACK, p->loop, v->type);
-    bool turned;
+    bool transposed;
     x->product = p;
     x->value = v;
     x->is_b = is_b;
     x->home = is_b ? p->b : p->a;
-    x->turn = pack_turn(plan, x, of->panel);
-    x->lane = x->turn ? 0 : 1;
-    if (x->turn)
-        x->width = is_b ? x->turn * p->per : x->turn;
+    x->transposed = pack_transposes(plan, x, of->panel);
+    x->lane = x->transposed ? 0 : 1;
+    if (x->transposed)
+        x->width = is_b ? x->transposed * p->per : x->transposed;
     else if (is_b)
         x->width = pack_width(plan, x, of->panel);
     else
         x->width = x->form.lane == 1 ? pack_width(plan, x, v->type->shape[1]) : 1;
-    if (is_b && !x->turn) {
-        x->below = tl_nest_load_under(v, &turned);
-        x->below = turned ? NULL : x->below;
+    if (is_b && !x->transposed) {
+        x->below = tl_nest_load_under(v, &transposed);
+        x->below = transposed ? NULL : x->below;
         cut(plan, x);
     }
     split_pack(plan, x, of);

@@ -137,6 +137,18 @@ static void build_reduce(TlNests *plan, TlOp *op)
     build_combiner(plan, op);
 }
 
+static void build_scan(TlNests *plan, TlOp *op)
+{
+    tl_nest_build_scan(plan, op);
+    build_combiner(plan, op);
+}
+
+static void build_assume(TlNests *plan, TlOp *op)
+{
+    if (plan->check)
+        build_each(plan, op);
+}
+
 static void build_pure(TlNests *plan, TlOp *op)
 {
     TlValue *v = op->nout == 1 ? op->out[0] : NULL;
@@ -189,33 +201,28 @@ static void build_dot(TlNests *plan, TlOp *op)
     tl_nest_build_dot(plan, op, (int32_t)pack);
 }
 
+/* Ops that are in no row have a nest only if their result has a home (build_pure). */
+static void (*const BUILDERS[TL_OP_COUNT])(TlNests *plan, TlOp *op) = {
+    [TL_OP_FOR] = build_for,
+    [TL_OP_WHILE] = build_while,
+    [TL_OP_IF] = build_if,
+    [TL_OP_STORE] = build_store,
+    [TL_OP_ATOMIC_RMW] = build_atomic,
+    [TL_OP_ATOMIC_CAS] = build_atomic,
+    [TL_OP_ATOMIC_LOAD] = build_atomic,
+    [TL_OP_ATOMIC_STORE] = build_atomic,
+    [TL_OP_REDUCE] = build_reduce,
+    [TL_OP_SCAN] = build_scan,
+    [TL_OP_DOT] = build_dot,
+    [TL_OP_HISTOGRAM] = build_histogram,
+    [TL_OP_PRINT] = build_each,
+    [TL_OP_ASSUME] = build_assume,
+    [TL_OP_ASSERT] = build_each};
+
 static void build_block(TlNests *plan, TlBlock *block)
 {
     for (TlOp *op = block->first; op; op = op->next)
-        switch (op->opcode) {
-        case TL_OP_FOR: build_for(plan, op); break;
-        case TL_OP_WHILE: build_while(plan, op); break;
-        case TL_OP_IF: build_if(plan, op); break;
-        case TL_OP_STORE: build_store(plan, op); break;
-        case TL_OP_ATOMIC_RMW:
-        case TL_OP_ATOMIC_CAS:
-        case TL_OP_ATOMIC_LOAD:
-        case TL_OP_ATOMIC_STORE: build_atomic(plan, op); break;
-        case TL_OP_REDUCE: build_reduce(plan, op); break;
-        case TL_OP_SCAN:
-            tl_nest_build_scan(plan, op);
-            build_combiner(plan, op);
-            break;
-        case TL_OP_DOT: build_dot(plan, op); break;
-        case TL_OP_HISTOGRAM: build_histogram(plan, op); break;
-        case TL_OP_PRINT: build_each(plan, op); break;
-        case TL_OP_ASSUME:
-            if (plan->check)
-                build_each(plan, op);
-            break;
-        case TL_OP_ASSERT: build_each(plan, op); break;
-        default: build_pure(plan, op);
-        }
+        (BUILDERS[op->opcode] ? BUILDERS[op->opcode] : build_pure)(plan, op);
 }
 
 /* ---- the passes ---- */

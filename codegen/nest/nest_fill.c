@@ -52,7 +52,7 @@ static TlType row_of_equals(const TlValue *v, const TlType *type)
 
 /* Is a home the transposition of another one that moves the lane dimension, and do blocks fit the
  * extents? */
-static bool find_turn(const TlNests *plan, TlNest *n)
+static bool find_transpose(const TlNests *plan, TlNest *n)
 {
     TlOp *op = n->value->def;
     if (!op || op->opcode != TL_OP_TRANS ||
@@ -69,14 +69,14 @@ static bool find_turn(const TlNests *plan, TlNest *n)
             other = d;
     if (other < 0 || other == n->form.lane)
         return false;
-    int w = tl_nest_fit_width(from.extent[from.lane], tl_nest_turn_width(plan, n->type.dtype));
+    int w = tl_nest_fit_width(from.extent[from.lane], tl_nest_transpose_width(plan, n->type.dtype));
     w = tl_nest_fit_width(n->form.extent[n->form.lane], w);
     if (w < 4)
         return false;
-    n->kind = TL_NEST_TURN;
+    n->kind = TL_NEST_TRANSPOSE;
     n->from = plan->place[x->id].buffer;
-    n->turn = n->width = n->tested = w;
-    n->turn_dim = other;
+    n->transposed = n->width = n->tested = w;
+    n->transposed_dim = other;
     n->end = 0;
     return true;
 }
@@ -93,7 +93,7 @@ static void add_fill(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t
     n->value = v;
     n->home = home;
     n->own = own;
-    if (find_turn(plan, n))
+    if (find_transpose(plan, n))
         return;
     int limit = (int)(2 * (uint64_t)plan->m.vector_bytes / tl_gen_elem_bytes(&type));
     int width = tl_nest_width(plan, v, TL_NEST_LANES, own, &n->limit);

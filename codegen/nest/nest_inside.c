@@ -1,10 +1,11 @@
-/* Where a nest needs no tests: the positions at which all that it loads and stores is inside.
+/* Where a nest needs no tests: the positions at which everything that it loads and stores is
+ * inside.
  *
  * Masks cost more than the work of many kernels, and most tiles are inside as a whole. So a nest
- * along its lane dimension is split in two: from 0 to an end that is computed before it, where
- * accesses are plain, and from there on, with tests. Along the other dimensions all loads must be
- * inside as a whole; else the end is 0. A nest that stores visits only those positions at which its
- * store is inside; along the lanes it begins with the first. */
+ * is split in two along its lane dimension: from 0 to an end that is computed before it, accesses
+ * are plain; from there on, they are tested. Along the other dimensions all loads must be inside
+ * as a whole; otherwise the end is 0. A nest that stores visits only positions at which its store
+ * is inside, starting with the first one along the lanes. */
 #include "codegen/nest/nest.h"
 
 enum { ALL = INT32_MAX };   /* as an end: everything is inside */
@@ -77,27 +78,20 @@ static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane, TlMa
 static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlMap *seen)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
-    TlValue *x = op->nin ? tl_in(op, 0) : NULL;
-    switch (op->opcode) {
-    case TL_OP_LOAD:
-    case TL_OP_INSIDE:
+    const TlType *from = op->nin ? tl_in(op, 0)->type : NULL;
+    if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_INSIDE) {
         add_access(plan, n, tl_map_get_ptr(&plan->access, op), lane, seen);
         return;
-    case TL_OP_BROADCAST:
-        lane = lane >= 0 && x->type->rank && x->type->shape[lane] != 1 ? lane : -1;
-        add_value(plan, n, x, lane, seen);
-        return;
-    case TL_OP_EXPAND:
-        add_value(plan, n, x, lane == axis ? -1 : lane > axis ? lane - 1 : lane, seen);
-        return;
-    case TL_OP_TRANS:
-        lane = lane < 0 ? -1 : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane];
-        add_value(plan, n, x, lane, seen);
-        return;
-    case TL_OP_CONVERT: add_value(plan, n, x, lane, seen); return;
-    default: break;
     }
-    bool same = tl_op_info(op->opcode)->flags & F_ELEM;
+    bool same = true; /* the operand has the lanes, too, or is the same in all of them */
+    if (op->opcode == TL_OP_BROADCAST)
+        lane = lane >= 0 && from->rank && from->shape[lane] != 1 ? lane : -1;
+    else if (op->opcode == TL_OP_EXPAND)
+        lane = lane == axis ? -1 : lane > axis ? lane - 1 : lane;
+    else if (op->opcode == TL_OP_TRANS)
+        lane = lane < 0 ? -1 : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane];
+    else if (op->opcode != TL_OP_CONVERT)
+        same = tl_op_info(op->opcode)->flags & F_ELEM;
     n->differs |= !same && op->opcode != TL_OP_CONST && lane >= 0;
     for (uint32_t i = 0; i < op->nin; i++)
         add_value(plan, n, tl_in(op, i), same ? lane : -1, seen);

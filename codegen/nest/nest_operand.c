@@ -1,9 +1,9 @@
-/* What the operands of products are computed from: a load alone, or several that are unpacked,
- * scaled and so on, as weights of few bits are. */
+/* What the operands of products are computed from: a single load, or several that are unpacked,
+ * scaled and so on, like weights of few bits. */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 
-enum { MOST_VALUES = 100 }; /* that a walk over an operand visits */
+enum { MOST_WALKED = 100 }; /* values that a walk over an operand visits */
 
 /* ---- a load alone ---- */
 
@@ -12,12 +12,12 @@ static bool swaps(const TlOp *trans)
     return tl_attr(trans, TL_ATTR_PERM)->u.ints[0] == 1;
 }
 
-TlOp *tl_nest_load_under(const TlValue *v, bool *out_turned)
+TlOp *tl_nest_load_under(const TlValue *v, bool *out_transposed)
 {
-    *out_turned = false;
+    *out_transposed = false;
     while (v->def && v->type->rank == 2 &&
            (v->def->opcode == TL_OP_CAST || v->def->opcode == TL_OP_TRANS)) {
-        *out_turned ^= v->def->opcode == TL_OP_TRANS && swaps(v->def);
+        *out_transposed ^= v->def->opcode == TL_OP_TRANS && swaps(v->def);
         v = tl_in(v->def, 0);
     }
     if (!v->def || v->def->opcode != TL_OP_LOAD || v->type->rank != 2)
@@ -45,33 +45,23 @@ static int dense_dim(const TlFn *fn, const TlValue *v, int *left)
     const TlOp *op = v->def;
     if (!op || !op->nin || v->type->rank != 2 || --*left < 0)
         return -1;
-    const TlValue *x = tl_in(op, 0);
-    switch (op->opcode) {
-    case TL_OP_LOAD: return dense_dim_of_load(fn, op);
-    case TL_OP_RESHAPE: /* vectors stay together along the last axis, or are made there */
-    case TL_OP_REGROUP: return tl_nest_form(v->type).lane;
-    case TL_OP_TRANS: {
-        int d = dense_dim(fn, x, left);
-        return d < 0 || !swaps(op) ? d : 1 - d;
-    }
-    case TL_OP_BROADCAST: {
-        int d = dense_dim(fn, x, left);
-        return d < 0 || x->type->shape[d] == 1 ? -1 : d;
-    }
-    default: break;
-    }
+    if (op->opcode == TL_OP_LOAD)
+        return dense_dim_of_load(fn, op);
+    if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP)
+        return tl_nest_form(v->type).lane; /* where vectors stay together, or are made */
     bool by_elements = tl_op_info(op->opcode)->flags & F_ELEM;
-    for (uint32_t i = 0; by_elements && i < op->nin; i++) {
-        int d = dense_dim(fn, tl_in(op, i), left);
-        if (d >= 0)
-            return d;
-    }
-    return -1;
+    uint32_t n = by_elements ? op->nin : op->opcode == TL_OP_TRANS || op->opcode == TL_OP_BROADCAST;
+    int d = -1;
+    for (uint32_t i = 0; i < n && d < 0; i++)
+        d = dense_dim(fn, tl_in(op, i), left);
+    if (d >= 0 && op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->shape[d] == 1)
+        return -1;
+    return d >= 0 && op->opcode == TL_OP_TRANS && swaps(op) ? 1 - d : d;
 }
 
 int tl_nest_dense_dim(const TlFn *fn, const TlValue *v)
 {
-    int left = MOST_VALUES;
+    int left = MOST_WALKED;
     return dense_dim(fn, v, &left);
 }
 
@@ -102,15 +92,10 @@ static bool is_of_launch(const TlValue *v, int depth)
         return !v->block->parent; /* a parameter */
     if (depth > 8)
         return false;
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_NPID: return true;
-    case TL_OP_EXTENT:
-    case TL_OP_STRIDE:
-    case TL_OP_VIEW_PTR: return is_of_launch(tl_in(op, 0), depth + 1);
-    default: break;
-    }
-    bool same = (tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_VIEW;
+    bool asks_view =
+        op->opcode == TL_OP_EXTENT || op->opcode == TL_OP_STRIDE || op->opcode == TL_OP_VIEW_PTR;
+    bool same = (tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_VIEW || asks_view ||
+                op->opcode == TL_OP_CONST || op->opcode == TL_OP_NPID;
     for (uint32_t i = 0; i < op->nin; i++)
         same = same && is_of_launch(tl_in(op, i), depth + 1);
     return same;
@@ -145,7 +130,7 @@ static bool add_keys(Keys *k, TlValue *v)
 bool tl_nest_find_keys(const TlNests *plan, TlNestProduct *p, TlArena *arena)
 {
     TlWideInt step;
-    Keys k = {.plan = plan, .p = p, .left = MOST_VALUES};
+    Keys k = {.plan = plan, .p = p, .left = MOST_WALKED};
     tl_map_init(&k.seen, arena);
     if (tl_const_int_value(tl_in(p->loop, 2), &step) && add_keys(&k, tl_in(p->dot, 1)))
         return true;

@@ -30,8 +30,10 @@
 #include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 
+/* Work for an element of 32 bits, where a sum is 1 (op_cost): less than which is done again, in a
+ * loop too; how often, and with how much behind it. */
 enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000, NEVER = -1 };
-enum { MOST_WALKED = 64, MANY_WALKED = 4096 };
+enum { MOST_WALKED = 64, MANY_WALKED = 4096 }; /* values that one question visits: time */
 
 /* Positions of an op and of the last one inside of it. */
 typedef struct Span {
@@ -170,19 +172,19 @@ static bool may_read_again(const TlFn *fn, const TlOp *load)
 /* The work of computing an element of the op's result where it is needed; NEVER: it has a home. */
 static int op_cost(const Placer *p, const TlOp *op)
 {
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_IOTA:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_TRANS:
-    case TL_OP_CONVERT: return 0;
-    case TL_OP_RESHAPE: return keeps_vectors(p, op) ? 0 : NEVER;
-    case TL_OP_LOAD: return may_read_again(p->fn, op) ? 1 : COSTLY;
-    case TL_OP_INSIDE: return 3;
-    case TL_OP_GATHER: return CHEAP + 1;
-    default: return tl_op_info(op->opcode)->flags & F_ELEM ? tl_elem_work(op->opcode)->cpu : NEVER;
-    }
+    uint32_t flags = tl_op_info(op->opcode)->flags;
+    if (flags & F_ELEM)
+        return tl_elem_work(op->opcode)->cpu;
+    if (op->opcode == TL_OP_RESHAPE)
+        return keeps_vectors(p, op) ? 0 : NEVER;
+    if (op->opcode == TL_OP_LOAD)
+        return may_read_again(p->fn, op) ? 1 : COSTLY;
+    if (op->opcode == TL_OP_INSIDE)
+        return 3;
+    if (op->opcode == TL_OP_GATHER)
+        return CHEAP + 1;
+    bool renames = (flags & F_VIEWLIKE) || op->opcode == TL_OP_CONVERT;
+    return renames || op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA ? 0 : NEVER;
 }
 
 static bool can_be_virtual(const Placer *p, const TlOp *op)
@@ -341,18 +343,19 @@ static bool may_repeat(const Placer *p, const TlOp *broadcast)
 static bool use_needs_home(const Placer *p, const TlUse *use)
 {
     const TlOp *op = use->user;
-    switch (op->opcode) {
-    case TL_OP_BROADCAST:
+    if (op->opcode == TL_OP_BROADCAST)
         return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type) &&
                !may_repeat(p, op);
-    case TL_OP_TRANS: return !is_packed(p, op->out[0]);
-    case TL_OP_RESHAPE: return !keeps_vectors(p, op);
-    case TL_OP_SCAN: return p->work[use->value->id] > FEW_WORK; /* its code is made three times */
-    case TL_OP_PRINT: return true;
-    case TL_OP_YIELD: return op->block->parent->opcode != TL_OP_IF;
-    case TL_OP_CONDITION: return true;
-    default: break;
-    }
+    if (op->opcode == TL_OP_TRANS)
+        return !is_packed(p, op->out[0]);
+    if (op->opcode == TL_OP_RESHAPE)
+        return !keeps_vectors(p, op);
+    if (op->opcode == TL_OP_SCAN)
+        return p->work[use->value->id] > FEW_WORK; /* its code is made three times */
+    if (op->opcode == TL_OP_YIELD)
+        return op->block->parent->opcode != TL_OP_IF;
+    if (op->opcode == TL_OP_PRINT || op->opcode == TL_OP_CONDITION)
+        return true;
     uint32_t k = (uint32_t)(use - op->in);
     if (op->opcode == TL_OP_GATHER)
         return k == 0;
@@ -728,8 +731,7 @@ static void place_while(Placer *p, TlOp *op)
         if (before->args[k]->type->rank)
             use_buffer(p, before->args[k], home_buffer(p, before->args[k]->type, first, last),
                        first);
-    TlMap taken;
-    tl_map_init(&taken, p->arena);
+    TlMap taken = {.arena = p->arena};
     for (uint32_t m = 0; m < op->nout; m++) {
         TlValue *passed = tl_in(before->last, m + 1);
         if (passed->type->rank == 0)
@@ -822,7 +824,7 @@ static void place_products(Placer *p)
         p->plan->zeroed_bytes += x->stores ? 64 : 0;
         if (x->a_rows) {
             int64_t rows = tl_in(x->dot, 0)->type->shape[0], listed = rows, length = x->depth;
-            if (x->a_turned)
+            if (x->a_transposed)
                 listed = x->depth, length = rows;
             uint64_t bytes = (uint64_t)listed * sizeof(int64_t);
             x->listed = new_buffer(p, chunks * bytes, around.pos, around.end);

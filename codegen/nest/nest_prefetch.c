@@ -1,12 +1,12 @@
-/* Rows for the next program, fetched while this one computes, and what lies further on in a row.
+/* Prefetching: the next program's rows, and what lies further on in this program's row.
  *
- * A kernel that goes over its rows several times, as softmax and the norms do, reads memory in its
- * first nest and then computes on what it keeps: memory waits, and after that the cores do. So the
- * nest that follows the one which read a row asks for the same row of the next program, as many
- * bytes further as the row moves when pid(0) grows by one, and the nest that stores asks for the
- * line that the next program will store. Asking for an address never faults, so the last program
- * needs no care. A reduction or a histogram that computes much asks for what it will read
- * itself. */
+ * A kernel that goes over its rows several times, like softmax and the norms, reads memory in its
+ * first nest and then computes on what is in the caches: first the cores wait, then the memory
+ * does. So the nest after the one that read a row prefetches the same row of the next program, as
+ * many bytes further as the row moves when pid(0) grows by one, and the nest that stores
+ * prefetches the line that the next program will store. Prefetching an address never faults, so
+ * the last program needs no special case. A reduction or a histogram that computes much prefetches
+ * what it will read itself. */
 #include "codegen/nest/nest.h"
 
 #include <string.h>
@@ -17,7 +17,8 @@
  * a nest computes as much as an exponential the CPU does not see that far: softmax's rows of 4000
  * bytes are a twentieth faster from the last cache and a fifth from memory. */
 enum { LEAST_ROW = 8 << 10, LEAST_COMPUTED_ROW = 2 << 10, MOST_ROW = 64 << 10 };
-enum { MOST_VALUES = 32, MANY_VALUES = 16 };
+/* Values that a walk over a place visits; values of a nest that computes as much as that. */
+enum { MOST_WALKED = 32, MANY_VALUES = 16 };
 /* A nest that computes fewer waits for memory only (fetch_light). */
 enum { LEAST_VALUES = 12 };
 
@@ -34,7 +35,7 @@ static Growth growth(const TlValue *v, int *seen)
         return NONE;
     if (op->opcode == TL_OP_PID)
         return tl_attr_int(op, TL_ATTR_AXIS, 0) == 0 ? LINEAR : NONE;
-    if (++*seen > MOST_VALUES || op->nregions)
+    if (++*seen > MOST_WALKED || op->nregions)
         return UNKNOWN;
     bool none = true;
     for (uint32_t i = 0; i < op->nin; i++) {
@@ -49,13 +50,10 @@ static Growth growth(const TlValue *v, int *seen)
         return NONE;
     if (v->type->kind != TL_TILE || v->type->rank || !tl_is_int(v->type->dtype))
         return UNKNOWN;
-    switch (op->opcode) {
-    case TL_OP_CAST:
-    case TL_OP_ADD:
-    case TL_OP_SUB: return LINEAR;
-    case TL_OP_MUL: return by[0] && by[1] ? UNKNOWN : LINEAR;
-    default: return UNKNOWN;
-    }
+    if (op->opcode == TL_OP_MUL)
+        return by[0] && by[1] ? UNKNOWN : LINEAR;
+    bool adds = op->opcode == TL_OP_CAST || op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB;
+    return adds ? LINEAR : UNKNOWN;
 }
 
 /* Is the next program's place elsewhere, by the same distance in all programs? */
@@ -80,7 +78,7 @@ static bool is_by_program(const TlValue *v, int *seen)
     if (!op && v->block && v->block->parent && v->block->parent->opcode == TL_OP_FOR &&
         v->index == 0)
         return is_by_program(tl_in(v->block->parent, 0), seen);
-    if (!op || ++*seen > MOST_VALUES)
+    if (!op || ++*seen > MOST_WALKED)
         return false;
     if (op->opcode == TL_OP_PID)
         return true;

@@ -13,10 +13,12 @@ typedef struct Print {
 static const char *kind_name(TlNestKind kind)
 {
     static const char *const NAMES[TL_NEST_KINDS] = {
-        [TL_NEST_FILL] = "fill",     [TL_NEST_TURN] = "transpose", [TL_NEST_COPY] = "copy",
-        [TL_NEST_STORE] = "store",   [TL_NEST_REDUCE] = "reduce",  [TL_NEST_SCAN] = "scan",
-        [TL_NEST_PICK] = "pick",     [TL_NEST_COUNT] = "count",    [TL_NEST_ADD] = "add tables",
-        [TL_NEST_ATOMIC] = "atomic", [TL_NEST_EACH] = "each",      [TL_NEST_DOT] = "dot",
+        [TL_NEST_FILL] = "fill",       [TL_NEST_TRANSPOSE] = "transpose",
+        [TL_NEST_COPY] = "copy",       [TL_NEST_STORE] = "store",
+        [TL_NEST_REDUCE] = "reduce",   [TL_NEST_SCAN] = "scan",
+        [TL_NEST_PICK] = "pick",       [TL_NEST_COUNT] = "count",
+        [TL_NEST_ADD] = "add tables",  [TL_NEST_ATOMIC] = "atomic",
+        [TL_NEST_EACH] = "each",       [TL_NEST_DOT] = "dot",
         [TL_NEST_PRODUCT] = "product", [TL_NEST_PACK] = "pack"};
     return NAMES[kind];
 }
@@ -141,7 +143,7 @@ static void put_product(Print *p, const TlNest *n)
         tl_sbuf_putf(p->out, ", blocks of %d rows and %d vectors", n->mr, n->nv);
     if (n->kind == TL_NEST_DOT) {
         put_home(p, ", A in ", n->operand[0].home);
-        tl_sbuf_puts(p->out, n->operand[0].turned ? " transposed" : "");
+        tl_sbuf_puts(p->out, n->operand[0].transposed ? " transposed" : "");
         put_home(p, ", B in ", n->operand[1].home);
     }
     if (n->kind == TL_NEST_PACK) {
@@ -149,7 +151,7 @@ static void put_product(Print *p, const TlNest *n)
         put_flag(p, n->cuts, "up to the end of A");
         put_flag(p, n->below, "prefetches rows below");
     }
-    put_number(p, "transposed by", n->turn, 0);
+    put_number(p, "transposed by", n->transposed, 0);
     if (n->kind != TL_NEST_PRODUCT)
         return;
     tl_sbuf_putf(p->out, ", panels of %lld columns", (long long)n->panel);
@@ -161,7 +163,7 @@ static void put_product(Print *p, const TlNest *n)
         tl_sbuf_putf(p->out, ", by %s", x->insn->name);
     put_flag(p, x->a_load && !x->a_rows, x->a_may_end ? "A in memory, packed at its end"
                                                       : "A in memory");
-    put_flag(p, x->a_rows, x->a_turned ? "A's columns listed" : "A's rows listed");
+    put_flag(p, x->a_rows, x->a_transposed ? "A's columns listed" : "A's rows listed");
     if (x->keeps_b)
         tl_sbuf_putf(p->out, ", keeps %u chunks of B", x->slots);
     put_number(p, "waits in loops around", x->ngathered, 0);

@@ -1,51 +1,40 @@
-/* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing else,
- * and what of them can be left out: packing A where it can be read in memory, packing B anew for
- * each program, sums that the program stores nowhere, a store of its own for the sums. */
+/* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing
+ * else, and what can be left out of them: packing A if it can be read in memory, packing B again
+ * for each program, sums that the program never stores, a separate store of the sums. */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 
 enum {
-    DEPTH = 256,          /* packed elements along k in a chunk, which has one trip at least */
+    DEPTH = 256,          /* packed elements along k in a chunk, which has one iteration at least */
     KEPT_BYTES = 1 << 20, /* of packed chunks kept for later programs */
     MAX_SLOTS = 64,
 };
 
 /* ---- which loops ---- */
 
-/* May it be computed for each trip anew? It has no home, or is a vector, such as indices are: what
- * reads that is packed before the next trip. plan NULL: values have no places yet. */
+/* May it be computed for each iteration anew? It has no home, or is a vector, such as indices are:
+ * what reads that is packed before the next iteration. plan NULL: values have no places yet. */
 static bool is_virtual_or_small(const TlNests *plan, const TlValue *v)
 {
     return v->type->kind == TL_TILE &&
            (!plan || plan->place[v->id].kind != TL_NEST_HOME || v->type->rank == 1);
 }
 
-/* May the op be lowered once more for each trip? It then only says how elements are computed. */
+/* May the op be lowered once more for each iteration? It then only says how elements are computed.
+ */
 static bool is_repeatable(const TlFn *fn, const TlNests *plan, const TlOp *op)
 {
-    uint32_t flags = tl_op_info(op->opcode)->flags;
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_IOTA:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_CONVERT:
-    case TL_OP_EXTENT:
-    case TL_OP_STRIDE:
-    case TL_OP_INSIDE:
-    case TL_OP_LOAD: break;
-    case TL_OP_RESHAPE:
-    case TL_OP_REGROUP: return op->nout == 1 && is_virtual_or_small(plan, op->out[0]);
-    case TL_OP_TRANS:
-        if (tl_nest_dense_dim(fn, op->out[0]) < 0)
-            return false;
-        break;
-    default:
-        if (!(flags & F_ELEM))
-            return false;
-    }
-    return op->nout == 1 && !op->nregions && is_virtual_or_small(plan, op->out[0]);
+    static const bool MAY[TL_OP_COUNT] = {
+        [TL_OP_CONST] = true,   [TL_OP_IOTA] = true,    [TL_OP_BROADCAST] = true,
+        [TL_OP_EXPAND] = true,  [TL_OP_TRANS] = true,   [TL_OP_RESHAPE] = true,
+        [TL_OP_REGROUP] = true, [TL_OP_CONVERT] = true, [TL_OP_EXTENT] = true,
+        [TL_OP_STRIDE] = true,  [TL_OP_INSIDE] = true,  [TL_OP_LOAD] = true};
+    if (!MAY[op->opcode] && !(tl_op_info(op->opcode)->flags & F_ELEM))
+        return false;
+    if (op->opcode == TL_OP_TRANS && tl_nest_dense_dim(fn, op->out[0]) < 0)
+        return false;
+    return op->nout == 1 && is_virtual_or_small(plan, op->out[0]);
 }
 
 TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop)
@@ -229,8 +218,8 @@ static TlWideInt times_k(const TlValue *v, const TlOp *loop)
     return times ? n : 0;
 }
 
-/* Do the slices along a tile's axis follow each other from trip to trip, none before the first
- * element? */
+/* Do the slices along a tile's axis follow each other from iteration to iteration, none before the
+ * first element? */
 static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
 {
     TlWideInt lo, step;
@@ -277,7 +266,7 @@ static TlValue *rows_of(const TlPlace *p)
 
 /* The same of a load of which A is the transposition, by an index tile along k: what is outside is
  * zeros, and of its columns those are inside that are A's rows which are seen. */
-static void find_turned(const TlFn *fn, TlNestProduct *p, TlOp *a)
+static void find_transposed(const TlFn *fn, TlNestProduct *p, TlOp *a)
 {
     TlPlace pa = tl_op_place(a), pc;
     int along = tl_nest_slice_of(&pa, 1);
@@ -293,7 +282,7 @@ static void find_turned(const TlFn *fn, TlNestProduct *p, TlOp *a)
             return;
     p->a_load = a;
     p->a_rows = rows_of(&pa);
-    p->a_turned = true;
+    p->a_transposed = true;
 }
 
 /* Sets p->a_load to a load of A that can be read where it lies: where k is outside of A it is
@@ -302,20 +291,20 @@ static void find_turned(const TlFn *fn, TlNestProduct *p, TlOp *a)
  * by an index tile may be outside. */
 static void find_direct(const TlFn *fn, TlNestProduct *p)
 {
-    bool a_turned, b_turned;
-    TlOp *a = tl_nest_load_under(tl_in(p->dot, 0), &a_turned);
-    TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &b_turned);
+    bool a_transposed, b_transposed;
+    TlOp *a = tl_nest_load_under(tl_in(p->dot, 0), &a_transposed);
+    TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &b_transposed);
     if (!a || a->out[0]->type->dtype != p->part[0] || p->flips)
         return;
-    if (a_turned && p->per == 1)
-        find_turned(fn, p, a);
+    if (a_transposed && p->per == 1)
+        find_transposed(fn, p, a);
     if (a->out[0] != tl_in(p->dot, 0))
         return;
     TlPlace pa = tl_op_place(a);
     int along = tl_nest_slice_of(&pa, 1);
     if (b) {
         TlPlace pb = tl_op_place(b);
-        if (!same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0))
+        if (!same_slice(fn, &pa, 1, &pb, b_transposed ? 1 : 0))
             return;
     }
     p->a_rows = b && p->per == 1 ? rows_of(&pa) : NULL;
@@ -338,18 +327,18 @@ static void find_direct(const TlFn *fn, TlNestProduct *p)
 }
 
 /* The load of B, if its packed chunks may be kept: the address and the starts of the slices in a
- * chunk's first trip determine all of its trips. */
+ * chunk's first iteration determine all of its iterations. */
 static TlOp *find_kept(const TlNestProduct *p)
 {
-    bool turned;
+    bool transposed;
     TlWideInt step;
-    TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &turned);
+    TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &transposed);
     if (!load || tl_in(load, 0)->def || !tl_is_constant_memory(tl_in(load, 0)) ||
         !tl_const_int_value(tl_in(p->loop, 2), &step))
         return NULL;
     TlPlace b = tl_op_place(load);
-    int along = tl_nest_slice_of(&b, turned ? 1 : 0);
-    if (along < 0 || tl_nest_slice_of(&b, turned ? 0 : 1) < 0)
+    int along = tl_nest_slice_of(&b, transposed ? 1 : 0);
+    if (along < 0 || tl_nest_slice_of(&b, transposed ? 0 : 1) < 0)
         return NULL;
     bool follows = b.index[along].value == p->loop->regions[0]->args[0];
     return follows && moves_along_k(&b, along, p->loop) ? load : NULL;
@@ -370,8 +359,8 @@ static bool is_same_b(const TlNestProduct *p, const TlOp *outer)
     return same;
 }
 
-/* The loops around in which the sum goes on and B becomes another: each of their trips has chunks
- * of its own. */
+/* The loops around in which the sum goes on and B becomes another: each of their iterations has
+ * chunks of its own. */
 static void find_around(TlNestProduct *p)
 {
     TL_ASSERT(p->keeps_b && !p->naround, "loops around are looked for once, for kept chunks");
@@ -385,14 +374,15 @@ static void find_around(TlNestProduct *p)
     }
 }
 
-/* In how many of the loops around, inner first, do chunks wait for those of the next trips? They
- * say where A and B are, so these must be there later, too; and all trips must have as many chunks,
- * so that the last one has some. */
+/* In how many of the loops around, inner first, do chunks wait for those of the next iterations?
+ * They say where A and B are, so these must be there later, too; and all iterations must have as
+ * many chunks, so that the last one has some. */
 static int count_gathered(const TlFn *fn, const TlNests *plan, const TlNestProduct *p)
 {
     int n = 0, result = 0;
     const TlOp *loop = p->loop;
-    if (!p->a_load || p->a_turned || !p->b_load || !tl_is_constant_memory(tl_in(p->a_load, 0)) ||
+    if (!p->a_load || p->a_transposed || !p->b_load ||
+        !tl_is_constant_memory(tl_in(p->a_load, 0)) ||
         (tl_is_float(p->dtype) && !fn->ring && !p->from_zero))
         return 0;
     for (; n < p->naround; n++) {

@@ -61,6 +61,7 @@ static void ask_sources(TlNests *plan, TlNest *n)
  * tested. */
 static void choose_rows(const TlNests *plan, TlNest *n, bool has_identity)
 {
+    /* values that the nest computes for an element; vectors of a row */
     enum { FEW_VALUES = 6, SOME_VALUES = 16, MANY_VALUES = 40, FEW_STEPS = 8 };
     const TlNestForm *f = &n->form;
     n->rows_dim = n->axis - 1;

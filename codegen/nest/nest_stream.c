@@ -1,10 +1,10 @@
-/* Which stores may pass by the caches.
+/* Which stores may bypass the caches.
  *
- * An ordinary store first fetches the line that it writes. Where the whole output is larger than
- * the last cache, that is a third of the traffic of a kernel that reads as much as it writes, for
- * lines that nobody will find in a cache later. So a nest that stores whole vectors side by side
- * has two stores, and at run time rows of large arrays take the non-temporal one (cpu_stream.c).
- * Kernels whose programs talk to each other by atomics have none. */
+ * An ordinary store first fetches the line that it writes. If the whole output is larger than the
+ * last cache, that is a third of the traffic of a kernel that reads as much as it writes, for
+ * lines that nobody will find in a cache later. So a nest that stores whole contiguous vectors has
+ * two stores, and at run time rows of large arrays take the non-temporal one (cpu_stream.c).
+ * Kernels whose programs communicate by atomics have none. */
 #include "codegen/nest/nest.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 /* A nest that computes more values for an element is not limited by memory. Too much of a shorter
  * row, in bytes, is in lines that it does not fill. */
-enum { MOST_VALUES = 40, LEAST_ROW = 256 };
+enum { MOST_COMPUTED = 40, LEAST_ROW = 256 };
 
 /* By parameter: what is loaded, or meets atomics, may be in a cache when it is stored. */
 static const char **find_cached(const TlNests *plan)
@@ -47,7 +47,7 @@ static const char *why_not(const TlNest *n, const char *const *cached)
         return cached[a->param];
     if (a->place.mask)
         return "it has a mask";
-    if (n->nvalues > MOST_VALUES)
+    if (n->nvalues > MOST_COMPUTED)
         return "it computes much";
     if (n->width * bytes % TL_NEST_STREAM_BYTES)
         return "vectors are too small";
@@ -59,8 +59,7 @@ static const char *why_not(const TlNest *n, const char *const *cached)
 /* Stores that products may have done. */
 static void find_stored(TlNests *plan)
 {
-    TlMap by;
-    tl_map_init(&by, plan->arena);
+    TlMap by = {.arena = plan->arena};
     for (uint32_t i = 0; i < plan->all.len; i++) {
         TlNest *n = plan->all.data[i];
         if (n->kind == TL_NEST_PRODUCT && n->product->stores)

@@ -1,5 +1,5 @@
-/* Is a plan consistent? What code generation relies on: it would make wrong code of a plan that
- * breaks one of these rules, and decides nothing that could mend it. */
+/* Checks the consistency of a plan. Code generation relies on these rules: it would emit wrong
+ * code for a plan that breaks one, and it decides nothing that could repair it. */
 #include "codegen/nest/nest.h"
 
 #include <string.h>
@@ -69,7 +69,7 @@ static const char *check_vector(const TlNest *n)
     if (n->lane < 0)
         return "one element in several lanes";
     int64_t room = n->kind == TL_NEST_PACK && n->is_b && n->lane == 1 ? n->width
-                   : n->kind == TL_NEST_TURN                          ? n->form.extent[n->lane]
+                   : n->kind == TL_NEST_TRANSPOSE                     ? n->form.extent[n->lane]
                                                                       : n->form.padded[n->lane];
     return room % n->width ? "lanes do not divide the extent" : NULL;
 }
@@ -152,23 +152,19 @@ static const char *check_reduction(const TlNest *n)
 
 static const char *check_homes(const TlNests *plan, const TlNest *n)
 {
+    static const bool FILLS[TL_NEST_KINDS] = {
+        [TL_NEST_FILL] = true, [TL_NEST_TRANSPOSE] = true, [TL_NEST_COPY] = true,
+        [TL_NEST_ADD] = true,  [TL_NEST_DOT] = true,       [TL_NEST_PRODUCT] = true};
     uint64_t bytes = (uint64_t)n->form.elems * tl_gen_elem_bytes(&n->type);
-    switch (n->kind) {
-    case TL_NEST_COPY:
-    case TL_NEST_TURN:
+    if (!FILLS[n->kind])
+        return NULL;
+    if (n->kind == TL_NEST_COPY || n->kind == TL_NEST_TRANSPOSE)
         if (n->from < 0 || n->from == n->home)
             return "a copy of itself";
-        break;
-    case TL_NEST_FILL:
-        if (n->own && (plan->place[n->value->id].kind != TL_NEST_HOME ||
-                       plan->place[n->value->id].buffer != n->home))
-            return "a value is computed into a home that is not its own";
-        break;
-    case TL_NEST_ADD:
-    case TL_NEST_DOT:
-    case TL_NEST_PRODUCT: break;
-    default: return NULL;
-    }
+    if (n->kind == TL_NEST_FILL && n->own &&
+        (plan->place[n->value->id].kind != TL_NEST_HOME ||
+         plan->place[n->value->id].buffer != n->home))
+        return "a value is computed into a home that is not its own";
     return is_home(plan, n->home, bytes) ? NULL : "a nest does not fit its home";
 }
 

@@ -1,5 +1,5 @@
-/* How ops whose elements are elsewhere in their operands take vectors of them: reshapes, gathers;
- * and which values of a histogram lie in memory as they are counted. */
+/* How ops whose elements are elsewhere in their operands (reshapes, gathers) take them as vectors,
+ * and which values of a histogram are counted where they lie in memory. */
 #include "codegen/nest/nest.h"
 
 /* ---- gathers ---- */
@@ -12,15 +12,16 @@ static bool is_place(const TlValue *v, int d)
         return false;
     if (op->opcode == TL_OP_IOTA)
         return true;
-    const TlValue *x = op->nin ? tl_in(op, 0) : NULL;
+    if (!(tl_op_info(op->opcode)->flags & F_VIEWLIKE))
+        return false;
+    const TlValue *x = tl_in(op, 0);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
-    switch (op->opcode) {
-    case TL_OP_EXPAND: return d != axis && is_place(x, d > axis ? d - 1 : d);
-    case TL_OP_RESHAPE: /* axes of extent 1 are added */
+    if (op->opcode == TL_OP_EXPAND)
+        return d != axis && is_place(x, d > axis ? d - 1 : d);
+    if (op->opcode == TL_OP_RESHAPE) /* axes of extent 1 are added */
         return x->type->rank == 1 && x->type->shape[0] == v->type->shape[d] && is_place(x, 0);
-    case TL_OP_BROADCAST: return x->type->rank && x->type->shape[d] != 1 && is_place(x, d);
-    default: return false;
-    }
+    return op->opcode == TL_OP_BROADCAST && x->type->rank && x->type->shape[d] != 1 &&
+           is_place(x, d);
 }
 
 /* The scalar m where element i of the index along d is i ^ m, as in networks that sort; or NULL. */

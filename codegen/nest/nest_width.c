@@ -1,9 +1,9 @@
 /* How many lanes a nest takes at a time: two registers of the largest element that it computes
- * with, fewer where an op or an access wants so. */
+ * with, fewer if an op or an access requires it. */
 #include "codegen/nest/nest.h"
 
 enum { GATHERED = 16 }; /* most lanes of a gather: each is a load of its own */
-enum { MOST_DEPTH = 24 };
+enum { MOST_DEPTH = 24 }; /* of ops that an index is computed by: recursion */
 
 /* ---- accesses ---- */
 
@@ -24,22 +24,17 @@ static bool is_affine(const TlNests *plan, const TlValue *v, int depth)
         return false;
     const TlOp *op = v->def;
     const TlValue *x = op->nin ? tl_in(op, 0) : NULL, *y = op->nin > 1 ? tl_in(op, 1) : NULL;
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_IOTA: return true;
-    case TL_OP_CAST:
+    if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA)
+        return true;
+    if (op->opcode == TL_OP_CAST)
         return tl_is_int(v->type->dtype) && tl_is_int(x->type->dtype) &&
                is_affine(plan, x, depth + 1);
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND: return is_affine(plan, x, depth + 1);
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_PTR_ADD: return is_affine(plan, x, depth + 1) && is_affine(plan, y, depth + 1);
-    case TL_OP_MUL:
-        return (is_one_number(x) && is_affine(plan, y, depth + 1)) ||
-               (is_one_number(y) && is_affine(plan, x, depth + 1));
-    default: return false;
-    }
+    if (op->opcode == TL_OP_BROADCAST || op->opcode == TL_OP_EXPAND)
+        return is_affine(plan, x, depth + 1);
+    if (op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB || op->opcode == TL_OP_PTR_ADD)
+        return is_affine(plan, x, depth + 1) && is_affine(plan, y, depth + 1);
+    return op->opcode == TL_OP_MUL && ((is_one_number(x) && is_affine(plan, y, depth + 1)) ||
+                                       (is_one_number(y) && is_affine(plan, x, depth + 1)));
 }
 
 /* At most n, for this reason. */
@@ -80,10 +75,10 @@ int tl_nest_tested_width(const TlNests *plan, int width)
     return width < most ? width : most;
 }
 
-int tl_nest_turn_width(const TlNests *plan, TlDtype dtype)
+int tl_nest_transpose_width(const TlNests *plan, TlDtype dtype)
 {
     int w = plan->m.vector_bytes / tl_dtype_bytes(dtype);
-    return w < 4 ? 4 : w < TL_NEST_TURNED ? w : TL_NEST_TURNED;
+    return w < 4 ? 4 : w < TL_NEST_TRANSPOSED ? w : TL_NEST_TRANSPOSED;
 }
 
 /* ---- values ---- */
@@ -132,8 +127,7 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlM
 
 int tl_nest_width(const TlNests *plan, TlValue *v, int limit, bool own, const char **why)
 {
-    TlMap seen;
-    tl_map_init(&seen, plan->arena);
+    TlMap seen = {.arena = plan->arena};
     int w = chain_width(plan, v, limit, own, &seen, why);
     return w < 1 ? 1 : w;
 }

@@ -9,8 +9,6 @@
 #include "codegen/report/occupancy.h"
 #include "codegen/report/usage.h"
 #include "ir/plan/mma.h"
-#include "ir/plan/shared_plan.h"
-#include "ir/plan/staged.h"
 #include "ir/remark.h"
 #include "passes/analysis/buffer_use.h"
 #include "passes/analysis/cluster.h"
@@ -58,7 +56,7 @@ uint32_t tl_explain_loops(const TlOp *op)
 {
     uint32_t n = 0;
     for (const TlOp *outer = op->block->parent; outer; outer = outer->block->parent)
-        n += outer->opcode == TL_OP_FOR || outer->opcode == TL_OP_WHILE;
+        n += tl_is_loop(outer);
     return n;
 }
 
@@ -67,7 +65,7 @@ const char *tl_explain_branch(const TlOp *op)
     for (const TlBlock *b = op->block; b->parent; b = b->parent->block) {
         if (b->parent->opcode == TL_OP_IF)
             return b == b->parent->regions[0] ? "then" : "else";
-        if (b->parent->opcode == TL_OP_FOR || b->parent->opcode == TL_OP_WHILE)
+        if (tl_is_loop(b->parent))
             break;
     }
     return "";
@@ -422,9 +420,9 @@ static const TlValue *value_before(const TlValue *v)
 
 const TlOp *tl_explain_load_of(const TlOp *put)
 {
-    enum { MOST = 16 };
+    enum { MOST_OPS = 16 }; /* between the load and the put */
     const TlValue *v = tl_in(put, 2);
-    for (int i = 0; i < MOST && v; i++, v = value_before(v))
+    for (int i = 0; i < MOST_OPS && v; i++, v = value_before(v))
         if (v->def && v->def->opcode == TL_OP_LOAD)
             return v->def;
     return NULL;
@@ -507,7 +505,7 @@ static void say_fault(TlSbuf *s, TlProducerFault fault)
     tl_sbuf_putf(s, "; no warp of its own begins them: %s", tl_producer_fault_text(fault));
 }
 
-/* How many trips ahead of its use something is put or copied, and the number of slots. */
+/* How many iterations ahead of its use something is put or copied, and the number of slots. */
 static void say_fetches(TlSbuf *s, const TlOp *loop)
 {
     int copies = 0, bulk = 0, ahead = 0, slots = 0;
@@ -540,11 +538,6 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
         say_fault(s, (TlProducerFault)tl_remark_of(loop, TL_REMARK_ONE_FLOW));
 }
 
-static bool is_loop(const TlOp *op)
-{
-    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
-}
-
 static bool is_load(const TlOp *op)
 {
     return op->opcode == TL_OP_LOAD;
@@ -563,7 +556,7 @@ static bool is_copy(const TlOp *op)
 /* Why a loop has fewer stages than it, or its kernel, asks for. */
 static void say_stages_asked(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop, int64_t stages)
 {
-    enum { MOST_BY_LOADS = 3 };
+    enum { MOST_BY_LOADS = 3 }; /* stages, where no copy is asynchronous */
     int64_t hint = tl_attr_int(loop, TL_ATTR_PIPELINE, 0),
             asked = hint > 0 ? hint : info ? info->stages : 0;
     if (asked <= stages)
@@ -586,7 +579,7 @@ static void say_pipeline(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop)
     tl_sbuf_puts(s, "not pipelined: ");
     if (loop->opcode == TL_OP_WHILE)
         tl_sbuf_puts(s, "only loops over a range are");
-    else if (holds(loop, is_loop))
+    else if (holds(loop, tl_is_loop))
         tl_sbuf_puts(s, "it holds another loop");
     else if (!holds(loop, is_load))
         tl_sbuf_puts(s, "it loads nothing");
@@ -613,7 +606,7 @@ static void say_chunks(TlSbuf *s, const TlOp *loop)
 
 static const char *loop_text(const TlExplain *e, const TlOp *loop)
 {
-    TL_ASSERT(is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
+    TL_ASSERT(tl_is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
     TlSbuf s;
     tl_sbuf_init(&s, e->out);
     say_chunks(&s, loop);
@@ -634,7 +627,7 @@ static void explain_loops(TlExplain *e)
     e->loops.len = 0;
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         TlWideInt trips;
-        if (!is_loop(op))
+        if (!tl_is_loop(op))
             continue;
         if (op->opcode == TL_OP_WHILE || !tl_const_trips(op, &trips) || trips > INT64_MAX)
             trips = -1;

@@ -1,6 +1,6 @@
-/* What the compiler tells of kernels that it made (tilec_output_report): collected from the
- * laid-out IR, from the plans that the lowering follows, from the analyses, from the target's
- * tools. Nothing here decides anything. */
+/* What the compiler reports on the kernels that it made (tilec_output_report): collected from the
+ * laid-out IR, the plans that the lowering follows, the analyses, and the target's tools. Nothing
+ * here decides anything. */
 #ifndef TL_EXPLAIN_H
 #define TL_EXPLAIN_H
 #include "codegen/gen/codegen.h"
@@ -51,12 +51,12 @@ uint32_t tl_explain_share(const char *branch);
 int tl_explain_buffer(const TlExplain *e, const TlOp *op);
 /* The load whose elements a put brings to a buffer; NULL: they are computed. */
 const TlOp *tl_explain_load_of(const TlOp *put);
-/* explain_schedule.c: how many trips before its use a load, copy or put is begun; waits. */
+/* explain_schedule.c: how many iterations before its use a load, copy or put is begun; waits. */
 uint32_t tl_explain_ahead(const TlOp *op);
 void tl_explain_waits(TlExplain *e);
 void tl_explain_lines(TlExplain *e); /* explain_lines.c */
 void tl_explain_work(TlExplain *e); /* explain_work.c: sums of what is known by then */
-/* explain_trips.c: what the trips of a loop depend on, if it is an extent. */
+/* explain_trips.c: what the iterations of a loop depend on, if it is an extent. */
 void tl_explain_trips(const TlExplain *e, const TlOp *loop, tilec_report_loop *out);
 void tl_explain_accesses(TlExplain *e); /* explain_access.c */
 /* explain_mix.c: the kernel's instructions as the target's tools show them; NULL: nobody does. */

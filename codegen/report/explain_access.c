@@ -1,4 +1,4 @@
-/* The report's part on global memory (explain.h): what each access moves, and what tests it. */
+/* The report's part on global memory (explain.h): what each access moves, and why it is tested. */
 #include "codegen/report/explain.h"
 #include "ir/layout/layout.h"
 #include "ir/plan/bulk.h"

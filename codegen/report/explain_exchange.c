@@ -1,5 +1,6 @@
-/* The report's part on what threads exchange (explain.h): conversions, reductions, scans, products,
- * buffers, barriers. Shuffles and wavefronts are those of the plans that the lowering follows. */
+/* The report's part on exchanges between threads (explain.h): conversions, reductions, scans,
+ * products, buffers, barriers. Shuffles and wavefronts are those of the plans that the lowering
+ * follows. */
 #include "codegen/leaf/leaves.h"
 #include "codegen/report/explain.h"
 #include "ir/layout/layout.h"
@@ -7,7 +8,6 @@
 #include "ir/plan/banks.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/dot_plan.h"
-#include "ir/plan/layout_rules.h"
 #include "ir/plan/reduce_plan.h"
 #include "ir/plan/scan_plan.h"
 #include "ir/plan/shared_plan.h"
@@ -51,9 +51,9 @@ static const TlValue *layout_from(const TlValue *v)
 /* The op that a value's layout is for. */
 static const TlOp *origin_of(const TlValue *v)
 {
-    enum { MOST = 64 };
+    enum { MOST_OPS = 64 }; /* that are followed: a loop would never end */
     const TlValue *from;
-    for (int i = 0; i < MOST && (from = layout_from(v)); i++)
+    for (int i = 0; i < MOST_OPS && (from = layout_from(v)); i++)
         v = from;
     return v->def ? v->def : v->block->parent;
 }
@@ -61,9 +61,9 @@ static const TlOp *origin_of(const TlValue *v)
 /* The op for which a value has its layout: forward, by the first user. */
 static const TlOp *purpose_of(const TlValue *v)
 {
-    enum { MOST = 64 };
+    enum { MOST_OPS = 64 }; /* that are followed: a loop would never end */
     const TlOp *op = v->def;
-    for (int i = 0; i < MOST && v->uses; i++) {
+    for (int i = 0; i < MOST_OPS && v->uses; i++) {
         op = v->uses->user;
         if (!passes_layout_on(op) || op->nout == 0)
             break;
@@ -320,7 +320,7 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
 static TlBanks buffer_banks(const TlBufPlan *p, const TlBufAccess *a, int lane_bits, uint32_t skip,
                             uint32_t bytes)
 {
-    enum { ROWS = 8, MOST_LANES = 64 };
+    enum { ROWS = 8, MOST_LANES = 64 }; /* of a matrix of ldmatrix; of a warp, on any GPU */
     uint32_t at[MOST_LANES];
     uint64_t on = 0;
     int lanes = p->kind == TL_BUF_VECTOR ? 1 << lane_bits : ROWS * p->words;
@@ -452,13 +452,71 @@ static void explain_put(const TlExplain *e, const TlOp *op, tilec_report_exchang
 
 /* ---- tables ---- */
 
-/* Which elements a warp reads at once is not known: no wavefronts. */
+enum { MOST_LANES = 64 };
+
+/* Writes of operand i to its table, vector by vector; of lanes that hold the same the first
+ * writes. */
+static void add_table_writes(const TlOp *op, uint32_t i, const TlTablePlan *p, uint32_t bytes,
+                             int vec_bits, tilec_report_exchange *x)
+{
+    const TlType *type = tl_in(op, i)->type;
+    const TlLayout *l = type->layout;
+    int lanes = 1 << tl_layout_in_bits(l, TL_IN_LANE), lane = tl_layout_in_index(l, TL_IN_LANE);
+    uint32_t at[MOST_LANES], in[TL_IN_COUNT] = {0}, same[TL_IN_COUNT] = {0};
+    TL_ASSERT(lanes <= MOST_LANES, "a warp of %d lanes", lanes);
+    tl_layout_free_masks(l, same);
+    for (int64_t r = 0; r < tl_layout_registers(l); r += 1 << vec_bits) {
+        uint64_t on = 0;
+        for (int k = 0; k < lanes; k++) {
+            int32_t coord[TL_MAX_RANK];
+            uint32_t number = 0;
+            bool inside = true;
+            if (lane >= 0)
+                in[lane] = (uint32_t)k;
+            tl_layout_apply_reg(l, r, in, coord);
+            for (int d = 0; d < type->rank; d++) {
+                number += (uint32_t)coord[d] * p->stride[d];
+                inside = inside && coord[d] < type->shape[d];
+            }
+            at[k] = number * bytes;
+            bool first = lane < 0 || !((uint32_t)k & same[lane]);
+            on |= (uint64_t)(inside && first) << k;
+        }
+        if (on)
+            add_banks(x, tl_banks_count(at, lanes, on, bytes << vec_bits), 1);
+    }
+}
+
+/* Every thread reads all elements, each at the same time as all others. */
+static void add_table_reads(const TlOp *op, const TlTablePlan *p, uint32_t bytes,
+                            tilec_report_exchange *x)
+{
+    int lanes = 1 << lane_bits_of(op);
+    uint32_t at[MOST_LANES] = {0};
+    uint64_t all = lanes == MOST_LANES ? UINT64_MAX : ((uint64_t)1 << lanes) - 1;
+    add_banks(x, tl_banks_count(at, lanes, all, bytes * p->counted_at_once),
+              p->elems / p->counted_at_once);
+}
+
+static void explain_histogram(const TlOp *op, const TlTablePlan *p, tilec_report_exchange *x)
+{
+    add_table_writes(op, 0, p, p->elem_bytes, p->vec_bits, x);
+    add_table_reads(op, p, p->elem_bytes, x);
+    if (!p->weight_bytes)
+        return;
+    add_table_writes(op, 1, p, p->weight_bytes, p->weight_vec_bits, x);
+    add_table_reads(op, p, p->weight_bytes, x);
+}
+
+/* Which elements a warp gathers at once is not known: no wavefronts. */
 static void explain_table(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     TlTablePlan p = tl_table_plan(op);
     x->way = tl_format(e->out, "a table in shared memory, %u %s", p.nrounds,
                        p.nrounds == 1 ? "round" : "rounds");
     x->barriers = 2 * p.nrounds - 1;
+    if (op->opcode == TL_OP_HISTOGRAM)
+        explain_histogram(op, &p, x);
 }
 
 /* ---- parts ---- */
@@ -502,37 +560,43 @@ static const TlOp *buffer_op(const TlOp *op)
     return placed ? tl_buf_alloc(tl_op_place(op).buf) : op;
 }
 
-/* False: the op exchanges nothing. */
-static bool explain_op(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+static void explain_get(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
-    switch ((int)op->opcode) {
-    case TL_OP_CONVERT: explain_convert(e, op, x); return true;
-    case TL_OP_REDUCE: explain_reduce(e, op, x); return tl_in(op, 0)->type->rank > 0;
-    case TL_OP_SCAN: explain_scan(e, op, x); return true;
-    case TL_OP_DOT: explain_dot(e, op, x); return true;
-    case TL_OP_DOT_ASYNC: explain_dot_async(e, op, x); return true;
-    case TL_OP_GATHER:
-    case TL_OP_HISTOGRAM:
-    case TL_OP_REGROUP: explain_table(e, op, x); return true;
-    case TL_OP_PUT: explain_put(e, op, x); return true;
-    case TL_OP_GET: explain_buffer_use(e, op, op->out[0]->type, tl_in(op, 0), x); return true;
-    case TL_OP_COPY: explain_copy(e, op, x); return true;
-    case TL_OP_BULK_STORE: explain_bulk(e, op, x); return true;
-    case TL_OP_BARRIER:
-        x->way = "";
-        x->barriers = 1;
-        return true;
-    default: return false;
-    }
+    explain_buffer_use(e, op, op->out[0]->type, tl_in(op, 0), x);
 }
+
+static void explain_barrier(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    (void)e, (void)op;
+    x->way = "";
+    x->barriers = 1;
+}
+
+/* The ops by which threads exchange something. */
+static void (*const EXPLAIN[TL_OP_COUNT])(const TlExplain *, const TlOp *,
+                                          tilec_report_exchange *) = {
+    [TL_OP_CONVERT] = explain_convert,
+    [TL_OP_REDUCE] = explain_reduce,
+    [TL_OP_SCAN] = explain_scan,
+    [TL_OP_DOT] = explain_dot,
+    [TL_OP_DOT_ASYNC] = explain_dot_async,
+    [TL_OP_GATHER] = explain_table,
+    [TL_OP_HISTOGRAM] = explain_table,
+    [TL_OP_REGROUP] = explain_table,
+    [TL_OP_PUT] = explain_put,
+    [TL_OP_GET] = explain_get,
+    [TL_OP_COPY] = explain_copy,
+    [TL_OP_BULK_STORE] = explain_bulk,
+    [TL_OP_BARRIER] = explain_barrier};
 
 void tl_explain_exchanges(TlExplain *e)
 {
     TL_VEC(tilec_report_exchange) all = {0};
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         tilec_report_exchange x = {.op = tl_op_info(op->opcode)->text, .way = "", .why = ""};
-        if (!explain_op(e, op, &x))
+        if (!EXPLAIN[op->opcode] || (op->opcode == TL_OP_REDUCE && !tl_in(op, 0)->type->rank))
             continue;
+        EXPLAIN[op->opcode](e, op, &x);
         const TlType *t = tile_of(op);
         x.why = why_in_parts(e, op, x.why);
         x.position = tl_explain_position(e, op->loc);

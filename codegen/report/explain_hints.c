@@ -1,5 +1,6 @@
-/* The report's hints (hints.h): from the rows of the report. Costs are cycles of a multiprocessor
- * for a program, with the trips that explain_roof.c assumes: good for an order, no more. */
+/* The report's hints (hints.h), from the rows of the report. Costs are cycles of a multiprocessor
+ * per program, with the trip counts that explain_roof.c assumes: good enough to order hints, no
+ * more. */
 #include "codegen/report/hints.h"
 
 #include <stdlib.h>
@@ -201,12 +202,12 @@ static const tilec_report_access *load_of(const tilec_report_kernel *k,
 
 static void find_no_copy(TlHints *h, const tilec_report_exchange *x)
 {
-    enum { LEAST = 4 };
+    enum { LEAST_BYTES = 4 }; /* of an asynchronous copy */
     const tilec_report_access *a = load_of(h->e->k, x);
     if (!(h->e->target->can & TL_CAN_COPY) || strcmp(x->op, "put") != 0 || x->loop < 0 || !a ||
-        (!h->e->k->loops[x->loop].stages && a->width >= LEAST))
+        (!h->e->k->loops[x->loop].stages && a->width >= LEAST_BYTES))
         return;
-    const char *why = a->width < LEAST
+    const char *why = a->width < LEAST_BYTES
                           ? "it takes 4 bytes at least"
                           : "elements are computed with, or placed otherwise, on the way";
     tl_explain_hint(
@@ -249,7 +250,7 @@ static void find_exchanges(TlHints *h)
 
 /* ---- loops ---- */
 
-/* The highest roof of one trip. */
+/* The highest roof of one iteration. */
 static double busy_of(const TlHints *h, int loop)
 {
     double roofs[TL_ROOF_COUNT];
@@ -333,7 +334,7 @@ static bool matters(const TlHints *h, uint32_t row)
 /* Keeps what costs a twentieth of the program or more, and no long list. */
 static void keep_hints(TlHints *h)
 {
-    enum { MOST = 8, SHARE = 20 };
+    enum { MOST_HINTS = 8, SHARE = 20 };
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->rows.len; i++) {
         tilec_report_hint *r = &h->rows.data[i];
@@ -346,7 +347,7 @@ static void keep_hints(TlHints *h)
     if (n)
         qsort(h->rows.data, n, sizeof *h->rows.data, by_cycles);
     h->e->k->hints = h->rows.data;
-    h->e->k->nhints = n < MOST ? n : MOST;
+    h->e->k->nhints = n < MOST_HINTS ? n : MOST_HINTS;
 }
 
 void tl_explain_hints(TlExplain *e)

@@ -1,9 +1,9 @@
-/* The report's part on what is computed in registers (explain.h): arithmetic by line of the source,
- * and how many words of tiles a thread holds there.
+/* The report's part on what is computed in registers (explain.h): arithmetic by line of the
+ * source, and how many words of tiles a thread holds there.
  *
- * A tile is held from its op to its last use; what a loop carries, in the whole loop; constants,
- * and tiles that products read from buffers themselves, never. Registers of the target's compiler
- * come on top for addresses and fragments, and go where it computes a tile again. */
+ * A tile is held from its op to its last use; what a loop carries, throughout the loop; constants,
+ * and tiles that products read from buffers themselves, never. The target's compiler adds
+ * registers for addresses and fragments, and saves some where it computes a tile again. */
 #include "codegen/report/explain.h"
 #include "ir/layout/layout.h"
 #include <string.h>

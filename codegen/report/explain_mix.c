@@ -1,5 +1,5 @@
-/* The report's part on instructions (explain.h): how many of each class, and which of the kernel's
- * loops their main loop is. */
+/* The report's part on instructions (explain.h): how many there are of each class, and which loop
+ * of the kernel their main loop is. */
 #include <math.h>
 
 #include "codegen/report/explain.h"
@@ -49,7 +49,7 @@ static int main_loop(const tilec_report_kernel *k)
     return best;
 }
 
-/* Bytes that a block's loads and copies of a trip take. */
+/* Bytes that a block's loads and copies of an iteration take. */
 static double bytes_of(const TlExplain *e, const TlMixCounts *m)
 {
     double bytes = 0;
@@ -60,7 +60,7 @@ static double bytes_of(const TlExplain *e, const TlMixCounts *m)
     return bytes * e->k->warps * e->k->lanes;
 }
 
-/* Instructions of a warp for products, in a trip of the report's loop. */
+/* Instructions of a warp for products, in an iteration of the report's loop. */
 static double products_of(const TlExplain *e, int loop, bool *out_by_matrix)
 {
     double matrix = 0, macs = 0;
@@ -75,8 +75,8 @@ static double products_of(const TlExplain *e, int loop, bool *out_by_matrix)
     return matrix > 0 ? matrix : macs / e->k->threads;
 }
 
-/* The compiler's tools unroll loops, and the lowering makes loops of long products: so many trips
- * of the report's loop are one of the machine's. */
+/* The compiler's tools unroll loops, and the lowering makes loops of long products: so many
+ * iterations of the report's loop are one of the machine's. */
 static double unrolled(const TlExplain *e, const TlMix *m, int loop)
 {
     bool by_matrix;

@@ -1,5 +1,5 @@
-/* The report's part on limits (explain.h): roofs of a trip of the main loop and of a program, what
- * latency costs on top, intensity. */
+/* The report's part on limits (explain.h): the roofs of one iteration of the main loop and of a
+ * program, the cost of latency on top, and intensity. */
 #include <stdlib.h>
 
 #include "codegen/report/explain.h"
@@ -28,7 +28,7 @@ static void keep_roofs(TlExplain *e, const double *trip, const double *program)
     e->k->nroofs = n;
 }
 
-/* Floating-point operations of a trip of the main loop; without one, of the program. */
+/* Floating-point operations of an iteration of the main loop; without one, of the program. */
 static double flops_of(const tilec_report_kernel *k)
 {
     double n = (double)k->outside.flops;

@@ -1,4 +1,4 @@
-/* The report's part on time (explain.h): how far ahead things are begun, what waits for them. */
+/* The report's part on time (explain.h): how far ahead things start, and what waits for them. */
 #include "codegen/report/explain.h"
 #include "ir/remark.h"
 #include "passes/analysis/buffer_use.h"
@@ -9,7 +9,7 @@ static bool is_pipelined(const TlOp *loop)
 }
 
 /* What a yielded value is called where it arrives: an if's result, or a value of a pipelined loop's
- * next trip. NULL: neither. */
+ * next iteration. NULL: neither. */
 static const TlValue *arrives_as(const TlUse *u, uint32_t *trips)
 {
     const TlOp *parent = u->user->block->parent;
@@ -22,12 +22,12 @@ static const TlValue *arrives_as(const TlUse *u, uint32_t *trips)
     return is_pipelined(parent) ? parent->regions[0]->args[i + 1] : NULL;
 }
 
-/* Trips until a loaded value is used for the first time, by anything but the loop itself. */
+/* Iterations until a loaded value is used for the first time, by anything but the loop itself. */
 static uint32_t trips_to_use(const TlValue *v)
 {
-    enum { MOST = 64 };
+    enum { MOST_OPS = 64 }; /* that are followed: a loop would never end */
     uint32_t trips = 0;
-    for (int i = 0; i < MOST && v; i++) {
+    for (int i = 0; i < MOST_OPS && v; i++) {
         const TlValue *next = NULL;
         for (const TlUse *u = v->uses; u && !next; u = u->next) {
             if (u->user->opcode == TL_OP_PUT)

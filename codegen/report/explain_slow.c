@@ -1,6 +1,6 @@
-/* The report's hints (hints.h) that come from ops: divisions, products without matrix instructions,
- * indices of 64 bits. Instructions of an op are those that the targets' compilers make of it,
- * roughly. */
+/* The report's hints (hints.h) that come from ops: divisions, products without matrix
+ * instructions, indices of 64 bits. The numbers of instructions per op are roughly what the
+ * targets' compilers make. */
 #include "codegen/report/hints.h"
 #include "ir/plan/mma.h"
 #include "passes/analysis/facts.h"

@@ -1,5 +1,5 @@
-/* The report's part on how often loops run (explain.h): which extent of which parameter their bound
- * is, when it is one, but for a constant. */
+/* The report's part on how often loops run (explain.h): which extent of which parameter, up to a
+ * constant, is their bound, if it is one. */
 #include "codegen/report/explain.h"
 #include "passes/analysis/facts.h"
 
@@ -20,7 +20,7 @@ static bool small_const(const TlValue *v, int64_t *out)
     return true;
 }
 
-/* x - x % n, which is where a loop ends that has its last trip peeled off. */
+/* x - x % n, which is where a loop ends that has its last iteration peeled off. */
 static bool is_rounded_down(const TlOp *op, int64_t *n)
 {
     const TlOp *rest = op->opcode == TL_OP_SUB ? tl_in(op, 1)->def : NULL;
@@ -31,9 +31,9 @@ static bool is_rounded_down(const TlOp *op, int64_t *n)
 /* Follows casts, sums with constants, and one rounding down. */
 static bool find_bound(const TlValue *v, Bound *out)
 {
-    enum { MOST = 16 };
+    enum { MOST_OPS = 16 }; /* that are followed; sources have few */
     *out = (Bound){0};
-    for (int i = 0; i < MOST && v->def; i++) {
+    for (int i = 0; i < MOST_OPS && v->def; i++) {
         const TlOp *op = v->def;
         int64_t n = 0;
         bool sum = op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB;

@@ -1,5 +1,5 @@
-/* The report's sums (explain.h): what a block moves and computes, loop by loop, from the rows that
- * are there. */
+/* The report's sums (explain.h): what a block moves and computes, loop by loop, added up from the
+ * report's rows. */
 #include "codegen/report/explain.h"
 
 static tilec_report_work *place(TlExplain *e, int loop)

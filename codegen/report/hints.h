@@ -1,5 +1,5 @@
-/* What costs time that it need not (explain_hints.c, explain_slow.c): found by several functions,
- * each of which prices what it finds; what costs little is not told. */
+/* Avoidable costs (explain_hints.c, explain_slow.c): several functions find them, and each prices
+ * what it finds; cheap ones are not reported. */
 #ifndef TL_HINTS_H
 #define TL_HINTS_H
 #include "codegen/report/explain.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "codegen/report/mix.h"
-#include "codegen/target/llvm.h"
 #include "ir/support/guard.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-/* PTX for tl_mix_count: where there is no ptxas, it tells roughly what the code will be. */
+/* PTX for tl_mix_count: without ptxas, it gives a rough idea of the machine code. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* NVIDIA's machine code for tl_mix_count, without a disassembler: a cubin is an ELF file with a
- * section for each kernel, an instruction is 16 bytes, its low 9 bits say which it is (sass.def).
- * Where widths and branches have their bits, ptxas showed: test/tools/sassmix_probe.py. */
+/* NVIDIA's machine code for tl_mix_count, without a disassembler. A cubin is an ELF file with a
+ * section for each kernel; an instruction is 16 bytes, and its low 9 bits give the operation
+ * (sass.def). The bits for widths and branches were found with ptxas: test/tools/sassmix_probe.py.
+ */
 #include <elf.h>
 #include <string.h>
 

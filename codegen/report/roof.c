@@ -125,7 +125,7 @@ bool tl_roof_assumes(const tilec_report_kernel *k, const tilec_report_launch *la
     return false;
 }
 
-/* What is summed up: a program of the launch, or a trip of one loop. */
+/* What is summed up: a program of the launch, or an iteration of one loop. */
 typedef struct Sum {
     const tilec_report_kernel *k;
     const tl_gpu *rates;
@@ -202,7 +202,8 @@ static void add_bytes(const Sum *s)
     }
 }
 
-/* Instructions of the classes. Trips of the machine's main loop may be several of the report's. */
+/* Instructions of the classes. Iterations of the machine's main loop may be several of the
+ * report's. */
 static double instructions(const Sum *s, unsigned classes)
 {
     const tilec_report_kernel *k = s->k;

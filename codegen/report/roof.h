@@ -30,8 +30,8 @@ const char *tl_roof_advice(TlRoof roof);
 /* Multiply-adds in a cycle with operands of so many bits: of matrix instructions, if it has any. */
 double tl_rates_matrix(const tl_gpu *rates, int bits);
 
-/* How often a block of the launch does what is in a loop (-1: outside of all): trips, times those
- * of the loops around it; `assumed_trips` where they are not known. launch NULL: of any. */
+/* How often a block of the launch does what is in a loop (-1: outside of all): iterations, times
+ * those of the loops around it; `assumed_trips` where they are not known. launch NULL: of any. */
 double tl_roof_runs(const tilec_report_kernel *k, const tilec_report_launch *launch, int loop);
 /* Are some not known? */
 bool tl_roof_assumes(const tilec_report_kernel *k, const tilec_report_launch *launch);
@@ -39,7 +39,7 @@ bool tl_roof_assumes(const tilec_report_kernel *k, const tilec_report_launch *la
 /* Cycles of a multiprocessor for one block, roof by roof; 0 where nothing is known. */
 void tl_roofs(const tilec_report_kernel *k, const tl_gpu *rates, const tilec_report_launch *launch,
               double out[TL_ROOF_COUNT]);
-/* The same for one trip of a loop, without the loops inside. */
+/* The same for one iteration of a loop, without the loops inside. */
 void tl_roofs_of_trip(const tilec_report_kernel *k, const tl_gpu *rates, int loop,
                       double out[TL_ROOF_COUNT]);
 /* Of what `busy` cycles of a block leave of a memory access's latency, the part that other blocks

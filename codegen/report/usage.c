@@ -1,4 +1,4 @@
-/* Registers and spills: the words of ptxas, the notes of AMD code objects (usage.h). */
+/* Registers and spills, from the output of ptxas and the notes of AMD code objects (usage.h). */
 #include "codegen/report/usage.h"
 
 #include "codegen/target/notes.h"

@@ -1,4 +1,4 @@
-/* What the targets' own tools say of compiled kernels: registers, spills, memory of a thread. */
+/* What the targets' own tools report on compiled kernels: registers, spills, memory per thread. */
 #ifndef TL_USAGE_H
 #define TL_USAGE_H
 #include "codegen/target/target.h"

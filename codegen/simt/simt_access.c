@@ -66,9 +66,9 @@ static void move(TlSimt *g, TlSimtAccess *a, uint32_t i, bool is_small)
 /* Are start and stride below 2^31, with bytes for elements? */
 static bool is_small(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
 {
-    enum { MOST = 1 << 22 };
+    enum { MOST_STRIDE = 1 << 22 };
     LLVMValueRef s = a->stride[i];
-    bool known = LLVMIsAConstantInt(s) && llabs(LLVMConstIntGetSExtValue(s)) <= MOST;
+    bool known = LLVMIsAConstantInt(s) && llabs(LLVMConstIntGetSExtValue(s)) <= MOST_STRIDE;
     return a->place.index[i].value->type->dtype == TL_I32 && (known || info->local >> i & 1);
 }
 

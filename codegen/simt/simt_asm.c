@@ -1,5 +1,5 @@
-/* asm: the target's own instructions, once per element. {0} of the text is the result, {1}, {2},
- * ... are the operands; LLVM calls them $0, $1, $2, ... */
+/* asm: the target's own instructions, once per element. In the text, {0} is the result and {1},
+ * {2}, ... are the operands; LLVM calls them $0, $1, $2, ... */
 #include "codegen/simt/simt.h"
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* Lowering of products by warpgroups (ir/plan/async_dot.h): one leaf for each strip of the
- * accumulator and step of k, steps outermost; the first one has the fence in front, the last one
- * closes the group.
+ * accumulator and step of k, with the steps outermost; the fence stands before the first, and the
+ * last closes the group.
  *
- * A token is its tile's registers, which hold nothing until they come out of AWAIT: its leaf takes
- * them and gives them back, so that nothing that reads them is moved in front of it. The address of
- * an operand is a slot's, which is equal in all threads, plus what the warpgroup has of M or N,
- * plus a constant. */
+ * A token is its tile's registers, which hold nothing useful until AWAIT returns them: its leaf
+ * takes them and gives them back, so that no reader is moved in front of it. The address of an
+ * operand is a slot's, equal in all threads, plus the warpgroup's offset along M or N, plus a
+ * constant. */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/async_dot.h"
 #include "ir/plan/layout_rules.h"

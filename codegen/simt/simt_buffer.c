@@ -1,10 +1,10 @@
-/* Accesses of a view by a base that the whole block shares and offsets of 32 bits (leaves LDB,
- * STB), where the target has them and the tile is small enough.
+/* Accesses of a view by a base that the whole block shares and 32-bit offsets (leaves LDB, STB),
+ * if the target has them and the tile is small enough.
  *
- * The base is the tile's first element. Bounds are the hardware's where one number says them: the
- * tile has one axis that is not scalar, so what is left of the view from its start is how many
- * bytes there are; a scalar index outside makes it none. Other tests and masks are the predicate.
- * Then what registers add to the thread's offset is the same for all threads, and apart. */
+ * The base is the tile's first element. The hardware tests bounds that one number can express: if
+ * only one axis of the tile is not scalar, this number is how many bytes of the view are left from
+ * the tile's start, or 0 if a scalar index is outside. Other tests and masks form the predicate.
+ * What registers add to the thread's offset is then the same for all threads, and is kept apart. */
 #include "codegen/simt/simt_access.h"
 #include "passes/analysis/facts.h"
 

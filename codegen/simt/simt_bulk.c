@@ -147,7 +147,7 @@ static LLVMValueRef is_empty(TlSimt *g, const TlPlace *p)
     return any;
 }
 
-/* An axis along which the copy does not move from trip to trip, if there is one. */
+/* An axis along which the copy does not move from iteration to iteration, if there is one. */
 static uint32_t still_axis(const TlOp *op, const TlPlace *p)
 {
     for (uint32_t i = 0; i < p->naxes; i++) {

@@ -1,12 +1,12 @@
 /* Values that loops and branches carry: the phis of their registers.
  *
- * One phi per register; but what was loaded several registers at a time stays together, from the
- * load to who wants single elements. Otherwise a loop that loads for its next trip would take the
- * vectors apart at the end of this one (or move registers to where the next user wants them), and
- * wait there for what it has only just begun to load. */
+ * There is one phi per register, but several registers that were loaded together stay together,
+ * from the load to the first user of single elements. Otherwise a loop that loads for its next
+ * iteration would take the vectors apart at the end of this one (or move registers to where the
+ * next user wants them), and wait there for loads that have only just begun. */
 #include "codegen/simt/simt.h"
 
-enum { WORD_BYTES = 4, MOST_DEPTH = 8 };
+enum { WORD_BYTES = 4, MOST_DEPTH = 8 /* of loops and branches that are looked into: recursion */ };
 
 int64_t tl_simt_count(const TlValue *v)
 {
@@ -62,20 +62,15 @@ static int loaded_together(const TlSimt *g, const TlValue *v, int depth)
     const TlOp *op = v->def ? v->def : v->block->parent;
     if (depth > MOST_DEPTH || !op)
         return 1;
-    switch ((int)op->opcode) {
-    case TL_OP_LOAD: return loaded_by(g, op);
-    case TL_OP_IF: {
-        int n = loaded_together(g, tl_in(op->regions[0]->last, v->index), depth + 1);
-        return n == 1
-                   ? 1
-                   : least(n, loaded_together(g, tl_in(op->regions[1]->last, v->index), depth + 1));
-    }
-    case TL_OP_FOR:
-        if (!v->def && v->index == 0)
-            return 1;
+    if (op->opcode == TL_OP_LOAD)
+        return loaded_by(g, op);
+    if (op->opcode == TL_OP_FOR && (v->def || v->index > 0))
         return carried_together(g, op, v->def ? v->index : v->index - 1, depth);
-    default: return 1;
-    }
+    if (op->opcode != TL_OP_IF)
+        return 1;
+    int n = loaded_together(g, tl_in(op->regions[0]->last, v->index), depth + 1);
+    return n == 1 ? 1
+                  : least(n, loaded_together(g, tl_in(op->regions[1]->last, v->index), depth + 1));
 }
 
 /* Registers that one phi carries: at least a word of them. */

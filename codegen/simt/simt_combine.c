@@ -1,4 +1,4 @@
-/* Places in shared memory and partial results (simt_exchange.h). */
+/* Addresses of partial results in shared memory, and combining them (simt_exchange.h). */
 #include "codegen/simt/simt_exchange.h"
 
 /* ---- numbers that are linear in the thread ---- */

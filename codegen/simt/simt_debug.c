@@ -1,5 +1,5 @@
-/* print and assert in the SIMT lowering: one leaf per thread or register, which does nothing unless
- * its predicate holds. Only the owner of an element speaks of it. */
+/* print and assert in the SIMT lowering: one leaf per thread or register, which does nothing
+ * unless its predicate holds. Only the owner of an element reports it. */
 #include "codegen/simt/simt_access.h"
 
 /* The index of `text` in the text table, followed by `shape` for prints. */

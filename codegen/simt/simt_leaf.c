@@ -101,19 +101,17 @@ static tl_leaf leaf_of_op(const TlOp *op)
 {
     bool is_approx = tl_attr_flag(op, TL_ATTR_APPROX);
     int64_t approx = tl_attr_int(op, TL_ATTR_APPROX, TL_APPROX_ANY);
-    switch (op->opcode) {
-    case TL_OP_EXP2: return approx == TL_APPROX_FLUSH ? TL_LEAF_EX2_FTZ : TL_LEAF_EX2;
-    case TL_OP_DIV:
-        return !is_approx                ? TL_LEAF_COUNT
-               : approx != TL_APPROX_ANY ? TL_LEAF_DIV_BIG
-                                         : TL_LEAF_DIV;
-    case TL_OP_SQRT: return is_approx ? TL_LEAF_SQRT : TL_LEAF_COUNT;
-    case TL_OP_MIN: return TL_LEAF_MIN;
-    case TL_OP_MAX: return TL_LEAF_MAX;
-    case TL_OP_MIN_NAN: return TL_LEAF_MIN_NAN;
-    case TL_OP_MAX_NAN: return TL_LEAF_MAX_NAN;
-    default: return TL_LEAF_COUNT;
-    }
+    if (op->opcode == TL_OP_EXP2)
+        return approx == TL_APPROX_FLUSH ? TL_LEAF_EX2_FTZ : TL_LEAF_EX2;
+    if (op->opcode == TL_OP_DIV && is_approx)
+        return approx != TL_APPROX_ANY ? TL_LEAF_DIV_BIG : TL_LEAF_DIV;
+    if (op->opcode == TL_OP_SQRT && is_approx)
+        return TL_LEAF_SQRT;
+    return op->opcode == TL_OP_MIN       ? TL_LEAF_MIN
+           : op->opcode == TL_OP_MAX     ? TL_LEAF_MAX
+           : op->opcode == TL_OP_MIN_NAN ? TL_LEAF_MIN_NAN
+           : op->opcode == TL_OP_MAX_NAN ? TL_LEAF_MAX_NAN
+                                         : TL_LEAF_COUNT;
 }
 
 static bool is_number(LLVMValueRef x, double number)

@@ -42,12 +42,12 @@ static void lower_for(TlSimt *g, TlOp *op)
     LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
-    LLVMTypeRef count = LLVMTypeOf(lo) == g->i64 ? g->i64 : g->i32; /* trips of i32 fit u32 */
+    LLVMTypeRef count = LLVMTypeOf(lo) == g->i64 ? g->i64 : g->i32; /* iterations of i32 fit u32 */
     n = LLVMBuildIntCast2(g->b, n, count, 0, "");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef i = LLVMBuildPhi(g->b, count, "trip"), zero = LLVMConstInt(count, 0, 0);
-    bool down = !body->args[0]->uses; /* trips that are left: one value lives, not two */
+    bool down = !body->args[0]->uses; /* iterations that are left: one value lives, not two */
     LLVMAddIncoming(i, down ? &n : &zero, &entry, 1);
     TlSimtCarried *phis = tl_simt_carry(g, op->nout, body->args + 1);
     tl_simt_carry_from(g, op, 3, op->nout, phis, entry);
@@ -93,13 +93,17 @@ static void lower_while(TlSimt *g, TlOp *op)
  * most that a thread can have anyway. */
 static void set_registers(TlSimt *g, bool consumers)
 {
-    enum { FILE = 64 * 1024, UNIT = 8, FEW = 24, SOME = 32, MOST = 240, WARPS = 4 };
+    /* Registers of a multiprocessor; setmaxnreg takes multiples of UNIT. Of a thread: the fewest,
+     * those of a producer beside many groups, the most. Warps of a group. */
+    enum { FILE = 64 * 1024, UNIT = 8, FEW = 24, SOME = 32, MOST_EACH = 240, WARPS = 4 };
     uint32_t groups = (1u << g->warp_bits) / WARPS, few = groups > 2 ? SOME : FEW,
              all = FILE / g->code->threads / UNIT * UNIT;
     uint32_t many = (all * (groups + 1) - few) / groups / UNIT * UNIT;
-    if (all > MOST)
+    if (all > MOST_EACH)
         return;
-    LLVMValueRef args[] = {tl_simt_i32(g, !consumers ? few : many > MOST ? MOST : many),
+    LLVMValueRef args[] = {tl_simt_i32(g, !consumers         ? few
+                                          : many > MOST_EACH ? MOST_EACH
+                                                             : many),
                            tl_simt_i32(g, consumers)};
     tl_simt_leaf(g, TL_LEAF_REGISTERS, 2, args);
 }
@@ -453,14 +457,8 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_VIEW:
     case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;
     case TL_OP_EXTENT:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->extent[axis];
-        return;
     case TL_OP_STRIDE:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->stride[axis];
-        return;
-    case TL_OP_VIEW_PTR:
-        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->ptr;
-        return;
+    case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = tl_gen_of_view(&g->gen, op); return;
     case TL_OP_LOAD: tl_simt_load(g, op); return;
     case TL_OP_STORE: tl_simt_store(g, op); return;
     case TL_OP_INSIDE: tl_simt_inside(g, op); return;
@@ -544,15 +542,6 @@ static LLVMValueRef load_slot(TlGen *gen, uint32_t n, tile_slot_kind kind)
         LLVMPositionBuilderAtEnd(g->b, here);
     tl_gen_set_loc(gen, g->loc);
     return x;
-}
-
-static int log2_of(uint32_t x)
-{
-    int n = 0;
-    while (1u << n < x)
-        n++;
-    TL_ASSERT(1u << n == x, "%u is no power of two", x);
-    return n;
 }
 
 static void begin_function(TlSimt *g)
@@ -649,8 +638,8 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     code->symbol = symbol;
     code->flags = options->check ? TILE_KERNEL_CHECKED : 0;
     code->warps = fn->body->warps ? (uint32_t)fn->body->warps : 1;
-    g.lane_bits = log2_of((uint32_t)options->target->lanes);
-    g.warp_bits = log2_of(code->warps);
+    g.lane_bits = tl_ceil_log2((uint32_t)options->target->lanes);
+    g.warp_bits = tl_ceil_log2(code->warps);
     code->two_flows = has_two_flows(fn);
     code->cluster = cluster_of(fn);
     g.crossed_axis = code->cluster ? (uint32_t)fn->info->cluster_axis : 0;

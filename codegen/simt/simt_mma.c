@@ -1,12 +1,12 @@
 /* Lowering of matrix products by matrix instructions (ir/plan/mma.h), in the order of
- * ir/plan/mma_turns.h:
+ * ir/plan/mma_order.h:
  *
  *     for each instruction
- *         at the start of a turn: a fence; what the next turn takes is read
+ *         at the start of a burst: a fence; what the next burst takes is read
  *         its parts of A and of B as words of a lane, each made when first needed
  *         one leaf
  *
- * The fences are of a single thread and order nothing but the reads; amd_turns.c makes more of
+ * The fences are of a single thread and order nothing but the reads; amd_bursts.c makes more of
  * them.
  *
  * What register of which tile a lane gives to the instruction is asked by coordinates: those of the
@@ -15,8 +15,7 @@
  * fragment's own k, as the tile's layout may repeat data there. */
 #include "codegen/leaf/leaves.h"
 #include "codegen/simt/simt_exchange.h"
-#include "ir/plan/layout_rules.h"
-#include "ir/plan/mma_turns.h"
+#include "ir/plan/mma_order.h"
 
 enum { MAX_FRAGMENT = 32 }; /* elements of a lane */
 
@@ -146,41 +145,41 @@ static void fence(const Mma *m, LLVMAtomicOrdering order)
     LLVMBuildFence(m->g->b, order, 1, "");
 }
 
-/* The turn that begins with instruction `first`. waits: has something been read for it? Returns
+/* The burst that begins with instruction `first`. waits: has something been read for it? Returns
  * whether something is read for the next one. */
-static bool start_turn(const Mma *m, uint32_t first, uint32_t turn, bool waits)
+static bool start_burst(const Mma *m, uint32_t first, uint32_t burst, bool waits)
 {
-    bool marks = tl_attr(m->op, TL_ATTR_IN_TURN) != NULL;
+    bool marks = tl_attr(m->op, TL_ATTR_BURST) != NULL;
     if (marks && waits)
         fence(m, LLVMAtomicOrderingAcquire);
-    else if (marks && has_unread(m, first + turn, first + 2 * turn))
+    else if (marks && has_unread(m, first + burst, first + 2 * burst))
         fence(m, LLVMAtomicOrderingAcquireRelease);
-    return read_parts(m, first + turn, first + 2 * turn);
+    return read_parts(m, first + burst, first + 2 * burst);
 }
 
 /* Copies that are to be spread start between the instructions. As nothing is read across the start
- * of a copy, a step has the operands of the next one read before, as a turn has. */
+ * of a copy, a step has the operands of the next one read before, as a burst has. */
 static void multiply_all(const Mma *m, LLVMValueRef *acc)
 {
     TlMap made;
     const TlMmaOrder *o = &m->order;
     uint32_t n = o->issues.len, step = m->g->spread ? o->blocks.len : 0,
-             turn = (uint32_t)tl_attr_int(m->op, TL_ATTR_IN_TURN, step);
+             burst = (uint32_t)tl_attr_int(m->op, TL_ATTR_BURST, step);
     bool waits = true;
     tl_map_init(&made, m->g->arena);
-    if (turn)
-        read_parts(m, 0, turn);
+    if (burst)
+        read_parts(m, 0, burst);
     for (uint32_t i = 0; i < n; i++) {
         const TlMmaIssue *at = &o->issues.data[i];
-        if (turn && i % turn == 0)
-            waits = start_turn(m, i, turn, waits);
+        if (burst && i % burst == 0)
+            waits = start_burst(m, i, burst, waits);
         LLVMValueRef x[2];
         for (int operand = 0; operand < 2; operand++)
             x[operand] = part(m, &made, operand, tl_mma_part(o, at, operand), m->k - at->k);
         acc[at->block] = multiply(m, x[0], x[1], acc[at->block]);
         tl_simt_begin_spread(m->g, i + 1, n);
     }
-    if (tl_attr(m->op, TL_ATTR_IN_TURN))
+    if (tl_attr(m->op, TL_ATTR_BURST))
         fence(m, LLVMAtomicOrderingRelease);
 }
 
@@ -202,7 +201,7 @@ static Mma mma_of(TlSimt *g, const TlOp *op)
 {
     const TlType *a = tl_in(op, 0)->type;
     Mma m = {.g = g, .op = op, .mma = tl_mma_of(op), .k = a->shape[a->rank - 1]};
-    m.order = tl_mma_order(g->arena, op, tl_attr(op, TL_ATTR_IN_TURN) != NULL);
+    m.order = tl_mma_order(g->arena, op, tl_attr(op, TL_ATTR_BURST) != NULL);
     m.kind = tl_leaf_mma_kind(m.mma);
     for (int i = 0; i < 3; i++)
         m.type[i] = (TlType){.kind = TL_TILE, .dtype = m.mma->type[i]};
@@ -210,12 +209,12 @@ static Mma mma_of(TlSimt *g, const TlOp *op)
     return m;
 }
 
-/* The first turn; where there are none, the first step of k. */
+/* The first burst; where there are none, the first step of k. */
 void tl_simt_mma_read_first(TlSimt *g, const TlOp *op)
 {
     Mma m = mma_of(g, op);
-    int64_t turn = tl_attr_int(op, TL_ATTR_IN_TURN, m.order.blocks.len);
-    read_parts(&m, 0, (uint32_t)turn);
+    int64_t burst = tl_attr_int(op, TL_ATTR_BURST, m.order.blocks.len);
+    read_parts(&m, 0, (uint32_t)burst);
 }
 
 void tl_simt_mma(TlSimt *g, TlOp *op)

@@ -1,8 +1,8 @@
 /* Lowering of scans, after the plan of ir/plan/scan_plan.h.
  *
- * Padding comes last, where nobody looks, unless the scan is reversed: then a block has a value
- * when its lowest coordinate is inside. What the scan begins with comes before each cell's
- * prefix. */
+ * Padding comes last and is never looked at, unless the scan is reversed: then a block has a value
+ * if its lowest coordinate is inside. The scan's initial values are combined in front of each
+ * cell's prefix. */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/scan_plan.h"
 

@@ -130,13 +130,13 @@ _Static_assert(TL_LEAF_STSM_4 == TL_LEAF_STSM_1 + 2 && TL_LEAF_STSM_T_4 == TL_LE
 
 static void put_matrices(const Slot *s, LLVMValueRef *regs)
 {
-    enum { FIXED = 2, MOST = 4 };
+    enum { FIXED = 2, MOST_WORDS = 4 }; /* operands of a leaf: slot and offset, a word a matrix */
     TlSimt *g = s->g;
     TlType elem = {.kind = TL_TILE, .dtype = s->buf->dtype};
     int words = s->plan->words, in_word = (int)s->plan->nregs / words;
     for (uint32_t i = 0; i < s->plan->naccesses; i++) {
         const TlBufAccess *a = &s->plan->accesses[i];
-        LLVMValueRef args[FIXED + MOST] = {start_of(s), offset_in_slot(s, a)}, x[MOST];
+        LLVMValueRef args[FIXED + MOST_WORDS] = {start_of(s), offset_in_slot(s, a)}, x[MOST_WORDS];
         for (int w = 0; w < words; w++) {
             for (int e = 0; e < in_word; e++)
                 x[e] = regs[a->regs[w * in_word + e]];

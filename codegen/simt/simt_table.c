@@ -257,17 +257,6 @@ void tl_simt_regroup(TlSimt *g, TlOp *op)
 
 /* ---- histogram ---- */
 
-/* The greatest vector that divides the elements, so that none is read that was not written; of one
- * access. */
-static int vector_of(const Table *t)
-{
-    enum { MOST_BYTES = 16 };
-    int n = 4;
-    while (t->p.elems % (uint32_t)n || t->p.weight_bytes * (uint32_t)n > MOST_BYTES)
-        n /= 2;
-    return n;
-}
-
 /* sum + weight, or 1, where the value is the register's bin */
 static LLVMValueRef add_where(const Table *t, LLVMValueRef is, LLVMValueRef sum,
                               LLVMValueRef weight)
@@ -288,7 +277,7 @@ static void count_round(const Table *t, LLVMValueRef first, void *user, LLVMValu
     LLVMBuilderRef b = g->b;
     const TlLayout *l = t->op->out[0]->type->layout;
     int64_t nbins = tl_layout_registers(l);
-    int n = vector_of(t);
+    int n = (int)t->p.counted_at_once;
     LLVMValueRef v[4], weight[4] = {NULL, NULL, NULL, NULL}, zero = u32(t, 0);
     LLVMValueRef left = LLVMBuildSub(b, u32(t, t->p.elems), first, "");
     LLVMValueRef end =

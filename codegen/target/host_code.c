@@ -1,4 +1,5 @@
-/* Objects for host CPUs: the names of what they use, and the proof that they are closed. */
+/* Objects for host CPUs: the names of the features that they use, and the proof that they have no
+ * undefined symbols. */
 #include "codegen/target/host_code.h"
 
 #include <elf.h>

@@ -1,5 +1,5 @@
-/* Code that host CPUs run: cpu targets, and GPU targets for the emulator. Which features of the CPU
- * it uses, and that nothing in it is undefined; and objects that carry images. */
+/* Code that host CPUs run: for cpu targets, and GPU targets for the emulator. Which CPU features
+ * it uses, the check that nothing in it is undefined, and objects that carry images. */
 #ifndef TL_HOST_CODE_H
 #define TL_HOST_CODE_H
 #include "codegen/target/llvm.h"

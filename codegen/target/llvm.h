@@ -1,6 +1,6 @@
-/* The only file that knows LLVM's version and global state: target machines, passes, emission,
- * faults. LLVM's fatal errors unwind to the enclosing guard as TL_FAULT_LLVM; the LLVM context
- * of that compilation is lost. */
+/* LLVM behind one interface: target machines, passes, emission, faults. Only llvm.c knows LLVM's
+ * version and global state. LLVM's fatal errors unwind to the enclosing guard as TL_FAULT_LLVM;
+ * the LLVM context of that compilation is lost. */
 #ifndef TL_LLVM_H
 #define TL_LLVM_H
 #include <llvm-c/Core.h>

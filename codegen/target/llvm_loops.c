@@ -1,5 +1,6 @@
-/* A walk in depth from the first block finds the branches back: those to a block of the path that
- * it is on. What such a branch is reached from without its target is the target's loop. */
+/* Finds loops: a depth-first walk from the first block finds the back edges, which lead to a block
+ * on the current path. The blocks that reach such an edge without passing its target form the
+ * target's loop. */
 #include "codegen/target/llvm_loops.h"
 
 #include <stdlib.h>

@@ -1,13 +1,14 @@
-/* Running out of memory in LLVM: a fault, where LLVM by itself would end the process.
+/* Running out of memory in LLVM: a fault, where LLVM itself would end the process.
  *
- * LLVM is C++ without exceptions. Where operator new finds nothing, C++ calls the new-handler of
- * the process; where the containers of LLVM find nothing, LLVM calls its own handler. Both of ours
- * unwind to the guard of the compilation, and what LLVM had in hand is lost.
+ * LLVM is C++ without exceptions. When operator new fails, C++ calls the new-handler of the
+ * process; when LLVM's containers fail, LLVM calls its own handler. Both of ours unwind to the
+ * guard of the compilation, and what LLVM was building is lost.
  *
- * What LLVM makes once in a process (registered passes, tables), it makes behind locks, which a
- * fault leaves locked: who came after would wait forever. So that is done ahead (llvm.c), for each
- * family of targets, and where it runs out of memory LLVM is not used again. Some functions
- * allocate behind a lock at any time (LOCKED): these get memory that is kept for them. */
+ * What LLVM makes once in a process (registered passes, tables), it makes under locks, which a
+ * fault would leave locked, so that later callers would wait forever. So all of that is made ahead
+ * (llvm.c), for each family of targets; if it runs out of memory there, LLVM is not used again.
+ * Some functions allocate under a lock at any time (LOCKED): they get memory that is reserved for
+ * them. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unwind.h>

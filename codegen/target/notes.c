@@ -1,7 +1,7 @@
 /* The notes of AMD code (notes.h).
  *
  * In objects they are MessagePack: a map whose "amdhsa.kernels" is an array of maps, one for each
- * kernel. What is not asked for is skipped. In assembly they are the same as YAML, a key a line,
+ * kernel. Other entries are skipped. In assembly they are the same as YAML, one key per line, with
  * those of a kernel in alphabetical order. */
 #include "codegen/target/notes.h"
 

@@ -1,4 +1,4 @@
-/* What LLVM notes of kernels in AMD code. */
+/* What LLVM notes about the kernels in AMD code. */
 #ifndef TL_NOTES_H
 #define TL_NOTES_H
 #include <stdbool.h>

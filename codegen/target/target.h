@@ -1,5 +1,5 @@
 /* Targets: rows of target.def, runtime/contract/gpu.def, family.def and pipeline.def. Other files
- * ask for the fact that they need, never which family a target is of: so a new target is a row. */
+ * ask for the fact that they need, never for the target's family, so a new target is one row. */
 #ifndef TL_TARGET_H
 #define TL_TARGET_H
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* Threads that compile (worker.h).
  *
- * LLVM follows chains of instructions by recursion: a long kernel takes tens of MB of stack, and
- * who calls us may be a thread with little. So every compilation has a thread of its own with a
- * stack that is large enough; pages that are not touched cost nothing. */
+ * LLVM follows chains of instructions recursively: a long kernel takes tens of MB of stack, and
+ * the caller may be a thread with little. So every compilation has a thread of its own with a
+ * large enough stack; pages that are not touched cost nothing. */
 #include "codegen/target/worker.h"
 
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 /* The largest of these that the process has room for, which is at most an eighth of its limit
  * (ulimit -v): a compilation takes three, and LLVM has to be loaded and to work beside them. */
 static const size_t STACKS[] = {1 << 29, 1 << 26, 1 << 23};
-enum { NSTACKS = sizeof STACKS / sizeof *STACKS, PART = 8, GUARD = 1 << 16, LEAST = 1 << 22 };
+enum { NSTACKS = sizeof STACKS / sizeof *STACKS, PART = 8, GUARD = 1 << 16, LEAST_STACK = 1 << 22 };
 
 /* Workers of this process, between start and join: a fork leaves their locks, and LLVM's, held in
  * the child for ever. */
@@ -105,7 +105,7 @@ static bool has_stack(void)
     bool known = pthread_attr_getstack(&attr, &address, &size) == 0;
     pthread_attr_destroy(&attr);
     uintptr_t lowest = known ? (uintptr_t)address : 0;
-    return known && here > lowest && here <= lowest + size && here - lowest >= LEAST;
+    return known && here > lowest && here <= lowest + size && here - lowest >= LEAST_STACK;
 }
 
 bool tl_worker_join(TlWorker *w)

@@ -16,7 +16,7 @@
 #include "codegen/workaround/workaround.h"
 
 /* Words times blocks; in a loop that sums products. */
-enum { MANY = 1 << 17, MANY_OF_SUMS = 3 << 17 };
+enum { MANY_WORDS = 1 << 17, MANY_OF_SUMS = 3 << 17 };
 
 bool tl_amd_is_crowded(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned *out_words)
 {
@@ -36,7 +36,7 @@ bool tl_amd_is_crowded(TlLlvm *l, LLVMValueRef function, unsigned registers, uns
     TlAmdProducts products = tl_amd_find_products(function);
     bool sums = live.loops.loops.len && products == TL_AMD_MANY_PRODUCTS;
     bool here = local > registers + registers / 4 || (local >= registers && all >= 2 * registers),
-         there = all > registers && (uint64_t)all * blocks > (sums ? MANY_OF_SUMS : MANY);
+         there = all > registers && (uint64_t)all * blocks > (sums ? MANY_OF_SUMS : MANY_WORDS);
     return tl_workaround_is_on(l, TL_WORKAROUND_AMD_CROWD) && products != TL_AMD_MATRIX &&
            (here || there);
 }

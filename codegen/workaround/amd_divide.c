@@ -7,7 +7,7 @@
  * and the quotient comes back by an instruction of its own. */
 #include "codegen/workaround/workaround.h"
 
-enum { FEW = 4 };
+enum { FEW_DIVISIONS = 4 };
 
 /* Does it provably fit 32 bits? LLVM then divides 32-bit numbers. */
 static bool is_narrow(LLVMValueRef x)
@@ -64,6 +64,6 @@ void tl_amd_divide(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
         for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
             if (is_division(x) && !tl_map_get(&varies, (uint64_t)(uintptr_t)x, NULL))
                 tl_vec_push(l->arena, &divisions, x);
-    for (uint32_t i = 0; divisions.len > FEW && i < divisions.len; i++)
+    for (uint32_t i = 0; divisions.len > FEW_DIVISIONS && i < divisions.len; i++)
         divide_in_vectors(l, b, divisions.data[i]);
 }

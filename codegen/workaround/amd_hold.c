@@ -16,9 +16,9 @@
  * the instruction after it.
  *
  * The asm costs no instruction: it has the operand's registers, and nothing is ordered by it. The
- * other ways: ds_swizzle, which is a trip to the LDS's crossbar and a wait each, and there is none
- * for WMMA; the option that turns the pass off, which is one of the process, so of a host that has
- * an LLVM of its own, too. test/tools/amd_lanes.py looks at the machine code. */
+ * other ways: ds_swizzle, which is an iteration to the LDS's crossbar and a wait each, and there is
+ * none for WMMA; the option that turns the pass off, which is one of the process, so of a host that
+ * has an LLVM of its own, too. test/tools/amd_lanes.py looks at the machine code. */
 #include "codegen/workaround/workaround.h"
 
 /* Those of leaf_amdgpu.c and leaf_mma.c that LLVM does not mark as convergent. */

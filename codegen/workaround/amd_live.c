@@ -1,9 +1,9 @@
 /* How many words of vector registers the values of a kernel take on AMD GPUs, instruction by
  * instruction.
  *
- * Instructions are numbered in the order of the text, which is about that of the machine code. A
- * value needs its registers from its number to that of its last use, and what a loop uses from
- * before it needs them to the loop's end. */
+ * Instructions are numbered in the order of the text, which is roughly that of the machine code. A
+ * value needs its registers from its own number to that of its last use; a value from before a
+ * loop that is used in the loop needs them until the loop's end. */
 #include "codegen/workaround/workaround.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  * does not see, or it would move it out again. */
 #include "codegen/workaround/workaround.h"
 
-enum { FEW = 32 };
+enum { FEW_VALUES = 32 };
 
 typedef TL_VEC(LLVMValueRef) Values;
 
@@ -131,14 +131,13 @@ static void test_narrow(TlLlvm *l, LLVMBuilderRef b, TlMap *made, LLVMValueRef o
 static void narrow_tests(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
     Values tests = {0};
-    TlMap made;
-    tl_map_init(&made, l->arena);
+    TlMap made = {.arena = l->arena};
     LLVMBasicBlockRef k;
     for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
         for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
             if (is_wide_test(x))
                 tl_vec_push(l->arena, &tests, x);
-    for (uint32_t i = 0; tests.len > FEW && i < tests.len; i++)
+    for (uint32_t i = 0; tests.len > FEW_VALUES && i < tests.len; i++)
         test_narrow(l, b, &made, tests.data[i]);
 }
 
@@ -176,8 +175,8 @@ void tl_amd_near(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
     Values cheap = {0}, own = {0};
     narrow_tests(l, b, function);
     find(l->arena, function, &cheap, &own);
-    for (uint32_t i = 0; cheap.len > FEW && i < cheap.len; i++)
+    for (uint32_t i = 0; cheap.len > FEW_VALUES && i < cheap.len; i++)
         put_near(l, b, cheap.data[i]);
-    for (uint32_t i = 0; own.len > FEW && i < own.len; i++)
+    for (uint32_t i = 0; own.len > FEW_VALUES && i < own.len; i++)
         put_near(l, b, own.data[i]);
 }

@@ -8,8 +8,8 @@
  * those that are used before and after a loop, but not in it, then those that are one instruction,
  * then longer ways, until the rest fits.
  *
- * LLVM would move what it sees to be the same in every trip out of the loop again. So the first
- * step has a constant that LLVM does not see, or, where it has none, an operand. */
+ * LLVM would move what it sees to be the same in every iteration out of the loop again. So the
+ * first step has a constant that LLVM does not see, or, where it has none, an operand. */
 #include "codegen/workaround/workaround.h"
 
 /* What LLVM's order of the code and copies of tuples take beside the values: of all values, and

@@ -82,7 +82,7 @@ void tl_amd_wait(TlLlvm *l, LLVMBuilderRef b, TlAmdWait what)
 
 /* ---- releases ---- */
 
-/* Of a barrier, or of an atomic (not the mark of a turn). */
+/* Of a barrier, or of an atomic (not the mark of a burst). */
 static bool is_release(LLVMValueRef x)
 {
     return LLVMGetInstructionOpcode(x) == LLVMFence && !LLVMIsAtomicSingleThread(x) &&

@@ -1,6 +1,6 @@
-/* Which values differ between the threads of a wave, on AMD GPUs: the others are in scalar
- * registers. Branches are uniform, or hold a store or an atomic alone, so a value varies by its
- * operands. */
+/* Which values differ between the threads of a wave on AMD GPUs; all others are in scalar
+ * registers. Branches are uniform, or hold only a store or an atomic, so whether a value varies
+ * depends only on its operands. */
 #include "codegen/workaround/workaround.h"
 
 #include <string.h>

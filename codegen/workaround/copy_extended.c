@@ -3,14 +3,14 @@
  * Where a block extends a value x to 64 bits and later blocks use both x and the extension, LLVM's
  * CodeGenPrepare lets the later uses of x read the extension instead, so that one of the two needs
  * a register. It replaces one use in each walk over the function (optimizeExtUses of LLVM 19 walks
- * along uses that it moves to another list): of n trips of an unrolled loop, all of which use x, it
- * looks at all trips n times. So where there are many such uses, what is extended is a copy of x
- * that LLVM does not know to be one. */
+ * along uses that it moves to another list): of n iterations of an unrolled loop, all of which use
+ * x, it looks at all iterations n times. So where there are many such uses, what is extended is a
+ * copy of x that LLVM does not know to be one. */
 #include "codegen/workaround/workaround.h"
 
 #include <string.h>
 
-enum { MANY = 64 };
+enum { MANY_USES = 64 };
 
 static bool is_used_outside(LLVMValueRef x, LLVMBasicBlockRef block)
 {
@@ -55,7 +55,7 @@ static bool is_wanted(LLVMValueRef x)
     LLVMValueRef from = LLVMGetOperand(x, 0);
     return LLVMTypeOf(x) == i64 && LLVMTypeOf(from) == i32 && LLVMIsAInstruction(from) &&
            LLVMGetInstructionParent(from) == block && will_be_used_outside(x, block) &&
-           uses_outside(from, block) > MANY;
+           uses_outside(from, block) > MANY_USES;
 }
 
 void tl_copy_extended(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)

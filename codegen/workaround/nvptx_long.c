@@ -3,14 +3,14 @@
  *   1 A long chain of integer sums is one sum of many terms to LLVM (NaryReassociate and others ask
  *     ScalarEvolution), which it sorts for each link: every LINKS links, a copy that it does not
  *     see through ends it.
- *   2 LLVM gives each division of 64 bits a branch around it, for operands that fit 32. From MANY
- *     divisions on, what it does with so many blocks takes longer than all else: optsize is the
- *     attribute of a function without such branches. */
+ *   2 LLVM gives each division of 64 bits a branch around it, for operands that fit 32. From
+ *     MANY_DIVISIONS on, what it does with so many blocks takes longer than all else: optsize is
+ *     the attribute of a function without such branches. */
 #include "codegen/workaround/workaround.h"
 
 #include <string.h>
 
-enum { LINKS = 64, MANY = 128 };
+enum { LINKS = 64, MANY_DIVISIONS = 128 };
 
 static bool is_link(LLVMValueRef x)
 {
@@ -54,8 +54,7 @@ static bool is_division(LLVMValueRef x)
 void tl_nvptx_long(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
     unsigned divisions = 0;
-    TlMap links;
-    tl_map_init(&links, l->arena);
+    TlMap links = {.arena = l->arena};
     LLVMBasicBlockRef k;
     for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
         for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x)) {
@@ -63,6 +62,6 @@ void tl_nvptx_long(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
             if (is_link(x))
                 link(l, b, &links, x);
         }
-    if (divisions > MANY)
+    if (divisions > MANY_DIVISIONS)
         tl_llvm_set_attribute(l, function, LLVMAttributeFunctionIndex, "optsize", 0);
 }

@@ -13,7 +13,7 @@
  * found, is put together. What is dead then goes. */
 #include "codegen/workaround/workaround.h"
 
-enum { MOST_STEPS = 64 };
+enum { MOST_STEPS = 64 }; /* from a piece back to where it is made: chains are as long as vectors */
 
 typedef struct Pieces {
     LLVMBuilderRef b;

@@ -1,4 +1,4 @@
-/* The table of what LLVM makes us do, and what runs it. */
+/* The table of what LLVM makes us do, and the code that runs it. */
 #include "codegen/workaround/workaround.h"
 
 #include <string.h>

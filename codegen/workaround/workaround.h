@@ -1,5 +1,6 @@
-/* What LLVM makes us do (workarounds.def): each is a pass over LLVM's IR, which the table runs, or
- * a function that somebody calls. And what they need to know of code for AMD GPUs. */
+/* What LLVM makes us do (workarounds.def): each entry is a pass over LLVM IR, which the table
+ * runs, or a function that other files call. Also what these need to know about code for AMD GPUs.
+ */
 #ifndef TL_WORKAROUND_H
 #define TL_WORKAROUND_H
 #include "codegen/gen/image.h"

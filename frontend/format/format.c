@@ -71,20 +71,33 @@ static void check_same(const TlFmt *a, const TlFmt *b)
                   a->comments.data[i].at);
 }
 
-const char *tl_format_source(TlCtx *ctx, uint32_t source, size_t *out_size)
+static const char *format_once(TlCtx *ctx, uint32_t source, uint32_t *out_made, size_t *out_size)
 {
-    uint32_t errors = ctx->diags.errors;
-    tl_parse(ctx, source);
-    if (ctx->diags.errors > errors)
-        return NULL;
     TlFmt f = tl_fmt_scan(ctx, source);
     tl_fmt_roles(&f);
     tl_fmt_breaks(&f);
     tl_fmt_shape(&f);
     TlSbuf lines = tl_fmt_lines(&f);
     const char *text = with_line_ends(&f, &lines, out_size);
-    uint32_t made = tl_diags_source(&ctx->diags, "<formatted>", text, *out_size);
-    TlFmt again = tl_fmt_scan(ctx, made);
+    *out_made = tl_diags_source(&ctx->diags, "<formatted>", text, *out_size);
+    TlFmt again = tl_fmt_scan(ctx, *out_made);
     check_same(&f, &again);
+    return text;
+}
+
+/* What formatting does not change any more. Comments within brackets can move the places where
+ * lines may break, so that the best breaks are found from what the first time left. */
+const char *tl_format_source(TlCtx *ctx, uint32_t source, size_t *out_size)
+{
+    enum { MOST_TIMES = 4 };
+    uint32_t errors = ctx->diags.errors, made;
+    tl_parse(ctx, source);
+    if (ctx->diags.errors > errors)
+        return NULL;
+    const char *text = format_once(ctx, source, &made, out_size), *before = NULL;
+    for (int i = 1; i < MOST_TIMES && (!before || strcmp(before, text) != 0); i++) {
+        before = text;
+        text = format_once(ctx, made, &made, out_size);
+    }
     return text;
 }

@@ -1,5 +1,5 @@
-/* The formatter: .tile text to the same program in the style of the tree. README.md says what that
- * style is. */
+/* The formatter: turns .tile text into the same program in one style, which README.md describes.
+ */
 #ifndef TL_FORMAT_H
 #define TL_FORMAT_H
 #include "ir/type.h"

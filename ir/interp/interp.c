@@ -115,7 +115,7 @@ static void place_of(const TlInterp *in, int64_t n, int32_t *out)
         n /= extent;
     }
 }
-void tl_eval_PID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(PID)
 {
     int32_t place[TILE_MAX_GRID];
     if (op->nin)
@@ -133,19 +133,16 @@ static int64_t program_number(const TlInterp *in, bool last)
     }
     return last ? all : n;
 }
-void tl_eval_BLOCK(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(BLOCK)
 {
-    (void)op, (void)x;
     tl_elem_set(TL_I32, y[0].data, 0, (uint32_t)program_number(in, false));
 }
-void tl_eval_NBLOCKS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(NBLOCKS)
 {
-    (void)op, (void)x;
     tl_elem_set(TL_I32, y[0].data, 0, (uint32_t)program_number(in, true));
 }
-void tl_eval_NPID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(NPID)
 {
-    (void)x;
     program_fact(in->npid, 1, op, y);
 }
 

@@ -76,9 +76,8 @@ static uint64_t rmw(void *p, TlDtype d, TlElemFn fn, uint64_t operand)
     return old;
 }
 
-void tl_eval_ATOMIC_RMW(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ATOMIC_RMW)
 {
-    (void)x;
     TlAccess access;
     tl_access_find(in, op, "atomic", true, true, &access);
     TlElemFn fn = rmw_fn((TlRmw)tl_attr_int(op, TL_ATTR_RMW, 0), tl_op_dtype(op, access.dtype));
@@ -92,9 +91,8 @@ void tl_eval_ATOMIC_RMW(TlInterp *in, const TlOp *op, const TlTileData *x, TlTil
     }
 }
 
-void tl_eval_ATOMIC_CAS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ATOMIC_CAS)
 {
-    (void)x;
     TlAccess access;
     tl_access_find(in, op, "atomic", true, true, &access);
     for (int64_t e = 0; e < access.n; e++) {
@@ -109,9 +107,8 @@ void tl_eval_ATOMIC_CAS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTil
     }
 }
 
-void tl_eval_ATOMIC_LOAD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ATOMIC_LOAD)
 {
-    (void)x;
     TlAccess access;
     tl_access_find(in, op, "atomic load", true, false, &access);
     for (int64_t e = 0; e < access.n; e++) {
@@ -120,9 +117,8 @@ void tl_eval_ATOMIC_LOAD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTi
     }
 }
 
-void tl_eval_ATOMIC_STORE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ATOMIC_STORE)
 {
-    (void)x, (void)y;
     TlAccess access;
     tl_access_find(in, op, "atomic store", false, true, &access);
     for (int64_t e = 0; e < access.n; e++) {

@@ -81,17 +81,15 @@ void tl_elem_cast(TlDtype to, void *y, TlDtype from, const void *x, int64_t n, i
         tl_elem_set(to, y, i, tl_cast_bits(from, to, tl_elem_get(from, x, i), round, nosat));
 }
 
-void tl_eval_CAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(CAST)
 {
-    (void)in;
     int round = (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST);
     tl_elem_cast(tl_op_dtype(op, y[0].type->dtype), y[0].data, tl_op_dtype(op, x[0].type->dtype),
                  x[0].data, tl_type_elems(y[0].type), round, tl_attr_flag(op, TL_ATTR_NOSAT));
 }
 
-void tl_eval_BITCAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(BITCAST)
 {
     TL_ASSERT(tl_interp_bytes(x[0].type) == tl_interp_bytes(y[0].type), "bits of another size");
-    (void)in, (void)op;
     memcpy(y[0].data, x[0].data, tl_interp_bytes(y[0].type));
 }

@@ -1,5 +1,5 @@
-/* Structured control: frames are pushed by for, while and if, and left by the terminators. Also the
- * ops that talk to the host: print, assert, assume. */
+/* Structured control: for, while and if push frames, and terminators leave them. Also the ops that
+ * talk to the host: print, assert, assume. */
 #include <string.h>
 
 #include "ir/interp/interp_impl.h"
@@ -108,7 +108,7 @@ static void set_iv(TlInterp *in, const TlFrame *frame)
     tl_elem_set(iv->type->dtype, data, 0, frame->iv);
 }
 
-void tl_eval_FOR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(FOR)
 {
     TlUWide trips = trip_count(integer(&x[0]), integer(&x[1]), integer(&x[2]));
     if (trips == 0) {
@@ -152,18 +152,16 @@ static void enter(TlFrame *frame, const TlBlock *block)
     frame->next = block->first;
 }
 
-void tl_eval_WHILE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(WHILE)
 {
-    (void)y;
     for (uint32_t i = 0; i < op->nin; i++)
         copy_to(in, op->regions[0]->args[i], x[i].data);
     tl_frame_push(in, op, op->regions[0]);
 }
 
-void tl_eval_CONDITION(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(CONDITION)
 {
     TL_ASSERT(in->frames.len > 0, "a condition outside of a loop");
-    (void)y;
     TlFrame *frame = tl_frame_top(in);
     bool go_on = *(const uint8_t *)x[0].data != 0;
     TlValue **to = go_on ? frame->owner->regions[1]->args : frame->owner->out;
@@ -174,9 +172,8 @@ void tl_eval_CONDITION(TlInterp *in, const TlOp *op, const TlTileData *x, TlTile
         tl_frame_pop(in);
 }
 
-void tl_eval_IF(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(IF)
 {
-    (void)y;
     tl_frame_push(in, op, op->regions[*(const uint8_t *)x[0].data ? 0 : 1]);
 }
 
@@ -189,9 +186,8 @@ static void go_to(TlInterp *in, int role)
     in->frames = in->roles.frames[role];
 }
 
-void tl_eval_ROLES(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ROLES)
 {
-    (void)x, (void)y;
     in->roles.is_open = true;
     in->roles.outer = in->frames;
     for (int r = 0; r < 2; r++) {
@@ -227,39 +223,36 @@ static void end_role(TlInterp *in)
     in->frames = in->roles.outer;
 }
 
-void tl_eval_YIELD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(YIELD)
 {
-    (void)x, (void)y;
     TlFrame *frame = tl_frame_top(in);
     const TlOp *owner = frame->owner;
     TL_ASSERT(owner, "yield outside of a region");
-    switch (owner->opcode) {
-    case TL_OP_ROLES: end_role(in); return;
-    case TL_OP_FOR: next_trip(in, frame, op); return;
-    case TL_OP_WHILE:
+    if (owner->opcode == TL_OP_ROLES) {
+        end_role(in);
+    } else if (owner->opcode == TL_OP_FOR) {
+        next_trip(in, frame, op);
+    } else if (owner->opcode == TL_OP_WHILE) {
         assign(in, owner->regions[0]->args, op->in, op->nin, frame->block);
         enter(frame, owner->regions[0]);
-        return;
-    case TL_OP_IF:
+    } else if (owner->opcode == TL_OP_IF) {
         assign(in, owner->out, op->in, op->nin, frame->block);
         tl_frame_pop(in);
-        return;
-    default: tl_combine_next(in, op); return; /* reduce, scan */
+    } else {
+        tl_combine_next(in, op); /* reduce, scan */
     }
 }
 
-void tl_eval_RETURN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(RETURN)
 {
-    (void)op, (void)x, (void)y;
     tl_interp_end_copies(in);
     in->frames.len = 0;
 }
 
 /* ---- print, assert, assume ------------------------------------------------------------------- */
 
-void tl_eval_PRINT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(PRINT)
 {
-    (void)y;
     const TlInterpHooks *hooks = &in->options->hooks;
     if (!hooks->print)
         return;
@@ -282,39 +275,33 @@ static bool all_true(const TlTileData *t)
     return !memchr(t->data, 0, (size_t)tl_type_elems(t->type));
 }
 
-void tl_eval_ASSERT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ASSERT)
 {
-    (void)y;
     if (!all_true(&x[0]))
         tl_interp_fail(in, op, TL_FAIL_ASSERT, "%s", tl_attr(op, TL_ATTR_TEXT)->u.s);
 }
 
 /* A program is a cluster by itself here. */
-void tl_eval_MEET(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(MEET)
 {
-    (void)in, (void)op, (void)x, (void)y;
 }
 
 /* There is one warpgroup here. */
-void tl_eval_PING_PONG_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(PING_PONG_WAIT)
 {
-    (void)in, (void)op, (void)x, (void)y;
 }
 
-void tl_eval_PING_PONG_ARRIVE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(PING_PONG_ARRIVE)
 {
-    (void)in, (void)op, (void)x, (void)y;
 }
 
 /* A program is one thread of control here, so its accesses are already in order. */
-void tl_eval_BARRIER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(BARRIER)
 {
-    (void)in, (void)op, (void)x, (void)y;
 }
 
-void tl_eval_ASSUME(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ASSUME)
 {
-    (void)y;
     if (in->options->check && !all_true(&x[0]))
         tl_interp_fail(in, op, TL_FAIL_ASSUME, "an assumption does not hold");
 }

@@ -78,7 +78,7 @@ static void *widened(TlInterp *in, int temp, TlDtype to, TlDtype from, const TlT
     return wide;
 }
 
-void tl_eval_DOT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(DOT)
 {
     const TlType *ta = x[0].type, *ty = y[0].type;
     TlDtype result = tl_op_dtype(op, ty->dtype), d = tl_dot_sum_type(result);

@@ -239,17 +239,14 @@ static void apply(const TlOp *op, const TlTileData *x, const void *second, TlTil
     fn(y[0].data, x[0].data, second, tl_type_elems(y[0].type));
 }
 
-#define EVAL(ID) void tl_eval_##ID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 #define EVAL_UNARY(ID)                                                                             \
-    EVAL(ID)                                                                                       \
+    TL_EVAL(ID)                                                                                    \
     {                                                                                              \
-        (void)in;                                                                                  \
         apply(op, x, NULL, y);                                                                     \
     }
 #define EVAL_BINARY(ID)                                                                            \
-    EVAL(ID)                                                                                       \
+    TL_EVAL(ID)                                                                                    \
     {                                                                                              \
-        (void)in;                                                                                  \
         apply(op, x, x[1].data, y);                                                                \
     }
 
@@ -304,16 +301,16 @@ static void shift(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     tl_elem_cast(d, amount, by, x[1].data, n, TL_ROUND_NEAREST, false);
     apply(op, x, amount, y);
 }
-EVAL(SHL)
+TL_EVAL(SHL)
 {
     shift(in, op, x, y);
 }
-EVAL(SHR)
+TL_EVAL(SHR)
 {
     shift(in, op, x, y);
 }
 
-EVAL(FMA)
+TL_EVAL(FMA)
 {
     int64_t n = tl_type_elems(y[0].type);
     TlDtype d = tl_op_dtype(op, x[0].type->dtype);
@@ -335,9 +332,8 @@ EVAL(FMA)
         ((float *)y[0].data)[i] = fmaf(a[i], b[i], c[i]);
 }
 
-EVAL(SELECT)
+TL_EVAL(SELECT)
 {
-    (void)in, (void)op;
     const uint8_t *c = x[0].data;
     int64_t n = tl_type_elems(y[0].type);
     size_t bytes = tl_interp_elem_bytes(y[0].type);
@@ -352,10 +348,9 @@ EVAL(SELECT)
 }
 
 /* The interpreter does not know what the instructions do: the result is poison. */
-void tl_eval_ASM(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ASM)
 {
     enum { POISON = 0xAB };
-    (void)x;
     memset(y[0].data, POISON, tl_interp_bytes(y[0].type));
     tl_interp_fail(in, op, TL_FAIL_ASSERT, "asm has no meaning here");
 }

@@ -1,4 +1,4 @@
-/* Inside of the reference interpreter: what its files share. Nobody else includes this.
+/* Shared by the files of the reference interpreter. Nobody else includes this.
  *
  *     interp.c          a program: frames, slots, dispatch, folding
  *     interp_control.c  for, while, if, terminators, assert, print
@@ -12,7 +12,7 @@
  *     interp_atomic.c   atomics
  *     interp_staged.c   buffers of shared memory, copies
  *
- * Every op has one evaluator, tl_eval_ID. It gets its operands' data and, already allocated, its
+ * Every op has one evaluator, TL_EVAL(ID). It gets its operands' data and, already allocated, its
  * results' data. */
 #ifndef TL_INTERP_IMPL_H
 #define TL_INTERP_IMPL_H
@@ -118,6 +118,11 @@ typedef struct TlInterp {
 typedef void TlEvaluator(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y);
 #define OP(ID, ...) TlEvaluator tl_eval_##ID;
 #include "ir/ops.def"
+/* The head of an evaluator, which need not use all that it gets. */
+#define TL_UNUSED __attribute__((unused))
+#define TL_EVAL(ID)                                                                                \
+    void tl_eval_##ID(TL_UNUSED TlInterp *in, TL_UNUSED const TlOp *op,                            \
+                      TL_UNUSED const TlTileData *x, TL_UNUSED TlTileData *y)
 
 /* ---- control (interp_control.c) ---- */
 /* The flow waits for what the other one does: the op is tried again. False: the other cannot. */

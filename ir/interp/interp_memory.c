@@ -39,9 +39,8 @@ static TlInterpPtr moved(TlInterpPtr p, uint64_t elements, TlDtype d)
     return p;
 }
 
-void tl_eval_PTR_ADD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(PTR_ADD)
 {
-    (void)in, (void)op;
     const TlInterpPtr *p = x[0].data;
     TlInterpPtr *r = y[0].data;
     int64_t n = tl_type_elems(y[0].type);
@@ -49,17 +48,15 @@ void tl_eval_PTR_ADD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDa
         r[i] = moved(p[i], (uint64_t)integer_at(x[1].type, x[1].data, i), y[0].type->dtype);
 }
 
-void tl_eval_POINTER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(POINTER)
 {
-    (void)in, (void)op;
     TlInterpPtr *r = y[0].data;
     for (int64_t i = 0; i < tl_type_elems(y[0].type); i++)
         r[i] = (TlInterpPtr){.address = tl_elem_get(TL_U64, x[0].data, i), .arg = -1};
 }
 
-void tl_eval_ADDRESS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ADDRESS)
 {
-    (void)in, (void)op;
     const TlInterpPtr *p = x[0].data;
     for (int64_t i = 0; i < tl_type_elems(y[0].type); i++)
         tl_elem_set(TL_U64, y[0].data, i, p[i].address);
@@ -70,9 +67,8 @@ static int64_t i64_of(const TlTileData *t)
     return (int64_t)integer_at(t->type, t->data, 0);
 }
 
-void tl_eval_VIEW(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(VIEW)
 {
-    (void)in, (void)op;
     TlInterpView *view = y[0].data;
     int rank = y[0].type->rank;
     memset(view, 0, sizeof *view);
@@ -90,9 +86,8 @@ static uint64_t stride_of(const TlInterpView *view, TlDtype d, int rank, int axi
     return is_packed(d) && axis + 1 < rank ? s + (s & 1) : s;
 }
 
-void tl_eval_SUB_VIEW(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(SUB_VIEW)
 {
-    (void)in, (void)op;
     const TlInterpView *from = x[0].data;
     TlInterpView *view = y[0].data;
     int rank = y[0].type->rank;
@@ -111,23 +106,20 @@ void tl_eval_SUB_VIEW(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileD
         view->origin = moved(from->origin, offset, y[0].type->dtype);
 }
 
-void tl_eval_EXTENT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(EXTENT)
 {
-    (void)in;
     const TlInterpView *view = x[0].data;
     tl_elem_set(TL_I64, y[0].data, 0, (uint64_t)view->extent[tl_attr_int(op, TL_ATTR_AXIS, 0)]);
 }
 
-void tl_eval_STRIDE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(STRIDE)
 {
-    (void)in;
     const TlInterpView *view = x[0].data;
     tl_elem_set(TL_I64, y[0].data, 0, (uint64_t)view->stride[tl_attr_int(op, TL_ATTR_AXIS, 0)]);
 }
 
-void tl_eval_VIEW_PTR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(VIEW_PTR)
 {
-    (void)in, (void)op;
     *(TlInterpPtr *)y[0].data = ((const TlInterpView *)x[0].data)->origin;
 }
 
@@ -243,9 +235,8 @@ const void *tl_access_operand(TlInterp *in, const TlValue *v, size_t bytes, int6
     return v->type->rank == 0 ? data : data + (size_t)i * bytes;
 }
 
-void tl_eval_INSIDE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(INSIDE)
 {
-    (void)x;
     TlAccess access;
     find(in, op, &access);
     memcpy(y[0].data, access.ok, (size_t)access.n);
@@ -466,9 +457,8 @@ static void load_any(const TlAccess *access, char *y)
     }
 }
 
-void tl_eval_LOAD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(LOAD)
 {
-    (void)x;
     TlAccess access;
     tl_access_find(in, op, "load", true, false, &access);
     if (memchr(access.ok, 0, (size_t)access.n))
@@ -492,9 +482,8 @@ static void store_nibble(TlInterpPtr p, uint8_t value)
 }
 
 /* If places repeat, the last value in row-major order stays. */
-void tl_eval_STORE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(STORE)
 {
-    (void)x, (void)y;
     TlAccess access;
     tl_access_find(in, op, "store", false, true, &access);
     for (int64_t e = 0; e < access.n; e++) {

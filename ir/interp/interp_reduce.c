@@ -360,11 +360,11 @@ static void run(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y
     finish_reduction(in, &w, y);
 }
 
-void tl_eval_REDUCE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(REDUCE)
 {
     run(in, op, x, y);
 }
-void tl_eval_SCAN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(SCAN)
 {
     run(in, op, x, y);
 }

@@ -60,9 +60,8 @@ static void row_major(const TlType *t, int64_t *stride)
     }
 }
 
-void tl_eval_CONST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(CONST)
 {
-    (void)in, (void)x;
     const TlAttr *value = tl_attr(op, TL_ATTR_VALUE);
     uint64_t element[2] = {value->u.bits, 0};
     if (y[0].type->ptr)
@@ -72,18 +71,16 @@ void tl_eval_CONST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     tl_elem_fill(y[0].data, element, tl_interp_elem_bytes(y[0].type), tl_type_elems(y[0].type));
 }
 
-void tl_eval_IOTA(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(IOTA)
 {
-    (void)in, (void)op, (void)x;
     TlDtype d = y[0].type->dtype;
     int64_t n = tl_type_elems(y[0].type);
     for (int64_t i = 0; i < n; i++)
         tl_elem_set(d, y[0].data, i, tl_bits_from_int(d, i));
 }
 
-void tl_eval_BROADCAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(BROADCAST)
 {
-    (void)in, (void)op;
     const TlType *from = x[0].type, *to = y[0].type;
     int64_t stride[TL_MAX_RANK] = {0}, own[TL_MAX_RANK];
     row_major(from, own);
@@ -97,31 +94,26 @@ static void same_elements(const TlTileData *x, TlTileData *y)
 {
     memcpy(y[0].data, x[0].data, tl_interp_bytes(y[0].type));
 }
-void tl_eval_EXPAND(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(EXPAND)
 {
-    (void)in, (void)op;
     same_elements(x, y);
 }
-void tl_eval_RESHAPE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(RESHAPE)
 {
-    (void)in, (void)op;
-    same_elements(x, y);
-}
-
-void tl_eval_REGROUP(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
-{
-    (void)in, (void)op;
-    same_elements(x, y);
-}
-void tl_eval_CONVERT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
-{
-    (void)in, (void)op;
     same_elements(x, y);
 }
 
-void tl_eval_TRANS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(REGROUP)
 {
-    (void)in;
+    same_elements(x, y);
+}
+TL_EVAL(CONVERT)
+{
+    same_elements(x, y);
+}
+
+TL_EVAL(TRANS)
+{
     const TlAttr *perm = tl_attr(op, TL_ATTR_PERM);
     int64_t stride[TL_MAX_RANK], own[TL_MAX_RANK];
     row_major(x[0].type, own);
@@ -132,9 +124,8 @@ void tl_eval_TRANS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
 }
 
 /* One element of the operand per element of the index. */
-void tl_eval_GATHER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(GATHER)
 {
-    (void)in;
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     TL_ASSERT(axis >= 0 && axis < x[0].type->rank, "axis %d of %d", axis, (int)x[0].type->rank);
     const TlType *from = x[0].type, *to = y[0].type;
@@ -156,9 +147,8 @@ void tl_eval_GATHER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
     }
 }
 
-void tl_eval_HISTOGRAM(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(HISTOGRAM)
 {
-    (void)in;
     const int32_t *value = x[0].data;
     int32_t bins = y[0].type->shape[0];
     TlDtype d = tl_op_dtype(op, y[0].type->dtype);

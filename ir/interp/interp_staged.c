@@ -1,13 +1,13 @@
 /* Buffers of shared memory and asynchronous copies.
  *
- * A buffer is its slots, each a dense tile; layouts say nothing here. A copy finds its elements
- * when it begins, makes its slot undefined, and moves them as late as it may: in the `wait` that
- * asks for its group. So a program that reads a slot too early, or writes the source of a copy that
- * is still on its way, does not get what it hopes for. What nobody may do while a copy is on its
- * way is reported: to read its slot, to write it, to begin another copy to it, to end.
+ * A buffer is its slots, each a dense tile; layouts play no part here. A copy finds its elements
+ * when it begins, makes its slot undefined, and moves them as late as it may: in the `wait` for
+ * its group. So a program that reads a slot too early, or writes the source of a copy in flight,
+ * does not get what it hopes for. What nobody may do while a copy is in flight is reported:
+ * reading or writing its slot, starting another copy to it, ending.
  *
- * What is stored from a slot in bulk is read in the `store_wait` that asks for it, and in memory at
- * the end of the program. */
+ * A bulk store reads its slot in the `store_wait` for it, and its data are in memory at the end of
+ * the program. */
 #include <string.h>
 
 #include "ir/interp/interp_impl.h"
@@ -23,9 +23,8 @@ static size_t slot_bytes(const TlType *buf)
     return tl_interp_elem_bytes(buf) * (size_t)tl_type_elems(buf);
 }
 
-void tl_eval_ALLOC(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ALLOC)
 {
-    (void)in, (void)op, (void)x;
     memset(y[0].data, POISON, tl_interp_bytes(y[0].type));
 }
 
@@ -77,9 +76,8 @@ static void check_sent(TlInterp *in, const TlOp *op, const uint8_t *slot)
     }
 }
 
-void tl_eval_PUT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(PUT)
 {
-    (void)y;
     uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
     if (!slot)
         return;
@@ -89,7 +87,7 @@ void tl_eval_PUT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *
     memcpy(slot, x[2].data, slot_bytes(x[0].type));
 }
 
-void tl_eval_GET(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(GET)
 {
     const uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
     if (slot)
@@ -101,9 +99,8 @@ void tl_eval_GET(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *
 }
 
 /* The GET has already read everything. */
-void tl_eval_READ(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(READ)
 {
-    (void)in, (void)op, (void)x, (void)y;
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -123,9 +120,8 @@ static bool is_off(const TlOp *op, const TlTileData *x)
     return tl_attr_flag(op, TL_ATTR_MASK) && !*(const uint8_t *)x[op->nin - BEHIND].data;
 }
 
-void tl_eval_COPY(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(COPY)
 {
-    (void)y;
     TlAccess access;
     tl_access_find(in, op, "copy", true, false, &access);
     uint32_t last = op->nin - 1, at = tl_is_bulk_copy(op) ? last - 2 : last;
@@ -164,16 +160,14 @@ static void arrive(const TlFlying *f)
     }
 }
 
-void tl_eval_COMMIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(COMMIT)
 {
-    (void)op, (void)x, (void)y;
     in->commits++;
 }
 
 /* Groups arrive in the order in which they were committed, so those that remain are at the end. */
-void tl_eval_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(WAIT)
 {
-    (void)x, (void)y;
     uint64_t pending = (uint64_t)tl_attr_int(op, TL_ATTR_PENDING, 0);
     uint32_t stay = 0;
     for (uint32_t i = 0; i < in->nflying; i++) {
@@ -198,9 +192,8 @@ typedef struct Bar {
     uint32_t bytes;           /* and what they say is to come */
 } Bar;
 
-void tl_eval_MBAR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(MBAR)
 {
-    (void)in, (void)op, (void)x;
     memset(y[0].data, 0, tl_interp_bytes(y[0].type));
 }
 
@@ -225,15 +218,13 @@ static void arrive_with(TlInterp *in, const TlOp *op, const TlTileData *x, int64
 }
 
 /* All warps at once, as a program is one thread here. */
-void tl_eval_ARRIVE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(ARRIVE)
 {
-    (void)y;
     arrive_with(in, op, x, tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1), 0);
 }
 
-void tl_eval_EXPECT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(EXPECT)
 {
-    (void)y;
     arrive_with(in, op, x, 1, tl_attr_int(op, TL_ATTR_BYTES, 0));
 }
 
@@ -259,9 +250,8 @@ static void arrive_at(TlInterp *in, const TlOp *op, const uint8_t *slot, uint32_
                        come);
 }
 
-void tl_eval_MBAR_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(MBAR_WAIT)
 {
-    (void)y;
     uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
     int64_t parity = tl_bits_to_int(TL_I32, tl_elem_get(TL_I32, x[2].data, 0));
     int64_t arrivals = tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1);
@@ -282,9 +272,8 @@ void tl_eval_MBAR_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTile
                        (long long)parity);
 }
 
-void tl_eval_MBAR_END(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(MBAR_END)
 {
-    (void)y;
     const uint8_t *bars = x[0].data;
     for (uint32_t i = 0; i < in->nflying; i++) {
         const TlFlying *f = &in->flying.data[i];
@@ -304,9 +293,8 @@ static TlSending *new_sending(TlInterp *in)
     return &in->sending.data[in->nsending++];
 }
 
-void tl_eval_BULK_STORE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(BULK_STORE)
 {
-    (void)y;
     TlAccess access;
     tl_access_find(in, op, "bulk_store", false, true, &access);
     const uint8_t *slot = find_slot(in, op, &x[op->nin - 2], &x[op->nin - 1]);
@@ -335,9 +323,8 @@ static void write_sent(TlSending *s)
     s->n = 0;
 }
 
-void tl_eval_STORE_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(STORE_WAIT)
 {
-    (void)y;
     const uint8_t *buf = x[0].data;
     for (uint32_t i = 0; i < in->nsending; i++) {
         TlSending *s = &in->sending.data[i];
@@ -366,9 +353,8 @@ static void end_sending(TlInterp *in)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-void tl_eval_READY(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(READY)
 {
-    (void)in, (void)op;
     memcpy(y[0].data, x[0].data, tl_interp_bytes(x[0].type));
 }
 
@@ -398,7 +384,7 @@ static TlTileData matrix_of(TlInterp *in, const TlOp *op, int operand, const TlA
 }
 
 /* The product is done at once; that nobody writes what it reads is checked until it is awaited. */
-void tl_eval_DOT_ASYNC(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(DOT_ASYNC)
 {
     TlAsyncDot d = tl_async_dot(op);
     TlProduct p = {.op = op};
@@ -413,12 +399,11 @@ void tl_eval_DOT_ASYNC(TlInterp *in, const TlOp *op, const TlTileData *x, TlTile
     tl_vec_push(in->arena, &in->products, p);
 }
 
-void tl_eval_FENCE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(FENCE)
 {
-    (void)in, (void)op, (void)x, (void)y;
 }
 
-void tl_eval_AWAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+TL_EVAL(AWAIT)
 {
     uint32_t pending = (uint32_t)tl_attr_int(op, TL_ATTR_PENDING, 0), n = in->products.len;
     for (uint32_t i = 0; i < op->nout; i++)

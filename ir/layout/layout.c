@@ -23,14 +23,6 @@ static const char *const in_names[TL_IN_COUNT] = {[TL_IN_REG] = "reg",
 
 /* ---- making ---- */
 
-static int ceil_log2(uint32_t n)
-{
-    int bits = 0;
-    while ((1ull << bits) < n)
-        bits++;
-    return bits;
-}
-
 TlLayout *tl_layout_empty(TlArena *arena, int nout)
 {
     TL_ASSERT(nout >= 0 && nout <= TL_LAYOUT_MAX_OUT, "layout with %d outputs", nout);
@@ -86,7 +78,7 @@ TlLayout *tl_layout_make(TlArena *arena, int nout, const int *out_bits, int nin,
         }
     }
     for (int d = 0; d < nout; d++) {
-        int least = ceil_log2(most[d] + 1);
+        int least = tl_ceil_log2(most[d] + 1);
         l->out_bits[d] = (uint8_t)(out_bits ? out_bits[d] : least);
         TL_ASSERT(least <= l->out_bits[d] && l->out_bits[d] <= TL_LAYOUT_MAX_BITS,
                   "image outside of output %d", d);
@@ -389,7 +381,7 @@ TlLayout *tl_layout_cover(TlArena *arena, const TlLayout *l, const int32_t *shap
     for (int k = 0; k < l->nout; k++) {
         int d = order[k];
         TL_ASSERT(shape[d] > 0, "extent %d", (int)shape[d]);
-        int need = ceil_log2((uint32_t)shape[d]);
+        int need = tl_ceil_log2((uint32_t)shape[d]);
         if (need < c->out_bits[d]) {
             shrink_output(c, d, need);
             continue;
@@ -552,7 +544,7 @@ static bool text_sizes(TlLayout *l, Text *t, bool *known)
     if (t->bad || !text_arity(l, n, known))
         return false;
     for (int d = 0; d < n; d++) {
-        int bits = ceil_log2((uint32_t)size[d]);
+        int bits = tl_ceil_log2((uint32_t)size[d]);
         if (size[d] < 1 || size[d] != (int32_t)1 << bits || bits < l->out_bits[d])
             return false;
         l->out_bits[d] = (uint8_t)bits;

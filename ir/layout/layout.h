@@ -9,6 +9,16 @@
 #define TL_LAYOUT_H
 #include "ir/support/arena.h"
 
+/* Rounded up; rounded down. Of what is below 1: 0. */
+static inline int tl_ceil_log2(int64_t n)
+{
+    return n <= 1 ? 0 : 64 - __builtin_clzll((uint64_t)n - 1);
+}
+static inline int tl_floor_log2(int64_t n)
+{
+    return n <= 1 ? 0 : 63 - __builtin_clzll((uint64_t)n);
+}
+
 enum { TL_LAYOUT_MAX_IN = 5, TL_LAYOUT_MAX_OUT = 5, TL_LAYOUT_MAX_BITS = 24 };
 
 /* Input dimensions by name; an open list. */

@@ -4,6 +4,8 @@
 #include "ir/plan/staged.h"
 #include "ir/plan/stage_layout.h"
 
+/* What wgmma fixes: rows of a product, columns at the most, bytes of a step along k, warps (their
+ * logarithm), rows of a core matrix. */
 enum { STRIP = 64, MOST_COLUMNS = 256, STEP_BYTES = 32, GROUP_BITS = 2, CORE_ROWS = 8 };
 
 /* ---- operands ---- */

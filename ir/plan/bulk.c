@@ -3,7 +3,8 @@
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
 
-enum { MOST_SPAN = 128, LEAST_SPAN = 32, PATTERN = 8 /* rows, after which swizzles repeat */ };
+/* Bytes of a box's row that tensor maps swizzle; rows after which swizzles repeat. */
+enum { MOST_SPAN = 128, LEAST_SPAN = 32, PATTERN = 8 };
 
 /* The axis of the view that gives axis d of the tile; -1: none alone. */
 static int axis_of(const TlPlace *p, int d)

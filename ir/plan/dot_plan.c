@@ -16,7 +16,7 @@ enum {
     VECTOR_BYTES = 16,
     WORD_BYTES = 4,
     BANK_BITS = 5,
-    MOST_UNROLL = 8,
+    MOST_UNROLL = 8, /* steps along k */
     MOST_STEPS = 256 /* multiply-adds of a loop's body */
 };
 
@@ -34,17 +34,9 @@ typedef struct Planner {
     int chunk_bits; /* cells of one repetition, log2 */
 } Planner;
 
-static int ceil_log2(int64_t n)
-{
-    int bits = 0;
-    while ((int64_t)1 << bits < n)
-        bits++;
-    return bits;
-}
-
 static int axis_bits(const TlLayout *l, int d)
 {
-    return d < 0 ? 0 : l->out_bits[d] + ceil_log2(l->reps[d]);
+    return d < 0 ? 0 : l->out_bits[d] + tl_ceil_log2(l->reps[d]);
 }
 
 /* Packs coordinates; those beyond the accumulator's are cut off. */
@@ -89,7 +81,7 @@ static int undisturbed(const Planner *pl, int v)
 static void choose_cells(Planner *pl)
 {
     TlDotSide *s = pl->s;
-    int most = ceil_log2(VECTOR_BYTES / pl->bytes);
+    int most = tl_ceil_log2(VECTOR_BYTES / pl->bytes);
     int regs = add_columns(pl, TL_IN_REG), threads = 0;
     threads += add_columns(pl, TL_IN_LANE);
     threads += add_columns(pl, TL_IN_WARP);
@@ -102,7 +94,7 @@ static void choose_cells(Planner *pl)
             pl->cell_of_bit[pl->basis.n - 1] = pl->basis.n - 1;
     int32_t free_reps = pl->acc->reps[pl->acc_free];
     int32_t batch_reps = pl->acc_batch < 0 ? 1 : pl->acc->reps[pl->acc_batch];
-    s->row = (uint32_t)(batch_reps > 1 ? batch_reps << ceil_log2(free_reps) : free_reps)
+    s->row = (uint32_t)(batch_reps > 1 ? batch_reps << tl_ceil_log2(free_reps) : free_reps)
              << pl->chunk_bits;
 }
 
@@ -146,8 +138,7 @@ static uint32_t acc_cell(const Planner *pl, const int32_t *image)
 static void plan_reads(Planner *pl)
 {
     TlDotSide *s = pl->s;
-    TlMap seen;
-    tl_map_init(&seen, pl->arena);
+    TlMap seen = {.arena = pl->arena};
     s->vectors = TL_NEW_ARRAY(pl->arena, uint32_t, pl->p->nregs);
     s->vector_reg = TL_NEW_ARRAY(pl->arena, int64_t, pl->p->nregs);
     s->value_of = TL_NEW_ARRAY(pl->arena, uint32_t, pl->p->nregs);
@@ -200,7 +191,7 @@ static void give_bank(const Planner *pl, Banks *banks, uint32_t cell, uint32_t k
 {
     TlDotSide *s = pl->s;
     uint32_t v = cell ^ tl_dot_swizzle(s, k), free_k = k & ~banks->settled;
-    int log_row = ceil_log2(s->row), b = free_k ? __builtin_ctz(free_k) : 0;
+    int log_row = tl_ceil_log2(s->row), b = free_k ? __builtin_ctz(free_k) : 0;
     v ^= banks->mask >> log_row ? k << log_row : 0;
     for (int bit = 1u << b < pl->p->unroll ? s->write_bits : s->vec_bits;
          bit < banks->high && free_k && tl_span_has(&banks->taken, v & banks->mask); bit++)
@@ -217,7 +208,7 @@ static void give_bank(const Planner *pl, Banks *banks, uint32_t cell, uint32_t k
 static void choose_swizzle(Planner *pl)
 {
     TlDotSide *s = pl->s;
-    int nbanks = BANK_BITS + ceil_log2(WORD_BYTES) - ceil_log2(pl->bytes);
+    int nbanks = BANK_BITS + tl_ceil_log2(WORD_BYTES) - tl_ceil_log2(pl->bytes);
     Banks banks = {.mask = (1u << nbanks) - 1};
     banks.high = pl->chunk_bits < nbanks ? pl->chunk_bits : nbanks;
     if (s->nparts > 1 && s->part_bits < banks.high)
@@ -375,7 +366,7 @@ bool tl_dot_needs(const TlDotPlan *p, uint32_t a, uint32_t b)
 /* Fewer cells of a side at a time. False: threads have all of them in a register. */
 static bool halve_row(TlDotSide *s)
 {
-    int least = s->vec_bits, bits = s->nparts > 1 ? s->part_bits : ceil_log2(s->row);
+    int least = s->vec_bits, bits = s->nparts > 1 ? s->part_bits : tl_ceil_log2(s->row);
     while (tl_thread_map_bits(&s->read_cell) >> least)
         least++;
     if (bits - 1 < least)
@@ -444,7 +435,7 @@ TlDotPlan *tl_dot_plan(TlArena *arena, const TlOp *op)
     }
     for (int i = 0; i < 2; i++) {
         p->side[i].nparts = 1;
-        p->side[i].part_bits = ceil_log2(p->side[i].row);
+        p->side[i].part_bits = tl_ceil_log2(p->side[i].row);
     }
     if (tl_op_goes_in_parts(op))
         choose_parts(p, bytes, tl_op_room(op, 0));

@@ -23,14 +23,11 @@ static bool is_quiet(const TlOp *op)
 
 bool tl_may_read_behind(const TlOp *op)
 {
-    switch ((int)op->opcode) {
-    case TL_OP_GET:
-    case TL_OP_READ:
-    case TL_OP_COPY:
-    case TL_OP_COMMIT: return true;
-    case TL_OP_IF: break;
-    default: return is_quiet(op);
-    }
+    if (op->opcode == TL_OP_GET || op->opcode == TL_OP_READ || op->opcode == TL_OP_COPY ||
+        op->opcode == TL_OP_COMMIT)
+        return true;
+    if (op->opcode != TL_OP_IF)
+        return is_quiet(op);
     for (const TlOp *in = tl_walk_next(op, op); in; in = tl_walk_next(in, op))
         if (in->opcode != TL_OP_YIELD && in->opcode != TL_OP_IF && !is_quiet(in))
             return false;

@@ -1,5 +1,5 @@
-/* Tiles of a GET with `late`: a READ or a product by matrix instructions after the GET reads their
- * registers from the buffer (IR.md "Staged"). */
+/* Tiles of a GET with `late`, whose registers a later READ, or a product by matrix instructions,
+ * reads from the buffer (IR.md "Staged"). */
 #ifndef TL_LATE_H
 #define TL_LATE_H
 #include "ir/ir.h"

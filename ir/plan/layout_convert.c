@@ -61,21 +61,13 @@ static bool thread_map_is_zero(const TlThreadMap *m)
 
 /* ---- sides ---- */
 
-static int ceil_log2(int64_t n)
-{
-    int bits = 0;
-    while ((int64_t)1 << bits < n)
-        bits++;
-    return bits;
-}
-
 /* Does src hold every element of the tile? */
 static void measure(TlElements *e, const TlLayout *src, const int32_t *shape)
 {
     e->rank = src->nout;
     e->shape = shape;
     for (int d = e->rank - 1; d >= 0; d--) {
-        e->axis_bits[d] = src->out_bits[d] + ceil_log2(src->reps[d]);
+        e->axis_bits[d] = src->out_bits[d] + tl_ceil_log2(src->reps[d]);
         e->shift[d] = e->bits;
         e->bits += e->axis_bits[d];
     }
@@ -110,7 +102,7 @@ static void make_side(TlSide *s, const TlElements *e, const TlLayout *l)
     s->nregs = s->nreal;
     for (int d = 0; d < e->rank; d++) {
         s->rep_from[d] = s->nregs;
-        s->rep_bits[d] = ceil_log2(l->reps[d]);
+        s->rep_bits[d] = tl_ceil_log2(l->reps[d]);
         for (int b = 0; b < s->rep_bits[d]; b++) {
             int32_t image[TL_LAYOUT_MAX_OUT] = {0};
             image[d] = (int32_t)1 << (l->out_bits[d] + b);
@@ -374,8 +366,7 @@ static uint32_t count_shuffles(TlArena *arena, const TlConvert *c)
     uint32_t words = c->elem_bytes > 4 ? 2 : 1,
              per_word = c->elem_bytes < 4 ? 4 / c->elem_bytes : 1;
     uint32_t n = 0;
-    TlMap of_lane;
-    tl_map_init(&of_lane, arena);
+    TlMap of_lane = {.arena = arena};
     for (uint32_t r = 0; r < c->ndst; r++) {
         uint64_t elements = 0;
         if (c->regs[r].stays || c->regs[r].src < 0)
@@ -481,9 +472,9 @@ static void check_layouts(const TlType *type, const TlLayout *src, const TlLayou
 static TlConvert *proved(TlPlanner *p, const TlType *type, const TlLayout *src, const TlLayout *dst)
 {
 #ifndef NDEBUG
-    enum { MOST = 1 << 16 };
+    enum { MOST_ELEMENTS = 1 << 16 };
     int64_t threads = (int64_t)1 << (p->c->lane_bits + p->c->warp_bits);
-    if (threads * (p->c->nsrc > p->c->ndst ? p->c->nsrc : p->c->ndst) <= MOST) {
+    if (threads * (p->c->nsrc > p->c->ndst ? p->c->nsrc : p->c->ndst) <= MOST_ELEMENTS) {
         const char *fault = tl_convert_prove(p->arena, p->c, type, src, dst);
         TL_ASSERT(!fault, "conversion: %s", fault);
     }

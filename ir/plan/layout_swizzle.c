@@ -32,14 +32,6 @@
 
 enum { ROW_BYTES = 128, WORD_BYTES = 4, VECTOR_BYTES = 16 };
 
-static int log2_of(uint32_t n)
-{
-    int bits = 0;
-    while (1u << bits < n)
-        bits++;
-    return bits;
-}
-
 /* One side in one attempt; offsets in elements. */
 typedef struct SidePlan {
     const TlSide *side;
@@ -488,7 +480,7 @@ static bool is_better(const Space *s, const Attempt *a, const Attempt *b)
 
 static void best_attempt(const Space *s, Attempt *best)
 {
-    int low = s->word < s->n ? s->word : s->n, high = log2_of(VECTOR_BYTES) - s->elem;
+    int low = s->word < s->n ? s->word : s->n, high = tl_ceil_log2(VECTOR_BYTES) - s->elem;
     bool found = false;
     Attempt *t = TL_NEW(s->p->arena, Attempt);
     for (int i = 4 * low; i < 4 * (high + 1); i++) {
@@ -564,8 +556,7 @@ static TlConvertAccess *access_of(TlPlanner *p, Accesses *list, TlMap *seen, con
 
 static void make_accesses(TlPlanner *p, const SidePlan *s, int nrow, Accesses *out)
 {
-    TlMap seen;
-    tl_map_init(&seen, p->arena);
+    TlMap seen = {.arena = p->arena};
     int64_t n = tl_layout_registers(s->side->l);
     for (int64_t r = 0; r < n; r++) {
         uint64_t v = tl_side_virtual(s->side, r), offset = tl_apply_bits(s->reg, v);
@@ -688,9 +679,9 @@ static uint32_t bytes_needed(const TlConvert *c)
 
 static Space space_of(TlPlanner *p)
 {
-    Space s = {.p = p, .n = p->e.bits, .elem = log2_of(p->c->elem_bytes), .fit = p->fit};
-    s.row = log2_of(ROW_BYTES) - s.elem;
-    s.word = log2_of(WORD_BYTES) > s.elem ? log2_of(WORD_BYTES) - s.elem : 0;
+    Space s = {.p = p, .n = p->e.bits, .elem = tl_ceil_log2(p->c->elem_bytes), .fit = p->fit};
+    s.row = tl_ceil_log2(ROW_BYTES) - s.elem;
+    s.word = tl_ceil_log2(WORD_BYTES) > s.elem ? tl_ceil_log2(WORD_BYTES) - s.elem : 0;
     s.nwritten = count_registers(p, &p->src, true);
     s.nread = count_registers(p, &p->dst, false);
     find_common(&s);

@@ -335,11 +335,6 @@ TlDtype tl_combine_work_type(const TlOp *op, TlDtype d)
     return wide && (d == TL_F16 || d == TL_BF16) ? TL_F32 : d;
 }
 
-static int floor_log2(uint32_t n)
-{
-    return 31 - __builtin_clz(n);
-}
-
 static void plan_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const TlDtype *work,
                        uint32_t n)
 {
@@ -348,8 +343,8 @@ static void plan_slots(TlSharedSlots *s, const TlImages *x, int class_bits, cons
     for (uint32_t i = 0; i < n; i++)
         if ((uint32_t)tl_dtype_bytes(work[i]) > widest)
             widest = (uint32_t)tl_dtype_bytes(work[i]);
-    tl_shared_slots_plan(s, x, class_bits, floor_log2(VECTOR_BYTES / widest),
-                         floor_log2(ROW_BYTES / widest));
+    tl_shared_slots_plan(s, x, class_bits, tl_floor_log2(VECTOR_BYTES / widest),
+                         tl_floor_log2(ROW_BYTES / widest));
 }
 
 /* Where the scratch of operands of these types begins, `slots` each, from offset `from` on; returns

@@ -1,6 +1,6 @@
-/* Planning a scan (scan_plan.h): for each bit of the coordinate a direction, that is a vector of
- * registers, lanes and warps whose image is this bit and nothing else. A layout is surjective, so
- * there is one; registers are taken before lanes, lanes before warps. */
+/* Planning a scan (scan_plan.h): for each bit of the coordinate a direction, that is, a vector of
+ * registers, lanes and warps whose image is this bit and nothing else. Such a vector exists
+ * because a layout is surjective; registers are preferred to lanes, and lanes to warps. */
 #include "ir/plan/scan_plan.h"
 #include "ir/layout/gf2.h"
 #include "ir/plan/shared_plan.h"

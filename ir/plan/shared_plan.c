@@ -1,4 +1,4 @@
-/* Scratch of ops in shared memory: what their plans say. */
+/* Scratch of ops in shared memory, as their plans require it. */
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/dot_plan.h"
 #include "ir/plan/mma.h"
@@ -72,7 +72,7 @@ uint32_t tl_atomic_part(const TlOp *op)
  * a copy. */
 static uint32_t atomic_bytes(const TlOp *op)
 {
-    enum { LEAST = 4 };
+    enum { LEAST_BYTES = 4 }; /* of an element: a word */
     if (op->nout == 0 || !op->out[0]->uses)
         return 0;
     const TlType *t = op->out[0]->type;
@@ -85,7 +85,7 @@ static uint32_t atomic_bytes(const TlOp *op)
         if (!threads)
             return 0;
     }
-    return tl_atomic_part(op) * elem < LEAST ? LEAST : tl_atomic_part(op) * elem;
+    return tl_atomic_part(op) * elem < LEAST_BYTES ? LEAST_BYTES : tl_atomic_part(op) * elem;
 }
 
 uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)

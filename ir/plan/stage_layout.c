@@ -22,14 +22,6 @@
 
 enum { ROW_BYTES = 128, WORD_BYTES = 4, VECTOR_BYTES = 16, LDMATRIX_LANES = 5 };
 
-static int log2_of(int64_t n)
-{
-    int bits = 0;
-    while ((int64_t)1 << bits < n)
-        bits++;
-    return bits;
-}
-
 /* ---- the image ---- */
 
 static void add_bits(TlInBases *in, int32_t (*images)[TL_LAYOUT_MAX_OUT], int nout, int axis,
@@ -47,7 +39,7 @@ TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int 
               "rows along axis %d of %d", row, rank);
     int32_t images[TL_LAYOUT_MAX_BITS][TL_LAYOUT_MAX_OUT] = {{0}}, *flat = &images[0][0];
     TlInBases in = {TL_IN_OFFSET, 0, flat};
-    int elem = log2_of(elem_bytes), inner = log2_of(bytes) - elem;
+    int elem = tl_ceil_log2(elem_bytes), inner = tl_ceil_log2(bytes) - elem;
     TL_ASSERT(inner <= chunk_bits[row], "rows of %d bytes in a chunk of 2^%d", bytes,
               chunk_bits[row]);
     add_bits(&in, images, rank, row, 0, inner);
@@ -55,7 +47,7 @@ TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int 
         if (d != row)
             add_bits(&in, images, rank, d, 0, chunk_bits[d]);
     add_bits(&in, images, rank, row, inner, chunk_bits[row]);
-    int low = log2_of(VECTOR_BYTES) - elem, high = log2_of(ROW_BYTES) - elem;
+    int low = tl_ceil_log2(VECTOR_BYTES) - elem, high = tl_ceil_log2(ROW_BYTES) - elem;
     for (int i = 0; low + i < inner && high + i < in.bits; i++)
         for (int d = 0; d < rank; d++)
             flat[(high + i) * rank + d] ^= flat[(low + i) * rank + d];
@@ -64,7 +56,7 @@ TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int 
 
 const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *t, int row)
 {
-    enum { LEAST_SPAN = 32 };
+    enum { LEAST_SPAN = 32 }; /* bytes of a row that bulk copies swizzle */
     int bits[TL_MAX_RANK], elem = tl_dtype_bytes(t->dtype);
     TL_ASSERT(t->rank == 2 && (row == 0 || row == 1), "rows along axis %d of %d", row, t->rank);
     for (int d = 0; d < t->rank; d++)
@@ -121,7 +113,7 @@ static Frame frame_of(const TlStagingUse *use)
         for (int i = 0; i < use->ngets; i++)
             if (use->gets[i]->out_bits[d] > f.bits[d])
                 f.bits[d] = use->gets[i]->out_bits[d];
-        int least = log2_of(VECTOR_BYTES) - log2_of(f.elem_bytes);
+        int least = tl_ceil_log2(VECTOR_BYTES) - tl_ceil_log2(f.elem_bytes);
         if (d == use->row && f.bits[d] < least)
             f.bits[d] = least;
         f.reps[d] = (use->type->shape[d] - 1) / (1 << f.bits[d]) + 1;
@@ -238,8 +230,9 @@ static uint32_t copied_lanes(const Images *x)
  * places. */
 static TlStagingCost plain_cost(const Images *x, int elem_bytes, int64_t registers, bool writes)
 {
-    int elem = log2_of(elem_bytes), vec = vector_bits(x, elem_bytes), word = 2 - elem, groups = 0;
-    int row = log2_of(ROW_BYTES) - elem, unit = vec > word ? vec : word, lanes = row - unit;
+    int elem = tl_ceil_log2(elem_bytes), vec = vector_bits(x, elem_bytes), word = 2 - elem,
+        groups = 0;
+    int row = tl_ceil_log2(ROW_BYTES) - elem, unit = vec > word ? vec : word, lanes = row - unit;
     uint64_t bank_mask = (1ull << row) - (1ull << unit);
     uint32_t skip = writes ? copied_lanes(x) : 0;
     TlSpan units = {0}, banks = {0};
@@ -262,7 +255,7 @@ static TlStagingCost plain_cost(const Images *x, int elem_bytes, int64_t registe
 /* The cost by ldmatrix: `rows` gives the eight rows of a matrix. */
 static TlStagingCost matrix_cost(const uint64_t *rows, int elem_bytes, int64_t registers)
 {
-    int elem = log2_of(elem_bytes), unit = 4 - elem;
+    int elem = tl_ceil_log2(elem_bytes), unit = 4 - elem;
     uint64_t bank_mask = (1ull << (7 - elem)) - (1ull << unit);
     TlSpan banks = {0};
     for (int i = 0; i < 3; i++)
@@ -289,7 +282,7 @@ static bool counts_up(const uint64_t *v, int n, int from)
 
 static bool ldmatrix_rows(const Images *x, int elem_bytes, uint64_t *rows)
 {
-    int word = 2 - log2_of(elem_bytes);
+    int word = 2 - tl_ceil_log2(elem_bytes);
     if (word < 0 || x->nlanes != LDMATRIX_LANES || vector_bits(x, elem_bytes) < word ||
         !counts_up(x->lane, 2, word))
         return false;

@@ -1,7 +1,7 @@
-/* Where a tile lies in shared memory between those who put it there and those who get it: the
- * choice of a buffer's layout, and what accesses to it cost. Pure arithmetic on layouts.
+/* Where a tile lies in shared memory between the threads that put it there and those that get it:
+ * the choice of a buffer's layout, and the cost of accesses to it. Pure arithmetic on layouts.
  *
- * Costs count wavefronts of one warp: 128 bytes of 32 banks each at best. */
+ * Costs count wavefronts of one warp, of at most 128 bytes from 32 banks each. */
 #ifndef TL_STAGE_LAYOUT_H
 #define TL_STAGE_LAYOUT_H
 #include "ir/layout/layout.h"

@@ -2,6 +2,7 @@
 #include "ir/plan/staged.h"
 #include "ir/plan/mma.h"
 
+/* Bytes: a bulk copy wants 128; swizzles of 128 bytes repeat after 1024. */
 enum { LEAST_ALIGNMENT = 128, MOST_ALIGNMENT = 1024 };
 
 static uint32_t elem_bytes(const TlType *buf)

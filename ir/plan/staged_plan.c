@@ -448,9 +448,10 @@ static TlBufPlan *proved(TlArena *arena, TlBufPlan *p, const TlType *tile, const
                          uint32_t flags)
 {
 #ifndef NDEBUG
-    enum { MOST = 1 << 16 };
+    enum { MOST_ELEMENTS = 1 << 16 };
     if (tl_layout_registers(tile->layout) << tl_layout_in_bits(tile->layout, TL_IN_LANE)
-            << tl_layout_in_bits(tile->layout, TL_IN_WARP) <= MOST) {
+                                          << tl_layout_in_bits(tile->layout, TL_IN_WARP) <=
+        MOST_ELEMENTS) {
         const char *fault = tl_buf_prove(arena, p, tile, buf, flags);
         TL_ASSERT(!fault, "plan of a buffer's access: %s", fault);
     }

@@ -1,3 +1,4 @@
+/* Planning the rounds of a table, and what moves in each (table_plan.h). */
 #include "ir/plan/table_plan.h"
 #include "ir/layout/layout.h"
 #include "ir/plan/shared_plan.h"
@@ -23,6 +24,15 @@ static uint32_t rounded_down(uint32_t count)
     return n;
 }
 
+/* Of one access of weights, too. */
+static uint32_t counted_at_once(const TlTablePlan *p)
+{
+    uint32_t n = 4;
+    while (p->elems % n || p->weight_bytes * n > ACCESS_BYTES)
+        n /= 2;
+    return n;
+}
+
 TlTablePlan tl_table_plan(const TlOp *op)
 {
     TL_ASSERT(op->nin > 0 && tl_in(op, 0)->type->rank > 0,
@@ -38,6 +48,7 @@ TlTablePlan tl_table_plan(const TlOp *op)
     const TlType *weight =
         op->opcode == TL_OP_HISTOGRAM && op->nin > 1 ? tl_in(op, 1)->type : NULL;
     p.weight_bytes = weight ? (uint32_t)tl_dtype_bytes(weight->dtype) : 0;
+    p.counted_at_once = counted_at_once(&p);
     p.count =
         rounded_down(tl_op_room(op, TL_SHARED_BUDGET) / (p.elem_bytes + p.weight_bytes));
     p.count = p.elems < p.count ? p.elems : p.count;

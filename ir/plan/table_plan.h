@@ -1,5 +1,5 @@
 /* A tile as a table in shared memory: all elements in row-major order, so that every thread can
- * read any of them by its number. Pure arithmetic, asked for bytes and carried out by the SIMT
+ * read any of them by its number. Pure arithmetic, used for the size of scratch and by the SIMT
  * lowering of gather, histogram and regroup.
  *
  * A table that is too big for the scratch goes through it in rounds: round i holds the elements
@@ -16,6 +16,9 @@ typedef struct TlTablePlan {
     uint32_t elem_bytes;
     uint32_t weights, weight_bytes; /* of a histogram's second table: its offset; 0: none */
     int weight_vec_bits;
+    /* of a histogram: elements of the table, and weights, that one access reads; it divides the
+     * elements, so that none is read that was not written */
+    uint32_t counted_at_once;
     uint32_t stride[TL_MAX_RANK]; /* elements */
     int vec_bits; /* registers r .. r + (1 << vec_bits) - 1 are neighbours, inside together, and in
                      one round: they are written at once, at a multiple of their size */

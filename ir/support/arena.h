@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* The host's allocator, Lua-like: ptr NULL allocates, new_size 0 frees. May return NULL. */
 typedef void *(*TlAllocFn)(void *user, void *ptr, size_t old_size, size_t new_size);
@@ -60,6 +61,9 @@ typedef struct TlSbuf {
 void tl_sbuf_init(TlSbuf *s, TlArena *arena);
 void tl_sbuf_put(TlSbuf *s, const char *text, size_t length);
 void tl_sbuf_puts(TlSbuf *s, const char *text);
+/* Reads a file to its end, or until the text has `most` bytes or more. False: a read error, of
+ * which errno tells. */
+bool tl_sbuf_read(TlSbuf *s, FILE *f, size_t most);
 void tl_sbuf_putf(TlSbuf *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Hash map from 64-bit keys (ids, interned pointers) to 64-bit values, in an arena. */

@@ -1,5 +1,5 @@
-/* ascii.h: classes of characters, the same in every locale. <ctype.h> follows the host's: in some,
- * bytes above 127 are letters, and an i has another capital. */
+/* ascii.h: classes of characters, the same in every locale. <ctype.h> follows the host's locale:
+ * in some, bytes above 127 are letters, and i has a different capital. */
 #ifndef TL_ASCII_H
 #define TL_ASCII_H
 #include <stdbool.h>

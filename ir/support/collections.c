@@ -62,6 +62,14 @@ void tl_sbuf_put(TlSbuf *s, const char *text, size_t length)
 
 void tl_sbuf_puts(TlSbuf *s, const char *text) { tl_sbuf_put(s, text, strlen(text)); }
 
+bool tl_sbuf_read(TlSbuf *s, FILE *f, size_t most)
+{
+    char block[1 << 14];
+    for (size_t n; s->len < most && (n = fread(block, 1, sizeof block, f)) > 0;)
+        tl_sbuf_put(s, block, n);
+    return !ferror(f);
+}
+
 void tl_sbuf_putf(TlSbuf *s, const char *format, ...)
 {
     va_list args;

@@ -1,8 +1,8 @@
-/* number.h: numbers as text, the same in every locale: with a point, digits alone, as in C source.
- * strtod and printf's %e %f %g follow the locale of the host, which may have set a decimal comma;
- * nothing else in libraries and tools may call them (test/tools/check_style.py). The C locale is in
- * effect for this thread while a number is read or written. It is a constant of the C library, so
- * that these cannot fail. */
+/* number.h: numbers as text, the same in every locale: a decimal point and plain digits, as in C
+ * source. strtod and printf's %e %f %g follow the host's locale, which may have a decimal comma;
+ * nothing else in libraries and tools may call them (test/tools/check_style.py). The C locale is
+ * in effect for this thread while a number is read or written. It is a constant of the C library,
+ * so this cannot fail. */
 #ifndef TL_NUMBER_H
 #define TL_NUMBER_H
 #include <locale.h>

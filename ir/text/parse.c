@@ -686,14 +686,6 @@ static bool open_block(Parser *p, TlBlock *b)
     return expect(p, '{');
 }
 
-static TlBlock *region_after(const TlBlock *b)
-{
-    const TlOp *op = b->parent;
-    for (uint32_t r = 0; r + 1 < op->nregions; r++)
-        if (op->regions[r] == b) return op->regions[r + 1];
-    return NULL;
-}
-
 static bool body(Parser *p, TlBlock *root)
 {
     TlBlock *b = root;
@@ -710,7 +702,7 @@ static bool body(Parser *p, TlBlock *root)
             b = op->regions[0];
         } else {
             if (b == root) return true;
-            TlBlock *next = region_after(b);
+            TlBlock *next = tl_region_after(b);
             if (!next) {
                 b = b->parent->block;
                 depth--;
@@ -757,6 +749,9 @@ static bool info_param(Parser *p, TlKernelInfo *k)
     else return fail_at(p, p->cur, "view, pointer or scalar expected");
     if (!const_dtype(p, &q.is_const, &q.dtype)) return false;
     if (take(p, '[') && !param_dims(p, &q)) return false;
+    if (take_word(p, "of") && !string(p, &q.of)) return false;
+    q.has_value = take(p, '=');
+    if (q.has_value && !const_literal(p, tl_type_scalar(p->ctx, q.dtype), &q.value)) return false;
     if (!position(p, &q.loc)) return false;
     tl_vec_push(&p->module->arena, &k->params, q);
     return true;

@@ -402,6 +402,14 @@ static void put_param(Printer *p, const TlParam *q)
         put_dim(p->out, &q->stride[i]);
     }
     if (q->rank) tl_sbuf_puts(p->out, "]");
+    if (q->of) {
+        tl_sbuf_puts(p->out, " of ");
+        put_string(p->out, q->of);
+    }
+    if (q->has_value) {
+        tl_sbuf_puts(p->out, " = ");
+        put_const(p->out, tl_type_scalar(p->module->ctx, q->dtype), q->value);
+    }
     put_loc(p, q->loc);
     tl_sbuf_puts(p->out, "\n");
 }

@@ -259,14 +259,6 @@ static void leave_block(Values *vs, const TlBlock *b)
     for (const TlOp *op = b->first; op; op = op->next) set_visible(vs, op->out, op->nout, 0);
 }
 
-static const TlBlock *region_after(const TlBlock *b)
-{
-    const TlOp *op = b->parent;
-    uint32_t r = 0;
-    while (op->regions[r] != b) r++;
-    return r + 1 < op->nregions ? op->regions[r + 1] : NULL;
-}
-
 /* Text order with a scope: what a block defines is visible from there to its end. An op's results
  * are visible after its regions. The rules run before an op's regions are entered; they look at the
  * regions' arguments and terminators only. */
@@ -287,7 +279,7 @@ static void check_ops(TlVerify *v, Values *vs)
         } else {
             if (!b->parent) return;
             leave_block(vs, b);
-            const TlBlock *next = region_after(b);
+            const TlBlock *next = tl_region_after(b);
             if (!next) {
                 set_visible(vs, b->parent->out, b->parent->nout, 1);
                 op = b->parent->next;

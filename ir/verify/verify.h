@@ -1,7 +1,7 @@
-/* The verifier's inside: verify.c walks a function and checks its structure, then calls the rule of
- * each op (column `rule` of ops.def; verify_rules.c). Rules may rely on: operand, result and region
- * counts as in the table, required attributes present, no others, enumerations in range, no NULL
- * anywhere. */
+/* What the files of the verifier share: verify.c walks a function and checks its structure, then
+ * calls the rule of each op (column `rule` of ops.def; verify_rules.c). Rules may rely on:
+ * operand, result and region counts as in the table, required attributes present, no others,
+ * enumerations in range, no NULL anywhere. */
 #ifndef TL_VERIFY_H
 #define TL_VERIFY_H
 #include "ir/text/text.h"

@@ -517,10 +517,10 @@ static void tl_check_dot(TlVerify *v, const TlOp *op)
     else if (tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE &&
              a->dtype != TL_F32)
         FAULT("precision is for f32");
-    else if (tl_attr(op, TL_ATTR_IN_TURN) && !tl_attr(op, TL_ATTR_MMA))
-        FAULT("in_turn without mma");
-    else if (tl_attr_int(op, TL_ATTR_IN_TURN, 1) < 1)
-        FAULT("turns of %d", (int)tl_attr_int(op, TL_ATTR_IN_TURN, 1));
+    else if (tl_attr(op, TL_ATTR_BURST) && !tl_attr(op, TL_ATTR_MMA))
+        FAULT("burst without mma");
+    else if (tl_attr_int(op, TL_ATTR_BURST, 1) < 1)
+        FAULT("bursts of %d", (int)tl_attr_int(op, TL_ATTR_BURST, 1));
     else
         check_mma(v, op);
 }
@@ -730,45 +730,24 @@ static bool want_atomic(TlVerify *v, const TlOp *op, bool fits)
     return fits || FAULT("not on %s", tl_dtype_name(in_type(op, 0)->dtype));
 }
 
-static void tl_check_atomic_rmw(TlVerify *v, const TlOp *op)
+/* An atomic with so many values behind its place. */
+static void check_atomic(TlVerify *v, const TlOp *op, uint32_t values)
 {
-    if (!want_place(v, op, 1) || !want_writable(v, op)) return;
+    if (!want_place(v, op, values) || (values && !want_writable(v, op))) return;
     TlPlace p = tl_op_place(op);
-    TlRmw kind = (TlRmw)tl_attr_int(op, TL_ATTR_RMW, 0);
-    if (want_atomic(v, op, tl_rmw_takes(kind, p.base->type->dtype)) &&
-        want_element(v, op, "the value", p.value->type, &p) &&
-        want_element(v, op, "the result", out_type(op, 0), &p))
+    TlDtype d = p.base->type->dtype;
+    const TlAttr *kind = tl_attr(op, TL_ATTR_RMW);
+    if (want_atomic(v, op, kind ? tl_rmw_takes((TlRmw)kind->u.i, d) : tl_atomic_moves(d)) &&
+        (!p.value || want_element(v, op, "the value", p.value->type, &p)) &&
+        (!p.expected || want_element(v, op, "what is expected", p.expected->type, &p)) &&
+        (!op->nout || want_element(v, op, "the result", out_type(op, 0), &p)))
         want_mask(v, op, &p);
 }
 
-static void tl_check_atomic_cas(TlVerify *v, const TlOp *op)
-{
-    if (!want_place(v, op, 2) || !want_writable(v, op)) return;
-    TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, tl_atomic_moves(p.base->type->dtype)) &&
-        want_element(v, op, "the value", p.value->type, &p) &&
-        want_element(v, op, "what is expected", p.expected->type, &p) &&
-        want_element(v, op, "the result", out_type(op, 0), &p))
-        want_mask(v, op, &p);
-}
-
-static void tl_check_atomic_load(TlVerify *v, const TlOp *op)
-{
-    if (!want_place(v, op, 0)) return;
-    TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, tl_atomic_moves(p.base->type->dtype)) &&
-        want_element(v, op, "the result", out_type(op, 0), &p))
-        want_mask(v, op, &p);
-}
-
-static void tl_check_atomic_store(TlVerify *v, const TlOp *op)
-{
-    if (!want_place(v, op, 1) || !want_writable(v, op)) return;
-    TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, tl_atomic_moves(p.base->type->dtype)) &&
-        want_element(v, op, "the value", p.value->type, &p))
-        want_mask(v, op, &p);
-}
+static void tl_check_atomic_rmw(TlVerify *v, const TlOp *op) { check_atomic(v, op, 1); }
+static void tl_check_atomic_cas(TlVerify *v, const TlOp *op) { check_atomic(v, op, 2); }
+static void tl_check_atomic_load(TlVerify *v, const TlOp *op) { check_atomic(v, op, 0); }
+static void tl_check_atomic_store(TlVerify *v, const TlOp *op) { check_atomic(v, op, 1); }
 
 /* ---- buffers and copies ---- */
 

@@ -1,6 +1,6 @@
-/* How many registers of a thread hold what, at a product by matrix instructions. An estimate: tiles
- * are counted, not addresses and scalars; of what is computed from them, all is taken as alive from
- * its definition on. */
+/* How many registers of a thread hold what at a product by matrix instructions. This is an
+ * estimate: it counts tiles, not addresses and scalars, and takes everything that is computed from
+ * them as alive from its definition on. */
 #ifndef TL_ALIVE_H
 #define TL_ALIVE_H
 #include "ir/ir.h"

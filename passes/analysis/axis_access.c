@@ -1,11 +1,11 @@
-/* What the facts say of memory accesses (axis_info.h).
+/* What the facts say about memory accesses (axis_info.h).
  *
- * A view's extents and strides are numbers with facts of their own: of a parameter by its type
- * (dense axes, constants, the form's promise), of VIEW and SUB_VIEW by their operands.
- * An access runs along one axis of its tile when addresses count up there: a slice of step 1, or
- * an index tile that counts up, on the view's axis of stride 1; or pointers that count up. Its
- * width is the largest power of two, up to 16 bytes, that divides everything that places a run:
- * where the slice starts, the base, each other axis's contribution; the extent, so that the bound
+ * A view's extents and strides are numbers with facts of their own: a parameter's come from its
+ * type (dense axes, constants, the form's promise), those of VIEW and SUB_VIEW from their
+ * operands. An access runs along one axis of its tile if addresses count up there: a slice of step
+ * 1, or an index tile that counts up, on the view's axis of stride 1; or pointers that count up.
+ * Its width is the largest power of two, up to 16 bytes, that divides everything that places a
+ * run: the slice's start, the base, each other axis's contribution; the extent, so that the bound
  * is not inside a run; the mask's constancy; and the tile, so that padding is not either. */
 #include "ir/layout/layout.h"
 #include "ir/plan/staged.h"
@@ -190,7 +190,7 @@ static bool fits_31_bits(const TlAxisInfo *a, const TlPlace *p, const TlViewFact
 /* The axes whose bounds can be tested in 32 bits. */
 static uint32_t narrow_axes(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v)
 {
-    enum { MOST_ADDED = 1 << 30 };
+    enum { MOST_ADDED = 1 << 30 }; /* to an index of 31 bits: the sum fits in 32 unsigned ones */
     uint32_t axes = 0;
     for (uint32_t i = 0; i < p->naxes; i++) {
         const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
@@ -277,14 +277,11 @@ static void limit(Run *r, int64_t width, TlNarrow why)
 /* The operand that an op's runs along an axis come from; NULL: from several, or from none. */
 static const TlValue *run_source(const TlValue *v)
 {
-    switch (v->def ? (int)v->def->opcode : -1) {
-    case TL_OP_CAST:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_CONVERT: return tl_in(v->def, 0);
-    case TL_OP_SUB: return tl_in(v->def, 0);
-    default: return NULL;
-    }
+    const TlOp *op = v->def;
+    bool has_one = op && (op->opcode == TL_OP_CAST || op->opcode == TL_OP_BROADCAST ||
+                          op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_CONVERT ||
+                          op->opcode == TL_OP_SUB);
+    return has_one ? tl_in(op, 0) : NULL;
 }
 
 static int64_t longest_run(const TlAxisInfo *a, const TlValue *v)
@@ -299,8 +296,8 @@ static int64_t longest_run(const TlAxisInfo *a, const TlValue *v)
 /* Are the value's runs as short as they are because a remainder cut a longer one? */
 static bool is_cut(const TlAxisInfo *a, const TlValue *v, int depth)
 {
-    enum { MOST = 16 };
-    if (!v->def || depth > MOST || v->type->rank == 0)
+    enum { MOST_DEPTH = 16 }; /* of ops: recursion */
+    if (!v->def || depth > MOST_DEPTH || v->type->rank == 0)
         return false;
     if (v->def->opcode == TL_OP_REM)
         return longest_run(a, tl_in(v->def, 0)) > longest_run(a, v);

@@ -1,5 +1,5 @@
-/* Which numbers are extents of views (axis_info.h): `bounds` proves accesses inside by it,
- * `pipeline` accesses outside. */
+/* Which numbers are extents of views (axis_info.h): `bounds` uses this to prove accesses inside,
+ * `pipeline` to prove them outside. */
 #include "passes/analysis/axis_impl.h"
 
 const TlValue *tl_axis_plain(const TlAxisInfo *a, const TlValue *v)

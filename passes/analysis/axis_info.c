@@ -12,8 +12,8 @@
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_impl.h"
-#include "passes/analysis/facts.h"
 
+/* Of the fixed point: after so many, what still changes becomes unknown; then all is settled. */
 enum { MANY_ROUNDS = 8, MAX_ROUNDS = 32 };
 
 int64_t tl_axis_divisor(int64_t x)
@@ -89,18 +89,13 @@ static void promise(const Promise *p, const TlValue *c, int depth)
     const TlOp *op = c->def;
     if (!op)
         return;
-    switch ((int)op->opcode) {
-    case TL_OP_EQ: promise_divisible(p, op); return;
-    case TL_OP_LT:
-    case TL_OP_LE:
-    case TL_OP_GT:
-    case TL_OP_GE: promise_bound(p, op); return;
-    case TL_OP_AND:
-        for (uint32_t i = 0; i < 2 && depth < 8; i++)
-            promise(p, tl_in(op, i), depth + 1);
-        return;
-    default: return;
-    }
+    if (op->opcode == TL_OP_EQ)
+        promise_divisible(p, op);
+    if (op->opcode == TL_OP_LT || op->opcode == TL_OP_LE || op->opcode == TL_OP_GT ||
+        op->opcode == TL_OP_GE)
+        promise_bound(p, op);
+    for (uint32_t i = 0; op->opcode == TL_OP_AND && i < 2 && depth < 8; i++)
+        promise(p, tl_in(op, i), depth + 1);
 }
 
 static void take_assumptions(TlAxisInfo *a, TlArena *arena)
@@ -117,6 +112,13 @@ static void take_assumptions(TlAxisInfo *a, TlArena *arena)
 }
 
 /* ---- the grid ---- */
+
+/* The greatest quotient by a divisor that is at least `least`. */
+static int64_t quotient_of(int64_t x, int64_t least, bool up)
+{
+    int64_t y = tl_axis_max(least, 1);
+    return x / y + (up && x % y != 0);
+}
 
 /* An upper bound of a launch-time expression of names that are at least 0; -1: none known. */
 static int64_t upper_bound(const TlKernelInfo *k, const TlHostExpr *e)
@@ -144,18 +146,18 @@ static int64_t upper_bound(const TlKernelInfo *k, const TlHostExpr *e)
             return -1;
         n--;
         int64_t x = hi[n - 1], y = hi[n], least = lo[n];
-        switch (ins.op) {
-        case TILE_HX_ADD: hi[n - 1] = x + y, lo[n - 1] += least; break;
-        case TILE_HX_MUL: hi[n - 1] = x * y, lo[n - 1] *= least; break;
-        case TILE_HX_MIN: hi[n - 1] = tl_axis_min(x, y), lo[n - 1] = 0; break;
-        case TILE_HX_MAX: hi[n - 1] = tl_axis_max(x, y), lo[n - 1] = 0; break;
-        case TILE_HX_DIV: hi[n - 1] = x / tl_axis_max(least, 1), lo[n - 1] = 0; break;
-        case TILE_HX_CDIV:
-            least = tl_axis_max(least, 1);
-            hi[n - 1] = x / least + (x % least != 0), lo[n - 1] = 0;
-            break;
-        default: return -1;
-        }
+        if (ins.op == TILE_HX_ADD)
+            hi[n - 1] = x + y, lo[n - 1] += least;
+        else if (ins.op == TILE_HX_MUL)
+            hi[n - 1] = x * y, lo[n - 1] *= least;
+        else if (ins.op == TILE_HX_MIN)
+            hi[n - 1] = tl_axis_min(x, y), lo[n - 1] = 0;
+        else if (ins.op == TILE_HX_MAX)
+            hi[n - 1] = tl_axis_max(x, y), lo[n - 1] = 0;
+        else if (ins.op == TILE_HX_DIV || ins.op == TILE_HX_CDIV)
+            hi[n - 1] = quotient_of(x, least, ins.op == TILE_HX_CDIV), lo[n - 1] = 0;
+        else
+            return -1;
         if (hi[n - 1] > INT32_MAX)
             return -1;
     }

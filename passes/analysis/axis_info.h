@@ -1,8 +1,8 @@
-/* What is known of the numbers in tiles: contiguity, divisibility, constancy per axis (the analysis
- * that Triton calls AxisInfo), and what follows from it for memory accesses. `coalesce` chooses
- * layouts by it, `bounds` proves accesses inside, the SIMT lowering takes its vector widths and
- * offset sizes from it. Side arrays by value id; holds for as long as the function is not
- * changed. */
+/* What is known of the numbers in tiles: contiguity, divisibility, constancy per axis (the
+ * analysis that Triton calls AxisInfo), and what follows for memory accesses. `coalesce` chooses
+ * layouts by it, `bounds` proves accesses inside, and the SIMT lowering takes its vector widths
+ * and offset sizes from it. The facts are side arrays by value id, valid as long as the function
+ * is not changed. */
 #ifndef TL_AXIS_INFO_H
 #define TL_AXIS_INFO_H
 #include "ir/form.h"

@@ -422,6 +422,16 @@ static TlAxisFacts least_or_most(const Operands *o, bool most)
     return r;
 }
 
+static TlAxisFacts least_of(const Operands *o)
+{
+    return least_or_most(o, false);
+}
+
+static TlAxisFacts most_of(const Operands *o)
+{
+    return least_or_most(o, true);
+}
+
 static TlAxisFacts select_facts(const TlAxisInfo *a, const TlOp *op)
 {
     const TlAxisFacts *c = tl_axis_facts(a, tl_in(op, 0));
@@ -465,14 +475,17 @@ static int decided(const Operands *o)
     const TlAxisFacts *x = &o->x, *y = &o->y;
     bool below = x->hi<y->lo, above = x->lo> y->hi;
     bool not_above = x->hi <= y->lo, not_below = x->lo >= y->hi;
-    switch ((int)o->op->opcode) {
-    case TL_OP_LT: return below ? 1 : not_below ? 0 : -1;
-    case TL_OP_GE: return not_below ? 1 : below ? 0 : -1;
-    case TL_OP_GT: return above ? 1 : not_above ? 0 : -1;
-    case TL_OP_LE: return not_above ? 1 : above ? 0 : -1;
-    case TL_OP_EQ: return below || above ? 0 : not_above && not_below ? 1 : -1;
-    default: return below || above ? 1 : not_above && not_below ? 0 : -1;
-    }
+    TlOpcode op = o->op->opcode;
+    if (op == TL_OP_LT)
+        return below ? 1 : not_below ? 0 : -1;
+    if (op == TL_OP_GE)
+        return not_below ? 1 : below ? 0 : -1;
+    if (op == TL_OP_GT)
+        return above ? 1 : not_above ? 0 : -1;
+    if (op == TL_OP_LE)
+        return not_above ? 1 : above ? 0 : -1;
+    bool equal = not_above && not_below;
+    return below || above ? op == TL_OP_NE : equal ? op == TL_OP_EQ : -1;
 }
 
 static TlAxisFacts comparison(const TlAxisInfo *a, const TlOp *op)
@@ -753,40 +766,39 @@ static TlAxisFacts constant(const TlOp *op)
 static bool fold(const Operands *o, int64_t *out)
 {
     uint64_t x = (uint64_t)o->x.value, y = (uint64_t)o->y.value, r;
-    switch ((int)o->op->opcode) {
-    case TL_OP_ADD: r = x + y; break;
-    case TL_OP_SUB: r = x - y; break;
-    case TL_OP_MUL: r = x * y; break;
-    case TL_OP_AND: r = x & y; break;
-    case TL_OP_OR: r = x | y; break;
-    case TL_OP_XOR: r = x ^ y; break;
-    default: return false;
-    }
+    TlOpcode op = o->op->opcode;
+    if (op == TL_OP_ADD)
+        r = x + y;
+    else if (op == TL_OP_SUB)
+        r = x - y;
+    else if (op == TL_OP_MUL)
+        r = x * y;
+    else if (op == TL_OP_AND)
+        r = x & y;
+    else if (op == TL_OP_OR)
+        r = x | y;
+    else if (op == TL_OP_XOR)
+        r = x ^ y;
+    else
+        return false;
     TlDtype d = o->type->dtype;
     *out = tl_bits_to_int(d, tl_bits_from_int(d, (int64_t)r));
     return o->x.is_known && o->y.is_known;
 }
+
+/* The ops of two integers of which more is known than where they are constant. */
+static TlAxisFacts (*const INTEGERS[TL_OP_COUNT])(const Operands *) = {
+    [TL_OP_ADD] = add,      [TL_OP_SUB] = sub,     [TL_OP_MUL] = mul,
+    [TL_OP_DIV] = quotient, [TL_OP_REM] = rest,    [TL_OP_SHL] = shift_left,
+    [TL_OP_MIN] = least_of, [TL_OP_MAX] = most_of, [TL_OP_SHR] = shift_right,
+    [TL_OP_AND] = masked,   [TL_OP_OR] = bits,     [TL_OP_XOR] = bits};
 
 static TlAxisFacts integers(const TlAxisInfo *a, const TlOp *op)
 {
     Operands o = {op, op->out[0]->type, *tl_axis_facts(a, tl_in(op, 0)),
                   *tl_axis_facts(a, tl_in(op, 1))};
     int64_t value;
-    if (fold(&o, &value))
-        return known(o.type, value);
-    switch ((int)op->opcode) {
-    case TL_OP_ADD: return add(&o);
-    case TL_OP_SUB: return sub(&o);
-    case TL_OP_MUL: return mul(&o);
-    case TL_OP_DIV: return quotient(&o);
-    case TL_OP_REM: return rest(&o);
-    case TL_OP_SHL: return shift_left(&o);
-    case TL_OP_SHR: return shift_right(&o);
-    case TL_OP_MIN: return least_or_most(&o, false);
-    case TL_OP_MAX: return least_or_most(&o, true);
-    case TL_OP_AND: return masked(&o);
-    default: return bits(&o);
-    }
+    return fold(&o, &value) ? known(o.type, value) : INTEGERS[op->opcode](&o);
 }
 
 /* 0 - x */
@@ -797,6 +809,24 @@ static TlAxisFacts negative(const TlAxisInfo *a, const TlOp *op)
     return sub(&o);
 }
 
+static TlAxisFacts of_elements(const TlAxisInfo *a, const TlOp *op)
+{
+    bool has_numbers = tl_axis_has_numbers(op->out[0]->type);
+    if (op->opcode == TL_OP_PTR_ADD)
+        return ptr_add(a, op);
+    if (op->opcode == TL_OP_POINTER)
+        return pointer(a, op);
+    if (op->opcode == TL_OP_SELECT)
+        return select_facts(a, op);
+    if (op->opcode == TL_OP_CAST || op->opcode == TL_OP_BITCAST)
+        return cast(a, op);
+    if (op->opcode >= TL_OP_EQ && op->opcode <= TL_OP_GE)
+        return comparison(a, op);
+    if (op->opcode == TL_OP_NEG && has_numbers)
+        return negative(a, op);
+    return INTEGERS[op->opcode] && has_numbers ? integers(a, op) : elementwise(a, op);
+}
+
 TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t result)
 {
     TL_ASSERT(result < op->nout,
@@ -804,17 +834,16 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     const TlType *t = op->out[result]->type;
     const TlAxisFacts *x =
         op->nin && tl_in(op, 0)->type->kind == TL_TILE ? tl_axis_facts(a, tl_in(op, 0)) : NULL;
-    switch ((int)op->opcode) {
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    switch (op->opcode) {
     case TL_OP_CONST: return constant(op);
-    case TL_OP_PID:
-        return ranged(t, 0, tl_axis_max(a->pid_end[tl_attr_int(op, TL_ATTR_AXIS, 0)] - 1, 0));
+    case TL_OP_PID: return ranged(t, 0, tl_axis_max(a->pid_end[axis] - 1, 0));
     case TL_OP_BLOCK: return ranged(t, 0, INT32_MAX - 1);
     case TL_OP_NBLOCKS:
     case TL_OP_NPID: return ranged(t, 1, INT32_MAX);
     case TL_OP_IOTA: return iota(t);
     case TL_OP_BROADCAST: return broadcast(x, tl_in(op, 0)->type, t);
-    case TL_OP_EXPAND:
-        return expand(x, tl_in(op, 0)->type, t, (int)tl_attr_int(op, TL_ATTR_AXIS, 0));
+    case TL_OP_EXPAND: return expand(x, tl_in(op, 0)->type, t, axis);
     case TL_OP_TRANS: return trans(x, op);
     case TL_OP_REGROUP:
     case TL_OP_RESHAPE: return reshape(x, tl_in(op, 0)->type, t);
@@ -824,34 +853,56 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_GATHER: return gathered(x, t);
     case TL_OP_HISTOGRAM:
         return op->nin > 1 ? tl_axis_unknown(t) : ranged(t, 0, tl_type_elems(tl_in(op, 0)->type));
-    case TL_OP_DOT: return tl_axis_unknown(t);
     case TL_OP_EXTENT:
     case TL_OP_STRIDE:
     case TL_OP_VIEW_PTR: return of_view(a, op);
-    case TL_OP_PTR_ADD: return ptr_add(a, op);
-    case TL_OP_POINTER: return pointer(a, op);
-    case TL_OP_SELECT: return select_facts(a, op);
-    case TL_OP_CAST:
-    case TL_OP_BITCAST: return cast(a, op);
-    case TL_OP_EQ:
-    case TL_OP_NE:
-    case TL_OP_LT:
-    case TL_OP_LE:
-    case TL_OP_GT:
-    case TL_OP_GE: return comparison(a, op);
-    default: break;
+    case TL_OP_LOAD:
+    case TL_OP_ATOMIC_RMW:
+    case TL_OP_ATOMIC_CAS:
+    case TL_OP_ATOMIC_LOAD:
+    case TL_OP_COPY: return load(a, op);
+#define OP(...)
+#define ELEM(ID, ...) case TL_OP_##ID:
+#include "ir/ops.def"
+        return of_elements(a, op);
+    case TL_OP_FOR: /* axis_info.c */
+    case TL_OP_WHILE:
+    case TL_OP_IF:
+    case TL_OP_ROLES:
+    case TL_OP_VIEW:
+    case TL_OP_SUB_VIEW:
+    case TL_OP_INSIDE:
+    case TL_OP_DOT:
+    case TL_OP_ALLOC:
+    case TL_OP_GET:
+    case TL_OP_MBAR:
+    case TL_OP_READY:
+    case TL_OP_DOT_ASYNC:
+    case TL_OP_AWAIT:
+    case TL_OP_YIELD: /* the others have no results */
+    case TL_OP_CONDITION:
+    case TL_OP_RETURN:
+    case TL_OP_BARRIER:
+    case TL_OP_STORE:
+    case TL_OP_ATOMIC_STORE:
+    case TL_OP_PUT:
+    case TL_OP_READ:
+    case TL_OP_COMMIT:
+    case TL_OP_WAIT:
+    case TL_OP_EXPECT:
+    case TL_OP_ARRIVE:
+    case TL_OP_MBAR_WAIT:
+    case TL_OP_MBAR_END:
+    case TL_OP_BULK_STORE:
+    case TL_OP_STORE_WAIT:
+    case TL_OP_MEET:
+    case TL_OP_PING_PONG_WAIT:
+    case TL_OP_PING_PONG_ARRIVE:
+    case TL_OP_FENCE:
+    case TL_OP_PRINT:
+    case TL_OP_ASSERT:
+    case TL_OP_ASSUME:
+    case TL_OP_COUNT: break;
     }
-    uint32_t flags = tl_op_info(op->opcode)->flags;
-    if (flags & (F_READ | F_WRITE))
-        return load(a, op);
-    if (op->opcode == TL_OP_NEG && tl_axis_has_numbers(t))
-        return negative(a, op);
-    bool arithmetic =
-        op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB || op->opcode == TL_OP_MUL ||
-        op->opcode == TL_OP_DIV || op->opcode == TL_OP_REM || op->opcode == TL_OP_SHL ||
-        op->opcode == TL_OP_SHR || op->opcode == TL_OP_MIN || op->opcode == TL_OP_MAX ||
-        op->opcode == TL_OP_AND || op->opcode == TL_OP_OR || op->opcode == TL_OP_XOR;
-    if (arithmetic && tl_axis_has_numbers(t))
-        return integers(a, op);
-    return flags & F_ELEM ? elementwise(a, op) : tl_axis_unknown(t);
+    return tl_axis_unknown(t);
 }

@@ -38,8 +38,8 @@ static bool wraps_around(const TlOp *select, int slots, TlBufSlot *out)
                     is_const(tl_in(again, 1), left));
 }
 
-/* A value that a loop carries from slots - 1 on, and that each trip gives the slot which counts
- * from 0: the slot before that. */
+/* A value that a loop carries from slots - 1 on, and that each iteration gives the slot which
+ * counts from 0: the slot before that. */
 static bool is_last(const TlValue *v, int slots, TlBufSlot *out)
 {
     TlOp *loop = v->def ? NULL : v->block->parent;

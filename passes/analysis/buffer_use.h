@@ -20,10 +20,10 @@ typedef struct TlBufUse {
 
 /* Of put, get, copy and dot_async, which may use two; how many, at most 2. */
 uint32_t tl_buf_uses(const TlOp *op, TlBufUse *out);
-/* How many slots a PUT or COPY is ahead of the slot that its own is counted from, which this trip's
- * gets read; 0 for any other op. */
+/* How many slots a PUT or COPY is ahead of the slot that its own is counted from, which this
+ * iteration's gets read; 0 for any other op. */
 int tl_op_ahead(const TlOp *op);
 /* May both touch one byte, and one of them write? same_trip: they are in one innermost loop, in the
- * same trip of it. */
+ * same iteration of it. */
 bool tl_buf_uses_meet(const TlBufUse *a, const TlBufUse *b, bool same_trip);
 #endif

@@ -1,5 +1,5 @@
-/* What keeps a tile from being a bulk copy (bulk_fault.h): what there is to say of who reads it, of
- * the access, and of its boxes, in this order. */
+/* Why a tile is not a bulk copy (bulk_fault.h), checked in this order: who reads it, the access,
+ * its boxes. */
 #include "passes/analysis/bulk_fault.h"
 #include "ir/rewrite.h"
 
@@ -23,7 +23,7 @@ static bool is_padded(const TlPlace *p)
     return p->other && !(tl_value_is_const(p->other, &bits) && bits == 0);
 }
 
-/* The mask of a copy of one bit says whether there is such a trip. */
+/* The mask of a copy of one bit says whether there is such an iteration. */
 static bool is_masked(const TlOp *op, const TlPlace *p)
 {
     return p->mask && (op->opcode == TL_OP_LOAD || p->mask->type->rank > 0);

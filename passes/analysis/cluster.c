@@ -1,14 +1,13 @@
-/* What is equal in all programs of a cluster (cluster.h): what neither the programs' index along
- * the cluster's axis nor memory goes into. Memory may be another at another time, and what a
- * program decides by itself its neighbours do not follow. The index divided by the size of the
- * cluster, or by a multiple of it, is the cluster's.
+/* What is equal in all programs of a cluster (cluster.h): everything that depends neither on the
+ * programs' index along the cluster's axis nor on memory. Memory may differ at another time, and a
+ * program's neighbours do not follow what it decides by itself. The index divided by the size of
+ * the cluster, or by a multiple of it, is the same in a cluster.
  *
- * A program that does several parts of the grid (persistent) begins with the part of its own number
- * and goes on by the number of programs, which is one of whole clusters: the parts of a cluster
- * follow each other, and are as many for each program. */
+ * A program that does several parts of the grid (persistent) begins with the part of its own
+ * number and goes on by the number of programs, which is a multiple of the cluster's size: the
+ * parts of a cluster follow each other, and each program has equally many. */
 #include "passes/analysis/cluster.h"
 #include "ir/plan/bulk.h"
-#include "ir/rewrite.h"
 #include "passes/analysis/facts.h"
 
 typedef struct Search {
@@ -67,8 +66,8 @@ static void see(Search *s, const TlValue *v)
 
 enum { LO, HI, STEP, CARRIED }; /* operands of loops */
 
-/* What a loop carries: from what it begins with and what a trip makes. How often it goes round
- * matters behind it; see_ways sees that of loops around the op. */
+/* What a loop carries: from what it begins with and what an iteration makes. How often it goes
+ * round matters behind it; see_ways sees that of loops around the op. */
 static void see_carried(Search *s, const TlOp *loop, uint32_t i)
 {
     see(s, tl_in(loop, CARRIED + i));
@@ -175,7 +174,7 @@ static bool is_equal(Search *s)
 }
 
 /* All loops and branches around the op go the same way; so does its mask, which says whether there
- * is such a trip. */
+ * is such an iteration. */
 static void see_ways(Search *s, const TlOp *op)
 {
     TlPlace p = tl_op_place(op);

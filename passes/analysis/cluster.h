@@ -1,5 +1,5 @@
-/* Which bulk copies bring the same to all programs of a cluster, so that each of them can bring a
- * part of it to all. A cluster's programs follow each other along one axis of the grid
+/* Which bulk copies bring the same data to all programs of a cluster, so that each program can
+ * bring a part of it to all. A cluster's programs are consecutive along one axis of the grid
  * (TlKernelInfo). */
 #ifndef TL_CLUSTER_H
 #define TL_CLUSTER_H
@@ -9,7 +9,7 @@
 typedef enum TlShareFault {
     TL_SHARE_NONE,
     TL_SHARE_PLACE, /* programs read other parts of memory */
-    TL_SHARE_TRIPS, /* programs come to it, or to its trips, at other times */
+    TL_SHARE_TRIPS, /* programs come to it, or to its iterations, at other times */
     TL_SHARE_PARTS, /* no boxes that all begin as many of */
     TL_SHARE_COUNT
 } TlShareFault;

@@ -20,9 +20,9 @@ enum {
     LEAST_WARPS = 4,
     WARPS_OF_SUMS = 8, /* of NVIDIA's 64K registers 16 warps have 128 for a thread */
     MOST_WARPS = 16,
-    MOST_THREADS = 1024,
-    MOST_SUMS = 152,
-    MOST_WORDS = 32
+    MOST_THREADS = 1024, /* of a block, on every GPU */
+    MOST_SUMS = 152,     /* words of a thread: of a product's sums, */
+    MOST_WORDS = 32      /* of another tile */
 };
 
 typedef struct Need {

@@ -57,8 +57,21 @@ bool tl_attr_equal(const TlAttr *a, const TlAttr *b)
         }
         return true;
     case TL_FORM_FLAG: return true;
-    default: return a->u.bits == b->u.bits; /* strings are interned */
+    case TL_FORM_INT:
+    case TL_FORM_STR: /* interned */
+    case TL_FORM_CONST:
+    case TL_FORM_COMBINE:
+    case TL_FORM_RMW:
+    case TL_FORM_ORDER:
+    case TL_FORM_SCOPE:
+    case TL_FORM_CACHE:
+    case TL_FORM_EVICT:
+    case TL_FORM_PRECISION:
+    case TL_FORM_ROUND:
+    case TL_FORM_APPROX:
+    case TL_FORM_SPAN: break;
     }
+    return a->u.bits == b->u.bits;
 }
 
 bool tl_is_invariant(const TlValue *v, const TlOp *loop)
@@ -67,13 +80,27 @@ bool tl_is_invariant(const TlValue *v, const TlOp *loop)
     return !tl_block_is_inside(v->def ? v->def->block : v->block, loop);
 }
 
+const TlOp *tl_enclosing_loop(const TlOp *op)
+{
+    do
+        op = op->block->parent;
+    while (op && !tl_is_loop(op));
+    return op;
+}
+
+bool tl_is_innermost(const TlOp *loop)
+{
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (tl_is_loop(op))
+            return false;
+    return true;
+}
+
 uint32_t tl_moving_axes(const TlOp *access)
 {
-    const TlOp *loop = access->block->parent;
+    const TlOp *loop = tl_enclosing_loop(access);
     TlPlace p = tl_op_place(access);
     uint32_t moving = 0;
-    while (loop && loop->opcode != TL_OP_FOR && loop->opcode != TL_OP_WHILE)
-        loop = loop->block->parent;
     for (uint32_t i = 0; i < p.naxes && p.axes && loop; i++)
         if (p.axes[i].kind != TL_AXIS_TILE && !tl_is_invariant(p.index[i].value, loop))
             moving |= 1u << i;
@@ -128,7 +155,7 @@ bool tl_is_in_hinted_loop(const TlOp *op)
 
 static const TlOp *dot_of(const TlValue *v, int depth)
 {
-    enum { MOST_CHAIN = 4 };
+    enum { MOST_CHAIN = 4 }; /* pure ops between a load and its product: recursion */
     const TlOp *dot = NULL;
     for (const TlUse *u = v->uses; u && !dot; u = u->next) {
         const TlOp *op = u->user;

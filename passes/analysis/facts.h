@@ -14,14 +14,17 @@ int tl_base_param(const TlValue *v);
  * array. */
 bool tl_is_view_of_launch(const TlValue *v);
 bool tl_attr_equal(const TlAttr *a, const TlAttr *b);
-/* Is v the same value in every trip of the loop: defined outside of it? */
+/* Is v the same value in every iteration of the loop: defined outside of it? */
 bool tl_is_invariant(const TlValue *v, const TlOp *loop);
 /* The axes of a view, as bits, whose scalar index changes in the innermost loop around it. */
 uint32_t tl_moving_axes(const TlOp *access);
 /* The value of an integer scalar constant. */
 bool tl_const_int_value(const TlValue *v, TlWideInt *out);
-/* Number of trips of a FOR with constant bounds. */
+/* Number of iterations of a FOR with constant bounds. */
 bool tl_const_trips(const TlOp *loop, TlWideInt *out);
+/* The innermost loop around the op; NULL: there is none. Does a loop hold no other? */
+const TlOp *tl_enclosing_loop(const TlOp *op);
+bool tl_is_innermost(const TlOp *loop);
 /* Does the op stand in a loop with a pipeline hint? */
 bool tl_is_in_hinted_loop(const TlOp *op);
 /* The dot that uses the value, through a few pure ops; NULL: there is none. */

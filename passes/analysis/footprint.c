@@ -137,22 +137,25 @@ static bool sum(const TlOp *op, TlForm *f, int64_t sign, int depth)
 static bool form_of_op(const TlOp *op, TlForm *f, int depth)
 {
     const TlValue *x = op->nin ? tl_in(op, 0) : NULL;
-    switch ((int)op->opcode) {
-    case TL_OP_ADD:
-    case TL_OP_PTR_ADD: return sum(op, f, 1, depth);
-    case TL_OP_SUB: return sum(op, f, -1, depth);
-    case TL_OP_MUL: return product(op, f, depth);
-    case TL_OP_SHL: return shifted(op, f, depth);
-    case TL_OP_IOTA: return add_term(f, (TlTerm){NULL, 0, op->out[0]->type->shape[0], 1});
-    case TL_OP_CONVERT: *f = form_of(x, depth); return true;
-    case TL_OP_CAST:
-        *f = form_of(x, depth);
-        return is_widening(x->type->dtype, op->out[0]->type->dtype);
-    case TL_OP_BROADCAST: *f = form_of(x, depth); return broadcasted(f);
-    case TL_OP_EXPAND: *f = form_of(x, depth); return expanded(op, f);
-    case TL_OP_TRANS: *f = form_of(x, depth); return transposed(op, f);
-    default: return false;
-    }
+    if (op->opcode == TL_OP_ADD || op->opcode == TL_OP_PTR_ADD)
+        return sum(op, f, 1, depth);
+    if (op->opcode == TL_OP_SUB)
+        return sum(op, f, -1, depth);
+    if (op->opcode == TL_OP_MUL)
+        return product(op, f, depth);
+    if (op->opcode == TL_OP_SHL)
+        return shifted(op, f, depth);
+    if (op->opcode == TL_OP_IOTA)
+        return add_term(f, (TlTerm){NULL, 0, op->out[0]->type->shape[0], 1});
+    bool renames = (tl_op_info(op->opcode)->flags & F_VIEWLIKE) && op->opcode != TL_OP_RESHAPE;
+    if (!renames && op->opcode != TL_OP_CONVERT && op->opcode != TL_OP_CAST)
+        return false;
+    *f = form_of(x, depth);
+    return op->opcode == TL_OP_BROADCAST ? broadcasted(f)
+           : op->opcode == TL_OP_EXPAND  ? expanded(op, f)
+           : op->opcode == TL_OP_TRANS   ? transposed(op, f)
+           : op->opcode == TL_OP_CAST    ? is_widening(x->type->dtype, op->out[0]->type->dtype)
+                                         : true;
 }
 
 static TlForm form_of(const TlValue *v, int depth)
@@ -169,7 +172,7 @@ static TlForm form_of(const TlValue *v, int depth)
     return atom(v);
 }
 
-/* ---- loops: by how much a carried value changes from trip to trip ---- */
+/* ---- loops: by how much a carried value changes from iteration to iteration ---- */
 
 /* The value of region 0 of a while that region 1 receives as this argument. */
 static const TlValue *passed(const TlValue *v, const TlOp *loop)
@@ -195,7 +198,7 @@ static bool carried_step(const TlValue *v, const TlOp *loop, uint32_t index, TlF
     return true;
 }
 
-/* v is one of the loop's values; its change per trip, which must be the same in each. */
+/* v is one of the loop's values; its change per iteration, which must be the same in each. */
 static bool step_of(const TlValue *v, const TlOp *loop, TlForm *step)
 {
     v = passed(v, loop);
@@ -245,7 +248,7 @@ static bool add_step(Distance *d, const TlTerm *t, const TlOp *crossed)
     if (step.n == 0)
         return !__builtin_mul_overflow(step.constant, t->factor, &change) &&
                !__builtin_add_overflow(d->per_trip, change, &d->per_trip);
-    /* A loop that has another trip has a step that is not 0; of a carried value nothing is
+    /* A loop that has another iteration has a step that is not 0; of a carried value nothing is
      * known. */
     bool is_iv = crossed->opcode == TL_OP_FOR && !t->value->def && t->value->index == 0 &&
                  t->value->block == crossed->regions[0];
@@ -448,7 +451,7 @@ static bool add_carried(Sources *s, const TlValue *v)
         add_source(s, tl_in(op->regions[0]->last, 1 + v->index));
         return true;
     }
-    if (op->opcode != TL_OP_FOR && op->opcode != TL_OP_WHILE)
+    if (!tl_is_loop(op))
         return false;
     uint32_t skip = op->opcode == TL_OP_FOR, index = v->index - (v->def ? 0 : skip);
     add_source(s, tl_in(op, index + 3 * skip));

@@ -4,8 +4,8 @@
  * Starts of slices, indices and pointers are linear forms, constant + sum of factor * value, where
  * a value is a scalar, an iota along an axis of the accessed tile, or anything else as it is. Two
  * indices along an axis then differ by the difference of their forms. Forms are compared as
- * unbounded integers: an i32 start that wraps returns to its value after 2^32 / step trips, and
- * no thread is as far ahead of another. */
+ * unbounded integers: an i32 start that wraps returns to its value after 2^32 / step iterations,
+ * and no thread is as far ahead of another. */
 #ifndef TL_FOOTPRINT_H
 #define TL_FOOTPRINT_H
 #include "ir/ir.h"
@@ -52,6 +52,6 @@ typedef struct TlFootprint {
 TlFootprint *tl_footprint(const TlOp *op, TlArena *arena);
 bool tl_footprints_overlap(const TlFootprint *a, const TlFootprint *b); /* by their roots */
 /* May b, in one thread, touch what a touched before in another, and one of them write? crossed: the
- * outermost loop that has gone to another trip between them; NULL: none has. */
+ * outermost loop that has gone to another iteration between them; NULL: none has. */
 bool tl_footprints_conflict(const TlFootprint *a, const TlFootprint *b, const TlOp *crossed);
 #endif

@@ -20,19 +20,16 @@ static bool counts_up(const TlValue *v, int64_t *first)
     const TlOp *op = v->def;
     if (!op || v->type->dtype != TL_I32)
         return false;
-    switch (op->opcode) {
-    case TL_OP_IOTA: *first = 0; return v->type->rank == 1;
-    case TL_OP_RESHAPE:
-    case TL_OP_EXPAND: return counts_up(tl_in(op, 0), first);
-    case TL_OP_ADD: {
-        int64_t more;
-        if (!counts_up(tl_in(op, 0), first) || !is_i32(tl_in(op, 1), &more))
-            return false;
-        *first += more;
-        return *first >= 0 && *first <= INT32_MAX;
-    }
-    default: return false;
-    }
+    *first = 0;
+    if (op->opcode == TL_OP_IOTA)
+        return v->type->rank == 1;
+    if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_EXPAND)
+        return counts_up(tl_in(op, 0), first);
+    int64_t more;
+    if (op->opcode != TL_OP_ADD || !counts_up(tl_in(op, 0), first) || !is_i32(tl_in(op, 1), &more))
+        return false;
+    *first += more;
+    return *first >= 0 && *first <= INT32_MAX;
 }
 
 bool tl_counts_along(const TlValue *v, int dim, int64_t *first)

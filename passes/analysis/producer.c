@@ -1,6 +1,7 @@
-/* What a warp does that begins copies (producer.h): a slice, backwards from them. */
+/* What a warp needs that issues copies (producer.h): a backward slice from them. */
 #include "passes/analysis/producer.h"
 
+/* Of a block, on every GPU; warps that the producer adds: registers are given to four at a time. */
 enum { MOST_THREADS = 1024, MORE_WARPS = 4 };
 
 const char *tl_producer_fault_text(TlProducerFault fault)

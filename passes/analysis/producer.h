@@ -1,5 +1,5 @@
-/* What a warp would do that does nothing but begin the copies of a kernel: these, the loops and
- * branches around them with the carried values that it needs, and what all that is computed
+/* What a warp would do that only issues the copies of a kernel: these copies, the loops and
+ * branches around them with the carried values that it needs, and everything these are computed
  * from. */
 #ifndef TL_PRODUCER_H
 #define TL_PRODUCER_H

@@ -40,16 +40,11 @@ TlSpan tl_position_of(const TlPositions *order, const TlOp *op)
     return *span_of(order, op);
 }
 
-static bool is_loop(const TlOp *op)
-{
-    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
-}
-
 TlSpan tl_position_of_use(const TlPositions *order, const TlOp *user, const TlBlock *home)
 {
     TlSpan s = *span_of(order, user);
     for (const TlBlock *b = user->block; b != home; b = b->parent->block)
-        if (is_loop(b->parent))
+        if (tl_is_loop(b->parent))
             s = *span_of(order, b->parent);
     return s;
 }
@@ -79,11 +74,11 @@ static bool is_around(const TlBlock *outer, const TlBlock *block)
     return block != NULL;
 }
 
-/* In loops between the blocks, the effects of one trip may reach the next. */
+/* In loops between the blocks, the effects of one iteration may reach the next. */
 static void live_in_loops(const Lives *l, const TlBlock *inner, const TlBlock *outer, TlSpan *life)
 {
     for (; inner != outer; inner = inner->parent->block)
-        if (is_loop(inner->parent))
+        if (tl_is_loop(inner->parent))
             life->first = span_of(l->order, inner->parent)->first;
 }
 
@@ -106,7 +101,8 @@ static const TlOp *wait_behind(const TlOp *op, TlOpcode wait)
 }
 
 /* Copies have arrived at the first wait for all of them behind the last copy that cannot be passed
- * by; where there is none, in another trip perhaps, or never. So it is with products and awaits. */
+ * by; where there is none, in another iteration perhaps, or never. So it is with products and
+ * awaits. */
 static void live_until_arrival(const Lives *l, const TlBlock *home, TlOpcode wait, uint32_t copied,
                                TlSpan *life)
 {

@@ -1,6 +1,6 @@
 /* Forms of a kernel (ir/form.h): which are worth having, and what they ask of a launch. The passes
- * add-variants and settle-variants make and drop them. In a module the forms of one kernel follow
- * each other, the general one last. */
+ * add-variants and settle-variants make and drop them. In a module the forms of one kernel are
+ * consecutive, with the general one last. */
 #ifndef TL_VARIANTS_H
 #define TL_VARIANTS_H
 #include "ir/form.h"

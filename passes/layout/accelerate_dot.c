@@ -1,4 +1,5 @@
-/* accelerate-dot: matrix products by matrix instructions, where the machine has one for the types.
+/* accelerate-dot: does matrix products with matrix instructions, if the machine has one for the
+ * types.
  *
  *     %d = dot %a, %b, %c : tile<f32, 128, 128, #0>
  *  =>
@@ -9,20 +10,20 @@
  *     %d = convert %h : tile<f32, 128, 128, #0>
  *
  *  1. Types. Sums of f16 are kept in f32 and rounded once, as a dot is defined. f8 operands become
- *     f16, exactly, where there is no instruction for them. f32 operands are split in two where the
+ *     f16, exactly, if there is no instruction for them. f32 operands are split in two if the
  *     precision asks for it: a = high + low, high * high + high * low + low * high.
- *  2. The instruction (ir/plan/mma.def): of those for the types the one that wastes least by
- *     rounding extents up and by warps without work; of equals the first row, but of chained dots
- *     (3) RDNA 3's transposed one. None: the dot stays as it is, by multiply-adds.
- *  3. Warps: the longer side of what each has is halved, along the batch first. Of chained dots
- *     (attention) all go along M: then rows of both are in the same warps, what is computed per row
- *     needs no exchange, and the accumulator of the first is an operand of the second as it is.
+ *  2. The instruction (ir/plan/mma.def): of those for the types, the one that wastes least by
+ *     rounding up extents and by idle warps; among equals the first row, but for chained dots (3)
+ *     RDNA 3's transposed one. If there is none, the dot stays as it is, by multiply-adds.
+ *  3. Warps: the longer side of each warp's part is halved again and again, along the batch first.
+ *     For chained dots (attention), all warps go along M: then rows of both are in the same warps,
+ *     what is computed per row needs no exchange, and the accumulator of the first is an operand
+ *     of the second as it is.
+ *  4. If four warps along M form a warpgroup that can do the product (wgmma), it is marked so, and
+ *     its operands stay as they are: async-dots decides where it takes them from.
  *
- *  4. Where four warps along M are a warpgroup that can do the product (wgmma), it is marked so,
- *     and its operands stay as they are: async-dots decides from where it takes them.
- *
- * place-layouts then makes the converts few. In the ring mode nothing is split: products are
- * exact. */
+ * place-layouts then reduces the number of converts. In the ring mode nothing is split, because
+ * products are exact. */
 #include "ir/plan/mma.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
@@ -210,7 +211,7 @@ static bool runs_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
  * transposed on the way. */
 static const TlOp *load_of(TlValue *v, bool *flipped)
 {
-    enum { MOST_CHAIN = 12 };
+    enum { MOST_CHAIN = 12 }; /* ops between a load and the product */
     for (int i = 0; i < MOST_CHAIN && v->def && v->def->opcode != TL_OP_LOAD; i++) {
         bool turned;
         TlValue *source = tl_matrix_source(v, &turned);
@@ -240,7 +241,7 @@ static bool goes_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
  * while they work: where these are too many, ptxas waits for each instruction. */
 static bool is_for_warpgroups(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 {
-    enum { MOST_WORDS = 192 };
+    enum { MOST_WORDS = 192 }; /* of the sums, in registers of a thread, which has 255 */
     const TlType *c = dot->out[0]->type;
     int64_t threads = (int64_t)a->px->machine->lanes << a->warp_bits;
     return a->px->machine->warpgroups && c->rank == 2 && tl_type_elems(c) <= MOST_WORDS * threads &&

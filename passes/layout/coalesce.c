@@ -70,19 +70,6 @@ typedef struct Coalesce {
     TL_VEC(TlOp *) created; /* converts */
 } Coalesce;
 
-static int floor_log2(int64_t x)
-{
-    int n = 0;
-    while (x >> (n + 1) > 0)
-        n++;
-    return n;
-}
-
-static int ceil_log2(int64_t x)
-{
-    return x <= 1 ? 0 : floor_log2(x - 1) + 1;
-}
-
 static bool is_access(const TlOp *op)
 {
     return tl_op_info(op->opcode)->flags & (F_READ | F_WRITE) || op->opcode == TL_OP_INSIDE;
@@ -115,8 +102,8 @@ static Choice choose(const Coalesce *c, int rank, const int32_t *shape, int firs
     int64_t elems = 1;
     for (int d = 0; d < rank; d++)
         elems *= shape[d];
-    int each = floor_log2(elems) - c->lane_bits - c->warp_bits;
-    r.vec_bits = min_int(floor_log2(width), each < 0 ? 0 : each);
+    int each = tl_floor_log2(elems) - c->lane_bits - c->warp_bits;
+    r.vec_bits = min_int(tl_floor_log2(width), each < 0 ? 0 : each);
     return r;
 }
 
@@ -164,7 +151,7 @@ static const TlLayout *lay_out(Coalesce *c, Shape *s, const Choice *choice)
     if (choice->square)
         size[choice->order[1]] = choice->vec_bits;
     for (int d = 0; d < s->rank; d++)
-        room[d] = ceil_log2(s->extents[d]) - size[d];
+        room[d] = tl_ceil_log2(s->extents[d]) - size[d];
     if (choice->square) {
         lanes[choice->order[0]] = SQUARES_ALONG;
         lanes[choice->order[1]] = c->lane_bits - SQUARES_ALONG;
@@ -413,12 +400,12 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
     Coalesce c = {.fn = fn,
                   .ctx = fn->module->ctx,
                   .scratch = px->scratch,
-                  .lane_bits = ceil_log2(px->machine->lanes),
-                  .warp_bits = ceil_log2(fn->body->warps),
-                  .warpgroups = px->machine->warpgroups};
-    tl_map_init(&c.shapes, px->scratch);
-    tl_map_init(&c.accesses, px->scratch);
-    tl_map_init(&c.converts, px->scratch);
+                  .lane_bits = tl_ceil_log2(px->machine->lanes),
+                  .warp_bits = tl_ceil_log2(fn->body->warps),
+                  .warpgroups = px->machine->warpgroups,
+                  .shapes = {.arena = px->scratch},
+                  .accesses = {.arena = px->scratch},
+                  .converts = {.arena = px->scratch}};
     const TlAxisInfo *axis = tl_pass_axis_info(fn, px);
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         tl_vec_push(c.scratch, &c.ops, op);

@@ -6,7 +6,7 @@
  * sector (32 bytes) of global memory takes 4 as well, half of what the second-level cache can do:
  * loads pay each once, since what a warp touches again it finds in the first level; stores and
  * atomics pay in every access. A barrier takes 64, as the plans of conversions have it. What a loop
- * with a pipeline hint loads pays 4 for each register in which it waits for its trip.
+ * with a pipeline hint loads pays 4 for each register in which it waits for its iteration.
  *
  * Replicated data needs no rule: more registers are more work of every warp. */
 #include "passes/layout/layout_cost.h"
@@ -20,7 +20,7 @@ enum {
     SECTOR = 4,
     NARROW = 2, /* of an access of less than a register: what it moves is packed */
     REGISTER_BYTES = 4,
-    WAITING = 4, /* per register held from one trip to the next */
+    WAITING = 4, /* per register held from one iteration to the next */
     BARRIER = 64,
     SECTOR_BYTES = 32,
     LINE_BYTES = 128,
@@ -51,7 +51,7 @@ int64_t tl_layout_frequency(const TlBlock *b)
     TL_ASSERT(b->fn, "a block of no function");
     for (const TlOp *op = b->parent; op && depth < MOST_NESTING; op = op->block->parent) {
         TlWideInt trips;
-        if (op->opcode != TL_OP_FOR && op->opcode != TL_OP_WHILE)
+        if (!tl_is_loop(op))
             continue;
         if (op->opcode != TL_OP_FOR || !tl_const_trips(op, &trips))
             trips = TRIPS;
@@ -77,16 +77,6 @@ static int64_t plan_cost(TlArena *arena, const TlType *t, const TlLayout *from, 
     TL_UNREACHABLE("convert kind %d", (int)p->kind);
 }
 
-/* Types of one size cost the same. */
-static int log2_bytes(const TlType *t)
-{
-    int bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype), log = 0;
-    TL_ASSERT(bytes > 0 && bytes <= 8, "elements of %d bytes", bytes);
-    while (1 << log < bytes)
-        log++;
-    return log;
-}
-
 /* A tile of the same shape, of unsigned elements of this size. */
 static const TlType *plain_type(TlCtx *ctx, const TlType *t, int log)
 {
@@ -100,7 +90,7 @@ int64_t tl_layout_convert_cost(TlLayoutCost *c, const TlType *t, const TlLayout 
     TL_ASSERT(t->kind == TL_TILE && from && to, "a conversion without layouts");
     if (from == to)
         return 0;
-    int log = log2_bytes(t);
+    int log = tl_ceil_log2(t->ptr ? 8 : tl_dtype_bytes(t->dtype)); /* one size, one cost */
     const void *what[2] = {from, to};
     uint64_t known, key = tl_hash(t->shape, sizeof *t->shape * t->rank, (uint64_t)log);
     key = tl_hash(what, sizeof what, key);
@@ -115,14 +105,6 @@ int64_t tl_layout_convert_cost(TlLayoutCost *c, const TlType *t, const TlLayout 
 }
 
 /* ---- memory ---- */
-
-static int floor_log2(int64_t n)
-{
-    int bits = 0;
-    while (n >> (bits + 1) > 0)
-        bits++;
-    return bits;
-}
 
 /* How many sectors the lanes of a warp go to in one access, or (with_registers) in all. Places that
  * differ in the lowest `near` bits along `dim` only are in one sector. */
@@ -157,8 +139,8 @@ TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, c
     TlPlace p = tl_op_place(op);
     int near = 0, line = 0, bytes = tl_dtype_bytes(p.base->type->dtype);
     if (info->dim >= 0) {
-        near = floor_log2(SECTOR_BYTES / bytes);
-        line = floor_log2(LINE_BYTES / bytes);
+        near = tl_floor_log2(SECTOR_BYTES / bytes);
+        line = tl_floor_log2(LINE_BYTES / bytes);
     }
     TlAccessCount c = {.vector = tl_access_vector(info, op, l)};
     c.accesses = tl_layout_registers(l) / c.vector;
@@ -168,7 +150,7 @@ TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, c
     return c;
 }
 
-/* Loads of a pipelined loop occupy registers until their trip. */
+/* Loads of a pipelined loop occupy registers until their iteration. */
 static int64_t waiting_cost(const TlOp *load, int64_t bytes)
 {
     return tl_is_in_hinted_loop(load) ? WAITING * (bytes / REGISTER_BYTES) : 0;
@@ -272,18 +254,16 @@ int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     if (!l)
         return 0;
-    switch ((int)op->opcode) {
-    case TL_OP_REDUCE:
-    case TL_OP_SCAN: return reduce_cost(c, op, l);
-    case TL_OP_DOT: return dot_cost(c, op, l);
-    case TL_OP_REGROUP:
-    case TL_OP_GATHER: return gather_cost(op, l);
-    case TL_OP_HISTOGRAM: return histogram_cost(op, l);
-    case TL_OP_FOR:
-    case TL_OP_WHILE:
-    case TL_OP_IF: return 0;
-    default: break;
-    }
+    if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+        return reduce_cost(c, op, l);
+    if (op->opcode == TL_OP_DOT)
+        return dot_cost(c, op, l);
+    if (op->opcode == TL_OP_REGROUP || op->opcode == TL_OP_GATHER)
+        return gather_cost(op, l);
+    if (op->opcode == TL_OP_HISTOGRAM)
+        return histogram_cost(op, l);
+    if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE || op->opcode == TL_OP_IF)
+        return 0;
     if (tl_op_info(op->opcode)->flags & (F_READ | F_WRITE))
         return access_cost(c, op, l);
     return tl_layout_registers(l) * element_cost(op);

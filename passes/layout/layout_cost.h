@@ -1,5 +1,6 @@
 /* What layouts cost: the only cost model of the passes that choose them. The unit is one simple
- * instruction of one warp; a wavefront of shared memory and a sector of global memory are a few. */
+ * instruction of one warp; a wavefront of shared memory, or a sector of global memory, costs a
+ * few. */
 #ifndef TL_LAYOUT_COST_H
 #define TL_LAYOUT_COST_H
 #include "passes/analysis/axis_info.h"

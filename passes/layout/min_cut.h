@@ -1,4 +1,5 @@
-/* The cheapest choice between two states for each of many things whose costs depend on pairs. */
+/* The cheapest choice between two states for each of many items, with costs that depend on pairs.
+ */
 #ifndef TL_MIN_CUT_H
 #define TL_MIN_CUT_H
 #include "ir/support/arena.h"

@@ -11,15 +11,8 @@
 #include "passes/analysis/facts.h"
 #include "passes/layout/place_impl.h"
 
+/* Logarithms: elements of an access of 16 bytes of f32, lanes along n, rows of a register tile. */
 enum { VECTOR_BITS = 2, LANES_ALONG_N = 3, MOST_ROWS = 2 };
-
-static int ceil_log2(int64_t n)
-{
-    int bits = 0;
-    while ((int64_t)1 << bits < n)
-        bits++;
-    return bits;
-}
 
 static int least(int a, int b)
 {
@@ -36,7 +29,7 @@ const TlLayout *tl_place_dot_layout(Placement *p, const TlOp *dot)
     int room[TL_MAX_RANK] = {0}, all = 0;
     for (int d = 0; d < rank; d++) {
         order[d] = rank - 1 - d;
-        room[d] = ceil_log2(t->shape[d]);
+        room[d] = tl_ceil_log2(t->shape[d]);
         all += room[d];
     }
     int each = all - p->lane_bits - p->warp_bits, left = p->lane_bits;

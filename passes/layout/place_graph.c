@@ -1,5 +1,5 @@
-/* The graph of place-layouts: who decides about which layout, who must agree with whom, and which
- * layouts come into question (place_impl.h). */
+/* The graph of place-layouts: what decides each layout, which values must agree, and which layouts
+ * are candidates (place_impl.h). */
 #include "ir/plan/mma.h"
 #include "passes/layout/place_impl.h"
 
@@ -64,7 +64,7 @@ static void add_vars(Placement *p)
         if (op->opcode == TL_OP_CONVERT)
             continue;
         tl_vec_push(p->arena, &p->ops, op);
-        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE || op->opcode == TL_OP_IF)
+        if (tl_is_loop(op) || op->opcode == TL_OP_IF)
             add_region_op(p, op);
         else
             add_op(p, op);

@@ -1,5 +1,5 @@
-/* Inside of place-layouts: the problem as a graph, its costs, and putting a solution into effect.
- * The essay is in place_layouts.c. */
+/* Shared by the files of place-layouts: the problem as a graph, its costs, and applying a
+ * solution. The essay is in place_layouts.c. */
 #ifndef TL_PLACE_IMPL_H
 #define TL_PLACE_IMPL_H
 #include "passes/analysis/default_warps.h"

@@ -132,8 +132,7 @@ static int64_t total(Placement *p)
 {
     TlArena seen_arena;
     tl_arena_init(&seen_arena, p->arena->alloc);
-    TlMap seen;
-    tl_map_init(&seen, &seen_arena);
+    TlMap seen = {.arena = &seen_arena};
     int64_t sum = 0;
     for (uint32_t i = 0; i < p->vars.len; i++)
         sum += var_cost(p, i, tl_place_layout(p, i, p->vars.data[i].label));

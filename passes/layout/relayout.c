@@ -1,4 +1,4 @@
-/* Edits of laid-out IR that passes share which choose layouts (relayout.h). */
+/* Edits of laid-out IR, shared by passes that choose layouts (relayout.h). */
 #include "passes/layout/relayout.h"
 
 bool tl_has_layout(const TlType *t)

@@ -1,4 +1,4 @@
-/* Edits of laid-out IR that passes share which choose layouts. */
+/* Edits of laid-out IR, shared by passes that choose layouts. */
 #ifndef TL_RELAYOUT_H
 #define TL_RELAYOUT_H
 #include "ir/plan/layout_rules.h"

@@ -1,5 +1,5 @@
-/* stress-layouts: gives tiles random legal layouts, with converts between; the meaning stays. It
- * is there to try conversions and the SIMT lowering with layouts that no heuristic would choose.
+/* stress-layouts: gives tiles random legal layouts, with converts between them; the meaning stays.
+ * It tests conversions and the SIMT lowering with layouts that no heuristic would choose.
  *
  *     %c = add %a, %b : tile<f32, 512, #0>
  *  =>
@@ -7,19 +7,19 @@
  *     %e = convert %b : tile<f32, 512, #1>
  *     %c = add %d, %e : tile<f32, 512, #1>
  *
- * With `seed` (the option, else --stress-layouts of the command line; 0: nothing happens), over all
+ * With `seed` (the option, else --stress-layouts on the command line; 0: nothing happens), for all
  * ops in program order:
- *  1. converts that are there go;
- *  2. the op gets a layout: mostly a new one, else that of its first tile, or the one it had;
- *     a reduction and a store get it through their operands, a reshape on the side from which the
- *     other follows; what loops and branches carry gets one for each value;
- *  3. operands that must be laid out otherwise are converted right before the op.
+ *  1. existing converts are removed;
+ *  2. the op gets a layout: usually a new one, else that of its first tile, or its old one; a
+ *     reduction and a store get it through their operands, a reshape on the side that determines
+ *     the other; each value that loops and branches carry gets one;
+ *  3. operands that need another layout are converted right before the op.
  *
- * A random layout (layout `made`): each axis gets a chunk of 2^k, which may be the least that
- * holds it, less (then there are repetitions), or rarely twice as much (padding). An invertible
- * matrix over the bits of the chunks is drawn, its columns are dealt out to registers, lanes and
- * warps in random places; lanes and warps that get none hold copies. Registers of one value are
- * kept below MAX_REGISTERS where the threads are enough for that. */
+ * A random layout (layout `made`): each axis gets a chunk of 2^k, which may be the smallest that
+ * holds it, smaller (then there are repetitions), or rarely twice as large (padding). An
+ * invertible matrix over the bits of the chunks is drawn, and its columns are dealt out to
+ * registers, lanes and warps in random places; lanes and warps that get none hold copies. If there
+ * are enough threads, a value has fewer than MAX_REGISTERS registers. */
 #include "ir/plan/mma.h"
 #include "passes/pass.h"
 #include "passes/layout/relayout.h"
@@ -50,20 +50,12 @@ static int draw_between(Stress *s, int low, int high)
 
 /* ---- a random layout ---- */
 
-static int ceil_log2(int64_t n)
-{
-    int bits = 0;
-    while ((int64_t)1 << bits < n)
-        bits++;
-    return bits;
-}
-
 /* Chunks and repetitions; gives the repetitions of all axes. */
 static int64_t draw_chunks(Stress *s, const TlType *t, TlLayout *made)
 {
     int64_t reps = 1;
     for (int d = 0; d < t->rank; d++) {
-        int full = ceil_log2(t->shape[d]), kind = draw_between(s, 0, 9);
+        int full = tl_ceil_log2(t->shape[d]), kind = draw_between(s, 0, 9);
         int chunk = kind < 6 ? full : kind < 9 ? draw_between(s, 0, full) : full + 1;
         made->out_bits[d] = (uint8_t)chunk;
         made->reps[d] = (t->shape[d] + ((int32_t)1 << chunk) - 1) >> chunk;
@@ -275,29 +267,23 @@ static void stress_plain(Stress *s, TlOp *op)
 
 static void stress_op(Stress *s, TlOp *op)
 {
-    switch ((int)op->opcode) {
-    case TL_OP_FOR:
-    case TL_OP_WHILE:
-    case TL_OP_IF: stress_region_op(s, op); break;
-    case TL_OP_REDUCE: stress_reduce(s, op); break;
-    case TL_OP_RESHAPE: stress_reshape(s, op); break;
-    case TL_OP_DOT:
-        if (tl_is_warpgroup_dot(op))
-            stress_free_operands(s, op);
-        if (tl_mma_of(op)) /* the instruction determines its layouts */
-            break;
-        /* fall through */
-    case TL_OP_GATHER:
-    case TL_OP_HISTOGRAM:
-    case TL_OP_REGROUP:
-        stress_plain(s, op);
+    bool is_fixed = op->opcode == TL_OP_DOT && tl_mma_of(op); /* by the matrix instruction */
+    bool is_table = op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM ||
+                    op->opcode == TL_OP_REGROUP || (op->opcode == TL_OP_DOT && !is_fixed);
+    bool is_debug =
+        op->opcode == TL_OP_PRINT || op->opcode == TL_OP_ASSERT || op->opcode == TL_OP_ASSUME;
+    if (op->opcode == TL_OP_DOT && tl_is_warpgroup_dot(op))
         stress_free_operands(s, op);
-        break;
-    case TL_OP_PRINT:
-    case TL_OP_ASSERT:
-    case TL_OP_ASSUME: stress_free_operands(s, op); break;
-    default: stress_plain(s, op);
-    }
+    if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE || op->opcode == TL_OP_IF)
+        stress_region_op(s, op);
+    else if (op->opcode == TL_OP_REDUCE)
+        stress_reduce(s, op);
+    else if (op->opcode == TL_OP_RESHAPE)
+        stress_reshape(s, op);
+    else if (!is_debug && !is_fixed)
+        stress_plain(s, op);
+    if (is_table || is_debug)
+        stress_free_operands(s, op);
     fit_operands(op);
 }
 

@@ -24,8 +24,8 @@
  * before, and takes the first place that stays within a budget. The budget is 8 KiB: with the usual
  * 4 warps that costs no occupancy on any target (16 blocks of 128 threads in the 164 KiB of sm_80,
  * 8 blocks of 256 in the 64 KiB of gfx942); or what is needed anyway when that is more, for then
- * keeping apart is free. In a loop the last buffer and the first of the next trip are neighbours
- * too; when there is room for a whole trip they are kept apart with all others. */
+ * keeping apart is free. In a loop the last buffer and the first of the next iteration are
+ * neighbours too; when there is room for a whole iteration they are kept apart with all others. */
 #include "passes/pipeline/allocate_shared.h"
 #include "ir/plan/shared_plan.h"
 #include "passes/analysis/facts.h"

@@ -25,8 +25,8 @@
  *       yield %p                                 yield %u
  *     }                                        }
  *
- *     `pipeline` lets the products of one trip be pending when the next begins, where the slots
- *     that they read stay. */
+ *     `pipeline` lets the products of one iteration be pending when the next begins, where the
+ *     slots that they read stay. */
 #include "ir/plan/async_dot.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
@@ -218,7 +218,7 @@ static void begin_dot(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
 /* ---- 3. loops that carry tokens ---- */
 
 /* The AWAIT of a product, or of the last of some in a row, onto the carried value i, which only it
- * sees, and whose result only the next trip does. */
+ * sees, and whose result only the next iteration does. */
 static TlOp *await_of(const TlOp *loop, uint32_t i)
 {
     const TlBlock *body = loop->regions[0];

@@ -11,9 +11,9 @@
  *  1. Which stores: of whole tiles of rank 2 to views that are parameters, of which 16 bytes lie
  *     side by side for sure, in memory that nothing else in the kernel accesses: what is stored is
  *     there when the kernel ends, and nobody waits for it before. So there is none in a kernel with
- *     atomics that release. Trips of a loop may store to one place, so the next one waits until
- *     memory has what this one stored; but not the parts of a persistent kernel, which are to each
- *     other as programs are. A trip without loops is too short for that.
+ *     atomics that release. Iterations of a loop may store to one place, so the next one waits
+ *     until memory has what this one stored; but not the parts of a persistent kernel, which are to
+ *     each other as programs are. An iteration without loops is too short for that.
  *  2. What is it worth? Threads need an instruction for each vector, which takes as long as it
  *     touches lines, and often exchange the tile before, since neighbours in memory are to be
  *     neighbours in a warp. To put it into the buffer takes its wavefronts; two barriers come with
@@ -21,17 +21,17 @@
  *  3. Is there room? The buffer may not cost the multiprocessor a block. Where loops are over, what
  *     was theirs is free.
  *     With --stress-layouts all are worth it that there is room for at all.
- *  4. `store_wait` stands before the next put, so that the next trip's products come between, and
- *     at the end. */
+ *  4. `store_wait` stands before the next put, so that the next iteration's products come between,
+ *     and at the end. */
 #include "passes/pipeline/bulk_stores.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/layout_rules.h"
-#include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged_plan.h"
 #include "ir/remark.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
 #include "passes/analysis/footprint.h"
 #include "passes/layout/layout_cost.h"
 #include "passes/pipeline/allocate_shared.h"
@@ -74,41 +74,27 @@ static bool is_loop_of_parts(const TlOp *op)
            tl_in(op, 2)->def->opcode == TL_OP_NBLOCKS;
 }
 
-static bool is_loop(const TlOp *op)
-{
-    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
-}
-
 static bool has_loop_inside(const TlOp *loop)
 {
     for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
-        if (is_loop(op))
+        if (tl_is_loop(op))
             return true;
     return false;
 }
 
-/* The loop around it; NULL. */
-static const TlOp *loop_around(const TlOp *op)
-{
-    do
-        op = op->block->parent;
-    while (op && !is_loop(op));
-    return op;
-}
-
-/* May trips of a loop around it store to one place, one after the other? */
+/* May iterations of a loop around it store to one place, one after the other? */
 static bool may_repeat(const TlOp *store)
 {
-    const TlOp *loop = loop_around(store);
+    const TlOp *loop = tl_enclosing_loop(store);
     while (loop && is_loop_of_parts(loop))
-        loop = loop_around(loop);
+        loop = tl_enclosing_loop(loop);
     return loop != NULL;
 }
 
-/* Do the trips do too little to wait for each other's stores? */
+/* Do the iterations do too little to wait for each other's stores? */
 static bool is_in_short_loop(const TlOp *store)
 {
-    const TlOp *loop = loop_around(store);
+    const TlOp *loop = tl_enclosing_loop(store);
     return loop && !has_loop_inside(loop);
 }
 
@@ -288,7 +274,7 @@ static void send(Stores *s, const Sending *x)
     TlValue *put[] = {buf, zero(&b), x->tile}, *in[TL_MAX_VIEW_RANK + 3];
     TlAttr attrs[sizeof kept / sizeof *kept];
     uint32_t n = 0, nattrs = 0;
-    if (loop_around(store))
+    if (tl_enclosing_loop(store))
         wait_until_sent(&b, buf, may_repeat(store));
     tl_op_new(&b, TL_OP_PUT, 3, put, 0, NULL, 0, 0, NULL);
     in[n++] = p.base;

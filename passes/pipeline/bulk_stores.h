@@ -1,5 +1,5 @@
-/* Why a tile is stored by threads, and not as boxes of a tensor map (bulk_stores.c): the
- * remark BY_THREADS. In words: codegen/report/explain.def. */
+/* Why a tile is stored by threads and not as boxes of a tensor map (bulk_stores.c): the remark
+ * BY_THREADS. codegen/report/explain.def has the words. */
 #ifndef TL_BULK_STORES_H
 #define TL_BULK_STORES_H
 

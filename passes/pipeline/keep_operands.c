@@ -1,5 +1,5 @@
-/* keep-operands: where registers are short, operands of products that are the same in all trips of
- * a loop wait in shared memory.
+/* keep-operands: if registers are short, operands of products that are the same in all iterations
+ * of a loop wait in shared memory.
  *
  *     %q = load %Q, ... : tile<f16, 128, 64, #0>     %q = load %Q, ... : tile<f16, 128, 64, #0>
  *     for ... {                                      %b = alloc : buf<f16, 128, 64, #1, 1>
@@ -9,15 +9,15 @@
  *     }                                                %g = get %b, %zero : tile<f16, 128, 64, #0>
  *                                                      %s = dot %g, %k, ...
  *
- *  1. Products by matrix instructions, in a loop, with an operand that comes from outside of it,
- *     where the words that are alive, what the loop fetches ahead and what the pipeline wants
- *     beside them are more than a thread has. Only where LLVM schedules the code: there products
- *     read in parts (order-reads).
- *  2. The buffer is laid out for these gets. Where it does not fit beside all other buffers, the
+ *  1. Which operands: those of products by matrix instructions in a loop that come from outside
+ *     it, if a thread has too few registers for the words that are alive, the loop's prefetched
+ *     data and the pipeline's needs together. Only if LLVM schedules the code: then products read
+ *     in parts (order-reads).
+ *  2. The buffer is laid out for these gets. If it does not fit beside all other buffers, the
  *     operand stays.
- *  3. alloc and put come right after the operand; the get behind what the product gets from
- *     another buffer, so that both can be read early. An operand that is a get already, in front of
- *     the loop, only has that in the loop, if the loop does not write the buffer. */
+ *  3. alloc and put come right after the operand; the get comes behind what the product gets from
+ *     another buffer, so that both can be read early. An operand that is already a get in front of
+ *     the loop is simply read in the loop, if the loop does not write its buffer. */
 #include "ir/plan/late.h"
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
@@ -38,7 +38,8 @@ typedef struct Keep {
 
 /* ---- 1. are registers short? ---- */
 
-/* Words of loads in the loop that go into buffers, and so will be on their way during a trip. */
+/* Words of loads in the loop that go into buffers, and so will be on their way during an iteration.
+ */
 static int64_t words_fetched(const Keep *k, const TlOp *loop)
 {
     int64_t words = 0;
@@ -54,14 +55,6 @@ static bool is_short(Keep *k, const TlOp *dot, const TlOp *loop)
     int64_t words = tl_words_alive(k->fn, k->px->scratch, dot) + words_fetched(k, loop) +
                     TL_LOOP_REGISTERS;
     return words > tl_registers_of_thread(k->px->machine->registers, k->fn->body->warps);
-}
-
-static const TlOp *loop_around(const TlOp *op)
-{
-    for (const TlOp *p = op->block->parent; p; p = p->block->parent)
-        if (p->opcode == TL_OP_FOR || p->opcode == TL_OP_WHILE)
-            return p;
-    return NULL;
 }
 
 /* ---- 2. the buffer ---- */
@@ -157,7 +150,7 @@ TlPassResult tl_pass_keep_operands(TlFn *fn, TlPassCtx *px)
         return TL_SAME;
     tl_map_init(&k.bufs, px->scratch);
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        const TlOp *loop = tl_mma_of(op) ? loop_around(op) : NULL;
+        const TlOp *loop = tl_mma_of(op) ? tl_enclosing_loop(op) : NULL;
         for (uint32_t i = 0; loop && i < 2; i++)
             if (tl_is_invariant(tl_in(op, i), loop) && tl_words_of(tl_in(op, i)) &&
                 is_short(&k, op, loop))

@@ -30,19 +30,18 @@
  *                                     read %x
  *                                     %z = add %x, %x
  *
- * Turns. Where LLVM schedules the code, it reads shared memory right before its use or all at once.
- * So a product is cut into turns (`in_turn`, mma_turns.h): what a turn takes is read while the turn
- * before is computed, and waited for once. Turns are as long as registers allow beside what else is
- * alive, a quarter of the product at most. For NVIDIA, ptxas orders the reads.
+ * Bursts. Where LLVM schedules the code, it reads shared memory right before its use or all at
+ * once. So a product is cut into bursts (`burst`, mma_order.h): what a burst takes is read while
+ * the burst before is computed, and waited for once. Bursts are as long as registers allow beside
+ * what else is alive, a quarter of the product at most. For NVIDIA, ptxas orders the reads.
  *
  * No pass edits the code after it: its decisions need not hold once ops are inserted between those
  * that it ordered. */
 #include "ir/plan/late.h"
-#include "ir/plan/mma_turns.h"
+#include "ir/plan/mma_order.h"
 #include "ir/plan/staged_plan.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
-#include "passes/analysis/facts.h"
 #include "passes/pass.h"
 #include <string.h>
 
@@ -62,7 +61,7 @@ static bool is_async(const TlOp *op)
 /* Bytes that an asynchronous copy moves at once; 0: the copy is not asynchronous. */
 static int64_t async_bytes(const Order *o, const TlOp *copy, const TlAccessInfo *info)
 {
-    enum { LEAST = 4 };
+    enum { LEAST_BYTES = 4 };
     const TlType *tile = copy->out[0]->type;
     if (!o->px->machine->copies)
         return 0;
@@ -70,7 +69,7 @@ static int64_t async_bytes(const Order *o, const TlOp *copy, const TlAccessInfo 
         tl_buf_plan(o->px->scratch, tile, tl_op_place(copy).buf->type,
                     tl_access_vector(info, copy, tile->layout), TL_BUF_WRITES | TL_BUF_IN_ORDER);
     int64_t bytes = (int64_t)tl_dtype_bytes(tile->dtype) * plan->nregs;
-    return bytes < LEAST ? 0 : bytes;
+    return bytes < LEAST_BYTES ? 0 : bytes;
 }
 
 static void order_copy(Order *o, const TlAxisInfo *axis, TlOp *copy)
@@ -352,28 +351,28 @@ static void order_reads(Order *o)
             order_block(o, op->block);
 }
 
-/* ---- turns ---- */
+/* ---- bursts ---- */
 
-enum { MOST_TURNS = 4 };
+enum { MOST_BURSTS = 4 }; /* of a product: each waits once */
 
-static void order_turn(Order *o, TlOp *dot)
+static void order_burst(Order *o, TlOp *dot)
 {
     TlMmaOrder order = tl_mma_order(o->px->scratch, dot, true);
     int64_t left = tl_registers_of_thread(o->px->machine->registers, o->fn->body->warps) -
                    tl_words_alive(o->fn, o->px->scratch, dot) - TL_OTHER_REGISTERS;
-    uint32_t turn = (order.issues.len + MOST_TURNS - 1) / MOST_TURNS;
-    while (turn > 1 && tl_mma_words(o->px->scratch, &order, turn) > left)
-        turn = (turn + 1) / 2;
-    tl_attr_set(o->fn, dot, (TlAttr){.id = TL_ATTR_IN_TURN, .u.i = turn});
+    uint32_t burst = (order.issues.len + MOST_BURSTS - 1) / MOST_BURSTS;
+    while (burst > 1 && tl_mma_words(o->px->scratch, &order, burst) > left)
+        burst = (burst + 1) / 2;
+    tl_attr_set(o->fn, dot, (TlAttr){.id = TL_ATTR_BURST, .u.i = burst});
     o->changed = true;
 }
 
-static void order_turns(Order *o)
+static void order_bursts(Order *o)
 {
     for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (tl_mma_of(op) && !tl_attr(op, TL_ATTR_IN_TURN) &&
+        if (tl_mma_of(op) && !tl_attr(op, TL_ATTR_BURST) &&
             (tl_late_get(tl_in(op, TL_MMA_A)) || tl_late_get(tl_in(op, TL_MMA_B))))
-            order_turn(o, op);
+            order_burst(o, op);
 }
 
 TlPassResult tl_pass_order_reads(TlFn *fn, TlPassCtx *px)
@@ -385,6 +384,6 @@ TlPassResult tl_pass_order_reads(TlFn *fn, TlPassCtx *px)
     spread_copies(&o);
     order_reads(&o);
     if (px->machine->reads_early)
-        order_turns(&o);
+        order_bursts(&o);
     return o.changed ? TL_CHANGED : TL_SAME;
 }

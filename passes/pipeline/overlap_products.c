@@ -1,5 +1,5 @@
-/* overlap-products: a trip begins the first product of the next one before it does the rest of its
- * own, so that matrix instructions and what is computed between them go on at the same time.
+/* overlap-products: an iteration begins the first product of the next one before it does the rest
+ * of its own, so that matrix instructions and what is computed between them go on at the same time.
  *
  *     for %i (%x, %acc) {                      %s = await(dot_async %q, %k[lo])
  *       %s = await(dot_async %q, %k[%i])       %p, %y = softmax %s, %x
@@ -16,24 +16,23 @@
  *                                              %o = await %v
  *                                              arrive
  *
- *  1. Where: loops of warps whose copies another warp begins (specialize), so that a trip only
- *     waits for what has come, in any order. They have products whose sums they carry (late), and
- *     others before, which do not depend on these (early).
+ *  1. Where: loops of warps whose copies another warp begins (specialize), so that an iteration
+ *     only waits for what has come, in any order. They have products whose sums they carry (late),
+ *     and others before, which do not depend on these (early).
  *  2. The late part: what depends on what the late products add to or give, and the arrivals that
  *     say that slots have been read. All else is the early part, of which nothing depends on the
  *     late one: the loop carries what the late part takes from it.
- *  3. The early part of the first trip stands before the loop, the late one of the last behind it;
- *     where there may be no trip, all of that is in a branch. In the loop the early part is a
- *     trip ahead: its products begin first, then the late ones, then the early ones are awaited.
+ *  3. The early part of the first iteration stands before the loop, the late one of the last behind
+ *     it; where there may be no iteration, all of that is in a branch. In the loop the early part
+ *     is an iteration ahead: its products begin first, then the late ones, then the early ones are
+ *     awaited.
  *  4. Both products and what one thread computes between them need registers at the same time:
  *     where these are too few, the loop stays.
  *
  * This is how FlashAttention-3 overlaps softmax with products in one warpgroup (arXiv 2407.08608,
  * section 3.2). */
-#include "ir/numeric.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/facts.h"
-#include "passes/layout/relayout.h"
 #include "passes/pass.h"
 
 enum { OF_PRODUCER = 128 * 24 }; /* registers of the warps that begin copies (setmaxnreg) */
@@ -45,7 +44,7 @@ typedef struct Overlap {
     TlOp *loop;
     TlBlock *body;
     TlMap late;              /* ops of the late part */
-    TL_VEC(TlValue *) taken; /* by the late part from the early one, or from the trip's start */
+    TL_VEC(TlValue *) taken; /* by the late part, from the early one or the iteration's start */
     int64_t begun;           /* late products */
 } Overlap;
 
@@ -55,15 +54,15 @@ typedef struct Overlap {
  * parts keep in order. */
 static bool is_movable(const TlOp *op)
 {
-    switch ((int)op->opcode) {
-    case TL_OP_DOT_ASYNC:
-    case TL_OP_YIELD: return true;
-    case TL_OP_AWAIT: return op->nin > 0;
-    case TL_OP_MBAR_WAIT: return !tl_attr_flag(op, TL_ATTR_MASK);
-    case TL_OP_ARRIVE: return !tl_attr_flag(op, TL_ATTR_MASK);
-    case TL_OP_LOAD: return tl_is_constant_memory(tl_in(op, 0));
-    default: return op->nregions == 0 && tl_op_is_pure(op);
-    }
+    if (op->opcode == TL_OP_DOT_ASYNC || op->opcode == TL_OP_YIELD)
+        return true;
+    if (op->opcode == TL_OP_AWAIT)
+        return op->nin > 0;
+    if (op->opcode == TL_OP_MBAR_WAIT || op->opcode == TL_OP_ARRIVE)
+        return !tl_attr_flag(op, TL_ATTR_MASK);
+    if (op->opcode == TL_OP_LOAD)
+        return tl_is_constant_memory(tl_in(op, 0));
+    return op->nregions == 0 && tl_op_is_pure(op);
 }
 
 static bool counts_up(const TlOp *loop)
@@ -82,7 +81,7 @@ static bool is_loop_for_it(const TlOp *loop)
             return false;
     for (uint32_t i = 0; i < loop->nout; i++)
         if (loop->out[i]->type->kind == TL_TOKEN)
-            return false; /* of one trip pending in the next as it is */
+            return false; /* of one iteration pending in the next as it is */
     return true;
 }
 
@@ -103,7 +102,7 @@ static bool is_in_body(const Overlap *o, const TlValue *v)
     return v->def ? v->def->block == o->body : v->block == o->body;
 }
 
-/* What takes the value in the same trip. */
+/* What takes the value in the same iteration. */
 static void mark_dependents(const Overlap *o, TlMap *marks, const TlValue *v)
 {
     for (const TlUse *u = v->uses; u; u = u->next)
@@ -122,9 +121,7 @@ static void spread(const Overlap *o, TlMap *marks)
 /* Are the sums of a product carried: from the argument through a product to what is yielded? */
 static bool carries_sums(const Overlap *o, uint32_t i)
 {
-    TlMap from, sums;
-    tl_map_init(&from, o->arena);
-    tl_map_init(&sums, o->arena);
+    TlMap from = {.arena = o->arena}, sums = {.arena = o->arena};
     mark_dependents(o, &from, o->body->args[i + 1]);
     spread(o, &from);
     for (const TlOp *op = o->body->first; op; op = op->next)
@@ -145,7 +142,8 @@ static bool is_shape_for_late(const Overlap *o, const TlOp *op)
     return true;
 }
 
-/* The late part, and whether each of its values goes to the late part of the next trip only. */
+/* The late part, and whether each of its values goes to the late part of the next iteration only.
+ */
 static bool find_late(Overlap *o)
 {
     tl_map_init(&o->late, o->arena);
@@ -235,7 +233,7 @@ static TlOp *copy_part(const Overlap *o, TlBuilder *b, TlOp *from, bool late, bo
     return op;
 }
 
-/* The early part of trip lo: `map` knows its values then. */
+/* The early part of iteration lo: `map` knows its values then. */
 static void begin_first(const Overlap *o, TlBuilder *b, TlMap *map)
 {
     tl_map_put_ptr(map, o->body->args[0], tl_in(o->loop, 0));
@@ -244,7 +242,7 @@ static void begin_first(const Overlap *o, TlBuilder *b, TlMap *map)
     copy_part(o, b, o->body->first, false, true, map);
 }
 
-/* lo + step, no further than the type goes: then there is no second trip. */
+/* lo + step, no further than the type goes: then there is no second iteration. */
 static TlValue *second(const Overlap *o, TlBuilder *b)
 {
     TlValue *lo = tl_in(o->loop, 0), *step = tl_in(o->loop, 2);
@@ -286,9 +284,7 @@ static void fill_loop(const Overlap *o, TlOp *made)
     uint32_t n = o->loop->nout;
     TlBlock *body = made->regions[0];
     TlBuilder b = {.fn = o->fn, .block = body, .loc = o->loop->loc};
-    TlMap early, late;
-    tl_map_init(&early, o->arena);
-    tl_map_init(&late, o->arena);
+    TlMap early = {.arena = o->arena}, late = {.arena = o->arena};
     tl_map_put_ptr(&early, o->body->args[0], body->args[0]);
     for (uint32_t i = 0; i < n; i++)
         tl_map_put_ptr(carries_sums(o, i) ? &late : &early, o->body->args[i + 1],
@@ -310,12 +306,11 @@ static void fill_loop(const Overlap *o, TlOp *made)
     tl_yield(&b, TL_OP_YIELD, made->nout, next);
 }
 
-/* The late part of the last trip; `out`: what the whole gives. */
+/* The late part of the last iteration; `out`: what the whole gives. */
 static void end_last(const Overlap *o, TlBuilder *b, const TlOp *made, TlValue **out)
 {
     uint32_t n = o->loop->nout;
-    TlMap map;
-    tl_map_init(&map, o->arena);
+    TlMap map = {.arena = o->arena};
     for (uint32_t i = 0; i < o->taken.len; i++)
         tl_map_put_ptr(&map, o->taken.data[i], made->out[n + i]);
     for (uint32_t i = 0; i < n; i++)
@@ -328,15 +323,14 @@ static void end_last(const Overlap *o, TlBuilder *b, const TlOp *made, TlValue *
 
 static void make_all(const Overlap *o, TlBuilder *b, TlValue **out)
 {
-    TlMap first;
-    tl_map_init(&first, o->arena);
+    TlMap first = {.arena = o->arena};
     begin_first(o, b, &first);
     TlOp *made = make_loop(o, b, &first);
     fill_loop(o, made);
     end_last(o, b, made, out);
 }
 
-/* if there is a trip { all of it } else { what comes in } */
+/* if there is an iteration { all of it } else { what comes in } */
 static TlOp *make_branch(const Overlap *o, TlBuilder *b)
 {
     uint32_t n = o->loop->nout;

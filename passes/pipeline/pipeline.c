@@ -1,4 +1,4 @@
-/* pipeline: a trip of a loop begins to fetch what later trips need.
+/* pipeline: an iteration of a loop begins to fetch what later iterations need.
  *
  *     for %lo, %hi, %s (%i, %acc) {               %b = alloc : buf<.., 3>
  *       %x = load %A, %i                          copy %A, %lo, (%lo < %hi), %b, 0;  commit
@@ -17,7 +17,7 @@
  *  1. Which loops: FORs with a pipeline hint, and those in which a staged tile goes into a dot;
  *     without loops inside. How many stages S: --stages, else the hint, else the kernel's clause,
  *     else 3 where there are asynchronous copies and 2 elsewhere. With 1 nothing is done. With
- *     fewer trips than stages, or too little shared memory, there are fewer.
+ *     fewer iterations than stages, or too little shared memory, there are fewer.
  *  2. Which loads: those of the body itself (not in an if), from memory that the loop does not
  *     write, whose place can be computed ahead: by pure ops from the loop's counter, from what does
  *     not change in it, from carried values of which the same is true, and from other such loads.
@@ -25,24 +25,25 @@
  *     dots, also others if they are small.
  *  3. How: a copy where the machine has them, the threads' pieces are at least 4 bytes that lie
  *     side by side in memory and in the buffer, and what is outside is 0. Otherwise into registers,
- *     put in a later trip. It is a bulk copy, where the machine has those, unless tl_bulk_fault
- *     objects: one thread issues it, an mbarrier counts the bytes.
- *  4. When (latencies): a copy is begun S - 1 trips ahead, into S slots; a load into registers
- *     one trip before it is used or put; with S > 2 it is put one trip ahead too, into 2 slots, so
- *     that one barrier per trip is enough. To wait more trips in registers it would have to be
- *     copied from one to the next while it is on its way, and so be waited for. Where nothing is
- *     begun S - 1 trips ahead, the loop has fewer stages. What a place is computed from is loaded
- *     one trip before the load that wants it; S - 1 is the most, so copies behind L such loads are
- *     begun S - 1 - L ahead, but one at least. What does not fit is loaded in the same trip.
- *  5. Expansion (pipeline_expand.c): a prologue for the first trips, no epilogue: fetches past
+ *     put in a later iteration. It is a bulk copy, where the machine has those, unless
+ *     tl_bulk_fault objects: one thread issues it, an mbarrier counts the bytes.
+ *  4. When (latencies): a copy is begun S - 1 iterations ahead, into S slots; a load into registers
+ *     one iteration before it is used or put; with S > 2 it is put one iteration ahead too, into 2
+ *     slots, so that one barrier per iteration is enough. To wait more iterations in registers it
+ *     would have to be copied from one to the next while it is on its way, and so be waited for.
+ *     Where nothing is begun S - 1 iterations ahead, the loop has fewer stages. What a place is
+ *     computed from is loaded one iteration before the load that wants it; S - 1 is the most, so
+ *     copies behind L such loads are begun S - 1 - L ahead, but one at least. What does not fit is
+ *     loaded in the same iteration.
+ *  5. Expansion (pipeline_expand.c): a prologue for the first iterations, no epilogue: fetches past
  *     the last iteration are masked off, or lie outside their view anyway.
  *  6. One flow or two (pipeline_flows.c).
  *  7. Where the kernel asks for clusters, programs bring parts of bulk copies that all of them need
  *     (cluster.h) to each other. A slot is free, then, when all of them have read theirs. They meet
  *     when barriers are there, and before these end.
  *
- * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are
- * computed again for the later trip: they are index arithmetic. */
+ * What stands in the loop for an iteration stays in its order. The places of what is fetched ahead
+ * are computed again for the later iteration: they are index arithmetic. */
 #include "ir/layout/layout.h"
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
@@ -52,20 +53,20 @@
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/cluster.h"
+#include "passes/analysis/facts.h"
 #include "passes/analysis/footprint.h"
 #include "passes/pipeline/pipeline_impl.h"
-#include "passes/layout/relayout.h"
 #include <string.h>
 
 enum {
     COPY_STAGES = 3, /* if there is no hint */
     LOAD_STAGES = 2,
-    LEAST_COPY = 4, /* bytes */
-    MOST_CANDIDATES = 64,
-    MOST_SLICE = 128,    /* ops that a place needs */
-    MOST_HINTED = 64,    /* registers of one load that is not staged: with a hint, */
-    MOST_UNASKED = 32,   /* without one, */
-    MOST_BY_FMA = 16     /* for a dot by multiply-adds, which is never short of work */
+    LEAST_COPY = 4,       /* bytes */
+    MOST_CANDIDATES = 64, /* loads of a loop; more stay where they are */
+    MOST_SLICE = 128,     /* ops that a place needs */
+    MOST_HINTED = 64,     /* registers of one load that is not staged: with a hint, */
+    MOST_UNASKED = 32,    /* without one, */
+    MOST_BY_FMA = 16      /* for a dot by multiply-adds, which is never short of work */
 };
 
 /* What is known of a load of the body. */
@@ -91,14 +92,6 @@ typedef struct Pipeline {
 
 /* ---- 1. loops ---- */
 
-static bool is_innermost(const TlOp *loop)
-{
-    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
-        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE)
-            return false;
-    return true;
-}
-
 static bool has_dot(const TlOp *loop)
 {
     bool dot = false, get = false;
@@ -122,7 +115,7 @@ static int stages_of(const Pipeline *p, const TlOp *loop)
     return p->px->machine->copies ? COPY_STAGES : LOAD_STAGES;
 }
 
-/* At most the number of trips. */
+/* At most the number of iterations. */
 static int limited_stages(const TlOp *loop, int stages)
 {
     TL_ASSERT(loop->opcode == TL_OP_FOR,
@@ -135,7 +128,7 @@ static int limited_stages(const TlOp *loop, int stages)
 
 /* ---- 2. loads ---- */
 
-/* May the load be done some trips earlier: does nothing in the loop write what it reads? */
+/* May the load be done some iterations earlier: does nothing in the loop write what it reads? */
 static bool may_move(const Pipeline *p, const TlOp *load)
 {
     const TlFootprint *f = tl_footprint(load, p->arena);
@@ -225,7 +218,7 @@ static void want_operands(Pipeline *p, Slice *s, const TlOp *op)
         tl_vec_push(p->arena, &s->work, tl_in(op, i));
 }
 
-/* False: the value cannot be computed for another trip. */
+/* False: the value cannot be computed for another iteration. */
 static bool walk_value(Pipeline *p, Slice *s, Candidate *c, TlValue *v)
 {
     const TlBlock *body = p->loop->regions[0];
@@ -248,8 +241,7 @@ static bool walk_value(Pipeline *p, Slice *s, Candidate *c, TlValue *v)
 
 static void walk_place(Pipeline *p, Candidate *c)
 {
-    Slice s = {.ops = 0};
-    tl_map_init(&s.seen, p->arena);
+    Slice s = {.seen = {.arena = p->arena}};
     want_operands(p, &s, c->load);
     while (s.work.len && !c->fails)
         c->fails = !walk_value(p, &s, c, s.work.data[--s.work.len]);
@@ -311,7 +303,8 @@ static int copied_bytes(const Pipeline *p, const Candidate *c)
     return elem * tl_buf_plan(p->arena, t, buf, run, TL_BUF_WRITES | TL_BUF_IN_ORDER)->nregs;
 }
 
-/* Products of one trip may be pending in the next one: what they read stays for another trip. */
+/* Products of one iteration may be pending in the next one: what they read stays for another
+ * iteration. */
 static bool feeds_product(const TlOp *put)
 {
     for (const TlUse *u = tl_in(put, 0)->uses; u; u = u->next)
@@ -334,10 +327,10 @@ static bool is_turned(const Pipeline *p, const Candidate *c, int copied)
 {
     const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
     TlAccessInfo info = tl_access_info(p->axis, c->load);
-    enum { MOST = 16 };
+    enum { MOST_BYTES = 16 }; /* of an access */
     int elem = tl_dtype_bytes(t->dtype),
         loaded = elem * tl_access_vector(&info, c->load, t->layout),
-        put = elem * tl_buf_plan(p->arena, t, buf, MOST, TL_BUF_WRITES)->nregs;
+        put = elem * tl_buf_plan(p->arena, t, buf, MOST_BYTES, TL_BUF_WRITES)->nregs;
     return loaded >= 4 * copied && put >= 4 * copied;
 }
 
@@ -356,7 +349,7 @@ static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
 }
 
 /* Does the loop count up to the extent of an axis that it counts along? Then what starts there for
- * a trip that does not exist is outside. A counter that wraps is negative, outside too. */
+ * an iteration that does not exist is outside. A counter that wraps is negative, outside too. */
 static bool ends_with_loop(const Pipeline *p, const TlOp *load)
 {
     TL_ASSERT(load->block->parent == p->loop, "a load outside of the loop");
@@ -429,7 +422,7 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
     return f;
 }
 
-/* What other loads need is fetched one trip before the first of them. */
+/* What other loads need is fetched one iteration before the first of them. */
 static void advance_needed(const Pipeline *p, TlSchedule *s, const uint32_t *of)
 {
     for (uint32_t round = 0; round < s->fetches.len; round++)
@@ -473,7 +466,7 @@ static void schedule(const Pipeline *p, int stages, TlSchedule *s)
 
 /* ---- limits ---- */
 
-/* Registers that hold something on its way when a trip begins. */
+/* Registers that hold something on its way when an iteration begins. */
 static int64_t registers_in_flight(const Pipeline *p, const TlSchedule *s)
 {
     int64_t n = 0;
@@ -676,7 +669,7 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
     if (!tl_fn_is_laid_out(fn))
         return TL_SAME;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_FOR && is_innermost(op))
+        if (op->opcode == TL_OP_FOR && tl_is_innermost(op))
             tl_vec_push(px->scratch, &loops, op);
     if (loops.len == 0)
         return TL_SAME;

@@ -1,8 +1,7 @@
-/* Bulk copies of a pipelined loop: their barriers, what waits and arrives there, and what of that
- * runs on when loops around it run the loop again. */
+/* Bulk copies of a pipelined loop: their mbarriers, the waits and arrivals on them, and which
+ * slots and parities continue when an outer loop runs the loop again. */
 #include "ir/plan/bulk.h"
 #include "passes/analysis/cluster.h"
-#include "passes/layout/relayout.h"
 #include "passes/pipeline/pipeline_impl.h"
 
 /* ---- barriers ---- */
@@ -54,7 +53,8 @@ static TlValue *empties_of(TlExpand *x, const TlFetch *f)
     return x->empties;
 }
 
-/* The parity of the phase that this trip's barrier is in: it changes when slots begin again. */
+/* The parity of the phase that this iteration's barrier is in: it changes when slots begin again.
+ */
 static TlValue *parity(TlExpand *x, const TlFetch *f)
 {
     const TlType *t = tl_type_scalar(x->ctx, TL_I32);
@@ -69,8 +69,8 @@ static TlValue *parity(TlExpand *x, const TlFetch *f)
     return now;
 }
 
-/* The slot that is copied to now was read S trips before the one that it is for: the phase before
- * that one's. Nobody has read it before its first use, whose wait is over at once. */
+/* The slot that is copied to now was read S iterations before the one that it is for: the phase
+ * before that one's. Nobody has read it before its first use, whose wait is over at once. */
 static void await_empty(TlExpand *x, const TlFetch *f, TlMoment m, TlValue *slot, TlValue *mask)
 {
     TlBuilder *b = &x->start;
@@ -92,7 +92,8 @@ static const TlFetch *first_bulk(const TlSchedule *s)
     return NULL;
 }
 
-/* At the end of a trip, its slot has been read; while its products go on, the last trip's. */
+/* At the end of an iteration, its slot has been read; while its products go on, the last
+ * iteration's. */
 void tl_pipeline_arrive_empty(TlExpand *x)
 {
     const TlFetch *f = first_bulk(x->s);
@@ -127,7 +128,7 @@ static int64_t bulk_bytes(TlExpand *x)
     return bytes;
 }
 
-/* Those of one trip, which are all as many ahead, have one barrier. */
+/* Those of one iteration, which are all as many ahead, have one barrier. */
 void tl_pipeline_begin_bulk(TlExpand *x, bool in_loop, int t)
 {
     const TlFetch *first = first_bulk(x->s);
@@ -208,7 +209,7 @@ static void run_on(TlExpand *x, TlOp *loop, uint32_t i)
     }
 }
 
-/* The slot of the last trip has been read, too, when its products are awaited. */
+/* The slot of the last iteration has been read, too, when its products are awaited. */
 static void arrive_last(TlExpand *x, TlOp *loop)
 {
     const TlFetch *f = first_bulk(x->s);
@@ -216,7 +217,7 @@ static void arrive_last(TlExpand *x, TlOp *loop)
     uint32_t n = loop->nout - x->carried.len;
     TlOp *await = loop->next;
     if (!tl_map_get(&x->slots, key, &last))
-        return; /* each trip arrives for itself */
+        return; /* each iteration arrives for itself */
     while (await && (await->opcode != TL_OP_AWAIT || tl_attr_int(await, TL_ATTR_PENDING, 0)))
         await = await->next;
     TL_ASSERT(await, "products that nobody awaits");

@@ -1,17 +1,17 @@
-#include "ir/remark.h"
 /* A schedule put into effect (pipeline.c).
  *
- *  1. The prologue, trip by trip as the loop itself will do: for trip -most .. -1 all fetches whose
- *     iteration is 0 or more; copies of one trip are one group.
+ *  1. The prologue, in the loop's own order: for n = most .. 1 what would begin n iterations before
+ *     the first, if it is for iteration 0 or a later one; copies of one n are one group.
  *  2. The start of the body: wait for the oldest group, copies, commit, puts of what came, loads.
  *     Where accesses need bounds and one scalar test can say that all of it is inside
  *     (pipeline_inside.c), they stand there twice, in the arms of an if: without tests, which is
- *     what nearly all trips do, and with.
+ *     what nearly all iterations do, and with.
  *  3. The rest of the body stays, with what was fetched for it in place of the loads. What its
- *     first product gets from shared memory, it gets before fetches for later trips begin.
+ *     first product gets from shared memory, it gets before fetches for later iterations begin.
  *  4. The loop is made again, with the new carried values. After it, nothing is in flight: wait for
  *     all.
  */
+#include "ir/remark.h"
 #include "passes/layout/relayout.h"
 #include "passes/pipeline/pipeline_impl.h"
 
@@ -134,7 +134,7 @@ static void begin_loads(TlExpand *x, bool in_loop, int t)
 
 /* ---- products ---- */
 
-/* Is what a trip reads of the buffer still there in the next one? */
+/* Is what an iteration reads of the buffer still there in the next one? */
 static bool stays(const TlExpand *x, const TlValue *buf)
 {
     for (uint32_t i = 0; i < x->s->fetches.len; i++) {
@@ -150,8 +150,8 @@ static bool stays(const TlExpand *x, const TlValue *buf)
     return true;
 }
 
-/* Does the next trip change the operand while a product of this one still reads it: a slot that is
- * filled again, or a tile of this trip, whose registers the next one's go to? */
+/* Does the next iteration change the operand while a product of this one still reads it: a slot
+ * that is filled again, or a tile of this iteration, whose registers the next one's go to? */
 static bool changes(const TlExpand *x, const TlValue *v)
 {
     if (v->type->kind == TL_BUF)
@@ -160,7 +160,7 @@ static bool changes(const TlExpand *x, const TlValue *v)
            tl_block_is_inside(v->def ? v->def->block : v->block, x->loop);
 }
 
-/* Products of this trip go on while the next one begins. */
+/* Products of this iteration go on while the next one begins. */
 static void let_products_go_on(TlExpand *x)
 {
     TlOp *await = tl_loop_await(x->loop);
@@ -220,8 +220,8 @@ static void yield_carried(TlExpand *x)
     }
 }
 
-/* This trip's part takes what was fetched. Nothing of the old body changes before all that is made
- * of it is there. */
+/* This iteration's part takes what was fetched. Nothing of the old body changes before all that is
+ * made of it is there. */
 static void use_fetched(TlExpand *x)
 {
     uint32_t n = x->s->fetches.len;
@@ -245,7 +245,7 @@ static void use_fetched(TlExpand *x)
         tl_op_erase(x->s->fetches.data[i].load);
 }
 
-/* Where fetches for later trips begin, behind what is put for this one; NULL: nowhere. */
+/* Where fetches for later iterations begin, behind what is put for this one; NULL: nowhere. */
 static TlOp *first_fetch(TlBlock *body)
 {
     TlOp *found = NULL;
@@ -277,17 +277,17 @@ static bool is_there(const TlOp *product)
 static bool may_come_first(const TlOp *op)
 {
     const TlOp *def = op->nin ? tl_in(op, op->nin - 1)->def : NULL;
-    switch ((int)op->opcode) {
-    case TL_OP_CONST: return op->out[0]->type->rank == 0;
-    case TL_OP_GET: return !def || def->block != op->block || def->opcode == TL_OP_CONST;
-    case TL_OP_DOT_ASYNC: return is_there(op);
-    case TL_OP_TRANS: return def && def->opcode == TL_OP_GET && may_come_first(def);
-    default: return false;
-    }
+    if (op->opcode == TL_OP_CONST)
+        return op->out[0]->type->rank == 0;
+    if (op->opcode == TL_OP_GET)
+        return !def || def->block != op->block || def->opcode == TL_OP_CONST;
+    if (op->opcode == TL_OP_DOT_ASYNC)
+        return is_there(op);
+    return op->opcode == TL_OP_TRANS && def && def->opcode == TL_OP_GET && may_come_first(def);
 }
 
-/* What the first product of the trip gets, it gets before fetches begin: these take a while, in
- * which its first fragments come; and a barrier before the gets, at which some machines wait for
+/* What the first product of the iteration gets, it gets before fetches begin: these take a while,
+ * in which its first fragments come; and a barrier before the gets, at which some machines wait for
  * all loads, does not wait for these. */
 static void get_first(TlBlock *body)
 {

@@ -12,7 +12,7 @@
  *       - a multiprocessor has room for one such block only, so that no other block does the same,
  *         and the registers of four more warps take the place of nothing.
  *     No figure of hardware stands behind this yet.
- *  3. With two, each trip begins its own copies, into slots that are made once for the whole
+ *  3. With two, each iteration begins its own copies, into slots that are made once for the whole
  *     function; slot and parity run on through the loops around it. */
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
@@ -22,8 +22,8 @@
 #include "passes/pipeline/pipeline_impl.h"
 
 enum {
-    LEAST_SLOTS = 2,
-    BARRIERS = 256 /* bytes of those of a slot */
+    LEAST_SLOTS = 2, /* of a buffer: one is read while the other is filled */
+    BARRIERS = 256   /* bytes of those of a slot */
 };
 
 /* ---- 1. possible ---- */
@@ -206,7 +206,7 @@ static bool has_bulk(const TlSchedule *s)
     return false;
 }
 
-/* A slot more where there is room, if the products of two trips go on at the same time
+/* A slot more where there is room, if the products of two iterations go on at the same time
  * (overlap-products): else nothing would be on its way meanwhile. */
 static void add_slot(const TlFn *fn, const TlPassCtx *px, const TlSchedules *all, TlSchedule *s)
 {

@@ -1,4 +1,4 @@
-/* Inside of pipeline: the schedule of a loop, and putting it into effect. The essay is in
+/* Shared by the files of pipeline: the schedule of a loop, and applying it. The essay is in
  * pipeline.c. */
 #ifndef TL_PIPELINE_IMPL_H
 #define TL_PIPELINE_IMPL_H
@@ -20,28 +20,28 @@ typedef enum TlInsideHow {
     TL_INSIDE_ASKED    /* any number against 0 and the extent */
 } TlInsideHow;
 
-/* A load of the loop that is begun before the trip that wants it. */
+/* A load of the loop that is begun before the iteration that wants it. */
 typedef struct TlFetch {
     TlOp *load, *put; /* put: COPY, PUT */
     TlFetchHow how;
-    int chain;     /* loads on the way from what it loads to what the trip computes */
-    int ahead;     /* begun so many trips before */
-    int put_ahead; /* PUT: put so many trips before */
+    int chain;     /* loads on the way from what it loads to what the iteration computes */
+    int ahead;     /* begun so many iterations before */
+    int put_ahead; /* PUT: put so many iterations before */
     int slots;     /* COPY, PUT */
     bool shared;   /* BULK: programs of a cluster bring parts of it to each other (cluster.h) */
-    bool ends;     /* past the last trip its place is outside of the view anyway */
+    bool ends;     /* past the last iteration its place is outside of the view anyway */
     bool asks;     /* needs bounds, but a scalar test can say that all of it is inside: */
     TlInsideHow inside[TL_MAX_VIEW_RANK];
 } TlFetch;
 
-/* A modulo schedule: every trip begins the fetches of the trip `ahead` further on, in this order,
- * and does the rest for itself. In terms of stages: a fetch is in stage most - ahead, the rest in
- * stage most. */
+/* A modulo schedule: every iteration begins the fetches of the iteration `ahead` further on, in
+ * this order, and does the rest for itself. In terms of stages: a fetch is in stage most - ahead,
+ * the rest in stage most. */
 typedef struct TlSchedule {
     TlOp *loop;
     int stages;
-    int most;                   /* the largest ahead: trips that the prologue begins */
-    bool by_producer;           /* a warp of its own will begin the bulk copies, its own trip's */
+    int most;                   /* the largest ahead: iterations that the prologue begins */
+    bool by_producer;           /* a warp of its own begins the bulk copies, of its own iteration */
     int64_t bound_lo, bound_hi; /* the loop's bound lies between them */
     TL_VEC(TlFetch) fetches;
 } TlSchedule;
@@ -63,7 +63,7 @@ const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load);
 
 /* ---- expansion ---- */
 
-/* When a value is asked for: before the loop, of iteration n; in the loop, of n trips further
+/* When a value is asked for: before the loop, of iteration n; in the loop, of n iterations further
  * on. */
 typedef struct TlMoment {
     bool in_loop;
@@ -89,13 +89,13 @@ typedef struct TlExpand {
     TlBuilder before, start; /* before the loop; before what the body had at first */
     TlValue *bars,
         *empties;         /* of bulk copies: what has come, who has read it; NULL: not made yet */
-    TlValue *parity;      /* of this trip's phase; NULL: not asked for yet */
-    uint32_t again;       /* which carried value says that this is not the first trip */
+    TlValue *parity;      /* of this iteration's phase; NULL: not asked for yet */
+    uint32_t again;       /* which carried value says that this is not the first iteration */
     TlMap values;         /* value and moment to value */
     TlMap tests;          /* moment to the test of it */
     TlMap limits;         /* n to hi - n * step */
     TlMap buffers, slots; /* old buffer to new; number of slots to the index of its counter */
-    TlMap later;          /* slots and n to the slot n trips later */
+    TlMap later;          /* slots and n to the slot n iterations later */
     TlMap constants;      /* type and number to a constant before the loop */
     TL_VEC(TlCarried) carried;
 } TlExpand;
@@ -116,31 +116,31 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s);
 /* ---- slots (pipeline_slots.c) ---- */
 /* A counter that is 0 at first: where a producer begins copies, at the start of the program. */
 TlCarried tl_pipeline_from_0(TlExpand *x);
-/* Do slots begin again within n trips of the one of `slot`? */
+/* Do slots begin again within n iterations of the one of `slot`? */
 TlValue *tl_pipeline_wraps(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int slots);
-/* The slot of this trip's gets. Buffers with the same number of slots share a counter. */
+/* The slot of this iteration's gets. Buffers with the same number of slots share a counter. */
 TlValue *tl_pipeline_slot(TlExpand *x, int slots);
-/* The slot of the last trip's gets. */
+/* The slot of the last iteration's gets. */
 TlValue *tl_pipeline_last_slot(TlExpand *x, int slots);
 TlValue *tl_pipeline_slot_at(TlExpand *x, const TlFetch *f, TlMoment m);
 /* The buffer with all its slots, before the loop. */
 TlValue *tl_pipeline_buffer(TlExpand *x, const TlFetch *f);
-/* Gets of the old buffer read the new one, at this trip's slot. */
+/* Gets of the old buffer read the new one, at this iteration's slot. */
 void tl_pipeline_redirect_gets(TlExpand *x, const TlFetch *f);
 
 /* ---- bulk copies (pipeline_bulk.c) ---- */
-/* Those of a trip, or (before the loop) of trip number t < 0. */
+/* Those of an iteration, or (before the loop) of number t < 0. */
 void tl_pipeline_begin_bulk(TlExpand *x, bool in_loop, int t);
 void tl_pipeline_await_bulk(TlExpand *x);
 void tl_pipeline_arrive_empty(TlExpand *x);
-/* When `loop` is made: what follows its last trip. */
+/* When `loop` is made: what follows its last iteration. */
 void tl_pipeline_end_bulk(TlExpand *x, TlOp *loop);
 
 /* ---- values at moments (pipeline_values.c) ---- */
-/* A trip, or (before the loop) trip number t < 0: iterations from 0 on. */
+/* An iteration, or (before the loop) number t < 0, which begins work of iterations from 0 on. */
 TlMoment tl_pipeline_moment(bool in_loop, int t, int ahead);
 void tl_pipeline_say_ahead(TlExpand *x, const TlOp *op, TlMoment m); /* to people */
-/* Can it be said of each trip whether it exists? */
+/* Can it be said of each iteration whether it exists? */
 bool tl_pipeline_has_trips(const TlOp *loop);
 /* The body's value at a moment. */
 TlValue *tl_pipeline_value(TlExpand *x, TlValue *v, TlMoment m);

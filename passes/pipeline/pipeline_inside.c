@@ -1,13 +1,13 @@
-/* One scalar test for all that a trip fetches: is the whole of every slice inside of its view?
+/* One scalar test for everything that an iteration fetches: is every slice completely inside its
+ * view?
  *
  *     A[m +: BM, k +: BK], n trips ahead:    0 <= m, m + BM <= M    before the loop
  *                                            k + n * step + BK <= K in it
  *
- * What does not change in the loop is asked once. The loop's counter, which counts up from 0 or
- * above, has a limit: the extent less what is added to it. The least limit of all is computed
- * before the loop, and is 0 when an answer there was no. So usually one comparison is left in the
- * loop. */
-#include "ir/numeric.h"
+ * What does not change in the loop is tested once. The loop's counter, which counts up from 0 or
+ * above, has a limit: the extent less what is added to the counter. The smallest limit is computed
+ * before the loop, and is 0 if a test there failed. So usually one comparison is left in the loop.
+ */
 #include "passes/analysis/axis_impl.h"
 #include "passes/pipeline/pipeline_impl.h"
 

@@ -1,5 +1,5 @@
 /* Slots of a pipelined loop's buffers: iteration i is in slot i mod slots; a carried counter says
- * which one this trip's gets read. */
+ * which one this iteration's gets read. */
 #include "passes/pipeline/pipeline_impl.h"
 
 static TlValue *slot_const(TlExpand *x, int slot)
@@ -53,7 +53,7 @@ TlValue *tl_pipeline_slot(TlExpand *x, int slots)
     return slot;
 }
 
-/* The slot of the last trip's gets: that of the trip slots - 1 further on, too. */
+/* The slot of the last iteration's gets: that of the iteration slots - 1 further on, too. */
 TlValue *tl_pipeline_last_slot(TlExpand *x, int slots)
 {
     uint64_t i, key = (uint64_t)slots | 1u << 8;

@@ -1,5 +1,5 @@
-/* Values of a loop's body at other moments (pipeline_expand.c): before the loop, or trips further
- * on. What a moment needs is made when it is asked for first:
+/* Values of a loop's body at other moments (pipeline_expand.c): before the loop, or iterations
+ * further on. What a moment needs is made when it is asked for first:
  *
  *   the counter        lo + n * step, or counter + n * step
  *   a carried value    before: the initial one, or what iteration n - 1 yields; in the loop: one
@@ -9,13 +9,11 @@
  *                      values, one per trip
  *   anything else      is pure: once more, of operands of the same moment
  *
- * "Is there an iteration n trips after the one with counter i?" is i < hi - n * step, where the
- * right side is computed once, before the loop, and saturates, so that nothing overflows. A step
- * that is not known is handled by the same in 64 bits. */
-#include "ir/numeric.h"
+ * "Is there an iteration n iterations after the one with counter i?" is i < hi - n * step, where
+ * the right side is computed once, before the loop, and saturates, so that nothing overflows. A
+ * step that is not known is handled by the same in 64 bits. */
 #include "ir/remark.h"
 #include "passes/pipeline/pipeline_impl.h"
-#include "passes/layout/relayout.h"
 
 enum { MORE = 6 }; /* operands of a copy besides its load's: mask, other; buffer, slot, barriers,
                     * slot */
@@ -36,7 +34,7 @@ void tl_pipeline_say_ahead(TlExpand *x, const TlOp *op, TlMoment m)
         tl_remark(x->fn, op, TL_REMARK_AHEAD, m.n);
 }
 
-/* A trip, or (before the loop) trip number t < 0: iterations from 0 on. */
+/* An iteration, or (before the loop) number t < 0, which begins work of iterations from 0 on. */
 TlMoment tl_pipeline_moment(bool in_loop, int t, int ahead)
 {
     TL_ASSERT(ahead >= 0, "%d trips ahead", ahead);
@@ -79,7 +77,8 @@ bool tl_pipeline_has_trips(const TlOp *loop)
            tl_dtype_bits(tl_in(loop, 2)->type->dtype) <= 32;
 }
 
-/* hi - n * step, no further than the type goes; NULL: no iteration is n trips before the end. */
+/* hi - n * step, no further than the type goes; NULL: no iteration is n iterations before the end.
+ */
 static TlValue *saturated_limit(TlExpand *x, TlWideInt step, int n)
 {
     TlBuilder *b = &x->before;
@@ -153,8 +152,8 @@ TlValue *tl_pipeline_carry(TlExpand *x, const TlType *type, const char *name, Tl
 }
 
 /* A counter moved by n steps, but no further than its type goes (a multiple of the step, so that
- * what is known of its divisors stays): what is fetched for a trip that there is not is not used,
- * and that the sum does not wrap is known to who tests bounds. */
+ * what is known of its divisors stays): what is fetched for an iteration that there is not is not
+ * used, and that the sum does not wrap is known to who tests bounds. */
 static TlValue *add_saturated(TlExpand *x, TlBuilder *b, TlValue *counter, TlWideInt step, int n)
 {
     const TlType *t = counter->type;
@@ -264,7 +263,7 @@ static TlValue *load_at(TlExpand *x, const TlFetch *f, TlMoment m)
     return tl_pipeline_begin(x, builder(x, m), &a, false)->out[0];
 }
 
-/* The result of the load that was begun ahead - n trips ago. */
+/* The result of the load that was begun ahead - n iterations ago. */
 static TlValue *waiting_at(TlExpand *x, const TlFetch *f, TlMoment m)
 {
     TlValue *v = f->load->out[0];
@@ -277,8 +276,7 @@ static TlValue *waiting_at(TlExpand *x, const TlFetch *f, TlMoment m)
 static TlValue *again_at(TlExpand *x, const TlOp *op, uint32_t result, TlMoment m)
 {
     TL_ASSERT(result < op->nout, "result %u of %s", result, tl_op_info(op->opcode)->text);
-    TlMap map;
-    tl_map_init(&map, x->arena);
+    TlMap map = {.arena = x->arena};
     for (uint32_t i = 0; i < op->nin; i++)
         tl_map_put_ptr(&map, tl_in(op, i), tl_pipeline_value(x, tl_in(op, i), m));
     return tl_op_clone(builder(x, m), op, &map)->out[result];

@@ -20,16 +20,15 @@
  *
  *  1. Where: all copies to shared memory are bulk copies, what they and the loops around them are
  *     computed from is scalar and pure (producer.h), and barriers are made before everything else.
- *     pipeline has asked the same, and let each trip begin its own copies: as one flow, that waits
- *     for what it has just begun; as two, the first runs ahead as far as free slots let it, into
- *     the next tile of a loop around it, too. What waits for what is said by the barriers that
+ *     pipeline has asked the same, and let each iteration begin its own copies: as one flow, that
+ *     waits for what it has just begun; as two, the first runs ahead as far as free slots let it,
+ *     into the next tile of a loop around it, too. What waits for what is said by the barriers that
  *     count, so the two need no order besides.
  *  2. Region 0 gets, once more, what begins copies, the loops and branches around it with the
  *     carried values that it needs, and what these are computed from. Region 1 is the body without
  *     it. Programs of a cluster meet before and behind both.
  *
  * With the second flow gone from them, the kernel's warps never wait for each other in the loop. */
-#include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/producer.h"
 #include "passes/analysis/shared_life.h"

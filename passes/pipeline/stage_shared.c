@@ -36,7 +36,7 @@
 #include "passes/pass.h"
 #include "passes/layout/relayout.h"
 
-enum { MOST_CHAIN = 16 };
+enum { MOST_CHAIN = 16 }; /* ops between a load and the convert, kept in an array */
 
 /* A convert behind a load. chain[0] takes what is loaded, the last one's result is converted. */
 typedef struct Way {

@@ -17,12 +17,12 @@
  *
  *     { wait; barrier; copy for a later trip; commit; get; use }
  *
- * the one barrier is for the slots that arrived and for the slot that all have read in the trip
- * before, which is written next. What a barrier counts orders itself.
+ * the one barrier is for the slots that arrived and for the slot that all have read in the
+ * iteration before, which is written next. What a barrier counts orders itself.
  *
- * A pending access carries a set of bits: 0, no loop around it has gone to another trip since; d,
- * the outermost loop that has is the one at depth d around it. Its indices are then those of
- * another trip, which tl_footprints_conflict takes into account.
+ * A pending access carries a set of bits: 0, no loop around it has gone to another iteration since;
+ * d, the outermost loop that has is the one at depth d around it. Its indices are then those of
+ * another iteration, which tl_footprints_conflict takes into account.
  *
  *  1. Barriers are placed as late as they go: right before the op that conflicts. But a pair whose
  *     earlier access is outside of the loops that hold the later one gets its barrier before these
@@ -103,7 +103,7 @@ static uint64_t weight(const TlPendingSet *s)
     return n;
 }
 
-/* The loop goes to another trip. */
+/* The loop goes to another iteration. */
 static void cross(Barriers *b, const TlSyncEvent *loop)
 {
     uint32_t depth = loop->depth + 1, bit = depth < ANY_TRIP ? depth : ANY_TRIP;
@@ -165,7 +165,7 @@ static bool meet_in_buffer(const TlSyncEvent *a, const TlSyncEvent *x, uint32_t 
     return a->use && x->use && tl_buf_uses_meet(a->use, x->use, same_trip);
 }
 
-/* A copy that arrives at some time before x, in an unknown trip. */
+/* A copy that arrives at some time before x, in an unknown iteration. */
 static bool arrival_conflicts(const TlSyncEvent *copy, const TlSyncEvent *x)
 {
     if (share_bytes(copy, x) || meet_in_buffer(copy, x, 0))
@@ -174,7 +174,7 @@ static bool arrival_conflicts(const TlSyncEvent *copy, const TlSyncEvent *x)
            (x->is_release || (x->memory->writes && tl_footprints_overlap(copy->memory, x->memory)));
 }
 
-/* A bulk copy for a later trip waits for a barrier at which all have arrived who read the slot
+/* A bulk copy for a later iteration waits for a barrier at which all have arrived who read the slot
  * (pipeline_expand.c). */
 static bool is_ordered(const TlOp *op)
 {
@@ -210,8 +210,8 @@ static uint32_t common_loop(const Barriers *b, const TlSyncEvent *a, const TlSyn
     return i;
 }
 
-/* A loop that fetches ahead (pipeline) does so in every trip, also where it is done in the arms of
- * an if: one barrier before that rather than one in each arm. */
+/* A loop that fetches ahead (pipeline) does so in every iteration, also where it is done in the
+ * arms of an if: one barrier before that rather than one in each arm. */
 static uint32_t before_branch(const Barriers *b, uint32_t a, uint32_t x)
 {
     const TlSyncEvent *e = &b->events[x];
@@ -316,7 +316,7 @@ static bool visit_end(Barriers *b, TlSyncEvent *loop)
     clear(b);
     add_all(b, &loop->out);
     if (is_for)
-        add_all(b, &loop->before); /* the loop may have no trip at all */
+        add_all(b, &loop->before); /* the loop may have no iteration at all */
     return weight(&loop->head) != old;
 }
 

@@ -85,13 +85,12 @@ static TlOp *leave(TlSync *s, Nest *n, const TlBlock *block)
     TlOp *parent = block->parent;
     if (!parent)
         return NULL;
-    uint32_t opening = n->open.data[n->open.len - 1], r = 0;
+    uint32_t opening = n->open.data[n->open.len - 1];
     bool branches = is_branch(parent);
-    while (parent->regions[r] != block)
-        r++;
-    if (r + 1 < parent->nregions) {
+    const TlBlock *next = tl_region_after(block);
+    if (next) {
         add(s, branches ? TL_SYNC_ELSE : TL_SYNC_MIDDLE, parent, NULL, opening, n->loop);
-        return parent->regions[r + 1]->first;
+        return next->first;
     }
     n->open.len--;
     add(s, branches ? TL_SYNC_ENDIF : TL_SYNC_END, parent, NULL, opening, n->loop);
@@ -133,7 +132,7 @@ void tl_sync_list(TlSync *s)
 {
     Nest n = {.loop = TL_SYNC_NONE};
     for (TlOp *op = s->fn->body->first; op;) {
-        if (is_branch(op) || op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE) {
+        if (is_branch(op) || tl_is_loop(op)) {
             op = enter(s, &n, op);
             continue;
         }

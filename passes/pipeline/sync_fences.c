@@ -10,7 +10,6 @@
  * Can there be such a write since the last fence, on some way through the text? Copies are writes
  * from the wait on that ends them. So it is with bytes that threads have written and bulk copies
  * write later: there is a fence before the barriers are made that count these. */
-#include "ir/plan/staged.h"
 #include "passes/analysis/buffer_effects.h"
 #include "passes/pipeline/sync_impl.h"
 

@@ -1,8 +1,8 @@
-/* What the files of synchronize share (synchronize.c says what the pass does).
+/* What the files of synchronize share (synchronize.c describes the pass).
  *
- * The function as a list of events: accesses, waits, and the beginnings, middles and ends of loops
- * and branches, so that one walk along the list is one round of a data flow: branches unite their
- * arms, loops go on to a fixed point. Nothing recurses. */
+ * A function becomes a list of events: accesses, waits, and the beginnings, middles and ends of
+ * loops and branches, so that one walk along the list is one round of a data flow: branches unite
+ * their arms, and loops are repeated up to a fixed point. Nothing recurses. */
 #ifndef TL_SYNC_IMPL_H
 #define TL_SYNC_IMPL_H
 #include "passes/analysis/buffer_use.h"

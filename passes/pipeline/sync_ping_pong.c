@@ -14,11 +14,11 @@
  *                                              ping_pong_wait {one}
  *
  *  1. Where: loops of the kernel's warps, of two warpgroups or more, whose copies another warp
- *     begins. It is a warpgroup's time from a trip's first product to the last one before anything
- *     waits.
+ *     begins. It is a warpgroup's time from an iteration's first product to the last one before
+ *     anything waits.
  *  2. The last warpgroup lets the first one begin, before all these loops and the loops around
  *     them, and the first one waits for the last, behind them: waits and arrivals are even, also
- *     where there is no trip. In between they run on. */
+ *     where there is no iteration. In between they run on. */
 #include "passes/pipeline/sync_impl.h"
 
 enum { WARPS_OF_TWO = 8 };

@@ -1,12 +1,12 @@
-/* add-variants: makes the forms of each kernel that may profit from more than the general one
- * (ir/form.h): an aligned one and the general one, or those that the machine's `forms` lists.
+/* add-variants: makes those forms of each kernel that may profit from more than the general one
+ * (ir/form.h): an aligned form and the general one, or those that the machine's `forms` lists.
  *
  *     kernel @k(...) info {..}      =>      kernel @k(...) info {aligned ..}
  *                                           kernel @k(...) info {..}
  *
- * From then on every pass treats each of them on its own; what may be assumed of each is in
- * axis-info. Of a kernel that cannot profit there is the general form only. Nothing is done to a
- * module that has an aligned kernel. */
+ * From then on every pass treats each form separately; axis-info says what may be assumed of each.
+ * A kernel that cannot profit has only the general form. A module that already has an aligned
+ * kernel is left alone. */
 #include <string.h>
 
 #include "passes/analysis/variants.h"

@@ -21,12 +21,11 @@
  *  1. Innermost loops by a constant step are peeled when that lets an access in them go without
  *     bounds, and the body is short. Not those with a dot or a pipeline hint: the body would be
  *     there twice, and what a pipelined loop fetches ahead is masked anyway.
- *  2. Accesses of which all axes are inside are marked. With --check they are tested all the
- *     same. Of others, and of tests, the axes that are inside by numbers or by the grid are not
- *     tested (tl_bounds_sure_axes); those by a loop are, as accesses may be moved to other trips
- *     of it. */
+ *  2. Accesses of which all axes are inside are marked. With --check they are tested all the same.
+ *     Of others, and of tests, the axes that are inside by numbers or by the grid are not tested
+ *     (tl_bounds_sure_axes); those by a loop are, as accesses may be moved to other iterations of
+ *     it. */
 #include "passes/simplify/bounds.h"
-#include "ir/numeric.h"
 #include "ir/remark.h"
 #include "passes/analysis/axis_impl.h"
 #include "passes/analysis/facts.h"
@@ -156,14 +155,6 @@ static bool is_inside(const Bounds *b, const TlOp *op)
 
 /* ---- 1. peeling ---- */
 
-static bool is_innermost(const TlOp *loop)
-{
-    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
-        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE)
-            return false;
-    return true;
-}
-
 static bool gains(Bounds *b, const TlOp *loop)
 {
     bool any = false;
@@ -196,7 +187,7 @@ static bool may_peel(const Bounds *b, const TlOp *loop)
     return loop->opcode == TL_OP_FOR && tl_const_int_value(tl_in(loop, 2), &step) && step > 1 &&
            least(b, tl_in(loop, 0)) >= 0 && least(b, tl_in(loop, 1)) >= 0 &&
            tl_is_signed(tl_in(loop, 0)->type->dtype) && !tl_const_trips(loop, &trips) &&
-           is_innermost(loop) && tl_loop_size(loop) <= MAX_PEELED_OPS && !is_pipelined(loop);
+           tl_is_innermost(loop) && tl_loop_size(loop) <= MAX_PEELED_OPS && !is_pipelined(loop);
 }
 
 /* hi - (hi - lo) % step: with lo > hi it is not above lo, and not below hi. */
@@ -240,9 +231,9 @@ static void peel(Bounds *b, TlOp *loop)
 /* Is the number made, by scalar arithmetic, from something that `is` holds for? */
 static bool comes_from(const TlValue *v, bool (*is)(const TlValue *v), int depth)
 {
-    enum { MOST = 12 };
-    if (depth > MOST || v->type->rank > 0 || is(v))
-        return depth <= MOST && is(v);
+    enum { MOST_DEPTH = 12 }; /* of ops: recursion */
+    if (depth > MOST_DEPTH || v->type->rank > 0 || is(v))
+        return depth <= MOST_DEPTH && is(v);
     bool any = false;
     for (uint32_t i = 0; v->def && tl_op_info(v->def->opcode)->flags & F_ELEM && i < v->def->nin;
          i++)
@@ -283,7 +274,7 @@ static TlBound why_not_peeled(Bounds *b, const TlPlace *p, uint32_t i, const TlO
         return TL_BOUND_LOOP_END;
     if (least(b, tl_in(loop, 0)) < 0 || least(b, tl_in(loop, 1)) < 0)
         return TL_BOUND_LOOP_SIGN;
-    if (!is_innermost(loop))
+    if (!tl_is_innermost(loop))
         return TL_BOUND_LOOP_OUTER;
     if (is_pipelined(loop) || tl_remark_of(loop, TL_REMARK_STAGES))
         return TL_BOUND_LOOP_AHEAD;
@@ -304,7 +295,7 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
         return TL_BOUND_VALUES;
     const TlValue *index = tl_axis_plain(b.axis, p.index[axis].value);
     if (index->def && index->def->opcode == TL_OP_ADD && loop_of_iv(tl_in(index->def, 0)))
-        index = tl_in(index->def, 0); /* for a later trip */
+        index = tl_in(index->def, 0); /* for a later iteration */
     const TlOp *loop = loop_of_iv(index);
     if (loop)
         return why_not_peeled(&b, &p, axis, loop);

@@ -1,12 +1,12 @@
-/* What the pass `bounds` knows of an access, axis by axis: why it is inside, or why no proof is
- * found (bounds.c). For `tilec explain`; may be asked of any IR, before or after the pass. */
+/* What the pass `bounds` knows of an access, axis by axis: why it is inside, or why there is no
+ * proof (bounds.c). For `tilec explain`; works on any IR, before or after the pass. */
 #ifndef TL_BOUNDS_H
 #define TL_BOUNDS_H
 #include "passes/analysis/axis_info.h"
 
 typedef enum TlBound {
     TL_BOUND_INSIDE,     /* by proof */
-    TL_BOUND_REST,       /* a slice in what peeling left: the last trip of a loop */
+    TL_BOUND_REST,       /* a slice in what peeling left: the last iteration of a loop */
     TL_BOUND_LOOP_OUTER, /* a slice in a loop that is not peeled: it holds another loop, */
     TL_BOUND_LOOP_LONG,  /* its body is long, */
     TL_BOUND_LOOP_AHEAD, /* it is one for `pipeline`, */

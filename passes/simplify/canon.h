@@ -1,4 +1,4 @@
-/* Inside of canonicalize: rules by op. Private to passes/simplify/canon*.c. */
+/* Shared by the files of canonicalize, passes/simplify/canon*.c: the rules by op. */
 #ifndef TL_CANON_H
 #define TL_CANON_H
 #include "passes/analysis/facts.h"

@@ -209,14 +209,10 @@ static TlValue *rule_abs(Canon *c)
 static TlValue *rule_round(Canon *c)
 {
     TlValue *x = canon_in(c, 0);
-    switch (x->def ? (int)x->def->opcode : -1) {
-    case TL_OP_FLOOR:
-    case TL_OP_CEIL:
-    case TL_OP_TRUNC:
-    case TL_OP_RINT:
-    case TL_OP_ROUND: return x;
-    default: return NULL;
-    }
+    TlOpcode made_by = x->def ? x->def->opcode : TL_OP_COUNT;
+    bool is_round = made_by == TL_OP_FLOOR || made_by == TL_OP_CEIL || made_by == TL_OP_TRUNC ||
+                    made_by == TL_OP_RINT || made_by == TL_OP_ROUND;
+    return is_round ? x : NULL;
 }
 
 static TlValue *rule_fma(Canon *c)
@@ -239,20 +235,23 @@ static TlValue *rule_fma(Canon *c)
 
 /* ---- bits and order ---- */
 
-static TlValue *rule_and(Canon *c)
+/* of(x, x) and of(x, neutral) are x, of(x, zero) is that zero. */
+static TlValue *rule_lattice(Canon *c, uint64_t neutral, uint64_t zero)
 {
     TlValue *x = canon_in(c, 0), *y = canon_in(c, 1);
-    if (x == y || is_bits(y, ones(dtype(c))))
+    if (x == y || is_bits(y, neutral))
         return x;
-    return is_zero(y) ? y : reassociate(c);
+    return is_bits(y, zero) ? y : reassociate(c);
+}
+
+static TlValue *rule_and(Canon *c)
+{
+    return rule_lattice(c, ones(dtype(c)), 0);
 }
 
 static TlValue *rule_or(Canon *c)
 {
-    TlValue *x = canon_in(c, 0), *y = canon_in(c, 1);
-    if (x == y || is_zero(y))
-        return x;
-    return is_bits(y, ones(dtype(c))) ? y : reassociate(c);
+    return rule_lattice(c, 0, ones(dtype(c)));
 }
 
 static TlValue *rule_xor(Canon *c)
@@ -275,15 +274,10 @@ static TlValue *rule_shift(Canon *c)
 
 static TlOpcode opposite(TlOpcode opcode)
 {
-    switch ((int)opcode) {
-    case TL_OP_EQ: return TL_OP_NE;
-    case TL_OP_NE: return TL_OP_EQ;
-    case TL_OP_LT: return TL_OP_GE;
-    case TL_OP_GE: return TL_OP_LT;
-    case TL_OP_LE: return TL_OP_GT;
-    case TL_OP_GT: return TL_OP_LE;
-    default: return TL_OP_COUNT;
-    }
+    static const TlOpcode OF[TL_OP_COUNT] = {
+        [TL_OP_EQ] = TL_OP_NE, [TL_OP_NE] = TL_OP_EQ, [TL_OP_LT] = TL_OP_GE,
+        [TL_OP_GE] = TL_OP_LT, [TL_OP_LE] = TL_OP_GT, [TL_OP_GT] = TL_OP_LE};
+    return opcode >= TL_OP_EQ && opcode <= TL_OP_GE ? OF[opcode] : TL_OP_COUNT;
 }
 
 static TlValue *rule_not(Canon *c)
@@ -313,20 +307,14 @@ static bool is_greatest(const TlValue *v)
     return is_bits(v, tl_dtype_max_bits(v->type->dtype));
 }
 
-static TlValue *rule_min(Canon *c)
+static TlValue *rule_extremum(Canon *c)
 {
-    TlValue *x = canon_in(c, 0), *y = canon_in(c, 1);
-    if (x == y || (!on_floats(c) && is_greatest(y)))
-        return x;
-    return !on_floats(c) && is_least(y) ? y : reassociate(c);
-}
-
-static TlValue *rule_max(Canon *c)
-{
-    TlValue *x = canon_in(c, 0), *y = canon_in(c, 1);
-    if (x == y || (!on_floats(c) && is_least(y)))
-        return x;
-    return !on_floats(c) && is_greatest(y) ? y : reassociate(c);
+    TlDtype d = dtype(c);
+    if (on_floats(c))
+        return canon_in(c, 0) == canon_in(c, 1) ? canon_in(c, 0) : reassociate(c);
+    uint64_t least = tl_dtype_min_bits(d), greatest = tl_dtype_max_bits(d);
+    return c->op->opcode == TL_OP_MIN ? rule_lattice(c, greatest, least)
+                                      : rule_lattice(c, least, greatest);
 }
 
 static TlValue *rule_equal(Canon *c)
@@ -433,7 +421,7 @@ const CanonRow canon_arith_rows[] = {
     {TL_OP_TRUNC, rule_round},    {TL_OP_RINT, rule_round},     {TL_OP_ROUND, rule_round},
     {TL_OP_FMA, rule_fma},        {TL_OP_AND, rule_and},        {TL_OP_OR, rule_or},
     {TL_OP_XOR, rule_xor},        {TL_OP_SHL, rule_shift},      {TL_OP_SHR, rule_shift},
-    {TL_OP_NOT, rule_not},        {TL_OP_MIN, rule_min},        {TL_OP_MAX, rule_max},
+    {TL_OP_NOT, rule_not},        {TL_OP_MIN, rule_extremum},   {TL_OP_MAX, rule_extremum},
     {TL_OP_MIN_NAN, reassociate}, {TL_OP_MAX_NAN, reassociate}, {TL_OP_EQ, rule_equal},
     {TL_OP_NE, rule_equal},       {TL_OP_LT, rule_order},       {TL_OP_LE, rule_order},
     {TL_OP_GT, rule_order},       {TL_OP_GE, rule_order},       {TL_OP_SELECT, rule_select},

@@ -293,25 +293,17 @@ bool canon_memory(Canon *c)
 {
     TlOp *op = c->op;
     uint64_t bits;
-    switch ((int)op->opcode) {
-    case TL_OP_LOAD:
-    case TL_OP_STORE:
-    case TL_OP_ATOMIC_RMW:
-    case TL_OP_ATOMIC_CAS:
-    case TL_OP_ATOMIC_LOAD:
-    case TL_OP_ATOMIC_STORE: {
-        bool masked = tl_attr_flag(op, TL_ATTR_MASK), has_other = tl_attr_flag(op, TL_ATTR_OTHER);
-        TlValue *other = has_other ? tl_in(op, op->nin - 1) : NULL;
-        if (masked && simplify_mask(c, op->nin - 1 - has_other, other))
-            return true;
-        return has_other && simplify_other(op);
-    }
-    case TL_OP_ASSERT:
-    case TL_OP_ASSUME:
+    if (op->opcode == TL_OP_ASSERT || op->opcode == TL_OP_ASSUME) {
         if (!canon_is_const(canon_in(c, 0), &bits) || !bits)
             return false;
         tl_op_erase(op);
         return true;
-    default: return false;
     }
+    bool is_access = op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE ||
+                     (tl_op_info(op->opcode)->flags & F_ATOMIC);
+    bool masked = tl_attr_flag(op, TL_ATTR_MASK), has_other = tl_attr_flag(op, TL_ATTR_OTHER);
+    TlValue *other = has_other ? tl_in(op, op->nin - 1) : NULL;
+    if (is_access && masked && simplify_mask(c, op->nin - 1 - has_other, other))
+        return true;
+    return is_access && has_other && simplify_other(op);
 }

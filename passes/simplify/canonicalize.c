@@ -131,13 +131,11 @@ static TlValue *fold(Canon *c)
 
 static TlOpcode mirrored(TlOpcode opcode)
 {
-    switch ((int)opcode) {
-    case TL_OP_LT: return TL_OP_GT;
-    case TL_OP_LE: return TL_OP_GE;
-    case TL_OP_GT: return TL_OP_LT;
-    case TL_OP_GE: return TL_OP_LE;
-    default: return TL_OP_COUNT;
-    }
+    return opcode == TL_OP_LT   ? TL_OP_GT
+           : opcode == TL_OP_LE ? TL_OP_GE
+           : opcode == TL_OP_GT ? TL_OP_LT
+           : opcode == TL_OP_GE ? TL_OP_LE
+                                : TL_OP_COUNT;
 }
 
 static TlValue *constant_right(Canon *c)
@@ -272,7 +270,7 @@ static bool control_if(Canon *c)
     return trim_if(c) || swapped;
 }
 
-/* A carried value that every trip passes on unchanged is its initial value. */
+/* A carried value that every iteration passes on unchanged is its initial value. */
 static bool trim_for(Canon *c)
 {
     TL_ASSERT(c->op->regions[0]->nargs == c->op->nout + 1,
@@ -333,12 +331,11 @@ static bool control_while(Canon *c)
 
 static bool canon_control(Canon *c)
 {
-    switch ((int)c->op->opcode) {
-    case TL_OP_IF: return control_if(c);
-    case TL_OP_FOR: return control_for(c);
-    case TL_OP_WHILE: return control_while(c);
-    default: return false;
-    }
+    TlOpcode opcode = c->op->opcode;
+    return opcode == TL_OP_IF      ? control_if(c)
+           : opcode == TL_OP_FOR   ? control_for(c)
+           : opcode == TL_OP_WHILE ? control_while(c)
+                                   : false;
 }
 
 /* ---- visiting ---- */

@@ -9,7 +9,6 @@
  *  - of a scan: its last element, which goes into all elements of the next chunk; what a scan
  *    begins with is carried as if it were one of an earlier chunk. */
 #include "ir/interp/ring_float.h"
-#include "ir/numeric.h"
 #include "ir/plan/reduce_plan.h"
 #include "ir/remark.h"
 #include "passes/analysis/facts.h"
@@ -73,8 +72,7 @@ static TlValue *as_wide(Emitter *e, TlValue *v, const TlType *like)
 static void combine_by_region(Emitter *e, const TlBlock *region, uint32_t n, TlValue **x,
                               TlValue **y)
 {
-    TlMap map;
-    tl_map_init(&map, e->g->arena);
+    TlMap map = {.arena = e->g->arena};
     const TlType *like = y[0]->type;
     for (uint32_t i = 0; i < n; i++) {
         tl_map_put_ptr(&map, region->args[i], x[i]);
@@ -235,8 +233,7 @@ static const TlType *without_axis(const Emitter *e, const TlType *t, int axis)
  * does. */
 static void apply(Emitter *e, const TlChunkOp *m, TlValue **x, TlValue *const *first)
 {
-    TlMap map;
-    tl_map_init(&map, e->g->arena);
+    TlMap map = {.arena = e->g->arena};
     for (uint32_t i = 0; i < m->op->nout; i++)
         tl_map_put_ptr(&map, tl_in(m->op, i), x[i]);
     TlOp *copy = tl_op_clone(&e->b, m->op, &map);
@@ -437,7 +434,7 @@ static TlValue *number(Emitter *e, int32_t n)
     return tl_const_int(&e->b, tl_type_scalar(e->ctx, TL_I32), n);
 }
 
-/* What is carried goes through the loop: in, out, and from trip to trip. */
+/* What is carried goes through the loop: in, out, and from iteration to iteration. */
 static void emit_loop(Emitter *e, int32_t from, int32_t to, int32_t step)
 {
     begin_by_identity(e);

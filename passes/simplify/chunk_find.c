@@ -39,17 +39,14 @@ static int reshaped_axis(const TlType *to, int axis, const TlType *from)
 static int shape_operand_axis(const TlOp *op, int axis)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    switch ((int)op->opcode) {
-    case TL_OP_BROADCAST:
+    int at = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    if (op->opcode == TL_OP_BROADCAST)
         return from->rank == 0 || from->shape[axis] != to->shape[axis] ? TL_CHUNK_WHOLE : axis;
-    case TL_OP_EXPAND: {
-        int at = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    if (op->opcode == TL_OP_EXPAND)
         return axis == at ? TL_CHUNK_NOT : axis - (axis > at);
-    }
-    case TL_OP_TRANS: return (int)tl_attr(op, TL_ATTR_PERM)->u.ints[axis];
-    case TL_OP_RESHAPE: return reshaped_axis(to, axis, from);
-    default: return TL_CHUNK_NOT;
-    }
+    if (op->opcode == TL_OP_TRANS)
+        return (int)tl_attr(op, TL_ATTR_PERM)->u.ints[axis];
+    return op->opcode == TL_OP_RESHAPE ? reshaped_axis(to, axis, from) : TL_CHUNK_NOT;
 }
 
 int tl_chunk_operand_axis(const TlOp *op, uint32_t i, int axis)

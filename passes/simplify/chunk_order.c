@@ -21,7 +21,7 @@
 #include "passes/analysis/facts.h"
 #include "passes/simplify/chunk_impl.h"
 
-enum { MOST_SLOTS = 30 };
+enum { MOST_SLOTS = 30 }; /* passes over a row: bits of an unsigned, two to spare */
 _Static_assert(2 * TL_CHUNK_MOST_LEVELS <= MOST_SLOTS, "passes are bits of an unsigned");
 
 /* ---- levels ---- */

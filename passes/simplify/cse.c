@@ -58,11 +58,12 @@ static const TlValue *operand(const TlOp *op, uint32_t i, bool swapped)
 
 static uint64_t attr_hash(const TlAttr *a, uint64_t h)
 {
-    switch (tl_attr_form(a->id)) {
-    case TL_FORM_INTS: return tl_hash(a->u.ints, sizeof *a->u.ints * a->n, h + a->id);
-    case TL_FORM_AXES: return tl_hash(a->u.axes, sizeof *a->u.axes * a->n, h + a->id);
-    default: return tl_hash(&a->u.bits, sizeof a->u.bits, h + a->id);
-    }
+    TlAttrForm form = tl_attr_form(a->id);
+    if (form == TL_FORM_INTS)
+        return tl_hash(a->u.ints, sizeof *a->u.ints * a->n, h + a->id);
+    if (form == TL_FORM_AXES)
+        return tl_hash(a->u.axes, sizeof *a->u.axes * a->n, h + a->id);
+    return tl_hash(&a->u.bits, sizeof a->u.bits, h + a->id);
 }
 
 static uint64_t op_hash(const TlOp *op)

@@ -1,4 +1,4 @@
-/* dce: what nobody needs goes: ops, results of if and while, loop-carried values.
+/* dce: removes what nobody needs: ops, results of if and while, loop-carried values.
  *
  *     %a, %b = for ... : f32, f32 (%i, %x, %y) {       %a = for ... : f32 (%i, %x) {
  *       %y1 = add %y, %c                         =>      ...
@@ -6,13 +6,13 @@
  *       yield %x1, %y1                                 }
  *     }                        (b is not used)
  *
- *  1. roots: ops with effects on memory or on the host, terminators of the body, and every while
- *     (it may not end). Loads and gets are no roots. An op is needed with all ops around it;
- *  2. needed values are found from the roots by a worklist. A carried value is needed when its
- *     argument or its result is; that it feeds itself is no reason;
- *  3. sweep, from the last op to the first, so that users go before what they use: ops that are
- *     not needed go with their regions, the others lose results, arguments and yielded values that
- *     are not needed. */
+ *  1. Roots: ops with effects on memory or on the host, terminators of the body, and every while
+ *     (it may not end). Loads and gets are not roots. If an op is needed, so are all ops around it.
+ *  2. Needed values are found from the roots with a worklist. A carried value is needed if its
+ *     argument or its result is; that it feeds itself does not count.
+ *  3. Sweep, from the last op to the first, so that users go before what they use: ops that are
+ *     not needed are removed with their regions; the others lose results, arguments and yielded
+ *     values that are not needed. */
 #include "passes/pass.h"
 
 typedef struct Dce {
@@ -33,33 +33,29 @@ static void need(Dce *d, TlValue *v)
     tl_vec_push(d->arena, &d->work, v);
 }
 
+static void need_operands(Dce *d, const TlOp *op, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        need(d, tl_in(op, i));
+}
+
 /* Keeps the op, with the operands that it reads whichever results are needed, and the ops around
  * it. */
 static void keep(Dce *d, TlOp *op)
 {
     for (; op && !tl_map_get(&d->kept, (uint64_t)(uintptr_t)op, NULL); op = op->block->parent) {
         tl_map_put(&d->kept, (uint64_t)(uintptr_t)op, 1);
-        switch ((int)op->opcode) {
-        case TL_OP_FOR:
-            for (uint32_t i = 0; i < 3; i++)
-                need(d, tl_in(op, i));
-            break;
-        case TL_OP_IF: need(d, tl_in(op, 0)); break;
-        case TL_OP_WHILE: need(d, tl_in(op->regions[0]->last, 0)); break;
-        case TL_OP_YIELD:
-        case TL_OP_CONDITION: break; /* by value */
-        case TL_OP_REDUCE:
-        case TL_OP_SCAN: /* the combiner is needed as a whole */
-            for (TlOp *o = tl_walk_next(op, op); o; o = tl_walk_next(o, op)) {
-                tl_map_put(&d->kept, (uint64_t)(uintptr_t)o, 1);
-                for (uint32_t i = 0; i < o->nin; i++)
-                    need(d, tl_in(o, i));
-            }
-            /* fall through */
-        default:
-            for (uint32_t i = 0; i < op->nin; i++)
-                need(d, tl_in(op, i));
+        bool combines = op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN;
+        for (TlOp *o = tl_walk_next(op, op); o && combines; o = tl_walk_next(o, op)) {
+            tl_map_put(&d->kept, (uint64_t)(uintptr_t)o, 1);
+            need_operands(d, o, o->nin);
         }
+        if (op->opcode == TL_OP_FOR)
+            need_operands(d, op, 3);
+        else if (op->opcode == TL_OP_WHILE)
+            need(d, tl_in(op->regions[0]->last, 0));
+        else if (op->opcode != TL_OP_YIELD && op->opcode != TL_OP_CONDITION) /* by value */
+            need_operands(d, op, op->nin);
     }
 }
 
@@ -69,15 +65,12 @@ static void need_result(Dce *d, const TlValue *v)
     TlOp *op = v->def;
     uint32_t i = v->index;
     keep(d, op);
-    switch ((int)op->opcode) {
-    case TL_OP_FOR: need(d, op->regions[0]->args[i + 1]); break;
-    case TL_OP_WHILE: need(d, tl_in(op->regions[0]->last, i + 1)); break;
-    case TL_OP_IF:
-        need(d, tl_in(op->regions[0]->last, i));
-        need(d, tl_in(op->regions[1]->last, i));
-        break;
-    default: break;
-    }
+    if (op->opcode == TL_OP_FOR)
+        need(d, op->regions[0]->args[i + 1]);
+    if (op->opcode == TL_OP_WHILE)
+        need(d, tl_in(op->regions[0]->last, i + 1));
+    for (uint32_t r = 0; op->opcode == TL_OP_IF && r < op->nregions; r++)
+        need(d, tl_in(op->regions[r]->last, i));
 }
 
 static void need_argument(Dce *d, const TlValue *v)
@@ -239,8 +232,8 @@ TlPassResult tl_pass_dce(TlFn *fn, TlPassCtx *px)
 {
     Dce d = {.arena = px->scratch,
              .live = TL_NEW_ARRAY(px->scratch, bool, fn->nvalues),
-             .result = TL_SAME};
-    tl_map_init(&d.kept, px->scratch);
+             .result = TL_SAME,
+             .kept = {.arena = px->scratch}};
     find_needed(&d, fn);
     sweep(&d, fn);
     return d.result;

@@ -1,20 +1,15 @@
-/* licm: what does not depend on a loop is computed before it.
+/* licm: computes what does not depend on a loop before the loop.
  *
  *     for %lo, %hi, %one (%i) {             %s = mul %a, %b
  *       %s = mul %a, %b               =>    for %lo, %hi, %one (%i) {
  *       %t = add %s, %i                       %t = add %s, %i
  *
- * Loops are taken inner ones first, so an op can leave several. Of a loop's own blocks (not of ifs
- * in them), in order, each pure op without regions, or reduction, whose operands come from outside
- * goes before the loop. No op traps, so it does not matter that the loop may have no trip. Loads
- * stay: a loop without trips must not read. */
+ * Inner loops are handled first, so an op can leave several. From a loop's own blocks (not from
+ * ifs in them), in order, each pure op without regions, or reduction, moves before the loop if its
+ * operands come from outside. No op traps, so it does not matter if the loop never runs. Loads
+ * stay: a loop that never runs must not read. */
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
-
-static bool is_loop(const TlOp *op)
-{
-    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
-}
 
 /* Also what the regions of a reduction use must be invariant, or be the region's own. */
 static bool is_movable(const TlOp *op, const TlOp *loop)
@@ -34,7 +29,7 @@ static bool is_movable(const TlOp *op, const TlOp *loop)
 
 static bool empty_loop(TlOp *loop)
 {
-    TL_ASSERT(is_loop(loop) && loop->block, "%s is no loop", tl_op_info(loop->opcode)->text);
+    TL_ASSERT(tl_is_loop(loop) && loop->block, "%s is no loop", tl_op_info(loop->opcode)->text);
     bool changed = false;
     for (uint32_t r = 0; r < loop->nregions; r++) {
         for (TlOp *op = loop->regions[r]->first, *next; op; op = next) {
@@ -52,7 +47,7 @@ TlPassResult tl_pass_licm(TlFn *fn, TlPassCtx *px)
 {
     TL_VEC(TlOp *) loops = {0};
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (is_loop(op))
+        if (tl_is_loop(op))
             tl_vec_push(px->scratch, &loops, op);
     TlPassResult result = TL_SAME;
     while (loops.len) /* inner loops come after the loops around them */

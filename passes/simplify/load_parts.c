@@ -1,4 +1,4 @@
-/* load-parts: where only parts of a loaded tile are used, those parts are loaded.
+/* load-parts: loads only those parts of a tile that are used.
  *
  *     %t = load %w, %m, %l, %z {axes = [8, 8, 34]} : tile<u8, 8, 8, 34>
  *     %q = gather %t, (iota + 2) {axis = 2} : tile<u8, 8, 8, 32>        an extract
@@ -8,11 +8,11 @@
  *     %q = load %w, %m, %l, %z + 2 {axes = [8, 8, 32]} : tile<u8, 8, 8, 32>
  *     %x = load %w, %m, %l, %z {axes = [8, 8, i]} : tile<u8, 8, 8>
  *
- * So blocks that begin with a header, as of quantised weights, need no gather of the whole block.
- * All parts are along one axis, which a slice of the view gives. It is done only if all uses of the
- * tile are such parts and no element becomes loaded more often than it was. The loads stand where
- * the load stood; what is outside reads 0 as before. Starts are i64: i32 could overflow where the
- * slice did not. */
+ * So blocks that begin with a header, like those of quantised weights, need no gather of the whole
+ * block. All parts lie along one axis, which a slice of the view gives. The pass does this only if
+ * all uses of the tile are such parts and no element is loaded more often than before. The loads
+ * stand where the load stood; outside elements read 0 as before. Starts are i64: i32 could
+ * overflow where the slice did not. */
 #include "ir/rewrite.h"
 #include "passes/analysis/picked.h"
 #include "passes/pass.h"

@@ -17,8 +17,7 @@ void tl_loop_copy_body(TlBuilder *b, const TlOp *loop, TlValue *iv, TlValue **ca
               "%s has no body to copy", tl_op_info(loop->opcode)->text);
     TL_ASSERT(iv->type == loop->regions[0]->args[0]->type, "the counter becomes another type");
     const TlBlock *body = loop->regions[0];
-    TlMap map;
-    tl_map_init(&map, scratch);
+    TlMap map = {.arena = scratch};
     tl_map_put_ptr(&map, body->args[0], iv);
     for (uint32_t i = 0; i < loop->nout; i++)
         tl_map_put_ptr(&map, body->args[i + 1], carried[i]);

@@ -1,4 +1,4 @@
-/* Copies of loop bodies, for passes that repeat or peel trips. */
+/* Copies of loop bodies, for passes that repeat or peel iterations. */
 #ifndef TL_LOOPS_H
 #define TL_LOOPS_H
 #include "ir/rewrite.h"

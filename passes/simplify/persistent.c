@@ -1,4 +1,4 @@
-/* persistent: a kernel with the clause does the whole grid with any number of programs.
+/* persistent: a kernel with this clause does the whole grid with any number of programs.
  *
  *     kernel @f info { persistent }              %t0 = block;  %n = nblocks
  *       %m = pid {axis = 0}                      %all = npid {axis = 0} * npid {axis = 1}
@@ -8,10 +8,10 @@
  *                                                }
  *                                                return
  *
- * What the program did once, it does for each part that falls to it, in the order in which programs
- * start. As many programs start as run at once (the runtime's choose_blocks); copies of a part may
- * begin while the one before is stored (specialize). Kernels that say things, or are checked, stay
- * as they are: what they say names their program. */
+ * What the program did once, it does for each part that falls to it, in the order in which
+ * programs start. As many programs start as run at once (the runtime's choose_blocks); the copies
+ * of a part may start while the part before is stored (specialize). Kernels that print or are
+ * checked stay as they are, because their messages name their program. */
 #include "ir/rewrite.h"
 #include "passes/pass.h"
 

@@ -1,10 +1,11 @@
 /* ring: puts a kernel into the ring mode (ir/interp/ring_float.h): every float constant becomes
- * what it is in the ring, and the function is marked, so that everybody computes so from then on.
+ * its image in the ring, and the function is marked, so that everything computes in the ring from
+ * then on.
  *
  *     kernel @k(...) {                          kernel @k(...) fp ring {
  *       %c = const {value = -2.0} : f16    =>     %c = const {value = bits 0xfffe} : f16
  *
- * Runs first: what folds constants later gives numbers of the ring. */
+ * It runs first, so that later constant folding gives numbers of the ring. */
 #include "ir/interp/ring_float.h"
 #include "passes/pass.h"
 

@@ -1,11 +1,11 @@
-/* settle-variants: when all else is done, drops the forms of kernels that are not worth having
- * (passes/analysis/variants.h): that need no promise and have as many accesses with a test of
- * bounds as the general form, or that ask as much as one before them. A form without tests is a
- * general one. Of those that are left, the info has what they ask of a launch's arguments.
+/* settle-variants: after all other passes, drops the forms of kernels that are not worth having
+ * (passes/analysis/variants.h): those that need no promise and have as many accesses with a bounds
+ * test as the general form, and those that ask as much as a form before them. A form without tests
+ * is a general one. For the forms that are left, the info records what they ask of a launch's
+ * arguments.
  *
  *     kernel @k(...) info {aligned ..}      =>      kernel @k(...) info {..}
- *     kernel @k(...) info {..}
- */
+ *     kernel @k(...) info {..} */
 #include "passes/analysis/variants.h"
 #include "passes/pass.h"
 

@@ -26,7 +26,6 @@
 #include "passes/pass.h"
 
 #include "ir/numeric.h"
-#include "passes/analysis/facts.h"
 
 enum { FEWEST_SHARERS = 4 };
 

@@ -1,4 +1,4 @@
-/* unpack: loads of 4-bit elements become loads of bytes.
+/* unpack: loads and stores of 4-bit elements become those of bytes.
  *
  *     %t = load %w, %i, %j {axes = [i, 64]} : tile<u4, 64>
  *  =>
@@ -17,20 +17,29 @@
  * What is outside: bytes past the view read as 0, as elsewhere. The last byte of a row may have a
  * half too many: it is left out, unless the extent is even by proof. Masks, other values and the
  * bounds of parts are applied to the elements behind the load; no byte outside of the whole view is
- * read. */
+ * read.
+ *
+ *     store %w, %i, %j, %t {axes = [i, 64]}
+ *  =>
+ *     %b = both halves of each byte as one: reshape to [32, 2], shift, reduce {kind = or}
+ *     store %v, %i, %j / 2, %b {axes = [i, 32]}
+ *
+ * The front end admits slices of step 1 whose start and width are even; others stay as they are.
+ * The last byte of a row may have a half too many, and that of a part of a view a half that is its
+ * neighbour's: such a byte is read, and keeps that half. */
 #include "passes/analysis/axis_impl.h"
-#include "passes/analysis/facts.h"
 #include "passes/pass.h"
+#include <string.h>
 
 typedef struct Unpack {
     TlBuilder b;
     TlCtx *ctx;
     const TlAxisInfo *axis;
-    TlOp *load;
+    TlOp *op; /* the load or store */
     TlPlace p;
-    const TlType *type;              /* of the result */
+    const TlType *type;              /* of the tile that is loaded or stored */
     int last;                        /* the view's innermost axis */
-    int dim;                         /* the result's first axis that it gives; -1: none */
+    int dim;                         /* the tile's first axis that it gives; -1: none */
     TlValue *whole;                  /* the view that the place's view is a part of, or that view */
     TlValue *skip[TL_MAX_VIEW_RANK]; /* i64: how far into it the part begins; NULL: 0 */
 } Unpack;
@@ -163,7 +172,7 @@ static TlValue *numbers_of(Unpack *u, uint32_t axis)
 
 typedef struct Bytes {
     TlAxis axes[TL_MAX_VIEW_RANK];
-    TlValue *in[1 + TL_MAX_VIEW_RANK];
+    TlValue *in[3 + TL_MAX_VIEW_RANK];
 } Bytes;
 
 static TlValue *load_bytes(Unpack *u, const Bytes *x, int rank, const int32_t *shape)
@@ -176,8 +185,8 @@ static TlValue *load_bytes(Unpack *u, const Bytes *x, int rank, const int32_t *s
         axes[i] = x->axes[i];
     attrs[n++] = (TlAttr){.id = TL_ATTR_AXES, .n = u->p.naxes, .u.axes = axes};
     for (uint32_t i = u->p.mask ? 1 : 0; i < sizeof kept / sizeof *kept; i++)
-        if (tl_attr(u->load, kept[i])) /* masked-off elements may be outside */
-            attrs[n++] = *tl_attr(u->load, kept[i]);
+        if (tl_attr(u->op, kept[i])) /* masked-off elements may be outside */
+            attrs[n++] = *tl_attr(u->op, kept[i]);
     const TlType *t = tl_type_tile(u->ctx, TL_U8, rank, shape);
     return tl_op_new(&u->b, TL_OP_LOAD, 1 + u->p.naxes, x->in, 1, &t, 0, n, attrs)->out[0];
 }
@@ -263,15 +272,15 @@ static TlValue *load_singles(Unpack *u, TlValue *number)
 /* i1 per element: it is inside and not masked off; NULL: the load's zeros are right already. */
 static TlValue *counts(Unpack *u)
 {
-    bool checked = !tl_attr_flag(u->load, TL_ATTR_UNCHECKED);
+    bool checked = !tl_attr_flag(u->op, TL_ATTR_UNCHECKED);
     TlValue *ok = u->p.mask;
     if (checked && (ok || u->p.other || u->whole != u->p.base)) {
         TlValue *in[1 + TL_MAX_VIEW_RANK];
         for (uint32_t i = 0; i <= u->p.naxes; i++)
-            in[i] = tl_in(u->load, i);
+            in[i] = tl_in(u->op, i);
         const TlType *t = tl_type_with_dtype(u->ctx, u->type, TL_BOOL);
         TlValue *inside = tl_op_new(&u->b, TL_OP_INSIDE, 1 + u->p.naxes, in, 1, &t, 0, 1,
-                                    tl_attr(u->load, TL_ATTR_AXES))
+                                    tl_attr(u->op, TL_ATTR_AXES))
                               ->out[0];
         ok = ok ? tl_binary(&u->b, TL_OP_AND, ok, inside) : inside;
     } else if (checked && tl_view_facts(u->axis, u->whole).extent[u->last] % 2) {
@@ -297,23 +306,127 @@ static TlValue *unpacked(Unpack *u)
     return tl_select(&u->b, ok, x, other);
 }
 
+/* ---- stores ---- */
+
+/* i1 per byte: element `half`, 0 or 1, of it is inside of the place's view. */
+static TlValue *half_inside(Unpack *u, int half)
+{
+    TlAxis *axes = TL_NEW_ARRAY(&u->b.fn->module->arena, TlAxis, u->p.naxes);
+    TlValue *in[1 + TL_MAX_VIEW_RANK] = {u->p.base};
+    for (uint32_t i = 0; i < u->p.naxes; i++) {
+        axes[i] = u->p.axes[i];
+        in[1 + i] = u->p.index[i].value;
+    }
+    axes[u->last].width /= 2;
+    axes[u->last].step = 2;
+    if (half)
+        in[1 + u->last] = with(u, TL_OP_ADD, tl_cast(&u->b, in[1 + u->last], TL_I64), 1);
+    TlAttr attr = {.id = TL_ATTR_AXES, .n = u->p.naxes, .u.axes = axes};
+    const TlType *t = tl_type_tile(u->ctx, TL_BOOL, u->type->rank, u->type->shape);
+    return tl_op_new(&u->b, TL_OP_INSIDE, 1 + u->p.naxes, in, 1, &t, 0, 1, &attr)->out[0];
+}
+
+/* The bytes of the elements x, as u8 with the halves' bits: a pair becomes an axis of 2. */
+static TlValue *joined(Unpack *u, TlValue *x)
+{
+    int rank = x->type->rank, n = rank < TL_MAX_RANK ? rank + 1 : 2;
+    int32_t pairs[TL_MAX_RANK], row[TL_MAX_RANK], two = 2, all = 1;
+    for (int d = 0; d < rank; d++)
+        all *= x->type->shape[d];
+    for (int d = 0; d < n; d++) {
+        pairs[d] = d == n - 1 ? 2 : n <= rank ? all / 2 : x->type->shape[d] / (d == n - 2 ? 2 : 1);
+        row[d] = d == n - 1 ? 2 : 1;
+    }
+    const TlType *which = tl_type_tile(u->ctx, TL_U8, 1, &two);
+    TlValue *odd = tl_op_new(&u->b, TL_OP_IOTA, 0, NULL, 1, &which, 0, 0, NULL)->out[0];
+    odd = with(u, TL_OP_SHL, tl_broadcast(&u->b, reshaped(u, odd, n, row), n, pairs), 2);
+    x = tl_binary(&u->b, TL_OP_SHL, reshaped(u, x, n, pairs), odd);
+    TlAttr attrs[] = {{.id = TL_ATTR_AXIS, .u.i = n - 1},
+                      {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_OR}};
+    const TlType *t = tl_type_with_shape(u->ctx, x->type, n - 1, pairs);
+    x = tl_op_new(&u->b, TL_OP_REDUCE, 1, &x, 1, &t, 0, 2, attrs)->out[0];
+    return reshaped(u, x, u->type->rank, u->type->shape);
+}
+
+/* Where the second half is outside, byte keeps the bits that are there. */
+static TlValue *keep_halves(Unpack *u, const TlAttr *axes, Bytes *x, TlValue *byte)
+{
+    TlValue *inside = half_inside(u, 1), *outside = tl_unary(&u->b, TL_OP_NOT, inside);
+    TlAttr attrs[] = {*axes, {.id = TL_ATTR_MASK, .u.i = 1}};
+    x->in[1 + u->p.naxes] = outside;
+    const TlType *t = byte->type;
+    TlValue *old = tl_op_new(&u->b, TL_OP_LOAD, 2 + u->p.naxes, x->in, 1, &t, 0, 2, attrs)->out[0];
+    TlValue *mixed = tl_binary(&u->b, TL_OP_OR, with(u, TL_OP_AND, byte, 0x0f),
+                               with(u, TL_OP_AND, old, 0xf0));
+    return tl_select(&u->b, inside, byte, mixed);
+}
+
+static void store_pairs(Unpack *u, TlValue *x)
+{
+    static const TlAttrId kept[] = {TL_ATTR_UNCHECKED, TL_ATTR_CACHE, TL_ATTR_EVICT};
+    TlAttr attrs[2 + sizeof kept / sizeof *kept];
+    uint32_t n = 0, nin = 1 + u->p.naxes;
+    bool is_checked = !tl_attr_flag(u->op, TL_ATTR_UNCHECKED), is_part = u->whole != u->p.base;
+    Bytes bytes = same_axes(u);
+    bytes.axes[u->last].width /= 2;
+    bytes.in[1 + u->last] = with(u, TL_OP_SHR, index_of(u, (uint32_t)u->last), 1);
+    TlAxis *axes = TL_NEW_ARRAY(&u->b.fn->module->arena, TlAxis, u->p.naxes);
+    memcpy(axes, bytes.axes, sizeof *axes * u->p.naxes);
+    attrs[n++] = (TlAttr){.id = TL_ATTR_AXES, .n = u->p.naxes, .u.axes = axes};
+    TlValue *byte = joined(u, x);
+    if (is_checked && (is_part || tl_view_facts(u->axis, u->whole).extent[u->last] % 2))
+        byte = keep_halves(u, attrs, &bytes, byte);
+    bytes.in[nin++] = byte;
+    if (is_checked && is_part) {
+        bytes.in[nin++] = half_inside(u, 0);
+        attrs[n++] = (TlAttr){.id = TL_ATTR_MASK, .u.i = 1};
+    }
+    for (uint32_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (tl_attr(u->op, kept[i]))
+            attrs[n++] = *tl_attr(u->op, kept[i]);
+    tl_op_new(&u->b, TL_OP_STORE, nin, bytes.in, 0, NULL, 0, n, attrs);
+}
+
+static void pack(Unpack *u)
+{
+    const TlAxis *a = &u->p.axes[u->last];
+    if (u->p.mask || a->kind != TL_AXIS_SLICE || a->step != 1 || a->width % 2)
+        return; /* code generation refuses it */
+    int32_t half[TL_MAX_RANK];
+    TlValue *x = u->p.value;
+    const TlType *t = tl_type_with_dtype(u->ctx, x->type, TL_U4);
+    find_whole(u);
+    if (x->type != t)
+        x = tl_op_new(&u->b, TL_OP_BITCAST, 1, &x, 1, &t, 0, 0, NULL)->out[0];
+    memcpy(half, t->shape, sizeof half);
+    half[t->rank - 1] /= 2;
+    u->type = tl_type_tile(u->ctx, TL_U8, t->rank, half);
+    store_pairs(u, tl_cast(&u->b, x, TL_U8));
+    tl_op_erase(u->op);
+}
+
 /* ---- the pass ---- */
 
-static bool is_packed_load(const TlOp *op)
+static bool is_packed_access(const TlOp *op)
 {
-    return op->opcode == TL_OP_LOAD && is_packed(tl_in(op, 0)->type) &&
+    return (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE) &&
+           is_packed(tl_in(op, 0)->type) &&
            tl_in(op, 0)->type->kind == TL_VIEW;
 }
 
 static void unpack(TlFn *fn, const TlAxisInfo *axis, TlOp *op)
 {
-    TL_ASSERT(is_packed_load(op), "%s loads whole bytes", tl_op_info(op->opcode)->text);
-    Unpack u = {.b = tl_builder_before(op), .ctx = fn->module->ctx, .axis = axis, .load = op};
+    TL_ASSERT(is_packed_access(op), "%s moves whole bytes", tl_op_info(op->opcode)->text);
+    Unpack u = {.b = tl_builder_before(op), .ctx = fn->module->ctx, .axis = axis, .op = op};
     u.b.loc = op->loc;
     u.p = tl_op_place(op);
-    u.type = op->out[0]->type;
     u.last = (int)u.p.naxes - 1;
     u.dim = tl_place_dim(&u.p, (uint32_t)u.last);
+    if (op->opcode == TL_OP_STORE) {
+        pack(&u);
+        return;
+    }
+    u.type = op->out[0]->type;
     find_whole(&u);
     TlValue *x = unpacked(&u);
     x->name = op->out[0]->name;
@@ -323,14 +436,14 @@ static void unpack(TlFn *fn, const TlAxisInfo *axis, TlOp *op)
 
 TlPassResult tl_pass_unpack(TlFn *fn, TlPassCtx *px)
 {
-    TL_VEC(TlOp *) loads = {0};
+    TL_VEC(TlOp *) accesses = {0};
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (is_packed_load(op))
-            tl_vec_push(px->scratch, &loads, op);
-    if (!loads.len)
+        if (is_packed_access(op))
+            tl_vec_push(px->scratch, &accesses, op);
+    if (!accesses.len)
         return TL_SAME;
     const TlAxisInfo *axis = tl_pass_axis_info(fn, px);
-    for (uint32_t i = 0; i < loads.len; i++)
-        unpack(fn, axis, loads.data[i]);
+    for (uint32_t i = 0; i < accesses.len; i++)
+        unpack(fn, axis, accesses.data[i]);
     return TL_CHANGED;
 }

@@ -8,12 +8,12 @@
  *     %m = for %lo, %mid, 4 : f32 (%i, %x) { B(i) B(i+1) B(i+2) B(i+3) }
  *     %r = for %mid, %hi, 1 : f32 (%i, %x) { B }
  *
- *  1. unroll = 0, or no fewer copies than trips: full, if the number of trips is a constant and
- *     the result is not too long;
- *  2. unroll = n: by n, if the step is a constant. With a constant number of trips the rest is
- *     copies, else a second loop. lo + n*step never leaves the type: the last start of a group of
- *     n is a value that the loop would have taken anyway, and when the groups use up all trips the
- *     bound is hi itself.
+ *  1. unroll = 0, or no fewer copies than iterations: full, if the number of iterations is a
+ *     constant and the result is not too long;
+ *  2. unroll = n: by n, if the step is a constant. With a constant number of iterations the rest is
+ *     copies, else a second loop. lo + n*step never leaves the type: the last start of a group of n
+ *     is a value that the loop would have taken anyway, and when the groups use up all iterations
+ *     the bound is hi itself.
  *  3. the hint is taken off, so that the pass does not begin again. Inner loops go first. */
 #include "ir/numeric.h"
 #include "passes/analysis/facts.h"
@@ -67,8 +67,8 @@ static void unroll_fully(Loop *l, TlWideInt trips, TlArena *scratch)
     replace_loop(l, carried);
 }
 
-/* The bound at which the groups of n end: lo + (trips - trips mod n) * step, or hi. Computed in
- * u64, where differences of any type are exact. */
+/* The bound at which the groups of n end: lo + (iterations - iterations mod n) * step, or hi.
+ * Computed in u64, where differences of any type are exact. */
 static TlValue *middle(TlBuilder *b, const Loop *l, TlWideInt n)
 {
     TlValue *lo = tl_in(l->op, 0), *hi = tl_in(l->op, 1);

@@ -4,6 +4,7 @@ import inspect
 import threading
 import weakref
 from collections import namedtuple
+from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int64, c_void_p, sizeof
 
 from . import arrays, compiler, declarations, native
@@ -13,7 +14,9 @@ from .errors import ArgumentError, NotFoundError
 from .native import check, lib, made
 
 VIEW, POINTER, SCALAR = range(3)
-Slot = namedtuple("Slot", "name kind dtype const rank")  # a parameter, as the compiled kernel has it
+# A parameter, as the compiled kernel has it; of a struct one for each field, "s.inner.n". default: bits, or None.
+Slot = namedtuple("Slot", "name kind dtype const rank default")
+DEFAULT = object()  # a field's value that is not given
 
 
 def slots_of(handle):
@@ -21,7 +24,8 @@ def slots_of(handle):
     for i in range(lib.tile_kernel_param_count(handle)):
         info = native.ParamInfo(sizeof(native.ParamInfo))
         check(lib.tile_kernel_param(handle, i, byref(info)))
-        slots.append(Slot(info.name.decode(), info.kind, NAMES[info.dtype], bool(info.is_const), info.rank))
+        slots.append(Slot(info.name.decode(), info.kind, NAMES[info.dtype], bool(info.is_const), info.rank,
+                          info.value if info.has_default else None))
     return slots
 
 
@@ -78,6 +82,8 @@ class Kernel:
         self.consts = consts
         self.slots = slots_of(handle)
         self.places = {slot.name: i for i, slot in enumerate(self.slots)}
+        self.parameters = list(dict.fromkeys(name.partition(".")[0] for name in self.places))  # as declared
+        self.is_flat = self.parameters == list(self.places)
 
     @property
     def declaration(self):
@@ -90,12 +96,13 @@ class Kernel:
     @property
     def __signature__(self):
         declared = {p.name: p.type for p in self.declaration.parameters} if self.declaration else {}
-        return inspect.Signature([inspect.Parameter(s.name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                                                    annotation=declared.get(s.name, s.dtype)) for s in self.slots])
+        dtypes = {s.name: s.dtype for s in self.slots}
+        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                                                    annotation=declared.get(name, dtypes.get(name, "struct"))) for name in self.parameters])
 
     def __repr__(self):
         consts = "".join(f", {name}={value}" for name, value in self.consts.items())
-        return f"<tile.Kernel {self.__name__}({', '.join(s.name for s in self.slots)}){consts} on {self.device.target}>"
+        return f"<tile.Kernel {self.__name__}({', '.join(self.parameters)}){consts} on {self.device.target}>"
 
     def explain(self, target=None):
         """What became of it on GPUs, an object that prints; `target` is by default the device's if that is a GPU."""
@@ -106,19 +113,38 @@ class Kernel:
         return compiler.explain(self.module.source, kernel=self.__name__, target=target, consts=self.consts,
                                 include_dirs=self.module.options["include_dirs"])
 
+    def parts(self, name, value):
+        """A struct's fields, of a mapping or an object, by their slots' names; else the value itself."""
+        if isinstance(value, Mapping):
+            for field, inner in value.items():
+                yield from self.parts(f"{name}.{field}", inner)
+            return
+        fields = dict.fromkeys(p[len(name) + 1:].partition(".")[0] for p in self.places if p.startswith(name + "."))
+        if not fields:
+            yield name, value
+        elif not any(hasattr(value, field) for field in fields):
+            raise TypeError(f"{self.__name__}(): '{name}' is a struct of {', '.join(fields)}, got {type(value).__name__}")
+        for field in fields:
+            if hasattr(value, field):
+                yield from self.parts(f"{name}.{field}", getattr(value, field))
+
     def bound(self, args, kwargs):
-        """The arguments in order, or TypeError in Python's own words."""
-        if not kwargs and len(args) == len(self.slots):
+        """The arguments in order, a struct's by its fields, or TypeError in Python's own words."""
+        if not kwargs and len(args) == len(self.slots) and self.is_flat:
             return args
-        if len(args) > len(self.slots):
-            raise TypeError(f"{self.__name__}() takes {len(self.slots)} arguments but {len(args)} were given")
-        values = dict(zip(self.places, args))
-        for name, value in kwargs.items():
-            if name not in self.places:
-                raise TypeError(f"{self.__name__}() got an unexpected keyword argument '{name}'; its parameters: {', '.join(self.places)}")
-            if name in values:
-                raise TypeError(f"{self.__name__}() got multiple values for argument '{name}'")
-            values[name] = value
+        if len(args) > len(self.parameters):
+            raise TypeError(f"{self.__name__}() takes {len(self.parameters)} arguments but {len(args)} were given")
+        values = {}
+        for parameter, given in [*zip(self.parameters, args), *kwargs.items()]:
+            for name, value in self.parts(parameter, given):
+                if name not in self.places:
+                    raise TypeError(f"{self.__name__}() got an unexpected keyword argument '{name}'; its parameters: {', '.join(self.places)}")
+                if name in values:
+                    raise TypeError(f"{self.__name__}() got multiple values for argument '{name}'")
+                values[name] = value
+        for slot in self.slots:
+            if slot.default is not None:
+                values.setdefault(slot.name, DEFAULT)
         missing = [name for name in self.places if name not in values]
         if missing:
             raise TypeError(f"{self.__name__}() missing {len(missing)} arguments: {', '.join(missing)}")
@@ -127,7 +153,8 @@ class Kernel:
     def fill(self, arg, slot, value):
         """Sets one argument; returns what keeps its memory."""
         if slot.kind == SCALAR:
-            arg.kind, arg.dtype, arg.scalar = SCALAR, arrays.NUMBERS[slot.dtype], arrays.scalar_bits(value, slot.dtype)
+            bits = slot.default if value is DEFAULT else arrays.scalar_bits(value, slot.dtype)
+            arg.kind, arg.dtype, arg.scalar = SCALAR, arrays.NUMBERS[slot.dtype], bits
             return None
         m = arrays.memory_of(value)
         if m is None and slot.kind == POINTER and hasattr(value, "__index__"):

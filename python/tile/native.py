@@ -24,7 +24,8 @@ class Const(Structure):
 
 
 class ParamInfo(Structure):
-    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("kind", c_int), ("dtype", c_int), ("is_const", c_int), ("rank", c_int)]
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("kind", c_int), ("dtype", c_int), ("is_const", c_int), ("rank", c_int),
+                ("has_default", c_int), ("value", c_uint64)]
 
 
 class Arg(Structure):

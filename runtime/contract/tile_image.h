@@ -1,4 +1,4 @@
-/* The kernel image, version 15: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 16: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 15, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_VERSION = 16, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
     TL_MAX_CLUSTER = 8, /* programs; bytes of shared memory that one may have: */
     TL_CLUSTER_SHARED = 200 << 10,
     TILE_IMAGE_MAX_PARAMS = 128,
@@ -19,23 +19,21 @@ enum {
 /* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are
  * double bits. */
 typedef enum tile_hx_op {
-    TILE_HX_CONST,  /* imm: the word */
-    TILE_HX_SYM,    /* imm: symbol (named extent or stride) */
-    TILE_HX_ARG,    /* imm: scalar parameter: integers and bool as i64, floats as double */
-    TILE_HX_SMS,    /* number of processors of the device */
-    TILE_HX_ADD, TILE_HX_SUB, TILE_HX_MUL, TILE_HX_DIV, TILE_HX_REM, TILE_HX_CDIV, TILE_HX_MIN,
-    TILE_HX_MAX,
-    TILE_HX_NEG, TILE_HX_ABS, TILE_HX_NOT, /* logical */
-    TILE_HX_LT, TILE_HX_LE, TILE_HX_EQ, TILE_HX_NE,
-    TILE_HX_AND, TILE_HX_OR, /* logical, both sides evaluated */
-    TILE_HX_BAND, TILE_HX_BOR, TILE_HX_BXOR, TILE_HX_SHL, TILE_HX_SHR,
-    TILE_HX_SELECT, /* c a b: c ? a : b */
-    TILE_HX_I2F, TILE_HX_F2I,
-    TILE_HX_FADD, TILE_HX_FSUB, TILE_HX_FMUL, TILE_HX_FDIV, TILE_HX_FNEG, TILE_HX_FMIN,
-    TILE_HX_FMAX,
-    TILE_HX_FLT, TILE_HX_FLE, TILE_HX_FEQ, TILE_HX_FNE,
+#define HX(ID, operands, meaning) TILE_HX_##ID,
+#include "runtime/contract/hx.def"
     TILE_HX_COUNT
 } tile_hx_op;
+
+/* How many operands an operator takes; each leaves one value. */
+static inline uint32_t tile_hx_operands(uint32_t op)
+{
+    static const uint8_t OPERANDS[TILE_HX_COUNT] = {
+#define HX(ID, operands, meaning) operands,
+#include "runtime/contract/hx.def"
+    };
+    return OPERANDS[op];
+}
+
 typedef struct tile_hx_ins { uint32_t op, pad; int64_t imm; } tile_hx_ins;
 enum { TILE_HX_MAX_STACK = 32 };
 
@@ -59,6 +57,7 @@ typedef enum tile_param_kind {
 typedef struct tile_image_param {
     uint32_t name, kind, dtype, is_const, rank;
     uint32_t dims; /* views: 2 * rank tile_image_dim, extent and stride of each axis in turn */
+    uint32_t value; /* scalars with a default: a u64 with its bits; else 0. No launch uses it */
 } tile_image_param;
 
 /* A name for a run-time extent or stride; its value is taken where it appears first, and demanded

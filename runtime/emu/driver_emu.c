@@ -1,15 +1,16 @@
 /* driver_emu.c: the "emu:TARGET" devices: a GPU of that kind, run by this process.
  *
- * A kernel is the GPU's code made for the host (codegen, leaf_emu.c): an ELF object whose undefined
- * names are the leaves, which the loader finds in emu_leaf.c. The rest of the runtime sees a host
- * device. A kernel that was compiled with checks runs with races and uninitialised reads watched.
+ * A kernel is the GPU's code made for the host (codegen, leaf_emu.c): an ELF object whose
+ * undefined names are the leaves, which the loader finds in emu_leaf.c. To the rest of the runtime
+ * it is a host device. For a kernel that was compiled with checks, races and uninitialised reads
+ * are watched.
  *
- * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED says in which order threads run
+ * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED chooses the order in which threads run
  * (tile_device_configure: "schedule"). With TILE_THREADS=1 a schedule gives the same run every
  * time. TILE_EMU_PERTURB=SEED ("perturb") makes approximate instructions as wrong as they may be.
- * TILE_EMU_DROP_BARRIER=N leaves out the N-th of what orders threads in each kernel (mutation, 0
- * is the first): what it orders must then be reported. Where bytes are expected there are three
- * such numbers: without it, 16 bytes more, half of them. */
+ * TILE_EMU_DROP_BARRIER=N leaves out the N-th synchronisation of each kernel (mutation; 0 is the
+ * first): the emulator must then report what it ordered. An arrival that expects bytes has three
+ * such numbers: left out, with 16 bytes more, with half the bytes. */
 #include "runtime/contract/gpu_rows.h"
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
@@ -276,22 +277,15 @@ static void keep_stats(tl_dev *dev, const tl_emu_job *job)
 /* What threads, copies and products wait by for each other. */
 static bool orders_threads(uint32_t leaf)
 {
-    switch ((tl_leaf)leaf) {
-    case TL_LEAF_BARRIER:
-    case TL_LEAF_MEET:
-    case TL_LEAF_CP_COMMIT:
-    case TL_LEAF_CP_WAIT:
-    case TL_LEAF_WGMMA_FENCE:
-    case TL_LEAF_WGMMA_WAIT:
-    case TL_LEAF_FENCE_ASYNC:
-    case TL_LEAF_BULK_COMMIT:
-    case TL_LEAF_BULK_WAIT:
-    case TL_LEAF_MBAR_EXPECT:
-    case TL_LEAF_MBAR_ARRIVE:
-    case TL_LEAF_MBAR_ARRIVE_AT:
-    case TL_LEAF_MBAR_WAIT: return true;
-    default: return leaf >= TL_LEAF_BULK_ALL_1 && leaf <= TL_LEAF_BULK_ALL_5;
-    }
+    static const bool ORDERS[TL_LEAF_FAMILY_COUNT] = {
+        [TL_LEAF_FAMILY_BARRIER] = true,     [TL_LEAF_FAMILY_MEET] = true,
+        [TL_LEAF_FAMILY_CP_COMMIT] = true,   [TL_LEAF_FAMILY_CP_WAIT] = true,
+        [TL_LEAF_FAMILY_WGMMA_FENCE] = true, [TL_LEAF_FAMILY_WGMMA_WAIT] = true,
+        [TL_LEAF_FAMILY_FENCE_ASYNC] = true, [TL_LEAF_FAMILY_BULK_COMMIT] = true,
+        [TL_LEAF_FAMILY_BULK_WAIT] = true,   [TL_LEAF_FAMILY_BULK_ALL] = true,
+        [TL_LEAF_FAMILY_MBAR_EXPECT] = true, [TL_LEAF_FAMILY_MBAR_ARRIVE] = true,
+        [TL_LEAF_FAMILY_MBAR_WAIT] = true,   [TL_LEAF_FAMILY_MBAR_ARRIVE_AT] = true};
+    return leaf < TL_LEAF_COUNT && ORDERS[tl_leaf_info((tl_leaf)leaf)->family];
 }
 
 /* Fences of registers of one product, as many as it takes for its words, are one. */

@@ -1,6 +1,5 @@
-/* emu.h: the emulator's insides, shared by emu_*.c: a launch (job) is run by workers, each on a
- * host thread; a worker has some blocks, a block has threads, each a fiber. emu_run.c has the
- * essay. */
+/* emu.h: shared by emu_*.c. Workers, each on a host thread, run a launch (job); a worker has some
+ * blocks, a block has threads, each a fiber. The essay is in emu_run.c. */
 #ifndef TL_EMU_H
 #define TL_EMU_H
 #include "runtime/host/elf.h"
@@ -209,9 +208,9 @@ void tl_emu_set_remove(tl_emu_set *s, uint32_t position);
 void tl_emu_block_order(tl_emu_block *b);
 uint64_t tl_emu_random(tl_emu_block *b);
 /* In the worker's context: runs threads until something happens. */
-tl_emu_event tl_emu_block_turn(tl_emu_block *b);
-/* The current thread, which is in `ready` no more, lets others run; returns when it was made ready
- * and is its turn. */
+tl_emu_event tl_emu_block_slice(tl_emu_block *b);
+/* The current thread, which is in `ready` no more, lets others run; returns when it was made
+ * ready and the schedule comes to it. */
 void tl_emu_switch_away(tl_emu_block *b);
 /* The current thread has ended. Returns only if another one begins on its stack, as the current. */
 void tl_emu_leave(tl_emu_block *b);

@@ -1,11 +1,12 @@
-/* emu_async.c: copies that a thread begins and waits for later (cp.async).
+/* emu_async.c: copies that a thread starts and waits for later (cp.async).
  *
- * When the bytes really move is the schedule's to say, for a program must not depend on it:
- *   late     in the wait for the copy's group; until then its target is poison. Who reads too early
- *            gets rubbish, who writes the source too early is read. Schedules rr, ahead.
- *   early    at once: who still needed what was there has lost it. Schedule reverse.
+ * The schedule says when the bytes really move, because a program must not depend on it:
+ *   late     in the wait for the copy's group; until then its target is poison. A program that
+ *            reads too early gets rubbish, and what it writes to the source too early is copied.
+ *            Schedules rr, ahead.
+ *   early    at once: a program that still needed the old contents has lost them. Schedule reverse.
  *   random   at any leaf of the thread in between, in any order. Schedule random.
- * Whatever the time, the copy counts as on its way until it is waited for: the watch reports who
+ * In all cases, the copy counts as in flight until it is waited for: the watch reports anyone who
  * touches its target or writes its source (emu_check_async.c), and a thread that ends before. */
 #include "runtime/emu/emu.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* emu_block.c: what leaves need of their block: is this one left out, what is counted and said, and
- * how a block ends that cannot go on. */
+/* emu_block.c: what leaves need from their block: whether this leaf is left out (mutation),
+ * counters, messages, and how a block ends that cannot go on. */
 #include "runtime/emu/emu.h"
 #include <stdarg.h>
 #include <stdio.h>

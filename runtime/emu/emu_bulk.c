@@ -395,7 +395,7 @@ static void land_all(tl_emu_block *b, uint32_t which)
             i++;
 }
 
-/* What the cluster's blocks do that can end a wait. A thread that spins comes to its turn again
+/* What the cluster's blocks do that can end a wait. A thread that spins runs again
  * when all others of its block spin, wait or have ended. */
 static uint64_t progress(const tl_emu_block *b)
 {

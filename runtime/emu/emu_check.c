@@ -1,20 +1,20 @@
-/* emu_check.c: what of a running kernel's accesses is an error, and how it is told.
+/* emu_check.c: which accesses of a running kernel are errors, and how they are reported.
  *
- * Each access goes through: bounds and alignment (always; an access outside must not happen), then,
- * when the kernel is checked, "has anything written what this reads" and "is this ordered with who
- * touched the byte before" (emu_watch.h), then the counters.
+ * Each access goes through: bounds and alignment (always; an access outside must not happen),
+ * then, for a checked kernel, "has anything written what this reads" and "is this ordered with
+ * whoever touched the byte before" (emu_watch.h), then the counters.
  *
- * Global memory is what the launch's arguments bring: each one's bytes, cut where the allocation
- * that it points into ends. Shared memory is [0, shared_bytes) of each block, all unwritten at its
- * start.
+ * Global memory is what the launch's arguments bring: the bytes of each, up to the end of the
+ * allocation that it points into. Shared memory is [0, shared_bytes) of each block, all unwritten
+ * at its start.
  *
- * No exception is made for registers of padding: the lowering reads nothing that nobody writes.
- * Loads of global memory are predicated; where a conversion through shared memory has to read
- * something for padding, its plan gives it a place that is written (ir/plan/layout_convert.h).
+ * Registers of padding are no exception: the lowering reads nothing that nobody writes. Loads of
+ * global memory are predicated; if a conversion through shared memory has to read something for
+ * padding, its plan gives it a place that is written (ir/plan/layout_convert.h).
  *
- * A block tells of its first race and its first unwritten read only: what follows follows from it,
- * and tl_sink_fail keeps one in any case. A race of two blocks is told in the name of the lower
- * one, so that the report is the same whichever came second. */
+ * A block reports only its first race and its first unwritten read: later ones may follow from
+ * them, and tl_sink_fail keeps only one in any case. A race of two blocks is reported for the
+ * lower one, so that the report is the same whichever came second. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* emu_check.h: what the emulator watches while a kernel runs: races, bounds, alignment,
- * uninitialised reads, and counts: sectors per request, bank conflicts, instructions. The core
- * (emu_*.c) tells of every leaf; this part (emu_check*.c, emu_stats.c) keeps shadow state and
- * reports. */
+ * uninitialised reads; and what it counts: sectors per request, bank conflicts, instructions. The
+ * core (emu_*.c) reports every leaf; this part (emu_check*.c, emu_stats.c) keeps shadow state and
+ * writes reports. */
 #ifndef TL_EMU_CHECK_H
 #define TL_EMU_CHECK_H
 #include "runtime/driver.h"

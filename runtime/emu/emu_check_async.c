@@ -1,8 +1,8 @@
-/* emu_check_async.c: copies that are on their way (emu_watch.h): which bytes of shared memory they
- * will write, and which global memory they may still read.
+/* emu_check_async.c: copies in flight (emu_watch.h): which bytes of shared memory they will write,
+ * and which global memory they may still read.
  *
- * A cell is 4 bytes of shared memory, the least that a copy moves; it knows the one copy that is on
- * its way to it. Sources are a list, of those only that somebody may write during the launch: it is
+ * A cell is 4 bytes of shared memory, the smallest unit of a copy; it knows the one copy that is
+ * in flight to it. Sources are a list of those that somebody may write during the launch; it is
  * searched when somebody writes global memory while there are any. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* emu_check_products.c: products that are on their way (emu_watch.h): which bytes of shared memory
- * they may still read, and whether what threads wrote there was made visible to them.
+/* emu_check_products.c: products in flight (emu_watch.h): which bytes of shared memory they may
+ * still read, and whether what threads wrote there was made visible to them.
  *
  * A cell is 4 bytes of shared memory. It knows how many products may read it, and one of them; who
  * wrote it last, and how many fences that thread had passed then: with no more fences since, a
- * product that reads it may see what was there before. */
+ * product that reads it may see its old contents. */
 #include <stdlib.h>
 
 #include "runtime/emu/emu_watch.h"

@@ -1,10 +1,10 @@
-/* emu_meet.c: collectives: threads wait until all who must take part have come.
+/* emu_meet.c: collectives: threads wait until all that must take part have come.
  *
  * The rule is stricter than the hardware's: all lanes of a warp, and all threads of a block for a
- * barrier, must come to the same call (site) with the same constants, and none may have ended. What
- * breaks it may work on one GPU and hang or give rubbish on another, so it is an error at once,
- * under every schedule; the report names both places. The site is given before LLVM's middle end
- * runs, so a call that was duplicated into two branches is still one.
+ * barrier, must come to the same call (site) with the same constants, and none may have ended.
+ * Code that breaks it may work on one GPU and hang or give rubbish on another, so it is an error
+ * at once, under every schedule; the report names both places. The site is given before LLVM's
+ * middle end runs, so a call that was duplicated into two branches is still one.
  *
  * A warp gathers its lanes (tl_emu_warp); a barrier then gathers warps. The last to come does the
  * work for all and goes on without a switch. */
@@ -167,7 +167,7 @@ void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t con
                       void (*act)(tl_emu_block *b, void *const *mine))
 {
     tl_emu_thread *t = b->current, *lanes = t - t->index % b->lanes;
-    enum { MOST_LANES = 64 };
+    enum { MOST_LANES = 64 }; /* of a warp, on any GPU */
     void *all[MOST_LANES];
     TL_EMU_INVARIANT(b, site, b->lanes <= MOST_LANES, "a warp of %u lanes", b->lanes);
     t->mine = mine;

@@ -1,12 +1,12 @@
 /* emu_mma.c: matrix instructions: d = a . b + c of a warp.
  *
- * Which lane holds what is said here by formulas, as the vendors' documents have it (PTX ISA,
+ * Which lane holds what is written here as formulas, as in the vendors' documents (PTX ISA,
  * "Matrix fragments for mma"; AMD's matrix instruction calculator), and not taken from the
  * compiler's layouts: test/unit/mma_test.c compares the two.
  *
  * Products and sums of floats are exact as far as f64 goes, and rounded once to the type of d
- * (hardware rounds or cuts off in between; exactly representable results are equal). f64 is a chain
- * of fma, as hardware has it; integers wrap; in the ring all are integers of their width. */
+ * (hardware rounds or truncates in between; exactly representable results are equal). f64 is a
+ * chain of fma, as in hardware; integers wrap; in the ring all are integers of their width. */
 #include <math.h>
 
 #include "runtime/emu/emu.h"

@@ -1,8 +1,8 @@
-/* emu_registers.c: how many registers threads have (setmaxnreg). Registers themselves are the
- * host's; here it is counted who has how many. A block has as many as its threads had in the
- * beginning: a multiple of 8 for each thread, the 64 Ki of a processor divided among them, 256 at
- * most. Four warps give some back or take some together; who takes more than are free waits until
- * others give. */
+/* emu_registers.c: how many registers threads have (setmaxnreg). The registers themselves are the
+ * host's; this file only counts them. A block has as many as its threads had at the start: a
+ * multiple of 8 for each thread, from the 64 Ki of a processor divided among them, at most 256.
+ * Four warps release some or take some together; taking more than are free waits until others
+ * release theirs. */
 #include <inttypes.h>
 
 #include "runtime/emu/emu.h"

@@ -8,11 +8,11 @@
  * Blocks start in increasing order, on as many workers as the pool has. A worker runs one block to
  * its end before it starts the next, as long as that works. A program may wait for one of a lower
  * number, and those of a persistent kernel for each other: threads that only spin end the block's
- * turn, and when all blocks of a worker have spun for some turns it starts another one beside them,
- * up to what tl_emu_resident says.
+ * time slice, and when all blocks of a worker have spun for some slices it starts another one
+ * beside them, up to what tl_emu_resident says.
  *
  * Under the reverse schedule a worker takes CHUNK blocks at a time and begins with the last; under
- * the random one it always has some blocks, and chance says whose turn it is.
+ * the random one it always has some blocks, and chance says which runs next.
  *
  * The blocks of a cluster start together, on one worker, and when one of them breaks, all end. */
 #include "runtime/emu/emu.h"
@@ -21,7 +21,7 @@
 
 enum {
     RESIDENT_RANDOM = 3,
-    PATIENCE = 16, /* turns of each block before another is started */
+    PATIENCE = 16, /* slices of each block before another is started */
     CHUNK = 8,
     POISON = 0xAB /* what shared memory holds at first */
 };
@@ -31,7 +31,7 @@ struct tl_emu_worker {
     tl_fiber_stacks *stacks;
     tl_emu_block *resident, *unused; /* lists */
     uint32_t nresident, wanted, most; /* blocks at a time */
-    uint64_t turns;                  /* since a block began or ended */
+    uint64_t slices;                  /* since a block began or ended */
     int64_t begin, end;              /* blocks taken, not started */
     uint64_t chance;
 };
@@ -189,7 +189,7 @@ static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear, tl_em
     b->next = NULL;
     *last = b;
     w->nresident++;
-    w->turns = 0;
+    w->slices = 0;
     return true;
 }
 
@@ -240,7 +240,7 @@ static bool end_block(tl_emu_worker *w, tl_emu_block *b)
     b->next = w->unused;
     w->unused = b;
     w->nresident--;
-    w->turns = 0;
+    w->slices = 0;
     return true;
 }
 
@@ -294,15 +294,15 @@ static tl_emu_block *take_turn(tl_emu_worker *w, const tl_emu_job *job)
     }
 }
 
-/* A block's turn has ended with all its threads spinning. A turn is costly (every thread of the
- * block runs to the loop's barriers), so after a few turns the processor is left to other
+/* A block's slice has ended with all its threads spinning. A slice is costly (every thread of the
+ * block runs to the loop's barriers), so after a few slices the processor is left to other
  * workers. */
 static void wait_for_others(tl_emu_worker *w)
 {
     static const struct timespec pause = {0, 20000};
-    if (w->turns > 2 * (uint64_t)w->nresident)
+    if (w->slices > 2 * (uint64_t)w->nresident)
         nanosleep(&pause, NULL);
-    if (++w->turns % ((uint64_t)PATIENCE * w->nresident) == 0 && w->wanted < w->most)
+    if (++w->slices % ((uint64_t)PATIENCE * w->nresident) == 0 && w->wanted < w->most)
         w->wanted++;
 }
 
@@ -328,12 +328,12 @@ static void run_blocks(tl_emu_worker *w, tl_emu_job *job, uint32_t workers)
             return;
         tl_emu_cluster *c = b->cluster;
         uint64_t before = c->changes;
-        tl_emu_event event = c->broken ? TL_EMU_BROKEN : tl_emu_block_turn(b);
+        tl_emu_event event = c->broken ? TL_EMU_BROKEN : tl_emu_block_slice(b);
         if (event == TL_EMU_STUCK)
             tl_emu_report_deadlock(b);
         c->broken |= event == TL_EMU_BROKEN || event == TL_EMU_STUCK;
         if (event == TL_EMU_TURN && c->changes != before)
-            w->turns = 0;
+            w->slices = 0;
         else if (event == TL_EMU_TURN)
             wait_for_others(w);
         else if (!end_block(w, b))

@@ -139,7 +139,7 @@ static tl_fiber *next_context(tl_emu_block *b)
     return &t->fiber;
 }
 
-tl_emu_event tl_emu_block_turn(tl_emu_block *b)
+tl_emu_event tl_emu_block_slice(tl_emu_block *b)
 {
     if (b->ready.count == 0) {
         b->ready = b->idle;

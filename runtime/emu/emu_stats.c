@@ -452,7 +452,12 @@ static void put_site(FILE *f, const entry *e)
                 c->requests, c->threads, RATIO(c->units, c->requests),
                 RATIO(c->minimum, c->requests), RATIO(c->serial, c->requests));
         break;
-    default: fprintf(f, ": %" PRIu64 "\n", c->executed); break;
+    case TL_LEAF_CLASS_PURE:
+    case TL_LEAF_CLASS_WARP:
+    case TL_LEAF_CLASS_BLOCK:
+    case TL_LEAF_CLASS_GROUP:
+    case TL_LEAF_CLASS_ASYNC:
+    case TL_LEAF_CLASS_DEBUG: fprintf(f, ": %" PRIu64 "\n", c->executed); break;
     }
 }
 
@@ -488,31 +493,24 @@ static void add_to_totals(totals *t, const entry *e)
 {
     const tl_leaf_row *row = row_of(e->position.leaf);
     const counts *c = &e->counts;
-    switch ((int)row->family) {
-    case TL_LEAF_FAMILY_CP_ASYNC:
+    bool loads = tl_leaf_is_ldsm(e->position.leaf) || row->family == TL_LEAF_FAMILY_LDS;
+    bool stores = tl_leaf_is_stsm(e->position.leaf) || row->family == TL_LEAF_FAMILY_STS;
+    if (row->family == TL_LEAF_FAMILY_CP_ASYNC) {
         add(&t->copied, c);
         add(&t->target, &e->target);
-        break;
-    case TL_LEAF_FAMILY_LDSM:
-    case TL_LEAF_FAMILY_LDSM_T:
-    case TL_LEAF_FAMILY_LDS: add(&t->shared[LOADS], c); break;
-    case TL_LEAF_FAMILY_STSM:
-    case TL_LEAF_FAMILY_STSM_T:
-    case TL_LEAF_FAMILY_STS: add(&t->shared[STORES], c); break;
-    case TL_LEAF_FAMILY_LDG:
-    case TL_LEAF_FAMILY_STG:
-    case TL_LEAF_FAMILY_LDB:
-    case TL_LEAF_FAMILY_STB:
+    } else if (loads || stores) {
+        add(&t->shared[loads ? LOADS : STORES], c);
+    } else if (row->class_ == TL_LEAF_CLASS_GLOBAL) {
         add(&t->global[*row->result == 'v' ? STORES : LOADS], c);
         TL_INVARIANT_VOID(row->size >= 8 && row->size >> (WIDTHS + 2) <= 1, "%u bits", row->size);
         t->widths[__builtin_ctz(row->size / 8)] += c->threads;
-        break;
-    case TL_LEAF_FAMILY_ATOM: add(&t->atomics, c); break;
-    case TL_LEAF_FAMILY_BARRIER: t->barriers += c->executed; break;
-    case TL_LEAF_FAMILY_SHFL_IDX:
-    case TL_LEAF_FAMILY_SHFL_END:
-    case TL_LEAF_FAMILY_SHFL_XOR: t->shuffles += c->executed; break;
-    default: break;
+    } else if (row->class_ == TL_LEAF_CLASS_ATOMIC) {
+        add(&t->atomics, c);
+    } else if (row->family == TL_LEAF_FAMILY_BARRIER) {
+        t->barriers += c->executed;
+    } else if (row->family == TL_LEAF_FAMILY_SHFL_IDX || row->family == TL_LEAF_FAMILY_SHFL_END ||
+               row->family == TL_LEAF_FAMILY_SHFL_XOR) {
+        t->shuffles += c->executed;
     }
 }
 

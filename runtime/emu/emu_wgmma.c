@@ -27,9 +27,9 @@ enum {
     LANES = 32,
     ROWS = 16,    /* of a warp */
     K_BYTES = 32, /* of one product */
-    MOST_K = 32,
-    MOST_N = 256,
-    CHUNK = 16, /* bytes that are checked at a time */
+    MOST_K = 32,  /* elements of one byte in K_BYTES */
+    MOST_N = 256, /* columns of one product */
+    CHUNK = 16,   /* bytes that are checked at a time */
     ODDS = 2,
     NAME = 0x7fd00000, /* of the first word of chain 0 */
     WORD_BITS = 7,

@@ -1,9 +1,9 @@
 /* driver_cuda.c: NVIDIA GPUs: the symbols, numbers and quirks of libcuda.so.1.
  *
- * Context: where the host has made one current for the device, that one is used; else the device's
- * primary context, which is the one that the CUDA runtime and PyTorch use, too.
+ * Context: the one that the host has made current for the device, if any; else the device's
+ * primary context, which the CUDA runtime and PyTorch use, too.
  *
- * Target: of the rows of runtime/contract/gpu.def the last that device and driver take. PTX runs on
+ * Target: the last row of runtime/contract/gpu.def that device and driver accept. PTX runs on
  * every later device, where the driver compiles it, so devices between two rows, and those newer
  * than all, run code of the row before. */
 #include "runtime/contract/gpu_rows.h"
@@ -13,7 +13,7 @@
 
 enum {
     OLDEST_CAPABILITY = 75,
-    MOST_CAPABILITY = 1000,
+    MOST_CAPABILITY = 1000, /* above any: the target is this very GPU's */
     ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     ATTRIBUTE_CAPABILITY_MAJOR = 75,

@@ -1,10 +1,11 @@
-/* driver_gpu.h: the drivers cuda and hip, but for their symbols, numbers and quirks (driver_cuda.c,
- * driver_hip.c), are one (driver_gpu.c).
+/* driver_gpu.h: the drivers cuda and hip are one (driver_gpu.c), except for their symbols, numbers
+ * and quirks (driver_cuda.c, driver_hip.c).
  *
- * The vendor's library is found by dlopen when a device is opened; no header of theirs is used.
- * Both name the same functions differently, so what is called is a table of pointers, filled from
- * rows {field, symbol, required or optional} (cuda_syms.def, hip_syms.def). Their handles are
- * pointers, their device addresses 64-bit words that are passed as pointers are. */
+ * The vendor's library is loaded with dlopen when a device is opened; none of its headers is used.
+ * Both vendors name the same functions differently, so calls go through a table of pointers,
+ * filled from rows {field, symbol, required or optional} (cuda_syms.def, hip_syms.def). Their
+ * handles are pointers, and their device addresses are 64-bit words that are passed like pointers.
+ */
 #ifndef TL_DRIVER_GPU_H
 #define TL_DRIVER_GPU_H
 #include "runtime/driver.h"

@@ -1,11 +1,11 @@
-/* driver_gpu_launch.c: launches. The address of each word of the parameter block is passed; a
- * launch takes no lock and allocates nothing, but for kernels that say something.
+/* driver_gpu_launch.c: launches. A launch passes the address of each word of the parameter block;
+ * it takes no lock and allocates nothing, except for kernels that print or assert.
  *
- * Programs that are to run together are a cooperative launch, which the library refuses where they
- * do not fit. On CUDA it is an attribute of cuLaunchKernelEx, and so is the permission to start
- * before the kernel ahead has ended, which only kernels get that wait for it themselves. So is how
- * many programs run as a cluster; where the library knows or takes none, each runs alone, which the
- * code of kernels allows. */
+ * Programs that must run together are a cooperative launch, which the library refuses if they do
+ * not fit. On CUDA this is an attribute of cuLaunchKernelEx. So are the permission to start before
+ * the kernel ahead has ended, which only kernels get that wait for it themselves, and the number
+ * of programs in a cluster; if the library does not support clusters, each program runs alone,
+ * which the code of kernels allows. */
 #include "runtime/gpu/driver_gpu.h"
 #include "runtime/runtime.h"
 #include "runtime/tensor_map.h"

@@ -57,7 +57,7 @@ struct tl_pool {
     bool is_lost;         /* the workers are those of the process that forked */
     int threads;          /* including the caller */
     bool spins;           /* there is a processor for each */
-    pthread_mutex_t turn; /* held by the caller whose job runs */
+    pthread_mutex_t caller; /* held by the caller whose job runs */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake, idle;
     atomic_uint_fast64_t job; /* increases: a worker joins each job at most once */
@@ -220,7 +220,7 @@ static tile_status start_workers(tl_pool *p, const setting *s)
 
 static void make_locks(tl_pool *p)
 {
-    pthread_mutex_init(&p->turn, NULL);
+    pthread_mutex_init(&p->caller, NULL);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->idle, NULL);
@@ -241,10 +241,10 @@ static void end_workers(tl_pool *p)
 static void unload(tl_life *life)
 {
     tl_pool *p = (tl_pool *)life; /* its first member */
-    if (p->is_lost || pthread_mutex_trylock(&p->turn) != 0)
+    if (p->is_lost || pthread_mutex_trylock(&p->caller) != 0)
         return;
     end_workers(p);
-    pthread_mutex_unlock(&p->turn);
+    pthread_mutex_unlock(&p->caller);
 }
 
 /* Locks that other threads held stay locked in the child. */
@@ -311,7 +311,7 @@ void tl_pool_free(tl_pool *p)
     pthread_cond_destroy(&p->idle);
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);
-    pthread_mutex_destroy(&p->turn);
+    pthread_mutex_destroy(&p->caller);
     free(p->setting.place);
     free(p->shares);
     free(p);
@@ -359,7 +359,7 @@ static void set_shares(tl_pool *p, int64_t n, tl_pool_order order)
 tile_status tl_pool_run(tl_pool *p, int64_t n, tl_pool_order order, tl_pool_work *work, void *user)
 {
     tile_status status = TILE_OK;
-    pthread_mutex_lock(&p->turn);
+    pthread_mutex_lock(&p->caller);
     if (p->is_lost) {
         p->is_lost = false;
         start_workers(p, &p->setting); /* one that cannot be pinned runs anywhere */
@@ -385,6 +385,6 @@ tile_status tl_pool_run(tl_pool *p, int64_t n, tl_pool_order order, tl_pool_work
         status = tl_fail(TILE_INTERNAL, "%s", p->broken);
     p->is_broken = false;
     pthread_mutex_unlock(&p->lock);
-    pthread_mutex_unlock(&p->turn);
+    pthread_mutex_unlock(&p->caller);
     return status;
 }

@@ -316,6 +316,10 @@ typedef struct tile_param_info {
     tile_dtype dtype;
     int is_const;
     int rank; /* for views */
+    /* A field of a struct whose source gives it a default: value has its bits, as tile_bits takes
+     * them. Launches want a value all the same. */
+    int has_default;
+    uint64_t value;
 } tile_param_info;
 #define TILE_PARAM_INFO_INIT TILE_INIT_(tile_param_info)
 TILE_0_1 const char *tile_kernel_name(const tile_kernel *kernel);       /* NULL for NULL */

@@ -118,13 +118,11 @@ static double tolerance_of(tile_dtype dtype, double asked)
 {
     if (asked > 0)
         return asked;
-    switch (dtype) {
-    case TILE_F64: return 1e-11;
-    case TILE_F32: return 1e-4;
-    case TILE_F16: return 4e-3;
-    case TILE_BF16: return 3e-2;
-    default: return 0.25; /* f8 */
-    }
+    return dtype == TILE_F64    ? 1e-11
+           : dtype == TILE_F32  ? 1e-4
+           : dtype == TILE_F16  ? 4e-3
+           : dtype == TILE_BF16 ? 3e-2
+                                : 0.25; /* f8 */
 }
 
 static double element(const array *a, const void *data, uint64_t i)

@@ -1,9 +1,9 @@
-/* tune_model.c: ranks configurations for GPUs without one, from the compiler's report.
+/* tune_model.c: ranks configurations for GPUs without a device, from the compiler's report.
  *
- * A configuration is rejected when a block of it does not fit on a multiprocessor, as the target's
- * tools and limits say. The others get the time that the report's roofs and latencies give the
- * launch (tilec_report_time): the formula of tilec explain. Good for an order among configurations
- * of one kernel, no more; no GPU has been asked. */
+ * A configuration is rejected if one of its blocks does not fit on a multiprocessor, by the
+ * target's tools and limits. The others get the time that the report's roofs and latencies give
+ * for the launch (tilec_report_time): the formula of tilec explain. It is good enough to order
+ * configurations of one kernel, no more; no GPU has confirmed it. */
 #define TILE_UNSTABLE
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static double array_bytes(const tl_bound *bound)
 
 static bool fits(tl_trial *trial, const tilec_report_kernel *k)
 {
-    enum { MOST_THREADS = 1024 };
+    enum { MOST_THREADS = 1024 }; /* of a block, on every GPU */
     if (k->threads > MOST_THREADS)
         tl_tune_reject(trial, "%u threads, at most %d", k->threads, MOST_THREADS);
     else if (k->shared_bytes > k->shared_most)

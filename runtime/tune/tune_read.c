@@ -1,6 +1,6 @@
-/* tune_read.c: reads .tune.json. Nothing in a file is trusted: what is not as it should be is said,
- * and nothing of the file is used. Members that are not known are passed over, so that a later
- * version may have more of them. */
+/* tune_read.c: reads .tune.json. Nothing in a file is trusted: anything wrong is reported, and
+ * then nothing of the file is used. Unknown members are skipped, so that later versions may add
+ * some. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "runtime/runtime.h"
 #include "runtime/tune_file.h"
 
-enum { MOST_BYTES = 16 << 20 };
+enum { MOST_BYTES = 16 << 20 }; /* of a file: far more than a tuning run writes */
 
 /* What jansson compares files with; CMakeLists.txt says why. No file is read by jansson. */
 FILE *tl_tune_stdin;

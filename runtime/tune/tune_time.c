@@ -18,6 +18,8 @@
 
 #include "runtime/tune/tune.h"
 
+/* Bytes that are written to empty the caches: on CPUs twice the last one, within limits; launches
+ * that are timed together. */
 enum { LEAST_FLUSH = 8 << 20, MOST_FLUSH = 64 << 20, GPU_FLUSH = 256 << 20, LEAST_GROUP = 8 };
 static const double HOPELESS = 3.0; /* times the best */
 static const double NEAR = 1.05;    /* likewise */

@@ -106,6 +106,9 @@ GROUPS = {
         "with a function, of tuples": "scan_user_function scan_user_function_* "
             "flow_sorts_scans_and_reductions_in_a_while",
         "exclusive, from a first value": "scan_exclusive_* scan_init_*", "running extremes, NaN": "scan_extremes_*",
+    }, "local arrays": {
+        "every type, few elements and many": "array_*", "lanes of scalars": "array_lanes_of_scalars_*",
+        "structs, functions, branches and loops": "array_of_structs_* array_in_control_flow_*",
     }, "order": {
         "sort, argsort, topk": "order_* sort_axis_*", "histogram, masks, values outside": "histogram_*",
         "tiles that go along": "order_beside_*", "weights": "histogram_weights_*", "gather": "move_gather_*",
@@ -211,8 +214,12 @@ GROUPS = {
         "launches": "language/launch_checks.tile",
     }, "elements by text": {"assembly": "codegen/nvptx/asm.tile frontend/diags/asm_wrong.tile", },
     "functions": {
-        "within functions, without a name": "nested_*",
+        "within functions, without a name": "nested_* together_functions_*",
+        "beside borders, points, order, scans and atomics": "together_*",
         "what such a function must not do": "frontend/diags/nested_*.tile",
+        "structs as options and parameters of a kernel": "options_* structs_passed_at_run_time "
+            "structs_of_views_pointers_and_functions language/header_struct.test frontend/diags/field_auto.tile "
+            "frontend/lower/options.tile frontend/diags/options_of_a_kernel.tile",
     },
     "the reference": {"each clause of LANGUAGE.md": "lang_*", }, "options and tools": {
         "warps": "codegen/warps.tile codegen/warps_no_power_of_two.tile",

@@ -49,3 +49,24 @@ kernel k(const f8e4m3 x[N], f16 y[N], f8e4m3 e[N], const int B = 16)
 }
 """, {"x": small("f8e4m3", 7, 21), "y": zeros("f16", 21), "e": zeros("f8e4m3", 21)},
     lambda a: {"y": exact(a["x"] * 16), "e": exact([16] * 21)})
+
+row("known_integers_as_arguments_and_choices", """
+const int D = 64;
+kernel k(const f32 x[N], f32 y[12], f16 h[4], const int B = 4, const f32 s = 1 / sqrt(D))
+    grid(1)
+{
+    y[0] = s;
+    y[1] = sqrt(B) * x[0];
+    y[2] = max(B, 4.5) + min(4.5, B) + clamp(B, 0.5, 1.5);
+    y[3] = atan2(0, B) + fma(B, 0.5, 1) + fma(B, B, 0.5);
+    y[4] = pow(2, B) + pow(B, 0.5);
+    y[5] = fmod(B, 2.5);
+    y[6] = x[0] > 100 ? 0.5 : B;
+    y[7] = x[0] > -100 ? B : 0.5;
+    y[8] = sum(x[0 +: 4] > -100 ? B : 0.5);
+    y[9] = log2(D) + floor(B) + logaddexp(B, -inf);
+    static for (int i : range(2)) y[10 + i] = exp2(i) + cos(i * 0);
+    h[0 +: 4] = iota(4) > 1 ? B : 0.5;
+}
+""", {"x": iota("f32", 5), "y": zeros("f32", 12), "h": zeros("f16", 4)},
+    lambda a: {"y": exact([.125, 2 * a["x"][0], 10, 19.5, 18, 1.5, 4, 4, 16, 14, 2, 3]), "h": exact([.5, .5, 4, 4])})

@@ -26,17 +26,18 @@ def computed(x, t):
 
 
 # ---- cumsum, cumprod ------------------------------------------------------------------------------------------------
-SUMS = """
+def sums_kernel(last):
+    return f"""
 kernel k(const T x[R, C], S a[R, C], S b[R, C], S c[R, C], S p[R, C], const type T, const type S, const int M,
          const int N)
     grid(1)
-{
+{{
     auto t = x[0 +: M, 0 +: N];
     a[0 +: M, 0 +: N] = cumsum(t, 0, exclusive = true);
     b[0 +: M, 0 +: N] = cumsum(t, axis = 1, exclusive = true);
     c[0 +: M, 0 +: N] = cumsum(t, 1, reverse = true, exclusive = true);
-    p[0 +: M, 0 +: N] = PRODUCT;
-}
+    p[0 +: M, 0 +: N] = {last};
+}}
 """
 
 
@@ -50,7 +51,7 @@ def sums(name, t, x):
         last = along(v, 1, mul, 1, exclusive=True) if t != "bool" else along(v, 0, add, 0, True, True)
         return {"a": exact(along(v, 0, add, 0, exclusive=True)), "b": exact(along(v, 1, add, 0, exclusive=True)),
                 "c": exact(along(v, 1, add, 0, True, True)), "p": exact(last)}
-    row(name, SUMS.replace("PRODUCT", product), {"x": x, **{n_: poison(s, m, n) for n_ in "abcp"}}, want,
+    row(name, sums_kernel(product), {"x": x, **{n_: poison(s, m, n) for n_ in "abcp"}}, want,
         consts={"T": t, "S": s, "M": m, "N": n})
 
 

@@ -42,6 +42,7 @@ int main(int argc, char **argv)
     good = good && right(b, argc > 2);
     printf("rank %d on %s: %s\n", ranks_me(), info.name,
            good ? "the sum is right" : *share_error() ? share_error() : tile_last_error());
+    fflush(stdout); /* once a rank has failed, mpirun may end the others */
     tile_buffer_free(b);
     share_close();
     ranks_close();

@@ -130,7 +130,7 @@ static void write_count(void)
 
 static int (*program)(int, char **, char **);
 
-static int begin(int argc, char **argv, char **environment)
+static int begin_program(int argc, char **argv, char **environment)
 {
     const char *n = getenv("FAIL_AT"), *in = getenv("FAIL_IN");
     char *end;
@@ -154,5 +154,5 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
     Start *next;
     *(void **)&next = dlsym(RTLD_NEXT, "__libc_start_main");
     program = main;
-    return next(begin, argc, argv, init, fini, rtld_fini, stack_end);
+    return next(begin_program, argc, argv, init, fini, rtld_fini, stack_end);
 }

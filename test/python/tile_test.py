@@ -11,6 +11,7 @@ import threading
 import unittest
 import warnings
 import weakref
+from collections import namedtuple
 
 import numpy as np
 
@@ -259,6 +260,28 @@ class Kernels(unittest.TestCase):
         self.assertIn("x *= a.\nIn place.\n", scale.__doc__)
         self.assertIn("B : i32 = 64", scale.__doc__)
         self.assertEqual(scale.__name__, "scale")
+
+    def test_structs(self):
+        k = tile.kernel("""
+            struct part { i8 lo = -2; f64 d; };
+            struct work { f32 scale = 3; bool twice; part p; };
+            kernel k(f32 y[N], work s, const f32 x[N]) grid(1)
+            { y[0] = x[0] * s.scale * (s.twice ? 2 : 1) + (f32)s.p.lo + (f32)s.p.d; }""")
+        x, y = np.ones(1, np.float32), np.zeros(1, np.float32)
+        Part, Work = namedtuple("Part", "d"), namedtuple("Work", "scale twice p")
+        for args, named, want in (((y, {"twice": True, "p": {"d": 1}}, x), {}, 5), ((y,), {"s": Work(4, False, Part(2.5)), "x": x}, 4.5),
+                                  ((y,), {"s": {"p": Part(0)}, "x": x, "s.twice": 0, "s.p.lo": 7}, 10)):
+            k(*args, **named)
+            self.assertEqual(y[0], want)
+        self.assertEqual(str(inspect.signature(k)), "(y: 'f32[N]', s: 'work', x: 'const f32[N]')")
+        self.assertIn("k(y, s, x)", repr(k))
+        for args, text in (((y, {"p": {"d": 1}}, x), "missing 1 arguments: s.twice$"), ((y, {"two": 1}, x), "unexpected keyword argument 's.two'"),
+                           ((y, 3, x), "'s' is a struct of scale, twice, p, got int"), ((y, {"twice": True, "p": 3}, x), "'s.p' is a struct of lo, d, got int"),
+                           ((y, 3, True, 1, 1, x), "takes 3 arguments but 6")):
+            with self.assertRaisesRegex(TypeError, text):
+                k(*args)
+        with self.assertRaisesRegex(OverflowError, "parameter 's.p.lo': 128 does not fit in i8"):
+            k(y, {"twice": True, "p": {"lo": 128, "d": 1}}, x)
 
     def test_binding(self):
         scale, x = tile.kernel(SCALE), np.ones((3, 4), np.float32)

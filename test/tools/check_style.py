@@ -7,8 +7,9 @@
 
 Rules: no file over 1500 lines; C within 100 columns but for .def files and tables between "clang-format off" and "on"; no tabs or blanks at line ends; nothing left from a merge; nothing at the top level but what belongs there; no
 machine paths or package hosts; no printing, exiting or aborting in the libraries, no environment but by
-secure_getenv, no program but by its path; numbers and letters in no locale's way in libraries and tools; file names unique among sources;
-every row of diags.def has a test in test/frontend/diags or test/ir; every pass has its lit folder.
+secure_getenv, no program but by its path; no default in a switch over an enumeration of ours, so that a new row stops the
+build wherever it needs a decision (code that looks for a few rows tests for them, or has a table); numbers and letters in no locale's way in libraries and tools; file names unique among sources;
+no static function of a library called begin, finish or number_of, without its object; every row of diags.def has a test in test/frontend/diags or test/ir; every pass has its lit folder; names of lit tests say what is tested; texts of conformance kernels are never patched.
 """
 import os
 import re
@@ -35,7 +36,10 @@ LOCAL_CALLS = re.compile(r"(?<![\w.>])(strto(?:d|f|ld)(?:_l)?|atof|setlocale|loc
                          r"is(?:alpha|alnum|digit|space|xdigit|upper|lower|punct|print|cntrl|graph|blank)|to(?:upper|lower))\s*\(")
 FLOAT_FORMAT = re.compile(r"(?<!%)(?:%%)*%[-+ #0']*(?:\*|\d+)?(?:\.(?:\*|\d*))?l?L?[aefgAEFG](?![a-z0-9_])")
 NUMBER_CALL = re.compile(r"(?:TL_NUMBER|tl_number_format)\((?:[^()\"]|\([^()]*\))*$")
+OWN_ROW = re.compile(r"(?!LLVM|TL_TOK_|R_X86_|R_AARCH64_|R_REL|R_ABS)[A-Z][A-Z0-9_]+")
+BARE_VERBS = re.compile(r"^static [^;=]*?\b(begin|finish|number_of)\(", re.M)
 LOCALE_HOME = ("ir/support/number.h", "ir/support/ascii.h")
+EMPTY_NAMES = ("all", "basic", "cases", "forms", "long", "main", "misc", "mixed", "more", "not", "other", "simple", "small", "test", "various", "ways")
 CODE = (".c", ".h", ".re", ".y", ".def", ".py", ".sh", ".tile", ".tir", ".test", ".txt", ".cmake", ".in")
 
 
@@ -66,14 +70,31 @@ def long_lines(path, text):
             yield i
 
 
+def open_switches(code):
+    """Lines of each default of a switch over an enumeration of ours; those of characters, tokens and others' numbers may have one."""
+    for m in re.finditer(r"\bdefault\s*:", code):
+        depth, start = 0, m.start()
+        while start > 0 and depth <= 0:
+            start -= 1
+            depth += (code[start] == "{") - (code[start] == "}")
+        outer = re.sub(r"\{[^{}]*\}", "", code[start + 1:m.start()])
+        if any(OWN_ROW.fullmatch(row) for row in re.findall(r"\bcase\s+(\w+)\s*:", outer)):
+            yield code.count("\n", 0, m.start()) + 1
+
+
 def check_file(path, text):
     if path.endswith((".c", ".h", ".cc", ".cpp", ".re", ".y")):
         for i in long_lines(path, text):
             yield f"{path}:{i}: over {COLUMNS} columns"
     lines = text.split("\n")
+    if path.startswith("test/") and path.endswith((".tile", ".tir", ".test")) and os.path.basename(path).split(".")[0] in EMPTY_NAMES:
+        yield f"{path}: a name that does not say what is tested"
     for i, line in enumerate(lines, 1):
-        if len(line) > ROW_COLUMNS and path.startswith("test/conformance/") and path.endswith(".py"):
-            yield f"{path}:{i}: over {ROW_COLUMNS} columns"
+        if path.startswith("test/conformance/") and path.endswith(".py"):
+            if len(line) > ROW_COLUMNS:
+                yield f"{path}:{i}: over {ROW_COLUMNS} columns"
+            if re.search(r"\b[A-Z][A-Z_]+\.replace\(", line):
+                yield f"{path}:{i}: a kernel's text is patched"
     if len(lines) > MAX_LINES and path.endswith((".c", ".h", ".re", ".y", ".py", ".def")):
         yield f"{path}: {len(lines)} lines, more than {MAX_LINES}"
     for i, line in enumerate(lines, 1):
@@ -91,6 +112,10 @@ def check_file(path, text):
         yield from check_locale(path, text)
     if path.endswith((".c", ".re", ".y")) and path.startswith(LIBRARIES):
         code = strip_comments(text)
+        for line in open_switches(code):
+            yield f"{path}:{line}: a default in a switch over an enumeration of ours, where a new row must stop the build"
+        for m in BARE_VERBS.finditer(code):
+            yield f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {m.group(1)} of what?"
         for m in CALLS.finditer(code):
             if (path, m.group(1)) not in ALLOWED:
                 yield f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {m.group(1)} in a library"

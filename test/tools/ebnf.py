@@ -7,7 +7,7 @@ Rules named in KEEP stay rules, under Bison's names; all others are written out 
 import re
 import sys
 
-KEEP = ("file item field params param extent clause tune variant type tiletype block stmt loop hint decl init simple assignop "
+KEEP = ("file item field list value_of_field params param extent clause tune variant constname type tiletype block stmt loop hint decl init simple assignop "
         "expr orexpr andexpr bor bxor band eq rel shift addexpr mul unary postfix path complex primary index args arg value name contextual").split()
 PLAIN = ["param", "simple"]  # alternatives that a reader wants apart
 TOKENS = {"INTLIT": "INTEGER", "FLOATLIT": "FLOAT", "STRLIT": "STRING"}

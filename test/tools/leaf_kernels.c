@@ -31,7 +31,7 @@ static LLVMValueRef i32(const Maker *m, uint32_t v)
     return LLVMConstInt(m->i32, v, 0);
 }
 
-static void begin(Maker *m, const char *name)
+static void begin_kernel(Maker *m, const char *name)
 {
     LLVMTypeRef params[5] = {m->ptr, m->i64, m->i64, m->ptr, m->i64};
     LLVMContextRef c = m->l.context;
@@ -173,7 +173,7 @@ static void add_atomics(Maker *m, tl_leaf leaf)
         if (narrow && m->op != TL_ATOM_LOAD && m->op != TL_ATOM_STORE && m->op != TL_ATOM_CAS)
             continue; /* as the row says */
         char *name = tl_format(m->arena, "k_%s_%u", tl_leaf_name(leaf), m->op);
-        begin(m, name);
+        begin_kernel(m, name);
         for (m->order = 0; m->order < 4; m->order++)
             for (m->scope = 0; m->scope < 3; m->scope++)
                 add_call(m, leaf);
@@ -191,7 +191,7 @@ static void add_row(Maker *m, tl_leaf leaf)
     char *name = tl_format(m->arena, "k_%s", tl_leaf_name(leaf));
     bool shuffle = leaf == TL_LEAF_SHFL_XOR,
          hinted = tl_leaf_class_of(leaf) == TL_LEAF_CLASS_GLOBAL || is_copy(leaf);
-    begin(m, name);
+    begin_kernel(m, name);
     for (m->pred_known = 0; m->pred_known < 3; m->pred_known++)
         for (uint32_t h = 0; h < (hinted ? 6u : 1u); h++) {
             m->hints = HINTS[h];
@@ -211,7 +211,7 @@ static void add_matrix(Maker *m, const TlMma *mma)
     char *name = tl_format(m->arena, "k_%s", mma->name);
     for (char *p = name; *p; p++)
         *p = *p == '.' ? '_' : *p;
-    begin(m, name);
+    begin_kernel(m, name);
     tid = call(m, TL_LEAF_TID, NULL, 0);
     args[0] = i32(m, 7);
     args[1] = i32(m, tl_leaf_mma_kind(mma));
@@ -277,7 +277,7 @@ static void add_product(Maker *m, const TlMma *mma, uint32_t n, uint32_t across,
         tl_format(m->arena, "k_wg%s_n%u_%u%s", mma->name, n, across, in_words ? "_rs" : "_ss");
     for (char *p = name; *p; p++)
         *p = *p == '.' ? '_' : *p;
-    begin(m, name);
+    begin_kernel(m, name);
     LLVMValueRef tid = call(m, TL_LEAF_TID, NULL, 0), a[5] = {i32(m, 7)},
                  acc[2 + TL_LEAF_MOST_WORDS] = {i32(m, 7), i32(m, 0)};
     LLVMTypeRef f32 = LLVMFloatTypeInContext(m->l.context);

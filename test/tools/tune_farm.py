@@ -79,7 +79,10 @@ def ranks_of_one_kind():
 
 
 def ranks_of_two_kinds():
-    r = run([*farm("two.json", "-n", "2", "--device", "cpu"), ":", *farm("two.json", "-n", "1", "--device", "cpu:x86-64-v2")[1:]])
+    # (A shell chooses: mpirun of Open MPI 5.0.7 crashes where programs are separated by a colon.)
+    kind = 'd=cpu; [ "$OMPI_COMM_WORLD_RANK" = 2 ] && d=cpu:x86-64-v2; exec "$@" --device $d'
+    mpirun, n, ranks, *tune = farm("two.json", "-n", "3")
+    r = run([mpirun, n, ranks, "sh", "-c", kind, "sh", *tune])
     check(sorted(counts(r.stdout)) == [(N, N, 0, 0)] * 2, r.stdout)
     rows = results("two.json")
     check([row["device"]["target"] for row in rows].count("cpu:x86-64-v2") == 1 and len(rows) == 2, [row["device"] for row in rows])

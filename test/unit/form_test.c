@@ -105,7 +105,7 @@ typedef struct Fixture {
     tile_kernel *kernel;
 } Fixture;
 
-static void begin(Fixture *f)
+static void begin_kernel(Fixture *f)
 {
     memset(f, 0, sizeof *f);
     OK(tile_device_open("emu:sm_80", &f->device));
@@ -158,7 +158,7 @@ static void each_when_first_asked_for(void)
     static const char halves[] = "x=8,x.extent.1=4,x.stride.0=4,y=16,y.extent.1=4,near,grid";
     static const char pairs[] = "x=16,x.extent.1=2,x.stride.0=4,y=16,y.extent.1=2,near,grid";
     Fixture f;
-    begin(&f);
+    begin_kernel(&f);
     made(&f, 1, "aligned");
     twice(&f, 5, 32, 32, 0, NULL);
     made(&f, 1, "aligned");
@@ -184,7 +184,7 @@ static void each_when_first_asked_for(void)
 static void a_form_that_needs_little(void)
 {
     Fixture f;
-    begin(&f);
+    begin_kernel(&f);
     twice(&f, 5, 31, 32, 0, NULL); /* rows begin well, but end anywhere: element by element */
     made(&f, 2, "x=16,x.stride.0=4,y=16,near,grid");
     twice(&f, 5, 32, 32, 2, NULL);
@@ -198,7 +198,7 @@ static void a_form_that_needs_little(void)
 static void own_grid(void)
 {
     Fixture f;
-    begin(&f);
+    begin_kernel(&f);
     twice(&f, 8, 32, 32, 0, (int64_t[]){2, 3});
     made(&f, 2, "x=16,x.extent.1=4,x.stride.0=4,y=16,y.extent.1=4,near");
     end(&f);
@@ -208,7 +208,7 @@ static void none_after_prepare(void)
 {
     Fixture f;
     tile_arg args[2];
-    begin(&f);
+    begin_kernel(&f);
     OK(tile_kernel_prepare(f.kernel));
     made(&f, 2, "general");
     twice(&f, 5, 31, 32, 0, NULL);
@@ -228,7 +228,7 @@ static void planned(void)
     tile_arg args[2];
     int64_t programs = -1;
     const char *symbol = NULL;
-    begin(&f);
+    begin_kernel(&f);
     arguments(args, 5, 32, 32, 0);
     OK(tile_launch_plan(f.kernel, args, 2, NULL, 0, &programs, &symbol));
     CHECK_INT(programs, 4);
@@ -246,7 +246,7 @@ static void prepared_for_arguments(void)
     Fixture f;
     tile_arg args[2];
     tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
-    begin(&f);
+    begin_kernel(&f);
     arguments(args, 5, 31, 31, 1);
     OK(tile_launch_prepare(f.kernel, args, 2, &o));
     made(&f, 2, "y=16,near,grid");

@@ -116,7 +116,7 @@ static const struct {
 
 /* The first element of a and of b, with the same row-major number, on the same thread and register
  * coordinates. */
-static int64_t number_of(const TlType *t, const int32_t *x)
+static int64_t element_number_of(const TlType *t, const int32_t *x)
 {
     int64_t n = 0;
     for (int d = 0; d < t->rank; d++) {
@@ -138,13 +138,13 @@ static bool same_elements(const TlLayout *a, const TlType *ta, const TlLayout *b
         int64_t sum_a = 0, sum_b = 0, square_a = 0, square_b = 0;
         for (int64_t r = 0; r < tl_layout_registers(a); r++) {
             tl_layout_apply_reg(a, r, in, x);
-            int64_t n = number_of(ta, x);
+            int64_t n = element_number_of(ta, x);
             if (n >= 0)
                 sum_a += n + 1, square_a += n * n;
         }
         for (int64_t r = 0; r < tl_layout_registers(b); r++) {
             tl_layout_apply_reg(b, r, in, x);
-            int64_t n = number_of(tb, x);
+            int64_t n = element_number_of(tb, x);
             if (n >= 0)
                 sum_b += n + 1, square_b += n * n;
         }

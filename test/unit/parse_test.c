@@ -72,6 +72,10 @@ static void test_print(void)
               "/// doc\nkernel k(const f16 A[M : lda, K])\n    grid(M)\n{\n    if (a) {\n"
               "        b = -c + (d * e) - f;\n    } else {\n        x += 1;\n    }\n}\n");
     tl_ctx_free(&p.ctx);
+    parse(&p, "void f() { f32 a[2*n], b[3] = {1, x,}; T c[4] = a; a[i][j].f += b[2]; }");
+    CHECK_STR(print(&p), "void f()\n{\n    f32 a[2 * n], b[3] = {1, x};\n    T c[4] = a;\n"
+                         "    a[i][j].f += b[2];\n}\n");
+    tl_ctx_free(&p.ctx);
 }
 
 /* ---- shape and positions ---- */
@@ -137,7 +141,7 @@ static void test_tree(void)
           !k->params.data[1].is_const);
     CHECK(k->params.data[2].form == TL_PF_CONST_TYPE && k->params.data[2].init->kind == TL_EX_TYPE);
     CHECK_STR(k->clauses.data[0].args.data[1].name, "group");
-    CHECK(k->body->body.data[0]->is_const && k->body->body.data[0]->decls.data[0].is_list);
+    CHECK(k->body->body.data[0]->is_const && k->body->body.data[0]->decls.data[0].init->braces);
     CHECK_STR(k->body->body.data[0]->type->module, "geo");
     CHECK(k->body->body.data[1]->kind == TL_ST_RANGE && k->body->body.data[1]->hints.stages);
     CHECK(k->body->body.data[1]->then->kind == TL_ST_ASSIGN &&

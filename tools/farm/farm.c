@@ -169,13 +169,14 @@ static int run(Farm *farm)
 
 int command_tune_farm(const Options *o, const char *device)
 {
+    static char lines[BUFSIZ]; /* glibc's own would be one byte, as nothing was buffered before */
     char why[256];
     Farm farm = {.o = o, .link = load()};
     if (!farm.link)
         return EXIT_USAGE;
     if (!farm.link->join(&farm.place, why, sizeof why))
         return usage_error("--farm: %s", why);
-    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* mpirun mixes what the ranks write, line by line */
+    setvbuf(stderr, lines, _IOLBF, sizeof lines); /* mpirun mixes what the ranks write */
     int status = take_seat(&farm, device);
     if (status == EXIT_FINE)
         status = run(&farm);

@@ -1,6 +1,6 @@
-/* farm_link.h: what the farm needs of MPI, as a table of functions: the library libtilec-mpi, which
- * is built where MPI is found, exports it, and tilec loads it when it is asked for. So tilec itself
- * needs no MPI, and is not bound to one. */
+/* farm_link.h: what the farm needs from MPI, as a table of functions. The library libtilec-mpi,
+ * which is built if MPI is found, exports it, and tilec loads it on demand. So tilec itself needs
+ * no MPI, and is not bound to one implementation. */
 #ifndef TL_FARM_LINK_H
 #define TL_FARM_LINK_H
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* farm_mpi.c: the farm's link by MPI: the library libtilec-mpi.
  *
- * One thread at a time is in MPI, and none waits there: MPI's own waiting keeps a core busy, on
- * which others measure, and waiting in several threads at once is where implementations hang (Open
- * MPI 4.1.4 did, now and then, with MPI_THREAD_MULTIPLE). */
+ * Only one thread at a time is in MPI, and none waits there: MPI's own waiting keeps a core busy,
+ * on which others measure, and implementations hang when several threads wait at once (Open MPI
+ * 4.1.4 did, now and then, with MPI_THREAD_MULTIPLE). */
 #include "tools/farm/farm_link.h"
 
 #include <mpi.h>

@@ -99,12 +99,12 @@ static Job *job_of(Root *r, const FarmMessage *m)
  * time, as a rank that dies takes what it has not told with it. */
 static uint32_t part_of(const Root *r, const Job *j)
 {
-    enum { LEAST = 2, MOST = 8 };
+    enum { LEAST_CONFIGS = 2, MOST_CONFIGS = 8 };
     uint32_t ranks = 0, left = j->nconfigs - j->next;
     for (int i = 0; i < r->farm->place.size; i++)
         ranks += same_device(&r->ranks[i].device, &j->device) && !r->ranks[i].lost;
     uint32_t part = left / (3 * (ranks ? ranks : 1));
-    part = part < LEAST ? LEAST : part > MOST ? MOST : part;
+    part = part < LEAST_CONFIGS ? LEAST_CONFIGS : part > MOST_CONFIGS ? MOST_CONFIGS : part;
     return part < left ? part : left;
 }
 

@@ -1,6 +1,6 @@
-/* lsp_complete.c: what could stand at the cursor. The text around it is seldom a program while it
- * is typed, so names in scope are taken from the words of the item, and from what the last check
- * knew. */
+/* lsp_complete.c: completions at the cursor. The text around it is rarely a valid program while it
+ * is being typed, so names in scope are taken from the words of the item, and from the last check.
+ */
 #include "tools/lsp/lsp.h"
 #include <stdlib.h>
 #include <string.h>

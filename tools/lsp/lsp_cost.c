@@ -1,6 +1,6 @@
-/* lsp_cost.c: what lines become on a target (tilec lsp --target T), as hints behind them: how
- * threads access memory, which matrix instructions run, how many words of tiles a thread holds.
- * From the report of tilec explain, of each kernel's first variant; registers are not allocated. */
+/* lsp_cost.c: what lines become on a target (tilec lsp --target T), as inlay hints: how threads
+ * access memory, which matrix instructions run, how many words of tiles a thread holds. From the
+ * report of tilec explain, for each kernel's first variant; registers are not allocated. */
 #define TILE_UNSTABLE
 #include "tools/lsp/lsp.h"
 

@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 128 << 20, MOST_HEADER = 8192 };
+enum { MOST_BYTES = 128 << 20, MOST_HEADER = 8192 }; /* of a message; of its header */
 
 /* Takes what there is; false at the end of the input, or when nothing is there and no one waits. */
 static bool fill(Reader *r, bool wait)

@@ -1,7 +1,7 @@
-/* lsp_server.c: tilec lsp: the loop of a language server. One thread takes message after message.
- * Before it answers one it takes in all that have arrived: so a request that was cancelled
- * meanwhile is not worked on, and a text that changes with each key is checked when typing
- * pauses, or when an answer needs it. */
+/* lsp_server.c: tilec lsp: the loop of a language server. One thread handles message after
+ * message. Before it answers one, it reads all that have arrived, so that a request cancelled
+ * meanwhile is not worked on, and a text that changes with each key is checked when typing pauses
+ * or when an answer needs it. */
 #include "codegen/include/tilec.h"
 #include "codegen/target/worker.h"
 #include "tools/lsp/lsp.h"

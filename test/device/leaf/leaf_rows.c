@@ -1105,7 +1105,7 @@ static LLVMTypeRef type_of_slot(const Maker *m, tile_slot_kind kind)
                                                                   : m->i64;
 }
 
-static void begin(Maker *m, const char *name, bool emulate, const tile_image_slot *slots,
+static void begin_kernel(Maker *m, const char *name, bool emulate, const tile_image_slot *slots,
                   uint32_t n)
 {
     LLVMTypeRef params[MOST_SLOTS];
@@ -1158,7 +1158,7 @@ LeafCode leaf_make_code(TlArena *arena, const TlTarget *target, bool emulate, Tl
     tl_vec_push(arena, &kernels, k);
     tl_llvm_open(&m.l, arena, name, target->family->triple, target->cpu, target->features,
                  2);
-    begin(&m, k.symbol, emulate, slots, n);
+    begin_kernel(&m, k.symbol, emulate, slots, n);
     make_row(&m, leaf, op);
     LLVMBuildRetVoid(m.b);
     tl_gpu_set_kernel(&m.l, target, &kernels.data[0]);

@@ -19,6 +19,8 @@ KERNELS = [
     ("test/codegen/explain/Inputs/transpose.tile", ["B=32"], ["x=iota[64,128]", "y=nan[128,64]"], (8, 4, 0)),
     ("test/codegen/explain/Inputs/scans.tile", ["B=1024"], ["x=iota[2048]", "y=nan[2048]", "a=zeros[32,64]", "b=nan[32,64]"], (2, 4, 0)),
     ("test/codegen/explain/Inputs/scans.tile", ["B=4096"], ["x=iota[4096]", "y=nan[4096]", "a=zeros[32,64]", "b=nan[32,64]"], (1, 4, 0)),
+    ("test/codegen/explain/Inputs/histograms.tile", [], ["x=iota[2048]", "w=iota[2048]", "c=zeros[2,256]", "s=nan[2,256]"], (2, 4, 0)),
+    ("test/codegen/explain/Inputs/histograms.tile", ["B=16384"], ["x=iota[16384]", "w=iota[16384]", "c=zeros[1,256]", "s=nan[1,256]"], (1, 4, 0)),
 ]
 
 

@@ -1,5 +1,5 @@
-/* The order of matrix instructions (mma_turns.h). */
-#include "ir/plan/mma_turns.h"
+/* The order of matrix instructions (mma_order.h). */
+#include "ir/plan/mma_order.h"
 #include "ir/plan/late.h"
 #include "ir/plan/layout_rules.h"
 
@@ -70,17 +70,17 @@ static bool goes_by_columns(TlArena *arena, const TlMmaOrder *o)
     return bits_kept(o, TL_MMA_A, lines) < bits_kept(o, TL_MMA_B, columns);
 }
 
-TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_turn)
+TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_bursts)
 {
     const TlType *a = tl_in(dot, TL_MMA_A)->type;
     TlMmaOrder o = {.mma = tl_mma_of(dot), .dot = dot};
     for (int i = 0; i < 3; i++)
         o.fragment[i] = tl_mma_fragment(arena, o.mma, i);
-    bool by_columns = in_turn && goes_by_columns(arena, &o);
+    bool by_columns = in_bursts && goes_by_columns(arena, &o);
     find_blocks(arena, &o, by_columns);
     for (int32_t k = 0; k < a->shape[a->rank - 1]; k += o.mma->k) {
         bool backward = false;
-        for (uint32_t i = 0, end; i < o.blocks.len; i = end, backward = in_turn && !backward) {
+        for (uint32_t i = 0, end; i < o.blocks.len; i = end, backward = in_bursts && !backward) {
             end = end_of_line(&o, i, by_columns);
             for (uint32_t n = i; n < end; n++)
                 tl_vec_push(arena, &o.issues, (TlMmaIssue){backward ? end - 1 - (n - i) : n, k});
@@ -92,11 +92,9 @@ TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_turn)
 TlMmaBlock tl_mma_part(const TlMmaOrder *o, const TlMmaIssue *issue, int operand)
 {
     TlMmaBlock b = o->blocks.data[issue->block];
-    switch (operand) {
-    case TL_MMA_A: return (TlMmaBlock){b.batch, b.row, issue->k};
-    case TL_MMA_B: return (TlMmaBlock){b.batch, issue->k, b.column};
-    default: return b;
-    }
+    if (operand == TL_MMA_A)
+        return (TlMmaBlock){b.batch, b.row, issue->k};
+    return operand == TL_MMA_B ? (TlMmaBlock){b.batch, issue->k, b.column} : b;
 }
 
 /* ---- registers ---- */
@@ -106,9 +104,9 @@ typedef struct Taken {
     uint32_t first, last;
 } Taken;
 
-/* Adds the words that each turn holds of an operand to `words`, as differences; a word is counted
+/* Adds the words that each burst holds of an operand to `words`, as differences; a word is counted
  * in `bits` of it. */
-static void add_operand(TlArena *arena, const TlMmaOrder *o, int operand, uint32_t turn,
+static void add_operand(TlArena *arena, const TlMmaOrder *o, int operand, uint32_t burst,
                         int64_t *bits)
 {
     const TlType *t = tl_in(o->dot, (uint32_t)operand)->type;
@@ -129,23 +127,23 @@ static void add_operand(TlArena *arena, const TlMmaOrder *o, int operand, uint32
     for (int64_t r = 0; r < registers; r++) {
         if (taken[r].first == UINT32_MAX)
             continue;
-        uint32_t at = taken[r].first / turn;
+        uint32_t at = taken[r].first / burst;
         bits[at ? at - 1 : 0] += size;
-        bits[taken[r].last / turn + 1] -= size;
+        bits[taken[r].last / burst + 1] -= size;
     }
 }
 
-int64_t tl_mma_words(TlArena *arena, const TlMmaOrder *o, uint32_t turn)
+int64_t tl_mma_words(TlArena *arena, const TlMmaOrder *o, uint32_t burst)
 {
-    TL_ASSERT(turn > 0, "turns of nothing");
-    uint32_t turns = (o->issues.len + turn - 1) / turn;
-    int64_t *bits = TL_NEW_ARRAY(arena, int64_t, turns + 1), now = 0, most = 0;
-    for (uint32_t i = 0; i <= turns; i++)
+    TL_ASSERT(burst > 0, "bursts of nothing");
+    uint32_t bursts = (o->issues.len + burst - 1) / burst;
+    int64_t *bits = TL_NEW_ARRAY(arena, int64_t, bursts + 1), now = 0, most = 0;
+    for (uint32_t i = 0; i <= bursts; i++)
         bits[i] = 0;
     for (int operand = 0; operand < 2; operand++)
         if (tl_late_get(tl_in(o->dot, (uint32_t)operand)))
-            add_operand(arena, o, operand, turn, bits);
-    for (uint32_t i = 0; i < turns; i++) {
+            add_operand(arena, o, operand, burst, bits);
+    for (uint32_t i = 0; i < bursts; i++) {
         now += bits[i];
         most = now > most ? now : most;
     }

@@ -1,15 +1,15 @@
-/* In which order a product by matrix instructions executes them, and when it reads what they take.
+/* In which order a product by matrix instructions executes them, and when it reads their operands.
  *
  * Steps of k are outermost, then blocks of rows, then blocks of columns.
  *
- * In turns: every other row goes backward, so that what the last instruction of a row took of B is
- * taken by the first of the next row. Where a step of k has fewer words of A to keep for all
- * columns than of B for all rows, blocks of columns come before those of rows, likewise: what is in
- * registers anyway costs nothing. The instructions are cut into turns of so many. What a
- * turn takes of late operands (late.h) and no earlier one does is read while the turn before is
- * computed; for the first turn, before it. */
-#ifndef TL_MMA_TURNS_H
-#define TL_MMA_TURNS_H
+ * In bursts, every other row goes backward, so that the first instruction of a row takes the same
+ * part of B as the last one of the row before. If a step of k has fewer words of A to keep for all
+ * columns than of B for all rows, blocks of columns come before blocks of rows, in the same way:
+ * what is in registers anyway costs nothing. The instructions are cut into bursts of equal length.
+ * The late operands (late.h) that a burst is the first to need are read while the burst before is
+ * computed; for the first burst, before it. */
+#ifndef TL_MMA_ORDER_H
+#define TL_MMA_ORDER_H
 #include "ir/plan/mma.h"
 
 /* The start of a block. */
@@ -33,11 +33,11 @@ typedef struct TlMmaOrder {
     TL_VEC(TlMmaIssue) issues;
 } TlMmaOrder;
 
-TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_turn);
+TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_bursts);
 /* Of an operand, that an instruction takes. */
 TlMmaBlock tl_mma_part(const TlMmaOrder *o, const TlMmaIssue *issue, int operand);
 /* The register of thread 0 for an element of the block's fragment; -1: the tile has none. */
 int64_t tl_mma_register(const TlMmaOrder *o, int operand, TlMmaBlock block, uint32_t element);
-/* The most words of late operands that a thread holds at once, in turns of so many. */
-int64_t tl_mma_words(TlArena *arena, const TlMmaOrder *o, uint32_t turn);
+/* The most words of late operands that a thread holds at once, in bursts of so many. */
+int64_t tl_mma_words(TlArena *arena, const TlMmaOrder *o, uint32_t burst);
 #endif

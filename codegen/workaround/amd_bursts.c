@@ -1,14 +1,14 @@
-/* Turns of matrix products on AMD GPUs (ir/plan/mma_turns.h).
+/* Bursts of matrix products on AMD GPUs (ir/plan/mma_order.h).
  *
- * The SIMT lowering marks the start of a turn by an acquire fence of a single thread: reads of
- * shared memory that the turn needs have been issued before it, those for the next one follow.
- * Where the turn needs nothing new, the fence is acq_rel. A release fence ends the product. LLVM
+ * The SIMT lowering marks the start of a burst by an acquire fence of a single thread: reads of
+ * shared memory that the burst needs have been issued before it, those for the next one follow.
+ * Where the burst needs nothing new, the fence is acq_rel. A release fence ends the product. LLVM
  * would wait for each read before the instruction that takes it, and its scheduler moves reads and
- * matrix instructions as its estimate of registers wants. Here all that the turn needs is waited
- * for at once, nothing is scheduled across, and the reads for the next turn go between the first
+ * matrix instructions as its estimate of registers wants. Here all that the burst needs is waited
+ * for at once, nothing is scheduled across, and the reads for the next burst go between the first
  * matrix instructions of this one, which hide them. A wave in a product goes before those that are
  * not, so that of two waves of a scheduler one computes while the other loads, stores and reads.
- * What a trip has loaded for the next one is waited for once, too. */
+ * What an iteration has loaded for the next one is waited for once, too. */
 #include "codegen/workaround/workaround.h"
 
 static bool is_mark(LLVMValueRef x)
@@ -81,7 +81,7 @@ static void interleave(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark)
         put_group(l, b, PRODUCT, products);
 }
 
-/* ---- loads of the trip before ---- */
+/* ---- loads of the iteration before ---- */
 
 /* From memory: by an address, or by a buffer's descriptor. */
 static bool is_load(LLVMValueRef x)
@@ -89,7 +89,7 @@ static bool is_load(LLVMValueRef x)
     return LLVMIsALoadInst(x) || tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load");
 }
 
-/* Does the block take what the trip before, or the code before the loop, has loaded? */
+/* Does the block take what the iteration before, or the code before the loop, has loaded? */
 static bool takes_loads(LLVMBasicBlockRef header)
 {
     LLVMValueRef x = LLVMGetFirstInstruction(header);
@@ -121,8 +121,8 @@ static LLVMValueRef first_after_phis(LLVMBasicBlockRef block)
     return x;
 }
 
-/* What a loop of products puts into shared memory has been on its way for a trip: it is waited for
- * once, at the start of the next trip, not load by load. */
+/* What a loop of products puts into shared memory has been on its way for an iteration: it is
+ * waited for once, at the start of the next iteration, not load by load. */
 static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f)
 {
     TlLoops loops;
@@ -141,7 +141,7 @@ static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f)
     }
 }
 
-void tl_amd_turns(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
+void tl_amd_bursts(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
     LLVMBasicBlockRef k;
     for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
