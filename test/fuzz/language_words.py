@@ -1,5 +1,5 @@
 """Words of language 1.2 in random programs: each function makes a Value of the type and shape, or None where its word gives
-no such thing, as the methods of Expressions do. Words of local arrays, structs and packed stores have their place here."""
+no such thing, as the methods of Expressions do. Words of statements are in language_places.py and language_records.py."""
 import numpy as np
 from language_values import FLOATS, INTS, is_int, ordered, STORE, SUM, Value
 
@@ -137,4 +137,28 @@ def whole_product(self, t, shape, depth):
     return Value(f"dot({a.text}, {b.text})", t, shape, lambda e: a.run(e).astype(STORE[t]) @ b.run(e).astype(STORE[t]))
 
 
-MAKERS = [floors, limited, exclusive, from_init, running, sorted_beside, rolled, weighed, whole_product]
+KNOWN = ["const int THREE = 3;", "const u8 FOUR = 4;", "const i64 LESS = -2;"]
+# Integers that the compiler knows: how a program writes them, the value. The last ones need no name.
+INTEGERS = [("THREE", 3), ("FOUR", 4), ("LESS", -2), ("(THREE * 2 + 1)", 7), ("(LESS + THREE)", 1), ("(FOUR / 3)", 1), ("(THREE == 3 ? FOUR : 0)", 4)]
+# What may stand beside them: the text, the meaning; each exact where q is 4 or 1.
+BESIDE = [("({a} + {q})", np.add), ("({q} - {a})", lambda a, q: q - a), ("({a} * {q})", np.multiply), ("max({a}, {q})", np.fmax), ("min({q}, {a})", np.fmin),
+          ("({a} != {a} ? {q} : {a})", lambda a, q: np.where(a != a, q, a))]
+
+
+def known(self, t, shape, depth):
+    """An integer that the compiler knows, beside a float."""
+    if t not in FLOATS and t != "bool":
+        return None
+    of = t if t in FLOATS else self.r.choice(FLOATS)
+    text, q = self.r.choice(INTEGERS)
+    self.functions += [line for line in KNOWN if line not in self.functions]
+    a = self.small(self.expr(of, shape, depth), of)
+    if t == "bool":
+        return Value(f"({a.text} <= {text})", t, shape, lambda e: a.run(e) <= q)
+    if q in (1, 4) and self.r.random() < .3:
+        return Value(f"rint({a.text} / {text})", t, shape, lambda e: np.rint(a.run(e) / STORE[t](q)).astype(STORE[t]))
+    f, mean = self.r.choice(BESIDE)
+    return self.small(Value(f.format(a=a.text, q=text), t, shape, lambda e: mean(a.run(e), STORE[t](q)).astype(STORE[t])), t)
+
+
+MAKERS = [known, floors, limited, exclusive, from_init, running, sorted_beside, rolled, weighed, whole_product]
