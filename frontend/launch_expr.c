@@ -4,6 +4,7 @@
 #include "frontend/sema.h"
 #include <string.h>
 
+enum { LONGEST_ARGUMENTS = 1 << 14 }; /* instructions of the arguments of one call */
 typedef TL_VEC(tile_hx_ins) Code;
 typedef struct Host {
     TlSema *s;
@@ -230,26 +231,103 @@ static TlHostType compile_cast(Host *h, const TlExpr *e, Code *out)
     return to_float ? TL_HOST_FLOAT : TL_HOST_INT;
 }
 
-/* cdiv, min, max, abs */
+/* The functions of launch-time expressions. */
+typedef enum HostFn {
+    FN_CDIV,
+    FN_MIN,
+    FN_MAX,
+    FN_ABS,
+    FN_FLOOR_DIV,
+    FN_FLOOR_MOD,
+    FN_COUNT,
+} HostFn;
+static const struct {
+    const char *name;
+    uint32_t args;
+    bool of_floats;
+} host_fns[FN_COUNT] = {
+    [FN_CDIV] = {"cdiv", 2, false},
+    [FN_MIN] = {"min", 2, true},
+    [FN_MAX] = {"max", 2, true},
+    [FN_ABS] = {"abs", 1, true},
+    [FN_FLOOR_DIV] = {"floor_div", 2, false},
+    [FN_FLOOR_MOD] = {"floor_mod", 2, false},
+};
+
+static HostFn host_fn_named(const char *name)
+{
+    HostFn f = 0;
+    while (f < FN_COUNT && strcmp(host_fns[f].name, name))
+        f++;
+    return f;
+}
+
+/* floor(a / b), which is -ceil(a / -b); then, for floor_mod, a less b times that. */
+static void put_floor(Host *h, HostFn f, const Code *a, const Code *b, Code *out)
+{
+    if (f == FN_FLOOR_MOD) {
+        append(h, out, a);
+        append(h, out, b);
+    }
+    append(h, out, a);
+    append(h, out, b);
+    put(h, out, TILE_HX_NEG, 0);
+    put(h, out, TILE_HX_CDIV, 0);
+    put(h, out, TILE_HX_NEG, 0);
+    if (f == FN_FLOOR_MOD) {
+        put(h, out, TILE_HX_MUL, 0);
+        put(h, out, TILE_HX_SUB, 0);
+    }
+}
+
+static void put_abs(Host *h, bool real, const Code *a, Code *out)
+{
+    append(h, out, a);
+    if (!real) {
+        put(h, out, TILE_HX_ABS, 0);
+        return;
+    }
+    append(h, out, a);
+    put(h, out, TILE_HX_FNEG, 0);
+    put(h, out, TILE_HX_FMAX, 0);
+}
+
+static void put_call(Host *h, HostFn f, bool real, const Code *a, const Code *b, Code *out)
+{
+    if (f == FN_ABS) {
+        put_abs(h, real, a, out);
+    } else if (f == FN_FLOOR_DIV || f == FN_FLOOR_MOD) {
+        put_floor(h, f, a, b, out);
+    } else {
+        append(h, out, a);
+        append(h, out, b);
+        put(h, out,
+            f == FN_CDIV  ? TILE_HX_CDIV
+            : f == FN_MIN ? (real ? TILE_HX_FMIN : TILE_HX_MIN)
+            : real        ? TILE_HX_FMAX
+                          : TILE_HX_MAX,
+            0);
+    }
+}
+
 static TlHostType compile_call(Host *h, const TlExpr *e, Code *out)
 {
     TL_ASSERT(e->kind == TL_EX_CALL, "expression kind %d is no call", (int)e->kind);
-    TlVal f = tl_eval(h->s, e->a);
-    const char *name = f.kind == TL_VAL_BUILTIN ? f.u.builtin->name : "";
-    bool is_cdiv = !strcmp(name, "cdiv"), is_min = !strcmp(name, "min"),
-         is_max = !strcmp(name, "max"), is_abs = !strcmp(name, "abs");
-    uint32_t n = is_abs ? 1 : 2;
-    if (f.kind == TL_VAL_ERROR)
+    TlVal v = tl_eval(h->s, e->a);
+    const char *name = v.kind == TL_VAL_BUILTIN ? v.u.builtin->name : "";
+    HostFn f = host_fn_named(name);
+    if (v.kind == TL_VAL_ERROR)
         return TL_HOST_BAD;
-    if (!is_cdiv && !is_min && !is_max && !is_abs)
+    if (f == FN_COUNT)
         return refuse(h, e->loc,
-                      f.kind == TL_VAL_BUILTIN ? tl_format(h->s->arena, "a call of '%s'", name)
-                                               : tl_val_str(h->s, &f));
+                      v.kind == TL_VAL_BUILTIN ? tl_format(h->s->arena, "a call of '%s'", name)
+                                               : tl_val_str(h->s, &v));
+    uint32_t n = host_fns[f].args;
     if (e->args.len != n) {
         if (e->args.len > n)
             tl_err(h->s, e->loc, TL_E0312, name, n, e->args.len);
         else
-            tl_err(h->s, e->loc, TL_E0313, name, is_abs ? "x" : e->args.len ? "y" : "x");
+            tl_err(h->s, e->loc, TL_E0313, name, f == FN_ABS ? "x" : e->args.len ? "y" : "x");
         return TL_HOST_BAD;
     }
     Code a = {0}, b = {0};
@@ -258,24 +336,12 @@ static TlHostType compile_call(Host *h, const TlExpr *e, Code *out)
         t = unify(h, e->loc, name, t, compile(h, e->args.data[1].value, &b), &a, &b);
     if (t == TL_HOST_BAD)
         return t;
-    if (t == TL_HOST_BOOL || (t == TL_HOST_FLOAT && is_cdiv))
+    if (t == TL_HOST_BOOL || (t == TL_HOST_FLOAT && !host_fns[f].of_floats))
         return refuse(h, e->loc, tl_format(h->s->arena, "'%s' of these", name));
-    append(h, out, &a);
-    if (is_abs && t == TL_HOST_FLOAT) {
-        append(h, out, &a);
-        put(h, out, TILE_HX_FNEG, 0);
-        put(h, out, TILE_HX_FMAX, 0);
-        return t;
-    }
-    append(h, out, &b);
-    bool real = t == TL_HOST_FLOAT;
-    put(h, out,
-        is_abs    ? TILE_HX_ABS
-        : is_cdiv ? TILE_HX_CDIV
-        : is_min  ? (real ? TILE_HX_FMIN : TILE_HX_MIN)
-        : real    ? TILE_HX_FMAX
-                  : TILE_HX_MAX,
-        0);
+    /* Some functions repeat their arguments: nests of them would double at each level. */
+    if (a.len + b.len > LONGEST_ARGUMENTS)
+        return refuse(h, e->loc, "a call with arguments as long as these");
+    put_call(h, f, t == TL_HOST_FLOAT, &a, &b, out);
     return t;
 }
 

@@ -286,10 +286,20 @@ def _float_differs(g, w, bound, t):
         differ = np.abs(g - w) > bound
         special = ~np.isfinite(g) | ~np.isfinite(w)
         same = (g == w) | (np.isnan(g) & np.isnan(w))
-        most = {"f8e4m3": 448, "f8e4m3fnuz": 240}.get(t) or (2.0 - 2.0 ** (1 - FORMATS[t].p)) * 2.0 ** FORMATS[t].emax
-        edge = (bound > 0) & (np.abs(w) + bound > most)  # a bound may cross into infinity
         zero_sign = (bound == 0) & (g == 0) & (w == 0) & (np.signbit(g) != np.signbit(w))
-    return np.where(special, ~same & ~edge, differ) | zero_sign
+        differs = np.where(special, ~same & ~_crosses(g, w, bound, t), differ) | zero_sign
+    return differs
+
+
+def _crosses(g, w, bound, t):
+    """Where one is finite, the other beyond the greatest finite number, and less than the bound between them. A
+    bound that grew infinite with what is wanted says nothing: then only that infinity will do."""
+    no_infinity = {"f8e4m3": 448, "f8e4m3fnuz": 240}
+    most = no_infinity.get(t) or (2.0 - 2.0 ** (1 - FORMATS[t].p)) * 2.0 ** FORMATS[t].emax
+    up = np.isinf(g) & np.isfinite(w) & (most - np.copysign(w, w * g) < bound)
+    up |= np.isnan(g) & np.isfinite(w) & (np.abs(w) + bound > most) & (t in no_infinity)
+    down = np.isinf(w) & np.isfinite(g) & np.isfinite(bound) & (most - np.copysign(g, w * g) < bound)
+    return (bound > 0) & (up | down)
 
 
 # ---- random numbers ----

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Random programs of the language, and what NumPy says about them: every operation of its table, under control flow.
 
-    language.py FIRST COUNT [--products] [--ways ref,cpu,emu:sm_80/w4/c,...] [--per-program N] [--tilec tilec] [--keep DIR] [--jobs N]
+    language.py FIRST COUNT [--products] [--ways ref,cpu,emu:sm_80/w4/c,...] [--per-program N] [--tilec tilec] [--keep DIR] [--jobs N] [--used]
 
 Program number s depends on s only. Its values are built from views (any starts, steps, strides), by expressions of the wanted shape and
 type, and changed by loops, branches, functions with early returns, and memory that is written and read back in another shape. While it is
 made it is also run by NumPy; so a program that has gone out of a type's exact values is not written (floats stay small integers).
---products: of large products in loops (language_products.py), on Hopper.
+--products: of large products in loops (language_products.py), on Hopper. --used: how many programs each generator is in.
 A way is DEVICE[/wWARPS][/tSTAGES][/sSEED][/c][/a], as in emu:gfx942/w8/s3/c (s: the seed of --stress-layouts, c: --check, a: under all
 schedules); each program is run in --per-program of them (0: all), which change with the program. What fails is kept with --keep, as a .tile file and its command line.
 Needs NumPy.
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -55,7 +56,9 @@ def said(text):
 
 def run(seed, ways, cx):
     try:
-        text, arrays, want = (Products if cx.products else Maker)(seed).program()
+        maker = (Products if cx.products else Maker)(seed)
+        text, arrays, want = maker.program()
+        cx.used.update(maker.used)
     except Exception:
         return [(seed, "making", traceback.format_exc(limit=-4))]
     bad = []
@@ -67,6 +70,7 @@ def run(seed, ways, cx):
         for n, (t, x) in arrays.items():
             np.save(os.path.join(d, n + ".npy"), saved(t, x))
             base.append(f"{n}=@{d}/{n}.npy")
+        base += maker.words
         for way in ways:
             words = base + words_of(way)
             for n in want:
@@ -106,7 +110,9 @@ def main():
     ap.add_argument("--tilec", default="tilec")
     ap.add_argument("--keep")
     ap.add_argument("--jobs", type=int, default=2)
+    ap.add_argument("--used", dest="used_shown", action="store_true", help="print how many programs each generator is in")
     cx = ap.parse_args()
+    cx.used = Counter()
     ways = cx.ways.split(",") if cx.ways else PRODUCTS if cx.products else WAYS
     jobs = []
     for s in range(cx.first, cx.first + cx.count):
@@ -118,6 +124,8 @@ def main():
             failed += len(bad)
             for seed, way, text in bad:
                 print(f"FAIL {seed} on {way}: {text}", flush=True)
+    for name, count in sorted(cx.used.items()) if cx.used_shown else ():
+        print(f"{count:6} {name}")
     print(f"{cx.count} programs, {sum(len(w) for _, w in jobs) - failed} passed, {failed} failed")
     return bool(failed)
 

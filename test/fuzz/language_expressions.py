@@ -3,6 +3,7 @@ import random
 
 import numpy as np
 from language_values import bf16, bits, BORDER, clamped, F8, FLOATS, INTS, is_int, MOST, ordered, PACKED, STORE, SUM, TABLE, tile_of, to, Value, WILD, window
+from language_words import MAKERS as WORDS, rolled
 
 
 class Expressions:
@@ -11,6 +12,7 @@ class Expressions:
         self.r = random.Random(seed)
         self.np = np.random.default_rng(seed)
         self.params, self.arrays, self.functions = [], {}, []
+        self.words, self.used = [], set()  # of the command line; of the generators
         self.vars, self.count, self.mutable = [], 0, []
         self.depth = 0
         self.programs = self.r.choice([1, 1, 2, 3])
@@ -133,6 +135,10 @@ class Expressions:
             n = r.choice([1, 2, 3])
             name, array = self.view(t, (7, 5, 6)[:n])
             parts = [self.expr("i32", r.choice([shape, shape, ()]) if j else shape, 3) for j in range(n)]
+            vectors = len(shape) == 1 and sum(len(p.shape) for p in parts) > 1  # an outer product, if not of at
+            points, border = vectors or r.random() < .3, r.choice([*BORDER, None, None, None, None])
+            if border:
+                return self.bordered(name, array, t, shape, border, parts, points)
 
             def run(e):
                 at = np.broadcast_arrays(*[p.run(e).astype(np.int64) & 7 for p in parts]) if shape else [int(p.run(e)) & 7 for p in parts]
@@ -141,13 +147,14 @@ class Expressions:
                     return np.zeros(shape, array.dtype)
                 got = array[tuple(np.where(ok, a, 0) for a in at)]
                 return np.where(ok, got, np.zeros((), array.dtype))
-            vectors = len(shape) == 1 and sum(len(p.shape) for p in parts) > 1  # an outer product, if not of at
-            if vectors or r.random() < .3:
+            if points:
                 return Value(f"at({name}, {', '.join(f'{p.text} & 7' for p in parts)})", t, shape, run)
             return Value(f"{name}[{', '.join(f'({p.text} & 7)' for p in parts)}]", t, shape, run)
         name, array = self.view(t, tuple(max(n, 3) for n in shape))
         which = [r.random() < .5 for _ in shape]
         parts = [self.expr(r.choice(["i32", "i64", "u8"]), (n,), 3) if w else None for n, w in zip(shape, which)]
+        if r.random() < .3:
+            return self.bordered(name, array, t, shape, r.choice(list(BORDER)), parts, False)
 
         def run(e):
             index = [(p.run(e).astype(np.int64) & 7) if p else np.arange(n) for p, n in zip(parts, shape)]
@@ -158,6 +165,20 @@ class Expressions:
                 return np.zeros(shape, array.dtype)
             return np.where(ok, array[np.ix_(*[np.minimum(i, m - 1) for i, m in zip(index, array.shape)])], np.zeros((), array.dtype))
         return Value(f"{name}[{', '.join(f'({p.text} & 7)' if p else f'0 +: {n}' for p, n in zip(parts, shape))}]", t, shape, run)
+
+    def bordered(self, name, array, t, shape, border, parts, points):
+        """A load with a border by index tiles, each for its axis (None: a slice of all of it), or by points."""
+        self.used.add("border of points" if points else "border of index tiles")
+        outer = not points and (None in parts or len(shape) == len(parts) and all(len(p.shape) == 1 for p in parts))
+
+        def run(e):
+            at = [(p.run(e) & STORE[p.type](63)).astype(np.int64) - 20 if p else np.arange(n) - 2 for p, n in zip(parts, shape if None in parts else parts)]
+            at = [BORDER[border](np.asarray(i), n) for i, n in zip(at, array.shape)]
+            if array.size == 0:
+                return np.zeros(shape, array.dtype)
+            return array[np.ix_(*at)] if outer else array[tuple(np.broadcast_arrays(*at))].reshape(shape)
+        index = ", ".join(f"cast({p.text} & 63, i32) - 20" if p else f"-2 +: {n}" for p, n in zip(parts, shape if None in parts else parts))
+        return Value(f"load({f'at({name}, {index})' if points else f'{name}[{index}]'}, border = {border})", t, shape, run)
 
     # ---- expressions --------------------------------------------------------------------------------------------------
     def leaf(self, t, shape):
@@ -185,6 +206,7 @@ class Expressions:
             make = r.choice(self.moves if t in F8 else self.makers)
             v = make(self, t, shape, depth + 1)
             if v is not None:
+                self.used.add(make.__name__)
                 return v
         return self.leaf(t, shape)
 
@@ -537,6 +559,6 @@ class Expressions:
         return self.small(v, t) if t != "i32" else v
 
     makers = [arithmetic, arithmetic, shifts, division, unary, extremes, compare, logic, select, casts, transposed, reshaped, flipped, repeated, joined, interleaved, extracted, picked, put, shifted, squeezed,
-              expanded, spread, reduced, reduced, by_function, scanned, sorted_, gathered, counted, product]
+              expanded, spread, reduced, reduced, by_function, scanned, sorted_, gathered, counted, product, *WORDS]
 
-    moves = [select, transposed, reshaped, flipped, repeated, joined, interleaved, extracted, picked, put, shifted, squeezed, expanded, spread, gathered]
+    moves = [select, transposed, reshaped, flipped, repeated, joined, interleaved, extracted, picked, put, shifted, squeezed, expanded, spread, gathered, rolled]

@@ -3,6 +3,8 @@ import re
 
 import numpy as np
 from language_expressions import Expressions
+from language_places import MAKERS as PLACES
+from language_records import MAKERS as RECORDS
 from language_values import bits, clamped, F8, FLOATS, INTS, is_int, SHAPES, slices, STORE, tile_of, Value, window
 
 
@@ -301,6 +303,7 @@ class Maker(Expressions):
         views = []
         text = " ".join([*lines, early.text, first.text, last.text])
         for p in self.params:  # the views that the body uses are passed on
+            p = p.split(" = ")[0]
             n = p.split("[")[0].split()[-1]
             if re.search(rf"\b{n}\b", text):
                 views.append((n, p))
@@ -327,19 +330,23 @@ class Maker(Expressions):
             out = self.pipelined(indent)
         elif self.depth > 3 or k < .3:
             out = self.declare(indent) if k < .5 else self.assign(indent)
-        elif k < .55:
+        elif k < .45:
             out = self.assign(indent)
-        elif k < .7:
+        elif k < .55:
             out = self.branch(indent)
-        elif k < .74:
+        elif k < .58:
             out = self.accumulate(indent)
-        elif k < .77:
+        elif k < .61:
             out = self.pipelined(indent)
-        elif k < .8:
+        elif k < .64:
             out = self.record(indent)
-        elif k < .83:
+        elif k < .67:
             out = self.within(indent)
-        elif k < .9:
+        elif k < .88:
+            make = self.r.choice(PLACES + RECORDS)
+            self.used.add(make.__name__)
+            out = make(self, indent)
+        elif k < .95:
             out = self.loop(indent)
         else:
             out = self.call(indent)
