@@ -24,6 +24,7 @@ enum {
     TL_NEST_ROWS = 4,          /* that are reduced together */
     TL_NEST_ACCUMULATORS = 24, /* vectors of a block of sums of a product */
     TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
+    TL_NEST_STRIDE = 8,        /* vectors of which a load takes every such element */
     TL_NEST_TRANSPOSED = 16,   /* rows of a block that is transposed in registers */
     TL_NEST_AHEAD = 8,         /* rows between what a product asks for and what it reads */
 };
@@ -84,8 +85,9 @@ bool tl_nest_extent(const TlFn *fn, const TlValue *view, uint32_t axis, int64_t 
 bool tl_nest_is_dense(const TlFn *fn, const TlPlace *p, int axis);
 /* Do they along a dimension of the tile? */
 bool tl_nest_is_contiguous(const TlNestAccess *a, int dim);
-/* Is every second element of memory read along it, as real parts of complex numbers are? */
-bool tl_nest_is_every_second(const TlNestAccess *a, int dim);
+/* Is every s-th element of memory read along it, as the real parts of complex numbers are, or the
+ * channels of an image? Then so few vectors that lie side by side have them all. Else 1. */
+int tl_nest_stride(const TlNestAccess *a, int dim);
 TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or stored */
 
 /* ---- where tiles live (nest_place.c) ---- */

@@ -2,7 +2,7 @@
  * with, fewer if an op or an access requires it. */
 #include "codegen/nest/nest.h"
 
-enum { GATHERED = 16 }; /* most lanes of a gather: each is a load of its own */
+enum { GATHERED = 16 };   /* most lanes of a gather: each is a load of its own */
 enum { MOST_DEPTH = 24 }; /* of ops that an index is computed by: recursion */
 
 /* ---- accesses ---- */
@@ -10,8 +10,8 @@ enum { MOST_DEPTH = 24 }; /* of ops that an index is computed by: recursion */
 static bool is_one_number(const TlValue *v)
 {
     uint64_t bits;
-    return tl_value_is_const(v, &bits) || (v->def && v->def->opcode == TL_OP_BROADCAST &&
-                                           tl_in(v->def, 0)->type->rank == 0);
+    return tl_value_is_const(v, &bits) ||
+           (v->def && v->def->opcode == TL_OP_BROADCAST && tl_in(v->def, 0)->type->rank == 0);
 }
 
 /* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then the
@@ -59,8 +59,10 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
     int lane = shape.rank ? tl_nest_form(&shape).lane : 0;
     if (is_view && tl_nest_is_contiguous(a, lane))
         return limit;
-    if (tl_nest_is_every_second(a, lane) && !a->bounds)
-        return at_most(limit, plan->m.vector_bytes / bytes, "every second element", why);
+    int lanes = plan->m.vector_bytes / bytes, stride = tl_nest_stride(a, lane);
+    if (stride > 1 && (stride <= 4 || stride <= lanes / 2))
+        return at_most(limit, lanes, stride == 2 ? "every second element" : "elements a few apart",
+                       why);
     if (!is_view && is_affine(plan, a->place.base, 0))
         return limit;
     if (bytes < 4 || !plan->m.gathers || (!is_view && !a->place.base->type->ptr))
