@@ -7,6 +7,8 @@
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_info.h"
 
+struct TlNests;
+
 /* ---- the machine ---- */
 typedef struct TlNestMachine {
     const TlLlvm *l;  /* its features */
@@ -102,6 +104,8 @@ typedef enum TlNestWay {
     TL_NEST_NUMBERS,     /* elements with the same row-major number */
     TL_NEST_GATHERS,     /* each lane by itself */
     TL_NEST_EXCHANGES,   /* lanes of one vector change places in pairs */
+    TL_NEST_TAKES_ROWS,  /* vectors of other rows, as they are */
+    TL_NEST_SHUFFLES,    /* lanes of two neighbouring vectors */
     TL_NEST_WAYS
 } TlNestWay;
 typedef struct TlNestPlace {
@@ -116,6 +120,25 @@ typedef struct TlNestBuffer {
     uint32_t first, last; /* op positions between which it is needed, both included */
     bool small;           /* no part of scratch: a variable of LLVM's, most often in registers */
 } TlNestBuffer;
+
+/* ---- gathers that move vectors (nest_move.c) ---- */
+/* Element i along the lanes is element start + step * i of the operand; 0 where that is outside,
+ * or, if it wraps, that number modulo the extent: start is inside then, step is 1, the result has
+ * the same extent, and neither has padding. */
+typedef struct TlNestWindow {
+    int64_t start;
+    int step; /* 1, -1 */
+    bool wraps;
+} TlNestWindow;
+typedef struct TlNestMove {
+    int lane;  /* where the lanes are along this dimension */
+    bool rows; /* the axis is another one, and the index the same in all lanes: no window */
+    TlNestWindow window;
+} TlNestMove;
+/* NULL: lane by lane */
+const TlNestMove *tl_nest_move_of(const struct TlNests *plan, const TlOp *gather, int lane);
+/* Elements along d that a vector may be read from, those in the padding included. */
+int64_t tl_nest_readable(const TlType *type, int d);
 
 /* ---- products (nest_product.c, nest_operand.c) ---- */
 /* A loop over the sums of a product (cpu_matmul.c). */
@@ -291,6 +314,7 @@ typedef struct TlNests {
     uint64_t zeroed_bytes;
     TlAxisInfo *axis;
     TlMap access; /* op to TlNestAccess */
+    TlMap moves;          /* GATHER to TlNestMove, where it is one */
     TL_VEC(TlNest *) all; /* in the order of control flow; those of an op are neighbours */
     TlMap first;          /* op to the number of its first one */
     bool streams;         /* some nest does */
@@ -311,6 +335,7 @@ TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n);
 
 /* ---- the passes, in their order ---- */
 void tl_nest_find_accesses(TlNests *plan); /* nest_access.c */
+void tl_nest_find_moves(TlNests *plan);    /* nest_move.c */
 void tl_nest_place(TlNests *plan);         /* nest_place.c: places, buffers, products */
 void tl_nest_find_ways(TlNests *plan);     /* nest_way.c */
 /* nest_build.c: nests, with width and split */
