@@ -39,21 +39,34 @@ TlCpuAccess *tl_cpu_access_of(TlCpuGen *g, const TlOp *op)
     return tl_map_get_ptr(&g->access, op);
 }
 
-/* [lo, hi): the positions j in 0..width-1 with 0 <= start + j < extent. No start overflows. */
-static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start,
-                           LLVMValueRef extent, int32_t width)
+/* How many steps have these elements, of which there is at least one? */
+static LLVMValueRef steps_of(TlCpuGen *g, LLVMValueRef elements, int32_t step)
 {
-    TL_ASSERT(i >= 0 && (uint32_t)i < a->a->place.naxes && width > 0,
-              "a slice of width %d along axis %d", (int)width, i);
+    LLVMValueRef one = tl_gen_int(&g->gen, 1), by = tl_gen_int(&g->gen, step);
+    if (step == 1)
+        return elements;
+    LLVMValueRef last = LLVMBuildSub(g->b, elements, one, "");
+    return LLVMBuildAdd(g->b, LLVMBuildUDiv(g->b, last, by, ""), one, "");
+}
+
+/* [lo, hi): the positions j in 0..width-1 with 0 <= start + j * step < extent. No start
+ * overflows. */
+static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start,
+                           LLVMValueRef extent)
+{
+    TL_ASSERT(i >= 0 && (uint32_t)i < a->a->place.naxes, "axis %d", i);
+    int32_t width = a->a->place.axes[i].width, step = a->a->place.axes[i].step;
+    TL_ASSERT(width > 0 && step > 0, "a slice of width %d by %d", (int)width, (int)step);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), w = tl_gen_int(&g->gen, width);
     a->lo[i] = zero;
     if (a->a->axis[i].may_be_below) {
         LLVMValueRef neg = LLVMBuildNeg(g->b, start, "");
         LLVMValueRef lo =
-            tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
+            tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width * step), w,
+                        steps_of(g, neg, step));
         a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, zero, zero, lo);
     }
-    LLVMValueRef left = LLVMBuildSub(g->b, extent, start, "");
+    LLVMValueRef left = steps_of(g, LLVMBuildSub(g->b, extent, start, ""), step);
     /* If start is so far below 0 that left overflows, lo is width, and hi does not matter. */
     LLVMValueRef hi = tl_gen_pick(&g->gen, LLVMIntUGT, left, w, w, left);
     a->hi[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, extent, zero, hi);
@@ -83,8 +96,8 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     if (!a->a->bounds) {
         a->lo[i] = tl_gen_int(&g->gen, 0);
         a->hi[i] = tl_gen_int(&g->gen, axis->width);
-    } else if (axis->step == 1) {
-        slice_interval(g, a, i, at, a->view->extent[i], axis->width);
+    } else if (axis->step > 0) {
+        slice_interval(g, a, i, at, a->view->extent[i]);
     }
 }
 
@@ -178,6 +191,7 @@ static LLVMValueRef lane_numbers(TlCpuGen *g, const TlCpuAt *at, int dim)
                         tl_gen_iota(&g->gen, g->i64, at->width), "");
 }
 
+/* Positions of a slice that goes backwards. */
 static LLVMValueRef stepped_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
 {
     TL_ASSERT((uint32_t)i < a->a->place.naxes, "axis %d of %u", i, a->a->place.naxes);
@@ -204,7 +218,7 @@ static LLVMValueRef is_between(TlCpuGen *g, LLVMValueRef j, LLVMValueRef lo, LLV
     return LLVMBuildAnd(g->b, above, below, "");
 }
 
-/* Position j of a slice of step 1; NULL: all are inside. */
+/* Position j of a slice; NULL: all are inside. */
 static LLVMValueRef interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
 {
     TL_ASSERT((uint32_t)i < a->a->place.naxes && a->lo[i] && a->hi[i], "no interval of axis %d", i);
@@ -274,8 +288,8 @@ static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
             j = lane_numbers(g, at, dim);
             if (a->a->bounds && !whole && !is_boxed(a, i, at))
                 add_condition(g, &s,
-                              a->a->place.axes[i].step == 1 ? interval_inside(g, a, (int)i, j)
-                                                            : stepped_inside(g, a, (int)i, j));
+                              a->a->place.axes[i].step > 0 ? interval_inside(g, a, (int)i, j)
+                                                           : stepped_inside(g, a, (int)i, j));
         }
         LLVMValueRef part = mul(g, j, tl_gen_splat(&g->gen, a->stride[i], tl_gen_width_of(j)));
         if (tl_gen_width_of(part) > 1)
@@ -346,7 +360,7 @@ static LLVMValueRef outside_value(TlCpuGen *g, const TlCpuAccess *a, const TlTyp
                                   TlCpuAt *at)
 {
     return a->a->place.other ? tl_cpu_eval(g, a->a->place.other, at)
-                          : tl_gen_const(&g->gen, type, 0, at->width);
+                             : tl_gen_const(&g->gen, type, 0, at->width);
 }
 
 TlType tl_cpu_elem_of(const TlType *type)
@@ -432,30 +446,98 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlT
     return tl_cpu_fork_end(g, &f, masked_load(g, elem, s->ptr, mask, other, width, false));
 }
 
-/* Every second element from p on: of two vectors that overlap by one, so that nothing behind the
- * last one is read. */
-static LLVMValueRef load_every_second(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
+/* Every `stride`th element from p on: of so many vectors, the last of which ends with the last
+ * element that is wanted, so that nothing behind it is read. */
+static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width,
+                               int stride)
 {
-    TL_ASSERT(width > 1 && width <= TL_NEST_LANES, "%d lanes", width);
-    LLVMValueRef index[TL_NEST_LANES], last = tl_gen_int(&g->gen, width - 1);
-    LLVMValueRef a = plain_load(g, elem, p, width),
-                 b = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, last), width);
-    for (int i = 0; i < width; i++)
-        index[i] = i32_(g, (uint64_t)(2 * i < width ? 2 * i : 2 * i + 1));
-    return LLVMBuildShuffleVector(g->b, a, b, LLVMConstVector(index, (unsigned)width), "");
+    TL_ASSERT(width > 1 && width <= TL_NEST_LANES && stride > 1, "%d lanes by %d", width, stride);
+    LLVMValueRef index[TL_NEST_LANES], r = NULL;
+    for (int k = 0; k < stride; k++) {
+        int first = k + 1 < stride ? k * width : (width - 1) * stride + 1 - width;
+        LLVMValueRef at = tl_gen_address(&g->gen, elem->dtype, p, tl_gen_int(&g->gen, first)),
+                     v = plain_load(g, elem, at, width);
+        for (int i = 0; i < width; i++) {
+            int from = i * stride; /* among all */
+            index[i] = from < k * width         ? i32_(g, (uint64_t)(k > 1 ? i : from))
+                       : from < (k + 1) * width ? i32_(g, (uint64_t)(width + from - first))
+                                                : LLVMGetUndef(g->i32);
+        }
+        r = r ? LLVMBuildShuffleVector(g->b, r, v, LLVMConstVector(index, (unsigned)width), "") : v;
+    }
+    return r;
+}
+
+/* Lane by lane in a loop, where that is seldom. */
+static LLVMValueRef load_lanes(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    LLVMValueRef none = LLVMGetPoison(tl_gen_vec(tl_gen_elem_type(&g->gen, &elem), at->width)),
+                 last = tl_gen_int(&g->gen, op->out[0]->type->shape[at->lane] - 1);
+    TlCpuLoop lanes;
+    tl_cpu_loop_known(g, &lanes, 0, at->width, 1, 1, &none);
+    TlCpuAt one;
+    tl_cpu_at_under(g, &one, at, at->rank, at->lane, 1);
+    one.whole = false;
+    LLVMValueRef i = LLVMBuildAdd(g->b, at->idx[at->lane], lanes.i, "");
+    one.idx[at->lane] = tl_gen_pick(&g->gen, LLVMIntULT, i, last, i, last);
+    TlCpuSpot s = tl_cpu_spot_at(g, a, &one);
+    LLVMValueRef x = load_element(g, op, a, &s, &one);
+    LLVMValueRef next = LLVMBuildInsertElement(g->b, lanes.carry[0], x, lanes.i, "");
+    tl_cpu_loop_end(g, &lanes, &next);
+    return lanes.carry[0];
+}
+
+/* i1: is one element of the position inside, by lane `lane`? */
+static LLVMValueRef is_lane_inside(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at, int lane)
+{
+    TlCpuAt one = *at;
+    one.width = 1;
+    one.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
+    LLVMValueRef ok = view_spot(g, a, &one).uniform;
+    return ok ? ok : LLVMConstInt(g->i1, 1, 0);
+}
+
+static LLVMValueRef load_apart(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlNestForm form = tl_nest_form(op->out[0]->type);
+    if (tl_gen_elem_bytes(&elem) < 4 || !g->m.gathers)
+        return load_lanes(g, op, a, at);
+    TlCpuSpot s = tl_cpu_spot_at(g, a, at);
+    LLVMValueRef mask =
+        both(g, tl_cpu_lanes_inside(g, &s, at->width), tl_cpu_lane_mask(g, &form, at));
+    return masked_load(g, &elem, s.ptr, mask, outside_value(g, a, &elem, at), at->width, true);
+}
+
+/* A position at which every few elements are taken: all are inside, or each is asked. */
+static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at, int stride)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlNestForm form = tl_nest_form(op->out[0]->type);
+    TlCpuAt first = *at;
+    first.width = 1;
+    LLVMValueRef p = view_spot(g, a, &first).ptr;
+    bool is_padded = form.extent[at->lane] % at->width != 0;
+    if (is_whole(a, at) || (!a->a->bounds && !is_padded))
+        return load_every(g, &elem, p, at->width, stride);
+    LLVMValueRef end = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, at->width), ""),
+                 extent = tl_gen_int(&g->gen, form.extent[at->lane]);
+    LLVMValueRef all = a->a->bounds ? LLVMBuildAnd(g->b, is_lane_inside(g, a, at, 0),
+                                                   is_lane_inside(g, a, at, at->width - 1), "")
+                                    : LLVMBuildICmp(g->b, LLVMIntULE, end, extent, "");
+    TlCpuFork f = tl_cpu_fork(g, all);
+    tl_cpu_fork_else(g, &f, load_every(g, &elem, p, at->width, stride));
+    return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TlCpuAccess *a = tl_cpu_access_of(g, op);
+    int stride = at->width > 1 ? tl_nest_stride(a->a, at->lane) : 1;
+    if (stride > 1)
+        return load_strided(g, op, a, at, stride);
     TlNestForm form = tl_nest_form(op->out[0]->type);
-    if (at->width > 1 && form.extent[at->lane] % at->width == 0 &&
-        tl_nest_is_every_second(a->a, at->lane) && (!a->a->bounds || is_whole(a, at))) {
-        TlCpuAt first = *at;
-        first.width = 1;
-        TlType element = tl_cpu_elem_of(op->out[0]->type);
-        return load_every_second(g, &element, view_spot(g, a, &first).ptr, at->width);
-    }
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width == 1)
         return load_element(g, op, a, &s, at);

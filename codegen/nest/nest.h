@@ -7,6 +7,8 @@
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_info.h"
 
+struct TlNests;
+
 /* ---- the machine ---- */
 typedef struct TlNestMachine {
     const TlLlvm *l;  /* its features */
@@ -24,6 +26,7 @@ enum {
     TL_NEST_ROWS = 4,          /* that are reduced together */
     TL_NEST_ACCUMULATORS = 24, /* vectors of a block of sums of a product */
     TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
+    TL_NEST_STRIDE = 8,        /* vectors of which a load takes every such element */
     TL_NEST_TRANSPOSED = 16,   /* rows of a block that is transposed in registers */
     TL_NEST_AHEAD = 8,         /* rows between what a product asks for and what it reads */
 };
@@ -84,8 +87,9 @@ bool tl_nest_extent(const TlFn *fn, const TlValue *view, uint32_t axis, int64_t 
 bool tl_nest_is_dense(const TlFn *fn, const TlPlace *p, int axis);
 /* Do they along a dimension of the tile? */
 bool tl_nest_is_contiguous(const TlNestAccess *a, int dim);
-/* Is every second element of memory read along it, as real parts of complex numbers are? */
-bool tl_nest_is_every_second(const TlNestAccess *a, int dim);
+/* Is every s-th element of memory read along it, as the real parts of complex numbers are, or the
+ * channels of an image? Then so few vectors that lie side by side have them all. Else 1. */
+int tl_nest_stride(const TlNestAccess *a, int dim);
 TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or stored */
 
 /* ---- where tiles live (nest_place.c) ---- */
@@ -100,6 +104,8 @@ typedef enum TlNestWay {
     TL_NEST_NUMBERS,     /* elements with the same row-major number */
     TL_NEST_GATHERS,     /* each lane by itself */
     TL_NEST_EXCHANGES,   /* lanes of one vector change places in pairs */
+    TL_NEST_TAKES_ROWS,  /* vectors of other rows, as they are */
+    TL_NEST_SHUFFLES,    /* lanes of two neighbouring vectors */
     TL_NEST_WAYS
 } TlNestWay;
 typedef struct TlNestPlace {
@@ -114,6 +120,25 @@ typedef struct TlNestBuffer {
     uint32_t first, last; /* op positions between which it is needed, both included */
     bool small;           /* no part of scratch: a variable of LLVM's, most often in registers */
 } TlNestBuffer;
+
+/* ---- gathers that move vectors (nest_move.c) ---- */
+/* Element i along the lanes is element start + step * i of the operand; 0 where that is outside,
+ * or, if it wraps, that number modulo the extent: start is inside then, step is 1, the result has
+ * the same extent, and neither has padding. */
+typedef struct TlNestWindow {
+    int64_t start;
+    int step; /* 1, -1 */
+    bool wraps;
+} TlNestWindow;
+typedef struct TlNestMove {
+    int lane;  /* where the lanes are along this dimension */
+    bool rows; /* the axis is another one, and the index the same in all lanes: no window */
+    TlNestWindow window;
+} TlNestMove;
+/* NULL: lane by lane */
+const TlNestMove *tl_nest_move_of(const struct TlNests *plan, const TlOp *gather, int lane);
+/* Elements along d that a vector may be read from, those in the padding included. */
+int64_t tl_nest_readable(const TlType *type, int d);
 
 /* ---- products (nest_product.c, nest_operand.c) ---- */
 /* A loop over the sums of a product (cpu_matmul.c). */
@@ -289,6 +314,7 @@ typedef struct TlNests {
     uint64_t zeroed_bytes;
     TlAxisInfo *axis;
     TlMap access; /* op to TlNestAccess */
+    TlMap moves;          /* GATHER to TlNestMove, where it is one */
     TL_VEC(TlNest *) all; /* in the order of control flow; those of an op are neighbours */
     TlMap first;          /* op to the number of its first one */
     bool streams;         /* some nest does */
@@ -309,6 +335,7 @@ TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n);
 
 /* ---- the passes, in their order ---- */
 void tl_nest_find_accesses(TlNests *plan); /* nest_access.c */
+void tl_nest_find_moves(TlNests *plan);    /* nest_move.c */
 void tl_nest_place(TlNests *plan);         /* nest_place.c: places, buffers, products */
 void tl_nest_find_ways(TlNests *plan);     /* nest_way.c */
 /* nest_build.c: nests, with width and split */

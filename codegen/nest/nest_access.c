@@ -84,7 +84,7 @@ static int64_t stride_of(const TlFn *fn, const TlValue *view, uint32_t axis)
 
 /* ---- what is known ---- */
 
-/* Which positions of a slice of step 1 are inside, or whether a scalar index is. */
+/* Which positions of a slice are inside, or whether a scalar index is. */
 static void find_interval(const TlFn *fn, TlNestAccess *a, uint32_t i)
 {
     const TlAxis *axis = &a->place.axes[i];
@@ -103,9 +103,10 @@ static void find_interval(const TlFn *fn, TlNestAccess *a, uint32_t i)
         x->hi = start >= 0 && start < extent;
         return;
     }
-    x->lo = start >= 0 ? 0 : start <= -(TlWideInt)axis->width ? axis->width : (int64_t)-start;
-    x->hi = start >= extent ? 0 : extent - start < axis->width ? (int64_t)(extent - start)
-                                                               : axis->width;
+    TlWideInt lo = start >= 0 ? 0 : (-start + axis->step - 1) / axis->step,
+              hi = start >= extent ? 0 : (extent - start + axis->step - 1) / axis->step;
+    x->lo = lo < axis->width ? (int64_t)lo : axis->width;
+    x->hi = hi < axis->width ? (int64_t)hi : axis->width;
 }
 
 static void find_axis(const TlNests *plan, TlNestAccess *a, uint32_t i)
@@ -118,10 +119,10 @@ static void find_axis(const TlNests *plan, TlNestAccess *a, uint32_t i)
         return;
     if (axis->kind == TL_AXIS_SLICE) {
         x->stride *= axis->step;
+        a->has_interval &= !a->bounds || axis->step > 0;
         x->may_be_below = tl_axis_facts(plan->axis, a->place.index[i].value)->lo < 0;
-        a->has_interval &= !a->bounds || axis->step == 1;
     }
-    if (axis->kind == TL_AXIS_SCALAR || !a->bounds || axis->step == 1)
+    if (axis->kind == TL_AXIS_SCALAR || !a->bounds || axis->step > 0)
         find_interval(plan->fn, a, i);
 }
 
@@ -158,32 +159,31 @@ bool tl_nest_is_contiguous(const TlNestAccess *a, int dim)
         bool in_lane = a->axis[i].dim == dim;
         if (axis->kind == TL_AXIS_TILE && a->place.pointwise)
             in_lane = dim < a->place.index[i].value->type->rank;
-        if (in_lane &&
-            (axis->kind != TL_AXIS_SLICE || axis->step != 1 || a->axis[i].stride != 1))
+        if (in_lane && (axis->kind != TL_AXIS_SLICE || axis->step != 1 || a->axis[i].stride != 1))
             return false;
     }
     return true;
 }
 
-bool tl_nest_is_every_second(const TlNestAccess *a, int dim)
+int tl_nest_stride(const TlNestAccess *a, int dim)
 {
-    bool second = false;
-    if (!a->place.axes || !a->loads || a->place.mask)
-        return false;
+    int64_t stride = 1;
+    if (!a->place.axes || !a->loads || a->place.mask || a->asks ||
+        tl_dtype_bits(a->place.base->type->dtype) < 8)
+        return 1;
     for (uint32_t i = 0; i < a->place.naxes; i++) {
         if (a->place.axes[i].kind == TL_AXIS_TILE)
-            return false;
+            return 1;
         if (a->place.axes[i].kind == TL_AXIS_SLICE && a->axis[i].dim == dim)
-            second = a->axis[i].stride == 2;
+            stride = a->axis[i].stride;
     }
-    return second;
+    return stride > 1 && stride <= TL_NEST_STRIDE ? (int)stride : 1;
 }
 
 TlType tl_nest_accessed(const TlNestAccess *a)
 {
-    TlType t = {.kind = TL_TILE,
-                .dtype = a->place.base->type->dtype,
-                .rank = (uint8_t)a->place.rank};
+    TlType t = {
+        .kind = TL_TILE, .dtype = a->place.base->type->dtype, .rank = (uint8_t)a->place.rank};
     for (int d = 0; d < a->place.rank; d++)
         t.shape[d] = a->place.shape[d];
     return t;

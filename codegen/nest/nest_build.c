@@ -232,11 +232,13 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     TlNests *plan = TL_NEW(arena, TlNests);
     *plan = (TlNests){.fn = fn, .arena = arena, .m = *m, .check = check};
-    TlMap *maps[] = {&plan->extra, &plan->products, &plan->fused, &plan->access, &plan->first};
+    TlMap *maps[] = {&plan->extra,  &plan->products, &plan->fused,
+                     &plan->access, &plan->moves,    &plan->first};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], arena);
     plan->axis = tl_axis_info(fn, arena);
     tl_nest_find_accesses(plan);
+    tl_nest_find_moves(plan);
     tl_nest_place(plan);
     tl_nest_find_ways(plan);
     build_block(plan, fn->body);

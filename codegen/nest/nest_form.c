@@ -54,6 +54,13 @@ int tl_nest_fit_width(int64_t padded, int width)
     return width;
 }
 
+int64_t tl_nest_readable(const TlType *type, int d)
+{
+    TL_ASSERT(d >= 0 && d < type->rank, "axis %d of %d", d, (int)type->rank);
+    TlNestForm f = tl_nest_form(type);
+    return f.lane == d ? f.padded[d] : f.extent[d];
+}
+
 /* ---- ops that move elements ---- */
 
 bool tl_nest_is_renaming(const TlOp *op)

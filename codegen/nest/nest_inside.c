@@ -84,6 +84,7 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlM
         return;
     }
     bool same = true; /* the operand has the lanes, too, or is the same in all of them */
+    TlNestWay way = plan->place[op->out[0]->id].way;
     if (op->opcode == TL_OP_BROADCAST)
         lane = lane >= 0 && from->rank && from->shape[lane] != 1 ? lane : -1;
     else if (op->opcode == TL_OP_EXPAND)
@@ -93,7 +94,8 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlM
     else if (op->opcode != TL_OP_CONVERT)
         same = tl_op_info(op->opcode)->flags & F_ELEM;
     n->differs |= !same && op->opcode != TL_OP_CONST && lane >= 0;
-    for (uint32_t i = 0; i < op->nin; i++)
+    same |= way == TL_NEST_TAKES_ROWS && lane == tl_nest_form(op->out[0]->type).lane;
+    for (uint32_t i = 0; i < (way == TL_NEST_SHUFFLES ? 1 : op->nin); i++)
         add_value(plan, n, tl_in(op, i), same ? lane : -1, seen);
 }
 

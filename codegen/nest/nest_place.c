@@ -338,6 +338,15 @@ static bool may_repeat(const Placer *p, const TlOp *broadcast)
            times <= (tl_nest_keeps_lanes(broadcast) ? FEW_TIMES : FEW_TIMES * lanes);
 }
 
+/* Is computing what a gather moves, vector by vector, less than filling a home and reading it? */
+static bool may_move(const Placer *p, const TlOp *gather)
+{
+    const TlNestMove *m = tl_nest_move_of(p->plan, gather, tl_nest_form(gather->out[0]->type).lane);
+    const TlOp *root = p->root[gather->out[0]->id];
+    return m && root && (root->opcode == TL_OP_STORE || root->opcode == TL_OP_REDUCE) &&
+           !p->plan->check && p->work[tl_in(gather, 0)->id] <= (m->rows ? FEW_WORK : FEW_WORK / 2);
+}
+
 /* Does this use evaluate the operand more than once per element, or in another order than the
  * root's? */
 static bool use_needs_home(const Placer *p, const TlUse *use)
@@ -358,7 +367,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
         return true;
     uint32_t k = (uint32_t)(use - op->in);
     if (op->opcode == TL_OP_GATHER)
-        return k == 0;
+        return k == 0 && !may_move(p, op);
     if (tl_attr(op, TL_ATTR_AXES) && k >= 1 && k <= tl_attr(op, TL_ATTR_AXES)->n)
         return true; /* index tiles */
     return false;

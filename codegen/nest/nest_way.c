@@ -57,8 +57,11 @@ void tl_nest_find_ways(TlNests *plan)
             place->way = way_of_reshape(plan, op);
         if (op->opcode != TL_OP_GATHER)
             continue;
+        const TlNestMove *m = tl_nest_move_of(plan, op, tl_nest_form(op->out[0]->type).lane);
         place->partner = partner_of(tl_in(op, 1), (int)tl_attr_int(op, TL_ATTR_AXIS, 0));
-        place->way = place->partner ? TL_NEST_EXCHANGES : TL_NEST_GATHERS;
+        place->way = m                ? m->rows ? TL_NEST_TAKES_ROWS : TL_NEST_SHUFFLES
+                     : place->partner ? TL_NEST_EXCHANGES
+                                      : TL_NEST_GATHERS;
     }
 }
 

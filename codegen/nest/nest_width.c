@@ -2,7 +2,7 @@
  * with, fewer if an op or an access requires it. */
 #include "codegen/nest/nest.h"
 
-enum { GATHERED = 16 }; /* most lanes of a gather: each is a load of its own */
+enum { GATHERED = 16 };   /* most lanes of a gather: each is a load of its own */
 enum { MOST_DEPTH = 24 }; /* of ops that an index is computed by: recursion */
 
 /* ---- accesses ---- */
@@ -10,8 +10,8 @@ enum { MOST_DEPTH = 24 }; /* of ops that an index is computed by: recursion */
 static bool is_one_number(const TlValue *v)
 {
     uint64_t bits;
-    return tl_value_is_const(v, &bits) || (v->def && v->def->opcode == TL_OP_BROADCAST &&
-                                           tl_in(v->def, 0)->type->rank == 0);
+    return tl_value_is_const(v, &bits) ||
+           (v->def && v->def->opcode == TL_OP_BROADCAST && tl_in(v->def, 0)->type->rank == 0);
 }
 
 /* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then the
@@ -59,8 +59,10 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
     int lane = shape.rank ? tl_nest_form(&shape).lane : 0;
     if (is_view && tl_nest_is_contiguous(a, lane))
         return limit;
-    if (tl_nest_is_every_second(a, lane) && !a->bounds)
-        return at_most(limit, plan->m.vector_bytes / bytes, "every second element", why);
+    int lanes = plan->m.vector_bytes / bytes, stride = tl_nest_stride(a, lane);
+    if (stride > 1 && (stride <= 4 || stride <= lanes / 2))
+        return at_most(limit, lanes, stride == 2 ? "every second element" : "elements a few apart",
+                       why);
     if (!is_view && is_affine(plan, a->place.base, 0))
         return limit;
     if (bytes < 4 || !plan->m.gathers || (!is_view && !a->place.base->type->ptr))
@@ -83,6 +85,20 @@ int tl_nest_transpose_width(const TlNests *plan, TlDtype dtype)
 
 /* ---- values ---- */
 
+static int width_of_gather(const TlNests *plan, const TlOp *op, int limit, const char **why)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    int lane = tl_nest_form(to).lane;
+    const TlNestMove *m = tl_nest_move_of(plan, op, lane);
+    if (!m || plan->check)
+        return at_most(limit, GATHERED, "a gather", why);
+    if (m->rows)
+        return limit;
+    int lanes = plan->m.vector_bytes / (int)tl_gen_elem_bytes(to);
+    int64_t room = m->window.wraps ? from->shape[lane] : tl_nest_readable(from, lane);
+    return at_most(limit, tl_nest_fit_width(room, lanes < limit ? lanes : limit), "a shuffle", why);
+}
+
 static int width_of_op(const TlNests *plan, const TlOp *op, int limit, const char **why)
 {
     TL_ASSERT(limit > 0, "%d lanes at most", limit);
@@ -91,7 +107,7 @@ static int width_of_op(const TlNests *plan, const TlOp *op, int limit, const cha
     if (tl_gen_op_is_scalar_only(plan->fn, op))
         return at_most(limit, 1, "an op on scalars", why);
     if (op->opcode == TL_OP_GATHER)
-        return at_most(limit, GATHERED, "a gather", why);
+        return width_of_gather(plan, op, limit, why);
     bool regroups = op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP;
     if (regroups && !plan->check && tl_nest_joins(op))
         return at_most(limit, tl_nest_join_width(op, limit), "a reshape", why);
@@ -120,7 +136,9 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlM
     limit = width_of_op(plan, v->def, limit, why);
     if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
         return limit; /* the operand is evaluated one element at a time */
-    for (uint32_t i = 0; i < v->def->nin && limit > 1; i++)
+    /* the index of a gather that shuffles is not computed */
+    bool shuffles = plan->place[v->id].way == TL_NEST_SHUFFLES && !plan->check;
+    for (uint32_t i = 0; i < (shuffles ? 1 : v->def->nin) && limit > 1; i++)
         limit = chain_width(plan, tl_in(v->def, i), limit, false, seen, why);
     return limit;
 }

@@ -1,0 +1,128 @@
+"""Movement by whole vectors: parts, turns, reversals and shifts of tiles longer than a vector.
+
+Of what memory holds and of what is computed, along the lanes and across them, in reductions, in place.
+"""
+import numpy as np
+
+from rows import row
+from values import Arr, exact, is_float, poison, random_bits, store
+
+
+def values(t, seed, *shape):
+    if not is_float(t):
+        return random_bits(t, seed, *shape)
+    return Arr(t, store(np.random.default_rng(seed).integers(-200, 200, shape) / 4, t))
+
+
+def shifted(x, n, fill=0):
+    """x[i - n] along the first axis."""
+    at = np.arange(len(x)) - n
+    inside = (at >= 0) & (at < len(x))
+    at = np.where(inside, at, 0)
+    return np.where(inside.reshape(-1, *[1] * (x.ndim - 1)), x[at], np.array(fill).astype(x.dtype))
+
+
+DISTANCES = (0, 1, -1, 3, 15, 16, -16, 17, 63, 64, -65, 200, -255, 256, 300)
+N = 256
+for k, t in enumerate(("u8", "i16", "f32", "f64", "i64")):
+    stores = "\n".join(f"    y[{i}, 0 +: {N}] = shift(v, 0, {d}, 5);" for i, d in enumerate(DISTANCES))
+    row(
+        f"windows_shift_{t}", f"""
+kernel k(const {t} x[N], {t} y[R, N])
+    grid(1)
+{{
+    auto v = x[0 +: {N}];
+{stores}
+}}
+""", {"x": values(t, k, N - 3), "y": poison(t, len(DISTANCES), N - 3)},
+        lambda a: (lambda x: {"y": exact(np.stack([shifted(x, d, 5)[:N - 3] for d in DISTANCES]))})(np.concatenate(
+            (a["x"], np.zeros(3, a["x"].dtype)))))
+    row(
+        f"windows_{t}", f"""
+kernel k(const {t} x[N], {t} f[N], {t} g[M], {t} r[N], {t} q[N], {t} c[N], {t} e[P], {t} s[N])
+    grid(2)
+{{
+    int p = pid(0) * 256;
+    auto v = x[p +: 256];
+    f[p +: 256] = flip(v, 0);
+    g[pid(0) * 100 +: 100] = flip(x[p +: 100], 0);
+    r[p +: 256] = roll(v, 0, 1);
+    q[p +: 256] = roll(v, 0, -77);
+    c[p +: 256] = cat(extract(v, 48 +: 208), extract(v, 0 +: 48), 0);
+    e[pid(0) * 101 +: 101] = flip(extract(v, 7 +: 101), 0);
+    s[p +: 256] = flip(shift(flip(roll(v, 0, 9), 0), 0, 20), 0);
+}}
+""", {
+            "x": values(t, 10 + k, 512),
+            **{n: poison(t, m)
+               for n, m in dict(f=512, g=200, r=512, q=512, c=512, e=202, s=512).items()}
+        }, lambda a: both(a["x"]))
+
+
+def both(x):
+    parts = [x[:256], x[256:]]
+
+    def of(f):
+        return exact(np.concatenate([f(v) for v in parts]))
+
+    return {
+        "f": of(lambda v: v[::-1]),
+        "g": of(lambda v: v[:100][::-1]),
+        "r": of(lambda v: np.roll(v, 1)),
+        "q": of(lambda v: np.roll(v, -77)),
+        "c": of(lambda v: np.concatenate((v[48:], v[:48]))),
+        "e": of(lambda v: v[7:108][::-1]),
+        "s": of(lambda v: shifted(np.roll(v, 9)[::-1], 20)[::-1]),
+    }
+
+
+# Computed values, carried ones, those of arrays that are stored to; reductions; indices that only the run knows; the
+# array's end.
+row(
+    "windows_of_values", """
+kernel k(const i32 x[N], i32 z[N], i32 d[N], i32 s[1], i32 m[H], i32 w[H, W], const i32 a[H, W], int n)
+    grid(1)
+{
+    auto v = x[0 +: 256];
+    auto u = v * 3 + 1;
+    d[0 +: 256] = shift(u, 0, 1) - 2 * u + shift(u, 0, -1);
+    s[0] = sum(v * shift(v, 0, 2));
+    for (int i : range(3)) v = v + shift(v, 0, 1) - flip(v, 0);
+    z[0 +: 256] += v;
+    z[0 +: 256] = shift(z[0 +: 256], 0, 1);
+    auto b = a[0 +: 8, 0 +: 64];
+    m[0 +: 8] = sum(shift(b, 0, n) * roll(b, 0, 3), axis = 1);
+    auto other = broadcast(col((iota(8) * 5 + n) % 8), 8, 64);
+    w[0 +: 8, 0 +: 64] = gather(b, other, 0) + shift(b, 0, 1, -7) + shift(b, 1, 1);
+}
+""", {
+        "x": Arr("i32",
+                 np.arange(251, dtype=np.int32) % 17 - 5),
+        "z": Arr("i32", np.arange(251, dtype=np.int32)),
+        "d": poison("i32", 251),
+        "s": poison("i32", 1),
+        "m": poison("i32", 7),
+        "w": poison("i32", 7, 61),
+        "a": Arr("i32",
+                 np.random.default_rng(1).integers(-99, 99, (7, 61)).astype(np.int32)),
+        "n": 2
+    }, lambda a: of_values(a))
+
+
+def of_values(a):
+    v = np.zeros(256, np.int32)
+    v[:251] = a["x"]
+    b = np.zeros((8, 64), np.int32)
+    b[:7, :61] = a["a"]
+    u = v * 3 + 1
+    d = shifted(u, 1) - 2 * u + shifted(u, -1)
+    s = np.array([(v * shifted(v, 2)).sum()], np.int32)
+    for _ in range(3):
+        v = v + shifted(v, 1) - v[::-1]
+    z = np.zeros(256, np.int32)
+    z[:251] = a["z"] + v[:251]
+    m = (shifted(b, 2) * np.roll(b, 3, 0)).sum(1).astype(np.int32)
+    w = b[(np.arange(8) * 5 + 2) % 8] + shifted(b, 1, -7) + shifted(b.T, 1).T
+    return {
+        "z": exact(shifted(z, 1)[:251]), "d": exact(d[:251]), "s": exact(s), "m": exact(m[:7]), "w": exact(w[:7, :61])
+    }
