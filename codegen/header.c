@@ -16,9 +16,12 @@
  * A name that C or C++ reserves, or that the function needs itself, gets trailing underscores
  * until it is free. */
 #include "codegen/header.h"
+#include "ir/numeric.h"
 #include "ir/support/ascii.h"
+#include "ir/support/number.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 const char *tl_image_name(TlArena *arena, const tilec_options *o, const char *source)
@@ -229,6 +232,24 @@ static bool is_first(const Header *h, const TlKernelInfo *info, uint32_t i)
     return i == 0 || end_of(h, info, i - 1, 0) == i;
 }
 
+/* Of a parameter's default, which may be none: a constant of C and C++ for an assignment. */
+static const char *c_value(TlArena *arena, const TlParam *p)
+{
+    bool is_float = p->dtype == TL_F32 || p->dtype == TL_F64; /* others are bits in C */
+    double x = is_float ? tl_bits_to_double(p->dtype, p->value) : 0;
+    if (!is_float && tl_is_signed(p->dtype) && !tl_is_float(p->dtype)) {
+        long long n = tl_bits_to_int(p->dtype, p->value);
+        return tl_format(arena, n == INT64_MIN ? "%lldLL - 1" : "%lld", n + (n == INT64_MIN));
+    }
+    if (!is_float)
+        return tl_format(arena, "%lluu", (unsigned long long)p->value);
+    if (isnan(x) || isinf(x)) /* of math.h */
+        return isnan(x) ? "NAN" : x < 0 ? "-INFINITY" : "INFINITY";
+    const char *text = p->dtype == TL_F32 ? TL_NUMBER("%.9g", x) : TL_NUMBER("%.17g", x);
+    return tl_format(arena, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0",
+                     p->dtype == TL_F32 ? "f" : "");
+}
+
 /* The struct of params [i, end), whose name is the k-th of `of`; those inside it first. Other
  * headers may have it, too. */
 static void write_type(const Header *h, const TlKernelInfo *info, uint32_t i, uint32_t k)
@@ -239,23 +260,33 @@ static void write_type(const Header *h, const TlKernelInfo *info, uint32_t i, ui
     for (uint32_t at = i; at < end; at = end_of(h, info, at, k + 1))
         if (word_of(h->arena, info->params.data[at].of, k + 1))
             write_type(h, info, at, k + 1);
-    TlSbuf fields;
+    TlSbuf fields, values;
     tl_sbuf_init(&fields, h->arena);
+    tl_sbuf_init(&values, h->arena);
     for (uint32_t at = i; at < end; at = end_of(h, info, at, k + 1)) {
         const TlParam *f = &info->params.data[at];
         const char *inner = word_of(h->arena, f->of, k + 1),
                    *name = c_field(h->arena, word_of(h->arena, f->name, k + 1));
-        if (inner)
+        if (inner) {
             tl_sbuf_putf(&fields, "    struct %s%s %s;\n", h->prefix, inner, name);
-        else
+            tl_sbuf_putf(&values, "    s.%s = %s%s_defaults();\n", name, h->prefix, inner);
+        } else {
             tl_sbuf_putf(&fields, "    %s %s;\n", c_type(f->dtype), name);
+            tl_sbuf_putf(&values, "    s.%s = %s;\n", name, c_value(h->arena, f));
+        }
     }
     const char *guard = tl_format(h->arena, "TILE_STRUCT_%s%s", h->prefix, type);
-    unsigned id = (unsigned)tl_hash(fields.text, fields.len, 0);
-    tl_sbuf_putf(h->out, "#ifndef %s\n#define %s 0x%08x\nstruct %s%s {\n%s};\n", guard, guard, id,
-                 h->prefix, type, fields.text);
+    unsigned id = (unsigned)tl_hash(values.text, values.len, tl_hash(fields.text, fields.len, 0));
+    tl_sbuf_putf(h->out, "#ifndef %s\n#define %s 0x%08x\n", guard, guard, id);
+    if (strstr(values.text, "INFINITY") || strstr(values.text, "NAN"))
+        tl_sbuf_puts(h->out, "#include <math.h>\n");
+    tl_sbuf_putf(h->out, "struct %s%s {\n%s};\n", h->prefix, type, fields.text);
+    tl_sbuf_putf(h->out, "/* The defaults of its fields; 0 where there is none. */\n"
+                         "static inline struct %s%s %s%s_defaults(void)\n{\n    struct %s%s s;\n",
+                 h->prefix, type, h->prefix, type, h->prefix, type);
+    tl_sbuf_putf(h->out, "%s    return s;\n}\n", values.text);
     tl_sbuf_putf(h->out, "#elif %s != 0x%08x\n", guard, id);
-    tl_sbuf_putf(h->out, "#error another header has a struct %s%s of other fields: use --prefix\n",
+    tl_sbuf_putf(h->out, "#error another header has another struct %s%s: use --prefix\n",
                  h->prefix, type);
     tl_sbuf_puts(h->out, "#endif\n");
 }
