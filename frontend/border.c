@@ -5,7 +5,7 @@
  *     else                                          a gather at mapped positions
  *
  * Index tiles are mapped in both arms; where there is nothing else, there is one load. Along an
- * extent of 0 no position is inside: the gather tests bounds and gives 0.
+ * extent of 0 no position is inside (edge gives -1): the gather tests bounds and gives 0.
  *
  * With E the extent, P the period, r the magnitude modulo P (of x, or of ~x below 0, so that no
  * number overflows):
@@ -58,11 +58,11 @@ static TlDtype working_dtype(TlDtype d)
     return tl_dtype_bits(d) > 32 ? TL_U64 : tl_dtype_bits(d) == 32 ? TL_U32 : TL_I32;
 }
 
-/* A scalar in i64, at least 0, in type d: its greatest number stands for all greater ones. */
+/* A scalar in i64 in type d: its greatest number stands for all greater ones. */
 static TlValue *bounded(TlSema *s, TlValue *x, TlDtype d)
 {
     int64_t most = d == TL_I32 ? INT32_MAX : d == TL_U32 ? UINT32_MAX : INT64_MAX;
-    return tl_cast(&s->b, with(s, TL_OP_MIN, with(s, TL_OP_MAX, x, 0), most), d);
+    return tl_cast(&s->b, most < INT64_MAX ? with(s, TL_OP_MIN, x, most) : x, d);
 }
 
 static TlValue *period_of(TlSema *s, TlBorder border, TlValue *extent)

@@ -27,6 +27,18 @@ const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t 
     return &fn->info->params.data[view->index].extent[axis];
 }
 
+bool tl_axis_pid_inside(const TlFn *fn, const TlOp *pid, const TlValue *view, uint32_t axis)
+{
+    const TlKernelInfo *k = fn->info;
+    int64_t grid = tl_attr_int(pid, TL_ATTR_AXIS, 0);
+    const TlDim *extent = tl_axis_param_extent(fn, view, axis);
+    if (!extent || !k->promise.grid || grid >= k->grid.len || extent->kind != TILE_DIM_SYM)
+        return false;
+    const TlHostExpr *e = &k->exprs.data[k->grid.data[grid]];
+    return e->code.len == 1 && e->code.data[0].op == TILE_HX_SYM &&
+           e->code.data[0].imm == extent->value;
+}
+
 bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *view, uint32_t axis)
 {
     TL_ASSERT(view->type->kind == TL_VIEW && axis < view->type->rank,

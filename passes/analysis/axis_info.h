@@ -83,6 +83,8 @@ const TlValue *tl_axis_plain(const TlAxisInfo *a, const TlValue *v);
 bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *view, uint32_t axis);
 /* NULL: no parameter. */
 const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t axis);
+/* Is the pid below the extent for sure: by the clause, if the launch's grid is the clause's? */
+bool tl_axis_pid_inside(const TlFn *fn, const TlOp *pid, const TlValue *view, uint32_t axis);
 /* Is the view's extent on the axis below 2^31 for sure? Its stride there, from 0 on? */
 bool tl_view_is_short(const TlAxisInfo *a, const TlValue *view, int axis);
 bool tl_view_has_short_stride(const TlAxisInfo *a, const TlValue *view, int axis);

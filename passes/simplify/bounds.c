@@ -101,18 +101,6 @@ static bool loop_index_inside(const Bounds *b, const TlPlace *p, uint32_t i, con
            (whole && tl_axis_is_extent(b->axis, whole, p->base, i));
 }
 
-static bool pid_inside(const Bounds *b, const TlPlace *p, uint32_t i, const TlOp *pid)
-{
-    const TlKernelInfo *k = b->fn->info;
-    int64_t axis = tl_attr_int(pid, TL_ATTR_AXIS, 0);
-    const TlDim *extent = tl_axis_param_extent(b->fn, p->base, i);
-    if (!extent || !k->promise.grid || axis >= k->grid.len || extent->kind != TILE_DIM_SYM)
-        return false;
-    const TlHostExpr *e = &k->exprs.data[k->grid.data[axis]];
-    return e->code.len == 1 && e->code.data[0].op == TILE_HX_SYM &&
-           e->code.data[0].imm == extent->value;
-}
-
 static bool slice_inside(const Bounds *b, const TlPlace *p, uint32_t i, const TlOp *loop)
 {
     const TlValue *whole = loop == b->peeling ? tl_in(loop, 1) : whole_bound(b, loop);
@@ -134,7 +122,8 @@ static bool axis_inside(const Bounds *b, const TlPlace *p, const TlViewFacts *v,
         return loop && slice_inside(b, p, i, loop);
     if (loop)
         return loop_index_inside(b, p, i, loop);
-    return index->def && index->def->opcode == TL_OP_PID && pid_inside(b, p, i, index->def);
+    return index->def && index->def->opcode == TL_OP_PID &&
+           tl_axis_pid_inside(b->fn, index->def, p->base, i);
 }
 
 static bool is_candidate(const TlOp *op)

@@ -1,5 +1,6 @@
 /* Rules of canonicalize for shapes, casts, pointers and views, and for the masks of memory ops. */
 #include "ir/numeric.h"
+#include "passes/analysis/axis_info.h"
 #include "passes/simplify/canon.h"
 #include <string.h>
 
@@ -198,10 +199,16 @@ static TlValue *rule_ptr_add(Canon *c)
     return canon_is_const(canon_in(c, 1), &bits) && bits == 0 ? canon_in(c, 0) : NULL;
 }
 
+/* The extent that made the view, or the number that the launch demands. */
 static TlValue *rule_extent(Canon *c)
 {
+    uint32_t axis = (uint32_t)tl_attr_int(c->op, TL_ATTR_AXIS, 0);
     TlOp *view = canon_def(canon_in(c, 0), TL_OP_VIEW);
-    return view ? tl_in(view, 1 + (uint32_t)tl_attr_int(c->op, TL_ATTR_AXIS, 0)) : NULL;
+    if (view)
+        return tl_in(view, 1 + axis);
+    const TlDim *extent = tl_axis_param_extent(c->fn, canon_in(c, 0), axis);
+    bool is_number = extent && extent->kind == TILE_DIM_CONST;
+    return is_number ? canon_const(c, (uint64_t)extent->value) : NULL;
 }
 
 static TlValue *rule_stride(Canon *c)
