@@ -116,6 +116,29 @@ static void store_shared_where(TlLeafCall *call, LLVMValueRef address, LLVMValue
 
 /* ---- atomics ---- */
 
+/* site, offset, pred, value */
+static void add_shared(TlLeafCall *call)
+{
+    LLVMValueRef *x = call->args;
+    if (tl_leaf_is_false(x[2]))
+        return;
+    LLVMValueRef args[3] = {tl_leaf_shared(call, x[1]), x[2], x[3]};
+    bool is_new;
+    tl_leaf_helper(call, "tl.adds", call->void_, args, 3, &is_new);
+    if (is_new)
+        tl_sbuf_putf(call->prelude,
+                     "define void @tl.adds(ptr addrspace(3) %%p, i1 %%pred, i32 %%x) "
+                     "alwaysinline {\n"
+                     "  br i1 %%pred, label %%do, label %%end\n"
+                     "do:\n"
+                     "  %%old = atomicrmw add ptr addrspace(3) %%p, i32 %%x "
+                     "syncscope(\"workgroup\") monotonic\n"
+                     "  br label %%end\n"
+                     "end:\n"
+                     "  ret void\n"
+                     "}\n");
+}
+
 static const char *const SCOPES[] = {[TL_SCOPE_BLOCK] = "syncscope(\"workgroup\") ",
                                      [TL_SCOPE_DEVICE] = "syncscope(\"agent\") ",
                                      [TL_SCOPE_SYSTEM] = ""};
@@ -427,6 +450,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_STB: tl_amd_store_buffer(call); return NULL;
     case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);
     case TL_LEAF_FAMILY_STS: tl_leaf_store_shared(call, store_shared_where); return NULL;
+    case TL_LEAF_FAMILY_ADDS: add_shared(call); return NULL;
     case TL_LEAF_FAMILY_ATOM: return atomic(call);
     case TL_LEAF_FAMILY_FAIL:
     case TL_LEAF_FAMILY_OUTSIDE:

@@ -111,8 +111,7 @@ static LLVMValueRef shared_of_amd(TlLeafCall *call, LLVMValueRef offset)
     return LLVMBuildInBoundsGEP2(call->b, call->i8, base, &at, 1, "");
 }
 
-/* `ptr addrspace(3)` of a byte offset: dynamic shared memory, whose size the launch gives. */
-static LLVMValueRef leaf_shared(TlLeafCall *call, LLVMValueRef offset)
+LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset)
 {
     static const char NAME[] = "tl_shared";
     LLVMModuleRef m = call->l->module;
@@ -129,7 +128,7 @@ static LLVMValueRef leaf_shared(TlLeafCall *call, LLVMValueRef offset)
 
 LLVMValueRef tl_leaf_shared_slot(TlLeafCall *call, LLVMValueRef slot, LLVMValueRef offset)
 {
-    LLVMValueRef start = leaf_shared(call, slot);
+    LLVMValueRef start = tl_leaf_shared(call, slot);
     return LLVMBuildGEP2(call->b, call->i8, start, &offset, 1, "");
 }
 
@@ -159,7 +158,7 @@ void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value)
 /* site, offset */
 LLVMValueRef tl_leaf_load_shared(TlLeafCall *call)
 {
-    return tl_leaf_load(call, leaf_shared(call, call->args[1]));
+    return tl_leaf_load(call, tl_leaf_shared(call, call->args[1]));
 }
 
 /* site, offset, pred, value */
@@ -168,7 +167,7 @@ void tl_leaf_store_shared(TlLeafCall *call, TlLeafStoreWhere store_where)
     LLVMValueRef *x = call->args;
     if (tl_leaf_is_false(x[2]))
         return;
-    LLVMValueRef address = leaf_shared(call, x[1]);
+    LLVMValueRef address = tl_leaf_shared(call, x[1]);
     if (tl_leaf_is_true(x[2]))
         tl_leaf_store(call, address, x[3]);
     else

@@ -67,6 +67,8 @@ LLVMValueRef tl_leaf_fill(const TlLeafCall *call, LLVMTypeRef type);
 unsigned tl_leaf_bits(tl_leaf leaf);
 
 /* ---- shared memory of the GPUs ---- */
+/* `ptr addrspace(3)` of a byte offset: dynamic shared memory, whose size the launch gives. */
+LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset);
 LLVMValueRef tl_leaf_shared_slot(TlLeafCall *call, LLVMValueRef slot, LLVMValueRef offset);
 LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call);
 /* Plain loads and stores of LLVM, naturally aligned. */

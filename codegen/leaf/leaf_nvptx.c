@@ -133,6 +133,21 @@ static void store_shared_where(TlLeafCall *call, LLVMValueRef address, LLVMValue
     store_asm(call, "shared", "", address, pred, value);
 }
 
+/* site, offset, pred, value */
+static void add_shared(TlLeafCall *call)
+{
+    LLVMValueRef *x = call->args;
+    if (tl_leaf_is_false(x[2]))
+        return;
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_operand(&a, tl_leaf_shared(call, x[1]));
+    tl_leaf_asm_operand(&a, x[3]);
+    if (!tl_leaf_is_true(x[2]))
+        TEXT(&a, "@$%u ", tl_leaf_asm_operand(&a, x[2]));
+    TEXT(&a, "red.relaxed.cta.shared.add.u32 [$0], $1;");
+    tl_leaf_asm_end(&a, call->void_, TL_LEAF_ORDERED);
+}
+
 /* ---- asynchronous copies, loads of a warp ---- */
 
 /* site, pred, slot, offset, address, inside. In the asm: $0 to, $1 from, then the flag to read
@@ -582,6 +597,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_STG: store_global(call); return NULL;
     case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);
     case TL_LEAF_FAMILY_STS: tl_leaf_store_shared(call, store_shared_where); return NULL;
+    case TL_LEAF_FAMILY_ADDS: add_shared(call); return NULL;
     case TL_LEAF_FAMILY_ATOM: return atomic(call);
     case TL_LEAF_FAMILY_CP_ASYNC: copy_async(call); return NULL;
     case TL_LEAF_FAMILY_CP_COMMIT: special(call, "llvm.nvvm.cp.async.commit.group"); return NULL;

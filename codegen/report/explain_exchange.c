@@ -454,12 +454,11 @@ static void explain_put(const TlExplain *e, const TlOp *op, tilec_report_exchang
 
 enum { MOST_LANES = 64 };
 
-/* Writes of operand i to its table, vector by vector; of lanes that hold the same the first
- * writes. */
-static void add_table_writes(const TlOp *op, uint32_t i, const TlTablePlan *p, uint32_t bytes,
-                             int vec_bits, tilec_report_exchange *x)
+/* Accesses to the elements of a tile in its table, vector by vector. Of lanes that hold the same
+ * the first writes, and all read; those outside read the first element. */
+static void add_table_accesses(const TlType *type, const TlTablePlan *p, uint32_t bytes,
+                               int vec_bits, bool reads, tilec_report_exchange *x)
 {
-    const TlType *type = tl_in(op, i)->type;
     const TlLayout *l = type->layout;
     int lanes = 1 << tl_layout_in_bits(l, TL_IN_LANE), lane = tl_layout_in_index(l, TL_IN_LANE);
     uint32_t at[MOST_LANES], in[TL_IN_COUNT] = {0}, same[TL_IN_COUNT] = {0};
@@ -478,13 +477,19 @@ static void add_table_writes(const TlOp *op, uint32_t i, const TlTablePlan *p, u
                 number += (uint32_t)coord[d] * p->stride[d];
                 inside = inside && coord[d] < type->shape[d];
             }
-            at[k] = number * bytes;
+            at[k] = inside ? number * bytes : 0;
             bool first = lane < 0 || !((uint32_t)k & same[lane]);
-            on |= (uint64_t)(inside && first) << k;
+            on |= (uint64_t)(reads || (inside && first)) << k;
         }
         if (on)
             add_banks(x, tl_banks_count(at, lanes, on, bytes << vec_bits), 1);
     }
+}
+
+static void add_table_writes(const TlType *type, const TlTablePlan *p, uint32_t bytes, int vec_bits,
+                             tilec_report_exchange *x)
+{
+    add_table_accesses(type, p, bytes, vec_bits, false, x);
 }
 
 /* Every thread reads all elements, each at the same time as all others. */
@@ -498,14 +503,41 @@ static void add_table_reads(const TlOp *op, const TlTablePlan *p, uint32_t bytes
               p->elems / p->counted_at_once);
 }
 
-static void explain_histogram(const TlOp *op, const TlTablePlan *p, tilec_report_exchange *x)
+static void explain_counting(const TlOp *op, const TlTablePlan *p, tilec_report_exchange *x)
 {
-    add_table_writes(op, 0, p, p->elem_bytes, p->vec_bits, x);
+    add_table_writes(tl_in(op, 0)->type, p, p->elem_bytes, p->vec_bits, x);
     add_table_reads(op, p, p->elem_bytes, x);
     if (!p->weight_bytes)
         return;
-    add_table_writes(op, 1, p, p->weight_bytes, p->weight_vec_bits, x);
+    add_table_writes(tl_in(op, 1)->type, p, p->weight_bytes, p->weight_vec_bits, x);
     add_table_reads(op, p, p->weight_bytes, x);
+}
+
+/* Zeros and results; which bins a warp adds to at once is not known. */
+static void explain_adding(const TlOp *op, const TlTablePlan *p, tilec_report_exchange *x)
+{
+    const TlType *bins = op->out[0]->type;
+    add_table_accesses(bins, p, p->elem_bytes, p->vec_bits, false, x);
+    for (uint32_t i = 0; i < p->nrounds; i++)
+        add_table_accesses(bins, p, p->elem_bytes, p->vec_bits, true, x);
+    x->barriers = 3 * p->nrounds - 1;
+}
+
+static void explain_histogram(const TlExplain *e, const TlOp *op, const TlTablePlan *p,
+                              tilec_report_exchange *x)
+{
+    TlHistogramWay way = tl_histogram_way(op, op->out[0]->type->layout);
+    x->way = tl_format(e->out, "%s in shared memory, %u %s",
+                       p->adds ? "values add to bins" : "bins count a table of values", p->nrounds,
+                       p->nrounds == 1 ? "round" : "rounds");
+    x->why = tl_format(e->out, "%lld cycles of a thread by additions, %lld by counting",
+                       (long long)way.adding, (long long)way.counting);
+    if (*way.why_not)
+        x->why = tl_format(e->out, "%s, so no additions", way.why_not);
+    if (p->adds)
+        explain_adding(op, p, x);
+    else
+        explain_counting(op, p, x);
 }
 
 /* Which elements a warp gathers at once is not known: no wavefronts. */
@@ -516,7 +548,7 @@ static void explain_table(const TlExplain *e, const TlOp *op, tilec_report_excha
                        p.nrounds == 1 ? "round" : "rounds");
     x->barriers = 2 * p.nrounds - 1;
     if (op->opcode == TL_OP_HISTOGRAM)
-        explain_histogram(op, &p, x);
+        explain_histogram(e, op, &p, x);
 }
 
 /* ---- parts ---- */

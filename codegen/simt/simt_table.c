@@ -6,9 +6,15 @@
  *         gather, regroup: each register whose element is in the round reads it
  *         histogram: each bin counts its values, one after the other, or adds their weights,
  *                    which go through a second table
+ *
+ * A histogram that adds has its bins as the table, which starts as zeros:
+ *
+ *         each value that is a bin of the round adds to it; barrier; each register reads its bin
  */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/table_plan.h"
+
+enum { ACCESS_WORDS = 4 };
 
 typedef struct Table {
     TlSimt *g;
@@ -16,8 +22,8 @@ typedef struct Table {
     TlTablePlan p;
     uint32_t scratch;
     TlType type;         /* scalar of the elements in the table */
-    const TlType *tile;  /* operand 0 */
-    LLVMValueRef *value; /* its registers, in the type of the elements */
+    const TlType *tile;  /* operand 0; bins that are added to */
+    LLVMValueRef *value; /* its registers, in the type of the elements; zeros of bins */
     LLVMValueRef owner;
 } Table;
 
@@ -43,12 +49,21 @@ static LLVMValueRef u32(const Table *t, uint32_t x)
     return tl_simt_i32(t->g, x);
 }
 
+static LLVMValueRef *zeros(TlSimt *g, const TlType *tile)
+{
+    int64_t n = tl_layout_registers(tile->layout);
+    LLVMValueRef *value = TL_NEW_ARRAY(g->arena, LLVMValueRef, n);
+    for (int64_t r = 0; r < n; r++)
+        value[r] = LLVMConstNull(tl_gen_elem_type(&g->gen, tile));
+    return value;
+}
+
 static Table table_of(TlSimt *g, const TlOp *op)
 {
     Table t = {.g = g, .op = op, .p = tl_table_plan(op), .scratch = tl_simt_scratch(op)};
-    t.tile = tl_in(op, 0)->type;
+    t.tile = t.p.adds ? op->out[0]->type : tl_in(op, 0)->type;
     t.type = (TlType){.kind = TL_TILE, .dtype = t.tile->dtype, .ptr = t.tile->ptr};
-    t.value = tl_simt_regs(g, tl_in(op, 0));
+    t.value = t.p.adds ? zeros(g, t.tile) : tl_simt_regs(g, tl_in(op, 0));
     t.owner = tl_simt_is_owner(g, t.tile->layout);
     return t;
 }
@@ -313,6 +328,59 @@ static void count_round(const Table *t, LLVMValueRef first, void *user, LLVMValu
     LLVMPositionBuilderAtEnd(b, after);
 }
 
+/* Registers that hold the same element as one before them add nothing. */
+static bool is_copy(const TlLayout *l, int64_t reg)
+{
+    uint32_t same[TL_LAYOUT_MAX_IN] = {0};
+    int in = tl_layout_in_index(l, TL_IN_REG);
+    tl_layout_free_masks(l, same);
+    return in >= 0 && (uint32_t)reg & ((1u << l->in_bits[in]) - 1) & same[in];
+}
+
+static void add_values(const Table *t, LLVMValueRef first)
+{
+    TlSimt *g = t->g;
+    const TlType *type = tl_in(t->op, 0)->type;
+    LLVMValueRef *value = tl_simt_regs(g, tl_in(t->op, 0)),
+                 *weight = t->op->nin > 1 ? tl_simt_regs(g, tl_in(t->op, 1)) : NULL,
+                 owner = tl_simt_is_owner(g, type->layout);
+    for (int64_t r = 0; r < tl_layout_registers(type->layout); r++) {
+        if (is_copy(type->layout, r))
+            continue;
+        LLVMValueRef is_bin = LLVMBuildICmp(g->b, LLVMIntULT, value[r], u32(t, t->p.elems), ""),
+                     adds = tl_simt_both(g, owner, tl_simt_is_inside(g, type, r));
+        adds = tl_simt_both(g, adds, is_bin);
+        if (t->p.nrounds > 1)
+            adds = tl_simt_both(g, adds, in_round(t, value[r], first));
+        LLVMValueRef args[3] = {address(t, value[r], first), adds, weight ? weight[r] : u32(t, 1)};
+        tl_simt_leaf(g, TL_LEAF_ADDS, 3, args);
+    }
+}
+
+/* Registers outside of the tile and bins of other rounds read the first bin instead. */
+static void add_round(const Table *t, LLVMValueRef first, void *user, LLVMValueRef *values)
+{
+    TlSimt *g = t->g;
+    const TlLayout *l = t->tile->layout;
+    int vec = 1 << t->p.vec_bits;
+    (void)user;
+    add_values(t, first);
+    tl_simt_barrier(g);
+    for (int64_t r = 0; r < tl_layout_registers(l); r += vec) {
+        LLVMValueRef bin[ACCESS_WORDS], x = number(t, l, t->p.stride, r, -1),
+                     ok = tl_simt_is_inside(g, t->tile, r), at = address(t, x, first);
+        if (t->p.nrounds > 1)
+            ok = tl_simt_both(g, ok, in_round(t, x, first));
+        if (ok)
+            at = LLVMBuildSelect(g->b, ok, at, u32(t, t->scratch), "");
+        tl_simt_shared_load(g, &t->type, at, vec, bin);
+        for (int i = 0; i < vec; i++)
+            values[r + i] = t->p.nrounds > 1
+                                ? LLVMBuildSelect(g->b, ok, bin[i], values[r + i], "")
+                                : bin[i];
+    }
+}
+
 void tl_simt_histogram(TlSimt *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
@@ -321,5 +389,5 @@ void tl_simt_histogram(TlSimt *g, TlOp *op)
     LLVMValueRef *out = tl_simt_define(g, op->out[0]);
     for (int64_t r = 0; r < n; r++)
         out[r] = LLVMConstNull(tl_gen_elem_type(&g->gen, op->out[0]->type));
-    all_rounds(&t, count_round, NULL, n, out);
+    all_rounds(&t, t.p.adds ? add_round : count_round, NULL, n, out);
 }

@@ -266,21 +266,26 @@ static const char *triple_of(const TlLlvm *l)
     return take(l->arena, LLVMGetTargetMachineTriple(l->machine));
 }
 
-/* Functions up to this length are optimised at leisure. */
-static Size most(const TlLlvm *l)
+/* Functions up to this length are optimised at leisure; without loops, up to so many instructions:
+ * ptxas optimises what LLVM does not, but for addresses in loops. */
+static Size most(const TlLlvm *l, bool has_loops)
 {
     static const struct {
         const char *triple;
         Size most;
+        unsigned straight;
     } ROWS[] = {
-        {"nvptx", {1 << 17, 1 << 12, UINT_MAX, UINT_MAX}},
-        {"amdgcn", {1 << 15, 1 << 11, UINT_MAX, 32}},
-        {"", {1 << 15, 1 << 13, 1 << 10, UINT_MAX}}};
+        {"nvptx", {1 << 17, 1 << 12, UINT_MAX, UINT_MAX}, 1 << 15},
+        {"amdgcn", {1 << 15, 1 << 11, UINT_MAX, 32}, 1 << 15},
+        {"", {1 << 15, 1 << 13, 1 << 10, UINT_MAX}, 1 << 15}};
     const char *triple = triple_of(l);
     uint32_t i = 0;
     while (strncmp(triple, ROWS[i].triple, strlen(ROWS[i].triple)))
         i++;
-    return ROWS[i].most;
+    Size size = ROWS[i].most;
+    if (!has_loops)
+        size.instructions = ROWS[i].straight;
+    return size;
 }
 
 void tl_llvm_be_quick(TlLlvm *l)
@@ -300,7 +305,7 @@ enum { MOST_QUICK = 1 << 18 };
 bool tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
                    unsigned depth, const char *hint)
 {
-    Size size = size_of(function), limit = most(l);
+    Size size = size_of(function), limit = most(l, depth > 0);
     if (size.instructions > MOST_QUICK) {
         tl_diag(diags, loc, TL_E0913, name, size.instructions, MOST_QUICK, hint);
         return false;

@@ -56,8 +56,8 @@ const char *tl_llvm_asm_error(const TlLlvm *l, const char *text, size_t text_siz
 /* Looks how long the function of a kernel has become, whose loops are nested `depth` deep. When it
  * is too much for code generation, which grows by more than the length of a function and by the
  * square of the depth, the module's code is generated quickly (level 0), in time and memory nearly
- * linear in its size, and a warning says so, with `hint` how to make it shorter. False, after an
- * error, when it is too long even for that. */
+ * linear in its size, and a warning says so, with `hint` how to make it shorter. Code for ptxas
+ * without loops comes to that sooner. False, after an error, when it is too long even for that. */
 bool tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
                    unsigned depth, const char *hint);
 /* From now on the module's code is generated quickly. */

@@ -33,20 +33,65 @@ static uint32_t counted_at_once(const TlTablePlan *p)
     return n;
 }
 
+/* ---- histograms ---- */
+
+/* Cycles of a thread: an access of shared memory, a barrier, an addition to a word, to which other
+ * lanes may add too. */
+enum { ACCESS = 4, BARRIER = 64, ADDITION = 32 };
+
+static const char *why_no_additions(const TlOp *op)
+{
+    if (op->nin < 2)
+        return "";
+    const TlType *value = tl_in(op, 0)->type, *weight = tl_in(op, 1)->type;
+    if (tl_is_float(weight->dtype))
+        return "sums of floats keep their order";
+    if (tl_dtype_bits(weight->dtype) != 32)
+        return "weights have not 32 bits";
+    bool apart = value->layout && weight->layout && !tl_layout_equal(value->layout, weight->layout);
+    return apart ? "a value and its weight are in two threads" : "";
+}
+
+/* Registers of a thread for n elements, in threads as `like` has them. */
+static int64_t registers_for(int64_t n, const TlLayout *like)
+{
+    int64_t each = n >> (tl_layout_in_bits(like, TL_IN_LANE) + tl_layout_in_bits(like, TL_IN_WARP));
+    return each > 0 ? each : 1;
+}
+
+TlHistogramWay tl_histogram_way(const TlOp *op, const TlLayout *bins)
+{
+    TL_ASSERT(op->opcode == TL_OP_HISTOGRAM && bins, "%s counts nothing",
+              tl_op_info(op->opcode)->text);
+    const TlType *type = tl_in(op, 0)->type;
+    int64_t n = tl_type_elems(type), held = tl_layout_registers(bins),
+            values = type->layout ? tl_layout_registers(type->layout) : registers_for(n, bins);
+    TlHistogramWay way = {.why_not = why_no_additions(op)};
+    way.counting = BARRIER + n / 4 * ACCESS + 2 * n * held;
+    way.adding = 2 * BARRIER + ADDITION * values + 2 * ACCESS * held;
+    way.adds = !*way.why_not && way.adding < way.counting;
+    return way;
+}
+
+/* ---- tables ---- */
+
 TlTablePlan tl_table_plan(const TlOp *op)
 {
     TL_ASSERT(op->nin > 0 && tl_in(op, 0)->type->rank > 0,
               "%s reads no table", tl_op_info(op->opcode)->text);
-    const TlType *type = tl_in(op, 0)->type;
+    bool adds = op->opcode == TL_OP_HISTOGRAM &&
+                tl_histogram_way(op, op->out[0]->type->layout).adds;
+    const TlType *type = adds ? op->out[0]->type : tl_in(op, 0)->type;
     TlTablePlan p = {.elems = 1,
-                     .elem_bytes = type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype)};
+                     .elem_bytes = type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype),
+                     .adds = adds};
     TL_ASSERT(type->layout, "a table of a tile without layout");
     for (int d = type->rank - 1; d >= 0; d--) {
         p.stride[d] = p.elems;
         p.elems *= (uint32_t)type->shape[d];
     }
     const TlType *weight =
-        op->opcode == TL_OP_HISTOGRAM && op->nin > 1 ? tl_in(op, 1)->type : NULL;
+        op->opcode == TL_OP_HISTOGRAM && op->nin > 1 && !adds ? tl_in(op, 1)->type : NULL;
     p.weight_bytes = weight ? (uint32_t)tl_dtype_bytes(weight->dtype) : 0;
     p.counted_at_once = counted_at_once(&p);
     p.count =

@@ -19,11 +19,24 @@ typedef struct TlTablePlan {
     /* of a histogram: elements of the table, and weights, that one access reads; it divides the
      * elements, so that none is read that was not written */
     uint32_t counted_at_once;
+    bool adds;                    /* a histogram that does; then it has no table of weights */
     uint32_t stride[TL_MAX_RANK]; /* elements */
     int vec_bits; /* registers r .. r + (1 << vec_bits) - 1 are neighbours, inside together, and in
                      one round: they are written at once, at a multiple of their size */
 } TlTablePlan;
 
-/* The table of operand 0 of such an op; behind it that of a histogram's weights. */
+/* How a histogram goes: each bin counts its values in a table of them; or the bins are the table,
+ * and each value adds 1, or its weight, to its bin, whoever else does so at the same time. Rounds
+ * are then of bins: zeros, barrier, additions, barrier, reads. */
+typedef struct TlHistogramWay {
+    bool adds;
+    int64_t counting, adding; /* cycles of a thread by each way, as layouts are priced */
+    const char *why_not;      /* it cannot add; "" */
+} TlHistogramWay;
+/* `bins`: the layout of the result. Layouts of operands that are not chosen yet are NULL. */
+TlHistogramWay tl_histogram_way(const TlOp *op, const TlLayout *bins);
+
+/* The table of operand 0 of such an op; behind it that of a histogram's weights. Of a histogram
+ * that adds: that of its bins. */
 TlTablePlan tl_table_plan(const TlOp *op);
 #endif

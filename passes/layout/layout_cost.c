@@ -13,6 +13,7 @@
 #include "ir/plan/layout_convert.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/mma.h"
+#include "ir/plan/table_plan.h"
 #include "passes/analysis/facts.h"
 
 enum {
@@ -243,11 +244,10 @@ static int64_t gather_cost(const TlOp *op, const TlLayout *l)
     return BARRIER + SHARED_RATE * (write + CONFLICTS * tl_layout_registers(l));
 }
 
-/* Each thread looks at all values, four at a time. */
 static int64_t histogram_cost(const TlOp *op, const TlLayout *l)
 {
-    int64_t n = tl_type_elems(tl_in(op, 0)->type);
-    return BARRIER + n / 4 * SHARED_RATE + 2 * n * tl_layout_registers(l);
+    TlHistogramWay way = tl_histogram_way(op, l);
+    return way.adds ? way.adding : way.counting;
 }
 
 int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)

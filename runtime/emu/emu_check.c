@@ -654,7 +654,7 @@ bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *a)
         tl_emu_block_stats_access(b->stats, a->site, a->thread, allowed ? a : NULL);
     if (!allowed || !b->watch->options.check)
         return allowed;
-    if (a->kind == TL_EMU_ATOMIC)
+    if (a->kind == TL_EMU_ATOMIC && a->space == TL_EMU_GLOBAL)
         tl_emu_released_lock(b->watch->released, a->at);
     check_access(b, a, r);
     return true;

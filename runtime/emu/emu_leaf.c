@@ -332,6 +332,23 @@ static void end_atomic(const tl_emu_access *a, bool wrote, bool changed)
         tl_emu_spin(b);
 }
 
+/* Threads of a block take turns, so nothing comes between. */
+void tl_emu_adds(uint32_t site, uint32_t offset, uint32_t pred, uint32_t value)
+{
+    uint32_t sum;
+    tl_emu_access a = {.space = TL_EMU_SHARED,
+                       .kind = TL_EMU_ATOMIC,
+                       .site = site,
+                       .at = offset,
+                       .bytes = sizeof sum,
+                       .atom = TL_ATOM_ADD};
+    if (!begin_atomic(&a, pred))
+        return;
+    memcpy(&sum, shared(offset), sizeof sum);
+    sum += value;
+    memcpy(shared(offset), &sum, sizeof sum);
+}
+
 /* `word`: the type in which the value is passed */
 ATOMIC(8, uint32_t)
 ATOMIC(16, uint32_t)

@@ -238,6 +238,19 @@ kernel k(const i64 x[N], const u32 y[N], i32 h[B], i32 u[B], i32 big[C], i32 s[4
             counts(np.arange(9001) % 101, 100)), "s": exact([0, 0, 0, 1])
     })
 
+# Tables of more than 32 KiB, of which a round takes a part: 20000 bins, three rounds; weights too
+row("histogram_of_many_bins", """
+kernel k(const i32 x[N], const i32 w[N], i32 h[B], i32 s[B])
+    grid(1)
+{
+    h[0 +: 20000] = histogram(x[0 +: 1001], 20000);
+    s[0 +: 20000] = histogram(x[0 +: 1001], 20000, weights = w[0 +: 1001], mask = iota(1001) % 5 != 2);
+}
+""", {"x": ints("i32", 7, -3, 20010, 1001), "w": random_bits("i32", 8, 1001), "h": poison("i32", 20000),
+      "s": poison("i32", 20000)},
+lambda a: (lambda x, w, some: {"h": exact(counts(x, 20000)), "s": exact(weighed(x[some], w[some], 20000, "i32"))})(
+    a["x"], a["w"], np.arange(1001) % 5 != 2))
+
 # ---- weights --------------------------------------------------------------------------------------------------------
 SUM = {"bool": "i32", "i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}
 WEIGHED = """

@@ -114,6 +114,14 @@ def sts(out, width):
             out.keep(seen[:, 4 * j:4 * j + 4])
 
 
+def adds(out):
+    words = filled().view(u32)
+    for p in range(3):
+        for to, n in ((tid, 9), (tid ^ 33, 19)):
+            np.add.at(words, (block, to, 1), np.where(PREDS[p], mix(n + p), u32(0)))
+        keep_words(out, words[block, tid ^ 33, 1])
+
+
 def copied(shared, width, at, does, inside):
     """Each thread's copy of so many bytes from its place in the input, or of zeros."""
     for t in np.flatnonzero(does):
@@ -593,6 +601,8 @@ def expected(name, lanes):
         cells = atom(out, width, op)
     elif kind in ("ldg", "stg", "ldb", "stb", "lds", "sts"):
         globals()[kind](out, WIDTHS[rest])
+    elif kind == "adds":
+        adds(out)
     elif kind == "shfl":
         globals()[name](out, lanes)
     elif kind in ("barrier", "mbar", "meet"):

@@ -338,6 +338,20 @@ static void make_sts(Maker *m, tl_leaf leaf)
     }
 }
 
+/* Two threads each, 33 apart, add to a word. */
+static void make_adds(Maker *m)
+{
+    fill_shared(m);
+    for (int p = 0; p < PREDS; p++) {
+        LLVMValueRef own = mul(m, m->tid, 16), other = mul(m, xor(m, m->tid, 33), 16);
+        CALL(m, ADDS, word(m, 0), add(m, own, 4), pred(m, p), mix(m, 9 + (uint32_t)p));
+        CALL(m, ADDS, word(m, 0), add(m, other, 4), pred(m, p), mix(m, 19 + (uint32_t)p));
+        barrier(m);
+        keep(m, CALL(m, LDS_32, word(m, 0), add(m, other, 4)));
+        barrier(m);
+    }
+}
+
 /* Begins a copy of w bytes from this thread's place in the input to its place in shared memory. */
 static void begin_copy(Maker *m, uint32_t w, uint32_t at, LLVMValueRef does, LLVMValueRef inside)
 {
@@ -1046,6 +1060,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_STB: make_stb(m, leaf); break;
     case TL_LEAF_FAMILY_LDS: make_lds(m, leaf); break;
     case TL_LEAF_FAMILY_STS: make_sts(m, leaf); break;
+    case TL_LEAF_FAMILY_ADDS: make_adds(m); break;
     case TL_LEAF_FAMILY_BARRIER_OF: make_halves(m); break;
     case TL_LEAF_FAMILY_TURN_TAKE:
     case TL_LEAF_FAMILY_TURN_PASS: make_turns(m); break;
