@@ -57,7 +57,7 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
     TlType shape = tl_nest_accessed(a);
     bool is_view = a->place.axes != NULL;
     int lane = shape.rank ? tl_nest_form(&shape).lane : 0;
-    if (is_view && tl_nest_is_contiguous(a, lane))
+    if (is_view && tl_nest_is_contiguous_inside(a, lane))
         return limit;
     int lanes = plan->m.vector_bytes / bytes, stride = tl_nest_stride(a, lane);
     if (stride > 1 && (stride <= 4 || stride <= lanes / 2))
