@@ -514,21 +514,14 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlT
 static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width,
                                int stride)
 {
-    TL_ASSERT(width > 1 && width <= TL_NEST_LANES && stride > 1, "%d lanes by %d", width, stride);
-    LLVMValueRef index[TL_NEST_LANES], r = NULL;
+    TL_ASSERT(width > 1 && stride > 1 && stride <= TL_NEST_STRIDE, "%d lanes by %d", width, stride);
+    LLVMValueRef v[TL_NEST_STRIDE];
+    int last = (width - 1) * stride + 1 - width;
     for (int k = 0; k < stride; k++) {
-        int first = k + 1 < stride ? k * width : (width - 1) * stride + 1 - width;
-        LLVMValueRef at = tl_gen_address(&g->gen, elem->dtype, p, tl_gen_int(&g->gen, first)),
-                     v = plain_load(g, elem, at, width);
-        for (int i = 0; i < width; i++) {
-            int from = i * stride; /* among all */
-            index[i] = from < k * width         ? i32_(g, (uint64_t)(k > 1 ? i : from))
-                       : from < (k + 1) * width ? i32_(g, (uint64_t)(width + from - first))
-                                                : LLVMGetUndef(g->i32);
-        }
-        r = r ? LLVMBuildShuffleVector(g->b, r, v, LLVMConstVector(index, (unsigned)width), "") : v;
+        LLVMValueRef by = tl_gen_int(&g->gen, k + 1 < stride ? k * width : last);
+        v[k] = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
     }
-    return r;
+    return tl_cpu_every(g, v, stride, width, 0, (stride - 1) * width - last);
 }
 
 /* Lane by lane in a loop, where that is seldom. */

@@ -48,6 +48,11 @@ bool tl_nest_keeps_lanes(const TlOp *broadcast);
  * Then so many vectors along that one, interleaved, are one of the result. */
 bool tl_nest_joins(const TlOp *reshape);
 int tl_nest_join_width(const TlOp *reshape, int limit);
+int tl_nest_last_axis(const TlType *type); /* the last of extent > 1; -1: none */
+/* Does a reshape divide its operand's last axis into one that elements are picked from (split) and
+ * the axis before it? Then every n-th element of n vectors is one along that. */
+bool tl_nest_parts(const TlOp *reshape);
+int tl_nest_part_width(const TlOp *reshape, int limit);
 /* A histogram counts in several tables, one after the other; behind them are values that are not
  * counted yet, and how many they are. */
 enum { TL_NEST_COUNTED = 512, TL_NEST_COUNTED_BYTES = TL_NEST_COUNTED * 4 + 64 };
@@ -124,6 +129,7 @@ typedef enum TlNestWay {
     TL_NEST_RENAMES,     /* a reshape that only adds or drops axes of extent 1 */
     TL_NEST_INTERLEAVES, /* vectors along the axis before the operand's last one */
     TL_NEST_JOINS_HOME,  /* the same, which lie side by side */
+    TL_NEST_PARTS,       /* every n-th element of n vectors, along the axis before the last one */
     TL_NEST_NUMBERS,     /* elements with the same row-major number */
     TL_NEST_GATHERS,     /* each lane by itself */
     TL_NEST_EXCHANGES,   /* lanes of one vector change places in pairs */

@@ -213,14 +213,16 @@ static void put_slices(Print *p, const TlValue *v)
 
 static void put_place(Print *p, const TlValue *v)
 {
-    static const char *const WAYS[TL_NEST_WAYS] = {[TL_NEST_RENAMES] = "renames axes",
-                                                   [TL_NEST_INTERLEAVES] = "interleaves vectors",
-                                                   [TL_NEST_JOINS_HOME] = "joins axes of a home",
-                                                   [TL_NEST_NUMBERS] = "by the element's number",
-                                                   [TL_NEST_GATHERS] = "lane by lane",
-                                                   [TL_NEST_EXCHANGES] = "exchanges lanes",
-                                                   [TL_NEST_TAKES_ROWS] = "vectors of other rows",
-                                                   [TL_NEST_SHUFFLES] = "lanes of two vectors"};
+    static const char *const WAYS[TL_NEST_WAYS] = {
+        [TL_NEST_RENAMES] = "renames axes",
+        [TL_NEST_INTERLEAVES] = "interleaves vectors",
+        [TL_NEST_JOINS_HOME] = "joins axes of a home",
+        [TL_NEST_PARTS] = "every few elements of vectors",
+        [TL_NEST_NUMBERS] = "by the element's number",
+        [TL_NEST_GATHERS] = "lane by lane",
+        [TL_NEST_EXCHANGES] = "exchanges lanes",
+        [TL_NEST_TAKES_ROWS] = "vectors of other rows",
+        [TL_NEST_SHUFFLES] = "lanes of two vectors"};
     TlNestPlace x = p->plan->place[v->id];
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return;
