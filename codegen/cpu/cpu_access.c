@@ -5,6 +5,7 @@
  * vector access, plain when all lanes are inside, (b) apart: masked gather or scatter, or (c)
  * one element: a conditional scalar access. */
 #include "codegen/cpu/cpu.h"
+#include "passes/analysis/facts.h"
 
 static LLVMValueRef i32_(TlCpuGen *g, uint64_t v)
 {
@@ -40,7 +41,7 @@ TlCpuAccess *tl_cpu_access_of(TlCpuGen *g, const TlOp *op)
 }
 
 /* How many steps have these elements, of which there is at least one? */
-static LLVMValueRef steps_of(TlCpuGen *g, LLVMValueRef elements, int32_t step)
+static LLVMValueRef steps_of(TlCpuGen *g, LLVMValueRef elements, int64_t step)
 {
     LLVMValueRef one = tl_gen_int(&g->gen, 1), by = tl_gen_int(&g->gen, step);
     if (step == 1)
@@ -55,14 +56,14 @@ static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef star
                            LLVMValueRef extent)
 {
     TL_ASSERT(i >= 0 && (uint32_t)i < a->a->place.naxes, "axis %d", i);
-    int32_t width = a->a->place.axes[i].width, step = a->a->place.axes[i].step;
+    int64_t width = a->a->place.axes[i].width, step = a->a->place.axes[i].step;
     TL_ASSERT(width > 0 && step > 0, "a slice of width %d by %d", (int)width, (int)step);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), w = tl_gen_int(&g->gen, width);
     a->lo[i] = zero;
     if (a->a->axis[i].may_be_below) {
         LLVMValueRef neg = LLVMBuildNeg(g->b, start, "");
         LLVMValueRef lo =
-            tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width * step), w,
+            tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -width * step), w,
                         steps_of(g, neg, step));
         a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, zero, zero, lo);
     }
@@ -72,6 +73,60 @@ static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef star
     a->hi[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, extent, zero, hi);
 }
 
+/* Where an index tile that is start, start + 1, ... begins. */
+static LLVMValueRef affine_start(TlCpuGen *g, const TlNestAffine *f)
+{
+    LLVMTypeRef type = f->dtype == TL_I32 ? g->i32 : g->i64;
+    LLVMValueRef sum = LLVMConstInt(type, (unsigned long long)f->offset, 1);
+    for (uint32_t k = 0; k < f->nterms; k++) {
+        LLVMValueRef x = tl_gen_scalar(&g->gen, f->term[k]);
+        sum = f->minus[k] ? LLVMBuildSub(g->b, sum, x, "") : LLVMBuildAdd(g->b, sum, x, "");
+    }
+    return LLVMBuildIntCast2(g->b, sum, g->i64, 1, "");
+}
+
+/* Numbers of i32 end at 2^31: what is behind is outside, whatever the extent. */
+static LLVMValueRef affine_extent(TlCpuGen *g, const TlNestAffine *f, LLVMValueRef extent)
+{
+    LLVMValueRef most = tl_gen_int(&g->gen, (int64_t)INT32_MAX + 1);
+    bool ends = f->is && f->dtype == TL_I32;
+    return ends ? tl_gen_pick(&g->gen, LLVMIntSLT, extent, most, extent, most) : extent;
+}
+
+/* The number that a tile is everywhere. */
+static LLVMValueRef one_number(TlCpuGen *g, const TlValue *tile)
+{
+    TlWideInt n = 0;
+    if (tl_const_int_value(tile, &n))
+        return tl_gen_int(&g->gen, (int64_t)n);
+    TlValue *x = tl_in(tile->def, 0);
+    return tl_gen_to_i64(&g->gen, x, tl_gen_scalar(&g->gen, x));
+}
+
+/* [lo, hi): the positions at which a bounded index tile is what it would be without bounds, and
+ * inside. */
+static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start)
+{
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), low = zero,
+                 high = affine_extent(g, f, a->view->extent[i]),
+                 width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i));
+    if (f->least) {
+        LLVMValueRef least = one_number(g, f->least);
+        low = tl_gen_pick(&g->gen, LLVMIntSGT, least, zero, least, zero);
+    }
+    if (f->most) {
+        LLVMValueRef end = LLVMBuildAdd(g->b, one_number(g, f->most), tl_gen_int(&g->gen, 1), "");
+        high = tl_gen_pick(&g->gen, LLVMIntSLT, end, high, end, high);
+    }
+    low = LLVMBuildSub(g->b, low, start, "");
+    high = LLVMBuildSub(g->b, high, start, "");
+    a->start[i] = start;
+    a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGT, low, zero, low, zero);
+    high = tl_gen_pick(&g->gen, LLVMIntSGT, high, zero, high, zero);
+    a->hi[i] = tl_gen_pick(&g->gen, LLVMIntSLT, high, width, high, width);
+}
+
 static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offset)
 {
     TL_ASSERT(i >= 0 && (uint32_t)i < a->a->place.naxes, "axis %d of %u", i, a->a->place.naxes);
@@ -79,9 +134,13 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     TlValue *index = a->a->place.index[i].value;
     LLVMValueRef stride = a->view->stride[i];
     a->stride[i] = stride;
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    if (axis->kind == TL_AXIS_TILE && f->is)
+        clamped_interval(g, a, i, affine_start(g, f));
     if (axis->kind == TL_AXIS_TILE)
         return;
-    LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
+    LLVMValueRef at =
+        f->is ? affine_start(g, f) : tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     LLVMValueRef part = mul(g, at, stride), *sum = LLVMIsAConstantInt(part) ? &a->shift : offset;
     *sum = LLVMBuildAdd(g->b, *sum, part, "");
     if (axis->kind == TL_AXIS_SCALAR) {
@@ -97,7 +156,7 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
         a->lo[i] = tl_gen_int(&g->gen, 0);
         a->hi[i] = tl_gen_int(&g->gen, axis->width);
     } else if (axis->step > 0) {
-        slice_interval(g, a, i, at, a->view->extent[i]);
+        slice_interval(g, a, i, at, affine_extent(g, f, a->view->extent[i]));
     }
 }
 
@@ -264,7 +323,8 @@ static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
 {
     bool whole = is_whole(a, at);
     TlCpuSpot s = {.uniform = whole ? NULL : a->ok};
-    bool contiguous = at->width > 1 && tl_nest_is_contiguous(a->a, at->lane);
+    bool contiguous = at->width > 1 && (whole ? tl_nest_is_contiguous_inside(a->a, at->lane)
+                                              : tl_nest_is_contiguous(a->a, at->lane));
     int along = -1; /* the axis of the lanes, if their elements are adjacent */
     LLVMValueRef offset = tl_gen_int(&g->gen, 0), lanes = NULL;
     s.apart = at->width > 1 && !contiguous;
@@ -274,7 +334,10 @@ static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
         if (k == TL_AXIS_SCALAR)
             continue;
         LLVMValueRef j;
-        if (k == TL_AXIS_TILE) {
+        if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is) {
+            j = contiguous ? at->idx[dim] : lane_numbers(g, at, dim);
+            j = LLVMBuildAdd(g->b, j, tl_gen_splat(&g->gen, a->start[i], tl_gen_width_of(j)), "");
+        } else if (k == TL_AXIS_TILE) {
             j = index_tile(g, a, (int)i, at);
             int w = tl_gen_width_of(j);
             if (a->a->bounds)
@@ -451,21 +514,14 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlT
 static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width,
                                int stride)
 {
-    TL_ASSERT(width > 1 && width <= TL_NEST_LANES && stride > 1, "%d lanes by %d", width, stride);
-    LLVMValueRef index[TL_NEST_LANES], r = NULL;
+    TL_ASSERT(width > 1 && stride > 1 && stride <= TL_NEST_STRIDE, "%d lanes by %d", width, stride);
+    LLVMValueRef v[TL_NEST_STRIDE];
+    int last = (width - 1) * stride + 1 - width;
     for (int k = 0; k < stride; k++) {
-        int first = k + 1 < stride ? k * width : (width - 1) * stride + 1 - width;
-        LLVMValueRef at = tl_gen_address(&g->gen, elem->dtype, p, tl_gen_int(&g->gen, first)),
-                     v = plain_load(g, elem, at, width);
-        for (int i = 0; i < width; i++) {
-            int from = i * stride; /* among all */
-            index[i] = from < k * width         ? i32_(g, (uint64_t)(k > 1 ? i : from))
-                       : from < (k + 1) * width ? i32_(g, (uint64_t)(width + from - first))
-                                                : LLVMGetUndef(g->i32);
-        }
-        r = r ? LLVMBuildShuffleVector(g->b, r, v, LLVMConstVector(index, (unsigned)width), "") : v;
+        LLVMValueRef by = tl_gen_int(&g->gen, k + 1 < stride ? k * width : last);
+        v[k] = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
     }
-    return r;
+    return tl_cpu_every(g, v, stride, width, 0, (stride - 1) * width - last);
 }
 
 /* Lane by lane in a loop, where that is seldom. */
@@ -537,6 +593,9 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     int stride = at->width > 1 ? tl_nest_stride(a->a, at->lane) : 1;
     if (stride > 1)
         return load_strided(g, op, a, at, stride);
+    if (at->width > 1 && !is_whole(a, at) && !tl_nest_is_contiguous(a->a, at->lane) &&
+        tl_nest_is_contiguous_inside(a->a, at->lane))
+        return load_apart(g, op, a, at);
     TlNestForm form = tl_nest_form(op->out[0]->type);
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width == 1)

@@ -20,14 +20,18 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
         narrow(g, &b->end, LLVMBuildSelect(g->b, a->ok, all, zero, ""));
     for (uint32_t i = 0; i < ask->access->place.naxes; i++) {
         const TlAxis *axis = &ask->access->place.axes[i];
-        if (axis->kind != TL_AXIS_SLICE)
+        bool clamped = axis->kind == TL_AXIS_TILE && ask->access->axis[i].affine.is;
+        if (axis->kind != TL_AXIS_SLICE && !clamped)
             continue;
         bool boxed = n->boxed == ask->access && n->boxed_axes >> i & 1;
-        LLVMValueRef width = tl_gen_int(&g->gen, axis->width), to = boxed ? width : a->hi[i],
+        LLVMValueRef width = tl_gen_int(&g->gen, tl_nest_axis_width(ask->access, i)),
+                     to = boxed ? width : a->hi[i],
                      begins = LLVMBuildICmp(g->b, LLVMIntEQ, boxed ? zero : a->lo[i], zero, "");
         if (ask->access->axis[i].dim == ask->lane) {
-            b->outside =
-                b->outside ? tl_gen_pick(&g->gen, LLVMIntSGT, b->outside, to, b->outside, to) : to;
+            if (!clamped)
+                b->outside = b->outside
+                                 ? tl_gen_pick(&g->gen, LLVMIntSGT, b->outside, to, b->outside, to)
+                                 : to;
         } else {
             begins = LLVMBuildAnd(g->b, begins, LLVMBuildICmp(g->b, LLVMIntEQ, to, width, ""), "");
             to = all;

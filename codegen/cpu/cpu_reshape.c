@@ -55,26 +55,62 @@ static LLVMValueRef interleave_all(TlCpuGen *g, const LLVMValueRef *v, int n, in
     return tl_cpu_interleave(g, even, odd, n / 2 * w);
 }
 
+/* Sets `sub` to the position of the joined axes, the elements of the last one from 0 on. */
+static void at_joined(TlCpuGen *g, const TlOp *op, const TlCpuAt *at, int lane, int w, TlCpuAt *sub)
+{
+    const TlType *from = tl_in(op, 0)->type;
+    int last = tl_nest_last_axis(from);
+    tl_cpu_at_under(g, sub, at, from->rank, lane, w);
+    same_number(g, from, op->out[0]->type, at, from->shape[last], from->rank - last, sub);
+    for (int d = last; d < from->rank; d++)
+        sub->idx[d] = tl_gen_int(&g->gen, 0);
+}
+
 static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
 {
     TlValue *x = tl_in(op, 0);
-    int last = x->type->rank - 1, n = x->type->shape[last], w = at->width / n;
+    int last = tl_nest_last_axis(x->type), n = x->type->shape[last], w = at->width / n;
     TL_ASSERT(n <= TL_NEST_JOINED && w > 0, "%d lanes of %d", at->width, n);
     TlCpuAt sub;
     LLVMValueRef v[TL_NEST_JOINED];
     if (g->plan->place[op->out[0]->id].way == TL_NEST_JOINS_HOME) {
-        tl_cpu_at_under(g, &sub, at, last + 1, last, at->width);
-        same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
-        sub.idx[last] = tl_gen_int(&g->gen, 0);
+        at_joined(g, op, at, last, at->width, &sub);
         return tl_cpu_eval(g, x, &sub);
     }
     for (int i = 0; i < n; i++) {
-        tl_cpu_at_under(g, &sub, at, last + 1, last - 1, w);
-        same_number(g, x->type, op->out[0]->type, at, n, 1, &sub);
+        at_joined(g, op, at, last - 1, w, &sub);
         sub.idx[last] = tl_gen_int(&g->gen, i);
         v[i] = tl_cpu_eval(g, x, &sub);
     }
     return interleave_all(g, v, n, 1, w);
+}
+
+/* ---- the last axis divided ---- */
+
+/* Lanes along the axis before the last one, of n elements, one of which is wanted. */
+static LLVMValueRef eval_part(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
+{
+    TlValue *x = tl_in(op, 0);
+    const TlType *to = op->out[0]->type;
+    int last = to->rank - 1, n = to->shape[last], lane = x->type->rank - 1;
+    TlCpuAt first = *at, sub;
+    LLVMValueRef v[TL_NEST_STRIDE], which = at->idx[last];
+    first.idx[last] = tl_gen_int(&g->gen, 0);
+    for (int k = 0; k < n; k++) {
+        tl_cpu_at_under(g, &sub, &first, x->type->rank, lane, at->width);
+        same_number(g, x->type, to, &first, 1, 0, &sub);
+        sub.idx[lane] =
+            LLVMBuildAdd(g->b, sub.idx[lane], tl_gen_int(&g->gen, (int64_t)k * at->width), "");
+        v[k] = tl_cpu_eval(g, x, &sub);
+    }
+    return tl_cpu_every(g, v, n, at->width, (int)LLVMConstIntGetSExtValue(which), 0);
+}
+
+static bool is_part(const TlOp *op, const TlCpuAt *at)
+{
+    const TlType *to = op->out[0]->type;
+    return at->lane == to->rank - 2 && LLVMIsAConstantInt(at->idx[to->rank - 1]) &&
+           tl_nest_part_width(op, at->width) == at->width;
 }
 
 /* ---- evaluation ---- */
@@ -128,8 +164,11 @@ LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         return eval_renaming(g, op, at);
     if (at->width == 1)
         return eval_same_number(g, op, at);
+    if (way == TL_NEST_PARTS && is_part(op, at))
+        return eval_part(g, op, at);
     if (at->lane != tl_nest_form(to).lane)
         return eval_apart(g, op, at);
-    bool joins = way != TL_NEST_NUMBERS && at->width > from->shape[from->rank - 1];
+    bool joins = way == TL_NEST_INTERLEAVES || way == TL_NEST_JOINS_HOME;
+    joins = joins && at->width > from->shape[tl_nest_last_axis(from)];
     return joins ? eval_join(g, op, at) : eval_same_number(g, op, at);
 }

@@ -48,6 +48,11 @@ bool tl_nest_keeps_lanes(const TlOp *broadcast);
  * Then so many vectors along that one, interleaved, are one of the result. */
 bool tl_nest_joins(const TlOp *reshape);
 int tl_nest_join_width(const TlOp *reshape, int limit);
+int tl_nest_last_axis(const TlType *type); /* the last of extent > 1; -1: none */
+/* Does a reshape divide its operand's last axis into one that elements are picked from (split) and
+ * the axis before it? Then every n-th element of n vectors is one along that. */
+bool tl_nest_parts(const TlOp *reshape);
+int tl_nest_part_width(const TlOp *reshape, int limit);
 /* A histogram counts in several tables, one after the other; behind them are values that are not
  * counted yet, and how many they are. */
 enum { TL_NEST_COUNTED = 512, TL_NEST_COUNTED_BYTES = TL_NEST_COUNTED * 4 + 64 };
@@ -58,6 +63,19 @@ typedef struct TlNestTables {
 TlNestTables tl_nest_tables(const TlOp *histogram);
 
 /* ---- accesses (nest_access.c) ---- */
+/* An index tile of which element j is start + j, where start = offset + plus[0] + ... - minus[0] -
+ * ... in the tile's type, which wraps; then no less than `least`, no more than `most`. */
+enum { TL_NEST_TERMS = 4 };
+typedef struct TlNestAffine {
+    bool is;
+    TlDtype dtype; /* i32, i64 */
+    uint32_t nterms;
+    TlValue *term[TL_NEST_TERMS]; /* scalars */
+    bool minus[TL_NEST_TERMS];
+    int64_t offset;
+    TlValue *least,
+        *most; /* tiles of one number; both NULL: it is a slice, with i32 of 2^31 elements */
+} TlNestAffine;
 typedef struct TlNestAxis {
     int dim;        /* of the tile: of a slice or index tile; -1: a scalar drops the axis */
     int64_t stride; /* elements from one position to the next; 0: not known before the run */
@@ -66,7 +84,13 @@ typedef struct TlNestAxis {
      * known to be inside (hi = 1), or not to be (0)? */
     bool is_known;
     int64_t lo, hi;
+    TlNestAffine affine; /* of an index tile, which is then as a slice where it is whole */
 } TlNestAxis;
+/* Is it bounded, and so no slice where elements are tested? */
+static inline bool tl_nest_is_clamped(const TlNestAxis *x)
+{
+    return x->affine.least || x->affine.most;
+}
 /* A memory op: what is known of it before the run. */
 typedef struct TlNestAccess {
     TlOp *op;
@@ -81,12 +105,16 @@ typedef struct TlNestAccess {
 } TlNestAccess;
 /* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
 int tl_nest_slice_of(const TlPlace *p, int dim);
+/* Positions of a slice, or of an index tile that is alone on its axis. */
+int64_t tl_nest_axis_width(const TlNestAccess *a, uint32_t i);
 /* The extent of a view's axis; false: it is not known before the run. */
 bool tl_nest_extent(const TlFn *fn, const TlValue *view, uint32_t axis, int64_t *out);
 /* Do elements follow each other along the axis of a parameter's view? */
 bool tl_nest_is_dense(const TlFn *fn, const TlPlace *p, int axis);
 /* Do they along a dimension of the tile? */
 bool tl_nest_is_contiguous(const TlNestAccess *a, int dim);
+/* Do they where all is inside? */
+bool tl_nest_is_contiguous_inside(const TlNestAccess *a, int dim);
 /* Is every s-th element of memory read along it, as the real parts of complex numbers are, or the
  * channels of an image? Then so few vectors that lie side by side have them all. Else 1. */
 int tl_nest_stride(const TlNestAccess *a, int dim);
@@ -101,6 +129,7 @@ typedef enum TlNestWay {
     TL_NEST_RENAMES,     /* a reshape that only adds or drops axes of extent 1 */
     TL_NEST_INTERLEAVES, /* vectors along the axis before the operand's last one */
     TL_NEST_JOINS_HOME,  /* the same, which lie side by side */
+    TL_NEST_PARTS,       /* every n-th element of n vectors, along the axis before the last one */
     TL_NEST_NUMBERS,     /* elements with the same row-major number */
     TL_NEST_GATHERS,     /* each lane by itself */
     TL_NEST_EXCHANGES,   /* lanes of one vector change places in pairs */

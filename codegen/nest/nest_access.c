@@ -1,6 +1,9 @@
 /* What is known of memory accesses at compile time: which axis of a view gives which dimension of
  * the tile, where elements are contiguous, which of them are known to be inside. */
 #include "codegen/nest/nest.h"
+
+#include <string.h>
+
 #include "passes/analysis/facts.h"
 
 int tl_nest_slice_of(const TlPlace *p, int dim)
@@ -82,6 +85,121 @@ static int64_t stride_of(const TlFn *fn, const TlValue *view, uint32_t axis)
     return (half ? (row + 1) & -2 : row) * stride_of(fn, view, axis + 1);
 }
 
+/* ---- index tiles that are slices ---- */
+
+/* The scalar that all elements of v are; NULL: they are a number or differ. */
+static TlValue *scalar_of(const TlValue *v)
+{
+    const TlOp *op = v->def;
+    bool is_one = op && op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->rank == 0;
+    return is_one ? tl_in(op, 0) : NULL;
+}
+
+/* Adds v, or what is left after it is subtracted. *iotas: how often iota is in the sum. */
+static bool add_terms(TlNestAffine *a, const TlValue *v, bool minus, int *iotas, int depth)
+{
+    enum { MOST_DEPTH = 8 };
+    const TlOp *op = v->def;
+    TlWideInt n;
+    TlValue *scalar = scalar_of(v);
+    if (scalar && a->nterms < TL_NEST_TERMS) {
+        a->term[a->nterms] = scalar;
+        a->minus[a->nterms++] = minus;
+        return true;
+    }
+    if (tl_const_int_value(v, &n)) {
+        uint64_t by = (uint64_t)(int64_t)n;
+        a->offset = (int64_t)((uint64_t)a->offset + (minus ? 0 - by : by));
+        return true;
+    }
+    if (!op || depth > MOST_DEPTH || v->type->rank != 1)
+        return false;
+    if (op->opcode == TL_OP_IOTA) {
+        *iotas += minus ? -1 : 1;
+        return true;
+    }
+    bool subtracts = op->opcode == TL_OP_SUB;
+    return (op->opcode == TL_OP_ADD || subtracts) &&
+           add_terms(a, tl_in(op, 0), minus, iotas, depth + 1) &&
+           add_terms(a, tl_in(op, 1), minus != subtracts, iotas, depth + 1);
+}
+
+static bool is_one_number(const TlValue *v)
+{
+    uint64_t bits;
+    return scalar_of(v) || tl_value_is_const(v, &bits);
+}
+
+/* v, unless it is x bounded by one number: then x. */
+static TlValue *without_bound(TlNestAffine *a, TlValue *v)
+{
+    const TlOp *op = v->def;
+    bool is_max = op && op->opcode == TL_OP_MAX, is_min = op && op->opcode == TL_OP_MIN;
+    if (!is_max && !is_min)
+        return v;
+    TlValue **bound = is_max ? &a->least : &a->most;
+    for (uint32_t i = 0; i < 2; i++)
+        if (!*bound && is_one_number(tl_in(op, i))) {
+            *bound = tl_in(op, i);
+            return tl_in(op, 1 - i);
+        }
+    return v;
+}
+
+static TlNestAffine find_affine(TlValue *v, bool loads)
+{
+    TlNestAffine a = {.is = true};
+    int iotas = 0;
+    if (v->def && v->def->opcode == TL_OP_CAST && v->type->dtype == TL_I64 &&
+        tl_in(v->def, 0)->type->dtype == TL_I32)
+        v = tl_in(v->def, 0);
+    a.dtype = v->type->dtype;
+    if (loads && a.dtype == TL_I32)
+        v = without_bound(&a, without_bound(&a, v));
+    bool is = v->type->rank == 1 && (a.dtype == TL_I32 || a.dtype == TL_I64) &&
+              add_terms(&a, v, false, &iotas, 0) && iotas == 1;
+    return is ? a : (TlNestAffine){.is = false};
+}
+
+/* Is v an operand of a product, as it is or converted or transposed? Products have ways of their
+ * own for rows that an index tile selects. */
+static bool feeds_dot(const TlValue *v, int depth)
+{
+    enum { MOST_DEPTH = 4 };
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        TlOpcode o = u->user->opcode;
+        bool passes = o == TL_OP_CAST || o == TL_OP_TRANS || o == TL_OP_CONVERT;
+        if (o == TL_OP_DOT ||
+            (passes && depth < MOST_DEPTH && feeds_dot(u->user->out[0], depth + 1)))
+            return true;
+    }
+    return false;
+}
+
+/* Index tiles that are start, start + 1, ... become slices; those that are bounded, where that
+ * changes nothing. */
+static void find_slices(TlNests *plan, TlNestAccess *a)
+{
+    TlPlace *p = &a->place;
+    bool may = (a->op->opcode == TL_OP_LOAD || a->op->opcode == TL_OP_STORE) && !p->pointwise &&
+               !p->mask && !plan->check && (!a->loads || !feeds_dot(a->op->out[0], 0));
+    TlAxis *axes = NULL;
+    for (uint32_t i = 0; may && i < p->naxes; i++) {
+        TlNestAffine *f = &a->axis[i].affine;
+        if (p->axes[i].kind == TL_AXIS_TILE)
+            *f = find_affine(p->index[i].value, a->loads);
+        if (!f->is || tl_nest_is_clamped(&a->axis[i]))
+            continue;
+        if (!axes) {
+            axes = TL_NEW_ARRAY(plan->arena, TlAxis, p->naxes);
+            memcpy(axes, p->axes, p->naxes * sizeof *axes);
+        }
+        axes[i] =
+            (TlAxis){.kind = TL_AXIS_SLICE, .width = p->index[i].value->type->shape[0], .step = 1};
+    }
+    p->axes = axes ? axes : p->axes;
+}
+
 /* ---- what is known ---- */
 
 /* Which positions of a slice are inside, or whether a scalar index is. */
@@ -92,10 +210,13 @@ static void find_interval(const TlFn *fn, TlNestAccess *a, uint32_t i)
     TlWideInt start;
     int64_t extent;
     if (!a->bounds) {
-        *x = (TlNestAxis){x->dim, x->stride, false, true, 0, axis->width};
+        x->may_be_below = false;
+        x->is_known = true;
+        x->lo = 0;
+        x->hi = axis->width;
         return;
     }
-    if (!tl_const_int_value(a->place.index[i].value, &start) ||
+    if (x->affine.is || !tl_const_int_value(a->place.index[i].value, &start) ||
         !tl_nest_extent(fn, a->place.base, i, &extent))
         return;
     x->is_known = true;
@@ -136,6 +257,8 @@ static void find_access(TlNests *plan, TlOp *op)
     a->has_interval = a->place.axes != NULL;
     int bytes = tl_dtype_bytes(a->place.base->type->dtype);
     a->forks = !plan->m.masks && !(plan->m.gathers && bytes >= 4);
+    if (a->place.axes)
+        find_slices(plan, a);
     for (uint32_t i = 0; a->place.axes && i < a->place.naxes; i++)
         find_axis(plan, a, i);
     tl_map_put_ptr(&plan->access, op, a);
@@ -150,7 +273,7 @@ void tl_nest_find_accesses(TlNests *plan)
             find_access(plan, op);
 }
 
-bool tl_nest_is_contiguous(const TlNestAccess *a, int dim)
+static bool is_contiguous(const TlNestAccess *a, int dim, bool inside)
 {
     if (!a->place.axes)
         return false;
@@ -159,10 +282,28 @@ bool tl_nest_is_contiguous(const TlNestAccess *a, int dim)
         bool in_lane = a->axis[i].dim == dim;
         if (axis->kind == TL_AXIS_TILE && a->place.pointwise)
             in_lane = dim < a->place.index[i].value->type->rank;
-        if (in_lane && (axis->kind != TL_AXIS_SLICE || axis->step != 1 || a->axis[i].stride != 1))
+        bool is_slice =
+            axis->kind == TL_AXIS_SLICE ? axis->step == 1 : inside && a->axis[i].affine.is;
+        if (in_lane && (!is_slice || a->axis[i].stride != 1))
             return false;
     }
     return true;
+}
+
+int64_t tl_nest_axis_width(const TlNestAccess *a, uint32_t i)
+{
+    bool is_tile = a->place.axes[i].kind == TL_AXIS_TILE;
+    return is_tile ? a->place.index[i].value->type->shape[0] : a->place.axes[i].width;
+}
+
+bool tl_nest_is_contiguous(const TlNestAccess *a, int dim)
+{
+    return is_contiguous(a, dim, false);
+}
+
+bool tl_nest_is_contiguous_inside(const TlNestAccess *a, int dim)
+{
+    return is_contiguous(a, dim, true);
 }
 
 int tl_nest_stride(const TlNestAccess *a, int dim)

@@ -1,6 +1,7 @@
 /* The machine; the forms of tiles in memory; what follows from shapes alone: which reshapes only
  * rename axes, which broadcasts take vectors as they are, how many lanes divide an extent. */
 #include "codegen/nest/nest.h"
+#include "passes/analysis/picked.h"
 
 /* ---- the machine ---- */
 
@@ -87,24 +88,70 @@ bool tl_nest_keeps_lanes(const TlOp *broadcast)
     return tl_in(broadcast, 0)->type->shape[to.lane] == to.extent[to.lane];
 }
 
+int tl_nest_last_axis(const TlType *type)
+{
+    TL_ASSERT(type->kind == TL_TILE, "a type of kind %d", (int)type->kind);
+    int d = type->rank - 1;
+    while (d >= 0 && type->shape[d] == 1)
+        d--;
+    return d;
+}
+
 bool tl_nest_joins(const TlOp *op)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    if (from->rank < 2 || to->rank < 1 || from->ptr)
+    int last = tl_nest_last_axis(from);
+    if (last < 1 || to->rank < 1 || from->ptr)
         return false;
-    int32_t n = from->shape[from->rank - 1];
-    return n >= 2 && n <= TL_NEST_JOINED && (n & (n - 1)) == 0 &&
-           from->shape[from->rank - 2] % 2 == 0 && to->shape[to->rank - 1] % (2 * n) == 0;
+    int32_t n = from->shape[last];
+    return n <= TL_NEST_JOINED && (n & (n - 1)) == 0 && from->shape[last - 1] % 2 == 0 &&
+           to->shape[to->rank - 1] % (2 * n) == 0;
 }
 
 int tl_nest_join_width(const TlOp *op, int limit)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
     TL_ASSERT(tl_nest_joins(op) && limit > 0, "%d lanes of no join", limit);
-    int n = from->shape[from->rank - 1], w = limit;
+    int last = tl_nest_last_axis(from), n = from->shape[last], w = limit;
     if (limit > n)
-        w = n * tl_nest_fit_width(from->shape[from->rank - 2], limit / n);
+        w = n * tl_nest_fit_width(from->shape[last - 1], limit / n);
     return tl_nest_fit_width(to->shape[to->rank - 1], w);
+}
+
+/* Are only single elements along the last axis of v wanted? */
+static bool is_only_picked(const TlValue *v, int depth)
+{
+    enum { MOST_DEPTH = 4 };
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        const TlOp *op = u->user;
+        int64_t at;
+        bool is_elementwise = tl_op_info(op->opcode)->flags & F_ELEM;
+        bool picks = op->opcode == TL_OP_REDUCE && tl_picked_from(op, &at) &&
+                     tl_attr_int(op, TL_ATTR_AXIS, 0) == v->type->rank - 1;
+        if (!picks &&
+            (!is_elementwise || depth > MOST_DEPTH || !is_only_picked(op->out[0], depth + 1)))
+            return false;
+    }
+    return v->uses;
+}
+
+bool tl_nest_parts(const TlOp *op)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (to->rank < 2 || from->rank < 1 || from->ptr || tl_nest_is_renaming(op))
+        return false;
+    int32_t n = to->shape[to->rank - 1];
+    return n >= 2 && n <= TL_NEST_STRIDE && to->shape[to->rank - 2] % 2 == 0 &&
+           from->shape[from->rank - 1] % (2 * n) == 0 && is_only_picked(op->out[0], 0);
+}
+
+int tl_nest_part_width(const TlOp *op, int limit)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    TL_ASSERT(limit > 0 && to->rank >= 2, "%d lanes of no part", limit);
+    int n = to->shape[to->rank - 1];
+    int w = tl_nest_fit_width(from->shape[from->rank - 1] / n, limit);
+    return tl_nest_fit_width(to->shape[to->rank - 2], w);
 }
 
 /* ---- histograms ---- */

@@ -50,6 +50,8 @@ static void add_slices(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
     for (uint32_t i = 0; i < a->place.naxes; i++)
         if (a->place.axes[i].kind == TL_AXIS_SLICE)
             add_slice(n, a, i, lane);
+        else if (a->axis[i].affine.is)
+            narrow(n, false, 0);
 }
 
 static void add_value(TlNests *plan, TlNest *n, TlValue *v, int lane, TlMap *seen);

@@ -145,7 +145,7 @@ static bool lane_moves(const TlOp *trans)
 /* Does a reshape keep vectors together? Then it is an index computed, once for each of them. */
 static bool keeps_vectors(const Placer *p, const TlOp *op)
 {
-    if (tl_nest_is_renaming(op) || tl_nest_joins(op))
+    if (tl_nest_is_renaming(op) || tl_nest_joins(op) || (!p->plan->check && tl_nest_parts(op)))
         return true;
     const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
     int32_t lanes = p->plan->m.vector_bytes / (int)sizeof(float);
@@ -464,8 +464,11 @@ static void decide(Placer *p, TlValue *v)
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
         return;
     if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
+        const char *unused;
         place->kind = TL_NEST_VIRTUAL;
         place->why = "cheap";
+        if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_BROADCAST)
+            p->root[v->id] = find_root(p, v, &unused); /* so that its operand may be virtual */
         return;
     }
     TlOp *root = find_root(p, v, &place->why);

@@ -201,16 +201,28 @@ static void put_nest(Print *p, const TlNest *n)
 
 /* ---- places ---- */
 
+/* Index tiles of a load that are taken as slices. */
+static void put_slices(Print *p, const TlValue *v)
+{
+    const TlNestAccess *a = v->def ? tl_map_get_ptr(&p->plan->access, v->def) : NULL;
+    for (uint32_t i = 0; a && a->loads && a->place.axes && i < a->place.naxes; i++)
+        if (a->axis[i].affine.is)
+            tl_sbuf_putf(p->out, ", axis %u as a slice%s", i,
+                         tl_nest_is_clamped(&a->axis[i]) ? " within its bounds" : "");
+}
+
 static void put_place(Print *p, const TlValue *v)
 {
-    static const char *const WAYS[TL_NEST_WAYS] = {[TL_NEST_RENAMES] = "renames axes",
-                                                   [TL_NEST_INTERLEAVES] = "interleaves vectors",
-                                                   [TL_NEST_JOINS_HOME] = "joins axes of a home",
-                                                   [TL_NEST_NUMBERS] = "by the element's number",
-                                                   [TL_NEST_GATHERS] = "lane by lane",
-                                                   [TL_NEST_EXCHANGES] = "exchanges lanes",
-                                                   [TL_NEST_TAKES_ROWS] = "vectors of other rows",
-                                                   [TL_NEST_SHUFFLES] = "lanes of two vectors"};
+    static const char *const WAYS[TL_NEST_WAYS] = {
+        [TL_NEST_RENAMES] = "renames axes",
+        [TL_NEST_INTERLEAVES] = "interleaves vectors",
+        [TL_NEST_JOINS_HOME] = "joins axes of a home",
+        [TL_NEST_PARTS] = "every few elements of vectors",
+        [TL_NEST_NUMBERS] = "by the element's number",
+        [TL_NEST_GATHERS] = "lane by lane",
+        [TL_NEST_EXCHANGES] = "exchanges lanes",
+        [TL_NEST_TAKES_ROWS] = "vectors of other rows",
+        [TL_NEST_SHUFFLES] = "lanes of two vectors"};
     TlNestPlace x = p->plan->place[v->id];
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return;
@@ -220,6 +232,7 @@ static void put_place(Print *p, const TlValue *v)
     if (x.why)
         tl_sbuf_putf(p->out, " (%s)", x.why);
     put_flag(p, WAYS[x.way], WAYS[x.way]);
+    put_slices(p, v);
     if (x.partner) {
         tl_sbuf_puts(p->out, " by ");
         tl_print_value(p->p, p->out, x.partner);

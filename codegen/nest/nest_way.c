@@ -43,6 +43,8 @@ static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
 {
     if (tl_nest_is_renaming(op))
         return TL_NEST_RENAMES;
+    if (!plan->check && tl_nest_parts(op))
+        return TL_NEST_PARTS;
     if (!tl_nest_joins(op))
         return TL_NEST_NUMBERS;
     bool is_home = plan->place[tl_in(op, 0)->id].kind == TL_NEST_HOME;

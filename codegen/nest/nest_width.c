@@ -57,7 +57,7 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
     TlType shape = tl_nest_accessed(a);
     bool is_view = a->place.axes != NULL;
     int lane = shape.rank ? tl_nest_form(&shape).lane : 0;
-    if (is_view && tl_nest_is_contiguous(a, lane))
+    if (is_view && tl_nest_is_contiguous_inside(a, lane))
         return limit;
     int lanes = plan->m.vector_bytes / bytes, stride = tl_nest_stride(a, lane);
     if (stride > 1 && (stride <= 4 || stride <= lanes / 2))
@@ -111,6 +111,11 @@ static int width_of_op(const TlNests *plan, const TlOp *op, int limit, const cha
     bool regroups = op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP;
     if (regroups && !plan->check && tl_nest_joins(op))
         return at_most(limit, tl_nest_join_width(op, limit), "a reshape", why);
+    if (regroups && plan->place[op->out[0]->id].way == TL_NEST_PARTS) {
+        int lanes = plan->m.vector_bytes / (int)tl_gen_elem_bytes(op->out[0]->type);
+        return at_most(limit, tl_nest_part_width(op, lanes < limit ? lanes : limit), "a split",
+                       why);
+    }
     if (regroups && !tl_nest_is_renaming(op)) {
         const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
         int w = tl_nest_fit_width(a->shape[tl_nest_form(a).lane], limit);

@@ -126,3 +126,47 @@ def of_values(a):
     return {
         "z": exact(shifted(z, 1)[:251]), "d": exact(d[:251]), "s": exact(s), "m": exact(m[:7]), "w": exact(w[:7, :61])
     }
+
+# Split, interleaved, repeated: tiles of many vectors, from memory and computed; parts of 2, 3, 4 and 8.
+PARTS = {"a": 128, "b": 128, "c": 96, "d": 64, "e": 32, "i": 256, "r": 256, "q": 512, "f": 64}
+for k, t in enumerate(("u8", "i16", "f32", "f64", "bool")):
+    outs = ", ".join(f"{t} {n}[{n.upper()}]" for n in PARTS)
+    row(
+        f"windows_parts_{t}", f"""
+kernel k(const {t} x[N], const {t} z[M], {outs})
+    grid(1)
+{{
+    auto v = x[0 +: 256];
+    auto (a_, b_) = split(reshape(v, 128, 2));
+    a[0 +: 128] = a_;
+    b[0 +: 128] = b_;
+    c[0 +: 96] = pick(reshape(z[0 +: 288], 96, 3), 1, 1);
+    d[0 +: 64] = pick(reshape(flip(v, 0), 64, 4), 1, 3);
+    e[0 +: 32] = pick(reshape(v, 32, 8), 1, 5);
+    i[0 +: 256] = interleave(b_, a_);
+    r[0 +: 256] = repeat(a_, 0, 2);
+    q[0 +: 512] = repeat(x[4 +: 128], 0, 4);
+    f[0 +: 64] = pick(pick(reshape(v, 2, 64, 2), 2, 1), 0, 1);
+}}
+""",
+        {
+            "x": values(t, 30 + k, 256),
+            "z": values(t, 40 + k, 285),
+            **{n: poison(t, m)
+               for n, m in PARTS.items()}
+        }, lambda a: of_parts(a["x"], a["z"]))
+
+
+def of_parts(x, z):
+    z = np.concatenate((z, np.zeros(3, z.dtype)))
+    return {
+        "a": exact(x[::2]),
+        "b": exact(x[1::2]),
+        "c": exact(z[1::3]),
+        "d": exact(x[::-1][3::4]),
+        "e": exact(x[5::8]),
+        "i": exact(np.stack((x[1::2], x[::2]), -1).reshape(-1)),
+        "r": exact(np.repeat(x[::2], 2)),
+        "q": exact(np.repeat(x[4:132], 4)),
+        "f": exact(x.reshape(2, 64, 2)[1, :, 1]),
+    }
