@@ -129,7 +129,8 @@ LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     TlNestPlace place = g->plan->place[v->id];
     LLVMValueRef r;
     if (place.kind == TL_NEST_HOME) {
-        TlNestForm f = tl_nest_form(v->type);
+        TlType row = tl_nest_row(v->type);
+        TlNestForm f = tl_nest_form(at->rank < v->type->rank ? &row : v->type);
         r = tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);
     } else {
         r = tl_cpu_eval_own(g, v, at);

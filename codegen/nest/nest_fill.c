@@ -37,17 +37,44 @@ TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n)
 
 /* ---- homes ---- */
 
-/* The type as one row when v's op makes all elements the same: one loop fills it. */
-static TlType row_of_equals(const TlValue *v, const TlType *type)
+/* Is v, at each number of an element, computed from elements with that number of homes? Values
+ * that have been seen are. */
+static bool is_by_number(const TlNests *plan, const TlValue *v, const TlType *like, bool own,
+                         TlMap *seen)
+{
+    if (v->type->kind == TL_TILE && v->type->rank == 0)
+        return true;
+    if (!tl_same_shape(v->type, like) || v->type->ptr)
+        return false;
+    if (tl_map_get(seen, v->id, NULL))
+        return true;
+    tl_map_put(seen, v->id, 1);
+    if (!own && plan->place[v->id].kind == TL_NEST_HOME)
+        return true;
+    const TlOp *op = v->def;
+    if (!op || !(tl_op_info(op->opcode)->flags & F_ELEM))
+        return op && (op->opcode == TL_OP_CONST ||
+                      (op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->rank == 0));
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (!is_by_number(plan, tl_in(op, i), like, false, seen))
+            return false;
+    return true;
+}
+
+/* The type as one row when v's op makes all elements the same, so that one loop fills it, or when
+ * its rows are short, so that vectors hold several. */
+static TlType row_of(const TlNests *plan, const TlValue *v, const TlType *type, bool own)
 {
     TL_ASSERT(type->kind == TL_TILE, "value %u is no tile", v->id);
     const TlOp *op = v->def;
-    bool equal = op && (op->opcode == TL_OP_CONST ||
-                        (op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->rank == 0));
-    TlType row = *type;
-    row.rank = 1;
-    row.shape[0] = (int32_t)tl_nest_form(type).elems;
-    return equal && tl_nest_form(&row).elems == row.shape[0] ? row : *type;
+    bool equal = op && (own || plan->place[v->id].kind != TL_NEST_HOME) &&
+                 (op->opcode == TL_OP_CONST ||
+                  (op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->rank == 0));
+    TlType row = tl_nest_row(type);
+    TlMap seen = {.arena = plan->arena};
+    bool rows = tl_nest_has_short_rows(&plan->m, type) && !plan->check &&
+                is_by_number(plan, v, type, own, &seen);
+    return rows || (equal && tl_nest_form(&row).elems == row.shape[0]) ? row : *type;
 }
 
 /* Is a home the transposition of another one that moves the lane dimension, and do blocks fit the
@@ -87,8 +114,7 @@ static void add_fill(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t
     TL_ASSERT(home >= 0 && (uint32_t)home < plan->buffers.len, "value %u has no home", v->id);
     TlType type = *v->type;
     type.dtype = dtype;
-    if (own || plan->place[v->id].kind != TL_NEST_HOME)
-        type = row_of_equals(v, &type);
+    type = row_of(plan, v, &type, own);
     TlNest *n = tl_nest_new(plan, TL_NEST_FILL, at, &type);
     n->value = v;
     n->home = home;
@@ -107,7 +133,9 @@ void tl_nest_copy(TlNests *plan, TlOp *at, const TlType *type, TlDtype from_dtyp
 {
     TL_ASSERT(from >= 0 && to >= 0 && from != to, "a copy from buffer %d to %d", (int)from,
               (int)to);
-    TlNest *n = tl_nest_new(plan, TL_NEST_COPY, at, type);
+    TlType row = tl_nest_row(type);
+    bool rows = tl_nest_has_short_rows(&plan->m, type);
+    TlNest *n = tl_nest_new(plan, TL_NEST_COPY, at, rows ? &row : type);
     n->from = from;
     n->from_dtype = from_dtype;
     n->home = to;

@@ -46,6 +46,25 @@ TlNestForm tl_nest_form(const TlType *type)
     return f;
 }
 
+TlType tl_nest_row(const TlType *type)
+{
+    TlType row = *type;
+    row.rank = 1;
+    row.shape[0] = (int32_t)tl_nest_form(type).elems;
+    return row;
+}
+
+bool tl_nest_has_short_rows(const TlNestMachine *m, const TlType *type)
+{
+    if (type->kind != TL_TILE || type->rank < 2 || type->ptr)
+        return false;
+    TlNestForm f = tl_nest_form(type);
+    TlType row = tl_nest_row(type);
+    return f.padded[f.lane] == f.extent[f.lane] && f.elems > f.extent[f.lane] &&
+           f.extent[f.lane] * (int64_t)tl_gen_elem_bytes(type) < m->vector_bytes &&
+           tl_nest_form(&row).elems == f.elems;
+}
+
 int tl_nest_fit_width(int64_t padded, int width)
 {
     TL_ASSERT(padded > 0 && width > 0 && (width & (width - 1)) == 0,

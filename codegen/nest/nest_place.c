@@ -445,6 +445,62 @@ static bool is_carried(const TlValue *v)
     return false;
 }
 
+/* Why a value has a home that its nest fills several short rows at a time. */
+static const char SHORT[] = "short rows are computed as one";
+
+/* May v be computed from elements of homes with the same number, if loads have homes? Values that
+ * have been visited may. */
+static bool may_be_by_number(Placer *p, const TlValue *v, const TlType *like)
+{
+    const TlOp *op = v->def;
+    if (v->type->kind == TL_TILE && v->type->rank == 0)
+        return true;
+    if (!tl_same_shape(v->type, like) || v->type->ptr)
+        return false;
+    if (p->stamp[v->id] == p->stamps)
+        return true;
+    p->stamp[v->id] = p->stamps;
+    if (!op || op->opcode == TL_OP_CONST || op->opcode == TL_OP_LOAD)
+        return true;
+    if (op->opcode == TL_OP_BROADCAST)
+        return tl_in(op, 0)->type->rank == 0;
+    if (!(tl_op_info(op->opcode)->flags & F_ELEM))
+        return false;
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (!may_be_by_number(p, tl_in(op, i), like))
+            return false;
+    return true;
+}
+
+/* Is v an operand of a value with such a home? */
+static bool feeds_short(Placer *p, const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        const TlValue *out = u->user->nout == 1 ? u->user->out[0] : NULL;
+        if (!out || !tl_same_shape(v->type, out->type) || p->stamp[out->id] == p->stamps)
+            continue;
+        p->stamp[out->id] = p->stamps;
+        const TlNestPlace *place = &p->plan->place[out->id];
+        if (place->why == SHORT || (place->kind == TL_NEST_VIRTUAL && feeds_short(p, out)))
+            return true;
+    }
+    return false;
+}
+
+/* Short rows: is filling a home with several at a time, and storing from it, less than computing
+ * each by itself? So it is with loads that such a nest reads. */
+static bool is_short(Placer *p, const TlValue *v, const TlOp *root)
+{
+    enum { SHORT_WORK = 24 };
+    if (p->plan->check || !tl_nest_has_short_rows(&p->plan->m, v->type))
+        return false;
+    p->stamps++;
+    if (v->def->opcode == TL_OP_LOAD)
+        return feeds_short(p, v);
+    return root && root->opcode == TL_OP_STORE && tl_op_place(root).value == v &&
+           p->work[v->id] >= SHORT_WORK && may_be_by_number(p, v, v->type);
+}
+
 static void decide(Placer *p, TlValue *v)
 {
     TlNestPlace *place = &p->plan->place[v->id];
@@ -463,6 +519,9 @@ static void decide(Placer *p, TlValue *v)
     place->why = "a transposition moves lanes";
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
         return;
+    place->why = SHORT;
+    if (op->opcode == TL_OP_LOAD && is_short(p, v, NULL))
+        return;
     if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
         const char *unused;
         place->kind = TL_NEST_VIRTUAL;
@@ -476,6 +535,9 @@ static void decide(Placer *p, TlValue *v)
         return;
     place->why = "its memory may be written before it is used";
     if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root))
+        return;
+    place->why = SHORT;
+    if (is_short(p, v, root))
         return;
     place->kind = TL_NEST_VIRTUAL;
     place->why = root ? "computed in one nest" : "not used";
