@@ -105,13 +105,33 @@ static bool has_pid(const TlFn *fn)
     return false;
 }
 
-/* a: all promises hold; promised: those of units that must. */
+/* `unpack` asks whether numbers of elements are even, and no access shows what it asked. */
+static bool has_packed(const TlKernelInfo *k)
+{
+    for (uint32_t i = 0; i < k->params.len; i++)
+        if (tl_is_packed(k->params.data[i].dtype))
+            return true;
+    return false;
+}
+
+static bool counts_elements(const tile_image_test *t)
+{
+    return t->kind == TILE_TEST_EXTENT || t->kind == TILE_TEST_STRIDE;
+}
+
+/* a: all promises hold; promised: those of units that must. Of 4-bit elements, extents and strides
+ * are even at least. */
 static void put_tests(const TlAxisInfo *a, uint64_t promised, TlArena *arena, TlTests *out)
 {
     const TlPromise *promise = &a->fn->info->promise;
-    for (uint32_t i = 0; i < promise->units.len; i++)
-        if (promised & tl_axis_promise_bit(i))
-            tl_vec_push(arena, out, promise->units.data[i]);
+    bool packed = has_packed(a->fn->info);
+    for (uint32_t i = 0; i < promise->units.len; i++) {
+        tile_image_test t = promise->units.data[i];
+        if (!(promised & tl_axis_promise_bit(i)))
+            t.mask &= packed && counts_elements(&t);
+        if (t.mask)
+            tl_vec_push(arena, out, t);
+    }
     test_strides(arena, out, a);
     if (promise->grid && a->fn->info->grid.len && has_pid(a->fn))
         tl_vec_push(arena, out, ((tile_image_test){.kind = TILE_TEST_GRID, .mask = 1}));

@@ -8,7 +8,8 @@ import numpy as np
 from rows import row
 from rows_narrow import shrink
 from rows_packed import packed
-from values import ALL, DECODE, F8, INTS, PACKED, Arr, edges, exact, exactly, int_range, is_float, ints, wide
+from values import (ALL, DECODE, F8, INTS, PACKED, Arr, edges, exact, exactly, int_range, is_float, ints, poison,
+                    wide)
 
 NARROW = {"u4": "i32", "i4": "i32", "f4e2m1": "f32"}
 
@@ -110,6 +111,28 @@ def ranks(a):
     d[2:66] = x[3:67] & 15
     d[:4] = d[4:8].copy()
     return {"a": exact(q), "b": exact(b), "c": exact(c), "d": exact(d), "z": exact(np.array([5, 5]))}
+
+
+# ---- odd rows, which no aligned form of the kernel may take for even ones -----------------------------------------
+for n in (5, 6, 31, 32):
+    row(
+        f"packed_row_of_{n}_stored_and_loaded", f"""
+kernel k(u4 m[1, H, N], const i32 _odd[N], f32 y[A])
+    grid(1)
+    require(N == {n})
+{{
+    m[pid(0), 0 +: 1, 4 +: 2] = cast(tile<i32, 1, 2>(3), u4);
+    y[0 +: 33] = cast(m[pid(0), 0, 0 +: 33], f32);
+}}
+""", {"m": packed("u4", 1, 1, 3, n), "_odd": ints("i32", 1, 0, 2, n), "y": poison("f32", 33)},
+        lambda a, n=n: odd_rows(a, n))
+
+
+def odd_rows(a, n):
+    m, y = a["m"].copy(), np.zeros(33, np.float32)
+    m[0, 0, 4:min(6, n)] = 3
+    y[:n] = m[0, 0, :n]
+    return {"m": exact(m), "y": exact(y)}
 
 
 # ---- casts ----------------------------------------------------------------------------------------------------------
