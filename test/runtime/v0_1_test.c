@@ -116,8 +116,7 @@ static void param_info(size_t size)
     u.s.struct_size = size;
     CHECK_INT(tile_kernel_param(kernel, 1, &u.s), TILE_OK);
     CHECK_STR(u.s.name, "y");
-    size_t known = size < sizeof u.s ? size : sizeof u.s;
-    check_rest(u.bytes, known, sizeof u.bytes);
+    check_rest(u.bytes, size, sizeof u.bytes); /* it is longer today */
 }
 
 static void callbacks(size_t size)
