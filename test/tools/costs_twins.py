@@ -209,7 +209,7 @@ kernel k(const f32 x[N], f32 y[N], f32 scale, int lo, int hi, bool negative, con
 ARMS = "one test of the whole place, then the plain load; the load at the border is code beside it that does not run elsewhere"
 MORE = {
     "points, stored": "CPUs: 4 instructions before the loop, which is its twin's",
-    "border, inside by the grid": "GPUs: the form of the kernel for aligned arrays is the twin; the one for any grid tests, as plain loads do",
+    "border, inside by the grid": "the form of GPUs for aligned arrays is the twin; CPUs and the form for any grid test, as plain loads do there",
     "border edge of slices": ARMS,
     "border wrap of slices": ARMS,
 }
