@@ -314,14 +314,18 @@ static bool settle_launch(TlJob *j)
     return fine;
 }
 
+/* Is the stage a text that says what the front end has made? */
+static bool is_of_tir(const TlJob *j)
+{
+    return j->stage == TL_STAGE_TIR || j->stage == TL_STAGE_HEADER || j->stage == TL_STAGE_JSON;
+}
+
 /* The rows of pipeline.def, up to the stage asked for. */
 static bool run_passes(TlJob *j)
 {
     TL_ASSERT(j->module && j->target, "passes without a module");
     const tilec_options *o = j->o;
-    bool only_tir = j->stage == TL_STAGE_TIR || j->stage == TL_STAGE_HEADER ||
-                    j->stage == TL_STAGE_JSON;
-    if (!only_tir && !settle_launch(j))
+    if (!is_of_tir(j) && !settle_launch(j))
         return false;
     TlMachine machine = tl_target_machine(j->target);
     machine.warps = o->warps;
@@ -349,7 +353,7 @@ static bool run_passes(TlJob *j)
                          .ring = is_ring(j),
                          .strict = !strcmp(o->fp, "strict"),
                          .stress = o->stress_layouts != 0,
-                         .only_tir = only_tir,
+                         .only_tir = is_of_tir(j),
                          .passes = o->passes};
     return tl_run_passes(j->module, tl_pipeline(&j->scratch, &f), &r);
 }
@@ -435,26 +439,18 @@ static tilec_status compile_text(TlJob *j, const char *name, const char *text, s
         status = tl_job_diagnosed(j);
         return status ? status : tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
     }
-    if (j->stage == TL_STAGE_TIR) {
-        TlSbuf s;
-        tl_sbuf_init(&s, &j->scratch);
+    if (!is_of_tir(j))
+        return tl_job_emit(j);
+    TlSbuf s;
+    tl_sbuf_init(&s, &j->scratch);
+    if (j->stage == TL_STAGE_TIR)
         tl_print_module(&s, j->module);
-        return tl_job_emit_text(j, &s);
-    }
-    if (j->stage == TL_STAGE_HEADER) {
-        TlSbuf s;
-        tl_sbuf_init(&s, &j->scratch);
+    else if (j->stage == TL_STAGE_HEADER)
         tl_header_write(&s, &j->ctx, j->module, tl_image_name(&j->scratch, j->o, name),
                         j->o->prefix, name);
-        return tl_job_emit_text(j, &s);
-    }
-    if (j->stage == TL_STAGE_JSON) {
-        TlSbuf s;
-        tl_sbuf_init(&s, &j->scratch);
+    else
         tl_describe(&s, j->module, name);
-        return tl_job_emit_text(j, &s);
-    }
-    return tl_job_emit(j);
+    return tl_job_emit_text(j, &s);
 }
 
 static tilec_status compile(TlJob *j, const char *name, const char *text, size_t size)
