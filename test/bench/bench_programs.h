@@ -9,8 +9,8 @@ enum { NODES = 63, M = 256 };                /* of a tracer's tree; a side of a 
 /* WORK(name, tolerance, arrays): the arrays' types and extents, the result last. Below 0: so great
  * a part of the elements may differ, as the last bits of a float decide what comes out. */
 #define BENCH_PROGRAMS(WORK)                                                                       \
-    WORK(mandelbrot, -0.01, I32(H, W))                                                                 \
-    WORK(occlusion, -0.05, F32(H, W))                                                               \
+    WORK(mandelbrot, -0.01, I32(H, W))                                                             \
+    WORK(occlusion, -0.05, F32(H, W))                                                              \
     WORK(noise, 1e-4, I32(512), F32(H, W))                                                         \
     WORK(volume, 1e-4, F32(64, 64, 64), F32(H, W))                                                 \
     WORK(stencil_3d, 1e-5, F32(D, H, W), F32(D, H, W))                                             \
