@@ -203,6 +203,7 @@ typedef struct tilec_report_kernel {
                               * where operations and bytes would take equally long */
     uint32_t length;
     uint32_t words; /* the most of `lines` */
+    int registers_estimated; /* that a thread needs, by the compiler's own estimate */
 } tilec_report_kernel;
 
 typedef struct tilec_report {

@@ -14,6 +14,7 @@
 #include "passes/analysis/cluster.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/producer.h"
+#include "passes/analysis/registers.h"
 #include "passes/analysis/variants.h"
 #include "passes/simplify/bounds.h"
 
@@ -92,8 +93,8 @@ static const char *extent_of_param(const TlExplain *e, const TlDim *d)
 
 const char *tl_explain_extent(const TlExplain *e, const TlValue *view, uint32_t axis)
 {
-    TL_ASSERT(view->type->kind == TL_VIEW && axis < view->type->rank,
-              "axis %u of value %u", axis, view->id);
+    TL_ASSERT(view->type->kind == TL_VIEW && axis < view->type->rank, "axis %u of value %u", axis,
+              view->id);
     const TlKernelInfo *info = e->fn->info;
     if (view->def || !info || view->index >= info->params.len)
         return "its extent";
@@ -345,6 +346,8 @@ static void explain_registers(TlExplain *e, const Tools *t)
     k->reloaded = u.reloaded;
     k->spilled_scalars = u.spilled_scalars;
     k->private_bytes = u.private_bytes;
+    k->registers_estimated =
+        tl_registers_needed(e->fn, e->axis, e->target->family->by_llvm, e->scratch).registers;
 }
 
 static void explain_instructions(TlExplain *e, const Tools *t)
@@ -529,7 +532,7 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
                      ahead, ahead == 1 ? "" : "s", slots);
     else if (is_consumer(loop))
         tl_sbuf_putf(s, "; reads what other warps bring by bulk copies%s",
-                       holds(loop, is_turn) ? "; warpgroups take turns" : "");
+                     holds(loop, is_turn) ? "; warpgroups take turns" : "");
     else if (slots > 1)
         tl_sbuf_putf(s, "; loads into registers, %d slots of shared memory", slots);
     else
@@ -557,8 +560,9 @@ static bool is_copy(const TlOp *op)
 static void say_stages_asked(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop, int64_t stages)
 {
     enum { MOST_BY_LOADS = 3 }; /* stages, where no copy is asynchronous */
-    int64_t hint = tl_attr_int(loop, TL_ATTR_PIPELINE, 0),
-            asked = hint > 0 ? hint : info ? info->stages : 0;
+    int64_t hint = tl_attr_int(loop, TL_ATTR_PIPELINE, 0), asked = hint > 0 ? hint
+                                                                   : info   ? info->stages
+                                                                            : 0;
     if (asked <= stages)
         return;
     bool by_loads = !holds(loop, is_copy) && stages == MOST_BY_LOADS;
