@@ -104,7 +104,8 @@ TlDotWay tl_warp_way(const TlDotShape *s)
 static int32_t columns_at_once(const TlDotShape *s, int bits)
 {
     int32_t all = s->n >> bits, power = s->n & -s->n;
-    return s->n % (s->mma->n << bits) ? 0 : tl_async_columns(s->mma, all, bits ? power >> bits : all);
+    int32_t run = bits ? power >> bits : all;
+    return s->n % (s->mma->n << bits) ? 0 : tl_async_columns(s->mma, all, run);
 }
 
 bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out)

@@ -9,7 +9,7 @@ typedef struct TlDotShape {
     int32_t batch, m, n, k;
     int warp_bits;
     bool chained; /* its block has products whose results go into others */
-    bool turned;  /* the product of the transposed operands: m and n are the dot's columns and rows */
+    bool turned;  /* the transposed operands' product: m and n are the dot's columns and rows */
 } TlDotShape;
 TlDotShape tl_dot_shape(const TlOp *dot, const TlMma *mma, int warps, bool turned);
 

@@ -129,8 +129,7 @@ static void carry(TlOp *loop, uint64_t turned, TlArena *scratch)
     tl_block_move_ops(old, body, NULL);
     for (uint32_t i = 0; i < n; i++) {
         made->out[i]->name = loop->out[i]->name;
-        tl_replace_uses(loop->out[i],
-                        turned >> i & 1 ? transpose(&b, made->out[i]) : made->out[i]);
+        tl_replace_uses(loop->out[i], turned >> i & 1 ? transpose(&b, made->out[i]) : made->out[i]);
     }
     tl_op_erase(loop);
 }

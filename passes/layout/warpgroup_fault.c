@@ -1,6 +1,6 @@
 /* Why a product is none of warpgroups (warpgroup_fault.h). Only B of 16 bits can be transposed on
- * the way; of 32 bits, threads do that. Sums stay in registers while warpgroups work: where these
- * are too many, ptxas waits for each instruction. */
+ * the way; of 32 and 8 bits, threads do that. Sums stay in registers while warpgroups work: where
+ * these are too many, ptxas waits for each instruction. */
 #include "passes/layout/warpgroup_fault.h"
 #include "ir/plan/late.h"
 #include "ir/plan/staged.h"
@@ -58,11 +58,11 @@ static const TlOp *access_of(const TlValue *v, bool *plain, bool *flipped)
     return NULL;
 }
 
-/* Does memory count up along K where operand i comes from; or do threads load 16 bytes of it along
- * K, or squares (coalesce), which they can put that way? */
+/* Does memory count up along K where operand i comes from; or do threads load 4 elements of it
+ * along K, or squares (coalesce), which they can put that way? */
 static bool goes_along_k(const TlAxisInfo *axis, const TlOp *dot, uint32_t i)
 {
-    enum { WORDS = 4 };
+    enum { EACH = 4 };
     bool flipped = false, plain;
     const TlOp *op = access_of(tl_in(dot, i), &plain, &flipped);
     int k_axis = (i == TL_MMA_A ? 1 : 0) ^ (int)flipped;
@@ -70,9 +70,9 @@ static bool goes_along_k(const TlAxisInfo *axis, const TlOp *dot, uint32_t i)
         return false;
     if (plain && tl_access_info(axis, op).dim == k_axis)
         return true;
-    return tl_dtype_bits(tl_in(dot, i)->type->dtype) == 32 && op->opcode == TL_OP_LOAD &&
-           op->out[0]->type->rank == 2 &&
-           tl_holds_along(op->out[0]->type->layout, k_axis, WORDS);
+    return op->opcode == TL_OP_LOAD &&
+           tl_dtype_bits(op->out[0]->type->dtype) == tl_dtype_bits(tl_in(dot, i)->type->dtype) &&
+           op->out[0]->type->rank == 2 && tl_holds_along(op->out[0]->type->layout, k_axis, EACH);
 }
 
 TlWarpgroupFault tl_warpgroup_fault(const TlAxisInfo *axis, const TlOp *dot, const TlDotShape *s)

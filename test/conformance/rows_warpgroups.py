@@ -68,6 +68,32 @@ for number, (block, warps, t) in enumerate(TURNED):
         add(name, t, "i32" if t == "u8" else "f32", block, warps, 2 + which, hint,
             t not in ("f16", "bf16") or number % 2 == 0, (2 * m + 8, 2 * n - 16, 3 * k + 16))
 
+# Bytes that memory has along N, or M, and threads put along K.
+for block, warps, t in (((64, 64, 64), 4, "i8"), ((128, 128, 32), 8, "f8e4m3"), ((64, 128, 64), 8, "u8"),
+                        ((64, 32, 128), 4, "f8e5m2")):
+    m, n, k = block
+    for which, hint in enumerate(HINTS):
+        for more in (0, 16):
+            name = f"bytes_{t}_{m}x{n}x{k}_w{warps}{'_ends' if more else ''}{'_alone' if which else ''}"
+            acc = "i32" if t in ("i8", "u8") else "f32"
+            add(name, t, acc, block, warps, 2 + which, hint, False, (2 * m - more, 2 * n - more, 3 * k - more))
+BYTES = """
+kernel bytes(const {0} A[K, M], const {0} B[K, N], {1} C[M, N], const int BM, const int BN, const int BK)
+    grid(cdiv(M, BM), cdiv(N, BN))
+{{
+    int m = pid(0) * BM;
+    int n = pid(1) * BN;
+    tile<{1}, BM, BN> acc = 0;
+    for (int k : range(0, K, BK)) pipeline
+        acc = dot(trans(A[k +: BK, m +: BM]), B[k +: BK, n +: BN], acc);
+    C[m +: BM, n +: BN] = acc;
+}}
+"""
+for t, acc, (m, n, k), warps in (("i8", "i32", (64, 64, 64), 4), ("f8e4m3", "f32", (128, 64, 32), 8)):
+    row(f"warpgroup_bytes_both_{t}_{m}x{n}x{k}_w{warps}", BYTES.format(t, acc),
+        {"A": few(t, 1, 2 * k + 16, m + 32), "B": few(t, 2, 2 * k + 16, n + 32), "C": poison(acc, m + 32, n + 32)},
+        lambda a: {"C": exact(big(a["A"]).T @ big(a["B"]))}, consts={"BM": m, "BN": n, "BK": k}, warps=warps, stages=2)
+
 # Two loops carry the sums, which are seen only transposed; of each product one side is computed.
 NESTED = """
 kernel nested(const {0} A[H, K, M], const {0} B[H, K, N], f32 C[M, N], const int BM, const int BN, const int BK)

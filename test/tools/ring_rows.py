@@ -36,6 +36,7 @@ PRODUCTS = {
     "f8e4m3_along_n": ("f8e4m3", "f32", True, (-64, 128, 64), (8, 16, 32)),
     "f16_turned": ("f16", "f32", False, (-32, 64, 32), (8, 8, 16)),  # 32 rows: the product of the transposed operands
     "bf16_turned": ("bf16", "f32", True, (-32, 128, 32), (0, 0, 0)),
+    "i8_rows": ("i8", "i32", False, (64, 128, 64), (16, 16, 16)),  # B along N: threads bring it
     "odd": ("f16", "f32", False, (64, 32, 32), (-5, -3, 7)),  # no bulk copies
 }
 TRIPS = 4
@@ -71,7 +72,7 @@ def filled(t, seed, *shape):
 
 
 def row(name, source, args, output, said):
-    if said["stages"] > 1 and "_odd_" not in name:
+    if said["stages"] > 1 and "_odd_" not in name and "_rows_" not in name:
         BULK[name] = 32 * (said["warps"] + (0 if said["loop"] == " specialize(0)" else 4))
     return Row(name, source, args, lambda a: [output], {}, None, ["-Wno-no-effect"], [], True, False, False, said["warps"], said["stages"])
 
