@@ -8,6 +8,7 @@
 #include "ir/plan/banks.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/dot_plan.h"
+#include "ir/plan/layout_rules.h"
 #include "ir/plan/reduce_plan.h"
 #include "ir/plan/scan_plan.h"
 #include "ir/plan/shared_plan.h"
@@ -15,6 +16,8 @@
 #include "ir/plan/table_plan.h"
 #include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/cluster.h"
+#include "passes/layout/turn_dot.h"
+#include "passes/layout/warpgroup_fault.h"
 
 enum { WORD = 4 };
 
@@ -277,12 +280,33 @@ static int64_t instructions_of(const TlOp *op, const TlMma *mma)
     return tl_layout_registers(acc->layout) / (each ? each : 1) * ((k + mma->k - 1) / mma->k);
 }
 
+/* Of a product that each warp does for itself, where warpgroups could. */
+static const char *why_no_warpgroup(const TlExplain *e, const TlOp *op, const TlMma *mma)
+{
+    if (!(e->target->can & TL_CAN_WARPGROUP))
+        return "";
+    if (!mma)
+        return tl_warpgroup_fault_text(TL_WARPGROUP_TYPES);
+    int warps = tl_block_warps(op->block);
+    const TlMma *turned = tl_turned_mma(mma);
+    TlDotShape shape = tl_dot_shape(op, mma, warps, false),
+               other = tl_dot_shape(op, turned ? turned : mma, warps, true);
+    TlWarpgroupFault fault = tl_warpgroup_fault(e->axis, op, &shape),
+                     of_other = tl_warpgroup_fault(e->axis, op, &other);
+    const char *why = tl_warpgroup_fault_text(fault ? fault : TL_WARPGROUP_ROOM);
+    if (fault != TL_WARPGROUP_ROWS)
+        return why;
+    return tl_format(e->out, "%s; of the transposed operands': %s", why,
+                     of_other ? tl_warpgroup_fault_text(of_other) : "it would cost more");
+}
+
 static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     const TlMma *mma = tl_mma_of(op);
     const TlType *a = tl_in(op, 0)->type;
     x->macs = (uint64_t)tl_type_elems(op->out[0]->type) * (uint64_t)a->shape[a->rank - 1];
     x->matrix_bits = mma ? tl_dtype_bits(a->dtype) : 0;
+    x->why = why_no_warpgroup(e, op, mma);
     if (!mma) {
         explain_multiply_add(e, op, x);
         return;

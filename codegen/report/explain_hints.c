@@ -285,13 +285,12 @@ static void find_matrix_rate(TlHints *h)
     double share = tl_gpu_find(h->target)->mma_share;
     for (size_t i = 0; i < k->nexchanges && share < 1; i++)
         if (k->exchanges[i].instructions && k->exchanges[i].loop == k->main_loop &&
-            strcmp(k->exchanges[i].op, "dot") == 0) {
+            strcmp(k->exchanges[i].op, "dot") == 0 && k->exchanges[i].matrix_bits < 64) {
             const char *what = tl_format(h->e->out,
                                          "its matrix instructions are mma.sync, which reaches "
                                          "about %d%% of the tensor cores' rate",
                                          (int)(100 * share + 0.5));
-            TlHintText text = {"", what, "wgmma takes four warps or more along 64 rows each, B "
-                                         "along K or of 16 bits"};
+            TlHintText text = {"", what, k->exchanges[i].why};
             tl_explain_hint(h, TL_HINT_MATRIX, k->exchanges[i].position,
                             (1 - share) * h->roofs[TL_ROOF_MATRIX], text);
             return;

@@ -10,8 +10,8 @@
  *     move (tl_access_info: 16 bytes at most), never more than the tile has for each thread; then
  *     lanes and warps side by side, first along the axis whose addresses count up, then along the
  *     others, the last first. So a warp reads whole lines.
- *     Of what products of warpgroups read of 32 bits, threads hold squares, if memory lies along
- *     the axis that it should not.
+ *     Of what products of warpgroups read of 32 or 8 bits, threads hold squares, if memory lies
+ *     along the axis that it should not.
  *  2. Each shape has one layout: that of its widest access, else one element per thread. Every
  *     value of that shape gets it; so elementwise ops, scans, dots and whatever loops and branches
  *     carry agree. Shapes that no access has follow one where its elements are taken apart (the
@@ -190,6 +190,24 @@ static Shape *shape_of(Coalesce *c, int rank, const int32_t *extents)
     return s;
 }
 
+/* Are they 32 bits that are rounded, or 8 bits for warpgroups, which take 64 rows? */
+static bool is_for_matrix(const TlOp *dot, uint32_t operand)
+{
+    enum { STRIP = 64, LEAST_ROWS = 8 };
+    const TlType *c = dot->out[0]->type;
+    if (tl_dtype_bits(tl_in(dot, operand)->type->dtype) == 32)
+        return tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE;
+    return tl_dtype_bits(tl_in(dot, operand)->type->dtype) == 8 && c->rank == 2 &&
+           c->shape[0] % STRIP == 0;
+}
+
+/* Bytes stay bytes: of others, what is loaded need not lie as the product reads. */
+static bool keeps_size(const TlOp *op, const TlValue *v)
+{
+    const TlType *t = op->out[0]->type;
+    return tl_dtype_bits(v->type->dtype) != 8 || (!t->ptr && tl_dtype_bits(t->dtype) == 8);
+}
+
 /* Does a product take the value with k along the other axis than `axis`? */
 static bool is_crossed(const TlValue *v, int axis, int depth)
 {
@@ -199,22 +217,23 @@ static bool is_crossed(const TlValue *v, int axis, int depth)
         const TlOp *op = u->user;
         uint32_t operand = (uint32_t)(u - op->in);
         if (op->opcode == TL_OP_DOT)
-            found = operand < 2 && axis == (int)operand &&
-                    tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE;
-        else if (tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 && op->nregions == 0)
+            found = operand < 2 && axis == (int)operand && is_for_matrix(op, operand);
+        else if (tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 && op->nregions == 0 &&
+                 keeps_size(op, v))
             found = is_crossed(op->out[0], op->opcode == TL_OP_TRANS ? 1 - axis : axis, depth + 1);
     }
     return found;
 }
 
-/* What warpgroups read of 32 bits lies along k in shared memory: threads that load along the other
- * axis hold squares, whose rows they store as columns. */
+/* What warpgroups read of 32 or 8 bits lies along k in shared memory: threads that load along the
+ * other axis hold squares, whose rows they store as columns. */
 static bool is_in_squares(const Coalesce *c, const TlOp *op, const TlAccessInfo *info,
                           const Choice *choice)
 {
     TlPlace p = tl_op_place(op);
+    int bits = tl_dtype_bits(p.base->type->dtype);
     if (!c->warpgroups || op->opcode != TL_OP_LOAD || p.rank != 2 || info->dim < 0 ||
-        tl_dtype_bytes(p.base->type->dtype) != WORD_BYTES || choice->vec_bits != SQUARE_BITS)
+        (bits != 32 && bits != 8) || choice->vec_bits < SQUARE_BITS)
         return false;
     int other = 1 - info->dim, each = SQUARE_BITS + SQUARES_ALONG;
     int64_t threads = (int64_t)1 << (c->lane_bits + c->warp_bits);
@@ -239,6 +258,8 @@ static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
         info.width = word;
     Choice mine = choose(c, p.rank, p.shape, info.dim, info.width);
     mine.square = is_in_squares(c, op, &info, &mine);
+    if (mine.square)
+        mine.vec_bits = SQUARE_BITS;
     Shape *s = shape_of(c, p.rank, p.shape);
     if (s->made.len == 0 || s->widest.vec_bits < mine.vec_bits)
         s->widest = mine;
