@@ -9,6 +9,7 @@
 #include "codegen/report/occupancy.h"
 #include "codegen/report/usage.h"
 #include "ir/plan/mma.h"
+#include "ir/plan/table_plan.h"
 #include "ir/remark.h"
 #include "passes/analysis/buffer_use.h"
 #include "passes/analysis/cluster.h"
@@ -625,10 +626,54 @@ static const char *loop_text(const TlExplain *e, const TlOp *loop)
     return s.text;
 }
 
+/* ---- loops that the lowering makes ---- */
+
+/* Of a table that goes through shared memory in several rounds, and of bins that each count the
+ * values of a round. They stand behind the loops of the source, so that these keep their
+ * numbers. */
+typedef TL_VEC(tilec_report_loop) LoopRows;
+
+static int made_loop(TlExplain *e, const TlOp *op, tilec_report_loop row, LoopRows *all)
+{
+    TL_ASSERT(row.trips > 0 && row.outer < (int)all->len, "a loop of %lld trips",
+              (long long)row.trips);
+    row.position = tl_explain_position(e, op->loc);
+    row.first = tl_position_of(&e->order, op).first;
+    row.last = tl_position_of(&e->order, op).last;
+    row.loops = row.outer < 0 ? 0 : all->data[row.outer].loops + 1;
+    row.made = 1;
+    tl_vec_push(e->out, all, row);
+    tl_vec_push(e->scratch, &e->made, op);
+    return (int)all->len - 1;
+}
+
+static void explain_made(TlExplain *e, const TlOp *op, LoopRows *all)
+{
+    if (op->opcode != TL_OP_GATHER && op->opcode != TL_OP_REGROUP &&
+        op->opcode != TL_OP_HISTOGRAM)
+        return;
+    TlTablePlan p = tl_table_plan(op);
+    int outer = tl_explain_loop(e, op);
+    if (p.nrounds > 1)
+        outer = made_loop(e, op,
+                          (tilec_report_loop){.trips = p.nrounds, .outer = outer,
+                                              .how = "made for the operation: rounds of a table "
+                                                     "that shared memory does not hold at once"},
+                          all);
+    if (op->opcode != TL_OP_HISTOGRAM || p.adds)
+        return;
+    uint64_t compared = (uint64_t)p.counted_at_once * (uint64_t)op->out[0]->type->shape[0];
+    made_loop(e, op,
+              (tilec_report_loop){.trips = (p.count + p.counted_at_once - 1) / p.counted_at_once,
+                                  .outer = outer, .each.flops = compared,
+                                  .how = "made for the operation: each bin counts the values"},
+              all);
+}
+
 static void explain_loops(TlExplain *e)
 {
-    TL_VEC(tilec_report_loop) all = {0};
-    e->loops.len = 0;
+    LoopRows all = {0};
+    e->loops.len = e->made.len = 0;
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         TlWideInt trips;
         if (!tl_is_loop(op))
@@ -647,6 +692,8 @@ static void explain_loops(TlExplain *e)
         tl_vec_push(e->out, &all, row);
         tl_vec_push(e->scratch, &e->loops, op);
     }
+    for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL))
+        explain_made(e, op, &all);
     e->k->loops = e->loop_rows = all.data;
     e->k->nloops = all.len;
 }
