@@ -108,15 +108,21 @@ static LLVMValueRef one_number(TlCpuGen *g, const TlValue *tile)
 static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start)
 {
     const TlNestAffine *f = &a->a->axis[i].affine;
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), low = zero,
-                 high = affine_extent(g, f, a->view->extent[i]),
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), low = zero, extent = a->view->extent[i],
+                 never = LLVMConstInt(g->i1, 0, 0), high = affine_extent(g, f, a->view->extent[i]),
                  width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i));
+    a->bounded[i] = f->least && f->most ? LLVMBuildICmp(g->b, LLVMIntSGT, extent, zero, "") : never;
     if (f->least) {
         LLVMValueRef least = one_number(g, f->least);
+        a->bounded[i] = LLVMBuildAnd(g->b, a->bounded[i],
+                                     LLVMBuildICmp(g->b, LLVMIntULT, least, extent, ""), "");
         low = tl_gen_pick(&g->gen, LLVMIntSGT, least, zero, least, zero);
     }
     if (f->most) {
-        LLVMValueRef end = LLVMBuildAdd(g->b, one_number(g, f->most), tl_gen_int(&g->gen, 1), "");
+        LLVMValueRef most = one_number(g, f->most),
+                     end = LLVMBuildAdd(g->b, most, tl_gen_int(&g->gen, 1), "");
+        a->bounded[i] = LLVMBuildAnd(g->b, a->bounded[i],
+                                     LLVMBuildICmp(g->b, LLVMIntULT, most, extent, ""), "");
         high = tl_gen_pick(&g->gen, LLVMIntSLT, end, high, end, high);
     }
     low = LLVMBuildSub(g->b, low, start, "");
@@ -334,7 +340,10 @@ static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
         if (k == TL_AXIS_SCALAR)
             continue;
         LLVMValueRef j;
-        if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is) {
+        if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is && dim != at->lane &&
+            a->bounded[i]) {
+            j = index_tile(g, a, (int)i, at); /* within its bounds */
+        } else if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is) {
             j = contiguous ? at->idx[dim] : lane_numbers(g, at, dim);
             j = LLVMBuildAdd(g->b, j, tl_gen_splat(&g->gen, a->start[i], tl_gen_width_of(j)), "");
         } else if (k == TL_AXIS_TILE) {
@@ -566,6 +575,46 @@ static LLVMValueRef load_apart(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *a
     return masked_load(g, &elem, s.ptr, mask, outside_value(g, a, &elem, at), at->width, true);
 }
 
+/* i1: do bounds leave the position's elements, but for the tile's padding, where they are? */
+static LLVMValueRef is_unbounded(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
+                                 int64_t extent)
+{
+    LLVMValueRef all = a->ok, n = tl_gen_int(&g->gen, extent), j = at->idx[at->lane],
+                 end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
+    end = tl_gen_pick(&g->gen, LLVMIntSLT, end, n, end, n);
+    for (uint32_t i = 0; i < a->a->place.naxes; i++) {
+        int dim = a->a->axis[i].dim;
+        if (dim == at->lane) {
+            all = both(g, all, LLVMBuildICmp(g->b, LLVMIntSGE, j, a->lo[i], ""));
+            all = both(g, all, LLVMBuildICmp(g->b, LLVMIntSLE, end, a->hi[i], ""));
+        } else if (a->a->place.axes[i].kind == TL_AXIS_TILE) {
+            all = both(g, all, a->bounded[i]);
+        } else if (a->a->place.axes[i].kind == TL_AXIS_SLICE) {
+            all = both(g, all, interval_inside(g, a, (int)i, at->idx[dim]));
+        }
+    }
+    return all;
+}
+
+/* Where bounds of an index tile may change something. The last vector of a tile with padding is
+ * most often none of those. */
+static LLVMValueRef load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlNestForm form = tl_nest_form(op->out[0]->type);
+    LLVMValueRef own = tl_cpu_lane_mask(g, &form, at);
+    if (!own || !a->a->has_interval)
+        return load_apart(g, op, a, at);
+    TlCpuAt whole = *at;
+    whole.whole = true;
+    TlCpuFork f = tl_cpu_fork(g, is_unbounded(g, a, at, form.extent[at->lane]));
+    LLVMValueRef zero = tl_gen_const(&g->gen, &elem, 0, at->width);
+    LLVMValueRef p = view_spot(g, a, &whole).ptr,
+                 x = masked_load(g, &elem, p, own, zero, at->width, false);
+    tl_cpu_fork_else(g, &f, x);
+    return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
+}
+
 /* A position at which every few elements are taken: all are inside, or each is asked. */
 static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at, int stride)
 {
@@ -595,7 +644,7 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         return load_strided(g, op, a, at, stride);
     if (at->width > 1 && !is_whole(a, at) && !tl_nest_is_contiguous(a->a, at->lane) &&
         tl_nest_is_contiguous_inside(a->a, at->lane))
-        return load_apart(g, op, a, at);
+        return load_bounded(g, op, a, at);
     TlNestForm form = tl_nest_form(op->out[0]->type);
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width == 1)

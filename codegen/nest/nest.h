@@ -292,6 +292,7 @@ typedef struct TlNest {
     uint32_t nvalues;       /* that it computes */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
+    bool begins;  /* SPLIT: what is inside as a whole may begin behind the first vector */
     TlNestSplit split;
     const char *unsplit; /* why it is not split; NULL: it is, or has nothing to test */
     int64_t end; /* SPLIT, ONE: of what is inside as a whole; -1: known in the run only */

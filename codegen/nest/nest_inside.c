@@ -3,10 +3,13 @@
  *
  * Masks cost more than the work of many kernels, and most tiles are inside as a whole. So a nest
  * is split in two along its lane dimension: from 0 to an end that is computed before it, accesses
- * are plain; from there on, they are tested. Along the other dimensions all loads must be inside
- * as a whole; otherwise the end is 0. A nest that stores visits only positions at which its store
- * is inside, starting with the first one along the lanes. */
+ * are plain; from there on, they are tested. A nest that fills or stores may begin to be inside
+ * behind the first vector: what is before that is tested, too. Along the other dimensions all loads
+ * must be inside as a whole; otherwise the end is 0. Bounds of an index tile keep it inside there,
+ * and along the lanes they are tests, as those of the array. A nest that stores visits only
+ * positions at which its store is inside, starting with the first one along the lanes. */
 #include "codegen/nest/nest.h"
+#include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 
 enum { ALL = INT32_MAX };   /* as an end: everything is inside */
@@ -120,6 +123,31 @@ static void add_value(TlNests *plan, TlNest *n, TlValue *v, int lane, TlMap *see
         add_operands(plan, n, v->def, lane, seen);
 }
 
+/* Is v some place, and a number back from there? */
+static bool is_back(const TlValue *v)
+{
+    TlWideInt n;
+    while (v->def && v->def->opcode == TL_OP_CAST)
+        v = tl_in(v->def, 0);
+    const TlOp *op = v->def;
+    for (uint32_t i = 0; op && op->opcode == TL_OP_ADD && i < 2; i++)
+        if (tl_const_int_value(tl_in(op, i), &n) && n < 0)
+            return true;
+    return op && op->opcode == TL_OP_SUB;
+}
+
+/* May the first element of a load along the lanes well be outside, and others inside? */
+static bool may_begin_later(const TlNestAsk *ask)
+{
+    const TlNestAccess *a = ask->access;
+    for (uint32_t i = 0; a->loads && i < a->place.naxes; i++)
+        if (a->axis[i].dim == ask->lane &&
+            (tl_nest_is_clamped(&a->axis[i]) ||
+             (a->axis[i].may_be_below && is_back(a->place.index[i].value))))
+            return true;
+    return false;
+}
+
 void tl_nest_ask_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
 {
     add_access(plan, n, a, lane, &n->seen);
@@ -169,6 +197,10 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
     }
     if (n->end >= 0)
         n->end = (n->end < extent ? n->end : extent) & -(int64_t)step;
+    bool reduces = n->kind != TL_NEST_FILL && n->kind != TL_NEST_STORE;
+    for (uint32_t i = 0; i < n->asks.len && !reduces && n->end < 0; i++)
+        n->begins |= may_begin_later(&n->asks.data[i]);
     bool is_one = n->width > 1 && n->width == n->form.padded[n->form.lane] && n->end < 0;
     n->split = is_one ? TL_NEST_ONE : TL_NEST_SPLIT;
+    n->begins &= !is_one;
 }

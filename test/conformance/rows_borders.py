@@ -161,3 +161,41 @@ def parts(a, b):
     z = np.concatenate([bordered(b, x[3:8], r(-8, 20)), bordered(b, x[::-1], r(-3, 5))])
     c = bordered(b, w, r(1, 2), r(-4, 9)).astype(np.int32)
     return {"y": exact(y), "z": exact(z), "c": exact(c), "first": exact(a["w"][0, :9])}
+
+
+# Taps of a stencil together: blocks before the array, behind it, and across both ends; a border on one axis only.
+for w in (1, 5, 64, 130, 300):
+    for t in ("u8", "f32", "f64"):
+        row(f"border_taps_{t}_{w}", f"""
+kernel k(const {t} x[H, W], {t} y[H, W], {t} z[H, W])
+    grid(cdiv(W, 128), cdiv(H, 4))
+{{
+    int j = pid(1) * 4;
+    int i = pid(0) * 128;
+    tile<{t}, 4, 128> all = 0;
+    tile<{t}, 4, 70> some = 0;
+    static for (int u : range(-1, 2)) {{
+        static for (int v : range(-3, 4)) {{
+            all += load(x[j + u +: 4, i + v +: 128], border = edge) * ({t})(u + 2 * v + 8);
+            some += load(x[j + u +: 4, i + v +: 70], border = edge) * ({t})(3 * u + v + 7);
+        }}
+    }}
+    y[j +: 4, i +: 128] = all + x[j +: 4, i - 2 +: 128];
+    z[j +: 4, i +: 70] = some;
+}}
+""", {"x": small(t, w, 9, w), "y": poison(t, 9, w), "z": iota(t, 9, w)}, lambda a: taps(a["x"], a["z"].copy()))
+
+
+def taps(x, z):
+    h, w = x.shape
+    at = lambda u, v: bordered("edge", x, r(u, h), r(v, w))
+    y = np.zeros_like(x)
+    some = np.zeros_like(x)
+    for u in range(-1, 2):
+        for v in range(-3, 4):
+            y = y + at(u, v) * x.dtype.type(u + 2 * v + 8)
+            some = some + at(u, v) * x.dtype.type(3 * u + v + 7)
+    y[:, 2:] = y[:, 2:] + x[:, :-2] if w > 2 else y[:, 2:]
+    for i in range(0, w, 128):
+        z[:, i:i + 70] = some[:, i:i + 70]
+    return {"y": exact(y), "z": exact(z)}
