@@ -318,6 +318,12 @@ static bool is_whole(const TlCpuAccess *a, const TlCpuAt *at)
     return at->whole && a->a->has_interval && !a->a->asks;
 }
 
+/* Where the lanes are inside, may the row be outside, which then reads as zeros? */
+static bool has_zero_rows(const TlCpuAccess *a, const TlCpuAt *at)
+{
+    return is_whole(a, at) && at->row && at->row->nest->zero_rows && tl_nest_has_zeros(a->a);
+}
+
 /* Do the loops of the nest visit only what is inside along this axis? */
 static bool is_boxed(const TlCpuAccess *a, uint32_t i, const TlCpuAt *at)
 {
@@ -327,8 +333,8 @@ static bool is_boxed(const TlCpuAccess *a, uint32_t i, const TlCpuAt *at)
 
 static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
 {
-    bool whole = is_whole(a, at);
-    TlCpuSpot s = {.uniform = whole ? NULL : a->ok};
+    bool whole = is_whole(a, at), rows = !whole || has_zero_rows(a, at);
+    TlCpuSpot s = {.uniform = rows ? a->ok : NULL};
     bool contiguous = at->width > 1 && (whole ? tl_nest_is_contiguous_inside(a->a, at->lane)
                                               : tl_nest_is_contiguous(a->a, at->lane));
     int along = -1; /* the axis of the lanes, if their elements are adjacent */
@@ -358,7 +364,7 @@ static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
             j = at->idx[at->lane];
         } else {
             j = lane_numbers(g, at, dim);
-            if (a->a->bounds && !whole && !is_boxed(a, i, at))
+            if (a->a->bounds && (!whole || (rows && dim != at->lane)) && !is_boxed(a, i, at))
                 add_condition(g, &s,
                               a->a->place.axes[i].step > 0 ? interval_inside(g, a, (int)i, j)
                                                            : stepped_inside(g, a, (int)i, j));
@@ -442,19 +448,33 @@ TlType tl_cpu_elem_of(const TlType *type)
     return t;
 }
 
-/* An address that is safe to read instead of an element outside. */
-static LLVMValueRef zeros(TlCpuGen *g)
+/* An address that is safe to read instead of an element outside; or instead of so many bytes. */
+static LLVMValueRef zeros_at(TlCpuGen *g, const char *name, LLVMTypeRef type, unsigned align)
 {
-    static const char NAME[] = "tl.zeros";
-    LLVMValueRef z = LLVMGetNamedGlobal(g->gen.l->module, NAME);
+    LLVMValueRef z = LLVMGetNamedGlobal(g->gen.l->module, name);
     if (z)
         return z;
-    z = LLVMAddGlobal(g->gen.l->module, g->i64, NAME);
-    LLVMSetInitializer(z, LLVMConstNull(g->i64));
+    z = LLVMAddGlobal(g->gen.l->module, type, name);
+    LLVMSetInitializer(z, LLVMConstNull(type));
     LLVMSetGlobalConstant(z, 1);
     LLVMSetLinkage(z, LLVMInternalLinkage);
-    LLVMSetAlignment(z, 8);
+    LLVMSetAlignment(z, align);
     return z;
+}
+
+static LLVMValueRef zeros(TlCpuGen *g)
+{
+    return zeros_at(g, "tl.zeros", g->i64, 8);
+}
+
+/* The address of a row, or where that is outside, of zeros: as many as a load may take. */
+static LLVMValueRef row_or_zeros(TlCpuGen *g, LLVMValueRef p, LLVMValueRef inside)
+{
+    enum { MOST_BYTES = TL_NEST_STRIDE * 2 * 64 };
+    if (!inside)
+        return p;
+    LLVMTypeRef row = LLVMArrayType2(g->i8, MOST_BYTES);
+    return LLVMBuildSelect(g->b, inside, p, zeros_at(g, "tl.zero_row", row, 64), "");
 }
 
 static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
@@ -622,7 +642,10 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     TlNestForm form = tl_nest_form(op->out[0]->type);
     TlCpuAt first = *at;
     first.width = 1;
-    LLVMValueRef p = view_spot(g, a, &first).ptr;
+    TlCpuSpot at_first = view_spot(g, a, &first);
+    LLVMValueRef p = at_first.ptr;
+    if (has_zero_rows(a, at))
+        p = row_or_zeros(g, p, at_first.uniform);
     bool is_padded = form.extent[at->lane] % at->width != 0;
     if (is_whole(a, at) || (!a->a->bounds && !is_padded))
         return load_every(g, &elem, p, at->width, stride);
@@ -649,6 +672,10 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width == 1)
         return load_element(g, op, a, &s, at);
+    if (has_zero_rows(a, at) && !s.apart) {
+        s.ptr = row_or_zeros(g, s.ptr, s.uniform);
+        s.uniform = NULL;
+    }
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     LLVMValueRef other = outside_value(g, a, &elem, at);
     if (!s.apart)

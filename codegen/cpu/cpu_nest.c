@@ -16,7 +16,8 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
     TL_ASSERT(a, "%s stands in a nest before it is lowered",
               tl_op_info(ask->access->op->opcode)->text);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), all = tl_gen_int(&g->gen, INT32_MAX);
-    if (a->ok)
+    bool rows = n->zero_rows && tl_nest_has_zeros(ask->access);
+    if (a->ok && !rows)
         narrow(g, &b->end, LLVMBuildSelect(g->b, a->ok, all, zero, ""));
     for (uint32_t i = 0; i < ask->access->place.naxes; i++) {
         const TlAxis *axis = &ask->access->place.axes[i];
@@ -27,6 +28,8 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
             narrow(g, &b->end, LLVMBuildSelect(g->b, a->bounded[i], all, zero, ""));
             continue;
         }
+        if (rows && ask->access->axis[i].dim != ask->lane)
+            continue;
         bool boxed = n->boxed == ask->access && n->boxed_axes >> i & 1;
         LLVMValueRef width = tl_gen_int(&g->gen, tl_nest_axis_width(ask->access, i)),
                      to = boxed ? width : a->hi[i],

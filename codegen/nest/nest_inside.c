@@ -5,7 +5,8 @@
  * is split in two along its lane dimension: from 0 to an end that is computed before it, accesses
  * are plain; from there on, they are tested. A nest that fills or stores may begin to be inside
  * behind the first vector: what is before that is tested, too. Along the other dimensions all loads
- * must be inside as a whole; otherwise the end is 0. Bounds of an index tile keep it inside there,
+ * must be inside as a whole; otherwise the end is 0. A stencil's taps, of which some row is often
+ * outside, read zeros for that one. Bounds of an index tile keep it inside there,
  * and along the lanes they are tests, as those of the array. A nest that stores visits only
  * positions at which its store is inside, starting with the first one along the lanes. */
 #include "codegen/nest/nest.h"
@@ -148,6 +149,25 @@ static bool may_begin_later(const TlNestAsk *ask)
     return false;
 }
 
+/* Is it a stencil, of which some taps are often outside by a row? It loads several rows of an
+ * array. */
+static bool has_taps(const TlNests *plan, const TlNest *n)
+{
+    enum { TAPS = 4 };
+    int taps = 0, param = -1;
+    for (uint32_t i = 0; i < n->asks.len; i++) {
+        const TlNestAccess *a = n->asks.data[i].access;
+        bool has_rows = false;
+        for (uint32_t k = 0; k < a->place.naxes; k++)
+            has_rows |= a->axis[k].dim != n->asks.data[i].lane && !a->axis[k].is_known;
+        if (!has_rows || !tl_nest_has_zeros(a))
+            continue;
+        param = taps ? param : a->param;
+        taps += a->param == param;
+    }
+    return taps >= TAPS && !plan->check && (n->kind == TL_NEST_FILL || n->kind == TL_NEST_STORE);
+}
+
 void tl_nest_ask_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
 {
     add_access(plan, n, a, lane, &n->seen);
@@ -197,6 +217,7 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
     }
     if (n->end >= 0)
         n->end = (n->end < extent ? n->end : extent) & -(int64_t)step;
+    n->zero_rows = n->end < 0 && has_taps(plan, n);
     bool reduces = n->kind != TL_NEST_FILL && n->kind != TL_NEST_STORE;
     for (uint32_t i = 0; i < n->asks.len && !reduces && n->end < 0; i++)
         n->begins |= may_begin_later(&n->asks.data[i]);

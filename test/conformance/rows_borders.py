@@ -199,3 +199,53 @@ def taps(x, z):
     for i in range(0, w, 128):
         z[:, i:i + 70] = some[:, i:i + 70]
     return {"y": exact(y), "z": exact(z)}
+
+
+# Taps without a border: planes and rows outside are zeros, beside others that are inside; a pad that is no zero; steps.
+def tap(x, k, j, i, h, w, step=1, pad=0):
+    """x[k + .., j + .., i + step * ..], `pad` where that is outside."""
+    at = [np.arange(n) * s + f for n, s, f in ((x.shape[0], 1, k), (h, 1, j), (w, step, i))]
+    inside = [(a >= 0) & (a < n) for a, n in zip(at, x.shape)]
+    v = x[np.ix_(*[np.where(b, a, 0) for a, b in zip(at, inside)])]
+    mask = inside[0][:, None, None] & inside[1][None, :, None] & inside[2][None, None, :]
+    return np.where(mask, v, x.dtype.type(pad))
+
+
+for d, h, w in ((1, 1, 1), (3, 5, 70), (4, 9, 150)):
+    for t in ("u8", "i16", "f32", "f64"):
+        row(f"taps_{t}_{d}x{h}x{w}", f"""
+kernel k(const {t} x[D, H, W], {t} y[D, H, W], {t} z[D, H, W], {t} v[D, H, W])
+    grid(cdiv(W, 64), cdiv(H, 4), D)
+{{
+    int k = pid(2);
+    int j = pid(1) * 4;
+    int i = pid(0) * 64;
+    auto block = x[k, j +: 4, i +: 64];
+    static for (int n : range(-1, 2))
+        block += x[k + n, j +: 4, i - n +: 64] + x[k - n, j + 2 * n +: 4, i + 3 * n +: 64] * 2;
+    y[k, j +: 4, i +: 64] = block;
+    for (int r : range(4)) {{
+        auto line = x[k, j + r, i +: 64];
+        static for (int n : range(-2, 3)) line += x[k + n, j + r - n, 2 * i - n +: 64 : 2] * ({t})(n + 3);
+        z[k, j + r, i +: 64] = line;
+        static for (int n : range(-1, 3))
+            line += load(x[k, j + r + n, i + n +: 64], pad = 3);
+        v[k, j + r, i +: 64] = line;
+    }}
+}}
+""", {"x": small(t, w, d, h, w), "y": poison(t, d, h, w), "z": poison(t, d, h, w), "v": poison(t, d, h, w)},
+            lambda a: outside_taps(a["x"]))
+
+
+def outside_taps(x):
+    _, h, w = x.shape
+    at = lambda *p, **o: tap(x, *p, h, w, **o)
+    y, z = x.copy(), x.copy()
+    for n in (-1, 0, 1):
+        y = y + at(n, 0, -n) + at(-n, 2 * n, 3 * n) * x.dtype.type(2)
+    for n in range(-2, 3):
+        z = z + at(n, -n, -n, step=2) * x.dtype.type(n + 3)
+    v = z.copy()
+    for n in range(-1, 3):
+        v = v + at(0, n, n, pad=3)
+    return {"y": exact(y), "z": exact(z), "v": exact(v)}
