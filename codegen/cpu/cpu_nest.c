@@ -16,7 +16,7 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
     TL_ASSERT(a, "%s stands in a nest before it is lowered",
               tl_op_info(ask->access->op->opcode)->text);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), all = tl_gen_int(&g->gen, INT32_MAX);
-    bool rows = n->zero_rows && tl_nest_has_zeros(ask->access);
+    bool rows = n->zero_rows && ask->lane >= 0 && tl_nest_has_zeros(ask->access);
     if (a->ok && !rows)
         narrow(g, &b->end, LLVMBuildSelect(g->b, a->ok, all, zero, ""));
     for (uint32_t i = 0; i < ask->access->place.naxes; i++) {

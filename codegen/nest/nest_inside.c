@@ -160,7 +160,7 @@ static bool has_taps(const TlNests *plan, const TlNest *n)
         bool has_rows = false;
         for (uint32_t k = 0; k < a->place.naxes; k++)
             has_rows |= a->axis[k].dim != n->asks.data[i].lane && !a->axis[k].is_known;
-        if (!has_rows || !tl_nest_has_zeros(a))
+        if (!has_rows || n->asks.data[i].lane < 0 || !tl_nest_has_zeros(a))
             continue;
         param = taps ? param : a->param;
         taps += a->param == param;

@@ -249,3 +249,26 @@ def outside_taps(x):
     for n in range(-1, 3):
         v = v + at(0, n, n, pad=3)
     return {"y": exact(y), "z": exact(z), "v": exact(v)}
+
+
+# What is interleaved is computed at other lanes than the store's.
+for w in (3, 64, 150):
+    row(f"taps_interleaved_{w}", """
+kernel k(const f32 x[2, H, W], f32 y[H, 2 * W])
+    grid(cdiv(W, 64), H)
+{
+    int j = pid(1);
+    int i = pid(0) * 64;
+    auto a = x[0, j, i +: 64] + x[1, j, i +: 64];
+    auto b = x[0, j - 1, i + 1 +: 64] + x[1, j + 1, i - 1 +: 64] + x[0, j, i + 2 +: 64];
+    y[j, 2 * i +: 128] = interleave(a - b, a + b);
+}
+""", {"x": small("f32", w, 2, 4, w), "y": poison("f32", 4, 2 * w)}, lambda a: interleaved_taps(a["x"]))
+
+
+def interleaved_taps(x):
+    _, h, w = x.shape
+    at = lambda c, j, i: tap(x[c:c + 1], 0, j, i, h, w)[0]
+    a = x[0] + x[1]
+    b = at(0, -1, 1) + at(1, 1, -1) + at(0, 0, 2)
+    return {"y": exact(np.stack((a - b, a + b), -1).reshape(h, 2 * w))}
