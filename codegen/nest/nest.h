@@ -128,6 +128,11 @@ typedef struct TlNestJoined {
     int n;
     TlNestAccess *store[TL_NEST_JOINED]; /* in program order, as the elements lie */
 } TlNestJoined;
+/* Do rows that are outside read as zeros? */
+static inline bool tl_nest_has_zeros(const TlNestAccess *a)
+{
+    return a->loads && a->place.axes && !a->place.mask && !a->place.other && !a->asks && a->bounds;
+}
 /* NULL: the store is none of those. */
 const TlNestJoined *tl_nest_joined(const struct TlNests *plan, const TlOp *store);
 bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b); /* nest_place.c */
@@ -292,6 +297,9 @@ typedef struct TlNest {
     uint32_t nvalues;       /* that it computes */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
+    /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
+    bool zero_rows;
+    bool begins;  /* SPLIT: what is inside as a whole may begin behind the first vector */
     TlNestSplit split;
     const char *unsplit; /* why it is not split; NULL: it is, or has nothing to test */
     int64_t end; /* SPLIT, ONE: of what is inside as a whole; -1: known in the run only */

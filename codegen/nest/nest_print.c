@@ -187,6 +187,8 @@ static void put_nest(Print *p, const TlNest *n)
     put_home(p, n->value || n->from >= 0 ? " into " : "into ", n->home);
     put_vector(p, n);
     put_split(p, n);
+    put_flag(p, n->zero_rows, "zeros for rows outside");
+    put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->unrolled, "unrolled");
     put_store(p, n);
     put_prefetch(p, n);
