@@ -84,6 +84,7 @@ struct TlCpuAt {
     LLVMValueRef idx[TL_MAX_RANK]; /* i64 */
     int rank, lane, width;         /* width 1: scalars */
     bool whole; /* all that the nest has asked of is inside; it needs no tests */
+    bool shifted; /* the first lane is any element; else their number divides its index */
     TlCpuRow *row;     /* NULL: there is none */
     TlCpuFetch *fetch; /* NULL: no load asks */
     TlMap memo;        /* value id to LLVMValueRef, valid at this position */
@@ -189,6 +190,7 @@ LLVMValueRef tl_cpu_eval_broadcast(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_expand(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_trans(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_convert(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_pick(TlCpuGen *g, TlOp *op, TlCpuAt *at); /* an element of each row */
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all ops but this one */
 

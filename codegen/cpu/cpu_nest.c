@@ -177,6 +177,68 @@ static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const
     part_of_lanes(g, at, b->end, last, body);
 }
 
+/* ---- unrolled ---- */
+
+/* Is what the loops would visit along a dimension all of it? NULL: it is. */
+static LLVMValueRef is_all(TlCpuGen *g, const TlNest *n, const TlCpuBounds *b, int d)
+{
+    if (!b->to[d])
+        return NULL;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), extent = tl_gen_int(&g->gen, n->form.extent[d]);
+    return LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, b->from[d], zero, ""),
+                        LLVMBuildICmp(g->b, LLVMIntEQ, b->to[d], extent, ""), "");
+}
+
+/* Each position from dimension d on; bounds: those of rows are tested. */
+static void each_position(TlCpuGen *g, const TlCpuAt *outer, int d, const TlCpuBounds *bounds,
+                          const Body *body)
+{
+    TlCpuAt at = *outer;
+    const TlNest *n = at.row->nest;
+    if (d == at.rank) {
+        tl_map_init(&at.memo, g->arena);
+        run(g, &at, body);
+        return;
+    }
+    bool lanes = d == at.lane, tests = bounds && bounds->to[d];
+    int64_t step = lanes ? at.width : 1, end = lanes ? n->form.padded[d] : n->form.extent[d];
+    for (int64_t i = 0; i < end; i += step) {
+        LLVMValueRef inside = NULL;
+        at.idx[d] = tl_gen_int(&g->gen, i);
+        if (tests)
+            inside =
+                LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, at.idx[d], bounds->from[d], ""),
+                             LLVMBuildICmp(g->b, LLVMIntSLT, at.idx[d], bounds->to[d], ""), "");
+        TlCpuBranch branch = tl_cpu_branch(g, inside, true, "row", "next");
+        each_position(g, &at, d + 1, bounds, body);
+        tl_cpu_join(g, branch);
+    }
+}
+
+/* All positions, one after the other: whole, or tested. */
+static void unrolled(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const Body *body)
+{
+    const TlNest *n = at->row->nest;
+    TlCpuFork f;
+    if (bounds->end) {
+        LLVMValueRef extent = tl_gen_int(&g->gen, n->form.extent[n->lane]),
+                     all = LLVMBuildICmp(g->b, LLVMIntEQ, bounds->end, extent, "");
+        for (int d = 0; d < at->rank; d++) {
+            LLVMValueRef rows = is_all(g, n, bounds, d);
+            all = rows ? LLVMBuildAnd(g->b, all, rows, "") : all;
+        }
+        f = tl_cpu_fork(g, all);
+        at->whole = true;
+        each_position(g, at, 0, NULL, body);
+        tl_cpu_fork_else(g, &f, NULL);
+        at->whole = false;
+        at->width = n->tested;
+    }
+    each_position(g, at, 0, bounds, body);
+    if (bounds->end)
+        tl_cpu_fork_end(g, &f, NULL);
+}
+
 void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
 {
     Body body = {run_body, user};
@@ -185,6 +247,10 @@ void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
     TlCpuBounds bounds = tl_cpu_bounds(g, n, n->width);
     tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
     at.row = &row;
+    if (n->unrolled) {
+        unrolled(g, &at, &bounds, &body);
+        return;
+    }
     TlCpuLoops loops = {.skip = bounds.end ? n->form.lane : -1, .dim = -1, .bounds = &bounds};
     if (bounds.end)
         tl_cpu_prefetch_begin(g, &row);

@@ -28,6 +28,7 @@ enum {
     TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
     TL_NEST_STRIDE = 8,        /* vectors of which a load takes every such element */
     TL_NEST_TRANSPOSED = 16,   /* rows of a block that is transposed in registers */
+    TL_NEST_STRIP = 16,        /* vectors of a home that registers hold */
     TL_NEST_AHEAD = 8,         /* rows between what a product asks for and what it reads */
 };
 
@@ -122,6 +123,14 @@ bool tl_nest_is_contiguous_inside(const TlNestAccess *a, int dim);
 /* Is every s-th element of memory read along it, as the real parts of complex numbers are, or the
  * channels of an image? Then so few vectors that lie side by side have them all. Else 1. */
 int tl_nest_stride(const TlNestAccess *a, int dim);
+/* Stores whose elements together lie side by side: the last one stores all (nest_join.c). */
+typedef struct TlNestJoined {
+    int n;
+    TlNestAccess *store[TL_NEST_JOINED]; /* in program order, as the elements lie */
+} TlNestJoined;
+/* NULL: the store is none of those. */
+const TlNestJoined *tl_nest_joined(const struct TlNests *plan, const TlOp *store);
+bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b); /* nest_place.c */
 TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or stored */
 
 /* ---- where tiles live (nest_place.c) ---- */
@@ -139,8 +148,14 @@ typedef enum TlNestWay {
     TL_NEST_EXCHANGES,   /* lanes of one vector change places in pairs */
     TL_NEST_TAKES_ROWS,  /* vectors of other rows, as they are */
     TL_NEST_SHUFFLES,    /* lanes of two neighbouring vectors */
+    TL_NEST_SHIFTS,      /* vectors that begin at any element; at the ends, as SHUFFLES */
     TL_NEST_WAYS
 } TlNestWay;
+/* Does it take what a TlNestWindow says? Then the index of the gather is not computed. */
+static inline bool tl_nest_takes_window(TlNestWay way)
+{
+    return way == TL_NEST_SHUFFLES || way == TL_NEST_SHIFTS;
+}
 typedef struct TlNestPlace {
     TlNestPlaceKind kind;
     int32_t buffer;  /* HOME: index in plan->buffers */
@@ -152,6 +167,7 @@ typedef struct TlNestBuffer {
     uint64_t bytes, offset;
     uint32_t first, last; /* op positions between which it is needed, both included */
     bool small;           /* no part of scratch: a variable of LLVM's, most often in registers */
+    bool plain, short_rows; /* the home of a tile without padding; with rows below a register */
 } TlNestBuffer;
 
 /* ---- gathers that move vectors (nest_move.c) ---- */
@@ -273,6 +289,7 @@ typedef struct TlNest {
     int32_t from, home; /* buffers; -1: none */
     TlDtype from_dtype; /* COPY: the elements of `from` */
     bool own; /* FILL: by value's op, although value has a home: this one */
+    bool unrolled; /* made once for each of its positions, without loops */
     /* -- the vector -- */
     int width;
     int tested;        /* lanes where elements are tested */
@@ -290,6 +307,7 @@ typedef struct TlNest {
     uint32_t boxed_axes;
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
+    const TlNestJoined *joined; /* those that are stored with it; NULL: none */
     int last_axis;       /* of the store: nothing is after its last along the lanes; -1: not so */
     const TlNestProduct *stored_by; /* may have done it; NULL: nothing */
     bool streams;           /* rows of large arrays pass by the caches */
@@ -356,6 +374,7 @@ typedef struct TlNests {
     uint64_t zeroed_bytes;
     TlAxisInfo *axis;
     TlMap access; /* op to TlNestAccess */
+    TlMap joined; /* STORE to TlNestJoined */
     TlMap moves;          /* GATHER to TlNestMove, where it is one */
     TL_VEC(TlNest *) all; /* in the order of control flow; those of an op are neighbours */
     TlMap first;          /* op to the number of its first one */
@@ -378,9 +397,12 @@ TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n);
 /* ---- the passes, in their order ---- */
 void tl_nest_find_accesses(TlNests *plan); /* nest_access.c */
 void tl_nest_find_moves(TlNests *plan);    /* nest_move.c */
+void tl_nest_join_stores(TlNests *plan);   /* nest_join.c */
 void tl_nest_place(TlNests *plan);         /* nest_place.c: places, buffers, products */
 void tl_nest_find_ways(TlNests *plan);     /* nest_way.c */
 /* nest_build.c: nests, with width and split */
+void tl_nest_find_strips(TlNests *plan);  /* nest_strips.c */
+void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
 

@@ -7,6 +7,7 @@
  * as a whole; otherwise the end is 0. A nest that stores visits only positions at which its store
  * is inside, starting with the first one along the lanes. */
 #include "codegen/nest/nest.h"
+#include "passes/analysis/picked.h"
 
 enum { ALL = INT32_MAX };   /* as an end: everything is inside */
 
@@ -85,6 +86,12 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlM
         add_access(plan, n, tl_map_get_ptr(&plan->access, op), lane, seen);
         return;
     }
+    int64_t at;
+    TlValue *picked = tl_picked_from(op, &at);
+    if (picked) {
+        add_value(plan, n, picked, lane < 0 ? -1 : lane + (axis <= lane), seen);
+        return;
+    }
     bool same = true; /* the operand has the lanes, too, or is the same in all of them */
     TlNestWay way = plan->place[op->out[0]->id].way;
     if (op->opcode == TL_OP_BROADCAST)
@@ -97,7 +104,7 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlM
         same = tl_op_info(op->opcode)->flags & F_ELEM;
     n->differs |= !same && op->opcode != TL_OP_CONST && lane >= 0;
     same |= way == TL_NEST_TAKES_ROWS && lane == tl_nest_form(op->out[0]->type).lane;
-    for (uint32_t i = 0; i < (way == TL_NEST_SHUFFLES ? 1 : op->nin); i++)
+    for (uint32_t i = 0; i < (tl_nest_takes_window(way) ? 1 : op->nin); i++)
         add_value(plan, n, tl_in(op, i), same ? lane : -1, seen);
 }
 

@@ -104,6 +104,8 @@ static void put_store(Print *p, const TlNest *n)
 {
     if (n->kind != TL_NEST_STORE)
         return;
+    if (n->joined)
+        tl_sbuf_putf(p->out, ", %d stores interleaved", n->joined->n);
     put_flag(p, n->stored_by, "may be done by the product");
     put_flag(p, n->streams, n->streams_wide ? "streams, by registers" : "streams");
     if (n->unstreamed)
@@ -196,6 +198,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_home(p, n->value || n->from >= 0 ? " into " : "into ", n->home);
     put_vector(p, n);
     put_split(p, n);
+    put_flag(p, n->unrolled, "unrolled");
     put_store(p, n);
     put_prefetch(p, n);
     put_reduction(p, n);
@@ -233,7 +236,8 @@ static void put_place(Print *p, const TlValue *v)
         [TL_NEST_GATHERS] = "lane by lane",
         [TL_NEST_EXCHANGES] = "exchanges lanes",
         [TL_NEST_TAKES_ROWS] = "vectors of other rows",
-        [TL_NEST_SHUFFLES] = "lanes of two vectors"};
+        [TL_NEST_SHUFFLES] = "lanes of two vectors",
+        [TL_NEST_SHIFTS] = "vectors that begin at any lane"};
     TlNestPlace x = p->plan->place[v->id];
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return;

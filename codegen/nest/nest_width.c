@@ -142,7 +142,7 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlM
     if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
         return limit; /* the operand is evaluated one element at a time */
     /* the index of a gather that shuffles is not computed */
-    bool shuffles = plan->place[v->id].way == TL_NEST_SHUFFLES && !plan->check;
+    bool shuffles = tl_nest_takes_window(plan->place[v->id].way) && !plan->check;
     for (uint32_t i = 0; i < (shuffles ? 1 : v->def->nin) && limit > 1; i++)
         limit = chain_width(plan, tl_in(v->def, i), limit, false, seen, why);
     return limit;

@@ -513,11 +513,23 @@ static void explain_counting(const TlOp *op, const TlTablePlan *p, tilec_report_
     add_table_reads(op, p, p->weight_bytes, x);
 }
 
+/* Zeros of spare words: a warp's are neighbours. */
+static void add_spare_zeros(const TlTablePlan *p, int lanes, tilec_report_exchange *x)
+{
+    uint32_t at[MOST_LANES];
+    TL_ASSERT(0 < lanes && lanes <= MOST_LANES, "a warp of %d lanes", lanes);
+    for (int k = 0; k < lanes; k++)
+        at[k] = (uint32_t)k * p->elem_bytes;
+    uint64_t all = lanes == MOST_LANES ? UINT64_MAX : ((uint64_t)1 << lanes) - 1;
+    add_banks(x, tl_banks_count(at, lanes, all, p->elem_bytes), p->nrounds);
+}
+
 /* Zeros and results; which bins a warp adds to at once is not known. */
 static void explain_adding(const TlOp *op, const TlTablePlan *p, tilec_report_exchange *x)
 {
     const TlType *bins = op->out[0]->type;
     add_table_accesses(bins, p, p->elem_bytes, p->vec_bits, false, x);
+    add_spare_zeros(p, 1 << lane_bits_of(op), x);
     for (uint32_t i = 0; i < p->nrounds; i++)
         add_table_accesses(bins, p, p->elem_bytes, p->vec_bits, true, x);
     x->barriers = 3 * p->nrounds - 1;

@@ -14,7 +14,10 @@
  *     the axis that it should not.
  *  2. Each shape has one layout: that of its widest access, else one element per thread. Every
  *     value of that shape gets it; so elementwise ops, scans, dots and whatever loops and branches
- *     carry agree.
+ *     carry agree. Shapes that no access has follow one where its elements are taken apart (the
+ *     fields of a byte, pairs: a last axis of at most 8, broadcast to, and reshapes of that): the
+ *     parts of an element stay with the thread that loaded it. Not so for products that read
+ *     registers.
  *  3. Each op whose layouts must differ (memory ops; reduce, broadcast, expand, trans, reshape)
  *     gets its operands through converts, and users of its result get the shape's layout through
  *     one. Reshapes between layouts that do not fit become `regroup`, or, of few elements, have
@@ -33,6 +36,7 @@
  * one by one: no two lanes are on one word of memory, and operands go on as words. */
 enum {
     WORD_BYTES = 4,
+    MOST_PARTS = 8,      /* of an element that is taken apart */
     MOST_REPLICATED = 64 /* elements of a tile that each thread may hold whole */
 };
 
@@ -55,6 +59,7 @@ typedef struct Shape {
     Choice widest;
     const TlLayout *layout; /* of values; NULL: not computed yet */
     TL_VEC(Made) made;      /* the few that its accesses want */
+    bool in_parts;          /* its elements are parts of those of an access */
 } Shape;
 
 typedef struct Coalesce {
@@ -250,6 +255,87 @@ static const TlLayout *shape_layout(Coalesce *c, const TlType *t)
     return s->layout;
 }
 
+static bool is_open(const Shape *s)
+{
+    return !s->layout && s->made.len == 0;
+}
+
+/* Products that read registers want elements where these are; their layout is the better one to
+ * take elements apart in. */
+static bool may_follow(const Coalesce *c)
+{
+    bool products = false;
+    for (uint32_t i = 0; i < c->ops.len && !products; i++)
+        products = c->ops.data[i]->opcode == TL_OP_DOT;
+    return c->warpgroups || !products;
+}
+
+static bool are_parts(int32_t n)
+{
+    return n <= MOST_PARTS && 1 << tl_floor_log2(n) == n;
+}
+
+/* Is x, which the op broadcasts along its last axis, loaded with that axis added behind, and are
+ * the parts few? Then the loaded tile, else NULL. */
+static TlValue *taken_apart(const TlOp *op)
+{
+    const TlType *x = tl_in(op, 0)->type, *y = op->out[0]->type;
+    const TlOp *added = tl_in(op, 0)->def;
+    int last = y->rank - 1;
+    if (op->opcode != TL_OP_BROADCAST || x->rank != y->rank || last < 1 || x->shape[last] != 1 ||
+        !are_parts(y->shape[last]) || !added ||
+        (added->opcode != TL_OP_RESHAPE && added->opcode != TL_OP_EXPAND))
+        return NULL;
+    TlValue *whole = tl_in(added, 0);
+    bool same = whole->type->rank == last;
+    for (int d = 0; d < last && same; d++)
+        same = x->shape[d] == y->shape[d] && whole->type->shape[d] == y->shape[d];
+    return same ? whole : NULL;
+}
+
+static void follow(Shape *s, const TlLayout *l)
+{
+    if (!l || !is_open(s))
+        return;
+    s->layout = l;
+    s->in_parts = true;
+}
+
+/* Each thread has all parts of an element, after each other. */
+static void follow_parts(Coalesce *c, const TlOp *op, const TlValue *whole)
+{
+    const TlType *x = tl_in(op, 0)->type, *y = op->out[0]->type;
+    Shape *loaded = shape_of(c, whole->type->rank, whole->type->shape);
+    if (loaded->made.len == 0)
+        return;
+    const TlLayout *each = tl_layout_for_result(c->ctx, tl_in(op, 0)->def, 0,
+                                                shape_layout(c, whole->type));
+    if (!each)
+        return;
+    int last = y->rank - 1;
+    TlLayout *parts = tl_layout_identity(c->scratch, tl_ceil_log2(y->shape[last]), TL_IN_REG,
+                                         y->rank, last);
+    follow(shape_of(c, x->rank, x->shape), each);
+    follow(shape_of(c, y->rank, y->shape),
+           tl_layout_intern(c->ctx, tl_layout_product(c->scratch, parts, each)));
+}
+
+static void follow_access(Coalesce *c, const TlOp *op)
+{
+    if (op->opcode != TL_OP_BROADCAST && op->opcode != TL_OP_RESHAPE)
+        return;
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (!tl_has_layout(from) || !tl_has_layout(to))
+        return;
+    TlValue *whole = taken_apart(op);
+    Shape *s = shape_of(c, from->rank, from->shape);
+    if (whole)
+        follow_parts(c, op, whole);
+    else if (op->opcode == TL_OP_RESHAPE && s->in_parts)
+        follow(shape_of(c, to->rank, to->shape),
+               tl_layout_reshaped(c->ctx, s->layout, from, to));
+}
+
 static void set_shape_layout(Coalesce *c, TlValue *v)
 {
     if (tl_has_layout(v->type))
@@ -412,6 +498,9 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
         if (is_access(op))
             choose_access(&c, axis, op);
     }
+    bool follows = may_follow(&c);
+    for (uint32_t i = 0; i < c.ops.len && follows; i++)
+        follow_access(&c, c.ops.data[i]);
     for (uint32_t i = 0; i < c.ops.len; i++)
         set_shape_layouts(&c, c.ops.data[i]);
     for (uint32_t i = 0; i < c.ops.len; i++)
