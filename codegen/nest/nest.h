@@ -234,6 +234,14 @@ typedef struct TlNestProduct {
     uint64_t tags, zeros, stored;
 } TlNestProduct;
 
+/* How a loop multiplies where what it stores to has few rows: B is not packed. */
+typedef struct TlNestFew {
+    int rows;        /* that C has, at most; 0: never so */
+    const char *why; /* never */
+    int mr, nv;      /* of a block of sums: rows, vectors */
+    int64_t trips;   /* iterations of a chunk, at most */
+} TlNestFew;
+
 /* ---- nests ---- */
 typedef enum TlNestKind {
     TL_NEST_FILL,      /* computes a value into a home */
@@ -350,6 +358,7 @@ typedef struct TlNest {
     int transposed_dim; /* TRANSPOSE: the other dimension of a block */
     TlOp *below;      /* PACK: a load whose later rows are prefetched; NULL: none */
     struct TlNest *pack[2]; /* PRODUCT: A, B */
+    TlNestFew few_rows;     /* PRODUCT */
     bool is_b, cuts;        /* PACK: it is B; it ends where A does, and there it is inside */
     int listed;       /* PRODUCT: addresses of rows that are listed at a time */
     TlNestOperand operand[2]; /* DOT: A, B */
