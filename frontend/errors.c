@@ -1,5 +1,7 @@
 /* errors.def as text: one row, or the page of all of them. */
 #include "frontend/errors.h"
+#include "ir/support/ascii.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Row {
@@ -27,15 +29,40 @@ static void put_lines(TlSbuf *out, const char *text, const char *before)
     }
 }
 
+/* A message with "..." where a diagnostic says what it is about: %s, %.*s, %lld. */
+static void put_summary(TlSbuf *out, const char *format)
+{
+    for (const char *at; (at = strchr(format, '%')); format = at) {
+        tl_sbuf_put(out, format, (size_t)(at - format));
+        bool is_percent = *++at == '%';
+        at += is_percent ? 0 : strspn(at, "0123456789.*hlzjt");
+        tl_sbuf_puts(out, is_percent ? "%" : "...");
+        at += *at != 0;
+    }
+    tl_sbuf_puts(out, format);
+}
+
+/* E0303 is also e0303 and 303. */
+static bool is_called(const char *code, const char *name)
+{
+    size_t n = strlen(code);
+    bool is_number = n && strspn(code + 1, "0123456789") == n - 1;
+    if (is_number && strspn(name, "0123456789") == strlen(name))
+        return strlen(name) && strtol(name, NULL, 10) == strtol(code + 1, NULL, 10);
+    return n == strlen(name) && (is_number ? tl_same_letters(code, name, n) : !strcmp(code, name));
+}
+
 bool tl_errors_explain(TlSbuf *out, const char *name)
 {
     bool found = false;
     for (int i = 0; i < NROWS; i++) {
         const Row *r = &rows[i];
-        if (strcmp(tl_diag_code(r->id), name) != 0)
+        if (!is_called(tl_diag_code(r->id), name))
             continue;
         found = true;
-        tl_sbuf_putf(out, "%s: %s\n%s\n", name, tl_diag_summary(r->id), r->meaning);
+        tl_sbuf_putf(out, "%s: ", tl_diag_code(r->id));
+        put_summary(out, tl_diag_summary(r->id));
+        tl_sbuf_putf(out, "\n%s\n", r->meaning);
         if (!r->wrong)
             continue;
         tl_sbuf_puts(out, "\nWrong:\n");
@@ -48,8 +75,9 @@ bool tl_errors_explain(TlSbuf *out, const char *name)
 
 static void put_row(TlSbuf *out, const Row *r)
 {
-    tl_sbuf_putf(out, "\n## %s\n\n`%s`\n\n%s\n", tl_diag_code(r->id), tl_diag_summary(r->id),
-                 r->meaning);
+    tl_sbuf_putf(out, "\n## %s\n\n`", tl_diag_code(r->id));
+    put_summary(out, tl_diag_summary(r->id));
+    tl_sbuf_putf(out, "`\n\n%s\n", r->meaning);
     if (!r->wrong)
         return;
     tl_sbuf_putf(out, "\n```\n%s\n```\n\n```\n%s\n```\n", r->wrong, r->right);

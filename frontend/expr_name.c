@@ -2,6 +2,7 @@
  * target, fields. */
 #include "frontend/advice.h"
 #include "frontend/sema.h"
+#include "ir/support/near.h"
 #include <string.h>
 
 static TlVal target_fact(TlSema *s, TlName name, TlLoc loc)
@@ -70,67 +71,18 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
 
 /* ---- unknown names ---- */
 
-/* Edit distance, given up above `limit`. */
-static uint32_t distance(const char *a, const char *b, uint32_t limit)
-{
-    TL_ASSERT(limit > 0, "a distance of 0");
-    enum { MAX = 32 };
-    size_t n = strlen(a), m = strlen(b);
-    if (n >= MAX || m >= MAX || (n > m ? n - m : m - n) > limit)
-        return limit + 1;
-    uint32_t row[MAX + 1];
-    for (size_t j = 0; j <= m; j++)
-        row[j] = (uint32_t)j;
-    for (size_t i = 1; i <= n; i++) {
-        uint32_t diagonal = row[0];
-        row[0] = (uint32_t)i;
-        for (size_t j = 1; j <= m; j++) {
-            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[m];
-}
-
-/* lgo, log: two letters that changed places. */
-static bool is_swapped(const char *a, const char *b)
-{
-    size_t n = strlen(a), i = 0;
-    while (a[i] && a[i] == b[i])
-        i++;
-    return strlen(b) == n && i + 1 < n && a[i] == b[i + 1] && a[i + 1] == b[i] &&
-           strcmp(a + i + 2, b + i + 2) == 0;
-}
-
-static void nearer(const char *name, const char *candidate, const char **best, uint32_t *score)
-{
-    if (!candidate || !candidate[0])
-        return;
-    uint32_t d = is_swapped(name, candidate) ? 1 : distance(name, candidate, *score);
-    if (d < *score)
-        *score = d, *best = candidate;
-}
-
 static const char *near_name(TlSema *s, TlName name, const TlLocal *scope)
 {
-    const char *best = NULL;
-    uint32_t score = (uint32_t)strlen(name) / 3 + 1;
-    if (score > 3)
-        score = 3;
+    TlNear near = tl_near(name);
     for (const TlLocal *l = scope; l; l = l->outer)
         if (tl_var_find(s, l, l->name))
-            nearer(name, l->name, &best, &score);
+            tl_near_try(&near, l->name);
     const TlMod *m = s->frame ? s->frame->mod : NULL;
     for (uint32_t i = 0; m && i < m->defs.len; i++)
-        nearer(name, m->defs.data[i]->item->name, &best, &score);
+        tl_near_try(&near, m->defs.data[i]->item->name);
     for (uint32_t i = 0; tl_builtin_at(i); i++)
-        nearer(name, tl_builtin_at(i)->name, &best, &score);
-    return best;
+        tl_near_try(&near, tl_builtin_at(i)->name);
+    return near.best;
 }
 
 /* Whether the function around has had the error. */

@@ -393,8 +393,9 @@ static void no_value(Lower *l, const TlParamDecl *p)
                                     "has the values given",
                         p->name)
             : tl_format(l->s.arena,
-                        "the constant '%s' has no value and no default; constants are: %s", p->name,
-                        names);
+                        "the constant '%s' has no value and no default: give it one by --const "
+                        "%s=VALUE; constants are: %s",
+                        p->name, p->name, names);
     l->no_value = true;
 }
 

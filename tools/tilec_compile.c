@@ -246,3 +246,16 @@ int command_compile(const Options *o)
     tilec_output_free(j.header);
     return status;
 }
+
+/* Each file; the status is that of the first that is wrong. */
+int command_check(const Options *o)
+{
+    int first = EXIT_FINE;
+    for (size_t i = 0; i < o->files.len; i++) {
+        Options one = *o;
+        one.input = o->files.data[i];
+        int status = command_compile(&one);
+        first = first == EXIT_FINE ? status : first;
+    }
+    return first;
+}

@@ -283,10 +283,15 @@ void print_manual(void)
 {
     SubCommand c;
     OptionInfo o;
-    printf(".TH TILEC 1 \"\" \"tilec %s\" \"User Commands\"\n.SH NAME\n"
+    printf(".TH TILEC 1 \"" TILE_DATE "\" \"%s\" \"User Commands\"\n.SH NAME\n"
            "tilec \\- compile, run and explain tile kernels\n.SH SYNOPSIS\n.nf\n",
            tilec_version());
-    put_roff(options_usage());
+    for (int i = 0; subcommand_at(i, &c); i++)
+        for (const char *u = c.usage; *u; u += strcspn(u, "\n") + 1) {
+            char line[256];
+            snprintf(line, sizeof line, "tilec %.*s\n", (int)strcspn(u, "\n"), u);
+            put_roff(line);
+        }
     fputs(".fi\n.SH COMMANDS\n", stdout);
     for (int i = 0; subcommand_at(i, &c); i++)
         printf(".TP\n\\fB%s\\fR\n%s\n", c.name, c.meaning);

@@ -1,4 +1,4 @@
-/* tilec_options.c: one row per option; parsing, checking and --help are loops over the rows. */
+/* tilec_options.c: one row per option; parsing, checking and help are loops over the rows. */
 #include "tools/tilec_options.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "codegen/options.h"
+#include "ir/support/near.h"
 
 typedef enum Form {
     FORM_FLAG, /* int at the offset becomes 1 */
@@ -29,7 +30,7 @@ typedef struct Row {
 #define AT(field)       offsetof(Options, field)
 #define COMPILER(field) (offsetof(Options, compile) + offsetof(tilec_options, field))
 enum {
-    COMPILES = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN,
+    COMPILES = CMD_COMPILE | CMD_CHECK | CMD_RUN | CMD_EXPLAIN,
     ALL = COMPILES | CMD_TUNE | CMD_BENCH,
     RUNS = CMD_RUN | CMD_EXPLAIN,
     ANY = ALL | CMD_FMT | CMD_LSP
@@ -41,7 +42,7 @@ static const Row rows[] = {
     {"--header",       FORM_TEXT, CMD_COMPILE, AT(header),            "FILE",     "also write a C header"},
     {"--name",         FORM_TEXT, CMD_COMPILE, AT(name),              "NAME",     "name in the object's symbol and the header's guard (default: from the output file)"},
     {"--prefix",       FORM_TEXT, CMD_COMPILE, COMPILER(prefix),      "PREFIX",   "what stands before all names in the header"},
-    {"--target",       FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN | CMD_TUNE | CMD_LSP, AT(target),  "T[,T...]", "the targets to compile for; tilec targets lists them; lsp: one, whose costs are shown"},
+    {"--target",       FORM_TEXT, CMD_COMPILE | CMD_CHECK | CMD_EXPLAIN | CMD_TUNE | CMD_LSP, AT(target),  "T[,T...]", "the targets to compile for; tilec targets lists them; lsp: one, whose costs are shown"},
     {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt laidout staged nest llvm asm ptx cubin hsaco obj header json image"},
     {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files that were read, for make"},
     {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "the file that -MD writes"},
@@ -101,6 +102,7 @@ static const Row rows[] = {
     {"--version",      FORM_BOOL, ANY,         AT(version),           NULL,       "print the version"},
     {"--man",          FORM_BOOL, ANY,         AT(manual),            NULL,       "print the manual page, for man"},
     {"--help",         FORM_BOOL, ANY,         AT(help),              NULL,       "print this"},
+    {"-h",             FORM_BOOL, ANY,         AT(help),              NULL,       "print this"},
 };
 /* clang-format on */
 enum { NROWS = sizeof rows / sizeof *rows };
@@ -149,23 +151,6 @@ bool option_at(int i, OptionInfo *out)
     return true;
 }
 
-const char *options_usage(void)
-{
-    return "tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
-           "tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
-           "tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
-           "tilec tune FILE.tile [--device D | --target T,... --model] [OPTION]... PARAM=VALUE...\n"
-           "tilec bench FILE.tile [--sizes NAME=N,...] [--flops FORMULA] [OPTION]... "
-           "PARAM=VALUE...\n"
-           "tilec fmt [--check] [--diff] [-r] FILE.tile...\n"
-           "tilec lsp [-I DIR]... [--target T]    serve an editor (Language Server Protocol)\n"
-           "tilec error ID...    explain error[ID] or warning[ID], with examples\n"
-           "tilec error --markdown    explain all of them, as a page\n"
-           "tilec targets\n"
-           "tilec completion bash|zsh|fish    print a completion script\n"
-           "tilec cache [ls|verify|prune [--size BYTES]|clear|dir]\n";
-}
-
 /* The first sub-command that takes the option. */
 static const char *owner(const Row *r)
 {
@@ -176,33 +161,17 @@ static const char *owner(const Row *r)
     return "";
 }
 
-void options_help(FILE *out)
+void print_options(FILE *out, Command command)
 {
-    const char *lead = "usage: ";
-    for (const char *s = options_usage(); *s; s += strcspn(s, "\n") + 1, lead = "       ")
-        fprintf(out, "%s%.*s\n", lead, (int)strcspn(s, "\n"), s);
-    fputs("\nWithout -o and --emit, the program is checked and compiled, and nothing is written.\n"
-          "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
-          "normal(SEED)[...],\n"
-          "nan[...], uninit[...] (never written: with --check --device ref, reading it fails);\n"
-          "3, 0.5, true for scalars; &OTHER for the array of parameter OTHER;\n"
-          "addresses(A,B+16) for a table of pointers: the addresses of the arrays A and B, plus "
-          "bytes;\nan array that only tables name needs no parameter: A=@x.npy.\n\n",
-          out);
     for (int i = 0; i < NROWS; i++) {
         char head[48];
         bool glued = rows[i].form == FORM_GLUED;
+        if (!(rows[i].commands & (int)command))
+            continue;
         snprintf(head, sizeof head, "%s%s%s", rows[i].name, rows[i].value && !glued ? " " : "",
                  rows[i].value ? rows[i].value : "");
-        fprintf(out, "  %-26s %s", head, rows[i].meaning);
-        if (rows[i].commands & CMD_COMPILE)
-            fputc('\n', out);
-        else
-            fprintf(out, " (%s)\n", owner(&rows[i]));
+        fprintf(out, "  %-26s %s\n", head, rows[i].meaning);
     }
-    fputs("\nExit status: 0 success; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 "
-          "internal error.\n",
-          out);
 }
 
 bool parse_int(const char *text, long long low, long long high, long long *out)
@@ -253,12 +222,22 @@ static const Row *find_row(const char *arg, Command command)
     return other;
 }
 
-static bool unknown_option(const char *arg)
+/* --devise=cpu: the name alone is compared. */
+static bool unknown_option(const char *arg, Command command)
 {
-    usage_error("unknown option '%s'; options are:", arg);
+    char name[64];
+    SubCommand c = {0};
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
+    TlNear near = tl_near(name);
     for (int i = 0; i < NROWS; i++)
-        fprintf(stderr, " %s", rows[i].name);
-    fputc('\n', stderr);
+        if (rows[i].commands & (int)command)
+            tl_near_try(&near, rows[i].name);
+    for (int i = 0; subcommand_at(i, &c) && c.command != (int)command;)
+        i++;
+    if (near.best)
+        usage_error("unknown option '%s'; did you mean '%s'?", arg, near.best);
+    else
+        usage_error("unknown option '%s'; tilec help %s lists the options", arg, c.name);
     return false;
 }
 
@@ -304,7 +283,7 @@ static bool positional(Options *o, Command command, const char *arg)
 {
     if (command == CMD_LSP)
         return usage_error("lsp takes no '%s'", arg), false;
-    if (command == CMD_FMT) {
+    if (command == CMD_FMT || command == CMD_CHECK) {
         o->input = arg;
         return add_text(&o->files, arg);
     }
@@ -334,7 +313,7 @@ static bool read_all(Options *o, Command command, int argc, char **argv)
         }
         const Row *r = find_row(argv[i], command);
         if (!r)
-            return unknown_option(argv[i]);
+            return unknown_option(argv[i], command);
         if (!(r->commands & (int)command))
             return usage_error("%s is an option of tilec %s", r->name, owner(r)), false;
         if (!store(o, r, argc, argv, &i))
@@ -412,6 +391,23 @@ static const char *temporary_dir(void)
     return dir && *dir ? dir : "/tmp";
 }
 
+static bool is_set(const char *name)
+{
+    const char *said = getenv(name);
+    return said && *said && strcmp(said, "0") != 0;
+}
+
+/* By what programs agree on: NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE, TERM=dumb. */
+static bool wants_color(void)
+{
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+    if (no && *no)
+        return false;
+    if (is_set("FORCE_COLOR") || is_set("CLICOLOR_FORCE"))
+        return true;
+    return isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
+}
+
 static bool finish_options(Options *o, Command command)
 {
     static const char *const whens[] = {"auto", "always", "never", NULL};
@@ -422,8 +418,8 @@ static bool finish_options(Options *o, Command command)
     if (!numbers(o) || !constants(o))
         return false;
     o->compile.time_trace = o->time_trace != NULL;
-    bool terminal = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
-    o->compile.color = strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && terminal);
+    o->compile.color =
+        strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && wants_color());
     o->compile.include_dirs = o->includes.data;
     o->compile.ninclude_dirs = o->includes.len;
     o->compile.warnings = o->warnings.data;

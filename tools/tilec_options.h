@@ -16,7 +16,8 @@ typedef enum Command {
     CMD_TUNE = 8,
     CMD_BENCH = 16,
     CMD_FMT = 32,
-    CMD_LSP = 64
+    CMD_LSP = 64,
+    CMD_CHECK = 128
 } Command;
 
 /* Texts of the command line, in order. */
@@ -40,7 +41,7 @@ typedef struct Options {
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
     Texts sizes;            /* tune: NAME=N[,N...] */
-    Texts files;            /* fmt: what is formatted */
+    Texts files;            /* fmt, check: what is formatted, checked */
     bool only_check, diff, recursive; /* fmt */
     bool standard;                    /* lsp: nothing else is known */
     bool manual;
@@ -50,9 +51,8 @@ typedef struct Options {
  * on stderr. */
 bool options_parse(Options *o, Command command, int argc, char **argv);
 void options_free(Options *o);
-void options_help(FILE *out);
-/* The lines of --help that say how tilec is called. */
-const char *options_usage(void);
+/* The options of one sub-command, a line each. */
+void print_options(FILE *out, Command command);
 
 /* The tables, row by row, for completion and the manual; false past the last row. */
 typedef struct OptionInfo {
@@ -63,9 +63,17 @@ bool option_at(int i, OptionInfo *out);
 typedef struct SubCommand {
     const char *name, *meaning;
     int (*run)(int argc, char **argv);
-    int command; /* a Command: which options it takes; 0: none of the table */
+    int command;       /* a Command: which options it takes; 0: none of the table */
+    const char *usage; /* lines, each what follows "tilec " */
+    const char *more;  /* what its help says behind its options; "" */
 } SubCommand;
 bool subcommand_at(int i, SubCommand *out); /* tilec.c */
+/* ---- tilec_help.c ---- */
+/* Is the word -h or --help? */
+bool asks_for_help(const char *word);
+void print_help(FILE *out); /* of all sub-commands, and compile's options */
+void print_help_of(FILE *out, const SubCommand *c);
+int command_help(int argc, char **argv);
 
 /* "tilec: text" on stderr; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -89,6 +97,8 @@ typedef struct OutputName {
 int check_output_names(const Options *o, const char *depends, const OutputName *names, size_t n);
 
 int command_compile(const Options *o); /* tilec_compile.c */
+int command_check(const Options *o);   /* tilec_compile.c */
+int command_new(int argc, char **argv); /* tilec_new.c */
 /* Each target of the list is known, and the list is not empty. */
 int check_targets(const char *list);
 int command_run(Options *o); /* tilec_run.c */

@@ -135,7 +135,7 @@ static inline bool tl_nest_has_zeros(const TlNestAccess *a)
 }
 /* NULL: the store is none of those. */
 const TlNestJoined *tl_nest_joined(const struct TlNests *plan, const TlOp *store);
-bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b); /* nest_place.c */
+bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b); /* nest_access.c */
 TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or stored */
 
 /* ---- where tiles live (nest_place.c) ---- */

@@ -59,19 +59,6 @@ typedef struct Placer {
 
 /* ---- aliasing ---- */
 
-bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
-{
-    int p = tl_base_param(a), q = tl_base_param(b);
-    if (p < 0 || q < 0 || p == q)
-        return true;
-    for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++) {
-        tile_image_alias x = fn->info->aliases.data[i];
-        if (((int)x.a == p && (int)x.b == q) || ((int)x.a == q && (int)x.b == p))
-            return true;
-    }
-    return false;
-}
-
 static bool same_place(const TlOp *a, const TlOp *b)
 {
     TL_ASSERT(a->opcode == TL_OP_LOAD || b->opcode == TL_OP_LOAD,

@@ -35,6 +35,7 @@ class World:
         self.help = {p: self.run(p, "--help") for p in ("tilec", "tile-opt", "tile-reduce")}
         self.targets = self.run("tilec", "targets").split("\n\n")[0].split()
         self.commands = self.listed("nosuchcommand")
+        self.help["tilec"] += "".join(self.run("tilec", "help", name) for name in self.commands)
         self.stages = self.listed("-", "--emit=nosuchstage")
         self.warnings = sorted(set(re.findall(r'^WARN\(\w+, "([^"]+)"', self.text("ir/support/diags.def"), re.M)))
         self.errors = set(re.findall(r"^(?:DIAG|WARN)\((\w+),", self.text("ir/support/diags.def"), re.M))

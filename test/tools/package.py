@@ -167,6 +167,20 @@ def in_little_room(tilec, work):
     return sorted(said)
 
 
+def new_project(tilec, prefix, pc, work):
+    """What tilec new makes builds and passes its test by CMake and by make."""
+    run([tilec, "new", "saxpy"], cwd=work)
+    made = os.path.join(work, "saxpy")
+    out = os.path.join(made, "build")
+    run(["cmake", "-S", made, "-B", out, f"-DCMAKE_PREFIX_PATH={prefix}"])
+    run(["cmake", "--build", out])
+    tested = run(["ctest", "--test-dir", out])
+    if shutil.which("make") and shutil.which("pkg-config"):
+        said = run(["make", "-s", "-C", made, "test"], env=dict(os.environ, PKG_CONFIG_PATH=pc, PATH=f"{os.path.dirname(tilec)}:{os.environ['PATH']}"))
+        tested += "" if "saxpy: 1000 elements, 0 wrong" in said else said
+    return "100% tests passed" in tested and tested.count("wrong") == 0
+
+
 def main(source, build, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
     prefix, moved, work = (os.path.join(scratch, n) for n in ("prefix", "moved", "user"))
@@ -197,6 +211,7 @@ def main(source, build, scratch):
     print("tilec in MB:", os.path.getsize(tilec) >> 20)
     print("little room:", in_little_room(tilec, work))
     pc = os.path.join(lib, "pkgconfig")
+    print("new:", new_project(tilec, moved, pc, work))
     run([tilec, "add.tile", "--const", "B=16", "-o", "add.o", "--header", "add.h"], cwd=work)
     run(["cc", "-I.", "consumer.c", "add.o", "-o", "by_pc", *flags(pc, "tile")], cwd=work)
     print("tile.pc:", run([os.path.join(work, "by_pc")]), end="")

@@ -75,7 +75,7 @@ if(TARGET tilec)
   file(RELATIVE_PATH to_libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> $<TARGET_OBJECTS:tile_jit> ${tune_read} codegen/leaf/leaf_of_target.c)
   target_include_directories(tile_public_tool SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
-  target_link_libraries(tile_public_tool PRIVATE explain_template tile_ref tile_emu tile_runtime tilec_thin ${JANSSON_ARCHIVE})
+  target_link_libraries(tile_public_tool PRIVATE explain_template new_project tile_ref tile_emu tile_runtime tilec_thin ${JANSSON_ARCHIVE})
   set_target_properties(tile_public_tool PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
     BUILD_RPATH "\$ORIGIN" INSTALL_RPATH "\$ORIGIN/${to_libraries};\$ORIGIN"
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
