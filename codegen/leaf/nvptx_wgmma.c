@@ -57,6 +57,15 @@ static void put_a(TlLeafAsm *a, bool words)
     tl_leaf_asm_list(a, first, WORDS_OF_A);
 }
 
+/* Products that add to zeros, as constants, add to nothing: the registers need not be set. */
+static bool adds_to_zeros(const TlLeafCall *call, unsigned first)
+{
+    bool zeros = true;
+    for (unsigned i = first; i < call->nargs && zeros; i++)
+        zeros = LLVMIsNull(call->args[i]);
+    return zeros;
+}
+
 LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
 {
     uint32_t n = tl_leaf_constant(call, N), types = tl_leaf_constant(call, TYPES),
@@ -75,7 +84,8 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     tl_leaf_asm_list(&w, 0, w.nresults);
     tl_sbuf_puts(&w.text, ", ");
     put_a(&w, words);
-    tl_sbuf_putf(&w.text, ", $%u, 1", tl_leaf_asm_operand(&w, descriptor(call, UPPER_B)));
+    tl_sbuf_putf(&w.text, ", $%u, %d", tl_leaf_asm_operand(&w, descriptor(call, UPPER_B)),
+                 !adds_to_zeros(call, first));
     if (!integer)
         tl_sbuf_puts(&w.text, ", 1, 1");
     if (transposes && !words)

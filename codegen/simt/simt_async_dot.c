@@ -178,6 +178,15 @@ static LLVMValueRef *copy_of(TlSimt *g, const TlValue *v)
     return to;
 }
 
+/* Constants need no fence: no instruction that sets a register may move. */
+static bool are_zeros(LLVMValueRef *x, int64_t n)
+{
+    bool zeros = true;
+    for (int64_t i = 0; i < n && zeros; i++)
+        zeros = LLVMIsNull(x[i]);
+    return zeros;
+}
+
 void tl_simt_dot_async(TlSimt *g, TlOp *op)
 {
     const TlMma *mma = tl_mma_find(tl_attr(op, TL_ATTR_MMA)->u.s);
@@ -189,7 +198,8 @@ void tl_simt_dot_async(TlSimt *g, TlOp *op)
     for (int i = 0; i < 2; i++)
         p.base[i] = p.dot.side[i].buf ? slot_base(&p, i) : NULL;
     p.acc = copy_of(g, p.dot.acc);
-    bool fresh = p.dot.acc->def && p.dot.acc->def->opcode == TL_OP_READY;
+    bool fresh = p.dot.acc->def && p.dot.acc->def->opcode == TL_OP_READY &&
+                 !are_zeros(p.acc, tl_simt_count(p.dot.acc));
     if (p.dot.side[TL_MMA_A].tile)
         prepare_a(&p);
     if (fresh) /* what makes it stays in front; what is on its way must not be touched */
