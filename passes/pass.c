@@ -8,8 +8,8 @@
  * that repeats it, and the fault goes on to the caller's guard (NAME{fault} fails on purpose, to
  * try this). The checks that need the text are made with verify_each, in builds without NDEBUG
  * always. */
-#include "ir/support/number.h"
 #include "passes/pass.h"
+#include "ir/support/number.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -113,9 +113,9 @@ typedef struct Step {
 typedef struct Runner {
     TlModule *m;
     const TlRunOptions *o;
-    TlArena arena;    /* of the run */
-    TlArena scratch;  /* of one step */
-    TlArena function; /* of one pass over one function */
+    TlArena arena;        /* of the run */
+    TlArena scratch;      /* of one step */
+    TlArena function;     /* of one pass over one function */
     TlAnalyses *analyses; /* by function */
     uint32_t nanalyses;
     TL_VEC(Step) steps;
@@ -289,12 +289,23 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* "coalesce,accelerate-dot": the steps that follow. */
+static const char *steps_behind(Runner *r, const Step *step)
+{
+    TlSbuf s;
+    tl_sbuf_init(&s, &r->function);
+    for (const Step *next = step + 1; next < r->steps.data + r->steps.len; next++)
+        tl_sbuf_putf(&s, "%s%s", s.len ? "," : "", next->text);
+    return s.len ? s.text : "";
+}
+
 static TlPassCtx context_of(Runner *r, const Step *step)
 {
     static const TlMachine plain = {.name = "", .lanes = 32, .warps = 4, .shared_bytes = 48 * 1024};
     return (TlPassCtx){.ctx = r->m->ctx,
                        .scratch = &r->function,
                        .options = step->options,
+                       .behind = steps_behind(r, step),
                        .print = r->o->print,
                        .user = r->o->user,
                        .machine = r->o->machine ? r->o->machine : &plain};
@@ -332,8 +343,8 @@ static TlPassResult run_module(Runner *r, const Step *step)
 
 static TlPassResult run_pass(Runner *r, Step *step)
 {
-    TL_ASSERT(r->nanalyses == r->m->fns.len,
-              "%u analyses of %u functions", r->nanalyses, r->m->fns.len);
+    TL_ASSERT(r->nanalyses == r->m->fns.len, "%u analyses of %u functions", r->nanalyses,
+              r->m->fns.len);
     TlPassResult all = TL_SAME;
     double start = now();
     if (r->m->fns.len && step->options && strcmp(step->options, "fault") == 0)

@@ -20,13 +20,14 @@ typedef struct TlMachine {
     uint64_t stress;       /* --stress-layouts=SEED; 0: off */
     /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */
     const char *matrix;
-    bool copies;           /* from global to shared memory without registers (cp.async), ldmatrix */
-    bool warpgroups;       /* products by four warps, of operands in shared memory (wgmma) */
-    bool bulk;             /* copies of whole boxes by one thread, and barriers that count them */
-    int registers;         /* of a thread, 32 bits each; 0: not known */
-    bool reads_early;      /* LLVM schedules the code, and reads shared memory as early as it can */
-    bool check;            /* --check: `unchecked` accesses are tested too */
-    int stages;            /* --stages: of all pipelined loops; 0: as they and the kernel say */
+    bool copies;          /* from global to shared memory without registers (cp.async), ldmatrix */
+    bool warpgroups;      /* products by four warps, of operands in shared memory (wgmma) */
+    bool bulk;            /* copies of whole boxes by one thread, and barriers that count them */
+    int registers;        /* of a thread, 32 bits each; 0: not known */
+    int file, schedulers; /* registers of a scheduler for a lane, and their number; 0: not known */
+    bool reads_early;     /* LLVM schedules the code, and reads shared memory as early as it can */
+    bool check;           /* --check: `unchecked` accesses are tested too */
+    int stages;           /* --stages: of all pipelined loops; 0: as they and the kernel say */
     /* texts of forms (ir/form.h), at most TL_MAX_FORMS, with ; between them; NULL: as
      * add-variants says */
     const char *forms;
@@ -36,8 +37,9 @@ typedef struct TlAnalyses TlAnalyses;
 
 typedef struct TlPassCtx {
     TlCtx *ctx;
-    TlArena *scratch;         /* reset after each pass */
-    const char *options;      /* the text in pass{...}, or NULL */
+    TlArena *scratch;    /* reset after each pass */
+    const char *options; /* the text in pass{...}, or NULL */
+    const char *behind;  /* the passes that follow, as a pipeline's text */
     /* for passes that show what they think; may be NULL */
     void (*print)(void *user, const char *text);
     void *user;
@@ -75,10 +77,10 @@ typedef struct TlRunOptions {
     const char *print_after;                  /* a pass's name, "all", or NULL */
     const char *dump_dir;                     /* writes NN-pass.tir; NULL */
     const char *stop_after, *skip, *override; /* as tile-opt --help says */
-    const char *skip_too; /* other names that `skip` may have, "a,b"; NULL: none */
-    const char *around; /* passes that run in spite of stop_after, "a,b"; NULL: none */
-    int bisect;                               /* run only the first n pass executions; -1 = all */
-    const TlMachine *machine;                 /* NULL: see TlPassCtx */
+    const char *skip_too;     /* other names that `skip` may have, "a,b"; NULL: none */
+    const char *around;       /* passes that run in spite of stop_after, "a,b"; NULL: none */
+    int bisect;               /* run only the first n pass executions; -1 = all */
+    const TlMachine *machine; /* NULL: see TlPassCtx */
     bool verify_each, time_passes;
     void (*print)(void *user, const char *text); /* where print_after and time_passes go */
     void *user;

@@ -189,6 +189,8 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .warpgroups = (t->can & TL_CAN_WARPGROUP) != 0,
                        .bulk = (t->can & TL_CAN_BULK) != 0,
                        .registers = t->registers,
+                       .file = t->file,
+                       .schedulers = t->schedulers,
                        .reads_early = t->family->by_llvm};
 }
 

@@ -1,5 +1,6 @@
 /* Warps of a kernel that states none, from the shapes of its tiles: as few as possible, at least
- * LEAST_WARPS, without a thread running out of registers for what it computes.
+ * LEAST_WARPS, without a thread running out of registers for what it computes. The pass
+ * choose-warps begins with these, and asks what the kernel needs after all passes.
  *
  *   products     sums of all products of one block that are alive at once: MOST_SUMS words of a
  *                thread, so that operands, addresses and prefetched data fit into 255 registers

@@ -2,8 +2,9 @@
  * order, and what the lowering of each op takes beside them.
  *
  *   held     a tile from its op to its last use, through views of it; what is used in a loop and
- *            comes from outside, or is carried, throughout the loop. Results begin where operands
- *            end, so an op that works element by element needs no registers of its own
+ *            comes from outside, begins it or is carried, throughout the loop; but sums of products
+ *            on their way only once. Results begin where operands end, so an op that works element
+ *            by element needs no registers of its own
  *   not      constants, and what a few instructions make of numbers that every thread knows;
  *            tiles of buffers that products read by themselves
  *   parts    in a stretch of ops that work element by element, with loads and stores among them,
@@ -35,7 +36,7 @@ typedef struct Rates {
 } Rates;
 
 /* clang-format off */
-static const Rates NVIDIA = {16, 12, 2, 28, 269, 600, 170, 82, 10, 160, 24, 102, 36, 34, 8},
+static const Rates NVIDIA = {16, 12, 2, 28, 269, 400, 170, 82, 10, 160, 24, 102, 36, 34, 8},
                    AMD = {8, 5, 4, 66, 172, 307, 431, 113, 98, 114, 35, 51, 233, 36, 57};
 /* clang-format on */
 
@@ -44,6 +45,7 @@ typedef struct Need {
     const TlAxisInfo *axis;
     const Rates *rate;
     TlArena *arena;
+    int threads; /* of a function without layouts; 0 */
     TlPositions order;
     int64_t *held;     /* by position: words that begin to live, less those that end */
     uint32_t *stretch; /* by position */
@@ -59,7 +61,14 @@ static bool is_elementwise(const TlOp *op)
 
 static bool is_in_registers(const TlType *t)
 {
-    return (t->kind == TL_TILE || t->kind == TL_TOKEN) && t->rank > 0 && t->layout;
+    return (t->kind == TL_TILE || t->kind == TL_TOKEN) && t->rank > 0;
+}
+
+static int64_t elements_of(const Need *n, const TlType *t)
+{
+    if (t->layout)
+        return tl_layout_registers(t->layout);
+    return n->threads ? (tl_type_elems(t) + n->threads - 1) / n->threads : 0;
 }
 
 /* Is it made again where it is used? */
@@ -97,10 +106,10 @@ static int64_t words_of(Need *n, const TlValue *v)
     if (op && (op->opcode == TL_OP_COPY || tl_op_info(op->opcode)->flags & F_VIEWLIKE ||
                tl_attr_flag(op, TL_ATTR_LATE)))
         return 0;
-    int64_t elements = tl_layout_registers(t->layout), bits = t->ptr ? 64 : tl_dtype_bits(t->dtype);
+    int64_t elements = elements_of(n, t), bits = t->ptr ? 64 : tl_dtype_bits(t->dtype);
     if (!t->ptr && t->dtype == TL_BOOL)
         return elements * n->rate->masks / 100;
-    if (bits < 32 && op && op->opcode == TL_OP_LOAD) {
+    if (bits < 32 && op && op->opcode == TL_OP_LOAD && t->layout) {
         int each = elements_of_word(n, op, (int)bits);
         return (elements + each - 1) / each;
     }
@@ -112,7 +121,9 @@ static int64_t words_of(Need *n, const TlValue *v)
 static uint32_t last_use(const Need *n, const TlValue *v, const TlBlock *home, uint32_t last)
 {
     for (const TlUse *u = v->uses; u; u = u->next) {
-        uint32_t at = tl_position_of_use(&n->order, u->user, home).last;
+        bool goes_on = v->type->kind == TL_TOKEN && u->user->block == home;
+        uint32_t at = goes_on ? tl_position_of(&n->order, u->user).first
+                              : tl_position_of_use(&n->order, u->user, home).last;
         last = at > last ? at : last;
         if (tl_op_info(u->user->opcode)->flags & F_VIEWLIKE)
             last = last_use(n, u->user->out[0], home, last);
@@ -184,7 +195,7 @@ static int64_t words_beside_dot(const Need *n, const TlOp *dot)
     if (mma)
         return (words_of_fragment(dot, TL_MMA_A, mma) + words_of_fragment(dot, TL_MMA_B, mma)) *
                n->rate->fragments / 100;
-    int64_t sums = tl_layout_registers(dot->out[0]->type->layout), rows = 1;
+    int64_t sums = elements_of(n, dot->out[0]->type), rows = 1;
     while (rows * rows < sums)
         rows *= 2;
     return (rows + sums / rows) * n->rate->factors / 100;
@@ -202,7 +213,7 @@ static int64_t words_of_operands(Need *n, const TlOp *op)
 static int64_t words_of_access(const Need *n, const TlOp *op, bool looped)
 {
     const Rates *r = n->rate;
-    const TlLayout *l = tl_op_layout(op);
+    const TlLayout *l = n->threads ? NULL : tl_op_layout(op);
     bool copied = op->opcode == TL_OP_COPY;
     if (!l || tl_is_bulk_copy(op) || (copied && !looped))
         return 0;
@@ -246,25 +257,37 @@ static int64_t words_of_copies(const Need *n)
     return words;
 }
 
+static TlRegisterNeed find_need(Need *n)
+{
+    uint32_t at = 0;
+    tl_positions_init(&n->order, n->fn, n->arena);
+    n->held = TL_NEW_ARRAY(n->arena, int64_t, n->order.spans.len + 1);
+    n->stretch = TL_NEW_ARRAY(n->arena, uint32_t, n->order.spans.len + 1);
+    n->known = TL_NEW_ARRAY(n->arena, int8_t, n->fn->nvalues + 1);
+    find_lives(n);
+    int64_t now = 0, most = 0, copies = words_of_copies(n);
+    TlRegisterNeed need = {.registers = n->rate->base};
+    for (const TlOp *op = n->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        now += n->held[at++];
+        int64_t words = now + words_beside(n, op) + (is_looped(op) ? copies : 0);
+        if (words > most) {
+            most = words;
+            need = (TlRegisterNeed){n->rate->base + (int)words, (int)now, op};
+        }
+    }
+    return need;
+}
+
 TlRegisterNeed tl_registers_needed(const TlFn *fn, const TlAxisInfo *axis, bool by_llvm,
                                    TlArena *scratch)
 {
     Need n = {.fn = fn, .axis = axis, .rate = by_llvm ? &AMD : &NVIDIA, .arena = scratch};
-    tl_positions_init(&n.order, fn, scratch);
-    n.held = TL_NEW_ARRAY(scratch, int64_t, n.order.spans.len + 1);
-    n.stretch = TL_NEW_ARRAY(scratch, uint32_t, n.order.spans.len + 1);
-    n.known = TL_NEW_ARRAY(scratch, int8_t, fn->nvalues + 1);
-    find_lives(&n);
-    int64_t now = 0, most = 0, copies = words_of_copies(&n);
-    uint32_t at = 0;
-    TlRegisterNeed need = {.registers = n.rate->base};
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        now += n.held[at++];
-        int64_t words = now + words_beside(&n, op) + (is_looped(op) ? copies : 0);
-        if (words > most) {
-            most = words;
-            need = (TlRegisterNeed){n.rate->base + (int)words, (int)now, op};
-        }
-    }
-    return need;
+    return find_need(&n);
+}
+
+int tl_registers_of_tiles(const TlFn *fn, int threads, bool by_llvm, TlArena *scratch)
+{
+    TL_ASSERT(threads > 0, "%d threads", threads);
+    Need n = {.fn = fn, .rate = by_llvm ? &AMD : &NVIDIA, .arena = scratch, .threads = threads};
+    return find_need(&n).registers;
 }

@@ -10,6 +10,9 @@ typedef struct TlRegisterNeed {
     const TlOp *op; /* the fullest; NULL: there are no tiles */
 } TlRegisterNeed;
 
+/* Registers of a thread, of so many, that hold tiles before there are layouts, all products as if
+ * by multiply-adds. */
+int tl_registers_of_tiles(const TlFn *fn, int threads, bool by_llvm, TlArena *scratch);
 /* Of a function that is laid out. by_llvm: the target's machine code is LLVM's. */
 TlRegisterNeed tl_registers_needed(const TlFn *fn, const TlAxisInfo *axis, bool by_llvm,
                                    TlArena *scratch);
