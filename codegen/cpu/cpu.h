@@ -25,6 +25,8 @@ typedef struct TlCpuAccess {
     LLVMValueRef ok;  /* i1: scalar indices are inside; NULL = always */
     LLVMValueRef lo[TL_MAX_VIEW_RANK],
         hi[TL_MAX_VIEW_RANK]; /* i64: positions of a step-1 slice that are inside: [lo, hi) */
+    /* i1: the bounds of an index tile are inside, so that all of it is */
+    LLVMValueRef bounded[TL_MAX_VIEW_RANK];
     LLVMValueRef start[TL_MAX_VIEW_RANK];  /* i64: start of a slice */
     LLVMValueRef stride[TL_MAX_VIEW_RANK]; /* i64: elements per position (stride * step) */
     TlGenView *view;
@@ -248,6 +250,7 @@ void tl_cpu_prefetch(TlCpuGen *g, const TlCpuAt *at);
 typedef struct TlCpuBounds {
     LLVMValueRef end;     /* i64, a multiple of the width: lanes 0 .. end - 1 are inside; NULL: the
                            * nest is not split */
+    LLVMValueRef begin;   /* i64, the same: those from here on; NULL: from 0 */
     LLVMValueRef last;    /* from here on nothing is stored; NULL: not so */
     LLVMValueRef outside; /* from here on nothing is inside; NULL: not known */
     /* Positions from .. to - 1 of each dimension are visited; `to` NULL: all. */

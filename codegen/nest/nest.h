@@ -128,6 +128,11 @@ typedef struct TlNestJoined {
     int n;
     TlNestAccess *store[TL_NEST_JOINED]; /* in program order, as the elements lie */
 } TlNestJoined;
+/* Do rows that are outside read as zeros? */
+static inline bool tl_nest_has_zeros(const TlNestAccess *a)
+{
+    return a->loads && a->place.axes && !a->place.mask && !a->place.other && !a->asks && a->bounds;
+}
 /* NULL: the store is none of those. */
 const TlNestJoined *tl_nest_joined(const struct TlNests *plan, const TlOp *store);
 bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b); /* nest_place.c */
@@ -229,6 +234,14 @@ typedef struct TlNestProduct {
     uint64_t tags, zeros, stored;
 } TlNestProduct;
 
+/* How a loop multiplies where what it stores to has few rows: B is not packed. */
+typedef struct TlNestFew {
+    int rows;        /* that C has, at most; 0: never so */
+    const char *why; /* never */
+    int mr, nv;      /* of a block of sums: rows, vectors */
+    int64_t trips;   /* iterations of a chunk, at most */
+} TlNestFew;
+
 /* ---- nests ---- */
 typedef enum TlNestKind {
     TL_NEST_FILL,      /* computes a value into a home */
@@ -292,6 +305,9 @@ typedef struct TlNest {
     uint32_t nvalues;       /* that it computes */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
+    /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
+    bool zero_rows;
+    bool begins;  /* SPLIT: what is inside as a whole may begin behind the first vector */
     TlNestSplit split;
     const char *unsplit; /* why it is not split; NULL: it is, or has nothing to test */
     int64_t end; /* SPLIT, ONE: of what is inside as a whole; -1: known in the run only */
@@ -342,6 +358,7 @@ typedef struct TlNest {
     int transposed_dim; /* TRANSPOSE: the other dimension of a block */
     TlOp *below;      /* PACK: a load whose later rows are prefetched; NULL: none */
     struct TlNest *pack[2]; /* PRODUCT: A, B */
+    TlNestFew few_rows;     /* PRODUCT */
     bool is_b, cuts;        /* PACK: it is B; it ends where A does, and there it is inside */
     int listed;       /* PRODUCT: addresses of rows that are listed at a time */
     TlNestOperand operand[2]; /* DOT: A, B */

@@ -138,6 +138,16 @@ static void put_reduction(Print *p, const TlNest *n)
     }
 }
 
+static void put_few_rows(Print *p, const TlNestFew *f)
+{
+    if (!f->rows) {
+        tl_sbuf_putf(p->out, ", B is packed for few rows, too (%s)", f->why);
+        return;
+    }
+    tl_sbuf_putf(p->out, ", B is not packed for up to %d rows: blocks of %d rows and %d vectors",
+                 f->rows, f->mr, f->nv);
+}
+
 static void put_product(Print *p, const TlNest *n)
 {
     const TlNestProduct *x = n->product;
@@ -176,6 +186,7 @@ static void put_product(Print *p, const TlNest *n)
                      (long long)n->few);
     put_flag(p, n->fetches, "rows of B asked for ahead");
     put_flag(p, n->narrow && n->narrow_fetches, "those of narrow panels, too");
+    put_few_rows(p, &n->few_rows);
 }
 
 static void put_nest(Print *p, const TlNest *n)
@@ -187,6 +198,8 @@ static void put_nest(Print *p, const TlNest *n)
     put_home(p, n->value || n->from >= 0 ? " into " : "into ", n->home);
     put_vector(p, n);
     put_split(p, n);
+    put_flag(p, n->zero_rows, "zeros for rows outside");
+    put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->unrolled, "unrolled");
     put_store(p, n);
     put_prefetch(p, n);

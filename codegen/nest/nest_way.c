@@ -41,7 +41,7 @@ static TlValue *partner_of(const TlValue *index, int d)
  * two of those that have not waits for both. */
 static bool is_settled(const TlNests *plan, int32_t home)
 {
-    enum { STORES = 64 }; /* that a CPU holds */
+    enum { STORES = 32 }; /* as many as may wait, where something is computed for each */
     return plan->buffers.data[home].bytes > STORES * (uint64_t)plan->m.vector_bytes;
 }
 

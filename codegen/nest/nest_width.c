@@ -67,7 +67,7 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
         return limit;
     if (bytes < 4 || !plan->m.gathers || (!is_view && !a->place.base->type->ptr))
         return at_most(limit, 1, "elements apart, without an instruction", why);
-    return at_most(limit, plan->m.vector_bytes / 8, "a register of addresses", why);
+    return at_most(limit, lanes, "elements apart", why); /* short ones by two instructions */
 }
 
 int tl_nest_tested_width(const TlNests *plan, int width)

@@ -84,9 +84,7 @@ static void find_spills(TlHints *h)
         const tilec_report_mix *m = &k->mix[i];
         if (strcmp(m->name, name) != 0 || k->spilled < 1)
             continue;
-        double n = m->rest + (k->main_loop < 0
-                                  ? 0
-                                  : m->trip * tl_roof_runs(k, NULL, k->main_loop));
+        double n = tl_roof_executed(k, NULL, m);
         const char *text = tl_format(h->e->out,
                                      "registers spill: %u accesses of local memory, %u "
                                      "of them in a trip of the main loop",
@@ -108,7 +106,7 @@ static void find_occupancy(TlHints *h)
                                 k->resident_warps, k->most_warps, k->limit);
     if (k->blocks == 0)
         tl_explain_hint(h, TL_HINT_FIT, nowhere, k->cycles + 1, (TlHintText){"", fit, NULL});
-    if (k->blocks > 0 && !k->nloops)
+    if (k->blocks > 0 && !tl_roof_loops(k))
         tl_explain_hint(h, TL_HINT_OCCUPANCY, nowhere, tl_roof_exposed(k->blocks, h->busy),
                         (TlHintText){"", few, NULL});
 }

@@ -355,11 +355,25 @@ static void order_reads(Order *o)
 
 enum { MOST_BURSTS = 4 }; /* of a product: each waits once */
 
-static void order_burst(Order *o, TlOp *dot)
+/* What loads of the block that are for its next iteration take beyond whole words of their tiles:
+ * pieces of less than 4 bytes are a register each until they are used. */
+static int64_t words_of_pieces(const TlAxisInfo *axis, const TlOp *dot)
+{
+    int64_t more = 0;
+    for (const TlOp *op = dot->prev; op; op = op->prev) {
+        const TlUse *u = op->opcode == TL_OP_LOAD ? op->out[0]->uses : NULL;
+        if (u && !u->next && u->user->opcode == TL_OP_YIELD)
+            more += tl_words_loaded(axis, op) - tl_words_of(op->out[0]);
+    }
+    return more;
+}
+
+static void order_burst(Order *o, const TlAxisInfo *axis, TlOp *dot)
 {
     TlMmaOrder order = tl_mma_order(o->px->scratch, dot, true);
     int64_t left = tl_registers_of_thread(o->px->machine->registers, o->fn->body->warps) -
-                   tl_words_alive(o->fn, o->px->scratch, dot) - TL_OTHER_REGISTERS;
+                   tl_words_alive(o->fn, o->px->scratch, dot) - words_of_pieces(axis, dot) -
+                   TL_OTHER_REGISTERS;
     uint32_t burst = (order.issues.len + MOST_BURSTS - 1) / MOST_BURSTS;
     while (burst > 1 && tl_mma_words(o->px->scratch, &order, burst) > left)
         burst = (burst + 1) / 2;
@@ -367,12 +381,12 @@ static void order_burst(Order *o, TlOp *dot)
     o->changed = true;
 }
 
-static void order_bursts(Order *o)
+static void order_bursts(Order *o, const TlAxisInfo *axis)
 {
     for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL))
         if (tl_mma_of(op) && !tl_attr(op, TL_ATTR_BURST) &&
             (tl_late_get(tl_in(op, TL_MMA_A)) || tl_late_get(tl_in(op, TL_MMA_B))))
-            order_burst(o, op);
+            order_burst(o, axis, op);
 }
 
 TlPassResult tl_pass_order_reads(TlFn *fn, TlPassCtx *px)
@@ -380,10 +394,12 @@ TlPassResult tl_pass_order_reads(TlFn *fn, TlPassCtx *px)
     Order o = {.fn = fn, .px = px};
     if (tl_fn_level(fn) != TL_LEVEL_STAGED)
         return TL_SAME;
+    /* before anything changes */
+    const TlAxisInfo *axis = px->machine->reads_early ? tl_pass_axis_info(fn, px) : NULL;
     order_copies(&o);
     spread_copies(&o);
     order_reads(&o);
-    if (px->machine->reads_early)
-        order_bursts(&o);
+    if (axis)
+        order_bursts(&o, axis);
     return o.changed ? TL_CHANGED : TL_SAME;
 }

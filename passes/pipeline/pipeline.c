@@ -175,6 +175,15 @@ static int64_t registers_of(const TlType *t)
     return ((t->layout ? tl_layout_registers(t->layout) : 1) * bytes + 3) / 4;
 }
 
+/* Is what is put computed from nothing but the load (widen-once)? */
+static bool goes_to_put(const TlValue *v)
+{
+    while (v->uses && !v->uses->next && tl_op_info(v->uses->user->opcode)->flags & F_ELEM &&
+           v->uses->user->nregions == 0)
+        v = v->uses->user->out[0];
+    return v->uses && !v->uses->next && v->uses->user->opcode == TL_OP_PUT;
+}
+
 static bool is_wanted(const Pipeline *p, const Candidate *c)
 {
     int64_t registers = registers_of(c->load->out[0]->type);
@@ -183,6 +192,8 @@ static bool is_wanted(const Pipeline *p, const Candidate *c)
         return true;
     if (dot && !tl_mma_of(dot))
         return registers <= MOST_BY_FMA;
+    if (goes_to_put(c->load->out[0]))
+        return tl_words_loaded(p->axis, c->load) <= MOST_UNASKED;
     return registers <= (p->hinted ? MOST_HINTED : dot ? MOST_UNASKED : 0);
 }
 

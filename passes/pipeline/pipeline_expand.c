@@ -301,6 +301,79 @@ static void get_first(TlBlock *body)
     }
 }
 
+static bool is_of(const TlOp *op, const TlBlock *body)
+{
+    return op && op->block == body;
+}
+
+static bool is_constant(const TlValue *v)
+{
+    return v->def && v->def->opcode == TL_OP_CONST;
+}
+
+/* The only operand that is no constant, of an elementwise op; NULL: there is none, or several. */
+static TlValue *computed_from(const TlOp *op)
+{
+    TlValue *from = NULL;
+    if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->nregions || op->nout != 1)
+        return NULL;
+    for (uint32_t i = 0; i < op->nin; i++) {
+        if (is_constant(tl_in(op, i)))
+            continue;
+        if (from)
+            return NULL;
+        from = tl_in(op, i);
+    }
+    return from;
+}
+
+/* Is what is put computed from nothing but a value that the loop carries? */
+static bool is_carried(const TlOp *put)
+{
+    const TlValue *v = tl_in(put, 2);
+    while (v && is_of(v->def, put->block))
+        v = computed_from(v->def);
+    return v && v->block == put->block && is_constant(tl_in(put, 1));
+}
+
+static void move_constants(const TlOp *op, TlBlock *body)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (is_constant(tl_in(op, i)) && is_of(tl_in(op, i)->def, body))
+            tl_op_move_before(tl_in(op, i)->def, body->first);
+}
+
+/* The put, its buffer, and what computes what is put. */
+static void move_put(TlOp *put, TlOp *place)
+{
+    TlBlock *body = put->block;
+    TlOp *alloc = tl_in(put, 0)->def;
+    if (is_of(alloc, body))
+        tl_op_move_before(alloc, place);
+    tl_op_move_before(put, place);
+    move_constants(put, body);
+    for (TlOp *op = tl_in(put, 2)->def, *before = put; is_of(op, body);
+         op = computed_from(op)->def) {
+        tl_op_move_before(op, before);
+        move_constants(op, body);
+        before = op;
+    }
+}
+
+/* What is put of this iteration is computed and put before what is loaded for the next one takes
+ * registers (widen-once). */
+static void put_first(TlBlock *body)
+{
+    TlOp *load = body->first, *next;
+    while (load && load->opcode != TL_OP_LOAD && load->opcode != TL_OP_IF)
+        load = load->next;
+    for (TlOp *op = load; op && op->opcode != TL_OP_GET && op->opcode != TL_OP_DOT; op = next) {
+        next = op->next;
+        if (op->opcode == TL_OP_PUT && is_carried(op))
+            move_put(op, load);
+    }
+}
+
 /* The loop, with the new carried values. */
 static TlOp *remake_loop(TlExpand *x)
 {
@@ -337,6 +410,8 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
     let_products_go_on(&x);
     fill_body(&x);
     use_fetched(&x);
+    if (px->machine->reads_early)
+        put_first(body);
     if (!s->by_producer)
         get_first(body);
     TlOp *loop = remake_loop(&x);
