@@ -11,7 +11,8 @@
  *
  *  1. Which: products that accelerate-dot has marked. B must be in shared memory: what is loaded,
  *     or computed, is put into a buffer, its rows along the axis in which memory counts up. So is
- *     A, if it is loaded; what is computed for it stays in registers. Transpositions in between are
+ *     A, if it is loaded, or if its way to the registers that the instruction takes it from costs
+ *     as much (belongs_in_slot); else it stays in registers. Transpositions in between are
  *     the instruction's, as far as it can; of 32 bits, threads put squares that they hold
  *     (coalesce) as columns. Where that cannot be, or there is no room, each warp does the product
  *     with fragments of its own, as elsewhere.
@@ -31,8 +32,10 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
+#include "ir/plan/staged_plan.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
+#include "passes/layout/layout_cost.h"
 #include "passes/layout/relayout.h"
 #include "passes/pass.h"
 
@@ -133,7 +136,66 @@ static TlValue *as_fragment(const AsyncDots *a, TlOp *dot, uint32_t operand)
     return tl_relayout(&b, tl_in(dot, operand), l);
 }
 
-/* A from shared memory if it is loaded, else from registers. */
+/* Slots of a warp's scheduler (layout_cost.c) that it takes to put A, and for the instructions to
+ * read it: 64 rows of 32 bytes, for four warps. */
+static int64_t cost_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *s)
+{
+    enum { RATE = 4, BARRIER = 64, WAVEFRONT = 128, ROWS = 64, STEP = 32, GROUP = 4, ANY = 16 };
+    const TlType *t = s->v->type, *c = dot->out[0]->type;
+    int lanes = a->px->machine->lanes;
+    TlMmaWarps w;
+    bool known = tl_mma_warps(a->ctx, tl_mma_of(dot), c, c->layout, &w);
+    TL_ASSERT(known, "'%s' has a product without warps", a->fn->name);
+    int64_t steps = tl_in(dot, TL_MMA_A)->type->shape[1] / tl_mma_of(dot)->k;
+    int64_t strips = GROUP * (int64_t)c->shape[0] / ROWS >> w.m;
+    int64_t reads = RATE * strips * steps * ROWS * STEP / WAVEFRONT / GROUP;
+    if (s->put)
+        return reads;
+    const TlBufPlan *p =
+        tl_buf_plan(a->px->scratch, t, s->type, ANY, TL_BUF_WRITES | TL_BUF_MAY_MATRIX);
+    int64_t bytes = (int64_t)p->nregs * tl_dtype_bytes(t->dtype) * lanes;
+    return reads + BARRIER + RATE * p->naccesses * ((bytes + WAVEFRONT - 1) / WAVEFRONT);
+}
+
+/* Is it computed, element by element, from another product's sums? */
+static bool is_from_product(const AsyncDots *a, TlValue *v)
+{
+    TlMap seen;
+    TL_VEC(TlValue *) work = {0};
+    tl_map_init(&seen, a->px->scratch);
+    tl_vec_push(a->px->scratch, &work, v);
+    for (uint32_t i = 0; i < work.len; i++) {
+        const TlOp *op = work.data[i]->def;
+        if (op && (op->opcode == TL_OP_AWAIT || op->opcode == TL_OP_DOT))
+            return true;
+        bool each = op && (op->opcode == TL_OP_CONVERT ||
+                           tl_op_info(op->opcode)->flags & (F_ELEM | F_VIEWLIKE));
+        for (uint32_t k = 0; each && k < op->nin; k++) {
+            if (tl_map_get_ptr(&seen, tl_in(op, k)))
+                continue;
+            tl_map_put_ptr(&seen, tl_in(op, k), tl_in(op, k));
+            tl_vec_push(a->px->scratch, &work, tl_in(op, k));
+        }
+    }
+    return false;
+}
+
+/* Is A better read from shared memory? What is loaded, as threads need not hold it; of what they
+ * compute, where its way to the instruction's fragment goes through shared memory, too, and costs
+ * more, or as much, and its registers besides. What is made of a product's sums stays in registers
+ * then: the next product may begin while this one reads it. */
+static bool belongs_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *s)
+{
+    if (s->v->def && s->v->def->opcode == TL_OP_LOAD)
+        return true;
+    const TlType *c = dot->out[0]->type, *t = tl_in(dot, TL_MMA_A)->type;
+    TlLayoutCost cost = {.ctx = a->ctx, .arena = a->px->scratch};
+    const TlLayout *l = tl_mma_operand_layout(a->ctx, dot, TL_MMA_A, c->layout);
+    int64_t more = tl_layout_convert_cost(&cost, t, t->layout, l) - cost_in_slot(a, dot, s);
+    return more > 0 || (more == 0 && !is_from_product(a, s->v));
+}
+
+/* A from shared memory or from registers. */
 static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
 {
     Staging *staged[2];
@@ -141,8 +203,8 @@ static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
         sides[i] = side_in_slot(a, dot, i, &staged[i]);
     if (!sides[TL_MMA_B].buf)
         return false;
-    const TlOp *from = staged[TL_MMA_A]->v->def;
-    if (sides[TL_MMA_A].buf && from && from->opcode == TL_OP_LOAD && can_take(a, dot, sides)) {
+    if (sides[TL_MMA_A].buf && can_take(a, dot, sides) &&
+        belongs_in_slot(a, dot, staged[TL_MMA_A])) {
         stage(a, staged[TL_MMA_A]);
         settle(&sides[TL_MMA_A], staged[TL_MMA_A]);
     } else {
