@@ -159,18 +159,19 @@ static TlValue *both(TlSema *s, TlValue *a, TlValue *b)
     return a ? tl_binary(&s->b, TL_OP_AND, a, b) : b;
 }
 
-/* 0 to bins - 1 as i32 where the element counts, -1 where it does not. */
+/* Numbers of bins as i32; the op ignores what is none: numbers from `bins` on and negative ones,
+ * such as those of u32 that i32 does not have. */
 static TlValue *bin_of(TlSema *s, TlValue *x, int32_t bins, TlValue *mask)
 {
     TL_ASSERT(bins > 0, "%d bins", (int)bins);
     const TlType *t = x->type;
     const TlType *i32 = tl_type_with_dtype(s->ctx, t, TL_I32);
-    int bits = tl_dtype_bits(t->dtype) - tl_is_signed(t->dtype);
     TlValue *counts = mask;
-    if (bits > 30 || (int64_t)1 << bits > bins)
+    if (tl_dtype_bits(t->dtype) == 64) { /* others stay what they are */
         counts = both(s, counts, tl_binary(&s->b, TL_OP_LT, x, tl_const_int(&s->b, t, bins)));
-    if (bits == 63) /* otherwise negative values stay negative */
-        counts = both(s, counts, tl_binary(&s->b, TL_OP_GE, x, tl_const_bits(&s->b, t, 0)));
+        if (tl_is_signed(t->dtype))
+            counts = both(s, counts, tl_binary(&s->b, TL_OP_GE, x, tl_const_bits(&s->b, t, 0)));
+    }
     x = tl_cast(&s->b, x, TL_I32);
     return counts ? tl_select(&s->b, counts, x, tl_const_int(&s->b, i32, -1)) : x;
 }

@@ -60,9 +60,9 @@ static const tl_driver *find_driver(const char *name, const char **out_spec,
     return NULL;
 }
 
-static tile_status open_parts(tile_device *d, const char *spec)
+static tile_status open_parts(tile_device *d, const char *spec, const tile_device_options *options)
 {
-    tile_status status = d->driver->open(spec, &d->dev);
+    tile_status status = d->driver->open(spec, options, &d->dev);
     if (status != TILE_OK)
         return status;
     tile_device_info info = TILE_DEVICE_INFO_INIT;
@@ -153,7 +153,8 @@ static void watch_defaults(void)
 
 /* ---- opening ---- */
 
-static tile_status open_here(const char *name, tile_device **out_device)
+static tile_status open_here(const char *name, const tile_device_options *options,
+                             tile_device **out_device)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *spec;
@@ -176,7 +177,7 @@ static tile_status open_here(const char *name, tile_device **out_device)
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->left, NULL);
     tl_life_begin(&d->life);
-    status = open_parts(d, spec);
+    status = open_parts(d, spec, options);
     if (status != TILE_OK) {
         destroy(d);
         return status;
@@ -188,20 +189,27 @@ static tile_status open_here(const char *name, tile_device **out_device)
 
 typedef struct opening {
     const char *name;
+    const tile_device_options *options; /* whole */
     tile_device *device;
 } opening;
 
 static tile_status open_request(void *user)
 {
     opening *o = user;
-    return open_here(o->name, &o->device);
+    return open_here(o->name, o->options, &o->device);
 }
 
-static tile_status open_device(const char *name, tile_device **out_device)
+/* given: NULL for none. */
+static tile_status open_device(const char *name, const tile_device_options *given,
+                               tile_device **out_device)
 {
     TL_FP_SCOPE(); /* libraries of drivers may change the state when they are loaded */
-    opening o = {.name = name};
-    tile_status status = tl_with_stack(open_request, &o);
+    tile_device_options options = TILE_DEVICE_OPTIONS_INIT;
+    opening o = {.name = name, .options = &options};
+    tile_status status =
+        given ? TL_TAKE(tile_device_options, &options, given, affinity) : TILE_OK;
+    if (status == TILE_OK)
+        status = tl_with_stack(open_request, &o);
     if (status == TILE_OK)
         *out_device = o.device;
     return status;
@@ -215,11 +223,12 @@ static const char *default_name(void)
 
 /* The first device opened under the default's name becomes the default: a host that opens one
  * device and passes NULL streams means that device. */
-tile_status tile_device_open(const char *name, tile_device **out_device)
+tile_status tile_device_open_with(const char *name, const tile_device_options *options,
+                                  tile_device **out_device)
 {
     if (!out_device)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_device_open: out_device is NULL");
-    tile_status status = open_device(name && *name ? name : default_name(), out_device);
+    tile_status status = open_device(name && *name ? name : default_name(), options, out_device);
     if (status == TILE_OK && strcmp((*out_device)->name, default_name()) == 0) {
         pthread_mutex_lock(&defaults.lock);
         if (!defaults.opened)
@@ -227,6 +236,11 @@ tile_status tile_device_open(const char *name, tile_device **out_device)
         pthread_mutex_unlock(&defaults.lock);
     }
     return status;
+}
+
+tile_status tile_device_open(const char *name, tile_device **out_device)
+{
+    return tile_device_open_with(name, NULL, out_device);
 }
 
 /* ---- closing ---- */
@@ -335,7 +349,7 @@ static tile_status find_default(tile_device **out_device)
 {
     tile_status status = TILE_OK;
     if (!defaults.chosen && !defaults.opened)
-        status = open_device(default_name(), &defaults.opened);
+        status = open_device(default_name(), NULL, &defaults.opened);
     if (status == TILE_OK)
         *out_device = defaults.chosen ? defaults.chosen : defaults.opened;
     TL_DEBUG_INVARIANT(status != TILE_OK || *out_device, "no default device");

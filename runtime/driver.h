@@ -64,6 +64,11 @@ void tl_sink_drop(tl_sink *sink, uint64_t prints);
 
 /* ---- launch ---- */
 
+/* Number `index` of `count` equal parts of a grid; count = 0: all of it. */
+typedef struct tl_part {
+    uint32_t index, count;
+} tl_part;
+
 /* A launch as launch.c has checked and resolved it. */
 typedef struct tl_launch {
     const void *image;               /* start of the image: strings are offsets from it */
@@ -86,6 +91,7 @@ typedef struct tl_launch {
     uint32_t nmaps;
     uint64_t sequence;               /* set by the stream: orders what launches print */
     unsigned flags;                  /* TILE_LAUNCH_... */
+    tl_part part;
 } tl_launch;
 
 /* A row of the image's table of source files; NULL when there is none. */
@@ -112,8 +118,8 @@ typedef enum tl_copy_kind { TL_COPY_UP, TL_COPY_DOWN, TL_COPY_WITHIN } tl_copy_k
 
 typedef struct tl_driver {
     const char *kind;               /* "cpu" */
-    /* `spec`: what follows ':' in the device's name, "" without. */
-    tile_status (*open)(const char *spec, tl_dev **out_dev);
+    /* `spec`: what follows ':' in the device's name, "" without. options: whole. */
+    tile_status (*open)(const char *spec, const tile_device_options *options, tl_dev **out_dev);
     void (*close)(tl_dev *dev);
     void (*info)(tl_dev *dev, tile_device_info *info); /* fills in all but struct_size */
     /* Does the device run images made for `target`? 0: no; else, of several, it is to run the
@@ -177,6 +183,9 @@ typedef struct tl_driver {
     /* called once, after code_load; may be NULL */
     tile_status (*code_prepare)(tl_dev *dev, tl_code *code);
     void (*code_unload)(tl_dev *dev, tl_code *code);
+    /* `run` does the launch's part, in the calling thread; else parts other than the first never
+     * come here, and the first is all. */
+    bool runs_parts;
     /* Host drivers: runs all programs and returns. Program n may wait for program m < n, so they
      * start in order. Called from any thread. A failed assertion is no error here: it goes to the
      * sink and the run goes on. */
@@ -231,8 +240,8 @@ typedef struct tl_pool tl_pool;
  * BAD_ARGUMENT, naming the variable: it holds something else, or a number out of [least, most]. */
 tile_status tl_env_number(const char *name, int64_t least, int64_t most, int64_t *inout_n);
 /* threads, the caller's included; 0: TILE_THREADS, else as many as can run at once (processors.h).
- * TILE_AFFINITY says where its workers run. */
-tile_status tl_pool_create(int threads, tl_pool **out_pool);
+ * affinity: where its workers run; NULL: TILE_AFFINITY. */
+tile_status tl_pool_create(int threads, const char *affinity, tl_pool **out_pool);
 void tl_pool_free(tl_pool *pool);
 int tl_pool_threads(const tl_pool *pool);
 typedef void tl_pool_work(void *user, int worker, int64_t begin, int64_t end);

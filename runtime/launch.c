@@ -167,6 +167,7 @@ typedef struct request {
     tl_question q;
     tile_stream *stream;
     unsigned flags;
+    tl_part part; /* none: the stream's */
     int64_t programs; /* what the call gives, if anything */
     const char *symbol;
 } request;
@@ -203,12 +204,19 @@ static tile_status launch(void *user)
     if (stream->device != device)
         return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' is of device %s, the stream of %s",
                        kernel->name, device->name, stream->device->name);
+    tl_part part = r->part.count ? r->part : stream->part;
+    if (part.count && r->flags & TILE_LAUNCH_TOGETHER)
+        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the programs of a part of the grid do not "
+                                          "run together", kernel->name);
     tile_status status = choose(&r->q, &bound);
     if (status != TILE_OK || !bound.launch.programs)
         return status;
+    if (part.index && !device->driver->runs_parts)
+        return TILE_OK;
     if (!bound.form || !atomic_load_explicit(&bound.form->ready, memory_order_acquire))
         status = prepare(kernel, stream, &bound);
     bound.launch.flags = r->flags;
+    bound.launch.part = part;
     if (status == TILE_OK)
         status = start(stream, &bound);
     return status == TILE_OK && device->sync ? synchronise(stream) : status;
@@ -230,6 +238,17 @@ tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const til
                        kernel ? "grid" : "kernel");
     return with_device(launch,
                        &(request){.q = {kernel, args, nargs, naxes, grid}, .stream = stream});
+}
+
+tile_status tile_launch_part(tile_kernel *kernel, const tile_arg *args, size_t nargs, uint32_t part,
+                             uint32_t parts)
+{
+    if (!kernel)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_part: the kernel is NULL");
+    if (part >= parts)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_part: part %u of %u", part, parts);
+    return with_device(launch,
+                       &(request){.q = {kernel, args, nargs, 0, NULL}, .part = {part, parts}});
 }
 
 /* given: NULL for none. */

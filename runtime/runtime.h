@@ -42,6 +42,7 @@ struct tile_stream {
     tile_stream *prev, *next;
     uint32_t pins;            /* threads that wait for it by way of its device */
     atomic_uint_fast64_t sequence; /* of the next launch */
+    tl_part part;             /* of the grids of its launches */
 };
 
 struct tile_buffer {

@@ -50,7 +50,8 @@ static tile_stream *pin_next(tile_device *d, tile_stream *s)
     return next;
 }
 
-/* A stream for the native queue, or for a new one if `native` is NULL. */
+/* A stream for the native queue, or for a new one if `native` is NULL. is_default: as for
+ * queue_create. */
 static tile_status open_stream(tile_device *device, bool is_default, void *native,
                                tile_stream **out_stream)
 {
@@ -99,26 +100,46 @@ tile_status tl_stream_of(tile_device *device, tile_stream *stream, tile_stream *
                : tl_fail(TILE_BAD_ARGUMENT, "the stream is of another device");
 }
 
-/* A stream that the caller made keeps the device. */
-static tile_status make_stream(tile_device *device, void *native, tile_stream **out_stream)
+/* A stream that the caller made keeps the device. A host driver's that is part of others does
+ * everything at once, in the calling thread. */
+static tile_status make_stream(tile_device *device, void *native, tl_part part,
+                               tile_stream **out_stream)
 {
-    tile_status status = open_stream(device, false, native, out_stream);
-    if (status == TILE_OK)
-        tl_device_keep(device);
+    bool is_host = device->driver->run != NULL;
+    tile_status status = open_stream(device, part.count > 0 && is_host, native, out_stream);
+    if (status != TILE_OK)
+        return status;
+    (*out_stream)->part = part;
+    tl_device_keep(device);
+    return TILE_OK;
+}
+
+static tile_status create(tile_device *device, tl_part part, tile_stream **out_stream)
+{
+    tile_device *d;
+    tile_status status = tl_device_enter(device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = make_stream(d, NULL, part, out_stream);
+    tl_device_leave(d);
     return status;
 }
 
 tile_status tile_stream_create(tile_device *device, tile_stream **out_stream)
 {
-    tile_device *d;
     if (!out_stream)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_stream_create: out_stream is NULL");
-    tile_status status = tl_device_enter(device, &d);
-    if (status != TILE_OK)
-        return status;
-    status = make_stream(d, NULL, out_stream);
-    tl_device_leave(d);
-    return status;
+        return is_null("tile_stream_create", "out_stream");
+    return create(device, (tl_part){0}, out_stream);
+}
+
+tile_status tile_stream_create_part(tile_device *device, uint32_t part, uint32_t parts,
+                                    tile_stream **out_stream)
+{
+    if (!out_stream)
+        return is_null("tile_stream_create_part", "out_stream");
+    if (part >= parts)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_stream_create_part: part %u of %u", part, parts);
+    return create(device, (tl_part){part, parts}, out_stream);
 }
 
 tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **out_stream)
@@ -130,7 +151,7 @@ tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **ou
     if (status != TILE_OK)
         return status;
     status = d->driver->queue_wrap
-                 ? make_stream(d, native, out_stream)
+                 ? make_stream(d, native, (tl_part){0}, out_stream)
                  : tl_fail(TILE_UNAVAILABLE, "device %s has no streams of its driver's own",
                            d->name);
     tl_device_leave(d);

@@ -70,9 +70,16 @@ void explain_mix(const tilec_report_kernel *k)
 
 /* ---- roofs ---- */
 
+/* Of a loop that the lowering made there are none of a trip: the operation's figures are of it as a
+ * whole. */
+static bool has_trips(const tilec_report_kernel *k)
+{
+    return k->main_loop >= 0 && !k->loops[k->main_loop].made;
+}
+
 static double of_kernel(const tilec_report_kernel *k, const tilec_report_roof *r)
 {
-    return k->main_loop >= 0 ? r->trip : r->program;
+    return has_trips(k) ? r->trip : r->program;
 }
 
 static void show_limits(const tilec_report_kernel *k)
@@ -92,7 +99,7 @@ void explain_roofs(const tilec_report_kernel *k)
 {
     if (!k->nroofs)
         return;
-    bool trips = k->main_loop >= 0;
+    bool trips = has_trips(k);
     printf("\nat least, cycles of a multiprocessor      %s  program\n", trips ? "trip" : "    ");
     for (size_t i = 0; i < k->nroofs; i++) {
         const tilec_report_roof *r = &k->roofs[i];

@@ -86,13 +86,13 @@ static const Field WORK[] = {
 static const Field LOOPS[] = {
 #define F(name, form) FIELD(tilec_report_loop, name, form)
     POSITION(tilec_report_loop), F(loops, U32), F(trips, I64), F(how, TEXT), F(outer, INT), F(param, TEXT), F(axis, U32), F(less, I64),
-    F(step, I64), F(first, U32), F(last, U32), F(stages, U32), {"each", STRUCT, offsetof(tilec_report_loop, each), 0, 0, WORK}, END
+    F(step, I64), F(first, U32), F(last, U32), F(stages, U32), {"each", STRUCT, offsetof(tilec_report_loop, each), 0, 0, WORK}, F(made, U32), END
 #undef F
 };
 
 static const Field MIX[] = {
 #define F(name, form) FIELD(tilec_report_mix, name, form)
-    F(name, TEXT), F(width, U32), F(all, U32), F(trip, U32), F(rest, U32), END
+    F(name, TEXT), F(width, U32), F(all, U32), F(trip, U32), F(rest, U32), F(around, U32), END
 #undef F
 };
 
@@ -132,7 +132,7 @@ static const Field KERNEL[] = {
     {"outside", STRUCT, offsetof(K, outside), 0, 0, WORK},
     LIST(K, mix, nmix, tilec_report_mix, MIX), F(mix_from, TEXT), LIST(K, roofs, nroofs, tilec_report_roof, ROOFS),
     LIST(K, hints, nhints, tilec_report_hint, HINTS), F(main_loop, INT), F(unrolled, REAL), F(assumed_trips, U32), F(cycles, REAL),
-    F(intensity, REAL), F(ridge, REAL), F(length, U32), F(words, U32), END
+    F(intensity, REAL), F(ridge, REAL), F(length, U32), F(words, U32), F(registers_estimated, INT), END
 #undef F
 };
 #undef K

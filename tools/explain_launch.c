@@ -29,14 +29,12 @@ static double emulated_seconds(const tilec_report_kernel *k, const tilec_report_
 {
     const double multiply_add = 7e-9, instruction = 4e-9;
     double macs = 0, instructions = 0;
-    double trips =
-        k->main_loop >= 0 ? tl_roof_runs(k, launch, k->main_loop) / k->unrolled : 0;
     for (size_t i = 0; i < k->nexchanges; i++) {
         const tilec_report_exchange *x = &k->exchanges[i];
         macs += (double)x->macs * x->share / 100 * tl_roof_runs(k, launch, x->loop);
     }
     for (size_t i = 0; i < k->nmix; i++)
-        instructions += k->mix[i].rest + k->mix[i].trip * trips;
+        instructions += tl_roof_executed(k, launch, &k->mix[i]);
     return launch->programs * (macs * multiply_add + instructions * k->threads * instruction);
 }
 

@@ -306,8 +306,9 @@ static void show_tiles(const tilec_report_kernel *k, const char *input)
     if (!k->words || !at)
         return;
     bool other = strcmp(at->file, input) != 0;
-    line("tiles", "at most %u words in each thread at once, at %s%s%u", k->words,
-         other ? base_name(at->file) : "line ", other ? ":" : "", at->line);
+    line("tiles", "at most %u words in each thread at once, at %s%s%u; about %d registers needed",
+         k->words, other ? base_name(at->file) : "line ", other ? ":" : "", at->line,
+         k->registers_estimated);
 }
 
 static void show_sums(const tilec_report_kernel *k, const char *input)
@@ -494,8 +495,7 @@ static int count(Explain *x, const char *target)
 static void show_report(const Explain *x, const tilec_report *r)
 {
     for (size_t i = 0; i < r->nkernels && !x->as_json; i++) {
-        bool last =
-            i + 1 == r->nkernels || strcmp(r->kernels[i].name, r->kernels[i + 1].name) != 0;
+        bool last = i + 1 == r->nkernels || strcmp(r->kernels[i].name, r->kernels[i + 1].name) != 0;
         if (i)
             puts("\n");
         show_kernel(r, &r->kernels[i], x->o->input);

@@ -25,6 +25,8 @@ typedef struct TlCpuAccess {
     LLVMValueRef ok;  /* i1: scalar indices are inside; NULL = always */
     LLVMValueRef lo[TL_MAX_VIEW_RANK],
         hi[TL_MAX_VIEW_RANK]; /* i64: positions of a step-1 slice that are inside: [lo, hi) */
+    /* i1: the bounds of an index tile are inside, so that all of it is */
+    LLVMValueRef bounded[TL_MAX_VIEW_RANK];
     LLVMValueRef start[TL_MAX_VIEW_RANK];  /* i64: start of a slice */
     LLVMValueRef stride[TL_MAX_VIEW_RANK]; /* i64: elements per position (stride * step) */
     TlGenView *view;
@@ -84,6 +86,7 @@ struct TlCpuAt {
     LLVMValueRef idx[TL_MAX_RANK]; /* i64 */
     int rank, lane, width;         /* width 1: scalars */
     bool whole; /* all that the nest has asked of is inside; it needs no tests */
+    bool shifted; /* the first lane is any element; else their number divides its index */
     TlCpuRow *row;     /* NULL: there is none */
     TlCpuFetch *fetch; /* NULL: no load asks */
     TlMap memo;        /* value id to LLVMValueRef, valid at this position */
@@ -189,6 +192,7 @@ LLVMValueRef tl_cpu_eval_broadcast(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_expand(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_trans(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_convert(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_pick(TlCpuGen *g, TlOp *op, TlCpuAt *at); /* an element of each row */
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all ops but this one */
 
@@ -246,6 +250,7 @@ void tl_cpu_prefetch(TlCpuGen *g, const TlCpuAt *at);
 typedef struct TlCpuBounds {
     LLVMValueRef end;     /* i64, a multiple of the width: lanes 0 .. end - 1 are inside; NULL: the
                            * nest is not split */
+    LLVMValueRef begin;   /* i64, the same: those from here on; NULL: from 0 */
     LLVMValueRef last;    /* from here on nothing is stored; NULL: not so */
     LLVMValueRef outside; /* from here on nothing is inside; NULL: not known */
     /* Positions from .. to - 1 of each dimension are visited; `to` NULL: all. */

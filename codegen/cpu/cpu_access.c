@@ -108,15 +108,21 @@ static LLVMValueRef one_number(TlCpuGen *g, const TlValue *tile)
 static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start)
 {
     const TlNestAffine *f = &a->a->axis[i].affine;
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), low = zero,
-                 high = affine_extent(g, f, a->view->extent[i]),
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), low = zero, extent = a->view->extent[i],
+                 never = LLVMConstInt(g->i1, 0, 0), high = affine_extent(g, f, a->view->extent[i]),
                  width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i));
+    a->bounded[i] = f->least && f->most ? LLVMBuildICmp(g->b, LLVMIntSGT, extent, zero, "") : never;
     if (f->least) {
         LLVMValueRef least = one_number(g, f->least);
+        a->bounded[i] = LLVMBuildAnd(g->b, a->bounded[i],
+                                     LLVMBuildICmp(g->b, LLVMIntULT, least, extent, ""), "");
         low = tl_gen_pick(&g->gen, LLVMIntSGT, least, zero, least, zero);
     }
     if (f->most) {
-        LLVMValueRef end = LLVMBuildAdd(g->b, one_number(g, f->most), tl_gen_int(&g->gen, 1), "");
+        LLVMValueRef most = one_number(g, f->most),
+                     end = LLVMBuildAdd(g->b, most, tl_gen_int(&g->gen, 1), "");
+        a->bounded[i] = LLVMBuildAnd(g->b, a->bounded[i],
+                                     LLVMBuildICmp(g->b, LLVMIntULT, most, extent, ""), "");
         high = tl_gen_pick(&g->gen, LLVMIntSLT, end, high, end, high);
     }
     low = LLVMBuildSub(g->b, low, start, "");
@@ -312,6 +318,12 @@ static bool is_whole(const TlCpuAccess *a, const TlCpuAt *at)
     return at->whole && a->a->has_interval && !a->a->asks;
 }
 
+/* Where the lanes are inside, may the row be outside, which then reads as zeros? */
+static bool has_zero_rows(const TlCpuAccess *a, const TlCpuAt *at)
+{
+    return is_whole(a, at) && at->row && at->row->nest->zero_rows && tl_nest_has_zeros(a->a);
+}
+
 /* Do the loops of the nest visit only what is inside along this axis? */
 static bool is_boxed(const TlCpuAccess *a, uint32_t i, const TlCpuAt *at)
 {
@@ -321,8 +333,8 @@ static bool is_boxed(const TlCpuAccess *a, uint32_t i, const TlCpuAt *at)
 
 static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
 {
-    bool whole = is_whole(a, at);
-    TlCpuSpot s = {.uniform = whole ? NULL : a->ok};
+    bool whole = is_whole(a, at), rows = !whole || has_zero_rows(a, at);
+    TlCpuSpot s = {.uniform = rows ? a->ok : NULL};
     bool contiguous = at->width > 1 && (whole ? tl_nest_is_contiguous_inside(a->a, at->lane)
                                               : tl_nest_is_contiguous(a->a, at->lane));
     int along = -1; /* the axis of the lanes, if their elements are adjacent */
@@ -334,7 +346,10 @@ static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
         if (k == TL_AXIS_SCALAR)
             continue;
         LLVMValueRef j;
-        if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is) {
+        if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is && dim != at->lane &&
+            a->bounded[i]) {
+            j = index_tile(g, a, (int)i, at); /* within its bounds */
+        } else if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is) {
             j = contiguous ? at->idx[dim] : lane_numbers(g, at, dim);
             j = LLVMBuildAdd(g->b, j, tl_gen_splat(&g->gen, a->start[i], tl_gen_width_of(j)), "");
         } else if (k == TL_AXIS_TILE) {
@@ -349,7 +364,7 @@ static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
             j = at->idx[at->lane];
         } else {
             j = lane_numbers(g, at, dim);
-            if (a->a->bounds && !whole && !is_boxed(a, i, at))
+            if (a->a->bounds && (!whole || (rows && dim != at->lane)) && !is_boxed(a, i, at))
                 add_condition(g, &s,
                               a->a->place.axes[i].step > 0 ? interval_inside(g, a, (int)i, j)
                                                            : stepped_inside(g, a, (int)i, j));
@@ -433,19 +448,33 @@ TlType tl_cpu_elem_of(const TlType *type)
     return t;
 }
 
-/* An address that is safe to read instead of an element outside. */
-static LLVMValueRef zeros(TlCpuGen *g)
+/* An address that is safe to read instead of an element outside; or instead of so many bytes. */
+static LLVMValueRef zeros_at(TlCpuGen *g, const char *name, LLVMTypeRef type, unsigned align)
 {
-    static const char NAME[] = "tl.zeros";
-    LLVMValueRef z = LLVMGetNamedGlobal(g->gen.l->module, NAME);
+    LLVMValueRef z = LLVMGetNamedGlobal(g->gen.l->module, name);
     if (z)
         return z;
-    z = LLVMAddGlobal(g->gen.l->module, g->i64, NAME);
-    LLVMSetInitializer(z, LLVMConstNull(g->i64));
+    z = LLVMAddGlobal(g->gen.l->module, type, name);
+    LLVMSetInitializer(z, LLVMConstNull(type));
     LLVMSetGlobalConstant(z, 1);
     LLVMSetLinkage(z, LLVMInternalLinkage);
-    LLVMSetAlignment(z, 8);
+    LLVMSetAlignment(z, align);
     return z;
+}
+
+static LLVMValueRef zeros(TlCpuGen *g)
+{
+    return zeros_at(g, "tl.zeros", g->i64, 8);
+}
+
+/* The address of a row, or where that is outside, of zeros: as many as a load may take. */
+static LLVMValueRef row_or_zeros(TlCpuGen *g, LLVMValueRef p, LLVMValueRef inside)
+{
+    enum { MOST_BYTES = TL_NEST_STRIDE * 2 * 64 };
+    if (!inside)
+        return p;
+    LLVMTypeRef row = LLVMArrayType2(g->i8, MOST_BYTES);
+    return LLVMBuildSelect(g->b, inside, p, zeros_at(g, "tl.zero_row", row, 64), "");
 }
 
 static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
@@ -566,6 +595,46 @@ static LLVMValueRef load_apart(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *a
     return masked_load(g, &elem, s.ptr, mask, outside_value(g, a, &elem, at), at->width, true);
 }
 
+/* i1: do bounds leave the position's elements, but for the tile's padding, where they are? */
+static LLVMValueRef is_unbounded(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
+                                 int64_t extent)
+{
+    LLVMValueRef all = a->ok, n = tl_gen_int(&g->gen, extent), j = at->idx[at->lane],
+                 end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
+    end = tl_gen_pick(&g->gen, LLVMIntSLT, end, n, end, n);
+    for (uint32_t i = 0; i < a->a->place.naxes; i++) {
+        int dim = a->a->axis[i].dim;
+        if (dim == at->lane) {
+            all = both(g, all, LLVMBuildICmp(g->b, LLVMIntSGE, j, a->lo[i], ""));
+            all = both(g, all, LLVMBuildICmp(g->b, LLVMIntSLE, end, a->hi[i], ""));
+        } else if (a->a->place.axes[i].kind == TL_AXIS_TILE) {
+            all = both(g, all, a->bounded[i]);
+        } else if (a->a->place.axes[i].kind == TL_AXIS_SLICE) {
+            all = both(g, all, interval_inside(g, a, (int)i, at->idx[dim]));
+        }
+    }
+    return all;
+}
+
+/* Where bounds of an index tile may change something. The last vector of a tile with padding is
+ * most often none of those. */
+static LLVMValueRef load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlNestForm form = tl_nest_form(op->out[0]->type);
+    LLVMValueRef own = tl_cpu_lane_mask(g, &form, at);
+    if (!own || !a->a->has_interval)
+        return load_apart(g, op, a, at);
+    TlCpuAt whole = *at;
+    whole.whole = true;
+    TlCpuFork f = tl_cpu_fork(g, is_unbounded(g, a, at, form.extent[at->lane]));
+    LLVMValueRef zero = tl_gen_const(&g->gen, &elem, 0, at->width);
+    LLVMValueRef p = view_spot(g, a, &whole).ptr,
+                 x = masked_load(g, &elem, p, own, zero, at->width, false);
+    tl_cpu_fork_else(g, &f, x);
+    return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
+}
+
 /* A position at which every few elements are taken: all are inside, or each is asked. */
 static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at, int stride)
 {
@@ -573,7 +642,10 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     TlNestForm form = tl_nest_form(op->out[0]->type);
     TlCpuAt first = *at;
     first.width = 1;
-    LLVMValueRef p = view_spot(g, a, &first).ptr;
+    TlCpuSpot at_first = view_spot(g, a, &first);
+    LLVMValueRef p = at_first.ptr;
+    if (has_zero_rows(a, at))
+        p = row_or_zeros(g, p, at_first.uniform);
     bool is_padded = form.extent[at->lane] % at->width != 0;
     if (is_whole(a, at) || (!a->a->bounds && !is_padded))
         return load_every(g, &elem, p, at->width, stride);
@@ -595,11 +667,15 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         return load_strided(g, op, a, at, stride);
     if (at->width > 1 && !is_whole(a, at) && !tl_nest_is_contiguous(a->a, at->lane) &&
         tl_nest_is_contiguous_inside(a->a, at->lane))
-        return load_apart(g, op, a, at);
+        return load_bounded(g, op, a, at);
     TlNestForm form = tl_nest_form(op->out[0]->type);
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width == 1)
         return load_element(g, op, a, &s, at);
+    if (has_zero_rows(a, at) && !s.apart) {
+        s.ptr = row_or_zeros(g, s.ptr, s.uniform);
+        s.uniform = NULL;
+    }
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     LLVMValueRef other = outside_value(g, a, &elem, at);
     if (!s.apart)

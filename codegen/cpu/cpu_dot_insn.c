@@ -32,14 +32,17 @@ LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, 
     return call(g, insn, types, insn->form == TL_CPU_DOT_SAME ? 2 : 0, args, 3);
 }
 
-LLVMValueRef tl_cpu_dot_correction(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type,
-                                   LLVMValueRef b, LLVMValueRef sum)
+LLVMValueRef tl_cpu_dot_add_ones(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, LLVMValueRef b,
+                                 LLVMValueRef sum)
 {
     LLVMValueRef ones = tl_gen_splat(g, LLVMConstInt(g->i32, 0x01010101, 0), insn->lanes);
-    LLVMValueRef none = LLVMConstNull(LLVMTypeOf(sum));
-    LLVMValueRef more = tl_cpu_dot_add(g, insn, b_type, ones, b, none);
-    LLVMValueRef shift = tl_gen_splat(g, LLVMConstInt(g->i32, 7, 0), insn->lanes);
-    more = LLVMBuildShl(g->b, more, shift, "");
+    return tl_cpu_dot_add(g, insn, b_type, ones, b, sum);
+}
+
+LLVMValueRef tl_cpu_dot_correction(TlGen *g, TlDtype b_type, LLVMValueRef sum_of_b)
+{
+    LLVMValueRef shift = tl_gen_splat(g, LLVMConstInt(g->i32, 7, 0), tl_gen_width_of(sum_of_b));
+    LLVMValueRef more = LLVMBuildShl(g->b, sum_of_b, shift, "");
     /* (a - 128) b lacks 128 b; (a + 128) b has it too many */
-    return b_type == TL_U8 ? LLVMBuildAdd(g->b, sum, more, "") : LLVMBuildSub(g->b, sum, more, "");
+    return b_type == TL_U8 ? more : LLVMBuildNeg(g->b, more, "");
 }

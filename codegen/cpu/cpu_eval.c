@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/cpu/cpu.h"
+#include "passes/analysis/picked.h"
 
 /* ---- positions ---- */
 
@@ -24,6 +25,7 @@ void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int
     sub->row = at->row;
     sub->fetch = at->fetch;
     sub->whole = at->whole;
+    sub->shifted = at->shifted;
 }
 
 /* ---- ops ---- */
@@ -82,6 +84,20 @@ LLVMValueRef tl_cpu_eval_trans(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     for (int d = 0; d < at->rank; d++)
         sub.idx[perm[d]] = at->idx[d];
     return tl_cpu_eval(g, tl_in(op, 0), &sub);
+}
+
+LLVMValueRef tl_cpu_eval_pick(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+{
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    int64_t element;
+    TlValue *from = tl_picked_from(op, &element);
+    TL_ASSERT(from, "a reduction at a position");
+    TlCpuAt sub;
+    tl_cpu_at_under(g, &sub, at, from->type->rank, at->rank ? at->lane + (axis <= at->lane) : axis,
+                    at->width);
+    for (int d = 0; d < sub.rank; d++)
+        sub.idx[d] = d == axis ? tl_gen_int(&g->gen, element) : at->idx[d - (d > axis)];
+    return tl_cpu_eval(g, from, &sub);
 }
 
 static LLVMValueRef eval_ptr_add(TlCpuGen *g, const TlOp *op, TlCpuAt *at)

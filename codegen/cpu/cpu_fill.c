@@ -72,13 +72,7 @@ static void pick_body(TlCpuGen *g, TlCpuAt *at, void *user)
     const Fill *f = user;
     const TlNest *n = f->n;
     TlValue *out = n->op->out[0];
-    TlCpuAt sub;
-    int lane = at->lane + (n->axis <= at->lane);
-    tl_cpu_at_under(g, &sub, at, n->value->type->rank, at->rank ? lane : n->axis, at->width);
-    for (int d = 0; d < sub.rank; d++)
-        sub.idx[d] =
-            d == n->axis ? tl_gen_int(&g->gen, n->picked) : at->idx[d - (d > n->axis)];
-    LLVMValueRef x = tl_cpu_eval(g, n->value, &sub);
+    LLVMValueRef x = tl_cpu_eval_pick(g, n->op, at);
     if (out->type->rank)
         store(g, f, at, n->type.dtype, x);
     else

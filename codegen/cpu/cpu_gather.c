@@ -1,5 +1,5 @@
 /* Gathers from tiles: element by element, as vectors whose lanes are exchanged in pairs, as vectors
- * of other rows, or as lanes of two neighbouring vectors. */
+ * of other rows, or as vectors that begin at any element, which may be lanes of two neighbours. */
 #include "codegen/cpu/cpu.h"
 
 /* Lane `lane` of a gather: element k along the axis, the position's indices along the others. */
@@ -128,6 +128,47 @@ static LLVMValueRef shuffled(TlCpuGen *g, TlOp *op, const TlNestWindow *v, const
     return v->wraps ? r : only_inside(g, op, v, at, r);
 }
 
+/* Does the vector that begins at `first` lie within the operand? NULL: all of them do. */
+static LLVMValueRef is_within(TlCpuGen *g, const TlOp *op, const TlNestWindow *v,
+                              const TlCpuAt *at, LLVMValueRef first)
+{
+    const TlValue *x = tl_in(op, 0);
+    bool is_home = g->plan->place[x->id].kind == TL_NEST_HOME;
+    int64_t n = tl_nest_readable(op->out[0]->type, at->lane), w = at->width,
+            room = is_home ? tl_nest_readable(x->type, at->lane) : x->type->shape[at->lane];
+    int64_t low = v->step > 0 ? v->start : v->start - (n - 1), high = low + n;
+    if (low >= 0 && high <= room)
+        return NULL;
+    return LLVMBuildICmp(g->b, LLVMIntULE, first, tl_gen_int(&g->gen, room - w), "");
+}
+
+/* The vector that begins where the window says, from where it is, or, at the ends, of two. */
+static LLVMValueRef shifted(TlCpuGen *g, TlOp *op, const TlNestWindow *v, const TlCpuAt *at)
+{
+    int w = at->width;
+    LLVMValueRef j = at->idx[at->lane], first, order[TL_NEST_LANES];
+    first = v->step > 0 ? LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, v->start), "")
+                        : LLVMBuildSub(g->b, tl_gen_int(&g->gen, v->start - (w - 1)), j, "");
+    LLVMValueRef within = is_within(g, op, v, at, first);
+    TlCpuFork f = {0};
+    if (within)
+        f = tl_cpu_fork(g, within);
+    TlCpuAt sub;
+    tl_cpu_at_under(g, &sub, at, at->rank, at->lane, w);
+    sub.shifted |= v->start % w != 0 || v->step < 0;
+    sub.idx[at->lane] = first;
+    LLVMValueRef r = tl_cpu_eval(g, tl_in(op, 0), &sub);
+    for (int i = 0; i < w; i++)
+        order[i] = LLVMConstInt(g->i32, (unsigned)(w - 1 - i), 0);
+    if (v->step < 0)
+        r = LLVMBuildShuffleVector(g->b, r, LLVMGetPoison(LLVMTypeOf(r)),
+                                   LLVMConstVector(order, (unsigned)w), "");
+    if (!within)
+        return r;
+    tl_cpu_fork_else(g, &f, r);
+    return tl_cpu_fork_end(g, &f, shuffled(g, op, v, at));
+}
+
 static bool may_shuffle(const TlNestMove *m, const TlOp *gather, int lane, int w)
 {
     const TlType *from = tl_in(gather, 0)->type;
@@ -142,10 +183,11 @@ LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     TlValue *x = tl_in(op, 0), *index = tl_in(op, 1);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), w = at->width;
     const TlNestMove *m = w > 1 ? tl_nest_move_of(g->plan, op, at->lane) : NULL;
+    TlNestWay way = g->plan->place[op->out[0]->id].way;
     if (m && m->rows)
         return other_row(g, op, axis, at);
     if (m && may_shuffle(m, op, at->lane, w))
-        return shuffled(g, op, &m->window, at);
+        return (way == TL_NEST_SHIFTS ? shifted : shuffled)(g, op, &m->window, at);
     LLVMTypeRef i64s = tl_gen_vec(g->i64, w);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, tl_cpu_eval(g, index, at), i64s,
                                        tl_is_signed(index->type->dtype), "");

@@ -51,12 +51,12 @@ static unsigned home_align(const TlType *type, int width)
 }
 
 static LLVMValueRef load_at(TlCpuGen *g, const TlType *type, LLVMValueRef base, LLVMValueRef offset,
-                            int width)
+                            int width, bool shifted)
 {
     LLVMValueRef p =
         LLVMBuildInBoundsGEP2(g->b, tl_gen_mem_type(&g->gen, type), base, &offset, 1, "");
     LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, type), width), p, "");
-    LLVMSetAlignment(x, home_align(type, width));
+    LLVMSetAlignment(x, home_align(type, shifted ? 1 : width));
     return tl_gen_from_mem(&g->gen, type, x);
 }
 
@@ -74,7 +74,7 @@ static LLVMValueRef load_strided(TlCpuGen *g, const TlType *type, LLVMValueRef b
         k = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntULT, k, last, ""), k, last, "");
         k = LLVMBuildAdd(g->b, rest,
                          LLVMBuildMul(g->b, k, tl_gen_int(&g->gen, f->stride[at->lane]), ""), "");
-        x = LLVMBuildInsertElement(g->b, x, load_at(g, type, base, k, 1),
+        x = LLVMBuildInsertElement(g->b, x, load_at(g, type, base, k, 1, false),
                                    LLVMConstInt(g->i32, (unsigned)i, 0), "");
     }
     return x;
@@ -84,15 +84,16 @@ LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base
                               const TlNestForm *f, TlCpuAt *at)
 {
     if (at->width == 1)
-        return load_at(g, type, base, home_offset(g, f, at, false), 1);
+        return load_at(g, type, base, home_offset(g, f, at, false), 1, false);
     if (f->extent[at->lane] == 1) { /* the same element in all lanes */
         TlCpuAt one = *at;
         one.width = 1;
-        return tl_gen_splat(&g->gen, load_at(g, type, base, home_offset(g, f, &one, false), 1),
+        return tl_gen_splat(&g->gen, load_at(g, type, base, home_offset(g, f, &one, false), 1,
+                                             false),
                             at->width);
     }
     if (f->stride[at->lane] == 1)
-        return load_at(g, type, base, home_offset(g, f, at, false), at->width);
+        return load_at(g, type, base, home_offset(g, f, at, false), at->width, at->shifted);
     return load_strided(g, type, base, f, at);
 }
 

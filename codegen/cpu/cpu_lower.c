@@ -245,7 +245,7 @@ static LLVMValueRef (*const EVALUATORS[TL_OP_COUNT])(TlCpuGen *g, TlOp *op, TlCp
     [TL_OP_TRANS] = tl_cpu_eval_trans,         [TL_OP_CONVERT] = tl_cpu_eval_convert,
     [TL_OP_RESHAPE] = tl_cpu_eval_reshape,     [TL_OP_REGROUP] = tl_cpu_eval_reshape,
     [TL_OP_GATHER] = tl_cpu_eval_gather,       [TL_OP_LOAD] = tl_cpu_eval_load,
-    [TL_OP_INSIDE] = tl_cpu_eval_inside,
+    [TL_OP_INSIDE] = tl_cpu_eval_inside,       [TL_OP_REDUCE] = tl_cpu_eval_pick,
 #define OP(...)
 #define ELEM(ID, ...) [TL_OP_##ID] = tl_cpu_eval_elements,
 #include "ir/ops.def"
@@ -294,7 +294,12 @@ static void lower_op(TlCpuGen *g, TlOp *op)
         tl_cpu_prepare_access(g, op);
         lower_pure(g, op);
         return;
-    case TL_OP_STORE: tl_cpu_store(g, n); return;
+    case TL_OP_STORE:
+        if (n)
+            tl_cpu_store(g, n);
+        else
+            tl_cpu_prepare_access(g, op); /* a later one stores it, too */
+        return;
     case TL_OP_ATOMIC_RMW:
     case TL_OP_ATOMIC_CAS:
     case TL_OP_ATOMIC_LOAD:

@@ -18,13 +18,14 @@ enum { TAG_BYTES = TL_NEST_TAG_BYTES };
 typedef struct Chunk {
     TlCpuMultiply x;
     const TlNestProduct *p;
-    LLVMValueRef lo, by, n;    /* of the loop over k */
-    LLVMValueRef first, trips; /* the chunk's first iteration, how many it has */
-    const TlCpuAccess *a, *b;  /* of the first iteration: direct A, kept B */
-    const TlCpuAccess *c;      /* the store, if the last chunk may do it */
-    LLVMValueRef is_whole;     /* direct A ends with a packed element; NULL: it does */
-    LLVMValueRef direct;       /* A is read where it lies; NULL: as the product says */
-    LLVMValueRef in_last;      /* kept B is in the slot that chunks share; NULL: it is not kept */
+    LLVMValueRef n;           /* iterations of the loop over k */
+    LLVMValueRef few;         /* of these, the first so many may read B as it is; NULL: none */
+    LLVMValueRef reads_b;     /* those of this chunk do */
+    const TlCpuAccess *a, *b; /* of the first iteration: direct A, kept B */
+    const TlCpuAccess *c;     /* the store, if the last chunk may do it */
+    LLVMValueRef is_whole;    /* direct A ends with a packed element; NULL: it does */
+    LLVMValueRef direct;      /* A is read where it lies; NULL: as the product says */
+    LLVMValueRef in_last;     /* kept B is in the slot that chunks share; NULL: it is not kept */
 } Chunk;
 
 typedef struct Tag {
@@ -61,11 +62,11 @@ static Tag tag_of(Chunk *c)
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &offset, 1, "");
     LLVMValueRef w = LLVMBuildLoad2(g->b, g->i64, p, "");
     w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips * c->p->depth + 2), c->x.panel_rows);
-    w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips + 1), c->trips);
+    w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips + 1), c->x.trips);
     add_word(g, &t, tl_cpu_add(g, tl_cpu_times(g, w, c->x.acc_row + 1), c->x.columns));
     if (!a) {
-        LLVMValueRef first = LLVMBuildIntCast2(g->b, c->first, LLVMTypeOf(c->lo), 0, "");
-        add_word(g, &t, tl_cpu_add(g, c->lo, LLVMBuildMul(g->b, first, c->by, "")));
+        LLVMValueRef first = LLVMBuildIntCast2(g->b, c->x.first, LLVMTypeOf(c->x.lo), 0, "");
+        add_word(g, &t, tl_cpu_add(g, c->x.lo, LLVMBuildMul(g->b, first, c->x.by, "")));
         for (int i = 0; i < c->p->nkeys; i++)
             add_word(g, &t, tl_gen_scalar(&g->gen, c->p->key[i]));
         return t;
@@ -99,28 +100,78 @@ static LLVMValueRef differs(TlCpuGen *g, const Tag *t, LLVMValueRef kept)
 
 /* ---- the loop ---- */
 
-/* Lowers the ops from which the iteration's operands are computed. */
-static void lower_trip(TlCpuGen *g, const TlNestProduct *p, LLVMValueRef lo, LLVMValueRef by,
-                       LLVMValueRef trip)
-{
-    TlBlock *body = p->loop->regions[0];
-    LLVMValueRef k = LLVMBuildIntCast2(g->b, trip, LLVMTypeOf(lo), 0, "");
-    g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, by, ""), "");
-    tl_cpu_lower_block(g, body, p->dot);
-}
-
 /* Packs one operand, for all iterations of the chunk. */
 static void pack_trips(Chunk *c, bool is_b)
 {
     TlCpuGen *g = c->x.g;
     TlCpuLoop l;
-    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), c->trips, 1, 0, NULL);
-    lower_trip(g, c->p, c->lo, c->by, tl_cpu_add(g, c->first, l.i));
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), c->x.trips, 1, 0, NULL);
+    tl_cpu_lower_trip(&c->x, tl_cpu_add(g, c->x.first, l.i));
     LLVMValueRef k = tl_cpu_times(g, l.i, tl_in(c->p->dot, 1)->type->shape[0]);
     tl_cpu_pack(&c->x, c->x.n->pack[is_b], is_b ? c->x.b : c->x.a, k);
     tl_cpu_loop_end(g, &l, NULL);
     if (is_b && c->p->flips)
         tl_cpu_correct(&c->x);
+}
+
+/* ---- few rows ---- */
+
+/* Is all of B inside in an iteration, and all k of A, if that is read where it lies? */
+static LLVMValueRef is_whole_trip(Chunk *c, LLVMValueRef trip)
+{
+    TlCpuGen *g = c->x.g;
+    const TlNest *b = c->x.n->pack[1];
+    tl_cpu_lower_trip(&c->x, trip);
+    LLVMValueRef all = tl_gen_int(&g->gen, b->value->type->shape[b->lane]), whole;
+    LLVMValueRef end = tl_cpu_bounds(g, b, b->width).end;
+    whole = end ? LLVMBuildICmp(g->b, LLVMIntEQ, end, all, "") : LLVMConstInt(g->i1, 1, 0);
+    if (!c->p->a_load)
+        return whole;
+    const TlCpuAccess *a = tl_cpu_access_of(g, c->p->a_load);
+    int k = tl_nest_slice_of(&a->a->place, 1);
+    LLVMValueRef width = tl_gen_int(&g->gen, a->a->place.axes[k].width);
+    LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntEQ, a->hi[k], width, "");
+    return LLVMBuildAnd(g->b, whole, inside, "");
+}
+
+/* How many iterations from the first on have all inside: all, all but the last, or fewer than there
+ * are, one or none. */
+static LLVMValueRef whole_trips(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), one = tl_gen_int(&g->gen, 1), whole = zero;
+    TlCpuLoop l;
+    tl_cpu_loop_known(g, &l, 0, 3, 1, 1, &whole); /* the first, the last but one, the last */
+    LLVMValueRef is_first = LLVMBuildICmp(g->b, LLVMIntEQ, l.i, zero, "");
+    LLVMValueRef at = tl_cpu_add(g, c->n, LLVMBuildSub(g->b, l.i, tl_gen_int(&g->gen, 3), ""));
+    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLT, at, zero, ""),
+                 some = LLVMBuildICmp(g->b, LLVMIntSGT, l.carry[0], zero, "");
+    none = LLVMBuildOr(g->b, is_first, none, "");
+    at = LLVMBuildSelect(g->b, none, zero, at, "");
+    LLVMValueRef can = LLVMBuildOr(g->b, is_first, some, "");
+    can = LLVMBuildAnd(g->b, can, is_whole_trip(c, at), "");
+    whole = LLVMBuildSelect(g->b, can, tl_cpu_add(g, at, one), l.carry[0], "");
+    tl_cpu_loop_end(g, &l, &whole);
+    return l.carry[0];
+}
+
+/* Sets c->few: iterations that read B as it is, if C has few rows. */
+static void find_few(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    const TlNestFew *f = &c->x.n->few_rows;
+    if (!f->rows)
+        return;
+    TlPlace p = tl_op_place(c->p->store);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), most = tl_gen_int(&g->gen, f->rows);
+    LLVMValueRef rows = tl_gen_view(&g->gen, p.base)->extent[tl_nest_slice_of(&p, 0)];
+    LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, most, "");
+    LLVMValueRef all = tl_gen_int(&g->gen, c->x.acc_row);
+    few = LLVMBuildAnd(g->b, few, LLVMBuildICmp(g->b, LLVMIntEQ, c->x.columns, all, ""), "");
+    few = LLVMBuildAnd(g->b, few, LLVMBuildICmp(g->b, LLVMIntSGT, c->n, zero, ""), "");
+    TlCpuBranch branch = tl_cpu_branch(g, few, true, "few", "many");
+    LLVMValueRef trips = whole_trips(c);
+    c->few = tl_cpu_join_value(g, branch, trips, zero);
 }
 
 /* Which iteration of a loop around it is, of how many. */
@@ -147,7 +198,7 @@ static LLVMValueRef number_of_chunk(Chunk *c)
         LLVMValueRef all, trip = trip_of(g, p->around[i], &all);
         n = n ? tl_cpu_add(g, LLVMBuildMul(g->b, n, all, ""), trip) : trip;
     }
-    LLVMValueRef first = LLVMBuildUDiv(g->b, c->first, trips, "");
+    LLVMValueRef first = LLVMBuildUDiv(g->b, c->x.first, trips, "");
     LLVMValueRef chunks =
         LLVMBuildUDiv(g->b, tl_cpu_add(g, c->n, tl_gen_int(&g->gen, p->trips - 1)), trips, "");
     return n ? tl_cpu_add(g, LLVMBuildMul(g->b, n, chunks, ""), first) : first;
@@ -242,10 +293,17 @@ static void set_trips(Chunk *c)
             few = LLVMBuildAnd(g->b, few, rows_are_inside(c), "");
         most = LLVMBuildSelect(g->b, few, tl_gen_int(&g->gen, c->x.n->most_trips), most, "");
     }
+    LLVMValueRef end = c->n;
+    if (c->few) {
+        c->reads_b = LLVMBuildICmp(g->b, LLVMIntSLT, c->x.first, c->few, "");
+        LLVMValueRef trips = tl_gen_int(&g->gen, c->x.n->few_rows.trips);
+        most = LLVMBuildSelect(g->b, c->reads_b, trips, most, "");
+        end = LLVMBuildSelect(g->b, c->reads_b, c->few, end, "");
+    }
     int64_t k = tl_in(c->p->dot, 1)->type->shape[0] / c->x.per;
     c->x.panel_rows = tl_cpu_add(g, tl_cpu_times(g, most, k), tl_gen_int(&g->gen, 1));
-    c->trips = tl_cpu_least(g, LLVMBuildSub(g->b, c->n, c->first, ""), most);
-    c->x.count = tl_cpu_times(g, c->trips, k);
+    c->x.trips = tl_cpu_least(g, LLVMBuildSub(g->b, end, c->x.first, ""), most);
+    c->x.count = tl_cpu_times(g, c->x.trips, k);
 }
 
 static void provide_a(Chunk *c)
@@ -278,18 +336,18 @@ static void provide_a(Chunk *c)
 
 /* The addresses of `width` rows from `m` on of what the load `a` reads from `begin` on: in the
  * view, or of zeros. */
-static LLVMValueRef addresses_of(Chunk *c, const TlCpuAccess *a, LLVMValueRef begin,
-                                 LLVMValueRef m, int width)
+static LLVMValueRef addresses_of(Chunk *c, const TlCpuAccess *a, LLVMValueRef begin, LLVMValueRef m,
+                                 int width)
 {
     TlCpuGen *g = c->x.g;
     uint32_t row = 0;
-    while (a->a->place.index[row].value != c->p->a_rows) row++;
+    while (a->a->place.index[row].value != c->p->a_rows)
+        row++;
     TlCpuAt at;
     tl_cpu_at_init(g, &at, 1, 0, width);
     at.idx[0] = m;
     LLVMValueRef i = tl_gen_to_i64(&g->gen, c->p->a_rows, tl_cpu_eval(g, c->p->a_rows, &at));
-    LLVMValueRef offset =
-        LLVMBuildMul(g->b, i, tl_gen_splat(&g->gen, a->stride[row], width), "");
+    LLVMValueRef offset = LLVMBuildMul(g->b, i, tl_gen_splat(&g->gen, a->stride[row], width), "");
     LLVMValueRef p = LLVMBuildGEP2(g->b, c->x.part, begin, &offset, 1, "");
     if (!a->a->bounds)
         return p;
@@ -323,8 +381,8 @@ static void list_columns(Chunk *c, LLVMValueRef list)
     TlCpuGen *g = c->x.g;
     int64_t k = c->p->a_rows->type->shape[0];
     TlCpuLoop l;
-    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), c->trips, 1, 0, NULL);
-    lower_trip(g, c->p, c->lo, c->by, tl_cpu_add(g, c->first, l.i));
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), c->x.trips, 1, 0, NULL);
+    tl_cpu_lower_trip(&c->x, tl_cpu_add(g, c->x.first, l.i));
     const TlCpuAccess *a = tl_cpu_access_of(g, c->p->a_load);
     LLVMValueRef at = tl_cpu_times(g, l.i, k);
     list_part(c, a, a->ptr, tl_gen_int(&g->gen, 0), tl_gen_int(&g->gen, k),
@@ -337,8 +395,8 @@ static void list_rows(Chunk *c, LLVMValueRef n)
 {
     TlCpuGen *g = c->x.g;
     LLVMValueRef first = tl_cpu_times(g, n, c->x.rows);
-    LLVMValueRef list = LLVMBuildInBoundsGEP2(g->b, g->ptr, tl_cpu_home_ptr(g, c->p->listed),
-                                              &first, 1, "");
+    LLVMValueRef list =
+        LLVMBuildInBoundsGEP2(g->b, g->ptr, tl_cpu_home_ptr(g, c->p->listed), &first, 1, "");
     if (c->p->a_transposed)
         list_columns(c, list);
     else
@@ -418,8 +476,8 @@ static void set_out(Chunk *c, LLVMValueRef now)
 static void find_ends(Chunk *c, LLVMValueRef *is_first, LLVMValueRef *is_last)
 {
     TlCpuGen *g = c->x.g;
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), end = tl_cpu_add(g, c->first, c->trips);
-    *is_first = LLVMBuildICmp(g->b, LLVMIntEQ, c->first, zero, "");
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), end = tl_cpu_add(g, c->x.first, c->x.trips);
+    *is_first = LLVMBuildICmp(g->b, LLVMIntEQ, c->x.first, zero, "");
     *is_last = LLVMBuildICmp(g->b, LLVMIntSGE, end, c->n, "");
     for (int i = 0; i < c->p->ngathered; i++) {
         LLVMValueRef all, trip = trip_of(g, c->p->around[i], &all);
@@ -463,16 +521,35 @@ static void multiply_gathered(Chunk *c, LLVMValueRef stores)
     tl_cpu_join(g, now);
 }
 
-static void multiply_chunk(Chunk *c, LLVMValueRef stores)
+static void set_out_of_last(Chunk *c, LLVMValueRef stores)
 {
     TlCpuGen *g = c->x.g;
     LLVMValueRef is_last =
-        LLVMBuildICmp(g->b, LLVMIntSGE, tl_cpu_add(g, c->first, c->trips), c->n, "");
-    if (c->p->a_rows)
-        list_rows(c, tl_gen_int(&g->gen, 0));
+        LLVMBuildICmp(g->b, LLVMIntSGE, tl_cpu_add(g, c->x.first, c->x.trips), c->n, "");
     if (stores)
         set_out(c, LLVMBuildAnd(g->b, stores, is_last, ""));
+}
+
+static void multiply_chunk(Chunk *c, LLVMValueRef stores)
+{
+    if (c->p->a_rows)
+        list_rows(c, tl_gen_int(&c->x.g->gen, 0));
+    set_out_of_last(c, stores);
     tl_cpu_multiply(&c->x);
+}
+
+/* A chunk of few rows may read B as it is. */
+static void multiply_few_or_many(Chunk *c, LLVMValueRef stores)
+{
+    TlCpuGen *g = c->x.g;
+    provide_a(c);
+    set_out_of_last(c, stores);
+    TlCpuFork fork = tl_cpu_fork(g, c->reads_b);
+    tl_cpu_multiply_few(&c->x);
+    tl_cpu_fork_else(g, &fork, NULL);
+    provide_b(c);
+    tl_cpu_multiply(&c->x);
+    tl_cpu_fork_end(g, &fork, NULL);
 }
 
 void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueRef by,
@@ -481,7 +558,7 @@ void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueR
     const TlNestProduct *p = nest->product;
     TlType sum = {.kind = TL_TILE, .dtype = p->dtype};
     TlType part = {.kind = TL_TILE, .dtype = p->part[0]};
-    Chunk c = {.p = p, .lo = lo, .by = by, .n = n};
+    Chunk c = {.p = p, .n = n};
     c.x = (TlCpuMultiply){.g = g,
                           .n = nest,
                           .p = p,
@@ -496,23 +573,30 @@ void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueR
                           .fetches = nest->fetches,
                           .rows = nest->form.extent[0],
                           .acc_row = nest->form.padded[1],
-                          .acc = tl_cpu_home_ptr(g, nest->home)};
+                          .acc = tl_cpu_home_ptr(g, nest->home),
+                          .lo = lo,
+                          .by = by};
     set_bounds(&c);
     LLVMValueRef stores = p->stores ? can_store(&c) : NULL;
+    find_few(&c);
     TlCpuLoop chunks;
     tl_cpu_loop_begin(g, &chunks, tl_gen_int(&g->gen, 0), n, 1, 0, NULL);
-    c.first = chunks.i;
+    c.x.first = chunks.i;
     if (p->a_load || p->b_load) {
-        lower_trip(g, p, lo, by, c.first);
+        tl_cpu_lower_trip(&c.x, c.x.first);
         c.a = p->a_load ? tl_cpu_access_of(g, p->a_load) : NULL;
         c.b = p->b_load ? tl_cpu_access_of(g, p->b_load) : NULL;
     }
     set_trips(&c);
     if (c.a && !p->a_transposed)
         point_at_a(&c);
-    provide_b(&c);
-    provide_a(&c);
-    (p->ngathered ? multiply_gathered : multiply_chunk)(&c, stores);
-    chunks.by = c.trips;
+    if (c.few) {
+        multiply_few_or_many(&c, stores);
+    } else {
+        provide_b(&c);
+        provide_a(&c);
+        (p->ngathered ? multiply_gathered : multiply_chunk)(&c, stores);
+    }
+    chunks.by = c.x.trips;
     tl_cpu_loop_end(g, &chunks, NULL);
 }

@@ -51,6 +51,9 @@ typedef struct TlCpuMultiply {
     LLVMValueRef last;              /* +0 or -0, added to each sum at the end; NULL: nothing is */
     LLVMValueRef gathered, ngathered; /* chunks that are multiplied together; NULL: this one only */
     LLVMValueRef skipped;             /* columns of B before the first panel; NULL: none */
+    LLVMValueRef lo, by;              /* k of the loop's first iteration, from one to the next */
+    LLVMValueRef first, trips;        /* the chunk's first iteration, how many it has */
+    bool reads_b;                     /* B is not packed */
 } TlCpuMultiply;
 
 static inline LLVMValueRef tl_cpu_elem_at(const TlCpuMultiply *x, LLVMValueRef base,
@@ -68,10 +71,19 @@ static inline LLVMValueRef tl_cpu_part_at(const TlCpuMultiply *x, LLVMValueRef b
 /* cpu_pack.c: packs an operand of an iteration that begins at `k` of the chunk: rows of B, or
  * columns of A. */
 void tl_cpu_pack(TlCpuMultiply *x, const TlNest *pack, LLVMValueRef to, LLVMValueRef k);
+LLVMValueRef tl_cpu_packed_columns(TlCpuMultiply *x); /* of B */
+/* Lowers the ops from which the operands of an iteration are computed. */
+void tl_cpu_lower_trip(const TlCpuMultiply *x, LLVMValueRef trip);
+/* Packed elements of B as they are in the iteration that was lowered, all of it inside: x->nv
+ * vectors of its row k from a column on; if it is transposed, one vector of each of as many rows as
+ * that has lanes. */
+void tl_cpu_read_b(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef column, LLVMValueRef *out);
 
-/* cpu_dot_insn.c. Where A is flipped: `sum` + the correction for `b`, packed elements. */
-LLVMValueRef tl_cpu_dot_correction(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type,
-                                   LLVMValueRef b, LLVMValueRef sum);
+/* cpu_dot_insn.c. Where A is flipped: the correction of a sum is that of the sum of all that A's
+ * elements are multiplied by, the elements of B. */
+LLVMValueRef tl_cpu_dot_add_ones(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, LLVMValueRef b,
+                                 LLVMValueRef sum);
+LLVMValueRef tl_cpu_dot_correction(TlGen *g, TlDtype b_type, LLVMValueRef sum_of_b);
 /* sum + the products of a and b, vectors of `lanes` elements as large as a sum; b_type: of B's
  * elements in the program. */
 LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, LLVMValueRef a,
@@ -81,12 +93,12 @@ LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, 
 
 /* panels, narrow, narrows: of `columns` */
 void tl_cpu_divide_columns(TlCpuMultiply *x);
-/* of B, once packed */
-LLVMValueRef tl_cpu_packed_columns(TlCpuMultiply *x);
 /* After B has been packed: what is to be added to sums, as A's signs are flipped. */
 void tl_cpu_correct(TlCpuMultiply *x);
 /* Says in scratch memory, as number `n` of those that are gathered, what the chunk is. */
 void tl_cpu_gather_chunk(TlCpuMultiply *x, LLVMValueRef n);
 /* Rows from .. to - 1 of A times all panels of B, added to acc. */
 void tl_cpu_multiply(TlCpuMultiply *x);
+/* Likewise few rows, and B as it is, of which all iterations of the chunk are inside. */
+void tl_cpu_multiply_few(const TlCpuMultiply *x);
 #endif

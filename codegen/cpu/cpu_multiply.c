@@ -63,6 +63,17 @@ static LLVMValueRef column_of(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef m)
     return tl_cpu_part_at(x, LLVMBuildLoad2(x->g->b, x->g->ptr, p, ""), m);
 }
 
+/* acc += the element of A at `a` * a row of B. */
+static void add_row(TlCpuMultiply *x, LLVMValueRef a, const LLVMValueRef *row, LLVMValueRef *acc)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef s = LLVMBuildLoad2(g->b, x->elem, a, "");
+    LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->p->part[0]));
+    s = tl_gen_splat(&g->gen, s, x->width);
+    for (int j = 0; j < x->nv; j++)
+        acc[j] = multiply_add(x, s, row[j], acc[j]);
+}
+
 /* acc += A[rows, k] * B[k, columns]. a: the rows of A, or as find_a says; b: the row of B. */
 static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLVMValueRef b,
                  LLVMValueRef *acc)
@@ -79,11 +90,7 @@ static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k
     for (int i = 0; i < mr; i++) {
         LLVMValueRef at = column ? (i ? tl_cpu_part_at(x, column, a[i]) : column)
                                  : tl_cpu_part_at(x, a[i], tl_cpu_times(g, k, x->per));
-        LLVMValueRef s = LLVMBuildLoad2(g->b, x->elem, at, "");
-        LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->p->part[0]));
-        s = tl_gen_splat(&g->gen, s, x->width);
-        for (int j = 0; j < x->nv; j++)
-            acc[i * x->nv + j] = multiply_add(x, s, row[j], acc[i * x->nv + j]);
+        add_row(x, at, row, acc + i * x->nv);
     }
 }
 
@@ -139,8 +146,8 @@ static TlCpuMultiply gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n)
     LLVMValueRef *word[TL_NEST_CHUNK_WORDS];
     words_of(&y, word);
     for (int i = 0; i < TL_NEST_CHUNK_WORDS; i++)
-        *word[i] = LLVMBuildLoad2(x->g->b, LLVMTypeOf(*word[i]),
-                                  chunk_word(x->g, x->gathered, n, i), "");
+        *word[i] =
+            LLVMBuildLoad2(x->g->b, LLVMTypeOf(*word[i]), chunk_word(x->g, x->gathered, n, i), "");
     return y;
 }
 
@@ -201,6 +208,59 @@ static void add_gathered(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, i
     memcpy(acc, l.carry, sums * sizeof *acc);
 }
 
+/* ---- B as it is ---- */
+
+/* acc += A[rows, k ..] * what is read of B from row `from` of the iteration on; k: where that is in
+ * A's rows. Behind the sums are those of B, where A is flipped. */
+static void add_read(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k,
+                     LLVMValueRef from, LLVMValueRef column, LLVMValueRef *acc)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef row[TL_NEST_TRANSPOSED], at[TL_NEST_ACCUMULATORS];
+    int rows = x->n->pack[1]->transposed ? x->n->pack[1]->transposed : 1;
+    tl_cpu_read_b(x, from, column, row);
+    for (int r = 0; r < mr; r++)
+        at[r] = tl_cpu_part_at(x, a[r], k);
+    for (int i = 0; i < rows; i++) {
+        LLVMValueRef *of_b = acc + mr * x->nv;
+        for (int r = 0; r < mr; r++)
+            add_row(x, tl_cpu_part_at(x, at[r], tl_gen_int(&g->gen, (int64_t)i * x->per)), &row[i],
+                    acc + r * x->nv);
+        for (int j = 0; x->p->flips && j < x->nv; j++)
+            of_b[j] = tl_cpu_dot_add_ones(&g->gen, x->p->insn, x->p->part[1], row[i + j], of_b[j]);
+    }
+}
+
+/* acc += the chunk's part of the block, iteration by iteration. */
+static void add_trips(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole,
+                      LLVMValueRef *acc)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef a[TL_NEST_ACCUMULATORS], column = tl_cpu_times(g, panel, x->panel);
+    int64_t rows = x->n->pack[1]->transposed ? x->n->pack[1]->transposed : 1;
+    int64_t k = x->n->pack[1]->value->type->shape[0], per = x->per;
+    uint32_t sums = (uint32_t)((mr + x->p->flips) * x->nv);
+    for (uint32_t i = (uint32_t)(mr * x->nv); i < sums; i++)
+        acc[i] = LLVMConstNull(tl_gen_vec(x->elem, x->width));
+    find_a(x, m, mr, whole, a);
+    TlCpuLoop trips, l;
+    tl_cpu_loop_begin(g, &trips, tl_gen_int(&g->gen, 0), x->trips, 1, sums, acc);
+    memcpy(acc, trips.carry, sums * sizeof *acc);
+    tl_cpu_lower_trip(x, tl_cpu_add(g, x->first, trips.i));
+    tl_cpu_loop_known(g, &l, 0, k / per, rows, sums, acc);
+    memcpy(acc, l.carry, sums * sizeof *acc);
+    LLVMValueRef from = tl_cpu_times(g, l.i, per);
+    add_read(x, mr, a, tl_cpu_add(g, tl_cpu_times(g, trips.i, k), from), from, column, acc);
+    tl_cpu_loop_end(g, &l, acc);
+    memcpy(acc, l.carry, sums * sizeof *acc);
+    tl_cpu_loop_end(g, &trips, acc);
+    memcpy(acc, trips.carry, sums * sizeof *acc);
+    for (int i = 0; x->p->flips && i < mr * x->nv; i++) {
+        LLVMValueRef of_b = acc[mr * x->nv + i % x->nv];
+        acc[i] = tl_cpu_add(g, acc[i], tl_cpu_dot_correction(&g->gen, x->p->part[1], of_b));
+    }
+}
+
 /* Rows m .. m + mr - 1, `whole`: which are all there; else the last row stands for those past the
  * end: it is computed more than once, with the same result. */
 static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole)
@@ -208,7 +268,8 @@ static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, 
     TlCpuGen *g = x->g;
     LLVMValueRef c[TL_NEST_ACCUMULATORS], acc[TL_NEST_ACCUMULATORS];
     LLVMValueRef row = tl_gen_int(&g->gen, x->acc_row), left = LLVMBuildSub(g->b, x->to, m, "");
-    LLVMValueRef b = x->p->flips ? panel_at(x, first_panel(x), panel) : NULL;
+    bool corrects = x->p->flips && !x->reads_b;
+    LLVMValueRef b = corrects ? panel_at(x, first_panel(x), panel) : NULL;
     LLVMValueRef cp = tl_cpu_elem_at(
         x, x->acc, tl_cpu_add(g, tl_cpu_times(g, m, x->acc_row), tl_cpu_times(g, panel, x->panel)));
     for (int i = 0; i < mr; i++) {
@@ -217,11 +278,13 @@ static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, 
         for (int j = 0; j < x->nv; j++) {
             LLVMValueRef *sum = &acc[i * x->nv + j];
             *sum = vector_at(x, c[i], j * x->width);
-            if (x->p->flips)
+            if (corrects)
                 *sum = tl_cpu_add(g, *sum, vector_at(x, row_below(x, b), j * x->width));
         }
     }
-    if (x->gathered)
+    if (x->reads_b)
+        add_trips(x, m, panel, mr, whole, acc);
+    else if (x->gathered)
         add_gathered(x, m, panel, mr, whole, acc);
     else
         add_chunk(x, m, panel, mr, whole, acc);
@@ -311,6 +374,23 @@ void tl_cpu_multiply(TlCpuMultiply *x)
     tl_cpu_loop_end(g, &groups, NULL);
 }
 
+/* All rows times a panel of B after the other, which stays in a cache meanwhile. */
+void tl_cpu_multiply_few(const TlCpuMultiply *x)
+{
+    TlCpuGen *g = x->g;
+    int mr = x->n->few_rows.mr;
+    TlCpuLoop panels, rows;
+    TlCpuMultiply y = *x;
+    y.nv = x->n->few_rows.nv;
+    y.panel = (int64_t)y.nv * x->width;
+    y.reads_b = true;
+    tl_cpu_loop_known(g, &panels, 0, x->acc_row / y.panel, 1, 0, NULL);
+    tl_cpu_loop_begin(g, &rows, x->from, x->to, mr, 0, NULL);
+    block(&y, rows.i, panels.i, mr, false);
+    tl_cpu_loop_end(g, &rows, NULL);
+    tl_cpu_loop_end(g, &panels, NULL);
+}
+
 /* The columns that are seen: in panels; where that would be more than half of a panel too many, the
  * last ones in narrow panels. */
 void tl_cpu_divide_columns(TlCpuMultiply *x)
@@ -330,13 +410,6 @@ void tl_cpu_divide_columns(TlCpuMultiply *x)
         LLVMBuildSelect(g->b, few, tl_cpu_parts_of(g, left, x->width), tl_gen_int(&g->gen, 0), "");
 }
 
-/* Columns of packed B. */
-LLVMValueRef tl_cpu_packed_columns(TlCpuMultiply *x)
-{
-    LLVMValueRef n = tl_cpu_times(x->g, x->panels, x->panel);
-    return x->narrow ? tl_cpu_add(x->g, n, tl_cpu_times(x->g, x->narrows, x->width)) : n;
-}
-
 /* Below each panel, one row: what is to be added to sums, as A's signs are flipped. */
 static void correct_panels(TlCpuMultiply *x)
 {
@@ -350,11 +423,12 @@ static void correct_panels(TlCpuMultiply *x)
     tl_cpu_loop_begin(g, &rows, zero, x->count, 1, (uint32_t)x->nv, sum);
     LLVMValueRef row = tl_cpu_elem_at(x, b, tl_cpu_times(g, rows.i, x->panel));
     for (int j = 0; j < x->nv; j++)
-        sum[j] = tl_cpu_dot_correction(&g->gen, x->p->insn, x->p->part[1],
-                                       vector_at(x, row, j * x->width), rows.carry[j]);
+        sum[j] = tl_cpu_dot_add_ones(&g->gen, x->p->insn, x->p->part[1],
+                                     vector_at(x, row, j * x->width), rows.carry[j]);
     tl_cpu_loop_end(g, &rows, sum);
     for (int j = 0; j < x->nv; j++)
-        store_vector(x, rows.carry[j], row_below(x, b), j * x->width);
+        store_vector(x, tl_cpu_dot_correction(&g->gen, x->p->part[1], rows.carry[j]),
+                     row_below(x, b), j * x->width);
     tl_cpu_loop_end(g, &panels, NULL);
 }
 

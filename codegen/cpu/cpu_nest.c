@@ -16,12 +16,19 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
     TL_ASSERT(a, "%s stands in a nest before it is lowered",
               tl_op_info(ask->access->op->opcode)->text);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), all = tl_gen_int(&g->gen, INT32_MAX);
-    if (a->ok)
+    bool rows = n->zero_rows && ask->lane >= 0 && tl_nest_has_zeros(ask->access);
+    if (a->ok && !rows)
         narrow(g, &b->end, LLVMBuildSelect(g->b, a->ok, all, zero, ""));
     for (uint32_t i = 0; i < ask->access->place.naxes; i++) {
         const TlAxis *axis = &ask->access->place.axes[i];
         bool clamped = axis->kind == TL_AXIS_TILE && ask->access->axis[i].affine.is;
         if (axis->kind != TL_AXIS_SLICE && !clamped)
+            continue;
+        if (clamped && ask->access->axis[i].dim != ask->lane) {
+            narrow(g, &b->end, LLVMBuildSelect(g->b, a->bounded[i], all, zero, ""));
+            continue;
+        }
+        if (rows && ask->access->axis[i].dim != ask->lane)
             continue;
         bool boxed = n->boxed == ask->access && n->boxed_axes >> i & 1;
         LLVMValueRef width = tl_gen_int(&g->gen, tl_nest_axis_width(ask->access, i)),
@@ -36,7 +43,12 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
             begins = LLVMBuildAnd(g->b, begins, LLVMBuildICmp(g->b, LLVMIntEQ, to, width, ""), "");
             to = all;
         }
-        narrow(g, &b->end, LLVMBuildSelect(g->b, begins, to, zero, ""));
+        bool later = n->begins && ask->access->loads && ask->access->axis[i].dim == ask->lane;
+        if (later)
+            b->begin = b->begin ? tl_gen_pick(&g->gen, LLVMIntSGT, b->begin, a->lo[i], b->begin,
+                                              a->lo[i])
+                                : a->lo[i];
+        narrow(g, &b->end, later ? to : LLVMBuildSelect(g->b, begins, to, zero, ""));
     }
 }
 
@@ -58,6 +70,11 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
     narrow(g, &b.end, tl_gen_int(&g->gen, n->form.extent[n->lane]));
     b.end = n->end >= 0 ? tl_gen_int(&g->gen, n->end)
                         : LLVMBuildAnd(g->b, b.end, tl_gen_int(&g->gen, -step), "");
+    if (b.begin) {
+        LLVMValueRef up = LLVMBuildAdd(g->b, b.begin, tl_gen_int(&g->gen, step - 1), "");
+        up = LLVMBuildAnd(g->b, up, tl_gen_int(&g->gen, -step), "");
+        b.begin = tl_gen_pick(&g->gen, LLVMIntSLT, up, b.end, up, b.end);
+    }
     if (!n->stops)
         b.outside = NULL;
     return b;
@@ -129,8 +146,9 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, 
     tl_cpu_loop_end(g, &l, NULL);
 }
 
-/* The lanes up to `end`, where everything is inside. */
-static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef end, const Body *body)
+/* The lanes from `begin` up to `end`, where everything is inside. */
+static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin, LLVMValueRef end,
+                       const Body *body)
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     const TlNest *n = outer->row->nest;
@@ -143,7 +161,7 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef end, cons
     if (n->streams)
         tl_cpu_stream_now(g, outer->row, store, tl_cpu_access_address(g, store, &first));
     tl_cpu_prefetch_store(g, outer->row, &first);
-    part_of_lanes(g, &at, zero, end, body);
+    part_of_lanes(g, &at, begin, end, body);
 }
 
 /* All lanes are one vector: either all is inside, or it is tested. Its place is known, so that what
@@ -155,7 +173,7 @@ static void one_vector(TlCpuGen *g, TlCpuAt *at, LLVMValueRef end, const Body *b
                       join = tl_gen_block(&g->gen, "join");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, end, n, ""), whole, part);
     LLVMPositionBuilderAtEnd(g->b, whole);
-    whole_part(g, at, n, body);
+    whole_part(g, at, zero, n, body);
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, part);
     at->width = at->row->nest->tested;
@@ -168,13 +186,89 @@ static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const
 {
     const TlNest *n = at->row->nest;
     const TlNestForm *f = &n->form;
-    whole_part(g, at, b->end, body);
+    whole_part(g, at, b->begin ? b->begin : tl_gen_int(&g->gen, 0), b->end, body);
     LLVMValueRef last =
         tl_gen_int(&g->gen, at->width > 1 ? f->padded[f->lane] : f->extent[f->lane]);
     if (b->last)
         last = tl_gen_pick(&g->gen, LLVMIntSLT, b->last, last, b->last, last);
     at->width = n->tested;
-    part_of_lanes(g, at, b->end, last, body);
+    if (!b->begin) {
+        part_of_lanes(g, at, b->end, last, body);
+        return;
+    }
+    TlCpuLoop sides; /* before what is inside, behind it: one code for both */
+    tl_cpu_loop_known(g, &sides, 0, 2, 1, 0, NULL);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0),
+                 is_first = LLVMBuildICmp(g->b, LLVMIntEQ, sides.i, zero, "");
+    part_of_lanes(g, at, LLVMBuildSelect(g->b, is_first, zero, b->end, ""),
+                  LLVMBuildSelect(g->b, is_first, b->begin, last, ""), body);
+    tl_cpu_loop_end(g, &sides, NULL);
+}
+
+/* ---- unrolled ---- */
+
+/* Is what the loops would visit along a dimension all of it? NULL: it is. */
+static LLVMValueRef is_all(TlCpuGen *g, const TlNest *n, const TlCpuBounds *b, int d)
+{
+    if (!b->to[d])
+        return NULL;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), extent = tl_gen_int(&g->gen, n->form.extent[d]);
+    return LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, b->from[d], zero, ""),
+                        LLVMBuildICmp(g->b, LLVMIntEQ, b->to[d], extent, ""), "");
+}
+
+/* Each position from dimension d on; bounds: those of rows are tested. */
+static void each_position(TlCpuGen *g, const TlCpuAt *outer, int d, const TlCpuBounds *bounds,
+                          const Body *body)
+{
+    TlCpuAt at = *outer;
+    const TlNest *n = at.row->nest;
+    if (d == at.rank) {
+        tl_map_init(&at.memo, g->arena);
+        run(g, &at, body);
+        return;
+    }
+    bool lanes = d == at.lane, tests = bounds && bounds->to[d];
+    int64_t step = lanes ? at.width : 1, end = lanes ? n->form.padded[d] : n->form.extent[d];
+    for (int64_t i = 0; i < end; i += step) {
+        LLVMValueRef inside = NULL;
+        at.idx[d] = tl_gen_int(&g->gen, i);
+        if (tests)
+            inside =
+                LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, at.idx[d], bounds->from[d], ""),
+                             LLVMBuildICmp(g->b, LLVMIntSLT, at.idx[d], bounds->to[d], ""), "");
+        TlCpuBranch branch = tl_cpu_branch(g, inside, true, "row", "next");
+        each_position(g, &at, d + 1, bounds, body);
+        tl_cpu_join(g, branch);
+    }
+}
+
+/* All positions, one after the other: whole, or tested. */
+static void unrolled(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const Body *body)
+{
+    const TlNest *n = at->row->nest;
+    TlCpuFork f;
+    if (bounds->end) {
+        LLVMValueRef extent = tl_gen_int(&g->gen, n->form.extent[n->lane]),
+                     zero = tl_gen_int(&g->gen, 0),
+                     all = LLVMBuildICmp(g->b, LLVMIntEQ, bounds->end, extent, "");
+        if (bounds->begin)
+            all = LLVMBuildAnd(g->b, all, LLVMBuildICmp(g->b, LLVMIntEQ, bounds->begin, zero, ""),
+                               "");
+        for (int d = 0; d < at->rank; d++) {
+            LLVMValueRef rows = is_all(g, n, bounds, d);
+            all = rows ? LLVMBuildAnd(g->b, all, rows, "") : all;
+        }
+        f = tl_cpu_fork(g, all);
+        at->whole = true;
+        each_position(g, at, 0, NULL, body);
+        tl_cpu_fork_else(g, &f, NULL);
+        at->whole = false;
+        at->width = n->tested;
+    }
+    each_position(g, at, 0, bounds, body);
+    if (bounds->end)
+        tl_cpu_fork_end(g, &f, NULL);
 }
 
 void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
@@ -185,6 +279,10 @@ void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
     TlCpuBounds bounds = tl_cpu_bounds(g, n, n->width);
     tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
     at.row = &row;
+    if (n->unrolled) {
+        unrolled(g, &at, &bounds, &body);
+        return;
+    }
     TlCpuLoops loops = {.skip = bounds.end ? n->form.lane : -1, .dim = -1, .bounds = &bounds};
     if (bounds.end)
         tl_cpu_prefetch_begin(g, &row);

@@ -4,6 +4,8 @@
  * read down the columns, and blocks of it are transposed in registers. */
 #include "codegen/cpu/cpu_matmul.h"
 
+enum { FETCHED_BYTES = 512 }; /* so much further on */
+
 static LLVMValueRef to_part(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef e)
 {
     TlDtype d = x->p->part[is_b];
@@ -105,7 +107,7 @@ static LLVMValueRef pack_rows(Pack *p, TlCpuAt *pos, LLVMValueRef row, int n)
 }
 
 /* One vector along a row; a packed element of B takes its parts from several rows. */
-static void pack_lanes(Pack *p, TlCpuAt *pos)
+static LLVMValueRef parts_of_lanes(Pack *p, TlCpuAt *pos)
 {
     LLVMValueRef row = pos->idx[0], column = pos->idx[1];
     if (p->n->below && !p->is_short)
@@ -116,14 +118,20 @@ static void pack_lanes(Pack *p, TlCpuAt *pos)
         LLVMTypeRef elem = tl_gen_elem_type(&p->x->g->gen, p->v->type);
         e = LLVMBuildBitCast(p->x->g->b, e, tl_gen_vec(elem, n * pos->width), "");
     }
-    store(p->x, p->is_b, to_part(p->x, p->v, p->is_b, e), place_of(p, row, column));
+    return to_part(p->x, p->v, p->is_b, e);
+}
+
+static void pack_lanes(Pack *p, TlCpuAt *pos)
+{
+    LLVMValueRef e = parts_of_lanes(p, pos);
+    store(p->x, p->is_b, e, place_of(p, pos->idx[0], pos->idx[1]));
 }
 
 /* One block: vectors down its columns, transposed. */
-static void pack_transposed(Pack *p, TlCpuAt *pos)
+static void transpose_block(Pack *p, TlCpuAt *pos, LLVMValueRef *e)
 {
     TlCpuGen *g = p->x->g;
-    LLVMValueRef row = pos->idx[0], column = pos->idx[1], e[TL_NEST_TRANSPOSED];
+    LLVMValueRef row = pos->idx[0], column = pos->idx[1];
     int per = p->is_b ? p->x->per : 1;
     for (int i = 0; i < p->n->transposed; i++) {
         LLVMValueRef at = tl_cpu_add(g, column, tl_gen_int(&g->gen, i));
@@ -132,6 +140,14 @@ static void pack_transposed(Pack *p, TlCpuAt *pos)
             e[i] = LLVMBuildBitCast(g->b, e[i], tl_gen_vec(p->x->elem, p->n->transposed), "");
     }
     tl_cpu_transpose(g, e, p->n->transposed);
+}
+
+static void pack_transposed(Pack *p, TlCpuAt *pos)
+{
+    TlCpuGen *g = p->x->g;
+    LLVMValueRef row = pos->idx[0], column = pos->idx[1], e[TL_NEST_TRANSPOSED];
+    int per = p->is_b ? p->x->per : 1;
+    transpose_block(p, pos, e);
     for (int i = 0; i < p->n->transposed; i++) {
         LLVMValueRef at = tl_cpu_add(g, row, tl_gen_int(&g->gen, i * per));
         store(p->x, p->is_b, e[i], place_of(p, at, column));
@@ -160,6 +176,13 @@ static LLVMValueRef rows_of_b(Pack *p)
     TlCpuGen *g = p->x->g;
     LLVMValueRef all = tl_gen_int(&g->gen, p->v->type->shape[0]);
     return p->n->cuts ? tl_cpu_least(g, all, LLVMBuildSub(g->b, p->x->count, p->trip, "")) : all;
+}
+
+/* Columns of packed B. */
+LLVMValueRef tl_cpu_packed_columns(TlCpuMultiply *x)
+{
+    LLVMValueRef n = tl_cpu_times(x->g, x->panels, x->panel);
+    return x->narrow ? tl_cpu_add(x->g, n, tl_cpu_times(x->g, x->narrows, x->width)) : n;
 }
 
 /* Packs v: vectors along the nest's lane, up to `end`, without tests where they are inside; `step`
@@ -208,4 +231,63 @@ void tl_cpu_pack(TlCpuMultiply *x, const TlNest *n, LLVMValueRef to, LLVMValueRe
         pack_all(&p, n->width > 1 ? x->acc_row : shape[1], x->per);
     else
         pack_all(&p, shape[1], 1);
+}
+
+/* ---- B as it is ---- */
+
+void tl_cpu_lower_trip(const TlCpuMultiply *x, LLVMValueRef trip)
+{
+    TlCpuGen *g = x->g;
+    TlBlock *body = x->p->loop->regions[0];
+    LLVMValueRef k = LLVMBuildIntCast2(g->b, trip, LLVMTypeOf(x->lo), 0, "");
+    g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, x->lo, LLVMBuildMul(g->b, k, x->by, ""), "");
+    tl_cpu_lower_block(g, body, x->p->dot);
+}
+
+/* Asks for what lies further on in the columns of a block, if B is a load. */
+static void fetch_along(Pack *p, LLVMValueRef k, LLVMValueRef column)
+{
+    TlCpuGen *g = p->x->g;
+    bool transposed;
+    TlOp *load = tl_nest_load_under(p->v, &transposed);
+    if (!load)
+        return;
+    const TlCpuAccess *a = tl_cpu_access_of(g, load);
+    int i = tl_nest_slice_of(&a->a->place, transposed),
+        j = tl_nest_slice_of(&a->a->place, !transposed);
+    if (i < 0 || j < 0)
+        return;
+    LLVMValueRef further = tl_gen_int(&g->gen, FETCHED_BYTES / tl_dtype_bytes(a->view->dtype));
+    LLVMValueRef offset =
+        tl_cpu_add(g, LLVMBuildMul(g->b, tl_cpu_add(g, k, further), a->stride[i], ""),
+                   LLVMBuildMul(g->b, column, a->stride[j], ""));
+    LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
+    for (int n = 0; n < p->n->transposed; n++) {
+        tl_cpu_prefetch_line(g, at, false, 3);
+        at = tl_gen_address(&g->gen, a->view->dtype, at, a->stride[j]);
+    }
+}
+
+void tl_cpu_read_b(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef column, LLVMValueRef *out)
+{
+    TlCpuGen *g = x->g;
+    const TlNest *n = x->n->pack[1];
+    TlCpuRow row = {.nest = n};
+    Pack p = {.x = x, .n = n, .v = n->value, .is_b = true, .is_wide = true};
+    for (int j = 0; j < (n->transposed ? 1 : x->nv); j++) {
+        TlCpuAt pos;
+        tl_cpu_at_init(g, &pos, 2, n->lane, n->transposed ? n->width : x->width);
+        pos.row = &row;
+        pos.whole = true;
+        pos.idx[0] = k;
+        pos.idx[1] = tl_cpu_add(g, column, tl_gen_int(&g->gen, (int64_t)j * x->width));
+        if (n->transposed) {
+            transpose_block(&p, &pos, out);
+            fetch_along(&p, k, column);
+            continue;
+        }
+        out[j] = parts_of_lanes(&p, &pos);
+        if (x->per > 1)
+            out[j] = LLVMBuildBitCast(g->b, out[j], tl_gen_vec(x->elem, x->width), "");
+    }
 }

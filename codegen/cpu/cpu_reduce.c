@@ -220,6 +220,21 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
         acc[i] = l.carry[i];
 }
 
+/* The same for a row whose vectors registers hold: without a loop. */
+static void reduce_unrolled(TlCpuGen *g, const Reduction *r, Rows *rows, int64_t from, int64_t to,
+                            LLVMValueRef *acc)
+{
+    LLVMValueRef x[TL_NEST_SUMS];
+    TlCpuAt *at = &rows->at[0];
+    TL_ASSERT(rows->n == 1 && rows->parts == 1, "%u rows of %u parts", rows->n, rows->parts);
+    for (int64_t i = from; i < to; i += at->width) {
+        at->idx[r->axis] = tl_gen_int(&g->gen, i);
+        eval_all(g, r, at, x);
+        combine(g, r, acc, x, acc);
+        fuse(g, r, x[0], acc[0]);
+    }
+}
+
 /* From here on there is one partial result for each row. */
 static void join_parts(TlCpuGen *g, const Reduction *r, Rows *rows, LLVMValueRef *acc)
 {
@@ -291,7 +306,9 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
         from = reduce_inside(g, r, rows, begin, acc);
     width = rows->at[0].width;
     int64_t whole = n / width * width;
-    if (whole > begin)
+    if (r->n->unrolled)
+        reduce_unrolled(g, r, rows, begin, whole, acc);
+    else if (whole > begin)
         reduce_vectors(g, r, rows, !r->bounds.end, from, tl_gen_int(&g->gen, whole), acc);
     join_parts(g, r, rows, acc);
     if (whole < n)

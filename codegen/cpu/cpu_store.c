@@ -78,9 +78,8 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
     tl_cpu_fork_end(g, &f, NULL);
 }
 
-static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
+static void store_one(TlCpuGen *g, TlCpuAt *at, const TlCpuAccess *a)
 {
-    const TlCpuAccess *a = user;
     TlValue *v = a->a->place.value;
     TlType elem = tl_cpu_elem_of(v->type);
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
@@ -93,6 +92,50 @@ static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
     TlCpuBranch branch = tl_cpu_branch(g, ok, true, "then", "join");
     store_plain(g, &elem, s.ptr, x);
     tl_cpu_join(g, branch);
+}
+
+static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    store_one(g, at, user);
+}
+
+/* Vector m of those that n interleaved vectors of w lanes are. */
+static LLVMValueRef interleaved(TlCpuGen *g, const LLVMValueRef *v, int n, int m, int w)
+{
+    LLVMValueRef r = v[0], index[TL_NEST_LANES];
+    for (int k = 1; k < n; k++) {
+        for (int i = 0; i < w; i++) {
+            int at = m * w + i, of = at % n, lane = at / n;
+            int from = of == k ? w + lane : of > k ? 0 : k > 1 ? i : lane;
+            index[i] = of > k ? LLVMGetUndef(g->i32) : LLVMConstInt(g->i32, (unsigned)from, 0);
+        }
+        r = LLVMBuildShuffleVector(g->b, r, v[k], LLVMConstVector(index, (unsigned)w), "");
+    }
+    return r;
+}
+
+/* Elements of several stores, which together lie side by side. */
+static void joined_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    (void)user;
+    const TlNestJoined *j = at->row->nest->joined;
+    LLVMValueRef x[TL_NEST_JOINED];
+    if (!at->whole || at->width == 1) {
+        for (int k = 0; k < j->n; k++)
+            store_one(g, at, tl_cpu_access_of(g, j->store[k]->op));
+        return;
+    }
+    TlType elem = tl_cpu_elem_of(j->store[0]->place.value->type);
+    TlCpuAt first = *at;
+    first.width = 1;
+    LLVMValueRef p = tl_cpu_access_address(g, tl_cpu_access_of(g, j->store[0]->op), &first);
+    for (int k = 0; k < j->n; k++)
+        x[k] = tl_cpu_eval(g, j->store[k]->place.value, at);
+    for (int k = 0; k < j->n; k++) {
+        LLVMValueRef by = tl_gen_int(&g->gen, (int64_t)k * at->width);
+        store_plain(g, &elem, tl_gen_address(&g->gen, elem.dtype, p, by),
+                    interleaved(g, x, j->n, k, at->width));
+    }
 }
 
 /* i1: the product's last chunk has done the store. */
@@ -110,6 +153,6 @@ void tl_cpu_store(TlCpuGen *g, const TlNest *n)
     LLVMValueRef is_done = n->stored_by ? is_stored(g, n->stored_by) : NULL;
     TlCpuAccess *a = tl_cpu_prepare_access(g, n->op);
     TlCpuBranch branch = tl_cpu_branch(g, is_done, false, "store", "stored");
-    tl_cpu_nest(g, n, store_body, a);
+    tl_cpu_nest(g, n, n->joined ? joined_body : store_body, a);
     tl_cpu_join(g, branch);
 }

@@ -1,6 +1,7 @@
 /* Arithmetic on one element type, for scalars and vectors alike, on the CPU and in the threads of
  * a GPU: the meanings of tile IR in terms of LLVM IR, so that every bit agrees with the reference
- * interpreter. f16 and bf16 are widened to f32, computed and rounded once. Nothing traps and
+ * interpreter. f16 and bf16 are widened to f32, computed and rounded once (TlGen.halves: but for
+ * sums and products of f16, which are the same). Nothing traps and
  * nothing calls a library. */
 #include <stdio.h>
 #include <string.h>
@@ -264,6 +265,12 @@ LLVMValueRef tl_gen_multiply_add(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueR
     return g->fn->ring ? ring_op(g, TL_OP_FMA, d, 3, in) : call_like(g, "llvm.fma", in, 3);
 }
 
+/* Of two f16: rounding the result of f32 is the same, as that has over twice the bits. */
+static bool is_sum_or_product(TlOpcode opcode)
+{
+    return opcode == TL_OP_ADD || opcode == TL_OP_SUB || opcode == TL_OP_MUL;
+}
+
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
 {
     TL_ASSERT(op->nin > 0 && op->nout == 1, "%s of %u operands", tl_op_info(op->opcode)->text,
@@ -292,6 +299,8 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
         return sign_op(g, op->opcode, d, in[0]);
     if (d == TL_F32 || d == TL_F64)
         return float_op(g, op, d, in);
+    if (d == TL_F16 && g->halves && is_sum_or_product(op->opcode))
+        return portable_op(g, op->opcode, d, in);
     LLVMValueRef wide[3];
     for (uint32_t i = 0; i < op->nin; i++)
         wide[i] = tl_gen_widen(g, d, in[i]);

@@ -218,6 +218,23 @@ static LLVMValueRef nibble(TlGen *g, LLVMValueRef x)
     return LLVMBuildAnd(g->b, x, like(x, 15), "");
 }
 
+/* 1024 + x is a float of f16 whose lowest bits are x, for x from 0 to 255. One difference, two of
+ * which are an instruction, replaces the conversion and the rounding from f32; what follows is
+ * computed in f16, too, where LLVM makes f32 of a difference of converted numbers. */
+static LLVMValueRef byte_to_half(TlGen *g, TlDtype from, LLVMValueRef x)
+{
+    enum { BITS_OF_1024 = 0x6400 };
+    bool four = tl_dtype_bits(from) == 4;
+    int sign = !tl_is_signed(from) ? 0 : four ? 8 : 0x80;
+    if (four)
+        x = nibble(g, x);
+    if (sign)
+        x = LLVMBuildXor(g->b, x, like(x, sign), "");
+    LLVMValueRef bits = LLVMBuildZExt(g->b, x, g->i16, "");
+    LLVMValueRef h = as_float(g, LLVMBuildOr(g->b, bits, like(bits, BITS_OF_1024), ""), g->f16);
+    return LLVMBuildFSub(g->b, h, LLVMConstReal(g->f16, 1024 + sign), "");
+}
+
 static LLVMValueRef int_to_float(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, bool nosat)
 {
     int w = tl_gen_width_of(x);
@@ -378,6 +395,8 @@ LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int
     if (to == TL_BOOL)
         return LLVMBuildICmp(g->b, LLVMIntNE, x, like(x, 0), "");
     if (tl_is_float(to)) {
+        if (g->halves && to == TL_F16 && LLVMTypeOf(x) == g->i8 && from != TL_BOOL)
+            return byte_to_half(g, from, x);
         if (from == TL_I4 || from == TL_U4)
             x = int_resize(g, from, from == TL_I4 ? TL_I16 : TL_U16, x),
             from = from == TL_I4 ? TL_I16 : TL_U16;

@@ -17,8 +17,7 @@
 #include "codegen/leaf/leaf_expand.h"
 #include "codegen/simt/simt.h"
 #include "codegen/target/host_code.h"
-#include "ir/plan/mma.h"
-#include "passes/analysis/alive.h"
+#include "passes/analysis/registers.h"
 
 static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)
 {
@@ -66,30 +65,17 @@ static uint32_t most_registers(const TlTarget *target, const TlKernelCode *k)
     return n > LEAST_REGISTERS ? n : LEAST_REGISTERS;
 }
 
-/* Words of a thread that hold tiles at the product where most do; 0: there is none. */
-static int64_t words_at_products(TlArena *arena, const TlFn *fn)
-{
-    int64_t most = 0;
-    for (const TlOp *op = fn ? fn->body->first : NULL; op; op = tl_walk_next(op, NULL)) {
-        bool product = op->opcode == TL_OP_DOT_ASYNC || (op->opcode == TL_OP_DOT && tl_mma_of(op));
-        int64_t words = product ? tl_words_alive(fn, arena, op) : 0;
-        most = words > most ? words : most;
-    }
-    return most;
-}
-
 /* Blocks of a multiprocessor that ptxas is to make room for: as many as fit with all registers of a
- * thread, where by the estimate of tiles at products, and the least that is beside them, no more
- * will. It would seek room, and spill: one kernel ended with 32 registers and 7 KB of stores. 0:
- * more may fit. */
+ * thread, where by the estimate, taken for an eighth too high, no more will. It would seek room,
+ * and spill: kernels ended with 32 registers and 7 KB of stores. 0: more may fit. */
 static uint32_t sure_blocks(TlArena *arena, const TlTarget *target, const TlKernelCode *k)
 {
-    enum { FILE_OF_ALL = 64 << 10, EACH = 8, OTHERS = 16 };
-    int64_t words = words_at_products(arena, k->fn), all = target->registers + 1,
-            least = words ? (words + OTHERS + EACH - 1) / EACH * EACH : 0,
-            blocks = FILE_OF_ALL / (all * k->threads);
-    bool sure = least && FILE_OF_ALL / (least * k->threads) <= blocks;
-    return sure ? (uint32_t)blocks : 0;
+    enum { FILE_OF_ALL = 64 << 10, UNIT = 8 };
+    int64_t need =
+        k->fn ? tl_registers_needed(k->fn, tl_axis_info(k->fn, arena), false, arena).registers : 0;
+    int64_t least = (need - need / 8 + UNIT - 1) / UNIT * UNIT, all = target->registers + 1,
+            fit = FILE_OF_ALL / (all * k->threads), blocks = fit ? fit : 1;
+    return least && FILE_OF_ALL / (least * k->threads) <= blocks ? (uint32_t)blocks : 0;
 }
 
 static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, const TlTarget *target,
@@ -243,7 +229,7 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
  * in as many registers as one file has gets no more; then two blocks fit on a compute unit, too. */
 static void limit_to_file(TlLlvm *l, const TlTarget *target, LLVMValueRef f, unsigned words)
 {
-    enum { OTHERS = 40 }; /* addresses, and what LLVM's order takes more */
+    enum { OTHERS = 40 };                          /* addresses, and what LLVM's order takes more */
     static const char LIMIT[] = "amdgpu-num-vgpr"; /* of each of the two files */
     unsigned file = target->family->file;
     if ((unsigned)target->registers > file && words + OTHERS <= file &&

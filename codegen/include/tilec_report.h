@@ -116,6 +116,7 @@ typedef struct tilec_report_loop {
     int64_t less, step;
     uint32_t first, last, stages; /* stages: of its pipeline; 0: it has none */
     tilec_report_work each;
+    uint32_t made; /* 1: it is none of the source, but how an operation is done (`how`) */
 } tilec_report_loop;
 
 /* Instructions of a warp, of one class; where a class is counted by width, of one width. */
@@ -123,8 +124,9 @@ typedef struct tilec_report_mix {
     const char *name;
     uint32_t width; /* bytes of a thread; 0: the class is not counted by width, or it is not told */
     /* in the whole text; on the shortest way round the main loop; on the shortest way to that loop
-     * and from it to the end (without a loop: all) */
-    uint32_t all, trip, rest;
+     * and from it to the end (without a loop: all), apart from what of it is in the innermost loop
+     * around that loop: `around` */
+    uint32_t all, trip, rest, around;
 } tilec_report_mix;
 
 /* The least time that a part of the hardware needs, if nothing else limited: cycles of a
@@ -203,6 +205,7 @@ typedef struct tilec_report_kernel {
                               * where operations and bytes would take equally long */
     uint32_t length;
     uint32_t words; /* the most of `lines` */
+    int registers_estimated; /* that a thread needs, by the compiler's own estimate */
 } tilec_report_kernel;
 
 typedef struct tilec_report {

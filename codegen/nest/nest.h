@@ -28,6 +28,7 @@ enum {
     TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
     TL_NEST_STRIDE = 8,        /* vectors of which a load takes every such element */
     TL_NEST_TRANSPOSED = 16,   /* rows of a block that is transposed in registers */
+    TL_NEST_STRIP = 16,        /* vectors of a home that registers hold */
     TL_NEST_AHEAD = 8,         /* rows between what a product asks for and what it reads */
 };
 
@@ -122,6 +123,19 @@ bool tl_nest_is_contiguous_inside(const TlNestAccess *a, int dim);
 /* Is every s-th element of memory read along it, as the real parts of complex numbers are, or the
  * channels of an image? Then so few vectors that lie side by side have them all. Else 1. */
 int tl_nest_stride(const TlNestAccess *a, int dim);
+/* Stores whose elements together lie side by side: the last one stores all (nest_join.c). */
+typedef struct TlNestJoined {
+    int n;
+    TlNestAccess *store[TL_NEST_JOINED]; /* in program order, as the elements lie */
+} TlNestJoined;
+/* Do rows that are outside read as zeros? */
+static inline bool tl_nest_has_zeros(const TlNestAccess *a)
+{
+    return a->loads && a->place.axes && !a->place.mask && !a->place.other && !a->asks && a->bounds;
+}
+/* NULL: the store is none of those. */
+const TlNestJoined *tl_nest_joined(const struct TlNests *plan, const TlOp *store);
+bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b); /* nest_place.c */
 TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or stored */
 
 /* ---- where tiles live (nest_place.c) ---- */
@@ -139,8 +153,14 @@ typedef enum TlNestWay {
     TL_NEST_EXCHANGES,   /* lanes of one vector change places in pairs */
     TL_NEST_TAKES_ROWS,  /* vectors of other rows, as they are */
     TL_NEST_SHUFFLES,    /* lanes of two neighbouring vectors */
+    TL_NEST_SHIFTS,      /* vectors that begin at any element; at the ends, as SHUFFLES */
     TL_NEST_WAYS
 } TlNestWay;
+/* Does it take what a TlNestWindow says? Then the index of the gather is not computed. */
+static inline bool tl_nest_takes_window(TlNestWay way)
+{
+    return way == TL_NEST_SHUFFLES || way == TL_NEST_SHIFTS;
+}
 typedef struct TlNestPlace {
     TlNestPlaceKind kind;
     int32_t buffer;  /* HOME: index in plan->buffers */
@@ -152,6 +172,7 @@ typedef struct TlNestBuffer {
     uint64_t bytes, offset;
     uint32_t first, last; /* op positions between which it is needed, both included */
     bool small;           /* no part of scratch: a variable of LLVM's, most often in registers */
+    bool plain, short_rows; /* the home of a tile without padding; with rows below a register */
 } TlNestBuffer;
 
 /* ---- gathers that move vectors (nest_move.c) ---- */
@@ -213,6 +234,14 @@ typedef struct TlNestProduct {
     uint64_t tags, zeros, stored;
 } TlNestProduct;
 
+/* How a loop multiplies where what it stores to has few rows: B is not packed. */
+typedef struct TlNestFew {
+    int rows;        /* that C has, at most; 0: never so */
+    const char *why; /* never */
+    int mr, nv;      /* of a block of sums: rows, vectors */
+    int64_t trips;   /* iterations of a chunk, at most */
+} TlNestFew;
+
 /* ---- nests ---- */
 typedef enum TlNestKind {
     TL_NEST_FILL,      /* computes a value into a home */
@@ -265,6 +294,7 @@ typedef struct TlNest {
     int32_t from, home; /* buffers; -1: none */
     TlDtype from_dtype; /* COPY: the elements of `from` */
     bool own; /* FILL: by value's op, although value has a home: this one */
+    bool unrolled; /* made once for each of its positions, without loops */
     /* -- the vector -- */
     int width;
     int tested;        /* lanes where elements are tested */
@@ -275,6 +305,9 @@ typedef struct TlNest {
     uint32_t nvalues;       /* that it computes */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
+    /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
+    bool zero_rows;
+    bool begins;  /* SPLIT: what is inside as a whole may begin behind the first vector */
     TlNestSplit split;
     const char *unsplit; /* why it is not split; NULL: it is, or has nothing to test */
     int64_t end; /* SPLIT, ONE: of what is inside as a whole; -1: known in the run only */
@@ -282,6 +315,7 @@ typedef struct TlNest {
     uint32_t boxed_axes;
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
+    const TlNestJoined *joined; /* those that are stored with it; NULL: none */
     int last_axis;       /* of the store: nothing is after its last along the lanes; -1: not so */
     const TlNestProduct *stored_by; /* may have done it; NULL: nothing */
     bool streams;           /* rows of large arrays pass by the caches */
@@ -324,6 +358,7 @@ typedef struct TlNest {
     int transposed_dim; /* TRANSPOSE: the other dimension of a block */
     TlOp *below;      /* PACK: a load whose later rows are prefetched; NULL: none */
     struct TlNest *pack[2]; /* PRODUCT: A, B */
+    TlNestFew few_rows;     /* PRODUCT */
     bool is_b, cuts;        /* PACK: it is B; it ends where A does, and there it is inside */
     int listed;       /* PRODUCT: addresses of rows that are listed at a time */
     TlNestOperand operand[2]; /* DOT: A, B */
@@ -347,6 +382,7 @@ typedef struct TlNests {
     uint64_t zeroed_bytes;
     TlAxisInfo *axis;
     TlMap access; /* op to TlNestAccess */
+    TlMap joined; /* STORE to TlNestJoined */
     TlMap moves;          /* GATHER to TlNestMove, where it is one */
     TL_VEC(TlNest *) all; /* in the order of control flow; those of an op are neighbours */
     TlMap first;          /* op to the number of its first one */
@@ -369,9 +405,12 @@ TlNest *tl_nest_of(const TlNests *plan, const TlOp *op, uint32_t n);
 /* ---- the passes, in their order ---- */
 void tl_nest_find_accesses(TlNests *plan); /* nest_access.c */
 void tl_nest_find_moves(TlNests *plan);    /* nest_move.c */
+void tl_nest_join_stores(TlNests *plan);   /* nest_join.c */
 void tl_nest_place(TlNests *plan);         /* nest_place.c: places, buffers, products */
 void tl_nest_find_ways(TlNests *plan);     /* nest_way.c */
 /* nest_build.c: nests, with width and split */
+void tl_nest_find_strips(TlNests *plan);  /* nest_strips.c */
+void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
 

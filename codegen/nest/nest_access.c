@@ -146,7 +146,21 @@ static TlValue *without_bound(TlNestAffine *a, TlValue *v)
     return v;
 }
 
-static TlNestAffine find_affine(TlValue *v, bool loads)
+/* Is the sum of its terms so far from the ends of i64 that no position of the tile wraps, nor its
+ * distance from another place in an array? */
+static bool is_moderate(const TlNests *plan, const TlNestAffine *a)
+{
+    const int64_t far = (int64_t)1 << 62;
+    TlWideInt lo = a->offset, hi = a->offset;
+    for (uint32_t i = 0; i < a->nterms; i++) {
+        const TlAxisFacts *f = tl_axis_facts(plan->axis, a->term[i]);
+        lo += a->minus[i] ? -(TlWideInt)f->hi : f->lo;
+        hi += a->minus[i] ? -(TlWideInt)f->lo : f->hi;
+    }
+    return lo >= -far && hi <= far;
+}
+
+static TlNestAffine find_affine(const TlNests *plan, TlValue *v, bool loads)
 {
     TlNestAffine a = {.is = true};
     int iotas = 0;
@@ -154,10 +168,12 @@ static TlNestAffine find_affine(TlValue *v, bool loads)
         tl_in(v->def, 0)->type->dtype == TL_I32)
         v = tl_in(v->def, 0);
     a.dtype = v->type->dtype;
-    if (loads && a.dtype == TL_I32)
+    if (loads && (a.dtype == TL_I32 || a.dtype == TL_I64))
         v = without_bound(&a, without_bound(&a, v));
     bool is = v->type->rank == 1 && (a.dtype == TL_I32 || a.dtype == TL_I64) &&
               add_terms(&a, v, false, &iotas, 0) && iotas == 1;
+    bool is_clamped = a.least || a.most;
+    is &= a.dtype == TL_I32 || !is_clamped || is_moderate(plan, &a);
     return is ? a : (TlNestAffine){.is = false};
 }
 
@@ -187,7 +203,7 @@ static void find_slices(TlNests *plan, TlNestAccess *a)
     for (uint32_t i = 0; may && i < p->naxes; i++) {
         TlNestAffine *f = &a->axis[i].affine;
         if (p->axes[i].kind == TL_AXIS_TILE)
-            *f = find_affine(p->index[i].value, a->loads);
+            *f = find_affine(plan, p->index[i].value, a->loads);
         if (!f->is || tl_nest_is_clamped(&a->axis[i]))
             continue;
         if (!axes) {

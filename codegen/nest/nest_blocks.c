@@ -10,6 +10,7 @@ enum {
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
     FIRST_CACHE = 1 << 15, /* bytes; panels that are larger are asked for ahead */
     FEW_COLUMNS = 16,      /* so few that reading A takes longer than multiplying */
+    FEW_DEPTH = 64,        /* packed rows of B that several blocks find in the first cache */
 };
 
 /* ---- one product ---- */
@@ -209,6 +210,95 @@ static void choose_depth(TlNest *n, int64_t columns)
     n->deepens = p->a_load && p->per == 1 && !p->a_is_whole && !p->a_rows;
 }
 
+/* ---- few rows ---- */
+
+/* Does v rise as the loop's own k does, or stay? */
+static bool rises(const TlValue *v, const TlOp *loop, int depth)
+{
+    const TlOp *op = v->def;
+    TlWideInt n;
+    if (v == loop->regions[0]->args[0] || tl_is_invariant(v, loop))
+        return true;
+    if (!op || depth > 8)
+        return false;
+    if (op->opcode == TL_OP_ADD)
+        return rises(tl_in(op, 0), loop, depth + 1) && rises(tl_in(op, 1), loop, depth + 1);
+    bool scales = op->opcode == TL_OP_MUL || op->opcode == TL_OP_DIV || op->opcode == TL_OP_SHL ||
+                  op->opcode == TL_OP_SHR;
+    return scales && tl_const_int_value(tl_in(op, 1), &n) && n > 0 &&
+           rises(tl_in(op, 0), loop, depth + 1);
+}
+
+/* If what an operand reads is inside in two iterations, is it so in those between? */
+static bool is_inside_between(const TlNest *pack, const TlOp *loop)
+{
+    for (uint32_t i = 0; i < pack->asks.len; i++) {
+        const TlPlace *p = &pack->asks.data[i].access->place;
+        for (uint32_t j = 0; j < p->naxes; j++)
+            if (p->axes[j].kind == TL_AXIS_TILE || !rises(p->index[j].value, loop, 0))
+                return false;
+    }
+    return true;
+}
+
+/* Is something that an iteration reads brought into memory first? */
+static bool fills_homes(const TlNests *plan, const TlOp *loop)
+{
+    for (const TlOp *op = loop->regions[0]->first; op; op = op->next)
+        for (uint32_t i = 0; i < op->nout && op->opcode != TL_OP_DOT; i++)
+            if (plan->place[op->out[i]->id].kind == TL_NEST_HOME)
+                return true;
+    return false;
+}
+
+/* Why B cannot be read as it is multiplied; NULL: it can. */
+static const char *must_pack(const TlNests *plan, const TlNest *n)
+{
+    const TlNestProduct *p = n->product;
+    const TlNest *b = n->pack[1];
+    const int32_t *shape = b->value->type->shape;
+    TlWideInt step;
+    if (!p->store)
+        return "no store says which rows are seen";
+    if (p->ngathered || p->a_rows || p->a_transposed)
+        return "A is listed, or chunks wait";
+    if (!tl_const_int_value(tl_in(p->loop, 2), &step) || step <= 0)
+        return "a step of the run";
+    if (b->split == TL_NEST_TESTED)
+        return b->unsplit ? b->unsplit : "B is tested";
+    if (fills_homes(plan, p->loop))
+        return "an operand has a home";
+    if (shape[1] != n->form.padded[1])
+        return "columns of padding";
+    int rows = b->transposed ? b->transposed * p->per : p->per;
+    bool fits = b->transposed ? b->transposed == n->width : b->width >= n->width;
+    if (!fits || shape[0] % rows)
+        return "vectors of B are not those of the sums";
+    return is_inside_between(b, p->loop) ? NULL : "it is not known where B ends";
+}
+
+/* Packing stores each vector of B and loads it again for each block of rows. Where rows are few, B
+ * is read, transposed and computed for each block instead; how often that pays has been measured.
+ * One form of block is code enough: rows that are not there cost less than memory does. */
+static void choose_few_rows(const TlNests *plan, TlNest *n)
+{
+    TlNestFew *f = &n->few_rows;
+    const TlNest *b = n->pack[1];
+    f->why = must_pack(plan, n);
+    if (f->why)
+        return;
+    f->mr = b->transposed ? 4 : 2;
+    f->nv = b->transposed ? 1 : 2 * n->nv; /* a block that is transposed takes registers, too */
+    while (n->form.padded[1] % ((int64_t)f->nv * n->width))
+        f->nv--;
+    f->rows = f->mr * (!b->transposed || n->product->flips ? 2 : n->product->b_load ? 4 : 1);
+    int64_t k = tl_in(n->product->dot, 1)->type->shape[0] / n->product->per;
+    f->trips = n->product->a_bytes ? n->product->trips
+               : b->transposed     ? INT32_MAX
+               : k < FEW_DEPTH     ? FEW_DEPTH / k
+                                   : 1;
+}
+
 /* Are the columns that the program stores known before the run? */
 static bool knows_columns(const TlNests *plan, const TlNestProduct *p)
 {
@@ -238,11 +328,12 @@ void tl_nest_build_product(TlNests *plan, const TlNestProduct *p)
     n->fetches = does_fetch(p, n->panel);
     n->narrow_fetches = does_fetch(p, n->width);
     choose_depth(n, columns);
-    int64_t bytes = n->panel * p->depth * tl_dtype_bytes(p->dtype) *
-                    (p->ngathered ? TL_NEST_GATHERED : 1);
+    int64_t bytes =
+        n->panel * p->depth * tl_dtype_bytes(p->dtype) * (p->ngathered ? TL_NEST_GATHERED : 1);
     n->group = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
     if (p->a_rows)
         n->listed = tl_nest_fit_width(p->a_rows->type->shape[0], plan->m.vector_bytes / 8);
     n->pack[1] = build_pack(plan, n, true);
     n->pack[0] = p->a_bytes ? build_pack(plan, n, false) : NULL;
+    choose_few_rows(plan, n);
 }

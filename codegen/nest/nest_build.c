@@ -5,9 +5,37 @@
 
 /* ---- ops ---- */
 
+/* Vectors of all values, interleaved; at the ends, each element by itself. */
+static void build_joined(TlNests *plan, const TlNestJoined *j)
+{
+    TlNestAccess *last = j->store[j->n - 1];
+    TlNest *n = tl_nest_new(plan, TL_NEST_STORE, last->op, last->place.value->type);
+    int lane = n->form.lane, limit = plan->m.vector_bytes / (int)tl_gen_elem_bytes(&n->type);
+    n->value = last->place.value;
+    n->joined = j;
+    n->limit = "a register";
+    for (int k = 0; k < j->n; k++)
+        limit = tl_nest_width(plan, j->store[k]->place.value, limit, false, &n->limit);
+    n->width = tl_nest_fit_width(n->form.padded[lane], limit);
+    tl_nest_ask_store(plan, n, last, lane);
+    for (int k = 0; k < j->n; k++) {
+        if (j->store[k] != last)
+            tl_nest_ask_access(plan, n, j->store[k], lane);
+        tl_nest_ask_value(plan, n, j->store[k]->place.value, lane, false);
+    }
+    tl_nest_split(plan, n, n->form.extent[lane], n->width);
+    n->tested = 1;
+}
+
 static void build_store(TlNests *plan, TlOp *op)
 {
     TlNestAccess *a = tl_map_get_ptr(&plan->access, op);
+    const TlNestJoined *j = tl_nest_joined(plan, op);
+    if (j) {
+        if (j->store[j->n - 1]->op == op)
+            build_joined(plan, j);
+        return;
+    }
     TlValue *v = a->place.value;
     TlNest *n = tl_nest_new(plan, TL_NEST_STORE, op, v->type);
     n->value = v;
@@ -130,6 +158,8 @@ static void build_reduce(TlNests *plan, TlOp *op)
 {
     int64_t at;
     TlValue *from = tl_picked_from(op, &at);
+    if (from && plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL)
+        return;
     if (from)
         build_picked(plan, op, from, at);
     else if (!tl_map_get(&plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done already */
@@ -233,15 +263,18 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     TlNests *plan = TL_NEW(arena, TlNests);
     *plan = (TlNests){.fn = fn, .arena = arena, .m = *m, .check = check};
     TlMap *maps[] = {&plan->extra,  &plan->products, &plan->fused,
-                     &plan->access, &plan->moves,    &plan->first};
+                     &plan->access, &plan->joined,   &plan->moves,    &plan->first};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], arena);
     plan->axis = tl_axis_info(fn, arena);
     tl_nest_find_accesses(plan);
     tl_nest_find_moves(plan);
+    tl_nest_join_stores(plan);
     tl_nest_place(plan);
     tl_nest_find_ways(plan);
     build_block(plan, fn->body);
+    tl_nest_find_strips(plan);
+    tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);
     TlSbuf fault;

@@ -3,10 +3,15 @@
  *
  * Masks cost more than the work of many kernels, and most tiles are inside as a whole. So a nest
  * is split in two along its lane dimension: from 0 to an end that is computed before it, accesses
- * are plain; from there on, they are tested. Along the other dimensions all loads must be inside
- * as a whole; otherwise the end is 0. A nest that stores visits only positions at which its store
- * is inside, starting with the first one along the lanes. */
+ * are plain; from there on, they are tested. A nest that fills or stores may begin to be inside
+ * behind the first vector: what is before that is tested, too. Along the other dimensions all loads
+ * must be inside as a whole; otherwise the end is 0. A stencil's taps, of which some row is often
+ * outside, read zeros for that one. Bounds of an index tile keep it inside there,
+ * and along the lanes they are tests, as those of the array. A nest that stores visits only
+ * positions at which its store is inside, starting with the first one along the lanes. */
 #include "codegen/nest/nest.h"
+#include "passes/analysis/facts.h"
+#include "passes/analysis/picked.h"
 
 enum { ALL = INT32_MAX };   /* as an end: everything is inside */
 
@@ -85,6 +90,12 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlM
         add_access(plan, n, tl_map_get_ptr(&plan->access, op), lane, seen);
         return;
     }
+    int64_t at;
+    TlValue *picked = tl_picked_from(op, &at);
+    if (picked) {
+        add_value(plan, n, picked, lane < 0 ? -1 : lane + (axis <= lane), seen);
+        return;
+    }
     bool same = true; /* the operand has the lanes, too, or is the same in all of them */
     TlNestWay way = plan->place[op->out[0]->id].way;
     if (op->opcode == TL_OP_BROADCAST)
@@ -97,7 +108,7 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlM
         same = tl_op_info(op->opcode)->flags & F_ELEM;
     n->differs |= !same && op->opcode != TL_OP_CONST && lane >= 0;
     same |= way == TL_NEST_TAKES_ROWS && lane == tl_nest_form(op->out[0]->type).lane;
-    for (uint32_t i = 0; i < (way == TL_NEST_SHUFFLES ? 1 : op->nin); i++)
+    for (uint32_t i = 0; i < (tl_nest_takes_window(way) ? 1 : op->nin); i++)
         add_value(plan, n, tl_in(op, i), same ? lane : -1, seen);
 }
 
@@ -111,6 +122,50 @@ static void add_value(TlNests *plan, TlNest *n, TlValue *v, int lane, TlMap *see
     tl_map_put(seen, key, 1);
     if (++n->nvalues <= TL_NEST_MOST_VALUES)
         add_operands(plan, n, v->def, lane, seen);
+}
+
+/* Is v some place, and a number back from there? */
+static bool is_back(const TlValue *v)
+{
+    TlWideInt n;
+    while (v->def && v->def->opcode == TL_OP_CAST)
+        v = tl_in(v->def, 0);
+    const TlOp *op = v->def;
+    for (uint32_t i = 0; op && op->opcode == TL_OP_ADD && i < 2; i++)
+        if (tl_const_int_value(tl_in(op, i), &n) && n < 0)
+            return true;
+    return op && op->opcode == TL_OP_SUB;
+}
+
+/* May the first element of a load along the lanes well be outside, and others inside? */
+static bool may_begin_later(const TlNestAsk *ask)
+{
+    const TlNestAccess *a = ask->access;
+    for (uint32_t i = 0; a->loads && i < a->place.naxes; i++)
+        if (a->axis[i].dim == ask->lane &&
+            (tl_nest_is_clamped(&a->axis[i]) ||
+             (a->axis[i].may_be_below && is_back(a->place.index[i].value))))
+            return true;
+    return false;
+}
+
+/* Is it a stencil, of which some taps are often outside by a row? It loads several rows of an
+ * array. */
+static bool has_taps(const TlNests *plan, const TlNest *n)
+{
+    enum { TAPS = 4 };
+    int taps = 0, param = -1;
+    for (uint32_t i = 0; i < n->asks.len; i++) {
+        const TlNestAccess *a = n->asks.data[i].access;
+        bool has_rows = false;
+        for (uint32_t k = 0; k < a->place.naxes; k++)
+            has_rows |= a->axis[k].dim != n->asks.data[i].lane && !a->axis[k].is_known;
+        if (!has_rows || n->asks.data[i].lane < 0 || !tl_nest_has_zeros(a))
+            continue;
+        param = taps ? param : a->param;
+        taps += a->param == param;
+    }
+    return taps >= TAPS && !plan->check && (n->kind == TL_NEST_FILL || n->kind == TL_NEST_STORE);
 }
 
 void tl_nest_ask_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
@@ -162,6 +217,11 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
     }
     if (n->end >= 0)
         n->end = (n->end < extent ? n->end : extent) & -(int64_t)step;
+    n->zero_rows = n->end < 0 && has_taps(plan, n);
+    bool reduces = n->kind != TL_NEST_FILL && n->kind != TL_NEST_STORE;
+    for (uint32_t i = 0; i < n->asks.len && !reduces && n->end < 0; i++)
+        n->begins |= may_begin_later(&n->asks.data[i]);
     bool is_one = n->width > 1 && n->width == n->form.padded[n->form.lane] && n->end < 0;
     n->split = is_one ? TL_NEST_ONE : TL_NEST_SPLIT;
+    n->begins &= !is_one;
 }

@@ -3,7 +3,7 @@
  *
  * Along another axis than the lanes', a gather takes whole vectors of other rows, whatever its
  * index. Along the lanes, where the elements of a vector lie side by side in the operand, it takes
- * them from two neighbouring vectors by one shuffle. */
+ * them as they lie in memory, or from two neighbouring vectors by one shuffle (nest_way.c). */
 #include "codegen/nest/nest.h"
 #include "ir/interp/interp.h"
 

@@ -21,8 +21,8 @@
  *   6. intervals  from the first write to the last read of each home; reads of outer values in a
  *                 loop count until its end
  *   7. products   buffers of loops that sum products (cpu_matmul.c)
- *   8. offsets    first fit; homes of a vector or two are variables, which LLVM keeps in
- *                 registers */
+ *   8. offsets    first fit, once strips are found (nest_strips.c); homes of a vector or two are
+ *                 variables, which LLVM keeps in registers */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ typedef struct Placer {
 
 /* ---- aliasing ---- */
 
-static bool may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
+bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
 {
     int p = tl_base_param(a), q = tl_base_param(b);
     if (p < 0 || q < 0 || p == q)
@@ -169,6 +169,21 @@ static bool may_read_again(const TlFn *fn, const TlOp *load)
     return lane >= 0 && tl_nest_is_dense(fn, &p, lane);
 }
 
+/* Does an op that picks an element of each row find those of a vector side by side, or every few
+ * elements apart in vectors that are (split)? */
+static bool picks_vectors(const Placer *p, const TlOp *op)
+{
+    int64_t at;
+    const TlValue *from = op->out[0]->type->rank ? tl_picked_from(op, &at) : NULL;
+    if (!from || p->plan->check)
+        return false;
+    if (tl_nest_form(from->type).lane != tl_attr_int(op, TL_ATTR_AXIS, 0))
+        return true;
+    while (from->def && from->def->nin == 1 && tl_op_info(from->def->opcode)->flags & F_ELEM)
+        from = tl_in(from->def, 0);
+    return from->def && from->def->opcode == TL_OP_RESHAPE && tl_nest_parts(from->def);
+}
+
 /* The work of computing an element of the op's result where it is needed; NEVER: it has a home. */
 static int op_cost(const Placer *p, const TlOp *op)
 {
@@ -181,6 +196,8 @@ static int op_cost(const Placer *p, const TlOp *op)
         return may_read_again(p->fn, op) ? 1 : COSTLY;
     if (op->opcode == TL_OP_INSIDE)
         return 3;
+    if (op->opcode == TL_OP_REDUCE)
+        return picks_vectors(p, op) ? 1 : NEVER;
     if (op->opcode == TL_OP_GATHER)
         return CHEAP + 1;
     bool renames = (flags & F_VIEWLIKE) || op->opcode == TL_OP_CONVERT;
@@ -240,7 +257,7 @@ static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_pla
                     return true;
         return op->nregions == 0;
     }
-    if (!may_alias(p->fn, tl_in(op, 0), tl_in(load, 0)))
+    if (!tl_nest_may_alias(p->fn, tl_in(op, 0), tl_in(load, 0)))
         return false;
     return !(in_place_ok && same_place(op, load));
 }
@@ -380,7 +397,8 @@ static bool is_read_by_elements(const Placer *p, const TlValue *v)
         TlOpcode o = u->user->opcode;
         if (u->user->block != v->def->block)
             return false;
-        if (o == TL_OP_EXPAND || o == TL_OP_BROADCAST) {
+        bool parts = o == TL_OP_RESHAPE && !p->plan->check && tl_nest_parts(u->user);
+        if (o == TL_OP_EXPAND || o == TL_OP_BROADCAST || parts) {
             if ((o == TL_OP_BROADCAST && !tl_nest_keeps_lanes(u->user)) ||
                 !is_read_by_elements(p, u->user->out[0]))
                 return false;
@@ -410,7 +428,8 @@ static TlOp *root_of_use(Placer *p, const TlUse *use)
     if (op->nout == 1 && op->out[0]->type->kind == TL_TILE && op->out[0]->type->rank > 0 &&
         p->plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL)
         return p->root[op->out[0]->id];
-    return op;
+    const TlNestJoined *j = tl_nest_joined(p->plan, op);
+    return j ? j->store[j->n - 1]->op : op;
 }
 
 /* The one op in whose loop nest v can be computed, or NULL: *why. */
@@ -725,7 +744,11 @@ static int32_t home_buffer(Placer *p, const TlType *type, uint32_t first, uint32
 {
     uint64_t bytes = (uint64_t)tl_nest_form(type).elems * tl_gen_elem_bytes(type);
     int32_t b = new_buffer(p, bytes, first, last);
-    p->plan->buffers.data[b].small = is_small(p, type);
+    TlNestForm f = tl_nest_form(type);
+    TlNestBuffer *new = &p->plan->buffers.data[b];
+    new->small = is_small(p, type);
+    new->plain = f.rank && f.padded[f.lane] == f.extent[f.lane];
+    new->short_rows = tl_nest_has_short_rows(&p->plan->m, type);
     return b;
 }
 
@@ -936,9 +959,10 @@ static uint64_t first_fit(const TlNests *plan, uint32_t k, const TlNestBuffer **
     return at;
 }
 
-static void assign_offsets(TlNests *plan, TlArena *arena)
+void tl_nest_assign_offsets(TlNests *plan)
 {
-    const TlNestBuffer **others = TL_NEW_ARRAY(arena, const TlNestBuffer *, plan->buffers.len + 1);
+    const TlNestBuffer **others =
+        TL_NEW_ARRAY(plan->arena, const TlNestBuffer *, plan->buffers.len + 1);
     plan->scratch_bytes = plan->zeroed_bytes;
     for (uint32_t k = 0; k < plan->buffers.len; k++) {
         TlNestBuffer *b = &plan->buffers.data[k];
@@ -976,5 +1000,4 @@ void tl_nest_place(TlNests *plan)
     find_reads(&p);
     place_homes(&p);
     place_products(&p);
-    assign_offsets(p.plan, arena);
 }

@@ -186,6 +186,8 @@ void tl_nest_prefetch(TlNests *plan)
                                                                          n->kind == TL_NEST_STORE ||
                                                                          n->kind == TL_NEST_COUNT);
         bool nested = is_nested(n->op);
+        if (n->unrolled)
+            continue;
         if (n->kind == TL_NEST_COUNT || (notes && n->kind == TL_NEST_REDUCE && has_whole_part(n)))
             find_fetch(&r, n);
         if (notes && !nested && has_whole_part(n))

@@ -104,6 +104,8 @@ static void put_store(Print *p, const TlNest *n)
 {
     if (n->kind != TL_NEST_STORE)
         return;
+    if (n->joined)
+        tl_sbuf_putf(p->out, ", %d stores interleaved", n->joined->n);
     put_flag(p, n->stored_by, "may be done by the product");
     put_flag(p, n->streams, n->streams_wide ? "streams, by registers" : "streams");
     if (n->unstreamed)
@@ -134,6 +136,16 @@ static void put_reduction(Print *p, const TlNest *n)
         tl_sbuf_puts(p->out, ", filling ");
         tl_print_value(p->p, p->out, n->fill);
     }
+}
+
+static void put_few_rows(Print *p, const TlNestFew *f)
+{
+    if (!f->rows) {
+        tl_sbuf_putf(p->out, ", B is packed for few rows, too (%s)", f->why);
+        return;
+    }
+    tl_sbuf_putf(p->out, ", B is not packed for up to %d rows: blocks of %d rows and %d vectors",
+                 f->rows, f->mr, f->nv);
 }
 
 static void put_product(Print *p, const TlNest *n)
@@ -174,6 +186,7 @@ static void put_product(Print *p, const TlNest *n)
                      (long long)n->few);
     put_flag(p, n->fetches, "rows of B asked for ahead");
     put_flag(p, n->narrow && n->narrow_fetches, "those of narrow panels, too");
+    put_few_rows(p, &n->few_rows);
 }
 
 static void put_nest(Print *p, const TlNest *n)
@@ -185,6 +198,9 @@ static void put_nest(Print *p, const TlNest *n)
     put_home(p, n->value || n->from >= 0 ? " into " : "into ", n->home);
     put_vector(p, n);
     put_split(p, n);
+    put_flag(p, n->zero_rows, "zeros for rows outside");
+    put_flag(p, n->begins, "tested before it, too");
+    put_flag(p, n->unrolled, "unrolled");
     put_store(p, n);
     put_prefetch(p, n);
     put_reduction(p, n);
@@ -222,7 +238,8 @@ static void put_place(Print *p, const TlValue *v)
         [TL_NEST_GATHERS] = "lane by lane",
         [TL_NEST_EXCHANGES] = "exchanges lanes",
         [TL_NEST_TAKES_ROWS] = "vectors of other rows",
-        [TL_NEST_SHUFFLES] = "lanes of two vectors"};
+        [TL_NEST_SHUFFLES] = "lanes of two vectors",
+        [TL_NEST_SHIFTS] = "vectors that begin at any lane"};
     TlNestPlace x = p->plan->place[v->id];
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return;

@@ -39,6 +39,8 @@ static const char *why_not(const TlNest *n, const char *const *cached)
     int64_t bytes = (int64_t)tl_gen_elem_bytes(&n->type);
     if (!tl_nest_is_split(n))
         return "no part of it is inside as a whole";
+    if (n->unrolled)
+        return "it is stored from registers";
     if (n->stored_by)
         return "what a product has not stored is at edges";
     if (!a->place.axes || a->param < 0 || a->asks)

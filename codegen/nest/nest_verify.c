@@ -4,16 +4,13 @@
 
 #include <string.h>
 
-enum { SMALL_VECTORS = 2 };
-
 /* ---- homes ---- */
 
 static const char *check_buffers(const TlNests *plan)
 {
     for (uint32_t i = 0; i < plan->buffers.len; i++) {
         const TlNestBuffer *b = &plan->buffers.data[i];
-        if (b->small && b->bytes > SMALL_VECTORS * (uint64_t)plan->m.vector_bytes &&
-            b->bytes > 64) /* sizes are multiples of a cache line */
+        if (b->small && b->bytes > TL_NEST_STRIP * (uint64_t)plan->m.vector_bytes)
             return "a home in registers is too large";
         if (b->small)
             continue;
@@ -100,6 +97,8 @@ static const char *check_store(const TlNests *plan, const TlNest *n)
 {
     if ((n->kind == TL_NEST_STORE) != (n->store != NULL))
         return "a store without its access";
+    if (n->unrolled && (n->streams || n->next.len))
+        return "streams or prefetches rows, and has none";
     if (n->streams && (n->kind != TL_NEST_STORE || !tl_nest_is_split(n) || !plan->streams))
         return "streams without whole vectors";
     if (n->streams &&
@@ -180,6 +179,10 @@ static const char *check_product(const TlNest *n)
         return "panels do not divide the columns";
     if (!n->pack[1] || (!n->pack[0] && !n->product->a_load))
         return "an operand is not packed";
+    const TlNestFew *f = &n->few_rows;
+    if (f->rows && ((f->mr + 1) * f->nv > TL_NEST_ACCUMULATORS ||
+                    n->form.padded[1] % ((int64_t)f->nv * n->width)))
+        return "a block of few rows is too large, or does not divide the columns";
     return n->pack[1]->width > 1 && n->pack[1]->lane == 1 && n->panel % n->pack[1]->width
                ? "vectors of B go on from panel to panel"
                : NULL;

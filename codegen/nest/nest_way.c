@@ -37,6 +37,54 @@ static TlValue *partner_of(const TlValue *index, int d)
     return NULL;
 }
 
+/* Is a home so large that, when it is read, most stores to it have come to the cache? A load across
+ * two of those that have not waits for both. */
+static bool is_settled(const TlNests *plan, int32_t home)
+{
+    enum { STORES = 32 }; /* as many as may wait, where something is computed for each */
+    return plan->buffers.data[home].bytes > STORES * (uint64_t)plan->m.vector_bytes;
+}
+
+/* Can vectors of v, along d, begin at any of its elements? They are in memory, or are computed from
+ * what is. */
+static bool may_begin_anywhere(const TlNests *plan, const TlValue *v, int d, int depth)
+{
+    enum { MOST_DEPTH = 16 };
+    const TlNestPlace *place = &plan->place[v->id];
+    if (v->type->rank == 0)
+        return true;
+    if (place->kind == TL_NEST_HOME)
+        return is_settled(plan, place->buffer) && tl_nest_form(v->type).lane == d;
+    const TlOp *op = v->def;
+    if (!op || depth > MOST_DEPTH)
+        return false;
+    if (op->opcode == TL_OP_LOAD) {
+        const TlNestAccess *a = tl_map_get_ptr(&plan->access, op);
+        return !a->asks && !a->place.mask && tl_nest_is_contiguous(a, d);
+    }
+    if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA)
+        return true;
+    if (op->opcode == TL_OP_BROADCAST)
+        return tl_in(op, 0)->type->rank == 0;
+    bool is_elementwise = tl_op_info(op->opcode)->flags & F_ELEM || op->opcode == TL_OP_CONVERT;
+    for (uint32_t i = 0; is_elementwise && i < op->nin; i++)
+        if (!may_begin_anywhere(plan, tl_in(op, i), d, depth + 1))
+            return false;
+    return is_elementwise;
+}
+
+static TlNestWay way_of_gather(const TlNests *plan, const TlOp *op, const TlValue *partner)
+{
+    int lane = tl_nest_form(op->out[0]->type).lane;
+    const TlNestMove *m = tl_nest_move_of(plan, op, lane);
+    if (!m)
+        return partner ? TL_NEST_EXCHANGES : TL_NEST_GATHERS;
+    if (m->rows)
+        return TL_NEST_TAKES_ROWS;
+    bool shifts = !plan->check && may_begin_anywhere(plan, tl_in(op, 0), lane, 0);
+    return shifts ? TL_NEST_SHIFTS : TL_NEST_SHUFFLES;
+}
+
 /* ---- reshapes ---- */
 
 static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
@@ -59,11 +107,8 @@ void tl_nest_find_ways(TlNests *plan)
             place->way = way_of_reshape(plan, op);
         if (op->opcode != TL_OP_GATHER)
             continue;
-        const TlNestMove *m = tl_nest_move_of(plan, op, tl_nest_form(op->out[0]->type).lane);
         place->partner = partner_of(tl_in(op, 1), (int)tl_attr_int(op, TL_ATTR_AXIS, 0));
-        place->way = m                ? m->rows ? TL_NEST_TAKES_ROWS : TL_NEST_SHUFFLES
-                     : place->partner ? TL_NEST_EXCHANGES
-                                      : TL_NEST_GATHERS;
+        place->way = way_of_gather(plan, op, place->partner);
     }
 }
 

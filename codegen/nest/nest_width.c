@@ -67,7 +67,7 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
         return limit;
     if (bytes < 4 || !plan->m.gathers || (!is_view && !a->place.base->type->ptr))
         return at_most(limit, 1, "elements apart, without an instruction", why);
-    return at_most(limit, plan->m.vector_bytes / 8, "a register of addresses", why);
+    return at_most(limit, lanes, "elements apart", why); /* short ones by two instructions */
 }
 
 int tl_nest_tested_width(const TlNests *plan, int width)
@@ -142,7 +142,7 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlM
     if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
         return limit; /* the operand is evaluated one element at a time */
     /* the index of a gather that shuffles is not computed */
-    bool shuffles = plan->place[v->id].way == TL_NEST_SHUFFLES && !plan->check;
+    bool shuffles = tl_nest_takes_window(plan->place[v->id].way) && !plan->check;
     for (uint32_t i = 0; i < (shuffles ? 1 : v->def->nin) && limit > 1; i++)
         limit = chain_width(plan, tl_in(v->def, i), limit, false, seen, why);
     return limit;

@@ -9,11 +9,13 @@
 #include "codegen/report/occupancy.h"
 #include "codegen/report/usage.h"
 #include "ir/plan/mma.h"
+#include "ir/plan/table_plan.h"
 #include "ir/remark.h"
 #include "passes/analysis/buffer_use.h"
 #include "passes/analysis/cluster.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/producer.h"
+#include "passes/analysis/registers.h"
 #include "passes/analysis/variants.h"
 #include "passes/simplify/bounds.h"
 
@@ -92,8 +94,8 @@ static const char *extent_of_param(const TlExplain *e, const TlDim *d)
 
 const char *tl_explain_extent(const TlExplain *e, const TlValue *view, uint32_t axis)
 {
-    TL_ASSERT(view->type->kind == TL_VIEW && axis < view->type->rank,
-              "axis %u of value %u", axis, view->id);
+    TL_ASSERT(view->type->kind == TL_VIEW && axis < view->type->rank, "axis %u of value %u", axis,
+              view->id);
     const TlKernelInfo *info = e->fn->info;
     if (view->def || !info || view->index >= info->params.len)
         return "its extent";
@@ -345,6 +347,8 @@ static void explain_registers(TlExplain *e, const Tools *t)
     k->reloaded = u.reloaded;
     k->spilled_scalars = u.spilled_scalars;
     k->private_bytes = u.private_bytes;
+    k->registers_estimated =
+        tl_registers_needed(e->fn, e->axis, e->target->family->by_llvm, e->scratch).registers;
 }
 
 static void explain_instructions(TlExplain *e, const Tools *t)
@@ -529,7 +533,7 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
                      ahead, ahead == 1 ? "" : "s", slots);
     else if (is_consumer(loop))
         tl_sbuf_putf(s, "; reads what other warps bring by bulk copies%s",
-                       holds(loop, is_turn) ? "; warpgroups take turns" : "");
+                     holds(loop, is_turn) ? "; warpgroups take turns" : "");
     else if (slots > 1)
         tl_sbuf_putf(s, "; loads into registers, %d slots of shared memory", slots);
     else
@@ -557,8 +561,9 @@ static bool is_copy(const TlOp *op)
 static void say_stages_asked(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop, int64_t stages)
 {
     enum { MOST_BY_LOADS = 3 }; /* stages, where no copy is asynchronous */
-    int64_t hint = tl_attr_int(loop, TL_ATTR_PIPELINE, 0),
-            asked = hint > 0 ? hint : info ? info->stages : 0;
+    int64_t hint = tl_attr_int(loop, TL_ATTR_PIPELINE, 0), asked = hint > 0 ? hint
+                                                                   : info   ? info->stages
+                                                                            : 0;
     if (asked <= stages)
         return;
     bool by_loads = !holds(loop, is_copy) && stages == MOST_BY_LOADS;
@@ -621,10 +626,54 @@ static const char *loop_text(const TlExplain *e, const TlOp *loop)
     return s.text;
 }
 
+/* ---- loops that the lowering makes ---- */
+
+/* Of a table that goes through shared memory in several rounds, and of bins that each count the
+ * values of a round. They stand behind the loops of the source, so that these keep their
+ * numbers. */
+typedef TL_VEC(tilec_report_loop) LoopRows;
+
+static int made_loop(TlExplain *e, const TlOp *op, tilec_report_loop row, LoopRows *all)
+{
+    TL_ASSERT(row.trips > 0 && row.outer < (int)all->len, "a loop of %lld trips",
+              (long long)row.trips);
+    row.position = tl_explain_position(e, op->loc);
+    row.first = tl_position_of(&e->order, op).first;
+    row.last = tl_position_of(&e->order, op).last;
+    row.loops = row.outer < 0 ? 0 : all->data[row.outer].loops + 1;
+    row.made = 1;
+    tl_vec_push(e->out, all, row);
+    tl_vec_push(e->scratch, &e->made, op);
+    return (int)all->len - 1;
+}
+
+static void explain_made(TlExplain *e, const TlOp *op, LoopRows *all)
+{
+    if (op->opcode != TL_OP_GATHER && op->opcode != TL_OP_REGROUP &&
+        op->opcode != TL_OP_HISTOGRAM)
+        return;
+    TlTablePlan p = tl_table_plan(op);
+    int outer = tl_explain_loop(e, op);
+    if (p.nrounds > 1)
+        outer = made_loop(e, op,
+                          (tilec_report_loop){.trips = p.nrounds, .outer = outer,
+                                              .how = "made for the operation: rounds of a table "
+                                                     "that shared memory does not hold at once"},
+                          all);
+    if (op->opcode != TL_OP_HISTOGRAM || p.adds)
+        return;
+    uint64_t compared = (uint64_t)p.counted_at_once * (uint64_t)op->out[0]->type->shape[0];
+    made_loop(e, op,
+              (tilec_report_loop){.trips = (p.count + p.counted_at_once - 1) / p.counted_at_once,
+                                  .outer = outer, .each.flops = compared,
+                                  .how = "made for the operation: each bin counts the values"},
+              all);
+}
+
 static void explain_loops(TlExplain *e)
 {
-    TL_VEC(tilec_report_loop) all = {0};
-    e->loops.len = 0;
+    LoopRows all = {0};
+    e->loops.len = e->made.len = 0;
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         TlWideInt trips;
         if (!tl_is_loop(op))
@@ -643,6 +692,8 @@ static void explain_loops(TlExplain *e)
         tl_vec_push(e->out, &all, row);
         tl_vec_push(e->scratch, &e->loops, op);
     }
+    for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL))
+        explain_made(e, op, &all);
     e->k->loops = e->loop_rows = all.data;
     e->k->nloops = all.len;
 }

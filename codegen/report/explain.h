@@ -28,6 +28,7 @@ typedef struct TlExplain {
     bool is_checked;        /* compiled with --check */
     tilec_report_kernel *k; /* being filled */
     TL_VEC(const TlOp *) loops; /* as k->loops has them, */
+    TL_VEC(const TlOp *) made;  /* and behind them those that the lowering makes for these ops */
     tilec_report_loop *loop_rows; /* which are these */
     TlPositions order;
     TlMap buffers; /* op to its number in k->buffers */

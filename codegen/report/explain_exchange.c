@@ -8,6 +8,7 @@
 #include "ir/plan/banks.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/dot_plan.h"
+#include "ir/plan/layout_rules.h"
 #include "ir/plan/reduce_plan.h"
 #include "ir/plan/scan_plan.h"
 #include "ir/plan/shared_plan.h"
@@ -15,6 +16,8 @@
 #include "ir/plan/table_plan.h"
 #include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/cluster.h"
+#include "passes/layout/turn_dot.h"
+#include "passes/layout/warpgroup_fault.h"
 
 enum { WORD = 4 };
 
@@ -277,12 +280,33 @@ static int64_t instructions_of(const TlOp *op, const TlMma *mma)
     return tl_layout_registers(acc->layout) / (each ? each : 1) * ((k + mma->k - 1) / mma->k);
 }
 
+/* Of a product that each warp does for itself, where warpgroups could. */
+static const char *why_no_warpgroup(const TlExplain *e, const TlOp *op, const TlMma *mma)
+{
+    if (!(e->target->can & TL_CAN_WARPGROUP))
+        return "";
+    if (!mma)
+        return tl_warpgroup_fault_text(TL_WARPGROUP_TYPES);
+    int warps = tl_block_warps(op->block);
+    const TlMma *turned = tl_turned_mma(mma);
+    TlDotShape shape = tl_dot_shape(op, mma, warps, false),
+               other = tl_dot_shape(op, turned ? turned : mma, warps, true);
+    TlWarpgroupFault fault = tl_warpgroup_fault(e->axis, op, &shape),
+                     of_other = tl_warpgroup_fault(e->axis, op, &other);
+    const char *why = tl_warpgroup_fault_text(fault ? fault : TL_WARPGROUP_ROOM);
+    if (fault != TL_WARPGROUP_ROWS)
+        return why;
+    return tl_format(e->out, "%s; of the transposed operands': %s", why,
+                     of_other ? tl_warpgroup_fault_text(of_other) : "it would cost more");
+}
+
 static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     const TlMma *mma = tl_mma_of(op);
     const TlType *a = tl_in(op, 0)->type;
     x->macs = (uint64_t)tl_type_elems(op->out[0]->type) * (uint64_t)a->shape[a->rank - 1];
     x->matrix_bits = mma ? tl_dtype_bits(a->dtype) : 0;
+    x->why = why_no_warpgroup(e, op, mma);
     if (!mma) {
         explain_multiply_add(e, op, x);
         return;
@@ -513,11 +537,23 @@ static void explain_counting(const TlOp *op, const TlTablePlan *p, tilec_report_
     add_table_reads(op, p, p->weight_bytes, x);
 }
 
+/* Zeros of spare words: a warp's are neighbours. */
+static void add_spare_zeros(const TlTablePlan *p, int lanes, tilec_report_exchange *x)
+{
+    uint32_t at[MOST_LANES];
+    TL_ASSERT(0 < lanes && lanes <= MOST_LANES, "a warp of %d lanes", lanes);
+    for (int k = 0; k < lanes; k++)
+        at[k] = (uint32_t)k * p->elem_bytes;
+    uint64_t all = lanes == MOST_LANES ? UINT64_MAX : ((uint64_t)1 << lanes) - 1;
+    add_banks(x, tl_banks_count(at, lanes, all, p->elem_bytes), p->nrounds);
+}
+
 /* Zeros and results; which bins a warp adds to at once is not known. */
 static void explain_adding(const TlOp *op, const TlTablePlan *p, tilec_report_exchange *x)
 {
     const TlType *bins = op->out[0]->type;
     add_table_accesses(bins, p, p->elem_bytes, p->vec_bits, false, x);
+    add_spare_zeros(p, 1 << lane_bits_of(op), x);
     for (uint32_t i = 0; i < p->nrounds; i++)
         add_table_accesses(bins, p, p->elem_bytes, p->vec_bits, true, x);
     x->barriers = 3 * p->nrounds - 1;

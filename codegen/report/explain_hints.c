@@ -84,9 +84,7 @@ static void find_spills(TlHints *h)
         const tilec_report_mix *m = &k->mix[i];
         if (strcmp(m->name, name) != 0 || k->spilled < 1)
             continue;
-        double n = m->rest + (k->main_loop < 0
-                                  ? 0
-                                  : m->trip * tl_roof_runs(k, NULL, k->main_loop));
+        double n = tl_roof_executed(k, NULL, m);
         const char *text = tl_format(h->e->out,
                                      "registers spill: %u accesses of local memory, %u "
                                      "of them in a trip of the main loop",
@@ -108,7 +106,7 @@ static void find_occupancy(TlHints *h)
                                 k->resident_warps, k->most_warps, k->limit);
     if (k->blocks == 0)
         tl_explain_hint(h, TL_HINT_FIT, nowhere, k->cycles + 1, (TlHintText){"", fit, NULL});
-    if (k->blocks > 0 && !k->nloops)
+    if (k->blocks > 0 && !tl_roof_loops(k))
         tl_explain_hint(h, TL_HINT_OCCUPANCY, nowhere, tl_roof_exposed(k->blocks, h->busy),
                         (TlHintText){"", few, NULL});
 }
@@ -285,13 +283,12 @@ static void find_matrix_rate(TlHints *h)
     double share = tl_gpu_find(h->target)->mma_share;
     for (size_t i = 0; i < k->nexchanges && share < 1; i++)
         if (k->exchanges[i].instructions && k->exchanges[i].loop == k->main_loop &&
-            strcmp(k->exchanges[i].op, "dot") == 0) {
+            strcmp(k->exchanges[i].op, "dot") == 0 && k->exchanges[i].matrix_bits < 64) {
             const char *what = tl_format(h->e->out,
                                          "its matrix instructions are mma.sync, which reaches "
                                          "about %d%% of the tensor cores' rate",
                                          (int)(100 * share + 0.5));
-            TlHintText text = {"", what, "wgmma takes four warps or more along 64 rows each, B "
-                                         "along K or of 16 bits"};
+            TlHintText text = {"", what, k->exchanges[i].why};
             tl_explain_hint(h, TL_HINT_MATRIX, k->exchanges[i].position,
                             (1 - share) * h->roofs[TL_ROOF_MATRIX], text);
             return;

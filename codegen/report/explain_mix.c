@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "codegen/report/explain.h"
+#include "ir/plan/table_plan.h"
 
 /* ---- rows ---- */
 
@@ -14,12 +15,14 @@ static void add_class(TlExplain *e, const TlMix *m, TlMixClass c, Mixes *all)
     if (!info->widths && m->all.of[c])
         tl_vec_push(
             e->out, all,
-            ((tilec_report_mix){info->name, 0, m->all.of[c], m->trip.of[c], m->rest.of[c]}));
+            ((tilec_report_mix){info->name, 0, m->all.of[c], m->trip.of[c], m->rest.of[c],
+                                m->around.of[c]}));
     for (int w = 0; w < TL_MIX_WIDTHS && info->widths; w++)
         if (m->all.wide[c][w])
             tl_vec_push(e->out, all,
                         ((tilec_report_mix){info->name, tl_mix_width(w), m->all.wide[c][w],
-                                            m->trip.wide[c][w], m->rest.wide[c][w]}));
+                                            m->trip.wide[c][w], m->rest.wide[c][w],
+                                            m->around.wide[c][w]}));
 }
 
 /* ---- the main loop ---- */
@@ -75,11 +78,27 @@ static double products_of(const TlExplain *e, int loop, bool *out_by_matrix)
     return matrix > 0 ? matrix : macs / e->k->threads;
 }
 
+/* Of a loop that the lowering made: where bins count, the machine's reads of the table, and of
+ * weights, tell. Rounds stay as they are. */
+static double unrolled_made(const TlExplain *e, const TlMix *m, int loop)
+{
+    const TlOp *op = e->made.data[(size_t)loop - e->loops.len];
+    TlTablePlan p = tl_table_plan(op);
+    if (op->opcode != TL_OP_HISTOGRAM || p.adds)
+        return 1;
+    double bytes = 0, each = p.counted_at_once * (p.elem_bytes + p.weight_bytes);
+    for (int w = 0; w < TL_MIX_WIDTHS; w++)
+        bytes += (double)tl_mix_width(w) * m->trip.wide[TL_MIX_LOAD_SHARED][w];
+    return each > 0 && bytes > each ? round(bytes / each) : 1;
+}
+
 /* The compiler's tools unroll loops, and the lowering makes loops of long products: so many
  * iterations of the report's loop are one of the machine's. */
 static double unrolled(const TlExplain *e, const TlMix *m, int loop)
 {
     bool by_matrix;
+    if (e->k->loops[loop].made)
+        return unrolled_made(e, m, loop);
     double products = products_of(e, loop, &by_matrix);
     double bytes = (double)e->k->loops[loop].each.bytes;
     double ratio = bytes > 0 ? bytes_of(e, &m->trip) / bytes : 0;
@@ -99,7 +118,7 @@ static void settle_loops(TlExplain *e, TlMix *m)
     if (e->k->main_loop >= 0 && m->loops && (!by_matrix || m->trip.of[TL_MIX_MATRIX]))
         return;
     e->k->main_loop = -1;
-    m->trip = (TlMixCounts){0};
+    m->trip = m->around = (TlMixCounts){0};
     m->rest = m->all;
 }
 

@@ -32,7 +32,7 @@ static void keep_roofs(TlExplain *e, const double *trip, const double *program)
 static double flops_of(const tilec_report_kernel *k)
 {
     double n = (double)k->outside.flops;
-    if (k->main_loop >= 0)
+    if (k->main_loop >= 0 && !k->loops[k->main_loop].made)
         return (double)k->loops[k->main_loop].each.flops;
     for (size_t i = 0; i < k->nloops; i++)
         n += tl_roof_runs(k, NULL, (int)i) * (double)k->loops[i].each.flops;
@@ -63,11 +63,12 @@ void tl_explain_roofs(TlExplain *e)
     k->assumed_trips = ASSUMED_TRIPS;
     if (!r)
         return;
-    if (k->main_loop >= 0)
+    bool trips = k->main_loop >= 0 && !k->loops[k->main_loop].made;
+    if (trips)
         tl_roofs_of_trip(k, r, k->main_loop, trip);
     tl_roofs(k, r, NULL, program);
     keep_roofs(e, trip, program);
     double busy = program[tl_roof_highest(program)];
     k->cycles = busy + tl_roof_latency(k, r, NULL, k->blocks, busy);
-    explain_intensity(k, r, k->main_loop >= 0 ? trip : program);
+    explain_intensity(k, r, trips ? trip : program);
 }

@@ -321,12 +321,23 @@ static void search(Flow *f, int start, const bool *holds)
     }
 }
 
+/* Where the blocks of a way are counted: those that `holds` has apart. */
+typedef struct Sums {
+    const bool *holds; /* NULL: no block */
+    TlMixCounts *inside, *outside;
+} Sums;
+
+static void add_apart(const Flow *f, int b, const Sums *to)
+{
+    add_block(f, b, to->holds && to->holds[b] ? to->inside : to->outside);
+}
+
 /* Counts the blocks of the way that was found, from its end back to `start`, which is left out but
  * where it is the end too. */
-static void add_way(const Flow *f, int start, int end, TlMixCounts *m)
+static void add_way(const Flow *f, int start, int end, const Sums *to)
 {
     for (int b = end; b != NONE;) {
-        add_block(f, b, m);
+        add_apart(f, b, to);
         b = f->from[b];
         if (b == start)
             return;
@@ -359,14 +370,32 @@ static int heaviest(const Flow *f, const Loop *l)
     return best;
 }
 
+/* The blocks of the innermost loop around another, or NULL. */
+static const bool *loop_around(const Flow *f, const Loops *all, const Loop *l)
+{
+    const bool *best = NULL;
+    int fewest = 0;
+    for (uint32_t i = 0; i < all->len; i++) {
+        const Loop *x = &all->data[i];
+        int n = 0;
+        for (int b = 0; b < f->nblocks; b++)
+            n += x->holds[b];
+        if (x->head != l->head && x->holds[l->head] && (!best || n < fewest)) {
+            best = x->holds;
+            fewest = n;
+        }
+    }
+    return best;
+}
+
 /* To the head and from it to the nearest end. */
-static void count_rest(Flow *f, int head, TlMixCounts *m)
+static void count_rest(Flow *f, int head, const Sums *to)
 {
     if (head != f->order[0]) {
-        add_block(f, f->order[0], m);
+        add_apart(f, f->order[0], to);
         search(f, f->order[0], NULL);
         if (f->from[head] != f->order[0])
-            add_way(f, f->order[0], f->from[head], m);
+            add_way(f, f->order[0], f->from[head], to);
     }
     search(f, head, NULL);
     int end = NONE;
@@ -375,7 +404,7 @@ static void count_rest(Flow *f, int head, TlMixCounts *m)
             (end == NONE || f->distance[b] < f->distance[end]))
             end = b;
     if (end != NONE)
-        add_way(f, head, end, m);
+        add_way(f, head, end, to);
 }
 
 void tl_mix_count(TlArena *scratch, const TlInsns *code, TlMix *out)
@@ -399,7 +428,7 @@ void tl_mix_count(TlArena *scratch, const TlInsns *code, TlMix *out)
     out->loops = true;
     int start = heaviest(&f, l);
     search(&f, start, l->holds);
-    add_way(&f, start, start, &out->trip);
+    add_way(&f, start, start, &(Sums){NULL, NULL, &out->trip});
     out->rest = (TlMixCounts){0};
-    count_rest(&f, l->head, &out->rest);
+    count_rest(&f, l->head, &(Sums){loop_around(&f, &loops, l), &out->around, &out->rest});
 }

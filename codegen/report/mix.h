@@ -50,9 +50,10 @@ uint32_t tl_mix_width(int index);
 
 /* The main loop is the innermost one with the most matrix instructions, else with the most
  * arithmetic on floats, else with the most instructions. `trip`: the shortest way round it. `rest`:
- * the shortest way to it and from it to the end; without a loop, all. */
+ * the shortest way to it and from it to the end; without a loop, all. `around`: of that way what
+ * stands in the innermost loop around the main one, and is not in `rest`. */
 typedef struct TlMix {
-    TlMixCounts all, trip, rest;
+    TlMixCounts all, trip, rest, around;
     bool loops;
 } TlMix;
 void tl_mix_count(TlArena *scratch, const TlInsns *code, TlMix *out);

@@ -117,6 +117,14 @@ double tl_roof_runs(const tilec_report_kernel *k, const tilec_report_launch *lau
     return n;
 }
 
+bool tl_roof_loops(const tilec_report_kernel *k)
+{
+    bool found = false;
+    for (size_t i = 0; i < k->nloops; i++)
+        found |= !k->loops[i].made;
+    return found;
+}
+
 bool tl_roof_assumes(const tilec_report_kernel *k, const tilec_report_launch *launch)
 {
     for (size_t i = 0; i < k->nloops; i++)
@@ -202,17 +210,31 @@ static void add_bytes(const Sum *s)
     }
 }
 
-/* Instructions of the classes. Iterations of the machine's main loop may be several of the
- * report's. */
+/* Iterations of the machine's main loop may be several of the report's. */
+static double executed(const Sum *s, const tilec_report_mix *m)
+{
+    const tilec_report_kernel *k = s->k;
+    bool loops = k->main_loop >= 0;
+    return m->rest * runs_of(s, -1) +
+           m->around * runs_of(s, loops ? k->loops[k->main_loop].outer : -1) +
+           (loops ? m->trip * runs_of(s, k->main_loop) / k->unrolled : 0);
+}
+
+double tl_roof_executed(const tilec_report_kernel *k, const tilec_report_launch *launch,
+                        const tilec_report_mix *mix)
+{
+    return executed(&(Sum){.k = k, .launch = launch, .trip_of = -1}, mix);
+}
+
+/* Instructions of the classes. */
 static double instructions(const Sum *s, unsigned classes)
 {
     const tilec_report_kernel *k = s->k;
-    double n = 0, outside = runs_of(s, -1),
-           trips = k->main_loop >= 0 ? runs_of(s, k->main_loop) / k->unrolled : 0;
+    double n = 0;
     for (size_t i = 0; i < k->nmix; i++)
         for (int c = 0; c < TL_MIX_COUNT; c++)
             if (classes >> c & 1 && strcmp(k->mix[i].name, tl_mix_class((TlMixClass)c)->name) == 0)
-                n += k->mix[i].rest * outside + k->mix[i].trip * trips;
+                n += executed(s, &k->mix[i]);
     return n;
 }
 
@@ -256,7 +278,7 @@ double tl_roof_exposed(double blocks, double busy)
 double tl_roof_latency(const tilec_report_kernel *k, const tl_gpu *rates,
                        const tilec_report_launch *launch, double blocks, double busy)
 {
-    double cycles = k->nloops ? 0 : tl_roof_exposed(blocks, busy), trip[TL_ROOF_COUNT];
+    double cycles = tl_roof_loops(k) ? 0 : tl_roof_exposed(blocks, busy), trip[TL_ROOF_COUNT];
     for (size_t i = 0; i < k->nloops; i++) {
         if (k->loops[i].stages || !k->loops[i].each.bytes)
             continue;

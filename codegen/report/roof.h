@@ -33,7 +33,11 @@ double tl_rates_matrix(const tl_gpu *rates, int bits);
 /* How often a block of the launch does what is in a loop (-1: outside of all): iterations, times
  * those of the loops around it; `assumed_trips` where they are not known. launch NULL: of any. */
 double tl_roof_runs(const tilec_report_kernel *k, const tilec_report_launch *launch, int loop);
-/* Are some not known? */
+/* Instructions of a row, in a program: those of loops as often as these run. */
+double tl_roof_executed(const tilec_report_kernel *k, const tilec_report_launch *launch,
+                        const tilec_report_mix *mix);
+bool tl_roof_loops(const tilec_report_kernel *k); /* has it loops of its own? */
+/* Are iterations not known? */
 bool tl_roof_assumes(const tilec_report_kernel *k, const tilec_report_launch *launch);
 
 /* Cycles of a multiprocessor for one block, roof by roof; 0 where nothing is known. */

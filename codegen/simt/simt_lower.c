@@ -630,6 +630,7 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.own = tl_simt_own;
     g.to_bf16 = tl_simt_to_bf16;
     g.to_int = tl_simt_to_int;
+    g.halves = options->target->family->code == TL_CODE_PTX;
     g.axis = tl_axis_info(fn, arena);
     g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
     g.reads = TL_NEW_ARRAY(arena, struct TlSimtRead *, fn->nvalues + 1);

@@ -9,7 +9,8 @@
  *
  * A histogram that adds has its bins as the table, which starts as zeros:
  *
- *         each value that is a bin of the round adds to it; barrier; each register reads its bin
+ *         each value adds to its bin, or to its thread's spare word if it is no bin of the round;
+ *         barrier; each register reads its bin
  */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/table_plan.h"
@@ -117,9 +118,24 @@ static void write_elements(const Table *t, LLVMValueRef first)
     }
 }
 
+/* The word that this thread's values add to if they are no bins. */
+static LLVMValueRef spare_word(const Table *t)
+{
+    LLVMValueRef at = LLVMBuildMul(t->g->b, t->g->tid, u32(t, t->p.elem_bytes), "");
+    return LLVMBuildAdd(t->g->b, at, u32(t, t->scratch + t->p.spare), "");
+}
+
+static void clear_spare_word(const Table *t)
+{
+    LLVMValueRef zero = LLVMConstNull(tl_gen_elem_type(&t->g->gen, t->tile));
+    tl_simt_shared_store(t->g, &t->type, spare_word(t), NULL, 1, &zero);
+}
+
 static void write_round(const Table *t, LLVMValueRef first)
 {
     write_elements(t, first);
+    if (t->p.spare_bytes)
+        clear_spare_word(t);
     if (t->p.weight_bytes) {
         Table w = weights_of(t);
         write_elements(&w, first);
@@ -343,7 +359,7 @@ static void add_values(const Table *t, LLVMValueRef first)
     const TlType *type = tl_in(t->op, 0)->type;
     LLVMValueRef *value = tl_simt_regs(g, tl_in(t->op, 0)),
                  *weight = t->op->nin > 1 ? tl_simt_regs(g, tl_in(t->op, 1)) : NULL,
-                 owner = tl_simt_is_owner(g, type->layout);
+                 owner = tl_simt_is_owner(g, type->layout), spare = spare_word(t);
     for (int64_t r = 0; r < tl_layout_registers(type->layout); r++) {
         if (is_copy(type->layout, r))
             continue;
@@ -352,7 +368,8 @@ static void add_values(const Table *t, LLVMValueRef first)
         adds = tl_simt_both(g, adds, is_bin);
         if (t->p.nrounds > 1)
             adds = tl_simt_both(g, adds, in_round(t, value[r], first));
-        LLVMValueRef args[3] = {address(t, value[r], first), adds, weight ? weight[r] : u32(t, 1)};
+        LLVMValueRef at = LLVMBuildSelect(g->b, adds, address(t, value[r], first), spare, ""),
+                     args[3] = {at, LLVMConstInt(g->i1, 1, 0), weight ? weight[r] : u32(t, 1)};
         tl_simt_leaf(g, TL_LEAF_ADDS, 3, args);
     }
 }

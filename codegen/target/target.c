@@ -116,6 +116,7 @@ const char *const *tl_target_names(void)
 enum {
     ALL = 1 << TL_PIPELINE_REF | 1 << TL_PIPELINE_CPU | 1 << TL_PIPELINE_GPU,
     CODE = 1 << TL_PIPELINE_CPU | 1 << TL_PIPELINE_GPU,
+    CPU = 1 << TL_PIPELINE_CPU,
     GPU = 1 << TL_PIPELINE_GPU
 };
 

@@ -98,6 +98,16 @@ static bool can_have(const TlMma *mma, int32_t n)
     return n % 8 == 0 && n <= MOST_COLUMNS && (mma->type[2] != TL_I32 || n <= 32 || n % 16 == 0);
 }
 
+int32_t tl_async_columns(const TlMma *mma, int32_t columns, int32_t run)
+{
+    enum { LEAST = 16 }; /* of several instructions: each reads all of A */
+    TL_ASSERT(mma && columns >= 0 && run >= 0, "%d columns", (int)columns);
+    for (int32_t n = run; n > 0; n--)
+        if (run % n == 0 && can_have(mma, n) && (n == columns || n >= LEAST))
+            return n;
+    return 0;
+}
+
 static bool find_warps(TlAsyncPlan *p, const TlType *acc, TlMmaWarps *out)
 {
     const TlLayout *l = acc->layout;
@@ -130,6 +140,16 @@ static bool has_strip(const TlAsyncPlan *p, const TlLayout *l, int32_t row, int3
     return true;
 }
 
+/* How many columns of a warpgroup lie side by side, from the first on. */
+static int32_t columns_side_by_side(const TlAsyncPlan *p, const TlLayout *l, int32_t columns)
+{
+    TlAsyncPlan part = *p;
+    for (part.n = columns; part.n > 0; part.n--)
+        if (columns % part.n == 0 && has_strip(&part, l, 0, 0))
+            break;
+    return part.n;
+}
+
 /* The strips of thread 0, in registers that follow the instruction's pattern. */
 static bool find_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc, TlMmaWarps w)
 {
@@ -138,10 +158,8 @@ static bool find_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc, TlMma
     for (int d = 0; d < 2; d++)
         if (tl_layout_extent(l, d) != acc->shape[d])
             return false;
-    p->n = columns;
-    while (p->n > MOST_COLUMNS && p->n % 2 == 0)
-        p->n /= 2;
-    if (rows % (p->mma->m << w.m) || !can_have(p->mma, p->n))
+    p->n = tl_async_columns(p->mma, columns, columns_side_by_side(p, l, columns));
+    if (rows % (p->mma->m << w.m) || !p->n)
         return false;
     for (int32_t row = 0; row < rows; row += STRIP)
         for (int32_t column = 0; column < acc->shape[1]; column += p->n)

@@ -48,6 +48,9 @@ typedef struct TlAsyncPlan {
     int warp_bits; /* from bit 2 on */
 } TlAsyncPlan;
 
+/* Of an instruction, for a warpgroup that has so many columns, of which `run` and `run` lie side by
+ * side; 0: there is none. */
+int32_t tl_async_columns(const TlMma *mma, int32_t columns, int32_t run);
 /* NULL: warpgroups cannot do a product by this instruction, with such operands onto `acc`: a tile
  * or token. */
 TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide sides[2],

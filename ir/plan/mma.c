@@ -113,11 +113,20 @@ const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const T
     TlArena arena;
     tl_arena_init(&arena, ctx->perm.alloc);
     TlLayout l = fragment(&arena, mma, operand, rank);
+    bool apart = warps.apart && n >= 0;
     add_warps(&l, m, warps.m);
+    if (apart) { /* all that a warp has, then the next warp's */
+        int32_t shape[2] = {tile->shape[0], tile->shape[1]};
+        TL_ASSERT(rank == 2 && shape[n] % (mma->n << warps.n) == 0, "%d columns for %d warps",
+                  (int)shape[n], 1 << warps.n);
+        shape[n] >>= warps.n;
+        l = *tl_layout_cover(&arena, &l, shape, order);
+    }
     add_warps(&l, n, warps.n);
     add_warps(&l, rank == 3 ? 0 : -1, warps.batch);
     add_warps(&l, -1, warp_bits - warps.m - warps.n - warps.batch);
-    const TlLayout *made = tl_layout_intern(ctx, tl_layout_cover(&arena, &l, tile->shape, order));
+    const TlLayout *made = tl_layout_intern(
+        ctx, apart ? &l : tl_layout_cover(&arena, &l, tile->shape, order));
     tl_arena_free(&arena);
     return made;
 }
@@ -127,11 +136,12 @@ bool tl_mma_warps(TlCtx *ctx, const TlMma *mma, const TlType *acc, const TlLayou
 {
     TL_ASSERT(acc->rank >= 2, "a product of rank %d", (int)acc->rank);
     int warp = tl_layout_in_index(l, TL_IN_WARP), rank = acc->rank;
-    *out = (TlMmaWarps){0, 0, 0};
+    *out = (TlMmaWarps){0};
     if (warp < 0 || l->nout != rank)
         return false;
     for (int b = 0; b < l->in_bits[warp]; b++) {
         const int32_t *image = l->basis[warp][b];
+        out->apart |= image[rank - 1] > mma->n && !out->n;
         out->m += image[rank - 2] != 0;
         out->n += image[rank - 1] != 0;
         out->batch += rank == 3 && image[0] != 0;

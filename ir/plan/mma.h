@@ -38,6 +38,7 @@ TlLayout *tl_mma_fragment(TlArena *arena, const TlMma *mma, int operand);
 /* log2 of how many warps share M, N and the batch; other warps hold copies. */
 typedef struct TlMmaWarps {
     int m, n, batch;
+    bool apart; /* each warp along N has columns side by side, not every other instruction's */
 } TlMmaWarps;
 
 /* The layout of operand TL_MMA_A, _B or _C, of this shape (rank 2 or 3; its own layout is not

@@ -52,10 +52,15 @@ static const char *why_no_additions(const TlOp *op)
     return apart ? "a value and its weight are in two threads" : "";
 }
 
+static uint32_t threads_of(const TlLayout *l)
+{
+    return 1u << (tl_layout_in_bits(l, TL_IN_LANE) + tl_layout_in_bits(l, TL_IN_WARP));
+}
+
 /* Registers of a thread for n elements, in threads as `like` has them. */
 static int64_t registers_for(int64_t n, const TlLayout *like)
 {
-    int64_t each = n >> (tl_layout_in_bits(like, TL_IN_LANE) + tl_layout_in_bits(like, TL_IN_WARP));
+    int64_t each = n / threads_of(like);
     return each > 0 ? each : 1;
 }
 
@@ -94,11 +99,13 @@ TlTablePlan tl_table_plan(const TlOp *op)
         op->opcode == TL_OP_HISTOGRAM && op->nin > 1 && !adds ? tl_in(op, 1)->type : NULL;
     p.weight_bytes = weight ? (uint32_t)tl_dtype_bytes(weight->dtype) : 0;
     p.counted_at_once = counted_at_once(&p);
-    p.count =
-        rounded_down(tl_op_room(op, TL_SHARED_BUDGET) / (p.elem_bytes + p.weight_bytes));
+    p.spare_bytes = adds ? p.elem_bytes * threads_of(type->layout) : 0;
+    p.count = rounded_down((tl_op_room(op, TL_SHARED_BUDGET) - p.spare_bytes) /
+                           (p.elem_bytes + p.weight_bytes));
     p.count = p.elems < p.count ? p.elems : p.count;
     p.nrounds = (p.elems + p.count - 1) / p.count;
-    p.bytes = p.count * p.elem_bytes;
+    p.bytes = p.count * p.elem_bytes + p.spare_bytes;
+    p.spare = p.bytes - p.spare_bytes;
     p.vec_bits = vector_bits(type, p.elem_bytes);
     if (!weight)
         return p;

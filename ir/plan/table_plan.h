@@ -19,7 +19,8 @@ typedef struct TlTablePlan {
     /* of a histogram: elements of the table, and weights, that one access reads; it divides the
      * elements, so that none is read that was not written */
     uint32_t counted_at_once;
-    bool adds;                    /* a histogram that does; then it has no table of weights */
+    bool adds;                    /* a histogram that does; then it has no table of weights, */
+    uint32_t spare, spare_bytes;  /* but, at this offset, a word of each thread */
     uint32_t stride[TL_MAX_RANK]; /* elements */
     int vec_bits; /* registers r .. r + (1 << vec_bits) - 1 are neighbours, inside together, and in
                      one round: they are written at once, at a multiple of their size */
@@ -27,7 +28,9 @@ typedef struct TlTablePlan {
 
 /* How a histogram goes: each bin counts its values in a table of them; or the bins are the table,
  * and each value adds 1, or its weight, to its bin, whoever else does so at the same time. Rounds
- * are then of bins: zeros, barrier, additions, barrier, reads. */
+ * are then of bins: zeros, barrier, additions, barrier, reads. A value that is no bin of the round
+ * adds to a word that nobody reads: a select, where a predicate would be a branch in NVIDIA's and
+ * AMD's code. */
 typedef struct TlHistogramWay {
     bool adds;
     int64_t counting, adding; /* cycles of a thread by each way, as layouts are priced */

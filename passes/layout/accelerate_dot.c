@@ -15,19 +15,22 @@
  *  2. The instruction (ir/plan/mma.def): of those for the types, the one that wastes least by
  *     rounding up extents and by idle warps; among equals the first row, but for chained dots (3)
  *     RDNA 3's transposed one. If there is none, the dot stays as it is, by multiply-adds.
- *  3. Warps: the longer side of each warp's part is halved again and again, along the batch first.
- *     For chained dots (attention), all warps go along M: then rows of both are in the same warps,
- *     what is computed per row needs no exchange, and the accumulator of the first is an operand
- *     of the second as it is.
- *  4. If four warps along M form a warpgroup that can do the product (wgmma), it is marked so, and
- *     its operands stay as they are: async-dots decides where it takes them from.
+ *  3. Warps, by cost (dot_warps.h): each warp's part is nearly square. Of chained dots (attention)
+ *     warps go along M: then rows of both are in the same warps, what is computed per row needs no
+ *     exchange, and the accumulator of the first is an operand of the second as it is. A product
+ *     that warpgroups can do (warpgroup_fault.h, wgmma) is marked so, and its operands stay as they
+ *     are: async-dots decides where it takes them from. One that has too few rows for that, and
+ *     columns enough, is turned (turn_dot.h): it becomes the transposed operands' product.
  *
  * place-layouts then reduces the number of converts. In the ring mode nothing is split, because
  * products are exact. */
 #include "ir/plan/mma.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
+#include "passes/layout/dot_warps.h"
 #include "passes/layout/relayout.h"
+#include "passes/layout/turn_dot.h"
+#include "passes/layout/warpgroup_fault.h"
 #include "passes/pass.h"
 #include <string.h>
 
@@ -39,6 +42,7 @@ typedef struct Accelerate {
     TL_VEC(TlOp *) work; /* dots */
     const TlBlock *block;
     bool chained; /* the dots of that block, which was the last one's */
+    bool turned;  /* any dot */
 } Accelerate;
 
 /* Instructions of this row round their operands to tf32. */
@@ -179,76 +183,37 @@ static TlOp *cast_dot(TlOp *dot, const TlDtype *types)
 
 /* ---- 3. warps ---- */
 
-static TlMmaWarps share(const Accelerate *a, const TlMma *mma, const TlType *c, bool chained)
+/* Its shape, or that of the transposed operands' product. That is chained only where its own result
+ * goes into another: all else that warps along M of the dot would share stays as it is. */
+static TlDotShape shape_of(const Accelerate *a, const TlOp *dot, const TlMma *mma, bool turned)
 {
-    TlMmaWarps w = {0, 0, 0};
-    int64_t m = c->shape[c->rank - 2], n = c->shape[c->rank - 1],
-            batch = c->rank == 3 ? c->shape[0] : 1;
-    for (int i = 0; i < a->warp_bits; i++) {
-        bool can_m = m > (int64_t)mma->m << w.m, can_n = n > (int64_t)mma->n << w.n;
-        if (batch > (int64_t)1 << w.batch)
-            w.batch++;
-        else if (can_m && (chained || !can_n || m >> w.m >= n >> w.n))
-            w.m++;
-        else if (can_n)
-            w.n++;
-    }
-    return w;
+    TlDotShape s = tl_dot_shape(dot, mma, 1 << a->warp_bits, turned);
+    s.chained = turned ? tl_dot_of(dot->out[0]) != NULL : a->chained;
+    return s;
 }
 
-/* Does memory count up along K where operand i comes from? */
-static bool runs_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
+/* By warpgroups, if nothing keeps them from it and it costs no more. */
+static TlDotWay choose_way(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 {
-    bool flipped;
-    const TlValue *v = tl_matrix_source(tl_in(dot, i), &flipped);
-    if (!v->def || v->def->opcode != TL_OP_LOAD)
+    TL_ASSERT(dot->out[0]->type->layout, "a product that is not laid out");
+    TlDotShape shape = shape_of(a, dot, mma, false);
+    TlDotWay alone = tl_warp_way(&shape), together;
+    bool can = a->px->machine->warpgroups && !tl_warpgroup_fault(a->axis, dot, &shape) &&
+               tl_warpgroup_way(&shape, &together);
+    return can && together.cost <= alone.cost ? together : alone;
+}
+
+/* Has it too few rows for warpgroups, and columns that would do, at less cost? */
+static bool pays_turned(const Accelerate *a, const TlOp *dot, const TlMma *mma)
+{
+    const TlMma *turned = tl_turned_mma(mma);
+    if (!a->px->machine->warpgroups || dot->out[0]->type->rank != 2 || !turned)
         return false;
-    TlAccessInfo info = tl_access_info(a->axis, v->def);
-    return info.dim == ((i == TL_MMA_A ? 1 : 0) ^ (int)flipped);
-}
-
-/* The load that the matrix is computed from, element by element; NULL. *flipped changes where it is
- * transposed on the way. */
-static const TlOp *load_of(TlValue *v, bool *flipped)
-{
-    enum { MOST_CHAIN = 12 }; /* ops between a load and the product */
-    for (int i = 0; i < MOST_CHAIN && v->def && v->def->opcode != TL_OP_LOAD; i++) {
-        bool turned;
-        TlValue *source = tl_matrix_source(v, &turned);
-        const TlOp *op = v->def;
-        *flipped ^= turned;
-        if (source == v && (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->nin == 0))
-            return NULL;
-        v = source == v ? tl_in(op, 0) : source;
-    }
-    return v->def && v->def->opcode == TL_OP_LOAD ? v->def : NULL;
-}
-
-/* Do threads load 16 bytes of it along K, or squares (coalesce), which they can put that way? */
-static bool goes_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
-{
-    enum { WORDS = 4 };
-    bool flipped = false;
-    const TlOp *load = load_of(tl_in(dot, i), &flipped);
-    int axis = (i == TL_MMA_A ? 1 : 0) ^ (int)flipped;
-    return runs_along_k(a, dot, i) ||
-           (tl_dtype_bits(operand_type(dot, i)) == 32 && load && load->out[0]->type->rank == 2 &&
-            tl_holds_along(load->out[0]->type->layout, axis, WORDS));
-}
-
-/* May warpgroups do it: four warps along M, with B in shared memory (async-dots)? Only what has 16
- * bits can be transposed on the way; of 32 bits, threads do that. Accumulators stay in registers
- * while they work: where these are too many, ptxas waits for each instruction. */
-static bool is_for_warpgroups(const Accelerate *a, const TlOp *dot, const TlMma *mma)
-{
-    enum { MOST_WORDS = 192 }; /* of the sums, in registers of a thread, which has 255 */
-    const TlType *c = dot->out[0]->type;
-    int64_t threads = (int64_t)a->px->machine->lanes << a->warp_bits;
-    return a->px->machine->warpgroups && c->rank == 2 && tl_type_elems(c) <= MOST_WORDS * threads &&
-           a->warp_bits >= 2 && mma->n == 8 && c->shape[0] >= 4 * mma->m &&
-           c->shape[0] % (4 * mma->m) == 0 && c->shape[1] % 8 == 0 &&
-           tl_in(dot, 0)->type->shape[1] % mma->k == 0 &&
-           (tl_dtype_bits(mma->type[1]) == 16 || goes_along_k(a, dot, TL_MMA_B));
+    TlDotShape shape = shape_of(a, dot, mma, false), other = shape_of(a, dot, turned, true);
+    TlDotWay way;
+    return tl_warpgroup_fault(a->axis, dot, &shape) == TL_WARPGROUP_ROWS &&
+           !tl_warpgroup_fault(a->axis, dot, &other) && tl_warpgroup_way(&other, &way) &&
+           way.cost <= tl_warp_way(&shape).cost;
 }
 
 /* The result in the accumulator's layout; users go on with the one it had. */
@@ -259,13 +224,12 @@ static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
     TlCtx *ctx = a->px->ctx;
     TlValue *out = dot->out[0];
     const TlLayout *outside = out->type->layout;
-    bool warpgroup = is_for_warpgroups(a, dot, mma);
-    TlMmaWarps warps = share(a, mma, out->type, a->chained || warpgroup);
-    tl_set_mma(a->fn, dot, mma, warpgroup);
+    TlDotWay way = choose_way(a, dot, mma);
+    tl_set_mma(a->fn, dot, mma, way.warpgroup);
     TlBuilder before = tl_builder_before(dot), after = tl_builder_after(out);
-    for (uint32_t i = warpgroup ? TL_MMA_C : 0; i < 3; i++) {
+    for (uint32_t i = way.warpgroup ? TL_MMA_C : 0; i < 3; i++) {
         const TlValue *v = tl_in(dot, i);
-        const TlLayout *l = tl_mma_layout(ctx, mma, (int)i, v->type, warps, a->warp_bits);
+        const TlLayout *l = tl_mma_layout(ctx, mma, (int)i, v->type, way.warps, a->warp_bits);
         tl_set_operand(dot, i, tl_relayout(&before, tl_in(dot, i), l));
     }
     tl_set_layout(out, tl_in(dot, 2)->type->layout);
@@ -295,10 +259,17 @@ static bool accelerate(Accelerate *a, TlOp *dot)
     int64_t precision = tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE);
     bool bf16 = precision == TL_PRECISION_BF16X3,
          tf32 = precision == TL_PRECISION_TF32X3 && strcmp(row->family, TF32) == 0;
-    if ((bf16 || tf32) && !a->fn->ring)
+    if ((bf16 || tf32) && !a->fn->ring) {
         split_dot(a, dot, bf16);
+        return true;
+    }
+    dot = cast_dot(dot, types);
+    bool turned = pays_turned(a, dot, row);
+    a->turned |= turned;
+    if (turned)
+        lay_out(a, tl_turn_dot(dot), tl_turned_mma(row));
     else
-        lay_out(a, cast_dot(dot, types), row);
+        lay_out(a, dot, row);
     return true;
 }
 
@@ -319,5 +290,7 @@ TlPassResult tl_pass_accelerate_dot(TlFn *fn, TlPassCtx *px)
             tl_vec_push(px->scratch, &a.work, op);
     for (uint32_t i = 0; i < a.work.len; i++)
         changed |= accelerate(&a, a.work.data[i]);
+    if (a.turned)
+        tl_carry_turned(fn, px->scratch);
     return changed ? TL_CHANGED : TL_SAME;
 }

@@ -10,11 +10,14 @@
  *     move (tl_access_info: 16 bytes at most), never more than the tile has for each thread; then
  *     lanes and warps side by side, first along the axis whose addresses count up, then along the
  *     others, the last first. So a warp reads whole lines.
- *     Of what products of warpgroups read of 32 bits, threads hold squares, if memory lies along
- *     the axis that it should not.
+ *     Of what products of warpgroups read of 32 or 8 bits, threads hold squares, if memory lies
+ *     along the axis that it should not.
  *  2. Each shape has one layout: that of its widest access, else one element per thread. Every
  *     value of that shape gets it; so elementwise ops, scans, dots and whatever loops and branches
- *     carry agree.
+ *     carry agree. Shapes that no access has follow one where its elements are taken apart (the
+ *     fields of a byte, pairs: a last axis of at most 8, broadcast to, and reshapes of that): the
+ *     parts of an element stay with the thread that loaded it. Not so for products that read
+ *     registers.
  *  3. Each op whose layouts must differ (memory ops; reduce, broadcast, expand, trans, reshape)
  *     gets its operands through converts, and users of its result get the shape's layout through
  *     one. Reshapes between layouts that do not fit become `regroup`, or, of few elements, have
@@ -33,6 +36,7 @@
  * one by one: no two lanes are on one word of memory, and operands go on as words. */
 enum {
     WORD_BYTES = 4,
+    MOST_PARTS = 8,      /* of an element that is taken apart */
     MOST_REPLICATED = 64 /* elements of a tile that each thread may hold whole */
 };
 
@@ -55,6 +59,7 @@ typedef struct Shape {
     Choice widest;
     const TlLayout *layout; /* of values; NULL: not computed yet */
     TL_VEC(Made) made;      /* the few that its accesses want */
+    bool in_parts;          /* its elements are parts of those of an access */
 } Shape;
 
 typedef struct Coalesce {
@@ -185,6 +190,24 @@ static Shape *shape_of(Coalesce *c, int rank, const int32_t *extents)
     return s;
 }
 
+/* Are they 32 bits that are rounded, or 8 bits for warpgroups, which take 64 rows? */
+static bool is_for_matrix(const TlOp *dot, uint32_t operand)
+{
+    enum { STRIP = 64, LEAST_ROWS = 8 };
+    const TlType *c = dot->out[0]->type;
+    if (tl_dtype_bits(tl_in(dot, operand)->type->dtype) == 32)
+        return tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE;
+    return tl_dtype_bits(tl_in(dot, operand)->type->dtype) == 8 && c->rank == 2 &&
+           c->shape[0] % STRIP == 0;
+}
+
+/* Bytes stay bytes: of others, what is loaded need not lie as the product reads. */
+static bool keeps_size(const TlOp *op, const TlValue *v)
+{
+    const TlType *t = op->out[0]->type;
+    return tl_dtype_bits(v->type->dtype) != 8 || (!t->ptr && tl_dtype_bits(t->dtype) == 8);
+}
+
 /* Does a product take the value with k along the other axis than `axis`? */
 static bool is_crossed(const TlValue *v, int axis, int depth)
 {
@@ -194,22 +217,23 @@ static bool is_crossed(const TlValue *v, int axis, int depth)
         const TlOp *op = u->user;
         uint32_t operand = (uint32_t)(u - op->in);
         if (op->opcode == TL_OP_DOT)
-            found = operand < 2 && axis == (int)operand &&
-                    tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE;
-        else if (tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 && op->nregions == 0)
+            found = operand < 2 && axis == (int)operand && is_for_matrix(op, operand);
+        else if (tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 && op->nregions == 0 &&
+                 keeps_size(op, v))
             found = is_crossed(op->out[0], op->opcode == TL_OP_TRANS ? 1 - axis : axis, depth + 1);
     }
     return found;
 }
 
-/* What warpgroups read of 32 bits lies along k in shared memory: threads that load along the other
- * axis hold squares, whose rows they store as columns. */
+/* What warpgroups read of 32 or 8 bits lies along k in shared memory: threads that load along the
+ * other axis hold squares, whose rows they store as columns. */
 static bool is_in_squares(const Coalesce *c, const TlOp *op, const TlAccessInfo *info,
                           const Choice *choice)
 {
     TlPlace p = tl_op_place(op);
+    int bits = tl_dtype_bits(p.base->type->dtype);
     if (!c->warpgroups || op->opcode != TL_OP_LOAD || p.rank != 2 || info->dim < 0 ||
-        tl_dtype_bytes(p.base->type->dtype) != WORD_BYTES || choice->vec_bits != SQUARE_BITS)
+        (bits != 32 && bits != 8) || choice->vec_bits < SQUARE_BITS)
         return false;
     int other = 1 - info->dim, each = SQUARE_BITS + SQUARES_ALONG;
     int64_t threads = (int64_t)1 << (c->lane_bits + c->warp_bits);
@@ -234,6 +258,8 @@ static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
         info.width = word;
     Choice mine = choose(c, p.rank, p.shape, info.dim, info.width);
     mine.square = is_in_squares(c, op, &info, &mine);
+    if (mine.square)
+        mine.vec_bits = SQUARE_BITS;
     Shape *s = shape_of(c, p.rank, p.shape);
     if (s->made.len == 0 || s->widest.vec_bits < mine.vec_bits)
         s->widest = mine;
@@ -248,6 +274,87 @@ static const TlLayout *shape_layout(Coalesce *c, const TlType *t)
     if (!s->layout)
         s->layout = lay_out(c, s, &s->widest);
     return s->layout;
+}
+
+static bool is_open(const Shape *s)
+{
+    return !s->layout && s->made.len == 0;
+}
+
+/* Products that read registers want elements where these are; their layout is the better one to
+ * take elements apart in. */
+static bool may_follow(const Coalesce *c)
+{
+    bool products = false;
+    for (uint32_t i = 0; i < c->ops.len && !products; i++)
+        products = c->ops.data[i]->opcode == TL_OP_DOT;
+    return c->warpgroups || !products;
+}
+
+static bool are_parts(int32_t n)
+{
+    return n <= MOST_PARTS && 1 << tl_floor_log2(n) == n;
+}
+
+/* Is x, which the op broadcasts along its last axis, loaded with that axis added behind, and are
+ * the parts few? Then the loaded tile, else NULL. */
+static TlValue *taken_apart(const TlOp *op)
+{
+    const TlType *x = tl_in(op, 0)->type, *y = op->out[0]->type;
+    const TlOp *added = tl_in(op, 0)->def;
+    int last = y->rank - 1;
+    if (op->opcode != TL_OP_BROADCAST || x->rank != y->rank || last < 1 || x->shape[last] != 1 ||
+        !are_parts(y->shape[last]) || !added ||
+        (added->opcode != TL_OP_RESHAPE && added->opcode != TL_OP_EXPAND))
+        return NULL;
+    TlValue *whole = tl_in(added, 0);
+    bool same = whole->type->rank == last;
+    for (int d = 0; d < last && same; d++)
+        same = x->shape[d] == y->shape[d] && whole->type->shape[d] == y->shape[d];
+    return same ? whole : NULL;
+}
+
+static void follow(Shape *s, const TlLayout *l)
+{
+    if (!l || !is_open(s))
+        return;
+    s->layout = l;
+    s->in_parts = true;
+}
+
+/* Each thread has all parts of an element, after each other. */
+static void follow_parts(Coalesce *c, const TlOp *op, const TlValue *whole)
+{
+    const TlType *x = tl_in(op, 0)->type, *y = op->out[0]->type;
+    Shape *loaded = shape_of(c, whole->type->rank, whole->type->shape);
+    if (loaded->made.len == 0)
+        return;
+    const TlLayout *each = tl_layout_for_result(c->ctx, tl_in(op, 0)->def, 0,
+                                                shape_layout(c, whole->type));
+    if (!each)
+        return;
+    int last = y->rank - 1;
+    TlLayout *parts = tl_layout_identity(c->scratch, tl_ceil_log2(y->shape[last]), TL_IN_REG,
+                                         y->rank, last);
+    follow(shape_of(c, x->rank, x->shape), each);
+    follow(shape_of(c, y->rank, y->shape),
+           tl_layout_intern(c->ctx, tl_layout_product(c->scratch, parts, each)));
+}
+
+static void follow_access(Coalesce *c, const TlOp *op)
+{
+    if (op->opcode != TL_OP_BROADCAST && op->opcode != TL_OP_RESHAPE)
+        return;
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (!tl_has_layout(from) || !tl_has_layout(to))
+        return;
+    TlValue *whole = taken_apart(op);
+    Shape *s = shape_of(c, from->rank, from->shape);
+    if (whole)
+        follow_parts(c, op, whole);
+    else if (op->opcode == TL_OP_RESHAPE && s->in_parts)
+        follow(shape_of(c, to->rank, to->shape),
+               tl_layout_reshaped(c->ctx, s->layout, from, to));
 }
 
 static void set_shape_layout(Coalesce *c, TlValue *v)
@@ -412,6 +519,9 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
         if (is_access(op))
             choose_access(&c, axis, op);
     }
+    bool follows = may_follow(&c);
+    for (uint32_t i = 0; i < c.ops.len && follows; i++)
+        follow_access(&c, c.ops.data[i]);
     for (uint32_t i = 0; i < c.ops.len; i++)
         set_shape_layouts(&c, c.ops.data[i]);
     for (uint32_t i = 0; i < c.ops.len; i++)

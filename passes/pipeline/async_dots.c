@@ -61,12 +61,12 @@ static bool can_take(const AsyncDots *a, const TlOp *dot, const TlAsyncSide *sid
     return tl_async_plan(a->px->scratch, tl_mma_of(dot), sides, dot->out[0]->type) != NULL;
 }
 
-/* Along which neighbours in memory lie; of what is computed, the last. Of 32 bits the instruction
- * reads rows along K only: where threads hold 16 bytes of these, they put them. */
+/* Along which neighbours in memory lie; of what is computed, the last. Of 32 and 8 bits the
+ * instruction reads rows along K only: where threads hold 4 elements of these, they put them. */
 static int row_of(const AsyncDots *a, const TlValue *v, int k_axis)
 {
     enum { PIECE = 4 };
-    if (tl_dtype_bits(v->type->dtype) == 32 && tl_holds_along(v->type->layout, k_axis, PIECE))
+    if (tl_dtype_bits(v->type->dtype) != 16 && tl_holds_along(v->type->layout, k_axis, PIECE))
         return k_axis;
     if (!v->def || v->def->opcode != TL_OP_LOAD)
         return v->type->rank - 1;

@@ -43,10 +43,12 @@ def print_line(text):
 class Device:
     """A device by its name: "cpu", "cpu:x86-64-v3", "ref", "emu:sm_90a", "cuda:0" ...; None: what TILE_DEVICE says, else "cpu".
 
-    `print` is called with each text that a kernel prints, when a stream is synchronised; by default it goes to sys.stdout."""
+    `print` is called with each text that a kernel prints, when a stream is synchronised; by default it goes to sys.stdout.
+    `threads` and `affinity` of a cpu or emu device are those of TILE_THREADS and TILE_AFFINITY: 4, "compact"."""
 
-    def __init__(self, name=None, print=None):
-        self.handle = made(lib.tile_device_open, name.encode() if name is not None else None)
+    def __init__(self, name=None, print=None, threads=0, affinity=None):
+        options = native.DeviceOptions(sizeof(native.DeviceOptions), threads, affinity.encode() if affinity is not None else None)
+        self.handle = made(lib.tile_device_open_with, name.encode() if name is not None else None, byref(options))
         self.outbox = Outbox(print or print_line)
         # the callbacks live as long as the device: the finalizer holds them
         self.close = weakref.finalize(self, close_device, self.handle, self.outbox)
@@ -89,11 +91,15 @@ def free_stream(handle, running):
 
 class Stream:
     """Operations that happen in order. One that is created here runs on its own: the call of a kernel returns at once, and what the
-    kernel uses is kept until the stream is synchronised."""
+    kernel uses is kept until the stream is synchronised.
 
-    def __init__(self, device=None):
+    With `parts`, a call of a kernel runs part number `part` (from 0) of that many of its grid: on cpu in the calling thread, before it
+    returns. A kernel has run when all parts have."""
+
+    def __init__(self, device=None, part=0, parts=0):
         self.own_device = device_of(device)
-        self.take(self.own_device, made(lib.tile_stream_create, self.own_device.handle))
+        create = (lib.tile_stream_create_part, self.own_device.handle, part, parts) if parts else (lib.tile_stream_create, self.own_device.handle)
+        self.take(self.own_device, made(*create))
         weakref.finalize(self, free_stream, self.handle, self.running)
 
     @classmethod

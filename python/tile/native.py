@@ -1,7 +1,7 @@
 """The functions of libtilec.so (tile.h, tile_jit.h, tilec.h), called through ctypes, which releases Python's lock meanwhile."""
 import ctypes
 import os
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 
 from . import errors
 
@@ -13,6 +13,10 @@ TextCallback = CFUNCTYPE(None, c_void_p, c_char_p)
 class DeviceInfo(Structure):
     _fields_ = [("struct_size", c_size_t), ("name", c_char * 128), ("target", c_char * 32), ("processors", c_int),
                 ("host_memory", c_int), ("memory_bytes", c_uint64)]
+
+
+class DeviceOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("threads", c_int), ("affinity", c_char_p)]
 
 
 class Callbacks(Structure):
@@ -93,7 +97,7 @@ FUNCTIONS = {
     "tile_status_name": (c_char_p, [c_int]),
     "tile_dtype_name": (c_char_p, [c_int]),
     "tile_dtype_bits": (c_int, [c_int]),
-    "tile_device_open": (c_int, [c_char_p, OUT]),
+    "tile_device_open_with": (c_int, [c_char_p, POINTER(DeviceOptions), OUT]),
     "tile_device_close": (None, [HANDLE]),
     "tile_device_get_info": (c_int, [HANDLE, POINTER(DeviceInfo)]),
     "tile_device_set_callbacks": (c_int, [HANDLE, POINTER(Callbacks)]),
@@ -105,6 +109,7 @@ FUNCTIONS = {
     "tile_buffer_upload": (c_int, [HANDLE, c_uint64, c_void_p, c_uint64, HANDLE]),
     "tile_buffer_download": (c_int, [HANDLE, c_uint64, c_void_p, c_uint64, HANDLE]),
     "tile_stream_create": (c_int, [HANDLE, OUT]),
+    "tile_stream_create_part": (c_int, [HANDLE, c_uint32, c_uint32, OUT]),
     "tile_stream_wrap": (c_int, [HANDLE, c_void_p, OUT]),
     "tile_stream_free": (None, [HANDLE]),
     "tile_stream_synchronize": (c_int, [HANDLE]),

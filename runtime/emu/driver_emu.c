@@ -120,7 +120,7 @@ static void emu_close(tl_dev *dev)
     free(dev);
 }
 
-static tile_status emu_open(const char *spec, tl_dev **out_dev)
+static tile_status emu_open(const char *spec, const tile_device_options *options, tl_dev **out_dev)
 {
     const char *schedule = secure_getenv("TILE_EMU_SCHEDULE");
     const char *perturb = secure_getenv("TILE_EMU_PERTURB");
@@ -142,7 +142,7 @@ static tile_status emu_open(const char *spec, tl_dev **out_dev)
     if (status == TILE_OK && perturb && *perturb)
         status = read_perturb(dev, perturb);
     if (status == TILE_OK)
-        status = tl_pool_create(0, &dev->pool);
+        status = tl_pool_create(options->threads, options->affinity, &dev->pool);
     if (status == TILE_OK)
         status = tl_emu_crew_open(dev->pool, &dev->crew);
     if (status == TILE_OK)

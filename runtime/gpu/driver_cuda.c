@@ -137,8 +137,9 @@ static void leave(tl_dev *d, void *before)
         d->api.context_set(before);
 }
 
-static tile_status cuda_open(const char *spec, tl_dev **out_dev)
+static tile_status cuda_open(const char *spec, const tile_device_options *options, tl_dev **out_dev)
 {
+    (void)options;
     static const char *const libraries[] = {"libcuda.so.1", NULL};
     static const tl_gpu_symbol symbols[] = {
 #define REQUIRED                 true

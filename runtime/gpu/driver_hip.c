@@ -78,8 +78,9 @@ static void leave(tl_dev *d, void *before)
         d->api.device_set(ordinal);
 }
 
-static tile_status hip_open(const char *spec, tl_dev **out_dev)
+static tile_status hip_open(const char *spec, const tile_device_options *options, tl_dev **out_dev)
 {
+    (void)options;
     static const char *const libraries[] = {"libamdhip64.so.7", "libamdhip64.so.6",
                                             "libamdhip64.so.5", "libamdhip64.so", NULL};
     static const tl_gpu_symbol symbols[] = {

@@ -202,7 +202,8 @@ static void say_set(const tl_processors *set, char *text, size_t size)
         memcpy(text + size - 4, "...", 4);
 }
 
-static tile_status read_list(const char *text, const tl_processors *allowed, int *place, int *n)
+static tile_status read_list(const char *name, const char *text, const tl_processors *allowed,
+                             int *place, int *n)
 {
     tl_processors left = *allowed;
     char may[200];
@@ -217,19 +218,18 @@ static tile_status read_list(const char *text, const tl_processors *allowed, int
         }
     if (*at)
         return tl_fail(TILE_BAD_ARGUMENT,
-                       "TILE_AFFINITY is '%s', but must be none, compact, spread or a list of "
-                       "processors such as 0-3,8",
-                       text);
+                       "%s is '%s', but must be none, compact, spread or a list of processors "
+                       "such as 0-3,8",
+                       name, text);
     say_set(allowed, may, sizeof may);
     return is_outside ? tl_fail(TILE_BAD_ARGUMENT,
-                                "TILE_AFFINITY is '%s', but this process may run on processors %s "
-                                "only",
+                                "%s is '%s', but this process may run on processors %s only", name,
                                 text, may)
                       : TILE_OK;
 }
 
-tile_status tl_affinity_places(const char *root, const char *text, const tl_processors *allowed,
-                               int **out_place, int *out_n)
+tile_status tl_affinity_places(const char *root, const char *name, const char *text,
+                               const tl_processors *allowed, int **out_place, int *out_n)
 {
     int n = tl_processors_count(allowed), listed = 0;
     *out_place = NULL;
@@ -240,7 +240,7 @@ tile_status tl_affinity_places(const char *root, const char *text, const tl_proc
     if (!place)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     bool spread = strcmp(text, "spread") == 0, is_list = !spread && strcmp(text, "compact") != 0;
-    tile_status status = is_list ? read_list(text, allowed, place, &listed)
+    tile_status status = is_list ? read_list(name, text, allowed, place, &listed)
                                  : find_order(root, spread, allowed, place, n);
     if (status != TILE_OK) {
         free(place);
@@ -257,7 +257,7 @@ tile_status tl_affinity_pin(pthread_t thread, int processor)
     CPU_SET_S(processor, sizeof set.part, set.part);
     int error = pthread_setaffinity_np(thread, sizeof set.part, set.part);
     return error ? tl_fail(TILE_UNAVAILABLE,
-                           "TILE_AFFINITY: a worker cannot be pinned to processor %d: %s",
+                           "a worker cannot be pinned to processor %d: %s",
                            processor, strerror(error))
                  : TILE_OK;
 }

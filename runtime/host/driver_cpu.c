@@ -3,7 +3,9 @@
  * A kernel is an ELF object whose entry runs a row of programs (tile_image.h: the calling
  * convention). Programs are spread over the pool in ranges, increasing ones where a program may
  * wait for another. Each worker has its own scratch, allocated when the kernel is prepared; a
- * launch allocates nothing. What kernel code cannot do itself goes through the services table. */
+ * launch allocates nothing. A launch of a part of the grid runs in its caller's thread, which takes
+ * scratch from a list, and adds to it where it is empty. What kernel code cannot do itself goes
+ * through the services table. */
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
 #include "runtime/runtime.h"
@@ -22,12 +24,19 @@ struct tl_dev {
     char target[32];   /* "cpu", "cpu:x86-64-v3" */
 };
 
+/* Scratch of threads that run parts; its memory is behind it. */
+typedef struct spare {
+    _Alignas(SCRATCH_ALIGNMENT) struct spare *next;
+} spare;
+
 struct tl_code {
     tl_elf *elf;
     tile_cpu_kernel entry;
     uint64_t scratch_bytes; /* of one worker, rounded up */
     uint32_t zeroed_bytes;
-    char *scratch;          /* of all */
+    char *scratch;          /* of all workers */
+    pthread_mutex_t lock;   /* guards the list */
+    spare *spares;
     _Atomic uint64_t launches;
 };
 
@@ -135,9 +144,8 @@ static const tile_cpu_services services = {
 
 /* ---- running ---- */
 
-static void run_range(void *user, int worker, int64_t begin, int64_t end)
+static void run_programs(const job *j, char *scratch, int64_t begin, int64_t end)
 {
-    const job *j = user;
     run p = {.job = j, .linear = begin};
     TL_DEBUG_INVARIANT(begin >= 0 && begin < end && end <= j->launch->programs,
                        "programs %lld to %lld of %lld", (long long)begin, (long long)end,
@@ -145,9 +153,8 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
     tile_cpu_ctx ctx = {.services = &services,
                         .user = &p,
                         .launch = j->number,
+                        .scratch = scratch,
                         .cache_bytes = j->cache_bytes};
-    if (j->code->scratch)
-        ctx.scratch = j->code->scratch + (uint64_t)worker * j->code->scratch_bytes;
     TL_DEBUG_INVARIANT((uintptr_t)ctx.scratch % SCRATCH_ALIGNMENT == 0, "scratch at %p",
                        (void *)ctx.scratch);
     _Static_assert(sizeof ctx.npid == sizeof j->launch->grid, "a program is told the whole grid");
@@ -165,9 +172,76 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
     }
 }
 
+static void run_range(void *user, int worker, int64_t begin, int64_t end)
+{
+    const job *j = user;
+    char *scratch = j->code->scratch;
+    run_programs(j, scratch ? scratch + (uint64_t)worker * j->code->scratch_bytes : NULL, begin,
+                 end);
+}
+
+/* ---- parts ---- */
+
+static spare *take_spare(tl_code *code)
+{
+    pthread_mutex_lock(&code->lock);
+    spare *s = code->spares;
+    if (s)
+        code->spares = s->next;
+    pthread_mutex_unlock(&code->lock);
+    if (s)
+        return s;
+    s = aligned_alloc(SCRATCH_ALIGNMENT, sizeof *s + code->scratch_bytes);
+    if (s)
+        memset(s + 1, 0, code->zeroed_bytes);
+    return s;
+}
+
+static void put_spare(tl_code *code, spare *s)
+{
+    pthread_mutex_lock(&code->lock);
+    s->next = code->spares;
+    code->spares = s;
+    pthread_mutex_unlock(&code->lock);
+}
+
+static void free_spares(tl_code *code)
+{
+    while (code->spares) {
+        spare *next = code->spares->next;
+        free(code->spares);
+        code->spares = next;
+    }
+}
+
+/* Number `index` begins there; sizes differ by one at most. */
+static int64_t begin_of(const tl_launch *l, uint32_t index)
+{
+    int64_t count = l->part.count, more = l->programs % count;
+    return l->programs / count * index + (index < more ? index : more);
+}
+
+static tile_status run_part(tl_code *code, const job *j)
+{
+    uint32_t index = j->launch->part.index;
+    int64_t begin = begin_of(j->launch, index), end = begin_of(j->launch, index + 1);
+    if (begin == end)
+        return TILE_OK;
+    spare *s = code->scratch_bytes ? take_spare(code) : NULL;
+    if (code->scratch_bytes && !s)
+        return tl_fail(TILE_NO_MEMORY, "out of memory for a thread's scratch of %" PRIu64 " bytes",
+                       code->scratch_bytes);
+    run_programs(j, s ? (char *)(s + 1) : NULL, begin, end);
+    if (s)
+        put_spare(code, s);
+    return TILE_OK;
+}
+
 static tile_status cpu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
     job j = {code, launch, sink, (uint64_t)dev->cache_bytes, ++code->launches};
+    if (launch->part.count)
+        return run_part(code, &j);
     bool waits = !(launch->kernel->flags & TILE_KERNEL_ANY_ORDER);
     return tl_pool_run(dev->pool, launch->programs, waits ? TL_POOL_INCREASING : TL_POOL_SHARES,
                        run_range, &j);
@@ -188,6 +262,8 @@ static void cpu_code_unload(tl_dev *dev, tl_code *code)
     (void)dev;
     tl_elf_free(code->elf);
     free(code->scratch);
+    free_spares(code);
+    pthread_mutex_destroy(&code->lock);
     free(code);
 }
 
@@ -198,6 +274,7 @@ static tile_status cpu_code_load(tl_dev *dev, const void *image, const tile_imag
     tl_code *code = calloc(1, sizeof *code);
     if (!code)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
+    pthread_mutex_init(&code->lock, NULL);
     tile_status status =
         tl_elf_load(tl_image_at(image, kernel->code), kernel->ncode, TL_ELF_HOST, NULL, 0,
                     tl_image_text(image, kernel->symbol), &code->elf, &entry);
@@ -255,7 +332,7 @@ static tile_status last_cache(int64_t *out_bytes)
     return tl_env_number("TILE_CACHE_BYTES", 0, INT64_MAX, out_bytes);
 }
 
-static tile_status cpu_open(const char *spec, tl_dev **out_dev)
+static tile_status cpu_open(const char *spec, const tile_device_options *options, tl_dev **out_dev)
 {
     tl_dev *dev = calloc(1, sizeof *dev);
     if (!dev)
@@ -265,7 +342,7 @@ static tile_status cpu_open(const char *spec, tl_dev **out_dev)
     if (status == TILE_OK)
         status = last_cache(&dev->cache_bytes);
     if (status == TILE_OK)
-        status = tl_pool_create(0, &dev->pool);
+        status = tl_pool_create(options->threads, options->affinity, &dev->pool);
     if (status != TILE_OK) {
         free(dev);
         return status;
@@ -316,6 +393,7 @@ const tl_driver *tl_driver_cpu(void)
         .code_load = cpu_code_load,
         .code_prepare = cpu_code_prepare,
         .code_unload = cpu_code_unload,
+        .runs_parts = true,
         .run = cpu_run,
         .together = cpu_together,
     };

@@ -63,8 +63,9 @@ static void forked(tl_life *life)
     pthread_mutex_init(&((tl_dev *)life)->lock, NULL);
 }
 
-static tile_status ref_open(const char *spec, tl_dev **out_dev)
+static tile_status ref_open(const char *spec, const tile_device_options *options, tl_dev **out_dev)
 {
+    (void)options;
     if (*spec)
         return tl_fail(TILE_BAD_ARGUMENT, "device ref takes no '%s'", spec);
     tl_dev *dev = calloc(1, sizeof *dev);

@@ -185,12 +185,18 @@ static void *worker_main(void *arg)
 
 /* ---- making a pool ---- */
 
-static tile_status read_setting(int threads, setting *out)
+static tile_status read_setting(int threads, const char *affinity, setting *out)
 {
     tl_processors allowed;
     tl_processors_allowed(&allowed);
-    const char *said = secure_getenv("TILE_AFFINITY");
-    tile_status status = tl_affinity_places("", said, &allowed, &out->place, &out->places);
+    const char *name = affinity ? "affinity" : "TILE_AFFINITY";
+    if (!affinity)
+        affinity = secure_getenv(name);
+    if (threads < 0 || threads > MAX_THREADS)
+        return tl_fail(TILE_BAD_ARGUMENT, "threads is %d, but must be a number from 1 to %d",
+                       threads, MAX_THREADS);
+    tile_status status =
+        tl_affinity_places("", name, affinity, &allowed, &out->place, &out->places);
     if (status != TILE_OK)
         return status;
     int most = out->places ? out->places : tl_processors_count(&allowed);
@@ -289,11 +295,11 @@ static tile_status make_pool(const setting *s, tl_pool **out_pool)
     return TILE_OK;
 }
 
-tile_status tl_pool_create(int threads, tl_pool **out_pool)
+tile_status tl_pool_create(int threads, const char *affinity, tl_pool **out_pool)
 {
-    TL_INVARIANT(threads >= 0 && out_pool, "a pool of %d threads", threads);
+    TL_INVARIANT(out_pool, "a pool for nobody");
     setting s = {0};
-    tile_status status = read_setting(threads, &s);
+    tile_status status = read_setting(threads, affinity, &s);
     if (status == TILE_OK)
         status = make_pool(&s, out_pool);
     if (status != TILE_OK)

@@ -28,9 +28,9 @@ int tl_processors_quota(const char *root, int most);
 
 /* ---- affinity.c ---- */
 
-/* What TILE_AFFINITY says: worker i of a pool is to run on place[i % n], from `allowed`; to be
- * freed. n = 0: nowhere in particular. BAD_ARGUMENT: wrong words. */
-tile_status tl_affinity_places(const char *root, const char *text, const tl_processors *allowed,
-                               int **out_place, int *out_n);
+/* What `text` says, of which errors speak as `name`: worker i of a pool is to run on place[i % n],
+ * from `allowed`; to be freed. n = 0: nowhere in particular. BAD_ARGUMENT: wrong words. */
+tile_status tl_affinity_places(const char *root, const char *name, const char *text,
+                               const tl_processors *allowed, int **out_place, int *out_n);
 tile_status tl_affinity_pin(pthread_t thread, int processor);
 #endif

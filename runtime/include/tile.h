@@ -149,6 +149,17 @@ TILE_0_1 const char *tile_last_error(void);
  * TILE_BAD_ARGUMENT: no such kind of device, or no such level.  TILE_UNAVAILABLE: not on this
  * machine (tile_last_error names what its CPU lacks) or not in this build. */
 TILE_0_1 tile_status tile_device_open(const char *name, tile_device **out_device);
+
+/* What the environment would say otherwise. On ref, cuda and hip it changes nothing. */
+typedef struct tile_device_options {
+    size_t struct_size;
+    int threads;          /* as TILE_THREADS, 1 to 1024; 0: what that says */
+    const char *affinity; /* as TILE_AFFINITY; NULL: what that says */
+} tile_device_options;
+#define TILE_DEVICE_OPTIONS_INIT TILE_INIT_(tile_device_options)
+/* The same with options; NULL: none. TILE_BAD_ARGUMENT: no such number, or no such places, too. */
+TILE_0_1 tile_status tile_device_open_with(const char *name, const tile_device_options *options,
+                                           tile_device **out_device);
 /* Waits until the calls that use the device have returned and its streams are empty. Prints and
  * failures that no synchronisation has delivered are lost. Streams, buffers, events and modules
  * made from the device may be freed before or after; after this call they can only be freed, and
@@ -246,6 +257,17 @@ TILE_0_1 tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int 
  * the pool; a stream created here has a thread of its own. On cuda and hip the default stream is
  * the driver's. */
 TILE_0_1 tile_status tile_stream_create(tile_device *device, tile_stream **out_stream);
+/* For programs that have threads of their own (thread pools, job systems): a stream whose launches
+ * run part number `part` (from 0) of `parts` of the grid. On cpu in the calling thread, within the
+ * call, in order; the pool stays asleep, and a stream of one part is a serial one. A kernel has run
+ * when all parts have, each launched once with the same arguments, by any threads, at the same time
+ * or not; no launch waits for another part, so what comes next is the caller's to hold back.
+ * Copies, fills and events are done whole, as in any stream. Where a program waits for those that
+ * start before it (a scan of one pass), parts must run in their order or all at the same time.
+ * On other devices part 0 is the whole launch, and other parts are nothing.
+ * TILE_BAD_ARGUMENT: part is not below parts. A launch with TILE_LAUNCH_TOGETHER: likewise. */
+TILE_0_1 tile_status tile_stream_create_part(tile_device *device, uint32_t part, uint32_t parts,
+                                             tile_stream **out_stream);
 /* Waits until the stream is empty, unless it was wrapped. Does nothing to a default stream. */
 TILE_0_1 void tile_stream_free(tile_stream *stream);
 /* The stream belongs to the device and is freed with it. */
@@ -557,6 +579,11 @@ TILE_0_1 tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const
 TILE_0_1 tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream,
                                       const tile_arg *args, size_t nargs,
                                       const int64_t *grid, size_t naxes);
+
+/* The same of a part of the grid, as in a stream of tile_stream_create_part. Prints and failures
+ * are the default stream's. Thread-safe for different parts. */
+TILE_0_1 tile_status tile_launch_part(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                                      uint32_t part, uint32_t parts);
 
 /* How a launch is made. Whatever is set here, the kernel computes the same. */
 typedef struct tile_launch_options {

@@ -161,3 +161,114 @@ def parts(a, b):
     z = np.concatenate([bordered(b, x[3:8], r(-8, 20)), bordered(b, x[::-1], r(-3, 5))])
     c = bordered(b, w, r(1, 2), r(-4, 9)).astype(np.int32)
     return {"y": exact(y), "z": exact(z), "c": exact(c), "first": exact(a["w"][0, :9])}
+
+
+# Taps of a stencil together: blocks before the array, behind it, and across both ends; a border on one axis only.
+for w in (1, 5, 64, 130, 300):
+    for t in ("u8", "f32", "f64"):
+        row(f"border_taps_{t}_{w}", f"""
+kernel k(const {t} x[H, W], {t} y[H, W], {t} z[H, W])
+    grid(cdiv(W, 128), cdiv(H, 4))
+{{
+    int j = pid(1) * 4;
+    int i = pid(0) * 128;
+    tile<{t}, 4, 128> all = 0;
+    tile<{t}, 4, 70> some = 0;
+    static for (int u : range(-1, 2)) {{
+        static for (int v : range(-3, 4)) {{
+            all += load(x[j + u +: 4, i + v +: 128], border = edge) * ({t})(u + 2 * v + 8);
+            some += load(x[j + u +: 4, i + v +: 70], border = edge) * ({t})(3 * u + v + 7);
+        }}
+    }}
+    y[j +: 4, i +: 128] = all + x[j +: 4, i - 2 +: 128];
+    z[j +: 4, i +: 70] = some;
+}}
+""", {"x": small(t, w, 9, w), "y": poison(t, 9, w), "z": iota(t, 9, w)}, lambda a: taps(a["x"], a["z"].copy()))
+
+
+def taps(x, z):
+    h, w = x.shape
+    at = lambda u, v: bordered("edge", x, r(u, h), r(v, w))
+    y = np.zeros_like(x)
+    some = np.zeros_like(x)
+    for u in range(-1, 2):
+        for v in range(-3, 4):
+            y = y + at(u, v) * x.dtype.type(u + 2 * v + 8)
+            some = some + at(u, v) * x.dtype.type(3 * u + v + 7)
+    y[:, 2:] = y[:, 2:] + x[:, :-2] if w > 2 else y[:, 2:]
+    for i in range(0, w, 128):
+        z[:, i:i + 70] = some[:, i:i + 70]
+    return {"y": exact(y), "z": exact(z)}
+
+
+# Taps without a border: planes and rows outside are zeros, beside others that are inside; a pad that is no zero; steps.
+def tap(x, k, j, i, h, w, step=1, pad=0):
+    """x[k + .., j + .., i + step * ..], `pad` where that is outside."""
+    at = [np.arange(n) * s + f for n, s, f in ((x.shape[0], 1, k), (h, 1, j), (w, step, i))]
+    inside = [(a >= 0) & (a < n) for a, n in zip(at, x.shape)]
+    v = x[np.ix_(*[np.where(b, a, 0) for a, b in zip(at, inside)])]
+    mask = inside[0][:, None, None] & inside[1][None, :, None] & inside[2][None, None, :]
+    return np.where(mask, v, x.dtype.type(pad))
+
+
+for d, h, w in ((1, 1, 1), (3, 5, 70), (4, 9, 150)):
+    for t in ("u8", "i16", "f32", "f64"):
+        row(f"taps_{t}_{d}x{h}x{w}", f"""
+kernel k(const {t} x[D, H, W], {t} y[D, H, W], {t} z[D, H, W], {t} v[D, H, W])
+    grid(cdiv(W, 64), cdiv(H, 4), D)
+{{
+    int k = pid(2);
+    int j = pid(1) * 4;
+    int i = pid(0) * 64;
+    auto block = x[k, j +: 4, i +: 64];
+    static for (int n : range(-1, 2))
+        block += x[k + n, j +: 4, i - n +: 64] + x[k - n, j + 2 * n +: 4, i + 3 * n +: 64] * 2;
+    y[k, j +: 4, i +: 64] = block;
+    for (int r : range(4)) {{
+        auto line = x[k, j + r, i +: 64];
+        static for (int n : range(-2, 3)) line += x[k + n, j + r - n, 2 * i - n +: 64 : 2] * ({t})(n + 3);
+        z[k, j + r, i +: 64] = line;
+        static for (int n : range(-1, 3))
+            line += load(x[k, j + r + n, i + n +: 64], pad = 3);
+        v[k, j + r, i +: 64] = line;
+    }}
+}}
+""", {"x": small(t, w, d, h, w), "y": poison(t, d, h, w), "z": poison(t, d, h, w), "v": poison(t, d, h, w)},
+            lambda a: outside_taps(a["x"]))
+
+
+def outside_taps(x):
+    _, h, w = x.shape
+    at = lambda *p, **o: tap(x, *p, h, w, **o)
+    y, z = x.copy(), x.copy()
+    for n in (-1, 0, 1):
+        y = y + at(n, 0, -n) + at(-n, 2 * n, 3 * n) * x.dtype.type(2)
+    for n in range(-2, 3):
+        z = z + at(n, -n, -n, step=2) * x.dtype.type(n + 3)
+    v = z.copy()
+    for n in range(-1, 3):
+        v = v + at(0, n, n, pad=3)
+    return {"y": exact(y), "z": exact(z), "v": exact(v)}
+
+
+# What is interleaved is computed at other lanes than the store's.
+for w in (3, 64, 150):
+    row(f"taps_interleaved_{w}", """
+kernel k(const f32 x[2, H, W], f32 y[H, 2 * W])
+    grid(cdiv(W, 64), H)
+{
+    int j = pid(1);
+    int i = pid(0) * 64;
+    auto a = x[0, j, i +: 64] + x[1, j, i +: 64];
+    auto b = x[0, j - 1, i + 1 +: 64] + x[1, j + 1, i - 1 +: 64] + x[0, j, i + 2 +: 64];
+    y[j, 2 * i +: 128] = interleave(a - b, a + b);
+}
+""", {"x": small("f32", w, 2, 4, w), "y": poison("f32", 4, 2 * w)}, lambda a: interleaved_taps(a["x"]))
+
+
+def interleaved_taps(x):
+    _, h, w = x.shape
+    at = lambda c, j, i: tap(x[c:c + 1], 0, j, i, h, w)[0]
+    a = x[0] + x[1]
+    b = at(0, -1, 1) + at(1, 1, -1) + at(0, 0, 2)
+    return {"y": exact(np.stack((a - b, a + b), -1).reshape(h, 2 * w))}

@@ -30,6 +30,19 @@ for i, (t, o, form, m, n, k, options) in enumerate(CASES):
                {"A": held(t, 1, m, k, ta), "B": held(t, 2, k, n, tb), "C": poison(o, m, n)},
                lambda a, ta=ta, tb=tb, o=o: {"C": rounded(product(a["A"], a["B"], ta, tb), o)}, T=t, O=o, TA=ta, TB=tb,
                **options)
+# Few rows of C: on CPUs, B is not packed then. Whole tiles, ends along N and K, more rows than a block, than a few
+FEW = [("f32", "f32", "nt", 1, 256, 96), ("f32", "f32", "nt", 5, 130, 100), ("f32", "f32", "nt", 16, 128, 64),
+       ("f32", "f32", "nt", 17, 128, 64), ("f32", "f32", "nn", 1, 256, 96), ("f32", "f32", "nn", 3, 130, 100),
+       ("f32", "f32", "tn", 2, 128, 64), ("f32", "f32", "tt", 4, 128, 70), ("f64", "f64", "nt", 3, 64, 40),
+       ("f64", "f64", "nn", 1, 65, 32), ("f16", "f16", "nt", 2, 128, 96), ("f16", "f32", "nn", 3, 128, 64),
+       ("bf16", "f32", "nt", 1, 256, 100), ("bf16", "bf16", "nn", 2, 128, 96), ("bf16", "f32", "tt", 6, 130, 64),
+       ("i8", "i32", "nt", 1, 128, 320), ("i8", "i32", "nn", 2, 128, 130), ("u8", "i32", "nt", 7, 256, 64),
+       ("u8", "i32", "tn", 1, 130, 64), ("f32", "f32", "nt", 2, 128, 0), ]
+for t, o, form, m, n, k in FEW:
+    ta, tb = FORMS[form]
+    kernel_row("gemm", "gemm", f"few_rows_{t}_to_{o}_{form}_{m}x{n}x{k}",
+               {"A": held(t, 1, m, k, ta), "B": held(t, 2, k, n, tb), "C": poison(o, m, n)},
+               lambda a, ta=ta, tb=tb, o=o: {"C": rounded(product(a["A"], a["B"], ta, tb), o)}, T=t, O=o, TA=ta, TB=tb)
 kernel_row("gemm", "gemm", "f8_mixed",
            {"A": held("f8e4m3", 1, 33, 40), "B": held("f8e5m2", 2, 40, 20), "C": poison("f32", 33, 20)},
            lambda a: {"C": exact(product(a["A"], a["B"]))}, T="f8e4m3", U="f8e5m2", O="f32", **SMALL)

@@ -48,6 +48,72 @@ for number, (block, warps) in enumerate(BLOCKS):
         add(f"{t}_{'x'.join(map(str, block))}_s{1 + TURN % 5}w{warps}{'_alone' if which else ''}", t, acc, block, warps,
             1 + TURN % 5, hint, not wide or number % 2, shape)
         TURN += 1
+# Warpgroups along N, where M has no 64 rows for each: columns side by side, of 96 by three instructions.
+ALONG_N = (((64, 64, 64), 8, "f16"), ((64, 128, 64), 16, "bf16"), ((192, 64, 32), 8, "f16"), ((64, 96, 64), 8, "bf16"),
+           ((128, 128, 32), 16, "f16"), ((64, 64, 128), 8, "f8e4m3"), ((64, 128, 64), 8, "i8"))
+for number, (block, warps, t) in enumerate(ALONG_N):
+    for which, hint in enumerate(HINTS):
+        m, n, k = block
+        shape = (m + 72, 2 * n - 16, 3 * k + 16)
+        name = f"along_n_{t}_{m}x{n}x{k}_w{warps}{'_alone' if which else ''}"
+        add(name, t, "i32" if t == "i8" else "f32", block, warps, 2 + which, hint,
+            t not in ("f16", "bf16") or number % 2 == 0, shape)
+# Fewer than 64 rows: the product of the transposed operands, whose A is B. Of bytes that is read along k only.
+TURNED = (((16, 64, 64), 4, "f16"), ((32, 128, 64), 8, "bf16"), ((8, 64, 32), 4, "f16"), ((24, 128, 16), 4, "bf16"),
+          ((32, 64, 64), 4, "f8e5m2"), ((16, 128, 64), 8, "u8"), ((32, 192, 32), 4, "f16"))
+for number, (block, warps, t) in enumerate(TURNED):
+    for which, hint in enumerate(HINTS):
+        m, n, k = block
+        name = f"turned_{t}_{m}x{n}x{k}_w{warps}{'_alone' if which else ''}"
+        add(name, t, "i32" if t == "u8" else "f32", block, warps, 2 + which, hint,
+            t not in ("f16", "bf16") or number % 2 == 0, (2 * m + 8, 2 * n - 16, 3 * k + 16))
+
+# Bytes that memory has along N, or M, and threads put along K.
+for block, warps, t in (((64, 64, 64), 4, "i8"), ((128, 128, 32), 8, "f8e4m3"), ((64, 128, 64), 8, "u8"),
+                        ((64, 32, 128), 4, "f8e5m2")):
+    m, n, k = block
+    for which, hint in enumerate(HINTS):
+        for more in (0, 16):
+            name = f"bytes_{t}_{m}x{n}x{k}_w{warps}{'_ends' if more else ''}{'_alone' if which else ''}"
+            acc = "i32" if t in ("i8", "u8") else "f32"
+            add(name, t, acc, block, warps, 2 + which, hint, False, (2 * m - more, 2 * n - more, 3 * k - more))
+BYTES = """
+kernel bytes(const {0} A[K, M], const {0} B[K, N], {1} C[M, N], const int BM, const int BN, const int BK)
+    grid(cdiv(M, BM), cdiv(N, BN))
+{{
+    int m = pid(0) * BM;
+    int n = pid(1) * BN;
+    tile<{1}, BM, BN> acc = 0;
+    for (int k : range(0, K, BK)) pipeline
+        acc = dot(trans(A[k +: BK, m +: BM]), B[k +: BK, n +: BN], acc);
+    C[m +: BM, n +: BN] = acc;
+}}
+"""
+for t, acc, (m, n, k), warps in (("i8", "i32", (64, 64, 64), 4), ("f8e4m3", "f32", (128, 64, 32), 8)):
+    row(f"warpgroup_bytes_both_{t}_{m}x{n}x{k}_w{warps}", BYTES.format(t, acc),
+        {"A": few(t, 1, 2 * k + 16, m + 32), "B": few(t, 2, 2 * k + 16, n + 32), "C": poison(acc, m + 32, n + 32)},
+        lambda a: {"C": exact(big(a["A"]).T @ big(a["B"]))}, consts={"BM": m, "BN": n, "BK": k}, warps=warps, stages=2)
+
+# Two loops carry the sums, which are seen only transposed; of each product one side is computed.
+NESTED = """
+kernel nested(const {0} A[H, K, M], const {0} B[H, K, N], f32 C[M, N], const int BM, const int BN, const int BK)
+    grid(cdiv(M, BM), cdiv(N, BN))
+{{
+    int m = pid(0) * BM;
+    int n = pid(1) * BN;
+    tile<f32, BM, BN> acc = 0;
+    for (int h : range(0, H))
+        for (int k : range(0, K, BK)) pipeline
+            acc = dot(trans(({0})(A[h, k +: BK, m +: BM] * 2)), B[h, k +: BK, n +: BN], acc);
+    C[m +: BM, n +: BN] = acc;
+}}
+"""
+for t, block, warps in (("f16", (32, 128, 32), 8), ("bf16", (16, 64, 64), 4), ("f16", (64, 64, 32), 8)):
+    m, n, k = block
+    row(f"warpgroup_nested_{t}_{m}x{n}x{k}_w{warps}", NESTED.format(t),
+        {"A": few(t, 1, 3, 2 * k + 8, m + 8), "B": few(t, 2, 3, 2 * k + 8, n + 24), "C": poison("f32", m + 8, n + 24)},
+        lambda a: {"C": exact(np.einsum("hkm,hkn->mn", 2 * big(a["A"]), big(a["B"])))},
+        consts={"BM": m, "BN": n, "BK": k}, warps=warps, stages=2)
 for stages in range(1, 6):
     for which, hint in enumerate(HINTS):
         add(f"stages_{stages}{'_alone' if which else ''}", "f16", "f32", (128, 64, 32), 4 if stages % 2 else 8, stages,
@@ -104,14 +170,14 @@ def attended(a, bn):
     return out
 
 
-for d, bn, warps in ((64, 32, 4), (128, 64, 8), (32, 64, 4)):
+for d, bn, warps, bm in ((64, 32, 4, 64), (128, 64, 8, 128), (32, 64, 4, 64), (64, 64, 8, 64)):
     for way, hint in (("", HINTS[0]), ("_alone", HINTS[1]), ("_turns", "pipeline specialize(2)"))[:2 + warps // 8]:
         row(
-            f"warpgroup_attention_{d}{way}", ATTENTION.format(hint), {
+            f"warpgroup_attention_{d}{'_along_n' * (bm < 16 * warps)}{way}", ATTENTION.format(hint), {
                 "Q": small("f16", 1, 2, 100, d, lo=-1, hi=2), "K": small("f16", 2, 2, 72, d, lo=-1, hi=2), "V": small(
                     "f16", 3, 2, 72, d, lo=-1, hi=2), "O": poison("f32", 2, 100, d)
             }, lambda a, bn=bn: {"O": exact(attended(a, bn))},
-            consts={"BM": 64 if warps == 4 else 128, "BN": bn, "BD": d}, warps=warps, stages=2)
+            consts={"BM": bm, "BN": bn, "BD": d}, warps=warps, stages=2)
 
 # Operands of 32 bits that memory has along M or N, of which threads put squares along K; of tf32x3 what is computed
 # from them, too. One side has

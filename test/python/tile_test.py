@@ -442,6 +442,26 @@ class Running(unittest.TestCase):
         other.wait(last)
         other.synchronize()
 
+    def test_parts(self):
+        scale = tile.kernel(SCALE)
+        x = np.ones((64, 64), np.float32)
+        streams = [tile.Stream(part=i, parts=3) for i in range(3)]
+        threads = [threading.Thread(target=scale, args=(x, 2, 64), kwargs={"stream": s}) for s in streams]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for s in streams:
+            s.synchronize()
+        self.assertTrue((x == 2).all())
+        with self.assertRaisesRegex(tile.Error, "part 3 of 3"):
+            tile.Stream(part=3, parts=3)
+
+    def test_threads_of_a_device(self):
+        self.assertEqual(tile.Device("cpu", threads=3, affinity="none").processors, 3)
+        with self.assertRaisesRegex(tile.Error, "affinity is 'far'"):
+            tile.Device("cpu", affinity="far")
+
     def test_devices(self):
         x = np.arange(12, dtype=np.float32).reshape(3, 4)
         for name in ("cpu", "ref", "emu:sm_90a", "emu:gfx942"):

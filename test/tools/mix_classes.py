@@ -62,7 +62,7 @@ def wrong_with(k, kinds):
         yield "a loop of products without matrix instructions"
     if k["unrolled"] <= 0:
         yield f"{k['unrolled']} trips in one"
-    of = "trip" if k["main_loop"] >= 0 else "program"
+    of = "trip" if k["main_loop"] >= 0 and not k["loops"][k["main_loop"]]["made"] else "program"
     costs = [r[of] for r in k["roofs"]]
     if not costs or costs != sorted(costs, reverse=True) or k["cycles"] < max(r["program"] for r in k["roofs"]) * 0.999:
         yield f"roofs {costs}, cycles {k['cycles']}"

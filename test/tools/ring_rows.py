@@ -21,7 +21,7 @@ AXES = (
     [("c1", {}), ("c2", {"clauses": " cluster(2)"})],
 )
 
-# name: types of A and B and of the sums; B's columns in one piece (all that 8 bits can have); rows for each warpgroup, columns, step
+# name: types of A and B and of the sums; B's columns in one piece (all that 8 bits can have); rows for each warpgroup (below 0: of all), columns, step
 # along k; what is added to the lengths that are whole blocks
 PRODUCTS = {
     "f16": ("f16", "f32", False, (64, 64, 64), (24, 16, 16)),
@@ -32,6 +32,11 @@ PRODUCTS = {
     "f8e5m2": ("f8e5m2", "f32", True, (64, 24, 128), (0, 0, 16)),
     "i8": ("i8", "i32", True, (64, 64, 32), (24, 16, 16)),
     "u8": ("u8", "i32", True, (64, 16, 128), (8, 0, 16)),
+    "f16_along_n": ("f16", "f32", False, (-64, 64, 32), (24, 8, 16)),  # 64 rows, however many warpgroups
+    "f8e4m3_along_n": ("f8e4m3", "f32", True, (-64, 128, 64), (8, 16, 32)),
+    "f16_turned": ("f16", "f32", False, (-32, 64, 32), (8, 8, 16)),  # 32 rows: the product of the transposed operands
+    "bf16_turned": ("bf16", "f32", True, (-32, 128, 32), (0, 0, 0)),
+    "i8_rows": ("i8", "i32", False, (64, 128, 64), (16, 16, 16)),  # B along N: threads bring it
     "odd": ("f16", "f32", False, (64, 32, 32), (-5, -3, 7)),  # no bulk copies
 }
 TRIPS = 4
@@ -47,7 +52,7 @@ ATTENTION = """    auto q = Q[y, x * {rows} +: {rows}, 0 +: {width}];
     }}
     O[y, x * {rows} +: {rows}, 0 +: {width}] = acc;"""
 BULK = {}  # threads of a block, of each row whose operands bulk copies bring
-ATTENTIONS = {"attention_64": ("f16", 64), "attention_32": ("bf16", 32)}
+ATTENTIONS = {"attention_64": ("f16", 64, 16), "attention_32": ("bf16", 32, 16), "attention_along_n": ("f16", 64, 0)}  # element, width, rows of each warp
 
 
 def ways():
@@ -67,7 +72,7 @@ def filled(t, seed, *shape):
 
 
 def row(name, source, args, output, said):
-    if said["stages"] > 1 and "_odd_" not in name:
+    if said["stages"] > 1 and "_odd_" not in name and "_rows_" not in name:
         BULK[name] = 32 * (said["warps"] + (0 if said["loop"] == " specialize(0)" else 4))
     return Row(name, source, args, lambda a: [output], {}, None, ["-Wno-no-effect"], [], True, False, False, said["warps"], said["stages"])
 
@@ -83,7 +88,7 @@ def kernel(parameters, across, down, tile, said, require=""):
 
 def product(name, word, said):
     t, acc, in_columns, block, more = PRODUCTS[name]
-    bm, bn, bk = block[0] * said["warps"] // 4, block[1], block[2]
+    bm, bn, bk = -block[0] if block[0] < 0 else block[0] * said["warps"] // 4, block[1], block[2]
     m, n, k = bm + more[0], 2 * bn + more[1], TRIPS * bk + more[2]
     b = filled(t, 2, k, n)
     source = kernel(f"const {t} A[M, K], const {t} B[{'K : 1, N : ldb' if in_columns else 'K, N'}], {acc} C[M, N]", f"cdiv(M, {bm})", f"cdiv(N, {bn})",
@@ -93,8 +98,8 @@ def product(name, word, said):
 
 
 def attention(name, word, said):
-    t, width = ATTENTIONS[name]
-    rows = 16 * said["warps"]
+    t, width, each = ATTENTIONS[name]
+    rows = each * said["warps"] or 64
     source = kernel(f"const {t} Q[H, M, D], const {t} K[H, N, D], const {t} V[H, N, D], f32 O[H, M, D]", f"cdiv(M, {rows})", "H",
                     ATTENTION.format(type=t, width=width, rows=rows, loop=said["loop"]), said, f" require(D == {width})")
     lengths = {"Q": rows + 8, "K": 32 * TRIPS + 8, "V": 32 * TRIPS + 8}

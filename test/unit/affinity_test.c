@@ -167,7 +167,7 @@ static const char *places(const char *said, const char *allowed)
     static char text[TEXT_BYTES];
     tl_processors set = set_of(allowed);
     int *place, n, length = 0;
-    tile_status status = tl_affinity_places(root, said, &set, &place, &n);
+    tile_status status = tl_affinity_places(root, "TILE_AFFINITY", said, &set, &place, &n);
     if (status != TILE_OK)
         return tile_status_name(status);
     *text = 0;
@@ -402,7 +402,7 @@ static bool gather(const char *affinity, int threads, Meeting *out)
     tl_pool *pool;
     *out = (Meeting){.threads = threads};
     setenv("TILE_AFFINITY", affinity, 1);
-    bool fine = CHECK_INT(tl_pool_create(threads, &pool), TILE_OK);
+    bool fine = CHECK_INT(tl_pool_create(threads, NULL, &pool), TILE_OK);
     unsetenv("TILE_AFFINITY");
     if (!fine)
         return false;
@@ -466,7 +466,7 @@ static void pins_hold(void)
 static int default_threads(void)
 {
     tl_pool *pool;
-    if (!CHECK_INT(tl_pool_create(0, &pool), TILE_OK))
+    if (!CHECK_INT(tl_pool_create(0, NULL, &pool), TILE_OK))
         return 0;
     int threads = tl_pool_threads(pool);
     tl_pool_free(pool);
@@ -525,7 +525,7 @@ static bool forbid_pins(void)
 static void pins_fail(void)
 {
     CHECK_INT(tl_affinity_pin(pthread_self(), TL_MAX_PROCESSORS - 1), TILE_UNAVAILABLE);
-    SAYS("TILE_AFFINITY: a worker cannot be pinned to processor 8191: Invalid argument");
+    SAYS("a worker cannot be pinned to processor 8191: Invalid argument");
     pid_t child = fork();
     if (child == 0) {
         tile_device *d;

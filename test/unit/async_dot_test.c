@@ -14,6 +14,7 @@ enum { GROUP = 128, GROUP_BITS = 2, ROWS = 64, STEP_BYTES = 32, PIECE = 16, BASE
 
 static TlCtx ctx;
 static TlArena arena;
+static bool apart; /* warps along N have columns side by side */
 
 typedef struct Case {
     const char *mma;
@@ -47,12 +48,13 @@ static const TlType *buffer(TlDtype dtype, const int32_t *shape, int row, int sp
 
 static TlMmaWarps warps_of(const Case *c)
 {
-    TlMmaWarps w = {0};
+    TlMmaWarps w = {.apart = apart};
     for (int i = 0; i < c->warp_bits; i++)
         if (c->m > 16 << w.m)
             w.m++;
         else
             w.n++;
+    w.apart &= w.n > 0 && c->n % (8 << w.n) == 0 && c->n >> w.n > 8;
     return w;
 }
 
@@ -394,7 +396,25 @@ static void check_all(void)
                     c.row[0] = across >= 4 ? -1 : c.row[0];
                     plans += check_case(&c, false);
                 }
-    CHECK(plans > 300);
+    CHECK(plans > (apart ? 420 : 300));
+}
+
+/* Two and four warpgroups along N: 64 rows, columns side by side. Of 96 columns each has 16 of 32,
+ * by three instructions. */
+static void check_apart(void)
+{
+    static const Case CASES[] = {
+        {"mma.m16n8k16.f16", 64, 64, 64, 3, {1, 1}, {128, 128}, {false, true}},
+        {"mma.m16n8k16.f16", 64, 128, 64, 3, {1, 1}, {128, 128}, {0}},
+        {"mma.m16n8k16.bf16", 64, 256, 64, 4, {-1, 1}, {0, 128}, {0}},
+        {"mma.m16n8k16.f16", 64, 96, 64, 3, {1, 1}, {128, 128}, {false, true}},
+        {"mma.m16n8k32.e4m3", 64, 128, 128, 3, {1, 1}, {128, 128}, {false, true}},
+        {"mma.m16n8k32.s8", 64, 64, 128, 3, {1, 1}, {128, 128}, {false, true}},
+        {"mma.m16n8k8.tf32", 64, 64, 32, 3, {1, 1}, {128, 128}, {false, true}},
+    };
+    for (unsigned i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        expect(&CASES[i]);
+    expect_none(&(Case){"mma.m16n8k16.f16", 64, 48, 64, 3, {1, 0}, {128, 128}, {0}});
 }
 
 /* What no warpgroup can do. */
@@ -435,6 +455,9 @@ int main(void)
     check_across();
     check_all();
     check_not();
+    apart = true;
+    check_all();
+    check_apart();
     tl_arena_free(&arena);
     tl_ctx_free(&ctx);
     return unit_result();

@@ -711,7 +711,7 @@ static void what_kernels_say(void)
 
 static void all_of_it(int threads)
 {
-    if (!CHECK(tl_pool_create(threads, &pool) == TILE_OK &&
+    if (!CHECK(tl_pool_create(threads, NULL, &pool) == TILE_OK &&
                tl_emu_crew_open(pool, &crew) == TILE_OK))
         return;
     collectives();

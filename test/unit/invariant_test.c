@@ -107,7 +107,7 @@ static void one_in_a_worker(void)
 {
     tl_pool *pool;
     atomic_int came = 0;
-    if (!CHECK(tl_pool_create(2, &pool) == TILE_OK))
+    if (!CHECK(tl_pool_create(2, NULL, &pool) == TILE_OK))
         return;
     if (tl_pool_threads(pool) == 2) {
         CHECK_INT(tl_pool_run(pool, 2, TL_POOL_INCREASING, break_in_worker, &came), TILE_INTERNAL);
@@ -191,7 +191,7 @@ static tile_status emulate(tl_emu_entry entry, uint32_t lanes)
     image.kernel.nsites = 2;
     image.kernel.sites = (uint32_t)offsetof(struct image, sites);
     image.sites[1] = (tile_image_site){.line = 7, .col = 3};
-    if (!CHECK(tl_pool_create(1, &pool) == TILE_OK && tl_sink_create(&job.sink) == TILE_OK &&
+    if (!CHECK(tl_pool_create(1, NULL, &pool) == TILE_OK && tl_sink_create(&job.sink) == TILE_OK &&
                tl_emu_crew_open(pool, &crew) == TILE_OK &&
                tl_emu_watch_new(&launch, &options, tl_emu_report_failure, &job, &job.watch) ==
                    TILE_OK))

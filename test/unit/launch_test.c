@@ -15,8 +15,9 @@ static struct {
     uint64_t slots[256];
 } seen;
 
-static tile_status note_open(const char *spec, tl_dev **out)
+static tile_status note_open(const char *spec, const tile_device_options *options, tl_dev **out)
 {
+    (void)options;
     *out = (tl_dev *)(uintptr_t)16;
     return strcmp(spec, "broken") == 0 ? tl_fail(TILE_DRIVER, "broken") : TILE_OK;
 }

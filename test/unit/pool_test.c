@@ -135,7 +135,7 @@ int main(void)
 {
     for (int threads = 1; threads <= THREADS; threads++) {
         tl_pool *pool;
-        if (!CHECK_INT(tl_pool_create(threads, &pool), TILE_OK))
+        if (!CHECK_INT(tl_pool_create(threads, NULL, &pool), TILE_OK))
             break;
         if (CHECK_INT(tl_pool_threads(pool), threads)) {
             orders(pool);

@@ -40,6 +40,34 @@ static void run_matmul(void)
     multiply(a, b, out, arg[0], arg[1], arg[2]);
 }
 
+/* C = A W^T; of one row, W times it. */
+static bool prepare_lib_gemm(void)
+{
+    a = floats(0, (size_t)(arg[0] * arg[2]), -1, 1);
+    b = floats(1, (size_t)(arg[1] * arg[2]), -1, 1);
+    out = result((size_t)(arg[0] * arg[1]));
+    return find();
+}
+static void run_lib_gemm(void)
+{
+    int m = (int)arg[0], n = (int)arg[1], k = (int)arg[2];
+    if (m == 1)
+        gemv(ROW_MAJOR, PLAIN, n, k, 1, b, k, a, 1, 0, out, 1);
+    else
+        gemm(ROW_MAJOR, PLAIN, TRANSPOSED, m, n, k, 1, a, k, b, k, 0, out, n);
+}
+/* C = A B; of one row B^T times it, of one column A times it. */
+static void run_lib_gemm_nn(void)
+{
+    int m = (int)arg[0], n = (int)arg[1], k = (int)arg[2];
+    if (m == 1)
+        gemv(ROW_MAJOR, TRANSPOSED, k, n, 1, b, n, a, 1, 0, out, 1);
+    else if (n == 1)
+        gemv(ROW_MAJOR, PLAIN, m, k, 1, a, k, b, 1, 0, out, 1);
+    else
+        run_matmul();
+}
+
 static bool prepare_batched(void)
 {
     a = floats(0, (size_t)(arg[0] * arg[1] * arg[3]), -1, 1);
@@ -103,6 +131,9 @@ static void run_attention(void)
 
 const Work works[] = {
     {"matmul", prepare_matmul, run_matmul},
+    {"lib_gemm", prepare_lib_gemm, run_lib_gemm},
+    {"lib_gemm_nn", prepare_matmul, run_lib_gemm_nn},
+    {"lib_gemm_split_k", prepare_matmul, run_matmul},
     {"batched", prepare_batched, run_batched},
     {"gemv", prepare_gemv, run_gemv},
     {"attention", prepare_attention, run_attention},

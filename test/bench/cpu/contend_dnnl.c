@@ -172,6 +172,12 @@ static bool prepare_lib_gemm(void)
     float *a = floats(0, (size_t)(m * k), -1, 1), *w = floats(1, (size_t)(n * k), -1, 1);
     return linear(dnnl_f32, a, w, NULL);
 }
+static bool prepare_lib_gemm_bf16(void)
+{
+    long m = arg[0], n = arg[1], k = arg[2];
+    uint16_t *a = bfloats(0, (size_t)(m * k)), *w = bfloats(1, (size_t)(n * k));
+    return linear(dnnl_bf16, a, w, NULL);
+}
 static bool prepare_lib_gemm_i8(void)
 {
     long m = arg[0], n = arg[1], k = arg[2];
@@ -289,5 +295,7 @@ const Work works[] = {
     {"matmul_i8", prepare_matmul_i8, run},   {"softmax", prepare_softmax, run},
     {"layer_norm", prepare_layer_norm, run}, {"conv2d", prepare_conv2d, run},
     {"lib_gemm", prepare_lib_gemm, run},     {"lib_gemm_i8", prepare_lib_gemm_i8, run},
+    {"lib_gemm_nn", prepare_matmul, run},    {"lib_gemm_bf16", prepare_lib_gemm_bf16, run},
+    {"lib_gemm_split_k", prepare_matmul, run},
 };
 const size_t nworks = sizeof works / sizeof *works;

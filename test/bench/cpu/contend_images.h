@@ -96,6 +96,20 @@ static bool prepare_avg_pool(void)
                WINDOW(step));
 }
 
+/* ---- group norm: n images of l pixels, c channels in g groups ---- */
+
+static bool prepare_group_norm(void)
+{
+    int64_t n = arg[0], l = arg[1], c = arg[2], g = arg[3];
+    float *x = floats(0, (size_t)(n * l * c), -4, 4), *w = floats(1, (size_t)c, 0.5f, 1.5f);
+    float *b = floats(2, (size_t)c, -1, 1);
+    nlaunches = 0;
+    return ADD("image_norms", "group_norm", CONSTS(F32), tile_view(x, n, l, c), tile_view(w, c),
+               tile_view(b, c), tile_view(result((size_t)(n * l * c)), n, l, c),
+               tile_view(spare(0, n * g), n, g), tile_view(spare(1, n * g), n, g),
+               tile_f32(1e-5f));
+}
+
 /* ---- batch norm of m pixels of c channels, as in training ---- */
 
 enum { PARTS = 16, CHANNELS = 64 }; /* of a program */

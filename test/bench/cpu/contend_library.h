@@ -70,6 +70,37 @@ static bool prepare_lib_gemm(void)
     return ADD("gemm", "gemm", CONSTS(F32, {"TB", 1, NULL}), tile_view(a, m, k),
                tile_view(w, n, k), tile_view(result((size_t)(m * n)), m, n));
 }
+/* C = A W, rows of W being those of k. */
+static bool prepare_lib_gemm_nn(void)
+{
+    int64_t m = arg[0], n = arg[1], k = arg[2];
+    float *a = floats(0, (size_t)(m * k), -1, 1), *w = floats(1, (size_t)(k * n), -1, 1);
+    nlaunches = 0;
+    return ADD("gemm", "gemm", CONSTS(F32), tile_view(a, m, k), tile_view(w, k, n),
+               tile_view(result((size_t)(m * n)), m, n));
+}
+static bool prepare_lib_gemm_bf16(void)
+{
+    int64_t m = arg[0], n = arg[1], k = arg[2];
+    uint16_t *a = bfloats(0, (size_t)(m * k)), *w = bfloats(1, (size_t)(n * k));
+    nlaunches = 0;
+    return ADD("gemm", "gemm", CONSTS({"T", 0, "bf16"}, {"O", 0, "f32"}, {"TB", 1, NULL}),
+               tile_view_typed(TILE_BF16, a, m, k), tile_view_typed(TILE_BF16, w, n, k),
+               tile_view(result((size_t)(m * n)), m, n));
+}
+/* By arg[3] programs a tile of C. */
+static bool prepare_lib_gemm_split_k(void)
+{
+    enum { SIDE_OF_TILE = 64 };
+    int64_t m = arg[0], n = arg[1], k = arg[2], s = arg[3];
+    int64_t down = (m + SIDE_OF_TILE - 1) / SIDE_OF_TILE,
+            across = (n + SIDE_OF_TILE - 1) / SIDE_OF_TILE;
+    float *a = floats(0, (size_t)(m * k), -1, 1), *w = floats(1, (size_t)(k * n), -1, 1);
+    nlaunches = 0;
+    return ADD("gemm", "gemm_split_k", CONSTS(F32), tile_view(a, m, k), tile_view(w, k, n),
+               tile_view(result((size_t)(m * n)), m, n), tile_view(spare(0, s * m * n), s, m, n),
+               tile_view((uint32_t *)spare(1, down * across), down, across));
+}
 static bool prepare_lib_gemm_u4(void)
 {
     int64_t m = arg[0], n = arg[1], k = arg[2], groups = k / 128;

@@ -175,6 +175,11 @@ def avg_pool(n, h, c, step):
     return lambda: innermost(F.avg_pool2d(x, 3, step, 1, count_include_pad=False))
 
 
+def group_norm(n, l, c, g):
+    x, w, b = floats(0, (n, l, 1, c), -4, 4).permute(0, 3, 1, 2), floats(1, (c,), 0.5, 1.5), floats(2, (c,), -1, 1)
+    return lambda: innermost(F.group_norm(x, g, w, b, 1e-5))
+
+
 def batch_norm(m, c):
     x, w, b = floats(0, (1, m, 1, c), -4, 4).permute(0, 3, 1, 2), floats(1, (c,), 0.5, 1.5), floats(2, (c,))
     mean, variance = torch.zeros(c), torch.ones(c)
@@ -192,6 +197,19 @@ def batch_norm_backward(m, c):
 def lib_gemm(m, n, k):
     a, w = floats(0, (m, k)), floats(1, (n, k))
     return lambda: F.linear(a, w)
+
+
+def lib_gemm_nn(m, n, k):
+    return matmul(m, n, k)
+
+
+def lib_gemm_bf16(m, n, k):
+    a, w = bfloats(0, (m, k)), bfloats(1, (n, k))
+    return lambda: F.linear(a, w)
+
+
+def lib_gemm_split_k(m, n, k, parts):
+    return matmul(m, n, k)
 
 
 def lib_attention(h, n, d, causal):
@@ -267,7 +285,7 @@ def lib_embedding_backward(n, d, v):
 
 WORKS = {f.__name__: f for f in (matmul, batched, matmul_gelu, matmul_bf16, gemv, add, gelu, softmax, layer_norm, cumsum,
                                  sort, sums, transpose, gather, histogram, attention, convolution, conv2d, conv2d_backward_data, conv2d_backward_weight,
-                                 conv2d_transpose, depthwise_conv2d, max_pool, avg_pool, batch_norm, batch_norm_backward, lib_gemm, lib_attention, lib_attention_backward,
+                                 conv2d_transpose, depthwise_conv2d, max_pool, avg_pool, batch_norm, batch_norm_backward, group_norm, lib_gemm, lib_gemm_nn, lib_gemm_bf16, lib_gemm_split_k, lib_attention, lib_attention_backward,
                                  lib_layer_norm, lib_layer_norm_backward, lib_cross_entropy, lib_cross_entropy_backward, lib_argmax,
                                  lib_swiglu, lib_rope, lib_embedding, lib_embedding_backward)}
 

@@ -99,6 +99,17 @@ for m, n in ((16, 1024), (16, 4096), (512, 1024), (512, 4096), (1024, 1024)):
         row(f"lib gemm_{kind} {size}", f"lib_gemm_{kind}", (m, n, n), read=4 * m * n + bits / 8 * n * n, own=f"lib gemm {size}", own_least=0.85,
             tolerances={"ggml": 1e-2}, **product)
     row(f"lib gemm_fused i8 {size}", "lib_gemm_i8", (m, n, n), read=m * n + n * n, peak="i8", **product)
+# Few rows, as in decoding; one column; few blocks of C and long sums
+for m in (1, 2, 4, 8, 16):
+    for n, k in ((4096, 4096), (1000, 2048)):
+        size, product = f"{m}x{n}x{k}", dict(flops=2 * m * n * k, write=4 * m * n, group="library", limit_least=0.9 if m == 1 and n == 4096 else 0)
+        row(f"few rows gemm {size}", "lib_gemm", (m, n, k), read=4 * (m + n) * k, **product)
+        row(f"few rows gemm nn {size}", "lib_gemm_nn", (m, n, k), read=4 * (m + n) * k, **product)
+        row(f"few rows gemm bf16 {size}", "lib_gemm_bf16", (m, n, k), read=2 * (m + n) * k, peak="bf16", tolerance=2e-2, **product)
+        row(f"few rows gemm_fused i8 {size}", "lib_gemm_i8", (m, n, k), read=(m + n) * k, peak="i8", **product)
+row("one column gemm nn 256x1x131072", "lib_gemm_nn", (256, 1, 131072), flops=2 * 256 * 131072, read=4 * 257 * 131072, group="library", limit_least=0.9)
+row("one row gemm 1x256x131072", "lib_gemm", (1, 256, 131072), flops=2 * 256 * 131072, read=4 * 257 * 131072, group="library", limit_least=0.9)
+row("split-k 256x256x65536", "lib_gemm_split_k", (256, 256, 65536, 4), flops=2 * 256 * 256 * 65536, read=8 * 256 * 65536, group="library", tolerance=1e-3)
 for causal in (0, 1):
     name = " causal" if causal else ""
     product = dict(group="library", least=1.2, aim=2.5)
@@ -114,7 +125,7 @@ row("lib rope 1024x32x128", "lib_rope", (1024, 32, 128), read=4 << 22, write=4 <
 row("lib embedding 4096x1024", "lib_embedding", (4096, 1024, 32000), read=4 << 22, write=4 << 22, group="library")
 row("lib embedding_backward 4096x1024", "lib_embedding_backward", (4096, 1024, 8000), read=4 << 22, write=12 << 22, group="library", tolerance=1e-4)
 # Images, channels innermost, filters of 3 x 3
-for n, h, i, o, step in ((1, 56, 64, 64, 1), (4, 14, 256, 256, 1), (1, 56, 128, 128, 2), (1, 224, 3, 64, 2)):
+for n, h, i, o, step in ((1, 56, 64, 64, 1), (4, 14, 256, 256, 1), (1, 56, 128, 128, 2), (1, 224, 3, 64, 2), (1, 224, 1, 32, 1)):
     p = (h - 1) // step + 1
     name = f"{n}x{h}x{h}x{i} to {o}" + (f" by {step}" if step > 1 else "")
     image = dict(flops=2 * 9 * n * p * p * i * o, read=4 * (n * h * h * i + 9 * i * o), write=4 * n * p * p * o, group="images", least=1 / 1.1, aim=1.1)
@@ -125,7 +136,10 @@ for n, h, i, o, step in ((1, 56, 64, 64, 1), (4, 14, 256, 256, 1), (1, 56, 128, 
 row("conv2d transpose 4x16x16x128 to 64 by 2", "conv2d_transpose", (4, 16, 128, 64, 2), flops=2 * 9 * 4 * 16 * 16 * 128 * 64,
     read=4 * (4 * 16 * 16 * 128 + 9 * 128 * 64), write=4 * 4 * 32 * 32 * 64, group="images", least=1 / 1.1, aim=1.1)
 for work, step in (("depthwise_conv2d", 1), ("max_pool", 2), ("avg_pool", 2)):
-    row(f"{work} 4x56x56x128" + (f" by {step}" if step > 1 else ""), work, (4, 56, 128, step), read=4 * 4 * 56 * 56 * 128, write=4 * 4 * 56 * 56 * 128 // step**2, group="images", least=1 / 1.1)
+    for n, h, c in ((4, 56, 128), (1, 224, 32), (1, 448, 3), (1, 896, 1)):
+        row(f"{work} {n}x{h}x{h}x{c}" + (f" by {step}" if step > 1 else ""), work, (n, h, c, step), read=4 * n * h * h * c, write=4 * n * h * h * c // step**2, group="images", least=1 / 1.1)
+for c, g in ((64, 32), (64, 8), (64, 1), (1024, 8), (3, 3)):
+    row(f"group_norm 4x{200704 // c}x{c} in {g}", "group_norm", (4, 200704 // c, c, g), read=4 * 802816, write=4 * 802816, group="images", least=1 / 1.1)
 for work, reads in (("batch_norm", 1), ("batch_norm_backward", 2)):
     row(f"{work} 12544x128", work, (12544, 128), read=4 * 12544 * 128 * reads, write=4 * 12544 * 128, group="images", least=1 / 1.1)
 # From the text of an example to code that is loaded

@@ -20,11 +20,9 @@ import run
 sys.path.insert(0, os.path.join(run.root, "test", "tools"))
 import amdmix  # noqa: E402
 
-TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
-STAGES = 2
-F16 = run.F16
-# Those of NVIDIA, but for types that AMD's matrix instructions do not take; and masks in two dimensions, and products of 8 warps.
-ROWS = [r for r in run.ROWS if "tf32" not in r["name"] and "f8" not in r["name"] and "fast" not in r["name"] and "odd" not in r] + [
+TARGETS, STAGES, F16 = run.AMD, run.STAGES_AMD, run.F16
+# Those of NVIDIA, but for types that AMD's matrix instructions do not take, with the most warps that they try; and products of 8 warps.
+ROWS = [{**r, "warps": r["warps"][-1:]} for r in run.ROWS if set(TARGETS) <= set(r["targets"])] + [
     run.gemm("f16 128x128x32, 8 warps", "gemm", F16, run.F32, 128, 128, 32, 8, STAGES),
     {**run.attention(64, 128, 64, 8, STAGES), "name": "attention 128x64, D = 64, 8 warps"},
 ]
@@ -48,14 +46,14 @@ def count(path, kernel, last=False):
 
 def ours(tilec, r, target, folder, general):
     path = os.path.join(folder, "tilec.s")
-    constants = [w for k, v in r["tile"].items() for w in ("--const", f"{k}={v}")]
-    p = subprocess.run([tilec, os.path.join(run.here, "kernels.tile"), "--kernel", r["kernel"], "--target", target, "--emit", "asm", "-o", path,
-                        "--warps", str(r["warps"]), "--stages", str(STAGES), *constants], capture_output=True, text=True, check=False)
-    return count(path, r["kernel"], general) if p.returncode == 0 else p.stderr.strip().split("\n")[0]
+    words, kernel = run.source(r)
+    p = subprocess.run([tilec, *words, "--target", target, "--emit", "asm", "-o", path, "--warps", str(r["warps"][0]), "--stages", str(STAGES)],
+                       capture_output=True, text=True, check=False)
+    return count(path, kernel, general) if p.returncode == 0 else p.stderr.strip().split("\n")[0]
 
 
 def triton(python, rows, target, folder):
-    answers, version = run.ask_triton(python, [{**r, "stages": STAGES} for r in rows], target, folder)
+    answers, version = run.ask_triton(python, rows, target, folder)
     return {name: error or count(os.path.join(folder, name + ".s"), None) for name, error in answers.items()}, version
 
 
@@ -85,7 +83,7 @@ def main():
             for r in rows:
                 key = f"{target} {r['name']}"
                 results[key] = ours(os.path.join(a.build, "bin", "tilec"), r, target, folder, a.general)
-                theirs = peers.get(run.file_name(r))
+                theirs = peers.get(run.triton_file(r, 0, r["warps"][0]))
                 for whose, f in (("before", before.get(key)), ("tilec", results[key]), ("Triton", theirs)):
                     if f:
                         print(line(r["name"], whose, f), flush=True)

@@ -139,7 +139,7 @@ def gemm(a, b, c, M, N, K, sb, BM: tl.constexpr, BN: tl.constexpr, BK: tl.conste
 
 
 @triton.jit
-def attention(q, k, v, o, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr):
+def attention(q, k, v, o, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, CAUSAL: tl.constexpr):
     h = tl.program_id(1)
     i = tl.program_id(0) * BM + tl.arange(0, BM)
     d = tl.arange(0, BD)
@@ -148,9 +148,11 @@ def attention(q, k, v, o, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, BD: t
     total = tl.zeros((BM,), tl.float32)
     acc = tl.zeros((BM, BD), tl.float32)
     by = scale * 1.44269504
-    for s in range(0, n, BN):
+    for s in range(0, tl.minimum((tl.program_id(0) + 1) * BM, n) if CAUSAL else n, BN):
         j = h * n + s + tl.arange(0, BN)
         s2 = tl.dot(x, tl.trans(tl.load(k + j[:, None] * BD + d[None, :])))
+        if CAUSAL:
+            s2 = tl.where(i[:, None] >= s + tl.arange(0, BN)[None, :], s2, -float("inf"))
         new = tl.maximum(top, tl.max(s2, 1) * by)
         p = tl.math.exp2(s2 * by - new[:, None])
         rescale = tl.math.exp2(top - new)
@@ -158,6 +160,154 @@ def attention(q, k, v, o, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, BD: t
         acc = tl.dot(p.to(tl.float16), tl.load(v + j[:, None] * BD + d[None, :]), acc * rescale[:, None])
         top = new
     tl.store(o + (h * m + i[:, None]) * BD + d[None, :], (acc / total[:, None]).to(tl.float16), mask=i[:, None] < m)
+
+
+@triton.jit
+def attention_tma(q, k, v, o, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, CAUSAL: tl.constexpr):
+    h = tl.program_id(1)
+    at = tl.program_id(0) * BM
+    i = at + tl.arange(0, BM)
+    keys = tl.make_tensor_descriptor(k + h * n * BD, [n, BD], [BD, 1], [BN, BD])
+    values = tl.make_tensor_descriptor(v + h * n * BD, [n, BD], [BD, 1], [BN, BD])
+    x = tl.make_tensor_descriptor(q + h * m * BD, [m, BD], [BD, 1], [BM, BD]).load([at, 0])
+    top = tl.full((BM,), -float("inf"), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, BD), tl.float32)
+    by = scale * 1.44269504
+    for s in range(0, tl.minimum(at + BM, n) if CAUSAL else n, BN):
+        s2 = tl.dot(x, keys.load([s, 0]).T)
+        if CAUSAL:
+            s2 = tl.where(i[:, None] >= s + tl.arange(0, BN)[None, :], s2, -float("inf"))
+        new = tl.maximum(top, tl.max(s2, 1) * by)
+        p = tl.math.exp2(s2 * by - new[:, None])
+        rescale = tl.math.exp2(top - new)
+        total = total * rescale + tl.sum(p, 1)
+        acc = tl.dot(p.to(tl.float16), values.load([s, 0]), acc * rescale[:, None])
+        top = new
+    tl.make_tensor_descriptor(o + h * m * BD, [m, BD], [BD, 1], [BM, BD]).store([at, 0], (acc / total[:, None]).to(tl.float16))
+
+
+@triton.jit
+def rows_of(p, h, n, at, BN: tl.constexpr, BD: tl.constexpr, TMA: tl.constexpr):
+    if TMA:
+        return tl.make_tensor_descriptor(p + h * n * BD, [n, BD], [BD, 1], [BN, BD]).load([at, 0])
+    return tl.load(p + (h * n + at + tl.arange(0, BN))[:, None] * BD + tl.arange(0, BD)[None, :])
+
+
+@triton.jit
+def attention_dq(q, k, v, g, lse, delta, dq, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, TMA: tl.constexpr):
+    h = tl.program_id(1)
+    at = tl.program_id(0) * BM
+    i = at + tl.arange(0, BM)
+    x = rows_of(q, h, m, at, BM, BD, TMA)
+    up = rows_of(g, h, m, at, BM, BD, TMA)
+    top = tl.load(lse + h * m + i, mask=i < m, other=0.0) * 1.44269504
+    d = tl.load(delta + h * m + i, mask=i < m, other=0.0)
+    acc = tl.zeros((BM, BD), tl.float32)
+    if TMA:
+        keys = tl.make_tensor_descriptor(k + h * n * BD, [n, BD], [BD, 1], [BN, BD])
+        values = tl.make_tensor_descriptor(v + h * n * BD, [n, BD], [BD, 1], [BN, BD])
+    for s in range(0, n, BN):
+        y = keys.load([s, 0]) if TMA else rows_of(k, h, n, s, BN, BD, False)
+        z = values.load([s, 0]) if TMA else rows_of(v, h, n, s, BN, BD, False)
+        p = tl.math.exp2(tl.dot(x, y.T) * (scale * 1.44269504) - top[:, None])
+        ds = p * (tl.dot(up, z.T) - d[:, None])
+        acc = tl.dot(ds.to(tl.float16), y, acc)
+    tl.store(dq + (h * m + i)[:, None] * BD + tl.arange(0, BD)[None, :], (acc * scale).to(tl.float16), mask=i[:, None] < m)
+
+
+@triton.jit
+def attention_dkdv(q, k, v, g, lse, delta, dk, dv, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, TMA: tl.constexpr):
+    h = tl.program_id(1)
+    at = tl.program_id(0) * BN
+    j = at + tl.arange(0, BN)
+    y = rows_of(k, h, n, at, BN, BD, TMA)
+    z = rows_of(v, h, n, at, BN, BD, TMA)
+    acc_k = tl.zeros((BN, BD), tl.float32)
+    acc_v = tl.zeros((BN, BD), tl.float32)
+    if TMA:
+        queries = tl.make_tensor_descriptor(q + h * m * BD, [m, BD], [BD, 1], [BM, BD])
+        ups = tl.make_tensor_descriptor(g + h * m * BD, [m, BD], [BD, 1], [BM, BD])
+    for s in range(0, m, BM):
+        x = queries.load([s, 0]) if TMA else rows_of(q, h, m, s, BM, BD, False)
+        up = ups.load([s, 0]) if TMA else rows_of(g, h, m, s, BM, BD, False)
+        i = h * m + s + tl.arange(0, BM)
+        p = tl.math.exp2(tl.dot(y, x.T) * (scale * 1.44269504) - (tl.load(lse + i) * 1.44269504)[None, :])
+        acc_v = tl.dot(p.to(tl.float16), up, acc_v)
+        ds = p * (tl.dot(z, up.T) - tl.load(delta + i)[None, :])
+        acc_k = tl.dot(ds.to(tl.float16), x, acc_k)
+    place = (h * n + j)[:, None] * BD + tl.arange(0, BD)[None, :]
+    tl.store(dk + place, (acc_k * scale).to(tl.float16), mask=j[:, None] < n)
+    tl.store(dv + place, acc_v.to(tl.float16), mask=j[:, None] < n)
+
+
+@triton.jit
+def gemm_tma(a, b, c, M, N, K, sb, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, COLUMNS: tl.constexpr, P: tl.constexpr,
+             S: tl.constexpr):
+    i = tl.program_id(0) * BM
+    j = tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), S)
+    pa = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    if COLUMNS:
+        pb = tl.make_tensor_descriptor(b, [N, K], [sb, 1], [BN, BK])
+    else:
+        pb = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    for at in range(0, K, BK):
+        y = pb.load([j, at]).T if COLUMNS else pb.load([at, j])
+        acc = tl.dot(pa.load([i, at]), y, acc, input_precision=P, out_dtype=S)
+    tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN]).store([i, j], acc)
+
+
+@triton.jit
+def gemm_u4(a, q, scale, zero, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, G: tl.constexpr):
+    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    j = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    half = tl.arange(0, BK // 2)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for at in range(0, K, BK):
+        x = tl.load(a + i[:, None] * K + at + k[None, :], mask=(i[:, None] < M) & (k[None, :] < K - at), other=0.0)
+        two = tl.load(q + j[:, None] * (K // 2) + at // 2 + half[None, :], mask=j[:, None] < N, other=0)
+        w = tl.interleave((two & 15).to(tl.float16), (two >> 4).to(tl.float16))
+        group = j * (K // G) + at // G
+        s = tl.load(scale + group, mask=j < N, other=0.0)
+        z = tl.load(zero + group, mask=j < N, other=0).to(tl.float16)
+        acc = tl.dot(x, ((w - z[:, None]) * s[:, None]).T, acc)
+    tl.store(c + i[:, None] * N + j[None, :], acc.to(tl.float16), mask=(i[:, None] < M) & (j[None, :] < N))
+
+
+@triton.jit
+def rope(x, place, cosine, sine, o, H, BH: tl.constexpr, I: tl.constexpr):
+    n = tl.program_id(0)
+    h = tl.program_id(1) * BH + tl.arange(0, BH)
+    d = tl.arange(0, I)
+    p = tl.load(place + n)
+    c = tl.load(cosine + p * I + d)[None, :]
+    s = tl.load(sine + p * I + d)[None, :]
+    at = (n * H + h)[:, None] * (2 * I) + d[None, :]
+    m = (h < H)[:, None]
+    a = tl.load(x + at, mask=m, other=0.0).to(tl.float32)
+    b = tl.load(x + at + I, mask=m, other=0.0).to(tl.float32)
+    tl.store(o + at, (a * c - b * s).to(tl.float16), mask=m)
+    tl.store(o + at + I, (a * s + b * c).to(tl.float16), mask=m)
+
+
+@triton.jit
+def gemv_split_k(a, x, o, m, n, BM: tl.constexpr, BK: tl.constexpr, SPLIT: tl.constexpr):
+    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    k = tl.arange(0, BK)
+    acc = tl.zeros((BM, BK), tl.float32)
+    for at in range(tl.program_id(1) * BK, n, SPLIT * BK):
+        w = tl.load(a + i[:, None] * n + at + k[None, :], mask=(i < m)[:, None] & (at + k < n)[None, :], other=0.0).to(tl.float32)
+        acc += w * tl.load(x + at + k, mask=at + k < n, other=0.0).to(tl.float32)[None, :]
+    tl.atomic_add(o + i, tl.sum(acc, 1), mask=i < m, sem="relaxed")
+
+
+@triton.jit
+def histogram_of(x, o, n, B: tl.constexpr, BINS: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + i, mask=i < n, other=0)
+    tl.atomic_add(o + tl.arange(0, BINS), tl.histogram(v, BINS, mask=i < n), sem="relaxed")
 
 
 @triton.jit
@@ -210,16 +360,19 @@ def signature(name, types):
     kernel, types, kinds = globals()[name], list(types), {}
     pointers = POINTERS[name]
     for a in kernel.arg_names:
-        constant = a[0].isupper() and len(a) > 1 or a in ("B", "S", "P") and kernel.params[kernel.arg_names.index(a)].is_constexpr
-        kinds[a] = "constexpr" if constant else "fp32" if a in FLOATS else f"*{types[pointers.index(a)]}" if a in pointers else "i32"
+        constant = kernel.params[kernel.arg_names.index(a)].is_constexpr
+        kinds[a] = "constexpr" if constant else f"*{types[pointers.index(a)]}" if a in pointers else "fp32" if a in FLOATS else "i32"
     return kernel, kinds
 
 
 POINTERS = {"add": ["x", "y", "o"], "relu": ["x", "o"], "divide": ["x", "y", "o"], "swiglu": ["x", "y", "o"], "softmax": ["x", "o"],
             "layernorm": ["x", "w", "b", "o"], "rmsnorm_backward": ["x", "w", "g", "dx", "dw"],
             "cross_entropy": ["x", "target", "loss", "dx"], "row_sum": ["x", "o"], "cumsum_rows": ["x", "o"],
-            "embedding": ["index", "w", "o"], "gemm": ["a", "b", "c"],
-            "fused_moe": ["a", "b", "weight", "order", "expert", "c"], "chunk_scan": ["cb", "x", "dt", "decay", "c", "states", "o"], "attention": ["q", "k", "v", "o"]}
+            "embedding": ["index", "w", "o"], "gemm": ["a", "b", "c"], "gemm_tma": ["a", "b", "c"], "gemm_u4": ["a", "q", "scale", "zero", "c"],
+            "fused_moe": ["a", "b", "weight", "order", "expert", "c"], "chunk_scan": ["cb", "x", "dt", "decay", "c", "states", "o"],
+            "attention": ["q", "k", "v", "o"], "attention_tma": ["q", "k", "v", "o"],
+            "attention_dq": ["q", "k", "v", "g", "lse", "delta", "dq"], "attention_dkdv": ["q", "k", "v", "g", "lse", "delta", "dk", "dv"],
+            "rope": ["x", "place", "cosine", "sine", "o"], "gemv_split_k": ["a", "x", "o"], "histogram_of": ["x", "o"]}
 
 
 def build(target, job):

@@ -1,0 +1,132 @@
+"""Stores of channels that follow each other, which the CPU joins; and wide tiles that loops carry.
+
+Every element type; odd numbers of elements; in place; a load between two of the stores; channels that are left out.
+"""
+import numpy as np
+
+from rows import row
+from values import ALL, Arr, exact, is_float, poison, random_bits, small, store
+
+
+def values(t, seed, *shape):
+    if t == "bool" or not is_float(t):
+        return random_bits(t, seed, *shape)
+    return Arr(t, store(np.random.default_rng(seed).integers(-20, 20, shape) / 4, t))
+
+
+for k, t in enumerate(ALL):
+    for n, (channels, block) in enumerate([(2, 16), (3, 32), (3, 256), (4, 64), (5, 32)]):
+        stores = "\n    ".join(f"y[i +: {block}, {c}] = x[{(c + 1) % channels}, i +: {block}];"
+                              for c in range(channels))
+        row(
+            f"channels_{t}_{channels}_by_{block}", f"""
+kernel k(const {t} x[{channels}, N], {t} y[N, {channels}])
+    grid(cdiv(N, {block}))
+{{
+    int i = pid(0) * {block};
+    {stores}
+}}
+""", {"x": values(t, 10 * k + n, channels, 301), "y": poison(t, 301, channels)},
+            lambda a: {"y": exact(np.roll(a["x"], -1, 0).T)})
+
+# y's own channels change places; a load between the stores sees the first one's result.
+row("channels_in_place", """
+kernel k(f32 y[N, 3], f32 z[N])
+    grid(cdiv(N, 64))
+{
+    int i = pid(0) * 64;
+    auto r = y[i +: 64, 0];
+    y[i +: 64, 0] = y[i +: 64, 2] * 2.0;
+    z[i +: 64] = y[i +: 64, 0];
+    y[i +: 64, 1] = y[i +: 64, 0] + 1.0;
+    y[i +: 64, 2] = r;
+}
+""", {"y": small("f32", 3, 203, 3), "z": poison("f32", 203)},
+    lambda a: (lambda y: {"y": exact(np.stack((2 * y[:, 2], 2 * y[:, 2] + 1, y[:, 0]), 1)), "z": exact(2 * y[:, 2])})
+    (a["y"].copy()))
+
+row("channels_read_themselves", """
+kernel k(f32 y[N, 3])
+    grid(cdiv(N, 64))
+{
+    int i = pid(0) * 64;
+    auto r = y[i +: 64, 0];
+    auto g = y[i +: 64, 1];
+    auto b = y[i +: 64, 2];
+    y[i +: 64, 0] = g + b;
+    y[i +: 64, 1] = r + b;
+    y[i +: 64, 2] = r * g;
+}
+""", {"y": small("f32", 4, 203, 3)},
+    lambda a: (lambda r, g, b: {"y": exact(np.stack((g + b, r + b, r * g), 1))})(*a["y"].copy().T))
+
+# One of four is left out; a plane of several; the last block ends in the middle; a start before the array.
+row("channels_beside", """
+kernel k(const u8 x[3, H, W], u8 y[H, W, 4], u8 z[H, W, 3], int s)
+    grid(cdiv(W, 32), cdiv(H, 4))
+{
+    int i = pid(0) * 32;
+    int j = pid(1) * 4;
+    static for (int c : range(3)) y[j +: 4, i +: 32, c] = x[c, j +: 4, i +: 32];
+    auto v = x[1, j +: 4, i +: 32] / 2;
+    static for (int c : range(3)) z[j + s +: 4, i + s +: 32, c] = x[c, j +: 4, i +: 32] - v;
+}
+""", {"x": random_bits("u8", 5, 3, 11, 70), "y": Arr("u8", np.full((11, 70, 4), 7, np.uint8)),
+      "z": Arr("u8", np.full((11, 70, 3), 9, np.uint8)), "s": -3},
+    lambda a: beside(np.moveaxis(a["x"], 0, -1), a["y"].copy(), a["z"].copy()))
+
+
+def beside(x, y, z):
+    y[..., :3] = x
+    z[:9] = 0  # blocks go on behind x, where 0 is read
+    z[:8, :67] = (x - x[..., 1:2] // 2)[3:, 3:]
+    return {"y": exact(y), "z": exact(z)}
+
+
+# Wide tiles that loops carry, each with an end of its own; what is beside each element comes in.
+for k, t in enumerate(("u8", "i16", "u32", "i64", "f32", "f64")):
+    for n in (32, 64, 128, 256, 100):
+        row(f"carried_{t}_{n}", f"""
+kernel k(const {t} x[N], {t} y[N], i32 trips[N], {t} z[N], int most)
+    grid(cdiv(N, {n}))
+{{
+    int i = pid(0) * {n};
+    auto v = x[i +: {n}];
+    tile<i32, {n}> count = 0;
+    tile<{t}, {n}> beside = 1;
+    int k = 0;
+    while (any(v < 100) && k < most) {{
+        auto live = v < 100;
+        count += live ? 1 : 0;
+        beside = (live ? v : beside) + shift(beside, 0, 1);
+        v = live ? v + (({t})3) : v;
+        k += 1;
+    }}
+    for (int _j : range(3)) beside = shift(beside, 0, -1) + flip(v, 0);
+    y[i +: {n}] = v;
+    trips[i +: {n}] = count;
+    z[i +: {n}] = beside;
+}}
+""", {"x": Arr(t, np.random.default_rng(n).integers(1, 120, 2 * n + 3).astype(store(np.zeros(1), t).dtype)),
+      "y": poison(t, 2 * n + 3), "trips": poison("i32", 2 * n + 3), "z": poison(t, 2 * n + 3), "most": 17},
+            lambda a, n=n: carried(a["x"], n))
+
+
+def carried(x, n):
+    y, trips, z = x.copy(), np.zeros(len(x), np.int32), x.copy()
+    for i in range(0, len(x), n):
+        v = np.zeros(n, x.dtype)
+        v[:len(x) - i] = x[i:i + n]
+        count, beside, k = np.zeros(n, np.int32), np.ones(n, x.dtype), 0
+        while (v < 100).any() and k < 17:
+            live = v < 100
+            count += live
+            before = np.concatenate((np.zeros(1, x.dtype), beside[:-1]))
+            beside = np.where(live, v, beside) + before
+            v = np.where(live, v + x.dtype.type(3), v)
+            k += 1
+        for _ in range(3):
+            beside = np.concatenate((beside[1:], np.zeros(1, x.dtype))) + v[::-1]
+        m = len(x[i:i + n])
+        y[i:i + n], trips[i:i + n], z[i:i + n] = v[:m], count[:m], beside[:m]
+    return {"y": exact(y), "trips": exact(trips), "z": exact(z)}
