@@ -203,7 +203,7 @@ static void look(Again *a, LLVMValueRef function, bool behind, unsigned most)
             look_at_block(a, b, most);
 }
 
-void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned spilled,
+bool tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned spilled,
                     bool all)
 {
     Again a = {.l = l, .b = LLVMCreateBuilderInContext(l->context)};
@@ -211,6 +211,7 @@ void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsign
     tl_amd_find_varying(l->arena, function, &a.varies);
     int64_t more = (int64_t)most_alive(&a.live, function) + RESERVE - registers;
     a.excess = spilled + FEW;
+    bool few = more > a.excess && !all;
     a.excess = all && more > a.excess ? more : a.excess;
     number_blocks(&a, function);
     if (a.excess > 0 && a.first) {
@@ -219,4 +220,5 @@ void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsign
         look(&a, function, false, MOST_STEPS);
     }
     LLVMDisposeBuilder(a.b);
+    return few && a.excess <= 0;
 }

@@ -1,8 +1,10 @@
 /* Code without scratch memory, where LLVM's first code has some.
  *
  *   1 all kernels are compiled; the notes say how many registers LLVM has spilled
- *   2 each way of sparing registers is tried on the kernels with spills, until none has any
- *   3 all are compiled once more, each in the way that spilled least
+ *   2 each way of sparing registers is tried on the kernels with spills, until none has any; not
+ *     where it would do what an earlier one did
+ *   3 all are compiled once more, each in the way that spilled least, if that is not what one of
+ *     the tries has compiled
  *
  * The ways: offsets and addresses computed in the loop that uses them (amd_offsets.c), as many as
  * were spilled, or as many as possible; and with LLVM's scheduler told how many waves fit if a
@@ -20,7 +22,14 @@ enum { NONE = -1, NWAYS = sizeof WAYS / sizeof *WAYS };
 typedef struct Least {
     int way;
     unsigned spills, first; /* first: in no way */
+    bool has_more;          /* the first way has left offsets that another one would compute */
 } Least;
+
+/* Code of all kernels, made in one way; NULL: some had no part in it. */
+typedef struct Tried {
+    void *code;
+    size_t size;
+} Tried;
 
 typedef struct Sparing {
     TlLlvm *l;
@@ -29,6 +38,7 @@ typedef struct Sparing {
     const TlKernelCodes *kernels;
     bool object;
     Least *least; /* by kernel */
+    Tried tried[NWAYS];
 } Sparing;
 
 /* ---- what was spilled ---- */
@@ -54,11 +64,17 @@ static uint32_t registers_of(const TlTarget *target, const TlKernelCode *k)
     return all > target->family->file && each > 1 ? all / each : all;
 }
 
+/* CDNA's waves are known to LLVM. */
+static bool tells_waves(const Sparing *s)
+{
+    return tl_amd_generation(s->l) >= 10;
+}
+
 /* The least of RDNA's register files, of 1024, has room for so many. */
 static void set_waves(const Sparing *s, LLVMValueRef f)
 {
     static const char WAVES[] = "amdgpu-waves-per-eu", FOUR[] = "4,4";
-    if (tl_amd_generation(s->l) >= 10)
+    if (tells_waves(s))
         tl_llvm_set_text_attribute(s->l, f, LLVMAttributeFunctionIndex, WAVES, FOUR);
 }
 
@@ -66,9 +82,13 @@ static void apply(const Sparing *s, uint32_t kernel, int way)
 {
     const TlKernelCode *k = &s->kernels->data[kernel];
     LLVMValueRef f = LLVMGetNamedFunction(s->l->module, k->symbol);
+    Least *least = &s->least[kernel];
     if (way == NONE)
         return;
-    tl_amd_offsets(s->l, f, registers_of(s->target, k), s->least[kernel].first, WAYS[way].all);
+    bool more =
+        tl_amd_offsets(s->l, f, registers_of(s->target, k), least->first, WAYS[way].all);
+    if (!WAYS[way].all)
+        least->has_more = more;
     if (WAYS[way].waves)
         set_waves(s, f);
 }
@@ -79,28 +99,56 @@ static void start_from(const Sparing *s, LLVMModuleRef module)
     s->l->module = LLVMCloneModule(module);
 }
 
-/* The kernels with spills alone. */
-static void try_way(const Sparing *s, LLVMModuleRef module, int way)
+/* Has the kernel spills, and does this way something that none before it has done? */
+static bool is_worth(const Sparing *s, uint32_t kernel, int way)
+{
+    const Least *least = &s->least[kernel];
+    return least->spills && (way == 0 || (WAYS[way].waves ? tells_waves(s) : least->has_more));
+}
+
+static void look_at(Sparing *s, uint32_t kernel, int way, const void *code, size_t size)
+{
+    Least *least = &s->least[kernel];
+    int spills = spills_of(s, kernel, code, size);
+    TL_ASSERT(spills >= 0, "no notes of %s", s->kernels->data[kernel].symbol);
+    if ((unsigned)spills < least->spills) {
+        least->way = way;
+        least->spills = (unsigned)spills;
+    }
+}
+
+/* The kernels that it may help, alone. */
+static void try_way(Sparing *s, LLVMModuleRef module, int way)
 {
     size_t size;
+    uint32_t n = s->kernels->len, tried = 0;
+    bool *worth = TL_NEW_ARRAY(s->arena, bool, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        tried += worth[i] = is_worth(s, i, way);
+    if (!tried)
+        return;
     start_from(s, module);
-    for (uint32_t i = 0; i < s->kernels->len; i++)
-        if (s->least[i].spills)
+    for (uint32_t i = 0; i < n; i++)
+        if (worth[i])
             apply(s, i, way);
         else
             LLVMDeleteFunction(LLVMGetNamedFunction(s->l->module, s->kernels->data[i].symbol));
     void *code = tl_llvm_emit(s->l, s->arena, s->object, &size);
-    for (uint32_t i = 0; i < s->kernels->len; i++) {
-        Least *least = &s->least[i];
-        if (!least->spills)
-            continue;
-        int spills = spills_of(s, i, code, size);
-        TL_ASSERT(spills >= 0, "no notes of %s", s->kernels->data[i].symbol);
-        if ((unsigned)spills < least->spills) {
-            least->way = way;
-            least->spills = (unsigned)spills;
-        }
-    }
+    for (uint32_t i = 0; i < n; i++)
+        if (worth[i])
+            look_at(s, i, way, code, size);
+    if (tried == n)
+        s->tried[way] = (Tried){code, size};
+}
+
+/* The way in which all kernels spill least, if there is one; else NONE. */
+static int way_of_all(const Sparing *s)
+{
+    int way = s->least[0].way;
+    for (uint32_t i = 1; i < s->kernels->len; i++)
+        if (s->least[i].way != way)
+            return NONE;
+    return way;
 }
 
 static bool has_spills(const Sparing *s)
@@ -122,17 +170,22 @@ static bool has_ways(const Sparing *s)
 void *tl_amd_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
                           bool object, TlArena *arena, size_t *out_size)
 {
-    Sparing s = {l, arena, target, kernels, object, TL_NEW_ARRAY(arena, Least, kernels->len + 1)};
+    Sparing s = {l, arena, target, kernels, object, TL_NEW_ARRAY(arena, Least, kernels->len + 1),
+                 {{NULL, 0}}};
     LLVMModuleRef module = LLVMCloneModule(l->module);
     void *code = tl_llvm_emit(l, arena, object, out_size);
     for (uint32_t i = 0; i < kernels->len; i++) {
         int spills = spills_of(&s, i, code, *out_size);
         TL_ASSERT(spills >= 0, "no notes of %s", kernels->data[i].symbol);
-        s.least[i] = (Least){NONE, (unsigned)spills, (unsigned)spills};
+        s.least[i] = (Least){NONE, (unsigned)spills, (unsigned)spills, false};
     }
     for (int way = 0; way < NWAYS && has_spills(&s); way++)
         try_way(&s, module, way);
-    if (has_ways(&s)) {
+    int way = has_ways(&s) ? way_of_all(&s) : NONE;
+    if (way != NONE && s.tried[way].code) {
+        code = s.tried[way].code;
+        *out_size = s.tried[way].size;
+    } else if (has_ways(&s)) {
         start_from(&s, module);
         for (uint32_t i = 0; i < kernels->len; i++)
             apply(&s, i, s.least[i].way);

@@ -42,8 +42,8 @@ bool tl_amd_is_crowded(TlLlvm *l, LLVMValueRef function, unsigned registers, uns
 void *tl_amd_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
                           bool object, TlArena *arena, size_t *out_size);
 /* amd_offsets.c: offsets and addresses are computed in loops, for a kernel of which LLVM has
- * spilled so many of so many registers; `all`: as many as may be. */
-void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned spilled,
+ * spilled so many of so many registers; `all`: as many as may be. Would that be more? */
+bool tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned spilled,
                     bool all);
 /* host_ops.c: replaces operations that l's CPU has no instruction for and that LLVM would therefore
  * make calls of a library: arithmetic and conversions of f16, fused multiply-add. The results are
