@@ -146,6 +146,29 @@ def together(a, block):
             "n": exact(n), "s": exact(s)}
 
 
+# Large homes with padding, which is not read as zeros.
+for t in ("u32", "f32", "f64"):
+    row(f"shifted_from_large_home_{t}", f"""
+kernel k(const {t} x[N], {t} y[3, N])
+    grid(1)
+{{
+    auto v = cumsum(x[0 +: 2977], 0);
+    y[0, 0 +: 2977] = shift(v, 0, -1) + shift(v, 0, 2);
+    y[1, 0 +: 2977] = flip(v, 0) + shift(v, 0, 70);
+    y[2, 0 +: 2966] = extract(v, 11 +: 2966) + extract(v, 3 +: 2966);
+}}
+""", {"x": Arr(t, np.random.default_rng(5).integers(0, 2, 2977).astype(store(np.zeros(1), t).dtype)),
+      "y": Arr(t, np.zeros((3, 2977), store(np.zeros(1), t).dtype))},
+        lambda a: (lambda v: {"y": exact(np.stack((by(v, -1) + by(v, 2), v[::-1] + by(v, 70),
+                                                   np.concatenate((v[11:] + v[3:-8], np.zeros(11, v.dtype))))))})
+        (np.cumsum(a["x"], dtype=np.int64).astype(a["x"].dtype)))
+
+
+def by(v, n):
+    z = np.zeros(abs(n), v.dtype)
+    return np.concatenate((z, v[:-n]) if n > 0 else (v[-n:], z))
+
+
 # Wide tiles that loops carry, each with an end of its own; what is beside each element comes in.
 for k, t in enumerate(("u8", "i16", "u32", "i64", "f32", "f64")):
     for n in (32, 64, 128, 256, 100):
