@@ -128,14 +128,14 @@ static LLVMValueRef shuffled(TlCpuGen *g, TlOp *op, const TlNestWindow *v, const
     return v->wraps ? r : only_inside(g, op, v, at, r);
 }
 
-/* Does the vector that begins at `first` lie within the operand? NULL: all of them do. */
+/* Does the vector that begins at `first` lie within the operand, without its padding, which is not
+ * zeros? NULL: all of them do. */
 static LLVMValueRef is_within(TlCpuGen *g, const TlOp *op, const TlNestWindow *v,
                               const TlCpuAt *at, LLVMValueRef first)
 {
     const TlValue *x = tl_in(op, 0);
-    bool is_home = g->plan->place[x->id].kind == TL_NEST_HOME;
     int64_t n = tl_nest_readable(op->out[0]->type, at->lane), w = at->width,
-            room = is_home ? tl_nest_readable(x->type, at->lane) : x->type->shape[at->lane];
+            room = x->type->shape[at->lane];
     int64_t low = v->step > 0 ? v->start : v->start - (n - 1), high = low + n;
     if (low >= 0 && high <= room)
         return NULL;

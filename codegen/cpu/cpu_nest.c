@@ -146,6 +146,17 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, 
     tl_cpu_loop_end(g, &l, NULL);
 }
 
+/* The row streams only if another store that is done with it may, too. */
+static void stream_with(TlCpuGen *g, TlCpuRow *row, const TlNestAccess *store, const TlCpuAt *first)
+{
+    TlCpuRow other = *row;
+    const TlCpuAccess *a = tl_cpu_access_of(g, store->op);
+    tl_cpu_stream_now(g, &other, a, tl_cpu_access_address(g, a, first));
+    row->streams = LLVMBuildAnd(g->b, row->streams, other.streams, "");
+    if (row->streams_wide)
+        row->streams_wide = LLVMBuildAnd(g->b, row->streams_wide, other.streams_wide, "");
+}
+
 /* The lanes from `begin` up to `end`, where everything is inside. */
 static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin, LLVMValueRef end,
                        const Body *body)
@@ -160,6 +171,8 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin, LL
     const TlCpuAccess *store = n->store ? tl_cpu_access_of(g, n->op) : NULL;
     if (n->streams)
         tl_cpu_stream_now(g, outer->row, store, tl_cpu_access_address(g, store, &first));
+    for (int k = 0; n->streams && n->joined && k < n->joined->n; k++)
+        stream_with(g, outer->row, n->joined->store[k], &first);
     tl_cpu_prefetch_store(g, outer->row, &first);
     part_of_lanes(g, &at, begin, end, body);
 }

@@ -114,13 +114,15 @@ static LLVMValueRef interleaved(TlCpuGen *g, const LLVMValueRef *v, int n, int m
     return r;
 }
 
-/* Elements of several stores, which together lie side by side. */
+/* Elements of several stores, which together lie side by side, or are stored one by one. */
 static void joined_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     (void)user;
     const TlNestJoined *j = at->row->nest->joined;
     LLVMValueRef x[TL_NEST_JOINED];
-    if (!at->whole || at->width == 1) {
+    for (int k = 0; k < j->n && j->apart; k++)
+        tl_cpu_eval(g, j->store[k]->place.value, at); /* before any is stored */
+    if (j->apart || !at->whole || at->width == 1) {
         for (int k = 0; k < j->n; k++)
             store_one(g, at, tl_cpu_access_of(g, j->store[k]->op));
         return;

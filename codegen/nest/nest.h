@@ -123,9 +123,11 @@ bool tl_nest_is_contiguous_inside(const TlNestAccess *a, int dim);
 /* Is every s-th element of memory read along it, as the real parts of complex numbers are, or the
  * channels of an image? Then so few vectors that lie side by side have them all. Else 1. */
 int tl_nest_stride(const TlNestAccess *a, int dim);
-/* Stores whose elements together lie side by side: the last one stores all (nest_join.c). */
+/* Stores of which the last one stores all (nest_join.c). Together their elements lie side by side;
+ * or each is apart, and one_box: positions inside of one are inside of all. */
 typedef struct TlNestJoined {
     int n;
+    bool apart, one_box;
     TlNestAccess *store[TL_NEST_JOINED]; /* in program order, as the elements lie */
 } TlNestJoined;
 /* Do rows that are outside read as zeros? */

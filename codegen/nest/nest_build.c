@@ -5,6 +5,28 @@
 
 /* ---- ops ---- */
 
+/* Vectors of all values, each to its place. */
+static void build_together(TlNests *plan, const TlNestJoined *j)
+{
+    TlNestAccess *last = j->store[j->n - 1];
+    TlNest *n = tl_nest_new(plan, TL_NEST_STORE, last->op, last->place.value->type);
+    int lane = n->form.lane, limit = TL_NEST_LANES;
+    n->value = last->place.value;
+    n->joined = j;
+    for (int k = 0; k < j->n; k++)
+        limit = tl_nest_width(plan, j->store[k]->place.value, limit, false, &n->limit);
+    n->width = tl_nest_fit_width(n->form.padded[lane], limit);
+    if (j->one_box)
+        tl_nest_ask_store(plan, n, last, lane);
+    n->store = last;
+    for (int k = 0; k < j->n; k++) {
+        if (!j->one_box || j->store[k] != last)
+            tl_nest_ask_access(plan, n, j->store[k], lane);
+        tl_nest_ask_value(plan, n, j->store[k]->place.value, lane, false);
+    }
+    tl_nest_split(plan, n, n->form.extent[lane], n->width);
+}
+
 /* Vectors of all values, interleaved; at the ends, each element by itself. */
 static void build_joined(TlNests *plan, const TlNestJoined *j)
 {
@@ -33,7 +55,7 @@ static void build_store(TlNests *plan, TlOp *op)
     const TlNestJoined *j = tl_nest_joined(plan, op);
     if (j) {
         if (j->store[j->n - 1]->op == op)
-            build_joined(plan, j);
+            (j->apart ? build_together : build_joined)(plan, j);
         return;
     }
     TlValue *v = a->place.value;

@@ -153,8 +153,11 @@ static bool may_begin_later(const TlNestAsk *ask)
  * array. */
 static bool has_taps(const TlNests *plan, const TlNest *n)
 {
-    enum { TAPS = 4 };
+    enum { TAPS = 4, STEPS = 4 }; /* rows of fewer steps, of several, ask too much for each */
     int taps = 0, param = -1;
+    int64_t row = n->form.rank ? n->form.extent[n->form.lane] : 1;
+    if (row * STEPS < n->form.elems && row < STEPS * (int64_t)n->width)
+        return false;
     for (uint32_t i = 0; i < n->asks.len; i++) {
         const TlNestAccess *a = n->asks.data[i].access;
         bool has_rows = false;

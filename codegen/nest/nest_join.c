@@ -1,15 +1,19 @@
-/* Stores of neighbouring channels that follow each other become one.
+/* Stores that follow each other become one nest, at the last of them, in which values are computed
+ * once that several of them need: with no home, and no second pass over what they are computed
+ * from. So do stores of tiles of one shape that share work, to places that never meet; and stores
+ * of neighbouring channels, which are interleaved.
  *
  *     y[i +: B, 0] = r;
  *     y[i +: B, 1] = g;      y is [N, 3]: elements of each store are 3 apart, and the three
  *     y[i +: B, 2] = b;      together lie side by side
  *
- * The last one stores all: vectors of each value, interleaved. The values are computed in its nest,
- * and what several of them need once. */
+ */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 
 enum { MOST_JOINED = 4 };
+enum { MOST_WALKED = 256 }; /* values of a store that are looked at */
+enum { SHARED = 2 };       /* ops that do some work, and that two stores need */
 
 /* The axis along which b's element is right behind a's, all else being equal; -1: there is none. */
 static int channel_axis(const TlNestAccess *a, const TlNestAccess *b)
@@ -96,13 +100,142 @@ static void join_from(TlNests *plan, TlNestAccess *first)
     }
 }
 
+/* ---- stores that share work ---- */
+
+typedef struct Walk {
+    TlNests *plan;
+    TlMap seen;
+    int left;
+    const TlNestAccess *store;
+    const TlMap *before; /* what earlier stores need; NULL: nothing */
+    int shared;
+    bool meets; /* something is loaded that the store may change, or is no tile's arithmetic */
+} Walk;
+
+/* Is it work, or does it only name elements? */
+static bool is_work(const TlOp *op)
+{
+    return op->opcode == TL_OP_LOAD || (tl_op_info(op->opcode)->flags & F_ELEM);
+}
+
+static void walk(Walk *w, const TlValue *v, const TlBlock *block)
+{
+    const TlOp *op = v->def;
+    if (v->type->kind != TL_TILE || v->type->rank == 0 || !op || op->block != block ||
+        tl_map_get(&w->seen, v->id, NULL) || w->meets)
+        return;
+    w->meets = --w->left < 0;
+    tl_map_put(&w->seen, v->id, 1);
+    if (op->opcode == TL_OP_LOAD) {
+        const TlNestAccess *a = tl_map_get_ptr(&w->plan->access, op);
+        w->meets |= tl_nest_may_alias(w->plan->fn, a->place.base, w->store->place.base);
+    }
+    w->shared += w->before && is_work(op) && tl_map_get(w->before, v->id, NULL);
+    for (uint32_t i = 0; i < op->nin; i++)
+        walk(w, tl_in(op, i), block);
+}
+
+/* Do the stores never meet: in arrays of their own, or in one that is dense, at scalar indices that
+ * differ? */
+static bool are_apart(const TlNests *plan, const TlNestAccess *a, const TlNestAccess *b)
+{
+    const TlPlace *p = &a->place, *q = &b->place;
+    if (!tl_nest_may_alias(plan->fn, p->base, q->base))
+        return true;
+    if (p->base != q->base || p->base->def || p->naxes != q->naxes || !plan->fn->info)
+        return false;
+    const TlParam *param = &plan->fn->info->params.data[p->base->index];
+    bool differ = false;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        TlWideInt x, y;
+        if (param->stride[i].kind != TILE_DIM_DENSE || p->axes[i].kind != q->axes[i].kind)
+            return false;
+        differ |= p->axes[i].kind == TL_AXIS_SCALAR &&
+                  tl_const_int_value(p->index[i].value, &x) &&
+                  tl_const_int_value(q->index[i].value, &y) && x != y;
+    }
+    return differ;
+}
+
+/* A store by slices of whole vectors. */
+static bool is_plain(const TlNestAccess *a)
+{
+    const TlPlace *p = &a->place;
+    bool plain = p->axes && !p->mask && p->value->type->rank && a->has_interval && a->bounds &&
+                 !a->asks && tl_dtype_bits(p->base->type->dtype) >= 8;
+    for (uint32_t i = 0; plain && i < p->naxes; i++)
+        plain = p->axes[i].kind != TL_AXIS_TILE;
+    return plain && tl_nest_is_contiguous(a, tl_nest_form(p->value->type).lane);
+}
+
+static bool are_alike(const TlNestAccess *a, const TlNestAccess *b)
+{
+    const TlType *x = a->place.value->type, *y = b->place.value->type;
+    return tl_same_shape(x, y) && tl_gen_elem_bytes(x) == tl_gen_elem_bytes(y);
+}
+
+/* Are positions that are inside of one store inside of the other? */
+static bool have_one_box(const TlNestAccess *a, const TlNestAccess *b)
+{
+    const TlPlace *p = &a->place, *q = &b->place;
+    bool same = p->base == q->base;
+    for (uint32_t i = 0; same && i < p->naxes; i++)
+        same = p->axes[i].kind == TL_AXIS_SCALAR || p->index[i].value == q->index[i].value;
+    return same;
+}
+
+static void join_work(TlNests *plan, TlNestAccess *first)
+{
+    TlNestJoined all = {.n = 1, .apart = true, .one_box = true, .store = {first}};
+    Walk w = {.plan = plan, .left = MOST_WALKED, .store = first};
+    tl_map_init(&w.seen, plan->arena);
+    if (!is_plain(first))
+        return;
+    walk(&w, first->place.value, first->op->block);
+    while (all.n < MOST_JOINED && !w.meets) {
+        TlNestAccess *next = next_store(plan, all.store[all.n - 1]);
+        bool may = next && is_plain(next) && are_alike(first, next) &&
+                   !tl_nest_joined(plan, next->op);
+        for (int k = 0; may && k < all.n; k++)
+            may = are_apart(plan, all.store[k], next);
+        if (!may)
+            break;
+        Walk x = {.plan = plan, .left = MOST_WALKED, .store = next, .before = &w.seen};
+        tl_map_init(&x.seen, plan->arena);
+        walk(&x, next->place.value, next->op->block);
+        if (x.meets || x.shared < SHARED)
+            break;
+        all.one_box &= have_one_box(first, next);
+        all.store[all.n++] = next;
+    }
+    /* none of them may change what another one needs */
+    for (int k = 0; k < all.n && all.n > 1; k++)
+        for (int i = 0; i < all.n; i++) {
+            Walk x = {.plan = plan, .left = MOST_WALKED, .store = all.store[i]};
+            tl_map_init(&x.seen, plan->arena);
+            walk(&x, all.store[k]->place.value, first->op->block);
+            if (x.meets)
+                return;
+        }
+    if (all.n == 1)
+        return;
+    TlNestJoined *j = TL_NEW(plan->arena, TlNestJoined);
+    *j = all;
+    for (int k = 0; k < j->n; k++)
+        tl_map_put_ptr(&plan->joined, j->store[k]->op, j);
+}
+
 void tl_nest_join_stores(TlNests *plan)
 {
     if (plan->check)
         return;
-    for (TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_STORE && !tl_nest_joined(plan, op))
-            join_from(plan, tl_map_get_ptr(&plan->access, op));
+    for (TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        TlNestAccess *a = op->opcode == TL_OP_STORE ? tl_map_get_ptr(&plan->access, op) : NULL;
+        if (a && !tl_nest_joined(plan, op))
+            join_from(plan, a);
+        if (a && !tl_nest_joined(plan, op))
+            join_work(plan, a);
+    }
 }
 
 const TlNestJoined *tl_nest_joined(const TlNests *plan, const TlOp *store)

@@ -700,9 +700,10 @@ static void find_reads(Placer *p)
     for (TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (op->nout == 1 && p->plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL)
             continue;
+        const TlNestJoined *j = tl_nest_joined(p->plan, op);
         p->stamps++;
-        for (uint32_t i = 0; i < op->nin; i++)
-            note_reads(p, tl_in(op, i), op);
+        for (uint32_t i = 0; i < op->nin; i++) /* what is stored later is read then */
+            note_reads(p, tl_in(op, i), j ? j->store[j->n - 1]->op : op);
     }
 }
 

@@ -105,7 +105,8 @@ static void put_store(Print *p, const TlNest *n)
     if (n->kind != TL_NEST_STORE)
         return;
     if (n->joined)
-        tl_sbuf_putf(p->out, ", %d stores interleaved", n->joined->n);
+        tl_sbuf_putf(p->out, ", %d stores %s", n->joined->n,
+                     n->joined->apart ? "together" : "interleaved");
     put_flag(p, n->stored_by, "may be done by the product");
     put_flag(p, n->streams, n->streams_wide ? "streams, by registers" : "streams");
     if (n->unstreamed)

@@ -32,10 +32,9 @@ static const char **find_cached(const TlNests *plan)
     return why;
 }
 
-/* NULL: it streams. */
-static const char *why_not(const TlNest *n, const char *const *cached)
+/* NULL: a store of it streams. */
+static const char *why_store_not(const TlNest *n, const TlNestAccess *a, const char *const *cached)
 {
-    const TlNestAccess *a = n->store;
     int64_t bytes = (int64_t)tl_gen_elem_bytes(&n->type);
     if (!tl_nest_is_split(n))
         return "no part of it is inside as a whole";
@@ -56,6 +55,15 @@ static const char *why_not(const TlNest *n, const char *const *cached)
     if (n->form.extent[n->form.lane] * bytes < LEAST_ROW)
         return "rows are too short";
     return tl_nest_is_contiguous(a, n->form.lane) ? NULL : "elements are apart";
+}
+
+/* NULL: it streams. */
+static const char *why_not(const TlNest *n, const char *const *cached)
+{
+    const char *why = why_store_not(n, n->store, cached);
+    for (int k = 0; n->joined && !why && k < n->joined->n; k++)
+        why = why_store_not(n, n->joined->store[k], cached);
+    return why;
 }
 
 /* Stores that products may have done. */

@@ -84,6 +84,18 @@ static TlValue *reassociate(Canon *c)
 
 /* ---- sums and products ---- */
 
+/* a, of (a / n) * n and a % n. */
+static TlValue *divided(const TlValue *x, const TlValue *y)
+{
+    TlOp *mul = canon_def(x, TL_OP_MUL), *rem = canon_def(y, TL_OP_REM);
+    TlOp *div = mul ? canon_def(tl_in(mul, 0), TL_OP_DIV) : NULL;
+    uint64_t by, times, n;
+    bool are = div && rem && tl_in(div, 0) == tl_in(rem, 0) &&
+               canon_is_const(tl_in(div, 1), &by) && canon_is_const(tl_in(mul, 1), &times) &&
+               canon_is_const(tl_in(rem, 1), &n);
+    return are && by == times && by == n && by != 0 ? tl_in(rem, 0) : NULL;
+}
+
 static TlValue *rule_add(Canon *c)
 {
     TlValue *x = canon_in(c, 0), *y = canon_in(c, 1);
@@ -95,6 +107,8 @@ static TlValue *rule_add(Canon *c)
         return binary(c, TL_OP_SUB, y, negated(x));
     if (on_floats(c))
         return NULL;
+    if (divided(x, y) || divided(y, x))
+        return divided(x, y) ? divided(x, y) : divided(y, x);
     TlOp *sub = canon_def(x, TL_OP_SUB); /* (c1 - x) + c2 */
     if (sub && canon_is_const(y, NULL) && canon_is_const(tl_in(sub, 0), NULL))
         return binary(c, TL_OP_SUB, binary(c, TL_OP_ADD, tl_in(sub, 0), y), tl_in(sub, 1));

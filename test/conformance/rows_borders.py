@@ -259,16 +259,18 @@ kernel k(const f32 x[2, H, W], f32 y[H, 2 * W])
 {
     int j = pid(1);
     int i = pid(0) * 64;
-    auto a = x[0, j, i +: 64] + x[1, j, i +: 64];
-    auto b = x[0, j - 1, i + 1 +: 64] + x[1, j + 1, i - 1 +: 64] + x[0, j, i + 2 +: 64];
-    y[j, 2 * i +: 128] = interleave(a - b, a + b);
+    auto a = x[0, j, i +: 64];
+    auto b = x[1, j, i +: 64];
+    auto c = x[0, j, i + 1 +: 64];
+    auto d = x[1, j, i + 1 +: 64];
+    y[j, 2 * i +: 128] = interleave(a + 2.0 * b - c + d, b - 3.0 * a + c + 2.0 * d);
 }
 """, {"x": small("f32", w, 2, 4, w), "y": poison("f32", 4, 2 * w)}, lambda a: interleaved_taps(a["x"]))
 
 
 def interleaved_taps(x):
     _, h, w = x.shape
-    at = lambda c, j, i: tap(x[c:c + 1], 0, j, i, h, w)[0]
-    a = x[0] + x[1]
-    b = at(0, -1, 1) + at(1, 1, -1) + at(0, 0, 2)
-    return {"y": exact(np.stack((a - b, a + b), -1).reshape(h, 2 * w))}
+    a, b = x
+    c, d = (tap(x[n:n + 1], 0, 0, 1, h, w)[0] for n in range(2))
+    both = a + 2 * b - c + d, b - 3 * a + c + 2 * d
+    return {"y": exact(np.stack(both, -1).reshape(h, 2 * w))}

@@ -60,6 +60,21 @@ kernel k(f32 y[N, 3])
 """, {"y": small("f32", 4, 203, 3)},
     lambda a: (lambda r, g, b: {"y": exact(np.stack((g + b, r + b, r * g), 1))})(*a["y"].copy().T))
 
+# Each channel from a home of its own, which the later ones must not take.
+row("channels_from_homes", """
+kernel k(const f32 x[N], f32 y[N, 3])
+    grid(cdiv(N, 64))
+{
+    int i = pid(0) * 64;
+    auto v = x[i +: 64];
+    y[i +: 64, 0] = cumsum(v, 0);
+    y[i +: 64, 1] = cumsum(v + 1.0, 0);
+    y[i +: 64, 2] = cumsum(2.0 * v, 0);
+}
+""", {"x": small("f32", 8, 192), "y": poison("f32", 192, 3)},
+    lambda a: (lambda v: {"y": exact(np.stack([np.cumsum(w, 1).reshape(-1) for w in (v, v + 1, 2 * v)], 1))})
+    (a["x"].reshape(3, 64)))
+
 # One of four is left out; a plane of several; the last block ends in the middle; a start before the array.
 row("channels_beside", """
 kernel k(const u8 x[3, H, W], u8 y[H, W, 4], u8 z[H, W, 3], int s)
@@ -81,6 +96,77 @@ def beside(x, y, z):
     z[:9] = 0  # blocks go on behind x, where 0 is read
     z[:8, :67] = (x - x[..., 1:2] // 2)[3:, 3:]
     return {"y": exact(y), "z": exact(z)}
+
+
+# Stores that share work: to planes, to arrays of other extents, to places that meet, over what they need.
+for k, t in enumerate(("u8", "i32", "f32", "f64")):
+    for block in (32, 256):
+        row(f"together_{t}_{block}", f"""
+kernel k(const {t} x[H, W], {t} y[2, H, W], {t} z[P, Q], {t} m[H, W], {t} n[H, W], {t} s[H, S])
+    grid(cdiv(W, {block}), cdiv(H, 2))
+{{
+    int j = pid(1) * 2;
+    int i = pid(0) * {block};
+    auto e = x[j +: 2, i +: {block}] * 3 + x[j +: 2, i - 1 +: {block}];
+    e = e * e + 2;
+    y[0, j +: 2, i +: {block}] = e + 1;
+    y[1, j +: 2, i +: {block}] = e - 1;
+    z[j +: 2, i +: {block}] = e * 2;
+    auto f = m[j +: 2, i +: {block}] * e;
+    n[j +: 2, i +: {block}] = f + n[j +: 2, i +: {block}];
+    m[j +: 2, i +: {block}] = f * 2 + n[j +: 2, i +: {block}];
+    auto g = x[j +: 2, i +: {block} : 2] * 5 + e;
+    int to = pid(0) * {block + 8};
+    s[j +: 2, to +: {block}] = g * 2;
+    s[j +: 2, to + 3 +: {block}] = g * 3;
+}}
+""", {"x": small(t, k, 5, 300, lo=0), "y": poison(t, 2, 5, 300), "z": poison(t, 4, 270), "m": small(t, k + 9, 5, 300),
+      "n": small(t, k + 19, 5, 300), "s": poison(t, 5, 310)}, lambda a, block=block: together(a, block))
+
+
+def together(a, block):
+    x, m, n, s = a["x"], a["m"], a["n"].copy(), a["s"].copy()
+    c = x.dtype.type
+    blocks = -(-300 // block) * block
+    wide = np.zeros((5, 2 * blocks), x.dtype)
+    wide[:, :300] = x
+    before = np.concatenate((np.zeros((5, 1), x.dtype), wide[:, :-1]), 1)
+    e = wide * c(3) + before
+    e = e * e + c(2)
+    f = m * e[:, :300]
+    n = f + n
+    for i in range(0, blocks, block):
+        g = wide[:, i:i + 2 * block:2] * c(5) + e[:, i:i + block]
+        to = i // block * (block + 8)
+        for by, at in ((c(2), to), (c(3), to + 3)):
+            w = max(min(block, 310 - at), 0)
+            s[:, at:at + w] = (g * by)[:, :w]
+    e = e[:, :300]
+    return {"y": exact(np.stack((e + c(1), e - c(1)))), "z": exact((e * c(2))[:4, :270]), "m": exact(f * c(2) + n),
+            "n": exact(n), "s": exact(s)}
+
+
+# Large homes with padding, which is not read as zeros.
+for t in ("u32", "f32", "f64"):
+    row(f"shifted_from_large_home_{t}", f"""
+kernel k(const {t} x[N], {t} y[3, N])
+    grid(1)
+{{
+    auto v = cumsum(x[0 +: 2977], 0);
+    y[0, 0 +: 2977] = shift(v, 0, -1) + shift(v, 0, 2);
+    y[1, 0 +: 2977] = flip(v, 0) + shift(v, 0, 70);
+    y[2, 0 +: 2966] = extract(v, 11 +: 2966) + extract(v, 3 +: 2966);
+}}
+""", {"x": Arr(t, np.random.default_rng(5).integers(0, 2, 2977).astype(store(np.zeros(1), t).dtype)),
+      "y": Arr(t, np.zeros((3, 2977), store(np.zeros(1), t).dtype))},
+        lambda a: (lambda v: {"y": exact(np.stack((by(v, -1) + by(v, 2), v[::-1] + by(v, 70),
+                                                   np.concatenate((v[11:] + v[3:-8], np.zeros(11, v.dtype))))))})
+        (np.cumsum(a["x"], dtype=np.int64).astype(a["x"].dtype)))
+
+
+def by(v, n):
+    z = np.zeros(abs(n), v.dtype)
+    return np.concatenate((z, v[:-n]) if n > 0 else (v[-n:], z))
 
 
 # Wide tiles that loops carry, each with an end of its own; what is beside each element comes in.
