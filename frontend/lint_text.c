@@ -133,7 +133,7 @@ static bool expr_acts(Text *t, const TlExpr *e)
 
 static bool place_acts(Text *t, const TlExpr *e)
 {
-    if (e->kind == TL_EX_INDEX || e->kind == TL_EX_UNCHECKED)
+    if (e->kind == TL_EX_INDEX || e->kind == TL_EX_UNCHECKED || e->kind == TL_EX_CALL) /* at(...) */
         return true;
     for (uint32_t i = 0; e->kind == TL_EX_TUPLE && i < e->args.len; i++)
         if (place_acts(t, e->args.data[i].value))

@@ -124,7 +124,9 @@ for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate(
     (("f16", "f16", 2, 7, 9, 40, 3, 3, 7, 9, ONE, 1), ("f32", "f32", 1, 8, 5, 17, 3, 2, 4, 3, (2, 2, 1, 0, 1, 2), 1),
      ("bf16", "f32", 1, 1, 1, 1, 3, 3, 1, 1, ONE, 1), ("f32", "f32", 2, 5, 7, 15, 3, 2, 3, 3, (2, 2, 1, 0, 1, 1), 3),
      ("f64", "f64", 1, 4, 4, 3, 2, 2, 3, 3, (1, 1, 0, 0, 1, 1), 1), ("f32", "f32", 0, 4, 4, 3, 3, 3, 4, 4, ONE, 1),
-     ("f16", "f32", 1, 5, 6, 20, 3, 3, 5, 6, ONE, 2), ("f64", "f64", 1, 3, 3, 1, 1, 1, 3, 3, (1, 1, 0, 0, 1, 1), 5))):
+     ("f16", "f32", 1, 5, 6, 20, 3, 3, 5, 6, ONE, 2), ("f64", "f64", 1, 3, 3, 1, 1, 1, 3, 3, (1, 1, 0, 0, 1, 1), 5),
+     ("f32", "f32", 2, 4, 40, 1, 3, 3, 2, 20, (2, 2, 1, 1, 1, 1), 1), ("f16", "f32", 1, 3, 30, 3, 3, 3, 3, 30, ONE, 1),
+     ("f32", "f32", 1, 4, 9, 70, 3, 3, 4, 9, ONE, 1))):
     k = c * multiple
     adjoint(depthwise, depthwise_gradients, (n, h, w, c), (r, s, k), (n, p, q, k), window)
     scalars, bias, total = dict(zip(NAMES, window)), i % 2 == 0, "f64" if t == "f64" else "f32"
@@ -138,6 +140,14 @@ for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate(
         {"y": rounded(np.maximum(depthwise(*of("x", "w")(a), a["y"], window) +
                                  (a["bias"]
                                   if bias else 0), 0), o)}, T=t, O=o, BIAS=bias, epilogue="activation.relu", **blocks)
+    if multiple == 1:
+        for rows in (True, False): # a program has a row of outputs, a block of them
+            kernel_row(
+                "conv", "depthwise_conv2d", name + ("_by_rows" if rows else "_by_blocks"),
+                {"x": X, "w": W, "bias": small(o, 4, k), "y": poison(o, n, p, q, k), **scalars},
+                lambda a, o=o, window=window:
+                {"y": rounded(depthwise(*of("x", "w")(a), a["y"], window) + a["bias"], o)}, T=t, O=o, BIAS=True,
+                ROWS=rows, **blocks)
     kernel_row(
         "conv", "depthwise_conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, n, h, w, c), **scalars},
         lambda a, o=o, window=window:

@@ -130,7 +130,7 @@ def arrays(t, w, n, l, c, g, total):
 for t, w, n, l, c, g in (
         ("f16", "f16", 2, 20, 84, 2), ("f32", "f32", 3, 9, 6, 3), ("bf16", "f32", 1, 1, 1, 1),
         ("f32", "f32", 0, 3, 4, 2), ("f64", "f64", 2, 9, 10, 5), ("f32", "f16", 2, 35, 40, 40),
-        ("f64", "f64", 2, 9, 34, 34)):
+        ("f64", "f64", 2, 9, 34, 34), ("f32", "f32", 2, 40, 72, 36), ("f16", "f32", 1, 11, 30, 3)):
     total, UNIT = wider(t), UNITS[wider(t)]
     names = ["instance_norm", "group_norm"] if g == c else ["group_norm"]
     for kernel in names:
@@ -147,6 +147,9 @@ for t, w, n, l, c, g in (
         name, tiles = f"{t}_{n}x{l}x{c}_by_{g}", {"BL": 8, "BC": 32}
         args = arrays(t, w, n, l, c, g, total)
         kernel_row("image_norms", kernel, name, args, want, T=t, W=w, A=total, **tiles)
+        ways = {"_together": True, "_apart": False} if kernel == "group_norm" else {}
+        for way, value in ways.items():
+            kernel_row("image_norms", kernel, name + way, args, want, T=t, W=w, A=total, TOGETHER=value, **tiles)
         _, mean, rstd = normed(by_group(wide(args["x"]).astype(float), g), (1, 3))
 
         def grads(a, t=t, g=g, UNIT=UNIT):
@@ -163,9 +166,10 @@ for t, w, n, l, c, g in (
                 "part_bias": within(dy.sum(1), x.shape[1] * UNIT * most(dy))
             }
 
-        kernel_row(
-            "image_norms", kernel + "_backward", name, {
-                "dy": normal(t, 4, n, l, c), "x": args["x"], "w": args["w"],
-                "mean": bytes_as(total, mean[:, 0, :, 0]), "rstd": bytes_as(total, rstd[:, 0, :, 0]), "dx": poison(
-                    t, n, l, c), "part_w": poison(total, n, c), "part_bias": poison(total, n, c)
-            }, grads, T=t, W=w, A=total, **tiles)
+        for way, value in {"": None, **ways}.items():
+            kernel_row(
+                "image_norms", kernel + "_backward", name + way, {
+                    "dy": normal(t, 4, n, l, c), "x": args["x"], "w": args["w"],
+                    "mean": bytes_as(total, mean[:, 0, :, 0]), "rstd": bytes_as(total, rstd[:, 0, :, 0]), "dx": poison(
+                        t, n, l, c), "part_w": poison(total, n, c), "part_bias": poison(total, n, c)
+                }, grads, T=t, W=w, A=total, **tiles, **({"TOGETHER": value} if way else {}))

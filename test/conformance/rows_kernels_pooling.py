@@ -97,7 +97,10 @@ for place_ in np.ndindex(x_.shape):
 
 WINDOWS = [("f16", 2, 7, 9, 40, 4, 5, (3, 3), (2, 2, 1, 1, 1, 1)),
            ("f32", 1, 8, 5, 17, 5, 4, (2, 3), (2, 1, 2, 0, 1, 2)), ("bf16", 1, 1, 1, 1, 1, 1, (1, 1), ONE),
-           ("f64", 1, 4, 4, 3, 2, 2, (2, 2), (2, 2, 0, 0, 1, 1)), ("f32", 0, 4, 4, 3, 2, 2, (2, 2), (2, 2, 0, 0, 1, 1))]
+           ("f64", 1, 4, 4, 3, 2, 2, (2, 2), (2, 2, 0, 0, 1, 1)), ("f32", 0, 4, 4, 3, 2, 2, (2, 2), (2, 2, 0, 0, 1, 1)),
+           ("f32", 2, 5, 40, 1, 3, 21, (3, 3), (2, 2, 1, 1, 1, 1)),
+           ("f16", 1, 6, 5, 16, 6, 5, (3, 3), (1, 1, 1, 1, 1, 1)),
+           ("f32", 1, 3, 30, 3, 3, 30, (3, 3), (1, 1, 1, 1, 1, 1))]
 for i, (t, n, h, w, c, p, q, kernel, window) in enumerate(WINDOWS):
     scalars = dict(zip(("kernel_h", "kernel_w", *NAMES), (*kernel, *window)))
     name = f"{t}_{n}x{h}x{w}x{c}"
@@ -109,6 +112,20 @@ for i, (t, n, h, w, c, p, q, kernel, window) in enumerate(WINDOWS):
         {"x": bytes_as(t, x), "y": poison(t, n, p, q, c), "index": poison("i32", n, p, q, c), **scalars},
         lambda a, p=p, q=q, kernel=kernel, window=window: dict(
             zip(("y", "index"), map(exact, maxima(a["x"].astype(float), p, q, kernel, window)))), T=t, **TILES)
+    for rows in (True, False): # a program has a row of windows, a block of them
+        kernel_row(
+            "pooling", "max_pool2d", name + ("_by_rows" if rows else "_by_blocks"),
+            {"x": bytes_as(t, x), "y": poison(t, n, p, q, c), "index": poison("i32", n, p, q, c), **scalars},
+            lambda a, p=p, q=q, kernel=kernel, window=window: dict(
+                zip(("y", "index"), map(exact, maxima(a["x"].astype(float), p, q, kernel, window)))), T=t, ROWS=rows,
+            **TILES)
+        means, unit = averages(h, w, p, q, kernel, window, False), 2.0**-53 if t == "f64" else EPS
+        kernel_row(
+            "pooling", "avg_pool2d", name + ("_by_rows" if rows else "_by_blocks"),
+            {"x": small(t, 1, n, h, w, c), "y": poison(t, n, p, q, c), **scalars},
+            lambda a, p=p, q=q, m=means, unit=unit, t=t: (lambda v: {
+                "y": near(by_matrix(v, m, p, q), 8 * (m.shape[1] + 4) * unit * by_matrix(np.abs(v), m, p, q), t)
+            })(a["x"].astype(float)), T=t, ROWS=rows, **TILES)
     index = maxima(x, p, q, kernel, window)[1].astype(np.int32)
     kernel_row("pooling", "max_pool2d_backward", name,
                {"dy": small(t, 2, n, p, q, c), "index": Arr("i32", index), "dx": poison(t, n, h, w, c), **scalars},
