@@ -37,7 +37,7 @@ typedef struct Rates {
 
 /* clang-format off */
 static const Rates NVIDIA = {16, 12, 2, 28, 269, 400, 170, 82, 10, 160, 24, 102, 36, 34, 8},
-                   AMD = {8, 5, 4, 66, 172, 307, 431, 113, 98, 114, 35, 51, 233, 36, 57};
+                   AMD = {8, 5, 4, 66, 172, 307, 300, 113, 98, 114, 35, 51, 233, 36, 57};
 /* clang-format on */
 
 typedef struct Need {
