@@ -46,8 +46,12 @@ GROUPS = {
         "reshape, flat and back": "reshape_* move_reshape_* frontend/diags/reshape_of_other_size.tile",
         "cat": "cat_axis_* move_[a-z]*[0-9] move_*fnuz",
         "join, interleave, split": "join_split_interleave_* interleave_* move_parts_*",
+        "stores of channels, side by side": "channels_*",
+        "wide tiles that loops carry": "carried_*",
+        "taps of stencils, and their borders": "border_taps_* taps_*",
         "scalars as shapes of no axes": "rank_0_through_every_operation",
         "flip, repeat, extract, shift, roll, pick, put": "flip_* repeat_* extract_of_every_form pick_put_* move_bool "
+            "shifted_from_large_home_* "
             "move_roll_bool lang_pick_and_put_*",
         "moves keep every bit": "moves_keep_bits_* move_extents_of_1_and_edges move_in_a_loop move_rotary",
         "strides of zero": "strides_of_zero",

@@ -172,7 +172,7 @@ def new_project(tilec, prefix, pc, work):
     run([tilec, "new", "saxpy"], cwd=work)
     made = os.path.join(work, "saxpy")
     out = os.path.join(made, "build")
-    run(["cmake", "-S", made, "-B", out, f"-DCMAKE_PREFIX_PATH={prefix}"])
+    run(["cmake", "-S", made, "-B", out, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"])
     run(["cmake", "--build", out])
     tested = run(["ctest", "--test-dir", out])
     if shutil.which("make") and shutil.which("pkg-config"):
