@@ -5,48 +5,34 @@
 
 /* ---- ops ---- */
 
-/* Vectors of all values, each to its place. */
-static void build_together(TlNests *plan, const TlNestJoined *j)
-{
-    TlNestAccess *last = j->store[j->n - 1];
-    TlNest *n = tl_nest_new(plan, TL_NEST_STORE, last->op, last->place.value->type);
-    int lane = n->form.lane, limit = TL_NEST_LANES;
-    n->value = last->place.value;
-    n->joined = j;
-    for (int k = 0; k < j->n; k++)
-        limit = tl_nest_width(plan, j->store[k]->place.value, limit, false, &n->limit);
-    n->width = tl_nest_fit_width(n->form.padded[lane], limit);
-    if (j->one_box)
-        tl_nest_ask_store(plan, n, last, lane);
-    n->store = last;
-    for (int k = 0; k < j->n; k++) {
-        if (!j->one_box || j->store[k] != last)
-            tl_nest_ask_access(plan, n, j->store[k], lane);
-        tl_nest_ask_value(plan, n, j->store[k]->place.value, lane, false);
-    }
-    tl_nest_split(plan, n, n->form.extent[lane], n->width);
-}
-
-/* Vectors of all values, interleaved; at the ends, each element by itself. */
+/* Vectors of all values: each to its place, or interleaved, and at the ends each element by itself. */
 static void build_joined(TlNests *plan, const TlNestJoined *j)
 {
     TlNestAccess *last = j->store[j->n - 1];
     TlNest *n = tl_nest_new(plan, TL_NEST_STORE, last->op, last->place.value->type);
-    int lane = n->form.lane, limit = plan->m.vector_bytes / (int)tl_gen_elem_bytes(&n->type);
+    int lane = n->form.lane, limit = TL_NEST_LANES;
+    bool one_box = !j->apart || j->one_box;
     n->value = last->place.value;
     n->joined = j;
-    n->limit = "a register";
+    if (!j->apart) {
+        limit = plan->m.vector_bytes / (int)tl_gen_elem_bytes(&n->type);
+        n->limit = "a register";
+    }
     for (int k = 0; k < j->n; k++)
         limit = tl_nest_width(plan, j->store[k]->place.value, limit, false, &n->limit);
     n->width = tl_nest_fit_width(n->form.padded[lane], limit);
-    tl_nest_ask_store(plan, n, last, lane);
+    if (one_box)
+        tl_nest_ask_store(plan, n, last, lane);
+    else
+        n->store = last;
     for (int k = 0; k < j->n; k++) {
-        if (j->store[k] != last)
+        if (!one_box || j->store[k] != last)
             tl_nest_ask_access(plan, n, j->store[k], lane);
         tl_nest_ask_value(plan, n, j->store[k]->place.value, lane, false);
     }
     tl_nest_split(plan, n, n->form.extent[lane], n->width);
-    n->tested = 1;
+    if (!j->apart)
+        n->tested = 1;
 }
 
 static void build_store(TlNests *plan, TlOp *op)
@@ -55,7 +41,7 @@ static void build_store(TlNests *plan, TlOp *op)
     const TlNestJoined *j = tl_nest_joined(plan, op);
     if (j) {
         if (j->store[j->n - 1]->op == op)
-            (j->apart ? build_together : build_joined)(plan, j);
+            build_joined(plan, j);
         return;
     }
     TlValue *v = a->place.value;

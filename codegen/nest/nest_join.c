@@ -5,9 +5,7 @@
  *
  *     y[i +: B, 0] = r;
  *     y[i +: B, 1] = g;      y is [N, 3]: elements of each store are 3 apart, and the three
- *     y[i +: B, 2] = b;      together lie side by side
- *
- */
+ *     y[i +: B, 2] = b;      together lie side by side */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 

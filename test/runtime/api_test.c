@@ -2,7 +2,7 @@
  * driver must pass it: `api_test cpu`, `api_test ref`, `emu:sm_90a`, `cuda`, `hip`. */
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_jit.h"
-#include "test/unit/unit.h"
+#include "test/unit/ok.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -87,12 +87,6 @@ static const char bad_source[] = "kernel wrong(f32 x[N]) grid(1)\n"
 static tile_device *dev;
 static tile_module *mod;
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        tile_status status_ = (call);                                                              \
-        if (!CHECK(status_ == TILE_OK))                                                            \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
-    } while (0)
 #define TEXT_HAS(word)                                                                             \
     do {                                                                                           \
         if (!CHECK(strstr(tile_last_error(), word) != NULL))                                       \

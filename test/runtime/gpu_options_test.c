@@ -8,7 +8,7 @@
 #include "runtime/driver.h"
 #include "test/runtime/stub_gpu.h"
 #include "test/unit/image_maker.h"
-#include "test/unit/unit.h"
+#include "test/unit/ok.h"
 #include <dlfcn.h>
 
 static StubState *stub;
@@ -22,13 +22,6 @@ void *__wrap_dlsym(void *library, const char *name)
 {
     return hidden && strcmp(hidden, name) == 0 ? NULL : __real_dlsym(library, name);
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        tile_status status_ = (call);                                                              \
-        if (!CHECK(status_ == TILE_OK))                                                            \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
-    } while (0)
 
 static bool says(const char *const *words)
 {

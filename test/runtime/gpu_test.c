@@ -10,7 +10,7 @@
 #include "runtime/contract/leaf.h"
 #include "test/runtime/stub_gpu.h"
 #include "test/unit/image_maker.h"
-#include "test/unit/unit.h"
+#include "test/unit/ok.h"
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -73,13 +73,6 @@ void __wrap_free(void *p)
 }
 
 /* ---- small helpers ---- */
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        tile_status status_ = (call);                                                              \
-        if (!CHECK(status_ == TILE_OK))                                                            \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
-    } while (0)
 
 static bool says(const char *const *words)
 {

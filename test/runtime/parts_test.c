@@ -2,7 +2,7 @@
  * is a device. */
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_jit.h"
-#include "test/unit/unit.h"
+#include "test/unit/ok.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -40,13 +40,6 @@ static const char source[] =
 
 static tile_device *dev;
 static tile_module *mod;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        tile_status status_ = (call);                                                              \
-        if (!CHECK(status_ == TILE_OK))                                                            \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
-    } while (0)
 
 enum { M = 150, N = 70, K = 40, LENGTH = 1000, CHAIN = 300 };
 

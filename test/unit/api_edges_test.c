@@ -4,7 +4,7 @@
 #include "codegen/include/tilec.h"
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_jit.h"
-#include "test/unit/unit.h"
+#include "test/unit/ok.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -24,12 +24,6 @@ static const char source[] = "kernel held(i32 flag[2], i32 y[N]) grid(1)\n"
                              "}\n";
 enum { HANG_SECONDS = 100, TURNS = 2000 };
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        tile_status status_ = (call);                                                              \
-        if (!CHECK(status_ == TILE_OK))                                                            \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
-    } while (0)
 #define SAYS(word)                                                                                 \
     do {                                                                                           \
         if (!CHECK(strstr(tile_last_error(), (word)) != NULL))                                     \
