@@ -5,7 +5,8 @@
 
 /* ---- ops ---- */
 
-/* Vectors of all values: each to its place, or interleaved, and at the ends each element by itself. */
+/* Vectors of all values: each to its place; or interleaved, and at the ends each element by
+ * itself. */
 static void build_joined(TlNests *plan, const TlNestJoined *j)
 {
     TlNestAccess *last = j->store[j->n - 1];
