@@ -141,13 +141,15 @@ for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate(
                                  (a["bias"]
                                   if bias else 0), 0), o)}, T=t, O=o, BIAS=bias, epilogue="activation.relu", **blocks)
     if multiple == 1:
-        for rows in (True, False): # a program has a row of outputs, a block of them
+        # a program has a row of outputs, a block of them; a row of one channel at a time
+        for way, options in {"_by_rows": {"ROWS": True}, "_by_blocks": {"ROWS": False},
+                             "_by_channels": {"ROWS": True, "BC": 1}}.items():
             kernel_row(
-                "conv", "depthwise_conv2d", name + ("_by_rows" if rows else "_by_blocks"),
+                "conv", "depthwise_conv2d", name + way,
                 {"x": X, "w": W, "bias": small(o, 4, k), "y": poison(o, n, p, q, k), **scalars},
                 lambda a, o=o, window=window:
                 {"y": rounded(depthwise(*of("x", "w")(a), a["y"], window) + a["bias"], o)}, T=t, O=o, BIAS=True,
-                ROWS=rows, **blocks)
+                **{**blocks, **options})
     kernel_row(
         "conv", "depthwise_conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, n, h, w, c), **scalars},
         lambda a, o=o, window=window:

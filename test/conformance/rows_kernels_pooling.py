@@ -7,6 +7,8 @@ from rows_kernels_conv import NAMES, ONE
 from values import Arr, normal, rng, small
 
 TILES = {"BM": 8, "BC": 32}
+# a program has a row of windows, a block of them; a row of one channel at a time
+WAYS = {"_by_rows": {"ROWS": True}, "_by_blocks": {"ROWS": False}, "_by_channels": {"ROWS": True, "BC": 1}}
 
 
 def windows(h, w, p, q, kernel, window):
@@ -112,20 +114,20 @@ for i, (t, n, h, w, c, p, q, kernel, window) in enumerate(WINDOWS):
         {"x": bytes_as(t, x), "y": poison(t, n, p, q, c), "index": poison("i32", n, p, q, c), **scalars},
         lambda a, p=p, q=q, kernel=kernel, window=window: dict(
             zip(("y", "index"), map(exact, maxima(a["x"].astype(float), p, q, kernel, window)))), T=t, **TILES)
-    for rows in (True, False): # a program has a row of windows, a block of them
+    for way, options in WAYS.items():
         kernel_row(
-            "pooling", "max_pool2d", name + ("_by_rows" if rows else "_by_blocks"),
+            "pooling", "max_pool2d", name + way,
             {"x": bytes_as(t, x), "y": poison(t, n, p, q, c), "index": poison("i32", n, p, q, c), **scalars},
             lambda a, p=p, q=q, kernel=kernel, window=window: dict(
-                zip(("y", "index"), map(exact, maxima(a["x"].astype(float), p, q, kernel, window)))), T=t, ROWS=rows,
-            **TILES)
+                zip(("y", "index"), map(exact, maxima(a["x"].astype(float), p, q, kernel, window)))), T=t,
+            **{**TILES, **options})
         means, unit = averages(h, w, p, q, kernel, window, False), 2.0**-53 if t == "f64" else EPS
         kernel_row(
-            "pooling", "avg_pool2d", name + ("_by_rows" if rows else "_by_blocks"),
+            "pooling", "avg_pool2d", name + way,
             {"x": small(t, 1, n, h, w, c), "y": poison(t, n, p, q, c), **scalars},
             lambda a, p=p, q=q, m=means, unit=unit, t=t: (lambda v: {
                 "y": near(by_matrix(v, m, p, q), 8 * (m.shape[1] + 4) * unit * by_matrix(np.abs(v), m, p, q), t)
-            })(a["x"].astype(float)), T=t, ROWS=rows, **TILES)
+            })(a["x"].astype(float)), T=t, **{**TILES, **options})
     index = maxima(x, p, q, kernel, window)[1].astype(np.int32)
     kernel_row("pooling", "max_pool2d_backward", name,
                {"dy": small(t, 2, n, p, q, c), "index": Arr("i32", index), "dx": poison(t, n, h, w, c), **scalars},
