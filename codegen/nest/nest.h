@@ -80,6 +80,8 @@ typedef struct TlNestAffine {
     int64_t offset;
     TlValue *least,
         *most; /* tiles of one number; both NULL: it is a slice, with i32 of 2^31 elements */
+    bool least_wins; /* where it is above the other one */
+    bool fits;       /* both are inside of the view unless that is empty */
 } TlNestAffine;
 typedef struct TlNestAxis {
     int dim;        /* of the tile: of a slice or index tile; -1: a scalar drops the axis */

@@ -173,6 +173,27 @@ static bool is_moderate(const TlNests *plan, const TlNestAffine *a)
     return lo >= -far && hi <= far;
 }
 
+/* The one number, without what made a tile of it. */
+static const TlValue *without_splat(const TlValue *v)
+{
+    const TlValue *scalar = scalar_of(v);
+    return scalar ? scalar : v;
+}
+
+/* Are its bounds 0 or more, and the last position of the view's axis? */
+static bool fits(const TlNests *plan, const TlNestAffine *a, const TlValue *view, uint32_t axis)
+{
+    TlWideInt least, n;
+    if (!a->least || !a->most || a->least_wins ||
+        !tl_const_int_value(without_splat(a->least), &least))
+        return false;
+    const TlOp *last = tl_axis_plain(plan->axis, without_splat(a->most))->def;
+    for (uint32_t i = 0; last && last->opcode == TL_OP_ADD && i < 2; i++)
+        if (tl_const_int_value(tl_in(last, i), &n) && n == -1)
+            return least == 0 && tl_axis_is_extent(plan->axis, tl_in(last, 1 - i), view, axis);
+    return false;
+}
+
 static TlNestAffine find_affine(const TlNests *plan, TlValue *v, bool loads)
 {
     TlNestAffine a = {.is = true};
@@ -181,8 +202,11 @@ static TlNestAffine find_affine(const TlNests *plan, TlValue *v, bool loads)
         tl_in(v->def, 0)->type->dtype == TL_I32)
         v = tl_in(v->def, 0);
     a.dtype = v->type->dtype;
-    if (loads && (a.dtype == TL_I32 || a.dtype == TL_I64))
-        v = without_bound(&a, without_bound(&a, v));
+    if (loads && (a.dtype == TL_I32 || a.dtype == TL_I64)) {
+        v = without_bound(&a, v);
+        a.least_wins = a.least != NULL;
+        v = without_bound(&a, v);
+    }
     bool is = v->type->rank == 1 && (a.dtype == TL_I32 || a.dtype == TL_I64) &&
               add_terms(&a, v, false, &iotas, 0) && iotas == 1;
     bool is_clamped = a.least || a.most;
@@ -217,6 +241,7 @@ static void find_slices(TlNests *plan, TlNestAccess *a)
         TlNestAffine *f = &a->axis[i].affine;
         if (p->axes[i].kind == TL_AXIS_TILE)
             *f = find_affine(plan, p->index[i].value, a->loads);
+        f->fits = f->is && fits(plan, f, p->base, i);
         if (!f->is || tl_nest_is_clamped(&a->axis[i]))
             continue;
         if (!axes) {
