@@ -82,7 +82,8 @@ static LLVMValueRef affine_start(TlCpuGen *g, const TlNestAffine *f)
         LLVMValueRef x = tl_gen_scalar(&g->gen, f->term[k]);
         sum = f->minus[k] ? LLVMBuildSub(g->b, sum, x, "") : LLVMBuildAdd(g->b, sum, x, "");
     }
-    return LLVMBuildIntCast2(g->b, sum, g->i64, 1, "");
+    sum = LLVMBuildIntCast2(g->b, sum, g->i64, 1, "");
+    return f->shift ? LLVMBuildAShr(g->b, sum, tl_gen_int(&g->gen, f->shift), "") : sum;
 }
 
 /* Numbers of i32 end at 2^31: what is behind is outside, whatever the extent. */
@@ -127,6 +128,32 @@ static void find_bounds(TlCpuGen *g, TlCpuAccess *a, int i)
     a->most[i] = most;
 }
 
+/* x / by, rounded up; 0 where x is less. */
+static LLVMValueRef quotient_up(TlCpuGen *g, LLVMValueRef x, int64_t by)
+{
+    x = LLVMBuildAdd(g->b, larger(g, x, tl_gen_int(&g->gen, 0)), tl_gen_int(&g->gen, by - 1), "");
+    return LLVMBuildUDiv(g->b, x, tl_gen_int(&g->gen, by), "");
+}
+
+/* [lo, hi), for an index tile with a pattern: whole periods. Where its scalars' sum is negative or
+ * so large that a number of i32 may wrap, there are none. */
+static void pattern_interval(TlCpuGen *g, TlCpuAccess *a, int i)
+{
+    enum { LARGE = 30 };
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    int64_t first, span = tl_nest_pattern_span(f, f->period, &first);
+    LLVMValueRef start = LLVMBuildAdd(g->b, a->start[i], tl_gen_int(&g->gen, first), ""),
+                 by = tl_gen_int(&g->gen, f->period), zero = tl_gen_int(&g->gen, 0),
+                 width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i)),
+                 end = tl_gen_int(&g->gen, ((int64_t)1 << LARGE) >> f->shift);
+    LLVMValueRef lo = quotient_up(g, LLVMBuildSub(g->b, a->low[i], start, ""), f->step),
+                 hi = LLVMBuildSub(g->b, a->high[i], start, "");
+    hi = quotient_up(g, LLVMBuildSub(g->b, hi, tl_gen_int(&g->gen, span - 1), ""), f->step);
+    hi = smaller(g, mul(g, hi, by), width);
+    a->lo[i] = mul(g, lo, by);
+    a->hi[i] = tl_gen_pick(&g->gen, LLVMIntULT, a->start[i], end, hi, zero);
+}
+
 /* [lo, hi): the positions at which a bounded index tile is what it would be without bounds, and
  * inside. */
 static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start)
@@ -152,6 +179,10 @@ static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef st
     a->start[i] = start;
     a->low[i] = low;
     a->high[i] = high;
+    if (f->period) {
+        pattern_interval(g, a, i);
+        return;
+    }
     a->lo[i] = larger(g, LLVMBuildSub(g->b, low, start, ""), zero);
     high = larger(g, LLVMBuildSub(g->b, high, start, ""), zero);
     a->hi[i] = smaller(g, high, width);
@@ -377,7 +408,8 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
         if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is && dim != at->lane &&
             a->bounded[i]) {
             j = index_tile(g, a, (int)i, at); /* within its bounds */
-        } else if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is) {
+        } else if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is &&
+                   (along_lanes || !a->a->axis[i].affine.period)) {
             j = contiguous ? at->idx[dim] : lane_numbers(g, at, dim);
             j = LLVMBuildAdd(g->b, j, tl_gen_splat(&g->gen, a->start[i], tl_gen_width_of(j)), "");
         } else if (k == TL_AXIS_TILE) {
@@ -779,9 +811,45 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 
+/* Lanes of one or two vectors, which end with the last element that is wanted. NULL: it is no such
+ * position. */
+static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    const TlNestAffine *f = at->width > 1 ? tl_nest_pattern_along(a->a, at->lane) : NULL;
+    int64_t first, span = f ? tl_nest_pattern_span(f, at->width, &first) : 0;
+    if (!span || span > 2 * at->width || !is_whole(a, at) || at->shifted)
+        return NULL;
+    int64_t n = 1;
+    while (2 * n <= span && n < at->width)
+        n *= 2;
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlCpuAt moved = *at;
+    moved.width = 1;
+    LLVMValueRef group = LLVMBuildUDiv(g->b, at->idx[at->lane], tl_gen_int(&g->gen, f->period), "");
+    moved.idx[at->lane] = LLVMBuildAdd(g->b, mul(g, group, tl_gen_int(&g->gen, f->step)),
+                                       tl_gen_int(&g->gen, first), "");
+    TlCpuSpot s = spot_of_view(g, a, &moved, true);
+    if (has_zero_rows(a, at))
+        s.ptr = row_or_zeros(g, s.ptr, s.uniform);
+    LLVMValueRef v[2], lane[TL_NEST_LANES];
+    for (int k = 0; k < 2; k++)
+        v[k] = plain_load(
+            g, &elem,
+            tl_gen_address(&g->gen, elem.dtype, s.ptr, tl_gen_int(&g->gen, k ? span - n : 0)),
+            (int)n);
+    for (int k = 0; k < at->width; k++) {
+        int64_t e = k / f->period * f->step + f->of[k % f->period] - first;
+        lane[k] = LLVMConstInt(g->i32, (uint64_t)(e < n ? e : e - (span - n) + n), 0);
+    }
+    return LLVMBuildShuffleVector(g->b, v[0], v[1], LLVMConstVector(lane, (unsigned)at->width), "");
+}
+
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TlCpuAccess *a = tl_cpu_access_of(g, op);
+    LLVMValueRef pattern = load_pattern(g, op, a, at);
+    if (pattern)
+        return pattern;
     int stride = at->width > 1 ? tl_nest_stride(a->a, at->lane) : 1;
     if (stride > 1)
         return load_strided(g, op, a, at, stride);
