@@ -1,12 +1,13 @@
 /* library.c: the handle of libtilekernels, and the kernel that a call runs.
  *
- * 1. choose: the first row of choices.def that fits the call's sizes.
+ * 1. choose: the first row of choices.def that fits the call's sizes, or the fastest tile.
  * 2. if that kernel was asked for before, it is in the handle.
  * 3. load: the image of the kernel, the device's kind and the type becomes a module (once), and the
  *    instance with the constants of the form and of the row is looked up in it. Two threads may do
  *    the same at the same time: the first one's module stays. */
 #include "stdlib/library/library.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,18 +15,25 @@
 
 #include "runtime/contract/grow.h"
 
-enum { ANY = -1, MAX_FORMS = 4, MAX_CONSTS = 8, CONST_BYTES = 128, TYPES = TILE_F8E5M2FNUZ + 1 };
+#define ANY INT64_MAX
+enum { MAX_FORMS = 4, MAX_CONSTS = 8, CONST_BYTES = 128, TYPES = TILE_F8E5M2FNUZ + 1 };
 
+/* A row of choices.def: the first that fits, or of those with a block the fastest. */
 typedef struct Choice {
     TlLibKernel kernel;
     TlLibKind kind;
     int64_t up_to[3];
     const char *constants; /* "BM=64 BN=32" */
+    int64_t block[3];      /* BM, BN, BK; 0: none */
+    double speed[2];       /* of A as it is and of A transposed */
 } Choice;
 
 static const Choice choices[] = {
 #define CHOICE(kernel, kind, a, b, c, constants)                                                   \
-    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants},
+    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, {0}},
+#define TILE(kernel, kind, m, n, k, speed, speed_ta)                                               \
+    {TL_LIB_##kernel,   TL_LIB_##kind,      {ANY, ANY, ANY}, "BM=" #m " BN=" #n " BK=" #k,         \
+     {m, n, k},         {speed, speed_ta}},
 #include "stdlib/library/choices.def"
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
@@ -124,19 +132,44 @@ void tile_kernels_close(tile_kernels *k)
 
 static bool fits(const Choice *c, const int64_t *sizes)
 {
-    for (int i = 0; i < 3; i++)
-        if (c->up_to[i] != ANY && sizes[i] > c->up_to[i])
-            return false;
-    return true;
+    return sizes[0] <= c->up_to[0] && sizes[1] <= c->up_to[1] && sizes[2] <= c->up_to[2];
 }
 
-/* The row for the sizes: each kernel and kind has one without limits. -1: the kind has none. */
-static int choose(TlLibKind kind, TlLibKernel kernel, const int64_t *sizes)
+static double blocks_of(int64_t size, int64_t block)
 {
-    for (int i = 0; i < CHOICES; i++)
-        if (choices[i].kernel == kernel && choices[i].kind == kind && fits(&choices[i], sizes))
+    return (double)((size + block - 1) / block);
+}
+
+/* What a product takes in these blocks: the multiplications of the processor that does most of
+ * them, and a start of a program for each block. */
+static double cost_of(const Choice *c, const TlLibCall *call, int processors)
+{
+    const double start = 5000; /* as many multiplications take: 0.1 us */
+    double blocks = blocks_of(call->sizes[0], c->block[0]) *
+                    blocks_of(call->sizes[1], c->block[1]) * (double)call->batch;
+    double depth = blocks_of(call->sizes[2], c->block[2]) * (double)c->block[2];
+    double one = (double)(c->block[0] * c->block[1]) * depth / c->speed[call->form >= 2] + start;
+    return ceil(blocks / processors) * one;
+}
+
+/* The row for the call. -1: the kind of device has none. */
+static int choose(const tile_kernels *k, const TlLibCall *call)
+{
+    int best = -1;
+    double least = 0;
+    for (int i = 0; i < CHOICES; i++) {
+        const Choice *c = &choices[i];
+        if (c->kernel != call->kernel || c->kind != k->kind || !fits(c, call->sizes))
+            continue;
+        if (!c->block[0])
             return i;
-    return -1;
+        double cost = cost_of(c, call, k->info.processors > 0 ? k->info.processors : 1);
+        if (best < 0 || cost < least) {
+            best = i;
+            least = cost;
+        }
+    }
+    return best;
 }
 
 static const TlLibImage *find_image(const TlLibImage *list, TlLibKernel kernel, TlLibKind kind,
@@ -221,7 +254,7 @@ static tile_status prepare(tile_kernels *k, const TlLibImage *image, int form, i
 
 tile_status tl_lib_kernel(tile_kernels *k, const TlLibCall *call, tile_kernel **out_kernel)
 {
-    int choice = choose(k->kind, call->kernel, call->sizes);
+    int choice = choose(k, call);
     if (choice >= 0 &&
         (*out_kernel = atomic_load(&k->prepared[choice][call->form][call->type])) != NULL)
         return TILE_OK;

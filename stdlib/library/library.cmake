@@ -22,11 +22,14 @@ endfunction()
 
 # The clause of a kernel: each form ("TA=false TB=true|...") in each tile ("BM=16 BN=16") that a kind of device has.
 function(tile_instances out name kind forms)
-  tile_table(choices choices.def CHOICE)
+  tile_table(choices choices.def "(CHOICE|TILE)")
   set(tiles)
   foreach(row IN LISTS choices)
     string(REPLACE "," ";" row "${row}")
     list(POP_FRONT row kernel of a b c constants)
+    if(NOT constants MATCHES "=")
+      set(constants "BM=${a} BN=${b} BK=${c}") # a TILE
+    endif()
     if(kernel STREQUAL name AND of STREQUAL kind)
       list(APPEND tiles "${constants}")
     endif()

@@ -45,6 +45,7 @@ typedef struct TlLibCall {
     tile_dtype type;
     int form;
     int64_t sizes[3]; /* those of choices.def */
+    int64_t batch;    /* how often that is done */
 } TlLibCall;
 
 /* The kernel of a call, prepared. Thread-safe. */
