@@ -5,7 +5,7 @@
  *
  * A line for each shape: its sizes, both times, and OpenBLAS's time over ours; then how these
  * ratios are distributed. Each time is the least of nine runs of 0.3 ms or more. OpenBLAS takes a
- * slower kernel on CPUs that it does not know: OPENBLAS_CORETYPE=SKYLAKEX where there is AVX-512. */
+ * slower kernel on CPUs that it does not know: OPENBLAS_CORETYPE=SKYLAKEX where it has AVX-512. */
 #include "bench.h"
 #include <dlfcn.h>
 #include <stdbool.h>
