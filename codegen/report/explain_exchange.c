@@ -336,9 +336,9 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
  * registers, and of each column of B; a warp's share, in 128 bytes. */
 static uint32_t async_wavefronts(const TlAsyncDot *d, const TlAsyncPlan *p, uint32_t instructions)
 {
-    enum { ROWS = 64, BYTES_OF_K = 32, WARPS = 4, WAVEFRONT = 128 };
-    uint32_t rows = (d->side[TL_MMA_A].buf ? ROWS : 0) + (uint32_t)p->n;
-    return instructions * rows * BYTES_OF_K / (WARPS * WAVEFRONT);
+    enum { WAVEFRONT = 128 };
+    uint32_t rows = (d->side[TL_MMA_A].buf ? TL_GROUP_ROWS : 0) + (uint32_t)p->n;
+    return instructions * rows * TL_GROUP_STEP / (TL_GROUP_WARPS * WAVEFRONT);
 }
 
 /* All four warps of a warpgroup do each instruction together. */

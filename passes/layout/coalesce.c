@@ -25,6 +25,7 @@
  *     users.
  *
  * It is for place-layouts to make the converts few. */
+#include "ir/plan/mma.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/default_warps.h"
@@ -193,12 +194,12 @@ static Shape *shape_of(Coalesce *c, int rank, const int32_t *extents)
 /* Are they 32 bits that are rounded, or 8 bits for warpgroups, which take 64 rows? */
 static bool is_for_matrix(const TlOp *dot, uint32_t operand)
 {
-    enum { STRIP = 64, LEAST_ROWS = 8 };
+    enum { LEAST_ROWS = 8 };
     const TlType *c = dot->out[0]->type;
     if (tl_dtype_bits(tl_in(dot, operand)->type->dtype) == 32)
         return tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE;
     return tl_dtype_bits(tl_in(dot, operand)->type->dtype) == 8 && c->rank == 2 &&
-           c->shape[0] % STRIP == 0;
+           c->shape[0] % TL_GROUP_ROWS == 0;
 }
 
 /* Bytes stay bytes: of others, what is loaded need not lie as the product reads. */
