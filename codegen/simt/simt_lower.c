@@ -12,6 +12,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/picked.h"
 
 /* ---- values ---- */
 
@@ -339,8 +340,46 @@ static void pair_halves(TlSimt *g, const TlOp *op, LLVMValueRef *regs)
         tl_simt_unpack(g, &elem, tl_simt_pack(g, &elem, 2, regs + r), 2, regs + r);
 }
 
+/* The axis along which v counts from *first on, whatever its other coordinates are; -1: none. */
+static int counted_axis(const TlValue *v, int64_t *first)
+{
+    for (int d = 0; d < v->type->rank; d++)
+        if (tl_counts_along(v, d, first))
+            return d;
+    return -1;
+}
+
+/* Which coordinates are, or are not, a number that all elements share: each register compares the
+ * number less the thread's part with a constant, so that no register holds a coordinate. */
+static bool lower_place_test(TlSimt *g, const TlOp *op)
+{
+    enum { FEWEST = 4 }; /* registers */
+    TlValue *v = op->out[0];
+    if ((op->opcode != TL_OP_EQ && op->opcode != TL_OP_NE) || tl_simt_count(v) < FEWEST)
+        return false;
+    int64_t first;
+    const TlValue *x = tl_in(op, 0);
+    const TlOp *spread = tl_in(op, 1)->def;
+    int axis = counted_axis(x, &first);
+    if (axis < 0 || !spread || spread->opcode != TL_OP_BROADCAST || tl_in(spread, 0)->type->rank)
+        return false;
+    LLVMValueRef number = LLVMBuildSub(g->b, tl_gen_scalar(&g->gen, tl_in(spread, 0)),
+                                       tl_simt_i32(g, (uint32_t)first), ""),
+                 thread = NULL, rest = NULL, *out = tl_simt_define(g, v);
+    for (int64_t r = 0; r < tl_simt_count(v); r++) {
+        TlSimtCoord c = tl_simt_split_coord(g, x->type->layout, r, axis);
+        rest = c.thread == thread ? rest : LLVMBuildSub(g->b, number, c.thread, "");
+        thread = c.thread;
+        out[r] = LLVMBuildICmp(g->b, op->opcode == TL_OP_EQ ? LLVMIntEQ : LLVMIntNE, rest,
+                               tl_simt_i32(g, (uint32_t)c.constant), "");
+    }
+    return true;
+}
+
 static void lower_elementwise(TlSimt *g, TlOp *op)
 {
+    if (lower_place_test(g, op))
+        return;
     TlValue *v = op->out[0];
     int64_t n = tl_simt_count(v);
     LLVMValueRef in[3], *out = v->type->rank ? tl_simt_define(g, v) : &g->scalar[v->id];
