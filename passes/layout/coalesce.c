@@ -16,8 +16,7 @@
  *     value of that shape gets it; so elementwise ops, scans, dots and whatever loops and branches
  *     carry agree. Shapes that no access has follow one where its elements are taken apart (the
  *     fields of a byte, pairs: a last axis of at most 8, broadcast to, and reshapes of that): the
- *     parts of an element stay with the thread that loaded it. Not so for products that read
- *     registers.
+ *     parts of an element stay with the thread that loaded it.
  *  3. Each op whose layouts must differ (memory ops; reduce, broadcast, expand, trans, reshape)
  *     gets its operands through converts, and users of its result get the shape's layout through
  *     one. Reshapes between layouts that do not fit become `regroup`, or, of few elements, have
@@ -282,16 +281,6 @@ static bool is_open(const Shape *s)
     return !s->layout && s->made.len == 0;
 }
 
-/* Products that read registers want elements where these are; their layout is the better one to
- * take elements apart in. */
-static bool may_follow(const Coalesce *c)
-{
-    bool products = false;
-    for (uint32_t i = 0; i < c->ops.len && !products; i++)
-        products = c->ops.data[i]->opcode == TL_OP_DOT;
-    return c->warpgroups || !products;
-}
-
 static bool are_parts(int32_t n)
 {
     return n <= MOST_PARTS && 1 << tl_floor_log2(n) == n;
@@ -520,8 +509,7 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
         if (is_access(op))
             choose_access(&c, axis, op);
     }
-    bool follows = may_follow(&c);
-    for (uint32_t i = 0; i < c.ops.len && follows; i++)
+    for (uint32_t i = 0; i < c.ops.len; i++)
         follow_access(&c, c.ops.data[i]);
     for (uint32_t i = 0; i < c.ops.len; i++)
         set_shape_layouts(&c, c.ops.data[i]);

@@ -82,8 +82,8 @@ static bool matches(Sum *s)
     const TlValue *acc = body->args[1 + s->index];
     s->next = tl_only_user(acc);
     if (!s->next || s->next->block != body || s->next->nout != 1 ||
-        tl_only_user(s->next->out[0]) != body->last || tl_in(body->last, s->index)->def != s->next ||
-        !find_operands(s, acc))
+        tl_only_user(s->next->out[0]) != body->last ||
+        tl_in(body->last, s->index)->def != s->next || !find_operands(s, acc))
         return false;
     TlCombine kind = (TlCombine)tl_attr_int(s->reduce, TL_ATTR_KIND, TL_COMBINE_USER);
     return s->factor ? kind == TL_COMBINE_ADD : s->next->opcode == tl_combine_opcode(kind);

@@ -190,7 +190,7 @@ static bool belongs_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *
     if (s->v->def && s->v->def->opcode == TL_OP_LOAD)
         return true;
     const TlType *c = dot->out[0]->type, *t = tl_in(dot, TL_MMA_A)->type;
-    TlLayoutCost cost = {.ctx = a->ctx, .arena = a->px->scratch};
+    TlLayoutCost cost = tl_layout_costs(a->px);
     const TlLayout *l = tl_mma_operand_layout(a->ctx, dot, TL_MMA_A, c->layout);
     int64_t more = tl_layout_convert_cost(&cost, t, t->layout, l) - cost_in_slot(a, dot, s);
     return more > 0 || (more == 0 && !is_from_product(a, s->v));
