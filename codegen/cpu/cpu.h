@@ -228,6 +228,7 @@ typedef struct TlCpuSpot {
     LLVMValueRef uniform; /* i1: condition on all lanes together; NULL: true */
     LLVMValueRef mask;    /* vector of i1: condition on each lane; NULL: true */
     LLVMValueRef full;    /* i1: all lanes are inside; NULL: unknown, or not contiguous */
+    LLVMValueRef row;     /* i1: the row is inside, which `mask` says, too; NULL: unknown */
     bool apart;           /* the lanes' elements are not adjacent in memory */
 } TlCpuSpot;
 TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
@@ -298,4 +299,5 @@ void tl_cpu_dot(TlCpuGen *g, const TlNest *n);                              /* c
  * by `by`. */
 void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueRef by,
                     LLVMValueRef n);
+void tl_cpu_lone_product(TlCpuGen *g, const TlNest *nest); /* a DOT by an instruction */
 #endif

@@ -347,6 +347,14 @@ static LLVMValueRef interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LL
     return is_between(g, j, a->lo[i], a->hi[i]);
 }
 
+/* Does the nest go over rows that are outside, too, many of them maybe? Stores and products that
+ * are stored do not. */
+static bool visits_all_rows(const TlCpuAt *at)
+{
+    const TlNest *n = at->row ? at->row->nest : NULL;
+    return n && (n->kind == TL_NEST_FILL || (n->kind == TL_NEST_PACK && !n->product->loop));
+}
+
 /* The lanes that are inside a slice of step 1: none if the spot's uniform condition does not hold.
  * The interval is within 0..width: 32 bits do. */
 static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at, TlCpuSpot *s)
@@ -354,6 +362,8 @@ static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuA
     LLVMValueRef j = at->idx[at->lane], lo = a->lo[i], hi = a->hi[i];
     if (s->uniform)
         hi = LLVMBuildSelect(g->b, s->uniform, hi, tl_gen_int(&g->gen, 0), "");
+    if (visits_all_rows(at) && s->uniform != a->ok)
+        s->row = s->uniform;
     s->uniform = NULL;
     LLVMValueRef end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
     s->full = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j, lo, ""),
@@ -595,12 +605,14 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlT
     if (!s->mask && !s->uniform)
         return plain_load(g, elem, s->ptr, width);
     LLVMValueRef mask = tl_cpu_lanes_inside(g, s, width);
+    /* CPUs take a microsecond where no lane is wanted and memory is not there */
+    LLVMValueRef there = row_or_zeros(g, s->ptr, s->row);
     if (!s->full || !a->a->forks)
-        return masked_load(g, elem, s->ptr, mask, other, width, false);
+        return masked_load(g, elem, there, mask, other, width, false);
     LLVMValueRef all = s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full;
     TlCpuFork f = tl_cpu_fork(g, all);
     tl_cpu_fork_else(g, &f, plain_load(g, elem, s->ptr, width));
-    return tl_cpu_fork_end(g, &f, masked_load(g, elem, s->ptr, mask, other, width, false));
+    return tl_cpu_fork_end(g, &f, masked_load(g, elem, there, mask, other, width, false));
 }
 
 /* Every `stride`th element from p on: of so many vectors, the last of which ends with the last

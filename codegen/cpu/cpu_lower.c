@@ -234,7 +234,8 @@ static void lower_reduce(TlCpuGen *g, TlOp *op)
 static void lower_dot(TlCpuGen *g, TlOp *op)
 {
     uint32_t n = fill_homes(g, op, 0);
-    tl_cpu_dot(g, tl_nest_of(g->plan, op, n));
+    const TlNest *dot = tl_nest_of(g->plan, op, n);
+    (dot->product ? tl_cpu_lone_product : tl_cpu_dot)(g, dot);
     fill_homes(g, op, n + 1);
 }
 

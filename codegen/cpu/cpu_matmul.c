@@ -552,30 +552,54 @@ static void multiply_few_or_many(Chunk *c, LLVMValueRef stores)
     tl_cpu_fork_end(g, &fork, NULL);
 }
 
-void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueRef by,
-                    LLVMValueRef n)
+static TlCpuMultiply multiply_of(TlCpuGen *g, const TlNest *nest)
 {
     const TlNestProduct *p = nest->product;
     TlType sum = {.kind = TL_TILE, .dtype = p->dtype};
     TlType part = {.kind = TL_TILE, .dtype = p->part[0]};
-    Chunk c = {.p = p, .n = n};
-    c.x = (TlCpuMultiply){.g = g,
-                          .n = nest,
-                          .p = p,
-                          .dtype = p->dtype,
-                          .elem = tl_gen_elem_type(&g->gen, &sum),
-                          .part = tl_gen_elem_type(&g->gen, &part),
-                          .per = p->per,
-                          .width = nest->width,
-                          .nv = nest->nv,
-                          .mr = nest->mr,
-                          .panel = nest->panel,
-                          .fetches = nest->fetches,
-                          .rows = nest->form.extent[0],
-                          .acc_row = nest->form.padded[1],
-                          .acc = tl_cpu_home_ptr(g, nest->home),
-                          .lo = lo,
-                          .by = by};
+    return (TlCpuMultiply){.g = g,
+                           .n = nest,
+                           .p = p,
+                           .dtype = p->dtype,
+                           .elem = tl_gen_elem_type(&g->gen, &sum),
+                           .part = tl_gen_elem_type(&g->gen, &part),
+                           .per = p->per,
+                           .width = nest->width,
+                           .nv = nest->nv,
+                           .mr = nest->mr,
+                           .panel = nest->panel,
+                           .fetches = nest->fetches,
+                           .rows = nest->form.extent[0],
+                           .acc_row = nest->form.padded[1],
+                           .acc = tl_cpu_home_ptr(g, nest->home)};
+}
+
+void tl_cpu_lone_product(TlCpuGen *g, const TlNest *nest)
+{
+    const TlNestProduct *p = nest->product;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    Chunk c = {.p = p, .x = multiply_of(g, nest)};
+    set_bounds(&c);
+    c.x.from_zero = p->from_zero;
+    c.x.panel_rows = tl_gen_int(&g->gen, p->panel_rows);
+    c.x.count = tl_gen_int(&g->gen, p->depth);
+    c.x.a = tl_cpu_home_ptr(g, p->a);
+    c.x.a_row = tl_gen_int(&g->gen, p->a_row * p->per);
+    c.x.b = tl_cpu_home_ptr(g, p->b);
+    tl_cpu_pack(&c.x, nest->pack[1], c.x.b, zero);
+    if (p->flips)
+        tl_cpu_correct(&c.x);
+    tl_cpu_pack(&c.x, nest->pack[0], c.x.a, zero);
+    tl_cpu_multiply(&c.x);
+}
+
+void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueRef by,
+                    LLVMValueRef n)
+{
+    const TlNestProduct *p = nest->product;
+    Chunk c = {.p = p, .n = n, .x = multiply_of(g, nest)};
+    c.x.lo = lo;
+    c.x.by = by;
     set_bounds(&c);
     LLVMValueRef stores = p->stores ? can_store(&c) : NULL;
     find_few(&c);

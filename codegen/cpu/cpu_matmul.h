@@ -54,6 +54,7 @@ typedef struct TlCpuMultiply {
     LLVMValueRef lo, by;              /* k of the loop's first iteration, from one to the next */
     LLVMValueRef first, trips;        /* the chunk's first iteration, how many it has */
     bool reads_b;                     /* B is not packed */
+    bool from_zero;                   /* acc is not read: sums begin at 0 */
 } TlCpuMultiply;
 
 static inline LLVMValueRef tl_cpu_elem_at(const TlCpuMultiply *x, LLVMValueRef base,

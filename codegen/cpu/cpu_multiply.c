@@ -277,7 +277,8 @@ static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, 
         c[i] = cp;
         for (int j = 0; j < x->nv; j++) {
             LLVMValueRef *sum = &acc[i * x->nv + j];
-            *sum = vector_at(x, c[i], j * x->width);
+            *sum = x->from_zero ? LLVMConstNull(tl_gen_vec(x->elem, x->width))
+                                : vector_at(x, c[i], j * x->width);
             if (corrects)
                 *sum = tl_cpu_add(g, *sum, vector_at(x, row_below(x, b), j * x->width));
         }

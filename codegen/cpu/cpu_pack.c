@@ -4,7 +4,10 @@
  * read down the columns, and blocks of it are transposed in registers. */
 #include "codegen/cpu/cpu_matmul.h"
 
-enum { FETCHED_BYTES = 512 }; /* so much further on */
+enum {
+    FETCHED_BYTES = 512, /* so much further on, */
+    NEAR_BYTES = 256,    /* and where many columns are packed at a time */
+};
 
 static LLVMValueRef to_part(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef e)
 {
@@ -142,12 +145,40 @@ static void transpose_block(Pack *p, TlCpuAt *pos, LLVMValueRef *e)
     tl_cpu_transpose(g, e, p->n->transposed);
 }
 
+/* Asks for what lies further on in the columns of a block, if it is computed from one load. */
+static void fetch_along(Pack *p, LLVMValueRef k, LLVMValueRef column)
+{
+    TlCpuGen *g = p->x->g;
+    bool transposed;
+    TlOp *load = p->x->p->loop ? tl_nest_load_under(p->v, &transposed)
+                               : tl_nest_load_in(p->v, &transposed);
+    if (!load)
+        return;
+    const TlCpuAccess *a = tl_cpu_access_of(g, load);
+    int i = tl_nest_slice_of(&a->a->place, transposed),
+        j = tl_nest_slice_of(&a->a->place, !transposed);
+    if (i < 0 || j < 0)
+        return;
+    int64_t bytes = p->x->p->loop ? FETCHED_BYTES : NEAR_BYTES;
+    LLVMValueRef further = tl_gen_int(&g->gen, bytes / tl_dtype_bytes(a->view->dtype));
+    LLVMValueRef offset =
+        tl_cpu_add(g, LLVMBuildMul(g->b, tl_cpu_add(g, k, further), a->stride[i], ""),
+                   LLVMBuildMul(g->b, column, a->stride[j], ""));
+    LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
+    for (int n = 0; n < p->n->transposed; n++) {
+        tl_cpu_prefetch_line(g, at, false, 3);
+        at = tl_gen_address(&g->gen, a->view->dtype, at, a->stride[j]);
+    }
+}
+
 static void pack_transposed(Pack *p, TlCpuAt *pos)
 {
     TlCpuGen *g = p->x->g;
     LLVMValueRef row = pos->idx[0], column = pos->idx[1], e[TL_NEST_TRANSPOSED];
     int per = p->is_b ? p->x->per : 1;
     transpose_block(p, pos, e);
+    if (p->is_b && !p->x->p->loop && !p->is_short) /* the next one reads what is beside it */
+        fetch_along(p, row, column);
     for (int i = 0; i < p->n->transposed; i++) {
         LLVMValueRef at = tl_cpu_add(g, row, tl_gen_int(&g->gen, i * per));
         store(p->x, p->is_b, e[i], place_of(p, at, column));
@@ -242,30 +273,6 @@ void tl_cpu_lower_trip(const TlCpuMultiply *x, LLVMValueRef trip)
     LLVMValueRef k = LLVMBuildIntCast2(g->b, trip, LLVMTypeOf(x->lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, x->lo, LLVMBuildMul(g->b, k, x->by, ""), "");
     tl_cpu_lower_block(g, body, x->p->dot);
-}
-
-/* Asks for what lies further on in the columns of a block, if B is a load. */
-static void fetch_along(Pack *p, LLVMValueRef k, LLVMValueRef column)
-{
-    TlCpuGen *g = p->x->g;
-    bool transposed;
-    TlOp *load = tl_nest_load_under(p->v, &transposed);
-    if (!load)
-        return;
-    const TlCpuAccess *a = tl_cpu_access_of(g, load);
-    int i = tl_nest_slice_of(&a->a->place, transposed),
-        j = tl_nest_slice_of(&a->a->place, !transposed);
-    if (i < 0 || j < 0)
-        return;
-    LLVMValueRef further = tl_gen_int(&g->gen, FETCHED_BYTES / tl_dtype_bytes(a->view->dtype));
-    LLVMValueRef offset =
-        tl_cpu_add(g, LLVMBuildMul(g->b, tl_cpu_add(g, k, further), a->stride[i], ""),
-                   LLVMBuildMul(g->b, column, a->stride[j], ""));
-    LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
-    for (int n = 0; n < p->n->transposed; n++) {
-        tl_cpu_prefetch_line(g, at, false, 3);
-        at = tl_gen_address(&g->gen, a->view->dtype, at, a->stride[j]);
-    }
 }
 
 void tl_cpu_read_b(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef column, LLVMValueRef *out)

@@ -210,12 +210,12 @@ const TlNestMove *tl_nest_move_of(const struct TlNests *plan, const TlOp *gather
 int64_t tl_nest_readable(const TlType *type, int d);
 
 /* ---- products (nest_product.c, nest_operand.c) ---- */
-/* A loop over the sums of a product (cpu_matmul.c). */
+/* A loop over the sums of a product, or a product by itself (cpu_matmul.c). */
 enum { TL_NEST_TAG_BYTES = 64, TL_NEST_KEYS = 6, TL_NEST_AROUND = 4 };
 /* Chunks that are multiplied together: what each has of its own, in scratch memory. */
 enum { TL_NEST_GATHERED = 16, TL_NEST_CHUNK_WORDS = 5 };
 typedef struct TlNestProduct {
-    TlOp *loop, *dot;
+    TlOp *loop, *dot; /* loop NULL: it is by itself, and A and B are packed */
     TlOp *around[TL_NEST_AROUND]; /* inner first: loops that pass the sum on; B changes in them */
     int naround;
     int ngathered; /* of those, inner first: their iterations' chunks are multiplied together */
@@ -270,9 +270,9 @@ typedef enum TlNestKind {
     TL_NEST_ADD,   /* the tables */
     TL_NEST_ATOMIC,
     TL_NEST_EACH,    /* what is printed, or asserted */
-    TL_NEST_DOT,     /* one product, of homes */
+    TL_NEST_DOT,     /* one product: of homes, or of packed operands */
     TL_NEST_PRODUCT, /* a loop that sums products, as a whole */
-    TL_NEST_PACK,    /* an operand of it, for one iteration */
+    TL_NEST_PACK,    /* an operand of it, for one iteration; of a product by itself */
     TL_NEST_KINDS
 } TlNestKind;
 
@@ -372,11 +372,11 @@ typedef struct TlNest {
     int transposed;   /* TRANSPOSE, PACK: in blocks of so many rows and columns; 0: not */
     int transposed_dim; /* TRANSPOSE: the other dimension of a block */
     TlOp *below;      /* PACK: a load whose later rows are prefetched; NULL: none */
-    struct TlNest *pack[2]; /* PRODUCT: A, B */
+    struct TlNest *pack[2]; /* PRODUCT, DOT by an instruction: A, B */
     TlNestFew few_rows;     /* PRODUCT */
     bool is_b, cuts;        /* PACK: it is B; it ends where A does, and there it is inside */
     int listed;       /* PRODUCT: addresses of rows that are listed at a time */
-    TlNestOperand operand[2]; /* DOT: A, B */
+    TlNestOperand operand[2]; /* DOT: A, B, where they are not packed */
 } TlNest;
 
 /* ---- a function ---- */
@@ -390,7 +390,7 @@ typedef struct TlNests {
     /* op to its first extra buffer (dot: packed a, b; histogram: tables; loop: temporaries;
      * print) */
     TlMap extra;
-    TlMap products; /* FOR to TlNestProduct */
+    TlMap products; /* FOR, or a DOT by itself, to TlNestProduct */
     TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
     uint64_t scratch_bytes;
     /* At its beginning, 0 before the first launch: tags of products, and rows of zeros. */
@@ -468,9 +468,14 @@ enum { TL_NEST_STREAM_BYTES = 16 };
 /* nest_blocks.c: products */
 void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack);
 void tl_nest_build_product(TlNests *plan, const TlNestProduct *p);
+void tl_nest_build_lone_product(TlNests *plan, const TlNestProduct *p);
 
 /* nest_product.c. NULL: the loop is more than a product. Asked when values have their homes. */
 TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, TlArena *arena);
+/* A product that no loop sums as a whole, by an instruction of the CPU. NULL: there is none for it,
+ * and its operands go to homes in the type of the sums. */
+TlNestProduct *tl_nest_lone_product(const TlNests *plan, TlOp *dot, TlArena *arena);
+bool tl_nest_is_lone_product(const TlNests *plan, TlOp *dot);
 /* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
  * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
 TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop);
@@ -480,6 +485,8 @@ TlOp *tl_nest_passes_on(const TlOp *loop, int result, int *out);
 /* nest_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
  * outside are zeros. *out_transposed: v's rows are the load's columns. NULL: none. */
 TlOp *tl_nest_load_under(const TlValue *v, bool *out_transposed);
+/* The only load that v is computed from, element by element. */
+TlOp *tl_nest_load_in(const TlValue *v, bool *out_transposed);
 /* The dimension of v along which the elements that it is computed from lie without gaps in memory.
  * -1: neither, or not known. */
 int tl_nest_dense_dim(const TlFn *fn, const TlValue *v);

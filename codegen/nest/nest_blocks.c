@@ -148,7 +148,7 @@ static TlNest *build_pack(TlNests *plan, TlNest *of, bool is_b)
 {
     const TlNestProduct *p = of->product;
     TlValue *v = tl_in(p->dot, is_b ? 1 : 0);
-    TlNest *x = tl_nest_new(plan, TL_NEST_PACK, p->loop, v->type);
+    TlNest *x = tl_nest_new(plan, TL_NEST_PACK, of->op, v->type);
     bool transposed;
     x->product = p;
     x->value = v;
@@ -189,6 +189,23 @@ static void choose_panels(const TlNests *plan, TlNest *n, int64_t columns, int64
         n->mr = (int)rows;
     n->small_mr = n->mr < SMALL_ROWS ? n->mr : SMALL_ROWS;
     n->panel = (int64_t)n->nv * n->width;
+}
+
+void tl_nest_build_lone_product(TlNests *plan, const TlNestProduct *p)
+{
+    const TlType *type = p->dot->out[0]->type;
+    int32_t home = plan->place[p->dot->out[0]->id].buffer;
+    if (!p->from_zero)
+        tl_nest_materialise(plan, p->dot, tl_in(p->dot, 2), p->dtype, home);
+    TlNest *n = tl_nest_new(plan, TL_NEST_DOT, p->dot, type);
+    n->product = p;
+    n->home = home;
+    n->lane = 1;
+    tl_nest_take_whole(n, plan->m.vector_bytes / tl_dtype_bytes(p->dtype));
+    choose_panels(plan, n, n->form.padded[1], type->shape[0]);
+    n->group = n->form.padded[1] / n->panel;
+    n->pack[1] = build_pack(plan, n, true);
+    n->pack[0] = build_pack(plan, n, false);
 }
 
 /* Are rows of panels of so many columns asked for before they are read? Chunks of few rows are too

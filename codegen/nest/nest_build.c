@@ -235,6 +235,11 @@ static void build_dot(TlNests *plan, TlOp *op)
     if (op->block->parent && tl_map_get(&plan->products, (uint64_t)(uintptr_t)op->block->parent,
                                         NULL))
         return;
+    const TlNestProduct *lone = tl_map_get_ptr(&plan->products, op);
+    if (lone) {
+        tl_nest_build_lone_product(plan, lone);
+        return;
+    }
     uint64_t pack = 0;
     TL_ASSERT(tl_map_get(&plan->extra, (uint64_t)(uintptr_t)op, &pack), "dot without room");
     tl_nest_build_dot(plan, op, (int32_t)pack);

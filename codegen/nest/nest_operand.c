@@ -26,6 +26,36 @@ TlOp *tl_nest_load_under(const TlValue *v, bool *out_transposed)
     return p.axes && !p.mask && !p.other ? v->def : NULL;
 }
 
+/* The operand that is no constant; NULL: there are several. */
+static const TlValue *only_operand(const TlOp *op)
+{
+    const TlValue *only = NULL;
+    for (uint32_t i = 0; i < op->nin; i++) {
+        uint64_t bits;
+        if (tl_value_is_const(tl_in(op, i), &bits))
+            continue;
+        if (only)
+            return NULL;
+        only = tl_in(op, i);
+    }
+    return only;
+}
+
+TlOp *tl_nest_load_in(const TlValue *v, bool *out_transposed)
+{
+    bool swapped = false;
+    while (v && v->def && v->type->rank == 2) {
+        TlOp *load = tl_nest_load_under(v, out_transposed);
+        *out_transposed ^= swapped;
+        if (load)
+            return load;
+        bool trans = v->def->opcode == TL_OP_TRANS;
+        swapped ^= trans && swaps(v->def);
+        v = trans || (tl_op_info(v->def->opcode)->flags & F_ELEM) ? only_operand(v->def) : NULL;
+    }
+    return NULL;
+}
+
 /* ---- where elements lie side by side ---- */
 
 /* The dimension of a load's result along which memory has no gaps, or -1. */

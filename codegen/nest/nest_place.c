@@ -312,13 +312,17 @@ static bool only_feeds_dot(const TlValue *v)
            v->uses != &v->uses->user->in[2] && v->uses->user->block == v->def->block;
 }
 
-/* Does the loop around do nothing but to sum this product? */
-static bool is_in_product(const Placer *p, const TlOp *dot)
+/* Does the loop around do nothing but to sum this product, or does an instruction sum it? Then its
+ * operands are packed. */
+static bool is_in_product(const Placer *p, TlOp *dot)
 {
     const TlOp *loop = dot->block->parent;
-    return p->products && dot->opcode == TL_OP_DOT && loop && loop->opcode == TL_OP_FOR &&
-           !tl_map_get(&p->no_product, (uint64_t)(uintptr_t)loop, NULL) &&
-           tl_nest_only_dot(p->fn, NULL, loop) == dot;
+    if (!p->products || dot->opcode != TL_OP_DOT)
+        return false;
+    bool sums = loop && loop->opcode == TL_OP_FOR &&
+                !tl_map_get(&p->no_product, (uint64_t)(uintptr_t)loop, NULL) &&
+                tl_nest_only_dot(p->fn, NULL, loop) == dot;
+    return sums || tl_nest_is_lone_product(p->plan, dot);
 }
 
 /* Is a transposition done while a product packs its operand, block by block? */
@@ -331,7 +335,7 @@ static bool is_packed(const Placer *p, const TlValue *v)
  * filling a home and reading it? What goes to all lanes is computed once for each vector. */
 static bool may_repeat(const Placer *p, const TlOp *broadcast)
 {
-    const TlOp *root = p->root[broadcast->out[0]->id];
+    TlOp *root = p->root[broadcast->out[0]->id];
     const TlValue *x = tl_in(broadcast, 0);
     if (root && is_in_product(p, root)) /* packed once, and without a home it is a product */
         return p->work[x->id] <= (tl_nest_keeps_lanes(broadcast) ? FEW_WORK : 2 * FEW_WORK);
@@ -905,12 +909,29 @@ static void place_homes(Placer *p)
     }
 }
 
-/* ---- 7. products in loops ---- */
+/* ---- 7. products in loops, and by themselves ---- */
+
+/* A product by itself: in a loop that is none, or in no loop. */
+static void place_lone_product(Placer *p, TlOp *dot)
+{
+    const TlOp *loop = dot->block->parent;
+    if (loop && tl_map_get_ptr(&p->plan->products, loop))
+        return;
+    TlNestProduct *x = tl_nest_lone_product(p->plan, dot, p->arena);
+    if (!x)
+        return;
+    uint32_t at = pos_of(p, dot);
+    x->a = new_buffer(p, x->a_bytes, at, at);
+    x->b = new_buffer(p, x->b_bytes, at, at);
+    tl_map_put_ptr(&p->plan->products, dot, x);
+}
 
 static void place_products(Placer *p)
 {
     TlOp *first_op = p->products ? p->fn->body->first : NULL;
     for (TlOp *op = first_op; op; op = tl_walk_next(op, NULL)) {
+        if (op->opcode == TL_OP_DOT)
+            place_lone_product(p, op);
         TlNestProduct *x =
             op->opcode == TL_OP_FOR ? tl_nest_product(p->fn, p->plan, op, p->arena) : NULL;
         if (!x)

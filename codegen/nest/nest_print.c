@@ -154,7 +154,10 @@ static void put_product(Print *p, const TlNest *n)
     const TlNestProduct *x = n->product;
     if (n->kind == TL_NEST_DOT || n->kind == TL_NEST_PRODUCT)
         tl_sbuf_putf(p->out, ", blocks of %d rows and %d vectors", n->mr, n->nv);
-    if (n->kind == TL_NEST_DOT) {
+    if (n->kind == TL_NEST_DOT && x)
+        tl_sbuf_putf(p->out, ", panels of %lld columns, %lld deep, by %s", (long long)n->panel,
+                     (long long)x->depth, x->insn->name);
+    if (n->kind == TL_NEST_DOT && !x) {
         put_home(p, ", A in ", n->operand[0].home);
         tl_sbuf_puts(p->out, n->operand[0].transposed ? " transposed" : "");
         put_home(p, ", B in ", n->operand[1].home);

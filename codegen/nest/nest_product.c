@@ -1,6 +1,7 @@
 /* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing
- * else, and what can be left out of them: packing A if it can be read in memory, packing B again
- * for each program, sums that the program never stores, a separate store of the sums. */
+ * else, and single products that an instruction sums; and what can be left out of those loops:
+ * packing A if it can be read in memory, packing B again for each program, sums that the program
+ * never stores, a separate store of the sums. */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
@@ -418,6 +419,43 @@ static void find_insn(const TlFn *fn, const TlNests *plan, TlNestProduct *p)
     p->part[1] = tl_cpu_dot_part(insn, b);
     p->flips = tl_cpu_dot_flips(insn, a, b);
 }
+
+/* ---- a product by itself ---- */
+
+/* Sums of integers have the same bits in any order. */
+static bool find_lone(const TlNests *plan, TlOp *dot, TlNestProduct *out)
+{
+    const TlType *sums = dot->out[0]->type;
+    *out = (TlNestProduct){.dot = dot, .dtype = sums->dtype, .trips = 1, .slots = 1};
+    if (plan->check || sums->rank != 2 || !tl_is_int(sums->dtype) ||
+        tl_dtype_bytes(sums->dtype) != 4)
+        return false;
+    find_insn(plan->fn, plan, out);
+    return out->insn != NULL;
+}
+
+bool tl_nest_is_lone_product(const TlNests *plan, TlOp *dot)
+{
+    TlNestProduct unused;
+    return find_lone(plan, dot, &unused);
+}
+
+TlNestProduct *tl_nest_lone_product(const TlNests *plan, TlOp *dot, TlArena *arena)
+{
+    uint64_t bits;
+    TlNestProduct *p = TL_NEW(arena, TlNestProduct);
+    if (!find_lone(plan, dot, p))
+        return NULL;
+    p->depth = p->a_row = tl_in(dot, 1)->type->shape[0] / p->per;
+    p->panel_rows = p->depth + 1;
+    p->from_zero = tl_value_is_const(tl_in(dot, 2), &bits) && bits == 0;
+    int64_t bytes = tl_dtype_bytes(p->dtype);
+    p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->a_row * bytes);
+    p->b_bytes = (uint64_t)(p->panel_rows * tl_nest_form(dot->out[0]->type).padded[1] * bytes);
+    return p;
+}
+
+/* ---- a loop ---- */
 
 TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, TlArena *arena)
 {

@@ -173,7 +173,7 @@ static const char *check_product(const TlNest *n)
         return NULL;
     if (n->mr < 1 || n->nv < 1 || n->mr * n->nv > TL_NEST_ACCUMULATORS)
         return "a block of sums is larger than the registers";
-    if (n->kind == TL_NEST_DOT)
+    if (n->kind == TL_NEST_DOT && !n->product)
         return NULL;
     if (n->panel != (int64_t)n->nv * n->width || n->form.padded[1] % n->panel)
         return "panels do not divide the columns";

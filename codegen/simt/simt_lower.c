@@ -378,7 +378,6 @@ static bool lower_place_test(TlSimt *g, const TlOp *op)
     return true;
 }
 
-
 /* Operands of n registers from r on, as vectors of n where n is over 1. */
 static void operands_of(TlSimt *g, const TlOp *op, int64_t r, int n, LLVMValueRef *out)
 {

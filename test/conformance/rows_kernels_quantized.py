@@ -101,6 +101,16 @@ for kind in ("q4_0", "q8_0"):
         kernel_row("quantized", f"gemv_{kind}", f"{t}_{n}x{l}",
                    {"W": blocks, "x": small(t, 9, 32 * l, lo=-2, hi=3), "y": poison("f32", n)},
                    lambda a, w=w: {"y": exact(w @ a["x"].astype(float))}, T=t, O="f32", BL=2)
+    # A that i8 holds: each 32 have a 127, so that their scale is 1
+    for t, m, n, l, bm, bn in (("f16", 33, 40, 3, 16, 32), ("f32", 1, 1, 1, 16, 16), ("bf16", 5, 33, 4, 8, 48),
+                               ("f32", 4, 130, 2, 16, 128), ("f16", 3, 3, 0, 4, 4)):
+        blocks, w = ggml(kind, 8, n, l)
+        a8 = rng(9).integers(-127, 128, (m, l, 32))
+        a8[..., 5] = 127
+        a8 = a8.reshape(m, 32 * l)
+        kernel_row("quantized", f"gemm_{kind}", f"{t}_{m}x{n}x{l}_i8",
+                   {"A": bytes_as(t, a8), "W": blocks, "C": poison("f32", m, n)},
+                   lambda a, w=w, a8=a8: {"C": exact(a8.astype(float) @ w.T)}, T=t, O="f32", A8=True, BM=bm, BN=bn)
 
 
 # ---- scales of blocks ------------------------------------------------------------------------------------------------

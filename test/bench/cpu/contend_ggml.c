@@ -124,5 +124,7 @@ const Work works[] = {
     {"gemv_q8_0", gemv_q8_0, run},
     {"lib_gemm_q4_0", gemm_q4_0, run},
     {"lib_gemm_q8_0", gemm_q8_0, run},
+    {"lib_gemm_q4_0_i8", gemm_q4_0, run},
+    {"lib_gemm_q8_0_i8", gemm_q8_0, run},
 };
 const size_t nworks = sizeof works / sizeof *works;

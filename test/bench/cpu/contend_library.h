@@ -113,22 +113,31 @@ static bool prepare_lib_gemm_u4(void)
                tile_view(scale, n, groups), tile_view(zero, n, groups),
                tile_view(result((size_t)(m * n)), m, n));
 }
-static bool prepare_lib_blocks(const char *name, int64_t size)
+/* a8: A is rounded to i8 on the way, as ggml rounds it. */
+static bool prepare_lib_blocks(const char *name, int64_t size, bool a8)
 {
     int64_t m = arg[0], n = arg[1], k = arg[2];
     float *a = floats(0, (size_t)(m * k), -1, 1);
     uint8_t *w = blocks(1, (size_t)(n * k / 32 * size), 1, (size_t)size);
     nlaunches = 0;
-    return ADD("quantized", name, CONSTS(F32), tile_view(a, m, k), tile_view(w, n, k / 32, size),
-               tile_view(result((size_t)(m * n)), m, n));
+    return ADD("quantized", name, CONSTS(F32, {"A8", a8, NULL}), tile_view(a, m, k),
+               tile_view(w, n, k / 32, size), tile_view(result((size_t)(m * n)), m, n));
 }
 static bool prepare_lib_gemm_q4_0(void)
 {
-    return prepare_lib_blocks("gemm_q4_0", 18);
+    return prepare_lib_blocks("gemm_q4_0", 18, false);
 }
 static bool prepare_lib_gemm_q8_0(void)
 {
-    return prepare_lib_blocks("gemm_q8_0", 34);
+    return prepare_lib_blocks("gemm_q8_0", 34, false);
+}
+static bool prepare_lib_gemm_q4_0_i8(void)
+{
+    return prepare_lib_blocks("gemm_q4_0", 18, true);
+}
+static bool prepare_lib_gemm_q8_0_i8(void)
+{
+    return prepare_lib_blocks("gemm_q8_0", 34, true);
 }
 /* int8 with a scale for each row of W: oneDNN has no fast way for scales of A's rows too. */
 static bool prepare_lib_gemm_i8(void)
