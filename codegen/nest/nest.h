@@ -407,6 +407,8 @@ typedef struct TlNests {
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
 /* The module as text; before each op, as comments, the places of its results and its nests. */
 void tl_nest_print(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check);
+/* The same by lines of the source, for people. */
+void tl_nest_explain(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check);
 /* Is the plan consistent? Else the first fault is written to `out`. */
 bool tl_nest_verify(const TlNests *plan, TlSbuf *out);
 /* Does it have a part that is inside as a whole? */
