@@ -229,6 +229,10 @@ typedef struct TlCpuSpot {
     LLVMValueRef mask;    /* vector of i1: condition on each lane; NULL: true */
     LLVMValueRef full;    /* i1: all lanes are inside; NULL: unknown, or not contiguous */
     bool apart;           /* the lanes' elements are not adjacent in memory */
+    /* apart, of a view: the address of what all lanes share; elements from there, for each lane,
+     * NULL: 0; of index tiles alone, numbers of which 0 is inside unless the view is empty */
+    LLVMValueRef base, lanes;
+    bool by_tiles;
 } TlCpuSpot;
 TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
 TlCpuAccess *tl_cpu_access_of(TlCpuGen *g, const TlOp *op);

@@ -391,7 +391,7 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
                               bool along_lanes)
 {
     bool all = is_whole(a, at), rows = !all || has_zero_rows(a, at);
-    TlCpuSpot s = {.uniform = rows ? a->ok : NULL};
+    TlCpuSpot s = {.uniform = rows ? a->ok : NULL, .by_tiles = true};
     bool contiguous =
         at->width > 1 && (all || along_lanes ? tl_nest_is_contiguous_inside(a->a, at->lane)
                                              : tl_nest_is_contiguous(a->a, at->lane));
@@ -431,6 +431,8 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
         }
         LLVMValueRef part = mul(g, j, tl_gen_splat(&g->gen, a->stride[i], tl_gen_width_of(j)));
         if (tl_gen_width_of(part) > 1)
+            s.by_tiles &= k == TL_AXIS_TILE && !(whole && a->a->axis[i].affine.is);
+        if (tl_gen_width_of(part) > 1)
             lanes = lanes ? LLVMBuildAdd(g->b, lanes, part, "") : part;
         else
             offset = LLVMBuildAdd(g->b, offset, part, "");
@@ -439,6 +441,8 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
         lane_interval(g, a, along, at, &s);
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->origin, offset);
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr, a->shift);
+    s.base = s.ptr;
+    s.lanes = lanes;
     if (s.apart)
         s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr,
                                lanes ? lanes
@@ -765,6 +769,85 @@ static LLVMValueRef load_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 
+/* ---- element by element ---- */
+
+/* i1: is element 0 of all axes that index tiles go along inside, and what all lanes share? */
+static LLVMValueRef has_first(TlCpuGen *g, const TlCpuAccess *a, const TlCpuSpot *s)
+{
+    LLVMValueRef all = s->uniform;
+    for (uint32_t i = 0; i < a->a->place.naxes; i++)
+        if (a->a->place.axes[i].kind == TL_AXIS_TILE)
+            all = both(
+                g, all,
+                LLVMBuildICmp(g->b, LLVMIntSGT, a->view->extent[i], tl_gen_int(&g->gen, 0), ""));
+    return all;
+}
+
+/* The only index tile of a place, if that lies in memory, where its lanes are read; -1: there is
+ * none. */
+static int listed_axis(const TlCpuGen *g, const TlCpuAccess *a)
+{
+    int axis = -1;
+    for (uint32_t i = 0; i < a->a->place.naxes; i++) {
+        if (a->a->place.axes[i].kind == TL_AXIS_SCALAR)
+            continue;
+        if (a->a->place.axes[i].kind != TL_AXIS_TILE || axis >= 0)
+            return -1;
+        axis = (int)i;
+    }
+    TlNestPlace x = {.kind = TL_NEST_VIRTUAL};
+    if (axis >= 0 && a->a->place.index[axis].value->type->rank == a->a->place.rank)
+        x = g->plan->place[a->a->place.index[axis].value->id];
+    bool lies = x.kind == TL_NEST_HOME && !g->plan->buffers.data[x.buffer].small;
+    return lies && !a->a->place.mask ? axis : -1;
+}
+
+/* Elements from the base to lane k's. */
+static LLVMValueRef lane_offset(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef lanes, int listed,
+                                const TlCpuAt *at, int k)
+{
+    TlCpuAt one = *at;
+    if (listed < 0)
+        return LLVMBuildExtractElement(g->b, lanes, i32_(g, (uint64_t)k), "");
+    tl_map_init(&one.memo, g->arena);
+    one.width = 1;
+    one.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, k), "");
+    LLVMValueRef j = index_tile(g, a, listed, &one), extent = a->view->extent[listed];
+    if (a->a->bounds)
+        j = tl_gen_pick(&g->gen, LLVMIntULT, j, extent, j, tl_gen_int(&g->gen, 0));
+    return mul(g, j, a->stride[listed]);
+}
+
+/* A gather as loads of its elements, where their places are in memory, or are those of another one,
+ * too. Lanes that are masked off read element 0. NULL: those may have no such element, or a gather
+ * is as fast. */
+static LLVMValueRef load_one_by_one(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                    TlCpuSpot *s, LLVMValueRef mask, LLVMValueRef other,
+                                    const TlCpuAt *at)
+{
+    bool once = !at->row || !tl_nest_is_split(at->row->nest) || at->whole,
+         all = LLVMIsConstant(mask);
+    int listed = listed_axis(g, a);
+    if (!g->m.one_by_one || !once || !s->lanes || (!all && !s->by_tiles) ||
+        (listed < 0 && !a->a->shares_places))
+        return NULL;
+    LLVMValueRef base = s->base, lanes = s->lanes;
+    if (!all) {
+        base = LLVMBuildSelect(g->b, has_first(g, a, s), base, zeros(g), "");
+        lanes = LLVMBuildSelect(g->b, mask, lanes, LLVMConstNull(LLVMTypeOf(lanes)), "");
+    }
+    LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_mem_type(&g->gen, elem), at->width));
+    for (int k = 0; k < at->width; k++) {
+        LLVMValueRef by = lane_offset(g, a, lanes, listed, at, k),
+                     p = tl_gen_address(&g->gen, elem->dtype, base, by),
+                     x = plain_load(g, elem, p, 1);
+        r = LLVMBuildInsertElement(g->b, r, tl_gen_to_mem(&g->gen, elem, x), i32_(g, (uint64_t)k),
+                                   "");
+    }
+    r = tl_gen_from_mem(&g->gen, elem, r);
+    return all ? r : LLVMBuildSelect(g->b, mask, r, other, "");
+}
+
 /* Where bounds of an index tile may change something. The last vector of a tile with padding is
  * most often none of those. */
 static LLVMValueRef load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
@@ -872,8 +955,10 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         return load_contiguous(g, a, &elem, &s, other, at->width);
     LLVMValueRef mask = tl_cpu_lanes_inside(g, &s, at->width);
     mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
-    if (a->view)
-        return masked_load(g, &elem, s.ptr, mask, other, at->width, true);
+    if (a->view) {
+        LLVMValueRef x = load_one_by_one(g, a, &elem, &s, mask, other, at);
+        return x ? x : masked_load(g, &elem, s.ptr, mask, other, at->width, true);
+    }
     LLVMValueRef first, run = tl_cpu_pointer_run(g, &elem, s.ptr, at->width, &first);
     TlCpuFork f = tl_cpu_fork(g, run);
     tl_cpu_fork_else(g, &f, masked_load(g, &elem, first, mask, other, at->width, false));

@@ -14,7 +14,8 @@ typedef struct TlNestMachine {
     const TlLlvm *l;  /* its features */
     int vector_bytes; /* of a register: 64, 32, 16 */
     int nregs;        /* vector registers */
-    bool gathers;     /* fast masked gathers of elements of 4 and 8 bytes */
+    bool gathers;     /* masked gathers of elements of 4 and 8 bytes */
+    bool one_by_one;  /* which take longer than loads of the elements, as on AMD's */
     bool masks;       /* fast masks for elements of every size */
 } TlNestMachine;
 TlNestMachine tl_nest_machine(const TlLlvm *l);
@@ -111,6 +112,7 @@ typedef struct TlNestAccess {
     bool bounds;       /* they are tested; false for unchecked without --check */
     bool asks;         /* --check: the runtime is asked for each address */
     bool has_interval; /* along each slice, positions that are inside follow each other */
+    bool shares_places; /* another load has an index tile of it, too */
     bool forks;        /* masks are slow: whole vectors have code of their own */
     TlNestAxis axis[TL_MAX_VIEW_RANK];
 } TlNestAccess;

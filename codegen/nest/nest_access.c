@@ -317,6 +317,18 @@ static void find_axis(const TlNests *plan, TlNestAccess *a, uint32_t i)
         find_interval(plan->fn, a, i);
 }
 
+/* Is an index tile of it one of another load, too? */
+static bool shares_places(const TlNestAccess *a)
+{
+    for (uint32_t i = 0; a->loads && i < a->place.naxes; i++)
+        for (const TlUse *u = a->place.axes[i].kind == TL_AXIS_TILE ? a->place.index[i].value->uses
+                                                                    : NULL;
+             u; u = u->next)
+            if (u->user != a->op && u->user->opcode == TL_OP_LOAD && tl_op_place(u->user).axes)
+                return true;
+    return false;
+}
+
 static void find_access(TlNests *plan, TlOp *op)
 {
     TlNestAccess *a = TL_NEW(plan->arena, TlNestAccess);
@@ -327,6 +339,7 @@ static void find_access(TlNests *plan, TlOp *op)
     a->has_interval = a->place.axes != NULL;
     int bytes = tl_dtype_bytes(a->place.base->type->dtype);
     a->forks = !plan->m.masks && !(plan->m.gathers && bytes >= 4);
+    a->shares_places = a->place.axes && shares_places(a);
     if (a->place.axes)
         find_slices(plan, a);
     for (uint32_t i = 0; a->place.axes && i < a->place.naxes; i++)

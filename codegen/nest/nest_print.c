@@ -279,8 +279,9 @@ static void put_function(Print *p)
 {
     const TlNests *plan = p->plan;
     const TlNestMachine *m = &plan->m;
+    const char *gathers = !m->gathers ? "" : m->one_by_one ? ", slow gathers" : ", gathers";
     tl_sbuf_putf(p->out, "vectors of %d bytes, %d registers%s%s\n", m->vector_bytes, m->nregs,
-                 m->gathers ? ", gathers" : "", m->masks ? ", masks" : "");
+                 gathers, m->masks ? ", masks" : "");
     tl_sbuf_putf(p->out, "scratch: %llu bytes", (unsigned long long)plan->scratch_bytes);
     put_number(p, "zeroed", (int64_t)plan->zeroed_bytes, 0);
     tl_sbuf_puts(p->out, "\n");
