@@ -607,19 +607,52 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlT
     return tl_cpu_fork_end(g, &f, masked_load(g, elem, s->ptr, mask, other, width, false));
 }
 
-/* Every `stride`th element from p on: of so many vectors, the last of which ends with the last
- * element that is wanted, so that nothing behind it is read. */
+/* Loads that take every `stride`th element, together nearly all: `before` elements are taken from
+ * before this one's, `behind` from behind. */
+typedef struct Together {
+    int before, behind;
+    const TlCpuAccess *first; /* the one of which that is the first element */
+} Together;
+
+/* What others of the nest take: those whose first elements are in the same group of `stride`. All
+ * of a nest's loads are inside, as a whole. */
+static Together taken_together(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, int stride)
+{
+    const TlNest *n = at->row ? at->row->nest : NULL;
+    Together t = {0, 0, a};
+    int64_t by, least = 0;
+    for (uint32_t i = 0; n && i < n->asks.len; i++)
+        if (n->asks.data[i].lane == at->lane &&
+            tl_nest_distance(n, a->a, n->asks.data[i].access, at->lane, &by) && by < least)
+            least = by;
+    int from = (int)(-least % stride); /* its place in the group */
+    for (uint32_t i = 0; n && i < n->asks.len; i++) {
+        if (n->asks.data[i].lane != at->lane ||
+            !tl_nest_distance(n, a->a, n->asks.data[i].access, at->lane, &by) || by < -from ||
+            by >= stride - from)
+            continue;
+        if (-by > t.before) {
+            t.before = (int)-by;
+            t.first = tl_cpu_access_of(g, n->asks.data[i].access->op);
+        }
+        t.behind = by > t.behind ? (int)by : t.behind;
+    }
+    return t;
+}
+
+/* Every `stride`th element, from t.before elements behind p on: of so many vectors, the last of
+ * which ends with the last element that is wanted, so that nothing behind it is read. */
 static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width,
-                               int stride)
+                               int stride, Together t)
 {
     TL_ASSERT(width > 1 && stride > 1 && stride <= TL_NEST_STRIDE, "%d lanes by %d", width, stride);
     LLVMValueRef v[TL_NEST_STRIDE];
-    int last = (width - 1) * stride + 1 - width;
+    int last = (width - 1) * stride + 1 + t.before + t.behind - width;
     for (int k = 0; k < stride; k++) {
         LLVMValueRef by = tl_gen_int(&g->gen, k + 1 < stride ? k * width : last);
         v[k] = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
     }
-    return tl_cpu_every(g, v, stride, width, 0, (stride - 1) * width - last);
+    return tl_cpu_every(g, v, stride, width, t.before, (stride - 1) * width - last);
 }
 
 /* Lane by lane in a loop, where that is seldom. */
@@ -877,20 +910,23 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     TlNestForm form = tl_nest_form(op->out[0]->type);
     TlCpuAt first = *at;
     first.width = 1;
-    TlCpuSpot at_first = view_spot(g, a, &first);
+    Together t = {0, 0, a};
+    if (is_whole(a, at) && a->a->bounds)
+        t = taken_together(g, a, at, stride);
+    TlCpuSpot at_first = view_spot(g, t.first, &first);
     LLVMValueRef p = at_first.ptr;
     if (has_zero_rows(a, at))
         p = row_or_zeros(g, p, at_first.uniform);
     bool is_padded = form.extent[at->lane] % at->width != 0;
     if (is_whole(a, at) || (!a->a->bounds && !is_padded))
-        return load_every(g, &elem, p, at->width, stride);
+        return load_every(g, &elem, p, at->width, stride, t);
     LLVMValueRef end = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, at->width), ""),
                  extent = tl_gen_int(&g->gen, form.extent[at->lane]);
     LLVMValueRef all = a->a->bounds ? LLVMBuildAnd(g->b, is_lane_inside(g, a, at, 0),
                                                    is_lane_inside(g, a, at, at->width - 1), "")
                                     : LLVMBuildICmp(g->b, LLVMIntULE, end, extent, "");
     TlCpuFork f = tl_cpu_fork(g, all);
-    tl_cpu_fork_else(g, &f, load_every(g, &elem, p, at->width, stride));
+    tl_cpu_fork_else(g, &f, load_every(g, &elem, p, at->width, stride, t));
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 

@@ -405,6 +405,10 @@ typedef struct TlNests {
     TlMap first;          /* op to the number of its first one */
     bool streams;         /* some nest does */
 } TlNests;
+/* Elements from those of one load to those of another one of the nest, whose lanes are along `dim`;
+ * false: not known before the run, or their rows may differ in being inside. (nest_access.c) */
+bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess *b, int dim,
+                      int64_t *out);
 /* Everything that is decided about a function; verified. */
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
 /* The module as text; before each op, as comments, the places of its results and its nests. */
