@@ -861,7 +861,7 @@ static LLVMValueRef load_one_by_one(TlCpuGen *g, const TlCpuAccess *a, const TlT
     bool once = !at->row || !tl_nest_is_split(at->row->nest) || at->whole,
          all = LLVMIsConstant(mask);
     int listed = listed_axis(g, a);
-    if (!g->m.one_by_one || !once || !s->lanes || (!all && !s->by_tiles) ||
+    if (!g->m.one_by_one || !once || !s->lanes || a->a->place.mask || (!all && !s->by_tiles) ||
         (listed < 0 && !a->a->shares_places))
         return NULL;
     LLVMValueRef base = s->base, lanes = s->lanes;
@@ -948,8 +948,7 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     moved.idx[at->lane] = LLVMBuildAdd(g->b, mul(g, group, tl_gen_int(&g->gen, f->step)),
                                        tl_gen_int(&g->gen, first), "");
     TlCpuSpot s = spot_of_view(g, a, &moved, true);
-    if (has_zero_rows(a, at))
-        s.ptr = row_or_zeros(g, s.ptr, s.uniform);
+    s.ptr = row_or_zeros(g, s.ptr, s.uniform);
     LLVMValueRef v[2], lane[TL_NEST_LANES];
     for (int k = 0; k < 2; k++)
         v[k] = plain_load(
@@ -960,7 +959,10 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
         int64_t e = k / f->period * f->step + f->of[k % f->period] - first;
         lane[k] = LLVMConstInt(g->i32, (uint64_t)(e < n ? e : e - (span - n) + n), 0);
     }
-    return LLVMBuildShuffleVector(g->b, v[0], v[1], LLVMConstVector(lane, (unsigned)at->width), "");
+    LLVMValueRef order = LLVMConstVector(lane, (unsigned)at->width),
+                 r = LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
+    bool other = s.uniform && a->a->place.other;
+    return other ? LLVMBuildSelect(g->b, s.uniform, r, outside_value(g, a, &elem, at), "") : r;
 }
 
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
