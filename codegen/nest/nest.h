@@ -44,7 +44,7 @@ typedef struct TlNestForm {
 TlNestForm tl_nest_form(const TlType *type);
 /* All elements of a home as one row. */
 TlType tl_nest_row(const TlType *type);
-/* Do the rows of a home, which has no padding, not fill a register? Then several are one vector. */
+/* Do the rows of a home not fill a register? Then several are one vector, with their padding. */
 bool tl_nest_has_short_rows(const TlNestMachine *m, const TlType *type);
 int tl_nest_fit_width(int64_t padded, int width); /* most lanes, <= width, that divide padded */
 bool tl_nest_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */

@@ -71,7 +71,7 @@ bool tl_nest_has_short_rows(const TlNestMachine *m, const TlType *type)
         return false;
     TlNestForm f = tl_nest_form(type);
     TlType row = tl_nest_row(type);
-    return f.padded[f.lane] == f.extent[f.lane] && f.elems > f.extent[f.lane] &&
+    return f.elems > f.padded[f.lane] &&
            f.extent[f.lane] * (int64_t)tl_gen_elem_bytes(type) < m->vector_bytes &&
            tl_nest_form(&row).elems == f.elems;
 }

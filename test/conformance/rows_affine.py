@@ -173,7 +173,7 @@ kernel k(const u16 x[H, W], u16 y[2 * H, 2 * W], u16 z[2 * H, 2 * W], u16 before
 }
 """, {"x": random_bits("u16", 5, 9, 37), "y": poison("u16", 18, 74), "z": poison("u16", 18, 74),
       "before": poison("u16", 18, 74), "padded": poison("u16", 18, 74), "sums": poison("f32", 9)}, lambda a: {
-          "before": exact(np.concatenate([np.zeros((6, 74), np.uint16), np.repeat(np.repeat(a["x"], 2, 0), 2, 1)[:12]])),
+          "before": exact(np.repeat(np.repeat(np.pad(a["x"], ((3, 0), (0, 0))), 2, 0), 2, 1)[:18]),
           "padded": exact(np.stack([np.repeat(a["x"][r], 2) if 0 <= r < 9 else np.full(74, 7, np.uint16)
                                     for r in 2 * (np.arange(18) // 2) - 5])),
           "y": exact(np.repeat(np.repeat(a["x"], 2, 0), 2, 1)),
