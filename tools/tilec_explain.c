@@ -504,14 +504,27 @@ static void show_report(const Explain *x, const tilec_report *r)
     }
 }
 
+static bool is_cpu(const char *target)
+{
+    return strncmp(target, "cpu", 3) == 0;
+}
+
+/* What the CPU path decided about loops over tiles. */
+static void show_loops(const tilec_output *output)
+{
+    size_t size;
+    const char *text = tilec_output_data(output, &size);
+    fwrite(text, 1, size, stdout);
+}
+
 static int compile(Explain *x, const char *target)
 {
     tilec_options c = x->o->compile;
     c.diagnostic = show_once;
     c.user = &x->shown;
     c.target = target;
-    c.emit = "image";
-    c.report = 1;
+    c.emit = is_cpu(target) ? "loops" : "image";
+    c.report = !is_cpu(target);
     c.one_kernel = x->o->items.len > 0;
     tilec_status compiled = tilec_compile_file(x->o->input, &c, &x->output);
     return report_compile(compiled, x->output);
@@ -524,13 +537,20 @@ static int explain_target(Explain *x, const char *target)
     bool shown_any = r != NULL;
     if (status == EXIT_FINE && r)
         show_report(x, r);
+    if (status == EXIT_FINE && is_cpu(target) && !x->as_json) {
+        show_loops(x->output);
+        shown_any = true;
+    }
     if (status == EXIT_FINE && !x->as_json)
         status = explain_tuning(x->o, target, &shown_any);
     if (status == EXIT_FINE && !shown_any)
         status = usage_error("explain is for GPU targets and for what was tuned, and %s is neither",
                              target);
     x->launch = (ExplainLaunch){0};
-    if (status == EXIT_FINE && x->o->items.len)
+    if (status == EXIT_FINE && x->o->items.len && is_cpu(target))
+        status =
+            usage_error("what a launch does is counted on GPU targets, and %s is none", target);
+    else if (status == EXIT_FINE && x->o->items.len)
         status = count(x, target);
     if (status == EXIT_FINE && x->as_json)
         explain_json_target(&x->json, r, &x->counted, &x->launch);

@@ -43,7 +43,7 @@ static const Row rows[] = {
     {"--name",         FORM_TEXT, CMD_COMPILE, AT(name),              "NAME",     "name in the object's symbol and the header's guard (default: from the output file)"},
     {"--prefix",       FORM_TEXT, CMD_COMPILE, COMPILER(prefix),      "PREFIX",   "what stands before all names in the header"},
     {"--target",       FORM_TEXT, CMD_COMPILE | CMD_CHECK | CMD_EXPLAIN | CMD_TUNE | CMD_LSP, AT(target),  "T[,T...]", "the targets to compile for; tilec targets lists them; lsp: one, whose costs are shown"},
-    {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt laidout staged nest llvm asm ptx cubin hsaco obj header json image"},
+    {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt laidout staged nest loops llvm asm ptx cubin hsaco obj header json image"},
     {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files that were read, for make"},
     {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "the file that -MD writes"},
     {"--device",       FORM_TEXT, CMD_RUN | CMD_TUNE | CMD_BENCH, AT(device),            "D",        "cpu[:LEVEL], ref, emu:TARGET[@LEVEL], cuda[:N], hip[:N]; default: TILE_DEVICE, else cpu"},

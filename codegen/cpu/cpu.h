@@ -230,6 +230,10 @@ typedef struct TlCpuSpot {
     LLVMValueRef full;    /* i1: all lanes are inside; NULL: unknown, or not contiguous */
     LLVMValueRef row;     /* i1: the row is inside, which `mask` says, too; NULL: unknown */
     bool apart;           /* the lanes' elements are not adjacent in memory */
+    /* apart, of a view: the address of what all lanes share; elements from there, for each lane,
+     * NULL: 0; of index tiles alone, numbers of which 0 is inside unless the view is empty */
+    LLVMValueRef base, lanes;
+    bool by_tiles;
 } TlCpuSpot;
 TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
 TlCpuAccess *tl_cpu_access_of(TlCpuGen *g, const TlOp *op);

@@ -401,7 +401,7 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
                               bool along_lanes)
 {
     bool all = is_whole(a, at), rows = !all || has_zero_rows(a, at);
-    TlCpuSpot s = {.uniform = rows ? a->ok : NULL};
+    TlCpuSpot s = {.uniform = rows ? a->ok : NULL, .by_tiles = true};
     bool contiguous =
         at->width > 1 && (all || along_lanes ? tl_nest_is_contiguous_inside(a->a, at->lane)
                                              : tl_nest_is_contiguous(a->a, at->lane));
@@ -441,6 +441,8 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
         }
         LLVMValueRef part = mul(g, j, tl_gen_splat(&g->gen, a->stride[i], tl_gen_width_of(j)));
         if (tl_gen_width_of(part) > 1)
+            s.by_tiles &= k == TL_AXIS_TILE && !(whole && a->a->axis[i].affine.is);
+        if (tl_gen_width_of(part) > 1)
             lanes = lanes ? LLVMBuildAdd(g->b, lanes, part, "") : part;
         else
             offset = LLVMBuildAdd(g->b, offset, part, "");
@@ -449,6 +451,8 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
         lane_interval(g, a, along, at, &s);
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->origin, offset);
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr, a->shift);
+    s.base = s.ptr;
+    s.lanes = lanes;
     if (s.apart)
         s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr,
                                lanes ? lanes
@@ -615,19 +619,52 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlT
     return tl_cpu_fork_end(g, &f, masked_load(g, elem, there, mask, other, width, false));
 }
 
-/* Every `stride`th element from p on: of so many vectors, the last of which ends with the last
- * element that is wanted, so that nothing behind it is read. */
+/* Loads that take every `stride`th element, together nearly all: `before` elements are taken from
+ * before this one's, `behind` from behind. */
+typedef struct Together {
+    int before, behind;
+    const TlCpuAccess *first; /* the one of which that is the first element */
+} Together;
+
+/* What others of the nest take: those whose first elements are in the same group of `stride`. All
+ * of a nest's loads are inside, as a whole. */
+static Together taken_together(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, int stride)
+{
+    const TlNest *n = at->row ? at->row->nest : NULL;
+    Together t = {0, 0, a};
+    int64_t by, least = 0;
+    for (uint32_t i = 0; n && i < n->asks.len; i++)
+        if (n->asks.data[i].lane == at->lane &&
+            tl_nest_distance(n, a->a, n->asks.data[i].access, at->lane, &by) && by < least)
+            least = by;
+    int from = (int)(-least % stride); /* its place in the group */
+    for (uint32_t i = 0; n && i < n->asks.len; i++) {
+        if (n->asks.data[i].lane != at->lane ||
+            !tl_nest_distance(n, a->a, n->asks.data[i].access, at->lane, &by) || by < -from ||
+            by >= stride - from)
+            continue;
+        if (-by > t.before) {
+            t.before = (int)-by;
+            t.first = tl_cpu_access_of(g, n->asks.data[i].access->op);
+        }
+        t.behind = by > t.behind ? (int)by : t.behind;
+    }
+    return t;
+}
+
+/* Every `stride`th element, from t.before elements behind p on: of so many vectors, the last of
+ * which ends with the last element that is wanted, so that nothing behind it is read. */
 static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width,
-                               int stride)
+                               int stride, Together t)
 {
     TL_ASSERT(width > 1 && stride > 1 && stride <= TL_NEST_STRIDE, "%d lanes by %d", width, stride);
     LLVMValueRef v[TL_NEST_STRIDE];
-    int last = (width - 1) * stride + 1 - width;
+    int last = (width - 1) * stride + 1 + t.before + t.behind - width;
     for (int k = 0; k < stride; k++) {
         LLVMValueRef by = tl_gen_int(&g->gen, k + 1 < stride ? k * width : last);
         v[k] = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
     }
-    return tl_cpu_every(g, v, stride, width, 0, (stride - 1) * width - last);
+    return tl_cpu_every(g, v, stride, width, t.before, (stride - 1) * width - last);
 }
 
 /* Lane by lane in a loop, where that is seldom. */
@@ -777,6 +814,85 @@ static LLVMValueRef load_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 
+/* ---- element by element ---- */
+
+/* i1: is element 0 of all axes that index tiles go along inside, and what all lanes share? */
+static LLVMValueRef has_first(TlCpuGen *g, const TlCpuAccess *a, const TlCpuSpot *s)
+{
+    LLVMValueRef all = s->uniform;
+    for (uint32_t i = 0; i < a->a->place.naxes; i++)
+        if (a->a->place.axes[i].kind == TL_AXIS_TILE)
+            all = both(
+                g, all,
+                LLVMBuildICmp(g->b, LLVMIntSGT, a->view->extent[i], tl_gen_int(&g->gen, 0), ""));
+    return all;
+}
+
+/* The only index tile of a place, if that lies in memory, where its lanes are read; -1: there is
+ * none. */
+static int listed_axis(const TlCpuGen *g, const TlCpuAccess *a)
+{
+    int axis = -1;
+    for (uint32_t i = 0; i < a->a->place.naxes; i++) {
+        if (a->a->place.axes[i].kind == TL_AXIS_SCALAR)
+            continue;
+        if (a->a->place.axes[i].kind != TL_AXIS_TILE || axis >= 0)
+            return -1;
+        axis = (int)i;
+    }
+    TlNestPlace x = {.kind = TL_NEST_VIRTUAL};
+    if (axis >= 0 && a->a->place.index[axis].value->type->rank == a->a->place.rank)
+        x = g->plan->place[a->a->place.index[axis].value->id];
+    bool lies = x.kind == TL_NEST_HOME && !g->plan->buffers.data[x.buffer].small;
+    return lies && !a->a->place.mask ? axis : -1;
+}
+
+/* Elements from the base to lane k's. */
+static LLVMValueRef lane_offset(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef lanes, int listed,
+                                const TlCpuAt *at, int k)
+{
+    TlCpuAt one = *at;
+    if (listed < 0)
+        return LLVMBuildExtractElement(g->b, lanes, i32_(g, (uint64_t)k), "");
+    tl_map_init(&one.memo, g->arena);
+    one.width = 1;
+    one.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, k), "");
+    LLVMValueRef j = index_tile(g, a, listed, &one), extent = a->view->extent[listed];
+    if (a->a->bounds)
+        j = tl_gen_pick(&g->gen, LLVMIntULT, j, extent, j, tl_gen_int(&g->gen, 0));
+    return mul(g, j, a->stride[listed]);
+}
+
+/* A gather as loads of its elements, where their places are in memory, or are those of another one,
+ * too. Lanes that are masked off read element 0. NULL: those may have no such element, or a gather
+ * is as fast. */
+static LLVMValueRef load_one_by_one(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                    TlCpuSpot *s, LLVMValueRef mask, LLVMValueRef other,
+                                    const TlCpuAt *at)
+{
+    bool once = !at->row || !tl_nest_is_split(at->row->nest) || at->whole,
+         all = LLVMIsConstant(mask);
+    int listed = listed_axis(g, a);
+    if (!g->m.one_by_one || !once || !s->lanes || a->a->place.mask || (!all && !s->by_tiles) ||
+        (listed < 0 && !a->a->shares_places))
+        return NULL;
+    LLVMValueRef base = s->base, lanes = s->lanes;
+    if (!all) {
+        base = LLVMBuildSelect(g->b, has_first(g, a, s), base, zeros(g), "");
+        lanes = LLVMBuildSelect(g->b, mask, lanes, LLVMConstNull(LLVMTypeOf(lanes)), "");
+    }
+    LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_mem_type(&g->gen, elem), at->width));
+    for (int k = 0; k < at->width; k++) {
+        LLVMValueRef by = lane_offset(g, a, lanes, listed, at, k),
+                     p = tl_gen_address(&g->gen, elem->dtype, base, by),
+                     x = plain_load(g, elem, p, 1);
+        r = LLVMBuildInsertElement(g->b, r, tl_gen_to_mem(&g->gen, elem, x), i32_(g, (uint64_t)k),
+                                   "");
+    }
+    r = tl_gen_from_mem(&g->gen, elem, r);
+    return all ? r : LLVMBuildSelect(g->b, mask, r, other, "");
+}
+
 /* Where bounds of an index tile may change something. The last vector of a tile with padding is
  * most often none of those. */
 static LLVMValueRef load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
@@ -806,20 +922,23 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     TlNestForm form = tl_nest_form(op->out[0]->type);
     TlCpuAt first = *at;
     first.width = 1;
-    TlCpuSpot at_first = view_spot(g, a, &first);
+    Together t = {0, 0, a};
+    if (is_whole(a, at) && a->a->bounds)
+        t = taken_together(g, a, at, stride);
+    TlCpuSpot at_first = view_spot(g, t.first, &first);
     LLVMValueRef p = at_first.ptr;
     if (has_zero_rows(a, at))
         p = row_or_zeros(g, p, at_first.uniform);
     bool is_padded = form.extent[at->lane] % at->width != 0;
     if (is_whole(a, at) || (!a->a->bounds && !is_padded))
-        return load_every(g, &elem, p, at->width, stride);
+        return load_every(g, &elem, p, at->width, stride, t);
     LLVMValueRef end = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, at->width), ""),
                  extent = tl_gen_int(&g->gen, form.extent[at->lane]);
     LLVMValueRef all = a->a->bounds ? LLVMBuildAnd(g->b, is_lane_inside(g, a, at, 0),
                                                    is_lane_inside(g, a, at, at->width - 1), "")
                                     : LLVMBuildICmp(g->b, LLVMIntULE, end, extent, "");
     TlCpuFork f = tl_cpu_fork(g, all);
-    tl_cpu_fork_else(g, &f, load_every(g, &elem, p, at->width, stride));
+    tl_cpu_fork_else(g, &f, load_every(g, &elem, p, at->width, stride, t));
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 
@@ -841,8 +960,7 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     moved.idx[at->lane] = LLVMBuildAdd(g->b, mul(g, group, tl_gen_int(&g->gen, f->step)),
                                        tl_gen_int(&g->gen, first), "");
     TlCpuSpot s = spot_of_view(g, a, &moved, true);
-    if (has_zero_rows(a, at))
-        s.ptr = row_or_zeros(g, s.ptr, s.uniform);
+    s.ptr = row_or_zeros(g, s.ptr, s.uniform);
     LLVMValueRef v[2], lane[TL_NEST_LANES];
     for (int k = 0; k < 2; k++)
         v[k] = plain_load(
@@ -853,7 +971,10 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
         int64_t e = k / f->period * f->step + f->of[k % f->period] - first;
         lane[k] = LLVMConstInt(g->i32, (uint64_t)(e < n ? e : e - (span - n) + n), 0);
     }
-    return LLVMBuildShuffleVector(g->b, v[0], v[1], LLVMConstVector(lane, (unsigned)at->width), "");
+    LLVMValueRef order = LLVMConstVector(lane, (unsigned)at->width),
+                 r = LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
+    bool other = s.uniform && a->a->place.other;
+    return other ? LLVMBuildSelect(g->b, s.uniform, r, outside_value(g, a, &elem, at), "") : r;
 }
 
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
@@ -884,8 +1005,10 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         return load_contiguous(g, a, &elem, &s, other, at->width);
     LLVMValueRef mask = tl_cpu_lanes_inside(g, &s, at->width);
     mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
-    if (a->view)
-        return masked_load(g, &elem, s.ptr, mask, other, at->width, true);
+    if (a->view) {
+        LLVMValueRef x = load_one_by_one(g, a, &elem, &s, mask, other, at);
+        return x ? x : masked_load(g, &elem, s.ptr, mask, other, at->width, true);
+    }
     LLVMValueRef first, run = tl_cpu_pointer_run(g, &elem, s.ptr, at->width, &first);
     TlCpuFork f = tl_cpu_fork(g, run);
     tl_cpu_fork_else(g, &f, masked_load(g, &elem, first, mask, other, at->width, false));

@@ -446,11 +446,12 @@ static void *make_code(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, 
     tl_llvm_open(l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
     l->trace = m->ctx->trace;
-    if (emit == TL_EMIT_NEST) {
+    if (emit == TL_EMIT_NEST || emit == TL_EMIT_LOOPS) {
         TlNestMachine machine = tl_nest_machine(l);
         TlSbuf text;
         tl_sbuf_init(&text, arena);
-        tl_nest_print(&text, m, &machine, options->check);
+        (emit == TL_EMIT_NEST ? tl_nest_print : tl_nest_explain)(&text, m, &machine,
+                                                                 options->check);
         *out_size = text.len;
         return text.text;
     }

@@ -4,7 +4,14 @@
 #include "codegen/gen/image.h"
 #include "codegen/target/target.h"
 
-typedef enum TlEmit { TL_EMIT_NONE, TL_EMIT_NEST, TL_EMIT_LLVM, TL_EMIT_ASM, TL_EMIT_OBJ } TlEmit;
+typedef enum TlEmit {
+    TL_EMIT_NONE,
+    TL_EMIT_NEST,
+    TL_EMIT_LOOPS,
+    TL_EMIT_LLVM,
+    TL_EMIT_ASM,
+    TL_EMIT_OBJ
+} TlEmit;
 
 typedef struct TlCodegenOptions {
     const TlTarget *target;

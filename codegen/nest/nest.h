@@ -14,7 +14,8 @@ typedef struct TlNestMachine {
     const TlLlvm *l;  /* its features */
     int vector_bytes; /* of a register: 64, 32, 16 */
     int nregs;        /* vector registers */
-    bool gathers;     /* fast masked gathers of elements of 4 and 8 bytes */
+    bool gathers;     /* masked gathers of elements of 4 and 8 bytes */
+    bool one_by_one;  /* which take longer than loads of the elements, as on AMD's */
     bool masks;       /* fast masks for elements of every size */
 } TlNestMachine;
 TlNestMachine tl_nest_machine(const TlLlvm *l);
@@ -43,7 +44,7 @@ typedef struct TlNestForm {
 TlNestForm tl_nest_form(const TlType *type);
 /* All elements of a home as one row. */
 TlType tl_nest_row(const TlType *type);
-/* Do the rows of a home, which has no padding, not fill a register? Then several are one vector. */
+/* Do the rows of a home not fill a register? Then several are one vector, with their padding. */
 bool tl_nest_has_short_rows(const TlNestMachine *m, const TlType *type);
 int tl_nest_fit_width(int64_t padded, int width); /* most lanes, <= width, that divide padded */
 bool tl_nest_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
@@ -111,6 +112,7 @@ typedef struct TlNestAccess {
     bool bounds;       /* they are tested; false for unchecked without --check */
     bool asks;         /* --check: the runtime is asked for each address */
     bool has_interval; /* along each slice, positions that are inside follow each other */
+    bool shares_places; /* another load has an index tile of it, too */
     bool forks;        /* masks are slow: whole vectors have code of their own */
     TlNestAxis axis[TL_MAX_VIEW_RANK];
 } TlNestAccess;
@@ -403,10 +405,16 @@ typedef struct TlNests {
     TlMap first;          /* op to the number of its first one */
     bool streams;         /* some nest does */
 } TlNests;
+/* Elements from those of one load to those of another one of the nest, whose lanes are along `dim`;
+ * false: not known before the run, or their rows may differ in being inside. (nest_access.c) */
+bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess *b, int dim,
+                      int64_t *out);
 /* Everything that is decided about a function; verified. */
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
 /* The module as text; before each op, as comments, the places of its results and its nests. */
 void tl_nest_print(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check);
+/* The same by lines of the source, for people. */
+void tl_nest_explain(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check);
 /* Is the plan consistent? Else the first fault is written to `out`. */
 bool tl_nest_verify(const TlNests *plan, TlSbuf *out);
 /* Does it have a part that is inside as a whole? */

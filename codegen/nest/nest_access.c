@@ -317,6 +317,18 @@ static void find_axis(const TlNests *plan, TlNestAccess *a, uint32_t i)
         find_interval(plan->fn, a, i);
 }
 
+/* Is an index tile of it one of another load, too? */
+static bool shares_places(const TlNestAccess *a)
+{
+    for (uint32_t i = 0; a->loads && i < a->place.naxes; i++)
+        for (const TlUse *u = a->place.axes[i].kind == TL_AXIS_TILE ? a->place.index[i].value->uses
+                                                                    : NULL;
+             u; u = u->next)
+            if (u->user != a->op && u->user->opcode == TL_OP_LOAD && tl_op_place(u->user).axes)
+                return true;
+    return false;
+}
+
 static void find_access(TlNests *plan, TlOp *op)
 {
     TlNestAccess *a = TL_NEW(plan->arena, TlNestAccess);
@@ -327,6 +339,7 @@ static void find_access(TlNests *plan, TlOp *op)
     a->has_interval = a->place.axes != NULL;
     int bytes = tl_dtype_bytes(a->place.base->type->dtype);
     a->forks = !plan->m.masks && !(plan->m.gathers && bytes >= 4);
+    a->shares_places = a->place.axes && shares_places(a);
     if (a->place.axes)
         find_slices(plan, a);
     for (uint32_t i = 0; a->place.axes && i < a->place.naxes; i++)
@@ -399,4 +412,62 @@ TlType tl_nest_accessed(const TlNestAccess *a)
     for (int d = 0; d < a->place.rank; d++)
         t.shape[d] = a->place.shape[d];
     return t;
+}
+
+/* v as another scalar and a number; v and 0. */
+static const TlValue *without_number(const TlValue *v, int64_t *number)
+{
+    TlWideInt n;
+    *number = 0;
+    if (v->def && v->def->opcode == TL_OP_CAST)
+        v = tl_in(v->def, 0);
+    const TlOp *op = v->def;
+    for (uint32_t i = 0; op && op->opcode == TL_OP_ADD && i < 2; i++)
+        if (tl_const_int_value(tl_in(op, i), &n)) {
+            *number = (int64_t)n;
+            return tl_in(op, 1 - i);
+        }
+    return v;
+}
+
+/* How much later does b's index begin, by numbers known here? */
+static bool index_distance(const TlValue *a, const TlValue *b, int64_t *out)
+{
+    TlWideInt x, y;
+    int64_t from, to;
+    *out = 0;
+    if (a == b)
+        return true;
+    if (tl_const_int_value(a, &x) && tl_const_int_value(b, &y)) {
+        *out = (int64_t)(y - x);
+        return true;
+    }
+    if (a->type != b->type || without_number(a, &from) != without_number(b, &to))
+        return false;
+    *out = to - from;
+    return true;
+}
+
+bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess *b, int dim,
+                      int64_t *out)
+{
+    const TlPlace *p = &a->place, *q = &b->place;
+    *out = 0;
+    if (!p->axes || !q->axes || p->base != q->base || p->naxes != q->naxes || p->mask || q->mask ||
+        !a->loads || !b->loads)
+        return false;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        int64_t by;
+        bool in_lanes = p->axes[i].kind == TL_AXIS_SLICE && a->axis[i].dim == dim;
+        if (p->axes[i].kind != q->axes[i].kind || p->axes[i].kind == TL_AXIS_TILE ||
+            p->axes[i].width != q->axes[i].width || p->axes[i].step != q->axes[i].step ||
+            a->axis[i].dim != b->axis[i].dim || a->axis[i].affine.is || b->axis[i].affine.is ||
+            !index_distance(p->index[i].value, q->index[i].value, &by))
+            return false;
+        int64_t stride = a->axis[i].stride / (in_lanes ? p->axes[i].step : 1);
+        if (by && (stride == 0 || p->axes[i].step < 0 || (n->zero_rows && !in_lanes)))
+            return false;
+        *out += by * stride;
+    }
+    return true;
 }

@@ -1,9 +1,19 @@
 /* The machine; the forms of tiles in memory; what follows from shapes alone: which reshapes only
  * rename axes, which broadcasts take vectors as they are, how many lanes divide an extent. */
 #include "codegen/nest/nest.h"
+
+#include <string.h>
+
 #include "passes/analysis/picked.h"
 
 /* ---- the machine ---- */
+
+static bool is_amd(const TlLlvm *l)
+{
+    static const char NAME[] = "znver";
+    const char *cpu = l->tune ? l->tune : l->cpu;
+    return cpu && !strncmp(cpu, NAME, strlen(NAME));
+}
 
 TlNestMachine tl_nest_machine(const TlLlvm *l)
 {
@@ -13,6 +23,7 @@ TlNestMachine tl_nest_machine(const TlLlvm *l)
         .vector_bytes = wide ? 64 : avx2 ? 32 : 16,
         .nregs = wide || tl_llvm_has_feature(l, "neon") ? 32 : 16,
         .gathers = avx2,
+        .one_by_one = is_amd(l),
         .masks = tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl")};
 }
 
@@ -60,7 +71,7 @@ bool tl_nest_has_short_rows(const TlNestMachine *m, const TlType *type)
         return false;
     TlNestForm f = tl_nest_form(type);
     TlType row = tl_nest_row(type);
-    return f.padded[f.lane] == f.extent[f.lane] && f.elems > f.extent[f.lane] &&
+    return f.elems > f.padded[f.lane] &&
            f.extent[f.lane] * (int64_t)tl_gen_elem_bytes(type) < m->vector_bytes &&
            tl_nest_form(&row).elems == f.elems;
 }

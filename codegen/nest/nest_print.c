@@ -1,10 +1,13 @@
-/* Nests as text (--emit=nest): tile IR in which comments before each op say where its results live
- * and which nests it has, with what has been decided about each of them and why. */
+/* Nests as text: what has been decided about each of them and why. --emit=nest: tile IR in which
+ * comments before each op say where its results live and which nests it has. --emit=loops, which
+ * tilec explain shows: the same by lines of the source, of what is in memory or has a nest. */
 #include "codegen/nest/nest.h"
+
+#include <string.h>
 
 typedef struct Print {
     TlSbuf *out;
-    const TlPrinter *p;
+    const TlPrinter *p; /* NULL: values are called by what the source calls them */
     const TlNests *plan;
 } Print;
 
@@ -21,6 +24,19 @@ static const char *kind_name(TlNestKind kind)
         [TL_NEST_EACH] = "each",       [TL_NEST_DOT] = "dot",
         [TL_NEST_PRODUCT] = "product", [TL_NEST_PACK] = "pack"};
     return NAMES[kind];
+}
+
+static void put_value(Print *p, const TlValue *v)
+{
+    if (p->p)
+        tl_print_value(p->p, p->out, v);
+    else if (v->def && v->def->opcode == TL_OP_LOAD)
+        tl_sbuf_putf(p->out, "a load of %s",
+                     tl_in(v->def, 0)->name ? tl_in(v->def, 0)->name : "memory");
+    else if (v->name)
+        tl_sbuf_puts(p->out, v->name);
+    else
+        tl_sbuf_putf(p->out, "a value of %s", v->def ? tl_op_info(v->def->opcode)->text : "a loop");
 }
 
 static void put_home(Print *p, const char *before, int32_t home)
@@ -43,7 +59,7 @@ static void put_number(Print *p, const char *name, int64_t n, int64_t usual)
 
 static void put_access(Print *p, const TlNestAccess *a)
 {
-    tl_print_value(p->p, p->out, a->op->nout ? a->op->out[0] : a->place.base);
+    put_value(p, a->op->nout ? a->op->out[0] : a->place.base);
 }
 
 /* ", name %a %b" */
@@ -135,7 +151,7 @@ static void put_reduction(Print *p, const TlNest *n)
     put_flag(p, n->asks_new, "NaN asked of the new element");
     if (n->fill) {
         tl_sbuf_puts(p->out, ", filling ");
-        tl_print_value(p->p, p->out, n->fill);
+        put_value(p, n->fill);
     }
 }
 
@@ -197,7 +213,7 @@ static void put_nest(Print *p, const TlNest *n)
 {
     tl_sbuf_putf(p->out, "nest: %s ", kind_name(n->kind));
     if (n->value)
-        tl_print_value(p->p, p->out, n->value);
+        put_value(p, n->value);
     put_home(p, n->value ? " from " : "from ", n->from);
     put_home(p, n->value || n->from >= 0 ? " into " : "into ", n->home);
     put_vector(p, n);
@@ -212,7 +228,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_number(p, "tables", n->tables.n, 0);
     if (n->counted) {
         tl_sbuf_puts(p->out, ", counted where vectors of it lie: ");
-        tl_print_value(p->p, p->out, n->counted);
+        put_value(p, n->counted);
     }
     put_flag(p, n->groups, "floats side by side");
     put_product(p, n);
@@ -248,16 +264,16 @@ static void put_place(Print *p, const TlValue *v)
     TlNestPlace x = p->plan->place[v->id];
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return;
-    tl_print_value(p->p, p->out, v);
+    put_value(p, v);
     put_home(p, ": ", x.kind == TL_NEST_HOME ? x.buffer : -1);
-    tl_sbuf_puts(p->out, x.kind == TL_NEST_VIRTUAL ? ": virtual" : "");
+    tl_sbuf_puts(p->out, x.kind == TL_NEST_VIRTUAL ? p->p ? ": virtual" : ": no home" : "");
     if (x.why)
         tl_sbuf_putf(p->out, " (%s)", x.why);
     put_flag(p, WAYS[x.way], WAYS[x.way]);
     put_slices(p, v);
     if (x.partner) {
         tl_sbuf_puts(p->out, " by ");
-        tl_print_value(p->p, p->out, x.partner);
+        put_value(p, x.partner);
     }
     tl_sbuf_puts(p->out, "\n");
 }
@@ -266,8 +282,9 @@ static void put_function(Print *p)
 {
     const TlNests *plan = p->plan;
     const TlNestMachine *m = &plan->m;
+    const char *gathers = !m->gathers ? "" : m->one_by_one ? ", slow gathers" : ", gathers";
     tl_sbuf_putf(p->out, "vectors of %d bytes, %d registers%s%s\n", m->vector_bytes, m->nregs,
-                 m->gathers ? ", gathers" : "", m->masks ? ", masks" : "");
+                 gathers, m->masks ? ", masks" : "");
     tl_sbuf_putf(p->out, "scratch: %llu bytes", (unsigned long long)plan->scratch_bytes);
     put_number(p, "zeroed", (int64_t)plan->zeroed_bytes, 0);
     tl_sbuf_puts(p->out, "\n");
@@ -313,4 +330,95 @@ void tl_nest_print(TlSbuf *out, const TlModule *m, const TlNestMachine *machine,
 {
     Notes notes = {.machine = *machine, .check = check};
     tl_print_module_with(out, m, note, &notes);
+}
+
+/* ---- by lines of the source ---- */
+
+/* Is there more to say of v than that it is computed where it is needed? */
+static bool is_worth_a_word(const TlNests *plan, const TlValue *v)
+{
+    TlNestPlace x = plan->place[v->id];
+    const TlNestAccess *a = v->def ? tl_map_get_ptr(&plan->access, v->def) : NULL;
+    bool slices = false, is_tile = v->type->kind == TL_TILE && v->type->rank > 0;
+    for (uint32_t i = 0; a && a->loads && a->place.axes && i < a->place.naxes; i++)
+        slices |= a->axis[i].affine.is;
+    return is_tile && (slices || x.kind == TL_NEST_HOME || (x.way > TL_NEST_RENAMES));
+}
+
+/* The line of source that loc is in, once. */
+static void put_line(TlSbuf *out, const TlDiags *diags, TlLoc loc, TlLoc *last)
+{
+    if (loc.file >= diags->sources.len || (loc.file == last->file && loc.line == last->line))
+        return;
+    const TlSource *s = &diags->sources.data[loc.file];
+    const char *at = s->text, *end = s->text + s->size;
+    for (uint32_t line = 1; at && line < loc.line; line++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    size_t n = 0;
+    while (at && at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    while (at && at + n < end && at[n] != '\n' && at[n] != '\r')
+        n++;
+    tl_sbuf_putf(out, "  %4u | %.*s\n", loc.line, (int)n, at ? at : "");
+    *last = loc;
+}
+
+typedef struct Lines {
+    TlLoc last;
+    size_t from; /* where the last text begins */
+} Lines;
+
+/* Begins a text about a line of the source. */
+static size_t begin_text(Print *p, const TlOp *op, Lines *l)
+{
+    size_t before = p->out->len;
+    put_line(p->out, &p->plan->fn->module->ctx->diags, op->loc, &l->last);
+    if (p->out->len != before)
+        l->from = p->out->len;
+    size_t from = p->out->len;
+    tl_sbuf_puts(p->out, "         ");
+    return from;
+}
+
+/* What is said twice is said once. */
+static void end_text(Print *p, Lines *l, size_t from)
+{
+    size_t n = p->out->len - from;
+    if (from - l->from == n && memcmp(p->out->text + from, p->out->text + l->from, n) == 0)
+        p->out->len = from;
+    else
+        l->from = from;
+}
+
+static void put_op(Print *p, const TlOp *op, Lines *l)
+{
+    const TlNest *n;
+    for (uint32_t i = 0; i < op->nout; i++) {
+        if (!is_worth_a_word(p->plan, op->out[i]))
+            continue;
+        size_t from = begin_text(p, op, l);
+        put_place(p, op->out[i]);
+        end_text(p, l, from);
+    }
+    for (uint32_t i = 0; (n = tl_nest_of(p->plan, op, i)) != NULL; i++) {
+        size_t from = begin_text(p, op, l);
+        put_nest(p, n);
+        end_text(p, l, from);
+    }
+}
+
+void tl_nest_explain(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check)
+{
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        const TlFn *fn = m->fns.data[i];
+        Print p = {out, NULL, tl_nest_plan(fn, machine, check, out->arena)};
+        Lines lines = {{0}, 0};
+        tl_sbuf_putf(out, "%s%s\n\n", i ? "\n\n" : "", fn->name);
+        put_function(&p);
+        tl_sbuf_puts(out, "\nloops over tiles\n");
+        for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+            put_op(&p, op, &lines);
+    }
 }

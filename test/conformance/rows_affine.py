@@ -158,7 +158,8 @@ def far_patterns(x):
 
 row(
     "affine_pattern_of_planes", """
-kernel k(const u16 x[H, W], u16 y[2 * H, 2 * W], u16 z[2 * H, 2 * W], f32 sums[H])
+kernel k(const u16 x[H, W], u16 y[2 * H, 2 * W], u16 z[2 * H, 2 * W], u16 before[2 * H, 2 * W],
+         u16 padded[2 * H, 2 * W], f32 sums[H])
     grid(cdiv(2 * W, 32), cdiv(2 * H, 8))
 {
     int j = pid(1) * 8, i = pid(0) * 32;
@@ -166,10 +167,15 @@ kernel k(const u16 x[H, W], u16 y[2 * H, 2 * W], u16 z[2 * H, 2 * W], f32 sums[H
     auto columns = (i + iota(32)) / 2;
     y[j +: 8, i +: 32] = x[rows, columns];
     z[j +: 8, i +: 32] = x[clamp(rows, 0, H - 1), clamp(columns - 1, 0, W - 1)];
+    before[j +: 8, i +: 32] = x[rows - 3, columns];
+    padded[j +: 8, i +: 32] = load(x[2 * rows - 5, clamp(columns, 0, W - 1)], pad = 7);
     if (pid(0) == 0) sums[j / 2 +: 4] = sum((f32)x[j / 2 + iota(4), columns], axis = 1);
 }
 """, {"x": random_bits("u16", 5, 9, 37), "y": poison("u16", 18, 74), "z": poison("u16", 18, 74),
-      "sums": poison("f32", 9)}, lambda a: {
+      "before": poison("u16", 18, 74), "padded": poison("u16", 18, 74), "sums": poison("f32", 9)}, lambda a: {
+          "before": exact(np.repeat(np.repeat(np.pad(a["x"], ((3, 0), (0, 0))), 2, 0), 2, 1)[:18]),
+          "padded": exact(np.stack([np.repeat(a["x"][r], 2) if 0 <= r < 9 else np.full(74, 7, np.uint16)
+                                    for r in 2 * (np.arange(18) // 2) - 5])),
           "y": exact(np.repeat(np.repeat(a["x"], 2, 0), 2, 1)),
           "z": exact(np.repeat(np.repeat(a["x"], 2, 0), 2, 1)[:, [0, 0, *range(72)]]),
           "sums": exact(2 * a["x"][:, :16].astype(np.float32).sum(1))

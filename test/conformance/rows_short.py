@@ -14,7 +14,7 @@ def values(t, seed, *shape):
     return Arr(t, store(np.random.default_rng(seed).integers(-20, 20, shape) / 4, t))
 
 
-for k, (h, w) in enumerate([(4, 4), (8, 8), (2, 8), (16, 2), (3, 4), (7, 2), (64, 1), (5, 3)]):
+for k, (h, w) in enumerate([(4, 4), (8, 8), (2, 8), (16, 2), (3, 4), (7, 2), (64, 1), (5, 3), (64, 3)]):
     for t in ("u8", "f32", "f64"):
         row(
             f"short_{t}_{h}x{w}", f"""

@@ -182,7 +182,7 @@ def options(b):
             for v in variants:
                 words = f"o.tile -o o.out -MD {target} {v}"
                 refs[words] = b.same(words, ["o.out", "o.d", "o.h"], 1, ref=refs.get(words))
-    for stage in "ast tir opt laidout staged nest llvm asm ptx obj header image".split():
+    for stage in "ast tir opt laidout staged nest loops llvm asm ptx obj header image".split():
         b.same(f"o.tile --kernel k --emit {stage} --target sm_80 -o o.out", ["o.out"])
     for target in ("cpu", "cpu:x86-64-v2", "cpu:x86-64-v3", "ref", "sm_90", "gfx942", "cpu,sm_80", "sm_80,cpu", "emu:sm_80", "emu:sm_80@x86-64-v2", "nonsense"):
         b.same(f"o.tile --emit image --target {target} -o o.out", ["o.out"])
