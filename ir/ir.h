@@ -138,14 +138,15 @@ struct TlOp {
 };
 
 /* The block of a region. Warps belong to the region, never to the kernel; 0 = as the enclosing
- * one. */
+ * one. Stages, of a function's body: at most so many in loops that state none; 0 = as the target
+ * has them. */
 struct TlBlock {
     TlOp *parent; /* NULL for a function's body */
     TlFn *fn;
     uint32_t nargs;
     TlValue **args;
     TlOp *first, *last;
-    int32_t warps;
+    int32_t warps, stages;
 };
 
 typedef struct TlModule {

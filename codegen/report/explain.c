@@ -572,13 +572,28 @@ static void say_stages_asked(TlSbuf *s, const TlKernelInfo *info, const TlOp *lo
                           : "more do not fit in shared memory, or there are no more trips");
 }
 
-static void say_pipeline(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop)
+/* Has choose-warps found that so few fit? */
+static bool is_chosen(const TlFn *fn, const TlOp *loop, int64_t stages)
 {
+    return fn->info && fn->info->stages_why && fn->body->stages == stages &&
+           tl_attr_int(loop, TL_ATTR_PIPELINE, 0) == 0;
+}
+
+static void say_stages_chosen(TlSbuf *s, const TlFn *fn, const TlOp *loop, int64_t stages)
+{
+    if (is_chosen(fn, loop, stages))
+        tl_sbuf_putf(s, "; chosen, as %s", fn->info->stages_why);
+}
+
+static void say_pipeline(TlSbuf *s, const TlFn *fn, const TlOp *loop)
+{
+    const TlKernelInfo *info = fn->info;
     int64_t stages = tl_remark_of(loop, TL_REMARK_STAGES);
     if (stages) {
         tl_sbuf_putf(s, "pipelined, %lld stages", (long long)stages);
         say_fetches(s, loop);
         say_stages_asked(s, info, loop, stages);
+        say_stages_chosen(s, fn, loop, stages);
         return;
     }
     tl_sbuf_puts(s, "not pipelined: ");
@@ -588,6 +603,8 @@ static void say_pipeline(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop)
         tl_sbuf_puts(s, "it holds another loop");
     else if (!holds(loop, is_load))
         tl_sbuf_puts(s, "it loads nothing");
+    else if (is_chosen(fn, loop, 1))
+        tl_sbuf_putf(s, "one stage is chosen, as %s", fn->info->stages_why);
     else if (tl_remark_of(loop, TL_REMARK_CHUNKS))
         tl_sbuf_puts(s, "it needs few registers, so other warps can work while one waits");
     else if (!tl_attr(loop, TL_ATTR_PIPELINE))
@@ -615,7 +632,7 @@ static const char *loop_text(const TlExplain *e, const TlOp *loop)
     TlSbuf s;
     tl_sbuf_init(&s, e->out);
     say_chunks(&s, loop);
-    say_pipeline(&s, e->fn->info, loop);
+    say_pipeline(&s, e->fn, loop);
     int64_t unroll = tl_attr_int(loop, TL_ATTR_UNROLL, -2);
     if (unroll > 1)
         tl_sbuf_putf(&s, "; unrolled by %lld", (long long)unroll);
@@ -649,14 +666,14 @@ static int made_loop(TlExplain *e, const TlOp *op, tilec_report_loop row, LoopRo
 
 static void explain_made(TlExplain *e, const TlOp *op, LoopRows *all)
 {
-    if (op->opcode != TL_OP_GATHER && op->opcode != TL_OP_REGROUP &&
-        op->opcode != TL_OP_HISTOGRAM)
+    if (op->opcode != TL_OP_GATHER && op->opcode != TL_OP_REGROUP && op->opcode != TL_OP_HISTOGRAM)
         return;
     TlTablePlan p = tl_table_plan(op);
     int outer = tl_explain_loop(e, op);
     if (p.nrounds > 1)
         outer = made_loop(e, op,
-                          (tilec_report_loop){.trips = p.nrounds, .outer = outer,
+                          (tilec_report_loop){.trips = p.nrounds,
+                                              .outer = outer,
                                               .how = "made for the operation: rounds of a table "
                                                      "that shared memory does not hold at once"},
                           all);
@@ -665,7 +682,8 @@ static void explain_made(TlExplain *e, const TlOp *op, LoopRows *all)
     uint64_t compared = (uint64_t)p.counted_at_once * (uint64_t)op->out[0]->type->shape[0];
     made_loop(e, op,
               (tilec_report_loop){.trips = (p.count + p.counted_at_once - 1) / p.counted_at_once,
-                                  .outer = outer, .each.flops = compared,
+                                  .outer = outer,
+                                  .each.flops = compared,
                                   .how = "made for the operation: each bin counts the values"},
               all);
 }

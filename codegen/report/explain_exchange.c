@@ -14,6 +14,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged_plan.h"
 #include "ir/plan/table_plan.h"
+#include "ir/remark.h"
 #include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/cluster.h"
 #include "passes/layout/turn_dot.h"
@@ -280,6 +281,19 @@ static int64_t instructions_of(const TlOp *op, const TlMma *mma)
     return tl_layout_registers(acc->layout) / (each ? each : 1) * ((k + mma->k - 1) / mma->k);
 }
 
+/* Of one that became a batch of parts, as it was. */
+static TlDotShape shape_of(const TlOp *op, const TlMma *mma, int warps, bool turned)
+{
+    TlDotShape s = tl_dot_shape(op, mma, warps, turned);
+    int64_t parts = tl_remark_of(op, TL_REMARK_PARTS_OF_K);
+    if (parts) {
+        s.rank = 2;
+        s.batch = 1;
+        s.k *= (int32_t)parts;
+    }
+    return s;
+}
+
 /* Of a product that each warp does for itself, where warpgroups could. */
 static const char *why_no_warpgroup(const TlExplain *e, const TlOp *op, const TlMma *mma)
 {
@@ -289,8 +303,8 @@ static const char *why_no_warpgroup(const TlExplain *e, const TlOp *op, const Tl
         return tl_warpgroup_fault_text(TL_WARPGROUP_TYPES);
     int warps = tl_block_warps(op->block);
     const TlMma *turned = tl_turned_mma(mma);
-    TlDotShape shape = tl_dot_shape(op, mma, warps, false),
-               other = tl_dot_shape(op, turned ? turned : mma, warps, true);
+    TlDotShape shape = shape_of(op, mma, warps, false),
+               other = shape_of(op, turned ? turned : mma, warps, true);
     TlWarpgroupFault fault = tl_warpgroup_fault(e->axis, op, &shape),
                      of_other = tl_warpgroup_fault(e->axis, op, &other);
     const char *why = tl_warpgroup_fault_text(fault ? fault : TL_WARPGROUP_ROOM);
@@ -312,7 +326,10 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
         return;
     }
     x->instructions = (uint32_t)instructions_of(op, mma);
-    x->way = tl_format(e->out, "%u %s in each warp", x->instructions, mma->name);
+    int64_t parts = tl_remark_of(op, TL_REMARK_PARTS_OF_K);
+    x->way = tl_format(e->out, "%u %s in each warp%s", x->instructions, mma->name,
+                       parts ? tl_format(e->scratch, "; k in %lld parts, as it costs less than "
+                                         "warps along m and n", (long long)parts) : "");
 }
 
 /* What an instruction reads of shared memory: 32 bytes of k of 64 rows of A, unless that is in

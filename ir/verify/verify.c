@@ -64,7 +64,8 @@ static bool check_terminators(TlVerify *v, const TlBlock *b)
         if (!is_terminator(op) && !op->next)
             return tl_verify_fault(v, op, "ends a block, which a terminator must");
     }
-    return b->warps >= 0 || tl_verify_fault(v, b->parent, "warps %d", (int)b->warps);
+    return (b->warps >= 0 || tl_verify_fault(v, b->parent, "warps %d", (int)b->warps)) &&
+           (b->stages >= 0 || tl_verify_fault(v, b->parent, "stages %d", (int)b->stages));
 }
 
 static bool check_block_tree(TlVerify *v, const TlBlock *b)

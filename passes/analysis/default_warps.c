@@ -12,8 +12,8 @@
  *                many warps as a block can have
  *
  * A kernel with products is judged by them alone: its other tiles are their operands, which go
- * through shared memory, unless they do not fit. Stages need no such choice: the pipeline reduces
- * 3 by copies and 2 by registers if shared memory is short (passes/pipeline/pipeline.c). */
+ * through shared memory, unless they do not fit. Stages begin as the target has them, and are
+ * reduced where shared memory is short (passes/pipeline/pipeline.c). */
 #include "passes/analysis/default_warps.h"
 
 enum {

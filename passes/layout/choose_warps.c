@@ -1,27 +1,52 @@
-/* choose-warps: as many warps for a kernel that states none as its registers need, by trial.
+/* choose-warps: the warps of a kernel that states none, and the stages of loops that state none, as
+ * few or as many as its registers need, by trial.
  *
- *     kernel @k(...) {      =>      kernel @k(...) warps 8 {
+ *     kernel @k(...) {      =>      kernel @k(...) warps 8 stages 2 {
  *
- *   1 what its tiles suggest (passes/analysis/default_warps.h)
+ *   1 first, the warps that its tiles suggest (passes/analysis/default_warps.h) or the kernel
+ *     states, and the stages that the pipeline has for the target (passes/pipeline/pipeline.c)
  *   2 if by the tiles alone, before layouts, a thread needs half of what it may have, that is it
- *   3 the passes behind this one run over a copy; what a thread needs after them is estimated
- *     (passes/analysis/registers.h). If it fits, that is it
- *   4 the same with twice as many warps, and again, as far as a block can have them, then with
- *     half as many; the first number that fits. If none does, more warps than at first only if
- *     halves what is too much
+ *   3 a trial: the passes behind this one run over a copy. What a thread needs after them is
+ *     estimated (passes/analysis/registers.h); what is more than it may have would be spilled
+ *   4 other choices: a power of two of warps that a block can have, stages down to 1. Each costs
+ *     something whatever it spills: with fewer stages less of memory's latency is hidden, with
+ *     other warps the tiles are shared in another way. They are tried from the cheapest on, until
+ *     the next would cost more by itself than the best so far with what it spills
  *
- * More warps share what a multiprocessor has: of so many registers a thread may have fewer. */
+ * Costs are in words of a thread, as a spilled word costs one. With s stages, s trips share a
+ * latency. More warps share what a
+ * multiprocessor has: of so many registers a thread may have fewer. `choose-warps{show}` prints the
+ * trials. */
+#include "ir/remark.h"
 #include "passes/analysis/default_warps.h"
 #include "passes/analysis/registers.h"
 #include "passes/pass.h"
+#include <string.h>
 
 enum { LEAST_WARPS = 4, MOST_WARPS = 16, MOST_THREADS = 1024 };
+/* What twice or half as many cost; what memory's latency costs a trip of a loop that nothing is
+ * fetched ahead for: in words that are spilled and read in its time. */
+enum { CHANGED_WARPS = 16, LATENCY = 48 };
+
+typedef struct Choice {
+    int warps, stages; /* stages 0: those of the target */
+    int64_t cost;      /* whatever it spills */
+} Choice;
+
+typedef TL_VEC(Choice) Choices;
 
 typedef struct Trial {
-    int warps;
-    bool runs;                  /* the passes had no error */
-    int64_t need, most, excess; /* registers of a thread; need - most, if that is above 0 */
+    Choice choice;
+    bool runs;                   /* the passes had no error */
+    int stages;                  /* of the loops that have most; 0: none is pipelined */
+    int64_t need, most, spilled; /* registers of a thread; need - most, if that is much */
 } Trial;
+
+typedef struct Choose {
+    TlFn *fn;
+    TlPassCtx *px;
+    int warps; /* at first */
+} Choose;
 
 /* Registers that a thread may have in a block of so many warps. Where there is a second file, for
  * accumulators, everything but sums of products only passes the time there: half of it counts. */
@@ -33,85 +58,184 @@ static int64_t registers_of(const TlMachine *m, int warps)
     return n > FILE ? (n + FILE) / 2 : n;
 }
 
-static Trial judged(const TlPassCtx *px, int warps, bool runs, int64_t need)
+/* ---- trials ---- */
+
+/* By less than a sixteenth too much, it may fit as well. */
+static int64_t spilled(const Trial *t)
 {
-    int64_t most = registers_of(px->machine, warps), over = need > most ? need - most : 0;
-    return (Trial){warps, runs, need, most, over};
+    return t->need - t->most > t->most / 16 ? t->need - t->most : 0;
+}
+
+static int64_t cost_of(const Trial *t)
+{
+    return t->runs ? t->choice.cost + t->spilled : INT64_MAX;
+}
+
+static int most_stages(const TlFn *fn)
+{
+    int64_t most = 0;
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (tl_remark_of(op, TL_REMARK_STAGES) > most)
+            most = tl_remark_of(op, TL_REMARK_STAGES);
+    return (int)most;
+}
+
+static void show(const Choose *c, const Trial *t)
+{
+    const TlPassCtx *px = c->px;
+    if (!px->print || !px->options || strcmp(px->options, "show") != 0)
+        return;
+    px->print(px->user,
+              t->runs ? tl_format(px->scratch,
+                                  "// choose-warps: %d warps, %d stages: %lld registers of %lld, "
+                                  "cost %lld\n",
+                                  t->choice.warps, t->stages ? t->stages : 1, (long long)t->need,
+                                  (long long)t->most, (long long)cost_of(t))
+                      : tl_format(px->scratch, "// choose-warps: %d warps: not possible\n",
+                                  t->choice.warps));
 }
 
 /* Nothing that the passes say remains. */
-static Trial try_warps(const TlFn *fn, TlPassCtx *px, int warps)
+static Trial try_choice(const Choose *c, Choice choice)
 {
+    TlPassCtx *px = c->px;
     TlDiags *diags = &px->ctx->diags, before = *diags;
-    TlFn *fns[1] = {(TlFn *)fn};
+    TlFn *fns[1] = {c->fn};
     TlModule one = {.ctx = px->ctx, .fns = {fns, 1, 1}}, *copy = tl_module_clone(&one);
     TlRunOptions run = {.bisect = -1, .machine = px->machine, .stop_after = "order-reads"};
-    TL_ASSERT(copy && copy->fns.len == 1, "'%s' cannot be copied", fn->name);
-    copy->fns.data[0]->body->warps = warps;
-    bool runs = tl_run_passes(copy, px->behind, &run);
-    const TlFn *done = copy->fns.data[0];
-    int64_t need = runs ? tl_registers_needed(done, tl_axis_info(done, px->scratch),
-                                              px->machine->reads_early, px->scratch)
-                              .registers
-                        : 0;
+    TL_ASSERT(copy && copy->fns.len == 1, "'%s' cannot be copied", c->fn->name);
+    TlFn *done = copy->fns.data[0];
+    done->body->warps = choice.warps;
+    done->body->stages = choice.stages;
+    Trial t = {.choice = choice, .most = registers_of(px->machine, choice.warps)};
+    t.runs = tl_run_passes(copy, px->behind, &run);
+    if (t.runs) {
+        t.stages = most_stages(done);
+        t.need = tl_registers_needed(done, tl_axis_info(done, px->scratch),
+                                     px->machine->reads_early, px->scratch)
+                     .registers;
+        t.spilled = spilled(&t);
+    }
     tl_module_free(copy);
     diags->rows.len = before.rows.len;
     diags->errors = before.errors;
     diags->warnings = before.warnings;
-    return judged(px, warps, runs, need);
+    show(c, &t);
+    return t;
 }
 
-/* By less than a sixteenth too much, it may fit as well. */
-static bool fits(const Trial *t)
+/* ---- choices ---- */
+
+static bool states_warps(const Choose *c)
 {
-    return t->runs && t->excess <= t->most / 16;
+    return c->fn->info->warps || c->px->machine->warps;
 }
 
-/* Of two that do not fit: not by what may be the estimate's error. */
-static bool is_better(const Trial *a, const Trial *b)
+/* Has each loop its number, or is it stated for all of them? */
+static bool states_stages(const Choose *c)
 {
-    return a->runs && (!b->runs || a->excess <= b->excess / 2);
+    if (c->fn->info->stages || c->px->machine->stages)
+        return true;
+    for (const TlOp *op = c->fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_FOR && tl_attr_int(op, TL_ATTR_PIPELINE, 0) == 0)
+            return false;
+    return true;
 }
 
-static Trial best_of(const TlFn *fn, TlPassCtx *px, const Trial *first)
+/* The cheapest come first; of equal ones, as they were added. */
+static void add_choice(TlArena *arena, Choices *all, Choice choice)
+{
+    tl_vec_push(arena, all, choice);
+    uint32_t i = all->len - 1;
+    for (; i > 0 && all->data[i - 1].cost > choice.cost; i--)
+        all->data[i] = all->data[i - 1];
+    all->data[i] = choice;
+}
+
+/* With so many warps, and as many stages as the first trial had or fewer. */
+static void add_choices_of(const Choose *c, Choices *all, int warps, const Trial *first)
+{
+    int64_t cost = 0;
+    for (int w = warps < c->warps ? warps : c->warps; w < (warps > c->warps ? warps : c->warps);
+         w *= 2)
+        cost += CHANGED_WARPS;
+    if (warps != c->warps)
+        add_choice(c->px->scratch, all, (Choice){warps, 0, cost});
+    for (int s = first->stages - 1; !states_stages(c) && s >= 1; s--)
+        add_choice(c->px->scratch, all,
+                   (Choice){warps, s, cost + LATENCY / s - LATENCY / first->stages});
+}
+
+static Choices choices_of(const Choose *c, const Trial *first)
+{
+    Choices all = {0};
+    int most = MOST_THREADS / c->px->machine->lanes;
+    most = most < MOST_WARPS ? most : MOST_WARPS;
+    add_choices_of(c, &all, c->warps, first);
+    for (int warps = 2 * c->warps; !states_warps(c) && warps <= most; warps *= 2)
+        add_choices_of(c, &all, warps, first);
+    for (int warps = c->warps / 2; !states_warps(c) && warps >= LEAST_WARPS; warps /= 2)
+        add_choices_of(c, &all, warps, first);
+    return all;
+}
+
+static Trial best_of(const Choose *c, const Trial *first)
 {
     Trial best = *first;
-    int most = MOST_THREADS / px->machine->lanes;
-    most = most < MOST_WARPS ? most : MOST_WARPS;
-    for (int warps = 2 * first->warps; warps <= most && !fits(&best); warps *= 2) {
-        Trial t = try_warps(fn, px, warps);
-        best = is_better(&t, &best) ? t : best;
-    }
-    for (int warps = first->warps / 2; warps >= LEAST_WARPS && !fits(&best); warps /= 2) {
-        Trial t = try_warps(fn, px, warps);
-        best = fits(&t) ? t : best;
+    Choices all = choices_of(c, first);
+    for (uint32_t i = 0; i < all.len && all.data[i].cost < cost_of(&best); i++) {
+        Trial t = try_choice(c, all.data[i]);
+        if (cost_of(&t) < cost_of(&best))
+            best = t;
     }
     return best;
 }
 
-static bool is_asked(const TlFn *fn, const TlPassCtx *px)
+/* ---- the pass ---- */
+
+/* What speaks against the first choice. */
+static const char *why_not(const Choose *c, const Trial *first, bool stages)
 {
-    return fn->body->warps || !fn->info || fn->info->warps || px->machine->warps ||
-           !px->machine->file;
+    TlArena *arena = &c->fn->module->arena;
+    if (!first->runs)
+        return tl_format(arena, "%d are not possible", stages ? first->stages : c->warps);
+    return tl_format(arena, "with %d a thread would need about %lld registers of %lld",
+                     stages ? first->stages : c->warps, (long long)first->need,
+                     (long long)first->most);
+}
+
+static TlPassResult take(const Choose *c, const Trial *first, const Trial *best)
+{
+    TlFn *fn = c->fn;
+    if (best->choice.warps != c->warps) {
+        fn->body->warps = best->choice.warps;
+        fn->info->warps_why = why_not(c, first, false);
+    }
+    if (best->choice.stages) {
+        fn->body->stages = best->choice.stages;
+        fn->info->stages_why = why_not(c, first, true);
+    }
+    return best->choice.warps != c->warps || best->choice.stages ? TL_CHANGED : TL_SAME;
+}
+
+/* Is there nothing to choose, or nothing to choose by? */
+static bool is_decided(const Choose *c)
+{
+    const TlFn *fn = c->fn;
+    return fn->body->warps || fn->body->stages || !fn->info || !c->px->machine->file ||
+           tl_fn_level(fn) != TL_LEVEL_TILE || (states_warps(c) && states_stages(c));
 }
 
 TlPassResult tl_pass_choose_warps(TlFn *fn, TlPassCtx *px)
 {
-    if (is_asked(fn, px) || tl_fn_level(fn) != TL_LEVEL_TILE)
+    Choose c = {.fn = fn, .px = px};
+    if (is_decided(&c))
         return TL_SAME;
-    int warps = tl_choose_warps(fn, 0, px->machine->lanes);
-    if (2 * tl_registers_of_tiles(fn, warps * px->machine->lanes, px->machine->reads_early,
+    c.warps = tl_choose_warps(fn, px->machine->warps, px->machine->lanes);
+    if (2 * tl_registers_of_tiles(fn, c.warps * px->machine->lanes, px->machine->reads_early,
                                   px->scratch) <=
-        registers_of(px->machine, warps))
+        registers_of(px->machine, c.warps))
         return TL_SAME;
-    Trial first = try_warps(fn, px, warps), best = best_of(fn, px, &first);
-    if (best.warps == warps)
-        return TL_SAME;
-    fn->body->warps = best.warps;
-    fn->info->warps_why =
-        first.runs ? tl_format(&fn->module->arena,
-                               "with %d a thread would need about %lld registers of %lld", warps,
-                               (long long)first.need, (long long)first.most)
-                   : tl_format(&fn->module->arena, "%d are not possible", warps);
-    return TL_CHANGED;
+    Trial first = try_choice(&c, (Choice){c.warps, 0, 0}), best = best_of(&c, &first);
+    return take(&c, &first, &best);
 }

@@ -33,7 +33,7 @@ enum {
 void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px)
 {
     TlArena *arena = px->scratch;
-    *c = (TlLayoutCost){.ctx = px->ctx, .arena = arena};
+    *c = (TlLayoutCost){.ctx = px->ctx, .arena = arena, .copies = px->machine->copies};
     tl_map_init(&c->accesses, arena);
     const TlAxisInfo *axis = tl_pass_axis_info(fn, px);
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
@@ -45,18 +45,24 @@ void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px)
     }
 }
 
+int64_t tl_layout_trips(const TlOp *loop)
+{
+    TlWideInt trips;
+    TL_ASSERT(tl_is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
+    if (loop->opcode != TL_OP_FOR || !tl_const_trips(loop, &trips))
+        trips = TRIPS;
+    return trips < 1 ? 1 : trips > MOST_TRIPS ? MOST_TRIPS : (int64_t)trips;
+}
+
 int64_t tl_layout_frequency(const TlBlock *b)
 {
     int64_t n = 1;
     int depth = 0;
     TL_ASSERT(b->fn, "a block of no function");
     for (const TlOp *op = b->parent; op && depth < MOST_NESTING; op = op->block->parent) {
-        TlWideInt trips;
         if (!tl_is_loop(op))
             continue;
-        if (op->opcode != TL_OP_FOR || !tl_const_trips(op, &trips))
-            trips = TRIPS;
-        n *= trips < 1 ? 1 : trips > MOST_TRIPS ? MOST_TRIPS : (int64_t)trips;
+        n *= tl_layout_trips(op);
         depth++;
     }
     return n;
@@ -170,6 +176,18 @@ static int64_t access_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
                waiting_cost(op, n.accesses * bytes);
     int64_t each = SHARED_RATE + SECTOR * n.sectors;
     return packing + n.accesses * each * (op->opcode == TL_OP_STORE ? 1 : 4);
+}
+
+bool tl_layout_staged_cost(const TlLayoutCost *c, const TlOp *load, const TlLayout *from,
+                           const TlLayout *to, int64_t *out)
+{
+    const TlAccessInfo *info = tl_map_get_ptr(&c->accesses, load);
+    int bytes = tl_dtype_bytes(load->out[0]->type->dtype);
+    if (!info || tl_access_vector(info, load, from) * bytes < REGISTER_BYTES)
+        return false;
+    int64_t elements = tl_layout_registers(from) + tl_layout_registers(to);
+    *out = c->copies ? 1 : SHARED_RATE * elements * bytes / REGISTER_BYTES;
+    return true;
 }
 
 /* ---- other ops ---- */

@@ -83,7 +83,7 @@ TlWarpgroupFault tl_warpgroup_fault(const TlAxisInfo *axis, const TlOp *dot, con
         return TL_WARPGROUP_TYPES;
     if (s->warp_bits < WARPS_BITS)
         return TL_WARPGROUP_WARPS;
-    if (dot->out[0]->type->rank != 2)
+    if (s->rank != 2)
         return TL_WARPGROUP_BATCH;
     if (s->m % ROWS)
         return TL_WARPGROUP_ROWS;

@@ -16,7 +16,8 @@
  *
  *  1. Which loops: FORs with a pipeline hint, and those in which a staged tile goes into a dot;
  *     without loops inside. How many stages S: --stages, else the hint, else the kernel's clause,
- *     else 3 where there are asynchronous copies and 2 elsewhere. With 1 nothing is done. With
+ *     else 3 where there are asynchronous copies and 2 elsewhere, or as few as choose-warps has
+ *     found to fit. With 1 nothing is done. With
  *     fewer iterations than stages, or too little shared memory, there are fewer.
  *  2. Which loads: those of the body itself (not in an if), from memory that the loop does not
  *     write, whose place can be computed ahead: by pure ops from the loop's counter, from what does
@@ -112,7 +113,8 @@ static int stages_of(const Pipeline *p, const TlOp *loop)
         return (int)hint;
     if (info && info->stages)
         return info->stages;
-    return p->px->machine->copies ? COPY_STAGES : LOAD_STAGES;
+    int stages = p->px->machine->copies ? COPY_STAGES : LOAD_STAGES, most = p->fn->body->stages;
+    return most && most < stages ? most : stages;
 }
 
 /* At most the number of iterations. */

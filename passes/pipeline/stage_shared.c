@@ -12,8 +12,9 @@
  *  1. Converts that need shared memory, whose result goes into operand 0 or 1 of a dot (or
  *     anywhere, in a loop with a pipeline hint: what is staged there can be fetched ahead), and
  *     whose operand is a load, or comes from one through a chain of ops with one tile for operand:
- *     elementwise ones whose other operands are scalars or constants, and trans. What is loaded is
- *     staged, as narrow as it is; the chain is done again behind the get, in the layouts that
+ *     elementwise ones whose other operands are scalars or constants, trans and reshape. For a dot
+ *     also converts by more shuffles than a way through shared memory would take. What is loaded
+ *     is staged, as narrow as it is; the chain is done again behind the get, in the layouts that
  *     follow from the convert's backward. So a transposed operand costs nothing: it is another
  *     layout of the same buffer.
  *  2. All converts of one load share one buffer. Its layout is chosen for all
@@ -75,7 +76,7 @@ static bool links(const TlOp *op, uint32_t *out)
 {
     bool elementwise = tl_op_info(op->opcode)->flags & F_ELEM && op->nregions == 0;
     uint32_t n = 0;
-    if (op->opcode == TL_OP_TRANS) {
+    if (op->opcode == TL_OP_TRANS || op->opcode == TL_OP_RESHAPE) {
         *out = 0;
         return true;
     }
@@ -120,26 +121,61 @@ static bool trace(TlOp *convert, Way *w)
     return op && tl_has_layout(op->out[0]->type) && !op->out[0]->type->ptr;
 }
 
-static bool needs_shared(const Stager *s, const TlOp *convert)
+/* Could copies bring what is loaded to shared memory? */
+static bool can_copy(Stager *s, const TlOp *load)
+{
+    enum { NARROWEST_COPY = 4 };
+    if (!s->px->machine->copies)
+        return false;
+    s->axis = tl_pass_axis_info(s->fn, s->px);
+    TlAccessInfo info = tl_access_info(s->axis, load);
+    const TlType *t = load->out[0]->type;
+    return tl_access_vector(&info, load, t->layout) * tl_dtype_bytes(t->dtype) >= NARROWEST_COPY;
+}
+
+/* Do shuffles cost more than a way through shared memory, once in and once out if threads put the
+ * tile there, out only if copies do? In slots of a scheduler (layout_cost.c). */
+static bool shuffles_cost_more(Stager *s, const TlOp *load, const TlConvert *p)
+{
+    enum { RATE = 4, WORD = 4 };
+    uint32_t words = (p->ndst * p->elem_bytes + WORD - 1) / WORD;
+    return RATE * p->shuffles + p->selects > RATE * words * (can_copy(s, load) ? 1 : 2);
+}
+
+static bool needs_shared(Stager *s, const TlOp *convert, const TlOp *load, bool feeds)
 {
     TL_ASSERT(convert->opcode == TL_OP_CONVERT,
               "%s is no conversion", tl_op_info(convert->opcode)->text);
     const TlValue *from = tl_in(convert, 0);
     const TlConvert *p = tl_convert_plan(s->px->scratch, from->type, from->type->layout,
                                          convert->out[0]->type->layout, 0, TL_CONVERT_KIND);
-    return p->kind == TL_CONVERT_SHARED;
+    return p->kind == TL_CONVERT_SHARED ||
+           (p->kind == TL_CONVERT_SHUFFLE && feeds && shuffles_cost_more(s, load, p));
+}
+
+/* The layout from which the chain leads to the convert's; NULL: a reshape mixes up the elements. */
+static void find_get(const Stager *s, Way *w)
+{
+    const TlLayout *want = w->convert->out[0]->type->layout, *l = want;
+    for (uint32_t i = w->n; i-- > 0 && l;)
+        l = tl_layout_for_operand(s->ctx, w->chain[i], w->operand[i], l);
+    w->get = l;
+    for (uint32_t i = 0; i < w->n && l; i++)
+        l = tl_layout_for_result(s->ctx, w->chain[i], w->operand[i], l);
+    if (l != want)
+        w->get = NULL;
 }
 
 static void find_ways(Stager *s)
 {
     for (TlOp *op = s->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         Way w;
-        if (op->opcode != TL_OP_CONVERT || !op->out[0]->uses || !trace(op, &w) ||
-            (!tl_is_in_hinted_loop(w.load) && !feeds_dot(op->out[0], 0)) || !needs_shared(s, op))
+        if (op->opcode != TL_OP_CONVERT || !op->out[0]->uses || !trace(op, &w))
             continue;
-        w.get = op->out[0]->type->layout;
-        for (uint32_t i = w.n; i-- > 0 && w.get;)
-            w.get = tl_layout_for_operand(s->ctx, w.chain[i], w.operand[i], w.get);
+        bool feeds = feeds_dot(op->out[0], 0);
+        if ((!feeds && !tl_is_in_hinted_loop(w.load)) || !needs_shared(s, op, w.load, feeds))
+            continue;
+        find_get(s, &w);
         if (w.get)
             tl_vec_push(s->px->scratch, &s->ways, w);
     }

@@ -76,7 +76,7 @@ GROUPS = {
         "remainder and rounding are exact": "float_fmod_* float_rounding_*",
         "high half of a product, counts of bits": "int_bits_*",
         "floors, saturation, means": "int_floor_* int_saturating_*", "logaddexp": "math_logaddexp_*",
-        "NaN in min and max, clamp": "float_choice_* lang_infinities_nan_and_signed_zero",
+        "NaN in min and max, clamp": "float_choice_* float_extremes_* lang_infinities_nan_and_signed_zero",
     }, "atomics": {
         "each operation and type, with masks": "atomic_add_* atomic_mul_* "
             "atomic_min_* atomic_max_* atomic_and_* atomic_or_* "
