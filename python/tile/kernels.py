@@ -11,7 +11,7 @@ the result, which the function returns; None: a new array of NumPy, if the first
 import ctypes
 import os
 import weakref
-from ctypes import Structure, byref, c_double, c_int, c_int64, c_size_t, c_void_p, sizeof
+from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
 
 import numpy
 
@@ -43,6 +43,10 @@ class RopeOptions(Structure):
                 ("y_strides", c_int64 * 2)]
 
 
+class CrossEntropyOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("smoothing", c_double), ("z", c_double), ("ignore", c_int32)]
+
+
 def signature(letters):
     """h: a handle or address, i: an int, n: an int64, d: a double."""
     return [{"h": c_void_p, "i": c_int, "n": c_int64, "d": c_double}[letter] for letter in letters]
@@ -51,6 +55,7 @@ def signature(letters):
 FUNCTIONS = {
     "tile_kernels_open": "hh", "tile_gemm_batched": "hhiiinnndhnnhnndhnnnh", "tile_softmax": "hhinnhnhn", "tile_log_softmax": "hhinnhnhn",
     "tile_layer_norm": "hhinnhnhhdhnh", "tile_rms_norm": "hhinnhnhdhnh", "tile_attention": "hhinnnnnnhhhhh", "tile_rope": "hhinnnhhhnhh",
+    "tile_cross_entropy": "hhinnhnhhhh", "tile_cross_entropy_backward": "hhinnhnhhhhnh",
 }
 
 
@@ -248,6 +253,31 @@ def rms_norm(x, weight=None, eps=1e-5, out=None, *, offset=0.0, rstd=None, devic
     return by_rows(lib.tile_rms_norm, x, out, device, stream, call)
 
 
+def cross_entropy(x, labels, *, smoothing=0.0, z=0.0, ignore=-100, lse=None, device=None, stream=None):
+    """A loss for each row of logits x [M, V]: lse - (1 - smoothing) x[label] - smoothing mean(x) + z lse^2 with lse = ln(sum(e^x)), which goes to
+    the array `lse` if there is one. labels: i32; the loss of `ignore` is 0. f32, f16, bf16; losses are arrays of NumPy of f32."""
+    m = operand(x, "x", (2,))
+    count, n, ldx = flat_rows(m, "x")
+    loss, lse = numpy.empty(count, numpy.float32), numpy.empty(count, numpy.float32) if lse is None else lse
+    label, first, sums = vector(labels, "labels", I32, count), vector(loss, "loss", F32, count), vector(lse, "lse", F32, count)
+    options = sized(CrossEntropyOptions, smoothing=smoothing, z=z, ignore=ignore)
+    launched(lib.tile_cross_entropy, device, stream, [m, label, first, sums], m.code, count, n, m.address, ldx, label[0], first[0], sums[0],
+             byref(options))
+    return loss
+
+
+def cross_entropy_backward(x, labels, lse, dloss, out=None, *, smoothing=0.0, z=0.0, ignore=-100, device=None, stream=None):
+    """The derivative of cross_entropy by x, times dloss; lse is the array from there. out may be x."""
+    m = operand(x, "x", (2,))
+    out, to = result(out, x, m.shape, "x", m.code)
+    (count, n, ldx), (_, _, ldy) = flat_rows(m, "x"), flat_rows(to, "out")
+    vectors = [vector(v, name, code, count) for v, name, code in ((labels, "labels", I32), (lse, "lse", F32), (dloss, "dloss", F32))]
+    options = sized(CrossEntropyOptions, smoothing=smoothing, z=z, ignore=ignore)
+    launched(lib.tile_cross_entropy_backward, device, stream, [m, to, vectors], m.code, count, n, m.address, ldx,
+             *(address for address, _ in vectors), to.address, ldy, byref(options))
+    return out
+
+
 def heads_of(m, name):
     """The strides of batch, head and row of [batch, rows, heads, elements]."""
     if m.shape[3] > 1 and m.strides[3] != 1:
@@ -298,4 +328,4 @@ def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False,
     return out
 
 
-__all__ = ["attention", "gemm", "layer_norm", "log_softmax", "rms_norm", "rope", "softmax"]
+__all__ = ["attention", "cross_entropy", "cross_entropy_backward", "gemm", "layer_norm", "log_softmax", "rms_norm", "rope", "softmax"]

@@ -140,6 +140,38 @@ TILE_0_1 tile_status tile_rms_norm(tile_kernels *kernels, tile_stream *stream, t
                                    const void *weight, double eps, void *Y, int64_t ldy,
                                    const tile_norm_options *options);
 
+/* ---- losses ---- */
+
+typedef struct tile_cross_entropy_options {
+    size_t struct_size;
+    double smoothing; /* of labels, 0 to 1 (Szegedy et al. 2016) */
+    double z;         /* the factor of lse^2, which keeps logits small (z-loss) */
+    int32_t ignore;   /* rows with this label have the loss 0 and no gradient; 0: -100 */
+} tile_cross_entropy_options;
+#define TILE_CROSS_ENTROPY_OPTIONS_INIT TILE_INIT_(tile_cross_entropy_options)
+
+/* Of each of M rows of V logits, of f32, f16 or bf16:
+ *     lse = ln(the sum of e^X)
+ *     loss = lse - (1 - smoothing) X[label] - smoothing (the mean of X) + z lse^2
+ * computed in f32, in nats. A label that is neither from 0 to V - 1 nor `ignore` gives NaN.
+ * options: NULL for none. TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, ldx is below
+ * V, an array is missing, smoothing is out of its range.  TILE_UNAVAILABLE: this build lacks the
+ * type. One launch. Thread-safe. */
+TILE_0_1 tile_status tile_cross_entropy(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        int64_t M, int64_t V, const void *X, int64_t ldx,
+                                        const int32_t *labels, float *loss, float *lse,
+                                        const tile_cross_entropy_options *options);
+/* dX = dloss times the derivative of the loss by X, with the same options and the lse from there:
+ *     e^(X - lse) (1 + 2 z lse) - smoothing / V, and at the label - (1 - smoothing) more
+ * Labels must be from 0 to V - 1 or `ignore`. dX may be X with the same leading dimension, or is
+ * apart from it. Otherwise the same. */
+TILE_0_1 tile_status tile_cross_entropy_backward(tile_kernels *kernels, tile_stream *stream,
+                                                 tile_dtype type, int64_t M, int64_t V,
+                                                 const void *X, int64_t ldx, const int32_t *labels,
+                                                 const float *lse, const float *dloss, void *dX,
+                                                 int64_t lddx,
+                                                 const tile_cross_entropy_options *options);
+
 /* ---- attention ---- */
 
 typedef struct tile_attention_options {

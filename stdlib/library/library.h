@@ -93,5 +93,5 @@ tile_status tl_lib_take(const char *function, const char *type, void *to, size_t
 
 /* The images of the functions' files. */
 extern const TlLibImage tl_lib_gemm_images[], tl_lib_rows_images[], tl_lib_attention_images[],
-    tl_lib_rope_images[];
+    tl_lib_rope_images[], tl_lib_loss_images[];
 #endif

@@ -1,6 +1,6 @@
-/* tile_softmax, tile_log_softmax, tile_layer_norm, tile_rms_norm and tile_rope against f64: types,
- * rows of every length class of choices.def, in place, what is optional there and not, and every
- * argument that is wrong.
+/* tile_softmax, tile_log_softmax, tile_layer_norm, tile_rms_norm, tile_rope, tile_cross_entropy and
+ * its gradient against f64: types, rows of every length class of choices.def, in place, what is
+ * optional there and not, and every argument that is wrong.
  *
  *     rows_test DEVICE       DEVICE is one of host memory */
 #include "test/kernels/arrays.h"
@@ -202,6 +202,51 @@ static void rope_back(void)
     CHECK_INT(wrong, 0);
 }
 
+/* ---- cross entropy ---- */
+
+/* The third row has a label that is ignored. */
+static void loss_of(tile_dtype type, int64_t M, int64_t V, double smoothing, double z)
+{
+    int64_t ld = V + 2, wrong = 0;
+    void *x = numbers(type, M * ld), *dx = numbers(type, M * V);
+    int32_t *label = malloc((size_t)M * sizeof *label + 8);
+    float *loss = numbers(TILE_F32, M), *lse = numbers(TILE_F32, M), *up = numbers(TILE_F32, M);
+    tile_cross_entropy_options o = TILE_CROSS_ENTROPY_OPTIONS_INIT;
+    o.smoothing = smoothing;
+    o.z = z;
+    for (int64_t m = 0; m < M; m++)
+        label[m] = m == 2 ? -100 : (int32_t)(m * 7 % V);
+    const tile_cross_entropy_options *options = smoothing != 0 || z != 0 ? &o : NULL;
+    OK(tile_cross_entropy(library, NULL, type, M, V, x, ld, label, loss, lse, options));
+    OK(tile_cross_entropy_backward(library, NULL, type, M, V, x, ld, label, lse, up, dx, V,
+                                   options));
+    for (int64_t m = 0; m < M; m++) {
+        double sum = 0, mean = 0, l;
+        for (int64_t v = 0; v < V; v++) {
+            sum += exp(get(x, type, m * ld + v));
+            mean += get(x, type, m * ld + v) / (double)V;
+        }
+        l = log(sum);
+        double want = l - smoothing * mean + z * l * l;
+        if (m != 2)
+            want -= (1 - smoothing) * get(x, type, m * ld + label[m]);
+        wrong += !near(TILE_F32, loss[m], m == 2 ? 0 : want) || !near(TILE_F32, lse[m], l);
+        for (int64_t v = 0; v < V; v++) {
+            double g = exp(get(x, type, m * ld + v) - l) * (1 + 2 * z * l) - smoothing / (double)V;
+            g = m == 2 ? 0 : (g - (v == label[m] ? 1 - smoothing : 0)) * up[m];
+            wrong += !near(type, get(dx, type, m * V + v), g);
+        }
+    }
+    if (!CHECK_INT(wrong, 0))
+        fprintf(stderr, "    %s %d x %d\n", tile_dtype_name(type), (int)M, (int)V);
+    free(x);
+    free(dx);
+    free(label);
+    free(loss);
+    free(lse);
+    free(up);
+}
+
 /* ---- wrong arguments ---- */
 
 #define WRONG(call, text)                                                                          \
@@ -287,6 +332,59 @@ static void wrong_ropes(void)
     WRONG_ROPE(r.o.struct_size = 9, "struct_size of tile_rope_options is 9");
 }
 
+typedef struct Loss {
+    tile_kernels *kernels;
+    int type;
+    int64_t V, ldx;
+    const float *x, *dloss;
+    const int32_t *labels;
+    float *loss, *lse, *dx;
+    tile_cross_entropy_options o;
+} Loss;
+
+static tile_status loss_call(const Loss *l, bool backward)
+{
+    tile_dtype type = (tile_dtype)l->type;
+    if (backward)
+        return tile_cross_entropy_backward(l->kernels, NULL, type, 2, l->V, l->x, l->ldx, l->labels,
+                                           l->lse, l->dloss, l->dx, l->V, &l->o);
+    return tile_cross_entropy(l->kernels, NULL, type, 2, l->V, l->x, l->ldx, l->labels, l->loss,
+                              l->lse, &l->o);
+}
+
+#define WRONG_LOSS(backward, change, text)                                                         \
+    do {                                                                                           \
+        Loss l = right_loss();                                                                     \
+        change;                                                                                    \
+        WRONG(loss_call(&l, backward), text);                                                      \
+    } while (0)
+
+static Loss right_loss(void)
+{
+    static const int32_t labels[2] = {0, 7};
+    return (Loss){library, TILE_F32, 3, 3, cells, cells + 10, labels, cells + 20, cells + 30,
+                  cells + 40, TILE_CROSS_ENTROPY_OPTIONS_INIT};
+}
+
+static void wrong_losses(void)
+{
+    Loss right = right_loss();
+    OK(loss_call(&right, false));
+    CHECK(isnan(right.loss[1])); /* no such class */
+    WRONG_LOSS(false, l.kernels = NULL, "tile_cross_entropy: kernels is NULL");
+    WRONG_LOSS(false, l.type = TILE_I8, "type is i8");
+    WRONG_LOSS(false, l.V = -3, "V is -3");
+    WRONG_LOSS(false, l.ldx = 2, "ldx is 2, but a row of X has 3 elements");
+    WRONG_LOSS(false, l.labels = NULL, "labels is NULL");
+    WRONG_LOSS(false, l.lse = NULL, "lse is NULL");
+    WRONG_LOSS(false, l.loss = cells + 1, "overlap");
+    WRONG_LOSS(false, l.o.smoothing = NAN, "options->smoothing is nan");
+    WRONG_LOSS(true, l.o.struct_size = 4, "struct_size of tile_cross_entropy_options is 4");
+    WRONG_LOSS(true, l.dx = cells + 1, "dX overlaps X and is not the same matrix");
+    WRONG_LOSS(true, l.dx = NULL, "dX is NULL");
+    WRONG_LOSS(true, l.dloss = NULL, "dloss is NULL");
+}
+
 static void lengths(tile_dtype type)
 {
     static const int64_t sizes[][2] = {{0, 5},  {3, 1},    {37, 5},   {9, 40},  {5, 200},
@@ -300,6 +398,11 @@ static void lengths(tile_dtype type)
         norm_of(&(Norm){type, M, N, true, true, false, i % 2, 1e-5, i % 3 == 0});
         norm_of(&(Norm){type, M, N, true, false, false, false, 1e-3, 0});
     }
+    loss_of(type, 5, 10, 0, 0);
+    loss_of(type, 3, 300, 0.1, 0);
+    loss_of(type, 4, brief ? 7 : 5000, 0.2, 1e-3);
+    loss_of(type, 1, 1, 0, 1e-2);
+    loss_of(type, 0, 5, 0, 0);
     for (int form = 0; form < 4; form++) {
         rope_of(type, 5, 3, 64, 0, form & 1, form & 2);
         rope_of(type, 3, 9, 80, 20, form & 1, form & 2);
@@ -331,6 +434,7 @@ int main(int argc, char **argv)
     rope_back();
     wrong_rows();
     wrong_ropes();
+    wrong_losses();
     tile_kernels_close(library);
     tile_device_close(device);
     return unit_result();

@@ -100,6 +100,17 @@ class Rows(unittest.TestCase):
             self.assertIn(text, str(caught.exception))
 
 
+class Losses(unittest.TestCase):
+    def test_cross_entropy(self):
+        x, labels, lse, up = floats(4, 9), np.array([0, 8, -100, 3], np.int32), np.empty(4, np.float32), floats(4)
+        p, there = softmax_of(x), labels >= 0
+        loss = kernels.cross_entropy(x, labels, lse=lse)
+        want = np.where(there, -np.log(p[np.arange(4), labels * there]), 0)
+        self.assertTrue(np.allclose(loss, want, atol=1e-5) and np.allclose(lse, np.log(np.exp(x).sum(1)), atol=1e-5))
+        want = (p - (np.arange(9) == labels[:, None])) * (up * there)[:, None]
+        self.assertTrue(np.allclose(kernels.cross_entropy_backward(x, labels, lse, up), want, atol=1e-6))
+
+
 class Attention(unittest.TestCase):
     def test_layouts(self):
         q, k, v = floats(2, 4, 9, 16), floats(2, 2, 12, 16), floats(2, 2, 12, 8)  # heads first

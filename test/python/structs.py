@@ -13,7 +13,7 @@ STRUCTS = {"tile_device_info": native.DeviceInfo, "tile_callbacks": native.Callb
            "tile_tune_progress": native.TuneProgress, "tile_tune_options": native.TuneOptions, "tile_tune_result": native.TuneResult,
            "tilec_const": native.CompileConst, "tilec_options": native.CompileOptions, "tile_gemm_options": kernels.GemmOptions,
            "tile_norm_options": kernels.NormOptions, "tile_attention_options": kernels.AttentionOptions,
-           "tile_rope_options": kernels.RopeOptions}
+           "tile_rope_options": kernels.RopeOptions, "tile_cross_entropy_options": kernels.CrossEntropyOptions}
 
 
 def main(source, cc, scratch):
