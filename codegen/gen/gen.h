@@ -42,7 +42,8 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     LLVMValueRef (*to_int)(TlGen *g, LLVMValueRef x, TlDtype to); /* and to integers of bytes */   \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b); /* scalars, f32 or f64 */      \
     const TlFloatKinds *kinds; /* by value id; NULL: nothing is known */                           \
-    bool halves /* f16 has instructions of its own, two at a time */
+    bool halves, /* f16 has instructions of its own, two at a time */                              \
+        words    /* one instruction makes f16 of two f32 */
 /* clang-format on */
 struct TlGen {
     TL_GEN_FIELDS;

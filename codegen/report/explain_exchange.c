@@ -158,6 +158,21 @@ static int lane_bits_of(const TlOp *op)
     return tl_layout_in_bits(tl_in(op, 0)->type->layout, TL_IN_LANE);
 }
 
+/* Pairs of value and index, or in two steps: what decided it (split-argmax). */
+static const char *why_argmax(const TlExplain *e, const TlOp *op)
+{
+    long long pairs = (long long)tl_remark_of(op, TL_REMARK_PAIRS),
+              steps = (long long)tl_remark_of(op, TL_REMARK_STEPS);
+    if (!pairs)
+        return "";
+    return steps < pairs ? tl_format(e->out, "index of the extreme value, taken first: "
+                                             "about %lld instructions of a thread, %lld as pairs",
+                                     steps, pairs)
+                         : tl_format(e->out, "pairs of value and index: about %lld instructions "
+                                             "of a thread, %lld in two steps",
+                                     pairs, steps);
+}
+
 static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     TL_ASSERT(op->opcode == TL_OP_REDUCE, "%s is no reduction", tl_op_info(op->opcode)->text);
@@ -166,6 +181,7 @@ static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exch
     for (uint32_t i = 0; i < p->noperands; i++)
         x->shuffles += shuffles * p->nresults * words_of(p->work[i]);
     x->way = x->shuffles ? "shuffles" : "registers";
+    x->why = why_argmax(e, op);
     if (!p->class_bits)
         return;
     x->way = x->shuffles ? "shuffles, shared memory" : "shared memory";
@@ -336,9 +352,9 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
  * registers, and of each column of B; a warp's share, in 128 bytes. */
 static uint32_t async_wavefronts(const TlAsyncDot *d, const TlAsyncPlan *p, uint32_t instructions)
 {
-    enum { ROWS = 64, BYTES_OF_K = 32, WARPS = 4, WAVEFRONT = 128 };
-    uint32_t rows = (d->side[TL_MMA_A].buf ? ROWS : 0) + (uint32_t)p->n;
-    return instructions * rows * BYTES_OF_K / (WARPS * WAVEFRONT);
+    enum { WAVEFRONT = 128 };
+    uint32_t rows = (d->side[TL_MMA_A].buf ? TL_GROUP_ROWS : 0) + (uint32_t)p->n;
+    return instructions * rows * TL_GROUP_STEP / (TL_GROUP_WARPS * WAVEFRONT);
 }
 
 /* All four warps of a warpgroup do each instruction together. */

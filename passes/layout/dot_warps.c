@@ -23,8 +23,6 @@
 /* Slots of a scheduler (layout_cost.c): of a wavefront of 128 bytes, a register that is kept, the
  * barriers of an exchange. */
 enum { SHARED_RATE = 4, WAVEFRONT = 128, KEPT = 1, BARRIERS = 128 };
-/* Of a warpgroup: rows of an instruction, warps (and their logarithm). */
-enum { STRIP = 64, GROUP = 4, GROUP_BITS = 2 };
 /* Rows times columns times bytes of k that a matrix unit multiplies in a slot. */
 enum { RATE = 1024 };
 
@@ -145,7 +143,7 @@ static int32_t columns_at_once(const TlDotShape *s, int bits)
 bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out)
 {
     *out = (TlDotWay){.warpgroup = true, .cost = -1};
-    for (int m = s->warp_bits; m >= GROUP_BITS; m--) {
+    for (int m = s->warp_bits; m >= TL_GROUP_WARP_BITS; m--) {
         int n = s->warp_bits - m;
         TlMmaWarps w = {.m = m, .n = n, .apart = s->n >> n > s->mma->n && n > 0};
         int32_t at_once = s->m % (s->mma->m << m) ? 0 : columns_at_once(s, n);
@@ -153,7 +151,7 @@ bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out)
             continue;
         int64_t rows = s->m >> m, columns = s->n >> n;
         int64_t instructions = rows / s->mma->m * (columns / at_once);
-        int64_t reads = instructions * (STRIP + at_once) / GROUP;
+        int64_t reads = instructions * (TL_GROUP_ROWS + at_once) / TL_GROUP_WARPS;
         int64_t cost = cost_of(s, rows, columns, reads, w);
         if (out->cost < 0 || cost < out->cost)
             *out = (TlDotWay){.warps = w, .warpgroup = true, .cost = cost};

@@ -1,6 +1,6 @@
 /* What layouts cost: the only cost model of the passes that choose them. The unit is one simple
- * instruction of one warp; a wavefront of shared memory, or a sector of global memory, costs a
- * few. */
+ * instruction of one warp; a wavefront of shared memory costs what the machine says, a sector of
+ * global memory a few. */
 #ifndef TL_LAYOUT_COST_H
 #define TL_LAYOUT_COST_H
 #include "passes/analysis/axis_info.h"
@@ -10,9 +10,12 @@ typedef struct TlLayoutCost {
     TlCtx *ctx;
     TlArena *arena;
     TlMap accesses; /* memory op to its TlAccessInfo */
+    int wavefront;  /* of the machine */
     bool copies;    /* the machine copies to shared memory asynchronously */
 } TlLayoutCost;
 
+/* For conversions alone. */
+TlLayoutCost tl_layout_costs(TlPassCtx *px);
 /* Looks at all memory ops of fn, before the pass changes anything. */
 void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px);
 /* What a memory op does when its layout is l: at best, that is when rows begin at sectors. */

@@ -38,11 +38,6 @@ typedef struct Sum {
 
 /* ---- 1. the pattern ---- */
 
-static TlOp *only_user(const TlValue *v)
-{
-    return tl_use_count(v) == 1 ? v->uses->user : NULL;
-}
-
 static bool is_converted(const TlValue *v)
 {
     return v->def && v->def->opcode == TL_OP_CONVERT;
@@ -60,14 +55,14 @@ static bool find_dots(Sum *s)
 {
     const TlBlock *body = s->loop->regions[0];
     const TlValue *v = body->args[1 + s->index];
-    for (TlOp *op = only_user(v); op && op != body->last; op = only_user(v)) {
+    for (TlOp *op = tl_only_user(v); op && op != body->last; op = tl_only_user(v)) {
         if (s->ndots == MOST_DOTS || op->block != body ||
             !is_plain_dot(op, s->ndots ? s->dot[0] : op) || tl_in(op, TL_MMA_C) != v)
             return false;
         s->dot[s->ndots++] = op;
         v = op->out[0];
     }
-    return s->ndots && only_user(v) == body->last && tl_in(body->last, s->index) == v;
+    return s->ndots && tl_only_user(v) == body->last && tl_in(body->last, s->index) == v;
 }
 
 /* ---- 2. worth it ---- */

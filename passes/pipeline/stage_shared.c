@@ -22,7 +22,7 @@
  *     Where the gets want neighbours of the other axis in a word and there is no ldmatrix to
  *     transpose, a thread loads neighbouring rows. Where all buffers of a block and of those around
  *     it would leave nothing of the machine's shared memory, converts stay: they can go in several
- *     rounds.
+ *     rounds. Those outside of loops stay first.
  *  3. alloc and put stand right after the load, gets before the first op that wants them, so that
  *     one barrier serves several. What the chain was before goes when nobody else wants it.
  *
@@ -50,6 +50,7 @@ typedef struct Staged { /* a load, as what it is put, and the buffer's type; one
     TlOp *load;
     const TlLayout *put;
     const TlType *buf;
+    bool fits;
 } Staged;
 
 typedef struct Stager {
@@ -257,7 +258,9 @@ static Staged staged_of(Stager *s, uint32_t first)
                       .row = row_axis(s, w->load),
                       .flags = s->px->machine->copies ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX : 0};
     const TlLayout *l = tl_staging_layout(s->ctx, s->px->scratch, &use);
-    return (Staged){w->load, put, tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1)};
+    return (Staged){.load = w->load,
+                    .put = put,
+                    .buf = tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1)};
 }
 
 /* ---- do they fit? ---- */
@@ -300,6 +303,22 @@ static uint64_t reserve_for(const Stager *s, const TlBlock *block)
     return all + scratch <= limit ? scratch : TL_SHARED_BUDGET;
 }
 
+/* The most that blocks inside of the block's loops and branches have, with those around them. */
+static uint64_t inner_bytes(const Stager *s, const TlBlock *block)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < s->staged.len; i++) {
+        const TlBlock *b = s->staged.data[i].load->block;
+        uint64_t sum = 0, bytes;
+        for (; b && b != block; b = b->parent ? b->parent->block : NULL)
+            if (tl_map_get(&s->bytes, (uint64_t)(uintptr_t)b, &bytes))
+                sum += bytes;
+        if (b && sum > most)
+            most = sum;
+    }
+    return most;
+}
+
 static bool claim(Stager *s, const Staged *x)
 {
     const TlBlock *block = x->load->block;
@@ -310,10 +329,35 @@ static bool claim(Stager *s, const Staged *x)
     }
     tl_map_get(&s->bytes, key, &mine);
     mine += tl_buf_bytes(x->buf);
-    if (mine + outer_bytes(s, block) + reserve > s->px->machine->shared_bytes)
+    if (mine + outer_bytes(s, block) + inner_bytes(s, block) + reserve >
+        s->px->machine->shared_bytes)
         return false;
     tl_map_put(&s->bytes, key, mine);
     return true;
+}
+
+static int depth_of(const TlBlock *block)
+{
+    int depth = 0;
+    for (; block->parent; block = block->parent->block)
+        depth++;
+    return depth;
+}
+
+/* What loops load is first: it moves in each iteration. */
+static void claim_all(Stager *s)
+{
+    int deepest = 0;
+    for (uint32_t i = 0; i < s->staged.len; i++) {
+        int depth = depth_of(s->staged.data[i].load->block);
+        deepest = depth > deepest ? depth : deepest;
+    }
+    for (int depth = deepest; depth >= 0; depth--)
+        for (uint32_t i = 0; i < s->staged.len; i++) {
+            Staged *x = &s->staged.data[i];
+            if (depth_of(x->load->block) == depth)
+                x->fits = claim(s, x);
+        }
 }
 
 /* ---- 3. into effect ---- */
@@ -393,22 +437,24 @@ TlPassResult tl_pass_stage_shared(TlFn *fn, TlPassCtx *px)
     if (s.ways.len == 0)
         return TL_SAME;
     s.axis = tl_pass_axis_info(fn, px);
-    TlMap puts; /* by load */
+    TlMap seen, puts; /* loads; put by load */
     bool changed = false;
-    TlMap *maps[] = {&puts, &s.converts, &s.bytes, &s.reserves};
+    TlMap *maps[] = {&seen, &puts, &s.converts, &s.bytes, &s.reserves};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], px->scratch);
     for (uint32_t i = 0; i < s.ways.len; i++)
         tl_map_put_ptr(&s.converts, s.ways.data[i].convert, s.ways.data[i].convert);
     for (uint32_t i = 0; i < s.ways.len; i++) {
         const Way *w = &s.ways.data[i];
-        if (!tl_map_get_ptr(&puts, w->load))
+        if (!tl_map_get_ptr(&seen, w->load))
             tl_vec_push(px->scratch, &s.staged, staged_of(&s, i));
-        tl_map_put_ptr(&puts, w->load, w->load);
+        tl_map_put_ptr(&seen, w->load, w->load);
     }
+    claim_all(&s);
     for (uint32_t i = 0; i < s.staged.len; i++) {
         const Staged *x = &s.staged.data[i];
-        tl_map_put_ptr(&puts, x->load, claim(&s, x) ? put_after(&s, x) : NULL);
+        if (x->fits)
+            tl_map_put_ptr(&puts, x->load, put_after(&s, x));
     }
     for (uint32_t i = 0; i < s.ways.len; i++) {
         const TlOp *put = tl_map_get_ptr(&puts, s.ways.data[i].load);
