@@ -19,6 +19,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = ("libtilec.so.0.1", "libtilec-core.so.0.1")
+OPTIONAL = ("libtilekernels.so.0.1",)  # of tile.kernels
 LINKED_IN = ("libjansson-dev", "zlib1g-dev", "libzstd-dev", "llvm-19-dev")  # Debian's packages
 TIME = (2020, 1, 1, 0, 0, 0)  # of every file: equal input gives equal wheels
 
@@ -50,7 +51,7 @@ def find_libraries():
     for lib, tilec in folders:
         paths = [os.path.join(lib, name) for name in LIBRARIES] + [tilec]
         if all(os.path.exists(p) for p in paths):
-            return paths
+            return [p for p in (os.path.join(lib, name) for name in OPTIONAL) if os.path.exists(p)] + paths
     sys.exit("tile: the built libraries are not found: run ./bootstrap build first, or set TILE_PREFIX or TILE_BUILD. Looked in "
              + ", ".join(lib for lib, _ in folders))
 

@@ -13,8 +13,17 @@ from .compiler import Explanation, Output, compile, explain, stages, targets
 from .devices import Array, Device, Event, Stream, empty, upload
 from .errors import (ArgumentError, CompileError, CompileWarning, Error, KernelError, NotFoundError, OutOfMemoryError,
                      UnavailableError)
-from .kernels import Kernel, Module, kernel, load, load_image
+from .modules import Kernel, Module, kernel, load, load_image
 from .tuning import Progress, Tuned, tune
+
+
+def __getattr__(name):
+    """tile.kernels, whose library is loaded when it is first used."""
+    if name != "kernels":
+        raise AttributeError(f"module 'tile' has no attribute '{name}'")
+    import importlib
+    return importlib.import_module(".kernels", __name__)
+
 
 __version__ = "0.1.0"
 __all__ = ["Array", "ArgumentError", "CompileError", "CompileWarning", "Device", "Error", "Event", "Explanation", "Kernel", "KernelError",

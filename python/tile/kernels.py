@@ -1,262 +1,331 @@
-"""Modules and kernels: a kernel is a function of its arrays and numbers."""
-import functools
-import inspect
-import threading
+"""tile.kernels: ready functions of arrays, compiled ahead of time (libtilekernels, tile_kernels.h): products, softmax, norms, attention,
+rotary positions.
+
+    c = tile.kernels.gemm(a, b.T, bias=bias, activation="gelu")
+    p = tile.kernels.softmax(c)
+
+Arrays are those that kernels take: of NumPy, DLPack and torch, tile.Array, tile.view(x, "bf16"); nothing is copied. `out` is the array for
+the result, which the function returns; None: a new array of NumPy, if the first argument is one. `device` is a tile.Device or a name,
+`stream` a tile.Stream of it; a call returns when it is done, or with a stream at once, as calls of kernels do.
+"""
+import ctypes
+import os
 import weakref
-from collections import namedtuple
-from collections.abc import Mapping
-from ctypes import byref, c_char_p, c_int64, c_void_p, sizeof
+from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
 
-from . import arrays, compiler, declarations, native
-from .arrays import NAMES
+import numpy
+
+from . import arrays, native
 from .devices import Stream, device_of
-from .errors import ArgumentError, NotFoundError
-from .native import check, lib, made
+from .errors import ArgumentError
 
-VIEW, POINTER, SCALAR = range(3)
-# A parameter, as the compiled kernel has it; of a struct one for each field, "s.inner.n". default: bits, or None.
-Slot = namedtuple("Slot", "name kind dtype const rank default")
-DEFAULT = object()  # a field's value that is not given
+LIBRARY = "libtilekernels.so.0.1"
+ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
+I8, I32, F32 = (arrays.NUMBERS[name] for name in ("i8", "i32", "f32"))
 
 
-def slots_of(handle):
-    slots = []
-    for i in range(lib.tile_kernel_param_count(handle)):
-        info = native.ParamInfo(sizeof(native.ParamInfo))
-        check(lib.tile_kernel_param(handle, i, byref(info)))
-        slots.append(Slot(info.name.decode(), info.kind, NAMES[info.dtype], bool(info.is_const), info.rank,
-                          info.value if info.has_default else None))
-    return slots
+class GemmOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("bias", c_void_p), ("activation", c_int)]
 
 
-class Module:
-    """The kernels of a source or of an image. It lives as long as it or one of its kernels is used."""
-
-    def __init__(self, handle, device, source=None, options=None, said=None):
-        self.handle, self.device, self.source, self.options, self.said = handle, device, source, options, said
-        self.lock = threading.Lock()
-        weakref.finalize(self, lib.tile_module_free, handle)
-
-    @functools.cached_property
-    def declarations(self):
-        if self.source is None:
-            return {}
-        printed = compiler.compile_source(self.source, dict(emit="ast"), {}, self.options["include_dirs"], 5)
-        return declarations.read(printed.text)
-
-    @property
-    def names(self):
-        """The names of the kernels."""
-        count = lib.tile_module_kernel_count(self.handle)
-        listed = [lib.tile_module_kernel_name(self.handle, i).decode() for i in range(count)]
-        return list(dict.fromkeys(listed)) or list(self.declarations)
-
-    def only_name(self):
-        if len(self.names) != 1:
-            raise NotFoundError(f"say which kernel: {', '.join(self.names) or 'there is none'}", "not found")
-        return self.names[0]
-
-    def kernel(self, name=None, /, *, consts=None, **more_consts):
-        """The kernel of that name (None: the only one) with these constants; compiled, or found in the cache."""
-        return self.find(name, compiler.constants({**(consts or {}), **more_consts}), 3)
-
-    def find(self, name, values, stacklevel):
-        name = self.only_name() if name is None else name
-        pairs = [(k.encode(), 0, v.encode()) for k, v in values.items()] + [(None, 0, None)]
-        with self.lock:
-            if self.said:
-                self.said.text()
-            handle = made(lib.tile_kernel_get, self.handle, name.encode(), (native.Const * len(pairs))(*pairs))
-            if self.said:
-                self.said.warn(stacklevel + 1)
-        return Kernel(self, handle, name, values)
+class NormOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("mean", c_void_p), ("rstd", c_void_p), ("weight_offset", c_double)]
 
 
-class Kernel:
-    """A compiled kernel. Call it with its arrays and numbers, in order or by name. On the default stream of a device that shares the
-    host's memory the call returns when the kernel is done; it raises KernelError if a check or an assertion fails."""
-
-    def __init__(self, module, handle, name, consts):
-        self.module, self.handle, self.device = module, handle, module.device
-        self.__name__ = self.__qualname__ = name
-        self.consts = consts
-        self.slots = slots_of(handle)
-        self.places = {slot.name: i for i, slot in enumerate(self.slots)}
-        self.parameters = list(dict.fromkeys(name.partition(".")[0] for name in self.places))  # as declared
-        self.is_flat = self.parameters == list(self.places)
-
-    @property
-    def declaration(self):
-        return self.module.declarations.get(self.__name__)
-
-    @property
-    def __doc__(self):
-        return declarations.describe(self.declaration) if self.declaration else None
-
-    @property
-    def __signature__(self):
-        declared = {p.name: p.type for p in self.declaration.parameters} if self.declaration else {}
-        dtypes = {s.name: s.dtype for s in self.slots}
-        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                                                    annotation=declared.get(name, dtypes.get(name, "struct"))) for name in self.parameters])
-
-    def __repr__(self):
-        consts = "".join(f", {name}={value}" for name, value in self.consts.items())
-        return f"<tile.Kernel {self.__name__}({', '.join(self.parameters)}){consts} on {self.device.target}>"
-
-    def explain(self, target=None):
-        """What became of it on GPUs, an object that prints; `target` is by default the device's if that is a GPU."""
-        if self.module.source is None:
-            raise ArgumentError("a kernel of an image has no source to explain", "bad argument")
-        own = self.device.target.removeprefix("emu:")
-        target = target or (own if own.startswith(("sm_", "gfx")) else "sm_80,gfx942")
-        return compiler.explain(self.module.source, kernel=self.__name__, target=target, consts=self.consts,
-                                include_dirs=self.module.options["include_dirs"])
-
-    def parts(self, name, value):
-        """A struct's fields, of a mapping or an object, by their slots' names; else the value itself."""
-        if isinstance(value, Mapping):
-            for field, inner in value.items():
-                yield from self.parts(f"{name}.{field}", inner)
-            return
-        fields = dict.fromkeys(p[len(name) + 1:].partition(".")[0] for p in self.places if p.startswith(name + "."))
-        if not fields:
-            yield name, value
-        elif not any(hasattr(value, field) for field in fields):
-            raise TypeError(f"{self.__name__}(): '{name}' is a struct of {', '.join(fields)}, got {type(value).__name__}")
-        for field in fields:
-            if hasattr(value, field):
-                yield from self.parts(f"{name}.{field}", getattr(value, field))
-
-    def bound(self, args, kwargs):
-        """The arguments in order, a struct's by its fields, or TypeError in Python's own words."""
-        if not kwargs and len(args) == len(self.slots) and self.is_flat:
-            return args
-        if len(args) > len(self.parameters):
-            raise TypeError(f"{self.__name__}() takes {len(self.parameters)} arguments but {len(args)} were given")
-        values = {}
-        for parameter, given in [*zip(self.parameters, args), *kwargs.items()]:
-            for name, value in self.parts(parameter, given):
-                if name not in self.places:
-                    raise TypeError(f"{self.__name__}() got an unexpected keyword argument '{name}'; its parameters: {', '.join(self.places)}")
-                if name in values:
-                    raise TypeError(f"{self.__name__}() got multiple values for argument '{name}'")
-                values[name] = value
-        for slot in self.slots:
-            if slot.default is not None:
-                values.setdefault(slot.name, DEFAULT)
-        missing = [name for name in self.places if name not in values]
-        if missing:
-            raise TypeError(f"{self.__name__}() missing {len(missing)} arguments: {', '.join(missing)}")
-        return [values[name] for name in self.places]
-
-    def fill(self, arg, slot, value):
-        """Sets one argument; returns what keeps its memory."""
-        if slot.kind == SCALAR:
-            bits = slot.default if value is DEFAULT else arrays.scalar_bits(value, slot.dtype)
-            arg.kind, arg.dtype, arg.scalar = SCALAR, arrays.NUMBERS[slot.dtype], bits
-            return None
-        m = arrays.memory_of(value)
-        if m is None and slot.kind == POINTER and hasattr(value, "__index__"):
-            arg.kind, arg.dtype, arg.address = POINTER, -1, value.__index__()
-            return None
-        if m is None:
-            raise TypeError(f"expected an array of {slot.dtype}, got {type(value).__name__}")
-        if not slot.const and not m.writable:
-            raise ArgumentError("the kernel writes to it, and the array is read-only", "bad argument")
-        if m.on_host and not self.device.host_memory:
-            raise ArgumentError(f"the array is in the host's memory, the kernel runs on {self.device.target}: use tile.upload", "bad argument")
-        if not m.on_host and self.device.host_memory:
-            raise ArgumentError(f"the array is in the memory of a GPU, the kernel runs on {self.device.target}", "bad argument")
-        if slot.kind == POINTER:
-            arrays.fill_pointer(arg, m)
-        else:
-            arrays.fill_view(arg, m, slot.dtype)
-        return m.owner
-
-    def arguments(self, values):
-        args, owners = (native.Arg * max(len(self.slots), 1))(), []
-        for arg, slot, value in zip(args, self.slots, values):
-            try:
-                owners.append(self.fill(arg, slot, value))
-            except (TypeError, ValueError, OverflowError) as e:
-                where = f"kernel '{self.__name__}': parameter '{slot.name}': {e}"
-                raise (type(e)(where, e.status) if isinstance(e, ArgumentError) else type(e)(where)) from None
-        return args, owners
-
-    def stream_for(self, values):
-        """The default stream; for torch's CUDA tensors, torch's current stream of their device."""
-        for value in values:
-            if getattr(value, "is_cuda", False) and type(value).__module__.partition(".")[0] == "torch":
-                import torch
-                return self.device.wrap_stream(torch.cuda.current_stream(value.device).cuda_stream)
-        return self.device.stream
-
-    def room(self, *args, **kwargs):
-        """How many programs of a launch with these arguments can run at the same time (`together`); 0: it has none."""
-        filled, _owners = self.arguments(self.bound(args, kwargs))
-        programs = c_int64()
-        check(lib.tile_launch_room(self.handle, filled, len(self.slots), byref(programs)))
-        return programs.value
-
-    def __call__(self, *args, stream=None, grid=None, together=False, overlap=False, **kwargs):
-        """Launches. `grid`: instead of the kernel's own. `together`: all programs run at the same time, and may wait for each other;
-        `overlap`: it may start before the kernel ahead of it has ended, for which it waits itself."""
-        values = self.bound(args, kwargs)
-        if stream is not None and not isinstance(stream, Stream):
-            raise TypeError(f"stream is a tile.Stream, not {type(stream).__name__}")
-        stream = stream or self.stream_for(values)
-        filled, owners = self.arguments(values)
-        with stream.lock:
-            if grid is None and not together and not overlap:
-                check(lib.tile_launch(self.handle, stream.handle, filled, len(self.slots)))
-            else:
-                check(lib.tile_launch_with(self.handle, stream.handle, filled, len(self.slots), byref(launch_options(grid, together, overlap))))
-            if stream is self.device.stream and self.device.host_memory:
-                stream.synchronize()
-            else:  # torch keeps its tensors until its own stream has used them
-                stream.keep([self.module] if stream is not None and stream.own_device is None else [self.module, *owners])
+class AttentionOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("scale", c_double), ("causal", c_int), ("window", c_int64), ("value_size", c_int64),
+                ("lse", c_void_p), ("q_strides", c_int64 * 3), ("k_strides", c_int64 * 3), ("v_strides", c_int64 * 3),
+                ("o_strides", c_int64 * 3)]
 
 
-def launch_options(grid, together, overlap):
-    axes = () if grid is None else (grid,) if hasattr(grid, "__index__") else tuple(grid)
-    own = None if grid is None else (c_int64 * len(axes))(*axes)
-    return native.LaunchOptions(sizeof(native.LaunchOptions), own, len(axes), (1 if together else 0) | (2 if overlap else 0))
+class RopeOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("place", c_void_p), ("rotated", c_int64), ("backward", c_int), ("x_strides", c_int64 * 2),
+                ("y_strides", c_int64 * 2)]
 
 
-def jit_options(include_dirs, opt_level, debug, check, fp, warps, stages, cache, said):
-    dirs = native.texts(include_dirs)
-    return native.JitOptions(sizeof(native.JitOptions), dirs, len(include_dirs), opt_level or native.NONE, debug, check, fp.encode(),
-                             warps, stages, said.callback, None, native.os.fsencode(cache) if cache is not None else None)
+class CrossEntropyOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("smoothing", c_double), ("z", c_double), ("ignore", c_int32)]
 
 
-def load(source, *, device=None, include_dirs=(), opt_level=3, debug=False, check=False, fp="default", warps=0, stages=0, cache=None):
-    """A Module of a source: a path, or a text (a str with a { in it). Its kernels are compiled by Module.kernel; for a path, with the
-    results of tuning that lie beside it (tile.tune). `debug` keeps asserts, `check` also checks bounds and assumptions; `cache` is a folder or "off" (default: TILE_CACHE, else ~/.cache/tile)."""
-    source, device, said = compiler.Source(source), device_of(device), compiler.Diagnostics()
-    include_dirs = [native.os.fspath(d) for d in include_dirs]
-    options = jit_options(include_dirs, opt_level, debug, check, fp, warps, stages, cache, said)
-    name = native.os.fsencode(source.name)
-    if source.is_file:  # with the tuning results beside it
-        handle = made(lib.tile_module_load_file, device.handle, name, byref(options))
-    else:
-        handle = made(lib.tile_module_load_source, device.handle, name, source.text, len(source.text), byref(options))
-    return Module(handle, device, source, dict(include_dirs=include_dirs), said)
+def signature(letters):
+    """h: a handle or address, i: an int, n: an int64, d: a double."""
+    return [{"h": c_void_p, "i": c_int, "n": c_int64, "d": c_double}[letter] for letter in letters]
 
 
-def load_image(image, *, device=None):
-    """A Module of an image that tilec or tile.compile has made: bytes, or a path."""
-    if not isinstance(image, (bytes, bytearray, memoryview)):
-        with open(image, "rb") as f:
-            image = f.read()
+FUNCTIONS = {
+    "tile_kernels_open": "hh", "tile_gemm_batched": "hhiiinnndhnnhnndhnnnh", "tile_softmax": "hhinnhnhn", "tile_log_softmax": "hhinnhnhn",
+    "tile_layer_norm": "hhinnhnhhdhnh", "tile_rms_norm": "hhinnhnhdhnh", "tile_attention": "hhinnnnnnhhhhh", "tile_rope": "hhinnnhhhnhh",
+    "tile_cross_entropy": "hhinnhnhhhh", "tile_cross_entropy_backward": "hhinnhnhhhhnh",
+}
+
+
+def load():
+    """The library beside libtilec.so, from which it takes the runtime."""
+    runtime = native.library_path()
+    beside = os.path.join(os.path.dirname(runtime), LIBRARY)
+    path = beside if os.path.dirname(runtime) and os.path.exists(beside) else LIBRARY
+    try:
+        ctypes.CDLL(runtime, mode=ctypes.RTLD_GLOBAL)  # loaded already: now its names are seen
+        library = ctypes.CDLL(path)
+        for name, letters in FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = c_int, signature(letters)
+        library.tile_kernels_close.restype, library.tile_kernels_close.argtypes = None, [c_void_p]
+    except (OSError, AttributeError) as e:
+        raise ImportError(f"the library of tile.kernels cannot be used: {e}") from e
+    return library
+
+
+lib = load()
+opened = weakref.WeakKeyDictionary()  # tile_kernels handles by device
+
+
+def handle_of(device):
+    if device not in opened:
+        opened[device] = native.made(lib.tile_kernels_open, device.handle)
+        weakref.finalize(device, lib.tile_kernels_close, opened[device])
+    return opened[device]
+
+
+# ---- arguments ----
+
+def wrong(text):
+    return ArgumentError(text, arrays.WRONG)
+
+
+def operand(value, name, axes, code=None):
+    """The Memory of an argument, with strides; one of `axes` axes, and of the type with that code."""
+    m = arrays.memory_of(value)
+    if m is None:
+        raise TypeError(f"{name} is an array, not {type(value).__name__}")
+    if len(m.shape) not in axes:
+        raise wrong(f"{name} has {len(m.shape)} axes, but should have {' or '.join(map(str, axes))}")
+    if m.code < 0:
+        raise wrong(f'the elements of {name} are words without a type: tile.view({name}, "bf16") gives them one')
+    if code is not None and m.code != code:
+        raise wrong(f"{name} is of {arrays.NAMES[m.code]}, but should be of {arrays.NAMES[code]}")
+    if m.strides is None:
+        m.strides = arrays.dense(m.shape)
+    return m
+
+
+def vector(value, name, code, length):
+    """The address of a dense vector, with what keeps it; or None."""
+    if value is None:
+        return None, None
+    m = operand(value, name, (1,), code)
+    if m.shape != (length,) or (length > 1 and m.strides != (1,)):
+        raise wrong(f"{name} should have {length} elements side by side")
+    return m.address, m
+
+
+def result(out, like, shape, name, code):
+    """`out`, or a new array for the result."""
+    if out is None:
+        if not isinstance(like, numpy.ndarray):
+            raise TypeError("out is missing: only arrays of NumPy have results that are made for them")
+        out = numpy.empty(shape, numpy.int32 if code == I32 else like.dtype)
+    m = operand(out, "out", (len(shape),), code)
+    if m.shape != tuple(shape):
+        raise wrong(f"{name} is of {tuple(shape)}, but out of {m.shape}")
+    if not m.writable:
+        raise wrong("out is read-only")
+    return out, m
+
+
+def rows_of(m, name):
+    """(leading dimension, transposed) of the last two axes."""
+    rows, columns = m.shape[-2:]
+    down, across = m.strides[-2:]
+    if across == 1 or columns <= 1:
+        return (down if rows > 1 else max(columns, 1)), False
+    if down == 1 or rows <= 1:
+        return (across if columns > 1 else max(rows, 1)), True
+    raise wrong(f"{name} has no axis whose elements lie side by side")
+
+
+def flat_rows(m, name):
+    """(number of rows, elements of one, distance) of an array whose leading axes count rows."""
+    *lead, n = m.shape
+    *strides, across = m.strides
+    if n > 1 and across != 1:
+        raise wrong(f"the rows of {name} do not lie side by side")
+    step, count = max(n, 1), 1
+    for extent, stride in reversed(list(zip(lead, strides))):
+        if extent > 1:
+            if count == 1:
+                step = stride
+            elif stride != step * count:
+                raise wrong(f"the rows of {name} are not equally far from each other")
+        count *= extent
+    return count, n, step
+
+
+def launched(function, device, stream, keep, *args):
+    """Calls a function of the library on a stream and waits as a call of a kernel does."""
     device = device_of(device)
-    return Module(made(lib.tile_module_load_image, device.handle, bytes(image), len(image)), device)
+    if stream is not None and not isinstance(stream, Stream):
+        raise TypeError(f"stream is a tile.Stream, not {type(stream).__name__}")
+    stream = stream or device.stream
+    with stream.lock:
+        native.check(function(handle_of(device), stream.handle, *args))
+        if stream is device.stream and device.host_memory:
+            stream.synchronize()
+        else:
+            stream.keep(keep)
 
 
-def kernel(source, name=None, /, *, device=None, include_dirs=(), opt_level=3, debug=False, check=False, fp="default", warps=0, stages=0,
-           cache=None, consts=None, **more_consts):
-    """The kernel `name` (None: the only one) of a source: a path, or a text. Other keywords are its constants: tile.kernel(
-    "softmax.tile", "softmax", B=1024); constants whose names are options go into `consts`. The options are those of tile.load."""
-    module = load(source, device=device, include_dirs=include_dirs, opt_level=opt_level, debug=debug, check=check, fp=fp, warps=warps,
-                  stages=stages, cache=cache)
-    return module.find(name, compiler.constants({**(consts or {}), **more_consts}), 3)
+def sized(struct, **fields):
+    s = struct(**fields)
+    s.struct_size = sizeof(struct)
+    return s
+
+
+# ---- functions ----
+
+def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, device=None, stream=None):
+    """activation(alpha a b + beta out + bias) of matrices, or of batches with a first axis more, which a or b may lack; a.T and other
+    transposed views are taken as they are. bias is one number a column; activation None, "relu", "gelu", "gelu_tanh" or "silu".
+    f32, f16, bf16 and f64, whose results are of the same type, and i8, whose results are i32."""
+    x = operand(a, "a", (2, 3))
+    y = operand(b, "b", (2, 3), x.code)
+    z = {m.shape[0] for m in (x, y) if len(m.shape) == 3}
+    (m, k), (k_of_b, n) = x.shape[-2:], y.shape[-2:]
+    if k != k_of_b or len(z) > 1:
+        raise wrong(f"the shapes {x.shape} and {y.shape} do not fit for a product")
+    if activation not in ACTIVATIONS:
+        raise wrong(f"activation is {activation!r}, but should be one of {', '.join(map(repr, ACTIVATIONS))}")
+    if out is None and beta:
+        raise wrong("beta is given without out")
+    batch = z.pop() if z else 1
+    code = I32 if x.code == I8 else None
+    out, c = result(out, a, (batch, m, n) if len(x.shape) + len(y.shape) > 4 else (m, n), "the product", code)
+    if code is None and c.code != x.code:
+        raise wrong(f"out is of {arrays.NAMES[c.code]}, but should be of {arrays.NAMES[x.code]}")
+    (lda, ta), (ldb, tb), (ldc, tc) = rows_of(x, "a"), rows_of(y, "b"), rows_of(c, "out")
+    if tc:
+        raise wrong("the rows of out do not lie side by side")
+    strides = [v.strides[0] if len(v.shape) == 3 else 0 for v in (x, y, c)]
+    address, kept = vector(bias, "bias", c.code, n)
+    options = sized(GemmOptions, bias=address, activation=ACTIVATIONS[activation])
+    launched(lib.tile_gemm_batched, device, stream, [x, y, c, kept], x.code, ta, tb, m, n, k, alpha, x.address, lda, strides[0], y.address, ldb,
+             strides[1], beta, c.address, ldc, strides[2], batch, byref(options))
+    return out
+
+
+def by_rows(function, x, out, device, stream, call):
+    """A function of rows: call(m, to) gives its arguments behind the matrix's."""
+    m = operand(x, "x", range(1, native.MAX_RANK + 1))
+    out, to = result(out, x, m.shape, "x", m.code)
+    (count, n, ldx), (_, _, ldy) = flat_rows(m, "x"), flat_rows(to, "out")
+    between, behind, keep = call(m, count, n)
+    launched(function, device, stream, [m, to, *keep], m.code, count, n, m.address, ldx, *between, to.address, ldy, *behind)
+    return out
+
+
+def softmax(x, out=None, *, device=None, stream=None):
+    """e^x / sum(e^x) along the last axis. out may be x. f32, f16, bf16."""
+    return by_rows(lib.tile_softmax, x, out, device, stream, lambda m, count, n: ((), (), ()))
+
+
+def log_softmax(x, out=None, *, device=None, stream=None):
+    """x - ln(sum(e^x)) along the last axis. out may be x. f32, f16, bf16."""
+    return by_rows(lib.tile_log_softmax, x, out, device, stream, lambda m, count, n: ((), (), ()))
+
+
+def layer_norm(x, weight=None, bias=None, eps=1e-5, out=None, *, mean=None, rstd=None, device=None, stream=None):
+    """(x - mean) / sqrt(variance + eps) weight + bias along the last axis. mean and rstd: vectors of f32, one element a row, for what was
+    computed. out may be x. f32, f16, bf16."""
+    def call(m, count, n):
+        w, b = vector(weight, "weight", m.code, n), vector(bias, "bias", m.code, n)
+        kept = vector(mean, "mean", F32, count), vector(rstd, "rstd", F32, count)
+        options = sized(NormOptions, mean=kept[0][0], rstd=kept[1][0])
+        return (w[0], b[0], eps), (byref(options),), (w, b, kept)
+    return by_rows(lib.tile_layer_norm, x, out, device, stream, call)
+
+
+def rms_norm(x, weight=None, eps=1e-5, out=None, *, offset=0.0, rstd=None, device=None, stream=None):
+    """x / sqrt(mean(x^2) + eps) (weight + offset) along the last axis; offset is 1 in Gemma. rstd as in layer_norm. f32, f16, bf16."""
+    def call(m, count, n):
+        w, kept = vector(weight, "weight", m.code, n), vector(rstd, "rstd", F32, count)
+        options = sized(NormOptions, rstd=kept[0], weight_offset=offset)
+        return (w[0], eps), (byref(options),), (w, kept)
+    return by_rows(lib.tile_rms_norm, x, out, device, stream, call)
+
+
+def cross_entropy(x, labels, *, smoothing=0.0, z=0.0, ignore=-100, lse=None, device=None, stream=None):
+    """A loss for each row of logits x [M, V]: lse - (1 - smoothing) x[label] - smoothing mean(x) + z lse^2 with lse = ln(sum(e^x)), which goes to
+    the array `lse` if there is one. labels: i32; the loss of `ignore` is 0. f32, f16, bf16; losses are arrays of NumPy of f32."""
+    m = operand(x, "x", (2,))
+    count, n, ldx = flat_rows(m, "x")
+    loss, lse = numpy.empty(count, numpy.float32), numpy.empty(count, numpy.float32) if lse is None else lse
+    label, first, sums = vector(labels, "labels", I32, count), vector(loss, "loss", F32, count), vector(lse, "lse", F32, count)
+    options = sized(CrossEntropyOptions, smoothing=smoothing, z=z, ignore=ignore)
+    launched(lib.tile_cross_entropy, device, stream, [m, label, first, sums], m.code, count, n, m.address, ldx, label[0], first[0], sums[0],
+             byref(options))
+    return loss
+
+
+def cross_entropy_backward(x, labels, lse, dloss, out=None, *, smoothing=0.0, z=0.0, ignore=-100, device=None, stream=None):
+    """The derivative of cross_entropy by x, times dloss; lse is the array from there. out may be x."""
+    m = operand(x, "x", (2,))
+    out, to = result(out, x, m.shape, "x", m.code)
+    (count, n, ldx), (_, _, ldy) = flat_rows(m, "x"), flat_rows(to, "out")
+    vectors = [vector(v, name, code, count) for v, name, code in ((labels, "labels", I32), (lse, "lse", F32), (dloss, "dloss", F32))]
+    options = sized(CrossEntropyOptions, smoothing=smoothing, z=z, ignore=ignore)
+    launched(lib.tile_cross_entropy_backward, device, stream, [m, to, vectors], m.code, count, n, m.address, ldx,
+             *(address for address, _ in vectors), to.address, ldy, byref(options))
+    return out
+
+
+def heads_of(m, name):
+    """The strides of batch, head and row of [batch, rows, heads, elements]."""
+    if m.shape[3] > 1 and m.strides[3] != 1:
+        raise wrong(f"the elements of a head of {name} do not lie side by side")
+    return (c_int64 * 3)(m.strides[0], m.strides[2], m.strides[1])
+
+
+def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=None, device=None, stream=None):
+    """softmax(scale q k^T) v by heads: q [B, M, H, D], k [B, N, HK, D], v [B, N, HK, DV], H a multiple of HK; other orders of the axes by
+    transposed views, `x.swapaxes(1, 2)`. scale: 1 / sqrt(D) if None. causal: query i sees the keys up to i + N - M; `window` of them.
+    lse: an array [B, H, M] of f32 for ln(sum(e^score)). f32, f16, bf16."""
+    x = operand(q, "q", (4,))
+    y, z = operand(k, "k", (4,), x.code), operand(v, "v", (4,), x.code)
+    (B, M, H, D), (N, HK), DV = x.shape, y.shape[1:3], z.shape[3]
+    if y.shape != (B, N, HK, D) or z.shape != (B, N, HK, DV):
+        raise wrong(f"the shapes {x.shape}, {y.shape} and {z.shape} do not fit for attention")
+    out, o = result(out, q, (B, M, H, DV), "the result", x.code)
+    sums = None
+    if lse is not None:
+        sums = operand(lse, "lse", (3,), F32)
+        if sums.shape != (B, H, M) or sums.strides != arrays.dense(sums.shape):
+            raise wrong(f"lse should be dense, of {(B, H, M)}")
+    options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums and sums.address,
+                    q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"))
+    launched(lib.tile_attention, device, stream, [x, y, z, o, sums], x.code, B, H, HK, M, N, D, x.address, y.address, z.address, o.address,
+             byref(options))
+    return out
+
+
+def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False, device=None, stream=None):
+    """x [N, H, D] rotated by place: with I = rotated / 2, elements (a, b) = (i, i + I) of a head become (a cos - b sin, a sin + b cos), by the
+    tables [P, I] of f32 at place[n] (i32; None: n) and i. rotated: D if None. out may be x. f32, f16, bf16."""
+    m = operand(x, "x", (3,))
+    (N, H, D), pairs = m.shape, (rotated or m.shape[2]) // 2
+    out, to = result(out, x, m.shape, "x", m.code)
+    tables = [operand(t, name, (2,), F32) for t, name in ((cosine, "cosine"), (sine, "sine"))]
+    for t, name in zip(tables, ("cosine", "sine")):
+        if t.shape != (tables[0].shape[0], pairs) or t.strides != arrays.dense(t.shape):
+            raise wrong(f"{name} should be dense, of {(tables[0].shape[0], pairs)}")
+    for t, name in ((m, "x"), (to, "out")):
+        if D > 1 and t.strides[2] != 1:
+            raise wrong(f"the elements of a head of {name} do not lie side by side")
+    address, kept = vector(place, "place", I32, N)
+    options = sized(RopeOptions, place=address, rotated=rotated or 0, backward=backward, x_strides=(c_int64 * 2)(*m.strides[:2]),
+                    y_strides=(c_int64 * 2)(*to.strides[:2]))
+    launched(lib.tile_rope, device, stream, [m, to, kept, *tables], m.code, N, H, D, m.address, tables[0].address, tables[1].address,
+             tables[0].shape[0], to.address, byref(options))
+    return out
+
+
+__all__ = ["attention", "cross_entropy", "cross_entropy_backward", "gemm", "layer_norm", "log_softmax", "rms_norm", "rope", "softmax"]

@@ -2,7 +2,7 @@
 from collections import namedtuple
 from ctypes import POINTER, byref, c_char_p, cast, pointer, sizeof
 
-from . import compiler, kernels, native
+from . import compiler, modules, native
 from .errors import ArgumentError
 from .native import lib
 
@@ -51,14 +51,14 @@ def tune(source, name=None, args=(), /, *, device=None, file=None, budget=0, pro
     source = compiler.Source(source)
     if not source.is_file:
         raise ArgumentError("tile.tune takes a file: its results belong to one", "bad argument")
-    module = kernels.load(source, device=device, include_dirs=include_dirs, opt_level=opt_level, debug=debug, check=check, fp=fp, warps=warps,
+    module = modules.load(source, device=device, include_dirs=include_dirs, opt_level=opt_level, debug=debug, check=check, fp=fp, warps=warps,
                           stages=stages)
     values = compiler.constants({**(consts or {}), **more_consts})
     kernel = module.find(name, values, 3)
     by_name = args if hasattr(args, "keys") else {}
     filled, owners = kernel.arguments(kernel.bound(() if by_name else tuple(args), by_name))
     listener, said = Listener(progress), compiler.Diagnostics()
-    jit = kernels.jit_options(module.options["include_dirs"], opt_level, debug, check, fp, warps, stages, None, said)
+    jit = modules.jit_options(module.options["include_dirs"], opt_level, debug, check, fp, warps, stages, None, said)
     options = native.TuneOptions(struct_size=sizeof(native.TuneOptions), jit=pointer(jit), consts=const_list(values), budget=budget,
                                  file=native.os.fsencode(file) if file is not None else None, progress=listener.callback,
                                  tolerance=tolerance, again=again)

@@ -1,5 +1,6 @@
-/* tile_kernels.h: kernels without a compiler (libtilekernels). Products of matrices as functions
- * that one calls, compiled ahead of time from stdlib/kernels for several CPUs. C11, clean C++.
+/* tile_kernels.h: kernels without a compiler (libtilekernels). Products of matrices, softmax,
+ * norms, attention and rotary positions as functions that one calls, compiled ahead of time from
+ * stdlib/kernels for several CPUs. C11, clean C++.
  *
  *     tile_kernels *k;
  *     if (tile_kernels_open(NULL, &k) ||
@@ -99,6 +100,126 @@ TILE_0_1 tile_status tile_gemm_batched(tile_kernels *kernels, tile_stream *strea
                                        int64_t stride_b, double beta, void *C, int64_t ldc,
                                        int64_t stride_c, int64_t batch,
                                        const tile_gemm_options *options);
+
+/* ---- rows ---- */
+
+/* The functions of this part take rows of N elements of f32, f16 or bf16, M of them, compute in f32
+ * and round once. Y may be X with the same leading dimension, or is apart from it. If M or N is 0,
+ * nothing is done. TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, ldx or ldy is below
+ * N, an array is missing, Y overlaps X.  TILE_UNAVAILABLE: this build lacks the type. One launch
+ * each. Thread-safe. */
+
+/* Y = e^X / (the row's sum of e^X). A row of -inf gives zeros, one with NaN or +inf NaN. */
+TILE_0_1 tile_status tile_softmax(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                  int64_t M, int64_t N, const void *X, int64_t ldx, void *Y,
+                                  int64_t ldy);
+/* Y = X - ln(the row's sum of e^X). A row of -inf gives NaN. */
+TILE_0_1 tile_status tile_log_softmax(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                      int64_t M, int64_t N, const void *X, int64_t ldx, void *Y,
+                                      int64_t ldy);
+
+typedef struct tile_norm_options {
+    size_t struct_size;
+    float *mean, *rstd; /* M elements each, as computed, for a backward pass; NULL: not kept */
+    double weight_offset; /* is added to the weight by tile_rms_norm: 1 in Gemma */
+} tile_norm_options;
+#define TILE_NORM_OPTIONS_INIT TILE_INIT_(tile_norm_options)
+
+/* Y = (X - mean) rstd weight + bias with a row's mean and rstd = 1 / sqrt(its variance + eps).
+ * weight and bias: N elements of the type; NULL: 1, 0. options: NULL for none.
+ * TILE_UNAVAILABLE: a row is longer than the device's kernels take, too (65,536 on cpu, 8,192 on
+ * GPUs). */
+TILE_0_1 tile_status tile_layer_norm(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                     int64_t M, int64_t N, const void *X, int64_t ldx,
+                                     const void *weight, const void *bias, double eps, void *Y,
+                                     int64_t ldy, const tile_norm_options *options);
+/* Y = X rstd (weight + weight_offset) with rstd = 1 / sqrt(the row's mean of X^2 + eps). Likewise,
+ * but there is no mean to be kept. */
+TILE_0_1 tile_status tile_rms_norm(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                   int64_t M, int64_t N, const void *X, int64_t ldx,
+                                   const void *weight, double eps, void *Y, int64_t ldy,
+                                   const tile_norm_options *options);
+
+/* ---- losses ---- */
+
+typedef struct tile_cross_entropy_options {
+    size_t struct_size;
+    double smoothing; /* of labels, 0 to 1 (Szegedy et al. 2016) */
+    double z;         /* the factor of lse^2, which keeps logits small (z-loss) */
+    int32_t ignore;   /* rows with this label have the loss 0 and no gradient; 0: -100 */
+} tile_cross_entropy_options;
+#define TILE_CROSS_ENTROPY_OPTIONS_INIT TILE_INIT_(tile_cross_entropy_options)
+
+/* Of each of M rows of V logits, of f32, f16 or bf16:
+ *     lse = ln(the sum of e^X)
+ *     loss = lse - (1 - smoothing) X[label] - smoothing (the mean of X) + z lse^2
+ * computed in f32, in nats. A label that is neither from 0 to V - 1 nor `ignore` gives NaN.
+ * options: NULL for none. TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, ldx is below
+ * V, an array is missing, smoothing is out of its range.  TILE_UNAVAILABLE: this build lacks the
+ * type. One launch. Thread-safe. */
+TILE_0_1 tile_status tile_cross_entropy(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        int64_t M, int64_t V, const void *X, int64_t ldx,
+                                        const int32_t *labels, float *loss, float *lse,
+                                        const tile_cross_entropy_options *options);
+/* dX = dloss times the derivative of the loss by X, with the same options and the lse from there:
+ *     e^(X - lse) (1 + 2 z lse) - smoothing / V, and at the label - (1 - smoothing) more
+ * Labels must be from 0 to V - 1 or `ignore`. dX may be X with the same leading dimension, or is
+ * apart from it. Otherwise the same. */
+TILE_0_1 tile_status tile_cross_entropy_backward(tile_kernels *kernels, tile_stream *stream,
+                                                 tile_dtype type, int64_t M, int64_t V,
+                                                 const void *X, int64_t ldx, const int32_t *labels,
+                                                 const float *lse, const float *dloss, void *dX,
+                                                 int64_t lddx,
+                                                 const tile_cross_entropy_options *options);
+
+/* ---- attention ---- */
+
+typedef struct tile_attention_options {
+    size_t struct_size;
+    double scale;       /* of the scores; 0: 1 / sqrt(D) */
+    int causal;         /* not 0: query i sees the keys up to i + N - M, the last query all */
+    int64_t window;     /* with causal: the last so many of these, its own among them; 0: all */
+    int64_t value_size; /* DV, the elements of a value; 0: D */
+    /* [B, H, M]: ln of each row's sum of e^score, -inf where no key is seen; NULL: not kept */
+    float *lse;
+    /* In elements from batch to batch, head to head, row to row. All 0: dense [B, rows, H, D]. */
+    int64_t q_strides[3], k_strides[3], v_strides[3], o_strides[3];
+} tile_attention_options;
+#define TILE_ATTENTION_OPTIONS_INIT TILE_INIT_(tile_attention_options)
+
+/* O = softmax(scale Q K^T) V for B x H heads of M queries and N keys, of f32, f16 or bf16. Scores
+ * and sums are f32; probabilities are rounded to the type for the product with V. K and V have HK
+ * heads, a divisor of H: query head h takes head h / (H / HK). A query that sees no key gives 0.
+ * D and value_size: 1 to 256, to 128 on GPUs. options: NULL for none.
+ * TILE_BAD_ARGUMENT: a size is out of its range, an array is missing, strides are negative or let
+ * rows of O overlap, O overlaps an input.  TILE_UNAVAILABLE: this build lacks the type, or the
+ * device's kernels the size. One launch. Thread-safe. */
+TILE_0_1 tile_status tile_attention(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                    int64_t B, int64_t H, int64_t HK, int64_t M, int64_t N,
+                                    int64_t D, const void *Q, const void *K, const void *V, void *O,
+                                    const tile_attention_options *options);
+
+typedef struct tile_rope_options {
+    size_t struct_size;
+    const int32_t *place; /* N places from 0 to P - 1; NULL: token n is at place n */
+    int64_t rotated;      /* so many elements of a head are rotated, an even number; 0: all D */
+    int backward;         /* not 0: the other way round, the gradient */
+    /* In elements from token to token, head to head. Both 0: of dense [N, H, D]. */
+    int64_t x_strides[2], y_strides[2];
+} tile_rope_options;
+#define TILE_ROPE_OPTIONS_INIT TILE_INIT_(tile_rope_options)
+
+/* Y = X [N, H, D] rotated by place: with I = rotated / 2, elements (i, i + I) of each head, (a, b),
+ * become (a cos - b sin, a sin + b cos), with cosine and sine [P, I] at the token's place and i;
+ * the others stay. f32, f16 or bf16, computed in f32. At most 256 elements are rotated. Y may be X
+ * with the same strides, or is apart from it. A place outside of the tables gives 0.
+ * TILE_BAD_ARGUMENT: a size is out of its range, an array is missing, strides are negative or let
+ * heads of Y overlap, Y overlaps X.  TILE_UNAVAILABLE: this build lacks the type. One launch.
+ * Thread-safe. */
+TILE_0_1 tile_status tile_rope(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t N, int64_t H, int64_t D, const void *X, const float *cosine,
+                               const float *sine, int64_t P, void *Y,
+                               const tile_rope_options *options);
 
 #ifdef __cplusplus
 }

@@ -29,21 +29,13 @@ const TlLibImage tl_lib_gemm_images[] = {
 /* Up to so many rows a product is done row by row: timed, with choices.def. */
 enum { FEW_ROWS = 2 };
 
-/* One matrix, or `batch` of them. */
-typedef struct Matrix {
-    const char *name, *ld_name, *stride_name;
-    const void *address;
-    int64_t rows, columns; /* as stored */
-    int64_t ld, stride;
-} Matrix;
-
 typedef struct Gemm {
     const char *function;
     tile_dtype type;
     int64_t M, N, K, batch;
     bool ta, tb;
     double alpha, beta;
-    Matrix a, b, c;
+    TlLibMatrix a, b, c;
     tile_gemm_options options;
 } Gemm;
 
@@ -72,12 +64,6 @@ static tile_status wrong(const Gemm *g, const char *name, int64_t value, const c
 {
     return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but must be %s", g->function,
                        name, value, rule);
-}
-
-static tile_status check_extent(const Gemm *g, const char *name, int64_t value)
-{
-    return value >= 0 && value <= INT32_MAX ? TILE_OK
-                                            : wrong(g, name, value, "from 0 to 2147483647");
 }
 
 static bool is_factor(double x)
@@ -115,55 +101,23 @@ static tile_status check_choices(const Gemm *g, int transpose_a, int transpose_b
     return check_factors(g, t);
 }
 
-/* The element behind the last one; false: beyond 2^59, where no byte has an address. */
-static bool find_end(const Matrix *m, int64_t batch, int64_t *out_end)
-{
-    int64_t across, down, end;
-    return !__builtin_mul_overflow(batch > 0 ? batch - 1 : 0, m->stride, &across) &&
-           !__builtin_mul_overflow(m->rows > 0 ? m->rows - 1 : 0, m->ld, &down) &&
-           !__builtin_add_overflow(across, down, &end) &&
-           !__builtin_add_overflow(end, m->columns, out_end) && *out_end <= INT64_C(1) << 59;
-}
-
-static tile_status check_matrix(const Gemm *g, const Matrix *m)
-{
-    int64_t end;
-    if (m->ld < 1 || m->ld < m->columns)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but a row of %s has %" PRId64
-                                              " elements", g->function, m->ld_name, m->ld, m->name,
-                           m->columns > 0 ? m->columns : 1);
-    if (m->stride < 0)
-        return wrong(g, m->stride_name, m->stride, "0 or more");
-    if (!find_end(m, g->batch, &end))
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s with %s = %" PRId64 " is larger than memory",
-                           g->function, m->name, m->ld_name, m->ld);
-    bool empty = g->batch == 0 || m->rows == 0 || m->columns == 0;
-    if (!empty && !m->address)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", g->function, m->name);
-    return TILE_OK;
-}
-
 /* The matrices of C do not overlap: they stand one behind the other, or their rows alternate. */
 static tile_status check_apart(const Gemm *g)
 {
-    const Matrix *c = &g->c;
-    if (g->batch <= 1 || !c->rows || !c->columns)
+    const int64_t extents[] = {g->batch, g->M, g->N}, strides[] = {g->c.stride, g->c.ld, 1};
+    if (tl_lib_is_apart(extents, strides, 3))
         return TILE_OK;
-    if (c->stride >= (c->rows - 1) * c->ld + c->columns)
-        return TILE_OK;
-    if (c->stride >= c->columns && c->ld >= (g->batch - 1) * c->stride + c->columns)
-        return TILE_OK;
-    return wrong(g, c->stride_name, c->stride, "so large that the matrices of C do not overlap");
+    return wrong(g, "stride_c", g->c.stride, "so large that the matrices of C do not overlap");
 }
 
 static tile_status check_extents(const Gemm *g)
 {
-    tile_status status = check_extent(g, "M", g->M);
+    tile_status status = tl_lib_check_extent(g->function, "M", g->M);
     if (status == TILE_OK)
-        status = check_extent(g, "N", g->N);
+        status = tl_lib_check_extent(g->function, "N", g->N);
     if (status == TILE_OK)
-        status = check_extent(g, "K", g->K);
-    return status == TILE_OK ? check_extent(g, "batch", g->batch) : status;
+        status = tl_lib_check_extent(g->function, "K", g->K);
+    return status == TILE_OK ? tl_lib_check_extent(g->function, "batch", g->batch) : status;
 }
 
 static tile_status check(const Gemm *g, int transpose_a, int transpose_b)
@@ -173,15 +127,15 @@ static tile_status check(const Gemm *g, int transpose_a, int transpose_b)
         status = check_extents(g);
     /* A and B are not read, and may be NULL, where C has no elements or alpha is 0 */
     bool read = g->M && g->N && g->alpha != 0;
-    Matrix a = g->a, b = g->b;
+    TlLibMatrix a = g->a, b = g->b;
     if (!read)
         a.address = b.address = "";
     if (status == TILE_OK)
-        status = check_matrix(g, &a);
+        status = tl_lib_check_matrix(g->function, &a, g->batch);
     if (status == TILE_OK)
-        status = check_matrix(g, &b);
+        status = tl_lib_check_matrix(g->function, &b, g->batch);
     if (status == TILE_OK)
-        status = check_matrix(g, &g->c);
+        status = tl_lib_check_matrix(g->function, &g->c, g->batch);
     return status == TILE_OK ? check_apart(g) : status;
 }
 
@@ -197,13 +151,13 @@ static void drop_product(Gemm *g)
 
 /* ---- 4. launch ---- */
 
-static tile_arg view_of(const Matrix *m, int64_t batch, tile_dtype type)
+static tile_arg view_of(const TlLibMatrix *m, int64_t batch, tile_dtype type)
 {
     const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
     return tile_arg_view_strided(m->address, type, 3, extents, strides);
 }
 
-static tile_arg vector_of(const Matrix *m, int64_t n, int64_t batch, tile_dtype type)
+static tile_arg vector_of(const TlLibMatrix *m, int64_t n, int64_t batch, tile_dtype type)
 {
     const int64_t extents[] = {batch, n}, strides[] = {m->stride, 1};
     return tile_arg_view_strided(m->address, type, 2, extents, strides);
@@ -252,14 +206,14 @@ static tile_status multiply(tile_kernels *k, tile_stream *stream, const Gemm *g)
 /* ---- 3. vectors ---- */
 
 /* A row is contiguous, and so is a column whose rows follow each other. */
-static bool is_vector(const Matrix *m)
+static bool is_vector(const TlLibMatrix *m)
 {
     return m->rows <= 1 || (m->columns <= 1 && m->ld == 1);
 }
 
 /* y = matrix x, or matrix^T x with `transposed`; y has n elements. */
 static tile_status multiply_vector(tile_kernels *k, tile_stream *stream, const Gemm *g,
-                                   const Matrix *matrix, const Matrix *x, bool transposed,
+                                   const TlLibMatrix *matrix, const TlLibMatrix *x, bool transposed,
                                    int64_t n)
 {
     tile_dtype result = find_types(g->type)->result;
@@ -304,11 +258,11 @@ static tile_status run(tile_kernels *k, tile_stream *stream, Gemm *g, int transp
     return multiply(k, stream, g);
 }
 
-static Matrix matrix(const char *const names[3], const void *address, int64_t rows,
-                     int64_t columns, bool transposed, int64_t ld, int64_t stride)
+static TlLibMatrix matrix(const char *const names[3], const void *address, int64_t rows,
+                          int64_t columns, bool transposed, int64_t ld, int64_t stride)
 {
-    return (Matrix){names[0], names[1], names[2], address, transposed ? columns : rows,
-                    transposed ? rows : columns, ld, stride};
+    return (TlLibMatrix){names[0], names[1], names[2], address, transposed ? columns : rows,
+                         transposed ? rows : columns, ld, stride};
 }
 
 static Gemm describe(const char *function, tile_dtype type, int ta, int tb, int64_t M, int64_t N,

@@ -252,6 +252,11 @@ static tile_status prepare(tile_kernels *k, const TlLibImage *image, int form, i
     return status;
 }
 
+bool tl_lib_fits(const tile_kernels *k, const TlLibCall *call)
+{
+    return choose(k, call) >= 0;
+}
+
 tile_status tl_lib_kernel(tile_kernels *k, const TlLibCall *call, tile_kernel **out_kernel)
 {
     int choice = choose(k, call);

@@ -56,6 +56,34 @@ tile_status tl_lib_launch(tile_kernels *k, tile_stream *stream, const TlLibCall 
 /* Loads all kernels of the images. */
 tile_status tl_lib_prepare(tile_kernels *k, const TlLibImage *images);
 
+/* Is there a row of choices.def for the call? */
+bool tl_lib_fits(const tile_kernels *k, const TlLibCall *call);
+
+/* ---- checks of arguments (check.c) ---- */
+
+/* A matrix, or several, as stored. */
+typedef struct TlLibMatrix {
+    const char *name, *ld_name, *stride_name;
+    const void *address;
+    int64_t rows, columns, ld, stride;
+} TlLibMatrix;
+
+/* From 0 to 2^31 - 1. */
+tile_status tl_lib_check_extent(const char *function, const char *name, int64_t value);
+/* The leading dimension holds a row, the whole is not larger than memory, and there is an address
+ * if there is an element. */
+tile_status tl_lib_check_matrix(const char *function, const TlLibMatrix *m, int64_t batch);
+/* x and y are the same matrix or apart. */
+tile_status tl_lib_check_in_place(const char *function, const TlLibMatrix *x, const TlLibMatrix *y,
+                                  tile_dtype type);
+/* The bytes of a strided array, up to the last element's end, if the strides are not negative and
+ * that is not larger than memory; else -1. */
+int64_t tl_lib_span(const int64_t *extents, const int64_t *strides, int n, tile_dtype type);
+/* Do no two elements share a place? As far as nested axes go: false also for some odd layouts. */
+bool tl_lib_is_apart(const int64_t *extents, const int64_t *strides, int n);
+/* f32, f16 or bf16. */
+tile_status tl_lib_check_float(const char *function, tile_dtype type);
+
 /* Sets the thread's error text and returns the status. */
 __attribute__((format(printf, 2, 3))) tile_status tl_lib_fail(tile_status status,
                                                               const char *format, ...);
@@ -64,5 +92,6 @@ tile_status tl_lib_take(const char *function, const char *type, void *to, size_t
                         const void *from, size_t least);
 
 /* The images of the functions' files. */
-extern const TlLibImage tl_lib_gemm_images[];
+extern const TlLibImage tl_lib_gemm_images[], tl_lib_rows_images[], tl_lib_attention_images[],
+    tl_lib_rope_images[], tl_lib_loss_images[];
 #endif

@@ -3,7 +3,9 @@
 
 tile_status tile_kernels_prepare(tile_kernels *kernels)
 {
-    static const TlLibImage *const all[] = {tl_lib_gemm_images};
+    static const TlLibImage *const all[] = {tl_lib_gemm_images, tl_lib_rows_images,
+                                            tl_lib_attention_images, tl_lib_rope_images,
+                                            tl_lib_loss_images};
     if (!kernels)
         return tl_lib_fail(TILE_BAD_ARGUMENT, "tile_kernels_prepare: kernels is NULL");
     tile_status status = TILE_OK;

@@ -131,6 +131,15 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
             "Q": q, "K": k, "V": v, "O": poison(t, b, h, m, dv), "lse": poison("f32", b, h, m),
             **arrays, "s.scale": scale, **numbers
         }, want, T=t, **tiles(bm, bn, D=d, DV=dv), **consts)
+    if "alibi" not in o and "sinks" not in o and m > 1:  # heads of fewer elements than the tile; lse every other time
+        there = t != "f16"
+        kernel_row(
+            "attention", "attention_any", name, {
+                "Q": q, "K": k, "V": v, "O": poison(t, b, h, m, dv), "lse": poison("f32", *((b, h, m) if there else
+                                                                                           (0, 0, 0))),
+                **arrays, "s.scale": scale, **numbers
+            }, lambda a, want=want, there=there: {k: v for k, v in want(a).items() if there or k == "O"}, T=t,
+            **tiles(bm, bn, D=32 if d <= 32 else d, DV=32 if dv <= 32 else dv), **consts)
     out, lse, _, _ = forward(*(wide(x).astype(float) for x in (q, k, v)), scale, numpy)
     o_, l_ = Arr(t, store(out, t)), Arr("f32", lse.astype(np.float32))
 

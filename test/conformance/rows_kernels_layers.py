@@ -143,6 +143,20 @@ for t, n, h, d, pairs, interleaved, back in (("f16", 5, 3, 16, 8, False, False),
                     f64(a, "x")[0], *(a[w].astype(float)[a["place"]][:, None]
                                       for w in ("cosine", "sine")), pairs, interleaved, back), 16 * EPS, t)
         }, T=t, D=d, I=pairs, INTERLEAVED=interleaved, BACKWARD=back)
+for t, n, h, d, pairs, places, back in (("f16", 5, 3, 40, 20, True, False), ("f32", 3, 9, 25, 6, False, False),
+                                        ("bf16", 1, 1, 8, 4, True, True), ("f32", 7, 2, 12, 4, False, True),
+                                        ("f32", 0, 2, 4, 2, False, False), ("f16", 2, 1, 6, 1, True, False)):
+    place, table = (ints("i32", 1, 0, 11, n) if places else none("i32", 0)), rng(2).random((11, pairs)) * 6
+    kernel_row(
+        "layers", "rope_any", f"{t}_{n}x{h}x{d}", {
+            "x": normal(t, 3, n, h, d), "place": place, "cosine": bytes_as("f32", np.cos(table)), "sine": bytes_as(
+                "f32", np.sin(table)), "y": poison(t, n, h, d)
+        }, lambda a, t=t, n=n, pairs=pairs, places=places, back=back: {
+            "y": near(
+                rotate(
+                    f64(a, "x")[0], *(a[w].astype(float)[a["place"] if places else np.arange(n)][:, None]
+                                      for w in ("cosine", "sine")), pairs, False, back), 16 * EPS, t)
+        }, T=t, BI=32, BACKWARD=back)
 
 
 # ---- gated activations, embeddings, dropout --------------------------------------------------------------------------

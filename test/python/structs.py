@@ -6,16 +6,18 @@ import ctypes
 import subprocess
 import sys
 
-from tile import arrays, native
+from tile import arrays, kernels, native
 
 STRUCTS = {"tile_device_info": native.DeviceInfo, "tile_callbacks": native.Callbacks, "tile_const": native.Const,
            "tile_param_info": native.ParamInfo, "tile_arg": native.Arg, "tile_jit_options": native.JitOptions,
            "tile_tune_progress": native.TuneProgress, "tile_tune_options": native.TuneOptions, "tile_tune_result": native.TuneResult,
-           "tilec_const": native.CompileConst, "tilec_options": native.CompileOptions}
+           "tilec_const": native.CompileConst, "tilec_options": native.CompileOptions, "tile_gemm_options": kernels.GemmOptions,
+           "tile_norm_options": kernels.NormOptions, "tile_attention_options": kernels.AttentionOptions,
+           "tile_rope_options": kernels.RopeOptions, "tile_cross_entropy_options": kernels.CrossEntropyOptions}
 
 
 def main(source, cc, scratch):
-    lines = ["#include <stddef.h>", "#include <tile_jit.h>", "#include <tilec.h>"]
+    lines = ["#include <stddef.h>", "#include <tile_jit.h>", "#include <tilec.h>", "#include <tile_kernels.h>"]
     for name, struct in STRUCTS.items():
         lines.append(f'_Static_assert(sizeof({name}) == {ctypes.sizeof(struct)}, "size of {name}");')
         for field, *_ in struct._fields_:
@@ -25,8 +27,9 @@ def main(source, cc, scratch):
     lines.append(f'_Static_assert(TILE_ANY_WORD == {arrays.ANY_WORD} && TILE_ANY_BYTE == {arrays.ANY_BYTE}, "words");')
     with open(scratch, "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
-    subprocess.run([cc, "-std=c11", "-fsyntax-only", f"-I{source}/runtime/include", f"-I{source}/codegen/include", scratch], check=True)
-    print(f"structs agree: {len(lines) - 4} fields")
+    subprocess.run([cc, "-std=c11", "-fsyntax-only", f"-I{source}/runtime/include", f"-I{source}/codegen/include", f"-I{source}/stdlib/include",
+                    scratch], check=True)
+    print(f"structs agree: {len(lines) - 5} fields")
 
 
 if __name__ == "__main__":

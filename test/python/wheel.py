@@ -70,7 +70,8 @@ def main(source, build, scratch):
     python, env, place = install(wheels[0], scratch)
     print(run([python, "-c", PROGRAM.replace("PLACE", repr(place))], **env), end="")
     prefix = os.path.join(scratch, "prefix")
-    run(["cmake", "--install", build, "--prefix", prefix, "--component", "compiler"])
+    for component in ("compiler", "kernels"):
+        run(["cmake", "--install", build, "--prefix", prefix, "--component", component])
     print("prefix: the same files:", names(backend(source, os.path.join(scratch, "three"), TILE_PREFIX=prefix)) == names(wheels[0]))
     p = subprocess.run([sys.executable, os.path.join(source, "python", "build_wheel.py"), scratch], capture_output=True, text=True,
                        env=dict(os.environ, TILE_PREFIX=os.path.join(scratch, "nothing")))

@@ -120,6 +120,11 @@ int main(void)
     printf("%g %g %g %g\n", C[0], C[1], C[2], C[3]);
     if (!tile_gemm(k, NULL, TILE_F32, TILE_NO_TRANSPOSE, TILE_TRANSPOSE, 2, 2, 3, 1, A, 3, B, 2, 0, C, 2, NULL)) return 1;
     puts(tile_last_error());
+    float Q[] = {1, 0}, K[] = {0, 5, 0, 7}, V[] = {1, 2, 3, 6}, O[2]; /* one query, two keys, both with the score 0 */
+    if (tile_attention(k, NULL, TILE_F32, 1, 1, 1, 1, 2, 2, Q, K, V, O, NULL) || tile_softmax(k, NULL, TILE_F32, 1, 2, V, 2, V, 2) ||
+        tile_stream_synchronize(NULL))
+        return puts(tile_last_error()), 1;
+    printf("%g %g %.4f\n", O[0], O[1], V[1]);
     tile_kernels_close(k);
     return 0;
 }

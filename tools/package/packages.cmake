@@ -44,7 +44,7 @@ set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "runtime of tile kernels\n The shared li
 set(CPACK_DEBIAN_KERNELS_PACKAGE_NAME libtilekernels${soversion})
 set(CPACK_DEBIAN_KERNELS_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_KERNELS_PACKAGE_DEPENDS "libtile${soversion} (= ${PROJECT_VERSION})")
-set(CPACK_COMPONENT_KERNELS_DESCRIPTION "ready functions of tile kernels\n Products of matrices that need no compiler, as a shared library.")
+set(CPACK_COMPONENT_KERNELS_DESCRIPTION "ready functions of tile kernels\n Products of matrices, attention and norms that need no compiler, as a shared library.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libtile-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)

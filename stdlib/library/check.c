@@ -1,0 +1,99 @@
+/* check.c: what the functions check of their arguments in the same way. */
+#include "stdlib/library/library.h"
+
+#include <inttypes.h>
+
+/* No array ends behind this element: its bytes would have no addresses. */
+#define MOST_ELEMENTS (INT64_C(1) << 59)
+
+tile_status tl_lib_check_extent(const char *function, const char *name, int64_t value)
+{
+    if (value >= 0 && value <= INT32_MAX)
+        return TILE_OK;
+    return tl_lib_fail(TILE_BAD_ARGUMENT,
+                       "%s: %s is %" PRId64 ", but must be from 0 to 2147483647", function, name,
+                       value);
+}
+
+tile_status tl_lib_check_float(const char *function, tile_dtype type)
+{
+    if (type == TILE_F32 || type == TILE_F16 || type == TILE_BF16)
+        return TILE_OK;
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: type is %s, but must be f32, f16 or bf16", function,
+                       tile_dtype_name(type));
+}
+
+int64_t tl_lib_span(const int64_t *extents, const int64_t *strides, int n, tile_dtype type)
+{
+    int64_t end = 1, more;
+    for (int i = 0; i < n; i++) {
+        if (extents[i] == 0)
+            return 0;
+        if (strides[i] < 0 || __builtin_mul_overflow(extents[i] - 1, strides[i], &more) ||
+            __builtin_add_overflow(end, more, &end))
+            return -1;
+    }
+    return end <= MOST_ELEMENTS ? end * tile_dtype_bits(type) / 8 : -1;
+}
+
+/* The axis of the least stride lies within the next one's stride, and so on. Extents of 1 are
+ * nowhere. */
+bool tl_lib_is_apart(const int64_t *extents, const int64_t *strides, int n)
+{
+    int64_t end = 1; /* what the axes so far take, in elements */
+    unsigned done = 0;
+    for (int i = 0; i < n; i++) {
+        if (extents[i] == 0)
+            return true;
+        if (extents[i] == 1)
+            done |= 1U << i;
+    }
+    for (;;) {
+        int least = -1;
+        for (int i = 0; i < n; i++)
+            if (!(done & 1U << i) && (least < 0 || strides[i] < strides[least]))
+                least = i;
+        if (least < 0)
+            return true;
+        if (strides[least] < end)
+            return false;
+        end += (extents[least] - 1) * strides[least];
+        done |= 1U << least;
+    }
+}
+
+tile_status tl_lib_check_matrix(const char *function, const TlLibMatrix *m, int64_t batch)
+{
+    const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
+    if (m->ld < 1 || m->ld < m->columns)
+        return tl_lib_fail(TILE_BAD_ARGUMENT,
+                           "%s: %s is %" PRId64 ", but a row of %s has %" PRId64 " elements",
+                           function, m->ld_name, m->ld, m->name, m->columns > 0 ? m->columns : 1);
+    if (m->stride < 0)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but must be 0 or more",
+                           function, m->stride_name, m->stride);
+    int64_t span = tl_lib_span(extents, strides, 3, TILE_I8);
+    if (span < 0)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s with %s = %" PRId64 " is larger than memory",
+                           function, m->name, m->ld_name, m->ld);
+    if (span > 0 && !m->address)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", function, m->name);
+    return TILE_OK;
+}
+
+static uintptr_t end_of(const TlLibMatrix *m, tile_dtype type)
+{
+    const int64_t extents[] = {m->rows, m->columns}, strides[] = {m->ld, 1};
+    return (uintptr_t)m->address + (uintptr_t)tl_lib_span(extents, strides, 2, type);
+}
+
+tile_status tl_lib_check_in_place(const char *function, const TlLibMatrix *x, const TlLibMatrix *y,
+                                  tile_dtype type)
+{
+    if (x->address == y->address && x->ld == y->ld)
+        return TILE_OK;
+    if ((uintptr_t)x->address >= end_of(y, type) || (uintptr_t)y->address >= end_of(x, type))
+        return TILE_OK;
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s overlaps %s and is not the same matrix", function,
+                       y->name, x->name);
+}

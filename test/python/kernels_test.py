@@ -1,0 +1,157 @@
+"""tile.kernels against NumPy: results, layouts of arrays, arguments that are wrong, streams.
+
+    kernels_test.py [-v] [NAME...]      with the package on PYTHONPATH and the libraries beside TILE_LIBRARY
+"""
+import unittest
+
+import numpy as np
+
+import tile
+from tile import kernels
+
+
+def floats(*shape, dtype=np.float32):
+    return np.random.default_rng(5).standard_normal(shape).astype(dtype)
+
+
+def softmax_of(x):
+    e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+class Products(unittest.TestCase):
+    def test_layouts(self):
+        """Transposed views, rows at a distance, batches with one matrix for all."""
+        a, b = floats(7, 30), floats(30, 11)
+        wide = np.zeros((7, 40), np.float32)
+        wide[:, 3:33] = a
+        for x in (a, np.asfortranarray(a), wide[:, 3:33]):
+            for y in (b, np.asfortranarray(b)):
+                self.assertTrue(np.allclose(kernels.gemm(x, y), a @ b, atol=1e-4))
+        c = floats(3, 7, 30)
+        self.assertTrue(np.allclose(kernels.gemm(c, b), c @ b, atol=1e-4))
+        self.assertTrue(np.allclose(kernels.gemm(c.swapaxes(1, 2), floats(7, 2)), c.swapaxes(1, 2) @ floats(7, 2), atol=1e-4))
+
+    def test_update(self):
+        a, b, c = floats(4, 5), floats(5, 6), floats(4, 6)
+        want = np.maximum(2 * a @ b - c + np.arange(6), 0)
+        out = kernels.gemm(a, b, c, alpha=2, beta=-1, bias=np.arange(6, dtype=np.float32), activation="relu")
+        self.assertIs(out, c)
+        self.assertTrue(np.allclose(c, want, atol=1e-4))
+
+    def test_types(self):
+        for dtype in (np.float16, np.float64):
+            a, b = floats(5, 6, dtype=dtype), floats(6, 7, dtype=dtype)
+            self.assertEqual(kernels.gemm(a, b).dtype, dtype)
+            self.assertTrue(np.allclose(kernels.gemm(a, b), a.astype(float) @ b.astype(float), atol=1e-2))
+        a, b = np.full((3, 300), 127, np.int8), np.full((300, 2), -128, np.int8)
+        self.assertTrue((kernels.gemm(a, b) == 300 * 127 * -128).all())
+
+    def test_wrong(self):
+        a, b = floats(4, 5), floats(5, 6)
+        frozen = floats(4, 6)
+        frozen.flags.writeable = False
+        for call, text in ((lambda: kernels.gemm(a, a), "do not fit for a product"),
+                           (lambda: kernels.gemm(a, b.astype(np.float16)), "b is of f16, but should be of f32"),
+                           (lambda: kernels.gemm(a, b, activation="tanh"), "activation is 'tanh', but should be one of"),
+                           (lambda: kernels.gemm(a, b, beta=1), "beta is given without out"),
+                           (lambda: kernels.gemm(a, b, frozen), "read-only"),
+                           (lambda: kernels.gemm(a, b, floats(6, 4).T), "rows of out do not lie side by side"),
+                           (lambda: kernels.gemm(a, b, floats(4, 7)), "of (4, 6), but out of (4, 7)"),
+                           (lambda: kernels.gemm(a, b, bias=floats(5)), "bias should have 6 elements"),
+                           (lambda: kernels.gemm(floats(8, 10)[::2, ::2], b), "no axis whose elements lie side by side"),
+                           (lambda: kernels.gemm(np.zeros((4, 5), np.uint16), b), "tile.view(a"),
+                           (lambda: kernels.gemm(a.astype(np.int32), b.astype(np.int32)), "type is i32, but must be")):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+        with self.assertRaises(TypeError):
+            kernels.gemm(2, b)
+
+
+class Rows(unittest.TestCase):
+    def test_softmax(self):
+        x = floats(2, 3, 50)
+        self.assertTrue(np.allclose(kernels.softmax(x), softmax_of(x), atol=1e-6))
+        self.assertTrue(np.allclose(kernels.log_softmax(x), np.log(softmax_of(x)), atol=1e-5))
+        self.assertTrue(np.allclose(kernels.softmax(x[:, 1, 5:20]), softmax_of(x[:, 1, 5:20]), atol=1e-6))
+        want = softmax_of(x)
+        self.assertIs(kernels.softmax(x, x), x)
+        self.assertTrue(np.allclose(x, want, atol=1e-6))
+
+    def test_norms(self):
+        x, w, b, mean, rstd = floats(6, 33), floats(33), floats(33), np.empty(6, np.float32), np.empty(6, np.float32)
+        average, r = x.mean(1), 1 / np.sqrt(x.var(1) + 1e-3)
+        y = kernels.layer_norm(x, w, b, 1e-3, mean=mean, rstd=rstd)
+        self.assertTrue(np.allclose(y, (x - average[:, None]) * r[:, None] * w + b, atol=1e-5))
+        self.assertTrue(np.allclose(mean, average, atol=1e-6) and np.allclose(rstd, r, rtol=1e-5))
+        r = 1 / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5)
+        self.assertTrue(np.allclose(kernels.rms_norm(x, w, offset=1), x * r * (w + 1), atol=1e-5))
+        self.assertTrue(np.allclose(kernels.rms_norm(x), x * r, atol=1e-5))
+
+    def test_wrong(self):
+        for call, text in ((lambda: kernels.softmax(floats(4, 6).T), "rows of x do not lie side by side"),
+                           (lambda: kernels.softmax(floats(6, 4, 5)[::2, ::3]), "not equally far"),
+                           (lambda: kernels.softmax(floats(4, dtype=np.float64)), "type is f64"),
+                           (lambda: kernels.layer_norm(floats(2, 4), floats(5)), "weight should have 4 elements"),
+                           (lambda: kernels.softmax(floats(2, 4), floats(2, 5)), "out of (2, 5)")):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+
+class Losses(unittest.TestCase):
+    def test_cross_entropy(self):
+        x, labels, lse, up = floats(4, 9), np.array([0, 8, -100, 3], np.int32), np.empty(4, np.float32), floats(4)
+        p, there = softmax_of(x), labels >= 0
+        loss = kernels.cross_entropy(x, labels, lse=lse)
+        want = np.where(there, -np.log(p[np.arange(4), labels * there]), 0)
+        self.assertTrue(np.allclose(loss, want, atol=1e-5) and np.allclose(lse, np.log(np.exp(x).sum(1)), atol=1e-5))
+        want = (p - (np.arange(9) == labels[:, None])) * (up * there)[:, None]
+        self.assertTrue(np.allclose(kernels.cross_entropy_backward(x, labels, lse, up), want, atol=1e-6))
+
+
+class Attention(unittest.TestCase):
+    def test_layouts(self):
+        q, k, v = floats(2, 4, 9, 16), floats(2, 2, 12, 16), floats(2, 2, 12, 8)  # heads first
+        s = np.einsum("bhmd,bhnd->bhmn", q, np.repeat(k, 2, 1)) / 4
+        hidden = np.arange(12) > np.arange(9)[:, None] + 3
+        for causal in (False, True):
+            p = softmax_of(np.where(hidden, -np.inf, s) if causal else s)
+            want = np.einsum("bhmn,bhnd->bhmd", p, np.repeat(v, 2, 1))
+            lse = np.empty((2, 4, 9), np.float32)
+            o = kernels.attention(*(x.swapaxes(1, 2) for x in (q, k, v)), causal=causal, lse=lse)
+            self.assertEqual(o.shape, (2, 9, 4, 8))
+            self.assertTrue(np.allclose(o.swapaxes(1, 2), want, atol=1e-5))
+            dense = (np.ascontiguousarray(x.swapaxes(1, 2)) for x in (q, k, v))
+            self.assertTrue((kernels.attention(*dense, causal=causal) == o).all())
+        with self.assertRaises(tile.ArgumentError):
+            kernels.attention(q, k, v)
+
+    def test_rope(self):
+        x, angle = floats(5, 3, 8), floats(5, 4)
+        a, b, c, s = x[..., :4], x[..., 4:], np.cos(angle)[:, None], np.sin(angle)[:, None]
+        y = kernels.rope(x, np.cos(angle), np.sin(angle))
+        self.assertTrue(np.allclose(y, np.concatenate([a * c - b * s, a * s + b * c], -1), atol=1e-6))
+        back = kernels.rope(y, np.cos(angle), np.sin(angle), place=np.arange(5, dtype=np.int32), backward=True)
+        self.assertTrue(np.allclose(back, x, atol=1e-6))
+
+
+class Devices(unittest.TestCase):
+    def test_ref(self):
+        a = floats(3, 4)
+        self.assertTrue(np.allclose(kernels.gemm(a, a.T, device="ref"), a @ a.T, atol=1e-5))
+
+    def test_stream(self):
+        """A call on a stream returns at once; the stream keeps the arrays."""
+        a, out = floats(200, 200), np.empty((200, 200), np.float32)
+        stream = tile.Stream()
+        want = a @ a
+        kernels.gemm(a, a, out, stream=stream)
+        del a
+        stream.synchronize()
+        self.assertTrue(np.allclose(out, want, atol=1e-3))
+
+
+if __name__ == "__main__":
+    unittest.main()
