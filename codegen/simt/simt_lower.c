@@ -253,13 +253,18 @@ static LLVMValueRef grouped(TlSimt *g, LLVMValueRef linear, uint32_t axis, LLVMV
     return LLVMBuildSelect(b, some, x, plain, "");
 }
 
+static bool is_told(const TlOp *op)
+{
+    return op->opcode == TL_OP_PRINT || op->opcode == TL_OP_ASSERT || op->opcode == TL_OP_ASSUME;
+}
+
 /* Are neighbours to share a die, and its cache? Products do, as programs read the same rows and
  * columns. No program may be able to tell, or print, which started first. */
 static bool by_dies(const TlSimt *g)
 {
     bool dot = false;
     for (const TlOp *op = g->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (tl_op_info(op->opcode)->flags & F_DEBUG)
+        if (is_told(op))
             return false;
         dot |= op->opcode == TL_OP_DOT;
     }
