@@ -19,9 +19,9 @@
  *  2. All converts of one load share one buffer. Its layout is chosen for all
  *     (ir/plan/stage_layout.h): rows run along the axis in which the load's addresses count up.
  *     Where the gets want neighbours of the other axis in a word and there is no ldmatrix to
- *     transpose, a thread loads neighbouring rows. Where all buffers of a block and of those around
- *     it would leave nothing of the machine's shared memory, converts stay: they can go in several
- *     rounds.
+ *     transpose, a thread loads neighbouring rows. Where all buffers of a block, of those around it
+ *     and in it would leave nothing of the machine's shared memory, converts stay: they can go in
+ *     several rounds. What is loaded in loops has its buffer first.
  *  3. alloc and put stand right after the load, gets before the first op that wants them, so that
  *     one barrier serves several. What the chain was before goes when nobody else wants it.
  *
@@ -236,6 +236,20 @@ static uint64_t outer_bytes(const Stager *s, const TlBlock *block)
     return all;
 }
 
+/* The most bytes of buffers in blocks within the block, that are alive together. */
+static uint64_t inner_bytes(const Stager *s, const TlBlock *block)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < s->staged.len; i++) {
+        uint64_t all = 0, bytes;
+        const TlBlock *b = s->staged.data[i].load->block;
+        for (; b != block && b->parent; b = b->parent->block)
+            all += tl_map_get(&s->bytes, (uint64_t)(uintptr_t)b, &bytes) ? bytes : 0;
+        most = b == block && all > most ? all : most;
+    }
+    return most;
+}
+
 /* The greatest scratch of an op in the block, or in blocks in it, if all converts are staged. */
 static uint64_t scratch_in(const Stager *s, const TlBlock *block)
 {
@@ -254,7 +268,8 @@ static uint64_t scratch_in(const Stager *s, const TlBlock *block)
  * what its ops need; when not, what the converts that stay may need. */
 static uint64_t reserve_for(const Stager *s, const TlBlock *block)
 {
-    uint64_t all = outer_bytes(s, block), limit = s->px->machine->shared_bytes;
+    uint64_t all = outer_bytes(s, block) + inner_bytes(s, block),
+             limit = s->px->machine->shared_bytes;
     for (uint32_t i = 0; i < s->staged.len; i++)
         if (s->staged.data[i].load->block == block)
             all += tl_buf_bytes(s->staged.data[i].buf);
@@ -274,10 +289,31 @@ static bool claim(Stager *s, const Staged *x)
     }
     tl_map_get(&s->bytes, key, &mine);
     mine += tl_buf_bytes(x->buf);
-    if (mine + outer_bytes(s, block) + reserve > s->px->machine->shared_bytes)
+    if (mine + outer_bytes(s, block) + inner_bytes(s, block) + reserve >
+        s->px->machine->shared_bytes)
         return false;
     tl_map_put(&s->bytes, key, mine);
     return true;
+}
+
+static uint32_t depth_of(const TlBlock *block)
+{
+    uint32_t n = 0;
+    for (; block->parent; block = block->parent->block)
+        n++;
+    return n;
+}
+
+/* The innermost loads come first; of those of one depth, the first. */
+static void sort_staged(Stager *s)
+{
+    for (uint32_t i = 1; i < s->staged.len; i++) {
+        Staged x = s->staged.data[i];
+        uint32_t k = i, depth = depth_of(x.load->block);
+        for (; k > 0 && depth_of(s->staged.data[k - 1].load->block) < depth; k--)
+            s->staged.data[k] = s->staged.data[k - 1];
+        s->staged.data[k] = x;
+    }
 }
 
 /* ---- 3. into effect ---- */
@@ -370,6 +406,7 @@ TlPassResult tl_pass_stage_shared(TlFn *fn, TlPassCtx *px)
             tl_vec_push(px->scratch, &s.staged, staged_of(&s, i));
         tl_map_put_ptr(&puts, w->load, w->load);
     }
+    sort_staged(&s);
     for (uint32_t i = 0; i < s.staged.len; i++) {
         const Staged *x = &s.staged.data[i];
         tl_map_put_ptr(&puts, x->load, claim(&s, x) ? put_after(&s, x) : NULL);
