@@ -46,7 +46,7 @@ enum { PART = 2, WHOLE = 100 };
 
 /* clang-format off */
 static const Rates NVIDIA = {.base = 15, .held = 80, .carried = 160, .read = 127, .scalars = 73, .share = 16, .fragments = 300,
-                             .factors = 400, .scan = 231, .reduce = 31, .convert = 112, .copies = 196, .looped = 45, .loads = 274, .stores = 5,
+                             .factors = 400, .scan = 400, .reduce = 31, .convert = 112, .copies = 196, .looped = 45, .loads = 274, .stores = 5,
                              .most_copies = 49, .most_looped = 100, .most_loads = 9, .most_stores = 10},
                    AMD = {.base = 5, .held = 127, .carried = 160, .read = 107, .scalars = 81, .share = 65, .fragments = 130,
                           .factors = 400, .scan = 400, .reduce = 77, .convert = 10, .copies = 29, .looped = 37, .loads = 5, .stores = 0,
