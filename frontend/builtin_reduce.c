@@ -2,6 +2,7 @@
  * them the identity (for the float maximum and minimum: NaN, which loses, and the identity put
  * in at the end where nothing was left). */
 #include "frontend/sema.h"
+#include "ir/argmax.h"
 #include <math.h>
 
 enum { X = 0 };
@@ -136,24 +137,6 @@ TlVal tl_bi_reduce_or_elem(TlSema *s, TlCall *c)
 
 /* ---- argmax, argmin ---- */
 
-/* Does (a, i) win over (b, j)? The greater (smaller) value, NaN losing, the lower index among
- * equals. */
-static TlValue *wins(TlSema *s, bool max, TlValue *a, TlValue *i, TlValue *b, TlValue *j)
-{
-    TL_ASSERT(a->type == b->type && i->type == j->type, "candidates of different types");
-    TlBuilder *at = &s->b;
-    TlValue *better = tl_binary(at, max ? TL_OP_GT : TL_OP_LT, a, b),
-            *same = tl_binary(at, TL_OP_EQ, a, b);
-    TlValue *first = tl_binary(at, TL_OP_LT, i, j);
-    if (tl_is_float(a->type->dtype)) {
-        TlValue *an = tl_binary(at, TL_OP_NE, a, a), *bn = tl_binary(at, TL_OP_NE, b, b);
-        better = tl_binary(at, TL_OP_OR, better,
-                           tl_binary(at, TL_OP_AND, bn, tl_unary(at, TL_OP_NOT, an)));
-        same = tl_binary(at, TL_OP_OR, same, tl_binary(at, TL_OP_AND, an, bn));
-    }
-    return tl_binary(at, TL_OP_OR, better, tl_binary(at, TL_OP_AND, same, first));
-}
-
 TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
 {
     Over o;
@@ -179,20 +162,17 @@ TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
     TlAttr attrs[2] = {{.id = TL_ATTR_AXIS, .u.i = o.axis},
                        {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_USER}};
     TlOp *op = tl_op_new(&s->b, TL_OP_REDUCE, 2, (TlValue *[]){x, index}, 2, types, 1, 2, attrs);
-    TlValue *args[4];
     for (int k = 0; k < 4; k++)
-        args[k] = tl_block_arg(op->regions[0], tl_type_scalar(s->ctx, k & 1 ? TL_I32 : d), NULL);
+        tl_block_arg(op->regions[0], tl_type_scalar(s->ctx, k & 1 ? TL_I32 : d), NULL);
     TlArm arm;
     tl_arm_begin_in(s, &arm, op->regions[0]);
-    TlValue *first = wins(s, max, args[0], args[1], args[2], args[3]);
-    TlValue *out[2] = {tl_select(&s->b, first, args[0], args[2]),
-                       tl_select(&s->b, first, args[1], args[3])};
-    tl_yield(&s->b, TL_OP_YIELD, 2, out);
+    tl_argmax_fill(&s->b, op->regions[0], max);
     tl_arm_end(s, &arm);
     TlValue *r = op->out[1];
-    if (o.mask) {
-        TlValue *left = emit_reduce(s, o.mask, o.axis, TL_COMBINE_OR);
-        r = tl_select(&s->b, left, r, tl_const_bits(&s->b, r->type, 0));
+    if (o.mask) { /* nothing was left: no index is as high */
+        TlValue *none = tl_const_int(&s->b, r->type, INT32_MAX);
+        r = tl_select(&s->b, tl_binary(&s->b, TL_OP_EQ, r, none),
+                      tl_const_bits(&s->b, r->type, 0), r);
     }
     return result_over(s, &o, r);
 }

@@ -75,6 +75,11 @@ uint32_t tl_use_count(const TlValue *v)
     return n;
 }
 
+TlOp *tl_only_user(const TlValue *v)
+{
+    return tl_use_count(v) == 1 ? v->uses->user : NULL;
+}
+
 /* ---- ops and blocks ---- */
 
 static void unlink_op(TlOp *op)

@@ -28,6 +28,7 @@ TlValue *tl_mapped(TlMap *map, TlValue *v);
 TlBuilder tl_builder_before(TlOp *op);
 TlBuilder tl_builder_end(TlBlock *b);
 uint32_t tl_use_count(const TlValue *v);
+TlOp *tl_only_user(const TlValue *v);                   /* NULL: none, or several uses */
 bool tl_value_is_const(const TlValue *v, uint64_t *out_bits); /* a CONST, through broadcast */
 bool tl_block_is_inside(const TlBlock *inner, const TlOp *outer);
 #endif

@@ -57,6 +57,11 @@ tile_status tl_fail(tile_status status, const char *format, ...)
     return status;
 }
 
+tile_status tile_set_last_error(tile_status status, const char *text)
+{
+    return tl_fail(status, "%s", text ? text : "");
+}
+
 tile_status tl_take(const char *type, void *to, size_t size, const void *from, size_t least)
 {
     if (to ? tl_struct_take(to, size, from, least) : tl_struct_size(from) >= least)

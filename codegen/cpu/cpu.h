@@ -27,6 +27,9 @@ typedef struct TlCpuAccess {
         hi[TL_MAX_VIEW_RANK]; /* i64: positions of a step-1 slice that are inside: [lo, hi) */
     /* i1: the bounds of an index tile are inside, so that all of it is */
     LLVMValueRef bounded[TL_MAX_VIEW_RANK];
+    /* i64: its bounds, NULL: none; what of the view it may be, [low, high) */
+    LLVMValueRef least[TL_MAX_VIEW_RANK], most[TL_MAX_VIEW_RANK];
+    LLVMValueRef low[TL_MAX_VIEW_RANK], high[TL_MAX_VIEW_RANK];
     LLVMValueRef start[TL_MAX_VIEW_RANK];  /* i64: start of a slice */
     LLVMValueRef stride[TL_MAX_VIEW_RANK]; /* i64: elements per position (stride * step) */
     TlGenView *view;
@@ -177,6 +180,13 @@ LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
 /* Elements first, first + n, ... of n vectors of w lanes, of which the last one begins `back` lanes
  * earlier. */
 LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int back);
+
+/* ---- cpu_permute.c: lanes in an order of the run ---- */
+
+/* Is there an instruction for vectors of so many elements of so many bytes? */
+bool tl_cpu_can_permute(const TlCpuGen *g, int bytes, int lanes);
+/* Lane index[i] of x for each lane i; index: i32, within the lanes. */
+LLVMValueRef tl_cpu_permute(TlCpuGen *g, LLVMValueRef x, int bytes, LLVMValueRef index);
 
 /* ---- cpu_eval.c: values at positions ---- */
 

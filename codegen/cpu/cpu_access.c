@@ -82,7 +82,8 @@ static LLVMValueRef affine_start(TlCpuGen *g, const TlNestAffine *f)
         LLVMValueRef x = tl_gen_scalar(&g->gen, f->term[k]);
         sum = f->minus[k] ? LLVMBuildSub(g->b, sum, x, "") : LLVMBuildAdd(g->b, sum, x, "");
     }
-    return LLVMBuildIntCast2(g->b, sum, g->i64, 1, "");
+    sum = LLVMBuildIntCast2(g->b, sum, g->i64, 1, "");
+    return f->shift ? LLVMBuildAShr(g->b, sum, tl_gen_int(&g->gen, f->shift), "") : sum;
 }
 
 /* Numbers of i32 end at 2^31: what is behind is outside, whatever the extent. */
@@ -103,6 +104,56 @@ static LLVMValueRef one_number(TlCpuGen *g, const TlValue *tile)
     return tl_gen_to_i64(&g->gen, x, tl_gen_scalar(&g->gen, x));
 }
 
+static LLVMValueRef smaller(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return tl_gen_pick(&g->gen, LLVMIntSLT, a, b, a, b);
+}
+
+static LLVMValueRef larger(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return tl_gen_pick(&g->gen, LLVMIntSGT, a, b, a, b);
+}
+
+/* The bounds of an index tile, of which the weaker one never exceeds the other one. */
+static void find_bounds(TlCpuGen *g, TlCpuAccess *a, int i)
+{
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    LLVMValueRef least = f->least ? one_number(g, f->least) : NULL,
+                 most = f->most ? one_number(g, f->most) : NULL;
+    if (least && most && f->least_wins)
+        most = larger(g, least, most);
+    else if (least && most)
+        least = smaller(g, least, most);
+    a->least[i] = least;
+    a->most[i] = most;
+}
+
+/* x / by, rounded up; 0 where x is less. */
+static LLVMValueRef quotient_up(TlCpuGen *g, LLVMValueRef x, int64_t by)
+{
+    x = LLVMBuildAdd(g->b, larger(g, x, tl_gen_int(&g->gen, 0)), tl_gen_int(&g->gen, by - 1), "");
+    return LLVMBuildUDiv(g->b, x, tl_gen_int(&g->gen, by), "");
+}
+
+/* [lo, hi), for an index tile with a pattern: whole periods. Where its scalars' sum is negative or
+ * so large that a number of i32 may wrap, there are none. */
+static void pattern_interval(TlCpuGen *g, TlCpuAccess *a, int i)
+{
+    enum { LARGE = 30 };
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    int64_t first, span = tl_nest_pattern_span(f, f->period, &first);
+    LLVMValueRef start = LLVMBuildAdd(g->b, a->start[i], tl_gen_int(&g->gen, first), ""),
+                 by = tl_gen_int(&g->gen, f->period), zero = tl_gen_int(&g->gen, 0),
+                 width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i)),
+                 end = tl_gen_int(&g->gen, ((int64_t)1 << LARGE) >> f->shift);
+    LLVMValueRef lo = quotient_up(g, LLVMBuildSub(g->b, a->low[i], start, ""), f->step),
+                 hi = LLVMBuildSub(g->b, a->high[i], start, "");
+    hi = quotient_up(g, LLVMBuildSub(g->b, hi, tl_gen_int(&g->gen, span - 1), ""), f->step);
+    hi = smaller(g, mul(g, hi, by), width);
+    a->lo[i] = mul(g, lo, by);
+    a->hi[i] = tl_gen_pick(&g->gen, LLVMIntULT, a->start[i], end, hi, zero);
+}
+
 /* [lo, hi): the positions at which a bounded index tile is what it would be without bounds, and
  * inside. */
 static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start)
@@ -111,26 +162,30 @@ static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef st
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), low = zero, extent = a->view->extent[i],
                  never = LLVMConstInt(g->i1, 0, 0), high = affine_extent(g, f, a->view->extent[i]),
                  width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i));
-    a->bounded[i] = f->least && f->most ? LLVMBuildICmp(g->b, LLVMIntSGT, extent, zero, "") : never;
-    if (f->least) {
-        LLVMValueRef least = one_number(g, f->least);
+    find_bounds(g, a, i);
+    LLVMValueRef least = a->least[i], most = a->most[i];
+    a->bounded[i] = least && most ? LLVMBuildICmp(g->b, LLVMIntSGT, extent, zero, "") : never;
+    if (least) {
         a->bounded[i] = LLVMBuildAnd(g->b, a->bounded[i],
                                      LLVMBuildICmp(g->b, LLVMIntULT, least, extent, ""), "");
-        low = tl_gen_pick(&g->gen, LLVMIntSGT, least, zero, least, zero);
+        low = larger(g, least, zero);
     }
-    if (f->most) {
-        LLVMValueRef most = one_number(g, f->most),
-                     end = LLVMBuildAdd(g->b, most, tl_gen_int(&g->gen, 1), "");
+    if (most) {
+        LLVMValueRef end = LLVMBuildAdd(g->b, most, tl_gen_int(&g->gen, 1), "");
         a->bounded[i] = LLVMBuildAnd(g->b, a->bounded[i],
                                      LLVMBuildICmp(g->b, LLVMIntULT, most, extent, ""), "");
-        high = tl_gen_pick(&g->gen, LLVMIntSLT, end, high, end, high);
+        high = smaller(g, end, high);
     }
-    low = LLVMBuildSub(g->b, low, start, "");
-    high = LLVMBuildSub(g->b, high, start, "");
     a->start[i] = start;
-    a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGT, low, zero, low, zero);
-    high = tl_gen_pick(&g->gen, LLVMIntSGT, high, zero, high, zero);
-    a->hi[i] = tl_gen_pick(&g->gen, LLVMIntSLT, high, width, high, width);
+    a->low[i] = low;
+    a->high[i] = high;
+    if (f->period) {
+        pattern_interval(g, a, i);
+        return;
+    }
+    a->lo[i] = larger(g, LLVMBuildSub(g->b, low, start, ""), zero);
+    high = larger(g, LLVMBuildSub(g->b, high, start, ""), zero);
+    a->hi[i] = smaller(g, high, width);
 }
 
 static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offset)
@@ -331,25 +386,30 @@ static bool is_boxed(const TlCpuAccess *a, uint32_t i, const TlCpuAt *at)
     return n && n->boxed == a->a && n->boxed_axes >> i & 1;
 }
 
-static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
+/* along_lanes: along these the position is inside, and bounds leave it where it is. */
+static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
+                              bool along_lanes)
 {
-    bool whole = is_whole(a, at), rows = !whole || has_zero_rows(a, at);
+    bool all = is_whole(a, at), rows = !all || has_zero_rows(a, at);
     TlCpuSpot s = {.uniform = rows ? a->ok : NULL};
-    bool contiguous = at->width > 1 && (whole ? tl_nest_is_contiguous_inside(a->a, at->lane)
-                                              : tl_nest_is_contiguous(a->a, at->lane));
+    bool contiguous =
+        at->width > 1 && (all || along_lanes ? tl_nest_is_contiguous_inside(a->a, at->lane)
+                                             : tl_nest_is_contiguous(a->a, at->lane));
     int along = -1; /* the axis of the lanes, if their elements are adjacent */
     LLVMValueRef offset = tl_gen_int(&g->gen, 0), lanes = NULL;
     s.apart = at->width > 1 && !contiguous;
     for (uint32_t i = 0; i < a->a->place.naxes; i++) {
         TlAxisKind k = a->a->place.axes[i].kind;
         int dim = a->a->axis[i].dim;
+        bool whole = all || (along_lanes && dim == at->lane);
         if (k == TL_AXIS_SCALAR)
             continue;
         LLVMValueRef j;
         if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is && dim != at->lane &&
             a->bounded[i]) {
             j = index_tile(g, a, (int)i, at); /* within its bounds */
-        } else if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is) {
+        } else if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is &&
+                   (along_lanes || !a->a->axis[i].affine.period)) {
             j = contiguous ? at->idx[dim] : lane_numbers(g, at, dim);
             j = LLVMBuildAdd(g->b, j, tl_gen_splat(&g->gen, a->start[i], tl_gen_width_of(j)), "");
         } else if (k == TL_AXIS_TILE) {
@@ -375,7 +435,7 @@ static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
         else
             offset = LLVMBuildAdd(g->b, offset, part, "");
     }
-    if (along >= 0 && !whole)
+    if (along >= 0 && !all && !along_lanes)
         lane_interval(g, a, along, at, &s);
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->origin, offset);
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr, a->shift);
@@ -384,6 +444,11 @@ static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
                                lanes ? lanes
                                      : tl_gen_splat(&g->gen, tl_gen_int(&g->gen, 0), at->width));
     return s;
+}
+
+static TlCpuSpot view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
+{
+    return spot_of_view(g, a, at, false);
 }
 
 LLVMValueRef tl_cpu_access_address(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
@@ -616,13 +681,100 @@ static LLVMValueRef is_unbounded(TlCpuGen *g, const TlCpuAccess *a, const TlCpuA
     return all;
 }
 
+static LLVMValueRef clamp(TlCpuGen *g, LLVMValueRef x, LLVMValueRef least, LLVMValueRef most)
+{
+    return smaller(g, larger(g, x, least), most);
+}
+
+/* In all lanes, in 32 bits: x, or a number of that sign which is as far from every lane. */
+static LLVMValueRef in_lanes(TlCpuGen *g, LLVMValueRef x, int w)
+{
+    LLVMValueRef far = tl_gen_int(&g->gen, INT16_MAX);
+    x = clamp(g, x, LLVMBuildNeg(g->b, far, ""), far);
+    return tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, x, g->i32, ""), w);
+}
+
+/* The axis of the lanes, if that is an index tile; -1: it is not. */
+static int lane_tile(const TlCpuAccess *a, const TlCpuAt *at)
+{
+    for (uint32_t i = 0; i < a->a->place.naxes; i++)
+        if (a->a->axis[i].dim == at->lane && a->a->place.axes[i].kind == TL_AXIS_TILE)
+            return (int)i;
+    return -1;
+}
+
+/* One vector of what the bounds of an index tile allow, as near to the position `here` as it lies,
+ * and lanes of that.
+ *
+ *     view        0 1 2 3 4 5 6 7 ...        position -3, bounds from 0 on
+ *     the vector  0 1 2 3 4 5 6 7
+ *     its lanes   0 0 0 0 1 2 3 4 */
+static LLVMValueRef border_vector(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const TlCpuAt *at, int i,
+                                  LLVMValueRef here)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    int w = at->width, bytes = (int)tl_gen_elem_bytes(&elem);
+    bool fits = a->a->axis[i].affine.fits;
+    LLVMValueRef lanes = tl_gen_int(&g->gen, w), low = a->low[i], high = a->high[i],
+                 last = larger(g, low, LLVMBuildSub(g->b, high, lanes, "")),
+                 first = clamp(g, here, low, last), n = LLVMBuildSub(g->b, high, first, "");
+    TlCpuAt moved = *at;
+    moved.idx[at->lane] = LLVMBuildSub(g->b, first, a->start[i], "");
+    TlCpuSpot s = spot_of_view(g, a, &moved, true);
+    TL_ASSERT(!s.mask && !s.apart, "a border's vector has gaps");
+    n = clamp(g, n, tl_gen_int(&g->gen, 0), lanes);
+    if (s.uniform)
+        n = LLVMBuildSelect(g->b, s.uniform, n, tl_gen_int(&g->gen, 0), "");
+    LLVMValueRef number = tl_gen_iota(&g->gen, g->i32, w),
+                 other = outside_value(g, a, &elem, &moved),
+                 all = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, n, g->i32, ""), w);
+    LLVMValueRef read = LLVMBuildICmp(g->b, LLVMIntSLT, number, all, ""),
+                 x = masked_load(g, &elem, s.ptr, read, other, w, false);
+    LLVMValueRef index = LLVMBuildSub(g->b, here, first, "");
+    index = LLVMBuildAdd(g->b, number, in_lanes(g, index, w), "");
+    if (fits) {
+        LLVMValueRef end = LLVMBuildSub(g->b, all, tl_gen_splat(&g->gen, i32_(g, 1), w), "");
+        index = larger(g, smaller(g, index, end), LLVMConstNull(LLVMTypeOf(index)));
+    }
+    if (!fits && a->least[i])
+        index = larger(g, index, in_lanes(g, LLVMBuildSub(g->b, a->least[i], first, ""), w));
+    if (!fits && a->most[i])
+        index = smaller(g, index, in_lanes(g, LLVMBuildSub(g->b, a->most[i], first, ""), w));
+    LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntULT, index, all, "");
+    x = tl_gen_to_mem(&g->gen, &elem, x);
+    x = tl_gen_from_mem(&g->gen, &elem, tl_cpu_permute(g, x, bytes, index));
+    return fits ? x : LLVMBuildSelect(g->b, inside, x, other, "");
+}
+
+/* Where bounds of an index tile change something. NULL: there is no instruction for that. A vector
+ * whose numbers of i32 wrap, so that it has both ends of the view, is seldom. */
+static LLVMValueRef load_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    int i = lane_tile(a, at), bytes = (int)tl_gen_elem_bytes(&elem);
+    if (i < 0 || !a->low[i] || !tl_cpu_can_permute(g, bytes, at->width) ||
+        (!g->m.masks && bytes < 4))
+        return NULL;
+    LLVMValueRef here = LLVMBuildAdd(g->b, a->start[i], at->idx[at->lane], "");
+    if (a->a->axis[i].affine.dtype != TL_I32)
+        return border_vector(g, op, a, at, i, here);
+    here = LLVMBuildSExt(g->b, LLVMBuildTrunc(g->b, here, g->i32, ""), g->i64, "");
+    LLVMValueRef most = tl_gen_int(&g->gen, (int64_t)INT32_MAX - at->width);
+    TlCpuFork f = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntSLE, here, most, ""));
+    tl_cpu_fork_else(g, &f, border_vector(g, op, a, at, i, here));
+    return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
+}
+
 /* Where bounds of an index tile may change something. The last vector of a tile with padding is
  * most often none of those. */
 static LLVMValueRef load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     TlNestForm form = tl_nest_form(op->out[0]->type);
-    LLVMValueRef own = tl_cpu_lane_mask(g, &form, at);
+    LLVMValueRef own = tl_cpu_lane_mask(g, &form, at),
+                 border = a->a->has_interval ? load_border(g, op, a, at) : NULL;
+    if (border)
+        return border;
     if (!own || !a->a->has_interval)
         return load_apart(g, op, a, at);
     TlCpuAt whole = *at;
@@ -659,9 +811,45 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 
+/* Lanes of one or two vectors, which end with the last element that is wanted. NULL: it is no such
+ * position. */
+static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    const TlNestAffine *f = at->width > 1 ? tl_nest_pattern_along(a->a, at->lane) : NULL;
+    int64_t first, span = f ? tl_nest_pattern_span(f, at->width, &first) : 0;
+    if (!span || span > 2 * at->width || !is_whole(a, at) || at->shifted)
+        return NULL;
+    int64_t n = 1;
+    while (2 * n <= span && n < at->width)
+        n *= 2;
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlCpuAt moved = *at;
+    moved.width = 1;
+    LLVMValueRef group = LLVMBuildUDiv(g->b, at->idx[at->lane], tl_gen_int(&g->gen, f->period), "");
+    moved.idx[at->lane] = LLVMBuildAdd(g->b, mul(g, group, tl_gen_int(&g->gen, f->step)),
+                                       tl_gen_int(&g->gen, first), "");
+    TlCpuSpot s = spot_of_view(g, a, &moved, true);
+    if (has_zero_rows(a, at))
+        s.ptr = row_or_zeros(g, s.ptr, s.uniform);
+    LLVMValueRef v[2], lane[TL_NEST_LANES];
+    for (int k = 0; k < 2; k++)
+        v[k] = plain_load(
+            g, &elem,
+            tl_gen_address(&g->gen, elem.dtype, s.ptr, tl_gen_int(&g->gen, k ? span - n : 0)),
+            (int)n);
+    for (int k = 0; k < at->width; k++) {
+        int64_t e = k / f->period * f->step + f->of[k % f->period] - first;
+        lane[k] = LLVMConstInt(g->i32, (uint64_t)(e < n ? e : e - (span - n) + n), 0);
+    }
+    return LLVMBuildShuffleVector(g->b, v[0], v[1], LLVMConstVector(lane, (unsigned)at->width), "");
+}
+
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TlCpuAccess *a = tl_cpu_access_of(g, op);
+    LLVMValueRef pattern = load_pattern(g, op, a, at);
+    if (pattern)
+        return pattern;
     int stride = at->width > 1 ? tl_nest_stride(a->a, at->lane) : 1;
     if (stride > 1)
         return load_strided(g, op, a, at, stride);

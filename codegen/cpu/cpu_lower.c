@@ -378,6 +378,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     tl_gen_init(&g.gen, l, fn, arena);
     g.load_slot = load_param;
     g.fmod = fmod_service;
+    g.kinds = tl_float_kinds(fn, arena);
     g.m = tl_nest_machine(l);
     g.plan = tl_nest_plan(fn, &g.m, options->check, arena);
     g.variable = TL_NEW_ARRAY(arena, LLVMValueRef, g.plan->buffers.len + 1);

@@ -6,6 +6,7 @@
 #include "codegen/target/llvm.h"
 #include "ir/ir.h"
 #include "ir/plan/bulk.h"
+#include "passes/analysis/float_kinds.h"
 
 typedef struct TlGen TlGen;
 
@@ -40,7 +41,9 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     LLVMValueRef (*to_bf16)(TlGen *g, LLVMValueRef x); /* the same for f32 to bf16 */              \
     LLVMValueRef (*to_int)(TlGen *g, LLVMValueRef x, TlDtype to); /* and to integers of bytes */   \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b); /* scalars, f32 or f64 */      \
-    bool halves /* f16 has instructions of its own, two at a time */
+    const TlFloatKinds *kinds; /* by value id; NULL: nothing is known */                           \
+    bool halves, /* f16 has instructions of its own, two at a time */                              \
+        words    /* one instruction makes f16 of two f32 */
 /* clang-format on */
 struct TlGen {
     TL_GEN_FIELDS;

@@ -50,22 +50,14 @@ static LLVMValueRef safe_div(TlGen *g, bool rem, bool is_signed, LLVMValueRef a,
     return select_(g, zero, like(a, 0), q);
 }
 
-/* NaN loses, -0 < +0. Taking the maximum in both operand orders and joining the bits settles equal
- * zeros. */
-static LLVMValueRef float_extreme(TlGen *g, bool max, bool nan_wins, LLVMValueRef a, LLVMValueRef b)
+/* NaN wins, -0 < +0. */
+static LLVMValueRef extreme_or_nan(TlGen *g, bool max, LLVMValueRef a, LLVMValueRef b)
 {
-    int n = LLVMTypeOf(a) == tl_gen_vec(g->f64, tl_gen_width_of(a)) ? 64 : 32;
-    LLVMTypeRef f = n == 64 ? g->f64 : g->f32;
-    LLVMRealPredicate p = max ? LLVMRealOGT : LLVMRealOLT;
-    LLVMValueRef x = bits_of(g, select_(g, LLVMBuildFCmp(g->b, p, a, b, ""), a, b), n);
-    LLVMValueRef y = bits_of(g, select_(g, LLVMBuildFCmp(g->b, p, b, a, ""), b, a), n);
-    LLVMValueRef r =
-        as_float(g, max ? LLVMBuildAnd(g->b, x, y, "") : LLVMBuildOr(g->b, x, y, ""), f);
+    const TlFloatKinds zeros = TL_MAY_BE_PLUS_ZERO | TL_MAY_BE_MINUS_ZERO;
+    LLVMValueRef r = tl_gen_extreme(g, max, a, b, zeros, zeros);
     LLVMValueRef an = LLVMBuildFCmp(g->b, LLVMRealUNO, a, a, ""),
                  bn = LLVMBuildFCmp(g->b, LLVMRealUNO, b, b, "");
-    if (nan_wins)
-        return select_(g, an, a, select_(g, bn, b, r));
-    return select_(g, an, b, select_(g, bn, a, r));
+    return select_(g, an, a, select_(g, bn, b, r));
 }
 
 LLVMValueRef tl_gen_int_extreme(TlGen *g, bool max, bool is_signed, LLVMValueRef a, LLVMValueRef b)
@@ -139,12 +131,15 @@ static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueR
     case TL_OP_DIV: return f ? LLVMBuildFDiv(g->b, a, b, "") : safe_div(g, false, s, a, b);
     case TL_OP_REM: return f ? g->fmod(g, a, b) : safe_div(g, true, s, a, b);
     case TL_OP_MIN:
-    case TL_OP_MAX:
+    case TL_OP_MAX: {
+        bool max = opcode == TL_OP_MAX;
+        return f ? tl_gen_extreme(g, max, a, b, TL_MAY_BE_ANY, TL_MAY_BE_ANY)
+                 : tl_gen_int_extreme(g, max, s, a, b);
+    }
     case TL_OP_MIN_NAN:
     case TL_OP_MAX_NAN: {
-        bool max = opcode == TL_OP_MAX || opcode == TL_OP_MAX_NAN;
-        bool nan_wins = opcode == TL_OP_MIN_NAN || opcode == TL_OP_MAX_NAN;
-        return f ? float_extreme(g, max, nan_wins, a, b) : tl_gen_int_extreme(g, max, s, a, b);
+        bool max = opcode == TL_OP_MAX_NAN;
+        return f ? extreme_or_nan(g, max, a, b) : tl_gen_int_extreme(g, max, s, a, b);
     }
     case TL_OP_AND: return LLVMBuildAnd(g->b, a, b, "");
     case TL_OP_OR: return LLVMBuildOr(g->b, a, b, "");
@@ -196,6 +191,9 @@ static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueR
 static LLVMValueRef float_op(TlGen *g, const TlOp *op, TlDtype d, LLVMValueRef *in)
 {
     LLVMValueRef own = g->own ? g->own(g, op, in) : NULL;
+    if (!own && g->kinds && (op->opcode == TL_OP_MIN || op->opcode == TL_OP_MAX))
+        own = tl_gen_extreme(g, op->opcode == TL_OP_MAX, in[0], in[1], g->kinds[tl_in(op, 0)->id],
+                             g->kinds[tl_in(op, 1)->id]);
     return own ? own : portable_op(g, op->opcode, d, in);
 }
 

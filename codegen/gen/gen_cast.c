@@ -179,11 +179,17 @@ LLVMValueRef tl_gen_widen(TlGen *g, TlDtype d, LLVMValueRef x)
 }
 
 /* f32 to a float type, one rounding to nearest even */
+/* LLVM would rather choose between converted values. Where an instruction converts two words
+ * (TlGen.words), each half would be taken out of a pair for that and put back: so it may not look
+ * through. */
 LLVMValueRef tl_gen_narrow(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
 {
     switch (way_of(d)) {
     case WAY_SAME: return x;
-    case WAY_F16: return LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f16, tl_gen_width_of(x)), "");
+    case WAY_F16:
+        if (g->words && LLVMIsASelectInst(x))
+            x = LLVMBuildFreeze(g->b, x, "");
+        return LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f16, tl_gen_width_of(x)), "");
     case WAY_BF16: return f32_to_bf16(g, x);
     case WAY_SMALL: return f32_to_small(g, d, x, nosat);
     case WAY_NONE: break;
@@ -230,9 +236,10 @@ static LLVMValueRef byte_to_half(TlGen *g, TlDtype from, LLVMValueRef x)
         x = nibble(g, x);
     if (sign)
         x = LLVMBuildXor(g->b, x, like(x, sign), "");
-    LLVMValueRef bits = LLVMBuildZExt(g->b, x, g->i16, "");
+    int w = tl_gen_width_of(x);
+    LLVMValueRef bits = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i16, w), "");
     LLVMValueRef h = as_float(g, LLVMBuildOr(g->b, bits, like(bits, BITS_OF_1024), ""), g->f16);
-    return LLVMBuildFSub(g->b, h, LLVMConstReal(g->f16, 1024 + sign), "");
+    return LLVMBuildFSub(g->b, h, tl_gen_splat_const(LLVMConstReal(g->f16, 1024 + sign), w), "");
 }
 
 static LLVMValueRef int_to_float(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, bool nosat)
@@ -395,7 +402,8 @@ LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int
     if (to == TL_BOOL)
         return LLVMBuildICmp(g->b, LLVMIntNE, x, like(x, 0), "");
     if (tl_is_float(to)) {
-        if (g->halves && to == TL_F16 && LLVMTypeOf(x) == g->i8 && from != TL_BOOL)
+        if (g->halves && to == TL_F16 && from != TL_BOOL &&
+            LLVMTypeOf(x) == tl_gen_vec(g->i8, tl_gen_width_of(x)))
             return byte_to_half(g, from, x);
         if (from == TL_I4 || from == TL_U4)
             x = int_resize(g, from, from == TL_I4 ? TL_I16 : TL_U16, x),

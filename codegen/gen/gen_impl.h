@@ -14,6 +14,10 @@ LLVMValueRef tl_gen_widen(TlGen *g, TlDtype d, LLVMValueRef x); /* any float typ
 /* f32 to a float type, one rounding to nearest even */
 LLVMValueRef tl_gen_narrow(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat);
 
+/* gen_extreme.c. Of f32 or f64: NaN loses, -0 < +0, where the operands may be what is said. */
+LLVMValueRef tl_gen_extreme(TlGen *g, bool max, LLVMValueRef a, LLVMValueRef b, TlFloatKinds of_a,
+                            TlFloatKinds of_b);
+
 /* gen_arith.c */
 LLVMValueRef tl_gen_int_extreme(TlGen *g, bool max, bool is_signed, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef tl_gen_count_zeros(TlGen *g, const char *name, LLVMValueRef a);

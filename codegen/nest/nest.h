@@ -70,7 +70,7 @@ TlNestTables tl_nest_tables(const TlOp *histogram);
 /* ---- accesses (nest_access.c) ---- */
 /* An index tile of which element j is start + j, where start = offset + plus[0] + ... - minus[0] -
  * ... in the tile's type, which wraps; then no less than `least`, no more than `most`. */
-enum { TL_NEST_TERMS = 4 };
+enum { TL_NEST_TERMS = 4, TL_NEST_PERIOD = 16 };
 typedef struct TlNestAffine {
     bool is;
     TlDtype dtype; /* i32, i64 */
@@ -80,6 +80,12 @@ typedef struct TlNestAffine {
     int64_t offset;
     TlValue *least,
         *most; /* tiles of one number; both NULL: it is a slice, with i32 of 2^31 elements */
+    bool least_wins; /* where it is above the other one */
+    bool fits;       /* both are inside of the view unless that is empty */
+    /* A pattern (nest_pattern.c), period > 0: start is the scalars' sum >> shift, and element j is
+     * start + j / period * step + of[j % period]. */
+    int period, shift;
+    int64_t step, of[TL_NEST_PERIOD];
 } TlNestAffine;
 typedef struct TlNestAxis {
     int dim;        /* of the tile: of a slice or index tile; -1: a scalar drops the axis */
@@ -91,10 +97,10 @@ typedef struct TlNestAxis {
     int64_t lo, hi;
     TlNestAffine affine; /* of an index tile, which is then as a slice where it is whole */
 } TlNestAxis;
-/* Is it bounded, and so no slice where elements are tested? */
+/* Is it bounded, or a pattern, and so no slice where elements are tested? */
 static inline bool tl_nest_is_clamped(const TlNestAxis *x)
 {
-    return x->affine.least || x->affine.most;
+    return x->affine.least || x->affine.most || x->affine.period;
 }
 /* A memory op: what is known of it before the run. */
 typedef struct TlNestAccess {
@@ -112,6 +118,13 @@ typedef struct TlNestAccess {
 int tl_nest_slice_of(const TlPlace *p, int dim);
 /* Positions of a slice, or of an index tile that is alone on its axis. */
 int64_t tl_nest_axis_width(const TlNestAccess *a, uint32_t i);
+/* An index tile that has a pattern; not .is: it has none. (nest_pattern.c) */
+TlNestAffine tl_nest_pattern(const struct TlNests *plan, TlValue *v);
+/* The pattern along a dimension of the tile; NULL: there is none. */
+const TlNestAffine *tl_nest_pattern_along(const TlNestAccess *a, int dim);
+/* Elements of memory that a vector of so many lanes spans; 0: it is no whole number of periods. *
+ * out_first: from its first period's start on, the least. */
+int64_t tl_nest_pattern_span(const TlNestAffine *f, int width, int64_t *out_first);
 /* The extent of a view's axis; false: it is not known before the run. */
 bool tl_nest_extent(const TlFn *fn, const TlValue *view, uint32_t axis, int64_t *out);
 /* Do elements follow each other along the axis of a parameter's view? */

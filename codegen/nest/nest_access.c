@@ -173,21 +173,57 @@ static bool is_moderate(const TlNests *plan, const TlNestAffine *a)
     return lo >= -far && hi <= far;
 }
 
+/* The one number, without what made a tile of it. */
+static const TlValue *without_splat(const TlValue *v)
+{
+    const TlValue *scalar = scalar_of(v);
+    return scalar ? scalar : v;
+}
+
+/* Are its bounds 0 or more, and the last position of the view's axis? */
+static bool fits(const TlNests *plan, const TlNestAffine *a, const TlValue *view, uint32_t axis)
+{
+    TlWideInt least, n;
+    if (!a->least || !a->most || a->least_wins ||
+        !tl_const_int_value(without_splat(a->least), &least))
+        return false;
+    const TlOp *last = tl_axis_plain(plan->axis, without_splat(a->most))->def;
+    for (uint32_t i = 0; last && last->opcode == TL_OP_ADD && i < 2; i++)
+        if (tl_const_int_value(tl_in(last, i), &n) && n == -1)
+            return least == 0 && tl_axis_is_extent(plan->axis, tl_in(last, 1 - i), view, axis);
+    return false;
+}
+
+/* A pattern of which vectors are one or two of memory. */
+static TlNestAffine find_pattern(const TlNests *plan, TlValue *v)
+{
+    enum { LANES = TL_NEST_PERIOD };
+    TlNestAffine a = tl_nest_pattern(plan, v);
+    int64_t first;
+    return a.is && tl_nest_pattern_span(&a, LANES, &first) <= 2 * LANES
+               ? a
+               : (TlNestAffine){.is = false};
+}
+
 static TlNestAffine find_affine(const TlNests *plan, TlValue *v, bool loads)
 {
     TlNestAffine a = {.is = true};
     int iotas = 0;
+    TlValue *all = v;
     if (v->def && v->def->opcode == TL_OP_CAST && v->type->dtype == TL_I64 &&
         tl_in(v->def, 0)->type->dtype == TL_I32)
-        v = tl_in(v->def, 0);
+        all = v = tl_in(v->def, 0);
     a.dtype = v->type->dtype;
-    if (loads && (a.dtype == TL_I32 || a.dtype == TL_I64))
-        v = without_bound(&a, without_bound(&a, v));
+    if (loads && (a.dtype == TL_I32 || a.dtype == TL_I64)) {
+        v = without_bound(&a, v);
+        a.least_wins = a.least != NULL;
+        v = without_bound(&a, v);
+    }
     bool is = v->type->rank == 1 && (a.dtype == TL_I32 || a.dtype == TL_I64) &&
               add_terms(&a, v, false, &iotas, 0) && iotas == 1;
     bool is_clamped = a.least || a.most;
     is &= a.dtype == TL_I32 || !is_clamped || is_moderate(plan, &a);
-    return is ? a : (TlNestAffine){.is = false};
+    return is ? a : loads ? find_pattern(plan, all) : (TlNestAffine){.is = false};
 }
 
 /* Is v an operand of a product, as it is or converted or transposed? Products have ways of their
@@ -213,10 +249,15 @@ static void find_slices(TlNests *plan, TlNestAccess *a)
     bool may = (a->op->opcode == TL_OP_LOAD || a->op->opcode == TL_OP_STORE) && !p->pointwise &&
                !p->mask && !plan->check && (!a->loads || !feeds_dot(a->op->out[0], 0));
     TlAxis *axes = NULL;
+    TlType accessed = tl_nest_accessed(a);
+    int lane = accessed.rank ? tl_nest_form(&accessed).lane : -1;
     for (uint32_t i = 0; may && i < p->naxes; i++) {
         TlNestAffine *f = &a->axis[i].affine;
         if (p->axes[i].kind == TL_AXIS_TILE)
             *f = find_affine(plan, p->index[i].value, a->loads);
+        if (f->period && tl_place_dim(p, i) != lane)
+            *f = (TlNestAffine){.is = false};
+        f->fits = f->is && fits(plan, f, p->base, i);
         if (!f->is || tl_nest_is_clamped(&a->axis[i]))
             continue;
         if (!axes) {
@@ -311,8 +352,9 @@ static bool is_contiguous(const TlNestAccess *a, int dim, bool inside)
         bool in_lane = a->axis[i].dim == dim;
         if (axis->kind == TL_AXIS_TILE && a->place.pointwise)
             in_lane = dim < a->place.index[i].value->type->rank;
+        const TlNestAffine *f = &a->axis[i].affine;
         bool is_slice =
-            axis->kind == TL_AXIS_SLICE ? axis->step == 1 : inside && a->axis[i].affine.is;
+            axis->kind == TL_AXIS_SLICE ? axis->step == 1 : inside && f->is && !f->period;
         if (in_lane && (!is_slice || a->axis[i].stride != 1))
             return false;
     }

@@ -399,6 +399,27 @@ static bool is_read_by_elements(const Placer *p, const TlValue *v)
     return true;
 }
 
+/* Is v but the index of loads that seldom compute it: a slice, or a pattern? */
+static bool is_known_index(const Placer *p, const TlValue *v, int depth)
+{
+    enum { MOST_DEPTH = 8 };
+    if (!v->uses || !v->def || !can_be_virtual(p, v->def) || depth > MOST_DEPTH ||
+        (!tl_is_int(v->type->dtype) && v->type->dtype != TL_BOOL) || v->type->rank != 1)
+        return false;
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        const TlOp *op = u->user;
+        const TlNestAccess *a = op->opcode == TL_OP_LOAD ? tl_map_get_ptr(&p->plan->access, op)
+                                                         : NULL;
+        bool known = false;
+        for (uint32_t i = 0; a && i < a->place.naxes; i++)
+            known |= a->place.index[i].value == v && a->axis[i].affine.is;
+        if (!known && !(tl_op_info(op->opcode)->flags & F_ELEM &&
+                        is_known_index(p, op->out[0], depth + 1)))
+            return false;
+    }
+    return true;
+}
+
 /* Is v computed at each use? */
 static bool is_cheap(const Placer *p, const TlValue *v)
 {
@@ -528,10 +549,11 @@ static void decide(Placer *p, TlValue *v)
     place->why = SHORT;
     if (op->opcode == TL_OP_LOAD && is_short(p, v, NULL))
         return;
-    if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
+    bool cheap = is_cheap(p, v) && !(p->cost[v->id] && is_carried(v));
+    if (cheap || is_known_index(p, v, 0)) {
         const char *unused;
         place->kind = TL_NEST_VIRTUAL;
-        place->why = "cheap";
+        place->why = cheap ? "cheap" : "an index that is seldom computed";
         if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_BROADCAST)
             p->root[v->id] = find_root(p, v, &unused); /* so that its operand may be virtual */
         return;

@@ -224,7 +224,8 @@ static void put_slices(Print *p, const TlValue *v)
     const TlNestAccess *a = v->def ? tl_map_get_ptr(&p->plan->access, v->def) : NULL;
     for (uint32_t i = 0; a && a->loads && a->place.axes && i < a->place.naxes; i++)
         if (a->axis[i].affine.is)
-            tl_sbuf_putf(p->out, ", axis %u as a slice%s", i,
+            tl_sbuf_putf(p->out, ", axis %u as a %s%s", i,
+                         a->axis[i].affine.period ? "pattern" : "slice",
                          tl_nest_is_clamped(&a->axis[i]) ? " within its bounds" : "");
 }
 

@@ -60,6 +60,10 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
     if (is_view && tl_nest_is_contiguous_inside(a, lane))
         return limit;
     int lanes = plan->m.vector_bytes / bytes, stride = tl_nest_stride(a, lane);
+    int64_t first;
+    const TlNestAffine *pattern = is_view ? tl_nest_pattern_along(a, lane) : NULL;
+    if (pattern && tl_nest_pattern_span(pattern, lanes, &first))
+        return at_most(limit, lanes, "elements in a pattern", why);
     if (stride > 1 && (stride <= 4 || stride <= lanes / 2))
         return at_most(limit, lanes, stride == 2 ? "every second element" : "elements a few apart",
                        why);

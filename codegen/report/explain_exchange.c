@@ -14,6 +14,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged_plan.h"
 #include "ir/plan/table_plan.h"
+#include "ir/remark.h"
 #include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/cluster.h"
 #include "passes/layout/turn_dot.h"
@@ -157,6 +158,21 @@ static int lane_bits_of(const TlOp *op)
     return tl_layout_in_bits(tl_in(op, 0)->type->layout, TL_IN_LANE);
 }
 
+/* Pairs of value and index, or in two steps: what decided it (split-argmax). */
+static const char *why_argmax(const TlExplain *e, const TlOp *op)
+{
+    long long pairs = (long long)tl_remark_of(op, TL_REMARK_PAIRS),
+              steps = (long long)tl_remark_of(op, TL_REMARK_STEPS);
+    if (!pairs)
+        return "";
+    return steps < pairs ? tl_format(e->out, "index of the extreme value, taken first: "
+                                             "about %lld instructions of a thread, %lld as pairs",
+                                     steps, pairs)
+                         : tl_format(e->out, "pairs of value and index: about %lld instructions "
+                                             "of a thread, %lld in two steps",
+                                     pairs, steps);
+}
+
 static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     TL_ASSERT(op->opcode == TL_OP_REDUCE, "%s is no reduction", tl_op_info(op->opcode)->text);
@@ -165,6 +181,7 @@ static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exch
     for (uint32_t i = 0; i < p->noperands; i++)
         x->shuffles += shuffles * p->nresults * words_of(p->work[i]);
     x->way = x->shuffles ? "shuffles" : "registers";
+    x->why = why_argmax(e, op);
     if (!p->class_bits)
         return;
     x->way = x->shuffles ? "shuffles, shared memory" : "shared memory";
@@ -280,6 +297,19 @@ static int64_t instructions_of(const TlOp *op, const TlMma *mma)
     return tl_layout_registers(acc->layout) / (each ? each : 1) * ((k + mma->k - 1) / mma->k);
 }
 
+/* Of one that became a batch of parts, as it was. */
+static TlDotShape shape_of(const TlOp *op, const TlMma *mma, int warps, bool turned)
+{
+    TlDotShape s = tl_dot_shape(op, mma, warps, turned);
+    int64_t parts = tl_remark_of(op, TL_REMARK_PARTS_OF_K);
+    if (parts) {
+        s.rank = 2;
+        s.batch = 1;
+        s.k *= (int32_t)parts;
+    }
+    return s;
+}
+
 /* Of a product that each warp does for itself, where warpgroups could. */
 static const char *why_no_warpgroup(const TlExplain *e, const TlOp *op, const TlMma *mma)
 {
@@ -289,8 +319,8 @@ static const char *why_no_warpgroup(const TlExplain *e, const TlOp *op, const Tl
         return tl_warpgroup_fault_text(TL_WARPGROUP_TYPES);
     int warps = tl_block_warps(op->block);
     const TlMma *turned = tl_turned_mma(mma);
-    TlDotShape shape = tl_dot_shape(op, mma, warps, false),
-               other = tl_dot_shape(op, turned ? turned : mma, warps, true);
+    TlDotShape shape = shape_of(op, mma, warps, false),
+               other = shape_of(op, turned ? turned : mma, warps, true);
     TlWarpgroupFault fault = tl_warpgroup_fault(e->axis, op, &shape),
                      of_other = tl_warpgroup_fault(e->axis, op, &other);
     const char *why = tl_warpgroup_fault_text(fault ? fault : TL_WARPGROUP_ROOM);
@@ -312,16 +342,19 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
         return;
     }
     x->instructions = (uint32_t)instructions_of(op, mma);
-    x->way = tl_format(e->out, "%u %s in each warp", x->instructions, mma->name);
+    int64_t parts = tl_remark_of(op, TL_REMARK_PARTS_OF_K);
+    x->way = tl_format(e->out, "%u %s in each warp%s", x->instructions, mma->name,
+                       parts ? tl_format(e->scratch, "; k in %lld parts, as it costs less than "
+                                         "warps along m and n", (long long)parts) : "");
 }
 
 /* What an instruction reads of shared memory: 32 bytes of k of 64 rows of A, unless that is in
  * registers, and of each column of B; a warp's share, in 128 bytes. */
 static uint32_t async_wavefronts(const TlAsyncDot *d, const TlAsyncPlan *p, uint32_t instructions)
 {
-    enum { ROWS = 64, BYTES_OF_K = 32, WARPS = 4, WAVEFRONT = 128 };
-    uint32_t rows = (d->side[TL_MMA_A].buf ? ROWS : 0) + (uint32_t)p->n;
-    return instructions * rows * BYTES_OF_K / (WARPS * WAVEFRONT);
+    enum { WAVEFRONT = 128 };
+    uint32_t rows = (d->side[TL_MMA_A].buf ? TL_GROUP_ROWS : 0) + (uint32_t)p->n;
+    return instructions * rows * TL_GROUP_STEP / (TL_GROUP_WARPS * WAVEFRONT);
 }
 
 /* All four warps of a warpgroup do each instruction together. */

@@ -53,9 +53,9 @@ void tl_simt_user_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a
 
 /* ---- simt_carry.c: what loops and branches carry ---- */
 typedef struct TlSimtCarried {
-    LLVMValueRef *phi, *value; /* value: by register */
-    int64_t n;                 /* phis */
-    int together;              /* registers of one phi */
+    LLVMValueRef *phi;
+    int64_t n;    /* phis */
+    int together; /* registers of one phi */
 } TlSimtCarried;
 /* Of a tile or scalar: how many values, the values. */
 int64_t tl_simt_count(const TlValue *v);
@@ -66,6 +66,9 @@ TlSimtCarried *tl_simt_carry(TlSimt *g, uint32_t n, TlValue *const *values);
 /* Operands first, first + 1, ... of `term` come into them from that block. */
 void tl_simt_carry_from(TlSimt *g, const TlOp *term, uint32_t first, uint32_t n,
                         TlSimtCarried *carried, LLVMBasicBlockRef from);
+/* From here on they are the values. */
+void tl_simt_take_carried(TlSimt *g, uint32_t n, const TlSimtCarried *carried,
+                          TlValue *const *values);
 
 /* ---- simt_leaf.c ---- */
 /* Calls a leaf; the site is added in front where the row has one (args do not include it). */

@@ -29,12 +29,11 @@ typedef struct AsyncProduct {
 /* What the bits of the warp's number from the third on add to the offset in an operand's slot. */
 static LLVMValueRef group_offset(const AsyncProduct *p, int operand)
 {
-    enum { GROUP_BITS = 2 };
     const TlAsyncSide *s = &p->dot.side[operand];
     uint32_t warp[TL_MAX_WARP_BITS] = {0}, any = 0;
     for (int b = 0; b < p->plan->warp_bits; b++) {
         int32_t at = operand == TL_MMA_A ? p->plan->warp_row[b] : p->plan->warp_column[b];
-        any |= warp[b + GROUP_BITS] = at ? tl_async_offset(s, operand, at, 0) / UNIT : 0;
+        any |= warp[b + TL_GROUP_WARP_BITS] = at ? tl_async_offset(s, operand, at, 0) / UNIT : 0;
     }
     if (!any)
         return NULL;

@@ -98,16 +98,21 @@ TlSimtCarried *tl_simt_carry(TlSimt *g, uint32_t n, TlValue *const *values)
         for (int64_t r = 0; r < c->n; r++)
             c->phi[r] = LLVMBuildPhi(g->b, t, "");
     }
-    for (uint32_t i = 0; i < n; i++) {
-        TlSimtCarried *c = &all[i];
-        c->value = c->phi;
-        if (c->together > 1)
-            c->value = TL_NEW_ARRAY(g->arena, LLVMValueRef, c->n * c->together);
-        for (int64_t r = 0; r < c->n && c->together > 1; r++)
-            tl_simt_unpack(g, values[i]->type, c->phi[r], c->together, &c->value[r * c->together]);
-        tl_simt_set_values(g, values[i], c->value);
-    }
     return all;
+}
+
+void tl_simt_take_carried(TlSimt *g, uint32_t n, const TlSimtCarried *carried,
+                          TlValue *const *values)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const TlSimtCarried *c = &carried[i];
+        LLVMValueRef *value = c->phi;
+        if (c->together > 1)
+            value = TL_NEW_ARRAY(g->arena, LLVMValueRef, c->n * c->together);
+        for (int64_t r = 0; r < c->n && c->together > 1; r++)
+            tl_simt_unpack(g, values[i]->type, c->phi[r], c->together, &value[r * c->together]);
+        tl_simt_set_values(g, values[i], value);
+    }
 }
 
 void tl_simt_carry_from(TlSimt *g, const TlOp *term, uint32_t first, uint32_t n,

@@ -12,6 +12,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/picked.h"
 
 /* ---- values ---- */
 
@@ -51,10 +52,9 @@ static void lower_for(TlSimt *g, TlOp *op)
     LLVMAddIncoming(i, down ? &n : &zero, &entry, 1);
     TlSimtCarried *phis = tl_simt_carry(g, op->nout, body->args + 1);
     tl_simt_carry_from(g, op, 3, op->nout, phis, entry);
-    for (uint32_t k = 0; k < op->nout; k++)
-        tl_simt_set_values(g, op->out[k], phis[k].value);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, i, down ? zero : n, ""), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
+    tl_simt_take_carried(g, op->nout, phis, body->args + 1); /* LLVM turns loops of short heads */
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
     lower_block(g, body);
@@ -64,6 +64,7 @@ static void lower_for(TlSimt *g, TlOp *op)
     LLVMAddIncoming(i, &next, &latch, 1);
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
+    tl_simt_take_carried(g, op->nout, phis, op->out);
 }
 
 static void lower_while(TlSimt *g, TlOp *op)
@@ -75,6 +76,7 @@ static void lower_while(TlSimt *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, head);
     TlSimtCarried *phis = tl_simt_carry(g, before->nargs, before->args);
     tl_simt_carry_from(g, op, 0, op->nin, phis, entry);
+    tl_simt_take_carried(g, before->nargs, phis, before->args);
     lower_block(g, before);
     for (uint32_t m = 0; m < op->nout; m++) {
         LLVMValueRef *x = tl_simt_values(g, tl_in(before->last, m + 1));
@@ -150,6 +152,7 @@ static void lower_if(TlSimt *g, TlOp *op)
     TlSimtCarried *phis = tl_simt_carry(g, op->nout, op->out);
     for (int r = 0; r < 2; r++)
         tl_simt_carry_from(g, op->regions[r]->last, 0, op->nout, phis, ends[r]);
+    tl_simt_take_carried(g, op->nout, phis, op->out);
 }
 
 void tl_simt_user_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a, LLVMValueRef *b,
@@ -339,18 +342,115 @@ static void pair_halves(TlSimt *g, const TlOp *op, LLVMValueRef *regs)
         tl_simt_unpack(g, &elem, tl_simt_pack(g, &elem, 2, regs + r), 2, regs + r);
 }
 
+/* The axis along which v counts from *first on, whatever its other coordinates are; -1: none. */
+static int counted_axis(const TlValue *v, int64_t *first)
+{
+    for (int d = 0; d < v->type->rank; d++)
+        if (tl_counts_along(v, d, first))
+            return d;
+    return -1;
+}
+
+/* Which coordinates are, or are not, a number that all elements share: each register compares the
+ * number less the thread's part with a constant, so that no register holds a coordinate. */
+static bool lower_place_test(TlSimt *g, const TlOp *op)
+{
+    enum { FEWEST = 4 }; /* registers */
+    TlValue *v = op->out[0];
+    if ((op->opcode != TL_OP_EQ && op->opcode != TL_OP_NE) || tl_simt_count(v) < FEWEST)
+        return false;
+    int64_t first;
+    const TlValue *x = tl_in(op, 0);
+    const TlOp *spread = tl_in(op, 1)->def;
+    int axis = counted_axis(x, &first);
+    if (axis < 0 || !spread || spread->opcode != TL_OP_BROADCAST || tl_in(spread, 0)->type->rank)
+        return false;
+    LLVMValueRef number = LLVMBuildSub(g->b, tl_gen_scalar(&g->gen, tl_in(spread, 0)),
+                                       tl_simt_i32(g, (uint32_t)first), ""),
+                 thread = NULL, rest = NULL, *out = tl_simt_define(g, v);
+    for (int64_t r = 0; r < tl_simt_count(v); r++) {
+        TlSimtCoord c = tl_simt_split_coord(g, x->type->layout, r, axis);
+        rest = c.thread == thread ? rest : LLVMBuildSub(g->b, number, c.thread, "");
+        thread = c.thread;
+        out[r] = LLVMBuildICmp(g->b, op->opcode == TL_OP_EQ ? LLVMIntEQ : LLVMIntNE, rest,
+                               tl_simt_i32(g, (uint32_t)c.constant), "");
+    }
+    return true;
+}
+
+
+/* Operands of n registers from r on, as vectors of n where n is over 1. */
+static void operands_of(TlSimt *g, const TlOp *op, int64_t r, int n, LLVMValueRef *out)
+{
+    TL_ASSERT(op->nin <= 3, "%u operands", op->nin);
+    for (uint32_t i = 0; i < op->nin; i++) {
+        const TlValue *x = tl_in(op, i);
+        LLVMValueRef *regs = x->type->rank ? tl_simt_regs(g, x) + r : NULL, v = NULL;
+        for (int k = 0; k < n && n > 1; k++) {
+            LLVMValueRef e = regs ? regs[k] : tl_gen_scalar(&g->gen, x);
+            v = v ? v : LLVMGetPoison(LLVMVectorType(LLVMTypeOf(e), (unsigned)n));
+            v = LLVMBuildInsertElement(g->b, v, e, tl_simt_i32(g, (uint32_t)k), "");
+        }
+        out[i] = n > 1 ? v : regs ? regs[0] : tl_gen_scalar(&g->gen, x);
+    }
+}
+
+/* Do all users take the elements apart again? */
+static bool is_only_widened(const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (u->user->opcode != TL_OP_CAST)
+            return false;
+    return true;
+}
+
+/* f16 operands of f32: an instruction takes them as they are, but not for two at a time. */
+static bool takes_halves(const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++) {
+        const TlOp *def = tl_in(op, i)->def;
+        if (def && def->opcode == TL_OP_CAST && tl_in(def, 0)->type->dtype == TL_F16)
+            return true;
+    }
+    return false;
+}
+
+static bool is_sum_or_product(const TlOp *op)
+{
+    return op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB || op->opcode == TL_OP_MUL;
+}
+
+/* Is it done with two registers at a time? Sums and products, and f16 that they are computed of:
+ * LLVM puts two of them together only if they are built so. (ptxas does by itself.) */
+static bool is_in_pairs(const TlSimt *g, const TlOp *op)
+{
+    const TlValue *v = op->out[0], *x = tl_in(op, 0);
+    if (!g->options->target->family->by_llvm || v->type->rank == 0 || g->fn->ring ||
+        tl_simt_count(v) % 2)
+        return false;
+    if (v->type->dtype == TL_F32)
+        return g->options->target->can & TL_CAN_PAIRS &&
+               (is_sum_or_product(op) || (op->opcode == TL_OP_FMA && !takes_halves(op)));
+    if (v->type->dtype != TL_F16 || is_only_widened(v))
+        return false;
+    return is_sum_or_product(op) || (op->opcode == TL_OP_CAST && tl_is_int(x->type->dtype) &&
+                                     tl_dtype_bits(x->type->dtype) <= 8);
+}
+
 static void lower_elementwise(TlSimt *g, TlOp *op)
 {
+    if (lower_place_test(g, op))
+        return;
     TlValue *v = op->out[0];
     int64_t n = tl_simt_count(v);
+    int each = is_in_pairs(g, op) ? 2 : 1;
     LLVMValueRef in[3], *out = v->type->rank ? tl_simt_define(g, v) : &g->scalar[v->id];
-    TL_ASSERT(op->nin <= 3, "%u operands", op->nin);
-    for (int64_t r = 0; r < n; r++) {
-        for (uint32_t i = 0; i < op->nin; i++) {
-            const TlValue *x = tl_in(op, i);
-            in[i] = x->type->rank ? tl_simt_regs(g, x)[r] : tl_gen_scalar(&g->gen, x);
-        }
-        out[r] = element(g, op, in);
+    for (int64_t r = 0; r < n; r += each) {
+        operands_of(g, op, r, each, in);
+        LLVMValueRef x = element(g, op, in);
+        for (int k = 0; k < each; k++)
+            out[r + k] =
+                each > 1 ? LLVMBuildExtractElement(g->b, x, tl_simt_i32(g, (uint32_t)k), "") : x;
     }
     pair_halves(g, op, out);
 }
@@ -630,7 +730,8 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.own = tl_simt_own;
     g.to_bf16 = tl_simt_to_bf16;
     g.to_int = tl_simt_to_int;
-    g.halves = options->target->family->code == TL_CODE_PTX;
+    g.halves = true;
+    g.words = !options->target->family->by_llvm;
     g.axis = tl_axis_info(fn, arena);
     g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
     g.reads = TL_NEW_ARRAY(arena, struct TlSimtRead *, fn->nvalues + 1);

@@ -3,6 +3,7 @@
 #include "codegen/leaf/leaves.h"
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/reduce_plan.h"
+#include "passes/analysis/picked.h"
 
 typedef struct Reduction {
     TlSimtCombiner c;
@@ -59,12 +60,82 @@ static LLVMValueRef is_in_axis(const Reduction *r, int32_t reg)
     return LLVMBuildICmp(g->b, LLVMIntULT, x, tl_simt_i32(g, (uint32_t)r->p->extent), "");
 }
 
+/* The first coordinate at which a condition holds: a selection for each element, from the last to
+ * the first, in a few runs side by side, where the least would take a comparison too. */
+typedef struct First {
+    LLVMValueRef *holds, *index; /* by register */
+    const TlLayout *layout;
+    LLVMValueRef thread; /* what all coordinates have beside a constant; NULL: they differ in it */
+} First;
+
+static LLVMValueRef common_part(const Reduction *r, const First *f, const TlReduceMember *m,
+                                uint32_t n)
+{
+    TlSimt *g = r->c.g;
+    LLVMValueRef part = tl_simt_split_coord(g, f->layout, m->reg, r->p->axis).thread;
+    for (uint32_t i = 1; i < n; i++)
+        if (tl_simt_split_coord(g, f->layout, m[i].reg, r->p->axis).thread != part)
+            return NULL;
+    return part;
+}
+
+static LLVMValueRef index_of(const Reduction *r, const First *f, int32_t reg)
+{
+    TlSimt *g = r->c.g;
+    if (!f->thread)
+        return f->index[reg];
+    return tl_simt_i32(
+        g, (uint32_t)tl_simt_split_coord(g, f->layout, reg, r->p->axis).constant);
+}
+
+static LLVMValueRef first_of_run(const Reduction *r, const First *f, const TlReduceMember *m,
+                                 uint32_t n)
+{
+    TlSimt *g = r->c.g;
+    LLVMValueRef x = tl_simt_i32(g, INT32_MAX);
+    for (; n-- > 0;) {
+        LLVMValueRef holds = f->holds[m[n].reg];
+        if (m[n].guarded)
+            holds = LLVMBuildAnd(g->b, holds, is_in_axis(r, m[n].reg), "");
+        x = LLVMBuildSelect(g->b, holds, index_of(r, f, m[n].reg), x, "");
+    }
+    return x;
+}
+
+static TlSimtPartial first_where(const Reduction *r, const TlOp *chosen, const TlReduceMember *m,
+                                 uint32_t n)
+{
+    enum { LEAST_RUN = 8, MOST_RUNS = 4 };
+    TlSimt *g = r->c.g;
+    uint32_t length = n / MOST_RUNS < LEAST_RUN ? LEAST_RUN : (n + MOST_RUNS - 1) / MOST_RUNS;
+    First f = {tl_simt_regs(g, tl_in(chosen, 0)), tl_simt_regs(g, tl_in(chosen, 1)),
+               tl_in(chosen, 1)->type->layout, NULL};
+    int64_t from;
+    if (tl_counts_along(tl_in(chosen, 1), r->p->axis, &from) && from == 0)
+        f.thread = common_part(r, &f, m, n);
+    TlSimtPartial run[MOST_RUNS];
+    uint32_t nruns = 0;
+    for (uint32_t at = 0; at < n; at += length) {
+        run[nruns] = (TlSimtPartial){TL_NEW(g->arena, LLVMValueRef), NULL};
+        run[nruns++].v[0] = first_of_run(r, &f, m + at, n - at < length ? n - at : length);
+    }
+    TlSimtPartial x = fold(r, run, nruns);
+    if (f.thread) /* its bits are not the constants'; INT32_MAX stays */
+        x.v[0] = LLVMBuildOr(g->b, x.v[0], f.thread, "");
+    return x;
+}
+
 static void combine_own(Reduction *r)
 {
     const TlReducePlan *p = r->p;
+    const TlOp *chosen = tl_first_where(r->op);
     TlSimtPartial *x = TL_NEW_ARRAY(r->c.g->arena, TlSimtPartial, p->nregs);
     for (uint32_t k = 0; k < p->nresults; k++) {
         uint32_t n = p->first[k + 1] - p->first[k];
+        if (chosen && n > 0) {
+            r->partial[k] = first_where(r, chosen, &p->members[p->first[k]], n);
+            continue;
+        }
         for (uint32_t i = 0; i < n; i++) {
             const TlReduceMember *m = &p->members[p->first[k] + i];
             x[i] = tl_simt_partial(&r->c, m->reg);

@@ -179,6 +179,17 @@ TlCode tl_target_code(const TlTarget *t, bool emulate)
     return emulate ? TL_CODE_HOST : t->family->code;
 }
 
+/* Instructions of a warp that all schedulers begin while shared memory moves 128 bytes; 0: no
+ * GPU. */
+static int slots_of_wavefront(const TlTarget *t)
+{
+    const tl_gpu *g = tl_gpu_find(t->name);
+    if (!g)
+        return 0;
+    double lanes = g->vector > 0 ? g->vector : g->schedulers * g->lanes;
+    return (int)(lanes / g->lanes / g->wavefronts);
+}
+
 TlMachine tl_target_machine(const TlTarget *t)
 {
     return (TlMachine){.name = t->name,
@@ -191,6 +202,7 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .registers = t->registers,
                        .file = t->file,
                        .schedulers = t->schedulers,
+                       .wavefront = slots_of_wavefront(t),
                        .reads_early = t->family->by_llvm};
 }
 

@@ -105,6 +105,16 @@ static uint32_t last_of(const Walk *w, LLVMValueRef x, uint32_t first)
     return last;
 }
 
+/* Elements that are poison take no register: long vectors are put together from short ones that are
+ * made as long first. */
+static unsigned words_of_shuffle(LLVMValueRef x)
+{
+    unsigned n = LLVMGetNumMaskElements(x), some = 0;
+    for (unsigned i = 0; i < n; i++)
+        some += LLVMGetMaskValue(x, i) >= 0;
+    return (tl_amd_words_of(LLVMTypeOf(x)) * some + n - 1) / n;
+}
+
 /* Of an address only the thread's part, as the rest is in scalar registers; conditions are there,
  * too. Scalar instructions do not compute with floats. */
 static unsigned words_in_registers(const Walk *w, LLVMValueRef x)
@@ -118,7 +128,7 @@ static unsigned words_in_registers(const Walk *w, LLVMValueRef x)
         return 0;
     if (LLVMIsAGetElementPtrInst(x) && !LLVMIsAInstruction(LLVMGetOperand(x, 0)))
         return 1;
-    return tl_amd_words_of(t);
+    return LLVMIsAShuffleVectorInst(x) ? words_of_shuffle(x) : tl_amd_words_of(t);
 }
 
 static bool is_local(LLVMValueRef x)

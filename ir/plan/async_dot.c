@@ -6,7 +6,7 @@
 
 /* What wgmma fixes: rows of a product, columns at the most, bytes of a step along k, warps (their
  * logarithm), rows of a core matrix. */
-enum { STRIP = 64, MOST_COLUMNS = 256, STEP_BYTES = 32, GROUP_BITS = 2, CORE_ROWS = 8 };
+enum { MOST_COLUMNS = 256, CORE_ROWS = 8 };
 
 /* ---- operands ---- */
 
@@ -57,13 +57,13 @@ static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, int32_t
     int elem = tl_dtype_bytes(buf->dtype), k_axis = operand == TL_MMA_A ? 1 : 0;
     k_axis ^= s->flipped;
     for (int row = 0; row < 2; row++)
-        for (int span = 128; span >= STEP_BYTES; span /= 2) {
+        for (int span = 128; span >= TL_GROUP_STEP; span /= 2) {
             *out = (TlAsyncSlot){.span = span, .across = row != k_axis};
             int32_t rows = tl_layout_extent(buf->layout, 1 - row);
             out->stride = (uint32_t)(CORE_ROWS * span);
             out->lead = (uint32_t)(out->across ? rows * span : 16);
             if (tl_staging_is_image(arena, buf, row, span) && rows_go_on(buf, row, span) &&
-                !(out->across && elem != 2) && k * elem == STEP_BYTES)
+                !(out->across && elem != 2) && k * elem == TL_GROUP_STEP)
                 return true;
         }
     return false;
@@ -88,7 +88,7 @@ uint64_t tl_async_descriptor(const TlAsyncSlot *s)
 
 static bool has_instruction(const TlMma *mma)
 {
-    return mma->m == 16 && mma->n == 8 && mma->k * tl_dtype_bytes(mma->type[0]) == STEP_BYTES &&
+    return mma->m == 16 && mma->n == 8 && mma->k * tl_dtype_bytes(mma->type[0]) == TL_GROUP_STEP &&
            mma->type[0] != TL_F64;
 }
 
@@ -117,14 +117,14 @@ static bool find_warps(TlAsyncPlan *p, const TlType *acc, TlMmaWarps *out)
         const int32_t *image = l->basis[warp][b];
         out->m += image[0] != 0;
         out->n += image[1] != 0;
-        if (b < GROUP_BITS && image[0] != p->mma->m << b)
+        if (b < TL_GROUP_WARP_BITS && image[0] != p->mma->m << b)
             return false;
-        if (b >= GROUP_BITS) {
+        if (b >= TL_GROUP_WARP_BITS) {
             p->warp_row[p->warp_bits] = image[0];
             p->warp_column[p->warp_bits++] = image[1];
         }
     }
-    return bits >= GROUP_BITS && out->m + out->n == bits;
+    return bits >= TL_GROUP_WARP_BITS && out->m + out->n == bits;
 }
 
 /* Does thread 0 have a part of every 8 columns of the strip? Of warps that share N, each has every
@@ -161,7 +161,7 @@ static bool find_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc, TlMma
     p->n = tl_async_columns(p->mma, columns, columns_side_by_side(p, l, columns));
     if (rows % (p->mma->m << w.m) || !p->n)
         return false;
-    for (int32_t row = 0; row < rows; row += STRIP)
+    for (int32_t row = 0; row < rows; row += TL_GROUP_ROWS)
         for (int32_t column = 0; column < acc->shape[1]; column += p->n)
             if (has_strip(p, l, row, column))
                 tl_vec_push(arena, &p->strips, ((TlAsyncStrip){row, column}));

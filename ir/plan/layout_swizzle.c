@@ -464,7 +464,17 @@ static bool attempt(const Space *s, const Choice *c, Attempt *out)
     return true;
 }
 
-/* Fits, then wavefronts, then accesses. */
+/* Do the reader's vectors hold registers that follow each other in its layout? An instruction that
+ * takes several registers as one, as products by matrices do, takes them without moves then. */
+static bool is_in_order(const Attempt *t)
+{
+    for (int i = 0; i < t->read.vec; i++)
+        if (t->o.v[i] != t->read.side->reg[i])
+            return false;
+    return true;
+}
+
+/* Fits, then wavefronts, then order, then accesses. */
 static bool is_better(const Space *s, const Attempt *a, const Attempt *b)
 {
     uint64_t elem = s->p->c->elem_bytes, most = s->p->max_bytes;
@@ -475,6 +485,8 @@ static bool is_better(const Space *s, const Attempt *a, const Attempt *b)
         return over_a < over_b;
     if (wa != wb)
         return wa < wb;
+    if (is_in_order(a) != is_in_order(b))
+        return is_in_order(a);
     return a->write.accesses + a->read.accesses < b->write.accesses + b->read.accesses;
 }
 
@@ -483,8 +495,8 @@ static void best_attempt(const Space *s, Attempt *best)
     int low = s->word < s->n ? s->word : s->n, high = tl_ceil_log2(VECTOR_BYTES) - s->elem;
     bool found = false;
     Attempt *t = TL_NEW(s->p->arena, Attempt);
-    for (int i = 4 * low; i < 4 * (high + 1); i++) {
-        Choice c = {i & 1 ? &s->p->dst : &s->p->src, i / 4, i & 2, false};
+    for (int i = 6 * low; i < 6 * (high + 1); i++) {
+        Choice c = {i & 1 ? &s->p->dst : &s->p->src, i / 6, i / 2 % 3 == 1, i / 2 % 3 == 2};
         if ((c.spare && !s->p->max_bytes) || !attempt(s, &c, t) ||
             (found && !is_better(s, t, best)))
             continue;

@@ -31,6 +31,14 @@ const TlMma *tl_mma_of(const TlOp *op);
 bool tl_is_warpgroup_dot(const TlOp *op);
 void tl_set_mma(TlFn *fn, TlOp *op, const TlMma *mma, bool warpgroup);
 
+/* A warpgroup: its warps, the rows of its instruction, the bytes of K that one takes. */
+enum {
+    TL_GROUP_WARP_BITS = 2,
+    TL_GROUP_WARPS = 1 << TL_GROUP_WARP_BITS,
+    TL_GROUP_ROWS = 64,
+    TL_GROUP_STEP = 32
+};
+
 /* What lanes give of operand TL_MMA_A, _B or _C to one instruction: reg (elements), lane, one
  * warp. */
 TlLayout *tl_mma_fragment(TlArena *arena, const TlMma *mma, int operand);

@@ -107,6 +107,11 @@ uint32_t tl_moving_axes(const TlOp *access)
     return moving;
 }
 
+bool tl_is_const_op(const TlValue *v)
+{
+    return v->def && v->def->opcode == TL_OP_CONST;
+}
+
 bool tl_const_int_value(const TlValue *v, TlWideInt *out)
 {
     uint64_t bits;

@@ -18,6 +18,7 @@ bool tl_attr_equal(const TlAttr *a, const TlAttr *b);
 bool tl_is_invariant(const TlValue *v, const TlOp *loop);
 /* The axes of a view, as bits, whose scalar index changes in the innermost loop around it. */
 uint32_t tl_moving_axes(const TlOp *access);
+bool tl_is_const_op(const TlValue *v); /* the result of a CONST */
 /* The value of an integer scalar constant. */
 bool tl_const_int_value(const TlValue *v, TlWideInt *out);
 /* Number of iterations of a FOR with constant bounds. */

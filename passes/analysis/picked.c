@@ -42,6 +42,19 @@ bool tl_counts_along(const TlValue *v, int dim, int64_t *first)
     return counts_up(v, first);
 }
 
+const TlOp *tl_first_where(const TlOp *reduce)
+{
+    int64_t first, none;
+    if (reduce->opcode != TL_OP_REDUCE || reduce->nin != 1 ||
+        tl_attr_int(reduce, TL_ATTR_KIND, 0) != TL_COMBINE_MIN)
+        return NULL;
+    const TlOp *op = tl_in(reduce, 0)->def;
+    bool chooses = op && op->opcode == TL_OP_SELECT && is_i32(tl_in(op, 2), &none) &&
+                   none == INT32_MAX && tl_in(op, 0)->type->rank > 0;
+    int axis = (int)tl_attr_int(reduce, TL_ATTR_AXIS, 0);
+    return chooses && tl_counts_along(tl_in(op, 1), axis, &first) ? op : NULL;
+}
+
 /* Is v true at one coordinate along dim, *at, and only there? */
 static bool is_at(const TlValue *v, int dim, int64_t *at)
 {

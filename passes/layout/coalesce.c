@@ -16,8 +16,7 @@
  *     value of that shape gets it; so elementwise ops, scans, dots and whatever loops and branches
  *     carry agree. Shapes that no access has follow one where its elements are taken apart (the
  *     fields of a byte, pairs: a last axis of at most 8, broadcast to, and reshapes of that): the
- *     parts of an element stay with the thread that loaded it. Not so for products that read
- *     registers.
+ *     parts of an element stay with the thread that loaded it.
  *  3. Each op whose layouts must differ (memory ops; reduce, broadcast, expand, trans, reshape)
  *     gets its operands through converts, and users of its result get the shape's layout through
  *     one. Reshapes between layouts that do not fit become `regroup`, or, of few elements, have
@@ -25,6 +24,7 @@
  *     users.
  *
  * It is for place-layouts to make the converts few. */
+#include "ir/plan/mma.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/default_warps.h"
@@ -193,12 +193,12 @@ static Shape *shape_of(Coalesce *c, int rank, const int32_t *extents)
 /* Are they 32 bits that are rounded, or 8 bits for warpgroups, which take 64 rows? */
 static bool is_for_matrix(const TlOp *dot, uint32_t operand)
 {
-    enum { STRIP = 64, LEAST_ROWS = 8 };
+    enum { LEAST_ROWS = 8 };
     const TlType *c = dot->out[0]->type;
     if (tl_dtype_bits(tl_in(dot, operand)->type->dtype) == 32)
         return tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE;
     return tl_dtype_bits(tl_in(dot, operand)->type->dtype) == 8 && c->rank == 2 &&
-           c->shape[0] % STRIP == 0;
+           c->shape[0] % TL_GROUP_ROWS == 0;
 }
 
 /* Bytes stay bytes: of others, what is loaded need not lie as the product reads. */
@@ -279,16 +279,6 @@ static const TlLayout *shape_layout(Coalesce *c, const TlType *t)
 static bool is_open(const Shape *s)
 {
     return !s->layout && s->made.len == 0;
-}
-
-/* Products that read registers want elements where these are; their layout is the better one to
- * take elements apart in. */
-static bool may_follow(const Coalesce *c)
-{
-    bool products = false;
-    for (uint32_t i = 0; i < c->ops.len && !products; i++)
-        products = c->ops.data[i]->opcode == TL_OP_DOT;
-    return c->warpgroups || !products;
 }
 
 static bool are_parts(int32_t n)
@@ -519,8 +509,7 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
         if (is_access(op))
             choose_access(&c, axis, op);
     }
-    bool follows = may_follow(&c);
-    for (uint32_t i = 0; i < c.ops.len && follows; i++)
+    for (uint32_t i = 0; i < c.ops.len; i++)
         follow_access(&c, c.ops.data[i]);
     for (uint32_t i = 0; i < c.ops.len; i++)
         set_shape_layouts(&c, c.ops.data[i]);

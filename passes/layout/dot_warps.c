@@ -11,6 +11,8 @@
  *                 and the sums that are the next product's A, go through shared memory, the more
  *                 of them the more warps
  *
+ *   adding      of warps along K, each of which sums up its part: after the loop, once
+ *
  * So a single product's warps have parts that are nearly square, those of chained ones are along M
  * as far as there are rows, and those of warpgroups likewise: two instructions of half the columns
  * read A twice. Where M has no 64 rows for each, the other warpgroups go along N, each with columns
@@ -21,8 +23,6 @@
 /* Slots of a scheduler (layout_cost.c): of a wavefront of 128 bytes, a register that is kept, the
  * barriers of an exchange. */
 enum { SHARED_RATE = 4, WAVEFRONT = 128, KEPT = 1, BARRIERS = 128 };
-/* Of a warpgroup: rows of an instruction, warps (and their logarithm). */
-enum { STRIP = 64, GROUP = 4, GROUP_BITS = 2 };
 /* Rows times columns times bytes of k that a matrix unit multiplies in a slot. */
 enum { RATE = 1024 };
 
@@ -31,6 +31,7 @@ TlDotShape tl_dot_shape(const TlOp *dot, const TlMma *mma, int warps, bool turne
     const TlType *c = dot->out[0]->type, *a = tl_in(dot, TL_MMA_A)->type;
     TL_ASSERT(c->rank >= 2 && warps > 0, "a product of rank %d", (int)c->rank);
     return (TlDotShape){.mma = mma,
+                        .rank = c->rank,
                         .batch = c->rank == 3 ? c->shape[0] : 1,
                         .m = c->shape[turned ? c->rank - 1 : c->rank - 2],
                         .n = c->shape[turned ? c->rank - 2 : c->rank - 1],
@@ -98,6 +99,37 @@ TlDotWay tl_warp_way(const TlDotShape *s)
     return best;
 }
 
+/* ---- each warp by itself, parts of K ---- */
+
+/* What it takes to add up the parts: each warp writes its sums, and reads its share of all. */
+static int64_t adding_cost(const TlDotShape *s, int64_t rows, int64_t columns)
+{
+    enum { LANES = 32, WORD = 4 };
+    int64_t words = rows * columns * tl_dtype_bytes(s->mma->type[TL_MMA_C]) / (LANES * WORD);
+    return BARRIERS + 2 * SHARED_RATE * words;
+}
+
+bool tl_parts_way(const TlDotShape *s, int64_t trips, TlDotWay *out)
+{
+    TL_ASSERT(trips > 0, "a product in %lld trips", (long long)trips);
+    *out = (TlDotWay){.cost = -1};
+    for (int k = 1; k <= s->warp_bits && s->batch == 1 && s->k % (s->mma->k << k) == 0; k++)
+        for (int m = s->warp_bits - k; m >= 0; m--) {
+            TlMmaWarps w = {.m = m, .n = s->warp_bits - k - m, .batch = k};
+            if (!has_for(s->m, s->mma->m, w.m) || !has_for(s->n, s->mma->n, w.n))
+                continue;
+            TlDotShape part = *s;
+            part.k = s->k >> k;
+            int64_t rows = rounded_up(s->m, (int64_t)s->mma->m << w.m) >> w.m,
+                    columns = rounded_up(s->n, (int64_t)s->mma->n << w.n) >> w.n;
+            int64_t cost = cost_of(&part, rows, columns, rows + columns, w) +
+                           adding_cost(s, rows, columns) / trips;
+            if (out->cost < 0 || cost < out->cost)
+                *out = (TlDotWay){.warps = w, .cost = cost};
+        }
+    return out->cost >= 0;
+}
+
 /* ---- warpgroups ---- */
 
 /* Columns of an instruction, 2^bits warpgroups of which are along N. 0: there is none. */
@@ -111,7 +143,7 @@ static int32_t columns_at_once(const TlDotShape *s, int bits)
 bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out)
 {
     *out = (TlDotWay){.warpgroup = true, .cost = -1};
-    for (int m = s->warp_bits; m >= GROUP_BITS; m--) {
+    for (int m = s->warp_bits; m >= TL_GROUP_WARP_BITS; m--) {
         int n = s->warp_bits - m;
         TlMmaWarps w = {.m = m, .n = n, .apart = s->n >> n > s->mma->n && n > 0};
         int32_t at_once = s->m % (s->mma->m << m) ? 0 : columns_at_once(s, n);
@@ -119,7 +151,7 @@ bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out)
             continue;
         int64_t rows = s->m >> m, columns = s->n >> n;
         int64_t instructions = rows / s->mma->m * (columns / at_once);
-        int64_t reads = instructions * (STRIP + at_once) / GROUP;
+        int64_t reads = instructions * (TL_GROUP_ROWS + at_once) / TL_GROUP_WARPS;
         int64_t cost = cost_of(s, rows, columns, reads, w);
         if (out->cost < 0 || cost < out->cost)
             *out = (TlDotWay){.warps = w, .warpgroup = true, .cost = cost};

@@ -1,4 +1,4 @@
-/* How the warps of a kernel share a product by matrix instructions: along M, N and the batch, by
+/* How the warps of a kernel share a product by matrix instructions: along M, N, K and the batch, by
  * cost. The only place that decides it. */
 #ifndef TL_DOT_WARPS_H
 #define TL_DOT_WARPS_H
@@ -6,7 +6,7 @@
 
 typedef struct TlDotShape {
     const TlMma *mma;
-    int32_t batch, m, n, k;
+    int32_t rank, batch, m, n, k;
     int warp_bits;
     bool chained; /* its block has products whose results go into others */
     bool turned;  /* the transposed operands' product: m and n are the dot's columns and rows */
@@ -21,6 +21,9 @@ typedef struct TlDotWay {
 
 /* Each warp by itself. */
 TlDotWay tl_warp_way(const TlDotShape *s);
+/* Each warp by itself, some along K: `warps.batch` is the logarithm of the number of parts. Their
+ * sums go through shared memory once in `trips` such products. false: K has no parts. */
+bool tl_parts_way(const TlDotShape *s, int64_t trips, TlDotWay *out);
 /* Warpgroups; false: their instruction's rows and columns do not go into the product's. */
 bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out);
 #endif

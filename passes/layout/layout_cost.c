@@ -1,12 +1,13 @@
 /* What layouts cost (layout_cost.h).
  *
  * All figures are per warp, in slots of one of a multiprocessor's four schedulers: a simple
- * instruction takes 1; what the multiprocessor does once per cycle for all four (a wavefront of
- * shared memory, a shuffle, a load of four sectors that are in the first-level cache) takes 4. A
- * sector (32 bytes) of global memory takes 4 as well, half of what the second-level cache can do:
- * loads pay each once, since what a warp touches again it finds in the first level; stores and
- * atomics pay in every access. A barrier takes 64, as the plans of conversions have it. What a loop
- * with a pipeline hint loads pays 4 for each register in which it waits for its iteration.
+ * instruction takes 1; what the multiprocessor does once per cycle for all four (a shuffle, a load
+ * of four sectors that are in the first-level cache) takes 4. A wavefront of shared memory takes
+ * what the machine says (TlMachine.wavefront): 4, but 1 where an instruction of a wave takes four
+ * cycles. A sector (32 bytes) of global memory takes 4 as well, half of what the second-level cache
+ * can do: loads pay each once, since what a warp touches again it finds in the first level; stores
+ * and atomics pay in every access. A barrier takes 64, as the plans of conversions have it. What a
+ * loop with a pipeline hint loads pays 4 for each register in which it waits for its iteration.
  *
  * Replicated data needs no rule: more registers are more work of every warp. */
 #include "passes/layout/layout_cost.h"
@@ -17,7 +18,7 @@
 #include "passes/analysis/facts.h"
 
 enum {
-    SHARED_RATE = 4, /* shuffle, wavefront, issue of an access */
+    SHARED_RATE = 4, /* shuffle, issue of an access */
     SECTOR = 4,
     NARROW = 2, /* of an access of less than a register: what it moves is packed */
     REGISTER_BYTES = 4,
@@ -30,10 +31,19 @@ enum {
     MOST_NESTING = 5 /* loops counted: their product, 2^30, times a cost fits in 64 bits */
 };
 
+TlLayoutCost tl_layout_costs(TlPassCtx *px)
+{
+    int known = px->machine->wavefront;
+    return (TlLayoutCost){.ctx = px->ctx,
+                          .arena = px->scratch,
+                          .wavefront = known ? known : SHARED_RATE,
+                          .copies = px->machine->copies};
+}
+
 void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px)
 {
     TlArena *arena = px->scratch;
-    *c = (TlLayoutCost){.ctx = px->ctx, .arena = arena};
+    *c = tl_layout_costs(px);
     tl_map_init(&c->accesses, arena);
     const TlAxisInfo *axis = tl_pass_axis_info(fn, px);
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
@@ -45,18 +55,24 @@ void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px)
     }
 }
 
+int64_t tl_layout_trips(const TlOp *loop)
+{
+    TlWideInt trips;
+    TL_ASSERT(tl_is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
+    if (loop->opcode != TL_OP_FOR || !tl_const_trips(loop, &trips))
+        trips = TRIPS;
+    return trips < 1 ? 1 : trips > MOST_TRIPS ? MOST_TRIPS : (int64_t)trips;
+}
+
 int64_t tl_layout_frequency(const TlBlock *b)
 {
     int64_t n = 1;
     int depth = 0;
     TL_ASSERT(b->fn, "a block of no function");
     for (const TlOp *op = b->parent; op && depth < MOST_NESTING; op = op->block->parent) {
-        TlWideInt trips;
         if (!tl_is_loop(op))
             continue;
-        if (op->opcode != TL_OP_FOR || !tl_const_trips(op, &trips))
-            trips = TRIPS;
-        n *= trips < 1 ? 1 : trips > MOST_TRIPS ? MOST_TRIPS : (int64_t)trips;
+        n *= tl_layout_trips(op);
         depth++;
     }
     return n;
@@ -64,7 +80,8 @@ int64_t tl_layout_frequency(const TlBlock *b)
 
 /* ---- conversions ---- */
 
-static int64_t plan_cost(TlArena *arena, const TlType *t, const TlLayout *from, const TlLayout *to)
+static int64_t plan_cost(TlArena *arena, int wavefront, const TlType *t, const TlLayout *from,
+                         const TlLayout *to)
 {
     const TlConvert *p = tl_convert_plan(arena, t, from, to, 0, 0);
     switch (p->kind) {
@@ -72,7 +89,7 @@ static int64_t plan_cost(TlArena *arena, const TlType *t, const TlLayout *from, 
     case TL_CONVERT_RENAME: return 1;
     case TL_CONVERT_SHUFFLE: return 1 + SHARED_RATE * (int64_t)p->shuffles + p->selects;
     case TL_CONVERT_SHARED:
-        return SHARED_RATE * ((int64_t)p->write.wavefronts + p->read.wavefronts) +
+        return wavefront * ((int64_t)p->write.wavefronts + p->read.wavefronts) +
                BARRIER * (int64_t)p->nrounds;
     }
     TL_UNREACHABLE("convert kind %d", (int)p->kind);
@@ -93,13 +110,14 @@ int64_t tl_layout_convert_cost(TlLayoutCost *c, const TlType *t, const TlLayout 
         return 0;
     int log = tl_ceil_log2(t->ptr ? 8 : tl_dtype_bytes(t->dtype)); /* one size, one cost */
     const void *what[2] = {from, to};
-    uint64_t known, key = tl_hash(t->shape, sizeof *t->shape * t->rank, (uint64_t)log);
+    uint64_t known,
+        key = tl_hash(t->shape, sizeof *t->shape * t->rank, (uint64_t)(log + 8 * c->wavefront));
     key = tl_hash(what, sizeof what, key);
     if (tl_map_get(&c->ctx->convert_costs, key, &known))
         return (int64_t)known;
     TlArena plan;
     tl_arena_init(&plan, c->arena->alloc);
-    int64_t cost = plan_cost(&plan, plain_type(c->ctx, t, log), from, to);
+    int64_t cost = plan_cost(&plan, c->wavefront, plain_type(c->ctx, t, log), from, to);
     tl_arena_free(&plan);
     tl_map_put(&c->ctx->convert_costs, key, (uint64_t)cost);
     return cost;
@@ -170,6 +188,18 @@ static int64_t access_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
                waiting_cost(op, n.accesses * bytes);
     int64_t each = SHARED_RATE + SECTOR * n.sectors;
     return packing + n.accesses * each * (op->opcode == TL_OP_STORE ? 1 : 4);
+}
+
+bool tl_layout_staged_cost(const TlLayoutCost *c, const TlOp *load, const TlLayout *from,
+                           const TlLayout *to, int64_t *out)
+{
+    const TlAccessInfo *info = tl_map_get_ptr(&c->accesses, load);
+    int bytes = tl_dtype_bytes(load->out[0]->type->dtype);
+    if (!info || tl_access_vector(info, load, from) * bytes < REGISTER_BYTES)
+        return false;
+    int64_t elements = tl_layout_registers(from) + tl_layout_registers(to);
+    *out = c->copies ? 1 : SHARED_RATE * elements * bytes / REGISTER_BYTES;
+    return true;
 }
 
 /* ---- other ops ---- */

@@ -12,6 +12,8 @@
  * the costs of a pair in full and shared out among the users, and is taken only when the true sum
  * gets smaller: as a whole, or else each of the connected parts that go over for itself. Steps end
  * when no family makes it smaller, or after MOST_SWEEPS. */
+#include "ir/plan/mma.h"
+#include "passes/analysis/facts.h"
 #include "passes/layout/min_cut.h"
 #include "passes/layout/place_impl.h"
 #include <string.h>
@@ -55,13 +57,32 @@ typedef enum Basis { BY_LABELS, BY_SCALARS } Basis;
 static int64_t cost_again(Placement *p, const TlValue *v, const TlLayout *l, Basis basis,
                           int depth);
 
+/* Is the value loaded in a loop, for products alone? */
+static bool is_staged(const TlValue *v)
+{
+    if (!v->def || v->def->opcode != TL_OP_LOAD || !tl_enclosing_loop(v->def))
+        return false;
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (u->user->opcode != TL_OP_DOT || u - u->user->in == TL_MMA_C)
+            return false;
+    return v->uses != NULL;
+}
+
+static int64_t convert_cost(Placement *p, const TlValue *v, const TlLayout *has, const TlLayout *l)
+{
+    int64_t cost = tl_layout_convert_cost(&p->cost, v->type, has, l), staged;
+    bool less = is_staged(v) && tl_layout_staged_cost(&p->cost, v->def, has, l, &staged) &&
+                staged < cost;
+    return less ? staged : cost;
+}
+
 static int64_t cost_demand(Placement *p, const TlValue *v, const TlLayout *has, const TlLayout *l,
                            Basis basis, int depth, bool *out_again)
 {
     *out_again = false;
     if (has == l)
         return 0;
-    int64_t by_convert = tl_layout_convert_cost(&p->cost, v->type, has, l) * frequency_of(v);
+    int64_t by_convert = convert_cost(p, v, has, l) * frequency_of(v);
     int64_t by_again = cost_again(p, v, l, basis, depth);
     *out_again = by_again <= by_convert;
     return *out_again ? by_again : by_convert;

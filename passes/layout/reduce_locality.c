@@ -44,11 +44,6 @@ typedef struct Sum {
 
 /* ---- 1. the pattern ---- */
 
-static TlOp *only_user(const TlValue *v)
-{
-    return tl_use_count(v) == 1 ? v->uses->user : NULL;
-}
-
 /* A zero that stays zero when it is scaled. */
 static bool is_zero(const TlValue *v, const TlFn *fn)
 {
@@ -61,13 +56,13 @@ static bool is_zero(const TlValue *v, const TlFn *fn)
 static bool find_reduce(Sum *s, const TlValue *v)
 {
     const TlBlock *body = s->loop->regions[0];
-    if (v->def && v->def->opcode == TL_OP_CONVERT && v->def->block == body && only_user(v)) {
+    if (v->def && v->def->opcode == TL_OP_CONVERT && v->def->block == body && tl_only_user(v)) {
         s->convert = v->def;
         v = tl_in(v->def, 0);
     }
     s->reduce = v->def;
     return v->def && v->def->opcode == TL_OP_REDUCE && v->def->block == body && v->def->nin == 1 &&
-           only_user(v) != NULL;
+           tl_only_user(v) != NULL;
 }
 
 static bool find_operands(Sum *s, const TlValue *acc)
@@ -85,10 +80,10 @@ static bool matches(Sum *s)
 {
     const TlBlock *body = s->loop->regions[0];
     const TlValue *acc = body->args[1 + s->index];
-    s->next = only_user(acc);
+    s->next = tl_only_user(acc);
     if (!s->next || s->next->block != body || s->next->nout != 1 ||
-        only_user(s->next->out[0]) != body->last || tl_in(body->last, s->index)->def != s->next ||
-        !find_operands(s, acc))
+        tl_only_user(s->next->out[0]) != body->last ||
+        tl_in(body->last, s->index)->def != s->next || !find_operands(s, acc))
         return false;
     TlCombine kind = (TlCombine)tl_attr_int(s->reduce, TL_ATTR_KIND, TL_COMBINE_USER);
     return s->factor ? kind == TL_COMBINE_ADD : s->next->opcode == tl_combine_opcode(kind);

@@ -77,15 +77,15 @@ static bool goes_along_k(const TlAxisInfo *axis, const TlOp *dot, uint32_t i)
 
 TlWarpgroupFault tl_warpgroup_fault(const TlAxisInfo *axis, const TlOp *dot, const TlDotShape *s)
 {
-    enum { MOST_WORDS = 192, STEP_BYTES = 32, ROWS = 64, WARPS_BITS = 2, LANES = 32 };
+    enum { MOST_WORDS = 192, LANES = 32 };
     const TlMma *mma = s->mma;
-    if (mma->n != 8 || mma->m != 16 || mma->k * tl_dtype_bytes(mma->type[0]) != STEP_BYTES)
+    if (mma->n != 8 || mma->m != 16 || mma->k * tl_dtype_bytes(mma->type[0]) != TL_GROUP_STEP)
         return TL_WARPGROUP_TYPES;
-    if (s->warp_bits < WARPS_BITS)
+    if (s->warp_bits < TL_GROUP_WARP_BITS)
         return TL_WARPGROUP_WARPS;
-    if (dot->out[0]->type->rank != 2)
+    if (s->rank != 2)
         return TL_WARPGROUP_BATCH;
-    if (s->m % ROWS)
+    if (s->m % TL_GROUP_ROWS)
         return TL_WARPGROUP_ROWS;
     if (s->k % mma->k)
         return TL_WARPGROUP_STEPS;

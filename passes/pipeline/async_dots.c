@@ -140,15 +140,16 @@ static TlValue *as_fragment(const AsyncDots *a, TlOp *dot, uint32_t operand)
  * read it: 64 rows of 32 bytes, for four warps. */
 static int64_t cost_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *s)
 {
-    enum { RATE = 4, BARRIER = 64, WAVEFRONT = 128, ROWS = 64, STEP = 32, GROUP = 4, ANY = 16 };
+    enum { RATE = 4, BARRIER = 64, WAVEFRONT = 128, ANY = 16 };
     const TlType *t = s->v->type, *c = dot->out[0]->type;
     int lanes = a->px->machine->lanes;
     TlMmaWarps w;
     bool known = tl_mma_warps(a->ctx, tl_mma_of(dot), c, c->layout, &w);
     TL_ASSERT(known, "'%s' has a product without warps", a->fn->name);
     int64_t steps = tl_in(dot, TL_MMA_A)->type->shape[1] / tl_mma_of(dot)->k;
-    int64_t strips = GROUP * (int64_t)c->shape[0] / ROWS >> w.m;
-    int64_t reads = RATE * strips * steps * ROWS * STEP / WAVEFRONT / GROUP;
+    int64_t strips = TL_GROUP_WARPS * (int64_t)c->shape[0] / TL_GROUP_ROWS >> w.m;
+    int64_t reads =
+        RATE * strips * steps * TL_GROUP_ROWS * TL_GROUP_STEP / WAVEFRONT / TL_GROUP_WARPS;
     if (s->put)
         return reads;
     const TlBufPlan *p =
@@ -189,7 +190,7 @@ static bool belongs_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *
     if (s->v->def && s->v->def->opcode == TL_OP_LOAD)
         return true;
     const TlType *c = dot->out[0]->type, *t = tl_in(dot, TL_MMA_A)->type;
-    TlLayoutCost cost = {.ctx = a->ctx, .arena = a->px->scratch};
+    TlLayoutCost cost = tl_layout_costs(a->px);
     const TlLayout *l = tl_mma_operand_layout(a->ctx, dot, TL_MMA_A, c->layout);
     int64_t more = tl_layout_convert_cost(&cost, t, t->layout, l) - cost_in_slot(a, dot, s);
     return more > 0 || (more == 0 && !is_from_product(a, s->v));

@@ -12,6 +12,7 @@
  *     all.
  */
 #include "ir/remark.h"
+#include "passes/analysis/facts.h"
 #include "passes/layout/relayout.h"
 #include "passes/pipeline/pipeline_impl.h"
 
@@ -306,11 +307,6 @@ static bool is_of(const TlOp *op, const TlBlock *body)
     return op && op->block == body;
 }
 
-static bool is_constant(const TlValue *v)
-{
-    return v->def && v->def->opcode == TL_OP_CONST;
-}
-
 /* The only operand that is no constant, of an elementwise op; NULL: there is none, or several. */
 static TlValue *computed_from(const TlOp *op)
 {
@@ -318,7 +314,7 @@ static TlValue *computed_from(const TlOp *op)
     if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->nregions || op->nout != 1)
         return NULL;
     for (uint32_t i = 0; i < op->nin; i++) {
-        if (is_constant(tl_in(op, i)))
+        if (tl_is_const_op(tl_in(op, i)))
             continue;
         if (from)
             return NULL;
@@ -333,13 +329,13 @@ static bool is_carried(const TlOp *put)
     const TlValue *v = tl_in(put, 2);
     while (v && is_of(v->def, put->block))
         v = computed_from(v->def);
-    return v && v->block == put->block && is_constant(tl_in(put, 1));
+    return v && v->block == put->block && tl_is_const_op(tl_in(put, 1));
 }
 
 static void move_constants(const TlOp *op, TlBlock *body)
 {
     for (uint32_t i = 0; i < op->nin; i++)
-        if (is_constant(tl_in(op, i)) && is_of(tl_in(op, i)->def, body))
+        if (tl_is_const_op(tl_in(op, i)) && is_of(tl_in(op, i)->def, body))
             tl_op_move_before(tl_in(op, i)->def, body->first);
 }
 

@@ -12,16 +12,17 @@
  *  1. Converts that need shared memory, whose result goes into operand 0 or 1 of a dot (or
  *     anywhere, in a loop with a pipeline hint: what is staged there can be fetched ahead), and
  *     whose operand is a load, or comes from one through a chain of ops with one tile for operand:
- *     elementwise ones whose other operands are scalars or constants, and trans. What is loaded is
- *     staged, as narrow as it is; the chain is done again behind the get, in the layouts that
+ *     elementwise ones whose other operands are scalars or constants, trans and reshape. For a dot
+ *     also converts by more shuffles than a way through shared memory would take. What is loaded
+ *     is staged, as narrow as it is; the chain is done again behind the get, in the layouts that
  *     follow from the convert's backward. So a transposed operand costs nothing: it is another
  *     layout of the same buffer.
  *  2. All converts of one load share one buffer. Its layout is chosen for all
  *     (ir/plan/stage_layout.h): rows run along the axis in which the load's addresses count up.
  *     Where the gets want neighbours of the other axis in a word and there is no ldmatrix to
- *     transpose, a thread loads neighbouring rows. Where all buffers of a block, of those around it
- *     and in it would leave nothing of the machine's shared memory, converts stay: they can go in
- *     several rounds. What is loaded in loops has its buffer first.
+ *     transpose, a thread loads neighbouring rows. Where all buffers of a block and of those around
+ *     it would leave nothing of the machine's shared memory, converts stay: they can go in several
+ *     rounds. Those outside of loops stay first.
  *  3. alloc and put stand right after the load, gets before the first op that wants them, so that
  *     one barrier serves several. What the chain was before goes when nobody else wants it.
  *
@@ -49,6 +50,7 @@ typedef struct Staged { /* a load, as what it is put, and the buffer's type; one
     TlOp *load;
     const TlLayout *put;
     const TlType *buf;
+    bool fits;
 } Staged;
 
 typedef struct Stager {
@@ -75,7 +77,7 @@ static bool links(const TlOp *op, uint32_t *out)
 {
     bool elementwise = tl_op_info(op->opcode)->flags & F_ELEM && op->nregions == 0;
     uint32_t n = 0;
-    if (op->opcode == TL_OP_TRANS) {
+    if (op->opcode == TL_OP_TRANS || op->opcode == TL_OP_RESHAPE) {
         *out = 0;
         return true;
     }
@@ -120,26 +122,61 @@ static bool trace(TlOp *convert, Way *w)
     return op && tl_has_layout(op->out[0]->type) && !op->out[0]->type->ptr;
 }
 
-static bool needs_shared(const Stager *s, const TlOp *convert)
+/* Could copies bring what is loaded to shared memory? */
+static bool can_copy(Stager *s, const TlOp *load)
+{
+    enum { NARROWEST_COPY = 4 };
+    if (!s->px->machine->copies)
+        return false;
+    s->axis = tl_pass_axis_info(s->fn, s->px);
+    TlAccessInfo info = tl_access_info(s->axis, load);
+    const TlType *t = load->out[0]->type;
+    return tl_access_vector(&info, load, t->layout) * tl_dtype_bytes(t->dtype) >= NARROWEST_COPY;
+}
+
+/* Do shuffles cost more than a way through shared memory, once in and once out if threads put the
+ * tile there, out only if copies do? In slots of a scheduler (layout_cost.c). */
+static bool shuffles_cost_more(Stager *s, const TlOp *load, const TlConvert *p)
+{
+    enum { RATE = 4, WORD = 4 };
+    uint32_t words = (p->ndst * p->elem_bytes + WORD - 1) / WORD;
+    return RATE * p->shuffles + p->selects > RATE * words * (can_copy(s, load) ? 1 : 2);
+}
+
+static bool needs_shared(Stager *s, const TlOp *convert, const TlOp *load, bool feeds)
 {
     TL_ASSERT(convert->opcode == TL_OP_CONVERT,
               "%s is no conversion", tl_op_info(convert->opcode)->text);
     const TlValue *from = tl_in(convert, 0);
     const TlConvert *p = tl_convert_plan(s->px->scratch, from->type, from->type->layout,
                                          convert->out[0]->type->layout, 0, TL_CONVERT_KIND);
-    return p->kind == TL_CONVERT_SHARED;
+    return p->kind == TL_CONVERT_SHARED ||
+           (p->kind == TL_CONVERT_SHUFFLE && feeds && shuffles_cost_more(s, load, p));
+}
+
+/* The layout from which the chain leads to the convert's; NULL: a reshape mixes up the elements. */
+static void find_get(const Stager *s, Way *w)
+{
+    const TlLayout *want = w->convert->out[0]->type->layout, *l = want;
+    for (uint32_t i = w->n; i-- > 0 && l;)
+        l = tl_layout_for_operand(s->ctx, w->chain[i], w->operand[i], l);
+    w->get = l;
+    for (uint32_t i = 0; i < w->n && l; i++)
+        l = tl_layout_for_result(s->ctx, w->chain[i], w->operand[i], l);
+    if (l != want)
+        w->get = NULL;
 }
 
 static void find_ways(Stager *s)
 {
     for (TlOp *op = s->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         Way w;
-        if (op->opcode != TL_OP_CONVERT || !op->out[0]->uses || !trace(op, &w) ||
-            (!tl_is_in_hinted_loop(w.load) && !feeds_dot(op->out[0], 0)) || !needs_shared(s, op))
+        if (op->opcode != TL_OP_CONVERT || !op->out[0]->uses || !trace(op, &w))
             continue;
-        w.get = op->out[0]->type->layout;
-        for (uint32_t i = w.n; i-- > 0 && w.get;)
-            w.get = tl_layout_for_operand(s->ctx, w.chain[i], w.operand[i], w.get);
+        bool feeds = feeds_dot(op->out[0], 0);
+        if ((!feeds && !tl_is_in_hinted_loop(w.load)) || !needs_shared(s, op, w.load, feeds))
+            continue;
+        find_get(s, &w);
         if (w.get)
             tl_vec_push(s->px->scratch, &s->ways, w);
     }
@@ -221,7 +258,9 @@ static Staged staged_of(Stager *s, uint32_t first)
                       .row = row_axis(s, w->load),
                       .flags = s->px->machine->copies ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX : 0};
     const TlLayout *l = tl_staging_layout(s->ctx, s->px->scratch, &use);
-    return (Staged){w->load, put, tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1)};
+    return (Staged){.load = w->load,
+                    .put = put,
+                    .buf = tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1)};
 }
 
 /* ---- do they fit? ---- */
@@ -234,20 +273,6 @@ static uint64_t outer_bytes(const Stager *s, const TlBlock *block)
         if (tl_map_get(&s->bytes, (uint64_t)(uintptr_t)op->block, &bytes))
             all += bytes;
     return all;
-}
-
-/* The most bytes of buffers in blocks within the block, that are alive together. */
-static uint64_t inner_bytes(const Stager *s, const TlBlock *block)
-{
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < s->staged.len; i++) {
-        uint64_t all = 0, bytes;
-        const TlBlock *b = s->staged.data[i].load->block;
-        for (; b != block && b->parent; b = b->parent->block)
-            all += tl_map_get(&s->bytes, (uint64_t)(uintptr_t)b, &bytes) ? bytes : 0;
-        most = b == block && all > most ? all : most;
-    }
-    return most;
 }
 
 /* The greatest scratch of an op in the block, or in blocks in it, if all converts are staged. */
@@ -268,8 +293,7 @@ static uint64_t scratch_in(const Stager *s, const TlBlock *block)
  * what its ops need; when not, what the converts that stay may need. */
 static uint64_t reserve_for(const Stager *s, const TlBlock *block)
 {
-    uint64_t all = outer_bytes(s, block) + inner_bytes(s, block),
-             limit = s->px->machine->shared_bytes;
+    uint64_t all = outer_bytes(s, block), limit = s->px->machine->shared_bytes;
     for (uint32_t i = 0; i < s->staged.len; i++)
         if (s->staged.data[i].load->block == block)
             all += tl_buf_bytes(s->staged.data[i].buf);
@@ -277,6 +301,22 @@ static uint64_t reserve_for(const Stager *s, const TlBlock *block)
         return TL_SHARED_BUDGET;
     uint64_t scratch = scratch_in(s, block);
     return all + scratch <= limit ? scratch : TL_SHARED_BUDGET;
+}
+
+/* The most that blocks inside of the block's loops and branches have, with those around them. */
+static uint64_t inner_bytes(const Stager *s, const TlBlock *block)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < s->staged.len; i++) {
+        const TlBlock *b = s->staged.data[i].load->block;
+        uint64_t sum = 0, bytes;
+        for (; b && b != block; b = b->parent ? b->parent->block : NULL)
+            if (tl_map_get(&s->bytes, (uint64_t)(uintptr_t)b, &bytes))
+                sum += bytes;
+        if (b && sum > most)
+            most = sum;
+    }
+    return most;
 }
 
 static bool claim(Stager *s, const Staged *x)
@@ -296,24 +336,28 @@ static bool claim(Stager *s, const Staged *x)
     return true;
 }
 
-static uint32_t depth_of(const TlBlock *block)
+static int depth_of(const TlBlock *block)
 {
-    uint32_t n = 0;
+    int depth = 0;
     for (; block->parent; block = block->parent->block)
-        n++;
-    return n;
+        depth++;
+    return depth;
 }
 
-/* The innermost loads come first; of those of one depth, the first. */
-static void sort_staged(Stager *s)
+/* What loops load is first: it moves in each iteration. */
+static void claim_all(Stager *s)
 {
-    for (uint32_t i = 1; i < s->staged.len; i++) {
-        Staged x = s->staged.data[i];
-        uint32_t k = i, depth = depth_of(x.load->block);
-        for (; k > 0 && depth_of(s->staged.data[k - 1].load->block) < depth; k--)
-            s->staged.data[k] = s->staged.data[k - 1];
-        s->staged.data[k] = x;
+    int deepest = 0;
+    for (uint32_t i = 0; i < s->staged.len; i++) {
+        int depth = depth_of(s->staged.data[i].load->block);
+        deepest = depth > deepest ? depth : deepest;
     }
+    for (int depth = deepest; depth >= 0; depth--)
+        for (uint32_t i = 0; i < s->staged.len; i++) {
+            Staged *x = &s->staged.data[i];
+            if (depth_of(x->load->block) == depth)
+                x->fits = claim(s, x);
+        }
 }
 
 /* ---- 3. into effect ---- */
@@ -393,23 +437,24 @@ TlPassResult tl_pass_stage_shared(TlFn *fn, TlPassCtx *px)
     if (s.ways.len == 0)
         return TL_SAME;
     s.axis = tl_pass_axis_info(fn, px);
-    TlMap puts; /* by load */
+    TlMap seen, puts; /* loads; put by load */
     bool changed = false;
-    TlMap *maps[] = {&puts, &s.converts, &s.bytes, &s.reserves};
+    TlMap *maps[] = {&seen, &puts, &s.converts, &s.bytes, &s.reserves};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], px->scratch);
     for (uint32_t i = 0; i < s.ways.len; i++)
         tl_map_put_ptr(&s.converts, s.ways.data[i].convert, s.ways.data[i].convert);
     for (uint32_t i = 0; i < s.ways.len; i++) {
         const Way *w = &s.ways.data[i];
-        if (!tl_map_get_ptr(&puts, w->load))
+        if (!tl_map_get_ptr(&seen, w->load))
             tl_vec_push(px->scratch, &s.staged, staged_of(&s, i));
-        tl_map_put_ptr(&puts, w->load, w->load);
+        tl_map_put_ptr(&seen, w->load, w->load);
     }
-    sort_staged(&s);
+    claim_all(&s);
     for (uint32_t i = 0; i < s.staged.len; i++) {
         const Staged *x = &s.staged.data[i];
-        tl_map_put_ptr(&puts, x->load, claim(&s, x) ? put_after(&s, x) : NULL);
+        if (x->fits)
+            tl_map_put_ptr(&puts, x->load, put_after(&s, x));
     }
     for (uint32_t i = 0; i < s.ways.len; i++) {
         const TlOp *put = tl_map_get_ptr(&puts, s.ways.data[i].load);

@@ -24,6 +24,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
+#include "passes/analysis/facts.h"
 #include "passes/layout/relayout.h"
 #include "passes/pass.h"
 
@@ -38,11 +39,6 @@ typedef struct Way {
 
 /* ---- 1. where ---- */
 
-static bool is_constant(const TlValue *v)
-{
-    return v->def && v->def->opcode == TL_OP_CONST;
-}
-
 /* An op of a way; *out: the operand that comes from the get. */
 static bool links(const TlOp *op, const TlValue *from, uint32_t *out)
 {
@@ -52,7 +48,7 @@ static bool links(const TlOp *op, const TlValue *from, uint32_t *out)
         if (tl_in(op, i) == from)
             *out = i;
         else
-            others += !is_constant(tl_in(op, i));
+            others += !tl_is_const_op(tl_in(op, i));
     return op->nout == 1 && !others && (elementwise || op->opcode == TL_OP_TRANS);
 }
 

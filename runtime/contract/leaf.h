@@ -32,7 +32,8 @@ typedef enum tl_gpu_can {
     TL_CAN_SAT = 1024,      /* fma of f32 that keeps its result between 0 and 1 */
     TL_CAN_STMATRIX = 4096, /* stores of a warp to shared memory */
     TL_CAN_ROWS = 2048,     /* rows of 16 lanes are given the last lane of a row before */
-    TL_CAN_SCALAR = 8192    /* branches of a warp by a unit of their own, from scalars (no leaf) */
+    TL_CAN_SCALAR = 8192,   /* branches of a warp by a unit of their own, from scalars (no leaf) */
+    TL_CAN_PAIRS = 16384    /* sums and products of two f32 by an instruction (no leaf) */
 } tl_gpu_can;
 
 /* How F2I converts; both 0: unsigned, toward zero. */

@@ -137,6 +137,9 @@ TILE_0_1 int tile_dtype_bits(tile_dtype dtype);            /* 0 when unknown */
 /* What went wrong in this thread's last failed call; "" if none has failed. Valid until the
  * thread's next failed call. */
 TILE_0_1 const char *tile_last_error(void);
+/* For libraries over this one, which report as it does: sets that text, of which 8 KB are kept, and
+ * returns the status. NULL is "". */
+TILE_0_1 tile_status tile_set_last_error(tile_status status, const char *text);
 
 /* ---- devices ---- */
 

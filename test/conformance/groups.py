@@ -76,7 +76,7 @@ GROUPS = {
         "remainder and rounding are exact": "float_fmod_* float_rounding_*",
         "high half of a product, counts of bits": "int_bits_*",
         "floors, saturation, means": "int_floor_* int_saturating_*", "logaddexp": "math_logaddexp_*",
-        "NaN in min and max, clamp": "float_choice_* lang_infinities_nan_and_signed_zero",
+        "NaN in min and max, clamp": "float_choice_* float_extremes_* lang_infinities_nan_and_signed_zero",
     }, "atomics": {
         "each operation and type, with masks": "atomic_add_* atomic_mul_* "
             "atomic_min_* atomic_max_* atomic_and_* atomic_or_* "
@@ -101,7 +101,7 @@ GROUPS = {
         "sums of every type, their result type": "reduce_bool reduce_rows_end_before_tile_* reduce_[iuf]* reduce_bf16 "
             "reduce_sum_random_*",
         "along every axis, all axes": "sum_axis_* reduce_rank_3_and_1", "max and min, NaN": "reduce_nan_loses_*",
-        "argmax and argmin, ties, nothing": "reduce_nan_loses_* reduce_where_and_keep reduce_i32",
+        "argmax and argmin, ties, nothing": "reduce_argmax_wide_* reduce_nan_loses_* reduce_where_and_keep reduce_i32",
         "any, all, xor, products": "reduce_any_all reduce_xor_* reduce_prod_*",
         "with a function, of tuples": "reduce_user_function_and_tuple",
         "chained": "reduce_rank_3_and_1 flow_static_for_builds_tiles",

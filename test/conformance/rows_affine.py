@@ -94,3 +94,83 @@ def planes(x):
         "s": exact(x[:, np.clip(np.arange(128), 1, 50)].sum(1)),
         "n": exact(np.zeros(64, np.float32)),
     }
+
+
+# ---- patterns: numbers that repeat, each time larger by a step -------------------------------------------------------
+def cut(i, by):
+    """Toward 0."""
+    return np.sign(i) * (np.abs(i) // by)
+
+
+PATTERNS = {  # result: index in the language, and of integers i
+    "half": ("i / 2", lambda i, n: cut(i, 2)),
+    "quarter": ("clamp(i / 4 + 5, 0, N - 1)", lambda i, n: np.clip(cut(i, 4) + 5, 0, n - 1)),
+    "shifted": ("min((i >> 1) - 3, 40)", lambda i, n: np.minimum((i >> 1) - 3, 40)),
+    "beside": ("clamp(i % 2 == 0 ? (i - 1) / 2 : (i + 1) / 2, 0, N - 1)",
+               lambda i, n: np.clip(np.where(i % 2 == 0, cut(i - 1, 2), cut(i + 1, 2)), 0, n - 1)),
+    "bounded_first": ("(i & 1) != 0 ? clamp(i / 2, 3, 60) : clamp((i + 4) / 2, 3, 60)",
+                      lambda i, n: np.clip(np.where(i & 1, cut(i, 2), cut(i + 4, 2)), 3, 60)),
+    "blocks": ("i - (i & 3)", lambda i, n: i - (i & 3)),
+    "turned": ("i - (i & 7) + (7 - (i & 7))", lambda i, n: i - (i & 7) + 7 - (i & 7)),
+    "after": ("(i - 3) / 2 + 4", lambda i, n: cut(i - 3, 2) + 4),
+    "pairs": ("max((i & 15) < 8 ? i / 16 : i / 16 + 1, -2)",
+              lambda i, n: np.maximum(np.where((i & 15) < 8, cut(i, 16), cut(i, 16) + 1), -2)),
+}
+for k, t in enumerate([*ALL, *F8]):
+    row(
+        f"affine_pattern_{t}", f"""
+kernel k(const {t} x[N], {", ".join(f"{t} {name}[R, C]" for name in PATTERNS)})
+    grid(11)
+{{
+    auto i = (pid(0) - 2) * 64 + iota(64);
+    int p = pid(0);
+{"".join(f"    {name}[p, 0 +: 64] = x[{text}];{chr(10)}" for name, (text, _) in PATTERNS.items())}}}
+""", {"x": values(t, 80 + k, 157), **{name: poison(t, 11, 64) for name in PATTERNS}}, lambda a: {
+            name: exact(taken(a["x"], f(np.arange(-128, 576).reshape(11, 64), 157).reshape(-1)).reshape(11, 64))
+            for name, (_, f) in PATTERNS.items()
+        })
+
+row(
+    "affine_pattern_far", """
+kernel k(const f32 x[N], f32 y[R, C], f32 z[R, C], f32 none[R, C], const f32 e[Z])
+    grid(66)
+{
+    int p = pid(0);
+    auto i = p * 67108864 + iota(64);
+    y[p, 0 +: 64] = x[clamp((i + 2) / 2, 0, N - 1)];
+    z[p, 0 +: 64] = x[clamp(i % 2 == 0 ? (i - 1) / 2 : (i + 1) / 2, 0, N - 1)];
+    none[p, 0 +: 64] = e[clamp(i / 2, 0, Z - 1)];
+}
+""", {"x": values("f32", 99, 50), "y": poison("f32", 66, 64), "z": poison("f32", 66, 64),
+      "none": poison("f32", 66, 64), "e": Arr("f32", np.zeros(0, np.float32))}, lambda a: far_patterns(a["x"]))
+
+
+def far_patterns(x):
+    wrap = lambda v: (v + 2**31) % 2**32 - 2**31
+    i = wrap(np.arange(66, dtype=np.int64)[:, None] * 67108864 + np.arange(64))
+    left, right = cut(wrap(i - 1), 2), cut(wrap(i + 1), 2)
+    return {
+        "y": exact(x[np.clip(cut(wrap(i + 2), 2), 0, 49)]),
+        "z": exact(x[np.clip(np.where(i % 2 == 0, left, right), 0, 49)]),
+        "none": exact(np.zeros((66, 64), np.float32))
+    }
+
+
+row(
+    "affine_pattern_of_planes", """
+kernel k(const u16 x[H, W], u16 y[2 * H, 2 * W], u16 z[2 * H, 2 * W], f32 sums[H])
+    grid(cdiv(2 * W, 32), cdiv(2 * H, 8))
+{
+    int j = pid(1) * 8, i = pid(0) * 32;
+    auto rows = (j + iota(8)) / 2;
+    auto columns = (i + iota(32)) / 2;
+    y[j +: 8, i +: 32] = x[rows, columns];
+    z[j +: 8, i +: 32] = x[clamp(rows, 0, H - 1), clamp(columns - 1, 0, W - 1)];
+    if (pid(0) == 0) sums[j / 2 +: 4] = sum((f32)x[j / 2 + iota(4), columns], axis = 1);
+}
+""", {"x": random_bits("u16", 5, 9, 37), "y": poison("u16", 18, 74), "z": poison("u16", 18, 74),
+      "sums": poison("f32", 9)}, lambda a: {
+          "y": exact(np.repeat(np.repeat(a["x"], 2, 0), 2, 1)),
+          "z": exact(np.repeat(np.repeat(a["x"], 2, 0), 2, 1)[:, [0, 0, *range(72)]]),
+          "sums": exact(2 * a["x"][:, :16].astype(np.float32).sum(1))
+      })

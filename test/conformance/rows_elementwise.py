@@ -130,6 +130,80 @@ for k, t in enumerate(FLOATS):
     })
 
 
+# ---- extremes of operands of which something is known ---------------------------------------------------------------
+def specials(t):
+    """Bits of numbers that a comparison may take for each other: zeros, infinities, NaNs, signaling ones among them."""
+    n, p = bits_of(t), {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[t]
+    top = ((1 << (n - 1 - p)) - 1) << p
+    one = (((1 << (n - 2 - p)) - 1) << p)
+    magnitudes = [0, 1, one, one + 1, top, top | 1 << (p - 1), top | 1 << (p - 2)]
+    return [sign << (n - 1) | m for m in magnitudes for sign in (0, 1)]
+
+
+def extreme(t, larger, x, y):
+    """Of bits: NaN loses, -0 < +0; any NaN is -1."""
+    n, p = bits_of(t), {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[t]
+    top, sign = ((1 << (n - 1 - p)) - 1) << p, 1 << (n - 1)
+    key = lambda b: -1 - (b ^ sign) if b & sign else b
+    nans = [b == -1 or b & ~sign > top for b in (x, y)]
+    if any(nans):
+        return -1 if all(nans) else y if nans[0] else x
+    return (max if larger else min)(x, y, key=key)
+
+
+def known_extremes(t):
+    n, p = bits_of(t), {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[t]
+    u, e, pairs = f"u{n}", specials(t), list(itertools.product(specials(t), specials(t)))
+    pairs = [*pairs, *pairs, pairs[0]]
+    sign, top = 1 << (n - 1), ((1 << (n - 1 - p)) - 1) << p
+    one = ((1 << (n - 2 - p)) - 1) << p
+    most, least = (lambda x, y: extreme(t, True, x, y)), (lambda x, y: extreme(t, False, x, y))
+    size = lambda x: x & ~sign
+    table = {
+        "larger": ("max(x, y)", most), "smaller": ("min(x, y)", least),
+        "above_zero": ("max(x, zero)", lambda x, y: most(x, 0)),
+        "above_minus_zero": ("max(x, -zero)", lambda x, y: most(x, sign)),
+        "below_zero": ("min(x, zero)", lambda x, y: least(x, 0)),
+        "below_minus_zero": ("min(x, -zero)", lambda x, y: least(x, sign)),
+        "between": ("clamp(x, zero, one)", lambda x, y: least(most(x, 0), one)),
+        "of_both": ("max(max(x, -inf), y)", lambda x, y: most(most(x, top | sign), y)),
+        "least_of_both": ("min(y, min(x, inf))", lambda x, y: least(y, least(x, top))),
+        "of_sizes": ("max(abs(x), y)", lambda x, y: most(size(x), y)),
+        "least_of_sizes": ("min(abs(x), -abs(y))", lambda x, y: least(size(x), size(y) | sign)),
+        "chosen": ("max(y > one ? x : one, y)", lambda x, y: most(x if most(y, one) != one else one, y)),
+    }
+    outputs = "".join(f", {u} {name}[N]" for name in table)
+    stores = "".join(f"    {name}[i +: 64] = bits({text});\n" for name, (text, _) in table.items())
+    source = f"""
+auto bits(auto v) {{ return isnan(v) ? ({u})0 - 1 : bitcast(v, {u}); }}
+kernel k(const {t} x_[N], const {t} y_[N]{outputs}, {u} carried[N])
+    grid(cdiv(N, 64))
+{{
+    int i = pid(0) * 64;
+    auto x = x_[i +: 64];
+    auto y = y_[i +: 64];
+    const {t} zero = 0.0;
+    const {t} one = 1.0;
+{stores}    tile<{t}, 64> v = -inf;
+    for (int k : range(3)) v = max(v, k == 1 ? x : y);
+    carried[i +: 64] = bits(v);
+}}
+"""
+    table["carried"] = (None, lambda x, y: most(most(top | sign, y), x))
+    xs, ys = (np.array(v, STORE[u]).view(STORE[t]) for v in zip(*pairs))
+    mask = (1 << n) - 1
+    want = {
+        name: exact(np.array([f(x, y) & mask for x, y in pairs], STORE[u]))
+        for name, (_, f) in table.items()
+    }
+    row(f"float_extremes_{t}", source, {"x_": Arr(t, xs), "y_": Arr(t, ys),
+                                        **{name: poison(u, len(pairs)) for name in table}}, lambda a: want)
+
+
+for t in FLOATS:
+    known_extremes(t)
+
+
 def doubled(x, t):
     """1 + 2 * (x - 0.5), each step rounded in t; doubling is exact, so an fma changes nothing, but at overflow."""
     d = quantize(f64(x) - 0.5, t) if t != "f64" else x - 0.5

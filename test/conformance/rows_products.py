@@ -70,6 +70,18 @@ def shifted(c, rows):
     return out
 
 
+# Small blocks with a long k: on GPUs warps have parts of it (part-dots), which are added up behind the loop.
+for t, acc, block, precision in (("f16", "f32", (16, 16, 128), ""), ("bf16", "f32", (16, 32, 64), ""),
+                                 ("f8e4m3", "f32", (32, 16, 128), ""), ("f32", "f32", (16, 16, 64), "tf32x3"),
+                                 ("f32", "f32", (16, 16, 32), "bf16x3"), ("f64", "f64", (8, 8, 32), ""),
+                                 ("i8", "i32", (16, 8, 128), "")):
+    for (m, n, k), warps, first in (((37, 21, 401), 4, "0"), ((16, 48, 128), 8, "3"), ((5, 1, 0), 4, "2")):
+        row(f"products_parts_of_k_{t}_{precision}{'_' if precision else ''}{m}x{n}x{k}", product_kernel(
+            f"const {t} A[M, K], const {t} B[K, N], {acc} C[M, N]", block=block, acc=acc, first=first,
+            precision=f", precision = {precision}" if precision else ""),
+            {"A": few(t, 60, m, k), "B": few(t, 61, k, n), "C": poison(acc, m, n)},
+            lambda a, first=first: {"C": exact(product(a["A"], a["B"]) + int(first))}, warps=warps, stages=3)
+
 # What is outside is 0 in a product, which with infinity is NaN: where it is seen, it must be there.
 row("products_infinity_in_b", gemm("f32", "f32", 16, 32, 16), {
     "A": few("f32", 3, 21, 40), "B": with_some(few("f32", 4, 40, 50), np.inf, (3, 5),

@@ -125,6 +125,58 @@ kernel k(const {t} x[R, 5], {t} hi[R], {t} lo[R], i32 at[R], i32 low[R], {t} s[R
             "s": exact([nan, nan, nan, nan, 10, -1])
         }, same_bits=False)  # the greatest of zeros may have either sign
 
+
+
+def first_best(x, left, sign):
+    """The first index of the greatest sign * x of those left: NaN loses, the first among equals, 0 of none."""
+    best = -1
+    for i in np.flatnonzero(left):
+        better = best < 0 or (np.isnan(x[best]) and not np.isnan(x[i])) or sign * x[i] > sign * x[best]
+        best = i if better else best
+    return max(best, 0)
+
+
+def arg_want(a):
+    x, m = a["x"].astype(np.float64), a["m"]
+    n, c = x.shape
+    every = np.ones_like(m)
+    return {"down": exact([first_best(x[:, j], every[:, j], 1) for j in range(c)]),
+            "low": exact([first_best(x[i], every[i], -1) for i in range(n)]),
+            "at": exact([first_best(x[i], m[i], 1) for i in range(n)]),
+            "least": exact([first_best(x[:, j], m[:, j], -1) for j in range(c)]),
+            "all": exact([first_best(x.reshape(-1), m.reshape(-1), 1)]),
+            "top": within(np.fmax.reduce(x, 1), np.where(np.fmax.reduce(x, 1) == 0, 1e-320, 0))}
+
+
+for k, t in enumerate([t for t in ALL if t != "bool"]):
+    rng = np.random.default_rng(k)
+    x, m = rng.integers(0, 7, (13, 200)).astype(np.float64), rng.integers(0, 2, (13, 200)) == 1
+    m[2], m[:, 3], m[4, 5:] = False, False, False
+    if is_float(t):
+        x[5], x[6], x[7, :100], x[8, ::3], x[:, 9] = nan, -inf, nan, nan, nan
+        x[9] = np.where(np.arange(200) % 2, -0.0, 0.0)
+    else:
+        x[6] = np.iinfo(store(np.zeros(1), t).dtype).min
+    x = exactly(t, x) if is_float(t) else Arr(t, store(x, t))
+    row(  # many elements of a thread: the extreme value first, then its index
+        f"reduce_argmax_wide_{t}", f"""
+kernel k(const {t} x[R, C], const bool m[R, C], i32 down[C], i32 low[R], i32 at[R], i32 least[C], i32 all[1],
+         {t} top[R])
+    grid(1)
+{{
+    auto t = x[0 +: 13, 0 +: 200];
+    auto m = m[0 +: 13, 0 +: 200];
+    down[0 +: 200] = argmax(t, axis = 0);
+    low[0 +: 13] = argmin(t, axis = 1);
+    at[0 +: 13] = argmax(t, axis = 1, where = m);
+    least[0 +: 200] = argmin(t, axis = 0, where = m);
+    all[0] = argmax(t, where = m);
+    top[0 +: 13] = max(t, axis = 1);
+}}
+""", {"x": x, "m": Arr("bool", store(m, "bool")), "down": poison("i32", 200), "low": poison("i32", 13),
+      "at": poison("i32", 13), "least": poison("i32", 200), "all": poison("i32", 1), "top": poison(t, 13)},
+        arg_want, same_bits=False)
+
 row(
     "reduce_where_and_keep", """
 kernel k(const i32 x[R, C], i32 s[R], i32 hi[R], i32 lo[R], i32 p[R], i32 at[R], i32 kept[R, C], f32 none[4])

@@ -45,6 +45,8 @@ EXTRA = [
     ("runtime/host/driver_ref*.c", "ir/*"),           # CMake target tile_ref
     ("examples/*", "runtime/include/tile*.h"),
     ("examples/*", "codegen/include/tilec.h"),
+    ("stdlib/*", "runtime/include/tile.h"),           # libtilekernels is a user of the runtime
+    ("stdlib/*", "runtime/contract/grow.h"),          # structs of the public headers
     ("test/examples/share_test.c", "examples/15_train_gpt/*.h"),
 ]
 # Headers of the world that only some may see.
@@ -58,7 +60,7 @@ WORLD = [
     ("hip/*", ""),
 ]
 # Where a bare include name ("tile.h") is looked for beside the file itself.
-PUBLIC = ["runtime/include", "codegen/include"]
+PUBLIC = ["runtime/include", "codegen/include", "stdlib/include"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
 

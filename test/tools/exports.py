@@ -10,6 +10,9 @@ import subprocess
 import sys
 import tempfile
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+PUBLIC = ["-I", os.path.join(HERE, os.pardir, os.pardir, "runtime", "include")]  # what the other headers include
+
 
 def exported(path):
     out = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
@@ -19,13 +22,13 @@ def exported(path):
 
 def sizes(header):
     """Of the structs that cannot grow, as the compiler lays them out."""
-    text = subprocess.run(["cc", "-E", "-P", header], capture_output=True, text=True, check=True).stdout  # without TILE_UNSTABLE
+    text = subprocess.run(["cc", "-E", "-P", *PUBLIC, header], capture_output=True, text=True, check=True).stdout  # without TILE_UNSTABLE
     names = [m[1] for m in re.finditer(r"^typedef struct (tile\w*) \{\n(.*?)^\}", text, re.M | re.S) if "struct_size" not in m[2]]
     lines = "".join(f'printf("struct {n} %zu\\n", sizeof({n}));' for n in names)
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "sizes")
         text = f'#include <stdio.h>\n#include "{os.path.abspath(header)}"\nint main(void) {{ {lines} return 0; }}\n'
-        subprocess.run(["cc", "-x", "c", "-", "-o", program, "-I", os.path.dirname(header)], input=text, text=True, check=True)
+        subprocess.run(["cc", "-x", "c", "-", "-o", program, "-I", os.path.dirname(header), *PUBLIC], input=text, text=True, check=True)
         return set(subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines())
 
 

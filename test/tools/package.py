@@ -42,6 +42,10 @@ target_link_libraries(jit PRIVATE Tile::compiler)
 add_executable(library library.c)
 tile_add_kernels(library std.kernels.gemm OPTIONS --kernel gemm --const T=f32)
 tile_add_kernels(library std.kernels.gemm NAME update OPTIONS --kernel gemm_update --const TA=true)
+add_executable(functions functions.c)
+target_link_libraries(functions PRIVATE Tile::kernels)
+add_executable(functions_shared functions.c)
+target_link_libraries(functions_shared PRIVATE Tile::kernels_shared)
 """
 FILES = {
     "add.tile": KERNEL,
@@ -102,6 +106,24 @@ int main(void)
     return 0;
 }
 """,
+    "functions.c": r"""#include <stdio.h>
+#include <tile_kernels.h>
+int main(void)
+{
+    float A[] = {1, 2, 3, 4, 5, 6}, B[] = {1, 0, 0, 1, 1, 1}, C[4], bias[] = {-5, 1};
+    tile_gemm_options options = {.struct_size = sizeof options, .bias = bias, .activation = TILE_RELU};
+    tile_kernels *k;
+    if (tile_kernels_open(NULL, &k) ||
+        tile_gemm(k, NULL, TILE_F32, TILE_NO_TRANSPOSE, TILE_NO_TRANSPOSE, 2, 2, 3, 1, A, 3, B, 2, 0, C, 2, &options) ||
+        tile_stream_synchronize(NULL))
+        return puts(tile_last_error()), 1;
+    printf("%g %g %g %g\n", C[0], C[1], C[2], C[3]);
+    if (!tile_gemm(k, NULL, TILE_F32, TILE_NO_TRANSPOSE, TILE_TRANSPOSE, 2, 2, 3, 1, A, 3, B, 2, 0, C, 2, NULL)) return 1;
+    puts(tile_last_error());
+    tile_kernels_close(k);
+    return 0;
+}
+""",
     "shared.c": r"""#include <stdio.h>
 #include <tile.h>
 int main(void)
@@ -142,8 +164,9 @@ def symbols(lib):
     exported = [line.split()[-1] for line in run(["nm", "-D", "--defined-only", os.path.join(lib, "libtile.so")]).splitlines()]
     print(len([n for n in exported if n.startswith("tile_")]) > 20 and "exports tile_*", "and", [n for n in exported if not n.startswith("tile_")])
     print(re.search(r"soname: \[(.*)\]", run(["readelf", "-d", os.path.join(lib, "libtile.so")])).group(1))
-    rows = [line.split() for line in run(["readelf", "-sW", os.path.join(lib, "libtile.a")]).splitlines()]
-    print("visible in libtile.a:", sorted({r[7] for r in rows if len(r) == 8 and r[4] == "GLOBAL" and r[5] == "DEFAULT" and r[6] != "UND"
+    rows = [line.split() for name in ("libtile.a", "libtilekernels.a")
+            for line in run(["readelf", "-sW", os.path.join(lib, name)]).splitlines()]
+    print("visible in archives:", sorted({r[7] for r in rows if len(r) == 8 and r[4] == "GLOBAL" and r[5] == "DEFAULT" and r[6] != "UND"
                                           and not r[7].startswith("tile_")}))
 
 
@@ -186,7 +209,7 @@ def main(source, build, scratch):
     prefix, moved, work = (os.path.join(scratch, n) for n in ("prefix", "moved", "user"))
     os.makedirs(work)
     manifest = os.path.join(scratch, "manifest.txt")
-    for component in ("runtime", "development", "compiler"):  # each writes a manifest of its own
+    for component in ("runtime", "kernels", "development", "compiler"):  # each writes a manifest of its own
         run(["cmake", "--install", build, "--prefix", prefix, "--component", component])
         with open(os.path.join(build, f"install_manifest_{component}.txt"), encoding="utf-8") as part, open(manifest, "a", encoding="utf-8") as f:
             f.write(part.read().rstrip("\n") + "\n")
@@ -200,7 +223,7 @@ def main(source, build, scratch):
     out = os.path.join(work, "out")
     run(["cmake", "-S", work, "-B", out, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={moved}"])
     run(["cmake", "--build", out])
-    for name in ("plain", "keyword", "consumer", "library", "shared"):
+    for name in ("plain", "keyword", "consumer", "library", "functions", "functions_shared", "shared"):
         print(name + ":", run([os.path.join(out, name)]), end="")
     print("jit:", run([os.path.join(out, "jit")], cwd=work), end="")
     lib = next(d for d, _, names in os.walk(moved) if "libtile.a" in names)
@@ -215,6 +238,8 @@ def main(source, build, scratch):
     run([tilec, "add.tile", "--const", "B=16", "-o", "add.o", "--header", "add.h"], cwd=work)
     run(["cc", "-I.", "consumer.c", "add.o", "-o", "by_pc", *flags(pc, "tile")], cwd=work)
     print("tile.pc:", run([os.path.join(work, "by_pc")]), end="")
+    run(["cc", "-I.", "functions.c", "-o", "functions_by_pc", *flags(pc, "tilekernels")], cwd=work)
+    print("tilekernels.pc:", run([os.path.join(work, "functions_by_pc")]), end="")
     print("tilec.pc says only where it lies:", prefix not in " ".join(flags(pc, "tilec")))
     again = os.path.join(scratch, "again")
     os.rename(moved, again)  # programs look for the compiler where it was

@@ -236,6 +236,24 @@ static void rounds_save_memory(void)
     CHECK_INT(c->write.wavefronts + c->read.wavefronts, 64);
 }
 
+/* Sums of a product that become an operand of the next one (mma.m16n8k16, eight warps): as many
+ * wavefronts either way, but registers that the operand has side by side come by one access. */
+static void reads_are_in_order(void)
+{
+    const TlType *t = type_of(TL_F16, "64x64");
+    const TlLayout *sums = lay("reg(0,1)(8,0)(0,16)(0,32) lane(0,2)(0,4)(1,0)(2,0)(4,0) "
+                               "warp(16,0)(32,0)(0,8)"),
+                   *operand = lay("reg(0,1)(8,0)(0,8)(0,16)(0,32) lane(0,2)(0,4)(1,0)(2,0)(4,0) "
+                                  "warp(16,0)(32,0)(0,0)");
+    const TlConvert *c = tl_convert_plan(&ctx.perm, t, sums, operand, 0, 0);
+    CHECK_INT(c->kind, SHARED);
+    CHECK(c->read.vec_bytes >= 8);
+    CHECK_INT(c->write.wavefronts + c->read.wavefronts, 24);
+    for (uint32_t i = 0; i < c->read.naccesses; i++)
+        for (int k = 0; k < 1 << c->read.vec_bits; k++)
+            CHECK_INT(c->read.accesses[i].regs[k], c->read.accesses[i].regs[0] + k);
+}
+
 static void wrong_plans_are_refused(void)
 {
     const TlType *t = type_of(TL_F32, "16x16");
@@ -354,6 +372,7 @@ static void run(void)
     for (size_t i = 0; i < PAIRS; i++)
         one_pair(i);
     rounds_save_memory();
+    reads_are_in_order();
     wrong_plans_are_refused();
     random_pairs();
 }

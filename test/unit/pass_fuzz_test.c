@@ -9,6 +9,7 @@
  *
  * pass_fuzz_test [FIRST [COUNT]] runs other seeds; a failure prints the seed and the pass, a COUNT
  * of 1 the kernel. */
+#include "ir/argmax.h"
 #include "ir/numeric.h"
 #include "passes/pass.h"
 #include "test/unit/unit.h"
@@ -272,6 +273,29 @@ static void gen_reduce(Gen *g)
         g->b = outer;
     }
     keep(g, op->out[0]);
+}
+
+static void gen_argmax(Gen *g)
+{
+    TlValue *x = any(g);
+    const TlType *t = x->type;
+    if (t->rank == 0 || t->rank > 2 || tl_is_bool(t->dtype))
+        return;
+    int axis = pick(g, t->rank);
+    int32_t s[TL_MAX_RANK];
+    memcpy(s, t->shape, sizeof s);
+    memmove(s + axis, s + axis + 1, sizeof *s * (size_t)(t->rank - axis - 1));
+    TlValue *in[2] = {x, value_of(g, tl_type_with_dtype(g->ctx, t, TL_I32))};
+    const TlType *out[2] = {tl_type_with_shape(g->ctx, t, t->rank - 1, s),
+                            tl_type_with_shape(g->ctx, in[1]->type, t->rank - 1, s)};
+    TlAttr a[2] = {{.id = TL_ATTR_AXIS, .u.i = axis},
+                   {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_USER}};
+    TlOp *op = tl_op_new(&g->b, TL_OP_REDUCE, 2, in, 2, out, 1, 2, a);
+    for (int i = 0; i < 4; i++)
+        tl_block_arg(op->regions[0], tl_type_scalar(g->ctx, in[i % 2]->type->dtype), NULL);
+    TlBuilder inside = tl_builder_end(op->regions[0]);
+    tl_argmax_fill(&inside, op->regions[0], pick(g, 2) == 0);
+    keep(g, op->out[1]);
 }
 
 static TlValue *small_index(Gen *g)
@@ -595,7 +619,7 @@ static void gen_ops(Gen *g, int n)
         else if (kind < 18)
             pick(g, 4) ? gen_shape(g) : gen_gather(g);
         else if (kind < 19)
-            gen_reduce(g);
+            pick(g, 4) ? gen_reduce(g) : gen_argmax(g);
         else if (kind < 22)
             gen_load(g);
         else if (kind < 24)
@@ -712,6 +736,7 @@ static const char *const pipelines[] = {
     "cse",
     "dce",
     "load-parts",
+    "split-argmax{threads=1}",
     "licm",
     "unroll",
     "canonicalize,cse,dce,licm,unroll,canonicalize,cse,dce"};

@@ -1,6 +1,6 @@
 # What `cmake --install` puts in place: the programs, the public headers, one archive per public library with all it
-# needs inside, the runtime as a shared library too, a CMake package (find_package(Tile): Tile::runtime,
-# Tile::runtime_shared, Tile::compiler, Tile::tilec), pkg-config files, the files of tools/editors, a manual page and
+# needs inside, the runtime and the kernels as shared libraries too, a CMake package (find_package(Tile): Tile::runtime,
+# Tile::runtime_shared, Tile::kernels, Tile::kernels_shared, Tile::compiler, Tile::tilec), pkg-config files, the files of tools/editors, a manual page and
 # completion for shells. The target uninstall takes it away again.
 include(CMakePackageConfigHelpers)
 
@@ -50,6 +50,27 @@ set_target_properties(tile_public_shared PROPERTIES OUTPUT_NAME tile LINKER_LANG
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/cmake/tile.map LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
 install(TARGETS tile_public_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
   NAMELINK_COMPONENT development)
+
+# libtilekernels: the archive, and a shared library that takes the runtime from the program, which links libtile.so or libtilec.so.
+if(TARGET tile_kernels)
+  get_target_property(images tile_kernels SOURCES)
+  list(FILTER images INCLUDE REGEX "\\.o$")
+  set_source_files_properties(${images} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+  tile_public_library(tilekernels tile_kernels)
+  target_sources(tile_public_tilekernels PRIVATE ${images})
+  add_library(tile_public_kernels_shared SHARED $<TARGET_OBJECTS:tile_kernels> ${images})
+  foreach(library tile_public_tilekernels tile_public_kernels_shared)
+    add_dependencies(${library} tile_kernels)
+  endforeach()
+  target_link_options(tile_public_kernels_shared PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/tools/cmake/tilekernels.map)
+  set_target_properties(tile_public_kernels_shared PROPERTIES OUTPUT_NAME tilekernels LINKER_LANGUAGE C
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/cmake/tilekernels.map LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+  install(TARGETS tile_public_kernels_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT kernels
+    NAMELINK_COMPONENT development)
+  install(FILES stdlib/include/tile_kernels.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+  set(kernels_pc tilekernels)
+endif()
 
 # libtilec.so: runtime and compiler in one shared library, for languages that load libraries (python/). It finds
 # libtilec-core.so beside itself.
@@ -108,6 +129,10 @@ if(TARGET tilec)
 endif()
 
 # How a user's program finds libLLVM: the folder of the one that was linked here.
+set(TILE_HAS_KERNELS 0)
+if(TARGET tile_kernels)
+  set(TILE_HAS_KERNELS 1)
+endif()
 set(TILE_LLVM_LINK "-L${LLVM_LIBRARY_DIR} -lLLVM-${LLVM_VERSION_MAJOR} -l:libstdc++.so.6")
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Tile)
 configure_package_config_file(tools/cmake/TileConfig.cmake.in ${CMAKE_BINARY_DIR}/package/TileConfig.cmake
@@ -127,7 +152,7 @@ else()
   set(TILE_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
   set(TILE_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
-foreach(pc tile tilec)
+foreach(pc tile tilec ${kernels_pc})
   configure_file(tools/cmake/${pc}.pc.in ${CMAKE_BINARY_DIR}/package/${pc}.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/package/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endforeach()

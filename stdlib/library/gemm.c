@@ -1,0 +1,350 @@
+/* gemm.c: tile_gemm and tile_gemm_batched.
+ *
+ * 1. check: types, extents, leading dimensions, strides, what must not be NULL.
+ * 2. reduce: no elements of C: done. alpha = 0: a product with K = 0, which reads neither A nor B.
+ * 3. vectors: a product with one row or one column whose vectors are contiguous is a matrix times
+ *    a vector, in one of two kernels: y = A x where the matrix is stored by rows of y, or A^T x.
+ *    Two rows are a batch of one: B comes from the cache the second time, and vectors are full.
+ *                        op(B) = B           op(B) = B^T
+ *        M = 1            gemv_t of B         gemv of B
+ *                        op(A) = A           op(A) = A^T
+ *        N = 1            gemv of A           gemv_t of A
+ * 4. launch: views with the caller's strides. */
+#include "stdlib/library/library.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "runtime/contract/grow.h"
+
+#define IMAGE TL_LIB_DECLARE
+#include "images_gemm.inc"
+#undef IMAGE
+#define IMAGE TL_LIB_LIST
+const TlLibImage tl_lib_gemm_images[] = {
+#include "images_gemm.inc"
+    {.image = NULL}};
+#undef IMAGE
+
+/* Up to so many rows a product is done row by row: timed, with choices.def. */
+enum { FEW_ROWS = 2 };
+
+/* One matrix, or `batch` of them. */
+typedef struct Matrix {
+    const char *name, *ld_name, *stride_name;
+    const void *address;
+    int64_t rows, columns; /* as stored */
+    int64_t ld, stride;
+} Matrix;
+
+typedef struct Gemm {
+    const char *function;
+    tile_dtype type;
+    int64_t M, N, K, batch;
+    bool ta, tb;
+    double alpha, beta;
+    Matrix a, b, c;
+    tile_gemm_options options;
+} Gemm;
+
+/* What a type of A and B means. */
+typedef struct Types {
+    tile_dtype type, result, factor; /* of A and B, of C, of alpha and beta */
+} Types;
+
+static const Types types[] = {
+    {TILE_F32, TILE_F32, TILE_F32},   {TILE_F16, TILE_F16, TILE_F32},
+    {TILE_BF16, TILE_BF16, TILE_F32}, {TILE_F64, TILE_F64, TILE_F64},
+    {TILE_I8, TILE_I32, TILE_I32},
+};
+
+static const Types *find_types(tile_dtype type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == type)
+            return &types[i];
+    return NULL;
+}
+
+/* ---- 1. check ---- */
+
+static tile_status wrong(const Gemm *g, const char *name, int64_t value, const char *rule)
+{
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but must be %s", g->function,
+                       name, value, rule);
+}
+
+static tile_status check_extent(const Gemm *g, const char *name, int64_t value)
+{
+    return value >= 0 && value <= INT32_MAX ? TILE_OK
+                                            : wrong(g, name, value, "from 0 to 2147483647");
+}
+
+static bool is_factor(double x)
+{
+    return x >= INT32_MIN && x <= INT32_MAX && x == trunc(x);
+}
+
+static tile_status check_factors(const Gemm *g, const Types *t)
+{
+    if (t->factor != TILE_I32 || (is_factor(g->alpha) && is_factor(g->beta)))
+        return TILE_OK;
+    bool alpha = !is_factor(g->alpha);
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %g, but must be an integer of 32 bits for %s",
+                       g->function, alpha ? "alpha" : "beta", alpha ? g->alpha : g->beta,
+                       tile_dtype_name(g->type));
+}
+
+static tile_status check_choices(const Gemm *g, int transpose_a, int transpose_b)
+{
+    const Types *t = find_types(g->type);
+    int act = (int)g->options.activation;
+    if (!t)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: type is %s, but must be f32, f16, bf16, f64 or "
+                                              "i8", g->function, tile_dtype_name(g->type));
+    if (transpose_a < 0 || transpose_a > TILE_TRANSPOSE)
+        return wrong(g, "transpose_a", transpose_a, "of tile_transpose");
+    if (transpose_b < 0 || transpose_b > TILE_TRANSPOSE)
+        return wrong(g, "transpose_b", transpose_b, "of tile_transpose");
+    if (act < 0 || act > TILE_SILU)
+        return wrong(g, "options->activation", act, "of tile_activation");
+    if (act > TILE_RELU && t->factor != TILE_F32)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: options->activation is %d, but %s has "
+                                              "TILE_IDENTITY and TILE_RELU only", g->function, act,
+                           tile_dtype_name(g->type));
+    return check_factors(g, t);
+}
+
+/* The element behind the last one; false: beyond 2^59, where no byte has an address. */
+static bool find_end(const Matrix *m, int64_t batch, int64_t *out_end)
+{
+    int64_t across, down, end;
+    return !__builtin_mul_overflow(batch > 0 ? batch - 1 : 0, m->stride, &across) &&
+           !__builtin_mul_overflow(m->rows > 0 ? m->rows - 1 : 0, m->ld, &down) &&
+           !__builtin_add_overflow(across, down, &end) &&
+           !__builtin_add_overflow(end, m->columns, out_end) && *out_end <= INT64_C(1) << 59;
+}
+
+static tile_status check_matrix(const Gemm *g, const Matrix *m)
+{
+    int64_t end;
+    if (m->ld < 1 || m->ld < m->columns)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but a row of %s has %" PRId64
+                                              " elements", g->function, m->ld_name, m->ld, m->name,
+                           m->columns > 0 ? m->columns : 1);
+    if (m->stride < 0)
+        return wrong(g, m->stride_name, m->stride, "0 or more");
+    if (!find_end(m, g->batch, &end))
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s with %s = %" PRId64 " is larger than memory",
+                           g->function, m->name, m->ld_name, m->ld);
+    bool empty = g->batch == 0 || m->rows == 0 || m->columns == 0;
+    if (!empty && !m->address)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", g->function, m->name);
+    return TILE_OK;
+}
+
+/* The matrices of C do not overlap: they stand one behind the other, or their rows alternate. */
+static tile_status check_apart(const Gemm *g)
+{
+    const Matrix *c = &g->c;
+    if (g->batch <= 1 || !c->rows || !c->columns)
+        return TILE_OK;
+    if (c->stride >= (c->rows - 1) * c->ld + c->columns)
+        return TILE_OK;
+    if (c->stride >= c->columns && c->ld >= (g->batch - 1) * c->stride + c->columns)
+        return TILE_OK;
+    return wrong(g, c->stride_name, c->stride, "so large that the matrices of C do not overlap");
+}
+
+static tile_status check_extents(const Gemm *g)
+{
+    tile_status status = check_extent(g, "M", g->M);
+    if (status == TILE_OK)
+        status = check_extent(g, "N", g->N);
+    if (status == TILE_OK)
+        status = check_extent(g, "K", g->K);
+    return status == TILE_OK ? check_extent(g, "batch", g->batch) : status;
+}
+
+static tile_status check(const Gemm *g, int transpose_a, int transpose_b)
+{
+    tile_status status = check_choices(g, transpose_a, transpose_b);
+    if (status == TILE_OK)
+        status = check_extents(g);
+    /* A and B are not read, and may be NULL, where C has no elements or alpha is 0 */
+    bool read = g->M && g->N && g->alpha != 0;
+    Matrix a = g->a, b = g->b;
+    if (!read)
+        a.address = b.address = "";
+    if (status == TILE_OK)
+        status = check_matrix(g, &a);
+    if (status == TILE_OK)
+        status = check_matrix(g, &b);
+    if (status == TILE_OK)
+        status = check_matrix(g, &g->c);
+    return status == TILE_OK ? check_apart(g) : status;
+}
+
+/* ---- 2. reduce ---- */
+
+static void drop_product(Gemm *g)
+{
+    g->K = 0;
+    *(g->ta ? &g->a.rows : &g->a.columns) = 0;
+    *(g->tb ? &g->b.columns : &g->b.rows) = 0;
+    g->a.address = g->b.address = NULL;
+}
+
+/* ---- 4. launch ---- */
+
+static tile_arg view_of(const Matrix *m, int64_t batch, tile_dtype type)
+{
+    const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
+    return tile_arg_view_strided(m->address, type, 3, extents, strides);
+}
+
+static tile_arg vector_of(const Matrix *m, int64_t n, int64_t batch, tile_dtype type)
+{
+    const int64_t extents[] = {batch, n}, strides[] = {m->stride, 1};
+    return tile_arg_view_strided(m->address, type, 2, extents, strides);
+}
+
+/* N numbers, or for a column of C (stride 0) the same one M times. */
+static tile_arg bias_of(const Gemm *g, int64_t n, int64_t stride, tile_dtype type)
+{
+    int64_t extent = g->options.bias ? n : 0;
+    return tile_arg_view_strided(g->options.bias, type, 1, &extent, &stride);
+}
+
+static tile_arg factor_of(double x, tile_dtype type)
+{
+    switch (type) {
+    case TILE_I32: return tile_i32((int32_t)x);
+    case TILE_F64: return tile_f64(x);
+    default: return tile_f32((float)x);
+    }
+}
+
+static tile_status launch(tile_kernels *k, tile_stream *stream, const Gemm *g, TlLibCall *call,
+                          const tile_arg *views)
+{
+    const Types *t = find_types(g->type);
+    const tile_arg args[] = {views[0], views[1], views[2], views[3],
+                             factor_of(g->alpha, t->factor), factor_of(g->beta, t->factor),
+                             tile_i32((int32_t)g->options.activation)};
+    call->function = g->function;
+    call->images = tl_lib_gemm_images;
+    call->type = g->type;
+    call->batch = g->batch;
+    return tl_lib_launch(k, stream, call, args, sizeof args / sizeof *args);
+}
+
+static tile_status multiply(tile_kernels *k, tile_stream *stream, const Gemm *g)
+{
+    tile_dtype result = find_types(g->type)->result;
+    const tile_arg views[] = {view_of(&g->a, g->batch, g->type), view_of(&g->b, g->batch, g->type),
+                              view_of(&g->c, g->batch, result), bias_of(g, g->N, 1, result)};
+    TlLibCall call = {
+        .kernel = TL_LIB_gemm, .form = 2 * g->ta + g->tb, .sizes = {g->M, g->N, g->K}};
+    return launch(k, stream, g, &call, views);
+}
+
+/* ---- 3. vectors ---- */
+
+/* A row is contiguous, and so is a column whose rows follow each other. */
+static bool is_vector(const Matrix *m)
+{
+    return m->rows <= 1 || (m->columns <= 1 && m->ld == 1);
+}
+
+/* y = matrix x, or matrix^T x with `transposed`; y has n elements. */
+static tile_status multiply_vector(tile_kernels *k, tile_stream *stream, const Gemm *g,
+                                   const Matrix *matrix, const Matrix *x, bool transposed,
+                                   int64_t n)
+{
+    tile_dtype result = find_types(g->type)->result;
+    const tile_arg views[] = {view_of(matrix, g->batch, g->type),
+                              vector_of(x, g->K, g->batch, g->type),
+                              vector_of(&g->c, n, g->batch, result),
+                              bias_of(g, n, g->M == 1, result)};
+    TlLibCall call = {.kernel = transposed ? TL_LIB_gemv_t : TL_LIB_gemv, .sizes = {n, g->K}};
+    return launch(k, stream, g, &call, views);
+}
+
+/* A product of few rows as products of one row each. */
+static void split_rows(Gemm *g)
+{
+    g->batch = g->M;
+    g->a.stride = g->a.ld;
+    g->b.stride = 0;
+    g->c.stride = g->c.ld;
+    g->M = g->a.rows = g->c.rows = 1;
+}
+
+static tile_status run(tile_kernels *k, tile_stream *stream, Gemm *g, int transpose_a,
+                       int transpose_b, const tile_gemm_options *options)
+{
+    if (!k)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", g->function);
+    tile_status status =
+        tl_lib_take(g->function, "tile_gemm_options", &g->options, sizeof g->options, options,
+                    TL_LEAST_SIZE(tile_gemm_options, bias));
+    if (status == TILE_OK)
+        status = check(g, transpose_a, transpose_b);
+    if (status != TILE_OK || !g->M || !g->N || !g->batch)
+        return status;
+    if (g->alpha == 0)
+        drop_product(g);
+    if (g->M <= FEW_ROWS && g->batch == 1 && !g->ta)
+        split_rows(g);
+    if (g->M == 1 && is_vector(&g->a))
+        return multiply_vector(k, stream, g, &g->b, &g->a, !g->tb, g->N);
+    if (g->N == 1 && is_vector(&g->b) && is_vector(&g->c))
+        return multiply_vector(k, stream, g, &g->a, &g->b, g->ta, g->M);
+    return multiply(k, stream, g);
+}
+
+static Matrix matrix(const char *const names[3], const void *address, int64_t rows,
+                     int64_t columns, bool transposed, int64_t ld, int64_t stride)
+{
+    return (Matrix){names[0], names[1], names[2], address, transposed ? columns : rows,
+                    transposed ? rows : columns, ld, stride};
+}
+
+static Gemm describe(const char *function, tile_dtype type, int ta, int tb, int64_t M, int64_t N,
+                     int64_t K, double alpha, const void *A, int64_t lda, int64_t stride_a,
+                     const void *B, int64_t ldb, int64_t stride_b, double beta, void *C,
+                     int64_t ldc, int64_t stride_c, int64_t batch)
+{
+    static const char *const a[] = {"A", "lda", "stride_a"}, *const b[] = {"B", "ldb", "stride_b"},
+                             *const c[] = {"C", "ldc", "stride_c"};
+    return (Gemm){.function = function, .type = type, .M = M, .N = N, .K = K, .batch = batch,
+                  .ta = ta == TILE_TRANSPOSE, .tb = tb == TILE_TRANSPOSE,
+                  .alpha = alpha, .beta = beta,
+                  .a = matrix(a, A, M, K, ta == TILE_TRANSPOSE, lda, stride_a),
+                  .b = matrix(b, B, K, N, tb == TILE_TRANSPOSE, ldb, stride_b),
+                  .c = matrix(c, C, M, N, false, ldc, stride_c)};
+}
+
+tile_status tile_gemm(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                      tile_transpose transpose_a, tile_transpose transpose_b, int64_t M, int64_t N,
+                      int64_t K, double alpha, const void *A, int64_t lda, const void *B,
+                      int64_t ldb, double beta, void *C, int64_t ldc,
+                      const tile_gemm_options *options)
+{
+    Gemm g = describe("tile_gemm", type, (int)transpose_a, (int)transpose_b, M, N, K, alpha, A,
+                      lda, 0, B, ldb, 0, beta, C, ldc, 0, 1);
+    return run(kernels, stream, &g, (int)transpose_a, (int)transpose_b, options);
+}
+
+tile_status tile_gemm_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                              tile_transpose transpose_a, tile_transpose transpose_b, int64_t M,
+                              int64_t N, int64_t K, double alpha, const void *A, int64_t lda,
+                              int64_t stride_a, const void *B, int64_t ldb, int64_t stride_b,
+                              double beta, void *C, int64_t ldc, int64_t stride_c, int64_t batch,
+                              const tile_gemm_options *options)
+{
+    Gemm g = describe("tile_gemm_batched", type, (int)transpose_a, (int)transpose_b, M, N, K,
+                      alpha, A, lda, stride_a, B, ldb, stride_b, beta, C, ldc, stride_c, batch);
+    return run(kernels, stream, &g, (int)transpose_a, (int)transpose_b, options);
+}

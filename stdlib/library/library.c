@@ -1,0 +1,294 @@
+/* library.c: the handle of libtilekernels, and the kernel that a call runs.
+ *
+ * 1. choose: the first row of choices.def that fits the call's sizes, or the fastest tile.
+ * 2. if that kernel was asked for before, it is in the handle.
+ * 3. load: the image of the kernel, the device's kind and the type becomes a module (once), and the
+ *    instance with the constants of the form and of the row is looked up in it. Two threads may do
+ *    the same at the same time: the first one's module stays. */
+#include "stdlib/library/library.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/contract/grow.h"
+
+#define ANY INT64_MAX
+enum { MAX_FORMS = 4, MAX_CONSTS = 8, CONST_BYTES = 128, TYPES = TILE_F8E5M2FNUZ + 1 };
+
+/* A row of choices.def: the first that fits, or of those with a block the fastest. */
+typedef struct Choice {
+    TlLibKernel kernel;
+    TlLibKind kind;
+    int64_t up_to[3];
+    const char *constants; /* "BM=64 BN=32" */
+    int64_t block[3];      /* BM, BN, BK; 0: none */
+    double speed[2];       /* of A as it is and of A transposed */
+} Choice;
+
+static const Choice choices[] = {
+#define CHOICE(kernel, kind, a, b, c, constants)                                                   \
+    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, {0}},
+#define TILE(kernel, kind, m, n, k, speed, speed_ta)                                               \
+    {TL_LIB_##kernel,   TL_LIB_##kind,      {ANY, ANY, ANY}, "BM=" #m " BN=" #n " BK=" #k,         \
+     {m, n, k},         {speed, speed_ta}},
+#include "stdlib/library/choices.def"
+};
+enum { CHOICES = sizeof choices / sizeof *choices };
+
+static const struct {
+    const char *name, *forms;
+} kernels[] = {
+#define KERNEL(name, file, module, kernel, forms) {kernel, forms},
+#include "stdlib/library/kernels.def"
+};
+
+struct tile_kernels {
+    tile_device *device;
+    TlLibKind kind;
+    tile_device_info info;
+    _Atomic(tile_module *) modules[TL_LIB_KERNELS][TYPES];
+    _Atomic(tile_kernel *) prepared[CHOICES][MAX_FORMS][TYPES];
+};
+
+/* ---- errors ---- */
+
+tile_status tl_lib_fail(tile_status status, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return tile_set_last_error(status, text);
+}
+
+tile_status tl_lib_take(const char *function, const char *type, void *to, size_t size,
+                        const void *from, size_t least)
+{
+    if (!from || tl_struct_take(to, size, from, least))
+        return TILE_OK;
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: struct_size of %s is %zu, expected %zu: begin with "
+                                          "the _INIT macro", function, type, tl_struct_size(from),
+                       size);
+}
+
+/* ---- the handle ---- */
+
+static TlLibKind kind_of(const char *target)
+{
+    if (strcmp(target, "ref") == 0)
+        return TL_LIB_REF;
+    return strncmp(target, "cpu", 3) == 0 ? TL_LIB_CPU : TL_LIB_GPU;
+}
+
+/* Was anything built for the kind? */
+static bool is_built(TlLibKind kind)
+{
+    switch (kind) {
+    case TL_LIB_CPU: return *TL_LIB_CPU_TARGETS;
+    case TL_LIB_REF: return true;
+    case TL_LIB_GPU: return *TL_LIB_GPU_TARGETS;
+    }
+    return false;
+}
+
+tile_status tile_kernels_open(tile_device *device, tile_kernels **out_kernels)
+{
+    if (!out_kernels)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "tile_kernels_open: out_kernels is NULL");
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    tile_status status = device ? TILE_OK : tile_default_device(&device);
+    if (status == TILE_OK)
+        status = tile_device_get_info(device, &info);
+    if (status != TILE_OK)
+        return status;
+    if (!is_built(kind_of(info.target)))
+        return tl_lib_fail(TILE_UNAVAILABLE, "tile_kernels_open: libtilekernels was built for cpu "
+                                             "(%s), ref and GPUs (%s), not for %s",
+                           TL_LIB_CPU_TARGETS, *TL_LIB_GPU_TARGETS ? TL_LIB_GPU_TARGETS : "none",
+                           info.target);
+    tile_kernels *k = calloc(1, sizeof *k);
+    if (!k)
+        return tl_lib_fail(TILE_NO_MEMORY, "out of memory");
+    k->device = device;
+    k->kind = kind_of(info.target);
+    k->info = info;
+    *out_kernels = k;
+    return TILE_OK;
+}
+
+void tile_kernels_close(tile_kernels *k)
+{
+    for (int i = 0; k && i < TL_LIB_KERNELS; i++)
+        for (int t = 0; t < TYPES; t++)
+            tile_module_free(atomic_load(&k->modules[i][t]));
+    free(k);
+}
+
+/* ---- the kernel of a call ---- */
+
+static bool fits(const Choice *c, const int64_t *sizes)
+{
+    return sizes[0] <= c->up_to[0] && sizes[1] <= c->up_to[1] && sizes[2] <= c->up_to[2];
+}
+
+static double blocks_of(int64_t size, int64_t block)
+{
+    return (double)((size + block - 1) / block);
+}
+
+/* What a product takes in these blocks: the multiplications of the processor that does most of
+ * them, and a start of a program for each block. */
+static double cost_of(const Choice *c, const TlLibCall *call, int processors)
+{
+    const double start = 5000; /* as many multiplications take: 0.1 us */
+    double blocks = blocks_of(call->sizes[0], c->block[0]) *
+                    blocks_of(call->sizes[1], c->block[1]) * (double)call->batch;
+    double depth = blocks_of(call->sizes[2], c->block[2]) * (double)c->block[2];
+    double one = (double)(c->block[0] * c->block[1]) * depth / c->speed[call->form >= 2] + start;
+    return ceil(blocks / processors) * one;
+}
+
+/* The row for the call. -1: the kind of device has none. */
+static int choose(const tile_kernels *k, const TlLibCall *call)
+{
+    int best = -1;
+    double least = 0;
+    for (int i = 0; i < CHOICES; i++) {
+        const Choice *c = &choices[i];
+        if (c->kernel != call->kernel || c->kind != k->kind || !fits(c, call->sizes))
+            continue;
+        if (!c->block[0])
+            return i;
+        double cost = cost_of(c, call, k->info.processors > 0 ? k->info.processors : 1);
+        if (best < 0 || cost < least) {
+            best = i;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+static const TlLibImage *find_image(const TlLibImage *list, TlLibKernel kernel, TlLibKind kind,
+                                    tile_dtype type)
+{
+    while (list->image &&
+           (list->kernel != kernel || list->kind != kind || list->type != type))
+        list++;
+    return list->image ? list : NULL;
+}
+
+static tile_status load(tile_kernels *k, const TlLibImage *image, tile_module **out_module)
+{
+    _Atomic(tile_module *) *place = &k->modules[image->kernel][image->type];
+    tile_module *module = atomic_load(place), *mine;
+    if (!module) {
+        tile_status status = tile_module_load_image(k->device, image->image, *image->size, &mine);
+        if (status != TILE_OK)
+            return status;
+        if (atomic_compare_exchange_strong(place, &module, mine))
+            module = mine;
+        else
+            tile_module_free(mine);
+    }
+    *out_module = module;
+    return TILE_OK;
+}
+
+/* Adds "BM=64 BN=32" up to `end` to a list of constants. Their texts are in `text`, of which `used`
+ * bytes are taken; both are large enough for every row of the tables. */
+static void add_consts(const char *from, const char *end, tile_const *list, char *text,
+                       size_t *used)
+{
+    size_t n = 0;
+    while (list[n].name)
+        n++;
+    char *words = text + *used;
+    size_t length = (size_t)(end - from);
+    if (!length || *used + length + 1 > CONST_BYTES)
+        return;
+    memcpy(words, from, length);
+    words[length] = 0;
+    *used += length + 1;
+    char *rest;
+    for (char *word = strtok_r(words, " ", &rest); word && n + 1 < MAX_CONSTS;
+         word = strtok_r(NULL, " ", &rest)) {
+        char *equals = strchr(word, '=');
+        *equals = 0;
+        list[n++] = (tile_const){word, 0, equals + 1};
+    }
+}
+
+/* Form number `form` of "a|b|c". */
+static const char *form_of(const char *forms, int form, const char **out_end)
+{
+    while (form-- > 0)
+        forms = strchr(forms, '|') + 1;
+    *out_end = forms + strcspn(forms, "|");
+    return forms;
+}
+
+static tile_status prepare(tile_kernels *k, const TlLibImage *image, int form, int choice,
+                           tile_kernel **out_kernel)
+{
+    tile_const consts[MAX_CONSTS] = {{0}};
+    char text[CONST_BYTES];
+    size_t used = 0;
+    const char *end, *from = form_of(kernels[image->kernel].forms, form, &end);
+    add_consts(from, end, consts, text, &used);
+    from = choices[choice].constants;
+    add_consts(from, from + strlen(from), consts, text, &used);
+    tile_module *module;
+    tile_status status = load(k, image, &module);
+    if (status == TILE_OK)
+        status = tile_kernel_get(module, kernels[image->kernel].name, consts, out_kernel);
+    if (status == TILE_OK)
+        status = tile_kernel_prepare(*out_kernel);
+    if (status == TILE_OK)
+        atomic_store(&k->prepared[choice][form][image->type], *out_kernel);
+    return status;
+}
+
+tile_status tl_lib_kernel(tile_kernels *k, const TlLibCall *call, tile_kernel **out_kernel)
+{
+    int choice = choose(k, call);
+    if (choice >= 0 &&
+        (*out_kernel = atomic_load(&k->prepared[choice][call->form][call->type])) != NULL)
+        return TILE_OK;
+    const TlLibImage *image = find_image(call->images, call->kernel, k->kind, call->type);
+    if (choice < 0 || !image)
+        return tl_lib_fail(TILE_UNAVAILABLE, "%s: this build of libtilekernels has no %s for %s",
+                           call->function, tile_dtype_name(call->type), k->info.target);
+    return prepare(k, image, call->form, choice, out_kernel);
+}
+
+tile_status tl_lib_launch(tile_kernels *k, tile_stream *stream, const TlLibCall *call,
+                          const tile_arg *args, size_t nargs)
+{
+    tile_kernel *kernel;
+    tile_status status = tl_lib_kernel(k, call, &kernel);
+    return status == TILE_OK ? tile_launch(kernel, stream, args, nargs) : status;
+}
+
+static int count_forms(const char *forms)
+{
+    int n = 1;
+    for (; (forms = strchr(forms, '|')) != NULL; forms++)
+        n++;
+    return n;
+}
+
+tile_status tl_lib_prepare(tile_kernels *k, const TlLibImage *images)
+{
+    tile_status status = TILE_OK;
+    tile_kernel *ignored;
+    for (const TlLibImage *i = images; i->image; i++)
+        for (int c = 0; c < CHOICES && i->kind == k->kind; c++)
+            for (int f = count_forms(kernels[i->kernel].forms); f-- > 0 && status == TILE_OK;)
+                if (choices[c].kernel == i->kernel && choices[c].kind == i->kind)
+                    status = prepare(k, i, f, c, &ignored);
+    return status;
+}

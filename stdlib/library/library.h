@@ -1,0 +1,68 @@
+/* library.h: what the functions of libtilekernels share: the tables as types, and the kernel that a
+ * call runs.
+ *
+ * A call of a function is a kernel of kernels.def in an element type and a form, in the tile that
+ * choices.def has for its sizes. Code is loaded when it is first asked for; after that, the way
+ * from the call to the launch is a walk over a few rows and one load of a pointer. */
+#ifndef TL_LIBRARY_H
+#define TL_LIBRARY_H
+#include <stdbool.h>
+#include <tile_kernels.h>
+
+typedef enum TlLibKernel {
+#define KERNEL(name, file, module, kernel, forms) TL_LIB_##name,
+#include "stdlib/library/kernels.def"
+    TL_LIB_KERNELS
+} TlLibKernel;
+
+/* Kinds of devices: the columns of choices.def. */
+typedef enum TlLibKind { TL_LIB_CPU, TL_LIB_REF, TL_LIB_GPU } TlLibKind;
+
+/* An object file that tilec made. Each function's file has those of its kernels alone, so that a
+ * program is linked with the functions that it calls. */
+typedef struct TlLibImage {
+    TlLibKernel kernel;
+    TlLibKind kind;
+    tile_dtype type;
+    const unsigned char *image;
+    const size_t *size;
+} TlLibImage;
+
+/* A list that ends with {.image = NULL}, from the rows IMAGE(kind, KIND, kernel, TYPE) of a file
+ * that CMake writes: declarations, then elements. */
+#define TL_LIB_DECLARE(kind, KIND, kernel, type)                                                   \
+    extern const unsigned char tile_image_kernels_##kind##_##kernel##_##type[];                    \
+    extern const size_t tile_size_kernels_##kind##_##kernel##_##type;
+#define TL_LIB_LIST(kind, KIND, kernel, type)                                                      \
+    {TL_LIB_##kernel, TL_LIB_##KIND, TILE_##type,                                                  \
+     tile_image_kernels_##kind##_##kernel##_##type, &tile_size_kernels_##kind##_##kernel##_##type},
+
+/* What a call runs. */
+typedef struct TlLibCall {
+    const char *function; /* for messages */
+    const TlLibImage *images;
+    TlLibKernel kernel;
+    tile_dtype type;
+    int form;
+    int64_t sizes[3]; /* those of choices.def */
+    int64_t batch;    /* how often that is done */
+} TlLibCall;
+
+/* The kernel of a call, prepared. Thread-safe. */
+tile_status tl_lib_kernel(tile_kernels *k, const TlLibCall *call, tile_kernel **out_kernel);
+/* That kernel, launched. */
+tile_status tl_lib_launch(tile_kernels *k, tile_stream *stream, const TlLibCall *call,
+                          const tile_arg *args, size_t nargs);
+/* Loads all kernels of the images. */
+tile_status tl_lib_prepare(tile_kernels *k, const TlLibImage *images);
+
+/* Sets the thread's error text and returns the status. */
+__attribute__((format(printf, 2, 3))) tile_status tl_lib_fail(tile_status status,
+                                                              const char *format, ...);
+/* Copies an options struct of the caller, if there is one, over the defaults in *to. */
+tile_status tl_lib_take(const char *function, const char *type, void *to, size_t size,
+                        const void *from, size_t least);
+
+/* The images of the functions' files. */
+extern const TlLibImage tl_lib_gemm_images[];
+#endif

@@ -1,0 +1,84 @@
+"""std.kernels.blas against NumPy: types, forms, alpha and beta, batches, bias, activations, extents of 0 and 1."""
+from math import erf, sqrt
+
+from kernel_library import EPS, kernel_row, near, np, poison, rounded
+from values import small
+
+SMALL = dict(BM=32, BN=32, BK=16)
+WIDE = {"i8": ("i32", "i32"), "f64": ("f64", "f64")}  # the types of the result and of alpha
+ACTIVATE = [lambda v: v, lambda v: np.maximum(v, 0), lambda v: v * 0.5 * (1 + np.vectorize(erf)(v / sqrt(2))),
+            lambda v: 0.5 * v * (1 + np.tanh(sqrt(2 / np.pi) * (v + 0.044715 * v**3))), lambda v: v / (1 + np.exp(-v))]
+
+
+def types(t):
+    o, r = WIDE.get(t, (t, "f32"))
+    return dict(T=t, O=o, R=r)
+
+
+def result(t, v, act):
+    """Exact sums of small integers; what the activations from gelu on give is near, of values that are not large."""
+    if act < 2:
+        return rounded(ACTIVATE[act](v), types(t)["O"])
+    return near(ACTIVATE[act](v), 32 * EPS * (np.abs(v) + 2), types(t)["O"])
+
+
+def held(t, seed, z, rows, cols, transposed):
+    return small(t, seed, z, *((cols, rows) if transposed else (rows, cols)), lo=-2, hi=3)
+
+
+def gemm(name, t, form, z, m, n, k, alpha=1, beta=0, act=0, bias=False, **consts):
+    ta, tb = form[0] == "t", form[1] == "t"
+    o = types(t)["O"]
+
+    def want(a):
+        x, y = (np.swapaxes(a[i], 1, 2) if flip else a[i] for i, flip in (("A", ta), ("B", tb)))
+        v = alpha * (x.astype(float) @ y.astype(float))
+        v = v + (beta * a["C"].astype(float) if beta else 0) + (a["bias"].astype(float) if bias else 0)
+        return {"C": result(t, v, act)}
+
+    kernel_row("blas", "blas_gemm", f"{t}_{form}_{name}", {
+        "A": held(t, 1, z, m, k, ta), "B": held(t, 2, z, k, n, tb),
+        "C": small(o, 3, z, m, n, lo=-2, hi=3) if beta else poison(o, z, m, n), "bias": small(o, 4, n if bias else 0),
+        "alpha": alpha, "beta": beta, "act": act
+    }, want, TA=ta, TB=tb, **types(t), **{**SMALL, **consts})
+
+
+gemm("plain", "f32", "nn", 1, 65, 70, 33, BM=64, BN=64, BK=64)
+gemm("few_rows", "f32", "nt", 2, 3, 70, 90, BM=4, BN=64, BK=256)
+gemm("update", "f32", "tn", 2, 33, 40, 17, alpha=2, beta=-1)
+gemm("beta_alone", "f16", "tt", 1, 20, 33, 0, alpha=3, beta=2, BK=32)
+gemm("bias", "bf16", "nt", 1, 35, 33, 20, bias=True, beta=1)
+gemm("relu", "f16", "nn", 3, 33, 5, 40, bias=True, act=1)
+gemm("integers", "i8", "nn", 1, 34, 65, 70, alpha=-3, beta=2, act=1, BK=32)
+gemm("integers", "i8", "tt", 2, 5, 1, 9, bias=True)
+gemm("update", "f64", "nt", 1, 35, 37, 21, alpha=0.5, beta=1)
+gemm("nothing", "f32", "nn", 0, 5, 6, 7)
+gemm("one", "f32", "tt", 1, 1, 1, 1, alpha=2)
+for act, t in ((2, "f32"), (3, "bf16"), (4, "f16")):
+    gemm(f"activation_{act}", t, "nn", 1, 9, 20, 2, alpha=0.5, act=act, bias=True)
+
+
+def gemv(name, t, transposed, z, m, k, alpha=1, beta=0, act=0, bias=False, **consts):
+    o = types(t)["O"]
+
+    def want(a):
+        x = np.swapaxes(a["A"], 1, 2) if transposed else a["A"]
+        v = alpha * np.einsum("zmk,zk->zm", x.astype(float), a["x"].astype(float))
+        v = v + (beta * a["y"].astype(float) if beta else 0) + (a["bias"].astype(float) if bias else 0)
+        return {"y": result(t, v, act)}
+
+    kernel_row("blas", "blas_gemv_t" if transposed else "blas_gemv", f"{t}_{name}", {
+        "A": held(t, 1, z, m, k, transposed), "x": small(t, 2, z, k, lo=-2, hi=3),
+        "y": small(o, 3, z, m, lo=-2, hi=3) if beta else poison(o, z, m), "bias": small(o, 4, m if bias else 0),
+        "alpha": alpha, "beta": beta, "act": act
+    }, want, **types(t), **consts)
+
+
+for transposed, odd in ((False, dict(BM=4, BK=16)), (True, dict(BM=32, BK=4))):
+    gemv("plain", "f32", transposed, 1, 37, 130)
+    gemv("update", "f64", transposed, 2, 9, 33, alpha=2, beta=-1, **odd)
+    gemv("bias", "bf16", transposed, 1, 33, 20, beta=1, bias=True, act=1, **odd)
+    gemv("integers", "i8", transposed, 3, 5, 70, alpha=3, beta=1, **odd)
+    gemv("beta_alone", "f16", transposed, 1, 33, 0, beta=2, **odd)
+    gemv("silu", "f16", transposed, 1, 40, 3, act=4, bias=True, **odd)
+    gemv("nothing", "f32", transposed, 1, 0, 7)

@@ -1,0 +1,319 @@
+/* tile_gemm and tile_gemm_batched against sums in f64, after netlib's tests of the level 3 BLAS:
+ * every transposition; alpha and beta 0, 1 and others; leading dimensions longer than rows; extents
+ * of 0, 1, and odd ones up to more than a tile, so that each row of choices.def has its turn. The
+ * data are small integers: sums are exact. What must not be read is NaN, what must not be written
+ * is compared. And every argument that is wrong.
+ *
+ *     gemm_test DEVICE       DEVICE is one of host memory */
+#include "test/kernels/arrays.h"
+#include "test/unit/ok.h"
+
+static tile_kernels *library;
+static bool brief; /* ref is slow */
+
+typedef struct Case {
+    tile_dtype type, result;
+    int64_t M, N, K;
+    bool ta, tb;
+    double alpha, beta;
+    int pad; /* columns more than there are */
+    bool bias;
+    tile_activation activation;
+} Case;
+
+typedef struct Arrays {
+    char *a, *b, *c, *before, *bias;
+    int64_t rows[3], columns[3], ld[3];
+} Arrays;
+
+static int64_t elements(const Arrays *x, int i)
+{
+    return x->rows[i] * x->ld[i];
+}
+
+static unsigned state = 1;
+static int small_integer(void)
+{
+    state = state * 1103515245 + 12345;
+    return (int)(state >> 16) % 5 - 2;
+}
+
+/* With NaN (or a number that sums show) where nothing may be read. */
+static char *fill(tile_dtype type, const Arrays *x, int i, bool read)
+{
+    char *p = malloc((size_t)elements(x, i) * 8 + 8);
+    for (int64_t at = 0; at < elements(x, i); at++)
+        put(p, type, at, read && at % x->ld[i] < x->columns[i] ? small_integer() : NAN);
+    return p;
+}
+
+static void make(const Case *c, Arrays *x)
+{
+    const int64_t rows[] = {c->ta ? c->K : c->M, c->tb ? c->N : c->K, c->M};
+    const int64_t columns[] = {c->ta ? c->M : c->K, c->tb ? c->K : c->N, c->N};
+    for (int i = 0; i < 3; i++) {
+        x->rows[i] = rows[i];
+        x->columns[i] = columns[i];
+        x->ld[i] = (columns[i] ? columns[i] : 1) + c->pad;
+    }
+    x->a = fill(c->type, x, 0, c->alpha != 0);
+    x->b = fill(c->type, x, 1, c->alpha != 0);
+    x->c = fill(c->result, x, 2, c->beta != 0);
+    x->before = malloc((size_t)elements(x, 2) * 8 + 8);
+    memcpy(x->before, x->c, (size_t)elements(x, 2) * 8 + 8);
+    x->bias = malloc((size_t)c->N * 8 + 8);
+    for (int64_t n = 0; n < c->N; n++)
+        put(x->bias, c->result, n, small_integer());
+}
+
+static void drop(Arrays *x)
+{
+    free(x->a);
+    free(x->b);
+    free(x->c);
+    free(x->before);
+    free(x->bias);
+}
+
+static double activate(double v, tile_activation activation)
+{
+    switch (activation) {
+    case TILE_RELU: return v > 0 ? v : 0;
+    case TILE_GELU: return 0.5 * v * (1 + erf(v / sqrt(2)));
+    case TILE_GELU_TANH: return 0.5 * v * (1 + tanh(sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+    case TILE_SILU: return v / (1 + exp(-v));
+    default: return v;
+    }
+}
+
+static double element(const Case *c, const Arrays *x, int64_t m, int64_t n)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < c->K && c->alpha != 0; k++)
+        sum += get(x->a, c->type, c->ta ? k * x->ld[0] + m : m * x->ld[0] + k) *
+               get(x->b, c->type, c->tb ? n * x->ld[1] + k : k * x->ld[1] + n);
+    sum *= c->alpha;
+    if (c->beta != 0)
+        sum += c->beta * get(x->before, c->result, m * x->ld[2] + n);
+    if (c->bias)
+        sum += get(x->bias, c->result, n);
+    return activate(sum, c->activation);
+}
+
+/* The elements of C are right and those between its rows are as they were. */
+static bool is_right(const Case *c, const Arrays *x)
+{
+    size_t size = (size_t)tile_dtype_bits(c->result) / 8;
+    double slack = rounding(c->result) + (c->activation > TILE_RELU ? ldexp(1, -20) : 0);
+    for (int64_t at = 0; at < elements(x, 2); at++) {
+        int64_t m = at / x->ld[2], n = at % x->ld[2];
+        if (n >= c->N) {
+            if (memcmp(x->c + (size_t)at * size, x->before + (size_t)at * size, size) != 0)
+                return false;
+            continue;
+        }
+        double want = element(c, x, m, n), got = get(x->c, c->result, at);
+        if (!(fabs(got - want) <= slack * (fabs(want) + (c->activation > TILE_RELU))))
+            return false;
+    }
+    return true;
+}
+
+static tile_transpose flip(bool t)
+{
+    return t ? TILE_TRANSPOSE : TILE_NO_TRANSPOSE;
+}
+
+static void try_case(const Case *c)
+{
+    Arrays x;
+    make(c, &x);
+    const tile_gemm_options options = {.struct_size = sizeof options,
+                                       .bias = c->bias ? x.bias : NULL,
+                                       .activation = c->activation};
+    OK(tile_gemm(library, NULL, c->type, flip(c->ta), flip(c->tb), c->M, c->N, c->K, c->alpha, x.a,
+                 x.ld[0], x.b, x.ld[1], c->beta, x.c, x.ld[2],
+                 c->bias || c->activation ? &options : NULL));
+    if (!CHECK(is_right(c, &x)))
+        fprintf(stderr,
+                "    %s %d%d M = %d, N = %d, K = %d, alpha = %g, beta = %g, pad %d, bias %d, "
+                "activation %d\n", tile_dtype_name(c->type), c->ta, c->tb, (int)c->M, (int)c->N,
+                (int)c->K, c->alpha, c->beta, c->pad, c->bias, (int)c->activation);
+    drop(&x);
+}
+
+/* Every size with every transposition, the other axes in turn. */
+static void extents(tile_dtype type, tile_dtype result)
+{
+    static const int64_t sizes[] = {0, 1, 2, 7, 17, 33}, few[] = {0, 1, 5};
+    static const double factors[][2] = {{1, 0}, {1, 1}, {2, -1}, {0, 2}, {-1, 0}, {0, 0}, {3, 1}};
+    const int64_t *list = brief ? few : sizes;
+    int n = brief ? 3 : 6, turn = 0;
+    for (int i = 0; i < n * n * n * 4; i++, turn++) {
+        Case c = {.type = type, .result = result, .M = list[i / 4 % n], .N = list[i / 4 / n % n],
+                  .K = list[i / 4 / n / n], .ta = i & 1, .tb = i & 2,
+                  .alpha = factors[turn % 7][0], .beta = factors[turn % 7][1], .pad = turn % 3,
+                  .bias = turn % 5 == 0, .activation = turn % 11 == 0 ? TILE_RELU : TILE_IDENTITY};
+        try_case(&c);
+    }
+}
+
+/* A shape for each row of choices.def. */
+static void tiles(tile_dtype type, tile_dtype result)
+{
+    static const int64_t shapes[][3] = {
+        {31, 30, 200}, {130, 9, 70}, {70, 29, 90}, {20, 70, 50}, {3, 130, 300}, {19, 90, 270},
+        {100, 70, 33}, {130, 140, 70}, {140, 70, 270}, {1, 300, 70}, {1, 40, 5}, {1, 100, 20},
+        {270, 1, 70}, {40, 1, 5}, {100, 1, 20}, {5, 1, 300}, {1, 7, 300},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes * 4 && !brief; i++) {
+        const int64_t *s = shapes[i / 4];
+        Case c = {.type = type, .result = result, .M = s[0], .N = s[1], .K = s[2], .ta = i & 1,
+                  .tb = i & 2, .alpha = 1, .beta = i % 3 == 0, .pad = (int)(i % 2)};
+        try_case(&c);
+    }
+}
+
+static void activations(tile_dtype type)
+{
+    static const int64_t shapes[][3] = {{9, 20, 3}, {1, 20, 3}, {20, 1, 3}};
+    for (int i = 0; i < 3 * (TILE_SILU + 1); i++) {
+        const int64_t *s = shapes[i % 3];
+        Case c = {.type = type, .result = type, .M = s[0], .N = s[1], .K = s[2], .alpha = 0.5,
+                  .tb = i & 1, .bias = i % 2 == 0, .activation = (tile_activation)(i / 3)};
+        try_case(&c);
+    }
+}
+
+/* ---- batches ---- */
+
+static void batches(void)
+{
+    enum { Z = 3, M = 4, N = 5, K = 6 };
+    float a[Z * M * K], b[K * N], behind[Z * M * N], between[M * Z * N];
+    for (int i = 0; i < Z * M * K; i++)
+        a[i] = (float)small_integer();
+    for (int i = 0; i < K * N; i++)
+        b[i] = (float)small_integer();
+    OK(tile_gemm_batched(library, NULL, TILE_F32, TILE_NO_TRANSPOSE, TILE_NO_TRANSPOSE, M, N, K, 1,
+                         a, K, M * K, b, N, 0, 0, behind, N, M * N, Z, NULL));
+    OK(tile_gemm_batched(library, NULL, TILE_F32, TILE_NO_TRANSPOSE, TILE_NO_TRANSPOSE, M, N, K, 1,
+                         a, K, M * K, b, N, 0, 0, between, Z * N, N, Z, NULL));
+    OK(tile_gemm_batched(library, NULL, TILE_F32, TILE_NO_TRANSPOSE, TILE_NO_TRANSPOSE, M, N, K, 1,
+                         NULL, K, 0, NULL, N, 0, 0, NULL, N, 0, 0, NULL));
+    int wrong = 0;
+    for (int z = 0; z < Z; z++)
+        for (int i = 0; i < M * N; i++) {
+            float sum = 0;
+            for (int k = 0; k < K; k++)
+                sum += a[z * M * K + i / N * K + k] * b[k * N + i % N];
+            wrong += behind[z * M * N + i] != sum || between[i / N * Z * N + z * N + i % N] != sum;
+        }
+    CHECK_INT(wrong, 0);
+}
+
+/* ---- wrong arguments ---- */
+
+/* The arguments of a call that is right, to be made wrong one at a time. */
+typedef struct Call {
+    tile_kernels *kernels;
+    int type, ta, tb;
+    int64_t M, N, K;
+    double alpha, beta;
+    const void *A, *B;
+    void *C;
+    int64_t lda, ldb, ldc, stride_a, stride_b, stride_c, batch;
+    tile_gemm_options options;
+} Call;
+
+static float cells[64];
+
+static Call right(void)
+{
+    return (Call){library, TILE_F32, 0, 0, 2, 3, 4, 1, 0, cells, cells + 8, cells + 20, 4, 3, 3,
+                  0, 0, 6, 2, TILE_GEMM_OPTIONS_INIT};
+}
+
+static tile_status make_call(const Call *c)
+{
+    return tile_gemm_batched(c->kernels, NULL, (tile_dtype)c->type, (tile_transpose)c->ta,
+                             (tile_transpose)c->tb, c->M, c->N, c->K, c->alpha, c->A, c->lda,
+                             c->stride_a, c->B, c->ldb, c->stride_b, c->beta, c->C, c->ldc,
+                             c->stride_c, c->batch, &c->options);
+}
+
+#define WRONG(change, text)                                                                        \
+    do {                                                                                           \
+        Call c = right();                                                                          \
+        change;                                                                                    \
+        CHECK_INT(make_call(&c), TILE_BAD_ARGUMENT);                                               \
+        if (!CHECK(strstr(tile_last_error(), text)))                                               \
+            fprintf(stderr, "    %s\n", tile_last_error());                                        \
+    } while (0)
+
+static void wrong_arguments(void)
+{
+    Call fine = right();
+    OK(make_call(&fine));
+    WRONG(c.kernels = NULL, "kernels is NULL");
+    WRONG(c.type = TILE_I32, "type is i32, but must be");
+    WRONG(c.type = TILE_ANY, "type is ");
+    WRONG(c.type = 1000, "type is ?");
+    WRONG(c.ta = 2, "transpose_a is 2");
+    WRONG(c.tb = -1, "transpose_b is -1");
+    WRONG(c.M = -1, "M is -1, but must be from 0");
+    WRONG(c.N = INT64_MAX, "N is 9223372036854775807");
+    WRONG(c.K = INT64_C(1) << 31, "K is 2147483648");
+    WRONG(c.batch = -2, "batch is -2");
+    WRONG(c.lda = 3, "lda is 3, but a row of A has 4 elements");
+    WRONG(c.ldb = 2, "ldb is 2, but a row of B has 3 elements");
+    WRONG((c.ldc = 0, c.N = 0, c.ldb = 1), "ldc is 0, but a row of C has 1");
+    WRONG(c.ldc = INT64_MIN, "ldc is ");
+    WRONG(c.lda = INT64_MAX, "A with lda = 9223372036854775807 is larger than memory");
+    WRONG((c.stride_c = INT64_MAX, c.batch = 5), "C with ldc = 3 is larger than memory");
+    WRONG(c.stride_a = -1, "stride_a is -1");
+    WRONG(c.stride_c = 5, "stride_c is 5, but must be so large");
+    WRONG(c.stride_c = 0, "stride_c is 0");
+    WRONG(c.A = NULL, "A is NULL");
+    WRONG(c.B = NULL, "B is NULL");
+    WRONG(c.C = NULL, "C is NULL");
+    WRONG(c.C = cells + 1, "overlap");
+    WRONG(c.A = (char *)cells + 1, "multiple of");
+    WRONG(c.options.struct_size = 8, "struct_size of tile_gemm_options is 8");
+    WRONG(c.options.activation = (tile_activation)9, "options->activation is 9");
+    WRONG((c.type = TILE_F64, c.options.activation = TILE_GELU), "f64 has TILE_IDENTITY and");
+    WRONG((c.type = TILE_I8, c.alpha = 0.5), "alpha is 0.5, but must be an integer");
+    WRONG((c.type = TILE_I8, c.beta = 1e10), "beta is 1e+10, but must be an integer");
+    WRONG((c.type = TILE_I8, c.beta = NAN), "beta is ");
+    CHECK_INT(tile_kernels_open(NULL, NULL), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_kernels_prepare(NULL), TILE_BAD_ARGUMENT);
+    tile_kernels_close(NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const tile_dtype types[][2] = {
+#define TYPE(type, result) {TILE_##type, TILE_##result},
+        TEST_TYPES /* what the library was built for */
+#undef TYPE
+    };
+    tile_device *device = NULL;
+    OK(tile_device_open(argc > 1 ? argv[1] : "cpu", &device));
+    OK(tile_set_default_device(device));
+    OK(tile_kernels_open(device, &library));
+    if (!library)
+        return unit_result();
+    brief = argc > 1 && strcmp(argv[1], "cpu") != 0;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        extents(types[i][0], types[i][1]);
+        tiles(types[i][0], types[i][1]);
+        if (types[i][1] == types[i][0] && types[i][0] != TILE_F64)
+            activations(types[i][0]);
+    }
+    batches();
+    wrong_arguments();
+    OK(tile_kernels_prepare(library));
+    tile_kernels_close(library);
+    tile_device_close(device);
+    return unit_result();
+}
