@@ -138,8 +138,8 @@ struct TlOp {
 };
 
 /* The block of a region. Warps belong to the region, never to the kernel; 0 = as the enclosing
- * one. Stages, of a function's body: at most so many in loops that state none; 0 = as the target
- * has them. */
+ * one. Of a function's body: stages, at most so many in loops that state none; 0 = as the target
+ * has them. Kept: operands that products take in all trips of a loop wait in shared memory. */
 struct TlBlock {
     TlOp *parent; /* NULL for a function's body */
     TlFn *fn;
@@ -147,6 +147,7 @@ struct TlBlock {
     TlValue **args;
     TlOp *first, *last;
     int32_t warps, stages;
+    bool kept;
 };
 
 typedef struct TlModule {

@@ -65,6 +65,7 @@ typedef struct TlKernelInfo {
     bool persistent; /* fewer programs than the grid has may start; each does several parts */
     const char *warps_why; /* where more than 4 were chosen for the kernel; NULL; not printed */
     const char *stages_why; /* where fewer were chosen than the target has; NULL; not printed */
+    const char *kept_why;   /* where the body says `kept`; NULL; not printed */
     /* expression indices: what the choice of a configuration depends on */
     TL_VEC(uint32_t) keys;
     /* this instance is the tuned one of so many buckets: keys.len numbers for each */

@@ -547,6 +547,11 @@ static bool is_load(const TlOp *op)
     return op->opcode == TL_OP_LOAD;
 }
 
+static bool is_dot(const TlOp *op)
+{
+    return op->opcode == TL_OP_DOT;
+}
+
 static bool is_multiply_add(const TlOp *op)
 {
     return op->opcode == TL_OP_DOT && !tl_mma_of(op);
@@ -638,6 +643,9 @@ static const char *loop_text(const TlExplain *e, const TlOp *loop)
         tl_sbuf_putf(&s, "; unrolled by %lld", (long long)unroll);
     else if (unroll >= 0)
         tl_sbuf_puts(&s, "; not unrolled, though asked: too many trips, or not known");
+    if (e->fn->body->kept && e->fn->info->kept_why && tl_is_innermost(loop) && holds(loop, is_dot))
+        tl_sbuf_putf(&s, "; operands that its trips share are kept in shared memory, as %s",
+                     e->fn->info->kept_why);
     if (tl_bounds_is_peeled(e->fn, e->axis, loop))
         tl_sbuf_puts(&s, "; its last trip is peeled off");
     return s.text;

@@ -159,3 +159,16 @@ void tl_amd_part(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
             part(l, b, k, size);
     }
 }
+
+void tl_amd_part_long(TlLlvm *l, LLVMValueRef function)
+{
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
+    LLVMBasicBlockRef k;
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k)) {
+        LLVMValueRef x = LLVMGetFirstInstruction(k), end = LLVMGetBasicBlockTerminator(k);
+        for (unsigned n = 0; x != end; x = LLVMGetNextInstruction(x))
+            if (!LLVMIsAPHINode(x) && !LLVMIsAAllocaInst(x) && ++n % SOME == 0)
+                put_barrier(l, b, x);
+    }
+    LLVMDisposeBuilder(b);
+}

@@ -7,15 +7,16 @@
  *     the tries has compiled
  *
  * The ways: offsets and addresses computed in the loop that uses them (amd_offsets.c), as many as
- * were spilled, or as many as possible; and with LLVM's scheduler told how many waves fit if a
+ * were spilled, or as many as possible; with LLVM's scheduler told how many waves fit if a
  * thread has all registers: it would aim for more waves, and give up blocks in which it cannot
- * have them. On CDNA that is one wave, which LLVM knows. */
+ * have them (on CDNA that is one wave, which LLVM knows); and with long blocks in parts that it
+ * schedules one by one (amd_part.c), which costs a register or two less. */
 #include "codegen/target/notes.h"
 #include "codegen/workaround/workaround.h"
 
 static const struct Way {
-    bool all, waves;
-} WAYS[] = {{false, false}, {true, false}, {true, true}};
+    bool all, waves, parts;
+} WAYS[] = {{false, false, false}, {true, false, false}, {true, true, false}, {true, true, true}};
 enum { NONE = -1, NWAYS = sizeof WAYS / sizeof *WAYS };
 
 /* What is known of a kernel: the way that spilled least, and how much. */
@@ -91,6 +92,8 @@ static void apply(const Sparing *s, uint32_t kernel, int way)
         least->has_more = more;
     if (WAYS[way].waves)
         set_waves(s, f);
+    if (WAYS[way].parts)
+        tl_amd_part_long(s->l, f);
 }
 
 static void start_from(const Sparing *s, LLVMModuleRef module)
@@ -103,7 +106,8 @@ static void start_from(const Sparing *s, LLVMModuleRef module)
 static bool is_worth(const Sparing *s, uint32_t kernel, int way)
 {
     const Least *least = &s->least[kernel];
-    return least->spills && (way == 0 || (WAYS[way].waves ? tells_waves(s) : least->has_more));
+    return least->spills && (way == 0 || WAYS[way].parts ||
+                             (WAYS[way].waves ? tells_waves(s) : least->has_more));
 }
 
 static void look_at(Sparing *s, uint32_t kernel, int way, const void *code, size_t size)

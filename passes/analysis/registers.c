@@ -2,16 +2,21 @@
  * order, and what the lowering of each op takes beside them.
  *
  *   held     a tile from its op to its last use, through views of it; what is used in a loop and
- *            comes from outside, begins it or is carried, throughout the loop; but sums of products
- *            on their way only once. Results begin where operands end, so an op that works element
- *            by element needs no registers of its own
- *   not      constants, and what a few instructions make of numbers that every thread knows;
- *            tiles of buffers that products read by themselves
+ *            comes from outside, throughout the loop. Results begin where operands end, so an op
+ *            that works element by element needs no registers of its own, and what begins a loop
+ *            becomes what it carries. A tile that products read from its buffer by themselves, from
+ *            where all of it is read
+ *   not      constants, masks, and what a few instructions make of numbers that every thread knows;
+ *            tiles of buffers that products read by themselves, until all of it is read
  *   parts    in a stretch of ops that work element by element, with loads and stores among them,
  *            the targets' compilers go on to the end with some elements before they begin with the
  *            next: of a tile that lives within a stretch they hold some registers, and a share
  *   beside   fragments of the operands of a product; what scans, reductions and conversions hold
- *            of their operands while they run; addresses, bounds and masks of accesses
+ *            of their operands while they run; addresses, bounds and masks of accesses, those in
+ *            loops throughout these; scalars, of which some are in registers of their own
+ *
+ * A word that is held counts as more or less than one: targets' compilers copy what loops carry,
+ * and make again, or compute piece by piece, what is held for short.
  *
  * The rates were fitted to what ptxas and LLVM 19 report of the library's kernels
  * (test/tools/registers.py, test/bench/results/registers.md). They say what a kernel needs: where
@@ -22,22 +27,30 @@
 #include "ir/plan/mma.h"
 #include "passes/analysis/shared_life.h"
 
-/* In hundredths, where not said otherwise. */
+/* In hundredths of a word, where not said otherwise. */
 typedef struct Rates {
-    int base;                /* registers: of every kernel */
-    int masks;               /* words of an element of a bool tile */
-    int part, share;         /* words, and of the rest, of a tile within a stretch */
-    int fragments;           /* of a step's operands of matrix instructions */
-    int factors;             /* of a row and a column of sums, of products by multiply-adds */
-    int scan, reduce;        /* of the operands */
-    int convert;             /* of the result */
-    int copies, most_copies; /* words of an access of a copy in a loop; words at most */
-    int loads, looped, stores, most; /* words of an access: outside of loops, inside; at most */
+    int base;                     /* registers: of every kernel */
+    int held, carried, read;      /* a word of a tile, of one that loops carry, of one read early */
+    int scalars;                  /* a word of a number that all threads have */
+    int share;                    /* a word of a tile within a stretch, beyond the first PART */
+    int fragments;                /* a word of a step's operands of matrix instructions */
+    int factors;                  /* a row and a column of sums, of products by multiply-adds */
+    int scan, reduce, convert;    /* a word of the operands; of the result */
+    int copies, looped;           /* an access of a copy or a load in a loop, throughout it */
+    int loads, stores;            /* an access of another load, or of a store */
+    int most_copies, most_looped; /* words of all of them, at most; */
+    int most_loads, most_stores;  /* of one op's */
 } Rates;
 
+enum { PART = 2, WHOLE = 100 };
+
 /* clang-format off */
-static const Rates NVIDIA = {16, 12, 2, 28, 269, 400, 170, 82, 10, 160, 24, 102, 36, 34, 8},
-                   AMD = {8, 5, 4, 66, 172, 307, 300, 113, 98, 114, 35, 51, 233, 36, 57};
+static const Rates NVIDIA = {.base = 15, .held = 80, .carried = 160, .read = 127, .scalars = 73, .share = 16, .fragments = 300,
+                             .factors = 400, .scan = 400, .reduce = 31, .convert = 112, .copies = 196, .looped = 45, .loads = 274, .stores = 5,
+                             .most_copies = 49, .most_looped = 100, .most_loads = 9, .most_stores = 10},
+                   AMD = {.base = 5, .held = 127, .carried = 160, .read = 107, .scalars = 81, .share = 65, .fragments = 130,
+                          .factors = 400, .scan = 400, .reduce = 77, .convert = 10, .copies = 29, .looped = 37, .loads = 5, .stores = 0,
+                          .most_copies = 18, .most_looped = 100, .most_loads = 22, .most_stores = 10};
 /* clang-format on */
 
 typedef struct Need {
@@ -47,7 +60,7 @@ typedef struct Need {
     TlArena *arena;
     int threads; /* of a function without layouts; 0 */
     TlPositions order;
-    int64_t *held;     /* by position: words that begin to live, less those that end */
+    int64_t *held;     /* by position: what begins to be held, less what ends; hundredths */
     uint32_t *stretch; /* by position */
     int8_t *known;     /* by value: 1 is made again where it is used, -1 is not */
 } Need;
@@ -103,12 +116,12 @@ static int64_t words_of(Need *n, const TlValue *v)
     const TlOp *op = v->def;
     if (is_made_again(n, v))
         return 0;
+    if (!t->ptr && t->dtype == TL_BOOL)
+        return 0;
     if (op && (op->opcode == TL_OP_COPY || tl_op_info(op->opcode)->flags & F_VIEWLIKE ||
                tl_attr_flag(op, TL_ATTR_LATE)))
         return 0;
     int64_t elements = elements_of(n, t), bits = t->ptr ? 64 : tl_dtype_bits(t->dtype);
-    if (!t->ptr && t->dtype == TL_BOOL)
-        return elements * n->rate->masks / 100;
     if (bits < 32 && op && op->opcode == TL_OP_LOAD && t->layout) {
         int each = elements_of_word(n, op, (int)bits);
         return (elements + each - 1) / each;
@@ -121,9 +134,9 @@ static int64_t words_of(Need *n, const TlValue *v)
 static uint32_t last_use(const Need *n, const TlValue *v, const TlBlock *home, uint32_t last)
 {
     for (const TlUse *u = v->uses; u; u = u->next) {
-        bool goes_on = v->type->kind == TL_TOKEN && u->user->block == home;
-        uint32_t at = goes_on ? tl_position_of(&n->order, u->user).first
-                              : tl_position_of_use(&n->order, u->user, home).last;
+        TlSpan use = tl_position_of_use(&n->order, u->user, home);
+        uint32_t own = tl_position_of(&n->order, u->user).first,
+                 at = use.first == own ? own : use.last; /* a loop begins with it, or is around */
         last = at > last ? at : last;
         if (tl_op_info(u->user->opcode)->flags & F_VIEWLIKE)
             last = last_use(n, u->user->out[0], home, last);
@@ -131,17 +144,30 @@ static uint32_t last_use(const Need *n, const TlValue *v, const TlBlock *home, u
     return last;
 }
 
-static void add_value(Need *n, const TlValue *v, uint32_t from)
+static bool is_scalar(const TlValue *v)
+{
+    return v->type->kind == TL_TILE && v->type->rank == 0 &&
+           !(v->def && v->def->opcode == TL_OP_CONST);
+}
+
+/* Hundredths of words that a value takes from here to there. */
+static int64_t held_by(Need *n, const TlValue *v, uint32_t from, uint32_t to)
 {
     const Rates *r = n->rate;
+    if (is_scalar(v))
+        return r->scalars * (v->type->ptr || tl_dtype_bits(v->type->dtype) > 32 ? 2 : 1);
     int64_t words = words_of(n, v);
-    if (!words)
-        return;
+    if (v->def && is_elementwise(v->def) && n->stretch[from] == n->stretch[to])
+        return words > PART ? PART * WHOLE + (words - PART) * r->share : words * WHOLE;
+    return words * (v->def ? r->held : r->carried);
+}
+
+static void add_value(Need *n, const TlValue *v, uint32_t from)
+{
     uint32_t to = last_use(n, v, v->def ? v->def->block : v->block, from);
-    if (v->def && is_elementwise(v->def) && n->stretch[from] == n->stretch[to] && words > r->part)
-        words = r->part + (words - r->part) * r->share / 100;
-    n->held[from] += words;
-    n->held[to] -= words;
+    int64_t held = is_scalar(v) || words_of(n, v) ? held_by(n, v, from, to) : 0;
+    n->held[from] += held;
+    n->held[to] -= held;
 }
 
 /* Does the op begin a new stretch? */
@@ -158,6 +184,18 @@ static bool begins_stretch(const TlOp *op)
            (flags & F_DEBUG && op->opcode != TL_OP_COMMIT && op->opcode != TL_OP_WAIT);
 }
 
+/* Tiles of buffers that are held from here on: `read` without LATE. */
+static void add_read(Need *n, const TlOp *read, uint32_t at)
+{
+    for (uint32_t i = 0; i < read->nin && !tl_attr_flag(read, TL_ATTR_LATE); i++) {
+        const TlType *t = tl_in(read, i)->type;
+        uint32_t to = last_use(n, tl_in(read, i), tl_in(read, i)->def->block, at);
+        int64_t words = (elements_of(n, t) * tl_dtype_bits(t->dtype) + 31) / 32;
+        n->held[at] += words * n->rate->read;
+        n->held[to] -= words * n->rate->read;
+    }
+}
+
 static void find_lives(Need *n)
 {
     uint32_t now = 0;
@@ -168,11 +206,14 @@ static void find_lives(Need *n)
     }
     for (const TlOp *op = n->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         TlSpan span = tl_position_of(&n->order, op);
+        if (op->opcode == TL_OP_READ)
+            add_read(n, op, span.first);
         for (uint32_t i = 0; i < op->nout; i++)
             add_value(n, op->out[i], span.last);
         for (uint32_t r = 0; r < op->nregions; r++)
             for (uint32_t i = 0; i < op->regions[r]->nargs; i++)
-                add_value(n, op->regions[r]->args[i], span.first);
+                add_value(n, op->regions[r]->args[i],
+                          r ? tl_position_of(&n->order, op->regions[r]->first).first : span.first);
     }
 }
 
@@ -189,16 +230,16 @@ static int64_t words_of_fragment(const TlOp *dot, uint32_t operand, const TlMma 
     return k > mma->k ? words * mma->k / k : words;
 }
 
-static int64_t words_beside_dot(const Need *n, const TlOp *dot)
+static int64_t beside_dot(const Need *n, const TlOp *dot)
 {
     const TlMma *mma = tl_mma_of(dot);
     if (mma)
         return (words_of_fragment(dot, TL_MMA_A, mma) + words_of_fragment(dot, TL_MMA_B, mma)) *
-               n->rate->fragments / 100;
+               n->rate->fragments;
     int64_t sums = elements_of(n, dot->out[0]->type), rows = 1;
     while (rows * rows < sums)
         rows *= 2;
-    return (rows + sums / rows) * n->rate->factors / 100;
+    return (rows + sums / rows) * n->rate->factors;
 }
 
 static int64_t words_of_operands(Need *n, const TlOp *op)
@@ -209,22 +250,14 @@ static int64_t words_of_operands(Need *n, const TlOp *op)
     return words;
 }
 
-/* An access's address and, where it may be outside, its mask. */
-static int64_t words_of_access(const Need *n, const TlOp *op, bool looped)
+/* How often a thread loads, stores or copies for the op. */
+static int64_t accesses_of(const Need *n, const TlOp *op)
 {
-    const Rates *r = n->rate;
     const TlLayout *l = n->threads ? NULL : tl_op_layout(op);
-    bool copied = op->opcode == TL_OP_COPY;
-    if (!l || tl_is_bulk_copy(op) || (copied && !looped))
+    if (!l || tl_is_bulk_copy(op))
         return 0;
     TlAccessInfo info = tl_access_info(n->axis, op);
-    int64_t accesses = tl_layout_registers(l) / tl_access_vector(&info, op, l),
-            each = copied                      ? r->copies
-                   : op->opcode == TL_OP_STORE ? r->stores
-                   : looped                    ? r->looped
-                                               : r->loads,
-            words = accesses * each / 100, most = copied ? r->most_copies : r->most;
-    return words < most ? words : most;
+    return tl_layout_registers(l) / tl_access_vector(&info, op, l);
 }
 
 static bool is_looped(const TlOp *op)
@@ -235,26 +268,40 @@ static bool is_looped(const TlOp *op)
     return o != NULL;
 }
 
-static int64_t words_beside(Need *n, const TlOp *op)
+/* `n` times `each` hundredths, `most` words at most. */
+static int64_t at_most(int64_t n, int each, int most)
 {
-    TlOpcode c = op->opcode;
-    if (c == TL_OP_DOT)
-        return words_beside_dot(n, op);
-    if (c == TL_OP_SCAN || c == TL_OP_REDUCE)
-        return words_of_operands(n, op) * (c == TL_OP_SCAN ? n->rate->scan : n->rate->reduce) / 100;
-    if (c == TL_OP_CONVERT || c == TL_OP_REGROUP || c == TL_OP_GATHER)
-        return words_of(n, op->out[0]) * n->rate->convert / 100;
-    return c == TL_OP_LOAD || c == TL_OP_STORE ? words_of_access(n, op, is_looped(op)) : 0;
+    int64_t all = n * each, limit = (int64_t)most * WHOLE;
+    return all < limit ? all : limit;
 }
 
-/* Addresses of copies stay in registers throughout their loops. */
-static int64_t words_of_copies(const Need *n)
+static int64_t beside(Need *n, const TlOp *op)
 {
-    int64_t words = 0;
-    for (const TlOp *op = n->fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_COPY)
-            words += words_of_access(n, op, is_looped(op));
-    return words;
+    const Rates *r = n->rate;
+    TlOpcode c = op->opcode;
+    if (c == TL_OP_DOT)
+        return beside_dot(n, op);
+    if (c == TL_OP_SCAN || c == TL_OP_REDUCE)
+        return words_of_operands(n, op) * (c == TL_OP_SCAN ? r->scan : r->reduce);
+    if (c == TL_OP_CONVERT || c == TL_OP_REGROUP || c == TL_OP_GATHER)
+        return words_of(n, op->out[0]) * r->convert;
+    if (c == TL_OP_LOAD && !is_looped(op))
+        return at_most(accesses_of(n, op), r->loads, r->most_loads);
+    return c == TL_OP_STORE ? at_most(accesses_of(n, op), r->stores, r->most_stores) : 0;
+}
+
+/* Addresses of loads and copies in loops stay in registers throughout these. */
+static int64_t beside_loops(const Need *n)
+{
+    int64_t copies = 0, loads = 0;
+    for (const TlOp *op = n->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        bool copy = op->opcode == TL_OP_COPY, load = op->opcode == TL_OP_LOAD;
+        int64_t accesses = (copy || load) && is_looped(op) ? accesses_of(n, op) : 0;
+        copies += copy ? accesses : 0;
+        loads += load ? accesses : 0;
+    }
+    return at_most(copies, n->rate->copies, n->rate->most_copies) +
+           at_most(loads, n->rate->looped, n->rate->most_looped);
 }
 
 static TlRegisterNeed find_need(Need *n)
@@ -265,14 +312,14 @@ static TlRegisterNeed find_need(Need *n)
     n->stretch = TL_NEW_ARRAY(n->arena, uint32_t, n->order.spans.len + 1);
     n->known = TL_NEW_ARRAY(n->arena, int8_t, n->fn->nvalues + 1);
     find_lives(n);
-    int64_t now = 0, most = 0, copies = words_of_copies(n);
+    int64_t now = 0, most = 0, looped = beside_loops(n);
     TlRegisterNeed need = {.registers = n->rate->base};
     for (const TlOp *op = n->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         now += n->held[at++];
-        int64_t words = now + words_beside(n, op) + (is_looped(op) ? copies : 0);
-        if (words > most) {
-            most = words;
-            need = (TlRegisterNeed){n->rate->base + (int)words, (int)now, op};
+        int64_t all = now + beside(n, op) + (is_looped(op) ? looped : 0);
+        if (all > most) {
+            most = all;
+            need = (TlRegisterNeed){n->rate->base + (int)(all / WHOLE), (int)(now / WHOLE), op};
         }
     }
     return need;

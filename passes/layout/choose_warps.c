@@ -1,36 +1,40 @@
-/* choose-warps: the warps of a kernel that states none, and the stages of loops that state none, as
- * few or as many as its registers need, by trial.
+/* choose-warps: the warps of a kernel that states none, the stages of loops that state none, and
+ * whether operands that all trips of a loop share are kept in shared memory: as registers need it,
+ * by trial.
  *
- *     kernel @k(...) {      =>      kernel @k(...) warps 8 stages 2 {
+ *     kernel @k(...) {      =>      kernel @k(...) warps 8 stages 2 kept {
  *
  *   1 first, the warps that its tiles suggest (passes/analysis/default_warps.h) or the kernel
  *     states, and the stages that the pipeline has for the target (passes/pipeline/pipeline.c)
- *   2 if by the tiles alone, before layouts, a thread needs half of what it may have, that is it
+ *   2 if by the tiles alone, before layouts, a thread needs half of what it may have, or a quarter
+ *     if products in loops want fragments of their operands beside, that is it
  *   3 a trial: the passes behind this one run over a copy. What a thread needs after them is
  *     estimated (passes/analysis/registers.h); what is more than it may have would be spilled
- *   4 other choices: a power of two of warps that a block can have, stages down to 1. Each costs
- *     something whatever it spills: with fewer stages less of memory's latency is hidden, with
- *     other warps the tiles are shared in another way. They are tried from the cheapest on, until
- *     the next would cost more by itself than the best so far with what it spills
+ *   4 other choices: a power of two of warps that a block can have, stages down to 1, operands
+ *     kept. Each costs something whatever it spills: with fewer stages less of memory's latency is
+ *     hidden, with other warps the tiles are shared in another way, what is kept is read in each
+ *     trip. They are tried from the cheapest on, until the next would cost more by itself than the
+ *     best so far with what it spills
  *
- * Costs are in words of a thread, as a spilled word costs one. With s stages, s trips share a
- * latency. More warps share what a
- * multiprocessor has: of so many registers a thread may have fewer. `choose-warps{show}` prints the
- * trials. */
+ * Costs are in accesses of a thread: a spilled word costs two, it is stored and read. With s
+ * stages, s trips share a latency. More warps share what a multiprocessor has: of so many registers
+ * a thread may have fewer. `choose-warps{show}` prints the trials. */
 #include "ir/remark.h"
 #include "passes/analysis/default_warps.h"
+#include "passes/analysis/facts.h"
 #include "passes/analysis/registers.h"
 #include "passes/pass.h"
 #include <string.h>
 
 enum { LEAST_WARPS = 4, MOST_WARPS = 16, MOST_THREADS = 1024 };
 /* What twice or half as many cost; what memory's latency costs a trip of a loop that nothing is
- * fetched ahead for: in words that are spilled and read in its time. */
-enum { CHANGED_WARPS = 16, LATENCY = 48 };
+ * fetched ahead for; what reading of kept operands does: in accesses that are done in that time. */
+enum { SPILLED = 2, CHANGED_WARPS = 16, LATENCY = 48, KEPT = 20 };
 
 typedef struct Choice {
     int warps, stages; /* stages 0: those of the target */
-    int64_t cost;      /* whatever it spills */
+    bool kept;
+    int64_t cost; /* whatever it spills */
 } Choice;
 
 typedef TL_VEC(Choice) Choices;
@@ -68,7 +72,7 @@ static int64_t spilled(const Trial *t)
 
 static int64_t cost_of(const Trial *t)
 {
-    return t->runs ? t->choice.cost + t->spilled : INT64_MAX;
+    return t->runs ? t->choice.cost + SPILLED * t->spilled : INT64_MAX;
 }
 
 static int most_stages(const TlFn *fn)
@@ -85,14 +89,15 @@ static void show(const Choose *c, const Trial *t)
     const TlPassCtx *px = c->px;
     if (!px->print || !px->options || strcmp(px->options, "show") != 0)
         return;
-    px->print(px->user,
-              t->runs ? tl_format(px->scratch,
-                                  "// choose-warps: %d warps, %d stages: %lld registers of %lld, "
-                                  "cost %lld\n",
-                                  t->choice.warps, t->stages ? t->stages : 1, (long long)t->need,
-                                  (long long)t->most, (long long)cost_of(t))
-                      : tl_format(px->scratch, "// choose-warps: %d warps: not possible\n",
-                                  t->choice.warps));
+    px->print(
+        px->user,
+        t->runs
+            ? tl_format(px->scratch,
+                        "// choose-warps: %d warps, %d stages%s: %lld registers of "
+                        "%lld, cost %lld\n",
+                        t->choice.warps, t->stages ? t->stages : 1, t->choice.kept ? ", kept" : "",
+                        (long long)t->need, (long long)t->most, (long long)cost_of(t))
+            : tl_format(px->scratch, "// choose-warps: %d warps: not possible\n", t->choice.warps));
 }
 
 /* Nothing that the passes say remains. */
@@ -107,6 +112,7 @@ static Trial try_choice(const Choose *c, Choice choice)
     TlFn *done = copy->fns.data[0];
     done->body->warps = choice.warps;
     done->body->stages = choice.stages;
+    done->body->kept = choice.kept;
     Trial t = {.choice = choice, .most = registers_of(px->machine, choice.warps)};
     t.runs = tl_run_passes(copy, px->behind, &run);
     if (t.runs) {
@@ -142,6 +148,15 @@ static bool states_stages(const Choose *c)
     return true;
 }
 
+/* Is there a product in a loop, which may share an operand with that of the next trip? */
+static bool has_product_in_loop(const Choose *c)
+{
+    for (const TlOp *op = c->fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_DOT && tl_enclosing_loop(op))
+            return true;
+    return false;
+}
+
 /* The cheapest come first; of equal ones, as they were added. */
 static void add_choice(TlArena *arena, Choices *all, Choice choice)
 {
@@ -153,29 +168,31 @@ static void add_choice(TlArena *arena, Choices *all, Choice choice)
 }
 
 /* With so many warps, and as many stages as the first trial had or fewer. */
-static void add_choices_of(const Choose *c, Choices *all, int warps, const Trial *first)
+static void add_choices_of(const Choose *c, Choices *all, int warps, bool kept, const Trial *first)
 {
-    int64_t cost = 0;
+    int64_t cost = kept ? KEPT : 0;
     for (int w = warps < c->warps ? warps : c->warps; w < (warps > c->warps ? warps : c->warps);
          w *= 2)
         cost += CHANGED_WARPS;
-    if (warps != c->warps)
-        add_choice(c->px->scratch, all, (Choice){warps, 0, cost});
+    if (warps != c->warps || kept)
+        add_choice(c->px->scratch, all, (Choice){warps, 0, kept, cost});
     for (int s = first->stages - 1; !states_stages(c) && s >= 1; s--)
         add_choice(c->px->scratch, all,
-                   (Choice){warps, s, cost + LATENCY / s - LATENCY / first->stages});
+                   (Choice){warps, s, kept, cost + LATENCY / s - LATENCY / first->stages});
 }
 
 static Choices choices_of(const Choose *c, const Trial *first)
 {
     Choices all = {0};
-    int most = MOST_THREADS / c->px->machine->lanes;
+    int most = MOST_THREADS / c->px->machine->lanes, ways = has_product_in_loop(c) ? 2 : 1;
     most = most < MOST_WARPS ? most : MOST_WARPS;
-    add_choices_of(c, &all, c->warps, first);
-    for (int warps = 2 * c->warps; !states_warps(c) && warps <= most; warps *= 2)
-        add_choices_of(c, &all, warps, first);
-    for (int warps = c->warps / 2; !states_warps(c) && warps >= LEAST_WARPS; warps /= 2)
-        add_choices_of(c, &all, warps, first);
+    for (int kept = 0; kept < ways; kept++) {
+        add_choices_of(c, &all, c->warps, kept, first);
+        for (int warps = 2 * c->warps; !states_warps(c) && warps <= most; warps *= 2)
+            add_choices_of(c, &all, warps, kept, first);
+        for (int warps = c->warps / 2; !states_warps(c) && warps >= LEAST_WARPS; warps /= 2)
+            add_choices_of(c, &all, warps, kept, first);
+    }
     return all;
 }
 
@@ -193,29 +210,33 @@ static Trial best_of(const Choose *c, const Trial *first)
 
 /* ---- the pass ---- */
 
-/* What speaks against the first choice. */
-static const char *why_not(const Choose *c, const Trial *first, bool stages)
+/* What speaks against the first choice: so many warps, or stages; NULL: of what is not kept. */
+static const char *why_not(const Choose *c, const Trial *first, const int *number)
 {
     TlArena *arena = &c->fn->module->arena;
-    if (!first->runs)
-        return tl_format(arena, "%d are not possible", stages ? first->stages : c->warps);
-    return tl_format(arena, "with %d a thread would need about %lld registers of %lld",
-                     stages ? first->stages : c->warps, (long long)first->need,
-                     (long long)first->most);
+    const char *with = number ? tl_format(arena, "with %d", *number) : "otherwise";
+    return first->runs ? tl_format(arena, "%s a thread would need about %lld registers of %lld",
+                                   with, (long long)first->need, (long long)first->most)
+                       : tl_format(arena, "%d warps are not possible", c->warps);
 }
 
 static TlPassResult take(const Choose *c, const Trial *first, const Trial *best)
 {
     TlFn *fn = c->fn;
-    if (best->choice.warps != c->warps) {
-        fn->body->warps = best->choice.warps;
-        fn->info->warps_why = why_not(c, first, false);
+    const Choice *b = &best->choice;
+    if (b->warps != c->warps) {
+        fn->body->warps = b->warps;
+        fn->info->warps_why = why_not(c, first, &c->warps);
     }
-    if (best->choice.stages) {
-        fn->body->stages = best->choice.stages;
-        fn->info->stages_why = why_not(c, first, true);
+    if (b->stages) {
+        fn->body->stages = b->stages;
+        fn->info->stages_why = why_not(c, first, &first->stages);
     }
-    return best->choice.warps != c->warps || best->choice.stages ? TL_CHANGED : TL_SAME;
+    if (b->kept) {
+        fn->body->kept = true;
+        fn->info->kept_why = why_not(c, first, NULL);
+    }
+    return b->warps != c->warps || b->stages || b->kept ? TL_CHANGED : TL_SAME;
 }
 
 /* Is there nothing to choose, or nothing to choose by? */
@@ -223,7 +244,8 @@ static bool is_decided(const Choose *c)
 {
     const TlFn *fn = c->fn;
     return fn->body->warps || fn->body->stages || !fn->info || !c->px->machine->file ||
-           tl_fn_level(fn) != TL_LEVEL_TILE || (states_warps(c) && states_stages(c));
+           tl_fn_level(fn) != TL_LEVEL_TILE ||
+           (states_warps(c) && states_stages(c) && !has_product_in_loop(c));
 }
 
 TlPassResult tl_pass_choose_warps(TlFn *fn, TlPassCtx *px)
@@ -232,10 +254,10 @@ TlPassResult tl_pass_choose_warps(TlFn *fn, TlPassCtx *px)
     if (is_decided(&c))
         return TL_SAME;
     c.warps = tl_choose_warps(fn, px->machine->warps, px->machine->lanes);
-    if (2 * tl_registers_of_tiles(fn, c.warps * px->machine->lanes, px->machine->reads_early,
-                                  px->scratch) <=
-        registers_of(px->machine, c.warps))
+    int64_t tiles = tl_registers_of_tiles(fn, c.warps * px->machine->lanes,
+                                          px->machine->reads_early, px->scratch);
+    if ((has_product_in_loop(&c) ? 4 : 2) * tiles <= registers_of(px->machine, c.warps))
         return TL_SAME;
-    Trial first = try_choice(&c, (Choice){c.warps, 0, 0}), best = best_of(&c, &first);
+    Trial first = try_choice(&c, (Choice){c.warps, 0, false, 0}), best = best_of(&c, &first);
     return take(&c, &first, &best);
 }

@@ -10,9 +10,9 @@
  *                                                      %s = dot %g, %k, ...
  *
  *  1. Which operands: those of products by matrix instructions in a loop that come from outside
- *     it, if a thread has too few registers for the words that are alive, the loop's prefetched
- *     data and the pipeline's needs together. Only if LLVM schedules the code: then products read
- *     in parts (order-reads).
+ *     it, if choose-warps has found that registers are short without (`kept`). If LLVM schedules
+ *     the code, so that products read in parts (order-reads), also if a thread has too few for the
+ *     words that are alive, the loop's prefetched data and the pipeline's needs together.
  *  2. The buffer is laid out for these gets. If it does not fit beside all other buffers, the
  *     operand stays.
  *  3. alloc and put come right after the operand; the get comes behind what the product gets from
@@ -51,9 +51,11 @@ static int64_t words_fetched(const Keep *k, const TlOp *loop)
 
 static bool is_short(Keep *k, const TlOp *dot, const TlOp *loop)
 {
+    if (k->fn->body->kept)
+        return true;
     k->axis = k->axis ? k->axis : tl_pass_axis_info(k->fn, k->px); /* before anything changes */
-    int64_t words = tl_words_alive(k->fn, k->px->scratch, dot) + words_fetched(k, loop) +
-                    TL_LOOP_REGISTERS;
+    int64_t words =
+        tl_words_alive(k->fn, k->px->scratch, dot) + words_fetched(k, loop) + TL_LOOP_REGISTERS;
     return words > tl_registers_of_thread(k->px->machine->registers, k->fn->body->warps);
 }
 
@@ -62,11 +64,8 @@ static bool is_short(Keep *k, const TlOp *dot, const TlOp *loop)
 static const TlType *buffer_for(const Keep *k, const TlValue *v)
 {
     const TlType *t = v->type;
-    TlStagingUse use = {.type = t,
-                        .put = t->layout,
-                        .gets = &t->layout,
-                        .ngets = 1,
-                        .row = t->rank - 1};
+    TlStagingUse use = {
+        .type = t, .put = t->layout, .gets = &t->layout, .ngets = 1, .row = t->rank - 1};
     const TlLayout *l = tl_staging_layout(k->px->ctx, k->px->scratch, &use);
     return tl_type_buf(k->px->ctx, t->dtype, t->rank, t->shape, l, 1);
 }
@@ -131,28 +130,48 @@ static TlOp *place_of(Keep *k, TlValue *v, const TlOp *loop)
     return is_written(tl_in(v->def, 0), loop) ? NULL : v->def;
 }
 
+/* What a tile is a transpose of. */
+static TlValue *plain_of(TlValue *v)
+{
+    while (v->def && v->def->opcode == TL_OP_TRANS)
+        v = tl_in(v->def, 0);
+    return v;
+}
+
+/* `v` with `got` in place of what it is a transpose of. */
+static TlValue *transposed(TlBuilder *b, TlValue *v, TlValue *got)
+{
+    TL_ASSERT(v->def || plain_of(v) == v, "a transpose without an op");
+    if (plain_of(v) == v)
+        return got;
+    TlValue *in = transposed(b, tl_in(v->def, 0), got);
+    return tl_op_like(b, v->def, 1, &in, 1, &v->type)->out[0];
+}
+
 static void keep_operand(Keep *k, TlOp *dot, uint32_t i, const TlOp *loop)
 {
-    TlOp *place = place_of(k, tl_in(dot, i), loop);
+    TlValue *v = tl_in(dot, i), *plain = plain_of(v);
+    TlOp *place = place_of(k, plain, loop);
     if (!place)
         return;
     TlBuilder b = tl_builder_before(where_to_get(dot));
-    TlValue *in[] = {tl_in(place, 0), tl_in(place, 1)}, *v = tl_in(dot, i);
-    TlValue *got = tl_op_new(&b, TL_OP_GET, 2, in, 1, &v->type, 0, 0, NULL)->out[0];
-    tl_set_operand(dot, i, got);
+    TlValue *in[] = {tl_in(place, 0), tl_in(place, 1)};
+    TlValue *got = tl_op_new(&b, TL_OP_GET, 2, in, 1, &plain->type, 0, 0, NULL)->out[0];
+    tl_set_operand(dot, i, transposed(&b, v, got));
     k->changed = true;
 }
 
 TlPassResult tl_pass_keep_operands(TlFn *fn, TlPassCtx *px)
 {
     Keep k = {.fn = fn, .px = px};
-    if (!tl_fn_is_laid_out(fn) || !px->machine->reads_early || !px->machine->registers)
+    bool judges = px->machine->reads_early && px->machine->registers;
+    if (!tl_fn_is_laid_out(fn) || (!judges && !fn->body->kept))
         return TL_SAME;
     tl_map_init(&k.bufs, px->scratch);
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         const TlOp *loop = tl_mma_of(op) ? tl_enclosing_loop(op) : NULL;
         for (uint32_t i = 0; loop && i < 2; i++)
-            if (tl_is_invariant(tl_in(op, i), loop) && tl_words_of(tl_in(op, i)) &&
+            if (tl_is_invariant(tl_in(op, i), loop) && tl_words_of(plain_of(tl_in(op, i))) &&
                 is_short(&k, op, loop))
                 keep_operand(&k, op, i, loop);
     }

@@ -13,7 +13,7 @@ KERNELS = [("test/bench/gemm.tile", []), ("examples/02_softmax/softmax.tile", ["
            ("examples/05_attention/attention.tile", ["BD=64", "CAUSAL=1"])]
 # By class: operations that are all of it, and only of it.
 CLASSES = {"matrix instructions": sassmix.MATRIX, "shared loads": ("LDS", "LDSM"), "asynchronous copies": ("LDGSTS", "UTMALDG", "UTMASTG"), "global loads": ("LDG",),
-           "global stores": ("STG",), "special functions": ("MUFU",), "shuffles": ("SHFL", "VOTE", "REDUX", "MATCH")}
+           "global stores": ("STG",), "special functions": ("MUFU",), "shuffles": ("SHFL", "VOTE", "VOTEU", "REDUX", "MATCH")}
 
 
 def counts(kernel, part):
