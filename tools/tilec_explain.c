@@ -544,8 +544,8 @@ static int explain_target(Explain *x, const char *target)
     if (status == EXIT_FINE && !x->as_json)
         status = explain_tuning(x->o, target, &shown_any);
     if (status == EXIT_FINE && !shown_any)
-        status = usage_error("explain is for GPU targets and for what was tuned, and %s is neither",
-                             target);
+        status = usage_error("explain is for GPUs, for loops on CPUs (as text) and for what was "
+                             "tuned, and %s is neither", target);
     x->launch = (ExplainLaunch){0};
     if (status == EXIT_FINE && x->o->items.len && is_cpu(target))
         status =

@@ -396,8 +396,9 @@ class Kernels(unittest.TestCase):
         self.assertIn("scale for sm_80", text)
         self.assertIn("scale for gfx942", text)
         self.assertRegex(repr(tile.explain(SCALE, target="sm_80")), "occupancy")
+        self.assertIn("loops over tiles", str(tile.explain(SCALE, target="cpu")))
         with self.assertRaisesRegex(tile.ArgumentError, "is neither"):
-            tile.explain(SCALE, target="cpu")
+            tile.explain(SCALE, target="ref")
 
 
 class Running(unittest.TestCase):
