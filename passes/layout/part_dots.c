@@ -20,6 +20,8 @@
  *  3. What the loop carries gets an axis in front; what it began with is added behind it.
  *
  * Sums of floats get other rounding, within what a dot promises: their order is open. */
+#include "ir/interp/ring_float.h"
+#include "ir/numeric.h"
 #include "ir/plan/mma.h"
 #include "ir/remark.h"
 #include "passes/layout/dot_warps.h"
@@ -159,8 +161,18 @@ static TlValue *part_dot(const Sum *s, TlOp *dot, TlValue *acc)
     return made->out[0];
 }
 
+/* What each part begins with: zero, as all began if that is what the loop began with (of either
+ * sign, which it keeps); else what adds nothing. *out_all: nothing is to be added behind it. */
+static uint64_t first_of(const Sum *s, const TlValue *init, bool *out_all)
+{
+    TlDtype dtype = init->type->dtype;
+    uint64_t bits, none = tl_combine_identity(TL_COMBINE_ADD, tl_op_dtype(s->dot[0], dtype));
+    *out_all = tl_value_is_const(init, &bits) && (bits == 0 || bits == none);
+    return *out_all ? bits : none;
+}
+
 /* Behind the loop: the sum of the parts, and of what the loop began with, which users get. */
-static void add_up(const Sum *s, TlValue *init)
+static void add_up(const Sum *s, TlValue *init, bool all)
 {
     TlValue *parts = s->loop->out[s->index];
     TlBuilder b = tl_builder_after(parts);
@@ -170,8 +182,7 @@ static void add_up(const Sum *s, TlValue *init)
     TlValue *begun = s->loop->regions[0]->args[1 + s->index]; /* until the users have moved */
     TlOp *reduce = tl_op_new(&b, TL_OP_REDUCE, 1, &begun, 1, &type, 0, 2, attrs);
     TlValue *sum = tl_relayout(&b, reduce->out[0], init->type->layout);
-    uint64_t bits;
-    if (!tl_value_is_const(init, &bits) || bits)
+    if (!all)
         sum = tl_binary(&b, TL_OP_ADD, init, sum);
     sum->name = parts->name;
     tl_replace_uses(parts, sum);
@@ -189,12 +200,14 @@ static void rewrite(const Sum *s)
                                               s->warps, s->warp_bits));
     TlBuilder b = tl_builder_before(s->loop);
     b.loc = s->loop->loc;
-    tl_set_operand(s->loop, BOUNDS + s->index, tl_const_bits(&b, parts, 0));
+    bool all;
+    uint64_t first = first_of(s, init, &all);
+    tl_set_operand(s->loop, BOUNDS + s->index, tl_const_bits(&b, parts, first));
     acc->type = s->loop->out[s->index]->type = parts;
     TlValue *v = acc;
     for (uint32_t i = 0; i < s->ndots; i++)
         v = part_dot(s, s->dot[i], v);
-    add_up(s, init);
+    add_up(s, init, all);
 }
 
 TlPassResult tl_pass_part_dots(TlFn *fn, TlPassCtx *px)
