@@ -6,7 +6,6 @@
  * 3. launch: the form by causal and window, the tile by the elements of a head and the queries. */
 #include "stdlib/library/library.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #include "runtime/contract/grow.h"
@@ -50,8 +49,7 @@ static Heads heads(const char *name, const char *strides_name, const void *addre
 
 static tile_status wrong(const char *name, int64_t value, const char *rule)
 {
-    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but must be %s", function, name,
-                       value, rule);
+    return tl_lib_wrong(function, name, value, rule);
 }
 
 static tile_status check_sizes(const Attention *a)
@@ -79,23 +77,14 @@ static tile_status check_sizes(const Attention *a)
     return TILE_OK;
 }
 
-static tile_status check_heads(const Heads *h, tile_dtype type)
-{
-    int64_t span = tl_lib_span(h->extents, h->strides, 4, type);
-    if (span < 0)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s has a negative stride, or is larger than "
-                                              "memory", function, h->strides_name);
-    if (span > 0 && !h->address)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", function, h->name);
-    return TILE_OK;
-}
-
 static tile_status check(const Attention *a)
 {
     const Heads *all[] = {&a->q, &a->k, &a->v, &a->o};
     tile_status status = TILE_OK;
     for (int i = 0; i < 4 && status == TILE_OK; i++)
-        status = check_heads(all[i], a->type);
+        status = tl_lib_check_strided(function, all[i]->name, all[i]->strides_name,
+                                      all[i]->address, all[i]->extents, all[i]->strides, 4,
+                                      a->type);
     if (status == TILE_OK && !tl_lib_is_apart(a->o.extents, a->o.strides, 4))
         status = tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s lets rows of O overlap", function,
                              a->o.strides_name);

@@ -6,13 +6,17 @@
 /* No array ends behind this element: its bytes would have no addresses. */
 #define MOST_ELEMENTS (INT64_C(1) << 59)
 
+tile_status tl_lib_wrong(const char *function, const char *name, int64_t value, const char *rule)
+{
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but must be %s", function, name,
+                       value, rule);
+}
+
 tile_status tl_lib_check_extent(const char *function, const char *name, int64_t value)
 {
-    if (value >= 0 && value <= INT32_MAX)
-        return TILE_OK;
-    return tl_lib_fail(TILE_BAD_ARGUMENT,
-                       "%s: %s is %" PRId64 ", but must be from 0 to 2147483647", function, name,
-                       value);
+    return value >= 0 && value <= INT32_MAX
+               ? TILE_OK
+               : tl_lib_wrong(function, name, value, "from 0 to 2147483647");
 }
 
 tile_status tl_lib_check_float(const char *function, tile_dtype type)
@@ -34,6 +38,19 @@ int64_t tl_lib_span(const int64_t *extents, const int64_t *strides, int n, tile_
             return -1;
     }
     return end <= MOST_ELEMENTS ? end * tile_dtype_bits(type) / 8 : -1;
+}
+
+tile_status tl_lib_check_strided(const char *function, const char *name, const char *strides_name,
+                                 const void *address, const int64_t *extents,
+                                 const int64_t *strides, int n, tile_dtype type)
+{
+    int64_t span = tl_lib_span(extents, strides, n, type);
+    if (span < 0)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s has a negative stride, or is larger than "
+                                              "memory", function, strides_name);
+    if (span > 0 && !address)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", function, name);
+    return TILE_OK;
 }
 
 /* The axis of the least stride lies within the next one's stride, and so on. Extents of 1 are
@@ -70,8 +87,7 @@ tile_status tl_lib_check_matrix(const char *function, const TlLibMatrix *m, int6
                            "%s: %s is %" PRId64 ", but a row of %s has %" PRId64 " elements",
                            function, m->ld_name, m->ld, m->name, m->columns > 0 ? m->columns : 1);
     if (m->stride < 0)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but must be 0 or more",
-                           function, m->stride_name, m->stride);
+        return tl_lib_wrong(function, m->stride_name, m->stride, "0 or more");
     int64_t span = tl_lib_span(extents, strides, 3, TILE_I8);
     if (span < 0)
         return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s with %s = %" PRId64 " is larger than memory",
@@ -96,4 +112,10 @@ tile_status tl_lib_check_in_place(const char *function, const TlLibMatrix *x, co
         return TILE_OK;
     return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s overlaps %s and is not the same matrix", function,
                        y->name, x->name);
+}
+
+tile_arg tl_lib_matrix_view(const TlLibMatrix *m, tile_dtype type)
+{
+    const int64_t extents[] = {m->rows, m->columns}, strides[] = {m->ld, 1};
+    return tile_arg_view_strided(m->address, type, 2, extents, strides);
 }

@@ -12,7 +12,6 @@
  * 4. launch: views with the caller's strides. */
 #include "stdlib/library/library.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #include "runtime/contract/grow.h"
@@ -62,8 +61,7 @@ static const Types *find_types(tile_dtype type)
 
 static tile_status wrong(const Gemm *g, const char *name, int64_t value, const char *rule)
 {
-    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but must be %s", g->function,
-                       name, value, rule);
+    return tl_lib_wrong(g->function, name, value, rule);
 }
 
 static bool is_factor(double x)
@@ -199,7 +197,8 @@ static tile_status multiply(tile_kernels *k, tile_stream *stream, const Gemm *g)
     const tile_arg views[] = {view_of(&g->a, g->batch, g->type), view_of(&g->b, g->batch, g->type),
                               view_of(&g->c, g->batch, result), bias_of(g, g->N, 1, result)};
     TlLibCall call = {
-        .kernel = TL_LIB_gemm, .form = 2 * g->ta + g->tb, .sizes = {g->M, g->N, g->K}};
+        .kernel = TL_LIB_gemm, .form = 2 * g->ta + g->tb, .speed = g->ta,
+        .sizes = {g->M, g->N, g->K}};
     return launch(k, stream, g, &call, views);
 }
 

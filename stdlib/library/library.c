@@ -148,7 +148,7 @@ static double cost_of(const Choice *c, const TlLibCall *call, int processors)
     double blocks = blocks_of(call->sizes[0], c->block[0]) *
                     blocks_of(call->sizes[1], c->block[1]) * (double)call->batch;
     double depth = blocks_of(call->sizes[2], c->block[2]) * (double)c->block[2];
-    double one = (double)(c->block[0] * c->block[1]) * depth / c->speed[call->form >= 2] + start;
+    double one = (double)(c->block[0] * c->block[1]) * depth / c->speed[call->speed] + start;
     return ceil(blocks / processors) * one;
 }
 

@@ -43,7 +43,7 @@ typedef struct TlLibCall {
     const TlLibImage *images;
     TlLibKernel kernel;
     tile_dtype type;
-    int form;
+    int form, speed; /* speed: the column of TILE that counts */
     int64_t sizes[3]; /* those of choices.def */
     int64_t batch;    /* how often that is done */
 } TlLibCall;
@@ -68,6 +68,8 @@ typedef struct TlLibMatrix {
     int64_t rows, columns, ld, stride;
 } TlLibMatrix;
 
+/* "FUNCTION: NAME is VALUE, but must be RULE" */
+tile_status tl_lib_wrong(const char *function, const char *name, int64_t value, const char *rule);
 /* From 0 to 2^31 - 1. */
 tile_status tl_lib_check_extent(const char *function, const char *name, int64_t value);
 /* The leading dimension holds a row, the whole is not larger than memory, and there is an address
@@ -79,10 +81,18 @@ tile_status tl_lib_check_in_place(const char *function, const TlLibMatrix *x, co
 /* The bytes of a strided array, up to the last element's end, if the strides are not negative and
  * that is not larger than memory; else -1. */
 int64_t tl_lib_span(const int64_t *extents, const int64_t *strides, int n, tile_dtype type);
+/* A strided array: strides are not negative, the whole is not larger than memory, and there is an
+ * address if there is an element. */
+tile_status tl_lib_check_strided(const char *function, const char *name, const char *strides_name,
+                                 const void *address, const int64_t *extents,
+                                 const int64_t *strides, int n, tile_dtype type);
 /* Do no two elements share a place? As far as nested axes go: false also for some odd layouts. */
 bool tl_lib_is_apart(const int64_t *extents, const int64_t *strides, int n);
 /* f32, f16 or bf16. */
 tile_status tl_lib_check_float(const char *function, tile_dtype type);
+
+/* The rows and columns of one matrix, as an argument. */
+tile_arg tl_lib_matrix_view(const TlLibMatrix *m, tile_dtype type);
 
 /* Sets the thread's error text and returns the status. */
 __attribute__((format(printf, 2, 3))) tile_status tl_lib_fail(tile_status status,

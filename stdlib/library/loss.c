@@ -64,12 +64,6 @@ static Loss loss_of(const char *function, tile_dtype type, int64_t M, int64_t V,
                   TILE_CROSS_ENTROPY_OPTIONS_INIT};
 }
 
-static tile_arg view_of(const TlLibMatrix *m, tile_dtype type)
-{
-    const int64_t extents[] = {m->rows, m->columns}, strides[] = {m->ld, 1};
-    return tile_arg_view_strided(m->address, type, 2, extents, strides);
-}
-
 static tile_arg vector_of(const Loss *l, const void *address, tile_dtype type)
 {
     return tile_arg_view(address, type, 1, l->x.rows, 0, 0, 0, 0, 0, 0, 0);
@@ -108,7 +102,7 @@ tile_status tile_cross_entropy(tile_kernels *kernels, tile_stream *stream, tile_
         status = check_vector(&l, "lse", lse);
     if (status != TILE_OK || !M)
         return status;
-    const tile_arg arrays[] = {view_of(&l.x, type), vector_of(&l, labels, TILE_I32),
+    const tile_arg arrays[] = {tl_lib_matrix_view(&l.x, type), vector_of(&l, labels, TILE_I32),
                                vector_of(&l, loss, TILE_F32), vector_of(&l, lse, TILE_F32)};
     return launch(kernels, stream, &l, TL_LIB_cross_entropy, arrays, 4);
 }
@@ -136,8 +130,8 @@ tile_status tile_cross_entropy_backward(tile_kernels *kernels, tile_stream *stre
         status = check_vector(&l, "dloss", dloss);
     if (status != TILE_OK || !M || !V)
         return status;
-    const tile_arg arrays[] = {view_of(&l.x, type), vector_of(&l, labels, TILE_I32),
+    const tile_arg arrays[] = {tl_lib_matrix_view(&l.x, type), vector_of(&l, labels, TILE_I32),
                                vector_of(&l, lse, TILE_F32), vector_of(&l, dloss, TILE_F32),
-                               view_of(&dx, type)};
+                               tl_lib_matrix_view(&dx, type)};
     return launch(kernels, stream, &l, TL_LIB_cross_entropy_backward, arrays, 5);
 }

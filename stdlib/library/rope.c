@@ -1,8 +1,6 @@
 /* rope.c: tile_rope. */
 #include "stdlib/library/library.h"
 
-#include <inttypes.h>
-
 #include "runtime/contract/grow.h"
 
 #define IMAGE TL_LIB_DECLARE
@@ -29,8 +27,7 @@ typedef struct Rope {
 
 static tile_status wrong(const char *name, int64_t value, const char *rule)
 {
-    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %" PRId64 ", but must be %s", function, name,
-                       value, rule);
+    return tl_lib_wrong(function, name, value, rule);
 }
 
 static tile_status check_sizes(const Rope *r)
@@ -59,13 +56,8 @@ static tile_status check_array(const Rope *r, const char *name, const char *stri
                                const void *address, const int64_t *strides)
 {
     const int64_t extents[] = {r->N, r->H, r->D};
-    int64_t span = tl_lib_span(extents, strides, 3, r->type);
-    if (span < 0)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s has a negative stride, or is larger than "
-                                              "memory", function, strides_name);
-    if (span > 0 && !address)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", function, name);
-    return TILE_OK;
+    return tl_lib_check_strided(function, name, strides_name, address, extents, strides, 3,
+                                r->type);
 }
 
 static tile_status check_places(const Rope *r)

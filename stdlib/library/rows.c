@@ -50,12 +50,6 @@ static bool is_empty(const Rows *r)
     return r->x.rows == 0 || r->x.columns == 0;
 }
 
-static tile_arg view_of(const TlLibMatrix *m, tile_dtype type)
-{
-    const int64_t extents[] = {m->rows, m->columns}, strides[] = {m->ld, 1};
-    return tile_arg_view_strided(m->address, type, 2, extents, strides);
-}
-
 /* n elements, or none. */
 static tile_arg vector_of(const void *address, int64_t n, tile_dtype type)
 {
@@ -79,7 +73,8 @@ static tile_status run_softmax(tile_kernels *k, tile_stream *stream, const Rows 
     if (!tl_lib_fits(k, &call))
         call.kernel = TL_LIB_softmax_long;
     call.form = log;
-    const tile_arg args[] = {view_of(&r->x, r->type), view_of(&r->y, r->type)};
+    const tile_arg args[] = {tl_lib_matrix_view(&r->x, r->type),
+                             tl_lib_matrix_view(&r->y, r->type)};
     return tl_lib_launch(k, stream, &call, args, 2);
 }
 
@@ -123,8 +118,8 @@ tile_status tile_layer_norm(tile_kernels *kernels, tile_stream *stream, tile_dty
         status = check_norm(kernels, &r, &call);
     if (status != TILE_OK || is_empty(&r))
         return status;
-    const tile_arg args[] = {view_of(&r.x, type), vector_of(weight, N, type),
-                             vector_of(bias, N, type), view_of(&r.y, type),
+    const tile_arg args[] = {tl_lib_matrix_view(&r.x, type), vector_of(weight, N, type),
+                             vector_of(bias, N, type), tl_lib_matrix_view(&r.y, type),
                              vector_of(o.mean, M, TILE_F32), vector_of(o.rstd, M, TILE_F32),
                              tile_f32((float)eps)};
     return tl_lib_launch(kernels, stream, &call, args, sizeof args / sizeof *args);
@@ -146,7 +141,8 @@ tile_status tile_rms_norm(tile_kernels *kernels, tile_stream *stream, tile_dtype
                                                 "no mean");
     if (status != TILE_OK || is_empty(&r))
         return status;
-    const tile_arg args[] = {view_of(&r.x, type), vector_of(weight, N, type), view_of(&r.y, type),
+    const tile_arg args[] = {tl_lib_matrix_view(&r.x, type), vector_of(weight, N, type),
+                             tl_lib_matrix_view(&r.y, type),
                              vector_of(o.rstd, M, TILE_F32), tile_f32((float)eps),
                              tile_f32((float)o.weight_offset)};
     return tl_lib_launch(kernels, stream, &call, args, sizeof args / sizeof *args);

@@ -2,11 +2,7 @@
  * windows, layouts, what is optional, and every argument that is wrong.
  *
  *     attention_test DEVICE       DEVICE is one of host memory */
-#include "test/kernels/arrays.h"
-#include "test/unit/ok.h"
-
-static tile_kernels *library;
-static bool brief; /* ref is slow */
+#include "test/kernels/library_test.h"
 
 typedef struct Case {
     tile_dtype type;
@@ -215,28 +211,20 @@ static void wrong_arguments(void)
     WRONG(c.options.struct_size = 1, "struct_size of tile_attention_options is 1");
 }
 
-int main(int argc, char **argv)
+static void each_type(tile_dtype type, tile_dtype result)
 {
-    static const struct {
-        tile_dtype type, result;
-    } types[] = {
-#define TYPE(type, result) {TILE_##type, TILE_##result},
-        TEST_TYPES /* what the library was built for */
-#undef TYPE
-    };
-    tile_device *device = NULL;
-    OK(tile_device_open(argc > 1 ? argv[1] : "cpu", &device));
-    OK(tile_set_default_device(device));
-    OK(tile_kernels_open(device, &library));
-    if (!library)
-        return unit_result();
-    brief = argc > 1 && strcmp(argv[1], "cpu") != 0;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].type != TILE_F64 && types[i].type != TILE_I8)
-            sizes(types[i].type);
+    (void)result;
+    if (is_float_below_64(type))
+        sizes(type);
+}
+
+static void once(void)
+{
     nothing_seen();
     wrong_arguments();
-    tile_kernels_close(library);
-    tile_device_close(device);
-    return unit_result();
+}
+
+int main(int argc, char **argv)
+{
+    return run_on_device(argc, argv, each_type, once);
 }

@@ -5,11 +5,7 @@
  * is compared. And every argument that is wrong.
  *
  *     gemm_test DEVICE       DEVICE is one of host memory */
-#include "test/kernels/arrays.h"
-#include "test/unit/ok.h"
-
-static tile_kernels *library;
-static bool brief; /* ref is slow */
+#include "test/kernels/library_test.h"
 
 typedef struct Case {
     tile_dtype type, result;
@@ -290,30 +286,22 @@ static void wrong_arguments(void)
     tile_kernels_close(NULL);
 }
 
-int main(int argc, char **argv)
+static void each_type(tile_dtype type, tile_dtype result)
 {
-    static const tile_dtype types[][2] = {
-#define TYPE(type, result) {TILE_##type, TILE_##result},
-        TEST_TYPES /* what the library was built for */
-#undef TYPE
-    };
-    tile_device *device = NULL;
-    OK(tile_device_open(argc > 1 ? argv[1] : "cpu", &device));
-    OK(tile_set_default_device(device));
-    OK(tile_kernels_open(device, &library));
-    if (!library)
-        return unit_result();
-    brief = argc > 1 && strcmp(argv[1], "cpu") != 0;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        extents(types[i][0], types[i][1]);
-        tiles(types[i][0], types[i][1]);
-        if (types[i][1] == types[i][0] && types[i][0] != TILE_F64)
-            activations(types[i][0]);
-    }
+    extents(type, result);
+    tiles(type, result);
+    if (is_float_below_64(type))
+        activations(type);
+}
+
+static void once(void)
+{
     batches();
     wrong_arguments();
     OK(tile_kernels_prepare(library));
-    tile_kernels_close(library);
-    tile_device_close(device);
-    return unit_result();
+}
+
+int main(int argc, char **argv)
+{
+    return run_on_device(argc, argv, each_type, once);
 }

@@ -3,11 +3,7 @@
  * optional there and not, and every argument that is wrong.
  *
  *     rows_test DEVICE       DEVICE is one of host memory */
-#include "test/kernels/arrays.h"
-#include "test/unit/ok.h"
-
-static tile_kernels *library;
-static bool brief; /* ref is slow */
+#include "test/kernels/library_test.h"
 
 static unsigned state = 7;
 static double next(void)
@@ -411,31 +407,23 @@ static void lengths(tile_dtype type)
     }
 }
 
-int main(int argc, char **argv)
+static void each_type(tile_dtype type, tile_dtype result)
 {
-    static const struct {
-        tile_dtype type, result;
-    } types[] = {
-#define TYPE(type, result) {TILE_##type, TILE_##result},
-        TEST_TYPES /* what the library was built for */
-#undef TYPE
-    };
-    tile_device *device = NULL;
-    OK(tile_device_open(argc > 1 ? argv[1] : "cpu", &device));
-    OK(tile_set_default_device(device));
-    OK(tile_kernels_open(device, &library));
-    if (!library)
-        return unit_result();
-    brief = argc > 1 && strcmp(argv[1], "cpu") != 0;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].type != TILE_F64 && types[i].type != TILE_I8)
-            lengths(types[i].type);
+    (void)result;
+    if (is_float_below_64(type))
+        lengths(type);
+}
+
+static void once(void)
+{
     softmax_of_infinities();
     rope_back();
     wrong_rows();
     wrong_ropes();
     wrong_losses();
-    tile_kernels_close(library);
-    tile_device_close(device);
-    return unit_result();
+}
+
+int main(int argc, char **argv)
+{
+    return run_on_device(argc, argv, each_type, once);
 }

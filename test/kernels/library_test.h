@@ -1,0 +1,40 @@
+/* library_test.h: a test of libtilekernels on a device: the library, and the main function that runs
+ * what a test file has. */
+#ifndef TL_TEST_LIBRARY_H
+#define TL_TEST_LIBRARY_H
+#include "test/kernels/arrays.h"
+#include "test/unit/ok.h"
+
+static tile_kernels *library;
+static bool brief; /* devices other than cpu are slow */
+
+/* Runs each of the types that the library was built for, with that of its products, then the rest,
+ * on the device that the program's argument names. */
+static inline int run_on_device(int argc, char **argv, void (*each)(tile_dtype, tile_dtype),
+                                void (*rest)(void))
+{
+    static const tile_dtype types[][2] = {
+#define TYPE(type, result) {TILE_##type, TILE_##result},
+        TEST_TYPES
+#undef TYPE
+    };
+    tile_device *device = NULL;
+    OK(tile_device_open(argc > 1 ? argv[1] : "cpu", &device));
+    OK(tile_set_default_device(device));
+    OK(tile_kernels_open(device, &library));
+    if (!library)
+        return unit_result();
+    brief = argc > 1 && strcmp(argv[1], "cpu") != 0;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        each(types[i][0], types[i][1]);
+    rest();
+    tile_kernels_close(library);
+    tile_device_close(device);
+    return unit_result();
+}
+
+static inline bool is_float_below_64(tile_dtype type)
+{
+    return type == TILE_F32 || type == TILE_F16 || type == TILE_BF16;
+}
+#endif
