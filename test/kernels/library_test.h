@@ -1,5 +1,5 @@
-/* library_test.h: a test of libtilekernels on a device: the library, and the main function that runs
- * what a test file has. */
+/* library_test.h: a test of libtilekernels on a device: the library, and what runs the parts of a
+ * test file. */
 #ifndef TL_TEST_LIBRARY_H
 #define TL_TEST_LIBRARY_H
 #include "test/kernels/arrays.h"
