@@ -21,6 +21,7 @@
  * It runs behind chunk-rows: a row that is read in chunks is read once for pairs, twice for two
  * steps. The option `threads=1` says that there are no threads to exchange (CPUs). */
 #include "ir/argmax.h"
+#include "ir/layout/layout.h"
 #include "ir/numeric.h"
 #include "ir/remark.h"
 #include "passes/analysis/default_warps.h"
@@ -63,21 +64,13 @@ typedef struct Share {
     bool exchanges;                   /* through shared memory */
 } Share;
 
-static int64_t log2_of(int64_t n)
-{
-    int64_t bits = 0;
-    while ((int64_t)1 << bits < n)
-        bits++;
-    return bits;
-}
-
 static Share share_of(const Argmax *a, int64_t lanes, int64_t warps)
 {
     const TlType *t = a->x->type;
     int64_t threads = lanes * warps, n = tl_type_elems(t), extent = t->shape[a->axis];
     return (Share){.elements = (n + threads - 1) / threads,
                    .results = (n / extent + threads - 1) / threads,
-                   .steps = log2_of(extent < lanes ? extent : lanes),
+                   .steps = tl_ceil_log2(extent < lanes ? extent : lanes),
                    .exchanges = warps > 1 && n / extent < warps};
 }
 
