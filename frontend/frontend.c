@@ -205,6 +205,15 @@ const char *tl_program_const_names(const TlProgram *p, const char *kernel)
     return out.text;
 }
 
+const char *tl_program_param(const TlProgram *p, uint32_t kernel, uint32_t i, bool *out_is_const)
+{
+    if (kernel >= p->kernels.len || i >= p->kernels.data[kernel]->item->params.len)
+        return NULL;
+    const TlParamDecl *param = &p->kernels.data[kernel]->item->params.data[i];
+    *out_is_const = tl_is_const_form(param);
+    return param->name;
+}
+
 /* ---- constants as texts ---- */
 
 static bool parse_int(const char *text, TlDtype d, TlVal *out)

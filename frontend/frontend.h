@@ -42,6 +42,8 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
 
 uint32_t tl_program_kernels(const TlProgram *p);
 const char *tl_program_kernel_name(const TlProgram *p, uint32_t i);
+/* The name of a kernel's i-th parameter, constants included; NULL: there is none. */
+const char *tl_program_param(const TlProgram *p, uint32_t kernel, uint32_t i, bool *out_is_const);
 
 /* Has a kernel options of that name, `const S name`? */
 bool tl_program_has_options(const TlProgram *p, const char *name);
