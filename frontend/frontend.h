@@ -68,7 +68,12 @@ typedef struct TlTuning {
     const char *constants;   /* "T=f16 epi=relu": those that tune does not list */
     const char *keys;        /* "M N K": what the choice depends on */
     const char *hash;        /* of the kernel and what it uses, without tune and key */
+    const char *standard;    /* the one that is compiled without results; NULL: it is not listed */
+    bool without_knobs;      /* the host: warps and the like are no part of configurations */
 } TlTuning;
+/* The configuration of that text, in which there may be knobs even if they are no part of it; NULL:
+ * none. */
+const TlConfig *tl_tuning_find(const TlTuning *t, const char *text);
 /* False: there is no such kernel, it has no tune clause, or there were errors. */
 bool tl_frontend_tuning(TlProgram *p, const char *kernel, const TlConstArg *consts,
                         uint32_t nconsts, TlTuning *out);

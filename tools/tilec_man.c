@@ -1,7 +1,7 @@
 /* tilec_man.c: tilec --man: manual pages, tilec(1) and one of each sub-command, from the tables of
  * tilec.c and tilec_options.c. */
+#include "ir/support/ascii.h"
 #include "tools/tilec_options.h"
-#include <ctype.h>
 #include <string.h>
 
 /* Text in which troff sees no requests and no escapes. */
@@ -60,7 +60,7 @@ static void put_title(const SubCommand *c)
 {
     fputs(".TH TILEC", stdout);
     for (const char *s = c ? c->name : ""; *s; s++)
-        printf("%s%c", s == c->name ? "\\-" : "", toupper((unsigned char)*s));
+        printf("%s%c", s == c->name ? "\\-" : "", tl_to_upper(*s));
     printf(" 1 \"" TILE_DATE "\" \"%s\" \"User Commands\"\n", tilec_version());
 }
 
