@@ -29,8 +29,9 @@
 #include <string.h>
 
 enum { LEAST_WARPS = 4, MOST_WARPS = 32, MOST_THREADS = 1024 };
-/* What twice or half as many cost; what memory's latency costs a trip of a loop that nothing is
- * fetched ahead for; what reading of kept operands does: in accesses that are done in that time. */
+/* What twice (in each of them) or half as many cost; what memory's latency costs a trip of a loop
+ * that nothing is fetched ahead for; what reading of kept operands does: in accesses that are done
+ * in that time. */
 enum { SPILLED = 2, CHANGED_WARPS = 16, LATENCY = 48, KEPT = 20 };
 
 typedef struct Choice {
@@ -181,7 +182,7 @@ static void add_choices_of(const Choose *c, Choices *all, int warps, bool kept, 
     int64_t cost = kept ? KEPT : 0;
     for (int w = warps < c->warps ? warps : c->warps; w < (warps > c->warps ? warps : c->warps);
          w *= 2)
-        cost += CHANGED_WARPS;
+        cost += warps > c->warps ? CHANGED_WARPS * 2 * w / c->warps : CHANGED_WARPS;
     if (warps != c->warps || kept)
         add_choice(c->px->scratch, all, (Choice){warps, 0, kept, cost});
     for (int s = first->stages - 1; !states_stages(c) && s >= 1; s--)
