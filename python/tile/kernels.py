@@ -20,6 +20,8 @@ from .devices import Stream, device_of
 from .errors import ArgumentError
 
 LIBRARY = "libtilekernels.so.0.1"
+REDUCTIONS = ("sum", "mean", "norm1", "norm2", "max", "min", "argmax", "argmin")
+SCANS = ("sum", "product", "max", "min")
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 I8, I32, F32 = (arrays.NUMBERS[name] for name in ("i8", "i32", "f32"))
 
@@ -47,6 +49,14 @@ class CrossEntropyOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("smoothing", c_double), ("z", c_double), ("ignore", c_int32)]
 
 
+class ReduceOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("x_strides", c_int64 * 2)]
+
+
+class ScanOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("exclusive", c_int)]
+
+
 def signature(letters):
     """h: a handle or address, i: an int, n: an int64, d: a double."""
     return [{"h": c_void_p, "i": c_int, "n": c_int64, "d": c_double}[letter] for letter in letters]
@@ -56,6 +66,7 @@ FUNCTIONS = {
     "tile_kernels_open": "hh", "tile_gemm_batched": "hhiiinnndhnnhnndhnnnh", "tile_softmax": "hhinnhnhn", "tile_log_softmax": "hhinnhnhn",
     "tile_layer_norm": "hhinnhnhhdhnh", "tile_rms_norm": "hhinnhnhdhnh", "tile_attention": "hhinnnnnnhhhhh", "tile_rope": "hhinnnhhhnhh",
     "tile_cross_entropy": "hhinnhnhhhh", "tile_cross_entropy_backward": "hhinnhnhhhhnh",
+    "tile_reduce": "hhiinnnhhh", "tile_scan": "hhiinnhnhnh",
 }
 
 
@@ -159,6 +170,40 @@ def flat_rows(m, name):
                 raise wrong(f"the rows of {name} are not equally far from each other")
         count *= extent
     return count, n, step
+
+
+def extent_of(shape, strides, name):
+    """(elements, distance) of axes that are one axis: each is as far apart as what is behind it is long."""
+    count, step = 1, 0
+    for extent, stride in reversed(list(zip(shape, strides))):
+        if extent != 1:
+            step = step or stride
+            if stride != step * count:
+                raise wrong(f"the elements of {name} are not equally far from each other")
+        count *= extent
+    return count, step
+
+
+def axis_of(m, axis, name):
+    """((M, N, L), (distances of M and N)) of an array along an axis: what is before it, it, and what is behind it, side by side."""
+    rank = len(m.shape)
+    if not -rank <= axis < rank:
+        raise wrong(f"axis is {axis}, but {name} has {rank} axes")
+    axis %= rank
+    before, step_m = extent_of(m.shape[:axis], m.strides[:axis], name)
+    behind, step_l = extent_of(m.shape[axis + 1:], m.strides[axis + 1:], name)
+    if behind > 1 and step_l != 1:
+        raise wrong(f"the elements of {name} behind axis {axis} do not lie side by side")
+    step_n = m.strides[axis] if m.shape[axis] > 1 else 0
+    if step_m == step_n == 0 and before * m.shape[axis] > 1:
+        raise wrong(f"{name} has one element for many")
+    return (before, m.shape[axis], behind), (step_m, step_n)
+
+
+def number_in(names, value, what):
+    if value not in names:
+        raise wrong(f"{what} is {value!r}, but should be one of {', '.join(map(repr, names))}")
+    return names.index(value)
 
 
 def launched(function, device, stream, keep, *args):
@@ -328,4 +373,31 @@ def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False,
     return out
 
 
-__all__ = ["attention", "cross_entropy", "cross_entropy_backward", "gemm", "layer_norm", "log_softmax", "rms_norm", "rope", "softmax"]
+def reduce(x, reduction="sum", axis=-1, out=None, *, device=None, stream=None):
+    """x reduced along an axis, which goes: "sum", "mean", "norm1" (sum(|x|)), "norm2" (sqrt(sum(x^2))), "max", "min", "argmax", "argmin" (the
+    first place, i32). f32, f16, bf16, f64; sums are f32, f64 for f64, and rounded once; NaN as in NumPy."""
+    m = operand(x, "x", range(1, native.MAX_RANK + 1))
+    which = number_in(REDUCTIONS, reduction, "reduction")
+    (M, N, L), steps = axis_of(m, axis, "x")
+    axis %= len(m.shape)
+    code = I32 if reduction in ("argmax", "argmin") else m.code
+    out, to = result(out, x, m.shape[:axis] + m.shape[axis + 1:], "the result", code)
+    if to.strides != arrays.dense(to.shape) and M * L > 1:
+        raise wrong("out should be dense")
+    options = sized(ReduceOptions, x_strides=(c_int64 * 2)(*steps))
+    launched(lib.tile_reduce, device, stream, [m, to], m.code, which, M, N, L, m.address, to.address, byref(options))
+    return out
+
+
+def scan(x, operation="sum", out=None, *, exclusive=False, device=None, stream=None):
+    """The running "sum", "product", "max" or "min" along the last axis; exclusive: of the elements before. out may be x. f32, f16, bf16, f64."""
+    m = operand(x, "x", range(1, native.MAX_RANK + 1))
+    which = number_in(SCANS, operation, "operation")
+    out, to = result(out, x, m.shape, "x", m.code)
+    (count, n, ldx), (_, _, ldy) = flat_rows(m, "x"), flat_rows(to, "out")
+    options = sized(ScanOptions, exclusive=exclusive)
+    launched(lib.tile_scan, device, stream, [m, to], m.code, which, count, n, m.address, ldx, to.address, ldy, byref(options))
+    return out
+
+
+__all__ = ["attention", "cross_entropy", "cross_entropy_backward", "gemm", "layer_norm", "log_softmax", "reduce", "rms_norm", "rope", "scan", "softmax"]

@@ -221,6 +221,59 @@ TILE_0_1 tile_status tile_rope(tile_kernels *kernels, tile_stream *stream, tile_
                                const float *sine, int64_t P, void *Y,
                                const tile_rope_options *options);
 
+/* ---- along an axis ---- */
+
+typedef enum tile_reduction {
+    TILE_REDUCE_SUM,
+    TILE_REDUCE_MEAN,
+    TILE_REDUCE_NORM1, /* the sum of |X| */
+    TILE_REDUCE_NORM2, /* the root of the sum of X^2 */
+    TILE_REDUCE_MAX,   /* as in NumPy a NaN is the greatest, and the least */
+    TILE_REDUCE_MIN,
+    TILE_REDUCE_ARGMAX, /* the place of the first that is the greatest, from 0 to N - 1, an i32 */
+    TILE_REDUCE_ARGMIN
+} tile_reduction;
+
+typedef struct tile_reduce_options {
+    size_t struct_size;
+    /* In elements from m to m and from n to n; elements of L lie side by side. Both 0: dense. */
+    int64_t x_strides[2];
+} tile_reduce_options;
+#define TILE_REDUCE_OPTIONS_INIT TILE_INIT_(tile_reduce_options)
+
+/* Y [M, L] = X [M, N, L] reduced along N: rows with L = 1, columns with M = 1, of f32, f16, bf16 or
+ * f64. Sums are f32, f64 for f64, and rounded once; each is made of partial ones, 32 or more for
+ * rows, which keeps errors small. Of no elements a sum is 0 and a mean NaN; extremes need one.
+ * options: NULL for none.
+ * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, an array is missing, a stride is
+ * negative, N is 0 where there must be an element.  TILE_UNAVAILABLE: this build lacks the type.
+ * One launch; a row is one processor's work. Thread-safe. */
+TILE_0_1 tile_status tile_reduce(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                 tile_reduction reduction, int64_t M, int64_t N, int64_t L,
+                                 const void *X, void *Y, const tile_reduce_options *options);
+
+typedef enum tile_scan_operation {
+    TILE_SCAN_SUM,
+    TILE_SCAN_PRODUCT,
+    TILE_SCAN_MAX, /* NaN stays, as in NumPy */
+    TILE_SCAN_MIN
+} tile_scan_operation;
+
+typedef struct tile_scan_options {
+    size_t struct_size;
+    int exclusive; /* not 0: of the elements before n; Y[m, 0] = 0, 1, -inf or inf */
+} tile_scan_options;
+#define TILE_SCAN_OPTIONS_INIT TILE_INIT_(tile_scan_options)
+
+/* Y[m, n] = the sum, product, greatest or least of X[m, 0 to n], of M rows of N elements of f32,
+ * f16, bf16 or f64; computed in f32, f64 for f64, and rounded once. Y may be X with the same
+ * leading dimension, or is apart from it. options: NULL for none. Errors as those of tile_softmax.
+ * One launch; a row is one processor's work. Thread-safe. */
+TILE_0_1 tile_status tile_scan(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_scan_operation operation, int64_t M, int64_t N, const void *X,
+                               int64_t ldx, void *Y, int64_t ldy,
+                               const tile_scan_options *options);
+
 #ifdef __cplusplus
 }
 #endif

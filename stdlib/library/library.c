@@ -16,7 +16,7 @@
 #include "runtime/contract/grow.h"
 
 #define ANY INT64_MAX
-enum { MAX_FORMS = 4, MAX_CONSTS = 8, CONST_BYTES = 128, TYPES = TILE_F8E5M2FNUZ + 1 };
+enum { MAX_FORMS = 8, MAX_CONSTS = 8, CONST_BYTES = 128, TYPES = TILE_F8E5M2FNUZ + 1 };
 
 /* A row of choices.def: the first that fits, or of those with a block the fastest. */
 typedef struct Choice {

@@ -6,15 +6,6 @@
 
 #include "runtime/contract/grow.h"
 
-#define IMAGE TL_LIB_DECLARE
-#include "images_rows.inc"
-#undef IMAGE
-#define IMAGE TL_LIB_LIST
-const TlLibImage tl_lib_rows_images[] = {
-#include "images_rows.inc"
-    {.image = NULL}};
-#undef IMAGE
-
 /* A call's arguments that all of these functions have. */
 typedef struct Rows {
     const char *function;

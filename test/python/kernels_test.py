@@ -137,6 +137,45 @@ class Attention(unittest.TestCase):
         self.assertTrue(np.allclose(back, x, atol=1e-6))
 
 
+class Axes(unittest.TestCase):
+    def test_reduce(self):
+        """Every reduction along every axis, of views too."""
+        numpys = {"sum": np.sum, "mean": np.mean, "norm1": lambda x, axis: np.abs(x).sum(axis), "max": np.max, "min": np.min,
+                  "norm2": lambda x, axis: np.linalg.norm(x, axis=axis), "argmax": np.argmax, "argmin": np.argmin}
+        for x in (floats(3, 50, 7), floats(4, 50, 7, dtype=np.float64), floats(6, 40)[::2, 1:30], floats(9), floats(1, 1, 5)):
+            for name, numpy in numpys.items():
+                for axis in range(-x.ndim, x.ndim):
+                    y = kernels.reduce(x, name, axis)
+                    self.assertEqual(y.dtype, np.int32 if "arg" in name else x.dtype)
+                    self.assertTrue(np.allclose(y, numpy(x, axis=axis), atol=1e-5), (name, axis))
+
+    def test_scan(self):
+        x = floats(2, 3, 300)
+        self.assertTrue(np.allclose(kernels.scan(x), np.cumsum(x, -1), atol=1e-4))
+        self.assertTrue(np.array_equal(kernels.scan(x, "max"), np.maximum.accumulate(x, -1)))
+        self.assertTrue(np.allclose(kernels.scan(x[0], exclusive=True)[:, 1:], np.cumsum(x[0], -1)[:, :-1], atol=1e-4))
+        want = np.cumsum(x, -1)
+        self.assertIs(kernels.scan(x, out=x), x)
+        self.assertTrue(np.allclose(x, want, atol=1e-4))
+
+    def test_wrong(self):
+        x = floats(4, 5)
+        for call, text in ((lambda: kernels.reduce(x, "median"), "reduction is 'median', but should be one of 'sum', 'mean'"),
+                           (lambda: kernels.reduce(x, axis=2), "axis is 2, but x has 2 axes"),
+                           (lambda: kernels.reduce(x.T, axis=0), "behind axis 0 do not lie side by side"),
+                           (lambda: kernels.reduce(np.broadcast_to(x[0, 0], (2, 3))), "one element for many"),
+                           (lambda: kernels.reduce(x[::-1]), "negative stride"),
+                           (lambda: kernels.reduce(x[:, :0], "max"), "N is 0, but must be 1 or more"),
+                           (lambda: kernels.reduce(x, out=floats(5)), "the result is of (4,), but out of (5,)"),
+                           (lambda: kernels.reduce(x, "argmax", out=floats(4)), "out is of f32, but should be of i32"),
+                           (lambda: kernels.reduce(x.astype(np.int8)), "type is i8, but must be"),
+                           (lambda: kernels.scan(x, "mean"), "operation is 'mean'"),
+                           (lambda: kernels.scan(x, out=x[:, 1:]), "x is of (4, 5), but out of (4, 4)")):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+
 class Devices(unittest.TestCase):
     def test_ref(self):
         a = floats(3, 4)
