@@ -1,7 +1,12 @@
 """What stands for an argument of a kernel: NumPy arrays, DLPack objects (torch tensors among them), tile.Array, numbers. No element
 is copied: the kernel gets the address."""
+from __future__ import annotations
+
 import ctypes
+import sys
+from collections.abc import Sequence
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, py_object
+from typing import Any, Callable, Optional
 
 import numpy
 
@@ -28,7 +33,8 @@ class Memory:
 
     __slots__ = ("address", "code", "itemsize", "shape", "strides", "writable", "on_host", "owner")  # strides: in elements, or None
 
-    def __init__(self, address, code, itemsize, shape, strides, writable, on_host, owner):
+    def __init__(self, address: int, code: int, itemsize: int, shape: tuple[int, ...], strides: Optional[tuple[int, ...]], writable: bool,
+                 on_host: bool, owner: Any) -> None:
         self.address, self.code, self.itemsize, self.shape, self.strides = address, code, itemsize, shape, strides
         self.writable, self.on_host, self.owner = writable, on_host, owner
 
@@ -36,13 +42,13 @@ class Memory:
 class View:
     """tile.view(array, "bf16"): the same elements, called by another name of a type of the same size."""
 
-    def __init__(self, array, dtype, shape=None):
+    def __init__(self, array: Any, dtype: str, shape: Optional[tuple[int, ...]] = None) -> None:
         if dtype not in NUMBERS:
             raise ArgumentError(f"unknown element type '{dtype}'; known: {', '.join(NAMES)}", WRONG)
         self.array, self.dtype, self.shape = array, dtype, shape
 
 
-def view(array, dtype, shape=None):
+def view(array: Any, dtype: str, shape: Optional[Sequence[int]] = None) -> View:
     """The elements of an array as another type: uint16 as "bf16", uint8 as "f8e4m3", "i4" ... For two elements in a byte, `shape`
     counts elements (by default twice the bytes of the last axis)."""
     return View(array, dtype, None if shape is None else tuple(int(n) for n in shape))
@@ -66,14 +72,12 @@ capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 capsule_pointer.restype, capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
 
 
-def of_dlpack(value):
+def of_dlpack(value: Any, writes: bool = False) -> Memory:
     """The capsule stays unused and keeps the memory: its destructor gives it back."""
     kind = value.__dlpack_device__()[0]
     capsule = value.__dlpack__(stream=-1) if kind in DL_GPU else value.__dlpack__()
     t = DLTensor.from_address(capsule_pointer(capsule, b"dltensor"))
-    code = {(1, 8): ANY_BYTE, (1, 16): ANY_WORD}.get((t.code, t.bits))
-    if code is None:
-        code = NUMBERS.get(DL_CODES.get((t.code, t.bits)))
+    code = {(1, 8): ANY_BYTE, (1, 16): ANY_WORD}.get((t.code, t.bits), NUMBERS.get(DL_CODES.get((t.code, t.bits), "")))
     if code is None or t.lanes != 1:
         raise TypeError(f"no element type of kernels is DLPack's (code {t.code}, {t.bits} bits, {t.lanes} lanes)")
     shape = tuple(t.shape[i] for i in range(t.ndim))
@@ -84,7 +88,7 @@ def of_dlpack(value):
 
 # ---- memory of an argument ----
 
-def of_numpy(a):
+def of_numpy(a: numpy.ndarray[Any, Any], writes: bool = False) -> Memory:
     code = CODES.get(a.dtype.name)
     if code is None or not a.dtype.isnative:
         raise TypeError(f"no element type of kernels is NumPy's {a.dtype.str if a.dtype.isnative else a.dtype.newbyteorder().str}"
@@ -97,14 +101,52 @@ def of_numpy(a):
     return Memory(a.ctypes.data, code, a.itemsize, a.shape, strides, a.flags.writeable, True, a)
 
 
-def of_array(a):
+def of_array(a: Array, writes: bool = False) -> Memory:
     code = CODES.get(a.dtype.name)
     if code is None:
         raise TypeError(f"no element type of kernels is NumPy's {a.dtype}")
     return Memory(a.address, code, a.dtype.itemsize, a.shape, None, True, a.device.host_memory, a)
 
 
-def packed(m, shape):
+def of_view(v: View, writes: bool = False) -> Memory:
+    m = memory_of(v.array, writes)
+    if m is None:
+        raise TypeError(f"tile.view takes an array, not {type(v.array).__name__}")
+    if m.itemsize * 8 != max(BITS[v.dtype], 8):
+        raise ArgumentError(f"elements of {m.itemsize * 8} bits cannot be viewed as {v.dtype}", WRONG)
+    m.code = NUMBERS[v.dtype]
+    if v.dtype in PACKED:
+        return packed(m, v.shape)
+    if v.shape not in (None, m.shape):
+        raise ArgumentError(f"the view's shape {v.shape} is not the array's, {m.shape}", WRONG)
+    return m
+
+
+Reader = Callable[[Any, bool], Memory]
+READERS: dict[type, Optional[Reader]] = {View: of_view, numpy.ndarray: of_numpy, Array: of_array, float: None, int: None, bool: None}
+
+
+def reader_of(kind: type) -> Optional[Reader]:
+    """How the memory of such objects is found; None: they have none (numbers)."""
+    if "torch" in sys.modules and issubclass(kind, sys.modules["torch"].Tensor):
+        from .torch_tensors import of_torch
+        return of_torch
+    known = next((READERS[base] for base in kind.__mro__ if base in READERS), None)
+    if known is None and hasattr(kind, "__dlpack__") and not issubclass(kind, numpy.generic):
+        return of_dlpack
+    return known
+
+
+def memory_of(value: Any, writes: bool = False) -> Optional[Memory]:
+    """The Memory of an argument; None: it has none (a number). writes: the kernel may write to it."""
+    kind = type(value)
+    if kind not in READERS:
+        READERS[kind] = reader_of(kind)
+    reader = READERS[kind]
+    return reader(value, writes) if reader else None
+
+
+def packed(m: Memory, shape: Optional[tuple[int, ...]]) -> Memory:
     """Bytes as pairs of elements."""
     if m.strides is not None and m.shape and m.shape[-1] > 1 and m.strides[-1] != 1:
         raise ArgumentError("a view of packed elements must be dense along its last axis", WRONG)
@@ -117,30 +159,14 @@ def packed(m, shape):
     return m
 
 
-def memory_of(value):
-    """The Memory of an argument; None: it has none (a number)."""
-    if isinstance(value, View):
-        m = memory_of(value.array)
-        if m is None:
-            raise TypeError(f"tile.view takes an array, not {type(value.array).__name__}")
-        if m.itemsize * 8 != max(BITS[value.dtype], 8):
-            raise ArgumentError(f"elements of {m.itemsize * 8} bits cannot be viewed as {value.dtype}", WRONG)
-        m.code = NUMBERS[value.dtype]
-        if value.dtype in PACKED:
-            return packed(m, value.shape)
-        if value.shape not in (None, m.shape):
-            raise ArgumentError(f"the view's shape {value.shape} is not the array's, {m.shape}", WRONG)
-        return m
-    if isinstance(value, numpy.ndarray):
-        return of_numpy(value)
-    if isinstance(value, Array):
-        return of_array(value)
-    if hasattr(value, "__dlpack__") and not isinstance(value, numpy.generic):
-        return of_dlpack(value)
-    return None
+def fits(m: Memory, dtype: str) -> None:
+    """An error where the bits are those of the parameter's type and only the sign is not: torch, for one, computes with signed numbers."""
+    given = NAMES[m.code] if m.code >= 0 else ""
+    if given[:1] == "i" and "u" + given[1:] == dtype:
+        raise ArgumentError(f'expects elements of type {dtype}, got {given}: tile.view(x, "{dtype}") has the same bits', WRONG)
 
 
-def fill_view(arg, m, dtype):
+def fill_view(arg: native.Arg, m: Memory, dtype: str) -> None:
     """Sets a view's fields. A byte array for a parameter of a packed type counts bytes on its last axis."""
     if dtype in PACKED and m.code == ANY_BYTE and m.shape:
         m = packed(m, None)
@@ -154,7 +180,7 @@ def fill_view(arg, m, dtype):
         arg.stride[:rank] = m.strides
 
 
-def fill_pointer(arg, m):
+def fill_pointer(arg: native.Arg, m: Memory) -> None:
     if m.strides is not None and m.strides != dense(m.shape):
         raise ArgumentError("an array for a pointer must be contiguous", WRONG)
     count = 1
@@ -163,8 +189,9 @@ def fill_pointer(arg, m):
     arg.kind, arg.dtype, arg.address, arg.bytes = 1, m.code, m.address, count * m.itemsize
 
 
-def dense(shape):
-    strides, step = [], 1
+def dense(shape: Sequence[int]) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
     for n in reversed(shape):
         strides.insert(0, step)
         step *= n
@@ -173,14 +200,14 @@ def dense(shape):
 
 # ---- scalars ----
 
-def bf16_bits(value):
+def bf16_bits(value: float) -> int:
     bits = int(numpy.float32(value).view(numpy.uint32))
     if value != value:
         return 0x7FC0
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
-def f8_bits(value, dtype):
+def f8_bits(value: float, dtype: str) -> int:
     try:
         import ml_dtypes
     except ImportError as e:
@@ -189,7 +216,7 @@ def f8_bits(value, dtype):
     return int(numpy.asarray(value, getattr(ml_dtypes, name)).view(numpy.uint8))
 
 
-def scalar_bits(value, dtype):
+def scalar_bits(value: Any, dtype: str) -> int:
     """The bits of a number as a type of the language. Whole numbers must fit; floats are rounded."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()  # a number of NumPy or torch

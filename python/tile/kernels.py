@@ -93,9 +93,12 @@ def wrong(text):
     return ArgumentError(text, arrays.WRONG)
 
 
-def operand(value, name, axes, code=None):
+def operand(value, name, axes, code=None, writes=False):
     """The Memory of an argument, with strides; one of `axes` axes, and of the type with that code."""
-    m = arrays.memory_of(value)
+    try:
+        m = arrays.memory_of(value, writes)
+    except (ArgumentError, TypeError) as e:
+        raise type(e)(f"{name}: {e}") from None
     if m is None:
         raise TypeError(f"{name} is an array, not {type(value).__name__}")
     if len(m.shape) not in axes:
@@ -125,7 +128,7 @@ def result(out, like, shape, name, code):
         if not isinstance(like, numpy.ndarray):
             raise TypeError("out is missing: only arrays of NumPy have results that are made for them")
         out = numpy.empty(shape, numpy.int32 if code == I32 else like.dtype)
-    m = operand(out, "out", (len(shape),), code)
+    m = operand(out, "out", (len(shape),), code, True)
     if m.shape != tuple(shape):
         raise wrong(f"{name} is of {tuple(shape)}, but out of {m.shape}")
     if not m.writable:

@@ -1,6 +1,7 @@
 """Modules and kernels: a kernel is a function of its arrays and numbers."""
 import functools
 import inspect
+import sys
 import threading
 import weakref
 from collections import namedtuple
@@ -77,6 +78,8 @@ class Kernel:
     host's memory the call returns when the kernel is done; it raises KernelError if a check or an assertion fails."""
 
     def __init__(self, module, handle, name, consts):
+        if "torch" in sys.modules:
+            hide_from_torch()
         self.module, self.handle, self.device = module, handle, module.device
         self.__name__ = self.__qualname__ = name
         self.consts = consts
@@ -156,7 +159,7 @@ class Kernel:
             bits = slot.default if value is DEFAULT else arrays.scalar_bits(value, slot.dtype)
             arg.kind, arg.dtype, arg.scalar = SCALAR, arrays.NUMBERS[slot.dtype], bits
             return None
-        m = arrays.memory_of(value)
+        m = arrays.memory_of(value, not slot.const)
         if m is None and slot.kind == POINTER and hasattr(value, "__index__"):
             arg.kind, arg.dtype, arg.address = POINTER, -1, value.__index__()
             return None
@@ -168,6 +171,7 @@ class Kernel:
             raise ArgumentError(f"the array is in the host's memory, the kernel runs on {self.device.target}: use tile.upload", "bad argument")
         if not m.on_host and self.device.host_memory:
             raise ArgumentError(f"the array is in the memory of a GPU, the kernel runs on {self.device.target}", "bad argument")
+        arrays.fits(m, slot.dtype)
         if slot.kind == POINTER:
             arrays.fill_pointer(arg, m)
         else:
@@ -188,8 +192,8 @@ class Kernel:
         """The default stream; for torch's CUDA tensors, torch's current stream of their device."""
         for value in values:
             if getattr(value, "is_cuda", False) and type(value).__module__.partition(".")[0] == "torch":
-                import torch
-                return self.device.wrap_stream(torch.cuda.current_stream(value.device).cuda_stream)
+                from . import torch_tensors
+                return self.device.wrap_stream(torch_tensors.stream_of(value.device))
         return self.device.stream
 
     def room(self, *args, **kwargs):
@@ -216,6 +220,12 @@ class Kernel:
                 stream.synchronize()
             else:  # torch keeps its tensors until its own stream has used them
                 stream.keep([self.module] if stream is not None and stream.own_device is None else [self.module, *owners])
+
+
+@functools.cache
+def hide_from_torch():
+    from . import torch_tensors
+    torch_tensors.hide_from_dynamo(Kernel.__call__)
 
 
 def launch_options(grid, together, overlap):
