@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from .arrays import View, view
 from .compiler import Explanation, Output, compile, explain, stages, targets
-from .devices import Array, Device, Event, Stream, empty, upload
+from .device_arrays import Array, empty, upload
+from .devices import Device, Event, Stream
 from .errors import (ArgumentError, CompileError, CompileWarning, Error, KernelError, NotFoundError, OutOfMemoryError,
                      UnavailableError)
 from .modules import Kernel, Module, kernel, load, load_image

@@ -2,29 +2,17 @@
 is copied: the kernel gets the address."""
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Sequence
-from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, py_object
 from typing import Any, Callable, Optional
 
 import numpy
 
-from . import native
-from .devices import Array
+from . import dlpack, native
+from .device_arrays import Array
+from .elements import ANY_BYTE, ANY_WORD, BITS, CODES, NAMES, NUMBERS, NUMPY, PACKED, dense, size_of
 from .errors import ArgumentError
 
-# tile_dtype, by its number.
-NAMES = ("bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 i4 u4 f4e2m1 f8e4m3fnuz f8e5m2fnuz").split()
-NUMBERS = {name: i for i, name in enumerate(NAMES)}
-BITS = {name: native.lib.tile_dtype_bits(i) for name, i in NUMBERS.items()}
-ANY_WORD, ANY_BYTE = -3, -2
-PACKED = ("i4", "u4", "f4e2m1")
-# NumPy's names, and those of ml_dtypes. As in C, 16-bit words stand for any type of 16 bits and bytes for any of 8 or 4.
-NUMPY = {"bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "float16": "f16",
-         "float32": "f32", "float64": "f64", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
-         "float8_e4m3fnuz": "f8e4m3fnuz", "float8_e5m2fnuz": "f8e5m2fnuz"}
-CODES = {name: NUMBERS[dtype] for name, dtype in NUMPY.items()} | {"uint16": ANY_WORD, "uint8": ANY_BYTE}
 WRONG = "bad argument"
 
 
@@ -54,38 +42,6 @@ def view(array: Any, dtype: str, shape: Optional[Sequence[int]] = None) -> View:
     return View(array, dtype, None if shape is None else tuple(int(n) for n in shape))
 
 
-# ---- DLPack ----
-
-class DLTensor(Structure):
-    _fields_ = [("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("code", c_uint8),
-                ("bits", c_uint8), ("lanes", c_uint16), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
-                ("byte_offset", c_uint64)]
-
-
-DL_HOST = (1, 3, 11)  # CPU memory, and pinned memory of CUDA and ROCm
-DL_GPU = {2: "cuda", 10: "hip"}
-# (code, bits) of DLPack
-DL_CODES = {(0, 8): "i8", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64", (1, 32): "u32", (1, 64): "u64", (2, 16): "f16",
-            (2, 32): "f32", (2, 64): "f64", (4, 16): "bf16", (6, 8): "bool", (10, 8): "f8e4m3", (11, 8): "f8e4m3fnuz", (12, 8): "f8e5m2",
-            (13, 8): "f8e5m2fnuz"}
-capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-capsule_pointer.restype, capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
-
-
-def of_dlpack(value: Any, writes: bool = False) -> Memory:
-    """The capsule stays unused and keeps the memory: its destructor gives it back."""
-    kind = value.__dlpack_device__()[0]
-    capsule = value.__dlpack__(stream=-1) if kind in DL_GPU else value.__dlpack__()
-    t = DLTensor.from_address(capsule_pointer(capsule, b"dltensor"))
-    code = {(1, 8): ANY_BYTE, (1, 16): ANY_WORD}.get((t.code, t.bits), NUMBERS.get(DL_CODES.get((t.code, t.bits), "")))
-    if code is None or t.lanes != 1:
-        raise TypeError(f"no element type of kernels is DLPack's (code {t.code}, {t.bits} bits, {t.lanes} lanes)")
-    shape = tuple(t.shape[i] for i in range(t.ndim))
-    strides = tuple(t.strides[i] for i in range(t.ndim)) if t.strides else None
-    # value too: a capsule does not say whether elements may be written, an owner may know
-    return Memory((t.data or 0) + t.byte_offset, code, t.bits // 8, shape, strides, True, kind in DL_HOST, (capsule, value))
-
-
 # ---- memory of an argument ----
 
 def of_numpy(a: numpy.ndarray[Any, Any], writes: bool = False) -> Memory:
@@ -102,10 +58,21 @@ def of_numpy(a: numpy.ndarray[Any, Any], writes: bool = False) -> Memory:
 
 
 def of_array(a: Array, writes: bool = False) -> Memory:
-    code = CODES.get(a.dtype.name)
+    code = {"u8": ANY_BYTE, "u16": ANY_WORD}.get(a.element, NUMBERS.get(a.element))
     if code is None:
         raise TypeError(f"no element type of kernels is NumPy's {a.dtype}")
-    return Memory(a.address, code, a.dtype.itemsize, a.shape, None, True, a.device.host_memory, a)
+    return Memory(a.address, code, a.dtype.itemsize, a.shape, a.strides, True, a.device.host_memory, a)
+
+
+def of_dlpack(value: Any, writes: bool = False) -> Memory:
+    """The capsule stays unused and keeps the memory: its destructor gives it back."""
+    kind = value.__dlpack_device__()[0]
+    capsule = value.__dlpack__(stream=-1) if kind in dlpack.GPU else value.__dlpack__()
+    t = dlpack.tensor_of(capsule)
+    code, shape = dlpack.code_of(t), tuple(t.shape[i] for i in range(t.ndim))
+    strides = tuple(t.strides[i] for i in range(t.ndim)) if t.strides else None
+    # value too: a capsule does not say whether elements may be written, an owner may know
+    return Memory((t.data or 0) + t.byte_offset, code, t.bits // 8, shape, strides, True, kind in dlpack.HOST, (capsule, value))
 
 
 def of_view(v: View, writes: bool = False) -> Memory:
@@ -183,19 +150,7 @@ def fill_view(arg: native.Arg, m: Memory, dtype: str) -> None:
 def fill_pointer(arg: native.Arg, m: Memory) -> None:
     if m.strides is not None and m.strides != dense(m.shape):
         raise ArgumentError("an array for a pointer must be contiguous", WRONG)
-    count = 1
-    for n in m.shape:
-        count *= n
-    arg.kind, arg.dtype, arg.address, arg.bytes = 1, m.code, m.address, count * m.itemsize
-
-
-def dense(shape: Sequence[int]) -> tuple[int, ...]:
-    strides: list[int] = []
-    step = 1
-    for n in reversed(shape):
-        strides.insert(0, step)
-        step *= n
-    return tuple(strides)
+    arg.kind, arg.dtype, arg.address, arg.bytes = 1, m.code, m.address, size_of(m.shape) * m.itemsize
 
 
 # ---- scalars ----

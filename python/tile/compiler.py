@@ -51,7 +51,7 @@ def constant(value):
         return repr(value) if isinstance(value, float) else value
     if isinstance(value, type(None)) or not hasattr(value, "name"):
         raise TypeError(f"a constant is a number, or a str for a type or a function, not {value!r}")
-    from .arrays import NUMPY  # a NumPy dtype
+    from .elements import NUMPY  # a NumPy dtype
     return NUMPY.get(value.name, value.name)
 
 

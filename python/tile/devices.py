@@ -1,4 +1,5 @@
 """Devices, streams, events and arrays on a device."""
+import os
 import sys
 import threading
 import weakref
@@ -55,6 +56,8 @@ class Device:
         check(lib.tile_device_set_callbacks(self.handle, byref(self.outbox.callbacks)))
         info = native.DeviceInfo(sizeof(native.DeviceInfo))
         check(lib.tile_device_get_info(self.handle, byref(info)))
+        digits = (name or os.environ.get("TILE_DEVICE") or "").rpartition(":")[2]
+        self.index = int(digits) if digits.isdigit() else 0  # of a GPU among those of its kind
         self.name = info.name.decode(errors="replace")
         self.target = info.target.decode()
         self.processors = info.processors
@@ -165,49 +168,6 @@ class Event:
         out = c_double()
         check(lib.tile_event_elapsed(earlier.handle, self.handle, byref(out)))
         return out.value
-
-
-class Array:
-    """An array in the memory of a device: what kernels of cuda and hip devices take. Made by tile.upload and tile.empty."""
-
-    def __init__(self, shape, dtype, device=None):
-        import numpy
-        self.device = device_of(device)
-        self.shape, self.dtype = tuple(int(n) for n in shape), numpy.dtype(dtype)
-        self.nbytes = int(numpy.prod(self.shape, dtype=numpy.int64)) * self.dtype.itemsize
-        self.handle = made(lib.tile_buffer_alloc, self.device.handle, self.nbytes)
-        weakref.finalize(self, lib.tile_buffer_free, self.handle)
-        self.address = lib.tile_buffer_ptr(self.handle) or 0
-
-    def upload(self, array, stream=None):
-        import numpy
-        array = numpy.ascontiguousarray(array)
-        if array.shape != self.shape or array.dtype != self.dtype:
-            raise errors.ArgumentError(f"expected an array of {self.dtype} {self.shape}, got {array.dtype} {array.shape}", "bad argument")
-        stream = stream or self.device.stream
-        check(lib.tile_buffer_upload(self.handle, 0, array.ctypes.data, self.nbytes, stream.handle))
-        return self
-
-    def download(self, stream=None):
-        """A NumPy array with a copy of the elements."""
-        import numpy
-        array = numpy.empty(self.shape, self.dtype)
-        stream = stream or self.device.stream
-        check(lib.tile_buffer_download(self.handle, 0, array.ctypes.data, self.nbytes, stream.handle))
-        return array
-
-    def __repr__(self):
-        return f"<tile.Array {self.dtype} {self.shape} on {self.device.target}>"
-
-
-def upload(array, device=None):
-    """A copy of a NumPy array in the memory of a device."""
-    return Array(array.shape, array.dtype, device).upload(array)
-
-
-def empty(shape, dtype, device=None):
-    """An array in the memory of a device, with arbitrary contents."""
-    return Array(shape, dtype, device)
 
 
 opened = {}  # devices by name: each is opened once, and stays open

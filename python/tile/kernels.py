@@ -15,13 +15,13 @@ from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t
 
 import numpy
 
-from . import arrays, native
+from . import arrays, elements, native
 from .devices import Stream, device_of
 from .errors import ArgumentError
 
 LIBRARY = "libtilekernels.so.0.1"
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
-I8, I32, F32 = (arrays.NUMBERS[name] for name in ("i8", "i32", "f32"))
+I8, I32, F32 = (elements.NUMBERS[name] for name in ("i8", "i32", "f32"))
 
 
 class GemmOptions(Structure):
@@ -106,9 +106,9 @@ def operand(value, name, axes, code=None, writes=False):
     if m.code < 0:
         raise wrong(f'the elements of {name} are words without a type: tile.view({name}, "bf16") gives them one')
     if code is not None and m.code != code:
-        raise wrong(f"{name} is of {arrays.NAMES[m.code]}, but should be of {arrays.NAMES[code]}")
+        raise wrong(f"{name} is of {elements.NAMES[m.code]}, but should be of {elements.NAMES[code]}")
     if m.strides is None:
-        m.strides = arrays.dense(m.shape)
+        m.strides = elements.dense(m.shape)
     return m
 
 
@@ -204,7 +204,7 @@ def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, dev
     code = I32 if x.code == I8 else None
     out, c = result(out, a, (batch, m, n) if len(x.shape) + len(y.shape) > 4 else (m, n), "the product", code)
     if code is None and c.code != x.code:
-        raise wrong(f"out is of {arrays.NAMES[c.code]}, but should be of {arrays.NAMES[x.code]}")
+        raise wrong(f"out is of {elements.NAMES[c.code]}, but should be of {elements.NAMES[x.code]}")
     (lda, ta), (ldb, tb), (ldc, tc) = rows_of(x, "a"), rows_of(y, "b"), rows_of(c, "out")
     if tc:
         raise wrong("the rows of out do not lie side by side")
@@ -301,7 +301,7 @@ def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=N
     sums = None
     if lse is not None:
         sums = operand(lse, "lse", (3,), F32)
-        if sums.shape != (B, H, M) or sums.strides != arrays.dense(sums.shape):
+        if sums.shape != (B, H, M) or sums.strides != elements.dense(sums.shape):
             raise wrong(f"lse should be dense, of {(B, H, M)}")
     options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums and sums.address,
                     q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"))
@@ -318,7 +318,7 @@ def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False,
     out, to = result(out, x, m.shape, "x", m.code)
     tables = [operand(t, name, (2,), F32) for t, name in ((cosine, "cosine"), (sine, "sine"))]
     for t, name in zip(tables, ("cosine", "sine")):
-        if t.shape != (tables[0].shape[0], pairs) or t.strides != arrays.dense(t.shape):
+        if t.shape != (tables[0].shape[0], pairs) or t.strides != elements.dense(t.shape):
             raise wrong(f"{name} should be dense, of {(tables[0].shape[0], pairs)}")
     for t, name in ((m, "x"), (to, "out")):
         if D > 1 and t.strides[2] != 1:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int64, c_void_p, sizeof
 
 from . import arrays, compiler, declarations, native
-from .arrays import NAMES
 from .devices import Stream, device_of
+from .elements import NAMES, NUMBERS
 from .errors import ArgumentError, NotFoundError
 from .native import check, lib, made
 
@@ -73,10 +73,25 @@ class Module:
         return Kernel(self, handle, name, values)
 
 
-class Kernel:
-    """A compiled kernel. Call it with its arrays and numbers, in order or by name. On the default stream of a device that shares the
+class OfKernel:
+    """A property that the class itself does not have, or, __doc__, has as every class: so help() and inspect know the class, too."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __get__(self, kernel, owner):
+        if kernel is not None:
+            return self.function(kernel)
+        if self.function.__name__ == "__doc__":
+            return KERNEL
+        raise AttributeError(self.function.__name__)
+
+
+KERNEL = """A compiled kernel. Call it with its arrays and numbers, in order or by name. On the default stream of a device that shares the
     host's memory the call returns when the kernel is done; it raises KernelError if a check or an assertion fails."""
 
+
+class Kernel:
     def __init__(self, module, handle, name, consts):
         if "torch" in sys.modules:
             hide_from_torch()
@@ -92,11 +107,11 @@ class Kernel:
     def declaration(self):
         return self.module.declarations.get(self.__name__)
 
-    @property
+    @OfKernel
     def __doc__(self):
         return declarations.describe(self.declaration) if self.declaration else None
 
-    @property
+    @OfKernel
     def __signature__(self):
         declared = {p.name: p.type for p in self.declaration.parameters} if self.declaration else {}
         dtypes = {s.name: s.dtype for s in self.slots}
@@ -157,7 +172,7 @@ class Kernel:
         """Sets one argument; returns what keeps its memory."""
         if slot.kind == SCALAR:
             bits = slot.default if value is DEFAULT else arrays.scalar_bits(value, slot.dtype)
-            arg.kind, arg.dtype, arg.scalar = SCALAR, arrays.NUMBERS[slot.dtype], bits
+            arg.kind, arg.dtype, arg.scalar = SCALAR, NUMBERS[slot.dtype], bits
             return None
         m = arrays.memory_of(value, not slot.const)
         if m is None and slot.kind == POINTER and hasattr(value, "__index__"):

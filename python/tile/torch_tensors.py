@@ -5,7 +5,8 @@ from typing import Any
 
 import torch
 
-from .arrays import ANY_BYTE, ANY_WORD, NUMBERS, WRONG, Memory
+from .arrays import WRONG, Memory
+from .elements import ANY_BYTE, ANY_WORD, NUMBERS
 from .errors import ArgumentError
 
 NAMES = {"bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "float16": "f16",

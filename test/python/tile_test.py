@@ -218,6 +218,72 @@ class Arrays(unittest.TestCase):
             with self.assertRaisesRegex(error, text):
                 scale(bad, 1.0, 3)
 
+    def test_array_protocols(self):
+        """What NumPy sees of an array of the host's memory is that memory; it lives as long as one of them."""
+        numbers = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+        a = tile.upload(numbers)
+        self.assertEqual((len(a), a.size, a.nbytes, a.ndim, a.element), (2, 24, 96, 3, "f32"))
+        for seen in (np.asarray(a), np.from_dlpack(a)):
+            self.assertEqual(seen.ctypes.data, a.address)
+            self.assertTrue(np.array_equal(seen, numbers))
+        self.assertNotEqual(np.array(a, copy=True).ctypes.data, a.address)
+        self.assertEqual(np.asarray(a, np.int32).dtype, np.int32)
+        self.assertEqual(sum(part.download().sum() for part in a), numbers.sum())
+        self.assertEqual(a[1, 2, 3].item(), 23)
+        self.assertIn("f32 [2, 3, 4] on", repr(a))
+        self.assertNotIn("\n", repr(tile.empty(2000, "f32")))
+        self.assertEqual(np.asarray(tile.empty((0, 3), "f32")).shape, (0, 3))
+        alive, seen, capsule = weakref.ref(a), np.from_dlpack(a), a.__dlpack__()
+        del a
+        self.assertIsNotNone(alive())
+        self.assertTrue(np.array_equal(seen, numbers))
+        del seen, capsule
+        gc.collect()
+        self.assertIsNone(alive())
+
+    def test_array_indices(self):
+        numbers = np.arange(60, dtype=np.int32).reshape(3, 4, 5)
+        a = tile.upload(numbers)
+        for index in (0, -1, slice(1, None), (slice(None), 2), (Ellipsis, 1), (1, Ellipsis, slice(None, None, 2)), (slice(None, None, -1), 1, 2),
+                      (slice(3, 3),), (2, 3, 4), (slice(1, 3), slice(None, None, 3), slice(4, 0, -2)), Ellipsis):
+            expected = numbers[index]
+            self.assertEqual(a[index].shape, expected.shape, index)
+            self.assertTrue(np.array_equal(a[index].download(), expected), index)
+            self.assertTrue(np.array_equal(np.asarray(a[index]), expected), index)
+        a[1].upload(np.zeros((4, 5), np.int32))
+        numbers[1] = 0
+        self.assertTrue(np.array_equal(a[1:][0:1].download(), numbers[1:2]))
+        f = tile.upload(np.arange(12, dtype=np.float32).reshape(3, 4))
+        tile.kernel(SCALE)(f[::2, 1:], 2, 2)
+        self.assertEqual(f.download().tolist(), [[0, 2, 4, 6], [4, 5, 6, 7], [8, 18, 20, 22]])
+        for index, kind in ((3, IndexError), ((0, 0, 0, 0), IndexError), ((Ellipsis, Ellipsis), IndexError), (1.5, TypeError), ([0, 1], TypeError)):
+            with self.assertRaises(kind):
+                a[index]
+        with self.assertRaisesRegex(tile.ArgumentError, "side by side"):
+            a[:, 0].upload(np.zeros((3, 5), np.int32))
+
+    def test_array_types(self):
+        """The language's names, NumPy's types, and those of ml_dtypes where it is installed."""
+        for dtype, element, size in (("f32", "f32", 4), ("bf16", "bf16", 2), ("f8e4m3", "f8e4m3", 1), (np.float16, "f16", 2), ("int8", "i8", 1),
+                                     ("u8", "u8", 1), ("bool", "bool", 1), (np.uint16, "u16", 2), (">f4", ">f4", 4)):
+            a = tile.empty((2, 3), dtype)
+            self.assertEqual((a.element, a.dtype.itemsize), (element, size))
+        x, y = tile.empty(4, "bf16"), tile.empty(4, "bf16")
+        tile.kernel(FILL, T="bf16")(x, 1.5)
+        tile.kernel(COPY, T="bf16")(x, y)
+        self.assertEqual(y.download().view(np.uint16).tolist(), 4 * [0x3FC0])
+        with self.assertRaisesRegex(tile.ArgumentError, "expects elements of type bf16, got f16"):
+            tile.kernel(COPY, T="bf16")(x, tile.empty(4, "f16"))
+        with self.assertRaisesRegex(tile.ArgumentError, "two elements of i4 are in a byte"):
+            tile.empty(4, "i4")
+
+    def test_array_html(self):
+        html = tile.upload(np.arange(6, dtype=np.int32).reshape(2, 3))._repr_html_()
+        self.assertTrue(html.startswith("<table><caption>tile.Array i32 [2, 3] on"))
+        self.assertIn("<tr><td>3</td><td>4</td><td>5</td></tr></table>", html)
+        self.assertIn("(the first rows and columns)", tile.empty((100, 100), "f32")._repr_html_())
+        self.assertTrue(tile.empty((2, 2, 2), "f32")._repr_html_().startswith("<pre>&lt;tile.Array"))
+
     def test_device_arrays(self):
         x = np.arange(12, dtype=np.float32).reshape(3, 4)
         for device in ("cpu", "ref", "emu:sm_80"):
@@ -260,6 +326,11 @@ class Kernels(unittest.TestCase):
         self.assertIn("x *= a.\nIn place.\n", scale.__doc__)
         self.assertIn("B : i32 = 64", scale.__doc__)
         self.assertEqual(scale.__name__, "scale")
+
+    def test_class(self):
+        """The class itself can be asked, too."""
+        self.assertIn("A compiled kernel", tile.Kernel.__doc__)
+        self.assertIn("module", str(inspect.signature(tile.Kernel)))
 
     def test_structs(self):
         k = tile.kernel("""

@@ -98,6 +98,15 @@ class Torch(unittest.TestCase):
             y = torch.empty(shape)
             tile.kernel(COPY)(torch.empty(shape), y)
 
+    def test_device_arrays(self):
+        for dtype in ("f32", "bf16", "u8", "i64"):
+            a = tile.empty((3, 4), dtype)
+            t = torch.from_dlpack(a)
+            self.assertEqual((t.data_ptr(), t.dtype, t[1:, ::2].shape), (a.address, getattr(torch, {"f32": "float32", "bf16": "bfloat16", "u8": "uint8",
+                                                                                                 "i64": "int64"}[dtype]), (2, 2)))
+            t.fill_(3)
+            self.assertEqual(torch.from_dlpack(a[1:, ::2]).tolist(), [[3, 3], [3, 3]])
+
     def test_compile(self):
         """A call breaks the graph, and nothing of the package is traced."""
         copy = tile.kernel(COPY)
