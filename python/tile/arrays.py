@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from ctypes import addressof, c_char
 from typing import Any, Callable, Optional
 
 import numpy
@@ -126,6 +127,29 @@ def packed(m: Memory, shape: Optional[tuple[int, ...]]) -> Memory:
     return m
 
 
+# ---- what is looked at in each call ----
+
+def quick_numpy(a: numpy.ndarray[Any, Any]) -> tuple[Any, Any]:
+    try:
+        return (a.dtype, a.shape), addressof(c_char.from_buffer(a))  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # read-only, with gaps, empty, or of a type of ml_dtypes
+        return (a.dtype, a.shape, a.strides, a.flags.writeable), a.ctypes.data
+
+
+def quick_array(a: Array) -> tuple[Any, Any]:
+    return (a.element, a.shape, a.strides, a.device.host_memory), a.address
+
+
+def quick_number(value: Any) -> tuple[Any, Any]:
+    return type(value), value
+
+
+# By types: (what must be equal for calls to be alike, the address or the number). Exceptions mean: look at it closely.
+QUICK: dict[type, Callable[[Any], tuple[Any, Any]]] = {numpy.ndarray: quick_numpy, Array: quick_array, float: quick_number, int: quick_number,
+                                                       bool: quick_number}
+WRITTEN: dict[type, Callable[[Any], object]] = {}  # by types: what a kernel's writing to such a value is told to
+
+
 def fits(m: Memory, dtype: str) -> None:
     """An error where the bits are those of the parameter's type and only the sign is not: torch, for one, computes with signed numbers."""
     given = NAMES[m.code] if m.code >= 0 else ""
@@ -182,11 +206,11 @@ def scalar_bits(value: Any, dtype: str) -> int:
     if dtype[0] in "iu":
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise TypeError(f"expected a whole number ({dtype}), got {value!r}")
-        value, bits = value.__index__(), BITS[dtype]
+        value, bits = int(value.__index__()), BITS[dtype]
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype[0] == "i" else (0, (1 << bits) - 1)
         if not low <= value <= high:
             raise OverflowError(f"{value} does not fit in {dtype}")
-        return value & (1 << bits) - 1
+        return int(value & (1 << bits) - 1)
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"expected a number ({dtype}), got {value!r}")
     value = float(value)

@@ -26,7 +26,7 @@ class Array:
 
     def __init__(self, shape: Union[int, Sequence[int]], dtype: Any, device: Union[Device, str, None] = None) -> None:
         self.device = device_of(device)
-        self.shape = (int(shape),) if hasattr(shape, "__index__") else tuple(int(n) for n in shape)  # type: ignore[union-attr, arg-type]
+        self.shape = (int(shape),) if hasattr(shape, "__index__") else tuple(int(n) for n in shape)
         self.dtype, self.element = numpy_type(dtype), element_of(dtype)
         self.strides: Optional[tuple[int, ...]] = None  # in elements; None: dense
         self.handle = made(lib.tile_buffer_alloc, self.device.handle, self.nbytes)

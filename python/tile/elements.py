@@ -26,14 +26,16 @@ THEIRS = {ours: theirs for theirs, ours in NUMPY.items()} | {"u8": "uint8", "u16
 def numpy_type(dtype: Any) -> numpy.dtype[Any]:
     """NumPy's type for a name of the language or for what numpy.dtype takes; unsigned integers where only ml_dtypes has it and is not there."""
     if not isinstance(dtype, str) or dtype not in NUMBERS:
-        return numpy.dtype(dtype)
+        given: numpy.dtype[Any] = numpy.dtype(dtype)
+        return given
     if dtype in PACKED:
         raise ArgumentError(f'two elements of {dtype} are in a byte: make an array of "u8", and tile.view(x, "{dtype}")', "bad argument")
     if dtype == "bool" or hasattr(numpy, THEIRS[dtype]):
         return numpy.dtype(THEIRS[dtype])
     try:
         import ml_dtypes
-        return numpy.dtype(getattr(ml_dtypes, THEIRS[dtype]))
+        found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, THEIRS[dtype]))
+        return found
     except ImportError:
         return numpy.dtype(f"uint{BITS[dtype]}")
 
@@ -42,8 +44,8 @@ def element_of(dtype: Any) -> str:
     """The language's name of a type of NumPy's or ml_dtypes, or of its own."""
     if isinstance(dtype, str) and dtype in NUMBERS:
         return dtype
-    dtype = numpy.dtype(dtype)
-    name = dtype.name if dtype.isnative else dtype.str
+    found: numpy.dtype[Any] = numpy.dtype(dtype)
+    name = found.name if found.isnative else found.str
     return NUMPY.get(name, {"uint8": "u8", "uint16": "u16"}.get(name, name))
 
 

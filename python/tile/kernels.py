@@ -8,19 +8,24 @@ Arrays are those that kernels take: of NumPy, DLPack and torch, tile.Array, tile
 the result, which the function returns; None: a new array of NumPy, if the first argument is one. `device` is a tile.Device or a name,
 `stream` a tile.Stream of it; a call returns when it is done, or with a stream at once, as calls of kernels do.
 """
+from __future__ import annotations
+
 import ctypes
 import os
 import weakref
+from collections.abc import MutableMapping, Sequence
 from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
+from typing import Any, Callable, TypeVar
 
 import numpy
 
 from . import arrays, elements, native
-from .devices import Stream, device_of
+from .devices import Device, Stream, device_of
 from .errors import ArgumentError
 
 LIBRARY = "libtilekernels.so.0.1"
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
+S = TypeVar("S", bound=Structure)
 I8, I32, F32 = (elements.NUMBERS[name] for name in ("i8", "i32", "f32"))
 
 
@@ -47,7 +52,7 @@ class CrossEntropyOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("smoothing", c_double), ("z", c_double), ("ignore", c_int32)]
 
 
-def signature(letters):
+def signature(letters: str) -> list[Any]:
     """h: a handle or address, i: an int, n: an int64, d: a double."""
     return [{"h": c_void_p, "i": c_int, "n": c_int64, "d": c_double}[letter] for letter in letters]
 
@@ -59,7 +64,7 @@ FUNCTIONS = {
 }
 
 
-def load():
+def load() -> ctypes.CDLL:
     """The library beside libtilec.so, from which it takes the runtime."""
     runtime = native.library_path()
     beside = os.path.join(os.path.dirname(runtime), LIBRARY)
@@ -77,10 +82,10 @@ def load():
 
 
 lib = load()
-opened = weakref.WeakKeyDictionary()  # tile_kernels handles by device
+opened: MutableMapping[Device, int] = weakref.WeakKeyDictionary()  # tile_kernels handles by device
 
 
-def handle_of(device):
+def handle_of(device: Device) -> int:
     if device not in opened:
         opened[device] = native.made(lib.tile_kernels_open, device.handle)
         weakref.finalize(device, lib.tile_kernels_close, opened[device])
@@ -89,11 +94,11 @@ def handle_of(device):
 
 # ---- arguments ----
 
-def wrong(text):
+def wrong(text: str) -> ArgumentError:
     return ArgumentError(text, arrays.WRONG)
 
 
-def operand(value, name, axes, code=None, writes=False):
+def operand(value: Any, name: str, axes: Sequence[int], code: int | None = None, writes: bool = False) -> arrays.Memory:
     """The Memory of an argument, with strides; one of `axes` axes, and of the type with that code."""
     try:
         m = arrays.memory_of(value, writes)
@@ -112,7 +117,7 @@ def operand(value, name, axes, code=None, writes=False):
     return m
 
 
-def vector(value, name, code, length):
+def vector(value: Any, name: str, code: int, length: int) -> tuple[int | None, arrays.Memory | None]:
     """The address of a dense vector, with what keeps it; or None."""
     if value is None:
         return None, None
@@ -122,7 +127,7 @@ def vector(value, name, code, length):
     return m.address, m
 
 
-def result(out, like, shape, name, code):
+def result(out: Any, like: Any, shape: Sequence[int], name: str, code: int | None) -> tuple[Any, arrays.Memory]:
     """`out`, or a new array for the result."""
     if out is None:
         if not isinstance(like, numpy.ndarray):
@@ -136,10 +141,14 @@ def result(out, like, shape, name, code):
     return out, m
 
 
-def rows_of(m, name):
+def strides_of(m: arrays.Memory) -> tuple[int, ...]:
+    return m.strides if m.strides is not None else elements.dense(m.shape)
+
+
+def rows_of(m: arrays.Memory, name: str) -> tuple[int, bool]:
     """(leading dimension, transposed) of the last two axes."""
     rows, columns = m.shape[-2:]
-    down, across = m.strides[-2:]
+    down, across = strides_of(m)[-2:]
     if across == 1 or columns <= 1:
         return (down if rows > 1 else max(columns, 1)), False
     if down == 1 or rows <= 1:
@@ -147,10 +156,10 @@ def rows_of(m, name):
     raise wrong(f"{name} has no axis whose elements lie side by side")
 
 
-def flat_rows(m, name):
+def flat_rows(m: arrays.Memory, name: str) -> tuple[int, int, int]:
     """(number of rows, elements of one, distance) of an array whose leading axes count rows."""
     *lead, n = m.shape
-    *strides, across = m.strides
+    *strides, across = strides_of(m)
     if n > 1 and across != 1:
         raise wrong(f"the rows of {name} do not lie side by side")
     step, count = max(n, 1), 1
@@ -164,7 +173,7 @@ def flat_rows(m, name):
     return count, n, step
 
 
-def launched(function, device, stream, keep, *args):
+def launched(function: Any, device: Device | str | None, stream: Stream | None, keep: Sequence[Any], *args: Any) -> None:
     """Calls a function of the library on a stream and waits as a call of a kernel does."""
     device = device_of(device)
     if stream is not None and not isinstance(stream, Stream):
@@ -178,15 +187,16 @@ def launched(function, device, stream, keep, *args):
             stream.keep(keep)
 
 
-def sized(struct, **fields):
+def sized(struct: type[S], **fields: Any) -> S:
     s = struct(**fields)
-    s.struct_size = sizeof(struct)
+    setattr(s, "struct_size", sizeof(struct))
     return s
 
 
 # ---- functions ----
 
-def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, device=None, stream=None):
+def gemm(a: Any, b: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None, activation: str | None = None,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """activation(alpha a b + beta out + bias) of matrices, or of batches with a first axis more, which a or b may lack; a.T and other
     transposed views are taken as they are. bias is one number a column; activation None, "relu", "gelu", "gelu_tanh" or "silu".
     f32, f16, bf16 and f64, whose results are of the same type, and i8, whose results are i32."""
@@ -208,7 +218,7 @@ def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, dev
     (lda, ta), (ldb, tb), (ldc, tc) = rows_of(x, "a"), rows_of(y, "b"), rows_of(c, "out")
     if tc:
         raise wrong("the rows of out do not lie side by side")
-    strides = [v.strides[0] if len(v.shape) == 3 else 0 for v in (x, y, c)]
+    strides = [strides_of(v)[0] if len(v.shape) == 3 else 0 for v in (x, y, c)]
     address, kept = vector(bias, "bias", c.code, n)
     options = sized(GemmOptions, bias=address, activation=ACTIVATIONS[activation])
     launched(lib.tile_gemm_batched, device, stream, [x, y, c, kept], x.code, ta, tb, m, n, k, alpha, x.address, lda, strides[0], y.address, ldb,
@@ -216,7 +226,8 @@ def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, dev
     return out
 
 
-def by_rows(function, x, out, device, stream, call):
+def by_rows(function: Any, x: Any, out: Any, device: Device | str | None, stream: Stream | None,
+            call: Callable[[arrays.Memory, int, int], tuple[Sequence[Any], Sequence[Any], Sequence[Any]]]) -> Any:
     """A function of rows: call(m, to) gives its arguments behind the matrix's."""
     m = operand(x, "x", range(1, native.MAX_RANK + 1))
     out, to = result(out, x, m.shape, "x", m.code)
@@ -226,20 +237,21 @@ def by_rows(function, x, out, device, stream, call):
     return out
 
 
-def softmax(x, out=None, *, device=None, stream=None):
+def softmax(x: Any, out: Any = None, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """e^x / sum(e^x) along the last axis. out may be x. f32, f16, bf16."""
     return by_rows(lib.tile_softmax, x, out, device, stream, lambda m, count, n: ((), (), ()))
 
 
-def log_softmax(x, out=None, *, device=None, stream=None):
+def log_softmax(x: Any, out: Any = None, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x - ln(sum(e^x)) along the last axis. out may be x. f32, f16, bf16."""
     return by_rows(lib.tile_log_softmax, x, out, device, stream, lambda m, count, n: ((), (), ()))
 
 
-def layer_norm(x, weight=None, bias=None, eps=1e-5, out=None, *, mean=None, rstd=None, device=None, stream=None):
+def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, out: Any = None, *, mean: Any = None, rstd: Any = None,
+               device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """(x - mean) / sqrt(variance + eps) weight + bias along the last axis. mean and rstd: vectors of f32, one element a row, for what was
     computed. out may be x. f32, f16, bf16."""
-    def call(m, count, n):
+    def call(m: arrays.Memory, count: int, n: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         w, b = vector(weight, "weight", m.code, n), vector(bias, "bias", m.code, n)
         kept = vector(mean, "mean", F32, count), vector(rstd, "rstd", F32, count)
         options = sized(NormOptions, mean=kept[0][0], rstd=kept[1][0])
@@ -247,16 +259,18 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, out=None, *, mean=None, rstd
     return by_rows(lib.tile_layer_norm, x, out, device, stream, call)
 
 
-def rms_norm(x, weight=None, eps=1e-5, out=None, *, offset=0.0, rstd=None, device=None, stream=None):
+def rms_norm(x: Any, weight: Any = None, eps: float = 1e-5, out: Any = None, *, offset: float = 0.0, rstd: Any = None,
+             device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x / sqrt(mean(x^2) + eps) (weight + offset) along the last axis; offset is 1 in Gemma. rstd as in layer_norm. f32, f16, bf16."""
-    def call(m, count, n):
+    def call(m: arrays.Memory, count: int, n: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         w, kept = vector(weight, "weight", m.code, n), vector(rstd, "rstd", F32, count)
         options = sized(NormOptions, rstd=kept[0], weight_offset=offset)
         return (w[0], eps), (byref(options),), (w, kept)
     return by_rows(lib.tile_rms_norm, x, out, device, stream, call)
 
 
-def cross_entropy(x, labels, *, smoothing=0.0, z=0.0, ignore=-100, lse=None, device=None, stream=None):
+def cross_entropy(x: Any, labels: Any, *, smoothing: float = 0.0, z: float = 0.0, ignore: int = -100, lse: Any = None,
+                  device: Device | str | None = None, stream: Stream | None = None) -> numpy.ndarray[Any, Any]:
     """A loss for each row of logits x [M, V]: lse - (1 - smoothing) x[label] - smoothing mean(x) + z lse^2 with lse = ln(sum(e^x)), which goes to
     the array `lse` if there is one. labels: i32; the loss of `ignore` is 0. f32, f16, bf16; losses are arrays of NumPy of f32."""
     m = operand(x, "x", (2,))
@@ -269,7 +283,8 @@ def cross_entropy(x, labels, *, smoothing=0.0, z=0.0, ignore=-100, lse=None, dev
     return loss
 
 
-def cross_entropy_backward(x, labels, lse, dloss, out=None, *, smoothing=0.0, z=0.0, ignore=-100, device=None, stream=None):
+def cross_entropy_backward(x: Any, labels: Any, lse: Any, dloss: Any, out: Any = None, *, smoothing: float = 0.0, z: float = 0.0,
+                           ignore: int = -100, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """The derivative of cross_entropy by x, times dloss; lse is the array from there. out may be x."""
     m = operand(x, "x", (2,))
     out, to = result(out, x, m.shape, "x", m.code)
@@ -281,14 +296,16 @@ def cross_entropy_backward(x, labels, lse, dloss, out=None, *, smoothing=0.0, z=
     return out
 
 
-def heads_of(m, name):
+def heads_of(m: arrays.Memory, name: str) -> Any:
     """The strides of batch, head and row of [batch, rows, heads, elements]."""
-    if m.shape[3] > 1 and m.strides[3] != 1:
+    batch, row, head, element = strides_of(m)
+    if m.shape[3] > 1 and element != 1:
         raise wrong(f"the elements of a head of {name} do not lie side by side")
-    return (c_int64 * 3)(m.strides[0], m.strides[2], m.strides[1])
+    return (c_int64 * 3)(batch, head, row)
 
 
-def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=None, device=None, stream=None):
+def attention(q: Any, k: Any, v: Any, out: Any = None, *, scale: float | None = None, causal: bool = False, window: int | None = None,
+              lse: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """softmax(scale q k^T) v by heads: q [B, M, H, D], k [B, N, HK, D], v [B, N, HK, DV], H a multiple of HK; other orders of the axes by
     transposed views, `x.swapaxes(1, 2)`. scale: 1 / sqrt(D) if None. causal: query i sees the keys up to i + N - M; `window` of them.
     lse: an array [B, H, M] of f32 for ln(sum(e^score)). f32, f16, bf16."""
@@ -310,7 +327,8 @@ def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=N
     return out
 
 
-def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False, device=None, stream=None):
+def rope(x: Any, cosine: Any, sine: Any, out: Any = None, *, place: Any = None, rotated: int | None = None, backward: bool = False,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x [N, H, D] rotated by place: with I = rotated / 2, elements (a, b) = (i, i + I) of a head become (a cos - b sin, a sin + b cos), by the
     tables [P, I] of f32 at place[n] (i32; None: n) and i. rotated: D if None. out may be x. f32, f16, bf16."""
     m = operand(x, "x", (3,))
@@ -321,11 +339,11 @@ def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False,
         if t.shape != (tables[0].shape[0], pairs) or t.strides != elements.dense(t.shape):
             raise wrong(f"{name} should be dense, of {(tables[0].shape[0], pairs)}")
     for t, name in ((m, "x"), (to, "out")):
-        if D > 1 and t.strides[2] != 1:
+        if D > 1 and strides_of(t)[2] != 1:
             raise wrong(f"the elements of a head of {name} do not lie side by side")
     address, kept = vector(place, "place", I32, N)
-    options = sized(RopeOptions, place=address, rotated=rotated or 0, backward=backward, x_strides=(c_int64 * 2)(*m.strides[:2]),
-                    y_strides=(c_int64 * 2)(*to.strides[:2]))
+    options = sized(RopeOptions, place=address, rotated=rotated or 0, backward=backward, x_strides=(c_int64 * 2)(*strides_of(m)[:2]),
+                    y_strides=(c_int64 * 2)(*strides_of(to)[:2]))
     launched(lib.tile_rope, device, stream, [m, to, kept, *tables], m.code, N, H, D, m.address, tables[0].address, tables[1].address,
              tables[0].shape[0], to.address, byref(options))
     return out

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 import torch
+from torch._library.custom_ops import CustomOpDef
 
 from . import compiler, declarations, extents, modules
 from .arrays import WRONG
@@ -77,7 +78,8 @@ class Step:
         element = self.resolved(element, types)
         if element not in TORCH:
             raise wrong(f"kernel '{self.name}': torch has no element type {element}")
-        return TORCH[element]
+        found: torch.dtype = TORCH[element]
+        return found
 
     def sizes_of(self, values: Values) -> Values:
         """The numbers behind the names in extents: constants, numbers, and shapes of the tensors."""
@@ -159,7 +161,7 @@ class Chain:
         return results if len(results) > 1 else results[0] if results else None
 
     def schema(self) -> str:
-        words = []
+        words: list[str] = []
         for name in self.inputs:
             p = self.parameters[name]
             kind = "Tensor" if p.kind != "scalar" else "bool" if p.element == "bool" else "float" if TORCH[p.element].is_floating_point else "SymInt"
@@ -169,7 +171,7 @@ class Chain:
         results = ["Tensor"] * len(self.outputs)
         return f"({', '.join(words)}) -> {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}"
 
-    def operator(self, qualname: str, like: Optional[Mapping[str, str]] = None) -> torch.library.CustomOpDef:
+    def operator(self, qualname: str, like: Optional[Mapping[str, str]] = None) -> CustomOpDef:
         def run(*arguments: Any) -> Any:
             return self.run(arguments, True, like)
 
@@ -185,7 +187,7 @@ class Chain:
         return made
 
 
-def differentiate(op: torch.library.CustomOpDef, qualname: str, forward: Chain, steps: Sequence[Step], zeros: Sequence[str]) -> None:
+def differentiate(op: CustomOpDef, qualname: str, forward: Chain, steps: Sequence[Step], zeros: Sequence[str]) -> None:
     """Autograd by kernels that write dx for inputs x, from dy for outputs y and from the inputs and outputs themselves."""
     if forward.mutated:
         raise wrong(f"{qualname}: '{forward.mutated[0]}' is changed in place, and torch differentiates only operators that change nothing")
@@ -239,7 +241,7 @@ def defaults_of(function: Callable[..., Any], qualname: str, step: Step) -> tupl
 def op(qualname: str, source: Any, kernel: Optional[str] = None, /, *, backward: Union[str, Iterable[str], None] = None, zeros: Iterable[str] = (),
        autocast: Optional[str] = None, device: Union[Device, str, None] = "cpu", include_dirs: Sequence[str] = (), opt_level: int = 3,
        fp: str = "default", warps: int = 0, stages: int = 0, cache: Optional[str] = None, consts: Optional[Mapping[str, Any]] = None,
-       **more_consts: Any) -> Callable[[Callable[..., Any]], torch.library.CustomOpDef]:
+       **more_consts: Any) -> Callable[[Callable[..., Any]], CustomOpDef]:
     """A decorator that makes an operator of torch from a kernel of a source:
 
         @tile.op("mine::softmax", "softmax.tile", "softmax", backward="softmax_backward", B=1024)
@@ -277,7 +279,7 @@ def op(qualname: str, source: Any, kernel: Optional[str] = None, /, *, backward:
     if unused:
         raise NotFoundError(f"kernel '{first.name}' has no constant '{unused[0]}'", "not found")
 
-    def decorate(function: Callable[..., Any]) -> torch.library.CustomOpDef:
+    def decorate(function: Callable[..., Any]) -> CustomOpDef:
         inputs, defaults = defaults_of(function, qualname, first)
         chain = Chain([first], inputs, None, zeros, defaults, function)
         made = chain.operator(qualname)

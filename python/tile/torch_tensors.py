@@ -1,11 +1,11 @@
 """Tensors of torch as arguments of kernels. torch is never imported before a program has: its first tensor brings this file."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
-from .arrays import WRONG, Memory
+from .arrays import QUICK, WRITTEN, WRONG, Memory
 from .elements import ANY_BYTE, ANY_WORD, NUMBERS
 from .errors import ArgumentError
 
@@ -18,10 +18,8 @@ CODES = {dtype: NUMBERS[name] for dtype, name in DTYPES.items()} | {
 GPU = "hip" if torch.version.hip else "cuda"  # how tile calls the devices that torch calls cuda
 
 
-def written(t: torch.Tensor) -> None:
-    """So that a backward pass that needs what was there says so."""
-    if not t.is_inference():
-        torch.autograd.graph.increment_version(t)
+# What a kernel writes counts as changed in place: a backward pass that needs what was there says so.
+written: Callable[[Any], object] = getattr(torch.autograd.graph, "increment_version", lambda t: None)
 
 
 def wrong(text: str) -> ArgumentError:
@@ -55,6 +53,13 @@ def of_torch(t: torch.Tensor, writes: bool = False) -> Memory:
     return Memory(t.data_ptr(), code, t.element_size(), tuple(t.shape), None if t.is_contiguous() else t.stride(), True, t.device.type == "cpu", t)
 
 
+def quick_torch(t: torch.Tensor) -> tuple[Any, Any]:
+    """Those that of_torch takes as they are; data_ptr() fails where there is no memory."""
+    if t.requires_grad and torch.is_grad_enabled() or t.is_neg():
+        raise ValueError
+    return (t.dtype, t.shape, t.stride(), t.device), t.data_ptr()
+
+
 def stream_of(device: torch.device) -> int:
     """The address of torch's current stream."""
     return int(torch.cuda.current_stream(device).cuda_stream)
@@ -71,3 +76,6 @@ def hide_from_dynamo(function: Any) -> None:
     except (ImportError, AttributeError, TypeError):
         pass
 
+
+for kind in (torch.Tensor, torch.nn.Parameter):
+    QUICK[kind], WRITTEN[kind] = quick_torch, written

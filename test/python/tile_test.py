@@ -2,6 +2,7 @@
 
     tile_test.py [-v] [NAME...]      with the package on PYTHONPATH and the library in TILE_LIBRARY
 """
+import ast
 import gc
 import inspect
 import os
@@ -354,6 +355,77 @@ class Kernels(unittest.TestCase):
         with self.assertRaisesRegex(OverflowError, "parameter 's.p.lo': 128 does not fit in i8"):
             k(y, {"twice": True, "p": {"lo": 128, "d": 1}}, x)
 
+    def test_calls_again(self):
+        """A call after one that was alike takes a shorter way, with the same results and the same errors."""
+        scale = tile.kernel(SCALE)
+        whole = np.arange(48, dtype=np.float32).reshape(6, 8)
+        for _ in range(3):
+            for part in (whole, whole[::2], whole[:, ::3], whole[1:, 2:], whole.T, whole[::-1, ::-1]):
+                expected = part * 2
+                scale(part, 2.0, len(part))
+                self.assertTrue(np.array_equal(part, expected))
+                scale(a=0.5, x=part, rows=len(part))
+                self.assertTrue(np.array_equal(part * 2, expected))
+            for value, kind, text in ((2.5, TypeError, "'rows': expected a whole number"), (2**40, OverflowError, "'rows': 1099511627776 does not fit"),
+                                      (True, TypeError, "'rows': expected a whole number")):
+                with self.assertRaisesRegex(kind, text):
+                    scale(whole, 1.0, value)
+            fixed = whole.copy()
+            fixed.flags.writeable = False
+            with self.assertRaisesRegex(tile.ArgumentError, "'x': the kernel writes to it, and the array is read-only"):
+                scale(fixed, 1.0, 6)
+            with self.assertRaisesRegex(tile.ArgumentError, "expects elements of type f32, got f64"):
+                scale(whole.astype(np.float64), 1.0, 6)
+            for dtype, value in (("u64", 2**64 - 1), ("i8", -128), ("f16", 1.5), ("bool", True), ("f64", 0.1), ("i64", -1)):
+                y = np.zeros(16, {"u64": "u8", "i8": "i1", "f16": "f2", "bool": "?", "f64": "f8", "i64": "i8"}[dtype])
+                tile.kernel(FILL, T=dtype)(y, value)
+                self.assertEqual(y.tolist(), 16 * [value], dtype)
+        given = tile.kernel("struct more { f32 a = 3; i32 b = -2; }; kernel given(f32 y[N], more m) grid(1) require(N <= 16) { y[0 +: 16] = m.a + (f32)m.b; }")
+        for _ in range(3):
+            y = np.zeros(16, np.float32)
+            given(y, {})
+            self.assertEqual(y[0], 1)
+            given(y, {"b": 4})
+            self.assertEqual(y[0], 7)
+
+    def test_calls_within_calls(self):
+        """A print function may call the kernel whose print it gets."""
+        source = 'kernel say(i32 n[N]) grid(1) require(N >= 1) { n[0] = n[0] + 1; print("n", n[0]); }'
+        n, seen = np.zeros(1, np.int32), []
+
+        def take(text):
+            seen.append(text)
+            if len(seen) < 5:
+                say(n)
+        say = tile.kernel(source, device=tile.Device("cpu", print=take))
+        say(n)
+        say(n)
+        self.assertGreaterEqual(len(seen), 5)
+
+    def test_remembered(self):
+        """The same call gives the same kernel, until something is different."""
+        self.assertIs(tile.kernel(SCALE), tile.kernel(SCALE))
+        self.assertIs(tile.kernel("std.kernels.rows", "softmax_rows", BN=64), tile.kernel("std.kernels.rows", "softmax_rows", BN=64))
+        self.assertIsNot(tile.kernel(SCALE), tile.kernel(SCALE, B=32))
+        self.assertIsNot(tile.kernel(SCALE), tile.kernel(SCALE, check=True))
+        self.assertIsNot(tile.kernel(SCALE), tile.kernel(SCALE, device="ref"))
+        device = tile.Device("cpu")
+        self.assertIsNot(tile.kernel(SCALE, device=device), tile.kernel(SCALE, device=device))
+        with tempfile.TemporaryDirectory() as folder:
+            path, part, y = os.path.join(folder, "k.tile"), os.path.join(folder, "part.tile"), np.zeros(16, np.float32)
+            for text in ("1", "2"):
+                with open(path, "w") as f:
+                    f.write(FILL.replace("T a, const type T", "const type T = f32").replace("T y", "f32 y").replace("= a", "= " + text))
+                tile.kernel(path)(y)
+                self.assertEqual(y[0], float(text))
+            for text in ("3", "4"):
+                with open(part, "w") as f:
+                    f.write(f"f32 number() {{ return {text}; }}")
+                with open(path, "w") as f:
+                    f.write('import "part.tile"; kernel k(f32 y[N]) grid(1) require(N <= 16) { y[0 +: 16] = part.number(); }')
+                tile.kernel(path)(y)
+                self.assertEqual(y[0], float(text))
+
     def test_binding(self):
         scale, x = tile.kernel(SCALE), np.ones((3, 4), np.float32)
         scale(x, rows=3, a=2)
@@ -665,6 +737,23 @@ class Tuning(unittest.TestCase):
                                   (lambda: tile.tune(self.path, "add", (self.x, self.y, 2), device=tile.Device("emu:sm_80")), tile.ArgumentError, "emulator")):
             with self.assertRaisesRegex(kind, words):
                 call()
+
+
+class Types(unittest.TestCase):
+    def test_annotated(self):
+        """Every function of the package says its types, and py.typed that it does (typed.test: mypy on them)."""
+        folder = os.path.dirname(tile.__file__)
+        self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name), encoding="utf-8") as f:
+                    tree = ast.parse(f.read())
+                for node in ast.walk(tree):
+                    if isinstance(node, ast.FunctionDef):
+                        given = node.args
+                        every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+                        missing = [a.arg for a in every if a.annotation is None and a.arg not in ("self", "cls")]
+                        self.assertEqual((missing, node.returns is None), ([], False), f"{name}:{node.lineno}: {node.name}")
 
 
 if __name__ == "__main__":

@@ -67,6 +67,7 @@ def main(source, build, scratch):
     print(os.path.basename(wheels[0]))
     with open(wheels[0], "rb") as one, open(wheels[1], "rb") as two:
         print("equal bytes:", one.read() == two.read())
+    print("typed:", "tile/py.typed" in names(wheels[0]), "under 20 MB:", os.path.getsize(wheels[0]) < 20e6)
     python, env, place = install(wheels[0], scratch)
     print(run([python, "-c", PROGRAM.replace("PLACE", repr(place))], **env), end="")
     prefix = os.path.join(scratch, "prefix")
