@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 from typing import Any, NoReturn
@@ -151,10 +152,18 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+IS_SOURCE = os.path.exists(os.path.join(HERE, os.pardir, "build_wheel.py"))  # the tree's folder, which shadows an installed package
+
+
 def library_path() -> str:
-    """TILE_LIBRARY, else the library in this package (a wheel), else what the system's loader finds (a .deb)."""
-    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", LIBRARY)
-    return os.environ.get("TILE_LIBRARY") or (own if os.path.exists(own) else LIBRARY)
+    """TILE_LIBRARY, else the library in this package (a wheel), else for the source tree that of its build or of an installed package,
+    else what the system's loader finds (a .deb)."""
+    places = [os.path.join(HERE, "lib")]
+    if IS_SOURCE:
+        places += [os.path.join(HERE, os.pardir, os.pardir, "build", "package"), *(os.path.join(folder, "tile", "lib") for folder in sys.path)]
+    found = (path for path in (os.path.join(place, LIBRARY) for place in places) if os.path.exists(path))
+    return os.environ.get("TILE_LIBRARY") or next(found, LIBRARY)
 
 
 def load() -> ctypes.CDLL:
@@ -165,7 +174,8 @@ def load() -> ctypes.CDLL:
             function = getattr(library, name)
             function.restype, function.argtypes = result, parameters
     except (OSError, AttributeError) as e:
-        raise ImportError(f"the library of tile cannot be used: {e} (TILE_LIBRARY may name {LIBRARY} elsewhere)") from e
+        source = f"; {HERE} is the source of the package, which has none before ./bootstrap build, and hides an installed one" if IS_SOURCE else ""
+        raise ImportError(f"the library of tile cannot be used: {e} (TILE_LIBRARY may name {LIBRARY} elsewhere{source})") from e
     if library.tile_version() // 100 != 1:
         raise ImportError(f"{path} is version {library.tile_version()} of the library; this package is for 0.1")
     return library
