@@ -23,14 +23,6 @@ static TlInstantiate lower(TlJob *j, const char *name, const TlConfig *config,
                              j->module, out_message);
 }
 
-static const TlConfig *find_config(const TlTuning *t, const char *text)
-{
-    for (uint32_t i = 0; i < t->nconfigs; i++)
-        if (!strcmp(t->configs[i].text, text))
-            return &t->configs[i];
-    return NULL;
-}
-
 /* ---- what tuning found ---- */
 
 /* A configuration and for which buckets it is best. */
@@ -61,7 +53,7 @@ static const TlConfig *best_config(const TlTuning *t, const tilec_tuned *d)
 {
     const TlConfig *found = NULL;
     for (size_t i = 0; i < d->nconfigs && !found; i++)
-        found = find_config(t, d->configs[i]);
+        found = tl_tuning_find(t, d->configs[i]);
     return found;
 }
 
@@ -155,7 +147,7 @@ static TlInstantiate lower_config(TlJob *j, const char *name, const char **out_m
 {
     TlTuning t = {0};
     tl_frontend_tuning(j->program, name, const_args(j), (uint32_t)j->o->nconsts, &t);
-    const TlConfig *config = find_config(&t, j->o->config);
+    const TlConfig *config = tl_tuning_find(&t, j->o->config);
     if (config)
         return lower(j, name, config, out_message);
     *out_message = tl_format(&j->out->arena, "tune lists no configuration '%s'%s%s", j->o->config,
@@ -180,6 +172,11 @@ TlInstantiate tl_job_instantiate(TlJob *j, const char *name, const char **out_me
     return r == TL_INST_OK ? lower(j, name, NULL, out_message) : r;
 }
 
+static const char *standard_of(TlArena *arena, const TlTuning *t)
+{
+    return t->standard ? tl_strndup(arena, t->standard, strlen(t->standard)) : NULL;
+}
+
 void tl_job_list_tunings(TlJob *j)
 {
     TlArena *arena = &j->out->arena;
@@ -201,6 +198,7 @@ void tl_job_list_tunings(TlJob *j)
                            .keys = tl_strndup(arena, t.keys, strlen(t.keys)),
                            .nkeys = count_keys(t.keys),
                            .configs = configs,
+                           .standard = standard_of(arena, &t),
                            .nconfigs = t.nconfigs};
     }
     j->out->tunings = rows;

@@ -93,6 +93,7 @@ static void take_tunings(tilec_output *out, TlWire *w)
         for (size_t k = 0; k < t->nconfigs; k++)
             configs[k] = copy(&out->arena, tl_wire_next_text(w));
         t->configs = configs;
+        t->standard = copy(&out->arena, tl_wire_next_text(w));
     }
     out->tunings = rows;
 }

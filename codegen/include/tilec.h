@@ -223,6 +223,7 @@ typedef struct tilec_tuning {
     size_t nkeys;
     const char *const *configs; /* "BM=64 BN=32 warps=4", in the order of the clauses */
     size_t nconfigs;
+    const char *standard; /* the one that is compiled without results; NULL: it is not listed */
 } tilec_tuning;
 /* With options.tunings: one row per kernel with a tune clause, or options.kernel's. */
 TILEC_0_1 const tilec_tuning *tilec_output_tunings(const tilec_output *output, size_t *out_count);
