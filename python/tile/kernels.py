@@ -8,22 +8,27 @@ Arrays are those that kernels take: of NumPy, DLPack and torch, tile.Array, tile
 the result, which the function returns; None: a new array of NumPy, if the first argument is one. `device` is a tile.Device or a name,
 `stream` a tile.Stream of it; a call returns when it is done, or with a stream at once, as calls of kernels do.
 """
+from __future__ import annotations
+
 import ctypes
 import os
 import weakref
+from collections.abc import MutableMapping, Sequence
 from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
+from typing import Any, Callable, TypeVar
 
 import numpy
 
-from . import arrays, native
-from .devices import Stream, device_of
+from . import arrays, elements, native
+from .devices import Device, Stream, device_of
 from .errors import ArgumentError
 
 LIBRARY = "libtilekernels.so.0.1"
 REDUCTIONS = ("sum", "mean", "norm1", "norm2", "max", "min", "argmax", "argmin")
 SCANS = ("sum", "product", "max", "min")
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
-I8, I32, F32 = (arrays.NUMBERS[name] for name in ("i8", "i32", "f32"))
+S = TypeVar("S", bound=Structure)
+I8, I32, F32 = (elements.NUMBERS[name] for name in ("i8", "i32", "f32"))
 
 
 class GemmOptions(Structure):
@@ -57,7 +62,7 @@ class ScanOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("exclusive", c_int)]
 
 
-def signature(letters):
+def signature(letters: str) -> list[Any]:
     """h: a handle or address, i: an int, n: an int64, d: a double."""
     return [{"h": c_void_p, "i": c_int, "n": c_int64, "d": c_double}[letter] for letter in letters]
 
@@ -70,7 +75,7 @@ FUNCTIONS = {
 }
 
 
-def load():
+def load() -> ctypes.CDLL:
     """The library beside libtilec.so, from which it takes the runtime."""
     runtime = native.library_path()
     beside = os.path.join(os.path.dirname(runtime), LIBRARY)
@@ -88,10 +93,10 @@ def load():
 
 
 lib = load()
-opened = weakref.WeakKeyDictionary()  # tile_kernels handles by device
+opened: MutableMapping[Device, int] = weakref.WeakKeyDictionary()  # tile_kernels handles by device
 
 
-def handle_of(device):
+def handle_of(device: Device) -> int:
     if device not in opened:
         opened[device] = native.made(lib.tile_kernels_open, device.handle)
         weakref.finalize(device, lib.tile_kernels_close, opened[device])
@@ -100,13 +105,16 @@ def handle_of(device):
 
 # ---- arguments ----
 
-def wrong(text):
+def wrong(text: str) -> ArgumentError:
     return ArgumentError(text, arrays.WRONG)
 
 
-def operand(value, name, axes, code=None):
+def operand(value: Any, name: str, axes: Sequence[int], code: int | None = None, writes: bool = False) -> arrays.Memory:
     """The Memory of an argument, with strides; one of `axes` axes, and of the type with that code."""
-    m = arrays.memory_of(value)
+    try:
+        m = arrays.memory_of(value, writes)
+    except (ArgumentError, TypeError) as e:
+        raise type(e)(f"{name}: {e}") from None
     if m is None:
         raise TypeError(f"{name} is an array, not {type(value).__name__}")
     if len(m.shape) not in axes:
@@ -114,13 +122,13 @@ def operand(value, name, axes, code=None):
     if m.code < 0:
         raise wrong(f'the elements of {name} are words without a type: tile.view({name}, "bf16") gives them one')
     if code is not None and m.code != code:
-        raise wrong(f"{name} is of {arrays.NAMES[m.code]}, but should be of {arrays.NAMES[code]}")
+        raise wrong(f"{name} is of {elements.NAMES[m.code]}, but should be of {elements.NAMES[code]}")
     if m.strides is None:
-        m.strides = arrays.dense(m.shape)
+        m.strides = elements.dense(m.shape)
     return m
 
 
-def vector(value, name, code, length):
+def vector(value: Any, name: str, code: int, length: int) -> tuple[int | None, arrays.Memory | None]:
     """The address of a dense vector, with what keeps it; or None."""
     if value is None:
         return None, None
@@ -130,13 +138,13 @@ def vector(value, name, code, length):
     return m.address, m
 
 
-def result(out, like, shape, name, code):
+def result(out: Any, like: Any, shape: Sequence[int], name: str, code: int | None) -> tuple[Any, arrays.Memory]:
     """`out`, or a new array for the result."""
     if out is None:
         if not isinstance(like, numpy.ndarray):
             raise TypeError("out is missing: only arrays of NumPy have results that are made for them")
         out = numpy.empty(shape, numpy.int32 if code == I32 else like.dtype)
-    m = operand(out, "out", (len(shape),), code)
+    m = operand(out, "out", (len(shape),), code, True)
     if m.shape != tuple(shape):
         raise wrong(f"{name} is of {tuple(shape)}, but out of {m.shape}")
     if not m.writable:
@@ -144,10 +152,14 @@ def result(out, like, shape, name, code):
     return out, m
 
 
-def rows_of(m, name):
+def strides_of(m: arrays.Memory) -> tuple[int, ...]:
+    return m.strides if m.strides is not None else elements.dense(m.shape)
+
+
+def rows_of(m: arrays.Memory, name: str) -> tuple[int, bool]:
     """(leading dimension, transposed) of the last two axes."""
     rows, columns = m.shape[-2:]
-    down, across = m.strides[-2:]
+    down, across = strides_of(m)[-2:]
     if across == 1 or columns <= 1:
         return (down if rows > 1 else max(columns, 1)), False
     if down == 1 or rows <= 1:
@@ -155,10 +167,10 @@ def rows_of(m, name):
     raise wrong(f"{name} has no axis whose elements lie side by side")
 
 
-def flat_rows(m, name):
+def flat_rows(m: arrays.Memory, name: str) -> tuple[int, int, int]:
     """(number of rows, elements of one, distance) of an array whose leading axes count rows."""
     *lead, n = m.shape
-    *strides, across = m.strides
+    *strides, across = strides_of(m)
     if n > 1 and across != 1:
         raise wrong(f"the rows of {name} do not lie side by side")
     step, count = max(n, 1), 1
@@ -172,7 +184,7 @@ def flat_rows(m, name):
     return count, n, step
 
 
-def extent_of(shape, strides, name):
+def extent_of(shape: Sequence[int], strides: Sequence[int], name: str) -> tuple[int, int]:
     """(elements, distance) of axes that are one axis: each is as far apart as what is behind it is long."""
     count, step = 1, 0
     for extent, stride in reversed(list(zip(shape, strides))):
@@ -184,7 +196,7 @@ def extent_of(shape, strides, name):
     return count, step
 
 
-def axis_of(m, axis, name):
+def axis_of(m: arrays.Memory, axis: int, name: str) -> tuple[tuple[int, int, int], tuple[int, int]]:
     """((M, N, L), (distances of M and N)) of an array along an axis: what is before it, it, and what is behind it, side by side."""
     rank = len(m.shape)
     if not -rank <= axis < rank:
@@ -200,13 +212,13 @@ def axis_of(m, axis, name):
     return (before, m.shape[axis], behind), (step_m, step_n)
 
 
-def number_in(names, value, what):
+def number_in(names: Sequence[str], value: str, what: str) -> int:
     if value not in names:
         raise wrong(f"{what} is {value!r}, but should be one of {', '.join(map(repr, names))}")
     return names.index(value)
 
 
-def launched(function, device, stream, keep, *args):
+def launched(function: Any, device: Device | str | None, stream: Stream | None, keep: Sequence[Any], *args: Any) -> None:
     """Calls a function of the library on a stream and waits as a call of a kernel does."""
     device = device_of(device)
     if stream is not None and not isinstance(stream, Stream):
@@ -220,15 +232,16 @@ def launched(function, device, stream, keep, *args):
             stream.keep(keep)
 
 
-def sized(struct, **fields):
+def sized(struct: type[S], **fields: Any) -> S:
     s = struct(**fields)
-    s.struct_size = sizeof(struct)
+    setattr(s, "struct_size", sizeof(struct))
     return s
 
 
 # ---- functions ----
 
-def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, device=None, stream=None):
+def gemm(a: Any, b: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None, activation: str | None = None,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """activation(alpha a b + beta out + bias) of matrices, or of batches with a first axis more, which a or b may lack; a.T and other
     transposed views are taken as they are. bias is one number a column; activation None, "relu", "gelu", "gelu_tanh" or "silu".
     f32, f16, bf16 and f64, whose results are of the same type, and i8, whose results are i32."""
@@ -246,11 +259,11 @@ def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, dev
     code = I32 if x.code == I8 else None
     out, c = result(out, a, (batch, m, n) if len(x.shape) + len(y.shape) > 4 else (m, n), "the product", code)
     if code is None and c.code != x.code:
-        raise wrong(f"out is of {arrays.NAMES[c.code]}, but should be of {arrays.NAMES[x.code]}")
+        raise wrong(f"out is of {elements.NAMES[c.code]}, but should be of {elements.NAMES[x.code]}")
     (lda, ta), (ldb, tb), (ldc, tc) = rows_of(x, "a"), rows_of(y, "b"), rows_of(c, "out")
     if tc:
         raise wrong("the rows of out do not lie side by side")
-    strides = [v.strides[0] if len(v.shape) == 3 else 0 for v in (x, y, c)]
+    strides = [strides_of(v)[0] if len(v.shape) == 3 else 0 for v in (x, y, c)]
     address, kept = vector(bias, "bias", c.code, n)
     options = sized(GemmOptions, bias=address, activation=ACTIVATIONS[activation])
     launched(lib.tile_gemm_batched, device, stream, [x, y, c, kept], x.code, ta, tb, m, n, k, alpha, x.address, lda, strides[0], y.address, ldb,
@@ -258,7 +271,8 @@ def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, dev
     return out
 
 
-def by_rows(function, x, out, device, stream, call):
+def by_rows(function: Any, x: Any, out: Any, device: Device | str | None, stream: Stream | None,
+            call: Callable[[arrays.Memory, int, int], tuple[Sequence[Any], Sequence[Any], Sequence[Any]]]) -> Any:
     """A function of rows: call(m, to) gives its arguments behind the matrix's."""
     m = operand(x, "x", range(1, native.MAX_RANK + 1))
     out, to = result(out, x, m.shape, "x", m.code)
@@ -268,20 +282,21 @@ def by_rows(function, x, out, device, stream, call):
     return out
 
 
-def softmax(x, out=None, *, device=None, stream=None):
+def softmax(x: Any, out: Any = None, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """e^x / sum(e^x) along the last axis. out may be x. f32, f16, bf16."""
     return by_rows(lib.tile_softmax, x, out, device, stream, lambda m, count, n: ((), (), ()))
 
 
-def log_softmax(x, out=None, *, device=None, stream=None):
+def log_softmax(x: Any, out: Any = None, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x - ln(sum(e^x)) along the last axis. out may be x. f32, f16, bf16."""
     return by_rows(lib.tile_log_softmax, x, out, device, stream, lambda m, count, n: ((), (), ()))
 
 
-def layer_norm(x, weight=None, bias=None, eps=1e-5, out=None, *, mean=None, rstd=None, device=None, stream=None):
+def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, out: Any = None, *, mean: Any = None, rstd: Any = None,
+               device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """(x - mean) / sqrt(variance + eps) weight + bias along the last axis. mean and rstd: vectors of f32, one element a row, for what was
     computed. out may be x. f32, f16, bf16."""
-    def call(m, count, n):
+    def call(m: arrays.Memory, count: int, n: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         w, b = vector(weight, "weight", m.code, n), vector(bias, "bias", m.code, n)
         kept = vector(mean, "mean", F32, count), vector(rstd, "rstd", F32, count)
         options = sized(NormOptions, mean=kept[0][0], rstd=kept[1][0])
@@ -289,16 +304,18 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, out=None, *, mean=None, rstd
     return by_rows(lib.tile_layer_norm, x, out, device, stream, call)
 
 
-def rms_norm(x, weight=None, eps=1e-5, out=None, *, offset=0.0, rstd=None, device=None, stream=None):
+def rms_norm(x: Any, weight: Any = None, eps: float = 1e-5, out: Any = None, *, offset: float = 0.0, rstd: Any = None,
+             device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x / sqrt(mean(x^2) + eps) (weight + offset) along the last axis; offset is 1 in Gemma. rstd as in layer_norm. f32, f16, bf16."""
-    def call(m, count, n):
+    def call(m: arrays.Memory, count: int, n: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         w, kept = vector(weight, "weight", m.code, n), vector(rstd, "rstd", F32, count)
         options = sized(NormOptions, rstd=kept[0], weight_offset=offset)
         return (w[0], eps), (byref(options),), (w, kept)
     return by_rows(lib.tile_rms_norm, x, out, device, stream, call)
 
 
-def cross_entropy(x, labels, *, smoothing=0.0, z=0.0, ignore=-100, lse=None, device=None, stream=None):
+def cross_entropy(x: Any, labels: Any, *, smoothing: float = 0.0, z: float = 0.0, ignore: int = -100, lse: Any = None,
+                  device: Device | str | None = None, stream: Stream | None = None) -> numpy.ndarray[Any, Any]:
     """A loss for each row of logits x [M, V]: lse - (1 - smoothing) x[label] - smoothing mean(x) + z lse^2 with lse = ln(sum(e^x)), which goes to
     the array `lse` if there is one. labels: i32; the loss of `ignore` is 0. f32, f16, bf16; losses are arrays of NumPy of f32."""
     m = operand(x, "x", (2,))
@@ -311,7 +328,8 @@ def cross_entropy(x, labels, *, smoothing=0.0, z=0.0, ignore=-100, lse=None, dev
     return loss
 
 
-def cross_entropy_backward(x, labels, lse, dloss, out=None, *, smoothing=0.0, z=0.0, ignore=-100, device=None, stream=None):
+def cross_entropy_backward(x: Any, labels: Any, lse: Any, dloss: Any, out: Any = None, *, smoothing: float = 0.0, z: float = 0.0,
+                           ignore: int = -100, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """The derivative of cross_entropy by x, times dloss; lse is the array from there. out may be x."""
     m = operand(x, "x", (2,))
     out, to = result(out, x, m.shape, "x", m.code)
@@ -323,14 +341,16 @@ def cross_entropy_backward(x, labels, lse, dloss, out=None, *, smoothing=0.0, z=
     return out
 
 
-def heads_of(m, name):
+def heads_of(m: arrays.Memory, name: str) -> Any:
     """The strides of batch, head and row of [batch, rows, heads, elements]."""
-    if m.shape[3] > 1 and m.strides[3] != 1:
+    batch, row, head, element = strides_of(m)
+    if m.shape[3] > 1 and element != 1:
         raise wrong(f"the elements of a head of {name} do not lie side by side")
-    return (c_int64 * 3)(m.strides[0], m.strides[2], m.strides[1])
+    return (c_int64 * 3)(batch, head, row)
 
 
-def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=None, device=None, stream=None):
+def attention(q: Any, k: Any, v: Any, out: Any = None, *, scale: float | None = None, causal: bool = False, window: int | None = None,
+              lse: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """softmax(scale q k^T) v by heads: q [B, M, H, D], k [B, N, HK, D], v [B, N, HK, DV], H a multiple of HK; other orders of the axes by
     transposed views, `x.swapaxes(1, 2)`. scale: 1 / sqrt(D) if None. causal: query i sees the keys up to i + N - M; `window` of them.
     lse: an array [B, H, M] of f32 for ln(sum(e^score)). f32, f16, bf16."""
@@ -343,7 +363,7 @@ def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=N
     sums = None
     if lse is not None:
         sums = operand(lse, "lse", (3,), F32)
-        if sums.shape != (B, H, M) or sums.strides != arrays.dense(sums.shape):
+        if sums.shape != (B, H, M) or sums.strides != elements.dense(sums.shape):
             raise wrong(f"lse should be dense, of {(B, H, M)}")
     options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums and sums.address,
                     q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"))
@@ -352,7 +372,8 @@ def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=N
     return out
 
 
-def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False, device=None, stream=None):
+def rope(x: Any, cosine: Any, sine: Any, out: Any = None, *, place: Any = None, rotated: int | None = None, backward: bool = False,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x [N, H, D] rotated by place: with I = rotated / 2, elements (a, b) = (i, i + I) of a head become (a cos - b sin, a sin + b cos), by the
     tables [P, I] of f32 at place[n] (i32; None: n) and i. rotated: D if None. out may be x. f32, f16, bf16."""
     m = operand(x, "x", (3,))
@@ -360,20 +381,20 @@ def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False,
     out, to = result(out, x, m.shape, "x", m.code)
     tables = [operand(t, name, (2,), F32) for t, name in ((cosine, "cosine"), (sine, "sine"))]
     for t, name in zip(tables, ("cosine", "sine")):
-        if t.shape != (tables[0].shape[0], pairs) or t.strides != arrays.dense(t.shape):
+        if t.shape != (tables[0].shape[0], pairs) or t.strides != elements.dense(t.shape):
             raise wrong(f"{name} should be dense, of {(tables[0].shape[0], pairs)}")
     for t, name in ((m, "x"), (to, "out")):
-        if D > 1 and t.strides[2] != 1:
+        if D > 1 and strides_of(t)[2] != 1:
             raise wrong(f"the elements of a head of {name} do not lie side by side")
     address, kept = vector(place, "place", I32, N)
-    options = sized(RopeOptions, place=address, rotated=rotated or 0, backward=backward, x_strides=(c_int64 * 2)(*m.strides[:2]),
-                    y_strides=(c_int64 * 2)(*to.strides[:2]))
+    options = sized(RopeOptions, place=address, rotated=rotated or 0, backward=backward, x_strides=(c_int64 * 2)(*strides_of(m)[:2]),
+                    y_strides=(c_int64 * 2)(*strides_of(to)[:2]))
     launched(lib.tile_rope, device, stream, [m, to, kept, *tables], m.code, N, H, D, m.address, tables[0].address, tables[1].address,
              tables[0].shape[0], to.address, byref(options))
     return out
 
 
-def reduce(x, reduction="sum", axis=-1, out=None, *, device=None, stream=None):
+def reduce(x: Any, reduction: str = "sum", axis: int = -1, out: Any = None, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x reduced along an axis, which goes: "sum", "mean", "norm1" (sum(|x|)), "norm2" (sqrt(sum(x^2))), "max", "min", "argmax", "argmin" (the
     first place, i32). f32, f16, bf16, f64; sums are f32, f64 for f64, and rounded once; NaN as in NumPy."""
     m = operand(x, "x", range(1, native.MAX_RANK + 1))
@@ -389,7 +410,8 @@ def reduce(x, reduction="sum", axis=-1, out=None, *, device=None, stream=None):
     return out
 
 
-def scan(x, operation="sum", out=None, *, exclusive=False, device=None, stream=None):
+def scan(x: Any, operation: str = "sum", out: Any = None, *, exclusive: bool = False, device: Device | str | None = None,
+         stream: Stream | None = None) -> Any:
     """The running "sum", "product", "max" or "min" along the last axis; exclusive: of the elements before. out may be x. f32, f16, bf16, f64."""
     m = operand(x, "x", range(1, native.MAX_RANK + 1))
     which = number_in(SCANS, operation, "operation")
