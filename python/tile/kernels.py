@@ -202,11 +202,12 @@ def axis_of(m: arrays.Memory, axis: int, name: str) -> tuple[tuple[int, int, int
     if not -rank <= axis < rank:
         raise wrong(f"axis is {axis}, but {name} has {rank} axes")
     axis %= rank
-    before, step_m = extent_of(m.shape[:axis], m.strides[:axis], name)
-    behind, step_l = extent_of(m.shape[axis + 1:], m.strides[axis + 1:], name)
+    strides = strides_of(m)
+    before, step_m = extent_of(m.shape[:axis], strides[:axis], name)
+    behind, step_l = extent_of(m.shape[axis + 1:], strides[axis + 1:], name)
     if behind > 1 and step_l != 1:
         raise wrong(f"the elements of {name} behind axis {axis} do not lie side by side")
-    step_n = m.strides[axis] if m.shape[axis] > 1 else 0
+    step_n = strides[axis] if m.shape[axis] > 1 else 0
     if step_m == step_n == 0 and before * m.shape[axis] > 1:
         raise wrong(f"{name} has one element for many")
     return (before, m.shape[axis], behind), (step_m, step_n)
@@ -403,7 +404,7 @@ def reduce(x: Any, reduction: str = "sum", axis: int = -1, out: Any = None, *, d
     axis %= len(m.shape)
     code = I32 if reduction in ("argmax", "argmin") else m.code
     out, to = result(out, x, m.shape[:axis] + m.shape[axis + 1:], "the result", code)
-    if to.strides != arrays.dense(to.shape) and M * L > 1:
+    if to.strides != elements.dense(to.shape) and M * L > 1:
         raise wrong("out should be dense")
     options = sized(ReduceOptions, x_strides=(c_int64 * 2)(*steps))
     launched(lib.tile_reduce, device, stream, [m, to], m.code, which, M, N, L, m.address, to.address, byref(options))
