@@ -172,11 +172,6 @@ TlInstantiate tl_job_instantiate(TlJob *j, const char *name, const char **out_me
     return r == TL_INST_OK ? lower(j, name, NULL, out_message) : r;
 }
 
-static const char *standard_of(TlArena *arena, const TlTuning *t)
-{
-    return t->standard ? tl_strndup(arena, t->standard, strlen(t->standard)) : NULL;
-}
-
 void tl_job_list_tunings(TlJob *j)
 {
     TlArena *arena = &j->out->arena;
@@ -191,6 +186,8 @@ void tl_job_list_tunings(TlJob *j)
         const char **configs = TL_NEW_ARRAY(arena, const char *, t.nconfigs + 1);
         for (uint32_t k = 0; k < t.nconfigs; k++)
             configs[k] = tl_strndup(arena, t.configs[k].text, strlen(t.configs[k].text));
+        if (t.standard)
+            configs[t.nconfigs] = tl_strndup(arena, t.standard, strlen(t.standard));
         rows[j->out->ntunings++] =
             (tilec_tuning){.kernel = tl_strndup(arena, name, strlen(name)),
                            .hash = tl_strndup(arena, t.hash, strlen(t.hash)),
@@ -198,7 +195,6 @@ void tl_job_list_tunings(TlJob *j)
                            .keys = tl_strndup(arena, t.keys, strlen(t.keys)),
                            .nkeys = count_keys(t.keys),
                            .configs = configs,
-                           .standard = standard_of(arena, &t),
                            .nconfigs = t.nconfigs};
     }
     j->out->tunings = rows;

@@ -425,6 +425,8 @@ static bool lower_kernels(TlLlvm *l, TlModule *m, const TlCodegenOptions *option
                           TlKernelCodes *kernels)
 {
     bool ok = true;
+    if (options->debug)
+        tl_gen_debug_open(l, m, false);
     for (uint32_t i = 0; i < m->fns.len; i++) {
         const TlFn *fn = m->fns.data[i];
         const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
@@ -436,6 +438,7 @@ static bool lower_kernels(TlLlvm *l, TlModule *m, const TlCodegenOptions *option
         ok &= tl_llvm_watch(l, &m->ctx->diags, fn->loc, fn->name, body, tl_gen_loop_depth(fn),
                             "loops and several kernels make it shorter");
     }
+    tl_gen_debug_close(l);
     return ok;
 }
 

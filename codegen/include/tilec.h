@@ -221,9 +221,10 @@ typedef struct tilec_tuning {
     const char *constants; /* "T=f16 epi=relu": those that tune does not list, as far as known */
     const char *keys;      /* "M N K": what the choice depends on */
     size_t nkeys;
-    const char *const *configs; /* "BM=64 BN=32 warps=4", in the order of the clauses */
+    /* "BM=64 BN=32 warps=4", in the order of the clauses; behind them once more the one that is
+     * compiled without results, or NULL if it is not listed */
+    const char *const *configs;
     size_t nconfigs;
-    const char *standard; /* the one that is compiled without results; NULL: it is not listed */
 } tilec_tuning;
 /* With options.tunings: one row per kernel with a tune clause, or options.kernel's. */
 TILEC_0_1 const tilec_tuning *tilec_output_tunings(const tilec_output *output, size_t *out_count);

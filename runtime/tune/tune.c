@@ -376,7 +376,7 @@ static void find_kept(tl_tuner *t)
 /* Now, or in an earlier run. */
 static double standard_us(const tl_tuner *t)
 {
-    const char *config = t->tuning->standard;
+    const char *config = t->tuning->configs[t->tuning->nconfigs];
     const tl_tune_result *r = tl_tune_find(&t->file, &t->like);
     for (size_t i = 0; config && i < t->ntrials; i++)
         if (strcmp(t->trials[i].config, config) == 0 && t->trials[i].nsamples)
