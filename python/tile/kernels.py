@@ -24,6 +24,8 @@ from .devices import Device, Stream, device_of
 from .errors import ArgumentError
 
 LIBRARY = "libtilekernels.so.0.1"
+U8 = elements.NUMBERS["u8"]
+BLOCKS = ("q8_0", "q4_0")
 REDUCTIONS = ("sum", "mean", "norm1", "norm2", "max", "min", "argmax", "argmin")
 SCANS = ("sum", "product", "max", "min")
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
@@ -62,6 +64,31 @@ class ScanOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("exclusive", c_int)]
 
 
+class SortOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("descending", c_int)]
+
+
+class GemmBlocksOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("round_a", c_int)]
+
+
+class SgdOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("momentum", c_double), ("decay", c_double), ("gradient_scale", c_double), ("nesterov", c_int)]
+
+
+class AdamOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("beta1", c_double), ("beta2", c_double), ("eps", c_double), ("decay", c_double),
+                ("gradient_scale", c_double), ("coupled", c_int), ("master", c_void_p)]
+
+
+class FftOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("inverse", c_int)]
+
+
+class WindowOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("stride", c_int64 * 2), ("pad", c_int64 * 2), ("dilation", c_int64 * 2), ("count_pad", c_int)]
+
+
 def signature(letters: str) -> list[Any]:
     """h: a handle or address, i: an int, n: an int64, d: a double."""
     return [{"h": c_void_p, "i": c_int, "n": c_int64, "d": c_double}[letter] for letter in letters]
@@ -71,8 +98,12 @@ FUNCTIONS = {
     "tile_kernels_open": "hh", "tile_gemm_batched": "hhiiinnndhnnhnndhnnnh", "tile_softmax": "hhinnhnhn", "tile_log_softmax": "hhinnhnhn",
     "tile_layer_norm": "hhinnhnhhdhnh", "tile_rms_norm": "hhinnhnhdhnh", "tile_attention": "hhinnnnnnhhhhh", "tile_rope": "hhinnnhhhnhh",
     "tile_cross_entropy": "hhinnhnhhhh", "tile_cross_entropy_backward": "hhinnhnhhhhnh",
-    "tile_reduce": "hhiinnnhhh", "tile_scan": "hhiinnhnhnh",
+    "tile_reduce": "hhiinnnhhh", "tile_scan": "hhiinnhnhnh", "tile_layer_norm_backward": "hhinnhnhnhhhhnhhh", "tile_rms_norm_backward": "hhinnhnhnhdhhnhh",
+    "tile_sort": "hhinnhnhnhhh", "tile_top_k": "hhinnnhnhh", "tile_gemm_blocks": "hhiinnnhhhh", "tile_sgd": "hhinhhhhdh",
+    "tile_adam": "hhinhhhhhndh", "tile_fft_table": "hhnh", "tile_fft": "hhnnhhhhh", "tile_conv2d": "hhinnnnnnnhhhhh",
+    "tile_max_pool2d": "hhinnnnnnhhhh", "tile_avg_pool2d": "hhinnnnnnhhh",
 }
+SIZES = {"tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn"}
 
 
 def load() -> ctypes.CDLL:
@@ -86,6 +117,9 @@ def load() -> ctypes.CDLL:
         for name, letters in FUNCTIONS.items():
             function = getattr(library, name)
             function.restype, function.argtypes = c_int, signature(letters)
+        for name, letters in SIZES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = c_size_t, signature(letters)
         library.tile_kernels_close.restype, library.tile_kernels_close.argtypes = None, [c_void_p]
     except (OSError, AttributeError) as e:
         raise ImportError(f"the library of tile.kernels cannot be used: {e}") from e
@@ -119,6 +153,8 @@ def operand(value: Any, name: str, axes: Sequence[int], code: int | None = None,
         raise TypeError(f"{name} is an array, not {type(value).__name__}")
     if len(m.shape) not in axes:
         raise wrong(f"{name} has {len(m.shape)} axes, but should have {' or '.join(map(str, axes))}")
+    if m.code == elements.ANY_BYTE and code == U8:
+        m.code = U8
     if m.code < 0:
         raise wrong(f'the elements of {name} are words without a type: tile.view({name}, "bf16") gives them one')
     if code is not None and m.code != code:
@@ -231,6 +267,12 @@ def launched(function: Any, device: Device | str | None, stream: Stream | None, 
             stream.synchronize()
         else:
             stream.keep(keep)
+
+
+def room(size: int) -> tuple[Any, int]:
+    """A workspace of so many bytes, and its address; devices of host memory only."""
+    space = numpy.empty(size // 8 + 1, numpy.int64)
+    return space, space.ctypes.data
 
 
 def sized(struct: type[S], **fields: Any) -> S:
@@ -423,4 +465,207 @@ def scan(x: Any, operation: str = "sum", out: Any = None, *, exclusive: bool = F
     return out
 
 
-__all__ = ["attention", "cross_entropy", "cross_entropy_backward", "gemm", "layer_norm", "log_softmax", "reduce", "rms_norm", "rope", "scan", "softmax"]
+def norm_backward(function: Any, x: Any, dy: Any, out: Any, weight: Any, kept: Any, gradients: Any, device: Device | str | None, stream: Stream | None,
+                  call: Any) -> Any:
+    """The gradient of a norm: call(addresses) gives the arguments between x and dx. gradients: dweight and what follows it."""
+    m, up = operand(x, "x", range(1, native.MAX_RANK + 1)), operand(dy, "dy", range(1, native.MAX_RANK + 1))
+    out, to = result(out, x, m.shape, "x", m.code)
+    if up.shape != m.shape or up.code != m.code:
+        raise wrong(f"dy is of {elements.NAMES[up.code]} {up.shape}, but x of {elements.NAMES[m.code]} {m.shape}")
+    (count, n, ldx), (_, _, lddy), (_, _, lddx) = flat_rows(m, "x"), flat_rows(up, "dy"), flat_rows(to, "out")
+    w = vector(weight, "weight", m.code, n)
+    sums = [vector(v, name, F32, count) for name, v in kept]
+    parts = [vector(v, name, m.code, n) for name, v in gradients]
+    space, address = room(lib.tile_norm_backward_workspace(count, n))
+    launched(function, device, stream, [m, up, to, w, sums, parts, space], m.code, count, n, up.address, lddy, m.address, ldx, w[0],
+             *call(), *(a for a, _ in sums), to.address, lddx, *(a for a, _ in parts), address)
+    return out
+
+
+def layer_norm_backward(dy: Any, x: Any, mean: Any, rstd: Any, weight: Any = None, out: Any = None, *, dweight: Any = None, dbias: Any = None,
+                        device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The gradient of layer_norm by x, with mean and rstd as kept there, and by weight and bias where there are arrays for them. out may be
+    dy. f32, f16, bf16."""
+    return norm_backward(lib.tile_layer_norm_backward, x, dy, out, weight, (("mean", mean), ("rstd", rstd)),
+                         (("dweight", dweight), ("dbias", dbias)), device, stream, lambda: ())
+
+
+def rms_norm_backward(dy: Any, x: Any, rstd: Any, weight: Any = None, out: Any = None, *, offset: float = 0.0, dweight: Any = None,
+                      device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The gradient of rms_norm by x, and by weight where there is an array for it. out may be dy. f32, f16, bf16."""
+    return norm_backward(lib.tile_rms_norm_backward, x, dy, out, weight, (("rstd", rstd),), (("dweight", dweight),), device, stream,
+                         lambda: (offset,))
+
+
+def dense_operand(value: Any, name: str, axes: Any, code: Any = None) -> Any:
+    m = operand(value, name, axes, code)
+    if m.strides != elements.dense(m.shape) and all(m.shape):
+        raise wrong(f"{name} should be dense")
+    return m
+
+
+def sort(x: Any, out: Any = None, *, descending: bool = False, places: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """x sorted along the last axis, NaN last; places: an array of i32 of x's shape for where elements were. f32, f16, bf16, f64."""
+    m = operand(x, "x", range(1, native.MAX_RANK + 1))
+    out, to = result(out, x, m.shape, "x", m.code)
+    (count, n, ldx), (_, _, ldy) = flat_rows(m, "x"), flat_rows(to, "out")
+    at = None if places is None else dense_operand(places, "places", (len(m.shape),), I32)
+    if at and at.shape != m.shape:
+        raise wrong(f"places is of {at.shape}, but x of {m.shape}")
+    space, address = room(lib.tile_sort_workspace(m.code, n))
+    launched(lib.tile_sort, device, stream, [m, to, at, space], m.code, count, n, m.address, ldx, to.address, ldy, at and at.address, address,
+             byref(sized(SortOptions, descending=descending)))
+    return out
+
+
+def argsort(x: Any, *, descending: bool = False, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The places of the elements of x in their order along the last axis, i32; equal ones as they were, NaN last."""
+    places = numpy.empty(numpy.shape(x), numpy.int32)
+    sort(x, descending=descending, places=places, device=device, stream=stream)
+    return places
+
+
+def top_k(x: Any, k: int, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """(the k greatest along the last axis, greatest first; their places, i32), NaN last; k up to 512. f32, f16, bf16, f64."""
+    m = operand(x, "x", range(1, native.MAX_RANK + 1))
+    out, to = result(None, x, (*m.shape[:-1], k), "the result", m.code)
+    places = numpy.empty(out.shape, numpy.int32)
+    (count, n, ldx) = flat_rows(m, "x")
+    launched(lib.tile_top_k, device, stream, [m, to, places], m.code, count, n, k, m.address, ldx, to.address, places.ctypes.data)
+    return out, places
+
+
+def gemm_blocks(a: Any, w: Any, blocks: Any, out: Any = None, *, round_a: bool = False, device: Device | str | None = None,
+                stream: Stream | None = None) -> Any:
+    """a w^T, w [N, K / 32, bytes] of u8 in ggml's blocks "q8_0" (34 bytes) or "q4_0" (18); round_a: a's numbers to i8, as ggml does. f32, f16,
+    bf16."""
+    which = number_in(BLOCKS, blocks, "blocks")
+    x, y = dense_operand(a, "a", (2,)), dense_operand(w, "w", (3,), U8)
+    (m, k), (n, count, size) = x.shape, y.shape
+    if k != 32 * count or size != (34, 18)[which]:
+        raise wrong(f"the shapes {x.shape} and {y.shape} do not fit for a product of {blocks}")
+    out, c = result(out, a, (m, n), "the product", x.code)
+    if c.strides != elements.dense(c.shape) and m * n > 1:
+        raise wrong("out should be dense")
+    launched(lib.tile_gemm_blocks, device, stream, [x, y, c], x.code, which, m, n, k, x.address, y.address, c.address,
+             byref(sized(GemmBlocksOptions, round_a=round_a)))
+    return out
+
+
+def table_of(tensors: Any, name: str, code: Any, lengths: Any) -> Any:
+    """A table of the addresses of dense tensors, with what keeps them."""
+    memories = [dense_operand(t, name, range(native.MAX_RANK + 1), code) for t in tensors]
+    sizes = [int(numpy.prod(m.shape, dtype=numpy.int64)) for m in memories]
+    if lengths is not None and sizes != lengths:
+        raise wrong(f"the tensors of {name} have {sizes} elements, those of w {lengths}")
+    return (c_void_p * max(len(sizes), 1))(*(m.address for m in memories)), sizes, memories
+
+
+def step_of(function: Any, w: Any, lists: Any, device: Device | str | None, stream: Stream | None, call: Any) -> Any:
+    """A step over a list of tensors: lists are (name, tensors, code or None for w's)."""
+    w = list(w)
+    code = operand(w[0], "w", range(native.MAX_RANK + 1)).code if w else F32
+    weights, lengths, keep = table_of(w, "w", code, None)
+    tables = [None if t is None else table_of(t, name, of or code, lengths) for name, t, of in lists]
+    sizes = (c_int64 * max(len(lengths), 1))(*lengths)
+    addresses = [t and t[0] for t in tables]
+    launched(function, device, stream, [keep, tables, weights, sizes], code, len(lengths), sizes, weights, *call(addresses))
+
+
+def sgd(w: Any, dw: Any, rate: float, *, momenta: Any = None, momentum: float = 0.0, decay: float = 0.0, nesterov: bool = False, scale: float = 1.0,
+        device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """w -= rate b, b = momentum b + dw, of lists of tensors, in place; momenta: f32, zeros before the first step. f32, f16, bf16."""
+    options = sized(SgdOptions, momentum=momentum, decay=decay, gradient_scale=scale, nesterov=nesterov)
+    step_of(lib.tile_sgd, w, (("dw", dw, None), ("momenta", momenta, F32)), device, stream, lambda t: (*t, rate, byref(options)))
+
+
+def adam(w: Any, dw: Any, means: Any, squares: Any, step: int, rate: float, *, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
+         decay: float = 0.0, coupled: bool = False, scale: float = 1.0, master: Any = None, device: Device | str | None = None,
+         stream: Stream | None = None) -> Any:
+    """AdamW, or Adam if coupled, of lists of tensors, in place; means, squares and master, the unrounded weights, are f32. f32, f16, bf16."""
+    def call(t: Any) -> Any:
+        options = sized(AdamOptions, beta1=beta1, beta2=beta2, eps=eps, decay=decay, gradient_scale=scale, coupled=coupled,
+                        master=t[3] and ctypes.addressof(t[3]))
+        return (*t[:3], step, rate, byref(options))
+    step_of(lib.tile_adam, w, (("dw", dw, None), ("means", means, F32), ("squares", squares, F32), ("master", master, F32)), device, stream, call)
+
+
+def fft(x: Any, out: Any = None, *, inverse: bool = False, table: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The Fourier transform along the last axis of complex64, or of f32 [..., N, 2]; N a power of 2. table: that of fft_table(N)."""
+    def parts(a: Any) -> Any:
+        return a.view(numpy.float32).reshape(*a.shape, 2) if isinstance(a, numpy.ndarray) and a.dtype == numpy.complex64 else a
+    out = numpy.empty_like(x) if out is None and isinstance(x, numpy.ndarray) else out
+    m, to = dense_operand(parts(x), "x", range(2, native.MAX_RANK + 1), F32), dense_operand(parts(out), "out", range(2, native.MAX_RANK + 1), F32)
+    *lead, n, two = m.shape
+    if two != 2 or to.shape != m.shape:
+        raise wrong(f"x is of {m.shape} numbers and out of {to.shape}, but both should have pairs in their last axis")
+    count = int(numpy.prod(lead, dtype=numpy.int64))
+    w = dense_operand(fft_table(n, device=device) if table is None else table, "table", (2,), F32)
+    if w.shape != (2, n):
+        raise wrong(f"table is of {w.shape}, but should be of {(2, n)}")
+    space, address = room(lib.tile_fft_workspace(count, n))
+    launched(lib.tile_fft, device, stream, [m, to, w, space], count, n, m.address, w.address, to.address, address,
+             byref(sized(FftOptions, inverse=inverse)))
+    return out
+
+
+def fft_table(n: int, *, device: Device | str | None = None) -> Any:
+    """What fft of rows of n numbers takes, made once."""
+    table = numpy.empty((2, n), numpy.float32)
+    launched(lib.tile_fft_table, device, None, [table], n, table.ctypes.data)
+    return table
+
+
+def windows_of(m: arrays.Memory, taps: Any, stride: Any, pad: Any, dilation: Any) -> Any:
+    """(P, Q) and the options of windows of `taps` over images."""
+    pairs = [tuple(v) if isinstance(v, (tuple, list)) else (v, v) for v in (stride, pad, dilation)]
+    if min(*pairs[0], *pairs[2]) < 1:
+        raise wrong(f"stride is {stride} and dilation {dilation}, but both should be 1 or more")
+    options = sized(WindowOptions, **{name: (c_int64 * 2)(*v) for name, v in zip(("stride", "pad", "dilation"), pairs)})
+    counts = [max((size + 2 * p - d * (t - 1) - 1) // s + 1, 0) for size, t, s, p, d in zip(m.shape[1:3], taps, *pairs)]
+    return counts, options
+
+
+def conv2d(x: Any, f: Any, bias: Any = None, out: Any = None, *, stride: Any = 1, pad: Any = 0, dilation: Any = 1, device: Device | str | None = None,
+           stream: Stream | None = None) -> Any:
+    """Images x [N, H, W, C] convolved with f [R, S, C, K]: [N, P, Q, K]; stride, pad and dilation are numbers or pairs. f32, f16, bf16."""
+    m = dense_operand(x, "x", (4,))
+    w = dense_operand(f, "f", (4,), m.code)
+    R, S, C, K = w.shape
+    if m.shape[3] != C:
+        raise wrong(f"x has {m.shape[3]} channels, but f {C}")
+    counts, options = windows_of(m, (R, S), stride, pad, dilation)
+    out, to = result(out, x, (m.shape[0], *counts, K), "the result", m.code)
+    if to.strides != elements.dense(to.shape) and all(to.shape):
+        raise wrong("out should be dense")
+    b = vector(bias, "bias", m.code, K)
+    launched(lib.tile_conv2d, device, stream, [m, w, b, to], m.code, *m.shape, K, R, S, m.address, w.address, b[0], to.address, byref(options))
+    return out
+
+
+def max_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, device: Device | str | None = None,
+               stream: Stream | None = None) -> Any:
+    """(the greatest pixels of windows of x [N, H, W, C], their places h W + w, i32). size: R, S; stride: size if None. f32, f16, bf16."""
+    m = dense_operand(x, "x", (4,))
+    counts, options = windows_of(m, size, size if stride is None else stride, pad, dilation)
+    out, to = result(None, x, (m.shape[0], *counts, m.shape[3]), "the result", m.code)
+    places = numpy.empty(out.shape, numpy.int32)
+    launched(lib.tile_max_pool2d, device, stream, [m, to, places], m.code, *m.shape, *size, m.address, to.address, places.ctypes.data,
+             byref(options))
+    return out, places
+
+
+def avg_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, count_pad: bool = False, device: Device | str | None = None,
+               stream: Stream | None = None) -> Any:
+    """The means of the pixels of windows of x [N, H, W, C]; with count_pad their sum over R S. Otherwise as max_pool2d."""
+    m = dense_operand(x, "x", (4,))
+    counts, options = windows_of(m, size, size if stride is None else stride, pad, dilation)
+    options.count_pad = count_pad
+    out, to = result(None, x, (m.shape[0], *counts, m.shape[3]), "the result", m.code)
+    launched(lib.tile_avg_pool2d, device, stream, [m, to], m.code, *m.shape, *size, m.address, to.address, byref(options))
+    return out
+
+
+__all__ = ["adam", "argsort", "attention", "avg_pool2d", "conv2d", "cross_entropy", "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks",
+           "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d", "reduce", "rms_norm", "rms_norm_backward", "rope", "scan", "sgd",
+           "softmax", "sort", "top_k"]

@@ -252,6 +252,11 @@ static tile_status prepare(tile_kernels *k, const TlLibImage *image, int form, i
     return status;
 }
 
+bool tl_lib_has_host_memory(const tile_kernels *k)
+{
+    return k->info.host_memory;
+}
+
 bool tl_lib_fits(const tile_kernels *k, const TlLibCall *call)
 {
     return choose(k, call) >= 0;

@@ -75,7 +75,9 @@ function(tile_library_object out name kernel type constants kind targets)
   set(source ${made}/${small}_${name}.tile)
   set(object ${made}/${small}_${name}_${type}.o)
   string(JOIN "," targets ${targets})
-  string(REPLACE " " ";--const;" constants "--const;${constants}")
+  if(constants)
+    string(REPLACE " " ";--const;" constants "--const;${constants}")
+  endif()
   add_custom_command(OUTPUT ${object} DEPENDS ${source} tilec DEPFILE ${object}.d VERBATIM
     COMMAND $<TARGET_FILE:tilec> ${source} --kernel ${kernel} ${constants} --target ${targets} -Wno-unused --cache=off
       --tune off --name kernels_${small}_${name}_${type} -o ${object} -MD -MF ${object}.d
