@@ -68,7 +68,7 @@ class TuneOptions(Structure):
 
 class TuneResult(Structure):
     _fields_ = [("struct_size", c_size_t), ("best", c_char * 512), ("best_us", c_double), ("total", c_size_t), ("timed", c_size_t),
-                ("rejected", c_size_t), ("kept", c_size_t), ("complete", c_int)]
+                ("rejected", c_size_t), ("kept", c_size_t), ("complete", c_int), ("standard_us", c_double)]
 
 
 class CompileConst(Structure):

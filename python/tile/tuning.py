@@ -29,7 +29,7 @@ class Progress(NamedTuple):
 
 class Tuned(NamedTuple):
     """best: a configuration, "BM=64 BN=32"; None if nothing can run. Of total: timed and rejected now, kept from earlier. complete: all was
-    done."""
+    done. standard_us: the time of what is compiled without results; None: it has none."""
     best: str | None
     best_us: float | None
     total: int
@@ -37,6 +37,7 @@ class Tuned(NamedTuple):
     rejected: int
     kept: int
     complete: bool
+    standard_us: float | None
 
 
 
@@ -103,4 +104,4 @@ def tune(source: compiler.Path, name: str | None = None, args: Sequence[Any] | M
         raise listener.error
     native.check(status)
     return Tuned(text(result.best) or None, result.best_us or None, result.total, result.timed, result.rejected, result.kept,
-                 bool(result.complete))
+                 bool(result.complete), result.standard_us or None)
