@@ -557,11 +557,18 @@ class Running(unittest.TestCase):
         k(np.zeros(1, np.int32))  # the failure was delivered
 
     def test_print_that_raises(self):
+        """Each call runs once, and raises what the function did."""
+        said = []
+
         def print_badly(text):
+            said.append(text)
             raise RuntimeError("no paper")
         device = tile.Device("cpu", print=print_badly)
-        with self.assertRaisesRegex(RuntimeError, "no paper"):
-            tile.kernel('kernel k(const i32 x[N]) grid(1) { print("x", x[0]); }', device=device)(np.zeros(1, np.int32))
+        k = tile.kernel('kernel k(const i32 x[N]) grid(1) { print("x", x[0]); }', device=device)
+        for calls in (1, 2, 3):
+            with self.assertRaisesRegex(RuntimeError, "no paper"):
+                k(np.zeros(1, np.int32))
+            self.assertEqual(len(said), calls)
 
     def test_checks(self):
         k = tile.kernel("kernel k(f32 x[N], i32 i) grid(1) { unchecked x[i] = 1; }", check=True)
