@@ -130,12 +130,17 @@ class Plan:
             cell: Any = c_uint64 if convert is not None else c_float if slot.dtype == "f32" else c_double
             self.cells.append(cell.from_buffer(args, start + native.Arg.scalar.offset))
 
-    def fill(self, own: list[Any], values: Sequence[Any]) -> None:
-        if self.numbers:
-            for i, convert in self.numbers:
-                own[i] = convert(own[i])
-        for cell, value in zip(self.cells, own):
-            cell.value = value
+    def fill(self, own: list[Any], values: Sequence[Any]) -> bool:
+        """False: a value needs to be looked at closely."""
+        try:
+            if self.numbers:
+                for i, convert in self.numbers:
+                    own[i] = convert(own[i])
+            for cell, value in zip(self.cells, own):
+                cell.value = value
+        except NOT_QUICK:
+            return False
         if self.written:
             for i, note in self.written:
                 note(values[i])
+        return True

@@ -16,7 +16,7 @@ from . import compiler, declarations, native
 from .arrays import QUICK
 from .calls import DEFAULT, NOT_QUICK, Plan, filled, slots_of
 from .devices import Device, Stream, device_of
-from .errors import ArgumentError, Error, NotFoundError
+from .errors import ArgumentError, NotFoundError
 from .native import check, lib, made
 
 launch = lib.tile_launch
@@ -198,30 +198,30 @@ class Kernel:
                     kind, its_own = QUICK[type(value)](value)
                     key.append(kind)
                     own.append(its_own)
+                plan = self.plans[tuple(key)]
+            except NOT_QUICK:
+                plan = None
+            if plan is not None:
                 stream = self.default_stream
                 if stream is None:
-                    return self.start_again(tuple(key), own, values)
+                    return self.start_again(plan, own, values)
                 with stream.lock:  # which keeps others from the plan
-                    plan = self.plans[tuple(key)]
-                    plan.fill(own, values)
-                    status = launch(self.place, stream.place, plan.place, self.count)
-                    if status:
-                        check(status)
-                    return stream.wait_here()
-            except NOT_QUICK as e:
-                if isinstance(e, Error):
-                    raise
+                    if plan.fill(own, values):
+                        status = launch(self.place, stream.place, plan.place, self.count)
+                        if status:
+                            check(status)
+                        return stream.wait_here()
                 stream = None
         self.launch(values, stream, grid, together, overlap)
 
-    def start_again(self, key: Any, own: list[Any], values: Sequence[Any]) -> None:
+    def start_again(self, plan: Plan, own: list[Any], values: Sequence[Any]) -> None:
         """The same on a GPU, without waiting."""
         stream = self.stream_for(values)
         with self.lock, stream.lock:
-            plan = self.plans[key]
-            plan.fill(own, values)
-            check(launch(self.place, stream.place, plan.place, self.count))
-            stream.keep([self.module] if stream.own_device is None else [self.module, *values])
+            if plan.fill(own, values):
+                check(launch(self.place, stream.place, plan.place, self.count))
+                return stream.keep([self.module] if stream.own_device is None else [self.module, *values])
+        self.launch(values, None, None, False, False)
 
     def launch(self, values: Sequence[Any], stream: Stream | None, grid: int | Sequence[int] | None, together: bool, overlap: bool) -> None:
         """A call whose arguments are looked at closely."""

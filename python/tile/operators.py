@@ -33,6 +33,16 @@ class Parameter(NamedTuple):
     default: Optional[str]
 
 
+class Result(NamedTuple):
+    name: str
+    shape: Sequence[Any]
+    dtype: torch.dtype
+    zero: bool
+
+
+RECIPES = 256  # of a kernel: kinds of arguments
+
+
 def wrong(text: str) -> ArgumentError:
     return ArgumentError(text, WRONG)
 
@@ -54,6 +64,7 @@ class Step:
         self.consts = {k: v for k, v in consts.items() if k.partition(".")[0] in self.constants}
         self.types = [name for name, p in self.constants.items() if p.type == "type" and name not in self.consts]
         self.kernels: dict[Any, modules.Kernel] = {}
+        self.recipes: dict[Any, tuple[list[Result], modules.Kernel]] = {}
         self.parameters = [parameter_of(p) for p in declared.parameters if p.kind != "constant"]
         self.parameters = [p._replace(element=self.resolved(p.element, {})) if p.kind == "scalar" else p for p in self.parameters]
         structs = [p.name for p in self.parameters if p.kind == "scalar" and p.element not in TORCH]
@@ -95,36 +106,54 @@ class Step:
                 extents.bind(axis.extent, size, sizes)
         return sizes
 
-    def allocate(self, values: Values, zeros: Sequence[str], like: Mapping[str, torch.Tensor]) -> None:
-        """Makes the tensors that the kernel writes and that are not there yet."""
-        types, sizes = self.types_of(values), self.sizes_of(values)
-        first = next(v for v in values.values() if isinstance(v, torch.Tensor))
+    def results(self, values: Values, zeros: Sequence[str], like: Mapping[str, str]) -> list[Result]:
+        """What the kernel writes and is not there yet."""
+        types, sizes, found = self.types_of(values), self.sizes_of(values), []
         for p in self.parameters:
             if p.name in values or not p.written:
                 continue
             try:
-                shape = list(like[p.name].shape) if p.name in like else [extents.value(axis.extent, sizes) for axis in p.axes or ()]
+                shape = values[like[p.name]].shape if p.name in like else [extents.value(axis.extent, sizes) for axis in p.axes or ()]
             except extents.Unknown as e:
                 raise wrong(f"kernel '{self.name}': the shape of '{p.name}' does not follow from the arguments ('{e}'): let the decorated function "
                             "return the results") from None
-            make = first.new_zeros if p.name in zeros else first.new_empty
-            values[p.name] = make(shape, dtype=self.dtype_of(p.element, types))
+            found.append(Result(p.name, shape, self.dtype_of(p.element, types), p.name in zeros))
+        return found
 
-    def launch(self, values: Values) -> None:
-        """Runs the kernel; tensors with other strides than the kernel takes are copied."""
+    def kernel_for(self, values: Values) -> modules.Kernel:
         types = self.types_of(values)
         device = next(v.device for v in values.values() if isinstance(v, torch.Tensor))
         key = (device, *types.values())
         if key not in self.kernels:
+            missing = [p.name for p in self.parameters if p.name not in values and not p.written]
+            if missing:
+                raise wrong(f"kernel '{self.name}': nothing gives its parameter '{missing[0]}'")
             self.kernels[key] = self.load(self.name, f"{GPU}:{device.index or 0}" if device.type == "cuda" else None, {**self.consts, **types})
-        given = {}
-        for p in self.parameters:
-            if p.name in values:
-                v = values[p.name]
-                given[p.name] = v if p.axes is None or p.written or takes_strides(p.axes, v) else v.contiguous()
-            elif p.default is None:
-                raise wrong(f"kernel '{self.name}': nothing gives its parameter '{p.name}'")
-        self.kernels[key](**given)
+        return self.kernels[key]
+
+    def run(self, values: Values, zeros: Sequence[str], like: Mapping[str, str]) -> None:
+        """Allocates and launches. What follows from types and shapes is remembered. Tensors with other strides than the kernel takes are copied."""
+        key = tuple([(v.dtype, v.shape, v.device) if isinstance(v, torch.Tensor) else v if isinstance(v, int) else None for v in values.values()])
+        if key not in self.recipes:
+            if len(self.recipes) >= RECIPES:
+                self.recipes.clear()
+            self.recipes[key] = self.results(values, zeros, like), self.kernel_for(values)
+        results, kernel = self.recipes[key]
+        allocate(results, values)
+        kernel(*[fitting(values[p.name], p) for p in self.parameters])
+
+
+def allocate(results: Sequence[Result], values: Values) -> None:
+    if results:
+        first = next(v for v in values.values() if isinstance(v, torch.Tensor))
+        for name, shape, dtype, zero in results:
+            values[name] = first.new_zeros(shape, dtype=dtype) if zero else first.new_empty(shape, dtype=dtype)
+
+
+def fitting(value: Any, p: Parameter) -> Any:
+    if p.axes is None or p.written or value.is_contiguous() or takes_strides(p.axes, value):
+        return value
+    return value.contiguous()
 
 
 def takes_strides(axes: Sequence[extents.Axis], t: torch.Tensor) -> bool:
@@ -153,10 +182,10 @@ class Chain:
         if made is not None:
             values.update(zip(self.outputs, made if isinstance(made, (tuple, list)) else (made,)))
         for step in self.steps:
-            step.allocate(values, self.zeros, {name: values[other] for name, other in (like or {}).items()})
             if launch:
-                with torch.no_grad():
-                    step.launch(values)
+                step.run(values, self.zeros, like or {})
+            else:
+                allocate(step.results(values, self.zeros, like or {}), values)
         results = tuple(values[name] for name in self.outputs)
         return results if len(results) > 1 else results[0] if results else None
 

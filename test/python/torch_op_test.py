@@ -153,6 +153,12 @@ class Operators(unittest.TestCase):
         with self.assertRaisesRegex(tile.ArgumentError, "tile_test::pair_a: 'b' requires grad, and the backward kernels do not write 'db'"):
             pair_a(a, b)
 
+    def test_no_backward(self):
+        """An operator without one takes tensors that require grad; torch says so where the gradient is asked for."""
+        y = take(torch.randn(8, requires_grad=True))
+        with self.assertRaisesRegex(RuntimeError, "tile_test.take.default but no autograd formula"):
+            y.sum().backward()
+
     def test_compile(self):
         """One graph, forwards and backwards, for shapes that vary too."""
         w = torch.randn(10)
