@@ -948,7 +948,8 @@ static LLVMValueRef load_short_ones(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpu
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     int axis = a->view && at->width > 1 ? tl_nest_slice_of(&a->a->place, at->lane) : -1;
-    if (axis < 0 || tl_gen_elem_bytes(&elem) >= 4 || !is_whole(a, at) || a->a->place.mask ||
+    if (axis < 0 || tl_gen_elem_bytes(&elem) >= 4 || !is_whole(a, at) || has_zero_rows(a, at) ||
+        a->a->place.mask || tl_dtype_bits(elem.dtype) < 8 ||
         tl_nest_is_contiguous_inside(a->a, at->lane))
         return NULL;
     TlCpuAt one = *at;
