@@ -228,7 +228,7 @@ static void lower_reduce(TlCpuGen *g, TlOp *op)
 {
     const TlNest *n = tl_nest_of(g->plan, op, 0);
     if (n)
-        (n->kind == TL_NEST_PICK ? tl_cpu_fill : tl_cpu_reduce)(g, n);
+        (n->kind == TL_NEST_REDUCE ? tl_cpu_reduce : tl_cpu_fill)(g, n);
 }
 
 static void lower_dot(TlCpuGen *g, TlOp *op)
@@ -246,7 +246,7 @@ static LLVMValueRef (*const EVALUATORS[TL_OP_COUNT])(TlCpuGen *g, TlOp *op, TlCp
     [TL_OP_TRANS] = tl_cpu_eval_trans,         [TL_OP_CONVERT] = tl_cpu_eval_convert,
     [TL_OP_RESHAPE] = tl_cpu_eval_reshape,     [TL_OP_REGROUP] = tl_cpu_eval_reshape,
     [TL_OP_GATHER] = tl_cpu_eval_gather,       [TL_OP_LOAD] = tl_cpu_eval_load,
-    [TL_OP_INSIDE] = tl_cpu_eval_inside,       [TL_OP_REDUCE] = tl_cpu_eval_pick,
+    [TL_OP_INSIDE] = tl_cpu_eval_inside,       [TL_OP_REDUCE] = tl_cpu_eval_reduce,
 #define OP(...)
 #define ELEM(ID, ...) [TL_OP_##ID] = tl_cpu_eval_elements,
 #include "ir/ops.def"
