@@ -192,6 +192,8 @@ if "mpi" not in without and glob.glob(os.path.join(build, "lib", "libtilec-mpi.s
     features.add("mpi")
 if getattr(config, "tile_package", "") == "ON":
     features.add("package")  # `cmake --install` works here: not for sanitizer builds
+if glob.glob(os.path.join(build, "lib", "libtilekernels.a")):
+    features.add("kernels")  # TILE_KERNELS is ON
 if any(os.path.exists(p) for p in ("/dev/nvidia0", "/dev/nvidiactl")):
     features.add("cuda")
 if os.path.exists("/dev/kfd"):
