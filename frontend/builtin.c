@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const TlBuiltin builtins[] = {
-#define BUILTIN(name, params, fn, data) {#name, params, tl_bi_##fn, data},
+#define BUILTIN(name, params, fn, data, doc) {#name, params, tl_bi_##fn, data, doc},
 #include "frontend/builtins.def"
 };
 

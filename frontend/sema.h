@@ -657,9 +657,10 @@ struct TlBuiltin {
     const char *name, *params;
     TlVal (*run)(TlSema *s, TlCall *c);
     int data;
+    const char *doc; /* what it does, a sentence or two */
 };
 /* The rows' functions. */
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
+#define BUILTIN(name, params, fn, data, doc) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
 #include "frontend/builtins.def"
 const TlBuiltin *tl_builtin_find(const char *name);
 /* "roll(x, axis, n)": with the parameters that every call gives. */
