@@ -170,7 +170,7 @@ if sanitize:
     features.add("asan")
     config.environment["ASAN_OPTIONS"] = "detect_leaks=1:strict_string_checks=1:check_initialization_order=1"
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
-for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19"), ("chromium", "chromium"), ("gdb", "gdb")):
+for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19"), ("chromium", "chromium"), ("node", "node")):
     if shutil.which(program, path=config.environment["PATH"]):
         features.add(feature)
 if os.path.exists(os.path.join(build, "bin", "09_image")):
