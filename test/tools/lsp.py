@@ -639,6 +639,24 @@ def test_odd_positions(s):
         s.ask("textDocument/semanticTokens/range", textDocument={"uri": uri}, range=r)
 
 
+def test_odd_parameters(s):
+    """Any request with any parameters at any place of any text has an answer."""
+    random.seed(5)
+    uri = s.open(TEXT)
+    methods = ("hover", "rename", "prepareRename", "signatureHelp", "foldingRange", "semanticTokens/full", "semanticTokens/range",
+               "completion", "references", "documentSymbol", "codeAction", "inlayHint", "formatting")
+    odd = [None, 3, -1, 1e300, "", "x", [], {}, {"line": 8}, {"start": {"line": 1e9}}, {"line": 14, "character": 9}, True]
+    for n in range(400):
+        params = {k: random.choice(odd) for k in random.sample(["position", "range", "newName", "context", "options", "query"], 3)}
+        for method in ("textDocument/" + random.choice(methods), "workspace/symbol"):
+            s.answer(s.send(method, textDocument={"uri": uri}, **params))  # read at once: both pipes could fill
+        if n % 20 == 0:
+            cut = random.randint(0, len(TEXT))
+            where = random.choice(odd)
+            s.tell("textDocument/didChange", textDocument={"uri": uri, "version": n},
+                   contentChanges=[{"text": TEXT[:cut]}, {"range": {"start": where, "end": random.choice(odd)}, "text": random.choice(["(", "\n", ".", "x"])}])
+
+
 def test_cancel(s):
     uri = s.open(TEXT)
     position = {"line": 1, "character": 1}
@@ -673,6 +691,8 @@ def test_big_file(s):
     uri = s.open(body + "kernel k(f32 x[N]) grid(1) { x[0] = g4999(x[0]); }\n")
     assert s.diagnostics(uri) == []
     assert len(s.ask("textDocument/documentSymbol", textDocument={"uri": uri})) == 5001
+    assert len(s.ask("textDocument/semanticTokens/full", textDocument={"uri": uri})["data"]) == 5 * 15006
+    assert len(s.ask("textDocument/foldingRange", textDocument={"uri": uri})) == 0
     s.tell("textDocument/didChange", textDocument={"uri": uri, "version": 2}, contentChanges=[{"text": "x" * (20 << 20)}])
     assert [d["code"] for d in s.diagnostics(uri)] == ["E0790"]
 
