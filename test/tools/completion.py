@@ -58,7 +58,7 @@ def parted(words):
 
 
 def in_bash(tilec, script, words, folder):
-    typed = parted([tilec] + words) if "/" not in tilec else [tilec] + parted(words)
+    typed = parted([tilec] + words)
     code = f"""source {shlex.quote(script)}
 COMP_WORDS=({' '.join(shlex.quote(w) for w in typed)}); COMP_CWORD={len(typed) - 1}
 _tilec; printf '%s\\n' "${{COMPREPLY[@]}}" """
@@ -117,7 +117,8 @@ def check_environment(tilec, tree):
 
 def main():
     tilec, folder, tree = sys.argv[1:4]
-    tilec = shutil.which(tilec) or tilec
+    os.environ["PATH"] = os.path.dirname(os.path.abspath(shutil.which(tilec) or tilec)) + os.pathsep + os.environ["PATH"]
+    tilec = "tilec"  # as it is typed: its folder may have blanks
     os.makedirs(os.path.join(folder, "sub"), exist_ok=True)
     for name, text in (("here.tile", FILE), ("other.txt", "")):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
