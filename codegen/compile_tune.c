@@ -23,14 +23,6 @@ static TlInstantiate lower(TlJob *j, const char *name, const TlConfig *config,
                              j->module, out_message);
 }
 
-static const TlConfig *find_config(const TlTuning *t, const char *text)
-{
-    for (uint32_t i = 0; i < t->nconfigs; i++)
-        if (!strcmp(t->configs[i].text, text))
-            return &t->configs[i];
-    return NULL;
-}
-
 /* ---- what tuning found ---- */
 
 /* A configuration and for which buckets it is best. */
@@ -61,7 +53,7 @@ static const TlConfig *best_config(const TlTuning *t, const tilec_tuned *d)
 {
     const TlConfig *found = NULL;
     for (size_t i = 0; i < d->nconfigs && !found; i++)
-        found = find_config(t, d->configs[i]);
+        found = tl_tuning_find(t, d->configs[i]);
     return found;
 }
 
@@ -155,7 +147,7 @@ static TlInstantiate lower_config(TlJob *j, const char *name, const char **out_m
 {
     TlTuning t = {0};
     tl_frontend_tuning(j->program, name, const_args(j), (uint32_t)j->o->nconsts, &t);
-    const TlConfig *config = find_config(&t, j->o->config);
+    const TlConfig *config = tl_tuning_find(&t, j->o->config);
     if (config)
         return lower(j, name, config, out_message);
     *out_message = tl_format(&j->out->arena, "tune lists no configuration '%s'%s%s", j->o->config,
@@ -194,6 +186,8 @@ void tl_job_list_tunings(TlJob *j)
         const char **configs = TL_NEW_ARRAY(arena, const char *, t.nconfigs + 1);
         for (uint32_t k = 0; k < t.nconfigs; k++)
             configs[k] = tl_strndup(arena, t.configs[k].text, strlen(t.configs[k].text));
+        if (t.standard)
+            configs[t.nconfigs] = tl_strndup(arena, t.standard, strlen(t.standard));
         rows[j->out->ntunings++] =
             (tilec_tuning){.kernel = tl_strndup(arena, name, strlen(name)),
                            .hash = tl_strndup(arena, t.hash, strlen(t.hash)),

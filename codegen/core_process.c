@@ -90,7 +90,7 @@ static void take_tunings(tilec_output *out, TlWire *w)
         t->nkeys = tl_wire_next_number(w);
         t->nconfigs = tl_wire_next_number(w);
         const char **configs = TL_NEW_ARRAY(&out->arena, const char *, t->nconfigs + 1);
-        for (size_t k = 0; k < t->nconfigs; k++)
+        for (size_t k = 0; k <= t->nconfigs; k++)
             configs[k] = copy(&out->arena, tl_wire_next_text(w));
         t->configs = configs;
     }

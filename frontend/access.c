@@ -70,11 +70,8 @@ static int32_t slice_number(TlSema *s, TlAccess *out, const TlExpr *e, const cha
         spoil(out, &v);
         return 1;
     }
-    if ((positive ? n < 1 : n == 0) || n > TL_MAX_ELEMS || n < -TL_MAX_ELEMS) {
-        if (n > TL_MAX_ELEMS)
-            tl_err(s, e->loc, TL_E0307, TL_MAX_ELEMS);
-        else
-            tl_err(s, e->loc, TL_E0306, (long long)n);
+    bool is_down = !positive && n < 0 && n >= -TL_MAX_ELEMS;
+    if (!is_down && !tl_extent_check(s, e->loc, e, n, 1)) {
         fail(out);
         return 1;
     }

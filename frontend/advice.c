@@ -34,16 +34,27 @@ static bool defines(const char *text, const char *name)
     return false;
 }
 
+/* Modules of ready kernels define functions for their own use. */
+static bool is_of_kernels(const char *path)
+{
+    return strncmp(path, "std.kernels.", 12) == 0;
+}
+
 const char *tl_advice_of_library(TlArena *arena, const char *name)
 {
-    const char *of_that_name = NULL;
+    const char *of_that_name = NULL, *of_kernels = NULL;
     for (size_t i = 0; tl_stdlib_name(i); i++) {
         const char *path = tl_stdlib_name(i), *module = strrchr(path, '.') + 1;
         size_t size;
-        if (defines(tl_stdlib_find(path, &size), name))
-            return tl_format(arena, "write import %s; and %s.%s(...)", path, module, name);
+        const char *found = defines(tl_stdlib_find(path, &size), name)
+                                ? tl_format(arena, "write import %s; and %s.%s(...)", path, module,
+                                            name)
+                                : NULL;
+        if (found && !is_of_kernels(path))
+            return found;
+        of_kernels = found && !of_kernels ? found : of_kernels;
         if (strcmp(module, name) == 0)
             of_that_name = tl_format(arena, "write import %s; first", path);
     }
-    return of_that_name;
+    return of_kernels ? of_kernels : of_that_name;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const TlBuiltin builtins[] = {
-#define BUILTIN(name, params, fn, data) {#name, params, tl_bi_##fn, data},
+#define BUILTIN(name, params, fn, data, doc) {#name, params, tl_bi_##fn, data, doc},
 #include "frontend/builtins.def"
 };
 
@@ -115,18 +115,18 @@ static TlVal eval_slot(TlSema *s, TlCall *c, const Slot *slot, const TlExpr *e, 
     }
 }
 
-static void add_rest(TlSema *s, TlCall *c, TlVal v, TlLoc loc, int64_t width)
+static void add_rest(TlSema *s, TlCall *c, TlVal v, const TlExpr *e, int64_t width)
 {
     uint32_t n = c->nrest++;
     if ((n & (n - 1)) == 0) {
         size_t cap = n ? 2 * (size_t)n : 1;
         c->rest = tl_grow(s->arena, c->rest, n * sizeof *c->rest, cap * sizeof *c->rest);
-        c->rest_loc =
-            tl_grow(s->arena, c->rest_loc, n * sizeof *c->rest_loc, cap * sizeof *c->rest_loc);
+        c->rest_expr =
+            tl_grow(s->arena, c->rest_expr, n * sizeof *c->rest_expr, cap * sizeof *c->rest_expr);
         c->widths = tl_grow(s->arena, c->widths, n * sizeof *c->widths, cap * sizeof *c->widths);
     }
     c->rest[n] = v;
-    c->rest_loc[n] = loc;
+    c->rest_expr[n] = e;
     c->widths[n] = width;
 }
 
@@ -259,7 +259,7 @@ TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *e)
             if (a->step)
                 tl_err(s, a->step->loc, TL_E0338, f->name, slot_name(s, slot), "start +: width",
                        "a slice with a step");
-            add_rest(s, c, v, a->value->loc, width);
+            add_rest(s, c, v, a->value, width);
             continue;
         }
         if (a->width)

@@ -42,10 +42,11 @@ static TlValue *operand(TlSema *s, TlCall *c, uint32_t i)
 {
     TL_ASSERT(i < c->nrest, "operand %u of %u", i, c->nrest);
     const TlVal *v = &c->rest[i];
-    TlValue *x = tl_is_number(v) && !tl_is_pointer(v) ? tl_materialize(s, v, c->rest_loc[i]) : NULL;
+    TlLoc loc = c->rest_expr[i]->loc;
+    TlValue *x = tl_is_number(v) && !tl_is_pointer(v) ? tl_materialize(s, v, loc) : NULL;
     if (x && fits_register(x->type->dtype))
         return x;
-    tl_err(s, c->rest_loc[i], TL_E0316, c->fn->name, tl_val_str(s, v));
+    tl_err(s, loc, TL_E0316, c->fn->name, tl_val_str(s, v));
     return NULL;
 }
 
@@ -56,7 +57,7 @@ static const TlType *common_shape(TlSema *s, TlCall *c, const TlType *t, TlValue
         int rank;
         int32_t shape[TL_MAX_RANK];
         if (!tl_broadcast_shape(t, in[i]->type, &rank, shape)) {
-            tl_err(s, c->rest_loc[i], TL_E0303, c->fn->name, tl_type_str(s->ctx, t),
+            tl_err(s, c->rest_expr[i]->loc, TL_E0303, c->fn->name, tl_type_str(s->ctx, t),
                    tl_type_str(s->ctx, in[i]->type));
             return NULL;
         }

@@ -162,7 +162,7 @@ static bool part_of_axis(TlSema *s, TlCall *c, uint32_t i, int32_t extent, int64
     TL_ASSERT(extent > 0, "an axis of %d", (int)extent);
     bool unknown = false;
     *width = c->widths[i] < 0 ? 1 : c->widths[i];
-    if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "the start of extract", start, &unknown))
+    if (!tl_int_of(s, &c->rest[i], c->rest_expr[i]->loc, "the start of extract", start, &unknown))
         return false;
     if (*start >= 0 && *width >= 1 && *start + *width <= extent)
         return true;

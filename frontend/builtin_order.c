@@ -222,13 +222,8 @@ TlVal tl_bi_order_histogram(TlSema *s, TlCall *c)
         tl_err(s, c->loc, TL_E0316, c->fn->name, tl_type_str(s->ctx, x->type));
         return tl_bad();
     }
-    if (bins < 1 || bins > TL_MAX_ELEMS) {
-        if (bins < 1)
-            tl_err(s, c->vloc[1], TL_E0306, (long long)bins);
-        else
-            tl_err(s, c->vloc[1], TL_E0307, TL_MAX_ELEMS);
+    if (!tl_extent_check(s, c->vloc[1], c->expr[1], bins, 1))
         return tl_bad();
-    }
     if (c->given[2]) {
         mask =
             tl_convert_ir(s, &c->val[2], tl_type_with_dtype(s->ctx, x->type, TL_BOOL), c->vloc[2]);

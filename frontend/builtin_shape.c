@@ -10,13 +10,8 @@ TlVal tl_bi_make_iota(TlSema *s, TlCall *c)
     TlVal bad;
     if (!tl_call_int(s, c, 0, "the length of iota", &n, &bad))
         return bad;
-    if (n < 1 || n > TL_MAX_ELEMS) {
-        if (n < 1)
-            tl_err(s, c->vloc[0], TL_E0306, (long long)n);
-        else
-            tl_err(s, c->vloc[0], TL_E0307, TL_MAX_ELEMS);
+    if (!tl_extent_check(s, c->vloc[0], c->expr[0], n, 1))
         return tl_bad();
-    }
     return tl_val_ir(tl_emit_iota(s, (int32_t)n, TL_I32));
 }
 
@@ -47,16 +42,10 @@ static bool rest_shape(TlSema *s, TlCall *c, int *rank, int32_t *shape, TlVal *b
     for (uint32_t i = 0; i < c->nrest; i++) {
         int64_t n = 0;
         bool unknown = false;
-        if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "an extent", &n, &unknown))
+        if (!tl_int_of(s, &c->rest[i], c->rest_expr[i]->loc, "an extent", &n, &unknown))
             return false;
-        if (n < 1) {
-            tl_err(s, c->rest_loc[i], TL_E0306, (long long)n);
+        if (!tl_extent_check(s, c->rest_expr[i]->loc, c->rest_expr[i], n, product))
             return false;
-        }
-        if (n > TL_MAX_ELEMS || product * n > TL_MAX_ELEMS) {
-            tl_err(s, c->rest_loc[i], TL_E0307, TL_MAX_ELEMS);
-            return false;
-        }
         product *= n;
         shape[i] = (int32_t)n;
     }
@@ -163,14 +152,14 @@ TlVal tl_bi_shape_trans(TlSema *s, TlCall *c)
     for (uint32_t i = 0; i < c->nrest && ok; i++) {
         bool unknown = false;
         int64_t p = 0;
-        if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "an axis", &p, &unknown))
+        if (!tl_int_of(s, &c->rest[i], c->rest_expr[i]->loc, "an axis", &p, &unknown))
             return tl_bad();
         ok = p >= 0 && p < rank && !(used & 1u << p);
         if (ok)
             used |= 1u << p, perm[i] = p;
     }
     if (!ok) {
-        tl_err(s, c->nrest ? c->rest_loc[0] : c->loc, TL_E0332, rank - 1);
+        tl_err(s, c->nrest ? c->rest_expr[0]->loc : c->loc, TL_E0332, rank - 1);
         return tl_bad();
     }
     int32_t shape[TL_MAX_RANK] = {0};
@@ -207,13 +196,8 @@ TlVal tl_bi_shape_repeat(TlSema *s, TlCall *c)
     if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad) ||
         !tl_call_int(s, c, 2, "n", &n, &bad))
         return x ? bad : tl_bad();
-    if (n < 1 || n * tl_type_elems(x->type) > TL_MAX_ELEMS) {
-        if (n < 1)
-            tl_err(s, c->vloc[2], TL_E0306, (long long)n);
-        else
-            tl_err(s, c->vloc[2], TL_E0307, TL_MAX_ELEMS);
+    if (!tl_extent_check(s, c->vloc[2], c->expr[2], n, tl_type_elems(x->type)))
         return tl_bad();
-    }
     int32_t flat[3] = {1, x->type->shape[axis], 1}, shape[TL_MAX_RANK] = {0};
     for (int i = 0; i < x->type->rank; i++) {
         shape[i] = x->type->shape[i] * (i == axis ? (int32_t)n : 1);

@@ -76,6 +76,12 @@ bool tl_builtin_describe_name(const char *name, TlSbuf *out)
     return b != NULL;
 }
 
+const char *tl_builtin_doc(const char *name)
+{
+    const TlBuiltin *b = tl_builtin_find(name);
+    return b ? b->doc : NULL;
+}
+
 static const struct {
     const char *word;
     bool clause;

@@ -73,6 +73,14 @@ bool tl_errors_explain(TlSbuf *out, const char *name)
     return found;
 }
 
+const char *tl_errors_at(uint32_t i, TlSbuf *out_summary)
+{
+    if (i >= NROWS)
+        return NULL;
+    put_summary(out_summary, tl_diag_summary(rows[i].id));
+    return tl_diag_code(rows[i].id);
+}
+
 static void put_row(TlSbuf *out, const Row *r)
 {
     tl_sbuf_putf(out, "\n## %s\n\n`", tl_diag_code(r->id));

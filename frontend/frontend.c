@@ -205,6 +205,15 @@ const char *tl_program_const_names(const TlProgram *p, const char *kernel)
     return out.text;
 }
 
+const char *tl_program_param(const TlProgram *p, uint32_t kernel, uint32_t i, bool *out_is_const)
+{
+    if (kernel >= p->kernels.len || i >= p->kernels.data[kernel]->item->params.len)
+        return NULL;
+    const TlParamDecl *param = &p->kernels.data[kernel]->item->params.data[i];
+    *out_is_const = tl_is_const_form(param);
+    return param->name;
+}
+
 /* ---- constants as texts ---- */
 
 static bool parse_int(const char *text, TlDtype d, TlVal *out)
@@ -349,7 +358,7 @@ static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
             v = tl_const_param_eval(s, l->def, p, e);
         else if (text && !parse_const(l, p, text, &v))
             v = tl_bad();
-        out[at++] = (TlBoundConst){p->name, v, !tl_is_bad(&v)};
+        out[at++] = (TlBoundConst){.name = p->name, .val = v, .bound = !tl_is_bad(&v)};
         tl_head_param_bind(s, item, p, v);
     }
     s->frame->vars = vars;
@@ -431,6 +440,10 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
             result = BAD;
         }
         out[at].name = p->name;
+        out[at].given_by = text    ? "the caller (--const)"
+                           : e     ? "instantiate"
+                           : tuned ? "tune"
+                                   : "its default";
         out[at++].val = v;
         tl_head_param_bind(s, item, p, v);
     }
@@ -577,11 +590,17 @@ bool tl_frontend_tuning(TlProgram *p, const char *kernel, const TlConstArg *cons
     enter(&l, &place);
     TlBoundConst *given = given_consts(&l, NULL);
     tl_tune_configs(&l.s, l.def, given, UINT32_MAX, &configs);
+    if (configs.len == 1 && !*configs.data[0].text) /* knobs on the host: there is no choice */
+        configs.len = 0;
+    const TlConfig *standard = tl_tune_default(&l.s, l.def, given);
     *out = (TlTuning){.configs = configs.data,
                       .nconfigs = configs.len,
                       .constants = tl_tune_constants(&l.s, l.def, given),
                       .keys = key_names(&l),
-                      .hash = tl_tune_hash(&l.s, l.def)};
+                      .hash = tl_tune_hash(&l.s, l.def),
+                      .without_knobs = tl_tune_on_host(&l.s)};
+    const TlConfig *listed = standard ? tl_tuning_find(out, standard->text) : NULL;
+    out->standard = listed ? listed->text : NULL;
     tl_module_free(place.scratch);
     l.s.frame = NULL;
     return !p->ctx->diags.errors;

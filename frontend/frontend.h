@@ -42,6 +42,8 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
 
 uint32_t tl_program_kernels(const TlProgram *p);
 const char *tl_program_kernel_name(const TlProgram *p, uint32_t i);
+/* The name of a kernel's i-th parameter, constants included; NULL: there is none. */
+const char *tl_program_param(const TlProgram *p, uint32_t kernel, uint32_t i, bool *out_is_const);
 
 /* Has a kernel options of that name, `const S name`? */
 bool tl_program_has_options(const TlProgram *p, const char *name);
@@ -66,7 +68,12 @@ typedef struct TlTuning {
     const char *constants;   /* "T=f16 epi=relu": those that tune does not list */
     const char *keys;        /* "M N K": what the choice depends on */
     const char *hash;        /* of the kernel and what it uses, without tune and key */
+    const char *standard;    /* the one that is compiled without results; NULL: it is not listed */
+    bool without_knobs;      /* the host: warps and the like are no part of configurations */
 } TlTuning;
+/* The configuration of that text, in which there may be knobs even if they are no part of it; NULL:
+ * none. */
+const TlConfig *tl_tuning_find(const TlTuning *t, const char *text);
 /* False: there is no such kernel, it has no tune clause, or there were errors. */
 bool tl_frontend_tuning(TlProgram *p, const char *kernel, const TlConstArg *consts,
                         uint32_t nconsts, TlTuning *out);

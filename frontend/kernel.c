@@ -24,8 +24,12 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
         const TlParamDecl *p = &k->item->params.data[i];
         if (!tl_is_const_form(p))
             continue;
+        const char *given_by = consts[at].given_by;
         TlVal v = consts[at++].val;
         tl_head_param_bind(k->s, k->item, p, v);
+        TlVar *var = tl_var_find(k->s, p->local, p->name);
+        if (var)
+            var->given_by = given_by;
         if (!tl_is_bad(&v))
             tl_vec_push(k->s->arena, &k->info->consts,
                         (TlConstBinding){p->name, tl_const_param_text(k->s, &v)});

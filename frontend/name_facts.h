@@ -42,6 +42,8 @@ const TlUnit *tl_program_unit(const TlProgram *p, const char *import);
 bool tl_builtin_describe(uint32_t i, TlSbuf *out, const char **out_name);
 /* The same, by its name. */
 bool tl_builtin_describe_name(const char *name, TlSbuf *out);
+/* What it does; NULL: there is no such function. */
+const char *tl_builtin_doc(const char *name);
 /* The reserved words and the words of clauses, which can also be names (`clause`), and the names of
  * types; NULL past the last. */
 const char *tl_word_at(uint32_t i, bool *out_clause);

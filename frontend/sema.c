@@ -36,6 +36,22 @@ TlDiag *tl_sema_row(TlSema *s, TlDiag *row)
     return row;
 }
 
+bool tl_extent_check(TlSema *s, TlLoc loc, const TlExpr *e, int64_t n, int64_t product)
+{
+    if (n >= 1 && n <= TL_MAX_ELEMS && product * n <= TL_MAX_ELEMS)
+        return true;
+    const TlVar *var = e ? tl_var_of(s, e) : NULL;
+    bool is_given = var && var->given_by;
+    if (is_given && tl_sema_silent(s, var->loc))
+        return false;
+    TlDiag *row = n < 1 ? tl_err(s, loc, TL_E0306, (long long)n)
+                        : tl_err(s, loc, TL_E0307, TL_MAX_ELEMS);
+    if (is_given)
+        tl_note(s, row, var->loc, "'%s' is %lld here, which %s gave", var->name, (long long)n,
+                var->given_by);
+    return false;
+}
+
 void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
 {
     if (!row)

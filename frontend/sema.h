@@ -139,6 +139,7 @@ typedef struct TlVar {
     TlVal val;
     bool is_const, is_wrong; /* is_wrong: its declaration was blamed: it may be anything */
     const TlExpr *made_of;   /* auto gave it the type of this literal; or NULL */
+    const char *given_by;    /* a constant of the kernel: what gave it its value; or NULL */
     uint32_t serial;
 } TlVar;
 
@@ -240,6 +241,9 @@ void tl_sema_init(TlSema *s, TlProgram *prog);
                                 : tl_sema_row((s), tl_diag(&(s)->ctx->diags, (loc), __VA_ARGS__)))
 bool tl_sema_silent(TlSema *s, TlLoc loc);
 TlDiag *tl_sema_row(TlSema *s, TlDiag *row);
+/* Is `n`, the value of `e` (or NULL) at loc, an extent beside extents of that product? If not, that
+ * is an error, which also says what gave a constant its value, once for each constant. */
+bool tl_extent_check(TlSema *s, TlLoc loc, const TlExpr *e, int64_t n, int64_t product);
 void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Which parameters there are. */
@@ -646,16 +650,17 @@ typedef struct TlCall {
     const TlExpr *expr[TL_MAX_SLOTS];
     uint32_t nrest; /* the starred parameter's values */
     TlVal *rest;
-    TlLoc *rest_loc;
+    const TlExpr **rest_expr;
     int64_t *widths; /* of `start +: width` among them; -1 */
 } TlCall;
 struct TlBuiltin {
     const char *name, *params;
     TlVal (*run)(TlSema *s, TlCall *c);
     int data;
+    const char *doc; /* what it does, a sentence or two */
 };
 /* The rows' functions. */
-#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
+#define BUILTIN(name, params, fn, data, doc) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
 #include "frontend/builtins.def"
 const TlBuiltin *tl_builtin_find(const char *name);
 /* "roll(x, axis, n)": with the parameters that every call gives. */
@@ -768,6 +773,7 @@ typedef struct TlBoundConst {
     TlName name;
     TlVal val;
     bool bound;
+    const char *given_by; /* "the caller", "tune", ...; or NULL */
 } TlBoundConst;
 /* Walks a kernel into fn (made in `out`); consts parallel to the compile-time parameters. */
 TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule *out);
@@ -787,6 +793,7 @@ void tl_tune_configs(TlSema *s, TlDef *def, const TlBoundConst *fixed, uint32_t 
                      TlConfigs *out);
 /* The configuration that gives constants without a value one, when nothing was tuned: the first in
  * which constants with a default have it, else the first. NULL: there is none. */
+bool tl_tune_on_host(const TlSema *s);
 const TlConfig *tl_tune_default(TlSema *s, TlDef *def, const TlBoundConst *fixed);
 /* "T=f16 epi=relu": the constants that tune does not list, as far as they are known. */
 const char *tl_tune_constants(TlSema *s, TlDef *def, const TlBoundConst *fixed);

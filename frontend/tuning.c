@@ -3,7 +3,8 @@
  * A combination has one value for each name of all tune clauses of the kernel, in the order in
  * which they are written; the last name varies fastest. It is a configuration if every `where`
  * holds. The set of a name that already has a value (from the caller, or from a variant of
- * `instantiate`) is that value alone.
+ * `instantiate`) is that value alone. On the host, warps, stages and the like change nothing: they
+ * are no part of a configuration, and combinations that differ only in them are one.
  *
  * The hash says whether two kernels are the same but for their tuning: it is taken of the kernel's
  * tree as text, without comments, `tune` and `key`, and of everything of the user's modules that it
@@ -161,29 +162,68 @@ static bool where_holds(const Search *f)
     return holds;
 }
 
-/* "BM=64 T=f32 warps=4": what a configuration is called everywhere. */
-static const char *text_of(const Search *f)
+bool tl_tune_on_host(const TlSema *s)
 {
+    return !strcmp(s->options->target_kind, "cpu") || !strcmp(s->options->target_kind, "ref");
+}
+
+/* What is chosen, without what changes nothing. The text, "BM=64 T=f32 warps=4", is what a
+ * configuration is called everywhere. */
+static TlConfig config_of(const Search *f)
+{
+    struct TlTuned *values = TL_NEW_ARRAY(f->s->arena, struct TlTuned, f->nchosen + 1);
+    uint32_t n = 0;
     TlSbuf text;
     tl_sbuf_init(&text, f->s->arena);
-    for (uint32_t i = 0; i < f->nchosen; i++)
-        tl_sbuf_putf(&text, "%s%s=%s", i ? " " : "", f->chosen[i].name,
-                     tl_const_param_text(f->s, &f->chosen[i].val));
-    return tl_intern_str(&f->s->ctx->strings, text.text);
+    tl_sbuf_puts(&text, "");
+    for (uint32_t i = 0; i < f->nchosen; i++) {
+        const struct TlTuned *v = &f->chosen[i];
+        bool is_knob = tl_knob_most(v->name) && !tl_const_param(f->def->item, v->name);
+        if (is_knob && tl_tune_on_host(f->s))
+            continue;
+        tl_sbuf_putf(&text, "%s%s=%s", n ? " " : "", v->name, tl_const_param_text(f->s, &v->val));
+        values[n++] = *v;
+    }
+    return (TlConfig){tl_intern_str(&f->s->ctx->strings, text.text), n, values};
 }
 
 static void take(Search *f)
 {
-    TlArena *arena = f->s->arena;
     if (!where_holds(f))
         return;
-    const char *text = text_of(f);
-    if (tl_map_get_ptr(&f->texts, text))
+    TlConfig config = config_of(f);
+    if (tl_map_get_ptr(&f->texts, config.text))
         return;
-    tl_map_put_ptr(&f->texts, text, text);
-    struct TlTuned *values = TL_NEW_ARRAY(arena, struct TlTuned, f->nchosen + 1);
-    memcpy(values, f->chosen, sizeof *values * f->nchosen);
-    tl_vec_push(arena, f->out, (TlConfig){text, f->nchosen, values});
+    tl_map_put_ptr(&f->texts, config.text, config.text);
+    tl_vec_push(f->s->arena, f->out, config);
+}
+
+/* Is `text` what the configuration is called, or was where it had knobs, too? */
+static bool is_called(const TlConfig *config, const char *text, bool without_knobs)
+{
+    const char *own = config->text;
+    while (*text) {
+        size_t n = strcspn(text, " "), m = strcspn(own, " "), name = strcspn(text, "=");
+        char knob[16] = "";
+        if (n == m && !strncmp(text, own, n)) {
+            own += m + (own[m] == ' ');
+        } else {
+            if (name < sizeof knob)
+                memcpy(knob, text, name);
+            if (!without_knobs || !tl_knob_most(knob))
+                return false;
+        }
+        text += n + (text[n] == ' ');
+    }
+    return !*own;
+}
+
+const TlConfig *tl_tuning_find(const TlTuning *t, const char *text)
+{
+    for (uint32_t i = 0; i < t->nconfigs; i++)
+        if (is_called(&t->configs[i], text, t->without_knobs))
+            return &t->configs[i];
+    return NULL;
 }
 
 /* ---- all of them ---- */

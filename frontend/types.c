@@ -69,14 +69,9 @@ static bool resolve_extents(TlSema *s, const TlTypeExpr *t, int32_t *shape)
             ok = false;
             continue;
         }
-        if (n < 1) {
-            tl_err(s, e->loc, TL_E0306, (long long)n);
+        if (!tl_extent_check(s, e->loc, e, n, product)) {
             ok = false;
             continue;
-        }
-        if (n > TL_MAX_ELEMS || product * n > TL_MAX_ELEMS) {
-            tl_err(s, e->loc, TL_E0307, TL_MAX_ELEMS);
-            return false;
         }
         product *= n;
         shape[i] = (int32_t)n;

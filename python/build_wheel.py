@@ -129,7 +129,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         name = f"tile-{project('version')}-{tag}.whl"
         unfinished = os.path.join(wheel_directory, name + ".part")
         wheel = Wheel(unfinished)
-        for path in sorted(glob.glob(os.path.join(HERE, "tile", "*.py"))):
+        files = glob.glob(os.path.join(HERE, "tile", "*.py")) + [os.path.join(HERE, name) for name in ("tile/py.typed", "tutorial.py")]
+        for path in sorted(files, key=os.path.basename):  # python3 -m tile.tutorial
             with open(path, "rb") as f:
                 wheel.add("tile/" + os.path.basename(path), f.read())
         for path in libraries:

@@ -11,7 +11,7 @@
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
-# Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, sphinx, clang, chromium,
+# Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, mypy, sphinx, clang, chromium,
 # libpng, pcre2. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
@@ -170,7 +170,8 @@ if sanitize:
     features.add("asan")
     config.environment["ASAN_OPTIONS"] = "detect_leaks=1:strict_string_checks=1:check_initialization_order=1"
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
-for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19"), ("chromium", "chromium")):
+for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19"), ("chromium", "chromium"), ("gdb", "gdb"),
+                         ("node", "node")):
     if shutil.which(program, path=config.environment["PATH"]):
         features.add(feature)
 if os.path.exists(os.path.join(build, "bin", "09_image")):
@@ -191,10 +192,12 @@ if "mpi" not in without and glob.glob(os.path.join(build, "lib", "libtilec-mpi.s
     features.add("mpi")
 if getattr(config, "tile_package", "") == "ON":
     features.add("package")  # `cmake --install` works here: not for sanitizer builds
+if glob.glob(os.path.join(build, "lib", "libtilekernels.a")):
+    features.add("kernels")  # TILE_KERNELS is ON
 if any(os.path.exists(p) for p in ("/dev/nvidia0", "/dev/nvidiactl")):
     features.add("cuda")
 if os.path.exists("/dev/kfd"):
     features.add("hip")
-for feature, modules in (("numpy", ["numpy"]), ("sphinx", ["sphinx", "myst_parser"]), ("torch", ["torch"])):
+for feature, modules in (("numpy", ["numpy"]), ("sphinx", ["sphinx", "myst_parser"]), ("torch", ["torch"]), ("mypy", ["mypy"])):
     if feature not in without and all(importlib.util.find_spec(m) for m in modules):
         features.add(feature)

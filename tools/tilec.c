@@ -2,6 +2,7 @@
 #include "codegen/leaf/leaves.h"
 #include "ir/support/guard.h"
 #include "ir/support/near.h"
+#include "tools/declared.h"
 #include "tools/tilec_options.h"
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ static bool shown(const Options *o, Command command)
     else if (o->version)
         puts(tilec_version());
     else if (o->manual)
-        print_manual();
+        print_manual(&c);
     return o->help || o->version || o->manual;
 }
 
@@ -41,6 +42,8 @@ static int with_options(Command command, int argc, char **argv)
                      : command == CMD_FMT     ? command_fmt(&o)
                      : command == CMD_CHECK   ? command_check(&o)
                                               : command_compile(&o);
+        if (status == EXIT_USAGE)
+            say_constants(&o);
     }
     options_free(&o);
     return status;
@@ -159,7 +162,7 @@ static const SubCommand commands[] = {
      "run FILE.tile [OPTION]... PARAM=VALUE...\n",
      ARGUMENTS
      "\n  tilec run softmax.tile --const B=1024 x='normal(1)[128,1000]' y='nan[128,1000]' --print y\n"},
-    {"explain", "report what kernels became on GPUs", explain, CMD_EXPLAIN,
+    {"explain", "report what kernels became: code, costs, limits", explain, CMD_EXPLAIN,
      "explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n",
      ARGUMENTS "\n  tilec explain gemm.tile --kernel gemm --target sm_90a --html gemm.html\n"},
     {"tune", "find the best configuration of a kernel", tune, CMD_TUNE,
@@ -229,14 +232,22 @@ static int unknown_subcommand(const char *word)
     return EXIT_USAGE;
 }
 
-/* Those without options of the table know no --help of their own. */
+static bool asks_for_manual(const char *word)
+{
+    return strcmp(word, "--man") == 0;
+}
+
+/* Those without options of the table know no --help and no --man of their own. */
 static int call(const SubCommand *c, int argc, char **argv)
 {
-    if (!c->command && argc == 1 && asks_for_help(argv[0])) {
+    bool own = !c->command && argc == 1;
+    if (own && asks_for_help(argv[0]))
         print_help_of(stdout, c);
-        return EXIT_FINE;
-    }
-    return c->run(argc, argv);
+    else if (own && asks_for_manual(argv[0]))
+        print_manual(c);
+    else
+        return c->run(argc, argv);
+    return EXIT_FINE;
 }
 
 static int command(int argc, char **argv)
@@ -247,6 +258,10 @@ static int command(int argc, char **argv)
     }
     if (argc == 2 && asks_for_help(argv[1])) {
         print_help(stdout);
+        return EXIT_FINE;
+    }
+    if (argc == 2 && asks_for_manual(argv[1])) {
+        print_manual(NULL);
         return EXIT_FINE;
     }
     for (int i = 0; i < NCOMMANDS; i++)

@@ -132,7 +132,8 @@ int command_tune(const Options *o);    /* tilec_tune.c */
 int command_fmt(const Options *o); /* tilec_fmt.c */
 int command_lsp(const Options *o); /* lsp/lsp_server.c */
 int command_completion(int argc, char **argv); /* tilec_completion.c */
-void print_manual(void);
+int command_words(int argc, char **argv);      /* tilec_words.c: completion words */
+void print_manual(const SubCommand *c);        /* tilec_man.c; NULL: of tilec itself */
 int command_error(int argc, char **argv); /* tilec_error.c */
 int command_bench(const Options *o); /* tilec_bench.c */
 int command_serve(void); /* tilec_serve.c */

@@ -175,7 +175,7 @@ static void put_tunings(TlSbuf *s, const tilec_output *out)
         tl_wire_text(s, t->keys);
         tl_wire_number(s, t->nkeys);
         tl_wire_number(s, t->nconfigs);
-        for (size_t k = 0; k < t->nconfigs; k++)
+        for (size_t k = 0; k <= t->nconfigs; k++)
             tl_wire_text(s, t->configs[k]);
     }
 }

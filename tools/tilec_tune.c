@@ -156,6 +156,7 @@ void tune_say_result(const Options *o, const char *device, const char *sizes,
         put_number("kept", (double)r->kept);
         put_number("complete", r->complete);
         put_number("best_us", r->best_us);
+        put_number("standard_us", r->standard_us);
         put_json("best", *r->best ? r->best : NULL, true);
         return;
     }
@@ -165,6 +166,8 @@ void tune_say_result(const Options *o, const char *device, const char *sizes,
         printf("%s, %s%s", r->best, o->model ? "by the model " : "", time);
     else
         printf("no configuration");
+    if (r->standard_us > 0 && r->best_us > 0)
+        printf(", %s of the default's speed", TL_NUMBER("%.2f", r->standard_us / r->best_us));
     printf(" (of %zu: %zu %s, %zu rejected, %zu known before)%s\n", r->total, r->timed,
            o->model ? "ranked" : "timed", r->rejected, r->kept,
            r->complete ? "" : "; not complete");

@@ -214,10 +214,11 @@ LLVMValueRef tl_cpu_eval_pick(TlCpuGen *g, TlOp *op, TlCpuAt *at); /* an element
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all ops but this one */
 
-/* ---- cpu_reshape.c, cpu_gather.c ---- */
+/* ---- cpu_reshape.c, cpu_gather.c, cpu_quads.c ---- */
 
 LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_reduce(TlCpuGen *g, TlOp *op, TlCpuAt *at); /* without a nest of its own */
 
 /* ---- cpu_fetch.c: what lies further on in memory ---- */
 

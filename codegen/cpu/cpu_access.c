@@ -942,6 +942,29 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 
+/* Bytes or words at equal distances, all inside: one by one, as no instruction gathers them. NULL:
+ * they are not such. */
+static LLVMValueRef load_short_ones(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    int axis = a->view && at->width > 1 ? tl_nest_slice_of(&a->a->place, at->lane) : -1;
+    if (axis < 0 || tl_gen_elem_bytes(&elem) >= 4 || !is_whole(a, at) || has_zero_rows(a, at) ||
+        a->a->place.mask || tl_dtype_bits(elem.dtype) < 8 ||
+        tl_nest_is_contiguous_inside(a->a, at->lane))
+        return NULL;
+    TlCpuAt one = *at;
+    one.width = 1;
+    TlCpuSpot s = view_spot(g, a, &one);
+    LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_mem_type(&g->gen, &elem), at->width));
+    for (int k = 0; k < at->width; k++) {
+        LLVMValueRef by = mul(g, tl_gen_int(&g->gen, k), a->stride[axis]),
+                     p = tl_gen_address(&g->gen, elem.dtype, s.ptr, by),
+                     x = tl_gen_to_mem(&g->gen, &elem, plain_load(g, &elem, p, 1));
+        r = LLVMBuildInsertElement(g->b, r, x, i32_(g, (uint64_t)k), "");
+    }
+    return tl_gen_from_mem(&g->gen, &elem, r);
+}
+
 /* Lanes of one or two vectors, which end with the last element that is wanted. NULL: it is no such
  * position. */
 static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
@@ -986,6 +1009,9 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     int stride = at->width > 1 ? tl_nest_stride(a->a, at->lane) : 1;
     if (stride > 1)
         return load_strided(g, op, a, at, stride);
+    LLVMValueRef short_ones = load_short_ones(g, op, a, at);
+    if (short_ones)
+        return short_ones;
     if (at->width > 1 && !is_whole(a, at) && !tl_nest_is_contiguous(a->a, at->lane) &&
         tl_nest_is_contiguous_inside(a->a, at->lane))
         return load_bounded(g, op, a, at);

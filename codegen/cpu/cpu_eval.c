@@ -131,7 +131,10 @@ LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 LLVMValueRef tl_cpu_eval_own(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
     TL_ASSERT(v->def, "value %u has no op", v->id);
-    return g->eval_op(g, v, at);
+    LLVMMetadataRef before = tl_gen_set_loc(&g->gen, v->def->loc);
+    LLVMValueRef r = g->eval_op(g, v, at);
+    LLVMSetCurrentDebugLocation2(g->b, before);
+    return r;
 }
 
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
@@ -160,6 +163,8 @@ void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but)
     TL_ASSERT(block->fn == g->fn && block->last, "a block of another function than '%s'",
               g->fn->name);
     for (TlOp *op = block->first; op; op = op->next)
-        if (op != but)
+        if (op != but) {
+            tl_gen_set_loc(&g->gen, op->loc);
             g->lower_op(g, op);
+        }
 }

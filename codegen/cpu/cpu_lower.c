@@ -228,7 +228,7 @@ static void lower_reduce(TlCpuGen *g, TlOp *op)
 {
     const TlNest *n = tl_nest_of(g->plan, op, 0);
     if (n)
-        (n->kind == TL_NEST_PICK ? tl_cpu_fill : tl_cpu_reduce)(g, n);
+        (n->kind == TL_NEST_REDUCE ? tl_cpu_reduce : tl_cpu_fill)(g, n);
 }
 
 static void lower_dot(TlCpuGen *g, TlOp *op)
@@ -246,7 +246,7 @@ static LLVMValueRef (*const EVALUATORS[TL_OP_COUNT])(TlCpuGen *g, TlOp *op, TlCp
     [TL_OP_TRANS] = tl_cpu_eval_trans,         [TL_OP_CONVERT] = tl_cpu_eval_convert,
     [TL_OP_RESHAPE] = tl_cpu_eval_reshape,     [TL_OP_REGROUP] = tl_cpu_eval_reshape,
     [TL_OP_GATHER] = tl_cpu_eval_gather,       [TL_OP_LOAD] = tl_cpu_eval_load,
-    [TL_OP_INSIDE] = tl_cpu_eval_inside,       [TL_OP_REDUCE] = tl_cpu_eval_pick,
+    [TL_OP_INSIDE] = tl_cpu_eval_inside,       [TL_OP_REDUCE] = tl_cpu_eval_reduce,
 #define OP(...)
 #define ELEM(ID, ...) [TL_OP_##ID] = tl_cpu_eval_elements,
 #include "ir/ops.def"
@@ -425,6 +425,8 @@ static bool lower_kernels(TlLlvm *l, TlModule *m, const TlCodegenOptions *option
                           TlKernelCodes *kernels)
 {
     bool ok = true;
+    if (options->debug)
+        tl_gen_debug_open(l, m, false);
     for (uint32_t i = 0; i < m->fns.len; i++) {
         const TlFn *fn = m->fns.data[i];
         const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
@@ -436,6 +438,7 @@ static bool lower_kernels(TlLlvm *l, TlModule *m, const TlCodegenOptions *option
         ok &= tl_llvm_watch(l, &m->ctx->diags, fn->loc, fn->name, body, tl_gen_loop_depth(fn),
                             "loops and several kernels make it shorter");
     }
+    tl_gen_debug_close(l);
     return ok;
 }
 

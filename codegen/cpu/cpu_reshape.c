@@ -2,6 +2,7 @@
  * number.
  *
  * Lanes along the innermost dimension stay together if the width divides both innermost extents.
+ * Short rows of bytes are evaluated one by one and put one after the other in a vector.
  * If the operand's last axis is short (two halves of a byte, two operands of `interleave`), the
  * operand is evaluated along the axis before it, once for each element of the last axis, and these
  * vectors are interleaved. */
@@ -41,6 +42,24 @@ static LLVMValueRef eval_same_number(TlCpuGen *g, const TlOp *op, const TlCpuAt 
     tl_cpu_at_under(g, &sub, at, x->type->rank, tl_nest_form(x->type).lane, at->width);
     same_number(g, x->type, op->out[0]->type, at, 1, 0, &sub);
     return tl_cpu_eval(g, x, &sub);
+}
+
+/* Rows of the operand, one after the other. */
+static LLVMValueRef eval_rows(TlCpuGen *g, const TlOp *op, const TlCpuAt *at, int from, int n)
+{
+    int row = tl_in(op, 0)->type->shape[tl_in(op, 0)->type->rank - 1];
+    if (n <= row) {
+        TlCpuAt one = *at;
+        one.width = n;
+        one.idx[at->lane] =
+            LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, from), "");
+        return eval_same_number(g, op, &one);
+    }
+    LLVMValueRef low = eval_rows(g, op, at, from, n / 2),
+                 high = eval_rows(g, op, at, from + n / 2, n / 2), mask[4 * TL_NEST_LANES];
+    for (int i = 0; i < n; i++)
+        mask[i] = LLVMConstInt(g->i32, (unsigned)i, 0);
+    return LLVMBuildShuffleVector(g->b, low, high, LLVMConstVector(mask, (unsigned)n), "");
 }
 
 /* ---- the last axis joined with the one before it ---- */
@@ -168,6 +187,8 @@ LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         return eval_part(g, op, at);
     if (at->lane != tl_nest_form(to).lane)
         return eval_apart(g, op, at);
+    if (way == TL_NEST_PUTS_ROWS)
+        return eval_rows(g, op, at, 0, at->width);
     bool joins = way == TL_NEST_INTERLEAVES || way == TL_NEST_JOINS_HOME;
     joins = joins && at->width > from->shape[tl_nest_last_axis(from)];
     return joins ? eval_join(g, op, at) : eval_same_number(g, op, at);

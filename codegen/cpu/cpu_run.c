@@ -84,6 +84,7 @@ static void begin_loop(TlCpuGen *g)
 void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol)
 {
     begin_function(g, symbol);
+    tl_gen_debug_begin(&g->gen);
     g->services = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, services), g->ptr);
     g->scratch = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
     g->cache_bytes = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, cache_bytes), g->i64);
@@ -126,6 +127,7 @@ static void call_program(TlCpuGen *g)
 void tl_cpu_end_kernel(TlCpuGen *g)
 {
     g->body = g->function;
+    tl_gen_debug_end(&g->gen); /* the loop over programs is of no line */
     if (is_long(g->function))
         call_program(g);
     LLVMBasicBlockRef exit = tl_gen_block(&g->gen, "exit"), here = LLVMGetInsertBlock(g->b);

@@ -82,8 +82,9 @@ void tl_gen_debug_open(TlLlvm *l, const TlModule *m, bool directives_only);
 void tl_gen_debug_close(TlLlvm *l);
 void tl_gen_debug_begin(TlGen *g);
 void tl_gen_debug_end(TlGen *g);
-/* What the builder makes from now on comes from loc; without a line: as before. */
-void tl_gen_set_loc(TlGen *g, TlLoc loc);
+/* What the builder makes from now on comes from loc; without a line: as before. Returns where it
+ * came from until now (NULL: nowhere). */
+LLVMMetadataRef tl_gen_set_loc(TlGen *g, TlLoc loc);
 
 /* gen_flow.c: what control flow is on every device */
 LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);

@@ -72,13 +72,15 @@ void tl_gen_debug_end(TlGen *g)
     LLVMSetCurrentDebugLocation2(g->b, NULL);
 }
 
-void tl_gen_set_loc(TlGen *g, TlLoc loc)
+LLVMMetadataRef tl_gen_set_loc(TlGen *g, TlLoc loc)
 {
+    LLVMMetadataRef before = LLVMGetCurrentDebugLocation2(g->b);
     if (!g->l->di || !loc.line)
-        return;
+        return before;
     LLVMMetadataRef scope = g->subprogram;
     if (loc.file != g->fn->loc.file)
         scope = LLVMDIBuilderCreateLexicalBlockFile(g->l->di, scope, file_of(g, loc), 0);
     LLVMSetCurrentDebugLocation2(
         g->b, LLVMDIBuilderCreateDebugLocation(g->c, loc.line, loc.col, scope, NULL));
+    return before;
 }

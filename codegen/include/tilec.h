@@ -221,7 +221,9 @@ typedef struct tilec_tuning {
     const char *constants; /* "T=f16 epi=relu": those that tune does not list, as far as known */
     const char *keys;      /* "M N K": what the choice depends on */
     size_t nkeys;
-    const char *const *configs; /* "BM=64 BN=32 warps=4", in the order of the clauses */
+    /* "BM=64 BN=32 warps=4", in the order of the clauses; behind them once more the one that is
+     * compiled without results, or NULL if it is not listed */
+    const char *const *configs;
     size_t nconfigs;
 } tilec_tuning;
 /* With options.tunings: one row per kernel with a tune clause, or options.kernel's. */

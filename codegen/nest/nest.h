@@ -57,6 +57,9 @@ bool tl_nest_keeps_lanes(const TlOp *broadcast);
 bool tl_nest_joins(const TlOp *reshape);
 int tl_nest_join_width(const TlOp *reshape, int limit);
 int tl_nest_last_axis(const TlType *type); /* the last of extent > 1; -1: none */
+/* Does a reshape put short rows of bytes, 16 or 32, one after the other? Then several of them are
+ * one vector of the result. */
+bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *reshape);
 /* Does a reshape divide its operand's last axis into one that elements are picked from (split) and
  * the axis before it? Then every n-th element of n vectors is one along that. */
 bool tl_nest_parts(const TlOp *reshape);
@@ -166,6 +169,7 @@ typedef enum TlNestWay {
     TL_NEST_RENAMES,     /* a reshape that only adds or drops axes of extent 1 */
     TL_NEST_INTERLEAVES, /* vectors along the axis before the operand's last one */
     TL_NEST_JOINS_HOME,  /* the same, which lie side by side */
+    TL_NEST_PUTS_ROWS,   /* rows of the operand, one after the other */
     TL_NEST_PARTS,       /* every n-th element of n vectors, along the axis before the last one */
     TL_NEST_NUMBERS,     /* elements with the same row-major number */
     TL_NEST_GATHERS,     /* each lane by itself */
@@ -173,6 +177,7 @@ typedef enum TlNestWay {
     TL_NEST_TAKES_ROWS,  /* vectors of other rows, as they are */
     TL_NEST_SHUFFLES,    /* lanes of two neighbouring vectors */
     TL_NEST_SHIFTS,      /* vectors that begin at any element; at the ends, as SHUFFLES */
+    TL_NEST_SUMS_QUADS,  /* a reduction, of four products of bytes in each lane */
     TL_NEST_WAYS
 } TlNestWay;
 /* Does it take what a TlNestWindow says? Then the index of the gather is not computed. */
@@ -485,6 +490,17 @@ void tl_nest_materialise(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int
 void tl_nest_move(TlNests *plan, TlOp *op, uint32_t first, uint32_t n, TlValue *const *to);
 /* nest_way.c. The tile from which a histogram's values are counted where they lie, along `lane`. */
 TlValue *tl_nest_counted(const TlNests *plan, TlValue *v, int lane);
+/* nest_quads.c. Is an op the sums of four products of neighbouring bytes each? */
+typedef struct TlNestQuads {
+    TlValue *factor[2]; /* i32, with four elements for each sum along the last axis */
+    TlValue *byte[2];   /* i8 or u8: what they widen, before it is broadcast */
+} TlNestQuads;
+bool tl_nest_quads(const TlNests *plan, const TlOp *op, TlNestQuads *out);
+/* Does an op repeat a factor of such sums, multiply, or reshape the products? */
+bool tl_nest_feeds_quads(const TlNests *plan, const TlOp *op);
+bool tl_nest_is_for_quads(const TlNests *plan, const TlOp *op); /* is it on the way to any? */
+/* Does it widen bytes that a broadcast then repeats for such sums? */
+bool tl_nest_widens_for_quads(const TlNests *plan, const TlOp *op);
 /* nest_reduce.c. `at`: the op where it is done, whose home `fill` is filled on the way, or NULL. */
 void tl_nest_build_reduce(TlNests *plan, TlOp *at, TlOp *reduce, TlValue *fill);
 void tl_nest_build_scan(TlNests *plan, TlOp *scan);

@@ -167,9 +167,12 @@ static void build_reduce(TlNests *plan, TlOp *op)
 {
     int64_t at;
     TlValue *from = tl_picked_from(op, &at);
-    if (from && plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL)
+    TlNestQuads quads;
+    if (plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL)
         return;
-    if (from)
+    if (tl_nest_quads(plan, op, &quads))
+        tl_nest_define(plan, op);
+    else if (from)
         build_picked(plan, op, from, at);
     else if (!tl_map_get(&plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done already */
         tl_nest_build_reduce(plan, op, op, NULL);

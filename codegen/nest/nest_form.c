@@ -163,6 +163,18 @@ int tl_nest_join_width(const TlOp *op, int limit)
     return tl_nest_fit_width(to->shape[to->rank - 1], w);
 }
 
+bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *op)
+{
+    enum { LEAST = 16 }; /* what a register of the oldest CPUs holds */
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (from->rank < 2 || to->rank < 1 || from->ptr || tl_dtype_bytes(from->dtype) != 1 ||
+        tl_nest_is_renaming(op))
+        return false;
+    int32_t n = from->shape[from->rank - 1];
+    return n >= LEAST && n < m->vector_bytes && (n & (n - 1)) == 0 &&
+           to->shape[to->rank - 1] % (2 * n) == 0;
+}
+
 /* Are only single elements along the last axis of v wanted? */
 static bool is_only_picked(const TlValue *v, int depth)
 {

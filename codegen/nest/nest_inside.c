@@ -96,6 +96,13 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlM
         add_value(plan, n, picked, lane < 0 ? -1 : lane + (axis <= lane), seen);
         return;
     }
+    TlNestQuads quads;
+    if (tl_nest_quads(plan, op, &quads)) { /* four bytes for each lane */
+        n->differs |= lane >= 0;
+        for (uint32_t i = 0; i < 2; i++)
+            add_value(plan, n, quads.factor[i], -1, seen);
+        return;
+    }
     bool same = true; /* the operand has the lanes, too, or is the same in all of them */
     TlNestWay way = plan->place[op->out[0]->id].way;
     if (op->opcode == TL_OP_BROADCAST)

@@ -132,7 +132,8 @@ static bool lane_moves(const TlOp *trans)
 /* Does a reshape keep vectors together? Then it is an index computed, once for each of them. */
 static bool keeps_vectors(const Placer *p, const TlOp *op)
 {
-    if (tl_nest_is_renaming(op) || tl_nest_joins(op) || (!p->plan->check && tl_nest_parts(op)))
+    if (tl_nest_is_renaming(op) || tl_nest_joins(op) || (!p->plan->check && tl_nest_parts(op)) ||
+        tl_nest_feeds_quads(p->plan, op))
         return true;
     const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
     int32_t lanes = p->plan->m.vector_bytes / (int)sizeof(float);
@@ -183,10 +184,11 @@ static int op_cost(const Placer *p, const TlOp *op)
         return may_read_again(p->fn, op) ? 1 : COSTLY;
     if (op->opcode == TL_OP_INSIDE)
         return 3;
+    TlNestQuads quads;
+    if (op->opcode == TL_OP_GATHER || tl_nest_quads(p->plan, op, &quads))
+        return CHEAP + 1;
     if (op->opcode == TL_OP_REDUCE)
         return picks_vectors(p, op) ? 1 : NEVER;
-    if (op->opcode == TL_OP_GATHER)
-        return CHEAP + 1;
     bool renames = (flags & F_VIEWLIKE) || op->opcode == TL_OP_CONVERT;
     return renames || op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA ? 0 : NEVER;
 }
@@ -393,7 +395,9 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
     const TlOp *op = use->user;
     if (op->opcode == TL_OP_BROADCAST)
         return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type) &&
-               !may_repeat(p, op) && !is_interleaved(p, op);
+               !tl_nest_feeds_quads(p->plan, op) && !may_repeat(p, op) && !is_interleaved(p, op);
+    if (tl_nest_widens_for_quads(p->plan, op))
+        return true; /* bytes are repeated, not what they become */
     if (op->opcode == TL_OP_TRANS)
         return !is_packed(p, op->out[0]);
     if (op->opcode == TL_OP_RESHAPE)
@@ -671,7 +675,8 @@ static bool can_fuse(Placer *p, const TlOp *reduce, const TlValue *v)
         return false;
     bool uses_v = false;
     int64_t at;
-    if (tl_picked_from(reduce, &at))
+    TlNestQuads quads;
+    if (tl_picked_from(reduce, &at) || tl_nest_quads(p->plan, reduce, &quads))
         return false;
     const TlValue *x = tl_in(reduce, 0);
     p->stamps += 2;

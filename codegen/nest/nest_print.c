@@ -267,13 +267,15 @@ static void put_place(Print *p, const TlValue *v)
         [TL_NEST_RENAMES] = "renames axes",
         [TL_NEST_INTERLEAVES] = "interleaves vectors",
         [TL_NEST_JOINS_HOME] = "joins axes of a home",
+        [TL_NEST_PUTS_ROWS] = "rows one after the other",
         [TL_NEST_PARTS] = "every few elements of vectors",
         [TL_NEST_NUMBERS] = "by the element's number",
         [TL_NEST_GATHERS] = "lane by lane",
         [TL_NEST_EXCHANGES] = "exchanges lanes",
         [TL_NEST_TAKES_ROWS] = "vectors of other rows",
         [TL_NEST_SHUFFLES] = "lanes of two vectors",
-        [TL_NEST_SHIFTS] = "vectors that begin at any lane"};
+        [TL_NEST_SHIFTS] = "vectors that begin at any lane",
+        [TL_NEST_SUMS_QUADS] = "four products of bytes a lane"};
     TlNestPlace x = p->plan->place[v->id];
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return;

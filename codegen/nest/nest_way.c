@@ -101,6 +101,8 @@ static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
         return TL_NEST_RENAMES;
     if (!plan->check && tl_nest_parts(op))
         return TL_NEST_PARTS;
+    if (tl_nest_puts_rows(&plan->m, op) && tl_nest_is_for_quads(plan, op))
+        return TL_NEST_PUTS_ROWS;
     if (!tl_nest_joins(op))
         return TL_NEST_NUMBERS;
     bool is_home = plan->place[tl_in(op, 0)->id].kind == TL_NEST_HOME;
@@ -111,8 +113,11 @@ void tl_nest_find_ways(TlNests *plan)
 {
     for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         TlNestPlace *place = op->nout ? &plan->place[op->out[0]->id] : NULL;
+        TlNestQuads quads;
         if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP)
             place->way = way_of_reshape(plan, op);
+        if (tl_nest_quads(plan, op, &quads))
+            place->way = TL_NEST_SUMS_QUADS;
         if (op->opcode != TL_OP_GATHER)
             continue;
         place->partner = partner_of(tl_in(op, 1), (int)tl_attr_int(op, TL_ATTR_AXIS, 0));

@@ -130,6 +130,31 @@ static int width_of_op(const TlNests *plan, const TlOp *op, int limit, const cha
 }
 
 static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlMap *seen,
+                       const char **why);
+
+/* Of sums of four products of bytes: vectors of bytes have four times as many lanes. */
+static int width_of_quads(const TlNests *plan, const TlNestQuads *quads, int limit, TlMap *seen,
+                          const char **why)
+{
+    int bytes = 4 * limit;
+    for (uint32_t i = 0; i < 2 && bytes > 1; i++)
+        bytes = chain_width(plan, quads->byte[i], bytes, false, seen, why);
+    return bytes < 8 ? 1 : bytes / 4;
+}
+
+/* Of rows one after the other: one, or several if one is taken as a whole. */
+static int width_of_rows(const TlNests *plan, const TlOp *op, int limit, TlMap *seen,
+                         const char **why)
+{
+    TlValue *x = tl_in(op, 0);
+    const TlType *to = op->out[0]->type;
+    int row = x->type->shape[x->type->rank - 1], most = limit < row ? limit : row;
+    int w = chain_width(plan, x, most, false, seen, why);
+    limit = at_most(limit, plan->m.vector_bytes, "a register", why);
+    return w < row ? w : tl_nest_fit_width(to->shape[to->rank - 1], limit);
+}
+
+static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlMap *seen,
                        const char **why)
 {
     TL_ASSERT(limit > 0 && v->id < plan->fn->nvalues, "value %u, %d lanes", v->id, limit);
@@ -142,6 +167,11 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlM
     if (!v->def || tl_map_get(seen, v->id, NULL))
         return limit;
     tl_map_put(seen, v->id, 1);
+    TlNestQuads quads;
+    if (tl_nest_quads(plan, v->def, &quads))
+        return width_of_quads(plan, &quads, limit, seen, why);
+    if (plan->place[v->id].way == TL_NEST_PUTS_ROWS)
+        return width_of_rows(plan, v->def, limit, seen, why);
     limit = width_of_op(plan, v->def, limit, why);
     if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
         return limit; /* the operand is evaluated one element at a time */

@@ -2,9 +2,10 @@
  *
  *   1 all kernels are compiled; the notes say how many registers LLVM has spilled
  *   2 each way of sparing registers is tried on the kernels with spills, until none has any; not
- *     where it would do what an earlier one did
- *   3 all are compiled once more, each in the way that spilled least, if that is not what one of
- *     the tries has compiled
+ *     where it would do what an earlier one did, and only the first where that leaves so many that
+ *     no order of the code would save them
+ *   3 all are compiled once more, each in the way that spilled least, if no try has compiled all
+ *     of them with as few spills, or nearly
  *
  * The ways: offsets and addresses computed in the loop that uses them (amd_offsets.c), as many as
  * were spilled, or as many as possible; with LLVM's scheduler told how many waves fit if a
@@ -26,10 +27,11 @@ typedef struct Least {
     bool has_more;          /* the first way has left offsets that another one would compute */
 } Least;
 
-/* Code of all kernels, made in one way; NULL: some had no part in it. */
+/* Code of all kernels, made in one way, and what all spill; NULL: some had no part in it. */
 typedef struct Tried {
     void *code;
     size_t size;
+    unsigned spills;
 } Tried;
 
 typedef struct Sparing {
@@ -102,15 +104,18 @@ static void start_from(const Sparing *s, LLVMModuleRef module)
     s->l->module = LLVMCloneModule(module);
 }
 
-/* Has the kernel spills, and does this way something that none before it has done? */
+/* Has the kernel spills, not too many, and does this way something that none before it has done? */
 static bool is_worth(const Sparing *s, uint32_t kernel, int way)
 {
     const Least *least = &s->least[kernel];
-    return least->spills && (way == 0 || WAYS[way].parts ||
-                             (WAYS[way].waves ? tells_waves(s) : least->has_more));
+    return way == 0 ? least->spills != 0
+                    : least->spills && least->spills < s->target->family->file &&
+                          (WAYS[way].parts ||
+                           (WAYS[way].waves ? tells_waves(s) : least->has_more));
 }
 
-static void look_at(Sparing *s, uint32_t kernel, int way, const void *code, size_t size)
+/* What it spills now. */
+static unsigned look_at(Sparing *s, uint32_t kernel, int way, const void *code, size_t size)
 {
     Least *least = &s->least[kernel];
     int spills = spills_of(s, kernel, code, size);
@@ -119,12 +124,14 @@ static void look_at(Sparing *s, uint32_t kernel, int way, const void *code, size
         least->way = way;
         least->spills = (unsigned)spills;
     }
+    return (unsigned)spills;
 }
 
 /* The kernels that it may help, alone. */
 static void try_way(Sparing *s, LLVMModuleRef module, int way)
 {
     size_t size;
+    unsigned spills = 0;
     uint32_t n = s->kernels->len, tried = 0;
     bool *worth = TL_NEW_ARRAY(s->arena, bool, n + 1);
     for (uint32_t i = 0; i < n; i++)
@@ -140,19 +147,23 @@ static void try_way(Sparing *s, LLVMModuleRef module, int way)
     void *code = tl_llvm_emit(s->l, s->arena, s->object, &size);
     for (uint32_t i = 0; i < n; i++)
         if (worth[i])
-            look_at(s, i, way, code, size);
+            spills += look_at(s, i, way, code, size);
     if (tried == n)
-        s->tried[way] = (Tried){code, size};
+        s->tried[way] = (Tried){code, size, spills};
 }
 
-/* The way in which all kernels spill least, if there is one; else NONE. */
-static int way_of_all(const Sparing *s)
+/* Code in which all kernels spill as little as they can, each in its own way, or a sixteenth more;
+ * NULL: none of the tries made such. */
+static const Tried *best_of_all(const Sparing *s)
 {
-    int way = s->least[0].way;
-    for (uint32_t i = 1; i < s->kernels->len; i++)
-        if (s->least[i].way != way)
-            return NONE;
-    return way;
+    unsigned least = 0;
+    const Tried *best = NULL;
+    for (uint32_t i = 0; i < s->kernels->len; i++)
+        least += s->least[i].spills;
+    for (int way = 0; way < NWAYS; way++)
+        if (s->tried[way].code && (!best || s->tried[way].spills < best->spills))
+            best = &s->tried[way];
+    return best && best->spills <= least + least / 16 ? best : NULL;
 }
 
 static bool has_spills(const Sparing *s)
@@ -175,7 +186,7 @@ void *tl_amd_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes
                           bool object, TlArena *arena, size_t *out_size)
 {
     Sparing s = {l, arena, target, kernels, object, TL_NEW_ARRAY(arena, Least, kernels->len + 1),
-                 {{NULL, 0}}};
+                 {{NULL, 0, 0}}};
     LLVMModuleRef module = LLVMCloneModule(l->module);
     void *code = tl_llvm_emit(l, arena, object, out_size);
     for (uint32_t i = 0; i < kernels->len; i++) {
@@ -185,10 +196,10 @@ void *tl_amd_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes
     }
     for (int way = 0; way < NWAYS && has_spills(&s); way++)
         try_way(&s, module, way);
-    int way = has_ways(&s) ? way_of_all(&s) : NONE;
-    if (way != NONE && s.tried[way].code) {
-        code = s.tried[way].code;
-        *out_size = s.tried[way].size;
+    const Tried *best = has_ways(&s) ? best_of_all(&s) : NULL;
+    if (best) {
+        code = best->code;
+        *out_size = best->size;
     } else if (has_ways(&s)) {
         start_from(&s, module);
         for (uint32_t i = 0; i < kernels->len; i++)

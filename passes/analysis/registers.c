@@ -7,7 +7,9 @@
  *            becomes what it carries. A tile that products read from its buffer by themselves, from
  *            where all of it is read
  *   not      constants, masks, and what a few instructions make of numbers that every thread knows;
- *            tiles of buffers that products read by themselves, until all of it is read
+ *            tiles of buffers that products read by themselves, until all of it is read; of
+ *            operands of products that converts bring through shared memory, what is beyond some:
+ *            a compiler that is short of registers reads it when the products need it
  *   parts    in a stretch of ops that work element by element, with loads and stores among them,
  *            the targets' compilers go on to the end with some elements before they begin with the
  *            next: of a tile that lives within a stretch they hold some registers, and a share
@@ -25,6 +27,7 @@
 #include "ir/plan/late.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/mma.h"
+#include "ir/plan/shared_plan.h"
 #include "passes/analysis/shared_life.h"
 
 /* In hundredths of a word, where not said otherwise. */
@@ -110,6 +113,32 @@ static int elements_of_word(const Need *n, const TlOp *load, int bits)
     return vector * bits < 32 ? vector : 32 / bits;
 }
 
+/* Do only products by matrix instructions take it, or its transpose, before anything changes shared
+ * memory again? */
+static bool is_for_products(const TlValue *v, const TlOp *from)
+{
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        const TlOp *op = from->next;
+        while (op && op != u->user && (tl_mma_of(op) || tl_may_read_behind(op)))
+            op = op->next;
+        if (op != u->user ||
+            !(tl_mma_of(op) || (op->opcode == TL_OP_TRANS && is_for_products(op->out[0], op))))
+            return false;
+    }
+    return v->uses != NULL;
+}
+
+/* Words that are read from shared memory at once, of an operand of products that gets there by a
+ * convert: more are read as the products need them. */
+static int64_t words_read(const Need *n, const TlOp *op, int64_t words)
+{
+    enum { AT_ONCE = 64 };
+    bool whole = words <= AT_ONCE || !op || op->opcode != TL_OP_CONVERT ||
+                 !tl_attr(op, TL_ATTR_SHARED) || !is_for_products(op->out[0], op) ||
+                 tl_op_whole_bytes(n->arena, op) > tl_op_shared_bytes(n->arena, op);
+    return whole ? words : AT_ONCE;
+}
+
 static int64_t words_of(Need *n, const TlValue *v)
 {
     const TlType *t = v->type;
@@ -126,7 +155,7 @@ static int64_t words_of(Need *n, const TlValue *v)
         int each = elements_of_word(n, op, (int)bits);
         return (elements + each - 1) / each;
     }
-    return (elements * bits + 31) / 32;
+    return words_read(n, op, (elements * bits + 31) / 32);
 }
 
 /* ---- lives ---- */

@@ -9,16 +9,18 @@
  *   2 if by the tiles alone, before layouts, a thread needs half of what it may have, or a quarter
  *     if products in loops want fragments of their operands beside, that is it
  *   3 a trial: the passes behind this one run over a copy. What a thread needs after them is
- *     estimated (passes/analysis/registers.h); what is more than it may have would be spilled
+ *     estimated (passes/analysis/registers.h); what is more than it may have would be spilled, and
+ *     as the estimate may be off, some of what is a little less
  *   4 other choices: a power of two of warps that a block can have, stages down to 1, operands
  *     kept. Each costs something whatever it spills: with fewer stages less of memory's latency is
  *     hidden, with other warps the tiles are shared in another way, what is kept is read in each
  *     trip. They are tried from the cheapest on, until the next would cost more by itself than the
  *     best so far with what it spills
  *
- * Costs are in accesses of a thread: a spilled word costs two, it is stored and read. With s
- * stages, s trips share a latency. More warps share what a multiprocessor has: of so many registers
- * a thread may have fewer. `choose-warps{show}` prints the trials. */
+ * Costs are in accesses of a thread of the first choice: a spilled word costs two, it is stored and
+ * read, and that in all warps, of which there may be more or fewer. With s stages, s trips share a
+ * latency. More warps share what a multiprocessor has: of so many registers a thread may have
+ * fewer. `choose-warps{show}` prints the trials. */
 #include "ir/remark.h"
 #include "passes/analysis/default_warps.h"
 #include "passes/analysis/facts.h"
@@ -26,9 +28,10 @@
 #include "passes/pass.h"
 #include <string.h>
 
-enum { LEAST_WARPS = 4, MOST_WARPS = 16, MOST_THREADS = 1024 };
-/* What twice or half as many cost; what memory's latency costs a trip of a loop that nothing is
- * fetched ahead for; what reading of kept operands does: in accesses that are done in that time. */
+enum { LEAST_WARPS = 4, MOST_WARPS = 32, MOST_THREADS = 1024 };
+/* What twice (in each of them) or half as many cost; what memory's latency costs a trip of a loop
+ * that nothing is fetched ahead for; what reading of kept operands does: in accesses that are done
+ * in that time. */
 enum { SPILLED = 2, CHANGED_WARPS = 16, LATENCY = 48, KEPT = 20 };
 
 typedef struct Choice {
@@ -43,7 +46,7 @@ typedef struct Trial {
     Choice choice;
     bool runs;                   /* the passes had no error */
     int stages;                  /* of the loops that have most; 0: none is pipelined */
-    int64_t need, most, spilled; /* registers of a thread; need - most, if that is much */
+    int64_t need, most, spilled; /* registers of a thread; spilled: words to expect */
 } Trial;
 
 typedef struct Choose {
@@ -64,15 +67,21 @@ static int64_t registers_of(const TlMachine *m, int warps)
 
 /* ---- trials ---- */
 
-/* By less than a sixteenth too much, it may fit as well. */
+/* The mean over needs that are up to an eighth of `most` less or more than the estimate, each as
+ * likely. */
 static int64_t spilled(const Trial *t)
 {
-    return t->need - t->most > t->most / 16 ? t->need - t->most : 0;
+    int64_t off = t->most / 8, more = t->need - t->most;
+    if (more >= off)
+        return more;
+    return more > -off ? (more + off) * (more + off) / (4 * off) : 0;
 }
 
-static int64_t cost_of(const Trial *t)
+/* What is spilled counts in all warps. */
+static int64_t cost_of(const Choose *c, const Trial *t)
 {
-    return t->runs ? t->choice.cost + SPILLED * t->spilled : INT64_MAX;
+    return t->runs ? t->choice.cost + SPILLED * t->spilled * t->choice.warps / c->warps
+                   : INT64_MAX;
 }
 
 static int most_stages(const TlFn *fn)
@@ -96,7 +105,7 @@ static void show(const Choose *c, const Trial *t)
                         "// choose-warps: %d warps, %d stages%s: %lld registers of "
                         "%lld, cost %lld\n",
                         t->choice.warps, t->stages ? t->stages : 1, t->choice.kept ? ", kept" : "",
-                        (long long)t->need, (long long)t->most, (long long)cost_of(t))
+                        (long long)t->need, (long long)t->most, (long long)cost_of(c, t))
             : tl_format(px->scratch, "// choose-warps: %d warps: not possible\n", t->choice.warps));
 }
 
@@ -173,7 +182,7 @@ static void add_choices_of(const Choose *c, Choices *all, int warps, bool kept, 
     int64_t cost = kept ? KEPT : 0;
     for (int w = warps < c->warps ? warps : c->warps; w < (warps > c->warps ? warps : c->warps);
          w *= 2)
-        cost += CHANGED_WARPS;
+        cost += warps > c->warps ? CHANGED_WARPS * 2 * w / c->warps : CHANGED_WARPS;
     if (warps != c->warps || kept)
         add_choice(c->px->scratch, all, (Choice){warps, 0, kept, cost});
     for (int s = first->stages - 1; !states_stages(c) && s >= 1; s--)
@@ -200,9 +209,9 @@ static Trial best_of(const Choose *c, const Trial *first)
 {
     Trial best = *first;
     Choices all = choices_of(c, first);
-    for (uint32_t i = 0; i < all.len && all.data[i].cost < cost_of(&best); i++) {
+    for (uint32_t i = 0; i < all.len && all.data[i].cost < cost_of(c, &best); i++) {
         Trial t = try_choice(c, all.data[i]);
-        if (cost_of(&t) < cost_of(&best))
+        if (cost_of(c, &t) < cost_of(c, &best))
             best = t;
     }
     return best;

@@ -8,21 +8,32 @@
     y = np.empty_like(x)
     softmax(x, y)
 """
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from .arrays import View, view
 from .compiler import Explanation, Output, compile, explain, stages, targets
-from .devices import Array, Device, Event, Stream, empty, upload
+from .device_arrays import Array, empty, upload
+from .devices import Device, Event, Stream
 from .errors import (ArgumentError, CompileError, CompileWarning, Error, KernelError, NotFoundError, OutOfMemoryError,
                      UnavailableError)
 from .modules import Kernel, Module, kernel, load, load_image
 from .tuning import Progress, Tuned, tune
 
+if TYPE_CHECKING:
+    from . import kernels as kernels
+    from .operators import op as op
 
-def __getattr__(name):
-    """tile.kernels, whose library is loaded when it is first used."""
-    if name != "kernels":
-        raise AttributeError(f"module 'tile' has no attribute '{name}'")
-    import importlib
-    return importlib.import_module(".kernels", __name__)
+
+def __getattr__(name: str) -> object:
+    """tile.kernels, whose library is loaded when it is first used, and tile.op, which needs torch."""
+    if name == "kernels":
+        return importlib.import_module(".kernels", __name__)
+    if name == "op":
+        return importlib.import_module(".operators", __name__).op
+    raise AttributeError(f"module 'tile' has no attribute '{name}'")
 
 
 __version__ = "0.1.0"

@@ -1,25 +1,19 @@
 """What stands for an argument of a kernel: NumPy arrays, DLPack objects (torch tensors among them), tile.Array, numbers. No element
 is copied: the kernel gets the address."""
-import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, py_object
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from ctypes import addressof, c_char
+from typing import Any, Callable, Optional
 
 import numpy
 
-from . import native
-from .devices import Array
+from . import dlpack, native
+from .device_arrays import Array
+from .elements import ANY_BYTE, ANY_WORD, BITS, CODES, NAMES, NUMBERS, NUMPY, PACKED, dense, size_of
 from .errors import ArgumentError
 
-# tile_dtype, by its number.
-NAMES = ("bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 i4 u4 f4e2m1 f8e4m3fnuz f8e5m2fnuz").split()
-NUMBERS = {name: i for i, name in enumerate(NAMES)}
-BITS = {name: native.lib.tile_dtype_bits(i) for name, i in NUMBERS.items()}
-ANY_WORD, ANY_BYTE = -3, -2
-PACKED = ("i4", "u4", "f4e2m1")
-# NumPy's names, and those of ml_dtypes. As in C, 16-bit words stand for any type of 16 bits and bytes for any of 8 or 4.
-NUMPY = {"bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "float16": "f16",
-         "float32": "f32", "float64": "f64", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
-         "float8_e4m3fnuz": "f8e4m3fnuz", "float8_e5m2fnuz": "f8e5m2fnuz"}
-CODES = {name: NUMBERS[dtype] for name, dtype in NUMPY.items()} | {"uint16": ANY_WORD, "uint8": ANY_BYTE}
 WRONG = "bad argument"
 
 
@@ -28,7 +22,8 @@ class Memory:
 
     __slots__ = ("address", "code", "itemsize", "shape", "strides", "writable", "on_host", "owner")  # strides: in elements, or None
 
-    def __init__(self, address, code, itemsize, shape, strides, writable, on_host, owner):
+    def __init__(self, address: int, code: int, itemsize: int, shape: tuple[int, ...], strides: Optional[tuple[int, ...]], writable: bool,
+                 on_host: bool, owner: Any) -> None:
         self.address, self.code, self.itemsize, self.shape, self.strides = address, code, itemsize, shape, strides
         self.writable, self.on_host, self.owner = writable, on_host, owner
 
@@ -36,55 +31,21 @@ class Memory:
 class View:
     """tile.view(array, "bf16"): the same elements, called by another name of a type of the same size."""
 
-    def __init__(self, array, dtype, shape=None):
+    def __init__(self, array: Any, dtype: str, shape: Optional[tuple[int, ...]] = None) -> None:
         if dtype not in NUMBERS:
             raise ArgumentError(f"unknown element type '{dtype}'; known: {', '.join(NAMES)}", WRONG)
         self.array, self.dtype, self.shape = array, dtype, shape
 
 
-def view(array, dtype, shape=None):
+def view(array: Any, dtype: str, shape: Optional[Sequence[int]] = None) -> View:
     """The elements of an array as another type: uint16 as "bf16", uint8 as "f8e4m3", "i4" ... For two elements in a byte, `shape`
     counts elements (by default twice the bytes of the last axis)."""
     return View(array, dtype, None if shape is None else tuple(int(n) for n in shape))
 
 
-# ---- DLPack ----
-
-class DLTensor(Structure):
-    _fields_ = [("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("code", c_uint8),
-                ("bits", c_uint8), ("lanes", c_uint16), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
-                ("byte_offset", c_uint64)]
-
-
-DL_HOST = (1, 3, 11)  # CPU memory, and pinned memory of CUDA and ROCm
-DL_GPU = {2: "cuda", 10: "hip"}
-# (code, bits) of DLPack
-DL_CODES = {(0, 8): "i8", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64", (1, 32): "u32", (1, 64): "u64", (2, 16): "f16",
-            (2, 32): "f32", (2, 64): "f64", (4, 16): "bf16", (6, 8): "bool", (10, 8): "f8e4m3", (11, 8): "f8e4m3fnuz", (12, 8): "f8e5m2",
-            (13, 8): "f8e5m2fnuz"}
-capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-capsule_pointer.restype, capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
-
-
-def of_dlpack(value):
-    """The capsule stays unused and keeps the memory: its destructor gives it back."""
-    kind = value.__dlpack_device__()[0]
-    capsule = value.__dlpack__(stream=-1) if kind in DL_GPU else value.__dlpack__()
-    t = DLTensor.from_address(capsule_pointer(capsule, b"dltensor"))
-    code = {(1, 8): ANY_BYTE, (1, 16): ANY_WORD}.get((t.code, t.bits))
-    if code is None:
-        code = NUMBERS.get(DL_CODES.get((t.code, t.bits)))
-    if code is None or t.lanes != 1:
-        raise TypeError(f"no element type of kernels is DLPack's (code {t.code}, {t.bits} bits, {t.lanes} lanes)")
-    shape = tuple(t.shape[i] for i in range(t.ndim))
-    strides = tuple(t.strides[i] for i in range(t.ndim)) if t.strides else None
-    # value too: a capsule does not say whether elements may be written, an owner may know
-    return Memory((t.data or 0) + t.byte_offset, code, t.bits // 8, shape, strides, True, kind in DL_HOST, (capsule, value))
-
-
 # ---- memory of an argument ----
 
-def of_numpy(a):
+def of_numpy(a: numpy.ndarray[Any, Any], writes: bool = False) -> Memory:
     code = CODES.get(a.dtype.name)
     if code is None or not a.dtype.isnative:
         raise TypeError(f"no element type of kernels is NumPy's {a.dtype.str if a.dtype.isnative else a.dtype.newbyteorder().str}"
@@ -97,14 +58,63 @@ def of_numpy(a):
     return Memory(a.ctypes.data, code, a.itemsize, a.shape, strides, a.flags.writeable, True, a)
 
 
-def of_array(a):
-    code = CODES.get(a.dtype.name)
+def of_array(a: Array, writes: bool = False) -> Memory:
+    code = {"u8": ANY_BYTE, "u16": ANY_WORD}.get(a.element, NUMBERS.get(a.element))
     if code is None:
         raise TypeError(f"no element type of kernels is NumPy's {a.dtype}")
-    return Memory(a.address, code, a.dtype.itemsize, a.shape, None, True, a.device.host_memory, a)
+    return Memory(a.address, code, a.dtype.itemsize, a.shape, a.strides, True, a.device.host_memory, a)
 
 
-def packed(m, shape):
+def of_dlpack(value: Any, writes: bool = False) -> Memory:
+    """The capsule stays unused and keeps the memory: its destructor gives it back."""
+    kind = value.__dlpack_device__()[0]
+    capsule = value.__dlpack__(stream=-1) if kind in dlpack.GPU else value.__dlpack__()
+    t = dlpack.tensor_of(capsule)
+    code, shape = dlpack.code_of(t), tuple(t.shape[i] for i in range(t.ndim))
+    strides = tuple(t.strides[i] for i in range(t.ndim)) if t.strides else None
+    # value too: a capsule does not say whether elements may be written, an owner may know
+    return Memory((t.data or 0) + t.byte_offset, code, t.bits // 8, shape, strides, True, kind in dlpack.HOST, (capsule, value))
+
+
+def of_view(v: View, writes: bool = False) -> Memory:
+    m = memory_of(v.array, writes)
+    if m is None:
+        raise TypeError(f"tile.view takes an array, not {type(v.array).__name__}")
+    if m.itemsize * 8 != max(BITS[v.dtype], 8):
+        raise ArgumentError(f"elements of {m.itemsize * 8} bits cannot be viewed as {v.dtype}", WRONG)
+    m.code = NUMBERS[v.dtype]
+    if v.dtype in PACKED:
+        return packed(m, v.shape)
+    if v.shape not in (None, m.shape):
+        raise ArgumentError(f"the view's shape {v.shape} is not the array's, {m.shape}", WRONG)
+    return m
+
+
+Reader = Callable[[Any, bool], Memory]
+READERS: dict[type, Optional[Reader]] = {View: of_view, numpy.ndarray: of_numpy, Array: of_array, float: None, int: None, bool: None}
+
+
+def reader_of(kind: type) -> Optional[Reader]:
+    """How the memory of such objects is found; None: they have none (numbers)."""
+    if "torch" in sys.modules and issubclass(kind, sys.modules["torch"].Tensor):
+        from .torch_tensors import of_torch
+        return of_torch
+    known = next((READERS[base] for base in kind.__mro__ if base in READERS), None)
+    if known is None and hasattr(kind, "__dlpack__") and not issubclass(kind, numpy.generic):
+        return of_dlpack
+    return known
+
+
+def memory_of(value: Any, writes: bool = False) -> Optional[Memory]:
+    """The Memory of an argument; None: it has none (a number). writes: the kernel may write to it."""
+    kind = type(value)
+    if kind not in READERS:
+        READERS[kind] = reader_of(kind)
+    reader = READERS[kind]
+    return reader(value, writes) if reader else None
+
+
+def packed(m: Memory, shape: Optional[tuple[int, ...]]) -> Memory:
     """Bytes as pairs of elements."""
     if m.strides is not None and m.shape and m.shape[-1] > 1 and m.strides[-1] != 1:
         raise ArgumentError("a view of packed elements must be dense along its last axis", WRONG)
@@ -117,30 +127,37 @@ def packed(m, shape):
     return m
 
 
-def memory_of(value):
-    """The Memory of an argument; None: it has none (a number)."""
-    if isinstance(value, View):
-        m = memory_of(value.array)
-        if m is None:
-            raise TypeError(f"tile.view takes an array, not {type(value.array).__name__}")
-        if m.itemsize * 8 != max(BITS[value.dtype], 8):
-            raise ArgumentError(f"elements of {m.itemsize * 8} bits cannot be viewed as {value.dtype}", WRONG)
-        m.code = NUMBERS[value.dtype]
-        if value.dtype in PACKED:
-            return packed(m, value.shape)
-        if value.shape not in (None, m.shape):
-            raise ArgumentError(f"the view's shape {value.shape} is not the array's, {m.shape}", WRONG)
-        return m
-    if isinstance(value, numpy.ndarray):
-        return of_numpy(value)
-    if isinstance(value, Array):
-        return of_array(value)
-    if hasattr(value, "__dlpack__") and not isinstance(value, numpy.generic):
-        return of_dlpack(value)
-    return None
+# ---- what is looked at in each call ----
+
+def quick_numpy(a: numpy.ndarray[Any, Any]) -> tuple[Any, Any]:
+    try:
+        return (a.dtype, a.shape), addressof(c_char.from_buffer(a))  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # read-only, with gaps, empty, or of a type of ml_dtypes
+        return (a.dtype, a.shape, a.strides, a.flags.writeable), a.ctypes.data
 
 
-def fill_view(arg, m, dtype):
+def quick_array(a: Array) -> tuple[Any, Any]:
+    return (a.element, a.shape, a.strides, a.device.host_memory), a.address
+
+
+def quick_number(value: Any) -> tuple[Any, Any]:
+    return type(value), value
+
+
+# By types: (what must be equal for calls to be alike, the address or the number). Exceptions mean: look at it closely.
+QUICK: dict[type, Callable[[Any], tuple[Any, Any]]] = {numpy.ndarray: quick_numpy, Array: quick_array, float: quick_number, int: quick_number,
+                                                       bool: quick_number}
+WRITTEN: dict[type, Callable[[Any], object]] = {}  # by types: what a kernel's writing to such a value is told to
+
+
+def fits(m: Memory, dtype: str) -> None:
+    """An error where the bits are those of the parameter's type and only the sign is not: torch, for one, computes with signed numbers."""
+    given = NAMES[m.code] if m.code >= 0 else ""
+    if given[:1] == "i" and "u" + given[1:] == dtype:
+        raise ArgumentError(f'expects elements of type {dtype}, got {given}: tile.view(x, "{dtype}") has the same bits', WRONG)
+
+
+def fill_view(arg: native.Arg, m: Memory, dtype: str) -> None:
     """Sets a view's fields. A byte array for a parameter of a packed type counts bytes on its last axis."""
     if dtype in PACKED and m.code == ANY_BYTE and m.shape:
         m = packed(m, None)
@@ -154,33 +171,22 @@ def fill_view(arg, m, dtype):
         arg.stride[:rank] = m.strides
 
 
-def fill_pointer(arg, m):
+def fill_pointer(arg: native.Arg, m: Memory) -> None:
     if m.strides is not None and m.strides != dense(m.shape):
         raise ArgumentError("an array for a pointer must be contiguous", WRONG)
-    count = 1
-    for n in m.shape:
-        count *= n
-    arg.kind, arg.dtype, arg.address, arg.bytes = 1, m.code, m.address, count * m.itemsize
-
-
-def dense(shape):
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.insert(0, step)
-        step *= n
-    return tuple(strides)
+    arg.kind, arg.dtype, arg.address, arg.bytes = 1, m.code, m.address, size_of(m.shape) * m.itemsize
 
 
 # ---- scalars ----
 
-def bf16_bits(value):
+def bf16_bits(value: float) -> int:
     bits = int(numpy.float32(value).view(numpy.uint32))
     if value != value:
         return 0x7FC0
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
-def f8_bits(value, dtype):
+def f8_bits(value: float, dtype: str) -> int:
     try:
         import ml_dtypes
     except ImportError as e:
@@ -189,7 +195,7 @@ def f8_bits(value, dtype):
     return int(numpy.asarray(value, getattr(ml_dtypes, name)).view(numpy.uint8))
 
 
-def scalar_bits(value, dtype):
+def scalar_bits(value: Any, dtype: str) -> int:
     """The bits of a number as a type of the language. Whole numbers must fit; floats are rounded."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()  # a number of NumPy or torch
@@ -200,11 +206,11 @@ def scalar_bits(value, dtype):
     if dtype[0] in "iu":
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise TypeError(f"expected a whole number ({dtype}), got {value!r}")
-        value, bits = value.__index__(), BITS[dtype]
+        value, bits = int(value.__index__()), BITS[dtype]
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype[0] == "i" else (0, (1 << bits) - 1)
         if not low <= value <= high:
             raise OverflowError(f"{value} does not fit in {dtype}")
-        return value & (1 << bits) - 1
+        return int(value & (1 << bits) - 1)
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"expected a number ({dtype}), got {value!r}")
     value = float(value)

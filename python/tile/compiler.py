@@ -1,11 +1,16 @@
 """The compiler: sources, tile.compile, tile.explain, and what the compiler says."""
+from __future__ import annotations
+
+import functools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
-from ctypes import byref, c_char_p, c_size_t, c_void_p, sizeof, string_at
+from collections.abc import Mapping, Sequence
+from ctypes import byref, c_size_t, c_void_p, sizeof, string_at
+from typing import Any, NoReturn, Union
 
 from . import errors, native
 from .native import lib
@@ -13,16 +18,18 @@ from .native import lib
 # tilec_status as tile_status
 STATUS_NUMBERS = {1: 6, 2: 1, 3: 5, 4: 7, 5: 3, 6: 11, 7: 10}
 TOOL = "tilec"
+Path = Union[str, "os.PathLike[str]"]  # of a source; a str may be its text, too
 
 
-def module_text(name):
+@functools.cache
+def module_text(name: str) -> bytes | None:
     """The text of a module of the library, "std.kernels.gemm"; None where it is none."""
     size = c_size_t()
     found = lib.tilec_library_text(os.fsencode(name), byref(size))
-    return found[:size.value] if found else None
+    return bytes(found[:size.value]) if found else None
 
 
-def file_text(path):
+def file_text(path: str) -> bytes:
     with open(path, "rb") as f:
         return f.read()
 
@@ -31,7 +38,10 @@ class Source:
     """A text and the name that messages give it. A str with a { in it is a text, the name of a module of the library that module;
     every other str and every path names a file."""
 
-    def __init__(self, source):
+    def __init__(self, source: Source | Path) -> None:
+        self.name: str
+        self.text: bytes
+        self.is_file: bool
         if isinstance(source, Source):
             self.name, self.text, self.is_file = source.name, source.text, source.is_file
         elif isinstance(source, str) and "{" in source:
@@ -41,39 +51,39 @@ class Source:
             self.text = module_text(self.name) or file_text(self.name)
 
 
-def constant(value):
+def constant(value: Any) -> str:
     """A constant as text."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if hasattr(value, "__index__"):
-        return str(value.__index__())
+        return str(int(value.__index__()))
     if isinstance(value, (str, float)):
         return repr(value) if isinstance(value, float) else value
     if isinstance(value, type(None)) or not hasattr(value, "name"):
         raise TypeError(f"a constant is a number, or a str for a type or a function, not {value!r}")
-    from .arrays import NUMPY  # a NumPy dtype
-    return NUMPY.get(value.name, value.name)
+    from .elements import NUMPY  # a NumPy dtype
+    return NUMPY.get(value.name, str(value.name))
 
 
-def constants(values):
+def constants(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: constant(value) for name, value in values.items()}
 
 
 class Diagnostics:
     """Takes what the compiler says, on a thread of the compiler; warnings become Python's when the call is over."""
 
-    def __init__(self):
-        self.texts = []
+    def __init__(self) -> None:
+        self.texts: list[str] = []
         self.callback = native.TextCallback(self.take)
 
-    def take(self, user, text):
+    def take(self, user: object, text: bytes) -> None:
         self.texts.append(text.decode(errors="replace"))
 
-    def text(self):
+    def text(self) -> str:
         texts, self.texts = self.texts, []
         return "".join(texts)
 
-    def warn(self, level):
+    def warn(self, level: int) -> None:
         text = self.text().rstrip("\n")
         if text:
             warnings.warn(text, errors.CompileWarning, stacklevel=level)
@@ -82,24 +92,24 @@ class Diagnostics:
 class Output:
     """What tile.compile made: `data` (bytes), `text`, `message`, and `depends`, the files that were read."""
 
-    def __init__(self, handle):
+    def __init__(self, handle: c_void_p) -> None:
         size = c_size_t()
         data = lib.tilec_output_data(handle, byref(size))
         self.data = string_at(data, size.value) if data else b""
-        self.message = lib.tilec_output_message(handle).decode(errors="replace")
-        self.depends = lib.tilec_output_depends(handle).decode(errors="replace").splitlines()
+        self.message: str = lib.tilec_output_message(handle).decode(errors="replace")
+        self.depends: list[str] = lib.tilec_output_depends(handle).decode(errors="replace").splitlines()
 
     @property
-    def text(self):
+    def text(self) -> str:
         return self.data.decode()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tile.Output: {len(self.data)} bytes>"
 
 
-def compile_source(source, options, consts, include_dirs, stacklevel):
+def compile_source(source: Source, options: Mapping[str, Any], consts: Mapping[str, str], include_dirs: Sequence[Path], stacklevel: int) -> Output:
     said = Diagnostics()
-    pairs = (native.CompileConst * (len(consts) + 1))(*[(k.encode(), v.encode()) for k, v in consts.items()])
+    pairs = (native.CompileConst * (len(consts) + 1))(*[native.CompileConst(k.encode(), v.encode()) for k, v in consts.items()])
     dirs = native.texts(include_dirs)
     o = native.CompileOptions(struct_size=sizeof(native.CompileOptions), consts=pairs, nconsts=len(consts), include_dirs=dirs,
                               ninclude_dirs=len(include_dirs), diagnostic=said.callback)
@@ -118,8 +128,9 @@ def compile_source(source, options, consts, include_dirs, stacklevel):
         lib.tilec_output_free(handle)
 
 
-def compile(source, *, target="cpu", emit="image", kernel=None, consts=None, include_dirs=(), opt_level=3, debug=False, check=False,
-            fp="default", warps=0, stages=0, warnings_as_errors=False, cache=None, **more_consts):
+def compile(source: Path, *, target: str = "cpu", emit: str = "image", kernel: str | None = None, consts: Mapping[str, Any] | None = None,
+            include_dirs: Sequence[Path] = (), opt_level: int = 3, debug: bool = False, check: bool = False, fp: str = "default", warps: int = 0,
+            stages: int = 0, warnings_as_errors: bool = False, cache: str | None = None, **more_consts: Any) -> Output:
     """Compiles a source (a path, or a text) ahead of time. `emit` is a stage: "image" for tile.load_image, "ptx", "asm", "llvm",
     "hsaco", "obj", "header" ... Constants are keywords, or in `consts`. Returns an Output; raises CompileError."""
     options = dict(target=target, emit=emit, kernel=kernel, opt_level=opt_level or native.NONE, debug=debug, check=check, fp=fp,
@@ -128,41 +139,41 @@ def compile(source, *, target="cpu", emit="image", kernel=None, consts=None, inc
                           constants({**(consts or {}), **more_consts}), include_dirs, 3)
 
 
-def names(function):
+def names(function: Any) -> list[str]:
     """The texts of a NULL-terminated list."""
     found = function()
-    out = []
+    out: list[str] = []
     while found[len(out)]:
         out.append(found[len(out)].decode())
     return out
 
 
-def targets():
+def targets() -> list[str]:
     """The targets that the compiler knows."""
     return names(lib.tilec_targets)
 
 
-def stages():
+def stages() -> list[str]:
     """The stages at which tile.compile can stop."""
     return names(lib.tilec_stages)
 
 
 # ---- tilec ----
 
-def tool():
+def tool() -> str:
     """The path of the program tilec: of this package, beside the library, or on PATH."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", TOOL)
     beside = os.path.join(os.path.dirname(native.library_path()), TOOL)
     for path in (here, beside):
         if os.path.dirname(path) and os.access(path, os.X_OK):
             return path
-    path = shutil.which(TOOL)
-    if not path:
+    found = shutil.which(TOOL)
+    if not found:
         raise errors.UnavailableError("the program tilec is not in this package and not on PATH", "unavailable")
-    return path
+    return found
 
 
-def main():
+def main() -> NoReturn:
     """The command tilec that pip installs."""
     os.execv(tool(), [TOOL, *sys.argv[1:]])
 
@@ -170,16 +181,17 @@ def main():
 class Explanation:
     """What the compiler tells about a kernel on GPUs; print it."""
 
-    def __init__(self, text, warnings_text):
+    def __init__(self, text: str, warnings_text: str) -> None:
         self.text, self.warnings = text, warnings_text
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.text
 
     __repr__ = __str__
 
 
-def explain(source, *, kernel=None, target="sm_80,gfx942", consts=None, include_dirs=(), **more_consts):
+def explain(source: Source | Path, *, kernel: str | None = None, target: str = "sm_80,gfx942", consts: Mapping[str, Any] | None = None,
+            include_dirs: Sequence[Path] = (), **more_consts: Any) -> Explanation:
     """Registers, shared memory, occupancy, memory accesses, conversions and loops of a kernel on GPUs, as `tilec explain` prints."""
     source = Source(source)
     words = ["--target", target, "--color", "never", *(["--kernel", kernel] if kernel else []), *[f"-I{os.fspath(d)}" for d in include_dirs]]

@@ -1,16 +1,30 @@
 """What a source declares: kernels, their parameters and documentation, read from the compiler's own print (--emit=ast)."""
-import re
-from collections import namedtuple
+from __future__ import annotations
 
-# kind: "view", "pointer", "scalar", "constant". type: "const f32[R, C]". default: a text, or None.
-Parameter = namedtuple("Parameter", "name kind type default")
-Declaration = namedtuple("Declaration", "name doc parameters clauses")
+import re
+from typing import NamedTuple
+
+
+class Parameter(NamedTuple):
+    """kind: "view", "pointer", "scalar", "constant". type: "const f32[R, C]". default: a text, or None."""
+    name: str
+    kind: str
+    type: str
+    default: str | None
+
+
+class Declaration(NamedTuple):
+    name: str
+    doc: str
+    parameters: list[Parameter]
+    clauses: list[str]
+
 
 OPEN, CLOSE = "([{<", ")]}>"
 KERNEL = re.compile(r"^kernel (\w+)\(", re.M)
 
 
-def closing(text, start):
+def closing(text: str, start: int) -> int:
     """The place of the bracket that closes the one before `start`."""
     depth = 1
     for i in range(start, len(text)):
@@ -20,7 +34,7 @@ def closing(text, start):
     raise ValueError("brackets do not match")
 
 
-def split_list(text):
+def split_list(text: str) -> list[str]:
     """At the commas outside of brackets."""
     parts, depth = [""], 0
     for c in text:
@@ -32,29 +46,29 @@ def split_list(text):
     return [p.strip() for p in parts if p.strip()]
 
 
-def parameter(text):
+def parameter(text: str) -> Parameter:
     declared, _, default = text.partition(" = ")
     const = declared.startswith("const ")
     body = declared[6:] if const else declared
     if "[" in body:
-        m = re.fullmatch(r"(\w+) (\w+)(\[.*\])", body, re.S)
-        return Parameter(m[2], "view", ("const " if const else "") + m[1] + m[3], None)
+        declared, bracket, axes = body.partition("[")
+        element, name = declared.split()
+        return Parameter(name, "view", ("const " if const else "") + element + bracket + axes, None)
     if "*" in body:
-        m = re.fullmatch(r"(\w+) \*(\w+)", body)
-        return Parameter(m[2], "pointer", declared[: declared.index("*") + 1], None)
+        return Parameter(body.partition("*")[2], "pointer", declared[: declared.index("*") + 1], None)
     kind, name = body.rsplit(" ", 1)
     return Parameter(name, "constant" if const else "scalar", kind, default or None)
 
 
-def documentation(lines):
+def documentation(lines: list[str]) -> str:
     """The /// lines that end a text."""
-    doc = []
+    doc: list[str] = []
     while lines and lines[-1].startswith("///"):
         doc.insert(0, lines.pop()[3:].removeprefix(" "))
     return "\n".join(doc)
 
 
-def read(printed):
+def read(printed: str) -> dict[str, Declaration]:
     """{name: Declaration} of a source as --emit=ast prints it."""
     found = {}
     for m in KERNEL.finditer(printed):
@@ -66,7 +80,7 @@ def read(printed):
     return found
 
 
-def describe(d):
+def describe(d: Declaration) -> str:
     """The text behind help(kernel)."""
     lines = [d.doc, ""] if d.doc else []
     for p in d.parameters:

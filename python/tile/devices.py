@@ -1,42 +1,52 @@
 """Devices, streams, events and arrays on a device."""
+from __future__ import annotations
+
+import os
 import sys
 import threading
 import weakref
+from collections.abc import Iterable
 from ctypes import byref, c_double, c_void_p, sizeof
+from types import TracebackType
+from typing import Any, Callable
 
 from . import errors, native
 from .native import check, lib, made
 
 
+synchronize_stream = lib.tile_stream_synchronize
+
+
 class Outbox:
     """What the callbacks of a device bring: prints, failures, and what a print function raised. A synchronisation delivers them in
-    its own thread, so each thread has its own lists. The device refers to this object, never the other way."""
+    its own thread, so each thread has its own. The device refers to this object, never the other way."""
 
-    def __init__(self, out):
+    def __init__(self, out: Callable[[str], object]) -> None:
         self.print = out
         self.here = threading.local()
+        self.used = False  # something was brought that a synchronisation raises
         self.callbacks = native.Callbacks(sizeof(native.Callbacks), native.TextCallback(self.on_print),
                                           native.TextCallback(self.on_failure), None)
 
-    def on_print(self, user, text):
+    def on_print(self, user: object, text: bytes) -> None:
         try:
             self.print(text.decode(errors="replace"))
         except BaseException as e:  # it cannot pass through C: the synchronisation raises it
-            self.here.raised = e
+            self.here.raised, self.used = e, True
 
-    def on_failure(self, user, text):
-        self.here.failures.append(text.decode(errors="replace"))
+    def on_failure(self, user: object, text: bytes) -> None:
+        self.used = True
+        self.here.__dict__.setdefault("failures", []).append(text.decode(errors="replace"))
 
-    def synchronize(self, function, handle):
-        self.here.failures, self.here.raised = [], None
-        status = function(handle)
-        failures, raised = self.here.failures, self.here.raised
+    def deliver(self, status: int) -> None:
+        """Raises what a synchronisation of this thread has brought."""
+        failures, raised = self.here.__dict__.pop("failures", []), self.here.__dict__.pop("raised", None)
         if raised is not None:
             raise raised
         check(status, failures)
 
 
-def print_line(text):
+def print_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
@@ -46,7 +56,7 @@ class Device:
     `print` is called with each text that a kernel prints, when a stream is synchronised; by default it goes to sys.stdout.
     `threads` and `affinity` of a cpu or emu device are those of TILE_THREADS and TILE_AFFINITY: 4, "compact"."""
 
-    def __init__(self, name=None, print=None, threads=0, affinity=None):
+    def __init__(self, name: str | None = None, print: Callable[[str], object] | None = None, threads: int = 0, affinity: str | None = None) -> None:
         options = native.DeviceOptions(sizeof(native.DeviceOptions), threads, affinity.encode() if affinity is not None else None)
         self.handle = made(lib.tile_device_open_with, name.encode() if name is not None else None, byref(options))
         self.outbox = Outbox(print or print_line)
@@ -55,19 +65,21 @@ class Device:
         check(lib.tile_device_set_callbacks(self.handle, byref(self.outbox.callbacks)))
         info = native.DeviceInfo(sizeof(native.DeviceInfo))
         check(lib.tile_device_get_info(self.handle, byref(info)))
+        digits = (name or os.environ.get("TILE_DEVICE") or "").rpartition(":")[2]
+        self.index = int(digits) if digits.isdigit() else 0  # of a GPU among those of its kind
         self.name = info.name.decode(errors="replace")
         self.target = info.target.decode()
         self.processors = info.processors
         self.host_memory = bool(info.host_memory)  # kernels accept the memory of this process
         self.memory_bytes = info.memory_bytes
         self.stream = Stream.of_device(self, made(lib.tile_device_default_stream, self.handle), freed=False)
-        self.wrapped = {}  # streams of other libraries, by address
+        self.wrapped: dict[int, Stream] = {}  # streams of other libraries, by address
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Waits for every stream; raises the first failure of a kernel."""
-        self.outbox.synchronize(lib.tile_device_synchronize, self.handle)
+        self.outbox.deliver(lib.tile_device_synchronize(self.handle))
 
-    def wrap_stream(self, address):
+    def wrap_stream(self, address: int) -> Stream:
         """The driver's own stream (a CUstream, hipStream_t) as a Stream; it remains the caller's. 0 is the default stream."""
         if not address:
             return self.stream
@@ -75,15 +87,15 @@ class Device:
             self.wrapped[address] = Stream.of_device(self, made(lib.tile_stream_wrap, self.handle, c_void_p(address)), freed=True)
         return self.wrapped[address]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tile.Device {self.target}: {self.name}, {self.processors} processors>"
 
 
-def close_device(handle, outbox):
+def close_device(handle: int, outbox: Outbox) -> None:
     lib.tile_device_close(handle)
 
 
-def free_stream(handle, running):
+def free_stream(handle: int, running: dict[int, Any]) -> None:
     """Waits: until then the kernels' memory, `running`, is kept."""
     lib.tile_stream_free(handle)
     running.clear()
@@ -96,14 +108,14 @@ class Stream:
     With `parts`, a call of a kernel runs part number `part` (from 0) of that many of its grid: on cpu in the calling thread, before it
     returns. A kernel has run when all parts have."""
 
-    def __init__(self, device=None, part=0, parts=0):
-        self.own_device = device_of(device)
+    def __init__(self, device: Device | str | None = None, part: int = 0, parts: int = 0) -> None:
+        self.own_device: Device | None = device_of(device)
         create = (lib.tile_stream_create_part, self.own_device.handle, part, parts) if parts else (lib.tile_stream_create, self.own_device.handle)
         self.take(self.own_device, made(*create))
         weakref.finalize(self, free_stream, self.handle, self.running)
 
     @classmethod
-    def of_device(cls, device, handle, freed):
+    def of_device(cls, device: Device, handle: int, freed: bool) -> Stream:
         """A stream that belongs to the device object, which keeps it: so it does not keep the device."""
         stream = cls.__new__(cls)
         stream.own_device = None
@@ -112,36 +124,41 @@ class Stream:
             weakref.finalize(stream, free_stream, handle, stream.running)
         return stream
 
-    def take(self, device, handle):
+    def take(self, device: Device, handle: int) -> None:
         self.device_ref = weakref.ref(device)
         self.outbox = device.outbox
-        self.handle = handle
+        self.handle, self.place = handle, c_void_p(handle)
         self.lock = threading.RLock()  # a stream takes launches from one thread at a time
-        self.running = {}              # by id: what its kernels use
+        self.running: dict[int, Any] = {}  # by id: what its kernels use
 
-    def keep(self, things):
+    def keep(self, things: Iterable[Any]) -> None:
         self.running.update((id(thing), thing) for thing in things)
 
     @property
-    def device(self):
+    def device(self) -> Device | None:
         return self.device_ref()
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Waits until the stream is empty; raises the first failure of a kernel."""
         with self.lock:
-            try:
-                self.outbox.synchronize(lib.tile_stream_synchronize, self.handle)
-            finally:
-                self.running.clear()
+            self.wait_here()
 
-    def wait(self, event):
+    def wait_here(self) -> None:
+        """The same, in a thread that has the lock."""
+        status = synchronize_stream(self.place)
+        if self.running:
+            self.running.clear()
+        if status or self.outbox.used:
+            self.outbox.deliver(status)
+
+    def wait(self, event: Event) -> None:
         """What follows in this stream waits for the event."""
         check(lib.tile_stream_wait_event(self.handle, event.handle))
 
-    def __enter__(self):
+    def __enter__(self) -> Stream:
         return self
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         if kind is None:
             self.synchronize()
 
@@ -149,72 +166,29 @@ class Stream:
 class Event:
     """A mark in a stream."""
 
-    def __init__(self, device=None):
+    def __init__(self, device: Device | str | None = None) -> None:
         self.device = device_of(device)
         self.handle = made(lib.tile_event_create, self.device.handle)
         weakref.finalize(self, lib.tile_event_free, self.handle)
 
-    def record(self, stream=None):
+    def record(self, stream: Stream | None = None) -> Event:
         check(lib.tile_event_record(self.handle, (stream or self.device.stream).handle))
         return self
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         check(lib.tile_event_synchronize(self.handle))
 
-    def milliseconds_since(self, earlier):
+    def milliseconds_since(self, earlier: Event) -> float:
         out = c_double()
         check(lib.tile_event_elapsed(earlier.handle, self.handle, byref(out)))
         return out.value
 
 
-class Array:
-    """An array in the memory of a device: what kernels of cuda and hip devices take. Made by tile.upload and tile.empty."""
-
-    def __init__(self, shape, dtype, device=None):
-        import numpy
-        self.device = device_of(device)
-        self.shape, self.dtype = tuple(int(n) for n in shape), numpy.dtype(dtype)
-        self.nbytes = int(numpy.prod(self.shape, dtype=numpy.int64)) * self.dtype.itemsize
-        self.handle = made(lib.tile_buffer_alloc, self.device.handle, self.nbytes)
-        weakref.finalize(self, lib.tile_buffer_free, self.handle)
-        self.address = lib.tile_buffer_ptr(self.handle) or 0
-
-    def upload(self, array, stream=None):
-        import numpy
-        array = numpy.ascontiguousarray(array)
-        if array.shape != self.shape or array.dtype != self.dtype:
-            raise errors.ArgumentError(f"expected an array of {self.dtype} {self.shape}, got {array.dtype} {array.shape}", "bad argument")
-        stream = stream or self.device.stream
-        check(lib.tile_buffer_upload(self.handle, 0, array.ctypes.data, self.nbytes, stream.handle))
-        return self
-
-    def download(self, stream=None):
-        """A NumPy array with a copy of the elements."""
-        import numpy
-        array = numpy.empty(self.shape, self.dtype)
-        stream = stream or self.device.stream
-        check(lib.tile_buffer_download(self.handle, 0, array.ctypes.data, self.nbytes, stream.handle))
-        return array
-
-    def __repr__(self):
-        return f"<tile.Array {self.dtype} {self.shape} on {self.device.target}>"
-
-
-def upload(array, device=None):
-    """A copy of a NumPy array in the memory of a device."""
-    return Array(array.shape, array.dtype, device).upload(array)
-
-
-def empty(shape, dtype, device=None):
-    """An array in the memory of a device, with arbitrary contents."""
-    return Array(shape, dtype, device)
-
-
-opened = {}  # devices by name: each is opened once, and stays open
+opened: dict[str | None, Device] = {}  # devices by name: each is opened once, and stays open
 opening = threading.Lock()
 
 
-def device_of(device=None):
+def device_of(device: Device | str | None = None) -> Device:
     """A Device from a Device, a name, or None (the default device)."""
     if isinstance(device, Device):
         return device

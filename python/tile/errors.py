@@ -1,10 +1,13 @@
 """What can go wrong: one class for each kind of status of tile.h."""
+from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 class Error(Exception):
     """A call of the library failed. `status` is the status's name, "driver" for example."""
 
-    def __init__(self, text, status="internal error"):
+    def __init__(self, text: str, status: str = "internal error") -> None:
         super().__init__(text)
         self.status = status
 
@@ -16,7 +19,7 @@ class ArgumentError(Error, ValueError):
 class CompileError(Error):
     """The program is wrong. `diagnostics` is what the compiler says, with the lines of source."""
 
-    def __init__(self, text, status="compile error"):
+    def __init__(self, text: str, status: str = "compile error") -> None:
         super().__init__(text, status)
         self.diagnostics = text
 
@@ -28,7 +31,7 @@ class NotFoundError(Error, LookupError):
 class KernelError(Error, RuntimeError):
     """A check or an assertion failed in a kernel. `failures` are all of them, in the order of the programs."""
 
-    def __init__(self, text, status="failed in a kernel", failures=()):
+    def __init__(self, text: str, status: str = "failed in a kernel", failures: Iterable[str] = ()) -> None:
         super().__init__(text, status)
         self.failures = list(failures)
 
@@ -46,7 +49,7 @@ class CompileWarning(UserWarning):
 
 
 # tile_status, by its number.
-BY_STATUS = {
+BY_STATUS: dict[int, type[Error]] = {
     1: ArgumentError, 2: OutOfMemoryError, 3: OutOfMemoryError, 4: Error, 5: NotFoundError, 6: CompileError, 7: Error,
     8: KernelError, 9: Error, 10: UnavailableError, 11: Error,
 }

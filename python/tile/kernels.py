@@ -8,20 +8,29 @@ Arrays are those that kernels take: of NumPy, DLPack and torch, tile.Array, tile
 the result, which the function returns; None: a new array of NumPy, if the first argument is one. `device` is a tile.Device or a name,
 `stream` a tile.Stream of it; a call returns when it is done, or with a stream at once, as calls of kernels do.
 """
+from __future__ import annotations
+
 import ctypes
 import os
 import weakref
+from collections.abc import MutableMapping, Sequence
 from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
+from typing import Any, Callable, TypeVar
 
 import numpy
 
-from . import arrays, native
-from .devices import Stream, device_of
+from . import arrays, elements, native
+from .devices import Device, Stream, device_of
 from .errors import ArgumentError
 
 LIBRARY = "libtilekernels.so.0.1"
+U8 = elements.NUMBERS["u8"]
+BLOCKS = ("q8_0", "q4_0")
+REDUCTIONS = ("sum", "mean", "norm1", "norm2", "max", "min", "argmax", "argmin")
+SCANS = ("sum", "product", "max", "min")
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
-I8, I32, F32 = (arrays.NUMBERS[name] for name in ("i8", "i32", "f32"))
+S = TypeVar("S", bound=Structure)
+I8, I32, F32 = (elements.NUMBERS[name] for name in ("i8", "i32", "f32"))
 
 
 class GemmOptions(Structure):
@@ -47,7 +56,40 @@ class CrossEntropyOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("smoothing", c_double), ("z", c_double), ("ignore", c_int32)]
 
 
-def signature(letters):
+class ReduceOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("x_strides", c_int64 * 2)]
+
+
+class ScanOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("exclusive", c_int)]
+
+
+class SortOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("descending", c_int)]
+
+
+class GemmBlocksOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("round_a", c_int)]
+
+
+class SgdOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("momentum", c_double), ("decay", c_double), ("gradient_scale", c_double), ("nesterov", c_int)]
+
+
+class AdamOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("beta1", c_double), ("beta2", c_double), ("eps", c_double), ("decay", c_double),
+                ("gradient_scale", c_double), ("coupled", c_int), ("master", c_void_p)]
+
+
+class FftOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("inverse", c_int)]
+
+
+class WindowOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("stride", c_int64 * 2), ("pad", c_int64 * 2), ("dilation", c_int64 * 2), ("count_pad", c_int)]
+
+
+def signature(letters: str) -> list[Any]:
     """h: a handle or address, i: an int, n: an int64, d: a double."""
     return [{"h": c_void_p, "i": c_int, "n": c_int64, "d": c_double}[letter] for letter in letters]
 
@@ -56,10 +98,15 @@ FUNCTIONS = {
     "tile_kernels_open": "hh", "tile_gemm_batched": "hhiiinnndhnnhnndhnnnh", "tile_softmax": "hhinnhnhn", "tile_log_softmax": "hhinnhnhn",
     "tile_layer_norm": "hhinnhnhhdhnh", "tile_rms_norm": "hhinnhnhdhnh", "tile_attention": "hhinnnnnnhhhhh", "tile_rope": "hhinnnhhhnhh",
     "tile_cross_entropy": "hhinnhnhhhh", "tile_cross_entropy_backward": "hhinnhnhhhhnh",
+    "tile_reduce": "hhiinnnhhh", "tile_scan": "hhiinnhnhnh", "tile_layer_norm_backward": "hhinnhnhnhhhhnhhh", "tile_rms_norm_backward": "hhinnhnhnhdhhnhh",
+    "tile_sort": "hhinnhnhnhhh", "tile_top_k": "hhinnnhnhh", "tile_gemm_blocks": "hhiinnnhhhh", "tile_sgd": "hhinhhhhdh",
+    "tile_adam": "hhinhhhhhndh", "tile_fft_table": "hhnh", "tile_fft": "hhnnhhhhh", "tile_conv2d": "hhinnnnnnnhhhhh",
+    "tile_max_pool2d": "hhinnnnnnhhhh", "tile_avg_pool2d": "hhinnnnnnhhh",
 }
+SIZES = {"tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn"}
 
 
-def load():
+def load() -> ctypes.CDLL:
     """The library beside libtilec.so, from which it takes the runtime."""
     runtime = native.library_path()
     beside = os.path.join(os.path.dirname(runtime), LIBRARY)
@@ -70,6 +117,9 @@ def load():
         for name, letters in FUNCTIONS.items():
             function = getattr(library, name)
             function.restype, function.argtypes = c_int, signature(letters)
+        for name, letters in SIZES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = c_size_t, signature(letters)
         library.tile_kernels_close.restype, library.tile_kernels_close.argtypes = None, [c_void_p]
     except (OSError, AttributeError) as e:
         raise ImportError(f"the library of tile.kernels cannot be used: {e}") from e
@@ -77,10 +127,10 @@ def load():
 
 
 lib = load()
-opened = weakref.WeakKeyDictionary()  # tile_kernels handles by device
+opened: MutableMapping[Device, int] = weakref.WeakKeyDictionary()  # tile_kernels handles by device
 
 
-def handle_of(device):
+def handle_of(device: Device) -> int:
     if device not in opened:
         opened[device] = native.made(lib.tile_kernels_open, device.handle)
         weakref.finalize(device, lib.tile_kernels_close, opened[device])
@@ -89,27 +139,32 @@ def handle_of(device):
 
 # ---- arguments ----
 
-def wrong(text):
+def wrong(text: str) -> ArgumentError:
     return ArgumentError(text, arrays.WRONG)
 
 
-def operand(value, name, axes, code=None):
+def operand(value: Any, name: str, axes: Sequence[int], code: int | None = None, writes: bool = False) -> arrays.Memory:
     """The Memory of an argument, with strides; one of `axes` axes, and of the type with that code."""
-    m = arrays.memory_of(value)
+    try:
+        m = arrays.memory_of(value, writes)
+    except (ArgumentError, TypeError) as e:
+        raise type(e)(f"{name}: {e}") from None
     if m is None:
         raise TypeError(f"{name} is an array, not {type(value).__name__}")
     if len(m.shape) not in axes:
         raise wrong(f"{name} has {len(m.shape)} axes, but should have {' or '.join(map(str, axes))}")
+    if m.code == elements.ANY_BYTE and code == U8:
+        m.code = U8
     if m.code < 0:
         raise wrong(f'the elements of {name} are words without a type: tile.view({name}, "bf16") gives them one')
     if code is not None and m.code != code:
-        raise wrong(f"{name} is of {arrays.NAMES[m.code]}, but should be of {arrays.NAMES[code]}")
+        raise wrong(f"{name} is of {elements.NAMES[m.code]}, but should be of {elements.NAMES[code]}")
     if m.strides is None:
-        m.strides = arrays.dense(m.shape)
+        m.strides = elements.dense(m.shape)
     return m
 
 
-def vector(value, name, code, length):
+def vector(value: Any, name: str, code: int, length: int) -> tuple[int | None, arrays.Memory | None]:
     """The address of a dense vector, with what keeps it; or None."""
     if value is None:
         return None, None
@@ -119,13 +174,13 @@ def vector(value, name, code, length):
     return m.address, m
 
 
-def result(out, like, shape, name, code):
+def result(out: Any, like: Any, shape: Sequence[int], name: str, code: int | None) -> tuple[Any, arrays.Memory]:
     """`out`, or a new array for the result."""
     if out is None:
         if not isinstance(like, numpy.ndarray):
             raise TypeError("out is missing: only arrays of NumPy have results that are made for them")
         out = numpy.empty(shape, numpy.int32 if code == I32 else like.dtype)
-    m = operand(out, "out", (len(shape),), code)
+    m = operand(out, "out", (len(shape),), code, True)
     if m.shape != tuple(shape):
         raise wrong(f"{name} is of {tuple(shape)}, but out of {m.shape}")
     if not m.writable:
@@ -133,10 +188,14 @@ def result(out, like, shape, name, code):
     return out, m
 
 
-def rows_of(m, name):
+def strides_of(m: arrays.Memory) -> tuple[int, ...]:
+    return m.strides if m.strides is not None else elements.dense(m.shape)
+
+
+def rows_of(m: arrays.Memory, name: str) -> tuple[int, bool]:
     """(leading dimension, transposed) of the last two axes."""
     rows, columns = m.shape[-2:]
-    down, across = m.strides[-2:]
+    down, across = strides_of(m)[-2:]
     if across == 1 or columns <= 1:
         return (down if rows > 1 else max(columns, 1)), False
     if down == 1 or rows <= 1:
@@ -144,10 +203,10 @@ def rows_of(m, name):
     raise wrong(f"{name} has no axis whose elements lie side by side")
 
 
-def flat_rows(m, name):
+def flat_rows(m: arrays.Memory, name: str) -> tuple[int, int, int]:
     """(number of rows, elements of one, distance) of an array whose leading axes count rows."""
     *lead, n = m.shape
-    *strides, across = m.strides
+    *strides, across = strides_of(m)
     if n > 1 and across != 1:
         raise wrong(f"the rows of {name} do not lie side by side")
     step, count = max(n, 1), 1
@@ -161,7 +220,42 @@ def flat_rows(m, name):
     return count, n, step
 
 
-def launched(function, device, stream, keep, *args):
+def extent_of(shape: Sequence[int], strides: Sequence[int], name: str) -> tuple[int, int]:
+    """(elements, distance) of axes that are one axis: each is as far apart as what is behind it is long."""
+    count, step = 1, 0
+    for extent, stride in reversed(list(zip(shape, strides))):
+        if extent != 1:
+            step = step or stride
+            if stride != step * count:
+                raise wrong(f"the elements of {name} are not equally far from each other")
+        count *= extent
+    return count, step
+
+
+def axis_of(m: arrays.Memory, axis: int, name: str) -> tuple[tuple[int, int, int], tuple[int, int]]:
+    """((M, N, L), (distances of M and N)) of an array along an axis: what is before it, it, and what is behind it, side by side."""
+    rank = len(m.shape)
+    if not -rank <= axis < rank:
+        raise wrong(f"axis is {axis}, but {name} has {rank} axes")
+    axis %= rank
+    strides = strides_of(m)
+    before, step_m = extent_of(m.shape[:axis], strides[:axis], name)
+    behind, step_l = extent_of(m.shape[axis + 1:], strides[axis + 1:], name)
+    if behind > 1 and step_l != 1:
+        raise wrong(f"the elements of {name} behind axis {axis} do not lie side by side")
+    step_n = strides[axis] if m.shape[axis] > 1 else 0
+    if step_m == step_n == 0 and before * m.shape[axis] > 1:
+        raise wrong(f"{name} has one element for many")
+    return (before, m.shape[axis], behind), (step_m, step_n)
+
+
+def number_in(names: Sequence[str], value: str, what: str) -> int:
+    if value not in names:
+        raise wrong(f"{what} is {value!r}, but should be one of {', '.join(map(repr, names))}")
+    return names.index(value)
+
+
+def launched(function: Any, device: Device | str | None, stream: Stream | None, keep: Sequence[Any], *args: Any) -> None:
     """Calls a function of the library on a stream and waits as a call of a kernel does."""
     device = device_of(device)
     if stream is not None and not isinstance(stream, Stream):
@@ -175,15 +269,22 @@ def launched(function, device, stream, keep, *args):
             stream.keep(keep)
 
 
-def sized(struct, **fields):
+def room(size: int) -> tuple[Any, int]:
+    """A workspace of so many bytes, and its address; devices of host memory only."""
+    space = numpy.empty(size // 8 + 1, numpy.int64)
+    return space, space.ctypes.data
+
+
+def sized(struct: type[S], **fields: Any) -> S:
     s = struct(**fields)
-    s.struct_size = sizeof(struct)
+    setattr(s, "struct_size", sizeof(struct))
     return s
 
 
 # ---- functions ----
 
-def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, device=None, stream=None):
+def gemm(a: Any, b: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None, activation: str | None = None,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """activation(alpha a b + beta out + bias) of matrices, or of batches with a first axis more, which a or b may lack; a.T and other
     transposed views are taken as they are. bias is one number a column; activation None, "relu", "gelu", "gelu_tanh" or "silu".
     f32, f16, bf16 and f64, whose results are of the same type, and i8, whose results are i32."""
@@ -201,11 +302,11 @@ def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, dev
     code = I32 if x.code == I8 else None
     out, c = result(out, a, (batch, m, n) if len(x.shape) + len(y.shape) > 4 else (m, n), "the product", code)
     if code is None and c.code != x.code:
-        raise wrong(f"out is of {arrays.NAMES[c.code]}, but should be of {arrays.NAMES[x.code]}")
+        raise wrong(f"out is of {elements.NAMES[c.code]}, but should be of {elements.NAMES[x.code]}")
     (lda, ta), (ldb, tb), (ldc, tc) = rows_of(x, "a"), rows_of(y, "b"), rows_of(c, "out")
     if tc:
         raise wrong("the rows of out do not lie side by side")
-    strides = [v.strides[0] if len(v.shape) == 3 else 0 for v in (x, y, c)]
+    strides = [strides_of(v)[0] if len(v.shape) == 3 else 0 for v in (x, y, c)]
     address, kept = vector(bias, "bias", c.code, n)
     options = sized(GemmOptions, bias=address, activation=ACTIVATIONS[activation])
     launched(lib.tile_gemm_batched, device, stream, [x, y, c, kept], x.code, ta, tb, m, n, k, alpha, x.address, lda, strides[0], y.address, ldb,
@@ -213,7 +314,8 @@ def gemm(a, b, out=None, *, alpha=1.0, beta=0.0, bias=None, activation=None, dev
     return out
 
 
-def by_rows(function, x, out, device, stream, call):
+def by_rows(function: Any, x: Any, out: Any, device: Device | str | None, stream: Stream | None,
+            call: Callable[[arrays.Memory, int, int], tuple[Sequence[Any], Sequence[Any], Sequence[Any]]]) -> Any:
     """A function of rows: call(m, to) gives its arguments behind the matrix's."""
     m = operand(x, "x", range(1, native.MAX_RANK + 1))
     out, to = result(out, x, m.shape, "x", m.code)
@@ -223,20 +325,21 @@ def by_rows(function, x, out, device, stream, call):
     return out
 
 
-def softmax(x, out=None, *, device=None, stream=None):
+def softmax(x: Any, out: Any = None, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """e^x / sum(e^x) along the last axis. out may be x. f32, f16, bf16."""
     return by_rows(lib.tile_softmax, x, out, device, stream, lambda m, count, n: ((), (), ()))
 
 
-def log_softmax(x, out=None, *, device=None, stream=None):
+def log_softmax(x: Any, out: Any = None, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x - ln(sum(e^x)) along the last axis. out may be x. f32, f16, bf16."""
     return by_rows(lib.tile_log_softmax, x, out, device, stream, lambda m, count, n: ((), (), ()))
 
 
-def layer_norm(x, weight=None, bias=None, eps=1e-5, out=None, *, mean=None, rstd=None, device=None, stream=None):
+def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, out: Any = None, *, mean: Any = None, rstd: Any = None,
+               device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """(x - mean) / sqrt(variance + eps) weight + bias along the last axis. mean and rstd: vectors of f32, one element a row, for what was
     computed. out may be x. f32, f16, bf16."""
-    def call(m, count, n):
+    def call(m: arrays.Memory, count: int, n: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         w, b = vector(weight, "weight", m.code, n), vector(bias, "bias", m.code, n)
         kept = vector(mean, "mean", F32, count), vector(rstd, "rstd", F32, count)
         options = sized(NormOptions, mean=kept[0][0], rstd=kept[1][0])
@@ -244,16 +347,18 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, out=None, *, mean=None, rstd
     return by_rows(lib.tile_layer_norm, x, out, device, stream, call)
 
 
-def rms_norm(x, weight=None, eps=1e-5, out=None, *, offset=0.0, rstd=None, device=None, stream=None):
+def rms_norm(x: Any, weight: Any = None, eps: float = 1e-5, out: Any = None, *, offset: float = 0.0, rstd: Any = None,
+             device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x / sqrt(mean(x^2) + eps) (weight + offset) along the last axis; offset is 1 in Gemma. rstd as in layer_norm. f32, f16, bf16."""
-    def call(m, count, n):
+    def call(m: arrays.Memory, count: int, n: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         w, kept = vector(weight, "weight", m.code, n), vector(rstd, "rstd", F32, count)
         options = sized(NormOptions, rstd=kept[0], weight_offset=offset)
         return (w[0], eps), (byref(options),), (w, kept)
     return by_rows(lib.tile_rms_norm, x, out, device, stream, call)
 
 
-def cross_entropy(x, labels, *, smoothing=0.0, z=0.0, ignore=-100, lse=None, device=None, stream=None):
+def cross_entropy(x: Any, labels: Any, *, smoothing: float = 0.0, z: float = 0.0, ignore: int = -100, lse: Any = None,
+                  device: Device | str | None = None, stream: Stream | None = None) -> numpy.ndarray[Any, Any]:
     """A loss for each row of logits x [M, V]: lse - (1 - smoothing) x[label] - smoothing mean(x) + z lse^2 with lse = ln(sum(e^x)), which goes to
     the array `lse` if there is one. labels: i32; the loss of `ignore` is 0. f32, f16, bf16; losses are arrays of NumPy of f32."""
     m = operand(x, "x", (2,))
@@ -266,7 +371,8 @@ def cross_entropy(x, labels, *, smoothing=0.0, z=0.0, ignore=-100, lse=None, dev
     return loss
 
 
-def cross_entropy_backward(x, labels, lse, dloss, out=None, *, smoothing=0.0, z=0.0, ignore=-100, device=None, stream=None):
+def cross_entropy_backward(x: Any, labels: Any, lse: Any, dloss: Any, out: Any = None, *, smoothing: float = 0.0, z: float = 0.0,
+                           ignore: int = -100, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """The derivative of cross_entropy by x, times dloss; lse is the array from there. out may be x."""
     m = operand(x, "x", (2,))
     out, to = result(out, x, m.shape, "x", m.code)
@@ -278,14 +384,16 @@ def cross_entropy_backward(x, labels, lse, dloss, out=None, *, smoothing=0.0, z=
     return out
 
 
-def heads_of(m, name):
+def heads_of(m: arrays.Memory, name: str) -> Any:
     """The strides of batch, head and row of [batch, rows, heads, elements]."""
-    if m.shape[3] > 1 and m.strides[3] != 1:
+    batch, row, head, element = strides_of(m)
+    if m.shape[3] > 1 and element != 1:
         raise wrong(f"the elements of a head of {name} do not lie side by side")
-    return (c_int64 * 3)(m.strides[0], m.strides[2], m.strides[1])
+    return (c_int64 * 3)(batch, head, row)
 
 
-def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=None, device=None, stream=None):
+def attention(q: Any, k: Any, v: Any, out: Any = None, *, scale: float | None = None, causal: bool = False, window: int | None = None,
+              lse: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """softmax(scale q k^T) v by heads: q [B, M, H, D], k [B, N, HK, D], v [B, N, HK, DV], H a multiple of HK; other orders of the axes by
     transposed views, `x.swapaxes(1, 2)`. scale: 1 / sqrt(D) if None. causal: query i sees the keys up to i + N - M; `window` of them.
     lse: an array [B, H, M] of f32 for ln(sum(e^score)). f32, f16, bf16."""
@@ -298,7 +406,7 @@ def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=N
     sums = None
     if lse is not None:
         sums = operand(lse, "lse", (3,), F32)
-        if sums.shape != (B, H, M) or sums.strides != arrays.dense(sums.shape):
+        if sums.shape != (B, H, M) or sums.strides != elements.dense(sums.shape):
             raise wrong(f"lse should be dense, of {(B, H, M)}")
     options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums and sums.address,
                     q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"))
@@ -307,7 +415,8 @@ def attention(q, k, v, out=None, *, scale=None, causal=False, window=None, lse=N
     return out
 
 
-def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False, device=None, stream=None):
+def rope(x: Any, cosine: Any, sine: Any, out: Any = None, *, place: Any = None, rotated: int | None = None, backward: bool = False,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """x [N, H, D] rotated by place: with I = rotated / 2, elements (a, b) = (i, i + I) of a head become (a cos - b sin, a sin + b cos), by the
     tables [P, I] of f32 at place[n] (i32; None: n) and i. rotated: D if None. out may be x. f32, f16, bf16."""
     m = operand(x, "x", (3,))
@@ -315,17 +424,248 @@ def rope(x, cosine, sine, out=None, *, place=None, rotated=None, backward=False,
     out, to = result(out, x, m.shape, "x", m.code)
     tables = [operand(t, name, (2,), F32) for t, name in ((cosine, "cosine"), (sine, "sine"))]
     for t, name in zip(tables, ("cosine", "sine")):
-        if t.shape != (tables[0].shape[0], pairs) or t.strides != arrays.dense(t.shape):
+        if t.shape != (tables[0].shape[0], pairs) or t.strides != elements.dense(t.shape):
             raise wrong(f"{name} should be dense, of {(tables[0].shape[0], pairs)}")
     for t, name in ((m, "x"), (to, "out")):
-        if D > 1 and t.strides[2] != 1:
+        if D > 1 and strides_of(t)[2] != 1:
             raise wrong(f"the elements of a head of {name} do not lie side by side")
     address, kept = vector(place, "place", I32, N)
-    options = sized(RopeOptions, place=address, rotated=rotated or 0, backward=backward, x_strides=(c_int64 * 2)(*m.strides[:2]),
-                    y_strides=(c_int64 * 2)(*to.strides[:2]))
+    options = sized(RopeOptions, place=address, rotated=rotated or 0, backward=backward, x_strides=(c_int64 * 2)(*strides_of(m)[:2]),
+                    y_strides=(c_int64 * 2)(*strides_of(to)[:2]))
     launched(lib.tile_rope, device, stream, [m, to, kept, *tables], m.code, N, H, D, m.address, tables[0].address, tables[1].address,
              tables[0].shape[0], to.address, byref(options))
     return out
 
 
-__all__ = ["attention", "cross_entropy", "cross_entropy_backward", "gemm", "layer_norm", "log_softmax", "rms_norm", "rope", "softmax"]
+def reduce(x: Any, reduction: str = "sum", axis: int = -1, out: Any = None, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """x reduced along an axis, which goes: "sum", "mean", "norm1" (sum(|x|)), "norm2" (sqrt(sum(x^2))), "max", "min", "argmax", "argmin" (the
+    first place, i32). f32, f16, bf16, f64; sums are f32, f64 for f64, and rounded once; NaN as in NumPy."""
+    m = operand(x, "x", range(1, native.MAX_RANK + 1))
+    which = number_in(REDUCTIONS, reduction, "reduction")
+    (M, N, L), steps = axis_of(m, axis, "x")
+    axis %= len(m.shape)
+    code = I32 if reduction in ("argmax", "argmin") else m.code
+    out, to = result(out, x, m.shape[:axis] + m.shape[axis + 1:], "the result", code)
+    if to.strides != elements.dense(to.shape) and M * L > 1:
+        raise wrong("out should be dense")
+    options = sized(ReduceOptions, x_strides=(c_int64 * 2)(*steps))
+    launched(lib.tile_reduce, device, stream, [m, to], m.code, which, M, N, L, m.address, to.address, byref(options))
+    return out
+
+
+def scan(x: Any, operation: str = "sum", out: Any = None, *, exclusive: bool = False, device: Device | str | None = None,
+         stream: Stream | None = None) -> Any:
+    """The running "sum", "product", "max" or "min" along the last axis; exclusive: of the elements before. out may be x. f32, f16, bf16, f64."""
+    m = operand(x, "x", range(1, native.MAX_RANK + 1))
+    which = number_in(SCANS, operation, "operation")
+    out, to = result(out, x, m.shape, "x", m.code)
+    (count, n, ldx), (_, _, ldy) = flat_rows(m, "x"), flat_rows(to, "out")
+    options = sized(ScanOptions, exclusive=exclusive)
+    launched(lib.tile_scan, device, stream, [m, to], m.code, which, count, n, m.address, ldx, to.address, ldy, byref(options))
+    return out
+
+
+def norm_backward(function: Any, x: Any, dy: Any, out: Any, weight: Any, kept: Any, gradients: Any, device: Device | str | None, stream: Stream | None,
+                  call: Any) -> Any:
+    """The gradient of a norm: call(addresses) gives the arguments between x and dx. gradients: dweight and what follows it."""
+    m, up = operand(x, "x", range(1, native.MAX_RANK + 1)), operand(dy, "dy", range(1, native.MAX_RANK + 1))
+    out, to = result(out, x, m.shape, "x", m.code)
+    if up.shape != m.shape or up.code != m.code:
+        raise wrong(f"dy is of {elements.NAMES[up.code]} {up.shape}, but x of {elements.NAMES[m.code]} {m.shape}")
+    (count, n, ldx), (_, _, lddy), (_, _, lddx) = flat_rows(m, "x"), flat_rows(up, "dy"), flat_rows(to, "out")
+    w = vector(weight, "weight", m.code, n)
+    sums = [vector(v, name, F32, count) for name, v in kept]
+    parts = [vector(v, name, m.code, n) for name, v in gradients]
+    space, address = room(lib.tile_norm_backward_workspace(count, n))
+    launched(function, device, stream, [m, up, to, w, sums, parts, space], m.code, count, n, up.address, lddy, m.address, ldx, w[0],
+             *call(), *(a for a, _ in sums), to.address, lddx, *(a for a, _ in parts), address)
+    return out
+
+
+def layer_norm_backward(dy: Any, x: Any, mean: Any, rstd: Any, weight: Any = None, out: Any = None, *, dweight: Any = None, dbias: Any = None,
+                        device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The gradient of layer_norm by x, with mean and rstd as kept there, and by weight and bias where there are arrays for them. out may be
+    dy. f32, f16, bf16."""
+    return norm_backward(lib.tile_layer_norm_backward, x, dy, out, weight, (("mean", mean), ("rstd", rstd)),
+                         (("dweight", dweight), ("dbias", dbias)), device, stream, lambda: ())
+
+
+def rms_norm_backward(dy: Any, x: Any, rstd: Any, weight: Any = None, out: Any = None, *, offset: float = 0.0, dweight: Any = None,
+                      device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The gradient of rms_norm by x, and by weight where there is an array for it. out may be dy. f32, f16, bf16."""
+    return norm_backward(lib.tile_rms_norm_backward, x, dy, out, weight, (("rstd", rstd),), (("dweight", dweight),), device, stream,
+                         lambda: (offset,))
+
+
+def dense_operand(value: Any, name: str, axes: Any, code: Any = None) -> Any:
+    m = operand(value, name, axes, code)
+    if m.strides != elements.dense(m.shape) and all(m.shape):
+        raise wrong(f"{name} should be dense")
+    return m
+
+
+def sort(x: Any, out: Any = None, *, descending: bool = False, places: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """x sorted along the last axis, NaN last; places: an array of i32 of x's shape for where elements were. f32, f16, bf16, f64."""
+    m = operand(x, "x", range(1, native.MAX_RANK + 1))
+    out, to = result(out, x, m.shape, "x", m.code)
+    (count, n, ldx), (_, _, ldy) = flat_rows(m, "x"), flat_rows(to, "out")
+    at = None if places is None else dense_operand(places, "places", (len(m.shape),), I32)
+    if at and at.shape != m.shape:
+        raise wrong(f"places is of {at.shape}, but x of {m.shape}")
+    space, address = room(lib.tile_sort_workspace(m.code, n))
+    launched(lib.tile_sort, device, stream, [m, to, at, space], m.code, count, n, m.address, ldx, to.address, ldy, at and at.address, address,
+             byref(sized(SortOptions, descending=descending)))
+    return out
+
+
+def argsort(x: Any, *, descending: bool = False, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The places of the elements of x in their order along the last axis, i32; equal ones as they were, NaN last."""
+    places = numpy.empty(numpy.shape(x), numpy.int32)
+    sort(x, descending=descending, places=places, device=device, stream=stream)
+    return places
+
+
+def top_k(x: Any, k: int, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """(the k greatest along the last axis, greatest first; their places, i32), NaN last; k up to 512. f32, f16, bf16, f64."""
+    m = operand(x, "x", range(1, native.MAX_RANK + 1))
+    out, to = result(None, x, (*m.shape[:-1], k), "the result", m.code)
+    places = numpy.empty(out.shape, numpy.int32)
+    (count, n, ldx) = flat_rows(m, "x")
+    launched(lib.tile_top_k, device, stream, [m, to, places], m.code, count, n, k, m.address, ldx, to.address, places.ctypes.data)
+    return out, places
+
+
+def gemm_blocks(a: Any, w: Any, blocks: Any, out: Any = None, *, round_a: bool = False, device: Device | str | None = None,
+                stream: Stream | None = None) -> Any:
+    """a w^T, w [N, K / 32, bytes] of u8 in ggml's blocks "q8_0" (34 bytes) or "q4_0" (18); round_a: a's numbers to i8, as ggml does. f32, f16,
+    bf16."""
+    which = number_in(BLOCKS, blocks, "blocks")
+    x, y = dense_operand(a, "a", (2,)), dense_operand(w, "w", (3,), U8)
+    (m, k), (n, count, size) = x.shape, y.shape
+    if k != 32 * count or size != (34, 18)[which]:
+        raise wrong(f"the shapes {x.shape} and {y.shape} do not fit for a product of {blocks}")
+    out, c = result(out, a, (m, n), "the product", x.code)
+    if c.strides != elements.dense(c.shape) and m * n > 1:
+        raise wrong("out should be dense")
+    launched(lib.tile_gemm_blocks, device, stream, [x, y, c], x.code, which, m, n, k, x.address, y.address, c.address,
+             byref(sized(GemmBlocksOptions, round_a=round_a)))
+    return out
+
+
+def table_of(tensors: Any, name: str, code: Any, lengths: Any) -> Any:
+    """A table of the addresses of dense tensors, with what keeps them."""
+    memories = [dense_operand(t, name, range(native.MAX_RANK + 1), code) for t in tensors]
+    sizes = [int(numpy.prod(m.shape, dtype=numpy.int64)) for m in memories]
+    if lengths is not None and sizes != lengths:
+        raise wrong(f"the tensors of {name} have {sizes} elements, those of w {lengths}")
+    return (c_void_p * max(len(sizes), 1))(*(m.address for m in memories)), sizes, memories
+
+
+def step_of(function: Any, w: Any, lists: Any, device: Device | str | None, stream: Stream | None, call: Any) -> Any:
+    """A step over a list of tensors: lists are (name, tensors, code or None for w's)."""
+    w = list(w)
+    code = operand(w[0], "w", range(native.MAX_RANK + 1)).code if w else F32
+    weights, lengths, keep = table_of(w, "w", code, None)
+    tables = [None if t is None else table_of(t, name, of or code, lengths) for name, t, of in lists]
+    sizes = (c_int64 * max(len(lengths), 1))(*lengths)
+    addresses = [t and t[0] for t in tables]
+    launched(function, device, stream, [keep, tables, weights, sizes], code, len(lengths), sizes, weights, *call(addresses))
+
+
+def sgd(w: Any, dw: Any, rate: float, *, momenta: Any = None, momentum: float = 0.0, decay: float = 0.0, nesterov: bool = False, scale: float = 1.0,
+        device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """w -= rate b, b = momentum b + dw, of lists of tensors, in place; momenta: f32, zeros before the first step. f32, f16, bf16."""
+    options = sized(SgdOptions, momentum=momentum, decay=decay, gradient_scale=scale, nesterov=nesterov)
+    step_of(lib.tile_sgd, w, (("dw", dw, None), ("momenta", momenta, F32)), device, stream, lambda t: (*t, rate, byref(options)))
+
+
+def adam(w: Any, dw: Any, means: Any, squares: Any, step: int, rate: float, *, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
+         decay: float = 0.0, coupled: bool = False, scale: float = 1.0, master: Any = None, device: Device | str | None = None,
+         stream: Stream | None = None) -> Any:
+    """AdamW, or Adam if coupled, of lists of tensors, in place; means, squares and master, the unrounded weights, are f32. f32, f16, bf16."""
+    def call(t: Any) -> Any:
+        options = sized(AdamOptions, beta1=beta1, beta2=beta2, eps=eps, decay=decay, gradient_scale=scale, coupled=coupled,
+                        master=t[3] and ctypes.addressof(t[3]))
+        return (*t[:3], step, rate, byref(options))
+    step_of(lib.tile_adam, w, (("dw", dw, None), ("means", means, F32), ("squares", squares, F32), ("master", master, F32)), device, stream, call)
+
+
+def fft(x: Any, out: Any = None, *, inverse: bool = False, table: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The Fourier transform along the last axis of complex64, or of f32 [..., N, 2]; N a power of 2. table: that of fft_table(N)."""
+    def parts(a: Any) -> Any:
+        return a.view(numpy.float32).reshape(*a.shape, 2) if isinstance(a, numpy.ndarray) and a.dtype == numpy.complex64 else a
+    out = numpy.empty_like(x) if out is None and isinstance(x, numpy.ndarray) else out
+    m, to = dense_operand(parts(x), "x", range(2, native.MAX_RANK + 1), F32), dense_operand(parts(out), "out", range(2, native.MAX_RANK + 1), F32)
+    *lead, n, two = m.shape
+    if two != 2 or to.shape != m.shape:
+        raise wrong(f"x is of {m.shape} numbers and out of {to.shape}, but both should have pairs in their last axis")
+    count = int(numpy.prod(lead, dtype=numpy.int64))
+    w = dense_operand(fft_table(n, device=device) if table is None else table, "table", (2,), F32)
+    if w.shape != (2, n):
+        raise wrong(f"table is of {w.shape}, but should be of {(2, n)}")
+    space, address = room(lib.tile_fft_workspace(count, n))
+    launched(lib.tile_fft, device, stream, [m, to, w, space], count, n, m.address, w.address, to.address, address,
+             byref(sized(FftOptions, inverse=inverse)))
+    return out
+
+
+def fft_table(n: int, *, device: Device | str | None = None) -> Any:
+    """What fft of rows of n numbers takes, made once."""
+    table = numpy.empty((2, n), numpy.float32)
+    launched(lib.tile_fft_table, device, None, [table], n, table.ctypes.data)
+    return table
+
+
+def windows_of(m: arrays.Memory, taps: Any, stride: Any, pad: Any, dilation: Any) -> Any:
+    """(P, Q) and the options of windows of `taps` over images."""
+    pairs = [tuple(v) if isinstance(v, (tuple, list)) else (v, v) for v in (stride, pad, dilation)]
+    if min(*pairs[0], *pairs[2]) < 1:
+        raise wrong(f"stride is {stride} and dilation {dilation}, but both should be 1 or more")
+    options = sized(WindowOptions, **{name: (c_int64 * 2)(*v) for name, v in zip(("stride", "pad", "dilation"), pairs)})
+    counts = [max((size + 2 * p - d * (t - 1) - 1) // s + 1, 0) for size, t, s, p, d in zip(m.shape[1:3], taps, *pairs)]
+    return counts, options
+
+
+def conv2d(x: Any, f: Any, bias: Any = None, out: Any = None, *, stride: Any = 1, pad: Any = 0, dilation: Any = 1, device: Device | str | None = None,
+           stream: Stream | None = None) -> Any:
+    """Images x [N, H, W, C] convolved with f [R, S, C, K]: [N, P, Q, K]; stride, pad and dilation are numbers or pairs. f32, f16, bf16."""
+    m = dense_operand(x, "x", (4,))
+    w = dense_operand(f, "f", (4,), m.code)
+    R, S, C, K = w.shape
+    if m.shape[3] != C:
+        raise wrong(f"x has {m.shape[3]} channels, but f {C}")
+    counts, options = windows_of(m, (R, S), stride, pad, dilation)
+    out, to = result(out, x, (m.shape[0], *counts, K), "the result", m.code)
+    if to.strides != elements.dense(to.shape) and all(to.shape):
+        raise wrong("out should be dense")
+    b = vector(bias, "bias", m.code, K)
+    launched(lib.tile_conv2d, device, stream, [m, w, b, to], m.code, *m.shape, K, R, S, m.address, w.address, b[0], to.address, byref(options))
+    return out
+
+
+def max_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, device: Device | str | None = None,
+               stream: Stream | None = None) -> Any:
+    """(the greatest pixels of windows of x [N, H, W, C], their places h W + w, i32). size: R, S; stride: size if None. f32, f16, bf16."""
+    m = dense_operand(x, "x", (4,))
+    counts, options = windows_of(m, size, size if stride is None else stride, pad, dilation)
+    out, to = result(None, x, (m.shape[0], *counts, m.shape[3]), "the result", m.code)
+    places = numpy.empty(out.shape, numpy.int32)
+    launched(lib.tile_max_pool2d, device, stream, [m, to, places], m.code, *m.shape, *size, m.address, to.address, places.ctypes.data,
+             byref(options))
+    return out, places
+
+
+def avg_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, count_pad: bool = False, device: Device | str | None = None,
+               stream: Stream | None = None) -> Any:
+    """The means of the pixels of windows of x [N, H, W, C]; with count_pad their sum over R S. Otherwise as max_pool2d."""
+    m = dense_operand(x, "x", (4,))
+    counts, options = windows_of(m, size, size if stride is None else stride, pad, dilation)
+    options.count_pad = count_pad
+    out, to = result(None, x, (m.shape[0], *counts, m.shape[3]), "the result", m.code)
+    launched(lib.tile_avg_pool2d, device, stream, [m, to], m.code, *m.shape, *size, m.address, to.address, byref(options))
+    return out
+
+
+__all__ = ["adam", "argsort", "attention", "avg_pool2d", "conv2d", "cross_entropy", "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks",
+           "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d", "reduce", "rms_norm", "rms_norm_backward", "rope", "scan", "sgd",
+           "softmax", "sort", "top_k"]

@@ -1,7 +1,12 @@
 """The functions of libtilec.so (tile.h, tile_jit.h, tilec.h), called through ctypes, which releases Python's lock meanwhile."""
+from __future__ import annotations
+
 import ctypes
 import os
+import sys
+from collections.abc import Iterable, Sequence
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+from typing import Any, NoReturn
 
 from . import errors
 
@@ -63,7 +68,7 @@ class TuneOptions(Structure):
 
 class TuneResult(Structure):
     _fields_ = [("struct_size", c_size_t), ("best", c_char * 512), ("best_us", c_double), ("total", c_size_t), ("timed", c_size_t),
-                ("rejected", c_size_t), ("kept", c_size_t), ("complete", c_int)]
+                ("rejected", c_size_t), ("kept", c_size_t), ("complete", c_int), ("standard_us", c_double)]
 
 
 class CompileConst(Structure):
@@ -91,7 +96,7 @@ class LaunchOptions(Structure):
 
 
 # function: (result, parameters). c_int as a result is a tile_status unless the name is in PLAIN.
-FUNCTIONS = {
+FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tile_version": (c_int, []),
     "tile_last_error": (c_char_p, []),
     "tile_status_name": (c_char_p, [c_int]),
@@ -131,8 +136,8 @@ FUNCTIONS = {
     "tile_kernel_name": (c_char_p, [HANDLE]),
     "tile_kernel_param_count": (c_size_t, [HANDLE]),
     "tile_kernel_param": (c_int, [HANDLE, c_size_t, POINTER(ParamInfo)]),
-    "tile_launch": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t]),
-    "tile_launch_with": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t, POINTER(LaunchOptions)]),
+    "tile_launch": (c_int, [HANDLE, HANDLE, c_void_p, c_size_t]),  # of tile_arg; an address takes less time than POINTER(Arg)
+    "tile_launch_with": (c_int, [HANDLE, HANDLE, c_void_p, c_size_t, POINTER(LaunchOptions)]),
     "tile_launch_prepare": (c_int, [HANDLE, POINTER(Arg), c_size_t, POINTER(LaunchOptions)]),
     "tile_launch_room": (c_int, [HANDLE, POINTER(Arg), c_size_t, POINTER(c_int64)]),
     "tilec_compile_source": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(CompileOptions), OUT]),
@@ -147,13 +152,21 @@ FUNCTIONS = {
 }
 
 
-def library_path():
-    """TILE_LIBRARY, else the library in this package (a wheel), else what the system's loader finds (a .deb)."""
-    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", LIBRARY)
-    return os.environ.get("TILE_LIBRARY") or (own if os.path.exists(own) else LIBRARY)
+HERE = os.path.dirname(os.path.abspath(__file__))
+IS_SOURCE = os.path.exists(os.path.join(HERE, os.pardir, "build_wheel.py"))  # the tree's folder, which shadows an installed package
 
 
-def load():
+def library_path() -> str:
+    """TILE_LIBRARY, else the library in this package (a wheel), else for the source tree that of its build or of an installed package,
+    else what the system's loader finds (a .deb)."""
+    places = [os.path.join(HERE, "lib")]
+    if IS_SOURCE:
+        places += [os.path.join(HERE, os.pardir, os.pardir, "build", "package"), *(os.path.join(folder, "tile", "lib") for folder in sys.path)]
+    found = (path for path in (os.path.join(place, LIBRARY) for place in places) if os.path.exists(path))
+    return os.environ.get("TILE_LIBRARY") or next(found, LIBRARY)
+
+
+def load() -> ctypes.CDLL:
     path = library_path()
     try:
         library = ctypes.CDLL(path)
@@ -161,7 +174,8 @@ def load():
             function = getattr(library, name)
             function.restype, function.argtypes = result, parameters
     except (OSError, AttributeError) as e:
-        raise ImportError(f"the library of tile cannot be used: {e} (TILE_LIBRARY may name {LIBRARY} elsewhere)") from e
+        source = f"; {HERE} is the source of the package, which has none before ./bootstrap build, and hides an installed one" if IS_SOURCE else ""
+        raise ImportError(f"the library of tile cannot be used: {e} (TILE_LIBRARY may name {LIBRARY} elsewhere{source})") from e
     if library.tile_version() // 100 != 1:
         raise ImportError(f"{path} is version {library.tile_version()} of the library; this package is for 0.1")
     return library
@@ -170,26 +184,26 @@ def load():
 lib = load()
 
 
-def check(status, failures=()):
+def check(status: int, failures: Iterable[str] = ()) -> None:
     """Raises what a status other than TILE_OK means. In the thread that made the call: the text is the thread's."""
     if status == 0:
         return
     fail(status, lib.tile_last_error().decode(errors="replace"), failures)
 
 
-def fail(status, text, failures=()):
+def fail(status: int, text: str, failures: Iterable[str] = ()) -> NoReturn:
     """Raises the exception of a tile_status."""
     kind, name = errors.BY_STATUS.get(status, errors.Error), lib.tile_status_name(status).decode()
-    raise kind(text, name, failures) if status == errors.FAILED else kind(text, name)
+    raise errors.KernelError(text, name, failures) if status == errors.FAILED else kind(text, name)
 
 
-def made(function, *args):
+def made(function: Any, *args: Any) -> int:
     """The handle that a function with out_ as its last parameter makes."""
     out = c_void_p()
     check(function(*args, byref(out)))
-    return out.value
+    return out.value or 0
 
 
-def texts(words):
+def texts(words: Sequence[str | os.PathLike[str]]) -> Any:
     """A C array of texts."""
     return (c_char_p * (len(words) + 1))(*[os.fsencode(w) for w in words])

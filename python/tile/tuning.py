@@ -1,22 +1,51 @@
 """tile.tune: the best of the configurations that a kernel lists."""
-from collections import namedtuple
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
 from ctypes import POINTER, byref, c_char_p, cast, pointer, sizeof
+from typing import Any, Callable, NamedTuple
 
 from . import compiler, modules, native
+from .devices import Device
 from .errors import ArgumentError
 from .native import lib
 
-# What a callback gets: config, us, rejected, best, best_us and left may be None; times of launches in microseconds, others in seconds.
-Progress = namedtuple("Progress", "kernel step config us rejected done total best best_us elapsed left")
-# best: a configuration, "BM=64 BN=32"; None if nothing can run. Of total: timed and rejected now, kept from earlier. complete: all was done.
-Tuned = namedtuple("Tuned", "best best_us total timed rejected kept complete")
+
+class Progress(NamedTuple):
+    """What a callback gets; times of launches (us) in microseconds, others in seconds."""
+    kernel: str | None
+    step: str | None
+    config: str | None
+    us: float | None
+    rejected: str | None
+    done: int
+    total: int
+    best: str | None
+    best_us: float | None
+    elapsed: float
+    left: float | None
 
 
-def text(value):
+class Tuned(NamedTuple):
+    """best: a configuration, "BM=64 BN=32"; None if nothing can run. Of total: timed and rejected now, kept from earlier. complete: all was
+    done. standard_us: the time of what is compiled where there are no results; None if it has none."""
+    best: str | None
+    best_us: float | None
+    total: int
+    timed: int
+    rejected: int
+    kept: int
+    complete: bool
+    standard_us: float | None
+
+
+
+def text(value: bytes | None) -> str | None:
     return value.decode(errors="replace") if value is not None else None
 
 
-def progress_of(p):
+def progress_of(p: native.TuneProgress) -> Progress:
     return Progress(text(p.kernel), text(p.step), text(p.config), p.us or None, text(p.rejected), p.done, p.total, text(p.best),
                     p.best_us or None, p.elapsed, p.left if p.left >= 0 else None)
 
@@ -24,11 +53,12 @@ def progress_of(p):
 class Listener:
     """Calls the caller's function from C. An exception there, Ctrl-C too, stops the tuning and is raised when that has ended."""
 
-    def __init__(self, function):
-        self.function, self.error = function, None
+    def __init__(self, function: Callable[[Progress], object] | None) -> None:
+        self.function = function
+        self.error: BaseException | None = None
         self.callback = native.ProgressCallback(self.take)
 
-    def take(self, user, progress):
+    def take(self, user: object, progress: Any) -> int:
         try:
             return int(bool(self.function(progress_of(progress.contents)))) if self.function else 0
         except BaseException as e:
@@ -36,40 +66,42 @@ class Listener:
             return 1
 
 
-def const_list(values):
-    pairs = [(k.encode(), 0, v.encode()) for k, v in values.items()] + [(None, 0, None)]
-    return (native.Const * len(pairs))(*pairs)
+def const_list(values: Mapping[str, str]) -> Any:
+    return (native.Const * (len(values) + 1))(*[native.Const(k.encode(), 0, v.encode()) for k, v in values.items()])
 
 
-def tune(source, name=None, args=(), /, *, device=None, file=None, budget=0, progress=None, tolerance=0, again=False, only=None,
-         include_dirs=(), opt_level=3, debug=False, check=False, fp="default", warps=0, stages=0, consts=None, **more_consts):
+def tune(source: compiler.Path, name: str | None = None, args: Sequence[Any] | Mapping[str, Any] = (), /, *, device: Device | str | None = None,
+         file: compiler.Path | None = None, budget: float = 0, progress: Callable[[Progress], object] | None = None, tolerance: float = 0,
+         again: bool = False, only: Sequence[str] | None = None, include_dirs: Sequence[compiler.Path] = (), opt_level: int = 3,
+         debug: bool = False, check: bool = False, fp: str = "default", warps: int = 0, stages: int = 0,
+         consts: Mapping[str, Any] | None = None, **more_consts: Any) -> Tuned:
     """Finds the best configuration of the kernel `name` (None: the only one) in the file `source` for launches with `args`, a sequence
     in order or a dict by name, and enters it in `file` (default: beside the source, where tile.kernel and tilec find it). The kernel
     runs many times; the arrays then hold what they held before. `progress` is called from time to time with a Progress; if it returns
     something true, or raises, what was measured is kept, and a later call goes on. `budget` is in seconds, 0: as many as it takes.
     `only` names configurations; `again` times what is known, too. The other options are those of tile.load. Returns a Tuned."""
-    source = compiler.Source(source)
-    if not source.is_file:
+    read = compiler.Source(source)
+    if not read.is_file:
         raise ArgumentError("tile.tune takes a file: its results belong to one", "bad argument")
-    module = modules.load(source, device=device, include_dirs=include_dirs, opt_level=opt_level, debug=debug, check=check, fp=fp, warps=warps,
+    module = modules.load(read, device=device, include_dirs=include_dirs, opt_level=opt_level, debug=debug, check=check, fp=fp, warps=warps,
                           stages=stages)
     values = compiler.constants({**(consts or {}), **more_consts})
     kernel = module.find(name, values, 3)
-    by_name = args if hasattr(args, "keys") else {}
-    filled, owners = kernel.arguments(kernel.bound(() if by_name else tuple(args), by_name))
+    given, by_name = ((), args) if isinstance(args, Mapping) else (args, {})
+    filled, owners = kernel.arguments(kernel.bound(tuple(given), by_name))
     listener, said = Listener(progress), compiler.Diagnostics()
-    jit = modules.jit_options(module.options["include_dirs"], opt_level, debug, check, fp, warps, stages, None, said)
+    jit = modules.jit_options(module.include_dirs, opt_level, debug, check, fp, warps, stages, None, said)
     options = native.TuneOptions(struct_size=sizeof(native.TuneOptions), jit=pointer(jit), consts=const_list(values), budget=budget,
-                                 file=native.os.fsencode(file) if file is not None else None, progress=listener.callback,
+                                 file=os.fsencode(file) if file is not None else None, progress=listener.callback,
                                  tolerance=tolerance, again=again)
     if only is not None:
         options.only = cast((c_char_p * (len(only) + 1))(*[c.encode() for c in only]), POINTER(c_char_p))
     result = native.TuneResult(sizeof(native.TuneResult))
-    status = lib.tile_tune(module.device.handle, native.os.fsencode(source.name), kernel.__name__.encode(), filled, len(kernel.slots),
+    status = lib.tile_tune(module.device.handle, os.fsencode(read.name), kernel.__name__.encode(), filled, len(kernel.slots),
                            byref(options), byref(result))
     del owners  # kept until here
     if listener.error:
         raise listener.error
     native.check(status)
     return Tuned(text(result.best) or None, result.best_us or None, result.total, result.timed, result.rejected, result.kept,
-                 bool(result.complete))
+                 bool(result.complete), result.standard_us or None)

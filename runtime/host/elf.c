@@ -12,8 +12,9 @@
  *
  * An undefined symbol that the caller's table does not have is an error: there is no dynamic
  * linking. Native kernels are closed; the emulator's call its leaves. Unwind tables are left
- * out. */
+ * out. Debuggers and profilers are told (debugger.c). */
 #include "runtime/host/elf.h"
+#include "runtime/host/debugger.h"
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ typedef enum group { GROUP_CODE, GROUP_CONST, GROUP_DATA, GROUPS } group;
 struct tl_elf {
     char *base;
     size_t size;
+    tl_debugged *debugged;
 };
 
 typedef struct loader {
@@ -563,6 +565,15 @@ static tile_status load(loader *l, const char *symbol, void **out_address)
     return status == TILE_OK ? protect(l) : status;
 }
 
+/* Offsets become addresses: only a debugger reads them from here on. */
+static tl_debugged *tell_debugger(const loader *l)
+{
+    for (uint32_t i = 0; i < l->nsections; i++)
+        l->offset[i] =
+            l->offset[i] == NOWHERE ? 0 : (uint64_t)(uintptr_t)l->base + l->offset[i];
+    return l->machine == TL_ELF_HOST ? tl_debugger_add(l->object, l->size, l->offset) : NULL;
+}
+
 tile_status tl_elf_load(const void *object, size_t size, int machine, const tl_elf_symbol *known,
                         size_t nknown, const char *symbol, tl_elf **out_elf, void **out_address)
 {
@@ -571,6 +582,8 @@ tile_status tl_elf_load(const void *object, size_t size, int machine, const tl_e
         .object = object, .size = size, .machine = machine, .known = known, .nknown = nknown};
     tl_elf *elf = calloc(1, sizeof *elf);
     tile_status status = elf ? load(&l, symbol, out_address) : out_of_memory();
+    if (status == TILE_OK)
+        elf->debugged = tell_debugger(&l);
     free(l.sections);
     free(l.offset);
     free(l.symbols);
@@ -592,6 +605,7 @@ void tl_elf_free(tl_elf *elf)
 {
     if (!elf)
         return;
+    tl_debugger_remove(elf->debugged);
     munmap(elf->base, elf->size);
     free(elf);
 }

@@ -104,6 +104,7 @@ typedef struct tile_tune_result {
     size_t total;   /* configurations that were asked for; of these: */
     size_t timed, rejected, kept; /* now; now; in an earlier run */
     int complete;   /* 0: the budget was used up, or the callback stopped */
+    double standard_us; /* of what is compiled without results; 0: it has no time */
 } tile_tune_result;
 #define TILE_TUNE_RESULT_INIT TILE_INIT_(tile_tune_result)
 

@@ -373,6 +373,18 @@ static void find_kept(tl_tuner *t)
     }
 }
 
+/* Now, or in an earlier run. */
+static double standard_us(const tl_tuner *t)
+{
+    const char *config = t->tuning->configs[t->tuning->nconfigs];
+    const tl_tune_result *r = tl_tune_find(&t->file, &t->like);
+    for (size_t i = 0; config && i < t->ntrials; i++)
+        if (strcmp(t->trials[i].config, config) == 0 && t->trials[i].nsamples)
+            return tl_tune_value(&t->trials[i]);
+    const tl_tune_time *time = config && r ? tl_tune_time_of(r, config) : NULL;
+    return time && !time->rejected ? time->us : 0;
+}
+
 static void fill_result(const tl_tuner *t, tile_tune_result *out)
 {
     size_t timed = 0;
@@ -386,6 +398,7 @@ static void fill_result(const tl_tuner *t, tile_tune_result *out)
                           .kept = t->kept,
                           .complete = done};
     const char *best = t->best ? t->best->config : t->kept_best;
+    r.standard_us = standard_us(t);
     snprintf(r.best, sizeof r.best, "%s", best ? best : "");
     tl_struct_give(out, &r, sizeof r);
 }

@@ -39,7 +39,10 @@ static tile_status choose_tuning(tl_tuner *t)
                        rows[0].kernel, rows[1].kernel);
     if (rows->nconfigs == 0)
         return tl_fail(TILE_NOT_FOUND,
-                       "kernel '%s': no configuration of tune has the values given", rows->kernel);
+                       "kernel '%s': no configuration of tune has the values given%s", rows->kernel,
+                       strcmp(t->info.target, "ref") == 0 || strncmp(t->info.target, "cpu", 3) == 0
+                           ? ", or only warps and stages differ, which change nothing on the host"
+                           : "");
     t->tuning = rows;
     t->kernel = rows->kernel;
     return TILE_OK;
@@ -48,7 +51,7 @@ static tile_status choose_tuning(tl_tuner *t)
 tile_status tl_tune_list(tl_tuner *t)
 {
     tl_heard h = {0};
-    tilec_options o = compiler_options(t, "ref", NULL, &h);
+    tilec_options o = compiler_options(t, t->info.target, NULL, &h);
     o.one_kernel = 0;
     o.tunings = 1;
     tilec_status compiled = tilec_compile_file(t->path, &o, &t->listed);

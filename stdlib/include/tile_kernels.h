@@ -101,6 +101,24 @@ TILE_0_1 tile_status tile_gemm_batched(tile_kernels *kernels, tile_stream *strea
                                        int64_t stride_c, int64_t batch,
                                        const tile_gemm_options *options);
 
+/* Weights in ggml's blocks of 32 numbers of a row, one behind the other: an f16 scale d, then 32 i8
+ * q (34 bytes, d q), or 16 bytes whose lower and then upper 4 bits are q (18 bytes, d (q - 8)). */
+typedef enum tile_block_format { TILE_Q8_0, TILE_Q4_0 } tile_block_format;
+
+typedef struct tile_gemm_blocks_options {
+    size_t struct_size;
+    int round_a; /* not 0: each 32 numbers of A to i8, as ggml rounds them; products of integers */
+} tile_gemm_blocks_options;
+#define TILE_GEMM_BLOCKS_OPTIONS_INIT TILE_INIT_(tile_gemm_blocks_options)
+
+/* C = A W^T with dense A [M, K] and C [M, N] of f32, f16 or bf16, W [N, K / 32] blocks. Weights are
+ * rounded to the type, but for one row f32; sums are f32. options: NULL for none. Errors as those
+ * of tile_gemm; K must be a multiple of 32. One launch. Thread-safe. */
+TILE_0_1 tile_status tile_gemm_blocks(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                      tile_block_format format, int64_t M, int64_t N, int64_t K,
+                                      const void *A, const void *W, void *C,
+                                      const tile_gemm_blocks_options *options);
+
 /* ---- rows ---- */
 
 /* The functions of this part take rows of N elements of f32, f16 or bf16, M of them, compute in f32
@@ -139,6 +157,27 @@ TILE_0_1 tile_status tile_rms_norm(tile_kernels *kernels, tile_stream *stream, t
                                    int64_t M, int64_t N, const void *X, int64_t ldx,
                                    const void *weight, double eps, void *Y, int64_t ldy,
                                    const tile_norm_options *options);
+
+/* The gradients of these norms by X, and if there is a place for them by weight and bias, with mean
+ * and rstd as kept by the norm. dX may be dY with the same leading dimension, or is apart from it;
+ * weight may be NULL as there. dweight, dbias: N elements of the type, NULL: not wanted; sums over
+ * rows are f32, in an order that M decides, and rounded once.
+ * workspace: tile_norm_backward_workspace(M, N) bytes at a multiple of 4, whose contents do not
+ * matter; NULL where neither dweight nor dbias is wanted. Otherwise as the norms; up to three
+ * launches. */
+TILE_0_1 size_t tile_norm_backward_workspace(int64_t M, int64_t N);
+TILE_0_1 tile_status tile_layer_norm_backward(tile_kernels *kernels, tile_stream *stream,
+                                              tile_dtype type, int64_t M, int64_t N, const void *dY,
+                                              int64_t lddy, const void *X, int64_t ldx,
+                                              const void *weight, const float *mean,
+                                              const float *rstd, void *dX, int64_t lddx,
+                                              void *dweight, void *dbias, void *workspace);
+TILE_0_1 tile_status tile_rms_norm_backward(tile_kernels *kernels, tile_stream *stream,
+                                            tile_dtype type, int64_t M, int64_t N, const void *dY,
+                                            int64_t lddy, const void *X, int64_t ldx,
+                                            const void *weight, double weight_offset,
+                                            const float *rstd, void *dX, int64_t lddx,
+                                            void *dweight, void *workspace);
 
 /* ---- losses ---- */
 
@@ -220,6 +259,180 @@ TILE_0_1 tile_status tile_rope(tile_kernels *kernels, tile_stream *stream, tile_
                                int64_t N, int64_t H, int64_t D, const void *X, const float *cosine,
                                const float *sine, int64_t P, void *Y,
                                const tile_rope_options *options);
+
+/* ---- along an axis ---- */
+
+typedef enum tile_reduction {
+    TILE_REDUCE_SUM,
+    TILE_REDUCE_MEAN,
+    TILE_REDUCE_NORM1, /* the sum of |X| */
+    TILE_REDUCE_NORM2, /* the root of the sum of X^2 */
+    TILE_REDUCE_MAX,   /* as in NumPy a NaN is the greatest, and the least */
+    TILE_REDUCE_MIN,
+    TILE_REDUCE_ARGMAX, /* the place of the first that is the greatest, from 0 to N - 1, an i32 */
+    TILE_REDUCE_ARGMIN
+} tile_reduction;
+
+typedef struct tile_reduce_options {
+    size_t struct_size;
+    /* In elements from m to m and from n to n; elements of L lie side by side. Both 0: dense. */
+    int64_t x_strides[2];
+} tile_reduce_options;
+#define TILE_REDUCE_OPTIONS_INIT TILE_INIT_(tile_reduce_options)
+
+/* Y [M, L] = X [M, N, L] reduced along N: rows with L = 1, columns with M = 1, of f32, f16, bf16 or
+ * f64. Sums are f32, f64 for f64, and rounded once; each is made of partial ones, 32 or more for
+ * rows, which keeps errors small. Of no elements a sum is 0 and a mean NaN; extremes need one.
+ * options: NULL for none.
+ * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, an array is missing, a stride is
+ * negative, N is 0 where there must be an element.  TILE_UNAVAILABLE: this build lacks the type.
+ * One launch; a row is one processor's work. Thread-safe. */
+TILE_0_1 tile_status tile_reduce(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                 tile_reduction reduction, int64_t M, int64_t N, int64_t L,
+                                 const void *X, void *Y, const tile_reduce_options *options);
+
+typedef enum tile_scan_operation {
+    TILE_SCAN_SUM,
+    TILE_SCAN_PRODUCT,
+    TILE_SCAN_MAX, /* NaN stays, as in NumPy */
+    TILE_SCAN_MIN
+} tile_scan_operation;
+
+typedef struct tile_scan_options {
+    size_t struct_size;
+    int exclusive; /* not 0: of the elements before n; Y[m, 0] = 0, 1, -inf or inf */
+} tile_scan_options;
+#define TILE_SCAN_OPTIONS_INIT TILE_INIT_(tile_scan_options)
+
+/* Y[m, n] = the sum, product, greatest or least of X[m, 0 to n], of M rows of N elements of f32,
+ * f16, bf16 or f64; computed in f32, f64 for f64, and rounded once. Y may be X with the same
+ * leading dimension, or is apart from it. options: NULL for none. Errors as those of tile_softmax.
+ * One launch; a row is one processor's work. Thread-safe. */
+TILE_0_1 tile_status tile_scan(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_scan_operation operation, int64_t M, int64_t N, const void *X,
+                               int64_t ldx, void *Y, int64_t ldy,
+                               const tile_scan_options *options);
+
+typedef struct tile_sort_options {
+    size_t struct_size;
+    int descending;
+} tile_sort_options;
+#define TILE_SORT_OPTIONS_INIT TILE_INIT_(tile_sort_options)
+
+/* Y = the rows of X sorted, of f32, f16, bf16 or f64, and places [M, N]: where the elements were,
+ * or NULL. Equal elements stay in their order, NaN is last. Y must not overlap X. N is at most
+ * 2^30 - 1. workspace: tile_sort_workspace(type, N) bytes at a multiple of 8; NULL for N up to
+ * 1024. options: NULL for none. Errors as those of tile_softmax. One launch, or with N above 1024
+ * for each row 2 and as many as an element has bytes, which cannot run in streams of a part.
+ * Thread-safe. */
+TILE_0_1 size_t tile_sort_workspace(tile_dtype type, int64_t N);
+TILE_0_1 tile_status tile_sort(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t M, int64_t N, const void *X, int64_t ldx, void *Y,
+                               int64_t ldy, int32_t *places, void *workspace,
+                               const tile_sort_options *options);
+/* Y [M, K] = the K greatest of each row of X, greatest first, and places [M, K]; of equal ones the
+ * first; NaN last. K is at most N. TILE_UNAVAILABLE: K is above 512, too. One launch. */
+TILE_0_1 tile_status tile_top_k(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                int64_t M, int64_t N, int64_t K, const void *X, int64_t ldx,
+                                void *Y, int32_t *places);
+
+/* ---- steps of training ---- */
+
+/* Steps over a list of `count` tensors of f32, f16 or bf16, dense, of any shape: tables W, dW, ...
+ * hold their addresses, multiples of 16, and lengths their numbers of elements. On devices without
+ * host_memory the tables lie in the device's memory. Momenta are f32, zeros before the first step.
+ * Computed in f32, rounded once, to nearest. One launch. Thread-safe.
+ * TILE_BAD_ARGUMENT: count or a length is negative, a table or an address missing or not a multiple
+ * of 16.  TILE_UNAVAILABLE: this build lacks the type. */
+typedef struct tile_sgd_options {
+    size_t struct_size;
+    double momentum;       /* the part that stays; 0: none, `momenta` may be NULL */
+    double decay;          /* of weights: times W is added to gradients */
+    double gradient_scale; /* gradients are multiplied by it; 0: 1 */
+    int nesterov;
+} tile_sgd_options;
+#define TILE_SGD_OPTIONS_INIT TILE_INIT_(tile_sgd_options)
+/* W -= rate b with b = momentum b + dW (PyTorch's, without dampening). */
+TILE_0_1 tile_status tile_sgd(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                              int64_t count, const int64_t *lengths, void *const *W,
+                              const void *const *dW, float *const *momenta, double rate,
+                              const tile_sgd_options *options);
+
+typedef struct tile_adam_options {
+    size_t struct_size;
+    double beta1, beta2, eps; /* 0: 0.9, 0.999, 1e-8 */
+    double decay;             /* of weights */
+    double gradient_scale;    /* gradients are multiplied by it; 0: 1 */
+    int coupled;              /* not 0: decay times W is added to gradients (Adam), else AdamW */
+    float *const *master;     /* weights in f32, of which W gets the rounded ones; NULL: none */
+} tile_adam_options;
+#define TILE_ADAM_OPTIONS_INIT TILE_INIT_(tile_adam_options)
+/* W -= rate (decay W + m / (1 - beta1^step) / (sqrt(v / (1 - beta2^step)) + eps)) with
+ * m = beta1 m + (1 - beta1) dW and v = beta2 v + (1 - beta2) dW^2 in `means` and `squares`; step
+ * counts from 1. */
+TILE_0_1 tile_status tile_adam(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t count, const int64_t *lengths, void *const *W,
+                               const void *const *dW, float *const *means, float *const *squares,
+                               int64_t step, double rate, const tile_adam_options *options);
+
+/* ---- Fourier transforms ---- */
+
+typedef struct tile_fft_options {
+    size_t struct_size;
+    int inverse; /* not 0: e^(2 pi i j k / N) and the sum over N */
+} tile_fft_options;
+#define TILE_FFT_OPTIONS_INIT TILE_INIT_(tile_fft_options)
+
+/* table [2, N] = the cosines and sines that tile_fft takes, once for each N. */
+TILE_0_1 tile_status tile_fft_table(tile_kernels *kernels, tile_stream *stream, int64_t N,
+                                    float *table);
+/* Y[m, k] = sum over j of X[m, j] e^(-2 pi i j k / N) of M rows of N complex numbers of f32, dense,
+ * real and imaginary part side by side. N is a power of 2 from 2 to 2^28. Y must not overlap X.
+ * workspace: tile_fft_workspace(M, N) bytes at a multiple of 4; NULL for N below 64. options: NULL
+ * for none. The root mean square of errors is about 2^-24 sqrt(log2 N) of that of Y.
+ * TILE_BAD_ARGUMENT: M is negative or above 2^31 - 1, N no such power, an array missing. One
+ * launch. Thread-safe. */
+TILE_0_1 size_t tile_fft_workspace(int64_t M, int64_t N);
+TILE_0_1 tile_status tile_fft(tile_kernels *kernels, tile_stream *stream, int64_t M, int64_t N,
+                              const float *X, const float *table, float *Y, void *workspace,
+                              const tile_fft_options *options);
+
+/* ---- windows of images ---- */
+
+typedef struct tile_window_options {
+    size_t struct_size;
+    int64_t stride[2];   /* from window to window, down and across; 0: 1 */
+    int64_t pad[2];      /* pixels around the image */
+    int64_t dilation[2]; /* from tap to tap; 0: 1 */
+    int count_pad;       /* tile_avg_pool2d divides by R S, not by the pixels within the image */
+} tile_window_options;
+#define TILE_WINDOW_OPTIONS_INIT TILE_INIT_(tile_window_options)
+
+/* Images X [N, H, W, C], channels innermost, dense, of f32, f16 or bf16; windows of R x S taps.
+ * There are P x Q whole ones in the padded image, or none,
+ * P = (H + 2 pad - dilation (R - 1) - 1) / stride + 1 and likewise Q. Computed in f32, rounded
+ * once. options: NULL for none.
+ * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, an array is missing or has 2^31
+ * elements, R, S or an option is not from 0 or 1 to 2^20.  TILE_UNAVAILABLE: this build lacks the
+ * type. One launch each. Thread-safe. */
+
+/* Y [N, P, Q, K] = the sum of pixels times F [R, S, C, K] over taps and channels, + bias [K] unless
+ * it is NULL; pixels around the image are 0. */
+TILE_0_1 tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                 int64_t N, int64_t H, int64_t W, int64_t C, int64_t K, int64_t R,
+                                 int64_t S, const void *X, const void *F, const void *bias, void *Y,
+                                 const tile_window_options *options);
+/* Y [N, P, Q, C] = the greatest pixel, NaN if there is one, and places, of Y's shape: h W + w of
+ * the first. Of no pixel -inf and -1. */
+TILE_0_1 tile_status tile_max_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                     int64_t N, int64_t H, int64_t W, int64_t C, int64_t R,
+                                     int64_t S, const void *X, void *Y, int32_t *places,
+                                     const tile_window_options *options);
+/* Y [N, P, Q, C] = the mean of the pixels; of none 0. */
+TILE_0_1 tile_status tile_avg_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                     int64_t N, int64_t H, int64_t W, int64_t C, int64_t R,
+                                     int64_t S, const void *X, void *Y,
+                                     const tile_window_options *options);
 
 #ifdef __cplusplus
 }

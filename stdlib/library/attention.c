@@ -10,15 +10,6 @@
 
 #include "runtime/contract/grow.h"
 
-#define IMAGE TL_LIB_DECLARE
-#include "images_attention.inc"
-#undef IMAGE
-#define IMAGE TL_LIB_LIST
-const TlLibImage tl_lib_attention_images[] = {
-#include "images_attention.inc"
-    {.image = NULL}};
-#undef IMAGE
-
 enum { MOST_ELEMENTS = 256 };
 
 typedef struct Heads {

@@ -119,3 +119,40 @@ tile_arg tl_lib_matrix_view(const TlLibMatrix *m, tile_dtype type)
     const int64_t extents[] = {m->rows, m->columns}, strides[] = {m->ld, 1};
     return tile_arg_view_strided(m->address, type, 2, extents, strides);
 }
+
+TlLibArray tl_lib_dense(const char *name, const void *address, tile_dtype type, int rank,
+                        const int64_t *extents)
+{
+    TlLibArray a = {name, NULL, address, type, rank, {0}, {0}};
+    int64_t step = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        a.extents[i] = extents[i];
+        a.strides[i] = step;
+        if (extents[i] > 1 && __builtin_mul_overflow(step, extents[i], &step))
+            step = -1; /* larger than memory */
+    }
+    return a;
+}
+
+tile_status tl_lib_check_arrays(const char *function, const TlLibArray *arrays, int n)
+{
+    tile_status status = TILE_OK;
+    for (const TlLibArray *a = arrays; a < arrays + n && status == TILE_OK; a++)
+        status = tl_lib_check_strided(function, a->name,
+                                      a->strides_name ? a->strides_name : a->name, a->address,
+                                      a->extents, a->strides, a->rank, a->type);
+    return status;
+}
+
+tile_arg tl_lib_array_view(const TlLibArray *a)
+{
+    return tile_arg_view_strided(a->address, a->type, a->rank, a->extents, a->strides);
+}
+
+tile_status tl_lib_check_extents(const char *function, const TlLibExtent *extents, int n)
+{
+    tile_status status = TILE_OK;
+    for (int i = 0; i < n && status == TILE_OK; i++)
+        status = tl_lib_check_extent(function, extents[i].name, extents[i].value);
+    return status;
+}

@@ -16,15 +16,6 @@
 
 #include "runtime/contract/grow.h"
 
-#define IMAGE TL_LIB_DECLARE
-#include "images_gemm.inc"
-#undef IMAGE
-#define IMAGE TL_LIB_LIST
-const TlLibImage tl_lib_gemm_images[] = {
-#include "images_gemm.inc"
-    {.image = NULL}};
-#undef IMAGE
-
 /* Up to so many rows a product is done row by row: timed, with choices.def. */
 enum { FEW_ROWS = 2 };
 

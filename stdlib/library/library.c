@@ -16,7 +16,7 @@
 #include "runtime/contract/grow.h"
 
 #define ANY INT64_MAX
-enum { MAX_FORMS = 4, MAX_CONSTS = 8, CONST_BYTES = 128, TYPES = TILE_F8E5M2FNUZ + 1 };
+enum { MAX_FORMS = 8, MAX_CONSTS = 8, CONST_BYTES = 128, TYPES = TILE_F8E5M2FNUZ + 1 };
 
 /* A row of choices.def: the first that fits, or of those with a block the fastest. */
 typedef struct Choice {
@@ -250,6 +250,11 @@ static tile_status prepare(tile_kernels *k, const TlLibImage *image, int form, i
     if (status == TILE_OK)
         atomic_store(&k->prepared[choice][form][image->type], *out_kernel);
     return status;
+}
+
+bool tl_lib_has_host_memory(const tile_kernels *k)
+{
+    return k->info.host_memory;
 }
 
 bool tl_lib_fits(const tile_kernels *k, const TlLibCall *call)

@@ -1,8 +1,8 @@
 # The objects of libtilekernels, from the rows of kernels.def and choices.def.
 #
 # A kernel's source is its module of kernels/ with one clause more: `instantiate` with each form in each tile of choices.def.
-# One object of it for each type and kind of device has the images of all targets of that kind. What is there is written, as
-# rows IMAGE(kind, KIND, kernel, TYPE), to images_FILE.inc for the function's file.
+# One object of it for each type and kind of device has the images of all targets of that kind. images_FILE.c lists those of a
+# file of functions.
 set(library ${CMAKE_CURRENT_SOURCE_DIR}/library)
 set(made ${CMAKE_CURRENT_BINARY_DIR}/library)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${library}/kernels.def ${library}/choices.def)
@@ -75,7 +75,9 @@ function(tile_library_object out name kernel type constants kind targets)
   set(source ${made}/${small}_${name}.tile)
   set(object ${made}/${small}_${name}_${type}.o)
   string(JOIN "," targets ${targets})
-  string(REPLACE " " ";--const;" constants "--const;${constants}")
+  if(constants)
+    string(REPLACE " " ";--const;" constants "--const;${constants}")
+  endif()
   add_custom_command(OUTPUT ${object} DEPENDS ${source} tilec DEPFILE ${object}.d VERBATIM
     COMMAND $<TARGET_FILE:tilec> ${source} --kernel ${kernel} ${constants} --target ${targets} -Wno-unused --cache=off
       --tune off --name kernels_${small}_${name}_${type} -o ${object} -MD -MF ${object}.d
@@ -84,20 +86,30 @@ function(tile_library_object out name kernel type constants kind targets)
   set(${out} ${object} PARENT_SCOPE)
 endfunction()
 
-# All of them.
+# The list of a file's images: a source of C.
+function(tile_library_list path file declarations elements)
+  file(CONFIGURE OUTPUT ${path} @ONLY CONTENT "/* Written by library.cmake: the images of ${file}.c. */
+#include \"stdlib/library/library.h\"
+
+${declarations}
+const TlLibImage tl_lib_${file}_images[] = {
+${elements}    {.image = NULL}};
+")
+endfunction()
+
+# The objects of all kernels and the lists of them.
 function(tile_library_images out)
   list(TRANSFORM TILE_KERNELS_LEVELS PREPEND "cpu:" OUTPUT_VARIABLE CPU_targets)
   set(REF_targets ref)
   set(GPU_targets ${TILE_KERNELS_GPUS})
   tile_table(kernels kernels.def KERNEL)
   tile_table(types kernels.def TYPE)
+  tile_table(files kernels.def SOURCE)
   set(objects)
-  set(files)
   foreach(row IN LISTS kernels)
     set(forms)
     string(REPLACE "," ";" row "${row}")
     list(POP_FRONT row name file module kernel forms)
-    list(APPEND files ${file})
     foreach(kind CPU REF GPU)
       if(NOT ${kind}_targets)
         continue()
@@ -111,14 +123,16 @@ function(tile_library_images out)
         if(of STREQUAL name AND type IN_LIST TILE_KERNELS_TYPES)
           tile_library_object(object ${name} ${kernel} ${type} "${constants}" ${kind} "${${kind}_targets}")
           list(APPEND objects ${object})
-          string(APPEND rows_${file} "IMAGE(${small}, ${kind}, ${name}, ${type})\n")
+          set(id kernels_${small}_${name}_${type})
+          string(APPEND declared_${file} "extern const unsigned char tile_image_${id}[];\nextern const size_t tile_size_${id};\n")
+          string(APPEND listed_${file} "    {TL_LIB_${name}, TL_LIB_${kind}, TILE_${type}, tile_image_${id}, &tile_size_${id}},\n")
         endif()
       endforeach()
     endforeach()
   endforeach()
-  list(REMOVE_DUPLICATES files)
   foreach(file IN LISTS files)
-    file(CONFIGURE OUTPUT ${made}/images_${file}.inc CONTENT "${rows_${file}}" @ONLY)
+    tile_library_list(${made}/images_${file}.c ${file} "${declared_${file}}" "${listed_${file}}")
+    list(APPEND objects ${made}/images_${file}.c)
   endforeach()
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()

@@ -28,14 +28,10 @@ typedef struct TlLibImage {
     const size_t *size;
 } TlLibImage;
 
-/* A list that ends with {.image = NULL}, from the rows IMAGE(kind, KIND, kernel, TYPE) of a file
- * that CMake writes: declarations, then elements. */
-#define TL_LIB_DECLARE(kind, KIND, kernel, type)                                                   \
-    extern const unsigned char tile_image_kernels_##kind##_##kernel##_##type[];                    \
-    extern const size_t tile_size_kernels_##kind##_##kernel##_##type;
-#define TL_LIB_LIST(kind, KIND, kernel, type)                                                      \
-    {TL_LIB_##kernel, TL_LIB_##KIND, TILE_##type,                                                  \
-     tile_image_kernels_##kind##_##kernel##_##type, &tile_size_kernels_##kind##_##kernel##_##type},
+/* The lists of the files, which CMake writes (library.cmake), each with {.image = NULL} at its
+ * end. */
+#define SOURCE(name) extern const TlLibImage tl_lib_##name##_images[];
+#include "stdlib/library/kernels.def"
 
 /* What a call runs. */
 typedef struct TlLibCall {
@@ -55,6 +51,9 @@ tile_status tl_lib_launch(tile_kernels *k, tile_stream *stream, const TlLibCall 
                           const tile_arg *args, size_t nargs);
 /* Loads all kernels of the images. */
 tile_status tl_lib_prepare(tile_kernels *k, const TlLibImage *images);
+
+/* Do kernels of the device read and write memory of the process? */
+bool tl_lib_has_host_memory(const tile_kernels *k);
 
 /* Is there a row of choices.def for the call? */
 bool tl_lib_fits(const tile_kernels *k, const TlLibCall *call);
@@ -91,6 +90,29 @@ bool tl_lib_is_apart(const int64_t *extents, const int64_t *strides, int n);
 /* f32, f16 or bf16. */
 tile_status tl_lib_check_float(const char *function, tile_dtype type);
 
+/* An array of any rank to 5, as stored; in dense ones the last axis is the fastest. */
+typedef struct TlLibArray {
+    const char *name, *strides_name; /* strides_name: the argument they come from; NULL: dense */
+    const void *address;
+    tile_dtype type;
+    int rank;
+    int64_t extents[5], strides[5];
+} TlLibArray;
+
+TlLibArray tl_lib_dense(const char *name, const void *address, tile_dtype type, int rank,
+                        const int64_t *extents);
+/* tl_lib_check_strided of each of n arrays. */
+tile_status tl_lib_check_arrays(const char *function, const TlLibArray *arrays, int n);
+tile_arg tl_lib_array_view(const TlLibArray *a);
+
+typedef struct TlLibExtent {
+    const char *name;
+    int64_t value;
+} TlLibExtent;
+
+/* tl_lib_check_extent of each of n. */
+tile_status tl_lib_check_extents(const char *function, const TlLibExtent *extents, int n);
+
 /* The rows and columns of one matrix, as an argument. */
 tile_arg tl_lib_matrix_view(const TlLibMatrix *m, tile_dtype type);
 
@@ -100,8 +122,4 @@ __attribute__((format(printf, 2, 3))) tile_status tl_lib_fail(tile_status status
 /* Copies an options struct of the caller, if there is one, over the defaults in *to. */
 tile_status tl_lib_take(const char *function, const char *type, void *to, size_t size,
                         const void *from, size_t least);
-
-/* The images of the functions' files. */
-extern const TlLibImage tl_lib_gemm_images[], tl_lib_rows_images[], tl_lib_attention_images[],
-    tl_lib_rope_images[], tl_lib_loss_images[];
 #endif

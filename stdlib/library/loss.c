@@ -3,15 +3,6 @@
 
 #include "runtime/contract/grow.h"
 
-#define IMAGE TL_LIB_DECLARE
-#include "images_loss.inc"
-#undef IMAGE
-#define IMAGE TL_LIB_LIST
-const TlLibImage tl_lib_loss_images[] = {
-#include "images_loss.inc"
-    {.image = NULL}};
-#undef IMAGE
-
 /* What both functions have. */
 typedef struct Loss {
     const char *function;

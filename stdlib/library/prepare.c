@@ -3,9 +3,10 @@
 
 tile_status tile_kernels_prepare(tile_kernels *kernels)
 {
-    static const TlLibImage *const all[] = {tl_lib_gemm_images, tl_lib_rows_images,
-                                            tl_lib_attention_images, tl_lib_rope_images,
-                                            tl_lib_loss_images};
+    static const TlLibImage *const all[] = {
+#define SOURCE(name) tl_lib_##name##_images,
+#include "stdlib/library/kernels.def"
+    };
     if (!kernels)
         return tl_lib_fail(TILE_BAD_ARGUMENT, "tile_kernels_prepare: kernels is NULL");
     tile_status status = TILE_OK;

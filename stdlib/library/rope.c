@@ -3,15 +3,6 @@
 
 #include "runtime/contract/grow.h"
 
-#define IMAGE TL_LIB_DECLARE
-#include "images_rope.inc"
-#undef IMAGE
-#define IMAGE TL_LIB_LIST
-const TlLibImage tl_lib_rope_images[] = {
-#include "images_rope.inc"
-    {.image = NULL}};
-#undef IMAGE
-
 enum { MOST_PAIRS = 128 };
 
 static const char function[] = "tile_rope";

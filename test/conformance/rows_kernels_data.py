@@ -156,12 +156,21 @@ for i, (t, kind, m, n, parts, k) in enumerate([("f32", "special", 2, 99, 3, 4), 
                lambda _, value=value, at=at, t=t: {"value": exact(wide(Arr(t, value))), "at": exact(at)}, T=t, K=k,
                B=16)
     order = np.stack([stable(r, t, True)[:k] for r in rows_]).astype(np.int32)
+    best = Arr(t, np.take_along_axis(x.store, order, 1))
+    kernel_row("sort", "top_rows", f"{t}_{kind}_{n}",
+               {"x": x, "y": poison(t, m, order.shape[1]), "at": poison("i32", m, order.shape[1])},
+               lambda _, best=best, order=order: {"y": exact(wide(best)), "at": exact(order)}, T=t, K=8, B=16)
     kernel_row(
         "sort", "top_k_merge", f"{t}_{kind}_{n}",
         {"value": Arr(t, value), "at": Arr("i32", at), "y": poison(t, m, k), "from": poison("i32", m, k)}, lambda _, x=
         x, order=order, t=t: {"y": exact(wide(Arr(t, np.take_along_axis(x.store, order, 1)))), "from": exact(order)},
         T=t, K=k, B=16)
 
+for words, n in ((70, 5), (3, 100), (0, 1), (40, 0)):
+    kernel_row("sort", "sort_start", f"{words}_{n}",
+               {"word": Arr("u32", np.full(words, 7, np.uint32)), "place": Arr("i32", np.full(n, 7, np.int32))},
+               lambda _, words=words, n=n: {"word": exact(np.zeros(words, np.uint32)),
+                                            "place": exact(np.arange(n, dtype=np.int32))}, B=32)
 
 # ---- select ----------------------------------------------------------------------------------------------------------
 def front(x, t, m):

@@ -103,7 +103,8 @@ for kind in ("q4_0", "q8_0"):
                    lambda a, w=w: {"y": exact(w @ a["x"].astype(float))}, T=t, O="f32", BL=2)
     # A that i8 holds: each 32 have a 127, so that their scale is 1
     for t, m, n, l, bm, bn in (("f16", 33, 40, 3, 16, 32), ("f32", 1, 1, 1, 16, 16), ("bf16", 5, 33, 4, 8, 48),
-                               ("f32", 4, 130, 2, 16, 128), ("f16", 3, 3, 0, 4, 4)):
+                               ("f32", 4, 130, 2, 16, 128), ("f16", 3, 3, 0, 4, 4),
+                               ("f32", 2, 131, 133, 16, 128), ("f32", 9, 70, 5, 16, 64)):
         blocks, w = ggml(kind, 8, n, l)
         a8 = rng(9).integers(-127, 128, (m, l, 32))
         a8[..., 5] = 127

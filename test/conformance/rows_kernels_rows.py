@@ -52,3 +52,29 @@ for t, m, n, weight, bias, kept, bm in (("f32", 5, 33, True, True, True, 1), ("f
     more = {"bias": normal(t, 3, n) if bias else none(t), "mean": poison("f32", m if kept else 0)}
     kernel_row("rows", "layer_norm_rows", f"{t}_{m}x{n}", {**numbers, **more}, layer_norm, **consts)
     kernel_row("rows", "rms_norm_rows", f"{t}_{m}x{n}", {**numbers, "offset": 0.5}, rms_norm, **consts)
+
+for t, m, n, parts, rms, weight, sums in (("f32", 5, 33, 2, False, True, True), ("f16", 9, 20, 4, True, True, True),
+                                          ("bf16", 3, 64, 1, False, False, False), ("f32", 1, 1, 1, True, False, True),
+                                          ("f32", 2, 7, 5, False, True, False), ("f32", 0, 5, 1, True, True, True)):
+    numbers = {
+        "dy": normal(t, 4, m, n), "x": normal(t, 1, m, n), "w": normal(t, 2, n) if weight else none(t),
+        "mean": normal("f32", 3, 0 if rms else m), "rstd": normal("f32", 5, m), "dx": poison(t, m, n),
+        "part_w": poison("f32", parts, n if sums else 0), "offset": 0.5,
+        "part_bias": poison("f32", parts, 0 if rms or not sums else n)
+    }
+
+    def gradient(a, m=m, n=n, t=t, parts=parts, rms=rms, weight=weight, sums=sums):
+        dy, x, w, mean, r = f64(a, "dy", "x", "w", "mean", "rstd")
+        v = (x - (0 if rms else mean[:, None])) * r[:, None]
+        g = dy * ((w if weight else 1) + 0.5)
+        dx = (g - v * (g * v).mean(1, keepdims=True) - (0 if rms else g.mean(1, keepdims=True))) * r[:, None]
+        out = {"dx": near(dx, 400 * EPS * (n + 1) * (1 + np.abs(r[:, None])**3), t)}
+        share = -(-m // parts)
+        each = [slice(min(p * share, m), min(p * share + share, m)) for p in range(parts)]
+        if sums:
+            out["part_w"] = within(np.stack([(dy * v)[s].sum(0) for s in each]), 200 * EPS * (m + 1))
+        if sums and not rms:
+            out["part_bias"] = within(np.stack([dy[s].sum(0) for s in each]), 100 * EPS * (m + 1))
+        return out
+
+    kernel_row("rows", "norm_backward_rows", f"{t}_{m}x{n}_{parts}", numbers, gradient, T=t, BN=64, RMS=rms)

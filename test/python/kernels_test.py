@@ -137,6 +137,154 @@ class Attention(unittest.TestCase):
         self.assertTrue(np.allclose(back, x, atol=1e-6))
 
 
+class Axes(unittest.TestCase):
+    def test_reduce(self):
+        """Every reduction along every axis, of views too."""
+        numpys = {"sum": np.sum, "mean": np.mean, "norm1": lambda x, axis: np.abs(x).sum(axis), "max": np.max, "min": np.min,
+                  "norm2": lambda x, axis: np.linalg.norm(x, axis=axis), "argmax": np.argmax, "argmin": np.argmin}
+        for x in (floats(3, 50, 7), floats(4, 50, 7, dtype=np.float64), floats(6, 40)[::2, 1:30], floats(9), floats(1, 1, 5)):
+            for name, numpy in numpys.items():
+                for axis in range(-x.ndim, x.ndim):
+                    y = kernels.reduce(x, name, axis)
+                    self.assertEqual(y.dtype, np.int32 if "arg" in name else x.dtype)
+                    self.assertTrue(np.allclose(y, numpy(x, axis=axis), atol=1e-5), (name, axis))
+
+    def test_scan(self):
+        x = floats(2, 3, 300)
+        self.assertTrue(np.allclose(kernels.scan(x), np.cumsum(x, -1), atol=1e-4))
+        self.assertTrue(np.array_equal(kernels.scan(x, "max"), np.maximum.accumulate(x, -1)))
+        self.assertTrue(np.allclose(kernels.scan(x[0], exclusive=True)[:, 1:], np.cumsum(x[0], -1)[:, :-1], atol=1e-4))
+        want = np.cumsum(x, -1)
+        self.assertIs(kernels.scan(x, out=x), x)
+        self.assertTrue(np.allclose(x, want, atol=1e-4))
+
+    def test_wrong(self):
+        x = floats(4, 5)
+        for call, text in ((lambda: kernels.reduce(x, "median"), "reduction is 'median', but should be one of 'sum', 'mean'"),
+                           (lambda: kernels.reduce(x, axis=2), "axis is 2, but x has 2 axes"),
+                           (lambda: kernels.reduce(x.T, axis=0), "behind axis 0 do not lie side by side"),
+                           (lambda: kernels.reduce(np.broadcast_to(x[0, 0], (2, 3))), "one element for many"),
+                           (lambda: kernels.reduce(x[::-1]), "negative stride"),
+                           (lambda: kernels.reduce(x[:, :0], "max"), "N is 0, but must be 1 or more"),
+                           (lambda: kernels.reduce(x, out=floats(5)), "the result is of (4,), but out of (5,)"),
+                           (lambda: kernels.reduce(x, "argmax", out=floats(4)), "out is of f32, but should be of i32"),
+                           (lambda: kernels.reduce(x.astype(np.int8)), "type is i8, but must be"),
+                           (lambda: kernels.scan(x, "mean"), "operation is 'mean'"),
+                           (lambda: kernels.scan(x, out=x[:, 1:]), "x is of (4, 5), but out of (4, 4)")):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+
+def aligned(*shape, dtype=np.float32, fill=None):
+    """Numbers, or one number, at a multiple of 64 bytes, as frameworks allocate tensors."""
+    size = int(np.prod(shape))
+    space = np.zeros(size * 4 + 64, np.uint8)
+    out = space[-space.ctypes.data % 64:][:size * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+    out[...] = floats(*shape, dtype=dtype) if fill is None else fill
+    return out
+
+
+class Order(unittest.TestCase):
+    def test_sort(self):
+        for n in (1, 50, 1000, 3000):
+            for dtype in (np.float32, np.float16, np.float64):
+                x = floats(3, n, dtype=dtype)
+                self.assertTrue(np.array_equal(kernels.sort(x), np.sort(x, -1)))
+                self.assertTrue(np.array_equal(kernels.sort(x, descending=True), np.sort(x, -1)[:, ::-1]))
+                self.assertTrue(np.array_equal(kernels.argsort(x), np.argsort(x, -1, kind="stable")))
+
+    def test_top_k(self):
+        x = floats(4, 900)
+        values, places = kernels.top_k(x, 30)
+        self.assertTrue(np.array_equal(values, np.sort(x, -1)[:, :-31:-1]))
+        self.assertTrue(np.array_equal(np.take_along_axis(x, places, -1), values))
+
+    def test_wrong(self):
+        x = floats(4, 5)
+        for call, text in ((lambda: kernels.sort(x, places=np.zeros((4, 4), np.int32)), "places is of (4, 4), but x of (4, 5)"),
+                           (lambda: kernels.sort(x, x), "overlap"), (lambda: kernels.top_k(x, 6), "K is 6, but must be from 0 to N"),
+                           (lambda: kernels.argsort(x.astype(np.int32)), "type is i32, but must be")):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+
+class Training(unittest.TestCase):
+    def test_norms(self):
+        """Gradients beside differences of the norm's values."""
+        x, dy, w = floats(4, 9), floats(4, 9)[::-1].copy(), floats(9)
+        mean, rstd, dw, db = (np.empty(n, np.float32) for n in (4, 4, 9, 9))
+        kernels.layer_norm(x, w, w, mean=mean, rstd=rstd)
+        dx = kernels.layer_norm_backward(dy, x, mean, rstd, w, dweight=dw, dbias=db)
+        n = (x.astype(float) - x.mean(-1, keepdims=True)) * rstd[:, None]
+        self.assertTrue(np.allclose(dw, (dy * n).sum(0), atol=1e-5))
+        self.assertTrue(np.allclose(db, dy.sum(0), atol=1e-5))
+        g = dy * w
+        self.assertTrue(np.allclose(dx, (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) * rstd[:, None], atol=1e-5))
+        kernels.rms_norm(x, w, rstd=rstd)
+        dx = kernels.rms_norm_backward(dy, x, rstd, w, dweight=dw)
+        n = x * rstd[:, None]
+        self.assertTrue(np.allclose(dx, (g - n * (g * n).mean(-1, keepdims=True)) * rstd[:, None], atol=1e-5))
+        self.assertTrue(np.allclose(dw, (dy * n).sum(0), atol=1e-5))
+
+    def test_steps(self):
+        w, g = [aligned(3, 5), aligned(700)], [aligned(3, 5), aligned(700)]
+        m, v = ([aligned(3, 5, fill=0), aligned(700, fill=0)] for _ in range(2))
+        was = [x.copy() for x in w]
+        kernels.sgd(w, g, 0.1)
+        self.assertTrue(all(np.allclose(x, y - 0.1 * z, atol=1e-6) for x, y, z in zip(w, was, g)))
+        was = [x.copy() for x in w]
+        kernels.adam(w, g, m, v, 1, 0.1, decay=0.5)
+        self.assertTrue(all(np.allclose(x, y - 0.1 * (0.5 * y + np.sign(z)), atol=1e-4) for x, y, z in zip(w, was, g)))
+        kernels.adam([], [], [], [], 1, 0.1)
+        for call, text in ((lambda: kernels.sgd(w, g[:1], 0.1), "the tensors of dw have [15] elements"),
+                           (lambda: kernels.sgd(w, g, 0.1, momentum=0.9), "momenta is NULL"),
+                           (lambda: kernels.adam(w, g, m, v, 0, 0.1), "step is 0"),
+                           (lambda: kernels.adam(w, g, m, [x.astype(np.float16) for x in v], 1, 0.1), "squares is of f16")):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+
+class Signals(unittest.TestCase):
+    def test_fft(self):
+        for n in (2, 16, 64, 4096):
+            x = (floats(3, n) + 1j * floats(3, n)[::-1]).astype(np.complex64)
+            y = kernels.fft(x)
+            self.assertTrue(np.allclose(y, np.fft.fft(x), atol=1e-4 * n**0.5))
+            self.assertTrue(np.allclose(kernels.fft(y, inverse=True, table=kernels.fft_table(n)), x, atol=1e-4))
+        with self.assertRaises(tile.ArgumentError) as caught:
+            kernels.fft(np.zeros(12, np.complex64))
+        self.assertIn("N is 12, but must be a power of 2", str(caught.exception))
+
+    def test_images(self):
+        x, f, b = floats(2, 6, 7, 3), floats(3, 2, 3, 4), floats(4)
+        padded = np.pad(x, ((0, 0), (1, 1), (0, 0), (0, 0)))
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 2), (1, 2))[:, ::2]  # [N, P, Q, C, R, S]
+        self.assertTrue(np.allclose(kernels.conv2d(x, f, b, stride=(2, 1), pad=(1, 0)), np.einsum("npqcrs,rsck->npqk", seen, f) + b, atol=1e-4))
+        windows = np.lib.stride_tricks.sliding_window_view(x, (2, 3), (1, 2))[:, ::2, ::3]
+        values, places = kernels.max_pool2d(x, (2, 3))
+        self.assertTrue(np.array_equal(values, windows.max((-1, -2))))
+        self.assertTrue(np.array_equal(np.take_along_axis(x.reshape(2, 42, 3), places.reshape(2, -1, 3), 1).reshape(values.shape), values))
+        self.assertTrue(np.allclose(kernels.avg_pool2d(x, (2, 3)), windows.mean((-1, -2)), atol=1e-6))
+        with self.assertRaises(tile.ArgumentError) as caught:
+            kernels.conv2d(x, floats(3, 2, 4, 4))
+        self.assertIn("x has 3 channels, but f 4", str(caught.exception))
+
+    def test_blocks(self):
+        w = np.random.default_rng(2).integers(-127, 127, (6, 2, 34)).astype(np.int8).view(np.uint8)
+        w[:, :, :2] = np.array([0.5], np.float16).view(np.uint8)
+        values = w[:, :, 2:].view(np.int8).reshape(6, 64) * 0.5
+        for m in (1, 3, 40):
+            a = floats(m, 64)
+            self.assertTrue(np.allclose(kernels.gemm_blocks(a, w, "q8_0"), a @ values.T, rtol=1e-4, atol=1e-2))
+            self.assertTrue(np.allclose(kernels.gemm_blocks(a, w, "q8_0", round_a=True), a @ values.T, rtol=0.05, atol=20))
+        with self.assertRaises(tile.ArgumentError) as caught:
+            kernels.gemm_blocks(a, w, "q4_0")
+        self.assertIn("do not fit for a product of q4_0", str(caught.exception))
+
+
 class Devices(unittest.TestCase):
     def test_ref(self):
         a = floats(3, 4)

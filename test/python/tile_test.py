@@ -2,6 +2,7 @@
 
     tile_test.py [-v] [NAME...]      with the package on PYTHONPATH and the library in TILE_LIBRARY
 """
+import ast
 import gc
 import inspect
 import os
@@ -218,6 +219,72 @@ class Arrays(unittest.TestCase):
             with self.assertRaisesRegex(error, text):
                 scale(bad, 1.0, 3)
 
+    def test_array_protocols(self):
+        """What NumPy sees of an array of the host's memory is that memory; it lives as long as one of them."""
+        numbers = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+        a = tile.upload(numbers)
+        self.assertEqual((len(a), a.size, a.nbytes, a.ndim, a.element), (2, 24, 96, 3, "f32"))
+        for seen in (np.asarray(a), np.from_dlpack(a)):
+            self.assertEqual(seen.ctypes.data, a.address)
+            self.assertTrue(np.array_equal(seen, numbers))
+        self.assertNotEqual(np.array(a, copy=True).ctypes.data, a.address)
+        self.assertEqual(np.asarray(a, np.int32).dtype, np.int32)
+        self.assertEqual(sum(part.download().sum() for part in a), numbers.sum())
+        self.assertEqual(a[1, 2, 3].item(), 23)
+        self.assertIn("f32 [2, 3, 4] on", repr(a))
+        self.assertNotIn("\n", repr(tile.empty(2000, "f32")))
+        self.assertEqual(np.asarray(tile.empty((0, 3), "f32")).shape, (0, 3))
+        alive, seen, capsule = weakref.ref(a), np.from_dlpack(a), a.__dlpack__()
+        del a
+        self.assertIsNotNone(alive())
+        self.assertTrue(np.array_equal(seen, numbers))
+        del seen, capsule
+        gc.collect()
+        self.assertIsNone(alive())
+
+    def test_array_indices(self):
+        numbers = np.arange(60, dtype=np.int32).reshape(3, 4, 5)
+        a = tile.upload(numbers)
+        for index in (0, -1, slice(1, None), (slice(None), 2), (Ellipsis, 1), (1, Ellipsis, slice(None, None, 2)), (slice(None, None, -1), 1, 2),
+                      (slice(3, 3),), (2, 3, 4), (slice(1, 3), slice(None, None, 3), slice(4, 0, -2)), Ellipsis):
+            expected = numbers[index]
+            self.assertEqual(a[index].shape, expected.shape, index)
+            self.assertTrue(np.array_equal(a[index].download(), expected), index)
+            self.assertTrue(np.array_equal(np.asarray(a[index]), expected), index)
+        a[1].upload(np.zeros((4, 5), np.int32))
+        numbers[1] = 0
+        self.assertTrue(np.array_equal(a[1:][0:1].download(), numbers[1:2]))
+        f = tile.upload(np.arange(12, dtype=np.float32).reshape(3, 4))
+        tile.kernel(SCALE)(f[::2, 1:], 2, 2)
+        self.assertEqual(f.download().tolist(), [[0, 2, 4, 6], [4, 5, 6, 7], [8, 18, 20, 22]])
+        for index, kind in ((3, IndexError), ((0, 0, 0, 0), IndexError), ((Ellipsis, Ellipsis), IndexError), (1.5, TypeError), ([0, 1], TypeError)):
+            with self.assertRaises(kind):
+                a[index]
+        with self.assertRaisesRegex(tile.ArgumentError, "side by side"):
+            a[:, 0].upload(np.zeros((3, 5), np.int32))
+
+    def test_array_types(self):
+        """The language's names, NumPy's types, and those of ml_dtypes where it is installed."""
+        for dtype, element, size in (("f32", "f32", 4), ("bf16", "bf16", 2), ("f8e4m3", "f8e4m3", 1), (np.float16, "f16", 2), ("int8", "i8", 1),
+                                     ("u8", "u8", 1), ("bool", "bool", 1), (np.uint16, "u16", 2), (">f4", ">f4", 4)):
+            a = tile.empty((2, 3), dtype)
+            self.assertEqual((a.element, a.dtype.itemsize), (element, size))
+        x, y = tile.empty(4, "bf16"), tile.empty(4, "bf16")
+        tile.kernel(FILL, T="bf16")(x, 1.5)
+        tile.kernel(COPY, T="bf16")(x, y)
+        self.assertEqual(y.download().view(np.uint16).tolist(), 4 * [0x3FC0])
+        with self.assertRaisesRegex(tile.ArgumentError, "expects elements of type bf16, got f16"):
+            tile.kernel(COPY, T="bf16")(x, tile.empty(4, "f16"))
+        with self.assertRaisesRegex(tile.ArgumentError, "two elements of i4 are in a byte"):
+            tile.empty(4, "i4")
+
+    def test_array_html(self):
+        html = tile.upload(np.arange(6, dtype=np.int32).reshape(2, 3))._repr_html_()
+        self.assertTrue(html.startswith("<table><caption>tile.Array i32 [2, 3] on"))
+        self.assertIn("<tr><td>3</td><td>4</td><td>5</td></tr></table>", html)
+        self.assertIn("(the first rows and columns)", tile.empty((100, 100), "f32")._repr_html_())
+        self.assertTrue(tile.empty((2, 2, 2), "f32")._repr_html_().startswith("<pre>&lt;tile.Array"))
+
     def test_device_arrays(self):
         x = np.arange(12, dtype=np.float32).reshape(3, 4)
         for device in ("cpu", "ref", "emu:sm_80"):
@@ -261,6 +328,11 @@ class Kernels(unittest.TestCase):
         self.assertIn("B : i32 = 64", scale.__doc__)
         self.assertEqual(scale.__name__, "scale")
 
+    def test_class(self):
+        """The class itself can be asked, too."""
+        self.assertIn("A compiled kernel", tile.Kernel.__doc__)
+        self.assertIn("module", str(inspect.signature(tile.Kernel)))
+
     def test_structs(self):
         k = tile.kernel("""
             struct part { i8 lo = -2; f64 d; };
@@ -282,6 +354,77 @@ class Kernels(unittest.TestCase):
                 k(*args)
         with self.assertRaisesRegex(OverflowError, "parameter 's.p.lo': 128 does not fit in i8"):
             k(y, {"twice": True, "p": {"lo": 128, "d": 1}}, x)
+
+    def test_calls_again(self):
+        """A call after one that was alike takes a shorter way, with the same results and the same errors."""
+        scale = tile.kernel(SCALE)
+        whole = np.arange(48, dtype=np.float32).reshape(6, 8)
+        for _ in range(3):
+            for part in (whole, whole[::2], whole[:, ::3], whole[1:, 2:], whole.T, whole[::-1, ::-1]):
+                expected = part * 2
+                scale(part, 2.0, len(part))
+                self.assertTrue(np.array_equal(part, expected))
+                scale(a=0.5, x=part, rows=len(part))
+                self.assertTrue(np.array_equal(part * 2, expected))
+            for value, kind, text in ((2.5, TypeError, "'rows': expected a whole number"), (2**40, OverflowError, "'rows': 1099511627776 does not fit"),
+                                      (True, TypeError, "'rows': expected a whole number")):
+                with self.assertRaisesRegex(kind, text):
+                    scale(whole, 1.0, value)
+            fixed = whole.copy()
+            fixed.flags.writeable = False
+            with self.assertRaisesRegex(tile.ArgumentError, "'x': the kernel writes to it, and the array is read-only"):
+                scale(fixed, 1.0, 6)
+            with self.assertRaisesRegex(tile.ArgumentError, "expects elements of type f32, got f64"):
+                scale(whole.astype(np.float64), 1.0, 6)
+            for dtype, value in (("u64", 2**64 - 1), ("i8", -128), ("f16", 1.5), ("bool", True), ("f64", 0.1), ("i64", -1)):
+                y = np.zeros(16, {"u64": "u8", "i8": "i1", "f16": "f2", "bool": "?", "f64": "f8", "i64": "i8"}[dtype])
+                tile.kernel(FILL, T=dtype)(y, value)
+                self.assertEqual(y.tolist(), 16 * [value], dtype)
+        given = tile.kernel("struct more { f32 a = 3; i32 b = -2; }; kernel given(f32 y[N], more m) grid(1) require(N <= 16) { y[0 +: 16] = m.a + (f32)m.b; }")
+        for _ in range(3):
+            y = np.zeros(16, np.float32)
+            given(y, {})
+            self.assertEqual(y[0], 1)
+            given(y, {"b": 4})
+            self.assertEqual(y[0], 7)
+
+    def test_calls_within_calls(self):
+        """A print function may call the kernel whose print it gets."""
+        source = 'kernel say(i32 n[N]) grid(1) require(N >= 1) { n[0] = n[0] + 1; print("n", n[0]); }'
+        n, seen = np.zeros(1, np.int32), []
+
+        def take(text):
+            seen.append(text)
+            if len(seen) < 5:
+                say(n)
+        say = tile.kernel(source, device=tile.Device("cpu", print=take))
+        say(n)
+        say(n)
+        self.assertGreaterEqual(len(seen), 5)
+
+    def test_remembered(self):
+        """The same call gives the same kernel, until something is different."""
+        self.assertIs(tile.kernel(SCALE), tile.kernel(SCALE))
+        self.assertIs(tile.kernel("std.kernels.rows", "softmax_rows", BN=64), tile.kernel("std.kernels.rows", "softmax_rows", BN=64))
+        self.assertIsNot(tile.kernel(SCALE), tile.kernel(SCALE, B=32))
+        self.assertIsNot(tile.kernel(SCALE), tile.kernel(SCALE, check=True))
+        self.assertIsNot(tile.kernel(SCALE), tile.kernel(SCALE, device="ref"))
+        device = tile.Device("cpu")
+        self.assertIsNot(tile.kernel(SCALE, device=device), tile.kernel(SCALE, device=device))
+        with tempfile.TemporaryDirectory() as folder:
+            path, part, y = os.path.join(folder, "k.tile"), os.path.join(folder, "part.tile"), np.zeros(16, np.float32)
+            for text in ("1", "2"):
+                with open(path, "w") as f:
+                    f.write(FILL.replace("T a, const type T", "const type T = f32").replace("T y", "f32 y").replace("= a", "= " + text))
+                tile.kernel(path)(y)
+                self.assertEqual(y[0], float(text))
+            for text in ("3", "4"):
+                with open(part, "w") as f:
+                    f.write(f"f32 number() {{ return {text}; }}")
+                with open(path, "w") as f:
+                    f.write('import "part.tile"; kernel k(f32 y[N]) grid(1) require(N <= 16) { y[0 +: 16] = part.number(); }')
+                tile.kernel(path)(y)
+                self.assertEqual(y[0], float(text))
 
     def test_binding(self):
         scale, x = tile.kernel(SCALE), np.ones((3, 4), np.float32)
@@ -414,11 +557,18 @@ class Running(unittest.TestCase):
         k(np.zeros(1, np.int32))  # the failure was delivered
 
     def test_print_that_raises(self):
+        """Each call runs once, and raises what the function did."""
+        said = []
+
         def print_badly(text):
+            said.append(text)
             raise RuntimeError("no paper")
         device = tile.Device("cpu", print=print_badly)
-        with self.assertRaisesRegex(RuntimeError, "no paper"):
-            tile.kernel('kernel k(const i32 x[N]) grid(1) { print("x", x[0]); }', device=device)(np.zeros(1, np.int32))
+        k = tile.kernel('kernel k(const i32 x[N]) grid(1) { print("x", x[0]); }', device=device)
+        for calls in (1, 2, 3):
+            with self.assertRaisesRegex(RuntimeError, "no paper"):
+                k(np.zeros(1, np.int32))
+            self.assertEqual(len(said), calls)
 
     def test_checks(self):
         k = tile.kernel("kernel k(f32 x[N], i32 i) grid(1) { unchecked x[i] = 1; }", check=True)
@@ -557,13 +707,13 @@ class Tuning(unittest.TestCase):
         seen = []
         found = tile.tune(self.path, "add", (self.x, self.y, 2), progress=seen.append)
         self.assertEqual((found.total, found.timed, found.rejected, found.kept, found.complete), (6, 6, 0, 0, True))
-        self.assertTrue(found.best.startswith("B=") and found.best_us > 0)
+        self.assertTrue(found.best.startswith("B=") and found.best_us > 0 and found.standard_us > 0)
         self.assertTrue((self.y == -1).all(), "the arrays were not put back")
         checked = {p.config for p in seen if p.step == "check"}
         self.assertEqual(len(checked), 6)
         self.assertEqual({(p.kernel, p.total) for p in seen}, {("add", 6)})
         again = tile.tune(self.path, "add", dict(a=2, y=self.y, x=self.x))
-        self.assertEqual(again._replace(best_us=0), found._replace(best_us=0, timed=0, kept=6))
+        self.assertEqual(again._replace(best_us=0, standard_us=0), found._replace(best_us=0, standard_us=0, timed=0, kept=6))
         self.assertEqual(tile.tune(self.path, "add", (self.x, self.y, 2), again=True, only=["B=64 U=1"]).timed, 1)
 
     def test_results_are_used(self):
@@ -594,6 +744,23 @@ class Tuning(unittest.TestCase):
                                   (lambda: tile.tune(self.path, "add", (self.x, self.y, 2), device=tile.Device("emu:sm_80")), tile.ArgumentError, "emulator")):
             with self.assertRaisesRegex(kind, words):
                 call()
+
+
+class Types(unittest.TestCase):
+    def test_annotated(self):
+        """Every function of the package says its types, and py.typed that it does (typed.test: mypy on them)."""
+        folder = os.path.dirname(tile.__file__)
+        self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name), encoding="utf-8") as f:
+                    tree = ast.parse(f.read())
+                for node in ast.walk(tree):
+                    if isinstance(node, ast.FunctionDef):
+                        given = node.args
+                        every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+                        missing = [a.arg for a in every if a.annotation is None and a.arg not in ("self", "cls")]
+                        self.assertEqual((missing, node.returns is None), ([], False), f"{name}:{node.lineno}: {node.name}")
 
 
 if __name__ == "__main__":

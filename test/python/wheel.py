@@ -67,8 +67,15 @@ def main(source, build, scratch):
     print(os.path.basename(wheels[0]))
     with open(wheels[0], "rb") as one, open(wheels[1], "rb") as two:
         print("equal bytes:", one.read() == two.read())
+    print("typed:", "tile/py.typed" in names(wheels[0]))
     python, env, place = install(wheels[0], scratch)
     print(run([python, "-c", PROGRAM.replace("PLACE", repr(place))], **env), end="")
+    print("tutorial:", ".target sm_80" in run([python, "-m", "tile.tutorial"], **env))
+    beside = os.path.join(scratch, "tree", "python")  # a source tree without a build, in which the script's folder comes first
+    shutil.copytree(os.path.join(source, "python"), beside, ignore=shutil.ignore_patterns("__pycache__"))
+    print("tutorial of the source:", ".target sm_80" in run([python, os.path.join(beside, "tutorial.py")], **env))
+    bare = subprocess.run([sys.executable, "-c", "import tile"], capture_output=True, text=True, env={"PYTHONPATH": beside})
+    print("nothing installed:", "is the source of the package" in bare.stderr)
     prefix = os.path.join(scratch, "prefix")
     for component in ("compiler", "kernels"):
         run(["cmake", "--install", build, "--prefix", prefix, "--component", component])

@@ -142,6 +142,13 @@ def textmate(t):
     }
 
 
+SETTINGS = {
+    "tile.path": {"type": "string", "default": "tilec", "scope": "machine", "description": "The compiler, whose language server is started."},
+    "tile.target": {"type": "string", "default": "", "description": "A target, such as sm_90a, whose costs are shown behind lines."},
+    "tile.includes": {"type": "array", "items": {"type": "string"}, "default": [], "description": "Folders of imported files (-I)."},
+}
+
+
 def vscode(version):
     pairs = [["{", "}"], ["[", "]"], ["(", ")"]]
     closing = [{"open": a, "close": b} for a, b in pairs] + [{"open": '"', "close": '"', "notIn": ["string", "comment"]}]
@@ -154,13 +161,16 @@ def vscode(version):
     manifest = {
         "name": "tile",
         "displayName": "Tile kernels",
-        "description": "Syntax of .tile files",
+        "description": "Tile kernels: syntax, and the language server of tilec",
         "version": version,
         "publisher": "tilec",
         "license": "Apache-2.0 WITH LLVM-exception",
-        "engines": {"vscode": "^1.60.0"},
+        "engines": {"vscode": "^1.67.0"},
         "categories": ["Programming Languages"],
+        "main": "./extension.js",
+        "activationEvents": ["onLanguage:tile"],
         "contributes": {
+            "configuration": {"title": "Tile", "properties": SETTINGS},
             "languages": [{"id": "tile", "aliases": ["Tile"], "extensions": [".tile"],
                            "configuration": "./language-configuration.json"}],
             "grammars": [{"language": "tile", "scopeName": "source.tile", "path": "./syntaxes/tile.tmLanguage.json"}],

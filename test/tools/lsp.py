@@ -7,6 +7,7 @@ Each function `test_...` talks to a server of its own. Prints "N tests, M faults
 """
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -141,7 +142,7 @@ def hover(s, uri, text, needle, inside=0):
 
 def test_initialize(s):
     c = s.initialized["capabilities"]
-    assert c["textDocumentSync"]["change"] == 1 and c["hoverProvider"] and c["positionEncoding"] == "utf-16"
+    assert c["textDocumentSync"]["change"] == 2 and c["hoverProvider"] and c["positionEncoding"] == "utf-16"
     assert s.initialized["serverInfo"]["name"] == "tilec"
 
 
@@ -247,7 +248,8 @@ def test_hover(s):
     doc = hover(s, uri, TEXT, "twice(v)", 3)
     assert "auto twice(auto x)" in doc and "Twice x." in doc and "-> tile<f32, 4, 64>" in doc, doc
     assert "Half of x." in hover(s, uri, TEXT, "half(2.0)")
-    assert "sum(x, [axis =], [keep =], [where =])" in hover(s, uri, TEXT, "sum(v")
+    total = hover(s, uri, TEXT, "sum(v")
+    assert "sum(x, [axis =], [keep =], [where =])" in total and "The sum along an axis" in total, total
     assert "kernel scale(" in hover(s, uri, TEXT, "scale(") and "y = 2 x." in hover(s, uri, TEXT, "scale(")
     assert "B: i32 = 64" in hover(s, uri, TEXT, "* B;", 2)
     assert "tile<f32, 4, 64>" in hover(s, uri, TEXT, "* geo.half") and "tile<f32, 4, 64>" in hover(s, uri, TEXT, "+ col(w)")
@@ -408,6 +410,190 @@ def test_parts_of_changes(s):
     assert [d["code"] for d in s.diagnostics(uri)] == ["E0201"]
 
 
+def apply(text, changes):
+    """The text after changes, as a client has it: positions are lines and UTF-16 units."""
+    def offset(p):
+        lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
+        line = lines[p["line"]].encode("utf-16-le")[:2 * p["character"]].decode("utf-16-le")
+        return len("".join(lines[:p["line"]])) + len(line)
+
+    for c in sorted(changes, key=lambda c: (c["range"]["start"]["line"], c["range"]["start"]["character"]), reverse=True):
+        text = text[:offset(c["range"]["start"])] + c.get("newText", c.get("text")) + text[offset(c["range"]["end"]):]
+    return text
+
+
+def test_changes_at_random(s):
+    """Edits in UTF-16 units leave the text that a client has: every answer is that to the whole text."""
+    random.seed(3)
+    pieces = ["x", "const int Q = 1;\n", "\u00fc", "\U0001F600", "\r\n", "\r", "\n", "", "{", "/* ", " */", "nowhere"]
+    text = TEXT
+    parts, whole = s.open(text, "parts.tile"), s.open(text, "whole.tile")
+    for version in range(2, 62):
+        changes = []
+        for _ in range(random.randint(1, 3)):
+            a = random.randint(0, len(text))
+            b = min(len(text), a + random.choice([0, 0, 1, 2, 40]))
+            # not between the two characters that end a line
+            a, b = (n - (text[n - 1:n + 1] == "\r\n") for n in (a, b))
+            where = {"start": place_of(text, a), "end": place_of(text, b)}
+            piece = random.choice(pieces)
+            changes.append({"range": where, "text": piece})
+            text = text[:a] + piece + text[b:]
+        s.tell("textDocument/didChange", textDocument={"uri": parts, "version": version}, contentChanges=changes)
+        s.tell("textDocument/didChange", textDocument={"uri": whole, "version": version}, contentChanges=[{"text": text}])
+        for method in ("foldingRange", "documentSymbol", "semanticTokens/full"):
+            a, b = (s.ask("textDocument/" + method, textDocument={"uri": u}) for u in (parts, whole))
+            assert a == b, (version, method, changes)
+        a, b = (s.note("textDocument/publishDiagnostics", lambda p, u=u: (p["uri"], p["version"]) == (u, version)) for u in (parts, whole))
+        a, b = ([(d["code"], d["range"]) for d in p["diagnostics"]] for p in (a, b))
+        assert a == b, (version, changes)
+
+
+def place_of(text, offset):
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text[:offset])
+    return {"line": len(lines) - 1, "character": len(lines[-1].encode("utf-16-le")) // 2}
+
+
+def signature(s, uri, text, needle, inside=0):
+    h = s.at("signatureHelp", uri, text, needle, inside)
+    if h is None:
+        return None, None
+    one, n = h["signatures"][0], h["activeParameter"]
+    a, b = one["parameters"][n]["label"] if one["parameters"] else (0, 0)
+    return one["label"], one["label"][a:b]
+
+
+def test_signature(s):
+    write("geo.tile", GEO)
+    uri = s.open(TEXT)
+    assert signature(s, uri, TEXT, "axis = 1", 8) == ("sum(x, [axis =], [keep =], [where =])", "[axis =]")
+    assert signature(s, uri, TEXT, "sum(v", 4)[1] == "x"
+    assert signature(s, uri, TEXT, "twice(v)", 6) == ("auto twice(auto x)", "auto x")
+    assert signature(s, uri, TEXT, "half(2.0)", 6) == ("auto half(auto x)", "auto x")
+    assert "seed" in signature(s, uri, TEXT, "iota(B)")[0] or signature(s, uri, TEXT, "iota(B)")[0].startswith("auto uniform")
+    assert signature(s, uri, TEXT, "{\n    int") == (None, None)
+    # while it is being typed; brackets within strings and comments do not count
+    typed = TEXT[:TEXT.index("    i += 1;")] + '    y[0, 0] = clamp(s /* ( */, cast(s, f32), '
+    s.tell("textDocument/didChange", textDocument={"uri": uri, "version": 2}, contentChanges=[{"text": typed}])
+    assert signature(s, uri, typed, "cast(s, f32), ", 14) == ("clamp(x, lo, hi)", "hi")
+    assert signature(s, uri, typed, "f32), ", 2)[0].startswith("cast(") and signature(s, uri, typed, "f32), ", 2)[1] == "type"
+
+
+def test_folding(s):
+    text = '// one\n// two\nimport std.random;\nimport "geo.tile";\n' + COST + "/* a\n   b */\n"
+    folds = {(f["startLine"], f["endLine"], f.get("kind")) for f in s.ask("textDocument/foldingRange", textDocument={"uri": s.open(text)})}
+    assert folds == {(0, 1, "comment"), (2, 3, "imports"), (6, 10, None), (12, 13, "comment")}, folds
+
+
+def test_workspace_symbols(s):
+    write("geo.tile", GEO)
+    uri = s.open(TEXT)
+    found = {x["name"]: x for x in s.ask("workspace/symbol", query="S")}
+    assert {"scale", "SIDES"} <= set(found) and "twice" not in found, set(found)
+    assert found["scale"]["location"]["uri"] == uri and found["SIDES"]["location"]["uri"].endswith("/geo.tile")
+    names = [x["name"] for x in s.ask("workspace/symbol", query="") if x["location"]["uri"] == uri]
+    assert names == ["twice", "pair", "scale", "both"], names
+    path = next(x["location"]["uri"] for x in s.ask("workspace/symbol", query="uniform"))
+    s.library = os.path.dirname(urllib.parse.unquote(path.removeprefix("file://")))
+
+
+# ---- rename ----
+
+def renamed(s, uri, text, needle, new, inside=0):
+    return {u: e for u, e in s.at("rename", uri, text, needle, inside, newName=new)["changes"].items()}
+
+
+def refused(s, uri, text, needle, new, inside=0):
+    try:
+        edits = s.at("rename", uri, text, needle, inside, newName=new)
+    except ValueError as e:
+        assert e.args[0]["code"] == -32803, e
+        return e.args[0]["message"]
+    raise AssertionError(f"{needle} -> {new} was not refused: {edits}")
+
+
+def ptx(text):
+    """The code of the kernel: names of sources and lines aside."""
+    write("code.tile", text)
+    r = subprocess.run([TILEC, os.path.join(FOLDER, "code.tile"), "--target", "sm_80", "--emit", "ptx", "--const", "C=3", "-o", "-"],
+                       capture_output=True, text=True, check=False, env=dict(os.environ, TILE_CACHE_DIR=FOLDER))
+    assert r.returncode == 0, r.stderr
+    return "\n".join(line for line in r.stdout.split("\n") if not line.strip().startswith(("//", ".file", ".loc")))
+
+
+def test_rename_keeps_the_code(s):
+    """Each name of the program, one after the other: the renamed program compiles to the same code."""
+    write("geo.tile", GEO)
+    uri = s.open(TEXT)
+    before, text, rounds = ptx(TEXT), TEXT, 0
+    for needle, inside in (("twice(v)", 0), ("both(v)", 0), ("v = x[", 0), ("w = sum", 0), ("i += 1", 0), ("p, q", 0), ("z = twice", 0),
+                           ("r = {", 0), ("s, const", 0), ("B = 64", 0), ("pair r", 0), ("b; }", 0), ("x + x", 0), ("N], f32 y", 0)):
+        old = re.match(r"\w+", TEXT[TEXT.index(needle) + inside:])[0]
+        edits = renamed(s, uri, TEXT, needle, "fresh_" + old, inside)
+        assert list(edits) == [uri] and len(edits[uri]) >= 2 - (old in ("r",)), (needle, edits)
+        text, rounds = apply(TEXT, edits[uri]), rounds + 1
+        assert re.search(r"\bfresh_" + old, text)
+        if needle not in ("s, const", "B = 64", "N], f32 y"):  # names of the kernel's interface are in the code
+            assert ptx(text) == before, needle
+        s.tell("textDocument/didChange", textDocument={"uri": uri, "version": rounds}, contentChanges=[{"text": text}])
+        assert [d["code"] for d in s.ask("textDocument/codeAction", textDocument={"uri": uri}, range=None, context={})] == []
+        back = s.at("rename", uri, text, "fresh_" + old, 0, newName=old)["changes"][uri]
+        assert apply(text, back) == TEXT, needle
+        s.tell("textDocument/didChange", textDocument={"uri": uri, "version": rounds}, contentChanges=[{"text": TEXT}])
+
+
+def test_rename_across_files(s):
+    write("geo.tile", GEO)
+    uri = s.open(TEXT)
+    edits = renamed(s, uri, TEXT, "half(2.0)", "halved")
+    assert {u.rsplit("/")[-1] for u in edits} == {"a.tile", "geo.tile"} and all(len(e) == 1 for e in edits.values()), edits
+    there = s.open(GEO, "geo.tile")
+    assert renamed(s, there, GEO, "half(", "halved") == edits
+
+
+def test_rename_refused(s):
+    write("geo.tile", GEO)
+    text = TEXT + "auto part(auto n, auto cut) { return n / cut; }\nauto use(auto k) { return part(k, cut = 2); }\n"
+    uri = s.open(text)
+    assert "built-in" in refused(s, uri, text, "sum(v", "total")
+    assert "library" in refused(s, uri, text, "uniform(1", "uni")
+    assert "file" in refused(s, uri, text, "geo.half", "shapes")
+    for new, why in (("for", "word"), ("f32", "word"), ("sum", "built-in"), ("1x", "none"), ("", "none"), ("a b", "none"),
+                     ("w", "a.tile:15: 'w' is used here"), ("twice", "is used here")):
+        assert why in refused(s, uri, text, "v = x[", new), new
+    assert "is used here" in refused(s, uri, text, "twice(v)", "both")
+    assert "a.tile:25: it is not known whether 'cut'" in refused(s, uri, text, "cut) {", "width")  # cut = 2
+    assert len(renamed(s, uri, text, "n / cut", "width")[uri]) == 2
+    assert refused(s, uri, text, "{\n    int", "x1")
+    assert s.at("prepareRename", uri, text, "twice(v)")["placeholder"] == "twice"
+    assert s.answer(s.send("textDocument/rename", textDocument={"uri": uri}, position={"line": 4, "character": 6}))["error"]["code"] == -32803
+
+
+def test_semantic_tokens(s):
+    write("geo.tile", GEO)
+    uri = s.open(TEXT)
+    legend = s.initialized["capabilities"]["semanticTokensProvider"]["legend"]
+
+    def tokens(method, **more):
+        data = s.ask("textDocument/semanticTokens/" + method, textDocument={"uri": uri}, **more)["data"]
+        line = column = 0
+        lines = [t.encode("utf-16-le") for t in TEXT.split("\n")]
+        for dl, dc, n, kind, mods in zip(*[iter(data)] * 5):
+            line, column = line + dl, dc if dl else column + dc
+            word = lines[line][2 * column:2 * (column + n)].decode("utf-16-le")
+            yield line, word, legend["tokenTypes"][kind], {m for i, m in enumerate(legend["tokenModifiers"]) if mods >> i & 1}
+
+    found = list(tokens("full"))
+    assert all(re.fullmatch(r"\w+", word) for _, word, _, _ in found), found
+    kinds = {(word, kind) for _, word, kind, _ in found}
+    assert {("twice", "function"), ("v", "variable"), ("x", "parameter"), ("geo", "namespace"), ("pair", "struct"), ("b", "property"),
+            ("sum", "function"), ("z", "variable"), ("half", "function")} <= kinds, kinds
+    mods = {(word, kind): m for _, word, kind, m in found}
+    assert "defaultLibrary" in mods["sum", "function"] and "readonly" in mods["B", "parameter"], mods
+    part = list(tokens("range", range={"start": {"line": 13, "character": 0}, "end": {"line": 14, "character": 0}}))
+    assert part == [t for t in found if 13 <= t[0] <= 14], part
+
+
 # ---- what a client should not send ----
 
 def test_unknown_methods(s):
@@ -445,11 +631,30 @@ def test_odd_positions(s):
     uri = s.open(TEXT)
     for line in (-1, 0, 5, 10 ** 9, 1e300, "x", None):
         for character in (-1, 0, 10 ** 9, 0.5, None):
-            for method in ("hover", "definition", "completion", "references"):
+            for method in ("hover", "definition", "completion", "references", "signatureHelp"):
                 s.ask("textDocument/" + method, textDocument={"uri": uri}, position={"line": line, "character": character})
     for r in (None, {}, {"start": 3}, {"start": {"line": 5, "character": 0}, "end": {"line": -1, "character": 0}}):
         s.ask("textDocument/inlayHint", textDocument={"uri": uri}, range=r)
         s.ask("textDocument/codeAction", textDocument={"uri": uri}, range=r, context={})
+        s.ask("textDocument/semanticTokens/range", textDocument={"uri": uri}, range=r)
+
+
+def test_odd_parameters(s):
+    """Any request with any parameters at any place of any text has an answer."""
+    random.seed(5)
+    uri = s.open(TEXT)
+    methods = ("hover", "rename", "prepareRename", "signatureHelp", "foldingRange", "semanticTokens/full", "semanticTokens/range",
+               "completion", "references", "documentSymbol", "codeAction", "inlayHint", "formatting")
+    odd = [None, 3, -1, 1e300, "", "x", [], {}, {"line": 8}, {"start": {"line": 1e9}}, {"line": 14, "character": 9}, True]
+    for n in range(400):
+        params = {k: random.choice(odd) for k in random.sample(["position", "range", "newName", "context", "options", "query"], 3)}
+        for method in ("textDocument/" + random.choice(methods), "workspace/symbol"):
+            s.answer(s.send(method, textDocument={"uri": uri}, **params))  # read at once: both pipes could fill
+        if n % 20 == 0:
+            cut = random.randint(0, len(TEXT))
+            where = random.choice(odd)
+            s.tell("textDocument/didChange", textDocument={"uri": uri, "version": n},
+                   contentChanges=[{"text": TEXT[:cut]}, {"range": {"start": where, "end": random.choice(odd)}, "text": random.choice(["(", "\n", ".", "x"])}])
 
 
 def test_cancel(s):
@@ -474,7 +679,11 @@ def test_broken_texts(s):
             line = text[:cut].count("\n")
             for method in ("hover", "completion", "definition"):
                 s.ask("textDocument/" + method, textDocument={"uri": uri}, position={"line": line, "character": 3})
-            s.ask("textDocument/documentSymbol", textDocument={"uri": uri})
+            s.at("signatureHelp", uri, text + "~", (text + "~")[cut:])
+            s.answer(s.send("textDocument/rename", textDocument={"uri": uri}, position={"line": line, "character": 5}, newName="other"))
+            for method in ("documentSymbol", "foldingRange", "semanticTokens/full"):
+                s.ask("textDocument/" + method, textDocument={"uri": uri})
+            s.ask("workspace/symbol", query="")
 
 
 def test_big_file(s):
@@ -482,6 +691,8 @@ def test_big_file(s):
     uri = s.open(body + "kernel k(f32 x[N]) grid(1) { x[0] = g4999(x[0]); }\n")
     assert s.diagnostics(uri) == []
     assert len(s.ask("textDocument/documentSymbol", textDocument={"uri": uri})) == 5001
+    assert len(s.ask("textDocument/semanticTokens/full", textDocument={"uri": uri})["data"]) == 5 * 15006
+    assert len(s.ask("textDocument/foldingRange", textDocument={"uri": uri})) == 0
     s.tell("textDocument/didChange", textDocument={"uri": uri, "version": 2}, contentChanges=[{"text": "x" * (20 << 20)}])
     assert [d["code"] for d in s.diagnostics(uri)] == ["E0790"]
 

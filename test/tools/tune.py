@@ -259,6 +259,40 @@ def wrong_usage():
     check("no configuration of tune has the values given" in r.stderr, r.stderr)
 
 
+HOST = """
+kernel twice(const f32 x[N], f32 y[N], const int B = 128) grid(cdiv(N, B)) tune(B in {64, 128}, warps in {4, 8}, stages in {2, 3, 4}) key(N)
+{
+    y[pid(0) * B +: B] = 2.0 * x[pid(0) * B +: B];
+}
+"""
+
+
+def the_host():
+    """warps and stages are no choice there; what names them is understood; the default's speed is told."""
+    source, file = write("host.tile", HOST), os.path.join(SCRATCH, "host.tune.json")
+    args = ["x=uniform(1)[100]", "y=nan[100]"]
+    r = tune(source, *args)
+    check(counts(r) == (2, 2, 0, 0), counts(r), r.stderr)
+    check(list(results(file)[0]["times"]) == ["B=64", "B=128"], results(file))
+    speed = re.search(r", ([0-9.]+) of the default's speed ", r.stdout)
+    check(speed and float(speed[1]) >= 0.9, r.stdout)
+    r = tune(source, *args, "--json")
+    last = json.loads(r.stdout.splitlines()[-1])
+    check(last["standard_us"] >= 0.9 * last["best_us"] > 0, last)
+    r = tune(source, "--model", "--target", "sm_80", *args, "-o", os.path.join(SCRATCH, "sm_80.json"))
+    check(counts(r) == (12, 12, 0, 0), counts(r))
+    with open(file, encoding="utf-8") as f:
+        old = f.read().replace('"B=64"', '"B=64 warps=8 stages=3"').replace('"B=128"', '"B=128 warps=4 stages=2"')
+    write("old.json", old)
+    for words in (["--tune", "old.json"], ["--config", "B=64 warps=8 stages=2"], ["--config", "B=64"]):
+        r = subprocess.run([TILEC, source, *words], capture_output=True, text=True, cwd=SCRATCH)
+        check(r.returncode == 0 and r.stderr == "", words, r.stderr)
+    r = subprocess.run([TILEC, source, "--config", "B=64", "--target", "sm_80"], capture_output=True, text=True, cwd=SCRATCH)
+    check("the first is B=64 warps=4 stages=2" in r.stderr, r.stderr)
+    r = tune(write("knobs.tile", HOST.replace("B in {64, 128}, ", "")), *args, status=2)
+    check("only warps and stages differ" in r.stderr, r.stderr)
+
+
 def the_readme():
     """The example of the document, as it stands there."""
     with open(README, encoding="utf-8") as f:
@@ -279,7 +313,8 @@ def the_readme():
 
 
 os.makedirs(SCRATCH, exist_ok=True)
-for test in (the_life_of_a_file, json_lines, rejections, stops, stopped_at_the_end, part_of_the_list, nothing_to_do, side_by_side, damaged, wrong_usage, the_readme):
+for test in (the_life_of_a_file, json_lines, rejections, stops, stopped_at_the_end, part_of_the_list, nothing_to_do, side_by_side, damaged, wrong_usage,
+             the_host, the_readme):
     test()
 print(f"{checks} checks, {failed} failed")
 sys.exit(failed > 0)

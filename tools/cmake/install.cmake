@@ -96,7 +96,7 @@ if(TARGET tilec)
   file(RELATIVE_PATH to_libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> $<TARGET_OBJECTS:tile_jit> ${tune_read} codegen/leaf/leaf_of_target.c)
   target_include_directories(tile_public_tool SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
-  target_link_libraries(tile_public_tool PRIVATE explain_template new_project tile_ref tile_emu tile_runtime tilec_thin ${JANSSON_ARCHIVE})
+  target_link_libraries(tile_public_tool PRIVATE embedded_files tile_ref tile_emu tile_runtime tilec_thin ${JANSSON_ARCHIVE})
   set_target_properties(tile_public_tool PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
     BUILD_RPATH "\$ORIGIN" INSTALL_RPATH "\$ORIGIN/${to_libraries};\$ORIGIN"
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
@@ -122,11 +122,10 @@ install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vi
 install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode COMPONENT compiler)
 
 if(TARGET tilec)
-  set(shells ${CMAKE_BINARY_DIR}/package)
-  install(FILES ${shells}/tilec.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT compiler)
-  install(FILES ${shells}/tilec.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tilec COMPONENT compiler)
-  install(FILES ${shells}/_tilec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT compiler)
-  install(FILES ${shells}/tilec.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT compiler)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/package/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT compiler)
+  install(FILES tools/completion/tilec.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tilec COMPONENT compiler)
+  install(FILES tools/completion/_tilec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT compiler)
+  install(FILES tools/completion/tilec.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT compiler)
 endif()
 
 # How a user's program finds libLLVM: the folder of the one that was linked here.

@@ -14,7 +14,8 @@ enum {
     LSP_INVALID_PARAMS = -32602,
     LSP_INTERNAL_ERROR = -32603,
     LSP_NOT_INITIALIZED = -32002,
-    LSP_CANCELLED = -32800
+    LSP_CANCELLED = -32800,
+    LSP_REQUEST_FAILED = -32803
 };
 
 /* An open document, and what its last check found. */
@@ -43,6 +44,7 @@ typedef struct Server {
     const tilec_const *consts;
     size_t nconsts;
     bool initialized, shut_down, exiting, broken; /* broken: output is not read any more */
+    const char *refusal; /* why the request being worked on is refused; NULL: it is not */
     char *library; /* folder with the library's modules as files; NULL: none made yet */
 } Server;
 
@@ -95,12 +97,44 @@ json_t *lsp_code_actions(Server *s, Document *d, const json_t *params);
 char *lsp_source_uri(Server *s, Document *d, uint32_t source);
 void lsp_remove_library(Server *s);
 
-/* ---- lsp_names.c, lsp_complete.c: answers; NULL: there is none ---- */
+/* ---- lsp_scan.c ---- */
+typedef enum LspTokenKind {
+    LSP_END,
+    LSP_WORD,
+    LSP_NUMBER,
+    LSP_STRING,
+    LSP_COMMENT,
+    LSP_SIGN /* one character */
+} LspTokenKind;
+typedef struct LspToken {
+    LspTokenKind kind;
+    size_t from, to; /* bytes */
+} LspToken;
+/* The token at a byte or behind the blanks there. */
+LspToken lsp_token(const char *text, size_t size, size_t at);
+bool lsp_token_is(const char *text, LspToken t, const char *word);
+
+/* ---- lsp_names.c: what the parts that answer share ---- */
+/* The name or operator at the parameters' position, after a check; NULL. */
+const TlFact *lsp_fact_at(Server *s, Document *d, const json_t *params);
+const TlItem *lsp_item_at(const Document *d, size_t offset);
+json_t *lsp_location(Server *s, Document *d, TlLoc loc); /* NULL: it has no file */
+bool lsp_same_place(TlLoc a, TlLoc b);
+int lsp_symbol_kind(TlItemKind kind);
+
+/* ---- one request each: answers; NULL: there is none ---- */
 json_t *lsp_hover(Server *s, Document *d, const json_t *params);
 json_t *lsp_definition(Server *s, Document *d, const json_t *params);
 json_t *lsp_references(Server *s, Document *d, const json_t *params);
 json_t *lsp_highlight(Server *s, Document *d, const json_t *params);
 json_t *lsp_symbols(Server *s, Document *d, const json_t *params);
+json_t *lsp_folds(Server *s, Document *d, const json_t *params);
+json_t *lsp_workspace_symbols(Server *s, const json_t *params);
+json_t *lsp_signature(Server *s, Document *d, const json_t *params);
+json_t *lsp_can_rename(Server *s, Document *d, const json_t *params);
+json_t *lsp_rename(Server *s, Document *d, const json_t *params);
+json_t *lsp_token_legend(void);
+json_t *lsp_tokens(Server *s, Document *d, const json_t *params); /* all, or those of a range */
 json_t *lsp_inlays(Server *s, Document *d, const json_t *params);
 /* lsp_cost.c: hints on what the lines become on the target. */
 void lsp_add_costs(Server *s, Document *d, double first, double last, json_t *list);

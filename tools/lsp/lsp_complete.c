@@ -71,7 +71,7 @@ static void add_builtins(List *l)
         tl_sbuf_init(&head, &l->d->ctx.perm);
         if (!tl_builtin_describe(i, &head, &name))
             return;
-        add(l, name, FUNCTION_KIND, head.text, NULL);
+        add(l, name, FUNCTION_KIND, head.text, tl_builtin_doc(name));
     }
 }
 

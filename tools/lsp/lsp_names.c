@@ -12,7 +12,7 @@ size_t lsp_params_offset(const Document *d, const json_t *params)
     return lsp_offset(d->text, d->size, line > 0 ? line : 0, character > 0 ? character : 0);
 }
 
-static const TlFact *fact_at(Server *s, Document *d, const json_t *params)
+const TlFact *lsp_fact_at(Server *s, Document *d, const json_t *params)
 {
     lsp_check(s, d);
     if (!d->checked)
@@ -22,7 +22,7 @@ static const TlFact *fact_at(Server *s, Document *d, const json_t *params)
 }
 
 /* The item of the document's own source whose name is at the place. */
-static const TlItem *item_at(const Document *d, size_t offset)
+const TlItem *lsp_item_at(const Document *d, size_t offset)
 {
     const TlUnit *unit = d->program ? tl_program_unit(d->program, NULL) : NULL;
     for (uint32_t i = 0; unit && i < unit->items.len; i++) {
@@ -85,6 +85,7 @@ static void describe(Document *d, const TlFact *f, TlSbuf *code, const char **do
     } else if (f->builtin) {
         tl_sbuf_puts(code, f->fast ? "fast." : "");
         tl_builtin_describe_name(f->builtin, code);
+        *doc = tl_builtin_doc(f->builtin);
     } else if (f->def.line && f->def.file == d->source) {
         tl_sbuf_puts(code, declaration(d, f));
     } else if (f->types.n) {
@@ -96,8 +97,8 @@ static void describe(Document *d, const TlFact *f, TlSbuf *code, const char **do
 
 json_t *lsp_hover(Server *s, Document *d, const json_t *params)
 {
-    const TlFact *f = fact_at(s, d, params);
-    const TlItem *item = d->checked ? item_at(d, lsp_params_offset(d, params)) : NULL;
+    const TlFact *f = lsp_fact_at(s, d, params);
+    const TlItem *item = d->checked ? lsp_item_at(d, lsp_params_offset(d, params)) : NULL;
     const char *doc = item ? item->doc : NULL;
     TlSbuf code;
     if (!f && !item)
@@ -119,7 +120,7 @@ json_t *lsp_hover(Server *s, Document *d, const json_t *params)
 
 /* ---- where names are ---- */
 
-static json_t *place(Server *s, Document *d, TlLoc loc)
+json_t *lsp_location(Server *s, Document *d, TlLoc loc)
 {
     const TlSource *source = &d->ctx.diags.sources.data[loc.file];
     char *uri = lsp_source_uri(s, d, loc.file);
@@ -142,14 +143,14 @@ static TlLoc item_place(const Document *d, const TlItem *item)
 
 json_t *lsp_definition(Server *s, Document *d, const json_t *params)
 {
-    const TlFact *f = fact_at(s, d, params);
-    const TlItem *item = d->checked ? item_at(d, lsp_params_offset(d, params)) : NULL;
+    const TlFact *f = lsp_fact_at(s, d, params);
+    const TlItem *item = d->checked ? lsp_item_at(d, lsp_params_offset(d, params)) : NULL;
     if (item)
-        return place(s, d, item_place(d, item));
-    return f && f->def.line ? place(s, d, f->def) : NULL;
+        return lsp_location(s, d, item_place(d, item));
+    return f && f->def.line ? lsp_location(s, d, f->def) : NULL;
 }
 
-static bool same_place(TlLoc a, TlLoc b)
+bool lsp_same_place(TlLoc a, TlLoc b)
 {
     return a.file == b.file && a.line == b.line && a.col == b.col;
 }
@@ -158,8 +159,8 @@ typedef void (*EachFn)(Server *s, Document *d, TlLoc loc, json_t *list);
 
 static json_t *uses(Server *s, Document *d, const json_t *params, EachFn each)
 {
-    const TlFact *f = fact_at(s, d, params);
-    const TlItem *item = d->checked ? item_at(d, lsp_params_offset(d, params)) : NULL;
+    const TlFact *f = lsp_fact_at(s, d, params);
+    const TlItem *item = d->checked ? lsp_item_at(d, lsp_params_offset(d, params)) : NULL;
     TlLoc def = item ? item_place(d, item) : f ? f->def : (TlLoc){0};
     json_t *list = json_array();
     if (item)
@@ -168,7 +169,7 @@ static json_t *uses(Server *s, Document *d, const json_t *params, EachFn each)
         each(s, d, f->item->loc, list);
     for (uint32_t i = 0; def.line && i < d->facts.all.len; i++) {
         const TlFact *use = d->facts.all.data[i];
-        if (use->loc.file == d->source && same_place(use->def, def))
+        if (use->loc.file == d->source && lsp_same_place(use->def, def))
             each(s, d, use->loc, list);
     }
     return list;
@@ -176,7 +177,7 @@ static json_t *uses(Server *s, Document *d, const json_t *params, EachFn each)
 
 static void add_reference(Server *s, Document *d, TlLoc loc, json_t *list)
 {
-    json_array_append_new(list, place(s, d, loc));
+    json_array_append_new(list, lsp_location(s, d, loc));
 }
 
 static void add_highlight(Server *s, Document *d, TlLoc loc, json_t *list)
@@ -199,7 +200,7 @@ json_t *lsp_highlight(Server *s, Document *d, const json_t *params)
 
 /* ---- symbols ---- */
 
-static int symbol_kind(TlItemKind kind)
+int lsp_symbol_kind(TlItemKind kind)
 {
     enum { MODULE = 2, FUNCTION = 12, CONSTANT = 14, STRUCT = 23 };
     switch (kind) {
@@ -228,7 +229,7 @@ static json_t *symbol(const Document *d, const TlItem *item)
 {
     json_t *one = json_object(), *within = json_array();
     lsp_put_text(one, "name", item->name);
-    lsp_put_number(one, "kind", symbol_kind(item->kind));
+    lsp_put_number(one, "kind", lsp_symbol_kind(item->kind));
     if (item->kind == TL_IT_KERNEL)
         lsp_put_text(one, "detail", "kernel");
     json_object_set_new(one, "range", item_range(d, item));

@@ -113,21 +113,29 @@ static void exits(Server *s, const json_t *params)
 static json_t *initialize(Server *s, const json_t *params)
 {
     (void)params;
-    enum { FULL = 1 };
+    enum { INCREMENTAL = 2 };
     json_t *result = json_object(), *c = lsp_put_object(result, "capabilities");
     json_t *sync = lsp_put_object(c, "textDocumentSync");
     lsp_put_true(sync, "openClose");
-    lsp_put_number(sync, "change", FULL);
+    lsp_put_number(sync, "change", INCREMENTAL);
     lsp_put_true(sync, "save");
     lsp_put_text(c, "positionEncoding", "utf-16");
     static const char *const providers[] = {"hoverProvider",          "definitionProvider",
                                             "referencesProvider",     "documentHighlightProvider",
                                             "documentSymbolProvider", "documentFormattingProvider",
-                                            "codeActionProvider",     "inlayHintProvider"};
+                                            "codeActionProvider",     "inlayHintProvider",
+                                            "foldingRangeProvider",   "workspaceSymbolProvider"};
     for (size_t i = 0; i < sizeof providers / sizeof *providers; i++)
         lsp_put_true(c, providers[i]);
     json_t *completion = lsp_put_object(c, "completionProvider");
     json_object_set_new(completion, "triggerCharacters", json_pack("[s]", "."));
+    json_t *signature = lsp_put_object(c, "signatureHelpProvider");
+    json_object_set_new(signature, "triggerCharacters", json_pack("[ss]", "(", ","));
+    lsp_put_true(lsp_put_object(c, "renameProvider"), "prepareProvider");
+    json_t *tokens = lsp_put_object(c, "semanticTokensProvider");
+    json_object_set_new(tokens, "legend", lsp_token_legend());
+    lsp_put_true(tokens, "full");
+    lsp_put_true(tokens, "range");
     json_t *info = lsp_put_object(result, "serverInfo");
     lsp_put_text(info, "name", "tilec");
     lsp_put_text(info, "version", tilec_version());
@@ -176,6 +184,13 @@ static const Request requests[] = {
     {"textDocument/formatting", NULL, lsp_format},
     {"textDocument/inlayHint", NULL, lsp_inlays},
     {"textDocument/codeAction", NULL, lsp_code_actions},
+    {"textDocument/foldingRange", NULL, lsp_folds},
+    {"textDocument/signatureHelp", NULL, lsp_signature},
+    {"textDocument/prepareRename", NULL, lsp_can_rename},
+    {"textDocument/rename", NULL, lsp_rename},
+    {"textDocument/semanticTokens/full", NULL, lsp_tokens},
+    {"textDocument/semanticTokens/range", NULL, lsp_tokens},
+    {"workspace/symbol", lsp_workspace_symbols, NULL},
 };
 enum {
     NNOTIFICATIONS = sizeof notifications / sizeof *notifications,
@@ -202,10 +217,14 @@ static void answer(Server *s, const json_t *id, const Request *r, const json_t *
         lsp_fail(s, id, LSP_INVALID_PARAMS, "the document is not open");
         return;
     }
+    s->refusal = NULL;
     if (TL_GUARD(&guard)) {
         result = r->of(s, d, params);
         tl_guard_pop(&guard);
-        lsp_reply(s, id, result);
+        if (s->refusal)
+            lsp_fail(s, id, LSP_REQUEST_FAILED, s->refusal);
+        else
+            lsp_reply(s, id, result);
         return;
     }
     lsp_fail(s, id, LSP_INTERNAL_ERROR, guard.text);

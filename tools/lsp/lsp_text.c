@@ -23,21 +23,29 @@ static size_t character(const char *s, const char *end, uint32_t *units)
     return n;
 }
 
+/* A line of the protocol ends at a line feed, a carriage return, or both; one of the compiler at a
+ * line feed. */
 static const char *line_end(const char *s, const char *end)
 {
-    const char *stop = memchr(s, '\n', (size_t)(end - s));
-    stop = stop ? stop : end;
-    return stop > s && stop[-1] == '\r' ? stop - 1 : stop;
+    while (s < end && *s != '\n' && *s != '\r')
+        s++;
+    return s;
+}
+
+/* The next line's first byte; NULL: there is no next line. */
+static const char *next_line(const char *s, const char *end)
+{
+    s = line_end(s, end);
+    return s == end ? NULL : s[0] == '\r' && s + 1 < end && s[1] == '\n' ? s + 2 : s + 1;
 }
 
 size_t lsp_offset(const char *text, size_t size, double line, double character_)
 {
     const char *s = text, *end = text + size;
     for (; line >= 1; line--) {
-        const char *stop = memchr(s, '\n', (size_t)(end - s));
-        if (!stop)
+        s = next_line(s, end);
+        if (!s)
             return size;
-        s = stop + 1;
     }
     const char *stop = line_end(s, end);
     for (uint32_t units; s < stop && character_ >= 1; character_ -= units)
@@ -49,7 +57,7 @@ void lsp_place(const char *text, size_t size, size_t offset, uint32_t *line, uin
 {
     const char *s = text, *at = text + (offset < size ? offset : size);
     *line = *column = 0;
-    for (const char *stop; (stop = memchr(s, '\n', (size_t)(at - s))); s = stop + 1)
+    for (const char *next; (next = next_line(s, text + size)) && next <= at; s = next)
         (*line)++;
     for (uint32_t units; s < at; *column += units)
         s += character(s, text + size, &units);

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""GDB stops at a line of a kernel, shows where it is, and steps.
+
+    debugger.py TILEC FOLDER      "no debugger" where processes may not be traced
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+KERNEL = """kernel scale(const f32 x[N], f32 y[N], const i32 B = 4)
+    grid(cdiv(N, B))
+{
+    i32 i = pid(0) * B;
+    auto v = x[i +: B];
+    auto w = v * 2.0;
+    y[i +: B] = sqrt(w);
+}
+"""
+COMMANDS = ("set pagination off", "set breakpoint pending on", "set confirm off", "break scale.tile:7", "run", "bt 2", "info line", "list 7,7",
+            "info breakpoints", "kill")
+
+
+def main():
+    tilec, folder = shutil.which(sys.argv[1]) or sys.argv[1], sys.argv[2]
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "scale.tile"), "w", encoding="utf-8") as f:
+        f.write(KERNEL)
+    words = [w for c in COMMANDS for w in ("-ex", c)]
+    env = dict(os.environ, HOME=folder, LC_ALL="C", DEBUGINFOD_URLS="")
+    gdb = subprocess.run(["gdb", "-nx", "-q", "-batch", *words, "--args", tilec, "run", "scale.tile", "-g", "-O0", "--device", "cpu", "--cache", "off",
+                          "x=iota[8]", "y=nan[8]"], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    if re.search(r"[Cc]ould not trace|ptrace: Operation not permitted|[Cc]annot trace", gdb.stdout + gdb.stderr):
+        print("no debugger")
+        return 0
+    wanted = (r"hit Breakpoint 1, scale \(\) at scale\.tile:7", r"#0  scale \(\) at scale\.tile:7", r"Line 7 of \"scale\.tile\" starts at",
+              r"y\[i \+: B\] = sqrt\(w\);", r"breakpoint already hit")
+    missing = [w for w in wanted if not re.search(w, gdb.stdout)]
+    print(f"{len(missing)} missing", *missing, sep="\n")
+    if missing:
+        print(gdb.stdout, gdb.stderr)
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+# Writes the manual pages of tilec and its sub-commands. cmake -D TILEC=PROGRAM -D FOLDER=FOLDER -P man_pages.cmake
+file(REMOVE_RECURSE ${FOLDER})
+file(MAKE_DIRECTORY ${FOLDER})
+execute_process(COMMAND ${TILEC} --man OUTPUT_FILE ${FOLDER}/tilec.1 COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${TILEC} completion words help "" OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^\n]+" lines "${lines}")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "\t.*" "" name "${line}")
+  execute_process(COMMAND ${TILEC} ${name} --man OUTPUT_FILE ${FOLDER}/tilec-${name}.1 COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
