@@ -48,7 +48,9 @@ struct TlCpuGen {
     LLVMBasicBlockRef program; /* where each program of the run begins */
     LLVMValueRef pid, pid_end; /* i32: on the first axis; where the run ends */
     LLVMValueRef body;         /* at the end: the function that a program is in */
-    LLVMValueRef *variable;    /* by buffer: of small homes; NULL: not made yet */
+    /* By buffer: of small homes, and of those that are chosen in the run; NULL: not made yet. */
+    LLVMValueRef *variable;
+    LLVMValueRef kept; /* i64: of the home that is filled now, rows that it has; NULL: none */
     TlMap access;              /* op to TlCpuAccess */
     /* cpu_lower.c: one op, and the value of an op at a position; for cpu_eval.c alone */
     void (*lower_op)(TlCpuGen *g, TlOp *op);
@@ -101,6 +103,12 @@ struct TlCpuAt {
 void tl_cpu_stream_now(TlCpuGen *g, TlCpuRow *row, const TlCpuAccess *a, LLVMValueRef p);
 void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store, bool wide); /* makes a store stream */
 void tl_cpu_stream_end(TlCpuGen *g); /* at the end of the run */
+
+/* ---- cpu_keep.c ---- */
+
+/* Before a nest fills a home whose rows stay: finds the home, and how many of its rows are there
+ * (g->kept). */
+void tl_cpu_keep(TlCpuGen *g, const TlNest *n);
 
 /* ---- cpu_run.c: the function of a kernel, its loop over programs, services ---- */
 

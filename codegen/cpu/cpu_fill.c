@@ -81,6 +81,7 @@ static void pick_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 void tl_cpu_fill(TlCpuGen *g, const TlNest *n)
 {
+    tl_cpu_keep(g, n);
     Fill f = {n, n->home >= 0 ? tl_cpu_home_ptr(g, n->home) : NULL,
               n->from >= 0 ? tl_cpu_home_ptr(g, n->from) : NULL};
     switch (n->kind) {

@@ -52,9 +52,12 @@ static LLVMValueRef other_row(TlCpuGen *g, TlOp *op, int axis, const TlCpuAt *at
     tl_cpu_at_under(g, &one, at, at->rank, at->lane, 1);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, tl_cpu_eval(g, index, &one), g->i64,
                                        tl_is_signed(index->type->dtype), "");
+    tl_cpu_at_under(g, &sub, at, at->rank, at->lane, at->width);
+    sub.idx[axis] = k;
+    if (g->plan->place[op->out[0]->id].inside)
+        return tl_cpu_eval(g, x, &sub);
     LLVMValueRef extent = tl_gen_int(&g->gen, x->type->shape[axis]),
                  inside = LLVMBuildICmp(g->b, LLVMIntULT, k, extent, "");
-    tl_cpu_at_under(g, &sub, at, at->rank, at->lane, at->width);
     sub.idx[axis] = LLVMBuildSelect(g->b, inside, k, tl_gen_int(&g->gen, 0), "");
     LLVMValueRef r = tl_cpu_eval(g, x, &sub);
     return LLVMBuildSelect(g->b, inside, r, LLVMConstNull(LLVMTypeOf(r)), "");

@@ -27,7 +27,7 @@ LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer)
     const TlNestBuffer *b = &g->plan->buffers.data[buffer];
     if (b->small && !g->variable[buffer])
         g->variable[buffer] = new_variable(g, b->bytes);
-    if (b->small)
+    if (g->variable[buffer])
         return g->variable[buffer];
     return tl_cpu_scratch_at(g, b->offset);
 }

@@ -61,6 +61,10 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
             b.from[a->a->axis[i].dim] = a->lo[i];
             b.to[a->a->axis[i].dim] = a->hi[i];
         }
+    if (n->keep) {
+        b.from[0] = g->kept;
+        b.to[0] = tl_gen_int(&g->gen, n->form.extent[0]);
+    }
     if (n->last_axis >= 0)
         b.last = a->hi[n->last_axis];
     if (!tl_nest_is_split(n))

@@ -48,6 +48,8 @@ TlType tl_nest_row(const TlType *type);
 bool tl_nest_has_short_rows(const TlNestMachine *m, const TlType *type);
 int tl_nest_fit_width(int64_t padded, int width); /* most lanes, <= width, that divide padded */
 bool tl_nest_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
+/* The axis of its operand that becomes axis d; -1: none of extent > 1 does. */
+int tl_nest_renamed_axis(const TlOp *op, int d);
 /* Does a broadcast take vectors as they are? Else it takes one element for each. */
 bool tl_nest_keeps_lanes(const TlOp *broadcast);
 /* Does a reshape take its operand's last axis, of few elements, into one with the axis before it?
@@ -189,6 +191,7 @@ typedef struct TlNestPlace {
     const char *why; /* NULL: nothing was to be decided */
     TlNestWay way;
     TlValue *partner; /* EXCHANGES: the scalar m where lane i takes element i ^ m */
+    bool inside;      /* of a gather: all indices are known to be, and are not tested */
 } TlNestPlace;
 typedef struct TlNestBuffer {
     uint64_t bytes, offset;
@@ -264,6 +267,17 @@ typedef struct TlNestFew {
     int64_t trips;   /* iterations of a chunk, at most */
 } TlNestFew;
 
+/* A home whose last rows are, `step` rows further on, what the next program along an axis of the
+ * grid computes first (nest_keep.c). */
+typedef struct TlNestKeep {
+    int axis;           /* of the grid */
+    int64_t rows, step; /* that are kept; that are computed */
+    int64_t most;       /* programs along the axis of which that is known */
+    int slots;          /* homes: of the programs that run between two that are neighbours */
+    uint64_t bytes;     /* of one of them */
+    uint64_t tags;      /* where in scratch memory */
+} TlNestKeep;
+
 /* ---- nests ---- */
 typedef enum TlNestKind {
     TL_NEST_FILL,      /* computes a value into a home */
@@ -316,6 +330,8 @@ typedef struct TlNest {
     int32_t from, home; /* buffers; -1: none */
     TlDtype from_dtype; /* COPY: the elements of `from` */
     bool own; /* FILL: by value's op, although value has a home: this one */
+    const TlNestKeep *keep; /* FILL: rows that the program before has filled; NULL: none */
+    const char *unkept;     /* why they are computed again; NULL: they are not */
     bool unrolled; /* made once for each of its positions, without loops */
     /* -- the vector -- */
     int width;
@@ -438,6 +454,7 @@ void tl_nest_place(TlNests *plan);         /* nest_place.c: places, buffers, pro
 void tl_nest_find_ways(TlNests *plan);     /* nest_way.c */
 /* nest_build.c: nests, with width and split */
 void tl_nest_find_strips(TlNests *plan);  /* nest_strips.c */
+void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */

@@ -291,6 +291,7 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     tl_nest_find_ways(plan);
     build_block(plan, fn->body);
     tl_nest_find_strips(plan);
+    tl_nest_keep(plan);
     tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);

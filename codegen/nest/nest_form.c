@@ -127,6 +127,21 @@ int tl_nest_last_axis(const TlType *type)
     return d;
 }
 
+int tl_nest_renamed_axis(const TlOp *op, int d)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (to->shape[d] == 1)
+        return -1;
+    int nth = 0, i = 0;
+    for (int k = 0; k < d; k++)
+        nth += to->shape[k] > 1;
+    for (;; i++) {
+        TL_ASSERT(i < from->rank, "axis %d of a reshape comes from nowhere", d);
+        if (from->shape[i] > 1 && nth-- == 0)
+            return i;
+    }
+}
+
 bool tl_nest_joins(const TlOp *op)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;

@@ -12,22 +12,6 @@ enum { MOST_DEPTH = 24 };      /* of ops that an index is computed by: recursion
 
 /* ---- where an index varies ---- */
 
-/* The axis of a renaming reshape's operand that becomes axis d; -1: none of extent > 1 does. */
-static int renamed_axis(const TlOp *op, int d)
-{
-    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    if (to->shape[d] == 1)
-        return -1;
-    int nth = 0, i = 0;
-    for (int k = 0; k < d; k++)
-        nth += to->shape[k] > 1;
-    for (;; i++) {
-        TL_ASSERT(i < from->rank, "axis %d of a reshape comes from nowhere", d);
-        if (from->shape[i] > 1 && nth-- == 0)
-            return i;
-    }
-}
-
 /* May elements of v differ along axis d? */
 static bool varies(const TlValue *v, int d, int depth)
 {
@@ -47,7 +31,7 @@ static bool varies(const TlValue *v, int d, int depth)
     if (op->opcode == TL_OP_CONVERT)
         return varies(x, d, depth + 1);
     if (op->opcode == TL_OP_RESHAPE && tl_nest_is_renaming(op))
-        return varies(x, renamed_axis(op, d), depth + 1);
+        return varies(x, tl_nest_renamed_axis(op, d), depth + 1);
     if (!(tl_op_info(op->opcode)->flags & F_ELEM))
         return true;
     for (uint32_t i = 0; i < op->nin; i++)
@@ -69,7 +53,7 @@ static const TlValue *vector_along(const TlValue *v, int d)
         if (op->opcode == TL_OP_EXPAND && d != axis)
             d -= d > axis;
         else if (op->opcode == TL_OP_RESHAPE && tl_nest_is_renaming(op))
-            d = renamed_axis(op, d);
+            d = tl_nest_renamed_axis(op, d);
         else if (op->opcode != TL_OP_BROADCAST && op->opcode != TL_OP_CONVERT)
             return NULL;
         v = tl_in(op, 0);

@@ -155,6 +155,18 @@ static void put_reduction(Print *p, const TlNest *n)
     }
 }
 
+static void put_kept(Print *p, const TlNest *n)
+{
+    const TlNestKeep *k = n->keep;
+    if (k)
+        tl_sbuf_putf(p->out, ", %lld rows from the program before along grid axis %d",
+                     (long long)k->rows, k->axis);
+    if (k && k->slots > 1)
+        tl_sbuf_putf(p->out, " in one of %d homes", k->slots);
+    if (n->unkept)
+        tl_sbuf_putf(p->out, ", rows of the program before computed again (%s)", n->unkept);
+}
+
 static void put_few_rows(Print *p, const TlNestFew *f)
 {
     if (!f->rows) {
@@ -221,6 +233,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_flag(p, n->zero_rows, "zeros for rows outside");
     put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->unrolled, "unrolled");
+    put_kept(p, n);
     put_store(p, n);
     put_prefetch(p, n);
     put_reduction(p, n);
@@ -272,6 +285,7 @@ static void put_place(Print *p, const TlValue *v)
     if (x.why)
         tl_sbuf_putf(p->out, " (%s)", x.why);
     put_flag(p, WAYS[x.way], WAYS[x.way]);
+    put_flag(p, x.inside, "all inside");
     put_slices(p, v);
     if (x.partner) {
         tl_sbuf_puts(p->out, " by ");

@@ -71,6 +71,23 @@ static const char *check_vector(const TlNest *n)
     return room % n->width ? "lanes do not divide the extent" : NULL;
 }
 
+/* What stays is in memory, and all that its nest fills. */
+static const char *check_keep(const TlNests *plan, const TlNest *n)
+{
+    const TlNestKeep *k = n->keep;
+    if (!k)
+        return NULL;
+    if (n->kind != TL_NEST_FILL || n->unrolled || n->lane < 1 || plan->buffers.data[n->home].small)
+        return "rows are kept of what is no home of rows in memory";
+    if (k->rows < 1 || k->step < 1 || k->rows + k->step != n->form.extent[0])
+        return "rows that are kept and those that are computed are not all rows";
+    if (plan->buffers.data[n->home].bytes < k->bytes * (uint64_t)k->slots)
+        return "homes that are kept do not fit";
+    return k->tags + (uint64_t)k->slots * TL_NEST_TAG_BYTES > plan->zeroed_bytes
+               ? "tags of homes are not 0 at first"
+               : NULL;
+}
+
 static const char *check_split(const TlNest *n)
 {
     if (tl_nest_is_split(n) && !n->asks.len)
@@ -192,6 +209,7 @@ static const char *check_nest(const TlNests *plan, const TlNest *n)
 {
     const char *fault = check_vector(n);
     fault = fault ? fault : check_split(n);
+    fault = fault ? fault : check_keep(plan, n);
     fault = fault ? fault : check_store(plan, n);
     fault = fault ? fault : check_prefetch(n);
     fault = fault ? fault : check_reduction(n);

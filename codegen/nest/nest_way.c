@@ -85,6 +85,14 @@ static TlNestWay way_of_gather(const TlNests *plan, const TlOp *op, const TlValu
     return shifts ? TL_NEST_SHIFTS : TL_NEST_SHUFFLES;
 }
 
+/* Are all of its indices elements of the operand? */
+static bool is_inside(const TlNests *plan, const TlOp *gather)
+{
+    const TlAxisFacts *index = tl_axis_facts(plan->axis, tl_in(gather, 1));
+    int axis = (int)tl_attr_int(gather, TL_ATTR_AXIS, 0);
+    return index->lo >= 0 && index->hi < tl_in(gather, 0)->type->shape[axis];
+}
+
 /* ---- reshapes ---- */
 
 static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
@@ -114,6 +122,7 @@ void tl_nest_find_ways(TlNests *plan)
             continue;
         place->partner = partner_of(tl_in(op, 1), (int)tl_attr_int(op, TL_ATTR_AXIS, 0));
         place->way = way_of_gather(plan, op, place->partner);
+        place->inside = is_inside(plan, op);
     }
 }
 

@@ -49,6 +49,7 @@ GROUPS = {
         "stores of channels, side by side": "channels_*",
         "wide tiles that loops carry": "carried_*",
         "taps of stencils, and their borders": "border_taps_* taps_*",
+        "rows that the program before has computed": "kept_*",
         "scalars as shapes of no axes": "rank_0_through_every_operation",
         "flip, repeat, extract, shift, roll, pick, put": "flip_* repeat_* extract_of_every_form pick_put_* move_bool "
             "shifted_from_large_home_* "
