@@ -42,6 +42,41 @@ for t, n in (("f32", 1500), ("f16", 33), ("bf16", 1), ("f64", 70), ("f32", 0), (
                lambda a, t=t: {"y": rounded(a["a"].astype(float) * a["b"] + a["c"], t)},
                **a)
 
+ACTIVATIONS = {
+    "leaky_relu": lambda x: np.where(x < 0, 0.01 * x, x),
+    "elu": lambda x: np.where(x < 0, np.expm1(x), x),
+    "hard_tanh": lambda x: np.clip(x, -1, 1),
+    "hard_sigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
+    "selu": lambda x: 1.0507009873554805 * np.where(x < 0, 1.6732632423543772 * np.expm1(x), x)
+}
+for f, want in ACTIVATIONS.items():
+    kernel_row("elementwise",
+               "unary",
+               f"{f}_of_37", {
+                   "x": normal("f32", 1, 37),
+                   "y": poison("f32", 37)
+               },
+               lambda a, want=want: {"y": near(want(a["x"].astype(float)), 20 * EPS, "f32")},
+               f=f,
+               B=64)
+DERIVATIVES = {
+    "relu": (lambda d, x: d * (x > 0)),
+    "silu": (lambda d, x: d * (lambda s: s + x * s * (1 - s))(1 / (1 + np.exp(-x)))),
+    "sigmoid": (lambda d, y: d * y * (1 - y)),
+    "tanh": (lambda d, y: d * (1 - y * y))
+}
+for f, want in DERIVATIVES.items():
+    kernel_row("elementwise",
+               "binary",
+               f"{f}_backward_of_37", {
+                   "a": normal("f32", 1, 37),
+                   "b": normal("f32", 2, 37),
+                   "y": poison("f32", 37)
+               },
+               lambda a, want=want: {"y": near(want(*f64(a, "a", "b")), 100 * EPS, "f32")},
+               f=f + "_backward",
+               B=64)
+
 
 def turned(a, *axes):
     """The array with its axes in another order, as strides."""

@@ -38,7 +38,7 @@ from rows import ROWS, Row  # noqa: E402
 SECONDS = 120
 FLOATS = tuple(values.FORMATS)
 # A table of how many floats there are of each; moments that are combined by quotients, in any order.
-OF_FLOATS = ("kernels_radix_pass", "kernels_group_norm", "kernels_axes_moments", "kernels_axes_norm_whole")
+OF_FLOATS = ("kernels_radix_pass", "kernels_group_norm")
 
 
 def example(name, file, args, consts, outputs):
