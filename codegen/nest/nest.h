@@ -48,8 +48,9 @@ TlType tl_nest_row(const TlType *type);
 bool tl_nest_has_short_rows(const TlNestMachine *m, const TlType *type);
 int tl_nest_fit_width(int64_t padded, int width); /* most lanes, <= width, that divide padded */
 bool tl_nest_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
-/* The axis of its operand that becomes axis d; -1: none of extent > 1 does. */
-int tl_nest_renamed_axis(const TlOp *op, int d);
+/* The axis of its operand that becomes axis d of the result of an op that works element by element,
+ * expands, broadcasts, or renames axes; -1: none of extent > 1 does. */
+int tl_nest_axis_under(const TlOp *op, int d);
 /* Does a broadcast take vectors as they are? Else it takes one element for each. */
 bool tl_nest_keeps_lanes(const TlOp *broadcast);
 /* Does a reshape take its operand's last axis, of few elements, into one with the axis before it?

@@ -127,7 +127,8 @@ int tl_nest_last_axis(const TlType *type)
     return d;
 }
 
-int tl_nest_renamed_axis(const TlOp *op, int d)
+/* Of a reshape that adds or drops axes of extent 1. */
+static int renamed_axis(const TlOp *op, int d)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
     if (to->shape[d] == 1)
@@ -140,6 +141,19 @@ int tl_nest_renamed_axis(const TlOp *op, int d)
         if (from->shape[i] > 1 && nth-- == 0)
             return i;
     }
+}
+
+int tl_nest_axis_under(const TlOp *op, int d)
+{
+    const TlType *from = tl_in(op, 0)->type;
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    if (d < 0 || from->rank == 0)
+        return -1;
+    if (op->opcode == TL_OP_EXPAND)
+        return d == axis ? -1 : d > axis ? d - 1 : d;
+    if (op->opcode == TL_OP_BROADCAST)
+        return from->shape[d] == 1 ? -1 : d;
+    return op->opcode == TL_OP_RESHAPE ? renamed_axis(op, d) : d;
 }
 
 bool tl_nest_joins(const TlOp *op)

@@ -104,20 +104,6 @@ static Drift drift_of_cast(Keeper *k, const TlOp *op, int d, int depth)
     return x;
 }
 
-/* The dimension of its operand that an op's dimension d comes from; -1: none. */
-static int dim_under(const TlOp *op, int d)
-{
-    const TlType *from = tl_in(op, 0)->type;
-    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
-    if (d < 0 || from->rank == 0)
-        return -1;
-    if (op->opcode == TL_OP_EXPAND)
-        return d == axis ? -1 : d > axis ? d - 1 : d;
-    if (op->opcode == TL_OP_BROADCAST)
-        return from->shape[d] == 1 ? -1 : d;
-    return op->opcode == TL_OP_RESHAPE ? tl_nest_renamed_axis(op, d) : d;
-}
-
 static Drift drift_of_load(Keeper *k, const TlOp *op, int d, int depth)
 {
     TlPlace p = tl_op_place(op);
@@ -166,7 +152,7 @@ static Drift drift_of_op(Keeper *k, const TlOp *op, int d, int depth)
     bool renames = op->opcode == TL_OP_RESHAPE && tl_nest_is_renaming(op);
     if (renames || op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BROADCAST ||
         op->opcode == TL_OP_CONVERT)
-        return find_drift(k, tl_in(op, 0), dim_under(op, d), depth + 1);
+        return find_drift(k, tl_in(op, 0), tl_nest_axis_under(op, d), depth + 1);
     if (!(tl_op_info(op->opcode)->flags & F_ELEM))
         return unknown();
     if (is_int && (op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB))

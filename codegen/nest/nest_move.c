@@ -31,7 +31,7 @@ static bool varies(const TlValue *v, int d, int depth)
     if (op->opcode == TL_OP_CONVERT)
         return varies(x, d, depth + 1);
     if (op->opcode == TL_OP_RESHAPE && tl_nest_is_renaming(op))
-        return varies(x, tl_nest_renamed_axis(op, d), depth + 1);
+        return varies(x, tl_nest_axis_under(op, d), depth + 1);
     if (!(tl_op_info(op->opcode)->flags & F_ELEM))
         return true;
     for (uint32_t i = 0; i < op->nin; i++)
@@ -53,7 +53,7 @@ static const TlValue *vector_along(const TlValue *v, int d)
         if (op->opcode == TL_OP_EXPAND && d != axis)
             d -= d > axis;
         else if (op->opcode == TL_OP_RESHAPE && tl_nest_is_renaming(op))
-            d = tl_nest_renamed_axis(op, d);
+            d = tl_nest_axis_under(op, d);
         else if (op->opcode != TL_OP_BROADCAST && op->opcode != TL_OP_CONVERT)
             return NULL;
         v = tl_in(op, 0);

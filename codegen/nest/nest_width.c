@@ -154,6 +154,41 @@ static int width_of_rows(const TlNests *plan, const TlOp *op, int limit, TlMap *
     return w < row ? w : tl_nest_fit_width(to->shape[to->rank - 1], limit);
 }
 
+/* Of a value at lanes along axis d, which need not be its own; -1: of one element. */
+static int width_along(const TlNests *plan, TlValue *v, int d, int limit, TlMap *seen,
+                       const char **why)
+{
+    const TlOp *op = v->def;
+    if (d < 0 || v->type->kind != TL_TILE || v->type->rank == 0)
+        return limit;
+    if (d == tl_nest_form(v->type).lane)
+        return chain_width(plan, v, limit, false, seen, why);
+    TlNestPlace place = plan->place[v->id];
+    uint64_t key = (uint64_t)(d + 1) << 32 | v->id;
+    if (!op || place.kind == TL_NEST_HOME || tl_map_get(seen, key, NULL))
+        return limit;
+    tl_map_put(seen, key, 1);
+    bool each = tl_op_info(op->opcode)->flags & F_ELEM;
+    bool maps = each || op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BROADCAST ||
+                place.way == TL_NEST_RENAMES;
+    for (uint32_t i = 0; maps && i < op->nin; i++)
+        limit = width_along(plan, tl_in(op, i), each ? d : tl_nest_axis_under(op, d), limit, seen,
+                            why);
+    return limit; /* others: one element at a time */
+}
+
+/* Of n vectors that are interleaved: their lanes are along the axis before the last one. */
+static int width_of_join(const TlNests *plan, const TlOp *op, int limit, const char **why)
+{
+    TlValue *x = tl_in(op, 0);
+    TlMap seen = {.arena = plan->arena}; /* at other lanes */
+    int last = tl_nest_last_axis(x->type), n = x->type->shape[last];
+    if (limit <= n)
+        return limit;
+    int w = width_along(plan, x, last - 1, limit / n, &seen, why);
+    return at_most(limit, n * w, "a reshape", why);
+}
+
 static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlMap *seen,
                        const char **why)
 {
@@ -173,6 +208,8 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlM
     if (plan->place[v->id].way == TL_NEST_PUTS_ROWS)
         return width_of_rows(plan, v->def, limit, seen, why);
     limit = width_of_op(plan, v->def, limit, why);
+    if (plan->place[v->id].way == TL_NEST_INTERLEAVES)
+        limit = width_of_join(plan, v->def, limit, why);
     if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
         return limit; /* the operand is evaluated one element at a time */
     /* the index of a gather that shuffles is not computed */

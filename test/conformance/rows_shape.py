@@ -251,6 +251,25 @@ one("interleave_of_rank_5", "interleave(v, flip(v, 4) + 1)", iota("i32", 2, 1, 3
 one("interleave_of_rank_5_bytes", "interleave(v, v ^ 85)", bits(1, 7, 1, 4, 2, 2, 8), lambda x: np.stack(
     (x, x ^ 85), -1).reshape(1, 4, 2, 2, 16), "u8")
 
+# What is interleaved joins short axes itself, of fewer elements than a vector has lanes; the arrays are not dense.
+for t in ("u8", "i16", "i32", "f64"):
+    for rows_, cols in ((2, 4), (2, 8), (4, 2), (2, 2)):
+        n = 2 * rows_ * cols
+        row(f"interleave_of_joined_{t}_{rows_}x{cols}", f"""
+kernel k(const {t} x[M, Q, P, (C)], const {t} z[M, Q, P, (C)], {t} y[M, N], const i32 C = {cols}, const i32 B = 4)
+    grid(cdiv(M, B))
+{{
+    i32 m = pid(0) * B;
+    auto a = reshape(x[m +: B, 0 +: 2, 0 +: {rows_}, 0 +: C], B, {n});
+    auto b = reshape(z[m +: B, 0 +: 2, 0 +: {rows_}, 0 +: C], B, {n});
+    y[m +: B, 0 +: {2 * n}] = interleave(a, b);
+}}
+""", {
+                "x": small(t, 5, 5, 2, rows_ + 1, cols, lo=0, hi=99),
+                "z": small(t, 6, 5, 2, rows_ + 1, cols, lo=0, hi=99), "y": poison(t, 5, 2 * n)
+            }, lambda a, r=rows_:
+            {"y": exact(np.stack([a[k][:, :, :r].reshape(5, -1) for k in "xz"], -1).reshape(5, -1))})
+
 row(
     "extract_of_every_form", """
 kernel k(const u8 x[A, B, C], u8 p[3, 2], u8 q[B], u8 r[A, 1, 4], u8 s[2], u8 all_[A, B, C])
