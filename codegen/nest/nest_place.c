@@ -357,6 +357,37 @@ static bool may_move(const Placer *p, const TlOp *gather)
            !p->plan->check && p->work[tl_in(gather, 0)->id] <= (m->rows ? FEW_WORK : FEW_WORK / 2);
 }
 
+/* Do elements follow from their places alone? */
+static bool is_by_place(const TlValue *v, int depth)
+{
+    enum { MOST_DEPTH = 8 };
+    const TlOp *op = v->def;
+    if (!op || depth > MOST_DEPTH)
+        return false;
+    if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA)
+        return true;
+    bool is = tl_op_info(op->opcode)->flags & (F_ELEM | F_VIEWLIKE);
+    for (uint32_t i = 0; is && i < op->nin; i++)
+        is = is_by_place(tl_in(op, i), depth + 1);
+    return is;
+}
+
+/* Does what a broadcast repeats along a short last axis stay in one place of it? So it is with each
+ * operand of `interleave`: it is one of the vectors that are interleaved, computed once. */
+static bool is_interleaved(const Placer *p, const TlOp *broadcast)
+{
+    const TlValue *x = tl_in(broadcast, 0), *v = broadcast->out[0];
+    int last = v->type->rank - 1;
+    if (p->plan->check || last < 1 || x->type->rank != v->type->rank || x->type->shape[last] != 1 ||
+        tl_type_elems(x->type) * v->type->shape[last] != tl_type_elems(v->type))
+        return false;
+    while (v->uses && !v->uses->next && v->uses->user->opcode == TL_OP_SELECT &&
+           v->uses != &v->uses->user->in[0] && is_by_place(tl_in(v->uses->user, 0), 0))
+        v = v->uses->user->out[0];
+    const TlOp *op = v->uses && !v->uses->next ? v->uses->user : NULL;
+    return op && op->opcode == TL_OP_RESHAPE && v != broadcast->out[0] && tl_nest_joins(op);
+}
+
 /* Does this use evaluate the operand more than once per element, or in another order than the
  * root's? */
 static bool use_needs_home(const Placer *p, const TlUse *use)
@@ -364,7 +395,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
     const TlOp *op = use->user;
     if (op->opcode == TL_OP_BROADCAST)
         return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type) &&
-               !tl_nest_feeds_quads(p->plan, op) && !may_repeat(p, op);
+               !tl_nest_feeds_quads(p->plan, op) && !may_repeat(p, op) && !is_interleaved(p, op);
     if (tl_nest_widens_for_quads(p->plan, op))
         return true; /* bytes are repeated, not what they become */
     if (op->opcode == TL_OP_TRANS)
