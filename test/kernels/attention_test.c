@@ -14,17 +14,6 @@ typedef struct Case {
     bool lse;
 } Case;
 
-static unsigned state = 3;
-static void *numbers(tile_dtype type, int64_t n)
-{
-    void *p = malloc((size_t)n * 8 + 8);
-    for (int64_t i = 0; i < n; i++) {
-        state = state * 1103515245 + 12345;
-        put(p, type, i, (double)((int)(state >> 16) % 32 - 16) / 8);
-    }
-    return p;
-}
-
 /* The place of an element of [B, heads, rows, D] in an array of this layout. */
 static int64_t at(const Case *c, int64_t heads, int64_t rows, int64_t D, int64_t b, int64_t h,
                   int64_t row, int64_t d)
@@ -176,39 +165,38 @@ static tile_status make_call(const Call *c)
                           c->D, c->q, c->k, c->v, c->o, &c->options);
 }
 
-#define WRONG(change, text)                                                                        \
+#define WRONG_CALL(change, text)                                                                   \
     do {                                                                                           \
         Call c = {library, TILE_F32, 1, 4, 2, 2, 3, 4, cells, cells + 40, cells + 80, cells + 120, \
                   TILE_ATTENTION_OPTIONS_INIT};                                                    \
         change;                                                                                    \
-        CHECK_INT(make_call(&c), TILE_BAD_ARGUMENT);                                               \
-        if (!CHECK(strstr(tile_last_error(), text)))                                               \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
+        WRONG(make_call(&c), text);                                                                \
     } while (0)
 
 static void wrong_arguments(void)
 {
-    WRONG(c.kernels = NULL, "kernels is NULL");
-    WRONG(c.type = TILE_F64, "type is f64");
-    WRONG(c.B = -1, "B is -1");
-    WRONG(c.H = INT64_MAX, "H is 9223372036854775807");
-    WRONG(c.M = -7, "M is -7");
-    WRONG(c.N = INT64_MIN, "N is -9223372036854775808");
-    WRONG(c.HK = 3, "HK is 3, but must be a divisor of H");
-    WRONG(c.HK = 0, "HK is 0, but must be a divisor of H");
-    WRONG(c.D = 0, "D is 0, but must be from 1 to 256");
-    WRONG(c.D = 257, "D is 257");
-    WRONG(c.options.value_size = -1, "options->value_size is -1");
-    WRONG(c.options.window = 5, "options->window is 5, but must be 0 without options->causal");
-    WRONG((c.options.causal = 1, c.options.window = -5), "options->window is -5");
-    WRONG(c.options.k_strides[1] = -4, "options->k_strides has a negative stride");
-    WRONG(c.options.q_strides[2] = INT64_MAX, "options->q_strides has a negative stride, or is");
-    WRONG(c.options.o_strides[2] = 4, "options->o_strides lets rows of O overlap");
-    WRONG(c.q = NULL, "Q is NULL");
-    WRONG(c.v = NULL, "V is NULL");
-    WRONG(c.o = NULL, "O is NULL");
-    WRONG(c.o = cells + 41, "overlap");
-    WRONG(c.options.struct_size = 1, "struct_size of tile_attention_options is 1");
+    WRONG_CALL(c.kernels = NULL, "kernels is NULL");
+    WRONG_CALL(c.type = TILE_F64, "type is f64");
+    WRONG_CALL(c.B = -1, "B is -1");
+    WRONG_CALL(c.H = INT64_MAX, "H is 9223372036854775807");
+    WRONG_CALL(c.M = -7, "M is -7");
+    WRONG_CALL(c.N = INT64_MIN, "N is -9223372036854775808");
+    WRONG_CALL(c.HK = 3, "HK is 3, but must be a divisor of H");
+    WRONG_CALL(c.HK = 0, "HK is 0, but must be a divisor of H");
+    WRONG_CALL(c.D = 0, "D is 0, but must be from 1 to 256");
+    WRONG_CALL(c.D = 257, "D is 257");
+    WRONG_CALL(c.options.value_size = -1, "options->value_size is -1");
+    WRONG_CALL(c.options.window = 5, "options->window is 5, but must be 0 without options->causal");
+    WRONG_CALL((c.options.causal = 1, c.options.window = -5), "options->window is -5");
+    WRONG_CALL(c.options.k_strides[1] = -4, "options->k_strides has a negative stride");
+    WRONG_CALL(c.options.q_strides[2] = INT64_MAX,
+               "options->q_strides has a negative stride, or is");
+    WRONG_CALL(c.options.o_strides[2] = 4, "options->o_strides lets rows of O overlap");
+    WRONG_CALL(c.q = NULL, "Q is NULL");
+    WRONG_CALL(c.v = NULL, "V is NULL");
+    WRONG_CALL(c.o = NULL, "O is NULL");
+    WRONG_CALL(c.o = cells + 41, "overlap");
+    WRONG_CALL(c.options.struct_size = 1, "struct_size of tile_attention_options is 1");
 }
 
 static void each_type(tile_dtype type, tile_dtype result)

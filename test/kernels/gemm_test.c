@@ -238,49 +238,47 @@ static tile_status make_call(const Call *c)
                              c->stride_c, c->batch, &c->options);
 }
 
-#define WRONG(change, text)                                                                        \
+#define WRONG_CALL(change, text)                                                                   \
     do {                                                                                           \
         Call c = right();                                                                          \
         change;                                                                                    \
-        CHECK_INT(make_call(&c), TILE_BAD_ARGUMENT);                                               \
-        if (!CHECK(strstr(tile_last_error(), text)))                                               \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
+        WRONG(make_call(&c), text);                                                                \
     } while (0)
 
 static void wrong_arguments(void)
 {
     Call fine = right();
     OK(make_call(&fine));
-    WRONG(c.kernels = NULL, "kernels is NULL");
-    WRONG(c.type = TILE_I32, "type is i32, but must be");
-    WRONG(c.type = TILE_ANY, "type is ");
-    WRONG(c.type = 1000, "type is ?");
-    WRONG(c.ta = 2, "transpose_a is 2");
-    WRONG(c.tb = -1, "transpose_b is -1");
-    WRONG(c.M = -1, "M is -1, but must be from 0");
-    WRONG(c.N = INT64_MAX, "N is 9223372036854775807");
-    WRONG(c.K = INT64_C(1) << 31, "K is 2147483648");
-    WRONG(c.batch = -2, "batch is -2");
-    WRONG(c.lda = 3, "lda is 3, but a row of A has 4 elements");
-    WRONG(c.ldb = 2, "ldb is 2, but a row of B has 3 elements");
-    WRONG((c.ldc = 0, c.N = 0, c.ldb = 1), "ldc is 0, but a row of C has 1");
-    WRONG(c.ldc = INT64_MIN, "ldc is ");
-    WRONG(c.lda = INT64_MAX, "A with lda = 9223372036854775807 is larger than memory");
-    WRONG((c.stride_c = INT64_MAX, c.batch = 5), "C with ldc = 3 is larger than memory");
-    WRONG(c.stride_a = -1, "stride_a is -1");
-    WRONG(c.stride_c = 5, "stride_c is 5, but must be so large");
-    WRONG(c.stride_c = 0, "stride_c is 0");
-    WRONG(c.A = NULL, "A is NULL");
-    WRONG(c.B = NULL, "B is NULL");
-    WRONG(c.C = NULL, "C is NULL");
-    WRONG(c.C = cells + 1, "overlap");
-    WRONG(c.A = (char *)cells + 1, "multiple of");
-    WRONG(c.options.struct_size = 8, "struct_size of tile_gemm_options is 8");
-    WRONG(c.options.activation = (tile_activation)9, "options->activation is 9");
-    WRONG((c.type = TILE_F64, c.options.activation = TILE_GELU), "f64 has TILE_IDENTITY and");
-    WRONG((c.type = TILE_I8, c.alpha = 0.5), "alpha is 0.5, but must be an integer");
-    WRONG((c.type = TILE_I8, c.beta = 1e10), "beta is 1e+10, but must be an integer");
-    WRONG((c.type = TILE_I8, c.beta = NAN), "beta is ");
+    WRONG_CALL(c.kernels = NULL, "kernels is NULL");
+    WRONG_CALL(c.type = TILE_I32, "type is i32, but must be");
+    WRONG_CALL(c.type = TILE_ANY, "type is ");
+    WRONG_CALL(c.type = 1000, "type is ?");
+    WRONG_CALL(c.ta = 2, "transpose_a is 2");
+    WRONG_CALL(c.tb = -1, "transpose_b is -1");
+    WRONG_CALL(c.M = -1, "M is -1, but must be from 0");
+    WRONG_CALL(c.N = INT64_MAX, "N is 9223372036854775807");
+    WRONG_CALL(c.K = INT64_C(1) << 31, "K is 2147483648");
+    WRONG_CALL(c.batch = -2, "batch is -2");
+    WRONG_CALL(c.lda = 3, "lda is 3, but a row of A has 4 elements");
+    WRONG_CALL(c.ldb = 2, "ldb is 2, but a row of B has 3 elements");
+    WRONG_CALL((c.ldc = 0, c.N = 0, c.ldb = 1), "ldc is 0, but a row of C has 1");
+    WRONG_CALL(c.ldc = INT64_MIN, "ldc is ");
+    WRONG_CALL(c.lda = INT64_MAX, "A with lda = 9223372036854775807 is larger than memory");
+    WRONG_CALL((c.stride_c = INT64_MAX, c.batch = 5), "C with ldc = 3 is larger than memory");
+    WRONG_CALL(c.stride_a = -1, "stride_a is -1");
+    WRONG_CALL(c.stride_c = 5, "stride_c is 5, but must be so large");
+    WRONG_CALL(c.stride_c = 0, "stride_c is 0");
+    WRONG_CALL(c.A = NULL, "A is NULL");
+    WRONG_CALL(c.B = NULL, "B is NULL");
+    WRONG_CALL(c.C = NULL, "C is NULL");
+    WRONG_CALL(c.C = cells + 1, "overlap");
+    WRONG_CALL(c.A = (char *)cells + 1, "multiple of");
+    WRONG_CALL(c.options.struct_size = 8, "struct_size of tile_gemm_options is 8");
+    WRONG_CALL(c.options.activation = (tile_activation)9, "options->activation is 9");
+    WRONG_CALL((c.type = TILE_F64, c.options.activation = TILE_GELU), "f64 has TILE_IDENTITY and");
+    WRONG_CALL((c.type = TILE_I8, c.alpha = 0.5), "alpha is 0.5, but must be an integer");
+    WRONG_CALL((c.type = TILE_I8, c.beta = 1e10), "beta is 1e+10, but must be an integer");
+    WRONG_CALL((c.type = TILE_I8, c.beta = NAN), "beta is ");
     CHECK_INT(tile_kernels_open(NULL, NULL), TILE_BAD_ARGUMENT);
     CHECK_INT(tile_kernels_prepare(NULL), TILE_BAD_ARGUMENT);
     tile_kernels_close(NULL);

@@ -8,6 +8,30 @@
 static tile_kernels *library;
 static bool brief; /* devices other than cpu are slow */
 
+/* The next of a fixed sequence of numbers in [-2, 2), exact in every type of floats. */
+static inline double next(void)
+{
+    static unsigned state = 7;
+    state = state * 1103515245 + 12345;
+    return (double)((int)(state >> 16) % 64 - 32) / 16;
+}
+
+static inline void *numbers(tile_dtype type, int64_t n)
+{
+    void *p = aligned_alloc(64, ((size_t)n * 8 + 64) / 64 * 64);
+    for (int64_t i = 0; p && i < n; i++)
+        put(p, type, i, next());
+    return p;
+}
+
+/* The call is refused, with that text in its error. */
+#define WRONG(call, text)                                                                          \
+    do {                                                                                           \
+        CHECK_INT(call, TILE_BAD_ARGUMENT);                                                        \
+        if (!CHECK(strstr(tile_last_error(), text)))                                               \
+            fprintf(stderr, "    %s\n", tile_last_error());                                        \
+    } while (0)
+
 /* Runs each of the types that the library was built for, with that of its products, then the rest,
  * on the device that the program's argument names. */
 static inline int run_on_device(int argc, char **argv, void (*each)(tile_dtype, tile_dtype),

@@ -4,21 +4,6 @@
  *     orders_test DEVICE       DEVICE is one of host memory */
 #include "test/kernels/library_test.h"
 
-static unsigned state = 3;
-static double next(void)
-{
-    state = state * 1103515245 + 12345;
-    return (double)((int)(state >> 16) % 64 - 32) / 16;
-}
-
-static void *numbers(tile_dtype type, int64_t n)
-{
-    void *p = malloc((size_t)n * 8 + 8);
-    for (int64_t i = 0; i < n; i++)
-        put(p, type, i, next());
-    return p;
-}
-
 static bool near(tile_dtype type, double got, double want, double bound)
 {
     return fabs(got - want) <= rounding(type) * fabs(want) + bound || got == want;
@@ -224,13 +209,6 @@ static void windows_of(tile_dtype type, const Case *c, bool bias)
 }
 
 /* ---- wrong arguments ---- */
-
-#define WRONG(call, text)                                                                          \
-    do {                                                                                           \
-        CHECK_INT(call, TILE_BAD_ARGUMENT);                                                        \
-        if (!CHECK(strstr(tile_last_error(), text)))                                               \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
-    } while (0)
 
 static _Alignas(64) float cells[9000];
 

@@ -5,21 +5,6 @@
  *     rows_test DEVICE       DEVICE is one of host memory */
 #include "test/kernels/library_test.h"
 
-static unsigned state = 7;
-static double next(void)
-{
-    state = state * 1103515245 + 12345;
-    return (double)((int)(state >> 16) % 64 - 32) / 16;
-}
-
-static void *numbers(tile_dtype type, int64_t n)
-{
-    void *p = malloc((size_t)n * 8 + 8);
-    for (int64_t i = 0; i < n; i++)
-        put(p, type, i, next());
-    return p;
-}
-
 static bool near(tile_dtype type, double got, double want)
 {
     double slack = (rounding(type) + ldexp(1, -19)) * (fabs(want) + 1);
@@ -244,13 +229,6 @@ static void loss_of(tile_dtype type, int64_t M, int64_t V, double smoothing, dou
 }
 
 /* ---- wrong arguments ---- */
-
-#define WRONG(call, text)                                                                          \
-    do {                                                                                           \
-        CHECK_INT(call, TILE_BAD_ARGUMENT);                                                        \
-        if (!CHECK(strstr(tile_last_error(), text)))                                               \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
-    } while (0)
 
 static float cells[200];
 

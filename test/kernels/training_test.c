@@ -3,21 +3,6 @@
  *     training_test DEVICE       DEVICE is one of host memory */
 #include "test/kernels/library_test.h"
 
-static unsigned state = 5;
-static double next(void)
-{
-    state = state * 1103515245 + 12345;
-    return (double)((int)(state >> 16) % 64 - 32) / 16;
-}
-
-static void *numbers(tile_dtype type, int64_t n)
-{
-    void *p = aligned_alloc(64, ((size_t)n * 8 + 64) / 64 * 64);
-    for (int64_t i = 0; i < n; i++)
-        put(p, type, i, next());
-    return p;
-}
-
 static bool near(tile_dtype type, double got, double want)
 {
     double slack = (rounding(type) + ldexp(1, -17)) * (fabs(want) + 1);
@@ -177,13 +162,6 @@ static void adam_of(tile_dtype type, bool coupled, bool master)
 }
 
 /* ---- wrong arguments ---- */
-
-#define WRONG(call, text)                                                                          \
-    do {                                                                                           \
-        CHECK_INT(call, TILE_BAD_ARGUMENT);                                                        \
-        if (!CHECK(strstr(tile_last_error(), text)))                                               \
-            fprintf(stderr, "    %s\n", tile_last_error());                                        \
-    } while (0)
 
 static _Alignas(64) float cells[400];
 
