@@ -3,21 +3,15 @@
 #include "codegen/compile_library.h"
 #include "frontend/stdlib.h"
 #include "ir/support/guard.h"
+#include "tools/input.h"
 #include <string.h>
 
 static const char *read_text(TlArena *arena, const char *path, size_t *out_size)
 {
-    enum { MOST_BYTES = 16 << 20 };
-    FILE *f = fopen(path, "rb");
-    char piece[1 << 14];
     TlSbuf text;
-    if (!f)
-        return NULL;
     tl_sbuf_init(&text, arena);
-    for (size_t n; text.len < MOST_BYTES && (n = fread(piece, 1, sizeof piece, f)) > 0;)
-        tl_sbuf_put(&text, piece, n);
-    fclose(f);
-    tl_sbuf_put(&text, "", 0);
+    if (!input_read(path, &text))
+        return NULL;
     *out_size = text.len;
     return text.text;
 }

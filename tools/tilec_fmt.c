@@ -1,5 +1,6 @@
 /* tilec_fmt.c: tilec fmt: files in the one format (frontend/format). */
 #include "frontend/format/format.h"
+#include "tools/input.h"
 #include "tools/line_diff.h"
 #include "tools/tilec_options.h"
 #include <dirent.h>
@@ -8,9 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* One file more than the front end takes: it says so itself. */
-enum { MOST_BYTES = 17 << 20 };
-
 static int worse(int a, int b)
 {
     return a > b ? a : b;
@@ -18,28 +16,12 @@ static int worse(int a, int b)
 
 /* ---- one file ---- */
 
-static bool read_stream(FILE *f, TlSbuf *out)
-{
-    char piece[1 << 14];
-    size_t n;
-    errno = 0;
-    while (out->len < MOST_BYTES && (n = fread(piece, 1, sizeof piece, f)) > 0)
-        tl_sbuf_put(out, piece, n);
-    tl_sbuf_put(out, "", 0);
-    return !ferror(f);
-}
-
 static bool read_path(const char *path, TlSbuf *out)
 {
-    bool standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdin : fopen(path, "rb");
-    bool ok = f && read_stream(f, out);
-    int error = errno;
-    if (f && !standard)
-        fclose(f);
-    if (!ok)
-        usage_error("cannot read '%s': %s", path, error ? strerror(error) : "read error");
-    return ok;
+    if (input_read(path, out))
+        return true;
+    usage_error("cannot read '%s': %s", path, errno ? strerror(errno) : "read error");
+    return false;
 }
 
 static int replace(const char *path, const char *text, size_t size)

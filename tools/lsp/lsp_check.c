@@ -1,13 +1,12 @@
 /* lsp_check.c: documents, and what the front end says about them. */
 #include "frontend/stdlib.h"
+#include "tools/input.h"
 #include "tools/lsp/lsp.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { MOST_BYTES = 17 << 20 }; /* a byte more than the front end takes, and it says so itself */
 
 /* ---- documents ---- */
 
@@ -86,27 +85,19 @@ static const char *read_import(void *user, TlArena *arena, const char *path, siz
                                const char **out_error)
 {
     Server *s = user;
-    char piece[1 << 14];
-    size_t n;
     TlSbuf out;
     for (Document *d = s->documents; d; d = d->next)
         if (strcmp(d->path, path) == 0) {
             *out_size = d->size;
             return tl_strndup(arena, d->text, d->size);
         }
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        *out_error = errno == ENOENT ? NULL : tl_format(arena, "%s", strerror(errno));
-        return NULL;
-    }
     tl_sbuf_init(&out, arena);
-    while (out.len < MOST_BYTES && (n = fread(piece, 1, sizeof piece, f)) > 0)
-        tl_sbuf_put(&out, piece, n);
-    bool bad = ferror(f);
-    fclose(f);
+    bool ok = input_read(path, &out);
     *out_size = out.len;
-    *out_error = bad ? "read error" : NULL;
-    return bad ? NULL : out.text;
+    *out_error = ok || errno == ENOENT
+                     ? NULL
+                     : tl_format(arena, "%s", errno ? strerror(errno) : "read error");
+    return ok ? out.text : NULL;
 }
 
 typedef TL_VEC(TlConstArg) TlConstArgs;
