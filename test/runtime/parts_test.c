@@ -3,6 +3,7 @@
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_jit.h"
 #include "test/unit/ok.h"
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -23,6 +24,18 @@ static const char source[] =
     "        acc = dot(a[m +: B, k +: B], b[k +: B, n +: B], acc);\n"
     "    c[m +: B, n +: B] = sort(acc, 1);\n"
     "}\n"
+    /* on cpu, rows that the program before has computed, too, are moved, not computed again */
+    "kernel filter(const f32 x[N, N], f32 y[N, N])\n"
+    "    grid(cdiv(N, 64), cdiv(N, 8))\n"
+    "{\n"
+    "    int j = pid(1) * 8, i = pid(0) * 64;\n"
+    "    tile<f32, 20, 64> rows = -inf;\n"
+    "    static for (int d : range(13))\n"
+    "        rows = max(rows, load(x[j - 6 +: 20, i - 6 + d +: 64], border = edge));\n"
+    "    tile<f32, 8, 64> all = -inf;\n"
+    "    static for (int d : range(13)) all = max(all, extract(rows, d +: 8, 0 +: 64));\n"
+    "    y[j +: 8, i +: 64] = all;\n"
+    "}\n"
     /* each program waits for the one before it */
     "kernel chain(i32 flag[N], i32 order[N]) grid(N)\n"
     "{\n"
@@ -41,7 +54,7 @@ static const char source[] =
 static tile_device *dev;
 static tile_module *mod;
 
-enum { M = 150, N = 70, K = 40, LENGTH = 1000, CHAIN = 300 };
+enum { M = 150, N = 70, K = 40, LENGTH = 1000, CHAIN = 300, SIDE = 203 };
 
 static tile_kernel *get(const char *name)
 {
@@ -64,6 +77,7 @@ typedef struct work {
     tile_arg args[4];
     size_t nargs;
     tile_buffer *in[2], *out;
+    tile_buffer *flags; /* one of `in`: zero before a launch */
 } work;
 
 static float value(int i)
@@ -108,8 +122,22 @@ static work chain(void)
               .nargs = 2,
               .in = {buffer(zeros, sizeof zeros)},
               .out = buffer(zeros, sizeof zeros)};
+    w.flags = w.in[0];
     w.args[0] = tile_buffer_view(w.in[0], TILE_I32, CHAIN);
     w.args[1] = tile_buffer_view(w.out, TILE_I32, CHAIN);
+    return w;
+}
+
+static float image[SIDE * SIDE];
+
+static work filter(void)
+{
+    for (int i = 0; i < SIDE * SIDE; i++)
+        image[i] = value(i * i % 9973);
+    work w = {.kernel = get("filter"), .nargs = 2, .in = {buffer(image, sizeof image)}};
+    w.out = buffer(image, sizeof image);
+    w.args[0] = tile_buffer_view(w.in[0], TILE_F32, SIDE, SIDE);
+    w.args[1] = tile_buffer_view(w.out, TILE_F32, SIDE, SIDE);
     return w;
 }
 
@@ -133,8 +161,8 @@ static char *result(const work *w)
 static void clear(const work *w)
 {
     OK(tile_buffer_fill(w->out, 0, 0, tile_buffer_bytes(w->out), NULL));
-    if (w->nargs == 2) /* the flags of the chain */
-        OK(tile_buffer_fill(w->in[0], 0, 0, tile_buffer_bytes(w->in[0]), NULL));
+    if (w->flags)
+        OK(tile_buffer_fill(w->flags, 0, 0, tile_buffer_bytes(w->flags), NULL));
 }
 
 /* ---- ways to launch all parts ---- */
@@ -221,6 +249,40 @@ static void shares(bool divides)
     free_work(&w);
 }
 
+static float largest_around(int j, int i)
+{
+    float most = -INFINITY;
+    for (int dj = -6; dj <= 6; dj++)
+        for (int di = -6; di <= 6; di++) {
+            int row = j + dj < 0 ? 0 : j + dj >= SIDE ? SIDE - 1 : j + dj;
+            int column = i + di < 0 ? 0 : i + di >= SIDE ? SIDE - 1 : i + di;
+            most = fmaxf(most, image[row * SIDE + column]);
+        }
+    return most;
+}
+
+/* Nothing of one launch is kept for the next, whose data are others. */
+static void other_data(void)
+{
+    work w = filter();
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < SIDE * SIDE; i++)
+            image[i] = value(i * (i + round) % 9973) * (float)(1 - round);
+        OK(tile_buffer_upload(w.in[0], 0, image, sizeof image, NULL));
+        /* The first program of part 1 comes behind the last one of part 0 of the round before. */
+        for (uint32_t part = 2; part-- > 0;)
+            OK(tile_launch_part(w.kernel, w.args, w.nargs, part, 2));
+        char *out = result(&w);
+        int wrong = 0;
+        for (int j = 0; j < SIDE; j++)
+            for (int i = 0; i < SIDE; i++)
+                wrong += ((const float *)(const void *)out)[j * SIDE + i] != largest_around(j, i);
+        CHECK_INT(wrong, 0);
+        free(out);
+    }
+    free_work(&w);
+}
+
 static void failures(void)
 {
     const int32_t x[4] = {1, 2, 3, -1};
@@ -291,6 +353,8 @@ int main(int argc, char **argv)
     check_parts(scaling());
     check_parts(product());
     check_parts(chain());
+    check_parts(filter());
+    other_data();
     shares(divides);
     failures();
     options(name, divides || strncmp(name, "emu", 3) == 0);
