@@ -18,5 +18,5 @@ const char *const *tilec_stages(void)
 
 const char *tilec_version(void)
 {
-    return "tilec 0.1.0 (LLVM 19.1)";
+    return "tilec 0.1.0 (LLVM " TL_LLVM_VERSION ")";
 }

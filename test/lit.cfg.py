@@ -83,7 +83,7 @@ add_paths(plain_root())
 
 def llvm_tools_dir():
     """The folder that holds FileCheck, not, split-file, llvm-readelf ... without a version in their names."""
-    tried = [getattr(config, "llvm_tools", ""), "/usr/lib/llvm-19/bin"]
+    tried = [getattr(config, "llvm_tools", ""), "/usr/lib/llvm-19/bin", "/usr/lib/llvm-22/bin"]
     found = shutil.which("llvm-config-19")
     if found:
         tried.append(subprocess.run([found, "--bindir"], capture_output=True, text=True).stdout.strip())

@@ -582,11 +582,11 @@ static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpo
 static LLVMValueRef masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef mask,
                                 LLVMValueRef other, int width, bool apart)
 {
-    const char *name = apart ? "llvm.masked.gather" : "llvm.masked.load";
-    LLVMTypeRef types[2] = {tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), LLVMTypeOf(p)};
-    LLVMValueRef args[4] = {p, i32_(g, tl_gen_elem_bytes(elem)), mask,
-                            tl_gen_to_mem(&g->gen, elem, other)};
-    return tl_gen_from_mem(&g->gen, elem, tl_gen_intrinsic(&g->gen, name, types, 2, args, 4));
+    TL_ASSERT(width > 1, "a masked load of %d lanes", width);
+    LLVMValueRef x = tl_llvm_masked(g->gen.l, g->b, apart ? TL_MASKED_GATHER : TL_MASKED_LOAD, p,
+                                    tl_gen_elem_bytes(elem), mask,
+                                    tl_gen_to_mem(&g->gen, elem, other));
+    return tl_gen_from_mem(&g->gen, elem, x);
 }
 
 LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,

@@ -29,12 +29,8 @@ static void store_row(TlCpuGen *g, const TlCpuRow *row, const TlType *elem, LLVM
 static void store_masked(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x,
                          LLVMValueRef mask, bool apart)
 {
-    LLVMValueRef v = tl_gen_to_mem(&g->gen, elem, x);
-    LLVMValueRef bytes = LLVMConstInt(g->i32, tl_gen_elem_bytes(elem), 0);
-    LLVMValueRef args[4] = {v, p, bytes, mask};
-    LLVMTypeRef types[2] = {LLVMTypeOf(v), LLVMTypeOf(p)};
-    const char *name = apart ? "llvm.masked.scatter" : "llvm.masked.store";
-    tl_gen_intrinsic(&g->gen, name, types, 2, args, 4);
+    tl_llvm_masked(g->gen.l, g->b, apart ? TL_MASKED_SCATTER : TL_MASKED_STORE, p,
+                   tl_gen_elem_bytes(elem), mask, tl_gen_to_mem(&g->gen, elem, x));
 }
 
 static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, TlCpuSpot *s,

@@ -26,30 +26,13 @@ static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *v
     tl_llvm_set_text_attribute(l, f, LLVMAttributeFunctionIndex, name, value);
 }
 
-static LLVMMetadataRef constant(TlLlvm *l, uint32_t v)
-{
-    return LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context), v, 0));
-}
-
-static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, LLVMMetadataRef value)
-{
-    LLVMMetadataRef row[3] = {LLVMValueAsMetadata(f),
-                              LLVMMDStringInContext2(l->context, key, strlen(key)), value};
-    LLVMAddNamedMetadataOperand(
-        l->module, "nvvm.annotations",
-        LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));
-}
-
-/* Parameters that are read where they are: without this, LLVM would copy them. */
 static void annotate_maps(TlLlvm *l, LLVMValueRef f, const TlKernelCode *k)
 {
-    LLVMMetadataRef *params = TL_NEW_ARRAY(l->arena, LLVMMetadataRef, k->slots.len + 1);
-    unsigned n = 0;
+    uint32_t *params = TL_NEW_ARRAY(l->arena, uint32_t, k->slots.len + 1), n = 0;
     for (uint32_t i = 0; i < k->slots.len; i++)
         if (k->slots.data[i].kind == TILE_SLOT_MAP)
-            params[n++] = constant(l, i + 1);
-    if (n)
-        annotate(l, f, "grid_constant", LLVMMDNodeInContext2(l->context, params, n));
+            params[n++] = i + 1;
+    tl_llvm_read_in_place(l, f, params, n);
 }
 
 /* The limit of registers per thread, as the target's tools count them; 0: none. CDNA has two files
@@ -108,13 +91,13 @@ static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, const TlTarget *target,
     TL_ASSERT(k->threads > 0 && k->threads <= 1024, "a block of %u threads", k->threads);
     /* No joining of accesses: they are wide. */
     tl_llvm_set_attribute(l, f, LLVMAttributeFunctionIndex, "noimplicitfloat", 0);
-    annotate(l, f, "reqntidx", constant(l, k->threads));
+    tl_llvm_limit_kernel(l, f, TL_KERNEL_THREADS, k->threads);
     if (maxreg)
-        annotate(l, f, "maxnreg", constant(l, maxreg));
+        tl_llvm_limit_kernel(l, f, TL_KERNEL_REGISTERS, maxreg);
     if (k->two_flows) /* or ptxas does not know how many registers there are */
-        annotate(l, f, "minctasm", constant(l, 1));
+        tl_llvm_limit_kernel(l, f, TL_KERNEL_BLOCKS, 1);
     else if (blocks && !maxreg)
-        annotate(l, f, "minctasm", constant(l, blocks));
+        tl_llvm_limit_kernel(l, f, TL_KERNEL_BLOCKS, blocks);
 }
 
 static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, const TlTarget *target,
@@ -226,7 +209,8 @@ static void set_module(TlLlvm *l, const TlTarget *target)
     static const char VERSION[] = "amdhsa_code_object_version";
     if (target->family->version)
         LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorError, VERSION, strlen(VERSION),
-                          constant(l, target->family->version));
+                          LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context),
+                                                           target->family->version, 0)));
 }
 
 void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)

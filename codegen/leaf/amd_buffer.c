@@ -148,6 +148,10 @@ static bool is_choice(LLVMValueRef x)
 static void fix_operand(TlLlvm *l, const TlMap *varies, LLVMValueRef user, unsigned i)
 {
     LLVMValueRef x = LLVMGetOperand(user, i);
+    if (LLVMIsAZExtInst(x)) { /* the length, where LLVM takes it as 64 bits */
+        fix_operand(l, varies, x, 0);
+        return;
+    }
     if (!tl_map_get(varies, (uint64_t)(uintptr_t)x, NULL) && !is_choice(x))
         return;
     LLVMPositionBuilderBefore(l->builder, user);

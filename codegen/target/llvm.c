@@ -1,4 +1,4 @@
-/* LLVM 19.1 through its C API. Set-up of LLVM's targets is process-wide and done once;
+/* LLVM through its C API. Set-up of LLVM's targets is process-wide and done once;
  * everything else belongs to one TlLlvm. The triple, data layout and target machine are set
  * before any pass runs. */
 #include "codegen/target/llvm.h"
@@ -662,15 +662,6 @@ void tl_llvm_set_metadata(TlLlvm *l, LLVMValueRef x, const char *kind, LLVMMetad
 }
 
 /* ---- instructions ---- */
-
-LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,
-                               unsigned ntypes, LLVMValueRef *args, unsigned nargs)
-{
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    TL_ASSERT(id, "LLVM has no intrinsic '%s'", name);
-    LLVMValueRef f = LLVMGetIntrinsicDeclaration(l->module, id, types, ntypes);
-    return LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, args, nargs, "");
-}
 
 void tl_llvm_mark_call(TlLlvm *l, LLVMValueRef call, const char *attribute)
 {

@@ -18,11 +18,11 @@ typedef struct TlLlvm {
     LLVMBuilderRef builder;
     LLVMTargetMachineRef machine;
     const char *cpu, *features, *tune; /* as given to functions; tune NULL: as cpu */
-    const char *gpu; /* its name, where LLVM knows it by another's; NULL: cpu */
-    LLVMDIBuilderRef di;        /* gen_debug.c; NULL: no line information */
+    const char *gpu;                   /* its name, where LLVM knows it by another's; NULL: cpu */
+    LLVMDIBuilderRef di;               /* gen_debug.c; NULL: no line information */
     const struct TlCtx *debug_sources;
-    bool quick; /* tl_llvm_watch */
-    const char *skip; /* names of codegen/workaround/workarounds.def, with commas; NULL */
+    bool quick;         /* tl_llvm_watch */
+    const char *skip;   /* names of codegen/workaround/workarounds.def, with commas; NULL */
     TlTraceLane *trace; /* of the thread that has it now; NULL */
 } TlLlvm;
 
@@ -83,12 +83,39 @@ void tl_llvm_set_byval(TlLlvm *l, LLVMValueRef f, unsigned param, unsigned bytes
 void tl_llvm_set_text_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
                                 const char *value);
 
+/* What a kernel for NVPTX needs: so many threads of a block, at most so many registers of a thread,
+ * at least so many blocks on a multiprocessor. */
+typedef enum TlKernelLimit {
+    TL_KERNEL_THREADS,
+    TL_KERNEL_REGISTERS,
+    TL_KERNEL_BLOCKS
+} TlKernelLimit;
+void tl_llvm_limit_kernel(TlLlvm *l, LLVMValueRef f, TlKernelLimit limit, uint32_t value);
+/* These parameters, from 1 on, are read where they are: without this, LLVM would copy them. */
+void tl_llvm_read_in_place(TlLlvm *l, LLVMValueRef f, const uint32_t *params, uint32_t n);
+
 /* ---- instructions ---- */
 void tl_llvm_set_metadata(TlLlvm *l, LLVMValueRef x, const char *kind, LLVMMetadataRef *operands,
                           unsigned n);
-/* Calls the intrinsic, overloaded on `types`. */
+/* Calls the intrinsic, overloaded on `types`; name, types and operands are LLVM 19's. */
 LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,
                                unsigned ntypes, LLVMValueRef *args, unsigned nargs);
+/* Masked accesses of vectors. */
+typedef enum TlMasked {
+    TL_MASKED_LOAD,
+    TL_MASKED_GATHER,
+    TL_MASKED_STORE,
+    TL_MASKED_SCATTER,
+    TL_MASKED_COUNT
+} TlMasked;
+typedef struct TlMaskedAccess {
+    const char *name;
+    unsigned pointer, mask, data; /* operands; data: what is stored, or is where none is loaded */
+} TlMaskedAccess;
+extern const TlMaskedAccess tl_masked_accesses[TL_MASKED_COUNT];
+/* p: a pointer, or one for each lane. */
+LLVMValueRef tl_llvm_masked(TlLlvm *l, LLVMBuilderRef b, TlMasked kind, LLVMValueRef p,
+                            unsigned align, LLVMValueRef mask, LLVMValueRef data);
 /* Gives a call an attribute of functions, such as "convergent"; "memory": it accesses none. */
 void tl_llvm_mark_call(TlLlvm *l, LLVMValueRef call, const char *attribute);
 /* x, of which LLVM does not see that it is x: through an asm without text. constraints: where,

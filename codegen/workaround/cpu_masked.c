@@ -11,56 +11,50 @@
 
 enum { MANY = 64 }; /* of a module: so few take LLVM no time that counts */
 
-/* The intrinsics, and where their operands are. */
-typedef struct Kind {
-    const char *prefix;
-    unsigned data; /* the vector that moves, or takes the place of what is masked */
-    unsigned align, mask;
-    bool in_avx2; /* there is an instruction for elements of 4 and 8 bytes */
-} Kind;
-
-static const Kind *kind_of(LLVMValueRef f)
+static bool find_kind(LLVMValueRef f, TlMasked *out)
 {
-    static const Kind KINDS[] = {{"llvm.masked.load.", 3, 1, 2, true},
-                                 {"llvm.masked.gather.", 3, 1, 2, true},
-                                 {"llvm.masked.store.", 0, 2, 3, true},
-                                 {"llvm.masked.scatter.", 0, 2, 3, false}};
     size_t n;
     const char *name = LLVMGetValueName2(f, &n);
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
-        if (!strncmp(name, KINDS[i].prefix, strlen(KINDS[i].prefix)))
-            return &KINDS[i];
-    return NULL;
+    for (int i = 0; i < TL_MASKED_COUNT; i++) {
+        size_t length = strlen(tl_masked_accesses[i].name);
+        if (!strncmp(name, tl_masked_accesses[i].name, length) && name[length] == '.') {
+            *out = (TlMasked)i;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Bytes of one element of the data of this intrinsic. */
-static unsigned elem_bytes(TlLlvm *l, LLVMValueRef f, const Kind *kind)
+static unsigned elem_bytes(TlLlvm *l, LLVMValueRef f, TlMasked kind)
 {
-    LLVMTypeRef data = LLVMTypeOf(LLVMGetParam(f, kind->data));
-    TL_ASSERT(LLVMGetTypeKind(data) == LLVMVectorTypeKind, "'%s' moves no vector", kind->prefix);
+    LLVMTypeRef data = LLVMTypeOf(LLVMGetParam(f, tl_masked_accesses[kind].data));
+    TL_ASSERT(LLVMGetTypeKind(data) == LLVMVectorTypeKind, "masked access %d moves no vector",
+              (int)kind);
     return (unsigned)LLVMABISizeOfType(LLVMGetModuleDataLayout(l->module),
                                        LLVMGetElementType(data));
 }
 
-static bool is_native(TlLlvm *l, LLVMValueRef f, const Kind *kind)
+static bool is_native(TlLlvm *l, LLVMValueRef f, TlMasked kind)
 {
     if (tl_nest_machine(l).masks)
         return true;
-    return kind->in_avx2 && tl_llvm_has_feature(l, "avx2") && elem_bytes(l, f, kind) >= 4;
+    return kind != TL_MASKED_SCATTER && tl_llvm_has_feature(l, "avx2") &&
+           elem_bytes(l, f, kind) >= 4;
 }
 
 /* Is the code of this use longer than a few instructions? */
-static bool is_long(LLVMUseRef use, const Kind *kind)
+static bool is_long(LLVMUseRef use, TlMasked kind)
 {
-    return !LLVMIsConstant(LLVMGetOperand(LLVMGetUser(use), kind->mask));
+    return !LLVMIsConstant(LLVMGetOperand(LLVMGetUser(use), tl_masked_accesses[kind].mask));
 }
 
 static unsigned count_long(TlLlvm *l)
 {
     unsigned n = 0;
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        const Kind *kind = kind_of(f);
-        if (!kind || is_native(l, f, kind))
+        TlMasked kind;
+        if (!find_kind(f, &kind) || is_native(l, f, kind))
             continue;
         for (LLVMUseRef use = LLVMGetFirstUse(f); use; use = LLVMGetNextUse(use))
             n += is_long(use, kind);
@@ -69,8 +63,9 @@ static unsigned count_long(TlLlvm *l)
 }
 
 /* A function that does what the intrinsic `f` does. */
-static LLVMValueRef make_function(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, const Kind *kind)
+static LLVMValueRef make_function(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, TlMasked kind)
 {
+    const TlMaskedAccess *m = &tl_masked_accesses[kind];
     LLVMTypeRef type = LLVMGlobalGetValueType(f);
     size_t n;
     const char *name = LLVMGetValueName2(f, &n);
@@ -79,10 +74,10 @@ static LLVMValueRef make_function(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, c
     tl_llvm_set_attribute(l, made, LLVMAttributeFunctionIndex, "noinline", 0);
     tl_llvm_set_attribute(l, made, LLVMAttributeFunctionIndex, "nounwind", 0);
     LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(l->context, made, ""));
-    TL_ASSERT(LLVMCountParams(made) == 4, "'%s' has %u operands", name, LLVMCountParams(made));
+    TL_ASSERT(LLVMCountParams(made) <= 4, "'%s' has %u operands", name, LLVMCountParams(made));
     LLVMGetParams(made, args);
-    args[kind->align] = LLVMConstInt(LLVMTypeOf(args[kind->align]), elem_bytes(l, f, kind), 0);
-    LLVMValueRef x = LLVMBuildCall2(b, type, f, args, 4, "");
+    LLVMValueRef x = tl_llvm_masked(l, b, kind, args[m->pointer], elem_bytes(l, f, kind),
+                                    args[m->mask], args[m->data]);
     if (LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVoidTypeKind)
         LLVMBuildRetVoid(b);
     else
@@ -90,7 +85,7 @@ static LLVMValueRef make_function(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, c
     return made;
 }
 
-static void share(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, const Kind *kind)
+static void share(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, TlMasked kind)
 {
     LLVMUseRef use = LLVMGetFirstUse(f), next;
     LLVMValueRef made = make_function(l, b, f, kind);
@@ -109,8 +104,8 @@ void tl_cpu_share_masked(TlLlvm *l)
         return;
     LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        const Kind *kind = kind_of(f);
-        if (kind && LLVMGetFirstUse(f) && !is_native(l, f, kind))
+        TlMasked kind;
+        if (find_kind(f, &kind) && LLVMGetFirstUse(f) && !is_native(l, f, kind))
             share(l, b, f, kind);
     }
     LLVMDisposeBuilder(b);

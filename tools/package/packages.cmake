@@ -23,7 +23,7 @@ foreach(component ${CPACK_COMPONENTS_ALL})
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/tile-${component} RENAME copyright COMPONENT ${component})
 endforeach()
 # Of what is linked in.
-foreach(library libjansson-dev zlib1g-dev libzstd-dev llvm-19-dev)
+foreach(library libjansson-dev zlib1g-dev libzstd-dev llvm-${LLVM_VERSION_MAJOR}-dev)
   if(EXISTS /usr/share/doc/${library}/copyright)
     foreach(component development compiler)
       install(FILES /usr/share/doc/${library}/copyright DESTINATION share/doc/tile-${component} RENAME ${library}.copyright COMPONENT ${component})
