@@ -6,6 +6,7 @@
 #include "codegen/target/llvm.h"
 #include "ir/ir.h"
 #include "ir/plan/bulk.h"
+#include "passes/analysis/axis_info.h"
 #include "passes/analysis/float_kinds.h"
 
 typedef struct TlGen TlGen;
@@ -42,6 +43,9 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     LLVMValueRef (*to_int)(TlGen *g, LLVMValueRef x, TlDtype to); /* and to integers of bytes */   \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b); /* scalars, f32 or f64 */      \
     const TlFloatKinds *kinds; /* by value id; NULL: nothing is known */                           \
+    /* where scalar instructions of 32 bits compute addresses: what is known of numbers, so that   \
+     * upper halves that are 0 are seen; NULL elsewhere */                                         \
+    const TlAxisInfo *halved;                                                                      \
     bool halves, /* f16 has instructions of its own, two at a time */                              \
         words    /* one instruction makes f16 of two f32 */
 /* clang-format on */

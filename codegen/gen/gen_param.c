@@ -109,8 +109,9 @@ TlGenView *tl_gen_view(TlGen *g, const TlValue *v)
 
 LLVMValueRef tl_gen_to_i64(TlGen *g, const TlValue *v, LLVMValueRef x)
 {
+    bool natural = g->halved && tl_axis_facts(g->halved, v)->lo >= 0;
     return LLVMBuildIntCast2(g->b, x, tl_gen_vec(g->i64, tl_gen_width_of(x)),
-                             tl_is_signed(v->type->dtype), "");
+                             tl_is_signed(v->type->dtype) && !natural, "");
 }
 
 LLVMValueRef tl_gen_address(TlGen *g, TlDtype d, LLVMValueRef base, LLVMValueRef offset)

@@ -1,6 +1,10 @@
 /* Loads and stores by a base and a 32-bit offset (leaves LDB, STB) on AMD GPUs: buffer
  * instructions, whose resource holds the base and the number of bytes. The hardware reads 0 beyond
- * them and drops stores there; where the predicate is false, the offset is set beyond the end. */
+ * them and drops stores there; where the predicate is false, the offset is set beyond the end.
+ *
+ * Where nothing is tested but the predicate, views that start a constant further share a resource:
+ * the constant is in the instruction. A resource has 48 bits for the base; LLVM clears those above,
+ * but for a base that is known to have none (LOW). */
 #include "codegen/leaf/leaf_expand.h"
 
 #include <string.h>
@@ -30,47 +34,119 @@ static const struct Generation *generation(const TlLlvm *l)
     TL_UNREACHABLE("buffers of %s", l->cpu);
 }
 
-static LLVMValueRef resource(TlLeafCall *call)
+/* Bytes in an instruction, at most; what every access is within, with these, and an offset that
+ * none has. */
+enum { IN_INSTRUCTION = 4095 };
+static const uint32_t OUTSIDE = TL_RECORDS_ALL + IN_INSTRUCTION + 1;
+
+/* Of intrinsics that make resources, where bits above 48 are not to be cleared. */
+static const char LOW[] = "tile-low";
+
+static bool is_number(LLVMValueRef x, uint64_t n)
 {
-    LLVMTypeRef from = LLVMTypeOf(call->args[BASE]);
-    LLVMValueRef args[4] = {call->args[BASE], LLVMConstInt(LLVMInt16TypeInContext(call->c), 0, 0),
-                            call->args[RECORDS], tl_leaf_i32(call, generation(call->l)->word3)};
-    return tl_leaf_intrinsic(call, "llvm.amdgcn.make.buffer.rsrc", &from, 1, args, 4);
+    return LLVMIsAConstantInt(x) && LLVMConstIntGetZExtValue(x) == n;
 }
 
-/* x is another value plus a constant. */
-static LLVMValueRef without_constant(LLVMValueRef x, uint32_t *out_constant)
+/* Is all there, or nothing, by a condition of the block? */
+static bool is_all_or_none(LLVMValueRef records)
+{
+    return LLVMIsASelectInst(records) && is_number(LLVMGetOperand(records, 1), TL_RECORDS_ALL) &&
+           is_number(LLVMGetOperand(records, 2), 0);
+}
+
+static bool tests_offsets(const TlLeafCall *call)
+{
+    LLVMValueRef records = call->args[RECORDS];
+    return !is_number(records, TL_RECORDS_ALL) && !is_all_or_none(records);
+}
+
+/* Of a power of two or 0 LLVM would make a shift of the condition, in vector registers. */
+static LLVMValueRef records_of(TlLeafCall *call)
+{
+    LLVMValueRef records = call->args[RECORDS], all = tl_leaf_i32(call, OUTSIDE);
+    if (tests_offsets(call))
+        return records;
+    return is_all_or_none(records) ? LLVMBuildSelect(call->b, LLVMGetOperand(records, 0), all,
+                                                     LLVMGetOperand(records, 2), "")
+                                   : all;
+}
+
+static LLVMValueRef resource(TlLeafCall *call, LLVMValueRef base)
+{
+    LLVMTypeRef from = LLVMTypeOf(base);
+    LLVMValueRef args[4] = {base, LLVMConstInt(LLVMInt16TypeInContext(call->c), 0, 0),
+                            records_of(call), tl_leaf_i32(call, generation(call->l)->word3)},
+                 x = tl_leaf_intrinsic(call, "llvm.amdgcn.make.buffer.rsrc", &from, 1, args, 4);
+    if (tl_leaf_constant(call, HINTS) & TL_HINT_LOW_BASE)
+        LLVMAddCallSiteAttribute(x, LLVMAttributeFunctionIndex,
+                                 LLVMCreateStringAttribute(call->c, LOW, sizeof LOW - 1, "", 0));
+    return x;
+}
+
+/* x is another value plus a constant; NULL: it is not. */
+static LLVMValueRef plus_constant(LLVMValueRef x, uint64_t *out_constant)
 {
     LLVMOpcode opcode = LLVMIsAInstruction(x) ? LLVMGetInstructionOpcode(x) : LLVMRet;
-    *out_constant = 0;
-    if (opcode != LLVMAdd || !LLVMIsAConstantInt(LLVMGetOperand(x, 1)) ||
-        LLVMConstIntGetZExtValue(LLVMGetOperand(x, 1)) >= TL_RECORDS_ALL / 2)
-        return x;
-    *out_constant = (uint32_t)LLVMConstIntGetZExtValue(LLVMGetOperand(x, 1));
+    bool sum = opcode == LLVMAdd || (opcode == LLVMOr && LLVMGetIsDisjoint(x));
+    if (!sum || !LLVMIsAConstantInt(LLVMGetOperand(x, 1)))
+        return NULL;
+    *out_constant = LLVMConstIntGetZExtValue(LLVMGetOperand(x, 1));
     return LLVMGetOperand(x, 0);
 }
 
-/* The vector register's and the scalar register's part. A constant is in the instruction as far as
- * it fits, and else in the scalar register, unless bounds count from there. */
-static void offsets(TlLeafCall *call, LLVMValueRef *out_vector, LLVMValueRef *out_scalar)
+static LLVMValueRef without_constant(LLVMValueRef x, uint32_t *out_constant)
 {
-    enum { IN_INSTRUCTION = 4095 };
+    uint64_t n = 0;
+    LLVMValueRef rest = plus_constant(x, &n);
+    bool fits = rest && n < TL_RECORDS_ALL / 2;
+    *out_constant = fits ? (uint32_t)n : 0;
+    return fits ? rest : x;
+}
+
+/* The base without bytes that are added last, and fit in an instruction with `constant`, which they
+ * are added to. */
+static LLVMValueRef unmoved(TlLeafCall *call, LLVMValueRef base, uint32_t *constant)
+{
+    uint64_t n = 0;
+    LLVMValueRef x;
+    if (!LLVMIsAGetElementPtrInst(base) || LLVMGetNumOperands(base) != 2 ||
+        !(x = plus_constant(LLVMGetOperand(base, 1), &n)) || n > IN_INSTRUCTION)
+        return base;
+    LLVMTypeRef element = LLVMGetGEPSourceElementType(base);
+    n *= LLVMABISizeOfType(LLVMGetModuleDataLayout(call->l->module), element);
+    if (*constant + n > IN_INSTRUCTION)
+        return base;
+    *constant += (uint32_t)n;
+    return LLVMBuildGEP2(call->b, element, LLVMGetOperand(base, 0), &x, 1, "");
+}
+
+/* The resource, and the vector register's and the scalar register's part of the offset. A constant
+ * is in the instruction as far as it fits, and else in the scalar register, unless bounds count
+ * from there. */
+typedef struct Place {
+    LLVMValueRef resource, vector, scalar;
+} Place;
+
+static Place place_of(TlLeafCall *call)
+{
     uint32_t constant;
-    LLVMValueRef far = call->args[FAR], x = without_constant(call->args[OFFSET], &constant);
+    LLVMValueRef far = call->args[FAR], base = call->args[BASE],
+                 x = without_constant(call->args[OFFSET], &constant);
     if (!tl_leaf_is_true(call->args[PRED]))
-        x = LLVMBuildSelect(call->b, call->args[PRED], x, tl_leaf_i32(call, TL_RECORDS_ALL), "");
+        x = LLVMBuildSelect(call->b, call->args[PRED], x, tl_leaf_i32(call, OUTSIDE), "");
     if (LLVMIsAConstantInt(far)) {
         uint32_t more = (uint32_t)LLVMConstIntGetZExtValue(far);
         constant += more & IN_INSTRUCTION;
         far = tl_leaf_i32(call, more & ~(uint32_t)IN_INSTRUCTION);
     }
-    *out_vector = constant ? LLVMBuildAdd(call->b, x, tl_leaf_i32(call, constant), "") : x;
-    *out_scalar = far;
+    base = tests_offsets(call) ? base : unmoved(call, base, &constant);
+    x = constant ? LLVMBuildAdd(call->b, x, tl_leaf_i32(call, constant), "") : x;
+    return (Place){resource(call, base), x, far};
 }
 
 static bool is_once(TlLeafCall *call)
 {
-    uint32_t hints = tl_leaf_constant(call, HINTS);
+    uint32_t hints = tl_leaf_constant(call, HINTS) & ~(uint32_t)TL_HINT_LOW_BASE;
     return (hints & 3) == TL_CACHE_STREAM || hints >> 2 == TL_EVICT_FIRST;
 }
 
@@ -88,12 +164,11 @@ static LLVMValueRef is_there(TlLeafCall *call)
 
 LLVMValueRef tl_amd_load_buffer(TlLeafCall *call)
 {
-    LLVMValueRef vector, scalar;
     if (tl_leaf_is_false(call->args[PRED]))
         return tl_leaf_fill(call, call->result);
-    offsets(call, &vector, &scalar);
+    Place p = place_of(call);
     uint32_t policy = is_once(call) ? generation(call->l)->load_once : 0;
-    LLVMValueRef args[4] = {resource(call), vector, scalar, tl_leaf_i32(call, policy)},
+    LLVMValueRef args[4] = {p.resource, p.vector, p.scalar, tl_leaf_i32(call, policy)},
                  x = tl_leaf_intrinsic(call, "llvm.amdgcn.raw.ptr.buffer.load", &call->result, 1,
                                        args, 4),
                  there = tl_leaf_constant(call, FILL) ? is_there(call) : NULL;
@@ -102,13 +177,13 @@ LLVMValueRef tl_amd_load_buffer(TlLeafCall *call)
 
 void tl_amd_store_buffer(TlLeafCall *call)
 {
-    LLVMValueRef vector, scalar, x = call->args[VALUE];
+    LLVMValueRef x = call->args[VALUE];
     LLVMTypeRef type = LLVMTypeOf(x);
     if (tl_leaf_is_false(call->args[PRED]))
         return;
-    offsets(call, &vector, &scalar);
+    Place p = place_of(call);
     uint32_t policy = is_once(call) ? generation(call->l)->store_once : 0;
-    LLVMValueRef args[5] = {x, resource(call), vector, scalar, tl_leaf_i32(call, policy)};
+    LLVMValueRef args[5] = {x, p.resource, p.vector, p.scalar, tl_leaf_i32(call, policy)};
     tl_leaf_intrinsic(call, "llvm.amdgcn.raw.ptr.buffer.store", &type, 1, args, 5);
 }
 
@@ -158,6 +233,35 @@ static void fix_operand(TlLlvm *l, const TlMap *varies, LLVMValueRef user, unsig
     LLVMSetOperand(user, i, first_lane(l, x));
 }
 
+/* The resource's words, with all of the base. */
+static void put_together(TlLlvm *l, LLVMValueRef made)
+{
+    LLVMBuilderRef b = l->builder;
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(l->context);
+    LLVMPositionBuilderBefore(b, made);
+    LLVMValueRef base = LLVMBuildPtrToInt(b, LLVMGetOperand(made, 0),
+                                          LLVMInt64TypeInContext(l->context), ""),
+                 halves = LLVMBuildBitCast(b, base, LLVMVectorType(i32, 2), ""),
+                 x = LLVMGetPoison(LLVMVectorType(i32, 4));
+    for (unsigned i = 0; i < 4; i++) {
+        LLVMValueRef at = LLVMConstInt(i32, i, 0);
+        LLVMValueRef word = i < 2 ? LLVMBuildExtractElement(b, halves, at, "")
+                                  : LLVMGetOperand(made, i);
+        x = LLVMBuildInsertElement(b, x, word, at, "");
+    }
+    x = LLVMBuildBitCast(b, x, LLVMIntTypeInContext(l->context, 128), "");
+    LLVMReplaceAllUsesWith(made, LLVMBuildIntToPtr(b, x, LLVMTypeOf(made), ""));
+    LLVMInstructionEraseFromParent(made);
+}
+
+static void fix_resource(TlLlvm *l, const TlMap *varies, LLVMValueRef made)
+{
+    fix_operand(l, varies, made, 0);
+    fix_operand(l, varies, made, 2);
+    if (LLVMGetCallSiteStringAttribute(made, LLVMAttributeFunctionIndex, LOW, sizeof LOW - 1))
+        put_together(l, made);
+}
+
 /* The operands that leaf.def says are equal in a warp, where LLVM may not see it: it would make
  * loops over the lanes. */
 static void fix_function(TlLlvm *l, LLVMValueRef function)
@@ -166,10 +270,11 @@ static void fix_function(TlLlvm *l, LLVMValueRef function)
     tl_amd_find_varying(l->arena, function, &varies);
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
-        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x)) {
+        for (LLVMValueRef x = LLVMGetFirstInstruction(b), next; x; x = next) {
+            next = LLVMGetNextInstruction(x);
             if (tl_llvm_is_call_of(x, "llvm.amdgcn.make.buffer.rsrc")) {
-                fix_operand(l, &varies, x, 0);
-                fix_operand(l, &varies, x, 2);
+                fix_resource(l, &varies, x);
+                continue;
             }
             if (tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load"))
                 fix_operand(l, &varies, x, 2);

@@ -27,6 +27,7 @@ typedef struct TlSimtAccess {
         left[TL_MAX_VIEW_RANK]; /* i32: extent - start, where that decides (narrow); else NULL */
     bool is_near;               /* and 31 bits, also to those outside */
     LLVMValueRef base, records; /* simt_buffer.c; NULL: by addresses */
+    bool is_low;                /* the base is below 2^48, or there are no records */
     bool is_local;              /* bytes from `uniform` to an element fit 32 bits */
     LLVMValueRef uniform;       /* address of the element at coordinates 0, but for `moved` */
     LLVMValueRef row;           /* i64: elements before the row, not in `uniform`; NULL: none */

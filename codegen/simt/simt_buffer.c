@@ -4,7 +4,9 @@
  * The base is the tile's first element. The hardware tests bounds that one number can express: if
  * only one axis of the tile is not scalar, this number is how many bytes of the view are left from
  * the tile's start, or 0 if a scalar index is outside. Other tests and masks form the predicate.
- * What registers add to the thread's offset is then the same for all threads, and is kept apart. */
+ * What registers add to the thread's offset is then the same for all threads, and is kept apart.
+ *
+ * A resource has 48 bits for the base, and others above them: the leaf is told where it fits. */
 #include "codegen/simt/simt_access.h"
 #include "passes/analysis/facts.h"
 
@@ -33,14 +35,16 @@ static int ruled_axis(const TlSimtAccess *a, int64_t *out_pitch)
     return fits ? axis : -1;
 }
 
-/* x, at least 0 and at most `most`. Not as the minimum of a maximum: of those LLVM makes an
- * instruction of vector registers on AMD, whatever its operands are. */
-static LLVMValueRef between(TlSimt *g, LLVMValueRef x, uint32_t most)
+/* x, at most `most`, and at least 0 if it may be less. Not as the minimum of a maximum: of those
+ * LLVM makes an instruction of vector registers on AMD, whatever its operands are. */
+static LLVMValueRef between(TlSimt *g, LLVMValueRef x, uint32_t most, bool is_natural)
 {
     LLVMValueRef zero = tl_simt_i32(g, 0), end = tl_simt_i32(g, most);
     LLVMValueRef small = LLVMBuildICmp(g->b, LLVMIntULT, x, end, "");
     LLVMValueRef low = LLVMBuildSelect(g->b, small, x, end, "");
-    return LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntSGT, x, zero, ""), low, zero, "");
+    return is_natural
+               ? low
+               : LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntSGT, x, zero, ""), low, zero, "");
 }
 
 static void find_records(TlSimt *g, TlSimtAccess *a)
@@ -50,13 +54,22 @@ static void find_records(TlSimt *g, TlSimtAccess *a)
     a->records = tl_simt_i32(g, TL_RECORDS_ALL);
     if (axis >= 0) {
         const TlAxis *slice = &a->place.axes[axis];
-        LLVMValueRef left = between(g, a->left[axis], (uint32_t)(slice->width * slice->step));
+        const TlValue *start = a->place.index[axis].value;
+        LLVMValueRef left = between(g, a->left[axis], (uint32_t)(slice->width * slice->step),
+                                    tl_axis_starts_inside(g->axis, start, a->place.base,
+                                                          (uint32_t)axis));
         a->records = LLVMBuildMul(g->b, left, tl_simt_i32(g, (uint32_t)pitch), "");
         a->sure |= 1u << axis;
     }
     if (a->uniform_ok)
         a->records = LLVMBuildSelect(g->b, a->uniform_ok, a->records, tl_simt_i32(g, 0), "");
     a->uniform_ok = NULL;
+}
+
+static LLVMValueRef hints_of(TlSimt *g, const TlSimtAccess *a)
+{
+    LLVMValueRef low = tl_simt_i32(g, a->is_low ? TL_HINT_LOW_BASE : 0);
+    return LLVMBuildOr(g->b, tl_simt_access_hints(g, a->op), low, "");
 }
 
 void tl_simt_buffer_begin(TlSimt *g, TlSimtAccess *a)
@@ -68,10 +81,12 @@ void tl_simt_buffer_begin(TlSimt *g, TlSimtAccess *a)
     a->base = a->uniform;
     if (a->moved)
         a->base = LLVMBuildGEP2(g->b, g->i8, a->base, &a->moved, 1, "");
-    if (tl_simt_access_fill(a, &fill))
+    if (tl_simt_access_fill(a, &fill)) {
+        a->is_low = !a->moved && tl_access_info(g->axis, a->op).low;
         find_records(g, a);
-    else /* the predicate selects what is loaded */
+    } else { /* the predicate selects what is loaded */
         a->records = tl_simt_i32(g, TL_RECORDS_ALL);
+    }
 }
 
 /* ---- offsets ---- */
@@ -108,7 +123,7 @@ void tl_simt_buffer_operands(TlSimt *g, const TlSimtAccess *a, int64_t r, LLVMVa
     TL_ASSERT(a->base && a->records, "an access by addresses");
     out[0] = a->base;
     out[1] = tl_simt_pred_or_true(g, pred);
-    out[2] = tl_simt_access_hints(g, a->op);
+    out[2] = hints_of(g, a);
     out[3] = x;
     out[4] = a->records;
     offset_of(g, a, r, &out[5], &out[6]);

@@ -662,6 +662,13 @@ static void begin_function(TlSimt *g)
     LLVMPositionBuilderAtEnd(g->b, start);
 }
 
+/* An extent that is not stated as i64. */
+static bool is_short_extent(const TlSimt *g, const tile_image_slot *slot)
+{
+    return slot->kind == TILE_SLOT_EXTENT &&
+           !g->fn->info->params.data[slot->param].extent[slot->axis].is_i64;
+}
+
 /* Moves the body to a function whose parameters are the slots. */
 static void finish_function(TlSimt *g, const char *symbol)
 {
@@ -678,6 +685,8 @@ static void finish_function(TlSimt *g, const char *symbol)
     for (uint32_t i = 0; i < n; i++) {
         if (g->slots.data[i].kind == TILE_SLOT_MAP && !g->options->emulate)
             tl_llvm_set_byval(g->l, g->function, i, TL_MAP_BYTES, TL_MAP_ALIGNMENT);
+        if (g->halved && is_short_extent(g, &g->slots.data[i]))
+            tl_llvm_set_range(g->l, g->function, i, (uint64_t)INT32_MAX + 1);
         LLVMReplaceAllUsesWith(g->slot.data[i], LLVMGetParam(g->function, i));
         LLVMInstructionEraseFromParent(g->slot.data[i]);
     }
@@ -737,6 +746,7 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.halves = true;
     g.words = !options->target->family->by_llvm;
     g.axis = tl_axis_info(fn, arena);
+    g.halved = options->target->family->scalar_base ? g.axis : NULL;
     g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
     g.reads = TL_NEW_ARRAY(arena, struct TlSimtRead *, fn->nvalues + 1);
     tl_map_init(&g.thread_part, arena);

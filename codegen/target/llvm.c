@@ -643,6 +643,25 @@ void tl_llvm_set_byval(TlLlvm *l, LLVMValueRef f, unsigned param, unsigned bytes
     tl_llvm_set_attribute(l, f, param + 1, "align", align);
 }
 
+static unsigned range_kind(void)
+{
+    static const char RANGE[] = "range";
+    return LLVMGetEnumAttributeKindForName(RANGE, sizeof RANGE - 1);
+}
+
+void tl_llvm_set_range(TlLlvm *l, LLVMValueRef f, unsigned param, uint64_t end)
+{
+    unsigned bits = LLVMGetIntTypeWidth(LLVMTypeOf(LLVMGetParam(f, param)));
+    LLVMAddAttributeAtIndex(f, param + 1,
+                            LLVMCreateConstantRangeAttribute(l->context, range_kind(), bits,
+                                                             &(uint64_t){0}, &end));
+}
+
+bool tl_llvm_has_range(LLVMValueRef f, unsigned param)
+{
+    return LLVMGetEnumAttributeAtIndex(f, param + 1, range_kind()) != NULL;
+}
+
 void tl_llvm_set_text_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
                                 const char *value)
 {

@@ -80,6 +80,9 @@ void tl_llvm_set_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char
                            uint64_t value);
 /* The function's parameter is a pointer to memory of so many bytes that the caller passes. */
 void tl_llvm_set_byval(TlLlvm *l, LLVMValueRef f, unsigned param, unsigned bytes, unsigned align);
+/* The function's parameter, a number, is below `end`; is that known of it? */
+void tl_llvm_set_range(TlLlvm *l, LLVMValueRef f, unsigned param, uint64_t end);
+bool tl_llvm_has_range(LLVMValueRef f, unsigned param);
 void tl_llvm_set_text_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
                                 const char *value);
 

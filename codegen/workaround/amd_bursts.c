@@ -23,18 +23,31 @@ static void call(TlLlvm *l, LLVMBuilderRef b, const char *name, unsigned bits, u
 }
 
 /* LLVM knows what an instruction has waited for only if another one, which is no barrier of its
- * scheduler, follows. */
-static void put_mark(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark)
+ * scheduler, follows: this one is nothing in the code. */
+static void put_nothing(TlLlvm *l, LLVMBuilderRef b)
+{
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(l->context), NULL, 0, 0);
+    LLVMValueRef none = LLVMGetInlineAsm(type, "", 0, "", 0, 1, 0, LLVMInlineAsmDialectATT, 0);
+    tl_llvm_mark_call(l, LLVMBuildCall2(b, type, none, NULL, 0, ""), "memory");
+}
+
+/* raised: does the wave go before others, in this block? */
+static void put_mark(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark, bool *raised)
 {
     LLVMAtomicOrdering kind = LLVMGetOrdering(mark);
+    bool raise = kind == LLVMAtomicOrderingAcquire;
     LLVMPositionBuilderBefore(b, mark);
     LLVMSetCurrentDebugLocation2(b, NULL);
     call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
     if (kind == LLVMAtomicOrderingAcquireRelease)
         return;
-    if (kind == LLVMAtomicOrderingAcquire)
+    if (raise)
         tl_amd_wait(l, b, TL_AMD_SHARED);
-    call(l, b, "llvm.amdgcn.s.setprio", 16, kind == LLVMAtomicOrderingAcquire);
+    if (raise && *raised)
+        put_nothing(l, b);
+    else
+        call(l, b, "llvm.amdgcn.s.setprio", 16, raise);
+    *raised = raise;
     call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
 }
 
@@ -136,7 +149,7 @@ static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f)
         LLVMPositionBuilderBefore(b, first_after_phis(header));
         LLVMSetCurrentDebugLocation2(b, NULL);
         tl_amd_wait(l, b, TL_AMD_LOADS);
-        call(l, b, "llvm.amdgcn.s.setprio", 16, 0); /* an instruction, as above */
+        put_nothing(l, b);
         call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
     }
 }
@@ -144,11 +157,13 @@ static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f)
 void tl_amd_bursts(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
     LLVMBasicBlockRef k;
-    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k)) {
+        bool raised = false;
         for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
             if (is_mark(x)) {
                 interleave(l, b, x);
-                put_mark(l, b, x);
+                put_mark(l, b, x, &raised);
             }
+    }
     wait_in_loops(l, b, function);
 }

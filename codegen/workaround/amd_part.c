@@ -160,14 +160,14 @@ void tl_amd_part(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
     }
 }
 
-void tl_amd_part_long(TlLlvm *l, LLVMValueRef function)
+void tl_amd_part_long(TlLlvm *l, LLVMValueRef function, unsigned size)
 {
     LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
     LLVMBasicBlockRef k;
     for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k)) {
         LLVMValueRef x = LLVMGetFirstInstruction(k), end = LLVMGetBasicBlockTerminator(k);
         for (unsigned n = 0; x != end; x = LLVMGetNextInstruction(x))
-            if (!LLVMIsAPHINode(x) && !LLVMIsAAllocaInst(x) && ++n % SOME == 0)
+            if (!LLVMIsAPHINode(x) && !LLVMIsAAllocaInst(x) && ++n % size == 0)
                 put_barrier(l, b, x);
     }
     LLVMDisposeBuilder(b);

@@ -10,14 +10,19 @@
  * The ways: offsets and addresses computed in the loop that uses them (amd_offsets.c), as many as
  * were spilled, or as many as possible; with LLVM's scheduler told how many waves fit if a
  * thread has all registers: it would aim for more waves, and give up blocks in which it cannot
- * have them (on CDNA that is one wave, which LLVM knows); and with long blocks in parts that it
- * schedules one by one (amd_part.c), which costs a register or two less. */
+ * have them (on CDNA that is one wave, which LLVM knows); and with blocks in parts, long or short,
+ * that it schedules one by one (amd_part.c), which costs a register or two less. */
 #include "codegen/target/notes.h"
 #include "codegen/workaround/workaround.h"
 
 static const struct Way {
-    bool all, waves, parts;
-} WAYS[] = {{false, false, false}, {true, false, false}, {true, true, false}, {true, true, true}};
+    bool all, waves;
+    unsigned part; /* instructions; 0: blocks stay whole */
+} WAYS[] = {{false, false, 0},
+            {true, false, 0},
+            {true, true, 0},
+            {true, true, 512},
+            {true, true, 128}};
 enum { NONE = -1, NWAYS = sizeof WAYS / sizeof *WAYS };
 
 /* What is known of a kernel: the way that spilled least, and how much. */
@@ -94,8 +99,8 @@ static void apply(const Sparing *s, uint32_t kernel, int way)
         least->has_more = more;
     if (WAYS[way].waves)
         set_waves(s, f);
-    if (WAYS[way].parts)
-        tl_amd_part_long(s->l, f);
+    if (WAYS[way].part)
+        tl_amd_part_long(s->l, f, WAYS[way].part);
 }
 
 static void start_from(const Sparing *s, LLVMModuleRef module)
@@ -110,7 +115,7 @@ static bool is_worth(const Sparing *s, uint32_t kernel, int way)
     const Least *least = &s->least[kernel];
     return way == 0 ? least->spills != 0
                     : least->spills && least->spills < s->target->family->file &&
-                          (WAYS[way].parts ||
+                          (WAYS[way].part ||
                            (WAYS[way].waves ? tells_waves(s) : least->has_more));
 }
 

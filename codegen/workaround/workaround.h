@@ -45,8 +45,8 @@ void *tl_amd_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes
  * spilled so many of so many registers; `all`: as many as may be. Would that be more? */
 bool tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned spilled,
                     bool all);
-/* amd_part.c: long blocks in parts that LLVM schedules one by one. */
-void tl_amd_part_long(TlLlvm *l, LLVMValueRef function);
+/* amd_part.c: blocks in parts of so many instructions that LLVM schedules one by one. */
+void tl_amd_part_long(TlLlvm *l, LLVMValueRef function, unsigned size);
 /* host_ops.c: replaces operations that l's CPU has no instruction for and that LLVM would therefore
  * make calls of a library: arithmetic and conversions of f16, fused multiply-add. The results are
  * the same bits. services: kernels of the CPU, whose first parameter is a tile_cpu_ctx; else of the

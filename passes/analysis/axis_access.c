@@ -230,6 +230,38 @@ static bool is_near(const TlPlace *p, const TlViewFacts *v, bool small_strides)
     return far >= 0 && (far + 1) * element_bytes(p->base->type) <= INT32_MAX;
 }
 
+/* Does the axis start at an element, whatever the others do? */
+static bool starts_inside(const TlAxisInfo *a, const TlOp *op, const TlPlace *p,
+                          const TlViewFacts *v, uint32_t i)
+{
+    const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
+    return (f->lo >= 0 && f->hi < v->known_extent[i]) ||
+           (tl_attr_flag(op, TL_ATTR_UNCHECKED) && !p->mask) ||
+           tl_axis_starts_inside(a, p->index[i].value, p->base, i);
+}
+
+/* Of a parameter's view: an array lies below 2^47, and what does not start at an element starts not
+ * too far behind one. Scalar indices are tested. */
+static bool is_low(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, const TlViewFacts *v,
+                   uint32_t local)
+{
+    const TlWideInt MOST = (TlWideInt)1 << 47;
+    TlWideInt behind = 0;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
+        int64_t stride = local >> i & 1 ? TL_LOCAL_STRIDE - 1 : v->known_stride[i];
+        if (p->axes[i].kind == TL_AXIS_TILE)
+            return false;
+        bool tested = p->axes[i].kind == TL_AXIS_SCALAR && !tl_attr_flag(op, TL_ATTR_UNCHECKED);
+        if (tested || starts_inside(a, op, p, v, i))
+            continue;
+        if (f->lo < 0 || f->hi > INT32_MAX || stride < 0 || stride > INT32_MAX)
+            return false;
+        behind += (TlWideInt)f->hi * stride * element_bytes(p->base->type);
+    }
+    return !p->base->def && behind < MOST;
+}
+
 /* A slice of a parameter's view, in the aligned kernel. */
 static uint32_t local_axes(const TlAxisInfo *a, const TlPlace *p)
 {
@@ -467,6 +499,7 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
         info.narrow = narrow_axes(a, &p, &v);
         info.local = local_axes(a, &p);
         info.near = is_near(&p, &v, info.local != 0);
+        info.low = is_low(a, op, &p, &v, info.local);
     }
     if (p.rank == 0)
         return info;

@@ -1,6 +1,7 @@
 /* Which numbers are extents of views (axis_info.h): `bounds` uses this to prove accesses inside,
  * `pipeline` to prove them outside. */
 #include "passes/analysis/axis_impl.h"
+#include "passes/analysis/facts.h"
 
 const TlValue *tl_axis_plain(const TlAxisInfo *a, const TlValue *v)
 {
@@ -27,7 +28,9 @@ const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t 
     return &fn->info->params.data[view->index].extent[axis];
 }
 
-bool tl_axis_pid_inside(const TlFn *fn, const TlOp *pid, const TlValue *view, uint32_t axis)
+/* Is the grid's axis of the pid the extent, or cdiv(extent, d) with d of `step` or more? */
+static bool counts_up_to(const TlFn *fn, const TlOp *pid, int64_t step, const TlValue *view,
+                         uint32_t axis)
 {
     const TlKernelInfo *k = fn->info;
     int64_t grid = tl_attr_int(pid, TL_ATTR_AXIS, 0);
@@ -35,8 +38,28 @@ bool tl_axis_pid_inside(const TlFn *fn, const TlOp *pid, const TlValue *view, ui
     if (!extent || !k->promise.grid || grid >= k->grid.len || extent->kind != TILE_DIM_SYM)
         return false;
     const TlHostExpr *e = &k->exprs.data[k->grid.data[grid]];
-    return e->code.len == 1 && e->code.data[0].op == TILE_HX_SYM &&
-           e->code.data[0].imm == extent->value;
+    const tile_hx_ins *code = e->code.data;
+    if (!e->code.len || code[0].op != TILE_HX_SYM || code[0].imm != extent->value)
+        return false;
+    return e->code.len == 1 ? step == 1
+                            : e->code.len == 3 && code[1].op == TILE_HX_CONST &&
+                                  code[2].op == TILE_HX_CDIV && step > 0 && step <= code[1].imm;
+}
+
+bool tl_axis_pid_inside(const TlFn *fn, const TlOp *pid, const TlValue *view, uint32_t axis)
+{
+    return counts_up_to(fn, pid, 1, view, axis);
+}
+
+bool tl_axis_starts_inside(const TlAxisInfo *a, const TlValue *start, const TlValue *view,
+                           uint32_t axis)
+{
+    TlWideInt step = 1;
+    const TlValue *v = tl_axis_plain(a, start);
+    if (v->def && v->def->opcode == TL_OP_MUL && tl_const_int_value(tl_in(v->def, 1), &step))
+        v = tl_axis_plain(a, tl_in(v->def, 0));
+    return v->def && v->def->opcode == TL_OP_PID && step <= INT32_MAX &&
+           counts_up_to(a->fn, v->def, (int64_t)step, view, axis);
 }
 
 bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *view, uint32_t axis)

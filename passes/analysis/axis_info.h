@@ -65,6 +65,9 @@ typedef struct TlAccessInfo {
      * slice's first element to any of its elements fit 32 bits; 0: they need not */
     uint32_t local;
     bool near; /* such bytes fit 31 bits, also for elements outside; by known strides and `local` */
+    /* the slice's first element is at 0 to 2^48 - 1, even if it is outside, where the scalar
+     * indices that are tested are inside */
+    bool low;
 } TlAccessInfo;
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
 /* The axes, as bits, of an asynchronous copy along which one test of the whole tile can replace
@@ -85,6 +88,10 @@ bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *vie
 const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t axis);
 /* Is the pid below the extent for sure: by the clause, if the launch's grid is the clause's? */
 bool tl_axis_pid_inside(const TlFn *fn, const TlOp *pid, const TlValue *view, uint32_t axis);
+/* The same of a number that may be such a pid, or one times a constant where the clause has the
+ * extent over the constant: where a program's tile starts. */
+bool tl_axis_starts_inside(const TlAxisInfo *a, const TlValue *start, const TlValue *view,
+                           uint32_t axis);
 /* Is the view's extent on the axis below 2^31 for sure? Its stride there, from 0 on? */
 bool tl_view_is_short(const TlAxisInfo *a, const TlValue *view, int axis);
 bool tl_view_has_short_stride(const TlAxisInfo *a, const TlValue *view, int axis);

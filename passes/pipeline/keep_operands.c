@@ -15,9 +15,10 @@
  *     words that are alive, the loop's prefetched data and the pipeline's needs together.
  *  2. The buffer is laid out for these gets. If it does not fit beside all other buffers, the
  *     operand stays.
- *  3. alloc and put come right after the operand; the get comes behind what the product gets from
- *     another buffer, so that both can be read early. An operand that is already a get in front of
- *     the loop is simply read in the loop, if the loop does not write its buffer. */
+ *  3. alloc and put come right after the operand; of one that was converted for products, what it
+ *     was before is put. The get comes behind what the product gets from another buffer, so that
+ *     both can be read early. An operand that is already a get in front of the loop is simply read
+ *     in the loop, if the loop does not write its buffer. */
 #include "ir/plan/late.h"
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
@@ -61,11 +62,20 @@ static bool is_short(Keep *k, const TlOp *dot, const TlOp *loop)
 
 /* ---- 2. the buffer ---- */
 
-static const TlType *buffer_for(const Keep *k, const TlValue *v)
+/* What is put of an operand. */
+static TlValue *before_convert(TlValue *v)
+{
+    return v->def && v->def->opcode == TL_OP_CONVERT ? tl_in(v->def, 0) : v;
+}
+
+static const TlType *buffer_for(const Keep *k, TlValue *v)
 {
     const TlType *t = v->type;
-    TlStagingUse use = {
-        .type = t, .put = t->layout, .gets = &t->layout, .ngets = 1, .row = t->rank - 1};
+    TlStagingUse use = {.type = t,
+                        .put = before_convert(v)->type->layout,
+                        .gets = &t->layout,
+                        .ngets = 1,
+                        .row = t->rank - 1};
     const TlLayout *l = tl_staging_layout(k->px->ctx, k->px->scratch, &use);
     return tl_type_buf(k->px->ctx, t->dtype, t->rank, t->shape, l, 1);
 }
@@ -96,7 +106,8 @@ static TlOp *put_behind(Keep *k, TlValue *v, const TlOp *loop)
         return NULL;
     TlBuilder b = tl_builder_after(v);
     TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &type, 0, 0, NULL)->out[0];
-    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(k->px->ctx, TL_I32), 0), v};
+    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(k->px->ctx, TL_I32), 0),
+                     before_convert(v)};
     put = tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
     tl_map_put_ptr(&k->bufs, v, put);
     return put;
@@ -158,6 +169,8 @@ static void keep_operand(Keep *k, TlOp *dot, uint32_t i, const TlOp *loop)
     TlValue *in[] = {tl_in(place, 0), tl_in(place, 1)};
     TlValue *got = tl_op_new(&b, TL_OP_GET, 2, in, 1, &plain->type, 0, 0, NULL)->out[0];
     tl_set_operand(dot, i, transposed(&b, v, got));
+    if (plain->def && plain->def->opcode == TL_OP_CONVERT && !plain->uses)
+        tl_op_erase(plain->def);
     k->changed = true;
 }
 
