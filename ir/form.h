@@ -7,7 +7,8 @@
  *     A.extent.1=8     the extent of A's axis 1 is a multiple of 8
  *     A.stride.0=8     its stride on axis 0 is a multiple of 8 elements
  *     n=16             the integer n is (only where no parameter is a view)
- *     near             strides are below TL_LOCAL_STRIDE, and not negative
+ *     near             strides are below TL_LOCAL_STRIDE, of axes with one index below 2^32
+ *                      bytes and 2^31 elements, and not negative
  *     grid             the grid is what the kernel's clause says
  *
  * Multiples are powers of two. What "aligned" promises: addresses are multiples of 16 bytes, and so

@@ -582,10 +582,10 @@ static tl_bind_result set_grid(bind *b, const int64_t *grid, size_t naxes)
 /* TILE_SLOT_BY_NPID; an empty grid divides nothing. */
 static uint64_t divisor(int64_t n)
 {
-    uint64_t s = 0, d = n > 0 ? (uint64_t)n : 1;
-    while ((uint64_t)1 << s < d)
+    uint64_t s = 31, d = n > 0 ? (uint64_t)n : 1;
+    while ((uint64_t)1 << (s - 31) < d)
         s++;
-    return (((uint64_t)1 << (31 + s)) + d - 1) / d | s << 32;
+    return (((uint64_t)1 << s) + d - 1) / d | s << 32;
 }
 
 static uint64_t map_value(const tile_image_slot *s, tl_bound *b)

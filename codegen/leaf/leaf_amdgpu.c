@@ -428,7 +428,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle_xor(call);
     case TL_LEAF_FAMILY_SHFL_END: return shuffle_end(call);
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_amdgpu(call);
-    case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
+    case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call, true);
+    case TL_LEAF_FAMILY_MUL_WIDE_U: return tl_leaf_mul_wide(call, false);
     case TL_LEAF_FAMILY_BYTES: return bytes(call);
     case TL_LEAF_FAMILY_EX2: return on_float(call, "llvm.exp2");
     case TL_LEAF_FAMILY_EX2_FTZ: return on_float(call, "llvm.amdgcn.exp2");

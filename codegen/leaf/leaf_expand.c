@@ -132,10 +132,10 @@ LLVMValueRef tl_leaf_shared_slot(TlLeafCall *call, LLVMValueRef slot, LLVMValueR
     return LLVMBuildGEP2(call->b, call->i8, start, &offset, 1, "");
 }
 
-LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call)
+LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call, bool has_sign)
 {
-    LLVMValueRef x = LLVMBuildSExt(call->b, call->args[0], call->i64, ""),
-                 y = LLVMBuildSExt(call->b, call->args[1], call->i64, "");
+    LLVMValueRef x = LLVMBuildIntCast2(call->b, call->args[0], call->i64, has_sign, ""),
+                 y = LLVMBuildIntCast2(call->b, call->args[1], call->i64, has_sign, "");
     return LLVMBuildMul(call->b, x, y, "");
 }
 

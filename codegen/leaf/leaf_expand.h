@@ -70,7 +70,7 @@ unsigned tl_leaf_bits(tl_leaf leaf);
 /* `ptr addrspace(3)` of a byte offset: dynamic shared memory, whose size the launch gives. */
 LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset);
 LLVMValueRef tl_leaf_shared_slot(TlLeafCall *call, LLVMValueRef slot, LLVMValueRef offset);
-LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call);
+LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call, bool has_sign);
 /* Plain loads and stores of LLVM, naturally aligned. */
 LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address);
 void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value);

@@ -577,7 +577,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_nvptx(call);
-    case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
+    case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call, true);
+    case TL_LEAF_FAMILY_MUL_WIDE_U: return tl_leaf_mul_wide(call, false);
     case TL_LEAF_FAMILY_BYTES: return bytes(call);
     case TL_LEAF_FAMILY_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f");
     case TL_LEAF_FAMILY_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f");

@@ -21,10 +21,7 @@
 #include "passes/simplify/bounds.h"
 #include <stdlib.h>
 
-enum {
-    MOST_COUNTED = 64, /* of a function: LLVM's NaryReassociate takes time by the square */
-    MOST_ROWS = 16     /* of a tile whose columns are counted: each has an address in registers */
-};
+enum { MOST_ROWS = 16 }; /* of a tile whose columns are counted: each has an address in registers */
 
 /* ---- the uniform part ---- */
 
@@ -96,7 +93,7 @@ static bool is_counted(const TlSimt *g, const TlSimtAccess *a, const TlAccessInf
                        uint32_t i)
 {
     const TlAxis *axis = &a->place.axes[i];
-    if (g->counted >= MOST_COUNTED || g->options->target->family->scalar_base)
+    if (g->counted >= TL_SIMT_MOST_COUNTED || g->options->target->family->scalar_base)
         return false;
     if (axis->kind != TL_AXIS_SLICE || axis->step != 1 || a->counted || !is_small(a, info, i))
         return false;
@@ -115,7 +112,7 @@ static bool is_tested(const TlSimtAccess *a, uint32_t i)
 }
 
 /* start * stride */
-static LLVMValueRef start_times(TlSimt *g, const TlSimtAccess *a, uint32_t i)
+LLVMValueRef tl_simt_access_start_times(TlSimt *g, const TlSimtAccess *a, uint32_t i)
 {
     bool word = !g->options->target->family->scalar_base &&
                 a->place.index[i].value->type->dtype == TL_I32 &&
@@ -124,6 +121,19 @@ static LLVMValueRef start_times(TlSimt *g, const TlSimtAccess *a, uint32_t i)
         return LLVMBuildMul(g->b, a->start[i], a->stride[i], "");
     LLVMValueRef args[2] = {to_i32(g, a->start[i]), to_i32(g, a->stride[i])};
     return tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
+}
+
+/* 0 <= index < extent; of 32 bits, negative ones are large. */
+static LLVMValueRef index_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, LLVMValueRef index)
+{
+    TlValue *v = a->place.index[i].value;
+    LLVMValueRef extent = a->view->extent[i];
+    bool word = v->type->dtype == TL_I32 || v->type->dtype == TL_U32;
+    if (word && tl_view_is_short(g->axis, a->place.base, (int)i))
+        extent = to_i32(g, extent);
+    else
+        index = tl_gen_to_i64(&g->gen, v, index);
+    return LLVMBuildICmp(g->b, LLVMIntULT, index, extent, "");
 }
 
 static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, uint32_t i,
@@ -137,40 +147,21 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
         return;
     LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     a->start[i] = at;
-    if (is_counted(g, a, info, i)) {
+    if (a->is_summed ? tl_simt_sum_counts(a, i) : is_counted(g, a, info, i)) {
         a->counted |= 1u << i;
         g->counted++;
     }
     if (a->op->opcode == TL_OP_COPY && tl_moving_axes(a->op) >> i & 1)
         move(g, a, i, is_small(a, info, i));
-    else if (!(a->counted >> i & 1))
-        *offset = LLVMBuildAdd(g->b, *offset, start_times(g, a, i), "");
+    else if (!a->is_summed && !(a->counted >> i & 1))
+        *offset = LLVMBuildAdd(g->b, *offset, tl_simt_access_start_times(g, a, i), "");
     if (axis->kind == TL_AXIS_SLICE) {
         a->stride[i] = LLVMBuildMul(g->b, a->stride[i], tl_gen_int(&g->gen, axis->step), "");
         return;
     }
     if (a->bounds && !(a->sure >> i & 1))
-        a->uniform_ok = tl_simt_both(g, a->uniform_ok,
-                                     LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], ""));
-}
-
-/* Of a load or store in a row of a view, which no loop moves: the elements before it, which are
- * added to those in the row first. Views that have the same rows share that sum, and PTX scales and
- * adds in two instructions. NULL: of others. */
-static LLVMValueRef row_of(const TlSimt *g, const TlSimtAccess *a, LLVMValueRef offset)
-{
-    uint32_t slices = 0;
-    if (g->options->target->family->scalar_base)
-        return NULL;
-    for (uint32_t i = 0; i < a->place.naxes; i++) {
-        const TlAxis *axis = &a->place.axes[i];
-        slices += axis->kind == TL_AXIS_SLICE;
-        if (axis->kind == TL_AXIS_TILE || (axis->kind == TL_AXIS_SLICE && axis->step != 1))
-            return NULL;
-    }
-    bool rows = slices == 1 && a->layout && a->place.naxes > 1 && a->op->opcode != TL_OP_COPY &&
-                tl_moving_axes(a->op) == 0;
-    return rows && !LLVMIsAConstantInt(offset) ? offset : NULL;
+        a->uniform_ok =
+            tl_simt_both(g, a->uniform_ok, index_inside(g, a, i, tl_gen_scalar(&g->gen, index)));
 }
 
 void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
@@ -189,11 +180,13 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     if (a->place.axes) {
         LLVMValueRef offset = tl_gen_int(&g->gen, 0);
         a->view = tl_gen_view(&g->gen, a->place.base);
+        a->is_summed = tl_simt_is_summed(g, a, &info);
         for (uint32_t i = 0; i < a->place.naxes; i++)
             prepare_axis(g, a, &info, i, &offset);
-        a->row = row_of(g, a, offset);
-        a->uniform =
-            a->row ? a->view->ptr : tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
+        if (a->is_summed)
+            tl_simt_sum_begin(g, a, &info);
+        else
+            a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
     a->is_local = info.local != 0;
     a->is_near = info.near;
@@ -207,7 +200,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
 /* ---- a register ---- */
 
 /* The index tile's element for register r of the access. */
-static LLVMValueRef index_of(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r)
+LLVMValueRef tl_simt_access_index(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r)
 {
     TlValue *v = a->place.index[i].value;
     int dims[TL_MAX_RANK];
@@ -218,26 +211,14 @@ static LLVMValueRef index_of(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64
 }
 
 /* index * stride */
-static LLVMValueRef index_times(TlSimt *g, const TlSimtAccess *a, uint32_t i, LLVMValueRef index)
+LLVMValueRef tl_simt_access_index_times(TlSimt *g, const TlSimtAccess *a, uint32_t i,
+                                        LLVMValueRef index)
 {
     TlValue *v = a->place.index[i].value;
     if (v->type->dtype != TL_I32 || !tl_view_has_short_stride(g->axis, a->place.base, (int)i))
         return LLVMBuildMul(g->b, tl_gen_to_i64(&g->gen, v, index), a->stride[i], "");
     LLVMValueRef args[2] = {index, to_i32(g, a->stride[i])};
     return tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
-}
-
-/* 0 <= index < extent; of 32 bits, negative ones are large. */
-static LLVMValueRef index_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, LLVMValueRef index)
-{
-    TlValue *v = a->place.index[i].value;
-    LLVMValueRef extent = a->view->extent[i];
-    bool word = v->type->dtype == TL_I32 || v->type->dtype == TL_U32;
-    if (word && tl_view_is_short(g->axis, a->place.base, (int)i))
-        extent = to_i32(g, extent);
-    else
-        index = tl_gen_to_i64(&g->gen, v, index);
-    return LLVMBuildICmp(g->b, LLVMIntULT, index, extent, "");
 }
 
 static LLVMValueRef i64_of(TlSimt *g, LLVMValueRef coordinate)
@@ -251,7 +232,7 @@ static LLVMValueRef plus_moved(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p)
 }
 
 /* start + the thread's part of a coordinate */
-static LLVMValueRef count(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c)
+LLVMValueRef tl_simt_access_count(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c)
 {
     return LLVMBuildAdd(g->b, to_i32(g, a->start[i]), c.thread, "");
 }
@@ -262,7 +243,7 @@ static LLVMValueRef plus_counted(TlSimt *g, const TlSimtAccess *a, LLVMValueRef 
         if (!(a->counted >> i & 1))
             continue;
         TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
-        LLVMValueRef by = times_stride(g, a, i, count(g, a, i, c));
+        LLVMValueRef by = times_stride(g, a, i, tl_simt_access_count(g, a, i, c));
         p = LLVMBuildGEP2(g->b, g->i8, p, &by, 1, "");
     }
     return p;
@@ -297,20 +278,6 @@ static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
     return tl_gen_address(&g->gen, a->elem.dtype, p, constant);
 }
 
-static LLVMValueRef row_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
-{
-    uint32_t i = 0;
-    while (a->place.axes[i].kind != TL_AXIS_SLICE)
-        i++;
-    TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
-    LLVMValueRef x = a->counted ? LLVMBuildSExt(g->b, count(g, a, i, c), g->i64, "")
-                                : i64_of(g, c.thread);
-    x = LLVMBuildAdd(g->b, a->row, times(g, x, a->stride[i]), "");
-    LLVMValueRef p = tl_gen_address(&g->gen, a->elem.dtype, a->uniform, x);
-    x = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
-    return tl_gen_address(&g->gen, a->elem.dtype, p, x);
-}
-
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
 {
     if (!a->view) {
@@ -318,8 +285,8 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
             return tl_gen_scalar(&g->gen, a->place.base);
         return tl_simt_regs(g, a->place.base)[r];
     }
-    if (a->row)
-        return row_address(g, a, r);
+    if (a->is_summed)
+        return tl_simt_sum_address(g, a, r);
     if (a->is_local && a->layout)
         return local_address(g, a, r);
     LLVMValueRef thread = NULL, constant = tl_gen_int(&g->gen, 0);
@@ -332,7 +299,7 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
             LLVMValueRef k = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
             constant = LLVMBuildAdd(g->b, constant, k, "");
         } else if (a->place.axes[i].kind == TL_AXIS_TILE) {
-            t = index_times(g, a, i, index_of(g, a, i, r));
+            t = tl_simt_access_index_times(g, a, i, tl_simt_access_index(g, a, i, r));
         }
         if (t)
             thread = thread ? LLVMBuildAdd(g->b, thread, t, "") : t;
@@ -351,7 +318,7 @@ static LLVMValueRef slice_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, T
     int32_t step = a->place.axes[i].step;
     if (is_tested(a, i)) {
         LLVMValueRef far = tl_simt_i32(g, (uint32_t)c.constant),
-                     at = LLVMBuildAdd(g->b, count(g, a, i, c), far, "");
+                     at = LLVMBuildAdd(g->b, tl_simt_access_count(g, a, i, c), far, "");
         return LLVMBuildICmp(g->b, LLVMIntULT, at, to_i32(g, a->view->extent[i]), "");
     }
     if (a->left[i]) {
@@ -368,7 +335,7 @@ static LLVMValueRef slice_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, T
 static LLVMValueRef axis_inside(TlSimt *g, TlSimtAccess *a, uint32_t i, int64_t r)
 {
     if (a->place.axes[i].kind == TL_AXIS_TILE)
-        return index_inside(g, a, i, index_of(g, a, i, r));
+        return index_inside(g, a, i, tl_simt_access_index(g, a, i, r));
     TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
     for (uint32_t k = 0; k < a->tests[i].len; k++)
         if (a->tests[i].data[k].at.thread == c.thread &&

@@ -4,6 +4,9 @@
 #define TL_SIMT_ACCESS_H
 #include "codegen/simt/simt.h"
 
+/* Of a function: LLVM's NaryReassociate takes time by the square. */
+enum { TL_SIMT_MOST_COUNTED = 64 };
+
 typedef struct TlSimtTest { /* a coordinate, and whether it is inside of the view */
     TlSimtCoord at;
     LLVMValueRef inside;
@@ -30,7 +33,10 @@ typedef struct TlSimtAccess {
     bool is_low;                /* the base is below 2^48, or there are no records */
     bool is_local;              /* bytes from `uniform` to an element fit 32 bits */
     LLVMValueRef uniform;       /* address of the element at coordinates 0, but for `moved` */
-    LLVMValueRef row;           /* i64: elements before the row, not in `uniform`; NULL: none */
+    bool is_summed;             /* simt_sum.c; then `uniform` is what the block shares */
+    uint32_t inner;             /* as TlAccessInfo has it */
+    LLVMValueRef sum;           /* i32: elements that scalar inner axes add; NULL: none */
+    LLVMValueRef row, bytes;    /* i64: elements, bytes that are not in `uniform`; NULL: none */
     LLVMValueRef moved;         /* i64: bytes that the loop has moved the tile by; NULL: none */
     uint32_t moving;            /* axes whose start changes in the loop; of copies only */
     uint32_t counted;           /* an axis on which a thread's number is start + coordinate; or 0 */
@@ -65,6 +71,20 @@ void tl_simt_load_registers(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out);
  * false: they are not one constant of which words are made. */
 bool tl_simt_access_fill(const TlSimtAccess *a, uint32_t *out);
 LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op); /* the operand of leaves */
+/* The number of its element along a counted axis, but for c.constant. */
+LLVMValueRef tl_simt_access_count(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c);
+/* The index tile's element for register r; that, or the start, times the stride, in elements. */
+LLVMValueRef tl_simt_access_index(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r);
+LLVMValueRef tl_simt_access_index_times(TlSimt *g, const TlSimtAccess *a, uint32_t i,
+                                        LLVMValueRef index);
+LLVMValueRef tl_simt_access_start_times(TlSimt *g, const TlSimtAccess *a, uint32_t i);
+/* ---- by sums of 32 bits (simt_sum.c) ---- */
+bool tl_simt_is_summed(const TlSimt *g, const TlSimtAccess *a, const TlAccessInfo *info);
+/* Is the axis a slice with a start that is no constant? */
+bool tl_simt_sum_counts(const TlSimtAccess *a, uint32_t i);
+/* Starts are known, and what is counted. */
+void tl_simt_sum_begin(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info);
+LLVMValueRef tl_simt_sum_address(TlSimt *g, const TlSimtAccess *a, int64_t r);
 /* ---- by a base and offsets of 32 bits (simt_buffer.c) ---- */
 /* Before a load's or a store's registers: what hardware tests is not part of predicates then. */
 void tl_simt_buffer_begin(TlSimt *g, TlSimtAccess *a);

@@ -82,7 +82,7 @@ void tl_simt_buffer_begin(TlSimt *g, TlSimtAccess *a)
     if (a->moved)
         a->base = LLVMBuildGEP2(g->b, g->i8, a->base, &a->moved, 1, "");
     if (tl_simt_access_fill(a, &fill)) {
-        a->is_low = !a->moved && tl_access_info(g->axis, a->op).low;
+        a->is_low = !a->moved && tl_access_info(g->axis, a->op).low_base;
         find_records(g, a);
     } else { /* the predicate selects what is loaded */
         a->records = tl_simt_i32(g, TL_RECORDS_ALL);

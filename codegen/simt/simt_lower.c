@@ -192,17 +192,16 @@ static LLVMValueRef started(TlSimt *g)
     return LLVMBuildTrunc(g->b, tl_gen_slot(&g->gen, TILE_SLOT_BLOCKS, 0, 0), g->i32, "");
 }
 
-/* x / extent of the axis, x below 2^31: by a product, as GPUs divide in twenty instructions. */
+/* x / extent of the axis, x below 2^31: by a product and a shift, as GPUs divide in twenty
+ * instructions. */
 static LLVMValueRef over_extent(TlSimt *g, LLVMValueRef x, uint32_t axis)
 {
     LLVMBuilderRef b = g->b;
     LLVMValueRef by = tl_gen_slot(&g->gen, TILE_SLOT_BY_NPID, 0, axis),
-                 word = tl_gen_int(&g->gen, 32);
-    LLVMValueRef m = LLVMBuildZExt(b, LLVMBuildTrunc(b, by, g->i32, ""), g->i64, ""),
-                 s = LLVMBuildTrunc(b, LLVMBuildLShr(b, by, word, ""), g->i32, "");
-    LLVMValueRef twice = LLVMBuildZExt(b, LLVMBuildShl(b, x, tl_simt_i32(g, 1), ""), g->i64, "");
-    LLVMValueRef high = LLVMBuildLShr(b, LLVMBuildMul(b, twice, m, ""), word, "");
-    return LLVMBuildLShr(b, LLVMBuildTrunc(b, high, g->i32, ""), s, "");
+                 shift = LLVMBuildLShr(b, by, tl_gen_int(&g->gen, 32), "");
+    LLVMValueRef args[2] = {x, LLVMBuildTrunc(b, by, g->i32, "")};
+    LLVMValueRef product = tl_simt_leaf(g, TL_LEAF_MUL_WIDE_U, 2, args);
+    return LLVMBuildTrunc(b, LLVMBuildLShr(b, product, shift, ""), g->i32, "");
 }
 
 /* Programs of a cluster start one after another. Where they follow each other along another axis

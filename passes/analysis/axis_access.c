@@ -171,20 +171,28 @@ static bool is_all_inside(const TlAxisInfo *a, const TlOp *op, const TlPlace *p,
     return inside || tl_attr_flag(op, TL_ATTR_UNCHECKED);
 }
 
-/* For elements that are inside, the index is below the extent and below its own bound. */
-static bool fits_31_bits(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v)
+/* The most elements that the axes from `first` on add to the address of one that is inside: the
+ * index is below the extent and below its own bound then. -1: not known, or 2^31 and more. */
+static int64_t most_added(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v,
+                          uint32_t first)
 {
-    TlWideInt last = 0;
-    for (uint32_t i = 0; i < p->naxes; i++) {
+    TlWideInt most = 0;
+    for (uint32_t i = first; i < p->naxes; i++) {
         TlWideInt lo, hi;
         index_range(a, p, i, &lo, &hi);
         if (v->extent_hi[i] >= 0 && v->extent_hi[i] - 1 < hi)
             hi = v->extent_hi[i] - 1;
         if (v->known_stride[i] < 0 || hi > INT32_MAX)
-            return false;
-        last += (hi < 0 ? 0 : hi) * v->known_stride[i];
+            return -1;
+        most += (hi < 0 ? 0 : hi) * v->known_stride[i];
     }
-    return (last + 1) * element_bytes(p->base->type) <= INT32_MAX;
+    return most <= INT32_MAX ? (int64_t)most : -1;
+}
+
+static bool fits_31_bits(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v)
+{
+    int64_t last = most_added(a, p, v, 0);
+    return last >= 0 && (last + 1) * element_bytes(p->base->type) <= INT32_MAX;
 }
 
 /* The axes whose bounds can be tested in 32 bits. */
@@ -288,6 +296,74 @@ static uint32_t local_axes(const TlAxisInfo *a, const TlPlace *p)
         axes |= (uint32_t)(!known && axis->width > 1) << i;
     }
     return (far + 1) * (uint64_t)element_bytes(p->base->type) <= UINT32_MAX ? axes : 0;
+}
+
+/* ---- strides of 32 bits ---- */
+
+/* The parameter whose view an access is of; NULL: of a view that the kernel makes. */
+static const TlParam *accessed_param(const TlAxisInfo *a, const TlPlace *p)
+{
+    const TlKernelInfo *info = a->fn->info;
+    return !info || p->base->def || p->base->index >= info->params.len
+               ? NULL
+               : &info->params.data[p->base->index];
+}
+
+int64_t tl_access_most_stride(const TlOp *op)
+{
+    int64_t fit = ((int64_t)1 << 32) / element_bytes(tl_op_place(op).base->type);
+    return tl_axis_min(fit, (int64_t)1 << 31);
+}
+
+/* Of an access of a tile that stays where it is: those of scalar axes, which `local` leaves out. Of
+ * a matrix with dense rows the stride is an extent, and short without being asked. */
+static uint32_t asked_axes(const TlAxisInfo *a, const TlOp *op, const TlPlace *p,
+                           const TlViewFacts *v)
+{
+    const TlParam *param = accessed_param(a, p);
+    uint32_t axes = 0;
+    if (!param || !a->fn->info->promise.near || p->rank == 0 || op->opcode == TL_OP_COPY ||
+        tl_moving_axes(op))
+        return 0;
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (p->axes[i].kind == TL_AXIS_SCALAR && p->index[i].value->type->dtype == TL_I32 &&
+            v->known_stride[i] < 0 && !tl_view_has_short_stride(a, p->base, (int)i))
+            axes |= 1u << i;
+    return axes;
+}
+
+static uint32_t low_axes(const TlOp *op, const TlPlace *p, const TlViewFacts *v,
+                         const TlAccessInfo *info)
+{
+    uint32_t axes = info->local | info->asked;
+    int64_t most = tl_access_most_stride(op);
+    for (uint32_t i = 0; i < p->naxes; i++)
+        axes |= (uint32_t)(v->known_stride[i] >= 0 && v->known_stride[i] < most) << i;
+    return axes;
+}
+
+/* Is what the axes from i on add less than the stride of the one before, as they are dense, and
+ * this below 2^31? */
+static bool is_below_stride(const TlAxisInfo *a, const TlPlace *p, const TlAccessInfo *info,
+                            uint32_t i)
+{
+    const TlParam *param = accessed_param(a, p);
+    if (!param || i == 0 || tl_dtype_bits(param->dtype) < 8)
+        return false;
+    for (uint32_t k = i - 1; k < p->naxes; k++)
+        if (param->stride[k].kind != TILE_DIM_DENSE)
+            return false;
+    return info->low >> (i - 1) & 1 || tl_view_has_short_stride(a, p->base, (int)i - 1);
+}
+
+static uint32_t first_inner(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v,
+                            const TlAccessInfo *info)
+{
+    uint32_t inner = p->naxes;
+    for (uint32_t i = p->naxes; i-- > 0;)
+        if (is_below_stride(a, p, info, i) || most_added(a, p, v, i) >= 0)
+            inner = i;
+    return inner;
 }
 
 typedef struct Run {
@@ -499,7 +575,10 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
         info.narrow = narrow_axes(a, &p, &v);
         info.local = local_axes(a, &p);
         info.near = is_near(&p, &v, info.local != 0);
-        info.low = is_low(a, op, &p, &v, info.local);
+        info.low_base = is_low(a, op, &p, &v, info.local);
+        info.asked = asked_axes(a, op, &p, &v);
+        info.low = low_axes(op, &p, &v, &info);
+        info.inner = first_inner(a, &p, &v, &info);
     }
     if (p.rank == 0)
         return info;

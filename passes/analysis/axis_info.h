@@ -67,9 +67,17 @@ typedef struct TlAccessInfo {
     bool near; /* such bytes fit 31 bits, also for elements outside; by known strides and `local` */
     /* the slice's first element is at 0 to 2^48 - 1, even if it is outside, where the scalar
      * indices that are tested are inside */
-    bool low;
+    bool low_base;
+    /* axes of one index of 32 bits whose strides the form wants from 0 on, below 2^32 bytes and
+     * 2^31 elements; axes whose strides are so: known to be, `local` or `asked` */
+    uint32_t asked, low;
+    /* The first of the last axes that together add 0 to 2^31 - 1 elements to the address of an
+     * element inside, as the sum of index * stride; their number where no axis does. */
+    uint32_t inner;
 } TlAccessInfo;
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
+/* The power of two, in elements, that strides of `asked` and `low` are below. */
+int64_t tl_access_most_stride(const TlOp *op);
 /* The axes, as bits, of an asynchronous copy along which one test of the whole tile can replace
  * those of its elements, in 32 bits: of slices that the loop around it moves. Its code is emitted
  * twice then. check: with --check. */

@@ -77,24 +77,39 @@ static uint64_t needed(const TlAxisInfo *a, TlArena *arena)
 
 /* ---- tests ---- */
 
-/* The strides on which 32-bit offsets within tiles depend. */
+static void test_axes(TlArena *arena, TlTests *out, uint32_t param, uint32_t axes, int64_t most)
+{
+    for (uint32_t d = 0; axes >> d; d++)
+        if (axes >> d & 1) {
+            tile_image_test t = {TILE_TEST_STRIDE, param, d, 0, ~(uint64_t)(most - 1)};
+            tl_vec_push(arena, out, t);
+        }
+}
+
+/* What an access wants of strides: `local` or `asked`, and the power of two that they are below. */
+static uint32_t wanted(const TlAxisInfo *a, const TlOp *op, bool local, int64_t *out_most)
+{
+    TlAccessInfo info = tl_access_info(a, op);
+    *out_most = local ? TL_LOCAL_STRIDE : tl_access_most_stride(op);
+    return local ? info.local : info.asked;
+}
+
+/* The strides on which 32-bit offsets within tiles depend, and then the other products of 32 bits:
+ * what is below TL_LOCAL_STRIDE is low enough for these. */
 static void test_strides(TlArena *arena, TlTests *out, const TlAxisInfo *a)
 {
     uint32_t tested[64] = {0}; /* axes, by parameter */
-    for (const TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        uint32_t axes = is_access(op) ? tl_access_info(a, op).local : 0;
-        uint32_t param = axes ? tl_op_place(op).base->index : 0;
-        if (param < 64)
-            axes &= ~tested[param];
-        for (uint32_t d = 0; axes >> d; d++)
-            if (axes >> d & 1) {
-                tile_image_test t = {TILE_TEST_STRIDE, param, d, 0,
-                                     ~(uint64_t)(TL_LOCAL_STRIDE - 1)};
-                tl_vec_push(arena, out, t);
-            }
-        if (param < 64)
-            tested[param] |= axes;
-    }
+    for (int local = 1; local >= 0; local--)
+        for (const TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+            int64_t most = 0;
+            uint32_t axes = is_access(op) ? wanted(a, op, local, &most) : 0;
+            uint32_t param = axes ? tl_op_place(op).base->index : 0;
+            if (param < 64)
+                axes &= ~tested[param];
+            test_axes(arena, out, param, axes, most);
+            if (param < 64)
+                tested[param] |= axes;
+        }
 }
 
 static bool has_pid(const TlFn *fn)

@@ -1,4 +1,4 @@
-/* The kernel image, version 16: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 17: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 16, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_VERSION = 17, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
     TL_MAX_CLUSTER = 8, /* programs; bytes of shared memory that one may have: */
     TL_CLUSTER_SHARED = 200 << 10,
     TILE_IMAGE_MAX_PARAMS = 128,
@@ -74,8 +74,8 @@ typedef enum tile_slot_kind {
     TILE_SLOT_BYTES,   /* bytes of memory behind param's address (--check) */
     /* i64 number of programs on an axis (GPU kernels, which know only their linear index) */
     TILE_SLOT_NPID,
-    /* what divides by it, n: x / n is the high word of 2 x m, shifted right by s, for x below 2^31;
-     * m is the low word, 2^(31 + s) / n rounded up, and s the high one, log2(n) rounded up
+    /* what divides by it, n: x / n is x m, of 64 bits, shifted right by s, for x below 2^31; m is
+     * the low word, 2^s / n rounded up, and s the high one, log2(n) rounded up and 31 more
      * (Granlund and Montgomery 1994) */
     TILE_SLOT_BY_NPID,
     TILE_SLOT_GROUP,   /* i64 group of the launch, 0 = none */

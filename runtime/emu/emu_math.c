@@ -21,6 +21,12 @@ uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y)
     return (uint64_t)((int64_t)(int32_t)x * (int32_t)y);
 }
 
+uint64_t tl_emu_mul_wide_u(uint32_t x, uint32_t y);
+uint64_t tl_emu_mul_wide_u(uint32_t x, uint32_t y)
+{
+    return (uint64_t)x * y;
+}
+
 uint32_t tl_emu_bytes(uint32_t a, uint32_t b, uint32_t from);
 uint32_t tl_emu_bytes(uint32_t a, uint32_t b, uint32_t from)
 {

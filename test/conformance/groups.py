@@ -57,6 +57,7 @@ GROUPS = {
         "moves keep every bit": "moves_keep_bits_* move_extents_of_1_and_edges move_in_a_loop move_rotary",
         "strides of zero": "strides_of_zero",
         "every few elements of memory": "strides_[!o]*", "windows that move over memory": "windows_*",
+        "rows and planes at any index, addresses of 32 bits": "sums_of_planes_*",
         "index tiles that count up, inside and at the border": "affine_*", "tiles of short rows": "short_*",
     }, "programs of the grid": {
         "numbers of programs": "grid_of_six_axes lang_grid_* lang_persistent_grid frontend/diags/grid_axes.tile",

@@ -469,6 +469,103 @@ static void tests_of_variants(void)
     }
 }
 
+/* ---- sums of 32 bits ---- */
+
+/* Volumes: of rows of 128; of any rows; with strides of their own; with an extent of i64; of 4
+ * bits. Matrices: of any extents, of 2^31 elements and of a row more. */
+#define VOLUMES                                                                                    \
+    "kernel @k(%x: view<f16, 3>, %y: view<f32, 3>, %t: view<u8, 3>, %w: view<f16, 3>, "            \
+    "%m: view<f64, 2>, %u: view<u4, 3>, %i: i32, %l: i64, %p: ptr<f32>, %e: view<u8, 2>, %f: "     \
+    "view<u8, 2>) info {\n"                                                                        \
+    "    param \"x\" view f16 [sym 0 : dense, sym 1 : dense, const 128 : dense]\n"                 \
+    "    param \"y\" view f32 [sym 0 : dense, sym 1 : dense, sym 2 : dense]\n"                     \
+    "    param \"t\" view u8 [sym 0 : sym 3, sym 1 : sym 4, sym 2 : const 1]\n"                    \
+    "    param \"w\" view f16 [sym 0 : dense, i64 sym 5 : dense, sym 1 : dense]\n"                 \
+    "    param \"m\" view f64 [sym 0 : dense, sym 1 : dense]\n"                                    \
+    "    param \"u\" view u4 [sym 0 : dense, sym 1 : dense, const 128 : dense]\n"                  \
+    "    param \"i\" scalar i32\n    param \"l\" scalar i64\n"                                     \
+    "    param \"p\" pointer f32\n"                                                                \
+    "    param \"e\" view u8 [const 16777216 : dense, const 128 : dense]\n"                        \
+    "    param \"f\" view u8 [const 16777217 : dense, const 128 : dense]\n"                        \
+    "    sym \"P\" extent 0, 0\n    sym \"H\" extent 0, 1\n    sym \"D\" extent 1, 2\n"            \
+    "    sym \"s\" stride 2, 0\n    sym \"r\" stride 2, 1\n    sym \"L\" extent 3, 1\n"            \
+    "    expr int \"P\" [sym 0]\n    grid 0\n"
+#define ROW_16 " {axes = [i, 16, 128]} : tile<"
+
+/* The first axis of those that fit 31 bits together, strides that the form asks to be short, those
+ * that are; and what a launch tests. */
+static const AccessRow sums[] = {
+    /* a plane is below the stride of planes, if that is asked for; else a row is below that of
+     * rows */
+    {"%v = load %x, %i, %s, %z" ROW_16 "f16, 16, 128>",
+     "inner 1, asked 1, low 7, stride 0.1 below 2^22, stride 0.0 below 2^31", true},
+    {"%v = load %x, %i, %s, %z" ROW_16 "f16, 16, 128>", "inner 2, asked 0, low 6", false},
+    {"%v = load %y, %i, %s, %z" ROW_16 "f32, 16, 128>",
+     "inner 1, asked 1, low 7, stride 1.1 below 2^22, stride 1.0 below 2^30", true},
+    {"%v = load %y, %i, %s, %z" ROW_16 "f32, 16, 128>", "inner 2, asked 0, low 4", false},
+    /* what is not dense has no sum but along the last axis */
+    {"%v = load %t, %i, %s, %z" ROW_16 "u8, 16, 128>",
+     "inner 2, asked 1, low 7, stride 2.1 below 2^22, stride 2.0 below 2^31", true},
+    {"%v = load %t, %i, %i, %z {axes = [i, i, 128]} : tile<u8, 128>",
+     "inner 2, asked 3, low 7, stride 2.0 below 2^31, stride 2.1 below 2^31", true},
+    /* planes of any number of rows: asked to be short, they hold less than 2^31 elements */
+    {"%v = load %w, %i, %l, %z {axes = [i, i, 128]} : tile<f16, 128>",
+     "inner 1, asked 1, low 5, stride 3.0 below 2^31", true},
+    {"%v = load %w, %i, %l, %z {axes = [i, i, 128]} : tile<f16, 128>", "inner 2, asked 0, low 4",
+     false},
+    /* an index of 64 bits; a scalar access */
+    {"%v = load %x, %l, %s, %z" ROW_16 "f16, 16, 128>",
+     "inner 2, asked 0, low 6, stride 0.1 below 2^22", true},
+    {"%v = load %x, %i, %i, %z {axes = [i, i, i]} : f16", "inner 2, asked 0, low 6", true},
+    /* of a matrix the stride is an extent: below 2^31 elements, not below 2^32 bytes */
+    {"%v = load %m, %i, %s {axes = [i, 64]} : tile<f64, 64>", "inner 1, asked 0, low 2", true},
+    /* 2^31 elements, and a row more */
+    {"%v = load %e, %i, %z {axes = [16, 128]} : tile<u8, 16, 128>", "inner 0, asked 0, low 3",
+     false},
+    {"%v = load %f, %i, %z {axes = [16, 128]} : tile<u8, 16, 128>", "inner 1, asked 0, low 3",
+     false},
+    /* a row of 4 bits is padded */
+    {"%v = load %u, %i, %s, %z" ROW_16 "u4, 16, 128>",
+     "inner 2, asked 1, low 7, stride 5.1 below 2^22, stride 5.0 below 2^31", true},
+};
+
+/* Strides that launches test, with the number of bits that they may have. */
+static const char *show_strides(const TlFn *fn)
+{
+    TlTests tests = {0};
+    TlSbuf s;
+    tl_sbuf_init(&s, &ctx.perm);
+    tl_variant_tests(fn, &ctx.perm, &tests);
+    for (uint32_t i = 0; i < tests.len; i++)
+        if (tests.data[i].kind == TILE_TEST_STRIDE && !(tests.data[i].mask & 1))
+            tl_sbuf_putf(&s, ", stride %u.%u below 2^%d", tests.data[i].param, tests.data[i].axis,
+                         __builtin_ctzll(tests.data[i].mask));
+    tl_sbuf_puts(&s, "");
+    return s.text;
+}
+
+static void sums_of_accesses(void)
+{
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        const AccessRow *row = &sums[i];
+        const char *aligned = row->aligned ? "    aligned\n" : "";
+        TlModule *m =
+            parse(text_of((const char *[]){VOLUMES, aligned, INDICES, row->op, END, NULL}));
+        if (!m)
+            continue;
+        TlFn *fn = m->fns.data[0];
+        TlArena arena;
+        tl_arena_init(&arena, (TlAlloc){0});
+        TlAccessInfo a = tl_access_info(tl_axis_info(fn, &arena), find_value(fn, "v")->def);
+        const char *got = tl_format(&ctx.perm, "inner %u, asked %x, low %x%s", a.inner, a.asked,
+                                    a.low, show_strides(fn));
+        if (!CHECK_STR(got, row->want))
+            fprintf(stderr, "    of %s\n", row->op);
+        tl_arena_free(&arena);
+        tl_module_free(m);
+    }
+}
+
 /* ---- random functions ---- */
 
 enum { VALUES = 64, OPS = 40, PROGRAMS = 3, PROMISED = 16 };
@@ -878,6 +975,7 @@ int main(int argc, char **argv)
     golden_facts();
     access_facts();
     tests_of_variants();
+    sums_of_accesses();
     for (uint64_t seed = first; seed < first + count && unit_failures < 5; seed++)
         values += true_of_random_functions(seed);
     CHECK(values > 50 * count || unit_failures);

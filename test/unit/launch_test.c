@@ -874,8 +874,7 @@ static void launch_slots(void)
 /* x / n by the slot's words, as on a GPU. */
 static uint32_t over(uint64_t slot, uint32_t x)
 {
-    uint64_t high = (uint64_t)(x << 1) * (uint32_t)slot >> 32;
-    return (uint32_t)high >> (slot >> 32);
+    return (uint32_t)((uint64_t)x * (uint32_t)slot >> (slot >> 32));
 }
 
 /* What programs divide by the extent of an axis with: for small extents, those around powers of two

@@ -277,13 +277,14 @@ def gemm_u4(a, q, scale, zero, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, B
 
 
 @triton.jit
-def rope(x, place, cosine, sine, o, H, BH: tl.constexpr, I: tl.constexpr):
+def rope(x, place, cosine, sine, o, H, P, BH: tl.constexpr, I: tl.constexpr):
     n = tl.program_id(0)
     h = tl.program_id(1) * BH + tl.arange(0, BH)
     d = tl.arange(0, I)
     p = tl.load(place + n)
-    c = tl.load(cosine + p * I + d)[None, :]
-    s = tl.load(sine + p * I + d)[None, :]
+    row = (p >= 0) & (p < P)
+    c = tl.load(cosine + p * I + d, mask=row, other=0.0)[None, :]
+    s = tl.load(sine + p * I + d, mask=row, other=0.0)[None, :]
     at = (n * H + h)[:, None] * (2 * I) + d[None, :]
     m = (h < H)[:, None]
     a = tl.load(x + at, mask=m, other=0.0).to(tl.float32)

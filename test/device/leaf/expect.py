@@ -450,11 +450,11 @@ def registers(out):
         keep_words(out, mix(n))
 
 
-def mul_wide(out):
+def mul_wide(out, word):
     for i in range(4):
-        p = mix(i).view(np.int32).astype(np.int64) * mix(i + 7).view(np.int32)
-        keep_words(out, (p & 0xFFFFFFFF).astype(u32))
-        keep_words(out, (p >> 32 & 0xFFFFFFFF).astype(u32))
+        p = mix(i).view(word).astype(np.int64).view(np.uint64) * mix(i + 7).view(word).astype(np.int64).view(np.uint64)
+        keep_words(out, (p & np.uint64(0xFFFFFFFF)).astype(u32))
+        keep_words(out, (p >> np.uint64(32)).astype(u32))
 
 
 def ex2(out, flush):
@@ -574,7 +574,7 @@ def expected(name, lanes):
     elif kind == "cp":
         cp_async(out, int(name.split("_")[-1]))
     elif kind == "mul":
-        mul_wide(out)
+        mul_wide(out, u32 if name.endswith("_u") else np.int32)
     elif kind == "bytes":
         choose_bytes(out)
     elif kind == "ex2":

@@ -594,10 +594,11 @@ static void make_matrix(Maker *m, tl_leaf leaf, const TlMma *mma)
         keep(m, LLVMBuildExtractElement(m->b, x, word(m, i), ""));
 }
 
-static void make_mul_wide(Maker *m)
+static void make_mul_wide(Maker *m, bool has_sign)
 {
     for (uint32_t i = 0; i < 4; i++) {
-        LLVMValueRef x = CALL(m, MUL_WIDE, mix(m, i), mix(m, i + 7));
+        LLVMValueRef x = has_sign ? CALL(m, MUL_WIDE, mix(m, i), mix(m, i + 7))
+                                  : CALL(m, MUL_WIDE_U, mix(m, i), mix(m, i + 7));
         LLVMValueRef high = LLVMBuildLShr(m->b, x, LLVMConstInt(LLVMTypeOf(x), 32, 0), "");
         keep(m, LLVMBuildTrunc(m->b, x, m->i32, ""));
         keep(m, LLVMBuildTrunc(m->b, high, m->i32, ""));
@@ -1030,7 +1031,8 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_SHFL_XOR: make_shuffles(m, leaf); break;
     case TL_LEAF_FAMILY_ATOM: make_atom(m, leaf, (tl_atom)op); break;
     case TL_LEAF_FAMILY_MMA: make_matrix(m, leaf, tl_mma_at(op)); break;
-    case TL_LEAF_FAMILY_MUL_WIDE: make_mul_wide(m); break;
+    case TL_LEAF_FAMILY_MUL_WIDE: make_mul_wide(m, true); break;
+    case TL_LEAF_FAMILY_MUL_WIDE_U: make_mul_wide(m, false); break;
     case TL_LEAF_FAMILY_BYTES: make_bytes(m); break;
     case TL_LEAF_FAMILY_EX2: make_ex2(m, false); break;
     case TL_LEAF_FAMILY_EX2_FTZ: make_ex2(m, true); break;
