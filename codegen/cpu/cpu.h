@@ -63,6 +63,7 @@ struct TlCpuGen {
 typedef struct TlCpuFetch {
     const TlNest *nest;
     int64_t first; /* of the step's vectors, the one that is loaded now */
+    bool again;    /* of a row after the first: what rows share has been asked for */
     TL_VEC(const TlNestAccess *) done; /* of this vector */
     TL_VEC(LLVMValueRef) later; /* addresses */
     LLVMValueRef large; /* i1: some array is larger than a cache; NULL: that is not asked */
@@ -219,6 +220,8 @@ void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all op
 LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_reduce(TlCpuGen *g, TlOp *op, TlCpuAt *at); /* without a nest of its own */
+/* An addition that adds to sums of four products of bytes. */
+LLVMValueRef tl_cpu_eval_added_quads(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 
 /* ---- cpu_fetch.c: what lies further on in memory ---- */
 
@@ -257,6 +260,8 @@ LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef pt
                                 LLVMValueRef *out_first);
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+/* Words of two bytes that lie side by side (tl_nest_low_byte). */
+LLVMValueRef tl_cpu_eval_words(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 /* At the beginning of a nest's row: index tiles that do not go along it are read once for all of
  * it. */
 void tl_cpu_read_rows(TlCpuGen *g, TlCpuRow *row, TlCpuAt *at);
@@ -288,9 +293,10 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step);
  * ones overlap. */
 typedef struct TlCpuLoops {
     int skip, dim; /* -1: none */
+    bool skips_lanes;
     int64_t step;
     const TlCpuBounds *bounds;
-    int rank;
+    int rank, lane;
     TlCpuLoop loop[TL_MAX_RANK];
 } TlCpuLoops;
 void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *loops, const TlNestForm *form, TlCpuAt *at);

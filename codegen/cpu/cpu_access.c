@@ -943,10 +943,10 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
 }
 
 /* Bytes or words at equal distances, all inside: one by one, as no instruction gathers them. NULL:
- * they are not such. */
-static LLVMValueRef load_short_ones(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+ * they are not such. elem: of what lies at their addresses. */
+static LLVMValueRef load_short_ones(TlCpuGen *g, TlType elem, TlCpuAccess *a, TlCpuAt *at)
 {
-    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlDtype of_memory = a->a->place.base->type->dtype;
     int axis = a->view && at->width > 1 ? tl_nest_slice_of(&a->a->place, at->lane) : -1;
     if (axis < 0 || tl_gen_elem_bytes(&elem) >= 4 || !is_whole(a, at) || has_zero_rows(a, at) ||
         a->a->place.mask || tl_dtype_bits(elem.dtype) < 8 ||
@@ -958,11 +958,21 @@ static LLVMValueRef load_short_ones(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpu
     LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_mem_type(&g->gen, &elem), at->width));
     for (int k = 0; k < at->width; k++) {
         LLVMValueRef by = mul(g, tl_gen_int(&g->gen, k), a->stride[axis]),
-                     p = tl_gen_address(&g->gen, elem.dtype, s.ptr, by),
-                     x = tl_gen_to_mem(&g->gen, &elem, plain_load(g, &elem, p, 1));
+                     p = tl_gen_address(&g->gen, of_memory, s.ptr, by),
+                     x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, &elem), p, "");
+        LLVMSetAlignment(x, (unsigned)tl_dtype_bytes(of_memory));
         r = LLVMBuildInsertElement(g->b, r, x, i32_(g, (uint64_t)k), "");
     }
     return tl_gen_from_mem(&g->gen, &elem, r);
+}
+
+LLVMValueRef tl_cpu_eval_words(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+{
+    TlOp *low = tl_nest_low_byte(g->plan, op);
+    TL_ASSERT(low, "%s joins no bytes", tl_op_info(op->opcode)->text);
+    LLVMValueRef r = load_short_ones(g, tl_cpu_elem_of(op->out[0]->type),
+                                     tl_cpu_access_of(g, low), at);
+    return r ? r : tl_cpu_eval_elements(g, op, at);
 }
 
 /* Lanes of one or two vectors, which end with the last element that is wanted. NULL: it is no such
@@ -1009,7 +1019,7 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     int stride = at->width > 1 ? tl_nest_stride(a->a, at->lane) : 1;
     if (stride > 1)
         return load_strided(g, op, a, at, stride);
-    LLVMValueRef short_ones = load_short_ones(g, op, a, at);
+    LLVMValueRef short_ones = load_short_ones(g, tl_cpu_elem_of(op->out[0]->type), a, at);
     if (short_ones)
         return short_ones;
     if (at->width > 1 && !is_whole(a, at) && !tl_nest_is_contiguous(a->a, at->lane) &&

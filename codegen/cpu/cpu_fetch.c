@@ -39,6 +39,8 @@ static bool does_ask(const TlCpuFetch *f, const TlNestAccess *a)
         listed |= f->nest->fetch.data[i] == a;
     for (uint32_t i = 0; i < f->done.len; i++)
         listed &= f->done.data[i] != a;
+    for (uint32_t i = 0; f->again && i < f->nest->shared.len; i++)
+        listed &= f->nest->shared.data[i] != a;
     return listed && f->first * tl_dtype_bytes(a->place.base->type->dtype) % LINE == 0;
 }
 

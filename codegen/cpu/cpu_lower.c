@@ -257,6 +257,10 @@ static LLVMValueRef eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
     TlOpcode opcode = v->def->opcode;
     TL_ASSERT(EVALUATORS[opcode], "cannot evaluate %s at a position", tl_op_info(opcode)->text);
+    if (g->plan->place[v->id].way == TL_NEST_ADDS_QUADS)
+        return tl_cpu_eval_added_quads(g, v->def, at);
+    if (g->plan->place[v->id].way == TL_NEST_LOADS_WORDS)
+        return tl_cpu_eval_words(g, v->def, at);
     return EVALUATORS[opcode](g, v->def, at);
 }
 

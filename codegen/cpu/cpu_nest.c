@@ -86,11 +86,17 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
 
 /* ---- loops over all dimensions ---- */
 
+static bool is_skipped(const TlCpuLoops *l, int d)
+{
+    return d == l->skip || (l->skips_lanes && d == l->lane);
+}
+
 void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlNestForm *f, TlCpuAt *at)
 {
     l->rank = f->rank;
+    l->lane = f->lane;
     for (int d = 0; d < f->rank; d++) {
-        if (d == l->skip)
+        if (is_skipped(l, d))
             continue;
         if (l->bounds && l->bounds->to[d]) {
             tl_cpu_loop_begin(g, &l->loop[d], l->bounds->from[d], l->bounds->to[d], 1, 0, NULL);
@@ -110,7 +116,7 @@ void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlNestForm *f, TlCpuAt
 void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *l)
 {
     for (int d = l->rank - 1; d >= 0; d--)
-        if (d != l->skip)
+        if (!is_skipped(l, d))
             tl_cpu_loop_end(g, &l->loop[d], NULL);
 }
 

@@ -34,8 +34,8 @@ static LLVMValueRef sums_of_lanes(TlCpuGen *g, LLVMValueRef x, int each, int n)
 
 /* ---- by an instruction ---- */
 
-/* Its sums of a and b, vectors of elements as large as a sum. */
-static LLVMValueRef dot(const Quads *q, LLVMValueRef a, LLVMValueRef b)
+/* Its sums of a and b, vectors of elements as large as a sum, and `begin`. */
+static LLVMValueRef dot(const Quads *q, LLVMValueRef a, LLVMValueRef b, LLVMValueRef begin)
 {
     TlGen *g = &q->g->gen;
     int lanes = q->insn->lanes;
@@ -45,19 +45,23 @@ static LLVMValueRef dot(const Quads *q, LLVMValueRef a, LLVMValueRef b)
         a = LLVMBuildXor(g->b, a, tl_gen_splat(g, signs, lanes), "");
         sum = tl_cpu_dot_add_ones(g, q->insn, q->type[1], b, sum);
         sum = tl_cpu_dot_correction(g, q->type[1], sum);
+        begin = begin ? LLVMBuildAdd(g->b, begin, sum, "") : sum;
     }
+    sum = begin ? begin : sum;
     return tl_cpu_dot_add(g, q->insn, q->type[1], a, b, sum);
 }
 
 /* The same of n elements from `from` on of vectors that may be longer than the instruction's. */
-static LLVMValueRef dots(const Quads *q, LLVMValueRef a, LLVMValueRef b, int from, int n)
+static LLVMValueRef dots(const Quads *q, LLVMValueRef a, LLVMValueRef b, LLVMValueRef begin,
+                         int from, int n)
 {
     TlCpuGen *g = q->g;
     if (n == q->insn->lanes)
-        return dot(q, lanes_of(g, a, from, 1, n), lanes_of(g, b, from, 1, n));
+        return dot(q, lanes_of(g, a, from, 1, n), lanes_of(g, b, from, 1, n),
+                   begin ? lanes_of(g, begin, from, 1, n) : NULL);
     TL_ASSERT(n > q->insn->lanes, "%d lanes of %d", n, q->insn->lanes);
-    LLVMValueRef mask[TL_NEST_LANES], low = dots(q, a, b, from, n / 2),
-                                      high = dots(q, a, b, from + n / 2, n / 2);
+    LLVMValueRef mask[TL_NEST_LANES], low = dots(q, a, b, begin, from, n / 2),
+                                      high = dots(q, a, b, begin, from + n / 2, n / 2);
     for (int i = 0; i < n; i++)
         mask[i] = LLVMConstInt(g->i32, (unsigned)i, 0);
     return LLVMBuildShuffleVector(g->b, low, high, LLVMConstVector(mask, (unsigned)n), "");
@@ -85,19 +89,24 @@ static LLVMValueRef elements_of_two_words(TlCpuGen *g, LLVMValueRef x, int n)
     return LLVMBuildBitCast(g->b, words, tl_gen_vec(g->i32, 2 * n), "");
 }
 
-/* n sums; x: 4 n elements of each factor. */
-static LLVMValueRef sums(Quads *q, LLVMValueRef *x, int n)
+static LLVMValueRef plus(TlCpuGen *g, LLVMValueRef sum, LLVMValueRef begin)
+{
+    return begin ? LLVMBuildAdd(g->b, sum, begin, "") : sum;
+}
+
+/* n sums; x: 4 n elements of each factor; begin: what they begin with, NULL: 0. */
+static LLVMValueRef sums(Quads *q, LLVMValueRef *x, LLVMValueRef begin, int n)
 {
     TlCpuGen *g = q->g;
     q->insn = widest(q, n);
     if (!q->insn)
-        return sums_of_lanes(g, LLVMBuildMul(g->b, x[0], x[1], ""), 4, n);
-    if (q->insn->form == TL_CPU_DOT_WORDS)
-        return sums_of_lanes(g,
-                             dots(q, elements_of_two_words(g, x[0], n),
-                                  elements_of_two_words(g, x[1], n), 0, 2 * n),
-                             2, n);
-    return dots(q, elements_of_four_bytes(g, x[0], n), elements_of_four_bytes(g, x[1], n), 0, n);
+        return plus(g, sums_of_lanes(g, LLVMBuildMul(g->b, x[0], x[1], ""), 4, n), begin);
+    if (q->insn->form == TL_CPU_DOT_WORDS) {
+        LLVMValueRef a = elements_of_two_words(g, x[0], n), b = elements_of_two_words(g, x[1], n);
+        return plus(g, sums_of_lanes(g, dots(q, a, b, NULL, 0, 2 * n), 2, n), begin);
+    }
+    return dots(q, elements_of_four_bytes(g, x[0], n), elements_of_four_bytes(g, x[1], n), begin, 0,
+                n);
 }
 
 /* ---- at a position ---- */
@@ -132,16 +141,17 @@ static LLVMValueRef sums_apart(TlCpuGen *g, const TlNestQuads *quads, const TlOp
     return all;
 }
 
-static LLVMValueRef eval_quads(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+/* The sums, and what they begin with; NULL: 0. */
+static LLVMValueRef eval_quads(TlCpuGen *g, const TlOp *op, TlCpuAt *at, LLVMValueRef begin)
 {
     TlNestQuads quads;
     bool is = tl_nest_quads(g->plan, op, &quads);
     TL_ASSERT(is && at->rank == op->out[0]->type->rank, "no sums of four products");
     int last = at->rank - 1;
     if (at->width == 1)
-        return sum_of_one(g, &quads, at);
+        return plus(g, sum_of_one(g, &quads, at), begin);
     if (at->lane != last)
-        return sums_apart(g, &quads, op, at);
+        return plus(g, sums_apart(g, &quads, op, at), begin);
     TlCpuAt sub;
     Quads q = {.g = g, .type = {quads.byte[0]->type->dtype, quads.byte[1]->type->dtype}};
     LLVMValueRef x[2];
@@ -149,11 +159,19 @@ static LLVMValueRef eval_quads(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     sub.idx[last] = tl_cpu_times(g, at->idx[last], 4);
     for (int i = 0; i < 2; i++)
         x[i] = tl_cpu_eval(g, quads.factor[i], &sub);
-    return sums(&q, x, at->width);
+    return sums(&q, x, begin, at->width);
 }
 
 LLVMValueRef tl_cpu_eval_reduce(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     bool sums = g->plan->place[op->out[0]->id].way == TL_NEST_SUMS_QUADS;
-    return sums ? eval_quads(g, op, at) : tl_cpu_eval_pick(g, op, at);
+    return sums ? eval_quads(g, op, at, NULL) : tl_cpu_eval_pick(g, op, at);
+}
+
+LLVMValueRef tl_cpu_eval_added_quads(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+{
+    int i = tl_nest_adds_quads(g->plan, op);
+    TL_ASSERT(i >= 0, "%s adds no sums of four products", tl_op_info(op->opcode)->text);
+    LLVMValueRef begin = tl_cpu_eval(g, tl_in(op, 1 - (uint32_t)i), at);
+    return eval_quads(g, tl_in(op, (uint32_t)i)->def, at, begin);
 }

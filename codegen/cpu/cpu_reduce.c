@@ -201,6 +201,7 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
         TlCpuAt *at = &rows->at[k / rows->parts];
         fetch.first = (int64_t)(k % rows->parts) * at->width;
         fetch.done.len = 0;
+        fetch.again = k >= rows->parts;
         at->fetch = whole ? &fetch : NULL;
         at->idx[r->axis] = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, fetch.first), "");
         eval_all(g, r, at, x);
@@ -477,32 +478,89 @@ static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
 
 /* ---- across the lanes ---- */
 
-/* Each lane is a reduction or scan of its own, element after element. */
-static void go_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
+/* Each lane is a scan of its own, element after element. */
+static void scan_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
 {
     LLVMValueRef acc[TL_NEST_SUMS], x[TL_NEST_SUMS];
-    bool scans = r->n->kind == TL_NEST_SCAN;
     if (r->begins)
         begin_scan(g, r, at->width, acc);
     else {
         at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - 1 : 0);
         eval_all(g, r, at, acc);
-        if (scans)
-            store_scan(g, r, at, acc);
+        store_scan(g, r, at, acc);
     }
-    if (n > !r->begins) {
+    if (n <= !r->begins)
+        return;
+    TlCpuLoop l;
+    tl_cpu_loop_known(g, &l, !r->begins, n, 1, r->count, acc);
+    at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.i, "") : l.i;
+    eval_all(g, r, at, x);
+    combine(g, r, l.carry, x, acc);
+    store_scan(g, r, at, r->exclusive ? l.carry : acc);
+    tl_cpu_loop_end(g, &l, acc);
+}
+
+/* Each lane is a reduction of its own: of some vectors side by side. */
+static void reduce_across(TlCpuGen *g, const Reduction *r, Rows *rows, int64_t n)
+{
+    LLVMValueRef acc[TL_NEST_SUMS], x[TL_NEST_SUMS];
+    for (uint32_t k = 0; k < rows->n; k++) {
+        rows->at[k].idx[r->axis] = tl_gen_int(&g->gen, 0);
+        eval_all(g, r, &rows->at[k], acc + k * r->count);
+    }
+    if (n > 1) {
         TlCpuLoop l;
-        tl_cpu_loop_known(g, &l, !r->begins, n, 1, r->count, acc);
-        at->idx[r->axis] =
-            r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.i, "") : l.i;
-        eval_all(g, r, at, x);
-        combine(g, r, l.carry, x, acc);
-        if (scans)
-            store_scan(g, r, at, r->exclusive ? l.carry : acc);
+        tl_cpu_loop_known(g, &l, 1, n, 1, r->count * rows->n, acc);
+        for (uint32_t k = 0; k < rows->n; k++) {
+            LLVMValueRef *sum = acc + k * r->count;
+            rows->at[k].idx[r->axis] = l.i;
+            eval_all(g, r, &rows->at[k], x);
+            combine(g, r, l.carry + k * r->count, x, sum);
+            fuse(g, r, x[0], sum[0]);
+        }
         tl_cpu_loop_end(g, &l, acc);
+        for (uint32_t k = 0; k < r->count * rows->n; k++) acc[k] = l.carry[k];
     }
-    if (!scans)
-        store_results(g, r, at, at->width, acc);
+    for (uint32_t k = 0; k < rows->n; k++)
+        store_results(g, r, &rows->at[k], rows->at[k].width, acc + k * r->count);
+}
+
+/* The lanes from .. to - 1, so many vectors together. */
+static void reduce_lanes(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, uint32_t n,
+                         LLVMValueRef from, LLVMValueRef to)
+{
+    TlCpuLoop l;
+    Rows rows = {.n = n};
+    tl_cpu_loop_begin(g, &l, from, to, at->width * (int64_t)n, 0, NULL);
+    for (uint32_t k = 0; k < n; k++) {
+        rows.at[k] = *at;
+        rows.at[k].idx[at->lane] =
+            LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, (int64_t)k * at->width), "");
+    }
+    reduce_across(g, r, &rows, r->n->form.extent[r->axis]);
+    tl_cpu_loop_end(g, &l, NULL);
+}
+
+static void go_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at)
+{
+    const TlNest *n = r->n;
+    const TlNestForm *f = &n->form;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0),
+                 all = tl_gen_int(&g->gen, (n->width > 1 ? f->padded : f->extent)[f->lane]);
+    TlCpuRow row = {.nest = n};
+    TlCpuLoops loops = {.skip = r->axis, .dim = -1, .skips_lanes = true};
+    at->row = &row;
+    tl_cpu_loops_begin(g, &loops, f, at);
+    if (r->bounds.end) {
+        at->whole = true;
+        reduce_lanes(g, r, at, (uint32_t)n->rows, zero, r->bounds.end);
+        at->whole = false;
+        at->width = n->tested;
+        reduce_lanes(g, r, at, 1, r->bounds.end, all);
+    } else {
+        reduce_lanes(g, r, at, (uint32_t)n->rows, zero, all);
+    }
+    tl_cpu_loops_end(g, &loops);
 }
 
 void tl_cpu_reduce(TlCpuGen *g, const TlNest *n)
@@ -516,12 +574,18 @@ void tl_cpu_reduce(TlCpuGen *g, const TlNest *n)
         reduce_along(g, &r, &at);
         return;
     }
-    r.bounds = tl_cpu_bounds(g, n, n->width);
+    r.bounds = tl_cpu_bounds(g, n, n->width * (int64_t)n->rows);
+    if (n->kind == TL_NEST_REDUCE && n->axis != n->form.lane) {
+        go_across(g, &r, &at);
+        return;
+    }
     TlCpuLoops loops = {.skip = r.axis, .dim = -1};
     tl_cpu_loops_begin(g, &loops, &n->form, &at);
     if (n->along)
         scan_along(g, &r, &at, n->form.padded[r.axis]);
+    else if (n->kind == TL_NEST_SCAN)
+        scan_across(g, &r, &at, n->form.extent[r.axis]);
     else
-        go_across(g, &r, &at, n->form.extent[r.axis]);
+        reduce_across(g, &r, &(Rows){.n = 1, .at = {at}}, n->form.extent[r.axis]);
     tl_cpu_loops_end(g, &loops);
 }

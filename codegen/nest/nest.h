@@ -158,6 +158,9 @@ static inline bool tl_nest_has_zeros(const TlNestAccess *a)
 }
 /* NULL: the store is none of those. */
 const TlNestJoined *tl_nest_joined(const struct TlNests *plan, const TlOp *store);
+/* The load of the low byte of a word whose high byte lies behind it, (u16)low | (u16)high << 8;
+ * NULL: the op is no such. */
+TlOp *tl_nest_low_byte(const struct TlNests *plan, const TlOp *op);
 bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b); /* nest_access.c */
 TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or stored */
 
@@ -179,6 +182,8 @@ typedef enum TlNestWay {
     TL_NEST_SHUFFLES,    /* lanes of two neighbouring vectors */
     TL_NEST_SHIFTS,      /* vectors that begin at any element; at the ends, as SHUFFLES */
     TL_NEST_SUMS_QUADS,  /* a reduction, of four products of bytes in each lane */
+    TL_NEST_ADDS_QUADS,  /* a sum of such sums and others, with which the instruction begins */
+    TL_NEST_LOADS_WORDS, /* two bytes side by side in memory that are joined, at once */
     TL_NEST_WAYS
 } TlNestWay;
 /* Does it take what a TlNestWindow says? Then the index of the gather is not computed. */
@@ -373,6 +378,7 @@ typedef struct TlNest {
     TlValue *fill; /* a value whose home is filled on the way; NULL: none */
     int rows, rows_dim; /* that are reduced together, along this dimension */
     int parts;          /* partial results of a row */
+    TL_VEC(TlNestAccess *) shared; /* loads that are the same for the rows */
     bool from_identity; /* they begin with it; else with the first vector */
     bool stops;         /* with the first vector of which nothing is inside and that adds nothing */
     bool asks_new;      /* of an extreme: only the new element is asked whether it is NaN */
@@ -497,12 +503,17 @@ typedef struct TlNestQuads {
     TlValue *byte[2];   /* i8 or u8: what they widen, before it is broadcast */
 } TlNestQuads;
 bool tl_nest_quads(const TlNests *plan, const TlOp *op, TlNestQuads *out);
+/* The operand of an addition that is such sums, and nothing else needs; -1: neither is. */
+int tl_nest_adds_quads(const TlNests *plan, const TlOp *op);
 /* Does an op repeat a factor of such sums, multiply, or reshape the products? */
 bool tl_nest_feeds_quads(const TlNests *plan, const TlOp *op);
 bool tl_nest_is_for_quads(const TlNests *plan, const TlOp *op); /* is it on the way to any? */
 /* Does it widen bytes that a broadcast then repeats for such sums? */
 bool tl_nest_widens_for_quads(const TlNests *plan, const TlOp *op);
-/* nest_reduce.c. `at`: the op where it is done, whose home `fill` is filled on the way, or NULL. */
+/* nest_reduce.c. Does a broadcast repeat no more than the rows that a reduction takes together?
+ * What it repeats is computed once for all of them. */
+bool tl_nest_repeats_rows(const TlOp *broadcast, const TlOp *reduce);
+/* `at`: the op where it is done, whose home `fill` is filled on the way, or NULL. */
 void tl_nest_build_reduce(TlNests *plan, TlOp *at, TlOp *reduce, TlValue *fill);
 void tl_nest_build_scan(TlNests *plan, TlOp *scan);
 /* Pieces of a store that passes by the caches, at least; the alignment that this wants. */

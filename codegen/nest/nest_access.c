@@ -471,3 +471,58 @@ bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess
     }
     return true;
 }
+
+/* ---- bytes that make a word ---- */
+
+/* The load whose bytes v widens to words; NULL: v is something else. */
+static TlOp *widened_byte(const TlNests *plan, const TlValue *v)
+{
+    const TlOp *cast = v->def;
+    TlOp *load = cast && cast->opcode == TL_OP_CAST ? tl_in(cast, 0)->def : NULL;
+    if (!load || load->opcode != TL_OP_LOAD || load->out[0]->type->dtype != TL_U8 ||
+        load->out[0]->type->rank == 0)
+        return NULL;
+    const TlNestAccess *a = tl_map_get_ptr(&plan->access, load);
+    bool plain = a->place.axes && !a->place.mask && !a->place.other && !a->asks && a->has_interval;
+    return plain && plan->place[load->out[0]->id].kind == TL_NEST_VIRTUAL ? load : NULL;
+}
+
+/* Does b load the byte behind each of those that a loads? All are inside if those of a are. */
+static bool lies_behind(const TlNests *plan, const TlNestAccess *a, const TlNestAccess *b)
+{
+    const TlPlace *p = &a->place, *q = &b->place;
+    uint32_t last = p->naxes - 1;
+    TlWideInt at, next;
+    if (p->base != q->base || p->naxes != q->naxes || !tl_nest_is_dense(plan->fn, p, (int)last) ||
+        !b->axis[last].is_known || b->axis[last].hi != 1 ||
+        !tl_const_int_value(p->index[last].value, &at) ||
+        !tl_const_int_value(q->index[last].value, &next) || next != at + 1)
+        return false;
+    for (uint32_t i = 0; i <= last; i++) {
+        const TlAxis *x = &p->axes[i], *y = &q->axes[i];
+        if (x->kind != y->kind || x->kind == TL_AXIS_TILE || x->width != y->width ||
+            x->step != y->step || (i < last && p->index[i].value != q->index[i].value))
+            return false;
+    }
+    return p->axes[last].kind == TL_AXIS_SCALAR;
+}
+
+TlOp *tl_nest_low_byte(const TlNests *plan, const TlOp *op)
+{
+    enum { BITS = 8 };
+    uint64_t by;
+    if (op->opcode != TL_OP_OR || op->out[0]->type->dtype != TL_U16)
+        return NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        const TlOp *shift = tl_in(op, 1 - i)->def;
+        if (!shift || shift->opcode != TL_OP_SHL || !tl_value_is_const(tl_in(shift, 1), &by) ||
+            by != BITS)
+            continue;
+        TlOp *low = widened_byte(plan, tl_in(op, i)),
+             *high = widened_byte(plan, tl_in(shift, 0));
+        if (low && high && lies_behind(plan, tl_map_get_ptr(&plan->access, low),
+                                       tl_map_get_ptr(&plan->access, high)))
+            return low;
+    }
+    return NULL;
+}

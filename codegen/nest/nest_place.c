@@ -343,6 +343,8 @@ static bool may_repeat(const Placer *p, const TlOp *broadcast)
         return p->work[x->id] <= (tl_nest_keeps_lanes(broadcast) ? FEW_WORK : 2 * FEW_WORK);
     int64_t lanes = p->plan->m.vector_bytes / (int)sizeof(float),
             times = tl_type_elems(broadcast->out[0]->type) / tl_type_elems(x->type);
+    if (root && tl_nest_repeats_rows(broadcast, root))
+        return true;
     return root && (root->opcode == TL_OP_REDUCE || root->opcode == TL_OP_STORE) &&
            p->work[x->id] <= FEW_WORK &&
            times <= (tl_nest_keeps_lanes(broadcast) ? FEW_TIMES : FEW_TIMES * lanes);
@@ -388,6 +390,16 @@ static bool is_interleaved(const Placer *p, const TlOp *broadcast)
     return op && op->opcode == TL_OP_RESHAPE && v != broadcast->out[0] && tl_nest_joins(op);
 }
 
+/* Are the bytes that a cast widens for sums of four products the same for rows that are computed
+ * together? */
+static bool repeats_rows(const Placer *p, const TlOp *cast)
+{
+    const TlOp *op = cast;
+    while (op->opcode == TL_OP_CAST || op->opcode == TL_OP_EXPAND) op = op->out[0]->uses->user;
+    const TlOp *root = p->root[op->out[0]->id];
+    return op->opcode == TL_OP_BROADCAST && root && tl_nest_repeats_rows(op, root);
+}
+
 /* Does this use evaluate the operand more than once per element, or in another order than the
  * root's? */
 static bool use_needs_home(const Placer *p, const TlUse *use)
@@ -397,7 +409,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
         return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type) &&
                !tl_nest_feeds_quads(p->plan, op) && !may_repeat(p, op) && !is_interleaved(p, op);
     if (tl_nest_widens_for_quads(p->plan, op))
-        return true; /* bytes are repeated, not what they become */
+        return !repeats_rows(p, op); /* bytes are repeated, not what they become */
     if (op->opcode == TL_OP_TRANS)
         return !is_packed(p, op->out[0]);
     if (op->opcode == TL_OP_RESHAPE)

@@ -145,6 +145,10 @@ static void put_reduction(Print *p, const TlNest *n)
     tl_sbuf_putf(p->out, ", along %d", n->axis);
     put_flag(p, n->along, "which the lanes are along");
     put_number(p, "rows", n->rows, 1);
+    for (uint32_t i = 0; n->rows > 1 && i < n->shared.len; i++) {
+        tl_sbuf_puts(p->out, i ? " " : " that share ");
+        put_access(p, n->shared.data[i]);
+    }
     put_number(p, "parts", n->parts, 1);
     put_flag(p, n->from_identity, "from the identity");
     put_flag(p, n->stops, "stops where nothing is inside");
@@ -275,7 +279,9 @@ static void put_place(Print *p, const TlValue *v)
         [TL_NEST_TAKES_ROWS] = "vectors of other rows",
         [TL_NEST_SHUFFLES] = "lanes of two vectors",
         [TL_NEST_SHIFTS] = "vectors that begin at any lane",
-        [TL_NEST_SUMS_QUADS] = "four products of bytes a lane"};
+        [TL_NEST_SUMS_QUADS] = "four products of bytes a lane",
+        [TL_NEST_ADDS_QUADS] = "added by the instruction",
+        [TL_NEST_LOADS_WORDS] = "both bytes at once"};
     TlNestPlace x = p->plan->place[v->id];
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return;

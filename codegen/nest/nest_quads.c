@@ -6,7 +6,8 @@
  *
  * Such a sum has no nest of its own and no homes for its products: it is computed where an element
  * is needed, as products of the vectors of both factors, each along its row. So a product with few
- * rows that is written in this way turns neither side. */
+ * rows that is written in this way turns neither side. What is added to such a sum is what the
+ * instruction begins with. */
 #include "codegen/nest/nest.h"
 
 /* The op that widens bytes to v, but for what repeats them; NULL: v is something else. */
@@ -59,6 +60,18 @@ bool tl_nest_quads(const TlNests *plan, const TlOp *op, TlNestQuads *out)
         out->byte[i] = tl_in(cast, 0);
     }
     return true;
+}
+
+int tl_nest_adds_quads(const TlNests *plan, const TlOp *op)
+{
+    TlNestQuads quads;
+    for (int i = 0; op->opcode == TL_OP_ADD && i < 2; i++) {
+        const TlOp *sum = only_def(tl_in(op, (uint32_t)i), TL_OP_REDUCE);
+        if (sum && plan->place[sum->out[0]->id].kind == TL_NEST_VIRTUAL &&
+            tl_nest_quads(plan, sum, &quads))
+            return i;
+    }
+    return -1;
 }
 
 /* Is v a factor of such sums, their products, or the reshape of these; on the way to a factor, with

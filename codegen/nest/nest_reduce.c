@@ -48,10 +48,80 @@ static int sources_width(const TlNests *plan, TlNest *n, int limit)
 
 static void ask_sources(TlNests *plan, TlNest *n)
 {
+    int lane = n->form.lane;
     if (n->fill)
-        tl_nest_ask_value(plan, n, n->fill, n->axis, true);
+        tl_nest_ask_value(plan, n, n->fill, lane, true);
     for (uint32_t i = 0; i < n->reduce->nout; i++)
-        tl_nest_ask_value(plan, n, tl_in(n->reduce, i), n->axis, false);
+        tl_nest_ask_value(plan, n, tl_in(n->reduce, i), lane, false);
+}
+
+bool tl_nest_repeats_rows(const TlOp *broadcast, const TlOp *reduce)
+{
+    int rows = (int)tl_attr_int(reduce, TL_ATTR_AXIS, 0) - 1;
+    const TlType *x = tl_in(broadcast, 0)->type, *y = broadcast->out[0]->type;
+    if (reduce->opcode != TL_OP_REDUCE || reduce->nin != 1 || rows < 0 || x->rank != y->rank ||
+        y->rank != tl_in(reduce, 0)->type->rank || rows + 2 != y->rank ||
+        y->shape[rows] > TL_NEST_ROWS)
+        return false;
+    for (int d = 0; d < y->rank; d++)
+        if (d == rows ? x->shape[d] != 1 : x->shape[d] != y->shape[d])
+            return false;
+    return true;
+}
+
+/* What a nest computes for an element: for each row, once for rows that differ along one axis. */
+typedef struct Shared {
+    const TlNests *plan;
+    TlNest *nest;
+    TlMap seen;
+    int each, once;
+} Shared;
+
+enum { ANY_AXIS = TL_MAX_RANK }; /* it may differ */
+
+/* The axis along which the operands of op differ where its result does along d; -1: none. */
+static int axis_of_operands(const TlNests *plan, const TlOp *op, int d)
+{
+    uint32_t flags = tl_op_info(op->opcode)->flags;
+    TlNestWay way = plan->place[op->out[0]->id].way;
+    if (d < 0 || d == ANY_AXIS || flags & F_ELEM || op->opcode == TL_OP_CONVERT ||
+        way == TL_NEST_SUMS_QUADS)
+        return d;
+    if (op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BROADCAST || way == TL_NEST_RENAMES)
+        return tl_nest_axis_under(op, d);
+    if (op->opcode != TL_OP_RESHAPE || tl_in(op, 0)->type->rank <= d)
+        return ANY_AXIS;
+    for (int i = 0; i <= d; i++)
+        if (tl_in(op, 0)->type->shape[i] != op->out[0]->type->shape[i])
+            return ANY_AXIS;
+    return d;
+}
+
+static void add_shared(Shared *s, const TlValue *v, int d)
+{
+    const TlOp *op = v->def;
+    uint64_t key = (uint64_t)v->id * (TL_MAX_RANK + 2) + (uint64_t)(d + 1);
+    if (v->type->kind != TL_TILE || v->type->rank == 0 || !op ||
+        s->plan->place[v->id].kind != TL_NEST_VIRTUAL || tl_map_get(&s->seen, key, NULL))
+        return;
+    tl_map_put(&s->seen, key, 1);
+    bool differs = d == ANY_AXIS || (d >= 0 && v->type->shape[d] > 1);
+    uint32_t flags = tl_op_info(op->opcode)->flags;
+    if (!(flags & F_VIEWLIKE) && op->opcode != TL_OP_CONST)
+        *(differs ? &s->each : &s->once) += 1;
+    if (op->opcode == TL_OP_LOAD && !differs)
+        tl_vec_push(s->plan->arena, &s->nest->shared, tl_map_get_ptr(&s->plan->access, op));
+    for (uint32_t i = 0; i < op->nin && op->opcode != TL_OP_LOAD; i++)
+        add_shared(s, tl_in(op, i), differs ? axis_of_operands(s->plan, op, d) : -1);
+}
+
+/* Is much of what the nest computes the same for all rows? */
+static bool shares_much(const TlNests *plan, TlNest *n)
+{
+    enum { LEAST = 4, PARTS = 4 }; /* values; of which one part is worth it */
+    Shared s = {.plan = plan, .nest = n, .seen = {.arena = plan->arena}};
+    add_shared(&s, n->value, n->rows_dim);
+    return s.once >= LEAST && PARTS * s.once >= s.each;
 }
 
 /* Rows are reduced together, so that what does not depend on the row is computed once; of few rows
@@ -69,7 +139,7 @@ static void choose_rows(const TlNests *plan, TlNest *n, bool has_identity)
         n->rows_dim--;
     if (n->reduce->nout > 1 || plan->check)
         return;
-    uint32_t values = n->nvalues;
+    uint32_t values = n->rows_dim >= 0 && shares_much(plan, n) ? 1 : n->nvalues;
     int most = values <= FEW_VALUES ? TL_NEST_ROWS : values <= MANY_VALUES ? TL_NEST_ROWS / 2 : 1;
     while (n->rows_dim >= 0 && values <= SOME_VALUES && n->rows < most &&
            2 * n->rows <= f->extent[n->rows_dim])
@@ -98,6 +168,22 @@ static void split_along(TlNests *plan, TlNest *n)
     n->stops = ends && once && !n->fill && !n->differs && n->outside;
 }
 
+/* Vectors side by side are reduced together, so that memory is read in longer runs, and that none
+ * waits for the one before it. */
+static void split_across(TlNests *plan, TlNest *n)
+{
+    enum { SOME_VALUES = 16 };
+    const TlNestForm *f = &n->form;
+    ask_sources(plan, n);
+    while (n->reduce->nout == 1 && n->nvalues <= SOME_VALUES && n->rows < TL_NEST_ROWS &&
+           f->extent[f->lane] % (2 * n->rows * n->width) == 0)
+        n->rows *= 2;
+    n->rows_dim = f->lane;
+    tl_nest_split(plan, n, f->extent[f->lane], n->width * n->rows);
+    if (!tl_nest_is_split(n) && n->split != TL_NEST_PLAIN)
+        n->rows = 1;
+}
+
 void tl_nest_build_reduce(TlNests *plan, TlOp *at, TlOp *reduce, TlValue *fill)
 {
     TlNest *n = new_reduction(plan, TL_NEST_REDUCE, at, reduce);
@@ -112,6 +198,10 @@ void tl_nest_build_reduce(TlNests *plan, TlOp *at, TlOp *reduce, TlValue *fill)
     n->along = n->axis == f->lane && n->width > 1;
     if (n->along) {
         split_along(plan, n);
+        return;
+    }
+    if (n->width > 1 && n->axis != f->lane && !plan->check) {
+        split_across(plan, n);
         return;
     }
     n->tested = n->width;

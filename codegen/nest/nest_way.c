@@ -118,6 +118,10 @@ void tl_nest_find_ways(TlNests *plan)
             place->way = way_of_reshape(plan, op);
         if (tl_nest_quads(plan, op, &quads))
             place->way = TL_NEST_SUMS_QUADS;
+        if (tl_nest_adds_quads(plan, op) >= 0)
+            place->way = TL_NEST_ADDS_QUADS;
+        if (tl_nest_low_byte(plan, op))
+            place->way = TL_NEST_LOADS_WORDS;
         if (op->opcode != TL_OP_GATHER)
             continue;
         place->partner = partner_of(tl_in(op, 1), (int)tl_attr_int(op, TL_ATTR_AXIS, 0));

@@ -3,6 +3,7 @@
 #include "codegen/nest/nest.h"
 
 enum { GATHERED = 16 };   /* most lanes of a gather: each is a load of its own */
+enum { JOINED = 4 };      /* and of one whose elements are several lanes of a vector each */
 enum { MOST_DEPTH = 24 }; /* of ops that an index is computed by: recursion */
 
 /* ---- accesses ---- */
@@ -46,7 +47,9 @@ static int at_most(int limit, int n, const char *reason, const char **why)
     return n;
 }
 
-int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, const char **why)
+/* apart: lanes for which there is no load of elements apart. */
+static int access_width(const TlNests *plan, const TlNestAccess *a, int limit, int apart,
+                        const char **why)
 {
     TL_ASSERT(limit > 0, "%d lanes at most", limit);
     if (a->op->opcode == TL_OP_INSIDE)
@@ -70,8 +73,13 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
     if (!is_view && is_affine(plan, a->place.base, 0))
         return limit;
     if (bytes < 4 || !plan->m.gathers || (!is_view && !a->place.base->type->ptr))
-        return at_most(limit, 1, "elements apart, without an instruction", why);
+        return at_most(limit, apart, "elements apart, without an instruction", why);
     return at_most(limit, lanes, "elements apart", why); /* short ones by two instructions */
+}
+
+int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, const char **why)
+{
+    return access_width(plan, a, limit, 1, why);
 }
 
 int tl_nest_tested_width(const TlNests *plan, int width)
@@ -103,11 +111,11 @@ static int width_of_gather(const TlNests *plan, const TlOp *op, int limit, const
     return at_most(limit, tl_nest_fit_width(room, lanes < limit ? lanes : limit), "a shuffle", why);
 }
 
-static int width_of_op(const TlNests *plan, const TlOp *op, int limit, const char **why)
+static int width_of_op(const TlNests *plan, const TlOp *op, int limit, int apart, const char **why)
 {
     TL_ASSERT(limit > 0, "%d lanes at most", limit);
     if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_INSIDE)
-        return tl_nest_access_width(plan, tl_map_get_ptr(&plan->access, op), limit, why);
+        return access_width(plan, tl_map_get_ptr(&plan->access, op), limit, apart, why);
     if (tl_gen_op_is_scalar_only(plan->fn, op))
         return at_most(limit, 1, "an op on scalars", why);
     if (op->opcode == TL_OP_GATHER)
@@ -129,50 +137,56 @@ static int width_of_op(const TlNests *plan, const TlOp *op, int limit, const cha
     return limit;
 }
 
-static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlMap *seen,
+/* The values visited, and lanes of loads of elements apart. */
+typedef struct Walk {
+    TlMap seen;
+    int apart;
+} Walk;
+
+static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, Walk *walk,
                        const char **why);
 
 /* Of sums of four products of bytes: vectors of bytes have four times as many lanes. */
-static int width_of_quads(const TlNests *plan, const TlNestQuads *quads, int limit, TlMap *seen,
+static int width_of_quads(const TlNests *plan, const TlNestQuads *quads, int limit, Walk *walk,
                           const char **why)
 {
-    int bytes = 4 * limit;
+    int bytes = 4 * limit < TL_NEST_LANES ? 4 * limit : TL_NEST_LANES;
     for (uint32_t i = 0; i < 2 && bytes > 1; i++)
-        bytes = chain_width(plan, quads->byte[i], bytes, false, seen, why);
+        bytes = chain_width(plan, quads->byte[i], bytes, false, walk, why);
     return bytes < 8 ? 1 : bytes / 4;
 }
 
 /* Of rows one after the other: one, or several if one is taken as a whole. */
-static int width_of_rows(const TlNests *plan, const TlOp *op, int limit, TlMap *seen,
+static int width_of_rows(const TlNests *plan, const TlOp *op, int limit, Walk *walk,
                          const char **why)
 {
     TlValue *x = tl_in(op, 0);
     const TlType *to = op->out[0]->type;
     int row = x->type->shape[x->type->rank - 1], most = limit < row ? limit : row;
-    int w = chain_width(plan, x, most, false, seen, why);
+    int w = chain_width(plan, x, most, false, walk, why);
     limit = at_most(limit, plan->m.vector_bytes, "a register", why);
     return w < row ? w : tl_nest_fit_width(to->shape[to->rank - 1], limit);
 }
 
 /* Of a value at lanes along axis d, which need not be its own; -1: of one element. */
-static int width_along(const TlNests *plan, TlValue *v, int d, int limit, TlMap *seen,
+static int width_along(const TlNests *plan, TlValue *v, int d, int limit, Walk *walk,
                        const char **why)
 {
     const TlOp *op = v->def;
     if (d < 0 || v->type->kind != TL_TILE || v->type->rank == 0)
         return limit;
     if (d == tl_nest_form(v->type).lane)
-        return chain_width(plan, v, limit, false, seen, why);
+        return chain_width(plan, v, limit, false, walk, why);
     TlNestPlace place = plan->place[v->id];
     uint64_t key = (uint64_t)(d + 1) << 32 | v->id;
-    if (!op || place.kind == TL_NEST_HOME || tl_map_get(seen, key, NULL))
+    if (!op || place.kind == TL_NEST_HOME || tl_map_get(&walk->seen, key, NULL))
         return limit;
-    tl_map_put(seen, key, 1);
+    tl_map_put(&walk->seen, key, 1);
     bool each = tl_op_info(op->opcode)->flags & F_ELEM;
     bool maps = each || op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BROADCAST ||
                 place.way == TL_NEST_RENAMES;
     for (uint32_t i = 0; maps && i < op->nin; i++)
-        limit = width_along(plan, tl_in(op, i), each ? d : tl_nest_axis_under(op, d), limit, seen,
+        limit = width_along(plan, tl_in(op, i), each ? d : tl_nest_axis_under(op, d), limit, walk,
                             why);
     return limit; /* others: one element at a time */
 }
@@ -181,15 +195,16 @@ static int width_along(const TlNests *plan, TlValue *v, int d, int limit, TlMap 
 static int width_of_join(const TlNests *plan, const TlOp *op, int limit, const char **why)
 {
     TlValue *x = tl_in(op, 0);
-    TlMap seen = {.arena = plan->arena}; /* at other lanes */
+    /* at other lanes; each of a few elements loaded one by one is several lanes of the result */
+    Walk walk = {.seen = {.arena = plan->arena}, .apart = JOINED};
     int last = tl_nest_last_axis(x->type), n = x->type->shape[last];
     if (limit <= n)
         return limit;
-    int w = width_along(plan, x, last - 1, limit / n, &seen, why);
+    int w = width_along(plan, x, last - 1, limit / n, &walk, why);
     return at_most(limit, n * w, "a reshape", why);
 }
 
-static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlMap *seen,
+static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, Walk *walk,
                        const char **why)
 {
     TL_ASSERT(limit > 0 && v->id < plan->fn->nvalues, "value %u, %d lanes", v->id, limit);
@@ -199,15 +214,15 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlM
     limit = at_most(limit, 2 * plan->m.vector_bytes / bytes, "two registers", why);
     if (!own && plan->place[v->id].kind == TL_NEST_HOME)
         return limit;
-    if (!v->def || tl_map_get(seen, v->id, NULL))
+    if (!v->def || tl_map_get(&walk->seen, v->id, NULL))
         return limit;
-    tl_map_put(seen, v->id, 1);
+    tl_map_put(&walk->seen, v->id, 1);
     TlNestQuads quads;
     if (tl_nest_quads(plan, v->def, &quads))
-        return width_of_quads(plan, &quads, limit, seen, why);
+        return width_of_quads(plan, &quads, limit, walk, why);
     if (plan->place[v->id].way == TL_NEST_PUTS_ROWS)
-        return width_of_rows(plan, v->def, limit, seen, why);
-    limit = width_of_op(plan, v->def, limit, why);
+        return width_of_rows(plan, v->def, limit, walk, why);
+    limit = width_of_op(plan, v->def, limit, walk->apart, why);
     if (plan->place[v->id].way == TL_NEST_INTERLEAVES)
         limit = width_of_join(plan, v->def, limit, why);
     if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
@@ -215,13 +230,13 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, TlM
     /* the index of a gather that shuffles is not computed */
     bool shuffles = tl_nest_takes_window(plan->place[v->id].way) && !plan->check;
     for (uint32_t i = 0; i < (shuffles ? 1 : v->def->nin) && limit > 1; i++)
-        limit = chain_width(plan, tl_in(v->def, i), limit, false, seen, why);
+        limit = chain_width(plan, tl_in(v->def, i), limit, false, walk, why);
     return limit;
 }
 
 int tl_nest_width(const TlNests *plan, TlValue *v, int limit, bool own, const char **why)
 {
-    TlMap seen = {.arena = plan->arena};
-    int w = chain_width(plan, v, limit, own, &seen, why);
+    Walk walk = {.seen = {.arena = plan->arena}, .apart = 1};
+    int w = chain_width(plan, v, limit, own, &walk, why);
     return w < 1 ? 1 : w;
 }

@@ -102,7 +102,8 @@ GROUPS = {
     }, "reductions": {
         "sums of every type, their result type": "reduce_bool reduce_rows_end_before_tile_* reduce_[iuf]* reduce_bf16 "
             "reduce_sum_random_*",
-        "along every axis, all axes": "sum_axis_* reduce_rank_3_and_1", "max and min, NaN": "reduce_nan_loses_*",
+        "along every axis, all axes": "sum_axis_* reduce_rank_3_and_1 reduce_across_*",
+        "max and min, NaN": "reduce_nan_loses_*",
         "argmax and argmin, ties, nothing": "reduce_argmax_wide_* reduce_nan_loses_* reduce_where_and_keep reduce_i32",
         "any, all, xor, products": "reduce_any_all reduce_xor_* reduce_prod_*",
         "with a function, of tuples": "reduce_user_function_and_tuple",

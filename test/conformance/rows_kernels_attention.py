@@ -89,6 +89,10 @@ SHAPES = [  # type, B, H, HK, M, N, D, tile M, tile N, options
     ("f32", 1, 4, 1, 17, 21, 8, 16, 16, {"sinks": True, "alibi": True, "cap": 3.0, "causal": True}),
     ("f16", 1, 1, 1, 3, 1, 1, 16, 16, {}), ("f32", 1, 1, 1, 5, 0, 8, 16, 16, {}),
     ("f16", 1, 2, 1, 33, 70, 128, 128, 64, {}), ("bf16", 1, 2, 1, 20, 33, (24, 16), 16, 16, {"causal": True}),
+    # one query, which CPUs multiply by rows
+    ("f32", 2, 4, 2, 1, 37, 24, 16, 16, {"causal": True}), ("f32", 1, 1, 1, 1, 0, 8, 16, 16, {}),
+    ("f16", 1, 4, 1, 1, 70, 33, 16, 32, {"sinks": True, "alibi": True, "cap": 3.0, "causal": True, "left": 12}),
+    ("f32", 1, 2, 1, 1, 65, (128, 64), 64, 64, {}),
 ]
 
 

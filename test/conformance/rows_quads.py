@@ -2,7 +2,7 @@
 import numpy as np
 
 from rows import row
-from values import exact, ints, poison
+from values import exact, ints, poison, small
 
 RANGE = {"i8": (-128, 128), "u8": (0, 256)}
 
@@ -44,3 +44,31 @@ kernel k(const {ta} a[M, K], const {tb} b[K], const {tb} c[M, K], i32 shared[M, 
                 "shared": exact(p), "each": exact(fours(a["a"], a["c"])),
                 "total": exact((p.astype(np.int64) + (q & 1)).sum(-1) * 0.5)
             })(fours(a["a"], a["b"][None]), fours(a["c"], a["b"][None])))
+
+# rows of b together, which share what is computed of a's; what is added begins the sum
+for k, (ta, tb) in enumerate((("u8", "i8"), ("i8", "i8"), ("u8", "u8"))):
+    for m, r, n, rows, together, fours_of in ((1, 4, 64, 1, 4, 16), (5, 3, 72, 5, 4, 32), (6, 2, 160, 8, 2, 40),
+                                              (3, 5, 64, 4, 8, 16)):
+        row(
+            f"quads_together_{ta}_{tb}_{m}x{r}x{n}", f"""
+kernel k(const {ta} a[M, K], const {tb} b[R, K], const i32 c[R, K4], const f32 d[M, K4], i32 y[M, R, K4],
+         f32 total[M, R])
+    grid(1)
+{{
+    auto x = a[0 +: {rows}, 0 +: {4 * fours_of}];
+    auto z = b[0 +: {together}, 0 +: {4 * fours_of}];
+    auto p = sum(reshape((i32)expand(x >> 1, 1) * (i32)expand(z, 0), {rows}, {together}, {fours_of}, 4), axis = 3);
+    auto q = sum(reshape((i32)expand(x & 1, 1) * (i32)expand(z, 0), {rows}, {together}, {fours_of}, 4), axis = 3);
+    auto s = p + (q + expand(c[0 +: {together}, 0 +: {fours_of}], 0));
+    y[0 +: {rows}, 0 +: {together}, 0 +: {fours_of}] = s;
+    auto u = (p + (expand(c[0 +: {together}, 0 +: {fours_of}], 0) + q));
+    total[0 +: {rows}, 0 +: {together}] = sum((f32)u * expand(d[0 +: {rows}, 0 +: {fours_of}], 1), axis = 2);
+}}
+""", {
+                "a": all_bytes(ta, 50 + k, m, n), "b": all_bytes(tb, 60 + k, r, n),
+                "c": ints("i32", 70 + k, -9, 9, r, n // 4), "d": small("f32", 80 + k, m, n // 4, lo=-1, hi=2),
+                "y": poison("i32", m, r, n // 4), "total": poison("f32", m, r)
+            }, lambda a: (lambda s: {
+                "y": exact(s), "total": exact((s * a["d"].astype(np.int64)[:, None]).sum(-1).astype(float))
+            })((fours(a["a"][:, None] >> 1, a["b"][None]) + fours(a["a"][:, None] & 1, a["b"][None])
+                + a["c"][None]).astype(np.int64)))

@@ -356,3 +356,25 @@ for what, expression, of in (("sum", "sum(x[r, 0 +: 512])",
             "x": small("f32", 70, 6, SHORT_ROW), "n": small("i32", 71, 6, SHORT_ROW, lo=1, hi=2), "w": small(
                 "f32", 72, 300), "s": poison("f32", 6)
         }, lambda a, of=of: {"s": exact(of(a["x"], a["w"]).astype(np.float32))})
+
+# Across the lanes: vectors side by side, arrays that end within a vector, between vectors, before the last row
+for t, m, n, rows, lanes in (("f32", 7, 128, 7, 128), ("f32", 6, 77, 8, 96), ("i8", 9, 300, 9, 320),
+                             ("f16", 3, 40, 4, 40), ("f64", 5, 16, 5, 16), ("i32", 1, 1, 3, 64), ("f32", 0, 64, 2, 64)):
+    row(
+        f"reduce_across_{t}_{m}x{n}", f"""
+kernel k(const {t} x[A, M, N], const f32 w[M], {t} s[A, N], {t} most[A, N], f32 weighted[A, N])
+    grid(1)
+{{
+    auto v = x[0 +: 2, 0 +: {rows}, 0 +: {lanes}];
+    s[0 +: 2, 0 +: {lanes}] = cast(sum(v, axis = 1), {t});
+    most[0 +: 2, 0 +: {lanes}] = max(v, axis = 1);
+    weighted[0 +: 2, 0 +: {lanes}] = sum((f32)v * expand(col(w[0 +: {rows}]), 0), axis = 1);
+}}
+""", {
+            "x": small(t, 90, 2, m, n), "w": small("f32", 91, m), "s": poison(t, 2, n), "most": poison(t, 2, n),
+            "weighted": poison("f32", 2, n)
+        }, lambda a, rows=rows, m=m: {
+            "s": exact(a["x"].astype(float).sum(1)),
+            "most": exact(np.pad(a["x"].astype(float), ((0, 0), (0, rows - m), (0, 0))).max(1)),
+            "weighted": exact((a["x"].astype(float) * a["w"].astype(float)[None, :, None]).sum(1))
+        })

@@ -172,6 +172,20 @@ static bool prepare_lib_attention(void)
     return ADD("attention", "attention", CONSTS(HEADS), q, k, v, o, lse, NO_VECTOR, NO_VECTOR,
                SCORES);
 }
+/* One query of arg[0] heads, the last of n places; arg[1] heads of keys. */
+static bool prepare_lib_decode(void)
+{
+    int64_t h = arg[0], hk = arg[1], n = arg[2], d = arg[3];
+    size_t keys = (size_t)(hk * n * d);
+    tile_arg q = tile_view(floats(0, (size_t)(h * d), -1, 1), 1, h, 1, d),
+             k = tile_view(floats(1, keys, -1, 1), 1, hk, n, d),
+             v = tile_view(floats(2, keys, -1, 1), 1, hk, n, d),
+             o = tile_view(result((size_t)(h * d)), 1, h, 1, d),
+             lse = tile_view(spare(0, h), 1, h, 1);
+    nlaunches = 0;
+    return ADD("attention", "attention", CONSTS(F32, {"t.D", d, NULL}, {"o.causal", 1, NULL}), q,
+               k, v, o, lse, NO_VECTOR, NO_VECTOR, SCORES);
+}
 /* The result is dQ. */
 static bool prepare_lib_attention_backward(void)
 {

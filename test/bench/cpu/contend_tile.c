@@ -404,6 +404,7 @@ const Work works[] = {
     {"lib_gemm_i8", prepare_lib_gemm_i8, run_library},
     {"lib_attention", prepare_lib_attention, run_library},
     {"lib_attention_backward", prepare_lib_attention_backward, run_library},
+    {"lib_decode", prepare_lib_decode, run_library},
     {"lib_layer_norm", prepare_lib_layer_norm, run_library},
     {"lib_layer_norm_backward", prepare_lib_layer_norm_backward, run_library},
     {"lib_cross_entropy", prepare_lib_cross_entropy, run_library},

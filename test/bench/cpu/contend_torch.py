@@ -77,6 +77,11 @@ def layer_norm(r, c):
     return lambda: F.layer_norm(x, (c,), w, b, 1e-5)
 
 
+def rms_norm(r, c):
+    x, w = floats(0, (r, c), -4, 4), floats(1, (c,), 0.5, 1.5)
+    return lambda: F.rms_norm(x, (c,), w, 1e-5)
+
+
 def cumsum(r, c):
     x = floats(0, (r, c), -4, 4)
     return lambda: torch.cumsum(x, 1)
@@ -216,6 +221,12 @@ def lib_attention(h, n, d, causal):
     return attention(h, n, d, causal) if hasattr(F, "scaled_dot_product_attention") else plain_attention(h, n, d, causal)
 
 
+def lib_decode(h, hk, n, d):
+    """One query, the last of n places."""
+    q, k, v = floats(0, (1, h, 1, d)), floats(1, (1, hk, n, d)), floats(2, (1, hk, n, d))
+    return lambda: F.scaled_dot_product_attention(q, k, v, enable_gqa=h != hk)
+
+
 def plain_attention(h, n, d, causal):
     q, k, v = (floats(i, (h, n, d)) for i in range(3))
     hidden = torch.full((n, n), float("-inf")).triu(1) if causal else torch.zeros(n, n)
@@ -283,9 +294,9 @@ def lib_embedding_backward(n, d, v):
     return lambda: torch.ops.aten.embedding_dense_backward(up, index, v, -1, False)
 
 
-WORKS = {f.__name__: f for f in (matmul, batched, matmul_gelu, matmul_bf16, gemv, add, gelu, softmax, layer_norm, cumsum,
+WORKS = {f.__name__: f for f in (matmul, batched, matmul_gelu, matmul_bf16, gemv, add, gelu, softmax, layer_norm, rms_norm, cumsum,
                                  sort, sums, transpose, gather, histogram, attention, convolution, conv2d, conv2d_backward_data, conv2d_backward_weight,
-                                 conv2d_transpose, depthwise_conv2d, max_pool, avg_pool, batch_norm, batch_norm_backward, group_norm, lib_gemm, lib_gemm_nn, lib_gemm_bf16, lib_gemm_split_k, lib_attention, lib_attention_backward,
+                                 conv2d_transpose, depthwise_conv2d, max_pool, avg_pool, batch_norm, batch_norm_backward, group_norm, lib_gemm, lib_gemm_nn, lib_gemm_bf16, lib_gemm_split_k, lib_attention, lib_attention_backward, lib_decode,
                                  lib_layer_norm, lib_layer_norm_backward, lib_cross_entropy, lib_cross_entropy_backward, lib_argmax,
                                  lib_swiglu, lib_rope, lib_embedding, lib_embedding_backward)}
 

@@ -118,6 +118,8 @@ for causal in (0, 1):
     product = dict(group="library", least=1.2, aim=2.5)
     row("lib attention 8x1024x64" + name, "lib_attention", (8, 1024, 64, causal), flops=4 * 8 * 1024 * 1024 * 64 / (1 + causal), read=12 * 8 * 1024 * 64, write=4 * 8 * 1024 * 64, **product)
     row("lib attention backward 8x1024x64" + name, "lib_attention_backward", (8, 1024, 64, causal), flops=10 * 8 * 1024 * 1024 * 64 / (1 + causal), read=20 * 8 * 1024 * 64, write=12 * 8 * 1024 * 64, **product)
+for h, hk, n, d in ((32, 32, 4096, 128), (32, 8, 4096, 128), (8, 8, 4096, 64)):
+    row(f"lib decode {h} of {hk}x{n}x{d}", "lib_decode", (h, hk, n, d), flops=4 * h * n * d, read=8 * hk * n * d, group="library", aim=1.3)
 for work, reads, writes in (("layer_norm", 1, 1), ("layer_norm_backward", 2, 1)):
     for c in (128, 1024, 4096):
         row(f"lib {work} 4096x{c}", f"lib_{work}", (4096, c), read=4 * 4096 * c * reads, write=4 * 4096 * c * writes, group="library", aim=3)
