@@ -44,7 +44,8 @@ class NormOptions(Structure):
 class AttentionOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("scale", c_double), ("causal", c_int), ("window", c_int64), ("value_size", c_int64),
                 ("lse", c_void_p), ("q_strides", c_int64 * 3), ("k_strides", c_int64 * 3), ("v_strides", c_int64 * 3),
-                ("o_strides", c_int64 * 3)]
+                ("o_strides", c_int64 * 3), ("mask", c_void_p), ("mask_strides", c_int64 * 3), ("do_strides", c_int64 * 3),
+                ("dq_strides", c_int64 * 3), ("dk_strides", c_int64 * 3), ("dv_strides", c_int64 * 3)]
 
 
 class RopeOptions(Structure):
@@ -86,7 +87,8 @@ class FftOptions(Structure):
 
 
 class WindowOptions(Structure):
-    _fields_ = [("struct_size", c_size_t), ("stride", c_int64 * 2), ("pad", c_int64 * 2), ("dilation", c_int64 * 2), ("count_pad", c_int)]
+    _fields_ = [("struct_size", c_size_t), ("stride", c_int64 * 2), ("pad", c_int64 * 2), ("dilation", c_int64 * 2), ("count_pad", c_int),
+                ("layout", c_int), ("groups", c_int64), ("workspace", c_void_p)]
 
 
 def signature(letters: str) -> list[Any]:
@@ -96,14 +98,14 @@ def signature(letters: str) -> list[Any]:
 
 FUNCTIONS = {
     "tile_kernels_open": "hh", "tile_gemm_batched": "hhiiinnndhnnhnndhnnnh", "tile_softmax": "hhinnhnhn", "tile_log_softmax": "hhinnhnhn",
-    "tile_layer_norm": "hhinnhnhhdhnh", "tile_rms_norm": "hhinnhnhdhnh", "tile_attention": "hhinnnnnnhhhhh", "tile_rope": "hhinnnhhhnhh",
+    "tile_layer_norm": "hhinnhnhhdhnh", "tile_rms_norm": "hhinnhnhdhnh", "tile_attention": "hhinnnnnnhhhhh", "tile_attention_backward": "hhinnnnnnhhhhhhhhhh", "tile_rope": "hhinnnhhhnhh",
     "tile_cross_entropy": "hhinnhnhhhh", "tile_cross_entropy_backward": "hhinnhnhhhhnh",
     "tile_reduce": "hhiinnnhhh", "tile_scan": "hhiinnhnhnh", "tile_layer_norm_backward": "hhinnhnhnhhhhnhhh", "tile_rms_norm_backward": "hhinnhnhnhdhhnhh",
     "tile_sort": "hhinnhnhnhhh", "tile_top_k": "hhinnnhnhh", "tile_gemm_blocks": "hhiinnnhhhh", "tile_sgd": "hhinhhhhdh",
     "tile_adam": "hhinhhhhhndh", "tile_fft_table": "hhnh", "tile_fft": "hhnnhhhhh", "tile_conv2d": "hhinnnnnnnhhhhh",
     "tile_max_pool2d": "hhinnnnnnhhhh", "tile_avg_pool2d": "hhinnnnnnhhh",
 }
-SIZES = {"tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn"}
+SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn", "tile_conv2d_workspace": "innnnnnnh"}
 
 
 def load() -> ctypes.CDLL:
@@ -275,6 +277,14 @@ def room(size: int) -> tuple[Any, int]:
     return space, space.ctypes.data
 
 
+def lines(size: int) -> tuple[Any, int | None]:
+    """The same at a multiple of 64, or nothing."""
+    if not size:
+        return None, None
+    space = numpy.empty(size + 63, numpy.uint8)
+    return space, (space.ctypes.data + 63) // 64 * 64
+
+
 def sized(struct: type[S], **fields: Any) -> S:
     s = struct(**fields)
     setattr(s, "struct_size", sizeof(struct))
@@ -392,27 +402,76 @@ def heads_of(m: arrays.Memory, name: str) -> Any:
     return (c_int64 * 3)(batch, head, row)
 
 
-def attention(q: Any, k: Any, v: Any, out: Any = None, *, scale: float | None = None, causal: bool = False, window: int | None = None,
-              lse: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
-    """softmax(scale q k^T) v by heads: q [B, M, H, D], k [B, N, HK, D], v [B, N, HK, DV], H a multiple of HK; other orders of the axes by
-    transposed views, `x.swapaxes(1, 2)`. scale: 1 / sqrt(D) if None. causal: query i sees the keys up to i + N - M; `window` of them.
-    lse: an array [B, H, M] of f32 for ln(sum(e^score)). f32, f16, bf16."""
+def mask_of(mask: Any, q: arrays.Memory, N: int) -> tuple[arrays.Memory | None, dict[str, Any]]:
+    """The mask of attention as an option: [M, N], or with axes before these that count heads, and batches and heads; extents of 1 are for all."""
+    if mask is None:
+        return None, {}
+    (B, M, H, _), m = q.shape, operand(mask, "mask", (2, 3, 4), q.code)
+    shape, strides = (1, 1, *m.shape)[-4:], (0, 0, *strides_of(m))[-4:]
+    if any(extent not in (1, want) for extent, want in zip(shape[:3], (B, H, M))) or shape[3] != N:
+        raise wrong(f"mask is of {m.shape}, but the scores of {(B, H, M, N)}")
+    if N > 1 and strides[3] != 1:
+        raise wrong("the rows of mask do not lie side by side")
+    steps = [stride if extent > 1 else 0 for extent, stride in zip(shape[:3], strides)]
+    return m, {"mask": m.address, "mask_strides": (c_int64 * 3)(*steps)}
+
+
+def numbers_of_rows(value: Any, name: str, q: arrays.Memory) -> arrays.Memory:
+    B, M, H, _ = q.shape
+    sums = operand(value, name, (3,), F32)
+    if sums.shape != (B, H, M) or sums.strides != elements.dense(sums.shape):
+        raise wrong(f"{name} should be dense, of {(B, H, M)}")
+    return sums
+
+
+def heads_that_fit(q: Any, k: Any, v: Any) -> tuple[arrays.Memory, arrays.Memory, arrays.Memory]:
     x = operand(q, "q", (4,))
     y, z = operand(k, "k", (4,), x.code), operand(v, "v", (4,), x.code)
-    (B, M, H, D), (N, HK), DV = x.shape, y.shape[1:3], z.shape[3]
-    if y.shape != (B, N, HK, D) or z.shape != (B, N, HK, DV):
+    (B, _, _, D), (N, HK) = x.shape, y.shape[1:3]
+    if y.shape != (B, N, HK, D) or z.shape[:3] != (B, N, HK):
         raise wrong(f"the shapes {x.shape}, {y.shape} and {z.shape} do not fit for attention")
+    return x, y, z
+
+
+def attention(q: Any, k: Any, v: Any, out: Any = None, *, scale: float | None = None, causal: bool = False, window: int | None = None,
+              mask: Any = None, lse: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """softmax(scale q k^T + mask) v by heads: q [B, M, H, D], k [B, N, HK, D], v [B, N, HK, DV], H a multiple of HK; other orders of the axes by
+    transposed views, `x.swapaxes(1, 2)`. scale: 1 / sqrt(D) if None. causal: query i sees the keys up to i + N - M; `window` of them.
+    mask: [M, N] of q's type, or [H, M, N], [B, H, M, N] with 1 where it is the same for all; -inf: not seen; without causal.
+    lse: an array [B, H, M] of f32 for ln(sum(e^score)). f32, f16, bf16."""
+    x, y, z = heads_that_fit(q, k, v)
+    (B, M, H, D), (N, HK), DV = x.shape, y.shape[1:3], z.shape[3]
     out, o = result(out, q, (B, M, H, DV), "the result", x.code)
-    sums = None
-    if lse is not None:
-        sums = operand(lse, "lse", (3,), F32)
-        if sums.shape != (B, H, M) or sums.strides != elements.dense(sums.shape):
-            raise wrong(f"lse should be dense, of {(B, H, M)}")
+    sums = None if lse is None else numbers_of_rows(lse, "lse", x)
+    added, with_mask = mask_of(mask, x, N)
     options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums and sums.address,
-                    q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"))
-    launched(lib.tile_attention, device, stream, [x, y, z, o, sums], x.code, B, H, HK, M, N, D, x.address, y.address, z.address, o.address,
+                    q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"), **with_mask)
+    launched(lib.tile_attention, device, stream, [x, y, z, o, sums, added], x.code, B, H, HK, M, N, D, x.address, y.address, z.address, o.address,
              byref(options))
     return out
+
+
+def attention_backward(q: Any, k: Any, v: Any, o: Any, do: Any, lse: Any, *, scale: float | None = None, causal: bool = False,
+                       window: int | None = None, mask: Any = None, out: Any = (None, None, None), device: Device | str | None = None,
+                       stream: Stream | None = None) -> Any:
+    """(dq, dk, dv), the gradients of attention by q, k and v from `do`, that by its result; o and lse are the arrays that attention gave, and the
+    options those of its call. out: arrays for the three."""
+    x, y, z = heads_that_fit(q, k, v)
+    (B, M, H, D), (N, HK), DV = x.shape, y.shape[1:3], z.shape[3]
+    w, g = operand(o, "o", (4,), x.code), operand(do, "do", (4,), x.code)
+    if w.shape != (B, M, H, DV) or g.shape != w.shape:
+        raise wrong(f"o is of {w.shape} and do of {g.shape}, but both should be of {(B, M, H, DV)}")
+    made = [result(a, like, m.shape, name, x.code) for a, like, m, name in zip(out, (q, k, v), (x, y, z), ("dq", "dk", "dv"))]
+    dq, dk, dv = (m for _, m in made)
+    sums, (added, with_mask) = numbers_of_rows(lse, "lse", x), mask_of(mask, x, N)
+    options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums.address,
+                    q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(w, "o"),
+                    do_strides=heads_of(g, "do"), dq_strides=heads_of(dq, "dq"), dk_strides=heads_of(dk, "dk"), dv_strides=heads_of(dv, "dv"),
+                    **with_mask)
+    space, address = room(lib.tile_attention_backward_workspace(B, H, M))
+    launched(lib.tile_attention_backward, device, stream, [x, y, z, w, g, dq, dk, dv, sums, added, space], x.code, B, H, HK, M, N, D, x.address,
+             y.address, z.address, w.address, g.address, dq.address, dk.address, dv.address, address, byref(options))
+    return tuple(a for a, _ in made)
 
 
 def rope(x: Any, cosine: Any, sine: Any, out: Any = None, *, place: Any = None, rotated: int | None = None, backward: bool = False,
@@ -616,56 +675,79 @@ def fft_table(n: int, *, device: Device | str | None = None) -> Any:
     return table
 
 
-def windows_of(m: arrays.Memory, taps: Any, stride: Any, pad: Any, dilation: Any) -> Any:
-    """(P, Q) and the options of windows of `taps` over images."""
+LAYOUTS = ("NHWC", "NCHW")
+
+
+def images_of(m: arrays.Memory, layout: str) -> tuple[int, int, int, int]:
+    """N, H, W and C of images."""
+    if number_in(LAYOUTS, layout, "layout"):
+        n, c, h, w = m.shape
+        return n, h, w, c
+    n, h, w, c = m.shape
+    return n, h, w, c
+
+
+def shape_of(layout: str, n: int, h: int, w: int, c: int) -> tuple[int, int, int, int]:
+    return (n, c, h, w) if layout == "NCHW" else (n, h, w, c)
+
+
+def windows_of(sizes: Any, taps: Any, stride: Any, pad: Any, dilation: Any, layout: str) -> Any:
+    """(P, Q) and the options of windows of `taps` over images of sizes N, H, W, C."""
     pairs = [tuple(v) if isinstance(v, (tuple, list)) else (v, v) for v in (stride, pad, dilation)]
     if min(*pairs[0], *pairs[2]) < 1:
         raise wrong(f"stride is {stride} and dilation {dilation}, but both should be 1 or more")
-    options = sized(WindowOptions, **{name: (c_int64 * 2)(*v) for name, v in zip(("stride", "pad", "dilation"), pairs)})
-    counts = [max((size + 2 * p - d * (t - 1) - 1) // s + 1, 0) for size, t, s, p, d in zip(m.shape[1:3], taps, *pairs)]
+    options = sized(WindowOptions, layout=LAYOUTS.index(layout), **{name: (c_int64 * 2)(*v) for name, v in zip(("stride", "pad", "dilation"), pairs)})
+    counts = [max((size + 2 * p - d * (t - 1) - 1) // s + 1, 0) for size, t, s, p, d in zip(sizes[1:3], taps, *pairs)]
     return counts, options
 
 
-def conv2d(x: Any, f: Any, bias: Any = None, out: Any = None, *, stride: Any = 1, pad: Any = 0, dilation: Any = 1, device: Device | str | None = None,
-           stream: Stream | None = None) -> Any:
-    """Images x [N, H, W, C] convolved with f [R, S, C, K]: [N, P, Q, K]; stride, pad and dilation are numbers or pairs. f32, f16, bf16."""
+def conv2d(x: Any, f: Any, bias: Any = None, out: Any = None, *, stride: Any = 1, pad: Any = 0, dilation: Any = 1, layout: str = "NHWC",
+           groups: int = 1, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """Images x [N, H, W, C] convolved with f [R, S, C / groups, K]: [N, P, Q, K]; with the layout "NCHW" x [N, C, H, W] with f [K, C / groups, R, S]:
+    [N, K, P, Q], as in PyTorch. stride, pad and dilation are numbers or pairs. f32, f16, bf16."""
     m = dense_operand(x, "x", (4,))
     w = dense_operand(f, "f", (4,), m.code)
-    R, S, C, K = w.shape
-    if m.shape[3] != C:
-        raise wrong(f"x has {m.shape[3]} channels, but f {C}")
-    counts, options = windows_of(m, (R, S), stride, pad, dilation)
-    out, to = result(out, x, (m.shape[0], *counts, K), "the result", m.code)
+    sizes = images_of(m, layout)
+    R, S, CG, K = w.shape if layout == "NHWC" else (*w.shape[2:], w.shape[1], w.shape[0])
+    if groups < 1 or sizes[3] != CG * groups or K % groups:
+        raise wrong(f"x has {sizes[3]} channels, but f {CG} in each of {groups} groups, and {K} outputs")
+    counts, options = windows_of(sizes, (R, S), stride, pad, dilation, layout)
+    out, to = result(out, x, shape_of(layout, sizes[0], *counts, K), "the result", m.code)
     if to.strides != elements.dense(to.shape) and all(to.shape):
         raise wrong("out should be dense")
     b = vector(bias, "bias", m.code, K)
-    launched(lib.tile_conv2d, device, stream, [m, w, b, to], m.code, *m.shape, K, R, S, m.address, w.address, b[0], to.address, byref(options))
+    options.groups = groups
+    space, options.workspace = lines(lib.tile_conv2d_workspace(m.code, *sizes, K, R, S, byref(options)))
+    launched(lib.tile_conv2d, device, stream, [m, w, b, to, space], m.code, *sizes, K, R, S, m.address, w.address, b[0], to.address, byref(options))
     return out
 
 
-def max_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, device: Device | str | None = None,
+def max_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, layout: str = "NHWC", device: Device | str | None = None,
                stream: Stream | None = None) -> Any:
-    """(the greatest pixels of windows of x [N, H, W, C], their places h W + w, i32). size: R, S; stride: size if None. f32, f16, bf16."""
+    """(the greatest pixels of windows of x [N, H, W, C] or, with the layout "NCHW", [N, C, H, W], their places h W + w, i32). size: R, S; stride: size if
+    None. f32, f16, bf16."""
     m = dense_operand(x, "x", (4,))
-    counts, options = windows_of(m, size, size if stride is None else stride, pad, dilation)
-    out, to = result(None, x, (m.shape[0], *counts, m.shape[3]), "the result", m.code)
+    sizes = images_of(m, layout)
+    counts, options = windows_of(sizes, size, size if stride is None else stride, pad, dilation, layout)
+    out, to = result(None, x, shape_of(layout, sizes[0], *counts, sizes[3]), "the result", m.code)
     places = numpy.empty(out.shape, numpy.int32)
-    launched(lib.tile_max_pool2d, device, stream, [m, to, places], m.code, *m.shape, *size, m.address, to.address, places.ctypes.data,
+    launched(lib.tile_max_pool2d, device, stream, [m, to, places], m.code, *sizes, *size, m.address, to.address, places.ctypes.data,
              byref(options))
     return out, places
 
 
-def avg_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, count_pad: bool = False, device: Device | str | None = None,
-               stream: Stream | None = None) -> Any:
-    """The means of the pixels of windows of x [N, H, W, C]; with count_pad their sum over R S. Otherwise as max_pool2d."""
+def avg_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, count_pad: bool = False, layout: str = "NHWC",
+               device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The means of the pixels of windows of x; with count_pad their sum over R S. Otherwise as max_pool2d."""
     m = dense_operand(x, "x", (4,))
-    counts, options = windows_of(m, size, size if stride is None else stride, pad, dilation)
+    sizes = images_of(m, layout)
+    counts, options = windows_of(sizes, size, size if stride is None else stride, pad, dilation, layout)
     options.count_pad = count_pad
-    out, to = result(None, x, (m.shape[0], *counts, m.shape[3]), "the result", m.code)
-    launched(lib.tile_avg_pool2d, device, stream, [m, to], m.code, *m.shape, *size, m.address, to.address, byref(options))
+    out, to = result(None, x, shape_of(layout, sizes[0], *counts, sizes[3]), "the result", m.code)
+    launched(lib.tile_avg_pool2d, device, stream, [m, to], m.code, *sizes, *size, m.address, to.address, byref(options))
     return out
 
 
-__all__ = ["adam", "argsort", "attention", "avg_pool2d", "conv2d", "cross_entropy", "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks",
+__all__ = ["adam", "argsort", "attention", "attention_backward", "avg_pool2d", "conv2d", "cross_entropy", "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks",
            "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d", "reduce", "rms_norm", "rms_norm_backward", "rope", "scan", "sgd",
            "softmax", "sort", "top_k"]

@@ -223,12 +223,19 @@ typedef struct tile_attention_options {
     float *lse;
     /* In elements from batch to batch, head to head, row to row. All 0: dense [B, rows, H, D]. */
     int64_t q_strides[3], k_strides[3], v_strides[3], o_strides[3];
+    /* [B, H, M, N] of the type, added to the scores, -inf: not seen; without causal; NULL: none.
+     * Strides as above, 0: the same for all; [M, N] for all heads has {0, 0, N}. */
+    const void *mask;
+    int64_t mask_strides[3];
+    /* Of gradients. All 0: those of O, Q, K, V. */
+    int64_t do_strides[3], dq_strides[3], dk_strides[3], dv_strides[3];
 } tile_attention_options;
 #define TILE_ATTENTION_OPTIONS_INIT TILE_INIT_(tile_attention_options)
 
-/* O = softmax(scale Q K^T) V for B x H heads of M queries and N keys, of f32, f16 or bf16. Scores
- * and sums are f32; probabilities are rounded to the type for the product with V. K and V have HK
- * heads, a divisor of H: query head h takes head h / (H / HK). A query that sees no key gives 0.
+/* O = softmax(scale Q K^T + mask) V for B x H heads of M queries and N keys, of f32, f16 or bf16.
+ * Scores and sums are f32; probabilities are rounded to the type for the product with V. K and V
+ * have HK heads, a divisor of H: query head h takes head h / (H / HK). A query that sees no key
+ * gives 0.
  * D and value_size: 1 to 256, to 128 on GPUs. options: NULL for none.
  * TILE_BAD_ARGUMENT: a size is out of its range, an array is missing, strides are negative or let
  * rows of O overlap, O overlaps an input.  TILE_UNAVAILABLE: this build lacks the type, or the
@@ -237,6 +244,22 @@ TILE_0_1 tile_status tile_attention(tile_kernels *kernels, tile_stream *stream, 
                                     int64_t B, int64_t H, int64_t HK, int64_t M, int64_t N,
                                     int64_t D, const void *Q, const void *K, const void *V, void *O,
                                     const tile_attention_options *options);
+
+/* dQ, dK, dV from dO, the gradient by O: of the same call, with the O and the lse that it gave.
+ *     p = e^(scores - lse), ds = p (dO V^T - sum(O dO)),
+ *     dQ = scale ds K, dK = scale ds^T Q, dV = p^T dO, summed over the query heads of a head of K
+ * dQ may be NULL, and so may dK and dV together: not computed. None for the mask. workspace:
+ * tile_attention_backward_workspace(B, H, M) bytes at a multiple of 4. Sums are f32, in a fixed
+ * order; p and ds are rounded to the type for their products. Otherwise the same. Three launches,
+ * which cannot run in streams of a part. Thread-safe. */
+TILE_0_1 size_t tile_attention_backward_workspace(int64_t B, int64_t H, int64_t M);
+TILE_0_1 tile_status tile_attention_backward(tile_kernels *kernels, tile_stream *stream,
+                                             tile_dtype type, int64_t B, int64_t H, int64_t HK,
+                                             int64_t M, int64_t N, int64_t D, const void *Q,
+                                             const void *K, const void *V, const void *O,
+                                             const void *dO, void *dQ, void *dK, void *dV,
+                                             void *workspace,
+                                             const tile_attention_options *options);
 
 typedef struct tile_rope_options {
     size_t struct_size;
@@ -399,36 +422,50 @@ TILE_0_1 tile_status tile_fft(tile_kernels *kernels, tile_stream *stream, int64_
 
 /* ---- windows of images ---- */
 
+typedef enum tile_layout {
+    TILE_NHWC, /* channels innermost: X [N, H, W, C], F [R, S, C, K], Y [N, P, Q, K] */
+    TILE_NCHW  /* channels outermost: X [N, C, H, W], F [K, C, R, S], Y [N, K, P, Q] */
+} tile_layout;
+
 typedef struct tile_window_options {
     size_t struct_size;
     int64_t stride[2];   /* from window to window, down and across; 0: 1 */
     int64_t pad[2];      /* pixels around the image */
     int64_t dilation[2]; /* from tap to tap; 0: 1 */
     int count_pad;       /* tile_avg_pool2d divides by R S, not by the pixels within the image */
+    tile_layout layout;
+    /* Of tile_conv2d. groups divides C and K; the first part of the channels goes to the first of
+     * the outputs, and so on; F has C / groups in place of C. 0: 1; C with K = C: depthwise. */
+    int64_t groups;
+    void *workspace;     /* tile_conv2d_workspace bytes at a multiple of 64 */
 } tile_window_options;
 #define TILE_WINDOW_OPTIONS_INIT TILE_INIT_(tile_window_options)
 
-/* Images X [N, H, W, C], channels innermost, dense, of f32, f16 or bf16; windows of R x S taps.
+/* Images X, dense, of f32, f16 or bf16, in the layout of the options; windows of R x S taps.
  * There are P x Q whole ones in the padded image, or none,
  * P = (H + 2 pad - dilation (R - 1) - 1) / stride + 1 and likewise Q. Computed in f32, rounded
  * once. options: NULL for none.
  * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, an array is missing or has 2^31
  * elements, R, S or an option is not from 0 or 1 to 2^20.  TILE_UNAVAILABLE: this build lacks the
- * type. One launch each. Thread-safe. */
+ * type. One launch each, but for tile_conv2d of TILE_NCHW, which turns arrays in the workspace, and
+ * has up to four, which cannot run in streams of a part. Thread-safe. */
 
-/* Y [N, P, Q, K] = the sum of pixels times F [R, S, C, K] over taps and channels, + bias [K] unless
- * it is NULL; pixels around the image are 0. */
+/* Y = the sum of pixels times F over taps and channels, + bias [K] unless it is NULL; pixels around
+ * the image are 0. The workspace is of TILE_NCHW, not depthwise; else 0 bytes. */
+TILE_0_1 size_t tile_conv2d_workspace(tile_dtype type, int64_t N, int64_t H, int64_t W, int64_t C,
+                                      int64_t K, int64_t R, int64_t S,
+                                      const tile_window_options *options);
 TILE_0_1 tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
                                  int64_t N, int64_t H, int64_t W, int64_t C, int64_t K, int64_t R,
                                  int64_t S, const void *X, const void *F, const void *bias, void *Y,
                                  const tile_window_options *options);
-/* Y [N, P, Q, C] = the greatest pixel, NaN if there is one, and places, of Y's shape: h W + w of
+/* Y, with C for K, = the greatest pixel, NaN if there is one, and places, of Y's shape: h W + w of
  * the first. Of no pixel -inf and -1. */
 TILE_0_1 tile_status tile_max_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
                                      int64_t N, int64_t H, int64_t W, int64_t C, int64_t R,
                                      int64_t S, const void *X, void *Y, int32_t *places,
                                      const tile_window_options *options);
-/* Y [N, P, Q, C] = the mean of the pixels; of none 0. */
+/* Y, with C for K, = the mean of the pixels; of none 0. */
 TILE_0_1 tile_status tile_avg_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
                                      int64_t N, int64_t H, int64_t W, int64_t C, int64_t R,
                                      int64_t S, const void *X, void *Y,

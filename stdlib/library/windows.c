@@ -1,5 +1,10 @@
-/* windows.c: functions of the windows of images [N, H, W, C], channels innermost: tile_conv2d,
- * tile_max_pool2d, tile_avg_pool2d. */
+/* windows.c: functions of the windows of images: tile_conv2d, tile_max_pool2d, tile_avg_pool2d.
+ *
+ * Kernels take images [N, H, W, C], channels innermost. With channels outermost
+ * - a pool has N C images of one channel: the same memory;
+ * - a convolution of each channel for itself (depthwise) has a kernel for planes;
+ * - any other one turns the image, in the workspace, convolves, and turns the result back. Filters
+ *   [K, C / groups, R, S] are turned, too, so that K is innermost. */
 #include "stdlib/library/library.h"
 
 #include "runtime/contract/grow.h"
@@ -43,16 +48,23 @@ static tile_status take(Windows *w, const tile_window_options *options)
         if (status == TILE_OK)
             status = check_option(w->function, "options->pad", o->pad[i], 0);
     }
+    if (status == TILE_OK && o->layout != TILE_NHWC && o->layout != TILE_NCHW)
+        status = tl_lib_wrong(w->function, "options->layout", (int64_t)o->layout, "of tile_layout");
+    o->groups = o->groups ? o->groups : 1;
     return status;
 }
 
+static tile_status begin(const tile_kernels *k, Windows *w, const tile_window_options *options)
+{
+    return k ? take(w, options)
+             : tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", w->function);
+}
+
 /* Sizes and what follows from them: P and Q. */
-static tile_status check_sizes(const tile_kernels *k, Windows *w)
+static tile_status check_sizes(Windows *w)
 {
     const TlLibExtent extents[] = {{"N", w->N}, {"H", w->H}, {"W", w->W},
                                    {"C", w->C}, {"R", w->R}, {"S", w->S}};
-    if (!k)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", w->function);
     tile_status status = tl_lib_check_float(w->function, w->type);
     if (status == TILE_OK)
         status = tl_lib_check_extents(w->function, extents, 6);
@@ -88,13 +100,33 @@ static int put_window(tile_arg *args, const Windows *w)
     return 6;
 }
 
+/* ---- pools ---- */
+
+/* Planes are images of one channel. */
+static tile_status take_planes(Windows *w)
+{
+    int64_t planes;
+    if (w->options.layout == TILE_NHWC)
+        return TILE_OK;
+    if (__builtin_mul_overflow(w->N, w->C, &planes) || planes > INT32_MAX)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: X has more than 2147483647 elements",
+                           w->function);
+    w->N = planes;
+    w->C = 1;
+    return TILE_OK;
+}
+
 static tile_status pool(tile_kernels *k, tile_stream *stream, Windows *w, TlLibKernel kernel,
                         const void *X, void *Y, int32_t *places)
 {
     bool with_places = kernel == TL_LIB_max_pool2d;
     tile_arg args[11];
     int n = 0;
-    tile_status status = check_sizes(k, w);
+    tile_status status = check_sizes(w);
+    if (status == TILE_OK && w->options.groups != 1)
+        status = tl_lib_wrong(w->function, "options->groups", w->options.groups, "0 or 1");
+    if (status == TILE_OK)
+        status = take_planes(w);
     if (status != TILE_OK)
         return status;
     const TlLibArray arrays[] = {
@@ -121,7 +153,7 @@ tile_status tile_max_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dty
 {
     Windows w = {.function = "tile_max_pool2d", .type = type, .N = N, .H = H, .W = W, .C = C,
                  .R = R, .S = S};
-    tile_status status = take(&w, options);
+    tile_status status = begin(kernels, &w, options);
     return status == TILE_OK ? pool(kernels, stream, &w, TL_LIB_max_pool2d, X, Y, places) : status;
 }
 
@@ -131,8 +163,163 @@ tile_status tile_avg_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dty
 {
     Windows w = {.function = "tile_avg_pool2d", .type = type, .N = N, .H = H, .W = W, .C = C,
                  .R = R, .S = S};
-    tile_status status = take(&w, options);
+    tile_status status = begin(kernels, &w, options);
     return status == TILE_OK ? pool(kernels, stream, &w, TL_LIB_avg_pool2d, X, Y, NULL) : status;
+}
+
+/* ---- convolutions ---- */
+
+typedef struct Conv {
+    Windows w;
+    int64_t K, CG; /* channels of an output, channels that each reads */
+    TlLibArray x, f, bias, y;
+} Conv;
+
+static bool is_depthwise(const Conv *c)
+{
+    return c->w.options.groups == c->w.C && c->K == c->w.C;
+}
+
+/* Bytes up to a multiple of a line. */
+static int64_t room_of(tile_dtype type, int64_t elements)
+{
+    return (elements * tile_dtype_bits(type) / 8 + 63) / 64 * 64;
+}
+
+/* What is turned in the workspace: filters, images, results. */
+typedef struct Rooms {
+    int64_t f, x, y, all;
+} Rooms;
+
+static Rooms rooms_of(const Conv *c)
+{
+    const Windows *w = &c->w;
+    if (w->options.layout == TILE_NHWC || is_depthwise(c))
+        return (Rooms){0, 0, 0, 0};
+    Rooms r = {room_of(w->type, c->CG * w->R * w->S * c->K),
+               room_of(w->type, w->N * w->H * w->W * w->C),
+               room_of(w->type, w->N * w->P * w->Q * c->K), 0};
+    r.all = r.f + r.x + r.y;
+    return r;
+}
+
+static tile_status check_conv(Conv *c)
+{
+    tile_status status = check_sizes(&c->w);
+    if (status == TILE_OK)
+        status = tl_lib_check_extent(c->w.function, "K", c->K);
+    int64_t groups = c->w.options.groups;
+    if (status == TILE_OK && (groups < 1 || c->w.C % groups || c->K % groups))
+        status = tl_lib_wrong(c->w.function, "options->groups", groups, "a divisor of C and K");
+    c->CG = status == TILE_OK ? c->w.C / groups : 0;
+    return status;
+}
+
+static void set_arrays(Conv *c, const void *X, const void *F, const void *bias, const void *Y)
+{
+    const Windows *w = &c->w;
+    bool outer = w->options.layout == TILE_NCHW;
+    const int64_t x[] = {w->N, w->H, w->W, w->C}, x_outer[] = {w->N, w->C, w->H, w->W},
+                  f[] = {w->R, w->S, c->CG, c->K}, f_outer[] = {c->K, c->CG, w->R, w->S},
+                  y[] = {w->N, w->P, w->Q, c->K}, y_outer[] = {w->N, c->K, w->P, w->Q};
+    c->x = tl_lib_dense("X", X, w->type, 4, outer ? x_outer : x);
+    c->f = tl_lib_dense("F", F, w->type, 4, outer ? f_outer : f);
+    c->bias = tl_lib_dense("bias", bias, w->type, 1, (int64_t[]){bias ? c->K : 0});
+    c->y = tl_lib_dense("Y", Y, w->type, 4, outer ? y_outer : y);
+}
+
+static TlLibCall call_of(const Conv *c, TlLibKernel kernel, int form, int64_t a, int64_t b,
+                         int64_t d)
+{
+    return (TlLibCall){.function = c->w.function, .images = tl_lib_windows_images,
+                       .kernel = kernel, .type = c->w.type, .form = form, .sizes = {a, b, d}};
+}
+
+/* Each channel for itself. */
+static tile_status convolve_channels(tile_kernels *k, tile_stream *stream, const Conv *c)
+{
+    const Windows *w = &c->w;
+    bool outer = w->options.layout == TILE_NCHW;
+    TlLibArray f = tl_lib_dense("F", c->f.address, w->type, 3,
+                                outer ? (int64_t[]){w->C, w->R, w->S}
+                                      : (int64_t[]){w->R, w->S, w->C});
+    tile_arg args[10] = {tl_lib_array_view(&c->x), tl_lib_array_view(&f),
+                         tl_lib_array_view(&c->bias), tl_lib_array_view(&c->y)};
+    put_window(args + 4, w);
+    TlLibCall call = call_of(c, outer ? TL_LIB_depthwise_planes : TL_LIB_depthwise,
+                             !outer && c->bias.address, outer ? w->Q : w->C, 0, 0);
+    return tl_lib_launch(k, stream, &call, args, 10);
+}
+
+/* y [N, P, Q, K] of x [N, H, W, C] and f, any array with the axes [R, S, C / groups, K]. */
+static tile_status convolve(tile_kernels *k, tile_stream *stream, const Conv *c,
+                            const TlLibArray *x, const TlLibArray *f, const TlLibArray *y)
+{
+    const Windows *w = &c->w;
+    tile_arg args[11] = {tl_lib_array_view(x), tl_lib_array_view(f), tl_lib_array_view(&c->bias),
+                         tl_lib_array_view(y)};
+    put_window(args + 4, w);
+    args[10] = tile_i32((int32_t)w->options.groups);
+    TlLibCall call = call_of(c, TL_LIB_conv2d, 0, w->N * w->P * w->Q, c->K / w->options.groups,
+                             c->CG);
+    return tl_lib_launch(k, stream, &call, args, 11);
+}
+
+/* to [B, n, m] = from [B, m, n] */
+static tile_status turn(tile_kernels *k, tile_stream *stream, const Conv *c, const void *from,
+                        const void *to, int64_t B, int64_t m, int64_t n)
+{
+    const tile_arg args[] = {tile_arg_view(from, c->w.type, 3, B, m, n, 0, 0, 0, 0, 0),
+                             tile_arg_view(to, c->w.type, 3, B, n, m, 0, 0, 0, 0, 0)};
+    TlLibCall call = call_of(c, TL_LIB_turn_images, 0, m, n, 0);
+    return tl_lib_launch(k, stream, &call, args, 2);
+}
+
+/* One of the axes has one element: there is nothing to turn. */
+static bool lies_either_way(int64_t m, int64_t n)
+{
+    return m == 1 || n == 1;
+}
+
+/* Images with channels outermost. */
+static tile_status convolve_turned(tile_kernels *k, tile_stream *stream, const Conv *c)
+{
+    const Windows *w = &c->w;
+    Rooms r = rooms_of(c);
+    char *room = w->options.workspace;
+    const int64_t pixels = w->H * w->W, outputs = w->P * w->Q, taps = w->R * w->S;
+    bool x_lies = lies_either_way(w->C, pixels), y_lies = lies_either_way(c->K, outputs);
+    TlLibArray x = tl_lib_dense("X", x_lies ? c->x.address : room + r.f, w->type, 4,
+                                (int64_t[]){w->N, w->H, w->W, w->C});
+    TlLibArray y = tl_lib_dense("Y", y_lies ? c->y.address : room + r.f + r.x, w->type, 4,
+                                (int64_t[]){w->N, w->P, w->Q, c->K});
+    TlLibArray f = {"F", "F", room, w->type, 4, {w->R, w->S, c->CG, c->K},
+                    {w->S * c->K, c->K, taps * c->K, 1}};
+    tile_status status = c->CG ? turn(k, stream, c, c->f.address, room, 1, c->K, c->CG * taps)
+                               : TILE_OK;
+    if (status == TILE_OK && !x_lies && w->C)
+        status = turn(k, stream, c, c->x.address, x.address, w->N, w->C, pixels);
+    if (status == TILE_OK)
+        status = convolve(k, stream, c, &x, &f, &y);
+    if (status == TILE_OK && !y_lies)
+        status = turn(k, stream, c, y.address, c->y.address, w->N, outputs, c->K);
+    return status;
+}
+
+size_t tile_conv2d_workspace(tile_dtype type, int64_t N, int64_t H, int64_t W, int64_t C, int64_t K,
+                             int64_t R, int64_t S, const tile_window_options *options)
+{
+    Conv c = {.w = {.function = "tile_conv2d_workspace", .type = type, .N = N, .H = H, .W = W,
+                    .C = C, .R = R, .S = S},
+              .K = K};
+    tile_status status = take(&c.w, options);
+    if (status == TILE_OK)
+        status = check_conv(&c);
+    if (status != TILE_OK)
+        return 0;
+    set_arrays(&c, &c, &c, NULL, &c);
+    const TlLibArray arrays[] = {c.x, c.f, c.y};
+    return check_arrays(&c.w, arrays, 3) == TILE_OK ? (size_t)rooms_of(&c).all : 0;
 }
 
 tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type, int64_t N,
@@ -140,28 +327,24 @@ tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype t
                         const void *X, const void *F, const void *bias, void *Y,
                         const tile_window_options *options)
 {
-    Windows w = {.function = "tile_conv2d", .type = type, .N = N, .H = H, .W = W, .C = C,
-                 .R = R, .S = S};
-    tile_arg args[10];
-    tile_status status = take(&w, options);
+    Conv c = {.w = {.function = "tile_conv2d", .type = type, .N = N, .H = H, .W = W, .C = C,
+                    .R = R, .S = S},
+              .K = K};
+    tile_status status = begin(kernels, &c.w, options);
     if (status == TILE_OK)
-        status = check_sizes(kernels, &w);
-    if (status == TILE_OK)
-        status = tl_lib_check_extent(w.function, "K", K);
+        status = check_conv(&c);
     if (status != TILE_OK)
         return status;
-    const TlLibArray arrays[] = {tl_lib_dense("X", X, type, 4, (int64_t[]){N, H, W, C}),
-                                 tl_lib_dense("F", F, type, 4, (int64_t[]){R, S, C, K}),
-                                 tl_lib_dense("bias", bias, type, 1, (int64_t[]){bias ? K : 0}),
-                                 tl_lib_dense("Y", Y, type, 4, (int64_t[]){N, w.P, w.Q, K})};
-    status = check_arrays(&w, arrays, 4);
-    if (status != TILE_OK || !N || !w.P || !w.Q || !K)
+    set_arrays(&c, X, F, bias, Y);
+    const TlLibArray arrays[] = {c.x, c.f, c.bias, c.y};
+    status = check_arrays(&c.w, arrays, 4);
+    if (status != TILE_OK || !N || !c.w.P || !c.w.Q || !K)
         return status;
-    for (int i = 0; i < 4; i++)
-        args[i] = tl_lib_array_view(&arrays[i]);
-    put_window(args + 4, &w);
-    TlLibCall call = {.function = w.function, .images = tl_lib_windows_images,
-                      .kernel = TL_LIB_conv2d, .type = type, .form = bias != NULL,
-                      .sizes = {N * w.P * w.Q, K, C}};
-    return tl_lib_launch(kernels, stream, &call, args, 10);
+    if (rooms_of(&c).all && !c.w.options.workspace)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "tile_conv2d: options->workspace is NULL");
+    if (is_depthwise(&c))
+        return convolve_channels(kernels, stream, &c);
+    if (c.w.options.layout == TILE_NCHW)
+        return convolve_turned(kernels, stream, &c);
+    return convolve(kernels, stream, &c, &c.x, &c.f, &c.y);
 }

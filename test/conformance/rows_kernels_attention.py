@@ -21,6 +21,8 @@ def masked(q, k, scale, o):
     j = np.arange(k.shape[2])
     if o.get("slope") is not None:
         s = s - np.abs(i - j) * o["slope"][:, None, None]
+    if o.get("mask") is not None:
+        s = s + o["mask"]
     seen = np.ones(s.shape[2:], bool)
     if o.get("causal"):
         seen &= j <= i
@@ -135,15 +137,6 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
             "Q": q, "K": k, "V": v, "O": poison(t, b, h, m, dv), "lse": poison("f32", b, h, m),
             **arrays, "s.scale": scale, **numbers
         }, want, T=t, **tiles(bm, bn, D=d, DV=dv), **consts)
-    if "alibi" not in o and "sinks" not in o and m > 1:  # heads of fewer elements than the tile; lse every other time
-        there = t != "f16"
-        kernel_row(
-            "attention", "attention_any", name, {
-                "Q": q, "K": k, "V": v, "O": poison(t, b, h, m, dv), "lse": poison("f32", *((b, h, m) if there else
-                                                                                           (0, 0, 0))),
-                **arrays, "s.scale": scale, **numbers
-            }, lambda a, want=want, there=there: {k: v for k, v in want(a).items() if there or k == "O"}, T=t,
-            **tiles(bm, bn, D=32 if d <= 32 else d, DV=32 if dv <= 32 else dv), **consts)
     out, lse, _, _ = forward(*(wide(x).astype(float) for x in (q, k, v)), scale, numpy)
     o_, l_ = Arr(t, store(out, t)), Arr("f32", lse.astype(np.float32))
 
@@ -176,6 +169,52 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
         kernel_row("attention", "attention_backward_dkdv", name,
                    {**both, "dK": poison(t, b, hk, n, d), "dV": poison(t, b, hk, n, dv)},
                    lambda a, grads=grads: grads(a)[1], T=t, **consts)
+
+# ---- heads of any number of elements, and a mask ---------------------------------------------------------------------
+for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
+    if "alibi" in o or "sinks" in o or m == 1 or not n:
+        continue
+    arrays, numbers, consts, numpy = options_of(o, h)
+    d, dv = d if isinstance(d, tuple) else (d, d)
+    name = f"{t}_{b}x{h}_{hk}_{m}x{n}x{d}" + "".join("_" + k for k in o)
+    q, k, v, g = (normal(t, s, b, *x) for s, x in enumerate(((h, m, d), (hk, n, d), (hk, n, dv), (h, m, dv))))
+    scale, there = float(np.float32(d**-0.5)), "causal" not in o
+    mask = normal(t, 9, b, h, m, n) if there else Arr(t, np.zeros((0, h, m, n), q.store.dtype))
+    numpy = {**numpy, "mask": wide(mask).astype(float) if there else None}
+    consts = {**consts, "o.mask": there}
+    out, lse, _, _ = forward(*(wide(x).astype(float) for x in (q, k, v)), scale, numpy)
+    o_, l_ = Arr(t, store(out, t)), Arr("f32", lse.astype(np.float32))
+    delta = Arr("f32", (wide(o_).astype(float) * wide(g)).sum(-1).astype(np.float32))
+    size = {"D": 32 if d <= 32 else d, "DV": 32 if dv <= 32 else dv}
+    kept = t != "f16"  # lse every other time
+
+    def want(a, t=t, n=n, scale=scale, numpy=numpy, kept=kept):
+        out, lse, _, _ = forward(*f64(a, "Q", "K", "V"), scale, numpy)
+        sums = {"lse": within(lse, (n + 40) * 8 * EPS * np.abs(np.where(np.isfinite(lse), lse, 0)).max(initial=1))}
+        return {"O": within(out, slack(out, t, n)), **(sums if kept else {})}
+
+    def grads(a, which, t=t, n=n, m=m, scale=scale, numpy=numpy):
+        of = dict(zip(("dQ", "dK", "dV"), backward(*f64(a, "Q", "K", "V", "dO"), scale, numpy)))
+        far = 3 * np.sqrt(of["dV"].shape[-1])
+        return {x: within(of[x], far * slack(of[x], t, max(m, n))) for x in which}
+    kernel_row(
+        "attention", "attention_any", name, {
+            "Q": q, "K": k, "V": v, "O": poison(t, b, h, m, dv), "mask": mask,
+            "lse": poison("f32", *((b, h, m) if kept else (0, 0, 0))),
+            **arrays, "s.scale": scale, **numbers
+        }, want, T=t, **tiles(bm, bn, **size), **consts)
+    kernel_row("attention", "attention_any_backward_delta", name, {"O": o_, "dO": g, "delta": poison("f32", b, h, m)},
+               lambda a: {"delta": within((f64(a, "O", "dO")[0] * f64(a, "O", "dO")[1]).sum(-1),
+                                          64 * EPS * np.abs(f64(a, "O", "dO")[0] * f64(a, "O", "dO")[1]).sum(-1))},
+               T=t, DV=size["DV"], BM=16)
+    both = {"Q": q, "K": k, "V": v, "dO": g, "mask": mask, "lse": l_, "delta": delta, "slope": arrays["slope"],
+            "s.scale": scale, **numbers}
+    small = {**consts, **tiles(min(bm, 32), min(bn, 32), **size)}
+    kernel_row("attention", "attention_any_backward_dq", name, {**both, "dQ": poison(t, b, h, m, d)},
+               lambda a, grads=grads: grads(a, ("dQ",)), T=t, **small)
+    kernel_row("attention", "attention_any_backward_dkdv", name,
+               {**both, "dK": poison(t, b, hk, n, d), "dV": poison(t, b, hk, n, dv)},
+               lambda a, grads=grads: grads(a, ("dK", "dV")), T=t, **small)
 
 # ---- sequences of different lengths ----------------------------------------------------------------------------------
 for t, from_q, from_k, h, hk, d, o in (

@@ -96,6 +96,12 @@ for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
          {"y": rounded(np.maximum(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), 0), o)})
         (*of("x", "w")(a)), T=t, O=o, GROUPS=groups, BIAS=bias, epilogue="activation.relu", BM=32, BN=16, BC=16)
     kernel_row(
+        "conv", "conv2d_any", name,
+        {"x": X, "w": W, "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, *y), **scalars, "groups": groups},
+        lambda a, o=o, window=window, groups=groups, bias=bias:
+        (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), o)})
+        (*of("x", "w")(a)), T=t, O=o, BM=32, BN=16, BC=16)
+    kernel_row(
         "conv", "conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, *x), **scalars},
         lambda a, o=o, window=window, groups=groups:
         {"dx": rounded(gradients(np.zeros(a["dx"].shape),
@@ -150,6 +156,15 @@ for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate(
                 lambda a, o=o, window=window:
                 {"y": rounded(depthwise(*of("x", "w")(a), a["y"], window) + a["bias"], o)}, T=t, O=o, BIAS=True,
                 **{**blocks, **options})
+        outer, back = (0, 3, 1, 2), (0, 2, 3, 1)
+        kernel_row(
+            "conv", "depthwise_planes", name,
+            {"x": small(t, 0, n, c, h, w), "w": small(t, 1, c, r, s), "bias": small(o, 4, c if bias else 0),
+             "y": poison(o, n, c, p, q), **scalars},
+            lambda a, o=o, window=window, bias=bias, outer=outer, back=back:
+            (lambda x, w: {"y": rounded(
+                (depthwise(x.transpose(back), w.transpose(1, 2, 0), a["y"].transpose(back), window) +
+                 (a["bias"] if bias else 0)).transpose(outer), o)})(*of("x", "w")(a)), T=t, O=o, BP=2, BQ=16)
     kernel_row(
         "conv", "depthwise_conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, n, h, w, c), **scalars},
         lambda a, o=o, window=window:
@@ -178,3 +193,7 @@ for t, m, k, z in (("f16", 40, 33, 2), ("f64", 1, 1, 1), ("bf16", 0, 5, 2), ("f3
                 np.stack([a["dy"][np.arange(len(a["dy"])) // 8 % z == i].sum(0)
                           for i in range(z)]).astype(a["part"].dtype))
         }, T=t, A=total, BM=8, BN=32)
+
+for t, b, m, n in (("f16", 2, 33, 70), ("f32", 1, 1, 5), ("f64", 3, 40, 17), ("f32", 0, 4, 4), ("bf16", 1, 65, 1)):
+    kernel_row("conv", "turn_images", f"{t}_{b}x{m}x{n}", {"x": small(t, 0, b, m, n), "y": poison(t, b, n, m)},
+               lambda a, t=t: {"y": rounded(a["x"].astype(float).transpose(0, 2, 1), t)}, T=t, BM=32, BN=32)

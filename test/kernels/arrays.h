@@ -11,11 +11,11 @@
 /* Rounded toward zero, which is exact for what the tests write. */
 static inline uint16_t half_of(double x)
 {
-    int exponent;
+    int exponent = 0;
     double m = frexp(fabs(x), &exponent); /* 0.5 <= m < 1 */
     uint16_t sign = signbit(x) ? 0x8000 : 0;
-    if (isnan(x))
-        return 0x7e00;
+    if (isnan(x) || isinf(x))
+        return isnan(x) ? 0x7e00 : sign | 0x7c00;
     if (m == 0 || exponent < -13)
         return sign;
     return (uint16_t)(sign | (exponent + 14) << 10 | ((int)(m * 2048) & 0x3ff));

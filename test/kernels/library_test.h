@@ -61,4 +61,10 @@ static inline bool is_float_below_64(tile_dtype type)
 {
     return type == TILE_F32 || type == TILE_F16 || type == TILE_BF16;
 }
+
+/* Rounded once to the type, but for `bound`. */
+static inline bool is_near(tile_dtype type, double got, double want, double bound)
+{
+    return fabs(got - want) <= rounding(type) * fabs(want) + bound || got == want;
+}
 #endif

@@ -1,13 +1,8 @@
-/* tile_sort, tile_top_k, tile_fft, tile_gemm_blocks, tile_conv2d and pooling: values against plain
- * loops, workspaces of exactly the size that the queries say, and every argument that is wrong.
+/* tile_sort, tile_top_k, tile_fft, tile_gemm_blocks: values against plain loops, workspaces of
+ * exactly the size that the queries say, and every argument that is wrong.
  *
  *     orders_test DEVICE       DEVICE is one of host memory */
 #include "test/kernels/library_test.h"
-
-static bool near(tile_dtype type, double got, double want, double bound)
-{
-    return fabs(got - want) <= rounding(type) * fabs(want) + bound || got == want;
-}
 
 /* ---- order ---- */
 
@@ -94,8 +89,8 @@ static void fft_of(int64_t M, int64_t N, bool inverse)
                 im += a * sin(turn) + b * cos(turn);
             }
             double f = inverse ? 1 / (double)N : 1, bound = 1e-5 * sqrt((double)N);
-            wrong += !near(TILE_F32, y[2 * (m * N + k)], f * re, bound) ||
-                     !near(TILE_F32, y[2 * (m * N + k) + 1], f * im, bound);
+            wrong += !is_near(TILE_F32, y[2 * (m * N + k)], f * re, bound) ||
+                     !is_near(TILE_F32, y[2 * (m * N + k) + 1], f * im, bound);
         }
     if (!CHECK_INT(wrong, 0))
         fprintf(stderr, "    fft of %d x %d\n", (int)M, (int)N);
@@ -128,84 +123,13 @@ static void blocks_of(tile_dtype type, int64_t M, int64_t N, int64_t K, bool q4)
             int q = !q4 ? (int8_t)byte : (p < 16 ? byte & 15 : byte >> 4) - 8;
             sum += get(a, type, i / N * K + k) * of_half(scale) * q;
         }
-        wrong += !near(type, get(c, type, i), sum, 1e-4 * (double)K);
+        wrong += !is_near(type, get(c, type, i), sum, 1e-4 * (double)K);
     }
     if (!CHECK_INT(wrong, 0))
         fprintf(stderr, "    %s %d x %d x %d\n", tile_dtype_name(type), (int)M, (int)N, (int)K);
     free(a);
     free(c);
     free(w);
-}
-
-/* ---- windows ---- */
-
-typedef struct Case {
-    int64_t N, H, W, C, K, R, S;
-    tile_window_options o;
-} Case;
-
-/* The pixel (h, w) of window (p, q) and tap (r, s), or -1 outside. */
-static int64_t pixel_of(const Case *c, int64_t p, int64_t q, int64_t r, int64_t s)
-{
-    int64_t h = p * c->o.stride[0] - c->o.pad[0] + r * c->o.dilation[0];
-    int64_t w = q * c->o.stride[1] - c->o.pad[1] + s * c->o.dilation[1];
-    return h < 0 || w < 0 || h >= c->H || w >= c->W ? -1 : h * c->W + w;
-}
-
-static int64_t count_of(const Case *c, int axis)
-{
-    int64_t size = axis ? c->W : c->H, taps = axis ? c->S : c->R;
-    return (size + 2 * c->o.pad[axis] - c->o.dilation[axis] * (taps - 1) - 1) / c->o.stride[axis] +
-           1;
-}
-
-static void windows_of(tile_dtype type, const Case *c, bool bias)
-{
-    int64_t P = count_of(c, 0), Q = count_of(c, 1), wrong = 0, L = c->H * c->W;
-    void *x = numbers(type, c->N * L * c->C), *f = numbers(type, c->R * c->S * c->C * c->K);
-    void *b = numbers(type, c->K), *y = numbers(type, c->N * P * Q * c->K);
-    void *most = numbers(type, c->N * P * Q * c->C), *mean = numbers(type, c->N * P * Q * c->C);
-    int32_t *at = malloc((size_t)(c->N * P * Q * c->C) * 4 + 8);
-    OK(tile_conv2d(library, NULL, type, c->N, c->H, c->W, c->C, c->K, c->R, c->S, x, f,
-                   bias ? b : NULL, y, &c->o));
-    OK(tile_max_pool2d(library, NULL, type, c->N, c->H, c->W, c->C, c->R, c->S, x, most, at,
-                       &c->o));
-    OK(tile_avg_pool2d(library, NULL, type, c->N, c->H, c->W, c->C, c->R, c->S, x, mean, &c->o));
-    for (int64_t i = 0; i < c->N * P * Q * c->K; i++) {
-        int64_t k = i % c->K, q = i / c->K % Q, p = i / c->K / Q % P, n = i / c->K / Q / P;
-        double sum = bias ? get(b, type, k) : 0;
-        for (int64_t t = 0; t < c->R * c->S * c->C; t++) {
-            int64_t ch = t % c->C, s = t / c->C % c->S, r = t / c->C / c->S;
-            int64_t from = pixel_of(c, p, q, r, s);
-            if (from >= 0)
-                sum += get(x, type, (n * L + from) * c->C + ch) * get(f, type, t * c->K + k);
-        }
-        wrong += !near(type, get(y, type, i), sum, 1e-3);
-    }
-    for (int64_t i = 0; i < c->N * P * Q * c->C; i++) {
-        int64_t ch = i % c->C, q = i / c->C % Q, p = i / c->C / Q % P, n = i / c->C / Q / P;
-        double best = -INFINITY, sum = 0;
-        int64_t place = -1, count = 0;
-        for (int64_t t = 0; t < c->R * c->S; t++) {
-            int64_t from = pixel_of(c, p, q, t / c->S, t % c->S);
-            double v = from < 0 ? 0 : get(x, type, (n * L + from) * c->C + ch);
-            count += from >= 0;
-            sum += v;
-            if (from >= 0 && v > best) {
-                best = v;
-                place = from;
-            }
-        }
-        count = c->o.count_pad ? c->R * c->S : count;
-        wrong += get(most, type, i) != best || at[i] != place;
-        wrong += !near(type, get(mean, type, i), count ? sum / (double)count : 0, 1e-5);
-    }
-    if (!CHECK_INT(wrong, 0))
-        fprintf(stderr, "    %s %d x %d x %d x %d\n", tile_dtype_name(type), (int)c->N, (int)c->H,
-                (int)c->W, (int)c->C);
-    void *all[] = {x, f, b, y, most, mean, at};
-    for (int i = 0; i < 7; i++)
-        free(all[i]);
 }
 
 /* ---- wrong arguments ---- */
@@ -269,40 +193,9 @@ static void wrong_blocks(void)
     WRONG(blocks_call(TILE_F32, TILE_Q4_0, 3, 32, a, w, NULL), "C is NULL");
 }
 
-static tile_status conv_call(int type, int64_t H, int64_t R, const void *x, const void *f, void *y,
-                             int64_t stride, int64_t pad)
-{
-    tile_window_options o = {.struct_size = sizeof o, .stride = {stride, 1}, .pad = {pad, 0}};
-    return tile_conv2d(library, NULL, (tile_dtype)type, 1, H, 4, 2, 2, R, 3, x, f, NULL, y, &o);
-}
-
-static void wrong_windows(void)
-{
-    float *x = cells, *f = cells + 1000, *y = cells + 2000;
-    WRONG(conv_call(TILE_F64, 4, 3, x, f, y, 1, 0), "tile_conv2d: type is f64");
-    WRONG(conv_call(TILE_F32, -4, 3, x, f, y, 1, 0), "H is -4");
-    WRONG(conv_call(TILE_F32, 4, 0, x, f, y, 1, 0), "R is 0, but must be from 1 to 2^20");
-    WRONG(conv_call(TILE_F32, 4, 3, x, f, y, -1, 0), "options->stride is -1");
-    WRONG(conv_call(TILE_F32, 4, 3, x, f, y, 1, -1), "options->pad is -1");
-    WRONG(conv_call(TILE_F32, 4, 3, NULL, f, y, 1, 0), "X is NULL");
-    WRONG(conv_call(TILE_F32, 4, 3, x, NULL, y, 1, 0), "F is NULL");
-    WRONG(conv_call(TILE_F32, 4, 3, x, f, NULL, 1, 0), "Y is NULL");
-    WRONG(conv_call(TILE_F32, INT32_MAX, 3, x, f, y, 1, 0), "X has more than 2147483647 elements");
-    OK(conv_call(TILE_F32, 2, 3, x, f, NULL, 1, 0)); /* no window fits */
-    WRONG(tile_max_pool2d(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, x, y, NULL, NULL),
-          "places is NULL");
-    tile_window_options o = {.struct_size = 5};
-    WRONG(tile_avg_pool2d(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, x, y, &o),
-          "struct_size of tile_window_options is 5");
-}
-
 static void each_type(tile_dtype type, tile_dtype result)
 {
     static const int64_t rows[][2] = {{0, 5}, {3, 1}, {4, 60}, {2, 700}, {2, 1500}, {1, 20000}};
-    static const Case cases[] = {
-        {1, 5, 6, 3, 2, 3, 2, {sizeof(tile_window_options), {1, 1}, {0, 0}, {1, 1}, 0}},
-        {2, 7, 5, 20, 17, 3, 3, {sizeof(tile_window_options), {2, 1}, {1, 2}, {1, 2}, 1}},
-        {1, 3, 3, 70, 65, 1, 1, {sizeof(tile_window_options), {1, 2}, {0, 0}, {1, 1}, 0}}};
     (void)result;
     if (type == TILE_I8)
         return;
@@ -313,8 +206,6 @@ static void each_type(tile_dtype type, tile_dtype result)
     top_of(type, 2, 700, brief ? 20 : 300);
     if (type == TILE_F64)
         return;
-    for (int i = 0; i < (brief ? 1 : 3); i++)
-        windows_of(type, &cases[i], i != 1);
     for (int q4 = 0; q4 < 2; q4++) {
         blocks_of(type, 1, 70, 96, q4);
         blocks_of(type, 3, 65, 64, q4);
@@ -329,7 +220,6 @@ static void once(void)
             fft_of(N > 100 ? 2 : 70, N, inverse);
     wrong_orders();
     wrong_blocks();
-    wrong_windows();
 }
 
 int main(int argc, char **argv)

@@ -128,6 +128,23 @@ class Attention(unittest.TestCase):
         with self.assertRaises(tile.ArgumentError):
             kernels.attention(q, k, v)
 
+    def test_mask_and_gradients(self):
+        q, k, v, up = floats(2, 4, 3, 8), floats(2, 5, 1, 8), floats(2, 5, 1, 6), floats(2, 4, 3, 6)
+        s = np.einsum("bmhd,bnd->bhmn", q, k[:, :, 0]) / np.sqrt(8)
+        for mask in (floats(4, 5), floats(3, 1, 5), floats(2, 1, 1, 5), floats(1, 1, 1, 5), None):
+            p = softmax_of(s if mask is None else s + mask)
+            lse = np.empty((2, 3, 4), np.float32)
+            o = kernels.attention(q, k, v, mask=mask, lse=lse)
+            self.assertTrue(np.allclose(o, np.einsum("bhmn,bnd->bmhd", p, v[:, :, 0]), atol=1e-5))
+            dp = np.einsum("bmhd,bnd->bhmn", up, v[:, :, 0])
+            ds = p * (dp - (p * dp).sum(-1, keepdims=True)) / np.sqrt(8)
+            dq, dk, dv = kernels.attention_backward(q, k, v, o, up, lse, mask=mask)
+            self.assertTrue(np.allclose(dq, np.einsum("bhmn,bnd->bmhd", ds, k[:, :, 0]), atol=1e-5))
+            self.assertTrue(np.allclose(dk[:, :, 0], np.einsum("bhmn,bmhd->bnd", ds, q), atol=1e-5))
+            self.assertTrue(np.allclose(dv[:, :, 0], np.einsum("bhmn,bmhd->bnd", p, up), atol=1e-5))
+        with self.assertRaises(tile.ArgumentError):
+            kernels.attention(q, k, v, mask=floats(4, 4))
+
     def test_rope(self):
         x, angle = floats(5, 3, 8), floats(5, 4)
         a, b, c, s = x[..., :4], x[..., 4:], np.cos(angle)[:, None], np.sin(angle)[:, None]
@@ -268,9 +285,17 @@ class Signals(unittest.TestCase):
         self.assertTrue(np.array_equal(values, windows.max((-1, -2))))
         self.assertTrue(np.array_equal(np.take_along_axis(x.reshape(2, 42, 3), places.reshape(2, -1, 3), 1).reshape(values.shape), values))
         self.assertTrue(np.allclose(kernels.avg_pool2d(x, (2, 3)), windows.mean((-1, -2)), atol=1e-6))
+        outer, turned = np.ascontiguousarray(x.transpose(0, 3, 1, 2)), np.ascontiguousarray(f.transpose(3, 2, 0, 1))
+        y = kernels.conv2d(outer, turned, b, stride=(2, 1), pad=(1, 0), layout="NCHW")
+        self.assertTrue(np.allclose(y.transpose(0, 2, 3, 1), np.einsum("npqcrs,rsck->npqk", seen, f) + b, atol=1e-4))
+        self.assertTrue(np.array_equal(kernels.max_pool2d(outer, (2, 3), layout="NCHW")[0].transpose(0, 2, 3, 1), values))
+        self.assertTrue(np.allclose(kernels.avg_pool2d(outer, (2, 3), layout="NCHW").transpose(0, 2, 3, 1), windows.mean((-1, -2)), atol=1e-6))
+        each = floats(3, 2, 1, 3)
+        want = np.einsum("npqcrs,rsc->npqc", seen, each[:, :, 0])
+        self.assertTrue(np.allclose(kernels.conv2d(x, each, stride=(2, 1), pad=(1, 0), groups=3), want, atol=1e-4))
         with self.assertRaises(tile.ArgumentError) as caught:
             kernels.conv2d(x, floats(3, 2, 4, 4))
-        self.assertIn("x has 3 channels, but f 4", str(caught.exception))
+        self.assertIn("x has 3 channels, but f 4 in each of 1 groups", str(caught.exception))
 
     def test_blocks(self):
         w = np.random.default_rng(2).integers(-127, 127, (6, 2, 34)).astype(np.int8).view(np.uint8)

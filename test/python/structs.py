@@ -13,7 +13,10 @@ STRUCTS = {"tile_device_info": native.DeviceInfo, "tile_callbacks": native.Callb
            "tile_tune_progress": native.TuneProgress, "tile_tune_options": native.TuneOptions, "tile_tune_result": native.TuneResult,
            "tilec_const": native.CompileConst, "tilec_options": native.CompileOptions, "tile_gemm_options": kernels.GemmOptions,
            "tile_norm_options": kernels.NormOptions, "tile_attention_options": kernels.AttentionOptions,
-           "tile_rope_options": kernels.RopeOptions, "tile_cross_entropy_options": kernels.CrossEntropyOptions}
+           "tile_rope_options": kernels.RopeOptions, "tile_cross_entropy_options": kernels.CrossEntropyOptions,
+           "tile_reduce_options": kernels.ReduceOptions, "tile_scan_options": kernels.ScanOptions, "tile_sort_options": kernels.SortOptions,
+           "tile_gemm_blocks_options": kernels.GemmBlocksOptions, "tile_sgd_options": kernels.SgdOptions, "tile_adam_options": kernels.AdamOptions,
+           "tile_fft_options": kernels.FftOptions, "tile_window_options": kernels.WindowOptions}
 
 
 def main(source, cc, scratch):

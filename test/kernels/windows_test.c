@@ -1,0 +1,264 @@
+/* tile_conv2d and pooling: values against plain loops in both layouts, groups, a workspace of
+ * exactly the size that the query says, and every argument that is wrong.
+ *
+ *     windows_test DEVICE       DEVICE is one of host memory */
+#include "test/kernels/library_test.h"
+
+typedef struct Case {
+    int64_t N, H, W, C, K, R, S;
+    int64_t stride[2], pad[2], dilation[2];
+    int64_t groups;
+    bool bias, count_pad;
+    tile_layout layout;
+    int64_t P, Q;
+} Case;
+
+static const Case cases[] = {
+    {1, 5, 6, 3, 2, 3, 2, {1, 1}, {0, 0}, {1, 1}, 1, .bias = true},
+    {2, 7, 5, 20, 17, 3, 3, {2, 1}, {1, 2}, {1, 2}, 0, .count_pad = true},
+    {2, 5, 4, 6, 9, 3, 3, {1, 1}, {1, 1}, {1, 1}, 3, .bias = true},      /* groups */
+    {2, 9, 8, 5, 5, 3, 3, {1, 2}, {1, 1}, {1, 1}, 5, .bias = false},     /* depthwise */
+    {1, 3, 3, 70, 65, 1, 1, {1, 2}, {0, 0}, {1, 1}, 1, .bias = true},
+    {1, 1, 1, 33, 66, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1, .bias = false},   /* nothing to turn */
+    {2, 40, 70, 3, 3, 5, 3, {1, 1}, {2, 1}, {1, 1}, 3, .bias = true},    /* more than a tile */
+    {1, 6, 6, 2, 8, 3, 3, {1, 1}, {1, 1}, {2, 2}, 2, .bias = true},      /* several of a channel */
+    {1, 30, 31, 1, 1, 3, 3, {2, 2}, {1, 1}, {1, 1}, 1, .bias = false},
+    {2, 12, 11, 130, 72, 3, 3, {1, 1}, {1, 1}, {1, 1}, 2, .bias = true},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static tile_window_options options_of(const Case *c, void *room)
+{
+    tile_window_options o = TILE_WINDOW_OPTIONS_INIT;
+    for (int i = 0; i < 2; i++) {
+        o.stride[i] = c->stride[i];
+        o.pad[i] = c->pad[i];
+        o.dilation[i] = c->dilation[i];
+    }
+    o.count_pad = c->count_pad;
+    o.layout = c->layout;
+    o.groups = c->groups;
+    o.workspace = room;
+    return o;
+}
+
+/* The pixel of window (p, q) and tap (r, s), or -1 outside. */
+static int64_t pixel_of(const Case *c, int64_t p, int64_t q, int64_t r, int64_t s)
+{
+    int64_t h = p * c->stride[0] - c->pad[0] + r * c->dilation[0];
+    int64_t w = q * c->stride[1] - c->pad[1] + s * c->dilation[1];
+    return h < 0 || w < 0 || h >= c->H || w >= c->W ? -1 : h * c->W + w;
+}
+
+static int64_t count_of(int64_t size, int64_t taps, int64_t stride, int64_t pad, int64_t dilation)
+{
+    return (size + 2 * pad - dilation * (taps - 1) - 1) / stride + 1;
+}
+
+/* Where channel ch of `pixel` of image n of `pixels` pixels and C channels is. */
+static int64_t place_of(const Case *c, int64_t n, int64_t pixel, int64_t ch, int64_t pixels,
+                        int64_t C)
+{
+    return c->layout == TILE_NCHW ? (n * C + ch) * pixels + pixel : (n * pixels + pixel) * C + ch;
+}
+
+static double filter_of(const Case *c, const void *f, tile_dtype type, int64_t tap, int64_t ch,
+                        int64_t k)
+{
+    int64_t CG = c->C / (c->groups ? c->groups : 1), taps = c->R * c->S;
+    return get(f, type, c->layout == TILE_NCHW ? (k * CG + ch) * taps + tap
+                                               : (tap * CG + ch) * c->K + k);
+}
+
+static double output_of(const Case *c, tile_dtype type, const void *x, const void *f, int64_t n,
+                        int64_t at, int64_t k)
+{
+    int64_t groups = c->groups ? c->groups : 1, CG = c->C / groups, g = k / (c->K / groups);
+    double sum = 0;
+    for (int64_t t = 0; t < c->R * c->S; t++) {
+        int64_t from = pixel_of(c, at / c->Q, at % c->Q, t / c->S, t % c->S);
+        for (int64_t i = 0; i < CG && from >= 0; i++)
+            sum += get(x, type, place_of(c, n, from, g * CG + i, c->H * c->W, c->C)) *
+                   filter_of(c, f, type, t, i, k);
+    }
+    return sum;
+}
+
+static void name_case(const Case *c, tile_dtype type)
+{
+    fprintf(stderr, "    %s %d x %d x %d x %d to %d, layout %d, groups %d\n",
+            tile_dtype_name(type), (int)c->N, (int)c->H, (int)c->W, (int)c->C, (int)c->K,
+            (int)c->layout, (int)c->groups);
+}
+
+static void convolution_of(tile_dtype type, const Case *c)
+{
+    int64_t outputs = c->P * c->Q, wrong = 0;
+    int64_t CG = c->C / (c->groups ? c->groups : 1);
+    void *x = numbers(type, c->N * c->H * c->W * c->C);
+    void *f = numbers(type, c->R * c->S * CG * c->K), *b = numbers(type, c->K);
+    void *y = numbers(type, c->N * outputs * c->K);
+    tile_window_options o = options_of(c, NULL);
+    size_t size = tile_conv2d_workspace(type, c->N, c->H, c->W, c->C, c->K, c->R, c->S, &o);
+    void *room = size ? aligned_alloc(64, size) : NULL;
+    o.workspace = room;
+    OK(tile_conv2d(library, NULL, type, c->N, c->H, c->W, c->C, c->K, c->R, c->S, x, f,
+                   c->bias ? b : NULL, y, &o));
+    for (int64_t i = 0; i < c->N * outputs * c->K; i++) {
+        int64_t k = i % c->K, at = i / c->K % outputs, n = i / c->K / outputs;
+        double want = output_of(c, type, x, f, n, at, k) + (c->bias ? get(b, type, k) : 0);
+        wrong += !is_near(type, get(y, type, place_of(c, n, at, k, outputs, c->K)), want, 2e-3);
+    }
+    if (!CHECK_INT(wrong, 0))
+        name_case(c, type);
+    void *all[] = {x, f, b, y, room};
+    for (int i = 0; i < 5; i++)
+        free(all[i]);
+}
+
+static int64_t count_wrong_pools(tile_dtype type, const Case *c, const void *x, const void *most,
+                                 const void *mean, const int32_t *places)
+{
+    int64_t outputs = c->P * c->Q, wrong = 0;
+    for (int64_t i = 0; i < c->N * outputs * c->C; i++) {
+        int64_t ch = i % c->C, at = i / c->C % outputs, n = i / c->C / outputs;
+        int64_t place = -1, count = 0, to = place_of(c, n, at, ch, outputs, c->C);
+        double best = -INFINITY, sum = 0;
+        for (int64_t t = 0; t < c->R * c->S; t++) {
+            int64_t from = pixel_of(c, at / c->Q, at % c->Q, t / c->S, t % c->S);
+            double v = from < 0 ? 0 : get(x, type, place_of(c, n, from, ch, c->H * c->W, c->C));
+            count += from >= 0;
+            sum += v;
+            if (from >= 0 && v > best) {
+                best = v;
+                place = from;
+            }
+        }
+        count = c->count_pad ? c->R * c->S : count;
+        wrong += get(most, type, to) != best || places[to] != place;
+        wrong += !is_near(type, get(mean, type, to), count ? sum / (double)count : 0, 1e-5);
+    }
+    return wrong;
+}
+
+static void pools_of(tile_dtype type, const Case *c)
+{
+    int64_t n = c->N * c->P * c->Q * c->C;
+    void *x = numbers(type, c->N * c->H * c->W * c->C), *most = numbers(type, n);
+    void *mean = numbers(type, n);
+    int32_t *places = malloc((size_t)n * 4 + 8);
+    tile_window_options o = options_of(c, NULL);
+    o.groups = 0;
+    OK(tile_max_pool2d(library, NULL, type, c->N, c->H, c->W, c->C, c->R, c->S, x, most, places,
+                       &o));
+    OK(tile_avg_pool2d(library, NULL, type, c->N, c->H, c->W, c->C, c->R, c->S, x, mean, &o));
+    if (!CHECK_INT(count_wrong_pools(type, c, x, most, mean, places), 0))
+        name_case(c, type);
+    void *all[] = {x, most, mean, places};
+    for (int i = 0; i < 4; i++)
+        free(all[i]);
+}
+
+static void each_type(tile_dtype type, tile_dtype result)
+{
+    (void)result;
+    if (!is_float_below_64(type))
+        return;
+    for (int i = 0; i < (brief ? 6 : CASES); i++)
+        for (int layout = 0; layout < 2; layout++) {
+            Case c = cases[i];
+            c.layout = (tile_layout)layout;
+            c.P = count_of(c.H, c.R, c.stride[0], c.pad[0], c.dilation[0]);
+            c.Q = count_of(c.W, c.S, c.stride[1], c.pad[1], c.dilation[1]);
+            convolution_of(type, &c);
+            pools_of(type, &c);
+        }
+}
+
+/* ---- wrong arguments ---- */
+
+static _Alignas(64) float cells[9000];
+
+typedef struct Call {
+    tile_kernels *kernels;
+    int type;
+    int64_t H, C, K, R;
+    const float *x, *f;
+    float *y;
+    tile_window_options o;
+} Call;
+
+static tile_status conv_call(const Call *c)
+{
+    return tile_conv2d(c->kernels, NULL, (tile_dtype)c->type, 1, c->H, 4, c->C, c->K, c->R, 3, c->x,
+                       c->f, NULL, c->y, &c->o);
+}
+
+#define CALL                                                                                       \
+    {                                                                                              \
+        library, TILE_F32, 4, 2, 2, 3, cells, cells + 1000, cells + 2000, TILE_WINDOW_OPTIONS_INIT \
+    }
+#define WRONG_CALL(change, text)                                                                   \
+    do {                                                                                           \
+        Call c = CALL;                                                                             \
+        change;                                                                                    \
+        WRONG(conv_call(&c), text);                                                                \
+    } while (0)
+
+static void wrong_convolutions(void)
+{
+    WRONG_CALL(c.kernels = NULL, "tile_conv2d: kernels is NULL");
+    WRONG_CALL(c.type = TILE_F64, "tile_conv2d: type is f64");
+    WRONG_CALL(c.H = -4, "H is -4");
+    WRONG_CALL(c.K = -1, "K is -1");
+    WRONG_CALL(c.R = 0, "R is 0, but must be from 1 to 2^20");
+    WRONG_CALL(c.o.stride[0] = -1, "options->stride is -1");
+    WRONG_CALL(c.o.pad[0] = -1, "options->pad is -1");
+    WRONG_CALL(c.o.dilation[1] = -3, "options->dilation is -3");
+    WRONG_CALL(c.o.layout = (tile_layout)2, "options->layout is 2, but must be of tile_layout");
+    WRONG_CALL(c.o.groups = 3, "options->groups is 3, but must be a divisor of C and K");
+    WRONG_CALL(c.o.groups = -2, "options->groups is -2");
+    WRONG_CALL((c.o.groups = 2, c.K = 3), "options->groups is 2");
+    WRONG_CALL(c.o.layout = TILE_NCHW, "options->workspace is NULL");
+    WRONG_CALL(c.x = NULL, "X is NULL");
+    WRONG_CALL(c.f = NULL, "F is NULL");
+    WRONG_CALL(c.y = NULL, "Y is NULL");
+    WRONG_CALL(c.y = cells, "overlap");
+    WRONG_CALL(c.H = INT32_MAX, "X has more than 2147483647 elements");
+    WRONG_CALL(c.o.struct_size = 5, "struct_size of tile_window_options is 5");
+    Call none = CALL;
+    none.H = 2;
+    none.y = NULL;
+    OK(conv_call(&none)); /* no window fits */
+}
+
+static void wrong_pools(void)
+{
+    float *x = cells, *y = cells + 2000;
+    int32_t *places = (int32_t *)(cells + 3000);
+    tile_window_options o = {.struct_size = 5}, outer = TILE_WINDOW_OPTIONS_INIT;
+    WRONG(tile_max_pool2d(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, x, y, NULL, NULL),
+          "places is NULL");
+    WRONG(tile_avg_pool2d(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, x, y, &o),
+          "struct_size of tile_window_options is 5");
+    WRONG(tile_avg_pool2d(NULL, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, x, y, NULL), "kernels is NULL");
+    outer.layout = TILE_NCHW;
+    WRONG(tile_max_pool2d(library, NULL, TILE_F32, INT32_MAX, 4, 4, 2, 2, 2, x, y, places, &outer),
+          "X has more than 2147483647 elements");
+    outer.groups = 2;
+    WRONG(tile_avg_pool2d(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, x, y, &outer),
+          "options->groups is 2, but must be 0 or 1");
+}
+
+static void once(void)
+{
+    wrong_convolutions();
+    wrong_pools();
+    CHECK_INT(tile_conv2d_workspace(TILE_F32, 1, 4, 4, 2, 2, 3, 3, NULL), 0);
+    CHECK_INT(tile_conv2d_workspace(TILE_F32, -1, 4, 4, 2, 2, 3, 3, NULL), 0);
+}
+
+int main(int argc, char **argv)
+{
+    return run_on_device(argc, argv, each_type, once);
+}
