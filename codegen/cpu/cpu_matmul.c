@@ -26,6 +26,8 @@ typedef struct Chunk {
     LLVMValueRef is_whole;    /* direct A ends with a packed element; NULL: it does */
     LLVMValueRef direct;      /* A is read where it lies; NULL: as the product says */
     LLVMValueRef in_last;     /* kept B is in the slot that chunks share; NULL: it is not kept */
+    LLVMValueRef filled;      /* rows of that slot that chunks which wait have */
+    LLVMValueRef is_first, is_last; /* of those that are multiplied together */
 } Chunk;
 
 typedef struct Tag {
@@ -63,6 +65,8 @@ static Tag tag_of(Chunk *c)
     LLVMValueRef w = LLVMBuildLoad2(g->b, g->i64, p, "");
     w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips * c->p->depth + 2), c->x.panel_rows);
     w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips + 1), c->x.trips);
+    if (c->x.b_row)
+        w = tl_cpu_add(g, tl_cpu_times(g, w, c->x.n->most_trips * c->p->depth + 1), c->x.b_row);
     add_word(g, &t, tl_cpu_add(g, tl_cpu_times(g, w, c->x.acc_row + 1), c->x.columns));
     if (!a) {
         LLVMValueRef first = LLVMBuildIntCast2(g->b, c->x.first, LLVMTypeOf(c->x.lo), 0, "");
@@ -204,6 +208,47 @@ static LLVMValueRef number_of_chunk(Chunk *c)
     return n ? tl_cpu_add(g, LLVMBuildMul(g->b, n, chunks, ""), first) : first;
 }
 
+/* ---- chunks that are multiplied together ----
+ * Chunks of the iterations of the loops around wait for each other, so that sums go through memory
+ * once for all of them: scratch memory says how many they are, how many rows of the shared slot
+ * they have, and what each is. */
+
+/* Is it the first of them, is it the last? */
+static void find_ends(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), end = tl_cpu_add(g, c->x.first, c->x.trips);
+    c->is_first = LLVMBuildICmp(g->b, LLVMIntEQ, c->x.first, zero, "");
+    c->is_last = LLVMBuildICmp(g->b, LLVMIntSGE, end, c->n, "");
+    for (int i = 0; i < c->p->ngathered; i++) {
+        LLVMValueRef all, trip = trip_of(g, c->p->around[i], &all);
+        LLVMValueRef next = tl_cpu_add(g, trip, tl_gen_int(&g->gen, 1));
+        LLVMValueRef begins = LLVMBuildICmp(g->b, LLVMIntEQ, trip, zero, ""),
+                     ends = LLVMBuildICmp(g->b, LLVMIntEQ, next, all, "");
+        c->is_first = LLVMBuildAnd(g->b, c->is_first, begins, "");
+        c->is_last = LLVMBuildAnd(g->b, c->is_last, ends, "");
+    }
+}
+
+/* Word i of what is said of all that wait; the first chunk finds 0. */
+static LLVMValueRef waiting_word(Chunk *c, int i)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef n =
+        LLVMBuildLoad2(g->b, g->i64, word_at(g, tl_cpu_home_ptr(g, c->p->gathered), i), "");
+    return LLVMBuildSelect(g->b, c->is_first, tl_gen_int(&g->gen, 0), n, "");
+}
+
+/* In the shared slot the chunk lies below those that wait. */
+static void find_room(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    find_ends(c);
+    c->filled = waiting_word(c, 1);
+    c->x.b_row = LLVMBuildSelect(g->b, c->in_last, c->filled, zero, "");
+}
+
 static void provide_b(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -218,6 +263,8 @@ static void provide_b(Chunk *c)
     LLVMValueRef slot = tl_gen_pick(&g->gen, LLVMIntULT, n, last, n, last);
     c->in_last = LLVMBuildICmp(g->b, LLVMIntUGE, n, last, "");
     c->x.b = tl_cpu_elem_at(&c->x, buffer, tl_cpu_times(g, slot, p->panel_rows * c->x.acc_row));
+    if (p->ngathered)
+        find_room(c);
     LLVMValueRef i =
         tl_cpu_add(g, tl_cpu_times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
@@ -236,11 +283,12 @@ static void point_at_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     TlPlace place = c->a->a->place;
-    int row = tl_nest_slice_of(&place, 0), k = tl_nest_slice_of(&place, 1);
+    bool columns = c->p->a_by_columns;
+    int row = tl_nest_slice_of(&place, columns), k = tl_nest_slice_of(&place, !columns);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef left = LLVMBuildSub(g->b, c->a->view->extent[k], c->a->start[k], "");
     c->x.a = c->a->ptr;
-    c->x.a_row = c->p->a_rows ? zero : c->a->stride[row];
+    c->x.a_row = c->p->a_rows ? zero : c->a->stride[columns ? k : row];
     if (c->p->a_is_whole) {
         LLVMValueRef all = tl_cpu_times(g, c->x.count, c->x.per);
         c->is_whole = LLVMBuildICmp(g->b, LLVMIntSGE, left, all, "");
@@ -270,7 +318,7 @@ static LLVMValueRef rows_are_inside(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     TlPlace place = c->a->a->place;
-    int row = tl_nest_slice_of(&place, 0);
+    int row = tl_nest_slice_of(&place, c->p->a_by_columns);
     TL_ASSERT(row >= 0, "A's rows are not along an axis");
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef from = tl_cpu_add(g, c->a->start[row], c->x.from),
@@ -411,17 +459,18 @@ static void list_rows(Chunk *c, LLVMValueRef n)
 static void seen_part(TlCpuGen *g, const TlOp *store, int dim, LLVMValueRef *from, LLVMValueRef *to)
 {
     TlPlace p = tl_op_place(store);
-    int i = tl_nest_slice_of(&p, dim);
+    int i = tl_nest_steps_of(&p, dim);
     const TlValue *index = p.index[i].value;
     LLVMValueRef start = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     LLVMValueRef extent = tl_gen_view(&g->gen, p.base)->extent[i];
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), width = tl_gen_int(&g->gen, p.axes[i].width);
     LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntSLT, start, extent, "");
-    LLVMValueRef left = LLVMBuildSub(g->b, extent, start, "");
+    LLVMValueRef left = tl_cpu_parts_of(g, LLVMBuildSub(g->b, extent, start, ""), p.axes[i].step);
     left = tl_gen_pick(&g->gen, LLVMIntULT, left, width, left, width);
     *to = LLVMBuildSelect(g->b, inside, left, zero, "");
     LLVMValueRef skipped =
-        tl_gen_pick(&g->gen, LLVMIntSLT, start, zero, LLVMBuildNeg(g->b, start, ""), zero);
+        tl_gen_pick(&g->gen, LLVMIntSLT, start, zero,
+                    tl_cpu_parts_of(g, LLVMBuildNeg(g->b, start, ""), p.axes[i].step), zero);
     *from = tl_cpu_least(g, tl_gen_pick(&g->gen, LLVMIntSGT, skipped, width, width, skipped), *to);
 }
 
@@ -468,34 +517,20 @@ static void set_out(Chunk *c, LLVMValueRef now)
     LLVMBuildStore(g->b, LLVMBuildZExt(g->b, now, g->i64, ""), tl_cpu_scratch_at(g, c->p->stored));
 }
 
-/* ---- chunks that are multiplied together ----
- * Chunks of the iterations of the loops around wait for each other, so that sums go through memory
- * once for all of them: scratch memory says how many they are, and what each is. */
-
-/* Is it the first of them, is it the last? */
-static void find_ends(Chunk *c, LLVMValueRef *is_first, LLVMValueRef *is_last)
-{
-    TlCpuGen *g = c->x.g;
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), end = tl_cpu_add(g, c->x.first, c->x.trips);
-    *is_first = LLVMBuildICmp(g->b, LLVMIntEQ, c->x.first, zero, "");
-    *is_last = LLVMBuildICmp(g->b, LLVMIntSGE, end, c->n, "");
-    for (int i = 0; i < c->p->ngathered; i++) {
-        LLVMValueRef all, trip = trip_of(g, c->p->around[i], &all);
-        LLVMValueRef next = tl_cpu_add(g, trip, tl_gen_int(&g->gen, 1));
-        *is_first =
-            LLVMBuildAnd(g->b, *is_first, LLVMBuildICmp(g->b, LLVMIntEQ, trip, zero, ""), "");
-        *is_last = LLVMBuildAnd(g->b, *is_last, LLVMBuildICmp(g->b, LLVMIntEQ, next, all, ""), "");
-    }
-}
-
 /* Must those that wait be multiplied now? The chunk is the last that there is room for, or the last
- * of all, or the next one may be packed where this one is. */
-static LLVMValueRef is_due(Chunk *c, LLVMValueRef n, LLVMValueRef is_last)
+ * of all, or the next one may be packed where this one is. filled: rows of the shared slot. */
+static LLVMValueRef is_due(Chunk *c, LLVMValueRef n, LLVMValueRef filled)
 {
     TlCpuGen *g = c->x.g;
-    LLVMValueRef full =
+    LLVMValueRef due =
         LLVMBuildICmp(g->b, LLVMIntEQ, n, tl_gen_int(&g->gen, TL_NEST_GATHERED), "");
-    LLVMValueRef due = LLVMBuildOr(g->b, LLVMBuildOr(g->b, full, is_last, ""), c->in_last, "");
+    int64_t k = tl_in(c->p->dot, 1)->type->shape[0] / c->x.per;
+    LLVMValueRef next = tl_cpu_times(g, c->n, k), one = tl_gen_int(&g->gen, 1);
+    LLVMValueRef room = LLVMBuildSub(g->b, c->x.panel_rows, one, "");
+    next = tl_cpu_add(g, filled, tl_cpu_least(g, next, room));
+    LLVMValueRef crowded = LLVMBuildICmp(g->b, LLVMIntSGT, next, room, "");
+    crowded = LLVMBuildAnd(g->b, crowded, c->in_last, "");
+    due = LLVMBuildOr(g->b, LLVMBuildOr(g->b, due, c->is_last, ""), crowded, "");
     return c->direct ? LLVMBuildOr(g->b, due, LLVMBuildNot(g->b, c->direct, ""), "") : due;
 }
 
@@ -503,20 +538,20 @@ static void multiply_gathered(Chunk *c, LLVMValueRef stores)
 {
     TlCpuGen *g = c->x.g;
     LLVMValueRef waiting = tl_cpu_home_ptr(g, c->p->gathered), zero = tl_gen_int(&g->gen, 0);
-    LLVMValueRef one = tl_gen_int(&g->gen, 1), is_first, is_last;
-    find_ends(c, &is_first, &is_last);
-    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i64, waiting, "");
-    n = LLVMBuildSelect(g->b, is_first, zero, n, "");
+    LLVMValueRef n = waiting_word(c, 0);
     if (c->p->a_rows)
         list_rows(c, n);
-    c->x.gathered = LLVMBuildInBoundsGEP2(g->b, g->i64, waiting, &one, 1, "");
+    c->x.gathered = word_at(g, waiting, TL_NEST_WAITING_WORDS);
     tl_cpu_gather_chunk(&c->x, n);
-    c->x.ngathered = tl_cpu_add(g, n, one);
-    LLVMValueRef due = is_due(c, c->x.ngathered, is_last);
+    c->x.ngathered = tl_cpu_add(g, n, tl_gen_int(&g->gen, 1));
+    int64_t k = tl_in(c->p->dot, 1)->type->shape[0] / c->x.per;
+    LLVMValueRef rows = LLVMBuildSelect(g->b, c->in_last, tl_cpu_times(g, c->x.trips, k), zero, "");
+    LLVMValueRef filled = tl_cpu_add(g, c->filled, rows), due = is_due(c, c->x.ngathered, filled);
     LLVMBuildStore(g->b, LLVMBuildSelect(g->b, due, zero, c->x.ngathered, ""), waiting);
+    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, due, zero, filled, ""), word_at(g, waiting, 1));
     TlCpuBranch now = tl_cpu_branch(g, due, true, "due", "wait");
     if (stores)
-        set_out(c, LLVMBuildAnd(g->b, stores, is_last, ""));
+        set_out(c, LLVMBuildAnd(g->b, stores, c->is_last, ""));
     tl_cpu_multiply(&c->x);
     tl_cpu_join(g, now);
 }

@@ -43,7 +43,7 @@ typedef struct TlCpuMultiply {
     LLVMValueRef panels;            /* how many are multiplied */
     LLVMValueRef narrow, narrows;   /* column where narrow panels begin, how many; NULL: none */
     int64_t rows, acc_row;          /* acc's rows, their stride */
-    LLVMValueRef acc, a, a_row, b;  /* addresses; a_row: row stride of a, in parts */
+    LLVMValueRef acc, a, a_row, b;  /* addresses; a_row: of a's rows, or columns, in parts */
     bool a_listed;                  /* a is a list of the addresses of its rows, or columns */
     LLVMValueRef count;             /* elements along k in this chunk */
     LLVMValueRef from, to, columns; /* rows from .. to - 1, columns 0 .. columns - 1 */
@@ -51,6 +51,7 @@ typedef struct TlCpuMultiply {
     LLVMValueRef last;              /* +0 or -0, added to each sum at the end; NULL: nothing is */
     LLVMValueRef gathered, ngathered; /* chunks that are multiplied together; NULL: this one only */
     LLVMValueRef skipped;             /* columns of B before the first panel; NULL: none */
+    LLVMValueRef b_row;               /* row of B's panels where the chunk begins; NULL: 0 */
     LLVMValueRef lo, by;              /* k of the loop's first iteration, from one to the next */
     LLVMValueRef first, trips;        /* the chunk's first iteration, how many it has */
     bool reads_b;                     /* B is not packed */

@@ -56,9 +56,17 @@ static LLVMValueRef multiply_add(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef 
                       : tl_gen_multiply_add(&g->gen, x->dtype, a, b, acc);
 }
 
+static bool goes_by_columns(const TlCpuMultiply *x)
+{
+    return x->p->a_transposed || x->p->a_by_columns;
+}
+
 /* Where the block begins in column k of A. */
 static LLVMValueRef column_of(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef m)
 {
+    if (!x->a_listed)
+        return tl_cpu_part_at(x, x->a,
+                              tl_cpu_add(x->g, LLVMBuildMul(x->g->b, k, x->a_row, ""), m));
     LLVMValueRef p = LLVMBuildInBoundsGEP2(x->g->b, x->g->ptr, x->a, &k, 1, "");
     return tl_cpu_part_at(x, LLVMBuildLoad2(x->g->b, x->g->ptr, p, ""), m);
 }
@@ -86,7 +94,7 @@ static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k
         LLVMValueRef at = tl_gen_int(&g->gen, TL_NEST_AHEAD * x->panel + j * x->width);
         tl_cpu_prefetch_line(g, tl_cpu_elem_at(x, b, at), false, 3);
     }
-    LLVMValueRef column = x->p->a_transposed ? column_of(x, k, a[0]) : NULL;
+    LLVMValueRef column = goes_by_columns(x) ? column_of(x, k, a[0]) : NULL;
     for (int i = 0; i < mr; i++) {
         LLVMValueRef at = column ? (i ? tl_cpu_part_at(x, column, a[i]) : column)
                                  : tl_cpu_part_at(x, a[i], tl_cpu_times(g, k, x->per));
@@ -128,7 +136,8 @@ static LLVMValueRef chunk_word(TlCpuGen *g, LLVMValueRef gathered, LLVMValueRef 
 
 static void words_of(TlCpuMultiply *x, LLVMValueRef **out)
 {
-    LLVMValueRef *words[TL_NEST_CHUNK_WORDS] = {&x->a, &x->b, &x->a_row, &x->count, &x->panel_rows};
+    LLVMValueRef *words[TL_NEST_CHUNK_WORDS] = {&x->a,     &x->b,          &x->a_row,
+                                                &x->count, &x->panel_rows, &x->b_row};
     memcpy(out, words, sizeof words);
 }
 
@@ -161,12 +170,12 @@ static void find_a(TlCpuMultiply *x, LLVMValueRef m, int mr, bool whole, LLVMVal
     LLVMValueRef left = LLVMBuildSub(g->b, x->to, m, "");
     LLVMValueRef next = x->a_listed ? tl_gen_int(&g->gen, 1) : x->a_row;
     a[0] = m;
-    for (int i = 1; i < mr && x->p->a_transposed; i++) {
+    for (int i = 1; i < mr && goes_by_columns(x); i++) {
         a[i] = tl_gen_int(&g->gen, i);
         if (!whole)
-            a[i] = tl_cpu_least(g, a[i], LLVMBuildSub(g->b, left, next, ""));
+            a[i] = tl_cpu_least(g, a[i], LLVMBuildSub(g->b, left, tl_gen_int(&g->gen, 1), ""));
     }
-    if (x->p->a_transposed)
+    if (goes_by_columns(x))
         return;
     LLVMTypeRef step = x->a_listed ? g->ptr : x->part;
     LLVMValueRef at = x->a_listed ? m : LLVMBuildMul(g->b, m, x->a_row, "");
@@ -185,6 +194,8 @@ static void add_chunk(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
 {
     TlCpuGen *g = x->g;
     LLVMValueRef a[TL_NEST_ACCUMULATORS], b = panel_at(x, first_panel(x), panel);
+    if (x->b_row)
+        b = tl_cpu_elem_at(x, b, tl_cpu_times(g, x->b_row, x->panel));
     find_a(x, m, mr, whole, a);
     TlCpuLoop l;
     tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, 1, (uint32_t)(mr * x->nv), acc);
@@ -363,7 +374,8 @@ void tl_cpu_multiply(TlCpuMultiply *x)
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), most = tl_gen_int(&g->gen, several);
     if (x->narrow) {
         TlCpuMultiply y = narrow_of(x);
-        multiply_rows(&y, x->from, x->to, y.mr, false, zero, y.panels);
+        LLVMValueRef to = tl_gen_pick(&g->gen, LLVMIntSGT, y.panels, zero, x->to, x->from);
+        multiply_rows(&y, x->from, to, y.mr, false, zero, y.panels);
     }
     if (several * x->panel >= x->acc_row) {
         multiply_panels(x, zero, x->panels);

@@ -40,8 +40,10 @@ typedef void PackBody(Pack *p, TlCpuAt *pos);
 static LLVMValueRef place_in_row(Pack *p, LLVMValueRef row, LLVMValueRef k)
 {
     TlCpuGen *g = p->x->g;
-    LLVMValueRef n =
-        tl_cpu_add(g, tl_cpu_times(g, row, p->x->p->a_row * p->x->per), tl_cpu_add(g, p->trip, k));
+    k = tl_cpu_add(g, p->trip, k);
+    bool columns = p->x->p->a_by_columns;
+    LLVMValueRef begin = tl_cpu_times(g, columns ? k : row, p->x->p->a_row * p->x->per),
+                 n = tl_cpu_add(g, begin, columns ? row : k);
     return tl_cpu_part_at(p->x, p->to, n);
 }
 
@@ -51,6 +53,7 @@ static LLVMValueRef place_in_panel(Pack *p, LLVMValueRef k, LLVMValueRef column)
     TlCpuGen *g = x->g;
     LLVMValueRef panel = tl_gen_int(&g->gen, x->panel), per = tl_gen_int(&g->gen, x->per);
     LLVMValueRef row = LLVMBuildUDiv(g->b, tl_cpu_add(g, p->trip, k), per, "");
+    row = x->b_row ? tl_cpu_add(g, row, x->b_row) : row;
     LLVMValueRef i = LLVMBuildURem(g->b, column, panel, "");
     LLVMValueRef begin = LLVMBuildMul(g->b, LLVMBuildSub(g->b, column, i, ""), x->panel_rows, "");
     if (x->narrow && !p->is_wide) {
@@ -261,7 +264,7 @@ void tl_cpu_pack(TlCpuMultiply *x, const TlNest *n, LLVMValueRef to, LLVMValueRe
     else if (n->is_b)
         pack_all(&p, n->width > 1 ? x->acc_row : shape[1], x->per);
     else
-        pack_all(&p, shape[1], 1);
+        pack_all(&p, shape[n->lane], 1);
 }
 
 /* ---- B as it is ---- */

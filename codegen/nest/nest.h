@@ -124,6 +124,7 @@ typedef struct TlNestAccess {
 } TlNestAccess;
 /* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
 int tl_nest_slice_of(const TlPlace *p, int dim);
+int tl_nest_steps_of(const TlPlace *p, int dim); /* of any step > 0 */
 /* Positions of a slice, or of an index tile that is alone on its axis. */
 int64_t tl_nest_axis_width(const TlNestAccess *a, uint32_t i);
 /* An index tile that has a pattern; not .is: it has none. (nest_pattern.c) */
@@ -229,7 +230,7 @@ int64_t tl_nest_readable(const TlType *type, int d);
 /* A loop over the sums of a product, or a product by itself (cpu_matmul.c). */
 enum { TL_NEST_TAG_BYTES = 64, TL_NEST_KEYS = 6, TL_NEST_AROUND = 4 };
 /* Chunks that are multiplied together: what each has of its own, in scratch memory. */
-enum { TL_NEST_GATHERED = 16, TL_NEST_CHUNK_WORDS = 5 };
+enum { TL_NEST_GATHERED = 32, TL_NEST_CHUNK_WORDS = 6, TL_NEST_WAITING_WORDS = 2 };
 typedef struct TlNestProduct {
     TlOp *loop, *dot; /* loop NULL: it is by itself, and A and B are packed */
     TlOp *around[TL_NEST_AROUND]; /* inner first: loops that pass the sum on; B changes in them */
@@ -241,9 +242,10 @@ typedef struct TlNestProduct {
     TlDtype part[2];      /* the type of those of A, of B */
     bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections */
     int64_t trips, depth; /* of a chunk: iterations of the loop, packed elements along k */
-    /* Rows that a panel of B has room for, elements that a row of packed A has: panels and rows
-     * begin in different cache sets. */
+    /* Rows that a panel of B has room for, elements that a row, or column, of packed A has: panels
+     * and rows begin in different cache sets. */
     int64_t panel_rows, a_row;
+    bool a_by_columns;    /* A is a load's transposition: also packed, its columns are whole */
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
     TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */

@@ -14,9 +14,20 @@ int tl_nest_slice_of(const TlPlace *p, int dim)
     return -1;
 }
 
+int tl_nest_steps_of(const TlPlace *p, int dim)
+{
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (tl_place_dim(p, i) == dim)
+            return p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step > 0 ? (int)i : -1;
+    return -1;
+}
+
 bool tl_nest_is_dense(const TlFn *fn, const TlPlace *p, int axis)
 {
-    const TlOp *view = p->base->def;
+    const TlValue *base = p->base;
+    while (base->def && base->def->opcode == TL_OP_SUB_VIEW) /* which has its view's strides */
+        base = tl_in(base->def, 0);
+    const TlOp *view = base->def;
     if (view && view->opcode == TL_OP_VIEW) {
         uint64_t bits;
         const TlValue *stride = tl_in(view, 1 + p->naxes + (uint32_t)axis);
@@ -24,7 +35,7 @@ bool tl_nest_is_dense(const TlFn *fn, const TlPlace *p, int axis)
     }
     if (!fn->info || view)
         return false;
-    const TlParam *param = &fn->info->params.data[p->base->index];
+    const TlParam *param = &fn->info->params.data[base->index];
     const TlDim *d = &param->stride[axis];
     bool last = axis + 1 == param->rank;
     return (d->kind == TILE_DIM_DENSE && last) || (d->kind == TILE_DIM_CONST && d->value == 1);

@@ -104,7 +104,7 @@ static int pack_transposes(const TlNests *plan, TlNest *x, int64_t panel)
     bool transposed;
     const TlNestProduct *p = x->product;
     TlValue *v = x->value;
-    if (tl_nest_dense_dim(plan->fn, v) != 0)
+    if (tl_nest_dense_dim(plan->fn, v) != 0 || (!x->is_b && p->a_by_columns))
         return 0;
     int w = tl_nest_transpose_width(plan, x->is_b ? p->dtype : p->part[0]);
     int rows = tl_nest_fit_width(v->type->shape[0], x->is_b ? w * p->per : w);
@@ -155,9 +155,13 @@ static TlNest *build_pack(TlNests *plan, TlNest *of, bool is_b)
     x->is_b = is_b;
     x->home = is_b ? p->b : p->a;
     x->transposed = pack_transposes(plan, x, of->panel);
-    x->lane = x->transposed ? 0 : 1;
+    bool down = !is_b && p->a_by_columns;
+    x->lane = x->transposed || down ? 0 : 1;
     if (x->transposed)
         x->width = is_b ? x->transposed * p->per : x->transposed;
+    else if (down)
+        x->width = tl_nest_fit_width(v->type->shape[0],
+                                     plan->m.vector_bytes / tl_dtype_bytes(p->part[0]));
     else if (is_b)
         x->width = pack_width(plan, x, of->panel);
     else
@@ -277,8 +281,8 @@ static const char *must_pack(const TlNests *plan, const TlNest *n)
     TlWideInt step;
     if (!p->store)
         return "no store says which rows are seen";
-    if (p->ngathered || p->a_rows || p->a_transposed)
-        return "A is listed, or chunks wait";
+    if (p->ngathered || p->a_rows || p->a_by_columns)
+        return "A is listed or goes by columns, or chunks wait";
     if (!tl_const_int_value(tl_in(p->loop, 2), &step) || step <= 0)
         return "a step of the run";
     if (b->split == TL_NEST_TESTED)
@@ -325,7 +329,7 @@ static bool knows_columns(const TlNests *plan, const TlNestProduct *p)
     int64_t extent;
     TlWideInt start;
     int i = tl_nest_slice_of(&a->place, 1);
-    return tl_nest_extent(plan->fn, a->place.base, (uint32_t)i, &extent) &&
+    return i >= 0 && tl_nest_extent(plan->fn, a->place.base, (uint32_t)i, &extent) &&
            tl_const_int_value(a->place.index[i].value, &start);
 }
 

@@ -989,7 +989,8 @@ static void place_products(Placer *p)
         x->a = x->a_bytes ? new_buffer(p, x->a_bytes, here.pos, here.end) : -1;
         x->b = new_buffer(p, x->b_bytes * x->slots, b.pos, b.end);
         Span around = x->ngathered ? *span_of(p, x->around[x->ngathered - 1]) : here;
-        uint64_t words = 1 + TL_NEST_GATHERED * TL_NEST_CHUNK_WORDS, chunks = 1;
+        uint64_t chunks = 1;
+        uint64_t words = TL_NEST_WAITING_WORDS + TL_NEST_GATHERED * TL_NEST_CHUNK_WORDS;
         if (x->ngathered) {
             chunks = TL_NEST_GATHERED;
             x->gathered = new_buffer(p, words * sizeof(int64_t), around.pos, around.end);

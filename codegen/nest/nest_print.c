@@ -195,7 +195,8 @@ static void put_product(Print *p, const TlNest *n)
         put_home(p, ", B in ", n->operand[1].home);
     }
     if (n->kind == TL_NEST_PACK) {
-        tl_sbuf_putf(p->out, ", %s", n->is_b ? "B by panels" : "A by rows");
+        tl_sbuf_putf(p->out, ", %s",
+                     n->is_b ? "B by panels" : x->a_by_columns ? "A by columns" : "A by rows");
         put_flag(p, n->cuts, "up to the end of A");
         put_flag(p, n->below, "prefetches rows below");
     }
@@ -211,6 +212,7 @@ static void put_product(Print *p, const TlNest *n)
         tl_sbuf_putf(p->out, ", by %s", x->insn->name);
     put_flag(p, x->a_load && !x->a_rows, x->a_may_end ? "A in memory, packed at its end"
                                                       : "A in memory");
+    put_flag(p, x->a_by_columns, "A by columns");
     put_flag(p, x->a_rows, x->a_transposed ? "A's columns listed" : "A's rows listed");
     if (x->keeps_b)
         tl_sbuf_putf(p->out, ", keeps %u chunks of B", x->slots);

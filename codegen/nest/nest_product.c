@@ -93,12 +93,47 @@ static const TlDim *extent_of(const TlFn *fn, const TlValue *view, uint32_t axis
     return d && !d->is_i64 ? d : NULL; /* 32 bits hold it */
 }
 
+static bool same_dim(const TlFn *fn, const TlValue *v, uint32_t i, const TlValue *w, uint32_t j)
+{
+    const TlDim *x = extent_of(fn, v, i), *y = extent_of(fn, w, j);
+    return x && y && x->kind == y->kind && x->value == y->value;
+}
+
+/* Two numbers that are computed alike, from extents that are the same. */
+static bool same_number(const TlFn *fn, const TlValue *v, const TlValue *w, int depth)
+{
+    while (v->def && v->def->opcode == TL_OP_CAST) v = tl_in(v->def, 0);
+    while (w->def && w->def->opcode == TL_OP_CAST) w = tl_in(w->def, 0);
+    const TlOp *x = v->def, *y = w->def;
+    if (v == w || !x || !y || x->opcode != y->opcode || depth > 8)
+        return v == w;
+    if (x->opcode == TL_OP_EXTENT)
+        return same_dim(fn, tl_in(x, 0), (uint32_t)tl_attr_int(x, TL_ATTR_AXIS, 0), tl_in(y, 0),
+                        (uint32_t)tl_attr_int(y, TL_ATTR_AXIS, 0));
+    uint64_t a, b;
+    if (tl_value_is_const(v, &a) && tl_value_is_const(w, &b))
+        return a == b;
+    return (x->opcode == TL_OP_DIV || x->opcode == TL_OP_MUL) &&
+           same_number(fn, tl_in(x, 0), tl_in(y, 0), depth + 1) &&
+           same_number(fn, tl_in(x, 1), tl_in(y, 1), depth + 1);
+}
+
+static bool same_axis(const TlFn *fn, const TlValue *v, uint32_t i, const TlValue *w, uint32_t j)
+{
+    const TlOp *x = v->def, *y = w->def;
+    if (v == w && i == j)
+        return true;
+    if (!x || !y || x->opcode != TL_OP_SUB_VIEW || y->opcode != TL_OP_SUB_VIEW)
+        return same_dim(fn, v, i, w, j);
+    uint32_t n = (x->nin - 1) / 2, m = (y->nin - 1) / 2; /* a view, starts, extents */
+    return same_axis(fn, tl_in(x, 0), i, tl_in(y, 0), j) &&
+           same_number(fn, tl_in(x, 1 + i), tl_in(y, 1 + j), 0) &&
+           same_number(fn, tl_in(x, 1 + n + i), tl_in(y, 1 + m + j), 0);
+}
+
 static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *q, int j)
 {
-    if (p->base == q->base && i == j)
-        return true;
-    const TlDim *x = extent_of(fn, p->base, (uint32_t)i), *y = extent_of(fn, q->base, (uint32_t)j);
-    return x && y && x->kind == y->kind && x->value == y->value;
+    return same_axis(fn, p->base, (uint32_t)i, q->base, (uint32_t)j);
 }
 
 /* Do p and q have the same slice along these axes of their tiles, of axes of equal extent? */
@@ -107,6 +142,15 @@ static bool same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlac
     int i = tl_nest_slice_of(p, p_dim), j = tl_nest_slice_of(q, q_dim);
     return i >= 0 && j >= 0 && p->index[i].value == q->index[j].value &&
            p->axes[i].width == q->axes[j].width && same_extent(fn, p, i, q, j);
+}
+
+/* The same of columns, which may be apart. */
+static bool same_columns(const TlFn *fn, const TlPlace *p, const TlPlace *q)
+{
+    int i = tl_nest_steps_of(p, 1), j = tl_nest_steps_of(q, 1);
+    return i >= 0 && j >= 0 && p->index[i].value == q->index[j].value &&
+           p->axes[i].width == q->axes[j].width && p->axes[i].step == q->axes[j].step &&
+           same_extent(fn, p, i, q, j);
 }
 
 /* A store whose slices say which elements of v matter: v is used only elementwise, and every result
@@ -119,8 +163,7 @@ static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
         TlOp *op = u->user;
         if (op->opcode == TL_OP_STORE && tl_op_place(op).value == v) {
             TlPlace p = tl_op_place(op), q = tl_op_place(seen ? seen : op);
-            if (!p.axes || p.mask || !same_slice(fn, &p, 0, &q, 0) ||
-                !same_slice(fn, &p, 1, &q, 1))
+            if (!p.axes || p.mask || !same_slice(fn, &p, 0, &q, 0) || !same_columns(fn, &p, &q))
                 return NULL;
             seen = op;
         } else if (op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
@@ -163,7 +206,7 @@ static TlOp *find_store(const TlFn *fn, TlOp *loop)
     if (!is_before(p.base, loop))
         return NULL;
     for (int dim = 0; dim < 2; dim++)
-        if (!is_before(p.index[tl_nest_slice_of(&p, dim)].value, loop))
+        if (!is_before(p.index[tl_nest_steps_of(&p, dim)].value, loop))
             return NULL;
     return store;
 }
@@ -203,7 +246,8 @@ static bool may_store(const TlFn *fn, const TlNestProduct *p)
     for (uint32_t i = 0; i < c.naxes; i++)
         if (c.axes[i].kind == TL_AXIS_TILE || !is_before(c.index[i].value, p->loop))
             return false;
-    return tl_nest_is_dense(fn, &c, tl_nest_slice_of(&c, 1)) &&
+    int columns = tl_nest_slice_of(&c, 1);
+    return columns >= 0 && tl_nest_is_dense(fn, &c, columns) &&
            (!p->a_load || tl_is_constant_memory(tl_in(p->a_load, 0)));
 }
 
@@ -286,6 +330,16 @@ static void find_transposed(const TlFn *fn, TlNestProduct *p, TlOp *a)
     p->a_transposed = true;
 }
 
+/* Is A the transposition of the load, whose rows are dense? */
+static bool is_by_columns(const TlFn *fn, const TlNestProduct *p, const TlOp *a)
+{
+    TlPlace pa = tl_op_place(a);
+    const TlOp *under = tl_in(p->dot, 0)->def;
+    int row = tl_nest_slice_of(&pa, 1);
+    return p->per == 1 && under->opcode == TL_OP_TRANS && tl_in(under, 0) == a->out[0] &&
+           row >= 0 && tl_nest_is_dense(fn, &pa, row);
+}
+
 /* Sets p->a_load to a load of A that can be read where it lies: where k is outside of A it is
  * outside of B, or, where B is computed, no k of the chunk is. That rows which are computed are
  * inside, and that A ends with a whole packed element, is known, or is looked at in the run; rows
@@ -299,18 +353,19 @@ static void find_direct(const TlFn *fn, TlNestProduct *p)
         return;
     if (a_transposed && p->per == 1)
         find_transposed(fn, p, a);
-    if (a->out[0] != tl_in(p->dot, 0))
+    if (p->a_load || (a->out[0] != tl_in(p->dot, 0) && !is_by_columns(fn, p, a)))
         return;
+    bool columns = p->a_by_columns = a_transposed;
     TlPlace pa = tl_op_place(a);
-    int along = tl_nest_slice_of(&pa, 1);
+    int k = columns ? 0 : 1, along = tl_nest_slice_of(&pa, k);
     if (b) {
         TlPlace pb = tl_op_place(b);
-        if (!same_slice(fn, &pa, 1, &pb, b_transposed ? 1 : 0))
+        if (!same_slice(fn, &pa, k, &pb, b_transposed ? 1 : 0))
             return;
     }
-    p->a_rows = b && p->per == 1 ? rows_of(&pa) : NULL;
-    if (along < 0 || (tl_nest_slice_of(&pa, 0) < 0 && !p->a_rows) ||
-        !follows_loop(&pa, 1, p->loop) || !tl_nest_is_dense(fn, &pa, along) ||
+    p->a_rows = b && p->per == 1 && !columns ? rows_of(&pa) : NULL;
+    if (along < 0 || (tl_nest_slice_of(&pa, 1 - k) < 0 && !p->a_rows) ||
+        !follows_loop(&pa, k, p->loop) || (!columns && !tl_nest_is_dense(fn, &pa, along)) ||
         !moves_along_k(&pa, along, p->loop)) {
         p->a_rows = NULL;
         return;
@@ -323,7 +378,7 @@ static void find_direct(const TlFn *fn, TlNestProduct *p)
     if (p->store && b) {
         TlPlace pc = tl_op_place(p->store);
         p->a_may_end =
-            p->per > 1 || !same_slice(fn, &pa, 0, &pc, 0) || !scalars_agree(fn, &pa, &pc);
+            p->per > 1 || !same_slice(fn, &pa, 1 - k, &pc, 0) || !scalars_agree(fn, &pa, &pc);
     }
 }
 
@@ -473,7 +528,6 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
     p->trips = k < DEPTH ? DEPTH / k : 1;
     p->depth = p->trips * k;
     p->panel_rows = p->depth + 1;
-    p->a_row = p->depth + 64 / bytes;
     p->store = find_store(fn, loop);
     p->from_zero = begins_at_zero(loop);
     find_direct(fn, p);
@@ -483,8 +537,10 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
         find_around(p);
     p->ngathered = count_gathered(fn, plan, p);
     p->stores = may_store(fn, p);
+    int64_t rows = tl_in(dot, 0)->type->shape[0];
+    p->a_row = (p->a_by_columns ? rows : p->depth) + 64 / bytes;
     if (!p->a_load || p->a_may_end)
-        p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->a_row * bytes);
+        p->a_bytes = (uint64_t)((p->a_by_columns ? p->depth : rows) * p->a_row * bytes);
     p->b_bytes = (uint64_t)(p->panel_rows * tl_nest_form(dot->out[0]->type).padded[1] * bytes);
     uint64_t slots = p->keeps_b ? KEPT_BYTES / p->b_bytes : 1;
     p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;

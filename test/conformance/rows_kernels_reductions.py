@@ -320,3 +320,15 @@ for n, (t, i, j, s, last) in enumerate(SCANS):
                        LAST=last,
                        BS=16 if last else 1 + n % 3,
                        BJ=2 if last else 16)
+kernel_row("scan",
+           "scan_axis",
+           "i32_products", {
+               "x": small("i32", 1, 2, 1, 37, lo=1, hi=3),
+               "mask": zeros("u8", 0, 0, 0),
+               "y": poison("i32", 2, 1, 37),
+               "neutral": 1
+           },
+           lambda a: {"y": exact(np.cumprod(a["x"], 2, dtype=np.int32))},
+           T="i32",
+           f="multiply",
+           BS=16)

@@ -70,6 +70,54 @@ def shifted(c, rows):
     return out
 
 
+# A is the transposition of what a load gives: the CPU reads it down its columns, or packs it so.
+BY_COLUMNS = [("f32", "f32", (37, 53, 70), (16, 32, 16)), ("f32", "f32", (130, 7, 301), (64, 16, 8)),
+              ("f32", "f32", (1, 1, 1), (16, 16, 16)), ("f32", "f32", (19, 40, 33), (19, 40, 3)),
+              ("f64", "f64", (33, 29, 310), (32, 32, 64)), ("f16", "f32", (33, 29, 70), (16, 32, 16)),
+              ("f32", "f32", (40, 3, 1300), (16, 64, 16))]
+for t, acc, (m, n, k), (bm, bn, bk) in BY_COLUMNS:
+    for shift in (0, -3, 5):
+        name = f"products_by_columns_{t}_{m}x{n}x{k}{'_above' if shift < 0 else '_below' if shift else ''}"
+        text = product_kernel(
+            f"const {t} A[K, M], const {t} B[K, N], {acc} C[M, N]", a=f"trans(A[k +: {bk}, m + {shift} +: {bm}])",
+            acc=acc, block=(bm, bn, bk))
+        row(name, text, {"A": few(t, 70, k, m), "B": few(t, 71, k, n), "C": poison(acc, m, n)},
+            lambda a, shift=shift: {"C": exact(shifted(product(a["A"].T, a["B"]), shift))})
+row("products_by_columns_of_what_is_computed", product_kernel(
+    "const f32 A[K, M], const f32 B[K, N], f32 C[M, N]", a="trans(A[k +: 16, m +: 16])", b="B[k +: 16, n +: 32] * 2"),
+    {"A": few("f32", 72, 50, 21), "B": few("f32", 73, 50, 40), "C": poison("f32", 21, 40)},
+    lambda a: {"C": exact(product(a["A"].T, a["B"]) * 2)})
+
+# Many short sums after each other, as the taps of a filter are: with more chunks than are kept, of 3, 40 and 300 deep;
+# columns that are stored apart.
+for k, taps in ((3, 105), (40, 37), (300, 3), (1, 33)):
+    for m, n, step in ((20, 45, 1), (3, 26, 2), (70, 17, 3)):
+        row(f"products_of_{taps}_taps_{m}x{n}x{k}_by_{step}", f"""
+kernel k(const f32 A[T, K, M], const f32 B[T, K, W], f32 C[M, N])
+    grid(cdiv(M, 64), cdiv(cdiv(N, {step}), 32))
+{{
+    int m = pid(0) * 64;
+    int n = pid(1) * 32;
+    int at = n * {step} + {step} - 1;
+    tile<f32, 64, 32> acc = 0;
+    for (int t : range(T))
+        for (int k : range(0, K, 4))
+            acc = dot(trans(A[t, k +: 4, m +: 64]), B[t, k +: 4, n - {step} +: 32], acc);
+    C[m +: 64, at +: 32 : {step}] = acc;
+}}
+""", {"A": few("f32", 74, taps, k, m), "B": few("f32", 75, taps, k, n // step + 2), "C": few("f32", 76, m, n)},
+            lambda a, n=n, step=step: {"C": exact(of_taps(a, n, step))})
+
+
+def of_taps(a, n, step):
+    c = a["C"].astype(np.float64)
+    b = np.pad(big(a["B"]), ((0, 0), (0, 0), (step, 64)))
+    sums = np.einsum("tkm,tkn->mn", big(a["A"]), b)
+    columns = np.arange(step - 1, n, step)
+    c[:, columns] = sums[:, :len(columns)]
+    return c
+
+
 # Small blocks with a long k: on GPUs warps have parts of it (part-dots), which are added up behind the loop.
 for t, acc, block, precision in (("f16", "f32", (16, 16, 128), ""), ("bf16", "f32", (16, 32, 64), ""),
                                  ("f8e4m3", "f32", (32, 16, 128), ""), ("f32", "f32", (16, 16, 64), "tf32x3"),
