@@ -250,8 +250,8 @@ static bool starts_inside(const TlAxisInfo *a, const TlOp *op, const TlPlace *p,
 
 /* Of a parameter's view: an array lies below 2^47, and what does not start at an element starts not
  * too far behind one. Scalar indices are tested. */
-static bool is_low(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, const TlViewFacts *v,
-                   uint32_t local)
+static bool is_low_base(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, const TlViewFacts *v,
+                        uint32_t local)
 {
     const TlWideInt MOST = (TlWideInt)1 << 47;
     TlWideInt behind = 0;
@@ -575,7 +575,7 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
         info.narrow = narrow_axes(a, &p, &v);
         info.local = local_axes(a, &p);
         info.near = is_near(&p, &v, info.local != 0);
-        info.low_base = is_low(a, op, &p, &v, info.local);
+        info.low_base = is_low_base(a, op, &p, &v, info.local);
         info.asked = asked_axes(a, op, &p, &v);
         info.low = low_axes(op, &p, &v, &info);
         info.inner = first_inner(a, &p, &v, &info);
