@@ -114,6 +114,37 @@ for kind in ("q4_0", "q8_0"):
                    lambda a, w=w, a8=a8: {"C": exact(a8.astype(float) @ w.T)}, T=t, O="f32", A8=True, BM=bm, BN=bn)
 
 
+def ggml_q4_k(seed, n, l):
+    """Bytes of blocks q4_k, and the numbers that they are: all six bits of scales and least numbers are used."""
+    gen = rng(seed)
+    d, dmin = (2.0 ** gen.integers(-1, 1, (2, n, l))).astype(np.float16)
+    s, m = gen.choice([0, 1, 2, 15, 16, 33, 48, 63], (2, n, l, 8)).astype(np.uint8)
+    q = gen.integers(0, 16, (n, l, 4, 2, 32)).astype(np.uint8)
+    six = [s[..., :4] | s[..., 4:] >> 4 << 6, m[..., :4] | m[..., 4:] >> 4 << 6,
+           s[..., 4:] & 15 | (m[..., 4:] & 15) << 4]
+    data = (q[..., 0, :] | q[..., 1, :] << 4).reshape(n, l, 128)
+    halves = [x[..., None].view(np.uint8) for x in (d, dmin)]
+    scale, least = d[..., None] * s.astype(float), dmin[..., None] * m.astype(float)
+    numbers = q.reshape(n, l, 8, 32) * scale[..., None] - least[..., None]
+    return Arr("u8", np.concatenate([*halves, *six, data], 2)), numbers.reshape(n, 256 * l)
+
+
+for t, m, n, l in (("f16", 33, 40, 1), ("f32", 5, 33, 2), ("f32", 3, 3, 0)):
+    blocks, w = ggml_q4_k(13, n, l)
+    kernel_row("quantized", "gemm_q4_k", f"{t}_{m}x{n}x{l}",
+               {"A": small(t, 14, m, 256 * l, lo=-2, hi=3), "W": blocks, "C": poison("f32", m, n)},
+               lambda a, w=w: {"C": exact(a["A"].astype(float) @ w.T)}, T=t, O="f32", BM=16, BN=16)
+for t, m, n, l, bm, bn in (("f32", 1, 130, 3, 16, 128), ("f16", 2, 17, 1, 16, 16), ("f32", 4, 40, 2, 16, 32),
+                           ("bf16", 3, 5, 2, 4, 16), ("f32", 21, 33, 1, 16, 32), ("f32", 1, 3, 0, 16, 16)):
+    blocks, w = ggml_q4_k(15, n, l)
+    a8 = rng(16).integers(-3, 4, (m, 8 * l, 32))
+    a8[..., 5] = 127
+    a8 = a8.reshape(m, 256 * l)
+    kernel_row("quantized", "gemm_q4_k", f"{t}_{m}x{n}x{l}_i8",
+               {"A": bytes_as(t, a8), "W": blocks, "C": poison("f32", m, n)},
+               lambda a, w=w, a8=a8: {"C": exact(a8.astype(float) @ w.T)}, T=t, O="f32", A8=True, BM=bm, BN=bn)
+
+
 # ---- scales of blocks ------------------------------------------------------------------------------------------------
 def codes(t, seed, rows, cols):
     """Small numbers of an f8 or f4e2m1 type: the array, and the values."""

@@ -111,6 +111,11 @@ static bool gemm_q8_0(void)
     return prepare(GGML_TYPE_Q8_0, arg[0], arg[1], arg[2], 1, 1);
 }
 
+static bool gemm_q4_k(void)
+{
+    return prepare(GGML_TYPE_Q4_K, arg[0], arg[1], arg[2], 1, 1);
+}
+
 static void run(void)
 {
     if (ggml_graph_compute(product[turn_of(turns)].graph, &plan) != GGML_STATUS_SUCCESS) {
@@ -126,5 +131,6 @@ const Work works[] = {
     {"lib_gemm_q8_0", gemm_q8_0, run},
     {"lib_gemm_q4_0_i8", gemm_q4_0, run},
     {"lib_gemm_q8_0_i8", gemm_q8_0, run},
+    {"lib_gemm_q4_k_i8", gemm_q4_k, run},
 };
 const size_t nworks = sizeof works / sizeof *works;

@@ -139,6 +139,16 @@ static bool prepare_lib_gemm_q8_0_i8(void)
 {
     return prepare_lib_blocks("gemm_q8_0", 34, true);
 }
+static bool prepare_lib_gemm_q4_k_i8(void)
+{
+    enum { NUMBERS = 256, BYTES = 144 };
+    int64_t m = arg[0], n = arg[1], k = arg[2];
+    float *a = floats(0, (size_t)(m * k), -1, 1);
+    uint8_t *w = blocks(1, (size_t)(n * k / NUMBERS * BYTES), 1, BYTES);
+    nlaunches = 0;
+    return ADD("quantized", "gemm_q4_k", CONSTS(F32, {"A8", 1, NULL}), tile_view(a, m, k),
+               tile_view(w, n, k / NUMBERS, BYTES), tile_view(result((size_t)(m * n)), m, n));
+}
 /* int8 with a scale for each row of W: oneDNN has no fast way for scales of A's rows too. */
 static bool prepare_lib_gemm_i8(void)
 {

@@ -401,6 +401,7 @@ const Work works[] = {
     {"lib_gemm_q8_0", prepare_lib_gemm_q8_0, run_library},
     {"lib_gemm_q4_0_i8", prepare_lib_gemm_q4_0_i8, run_library},
     {"lib_gemm_q8_0_i8", prepare_lib_gemm_q8_0_i8, run_library},
+    {"lib_gemm_q4_k_i8", prepare_lib_gemm_q4_k_i8, run_library},
     {"lib_gemm_i8", prepare_lib_gemm_i8, run_library},
     {"lib_attention", prepare_lib_attention, run_library},
     {"lib_attention_backward", prepare_lib_attention_backward, run_library},

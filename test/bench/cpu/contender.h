@@ -114,16 +114,19 @@ static inline uint16_t *bfloats(int which, size_t n)
     return p;
 }
 
-/* n bytes, `times` times over, of blocks of `size` bytes as ggml has them: a scale, f16 of 2^-7 to
- * 2^-6 and either sign, and bytes that are any but -128, which blocks of q8_0 do not hold. */
+/* n bytes, `times` times over, of blocks of `size` bytes as ggml has them: a scale (of q4_k's 144
+ * bytes two), f16 of 2^-7 to 2^-6 and either sign, and bytes that are any but -128, which blocks of
+ * q8_0 do not hold. */
 static inline uint8_t *blocks(int which, size_t n, size_t times, size_t size)
 {
+    enum { Q4_K = 144 };
+    size_t scales = size == Q4_K ? 4 : 2;
     uint8_t *p = memory(which, n * times);
     for (size_t i = 0; i < n; i++) {
         uint32_t x = noise(which, i);
-        p[i] = i % size == 0   ? (uint8_t)x
-               : i % size == 1 ? (uint8_t)(0x20 | (x & 0x83))
-                               : (uint8_t)(x % 255 + 129);
+        p[i] = i % size >= scales ? (uint8_t)(x % 255 + 129)
+               : i % 2 == 0       ? (uint8_t)x
+                                  : (uint8_t)(0x20 | (x & 0x83));
     }
     for (size_t i = 1; i < times; i++)
         memcpy(p + i * n, p, n);

@@ -108,7 +108,7 @@ for m in (1, 2, 4, 8, 16):
         row(f"few rows gemm bf16 {size}", "lib_gemm_bf16", (m, n, k), read=2 * (m + n) * k, peak="bf16", tolerance=2e-2, **product)
         row(f"few rows gemm_fused i8 {size}", "lib_gemm_i8", (m, n, k), read=(m + n) * k, peak="i8", **product)
         if n == 4096: # ggml rounds A to 8 bits, and so do these
-            for kind, bits in (("q4_0", 4.5), ("q8_0", 8.5)):
+            for kind, bits in (("q4_0", 4.5), ("q8_0", 8.5), ("q4_k", 4.5)):
                 row(f"few rows gemm_{kind} by i8 {size}", f"lib_gemm_{kind}_i8", (m, n, k), read=4 * m * k + bits / 8 * n * k, peak="i8", tolerance=1e-2, **product)
 row("one column gemm nn 256x1x131072", "lib_gemm_nn", (256, 1, 131072), flops=2 * 256 * 131072, read=4 * 257 * 131072, group="library", limit_least=0.9)
 row("one row gemm 1x256x131072", "lib_gemm", (1, 256, 131072), flops=2 * 256 * 131072, read=4 * 257 * 131072, group="library", limit_least=0.9)
