@@ -178,7 +178,7 @@ static bool take_argument(bind *b, uint32_t i, const tile_arg *arg)
     if (b->params[i].kind == TILE_PARAM_POINTER && !check_alignment(b, i, arg))
         return false;
     tile_arg *a = &b->out->args[i];
-    *a = *arg;
+    memcpy(a, arg, view ? sizeof *a : offsetof(tile_arg, extent));
     a->kind = (int32_t)b->params[i].kind;
     a->dtype = (int32_t)b->params[i].dtype;
     if (view && !arg->strided)
@@ -202,20 +202,35 @@ static bool sym_at(const bind *b, uint32_t s, uint32_t param, uint32_t axis, boo
     return true;
 }
 
-static int64_t sym_value(const bind *b, uint32_t s)
+/* The names that are `missing`, for their first places do not determine them: the other places are
+ * tried in order, once. */
+static void find_elsewhere(bind *b, bool *missing, uint32_t n)
 {
-    const tile_image_sym *sym = sym_of(b, s);
-    int64_t value;
-    if (!sym->is_stride)
-        return b->out->args[sym->param].extent[sym->axis];
-    if (sym_at(b, s, sym->param, sym->axis, true, &value))
-        return value;
-    for (uint32_t p = 0; p < b->k->nparams; p++)
-        for (uint32_t axis = 0; b->params[p].kind == TILE_PARAM_VIEW && axis < b->params[p].rank;
-             axis++)
-            if (sym_at(b, s, p, axis, false, &value) || sym_at(b, s, p, axis, true, &value))
-                return value;
-    return b->out->args[sym->param].stride[sym->axis];
+    for (uint32_t p = 0; n && p < b->k->nparams; p++) {
+        uint32_t ndims = b->params[p].kind == TILE_PARAM_VIEW ? 2 * b->params[p].rank : 0;
+        for (uint32_t i = 0; n && i < ndims; i++) { /* an axis's extent, then its stride */
+            const tile_image_dim *d = dim_of(b, p, i / 2, i % 2);
+            if (d->kind == TILE_DIM_SYM && missing[d->value] &&
+                sym_at(b, (uint32_t)d->value, p, i / 2, i % 2, &b->out->syms[d->value])) {
+                missing[d->value] = false;
+                n--;
+            }
+        }
+    }
+}
+
+static void find_names(bind *b)
+{
+    bool missing[TL_MAX_SYMS];
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < b->k->nsyms; s++) {
+        const tile_image_sym *sym = sym_of(b, s);
+        const tile_arg *a = &b->out->args[sym->param];
+        b->out->syms[s] = sym->is_stride ? a->stride[sym->axis] : a->extent[sym->axis];
+        missing[s] = sym->is_stride && a->extent[sym->axis] <= 1;
+        n += missing[s];
+    }
+    find_elsewhere(b, missing, n);
 }
 
 /* ---- expressions ---- */
@@ -658,8 +673,7 @@ static bool take_arguments(bind *b, const tile_arg *args, size_t nargs)
     for (uint32_t i = 0; i < b->k->nparams; i++)
         if (!take_argument(b, i, &args[i]))
             return false;
-    for (uint32_t s = 0; s < b->k->nsyms; s++)
-        b->out->syms[s] = sym_value(b, s);
+    find_names(b);
     return true;
 }
 

@@ -451,7 +451,8 @@ typedef struct tile_window_options {
  * has up to four, which cannot run in streams of a part. Thread-safe. */
 
 /* Y = the sum of pixels times F over taps and channels, + bias [K] unless it is NULL; pixels around
- * the image are 0. The workspace is of TILE_NCHW, not depthwise; else 0 bytes. */
+ * the image are 0. The workspace is of TILE_NCHW, but for depthwise convolutions and those of one
+ * tap everywhere; else 0 bytes. */
 TILE_0_1 size_t tile_conv2d_workspace(tile_dtype type, int64_t N, int64_t H, int64_t W, int64_t C,
                                       int64_t K, int64_t R, int64_t S,
                                       const tile_window_options *options);

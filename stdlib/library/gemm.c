@@ -13,6 +13,7 @@
 #include "stdlib/library/library.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "runtime/contract/grow.h"
 
@@ -140,57 +141,69 @@ static void drop_product(Gemm *g)
 
 /* ---- 4. launch ---- */
 
-static tile_arg view_of(const TlLibMatrix *m, int64_t batch, tile_dtype type)
+/* The arguments: A, B or the vector, C, bias; alpha, beta, activation. */
+enum { AT_A, AT_B, AT_C, AT_BIAS, AT_ALPHA, AT_BETA, AT_ACTIVATION, ARGUMENTS };
+
+static void put_matrix(tile_arg *to, const TlLibMatrix *m, int64_t batch, tile_dtype type)
 {
     const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
-    return tile_arg_view_strided(m->address, type, 3, extents, strides);
+    tl_lib_put_view(to, m->address, type, 3, extents, strides);
 }
 
-static tile_arg vector_of(const TlLibMatrix *m, int64_t n, int64_t batch, tile_dtype type)
+static void put_vector(tile_arg *to, const TlLibMatrix *m, int64_t n, int64_t batch,
+                       tile_dtype type)
 {
     const int64_t extents[] = {batch, n}, strides[] = {m->stride, 1};
-    return tile_arg_view_strided(m->address, type, 2, extents, strides);
+    tl_lib_put_view(to, m->address, type, 2, extents, strides);
 }
 
 /* N numbers, or for a column of C (stride 0) the same one M times. */
-static tile_arg bias_of(const Gemm *g, int64_t n, int64_t stride, tile_dtype type)
+static void put_bias(tile_arg *to, const Gemm *g, int64_t n, int64_t stride, tile_dtype type)
 {
     int64_t extent = g->options.bias ? n : 0;
-    return tile_arg_view_strided(g->options.bias, type, 1, &extent, &stride);
+    tl_lib_put_view(to, g->options.bias, type, 1, &extent, &stride);
 }
 
-static tile_arg factor_of(double x, tile_dtype type)
+static void put_factor(tile_arg *to, double x, tile_dtype type)
 {
-    switch (type) {
-    case TILE_I32: return tile_i32((int32_t)x);
-    case TILE_F64: return tile_f64(x);
-    default: return tile_f32((float)x);
-    }
+    uint64_t bits = 0;
+    float f = (float)x;
+    int32_t i = type == TILE_I32 ? (int32_t)x : 0;
+    if (type == TILE_I32)
+        memcpy(&bits, &i, sizeof i);
+    else if (type == TILE_F64)
+        memcpy(&bits, &x, sizeof x);
+    else
+        memcpy(&bits, &f, sizeof f);
+    tl_lib_put_bits(to, type, bits);
 }
 
 static tile_status launch(tile_kernels *k, tile_stream *stream, const Gemm *g, TlLibCall *call,
-                          const tile_arg *views)
+                          tile_arg *args)
 {
     const Types *t = find_types(g->type);
-    const tile_arg args[] = {views[0], views[1], views[2], views[3],
-                             factor_of(g->alpha, t->factor), factor_of(g->beta, t->factor),
-                             tile_i32((int32_t)g->options.activation)};
+    put_factor(&args[AT_ALPHA], g->alpha, t->factor);
+    put_factor(&args[AT_BETA], g->beta, t->factor);
+    tl_lib_put_bits(&args[AT_ACTIVATION], TILE_I32, (uint64_t)g->options.activation);
     call->function = g->function;
     call->images = tl_lib_gemm_images;
     call->type = g->type;
     call->batch = g->batch;
-    return tl_lib_launch(k, stream, call, args, sizeof args / sizeof *args);
+    return tl_lib_launch(k, stream, call, args, ARGUMENTS);
 }
 
 static tile_status multiply(tile_kernels *k, tile_stream *stream, const Gemm *g)
 {
     tile_dtype result = find_types(g->type)->result;
-    const tile_arg views[] = {view_of(&g->a, g->batch, g->type), view_of(&g->b, g->batch, g->type),
-                              view_of(&g->c, g->batch, result), bias_of(g, g->N, 1, result)};
+    tile_arg args[ARGUMENTS];
+    put_matrix(&args[AT_A], &g->a, g->batch, g->type);
+    put_matrix(&args[AT_B], &g->b, g->batch, g->type);
+    put_matrix(&args[AT_C], &g->c, g->batch, result);
+    put_bias(&args[AT_BIAS], g, g->N, 1, result);
     TlLibCall call = {
         .kernel = TL_LIB_gemm, .form = 2 * g->ta + g->tb, .speed = g->ta,
         .sizes = {g->M, g->N, g->K}};
-    return launch(k, stream, g, &call, views);
+    return launch(k, stream, g, &call, args);
 }
 
 /* ---- 3. vectors ---- */
@@ -207,12 +220,13 @@ static tile_status multiply_vector(tile_kernels *k, tile_stream *stream, const G
                                    int64_t n)
 {
     tile_dtype result = find_types(g->type)->result;
-    const tile_arg views[] = {view_of(matrix, g->batch, g->type),
-                              vector_of(x, g->K, g->batch, g->type),
-                              vector_of(&g->c, n, g->batch, result),
-                              bias_of(g, n, g->M == 1, result)};
+    tile_arg args[ARGUMENTS];
+    put_matrix(&args[AT_A], matrix, g->batch, g->type);
+    put_vector(&args[AT_B], x, g->K, g->batch, g->type);
+    put_vector(&args[AT_C], &g->c, n, g->batch, result);
+    put_bias(&args[AT_BIAS], g, n, g->M == 1, result);
     TlLibCall call = {.kernel = transposed ? TL_LIB_gemv_t : TL_LIB_gemv, .sizes = {n, g->K}};
-    return launch(k, stream, g, &call, views);
+    return launch(k, stream, g, &call, args);
 }
 
 /* A product of few rows as products of one row each. */

@@ -24,16 +24,17 @@ typedef struct Choice {
     TlLibKind kind;
     int64_t up_to[3];
     const char *constants; /* "BM=64 BN=32" */
-    int64_t block[3];      /* BM, BN, BK; 0: none */
-    double speed[2];       /* of A as it is and of A transposed */
+    int shift[3];          /* of BM, BN, BK, powers of two, */
+    bool has_block;        /* if there are any */
+    double slowness[2];    /* 1 / speed, of A as it is and of A transposed */
 } Choice;
 
 static const Choice choices[] = {
 #define CHOICE(kernel, kind, a, b, c, constants)                                                   \
-    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, {0}},
+    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, false, {0}},
 #define TILE(kernel, kind, m, n, k, speed, speed_ta)                                               \
-    {TL_LIB_##kernel,   TL_LIB_##kind,      {ANY, ANY, ANY}, "BM=" #m " BN=" #n " BK=" #k,         \
-     {m, n, k},         {speed, speed_ta}},
+    {TL_LIB_##kernel, TL_LIB_##kind, {ANY, ANY, ANY}, "BM=" #m " BN=" #n " BK=" #k,                \
+     {__builtin_ctz(m), __builtin_ctz(n), __builtin_ctz(k)}, true, {1 / (speed), 1 / (speed_ta)}},
 #include "stdlib/library/choices.def"
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
@@ -49,6 +50,7 @@ struct tile_kernels {
     tile_device *device;
     TlLibKind kind;
     tile_device_info info;
+    short rows[TL_LIB_KERNELS][2]; /* of choices: the kernel's for this kind, and their end */
     _Atomic(tile_module *) modules[TL_LIB_KERNELS][TYPES];
     _Atomic(tile_kernel *) prepared[CHOICES][MAX_FORMS][TYPES];
 };
@@ -95,6 +97,19 @@ static bool is_built(TlLibKind kind)
     return false;
 }
 
+/* A kernel's rows for a kind of device stand together. */
+static void find_rows(tile_kernels *k)
+{
+    for (int i = CHOICES - 1; i >= 0; i--) {
+        short *rows = k->rows[choices[i].kernel];
+        if (choices[i].kind != k->kind)
+            continue;
+        rows[0] = (short)i;
+        if (!rows[1])
+            rows[1] = (short)(i + 1);
+    }
+}
+
 tile_status tile_kernels_open(tile_device *device, tile_kernels **out_kernels)
 {
     if (!out_kernels)
@@ -116,6 +131,7 @@ tile_status tile_kernels_open(tile_device *device, tile_kernels **out_kernels)
     k->device = device;
     k->kind = kind_of(info.target);
     k->info = info;
+    find_rows(k);
     *out_kernels = k;
     return TILE_OK;
 }
@@ -135,9 +151,9 @@ static bool fits(const Choice *c, const int64_t *sizes)
     return sizes[0] <= c->up_to[0] && sizes[1] <= c->up_to[1] && sizes[2] <= c->up_to[2];
 }
 
-static double blocks_of(int64_t size, int64_t block)
+static double blocks_of(int64_t size, int shift)
 {
-    return (double)((size + block - 1) / block);
+    return (double)((size + ((int64_t)1 << shift) - 1) >> shift);
 }
 
 /* What a product takes in these blocks: the multiplications of the processor that does most of
@@ -145,11 +161,12 @@ static double blocks_of(int64_t size, int64_t block)
 static double cost_of(const Choice *c, const TlLibCall *call, int processors)
 {
     const double start = 5000; /* as many multiplications take: 0.1 us */
-    double blocks = blocks_of(call->sizes[0], c->block[0]) *
-                    blocks_of(call->sizes[1], c->block[1]) * (double)call->batch;
-    double depth = blocks_of(call->sizes[2], c->block[2]) * (double)c->block[2];
-    double one = (double)(c->block[0] * c->block[1]) * depth / c->speed[call->speed] + start;
-    return ceil(blocks / processors) * one;
+    double blocks = blocks_of(call->sizes[0], c->shift[0]) *
+                    blocks_of(call->sizes[1], c->shift[1]) * (double)call->batch;
+    double one = blocks_of(call->sizes[2], c->shift[2]) *
+                 (double)(1 << (c->shift[0] + c->shift[1] + c->shift[2]));
+    return (processors > 1 ? ceil(blocks / processors) : blocks) *
+           (one * c->slowness[call->speed] + start);
 }
 
 /* The row for the call. -1: the kind of device has none. */
@@ -157,13 +174,13 @@ static int choose(const tile_kernels *k, const TlLibCall *call)
 {
     int best = -1;
     double least = 0;
-    for (int i = 0; i < CHOICES; i++) {
+    for (int i = k->rows[call->kernel][0]; i < k->rows[call->kernel][1]; i++) {
         const Choice *c = &choices[i];
-        if (c->kernel != call->kernel || c->kind != k->kind || !fits(c, call->sizes))
+        if (!fits(c, call->sizes))
             continue;
-        if (!c->block[0])
+        if (!c->has_block)
             return i;
-        double cost = cost_of(c, call, k->info.processors > 0 ? k->info.processors : 1);
+        double cost = cost_of(c, call, k->info.processors);
         if (best < 0 || cost < least) {
             best = i;
             least = cost;

@@ -90,6 +90,33 @@ bool tl_lib_is_apart(const int64_t *extents, const int64_t *strides, int n);
 /* f32, f16 or bf16. */
 tile_status tl_lib_check_float(const char *function, tile_dtype type);
 
+/* As tile_arg_view_strided and tile_bits, in place: only what a launch reads is written, for a
+ * small call takes a tenth of its time to fill tile_args. */
+static inline void tl_lib_put_view(tile_arg *to, const void *address, tile_dtype type, int rank,
+                                   const int64_t *extents, const int64_t *strides)
+{
+    to->kind = TILE_ARG_VIEW;
+    to->dtype = (int32_t)type;
+    to->rank = rank;
+    to->strided = 1;
+    to->address = (void *)(uintptr_t)address;
+    to->bytes = to->scalar = 0;
+    for (int i = 0; i < rank; i++) {
+        to->extent[i] = extents[i];
+        to->stride[i] = strides[i];
+    }
+}
+
+static inline void tl_lib_put_bits(tile_arg *to, tile_dtype type, uint64_t bits)
+{
+    to->kind = TILE_ARG_SCALAR;
+    to->dtype = (int32_t)type;
+    to->rank = to->strided = 0;
+    to->address = NULL;
+    to->bytes = 0;
+    to->scalar = bits;
+}
+
 /* An array of any rank to 5, as stored; in dense ones the last axis is the fastest. */
 typedef struct TlLibArray {
     const char *name, *strides_name; /* strides_name: the argument they come from; NULL: dense */

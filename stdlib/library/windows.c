@@ -3,6 +3,7 @@
  * Kernels take images [N, H, W, C], channels innermost. With channels outermost
  * - a pool has N C images of one channel: the same memory;
  * - a convolution of each channel for itself (depthwise) has a kernel for planes;
+ * - one of a single tap that goes everywhere is a product of the filters and each image;
  * - any other one turns the image, in the workspace, convolves, and turns the result back. Filters
  *   [K, C / groups, R, S] are turned, too, so that K is innermost. */
 #include "stdlib/library/library.h"
@@ -169,6 +170,9 @@ tile_status tile_avg_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dty
 
 /* ---- convolutions ---- */
 
+/* Images of so many channels have a kernel of their own, where choices.def has it. */
+enum { FEW_CHANNELS = 4 };
+
 typedef struct Conv {
     Windows w;
     int64_t K, CG; /* channels of an output, channels that each reads */
@@ -178,6 +182,14 @@ typedef struct Conv {
 static bool is_depthwise(const Conv *c)
 {
     return c->w.options.groups == c->w.C && c->K == c->w.C;
+}
+
+/* Every pixel for itself, with channels outermost. */
+static bool is_of_points(const Conv *c)
+{
+    const tile_window_options *o = &c->w.options;
+    return o->layout == TILE_NCHW && o->groups == 1 && c->w.R == 1 && c->w.S == 1 &&
+           o->stride[0] == 1 && o->stride[1] == 1 && !o->pad[0] && !o->pad[1];
 }
 
 /* Bytes up to a multiple of a line. */
@@ -194,7 +206,7 @@ typedef struct Rooms {
 static Rooms rooms_of(const Conv *c)
 {
     const Windows *w = &c->w;
-    if (w->options.layout == TILE_NHWC || is_depthwise(c))
+    if (w->options.layout == TILE_NHWC || is_depthwise(c) || is_of_points(c))
         return (Rooms){0, 0, 0, 0};
     Rooms r = {room_of(w->type, c->CG * w->R * w->S * c->K),
                room_of(w->type, w->N * w->H * w->W * w->C),
@@ -246,8 +258,11 @@ static tile_status convolve_channels(tile_kernels *k, tile_stream *stream, const
     tile_arg args[10] = {tl_lib_array_view(&c->x), tl_lib_array_view(&f),
                          tl_lib_array_view(&c->bias), tl_lib_array_view(&c->y)};
     put_window(args + 4, w);
-    TlLibCall call = call_of(c, outer ? TL_LIB_depthwise_planes : TL_LIB_depthwise,
-                             !outer && c->bias.address, outer ? w->Q : w->C, 0, 0);
+    const int64_t *stride = w->options.stride;
+    int form = !outer ? c->bias.address != NULL
+                      : stride[0] == stride[1] && stride[0] <= 2 ? (int)stride[0] : 0;
+    TlLibCall call = call_of(c, outer ? TL_LIB_depthwise_planes : TL_LIB_depthwise, form,
+                             outer ? w->Q : w->C, 0, 0);
     return tl_lib_launch(k, stream, &call, args, 10);
 }
 
@@ -260,9 +275,26 @@ static tile_status convolve(tile_kernels *k, tile_stream *stream, const Conv *c,
                          tl_lib_array_view(y)};
     put_window(args + 4, w);
     args[10] = tile_i32((int32_t)w->options.groups);
+    TlLibCall few = call_of(c, TL_LIB_conv2d_few, 0, c->K, 0, 0);
+    if (w->options.groups == 1 && w->C <= FEW_CHANNELS && tl_lib_fits(k, &few))
+        return tl_lib_launch(k, stream, &few, args, 10);
     TlLibCall call = call_of(c, TL_LIB_conv2d, 0, w->N * w->P * w->Q, c->K / w->options.groups,
                              c->CG);
     return tl_lib_launch(k, stream, &call, args, 11);
+}
+
+static tile_status convolve_points(tile_kernels *k, tile_stream *stream, const Conv *c)
+{
+    const Windows *w = &c->w;
+    int64_t pixels = w->H * w->W;
+    const TlLibArray arrays[] = {
+        tl_lib_dense("X", c->x.address, w->type, 3, (int64_t[]){w->N, w->C, pixels}),
+        tl_lib_dense("F", c->f.address, w->type, 2, (int64_t[]){c->K, w->C}), c->bias,
+        tl_lib_dense("Y", c->y.address, w->type, 3, (int64_t[]){w->N, c->K, pixels})};
+    const tile_arg args[] = {tl_lib_array_view(&arrays[0]), tl_lib_array_view(&arrays[1]),
+                             tl_lib_array_view(&arrays[2]), tl_lib_array_view(&arrays[3])};
+    TlLibCall call = call_of(c, TL_LIB_conv2d_points, 0, c->K, pixels, w->C);
+    return tl_lib_launch(k, stream, &call, args, 4);
 }
 
 /* to [B, n, m] = from [B, m, n] */
@@ -344,6 +376,8 @@ tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype t
         return tl_lib_fail(TILE_BAD_ARGUMENT, "tile_conv2d: options->workspace is NULL");
     if (is_depthwise(&c))
         return convolve_channels(kernels, stream, &c);
+    if (is_of_points(&c))
+        return convolve_points(kernels, stream, &c);
     if (c.w.options.layout == TILE_NCHW)
         return convolve_turned(kernels, stream, &c);
     return convolve(kernels, stream, &c, &c.x, &c.f, &c.y);

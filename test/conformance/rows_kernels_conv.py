@@ -101,6 +101,13 @@ for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
         lambda a, o=o, window=window, groups=groups, bias=bias:
         (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), o)})
         (*of("x", "w")(a)), T=t, O=o, BM=32, BN=16, BC=16)
+    if groups == 1:
+        kernel_row(
+            "conv", "conv2d_few", name,
+            {"x": X, "w": W, "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, *y), **scalars},
+            lambda a, o=o, window=window, bias=bias:
+            (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window) + (a["bias"] if bias else 0), o)})
+            (*of("x", "w")(a)), T=t, O=o, BQ=4, BN=16)
     kernel_row(
         "conv", "conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, *x), **scalars},
         lambda a, o=o, window=window, groups=groups:
@@ -164,7 +171,8 @@ for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate(
             lambda a, o=o, window=window, bias=bias, outer=outer, back=back:
             (lambda x, w: {"y": rounded(
                 (depthwise(x.transpose(back), w.transpose(1, 2, 0), a["y"].transpose(back), window) +
-                 (a["bias"] if bias else 0)).transpose(outer), o)})(*of("x", "w")(a)), T=t, O=o, BP=2, BQ=16)
+                 (a["bias"] if bias else 0)).transpose(outer), o)})(*of("x", "w")(a)), T=t, O=o, BP=2, BQ=16,
+            STRIDE=window[0] if window[0] == window[1] else 0)
     kernel_row(
         "conv", "depthwise_conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, n, h, w, c), **scalars},
         lambda a, o=o, window=window:
@@ -197,3 +205,12 @@ for t, m, k, z in (("f16", 40, 33, 2), ("f64", 1, 1, 1), ("bf16", 0, 5, 2), ("f3
 for t, b, m, n in (("f16", 2, 33, 70), ("f32", 1, 1, 5), ("f64", 3, 40, 17), ("f32", 0, 4, 4), ("bf16", 1, 65, 1)):
     kernel_row("conv", "turn_images", f"{t}_{b}x{m}x{n}", {"x": small(t, 0, b, m, n), "y": poison(t, b, n, m)},
                lambda a, t=t: {"y": rounded(a["x"].astype(float).transpose(0, 2, 1), t)}, T=t, BM=32, BN=32)
+
+for t, o, n, c, p, k, bias in (("f16", "f16", 2, 20, 33, 17, True), ("f32", "f32", 1, 1, 1, 1, False),
+                               ("bf16", "f32", 1, 40, 20, 9, False), ("f64", "f64", 2, 3, 70, 5, True)):
+    kernel_row(
+        "conv", "conv2d_points", f"{t}_{n}x{c}x{p}_to_{k}",
+        {"x": small(t, 0, n, c, p), "w": small(t, 1, k, c), "bias": small(o, 4, k if bias else 0),
+         "y": poison(o, n, k, p)},
+        lambda a, o=o, bias=bias: (lambda x, w: {"y": rounded(w @ x + (a["bias"][:, None] if bias else 0), o)})
+        (*of("x", "w")(a)), T=t, O=o, BM=16, BN=32, BC=16)
