@@ -252,6 +252,8 @@ LLVMValueRef tl_cpu_access_address(TlCpuGen *g, const TlCpuAccess *a, const TlCp
 LLVMValueRef tl_cpu_element_ok(TlCpuGen *g, const TlCpuAccess *a, TlCpuSpot *s);
 TlType tl_cpu_elem_of(const TlType *type);
 LLVMValueRef tl_cpu_lanes_inside(TlCpuGen *g, TlCpuSpot *s, int width); /* never NULL */
+/* The stride from lane to lane, if only the launch knows it; NULL: it is a constant or absent. */
+LLVMValueRef tl_cpu_launch_stride(const TlCpuAccess *a, int lane);
 /* i1: are the elements of all lanes adjacent? *out_first: the address of lane 0. */
 LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
                                 LLVMValueRef *out_first);

@@ -603,6 +603,33 @@ LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef pt
                          LLVMConstAllOnes(bits), "");
 }
 
+LLVMValueRef tl_cpu_launch_stride(const TlCpuAccess *a, int lane)
+{
+    int i = a->view && !a->a->place.pointwise ? tl_nest_steps_of(&a->a->place, lane) : -1;
+    return i < 0 || LLVMIsConstant(a->stride[i]) ? NULL : a->stride[i];
+}
+
+/* Lanes whose distance only the launch knows: side by side, all of one element, or apart. */
+static LLVMValueRef load_by_stride(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs,
+                                   LLVMValueRef stride, LLVMValueRef mask, LLVMValueRef other,
+                                   int width)
+{
+    LLVMTypeRef bits = LLVMIntTypeInContext(g->c, (unsigned)width);
+    LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, i32_(g, 0), ""),
+                 dense = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), ""),
+                 same = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 0), "");
+    TlCpuFork f = tl_cpu_fork(g, dense);
+    tl_cpu_fork_else(g, &f, masked_load(g, elem, first, mask, other, width, false));
+    TlCpuFork one = tl_cpu_fork(g, same);
+    LLVMValueRef any = LLVMBuildICmp(g->b, LLVMIntNE, LLVMBuildBitCast(g->b, mask, bits, ""),
+                                     LLVMConstNull(bits), "");
+    LLVMValueRef x = plain_load(g, elem, row_or_zeros(g, first, any), 1);
+    x = LLVMBuildSelect(g->b, mask, tl_gen_splat(&g->gen, x, width), other, "");
+    tl_cpu_fork_else(g, &one, x);
+    x = tl_cpu_fork_end(g, &one, masked_load(g, elem, ptrs, mask, other, width, true));
+    return tl_cpu_fork_end(g, &f, x);
+}
+
 static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
                                     TlCpuSpot *s, LLVMValueRef other, int width)
 {
@@ -1032,7 +1059,10 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     LLVMValueRef mask = tl_cpu_lanes_inside(g, &s, at->width);
     mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
     if (a->view) {
-        LLVMValueRef x = load_one_by_one(g, a, &elem, &s, mask, other, at);
+        LLVMValueRef x = load_one_by_one(g, a, &elem, &s, mask, other, at),
+                     by = tl_cpu_launch_stride(a, at->lane);
+        if (!x && by)
+            return load_by_stride(g, &elem, s.ptr, by, mask, other, at->width);
         return x ? x : masked_load(g, &elem, s.ptr, mask, other, at->width, true);
     }
     LLVMValueRef first, run = tl_cpu_pointer_run(g, &elem, s.ptr, at->width, &first);

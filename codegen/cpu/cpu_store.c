@@ -54,11 +54,14 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
     if (s->apart) {
         LLVMValueRef own = tl_cpu_lane_mask(g, &form, at);
         mask = own ? LLVMBuildAnd(g->b, mask, own, "") : mask;
-        if (a->view) {
+        LLVMValueRef first, run, stride = tl_cpu_launch_stride(a, at->lane);
+        if (a->view && !stride) {
             store_masked(g, &elem, s->ptr, x, mask, true);
             return;
         }
-        LLVMValueRef first, run = tl_cpu_pointer_run(g, &elem, s->ptr, at->width, &first);
+        run = tl_cpu_pointer_run(g, &elem, s->ptr, at->width, &first);
+        if (stride)
+            run = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), "");
         TlCpuFork f = tl_cpu_fork(g, run);
         store_masked(g, &elem, first, x, mask, false);
         tl_cpu_fork_else(g, &f, NULL);

@@ -98,3 +98,25 @@ def reduced(x):
         "y": exact(tile[::-1][3:53]),
         "n": exact(np.bincount(x[2, :, 0] & 15, minlength=16).astype(np.int32)),
     }
+
+
+# Strides that only the launch knows: of the lanes 1, 0, others, and backwards; slices that begin before the array.
+def spaced(t, seed, rows, n, stride):
+    """n elements of each row, so far apart."""
+    x = values(t, seed, rows, max((n - 1) * abs(stride) + 1, 1)).store
+    x = x[:, ::stride] if stride else np.lib.stride_tricks.as_strided(x, (rows, n), (x.strides[0], 0))
+    return Arr(t, x[:, :n])
+
+
+OF_LAUNCH = [("f32", 1, 1), ("f32", 0, 3), ("f64", 1, 0), ("i32", -1, 1), ("f16", 0, 1), ("f32", 2, 0)]
+for k, (t, a, b) in enumerate(OF_LAUNCH):
+    for n in (1, 37, 90):
+        row(f"strides_at_launch_{t}_{a}_{b}_{n}", f"""
+kernel k(const {t} x[M : xm, N : xn], const {t} z[M : zm, N : zn], {t} y[M : ym, N : yn])
+    grid(M, cdiv(N + 3, 64))
+{{
+    int n = pid(1) * 64 - 3;
+    y[pid(0), n +: 64] = x[pid(0), n +: 64] + z[pid(0), n +: 64];
+}}
+""", {"x": spaced(t, k, 3, n, a), "z": spaced(t, k + 9, 3, n, b), "y": poison(t, 3, n)},
+            lambda a: {"y": exact(a["x"] + a["z"])})
