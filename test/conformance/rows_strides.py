@@ -111,7 +111,7 @@ def spaced(t, seed, rows, n, stride):
 OF_LAUNCH = [("f32", 1, 1), ("f32", 0, 3), ("f64", 1, 0), ("i32", -1, 1), ("f16", 0, 1), ("f32", 2, 0)]
 for k, (t, a, b) in enumerate(OF_LAUNCH):
     for n in (1, 37, 90):
-        row(f"strides_of_launch_{t}_{a}_{b}_{n}", f"""
+        row(f"strides_at_launch_{t}_{a}_{b}_{n}", f"""
 kernel k(const {t} x[M : xm, N : xn], const {t} z[M : zm, N : zn], {t} y[M : ym, N : yn])
     grid(M, cdiv(N + 3, 64))
 {{

@@ -33,15 +33,16 @@ FORMS = {
     "linear": """import std.activation;
 import std.kernels.gemm;
 
-kernel k(const f32 x[M, K], const f32 w[N, K], const f32 bias[N], const f32 c[N], f32 y[M, N])
-    grid(cdiv(M, 32), cdiv(N, 32))
+kernel k(const f32 x[M, K], const f32 w[N, K], const f32 bias[N], const f32 c[N], f32 y[M, N],
+         const int BM = 64, const int BN = 64)
+    grid(cdiv(M, BM), cdiv(N, BN))
 {
-    const gemm.product_options o = {tb = true, BM = 32, BN = 32};
-    int m = pid(0) * 32;
-    int n = pid(1) * 32;
-    auto v = gemm.product(x, w, m, n, 0, K, o) + row(bias[n +: 32]);
-    auto b = row(c[n +: 32]);
-    y[m +: 32, n +: 32] = EXPR;
+    const gemm.product_options o = {tb = true, BM = BM, BN = BN};
+    int m = pid(0) * BM;
+    int n = pid(1) * BN;
+    auto v = gemm.product(x, w, m, n, 0, K, o) + row(bias[n +: BN]);
+    auto b = row(c[n +: BN]);
+    y[m +: BM, n +: BN] = EXPR;
 }
 """,
     "rows": """import std.activation;
@@ -65,16 +66,17 @@ import std.kernels.conv3d;
 import std.softmax;
 
 kernel k(const f32 x[N, C, D, H, W], const f32 w[U, R, S, C, K], const f32 bias[K],
-         const f32 c[K], f32 y[N, L, O, P, Q], conv3d.volume_window window)
-    grid(cdiv(Q, 16), P, O, N) // a program has all channels of its places: K <= 16
+         const f32 c[K], f32 y[N, L, O, P, Q], conv3d.volume_window window, const int BK = 16,
+         const int BQ = 32)
+    grid(cdiv(Q, BQ), P, O, N) // a program has all channels of its places: K <= BK
 {
-    int q = pid(0) * 16;
-    auto here = col(iota(16)) < K;
-    auto v = conv3d.outputs(x, w, pid(3), 0, pid(2), pid(1), q, window, 1, 1, 1, false, false, 16,
-                            4, 1, 16) + col(bias[0 +: 16]);
+    int q = pid(0) * BQ;
+    auto here = col(iota(BK)) < K;
+    auto v = conv3d.outputs(x, w, pid(3), 0, pid(2), pid(1), q, window, 1, 1, 1, false, false, BK,
+                            4, 1, BQ) + col(bias[0 +: BK]);
     auto u = here ? v : -inf;
-    auto b = col(c[0 +: 16]);
-    y[pid(3), 0 +: 16, pid(2), pid(1), q +: 16] = EXPR;
+    auto b = col(c[0 +: BK]);
+    y[pid(3), 0 +: BK, pid(2), pid(1), q +: BQ] = EXPR;
 }
 """,
     "transposed": """import std.activation;
@@ -82,18 +84,19 @@ import std.kernels.conv3d;
 import std.softmax;
 
 kernel k(const f32 x[N, C, O, P, Q], const f32 w[U, R, S, K, C], const f32 bias[K],
-         const f32 c[K], f32 y[N, L, D, H, W], conv3d.volume_window window, const int SD = 2)
-    grid(cdiv(cdiv(W, 2), 16), cdiv(H, 2), D, N, 4) // strides SD x 2 x 2, K <= 16
+         const f32 c[K], f32 y[N, L, D, H, W], conv3d.volume_window window, const int SD = 2,
+         const int SH = 2, const int BK = 16, const int BQ = 32)
+    grid(cdiv(cdiv(W, SH), BQ) * SH, cdiv(H, SH), D, N, SH) // strides SD x SH x SH, K <= BK
 {
-    int q = pid(0) * 16;
-    int h = pid(4) / 2;
-    int t = pid(4) % 2;
-    auto here = col(iota(16)) < K;
-    auto v = conv3d.inputs(x, w, pid(3), 0, pid(2), pid(1), q, h, t, window, SD, 2, 2, false, false,
-                           16, 4, 1, 16) + col(bias[0 +: 16]);
+    int q = pid(0) / SH * BQ;
+    int t = pid(0) % SH;
+    int at = q * SH + t;
+    auto here = col(iota(BK)) < K;
+    auto v = conv3d.inputs(x, w, pid(3), 0, pid(2), pid(1), q, pid(4), t, window, SD, SH, SH,
+                           false, false, BK, 16, 1, BQ) + col(bias[0 +: BK]);
     auto u = here ? v : -inf;
-    auto b = col(c[0 +: 16]);
-    y[pid(3), 0 +: 16, pid(2), pid(1) * 2 + h, q * 2 + t +: 16 : 2] = EXPR;
+    auto b = col(c[0 +: BK]);
+    y[pid(3), 0 +: BK, pid(2), pid(1) * SH + pid(4), at +: BQ : SH] = EXPR;
 }
 """,
     "map": """import std.activation;

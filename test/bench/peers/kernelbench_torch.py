@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """KernelBench's problems by the kernels that stdlib/kernels/KERNELBENCH.md names, beside PyTorch, on the CPU, one thread.
 
-    kernelbench_torch.py [-k N,...] [--rounds 9] [--seconds 0.03] [--slow 1.1] [--json FILE]
+    kernelbench_torch.py [--level 1|2] [-k N,...] [--rounds 9] [--seconds 0.03] [--slow 1.1] [--json FILE]
 
 Needs torch and NumPy, and the library of tile (TILE_LIBRARY, or build/package). Both sides have the same arrays, in the layouts of
 KernelBench (channels outermost), and results are compared. They take turns, a different one first in each round, each for so many
@@ -10,8 +10,11 @@ default, but for the operation itself. Filters lie as either side wants them: ti
 packs its own as it does in every call.
 
 Sizes are smaller than KernelBench's, so that a problem takes 1 to 50 ms: matrices have a quarter of each extent where none is
-special, batches 1 to 8, images and volumes a half to an eighth of each axis, arrays of rows fewer rows. Channels, filters, strides,
+special, batches 1 to 8, images and volumes a half to an eighth of each axis, arrays of rows fewer rows, but more than caches hold. Channels, filters, strides,
 paddings, groups, and the lengths of rows of softmax, norms and scans are KernelBench's.
+
+Of level 2 only the problems that are one kernel are here: a layer and what follows it, element by element or over the channels of
+a place. PyTorch runs them op by op. Where an op takes a number or an array of its own, this script has the page's.
 """
 import argparse
 import ctypes
@@ -22,6 +25,7 @@ import re
 import statistics
 import sys
 import time
+import types
 import warnings
 
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", TILE_THREADS="1")
@@ -33,7 +37,7 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 import tile  # noqa: E402
-from kernelbench import LEVEL_1  # noqa: E402
+from kernelbench import FORMS, LEVEL_1, LEVEL_2  # noqa: E402
 
 warnings.simplefilter("ignore")  # of the library, compiled as source
 for option in (-1, -3):  # PyTorch's results come from memory that malloc keeps: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
@@ -122,12 +126,12 @@ def triangle(n, upper):
     return Problem(lambda: cut(a @ b), [lambda: run(**arrays)], y, [f"`{name}`"])
 
 
-def own(text, name):
+def own(text, name, consts=None):
     path = os.path.join("/tmp", f"kernelbench-{os.getpid()}-{name}.tile")
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     try:
-        return tile.kernel(path, name, device="cpu")
+        return tile.kernel(path, name, device="cpu", consts=consts)
     finally:
         os.unlink(path)
 
@@ -139,7 +143,7 @@ def attention(z, h, m, d):
 
 
 # ---- elementwise ----
-def unary(theirs, f, shape=(8, 393216)):
+def unary(theirs, f, shape=(32, 393216)):
     x = torch.randn(shape)  # both signs, or half of these functions do nothing
     y = torch.empty_like(x)
     return problem(lambda: theirs(x), y, ("elementwise.unary", {"f": f}, {"x": x.view(-1), "y": y.view(-1)}))
@@ -207,7 +211,8 @@ def frobenius(shape):
                    ("reductions.reduce_axes", {"map": "square"}, {"x": flat, "y": parts, "neutral": 0.0}),
                    ("reductions.reduce_axes", {"finish": "root"}, {"x": parts[:, None, None], "y": total, "neutral": 0.0}),
                    ("elementwise.binary_strided", {"f": "divide"}, {"a": flat.view(1, 1, *flat.shape[1::2]), "b": total.expand(1, 1, *flat.shape[1::2]),
-                                                                   "y": y.view(1, 1, *flat.shape[1::2])}))
+                                                                   "y": y.view(1, 1, *flat.shape[1::2])}),
+                   tolerance=1e-3)  # PyTorch adds up millions of numbers one after the other
 
 
 def normalize(theirs, m, n, **consts):
@@ -366,26 +371,26 @@ def pool(kind, shape, size, stride, pad, dilation=1):
         **window_of(three(pad, dims, 0), three(dilation, dims, 1))}))
 
 
-IMAGES = (2, 64, 128, 128)
-PLANES = (2, 2048, 1023)  # as odd as 4096 x 4095
+IMAGES = (2, 64, 256, 256)
+PLANES = (1, 4096, 4095)
 PROBLEMS = {
     1: lambda: gemm(1024, 1024, 1024), 2: lambda: gemm(512, 1024, 2048), 3: lambda: batched(8, 128, 512, 256), 4: lambda: gemv(64, 131072),
-    5: lambda: scaled(1024, 4096), 6: lambda: split_k(256, 256, 16384), 7: lambda: gemm(2048, 2048, 64), 8: lambda: gemm(2051, 1480, 737),
+    5: lambda: scaled(1024, 16384), 6: lambda: split_k(256, 256, 16384), 7: lambda: gemm(2048, 2048, 64), 8: lambda: gemm(2051, 1480, 737),
     9: lambda: gemm(2048, 2048, 32), 10: lambda: rows_gemm((4, 256, 2048), 768), 11: lambda: rows_gemm((1, 16, 512, 256), 768),
-    12: lambda: diagonal(2048), 13: lambda: gemm(1024, 1024, 1024), 14: lambda: triangle(1024, True), 15: lambda: triangle(1024, False),
+    12: lambda: diagonal(4096), 13: lambda: gemm(1024, 1024, 1024), 14: lambda: triangle(1024, True), 15: lambda: triangle(1024, False),
     16: lambda: gemm(512, 1024, 2048, ta=True), 17: lambda: gemm(512, 1024, 2048, tb=True), 18: lambda: gemm(512, 1024, 2048, True, True),
     19: lambda: unary(torch.relu, "activation.relu"), 20: lambda: unary(F.leaky_relu, "leaky_relu"), 21: lambda: unary(torch.sigmoid, "sigmoid"),
-    22: lambda: unary(torch.tanh, "tanh"), 23: lambda: softmax(8, 393216), 24: lambda: softmax(8, 393216, True),
+    22: lambda: unary(torch.tanh, "tanh"), 23: lambda: softmax(32, 393216), 24: lambda: softmax(32, 393216, True),
     25: lambda: unary(lambda x: x * torch.sigmoid(x), "activation.silu"), 26: lambda: unary(F.gelu, "activation.gelu"),
     27: lambda: unary(torch.selu, "selu"), 28: lambda: unary(F.hardsigmoid, "hard_sigmoid"), 29: lambda: unary(F.softplus, "activation.softplus"),
     30: lambda: unary(lambda x: x / (1 + torch.abs(x)), "activation.softsign"), 31: lambda: unary(F.elu, "elu"),
-    32: lambda: unary(F.hardtanh, "hard_tanh"), 33: lambda: norm("batch", (4, 64, 128, 128)), 34: lambda: norm("instance", IMAGES),
+    32: lambda: unary(F.hardtanh, "hard_tanh"), 33: lambda: norm("batch", (2, 64, 256, 256)), 34: lambda: norm("instance", IMAGES),
     35: lambda: norm("group", IMAGES), 36: lambda: rms_norm(IMAGES), 37: lambda: frobenius(IMAGES),
-    38: lambda: normalize(lambda x: x / torch.mean(torch.abs(x), dim=1, keepdim=True), 64, 65535, map="magnitude", divisor="by_mean"),
-    39: lambda: normalize(lambda x: x / torch.norm(x, p=2, dim=1, keepdim=True), 64, 65535), 40: lambda: norm("layer", (1, 64, 256, 256)),
+    38: lambda: normalize(lambda x: x / torch.mean(torch.abs(x), dim=1, keepdim=True), 192, 65535, map="magnitude", divisor="by_mean"),
+    39: lambda: normalize(lambda x: x / torch.norm(x, p=2, dim=1, keepdim=True), 192, 65535), 40: lambda: norm("layer", (1, 64, 256, 256)),
     41: lambda: pool("max", (1, 192, 8192), 8, 1, 4, 3), 42: lambda: pool("max", (1, 64, 128, 128), 4, 1, 1),
     43: lambda: pool("max", (1, 32, 48, 48, 48), 3, 2, 1, 3), 44: lambda: pool("mean", (1, 128, 8192), 8, 1, 4),
-    45: lambda: pool("mean", (1, 64, 256, 256), 11, 11, 0), 46: lambda: pool("mean", (1, 32, 32, 32, 64), 3, 2, 1),
+    45: lambda: pool("mean", (1, 64, 512, 512), 11, 11, 0), 46: lambda: pool("mean", (1, 32, 32, 32, 64), 3, 2, 1),
     47: lambda: reduction(lambda x: torch.sum(x, dim=1), PLANES), 48: lambda: reduction(lambda x: torch.mean(x, dim=1), PLANES, finish="mean"),
     49: lambda: reduction(lambda x: torch.max(x, dim=1)[0], PLANES, -math.inf, combine="greater"),
     50: lambda: conv((4, 3, 224, 224), 96, 11, 4, 2, bias=True), 51: lambda: place(torch.argmax, PLANES, False),
@@ -405,17 +410,79 @@ PROBLEMS = {
     75: lambda: conv((1, 32, 64, 128), 64, (3, 5), (2, 3), (1, 2), (2, 1), 4, True), 76: lambda: conv((1, 64, 65535), 128, 3, 3, dilation=4),
     77: lambda: conv((1, 32, 8, 16, 16), 64, 3, 2, 1, 2, transposed=True), 78: lambda: conv((1, 32, 64, 128), 32, (3, 7), 1, (1, 3), transposed=True),
     79: lambda: conv((1, 32, 32768), 64, 3, 2, 1, 2, transposed=True), 80: lambda: conv((1, 32, 64, 64), 64, (5, 9), 1, (2, 4), (2, 3)),
-    81: lambda: conv((1, 32, 64, 128), 64, 3, 5, 1, 2, transposed=True), 82: lambda: depthwise((1, 64, 128, 128), (3, 3)),
-    83: lambda: depthwise((4, 8, 128, 128), (3, 1)), 84: lambda: depthwise((1, 128, 64, 128), (3, 3)),
-    85: lambda: depthwise((1, 128, 64, 64), (3, 7)), 86: lambda: separable((1, 64, 128, 128), 128), 87: lambda: conv((1, 64, 128, 128), 128, 1),
+    81: lambda: conv((1, 32, 64, 128), 64, 3, 5, 1, 2, transposed=True), 82: lambda: depthwise((1, 64, 256, 256), (3, 3)),
+    83: lambda: depthwise((8, 8, 256, 256), (3, 1)), 84: lambda: depthwise((1, 128, 128, 256), (3, 3)),
+    85: lambda: depthwise((1, 128, 128, 128), (3, 7)), 86: lambda: separable((1, 64, 128, 128), 128), 87: lambda: conv((1, 64, 128, 128), 128, 1),
     88: lambda: unary(lambda x: 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0)))),
-                      "activation.gelu_tanh", (256, 8192)),
-    89: lambda: scanned(lambda x: torch.cumsum(x, 1), 64, 32768), 90: lambda: scanned(lambda x: torch.cumprod(x, 1), 64, 32768, "multiply", 1.0),
-    91: lambda: scanned(lambda x: torch.cumsum(x.flip(1), 1).flip(1), 64, 32768, REVERSE=True),
-    92: lambda: scanned(exclusive, 64, 32768, EXCLUSIVE=True), 93: lambda: masked_sums(64, 32768),
-    94: lambda: pair(lambda a, b: torch.mean((a - b)**2), rand(64, 32768), rand(64, 32768)), 95: lambda: cross_entropy(1024, 4096),
-    96: lambda: pair(F.smooth_l1_loss, rand(64, 32768), rand(64, 32768), f="huber"), 97: lambda: attention(1, 2, 512, 1024),
-    98: lambda: divergence(128, 16384), 99: lambda: triplet(256, 8192), 100: lambda: hinge(64, 32768),
+                      "activation.gelu_tanh", (1024, 8192)),
+    89: lambda: scanned(lambda x: torch.cumsum(x, 1), 256, 32768), 90: lambda: scanned(lambda x: torch.cumprod(x, 1), 256, 32768, "multiply", 1.0),
+    91: lambda: scanned(lambda x: torch.cumsum(x.flip(1), 1).flip(1), 256, 32768, REVERSE=True),
+    92: lambda: scanned(exclusive, 256, 32768, EXCLUSIVE=True), 93: lambda: masked_sums(256, 32768),
+    94: lambda: pair(lambda a, b: torch.mean((a - b)**2), rand(256, 32768), rand(256, 32768)), 95: lambda: cross_entropy(1024, 4096),
+    96: lambda: pair(F.smooth_l1_loss, rand(256, 32768), rand(256, 32768), f="huber"), 97: lambda: attention(1, 2, 512, 1024),
+    98: lambda: divergence(128, 16384), 99: lambda: triplet(256, 8192), 100: lambda: hinge(256, 32768),
+}
+
+
+# ---- level 2: the problems that are one kernel of KERNELBENCH.md's forms ----
+def extreme(f, pointwise):
+    def of_one_or_two(x, y=None, axis=None, keep=None, where=None):
+        return f(x, 1, keepdim=True)[0] if y is None else pointwise(x, torch.as_tensor(y))
+    return of_one_or_two
+
+
+ACTIVATIONS = types.SimpleNamespace(relu=torch.relu, leaky_relu=F.leaky_relu, silu=F.silu, gelu=F.gelu, softplus=F.softplus, mish=F.mish,
+                                    hard_swish=F.hardswish)
+WORDS = {"activation": ACTIVATIONS, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "clamp": torch.clamp, "true": True, "here": None,
+         "min": extreme(torch.min, torch.minimum), "max": extreme(torch.max, torch.maximum),
+         "softmax": types.SimpleNamespace(softmax=lambda u, _axis: torch.softmax(u, 1))}
+
+
+def fused(number, theirs, y, launched, **consts):
+    """The kernel of the problem's form with its expression; theirs(): the layer, and what follows it op by op."""
+    ((form, *_, text), ) = LEVEL_2[number]
+    b = torch.randn(y.shape[1])
+    spread = b.view(1, -1, *(1, ) * (theirs().dim() - 2)) if form != "linear" else b
+
+    def chain():
+        v = theirs()
+        return eval(text, {**WORDS, "v": v, "u": v, "b": spread})  # pylint: disable=eval-used
+    y = torch.empty_like(chain())
+    kernel = own(FORMS[form].replace("EXPR", text), "k", consts)
+    arrays = {k: a.numpy() if isinstance(a, torch.Tensor) else a for k, a in {**launched, "c": b, "y": y if form == "linear" else volume(y)}.items()}
+    return Problem(chain, [lambda: kernel(**arrays)], y, [form])
+
+
+def linear(number, m=256, k=2048, n=2048):
+    x, w, b = rand(m, k), torch.randn(n, k) / math.sqrt(k), rand(n)
+    return fused(number, lambda: F.linear(x, w, b), torch.empty(m, n), {"x": x, "w": w, "bias": b}, BM=128, BN=128)
+
+
+def layer(number, shape, outputs, stride=0, pad=0, more=0, size=3):
+    """A convolution, or with a stride a transposed one."""
+    x, dims = rand(*shape), len(shape) - 2
+    k = (size, ) * dims
+    w = torch.randn(*((shape[1], outputs) if stride else (outputs, shape[1])), *k) / math.sqrt(shape[1] * math.prod(k))
+    b = rand(outputs)
+    filters = w.view(*w.shape[:2], *three(k, dims, 1)).permute(2, 3, 4, 1, 0).contiguous()
+    launched = {"x": volume(x), "w": filters, "bias": b, **window_of(three(pad, dims, 0), (1, 1, 1))}
+    f = ((F.conv_transpose2d, F.conv_transpose3d) if stride else (F.conv2d, F.conv3d))[dims - 2]
+    args = (stride, pad, more) if stride else ()
+    consts = {"SD": stride if dims == 3 else 1, "SH": stride} if stride else {}
+    y = torch.empty(shape[0], outputs)
+    return fused(number, lambda: f(x, w, b, *args), y, launched, BK=-(-outputs // 16) * 16, **consts)
+
+
+SECOND = {
+    **{n: linear for n in (9, 12, 29, 40, 53, 59, 63, 68, 70, 76, 81, 86, 95)},
+    **{n: lambda i, c=c: layer(i, (1, c, 64, 64), 128 if c == 64 else 64) for n, c in
+       {1: 64, 4: 64, 25: 16, 31: 64, 32: 64, 57: 8, 69: 8, 71: 8, 87: 8}.items()},
+    54: lambda i: layer(i, (1, 64, 64, 64), 64), 7: lambda i: layer(i, (1, 8, 16, 32, 32), 32), 47: lambda i: layer(i, (1, 32, 8, 32, 32), 64),
+    48: lambda i: layer(i, (1, 3, 16, 64, 64), 16), 90: lambda i: layer(i, (1, 8, 16, 32, 32), 64),
+    2: lambda i: layer(i, (1, 64, 64, 64), 64, 2, 1, 1), 16: lambda i: layer(i, (1, 64, 64, 64), 64, 2, 1, 1),
+    5: lambda i: layer(i, (1, 64, 64, 64), 64, 2, 1, 1, 4), 20: lambda i: layer(i, (1, 32, 8, 16, 16), 64, 2, 1, 1),
+    49: lambda i: layer(i, (1, 32, 8, 16, 16), 64, 2, 1, 1), 91: lambda i: layer(i, (1, 64, 32, 32), 128, 2, 1, 1, 4),
+    93: lambda i: layer(i, (1, 64, 32, 32), 128, 2, 0, 0, 4), 100: lambda i: layer(i, (1, 64, 6, 12, 12), 128, 2, 1, 0),
 }
 
 
@@ -441,10 +508,10 @@ def milliseconds(f, seconds):
             return 1e3 * spent / n
 
 
-def compare(number, rounds, seconds):
+def compare(level, number, rounds, seconds):
     torch.manual_seed(number)
-    p = PROBLEMS[number]()
-    named = LEVEL_1[number]
+    p = PROBLEMS[number]() if level == 1 else SECOND[number](number)
+    named = LEVEL_1[number] if level == 1 else LEVEL_2[number][0][0]
     missing = [n for n in p.names if n not in named]
     if missing:
         raise SystemExit(f"{number}: KERNELBENCH.md does not name {missing}, but {named}")
@@ -456,12 +523,13 @@ def compare(number, rounds, seconds):
         for f in list(times)[::1 if i % 2 else -1]:
             times[f].append(milliseconds(f, seconds))
     theirs, ours = (statistics.median(times[f]) for f in times)
-    return {"problem": number, "kernels": p.names, "torch": theirs, "tilec": ours, "ratio": ours / theirs, "error": error}
+    return {"level": level, "problem": number, "kernels": p.names, "torch": theirs, "tilec": ours, "ratio": ours / theirs, "error": error}
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("-k", default="")
+    ap.add_argument("--level", type=int, default=1)
     ap.add_argument("--rounds", type=int, default=9)
     ap.add_argument("--seconds", type=float, default=0.03)
     ap.add_argument("--slow", type=float, default=1.1)
@@ -469,8 +537,8 @@ def main():
     o = ap.parse_args()
     rows = []
     print("| problem | kernels | torch ms | tilec ms | tilec's time over torch's |\n| --- | --- | --- | --- | --- |", flush=True)
-    for n in map(int, o.k.split(",")) if o.k else PROBLEMS:
-        r = compare(n, o.rounds, o.seconds)
+    for n in map(int, o.k.split(",")) if o.k else sorted(PROBLEMS if o.level == 1 else SECOND):
+        r = compare(o.level, n, o.rounds, o.seconds)
         rows.append(r)
         names = ", ".join(dict.fromkeys(r["kernels"]))
         print(f"| {n} | {names} | {r['torch']:.2f} | {r['tilec']:.2f} | {r['ratio']:.2f} |", flush=True)
