@@ -246,7 +246,7 @@ static void put_together(TlLlvm *l, LLVMValueRef made)
     for (unsigned i = 0; i < 4; i++) {
         LLVMValueRef at = LLVMConstInt(i32, i, 0);
         LLVMValueRef word = i < 2 ? LLVMBuildExtractElement(b, halves, at, "")
-                                  : LLVMGetOperand(made, i);
+                                  : LLVMBuildIntCast2(b, LLVMGetOperand(made, i), i32, false, "");
         x = LLVMBuildInsertElement(b, x, word, at, "");
     }
     x = LLVMBuildBitCast(b, x, LLVMIntTypeInContext(l->context, 128), "");

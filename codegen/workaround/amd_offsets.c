@@ -5,8 +5,9 @@
  * of each swizzled buffer, the rows and the addresses of each access. Each of them occupies a
  * register all the time; in attention they are 60 to 90 beside the tiles. Here such values are
  * computed again in front of their use, from the values that several of them share: first those
- * that are used before and after a loop but not in it, then those that take one instruction, then
- * longer ways, until the rest fits.
+ * that are used before and after a loop but not in it, then those that a loop around others uses
+ * outside of these, then those that take one instruction, then longer ways, until the rest fits. If
+ * as many as possible are wanted, the first two have no end: they cost little.
  *
  * LLVM would move what it sees to be equal in every iteration out of the loop again. So the first
  * step uses a constant that LLVM cannot see through or, if it has none, such an operand. */
@@ -194,12 +195,26 @@ static void number_blocks(Again *a, LLVMValueRef function)
     }
 }
 
-static void look(Again *a, LLVMValueRef function, bool behind, unsigned most)
+/* Behind all loops; in a loop around others, but in none of these; in an innermost one. */
+typedef enum Part { BEHIND, AROUND, INNERMOST, NOWHERE } Part;
+
+static Part part_of(const Again *a, LLVMBasicBlockRef b)
+{
+    const TlLoops *l = &a->live.loops;
+    uint32_t loop = tl_loop_around(l, b);
+    if (loop == TL_NO_LOOP)
+        return block_number(a, b) > a->last ? BEHIND : NOWHERE;
+    for (uint32_t i = 0; i < l->loops.len; i++)
+        if (l->loops.data[i].outer == loop)
+            return AROUND;
+    return INNERMOST;
+}
+
+static void look(Again *a, LLVMValueRef function, Part part, unsigned most)
 {
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
-        if (behind ? block_number(a, b) > a->last
-                   : tl_loop_around(&a->live.loops, b) != TL_NO_LOOP)
+        if (part_of(a, b) == part)
             look_at_block(a, b, most);
 }
 
@@ -215,9 +230,13 @@ bool tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsign
     a.excess = all && more > a.excess ? more : a.excess;
     number_blocks(&a, function);
     if (a.excess > 0 && a.first) {
-        look(&a, function, true, MOST_STEPS);
-        look(&a, function, false, 1);
-        look(&a, function, false, MOST_STEPS);
+        int64_t excess = a.excess;
+        a.excess = all ? INT64_MAX : excess;
+        look(&a, function, BEHIND, MOST_STEPS);
+        look(&a, function, AROUND, MOST_STEPS);
+        a.excess = all ? excess : a.excess;
+        look(&a, function, INNERMOST, 1);
+        look(&a, function, INNERMOST, MOST_STEPS);
     }
     LLVMDisposeBuilder(a.b);
     return few && a.excess <= 0;

@@ -139,10 +139,21 @@ static int64_t words_read(const Need *n, const TlOp *op, int64_t words)
     return whole ? words : AT_ONCE;
 }
 
+/* The load whose result v is, or is carried by a loop from its end, or by a branch; NULL: none. */
+static const TlOp *load_of(const TlValue *v)
+{
+    const TlOp *loop = v->def || !v->block ? NULL : v->block->parent;
+    if (loop && loop->opcode == TL_OP_FOR && v->index)
+        v = tl_in(loop->regions[0]->last, v->index - 1);
+    if (v->def && v->def->opcode == TL_OP_IF)
+        v = tl_in(v->def->regions[0]->last, v->index);
+    return v->def && v->def->opcode == TL_OP_LOAD ? v->def : NULL;
+}
+
 static int64_t words_of(Need *n, const TlValue *v)
 {
     const TlType *t = v->type;
-    const TlOp *op = v->def;
+    const TlOp *op = v->def, *load = load_of(v);
     if (is_made_again(n, v))
         return 0;
     if (!t->ptr && t->dtype == TL_BOOL)
@@ -151,8 +162,8 @@ static int64_t words_of(Need *n, const TlValue *v)
                tl_attr_flag(op, TL_ATTR_LATE)))
         return 0;
     int64_t elements = elements_of(n, t), bits = t->ptr ? 64 : tl_dtype_bits(t->dtype);
-    if (bits < 32 && op && op->opcode == TL_OP_LOAD && t->layout) {
-        int each = elements_of_word(n, op, (int)bits);
+    if (bits < 32 && load && t->layout) {
+        int each = elements_of_word(n, load, (int)bits);
         return (elements + each - 1) / each;
     }
     return words_read(n, op, (elements * bits + 31) / 32);
