@@ -221,6 +221,19 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     }
 }
 
+/* The program has asked, and all is inside. */
+static void take_whole(TlCpuGen *g, TlCpuAccess *a)
+{
+    a->ok = NULL;
+    for (uint32_t i = 0; i < a->a->place.naxes; i++) {
+        if (!tl_nest_asks_axis(a->a, i) || a->a->place.axes[i].kind == TL_AXIS_SCALAR)
+            continue;
+        a->lo[i] = tl_gen_int(&g->gen, 0);
+        a->hi[i] = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, i));
+        a->bounded[i] = LLVMConstInt(g->i1, 1, 0);
+    }
+}
+
 TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
 {
     TlCpuAccess *a = TL_NEW(g->arena, TlCpuAccess);
@@ -234,6 +247,8 @@ TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
         prepare_axis(g, a, (int)i, &offset);
     a->origin = tl_gen_address(&g->gen, a->view->dtype, a->view->ptr, offset);
     a->ptr = tl_gen_address(&g->gen, a->view->dtype, a->origin, a->shift);
+    if (g->whole && tl_nest_asked(g->plan, op))
+        take_whole(g, a);
     return a;
 }
 
