@@ -50,6 +50,7 @@ struct TlCpuGen {
     LLVMValueRef body;         /* at the end: the function that a program is in */
     /* By buffer: of small homes, and of those that are chosen in the run; NULL: not made yet. */
     LLVMValueRef *variable;
+    bool whole;        /* everything is inside the arrays, as the program has asked (cpu_whole.c) */
     LLVMValueRef kept; /* i64: of the home that is filled now, rows that it has; NULL: none */
     TlMap access;              /* op to TlCpuAccess */
     /* cpu_lower.c: one op, and the value of an op at a position; for cpu_eval.c alone */
@@ -115,6 +116,11 @@ void tl_cpu_keep(TlCpuGen *g, const TlNest *n);
 
 void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol);
 void tl_cpu_end_kernel(TlCpuGen *g);
+unsigned tl_cpu_length(const TlCpuGen *g); /* instructions that have been built */
+/* Would the program be long if what has been built from there on were built with tests, too? */
+bool tl_cpu_would_be_long(const TlCpuGen *g, unsigned from);
+/* A part of the program, up to its end, as a function of its own, which is called here. */
+void tl_cpu_call_part(TlCpuGen *g, const char *name, void (*build)(TlCpuGen *g));
 LLVMValueRef tl_cpu_load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, LLVMTypeRef type);
 /* Calls a function of tile_cpu_services: TL_CPU_SERVICE(fail). */
 #define TL_CPU_SERVICE(name) ((unsigned)(offsetof(tile_cpu_services, name) / sizeof(void *)))
@@ -233,6 +239,12 @@ void tl_cpu_fetch_later(TlCpuGen *g, TlCpuFetch *f, const TlCpuAccess *a, LLVMVa
                         int64_t bytes);
 void tl_cpu_fetch_now(TlCpuGen *g, TlCpuFetch *f);
 
+/* ---- cpu_fields.c: gathers of what lies side by side ---- */
+
+/* One field of rows, of which the first field of each is `lanes` elements (i64) from `first` on. */
+LLVMValueRef tl_cpu_load_field(TlCpuGen *g, const TlType *elem, TlNestFields f, LLVMValueRef first,
+                               LLVMValueRef lanes, int width);
+
 /* ---- cpu_access.c: loads, and what else accesses memory ---- */
 
 typedef struct TlCpuSpot {
@@ -245,6 +257,7 @@ typedef struct TlCpuSpot {
     /* apart, of a view: the address of what all lanes share; elements from there, for each lane,
      * NULL: 0; of index tiles alone, numbers of which 0 is inside unless the view is empty */
     LLVMValueRef base, lanes;
+    LLVMValueRef offset; /* i64, of a view: elements from its origin that all lanes share */
     bool by_tiles;
 } TlCpuSpot;
 TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
@@ -267,6 +280,10 @@ LLVMValueRef tl_cpu_eval_words(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 /* At the beginning of a nest's row: index tiles that do not go along it are read once for all of
  * it. */
 void tl_cpu_read_rows(TlCpuGen *g, TlCpuRow *row, TlCpuAt *at);
+
+/* ---- cpu_whole.c: programs of which everything is inside ---- */
+
+LLVMValueRef tl_cpu_is_whole(TlCpuGen *g); /* i1: is it? */
 
 /* ---- cpu_prefetch.c: rows of the next program ---- */
 

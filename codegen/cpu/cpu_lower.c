@@ -375,6 +375,44 @@ static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
     return tl_cpu_service(g, service, LLVMFunctionType(t, params, 2, 0), args, 2);
 }
 
+/* The ops of a kernel but the last one: those that are computed before any tile, or the others. */
+static void lower_part(TlCpuGen *g, bool early)
+{
+    const TlBlock *body = g->fn->body;
+    for (TlOp *op = body->first; op != body->last; op = op->next) {
+        tl_gen_set_loc(&g->gen, op->loc);
+        if ((op->nout == 1 && g->plan->early[op->out[0]->id]) == early)
+            lower_op(g, op);
+    }
+}
+
+static void lower_all(TlCpuGen *g)
+{
+    lower_part(g, true);
+    lower_part(g, false);
+}
+
+/* Where programs of which everything is inside have code of their own. What is tested is a function
+ * if the program would be long: it should not keep the loop over programs from computing before it
+ * what is equal in all of them. */
+static void lower_twice(TlCpuGen *g)
+{
+    lower_part(g, true);
+    TlCpuFork f = tl_cpu_fork(g, tl_cpu_is_whole(g));
+    unsigned from = tl_cpu_length(g);
+    g->whole = true;
+    lower_part(g, false);
+    g->whole = false;
+    bool is_long = tl_cpu_would_be_long(g, from) && !g->l->di;
+    tl_cpu_fork_else(g, &f, NULL);
+    if (is_long)
+        tl_cpu_call_part(g, "tested", lower_all);
+    else
+        lower_part(g, false);
+    tl_cpu_fork_end(g, &f, NULL);
+    lower_op(g, g->fn->body->last);
+}
+
 /* *out_body: the function of its programs. */
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
                                  const TlFn *fn, const char *symbol, LLVMValueRef *out_body)
@@ -391,7 +429,10 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     g.eval_op = eval_op;
     tl_map_init(&g.access, arena);
     tl_cpu_begin_kernel(&g, symbol);
-    tl_cpu_lower_block(&g, fn->body, NULL);
+    if (g.plan->whole)
+        lower_twice(&g);
+    else
+        tl_cpu_lower_block(&g, fn->body, NULL);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
                   fn->body->last->opcode == TL_OP_RETURN,
               "'%s' does not end", fn->name);

@@ -9,6 +9,19 @@ static void narrow(TlCpuGen *g, LLVMValueRef *end, LLVMValueRef by)
     *end = *end ? tl_gen_pick(&g->gen, LLVMIntSLT, *end, by, *end, by) : by;
 }
 
+/* A position of an access, as a lane of the nest, rounded up or down. */
+static LLVMValueRef scaled(TlCpuGen *g, LLVMValueRef x, int times, bool up)
+{
+    if (times == 1)
+        return x;
+    LLVMValueRef by = tl_gen_int(&g->gen, times < 0 ? -times : times);
+    if (times < 0)
+        return LLVMBuildMul(g->b, x, by, "");
+    if (up)
+        x = LLVMBuildAdd(g->b, x, tl_gen_int(&g->gen, times - 1), "");
+    return LLVMBuildUDiv(g->b, x, by, "");
+}
+
 /* Narrows bounds to what is inside of one access. */
 static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuBounds *b)
 {
@@ -35,19 +48,21 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
                      to = boxed ? width : a->hi[i],
                      begins = LLVMBuildICmp(g->b, LLVMIntEQ, boxed ? zero : a->lo[i], zero, "");
         if (ask->access->axis[i].dim == ask->lane) {
+            LLVMValueRef out = scaled(g, to, ask->times, true);
+            to = scaled(g, to, ask->times, false);
             if (!clamped)
-                b->outside = b->outside
-                                 ? tl_gen_pick(&g->gen, LLVMIntSGT, b->outside, to, b->outside, to)
-                                 : to;
+                b->outside = b->outside ? tl_gen_pick(&g->gen, LLVMIntSGT, b->outside, out,
+                                                      b->outside, out)
+                                        : out;
         } else {
             begins = LLVMBuildAnd(g->b, begins, LLVMBuildICmp(g->b, LLVMIntEQ, to, width, ""), "");
             to = all;
         }
         bool later = n->begins && ask->access->loads && ask->access->axis[i].dim == ask->lane;
+        LLVMValueRef lo = later ? scaled(g, a->lo[i], ask->times, true) : NULL;
         if (later)
-            b->begin = b->begin ? tl_gen_pick(&g->gen, LLVMIntSGT, b->begin, a->lo[i], b->begin,
-                                              a->lo[i])
-                                : a->lo[i];
+            b->begin =
+                b->begin ? tl_gen_pick(&g->gen, LLVMIntSGT, b->begin, lo, b->begin, lo) : lo;
         narrow(g, &b->end, later ? to : LLVMBuildSelect(g->b, begins, to, zero, ""));
     }
 }
@@ -91,6 +106,11 @@ static bool is_skipped(const TlCpuLoops *l, int d)
     return d == l->skip || (l->skips_lanes && d == l->lane);
 }
 
+static bool is_number(LLVMValueRef x, int64_t n)
+{
+    return LLVMIsAConstantInt(x) && LLVMConstIntGetSExtValue(x) == n;
+}
+
 void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlNestForm *f, TlCpuAt *at)
 {
     l->rank = f->rank;
@@ -98,7 +118,8 @@ void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlNestForm *f, TlCpuAt
     for (int d = 0; d < f->rank; d++) {
         if (is_skipped(l, d))
             continue;
-        if (l->bounds && l->bounds->to[d]) {
+        if (l->bounds && l->bounds->to[d] && !(is_number(l->bounds->from[d], 0) &&
+                                               is_number(l->bounds->to[d], f->extent[d]))) {
             tl_cpu_loop_begin(g, &l->loop[d], l->bounds->from[d], l->bounds->to[d], 1, 0, NULL);
             at->idx[d] = l->loop[d].i;
             continue;

@@ -138,10 +138,27 @@ static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
                                   LLVMConstVector(mask, (unsigned)n), "");
 }
 
+/* Whether all bits are set, or any, as one number. NULL: they are no bits, or it is neither. */
+static LLVMValueRef fold_bits(TlCpuGen *g, const Reduction *r, LLVMValueRef x, int width)
+{
+    bool is_and = r->kind == TL_COMBINE_AND;
+    if (tl_in(r->op, 0)->type->dtype != TL_BOOL || (!is_and && r->kind != TL_COMBINE_OR) ||
+        LLVMGetElementType(LLVMTypeOf(x)) != g->i1)
+        return NULL;
+    LLVMTypeRef word = LLVMIntTypeInContext(g->c, (unsigned)width);
+    return LLVMBuildICmp(g->b, is_and ? LLVMIntEQ : LLVMIntNE, LLVMBuildBitCast(g->b, x, word, ""),
+                         is_and ? LLVMConstAllOnes(word) : LLVMConstNull(word), "");
+}
+
 /* Combines lanes until `to` are left of `width`. */
 static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int width, int to)
 {
     TL_ASSERT((width & (width - 1)) == 0 && to >= 1, "%d lanes, then %d", width, to);
+    LLVMValueRef bits = to == 1 && width > 1 ? fold_bits(g, r, acc[0], width) : NULL;
+    if (bits) {
+        acc[0] = bits;
+        return;
+    }
     for (int w = width / 2; w >= to; w /= 2) {
         LLVMValueRef a[TL_NEST_SUMS], b[TL_NEST_SUMS];
         for (uint32_t i = 0; i < r->count; i++) {

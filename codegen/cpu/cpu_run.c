@@ -81,25 +81,30 @@ static void begin_loop(TlCpuGen *g)
     LLVMBuildStore(g->b, g->pid, LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &at, 1, ""));
 }
 
+static void read_context(TlCpuGen *g)
+{
+    g->services = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, services), g->ptr);
+    g->scratch = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
+    g->cache_bytes = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, cache_bytes), g->i64);
+}
+
 void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol)
 {
     begin_function(g, symbol);
     tl_gen_debug_begin(&g->gen);
-    g->services = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, services), g->ptr);
-    g->scratch = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
-    g->cache_bytes = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, cache_bytes), g->i64);
+    read_context(g);
     tl_gen_params(&g->gen);
     begin_loop(g);
 }
 
-static bool is_long(LLVMValueRef function)
+unsigned tl_cpu_length(const TlCpuGen *g)
 {
     unsigned n = 0;
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(g->function); b;
+         b = LLVMGetNextBasicBlock(b))
         for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
-            if (++n > LONG)
-                return true;
-    return false;
+            n++;
+    return n;
 }
 
 /* What was built becomes a function that ends with its first program; the builder stands in the
@@ -124,11 +129,50 @@ static void call_program(TlCpuGen *g)
     LLVMBuildCall2(g->b, LLVMGlobalGetValueType(program), program, args, 2, "");
 }
 
+/* Slots of the parameter table that are known are read in this function, too. */
+static void read_slots_again(TlCpuGen *g)
+{
+    for (uint32_t i = 0; i < g->slots.len; i++)
+        g->slot.data[i] = g->load_slot(&g->gen, i, (tile_slot_kind)g->slots.data[i].kind);
+}
+
+void tl_cpu_call_part(TlCpuGen *g, const char *name, void (*build)(TlCpuGen *g))
+{
+    TlCpuGen outer = *g;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
+    size_t n;
+    const char *symbol = tl_format(g->arena, "%s.%s", LLVMGetValueName2(g->function, &n), name);
+    TL_ASSERT(!g->l->di, "lines of a part of '%s'", g->fn->name);
+    begin_function(g, symbol);
+    LLVMSetLinkage(g->function, LLVMInternalLinkage);
+    read_context(g);
+    read_slots_again(g);
+    tl_gen_params(&g->gen);
+    g->program = LLVMGetInsertBlock(g->b);
+    g->pid = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid), g->i32);
+    LLVMValueRef count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32);
+    g->pid_end = LLVMBuildAdd(g->b, g->pid, count, "");
+    g->variable = TL_NEW_ARRAY(g->arena, LLVMValueRef, g->plan->buffers.len + 1);
+    build(g);
+    LLVMBuildRetVoid(g->b);
+    LLVMValueRef part = g->function, args[2] = {outer.ctx, outer.params};
+    *g = outer;
+    LLVMPositionBuilderAtEnd(g->b, here);
+    LLVMBuildCall2(g->b, LLVMGlobalGetValueType(part), part, args, 2, "");
+}
+
+bool tl_cpu_would_be_long(const TlCpuGen *g, unsigned from)
+{
+    enum { TESTED = 5, WHOLE = 4 }; /* what is tested is longer, as these are */
+    unsigned n = tl_cpu_length(g);
+    return n + (n - from) * TESTED / WHOLE > LONG;
+}
+
 void tl_cpu_end_kernel(TlCpuGen *g)
 {
     g->body = g->function;
     tl_gen_debug_end(&g->gen); /* the loop over programs is of no line */
-    if (is_long(g->function))
+    if (tl_cpu_length(g) > LONG)
         call_program(g);
     LLVMBasicBlockRef exit = tl_gen_block(&g->gen, "exit"), here = LLVMGetInsertBlock(g->b);
     LLVMValueRef next = LLVMBuildAdd(g->b, g->pid, LLVMConstInt(g->i32, 1, 0), "");

@@ -35,14 +35,18 @@ static LLVMValueRef safe_div(TlGen *g, bool rem, bool is_signed, LLVMValueRef a,
 {
     TL_ASSERT(LLVMTypeOf(a) == LLVMTypeOf(b), "a division of different types");
     LLVMValueRef zero = LLVMBuildICmp(g->b, LLVMIntEQ, b, like(b, 0), "");
+    LLVMValueRef is_minus_one = LLVMBuildICmp(g->b, LLVMIntEQ, b, like(b, UINT64_MAX), "");
+    if (LLVMIsConstant(b) && LLVMIsNull(zero) && LLVMIsNull(is_minus_one)) {
+        LLVMValueRef q = quotient(g, is_signed, a, b);
+        return rem ? LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, b, ""), "") : q;
+    }
     LLVMValueRef d = select_(g, zero, like(b, 1), b);
     if (is_signed) { /* MIN / -1 = MIN, MIN % -1 = 0: as division by 1 */
         LLVMTypeRef t = LLVMTypeOf(a);
         unsigned bits = LLVMGetIntTypeWidth(
             LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetElementType(t) : t);
         LLVMValueRef min = LLVMBuildICmp(g->b, LLVMIntEQ, a, like(a, 1ull << (bits - 1)), "");
-        LLVMValueRef neg = LLVMBuildICmp(g->b, LLVMIntEQ, b, like(b, UINT64_MAX), "");
-        d = select_(g, LLVMBuildAnd(g->b, min, neg, ""), like(b, 1), d);
+        d = select_(g, LLVMBuildAnd(g->b, min, is_minus_one, ""), like(b, 1), d);
     }
     LLVMValueRef q = quotient(g, is_signed, a, d);
     if (rem)

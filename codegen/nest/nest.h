@@ -317,6 +317,7 @@ typedef struct TlNestAsk {
     TlNestAccess *access;
     int lane; /* the dimension of what it accesses that the nest's lanes are along; -1: none, or
                * any element may be needed */
+    int times; /* at lane l, its positions from times * l on, so many; below 0: at l / -times */
 } TlNestAsk;
 
 enum { TL_NEST_MOST_VALUES = 400 }; /* a nest that computes more is not built twice */
@@ -434,11 +435,25 @@ typedef struct TlNests {
     TL_VEC(TlNest *) all; /* in the order of control flow; those of an op are neighbours */
     TlMap first;          /* op to the number of its first one */
     bool streams;         /* some nest does */
+    /* Programs of which everything is inside have code of their own (nest_whole.c). */
+    bool whole;
+    const char *unwhole; /* why not; NULL: they have, or nothing is tested */
+    bool *early;         /* by value id: scalars that are computed before any tile, and views */
 } TlNests;
 /* Elements from those of one load to those of another one of the nest, whose lanes are along `dim`;
  * false: not known before the run, or their rows may differ in being inside. (nest_access.c) */
 bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess *b, int dim,
                       int64_t *out);
+/* Elements of an access's place that are numbers known here: those of two places differ by their
+ * distance. */
+int64_t tl_nest_number(const TlNestAccess *a, int dim);
+/* What loads of a block take from the same rows, as an index tile lists them: `n` words side by
+ * side, of which this one takes number `own`. n 1: it is the only one. (nest_access.c) */
+enum { TL_NEST_FIELDS = 4 };
+typedef struct TlNestFields {
+    int own, n;
+} TlNestFields;
+TlNestFields tl_nest_fields(const TlNests *plan, const TlNestAccess *a);
 /* Everything that is decided about a function; verified. */
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
 /* The module as text; before each op, as comments, the places of its results and its nests. */
@@ -467,6 +482,7 @@ void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
+void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
 
 /* ---- what they share ---- */
 /* nest_width.c. The lanes that suit computing v, at most `limit`; own: by its op although it has a
@@ -497,6 +513,10 @@ void tl_nest_copy(TlNests *plan, TlOp *at, const TlType *type, TlDtype from_dtyp
 void tl_nest_materialise(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t home);
 /* Moves an op's tile operands, from operand `first` on, to the homes of `to`, as if all at once. */
 void tl_nest_move(TlNests *plan, TlOp *op, uint32_t first, uint32_t n, TlValue *const *to);
+/* nest_whole.c. The access of an op, if a program is asked whether that is inside; does that ask
+ * about an axis? */
+const TlNestAccess *tl_nest_asked(const TlNests *plan, const TlOp *op);
+bool tl_nest_asks_axis(const TlNestAccess *a, uint32_t i);
 /* nest_way.c. The tile from which a histogram's values are counted where they lie, along `lane`. */
 TlValue *tl_nest_counted(const TlNests *plan, TlValue *v, int lane);
 /* nest_quads.c. Is an op the sums of four products of neighbouring bytes each? */

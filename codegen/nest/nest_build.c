@@ -295,6 +295,7 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);
+    tl_nest_find_whole(plan);
     TlSbuf fault;
     tl_sbuf_init(&fault, arena);
     TL_ASSERT(tl_nest_verify(plan, &fault), "'%s': %s", fn->name, fault.text ? fault.text : "");

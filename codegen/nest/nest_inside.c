@@ -15,6 +15,15 @@
 
 enum { ALL = INT32_MAX };   /* as an end: everything is inside */
 
+/* The dimension of a value that the nest's lanes are along; -1: none, or any element may be needed.
+ * At lane l of the nest, its positions from times * l on are needed, so many; below 0, the one at
+ * l / -times. */
+typedef struct Lane {
+    int dim, times;
+} Lane;
+static const Lane NONE = {-1, 1};
+enum { MOST_TIMES = TL_NEST_STRIDE };
+
 /* n->end, until tl_nest_split. INT64_MAX: nothing has been asked; -1: it is known in the run. */
 static void narrow(TlNest *n, bool is_known, int64_t by)
 {
@@ -24,24 +33,35 @@ static void narrow(TlNest *n, bool is_known, int64_t by)
         n->end = by;
 }
 
-static void add_slice(TlNest *n, const TlNestAccess *a, uint32_t i, int lane)
+/* Position x of an access, as a lane of the nest. */
+static int64_t scaled(int64_t x, int times)
+{
+    TL_ASSERT(times, "lanes that are nowhere");
+    return times < 0 ? x * -times : x / times;
+}
+
+static void add_slice(TlNest *n, const TlNestAccess *a, uint32_t i, Lane lane)
 {
     TlNestAxis x = a->axis[i];
     int32_t width = a->place.axes[i].width;
     if (n->boxed == a && n->boxed_axes >> i & 1)
         x = (TlNestAxis){.dim = x.dim, .is_known = true, .hi = width};
-    if (x.dim == lane)
+    bool in_lanes = x.dim == lane.dim;
+    if (in_lanes)
         n->outside = true;
-    bool inside = x.lo == 0 && (x.dim == lane || x.hi == width);
-    narrow(n, x.is_known, !inside ? 0 : x.dim == lane ? x.hi : ALL);
+    bool inside = x.lo == 0 && (in_lanes || x.hi == width);
+    narrow(n, x.is_known,
+           !inside    ? 0
+           : in_lanes ? scaled(x.hi, lane.times)
+                      : ALL);
 }
 
-static void add_slices(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
+static void add_slices(TlNests *plan, TlNest *n, TlNestAccess *a, Lane lane)
 {
     n->differs |= !a->has_interval || a->asks || !a->bounds;
     if (!a->has_interval || a->asks)
         return;
-    tl_vec_push(plan->arena, &n->asks, (TlNestAsk){a, lane});
+    tl_vec_push(plan->arena, &n->asks, (TlNestAsk){a, lane.dim, lane.times});
     bool scalars = false, are_known = true, inside = true;
     for (uint32_t i = 0; i < a->place.naxes && a->bounds; i++) {
         if (a->place.axes[i].kind != TL_AXIS_SCALAR)
@@ -59,9 +79,9 @@ static void add_slices(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
             narrow(n, false, 0);
 }
 
-static void add_value(TlNests *plan, TlNest *n, TlValue *v, int lane, TlMap *seen);
+static void add_value(TlNests *plan, TlNest *n, TlValue *v, Lane lane, TlMap *seen);
 
-static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane, TlMap *seen)
+static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, Lane lane, TlMap *seen)
 {
     TL_ASSERT(a, "an access of which nothing is known");
     const TlPlace *p = &a->place;
@@ -72,7 +92,7 @@ static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane, TlMa
     for (uint32_t i = 0; p->axes && i < p->naxes; i++)
         if (p->axes[i].kind == TL_AXIS_TILE) {
             n->differs = true;
-            add_value(plan, n, p->index[i].value, -1, seen);
+            add_value(plan, n, p->index[i].value, NONE, seen);
         }
     if (p->mask)
         add_value(plan, n, p->mask, lane, seen);
@@ -80,12 +100,54 @@ static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane, TlMa
         add_value(plan, n, p->other, lane, seen);
 }
 
-/* Adds what the op's result is computed from. `lane`: the dimension of the result along which the
- * nest's lanes are; -1: none, or any element may be needed. */
-static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlMap *seen)
+static int64_t elems_before(const TlType *type, int d)
+{
+    int64_t n = 1;
+    for (int i = 0; i < d; i++)
+        n *= type->shape[i];
+    return n;
+}
+
+/* Of a reshape's operand: what follows as many elements, along which each position is several of
+ * the result's, or several are one. */
+static Lane lane_under_reshape(const TlOp *op, Lane lane)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (lane.dim < 0 || from->ptr || !from->rank)
+        return NONE;
+    int64_t before = elems_before(to, lane.dim), extent = to->shape[lane.dim];
+    int d = 0;
+    while (d < from->rank && (elems_before(from, d) < before || from->shape[d] == 1))
+        d++;
+    if (d == from->rank || elems_before(from, d) != before || extent == 1)
+        return NONE;
+    int64_t other = from->shape[d], times = other >= extent ? other / extent : -(extent / other);
+    bool divides = other % extent == 0 || extent % other == 0,
+         fits = times <= MOST_TIMES && times >= -MOST_TIMES;
+    if (!divides || !fits || (lane.times != 1 && times != 1 && times != -1))
+        return NONE;
+    return (Lane){d, times == 1 || times == -1 ? lane.times : (int)times};
+}
+
+static Lane lane_under(const TlOp *op, Lane lane)
+{
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), d = lane.dim;
+    const TlType *from = tl_in(op, 0)->type;
+    if (op->opcode == TL_OP_RESHAPE)
+        return lane_under_reshape(op, lane);
+    if (op->opcode == TL_OP_BROADCAST)
+        d = d >= 0 && from->rank && from->shape[d] != 1 ? d : -1;
+    else if (op->opcode == TL_OP_EXPAND)
+        d = d == axis ? -1 : d > axis ? d - 1 : d;
+    else if (op->opcode == TL_OP_TRANS)
+        d = d < 0 ? -1 : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[d];
+    return d < 0 ? NONE : (Lane){d, lane.times};
+}
+
+/* Adds what the op's result is computed from. */
+static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, Lane lane, TlMap *seen)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
-    const TlType *from = op->nin ? tl_in(op, 0)->type : NULL;
     if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_INSIDE) {
         add_access(plan, n, tl_map_get_ptr(&plan->access, op), lane, seen);
         return;
@@ -93,36 +155,36 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlM
     int64_t at;
     TlValue *picked = tl_picked_from(op, &at);
     if (picked) {
-        add_value(plan, n, picked, lane < 0 ? -1 : lane + (axis <= lane), seen);
+        Lane of_row = {lane.dim + (axis <= lane.dim), lane.times};
+        add_value(plan, n, picked, lane.dim < 0 ? NONE : of_row, seen);
         return;
     }
     TlNestQuads quads;
     if (tl_nest_quads(plan, op, &quads)) { /* four bytes for each lane */
-        n->differs |= lane >= 0;
+        n->differs |= lane.dim >= 0;
         for (uint32_t i = 0; i < 2; i++)
-            add_value(plan, n, quads.factor[i], -1, seen);
+            add_value(plan, n, quads.factor[i], NONE, seen);
         return;
     }
-    bool same = true; /* the operand has the lanes, too, or is the same in all of them */
     TlNestWay way = plan->place[op->out[0]->id].way;
-    if (op->opcode == TL_OP_BROADCAST)
-        lane = lane >= 0 && from->rank && from->shape[lane] != 1 ? lane : -1;
-    else if (op->opcode == TL_OP_EXPAND)
-        lane = lane == axis ? -1 : lane > axis ? lane - 1 : lane;
-    else if (op->opcode == TL_OP_TRANS)
-        lane = lane < 0 ? -1 : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane];
-    else if (op->opcode != TL_OP_CONVERT)
-        same = tl_op_info(op->opcode)->flags & F_ELEM;
-    n->differs |= !same && op->opcode != TL_OP_CONST && lane >= 0;
-    same |= way == TL_NEST_TAKES_ROWS && lane == tl_nest_form(op->out[0]->type).lane;
+    bool renames = op->opcode == TL_OP_BROADCAST || op->opcode == TL_OP_EXPAND ||
+                   op->opcode == TL_OP_TRANS || op->opcode == TL_OP_CONVERT;
+    /* the operand has the lanes, too, or is the same in all of them */
+    bool same = renames || tl_op_info(op->opcode)->flags & F_ELEM;
+    n->differs |= !same && op->opcode != TL_OP_CONST && lane.dim >= 0;
+    same |= op->opcode == TL_OP_RESHAPE ||
+            (way == TL_NEST_TAKES_ROWS && lane.dim == tl_nest_form(op->out[0]->type).lane);
+    Lane under = same && op->nin ? lane_under(op, lane) : NONE;
     for (uint32_t i = 0; i < (tl_nest_takes_window(way) ? 1 : op->nin); i++)
-        add_value(plan, n, tl_in(op, i), same ? lane : -1, seen);
+        add_value(plan, n, tl_in(op, i), under, seen);
 }
 
-static void add_value(TlNests *plan, TlNest *n, TlValue *v, int lane, TlMap *seen)
+static void add_value(TlNests *plan, TlNest *n, TlValue *v, Lane lane, TlMap *seen)
 {
-    uint64_t key = (uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(lane + 1);
-    n->differs |= lane >= 0 && v->type->rank && plan->place[v->id].kind == TL_NEST_HOME;
+    uint64_t key = ((uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(lane.dim + 1)) *
+                       (2 * MOST_TIMES + 1) +
+                   (uint64_t)(lane.times + MOST_TIMES);
+    n->differs |= lane.dim >= 0 && v->type->rank && plan->place[v->id].kind == TL_NEST_HOME;
     if (v->type->kind != TL_TILE || v->type->rank == 0 || !v->def ||
         plan->place[v->id].kind != TL_NEST_VIRTUAL || tl_map_get(seen, key, NULL))
         return;
@@ -170,7 +232,10 @@ static bool has_taps(const TlNests *plan, const TlNest *n)
         bool has_rows = false;
         for (uint32_t k = 0; k < a->place.naxes; k++)
             has_rows |= a->axis[k].dim != n->asks.data[i].lane && !a->axis[k].is_known;
-        if (!has_rows || n->asks.data[i].lane < 0 || !tl_nest_has_zeros(a))
+        int lane = n->asks.data[i].lane;
+        if (!has_rows || lane < 0 || !tl_nest_has_zeros(a) ||
+            (!tl_nest_is_contiguous_inside(a, lane) && tl_nest_stride(a, lane) == 1 &&
+             !tl_nest_pattern_along(a, lane)))
             continue;
         param = taps ? param : a->param;
         taps += a->param == param;
@@ -180,7 +245,7 @@ static bool has_taps(const TlNests *plan, const TlNest *n)
 
 void tl_nest_ask_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
 {
-    add_access(plan, n, a, lane, &n->seen);
+    add_access(plan, n, a, (Lane){lane, 1}, &n->seen);
 }
 
 void tl_nest_ask_store(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
@@ -197,15 +262,15 @@ void tl_nest_ask_store(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
         else if (axis->width > 1)
             n->boxed_axes |= 1u << i;
     }
-    add_access(plan, n, a, lane, &n->seen);
+    add_access(plan, n, a, (Lane){lane, 1}, &n->seen);
 }
 
 void tl_nest_ask_value(TlNests *plan, TlNest *n, TlValue *v, int lane, bool own)
 {
     if (own && v->def && n->nvalues <= TL_NEST_MOST_VALUES)
-        add_operands(plan, n, v->def, lane, &n->seen);
+        add_operands(plan, n, v->def, (Lane){lane, 1}, &n->seen);
     else
-        add_value(plan, n, v, lane, &n->seen);
+        add_value(plan, n, v, (Lane){lane, 1}, &n->seen);
 }
 
 void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)

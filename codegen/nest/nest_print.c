@@ -103,8 +103,12 @@ static void put_split(Print *p, const TlNest *n)
     if (n->unsplit)
         tl_sbuf_putf(p->out, " (%s)", n->unsplit);
     for (uint32_t i = 0; i < n->asks.len; i++) {
+        const TlNestAsk *ask = &n->asks.data[i];
         tl_sbuf_puts(p->out, i ? " " : ", bounds of ");
-        put_access(p, n->asks.data[i].access);
+        put_access(p, ask->access);
+        if (ask->times != 1)
+            tl_sbuf_putf(p->out, ask->times > 0 ? "*%d" : "/%d",
+                         ask->times > 0 ? ask->times : -ask->times);
     }
     for (uint32_t i = 0, first = 1; n->boxed_axes >> i; i++)
         if (n->boxed_axes >> i & 1) {
@@ -320,6 +324,10 @@ static void put_function(Print *p)
         else
             tl_sbuf_putf(p->out, " at %llu\n", (unsigned long long)b->offset);
     }
+    if (plan->whole)
+        tl_sbuf_puts(p->out, "programs of which all is inside have code of their own\n");
+    else if (plan->unwhole)
+        tl_sbuf_putf(p->out, "one code for all programs (%s)\n", plan->unwhole);
 }
 
 typedef struct Notes {

@@ -1,0 +1,156 @@
+/* Programs of which everything is inside the arrays: most of a grid's.
+ *
+ * A program of few vectors takes as long to find out what is inside as to compute: the first and
+ * the last position inside of each slice, what of that all accesses share, and in each row where
+ * tests begin. So such a program asks first whether all is inside. If so, it goes on in code of its
+ * own, without tests, in which every loop's end is known.
+ *
+ *     if (start <= extent - width && ...)   1. what is asked: only scalars that come before tiles
+ *         the ops, all inside               2. what is saved: more than a part of the work
+ *     else
+ *         the ops, tested
+ */
+#include "codegen/nest/nest.h"
+#include "passes/analysis/facts.h"
+
+/* Values of all nests: code that is made twice. Work, in vectors: of an access; of an axis that is
+ * asked, as a slice or as an index tile within bounds; of a row's beginning and end; scalars that
+ * take as long as a vector. At least so great a part must be saved. */
+enum {
+    MOST_VALUES = 100,
+    ACCESS_WORK = 4,
+    SLICE_WORK = 8,
+    TILE_WORK = 24,
+    ROW_WORK = 12,
+    SCALARS = 4,
+    PART = 8
+};
+
+/* ---- 1. what is asked ---- */
+
+/* Is the op computed before any tile? */
+static bool is_early(const TlNests *plan, const bool *early, const TlOp *op)
+{
+    if (op->nregions || op->nout != 1 ||
+        (op->out[0]->type->kind == TL_TILE && op->out[0]->type->rank))
+        return false;
+    bool loads = op->opcode == TL_OP_LOAD && tl_is_constant_memory(tl_op_place(op).base) &&
+                 tl_op_place(op).axes;
+    bool is = loads || tl_op_info(op->opcode)->flags & F_PURE;
+    for (uint32_t i = 0; is && i < op->nin; i++)
+        is = !tl_in(op, i)->def || early[tl_in(op, i)->id];
+    return is && !plan->check;
+}
+
+static bool *find_early(const TlNests *plan)
+{
+    bool *early = TL_NEW_ARRAY(plan->arena, bool, plan->fn->nvalues + 1);
+    for (const TlOp *op = plan->fn->body->first; op; op = op->next)
+        if (is_early(plan, early, op))
+            early[op->out[0]->id] = true;
+    return early;
+}
+
+const TlNestAccess *tl_nest_asked(const TlNests *plan, const TlOp *op)
+{
+    const TlNestAccess *a = tl_map_get_ptr(&plan->access, op);
+    bool is_early = op->nout == 1 && plan->early[op->out[0]->id];
+    return a && a->place.axes && a->has_interval && a->bounds && !a->asks && !is_early ? a : NULL;
+}
+
+bool tl_nest_asks_axis(const TlNestAccess *a, uint32_t i)
+{
+    TL_ASSERT(i < a->place.naxes, "axis %u of %u", i, a->place.naxes);
+    return a->place.axes[i].kind != TL_AXIS_TILE || a->axis[i].affine.is;
+}
+
+/* Are all scalars of it early? */
+static bool is_asked_early(const bool *early, const TlNestAccess *a, uint32_t i)
+{
+    const TlNestAffine *f = &a->axis[i].affine;
+    if (!f->is)
+        return !a->place.index[i].value->def || early[a->place.index[i].value->id];
+    const TlValue *bound[] = {f->least, f->most};
+    bool is = true;
+    for (uint32_t k = 0; k < f->nterms; k++)
+        is &= !f->term[k]->def || early[f->term[k]->id];
+    for (int k = 0; k < 2; k++) {
+        uint64_t bits;
+        const TlValue *x =
+            bound[k] && !tl_value_is_const(bound[k], &bits) ? tl_in(bound[k]->def, 0) : NULL;
+        is &= !x || !x->def || early[x->id];
+    }
+    return is;
+}
+
+/* ---- 2. what is saved ---- */
+
+static const char *why_op_not(const TlNests *plan, const bool *early, const TlOp *op)
+{
+    uint32_t flags = tl_op_info(op->opcode)->flags;
+    bool combines = op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN;
+    if (op->nregions && !combines)
+        return "it has loops or branches";
+    if (op->opcode == TL_OP_DOT)
+        return "its product is most of the work";
+    if (flags & F_ATOMIC || op->opcode == TL_OP_PRINT || op->opcode == TL_OP_ASSERT ||
+        op->opcode == TL_OP_HISTOGRAM)
+        return "it does more than to load and store";
+    const TlNestAccess *a = tl_nest_asked(plan, op);
+    for (uint32_t i = 0; a && i < a->place.naxes; i++)
+        if (tl_nest_asks_axis(a, i) && !is_asked_early(early, a, i))
+            return "where it loads or stores follows from tiles";
+    return NULL;
+}
+
+static int64_t work_of_axes(const TlNests *plan)
+{
+    static const int64_t WORK[] = {
+        [TL_AXIS_SCALAR] = 0, [TL_AXIS_SLICE] = SLICE_WORK, [TL_AXIS_TILE] = TILE_WORK};
+    int64_t work = 0;
+    for (const TlOp *op = plan->fn->body->first; op; op = op->next) {
+        const TlNestAccess *a = tl_nest_asked(plan, op);
+        for (uint32_t i = 0; a && i < a->place.naxes; i++)
+            work += tl_nest_asks_axis(a, i) ? WORK[a->place.axes[i].kind] : 0;
+    }
+    return work;
+}
+
+static const char *why_not(const TlNests *plan)
+{
+    int64_t work = 0, values = 0, rows = 0;
+    for (const TlOp *op = plan->fn->body->first; op; op = op->next) {
+        const char *why = why_op_not(plan, plan->early, op);
+        if (why)
+            return why;
+    }
+    for (uint32_t i = 0; i < plan->all.len; i++) {
+        const TlNest *n = plan->all.data[i];
+        int64_t elems = n->form.rank ? n->form.elems : 1,
+                row = n->form.rank ? n->form.padded[n->form.lane] : 1;
+        work += elems / (n->width > 1 ? n->width : SCALARS) *
+                (n->nvalues + 1 + ACCESS_WORK * (int64_t)n->asks.len);
+        values += n->nvalues;
+        if (n->split == TL_NEST_TESTED)
+            return "it is tested at each vector";
+        if (tl_nest_is_split(n) && !n->unrolled && (n->split == TL_NEST_SPLIT || elems > row))
+            rows += elems / row;
+    }
+    int64_t saved = work_of_axes(plan) + rows * ROW_WORK;
+    return !rows                  ? "it asks once for all of a tile"
+           : values > MOST_VALUES ? "it would be too much code"
+           : saved * PART < work  ? "tests are a small part of the work"
+                                  : NULL;
+}
+
+void tl_nest_find_whole(TlNests *plan)
+{
+    bool asks = false;
+    plan->early = find_early(plan);
+    for (uint32_t i = 0; i < plan->all.len && !plan->check; i++)
+        asks |= tl_nest_is_split(plan->all.data[i]);
+    if (!asks)
+        return;
+    plan->unwhole = why_not(plan);
+    plan->whole = !plan->unwhole;
+}
