@@ -150,7 +150,7 @@ GROUPS = {
         "aliases": "alias_in_place pointers_in_tuples_and_branches views_80_parameters",
         "const": "frontend/diags/store_through_const.tile frontend/diags/const_view_to_writing_function.tile",
         "bounds, starts near 2^31 and 2^63, i64 extents": "slice_starts_outside unchecked_and_i64_extent "
-            "lang_bounds_* big_extents_and_starts_on_small_buffers",
+            "lang_bounds_* bounds_of_known_* big_extents_and_starts_on_small_buffers",
         "sizes: one, none, odd": "copy_shape_* copy_bits_*",
         "products of bytes along rows": "quads_*",
         "4-bit elements": "packed_* packed_views_by_every_index",
