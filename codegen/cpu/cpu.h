@@ -185,9 +185,10 @@ LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t
 void tl_cpu_transpose(TlCpuGen *g, LLVMValueRef *rows, int w);
 LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
                                int w); /* a0 b0 a1 b1 ..., w of each */
-/* Elements first, first + n, ... of n vectors of w lanes, of which the last one begins `back` lanes
- * earlier. */
-LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int back);
+/* Elements first, first + n, ... of n vectors of w lanes, side by side, but none begins behind
+ * element `last`. */
+LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int last);
+int tl_cpu_every_start(int k, int w, int last); /* the element that vector k begins with */
 
 /* ---- cpu_permute.c: lanes in an order of the run ---- */
 

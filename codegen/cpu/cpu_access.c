@@ -396,7 +396,8 @@ static bool is_boxed(const TlCpuAccess *a, uint32_t i, const TlCpuAt *at)
     return n && n->boxed == a->a && n->boxed_axes >> i & 1;
 }
 
-/* along_lanes: along these the position is inside, and bounds leave it where it is. */
+/* along_lanes: along these the position is inside, and bounds leave it where it is. A position of
+ * one lane has these along no dimension: the nest's may be along another one. */
 static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
                               bool along_lanes)
 {
@@ -412,11 +413,11 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
         TlAxisKind k = a->a->place.axes[i].kind;
         int dim = a->a->axis[i].dim;
         bool whole = all || (along_lanes && dim == at->lane);
+        bool across = dim != at->lane || (at->width == 1 && !along_lanes);
         if (k == TL_AXIS_SCALAR)
             continue;
         LLVMValueRef j;
-        if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is && dim != at->lane &&
-            a->bounded[i]) {
+        if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is && across && a->bounded[i]) {
             j = index_tile(g, a, (int)i, at); /* within its bounds */
         } else if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is &&
                    (along_lanes || !a->a->axis[i].affine.period)) {
@@ -652,8 +653,8 @@ static Together taken_together(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt 
     return t;
 }
 
-/* Every `stride`th element, from t.before elements behind p on: of so many vectors, the last of
- * which ends with the last element that is wanted, so that nothing behind it is read. */
+/* Every `stride`th element, from t.before elements behind p on: of so many vectors, none of which
+ * ends behind the last element that is wanted: memory may end there. */
 static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width,
                                int stride, Together t)
 {
@@ -661,10 +662,10 @@ static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, 
     LLVMValueRef v[TL_NEST_STRIDE];
     int last = (width - 1) * stride + 1 + t.before + t.behind - width;
     for (int k = 0; k < stride; k++) {
-        LLVMValueRef by = tl_gen_int(&g->gen, k + 1 < stride ? k * width : last);
+        LLVMValueRef by = tl_gen_int(&g->gen, tl_cpu_every_start(k, width, last));
         v[k] = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
     }
-    return tl_cpu_every(g, v, stride, width, t.before, (stride - 1) * width - last);
+    return tl_cpu_every(g, v, stride, width, t.before, last);
 }
 
 /* Lane by lane in a loop, where that is seldom. */
@@ -871,7 +872,7 @@ static LLVMValueRef load_one_by_one(TlCpuGen *g, const TlCpuAccess *a, const TlT
                                     const TlCpuAt *at)
 {
     bool once = !at->row || !tl_nest_is_split(at->row->nest) || at->whole,
-         all = LLVMIsConstant(mask);
+         all = mask == LLVMConstAllOnes(LLVMTypeOf(mask));
     int listed = listed_axis(g, a);
     if (!g->m.one_by_one || !once || !s->lanes || a->a->place.mask || (!all && !s->by_tiles) ||
         (listed < 0 && !a->a->shares_places))
@@ -929,14 +930,18 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     LLVMValueRef p = at_first.ptr;
     if (has_zero_rows(a, at))
         p = row_or_zeros(g, p, at_first.uniform);
-    bool is_padded = form.extent[at->lane] % at->width != 0;
+    int64_t n = form.extent[at->lane];
+    bool is_padded = n % at->width != 0 || form.padded[at->lane] > n;
     if (is_whole(a, at) || (!a->a->bounds && !is_padded))
         return load_every(g, &elem, p, at->width, stride, t);
     LLVMValueRef end = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, at->width), ""),
-                 extent = tl_gen_int(&g->gen, form.extent[at->lane]);
-    LLVMValueRef all = a->a->bounds ? LLVMBuildAnd(g->b, is_lane_inside(g, a, at, 0),
-                                                   is_lane_inside(g, a, at, at->width - 1), "")
-                                    : LLVMBuildICmp(g->b, LLVMIntULE, end, extent, "");
+                 extent = tl_gen_int(&g->gen, n), all = NULL;
+    if (is_padded) /* which is not asked of where all of the tile is inside */
+        all = LLVMBuildICmp(g->b, LLVMIntULE, end, extent, "");
+    if (a->a->bounds) {
+        all = both(g, all, is_lane_inside(g, a, at, 0));
+        all = both(g, all, is_lane_inside(g, a, at, at->width - 1));
+    }
     TlCpuFork f = tl_cpu_fork(g, all);
     tl_cpu_fork_else(g, &f, load_every(g, &elem, p, at->width, stride, t));
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));

@@ -150,13 +150,18 @@ LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int 
     return LLVMBuildShuffleVector(g->b, a, b, mask, "");
 }
 
-LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int back)
+int tl_cpu_every_start(int k, int w, int last)
+{
+    return k * w < last ? k * w : last;
+}
+
+LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int last)
 {
     TL_ASSERT(w > 1 && w <= TL_NEST_LANES && n > 1 && first < n, "%d lanes by %d", w, n);
     LLVMValueRef index[TL_NEST_LANES], r = v[0];
     for (int k = 1; k < n; k++) {
         for (int i = 0; i < w; i++) {
-            int from = first + i * n, at = from - k * w + (k + 1 == n ? back : 0);
+            int from = first + i * n, at = from - tl_cpu_every_start(k, w, last);
             index[i] = from < k * w         ? LLVMConstInt(g->i32, (unsigned)(k > 1 ? i : from), 0)
                        : from < (k + 1) * w ? LLVMConstInt(g->i32, (unsigned)(w + at), 0)
                                             : LLVMGetUndef(g->i32);

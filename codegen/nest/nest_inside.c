@@ -72,7 +72,7 @@ static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane, TlMa
     for (uint32_t i = 0; p->axes && i < p->naxes; i++)
         if (p->axes[i].kind == TL_AXIS_TILE) {
             n->differs = true;
-            add_value(plan, n, p->index[i].value, -1, seen);
+            add_value(plan, n, p->index[i].value, TL_NEST_ANY_LANES, seen);
         }
     if (p->mask)
         add_value(plan, n, p->mask, lane, seen);
@@ -81,7 +81,7 @@ static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane, TlMa
 }
 
 /* Adds what the op's result is computed from. `lane`: the dimension of the result along which the
- * nest's lanes are; -1: none, or any element may be needed. */
+ * nest's lanes are. */
 static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlMap *seen)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
@@ -93,35 +93,35 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, int lane, TlM
     int64_t at;
     TlValue *picked = tl_picked_from(op, &at);
     if (picked) {
-        add_value(plan, n, picked, lane < 0 ? -1 : lane + (axis <= lane), seen);
+        add_value(plan, n, picked, lane < 0 ? lane : lane + (axis <= lane), seen);
         return;
     }
     TlNestQuads quads;
     if (tl_nest_quads(plan, op, &quads)) { /* four bytes for each lane */
         n->differs |= lane >= 0;
         for (uint32_t i = 0; i < 2; i++)
-            add_value(plan, n, quads.factor[i], -1, seen);
+            add_value(plan, n, quads.factor[i], TL_NEST_ANY_LANES, seen);
         return;
     }
     bool same = true; /* the operand has the lanes, too, or is the same in all of them */
     TlNestWay way = plan->place[op->out[0]->id].way;
     if (op->opcode == TL_OP_BROADCAST)
-        lane = lane >= 0 && from->rank && from->shape[lane] != 1 ? lane : -1;
+        lane = lane < 0 || (from->rank && from->shape[lane] != 1) ? lane : TL_NEST_NO_LANES;
     else if (op->opcode == TL_OP_EXPAND)
-        lane = lane == axis ? -1 : lane > axis ? lane - 1 : lane;
+        lane = lane == axis ? TL_NEST_NO_LANES : lane > axis ? lane - 1 : lane;
     else if (op->opcode == TL_OP_TRANS)
-        lane = lane < 0 ? -1 : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane];
+        lane = lane < 0 ? lane : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane];
     else if (op->opcode != TL_OP_CONVERT)
         same = tl_op_info(op->opcode)->flags & F_ELEM;
     n->differs |= !same && op->opcode != TL_OP_CONST && lane >= 0;
     same |= way == TL_NEST_TAKES_ROWS && lane == tl_nest_form(op->out[0]->type).lane;
     for (uint32_t i = 0; i < (tl_nest_takes_window(way) ? 1 : op->nin); i++)
-        add_value(plan, n, tl_in(op, i), same ? lane : -1, seen);
+        add_value(plan, n, tl_in(op, i), same ? lane : TL_NEST_ANY_LANES, seen);
 }
 
 static void add_value(TlNests *plan, TlNest *n, TlValue *v, int lane, TlMap *seen)
 {
-    uint64_t key = (uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(lane + 1);
+    uint64_t key = (uint64_t)v->id * (TL_MAX_RANK + 2) + (uint64_t)(lane - TL_NEST_ANY_LANES);
     n->differs |= lane >= 0 && v->type->rank && plan->place[v->id].kind == TL_NEST_HOME;
     if (v->type->kind != TL_TILE || v->type->rank == 0 || !v->def ||
         plan->place[v->id].kind != TL_NEST_VIRTUAL || tl_map_get(seen, key, NULL))

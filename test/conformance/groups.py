@@ -47,7 +47,7 @@ GROUPS = {
         "cat": "cat_axis_* move_[a-z]*[0-9] move_*fnuz",
         "join, interleave, split": "join_split_interleave_* interleave_* move_parts_*",
         "stores of channels, side by side": "channels_*",
-        "wide tiles that loops carry": "carried_*",
+        "wide tiles that loops carry, and rows in registers": "carried_* strips_stored_*",
         "taps of stencils, and their borders": "border_taps_* taps_*",
         "rows that the program before has computed": "kept_*",
         "scalars as shapes of no axes": "rank_0_through_every_operation",
