@@ -176,6 +176,8 @@ void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const
                        TlCpuAt *at, LLVMValueRef x);
 /* Stores v's elements at the position in its own home. */
 void tl_cpu_own_store(TlCpuGen *g, const TlValue *v, TlCpuAt *at, LLVMValueRef x);
+/* May lanes of the position be behind the tile's elements? */
+bool tl_cpu_may_be_padding(const TlNestForm *form, const TlCpuAt *at);
 /* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *form, const TlCpuAt *at);
 /* Index of one of the position's lanes along the lane dimension, of n elements; in the padding of

@@ -723,7 +723,10 @@ static LLVMValueRef is_unbounded(TlCpuGen *g, const TlCpuAccess *a, const TlCpuA
             all = both(g, all, LLVMBuildICmp(g->b, LLVMIntSGE, j, a->lo[i], ""));
             all = both(g, all, LLVMBuildICmp(g->b, LLVMIntSLE, end, a->hi[i], ""));
         } else if (a->a->place.axes[i].kind == TL_AXIS_TILE) {
-            all = both(g, all, a->bounded[i]);
+            LLVMValueRef row = a->bounded[i] ? NULL : index_tile(g, a, (int)i, at);
+            all = both(g, all,
+                       row ? LLVMBuildICmp(g->b, LLVMIntULT, row, a->view->extent[i], "")
+                           : a->bounded[i]);
         } else if (a->a->place.axes[i].kind == TL_AXIS_SLICE) {
             all = both(g, all, interval_inside(g, a, (int)i, at->idx[dim]));
         }
@@ -931,7 +934,7 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     if (has_zero_rows(a, at))
         p = row_or_zeros(g, p, at_first.uniform);
     int64_t n = form.extent[at->lane];
-    bool is_padded = n % at->width != 0 || form.padded[at->lane] > n;
+    bool is_padded = n % at->width != 0 || tl_cpu_may_be_padding(&form, at);
     if (is_whole(a, at) || (!a->a->bounds && !is_padded))
         return load_every(g, &elem, p, at->width, stride, t);
     LLVMValueRef end = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, at->width), ""),
@@ -1000,7 +1003,8 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
         lane[k] = LLVMConstInt(g->i32, (uint64_t)(e < n ? e : e - (span - n) + n), 0);
     }
     LLVMValueRef order = LLVMConstVector(lane, (unsigned)at->width),
-                 r = LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
+                 r = n == 1 ? tl_gen_splat(&g->gen, v[0], at->width) /* a wide period */
+                            : LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
     bool other = s.uniform && a->a->place.other;
     return other ? LLVMBuildSelect(g->b, s.uniform, r, outside_value(g, a, &elem, at), "") : r;
 }

@@ -115,10 +115,19 @@ void tl_cpu_own_store(TlCpuGen *g, const TlValue *v, TlCpuAt *at, LLVMValueRef x
 
 /* ---- padding ---- */
 
+/* Along its own lane dimension a tile tells itself, along another one the nest does. */
+bool tl_cpu_may_be_padding(const TlNestForm *f, const TlCpuAt *at)
+{
+    const TlNest *n = at->row ? at->row->nest : NULL;
+    const TlNestForm *nest = n && n->form.rank ? &n->form : NULL;
+    bool is_full = nest && nest->padded[nest->lane] == nest->extent[nest->lane];
+    return f->extent[at->lane] != f->padded[at->lane] || (at->lane != f->lane && !is_full);
+}
+
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *f, const TlCpuAt *at)
 {
     int d = at->lane;
-    if (at->width == 1 || f->extent[d] == f->padded[d]) /* no padding, or a nest without it */
+    if (at->width == 1 || !tl_cpu_may_be_padding(f, at))
         return NULL;
     LLVMValueRef j = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, at->idx[d], g->i32, ""), at->width);
     j = LLVMBuildAdd(g->b, j, tl_gen_iota(&g->gen, g->i32, at->width), "");

@@ -238,3 +238,42 @@ kernel k(const {t} x[A, B], const {t} w[A, 24], {t} y[A, 8], {t} z[A, 8])
 }}
 """, {"x": values(t, 160 + k, 6, 28), "w": values(t, 170 + k, 6, 24), "y": poison(t, 6, 8), "z": poison(t, 6, 8)},
         lambda a: {"y": exact(a["x"][:, 3:27:3]), "z": exact(np.pad(a["w"][:, 3::3], ((0, 0), (0, 1))))})
+
+# So wide a period that all lanes of a vector have the same element; a pick that is stored and reduced, too.
+for k, t in enumerate(("u8", "i16", "f32", "f64")):
+    row(
+        f"affine_pattern_of_wide_periods_{t}", f"""
+kernel k(const {t} x[A, B], {t} y[A, 64], {t} z[A, 32])
+    grid(1)
+{{
+    y[0 +: 4, 0 +: 64] = x[0 +: 4, iota(64) / 4 + 3];
+    z[0 +: 4, 0 +: 32] = load(x[1 +: 4, iota(32) / 8 - 1], border = edge);
+}}
+""", {"x": values(t, 180 + k, 4, 17), "y": poison(t, 4, 64), "z": poison(t, 4, 32)}, lambda a: {
+            "y": exact(np.where(np.arange(64) // 4 + 3 < 17, a["x"][:, np.minimum(np.arange(64) // 4 + 3, 16)], 0)),
+            "z": exact(a["x"][[1, 2, 3, 3]][:, np.maximum(np.arange(32) // 8 - 1, 0)])
+        })
+
+# Rows by an index tile, some of them outside, of which bounded columns are taken.
+for k, t in enumerate(("u8", "i16", "f16", "f32")):
+    for n in (20, 33):
+        row(
+            f"affine_rows_outside_{t}_{n}", f"""
+kernel k(const {t} x[A, 3, C], {t} y[E, 2, F])
+    grid(4)
+{{
+    int p = pid(0);
+    auto rows = iota(2) * 4 % 3 + (2 * p - 1);
+    y[p * 2 +: 2, 0 +: 2, 0 +: {n}] = x[rows, (iota(2) ^ 3) - 1, clamp({n} * p + iota({n}), 0, 9)];
+}}
+""", {"x": values(t, 190 + k, 4, 3, 11), "y": poison(t, 8, 2, n)}, lambda a, n=n: {"y": exact(rows_outside(a["x"], n))})
+
+
+def rows_outside(x, n):
+    y = np.zeros((8, 2, n), x.dtype)
+    for p in range(4):
+        for a, r in enumerate((2 * p - 1, 2 * p)):
+            for b, c in enumerate((2, 1)):
+                if 0 <= r < 4:
+                    y[2 * p + a, b] = x[r, c, np.clip(n * p + np.arange(n), 0, 9)]
+    return y

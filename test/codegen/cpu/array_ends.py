@@ -69,6 +69,11 @@ def all_of(device):
         run(device, f"{t} sorted", f"""kernel k(const {t} x[3997], {t} y[N]) grid(1)
 {{ y[0 +: 1000] = sort(x[0 +: 1000 : 4], 0); }}""", x, np.sort(x[::4]))
         count += 1
+        for rows in (6, 12, 20):
+            x = np.arange(2 * rows).astype(dtype).reshape(rows, 2)
+            run(device, f"{t} pairs of {rows}", f"""kernel k(const {t} x[{rows}, 2], {t} y[N]) grid(1)
+{{ auto (a, b) = split(x[0 +: {rows}, 0 +: 2]); y[0 +: {rows}] = b; }}""", x, x[:, 1])
+            count += 1
         for name, (width, text, meaning) in EXPRESSIONS.items():
             x = np.arange(32).astype(dtype).reshape(4, 8)
             run(device, f"{t} {name}", f"""kernel k(const {t} x[R, C], {t} y[R, D]) grid(1)
