@@ -183,6 +183,8 @@ void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const
                        TlCpuAt *at, LLVMValueRef x);
 /* Stores v's elements at the position in its own home. */
 void tl_cpu_own_store(TlCpuGen *g, const TlValue *v, TlCpuAt *at, LLVMValueRef x);
+/* May lanes of the position be behind the tile's elements? */
+bool tl_cpu_may_be_padding(const TlNestForm *form, const TlCpuAt *at);
 /* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *form, const TlCpuAt *at);
 /* Index of one of the position's lanes along the lane dimension, of n elements; in the padding of
@@ -192,9 +194,10 @@ LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t
 void tl_cpu_transpose(TlCpuGen *g, LLVMValueRef *rows, int w);
 LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
                                int w); /* a0 b0 a1 b1 ..., w of each */
-/* Elements first, first + n, ... of n vectors of w lanes, of which the last one begins `back` lanes
- * earlier. */
-LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int back);
+/* Elements first, first + n, ... of n vectors of w lanes, side by side, but none begins behind
+ * element `last`. */
+LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int last);
+int tl_cpu_every_start(int k, int w, int last); /* the element that vector k begins with */
 
 /* ---- cpu_permute.c: lanes in an order of the run ---- */
 

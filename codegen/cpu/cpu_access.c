@@ -411,7 +411,8 @@ static bool is_boxed(const TlCpuAccess *a, uint32_t i, const TlCpuAt *at)
     return n && n->boxed == a->a && n->boxed_axes >> i & 1;
 }
 
-/* along_lanes: along these the position is inside, and bounds leave it where it is. */
+/* along_lanes: along these the position is inside, and bounds leave it where it is. A position of
+ * one lane has these along no dimension: the nest's may be along another one. */
 static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
                               bool along_lanes)
 {
@@ -427,11 +428,11 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
         TlAxisKind k = a->a->place.axes[i].kind;
         int dim = a->a->axis[i].dim;
         bool whole = all || (along_lanes && dim == at->lane);
+        bool across = dim != at->lane || (at->width == 1 && !along_lanes);
         if (k == TL_AXIS_SCALAR)
             continue;
         LLVMValueRef j;
-        if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is && dim != at->lane &&
-            a->bounded[i]) {
+        if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is && across && a->bounded[i]) {
             j = index_tile(g, a, (int)i, at); /* within its bounds */
         } else if (k == TL_AXIS_TILE && whole && a->a->axis[i].affine.is &&
                    (along_lanes || !a->a->axis[i].affine.period)) {
@@ -783,8 +784,8 @@ static Together taken_together(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt 
     return t;
 }
 
-/* Every `stride`th element, from t.before elements behind p on: of so many vectors, the last of
- * which ends with the last element that is wanted, so that nothing behind it is read. */
+/* Every `stride`th element, from t.before elements behind p on: of so many vectors, none of which
+ * ends behind the last element that is wanted: memory may end there. */
 static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width,
                                int stride, Together t)
 {
@@ -792,10 +793,10 @@ static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, 
     LLVMValueRef v[TL_NEST_STRIDE];
     int last = (width - 1) * stride + 1 + t.before + t.behind - width;
     for (int k = 0; k < stride; k++) {
-        LLVMValueRef by = tl_gen_int(&g->gen, k + 1 < stride ? k * width : last);
+        LLVMValueRef by = tl_gen_int(&g->gen, tl_cpu_every_start(k, width, last));
         v[k] = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
     }
-    return tl_cpu_every(g, v, stride, width, t.before, (stride - 1) * width - last);
+    return tl_cpu_every(g, v, stride, width, t.before, last);
 }
 
 /* Lane by lane in a loop, where that is seldom. */
@@ -853,7 +854,10 @@ static LLVMValueRef is_unbounded(TlCpuGen *g, const TlCpuAccess *a, const TlCpuA
             all = both(g, all, LLVMBuildICmp(g->b, LLVMIntSGE, j, a->lo[i], ""));
             all = both(g, all, LLVMBuildICmp(g->b, LLVMIntSLE, end, a->hi[i], ""));
         } else if (a->a->place.axes[i].kind == TL_AXIS_TILE) {
-            all = both(g, all, a->bounded[i]);
+            LLVMValueRef row = a->bounded[i] ? NULL : index_tile(g, a, (int)i, at);
+            all = both(g, all,
+                       row ? LLVMBuildICmp(g->b, LLVMIntULT, row, a->view->extent[i], "")
+                           : a->bounded[i]);
         } else if (a->a->place.axes[i].kind == TL_AXIS_SLICE) {
             all = both(g, all, interval_inside(g, a, (int)i, at->idx[dim]));
         }
@@ -1002,7 +1006,7 @@ static LLVMValueRef load_one_by_one(TlCpuGen *g, const TlCpuAccess *a, const TlT
                                     const TlCpuAt *at)
 {
     bool once = !at->row || !tl_nest_is_split(at->row->nest) || at->whole,
-         all = LLVMIsConstant(mask);
+         all = mask == LLVMConstAllOnes(LLVMTypeOf(mask));
     int listed = listed_axis(g, a);
     if (!g->m.one_by_one || !once || !s->lanes || a->a->place.mask || (!all && !s->by_tiles) ||
         (listed < 0 && !a->a->shares_places))
@@ -1114,14 +1118,18 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     TlNestForm form = tl_nest_form(op->out[0]->type);
-    bool is_padded = form.extent[at->lane] % at->width != 0;
+    int64_t n = form.extent[at->lane];
+    bool is_padded = n % at->width != 0 || tl_cpu_may_be_padding(&form, at);
     if (is_whole(a, at) || (!a->a->bounds && !is_padded))
         return load_strided_inside(g, &elem, a, at, stride);
     LLVMValueRef end = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, at->width), ""),
-                 extent = tl_gen_int(&g->gen, form.extent[at->lane]);
-    LLVMValueRef all = a->a->bounds ? LLVMBuildAnd(g->b, is_lane_inside(g, a, at, 0),
-                                                   is_lane_inside(g, a, at, at->width - 1), "")
-                                    : LLVMBuildICmp(g->b, LLVMIntULE, end, extent, "");
+                 extent = tl_gen_int(&g->gen, n), all = NULL;
+    if (is_padded) /* which is not asked of where all of the tile is inside */
+        all = LLVMBuildICmp(g->b, LLVMIntULE, end, extent, "");
+    if (a->a->bounds) {
+        all = both(g, all, is_lane_inside(g, a, at, 0));
+        all = both(g, all, is_lane_inside(g, a, at, at->width - 1));
+    }
     TlCpuFork f = tl_cpu_fork(g, all);
     tl_cpu_fork_else(g, &f, load_strided_inside(g, &elem, a, at, stride));
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
@@ -1189,11 +1197,9 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
         int64_t e = k / f->period * f->step + f->of[k % f->period] - first;
         lane[k] = LLVMConstInt(g->i32, (uint64_t)(e < n ? e : e - (span - n) + n), 0);
     }
-    if (n == 1) /* all lanes take one element */
-        r = tl_gen_splat(&g->gen, v[0], at->width);
-    else
-        r = LLVMBuildShuffleVector(g->b, v[0], v[1], LLVMConstVector(lane, (unsigned)at->width),
-                                   "");
+    LLVMValueRef order = LLVMConstVector(lane, (unsigned)at->width),
+                 r = n == 1 ? tl_gen_splat(&g->gen, v[0], at->width) /* a wide period */
+                            : LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
     bool other = s.uniform && a->a->place.other;
     return other ? LLVMBuildSelect(g->b, s.uniform, r, outside_value(g, a, &elem, at), "") : r;
 }

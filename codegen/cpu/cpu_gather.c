@@ -152,6 +152,8 @@ static LLVMValueRef shifted(TlCpuGen *g, TlOp *op, const TlNestWindow *v, const 
     LLVMValueRef j = at->idx[at->lane], first, order[TL_NEST_LANES];
     first = v->step > 0 ? LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, v->start), "")
                         : LLVMBuildSub(g->b, tl_gen_int(&g->gen, v->start - (w - 1)), j, "");
+    if (w > tl_in(op, 0)->type->shape[at->lane]) /* no vector lies within */
+        return shuffled(g, op, v, at);
     LLVMValueRef within = is_within(g, op, v, at, first);
     TlCpuFork f = {0};
     if (within)

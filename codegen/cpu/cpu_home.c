@@ -115,10 +115,19 @@ void tl_cpu_own_store(TlCpuGen *g, const TlValue *v, TlCpuAt *at, LLVMValueRef x
 
 /* ---- padding ---- */
 
+/* Along its own lane dimension a tile tells itself, along another one the nest does. */
+bool tl_cpu_may_be_padding(const TlNestForm *f, const TlCpuAt *at)
+{
+    const TlNest *n = at->row ? at->row->nest : NULL;
+    const TlNestForm *nest = n && n->form.rank ? &n->form : NULL;
+    bool is_full = nest && nest->padded[nest->lane] == nest->extent[nest->lane];
+    return f->extent[at->lane] != f->padded[at->lane] || (at->lane != f->lane && !is_full);
+}
+
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *f, const TlCpuAt *at)
 {
     int d = at->lane;
-    if (at->width == 1 || f->extent[d] == f->padded[d]) /* no padding, or a nest without it */
+    if (at->width == 1 || !tl_cpu_may_be_padding(f, at))
         return NULL;
     LLVMValueRef j = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, at->idx[d], g->i32, ""), at->width);
     j = LLVMBuildAdd(g->b, j, tl_gen_iota(&g->gen, g->i32, at->width), "");
@@ -150,13 +159,18 @@ LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int 
     return LLVMBuildShuffleVector(g->b, a, b, mask, "");
 }
 
-LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int back)
+int tl_cpu_every_start(int k, int w, int last)
+{
+    return k * w < last ? k * w : last;
+}
+
+LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int last)
 {
     TL_ASSERT(w > 1 && w <= TL_NEST_LANES && n > 1 && first < n, "%d lanes by %d", w, n);
     LLVMValueRef index[TL_NEST_LANES], r = v[0];
     for (int k = 1; k < n; k++) {
         for (int i = 0; i < w; i++) {
-            int from = first + i * n, at = from - k * w + (k + 1 == n ? back : 0);
+            int from = first + i * n, at = from - tl_cpu_every_start(k, w, last);
             index[i] = from < k * w         ? LLVMConstInt(g->i32, (unsigned)(k > 1 ? i : from), 0)
                        : from < (k + 1) * w ? LLVMConstInt(g->i32, (unsigned)(w + at), 0)
                                             : LLVMGetUndef(g->i32);

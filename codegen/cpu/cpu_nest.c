@@ -37,7 +37,7 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
         bool clamped = axis->kind == TL_AXIS_TILE && ask->access->axis[i].affine.is;
         if (axis->kind != TL_AXIS_SLICE && !clamped)
             continue;
-        if (clamped && ask->access->axis[i].dim != ask->lane) {
+        if (clamped && ask->access->axis[i].dim != ask->lane && ask->lane != TL_NEST_ANY_LANES) {
             narrow(g, &b->end, LLVMBuildSelect(g->b, a->bounded[i], all, zero, ""));
             continue;
         }
@@ -273,7 +273,8 @@ static void each_position(TlCpuGen *g, const TlCpuAt *outer, int d, const TlCpuB
         return;
     }
     bool lanes = d == at.lane, tests = bounds && bounds->to[d];
-    int64_t step = lanes ? at.width : 1, end = lanes ? n->form.padded[d] : n->form.extent[d];
+    int64_t step = lanes ? at.width : 1;
+    int64_t end = step > 1 ? n->form.padded[d] : n->form.extent[d];
     for (int64_t i = 0; i < end; i += step) {
         LLVMValueRef inside = NULL;
         at.idx[d] = tl_gen_int(&g->gen, i);

@@ -122,7 +122,8 @@ static LLVMValueRef eval_part(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
             LLVMBuildAdd(g->b, sub.idx[lane], tl_gen_int(&g->gen, (int64_t)k * at->width), "");
         v[k] = tl_cpu_eval(g, x, &sub);
     }
-    return tl_cpu_every(g, v, n, at->width, (int)LLVMConstIntGetSExtValue(which), 0);
+    return tl_cpu_every(g, v, n, at->width, (int)LLVMConstIntGetSExtValue(which),
+                        (n - 1) * at->width);
 }
 
 static bool is_part(const TlOp *op, const TlCpuAt *at)

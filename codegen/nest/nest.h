@@ -313,10 +313,13 @@ typedef enum TlNestSplit {
     TL_NEST_ONE     /* it has one vector: all of it is inside, or it is tested */
 } TlNestSplit;
 
+/* Instead of a dimension along which a nest's lanes are: it is the same in all of them, or any
+ * element, or vector along any dimension, may be needed. */
+enum { TL_NEST_NO_LANES = -1, TL_NEST_ANY_LANES = -2 };
+
 typedef struct TlNestAsk {
     TlNestAccess *access;
-    int lane; /* the dimension of what it accesses that the nest's lanes are along; -1: none, or
-               * any element may be needed */
+    int lane;  /* the dimension of what it accesses that the nest's lanes are along */
     int times; /* at lane l, its positions from times * l on, so many; below 0: at l / -times */
 } TlNestAsk;
 

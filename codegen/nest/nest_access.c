@@ -266,7 +266,8 @@ static void find_slices(TlNests *plan, TlNestAccess *a)
         TlNestAffine *f = &a->axis[i].affine;
         if (p->axes[i].kind == TL_AXIS_TILE)
             *f = find_affine(plan, p->index[i].value, a->loads);
-        if (f->period && tl_place_dim(p, i) != lane)
+        bool in_vectors = tl_place_dim(p, i) == lane && stride_of(plan->fn, p->base, i) == 1;
+        if (f->period && !in_vectors)
             *f = (TlNestAffine){.is = false};
         f->fits = f->is && fits(plan, f, p->base, i);
         if (!f->is || tl_nest_is_clamped(&a->axis[i]))

@@ -15,13 +15,13 @@
 
 enum { ALL = INT32_MAX };   /* as an end: everything is inside */
 
-/* The dimension of a value that the nest's lanes are along; -1: none, or any element may be needed.
+/* The dimension of a value that the nest's lanes are along, or what else is needed of it.
  * At lane l of the nest, its positions from times * l on are needed, so many; below 0, the one at
  * l / -times. */
 typedef struct Lane {
     int dim, times;
 } Lane;
-static const Lane NONE = {-1, 1};
+static const Lane SAME = {TL_NEST_NO_LANES, 1}, ANY = {TL_NEST_ANY_LANES, 1};
 enum { MOST_TIMES = TL_NEST_STRIDE };
 
 /* n->end, until tl_nest_split. INT64_MAX: nothing has been asked; -1: it is known in the run. */
@@ -92,7 +92,7 @@ static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, Lane lane, TlM
     for (uint32_t i = 0; p->axes && i < p->naxes; i++)
         if (p->axes[i].kind == TL_AXIS_TILE) {
             n->differs = true;
-            add_value(plan, n, p->index[i].value, NONE, seen);
+            add_value(plan, n, p->index[i].value, ANY, seen);
         }
     if (p->mask)
         add_value(plan, n, p->mask, lane, seen);
@@ -114,37 +114,41 @@ static Lane lane_under_reshape(const TlOp *op, Lane lane)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
     if (lane.dim < 0 || from->ptr || !from->rank)
-        return NONE;
+        return ANY;
     int64_t before = elems_before(to, lane.dim), extent = to->shape[lane.dim];
     int d = 0;
     while (d < from->rank && (elems_before(from, d) < before || from->shape[d] == 1))
         d++;
     if (d == from->rank || elems_before(from, d) != before || extent == 1)
-        return NONE;
+        return ANY;
     int64_t other = from->shape[d], times = other >= extent ? other / extent : -(extent / other);
     bool divides = other % extent == 0 || extent % other == 0,
          fits = times <= MOST_TIMES && times >= -MOST_TIMES;
     if (!divides || !fits || (lane.times != 1 && times != 1 && times != -1))
-        return NONE;
+        return ANY;
     return (Lane){d, times == 1 || times == -1 ? lane.times : (int)times};
 }
 
+/* Of the operand: the dimension along which the nest's lanes are. */
 static Lane lane_under(const TlOp *op, Lane lane)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), d = lane.dim;
     const TlType *from = tl_in(op, 0)->type;
     if (op->opcode == TL_OP_RESHAPE)
         return lane_under_reshape(op, lane);
+    if (d < 0)
+        return lane;
     if (op->opcode == TL_OP_BROADCAST)
-        d = d >= 0 && from->rank && from->shape[d] != 1 ? d : -1;
-    else if (op->opcode == TL_OP_EXPAND)
-        d = d == axis ? -1 : d > axis ? d - 1 : d;
-    else if (op->opcode == TL_OP_TRANS)
-        d = d < 0 ? -1 : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[d];
-    return d < 0 ? NONE : (Lane){d, lane.times};
+        return from->rank && from->shape[d] != 1 ? lane : SAME;
+    if (op->opcode == TL_OP_EXPAND)
+        return d == axis ? SAME : (Lane){d - (d > axis), lane.times};
+    if (op->opcode == TL_OP_TRANS)
+        return (Lane){(int)tl_attr(op, TL_ATTR_PERM)->u.ints[d], lane.times};
+    return lane;
 }
 
-/* Adds what the op's result is computed from. */
+/* Adds what the op's result is computed from. `lane`: the dimension of the result along which the
+ * nest's lanes are. */
 static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, Lane lane, TlMap *seen)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
@@ -156,14 +160,14 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, Lane lane, Tl
     TlValue *picked = tl_picked_from(op, &at);
     if (picked) {
         Lane of_row = {lane.dim + (axis <= lane.dim), lane.times};
-        add_value(plan, n, picked, lane.dim < 0 ? NONE : of_row, seen);
+        add_value(plan, n, picked, lane.dim < 0 ? lane : of_row, seen);
         return;
     }
     TlNestQuads quads;
     if (tl_nest_quads(plan, op, &quads)) { /* four bytes for each lane */
         n->differs |= lane.dim >= 0;
         for (uint32_t i = 0; i < 2; i++)
-            add_value(plan, n, quads.factor[i], NONE, seen);
+            add_value(plan, n, quads.factor[i], ANY, seen);
         return;
     }
     TlNestWay way = plan->place[op->out[0]->id].way;
@@ -174,14 +178,15 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, Lane lane, Tl
     n->differs |= !same && op->opcode != TL_OP_CONST && lane.dim >= 0;
     same |= op->opcode == TL_OP_RESHAPE ||
             (way == TL_NEST_TAKES_ROWS && lane.dim == tl_nest_form(op->out[0]->type).lane);
-    Lane under = same && op->nin ? lane_under(op, lane) : NONE;
+    Lane under = same && op->nin ? lane_under(op, lane) : ANY;
     for (uint32_t i = 0; i < (tl_nest_takes_window(way) ? 1 : op->nin); i++)
         add_value(plan, n, tl_in(op, i), under, seen);
 }
 
 static void add_value(TlNests *plan, TlNest *n, TlValue *v, Lane lane, TlMap *seen)
 {
-    uint64_t key = ((uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(lane.dim + 1)) *
+    uint64_t key = ((uint64_t)v->id * (TL_MAX_RANK + 2) +
+                    (uint64_t)(lane.dim - TL_NEST_ANY_LANES)) *
                        (2 * MOST_TIMES + 1) +
                    (uint64_t)(lane.times + MOST_TIMES);
     n->differs |= lane.dim >= 0 && v->type->rank && plan->place[v->id].kind == TL_NEST_HOME;

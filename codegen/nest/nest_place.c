@@ -732,7 +732,8 @@ static TlOp *fusion_of(Placer *p, const TlValue *v)
 static void find_fusions(Placer *p)
 {
     for (TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (!can_be_virtual(p, op) || op->opcode == TL_OP_TRANS ||
+        bool by_itself = op->opcode == TL_OP_TRANS || op->opcode == TL_OP_REDUCE;
+        if (!can_be_virtual(p, op) || by_itself ||
             p->plan->place[op->out[0]->id].kind != TL_NEST_HOME)
             continue;
         TlOp *r = fusion_of(p, op->out[0]);

@@ -150,7 +150,7 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, Wal
 static int width_of_quads(const TlNests *plan, const TlNestQuads *quads, int limit, Walk *walk,
                           const char **why)
 {
-    int bytes = 4 * limit < TL_NEST_LANES ? 4 * limit : TL_NEST_LANES;
+    int bytes = at_most(4 * limit, TL_NEST_LANES, "four bytes a lane", why);
     for (uint32_t i = 0; i < 2 && bytes > 1; i++)
         bytes = chain_width(plan, quads->byte[i], bytes, false, walk, why);
     return bytes < 8 ? 1 : bytes / 4;

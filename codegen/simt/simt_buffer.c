@@ -112,7 +112,7 @@ static void offset_of(TlSimt *g, const TlSimtAccess *a, int64_t r, LLVMValueRef 
         far = add_to(g, far,
                      LLVMBuildMul(g->b, tl_simt_i32(g, (uint32_t)c.constant), pitch, ""));
     }
-    bool tested = !LLVMIsAConstantInt(a->records);
+    bool tested = a->records != tl_simt_i32(g, TL_RECORDS_ALL);
     *out_offset = tested ? add_to(g, offset, far) : offset;
     *out_far = tested ? tl_simt_i32(g, 0) : far;
 }

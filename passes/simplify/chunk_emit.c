@@ -36,6 +36,7 @@ typedef struct Emitter {
     int32_t chunk, width; /* of whole chunks; of this one */
     TlValue *at;          /* i32: where it begins */
     TlMap map;            /* values of the group to those of this chunk */
+    TlMap made;           /* others, by the axis that is cut */
     TL_VEC(Carry) carries;
 } Emitter;
 
@@ -137,21 +138,26 @@ static TlValue *make(Emitter *e, const TlOp *op, int axis)
     return tl_binary(&e->b, TL_OP_ADD, v, broadcast_to(e, base, t));
 }
 
-/* Operand i is in the map, if it is cut. */
-static void prepare_operand(Emitter *e, const TlOp *op, uint32_t i, int axis)
+/* Operand i in this chunk: as it is, if the op takes it whole, though others may take it cut. */
+static TlValue *operand(Emitter *e, const TlOp *op, uint32_t i, int axis)
 {
     TlValue *v = tl_in(op, i);
     int a = tl_chunk_operand_axis(op, i, axis);
-    if (a < 0 || tl_map_get_ptr(&e->map, v))
-        return;
+    TlValue *known = a < 0 ? v : tl_map_get_ptr(&e->map, v);
+    uint64_t key = (uint64_t)v->id * TL_MAX_RANK + (uint64_t)(a < 0 ? 0 : a), at;
+    if (known)
+        return known;
+    if (tl_map_get(&e->made, key, &at))
+        return (TlValue *)(uintptr_t)at;
     TL_ASSERT(v->def && tl_chunk_is_made(v->def, a), "operand %u of %s has not been cut", i,
               tl_op_info(op->opcode)->text);
     TlLoc loc = e->b.loc;
     e->b.loc = v->def->loc;
     TlValue *made = make(e, v->def, a);
     made->name = v->name;
-    tl_map_put_ptr(&e->map, v, made);
+    tl_map_put(&e->made, key, (uint64_t)(uintptr_t)made);
     e->b.loc = loc;
+    return made;
 }
 
 /* Where a slice begins in this chunk: in i32 if both parts are small numbers from 0 on, else in
@@ -198,9 +204,12 @@ static void move_place(Emitter *e, TlOp *copy, const TlOp *op, int axis)
 static TlOp *emit_copy(Emitter *e, const TlChunkOp *m)
 {
     int a = tl_chunk_result_axis(m->op, m->axis);
+    TlValue **in = TL_NEW_ARRAY(e->g->arena, TlValue *, m->op->nin + 1);
     for (uint32_t i = 0; i < m->op->nin; i++)
-        prepare_operand(e, m->op, i, m->axis);
+        in[i] = operand(e, m->op, i, m->axis);
     TlOp *copy = tl_op_clone(&e->b, m->op, &e->map);
+    for (uint32_t i = 0; i < m->op->nin; i++)
+        tl_set_operand(copy, i, in[i]);
     for (uint32_t r = 0; a >= 0 && r < copy->nout; r++)
         copy->out[r]->type = cut(e, copy->out[r]->type, a);
     if (copy->nin && tl_in(copy, 0)->type->kind == TL_VIEW)
@@ -212,8 +221,7 @@ static TlOp *emit_copy(Emitter *e, const TlChunkOp *m)
 static void operands(Emitter *e, const TlChunkOp *m, TlValue **x)
 {
     for (uint32_t i = 0; i < m->op->nout; i++) {
-        prepare_operand(e, m->op, i, m->axis);
-        x[i] = tl_map_get_ptr(&e->map, tl_in(m->op, i));
+        x[i] = operand(e, m->op, i, m->axis);
         if (is_widened(m->op))
             x[i] = tl_cast(&e->b, x[i], TL_F32);
     }
@@ -359,6 +367,7 @@ static void emit_chunk(Emitter *e, TlValue *at, int32_t width)
     e->at = at;
     e->width = width;
     tl_map_init(&e->map, e->g->arena);
+    tl_map_init(&e->made, e->g->arena);
     for (uint32_t k = 0; k < e->g->ops.len; k++) {
         TlChunkOp *m = &e->g->ops.data[k];
         if (!(m->passes >> e->pass & 1))

@@ -191,7 +191,9 @@ def result(out: Any, like: Any, shape: Sequence[int], name: str, code: int | Non
 
 
 def strides_of(m: arrays.Memory) -> tuple[int, ...]:
-    return m.strides if m.strides is not None else elements.dense(m.shape)
+    if m.strides is not None and all(m.shape):
+        return m.strides
+    return elements.dense(tuple(n or 1 for n in m.shape))  # NumPy's strides of no elements are 0
 
 
 def rows_of(m: arrays.Memory, name: str) -> tuple[int, bool]:
@@ -225,6 +227,8 @@ def flat_rows(m: arrays.Memory, name: str) -> tuple[int, int, int]:
 def extent_of(shape: Sequence[int], strides: Sequence[int], name: str) -> tuple[int, int]:
     """(elements, distance) of axes that are one axis: each is as far apart as what is behind it is long."""
     count, step = 1, 0
+    if not all(shape):
+        return 0, 1
     for extent, stride in reversed(list(zip(shape, strides))):
         if extent != 1:
             step = step or stride

@@ -47,7 +47,7 @@ GROUPS = {
         "cat": "cat_axis_* move_[a-z]*[0-9] move_*fnuz",
         "join, interleave, split": "join_split_interleave_* interleave_* move_parts_*",
         "stores of channels, side by side": "channels_*",
-        "wide tiles that loops carry": "carried_*",
+        "wide tiles that loops carry, and rows in registers": "carried_* strips_stored_*",
         "taps of stencils, and their borders": "border_taps_* taps_*",
         "rows that the program before has computed": "kept_*",
         "scalars as shapes of no axes": "rank_0_through_every_operation",
@@ -153,7 +153,7 @@ GROUPS = {
         "aliases": "alias_in_place pointers_in_tuples_and_branches views_80_parameters",
         "const": "frontend/diags/store_through_const.tile frontend/diags/const_view_to_writing_function.tile",
         "bounds, starts near 2^31 and 2^63, i64 extents": "slice_starts_outside unchecked_and_i64_extent "
-            "lang_bounds_* big_extents_and_starts_on_small_buffers",
+            "lang_bounds_* bounds_of_known_* big_extents_and_starts_on_small_buffers",
         "sizes: one, none, odd": "copy_shape_* copy_bits_*",
         "products of bytes along rows": "quads_*",
         "4-bit elements": "packed_* packed_views_by_every_index",

@@ -180,3 +180,100 @@ kernel k(const u16 x[H, W], u16 y[2 * H, 2 * W], u16 z[2 * H, 2 * W], u16 before
           "z": exact(np.repeat(np.repeat(a["x"], 2, 0), 2, 1)[:, [0, 0, *range(72)]]),
           "sums": exact(2 * a["x"][:, :16].astype(np.float32).sum(1))
       })
+
+# A pattern down a column, whose elements are not side by side; bounded numbers in columns, and interleaved.
+COLUMNS = {
+    "quarter": ("j / 4 + 2", lambda j, n: j // 4 + 2),
+    "half": ("clamp(j / 2 - 3, 0, A - 1)", lambda j, n: np.clip(j // 2 - 3, 0, n - 1))
+}
+for k, t in enumerate(("u8", "i16", "f32", "f64")):
+    for n in (16, 33, 64):
+        row(
+            f"affine_pattern_of_columns_{t}_{n}", f"""
+kernel k(const {t} x[A, B], {", ".join(f"{t} {name}[B, C]" for name in COLUMNS)})
+    grid(B)
+{{
+    auto j = iota({n});
+    int p = pid(0);
+{"".join(f"    {name}[p, 0 +: {n}] = x[{text}, p];{chr(10)}" for name, (text, _) in COLUMNS.items())}}}
+""", {"x": values(t, 120 + k, 37, 3), **{name: poison(t, 3, n) for name in COLUMNS}}, lambda a, n=n: {
+                name: exact(a["x"][f(np.arange(n), 37)].T) for name, (_, f) in COLUMNS.items()
+            })
+    for m, n in ((4, 4), (8, 16), (16, 8)):
+        row(
+            f"affine_across_lanes_{t}_{m}x{n}", f"""
+kernel k(const {t} x[A], const {t} z[B], {t} y[C, D], {t} two[C, 2], {t} beside[E], {t} whole[C, 2])
+    grid(3)
+{{
+    int p = pid(0) * {m};
+    auto v = load(x[p - 2 +: {m}], border = edge);
+    auto w = z[0 +: {m}];
+    y[p +: {m}, 0 +: {n}] = pid(0) >= 0 ? col(v) : row(z[0 +: {n}]);
+    two[p +: {m}, 0 +: 2] = join(w, v);
+    beside[2 * p +: {2 * m}] = interleave(w, v);
+    whole[p +: {m}, 0 +: 2] = join((unchecked x[clamp(p + iota({m}), 1, {m})]), w);
+}}
+""", {"x": values(t, 140 + k, 3 * m - 3), "z": values(t, 150 + k, 16), "y": poison(t, 3 * m, n),
+      "two": poison(t, 3 * m, 2), "beside": poison(t, 6 * m), "whole": poison(t, 3 * m, 2)},
+            lambda a, m=m, n=n: across(a["x"], a["z"], m, n))
+
+
+def across(x, z, m, n):
+    v, w = x[np.clip(np.arange(3 * m) - 2, 0, 3 * m - 4)], np.tile(z[:m], 3)
+    both = np.stack((w, v), -1)
+    return {"y": exact(np.repeat(v[:, None], n, 1)), "two": exact(both), "beside": exact(both.reshape(-1)),
+            "whole": exact(np.stack((x[np.clip(np.arange(3 * m), 1, m)], w), -1))}
+
+
+# Two loads by the same index tile, of arrays of known and other extents; lanes of the last rows are outside.
+for k, t in enumerate(("i32", "f32", "f64", "u64")):
+    row(
+        f"affine_shared_by_loads_{t}", f"""
+kernel k(const {t} x[A, B], const {t} w[A, 24], {t} y[A, 8], {t} z[A, 8])
+    grid(1)
+{{
+    auto i = iota(8) * 3 + 3;
+    y[0 +: 8, 0 +: 8] = x[0 +: 8, i];
+    z[0 +: 8, 0 +: 8] = w[0 +: 8, i];
+}}
+""", {"x": values(t, 160 + k, 6, 28), "w": values(t, 170 + k, 6, 24), "y": poison(t, 6, 8), "z": poison(t, 6, 8)},
+        lambda a: {"y": exact(a["x"][:, 3:27:3]), "z": exact(np.pad(a["w"][:, 3::3], ((0, 0), (0, 1))))})
+
+# So wide a period that all lanes of a vector have the same element; a pick that is stored and reduced, too.
+for k, t in enumerate(("u8", "i16", "f32", "f64")):
+    row(
+        f"affine_pattern_of_wide_periods_{t}", f"""
+kernel k(const {t} x[A, B], {t} y[A, 64], {t} z[A, 32])
+    grid(1)
+{{
+    y[0 +: 4, 0 +: 64] = x[0 +: 4, iota(64) / 4 + 3];
+    z[0 +: 4, 0 +: 32] = load(x[1 +: 4, iota(32) / 8 - 1], border = edge);
+}}
+""", {"x": values(t, 180 + k, 4, 17), "y": poison(t, 4, 64), "z": poison(t, 4, 32)}, lambda a: {
+            "y": exact(np.where(np.arange(64) // 4 + 3 < 17, a["x"][:, np.minimum(np.arange(64) // 4 + 3, 16)], 0)),
+            "z": exact(a["x"][[1, 2, 3, 3]][:, np.maximum(np.arange(32) // 8 - 1, 0)])
+        })
+
+# Rows by an index tile, some of them outside, of which bounded columns are taken.
+for k, t in enumerate(("u8", "i16", "f16", "f32")):
+    for n in (20, 33):
+        row(
+            f"affine_rows_outside_{t}_{n}", f"""
+kernel k(const {t} x[A, 3, C], {t} y[E, 2, F])
+    grid(4)
+{{
+    int p = pid(0);
+    auto rows = iota(2) * 4 % 3 + (2 * p - 1);
+    y[p * 2 +: 2, 0 +: 2, 0 +: {n}] = x[rows, (iota(2) ^ 3) - 1, clamp({n} * p + iota({n}), 0, 9)];
+}}
+""", {"x": values(t, 190 + k, 4, 3, 11), "y": poison(t, 8, 2, n)}, lambda a, n=n: {"y": exact(rows_outside(a["x"], n))})
+
+
+def rows_outside(x, n):
+    y = np.zeros((8, 2, n), x.dtype)
+    for p in range(4):
+        for a, r in enumerate((2 * p - 1, 2 * p)):
+            for b, c in enumerate((2, 1)):
+                if 0 <= r < 4:
+                    y[2 * p + a, b] = x[r, c, np.clip(n * p + np.arange(n), 0, 9)]
+    return y

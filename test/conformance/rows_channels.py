@@ -5,7 +5,7 @@ Every element type; odd numbers of elements; in place; a load between two of the
 import numpy as np
 
 from rows import row
-from values import ALL, Arr, exact, is_float, poison, random_bits, small, store
+from values import ALL, Arr, exact, iota, is_float, poison, random_bits, small, store
 
 
 def values(t, seed, *shape):
@@ -167,6 +167,36 @@ kernel k(const {t} x[N], {t} y[3, N])
 def by(v, n):
     z = np.zeros(abs(n), v.dtype)
     return np.concatenate((z, v[:-n]) if n > 0 else (v[-n:], z))
+
+
+# A large home whose rows are shorter than a vector; a strip in registers whose rows are stored without padding.
+for t in ("u8", "u16", "i32", "f64"):
+    row(f"shifted_from_large_home_of_short_rows_{t}", f"""
+kernel k(const {t} x[A, B, C, D], {t} y[A, B, C, E])
+    grid(1)
+{{
+    auto v = repeat(x[0 +: 2, 0 +: 16, 0 +: 7, 0 +: 4], 3, 3);
+    y[0 +: 2, 0 +: 16, 0 +: 7, 0 +: 12] = shift(v, 3, -1);
+}}
+""", {"x": random_bits(t, 9, 2, 16, 7, 4) if t != "f64" else iota(t, 2, 16, 7, 4), "y": poison(t, 2, 16, 7, 12)},
+        lambda a: {"y": exact(np.pad(np.repeat(a["x"], 3, 3)[..., 1:], ((0, 0),) * 3 + ((0, 1),)))})
+    row(f"strips_stored_without_padding_{t}", f"""
+kernel k(const {t} x[A, B], {t} y[P, C, D, Q])
+    grid(2)
+{{
+    tile<{t}, 8, 4> v = 0;
+    for (int d : range(-1, 2))
+        v += x[1 + d +: 8 : 2, 0 +: 4];
+    y[pid(0), 0 +: 8, 0 +: 3, pid(0)] = extract(v, 0 +: 8, 0 +: 3) + extract(v, 0 +: 8, 1 +: 3);
+}}
+""", {"x": iota(t, 17, 4), "y": poison(t, 2, 8, 4, 2)}, lambda a: {"y": exact(strips(a["x"], a["y"]))})
+
+
+def strips(x, y):
+    v, y = x[0:15:2] + x[1:16:2] + x[2:17:2], y.copy()
+    for p in range(2):
+        y[p, :, :3, p] = v[:, :3] + v[:, 1:]
+    return y
 
 
 # Wide tiles that loops carry, each with an end of its own; what is beside each element comes in.

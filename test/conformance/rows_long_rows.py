@@ -133,3 +133,15 @@ kernel k(const i32 x[R, C], i32 total[C], i32 last[R, C], const int B) grid(R)
         "total": exact(
             (a["x"] + np.maximum(a["x"].max(1, keepdims=True), 0)).sum(0)), "last": exact(a["x"] * 2 + np.arange(C))
     }, consts={"B": B}, **ONE)
+
+# One count indexes two axes, of which one is cut.
+for t in ("i32", "u8"):
+    row(f"long_rows_one_count_for_two_axes_{t}", f"""
+kernel k(const {t} x[A, B], const {t} z[A, C], {t} y[A, B])
+    grid(1)
+{{
+    auto i = iota(128);
+    y[0 +: 128, 0 +: 128] = x[i, i] + z[0 +: 128, 2 +: 128];
+}}
+""", {"x": small(t, 11, 128, 128), "z": small(t, 12, 128, 130), "y": poison(t, 128, 128)},
+        lambda a: {"y": exact(a["x"] + a["z"][:, 2:])}, **ONE)

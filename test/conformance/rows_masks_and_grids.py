@@ -227,3 +227,28 @@ def linked(a):
         path.append(at)
         at = a["next"][at]
     return {"y": exact([s] * 4), "path": exact(path)}
+
+
+# Extents that the compiler knows: the test of buffers by the hardware is a number then, for all elements of a thread.
+for k, t in enumerate(("u8", "f16", "f32", "f64")):
+    row(f"bounds_of_known_extents_{t}", f"""
+kernel k(const {t} x[1, 512], {t} y[3, 512], const {t} w[3, 1030], {t} z[3, 1024])
+    grid(3)
+{{
+    int p = pid(0);
+    y[p, 1 +: 512] = w[p, 1 +: 512];
+    z[p, 0 +: 1024] = w[p, 7 +: 1024];
+    z[p, 5 +: 512] = x[p, 0 +: 512];
+    y[p, 500 +: 512] = x[0, 3 +: 512];
+}}
+""", {"x": random_bits(t, k, 1, 512), "y": poison(t, 3, 512), "w": random_bits(t, 10 + k, 3, 1030),
+      "z": poison(t, 3, 1024)}, lambda a: known_extents(**a), warps=1, stages=1)
+
+
+def known_extents(x, y, w, z):
+    y[:, 1:] = w[:, 1:512]
+    z[:] = np.pad(w[:, 7:], ((0, 0), (0, 1)))
+    z[:, 5:517] = 0
+    z[0, 5:517] = x[0]
+    y[:, 500:] = x[0, 3:15]
+    return {"y": exact(y), "z": exact(z)}

@@ -72,3 +72,17 @@ kernel k(const {ta} a[M, K], const {tb} b[R, K], const i32 c[R, K4], const f32 d
                 "y": exact(s), "total": exact((s * a["d"].astype(np.int64)[:, None]).sum(-1).astype(float))
             })((fours(a["a"][:, None] >> 1, a["b"][None]) + fours(a["a"][:, None] & 1, a["b"][None])
                 + a["c"][None]).astype(np.int64)))
+
+for k, (ta, tb) in enumerate((("i8", "i8"), ("u8", "i8"), ("i8", "u8"), ("u8", "u8"))):
+    row(
+        f"quads_of_a_row_in_a_home_{ta}_{tb}", f"""
+kernel k(const {ta} a[M, K], const {tb} b[L], i32 y[M, K / 4])
+    grid(1)
+{{
+    auto row = load(b[-8 +: 128], pad = 2);
+    auto v = (i32)a[0 +: 3, 0 +: 128] * (i32)broadcast(row, 3, 128);
+    y[0 +: 3, 0 +: 32] = sum(reshape(v, 3, 32, 4), axis = 2);
+}}
+""", {"a": all_bytes(ta, 70 + k, 3, 120), "b": all_bytes(tb, 80 + k, 100), "y": poison("i32", 3, 30)}, lambda a: {
+            "y": exact(fours(a["a"], np.pad(a["b"], (8, 12), constant_values=2)[None, :120]))
+        })

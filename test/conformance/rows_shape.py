@@ -380,3 +380,16 @@ kernel k(const {t} x[N], {t} y[L], {t} z[M, K])
             (lambda v:
              {"y": exact((v + 1).reshape(m, n).T.ravel()), "z": exact(
                  (v + np.arange(m * n) % 7).reshape(m, n).T)})(np.append(a["x"], np.zeros(5, a["x"].dtype))))
+
+# What is picked is stored, and reduced.
+for t in ("u8", "i32", "u64", "f32"):
+    row(f"pick_put_of_the_middle_and_its_sum_{t}", f"""
+kernel k(const {t} x[A, 4, 2, B], {t} y[A, 2, B], {t} z[A, B])
+    grid(1)
+{{
+    auto v = pick(x[0 +: 5, 0 +: 4, 0 +: 2, iota(4) * 3 % 4], 1, 3);
+    z[0 +: 5, 0 +: 4] = max(v, axis = 1);
+    y[0 +: 5, 0 +: 2, 0 +: 4] = v;
+}}
+""", {"x": small(t, 3, 5, 4, 2, 4, lo=0, hi=99), "y": poison(t, 5, 2, 4), "z": poison(t, 5, 4)}, lambda a: (
+        lambda v: {"y": exact(v), "z": exact(v.max(1))})(a["x"][:, 3][..., np.arange(4) * 3 % 4]))

@@ -310,6 +310,21 @@ class Signals(unittest.TestCase):
         self.assertIn("do not fit for a product of q4_0", str(caught.exception))
 
 
+class Empty(unittest.TestCase):
+    def test_no_elements(self):
+        """Arrays of no elements, whose strides are 0 in NumPy."""
+        for shape in ((3, 0), (0, 3), (0, 0), (2, 3, 0), (0,)):
+            x = np.zeros(shape, np.float32)
+            for function in (kernels.softmax, kernels.log_softmax, kernels.layer_norm, kernels.rms_norm, kernels.scan, kernels.sort):
+                self.assertEqual(function(x).shape, shape)
+            for axis in range(len(shape)):
+                self.assertTrue(np.array_equal(kernels.reduce(x, "sum", axis), x.sum(axis)))
+        for a, b in (((3, 0), (0, 2)), ((0, 3), (3, 2)), ((3, 2), (2, 0)), ((2, 3, 0), (2, 0, 4))):
+            x, y = np.zeros(a, np.float32), np.zeros(b, np.float32)
+            self.assertTrue(np.array_equal(kernels.gemm(x, y), x @ y))
+        self.assertTrue(np.array_equal(kernels.gemm(np.zeros((3, 0), np.float32), np.zeros((0, 2), np.float32), bias=floats(2)), [floats(2)] * 3))
+
+
 class Devices(unittest.TestCase):
     def test_ref(self):
         a = floats(3, 4)

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Kernels on arrays behind which no memory is: nothing beyond an array's elements is read or written.
+
+    array_ends.py [--devices cpu,cpu:x86-64-v3]    with the package on PYTHONPATH; exit 1 if a kernel is wrong or died
+
+Every few elements of rows that end with the last one wanted, in every width, step and size; patterns, channels, shifts, windows, borders.
+NumPy says what comes out. Each device runs in a process of its own, as what is wrong dies there.
+"""
+import argparse
+import ctypes
+import mmap
+import os
+import sys
+import warnings
+
+import numpy as np
+
+import tile
+
+TYPES = {"u8": np.uint8, "i16": np.int16, "f32": np.float32, "f64": np.float64}
+EXPRESSIONS = {  # of x[R, C] whose rows are taken from 0 to 3: the width of the result, its text, its meaning
+    "half": (16, "x[0 +: 4, iota(16) / 2]", lambda x: x[:, np.arange(16) // 2]),
+    "channel": (4, "pick(reshape(x[0 +: 4, 0 +: 8], 4, 4, 2), 2, 1)", lambda x: x[:, 1::2]),
+    "window": (6, "x[0 +: 4, 0 +: 6] + x[0 +: 4, 2 +: 6]", lambda x: x[:, :6] + x[:, 2:8]),
+    "shift": (8, "shift(x[0 +: 4, 0 +: 8], 1, -3)", lambda x: np.pad(x[:, 3:8], ((0, 0), (0, 3)))),
+    "border": (11, "load(x[0 +: 4, -1 +: 11], border = edge)", lambda x: x[:, np.clip(np.arange(11) - 1, 0, 7)]),
+    "flip": (8, "flip(x[0 +: 4, 0 +: 8], 1)", lambda x: x[:, ::-1]),
+}
+
+
+class Ended:
+    """Zeros that end where no memory is, or begin there."""
+
+    def __init__(self, shape, dtype, begins):
+        libc, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        pages = -(-size // page) * page
+        self.map = mmap.mmap(-1, pages + 2 * page)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        for at in (address, address + page + pages):
+            if libc.mprotect(ctypes.c_void_p(at), page, 0):
+                raise OSError(ctypes.get_errno(), "mprotect")
+        first = page if begins else page + pages - size
+        self.array = np.frombuffer((ctypes.c_uint8 * size).from_address(address + first), dtype).reshape(shape)
+
+
+def run(device, name, source, x, want):
+    for begins in (False, True):
+        ins, out = Ended(x.shape, x.dtype, begins), Ended(want.shape, want.dtype, begins)
+        ins.array[...] = x
+        tile.kernel(source, device=device, cache="off")(ins.array, out.array)
+        if not np.array_equal(out.array, want):
+            sys.exit(f"{device}: {name}: got {out.array.tolist()}, wanted {want.tolist()}")
+
+
+def all_of(device):
+    """Runs every kernel; returns how many there are."""
+    count = 0
+    for t, dtype in TYPES.items():
+        for width in (1, 2, 3, 4, 5, 8, 13, 16):
+            for step in range(2, 9):
+                columns = (width - 1) * step + 1
+                x = (np.arange(4 * columns) % 251).astype(dtype).reshape(4, columns)
+                extent = columns if width % 2 else "C"
+                run(device, f"{t} {width} by {step}", f"""kernel k(const {t} x[R, {extent}], {t} y[R, D]) grid(1)
+{{ y[0 +: 4, 0 +: {width}] = x[0 +: 4, 0 +: {width} : {step}]; }}""", x, x[:, ::step])
+                count += 1
+        x = (np.arange(3997) * 37 % 251).astype(dtype)
+        run(device, f"{t} sorted", f"""kernel k(const {t} x[3997], {t} y[N]) grid(1)
+{{ y[0 +: 1000] = sort(x[0 +: 1000 : 4], 0); }}""", x, np.sort(x[::4]))
+        count += 1
+        for rows in (6, 12, 20):
+            x = np.arange(2 * rows).astype(dtype).reshape(rows, 2)
+            run(device, f"{t} pairs of {rows}", f"""kernel k(const {t} x[{rows}, 2], {t} y[N]) grid(1)
+{{ auto (a, b) = split(x[0 +: {rows}, 0 +: 2]); y[0 +: {rows}] = b; }}""", x, x[:, 1])
+            count += 1
+        for name, (width, text, meaning) in EXPRESSIONS.items():
+            x = np.arange(32).astype(dtype).reshape(4, 8)
+            run(device, f"{t} {name}", f"""kernel k(const {t} x[R, C], {t} y[R, D]) grid(1)
+{{ y[0 +: 4, 0 +: {width}] = {text}; }}""", x, meaning(x))
+            count += 1
+    return count
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--devices", default="cpu")
+    warnings.simplefilter("ignore")
+    failed = False
+    for device in ap.parse_args().devices.split(","):
+        child = os.fork()
+        if not child:
+            print(f"{device}: {all_of(device)} kernels", flush=True)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        if status:
+            print(f"{device}: status {status}", flush=True)
+        failed |= status != 0
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
