@@ -200,7 +200,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
 /* ---- a register ---- */
 
 /* The index tile's element for register r of the access. */
-LLVMValueRef tl_simt_access_index(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r)
+static LLVMValueRef index_of(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r)
 {
     TlValue *v = a->place.index[i].value;
     int dims[TL_MAX_RANK];
@@ -211,8 +211,7 @@ LLVMValueRef tl_simt_access_index(TlSimt *g, const TlSimtAccess *a, uint32_t i, 
 }
 
 /* index * stride */
-LLVMValueRef tl_simt_access_index_times(TlSimt *g, const TlSimtAccess *a, uint32_t i,
-                                        LLVMValueRef index)
+static LLVMValueRef index_times(TlSimt *g, const TlSimtAccess *a, uint32_t i, LLVMValueRef index)
 {
     TlValue *v = a->place.index[i].value;
     if (v->type->dtype != TL_I32 || !tl_view_has_short_stride(g->axis, a->place.base, (int)i))
@@ -299,7 +298,7 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
             LLVMValueRef k = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
             constant = LLVMBuildAdd(g->b, constant, k, "");
         } else if (a->place.axes[i].kind == TL_AXIS_TILE) {
-            t = tl_simt_access_index_times(g, a, i, tl_simt_access_index(g, a, i, r));
+            t = index_times(g, a, i, index_of(g, a, i, r));
         }
         if (t)
             thread = thread ? LLVMBuildAdd(g->b, thread, t, "") : t;
@@ -335,7 +334,7 @@ static LLVMValueRef slice_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, T
 static LLVMValueRef axis_inside(TlSimt *g, TlSimtAccess *a, uint32_t i, int64_t r)
 {
     if (a->place.axes[i].kind == TL_AXIS_TILE)
-        return index_inside(g, a, i, tl_simt_access_index(g, a, i, r));
+        return index_inside(g, a, i, index_of(g, a, i, r));
     TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
     for (uint32_t k = 0; k < a->tests[i].len; k++)
         if (a->tests[i].data[k].at.thread == c.thread &&

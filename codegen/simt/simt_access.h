@@ -73,10 +73,7 @@ bool tl_simt_access_fill(const TlSimtAccess *a, uint32_t *out);
 LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op); /* the operand of leaves */
 /* The number of its element along a counted axis, but for c.constant. */
 LLVMValueRef tl_simt_access_count(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c);
-/* The index tile's element for register r; that, or the start, times the stride, in elements. */
-LLVMValueRef tl_simt_access_index(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r);
-LLVMValueRef tl_simt_access_index_times(TlSimt *g, const TlSimtAccess *a, uint32_t i,
-                                        LLVMValueRef index);
+/* The start times the stride, in elements. */
 LLVMValueRef tl_simt_access_start_times(TlSimt *g, const TlSimtAccess *a, uint32_t i);
 /* ---- by sums of 32 bits (simt_sum.c) ---- */
 bool tl_simt_is_summed(const TlSimt *g, const TlSimtAccess *a, const TlAccessInfo *info);

@@ -1,5 +1,5 @@
-/* Addresses as sums of products of 32 bits, where memory instructions take no scalar base (NVIDIA)
- * and no loop moves the tile. A product of 32 bits and its sum of 64 are one instruction:
+/* Addresses as sums of products of 32 bits, where memory instructions take no scalar base (NVIDIA),
+ * of slices that no loop moves. A product of 32 bits and its sum of 64 are one instruction:
  *
  *     view + index * stride in bytes                     of an axis, 32 by 32 bits
  *          + (sum of index * stride) * element bytes     of the inner axes, in 32 bits
@@ -24,7 +24,7 @@
 
 static LLVMValueRef low_word(TlSimt *g, LLVMValueRef x)
 {
-    return LLVMBuildIntCast2(g->b, x, g->i32, 0, "");
+    return LLVMBuildTrunc(g->b, x, g->i32, "");
 }
 
 static LLVMValueRef plus(TlSimt *g, LLVMValueRef sum, LLVMValueRef x)
@@ -75,7 +75,8 @@ bool tl_simt_is_summed(const TlSimt *g, const TlSimtAccess *a, const TlAccessInf
         g->counted >= TL_SIMT_MOST_COUNTED || tl_moving_axes(a->op))
         return false;
     for (uint32_t i = 0; i < a->place.naxes; i++)
-        if (a->place.axes[i].kind == TL_AXIS_SLICE && !is_summed_slice(a, info, i))
+        if (a->place.axes[i].kind == TL_AXIS_TILE ||
+            (a->place.axes[i].kind == TL_AXIS_SLICE && !is_summed_slice(a, info, i)))
             return false;
     return true;
 }
@@ -90,8 +91,7 @@ bool tl_simt_sum_counts(const TlSimtAccess *a, uint32_t i)
 static bool has_one_sum(const TlSimtAccess *a)
 {
     for (uint32_t i = 0; i < a->place.naxes; i++)
-        if (a->place.axes[i].kind == TL_AXIS_TILE ||
-            (a->place.axes[i].kind == TL_AXIS_SLICE && !LLVMIsAConstantInt(a->view->stride[i])))
+        if (a->place.axes[i].kind == TL_AXIS_SLICE && !LLVMIsAConstantInt(a->view->stride[i]))
             return false;
     return true;
 }
@@ -161,21 +161,14 @@ LLVMValueRef tl_simt_sum_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
 {
     LLVMValueRef sum = a->sum, constant = tl_gen_int(&g->gen, 0), index[TL_MAX_VIEW_RANK] = {0};
     for (uint32_t i = 0; i < a->place.naxes; i++) {
-        TlAxisKind kind = a->place.axes[i].kind;
-        if (kind == TL_AXIS_SLICE)
+        if (a->place.axes[i].kind == TL_AXIS_SLICE)
             index[i] = index_of_slice(g, a, i, r, &constant);
-        else if (kind == TL_AXIS_TILE)
-            index[i] = tl_simt_access_index(g, a, i, r);
         if (index[i] && i >= a->inner)
-            sum = plus(g, sum, times(g, low_word(g, index[i]), low_word(g, a->view->stride[i])));
+            sum = plus(g, sum, times(g, index[i], low_word(g, a->view->stride[i])));
     }
     LLVMValueRef p = plus_sum(g, a, sum);
-    for (uint32_t i = 0; i < a->inner; i++) {
-        if (a->place.axes[i].kind == TL_AXIS_SLICE)
+    for (uint32_t i = 0; i < a->inner; i++)
+        if (index[i])
             p = after(g, p, product(g, a, i, index[i]));
-        else if (a->place.axes[i].kind == TL_AXIS_TILE)
-            p = tl_gen_address(&g->gen, a->elem.dtype, p,
-                               tl_simt_access_index_times(g, a, i, index[i]));
-    }
     return tl_gen_address(&g->gen, a->elem.dtype, p, constant);
 }
