@@ -236,6 +236,12 @@ void tl_cpu_fetch_later(TlCpuGen *g, TlCpuFetch *f, const TlCpuAccess *a, LLVMVa
                         int64_t bytes);
 void tl_cpu_fetch_now(TlCpuGen *g, TlCpuFetch *f);
 
+/* ---- cpu_fields.c: gathers of what lies side by side ---- */
+
+/* One field of rows, of which the first field of each is `lanes` elements (i64) from `first` on. */
+LLVMValueRef tl_cpu_load_field(TlCpuGen *g, const TlType *elem, TlNestFields f, LLVMValueRef first,
+                               LLVMValueRef lanes, int width);
+
 /* ---- cpu_access.c: loads, and what else accesses memory ---- */
 
 typedef struct TlCpuSpot {
@@ -248,6 +254,7 @@ typedef struct TlCpuSpot {
     /* apart, of a view: the address of what all lanes share; elements from there, for each lane,
      * NULL: 0; of index tiles alone, numbers of which 0 is inside unless the view is empty */
     LLVMValueRef base, lanes;
+    LLVMValueRef offset; /* i64, of a view: elements from its origin that all lanes share */
     bool by_tiles;
 } TlCpuSpot;
 TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);

@@ -467,6 +467,7 @@ static TlCpuSpot spot_of_view(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->origin, offset);
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr, a->shift);
     s.base = s.ptr;
+    s.offset = offset;
     s.lanes = lanes;
     if (s.apart)
         s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr,
@@ -561,14 +562,44 @@ static LLVMValueRef zeros(TlCpuGen *g)
     return zeros_at(g, "tl.zeros", g->i64, 8);
 }
 
-/* The address of a row, or where that is outside, of zeros: as many as a load may take. */
+/* Zeros in the place of a row: as many as a load may take, from so many elements before the address
+ * on, or behind it. */
+enum { ZEROS_AROUND = 64 };
+static LLVMValueRef zero_row(TlCpuGen *g)
+{
+    enum { MOST_BYTES = TL_NEST_STRIDE * 2 * 64, AROUND = 8 * ZEROS_AROUND };
+    LLVMTypeRef row = LLVMArrayType2(g->i8, MOST_BYTES + 2 * AROUND);
+    LLVMValueRef by = tl_gen_int(&g->gen, AROUND), z = zeros_at(g, "tl.zero_row", row, 64);
+    return LLVMBuildInBoundsGEP2(g->b, g->i8, z, &by, 1, "");
+}
+
+/* The address of a row, or where that is outside, of zeros. */
 static LLVMValueRef row_or_zeros(TlCpuGen *g, LLVMValueRef p, LLVMValueRef inside)
 {
-    enum { MOST_BYTES = TL_NEST_STRIDE * 2 * 64 };
-    if (!inside)
-        return p;
-    LLVMTypeRef row = LLVMArrayType2(g->i8, MOST_BYTES);
-    return LLVMBuildSelect(g->b, inside, p, zeros_at(g, "tl.zero_row", row, 64), "");
+    return inside ? LLVMBuildSelect(g->b, inside, p, zero_row(g), "") : p;
+}
+
+/* All bits where it is true, else none; hidden, as LLVM would choose again in each iteration. */
+static LLVMValueRef bits_of(TlCpuGen *g, LLVMValueRef is)
+{
+    LLVMValueRef p = LLVMBuildIntToPtr(g->b, LLVMBuildSExt(g->b, is, g->i64, ""), g->ptr, "");
+    p = tl_gen_intrinsic(&g->gen, "llvm.strip.invariant.group", &g->ptr, 1, &p, 1);
+    return LLVMBuildPtrToInt(g->b, p, g->i64, "");
+}
+
+/* The spot's address, or where it is outside, of zeros. All of a row is or is not, so that only
+ * what is added along it is computed in a loop. */
+static LLVMValueRef spot_or_zeros(TlCpuGen *g, const TlCpuAccess *a, const TlCpuSpot *s)
+{
+    if (!s->uniform)
+        return s->ptr;
+    int64_t shift = LLVMConstIntGetSExtValue(a->shift);
+    bool is_near = shift >= -ZEROS_AROUND && shift <= ZEROS_AROUND;
+    LLVMValueRef by = is_near ? s->offset : LLVMBuildAdd(g->b, s->offset, a->shift, ""),
+                 base = LLVMBuildSelect(g->b, s->uniform, a->origin, zero_row(g), "");
+    by = LLVMBuildAnd(g->b, by, bits_of(g, s->uniform), "");
+    LLVMValueRef p = tl_gen_address(&g->gen, a->view->dtype, base, by);
+    return is_near ? tl_gen_address(&g->gen, a->view->dtype, p, a->shift) : p;
 }
 
 static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
@@ -634,35 +665,93 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlT
     return tl_cpu_fork_end(g, &f, masked_load(g, elem, there, mask, other, width, false));
 }
 
-/* Loads that take every `stride`th element, together nearly all: `before` elements are taken from
- * before this one's, `behind` from behind. */
+/* Loads of a nest that take every `stride`th element of one row, by groups: of those whose first
+ * elements are in the same `stride`. The one with the most members is loaded, and those of the
+ * groups beside it are its lanes, one lane further on.
+ *
+ *     x[i - 1 +: B : 2]   x[i +: B : 2]   x[i + 1 +: B : 2]   x[i + 2 +: B : 2]
+ *     group -1            group 0         group 0             group 1
+ *
+ * All of a nest's loads are inside, as a whole. */
 typedef struct Together {
-    int before, behind;
-    const TlCpuAccess *first; /* the one of which that is the first element */
+    int before, behind;       /* elements from this one's first to the group's first, to its last */
+    const TlCpuAccess *first; /* the load of the group's first element */
+    int lanes;                /* this one's are so many lanes of the group's further on: -1, 0, 1 */
 } Together;
 
-/* What others of the nest take: those whose first elements are in the same group of `stride`. All
- * of a nest's loads are inside, as a whole. */
+enum { MOST_TOGETHER = 64 };
+typedef struct Groups {
+    const TlNestAccess *load[MOST_TOGETHER]; /* the one in question first */
+    int64_t from[MOST_TOGETHER];             /* first elements, counted from a group's first */
+    int n, stride;
+} Groups;
+
+static int64_t group_of(const Groups *s, int64_t from)
+{
+    int64_t rest = (from % s->stride + s->stride) % s->stride;
+    return (from - rest) / s->stride;
+}
+
+/* Is it read at the nest's own lanes, and nowhere else? */
+static bool is_at_lanes(const TlNest *n, const TlNestAccess *a, int lane)
+{
+    bool is = true;
+    for (uint32_t i = 0; i < n->asks.len; i++)
+        if (n->asks.data[i].access == a)
+            is &= n->asks.data[i].lane == lane && n->asks.data[i].times == 1;
+    return is;
+}
+
+static Groups find_groups(const TlCpuAccess *a, const TlCpuAt *at, int stride)
+{
+    const TlNest *n = at->row && is_at_lanes(at->row->nest, a->a, at->lane) ? at->row->nest : NULL;
+    Groups s = {.load = {a->a}, .from = {tl_nest_number(a->a, at->lane)}, .n = 1, .stride = stride};
+    int64_t by;
+    for (uint32_t i = 0; n && i < n->asks.len && s.n < MOST_TOGETHER; i++)
+        if (n->asks.data[i].access != a->a && is_at_lanes(n, n->asks.data[i].access, at->lane) &&
+            tl_nest_distance(n, a->a, n->asks.data[i].access, at->lane, &by)) {
+            s.load[s.n] = n->asks.data[i].access;
+            s.from[s.n++] = s.from[0] + by;
+        }
+    return s;
+}
+
+/* Sets t to what of a group its members take; how many members has it? */
+static int take_group(TlCpuGen *g, const Groups *s, int64_t group, Together *t)
+{
+    int n = 0, most = 0;
+    int64_t start = group * s->stride, least = 0;
+    for (int i = 0; i < s->n; i++) {
+        if (group_of(s, s->from[i]) != group)
+            continue;
+        int64_t at = s->from[i] - start;
+        if (n == 0 || at < least) {
+            least = at;
+            t->first = tl_cpu_access_of(g, s->load[i]->op);
+        }
+        most = n == 0 || at > most ? (int)at : most;
+        n++;
+    }
+    int own = (int)(s->from[0] - s->stride * group_of(s, s->from[0]));
+    t->before = own - (int)least;
+    t->behind = most - own;
+    return n;
+}
+
 static Together taken_together(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, int stride)
 {
-    const TlNest *n = at->row ? at->row->nest : NULL;
-    Together t = {0, 0, a};
-    int64_t by, least = 0;
-    for (uint32_t i = 0; n && i < n->asks.len; i++)
-        if (n->asks.data[i].lane == at->lane &&
-            tl_nest_distance(n, a->a, n->asks.data[i].access, at->lane, &by) && by < least)
-            least = by;
-    int from = (int)(-least % stride); /* its place in the group */
-    for (uint32_t i = 0; n && i < n->asks.len; i++) {
-        if (n->asks.data[i].lane != at->lane ||
-            !tl_nest_distance(n, a->a, n->asks.data[i].access, at->lane, &by) || by < -from ||
-            by >= stride - from)
-            continue;
-        if (-by > t.before) {
-            t.before = (int)-by;
-            t.first = tl_cpu_access_of(g, n->asks.data[i].access->op);
+    Groups s = find_groups(a, at, stride);
+    int64_t own = group_of(&s, s.from[0]);
+    Together t = {0}, x = {0};
+    int most = take_group(g, &s, own, &t);
+    for (int by = -1; by <= 1; by += 2) {
+        int n = take_group(g, &s, own + by, &x);
+        bool is_main = n > most || (n == most && by < 0);
+        if (n && is_main && x.before >= 0 && x.behind >= 0) {
+            most = n;
+            t = x;
+            t.lanes = -by;
         }
-        t.behind = by > t.behind ? (int)by : t.behind;
     }
     return t;
 }
@@ -908,6 +997,27 @@ static LLVMValueRef load_one_by_one(TlCpuGen *g, const TlCpuAccess *a, const TlT
     return all ? r : LLVMBuildSelect(g->b, mask, r, other, "");
 }
 
+/* A gather of rows of which several fields are gathered. Lanes that are masked off read the first
+ * row. NULL: there may be no such row, or it is the only field. */
+static LLVMValueRef load_field(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem, TlCpuSpot *s,
+                               LLVMValueRef mask, LLVMValueRef other, const TlCpuAt *at)
+{
+    TlNestFields f = {0, 1};
+    if (g->m.gathers && s->lanes && s->by_tiles && !a->a->place.mask && !a->a->asks &&
+        at->width % TL_NEST_FIELDS == 0)
+        f = tl_nest_fields(g->plan, a->a);
+    if (f.n < TL_NEST_FIELDS - 1)
+        return NULL;
+    LLVMValueRef by = LLVMBuildSub(g->b, a->shift, tl_gen_int(&g->gen, f.own), ""),
+                 row = tl_gen_address(&g->gen, elem->dtype, a->origin, s->offset),
+                 first = tl_gen_address(&g->gen, elem->dtype, row, by),
+                 base = LLVMBuildSelect(g->b, has_first(g, a, s), first, zero_row(g), ""),
+                 lanes =
+                     LLVMBuildSelect(g->b, mask, s->lanes, LLVMConstNull(LLVMTypeOf(s->lanes)), "");
+    LLVMValueRef x = tl_cpu_load_field(g, elem, f, base, lanes, at->width);
+    return LLVMBuildSelect(g->b, mask, x, other, "");
+}
+
 /* Where bounds of an index tile may change something. The last vector of a tile with padding is
  * most often none of those. */
 static LLVMValueRef load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
@@ -930,30 +1040,63 @@ static LLVMValueRef load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 
+/* A lane's element, where all are inside. */
+static LLVMValueRef load_lane(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a,
+                              const TlCpuAt *at, int lane)
+{
+    TlCpuAt one = *at;
+    one.width = 1;
+    one.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
+    TlCpuSpot s = view_spot(g, a, &one);
+    return plain_load(g, elem, has_zero_rows(a, at) ? spot_or_zeros(g, a, &s) : s.ptr, 1);
+}
+
+/* The lanes of x one further on, or back, and what comes in there. */
+static LLVMValueRef next_lanes(TlCpuGen *g, LLVMValueRef x, LLVMValueRef one, int by)
+{
+    int w = tl_gen_width_of(x);
+    LLVMValueRef lane[TL_NEST_LANES];
+    for (int i = 0; i < w; i++) {
+        bool comes = i == (by > 0 ? w - 1 : 0);
+        lane[i] = i32_(g, (uint64_t)(comes ? w : i + by));
+    }
+    LLVMValueRef in =
+        LLVMBuildInsertElement(g->b, LLVMGetPoison(LLVMTypeOf(x)), one, i32_(g, 0), "");
+    return LLVMBuildShuffleVector(g->b, x, in, LLVMConstVector(lane, (unsigned)w), "");
+}
+
+/* Every few elements, where all are inside. */
+static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a,
+                                        const TlCpuAt *at, int stride)
+{
+    Together t = {.first = a};
+    if (is_whole(a, at) && a->a->bounds)
+        t = taken_together(g, a, at, stride);
+    TlCpuAt first = *at;
+    first.width = 1;
+    TlCpuSpot s = view_spot(g, t.first, &first);
+    LLVMValueRef p = has_zero_rows(a, at) ? spot_or_zeros(g, t.first, &s) : s.ptr,
+                 x = load_every(g, elem, p, at->width, stride, t);
+    if (!t.lanes)
+        return x;
+    return next_lanes(g, x, load_lane(g, elem, a, at, t.lanes > 0 ? at->width - 1 : 0), t.lanes);
+}
+
 /* A position at which every few elements are taken: all are inside, or each is asked. */
 static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at, int stride)
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     TlNestForm form = tl_nest_form(op->out[0]->type);
-    TlCpuAt first = *at;
-    first.width = 1;
-    Together t = {0, 0, a};
-    if (is_whole(a, at) && a->a->bounds)
-        t = taken_together(g, a, at, stride);
-    TlCpuSpot at_first = view_spot(g, t.first, &first);
-    LLVMValueRef p = at_first.ptr;
-    if (has_zero_rows(a, at))
-        p = row_or_zeros(g, p, at_first.uniform);
     bool is_padded = form.extent[at->lane] % at->width != 0;
     if (is_whole(a, at) || (!a->a->bounds && !is_padded))
-        return load_every(g, &elem, p, at->width, stride, t);
+        return load_strided_inside(g, &elem, a, at, stride);
     LLVMValueRef end = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, at->width), ""),
                  extent = tl_gen_int(&g->gen, form.extent[at->lane]);
     LLVMValueRef all = a->a->bounds ? LLVMBuildAnd(g->b, is_lane_inside(g, a, at, 0),
                                                    is_lane_inside(g, a, at, at->width - 1), "")
                                     : LLVMBuildICmp(g->b, LLVMIntULE, end, extent, "");
     TlCpuFork f = tl_cpu_fork(g, all);
-    tl_cpu_fork_else(g, &f, load_every(g, &elem, p, at->width, stride, t));
+    tl_cpu_fork_else(g, &f, load_strided_inside(g, &elem, a, at, stride));
     return tl_cpu_fork_end(g, &f, load_apart(g, op, a, at));
 }
 
@@ -998,8 +1141,8 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     moved.idx[at->lane] = LLVMBuildAdd(g->b, mul(g, group, tl_gen_int(&g->gen, f->step)),
                                        tl_gen_int(&g->gen, first), "");
     TlCpuSpot s = spot_of_view(g, a, &moved, true);
-    s.ptr = row_or_zeros(g, s.ptr, s.uniform);
-    LLVMValueRef v[2], lane[TL_NEST_LANES];
+    s.ptr = spot_or_zeros(g, a, &s);
+    LLVMValueRef v[2], lane[TL_NEST_LANES], r;
     for (int k = 0; k < 2; k++)
         v[k] = plain_load(
             g, &elem,
@@ -1009,16 +1152,75 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
         int64_t e = k / f->period * f->step + f->of[k % f->period] - first;
         lane[k] = LLVMConstInt(g->i32, (uint64_t)(e < n ? e : e - (span - n) + n), 0);
     }
-    LLVMValueRef order = LLVMConstVector(lane, (unsigned)at->width),
-                 r = LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
+    if (n == 1) /* all lanes take one element */
+        r = tl_gen_splat(&g->gen, v[0], at->width);
+    else
+        r = LLVMBuildShuffleVector(g->b, v[0], v[1], LLVMConstVector(lane, (unsigned)at->width),
+                                   "");
     bool other = s.uniform && a->a->place.other;
     return other ? LLVMBuildSelect(g->b, s.uniform, r, outside_value(g, a, &elem, at), "") : r;
+}
+
+/* i1: is it true in no lane? */
+static LLVMValueRef in_no_lane(TlCpuGen *g, LLVMValueRef mask)
+{
+    LLVMTypeRef bits = LLVMIntTypeInContext(g->c, (unsigned)tl_gen_width_of(mask));
+    return LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildBitCast(g->b, mask, bits, ""),
+                         LLVMConstNull(bits), "");
+}
+
+/* A pattern at the bounds of its index tile: lanes of one vector of what these allow, as near to
+ * the pattern as it lies, as the indices say. Where one of them is inside and not in that vector,
+ * as numbers have wrapped, each lane is loaded by itself. NULL: it is none, or there is no
+ * instruction for that. */
+static LLVMValueRef load_pattern_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    const TlNestAffine *f = at->width > 1 ? tl_nest_pattern_along(a->a, at->lane) : NULL;
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    int i = f ? lane_tile(a, at) : -1, w = at->width, bytes = (int)tl_gen_elem_bytes(&elem);
+    int64_t first, span = f ? tl_nest_pattern_span(f, w, &first) : 0;
+    if (!span || span > w || i < 0 || !a->low[i] || at->shifted || a->a->forks ||
+        !a->a->has_interval || !tl_cpu_can_permute(g, bytes, w))
+        return NULL;
+    LLVMValueRef group = LLVMBuildUDiv(g->b, at->idx[at->lane], tl_gen_int(&g->gen, f->period), ""),
+                 here = LLVMBuildAdd(g->b, mul(g, group, tl_gen_int(&g->gen, f->step)),
+                                     tl_gen_int(&g->gen, first), ""),
+                 lanes = tl_gen_int(&g->gen, w), low = a->low[i], high = a->high[i],
+                 last = larger(g, low, LLVMBuildSub(g->b, high, lanes, "")),
+                 from = clamp(g, LLVMBuildAdd(g->b, here, a->start[i], ""), low, last);
+    TlCpuAt moved = *at;
+    moved.width = 1;
+    moved.idx[at->lane] = LLVMBuildSub(g->b, from, a->start[i], "");
+    TlCpuSpot s = spot_of_view(g, a, &moved, true);
+    LLVMValueRef n = clamp(g, LLVMBuildSub(g->b, high, from, ""), tl_gen_int(&g->gen, 0), lanes),
+                 index = index_tile(g, a, i, at), other = outside_value(g, a, &elem, at);
+    if (s.uniform)
+        n = LLVMBuildSelect(g->b, s.uniform, n, tl_gen_int(&g->gen, 0), "");
+    LLVMValueRef read = LLVMBuildICmp(g->b, LLVMIntSLT, tl_gen_iota(&g->gen, g->i32, w),
+                                      in_lanes(g, n, w), ""),
+                 lane = LLVMBuildSub(g->b, index, tl_gen_splat(&g->gen, from, w), ""),
+                 is_there = LLVMBuildICmp(g->b, LLVMIntULT, lane, tl_gen_splat(&g->gen, n, w), "");
+    LLVMValueRef is_inside =
+        LLVMBuildICmp(g->b, LLVMIntULT, index, tl_gen_splat(&g->gen, a->view->extent[i], w), "");
+    if (s.uniform)
+        is_inside = LLVMBuildAnd(g->b, is_inside, tl_gen_splat(&g->gen, s.uniform, w), "");
+    is_inside = LLVMBuildAnd(g->b, is_inside, LLVMBuildNot(g->b, is_there, ""), "");
+    TlCpuFork fork = tl_cpu_fork(g, in_no_lane(g, is_inside));
+    LLVMTypeRef words = tl_gen_vec(g->i32, w);
+    LLVMValueRef x =
+        masked_load(g, &elem, s.ptr, read, tl_gen_const(&g->gen, &elem, 0, w), w, false);
+    x = tl_cpu_permute(g, tl_gen_to_mem(&g->gen, &elem, x), bytes,
+                       LLVMBuildTrunc(g->b, lane, words, ""));
+    x = LLVMBuildSelect(g->b, is_there, tl_gen_from_mem(&g->gen, &elem, x), other, "");
+    tl_cpu_fork_else(g, &fork, x);
+    return tl_cpu_fork_end(g, &fork, load_apart(g, op, a, at));
 }
 
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TlCpuAccess *a = tl_cpu_access_of(g, op);
     LLVMValueRef pattern = load_pattern(g, op, a, at);
+    pattern = pattern ? pattern : load_pattern_border(g, op, a, at);
     if (pattern)
         return pattern;
     int stride = at->width > 1 ? tl_nest_stride(a->a, at->lane) : 1;
@@ -1035,7 +1237,7 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     if (at->width == 1)
         return load_element(g, op, a, &s, at);
     if (has_zero_rows(a, at) && !s.apart) {
-        s.ptr = row_or_zeros(g, s.ptr, s.uniform);
+        s.ptr = spot_or_zeros(g, a, &s);
         s.uniform = NULL;
     }
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
@@ -1047,7 +1249,8 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     LLVMValueRef mask = tl_cpu_lanes_inside(g, &s, at->width);
     mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
     if (a->view) {
-        LLVMValueRef x = load_one_by_one(g, a, &elem, &s, mask, other, at);
+        LLVMValueRef x = load_field(g, a, &elem, &s, mask, other, at);
+        x = x ? x : load_one_by_one(g, a, &elem, &s, mask, other, at);
         return x ? x : masked_load(g, &elem, s.ptr, mask, other, at->width, true);
     }
     LLVMValueRef first, run = tl_cpu_pointer_run(g, &elem, s.ptr, at->width, &first);

@@ -436,6 +436,16 @@ typedef struct TlNests {
  * false: not known before the run, or their rows may differ in being inside. (nest_access.c) */
 bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess *b, int dim,
                       int64_t *out);
+/* Elements of an access's place that are numbers known here: those of two places differ by their
+ * distance. */
+int64_t tl_nest_number(const TlNestAccess *a, int dim);
+/* What loads of a block take from the same rows, as an index tile lists them: `n` words side by
+ * side, of which this one takes number `own`. n 1: it is the only one. (nest_access.c) */
+enum { TL_NEST_FIELDS = 4 };
+typedef struct TlNestFields {
+    int own, n;
+} TlNestFields;
+TlNestFields tl_nest_fields(const TlNests *plan, const TlNestAccess *a);
 /* Everything that is decided about a function; verified. */
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
 /* The module as text; before each op, as comments, the places of its results and its nests. */

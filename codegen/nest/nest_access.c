@@ -430,6 +430,23 @@ static const TlValue *without_number(const TlValue *v, int64_t *number)
     return v;
 }
 
+int64_t tl_nest_number(const TlNestAccess *a, int dim)
+{
+    uint64_t sum = 0; /* wraps, as distances do */
+    int64_t n;
+    TlWideInt all;
+    for (uint32_t i = 0; a->place.axes && i < a->place.naxes; i++) {
+        const TlAxis *axis = &a->place.axes[i];
+        bool in_lanes = axis->kind == TL_AXIS_SLICE && a->axis[i].dim == dim;
+        if (tl_const_int_value(a->place.index[i].value, &all))
+            n = (int64_t)all;
+        else
+            without_number(a->place.index[i].value, &n);
+        sum += (uint64_t)n * (uint64_t)(a->axis[i].stride / (in_lanes ? axis->step : 1));
+    }
+    return (int64_t)sum;
+}
+
 /* How much later does b's index begin, by numbers known here? */
 static bool index_distance(const TlValue *a, const TlValue *b, int64_t *out)
 {
@@ -470,4 +487,47 @@ bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess
         *out += by * stride;
     }
     return true;
+}
+
+/* Do both take elements of the same rows, known to be inside of those? How much farther does b's
+ * lie? */
+static bool is_same_row(const TlNestAccess *a, const TlNestAccess *b, int64_t *out)
+{
+    const TlPlace *p = &a->place, *q = &b->place;
+    *out = 0;
+    if (!p->axes || !q->axes || p->base != q->base || p->naxes != q->naxes || p->mask || q->mask ||
+        p->pointwise != q->pointwise || !a->loads || !b->loads)
+        return false;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        int64_t by;
+        bool is_same = p->index[i].value == q->index[i].value,
+             is_scalar = p->axes[i].kind == TL_AXIS_SCALAR;
+        if (p->axes[i].kind != q->axes[i].kind || p->axes[i].kind == TL_AXIS_SLICE ||
+            (!is_same && !is_scalar) ||
+            !index_distance(p->index[i].value, q->index[i].value, &by) ||
+            (by && (a->axis[i].stride != 1 || !a->axis[i].is_known || a->axis[i].hi == 0 ||
+                    !b->axis[i].is_known || b->axis[i].hi == 0)))
+            return false;
+        *out += by;
+    }
+    return true;
+}
+
+TlNestFields tl_nest_fields(const TlNests *plan, const TlNestAccess *a)
+{
+    int64_t by, least = 0, most = 0;
+    const TlUse *u = NULL;
+    for (uint32_t i = 0; a->place.axes && i < a->place.naxes; i++)
+        if (a->place.axes[i].kind == TL_AXIS_TILE)
+            u = a->place.index[i].value->uses;
+    for (; u; u = u->next) {
+        const TlNestAccess *b = tl_map_get_ptr(&plan->access, u->user);
+        if (b && b->op->block == a->op->block && is_same_row(a, b, &by) && by > -TL_NEST_FIELDS &&
+            by < TL_NEST_FIELDS) {
+            least = by < least ? by : least;
+            most = by > most ? by : most;
+        }
+    }
+    bool are = most - least < TL_NEST_FIELDS && tl_dtype_bytes(a->place.base->type->dtype) == 4;
+    return are ? (TlNestFields){(int)-least, (int)(most - least + 1)} : (TlNestFields){0, 1};
 }

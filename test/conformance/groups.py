@@ -58,6 +58,7 @@ GROUPS = {
         "strides of zero": "strides_of_zero",
         "every few elements of memory": "strides_[!o]*", "windows that move over memory": "windows_*",
         "index tiles that count up, inside and at the border": "affine_*", "tiles of short rows": "short_*",
+        "fields of rows that an index tile lists": "fields_*",
     }, "programs of the grid": {
         "numbers of programs": "grid_of_six_axes lang_grid_* lang_persistent_grid frontend/diags/grid_axes.tile",
         "grids of one, none and thousands": "lang_grid_of_no_programs grid_of_thousands*",

@@ -274,3 +274,102 @@ def interleaved_taps(x):
     c, d = (tap(x[n:n + 1], 0, 0, 1, h, w)[0] for n in range(2))
     both = a + 2 * b - c + d, b - 3 * a + c + 2 * d
     return {"y": exact(np.stack(both, -1).reshape(h, 2 * w))}
+
+
+# The same in straight lines, so that programs of which all is inside have code of their own; taps of every `step`th
+# element lie in several groups of so many.
+for step, w in ((2, 1), (2, 64), (2, 131), (3, 70), (4, 129)):
+    for t in ("u8", "f32", "f64"):
+        row(f"taps_apart_{step}_{t}_{w}", f"""
+kernel k(const {t} x[H, W], {t} y[P, Q], {t} z[P, Q])
+    grid(cdiv(Q, 64), P)
+{{
+    int j = pid(1);
+    int i = {step} * pid(0) * 64;
+    tile<{t}, 64> sum = 0;
+    static for (int u : range(-1, 2))
+        sum += x[j + u, i - 1 +: 64 : {step}] + x[j + u, i +: 64 : {step}] * 2 + x[j + u, i + {step} +: 64 : {step}];
+    y[j, pid(0) * 64 +: 64] = sum;
+    static for (int v : range(-4, 5)) sum += x[j, i + v +: 64 : {step}] * ({t})(v + 5);
+    z[j, pid(0) * 64 +: 64] = sum;
+}}
+""", {"x": small(t, w, 5, step * w - 1), "y": poison(t, 6, w), "z": poison(t, 6, w)},
+            lambda a, step=step, w=w: apart_taps(a["x"], step, w))
+
+
+def apart_taps(x, step, w):
+    at = lambda u, v: tap(x[None], 0, u, v, 6, w, step)[0]
+    y = np.zeros((6, w), x.dtype)
+    for u in (-1, 0, 1):
+        y = y + at(u, -1) + at(u, 0) * x.dtype.type(2) + at(u, step)
+    z = y.copy()
+    for v in range(-4, 5):
+        z = z + at(0, v) * x.dtype.type(v + 5)
+    return {"y": exact(y), "z": exact(z)}
+
+
+# Twice the size: index tiles with a pattern, at the borders of small images, too.
+for w in (1, 2, 9, 64, 133):
+    for t in ("u16", "f32", "f64"):
+        row(f"taps_between_{t}_{w}", f"""
+kernel k(const {t} x[H, W], {t} y[P, Q], {t} z[P, Q])
+    grid(cdiv(Q, 64), P)
+{{
+    int j = pid(1);
+    auto i = pid(0) * 64 + iota(64);
+    auto near = clamp(i / 2, 0, W - 1);
+    auto far = clamp(i % 2 == 0 ? (i - 1) / 2 : (i + 1) / 2, 0, W - 1);
+    y[j, pid(0) * 64 +: 64] = x[j / 2, near] * 3 + x[j / 2, far] + x[(j + 1) / 2, near] * 2;
+    z[j, pid(0) * 64 +: 64] = x[j / 2, (i + 1) / 2] + load(x[j / 2 - 1, (i + 3) / 2], pad = 3);
+}}
+""", {"x": small(t, w, 3, w), "y": poison(t, 6, 2 * w + 1), "z": poison(t, 6, 2 * w + 1)},
+            lambda a: between_taps(a["x"]))
+
+
+def between_taps(x):
+    h, w = x.shape
+    i, j, t = np.arange(2 * w + 1), np.arange(2 * h), x.dtype.type
+
+    def at(rows, columns, pad=0):
+        inside = (rows >= 0) & (rows < h)
+        inside = inside[:, None] & (columns < w)[None, :]
+        return np.where(inside, x[np.ix_(np.clip(rows, 0, h - 1), np.clip(columns, 0, w - 1))], t(pad))
+
+    near = np.clip(i // 2, 0, w - 1)
+    far = np.clip(np.where(i % 2 == 0, (i - 1) // 2, (i + 1) // 2), 0, w - 1)
+    y = at(j // 2, near) * t(3) + at(j // 2, far) + at((j + 1) // 2, near) * t(2)
+    z = at(j // 2, (i + 1) // 2) + at(j // 2 - 1, (i + 3) // 2, 3)
+    return {"y": exact(y), "z": exact(z)}
+
+
+# Fields of rows that an index tile lists: two to four side by side, some left out, of rows that are there or not.
+for h in (0, 1, 40):
+    for t in ("i32", "f32", "f64"):
+        row(f"fields_{t}_{h}", f"""
+kernel k(const {t} two[H, 2], const {t} three[H, 3], const {t} seven[H, 7], const i32 at[N], {t} y[4, N])
+    grid(cdiv(N, 32))
+{{
+    int i = pid(0) * 32;
+    auto k = at[i +: 32];
+    y[0, i +: 32] = two[k, 0] + two[k, 1] * 2;
+    y[1, i +: 32] = three[k, 0] + three[k, 1] * 2 + three[k, 2] * 3;
+    y[2, i +: 32] = seven[k, 1] + seven[k, 3] * 2 + seven[k, 4] * 3 + seven[k, 6] * 4;
+    y[3, i +: 32] = load(seven[k, 4], mask = k % 2 == 0) + seven[k, 5] * 2 + load(seven[k, 6], pad = 3);
+}}
+""", {"two": small(t, 1, h, 2), "three": small(t, 2, h, 3), "seven": small(t, 3, h, 7),
+      "at": small("i32", 4, 70, lo=-3, hi=h + 4), "y": poison(t, 4, 70)}, lambda a: fields(a))
+
+
+def fields(a):
+    k, h = a["at"], a["two"].shape[0]
+    inside, t = (k >= 0) & (k < h), a["two"].dtype.type
+
+    def at(x, c, pad=0):
+        v = a[x][np.where(inside, k, 0), c] if h else np.zeros(len(k), t)
+        return np.where(inside, v, t(pad))
+
+    return {"y": exact(np.array([
+        at("two", 0) + at("two", 1) * t(2),
+        at("three", 0) + at("three", 1) * t(2) + at("three", 2) * t(3),
+        at("seven", 1) + at("seven", 3) * t(2) + at("seven", 4) * t(3) + at("seven", 6) * t(4),
+        np.where(k % 2 == 0, at("seven", 4), t(0)) + at("seven", 5) * t(2) + at("seven", 6, 3)]))}
