@@ -19,7 +19,7 @@ static LLVMValueRef shuffle(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, const i
 /* The fields of one row, from p on; behind the last one is what nobody asks for. */
 static LLVMValueRef load_row(TlCpuGen *g, LLVMTypeRef word, LLVMValueRef p, int fields)
 {
-    LLVMTypeRef row = tl_gen_vec(word, ROW), types[2] = {row, g->ptr};
+    LLVMTypeRef row = tl_gen_vec(word, ROW);
     if (fields == ROW) {
         LLVMValueRef x = LLVMBuildLoad2(g->b, row, p, "");
         LLVMSetAlignment(x, 4);
@@ -28,9 +28,8 @@ static LLVMValueRef load_row(TlCpuGen *g, LLVMTypeRef word, LLVMValueRef p, int 
     LLVMValueRef is[ROW];
     for (int i = 0; i < ROW; i++)
         is[i] = LLVMConstInt(g->i1, i < fields, 0);
-    LLVMValueRef args[4] = {p, LLVMConstInt(g->i32, 4, 0), LLVMConstVector(is, ROW),
-                            LLVMConstNull(row)};
-    return tl_gen_intrinsic(&g->gen, "llvm.masked.load", types, 2, args, 4);
+    return tl_llvm_masked(g->gen.l, g->b, TL_MASKED_LOAD, p, 4, LLVMConstVector(is, ROW),
+                          LLVMConstNull(row));
 }
 
 /* One vector of n rows. */
