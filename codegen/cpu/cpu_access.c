@@ -1197,9 +1197,9 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
         int64_t e = k / f->period * f->step + f->of[k % f->period] - first;
         lane[k] = LLVMConstInt(g->i32, (uint64_t)(e < n ? e : e - (span - n) + n), 0);
     }
-    LLVMValueRef order = LLVMConstVector(lane, (unsigned)at->width),
-                 r = n == 1 ? tl_gen_splat(&g->gen, v[0], at->width) /* a wide period */
-                            : LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
+    LLVMValueRef order = LLVMConstVector(lane, (unsigned)at->width);
+    r = n == 1 ? tl_gen_splat(&g->gen, v[0], at->width) /* all lanes take one element */
+               : LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
     bool other = s.uniform && a->a->place.other;
     return other ? LLVMBuildSelect(g->b, s.uniform, r, outside_value(g, a, &elem, at), "") : r;
 }
