@@ -111,9 +111,23 @@ static LLVMValueRef ranged(const Extreme *e, int bits)
 
 /* ---- by bits ---- */
 
-static LLVMValueRef by_bits(const Extreme *e, int bits)
+/* x, of which LLVM does not see where it comes from. */
+static LLVMValueRef fenced(TlGen *g, LLVMValueRef x)
 {
-    TlGen *g = e->g;
+    LLVMTypeRef type = LLVMTypeOf(x);
+    return tl_gen_intrinsic(g, "llvm.arithmetic.fence", &type, 1, &x, 1);
+}
+
+static LLVMValueRef by_bits(const Extreme *given, int bits)
+{
+    TlGen *g = given->g;
+    Extreme fence = *given, *e = &fence;
+    /* A choice between halves by their comparison as f32, LLVM takes for a minimum, and that of
+     * zeros for either of them. */
+    if (zeros_matter(e, e->of_a, e->of_b)) {
+        e->a = fenced(g, e->a);
+        e->b = fenced(g, e->b);
+    }
     LLVMValueRef r = compared(e, e->a, e->b);
     if (zeros_matter(e, e->of_a, e->of_b)) {
         LLVMValueRef x = bits_of(g, r, bits), y = bits_of(g, compared(e, e->b, e->a), bits);
