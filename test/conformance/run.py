@@ -14,8 +14,7 @@ which take turns. Warps, stages and schedules rotate over rows and targets, so t
 rows; rows that state their warps and stages keep them. `emu:four` is all four targets for each row, `emu:each` each
 emulated target once, `emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
 Other devices: cpu, cpu:LEVEL, ref, emu:TARGET, emu:TARGET@LEVEL, cuda[:N], hip[:N]; one that this machine lacks is
-skipped
-with the reason. Rows that have not begun when the budget is spent are skipped, too.
+skipped with the reason. Rows that have not begun when the budget is spent are skipped, too.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
 Needs NumPy (Debian: python3-numpy).
 """
