@@ -371,12 +371,9 @@ static tile_status make_call(const Call *c)
 }
 
 #define WRONG_CALL(change, text)                                                                   \
-    do {                                                                                           \
-        Call c = {library, TILE_F32, 1, 4, 2, 2, 3, 4, cells, cells + 40, cells + 80, cells + 120, \
-                  TILE_ATTENTION_OPTIONS_INIT};                                                    \
-        change;                                                                                    \
-        WRONG(make_call(&c), text);                                                                \
-    } while (0)
+    WRONG_BUT(change, make_call(&c), text,                                                         \
+              Call c = {library, TILE_F32, 1, 4, 2, 2, 3, 4, cells, cells + 40, cells + 80,        \
+                  cells + 120, TILE_ATTENTION_OPTIONS_INIT})
 
 static void wrong_arguments(void)
 {
@@ -428,16 +425,17 @@ static tile_status make_backward_call(const BackwardCall *c)
                                    &c->options);
 }
 
+static BackwardCall right_backward(void)
+{
+    float *at = more_cells;
+    BackwardCall c = {library, TILE_F32, 2, 4, at, at + 32, at + 56, at + 80, at + 112, at + 144,
+                      at + 176, at + 200, at + 224, TILE_ATTENTION_OPTIONS_INIT};
+    c.options.lse = at + 232;
+    return c;
+}
+
 #define WRONG_BACKWARD(change, text)                                                               \
-    do {                                                                                           \
-        float *at = more_cells;                                                                    \
-        BackwardCall c = {library, TILE_F32, 2, 4, at, at + 32, at + 56, at + 80, at + 112,        \
-                          at + 144, at + 176, at + 200, at + 224,                                  \
-                          TILE_ATTENTION_OPTIONS_INIT};                                            \
-        c.options.lse = at + 232;                                                                  \
-        change;                                                                                    \
-        WRONG(make_backward_call(&c), text);                                                       \
-    } while (0)
+    WRONG_BUT(change, make_backward_call(&c), text, BackwardCall c = right_backward())
 
 static void wrong_backward(void)
 {

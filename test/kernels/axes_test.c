@@ -141,11 +141,9 @@ static tile_status reduce_call(const Reduce *r)
 }
 
 #define WRONG_REDUCE(change, text)                                                                 \
-    do {                                                                                           \
-        Reduce r = {library, TILE_F32, 0, 2, 3, 4, cells, cells + 100, TILE_REDUCE_OPTIONS_INIT};  \
-        change;                                                                                    \
-        WRONG(reduce_call(&r), text);                                                              \
-    } while (0)
+    WRONG_BUT(change, reduce_call(&r), text,                                                       \
+              Reduce r = {library, TILE_F32, 0, 2, 3, 4, cells, cells + 100,                       \
+                  TILE_REDUCE_OPTIONS_INIT})
 
 static void wrong_reductions(void)
 {
@@ -181,11 +179,9 @@ static tile_status scan_call(const Scan *s)
 }
 
 #define WRONG_SCAN(change, text)                                                                   \
-    do {                                                                                           \
-        Scan s = {library, TILE_F32, 0, 2, 3, 3, 3, cells, cells + 100, TILE_SCAN_OPTIONS_INIT};   \
-        change;                                                                                    \
-        WRONG(scan_call(&s), text);                                                                \
-    } while (0)
+    WRONG_BUT(change, scan_call(&s), text,                                                         \
+              Scan s = {library, TILE_F32, 0, 2, 3, 3, 3, cells, cells + 100,                      \
+                  TILE_SCAN_OPTIONS_INIT})
 
 static void wrong_scans(void)
 {

@@ -239,11 +239,7 @@ static tile_status make_call(const Call *c)
 }
 
 #define WRONG_CALL(change, text)                                                                   \
-    do {                                                                                           \
-        Call c = right();                                                                          \
-        change;                                                                                    \
-        WRONG(make_call(&c), text);                                                                \
-    } while (0)
+    WRONG_BUT(change, make_call(&c), text, Call c = right())
 
 static void wrong_arguments(void)
 {

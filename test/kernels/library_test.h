@@ -32,6 +32,14 @@ static inline void *numbers(tile_dtype type, int64_t n)
             fprintf(stderr, "    %s\n", tile_last_error());                                        \
     } while (0)
 
+/* A call with arguments as they should be, which are declared last, but for one change. */
+#define WRONG_BUT(change, call, text, ...)                                                         \
+    do {                                                                                           \
+        __VA_ARGS__;                                                                               \
+        change;                                                                                    \
+        WRONG(call, text);                                                                         \
+    } while (0)
+
 /* Runs each of the types that the library was built for, with that of its products, then the rest,
  * on the device that the program's argument names. */
 static inline int run_on_device(int argc, char **argv, void (*each)(tile_dtype, tile_dtype),

@@ -280,12 +280,9 @@ static tile_status rope_call(const Rope *r)
 }
 
 #define WRONG_ROPE(change, text)                                                                   \
-    do {                                                                                           \
-        Rope r = {TILE_F32, 2, 2, 4, 3, cells, cells + 80, cells + 90, cells + 40,                 \
-                  TILE_ROPE_OPTIONS_INIT};                                                         \
-        change;                                                                                    \
-        WRONG(rope_call(&r), text);                                                                \
-    } while (0)
+    WRONG_BUT(change, rope_call(&r), text,                                                         \
+              Rope r = {TILE_F32, 2, 2, 4, 3, cells, cells + 80, cells + 90, cells + 40,           \
+                  TILE_ROPE_OPTIONS_INIT})
 
 static void wrong_ropes(void)
 {
@@ -327,11 +324,7 @@ static tile_status loss_call(const Loss *l, bool backward)
 }
 
 #define WRONG_LOSS(backward, change, text)                                                         \
-    do {                                                                                           \
-        Loss l = right_loss();                                                                     \
-        change;                                                                                    \
-        WRONG(loss_call(&l, backward), text);                                                      \
-    } while (0)
+    WRONG_BUT(change, loss_call(&l, backward), text, Loss l = right_loss())
 
 static Loss right_loss(void)
 {

@@ -184,12 +184,9 @@ static tile_status norm_call(const Norm *n, bool rms)
 }
 
 #define WRONG_NORM(rms, change, text)                                                              \
-    do {                                                                                           \
-        Norm n = {library, TILE_F32, 2, 3, 3, 3, cells, cells + 16, cells + 32, cells + 48,        \
-                  cells + 64, cells + 80, cells + 96};                                             \
-        change;                                                                                    \
-        WRONG(norm_call(&n, rms), text);                                                           \
-    } while (0)
+    WRONG_BUT(change, norm_call(&n, rms), text,                                                    \
+              Norm n = {library, TILE_F32, 2, 3, 3, 3, cells, cells + 16, cells + 32,              \
+                  cells + 48, cells + 64, cells + 80, cells + 96})
 
 static void wrong_norms(void)
 {
@@ -226,12 +223,9 @@ static tile_status step_call(const Step *s)
 }
 
 #define WRONG_STEP(change, text)                                                                   \
-    do {                                                                                           \
-        Step s = {library, TILE_F32, 1, 1, 4, cells, cells + 16, cells + 32, cells + 48, false,    \
-                  TILE_ADAM_OPTIONS_INIT};                                                         \
-        change;                                                                                    \
-        WRONG(step_call(&s), text);                                                                \
-    } while (0)
+    WRONG_BUT(change, step_call(&s), text,                                                         \
+              Step s = {library, TILE_F32, 1, 1, 4, cells, cells + 16, cells + 32, cells + 48,     \
+                  false, TILE_ADAM_OPTIONS_INIT})
 
 static void wrong_steps(void)
 {

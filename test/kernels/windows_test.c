@@ -199,11 +199,7 @@ static tile_status conv_call(const Call *c)
         library, TILE_F32, 4, 2, 2, 3, cells, cells + 1000, cells + 2000, TILE_WINDOW_OPTIONS_INIT \
     }
 #define WRONG_CALL(change, text)                                                                   \
-    do {                                                                                           \
-        Call c = CALL;                                                                             \
-        change;                                                                                    \
-        WRONG(conv_call(&c), text);                                                                \
-    } while (0)
+    WRONG_BUT(change, conv_call(&c), text, Call c = CALL)
 
 static void wrong_convolutions(void)
 {
