@@ -118,18 +118,18 @@ static LLVMValueRef fenced(TlGen *g, LLVMValueRef x)
     return tl_gen_intrinsic(g, "llvm.arithmetic.fence", &type, 1, &x, 1);
 }
 
-static LLVMValueRef by_bits(const Extreme *given, int bits)
+static LLVMValueRef by_bits(Extreme *e, int bits)
 {
-    TlGen *g = given->g;
-    Extreme fence = *given, *e = &fence;
+    TlGen *g = e->g;
+    bool zeros = zeros_matter(e, e->of_a, e->of_b);
     /* A choice between halves by their comparison as f32, LLVM takes for a minimum, and that of
      * zeros for either of them. */
-    if (zeros_matter(e, e->of_a, e->of_b)) {
+    if (zeros) {
         e->a = fenced(g, e->a);
         e->b = fenced(g, e->b);
     }
     LLVMValueRef r = compared(e, e->a, e->b);
-    if (zeros_matter(e, e->of_a, e->of_b)) {
+    if (zeros) {
         LLVMValueRef x = bits_of(g, r, bits), y = bits_of(g, compared(e, e->b, e->a), bits);
         r = e->max ? LLVMBuildAnd(g->b, x, y, "") : LLVMBuildOr(g->b, x, y, "");
         r = LLVMBuildBitCast(g->b, r, LLVMTypeOf(e->a), "");

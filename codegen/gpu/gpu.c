@@ -26,7 +26,7 @@ static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *v
     tl_llvm_set_text_attribute(l, f, LLVMAttributeFunctionIndex, name, value);
 }
 
-static void annotate_maps(TlLlvm *l, LLVMValueRef f, const TlKernelCode *k)
+static void read_maps_in_place(TlLlvm *l, LLVMValueRef f, const TlKernelCode *k)
 {
     uint32_t *params = TL_NEW_ARRAY(l->arena, uint32_t, k->slots.len + 1), n = 0;
     for (uint32_t i = 0; i < k->slots.len; i++)
@@ -130,7 +130,7 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
     for (uint32_t i = 0; i < k->slots.len; i++)
         if (k->slots.data[i].kind == TILE_SLOT_DEBUG)
             tl_leaf_mark_debug(l, f, i);
-    annotate_maps(l, f, k);
+    read_maps_in_place(l, f, k);
     LLVMSetFunctionCallConv(f, target->family->convention);
     FUNCTIONS[target->family->id].set_kernel(l, f, target, k);
 }

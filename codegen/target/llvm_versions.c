@@ -142,11 +142,11 @@ void tl_llvm_limit_kernel(TlLlvm *l, LLVMValueRef f, TlKernelLimit limit, uint32
 void tl_llvm_read_in_place(TlLlvm *l, LLVMValueRef f, const uint32_t *params, uint32_t n)
 {
     LLVMMetadataRef *all = TL_NEW_ARRAY(l->arena, LLVMMetadataRef, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        all[i] = number(l, params[i]);
+    for (uint32_t i = 0; i < n; i++)
         if (IS_NEW)
             tl_llvm_set_text_attribute(l, f, params[i], "nvvm.grid_constant", "");
-    }
+        else
+            all[i] = number(l, params[i]);
     if (n && !IS_NEW)
         annotate(l, f, "grid_constant", LLVMMDNodeInContext2(l->context, all, n));
 }
