@@ -656,21 +656,27 @@ LLVMValueRef tl_cpu_launch_stride(const TlCpuAccess *a, int lane)
     return i < 0 || LLVMIsConstant(a->stride[i]) ? NULL : a->stride[i];
 }
 
+/* i1: is it true in no lane? */
+static LLVMValueRef in_no_lane(TlCpuGen *g, LLVMValueRef mask)
+{
+    LLVMTypeRef bits = LLVMIntTypeInContext(g->c, (unsigned)tl_gen_width_of(mask));
+    return LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildBitCast(g->b, mask, bits, ""),
+                         LLVMConstNull(bits), "");
+}
+
 /* Lanes whose distance only the launch knows: side by side, all of one element, or apart. */
 static LLVMValueRef load_by_stride(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs,
                                    LLVMValueRef stride, LLVMValueRef mask, LLVMValueRef other,
                                    int width)
 {
-    LLVMTypeRef bits = LLVMIntTypeInContext(g->c, (unsigned)width);
     LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, i32_(g, 0), ""),
                  dense = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), ""),
                  same = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 0), "");
     TlCpuFork f = tl_cpu_fork(g, dense);
     tl_cpu_fork_else(g, &f, masked_load(g, elem, first, mask, other, width, false));
     TlCpuFork one = tl_cpu_fork(g, same);
-    LLVMValueRef any = LLVMBuildICmp(g->b, LLVMIntNE, LLVMBuildBitCast(g->b, mask, bits, ""),
-                                     LLVMConstNull(bits), "");
-    LLVMValueRef x = plain_load(g, elem, row_or_zeros(g, first, any), 1);
+    LLVMValueRef any = LLVMBuildNot(g->b, in_no_lane(g, mask), ""),
+                 x = plain_load(g, elem, row_or_zeros(g, first, any), 1);
     x = LLVMBuildSelect(g->b, mask, tl_gen_splat(&g->gen, x, width), other, "");
     tl_cpu_fork_else(g, &one, x);
     x = tl_cpu_fork_end(g, &one, masked_load(g, elem, ptrs, mask, other, width, true));
@@ -1202,14 +1208,6 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
                : LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
     bool other = s.uniform && a->a->place.other;
     return other ? LLVMBuildSelect(g->b, s.uniform, r, outside_value(g, a, &elem, at), "") : r;
-}
-
-/* i1: is it true in no lane? */
-static LLVMValueRef in_no_lane(TlCpuGen *g, LLVMValueRef mask)
-{
-    LLVMTypeRef bits = LLVMIntTypeInContext(g->c, (unsigned)tl_gen_width_of(mask));
-    return LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildBitCast(g->b, mask, bits, ""),
-                         LLVMConstNull(bits), "");
 }
 
 /* A pattern at the bounds of its index tile: lanes of one vector of what these allow, as near to

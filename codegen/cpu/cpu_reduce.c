@@ -536,7 +536,7 @@ static void reduce_across(TlCpuGen *g, const Reduction *r, Rows *rows, int64_t n
             fuse(g, r, x[0], sum[0]);
         }
         tl_cpu_loop_end(g, &l, acc);
-        for (uint32_t k = 0; k < r->count * rows->n; k++) acc[k] = l.carry[k];
+        memcpy(acc, l.carry, r->count * rows->n * sizeof *acc);
     }
     for (uint32_t k = 0; k < rows->n; k++)
         store_results(g, r, &rows->at[k], rows->at[k].width, acc + k * r->count);

@@ -8,10 +8,8 @@
 
 int tl_nest_slice_of(const TlPlace *p, int dim)
 {
-    for (uint32_t i = 0; i < p->naxes; i++)
-        if (tl_place_dim(p, i) == dim)
-            return p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 1 ? (int)i : -1;
-    return -1;
+    int i = tl_nest_steps_of(p, dim);
+    return i >= 0 && p->axes[i].step == 1 ? i : -1;
 }
 
 int tl_nest_steps_of(const TlPlace *p, int dim)

@@ -132,19 +132,16 @@ static Lane lane_under_reshape(const TlOp *op, Lane lane)
 /* Of the operand: the dimension along which the nest's lanes are. */
 static Lane lane_under(const TlOp *op, Lane lane)
 {
-    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), d = lane.dim;
-    const TlType *from = tl_in(op, 0)->type;
     if (op->opcode == TL_OP_RESHAPE)
         return lane_under_reshape(op, lane);
-    if (d < 0)
+    if (lane.dim < 0)
         return lane;
-    if (op->opcode == TL_OP_BROADCAST)
-        return from->rank && from->shape[d] != 1 ? lane : SAME;
-    if (op->opcode == TL_OP_EXPAND)
-        return d == axis ? SAME : (Lane){d - (d > axis), lane.times};
     if (op->opcode == TL_OP_TRANS)
-        return (Lane){(int)tl_attr(op, TL_ATTR_PERM)->u.ints[d], lane.times};
-    return lane;
+        return (Lane){(int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane.dim], lane.times};
+    if (op->opcode != TL_OP_BROADCAST && op->opcode != TL_OP_EXPAND)
+        return lane;
+    int d = tl_nest_axis_under(op, lane.dim);
+    return d < 0 ? SAME : (Lane){d, lane.times};
 }
 
 /* Adds what the op's result is computed from. `lane`: the dimension of the result along which the

@@ -395,7 +395,8 @@ static bool is_interleaved(const Placer *p, const TlOp *broadcast)
 static bool repeats_rows(const Placer *p, const TlOp *cast)
 {
     const TlOp *op = cast;
-    while (op->opcode == TL_OP_CAST || op->opcode == TL_OP_EXPAND) op = op->out[0]->uses->user;
+    while (op->opcode == TL_OP_CAST || op->opcode == TL_OP_EXPAND)
+        op = op->out[0]->uses->user;
     const TlOp *root = p->root[op->out[0]->id];
     return op->opcode == TL_OP_BROADCAST && root && tl_nest_repeats_rows(op, root);
 }

@@ -79,13 +79,19 @@ static bool begins_at_zero(const TlOp *loop)
     return tl_value_is_const(tl_in(loop, 3 + (uint32_t)result), &bits) && bits == 0;
 }
 
+static const TlValue *without_casts(const TlValue *v)
+{
+    while (v->def && v->def->opcode == TL_OP_CAST)
+        v = tl_in(v->def, 0);
+    return v;
+}
+
 /* The extent of a parameter's axis that is the extent of this axis of a view; NULL: not known. */
 static const TlDim *extent_of(const TlFn *fn, const TlValue *view, uint32_t axis)
 {
     if (!view->def || view->def->opcode != TL_OP_VIEW)
         return tl_axis_param_extent(fn, view, axis);
-    const TlValue *v = tl_in(view->def, 1 + axis);
-    while (v->def && v->def->opcode == TL_OP_CAST) v = tl_in(v->def, 0);
+    const TlValue *v = without_casts(tl_in(view->def, 1 + axis));
     if (!v->def || v->def->opcode != TL_OP_EXTENT)
         return NULL;
     const TlDim *d = tl_axis_param_extent(fn, tl_in(v->def, 0),
@@ -102,10 +108,11 @@ static bool same_dim(const TlFn *fn, const TlValue *v, uint32_t i, const TlValue
 /* Two numbers that are computed alike, from extents that are the same. */
 static bool same_number(const TlFn *fn, const TlValue *v, const TlValue *w, int depth)
 {
-    while (v->def && v->def->opcode == TL_OP_CAST) v = tl_in(v->def, 0);
-    while (w->def && w->def->opcode == TL_OP_CAST) w = tl_in(w->def, 0);
+    enum { MOST_DEPTH = 8 };
+    v = without_casts(v);
+    w = without_casts(w);
     const TlOp *x = v->def, *y = w->def;
-    if (v == w || !x || !y || x->opcode != y->opcode || depth > 8)
+    if (v == w || !x || !y || x->opcode != y->opcode || depth > MOST_DEPTH)
         return v == w;
     if (x->opcode == TL_OP_EXTENT)
         return same_dim(fn, tl_in(x, 0), (uint32_t)tl_attr_int(x, TL_ATTR_AXIS, 0), tl_in(y, 0),

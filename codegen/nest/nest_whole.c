@@ -54,8 +54,8 @@ static bool *find_early(const TlNests *plan)
 const TlNestAccess *tl_nest_asked(const TlNests *plan, const TlOp *op)
 {
     const TlNestAccess *a = tl_map_get_ptr(&plan->access, op);
-    bool is_early = op->nout == 1 && plan->early[op->out[0]->id];
-    return a && a->place.axes && a->has_interval && a->bounds && !a->asks && !is_early ? a : NULL;
+    bool before = op->nout == 1 && plan->early[op->out[0]->id];
+    return a && a->place.axes && a->has_interval && a->bounds && !a->asks && !before ? a : NULL;
 }
 
 bool tl_nest_asks_axis(const TlNestAccess *a, uint32_t i)
