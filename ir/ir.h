@@ -281,6 +281,8 @@ typedef struct TlPlace {
 TlPlace tl_op_place(const TlOp *op);
 /* A COPY that a barrier counts: begun by one thread, as boxes of a tensor map. */
 bool tl_is_bulk_copy(const TlOp *op);
+/* Does the op make a buffer in shared memory? */
+bool tl_makes_buffer(const TlOp *op);
 /* The tile's axis (the first one, of an index tile) that axis i of the view gives; -1: a scalar
  * index drops it. */
 int tl_place_dim(const TlPlace *p, uint32_t i);

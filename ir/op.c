@@ -406,6 +406,11 @@ static TlValue *take(const TlOp *op, uint32_t *at, bool present)
     return op->in[(*at)++].value;
 }
 
+bool tl_makes_buffer(const TlOp *op)
+{
+    return op->opcode == TL_OP_ALLOC || op->opcode == TL_OP_MBAR || op->opcode == TL_OP_TENSOR;
+}
+
 bool tl_is_bulk_copy(const TlOp *op)
 {
     enum { OPERANDS = 5 }; /* view or pointer, buffer, slot, barriers, slot */

@@ -143,14 +143,31 @@ const TlType *tl_type_buf(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *sh
     return tile(ctx, t, rank, shape);
 }
 
-const TlType *tl_type_token(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
-                            const TlLayout *layout)
+static const TlType *on_its_way(TlCtx *ctx, TlTypeKind kind, TlDtype dtype, int rank,
+                                const int32_t *shape, const TlLayout *layout)
 {
     TL_ASSERT(layout, "a token without layout");
     TL_ASSERT(rank > 0 && rank <= TL_MAX_RANK, "a token of rank %d", rank);
-    TlType t = {.kind = TL_TOKEN, .dtype = dtype};
+    TlType t = {.kind = kind, .dtype = dtype};
     t.layout = tl_layout_intern(ctx, layout);
     return tile(ctx, t, rank, shape);
+}
+
+const TlType *tl_type_token(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
+                            const TlLayout *layout)
+{
+    return on_its_way(ctx, TL_TOKEN, dtype, rank, shape, layout);
+}
+
+const TlType *tl_type_tensor(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
+                             const TlLayout *layout)
+{
+    return on_its_way(ctx, TL_TENSOR, dtype, rank, shape, layout);
+}
+
+bool tl_is_sums(const TlType *t)
+{
+    return t->kind == TL_TOKEN || t->kind == TL_TENSOR;
 }
 
 const TlType *tl_type_with_dtype(TlCtx *ctx, const TlType *like, TlDtype dtype)
@@ -252,7 +269,9 @@ void tl_type_print_numbered(TlSbuf *out, const TlType *t, const TlMap *layouts)
         print_element(out, t);
         return;
     }
-    tl_sbuf_puts(out, t->kind == TL_BUF ? "buf<" : t->kind == TL_TOKEN ? "token<" : "tile<");
+    static const char *const NAMES[] = {
+        [TL_TILE] = "tile<", [TL_BUF] = "buf<", [TL_TOKEN] = "token<", [TL_TENSOR] = "tensor<"};
+    tl_sbuf_puts(out, NAMES[t->kind]);
     print_element(out, t);
     for (int i = 0; i < t->rank; i++)
         tl_sbuf_putf(out, ", %d", (int)t->shape[i]);

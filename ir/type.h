@@ -19,8 +19,10 @@ typedef enum TlTypeKind {
     TL_TILE, /* elements dtype, or pointers to dtype when ptr; rank 0 is a scalar */
     TL_VIEW, /* run-time extents and strides over memory of dtype; rank, no shape */
     TL_BUF,  /* shared memory for `slots` tiles; its layout says which element is at which offset */
-    TL_TOKEN /* a tile on its way: to a buffer, its layout says which thread copies what; or, of a
-              * product, to registers */
+    TL_TOKEN, /* a tile on its way: to a buffer, its layout says which thread copies what; or, of a
+               * product, to registers */
+    TL_TENSOR /* a product's tile in tensor memory, whole or on its way there; its layout is that of
+               * the tile when threads read it */
 } TlTypeKind;
 
 typedef struct TlLayout TlLayout; /* layout.h */
@@ -60,6 +62,10 @@ const TlType *tl_type_buf(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *sh
                           const TlLayout *layout, int32_t slots);
 const TlType *tl_type_token(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
                             const TlLayout *layout);
+const TlType *tl_type_tensor(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
+                             const TlLayout *layout);
+/* The product's tile before threads have it: a token, or in tensor memory. */
+bool tl_is_sums(const TlType *t);
 /* `like` with another element (dtype, not a pointer) or another shape */
 const TlType *tl_type_with_dtype(TlCtx *ctx, const TlType *like, TlDtype dtype);
 const TlType *tl_type_with_shape(TlCtx *ctx, const TlType *like, int rank, const int32_t *shape);

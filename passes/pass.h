@@ -21,7 +21,10 @@ typedef struct TlMachine {
     /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */
     const char *matrix;
     bool copies;          /* from global to shared memory without registers (cp.async), ldmatrix */
-    bool warpgroups;      /* products by four warps, of operands in shared memory (wgmma) */
+    bool warpgroups;      /* products of operands in shared memory, which go on beside the code:
+                           * by four warps (wgmma), or by one thread, into */
+    bool tensor;          /* ... tensor memory (tcgen05), */
+    bool tensor_i8;       /* of i8, too */
     bool bulk;            /* copies of whole boxes by one thread, and barriers that count them */
     int registers;        /* of a thread, 32 bits each; 0: not known */
     int file, schedulers; /* registers of a scheduler for a lane, and their number; 0: not known */

@@ -341,6 +341,8 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_AWAIT:
     case TL_OP_FENCE:
     case TL_OP_MBAR:
+    case TL_OP_TENSOR:
+    case TL_OP_TENSOR_END:
     case TL_OP_EXPECT:
     case TL_OP_BLOCK:
     case TL_OP_NBLOCKS:

@@ -90,6 +90,13 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_wgmma_fence_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_wgmma_wait_nvptx(TlLeafCall *call);
 
+/* In 64 bits, from its constant part, operand `upper` of the leaf, and where the matrix begins, the
+ * next operand. */
+LLVMValueRef tl_leaf_descriptor_nvptx(TlLeafCall *call, unsigned upper);
+
+/* ---- tensor memory (nvptx_tensor.c) ---- */
+LLVMValueRef tl_leaf_tensor_nvptx(TlLeafCall *call);
+
 /* ---- LDB and STB on AMD (amd_buffer.c); scalars: after leaves are expanded ---- */
 LLVMValueRef tl_amd_load_buffer(TlLeafCall *call);
 void tl_amd_store_buffer(TlLeafCall *call);

@@ -626,6 +626,13 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_WGMMA: return tl_leaf_wgmma_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_FENCE: return tl_leaf_wgmma_fence_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_WAIT: return tl_leaf_wgmma_wait_nvptx(call);
+    case TL_LEAF_FAMILY_TENSOR_ALLOC:
+    case TL_LEAF_FAMILY_TENSOR_FREE:
+    case TL_LEAF_FAMILY_TENSOR_MMA:
+    case TL_LEAF_FAMILY_TENSOR_COMMIT:
+    case TL_LEAF_FAMILY_TENSOR_FENCE:
+    case TL_LEAF_FAMILY_TENSOR_LD:
+    case TL_LEAF_FAMILY_TENSOR_ST: return tl_leaf_tensor_nvptx(call);
     case TL_LEAF_FAMILY_FENCE_ASYNC:
         instruct(call, "", "fence.proxy.async.shared::cta;");
         return NULL;

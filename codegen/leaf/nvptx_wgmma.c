@@ -31,8 +31,7 @@ static LLVMValueRef shared_base(TlLeafCall *call)
                          tl_leaf_i32(call, 4), "");
 }
 
-/* A descriptor from its constant part and where the operand begins. */
-static LLVMValueRef descriptor(TlLeafCall *call, unsigned upper)
+LLVMValueRef tl_leaf_descriptor_nvptx(TlLeafCall *call, unsigned upper)
 {
     LLVMBuilderRef b = call->b;
     TL_ASSERT(LLVMIsAConstantInt(call->args[upper]), "a descriptor that is not constant");
@@ -49,7 +48,8 @@ static void put_a(TlLeafAsm *a, bool words)
 {
     unsigned first = a->nresults + a->nargs;
     if (!words) {
-        tl_sbuf_putf(&a->text, "$%u", tl_leaf_asm_operand(a, descriptor(a->call, UPPER_A)));
+        LLVMValueRef d = tl_leaf_descriptor_nvptx(a->call, UPPER_A);
+        tl_sbuf_putf(&a->text, "$%u", tl_leaf_asm_operand(a, d));
         return;
     }
     for (unsigned i = 0; i < WORDS_OF_A; i++)
@@ -84,8 +84,8 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     tl_leaf_asm_list(&w, 0, w.nresults);
     tl_sbuf_puts(&w.text, ", ");
     put_a(&w, words);
-    tl_sbuf_putf(&w.text, ", $%u, %d", tl_leaf_asm_operand(&w, descriptor(call, UPPER_B)),
-                 !adds_to_zeros(call, first));
+    LLVMValueRef d = tl_leaf_descriptor_nvptx(call, UPPER_B);
+    tl_sbuf_putf(&w.text, ", $%u, %d", tl_leaf_asm_operand(&w, d), !adds_to_zeros(call, first));
     if (!integer)
         tl_sbuf_puts(&w.text, ", 1, 1");
     if (transposes && !words)

@@ -383,20 +383,14 @@ static void explain_occupancy(TlExplain *e)
 
 /* ---- shared memory ---- */
 
-/* A buffer, or barriers that count for its slots. */
-static bool is_slots(const TlOp *op)
-{
-    return op->opcode == TL_OP_ALLOC || op->opcode == TL_OP_MBAR;
-}
-
 static const char *buffer_name(const TlExplain *e, const TlOp *op)
 {
     TL_ASSERT(op->nout <= 1 || op->nregions, "%s is no buffer", tl_op_info(op->opcode)->text);
     const char *text = tl_op_info(op->opcode)->text;
-    if (!is_slots(op))
+    if (!tl_makes_buffer(op))
         return text;
     int slots = (int)op->out[0]->type->slots;
-    text = op->opcode == TL_OP_MBAR ? "barriers" : "buffer";
+    text = op->opcode == TL_OP_ALLOC ? "buffer" : "barriers";
     return slots == 1 ? text : tl_format(e->out, "%s of %d slots", text, slots);
 }
 
@@ -453,7 +447,7 @@ static tilec_report_buffer explain_buffer(TlExplain *e, const TlSharedLife *life
         .param = is_alloc ? buffer_param(e, life->op->out[0]) : "",
         .offset = (uint64_t)tl_attr_int(life->op, TL_ATTR_SHARED, 0),
         .bytes = life->bytes,
-        .slots = is_slots(life->op) ? (uint32_t)life->op->out[0]->type->slots : 1,
+        .slots = tl_makes_buffer(life->op) ? (uint32_t)life->op->out[0]->type->slots : 1,
         .first = life->first,
         .last = life->last,
     };

@@ -17,6 +17,7 @@
 #include "ir/remark.h"
 #include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/cluster.h"
+#include "passes/analysis/facts.h"
 #include "passes/layout/turn_dot.h"
 #include "passes/layout/warpgroup_fault.h"
 
@@ -310,9 +311,27 @@ static TlDotShape shape_of(const TlOp *op, const TlMma *mma, int warps, bool tur
     return s;
 }
 
+/* Of a product that each warp does for itself, where one could be into tensor memory. */
+static const char *why_not_in_tensor(const TlExplain *e, const TlOp *op, const TlMma *mma)
+{
+    const TlMma *tensor = mma ? tl_tensor_mma_for(mma->type) : NULL;
+    bool integer = tensor && tensor->type[TL_MMA_C] == TL_I32;
+    if (!tensor || (integer && !(e->target->can & TL_CAN_TENSOR_I8)))
+        return tl_warpgroup_fault_text(TL_WARPGROUP_TENSOR_TYPES);
+    TlDotShape shape = shape_of(op, tensor, tl_block_warps(op->block), false);
+    shape.chained = tl_dots_are_chained(e->fn, e->scratch, op->block);
+    TlWarpgroupFault fault = tl_warpgroup_fault(e->axis, op, &shape);
+    bool full = (int64_t)(shape.m / TL_TENSOR_LANES) * shape.n > TL_TENSOR_COLUMNS;
+    return tl_warpgroup_fault_text(fault  ? fault
+                                   : full ? TL_WARPGROUP_TENSOR_FULL
+                                          : TL_WARPGROUP_TENSOR_ROOM);
+}
+
 /* Of a product that each warp does for itself, where warpgroups could. */
 static const char *why_no_warpgroup(const TlExplain *e, const TlOp *op, const TlMma *mma)
 {
+    if (e->target->can & TL_CAN_TENSOR)
+        return why_not_in_tensor(e, op, mma);
     if (!(e->target->can & TL_CAN_WARPGROUP))
         return "";
     if (!mma)
@@ -367,8 +386,13 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
     x->matrix_bits = tl_dtype_bits(mma->type[0]);
     x->instructions = p->strips.len * (uint32_t)(p->k / mma->k);
     x->wavefronts = x->least = async_wavefronts(&d, p, x->instructions);
-    x->way = tl_format(e->out, "%u wgmma.m64n%dk%d in each warpgroup", x->instructions, (int)p->n,
-                       (int)mma->k);
+    if (tl_tensor_mma_of(mma))
+        x->way = tl_format(e->out, "%u tcgen05.mma m%dn%dk%d by one thread, sums in %d columns of "
+                           "tensor memory", x->instructions, TL_TENSOR_LANES, (int)p->n,
+                           (int)mma->k, (int)tl_tensor_columns(d.acc->type));
+    else
+        x->way = tl_format(e->out, "%u wgmma.m64n%dk%d in each warpgroup", x->instructions,
+                           (int)p->n, (int)mma->k);
 }
 
 /* ---- buffers ---- */

@@ -33,6 +33,7 @@ typedef struct TlSimt {
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */
     enum TlSimtRole { TL_SIMT_ALL, TL_SIMT_PRODUCER, TL_SIMT_CONSUMERS } role; /* of the flow */
+    struct TlSimtTensor *tensor;  /* tensor memory; NULL: none (simt_tensor.c) */
     LLVMValueRef uniform_warp;    /* tl_simt_uniform_warp; NULL: not made yet */
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
     TlMap thread_part;            /* layout to what it gives in this thread (simt_layout.c) */
@@ -163,6 +164,12 @@ void tl_simt_ready(TlSimt *g, TlOp *op);
 void tl_simt_dot_async(TlSimt *g, TlOp *op);
 void tl_simt_await(TlSimt *g, TlOp *op);
 void tl_simt_fence(TlSimt *g);
+/* simt_tensor.c: products by one thread, into tensor memory */
+void tl_simt_tensor(TlSimt *g, const TlOp *op);
+void tl_simt_tensor_end(TlSimt *g, const TlOp *op);
+void tl_simt_tensor_ready(TlSimt *g, TlOp *op);
+void tl_simt_tensor_dot(TlSimt *g, TlOp *op);
+void tl_simt_tensor_await(TlSimt *g, TlOp *op);
 /* What its first step wants of operands that are not read yet. */
 void tl_simt_mma_read_first(TlSimt *g, const TlOp *op);
 /* ---- simt_staged.c: buffers of shared memory ---- */

@@ -143,8 +143,8 @@ static void multiply_strip(AsyncProduct *p, const TlAsyncStrip *strip, int32_t k
     int64_t regs[TL_LEAF_MOST_WORDS];
     unsigned n = 0, words = strip_registers(p, strip, regs);
     bool in_slot = p->dot.side[TL_MMA_A].buf != NULL;
-    uint64_t upper[2] = {in_slot ? tl_async_descriptor(&p->plan->slot[TL_MMA_A]) : 0,
-                         tl_async_descriptor(&p->plan->slot[TL_MMA_B])};
+    uint64_t upper[2] = {in_slot ? tl_async_descriptor(p->plan->mma, &p->plan->slot[TL_MMA_A]) : 0,
+                         tl_async_descriptor(p->plan->mma, &p->plan->slot[TL_MMA_B])};
     how |= (p->plan->slot[0].across ? TL_WGMMA_A_ACROSS : 0) |
            (p->plan->slot[1].across ? TL_WGMMA_B_ACROSS : 0) | (in_slot ? 0 : TL_WGMMA_A_WORDS) |
            (g->fn->ring ? TL_WGMMA_RING : 0);

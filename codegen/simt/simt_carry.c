@@ -10,7 +10,9 @@ enum { WORD_BYTES = 4, MOST_DEPTH = 8 /* of loops and branches that are looked i
 
 int64_t tl_simt_count(const TlValue *v)
 {
-    TL_ASSERT(v->type->kind == TL_TILE || v->type->kind == TL_TOKEN, "a view carried by a region");
+    TL_ASSERT(v->type->kind == TL_TILE || tl_is_sums(v->type), "a view carried by a region");
+    if (v->type->kind == TL_TENSOR)
+        return 1; /* whether it is there (simt_tensor.c) */
     return v->type->rank ? tl_layout_registers(v->type->layout) : 1;
 }
 
@@ -77,7 +79,8 @@ static int loaded_together(const TlSimt *g, const TlValue *v, int depth)
 static int together(const TlSimt *g, const TlValue *v)
 {
     const TlType *t = v->type;
-    if (!t->rank || t->ptr || tl_is_bool(t->dtype) || tl_dtype_bits(t->dtype) < 8)
+    if (!t->rank || t->ptr || t->kind == TL_TENSOR || tl_is_bool(t->dtype) ||
+        tl_dtype_bits(t->dtype) < 8)
         return 1;
     int n = loaded_together(g, v, 0);
     return n * tl_dtype_bytes(t->dtype) >= WORD_BYTES ? n : 1;
@@ -93,8 +96,10 @@ TlSimtCarried *tl_simt_carry(TlSimt *g, uint32_t n, TlValue *const *values)
         c->together = together(g, values[i]);
         c->n = tl_simt_count(values[i]) / c->together;
         c->phi = TL_NEW_ARRAY(g->arena, LLVMValueRef, c->n);
-        LLVMTypeRef t = c->together > 1 ? tl_simt_wide_type(g, values[i]->type, c->together)
-                                        : tl_gen_elem_type(&g->gen, values[i]->type);
+        const TlType *type = values[i]->type;
+        LLVMTypeRef t = type->kind == TL_TENSOR ? g->i1
+                        : c->together > 1       ? tl_simt_wide_type(g, type, c->together)
+                                                : tl_gen_elem_type(&g->gen, type);
         for (int64_t r = 0; r < c->n; r++)
             c->phi[r] = LLVMBuildPhi(g->b, t, "");
     }

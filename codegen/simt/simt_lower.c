@@ -589,9 +589,13 @@ static void lower_op(TlSimt *g, TlOp *op)
         return;
     case TL_OP_COMMIT:
     case TL_OP_WAIT: tl_simt_wait(g, op); return;
-    case TL_OP_READY: tl_simt_ready(g, op); return;
-    case TL_OP_DOT_ASYNC: tl_simt_dot_async(g, op); return;
-    case TL_OP_AWAIT: tl_simt_await(g, op); return;
+    case TL_OP_READY: g->tensor ? tl_simt_tensor_ready(g, op) : tl_simt_ready(g, op); return;
+    case TL_OP_DOT_ASYNC:
+        g->tensor ? tl_simt_tensor_dot(g, op) : tl_simt_dot_async(g, op);
+        return;
+    case TL_OP_AWAIT: g->tensor ? tl_simt_tensor_await(g, op) : tl_simt_await(g, op); return;
+    case TL_OP_TENSOR: tl_simt_tensor(g, op); return;
+    case TL_OP_TENSOR_END: tl_simt_tensor_end(g, op); return;
     case TL_OP_FENCE: tl_simt_fence(g); return;
     case TL_OP_MBAR: tl_simt_mbar(g, op); return;
     case TL_OP_EXPECT: tl_simt_begin_bulk(g, op); return;
@@ -699,8 +703,7 @@ static uint32_t shared_bytes(const TlSimt *g)
         int64_t at = tl_attr_int(op, TL_ATTR_SHARED, -1);
         if (at < 0)
             continue;
-        bool buffer = op->opcode == TL_OP_ALLOC || op->opcode == TL_OP_MBAR;
-        uint32_t bytes = buffer ? (uint32_t)tl_buf_bytes(op->out[0]->type)
+        uint32_t bytes = tl_makes_buffer(op) ? (uint32_t)tl_buf_bytes(op->out[0]->type)
                                 : tl_op_shared_bytes(g->arena, op);
         uint32_t end = (uint32_t)at + bytes;
         most = end > most ? end : most;

@@ -38,7 +38,8 @@ size_t tl_interp_bytes(const TlType *t)
     case TL_TILE: return bytes;
     case TL_VIEW: return sizeof(TlInterpView);
     case TL_BUF: return bytes * (size_t)t->slots;
-    case TL_TOKEN: return bytes;
+    case TL_TOKEN:
+    case TL_TENSOR: return bytes;
     }
     TL_UNREACHABLE("type kind %d", (int)t->kind);
 }

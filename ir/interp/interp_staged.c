@@ -192,6 +192,16 @@ typedef struct Bar {
     uint32_t bytes;           /* and what they say is to come */
 } Bar;
 
+TL_EVAL(TENSOR)
+{
+    memset(y[0].data, 0, tl_interp_bytes(y[0].type));
+}
+
+/* What is on its way is told of at the kernel's end. */
+TL_EVAL(TENSOR_END)
+{
+}
+
 TL_EVAL(MBAR)
 {
     memset(y[0].data, 0, tl_interp_bytes(y[0].type));

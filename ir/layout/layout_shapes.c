@@ -30,6 +30,8 @@ static const Fragment fragments[] = {
     {"mma.k8.b16",       "reg(1,0)                 lane(2,0)(4,0)(0,1)(0,2)(0,4)"},
     {"mma.m8.a8",        "reg(0,1)(0,2)            lane(0,4)(0,8)(1,0)(2,0)(4,0)"},
     {"mma.m8.b8",        "reg(1,0)(2,0)            lane(4,0)(8,0)(0,1)(0,2)(0,4)"},
+    /* NVIDIA tcgen05: sums in tensor memory, whose lanes are those of threads */
+    {"tensor.c",         "reg(0,1)(0,2)(0,4)       lane(1,0)(2,0)(4,0)(8,0)(16,0)"},
     /* AMD MFMA: 64 lanes */
     {"mfma32.c",         "reg(1,0)(2,0)(8,0)(16,0) lane(0,1)(0,2)(0,4)(0,8)(0,16)(4,0)"},
     {"mfma32.c.t",       "reg(0,1)(0,2)(0,8)(0,16) lane(1,0)(2,0)(4,0)(8,0)(16,0)(0,4)"},

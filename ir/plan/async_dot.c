@@ -78,23 +78,31 @@ uint32_t tl_async_offset(const TlAsyncSide *s, int operand, int32_t i, int32_t k
     return (uint32_t)tl_buf_offset(s->buf->type, at);
 }
 
-uint64_t tl_async_descriptor(const TlAsyncSlot *s)
+/* The swizzles of tcgen05 are numbers of three bits, 2, 4, 6, where wgmma has two bits for 1, 2, 3.
+ */
+uint64_t tl_async_descriptor(const TlMma *mma, const TlAsyncSlot *s)
 {
-    uint64_t mode = s->span == 128 ? 1 : s->span == 64 ? 2 : 3;
-    return mode << 62 | (uint64_t)(s->stride >> 4) << 32 | (uint64_t)(s->lead >> 4) << 16;
+    uint64_t mode = s->span == 128 ? 1 : s->span == 64 ? 2 : 3,
+             tensor = tl_tensor_mma_of(mma) ? UINT64_C(1) << 46 : 0;
+    return mode << 62 | tensor | (uint64_t)(s->stride >> 4) << 32 | (uint64_t)(s->lead >> 4) << 16;
 }
 
 /* ---- the plan ---- */
 
 static bool has_instruction(const TlMma *mma)
 {
+    if (tl_tensor_mma_of(mma))
+        return true;
     return mma->m == 16 && mma->n == 8 && mma->k * tl_dtype_bytes(mma->type[0]) == TL_GROUP_STEP &&
            mma->type[0] != TL_F64;
 }
 
-/* Columns that one instruction can have; of integers only multiples of 16 beyond 32. */
+/* Columns that one instruction can have; of integers only multiples of 16 beyond 32; in tensor
+ * memory, of 128 rows, multiples of 16. */
 static bool can_have(const TlMma *mma, int32_t n)
 {
+    if (tl_tensor_mma_of(mma))
+        return n % 16 == 0 && n <= MOST_COLUMNS;
     return n % 8 == 0 && n <= MOST_COLUMNS && (mma->type[2] != TL_I32 || n <= 32 || n % 16 == 0);
 }
 
@@ -168,6 +176,21 @@ static bool find_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc, TlMma
     return p->strips.len == (uint32_t)(rows / (p->mma->m << w.m) * (columns / p->n));
 }
 
+/* All strips of the accumulator, in whose layout the first four warps have the rows of a strip. */
+static bool find_tensor_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc)
+{
+    for (int d = 0; d < 2; d++)
+        if (tl_layout_extent(acc->layout, d) != acc->shape[d])
+            return false;
+    p->n = tl_async_columns(p->mma, acc->shape[1], acc->shape[1]);
+    if (acc->shape[0] % TL_TENSOR_LANES || !p->n || tl_tensor_columns(acc) > TL_TENSOR_COLUMNS)
+        return false;
+    for (int32_t row = 0; row < acc->shape[0]; row += TL_TENSOR_LANES)
+        for (int32_t column = 0; column < acc->shape[1]; column += p->n)
+            tl_vec_push(arena, &p->strips, ((TlAsyncStrip){row, column}));
+    return true;
+}
+
 TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide sides[2],
                            const TlType *acc)
 {
@@ -181,7 +204,51 @@ TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide s
     for (int i = 0; i < 2; i++)
         if (sides[i].buf && !find_slot(arena, &sides[i], i, mma->k, &p->slot[i]))
             return NULL;
-    if (!find_warps(p, acc, &warps) || !find_strips(arena, p, acc, warps))
+    if (!find_warps(p, acc, &warps))
         return NULL;
-    return p;
+    bool tensor = tl_tensor_mma_of(mma) != NULL;
+    if (tensor && sides[TL_MMA_A].tile)
+        return NULL;
+    bool found = tensor ? find_tensor_strips(arena, p, acc) : find_strips(arena, p, acc, warps);
+    return found ? p : NULL;
+}
+
+/* ---- in tensor memory ---- */
+
+/* PTX ISA, "Instruction descriptor". */
+uint32_t tl_tensor_instruction(const TlAsyncPlan *p)
+{
+    const TlTensorMma *t = tl_tensor_mma_of(p->mma);
+    TL_ASSERT(t, "%s is not in tensor memory", p->mma->name);
+    return (uint32_t)t->code[TL_MMA_C] << 4 | (uint32_t)t->code[TL_MMA_A] << 7 |
+           (uint32_t)t->code[TL_MMA_B] << 10 | (uint32_t)p->slot[TL_MMA_A].across << 15 |
+           (uint32_t)p->slot[TL_MMA_B].across << 16 | (uint32_t)p->n >> 3 << 17 |
+           (uint32_t)TL_TENSOR_LANES >> 4 << 24;
+}
+
+int32_t tl_tensor_columns(const TlType *acc)
+{
+    return (acc->shape[0] + TL_TENSOR_LANES - 1) / TL_TENSOR_LANES * acc->shape[1];
+}
+
+int32_t tl_tensor_column(const TlType *acc, int32_t row, int32_t column)
+{
+    return row / TL_TENSOR_LANES * acc->shape[1] + column;
+}
+
+TlOp *tl_tensor_root(const TlValue *v)
+{
+    TL_ASSERT(v->type->kind == TL_TENSOR, "value %u is not in tensor memory", v->id);
+    while (!v->def || v->def->opcode != TL_OP_READY) {
+        const TlOp *op = v->def;
+        if (op && op->opcode == TL_OP_DOT_ASYNC)
+            v = tl_async_dot(op).acc;
+        else if (op && op->opcode == TL_OP_FOR)
+            v = tl_in(op, v->index + 3);
+        else if (!op && v->block->parent && v->block->parent->opcode == TL_OP_FOR && v->index)
+            v = tl_in(v->block->parent, v->index + 2);
+        else
+            TL_UNREACHABLE("value %u comes from nowhere", v->id);
+    }
+    return v->def;
 }

@@ -1,5 +1,5 @@
 /* Products that are done while the program goes on (DOT_ASYNC): what their operands are, and their
- * plan for warpgroups (wgmma of sm_90a). Pure arithmetic.
+ * plan for warpgroups (wgmma of sm_90a) or one thread (tcgen05 of sm_100a). Pure arithmetic.
  *
  * Four warps that follow each other, a warpgroup, execute one instruction: a strip of 64 rows by up
  * to 256 columns, one step of k. Its accumulator, and A where it is in registers, are those of the
@@ -8,7 +8,13 @@
  * of the warp's number go along M. What is in shared memory, the instruction finds by a descriptor:
  * rows of `span` bytes, whose 16-byte pieces are XORed by the row, as tl_staging_image makes them.
  * Sources: PTX ISA, "Asynchronous warpgroup level matrix instructions"; the canonical layouts of
- * CUTLASS (cute/arch/mma_sm90_desc.hpp). */
+ * CUTLASS (cute/arch/mma_sm90_desc.hpp).
+ *
+ * Of instructions whose sums are in tensor memory (tensor.def), one thread begins those of all
+ * strips, 128 rows by up to 256 columns each. Row r and column c of the accumulator are in lane
+ * r % 128 and column r / 128 * N + c of what the program has for it. Operands lie as for
+ * warpgroups. Sources: PTX ISA, "TensorCore 5th generation"; CUTLASS
+ * (cute/arch/mma_sm100_desc.hpp). */
 #ifndef TL_ASYNC_DOT_H
 #define TL_ASYNC_DOT_H
 #include "ir/plan/mma.h"
@@ -42,7 +48,7 @@ typedef struct TlAsyncPlan {
     const TlMma *mma;
     int32_t k, n;        /* of the product; columns of an instruction */
     TlAsyncSlot slot[2]; /* of operands in buffers */
-    TL_VEC(TlAsyncStrip) strips; /* that warpgroup 0 has; the others have as many */
+    TL_VEC(TlAsyncStrip) strips; /* that warpgroup 0 has; the others have as many. tensor: all */
     /* what bits 2, ... of the warp's number add to a row or column: M or N; 0: nothing */
     int32_t warp_row[TL_LAYOUT_MAX_BITS], warp_column[TL_LAYOUT_MAX_BITS];
     int warp_bits; /* from bit 2 on */
@@ -59,5 +65,19 @@ TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide s
  * along N) and step k, both multiples of the instruction's. */
 uint32_t tl_async_offset(const TlAsyncSide *s, int operand, int32_t i, int32_t k);
 /* Upper and lower word of a descriptor, of which the lower one lacks the slot's address / 16. */
-uint64_t tl_async_descriptor(const TlAsyncSlot *slot);
+uint64_t tl_async_descriptor(const TlMma *mma, const TlAsyncSlot *slot);
+
+/* ---- in tensor memory ---- */
+
+/* Barriers at which products arrive in turn, and the last slot of TENSOR's buffer, where the
+ * address of the program's columns is. */
+enum { TL_TENSOR_BARS = 4, TL_TENSOR_SLOTS = TL_TENSOR_BARS + 1 };
+
+/* The descriptor of an instruction of the plan: types, columns, how operands lie. */
+uint32_t tl_tensor_instruction(const TlAsyncPlan *plan);
+/* Columns that the accumulator has, and where an element of it is. */
+int32_t tl_tensor_columns(const TlType *acc);
+int32_t tl_tensor_column(const TlType *acc, int32_t row, int32_t column);
+/* The READY from which a value of type tensor is: through products, and as loops carry it. */
+TlOp *tl_tensor_root(const TlValue *v);
 #endif

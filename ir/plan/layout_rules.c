@@ -336,7 +336,7 @@ static bool is_tile(const TlType *t)
 /* Is the value spread over threads? */
 static bool is_spread(const TlType *t)
 {
-    return is_tile(t) || t->kind == TL_TOKEN;
+    return is_tile(t) || tl_is_sums(t);
 }
 
 static int axis_of(const TlOp *op)

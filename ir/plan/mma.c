@@ -10,6 +10,32 @@ static const TlMma ROWS[] = {
 #include "ir/plan/mma.def"
 };
 
+static const TlTensorMma TENSOR_ROWS[] = {
+#define TENSOR(name, kind, k, a, b, acc, code_a, code_b, code_acc)                                 \
+    {{name, "tcgen05", 32, 8, k, {TL_##a, TL_##b, TL_##acc}, {NULL, NULL, "tensor.c"}},            \
+     kind,                                                                                         \
+     {code_a, code_b, code_acc}},
+#include "ir/plan/tensor.def"
+};
+
+enum { NTENSOR_ROWS = sizeof TENSOR_ROWS / sizeof *TENSOR_ROWS };
+
+const TlTensorMma *tl_tensor_mma_of(const TlMma *mma)
+{
+    for (uint32_t i = 0; i < NTENSOR_ROWS; i++)
+        if (&TENSOR_ROWS[i].mma == mma)
+            return &TENSOR_ROWS[i];
+    return NULL;
+}
+
+const TlMma *tl_tensor_mma_for(const TlDtype types[3])
+{
+    for (uint32_t i = 0; i < NTENSOR_ROWS; i++)
+        if (memcmp(TENSOR_ROWS[i].mma.type, types, sizeof TENSOR_ROWS[i].mma.type) == 0)
+            return &TENSOR_ROWS[i].mma;
+    return NULL;
+}
+
 uint32_t tl_mma_count(void)
 {
     return sizeof ROWS / sizeof *ROWS;
@@ -32,6 +58,9 @@ const TlMma *tl_mma_find(const char *name)
     for (uint32_t i = 0; i < tl_mma_count(); i++)
         if (strcmp(ROWS[i].name, name) == 0)
             return &ROWS[i];
+    for (uint32_t i = 0; i < NTENSOR_ROWS; i++)
+        if (strcmp(TENSOR_ROWS[i].mma.name, name) == 0)
+            return &TENSOR_ROWS[i].mma;
     return NULL;
 }
 

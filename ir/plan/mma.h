@@ -25,6 +25,17 @@ const TlMma *tl_mma_find(const char *name); /* NULL when unknown */
 uint32_t tl_mma_index(const TlMma *mma);
 /* Is the row's family one of these (names with spaces between; NULL: none)? */
 bool tl_mma_has(const char *families, const TlMma *mma);
+/* Products into tensor memory (tensor.def): rows that are none of mma.def, and that DOT has only
+ * where it is one of warpgroups (below). A warp's part of the accumulator is 32 rows, one a lane;
+ * four of them are the instruction's 128. */
+typedef struct TlTensorMma {
+    TlMma mma;
+    const char *kind;
+    uint8_t code[3]; /* of the types of A, B, C */
+} TlTensorMma;
+const TlTensorMma *tl_tensor_mma_of(const TlMma *mma); /* NULL: no such row */
+/* Of these types; NULL: there is none. */
+const TlMma *tl_tensor_mma_for(const TlDtype types[3]);
 /* NULL: the op is no DOT, or one by multiply-adds. */
 const TlMma *tl_mma_of(const TlOp *op);
 /* May warpgroups do the dot together? Operands 0 and 1 have any layout until async-dots decides. */
@@ -38,6 +49,9 @@ enum {
     TL_GROUP_ROWS = 64,
     TL_GROUP_STEP = 32
 };
+
+/* Tensor memory: its lanes, all of its columns, the fewest that a program takes. */
+enum { TL_TENSOR_LANES = 128, TL_TENSOR_COLUMNS = 512, TL_TENSOR_LEAST = 32 };
 
 /* What lanes give of operand TL_MMA_A, _B or _C to one instruction: reg (elements), lane, one
  * warp. */

@@ -313,14 +313,15 @@ static const TlType *buf_type(Parser *p, const char *start)
     return tl_type_buf(p->ctx, t.dtype, t.rank, t.shape, t.layout, (int32_t)slots);
 }
 
-/* token<f16, 128, 64, layout> */
-static const TlType *token_type(Parser *p, const char *start)
+/* token<f16, 128, 64, layout>, tensor<...> */
+static const TlType *token_type(Parser *p, const char *start, bool in_tensor)
 {
     TlType t = {0};
     if (!tile_body(p, start, &t) || !expect(p, '>')) return NULL;
     if (t.ptr || t.rank == 0 || !t.layout)
         return fail_at(p, start, "a token has an element type, extents and a layout"), NULL;
-    return tl_type_token(p->ctx, t.dtype, t.rank, t.shape, t.layout);
+    return in_tensor ? tl_type_tensor(p->ctx, t.dtype, t.rank, t.shape, t.layout)
+                     : tl_type_token(p->ctx, t.dtype, t.rank, t.shape, t.layout);
 }
 
 static const TlType *view_type(Parser *p)
@@ -341,7 +342,8 @@ static const TlType *type(Parser *p)
     if (take_word(p, "tile")) return tile_type(p, start);
     if (take_word(p, "view")) return view_type(p);
     if (take_word(p, "buf")) return buf_type(p, start);
-    if (take_word(p, "token")) return token_type(p, start);
+    if (take_word(p, "token")) return token_type(p, start, false);
+    if (take_word(p, "tensor")) return token_type(p, start, true);
     TlType t = {0};
     if (!element(p, &t)) return NULL;
     return t.ptr ? tl_type_ptr(p->ctx, t.dtype, t.is_const, 0, NULL)

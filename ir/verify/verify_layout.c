@@ -23,7 +23,7 @@ typedef struct Machine {
 /* Spread over threads. */
 static bool is_tile(const TlType *t)
 {
-    return (t->kind == TL_TILE && t->rank > 0) || t->kind == TL_TOKEN;
+    return (t->kind == TL_TILE && t->rank > 0) || tl_is_sums(t);
 }
 
 /* ---- 1. a layout ---- */

@@ -116,7 +116,7 @@ static bool want_no_views(TlVerify *v, const TlOp *op)
 {
     for (uint32_t i = 0; i < op->nout; i++)
         if (out_type(op, i)->kind != TL_TILE &&
-            (op->opcode == TL_OP_IF || out_type(op, i)->kind != TL_TOKEN))
+            (op->opcode == TL_OP_IF || !tl_is_sums(out_type(op, i))))
             return FAULT("result %u is a %s", i,
                          out_type(op, i)->kind == TL_VIEW ? "view"
                                                           : tl_verify_type(v, out_type(op, i)));
@@ -956,7 +956,7 @@ static void tl_check_mbar_end(TlVerify *v, const TlOp *op) { want_bar(v, op, in_
 /* A token and the tile that it is of. */
 static bool want_token(TlVerify *v, const TlOp *op, const TlType *token, const TlType *tile)
 {
-    bool ok = token->kind == TL_TOKEN && is_tile(tile) && token->dtype == tile->dtype &&
+    bool ok = tl_is_sums(token) && is_tile(tile) && token->dtype == tile->dtype &&
               token->rank == tile->rank && token->layout == tile->layout &&
               memcmp(token->shape, tile->shape, sizeof tile->shape) == 0;
     return ok || FAULT("%s is no token of %s", tl_verify_type(v, token), tl_verify_type(v, tile));
@@ -964,7 +964,25 @@ static bool want_token(TlVerify *v, const TlOp *op, const TlType *token, const T
 
 static void tl_check_ready(TlVerify *v, const TlOp *op)
 {
-    want_token(v, op, out_type(op, 0), in_type(op, 0));
+    int64_t column = tl_attr_int(op, TL_ATTR_COLUMN, 0);
+    if (want_token(v, op, out_type(op, 0), in_type(op, 0)) &&
+        (column < 0 || column >= TL_TENSOR_COLUMNS))
+        FAULT("column = %lld", (long long)column);
+}
+
+static void tl_check_tensor(TlVerify *v, const TlOp *op)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_COLUMNS, 0);
+    if (out_type(op, 0)->slots != TL_TENSOR_SLOTS) FAULT("%d slots", (int)out_type(op, 0)->slots);
+    else if (want_bar(v, op, out_type(op, 0)) &&
+        (n < TL_TENSOR_LEAST || n > TL_TENSOR_COLUMNS || n & (n - 1)))
+        FAULT("columns = %lld", (long long)n);
+}
+
+static void tl_check_tensor_end(TlVerify *v, const TlOp *op)
+{
+    const TlOp *tensor = tl_in(op, 0)->def;
+    if (!tensor || tensor->opcode != TL_OP_TENSOR) FAULT("operand 0 is of no tensor");
 }
 
 /* How many operands a side takes; 0: it is none. */
@@ -997,12 +1015,14 @@ static void tl_check_dot_async(TlVerify *v, const TlOp *op)
             FAULT("operand %d is not what the instruction takes", i);
             return;
         }
-    if (acc->kind != TL_TOKEN || acc->rank != 2 || acc->dtype != mma->type[2] ||
-        acc->shape[0] != shape[0][0] || acc->shape[1] != shape[1][1] || shape[0][1] != shape[1][0])
+    bool in_tensor = mma && tl_tensor_mma_of(mma);
+    if (acc->kind != (in_tensor ? TL_TENSOR : TL_TOKEN) || acc->rank != 2 ||
+        acc->dtype != mma->type[2] || acc->shape[0] != shape[0][0] ||
+        acc->shape[1] != shape[1][1] || shape[0][1] != shape[1][0])
         FAULT("%d x %d by %d x %d onto %s", (int)shape[0][0], (int)shape[0][1], (int)shape[1][0],
               (int)shape[1][1], tl_verify_type(v, acc));
     else if (acc->layout && !tl_async_plan(&v->scratch, mma, d.side, acc))
-        FAULT("no warpgroup does it");
+        FAULT(in_tensor ? "no instruction does it" : "no warpgroup does it");
 }
 
 static void tl_check_fence(TlVerify *v, const TlOp *op) { (void)v, (void)op; }

@@ -876,6 +876,7 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_ALLOC:
     case TL_OP_GET:
     case TL_OP_MBAR:
+    case TL_OP_TENSOR:
     case TL_OP_READY:
     case TL_OP_DOT_ASYNC:
     case TL_OP_AWAIT:
@@ -893,6 +894,7 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_ARRIVE:
     case TL_OP_MBAR_WAIT:
     case TL_OP_MBAR_END:
+    case TL_OP_TENSOR_END:
     case TL_OP_BULK_STORE:
     case TL_OP_STORE_WAIT:
     case TL_OP_MEET:

@@ -115,7 +115,7 @@ static void want_parts(Search *s, TlValue *v)
         want_carried(s, op, v->index);
     else if (op->opcode == TL_OP_IF)
         want_either(s, op, v->index);
-    else if (op->opcode != TL_OP_ALLOC && op->opcode != TL_OP_MBAR)
+    else if (!tl_makes_buffer(op))
         want_operands(s, op);
 }
 

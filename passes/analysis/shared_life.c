@@ -142,11 +142,11 @@ static void live_until_wait(const Lives *l, const TlBlock *home, const TlOp *use
 
 static void find_life(Lives *l, TlOp *alloc)
 {
-    TL_ASSERT((alloc->opcode == TL_OP_ALLOC || alloc->opcode == TL_OP_MBAR) && alloc->nout == 1,
+    TL_ASSERT(tl_makes_buffer(alloc) && alloc->nout == 1,
               "%s makes no buffer", tl_op_info(alloc->opcode)->text);
     const TlValue *buf = alloc->out[0];
     TlSpan life = {UINT32_MAX, 0};
-    if (alloc->opcode == TL_OP_MBAR) /* it is made here */
+    if (alloc->opcode != TL_OP_ALLOC) /* it is made here */
         life = *span_of(l->order, alloc);
     uint32_t copied = 0, multiplied = 0;
     for (const TlUse *u = buf->uses; u; u = u->next) {
@@ -177,7 +177,7 @@ TlSharedLives tl_shared_lives(const TlPositions *order, const TlFn *fn, TlArena 
         uint32_t bytes = tl_op_shared_bytes(arena, op);
         if (bytes)
             add_life(&l, op, bytes, TL_SHARED_ALIGNMENT, *span_of(order, op));
-        else if (op->opcode == TL_OP_ALLOC || op->opcode == TL_OP_MBAR)
+        else if (tl_makes_buffer(op))
             find_life(&l, op);
     }
     return l.all;

@@ -21,6 +21,7 @@
  *     that warpgroups can do (warpgroup_fault.h, wgmma) is marked so, and its operands stay as they
  *     are: async-dots decides where it takes them from. One that has too few rows for that, and
  *     columns enough, is turned (turn_dot.h): it becomes the transposed operands' product.
+ *     Where products go into tensor memory (tensor.def), that takes the place of warpgroups.
  *
  * place-layouts then reduces the number of converts. In the ring mode nothing is split, because
  * products are exact. */
@@ -43,6 +44,7 @@ typedef struct Accelerate {
     const TlBlock *block;
     bool chained; /* the dots of that block, which was the last one's */
     bool turned;  /* any dot */
+    int64_t columns; /* of tensor memory that sums have by now */
 } Accelerate;
 
 /* Instructions of this row round their operands to tf32. */
@@ -192,13 +194,30 @@ static TlDotShape shape_of(const Accelerate *a, const TlOp *dot, const TlMma *mm
     return s;
 }
 
+/* Into tensor memory: the instruction; NULL: something keeps it from it, or it costs more. */
+static const TlMma *into_tensor(Accelerate *a, const TlOp *dot, const TlMma *mma, TlDotWay *out)
+{
+    const TlMma *tensor = tl_tensor_mma_for(mma->type);
+    bool integer = mma->type[TL_MMA_C] == TL_I32;
+    if (!tensor || (integer && !a->px->machine->tensor_i8))
+        return NULL;
+    TlDotShape alone = shape_of(a, dot, mma, false), shape = shape_of(a, dot, tensor, false);
+    int64_t columns = (int64_t)(shape.m / TL_TENSOR_LANES) * shape.n;
+    if (a->columns + columns > TL_TENSOR_COLUMNS || tl_warpgroup_fault(a->axis, dot, &shape) ||
+        !tl_tensor_way(&shape, out) || out->cost > tl_warp_way(&alone).cost)
+        return NULL;
+    a->columns += columns;
+    return tensor;
+}
+
 /* By warpgroups, if nothing keeps them from it and it costs no more. */
 static TlDotWay choose_way(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 {
     TL_ASSERT(dot->out[0]->type->layout, "a product that is not laid out");
     TlDotShape shape = shape_of(a, dot, mma, false);
     TlDotWay alone = tl_warp_way(&shape), together;
-    bool can = a->px->machine->warpgroups && !tl_warpgroup_fault(a->axis, dot, &shape) &&
+    bool can = a->px->machine->warpgroups && !a->px->machine->tensor &&
+               !tl_warpgroup_fault(a->axis, dot, &shape) &&
                tl_warpgroup_way(&shape, &together);
     return can && together.cost <= alone.cost ? together : alone;
 }
@@ -207,7 +226,8 @@ static TlDotWay choose_way(const Accelerate *a, const TlOp *dot, const TlMma *mm
 static bool pays_turned(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 {
     const TlMma *turned = tl_turned_mma(mma);
-    if (!a->px->machine->warpgroups || dot->out[0]->type->rank != 2 || !turned)
+    if (!a->px->machine->warpgroups || a->px->machine->tensor || dot->out[0]->type->rank != 2 ||
+        !turned)
         return false;
     TlDotShape shape = shape_of(a, dot, mma, false), other = shape_of(a, dot, turned, true);
     TlDotWay way;
@@ -217,14 +237,19 @@ static bool pays_turned(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 }
 
 /* The result in the accumulator's layout; users go on with the one it had. */
-static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
+static void lay_out(Accelerate *a, TlOp *dot, const TlMma *mma)
 {
     TL_ASSERT(dot->opcode == TL_OP_DOT && dot->out[0]->type->layout,
               "a product that is not laid out");
     TlCtx *ctx = a->px->ctx;
     TlValue *out = dot->out[0];
     const TlLayout *outside = out->type->layout;
-    TlDotWay way = choose_way(a, dot, mma);
+    TlDotWay way;
+    const TlMma *tensor = a->px->machine->tensor ? into_tensor(a, dot, mma, &way) : NULL;
+    if (tensor)
+        mma = tensor;
+    else
+        way = choose_way(a, dot, mma);
     tl_set_mma(a->fn, dot, mma, way.warpgroup);
     TlBuilder before = tl_builder_before(dot), after = tl_builder_after(out);
     for (uint32_t i = way.warpgroup ? TL_MMA_C : 0; i < 3; i++) {

@@ -158,3 +158,27 @@ bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out)
     }
     return out->cost >= 0;
 }
+
+/* ---- one thread, into tensor memory ---- */
+
+/* What the matrix unit takes, which is four times as fast, and what it takes to read the sums. The
+ * tensor core reads shared memory beside the warps. */
+bool tl_tensor_way(const TlDotShape *s, TlDotWay *out)
+{
+    enum { FASTER = 4, LANES = 32 };
+    *out = (TlDotWay){.warpgroup = true, .cost = -1};
+    for (int m = s->warp_bits; m >= TL_GROUP_WARP_BITS; m--) {
+        int n = s->warp_bits - m;
+        TlMmaWarps w = {.m = m, .n = n, .apart = s->n >> n > s->mma->n && n > 0};
+        bool fits = s->m % (s->mma->m << m) == 0 && s->n % (s->mma->n << n) == 0 &&
+                    tl_async_columns(s->mma, s->n, s->n) && (s->n & -s->n) >> n >= s->mma->n;
+        if (s->batch > 1 || !fits)
+            continue;
+        int64_t rows = s->m >> m, columns = s->n >> n,
+                bytes = s->k * tl_dtype_bytes(s->mma->type[TL_MMA_A]);
+        int64_t cost = rows * columns * bytes / (FASTER * RATE) + KEPT * rows * columns / LANES;
+        if (out->cost < 0 || cost < out->cost)
+            *out = (TlDotWay){.warps = w, .warpgroup = true, .cost = cost};
+    }
+    return out->cost >= 0;
+}

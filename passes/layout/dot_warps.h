@@ -24,6 +24,9 @@ TlDotWay tl_warp_way(const TlDotShape *s);
 /* Each warp by itself, some along K: `warps.batch` is the logarithm of the number of parts. Their
  * sums go through shared memory once in `trips` such products. false: K has no parts. */
 bool tl_parts_way(const TlDotShape *s, int64_t trips, TlDotWay *out);
+/* One thread, into tensor memory, which four warps read together; false: its rows and columns do
+ * not go into the product's. */
+bool tl_tensor_way(const TlDotShape *s, TlDotWay *out);
 /* Warpgroups; false: their instruction's rows and columns do not go into the product's. */
 bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out);
 #endif

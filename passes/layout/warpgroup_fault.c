@@ -75,10 +75,43 @@ static bool goes_along_k(const TlAxisInfo *axis, const TlOp *dot, uint32_t i)
            op->out[0]->type->rank == 2 && tl_holds_along(op->out[0]->type->layout, k_axis, EACH);
 }
 
+enum { MOST_WORDS = 192, LANES = 32 };
+
+/* The sums of a thread, when it has them, are more than it should have. */
+static bool is_large(const TlDotShape *s)
+{
+    return (int64_t)s->m * s->n > (int64_t)MOST_WORDS * LANES << s->warp_bits;
+}
+
+/* Of a product into tensor memory. */
+static TlWarpgroupFault tensor_fault(const TlAxisInfo *axis, const TlOp *dot, const TlDotShape *s)
+{
+    const TlMma *mma = s->mma;
+    if (s->warp_bits < TL_GROUP_WARP_BITS)
+        return TL_WARPGROUP_TENSOR_WARPS;
+    if (s->rank != 2)
+        return TL_WARPGROUP_TENSOR_BATCH;
+    if (s->m % TL_TENSOR_LANES)
+        return TL_WARPGROUP_TENSOR_ROWS;
+    if (s->k % mma->k)
+        return TL_WARPGROUP_TENSOR_STEPS;
+    if (!tl_tensor_way(s, &(TlDotWay){0}))
+        return TL_WARPGROUP_TENSOR_COLUMNS;
+    if (is_large(s))
+        return TL_WARPGROUP_TENSOR_SUMS;
+    if (s->chained)
+        return TL_WARPGROUP_TENSOR_CHAINED;
+    for (uint32_t i = 0; i < 2; i++)
+        if (tl_dtype_bits(mma->type[i]) != 16 && !goes_along_k(axis, dot, i))
+            return TL_WARPGROUP_TENSOR_CROSSED;
+    return TL_WARPGROUP_NONE;
+}
+
 TlWarpgroupFault tl_warpgroup_fault(const TlAxisInfo *axis, const TlOp *dot, const TlDotShape *s)
 {
-    enum { MOST_WORDS = 192, LANES = 32 };
     const TlMma *mma = s->mma;
+    if (tl_tensor_mma_of(mma))
+        return tensor_fault(axis, dot, s);
     if (mma->n != 8 || mma->m != 16 || mma->k * tl_dtype_bytes(mma->type[0]) != TL_GROUP_STEP)
         return TL_WARPGROUP_TYPES;
     if (s->warp_bits < TL_GROUP_WARP_BITS)
@@ -91,7 +124,7 @@ TlWarpgroupFault tl_warpgroup_fault(const TlAxisInfo *axis, const TlOp *dot, con
         return TL_WARPGROUP_STEPS;
     if (!tl_warpgroup_way(s, &(TlDotWay){0}))
         return TL_WARPGROUP_COLUMNS;
-    if ((int64_t)s->m * s->n > (int64_t)MOST_WORDS * LANES << s->warp_bits)
+    if (is_large(s))
         return TL_WARPGROUP_SUMS;
     if (tl_dtype_bits(mma->type[TL_MMA_B]) != 16 &&
         !goes_along_k(axis, dot, s->turned ? TL_MMA_A : TL_MMA_B))

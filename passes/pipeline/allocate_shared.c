@@ -181,7 +181,7 @@ static bool is_past_end(const Allocator *a, const Buffer *b)
 
 static bool is_scratch(const Buffer *b)
 {
-    return b->life.op->opcode != TL_OP_ALLOC && b->life.op->opcode != TL_OP_MBAR;
+    return !tl_makes_buffer(b->life.op);
 }
 
 /* Scratch that may be to blame for what is past the end, and can be less. */

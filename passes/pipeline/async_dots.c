@@ -27,7 +27,11 @@
  *     }                                        }
  *
  *     `pipeline` lets the products of one iteration be pending when the next begins, where the
- *     slots that they read stay. */
+ *     slots that they read stay.
+ *
+ *  Products into tensor memory take both operands from buffers. Their tokens are of type tensor,
+ *  and the kernel has a `tensor` from its beginning to its end (allocate-tensor says where in it
+ *  each product's sums are). Where operands cannot be in buffers, mma.sync does the product. */
 #include "ir/plan/async_dot.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
@@ -35,9 +39,11 @@
 #include "ir/plan/staged_plan.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
+#include "passes/layout/dot_warps.h"
 #include "passes/layout/layout_cost.h"
 #include "passes/layout/relayout.h"
 #include "passes/pass.h"
+#include <string.h>
 
 enum { MOST_SPAN = 128, LEAST_SPAN = 32 }; /* bytes of a row in a buffer */
 
@@ -48,7 +54,7 @@ typedef struct AsyncDots {
     uint64_t bytes; /* of all buffers */
     const TlAxisInfo *axis;
     TlMap staged; /* by value */
-    bool changed;
+    bool changed, tensor; /* any product; one is into tensor memory */
 } AsyncDots;
 
 /* ---- 1. operands ---- */
@@ -158,6 +164,11 @@ static int64_t cost_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *
     return reads + BARRIER + RATE * p->naccesses * ((bytes + WAVEFRONT - 1) / WAVEFRONT);
 }
 
+static bool is_into_tensor(const TlOp *dot)
+{
+    return tl_tensor_mma_of(tl_mma_of(dot)) != NULL;
+}
+
 /* Is it computed, element by element, from another product's sums? */
 static bool is_from_product(const AsyncDots *a, TlValue *v)
 {
@@ -187,6 +198,8 @@ static bool is_from_product(const AsyncDots *a, TlValue *v)
  * then: the next product may begin while this one reads it. */
 static bool belongs_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *s)
 {
+    if (is_into_tensor(dot))
+        return true;
     if (s->v->def && s->v->def->opcode == TL_OP_LOAD)
         return true;
     const TlType *c = dot->out[0]->type, *t = tl_in(dot, TL_MMA_A)->type;
@@ -202,12 +215,14 @@ static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
     Staging *staged[2];
     for (int i = 0; i < 2; i++)
         sides[i] = side_in_slot(a, dot, i, &staged[i]);
-    if (!sides[TL_MMA_B].buf)
+    if (!sides[TL_MMA_B].buf || (is_into_tensor(dot) && !sides[TL_MMA_A].buf))
         return false;
     if (sides[TL_MMA_A].buf && can_take(a, dot, sides) &&
         belongs_in_slot(a, dot, staged[TL_MMA_A])) {
         stage(a, staged[TL_MMA_A]);
         settle(&sides[TL_MMA_A], staged[TL_MMA_A]);
+    } else if (is_into_tensor(dot)) {
+        return false;
     } else {
         sides[TL_MMA_A] = (TlAsyncSide){.tile = tl_in(dot, TL_MMA_A)};
         if (!can_take(a, dot, sides))
@@ -219,9 +234,43 @@ static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
     return true;
 }
 
+/* The first instruction of a warp for these types. */
+static const TlMma *instruction_of_warp(const AsyncDots *a, const TlDtype *types)
+{
+    uint32_t i = 0;
+    while (i < tl_mma_count() && (memcmp(tl_mma_at(i)->type, types, sizeof tl_mma_at(i)->type) ||
+                                  !tl_mma_has(a->px->machine->matrix, tl_mma_at(i))))
+        i++;
+    return tl_mma_at(i);
+}
+
+/* The sums are laid out as those of mma.sync; users go on with the layout that they had. */
+static void leave_tensor(const AsyncDots *a, TlOp *dot)
+{
+    const TlMma *mma = instruction_of_warp(a, tl_mma_of(dot)->type);
+    TlValue *out = dot->out[0];
+    const TlLayout *outside = out->type->layout;
+    int warps = a->fn->body->warps;
+    TlDotShape shape = tl_dot_shape(dot, mma, warps, false);
+    const TlLayout *l = tl_mma_layout(a->ctx, mma, TL_MMA_C, out->type, tl_warp_way(&shape).warps,
+                                      tl_floor_log2(warps));
+    TlBuilder before = tl_builder_before(dot), after = tl_builder_after(out);
+    tl_set_operand(dot, TL_MMA_C, tl_relayout(&before, tl_in(dot, TL_MMA_C), l));
+    tl_set_mma(a->fn, dot, mma, false);
+    tl_set_layout(out, l);
+    TlValue *seen = tl_relayout(&after, out, outside);
+    for (TlUse *u = out->uses, *next; u; u = next) {
+        next = u->next;
+        if (u->user != seen->def)
+            tl_set_operand(u->user, (uint32_t)(u - u->user->in), seen);
+    }
+}
+
 /* No warpgroup does it: each warp does, with fragments of its own. */
 static void give_up(const AsyncDots *a, TlOp *dot)
 {
+    if (is_into_tensor(dot))
+        leave_tensor(a, dot);
     for (uint32_t i = 0; i < 2; i++)
         tl_set_operand(dot, i, as_fragment(a, dot, i));
     tl_set_mma(a->fn, dot, tl_mma_of(dot), false);
@@ -229,9 +278,11 @@ static void give_up(const AsyncDots *a, TlOp *dot)
 
 /* ---- 2. products ---- */
 
-static const TlType *token_type(const AsyncDots *a, const TlType *t)
+static const TlType *token_type(const AsyncDots *a, const TlOp *dot)
 {
-    return tl_type_token(a->ctx, t->dtype, t->rank, t->shape, t->layout);
+    const TlType *t = dot->out[0]->type;
+    return is_into_tensor(dot) ? tl_type_tensor(a->ctx, t->dtype, t->rank, t->shape, t->layout)
+                               : tl_type_token(a->ctx, t->dtype, t->rank, t->shape, t->layout);
 }
 
 /* The token of an accumulator: that of an AWAIT before, if nobody else wants its tile. */
@@ -242,7 +293,7 @@ static TlValue *token_of(AsyncDots *a, TlOp *dot, TlValue *acc)
         tl_use_count(acc) == 1)
         return tl_in(await, 0);
     TlBuilder b = tl_builder_before(dot);
-    const TlType *token = token_type(a, acc->type);
+    const TlType *token = token_type(a, dot);
     return tl_op_new(&b, TL_OP_READY, 1, &acc, 1, &token, 0, 0, NULL)->out[0];
 }
 
@@ -255,6 +306,7 @@ static TlOp *new_await(TlBuilder *b, TlValue *token, const TlType *tile)
 static void begin_dot(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
 {
     TlValue *acc = tl_in(dot, TL_MMA_C), *token = token_of(a, dot, acc), *in[5];
+    a->tensor |= is_into_tensor(dot);
     uint32_t n = 0, flipped = 0;
     for (uint32_t i = 0; i < 2; i++) {
         in[n++] = sides[i].buf ? sides[i].buf : sides[i].tile;
@@ -335,7 +387,7 @@ static void remake_loop(AsyncDots *a, TlOp *loop, uint64_t tokens)
         types[i] = loop->out[i]->type;
         if (!(tokens >> i & 1))
             continue;
-        types[i] = token_type(a, types[i]);
+        types[i] = tl_in(await_of(loop, i), 0)->type;
         in[i + 3] = tl_op_new(&b, TL_OP_READY, 1, &in[i + 3], 1, &types[i], 0, 0, NULL)->out[0];
     }
     TlOp *made = tl_op_like(&b, loop, n + 3, in, n, types);
@@ -361,6 +413,22 @@ static void remake_loop(AsyncDots *a, TlOp *loop, uint64_t tokens)
         tl_replace_uses(loop->out[i], out);
     }
     tl_op_erase(loop);
+}
+
+/* ---- tensor memory ---- */
+
+static void make_tensor(const AsyncDots *a)
+{
+    static const int32_t shape[1] = {1};
+    const TlLayout *l = tl_layout_intern(
+        a->ctx, tl_layout_identity(a->px->scratch, 0, TL_IN_OFFSET, 1, 0));
+    const TlType *t = tl_type_buf(a->ctx, TL_U64, 1, shape, l, TL_TENSOR_SLOTS);
+    TlAttr columns = {.id = TL_ATTR_COLUMNS, .u.i = TL_TENSOR_COLUMNS};
+    TlBuilder first = tl_builder_before(a->fn->body->first),
+              last = tl_builder_before(a->fn->body->last);
+    first.loc = last.loc = a->fn->loc;
+    TlValue *made = tl_op_new(&first, TL_OP_TENSOR, 0, NULL, 1, &t, 0, 1, &columns)->out[0];
+    tl_op_new(&last, TL_OP_TENSOR_END, 1, &made, 0, NULL, 0, 0, NULL);
 }
 
 /* ---- the pass ---- */
@@ -395,6 +463,8 @@ TlPassResult tl_pass_async_dots(TlFn *fn, TlPassCtx *px)
         if (tokens)
             remake_loop(&a, loops.data[i], tokens);
     }
+    if (a.tensor)
+        make_tensor(&a);
     tl_pass_dce(fn, px);
     return TL_CHANGED;
 }

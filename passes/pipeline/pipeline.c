@@ -172,7 +172,9 @@ static TlOp *put_of(const TlOp *load)
 /* Registers of a thread that hold the tile. */
 static int64_t registers_of(const TlType *t)
 {
-    TL_ASSERT(t->kind == TL_TILE || t->kind == TL_TOKEN, "a type of kind %d", (int)t->kind);
+    TL_ASSERT(t->kind == TL_TILE || tl_is_sums(t), "a type of kind %d", (int)t->kind);
+    if (t->kind == TL_TENSOR)
+        return 0;
     int64_t bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype);
     return ((t->layout ? tl_layout_registers(t->layout) : 1) * bytes + 3) / 4;
 }

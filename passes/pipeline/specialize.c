@@ -76,7 +76,7 @@ static bool is_possible(const TlFn *fn, const TlMachine *machine)
 /* Is it there for the whole kernel, when the flows are two? */
 static bool is_kept_throughout(const TlOp *op)
 {
-    if (op->opcode == TL_OP_MBAR)
+    if (op->opcode == TL_OP_MBAR || op->opcode == TL_OP_TENSOR)
         return true;
     for (const TlUse *u = op->opcode == TL_OP_ALLOC ? op->out[0]->uses : NULL; u; u = u->next)
         if (u->user->opcode == TL_OP_COPY)
@@ -201,7 +201,7 @@ static void move_body(TlFn *fn, TlOp *roles)
     TlOp *end = roles->regions[1]->last;
     for (TlOp *op = fn->body->first, *next; op != roles; op = next) {
         next = op->next;
-        if (op->opcode != TL_OP_ALLOC && op->opcode != TL_OP_MBAR && op->opcode != TL_OP_MEET)
+        if (!tl_makes_buffer(op) && op->opcode != TL_OP_MEET)
             tl_op_move_before(op, end);
     }
 }

@@ -6,9 +6,9 @@
 
 const TlValue *tl_sync_bars(const TlOp *op)
 {
-    return op->opcode == TL_OP_MBAR     ? op->out[0]
-           : op->opcode == TL_OP_MBAR_END ? tl_in(op, 0)
-                                        : NULL;
+    if (op->opcode == TL_OP_MBAR || op->opcode == TL_OP_TENSOR)
+        return op->out[0];
+    return op->opcode == TL_OP_MBAR_END || op->opcode == TL_OP_TENSOR_END ? tl_in(op, 0) : NULL;
 }
 
 static void describe(TlSync *s, TlSyncEvent *e, const TlBufUse *use)
@@ -19,7 +19,8 @@ static void describe(TlSync *s, TlSyncEvent *e, const TlBufUse *use)
     const TlValue *bars = tl_sync_bars(op);
     if (bars) {
         bool follows = op->prev && op->prev->opcode == TL_OP_MBAR_END;
-        e->is_barrier |= op->opcode == TL_OP_MBAR_END && !follows;
+        e->is_barrier |= op->opcode == TL_OP_TENSOR_END ||
+                         (op->opcode == TL_OP_MBAR_END && !follows);
         bytes = tl_buf_bytes(bars->type);
         op = bars->def;
     }

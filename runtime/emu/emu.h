@@ -156,6 +156,7 @@ struct tl_emu_block {
     struct tl_emu_stores *stores; /* likewise */
     uint32_t room_products;
     struct tl_emu_products_of_warp *products; /* by warp */
+    struct tl_emu_tensor *tensor; /* NULL: none yet */
     uint32_t registers[TL_EMU_GROUPS]; /* of each thread of four warps (emu_registers.c) */
     struct {
         tl_emu_printed *data;
@@ -279,6 +280,24 @@ void tl_emu_wgmma_free(tl_emu_block *b);
 void tl_emu_wgmma_reset(tl_emu_block *b); /* for a new block */
 /* A thread has returned: reports what it has not waited for. */
 void tl_emu_wgmma_ended(tl_emu_block *b, const tl_emu_thread *t);
+
+/* ---- emu_tensor.c: tensor memory, products onto it ---- */
+
+void tl_emu_tensor_free_all(tl_emu_block *b);
+void tl_emu_tensor_reset(tl_emu_block *b); /* for a new block */
+/* All threads have returned: reports what was not given back, or waited for. */
+void tl_emu_tensor_ended(tl_emu_block *b);
+/* The oldest commit that is to arrive at the barrier at this offset: its products are done, if
+ * `arrives`. False: there is none. */
+bool tl_emu_tensor_arrives(tl_emu_block *b, uint32_t offset, bool arrives, uint32_t *out_site);
+/* How an operand of 16-byte pieces lies in shared memory: wgmma's and these products' descriptors
+ * say the same in different bits. */
+typedef struct tl_emu_matrix {
+    uint32_t start, lead, stride, span; /* bytes */
+    bool across;                        /* rows run along M or N */
+} tl_emu_matrix;
+/* Where the element at `i` along M or N and `k`, of `bytes`, is. */
+uint32_t tl_emu_matrix_at(const tl_emu_matrix *m, uint32_t bytes, uint32_t i, uint32_t k);
 
 /* ---- emu_bulk.c: barriers that count, copies of boxes ---- */
 

@@ -138,19 +138,28 @@ void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
     tl_emu_count(b, site, TL_LEAF_MBAR_END);
     if (!pred)
         return;
-    uint32_t i = bar_at(b, site, offset);
+    uint32_t i = bar_at(b, site, offset), committed;
     for (uint32_t n = 0; n < b->bulk->nboxes; n++)
         if (b->bulk->boxes[n].bar == i)
             tl_emu_complain(b, TL_RUN_ASYNC, site, "a copy that the barrier counts is on its way");
+    if (tl_emu_tensor_arrives(b, offset, false, &committed))
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "a product that arrives here is on its way");
     if (is_shared_yet(b, &b->bulk->bars[i]))
         tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", STAYS);
     b->bulk->bars[i].is_used = false;
 }
 
+static void nothing(tl_emu_block *b, void *const *mine)
+{
+    (void)b, (void)mine;
+}
+
+/* The lanes of the warp come together: none may be so far behind that it misses a phase. */
 uint32_t tl_emu_elect(uint32_t site)
 {
     tl_emu_block *b = tl_emu_now;
     tl_emu_count(b, site, TL_LEAF_ELECT);
+    tl_emu_meet_warp(b, TL_LEAF_ELECT, site, 0, NULL, nothing);
     return b->current->index % b->lanes == 0;
 }
 
@@ -383,11 +392,15 @@ static bool is_over(const bar *x, uint32_t parity)
     return (x->phases & 1) != parity;
 }
 
-/* Copies that the barrier counts arrive, if all that it waits for has been begun. */
+/* Copies that the barrier counts arrive, if all that it waits for has been begun; so do products.
+ */
 static void land_all(tl_emu_block *b, uint32_t which)
 {
     struct tl_emu_bulk *k = b->bulk;
     uint64_t phase = k->bars[which].phases;
+    uint32_t site, offset = k->bars[which].offset;
+    while (k->bars[which].phases == phase && tl_emu_tensor_arrives(b, offset, true, &site))
+        arrive(b, site, &k->bars[which], 0);
     for (uint32_t i = 0; i < k->nboxes && k->bars[which].phases == phase;)
         if (k->boxes[i].bar == which)
             land(b, i);

@@ -619,12 +619,13 @@ static void check_flights(tl_emu_block_watch *b, const tl_emu_access *a, const r
 static void tell_products(tl_emu_block_watch *b, const tl_emu_access *a, uint32_t site)
 {
     tl_emu_position with = tl_emu_site_position(b->watch->launch, site);
+    bool product = with.leaf == TL_LEAF_WGMMA || with.leaf == TL_LEAF_TENSOR_MMA;
     b->told_flight = true;
     tell(b->watch, b->block, TL_RUN_ASYNC, a->site,
          "this %s (thread %u) touches byte %" PRIu64
          " of shared memory, which the %s at %.200s:%u:%u may still read",
-         verb_of(a), a->thread, a->at, with.leaf == TL_LEAF_WGMMA ? "product" : "bulk store",
-         with.path, with.line, with.col);
+         verb_of(a), a->thread, a->at, product ? "product" : "bulk store", with.path, with.line,
+         with.col);
 }
 
 /* What threads write, for products. */
@@ -805,6 +806,17 @@ bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread,
                           bool ends)
 {
     return reads_piece(b, site, thread, offset, ends, true, "this product reads");
+}
+
+tl_emu_moment tl_emu_block_moment(const tl_emu_block_watch *b, uint32_t thread)
+{
+    return (tl_emu_moment){b->order.tick, thread};
+}
+
+bool tl_emu_block_is_past(const tl_emu_block_watch *b, tl_emu_moment then, uint32_t thread)
+{
+    tl_emu_stamp s = {.block = b->order.block, .tick = then.tick, .thread = then.thread};
+    return !b->watch->options.check || tl_emu_is_before(&b->order, thread, s);
 }
 
 bool tl_emu_block_sends(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t offset,

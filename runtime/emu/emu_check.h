@@ -102,6 +102,13 @@ bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *copy, tl_emu_wa
  * thread. False: they are not there. */
 bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
                           bool ends);
+/* A moment in the order of a block's threads, and whether what a thread did then comes before what
+ * `thread` does now. Where nothing is checked, always. */
+typedef struct tl_emu_moment {
+    uint32_t tick, thread; /* tick 0: never */
+} tl_emu_moment;
+tl_emu_moment tl_emu_block_moment(const tl_emu_block_watch *b, uint32_t thread);
+bool tl_emu_block_is_past(const tl_emu_block_watch *b, tl_emu_moment then, uint32_t thread);
 /* A bulk store of this thread begins or ends to read 16 bytes of shared memory; one writes bytes of
  * global memory, at any time from now on until they are stored, or to the kernel's end. False: they
  * are not there. */

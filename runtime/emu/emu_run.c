@@ -58,6 +58,7 @@ static void thread_ended(tl_emu_block *b, const tl_emu_thread *t)
         return;
     tl_emu_bulk_ended(b);
     tl_emu_stores_ended(b);
+    tl_emu_tensor_ended(b);
     tl_emu_meet_ended(b, t->site);
 }
 
@@ -86,6 +87,7 @@ static void free_block(tl_emu_block *b)
     tl_emu_wgmma_free(b);
     tl_emu_bulk_free(b);
     tl_emu_stores_free(b);
+    tl_emu_tensor_free_all(b);
     free(b->threads);
     free(b->warps);
     free(b->shared);
@@ -163,6 +165,7 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     tl_emu_wgmma_reset(b);
     tl_emu_bulk_reset(b);
     tl_emu_stores_reset(b);
+    tl_emu_tensor_reset(b);
     tl_emu_registers_reset(b);
     memset(b->at_number, 0, sizeof b->at_number);
     memset(b->passing, 0, sizeof b->passing);

@@ -103,26 +103,22 @@ static warp_state *state_of(tl_emu_block *b)
 
 /* ---- descriptors ---- */
 
-typedef struct descriptor {
-    uint32_t start, lead, stride, span;
-} descriptor;
-
-static descriptor read_descriptor(uint64_t d)
+static tl_emu_matrix read_descriptor(uint64_t d, bool across)
 {
     static const uint32_t SPANS[4] = {0, 128, 64, 32};
-    return (descriptor){.start = (uint32_t)(d & 0x3fff) << 4,
-                        .lead = (uint32_t)(d >> 16 & 0x3fff) << 4,
-                        .stride = (uint32_t)(d >> 32 & 0x3fff) << 4,
-                        .span = SPANS[d >> 62]};
+    return (tl_emu_matrix){.start = (uint32_t)(d & 0x3fff) << 4,
+                           .lead = (uint32_t)(d >> 16 & 0x3fff) << 4,
+                           .stride = (uint32_t)(d >> 32 & 0x3fff) << 4,
+                           .span = SPANS[d >> 62],
+                           .across = across};
 }
 
-/* Where the element at `i` along M or N and `k`, of `bytes`, is. across: rows run along M or N. */
-static uint32_t address_of(const descriptor *d, bool across, uint32_t bytes, uint32_t i, uint32_t k)
+uint32_t tl_emu_matrix_at(const tl_emu_matrix *m, uint32_t bytes, uint32_t i, uint32_t k)
 {
-    uint32_t row = across ? k : i, column = (across ? i : k) * bytes;
-    uint32_t at = d->start + row / 8 * d->stride + row % 8 * d->span + column / d->span * d->lead +
-                  column % d->span;
-    uint32_t mask = d->span / 16 - 1; /* of the 16-byte pieces of a row */
+    uint32_t row = m->across ? k : i, column = (m->across ? i : k) * bytes;
+    uint32_t at = m->start + row / 8 * m->stride + row % 8 * m->span + column / m->span * m->lead +
+                  column % m->span;
+    uint32_t mask = m->span / 16 - 1; /* of the 16-byte pieces of a row */
     return at ^ ((at >> 7 & mask) << 4);
 }
 
@@ -149,10 +145,9 @@ static bool is_integer(const product *p)
 static tl_emu_number in_memory(tl_emu_block *b, const product *p, int operand, uint32_t i,
                                uint32_t k)
 {
-    descriptor d = read_descriptor(p->descriptor[operand]);
-    uint32_t bytes = tl_emu_type_bytes(p->type[operand]);
     bool across = p->how & (operand ? TL_WGMMA_B_ACROSS : TL_WGMMA_A_ACROSS);
-    uint32_t at = address_of(&d, across, bytes, i, k);
+    tl_emu_matrix d = read_descriptor(p->descriptor[operand], across);
+    uint32_t bytes = tl_emu_type_bytes(p->type[operand]), at = tl_emu_matrix_at(&d, bytes, i, k);
     uint64_t bits = 0;
     if ((uint64_t)at + bytes <= b->job->kernel->shared_bytes)
         memcpy(&bits, b->shared + at, bytes);
@@ -228,14 +223,14 @@ static bool tell_reads(tl_emu_block *b, const product *p, bool ends)
 {
     bool fine = true;
     for (int operand = p->how & TL_WGMMA_A_WORDS ? 1 : 0; operand < 2; operand++) {
-        descriptor d = read_descriptor(p->descriptor[operand]);
-        uint32_t bytes = tl_emu_type_bytes(p->type[operand]), each = CHUNK / bytes;
         bool across = p->how & (operand ? TL_WGMMA_B_ACROSS : TL_WGMMA_A_ACROSS);
+        tl_emu_matrix d = read_descriptor(p->descriptor[operand], across);
+        uint32_t bytes = tl_emu_type_bytes(p->type[operand]), each = CHUNK / bytes;
         uint32_t first = operand ? 0 : p->thread / LANES % 4 * ROWS, rows = operand ? p->n : ROWS;
         for (uint32_t i = 0; i < rows && fine; i += across ? each : 1)
             for (uint32_t k = 0; k < p->k && fine; k += across ? 1 : each)
                 fine = tl_emu_block_product(b->watch, p->site, p->thread,
-                                            address_of(&d, across, bytes, first + i, k), ends);
+                                            tl_emu_matrix_at(&d, bytes, first + i, k), ends);
     }
     return fine;
 }

@@ -154,6 +154,19 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[1] = i32(m, m->pred_known ? 40 + 96 * m->pred_known : 40);
         args[2] = i32(m, m->pred_known != 0);
     }
+    if (leaf == TL_LEAF_TENSOR_ALLOC || leaf == TL_LEAF_TENSOR_FREE)
+        args[2] = i32(m, 32u << m->pred_known);
+    if (leaf == TL_LEAF_TENSOR_FENCE)
+        args[1] = i32(m, m->pred_known & 1);
+    if (leaf == TL_LEAF_TENSOR_MMA) { /* f16, tf32, e4m3 */
+        static const uint32_t TYPES[] = {TL_F16, TL_F32, TL_F8E4M3};
+        static const uint64_t UPPER = UINT64_C(0x4000404000010000);
+        uint32_t type = TYPES[m->pred_known];
+        args[1] = i32(m, 0x8400010 | (type == TL_F32 ? 0x900 : 0));
+        args[2] = i32(m, TL_MMA_TYPES(type, type, TL_F32));
+        args[3] = i32(m, 0);
+        args[4] = args[6] = LLVMConstInt(m->i64, UPPER, 0);
+    }
     if (is_copy(leaf)) { /* inside: known or not, apart from pred; hints */
         uint32_t pred = m->pred_known;
         m->pred_known = m->hints % 3;

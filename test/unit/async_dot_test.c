@@ -3,12 +3,14 @@
  * element's address by the descriptor (PTX ISA, "Matrix descriptor", "Strides", "Swizzling modes")
  * is its place in the buffer; for A and accumulators in registers, the instruction's fragments
  * (PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16" and so on) are the registers' layout.
- * The formulas are written out here and come from no plan. */
+ * The formulas are written out here and come from no plan. Of products into tensor memory likewise
+ * (PTX ISA, "Shared memory descriptor", "Instruction descriptor", data path layout D). */
 #include "ir/plan/async_dot.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
 #include "test/unit/unit.h"
+#include <string.h>
 
 enum { GROUP = 128, GROUP_BITS = 2, ROWS = 64, STEP_BYTES = 32, PIECE = 16, BASE = 5 * 1024 };
 
@@ -49,8 +51,9 @@ static const TlType *buffer(TlDtype dtype, const int32_t *shape, int row, int sp
 static TlMmaWarps warps_of(const Case *c)
 {
     TlMmaWarps w = {.apart = apart};
+    int rows = strncmp(c->mma, "tcgen05", 7) ? 16 : 32;
     for (int i = 0; i < c->warp_bits; i++)
-        if (c->m > 16 << w.m)
+        if (c->m > rows << w.m)
             w.m++;
         else
             w.n++;
@@ -112,14 +115,32 @@ typedef struct Descriptor {
     uint32_t start, lead, stride, span;
 } Descriptor;
 
-static Descriptor read_descriptor(uint64_t d)
+static Descriptor read_descriptor(uint64_t d, bool tensor)
 {
-    static const uint32_t SPAN[4] = {0, 128, 64, 32};
-    CHECK((d >> 49 & 7) == 0); /* the pattern begins where addresses do */
+    static const uint32_t OF_WGMMA[4] = {0, 128, 64, 32}, OF_TENSOR[8] = {[2] = 128, [4] = 64,
+                                                                           [6] = 32};
+    CHECK((d >> 49 & 0xfff) == 0); /* the pattern begins where addresses do */
+    CHECK_INT((int64_t)(d >> 46 & 7), tensor);
     return (Descriptor){.start = (d & 0x3fff) << 4,
                         .lead = (d >> 16 & 0x3fff) << 4,
                         .stride = (d >> 32 & 0x3fff) << 4,
-                        .span = SPAN[d >> 62]};
+                        .span = tensor ? OF_TENSOR[d >> 61] : OF_WGMMA[d >> 62]};
+}
+
+static bool is_tensor(const Product *p)
+{
+    return tl_tensor_mma_of(p->mma) != NULL;
+}
+
+static int32_t rows_of(const Product *p)
+{
+    return is_tensor(p) ? 2 * ROWS : ROWS;
+}
+
+/* One thread does what all warpgroups have. */
+static uint32_t groups_of(const Product *p)
+{
+    return is_tensor(p) ? 1 : 1u << p->plan->warp_bits;
 }
 
 /* Where the instruction takes element (mn, k) of an operand from; k counts from its step on. */
@@ -160,13 +181,15 @@ static int32_t group_origin(const Product *p, int i, uint32_t group)
 static int wrong_in_buffer(const Product *p, int i, const TlAsyncStrip *s, uint32_t group,
                            int32_t k0)
 {
-    int32_t first = i == TL_MMA_A ? s->row : s->column, count = i == TL_MMA_A ? ROWS : p->plan->n;
+    int32_t first = i == TL_MMA_A ? s->row : s->column,
+            count = i == TL_MMA_A ? rows_of(p) : p->plan->n;
     const TlAsyncSlot *slot = &p->plan->slot[i];
     int32_t origin = first + group_origin(p, i, group);
     int wrong = 0;
     uint64_t start = start_of(p, i, group, first, k0);
     wrong += start % PIECE != 0;
-    Descriptor d = read_descriptor(tl_async_descriptor(slot) | start >> 4);
+    Descriptor d =
+        read_descriptor(tl_async_descriptor(p->mma, slot) | start >> 4, is_tensor(p));
     for (int32_t mn = 0; mn < count; mn++)
         for (int32_t k = 0; k < p->mma->k; k++)
             wrong += address(&d, slot->across, p->elem, mn, k) !=
@@ -244,7 +267,7 @@ static int wrong_in_registers(const Product *p, const TlAsyncStrip *s, uint32_t 
 static int wrong_in_buffers(const Product *p)
 {
     int wrong = 0;
-    for (uint32_t group = 0; group < 1u << p->plan->warp_bits; group++)
+    for (uint32_t group = 0; group < groups_of(p); group++)
         for (uint32_t i = 0; i < p->plan->strips.len; i++)
             for (int32_t k = 0; k < p->plan->k; k += p->mma->k)
                 for (int side = 0; side < 2; side++)
@@ -253,10 +276,36 @@ static int wrong_in_buffers(const Product *p)
     return wrong;
 }
 
+/* A thread's register is what its lane has in the register's column, behind its warpgroup's. */
+static int wrong_lanes(const Product *p)
+{
+    const TlLayout *l = p->acc->layout;
+    uint32_t in[TL_LAYOUT_MAX_IN] = {0};
+    int wrong = 0;
+    for (uint32_t t = 0; t < 32u << p->c->warp_bits; t++)
+        for (int64_t r = 0; r < tl_layout_registers(l); r++) {
+            int32_t at[TL_LAYOUT_MAX_OUT], first[TL_LAYOUT_MAX_OUT], own[TL_LAYOUT_MAX_OUT];
+            in[tl_layout_in_index(l, TL_IN_LANE)] = in[tl_layout_in_index(l, TL_IN_WARP)] = 0;
+            tl_layout_apply_reg(l, r, in, first);
+            in[tl_layout_in_index(l, TL_IN_WARP)] = t / 32 & ~3u;
+            tl_layout_apply_reg(l, 0, in, own);
+            in[tl_layout_in_index(l, TL_IN_LANE)] = t % 32;
+            in[tl_layout_in_index(l, TL_IN_WARP)] = t / 32;
+            tl_layout_apply_reg(l, r, in, at);
+            wrong += at[0] % 128 != (int32_t)(t % 128) ||
+                     tl_tensor_column(p->acc, at[0], at[1]) !=
+                         tl_tensor_column(p->acc, first[0], first[1]) +
+                             tl_tensor_column(p->acc, own[0], own[1]);
+        }
+    return wrong;
+}
+
 static int wrong_registers(const Product *p)
 {
     int wrong = 0;
-    for (uint32_t group = 0; group < 1u << p->plan->warp_bits; group++)
+    if (is_tensor(p))
+        return wrong_lanes(p);
+    for (uint32_t group = 0; group < groups_of(p); group++)
         for (uint32_t i = 0; i < p->plan->strips.len; i++) {
             const TlAsyncStrip *s = &p->plan->strips.data[i];
             wrong += wrong_accumulators(p, s, group);
@@ -269,8 +318,8 @@ static int wrong_registers(const Product *p)
 /* The strips are all of the accumulator, each once. */
 static void check_whole(const Product *p)
 {
-    int64_t cells = (int64_t)p->plan->strips.len << p->plan->warp_bits;
-    CHECK_INT(cells * ROWS * p->plan->n, (int64_t)p->c->m * p->c->n);
+    int64_t cells = (int64_t)p->plan->strips.len * groups_of(p);
+    CHECK_INT(cells * rows_of(p) * p->plan->n, (int64_t)p->c->m * p->c->n);
     CHECK(p->plan->k == p->c->k && p->plan->n % 8 == 0 && p->plan->n <= 256);
 }
 
@@ -295,7 +344,7 @@ static void check_breaks(Product *p)
         CHECK(wrong_in_buffers(p) > 0);
         *slot = was;
         slot->lead += 16;
-        int32_t count = i == TL_MMA_A ? ROWS : p->plan->n;
+        int32_t count = i == TL_MMA_A ? rows_of(p) : p->plan->n;
         CHECK((wrong_in_buffers(p) > 0) == (was.across && count * p->elem > was.span));
         *slot = was;
     }
@@ -443,7 +492,79 @@ static void check_constants(void)
     if (!CHECK(p.plan != NULL))
         return;
     for (int i = 0; i < 2; i++)
-        CHECK(tl_async_descriptor(&p.plan->slot[i]) == UINT64_C(0x4000004000010000));
+        CHECK(tl_async_descriptor(p.mma, &p.plan->slot[i]) == UINT64_C(0x4000004000010000));
+}
+
+/* ---- into tensor memory ---- */
+
+/* PTX ISA, "Instruction descriptor": bits 4-5, 7-9, 10-12, 15, 16, 17-22, 24-28. */
+static uint32_t instruction_of(const TlMma *mma, int32_t n, bool a_across, bool b_across)
+{
+    static const uint32_t CODE[TL_DTYPE_COUNT] = {[TL_BF16] = 1, [TL_F32] = 2, [TL_F8E5M2] = 1,
+                                                  [TL_I8] = 1};
+    uint32_t sums = mma->type[TL_MMA_C] == TL_I32 ? 2 : 1;
+    return sums << 4 | CODE[mma->type[0]] << 7 | CODE[mma->type[1]] << 10 |
+           (uint32_t)a_across << 15 | (uint32_t)b_across << 16 | (uint32_t)(n / 8) << 17 |
+           (uint32_t)(128 / 16) << 24;
+}
+
+/* All types, columns, ways of operands, of 128 and 256 rows by 4 to 16 warps. */
+static void check_tensor(void)
+{
+    static const char *const NAMES[] = {
+#define TENSOR(name, ...) name,
+#include "ir/plan/tensor.def"
+    };
+    static const int32_t NS[] = {16, 32, 48, 64, 96, 128, 176, 256, 352};
+    int plans = 0;
+    for (uint32_t row = 0; row < sizeof NAMES / sizeof *NAMES; row++)
+        for (unsigned n = 0; n < sizeof NS / sizeof *NS; n++)
+            for (int which = 0; which < 4 * 6; which++) {
+                const TlMma *mma = tl_mma_find(NAMES[row]);
+                int elem = tl_dtype_bytes(mma->type[0]);
+                int32_t m = which & 4 ? 256 : 128, k = 128 / elem;
+                bool a_across = which & 1, b_across = which & 2;
+                int32_t wide = NS[n] & -NS[n];
+                Case c = {mma->name, m, NS[n], k, 2 + which / 8, {!a_across, !b_across ? 0 : 1},
+                          {128, 128}, {0}};
+                if (b_across && wide * elem < 128)
+                    c.span[1] = wide * elem;
+                if ((a_across || b_across) && elem != 2)
+                    continue;
+                Product p;
+                make(&p, &c);
+                plans += check_case(&c, false);
+                if (p.plan)
+                    CHECK_INT(tl_tensor_instruction(p.plan),
+                              instruction_of(mma, p.plan->n, a_across, b_across));
+            }
+    CHECK(plans > 300);
+    expect_none(&(Case){"tcgen05.f16", 64, 128, 64, 2, {1, 1}, {128, 128}, {0}});
+    expect_none(&(Case){"tcgen05.f16", 128, 24, 64, 2, {1, 0}, {128, 128}, {0}});
+    expect_none(&(Case){"tcgen05.f16", 512, 256, 64, 4, {1, 1}, {128, 128}, {0}});
+}
+
+/* What Triton 3.9 has in its code for sm_100. */
+static void check_tensor_constants(void)
+{
+    static const struct {
+        Case c;
+        uint32_t instruction;
+    } KNOWN[] = {
+        {{"tcgen05.f16", 128, 256, 64, 3, {1, 1}, {128, 128}, {0}}, 0x8410010},
+        {{"tcgen05.bf16", 128, 256, 64, 3, {1, 1}, {128, 128}, {0}}, 0x8410490},
+        {{"tcgen05.e4m3", 128, 128, 128, 2, {1, 0}, {128, 128}, {0}}, 0x8200010},
+        {{"tcgen05.s8", 128, 128, 128, 2, {1, 0}, {128, 128}, {0}}, 0x82004a0},
+        {{"tcgen05.f16", 128, 64, 64, 2, {1, 0}, {128, 128}, {0}}, 0x8100010},
+    };
+    for (unsigned i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++) {
+        Product p;
+        make(&p, &KNOWN[i].c);
+        if (CHECK(p.plan != NULL)) {
+            CHECK_INT(tl_tensor_instruction(p.plan), KNOWN[i].instruction);
+            CHECK(tl_async_descriptor(p.mma, &p.plan->slot[0]) == UINT64_C(0x4000404000010000));
+        }
+    }
 }
 
 int main(void)
@@ -458,6 +579,9 @@ int main(void)
     apart = true;
     check_all();
     check_apart();
+    check_tensor();
+    apart = false;
+    check_tensor_constants();
     tl_arena_free(&arena);
     tl_ctx_free(&ctx);
     return unit_result();

@@ -418,6 +418,10 @@ static void places(void)
 
 /* A matrix in shared memory as warpgroups read it; their sums. */
 #define IMAGE "\"offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,8)(2,16)(4,32)(8,0)(16,0)(32,0)\""
+#define TALL  "\"offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,8)(2,16)(4,32)(8,0)(16,0)(32,0)(64,0)\""
+/* Sums in tensor memory. */
+#define ROWS                                                                                       \
+    "\"reg(0,1)(0,2)(0,4)(0,8)(0,16)(0,32) lane(1,0)(2,0)(4,0)(8,0)(16,0) warp(32,0)(64,0)\""
 #define SUMS  "\"reg(0,1)(8,0)(0,8)(0,16)(0,32) lane(0,2)(0,4)(1,0)(2,0)(4,0) warp(16,0)(32,0)\""
 
 static const char every_op[] =
@@ -596,6 +600,20 @@ static const char flow_ops[] =
     "  %nb = nblocks : i32\n"
     "  %f = mbar {arrivals = 1, shared = 0} : buf<u64, 1, \"offset -> 1\", 1>\n"
     "  mbar_end %f\n"
+    "  %m = tensor {columns = 64, shared = 64} : buf<u64, 1, \"offset -> 1\", 5>\n"
+    "  tensor_end %m\n"
+    "  return\n"
+    "}\n"
+    "kernel @tensors(%n: i32) warps 4 {\n"
+    "  %a = alloc {shared = 0} : buf<f16, 128, 64, " TALL ", 2>\n"
+    "  %b = alloc {shared = 32768} : buf<f16, 64, 64, " IMAGE ", 1>\n"
+    "  %m = tensor {columns = 64, shared = 49152} : buf<u64, 1, \"offset -> 1\", 5>\n"
+    "  %z = const {value = 0.0} : tile<f32, 128, 64, " ROWS ">\n"
+    "  %r = ready %z {column = 0} : tensor<f32, 128, 64, " ROWS ">\n"
+    "  %d = dot_async %a, %n, %b, %n, %r {mma = \"tcgen05.f16\"} : tensor<f32, 128, 64, " ROWS
+    ">\n"
+    "  %s = await %d {pending = 0} : tile<f32, 128, 64, " ROWS ">\n"
+    "  tensor_end %m\n"
     "  return\n"
     "}\n";
 
@@ -889,6 +907,14 @@ static const struct {
     {SUM "%x = await %r {pending = 0} : tile" OF("f16"), "is no token of"},
     {SUM "%x = if %c : token" OF("f32") "() { yield %r } () { yield %r }", "result 0 is a token"},
     {SUM "print %r {text = \"\"}", "cannot be shown"},
+    {SUM "%x = ready %z {column = 512} : token" OF("f32"), "column = 512"},
+    {SUM "%x = dot_async %a, %n, %a, %n, %r {mma = \"tcgen05.f16\"} : token" OF("f32"), "onto"},
+    {"%m = tensor {columns = 48} : buf<u64, 1, \"offset -> 1\", 5>", "columns = 48"},
+    {"%m = tensor {columns = 16} : buf<u64, 1, \"offset -> 1\", 5>", "columns = 16"},
+    {"%m = tensor {columns = 1024} : buf<u64, 1, \"offset -> 1\", 5>", "columns = 1024"},
+    {"%m = tensor {columns = 64} : buf<u64, 1, \"offset -> 1\", 2>", "2 slots"},
+    {"%m = tensor {columns = 64} : buf<u32, 1, \"offset -> 1\", 5>", "no buffer of barriers"},
+    {BARS "tensor_end %m", "of no tensor"},
     {"%m = mbar {arrivals = 0} : buf<u64, 1, \"offset -> 1\", 2>", "arrivals = 0"},
     {"%m = mbar {arrivals = 1025} : buf<u64, 1, \"offset -> 1\", 2>", "arrivals = 1025"},
     {"%m = mbar {arrivals = 1, cluster = 9} : buf<u64, 1, \"offset -> 1\", 2>", "cluster = 9"},

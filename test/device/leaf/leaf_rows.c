@@ -158,7 +158,8 @@ static const LeafBox BOXES[] = {
 
 static bool is_of_warpgroups(tl_leaf leaf)
 {
-    return tl_leaf_info(leaf)->needs & (TL_CAN_WARPGROUP | TL_CAN_BULK | TL_CAN_REGISTERS);
+    return tl_leaf_info(leaf)->needs &
+           (TL_CAN_WARPGROUP | TL_CAN_BULK | TL_CAN_REGISTERS | TL_CAN_TENSOR);
 }
 
 static bool is_bulk_all(tl_leaf leaf)
@@ -994,6 +995,81 @@ static void make_product(Maker *m, const Product *p)
     }
 }
 
+/* ---- tensor memory ---- */
+
+/* What the block's threads do with it is over. */
+static void meet_tensor(Maker *m)
+{
+    CALL(m, TENSOR_FENCE, word(m, 0), word(m, 0));
+    barrier(m);
+    CALL(m, TENSOR_FENCE, word(m, 0), word(m, 1));
+}
+
+/* A branch of the first `threads` threads; the block behind it. */
+static LLVMBasicBlockRef begin_few(Maker *m, uint32_t threads)
+{
+    LLVMBasicBlockRef some = LLVMAppendBasicBlockInContext(m->l.context, m->f, ""),
+                      join = LLVMAppendBasicBlockInContext(m->l.context, m->f, "");
+    LLVMValueRef is = LLVMBuildICmp(m->b, LLVMIntULT, m->tid, word(m, threads), "");
+    LLVMBuildCondBr(m->b, is, some, join);
+    LLVMPositionBuilderAtEnd(m->b, some);
+    return join;
+}
+
+static void end_few(Maker *m, LLVMBasicBlockRef join)
+{
+    LLVMBuildBr(m->b, join);
+    LLVMPositionBuilderAtEnd(m->b, join);
+}
+
+/* Two steps of k of f16 onto small numbers, 32 columns; rows of 64 bytes along k. */
+static void make_tensor(Maker *m)
+{
+    enum { WARP = 32, N = 32, SPAN = 64, BAR = BARRIER_AT, ADDRESS = BARRIER_AT + 64 };
+    /* f32 += f16 f16, N / 8, 128 / 16; 64 bytes, 8 rows of them, the constant */
+    const uint32_t instruction = 1 << 4 | N >> 3 << 17 | 8 << 24;
+    const uint64_t upper = UINT64_C(4) << 61 | UINT64_C(1) << 46 |
+                           (uint64_t)(8 * SPAN >> 4) << 32 | 1 << 16;
+    const TlMma *mma = tl_mma_find("mma.m16n8k16.f16");
+    fill_operands(m, mma);
+    CALL(m, MBAR_INIT, word(m, 0), is_first(m), word(m, BAR), word(m, 1));
+    LLVMBasicBlockRef join = begin_few(m, WARP);
+    CALL(m, TENSOR_ALLOC, word(m, 0), word(m, ADDRESS), word(m, N));
+    end_few(m, join);
+    meet_tensor(m);
+    LLVMValueRef base = CALL(m, LDS_32, word(m, 0), word(m, ADDRESS)),
+                 warp = LLVMBuildLShr(m->b, m->tid, word(m, 5), ""),
+                 lanes = LLVMBuildAdd(m->b, base, mul(m, warp, WARP << 16), ""),
+                 words[2 + N] = {word(m, 0), lanes};
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(m->l.context);
+    for (uint32_t i = 0; i < N; i++)
+        words[2 + i] = LLVMBuildBitCast(m->b, small_number(m, TL_F32, 128 + i), f32, "");
+    take_words(m, call_words(m, TL_LEAF_TENSOR_ST, words, 2 + N, N), words + 2, N);
+    meet_tensor(m);
+    join = begin_few(m, 1);
+    for (uint32_t step = 0; step < 2; step++)
+        CALL(m, TENSOR_MMA, word(m, 0), word(m, instruction),
+             word(m, TL_MMA_TYPES(TL_F16, TL_F16, TL_F32)), word(m, 0),
+             LLVMConstInt(m->i64, upper, 0), word(m, 2 * step), LLVMConstInt(m->i64, upper, 0),
+             word(m, OPERAND_BYTES / 16 + 2 * step), base, yes(m));
+    CALL(m, TENSOR_COMMIT, word(m, 0), word(m, BAR));
+    end_few(m, join);
+    CALL(m, MBAR_WAIT, word(m, 0), word(m, BAR), word(m, 0));
+    CALL(m, TENSOR_FENCE, word(m, 0), word(m, 1));
+    take_words(m, call_words(m, TL_LEAF_TENSOR_LD, words, 2 + N, N), words + 2, N);
+    for (uint32_t i = 0; i < N; i += 4) {
+        LLVMValueRef v = LLVMGetUndef(LLVMVectorType(f32, 4));
+        for (uint32_t k = 0; k < 4; k++)
+            v = LLVMBuildInsertElement(m->b, v, words[2 + i + k], word(m, k), "");
+        keep(m, v);
+    }
+    meet_tensor(m);
+    join = begin_few(m, WARP);
+    CALL(m, TENSOR_FREE, word(m, 0), base, word(m, N));
+    end_few(m, join);
+    CALL(m, MBAR_END, word(m, 0), is_first(m), word(m, BAR));
+}
+
 /* ---- what speaks ---- */
 
 static void make_debug(Maker *m, tl_leaf leaf)
@@ -1082,6 +1158,13 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_WGMMA_FENCE:
     case TL_LEAF_FAMILY_WGMMA_WAIT:
     case TL_LEAF_FAMILY_FENCE_ASYNC: make_product(m, &PRODUCTS[0]); break;
+    case TL_LEAF_FAMILY_TENSOR_ALLOC:
+    case TL_LEAF_FAMILY_TENSOR_FREE:
+    case TL_LEAF_FAMILY_TENSOR_MMA:
+    case TL_LEAF_FAMILY_TENSOR_COMMIT:
+    case TL_LEAF_FAMILY_TENSOR_FENCE:
+    case TL_LEAF_FAMILY_TENSOR_LD:
+    case TL_LEAF_FAMILY_TENSOR_ST: make_tensor(m); break;
     case TL_LEAF_FAMILY_CLUSTER_SIZE: keep(m, call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0)); break;
     case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
     case TL_LEAF_FAMILY_STSM:

@@ -1,0 +1,394 @@
+/* Lowering of products whose sums are in tensor memory (ir/plan/async_dot.h): one thread begins
+ * them, and a barrier counts when they are done.
+ *
+ *     tensor        warp 0 asks for the columns; the barriers are made
+ *     ready         threads store the tile there, if it is not zeros: then the first product does
+ *                   not add. All threads' reads of what was there are over: a barrier
+ *     dot_async     a thread of warp 0 begins the instructions of all strips and steps of k, the
+ *                   steps outermost. The last of some in a row commits them, as a group: number n
+ *                   to barrier n % TL_TENSOR_BARS
+ *     await         all threads wait for the barrier of the latest group that must be done, and
+ *                   take what their lanes have of the tile
+ *     tensor_end    warp 0 gives the columns back
+ *
+ * A value of type tensor is one i1: is something there? Where it is is known: the READY that it
+ * comes from says so. How many groups there were, each thread counts; waits are by the parity of
+ * the barrier's phase, so that a thread must have waited for group n - TL_TENSOR_BARS before group
+ * n is committed: it does so where no await says it, and at an await in a loop all threads meet. */
+#include "codegen/simt/simt_exchange.h"
+#include "ir/plan/async_dot.h"
+#include "ir/plan/staged.h"
+
+enum { UNIT = 16, BAR_BYTES = 8, MOST_AT_ONCE = 64, WARP_LANES = 32, LANE_SHIFT = 16 };
+enum { BEFORE = 0, AFTER = 1 };
+
+struct TlSimtTensor {
+    const TlOp *op;
+    uint32_t bars;        /* offset of the first */
+    LLVMValueRef address; /* of the columns */
+    LLVMValueRef commits; /* where the number of groups is */
+};
+
+static void fence(TlSimt *g, uint32_t when)
+{
+    LLVMValueRef arg = tl_simt_i32(g, when);
+    tl_simt_leaf(g, TL_LEAF_TENSOR_FENCE, 1, &arg);
+}
+
+/* All threads come here; what they did with tensor memory is over. */
+static void meet(TlSimt *g)
+{
+    fence(g, BEFORE);
+    tl_simt_barrier(g);
+    fence(g, AFTER);
+}
+
+/* ---- the program's columns ---- */
+
+/* A branch of warp 0, at whose end the builder then stands; *out_join: behind it. */
+static void begin_first_warp(TlSimt *g, LLVMBasicBlockRef *out_join)
+{
+    LLVMBasicBlockRef first = tl_gen_block(&g->gen, "first");
+    *out_join = tl_gen_block(&g->gen, "join");
+    LLVMValueRef is_first =
+        LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
+    LLVMBuildCondBr(g->b, is_first, first, *out_join);
+    LLVMPositionBuilderAtEnd(g->b, first);
+}
+
+static void end_first_warp(TlSimt *g, LLVMBasicBlockRef join)
+{
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
+static LLVMValueRef bar_at(TlSimt *g, uint32_t i)
+{
+    return tl_simt_i32(g, g->tensor->bars + i * BAR_BYTES);
+}
+
+static LLVMValueRef is_first_thread(TlSimt *g)
+{
+    return LLVMBuildICmp(g->b, LLVMIntEQ, g->tid, tl_simt_i32(g, 0), "");
+}
+
+static LLVMValueRef columns_of(TlSimt *g)
+{
+    return tl_simt_i32(g, (uint32_t)tl_attr_int(g->tensor->op, TL_ATTR_COLUMNS, 0));
+}
+
+/* A counter of the thread's, which is in a register in the end. */
+static LLVMValueRef new_counter(TlSimt *g)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
+    LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
+    LLVMValueRef at = LLVMBuildAlloca(g->b, g->i32, "groups");
+    LLVMBuildStore(g->b, tl_simt_i32(g, 0), at);
+    LLVMPositionBuilderAtEnd(g->b, here);
+    return at;
+}
+
+void tl_simt_tensor(TlSimt *g, const TlOp *op)
+{
+    LLVMBasicBlockRef join;
+    int64_t at = tl_attr_int(op, TL_ATTR_SHARED, -1);
+    TL_ASSERT(at >= 0, "'%s' has barriers without a place", g->fn->name);
+    g->tensor = TL_NEW(g->arena, struct TlSimtTensor);
+    *g->tensor = (struct TlSimtTensor){op, (uint32_t)at, NULL, new_counter(g)};
+    for (uint32_t i = 0; i < TL_TENSOR_BARS; i++) {
+        LLVMValueRef args[] = {is_first_thread(g), bar_at(g, i), tl_simt_i32(g, 1)};
+        tl_simt_leaf(g, TL_LEAF_MBAR_INIT, 3, args);
+    }
+    LLVMValueRef address = bar_at(g, TL_TENSOR_BARS), args[] = {address, columns_of(g)};
+    begin_first_warp(g, &join);
+    tl_simt_leaf(g, TL_LEAF_TENSOR_ALLOC, 2, args);
+    end_first_warp(g, join);
+    meet(g);
+    g->tensor->address = tl_simt_leaf(g, TL_LEAF_LDS_32, 1, &address);
+}
+
+void tl_simt_tensor_end(TlSimt *g, const TlOp *op)
+{
+    LLVMBasicBlockRef join;
+    TL_ASSERT(tl_in(op, 0)->def == g->tensor->op, "'%s' ends another's columns", g->fn->name);
+    meet(g);
+    LLVMValueRef args[] = {g->tensor->address, columns_of(g)};
+    begin_first_warp(g, &join);
+    tl_simt_leaf(g, TL_LEAF_TENSOR_FREE, 2, args);
+    end_first_warp(g, join);
+    for (uint32_t i = 0; i < TL_TENSOR_BARS; i++) {
+        LLVMValueRef bar[] = {is_first_thread(g), bar_at(g, i)};
+        tl_simt_leaf(g, TL_LEAF_MBAR_END, 2, bar);
+    }
+}
+
+/* ---- lanes of threads ---- */
+
+/* The column of register r of thread 0, as a part of the accumulator; what a thread adds to it. */
+static LLVMValueRef column_of_warp(TlSimt *g, const TlType *t)
+{
+    const TlLayout *l = t->layout;
+    int w = tl_layout_in_index(l, TL_IN_WARP);
+    uint32_t warp[TL_MAX_WARP_BITS] = {0}, any = 0;
+    for (int b = TL_GROUP_WARP_BITS; b < l->in_bits[w]; b++)
+        any |= warp[b] = (uint32_t)tl_tensor_column(t, l->basis[w][b][0], l->basis[w][b][1]);
+    if (!any)
+        return tl_simt_i32(g, 0);
+    LLVMValueRef own = g->warp;
+    g->warp = tl_simt_uniform_warp(g);
+    LLVMValueRef column = tl_simt_thread_xor(g, 0, NULL, g->warp_bits, warp);
+    g->warp = own;
+    return column;
+}
+
+/* What the current warp begins with: its lanes, the first column of the value. */
+static LLVMValueRef address_of_warp(TlSimt *g, const TlType *t, const TlOp *root)
+{
+    LLVMValueRef warp = LLVMBuildAnd(g->b, tl_simt_uniform_warp(g),
+                                     tl_simt_i32(g, TL_GROUP_WARPS - 1), ""),
+                 lanes = LLVMBuildMul(g->b, warp, tl_simt_i32(g, WARP_LANES << LANE_SHIFT), "");
+    LLVMValueRef first = tl_simt_i32(g, (uint32_t)tl_attr_int(root, TL_ATTR_COLUMN, 0));
+    LLVMValueRef at = LLVMBuildAdd(g->b, g->tensor->address, first, "");
+    at = LLVMBuildAdd(g->b, at, column_of_warp(g, t), "");
+    return LLVMBuildAdd(g->b, at, lanes, "");
+}
+
+/* Registers from `from` on whose columns follow each other, a power of two; *out_column: the first
+ * one's. */
+static unsigned run_of(const TlType *t, int64_t from, int32_t *out_column)
+{
+    int64_t all = tl_layout_registers(t->layout), n = 0;
+    for (int64_t r = from; r < all && n < MOST_AT_ONCE; r++, n++) {
+        int32_t x[TL_LAYOUT_MAX_OUT];
+        uint32_t in[TL_LAYOUT_MAX_IN] = {0};
+        tl_layout_apply_reg(t->layout, r, in, x);
+        int32_t column = tl_tensor_column(t, x[0], x[1]);
+        if (r == from)
+            *out_column = column;
+        else if (column != *out_column + n)
+            break;
+    }
+    return 1u << tl_floor_log2((int)n);
+}
+
+/* ---- what comes in ---- */
+
+static bool are_zeros(LLVMValueRef *x, int64_t n)
+{
+    bool zeros = true;
+    for (int64_t i = 0; i < n && zeros; i++)
+        zeros = LLVMIsNull(x[i]);
+    return zeros;
+}
+
+static void set_filled(TlSimt *g, const TlValue *v, LLVMValueRef filled)
+{
+    g->regs[v->id] = TL_NEW_ARRAY(g->arena, LLVMValueRef, 1);
+    g->regs[v->id][0] = filled;
+}
+
+static void store(TlSimt *g, const TlOp *op, LLVMValueRef *x)
+{
+    const TlType *t = op->out[0]->type;
+    LLVMValueRef base = address_of_warp(g, t, op), args[TL_SIMT_MOST_ARGS];
+    int64_t all = tl_simt_count(tl_in(op, 0));
+    int32_t column = 0;
+    unsigned n;
+    for (int64_t r = 0; r < all; r += n) {
+        n = run_of(t, r, &column);
+        args[0] = LLVMBuildAdd(g->b, base, tl_simt_i32(g, (uint32_t)column), "");
+        for (unsigned i = 0; i < n; i++)
+            args[1 + i] = x[r + i];
+        tl_simt_leaf_words(g, TL_LEAF_TENSOR_ST, 1 + n, args, n);
+    }
+}
+
+void tl_simt_tensor_ready(TlSimt *g, TlOp *op)
+{
+    LLVMValueRef *x = tl_simt_regs(g, tl_in(op, 0));
+    bool zeros = are_zeros(x, tl_simt_count(tl_in(op, 0)));
+    if (!zeros)
+        store(g, op, x);
+    meet(g);
+    set_filled(g, op->out[0], LLVMConstInt(g->i1, !zeros, 0));
+}
+
+/* ---- products ---- */
+
+static LLVMValueRef count(TlSimt *g)
+{
+    return LLVMBuildLoad2(g->b, g->i32, g->tensor->commits, "");
+}
+
+/* Group n's barrier, and the parity of its phase there. n may be negative: it is over at once. */
+static LLVMValueRef bar_of(TlSimt *g, LLVMValueRef n)
+{
+    LLVMValueRef which = LLVMBuildAnd(g->b, n, tl_simt_i32(g, TL_TENSOR_BARS - 1), "");
+    LLVMValueRef at = LLVMBuildMul(g->b, which, tl_simt_i32(g, BAR_BYTES), "");
+    return LLVMBuildAdd(g->b, at, bar_at(g, 0), "");
+}
+
+static void wait_for(TlSimt *g, LLVMValueRef n)
+{
+    int bits = tl_floor_log2(TL_TENSOR_BARS);
+    LLVMValueRef phase = LLVMBuildLShr(g->b, n, tl_simt_i32(g, (uint32_t)bits), ""),
+                 args[] = {bar_of(g, n), LLVMBuildAnd(g->b, phase, tl_simt_i32(g, 1), "")};
+    tl_simt_leaf(g, TL_LEAF_MBAR_WAIT, 2, args);
+}
+
+/* The next op in a direction that begins products, or awaits them, or has a region; NULL. */
+static const TlOp *neighbour(const TlOp *op, bool back)
+{
+    do
+        op = back ? op->prev : op->next;
+    while (op && op->opcode != TL_OP_DOT_ASYNC && op->opcode != TL_OP_AWAIT && !op->nregions);
+    return op;
+}
+
+static bool is_product(const TlOp *op)
+{
+    return op && op->opcode == TL_OP_DOT_ASYNC;
+}
+
+/* Groups that may go on behind the await: those of the latest products that are whole. */
+static uint32_t pending_groups(const TlOp *await)
+{
+    int64_t left = tl_attr_int(await, TL_ATTR_PENDING, 0);
+    uint32_t n = 0;
+    for (const TlOp *op = await->prev; op && left > 0; op = op->prev) {
+        left -= is_product(op);
+        n += is_product(op) && !is_product(neighbour(op, true));
+    }
+    return n < TL_TENSOR_BARS ? n : TL_TENSOR_BARS - 1;
+}
+
+/* Will threads have waited for this group before the barrier's phase after it is over? */
+static bool is_awaited_in_time(const TlOp *last)
+{
+    const TlOp *next = neighbour(last, false);
+    return next && next->opcode == TL_OP_AWAIT && pending_groups(next) + 1 < TL_TENSOR_BARS;
+}
+
+/* Where an operand's slot begins, / 16. */
+static LLVMValueRef slot_base(TlSimt *g, const TlAsyncSide *s)
+{
+    int64_t at = tl_attr_int(tl_buf_alloc(s->buf), TL_ATTR_SHARED, -1);
+    TL_ASSERT(at >= 0 && at % UNIT == 0, "a buffer at %lld", (long long)at);
+    LLVMValueRef base = tl_simt_i32(g, (uint32_t)at / UNIT);
+    if (s->buf->type->slots == 1)
+        return base;
+    uint32_t bytes = (uint32_t)tl_buf_slot_bytes(s->buf->type);
+    LLVMValueRef slot =
+        LLVMBuildNUWMul(g->b, tl_gen_scalar(&g->gen, s->slot), tl_simt_i32(g, bytes / UNIT), "");
+    return LLVMBuildAdd(g->b, base, slot, "");
+}
+
+typedef struct Product {
+    TlAsyncDot dot;
+    const TlAsyncPlan *plan;
+    LLVMValueRef base[2], sums, filled;
+    const TlType *type;
+} Product;
+
+static void multiply(TlSimt *g, const Product *p, const TlAsyncStrip *strip, int32_t k)
+{
+    const TlDtype *t = p->plan->mma->type;
+    int32_t column = tl_tensor_column(p->type, strip->row, strip->column);
+    LLVMValueRef args[9] = {
+        tl_simt_i32(g, tl_tensor_instruction(p->plan)),
+        tl_simt_i32(g, TL_MMA_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2])),
+        tl_simt_i32(g, g->fn->ring)};
+    for (int i = 0; i < 2; i++) {
+        int32_t at = i == TL_MMA_A ? strip->row : strip->column;
+        uint32_t offset = tl_async_offset(&p->dot.side[i], i, at, k) / UNIT;
+        uint64_t upper = tl_async_descriptor(p->plan->mma, &p->plan->slot[i]);
+        args[3 + 2 * i] = tl_gen_int(&g->gen, (int64_t)upper);
+        args[4 + 2 * i] = LLVMBuildAdd(g->b, p->base[i], tl_simt_i32(g, offset), "");
+    }
+    args[7] = LLVMBuildAdd(g->b, p->sums, tl_simt_i32(g, (uint32_t)column), "");
+    args[8] = k ? LLVMConstInt(g->i1, 1, 0) : p->filled;
+    tl_simt_leaf(g, TL_LEAF_TENSOR_MMA, 9, args);
+}
+
+/* bar: where they are committed; NULL: by who follows. */
+static void begin_product(TlSimt *g, const Product *p, LLVMValueRef bar)
+{
+    fence(g, AFTER);
+    for (int32_t k = 0; k < p->plan->k; k += p->plan->mma->k)
+        for (uint32_t i = 0; i < p->plan->strips.len; i++)
+            multiply(g, p, &p->plan->strips.data[i], k);
+    if (bar)
+        tl_simt_leaf(g, TL_LEAF_TENSOR_COMMIT, 1, &bar);
+}
+
+void tl_simt_tensor_dot(TlSimt *g, TlOp *op)
+{
+    const TlMma *mma = tl_mma_find(tl_attr(op, TL_ATTR_MMA)->u.s);
+    Product p = {.dot = tl_async_dot(op), .type = op->out[0]->type};
+    p.plan = tl_async_plan(g->arena, mma, p.dot.side, p.type);
+    TL_ASSERT(p.plan, "'%s' has a product that no instruction does", g->fn->name);
+    uint32_t first = (uint32_t)tl_attr_int(tl_tensor_root(p.dot.acc), TL_ATTR_COLUMN, 0);
+    LLVMValueRef n = count(g), one = tl_simt_i32(g, 1);
+    bool last = !is_product(neighbour(op, false));
+    if (last && !is_awaited_in_time(op))
+        wait_for(g, LLVMBuildSub(g->b, n, tl_simt_i32(g, TL_TENSOR_BARS), ""));
+    for (int i = 0; i < 2; i++)
+        p.base[i] = slot_base(g, &p.dot.side[i]);
+    p.sums = LLVMBuildAdd(g->b, g->tensor->address, tl_simt_i32(g, first), "");
+    p.filled = tl_simt_regs(g, p.dot.acc)[0];
+    LLVMBasicBlockRef join, some = tl_gen_block(&g->gen, "products");
+    begin_first_warp(g, &join);
+    LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    begin_product(g, &p, last ? bar_of(g, n) : NULL);
+    end_first_warp(g, join);
+    if (last)
+        LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, one, ""), g->tensor->commits);
+    set_filled(g, op->out[0], LLVMConstInt(g->i1, 1, 0));
+}
+
+/* ---- what comes out ---- */
+
+/* Of what nothing was added to, zeros. */
+static void load(TlSimt *g, const TlValue *from, const TlValue *to)
+{
+    const TlType *t = from->type;
+    LLVMValueRef base = address_of_warp(g, t, tl_tensor_root(from)), args[TL_SIMT_MOST_ARGS],
+                 *out = tl_simt_define(g, to), filled = tl_simt_regs(g, from)[0];
+    LLVMValueRef zero = LLVMConstNull(tl_gen_elem_type(&g->gen, to->type));
+    int64_t all = tl_simt_count(to);
+    int32_t column = 0;
+    unsigned n;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), some = tl_gen_block(&g->gen, "sums"),
+                      join = tl_gen_block(&g->gen, "taken");
+    LLVMBuildCondBr(g->b, filled, some, join);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    for (int64_t r = 0; r < all; r += n) {
+        n = run_of(t, r, &column);
+        args[0] = LLVMBuildAdd(g->b, base, tl_simt_i32(g, (uint32_t)column), "");
+        for (unsigned i = 0; i < n; i++)
+            args[1 + i] = zero;
+        LLVMValueRef x = tl_simt_leaf_words(g, TL_LEAF_TENSOR_LD, 1 + n, args, n);
+        for (unsigned i = 0; i < n; i++)
+            out[r + i] = LLVMBuildExtractValue(g->b, x, i, "");
+    }
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+    for (int64_t r = 0; r < all; r++) {
+        LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(zero), "");
+        LLVMAddIncoming(phi, (LLVMValueRef[]){out[r], zero}, (LLVMBasicBlockRef[]){some, before},
+                        2);
+        out[r] = phi;
+    }
+}
+
+void tl_simt_tensor_await(TlSimt *g, TlOp *op)
+{
+    wait_for(g, LLVMBuildSub(g->b, count(g), tl_simt_i32(g, 1 + pending_groups(op)), ""));
+    if (op->nin)
+        fence(g, AFTER);
+    else
+        tl_simt_barrier(g); /* so that no warp lags behind, and misses a phase */
+    for (uint32_t i = 0; i < op->nin; i++)
+        load(g, tl_in(op, i), op->out[i]);
+}

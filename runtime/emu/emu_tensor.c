@@ -1,0 +1,511 @@
+/* emu_tensor.c: tensor memory, and the products that one thread begins onto it (tcgen05).
+ *
+ * The meaning of descriptors is written here as the tables of the documents (PTX ISA, "Tensor
+ * memory", "Shared memory descriptor", "Instruction descriptor"), and not taken from the compiler's
+ * plans. A block alone has 128 lanes by 512 columns of 32 bits; where its columns begin, the
+ * schedule says.
+ *
+ * A cell of it is unknown until somebody has written it, and on its way from the beginning of a
+ * product onto it until somebody waits for a barrier at which a commit behind it arrives: who reads
+ * it before, or writes it, is reported. The same thread's next product may add to it. The schedule
+ * says when operands in shared memory are really read:
+ *   late     when the commit arrives. Schedules rr, ahead.
+ *   early    at once. Schedule reverse.
+ *   random   one or the other. Schedule random.
+ * In all cases they count as being read until then (emu_check_products.c).
+ *
+ * What threads have read or written, the next product onto it must come behind: a barrier is in
+ * between, and before that a fence of these threads. Of the fence behind the barrier nothing is
+ * checked: the device's interpreter does that. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/emu/emu.h"
+#include "runtime/runtime.h"
+
+enum {
+    WARP = 32,
+    LANES = 128,
+    COLUMNS = 512,
+    LEAST = 32,
+    K_BYTES = 32, /* of one product */
+    MOST_K = 32,  /* elements of one byte in K_BYTES */
+    CHUNK = 16,   /* bytes that are checked at a time */
+    ODDS = 2
+};
+
+typedef enum state { UNKNOWN, KNOWN, ON_ITS_WAY } state;
+
+typedef struct product {
+    uint32_t site, thread, m, n, k, type[3], address;
+    tl_emu_matrix operand[2];
+    bool ring, adds, is_done;
+} product;
+
+typedef struct commit {
+    uint32_t site, offset, products; /* that must be done: the oldest ones */
+} commit;
+
+/* Who touched the lanes that a warp reaches of a column, and how many fences it had passed then. */
+typedef struct touch {
+    tl_emu_moment when;
+    uint32_t site, fences;
+} touch;
+
+struct tl_emu_tensor {
+    uint32_t columns, base, site; /* columns 0: none are the block's */
+    bool was_asked;               /* it may not ask again */
+    product *all;                 /* on their way, oldest first */
+    uint32_t n, room;
+    commit *commits; /* that have not arrived, oldest first */
+    uint32_t ncommits, room_commits;
+    uint32_t fences[TL_EMU_MAX_THREADS];
+    touch touched[COLUMNS][LANES / WARP];
+    uint32_t word[COLUMNS][LANES];
+    uint8_t state[COLUMNS][LANES];
+};
+typedef struct tl_emu_tensor tensor;
+
+void tl_emu_tensor_free_all(tl_emu_block *b)
+{
+    if (b->tensor) {
+        free(b->tensor->all);
+        free(b->tensor->commits);
+    }
+    free(b->tensor);
+    b->tensor = NULL;
+}
+
+void tl_emu_tensor_reset(tl_emu_block *b)
+{
+    tensor *t = b->tensor;
+    if (!t)
+        return;
+    t->columns = t->n = t->ncommits = 0;
+    t->was_asked = false;
+    memset(t->fences, 0, sizeof t->fences);
+    memset(t->touched, 0, sizeof t->touched);
+    memset(t->state, 0, sizeof t->state);
+}
+
+/* ---- columns of the block ---- */
+
+typedef struct request {
+    uint32_t site, offset, columns;
+} request;
+
+static bool is_size(uint32_t columns)
+{
+    return columns >= LEAST && columns <= COLUMNS && (columns & (columns - 1)) == 0;
+}
+
+static void allocate(tl_emu_block *b, void *const *mine)
+{
+    const request *r = mine[0];
+    if (!b->tensor) {
+        b->tensor = tl_emu_grown(b, NULL, 1, sizeof *b->tensor);
+        memset(b->tensor, 0, sizeof *b->tensor);
+    }
+    tensor *t = b->tensor;
+    TL_EMU_INVARIANT(b, r->site, is_size(r->columns), "%u columns of tensor memory", r->columns);
+    if (t->was_asked)
+        tl_emu_complain(b, TL_RUN_ASYNC, r->site,
+                        "the program has asked for tensor memory, and may not do so again");
+    bool last = b->job->schedule.order != TL_EMU_ROUND_ROBIN;
+    t->was_asked = true;
+    t->columns = r->columns;
+    t->base = last ? COLUMNS - r->columns : 0;
+    t->site = r->site;
+    tl_emu_access a = {.space = TL_EMU_SHARED,
+                       .kind = TL_EMU_STORE,
+                       .site = r->site,
+                       .at = r->offset,
+                       .bytes = sizeof t->base,
+                       .thread = b->current->index / WARP * WARP};
+    if (tl_emu_block_access(b->watch, &a))
+        memcpy(b->shared + r->offset, &t->base, sizeof t->base);
+}
+
+void tl_emu_tensor_alloc(uint32_t site, uint32_t offset, uint32_t columns)
+{
+    tl_emu_block *b = tl_emu_now;
+    request r = {site, offset, columns};
+    tl_emu_count(b, site, TL_LEAF_TENSOR_ALLOC);
+    tl_emu_meet_warp(b, TL_LEAF_TENSOR_ALLOC, site, columns, &r, allocate);
+}
+
+/* The cells that an access touches are the program's. */
+static tensor *of_program(tl_emu_block *b, uint32_t site, uint32_t address, uint32_t columns)
+{
+    tensor *t = b->tensor;
+    uint32_t column = address & 0xffff;
+    if (!t || !t->columns || column < t->base || column + columns > t->base + t->columns)
+        tl_emu_complain(b, TL_RUN_BOUNDS, site,
+                        "columns %" PRIu32 " to %" PRIu32 " of tensor memory are not the program's",
+                        column, column + columns - 1);
+    return t;
+}
+
+static uint32_t warps_of(const tl_emu_block *b)
+{
+    return b->nthreads / WARP < LANES / WARP ? b->nthreads / WARP : LANES / WARP;
+}
+
+/* Nobody may touch the columns at the same time, or has, for all that this thread knows. */
+static void check_untouched(tl_emu_block *b, const tensor *t, uint32_t site, uint32_t column,
+                            uint32_t columns)
+{
+    uint32_t self = b->current->index;
+    for (uint32_t c = column; c < column + columns; c++)
+        for (uint32_t w = 0; w < warps_of(b); w++) {
+            const touch *x = &t->touched[c][w];
+            if (!x->when.tick || x->when.thread / WARP == self / WARP)
+                continue;
+            if (!tl_emu_block_is_past(b->watch, x->when, self))
+                tl_emu_complain(b, TL_RUN_RACE, site,
+                                "thread %" PRIu32 " may not be through with column %" PRIu32
+                                " of tensor memory: no barrier is in between",
+                                x->when.thread, c);
+            if (t->fences[x->when.thread] <= x->fences)
+                tl_emu_complain(b, TL_RUN_ASYNC, site,
+                                "thread %" PRIu32 " has touched column %" PRIu32
+                                " of tensor memory, and passed no fence since",
+                                x->when.thread, c);
+        }
+}
+
+static void give_back(tl_emu_block *b, void *const *mine)
+{
+    const request *r = mine[0];
+    tensor *t = of_program(b, r->site, r->offset, r->columns);
+    if (r->columns != t->columns || r->offset != t->base)
+        tl_emu_complain(b, TL_RUN_ASYNC, r->site,
+                        "%" PRIu32 " columns are given back, %" PRIu32 " are the program's",
+                        r->columns, t->columns);
+    if (t->n)
+        tl_emu_complain(b, TL_RUN_ASYNC, r->site, "a product onto them is on its way");
+    check_untouched(b, t, r->site, t->base, t->columns);
+    t->columns = 0;
+}
+
+void tl_emu_tensor_free(uint32_t site, uint32_t address, uint32_t columns)
+{
+    tl_emu_block *b = tl_emu_now;
+    request r = {site, address, columns};
+    tl_emu_count(b, site, TL_LEAF_TENSOR_FREE);
+    tl_emu_meet_warp(b, TL_LEAF_TENSOR_FREE, site, columns, &r, give_back);
+}
+
+/* ---- products ---- */
+
+static tl_emu_matrix read_descriptor(tl_emu_block *b, uint32_t site, uint64_t d, bool across)
+{
+    static const uint32_t SPANS[8] = {[2] = 128, [4] = 64, [6] = 32};
+    TL_EMU_INVARIANT(b, site, (d >> 46 & 7) == 1 && (d >> 49 & 0xfff) == 0 && SPANS[d >> 61],
+                     "the descriptor %" PRIx64, d);
+    return (tl_emu_matrix){.start = (uint32_t)(d & 0x3fff) << 4,
+                           .lead = (uint32_t)(d >> 16 & 0x3fff) << 4,
+                           .stride = (uint32_t)(d >> 32 & 0x3fff) << 4,
+                           .span = SPANS[d >> 61],
+                           .across = across};
+}
+
+/* What the instruction's descriptor calls an operand's type, and the sums'. */
+static uint32_t code_of(uint32_t type)
+{
+    if (type == TILE_F32)
+        return 2;
+    return type == TILE_BF16 || type == TILE_F8E5M2 || type == TILE_I8;
+}
+
+static void read_instruction(tl_emu_block *b, product *p, uint32_t i)
+{
+    uint32_t sums = p->type[2] == TILE_I32 ? 2 : 1;
+    p->n = (i >> 17 & 63) << 3;
+    p->m = (i >> 24 & 31) << 4;
+    p->operand[0].across = i >> 15 & 1;
+    p->operand[1].across = i >> 16 & 1;
+    TL_EMU_INVARIANT(
+        b, p->site,
+        (i & 0xf) == 0 && (i >> 4 & 3) == sums && (i >> 7 & 7) == code_of(p->type[0]) &&
+            (i >> 10 & 7) == code_of(p->type[1]) && (i >> 13 & 3) == 0 && i >> 29 == 0,
+        "instruction %" PRIx32 " of types %u, %u, %u", i, p->type[0], p->type[1], p->type[2]);
+    uint32_t unit = p->m == 64 ? 8 : 16;
+    TL_EMU_INVARIANT(b, p->site,
+                     (p->m == 64 || p->m == LANES) && p->n && p->n <= 256 && p->n % unit == 0,
+                     "a product of %u rows, %u columns", p->m, p->n);
+}
+
+static uint32_t lane_of(const product *p, uint32_t row)
+{
+    return p->m == LANES ? row : row % 16 + row / 16 * WARP;
+}
+
+static bool is_integer(const product *p)
+{
+    return p->ring || p->type[2] == TILE_I32;
+}
+
+static tl_emu_number in_memory(tl_emu_block *b, const product *p, int operand, uint32_t i,
+                               uint32_t k)
+{
+    uint32_t bytes = tl_emu_type_bytes(p->type[operand]),
+             at = tl_emu_matrix_at(&p->operand[operand], bytes, i, k);
+    uint64_t bits = 0;
+    if ((uint64_t)at + bytes <= b->job->kernel->shared_bytes)
+        memcpy(&bits, b->shared + at, bytes);
+    return tl_emu_number_of(p->type[operand], bits, is_integer(p), true);
+}
+
+static uint32_t sum_of(const product *p, const tl_emu_number *a, const tl_emu_number *b,
+                       uint32_t word)
+{
+    float f = 0;
+    if (is_integer(p)) {
+        for (uint32_t k = 0; k < p->k; k++)
+            word += (uint32_t)(a[k].i * b[k].i);
+        return word;
+    }
+    memcpy(&f, &word, sizeof f);
+    double sum = f;
+    for (uint32_t k = 0; k < p->k; k++)
+        sum = fma(a[k].f, b[k].f, sum);
+    f = (float)sum;
+    memcpy(&word, &f, sizeof word);
+    return word;
+}
+
+static void compute(tl_emu_block *b, tensor *t, product *p)
+{
+    tl_emu_number a[LANES][MOST_K], column[MOST_K];
+    uint32_t first = p->address & 0xffff;
+    for (uint32_t row = 0; row < p->m; row++)
+        for (uint32_t k = 0; k < p->k; k++)
+            a[row][k] = in_memory(b, p, 0, row, k);
+    for (uint32_t n = 0; n < p->n; n++) {
+        for (uint32_t k = 0; k < p->k; k++)
+            column[k] = in_memory(b, p, 1, n, k);
+        for (uint32_t row = 0; row < p->m; row++) {
+            uint32_t *word = &t->word[first + n][lane_of(p, row)];
+            *word = sum_of(p, a[row], column, p->adds ? *word : 0);
+        }
+    }
+    p->is_done = true;
+}
+
+/* Tells the watch of what it reads: pieces of 16 bytes. */
+static bool tell_reads(tl_emu_block *b, const product *p, bool ends)
+{
+    bool fine = true;
+    for (int operand = 0; operand < 2; operand++) {
+        const tl_emu_matrix *m = &p->operand[operand];
+        uint32_t bytes = tl_emu_type_bytes(p->type[operand]), each = CHUNK / bytes,
+                 rows = operand ? p->n : p->m;
+        for (uint32_t i = 0; i < rows && fine; i += m->across ? each : 1)
+            for (uint32_t k = 0; k < p->k && fine; k += m->across ? 1 : each)
+                fine = tl_emu_block_product(b->watch, p->site, p->thread,
+                                            tl_emu_matrix_at(m, bytes, i, k), ends);
+    }
+    return fine;
+}
+
+static void set_state(tensor *t, const product *p, state to)
+{
+    for (uint32_t n = 0; n < p->n; n++)
+        for (uint32_t row = 0; row < p->m; row++)
+            t->state[(p->address & 0xffff) + n][lane_of(p, row)] = (uint8_t)to;
+}
+
+/* What it adds to is there, or on its way by the same thread. */
+static void check_sums(tl_emu_block *b, const tensor *t, const product *p)
+{
+    for (uint32_t n = 0; n < p->n && p->adds; n++)
+        for (uint32_t row = 0; row < p->m; row++)
+            if (t->state[(p->address & 0xffff) + n][lane_of(p, row)] == UNKNOWN)
+                tl_emu_complain(b, TL_RUN_UNINIT, p->site,
+                                "the product adds to column %" PRIu32
+                                " of tensor memory, which nobody has written",
+                                (p->address & 0xffff) + n);
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->all[i].thread != p->thread)
+            tl_emu_complain(b, TL_RUN_ASYNC, p->site,
+                            "products of another thread are on their way, in no order with it");
+}
+
+void tl_emu_tensor_mma(uint32_t site, uint32_t instruction, uint32_t types, uint32_t ring,
+                       uint64_t upper_a, uint32_t at_a, uint64_t upper_b, uint32_t at_b,
+                       uint32_t address, uint32_t add)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site, TL_LEAF_TENSOR_MMA);
+    product p = {
+        .site = site, .thread = b->current->index, .address = address, .ring = ring, .adds = add};
+    for (int i = 0; i < 3; i++)
+        p.type[i] = types >> 8 * i & 0xff;
+    p.k = K_BYTES / tl_emu_type_bytes(p.type[0]);
+    read_instruction(b, &p, instruction);
+    p.operand[0] = read_descriptor(b, site, upper_a | at_a, p.operand[0].across);
+    p.operand[1] = read_descriptor(b, site, upper_b | at_b, p.operand[1].across);
+    tensor *t = of_program(b, site, address, p.n);
+    TL_EMU_INVARIANT(b, site, address >> 16 == 0 || (p.m == 64 && address >> 16 == 16),
+                     "sums from lane %u on", address >> 16);
+    check_untouched(b, t, site, address & 0xffff, p.n);
+    check_sums(b, t, &p);
+    if (!tell_reads(b, &p, false))
+        tl_emu_break(b);
+    set_state(t, &p, ON_ITS_WAY);
+    t->all = tl_emu_room(b, t->all, t->n, &t->room, sizeof *t->all);
+    t->all[t->n++] = p;
+    if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
+        for (uint32_t i = 0; i < t->n; i++)
+            if (!t->all[i].is_done)
+                compute(b, t, &t->all[i]);
+}
+
+/* ---- when they are done ---- */
+
+void tl_emu_tensor_commit(uint32_t site, uint32_t offset)
+{
+    tl_emu_block *b = tl_emu_enter(site, TL_LEAF_TENSOR_COMMIT);
+    if (!b)
+        return;
+    tensor *t = of_program(b, site, b->tensor ? b->tensor->base : 0, 1);
+    t->commits = tl_emu_room(b, t->commits, t->ncommits, &t->room_commits, sizeof *t->commits);
+    t->commits[t->ncommits++] = (commit){site, offset, t->n};
+    b->cluster->changes++;
+}
+
+/* The oldest n products are done. */
+static void complete(tl_emu_block *b, tensor *t, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!t->all[i].is_done)
+            compute(b, t, &t->all[i]);
+        tell_reads(b, &t->all[i], true);
+        set_state(t, &t->all[i], KNOWN);
+    }
+    memmove(t->all, t->all + n, (t->n - n) * sizeof *t->all);
+    t->n -= n;
+    for (uint32_t i = 0; i < t->n; i++) /* which may be onto the same columns */
+        set_state(t, &t->all[i], ON_ITS_WAY);
+    for (uint32_t i = 0; i < t->ncommits; i++)
+        t->commits[i].products -= t->commits[i].products < n ? t->commits[i].products : n;
+}
+
+bool tl_emu_tensor_arrives(tl_emu_block *b, uint32_t offset, bool arrives, uint32_t *out_site)
+{
+    tensor *t = b->tensor;
+    uint32_t i = 0;
+    while (t && i < t->ncommits && t->commits[i].offset != offset)
+        i++;
+    if (!t || i == t->ncommits)
+        return false;
+    *out_site = t->commits[i].site;
+    if (!arrives)
+        return true;
+    complete(b, t, t->commits[i].products);
+    memmove(t->commits + i, t->commits + i + 1, (t->ncommits - i - 1) * sizeof *t->commits);
+    t->ncommits--;
+    return true;
+}
+
+void tl_emu_tensor_fence(uint32_t site, uint32_t after)
+{
+    tl_emu_block *b = tl_emu_enter(site, TL_LEAF_TENSOR_FENCE);
+    if (b && b->tensor && !after)
+        b->tensor->fences[b->current->index]++;
+}
+
+/* ---- threads ---- */
+
+typedef struct lane_access {
+    uint32_t site, address, nwords, *words;
+} lane_access;
+
+/* Of the current warp: its lanes. */
+static tensor *reach(tl_emu_block *b, const lane_access *x)
+{
+    uint32_t lane = x->address >> 16, first = b->current->index / WARP % (LANES / WARP) * WARP;
+    if (lane != first)
+        tl_emu_complain(b, TL_RUN_BOUNDS, x->site,
+                        "the warp reaches lanes %" PRIu32 " to %" PRIu32
+                        " of tensor memory, not lane %" PRIu32,
+                        first, first + WARP - 1, lane);
+    return of_program(b, x->site, x->address, x->nwords);
+}
+
+static void touches(tl_emu_block *b, tensor *t, const lane_access *x)
+{
+    uint32_t thread = b->current->index / WARP * WARP;
+    for (uint32_t c = 0; c < x->nwords; c++)
+        t->touched[(x->address & 0xffff) + c][x->address >> 21] =
+            (touch){tl_emu_block_moment(b->watch, thread), x->site, t->fences[thread]};
+}
+
+static void load(tl_emu_block *b, void *const *mine)
+{
+    lane_access *const *lanes = (lane_access *const *)mine;
+    const lane_access *x = lanes[0];
+    tensor *t = reach(b, x);
+    for (uint32_t c = 0; c < x->nwords; c++)
+        for (uint32_t lane = 0; lane < WARP; lane++) {
+            uint32_t column = (x->address & 0xffff) + c, at = (x->address >> 16) + lane;
+            if (t->state[column][at] != KNOWN)
+                tl_emu_complain(
+                    b, t->state[column][at] == UNKNOWN ? TL_RUN_UNINIT : TL_RUN_ASYNC, x->site,
+                    "lane %" PRIu32 " of column %" PRIu32 " of tensor memory %s", at, column,
+                    t->state[column][at] == UNKNOWN ? "has been written by nobody"
+                                                    : "is on its way");
+            lanes[lane]->words[c] = t->word[column][at];
+        }
+    touches(b, t, x);
+}
+
+static void store(tl_emu_block *b, void *const *mine)
+{
+    lane_access *const *lanes = (lane_access *const *)mine;
+    const lane_access *x = lanes[0];
+    tensor *t = reach(b, x);
+    for (uint32_t c = 0; c < x->nwords; c++)
+        for (uint32_t lane = 0; lane < WARP; lane++) {
+            uint32_t column = (x->address & 0xffff) + c, at = (x->address >> 16) + lane;
+            if (t->state[column][at] == ON_ITS_WAY)
+                tl_emu_complain(b, TL_RUN_ASYNC, x->site,
+                                "a product onto column %" PRIu32 " of tensor memory is on its way",
+                                column);
+            t->word[column][at] = lanes[lane]->words[c];
+            t->state[column][at] = KNOWN;
+        }
+    touches(b, t, x);
+}
+
+void tl_emu_tensor_ld(uint32_t site, uint32_t address, uint32_t nwords, uint32_t *words)
+{
+    tl_emu_block *b = tl_emu_now;
+    lane_access x = {site, address, nwords, words};
+    tl_emu_count(b, site, TL_LEAF_TENSOR_LD);
+    tl_emu_meet_warp(b, TL_LEAF_TENSOR_LD, site, address, &x, load);
+}
+
+void tl_emu_tensor_st(uint32_t site, uint32_t address, uint32_t nwords, uint32_t *words)
+{
+    tl_emu_block *b = tl_emu_now;
+    lane_access x = {site, address, nwords, words};
+    tl_emu_count(b, site, TL_LEAF_TENSOR_ST);
+    tl_emu_meet_warp(b, TL_LEAF_TENSOR_ST, site, address, &x, store);
+}
+
+void tl_emu_tensor_ended(tl_emu_block *b)
+{
+    const tensor *t = b->tensor;
+    if (t && t->n)
+        tl_emu_say(b, TL_RUN_ASYNC, t->all[0].site,
+                   "the program has ended before this product was waited for");
+    else if (t && t->columns)
+        tl_emu_say(b, TL_RUN_ASYNC, t->site,
+                   "the program has ended and not given this tensor memory back");
+}
