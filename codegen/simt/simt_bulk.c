@@ -108,6 +108,10 @@ static void expect(TlSimt *g, const TlOp *op)
 /* One lane of each warp, for each program of the cluster whose barrier waits for it. */
 void tl_simt_arrive(TlSimt *g, TlOp *op)
 {
+    if (tl_attr_flag(op, TL_ATTR_PRODUCTS)) {
+        tl_simt_tensor_arrive(g, offset_of(g, tl_in(op, 0), tl_in(op, 1)));
+        return;
+    }
     bool everywhere = tl_attr(tl_in(op, 0)->def, TL_ATTR_CLUSTER) != NULL;
     LLVMValueRef pred = everywhere
                             ? LLVMBuildICmp(g->b, LLVMIntULT, g->lane, cluster_size(g), "")
@@ -125,7 +129,10 @@ void tl_simt_mbar_wait(TlSimt *g, const TlOp *op)
 {
     LLVMValueRef args[] = {offset_of(g, tl_in(op, 0), tl_in(op, 1)),
                            tl_gen_scalar(&g->gen, tl_in(op, 2))};
-    tl_simt_leaf(g, TL_LEAF_MBAR_WAIT, 2, args);
+    if (tl_attr_flag(op, TL_ATTR_PRODUCTS))
+        tl_simt_tensor_wait(g, args);
+    else
+        tl_simt_leaf(g, TL_LEAF_MBAR_WAIT, 2, args);
 }
 
 /* ---- copies ---- */

@@ -5,10 +5,12 @@
  *     ready         threads store the tile there, if it is not zeros: then the first product does
  *                   not add. All threads' reads of what was there are over: a barrier
  *     dot_async     a thread of warp 0 begins the instructions of all strips and steps of k, the
- *                   steps outermost. The last of some in a row commits them, as a group: number n
- *                   to barrier n % TL_TENSOR_BARS
- *     await         all threads wait for the barrier of the latest group that must be done, and
- *                   take what their lanes have of the tile
+ *                   steps outermost. Where an await follows in its block, the last of some in a
+ *                   row commits them, as a group: number n to barrier n % TL_TENSOR_BARS
+ *     arrive        with products: the same thread commits them to the slot's barrier
+ *     await         where no product stands before it in its block, all that have begun are
+ *                   committed, as a group. All threads wait for the barrier of the latest group
+ *                   that must be done, and take what their lanes have of the tile
  *     tensor_end    warp 0 gives the columns back
  *
  * A value of type tensor is one i1: is something there? Where it is is known: the READY that it
@@ -262,11 +264,42 @@ static uint32_t pending_groups(const TlOp *await)
     return n < TL_TENSOR_BARS ? n : TL_TENSOR_BARS - 1;
 }
 
-/* Will threads have waited for this group before the barrier's phase after it is over? */
-static bool is_awaited_in_time(const TlOp *last)
+/* Does the product commit a group; then the await follows. */
+static const TlOp *await_of(const TlOp *product)
 {
-    const TlOp *next = neighbour(last, false);
-    return next && next->opcode == TL_OP_AWAIT && pending_groups(next) + 1 < TL_TENSOR_BARS;
+    const TlOp *next = neighbour(product, false);
+    return next && next->opcode == TL_OP_AWAIT ? next : NULL;
+}
+
+/* By a thread of warp 0, always the same. */
+static LLVMBasicBlockRef begin_thread(TlSimt *g, const char *name)
+{
+    LLVMBasicBlockRef join, some = tl_gen_block(&g->gen, name);
+    begin_first_warp(g, &join);
+    LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    return join;
+}
+
+void tl_simt_tensor_arrive(TlSimt *g, LLVMValueRef bar)
+{
+    LLVMBasicBlockRef join = begin_thread(g, "commit");
+    tl_simt_leaf(g, TL_LEAF_TENSOR_COMMIT, 1, &bar);
+    end_first_warp(g, join);
+}
+
+void tl_simt_tensor_wait(TlSimt *g, LLVMValueRef *args)
+{
+    LLVMBasicBlockRef join;
+    begin_first_warp(g, &join);
+    tl_simt_leaf(g, TL_LEAF_MBAR_WAIT, 2, args);
+    end_first_warp(g, join);
+}
+
+static void count_group(TlSimt *g, LLVMValueRef n)
+{
+    n = LLVMBuildAdd(g->b, n, tl_simt_i32(g, 1), "");
+    LLVMBuildStore(g->b, n, g->tensor->commits);
 }
 
 /* Where an operand's slot begins, / 16. */
@@ -310,7 +343,7 @@ static void multiply(TlSimt *g, const Product *p, const TlAsyncStrip *strip, int
     tl_simt_leaf(g, TL_LEAF_TENSOR_MMA, 9, args);
 }
 
-/* bar: where they are committed; NULL: by who follows. */
+/* bar: where they are committed; NULL: by what follows. */
 static void begin_product(TlSimt *g, const Product *p, LLVMValueRef bar)
 {
     fence(g, AFTER);
@@ -328,22 +361,19 @@ void tl_simt_tensor_dot(TlSimt *g, TlOp *op)
     p.plan = tl_async_plan(g->arena, mma, p.dot.side, p.type);
     TL_ASSERT(p.plan, "'%s' has a product that no instruction does", g->fn->name);
     uint32_t first = (uint32_t)tl_attr_int(tl_tensor_root(p.dot.acc), TL_ATTR_COLUMN, 0);
-    LLVMValueRef n = count(g), one = tl_simt_i32(g, 1);
-    bool last = !is_product(neighbour(op, false));
-    if (last && !is_awaited_in_time(op))
+    LLVMValueRef n = count(g);
+    const TlOp *await = await_of(op);
+    if (await && pending_groups(await) + 1 == TL_TENSOR_BARS)
         wait_for(g, LLVMBuildSub(g->b, n, tl_simt_i32(g, TL_TENSOR_BARS), ""));
     for (int i = 0; i < 2; i++)
         p.base[i] = slot_base(g, &p.dot.side[i]);
     p.sums = LLVMBuildAdd(g->b, g->tensor->address, tl_simt_i32(g, first), "");
     p.filled = tl_simt_regs(g, p.dot.acc)[0];
-    LLVMBasicBlockRef join, some = tl_gen_block(&g->gen, "products");
-    begin_first_warp(g, &join);
-    LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
-    LLVMPositionBuilderAtEnd(g->b, some);
-    begin_product(g, &p, last ? bar_of(g, n) : NULL);
+    LLVMBasicBlockRef join = begin_thread(g, "products");
+    begin_product(g, &p, await ? bar_of(g, n) : NULL);
     end_first_warp(g, join);
-    if (last)
-        LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, one, ""), g->tensor->commits);
+    if (await)
+        count_group(g, n);
     set_filled(g, op->out[0], LLVMConstInt(g->i1, 1, 0));
 }
 
@@ -384,6 +414,12 @@ static void load(TlSimt *g, const TlValue *from, const TlValue *to)
 
 void tl_simt_tensor_await(TlSimt *g, TlOp *op)
 {
+    const TlOp *before = neighbour(op, true);
+    if (!is_product(before) && !(before && before->opcode == TL_OP_AWAIT)) {
+        LLVMValueRef n = count(g);
+        tl_simt_tensor_arrive(g, bar_of(g, n));
+        count_group(g, n);
+    }
     wait_for(g, LLVMBuildSub(g->b, count(g), tl_simt_i32(g, 1 + pending_groups(op)), ""));
     if (op->nin)
         fence(g, AFTER);

@@ -231,6 +231,8 @@ static void arrive_with(TlInterp *in, const TlOp *op, const TlTileData *x, int64
 TL_EVAL(ARRIVE)
 {
     arrive_with(in, op, x, tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1), 0);
+    if (tl_attr_flag(op, TL_ATTR_PRODUCTS))
+        in->products.len = 0;
 }
 
 TL_EVAL(EXPECT)

@@ -15,6 +15,31 @@ static bool is_shared(const TlSchedule *s)
     return shared;
 }
 
+/* Do products alone read what it brings? */
+static bool is_for_products(const TlFetch *f)
+{
+    const TlUse *u = f->how == TL_FETCH_BULK ? tl_in(f->put, 0)->uses : NULL;
+    bool all = u != NULL;
+    for (; u && all; u = u->next)
+        all = u->user == f->put || u->user->opcode == TL_OP_DOT_ASYNC;
+    return all;
+}
+
+/* Do products say themselves that slots are free? Those into tensor memory, of which the loop
+ * awaits no sums, if all that they read comes by bulk copies for this program alone. Then only
+ * their warp waits for copies, and nobody for products. */
+static bool products_release(const TlExpand *x)
+{
+    const TlOp *await = tl_loop_await(x->loop);
+    bool all = await && !is_shared(x->s);
+    for (uint32_t i = 0; i < x->s->fetches.len && all; i++)
+        all = is_for_products(&x->s->fetches.data[i]);
+    for (const TlOp *op = tl_walk_next(x->loop, x->loop); op && all; op = tl_walk_next(op, x->loop))
+        if (op->opcode == TL_OP_DOT_ASYNC)
+            all = op->block == x->body && op->out[0]->type->kind == TL_TENSOR;
+    return all;
+}
+
 static void meet(TlBuilder *b)
 {
     tl_op_new(b, TL_OP_MEET, 0, NULL, 0, NULL, 0, 0, NULL);
@@ -38,8 +63,10 @@ static TlValue *make_barriers(TlExpand *x, const TlFetch *f, int arrivals, bool 
 static TlValue *barriers_of(TlExpand *x, const TlFetch *f)
 {
     if (!x->bars) {
+        x->by_products = products_release(x);
         x->bars = make_barriers(x, f, 1, false);
-        x->empties = make_barriers(x, f, x->fn->body->warps, is_shared(x->s));
+        x->empties = make_barriers(x, f, x->by_products ? 1 : x->fn->body->warps,
+                                   is_shared(x->s));
         if (is_shared(x->s))
             meet(&x->home);
     }
@@ -92,6 +119,15 @@ static const TlFetch *first_bulk(const TlSchedule *s)
     return NULL;
 }
 
+static void arrive_by_products(TlExpand *x, const TlFetch *f)
+{
+    TlBuilder b = tl_builder_before(x->body->last);
+    TlValue *in[] = {empties_of(x, f), tl_pipeline_slot(x, f->slots)};
+    TlAttr attr = {.id = TL_ATTR_PRODUCTS, .u.i = 1};
+    tl_op_new(&b, TL_OP_ARRIVE, 2, in, 0, NULL, 0, 1, &attr);
+    tl_op_erase(tl_loop_await(x->loop));
+}
+
 /* At the end of an iteration, its slot has been read; while its products go on, the last
  * iteration's. */
 void tl_pipeline_arrive_empty(TlExpand *x)
@@ -99,6 +135,10 @@ void tl_pipeline_arrive_empty(TlExpand *x)
     const TlFetch *f = first_bulk(x->s);
     if (!f)
         return;
+    if (x->by_products) {
+        arrive_by_products(x, f);
+        return;
+    }
     const TlOp *await = tl_loop_await(x->loop);
     bool behind = await && tl_attr_int(await, TL_ATTR_PENDING, 0) > 0;
     TlBuilder b = tl_builder_before(x->body->last);
@@ -170,7 +210,8 @@ void tl_pipeline_await_bulk(TlExpand *x)
     if (!f)
         return;
     TlValue *in[] = {barriers_of(x, f), tl_pipeline_slot(x, f->slots), parity(x, f)};
-    tl_op_new(&x->start, TL_OP_MBAR_WAIT, 3, in, 0, NULL, 0, 0, NULL);
+    TlAttr attr = {.id = TL_ATTR_PRODUCTS, .u.i = 1};
+    tl_op_new(&x->start, TL_OP_MBAR_WAIT, 3, in, 0, NULL, 0, x->by_products, &attr);
 }
 
 /* ---- loops that are run again ---- */
@@ -209,19 +250,25 @@ static void run_on(TlExpand *x, TlOp *loop, uint32_t i)
     }
 }
 
+/* The await behind the loop of all of its products. */
+static TlOp *await_behind(TlOp *loop)
+{
+    TlOp *op = loop->next;
+    while (op && (op->opcode != TL_OP_AWAIT || tl_attr_int(op, TL_ATTR_PENDING, 0)))
+        op = op->next;
+    TL_ASSERT(op, "products that nobody awaits");
+    return op;
+}
+
 /* The slot of the last iteration has been read, too, when its products are awaited. */
 static void arrive_last(TlExpand *x, TlOp *loop)
 {
     const TlFetch *f = first_bulk(x->s);
     uint64_t last, key = (uint64_t)f->slots | 1u << 8;
     uint32_t n = loop->nout - x->carried.len;
-    TlOp *await = loop->next;
     if (!tl_map_get(&x->slots, key, &last))
         return; /* each iteration arrives for itself */
-    while (await && (await->opcode != TL_OP_AWAIT || tl_attr_int(await, TL_ATTR_PENDING, 0)))
-        await = await->next;
-    TL_ASSERT(await, "products that nobody awaits");
-    TlBuilder b = tl_builder_before(await->next);
+    TlBuilder b = tl_builder_before(await_behind(loop)->next);
     TlValue *in[] = {x->empties, loop->out[n + last], loop->out[n + x->again]};
     TlAttr attr = {.id = TL_ATTR_MASK, .u.i = 1};
     tl_op_new(&b, TL_OP_ARRIVE, 3, in, 0, NULL, 0, 1, &attr);
@@ -245,7 +292,7 @@ static void go_on(TlExpand *x, TlOp *loop)
 
 static void end_barriers(TlExpand *x, TlOp *loop)
 {
-    TlBuilder after = tl_builder_before(loop->next);
+    TlBuilder after = tl_builder_before(x->by_products ? await_behind(loop)->next : loop->next);
     if (is_shared(x->s))
         meet(&after); /* others arrive at barriers of this program */
     tl_op_new(&after, TL_OP_MBAR_END, 1, &x->bars, 0, NULL, 0, 0, NULL);

@@ -89,6 +89,7 @@ typedef struct TlExpand {
     TlBuilder before, start; /* before the loop; before what the body had at first */
     TlValue *bars,
         *empties;         /* of bulk copies: what has come, who has read it; NULL: not made yet */
+    bool by_products;     /* products arrive there, not warps */
     TlValue *parity;      /* of this iteration's phase; NULL: not asked for yet */
     uint32_t again;       /* which carried value says that this is not the first iteration */
     TlMap values;         /* value and moment to value */

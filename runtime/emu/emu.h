@@ -287,9 +287,10 @@ void tl_emu_tensor_free_all(tl_emu_block *b);
 void tl_emu_tensor_reset(tl_emu_block *b); /* for a new block */
 /* All threads have returned: reports what was not given back, or waited for. */
 void tl_emu_tensor_ended(tl_emu_block *b);
-/* The oldest commit that is to arrive at the barrier at this offset: its products are done, if
- * `arrives`. False: there is none. */
-bool tl_emu_tensor_arrives(tl_emu_block *b, uint32_t offset, bool arrives, uint32_t *out_site);
+/* Is a commit to arrive at the barrier at this offset? */
+bool tl_emu_tensor_is_due(const tl_emu_block *b, uint32_t offset);
+/* The oldest commit, of which there is one, arrives: its products are done. Where that is. */
+uint32_t tl_emu_tensor_arrives(tl_emu_block *b, uint32_t *out_site);
 /* How an operand of 16-byte pieces lies in shared memory: wgmma's and these products' descriptors
  * say the same in different bits. */
 typedef struct tl_emu_matrix {

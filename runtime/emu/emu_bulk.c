@@ -138,11 +138,11 @@ void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
     tl_emu_count(b, site, TL_LEAF_MBAR_END);
     if (!pred)
         return;
-    uint32_t i = bar_at(b, site, offset), committed;
+    uint32_t i = bar_at(b, site, offset);
     for (uint32_t n = 0; n < b->bulk->nboxes; n++)
         if (b->bulk->boxes[n].bar == i)
             tl_emu_complain(b, TL_RUN_ASYNC, site, "a copy that the barrier counts is on its way");
-    if (tl_emu_tensor_arrives(b, offset, false, &committed))
+    if (tl_emu_tensor_is_due(b, offset))
         tl_emu_complain(b, TL_RUN_ASYNC, site, "a product that arrives here is on its way");
     if (is_shared_yet(b, &b->bulk->bars[i]))
         tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", STAYS);
@@ -399,8 +399,10 @@ static void land_all(tl_emu_block *b, uint32_t which)
     struct tl_emu_bulk *k = b->bulk;
     uint64_t phase = k->bars[which].phases;
     uint32_t site, offset = k->bars[which].offset;
-    while (k->bars[which].phases == phase && tl_emu_tensor_arrives(b, offset, true, &site))
-        arrive(b, site, &k->bars[which], 0);
+    while (k->bars[which].phases == phase && tl_emu_tensor_is_due(b, offset)) {
+        uint32_t where = tl_emu_tensor_arrives(b, &site); /* in their order */
+        arrive(b, site, &k->bars[bar_at(b, site, where)], 0);
+    }
     for (uint32_t i = 0; i < k->nboxes && k->bars[which].phases == phase;)
         if (k->boxes[i].bar == which)
             land(b, i);

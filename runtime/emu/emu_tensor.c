@@ -396,21 +396,23 @@ static void complete(tl_emu_block *b, tensor *t, uint32_t n)
         t->commits[i].products -= t->commits[i].products < n ? t->commits[i].products : n;
 }
 
-bool tl_emu_tensor_arrives(tl_emu_block *b, uint32_t offset, bool arrives, uint32_t *out_site)
+bool tl_emu_tensor_is_due(const tl_emu_block *b, uint32_t offset)
 {
-    tensor *t = b->tensor;
+    const tensor *t = b->tensor;
     uint32_t i = 0;
     while (t && i < t->ncommits && t->commits[i].offset != offset)
         i++;
-    if (!t || i == t->ncommits)
-        return false;
-    *out_site = t->commits[i].site;
-    if (!arrives)
-        return true;
-    complete(b, t, t->commits[i].products);
-    memmove(t->commits + i, t->commits + i + 1, (t->ncommits - i - 1) * sizeof *t->commits);
-    t->ncommits--;
-    return true;
+    return t && i < t->ncommits;
+}
+
+uint32_t tl_emu_tensor_arrives(tl_emu_block *b, uint32_t *out_site)
+{
+    tensor *t = b->tensor;
+    commit oldest = t->commits[0];
+    complete(b, t, oldest.products);
+    memmove(t->commits, t->commits + 1, --t->ncommits * sizeof *t->commits);
+    *out_site = oldest.site;
+    return oldest.offset;
 }
 
 void tl_emu_tensor_fence(uint32_t site, uint32_t after)
