@@ -23,6 +23,8 @@ typedef struct TlMachine {
     bool copies;          /* from global to shared memory without registers (cp.async), ldmatrix */
     bool warpgroups;      /* products by four warps, of operands in shared memory (wgmma) */
     bool bulk;            /* copies of whole boxes by one thread, and barriers that count them */
+    bool multicast;       /* ... that bring them to all programs of a cluster */
+    bool roles;           /* warps that need few registers give them to others */
     int registers;        /* of a thread, 32 bits each; 0: not known */
     int file, schedulers; /* registers of a scheduler for a lane, and their number; 0: not known */
     int wavefront;        /* instructions begun while shared memory moves 128 bytes; 0: not known */

@@ -199,6 +199,8 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .copies = (t->can & TL_CAN_COPY) != 0,
                        .warpgroups = (t->can & TL_CAN_WARPGROUP) != 0,
                        .bulk = (t->can & TL_CAN_BULK) != 0,
+                       .multicast = (t->can & TL_CAN_MULTICAST) != 0,
+                       .roles = (t->can & TL_CAN_REGISTERS) != 0,
                        .registers = t->registers,
                        .file = t->file,
                        .schedulers = t->schedulers,
