@@ -646,5 +646,6 @@ void tl_leaf_expand_nvptx(TlLlvm *l)
 {
     if (tl_leaf_expand_each(l, expand))
         tl_llvm_run(l, "always-inline");
+    tl_leaf_pairs_nvptx(l);
     tl_work_around(l, TL_FAMILY_NVPTX, TL_WHEN_EXPANDED);
 }
