@@ -21,6 +21,7 @@ typedef struct TlMachine {
     /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */
     const char *matrix;
     bool copies;          /* from global to shared memory without registers (cp.async), ldmatrix */
+    bool columns;         /* reads of shared memory that transpose among 16 lanes */
     bool warpgroups;      /* products by four warps, of operands in shared memory (wgmma) */
     bool bulk;            /* copies of whole boxes by one thread, and barriers that count them */
     int registers;        /* of a thread, 32 bits each; 0: not known */

@@ -33,7 +33,8 @@ typedef enum tl_gpu_can {
     TL_CAN_STMATRIX = 4096, /* stores of a warp to shared memory */
     TL_CAN_ROWS = 2048,     /* rows of 16 lanes are given the last lane of a row before */
     TL_CAN_SCALAR = 8192,   /* branches of a warp by a unit of their own, from scalars (no leaf) */
-    TL_CAN_PAIRS = 16384    /* sums and products of two f32 by an instruction (no leaf) */
+    TL_CAN_PAIRS = 16384,   /* sums and products of two f32 by an instruction (no leaf) */
+    TL_CAN_COLUMNS = 32768  /* loads of 16 lanes from shared memory that transpose */
 } tl_gpu_can;
 
 /* How F2I converts; both 0: unsigned, toward zero. */
@@ -107,6 +108,12 @@ static inline int tl_leaf_is_ldsm(tl_leaf leaf)
 {
     tl_leaf_family family = tl_leaf_info(leaf)->family;
     return family == TL_LEAF_FAMILY_LDSM || family == TL_LEAF_FAMILY_LDSM_T;
+}
+
+/* The same, and loads that transpose among lanes. */
+static inline int tl_leaf_is_shared_load_of_warp(tl_leaf leaf)
+{
+    return tl_leaf_is_ldsm(leaf) || tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_LDS_T;
 }
 
 static inline int tl_leaf_is_stsm(tl_leaf leaf)

@@ -162,6 +162,18 @@ def ldsm(out, n, trans):
         out.keep(np.stack(words, 1))
 
 
+def columns(out, bits):
+    """Of 16 lanes each: they bring 8 bytes, each gets a column of the rows of 16 elements that these make."""
+    shared, size = filled().reshape(BLOCKS, -1), bits // 8
+    n, lane = 8 // size, x % 16
+    for pieces in (tid, tid ^ 37, tid * 5 + 3 & 255, tid * 8 & 255):
+        got = []
+        for row in range(n):
+            at = pieces[x - lane + row * (16 // n) + lane // n] * 8 + lane % n * size
+            got += [shared[block, at + i] for i in range(size)]
+        out.keep(np.stack(got, 1))
+
+
 def stsm(out, n, trans):
     shared, lane, warp = filled(), x % 32, x - x % 32
     for i, rows in enumerate((tid, tid ^ 33, tid * 5 + 3 & 127)):
@@ -568,6 +580,8 @@ def expected(name, lanes):
         registers(out)
     elif kind == "stsm":
         stsm(out, int(name[-1]), "_t_" in name)
+    elif name.startswith("lds_t"):
+        columns(out, int(rest.removeprefix("t_")))
     elif kind == "ldsm":
         ldsm(out, int(name[-1]), "_t_" in name)
     elif name in ("cp_commit", "cp_wait"):
