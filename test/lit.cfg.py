@@ -12,7 +12,7 @@
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
 # Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, mypy, sphinx, clang, chromium,
-# libpng, pcre2. A test that needs one says `// REQUIRES: ptxas`.
+# libpng, pcre2, ggml. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
 import hashlib
@@ -180,6 +180,8 @@ if os.path.exists(os.path.join(build, "bin", "09_image")):
     features.add("libpng")  # else CMake has left these programs out
 if os.path.exists(os.path.join(build, "bin", "08_llm")):
     features.add("pcre2")
+if os.path.exists(os.path.join(build, "bin", "17_ggml")):
+    features.add("ggml")
 
 
 def starts_ranks():
