@@ -411,6 +411,13 @@ static LLVMValueRef to_integer(TlLeafCall *call)
     return tl_leaf_intrinsic(call, "llvm.smax", &call->i32, 1, y, 2);
 }
 
+static LLVMValueRef to_bf16(TlLeafCall *call)
+{
+    LLVMTypeRef bf16 = LLVMBFloatTypeInContext(call->c);
+    LLVMValueRef x = LLVMBuildFPTrunc(call->b, float_arg(call, 0), bf16, "");
+    return LLVMBuildBitCast(call->b, x, call->i16, "");
+}
+
 static LLVMValueRef root(TlLeafCall *call)
 {
     LLVMValueRef x = float_arg(call, 0);
@@ -448,6 +455,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_DIV_BIG:
         return bits_of(call, divide(call, float_arg(call, 0), float_arg(call, 1)));
     case TL_LEAF_FAMILY_RCP: return on_float(call, "llvm.amdgcn.rcp");
+    case TL_LEAF_FAMILY_BF16: return to_bf16(call);
     case TL_LEAF_FAMILY_F2I: return to_integer(call);
     case TL_LEAF_FAMILY_SQRT: return bits_of(call, root(call));
     case TL_LEAF_FAMILY_RSQRT:
@@ -471,7 +479,6 @@ static LLVMValueRef expand(TlLeafCall *call)
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
     case TL_LEAF_FAMILY_FMA_SAT:
-    case TL_LEAF_FAMILY_BF16:
     case TL_LEAF_FAMILY_CP_ASYNC:
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT:
