@@ -8,9 +8,9 @@
  *     as the row is wide). And the swizzle that layout_swizzle.c computes for the pair of put and
  *     first get, the provably least wavefronts of the two.
  *     For transposing reads also the image with pieces of 16 elements, which are their rows.
- *  3. The fewest wavefronts win, then the fewest accesses, then the images: what a swizzle puts
- *     together may have to be taken apart. With TL_STAGING_IMAGE the swizzle keeps the put's
- *     vectors, so that asynchronous copies stay wide.
+ *  3. The fewest wavefronts win, then the fewest accesses, then the image; against transposing
+ *     reads only fewer wavefronts, as what a swizzle puts together is taken apart. With
+ *     TL_STAGING_IMAGE the swizzle keeps the put's vectors, so that asynchronous copies stay wide.
  *
  * Costs. An access moves a vector: registers that are neighbours in the buffer, in all threads
  * alike. A wavefront serves as many lanes as 128 bytes are enough for. With A the span of these
@@ -425,14 +425,17 @@ const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse
     TlStagingCost cost = tl_staging_total(arena, use, image);
     if (cost.conflicts == 0 && use->flags & TL_STAGING_IMAGE)
         return finish_layout(ctx, &f, image);
-    bool columns = use->flags & TL_STAGING_COLUMNS;
-    for (int i = columns ? 0 : 1; i < 2; i++) {
-        TlLayout *l = i ? swizzle_in(arena, &f, use) : columns_in(arena, &f, use->row);
-        TlStagingCost other = tl_staging_total(arena, use, l);
+    if (use->flags & TL_STAGING_COLUMNS) {
+        TlLayout *columns = columns_in(arena, &f, use->row);
+        TlStagingCost other = tl_staging_total(arena, use, columns);
         if (is_better(other, cost)) {
-            best = l;
+            best = columns;
             cost = other;
         }
     }
+    TlLayout *swizzle = swizzle_in(arena, &f, use);
+    TlStagingCost other = tl_staging_total(arena, use, swizzle);
+    if (best == image ? is_better(other, cost) : other.wavefronts < cost.wavefronts)
+        best = swizzle;
     return finish_layout(ctx, &f, best);
 }
