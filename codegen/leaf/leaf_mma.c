@@ -3,7 +3,6 @@
  * lane. */
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
-#include <string.h>
 
 enum { KIND = 1, K, TYPES, RING, OPERANDS };
 
@@ -79,7 +78,7 @@ static Registers registers_of(const Matrix *m, int operand)
     return (Registers){n, m->call->i32};
 }
 
-/* The suffix of the intrinsic's name; there may be none. */
+/* The suffix of the intrinsic's name; there is none for f8. */
 static const char *nvvm_types(const Matrix *m)
 {
     if (m->type[0] == TL_F16)
@@ -154,9 +153,8 @@ static LLVMValueRef multiply(const Matrix *m)
     const char *shape = tl_format(call->l->arena, "m%un8k%u.row.col",
                                   m->kind == TL_MMA_M8N8 ? 8 : 16, m->k),
                *name = tl_format(call->l->arena, "llvm.nvvm.mma.%s.%s", shape, nvvm_types(m));
-    LLVMValueRef x = LLVMLookupIntrinsicID(name, strlen(name))
-                         ? tl_leaf_intrinsic(call, name, NULL, 0, args, n)
-                         : multiply_by_asm(m, r, shape, result, args);
+    LLVMValueRef x = tl_is_f8(m->type[0]) ? multiply_by_asm(m, r, shape, result, args)
+                                          : tl_leaf_intrinsic(call, name, NULL, 0, args, n);
     tl_llvm_mark_call(call->l, x, "convergent");
     return gather(m, &r[2], x);
 }
