@@ -2,6 +2,8 @@
 #include "codegen/compile.h"
 #include "codegen/target/target.h"
 
+#include <string.h>
+
 const char *const *tilec_targets(void)
 {
     return tl_target_names();
@@ -20,6 +22,18 @@ int tl_target_lacks_llvm(const TlTarget *t)
 {
     int wanted = tl_target_llvm(t);
     return wanted > TL_LLVM_MAJOR ? wanted : 0;
+}
+
+const char *tl_target_cpu(const TlTarget *t)
+{
+    if (!tl_target_lacks_llvm(t))
+        return t->cpu;
+#define NEWER(cpu_name, version, like)                                                             \
+    if (!strcmp(t->cpu, #cpu_name))                                                                \
+        return #like;
+#define GPU(...)
+#include "runtime/contract/gpu.def"
+    return t->cpu;
 }
 
 const char *tilec_version(void)

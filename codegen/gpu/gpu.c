@@ -320,8 +320,8 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     if (ptx && emit != TL_EMIT_LLVM && m->fns.len > 0)
         return tl_ptx_compile(m, options, arena, kernels, out_size);
     if (TL_GUARD(&g)) {
-        tl_llvm_open(&l, arena, "kernels", options->target->family->triple, options->target->cpu,
-                     options->target->features, options->opt_level);
+        tl_llvm_open(&l, arena, "kernels", options->target->family->triple,
+                     tl_target_cpu(options->target), options->target->features, options->opt_level);
         l.trace = m->ctx->trace;
         l.gpu = options->target->name;
         l.skip = options->skip;

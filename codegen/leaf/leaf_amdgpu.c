@@ -108,6 +108,17 @@ static void store_global(TlLeafCall *call)
         store_where(call, 1, streaming, x[1], x[2], x[4]);
 }
 
+/* site, offset */
+static LLVMValueRef load_columns(TlLeafCall *call)
+{
+    bool bytes = tl_leaf_info(call->leaf)->size == 8;
+    LLVMTypeRef type = bytes ? call->result : LLVMVectorType(call->i16, 4);
+    LLVMValueRef at = tl_leaf_shared(call, call->args[1]);
+    const char *name = bytes ? "llvm.amdgcn.ds.read.tr8.b64" : "llvm.amdgcn.ds.read.tr16.b64";
+    return LLVMBuildBitCast(call->b, tl_leaf_intrinsic(call, name, &type, 1, &at, 1), call->result,
+                            "");
+}
+
 static void store_shared_where(TlLeafCall *call, LLVMValueRef address, LLVMValueRef pred,
                                LLVMValueRef value)
 {
@@ -400,6 +411,13 @@ static LLVMValueRef to_integer(TlLeafCall *call)
     return tl_leaf_intrinsic(call, "llvm.smax", &call->i32, 1, y, 2);
 }
 
+static LLVMValueRef to_bf16(TlLeafCall *call)
+{
+    LLVMTypeRef bf16 = LLVMBFloatTypeInContext(call->c);
+    LLVMValueRef x = LLVMBuildFPTrunc(call->b, float_arg(call, 0), bf16, "");
+    return LLVMBuildBitCast(call->b, x, call->i16, "");
+}
+
 static LLVMValueRef root(TlLeafCall *call)
 {
     LLVMValueRef x = float_arg(call, 0);
@@ -437,6 +455,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_DIV_BIG:
         return bits_of(call, divide(call, float_arg(call, 0), float_arg(call, 1)));
     case TL_LEAF_FAMILY_RCP: return on_float(call, "llvm.amdgcn.rcp");
+    case TL_LEAF_FAMILY_BF16: return to_bf16(call);
     case TL_LEAF_FAMILY_F2I: return to_integer(call);
     case TL_LEAF_FAMILY_SQRT: return bits_of(call, root(call));
     case TL_LEAF_FAMILY_RSQRT:
@@ -450,6 +469,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_LDB: return tl_amd_load_buffer(call);
     case TL_LEAF_FAMILY_STB: tl_amd_store_buffer(call); return NULL;
     case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);
+    case TL_LEAF_FAMILY_LDS_T: return load_columns(call);
     case TL_LEAF_FAMILY_STS: tl_leaf_store_shared(call, store_shared_where); return NULL;
     case TL_LEAF_FAMILY_ADDS: add_shared(call); return NULL;
     case TL_LEAF_FAMILY_ATOM: return atomic(call);
@@ -459,7 +479,6 @@ static LLVMValueRef expand(TlLeafCall *call)
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
     case TL_LEAF_FAMILY_FMA_SAT:
-    case TL_LEAF_FAMILY_BF16:
     case TL_LEAF_FAMILY_CP_ASYNC:
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT:

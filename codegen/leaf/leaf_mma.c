@@ -386,6 +386,9 @@ static LLVMValueRef as_accumulator(const Matrix *m, LLVMValueRef x)
 LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call)
 {
     Matrix m = read_matrix(call);
+    m.kind = m.kind == TL_MMA_MFMA16R   ? TL_MMA_MFMA16 /* by another order of K */
+             : m.kind == TL_MMA_MFMA32R ? TL_MMA_MFMA32
+                                        : m.kind;
     bool swap = m.kind != TL_MMA_WMMA1; /* the product is transposed */
     TlDtype ta = m.type[swap], tb = m.type[!swap];
     LLVMValueRef a = as_operand(&m, call->args[OPERANDS + swap], ta),

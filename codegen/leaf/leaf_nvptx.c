@@ -655,6 +655,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_SHFL_END: /* no NVIDIA row of gpu.def has the capability */
     case TL_LEAF_FAMILY_LDB:
     case TL_LEAF_FAMILY_STB:
+    case TL_LEAF_FAMILY_LDS_T:
     case TL_LEAF_FAMILY_COUNT: break;
     }
     TL_UNREACHABLE("leaf %d", (int)call->leaf);

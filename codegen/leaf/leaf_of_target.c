@@ -1,5 +1,6 @@
 /* Names of leaves, and which GPU has them; programs without LLVM link this file too. */
 #include "codegen/leaf/leaves.h"
+#include "ir/plan/staged_plan.h"
 
 const char *tl_leaf_name(tl_leaf leaf)
 {
@@ -39,6 +40,13 @@ static bool has_matrix_leaf(const TlTarget *t, tl_leaf leaf)
         has = tl_mma_has(t->matrix, tl_mma_at(i)) && tl_leaf_of_mma(&arena, tl_mma_at(i)) == leaf;
     tl_arena_free(&arena);
     return has;
+}
+
+uint32_t tl_leaf_gets(const TlTarget *t)
+{
+    return t->can & TL_CAN_LDMATRIX  ? TL_BUF_MAY_MATRIX
+           : t->can & TL_CAN_COLUMNS ? TL_BUF_MAY_COLUMNS
+                                     : 0;
 }
 
 bool tl_leaf_is_of(const TlTarget *t, tl_leaf leaf)

@@ -58,7 +58,8 @@ static void set_attributes(TlLlvm *l, LLVMValueRef f, tl_leaf leaf)
     }
     if (c == TL_LEAF_CLASS_WARP) {
         attribute(l, f, "convergent", 0);
-        attribute(l, f, "memory", tl_leaf_is_ldsm(leaf) ? MEMORY_READ : MEMORY_NONE);
+        attribute(l, f, "memory",
+                  tl_leaf_is_shared_load_of_warp(leaf) ? MEMORY_READ : MEMORY_NONE);
     }
     if (c == TL_LEAF_CLASS_BLOCK || c == TL_LEAF_CLASS_GROUP)
         attribute(l, f, "convergent", 0);

@@ -37,4 +37,6 @@ void tl_leaf_expand_emu(TlLlvm *l, const TlTarget *host); /* host: a row of kind
 /* The leaf of a matrix instruction, by how many words a lane gives; and how the lanes hold them. */
 tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma);
 tl_mma_kind tl_leaf_mma_kind(const TlMma *mma);
+/* How a target may get what is in a buffer: TL_BUF_MAY_* of ir/plan/staged_plan.h. */
+uint32_t tl_leaf_gets(const TlTarget *t);
 #endif

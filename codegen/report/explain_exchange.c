@@ -404,7 +404,8 @@ static TlBanks buffer_banks(const TlBufPlan *p, const TlBufAccess *a, int lane_b
     enum { ROWS = 8, MOST_LANES = 64 }; /* of a matrix of ldmatrix; of a warp, on any GPU */
     uint32_t at[MOST_LANES];
     uint64_t on = 0;
-    int lanes = p->kind == TL_BUF_VECTOR ? 1 << lane_bits : ROWS * p->words;
+    bool each = p->kind == TL_BUF_VECTOR || p->kind == TL_BUF_COLUMNS; /* has a place */
+    int lanes = each ? 1 << lane_bits : ROWS * p->words;
     for (int lane = 0; lane < lanes; lane++) {
         at[lane] = a->outer + (tl_thread_map(&p->inner, (uint32_t)lane, 0) ^ a->inner);
         for (int k = 0; k < p->nfar; k++)
@@ -419,7 +420,8 @@ static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp
 {
     static const char *const ways[] = {[TL_BUF_VECTOR] = "shared memory",
                                        [TL_BUF_MATRIX] = "ldmatrix",
-                                       [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans"},
+                                       [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans",
+                                       [TL_BUF_COLUMNS] = "transposing reads"},
                       *const storing[] = {[TL_BUF_MATRIX] = "stmatrix",
                                           [TL_BUF_MATRIX_TRANS] = "stmatrix.trans"};
     if (tl_copy_is_spread(op))
@@ -428,6 +430,8 @@ static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp
         return "asynchronously to shared memory";
     if (p->kind == TL_BUF_VECTOR)
         return ways[p->kind];
+    if (p->kind == TL_BUF_COLUMNS)
+        return tl_format(e->out, "%u %s in each warp", p->naccesses, ways[p->kind]);
     const char *way = op->opcode == TL_OP_PUT ? storing[p->kind] : ways[p->kind];
     return tl_format(e->out, "%u %s of %d in each warp", p->naccesses, way, p->words);
 }
@@ -439,8 +443,7 @@ static const TlBufPlan *buffer_plan(const TlExplain *e, const TlOp *op, const Tl
     enum { ANY = 16 };
     unsigned can = e->target->can;
     if (op->opcode == TL_OP_GET)
-        return tl_buf_plan(e->scratch, tile, buf, ANY,
-                           can & TL_CAN_LDMATRIX ? TL_BUF_MAY_MATRIX : 0);
+        return tl_buf_plan(e->scratch, tile, buf, ANY, tl_leaf_gets(e->target));
     if (op->opcode == TL_OP_PUT)
         return tl_buf_plan(e->scratch, tile, buf, ANY,
                            TL_BUF_WRITES | (can & TL_CAN_STMATRIX ? TL_BUF_MAY_MATRIX : 0));
@@ -454,13 +457,14 @@ static void explain_buffer_use(const TlExplain *e, const TlOp *op, const TlType 
     const TlBufPlan *p = buffer_plan(e, op, tile, buf->type);
     uint32_t copies[TL_LAYOUT_MAX_IN], bytes = (uint32_t)tl_dtype_bytes(tile->dtype) * p->nregs;
     int lane = tl_layout_in_index(tile->layout, TL_IN_LANE);
+    bool matrices = p->kind == TL_BUF_MATRIX || p->kind == TL_BUF_MATRIX_TRANS;
     tl_layout_free_masks(tile->layout, copies);
     x->way = buffer_way(e, p, op);
     for (uint32_t i = 0; i < p->naccesses; i++)
         add_banks(x,
                   buffer_banks(p, &p->accesses[i], tl_layout_in_bits(tile->layout, TL_IN_LANE),
                                op->opcode == TL_OP_GET ? 0 : copies[lane],
-                               p->kind == TL_BUF_VECTOR ? bytes : ROW_BYTES),
+                               matrices ? ROW_BYTES : bytes),
                   1);
 }
 

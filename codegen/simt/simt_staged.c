@@ -8,6 +8,7 @@
  * stores at once. */
 #include <string.h>
 
+#include "codegen/leaf/leaves.h"
 #include "codegen/simt/simt_access.h"
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/mma.h"
@@ -179,12 +180,24 @@ static tl_leaf matrix_leaf(const TlBufPlan *p)
 _Static_assert(TL_LEAF_LDSM_4 == TL_LEAF_LDSM_1 + 2 && TL_LEAF_LDSM_T_4 == TL_LEAF_LDSM_T_1 + 2,
                "one, two, four matrices");
 
+static LLVMValueRef get_matrix(const Slot *s, const TlBufAccess *a)
+{
+    LLVMValueRef at[] = {start_of(s), offset_in_slot(s, a)};
+    return tl_simt_leaf(s->g, matrix_leaf(s->plan), 2, at);
+}
+
+static LLVMValueRef get_columns(const Slot *s, const TlBufAccess *a)
+{
+    uint32_t bits = 8 * (uint32_t)tl_dtype_bytes(s->buf->dtype);
+    LLVMValueRef at = offset_of(s, a);
+    return tl_simt_leaf(s->g, tl_leaf_of_size(TL_LEAF_FAMILY_LDS_T, bits), 1, &at);
+}
+
 static void get_matrices(const Slot *s, const TlBufAccess *a, const TlType *elem, LLVMValueRef *x)
 {
     TlSimt *g = s->g;
     int words = s->plan->words, in_word = (int)s->plan->nregs / words;
-    LLVMValueRef at[] = {start_of(s), offset_in_slot(s, a)},
-                 all = tl_simt_leaf(g, matrix_leaf(s->plan), 2, at);
+    LLVMValueRef all = s->plan->kind == TL_BUF_COLUMNS ? get_columns(s, a) : get_matrix(s, a);
     for (int w = 0; w < words; w++) {
         LLVMValueRef word = all;
         if (words > 1)
@@ -295,9 +308,8 @@ void tl_simt_get(TlSimt *g, TlOp *op)
 {
     enum { ANY = 16 };
     const TlValue *buf = tl_in(op, 0), *tile = op->out[0];
-    bool matrix = g->options->target->can & TL_CAN_LDMATRIX;
-    const TlBufPlan *p =
-        tl_buf_plan(g->arena, tile->type, buf->type, ANY, matrix ? TL_BUF_MAY_MATRIX : 0);
+    const TlBufPlan *p = tl_buf_plan(g->arena, tile->type, buf->type, ANY,
+                                     tl_leaf_gets(g->options->target));
     Read *r = TL_NEW(g->arena, Read);
     *r = (Read){.tile = tile,
                 .slot = slot_of(g, buf, tl_in(op, 1), p),

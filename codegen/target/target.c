@@ -114,7 +114,7 @@ const char *const *tl_target_names(void)
 int tl_target_llvm(const TlTarget *t)
 {
     TL_ASSERT(t->cpu, "target %s", t->name);
-#define NEWER(cpu_name, version)                                                                   \
+#define NEWER(cpu_name, version, like)                                                             \
     if (!strcmp(t->cpu, #cpu_name))                                                                \
         return version;
 #define GPU(...)
@@ -208,6 +208,7 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .shared_bytes = t->shared_bytes,
                        .matrix = t->matrix,
                        .copies = (t->can & TL_CAN_COPY) != 0,
+                       .columns = (t->can & TL_CAN_COLUMNS) != 0,
                        .warpgroups = (t->can & (TL_CAN_WARPGROUP | TL_CAN_TENSOR)) != 0,
                        .tensor = (t->can & TL_CAN_TENSOR) != 0,
                        .tensor_i8 = (t->can & TL_CAN_TENSOR_I8) != 0,

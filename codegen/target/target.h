@@ -65,6 +65,8 @@ const char *const *tl_target_names(void); /* NULL-terminated */
 int tl_target_llvm(const TlTarget *t);
 /* The same where this compiler's LLVM is older; else 0. */
 int tl_target_lacks_llvm(const TlTarget *t);
+/* `cpu`, or one like it that this compiler's LLVM knows, for code that is emulated. */
+const char *tl_target_cpu(const TlTarget *t);
 bool tl_target_is_gpu(const TlTarget *t);
 TlCode tl_target_code(const TlTarget *t, bool emulate);
 /* What the passes of a GPU must know of it; warps, stages and stress stay 0. */

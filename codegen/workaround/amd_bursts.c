@@ -55,7 +55,9 @@ static void put_mark(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark, bool *raise
 
 static bool is_read(LLVMValueRef x)
 {
-    return LLVMIsALoadInst(x) && LLVMGetPointerAddressSpace(LLVMTypeOf(LLVMGetOperand(x, 0))) == 3;
+    return tl_llvm_is_call_of(x, "llvm.amdgcn.ds.read.tr") ||
+           (LLVMIsALoadInst(x) &&
+            LLVMGetPointerAddressSpace(LLVMTypeOf(LLVMGetOperand(x, 0))) == 3);
 }
 
 static bool is_product(LLVMValueRef x)

@@ -7,15 +7,19 @@
  *     XORed by the row, as bulk copies do on Hopper (address bits 4 to 6 ^= bits 7 to 9, as many
  *     as the row is wide). And the swizzle that layout_swizzle.c computes for the pair of put and
  *     first get, the provably least wavefronts of the two.
- *  3. The fewest wavefronts win, then the fewest accesses, then the image. With TL_STAGING_IMAGE
- *     the swizzle keeps the put's vectors, so that asynchronous copies stay wide.
+ *     For transposing reads also the image with pieces of 16 elements, which are their rows.
+ *  3. The fewest wavefronts win, then the fewest accesses, then the image; against transposing
+ *     reads only fewer wavefronts, as what a swizzle puts together is taken apart. With
+ *     TL_STAGING_IMAGE the swizzle keeps the put's vectors, so that asynchronous copies stay wide.
  *
  * Costs. An access moves a vector: registers that are neighbours in the buffer, in all threads
  * alike. A wavefront serves as many lanes as 128 bytes are enough for. With A the span of these
  * lanes' offsets, they are in 2^rank(A) units, in 2^rank(A in banks) different places of a row of
  * banks; the rest are conflicts. ldmatrix reads 8 rows of 16 bytes at a time; it fits where 4 bytes
  * of a thread are neighbours with those of lanes 0 and 1 (or, .trans, where 2-byte elements go down
- * the row with lanes 2 to 4), and its rows are what the other three bits give. */
+ * the row with lanes 2 to 4), and its rows are what the other three bits give. A transposing read
+ * is one of 16 lanes with 8 bytes each: where lanes count the elements of 8 bytes up, and register
+ * bits the rows. */
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/convert_impl.h"
 #include <string.h>
@@ -32,8 +36,9 @@ static void add_bits(TlInBases *in, int32_t (*images)[TL_LAYOUT_MAX_OUT], int no
         flat[in->bits * nout + axis] = (int32_t)1 << b;
 }
 
-TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
-                         int bytes)
+/* Pieces of `piece` bytes swizzled. */
+static TlLayout *image_of(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
+                          int bytes, int piece)
 {
     TL_ASSERT(rank > 0 && row >= 0 && row < rank && elem_bytes > 0,
               "rows along axis %d of %d", row, rank);
@@ -47,11 +52,17 @@ TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int 
         if (d != row)
             add_bits(&in, images, rank, d, 0, chunk_bits[d]);
     add_bits(&in, images, rank, row, inner, chunk_bits[row]);
-    int low = tl_ceil_log2(VECTOR_BYTES) - elem, high = tl_ceil_log2(ROW_BYTES) - elem;
+    int low = tl_ceil_log2(piece) - elem, high = tl_ceil_log2(ROW_BYTES) - elem;
     for (int i = 0; low + i < inner && high + i < in.bits; i++)
         for (int d = 0; d < rank; d++)
             flat[(high + i) * rank + d] ^= flat[(low + i) * rank + d];
     return tl_layout_make(arena, rank, chunk_bits, 1, &in);
+}
+
+TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
+                         int bytes)
+{
+    return image_of(arena, rank, chunk_bits, elem_bytes, row, bytes, VECTOR_BYTES);
 }
 
 const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *t, int row)
@@ -299,6 +310,36 @@ static bool transposing_rows(const Images *x, int elem_bytes, uint64_t *rows)
     return is_row(rows[0] | rows[1] | rows[2], elem_bytes);
 }
 
+/* By transposing reads: 16 lanes take 8 bytes each, of rows of 16 elements. False: they do not
+ * fit. */
+static bool columns_cost(const Images *x, int elem_bytes, int64_t registers, TlStagingCost *out)
+{
+    enum { LANES = 4, BYTES = 8 }; /* log2; of a piece */
+    int elem = tl_ceil_log2(elem_bytes), bits = tl_ceil_log2(BYTES) - elem;
+    uint64_t piece = (1ull << bits) - 1, others = 0;
+    TlSpan banks = {0};
+    if (elem > 1 || x->nlanes < LANES || x->nregs < bits || !counts_up(x->lane, bits, 0))
+        return false;
+    for (int i = bits; i < x->nlanes; i++)
+        others |= x->lane[i];
+    for (int i = 0; i < x->nwarps; i++)
+        others |= x->warp[i];
+    for (int i = 0; i < x->nregs; i++)
+        others |= x->reg[i];
+    if (others & piece)
+        return false;
+    uint64_t bank_mask = (1ull << (7 - elem)) - 1 - piece;
+    for (int i = bits; i < LANES; i++)
+        tl_span_add(&banks, x->lane[i] & bank_mask, 0);
+    for (int i = 0; i < bits; i++)
+        tl_span_add(&banks, x->reg[i] & bank_mask, 0);
+    out->accesses = (uint32_t)(registers >> bits);
+    uint32_t least = out->accesses << (x->nlanes - LANES);
+    out->wavefronts = least << (LANES - banks.rank);
+    out->conflicts = out->wavefronts - least;
+    return true;
+}
+
 static TlStagingCost cost_of(const Images *x, int elem_bytes, int64_t registers, bool writes,
                            uint32_t flags)
 {
@@ -306,7 +347,11 @@ static TlStagingCost cost_of(const Images *x, int elem_bytes, int64_t registers,
     if (!writes && flags & TL_STAGING_LDMATRIX &&
         (ldmatrix_rows(x, elem_bytes, rows) || transposing_rows(x, elem_bytes, rows)))
         return matrix_cost(rows, elem_bytes, registers);
-    return plain_cost(x, elem_bytes, registers, writes);
+    TlStagingCost plain = plain_cost(x, elem_bytes, registers, writes), columns;
+    bool better = !writes && flags & TL_STAGING_COLUMNS &&
+                  columns_cost(x, elem_bytes, registers, &columns) &&
+                  columns.accesses < plain.accesses;
+    return better ? columns : plain;
 }
 
 TlStagingCost tl_staging_cost(TlArena *arena, int elem_bytes, const TlLayout *l,
@@ -322,7 +367,7 @@ TlStagingCost tl_staging_cost(TlArena *arena, int elem_bytes, const TlLayout *l,
 
 /* ---- the choice ---- */
 
-static TlStagingCost total_cost(TlArena *arena, const TlStagingUse *use, const TlLayout *shared)
+TlStagingCost tl_staging_total(TlArena *arena, const TlStagingUse *use, const TlLayout *shared)
 {
     int bytes = elem_bytes_of(use->type);
     TlStagingCost sum = tl_staging_cost(arena, bytes, use->put, shared, true, use->flags);
@@ -347,6 +392,15 @@ static TlLayout *image_in(TlArena *arena, const Frame *f, int row)
                           bytes < ROW_BYTES ? bytes : ROW_BYTES);
 }
 
+/* Rows of 16 elements, as transposing reads take them, in different banks. */
+static TlLayout *columns_in(TlArena *arena, const Frame *f, int row)
+{
+    enum { COLUMNS = 16 };
+    int bytes = f->elem_bytes << f->bits[row];
+    return image_of(arena, f->rank, f->bits, f->elem_bytes, row,
+                    bytes < ROW_BYTES ? bytes : ROW_BYTES, COLUMNS * f->elem_bytes);
+}
+
 static TlLayout *swizzle_in(TlArena *arena, const Frame *f, const TlStagingUse *use)
 {
     const TlLayout *put = in_frame(arena, f, use->put), *get = in_frame(arena, f, use->gets[0]);
@@ -367,11 +421,21 @@ const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse
 {
     TL_ASSERT(use->ngets >= 0 && use->row >= 0, "rows along axis %d", use->row);
     Frame f = frame_of(use);
-    TlLayout *image = image_in(arena, &f, use->row);
-    TlStagingCost cost = total_cost(arena, use, image);
+    TlLayout *image = image_in(arena, &f, use->row), *best = image;
+    TlStagingCost cost = tl_staging_total(arena, use, image);
     if (cost.conflicts == 0 && use->flags & TL_STAGING_IMAGE)
         return finish_layout(ctx, &f, image);
+    if (use->flags & TL_STAGING_COLUMNS) {
+        TlLayout *columns = columns_in(arena, &f, use->row);
+        TlStagingCost other = tl_staging_total(arena, use, columns);
+        if (is_better(other, cost)) {
+            best = columns;
+            cost = other;
+        }
+    }
     TlLayout *swizzle = swizzle_in(arena, &f, use);
-    return finish_layout(ctx, &f,
-                         is_better(total_cost(arena, use, swizzle), cost) ? swizzle : image);
+    TlStagingCost other = tl_staging_total(arena, use, swizzle);
+    if (best == image ? is_better(other, cost) : other.wavefronts < cost.wavefronts)
+        best = swizzle;
+    return finish_layout(ctx, &f, best);
 }

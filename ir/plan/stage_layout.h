@@ -14,6 +14,7 @@ typedef struct TlStagingCost {
 
 enum {
     TL_STAGING_LDMATRIX = 1, /* gets may be by ldmatrix, with and without .trans */
+    TL_STAGING_COLUMNS = 4,  /* gets may be by transposing reads of 16 lanes (staged_plan.h) */
     TL_STAGING_IMAGE =
         2, /* rather the image that TMA and wgmma use, and vectors of puts as they are */
 };
@@ -46,6 +47,8 @@ bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes);
  * writes: copies do not take part. */
 TlStagingCost tl_staging_cost(TlArena *arena, int elem_bytes, const TlLayout *l,
                               const TlLayout *shared, bool writes, uint32_t flags);
+/* The same of all who take part. */
+TlStagingCost tl_staging_total(TlArena *arena, const TlStagingUse *use, const TlLayout *shared);
 /* log2 of how many elements one access moves: neighbours both in registers and in the buffer. */
 int tl_staging_vector_bits(TlArena *arena, int elem_bytes, const TlLayout *l,
                            const TlLayout *shared);

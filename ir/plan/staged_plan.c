@@ -12,6 +12,8 @@
  *            register                 lane 0, 1     lane 2, 3, 4   others
  *   plain    up to a word: 1, 2       4, 8          whole rows     whole rows
  *   .trans   one bit: a whole row     whole rows    2, 4, 8        whole rows
+ *   columns  log2 n bits: 8 bytes    elements      8 bytes        8 bytes
+ *            (lanes 0 .. log2 n - 1 give 1, 2, ... elements, n being those of 8 bytes)
  * Each matrix after the first takes one more register bit that gives whole rows. What gives rows
  * gives the addresses: the lane that holds row j of matrix i has the register bits in its place. */
 #include "ir/plan/staged_plan.h"
@@ -20,6 +22,7 @@
 #include "ir/layout/gf2.h"
 
 enum { ROW_BYTES = 16, WORD_BYTES = 4, MATRIX_LANES = 5, MAX_BASIS = 32 };
+enum { COLUMN_LANES = 4, COLUMN_BYTES = 8 }; /* log2 of lanes that transpose; of one's piece */
 
 /* The offset of a coordinate. */
 typedef struct Offset {
@@ -32,6 +35,7 @@ typedef struct Planner {
     const TlType *tile, *buf;
     const TlLayout *l;           /* the tile's */
     uint32_t flags, elem, nregs; /* elem: bytes */
+    uint32_t piece;              /* bytes of a row that one lane gives the address of */
     int nreal, lanes, warps;     /* bits; nreal: of registers, without repetitions */
     Offset reg[TL_LAYOUT_MAX_BITS], lane[TL_MAX_LANE_BITS], warp[TL_MAX_WARP_BITS];
     uint32_t unit[TL_LAYOUT_MAX_OUT][TL_LAYOUT_MAX_BITS]; /* offset of each coordinate bit */
@@ -287,7 +291,7 @@ static bool gives(const Planner *pl, const Offset *p, uint32_t bytes)
 
 static bool gives_rows(const Planner *pl, const Offset *p)
 {
-    return p->inner * pl->elem % ROW_BYTES == 0;
+    return p->inner * pl->elem % pl->piece == 0;
 }
 
 static bool is_exact(const Planner *pl)
@@ -426,6 +430,39 @@ static bool plan_matrices(Planner *pl)
     return true;
 }
 
+/* ---- columns ---- */
+
+/* Lane 4 - bits of a group's number and up count rows, those below them pieces of a row. */
+static bool plan_columns(Planner *pl)
+{
+    Generators g = {.nword = 0};
+    int bits = tl_floor_log2(COLUMN_BYTES / pl->elem), pieces = COLUMN_LANES - bits;
+    Offset rows[COLUMN_LANES];
+    if (pl->elem > 2 || pl->lanes < COLUMN_LANES)
+        return false;
+    for (int b = 0; b < bits; b++)
+        if (!gives(pl, &pl->lane[b], pl->elem << b))
+            return false;
+    if (!threads_give_rows(pl, bits, pl->lanes) || !find_rows(pl, &g) || g.n < bits)
+        return false;
+    memcpy(rows, pl->lane + bits, (size_t)pieces * sizeof *rows);
+    memcpy(rows + pieces, g.place, (size_t)bits * sizeof *rows);
+    for (int b = 0; b < COLUMN_LANES; b++)
+        pl->p->inner.lane[b] = rows[b].inner * pl->elem;
+    pl->p->kind = TL_BUF_COLUMNS;
+    pl->p->words = COLUMN_BYTES / WORD_BYTES;
+    add_matrices(pl, &g, bits);
+    return true;
+}
+
+/* By an instruction of a whole warp, if there is one that fits. */
+static bool plan_together(Planner *pl)
+{
+    if (pl->flags & TL_BUF_MAY_COLUMNS)
+        return plan_columns(pl);
+    return pl->flags & TL_BUF_MAY_MATRIX && pl->lanes == MATRIX_LANES && plan_matrices(pl);
+}
+
 /* ---- the plan ---- */
 
 static Planner planner_of(TlArena *arena, const TlType *tile, const TlType *buf, uint32_t flags)
@@ -434,6 +471,7 @@ static Planner planner_of(TlArena *arena, const TlType *tile, const TlType *buf,
     Planner pl = {.arena = arena, .tile = tile, .buf = buf, .l = tile->layout, .flags = flags};
     pl.elem = (uint32_t)tl_dtype_bytes(buf->dtype);
     pl.nregs = (uint32_t)tl_layout_registers(pl.l);
+    pl.piece = flags & TL_BUF_MAY_COLUMNS ? COLUMN_BYTES : ROW_BYTES;
     find_units(&pl);
     pl.nreal = images(&pl, TL_IN_REG, TL_LAYOUT_MAX_BITS, pl.reg);
     pl.lanes = images(&pl, TL_IN_LANE, TL_MAX_LANE_BITS, pl.lane);
@@ -477,11 +515,11 @@ TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, in
     TL_ASSERT(max_regs > 0 && tile->layout, "vectors of %d registers", max_regs);
     Planner pl = planner_of(arena, tile, buf, flags);
     plan_vectors(&pl, max_regs);
-    if (!(flags & TL_BUF_MAY_MATRIX) || pl.lanes != MATRIX_LANES || pl.p->nfar || !is_exact(&pl) ||
+    if (!(flags & (TL_BUF_MAY_MATRIX | TL_BUF_MAY_COLUMNS)) || pl.p->nfar || !is_exact(&pl) ||
         (flags & TL_BUF_WRITES && has_copies(&pl)))
         return proved(arena, pl.p, tile, buf, flags);
     Planner with = planner_of(arena, tile, buf, flags);
-    bool better = plan_matrices(&with) && with.p->naccesses < pl.p->naccesses;
+    bool better = plan_together(&with) && with.p->naccesses < pl.p->naccesses;
     return proved(arena, better ? with.p : pl.p, tile, buf, flags);
 }
 
@@ -514,6 +552,11 @@ static uint64_t offset_of_element(const TlBufPlan *p, const TlBufAccess *a, uint
     TL_ASSERT(i < p->nregs, "register %u of %u", i, p->nregs);
     if (p->kind == TL_BUF_VECTOR)
         return offset_in(p, a, lane, warp) + (uint64_t)i * elem;
+    if (p->kind == TL_BUF_COLUMNS) {
+        uint32_t n = COLUMN_BYTES / elem, column = lane & 15,
+                 from = (lane & ~15u) + i * (16 / n) + column / n;
+        return offset_in(p, a, from, warp) + elem * (column % n);
+    }
     uint32_t in_word = WORD_BYTES / elem, matrix = i / in_word, e = i % in_word;
     uint32_t group = lane >> 2, place = lane & 3;
     if (p->kind == TL_BUF_MATRIX)
@@ -548,7 +591,9 @@ static const char *prove_thread(TlArena *arena, const TlBufPlan *p, const TlType
                                  thread[1], thread[2], (unsigned long long)at,
                                  (unsigned long long)tl_buf_offset(buf, c));
         }
-        uint32_t whole = p->kind == TL_BUF_VECTOR ? p->nregs * elem : ROW_BYTES;
+        uint32_t whole = p->kind == TL_BUF_VECTOR    ? p->nregs * elem
+                         : p->kind == TL_BUF_COLUMNS ? COLUMN_BYTES
+                                                     : ROW_BYTES;
         if (offset_in(p, a, thread[1], thread[2]) % whole != 0)
             return tl_format(arena, "access %u is not aligned", k);
         if (outside[0] && outside[1])

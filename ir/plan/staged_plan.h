@@ -19,6 +19,10 @@
  *         lane l has word l & 3 of row l >> 2.
  * MATRIX_TRANS  the same with .trans: elements 2 (l & 3), 2 (l & 3) + 1 of column l >> 2.
  *
+ * COLUMNS  one transposing read of warps of 64: the thread gives its offset as the address of 8
+ *         bytes. Of lanes 16i .. 16i + 15 they are rows of 16 elements each, as many as 8 bytes
+ *         have elements, one behind the other; lane l has column l & 15, in regs[0], regs[1], ...
+ *
  * A guarded access may reach past the end in some thread. get: past the tile's shape, where perhaps
  * nobody has written: read at the beginning of the slot instead, and drop it. put: out of the
  * buffer: leave it. All elements of an access are on one side. */
@@ -27,7 +31,9 @@
 #include "ir/plan/layout_convert.h"
 #include "ir/plan/staged.h"
 
-typedef enum TlBufKind { TL_BUF_VECTOR, TL_BUF_MATRIX, TL_BUF_MATRIX_TRANS } TlBufKind;
+typedef enum TlBufKind {
+    TL_BUF_VECTOR, TL_BUF_MATRIX, TL_BUF_MATRIX_TRANS, TL_BUF_COLUMNS
+} TlBufKind;
 
 typedef struct TlBufAccess {
     uint32_t inner, outer, far_at[TL_LAYOUT_MAX_OUT];
@@ -43,7 +49,7 @@ typedef struct TlBufFar {
 
 typedef struct TlBufPlan {
     TlBufKind kind;
-    int words;      /* of a matrix: 1, 2, 4 */
+    int words;      /* of a matrix: 1, 2, 4; of columns: 2 */
     uint32_t nregs; /* of an access */
     TlThreadMap inner;
     int nfar;
@@ -55,7 +61,8 @@ typedef struct TlBufPlan {
 enum {
     TL_BUF_MAY_MATRIX = 1, /* ldmatrix, or stmatrix, of warps of 32; get or put only */
     TL_BUF_IN_ORDER = 2,   /* regs[i] = regs[0] + i */
-    TL_BUF_WRITES = 4      /* put and copy: what is guarded */
+    TL_BUF_WRITES = 4,     /* put and copy: what is guarded */
+    TL_BUF_MAY_COLUMNS = 8 /* transposing reads; get only */
 };
 /* tile: a tile or token. max_regs: of a vector, a power of two; at most 16 bytes anyway. */
 TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,

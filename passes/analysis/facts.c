@@ -205,6 +205,26 @@ static bool reaches_dot(const TlOp *op, const bool *reach)
     return false;
 }
 
+bool tl_dot_takes_dot(TlArena *arena, const TlOp *dot)
+{
+    TlMap seen;
+    TL_VEC(const TlOp *) todo = {0};
+    tl_map_init(&seen, arena);
+    for (const TlOp *op = tl_in(dot, 0)->def; op; op = todo.len ? todo.data[--todo.len] : NULL) {
+        bool follows = op->opcode == TL_OP_CONVERT || op->opcode == TL_OP_CAST ||
+                       tl_op_info(op->opcode)->flags & F_ELEM;
+        if (is_product(op) && op->block == dot->block)
+            return true;
+        if (!follows || op->block != dot->block || tl_map_get_ptr(&seen, (void *)op))
+            continue;
+        tl_map_put_ptr(&seen, (void *)op, (void *)op);
+        for (uint32_t i = 0; i < op->nin; i++)
+            if (tl_in(op, i)->def)
+                tl_vec_push(arena, &todo, tl_in(op, i)->def);
+    }
+    return false;
+}
+
 bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block)
 {
     TL_ASSERT(block->fn == fn, "a block of another function than '%s'", fn->name);

@@ -14,7 +14,8 @@
  *     precision asks for it: a = high + low, high * high + high * low + low * high.
  *  2. The instruction (ir/plan/mma.def): of those for the types, the one that wastes least by
  *     rounding up extents and by idle warps; among equals the first row, but for chained dots (3)
- *     RDNA 3's transposed one. If there is none, the dot stays as it is, by multiply-adds.
+ *     RDNA 3's transposed one, and gfx950's whose operands lie as results do. If there is none, the
+ *     dot stays as it is, by multiply-adds.
  *  3. Warps, by cost (dot_warps.h): each warp's part is nearly square. Of chained dots (attention)
  *     warps go along M: then rows of both are in the same warps, what is computed per row needs no
  *     exchange, and the accumulator of the first is an operand of the second as it is. A product
@@ -51,6 +52,8 @@ typedef struct Accelerate {
 static const char TF32[] = "mma.tf32";
 /* Those of this one are for chained dots, and there better than others that waste as much. */
 static const char OF_CHAINS[] = "wmma1t";
+/* And those of this one for dots whose operand 0 is made of another one's result. */
+static const char OF_RESULTS[] = "mfma.result";
 
 /* ---- 2. the instruction ---- */
 
@@ -80,15 +83,18 @@ static int64_t work(const Accelerate *a, const TlOp *dot, const TlMma *row)
 static const TlMma *choose(const Accelerate *a, const TlOp *dot, const TlDtype *types, bool tf32)
 {
     const TlMma *best = NULL;
+    bool takes = a->chained && tl_dot_takes_dot(a->px->scratch, dot);
     for (uint32_t i = 0; i < tl_mma_count(); i++) {
         const TlMma *row = tl_mma_at(i);
         if (memcmp(row->type, types, sizeof row->type) != 0 ||
             !tl_mma_has(a->px->machine->matrix, row) || (!tf32 && strcmp(row->family, TF32) == 0))
             continue;
-        bool of_chain = strcmp(row->family, OF_CHAINS) == 0;
-        if (of_chain && !a->chained)
+        bool of_chain = strcmp(row->family, OF_CHAINS) == 0,
+             of_result = strcmp(row->family, OF_RESULTS) == 0;
+        if ((of_chain && !a->chained) || (of_result && !takes))
             continue;
-        if (!best || work(a, dot, row) < work(a, dot, best) + of_chain)
+        bool prefers = (of_chain || of_result) && best && strcmp(best->family, row->family);
+        if (!best || work(a, dot, row) < work(a, dot, best) + prefers)
             best = row;
     }
     return best;

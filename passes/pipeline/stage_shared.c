@@ -19,10 +19,10 @@
  *     layout of the same buffer.
  *  2. All converts of one load share one buffer. Its layout is chosen for all
  *     (ir/plan/stage_layout.h): rows run along the axis in which the load's addresses count up.
- *     Where the gets want neighbours of the other axis in a word and there is no ldmatrix to
- *     transpose, a thread loads neighbouring rows. Where all buffers of a block and of those around
- *     it would leave nothing of the machine's shared memory, converts stay: they can go in several
- *     rounds. Those outside of loops stay first.
+ *     Where the gets want neighbours of the other axis in a word and neither ldmatrix nor another
+ *     read transposes at less cost, a thread loads neighbouring rows. Where all buffers of a block
+ *     and of those around it would leave nothing of the machine's shared memory, converts stay:
+ *     they can go in several rounds. Those outside of loops stay first.
  *  3. alloc and put stand right after the load, gets before the first op that wants them, so that
  *     one barrier serves several. What the chain was before goes when nobody else wants it.
  *
@@ -242,11 +242,12 @@ static const TlLayout *put_layout(const Stager *s, const Way *w)
     return tl_layout_registers_first(s->ctx, l, want);
 }
 
-static Staged staged_of(Stager *s, uint32_t first)
+/* The load as it is put by `put`; *out_wavefronts: of all accesses to the buffer. */
+static Staged staged_as(Stager *s, uint32_t first, const TlLayout *put, uint32_t *out_wavefronts)
 {
     const Way *w = &s->ways.data[first];
     const TlType *t = w->load->out[0]->type;
-    const TlLayout *put = put_layout(s, w);
+    const TlMachine *machine = s->px->machine;
     TL_VEC(const TlLayout *) gets = {0};
     for (uint32_t i = first; i < s->ways.len; i++)
         if (s->ways.data[i].load == w->load)
@@ -256,11 +257,27 @@ static Staged staged_of(Stager *s, uint32_t first)
                       .gets = gets.data,
                       .ngets = (int)gets.len,
                       .row = row_axis(s, w->load),
-                      .flags = s->px->machine->copies ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX : 0};
+                      .flags = machine->copies    ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX
+                               : machine->columns ? TL_STAGING_COLUMNS
+                                                  : 0};
     const TlLayout *l = tl_staging_layout(s->ctx, s->px->scratch, &use);
+    *out_wavefronts = tl_staging_total(s->px->scratch, &use, l).wavefronts;
     return (Staged){.load = w->load,
                     .put = put,
                     .buf = tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1)};
+}
+
+/* A machine whose reads transpose need not transpose what it puts, unless that costs less. */
+static Staged staged_of(Stager *s, uint32_t first)
+{
+    const Way *w = &s->ways.data[first];
+    const TlLayout *plain = w->load->out[0]->type->layout, *turned = put_layout(s, w);
+    uint32_t wavefronts, others;
+    Staged made = staged_as(s, first, turned, &wavefronts);
+    if (turned == plain || !s->px->machine->columns)
+        return made;
+    Staged other = staged_as(s, first, plain, &others);
+    return others <= wavefronts ? other : made;
 }
 
 /* ---- do they fit? ---- */

@@ -41,7 +41,8 @@ typedef enum tl_gpu_can {
     TL_CAN_MMA_SCALED = 1 << 19,    /* mma.sync of f8, f6, f4 with scales of blocks */
     TL_CAN_WIDE = 1 << 20,          /* accesses of 32 bytes to global memory */
     TL_CAN_REDUX = 1 << 21,         /* min and max of f32 of a warp by an instruction (redux) */
-    TL_CAN_MULTICAST = 1 << 22      /* bulk copies to all programs of a cluster */
+    TL_CAN_MULTICAST = 1 << 22,     /* bulk copies to all programs of a cluster */
+    TL_CAN_COLUMNS = 1 << 23        /* loads of 16 lanes from shared memory that transpose */
 } tl_gpu_can;
 
 /* How F2I converts; both 0: unsigned, toward zero. */
@@ -117,6 +118,12 @@ static inline int tl_leaf_is_ldsm(tl_leaf leaf)
     return family == TL_LEAF_FAMILY_LDSM || family == TL_LEAF_FAMILY_LDSM_T;
 }
 
+/* The same, and loads that transpose among lanes. */
+static inline int tl_leaf_is_shared_load_of_warp(tl_leaf leaf)
+{
+    return tl_leaf_is_ldsm(leaf) || tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_LDS_T;
+}
+
 static inline int tl_leaf_is_stsm(tl_leaf leaf)
 {
     tl_leaf_family family = tl_leaf_info(leaf)->family;
@@ -133,11 +140,12 @@ typedef enum tl_atom {
 
 /* How the lanes of a warp hold a matrix instruction's operands (runtime/emu/emu_mma.c has the
  * maps). M16N8, M8N8: mma.sync of NVIDIA; MFMA16, MFMA32, MFMA64 (f64): of AMD's CDNA, 16 x 16 or
- * 32 x 32; WMMA1, WMMA1T, WMMA2: of RDNA 3 and 4. Of all AMD kinds but WMMA1 the leaf's c and
- * result are those of the transposed product: the instruction takes b as its A and a as its B. */
+ * 32 x 32 (MFMA16R, MFMA32R: with K in the order in which lanes hold results); WMMA1, WMMA1T,
+ * WMMA2: of RDNA 3 and 4. Of all AMD kinds but WMMA1 the leaf's c and result are those of the
+ * transposed product: the instruction takes b as its A and a as its B. */
 typedef enum tl_mma_kind {
-    TL_MMA_M16N8, TL_MMA_M8N8, TL_MMA_MFMA16, TL_MMA_MFMA32, TL_MMA_MFMA64, TL_MMA_WMMA1,
-    TL_MMA_WMMA1T, TL_MMA_WMMA2
+    TL_MMA_M16N8, TL_MMA_M8N8, TL_MMA_MFMA16, TL_MMA_MFMA32, TL_MMA_MFMA64, TL_MMA_MFMA16R,
+    TL_MMA_MFMA32R, TL_MMA_WMMA1, TL_MMA_WMMA1T, TL_MMA_WMMA2
 } tl_mma_kind;
 /* Element types (tile_dtype) of a, b, c in one word. */
 #define TL_MMA_TYPES(a, b, c) ((a) | (b) << 8 | (c) << 16)

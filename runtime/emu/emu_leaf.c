@@ -158,6 +158,47 @@ static inline void *shared(uint32_t offset)
         return v;                                                                                  \
     }
 
+enum { GROUP = 16, PIECE = 8 }; /* lanes that transpose together; bytes that each brings */
+
+typedef struct column { /* of one lane */
+    uint32_t bytes;     /* of an element */
+    char brought[PIECE], got[PIECE];
+} column;
+
+/* Lane by lane: element e of its column is in row e, of which each lane has brought some. */
+static void transpose(tl_emu_block *b, void *const *mine)
+{
+    column *const *lanes = (column *const *)mine;
+    uint32_t bytes = lanes[0]->bytes, n = PIECE / bytes;
+    TL_EMU_INVARIANT(b, b->current->site, b->lanes % GROUP == 0, "%u lanes", b->lanes);
+    for (uint32_t lane = 0; lane < b->lanes; lane++)
+        for (uint32_t e = 0, at = lane % GROUP; e < n; e++) {
+            const column *from = lanes[lane - at + e * (GROUP / n) + at / n];
+            memcpy(lanes[lane]->got + e * bytes, from->brought + at % n * bytes, bytes);
+        }
+}
+
+static v2 load_column(tl_leaf leaf, uint32_t site, uint32_t offset)
+{
+    column c = {.bytes = tl_leaf_info(leaf)->size / 8};
+    v2 got;
+    if (may(TL_EMU_SHARED, TL_EMU_LOAD, site, offset, PIECE, 1))
+        memcpy(c.brought, shared(offset), PIECE);
+    tl_emu_meet_warp(tl_emu_now, leaf, site, 0, &c, transpose);
+    memcpy(&got, c.got, sizeof got);
+    return got;
+}
+
+v2 tl_emu_lds_t_8(uint32_t site, uint32_t offset)
+{
+    return load_column(TL_LEAF_LDS_T_8, site, offset);
+}
+
+v2 tl_emu_lds_t_16(uint32_t site, uint32_t offset)
+{
+    return load_column(TL_LEAF_LDS_T_16, site, offset);
+}
+
 #define STORES(bits, memory_type, type)                                                            \
     void tl_emu_stg_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, type value)  \
     {                                                                                              \

@@ -35,8 +35,10 @@ static shape shape_of(tl_mma_kind kind)
     case TL_MMA_M16N8: return (shape){16, 8, 32, false};
     case TL_MMA_M8N8: return (shape){8, 8, 32, false};
     case TL_MMA_MFMA16:
+    case TL_MMA_MFMA16R:
     case TL_MMA_MFMA64: return (shape){16, 16, 64, true};
-    case TL_MMA_MFMA32: return (shape){32, 32, 64, true};
+    case TL_MMA_MFMA32:
+    case TL_MMA_MFMA32R: return (shape){32, 32, 64, true};
     case TL_MMA_WMMA1: return (shape){16, 16, 32, false};
     case TL_MMA_WMMA1T:
     case TL_MMA_WMMA2: break;
@@ -60,16 +62,17 @@ static bool is_nvidia(tl_mma_kind kind)
 static void operand_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per, uint32_t lane,
                          uint32_t e, uint32_t *out_free, uint32_t *out_k)
 {
-    enum { PIECE = 16 };
+    bool results = kind == TL_MMA_MFMA16R || kind == TL_MMA_MFMA32R;
     uint32_t word = e / per, part = e % per;
     bool wide = kind == TL_MMA_M16N8 && operand == 0; /* rows 8 apart: words 0 and 1 */
     shape s = shape_of(kind);
     if (is_nvidia(kind)) {
         *out_free = (lane >> 2) + (wide ? 8 * (word & 1) : 0);
         *out_k = per * (lane & 3) + part + 4 * per * (wide ? word >> 1 : word);
-    } else { /* parts of K in lanes that are s.m apart, of at most PIECE neighbours */
+    } else { /* parts of K in lanes that are s.m apart, of so many neighbours at most */
         uint32_t parts = has_copies(kind) ? 1 : s.lanes / s.m, n = k / parts;
-        n = n < PIECE ? n : PIECE;
+        uint32_t most = results ? 4 : 16;
+        n = n < most ? n : most;
         *out_free = lane % s.m;
         *out_k = e % n + n * (lane / s.m % parts) + e / n * n * parts;
     }
@@ -88,6 +91,8 @@ static void result_cell(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *o
         *out_j = 2 * (lane & 3) + (e & 1);
         return;
     case TL_MMA_MFMA16:
+    case TL_MMA_MFMA16R:
+    case TL_MMA_MFMA32R:
     case TL_MMA_MFMA32: *out_i = 8 * (e / 4) + 4 * part + e % 4; return;
     case TL_MMA_MFMA64: *out_i = part + 4 * e; return;
     case TL_MMA_WMMA1:

@@ -493,7 +493,8 @@ static void add_to_totals(totals *t, const entry *e)
 {
     const tl_leaf_row *row = row_of(e->position.leaf);
     const counts *c = &e->counts;
-    bool loads = tl_leaf_is_ldsm(e->position.leaf) || row->family == TL_LEAF_FAMILY_LDS;
+    bool loads = tl_leaf_is_shared_load_of_warp(e->position.leaf) ||
+                 row->family == TL_LEAF_FAMILY_LDS;
     bool stores = tl_leaf_is_stsm(e->position.leaf) || row->family == TL_LEAF_FAMILY_STS;
     if (row->family == TL_LEAF_FAMILY_CP_ASYNC) {
         add(&t->copied, c);

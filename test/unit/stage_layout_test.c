@@ -188,6 +188,15 @@ static const struct {
     {TL_F16, {128, 32}, AMD_ROWS, MFMA_A, 1, 0, 0, NULL},
     {TL_F16, {128, 64}, AMD_ROWS64, MFMA_A, 1, 0, 0, NULL},
     {TL_F16, {64, 128}, AMD_ROWS64, MFMA_B, 1, 0, 0, NULL},
+    /* rows of 16 elements that transposing reads take are in different banks */
+    {TL_F16,
+     {64, 128},
+     "reg(0,1)(0,2)(0,4)(16,0)(32,0) lane(0,8)(0,16)(0,32)(0,64)(1,0)(2,0) warp(4,0)(8,0)",
+     "reg(1,0)(2,0)(4,0)(16,0)(32,0)(0,64) lane(0,1)(0,2)(0,4)(0,8)(0,16)(8,0) warp(0,0)(0,32)",
+     1,
+     TL_STAGING_COLUMNS,
+     0,
+     "offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,16)(2,32)(4,0)(8,0)(16,0)(32,0)(0,64) -> 64x128"},
     /* quarters of a fragment ascend */
     {TL_F16,
      {32, 128},

@@ -21,9 +21,10 @@ static const TlType *tile_of(TlDtype d, int rank, const int32_t *shape, const Tl
     return tl_type_with_layout(&ctx, tl_type_tile(&ctx, d, rank, shape), l);
 }
 
-#define VECTOR TL_BUF_VECTOR
-#define MATRIX TL_BUF_MATRIX
-#define TRANS  TL_BUF_MATRIX_TRANS
+#define VECTOR  TL_BUF_VECTOR
+#define MATRIX  TL_BUF_MATRIX
+#define TRANS   TL_BUF_MATRIX_TRANS
+#define COLUMNS TL_BUF_COLUMNS
 
 /* fragments of mma.m16n8k16 over 4 warps: A of 128x64 (2 warps along M), B of 64x128 and its
  * transpose */
@@ -80,6 +81,44 @@ static const struct {
      0,
      1,
      16},
+    /* columns: rows of 16 elements, of which lanes bring 8 bytes each */
+    {TL_F16,
+     {64, 64},
+     "reg(1,0)(2,0)(4,0)(16,0)(32,0)(0,32) lane(0,1)(0,2)(0,4)(0,8)(0,16)(8,0) warp",
+     "offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,16)(2,32)(4,0)(8,0)(16,0)(32,0)",
+     TL_BUF_MAY_COLUMNS,
+     COLUMNS,
+     2,
+     4,
+     16},
+    {TL_F16,
+     {64, 64},
+     "reg(1,0)(2,0)(4,0)(16,0)(32,0)(0,32) lane(0,1)(0,2)(0,4)(0,8)(0,16)(8,0) warp",
+     "offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,16)(2,32)(4,0)(8,0)(16,0)(32,0)",
+     0,
+     VECTOR,
+     0,
+     1,
+     64},
+    {TL_I8,
+     {32, 32},
+     "reg(1,0)(2,0)(4,0)(8,0) lane(0,1)(0,2)(0,4)(0,8)(0,16)(16,0) warp",
+     "offset(0,1)(0,2)(0,4)(0,8)(0,16)(1,0)(2,0)(4,16)(8,0)(16,0)",
+     TL_BUF_MAY_COLUMNS,
+     COLUMNS,
+     2,
+     8,
+     2},
+    /* rows the other way round: vectors */
+    {TL_F16,
+     {32, 64},
+     "reg(0,1)(0,2)(0,4)(0,16)(0,32) lane(1,0)(2,0)(4,0)(8,0)(16,0)(0,8) warp",
+     "offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,8)(2,16)(4,32)(8,0)(16,0)",
+     TL_BUF_MAY_COLUMNS,
+     VECTOR,
+     0,
+     8,
+     4},
     /* one or two matrices */
     {TL_F16,
      {8, 8},

@@ -162,6 +162,18 @@ def ldsm(out, n, trans):
         out.keep(np.stack(words, 1))
 
 
+def columns(out, bits):
+    """Of 16 lanes each: they bring 8 bytes, each gets a column of the rows of 16 elements that these make."""
+    shared, size = filled().reshape(BLOCKS, -1), bits // 8
+    n, lane = 8 // size, x % 16
+    for pieces in (tid, tid ^ 37, tid * 5 + 3 & 255, tid * 8 & 255):
+        got = []
+        for row in range(n):
+            at = pieces[x - lane + row * (16 // n) + lane // n] * 8 + lane % n * size
+            got += [shared[block, at + i] for i in range(size)]
+        out.keep(np.stack(got, 1))
+
+
 def stsm(out, n, trans):
     shared, lane, warp = filled(), x % 32, x - x % 32
     for i, rows in enumerate((tid, tid ^ 33, tid * 5 + 3 & 127)):
@@ -293,10 +305,10 @@ def fragments(kind, k, size):
     if kind in ("wmma1", "wmma1t"):
         lane, e, v = np.arange(32)[:, None], np.arange(16)[None], np.arange(8)[None]
         return 16, 16, 32, kind == "wmma1t", (lane % 16 + 0 * e, 0 * lane + e), (0 * lane + e, lane % 16 + 0 * e), (2 * v + lane // 16, lane % 16 + 0 * v)
-    lanes = 32 if kind == "wmma2" else 64
+    lanes, results, kind = 32 if kind == "wmma2" else 64, kind.endswith("r"), kind.rstrip("r")
     m = 16 if kind != "mfma32" else 32
     lane, e = np.arange(lanes)[:, None], np.arange(m * k // lanes)[None]
-    part = min(k * m // lanes, 16)  # more of K are in parts of 16
+    part = min(k * m // lanes, 4 if results else 16)  # more of K are in parts
     ks = e % part + part * (lane // m) + e // part * (part * lanes // m)
     v = np.arange(m * m // lanes)[None]
     i = (8 * (lane // 16) + v if kind == "wmma2" else 8 * (v // 4) + 4 * (lane // 32) + v % 4 if m == 32
@@ -318,8 +330,8 @@ def matrix(out, name, lanes):
     a, b = types[0], types[-1]
     k = int(words[1].replace("k", "x").split("x")[-1])
     acc = 8 if a == "f64" else 4
-    if kind == "mfma" and words[1].startswith("32"):
-        kind = "mfma32"
+    if kind in ("mfma", "mfmar") and words[1].startswith("32"):
+        kind = kind.replace("mfma", "mfma32")
     m, n, want, transposed, at_a, at_b, at_d = fragments(kind, k, SIZE[a])
     if want != lanes:
         return
@@ -568,6 +580,8 @@ def expected(name, lanes):
         registers(out)
     elif kind == "stsm":
         stsm(out, int(name[-1]), "_t_" in name)
+    elif name.startswith("lds_t"):
+        columns(out, int(rest.removeprefix("t_")))
     elif kind == "ldsm":
         ldsm(out, int(name[-1]), "_t_" in name)
     elif name in ("cp_commit", "cp_wait"):

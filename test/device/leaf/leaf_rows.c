@@ -414,6 +414,15 @@ static void make_ldsm(Maker *m, tl_leaf leaf)
         keep(m, call(m, leaf, (LLVMValueRef[]){word(m, 0), word(m, 0), mul(m, rows[i], 16)}, 3));
 }
 
+static void make_columns(Maker *m, tl_leaf leaf)
+{
+    LLVMValueRef pieces[] = {m->tid, xor(m, m->tid, 37), and(m, add(m, mul(m, m->tid, 5), 3), 255),
+                             and(m, mul(m, m->tid, 8), 255)};
+    fill_shared(m);
+    for (uint32_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        keep(m, call(m, leaf, (LLVMValueRef[]){word(m, 0), mul(m, pieces[i], 8)}, 2));
+}
+
 /* To rows of 16 bytes of which each is one lane's; of other threads, too. */
 static void make_stsm(Maker *m, tl_leaf leaf)
 {
@@ -1167,6 +1176,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_TENSOR_ST: make_tensor(m); break;
     case TL_LEAF_FAMILY_CLUSTER_SIZE: keep(m, call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0)); break;
     case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
+    case TL_LEAF_FAMILY_LDS_T: make_columns(m, leaf); break;
     case TL_LEAF_FAMILY_STSM:
     case TL_LEAF_FAMILY_STSM_T: make_stsm(m, leaf); break;
     case TL_LEAF_FAMILY_BULK_STORE:
@@ -1256,7 +1266,7 @@ LeafCode leaf_make_code(TlArena *arena, const TlTarget *target, bool emulate, Tl
     for (uint32_t i = 0; i < n; i++)
         tl_vec_push(arena, &k.slots, slots[i]);
     tl_vec_push(arena, &kernels, k);
-    tl_llvm_open(&m.l, arena, name, target->family->triple, target->cpu, target->features,
+    tl_llvm_open(&m.l, arena, name, target->family->triple, tl_target_cpu(target), target->features,
                  2);
     begin_kernel(&m, k.symbol, emulate, slots, n);
     make_row(&m, leaf, op);
