@@ -144,12 +144,6 @@ static void drop_product(Gemm *g)
 /* The arguments: A, B or the vector, C, bias; alpha, beta, activation. */
 enum { AT_A, AT_B, AT_C, AT_BIAS, AT_ALPHA, AT_BETA, AT_ACTIVATION, ARGUMENTS };
 
-static void put_matrix(tile_arg *to, const TlLibMatrix *m, int64_t batch, tile_dtype type)
-{
-    const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
-    tl_lib_put_view(to, m->address, type, 3, extents, strides);
-}
-
 static void put_vector(tile_arg *to, const TlLibMatrix *m, int64_t n, int64_t batch,
                        tile_dtype type)
 {
@@ -196,9 +190,9 @@ static tile_status multiply(tile_kernels *k, tile_stream *stream, const Gemm *g)
 {
     tile_dtype result = find_types(g->type)->result;
     tile_arg args[ARGUMENTS];
-    put_matrix(&args[AT_A], &g->a, g->batch, g->type);
-    put_matrix(&args[AT_B], &g->b, g->batch, g->type);
-    put_matrix(&args[AT_C], &g->c, g->batch, result);
+    tl_lib_put_matrix(&args[AT_A], &g->a, g->batch, g->type);
+    tl_lib_put_matrix(&args[AT_B], &g->b, g->batch, g->type);
+    tl_lib_put_matrix(&args[AT_C], &g->c, g->batch, result);
     put_bias(&args[AT_BIAS], g, g->N, 1, result);
     TlLibCall call = {
         .kernel = TL_LIB_gemm, .form = 2 * g->ta + g->tb, .speed = g->ta,
@@ -221,7 +215,7 @@ static tile_status multiply_vector(tile_kernels *k, tile_stream *stream, const G
 {
     tile_dtype result = find_types(g->type)->result;
     tile_arg args[ARGUMENTS];
-    put_matrix(&args[AT_A], matrix, g->batch, g->type);
+    tl_lib_put_matrix(&args[AT_A], matrix, g->batch, g->type);
     put_vector(&args[AT_B], x, g->K, g->batch, g->type);
     put_vector(&args[AT_C], &g->c, n, g->batch, result);
     put_bias(&args[AT_BIAS], g, n, g->M == 1, result);
