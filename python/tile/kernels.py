@@ -104,6 +104,7 @@ FUNCTIONS = {
     "tile_sort": "hhinnhnhnhhh", "tile_top_k": "hhinnnhnhh", "tile_gemm_blocks": "hhiinnnhhhh", "tile_sgd": "hhinhhhhdh",
     "tile_adam": "hhinhhhhhndh", "tile_fft_table": "hhnh", "tile_fft": "hhnnhhhhh", "tile_conv2d": "hhinnnnnnnhhhhh",
     "tile_max_pool2d": "hhinnnnnnhhhh", "tile_avg_pool2d": "hhinnnnnnhhh",
+    "tile_max_pool2d_backward": "hhinnnnnnhhhh", "tile_avg_pool2d_backward": "hhinnnnnnhhh",
     "tile_trsm_batched": "hhiiiiinndhnnhnnn", "tile_potrf_batched": "hhiinhnnhn", "tile_potrs_batched": "hhiinnhnnhnnn",
     "tile_getrf_batched": "hhinnhnnhhn", "tile_getrs_batched": "hhiinnhnnhhnnn",
 }
@@ -754,9 +755,31 @@ def avg_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation:
     return out
 
 
-__all__ = ["adam", "argsort", "attention", "attention_backward", "avg_pool2d", "conv2d", "cross_entropy", "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks",
-           "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d", "reduce", "rms_norm", "rms_norm_backward", "rope", "scan", "sgd",
-           "softmax", "sort", "top_k"]
+def pool_backward(function: Any, dy: Any, others: Sequence[arrays.Memory], shape: Sequence[int], size: Any, stride: Any, pad: Any, dilation: Any, count_pad: bool,
+                  layout: str, device: Device | str | None, stream: Stream | None) -> Any:
+    m = dense_operand(dy, "dy", (4,))
+    out, to = result(None, dy, tuple(shape), "the result", m.code)
+    sizes = images_of(to, layout)
+    counts, options = windows_of(sizes, size, size if stride is None else stride, pad, dilation, layout)
+    options.count_pad = count_pad
+    for x, name in ((m, "dy"), *((x, "places") for x in others)):
+        if x.shape != shape_of(layout, sizes[0], *counts, sizes[3]):
+            raise wrong(f"{name} is of {x.shape}, but the windows of x are {shape_of(layout, sizes[0], *counts, sizes[3])}")
+    launched(function, device, stream, [m, *others, to], m.code, *sizes, *size, m.address, *(x.address for x in others), to.address, byref(options))
+    return out
+
+
+def max_pool2d_backward(dy: Any, places: Any, shape: Sequence[int], size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, layout: str = "NHWC",
+                        device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The derivative of max_pool2d by x, which is of `shape`, from that by its result and the places that it gave. f32, f16, bf16."""
+    return pool_backward(lib.tile_max_pool2d_backward, dy, [dense_operand(places, "places", (4,), I32)], shape, size, stride, pad, dilation, False, layout,
+                         device, stream)
+
+
+def avg_pool2d_backward(dy: Any, shape: Sequence[int], size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, count_pad: bool = False,
+                        layout: str = "NHWC", device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The derivative of avg_pool2d by x, which is of `shape`, from that by its result. f32, f16, bf16."""
+    return pool_backward(lib.tile_avg_pool2d_backward, dy, [], shape, size, stride, pad, dilation, count_pad, layout, device, stream)
 
 
 def matrices_of(value: Any, name: str, code: int | None = None, writes: bool = False) -> tuple[arrays.Memory, tuple[int, int, int], tuple[int, int]]:
@@ -836,3 +859,9 @@ def getrs(a: Any, pivots: Any, b: Any, *, transpose: bool = False, device: Devic
     p = places_of(pivots, "pivots", (*m.shape[:-2], n))
     launched(lib.tile_getrs_batched, device, stream, [m, w, p], m.code, transpose, n, k, m.address, lda, za, p.address, w.address, ldb, zb, z)
     return b
+
+
+__all__ = ["adam", "argsort", "attention", "attention_backward", "avg_pool2d", "avg_pool2d_backward", "conv2d", "cross_entropy",
+           "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks", "getrf", "getrs", "layer_norm", "layer_norm_backward",
+           "log_softmax", "max_pool2d", "max_pool2d_backward", "potrf", "potrs", "reduce", "rms_norm", "rms_norm_backward", "rope", "scan", "sgd",
+           "softmax", "sort", "top_k", "trsm"]

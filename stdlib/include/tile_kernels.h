@@ -101,6 +101,17 @@ TILE_0_1 tile_status tile_gemm_batched(tile_kernels *kernels, tile_stream *strea
                                        int64_t stride_c, int64_t batch,
                                        const tile_gemm_options *options);
 
+/* y = alpha op(A) x + beta y, and A = alpha x y^T + A, with an M x N matrix A: tile_gemm of one
+ * column, and of K = 1. The elements of x and y are incx and incy apart, 1 or more; side by side is
+ * fastest. A of tile_ger is of C's type. */
+TILE_0_1 tile_status tile_gemv(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_transpose transpose_a, int64_t M, int64_t N, double alpha,
+                               const void *A, int64_t lda, const void *x, int64_t incx,
+                               double beta, void *y, int64_t incy);
+TILE_0_1 tile_status tile_ger(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                              int64_t M, int64_t N, double alpha, const void *x, int64_t incx,
+                              const void *y, int64_t incy, void *A, int64_t lda);
+
 /* Weights in ggml's blocks of 32 numbers of a row, one behind the other: an f16 scale d, then 32 i8
  * q (34 bytes, d q), or 16 bytes whose lower and then upper 4 bits are q (18 bytes, d (q - 8)). */
 typedef enum tile_block_format { TILE_Q8_0, TILE_Q4_0 } tile_block_format;
@@ -471,6 +482,19 @@ TILE_0_1 tile_status tile_avg_pool2d(tile_kernels *kernels, tile_stream *stream,
                                      int64_t N, int64_t H, int64_t W, int64_t C, int64_t R,
                                      int64_t S, const void *X, void *Y,
                                      const tile_window_options *options);
+
+/* dX = the derivative by X, with the options of the pool, whose dY is the derivative by Y: the sum
+ * of dY over the windows that took the pixel, or of their shares. places: as tile_max_pool2d gave
+ * them. Sums are f32 and rounded once. */
+TILE_0_1 tile_status tile_max_pool2d_backward(tile_kernels *kernels, tile_stream *stream,
+                                              tile_dtype type, int64_t N, int64_t H, int64_t W,
+                                              int64_t C, int64_t R, int64_t S, const void *dY,
+                                              const int32_t *places, void *dX,
+                                              const tile_window_options *options);
+TILE_0_1 tile_status tile_avg_pool2d_backward(tile_kernels *kernels, tile_stream *stream,
+                                              tile_dtype type, int64_t N, int64_t H, int64_t W,
+                                              int64_t C, int64_t R, int64_t S, const void *dY,
+                                              void *dX, const tile_window_options *options);
 
 /* ---- systems of equations ---- */
 
