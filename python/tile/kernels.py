@@ -104,6 +104,9 @@ FUNCTIONS = {
     "tile_sort": "hhinnhnhnhhh", "tile_top_k": "hhinnnhnhh", "tile_gemm_blocks": "hhiinnnhhhh", "tile_sgd": "hhinhhhhdh",
     "tile_adam": "hhinhhhhhndh", "tile_fft_table": "hhnh", "tile_fft": "hhnnhhhhh", "tile_conv2d": "hhinnnnnnnhhhhh",
     "tile_max_pool2d": "hhinnnnnnhhhh", "tile_avg_pool2d": "hhinnnnnnhhh",
+    "tile_max_pool2d_backward": "hhinnnnnnhhhh", "tile_avg_pool2d_backward": "hhinnnnnnhhh",
+    "tile_trsm_batched": "hhiiiiinndhnnhnnn", "tile_potrf_batched": "hhiinhnnhn", "tile_potrs_batched": "hhiinnhnnhnnn",
+    "tile_getrf_batched": "hhinnhnnhhn", "tile_getrs_batched": "hhiinnhnnhhnnn",
 }
 SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn", "tile_conv2d_workspace": "innnnnnnh"}
 
@@ -752,6 +755,113 @@ def avg_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation:
     return out
 
 
-__all__ = ["adam", "argsort", "attention", "attention_backward", "avg_pool2d", "conv2d", "cross_entropy", "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks",
-           "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d", "reduce", "rms_norm", "rms_norm_backward", "rope", "scan", "sgd",
-           "softmax", "sort", "top_k"]
+def pool_backward(function: Any, dy: Any, others: Sequence[arrays.Memory], shape: Sequence[int], size: Any, stride: Any, pad: Any, dilation: Any, count_pad: bool,
+                  layout: str, device: Device | str | None, stream: Stream | None) -> Any:
+    m = dense_operand(dy, "dy", (4,))
+    out, to = result(None, dy, tuple(shape), "the result", m.code)
+    sizes = images_of(to, layout)
+    counts, options = windows_of(sizes, size, size if stride is None else stride, pad, dilation, layout)
+    options.count_pad = count_pad
+    for x, name in ((m, "dy"), *((x, "places") for x in others)):
+        if x.shape != shape_of(layout, sizes[0], *counts, sizes[3]):
+            raise wrong(f"{name} is of {x.shape}, but the windows of x are {shape_of(layout, sizes[0], *counts, sizes[3])}")
+    launched(function, device, stream, [m, *others, to], m.code, *sizes, *size, m.address, *(x.address for x in others), to.address, byref(options))
+    return out
+
+
+def max_pool2d_backward(dy: Any, places: Any, shape: Sequence[int], size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, layout: str = "NHWC",
+                        device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The derivative of max_pool2d by x, which is of `shape`, from that by its result and the places that it gave. f32, f16, bf16."""
+    return pool_backward(lib.tile_max_pool2d_backward, dy, [dense_operand(places, "places", (4,), I32)], shape, size, stride, pad, dilation, False, layout,
+                         device, stream)
+
+
+def avg_pool2d_backward(dy: Any, shape: Sequence[int], size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, count_pad: bool = False,
+                        layout: str = "NHWC", device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The derivative of avg_pool2d by x, which is of `shape`, from that by its result. f32, f16, bf16."""
+    return pool_backward(lib.tile_avg_pool2d_backward, dy, [], shape, size, stride, pad, dilation, count_pad, layout, device, stream)
+
+
+def matrices_of(value: Any, name: str, code: int | None = None, writes: bool = False) -> tuple[arrays.Memory, tuple[int, int, int], tuple[int, int]]:
+    """(the Memory, (batch, rows, columns), (leading dimension, distance)) of a matrix, or of several along a first axis."""
+    m = operand(value, name, (2, 3), code, writes)
+    if writes and not m.writable:
+        raise wrong(f"{name} is read-only")
+    ld, transposed = rows_of(m, name)
+    if transposed:
+        raise wrong(f"the rows of {name} do not lie side by side")
+    batch = m.shape[0] if len(m.shape) == 3 else 1
+    return m, (batch, *m.shape[-2:]), (ld, strides_of(m)[0] if len(m.shape) == 3 else 0)
+
+
+def system_of(a: Any, b: Any, right: bool = False) -> Any:
+    """matrices_of square a and of b, which fit."""
+    (m, (za, n, n_), _), (w, (z, rows, columns), _) = both = matrices_of(a, "a"), matrices_of(b, "b", writes=True)
+    if n != n_:
+        raise wrong(f"a is of {m.shape}, but should be square")
+    if m.code != w.code:
+        raise wrong(f"b is of {elements.NAMES[w.code]}, but should be of {elements.NAMES[m.code]}")
+    if n != (columns if right else rows) or za not in (1, z):
+        raise wrong(f"a of {m.shape} and b of {w.shape} do not fit for a system of equations")
+    return both if za == z else ((m, (z, n, n_), (both[0][2][0], 0)), both[1])
+
+
+def places_of(value: Any, name: str, shape: Sequence[int]) -> arrays.Memory:
+    m = dense_operand(value, name, (len(shape),), I32)
+    if m.shape != tuple(shape):
+        raise wrong(f"{name} is of {m.shape}, but should be of {tuple(shape)}")
+    return m
+
+
+def trsm(a: Any, b: Any, *, lower: bool = True, right: bool = False, transpose: bool = False, unit: bool = False, alpha: float = 1.0,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """b, which becomes alpha op(a)^-1 b, or with right alpha b op(a)^-1: a is a triangle, whose other half (with unit its diagonal, too) is not read, and
+    op(a) it or its transpose. Matrices, or several along a first axis. f32, f64."""
+    (m, _, (lda, za)), (w, (z, rows, columns), (ldb, zb)) = system_of(a, b, right)
+    launched(lib.tile_trsm_batched, device, stream, [m, w], m.code, right, not lower, transpose, unit, rows, columns, alpha, m.address, lda, za, w.address,
+             ldb, zb, z)
+    return b
+
+
+def potrf(a: Any, *, lower: bool = True, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """info, i32: 0, or n if the leading n x n part of a is not positive definite. The lower triangle of a becomes L, a = L L^T (Cholesky), or else the
+    upper one U, a = U^T U. Matrices, or several along a first axis. f32, f64."""
+    m, (z, n, n_), (ld, step) = matrices_of(a, "a", writes=True)
+    if n != n_:
+        raise wrong(f"a is of {m.shape}, but should be square")
+    info = numpy.empty(m.shape[:-2], numpy.int32)
+    launched(lib.tile_potrf_batched, device, stream, [m, info], m.code, not lower, n, m.address, ld, step, info.ctypes.data, z)
+    return info
+
+
+def potrs(a: Any, b: Any, *, lower: bool = True, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """b, which becomes x with (the matrix of potrf) x = b, a being the triangle of potrf."""
+    (m, (_, n, _n), (lda, za)), (w, (z, _, k), (ldb, zb)) = system_of(a, b)
+    launched(lib.tile_potrs_batched, device, stream, [m, w], m.code, not lower, n, k, m.address, lda, za, w.address, ldb, zb, z)
+    return b
+
+
+def getrf(a: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """(pivots, info), i32: p a = L U, L below the diagonal of a, where it has ones, and U take the place of a. In step n, row n was exchanged with row
+    pivots[n]; info: 0, or n if the pivot of step n, from 1, is the first that is 0. Matrices, or several along a first axis. f32, f64."""
+    m, (z, rows, columns), (ld, step) = matrices_of(a, "a", writes=True)
+    pivots = numpy.empty((*m.shape[:-2], min(rows, columns)), numpy.int32)
+    info = numpy.empty(m.shape[:-2], numpy.int32)
+    launched(lib.tile_getrf_batched, device, stream, [m, pivots, info], m.code, rows, columns, m.address, ld, step, pivots.ctypes.data, info.ctypes.data, z)
+    return pivots, info
+
+
+def getrs(a: Any, pivots: Any, b: Any, *, transpose: bool = False, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """b, which becomes x with (the matrix of getrf, or its transpose) x = b, a and pivots being those of getrf."""
+    (m, (_, n, _n), (lda, za)), (w, (z, _, k), (ldb, zb)) = system_of(a, b)
+    if za == 0 and z != 1:
+        raise wrong("each matrix of b needs one of a")
+    p = places_of(pivots, "pivots", (*m.shape[:-2], n))
+    launched(lib.tile_getrs_batched, device, stream, [m, w, p], m.code, transpose, n, k, m.address, lda, za, p.address, w.address, ldb, zb, z)
+    return b
+
+
+__all__ = ["adam", "argsort", "attention", "attention_backward", "avg_pool2d", "avg_pool2d_backward", "conv2d", "cross_entropy",
+           "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks", "getrf", "getrs", "layer_norm", "layer_norm_backward",
+           "log_softmax", "max_pool2d", "max_pool2d_backward", "potrf", "potrs", "reduce", "rms_norm", "rms_norm_backward", "rope", "scan", "sgd",
+           "softmax", "sort", "top_k", "trsm"]

@@ -1,6 +1,6 @@
 /* tile_kernels.h: kernels without a compiler (libtilekernels). Products of matrices, softmax,
- * norms, attention and rotary positions as functions that one calls, compiled ahead of time from
- * stdlib/kernels for several CPUs. C11, clean C++.
+ * norms, attention, rotary positions, systems of equations as functions that one calls, compiled
+ * ahead of time from stdlib/kernels for several CPUs. C11, clean C++.
  *
  *     tile_kernels *k;
  *     if (tile_kernels_open(NULL, &k) ||
@@ -100,6 +100,17 @@ TILE_0_1 tile_status tile_gemm_batched(tile_kernels *kernels, tile_stream *strea
                                        int64_t stride_b, double beta, void *C, int64_t ldc,
                                        int64_t stride_c, int64_t batch,
                                        const tile_gemm_options *options);
+
+/* y = alpha op(A) x + beta y, and A = alpha x y^T + A, with an M x N matrix A: tile_gemm of one
+ * column, and of K = 1. The elements of x and y are incx and incy apart, 1 or more; side by side is
+ * fastest. A of tile_ger is of C's type. */
+TILE_0_1 tile_status tile_gemv(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_transpose transpose_a, int64_t M, int64_t N, double alpha,
+                               const void *A, int64_t lda, const void *x, int64_t incx,
+                               double beta, void *y, int64_t incy);
+TILE_0_1 tile_status tile_ger(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                              int64_t M, int64_t N, double alpha, const void *x, int64_t incx,
+                              const void *y, int64_t incy, void *A, int64_t lda);
 
 /* Weights in ggml's blocks of 32 numbers of a row, one behind the other: an f16 scale d, then 32 i8
  * q (34 bytes, d q), or 16 bytes whose lower and then upper 4 bits are q (18 bytes, d (q - 8)). */
@@ -471,6 +482,88 @@ TILE_0_1 tile_status tile_avg_pool2d(tile_kernels *kernels, tile_stream *stream,
                                      int64_t N, int64_t H, int64_t W, int64_t C, int64_t R,
                                      int64_t S, const void *X, void *Y,
                                      const tile_window_options *options);
+
+/* dX = the derivative by X, with the options of the pool, whose dY is the derivative by Y: the sum
+ * of dY over the windows that took the pixel, or of their shares. places: as tile_max_pool2d gave
+ * them. Sums are f32 and rounded once. */
+TILE_0_1 tile_status tile_max_pool2d_backward(tile_kernels *kernels, tile_stream *stream,
+                                              tile_dtype type, int64_t N, int64_t H, int64_t W,
+                                              int64_t C, int64_t R, int64_t S, const void *dY,
+                                              const int32_t *places, void *dX,
+                                              const tile_window_options *options);
+TILE_0_1 tile_status tile_avg_pool2d_backward(tile_kernels *kernels, tile_stream *stream,
+                                              tile_dtype type, int64_t N, int64_t H, int64_t W,
+                                              int64_t C, int64_t R, int64_t S, const void *dY,
+                                              void *dX, const tile_window_options *options);
+
+/* ---- systems of equations ---- */
+
+/* Matrices are f32 or f64, and so are sums; op(A) is A or with TILE_TRANSPOSE its transpose. Of a
+ * triangle, the other half of the array is neither read nor written, and with TILE_UNIT the
+ * diagonal is not, which then means ones. The _batched functions do the same for `batch` matrices:
+ * matrix z of A begins at element z * stride_a, those of B and of what is written do not overlap.
+ * If there are no elements, nothing is done. info [batch] is on the device, as arrays are: whether
+ * a matrix could be factored is known when the stream has come there.
+ * The methods are those of LAPACK, so residuals have bounds like its own.
+ * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, a leading dimension too small, an
+ * array missing, or a choice not one of those above.  TILE_UNAVAILABLE: this build lacks the type.
+ * tile_trsm is one launch; the others have some for each 64 columns, and cannot run in streams of a
+ * part. Thread-safe. */
+typedef enum tile_side { TILE_LEFT, TILE_RIGHT } tile_side;
+typedef enum tile_triangle { TILE_LOWER, TILE_UPPER } tile_triangle;
+typedef enum tile_diagonal { TILE_NON_UNIT, TILE_UNIT } tile_diagonal;
+
+/* B = alpha op(A)^-1 B with a triangle A, M x M, or with TILE_RIGHT B = alpha B op(A)^-1 with
+ * N x N, B being M x N. A pivot of 0 gives infinities and NaN. A is not read if alpha is 0. */
+TILE_0_1 tile_status tile_trsm(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_side side, tile_triangle triangle, tile_transpose transpose_a,
+                               tile_diagonal diagonal, int64_t M, int64_t N, double alpha,
+                               const void *A, int64_t lda, void *B, int64_t ldb);
+TILE_0_1 tile_status tile_trsm_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                       tile_side side, tile_triangle triangle,
+                                       tile_transpose transpose_a, tile_diagonal diagonal,
+                                       int64_t M, int64_t N, double alpha, const void *A,
+                                       int64_t lda, int64_t stride_a, void *B, int64_t ldb,
+                                       int64_t stride_b, int64_t batch);
+
+/* A = L L^T (Cholesky), N x N, symmetric: the lower triangle becomes L, or the upper one U = L^T.
+ * info: 0, or n if the leading n x n part is the first that is not positive definite; the triangle
+ * then means nothing. */
+TILE_0_1 tile_status tile_potrf(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                tile_triangle triangle, int64_t N, void *A, int64_t lda,
+                                int32_t *info);
+TILE_0_1 tile_status tile_potrf_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        tile_triangle triangle, int64_t N, void *A, int64_t lda,
+                                        int64_t stride_a, int32_t *info, int64_t batch);
+/* B = A^-1 B with the triangle of tile_potrf, B being N x K. */
+TILE_0_1 tile_status tile_potrs(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                tile_triangle triangle, int64_t N, int64_t K, const void *A,
+                                int64_t lda, void *B, int64_t ldb);
+TILE_0_1 tile_status tile_potrs_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        tile_triangle triangle, int64_t N, int64_t K, const void *A,
+                                        int64_t lda, int64_t stride_a, void *B, int64_t ldb,
+                                        int64_t stride_b, int64_t batch);
+
+/* P A = L U, M x N, with partial pivoting: A becomes L below the diagonal, where L has ones, and U.
+ * pivots [min(M, N)]: in step n, row n was exchanged with row pivots[n], n or greater (LAPACK
+ * counts from 1); of equal pivots the first is taken, a NaN before all. info: 0, or n if the pivot
+ * of step n, from 1, is the first that is 0: there is no solution, but L and U are right. */
+TILE_0_1 tile_status tile_getrf(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                int64_t M, int64_t N, void *A, int64_t lda, int32_t *pivots,
+                                int32_t *info);
+TILE_0_1 tile_status tile_getrf_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        int64_t M, int64_t N, void *A, int64_t lda,
+                                        int64_t stride_a, int32_t *pivots, int32_t *info,
+                                        int64_t batch);
+/* B = op(A)^-1 B with the factors and pivots of tile_getrf, A being N x N, B N x K. */
+TILE_0_1 tile_status tile_getrs(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                tile_transpose transpose_a, int64_t N, int64_t K, const void *A,
+                                int64_t lda, const int32_t *pivots, void *B, int64_t ldb);
+TILE_0_1 tile_status tile_getrs_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        tile_transpose transpose_a, int64_t N, int64_t K,
+                                        const void *A, int64_t lda, int64_t stride_a,
+                                        const int32_t *pivots, void *B, int64_t ldb,
+                                        int64_t stride_b, int64_t batch);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* gemm.c: tile_gemm and tile_gemm_batched.
+/* gemm.c: tile_gemm, tile_gemm_batched, and with vectors tile_gemv and tile_ger.
  *
  * 1. check: types, extents, leading dimensions, strides, what must not be NULL.
  * 2. reduce: no elements of C: done. alpha = 0: a product with K = 0, which reads neither A nor B.
@@ -144,12 +144,6 @@ static void drop_product(Gemm *g)
 /* The arguments: A, B or the vector, C, bias; alpha, beta, activation. */
 enum { AT_A, AT_B, AT_C, AT_BIAS, AT_ALPHA, AT_BETA, AT_ACTIVATION, ARGUMENTS };
 
-static void put_matrix(tile_arg *to, const TlLibMatrix *m, int64_t batch, tile_dtype type)
-{
-    const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
-    tl_lib_put_view(to, m->address, type, 3, extents, strides);
-}
-
 static void put_vector(tile_arg *to, const TlLibMatrix *m, int64_t n, int64_t batch,
                        tile_dtype type)
 {
@@ -196,9 +190,9 @@ static tile_status multiply(tile_kernels *k, tile_stream *stream, const Gemm *g)
 {
     tile_dtype result = find_types(g->type)->result;
     tile_arg args[ARGUMENTS];
-    put_matrix(&args[AT_A], &g->a, g->batch, g->type);
-    put_matrix(&args[AT_B], &g->b, g->batch, g->type);
-    put_matrix(&args[AT_C], &g->c, g->batch, result);
+    tl_lib_put_matrix(&args[AT_A], &g->a, g->batch, g->type);
+    tl_lib_put_matrix(&args[AT_B], &g->b, g->batch, g->type);
+    tl_lib_put_matrix(&args[AT_C], &g->c, g->batch, result);
     put_bias(&args[AT_BIAS], g, g->N, 1, result);
     TlLibCall call = {
         .kernel = TL_LIB_gemm, .form = 2 * g->ta + g->tb, .speed = g->ta,
@@ -221,7 +215,7 @@ static tile_status multiply_vector(tile_kernels *k, tile_stream *stream, const G
 {
     tile_dtype result = find_types(g->type)->result;
     tile_arg args[ARGUMENTS];
-    put_matrix(&args[AT_A], matrix, g->batch, g->type);
+    tl_lib_put_matrix(&args[AT_A], matrix, g->batch, g->type);
     put_vector(&args[AT_B], x, g->K, g->batch, g->type);
     put_vector(&args[AT_C], &g->c, n, g->batch, result);
     put_bias(&args[AT_BIAS], g, n, g->M == 1, result);
@@ -305,4 +299,53 @@ tile_status tile_gemm_batched(tile_kernels *kernels, tile_stream *stream, tile_d
     Gemm g = describe("tile_gemm_batched", type, (int)transpose_a, (int)transpose_b, M, N, K,
                       alpha, A, lda, stride_a, B, ldb, stride_b, beta, C, ldc, stride_c, batch);
     return run(kernels, stream, &g, (int)transpose_a, (int)transpose_b, options);
+}
+
+/* ---- vectors of BLAS: matrices of one column, whose rows are at the increment ---- */
+
+static tile_status check_vectors(const char *function, int64_t M, int64_t N, int64_t incx,
+                                 int64_t incy)
+{
+    const TlLibExtent extents[] = {{"M", M}, {"N", N}};
+    tile_status status = tl_lib_check_extents(function, extents, 2);
+    if (status == TILE_OK && incx < 1)
+        status = tl_lib_wrong(function, "incx", incx, "1 or more");
+    if (status == TILE_OK && incy < 1)
+        status = tl_lib_wrong(function, "incy", incy, "1 or more");
+    return status;
+}
+
+static void rename_matrix(TlLibMatrix *m, const char *name, const char *ld_name)
+{
+    m->name = name;
+    m->ld_name = ld_name;
+}
+
+tile_status tile_gemv(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                      tile_transpose transpose_a, int64_t M, int64_t N, double alpha,
+                      const void *A, int64_t lda, const void *x, int64_t incx, double beta,
+                      void *y, int64_t incy)
+{
+    bool transposed = transpose_a == TILE_TRANSPOSE;
+    Gemm g = describe("tile_gemv", type, (int)transpose_a, TILE_NO_TRANSPOSE, transposed ? N : M,
+                      1, transposed ? M : N, alpha, A, lda, 0, x, incx, 0, beta, y, incy, 0, 1);
+    rename_matrix(&g.b, "x", "incx");
+    rename_matrix(&g.c, "y", "incy");
+    tile_status status = check_vectors(g.function, M, N, incx, incy);
+    return status == TILE_OK ? run(kernels, stream, &g, (int)transpose_a, TILE_NO_TRANSPOSE, NULL)
+                             : status;
+}
+
+tile_status tile_ger(tile_kernels *kernels, tile_stream *stream, tile_dtype type, int64_t M,
+                     int64_t N, double alpha, const void *x, int64_t incx, const void *y,
+                     int64_t incy, void *A, int64_t lda)
+{
+    Gemm g = describe("tile_ger", type, TILE_NO_TRANSPOSE, TILE_TRANSPOSE, M, N, 1, alpha, x, incx,
+                      0, y, incy, 0, 1, A, lda, 0, 1);
+    rename_matrix(&g.a, "x", "incx");
+    rename_matrix(&g.b, "y", "incy");
+    rename_matrix(&g.c, "A", "lda");
+    tile_status status = check_vectors(g.function, M, N, incx, incy);
+    return status == TILE_OK ? run(kernels, stream, &g, TILE_NO_TRANSPOSE, TILE_TRANSPOSE, NULL)
+                             : status;
 }

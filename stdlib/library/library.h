@@ -117,6 +117,14 @@ static inline void tl_lib_put_bits(tile_arg *to, tile_dtype type, uint64_t bits)
     to->scalar = bits;
 }
 
+/* A batch of matrices. */
+static inline void tl_lib_put_matrix(tile_arg *to, const TlLibMatrix *m, int64_t batch,
+                                     tile_dtype type)
+{
+    const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
+    tl_lib_put_view(to, m->address, type, 3, extents, strides);
+}
+
 /* An array of any rank to 5, as stored; in dense ones the last axis is the fastest. */
 typedef struct TlLibArray {
     const char *name, *strides_name; /* strides_name: the argument they come from; NULL: dense */

@@ -1,4 +1,5 @@
-/* windows.c: functions of the windows of images: tile_conv2d, tile_max_pool2d, tile_avg_pool2d.
+/* windows.c: functions of the windows of images: tile_conv2d, tile_max_pool2d, tile_avg_pool2d and
+ * the gradients of both pools.
  *
  * Kernels take images [N, H, W, C], channels innermost. With channels outermost
  * - a pool has N C images of one channel: the same memory;
@@ -117,34 +118,61 @@ static tile_status take_planes(Windows *w)
     return TILE_OK;
 }
 
-static tile_status pool(tile_kernels *k, tile_stream *stream, Windows *w, TlLibKernel kernel,
-                        const void *X, void *Y, int32_t *places)
+/* An array of a pool: one element for each pixel, or for each window. */
+typedef struct PoolArray {
+    const char *name;
+    const void *address;
+    bool of_windows, of_places;
+} PoolArray;
+
+/* Arrays in the kernel's order; the last one is written. */
+typedef struct Pool {
+    TlLibKernel kernel;
+    bool means; /* have count_pad */
+    int count;
+    PoolArray arrays[3];
+} Pool;
+
+static TlLibArray pool_array(const Windows *w, const PoolArray *a)
 {
-    bool with_places = kernel == TL_LIB_max_pool2d;
+    const int64_t pixels[] = {w->N, w->H, w->W, w->C}, windows[] = {w->N, w->P, w->Q, w->C};
+    return tl_lib_dense(a->name, a->address, a->of_places ? TILE_I32 : w->type, 4,
+                        a->of_windows ? windows : pixels);
+}
+
+static bool has_elements(const TlLibArray *a)
+{
+    return a->extents[0] && a->extents[1] && a->extents[2] && a->extents[3];
+}
+
+static tile_status pool(tile_kernels *k, tile_stream *stream, Windows *w,
+                        const tile_window_options *options, Pool p)
+{
     tile_arg args[11];
+    TlLibArray arrays[3];
     int n = 0;
-    tile_status status = check_sizes(w);
+    tile_status status = begin(k, w, options);
+    if (status == TILE_OK)
+        status = check_sizes(w);
     if (status == TILE_OK && w->options.groups != 1)
         status = tl_lib_wrong(w->function, "options->groups", w->options.groups, "0 or 1");
     if (status == TILE_OK)
         status = take_planes(w);
     if (status != TILE_OK)
         return status;
-    const TlLibArray arrays[] = {
-        tl_lib_dense("X", X, w->type, 4, (int64_t[]){w->N, w->H, w->W, w->C}),
-        tl_lib_dense("Y", Y, w->type, 4, (int64_t[]){w->N, w->P, w->Q, w->C}),
-        tl_lib_dense("places", places, TILE_I32, 4, (int64_t[]){w->N, w->P, w->Q, w->C})};
-    status = check_arrays(w, arrays, 2 + with_places);
-    if (status != TILE_OK || !w->N || !w->P || !w->Q || !w->C)
+    for (int i = 0; i < p.count; i++)
+        arrays[i] = pool_array(w, &p.arrays[i]);
+    status = check_arrays(w, arrays, p.count);
+    if (status != TILE_OK || !has_elements(&arrays[p.count - 1]))
         return status;
-    for (; n < 2 + with_places; n++)
+    for (; n < p.count; n++)
         args[n] = tl_lib_array_view(&arrays[n]);
     args[n++] = tile_i32((int32_t)w->R);
     args[n++] = tile_i32((int32_t)w->S);
     n += put_window(args + n, w);
-    TlLibCall call = {.function = w->function, .images = tl_lib_windows_images, .kernel = kernel,
-                      .type = w->type, .form = !with_places && w->options.count_pad,
-                      .sizes = {w->C}};
+    TlLibCall call = {.function = w->function, .images = tl_lib_windows_images,
+                      .kernel = p.kernel, .type = w->type,
+                      .form = p.means && w->options.count_pad, .sizes = {w->C}};
     return tl_lib_launch(k, stream, &call, args, (size_t)n);
 }
 
@@ -154,8 +182,23 @@ tile_status tile_max_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dty
 {
     Windows w = {.function = "tile_max_pool2d", .type = type, .N = N, .H = H, .W = W, .C = C,
                  .R = R, .S = S};
-    tile_status status = begin(kernels, &w, options);
-    return status == TILE_OK ? pool(kernels, stream, &w, TL_LIB_max_pool2d, X, Y, places) : status;
+    return pool(kernels, stream, &w, options,
+                (Pool){TL_LIB_max_pool2d, false, 3,
+                       {{"X", X, false, false}, {"Y", Y, true, false},
+                        {"places", places, true, true}}});
+}
+
+tile_status tile_max_pool2d_backward(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                     int64_t N, int64_t H, int64_t W, int64_t C, int64_t R,
+                                     int64_t S, const void *dY, const int32_t *places, void *dX,
+                                     const tile_window_options *options)
+{
+    Windows w = {.function = "tile_max_pool2d_backward", .type = type, .N = N, .H = H, .W = W,
+                 .C = C, .R = R, .S = S};
+    return pool(kernels, stream, &w, options,
+                (Pool){TL_LIB_max_pool2d_backward, false, 3,
+                       {{"dY", dY, true, false}, {"places", places, true, true},
+                        {"dX", dX, false, false}}});
 }
 
 tile_status tile_avg_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type, int64_t N,
@@ -164,8 +207,21 @@ tile_status tile_avg_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dty
 {
     Windows w = {.function = "tile_avg_pool2d", .type = type, .N = N, .H = H, .W = W, .C = C,
                  .R = R, .S = S};
-    tile_status status = begin(kernels, &w, options);
-    return status == TILE_OK ? pool(kernels, stream, &w, TL_LIB_avg_pool2d, X, Y, NULL) : status;
+    return pool(kernels, stream, &w, options,
+                (Pool){TL_LIB_avg_pool2d, true, 2,
+                       {{"X", X, false, false}, {"Y", Y, true, false}}});
+}
+
+tile_status tile_avg_pool2d_backward(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                     int64_t N, int64_t H, int64_t W, int64_t C, int64_t R,
+                                     int64_t S, const void *dY, void *dX,
+                                     const tile_window_options *options)
+{
+    Windows w = {.function = "tile_avg_pool2d_backward", .type = type, .N = N, .H = H, .W = W,
+                 .C = C, .R = R, .S = S};
+    return pool(kernels, stream, &w, options,
+                (Pool){TL_LIB_avg_pool2d_backward, true, 2,
+                       {{"dY", dY, true, false}, {"dX", dX, false, false}}});
 }
 
 /* ---- convolutions ---- */

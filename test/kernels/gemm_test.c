@@ -1,8 +1,8 @@
-/* tile_gemm and tile_gemm_batched against sums in f64, after netlib's tests of the level 3 BLAS:
- * every transposition; alpha and beta 0, 1 and others; leading dimensions longer than rows; extents
- * of 0, 1, and odd ones up to more than a tile, so that each row of choices.def has its turn. The
- * data are small integers: sums are exact. What must not be read is NaN, what must not be written
- * is compared. And every argument that is wrong.
+/* tile_gemm, tile_gemm_batched, tile_gemv and tile_ger against sums in f64, after netlib's tests of
+ * the levels 2 and 3 of BLAS: every transposition; alpha and beta 0, 1 and others; leading
+ * dimensions longer than rows; extents of 0, 1, and odd ones up to more than a tile, so that each
+ * row of choices.def has its turn. The data are small integers: sums are exact. What must not be
+ * read is NaN, what must not be written is compared. And every argument that is wrong.
  *
  *     gemm_test DEVICE       DEVICE is one of host memory */
 #include "test/kernels/library_test.h"
@@ -280,10 +280,113 @@ static void wrong_arguments(void)
     tile_kernels_close(NULL);
 }
 
+/* ---- vectors ---- */
+
+/* n elements `step` apart, NaN between them. */
+static char *spaced(tile_dtype type, int64_t n, int64_t step)
+{
+    char *p = malloc((size_t)(n * step) * 8 + 8);
+    for (int64_t i = 0; i < n * step; i++)
+        put(p, type, i, i % step ? NAN : small_integer());
+    return p;
+}
+
+/* How many numbers of y differ from what is wanted, or between them from NaN. */
+static int64_t count_other(tile_dtype type, const char *y, const double *want, int64_t n,
+                           int64_t step)
+{
+    char gap[8];
+    int64_t wrong = 0;
+    put(gap, type, 0, NAN);
+    for (int64_t i = 0; i < n * step; i++) {
+        double got = get(y, type, i), other = get(gap, type, 0);
+        wrong += i % step ? got != other && !(isnan(got) && isnan(other)) : got != want[i / step];
+    }
+    return wrong;
+}
+
+static void vectors_of(tile_dtype type, tile_dtype result, int64_t M, int64_t N, int64_t incx,
+                       int64_t incy)
+{
+    char *a = spaced(type, M * (N + 2), 1), *c = spaced(result, M * (N + 2), 1);
+    for (int turned = 0; turned < 2; turned++) {
+        int64_t rows = turned ? N : M, terms = turned ? M : N;
+        char *x = spaced(type, terms, incx), *y = spaced(result, rows, incy);
+        double *want = malloc((size_t)rows * sizeof *want + 8);
+        for (int64_t i = 0; i < rows; i++) {
+            want[i] = -get(y, result, i * incy);
+            for (int64_t k = 0; k < terms; k++)
+                want[i] += 2 * get(a, type, turned ? k * (N + 2) + i : i * (N + 2) + k) *
+                           get(x, type, k * incx);
+        }
+        OK(tile_gemv(library, NULL, type, turned ? TILE_TRANSPOSE : TILE_NO_TRANSPOSE, M, N, 2, a,
+                     N + 2, x, incx, -1, y, incy));
+        OK(tile_stream_synchronize(NULL));
+        CHECK_INT(count_other(result, y, want, rows, incy), 0);
+        free(x);
+        free(y);
+        free(want);
+    }
+    char *x = spaced(type, M, incx), *y = spaced(type, N, incy);
+    double *want = malloc((size_t)(M * (N + 2)) * sizeof *want + 8);
+    for (int64_t i = 0; i < M * (N + 2); i++) {
+        int64_t m = i / (N + 2), n = i % (N + 2);
+        double more = n < N ? 3 * get(x, type, m * incx) * get(y, type, n * incy) : 0;
+        want[i] = get(c, result, i) + more;
+    }
+    OK(tile_ger(library, NULL, type, M, N, 3, x, incx, y, incy, c, N + 2));
+    OK(tile_stream_synchronize(NULL));
+    CHECK_INT(count_other(result, c, want, M * (N + 2), 1), 0);
+    void *all[] = {a, c, x, y, want};
+    for (int i = 0; i < 5; i++)
+        free(all[i]);
+}
+
+static void vectors(tile_dtype type, tile_dtype result)
+{
+    static const int64_t sizes[][2] = {{0, 3}, {3, 0}, {1, 1}, {1, 9}, {9, 1}, {33, 20}, {5, 70}};
+    for (int i = 0; i < 7; i++)
+        for (int form = 0; form < 4; form++)
+            vectors_of(type, result, sizes[i][0], sizes[i][1], form & 1 ? 3 : 1, form & 2 ? 2 : 1);
+}
+
+static void wrong_vectors(void)
+{
+    float a[16] = {0}, x[8] = {0}, y[8] = {0};
+    const tile_transpose no = TILE_NO_TRANSPOSE;
+    WRONG(tile_gemv(NULL, NULL, TILE_F32, no, 3, 4, 1, a, 4, x, 1, 0, y, 1),
+          "tile_gemv: kernels is NULL");
+    WRONG(tile_gemv(library, NULL, TILE_U8, no, 3, 4, 1, a, 4, x, 1, 0, y, 1), "type is u8");
+    WRONG(tile_gemv(library, NULL, TILE_F32, (tile_transpose)2, 3, 4, 1, a, 4, x, 1, 0, y, 1),
+          "transpose_a is 2");
+    WRONG(tile_gemv(library, NULL, TILE_F32, no, -1, 4, 1, a, 4, x, 1, 0, y, 1), "M is -1");
+    WRONG(tile_gemv(library, NULL, TILE_F32, TILE_TRANSPOSE, 3, -2, 1, a, 4, x, 1, 0, y, 1),
+          "N is -2");
+    WRONG(tile_gemv(library, NULL, TILE_F32, no, 3, 4, 1, a, 3, x, 1, 0, y, 1),
+          "lda is 3, but a row of A has 4 elements");
+    WRONG(tile_gemv(library, NULL, TILE_F32, no, 3, 4, 1, a, 4, x, 0, 0, y, 1),
+          "incx is 0, but must be 1 or more");
+    WRONG(tile_gemv(library, NULL, TILE_F32, no, 3, 4, 1, a, 4, x, 1, 0, y, -1),
+          "incy is -1, but must be 1 or more");
+    WRONG(tile_gemv(library, NULL, TILE_F32, no, 3, 4, 1, NULL, 4, x, 1, 0, y, 1), "A is NULL");
+    WRONG(tile_gemv(library, NULL, TILE_F32, no, 3, 4, 1, a, 4, NULL, 1, 0, y, 1), "x is NULL");
+    WRONG(tile_gemv(library, NULL, TILE_F32, no, 3, 4, 1, a, 4, x, 1, 0, NULL, 1), "y is NULL");
+    WRONG(tile_ger(NULL, NULL, TILE_F32, 3, 4, 1, x, 1, y, 1, a, 4), "tile_ger: kernels is NULL");
+    WRONG(tile_ger(library, NULL, TILE_F32, 3, -1, 1, x, 1, y, 1, a, 4), "N is -1");
+    WRONG(tile_ger(library, NULL, TILE_F32, 3, 4, 1, x, 0, y, 1, a, 4), "incx is 0");
+    WRONG(tile_ger(library, NULL, TILE_F32, 3, 4, 1, x, 1, y, 0, a, 4), "incy is 0");
+    WRONG(tile_ger(library, NULL, TILE_F32, 3, 4, 1, x, 1, y, 1, a, 3),
+          "lda is 3, but a row of A has 4 elements");
+    WRONG(tile_ger(library, NULL, TILE_F32, 3, 4, 1, NULL, 1, y, 1, a, 4), "x is NULL");
+    WRONG(tile_ger(library, NULL, TILE_F32, 3, 4, 1, x, 1, NULL, 1, a, 4), "y is NULL");
+    WRONG(tile_ger(library, NULL, TILE_F32, 3, 4, 1, x, 1, y, 1, NULL, 4), "A is NULL");
+}
+
 static void each_type(tile_dtype type, tile_dtype result)
 {
     extents(type, result);
     tiles(type, result);
+    vectors(type, result);
     if (is_float_below_64(type))
         activations(type);
 }
@@ -292,6 +395,7 @@ static void once(void)
 {
     batches();
     wrong_arguments();
+    wrong_vectors();
     OK(tile_kernels_prepare(library));
 }
 

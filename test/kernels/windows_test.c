@@ -159,6 +159,60 @@ static void pools_of(tile_dtype type, const Case *c)
         free(all[i]);
 }
 
+/* What the pools' gradients of dy are at a pixel, and their sum of absolute values. */
+typedef struct Slopes {
+    double most, mean, size;
+} Slopes;
+
+static Slopes slopes_of(const Case *c, tile_dtype type, const void *dy, const int32_t *places,
+                        int64_t n, int64_t pixel, int64_t ch)
+{
+    int64_t outputs = c->P * c->Q;
+    Slopes s = {0, 0, 0};
+    for (int64_t at = 0; at < outputs; at++) {
+        int64_t from = place_of(c, n, at, ch, outputs, c->C), count = 0, mine = 0;
+        double v = get(dy, type, from);
+        for (int64_t t = 0; t < c->R * c->S; t++) {
+            int64_t read = pixel_of(c, at / c->Q, at % c->Q, t / c->S, t % c->S);
+            count += c->count_pad || read >= 0;
+            mine += read == pixel;
+        }
+        s.most += places[from] == pixel ? v : 0;
+        s.mean += mine ? v * (double)mine / (double)count : 0;
+        s.size += mine ? fabs(v) : 0;
+    }
+    return s;
+}
+
+static void gradients_of(tile_dtype type, const Case *c)
+{
+    int64_t n = c->N * c->P * c->Q * c->C, pixels = c->H * c->W, all = c->N * pixels * c->C;
+    void *x = numbers(type, all), *y = numbers(type, n), *dy = numbers(type, n);
+    void *most = numbers(type, all), *mean = numbers(type, all);
+    int32_t *places = malloc((size_t)n * 4 + 8);
+    int64_t wrong = 0;
+    tile_window_options o = options_of(c, NULL);
+    o.groups = 0;
+    OK(tile_max_pool2d(library, NULL, type, c->N, c->H, c->W, c->C, c->R, c->S, x, y, places, &o));
+    OK(tile_max_pool2d_backward(library, NULL, type, c->N, c->H, c->W, c->C, c->R, c->S, dy, places,
+                                most, &o));
+    OK(tile_avg_pool2d_backward(library, NULL, type, c->N, c->H, c->W, c->C, c->R, c->S, dy, mean,
+                                &o));
+    OK(tile_stream_synchronize(NULL));
+    for (int64_t i = 0; i < all; i++) {
+        int64_t ch = i % c->C, pixel = i / c->C % pixels, image = i / c->C / pixels;
+        int64_t at = place_of(c, image, pixel, ch, pixels, c->C);
+        Slopes s = slopes_of(c, type, dy, places, image, pixel, ch);
+        wrong += !is_near(type, get(most, type, at), s.most, 1e-6 * s.size);
+        wrong += !is_near(type, get(mean, type, at), s.mean, 1e-6 * s.size);
+    }
+    if (!CHECK_INT(wrong, 0))
+        name_case(c, type);
+    void *arrays[] = {x, y, dy, most, mean, places};
+    for (int i = 0; i < 6; i++)
+        free(arrays[i]);
+}
+
 static void each_type(tile_dtype type, tile_dtype result)
 {
     (void)result;
@@ -172,6 +226,7 @@ static void each_type(tile_dtype type, tile_dtype result)
             c.Q = count_of(c.W, c.S, c.stride[1], c.pad[1], c.dilation[1]);
             convolution_of(type, &c);
             pools_of(type, &c);
+            gradients_of(type, &c);
         }
 }
 
@@ -238,6 +293,22 @@ static void wrong_pools(void)
     WRONG(tile_avg_pool2d(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, x, y, &o),
           "struct_size of tile_window_options is 5");
     WRONG(tile_avg_pool2d(NULL, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, x, y, NULL), "kernels is NULL");
+    WRONG(tile_max_pool2d_backward(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, y, NULL, x, NULL),
+          "tile_max_pool2d_backward: places is NULL");
+    WRONG(tile_max_pool2d_backward(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, NULL, places, x,
+                                   NULL), "dY is NULL");
+    WRONG(tile_max_pool2d_backward(NULL, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, y, places, x, NULL),
+          "kernels is NULL");
+    WRONG(tile_avg_pool2d_backward(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 2, y, NULL, NULL),
+          "tile_avg_pool2d_backward: dX is NULL");
+    WRONG(tile_avg_pool2d_backward(library, NULL, TILE_F64, 1, 4, 4, 2, 2, 2, y, x, NULL),
+          "type is f64");
+    WRONG(tile_avg_pool2d_backward(library, NULL, TILE_F32, 1, 4, 4, -2, 2, 2, y, x, NULL),
+          "C is -2");
+    x[0] = x[1] = 7; /* no window fits: no gradient */
+    OK(tile_avg_pool2d_backward(library, NULL, TILE_F32, 1, 1, 2, 1, 2, 2, NULL, x, NULL));
+    OK(tile_stream_synchronize(NULL));
+    CHECK(x[0] == 0 && x[1] == 0);
     outer.layout = TILE_NCHW;
     WRONG(tile_max_pool2d(library, NULL, TILE_F32, INT32_MAX, 4, 4, 2, 2, 2, x, y, places, &outer),
           "X has more than 2147483647 elements");

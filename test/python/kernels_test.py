@@ -264,6 +264,50 @@ class Training(unittest.TestCase):
             self.assertIn(text, str(caught.exception))
 
 
+class Systems(unittest.TestCase):
+    def test_triangles(self):
+        a, b = floats(3, 7, 7) + 5 * np.eye(7, dtype=np.float32), floats(3, 7, 4)
+        for lower, transpose in ((True, False), (False, True)):
+            op = np.tril(a) if lower else np.triu(a)
+            op = op.swapaxes(1, 2) if transpose else op
+            x = kernels.trsm(a, b.copy(), lower=lower, transpose=transpose, alpha=2)
+            self.assertTrue(np.allclose(op @ x, 2 * b, atol=1e-4))
+        x = kernels.trsm(a[0], b.swapaxes(1, 2).copy(), right=True, unit=True)
+        self.assertTrue(np.allclose(x @ (np.tril(a[0], -1) + np.eye(7)), b.swapaxes(1, 2), atol=1e-3))
+
+    def test_factors(self):
+        a = floats(2, 90, 90, dtype=np.float64)
+        b, spd = floats(2, 90, 3, dtype=np.float64), a @ a.swapaxes(1, 2) + np.eye(90)
+        low = spd.copy()
+        self.assertEqual(kernels.potrf(low).tolist(), [0, 0])
+        self.assertTrue(np.allclose(np.tril(low), np.linalg.cholesky(spd)))
+        self.assertTrue(np.allclose(spd @ kernels.potrs(low, b.copy()), b))
+        self.assertEqual(kernels.potrf(-spd[0], lower=False), 1)
+        lu = a.copy()
+        pivots, info = kernels.getrf(lu)
+        self.assertEqual((pivots.shape, info.tolist()), ((2, 90), [0, 0]))
+        self.assertTrue(np.allclose(a @ kernels.getrs(lu, pivots, b.copy()), b))
+        self.assertTrue(np.allclose(a.swapaxes(1, 2) @ kernels.getrs(lu, pivots, b.copy(), transpose=True), b))
+
+    def test_wrong(self):
+        a, b = np.eye(3), np.ones((3, 2))
+        frozen = np.eye(3)
+        frozen.flags.writeable = False
+        pivots = np.zeros(3, np.int32)
+        for call, text in ((lambda: kernels.trsm(a[:2], b), "a is of (2, 3), but should be square"),
+                           (lambda: kernels.trsm(a, b.T), "do not lie side by side"),
+                           (lambda: kernels.trsm(a, b, right=True), "do not fit for a system of equations"),
+                           (lambda: kernels.trsm(a, b.astype(np.float32)), "b is of f32, but should be of f64"),
+                           (lambda: kernels.potrf(frozen), "read-only"),
+                           (lambda: kernels.potrf(a.astype(np.float16)), "type is f16, but must be f32 or f64"),
+                           (lambda: kernels.potrs(np.stack([a] * 3), np.stack([b] * 2)), "do not fit"),
+                           (lambda: kernels.getrs(a, pivots[:2], b), "pivots is of (2,), but should be of (3,)"),
+                           (lambda: kernels.getrs(a, pivots, np.stack([b] * 2)), "each matrix of b needs one of a")):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+
 class Signals(unittest.TestCase):
     def test_fft(self):
         for n in (2, 16, 64, 4096):
@@ -285,6 +329,15 @@ class Signals(unittest.TestCase):
         self.assertTrue(np.array_equal(values, windows.max((-1, -2))))
         self.assertTrue(np.array_equal(np.take_along_axis(x.reshape(2, 42, 3), places.reshape(2, -1, 3), 1).reshape(values.shape), values))
         self.assertTrue(np.allclose(kernels.avg_pool2d(x, (2, 3)), windows.mean((-1, -2)), atol=1e-6))
+        dy = floats(*values.shape)
+        want = np.zeros((2, 42, 3), np.float32)
+        np.put_along_axis(want, places.reshape(2, -1, 3), dy.reshape(2, -1, 3), 1)
+        self.assertTrue(np.array_equal(kernels.max_pool2d_backward(dy, places, x.shape, (2, 3)), want.reshape(x.shape)))
+        want = np.pad(dy.repeat(2, 1).repeat(3, 2) / 6, ((0, 0), (0, 0), (0, 1), (0, 0)))
+        self.assertTrue(np.allclose(kernels.avg_pool2d_backward(dy, x.shape, (2, 3)), want, atol=1e-6))
+        with self.assertRaises(tile.ArgumentError) as caught:
+            kernels.avg_pool2d_backward(dy, x.shape, (3, 3))
+        self.assertIn("dy is of (2, 3, 2, 3), but the windows of x are (2, 2, 2, 3)", str(caught.exception))
         outer, turned = np.ascontiguousarray(x.transpose(0, 3, 1, 2)), np.ascontiguousarray(f.transpose(3, 2, 0, 1))
         y = kernels.conv2d(outer, turned, b, stride=(2, 1), pad=(1, 0), layout="NCHW")
         self.assertTrue(np.allclose(y.transpose(0, 2, 3, 1), np.einsum("npqcrs,rsck->npqk", seen, f) + b, atol=1e-4))

@@ -29,6 +29,7 @@ NO_CONDITION = {
     "moe": ("filled up with I to a multiple of BM",),
     "optimizers": ("multiples of 16 bytes", "where R > C", "singular values of 1 at most"),
     "scan": ("of any length below 2^31",),
+    "solve": ("divides nothing",),
     "sparse": ("need not be multiples of the blocks",),
     "README": ("one tile of at most 2^20 elements",),
 }

@@ -1,0 +1,423 @@
+/* solve.c: tile_trsm, and what solves systems of equations: tile_potrf, tile_potrs, tile_getrf,
+ * tile_getrs.
+ *
+ * One kernel solves with every triangle. T is op(A), or on the right its transpose; a transpose is
+ * a view with its strides exchanged, and an upper triangle, seen from its last row and column, is
+ * a lower one: the views of T and of B run backwards.
+ *
+ * Cholesky goes by panels of columns (of rows, for an upper triangle), left of which all is done:
+ *     1. the block on the diagonal: less the products of what is done, then its own factor
+ *     2. below it: the same kernel as tile_trsm, which begins behind what is done
+ * LU goes by panels of columns, too, and does the rest of the matrix after each:
+ *     1. the panel's factors and pivots    2. its exchanges, in the columns on both sides of it
+ *     3. the rows of U right of it         4. the product of both from the rest */
+#include "stdlib/library/library.h"
+
+#include <string.h>
+
+/* Columns of a panel: those that the tiles of choices.def hold. */
+enum { PANEL = 64 };
+
+typedef struct Solve {
+    const char *function;
+    tile_kernels *kernels;
+    tile_stream *stream;
+    tile_dtype type;
+    int64_t batch;
+    TlLibMatrix a, b;
+} Solve;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- checks ---- */
+
+static tile_status check_choice(const char *function, const char *name, int value, const char *of)
+{
+    return value == 0 || value == 1 ? TILE_OK : tl_lib_wrong(function, name, value, of);
+}
+
+/* The matrices of a batch do not overlap. */
+static tile_status check_written(const Solve *s, const TlLibMatrix *m)
+{
+    const int64_t extents[] = {s->batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
+    if (tl_lib_is_apart(extents, strides, 3))
+        return TILE_OK;
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %lld, so that the matrices of %s overlap",
+                       s->function, m->stride_name, (long long)m->stride, m->name);
+}
+
+/* `extents`: two of a matrix. */
+static tile_status check(const Solve *s, const TlLibExtent *extents)
+{
+    if (!s->kernels)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", s->function);
+    if (s->type != TILE_F32 && s->type != TILE_F64)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: type is %s, but must be f32 or f64",
+                           s->function, tile_dtype_name(s->type));
+    tile_status status = tl_lib_check_extents(s->function, extents, 2);
+    if (status == TILE_OK)
+        status = tl_lib_check_extent(s->function, "batch", s->batch);
+    if (status == TILE_OK)
+        status = tl_lib_check_matrix(s->function, &s->a, s->batch);
+    if (status == TILE_OK && s->b.name)
+        status = tl_lib_check_matrix(s->function, &s->b, s->batch);
+    return status == TILE_OK ? check_written(s, s->b.name ? &s->b : &s->a) : status;
+}
+
+static tile_status check_missing(const Solve *s, const char *name, const void *address,
+                                 int64_t elements)
+{
+    if (address || !elements)
+        return TILE_OK;
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", s->function, name);
+}
+
+/* ---- arguments of launches ---- */
+
+static TlLibMatrix matrix_a(const void *address, int64_t rows, int64_t columns, int64_t ld,
+                            int64_t stride)
+{
+    return (TlLibMatrix){"A", "lda", "stride_a", address, rows, columns, ld, stride};
+}
+
+static TlLibMatrix matrix_b(const void *address, int64_t rows, int64_t columns, int64_t ld,
+                            int64_t stride)
+{
+    return (TlLibMatrix){"B", "ldb", "stride_b", address, rows, columns, ld, stride};
+}
+
+static const void *element(const Solve *s, const TlLibMatrix *m, int64_t i, int64_t j)
+{
+    return (const char *)m->address + (i * m->ld + j) * tile_dtype_bits(s->type) / 8;
+}
+
+static TlLibMatrix part(const Solve *s, const TlLibMatrix *m, int64_t i, int64_t j, int64_t rows,
+                        int64_t columns)
+{
+    TlLibMatrix p = *m;
+    p.address = rows && columns ? element(s, m, i, j) : NULL;
+    p.rows = rows;
+    p.columns = columns;
+    return p;
+}
+
+static void put_factor(tile_arg *to, double x, tile_dtype type)
+{
+    uint64_t bits = 0;
+    float f = (float)x;
+    if (type == TILE_F64)
+        memcpy(&bits, &x, sizeof x);
+    else
+        memcpy(&bits, &f, sizeof f);
+    tl_lib_put_bits(to, type, bits);
+}
+
+static tile_status launch(const Solve *s, TlLibKernel kernel, int form, int64_t size,
+                          const tile_arg *args, size_t nargs)
+{
+    TlLibCall call = {.function = s->function, .images = tl_lib_solve_images, .kernel = kernel,
+                      .type = s->type, .form = form, .sizes = {size}, .batch = s->batch};
+    return tl_lib_launch(s->kernels, s->stream, &call, args, nargs);
+}
+
+/* ---- triangles ---- */
+
+typedef struct Triangle {
+    bool right, upper, transposed, unit;
+    double alpha;
+    int64_t from; /* rows of X, or on the right columns, that are solved already */
+} Triangle;
+
+/* B = alpha op(A)^-1 B, or on the right alpha B op(A)^-1. */
+static tile_status solve(const Solve *s, const TlLibMatrix *a, const TlLibMatrix *b, Triangle t)
+{
+    bool exchanged = t.transposed != t.right, backwards = t.upper != exchanged;
+    int64_t n = a->rows, last = backwards ? n - 1 : 0, sign = backwards ? -1 : 1;
+    int64_t columns = t.right ? b->rows : b->columns;
+    const int64_t l[] = {s->batch, n, n}, x[] = {s->batch, b->rows, b->columns};
+    const int64_t l_strides[] = {a->stride, sign * (exchanged ? 1 : a->ld),
+                                 sign * (exchanged ? a->ld : 1)};
+    const int64_t x_strides[] = {b->stride, t.right ? b->ld : sign * b->ld, t.right ? sign : 1};
+    if (!s->batch || !n || !columns)
+        return TILE_OK;
+    tile_arg args[5];
+    tl_lib_put_view(&args[0], element(s, a, last, last), s->type, 3, l, l_strides);
+    tl_lib_put_view(&args[1], element(s, b, t.right ? 0 : last, t.right ? last : 0), s->type, 3, x,
+                    x_strides);
+    put_factor(&args[2], t.alpha, s->type);
+    args[3] = tile_i32(t.unit);
+    args[4] = tile_i32((int32_t)t.from);
+    return launch(s, TL_LIB_solve_triangle, t.right, columns, args, 5);
+}
+
+static tile_status trsm(Solve *s, int side, int triangle, int transpose, int diagonal, int64_t M,
+                        int64_t N, double alpha)
+{
+    const TlLibExtent extents[] = {{"M", M}, {"N", N}};
+    tile_status status = check_choice(s->function, "side", side, "of tile_side");
+    if (status == TILE_OK)
+        status = check_choice(s->function, "triangle", triangle, "of tile_triangle");
+    if (status == TILE_OK)
+        status = check_choice(s->function, "transpose_a", transpose, "of tile_transpose");
+    if (status == TILE_OK)
+        status = check_choice(s->function, "diagonal", diagonal, "of tile_diagonal");
+    s->a.rows = s->a.columns = side == TILE_RIGHT ? N : M;
+    if (status == TILE_OK)
+        status = check(s, extents);
+    if (status != TILE_OK)
+        return status;
+    if (alpha == 0)
+        return tile_gemm_batched(s->kernels, s->stream, s->type, TILE_NO_TRANSPOSE,
+                                 TILE_NO_TRANSPOSE, M, N, 0, 0, NULL, 1, 0, NULL, N > 0 ? N : 1, 0,
+                                 0, (void *)(uintptr_t)s->b.address, s->b.ld, s->b.stride,
+                                 s->batch, NULL);
+    return solve(s, &s->a, &s->b,
+                 (Triangle){side == TILE_RIGHT, triangle == TILE_UPPER,
+                            transpose == TILE_TRANSPOSE, diagonal == TILE_UNIT, alpha, 0});
+}
+
+tile_status tile_trsm(tile_kernels *kernels, tile_stream *stream, tile_dtype type, tile_side side,
+                      tile_triangle triangle, tile_transpose transpose_a, tile_diagonal diagonal,
+                      int64_t M, int64_t N, double alpha, const void *A, int64_t lda, void *B,
+                      int64_t ldb)
+{
+    Solve s = {"tile_trsm", kernels, stream, type, 1, matrix_a(A, 0, 0, lda, 0),
+               matrix_b(B, M, N, ldb, 0)};
+    return trsm(&s, (int)side, (int)triangle, (int)transpose_a, (int)diagonal, M, N, alpha);
+}
+
+tile_status tile_trsm_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                              tile_side side, tile_triangle triangle, tile_transpose transpose_a,
+                              tile_diagonal diagonal, int64_t M, int64_t N, double alpha,
+                              const void *A, int64_t lda, int64_t stride_a, void *B, int64_t ldb,
+                              int64_t stride_b, int64_t batch)
+{
+    Solve s = {"tile_trsm_batched", kernels, stream, type, batch,
+               matrix_a(A, 0, 0, lda, stride_a), matrix_b(B, M, N, ldb, stride_b)};
+    return trsm(&s, (int)side, (int)triangle, (int)transpose_a, (int)diagonal, M, N, alpha);
+}
+
+/* ---- Cholesky ---- */
+
+static void put_info(tile_arg *to, const Solve *s, int32_t *info)
+{
+    const int64_t one = 1;
+    tl_lib_put_view(to, info, TILE_I32, 1, &s->batch, &one);
+}
+
+/* The n rows and columns from j on, as a factor. */
+static tile_status factor_diagonal(const Solve *s, bool upper, int64_t j, int64_t n, int32_t *info)
+{
+    TlLibMatrix block = part(s, &s->a, j, j, n, n);
+    TlLibMatrix done = upper ? part(s, &s->a, 0, j, j, n) : part(s, &s->a, j, 0, n, j);
+    tile_arg args[3];
+    tl_lib_put_matrix(&args[0], &block, s->batch, s->type);
+    tl_lib_put_matrix(&args[1], &done, s->batch, s->type);
+    put_info(&args[2], s, info);
+    return launch(s, TL_LIB_factor_cholesky, upper, n, args, 3);
+}
+
+/* The panel below the block, L = A L^-T with the L of the block, or right of it U = U^-T A. */
+static tile_status factor_panel(const Solve *s, bool upper, int64_t j, int64_t n)
+{
+    int64_t end = j + n, rest = s->a.rows - end;
+    TlLibMatrix done = part(s, &s->a, 0, 0, end, end);
+    TlLibMatrix panel = upper ? part(s, &s->a, 0, end, end, rest)
+                              : part(s, &s->a, end, 0, rest, end);
+    return solve(s, &done, &panel,
+                 (Triangle){.right = !upper, .upper = upper, .transposed = true, .alpha = 1,
+                            .from = j});
+}
+
+tile_status tile_potrf_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_triangle triangle, int64_t N, void *A, int64_t lda,
+                               int64_t stride_a, int32_t *info, int64_t batch)
+{
+    Solve s = {"tile_potrf", kernels, stream, type, batch, matrix_a(A, N, N, lda, stride_a),
+               {.name = NULL}};
+    const TlLibExtent extents[] = {{"N", N}, {"N", N}};
+    bool upper = triangle == TILE_UPPER;
+    tile_status status = check_choice(s.function, "triangle", (int)triangle, "of tile_triangle");
+    if (status == TILE_OK)
+        status = check(&s, extents);
+    if (status == TILE_OK)
+        status = check_missing(&s, "info", info, batch);
+    int64_t j = 0;
+    do {
+        int64_t n = least(N - j, PANEL);
+        if (status == TILE_OK && batch)
+            status = factor_diagonal(&s, upper, j, n, info);
+        if (status == TILE_OK)
+            status = factor_panel(&s, upper, j, n);
+    } while (status == TILE_OK && (j += PANEL) < N);
+    return status;
+}
+
+tile_status tile_potrf(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                       tile_triangle triangle, int64_t N, void *A, int64_t lda, int32_t *info)
+{
+    return tile_potrf_batched(kernels, stream, type, triangle, N, A, lda, 0, info, 1);
+}
+
+tile_status tile_potrs_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_triangle triangle, int64_t N, int64_t K, const void *A,
+                               int64_t lda, int64_t stride_a, void *B, int64_t ldb,
+                               int64_t stride_b, int64_t batch)
+{
+    Solve s = {"tile_potrs", kernels, stream, type, batch, matrix_a(A, N, N, lda, stride_a),
+               matrix_b(B, N, K, ldb, stride_b)};
+    const TlLibExtent extents[] = {{"N", N}, {"K", K}};
+    bool upper = triangle == TILE_UPPER;
+    tile_status status = check_choice(s.function, "triangle", (int)triangle, "of tile_triangle");
+    if (status == TILE_OK)
+        status = check(&s, extents);
+    if (status == TILE_OK)
+        status = solve(&s, &s.a, &s.b, (Triangle){.upper = upper, .transposed = upper, .alpha = 1});
+    if (status == TILE_OK)
+        status = solve(&s, &s.a, &s.b,
+                       (Triangle){.upper = upper, .transposed = !upper, .alpha = 1});
+    return status;
+}
+
+tile_status tile_potrs(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                       tile_triangle triangle, int64_t N, int64_t K, const void *A, int64_t lda,
+                       void *B, int64_t ldb)
+{
+    return tile_potrs_batched(kernels, stream, type, triangle, N, K, A, lda, 0, B, ldb, 0, 1);
+}
+
+/* ---- LU ---- */
+
+/* n pivots from the one of row j on, of matrices that have `stride` each. */
+static void put_pivots(tile_arg *to, const Solve *s, const int32_t *pivots, int64_t stride,
+                       int64_t j, int64_t n)
+{
+    const int64_t extents[] = {s->batch, n}, strides[] = {stride, 1};
+    tl_lib_put_view(to, pivots + j, TILE_I32, 2, extents, strides);
+}
+
+/* Exchanges rows of m, whose first one is row j of the pivots. */
+static tile_status swap_rows(const Solve *s, const TlLibMatrix *m, const int32_t *pivots,
+                             int64_t stride, int64_t j, int64_t n, bool backwards)
+{
+    tile_arg args[4];
+    if (!s->batch || !n || !m->columns)
+        return TILE_OK;
+    tl_lib_put_matrix(&args[0], m, s->batch, s->type);
+    put_pivots(&args[1], s, pivots, stride, j, n);
+    args[2] = tile_i32((int32_t)j);
+    args[3] = tile_i32(backwards);
+    return launch(s, TL_LIB_swap_rows, 0, m->columns, args, 4);
+}
+
+static tile_status factor_columns(const Solve *s, const TlLibMatrix *panel, int32_t *pivots,
+                                  int64_t stride, int64_t j, int32_t *info)
+{
+    tile_arg args[4];
+    tl_lib_put_matrix(&args[0], panel, s->batch, s->type);
+    put_pivots(&args[1], s, pivots, stride, j, least(panel->rows, panel->columns));
+    put_info(&args[2], s, info);
+    args[3] = tile_i32((int32_t)j);
+    return launch(s, TL_LIB_factor_columns, 0, panel->columns, args, 4);
+}
+
+/* What is right of the panel of n columns from j on, and below: the rows of U, and the rest less
+ * the product of L and U. */
+static tile_status update_rest(const Solve *s, int64_t j, int64_t n)
+{
+    const TlLibMatrix *a = &s->a;
+    int64_t end = j + n, rows = a->rows - end, columns = a->columns - end;
+    TlLibMatrix l = part(s, a, j, j, n, n), u = part(s, a, j, end, n, columns),
+                below = part(s, a, end, j, rows, n), rest = part(s, a, end, end, rows, columns);
+    if (!n || columns <= 0)
+        return TILE_OK;
+    tile_status status = solve(s, &l, &u, (Triangle){.unit = true, .alpha = 1});
+    if (status != TILE_OK || rows <= 0)
+        return status;
+    return tile_gemm_batched(s->kernels, s->stream, s->type, TILE_NO_TRANSPOSE, TILE_NO_TRANSPOSE,
+                             rows, columns, n, -1, below.address, a->ld, a->stride, u.address,
+                             a->ld, a->stride, 1, (void *)(uintptr_t)rest.address, a->ld,
+                             a->stride, s->batch, NULL);
+}
+
+/* The n columns from j on: factors, exchanges, and what follows for the rest. */
+static tile_status factor_step(const Solve *s, int64_t j, int64_t n, int32_t *pivots,
+                               int64_t stride, int32_t *info)
+{
+    const TlLibMatrix *a = &s->a;
+    int64_t rows = a->rows - j, end = j + n, steps = least(rows, n);
+    TlLibMatrix panel = part(s, a, j, j, rows, n), left = part(s, a, j, 0, rows, j),
+                right = part(s, a, j, end, rows, a->columns - end);
+    tile_status status = factor_columns(s, &panel, pivots, stride, j, info);
+    if (status == TILE_OK)
+        status = swap_rows(s, &left, pivots, stride, j, steps, false);
+    if (status == TILE_OK)
+        status = swap_rows(s, &right, pivots, stride, j, steps, false);
+    return status == TILE_OK ? update_rest(s, j, n) : status;
+}
+
+tile_status tile_getrf_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t M, int64_t N, void *A, int64_t lda, int64_t stride_a,
+                               int32_t *pivots, int32_t *info, int64_t batch)
+{
+    Solve s = {"tile_getrf", kernels, stream, type, batch, matrix_a(A, M, N, lda, stride_a),
+               {.name = NULL}};
+    const TlLibExtent extents[] = {{"M", M}, {"N", N}};
+    int64_t steps = least(M, N), j = 0;
+    tile_status status = check(&s, extents);
+    if (status == TILE_OK)
+        status = check_missing(&s, "pivots", pivots, batch && steps);
+    if (status == TILE_OK)
+        status = check_missing(&s, "info", info, batch);
+    /* the columns right of a wide matrix's last panel are done with it */
+    do
+        if (status == TILE_OK && batch)
+            status = factor_step(&s, j, least(steps - j, PANEL), pivots, steps, info);
+    while (status == TILE_OK && (j += PANEL) < steps);
+    return status;
+}
+
+tile_status tile_getrf(tile_kernels *kernels, tile_stream *stream, tile_dtype type, int64_t M,
+                       int64_t N, void *A, int64_t lda, int32_t *pivots, int32_t *info)
+{
+    return tile_getrf_batched(kernels, stream, type, M, N, A, lda, 0, pivots, info, 1);
+}
+
+tile_status tile_getrs_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_transpose transpose_a, int64_t N, int64_t K, const void *A,
+                               int64_t lda, int64_t stride_a, const int32_t *pivots, void *B,
+                               int64_t ldb, int64_t stride_b, int64_t batch)
+{
+    Solve s = {"tile_getrs", kernels, stream, type, batch, matrix_a(A, N, N, lda, stride_a),
+               matrix_b(B, N, K, ldb, stride_b)};
+    const TlLibExtent extents[] = {{"N", N}, {"K", K}};
+    bool transposed = transpose_a == TILE_TRANSPOSE;
+    const Triangle l = {.transposed = transposed, .unit = true, .alpha = 1},
+                   u = {.upper = true, .transposed = transposed, .alpha = 1};
+    tile_status status = check_choice(s.function, "transpose_a", (int)transpose_a,
+                                      "of tile_transpose");
+    if (status == TILE_OK)
+        status = check(&s, extents);
+    if (status == TILE_OK)
+        status = check_missing(&s, "pivots", pivots, batch && N);
+    if (status == TILE_OK && !transposed)
+        status = swap_rows(&s, &s.b, pivots, N, 0, N, false);
+    if (status == TILE_OK)
+        status = solve(&s, &s.a, &s.b, transposed ? u : l);
+    if (status == TILE_OK)
+        status = solve(&s, &s.a, &s.b, transposed ? l : u);
+    if (status == TILE_OK && transposed)
+        status = swap_rows(&s, &s.b, pivots, N, 0, N, true);
+    return status;
+}
+
+tile_status tile_getrs(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                       tile_transpose transpose_a, int64_t N, int64_t K, const void *A,
+                       int64_t lda, const int32_t *pivots, void *B, int64_t ldb)
+{
+    return tile_getrs_batched(kernels, stream, type, transpose_a, N, K, A, lda, 0, pivots, B, ldb,
+                              0, 1);
+}

@@ -1,0 +1,161 @@
+"""std.kernels.solve against NumPy: triangles on either side, with their own or with a diagonal of ones; Cholesky, LU,
+exchanges of rows; what must not be used is NaN; pivots that are not positive, or 0; sizes of less than a block, of
+several, of 1 and of nothing."""
+from kernel_library import EPS, bytes_as, exact, f64, kernel_row, near, np, poison
+from values import rng, small
+
+UNIT = {"f32": EPS, "f64": 2.0**-53}
+
+
+def matrix(seed, *shape):
+    return rng(seed).integers(-4, 5, shape).astype(np.float64)
+
+
+def triangle(t, z, n, unit):
+    """Lower triangles, NaN above and, if it is not used, on the diagonal; rows sum to less than the pivot."""
+    low = matrix(1, z, n, n) / (4 * max(n, 1)) + 1.25 * np.eye(n)
+    return bytes_as(t, np.where(np.tri(n, n, -1 if unit else 0, dtype=bool), low, np.nan))
+
+
+def solve(t, z, n, k, right=False, unit=0, alpha=1.0, done=0, **tiles):
+    def want(a):
+        low, x = f64(a, "l", "x")
+        low = np.tril(np.nan_to_num(low), -1) + (np.eye(n) if unit else np.nan_to_num(low) * np.eye(n))
+        y = np.swapaxes(x, 1, 2) if right else x
+        y = np.concatenate([low[:, :done, :done] @ y[:, :done], alpha * y[:, done:]], 1)
+        y = np.linalg.solve(low, y) if z * n * k else y
+        bound = 16 * (n + 1) * UNIT[t] * (np.abs(y).max(initial=0) + 1)
+        return {"x": near(np.swapaxes(y, 1, 2) if right else y, bound, t)}
+
+    name = f"{t}_{z}x{n}x{k}" + "_right" * right + "_unit" * unit + f"_from_{done}" * (done > 0)
+    kernel_row("solve", "solve_triangle", name, {
+        "l": triangle(t, z, n, unit), "x": small(t, 2, z, *((k, n) if right else (n, k))), "alpha": alpha,
+        "unit": unit, "from": done
+    }, want, T=t, RIGHT=right, **{**dict(BN=8, BK=16, BJ=16), **tiles})
+
+
+solve("f32", 2, 37, 21)
+solve("f32", 1, 16, 16, unit=1, alpha=-0.5)
+solve("f64", 1, 19, 5, alpha=2.0)
+solve("f32", 2, 35, 18, right=True)
+solve("f64", 2, 9, 33, right=True, unit=1)
+solve("f32", 1, 1, 1, alpha=3.0)
+solve("f64", 1, 1, 7, right=True)
+solve("f32", 2, 0, 5)
+solve("f32", 2, 5, 0, right=True)
+solve("f64", 0, 5, 5)
+solve("f32", 2, 30, 9, done=13)
+solve("f64", 1, 21, 18, right=True, alpha=2.0, done=16)
+solve("f32", 2, 37, 1, BN=8, BK=1)
+solve("f64", 1, 20, 3, right=True, done=5, BN=16, BK=1)
+solve("f32", 1, 70, 40, BN=16, BK=64, BJ=64)
+
+
+def cholesky(name, t, z, n, upper=False, first=0, before=0, spoil=None, **consts):
+    """The rows behind the first ones of r r^T + a multiple of 1; `spoil`: the place of a pivot that is not positive."""
+    r = matrix(3, z, first + n, first + n)
+    whole = r @ np.swapaxes(r, 1, 2) + (first + n + 1) * np.eye(first + n)
+    low = np.linalg.cholesky(whole) if whole.size else whole
+    a, d, low = whole[:, first:, first:], low[:, first:, :first], low[:, first:, first:]
+    if spoil is not None:
+        a[-1, spoil, spoil] = -5
+    used = np.tri(n, dtype=bool)
+    held = np.where(used, a, np.nan)
+
+    def turned(x):
+        return np.ascontiguousarray(np.swapaxes(x, 1, 2)) if upper else x
+
+    def want(_a):
+        info = np.full(z, before, np.int32)
+        if spoil is not None:
+            info[-1] = before or first + spoil + 1
+            return {"info": exact(info)}
+        bound = 16 * (first + n + 1) * UNIT[t] * np.sqrt(np.abs(a).max(initial=1))
+        return {"a": near(turned(np.where(used, low, np.nan)), bound, t), "info": exact(info)}
+
+    kernel_row("solve", "factor_cholesky", f"{t}_{z}x{n}_{name}", {
+        "a": bytes_as(t, turned(held)), "d": bytes_as(t, turned(d)),
+        "info": bytes_as("i32", np.full(z, before if first else 99))
+    }, want, T=t, UPPER=upper, **{**dict(B=16, BJ=16), **consts})
+
+
+cholesky("lower", "f32", 3, 13)
+cholesky("upper", "f64", 1, 16, upper=True)
+cholesky("not_positive", "f32", 2, 9, spoil=4, first=30)
+cholesky("upper_behind", "f32", 2, 5, upper=True, first=19)
+cholesky("known", "f64", 1, 7, spoil=0, first=3, before=2)
+cholesky("one", "f64", 1, 1)
+cholesky("nothing", "f32", 2, 0)
+cholesky("none", "f32", 0, 4)
+cholesky("behind", "f32", 1, 31, first=70, B=32, BJ=64)
+
+
+def factors(a):
+    """By Gauss, of equal pivots the first: factors, places, the first pivot that is 0."""
+    a, places, bad = a.copy(), [], 0
+    for n in range(min(a.shape)):
+        p = n + int(np.argmax(np.abs(a[n:, n])))
+        a[[n, p]] = a[[p, n]]
+        places.append(p)
+        if a[n, n] == 0:
+            bad = bad or n + 1
+        else:
+            a[n + 1:, n] /= a[n, n]
+        a[n + 1:, n + 1:] -= np.outer(a[n + 1:, n], a[n, n + 1:])
+    return a, places, bad
+
+
+def lu(name, t, z, m, n, first=0, singular=False, **consts):
+    a = matrix(5, z, m, n) + rng(6).uniform(-0.25, 0.25, (z, m, n))
+    a = np.asarray(a, np.float32).astype(np.float64)
+    if singular:
+        a[:, :, 1] = 0
+
+    def want(_a):
+        all_of = [factors(x) for x in a]
+        y = np.array([x[0] for x in all_of]).reshape(z, m, n)
+        places = np.array([x[1] for x in all_of], np.int32).reshape(z, min(m, n)) + first
+        info = np.array([x[2] + first if x[2] else 0 for x in all_of], np.int32)
+        bound = 64 * (n + 1) * UNIT[t] * np.abs(y).max(initial=1)
+        return {"a": near(y, bound, t), "pivot": exact(places.astype(np.int32)), "info": exact(info)}
+
+    kernel_row("solve", "factor_columns", f"{t}_{z}x{m}x{n}_{name}", {
+        "a": bytes_as(t, a), "pivot": poison("i32", z, min(m, n)),
+        "info": bytes_as("i32", np.full(z, 0 if first else 99)), "first": first
+    }, want, T=t, **{**dict(B=16, BM=8), **consts})
+
+
+lu("square", "f32", 2, 13, 13)
+lu("high", "f64", 1, 40, 9, first=7)
+lu("wide", "f32", 2, 5, 16)
+lu("singular", "f64", 2, 11, 6, singular=True, first=2)
+lu("one", "f32", 1, 1, 1)
+lu("column", "f64", 1, 19, 1)
+lu("no_columns", "f32", 2, 7, 0)
+lu("no_rows", "f32", 2, 0, 5)
+lu("none", "f64", 0, 5, 5)
+lu("block", "f32", 1, 50, 32, B=32, BM=16)
+
+
+def swap(t, z, m, n, s, first=0, backwards=0):
+    places = np.array([[first + i + int(rng(7 + i + j).integers(m - i)) for i in range(s)] for j in range(z)], np.int32)
+
+    def want(a):
+        x = f64(a, "a")[0].copy()
+        for y, p in zip(x, places):
+            for i in reversed(range(s)) if backwards else range(s):
+                y[[i, p[i] - first]] = y[[p[i] - first, i]]
+        return {"a": exact(x)}
+
+    kernel_row("solve", "swap_rows", f"{t}_{z}x{m}x{n}_{s}" + "_backwards" * backwards, {
+        "a": small(t, 8, z, m, n), "pivot": bytes_as("i32", places.reshape(z, s)), "first": first,
+        "backwards": backwards
+    }, want, T=t, BN=16)
+
+
+swap("f32", 2, 9, 37, 9)
+swap("f64", 1, 12, 5, 7, first=20)
+swap("f32", 1, 20, 16, 11, backwards=1)
+swap("f64", 2, 1, 1, 1)
+swap("f32", 2, 5, 0, 3)
+swap("f32", 1, 5, 7, 0)
