@@ -273,6 +273,8 @@ static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, 
                    tl_workaround_is_on(l, TL_WORKAROUND_AMD_SPARING);
     void *code = sparing ? tl_amd_emit_sparing(l, options->target, kernels, object, arena, out_size)
                          : tl_llvm_emit(l, arena, object, out_size);
+    if (form == TL_CODE_PTX)
+        code = tl_ptx_say_target(arena, options->target, code, out_size);
     if (object && form == TL_CODE_HSACO) {
         TlSpanMark mark = tl_trace_begin(l->trace, "codegen", NULL, "link");
         code = tl_hsaco_link(arena, code, *out_size, out_size);

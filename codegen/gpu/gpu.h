@@ -22,6 +22,8 @@ void tl_gpu_debug_open(TlLlvm *l, const TlModule *m, const TlCodegenOptions *opt
 /* ptx.c: tl_gpu_compile for PTX. */
 void *tl_ptx_compile(TlModule *m, const TlCodegenOptions *options, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
+/* ptx.c: what LLVM made for a target that it does not know, as that target's; in `arena`. */
+char *tl_ptx_say_target(TlArena *arena, const TlTarget *target, char *text_of_llvm, size_t *size);
 /* ptx_join.c: the texts of n modules as the text of one, in `arena`. */
 char *tl_ptx_join(TlArena *arena, const char *const *texts, uint32_t n, size_t *out_size);
 #endif

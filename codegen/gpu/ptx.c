@@ -41,9 +41,12 @@ static void replace_line(TlSbuf *s, const char **rest, const char *word, const c
     *rest = at + strcspn(at, "\n");
 }
 
-static char *say_target(TlArena *arena, const TlTarget *target, const char *text, size_t *size)
+char *tl_ptx_say_target(TlArena *arena, const TlTarget *target, char *text_of_llvm, size_t *size)
 {
     TlSbuf s;
+    const char *text = text_of_llvm;
+    if (!*target->ptx)
+        return text_of_llvm;
     tl_sbuf_init(&s, arena);
     replace_line(&s, &text, ".version ", target->ptx);
     replace_line(&s, &text, ".target ", target->name);
@@ -60,8 +63,6 @@ static void emit(void *part)
         TlTraceLane *trace = p->l.trace;
         TlSpanMark mark = tl_trace_begin(trace, "codegen", NULL, "PTX");
         p->text = tl_gpu_emit(&p->l, p->options, TL_EMIT_ASM, &p->arena, NULL, &p->size);
-        if (*p->options->target->ptx)
-            p->text = say_target(&p->arena, p->options->target, p->text, &p->size);
         tl_trace_end(trace, mark);
         p->has_llvm = false;
         tl_llvm_close(&p->l);

@@ -33,7 +33,14 @@ typedef enum tl_gpu_can {
     TL_CAN_STMATRIX = 4096, /* stores of a warp to shared memory */
     TL_CAN_ROWS = 2048,     /* rows of 16 lanes are given the last lane of a row before */
     TL_CAN_SCALAR = 8192,   /* branches of a warp by a unit of their own, from scalars (no leaf) */
-    TL_CAN_PAIRS = 16384    /* sums and products of two f32 by an instruction (no leaf) */
+    TL_CAN_PAIRS = 16384,   /* sums and products of two f32 by an instruction (no leaf) */
+    TL_CAN_REGISTERS = 1 << 15,     /* warps that give registers to others (setmaxnreg) */
+    TL_CAN_TENSOR = 1 << 16,        /* products by one thread into tensor memory (tcgen05) */
+    TL_CAN_TENSOR_I8 = 1 << 17,     /* ... of i8 */
+    TL_CAN_TENSOR_SCALED = 1 << 18, /* ... with scales of blocks, named .block16, .block32 */
+    TL_CAN_MMA_SCALED = 1 << 19,    /* mma.sync of f8, f6, f4 with scales of blocks */
+    TL_CAN_WIDE = 1 << 20,          /* accesses of 32 bytes to global memory */
+    TL_CAN_REDUX = 1 << 21          /* min and max of f32 of a warp by an instruction (redux) */
 } tl_gpu_can;
 
 /* How F2I converts; both 0: unsigned, toward zero. */

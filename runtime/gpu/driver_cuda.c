@@ -13,7 +13,7 @@
 
 enum {
     OLDEST_CAPABILITY = 75,
-    MOST_CAPABILITY = 1000, /* above any: the target is this very GPU's */
+    BEST = 10000, /* above any score: the target is this very GPU's */
     ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     ATTRIBUTE_CAPABILITY_MAJOR = 75,
@@ -28,16 +28,23 @@ static const struct {
     const char *target;
 } LIKE[] = {{87, "sm_80"}};
 
-/* What number of "sm_90" or "sm_90a" runs on the device, 0: none. PTX runs on every later device,
- * except that of "sm_90a", which runs on 9.0 only. */
-static long runs(int capability, const char *target)
+/* How good code of "sm_100", "sm_100f" or "sm_100a" is on the device, 0: it does not run. PTX runs
+ * on every later device; that of a name with f on those of its family only, which are of the same
+ * major version, and with a on that very one. */
+static uint32_t runs(int capability, const char *target)
 {
     char *end;
     if (strncmp(target, "sm_", 3) != 0)
         return 0;
     long n = strtol(target + 3, &end, 10);
-    bool fits = strcmp(end, "a") == 0 ? n == capability : *end == 0 && n <= capability;
-    return fits && n > 0 ? n : 0;
+    if (n <= 0 || n > capability)
+        return 0;
+    uint32_t score = 4 * (uint32_t)n;
+    if (strcmp(end, "a") == 0)
+        return n == capability ? score + 2 : 0;
+    if (strcmp(end, "f") == 0)
+        return n / 10 == capability / 10 ? score + 1 : 0;
+    return *end ? 0 : score;
 }
 
 static const char *target_of(int capability, int version)
@@ -76,8 +83,8 @@ static tile_status identify(tl_dev *d)
 /* The newest that runs is the best, but the device's own target is better: it has its limits. */
 static uint32_t accepts(tl_dev *d, const char *target)
 {
-    long n = runs(d->capability, target);
-    return n && strcmp(target, d->target) == 0 ? MOST_CAPABILITY : (uint32_t)n;
+    uint32_t score = runs(d->capability, target);
+    return score && strcmp(target, d->target) == 0 ? BEST : score;
 }
 
 /* Searches, because an ordinal need not equal the CUdevice handle. */

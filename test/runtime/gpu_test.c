@@ -751,13 +751,26 @@ static void targets(void)
             int capability;
             const char *target;
         } rows[] = {{75, "sm_75"},   {80, "sm_80"},   {86, "sm_86"},   {87, "sm_80"},
-                    {89, "sm_89"},   {90, "sm_90a"},  {100, "sm_100"}, {103, "sm_100"},
-                    {110, "sm_100"}, {120, "sm_120"}, {121, "sm_120"}};
+                    {89, "sm_89"},   {90, "sm_90a"},  {100, "sm_100a"}, {103, "sm_103a"},
+                    {107, "sm_100f"}, {110, "sm_110a"}, {111, "sm_100"}, {120, "sm_120a"},
+                    {121, "sm_121a"}, {123, "sm_120f"}, {130, "sm_120"}};
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             stub->capability = rows[i].capability;
             expect_target(rows[i].target);
         }
         int version = stub->version;
+        static const struct {
+            int version, capability;
+            const char *target;
+        } drivers[] = {{12080, 100, "sm_100"},  {12080, 120, "sm_120"}, {12090, 103, "sm_103a"},
+                       {12090, 110, "sm_100"},  {12090, 121, "sm_121a"},
+                       {13000, 110, "sm_110a"}};
+        for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
+            stub->version = drivers[i].version;
+            stub->capability = drivers[i].capability;
+            expect_target(drivers[i].target);
+        }
+        stub->capability = 130;
         stub->version = 12070; /* knows no PTX of Blackwell */
         expect_target("sm_90");
         stub->capability = 90;
@@ -790,7 +803,11 @@ static void images(void)
                 {90, "sm_100", false}, {120, "sm_100", true}, {86, "sm_86", true},
                 {80, "sm_86", false}, {75, "sm_80", false},  {75, "sm_75", true},
                 {90, "gfx942", false}, {90, "cpu", false},   {90, "sm_", false},
-                {90, "sm_80x", false}};
+                {90, "sm_80x", false}, {100, "sm_100f", true}, {103, "sm_100f", true},
+                {103, "sm_100a", false}, {103, "sm_103a", true}, {100, "sm_103a", false},
+                {110, "sm_100f", false}, {110, "sm_100", true}, {121, "sm_120f", true},
+                {121, "sm_120a", false}, {120, "sm_121a", false}, {130, "sm_120f", false},
+                {90, "sm_100f", false}, {100, "sm_100af", false}};
     for (size_t i = 0; is_cuda && i < sizeof rows / sizeof *rows; i++) {
         stub->capability = rows[i].capability;
         tile_device *dev = open_device();
@@ -830,7 +847,10 @@ static void best_of_two(void)
         const char *targets[2]; /* the first is to run */
     } rows[] = {{100, {"sm_90", "sm_80"}},  {100, {"sm_90", "sm_90a"}}, {103, {"sm_100", "sm_90"}},
                 {90, {"sm_90a", "sm_90"}},  {86, {"sm_86", "sm_80"}},   {87, {"sm_80", "sm_86"}},
-                {120, {"sm_100", "sm_89"}}, {75, {"sm_75", "sm_80"}},   {89, {"sm_86", "sm_80"}}};
+                {120, {"sm_100", "sm_89"}}, {75, {"sm_75", "sm_80"}},   {89, {"sm_86", "sm_80"}},
+                {103, {"sm_100f", "sm_100"}}, {103, {"sm_100f", "sm_100a"}},
+                {100, {"sm_100a", "sm_100f"}}, {121, {"sm_120f", "sm_120a"}},
+                {121, {"sm_121a", "sm_120f"}}, {110, {"sm_100", "sm_100f"}}};
     for (size_t i = 0; is_cuda && i < 2 * sizeof rows / sizeof *rows; i++) {
         const char *const *t = rows[i / 2].targets, *order[2] = {t[i % 2], t[1 - i % 2]};
         stub->capability = rows[i / 2].capability;

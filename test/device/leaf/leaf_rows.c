@@ -158,7 +158,7 @@ static const LeafBox BOXES[] = {
 
 static bool is_of_warpgroups(tl_leaf leaf)
 {
-    return tl_leaf_info(leaf)->needs & (TL_CAN_WARPGROUP | TL_CAN_BULK);
+    return tl_leaf_info(leaf)->needs & (TL_CAN_WARPGROUP | TL_CAN_BULK | TL_CAN_REGISTERS);
 }
 
 static bool is_bulk_all(tl_leaf leaf)
