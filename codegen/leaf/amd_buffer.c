@@ -108,17 +108,22 @@ static LLVMValueRef without_constant(LLVMValueRef x, uint32_t *out_constant)
  * are added to. */
 static LLVMValueRef unmoved(TlLeafCall *call, LLVMValueRef base, uint32_t *constant)
 {
+    if (!LLVMIsAGetElementPtrInst(base) || LLVMGetNumOperands(base) != 2)
+        return base;
     uint64_t n = 0;
-    LLVMValueRef x;
-    if (!LLVMIsAGetElementPtrInst(base) || LLVMGetNumOperands(base) != 2 ||
-        !(x = plus_constant(LLVMGetOperand(base, 1), &n)) || n > IN_INSTRUCTION)
+    LLVMValueRef index = LLVMGetOperand(base, 1), x = plus_constant(index, &n);
+    bool alone = LLVMIsAConstantInt(index);
+    if (alone)
+        n = LLVMConstIntGetZExtValue(index);
+    if ((!x && !alone) || n > IN_INSTRUCTION)
         return base;
     LLVMTypeRef element = LLVMGetGEPSourceElementType(base);
     n *= LLVMABISizeOfType(LLVMGetModuleDataLayout(call->l->module), element);
     if (*constant + n > IN_INSTRUCTION)
         return base;
     *constant += (uint32_t)n;
-    return LLVMBuildGEP2(call->b, element, LLVMGetOperand(base, 0), &x, 1, "");
+    base = LLVMGetOperand(base, 0);
+    return alone ? base : LLVMBuildGEP2(call->b, element, base, &x, 1, "");
 }
 
 /* The resource, and the vector register's and the scalar register's part of the offset. A constant
@@ -228,7 +233,8 @@ static void fix_operand(TlLlvm *l, const TlMap *varies, LLVMValueRef user, unsig
         fix_operand(l, varies, x, 0);
         return;
     }
-    if (!tl_map_get(varies, (uint64_t)(uintptr_t)x, NULL) && !is_choice(x))
+    if (!tl_map_get(varies, (uint64_t)(uintptr_t)x, NULL) && !is_choice(x) &&
+        !tl_amd_is_clamped(l, x))
         return;
     LLVMPositionBuilderBefore(l->builder, user);
     LLVMSetOperand(user, i, first_lane(l, x));

@@ -174,6 +174,15 @@ static void put_release(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope)
         tl_sbuf_putf(s, "  fence %srelease\n", SCOPES[scope]);
 }
 
+/* Of memory that is coarse-grained, as device memory is, all of these are instructions. LLVM 22
+ * makes loops of what fine-grained or remote memory might lack if that is not said, LLVM 19 only of
+ * floats, by the function's attribute amdgpu-unsafe-fp-atomics. What the whole system shares may be
+ * the host's memory. */
+static const char *memory_of(uint32_t scope)
+{
+    return scope == TL_SCOPE_SYSTEM ? "" : ", !amdgpu.no.fine.grained.memory !{}";
+}
+
 /* The instruction, from %p, %x, %e to %r, all of bits wide. */
 static void put_atomic(TlSbuf *s, tl_atom op, uint32_t order, uint32_t scope, unsigned bits)
 {
@@ -200,9 +209,10 @@ static void put_atomic(TlSbuf *s, tl_atom op, uint32_t order, uint32_t scope, un
         const char *t = bits == 64 ? "double" : "float";
         tl_sbuf_putf(s,
                      "  %%y = bitcast i%u %%x to %s\n"
-                     "  %%f = atomicrmw fadd ptr addrspace(1) %%p, %s %%y %s%s\n"
+                     "  %%f = atomicrmw fadd ptr addrspace(1) %%p, %s %%y %s%s%s, "
+                     "!amdgpu.ignore.denormal.mode !{}\n"
                      "  %%r = bitcast %s %%f to i%u\n",
-                     bits, t, t, SCOPES[scope], acquire, t, bits);
+                     bits, t, t, SCOPES[scope], acquire, memory_of(scope), t, bits);
         return;
     }
     case TL_ATOM_ADD:
@@ -214,8 +224,8 @@ static void put_atomic(TlSbuf *s, tl_atom op, uint32_t order, uint32_t scope, un
     case TL_ATOM_OR:
     case TL_ATOM_XOR:
     case TL_ATOM_XCHG:
-        tl_sbuf_putf(s, "  %%r = atomicrmw %s ptr addrspace(1) %%p, i%u %%x %s%s\n", RMW[op], bits,
-                     SCOPES[scope], acquire);
+        tl_sbuf_putf(s, "  %%r = atomicrmw %s ptr addrspace(1) %%p, i%u %%x %s%s%s\n", RMW[op],
+                     bits, SCOPES[scope], acquire, memory_of(scope));
     }
 }
 

@@ -143,7 +143,8 @@ static void set_machine(TlLlvm *l, const char *triple, const char *cpu, const ch
     /* by name a CPU has features that no row has; only its timing is taken from it */
     l->cpu = !native ? cpu : strncmp(triple, "x86_64", 6) ? "generic" : "x86-64";
     l->tune = native ? take(l->arena, LLVMGetHostCPUName()) : NULL;
-    l->features = native ? tl_llvm_host_features(l->arena) : features;
+    l->features =
+        native ? tl_llvm_host_features(l->arena) : tl_llvm_features(l->arena, cpu, features);
     l->machine = make_machine(l, triple, opt_level);
     LLVMTargetDataRef data = LLVMCreateTargetDataLayout(l->machine);
     LLVMSetModuleDataLayout(l->module, data);
@@ -164,13 +165,24 @@ static void open(TlLlvm *l, TlArena *arena, const char *name, const char *triple
 
 /* ---- once in a process ---- */
 
-/* Compiles an empty module, so that LLVM makes what it keeps for this family of targets. */
+/* A function that returns: LLVM 22 makes what instruction selection keeps when it selects. */
+static void add_nothing(TlLlvm *l)
+{
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(l->context), NULL, 0, 0);
+    LLVMValueRef f = LLVMAddFunction(l->module, "nothing", type);
+    LLVMPositionBuilderAtEnd(l->builder, LLVMAppendBasicBlockInContext(l->context, f, ""));
+    LLVMBuildRetVoid(l->builder);
+}
+
+/* Compiles next to nothing, so that LLVM makes what it keeps for this family of targets. */
 static void warm_up(TlArena *arena, const char *triple, const char *cpu, const char *features)
 {
     TlLlvm l = {0};
     char *error = NULL;
     LLVMMemoryBufferRef code;
     open(&l, arena, "", triple, cpu, features, 3);
+    if (tl_llvm_version() >= 22)
+        add_nothing(&l);
     if (LLVMTargetMachineEmitToMemoryBuffer(l.machine, l.module, LLVMAssemblyFile, &error, &code))
         fail(TL_FAULT_LLVM, "LLVM", error);
     LLVMDisposeMemoryBuffer(code);

@@ -26,12 +26,15 @@ typedef struct TlLlvm {
     TlTraceLane *trace; /* of the thread that has it now; NULL */
 } TlLlvm;
 
+unsigned tl_llvm_version(void); /* 19, 22 */
 /* This machine: its triple, and "+sse3,+ssse3": those of its features that code may use, rows of
  * runtime/contract/cpu_level.def. */
 const char *tl_llvm_host_triple(TlArena *arena);
 const char *tl_llvm_host_features(TlArena *arena);
 /* The feature that LLVM lists of a host that has this one (llvm_versions.c). */
 const char *tl_llvm_host_name(const char *feature);
+/* What a CPU's or GPU's code is made with, which has these features. */
+const char *tl_llvm_features(TlArena *arena, const char *cpu, const char *features);
 /* triple "", cpu "": this machine's, with tl_llvm_host_features. opt_level 0..3. */
 void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
                   const char *features, int opt_level);

@@ -24,9 +24,10 @@ void install_bad_alloc_handler(BadAllocHandler *handler, void *user) __asm__(
 
 static NewHandler *_Atomic host_handler;
 
-/* The functions of LLVM 19 for the targets that we have, which allocate behind a lock, or while
- * they initialise a static variable: of those that call pthread_mutex_lock or __cxa_guard_acquire.
- * NULL: not in this LLVM. They take at most some 100 KB. */
+/* The functions of LLVM 19 and 22 for the targets that we have, which allocate behind a lock, or
+ * while they initialise a static variable: of those that call pthread_mutex_lock or
+ * __cxa_guard_acquire. NULL: not in this LLVM. They take at most some 100 KB. LLVM 22's own for
+ * annotations are not seen from outside: their callers stand here. */
 #define WEAK(name, symbol) extern char name[] __asm__(symbol) __attribute__((weak))
 WEAK(find_one_annotation,
      "_ZN4llvm21findOneNVVMAnnotationEPKNS_11GlobalValueERKNSt7__cxx1112basic_stringIcSt11char_"
@@ -34,11 +35,18 @@ WEAK(find_one_annotation,
 WEAK(find_all_annotations,
      "_ZN4llvm21findAllNVVMAnnotationEPKNS_11GlobalValueERKNSt7__cxx1112basic_stringIcSt11char_"
      "traitsIcESaIcEEERSt6vectorIjSaIjEE");
+WEAK(is_texture, "_ZN4llvm9isTextureERKNS_5ValueE");
+WEAK(is_surface, "_ZN4llvm9isSurfaceERKNS_5ValueE");
+WEAK(is_sampler, "_ZN4llvm9isSamplerERKNS_5ValueE");
+WEAK(is_managed, "_ZN4llvm9isManagedERKNS_5ValueE");
+WEAK(is_image, "_ZN4llvm7isImageERKNS_5ValueE");
 WEAK(value_type_list, "_ZN4llvm6SDNode16getValueTypeListENS_3EVTE");
 WEAK(x86_unfold_table, "_ZN4llvm17lookupUnfoldTableEj");
 WEAK(x86_broadcast_table, "_ZN4llvm30lookupBroadcastFoldTableBySizeEjj");
-static const char *const LOCKED[] = {find_one_annotation, find_all_annotations, value_type_list,
-                                     x86_unfold_table, x86_broadcast_table};
+static const char *const LOCKED[] = {
+    find_one_annotation, find_all_annotations, is_texture, is_surface,
+    is_sampler,          is_managed,           is_image,   value_type_list,
+    x86_unfold_table,    x86_broadcast_table};
 
 /* What they get: one piece for each thread that runs out of memory there. */
 enum { RESERVES = 4, RESERVE_BYTES = 256 << 10 };

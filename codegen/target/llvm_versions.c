@@ -7,6 +7,11 @@
 
 enum { IS_NEW = LLVM_VERSION_MAJOR > 19, MOST_ARGS = 4 };
 
+unsigned tl_llvm_version(void)
+{
+    return LLVM_VERSION_MAJOR;
+}
+
 /* ---- intrinsics ---- */
 
 /* How LLVM 22 wants to be called. */
@@ -108,12 +113,21 @@ LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LL
                   : call(l, b, name, types, ntypes, args, nargs);
 }
 
-/* ---- this machine ---- */
+/* ---- machines ---- */
 
 /* LLVM 22 takes evex512 still, but no longer lists it: all CPUs with AVX-512 have it. */
 const char *tl_llvm_host_name(const char *feature)
 {
     return IS_NEW && !strcmp(feature, "evex512") ? "avx512f" : feature;
+}
+
+/* LLVM 22 takes halves of registers for numbers of 16 bits on gfx11 and gfx12 (real-true16), and
+ * moves each by itself: in the main loop of a product 28 moves for 16 v_perm_b32. */
+const char *tl_llvm_features(TlArena *arena, const char *cpu, const char *features)
+{
+    if (!IS_NEW || (strncmp(cpu, "gfx11", 5) && strncmp(cpu, "gfx12", 5)))
+        return features;
+    return tl_format(arena, "%s%s-real-true16", features, *features ? "," : "");
 }
 
 /* ---- masked accesses ---- */

@@ -21,11 +21,14 @@
  * has an LLVM of its own, too. test/tools/amd_lanes.py looks at the machine code. */
 #include "codegen/workaround/workaround.h"
 
-/* Those of leaf_amdgpu.c and leaf_mma.c that LLVM does not mark as convergent. */
-static bool is_moved(LLVMValueRef x)
+/* Those of leaf_amdgpu.c and leaf_mma.c that LLVM does not mark as convergent: since 22.1 only the
+ * WMMA of gfx11. */
+static bool is_moved(const TlLlvm *l, LLVMValueRef x)
 {
-    return tl_llvm_is_call_of(x, "llvm.amdgcn.permlane") ||
-           tl_llvm_is_call_of(x, "llvm.amdgcn.wmma");
+    bool marks = tl_llvm_version() >= 22, wmma = tl_llvm_is_call_of(x, "llvm.amdgcn.wmma");
+    if (tl_llvm_is_call_of(x, "llvm.amdgcn.permlane"))
+        return !marks;
+    return wmma && !(marks && tl_amd_generation(l) >= 12);
 }
 
 static void hold(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
@@ -42,6 +45,6 @@ void tl_amd_hold(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
     LLVMBasicBlockRef k;
     for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
         for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
-            if (is_moved(x))
+            if (is_moved(l, x))
                 hold(l, b, x);
 }

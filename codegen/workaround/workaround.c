@@ -9,13 +9,14 @@ static const struct Row {
     TlWorkaroundWhen when;
     void (*each)(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function); /* one of these, or none */
     void (*all)(TlLlvm *l);
+    unsigned since;
 } ROWS[] = {
 #define ON(FAMILY) (1u << TL_FAMILY_##FAMILY)
 #define EACH(f)    f, NULL
 #define ALL(f)     NULL, f
 #define NONE       NULL, NULL
-#define WORKAROUND(ID, name, families, when, run, buys, bench, what)                               \
-    {name, families, TL_WHEN_##when, run},
+#define WORKAROUND(ID, name, families, when, run, since, ...)                                      \
+    {name, families, TL_WHEN_##when, run, since},
 #include "codegen/workaround/workarounds.def"
 };
 
@@ -55,7 +56,7 @@ bool tl_workaround_is_on(const TlLlvm *l, TlWorkaround w)
         if (!strncmp(at, name, n) && !name[n])
             return false;
     }
-    return true;
+    return tl_llvm_version() >= ROWS[w].since;
 }
 
 static void run_each(TlLlvm *l, const struct Row *row)

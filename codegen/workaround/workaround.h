@@ -20,7 +20,7 @@ typedef enum TlWorkaroundWhen {
     TL_WHEN_BY_CALL
 } TlWorkaroundWhen;
 
-/* Those of the family that are due, but for those that l leaves out. */
+/* Those of the family that are due, but for those of newer LLVMs and those that l leaves out. */
 void tl_work_around(TlLlvm *l, TlFamilyId family, TlWorkaroundWhen when);
 bool tl_workaround_is_on(const TlLlvm *l, TlWorkaround w);
 const char *tl_workaround_names(void); /* "a,b" */
@@ -35,6 +35,9 @@ const char *tl_workaround_names(void); /* "a,b" */
 #undef NONE
 
 /* ---- by call ---- */
+/* Is x, equal in all threads, clamped by an instruction whose result is in vector registers?
+ * (amd_clamp.c) */
+bool tl_amd_is_clamped(const TlLlvm *l, LLVMValueRef x);
 /* Would LLVM's allocator take very long (amd_crowd.c)? About how many words live at once? */
 bool tl_amd_is_crowded(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned *out_words);
 /* amd_sparing.c: the code of a module that LLVM makes machine code of, with leaves expanded, in

@@ -65,7 +65,8 @@ ENTRIES = [
     ("tile-opt --list-ops", "tile-opt", ["--list-ops=md"]),
 ]
 # Functions of LLVM that allocate behind a lock of the process, and compilations that call them.
-LOCKED = [("findOneNVVMAnnotation", "compile sm_90a"), ("findAllNVVMAnnotation", "compile sm_90a"), ("SDNode::getValueTypeList", "compile sm_90a"),
+ANNOTATION = "(?:findOneNVVMAnnotation|globalHasNVVMAnnotation)", "(?:findAllNVVMAnnotation|argHasNVVMAnnotation)"  # of LLVM 19, of 22
+LOCKED = [*((f, "compile sm_90a") for f in ANNOTATION), ("SDNode::getValueTypeList", "compile sm_90a"),
           ("SDNode::getValueTypeList", "compile gfx942"), ("SDNode::getValueTypeList", "compile cpu"), ("lookupUnfoldTable", "compile cpu"),
           ("lookupBroadcastFoldTableBySize", "compile cpu")]
 TIMES = re.compile(rb"\d+(\.\d+)?")  # outputs in which they stand are compared without
