@@ -384,6 +384,7 @@ typedef struct TlNest {
     TlValue *fill; /* a value whose home is filled on the way; NULL: none */
     int rows, rows_dim; /* that are reduced together, along this dimension */
     int parts;          /* partial results of a row */
+    bool singles; /* vectors inside that steps of several parts leave are not tested, either */
     TL_VEC(TlNestAccess *) shared; /* loads that are the same for the rows */
     bool from_identity; /* they begin with it; else with the first vector */
     bool stops;         /* with the first vector of which nothing is inside and that adds nothing */
