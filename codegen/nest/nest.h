@@ -115,6 +115,7 @@ typedef struct TlNestAccess {
     TlPlace place;
     int param; /* -1: not known */
     bool loads;
+    bool constant;     /* nobody writes it during the launch */
     bool bounds;       /* they are tested; false for unchecked without --check */
     bool asks;         /* --check: the runtime is asked for each address */
     bool has_interval; /* along each slice, positions that are inside follow each other */
