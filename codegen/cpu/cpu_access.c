@@ -603,10 +603,14 @@ static LLVMValueRef spot_or_zeros(TlCpuGen *g, const TlCpuAccess *a, const TlCpu
     return is_near ? tl_gen_address(&g->gen, a->view->dtype, p, a->shift) : p;
 }
 
-static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
+/* What nobody writes during the launch LLVM may read before a loop, whatever that stores. */
+static LLVMValueRef plain_load(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                               LLVMValueRef p, int width)
 {
     LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), p, "");
     LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(elem));
+    if (a->a->constant)
+        tl_llvm_set_metadata(g->l, x, "invariant.load", NULL, 0);
     return tl_gen_from_mem(&g->gen, elem, x);
 }
 
@@ -615,13 +619,14 @@ static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpo
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     LLVMValueRef ok = tl_cpu_element_ok(g, a, s), other = outside_value(g, a, &elem, at);
     if (!ok)
-        return plain_load(g, &elem, s->ptr, 1);
+        return plain_load(g, a, &elem, s->ptr, 1);
     if (at->rank == 0) { /* no branch: LLVM's time grows with the square of the number of blocks */
-        LLVMValueRef x = plain_load(g, &elem, LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""), 1);
+        LLVMValueRef there = LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""),
+                     x = plain_load(g, a, &elem, there, 1);
         return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, ok, x, other, "");
     }
     TlCpuBranch branch = tl_cpu_branch(g, ok, true, "then", "join");
-    return tl_cpu_join_value(g, branch, plain_load(g, &elem, s->ptr, 1), other);
+    return tl_cpu_join_value(g, branch, plain_load(g, a, &elem, s->ptr, 1), other);
 }
 
 /* ---- vectors ---- */
@@ -665,9 +670,9 @@ static LLVMValueRef in_no_lane(TlCpuGen *g, LLVMValueRef mask)
 }
 
 /* Lanes whose distance only the launch knows: side by side, all of one element, or apart. */
-static LLVMValueRef load_by_stride(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs,
-                                   LLVMValueRef stride, LLVMValueRef mask, LLVMValueRef other,
-                                   int width)
+static LLVMValueRef load_by_stride(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                   LLVMValueRef ptrs, LLVMValueRef stride, LLVMValueRef mask,
+                                   LLVMValueRef other, int width)
 {
     LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, i32_(g, 0), ""),
                  dense = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), ""),
@@ -676,7 +681,7 @@ static LLVMValueRef load_by_stride(TlCpuGen *g, const TlType *elem, LLVMValueRef
     tl_cpu_fork_else(g, &f, masked_load(g, elem, first, mask, other, width, false));
     TlCpuFork one = tl_cpu_fork(g, same);
     LLVMValueRef any = LLVMBuildNot(g->b, in_no_lane(g, mask), ""),
-                 x = plain_load(g, elem, row_or_zeros(g, first, any), 1);
+                 x = plain_load(g, a, elem, row_or_zeros(g, first, any), 1);
     x = LLVMBuildSelect(g->b, mask, tl_gen_splat(&g->gen, x, width), other, "");
     tl_cpu_fork_else(g, &one, x);
     x = tl_cpu_fork_end(g, &one, masked_load(g, elem, ptrs, mask, other, width, true));
@@ -687,7 +692,7 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlT
                                     TlCpuSpot *s, LLVMValueRef other, int width)
 {
     if (!s->mask && !s->uniform)
-        return plain_load(g, elem, s->ptr, width);
+        return plain_load(g, a, elem, s->ptr, width);
     LLVMValueRef mask = tl_cpu_lanes_inside(g, s, width);
     /* CPUs take a microsecond where no lane is wanted and memory is not there */
     LLVMValueRef there = row_or_zeros(g, s->ptr, s->row);
@@ -695,7 +700,7 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlT
         return masked_load(g, elem, there, mask, other, width, false);
     LLVMValueRef all = s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full;
     TlCpuFork f = tl_cpu_fork(g, all);
-    tl_cpu_fork_else(g, &f, plain_load(g, elem, s->ptr, width));
+    tl_cpu_fork_else(g, &f, plain_load(g, a, elem, s->ptr, width));
     return tl_cpu_fork_end(g, &f, masked_load(g, elem, there, mask, other, width, false));
 }
 
@@ -800,7 +805,7 @@ static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, 
     int last = (width - 1) * stride + 1 + t.before + t.behind - width;
     for (int k = 0; k < stride; k++) {
         LLVMValueRef by = tl_gen_int(&g->gen, tl_cpu_every_start(k, width, last));
-        v[k] = plain_load(g, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
+        v[k] = plain_load(g, t.first, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
     }
     return tl_cpu_every(g, v, stride, width, t.before, last);
 }
@@ -1026,7 +1031,7 @@ static LLVMValueRef load_one_by_one(TlCpuGen *g, const TlCpuAccess *a, const TlT
     for (int k = 0; k < at->width; k++) {
         LLVMValueRef by = lane_offset(g, a, lanes, listed, at, k),
                      p = tl_gen_address(&g->gen, elem->dtype, base, by),
-                     x = plain_load(g, elem, p, 1);
+                     x = plain_load(g, a, elem, p, 1);
         r = LLVMBuildInsertElement(g->b, r, tl_gen_to_mem(&g->gen, elem, x), i32_(g, (uint64_t)k),
                                    "");
     }
@@ -1085,7 +1090,7 @@ static LLVMValueRef load_lane(TlCpuGen *g, const TlType *elem, const TlCpuAccess
     one.width = 1;
     one.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
     TlCpuSpot s = view_spot(g, a, &one);
-    return plain_load(g, elem, has_zero_rows(a, at) ? spot_or_zeros(g, a, &s) : s.ptr, 1);
+    return plain_load(g, a, elem, has_zero_rows(a, at) ? spot_or_zeros(g, a, &s) : s.ptr, 1);
 }
 
 /* The lanes of x one further on, or back, and what comes in there. */
@@ -1196,7 +1201,7 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     LLVMValueRef v[2], lane[TL_NEST_LANES], r;
     for (int k = 0; k < 2; k++)
         v[k] = plain_load(
-            g, &elem,
+            g, a, &elem,
             tl_gen_address(&g->gen, elem.dtype, s.ptr, tl_gen_int(&g->gen, k ? span - n : 0)),
             (int)n);
     for (int k = 0; k < at->width; k++) {
@@ -1294,7 +1299,7 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
                      by = tl_cpu_launch_stride(a, at->lane);
         x = x ? x : load_one_by_one(g, a, &elem, &s, mask, other, at);
         if (!x && by)
-            return load_by_stride(g, &elem, s.ptr, by, mask, other, at->width);
+            return load_by_stride(g, a, &elem, s.ptr, by, mask, other, at->width);
         return x ? x : masked_load(g, &elem, s.ptr, mask, other, at->width, true);
     }
     LLVMValueRef first, run = tl_cpu_pointer_run(g, &elem, s.ptr, at->width, &first);

@@ -267,17 +267,22 @@ static void set_whole(Rows *rows, bool whole)
         rows->at[k].whole = whole;
 }
 
-/* The vectors that are inside as a whole; what is tested after them has fewer lanes, if acc began
- * with identities. Returns where the next vectors begin. */
+/* The vectors that are inside as a whole, those that are left after the last step one by one; what
+ * is tested after them has fewer lanes, if acc began with identities. Returns where the next
+ * vectors begin. */
 static LLVMValueRef reduce_inside(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin,
                                   LLVMValueRef *acc)
 {
     int width = rows->at[0].width, tested = r->n->tested;
-    LLVMValueRef from = tl_gen_int(&g->gen, begin), end = r->bounds.end;
+    int64_t step = width * (int64_t)rows->parts;
+    LLVMValueRef from = tl_gen_int(&g->gen, begin), end = r->bounds.end,
+                 steps = LLVMBuildAnd(g->b, end, tl_gen_int(&g->gen, -step), "");
     set_whole(rows, true);
-    reduce_vectors(g, r, rows, true, from, end, acc);
-    set_whole(rows, false);
+    reduce_vectors(g, r, rows, true, from, steps, acc);
     join_parts(g, r, rows, acc);
+    if (r->n->singles)
+        reduce_vectors(g, r, rows, true, steps, end, acc);
+    set_whole(rows, false);
     if (begin)
         return tl_gen_pick(&g->gen, LLVMIntSGT, end, from, end, from);
     for (uint32_t k = 0; k < rows->n; k++) {
@@ -363,7 +368,7 @@ static void reduce_along(TlCpuGen *g, Reduction *r, TlCpuAt *at)
     LLVMValueRef acc[TL_NEST_SUMS];
     TlCpuRow row = {.nest = n};
     at->row = &row;
-    r->bounds = tl_cpu_bounds(g, n, n->width * (int64_t)n->parts);
+    r->bounds = tl_cpu_bounds(g, n, n->width * (n->singles ? 1 : (int64_t)n->parts));
     TlCpuLoops loops = {.skip = r->axis, .dim = n->rows_dim, .step = n->rows};
     tl_cpu_prefetch_begin(g, &row);
     tl_cpu_loops_begin(g, &loops, &n->form, at);

@@ -115,6 +115,7 @@ typedef struct TlNestAccess {
     TlPlace place;
     int param; /* -1: not known */
     bool loads;
+    bool constant;     /* nobody writes it during the launch */
     bool bounds;       /* they are tested; false for unchecked without --check */
     bool asks;         /* --check: the runtime is asked for each address */
     bool has_interval; /* along each slice, positions that are inside follow each other */
@@ -384,6 +385,7 @@ typedef struct TlNest {
     TlValue *fill; /* a value whose home is filled on the way; NULL: none */
     int rows, rows_dim; /* that are reduced together, along this dimension */
     int parts;          /* partial results of a row */
+    bool singles; /* vectors inside that steps of several parts leave are not tested, either */
     TL_VEC(TlNestAccess *) shared; /* loads that are the same for the rows */
     bool from_identity; /* they begin with it; else with the first vector */
     bool stops;         /* with the first vector of which nothing is inside and that adds nothing */

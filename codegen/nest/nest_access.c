@@ -344,6 +344,7 @@ static void find_access(TlNests *plan, TlOp *op)
     TlNestAccess *a = TL_NEW(plan->arena, TlNestAccess);
     *a = (TlNestAccess){.op = op, .place = tl_op_place(op), .loads = op->opcode == TL_OP_LOAD};
     a->param = tl_base_param(a->place.base);
+    a->constant = a->loads && tl_is_constant_memory(a->place.base);
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || plan->check;
     a->asks = plan->check && !tl_is_view_of_launch(a->place.base);
     a->has_interval = a->place.axes != NULL;

@@ -154,6 +154,7 @@ static void put_reduction(Print *p, const TlNest *n)
         put_access(p, n->shared.data[i]);
     }
     put_number(p, "parts", n->parts, 1);
+    put_flag(p, n->singles, "vectors that they leave one by one");
     put_flag(p, n->from_identity, "from the identity");
     put_flag(p, n->stops, "stops where nothing is inside");
     put_flag(p, n->asks_new, "NaN asked of the new element");

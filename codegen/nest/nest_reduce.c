@@ -128,7 +128,7 @@ static bool shares_much(const TlNests *plan, TlNest *n)
  * each has several partial results, which take vectors in turn, so that none waits for the one
  * before it. As many rows as leave enough registers for computing their elements, and parts of them
  * that need no more. A row of a few steps has one part, as what is left after the last step is
- * tested. */
+ * tested; or goes vector by vector, which is once more code, where that is little. */
 static void choose_rows(const TlNests *plan, TlNest *n, bool has_identity)
 {
     /* values that the nest computes for an element; vectors of a row */
@@ -150,6 +150,7 @@ static void choose_rows(const TlNests *plan, TlNest *n, bool has_identity)
         n->parts *= 2;
         step *= 2;
     }
+    n->singles = n->parts > 1 && n->nvalues <= SOME_VALUES;
 }
 
 static void split_along(TlNests *plan, TlNest *n)
@@ -158,11 +159,12 @@ static void split_along(TlNests *plan, TlNest *n)
     bool ring = plan->fn->ring, has_identity = kind != TL_COMBINE_USER && !ring;
     ask_sources(plan, n);
     choose_rows(plan, n, has_identity);
-    tl_nest_split(plan, n, n->form.extent[n->axis], n->width * n->parts);
+    tl_nest_split(plan, n, n->form.extent[n->axis], n->width * (n->singles ? 1 : n->parts));
     bool ends = tl_nest_is_split(n);
     n->split = ends ? TL_NEST_SPLIT : n->split; /* one vector, too */
     if (n->split == TL_NEST_TESTED)
         n->parts = 1;
+    n->singles &= ends && n->parts > 1;
     n->from_identity = has_identity && (ends || n->parts > 1);
     bool once = tl_combine_again(kind) != TL_AGAIN_MUCH && !ring;
     n->stops = ends && once && !n->fill && !n->differs && n->outside;

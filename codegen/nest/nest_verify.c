@@ -161,6 +161,8 @@ static const char *check_reduction(const TlNest *n)
         return "more rows together than there are";
     if (n->rows > TL_NEST_ROWS || n->reduce->nout > TL_NEST_SUMS)
         return "more rows or values than a reduction has room for";
+    if (n->singles && (n->parts < 2 || !tl_nest_is_split(n)))
+        return "vectors are left by no steps";
     if (n->parts > 1 && !n->from_identity)
         return "partial results that begin with nothing";
     return n->stops && n->split != TL_NEST_SPLIT ? "stops at an end that it does not know" : NULL;

@@ -102,7 +102,7 @@ GROUPS = {
         "8 and 4 bits to all and back": "narrow_from_* narrow_*_to_4_bits",
     }, "reductions": {
         "sums of every type, their result type": "reduce_bool reduce_rows_end_before_tile_* reduce_[iuf]* reduce_bf16 "
-            "reduce_sum_random_*",
+            "reduce_sum_random_* reduce_to_any_end_*",
         "along every axis, all axes": "sum_axis_* reduce_rank_3_and_1 reduce_across_*",
         "max and min, NaN": "reduce_nan_loses_*",
         "argmax and argmin, ties, nothing": "reduce_argmax_wide_* reduce_nan_loses_* reduce_where_and_keep reduce_i32",

@@ -378,3 +378,33 @@ kernel k(const {t} x[A, M, N], const f32 w[M], {t} s[A, N], {t} most[A, N], f32 
             "most": exact(np.pad(a["x"].astype(float), ((0, 0), (0, rows - m), (0, 0))).max(1)),
             "weighted": exact((a["x"].astype(float) * a["w"].astype(float)[None, :, None]).sum(1))
         })
+
+
+# Rows of all lengths up to those of a slice: steps of several vectors, vectors that these leave, and a part of one.
+ENDS, LONG = 1060, 1024
+
+
+def ends_want(t):
+    def want(a):
+        rows = [a["x"][i * 7:i * 7 + LONG] for i in range(ENDS // 7 + 1)]
+        wide = np.int32 if t == "i32" else np.float64
+        return {"s": exact(np.array([r.astype(wide).sum(dtype=wide) for r in rows])),
+                "most": exact(np.array([r.max() for r in rows])),
+                "square": exact(np.array([(r.astype(wide) * r).sum(dtype=wide) for r in rows]))}
+    return want
+
+
+for t in ("f32", "i32", "f64"):
+    n = ENDS // 7 + 1
+    least = "-inf" if is_float(t) else "-100"
+    row(f"reduce_to_any_end_{t}", f"""
+kernel k(const {t} x[N], {t} s[M], {t} most[M], {t} square[M])
+    grid(M)
+{{
+    int i = 7 * pid(0);
+    auto v = x[i +: {LONG}];
+    s[pid(0)] = sum(v);
+    most[pid(0)] = max(load(x[i +: {LONG}], pad = {least}));
+    square[pid(0)] = sum(v * v);
+}}
+""", {"x": small(t, 90, ENDS), "s": poison(t, n), "most": poison(t, n), "square": poison(t, n)}, ends_want(t))
