@@ -36,6 +36,8 @@ TlValue *tl_matrix_source(TlValue *v, bool *out_flipped);
 bool tl_fn_may_wait(const TlFn *fn);
 /* Is the function at the laid-out level, even when it has no tile that could show it? */
 bool tl_fn_is_laid_out(const TlFn *fn);
+/* The op of the block that the op is, or in whose regions it is; NULL: it is elsewhere. */
+const TlOp *tl_op_in_block(const TlOp *op, const TlBlock *block);
 /* Is a dot of the block followed by a dot that takes the result as an operand (not as what it adds
  * to)? Walks the block: ask once for all its dots. */
 bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block);
