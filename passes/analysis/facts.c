@@ -190,17 +190,25 @@ static bool is_product(const TlOp *op)
     return op->opcode == TL_OP_DOT || op->opcode == TL_OP_DOT_ASYNC;
 }
 
-/* Does the op's result reach an operand of a dot (not as what is added to) within its block? Those
- * of the ops behind it are known: reach[] by value id. */
+const TlOp *tl_op_in_block(const TlOp *op, const TlBlock *block)
+{
+    while (op && op->block != block)
+        op = op->block->parent;
+    return op;
+}
+
+/* Does the op's result reach an operand of a dot (not as what is added to) within its block, or by
+ * what a branch makes of it? Those of the ops behind it are known: reach[] by value id. */
 static bool reaches_dot(const TlOp *op, const bool *reach)
 {
     for (uint32_t i = 0; i < op->nout; i++)
         for (const TlUse *u = op->out[i]->uses; u; u = u->next) {
-            const TlOp *user = u->user;
+            const TlOp *user = u->user, *here = tl_op_in_block(user, op->block);
             if (is_product(user) && u != &user->in[user->nin - 1])
                 return true;
-            if (user->block == op->block && user->nout && reach[user->out[0]->id])
-                return true;
+            for (uint32_t k = 0; here && k < here->nout; k++)
+                if (reach[here->out[k]->id])
+                    return true;
         }
     return false;
 }

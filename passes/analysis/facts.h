@@ -38,6 +38,8 @@ bool tl_fn_may_wait(const TlFn *fn);
 bool tl_fn_is_laid_out(const TlFn *fn);
 /* Is operand 0 of the dot made of another dot's result in its block, element by element? */
 bool tl_dot_takes_dot(TlArena *arena, const TlOp *dot);
+/* The op of the block that the op is, or in whose regions it is; NULL: it is elsewhere. */
+const TlOp *tl_op_in_block(const TlOp *op, const TlBlock *block);
 /* Is a dot of the block followed by a dot that takes the result as an operand (not as what it adds
  * to)? Walks the block: ask once for all its dots. */
 bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block);

@@ -62,7 +62,7 @@ static bool is_movable(const TlOp *op)
         return !tl_attr_flag(op, TL_ATTR_MASK);
     if (op->opcode == TL_OP_LOAD)
         return tl_is_constant_memory(tl_in(op, 0));
-    return op->nregions == 0 && tl_op_is_pure(op);
+    return tl_op_is_pure(op); /* branches too: a mask that few iterations need */
 }
 
 static bool counts_up(const TlOp *loop)
@@ -105,9 +105,11 @@ static bool is_in_body(const Overlap *o, const TlValue *v)
 /* What takes the value in the same iteration. */
 static void mark_dependents(const Overlap *o, TlMap *marks, const TlValue *v)
 {
-    for (const TlUse *u = v->uses; u; u = u->next)
-        if (u->user->block == o->body && u->user != o->body->last)
-            tl_map_put(marks, (uint64_t)(uintptr_t)u->user, 1);
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        const TlOp *user = tl_op_in_block(u->user, o->body);
+        if (user && user != o->body->last)
+            tl_map_put(marks, (uint64_t)(uintptr_t)user, 1);
+    }
 }
 
 static void spread(const Overlap *o, TlMap *marks)
@@ -137,7 +139,7 @@ static bool is_shape_for_late(const Overlap *o, const TlOp *op)
     if (op->opcode != TL_OP_EXPAND && op->opcode != TL_OP_BROADCAST)
         return false;
     for (const TlUse *u = op->out[0]->uses; u; u = u->next)
-        if (!is_late(o, u->user))
+        if (!is_late(o, tl_op_in_block(u->user, o->body)))
             return false;
     return true;
 }
@@ -192,8 +194,8 @@ static bool is_its_own(const Overlap *o, const TlValue *v)
 
 static void find_taken(Overlap *o)
 {
-    for (TlOp *op = o->body->first; op; op = op->next)
-        for (uint32_t i = 0; is_late(o, op) && i < op->nin; i++) {
+    for (TlOp *op = o->body->first; op; op = tl_walk_next(op, o->loop))
+        for (uint32_t i = 0; is_late(o, tl_op_in_block(op, o->body)) && i < op->nin; i++) {
             TlValue *v = tl_in(op, i);
             if (is_in_body(o, v) && !is_its_own(o, v) && !is_taken(o, v))
                 tl_vec_push(o->arena, &o->taken, v);
