@@ -76,6 +76,17 @@ static const char *joined(TlArena *arena, const char *const *names)
     return s.text ? s.text : "";
 }
 
+/* Is the stage a text that says what the front end has made? */
+static bool is_of_tir(const TlJob *j)
+{
+    return j->stage == TL_STAGE_TIR || j->stage == TL_STAGE_HEADER || j->stage == TL_STAGE_JSON;
+}
+
+static bool is_of_llvm(const TlJob *j)
+{
+    return j->stage >= TL_STAGE_LLVM && !is_of_tir(j);
+}
+
 static tilec_status find_stage(TlJob *j)
 {
     const char *name = j->o->target;
@@ -93,6 +104,10 @@ static tilec_status find_stage(TlJob *j)
                            joined(&j->out->arena, tilec_stages()));
     if (!has_stage(j->target, j->emulate, j->stage))
         return tl_job_fail(j, TILEC_USAGE, "target %s has no stage '%s'", j->o->target, emit);
+    int llvm = is_of_llvm(j) && !j->emulate ? tl_target_lacks_llvm(j->target) : 0;
+    if (llvm)
+        return tl_job_fail(j, TILEC_USAGE, "target %s needs LLVM %d, but this is %s", name, llvm,
+                           tilec_version());
     return TILEC_OK;
 }
 
@@ -312,12 +327,6 @@ static bool settle_launch(TlJob *j)
             fine = check_warps(j, j->module->fns.data[i]) && fine;
     }
     return fine;
-}
-
-/* Is the stage a text that says what the front end has made? */
-static bool is_of_tir(const TlJob *j)
-{
-    return j->stage == TL_STAGE_TIR || j->stage == TL_STAGE_HEADER || j->stage == TL_STAGE_JSON;
 }
 
 /* The rows of pipeline.def, up to the stage asked for. */

@@ -16,6 +16,12 @@ const char *const *tilec_stages(void)
     return NAMES;
 }
 
+int tl_target_lacks_llvm(const TlTarget *t)
+{
+    int wanted = tl_target_llvm(t);
+    return wanted > TL_LLVM_MAJOR ? wanted : 0;
+}
+
 const char *tilec_version(void)
 {
     return "tilec 0.1.0 (LLVM " TL_LLVM_VERSION ")";

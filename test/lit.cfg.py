@@ -11,8 +11,8 @@
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
-# Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, mypy, sphinx, clang, chromium,
-# libpng, pcre2. A test that needs one says `// REQUIRES: ptxas`.
+# Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, mypy, sphinx, clang, chromium,
+# libpng, pcre2, ggml. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
 import hashlib
@@ -164,6 +164,8 @@ config.substitutions.append(("%{hostile_seconds}", "40" if sanitize else "10"))
 config.substitutions.append(("%{programs}", "6" if sanitize else "24"))
 
 features = config.available_features
+version = subprocess.run([os.path.join(build, "bin", "tilec"), "--version"], capture_output=True, text=True, check=False).stdout
+features.update(f"llvm{n}" for n in re.findall(r"LLVM (\d+)", version))
 if platform.machine() == "x86_64":
     features.add("x86-64")
 if sanitize:
@@ -178,6 +180,8 @@ if os.path.exists(os.path.join(build, "bin", "09_image")):
     features.add("libpng")  # else CMake has left these programs out
 if os.path.exists(os.path.join(build, "bin", "08_llm")):
     features.add("pcre2")
+if os.path.exists(os.path.join(build, "bin", "17_ggml")):
+    features.add("ggml")
 
 
 def starts_ranks():

@@ -125,12 +125,30 @@ static void print_proven(void)
              "emulators.");
 }
 
+/* Targets that this compiler makes no machine code for. */
+static void print_lacking(void)
+{
+    int llvm = 0;
+    for (const char *const *name = tilec_targets(); *name; name++) {
+        const TlTarget *t = tl_target_find(*name, NULL);
+        int lacks = tl_target_lacks_llvm(t);
+        if (lacks && !llvm)
+            printf("\nBy the emulator only, as this is %s:", tilec_version());
+        if (lacks)
+            printf("%s %s (LLVM %d)", llvm ? "," : "", t->name, lacks);
+        llvm = lacks ? lacks : llvm;
+    }
+    if (llvm)
+        putchar('\n');
+}
+
 static int targets(int argc, char **argv)
 {
     if (argc > 0)
         return usage_error("targets takes no '%s'", argv[0]);
     for (const char *const *t = tilec_targets(); *t; t++)
         puts(*t);
+    print_lacking();
     print_proven();
     return EXIT_FINE;
 }

@@ -8,6 +8,7 @@
  *   3. by bits         the extreme in both orders, whose bits joined settle equal zeros */
 #include "codegen/gen/gen_impl.h"
 #include "passes/analysis/float_kinds.h"
+#include <string.h>
 
 typedef struct Extreme {
     TlGen *g;
@@ -111,10 +112,13 @@ static LLVMValueRef ranged(const Extreme *e, int bits)
 
 /* ---- by bits ---- */
 
-/* x, of which LLVM does not see where it comes from. */
+/* An f32, of which LLVM does not see that it was a half. LLVM (22.1, too) cannot select fences of
+ * what all lanes of an AMD GPU share; there halves have instructions of their own. */
 static LLVMValueRef fenced(TlGen *g, LLVMValueRef x)
 {
     LLVMTypeRef type = LLVMTypeOf(x);
+    if (!strncmp(LLVMGetTarget(g->l->module), "amdgcn", 6))
+        return x;
     return tl_gen_intrinsic(g, "llvm.arithmetic.fence", &type, 1, &x, 1);
 }
 
@@ -124,7 +128,7 @@ static LLVMValueRef by_bits(Extreme *e, int bits)
     bool zeros = zeros_matter(e, e->of_a, e->of_b);
     /* A choice between halves by their comparison as f32, LLVM takes for a minimum, and that of
      * zeros for either of them. */
-    if (zeros) {
+    if (zeros && bits == 32) {
         e->a = fenced(g, e->a);
         e->b = fenced(g, e->b);
     }

@@ -3,7 +3,6 @@
  * lane. */
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
-#include <string.h>
 
 enum { KIND = 1, K, TYPES, RING, OPERANDS };
 
@@ -79,7 +78,7 @@ static Registers registers_of(const Matrix *m, int operand)
     return (Registers){n, m->call->i32};
 }
 
-/* The suffix of the intrinsic's name; there may be none. */
+/* The suffix of the intrinsic's name; there is none for f8. */
 static const char *nvvm_types(const Matrix *m)
 {
     if (m->type[0] == TL_F16)
@@ -154,9 +153,8 @@ static LLVMValueRef multiply(const Matrix *m)
     const char *shape = tl_format(call->l->arena, "m%un8k%u.row.col",
                                   m->kind == TL_MMA_M8N8 ? 8 : 16, m->k),
                *name = tl_format(call->l->arena, "llvm.nvvm.mma.%s.%s", shape, nvvm_types(m));
-    LLVMValueRef x = LLVMLookupIntrinsicID(name, strlen(name))
-                         ? tl_leaf_intrinsic(call, name, NULL, 0, args, n)
-                         : multiply_by_asm(m, r, shape, result, args);
+    LLVMValueRef x = tl_is_f8(m->type[0]) ? multiply_by_asm(m, r, shape, result, args)
+                                          : tl_leaf_intrinsic(call, name, NULL, 0, args, n);
     tl_llvm_mark_call(call->l, x, "convergent");
     return gather(m, &r[2], x);
 }
@@ -295,6 +293,20 @@ static const Intrinsic INTRINSICS[] = {
     {TL_MMA_MFMA16, 32, TL_F8E4M3FNUZ, TL_F8E5M2FNUZ, "mfma.f32.16x16x32.fp8.bf8"},
     {TL_MMA_MFMA16, 32, TL_F8E5M2FNUZ, TL_F8E4M3FNUZ, "mfma.f32.16x16x32.bf8.fp8"},
     {TL_MMA_MFMA16, 32, TL_F8E5M2FNUZ, TL_F8E5M2FNUZ, "mfma.f32.16x16x32.bf8.bf8"},
+    {TL_MMA_MFMA32, 16, TL_F16, TL_F16, "mfma.f32.32x32x16.f16"},
+    {TL_MMA_MFMA16, 32, TL_F16, TL_F16, "mfma.f32.16x16x32.f16"},
+    {TL_MMA_MFMA32, 16, TL_BF16, TL_BF16, "mfma.f32.32x32x16.bf16"},
+    {TL_MMA_MFMA16, 32, TL_BF16, TL_BF16, "mfma.f32.16x16x32.bf16"},
+    {TL_MMA_MFMA32, 32, TL_I8, TL_I8, "mfma.i32.32x32x32.i8"},
+    {TL_MMA_MFMA16, 64, TL_I8, TL_I8, "mfma.i32.16x16x64.i8"},
+    {TL_MMA_MFMA32, 16, TL_F8E4M3, TL_F8E4M3, "mfma.f32.32x32x16.fp8.fp8"},
+    {TL_MMA_MFMA32, 16, TL_F8E4M3, TL_F8E5M2, "mfma.f32.32x32x16.fp8.bf8"},
+    {TL_MMA_MFMA32, 16, TL_F8E5M2, TL_F8E4M3, "mfma.f32.32x32x16.bf8.fp8"},
+    {TL_MMA_MFMA32, 16, TL_F8E5M2, TL_F8E5M2, "mfma.f32.32x32x16.bf8.bf8"},
+    {TL_MMA_MFMA16, 32, TL_F8E4M3, TL_F8E4M3, "mfma.f32.16x16x32.fp8.fp8"},
+    {TL_MMA_MFMA16, 32, TL_F8E4M3, TL_F8E5M2, "mfma.f32.16x16x32.fp8.bf8"},
+    {TL_MMA_MFMA16, 32, TL_F8E5M2, TL_F8E4M3, "mfma.f32.16x16x32.bf8.fp8"},
+    {TL_MMA_MFMA16, 32, TL_F8E5M2, TL_F8E5M2, "mfma.f32.16x16x32.bf8.bf8"},
     {TL_MMA_WMMA1, 16, TL_F16, TL_F16, "wmma.f32.16x16x16.f16"},
     {TL_MMA_WMMA1, 16, TL_BF16, TL_BF16, "wmma.f32.16x16x16.bf16"},
     {TL_MMA_WMMA1T, 16, TL_F16, TL_F16, "wmma.f32.16x16x16.f16"},
@@ -306,11 +318,18 @@ static const Intrinsic INTRINSICS[] = {
     {TL_MMA_WMMA2, 16, TL_F8E5M2, TL_F8E4M3, "wmma.f32.16x16x16.bf8.fp8"},
     {TL_MMA_WMMA2, 16, TL_F8E5M2, TL_F8E5M2, "wmma.f32.16x16x16.bf8.bf8"},
 };
-static const char IU8[] = "wmma.i32.16x16x16.iu8";
+static const char IU8[] = "wmma.i32.16x16x16.iu8",
+                  SCALED[] = "mfma.scale.f32.%ux%ux%u.f8f6f4"; /* of 8-bit floats of gfx950 */
 
 static bool is_wmma(const Matrix *m)
 {
     return m->kind == TL_MMA_WMMA1 || m->kind == TL_MMA_WMMA1T || m->kind == TL_MMA_WMMA2;
+}
+
+/* Has it operands of 8 words, whose types it is told? */
+static bool is_scaled(const Matrix *m)
+{
+    return tl_is_f8(m->type[0]) && m->k >= 64;
 }
 
 static bool is_byte_integer(TlDtype d)
@@ -325,6 +344,10 @@ static const char *intrinsic_name(const Matrix *m, TlDtype a, TlDtype b)
         if (INTRINSICS[i].kind == m->kind && INTRINSICS[i].k == m->k && INTRINSICS[i].a == a &&
             INTRINSICS[i].b == b)
             return INTRINSICS[i].name;
+    if (is_scaled(m)) {
+        unsigned side = m->kind == TL_MMA_MFMA32 ? 32 : 16;
+        return tl_format(m->call->l->arena, SCALED, side, side, m->k);
+    }
     TL_ASSERT(is_wmma(m) && is_byte_integer(a) && is_byte_integer(b), "no matrix instruction");
     return IU8;
 }
@@ -336,7 +359,7 @@ static LLVMValueRef as_operand(const Matrix *m, LLVMValueRef x, TlDtype d)
     LLVMTypeRef t = LLVMTypeOf(x), elem = m->call->i16;
     unsigned words = LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetVectorSize(t) : 1;
     if (tl_dtype_bytes(d) == 1)
-        return is_wmma(m) || words == 1 ? x : LLVMBuildBitCast(m->call->b, x, m->call->i64, "");
+        return is_wmma(m) || words != 2 ? x : LLVMBuildBitCast(m->call->b, x, m->call->i64, "");
     if (d == TL_F32)
         return LLVMBuildBitCast(m->call->b, x, m->call->f32, "");
     if (d == TL_F64)
@@ -344,6 +367,8 @@ static LLVMValueRef as_operand(const Matrix *m, LLVMValueRef x, TlDtype d)
     TL_ASSERT(d == TL_F16 || d == TL_BF16, "no matrix instruction takes %s", tl_dtype_name(d));
     if (d == TL_F16)
         elem = LLVMHalfTypeInContext(c);
+    else if (!is_wmma(m) && words == 4)
+        elem = LLVMBFloatTypeInContext(c);
     return LLVMBuildBitCast(m->call->b, x, LLVMVectorType(elem, 2 * words), "");
 }
 
@@ -369,7 +394,13 @@ LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call)
     const char *base = intrinsic_name(&m, ta, tb);
     char *name = tl_format(call->l->arena, "llvm.amdgcn.%s", base);
     LLVMTypeRef over[2] = {LLVMTypeOf(c), LLVMTypeOf(a)};
-    if (base == IU8) {
+    if (is_scaled(&m)) { /* scales of 0 make it the instruction without scales */
+        LLVMTypeRef types[2] = {LLVMTypeOf(a), LLVMTypeOf(b)};
+        LLVMValueRef bf8 = tl_leaf_i32(call, 1), ka = ta == TL_F8E5M2 ? bf8 : zero,
+                     kb = tb == TL_F8E5M2 ? bf8 : zero,
+                     args[9] = {a, b, c, ka, kb, zero, zero, zero, zero};
+        x = tl_leaf_intrinsic(call, name, types, 2, args, 9);
+    } else if (base == IU8) {
         LLVMValueRef sa = LLVMConstInt(call->i1, ta == TL_I8, 0),
                      sb = LLVMConstInt(call->i1, tb == TL_I8, 0),
                      args[6] = {sa, a, sb, b, c, LLVMConstInt(call->i1, 0, 0)};

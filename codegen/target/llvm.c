@@ -104,7 +104,7 @@ const char *tl_llvm_host_features(TlArena *arena)
     tl_sbuf_init(&s, arena);
     tl_sbuf_put(&s, "", 0);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (has_feature(all, NAMES[i]))
+        if (has_feature(all, tl_llvm_host_name(NAMES[i])))
             tl_sbuf_putf(&s, "%s+%s", s.len ? "," : "", NAMES[i]);
     return s.text;
 }

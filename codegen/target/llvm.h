@@ -30,6 +30,8 @@ typedef struct TlLlvm {
  * runtime/contract/cpu_level.def. */
 const char *tl_llvm_host_triple(TlArena *arena);
 const char *tl_llvm_host_features(TlArena *arena);
+/* The feature that LLVM lists of a host that has this one (llvm_versions.c). */
+const char *tl_llvm_host_name(const char *feature);
 /* triple "", cpu "": this machine's, with tl_llvm_host_features. opt_level 0..3. */
 void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
                   const char *features, int opt_level);
@@ -100,7 +102,8 @@ void tl_llvm_read_in_place(TlLlvm *l, LLVMValueRef f, const uint32_t *params, ui
 /* ---- instructions ---- */
 void tl_llvm_set_metadata(TlLlvm *l, LLVMValueRef x, const char *kind, LLVMMetadataRef *operands,
                           unsigned n);
-/* Calls the intrinsic, overloaded on `types`; name, types and operands are LLVM 19's. */
+/* Calls the intrinsic, a row of intrinsic.def, overloaded on `types`; name, types and operands are
+ * LLVM 19's. */
 LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,
                                unsigned ntypes, LLVMValueRef *args, unsigned nargs);
 /* Masked accesses of vectors. */

@@ -1,35 +1,50 @@
-/* What differs between LLVM 19 and 22: a few intrinsics, the alignment of masked accesses, and how
- * NVPTX kernels say what they need. Callers use LLVM 19's names and operands. */
+/* What differs between LLVM 19 and 22: a few intrinsics (intrinsic.def), the alignment of masked
+ * accesses, and how NVPTX kernels say what they need. Callers use LLVM 19's names and operands. */
 #include "codegen/target/llvm.h"
 #include <llvm-c/Target.h> /* LLVM_VERSION_MAJOR */
+#include <stdlib.h>
 #include <string.h>
 
 enum { IS_NEW = LLVM_VERSION_MAJOR > 19, MOST_ARGS = 4 };
 
-/* What is otherwise in LLVM 22. */
+/* ---- intrinsics ---- */
+
+/* How LLVM 22 wants to be called. */
 typedef enum Change {
+    SAME,
     BY_OPERAND,  /* it is overloaded, by the type of its first operand */
     ZERO_FIRST,  /* an operand i32 0 more, the first one */
     LONG_BUFFER, /* it is overloaded by its result, too, and takes the length as i64 */
+    BYTES,       /* operands that were words are vectors of bytes */
+    ALIGN_APART, /* the alignment is no operand: tl_llvm_masked */
 } Change;
 
-typedef struct Newer {
-    const char *name, *newer;
+static const struct Row {
+    const char *name, *overloads;
     Change change;
-} Newer;
+    const char *newer;
+} ROWS[] = {
+#define INTRINSIC(name, overloads, type)                   {name, overloads, SAME, name},
+#define CHANGED(name, overloads, type, change, newer, ...) {name, overloads, change, newer},
+#include "codegen/target/intrinsic.def"
+};
 
-static const Newer *newer_of(const char *name)
+static int compare(const void *name, const void *row)
 {
-    static const Newer ROWS[] = {
-        {"llvm.nvvm.barrier0", "llvm.nvvm.barrier.cta.sync.aligned.all", ZERO_FIRST},
-        {"llvm.nvvm.ex2.approx.f", "llvm.nvvm.ex2.approx", BY_OPERAND},
-        {"llvm.nvvm.ex2.approx.ftz.f", "llvm.nvvm.ex2.approx.ftz", BY_OPERAND},
-        {"llvm.amdgcn.make.buffer.rsrc", "llvm.amdgcn.make.buffer.rsrc", LONG_BUFFER},
-    };
-    for (size_t i = 0; IS_NEW && i < sizeof ROWS / sizeof *ROWS; i++)
-        if (!strcmp(name, ROWS[i].name))
-            return &ROWS[i];
-    return NULL;
+    return strcmp(name, ((const struct Row *)row)->name);
+}
+
+static const struct Row *find(const char *name)
+{
+    return bsearch(name, ROWS, sizeof ROWS / sizeof *ROWS, sizeof *ROWS, compare);
+}
+
+static unsigned count_types(const char *overloads)
+{
+    unsigned n = *overloads != '\0';
+    for (; *overloads; overloads++)
+        n += *overloads == ',';
+    return n;
 }
 
 static LLVMValueRef call(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,
@@ -37,7 +52,6 @@ static LLVMValueRef call(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMType
 {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     TL_ASSERT(id, "LLVM has no intrinsic '%s'", name);
-    TL_ASSERT(LLVMIntrinsicIsOverloaded(id) ? ntypes : !ntypes, "'%s' with %u types", name, ntypes);
     LLVMValueRef f = LLVMGetIntrinsicDeclaration(l->module, id, types, ntypes);
     TL_ASSERT(LLVMCountParams(f) == nargs, "'%s' with %u operands, not %u", name, nargs,
               LLVMCountParams(f));
@@ -47,13 +61,16 @@ static LLVMValueRef call(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMType
     return LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, args, nargs, "");
 }
 
-static LLVMValueRef call_newer(TlLlvm *l, LLVMBuilderRef b, const Newer *row, LLVMTypeRef *types,
-                               LLVMValueRef *args, unsigned nargs)
+static LLVMValueRef call_newer(TlLlvm *l, LLVMBuilderRef b, const struct Row *row,
+                               LLVMTypeRef *types, unsigned ntypes, LLVMValueRef *args,
+                               unsigned nargs)
 {
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(l->context), i64 = LLVMInt64TypeInContext(l->context);
+    LLVMTypeRef i8 = LLVMInt8TypeInContext(l->context), i32 = LLVMInt32TypeInContext(l->context),
+                i64 = LLVMInt64TypeInContext(l->context);
     LLVMValueRef all[MOST_ARGS + 1];
-    TL_ASSERT(nargs <= MOST_ARGS, "'%s' with %u operands", row->name, nargs);
+    TL_ASSERT(nargs <= MOST_ARGS || row->change == SAME, "'%s' with %u operands", row->name, nargs);
     switch (row->change) {
+    case SAME: return call(l, b, row->name, types, ntypes, args, nargs);
     case BY_OPERAND: {
         LLVMTypeRef type = LLVMTypeOf(args[0]);
         return call(l, b, row->newer, &type, 1, args, nargs);
@@ -69,16 +86,34 @@ static LLVMValueRef call_newer(TlLlvm *l, LLVMBuilderRef b, const Newer *row, LL
         all[LENGTH] = LLVMBuildZExt(b, args[LENGTH], i64, "");
         return call(l, b, row->newer, both, 2, all, nargs);
     }
+    case BYTES:
+        all[0] = args[0]; /* the sums */
+        for (unsigned i = 1; i < nargs; i++) {
+            unsigned words = LLVMGetVectorSize(LLVMTypeOf(args[i]));
+            all[i] = LLVMBuildBitCast(b, args[i], LLVMVectorType(i8, 4 * words), "");
+        }
+        return call(l, b, row->newer, NULL, 0, all, nargs);
+    case ALIGN_APART: break;
     }
-    TL_UNREACHABLE("change %d of an intrinsic", (int)row->change);
+    TL_UNREACHABLE("a call of '%s'", row->name);
 }
 
 LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,
                                unsigned ntypes, LLVMValueRef *args, unsigned nargs)
 {
-    const Newer *row = newer_of(name);
-    return row ? call_newer(l, b, row, types, args, nargs)
-               : call(l, b, name, types, ntypes, args, nargs);
+    const struct Row *row = find(name);
+    TL_ASSERT(row, "'%s' is not in intrinsic.def", name);
+    TL_ASSERT(count_types(row->overloads) == ntypes, "'%s' with %u types", name, ntypes);
+    return IS_NEW ? call_newer(l, b, row, types, ntypes, args, nargs)
+                  : call(l, b, name, types, ntypes, args, nargs);
+}
+
+/* ---- this machine ---- */
+
+/* LLVM 22 takes evex512 still, but no longer lists it: all CPUs with AVX-512 have it. */
+const char *tl_llvm_host_name(const char *feature)
+{
+    return IS_NEW && !strcmp(feature, "evex512") ? "avx512f" : feature;
 }
 
 /* ---- masked accesses ---- */

@@ -111,6 +111,17 @@ const char *const *tl_target_names(void)
     return NAMES;
 }
 
+int tl_target_llvm(const TlTarget *t)
+{
+    TL_ASSERT(t->cpu, "target %s", t->name);
+#define NEWER(cpu_name, version)                                                                   \
+    if (!strcmp(t->cpu, #cpu_name))                                                                \
+        return version;
+#define GPU(...)
+#include "runtime/contract/gpu.def"
+    return 19;
+}
+
 /* ---- pipelines ---- */
 
 enum {

@@ -61,6 +61,10 @@ const TlTarget *tl_target_host(const char *name);
  * the triple of its first CPU target; "": this machine. */
 const char *tl_target_object_triple(const char *list);
 const char *const *tl_target_names(void); /* NULL-terminated */
+/* The LLVM that makes machine code for it: 19, or a later one that NEWER of gpu.def says. */
+int tl_target_llvm(const TlTarget *t);
+/* The same where this compiler's LLVM is older; else 0. */
+int tl_target_lacks_llvm(const TlTarget *t);
 bool tl_target_is_gpu(const TlTarget *t);
 TlCode tl_target_code(const TlTarget *t, bool emulate);
 /* What the passes of a GPU must know of it; warps, stages and stress stay 0. */

@@ -12,7 +12,7 @@
 #include "runtime/emu/emu.h"
 #include "runtime/runtime.h"
 
-enum { SIDE = 32 }; /* of the largest matrix: rows, columns, k */
+enum { SIDE = 32, CELLS = 2048 }; /* of the largest matrix: rows, columns; all of it */
 
 typedef struct mma_call {
     tl_mma_kind kind;
@@ -60,15 +60,18 @@ static bool is_nvidia(tl_mma_kind kind)
 static void operand_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per, uint32_t lane,
                          uint32_t e, uint32_t *out_free, uint32_t *out_k)
 {
+    enum { PIECE = 16 };
     uint32_t word = e / per, part = e % per;
     bool wide = kind == TL_MMA_M16N8 && operand == 0; /* rows 8 apart: words 0 and 1 */
     shape s = shape_of(kind);
     if (is_nvidia(kind)) {
         *out_free = (lane >> 2) + (wide ? 8 * (word & 1) : 0);
         *out_k = per * (lane & 3) + part + 4 * per * (wide ? word >> 1 : word);
-    } else { /* parts of K in lanes that are s.m apart */
+    } else { /* parts of K in lanes that are s.m apart, of at most PIECE neighbours */
+        uint32_t parts = has_copies(kind) ? 1 : s.lanes / s.m, n = k / parts;
+        n = n < PIECE ? n : PIECE;
         *out_free = lane % s.m;
-        *out_k = e + (has_copies(kind) ? 0 : k / (s.lanes / s.m) * (lane / s.m));
+        *out_k = e % n + n * (lane / s.m % parts) + e / n * n * parts;
     }
 }
 
@@ -161,11 +164,11 @@ static void store(const mma_call *x, const uint16_t *at, uint32_t n, const tl_em
 
 /* ---- the product ---- */
 
-/* Where the elements of all lanes are in a matrix of SIDE columns. */
+/* Where the elements of all lanes are in a matrix, whose rows follow each other. */
 typedef struct cells {
     uint32_t key; /* what they are of; 0 for nothing */
     uint32_t n;   /* elements of a lane */
-    uint16_t at[2 * SIDE * SIDE];
+    uint16_t at[CELLS];
 } cells;
 
 /* Computed once and kept: most kernels use one kind of instruction only. */
@@ -180,16 +183,19 @@ static const cells *cells_of(const mma_call *x, int operand)
     shape s = shape_of(x->kind);
     uint32_t copies = has_copies(x->kind) && operand < 2 ? 2 : 1, row, column;
     uint32_t all = operand == 0 ? s.m * k : operand == 1 ? s.n * k : s.m * s.n;
-    TL_INVARIANT_OR(p, s.m <= SIDE && s.n <= SIDE && k <= SIDE && all * copies % s.lanes == 0,
+    uint32_t columns = operand == 0 ? k : s.n;
+    TL_INVARIANT_OR(p,
+                    s.m <= SIDE && s.n <= SIDE && all * copies <= CELLS &&
+                        all * copies % s.lanes == 0,
                     "a product of %u x %u x %u by %u lanes", s.m, s.n, k, s.lanes);
     p->key = key;
     p->n = all * copies / s.lanes;
     for (uint32_t lane = 0; lane < s.lanes; lane++)
         for (uint32_t e = 0; e < p->n; e++) {
             tl_emu_mma_cell(x->kind, operand, k, per, lane, e, &row, &column);
-            TL_INVARIANT_OR(p, row < SIDE && column < SIDE, "element %u of lane %u at %u, %u", e,
-                            lane, row, column);
-            p->at[lane * p->n + e] = (uint16_t)(row * SIDE + column);
+            TL_INVARIANT_OR(p, column < columns && row * columns + column < all,
+                            "element %u of lane %u at %u, %u", e, lane, row, column);
+            p->at[lane * p->n + e] = (uint16_t)(row * columns + column);
         }
     return p;
 }
@@ -200,7 +206,7 @@ static void integer_row(const tl_emu_number *a, const tl_emu_number *b, tl_emu_n
 {
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t column = 0; column < n; column++)
-            c[column].i += a[i].i * b[i * SIDE + column].i;
+            c[column].i += a[i].i * b[i * n + column].i;
 }
 
 static void float_row(const tl_emu_number *a, const tl_emu_number *b, tl_emu_number *c, uint32_t n,
@@ -208,13 +214,13 @@ static void float_row(const tl_emu_number *a, const tl_emu_number *b, tl_emu_num
 {
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t column = 0; column < n; column++)
-            c[column].f = fma(a[i].f, b[i * SIDE + column].f, c[column].f);
+            c[column].f = fma(a[i].f, b[i * n + column].f, c[column].f);
 }
 
 /* All lanes have arrived; each gets its part of the result. */
 static void multiply(tl_emu_block *block, void *const *mine)
 {
-    tl_emu_number in[3][SIDE * SIDE];
+    static _Thread_local tl_emu_number in[3][CELLS];
     mma_call *const *lanes = (mma_call *const *)mine;
     const mma_call *first = lanes[0];
     shape s = shape_of(first->kind);
@@ -225,9 +231,9 @@ static void multiply(tl_emu_block *block, void *const *mine)
         for (uint32_t lane = 0; lane < s.lanes; lane++)
             load(lanes[lane], operand, &p->at[lane * p->n], p->n, in[operand]);
     }
-    for (uint32_t row = 0; row < s.m * SIDE; row += SIDE)
-        (is_integer(first) ? integer_row : float_row)(&in[0][row], in[1], &in[2][row], s.n,
-                                                      first->k);
+    for (uint32_t row = 0; row < s.m; row++)
+        (is_integer(first) ? integer_row : float_row)(&in[0][row * first->k], in[1],
+                                                      &in[2][row * s.n], s.n, first->k);
     const cells *p = cells_of(first, 2);
     for (uint32_t lane = 0; lane < s.lanes; lane++)
         store(lanes[lane], &p->at[lane * p->n], p->n, in[2]);

@@ -66,7 +66,7 @@ def lit(cx, build, words=(), env=None, name="lit"):
     result = os.path.join(build, "results", name + ".json")
     if os.path.exists(result):
         os.remove(result)
-    tools = [f"/usr/lib/llvm-{version}/build/utils/lit/lit.py" for version in (19, 22)]
+    tools = ["/usr/lib/llvm-19/build/utils/lit/lit.py", "/usr/lib/llvm-22/bin/lit"]
     tool = next((t for t in tools if os.path.exists(t)), tools[0])
     _, out = run([sys.executable, tool, "-q", "-j", str(cx.jobs), "-o", result, *words, os.path.join(build, "test")], env=env)
     if not os.path.exists(result):

@@ -296,7 +296,8 @@ def fragments(kind, k, size):
     lanes = 32 if kind == "wmma2" else 64
     m = 16 if kind != "mfma32" else 32
     lane, e = np.arange(lanes)[:, None], np.arange(m * k // lanes)[None]
-    ks = k * m // lanes * (lane // m) + e
+    part = min(k * m // lanes, 16)  # more of K are in parts of 16
+    ks = e % part + part * (lane // m) + e // part * (part * lanes // m)
     v = np.arange(m * m // lanes)[None]
     i = (8 * (lane // 16) + v if kind == "wmma2" else 8 * (v // 4) + 4 * (lane // 32) + v % 4 if m == 32
          else lane // 16 + 4 * v if size == 8 else 4 * (lane // 16) + v)
