@@ -145,6 +145,35 @@ static bool has_elements(const TlLibArray *a)
     return a->extents[0] && a->extents[1] && a->extents[2] && a->extents[3];
 }
 
+static TlLibCall planes_call(const Windows *w)
+{
+    return (TlLibCall){.function = w->function, .images = tl_lib_windows_images,
+                       .kernel = TL_LIB_max_pool2d_planes_backward, .type = w->type};
+}
+
+/* With channels outermost each window adds to its pixel, where choices.def has the kernel. */
+static bool adds_by_planes(const tile_kernels *k, const Windows *w, TlLibKernel kernel)
+{
+    TlLibCall call = planes_call(w);
+    return kernel == TL_LIB_max_pool2d_backward && w->type == TILE_F32 && w->C == 1 &&
+           tl_lib_fits(k, &call);
+}
+
+/* arrays: dY, places, dX */
+static tile_status add_by_planes(tile_kernels *k, tile_stream *stream, const Windows *w,
+                                 const TlLibArray *arrays)
+{
+    const int64_t windows[] = {w->N, w->P * w->Q}, pixels[] = {w->N, w->H * w->W};
+    const TlLibArray planes[] = {
+        tl_lib_dense("dY", arrays[0].address, w->type, 2, windows),
+        tl_lib_dense("places", arrays[1].address, TILE_I32, 2, windows),
+        tl_lib_dense("dX", arrays[2].address, w->type, 2, pixels)};
+    const tile_arg args[] = {tl_lib_array_view(&planes[0]), tl_lib_array_view(&planes[1]),
+                             tl_lib_array_view(&planes[2])};
+    TlLibCall call = planes_call(w);
+    return tl_lib_launch(k, stream, &call, args, 3);
+}
+
 static tile_status pool(tile_kernels *k, tile_stream *stream, Windows *w,
                         const tile_window_options *options, Pool p)
 {
@@ -165,6 +194,8 @@ static tile_status pool(tile_kernels *k, tile_stream *stream, Windows *w,
     status = check_arrays(w, arrays, p.count);
     if (status != TILE_OK || !has_elements(&arrays[p.count - 1]))
         return status;
+    if (adds_by_planes(k, w, p.kernel))
+        return add_by_planes(k, stream, w, arrays);
     for (; n < p.count; n++)
         args[n] = tl_lib_array_view(&arrays[n]);
     args[n++] = tile_i32((int32_t)w->R);

@@ -136,6 +136,18 @@ for i, (t, n, h, w, c, p, q, kernel, window) in enumerate(WINDOWS):
     pair("avg_pool2d", name, t, n, h, w, c, p, q, averages(h, w, p, q, kernel, window, i % 2 == 1), scalars,
          COUNT_PAD=i % 2 == 1)
 
+for t, n, l, m in (("f32", 3, 20, 77), ("f64", 2, 9, 1), ("f32", 1, 1, 64), ("f32", 2, 0, 9), ("f32", 2, 7, 0),
+                   ("f64", 0, 3, 3)):
+    at = np.random.default_rng(l + m).integers(-1, m, (n, l)).astype(np.int32)
+
+    def planes_gradient(a, at=at, n=n, m=m, t=t):
+        total = np.zeros((n, m + 1))
+        np.add.at(total, (np.arange(n)[:, None], at), a["dy"].astype(float))
+        return {"dx": rounded(total[:, :m], t)}
+
+    kernel_row("pooling", "max_pool2d_planes_backward", f"{t}_{n}x{l}x{m}",
+               {"dy": small(t, 2, n, l), "index": Arr("i32", at), "dx": poison(t, n, m)}, planes_gradient, T=t, B=16)
+
 for t, n, l, c in (("f16", 2, 49, 40), ("f32", 1, 1, 1), ("bf16", 3, 20, 5), ("f64", 1, 9, 33), ("f32", 0, 4, 3)):
     unit = 2.0**-53 if t == "f64" else EPS
     name = f"{t}_{n}x{l}x{c}"
