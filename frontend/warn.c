@@ -18,6 +18,15 @@ static const Effect effects[] = {
 #include "frontend/effects.def"
 };
 
+/* Is it one of the list's words, which have spaces between them? */
+static bool is_among(const char *list, const char *word)
+{
+    for (size_t n = strlen(word); (list = strstr(list, word)); list += n)
+        if (list[n] == ' ' || !list[n])
+            return true;
+    return false;
+}
+
 void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc)
 {
     const char *kind = s->options->target_kind;
@@ -26,8 +35,8 @@ void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc)
         return;
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
         const Effect *e = &effects[i];
-        if (strcmp(e->word, word) != 0 || strstr(e->kinds, kind) ||
-            strcmp(e->kinds, s->options->target_arch) == 0)
+        if (strcmp(e->word, word) != 0 || is_among(e->kinds, kind) ||
+            is_among(e->kinds, s->options->target_arch))
             continue;
         TlDiag *row = tl_diag(&s->ctx->diags, loc, TL_W0607, word, s->options->target_arch);
         row->label = e->reason;

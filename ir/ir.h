@@ -283,6 +283,9 @@ TlPlace tl_op_place(const TlOp *op);
 bool tl_is_bulk_copy(const TlOp *op);
 /* Does the op make a buffer in shared memory? */
 bool tl_makes_buffer(const TlOp *op);
+/* Is it what one thread does to begin bulk copies: waits until the slot is free, begins them, says
+ * how many bytes come? */
+bool tl_begins_bulk(const TlOp *op);
 /* The tile's axis (the first one, of an index tile) that axis i of the view gives; -1: a scalar
  * index drops it. */
 int tl_place_dim(const TlPlace *p, uint32_t i);

@@ -419,6 +419,12 @@ bool tl_is_bulk_copy(const TlOp *op)
            tl_in(op, op->nin - 4)->type->kind == TL_BUF;
 }
 
+bool tl_begins_bulk(const TlOp *op)
+{
+    bool phase = op->opcode == TL_OP_MBAR_WAIT && tl_attr_flag(op, TL_ATTR_ONE);
+    return phase || op->opcode == TL_OP_EXPECT || tl_is_bulk_copy(op);
+}
+
 TlPlace tl_op_place(const TlOp *op)
 {
     TlPlace p = {0};

@@ -26,6 +26,8 @@ typedef struct TlMachine {
     bool tensor;          /* ... tensor memory (tcgen05), */
     bool tensor_i8;       /* of i8, too */
     bool bulk;            /* copies of whole boxes by one thread, and barriers that count them */
+    bool multicast;       /* ... that bring them to all programs of a cluster */
+    bool roles;           /* warps that need few registers give them to others */
     int registers;        /* of a thread, 32 bits each; 0: not known */
     int file, schedulers; /* registers of a scheduler for a lane, and their number; 0: not known */
     int wavefront;        /* instructions begun while shared memory moves 128 bytes; 0: not known */

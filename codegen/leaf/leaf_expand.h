@@ -85,6 +85,9 @@ void tl_leaf_store_shared(TlLeafCall *call, TlLeafStoreWhere store_where);
 LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 
+/* ---- two f32 at a time (nvptx_pairs.c) ---- */
+void tl_leaf_pairs_nvptx(TlLlvm *l);
+
 /* ---- products of warpgroups (nvptx_wgmma.c) ---- */
 LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_wgmma_fence_nvptx(TlLeafCall *call);

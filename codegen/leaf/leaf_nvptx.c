@@ -5,6 +5,7 @@
  * load or store of LLVM. All asm has side effects, so that it stays in order; outputs are early
  * clobbers, as they are set to 0 before the operands are read. */
 #include "codegen/leaf/leaf_expand.h"
+#include "codegen/target/target.h"
 #include "ir/ir.h"
 
 #define TEXT(a, ...) tl_sbuf_putf(&(a)->text, __VA_ARGS__)
@@ -285,6 +286,16 @@ static const char MBAR_ARRIVE_AT[] = "{ .reg .b32 a; @$0 mapa.shared::cluster.u3
                                      "@$0 mbarrier.arrive.shared::cluster.b64 _, [a]; }",
                   MEET[] = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;";
 
+/* Where a copy for this program alone goes: to an address of the cluster, of which ptxas for sm_120
+ * tests that it is the program's own, with a call of what reports it; or, from PTX 8.6 on, which
+ * targets have that LLVM does not know, to one of the block. */
+static const char *own_memory(const TlLeafCall *call)
+{
+    bool emulate;
+    const TlLlvm *l = call->l;
+    return *tl_target_find(l->gpu ? l->gpu : l->cpu, &emulate)->ptx ? "cta" : "cluster";
+}
+
 /* site, pred, map, offset, barrier, programs if it is for several, coordinates */
 static void copy_bulk(TlLeafCall *call, bool all)
 {
@@ -298,9 +309,9 @@ static void copy_bulk(TlLeafCall *call, bool all)
     tl_leaf_asm_operand(&a, call->args[2]);
     tl_leaf_asm_operand(&a, barrier);
     TEXT(&a,
-         "@$0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
+         "@$0 cp.async.bulk.tensor.%ud.shared::%s.global.tile"
          ".mbarrier::complete_tx::bytes%s [$1], [$2, ",
-         rank, all ? ".multicast::cluster" : "");
+         rank, all ? "cluster" : own_memory(call), all ? ".multicast::cluster" : "");
     put_operands(&a, FIXED + all, rank);
     TEXT(&a, "], [$3]");
     if (all)
@@ -653,5 +664,6 @@ void tl_leaf_expand_nvptx(TlLlvm *l)
 {
     if (tl_leaf_expand_each(l, expand))
         tl_llvm_run(l, "always-inline");
+    tl_leaf_pairs_nvptx(l);
     tl_work_around(l, TL_FAMILY_NVPTX, TL_WHEN_EXPANDED);
 }

@@ -509,8 +509,10 @@ static const char *why_no_bulk(const TlExplain *e, const TlOp *op)
     const TlValue *buf = put ? tl_in(op, 0) : tl_op_place(op).buf;
     if (!(e->target->can & TL_CAN_BULK) || !access)
         return "";
-    bool shared = put && tl_in(op, 2)->uses->next; /* with what computes */
-    TlBulkFault fault = shared ? TL_BULK_READERS : tl_bulk_fault(e->scratch, e->axis, access, buf);
+    bool shared = put && tl_in(op, 2)->uses->next, /* with what computes */
+        warpgroups = e->target->can & TL_CAN_WARPGROUP;
+    TlBulkFault fault = shared ? TL_BULK_READERS
+                               : tl_bulk_fault(e->scratch, e->axis, access, buf, warpgroups);
     return tl_format(e->out, "no bulk copy: %s", BULK_WORDS[fault]);
 }
 

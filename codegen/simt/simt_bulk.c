@@ -222,8 +222,7 @@ static void copy(TlSimt *g, const TlOp *op)
 
 static bool is_of_one(const TlOp *op)
 {
-    bool phase = op && op->opcode == TL_OP_MBAR_WAIT && tl_attr_flag(op, TL_ATTR_ONE);
-    return op && (op->opcode == TL_OP_EXPECT || phase || tl_is_bulk_copy(op));
+    return op && tl_begins_bulk(op);
 }
 
 static const TlValue *mask_of(const TlOp *op)

@@ -424,17 +424,19 @@ static bool is_sum_or_product(const TlOp *op)
 }
 
 /* Is it done with two registers at a time? Sums and products, and f16 that they are computed of:
- * LLVM puts two of them together only if they are built so. (ptxas does by itself.) */
+ * LLVM puts two of them together only if they are built so. (ptxas does by itself, of f16.) */
 static bool is_in_pairs(const TlSimt *g, const TlOp *op)
 {
+    const TlTarget *target = g->options->target;
     const TlValue *v = op->out[0], *x = tl_in(op, 0);
-    if (!g->options->target->family->by_llvm || v->type->rank == 0 || g->fn->ring ||
-        tl_simt_count(v) % 2)
+    bool by_llvm = target->family->by_llvm;
+    if (v->type->rank == 0 || g->fn->ring || tl_simt_count(v) % 2)
         return false;
     if (v->type->dtype == TL_F32)
-        return g->options->target->can & TL_CAN_PAIRS &&
-               (is_sum_or_product(op) || (op->opcode == TL_OP_FMA && !takes_halves(op)));
-    if (v->type->dtype != TL_F16 || is_only_widened(v))
+        return target->can & TL_CAN_PAIRS &&
+               (is_sum_or_product(op) ||
+                (op->opcode == TL_OP_FMA && !(by_llvm && takes_halves(op))));
+    if (!by_llvm || v->type->dtype != TL_F16 || is_only_widened(v))
         return false;
     return is_sum_or_product(op) || (op->opcode == TL_OP_CAST && tl_is_int(x->type->dtype) &&
                                      tl_dtype_bits(x->type->dtype) <= 8);

@@ -212,6 +212,8 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .tensor = (t->can & TL_CAN_TENSOR) != 0,
                        .tensor_i8 = (t->can & TL_CAN_TENSOR_I8) != 0,
                        .bulk = (t->can & TL_CAN_BULK) != 0,
+                       .multicast = (t->can & TL_CAN_MULTICAST) != 0,
+                       .roles = (t->can & TL_CAN_REGISTERS) != 0,
                        .registers = t->registers,
                        .file = t->file,
                        .schedulers = t->schedulers,

@@ -24,7 +24,7 @@ static bool is_quiet(const TlOp *op)
 bool tl_may_read_behind(const TlOp *op)
 {
     if (op->opcode == TL_OP_GET || op->opcode == TL_OP_READ || op->opcode == TL_OP_COPY ||
-        op->opcode == TL_OP_COMMIT)
+        op->opcode == TL_OP_COMMIT || tl_begins_bulk(op))
         return true;
     if (op->opcode != TL_OP_IF)
         return is_quiet(op);

@@ -10,6 +10,6 @@ TlOp *tl_get_of(const TlValue *v);
 TlOp *tl_late_get(const TlValue *v);
 /* May this op stand between a GET and the op that reads its tile? Not if it changes shared memory,
  * including the scratch of ops, or lets other warps change it. A copy may: one that could overwrite
- * what has not been read starts after a barrier. */
+ * what has not been read starts after a barrier, a bulk copy after the warps' arrivals at one. */
 bool tl_may_read_behind(const TlOp *op);
 #endif

@@ -30,13 +30,13 @@ static bool is_masked(const TlOp *op, const TlPlace *p)
 }
 
 TlBulkFault tl_bulk_fault(TlArena *arena, const TlAxisInfo *axis, const TlOp *op,
-                          const TlValue *buf)
+                          const TlValue *buf, bool warpgroups)
 {
     TL_ASSERT(op->opcode == TL_OP_LOAD || op->opcode == TL_OP_COPY, "%s copies nothing",
               tl_op_info(op->opcode)->text);
     TlPlace p = tl_op_place(op);
     TlBulk bulk;
-    if (!feeds_products(buf))
+    if (warpgroups && !feeds_products(buf))
         return TL_BULK_READERS;
     if (is_masked(op, &p))
         return TL_BULK_MASK;

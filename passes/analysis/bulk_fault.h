@@ -4,8 +4,10 @@
 #include "ir/plan/bulk.h"
 #include "passes/analysis/axis_info.h"
 
-/* op: a LOAD whose tile goes to the buffer, or the COPY. TL_BULK_NONE: all that can be said of the
- * access and of who reads the buffer suits; when it is begun is another matter. */
+/* op: a LOAD whose tile goes to the buffer, or the COPY. warpgroups: the machine has products by
+ * them, and bulk copies are for these; else threads read what they bring. TL_BULK_NONE: all that
+ * can be said of the access and of who reads the buffer suits; when it is begun is another matter.
+ */
 TlBulkFault tl_bulk_fault(TlArena *arena, const TlAxisInfo *axis, const TlOp *op,
-                          const TlValue *buf);
+                          const TlValue *buf, bool warpgroups);
 #endif

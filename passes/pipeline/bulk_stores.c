@@ -51,7 +51,7 @@ typedef struct Stores {
     TlLayoutCost cost;
     const TlAxisInfo *axis;
     TL_VEC(TlOp *) all;
-    bool products; /* by warpgroups: it is worth saying why not */
+    bool products; /* by matrix instructions: it is worth saying why not */
     TL_VEC(tile_image_slot) maps;
     TlPositions order;
 } Stores;
@@ -65,6 +65,12 @@ typedef struct Sending {
     const TlType *buf;
     TlAccessInfo access;
 } Sending;
+
+static bool is_product(const TlOp *op)
+{
+    return op->opcode == TL_OP_DOT_ASYNC ||
+           (op->opcode == TL_OP_DOT && tl_attr(op, TL_ATTR_MMA));
+}
 
 /* ---- 1. which ---- */
 
@@ -205,8 +211,7 @@ static int64_t blocks_by_registers(const Stores *s)
 {
     int64_t words = 0, threads = (int64_t)s->fn->body->warps * s->px->machine->lanes;
     for (const TlOp *op = s->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        int64_t n =
-            op->opcode == TL_OP_DOT_ASYNC ? tl_words_alive(s->fn, s->px->scratch, op) : 0;
+        int64_t n = is_product(op) ? tl_words_alive(s->fn, s->px->scratch, op) : 0;
         words = n > words ? n : words;
     }
     int64_t blocks = TL_WARPGROUP_REGISTERS / (threads * (words + TL_OTHER_REGISTERS));
@@ -306,7 +311,7 @@ static Sending sending_of(const Stores *s, TlOp *store)
 static void find_stores(Stores *s)
 {
     for (TlOp *op = s->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        s->products |= op->opcode == TL_OP_DOT_ASYNC;
+        s->products |= is_product(op);
         if (op->opcode == TL_OP_STORE && tl_op_place(op).rank > 0)
             tl_vec_push(s->px->scratch, &s->all, op);
         if (!tl_is_bulk_copy(op))
@@ -320,7 +325,7 @@ TlPassResult tl_pass_bulk_stores(TlFn *fn, TlPassCtx *px)
 {
     Stores s = {.fn = fn, .px = px};
     bool changed = false;
-    if (!tl_fn_is_laid_out(fn) || !px->machine->bulk || !px->machine->warpgroups)
+    if (!tl_fn_is_laid_out(fn) || !px->machine->bulk)
         return TL_SAME;
     find_stores(&s);
     if (s.all.len == 0)

@@ -316,7 +316,7 @@ static void visit(Reads *r, TlOp *op)
 {
     r->at = op;
     r->last = NULL;
-    if (op->opcode == TL_OP_COPY || op->opcode == TL_OP_COMMIT)
+    if (op->opcode == TL_OP_COPY || op->opcode == TL_OP_COMMIT || tl_begins_bulk(op))
         read_before_copy(r);
     else if (!tl_may_read_behind(op) || wants_unread_inside(r, op) ||
              (op->opcode == TL_OP_LOAD && wants_unread(r, op)))

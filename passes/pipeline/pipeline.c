@@ -333,7 +333,8 @@ static bool is_bulk(const Pipeline *p, const Candidate *c)
 {
     uint32_t maps = p->maps + (uint32_t)(c - p->all.data);
     return p->px->machine->bulk && maps < TL_MAX_MAPS &&
-           tl_bulk_fault(p->arena, p->axis, c->load, tl_in(c->put, 0)) == TL_BULK_NONE;
+           tl_bulk_fault(p->arena, p->axis, c->load, tl_in(c->put, 0),
+                         p->px->machine->warpgroups) == TL_BULK_NONE;
 }
 
 /* Does the tile lie the other way in the buffer than in memory, and do threads load and put vectors
@@ -404,7 +405,7 @@ TlOp *tl_loop_await(const TlOp *loop)
 /* Do programs of a cluster bring parts of it to each other? */
 static bool is_shared(const Pipeline *p, const Candidate *c)
 {
-    return tl_cluster_size(p->fn) > 1 &&
+    return p->px->machine->multicast && tl_cluster_size(p->fn) > 1 &&
            tl_share_fault(p->fn, p->arena, c->load, tl_in(c->put, 0)->type) == TL_SHARE_NONE;
 }
 
@@ -564,7 +565,7 @@ static uint64_t outer_bytes(const Pipeline *p)
 uint32_t tl_pipeline_room(const TlFn *fn, const TlPassCtx *px)
 {
     uint32_t all = px->machine->shared_bytes;
-    bool less = px->machine->bulk && tl_cluster_size(fn) > 1 && all > TL_CLUSTER_SHARED;
+    bool less = px->machine->multicast && tl_cluster_size(fn) > 1 && all > TL_CLUSTER_SHARED;
     return less ? TL_CLUSTER_SHARED : all;
 }
 

@@ -171,7 +171,8 @@ static bool is_alone(TlFn *fn, const TlPassCtx *px, const TlSchedules *all)
 {
     int64_t words = 0, threads = (int64_t)fn->body->warps * px->machine->lanes;
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        int64_t n = op->opcode == TL_OP_DOT_ASYNC ? tl_words_alive(fn, px->scratch, op) : 0;
+        bool product = op->opcode == TL_OP_DOT_ASYNC || op->opcode == TL_OP_DOT;
+        int64_t n = product ? tl_words_alive(fn, px->scratch, op) : 0;
         words = n > words ? n : words;
     }
     return 2 * threads * (words + TL_OTHER_REGISTERS) > TL_WARPGROUP_REGISTERS ||
@@ -232,7 +233,7 @@ static void begin_own_copies(TlSchedule *s)
 
 void tl_pipeline_choose_flows(TlFn *fn, const TlPassCtx *px, TlSchedules *all)
 {
-    if (!px->machine->warpgroups || !all->len)
+    if (!px->machine->roles || !all->len)
         return;
     TlProducerFault fault = ask_wanted(fn, px, all);
     if (!fault)

@@ -46,9 +46,7 @@ typedef struct Specialize {
 static bool begins(const void *user, const TlOp *op)
 {
     (void)user;
-    return op->opcode == TL_OP_EXPECT ||
-           (op->opcode == TL_OP_MBAR_WAIT && tl_attr_flag(op, TL_ATTR_ONE)) ||
-           tl_is_bulk_copy(op);
+    return tl_begins_bulk(op);
 }
 
 static bool is_asked_for(const TlFn *fn)
@@ -70,7 +68,7 @@ static bool is_possible(const TlFn *fn, const TlMachine *machine)
             return false;
         bulk |= begins(NULL, op);
     }
-    return bulk && machine->warpgroups && tl_producer_fits(fn, machine->lanes);
+    return bulk && machine->roles && tl_producer_fits(fn, machine->lanes);
 }
 
 /* Is it there for the whole kernel, when the flows are two? */

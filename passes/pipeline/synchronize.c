@@ -53,7 +53,7 @@ TlPassResult tl_pass_synchronize(TlFn *fn, TlPassCtx *px)
         return TL_SAME;
     tl_sync_list(&s);
     tl_sync_barriers(&s);
-    if (px->machine->warpgroups && tl_fn_level(fn) == TL_LEVEL_STAGED)
+    if (px->machine->bulk && tl_fn_level(fn) == TL_LEVEL_STAGED)
         tl_sync_fences(&s);
     bool changed = insert(&s);
     if (px->machine->warpgroups)

@@ -40,7 +40,8 @@ typedef enum tl_gpu_can {
     TL_CAN_TENSOR_SCALED = 1 << 18, /* ... with scales of blocks, named .block16, .block32 */
     TL_CAN_MMA_SCALED = 1 << 19,    /* mma.sync of f8, f6, f4 with scales of blocks */
     TL_CAN_WIDE = 1 << 20,          /* accesses of 32 bytes to global memory */
-    TL_CAN_REDUX = 1 << 21          /* min and max of f32 of a warp by an instruction (redux) */
+    TL_CAN_REDUX = 1 << 21,         /* min and max of f32 of a warp by an instruction (redux) */
+    TL_CAN_MULTICAST = 1 << 22      /* bulk copies to all programs of a cluster */
 } tl_gpu_can;
 
 /* How F2I converts; both 0: unsigned, toward zero. */

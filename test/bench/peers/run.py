@@ -5,7 +5,7 @@
 
 tilec's kernels are those of kernels.tile, in the form for aligned arguments; Triton's those of triton_kernels.py and CUDA Tile's (NVIDIA only) those of
 cutile_kernels.py, by the python that has the packages (--python; without it only tilec's are counted). tilec's PTX and Triton's go through the ptxas on
-PATH. Each is tried with the row's numbers of warps, Triton on sm_90a also with tensor descriptors, and the best of each is shown: with the fewest spills,
+PATH. Each is tried with the row's numbers of warps, Triton from sm_90a on also with tensor descriptors, and the best of each is shown: with the fewest spills,
 then with the fewest instructions times warps. Kernels without a loop are counted as a whole, others by the shortest way round their main loop (sassmix.py,
 amdmix.py). The last column is the best peer's instructions times warps over tilec's: 1 or more is as good as the peers or better.
 --against takes tilec's earlier figures from a file that --json wrote.
@@ -26,14 +26,14 @@ import amdmix  # noqa: E402
 import sassmix  # noqa: E402
 
 F32, F16, I8, I32, F8, U8 = "fp32", "fp16", "i8", "i32", "fp8e4nv", "u8"
-NVIDIA, AMD = ("sm_80", "sm_90a"), ("gfx90a", "gfx942", "gfx1100", "gfx1201")
+NVIDIA, AMD = ("sm_80", "sm_90a", "sm_100a", "sm_120a"), ("gfx90a", "gfx942", "gfx1100", "gfx1201")
 STAGES_AMD = 2
 BOTH = (4, 8)  # warps
 
 
 def row(name, kernel, types, tile, triton=None, warps=4, stages=3, peer=None, targets=NVIDIA + AMD, cutile=None, tiles=None):
     """A row; `tile` are constants of all, `triton` and `tiles` further ones of Triton's and CUDA Tile's; `peer` the kernel's name there, or a tuple of
-    names of those that Triton may take, the first for all targets, the second for sm_90a; `cutile`: False where CUDA Tile has none, or another name."""
+    names of those that Triton may take, the first for all targets, the second from sm_90a on; `cutile`: False where CUDA Tile has none, or another name."""
     peers = peer if isinstance(peer, tuple) else (peer or kernel,)
     return {"name": name, "kernel": kernel, "types": types, "tile": tile, "triton": triton or {}, "warps": warps if isinstance(warps, tuple) else (warps,),
             "stages": stages, "peers": peers, "targets": targets, "cutile": peers[0] if cutile is None else cutile, "tiles": tiles or {}}
@@ -212,7 +212,7 @@ def ask_triton(python, rows, target, folder):
 
 def of_triton(r, target):
     """(file, kernel, warps, further constants) of each of Triton's kernels that a row tries."""
-    for i, kernel in enumerate(r["peers"][:2 if target == "sm_90a" else 1]):
+    for i, kernel in enumerate(r["peers"][:2 if target in NVIDIA[1:] else 1]):
         for warps in r["warps"]:
             yield triton_file(r, i, warps), kernel, warps, {"TMA": bool(i)} if "TMA" in r["triton"] else {}
 

@@ -392,7 +392,7 @@ def is_amd(target):
 def gpu_target(target):
     if is_amd(target):
         return GPUTarget("hip", target, 64 if target.startswith("gfx9") else 32)
-    return GPUTarget("cuda", int(target[3:5]), 32)
+    return GPUTarget("cuda", int(target[3:].rstrip("af")), 32)
 
 
 def main(target, out):
