@@ -6,13 +6,14 @@
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Target.h> /* LLVM_VERSION_MAJOR */
 
-/* As LLVM 19 has it, as LLVM 22 has it. */
+/* As LLVM 19 has it, if it does, as LLVM 22 has it. */
 typedef struct Row {
     const char *name, *overloads, *type;
 } Row;
 
 static const Row ROWS[][2] = {
 #define INTRINSIC(name, overloads, type) {{name, overloads, type}, {name, overloads, type}},
+#define NEW(name, overloads, type)       {{name, NULL, NULL}, {name, overloads, type}},
 #define CHANGED(name, overloads, type, change, newer, newer_overloads, newer_type)                 \
     {{name, overloads, type}, {newer, newer_overloads, newer_type}},
 #include "codegen/target/intrinsic.def"
@@ -69,7 +70,9 @@ int main(void)
 {
     LLVMContextRef c = LLVMContextCreate();
     for (int i = 0; i < NROWS; i++) {
-        row_is_right(c, &ROWS[i][LLVM_VERSION_MAJOR > 19]);
+        const Row *row = &ROWS[i][LLVM_VERSION_MAJOR > 19];
+        if (row->type)
+            row_is_right(c, row);
         if (i && !CHECK(strcmp(ROWS[i - 1][0].name, ROWS[i][0].name) < 0))
             fprintf(stderr, "    %s is not in its place\n", ROWS[i][0].name);
     }
