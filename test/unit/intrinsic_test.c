@@ -6,7 +6,7 @@
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Target.h> /* LLVM_VERSION_MAJOR */
 
-/* As LLVM 19 has it, as LLVM 22 has it. */
+/* As LLVM 19 has it, if it does, as LLVM 22 has it. */
 typedef struct Row {
     const char *name, *overloads, *type;
 } Row;
