@@ -152,7 +152,8 @@ def attention(q, k, v, o, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, BD: t
         j = h * n + s + tl.arange(0, BN)
         s2 = tl.dot(x, tl.trans(tl.load(k + j[:, None] * BD + d[None, :])))
         if CAUSAL:
-            s2 = tl.where(i[:, None] >= s + tl.arange(0, BN)[None, :], s2, -float("inf"))
+            if s + BN > tl.program_id(0) * BM + 1:
+                s2 = tl.where(i[:, None] >= s + tl.arange(0, BN)[None, :], s2, -float("inf"))
         new = tl.maximum(top, tl.max(s2, 1) * by)
         p = tl.math.exp2(s2 * by - new[:, None])
         rescale = tl.math.exp2(top - new)
@@ -177,7 +178,8 @@ def attention_tma(q, k, v, o, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, B
     for s in range(0, tl.minimum(at + BM, n) if CAUSAL else n, BN):
         s2 = tl.dot(x, keys.load([s, 0]).T)
         if CAUSAL:
-            s2 = tl.where(i[:, None] >= s + tl.arange(0, BN)[None, :], s2, -float("inf"))
+            if s + BN > at + 1:
+                s2 = tl.where(i[:, None] >= s + tl.arange(0, BN)[None, :], s2, -float("inf"))
         new = tl.maximum(top, tl.max(s2, 1) * by)
         p = tl.math.exp2(s2 * by - new[:, None])
         rescale = tl.math.exp2(top - new)
