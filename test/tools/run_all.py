@@ -3,7 +3,7 @@
 
     run_all.py [--root DIR] [--jobs N] [NAME...]      NAME: a suite or a group of the table SUITES below
 
-Called by `./bootstrap test` and `./bootstrap check-asan`, after the builds. Suites named one by one are run alone;
+Called by `./bootstrap test`, `check-asan` and `test-llvm22`, after the builds. Suites named one by one are run alone;
 otherwise all suites of the groups. One line per suite, then what failed (with the end of its output), what was
 skipped and why, and as the last line "N passed, N failed, N skipped". Exit status 0 only if nothing failed and
 something passed. Whole results: BUILD/results/SUITE.json.
@@ -96,6 +96,14 @@ def lit_bare(cx, build):
     return [r for r in rows if r.status != "skip"]  # why they are skipped is clear, and each is counted in "lit"
 
 
+# Where LLVM's text is looked at.
+LLVM_TEXT = ":: (codegen|tools/(amd|gpu_registers|mix|registers|what_llvm)|memory)"
+
+
+def lit_llvm(cx, build):
+    return lit(cx, build, ("--filter", LLVM_TEXT), name="lit-llvm22")
+
+
 def conformance(cx, build):
     """Kernels of test/conformance on every device, against NumPy."""
     result = os.path.join(build, "results", "conformance.json")
@@ -105,6 +113,8 @@ def conformance(cx, build):
                "--jobs", str(cx.jobs), "--json", result]
     if build.endswith("-asan"):
         command += ["--small", "--every", "2", "--emu-every", "18"]
+    elif build.endswith("-llvm22"):
+        command += ["--every", "10"]
     _, out = run(command, env=sanitizer_env())
     if not os.path.exists(result):
         return broken("conformance", out)
@@ -118,6 +128,9 @@ SUITES = [
     ("test", "lit", "build", lit),
     ("test", "lit-bare", "build", lit_bare),
     ("test", "conformance", "build", conformance),
+    ("test-llvm22", "unit-llvm22", "build-llvm22", unit),
+    ("test-llvm22", "lit-llvm22", "build-llvm22", lit_llvm),
+    ("test-llvm22", "conformance-llvm22", "build-llvm22", conformance),
     ("check-asan", "unit-asan", "build-asan", unit),
     ("check-asan", "lit-asan", "build-asan", lit),
     ("check-asan", "conformance-asan", "build-asan", conformance),
