@@ -157,6 +157,7 @@ struct tl_emu_block {
     uint32_t room_products;
     struct tl_emu_products_of_warp *products; /* by warp */
     struct tl_emu_tensor *tensor; /* NULL: none yet */
+    struct tl_emu_matrices *matrices; /* likewise */
     uint32_t registers[TL_EMU_GROUPS]; /* of each thread of four warps (emu_registers.c) */
     struct {
         tl_emu_printed *data;

@@ -11,6 +11,7 @@
 
 #include "runtime/emu/emu.h"
 #include "runtime/runtime.h"
+#include <string.h>
 
 enum { SIDE = 32, CELLS = 2048 }; /* of the largest matrix: rows, columns; all of it */
 
@@ -176,10 +177,22 @@ typedef struct cells {
     uint16_t at[CELLS];
 } cells;
 
-/* Computed once and kept: most kernels use one kind of instruction only. */
-static const cells *cells_of(const mma_call *x, int operand)
+struct tl_emu_matrices {
+    cells kept[3]; /* computed once: most kernels use one kind of instruction only */
+    tl_emu_number in[3][CELLS];
+};
+
+static struct tl_emu_matrices *matrices_of(tl_emu_block *b)
 {
-    static _Thread_local cells kept[3];
+    if (!b->matrices) {
+        b->matrices = tl_emu_grown(b, NULL, 1, sizeof *b->matrices);
+        memset(b->matrices, 0, sizeof *b->matrices);
+    }
+    return b->matrices;
+}
+
+static const cells *cells_of(cells *kept, const mma_call *x, int operand)
+{
     cells *p = &kept[operand];
     uint32_t bytes = tl_emu_type_bytes(x->type[operand]), per = bytes < 4 ? 4 / bytes : 1;
     uint32_t k = operand == 2 ? 1 : x->k, key = (uint32_t)x->kind << 16 | k << 8 | per;
@@ -225,21 +238,22 @@ static void float_row(const tl_emu_number *a, const tl_emu_number *b, tl_emu_num
 /* All lanes have arrived; each gets its part of the result. */
 static void multiply(tl_emu_block *block, void *const *mine)
 {
-    static _Thread_local tl_emu_number in[3][CELLS];
+    struct tl_emu_matrices *matrices = matrices_of(block);
+    tl_emu_number(*in)[CELLS] = matrices->in;
     mma_call *const *lanes = (mma_call *const *)mine;
     const mma_call *first = lanes[0];
     shape s = shape_of(first->kind);
     TL_EMU_INVARIANT(block, block->current->site, block->lanes == s.lanes,
                      "a product of %u lanes in a warp of %u", s.lanes, block->lanes);
     for (int operand = 0; operand < 3; operand++) {
-        const cells *p = cells_of(first, operand);
+        const cells *p = cells_of(matrices->kept, first, operand);
         for (uint32_t lane = 0; lane < s.lanes; lane++)
             load(lanes[lane], operand, &p->at[lane * p->n], p->n, in[operand]);
     }
     for (uint32_t row = 0; row < s.m; row++)
         (is_integer(first) ? integer_row : float_row)(&in[0][row * first->k], in[1],
                                                       &in[2][row * s.n], s.n, first->k);
-    const cells *p = cells_of(first, 2);
+    const cells *p = cells_of(matrices->kept, first, 2);
     for (uint32_t lane = 0; lane < s.lanes; lane++)
         store(lanes[lane], &p->at[lane * p->n], p->n, in[2]);
 }

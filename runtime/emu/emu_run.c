@@ -88,6 +88,7 @@ static void free_block(tl_emu_block *b)
     tl_emu_bulk_free(b);
     tl_emu_stores_free(b);
     tl_emu_tensor_free_all(b);
+    free(b->matrices);
     free(b->threads);
     free(b->warps);
     free(b->shared);
