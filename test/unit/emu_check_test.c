@@ -128,15 +128,15 @@ static void faulty(tl_fail_kind kind, int64_t block, uint32_t site, const char *
 
 static bool access_at(uint32_t block, uint32_t thread, uint32_t site, uint64_t at)
 {
-    static const uint8_t bytes[] = {1, 2, 4, 8, 16};
-    uint32_t leaf = leaves[site];
-    bool shared = leaf >= TL_LEAF_LDS_8, store = (leaf - TL_LEAF_LDG_8) % 10 >= 5;
+    const tl_leaf_row *row = tl_leaf_info(leaves[site]);
+    bool shared = row->family == TL_LEAF_FAMILY_LDS || row->family == TL_LEAF_FAMILY_STS,
+         store = row->family == TL_LEAF_FAMILY_STG || row->family == TL_LEAF_FAMILY_STS;
     tl_emu_access a = {shared ? TL_EMU_SHARED : TL_EMU_GLOBAL,
                        store ? TL_EMU_STORE : TL_EMU_LOAD,
                        site,
                        thread,
                        at,
-                       bytes[(leaf - TL_LEAF_LDG_8) % 5],
+                       row->size / 8,
                        0,
                        0,
                        0};
