@@ -184,7 +184,8 @@ const TlLayout *tl_mma_operand_layout(TlCtx *ctx, const TlOp *dot, int operand, 
     TL_ASSERT(dot->opcode == TL_OP_DOT, "%s is no product", tl_op_info(dot->opcode)->text);
     const TlMma *mma = tl_mma_of(dot);
     TlMmaWarps warps;
-    if (!mma || !tl_mma_warps(ctx, mma, dot->out[0]->type, acc, &warps))
+    if (!mma || !mma->fragment[operand] ||
+        !tl_mma_warps(ctx, mma, dot->out[0]->type, acc, &warps))
         return NULL;
     return tl_mma_layout(ctx, mma, operand, tl_in(dot, (uint32_t)operand)->type, warps,
                          tl_layout_in_bits(acc, TL_IN_WARP));

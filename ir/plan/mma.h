@@ -70,8 +70,8 @@ const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const T
 /* Is `l` the layout of an accumulator of this shape? Then how its warps are. */
 bool tl_mma_warps(TlCtx *ctx, const TlMma *mma, const TlType *acc, const TlLayout *l,
                   TlMmaWarps *out);
-/* What operand 0 or 1 of a DOT with `mma` must have when its result is laid out as `acc`; NULL:
- * that is no layout of its accumulator. */
+/* What an operand of a DOT with `mma` must have when its result is laid out as `acc`; NULL:
+ * that is no layout of its accumulator, or no lanes hold the operand (tensor.def). */
 const TlLayout *tl_mma_operand_layout(TlCtx *ctx, const TlOp *dot, int operand,
                                       const TlLayout *acc);
 #endif

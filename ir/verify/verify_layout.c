@@ -195,7 +195,7 @@ static bool check_op(TlVerify *v, TlCtx *ctx, const TlOp *op)
     if (op->opcode == TL_OP_RESHAPE)
         return check_reshape(v, ctx, op);
     const TlLayout *l = tl_op_layout(op);
-    if (tl_mma_of(op) && !tl_mma_operand_layout(ctx, op, TL_MMA_A, l))
+    if (tl_mma_of(op) && !tl_mma_operand_layout(ctx, op, TL_MMA_C, l))
         return tl_verify_fault(v, op, "%s is not an accumulator of '%s'", layout_text(v, l),
                                tl_mma_of(op)->name);
     for (uint32_t i = 0; i < op->nin; i++) {
