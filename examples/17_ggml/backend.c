@@ -141,7 +141,7 @@ static bool device_takes_memory(ggml_backend_dev_t dev, ggml_backend_buffer_type
     return ggml_backend_buft_is_host(type);
 }
 
-static const struct ggml_backend_device_i DEVICE = {
+static struct ggml_backend_device device = {.iface = {
     .get_name = device_name,
     .get_description = device_description,
     .get_memory = device_memory,
@@ -152,7 +152,7 @@ static const struct ggml_backend_device_i DEVICE = {
     .buffer_from_host_ptr = device_buffer_of,
     .supports_op = device_takes,
     .supports_buft = device_takes_memory,
-};
+}};
 
 /* ---- what ggml_backend_load finds ---- */
 
@@ -170,8 +170,7 @@ static size_t registry_count(ggml_backend_reg_t registry)
 
 static ggml_backend_dev_t registry_device(ggml_backend_reg_t registry, size_t index)
 {
-    static struct ggml_backend_device device;
-    device = (struct ggml_backend_device){DEVICE, registry, NULL};
+    device.reg = registry;
     return index == 0 ? &device : NULL;
 }
 
