@@ -382,6 +382,8 @@ void tl_emu_tensor_commit(uint32_t site, uint32_t offset)
 /* The oldest n products are done. */
 static void complete(tl_emu_block *b, tensor *t, uint32_t n)
 {
+    if (!n) /* a commit of nothing: no product was begun, and nothing is allocated for any */
+        return;
     for (uint32_t i = 0; i < n; i++) {
         if (!t->all[i].is_done)
             compute(b, t, &t->all[i]);
