@@ -246,7 +246,7 @@ static void complete(tl_emu_block *b, warp_state *w, uint32_t n, bool forget)
         if (forget)
             tell_reads(b, p, true);
     }
-    if (!forget)
+    if (!forget || n == 0)
         return;
     memmove(w->all, w->all + n, (w->n - n) * sizeof *w->all);
     w->n -= n;
