@@ -49,6 +49,8 @@ PARTS = [
     ("kernels", "random kernels of tile IR against ref", [IR, "100000", "2000", "--per-kernel", "4"]),
     ("chunked-rows", "random kernels on rows that are cut into chunks against NumPy", [ROWS, "100000", "2000"]),
     ("library-torch", "kernels of the library beside PyTorch, forward and backward, 40 shapes a case", [TORCH, "--shapes", "40", "--devices", "cpu,ref,emu:sm_90a,emu:gfx942"]),
+    ("user-kernels", "random kernels as users write them against NumPy, on every kind of device",
+     ["test/fuzz/user_kernels.py", "100000", "5000", "--ways", "cpu,cpu/s,cpu:x86-64-v2,cpu:x86-64-v3,ref,emu:sm_80/w4,emu:sm_90a/w4,emu:sm_100a/w4,emu:sm_120a/w8,emu:gfx942/w4,emu:gfx950/w4/c,emu:gfx1100/w2"]),
     ("api-sequences", "10000 random sequences of API calls under ASan, 2000 under TSan", [SEQUENCES]),
     ("growth", "each form of the language, doubled, for each target: at most 2.5 times the cost; the table goes to test/GROWTH.md",
      ["test/tools/growth.py", "build/bin/tilec", "--md", "test/GROWTH.md"]),
