@@ -45,6 +45,7 @@ struct TlCpuGen {
     TlNestMachine m;
     LLVMValueRef ctx, params, scratch, services;
     LLVMValueRef cache_bytes;  /* i64: stores to arrays as large may stream */
+    uint32_t conditional;      /* branches, forks and loops that what is built now is in */
     LLVMBasicBlockRef program; /* where each program of the run begins */
     LLVMValueRef pid, pid_end; /* i32: on the first axis; where the run ends */
     LLVMValueRef body;         /* at the end: the function that a program is in */
@@ -63,6 +64,7 @@ struct TlCpuGen {
 /* Loads of a nest's step that ask, at its end, for what lies further on (cpu_prefetch.c). */
 typedef struct TlCpuFetch {
     const TlNest *nest;
+    uint32_t conditional; /* where the step is built: loads in branches of it do not ask */
     int64_t first; /* of the step's vectors, the one that is loaded now */
     bool again;    /* of a row after the first: what rows share has been asked for */
     TL_VEC(const TlNestAccess *) done; /* of this vector */
@@ -155,6 +157,7 @@ void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next);
  * these names. cond NULL: always. */
 typedef struct TlCpuBranch {
     LLVMBasicBlockRef from, join;
+    bool counts; /* among what is conditional */
 } TlCpuBranch;
 TlCpuBranch tl_cpu_branch(TlCpuGen *g, LLVMValueRef cond, bool value, const char *then,
                           const char *join);

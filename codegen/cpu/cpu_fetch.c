@@ -31,7 +31,8 @@ static LLVMValueRef is_large(TlCpuGen *g, const TlCpuAccess *a)
     return LLVMBuildICmp(g->b, LLVMIntUGT, n, g->cache_bytes, "");
 }
 
-/* Once for each vector of the step, and once for each line. */
+/* Once for each vector of the step, and once for each line. What is computed in a branch, as one
+ * side of `cat`, does not ask: at the step's end its address is not known. */
 static bool does_ask(const TlCpuFetch *f, const TlNestAccess *a)
 {
     bool listed = false;
@@ -48,7 +49,7 @@ void tl_cpu_fetch_later(TlCpuGen *g, TlCpuFetch *f, const TlCpuAccess *a, LLVMVa
                         int64_t bytes)
 {
     TL_ASSERT(bytes > 0, "%lld bytes", (long long)bytes);
-    if (!f || !does_ask(f, a->a))
+    if (!f || f->conditional != g->conditional || !does_ask(f, a->a))
         return;
     tl_vec_push(g->arena, &f->done, a->a);
     int64_t ahead = f->nest->fetch_light ? LIGHT_AHEAD : AHEAD;

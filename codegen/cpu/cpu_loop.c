@@ -35,6 +35,7 @@ void tl_cpu_loop_begin(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, LLVMValueRe
     l->exit = tl_gen_block(&g->gen, "end");
     enter_loop(g, l, from, init);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, l->i, to, ""), body, l->exit);
+    g->conditional++;
     LLVMPositionBuilderAtEnd(g->b, body);
 }
 
@@ -83,6 +84,7 @@ void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next)
     if (!l->head)
         return;
     if (l->exit) {
+        g->conditional--;
         LLVMBuildBr(g->b, l->head);
         LLVMPositionBuilderAtEnd(g->b, l->exit);
         return;
@@ -103,6 +105,8 @@ TlCpuBranch tl_cpu_branch(TlCpuGen *g, LLVMValueRef cond, bool value, const char
         return b;
     LLVMBasicBlockRef block = tl_gen_block(&g->gen, then);
     b.join = tl_gen_block(&g->gen, join);
+    b.counts = true;
+    g->conditional++;
     LLVMBuildCondBr(g->b, cond, value ? block : b.join, value ? b.join : block);
     LLVMPositionBuilderAtEnd(g->b, block);
     return b;
@@ -112,6 +116,7 @@ void tl_cpu_join(TlCpuGen *g, TlCpuBranch b)
 {
     if (!b.join)
         return;
+    g->conditional -= b.counts;
     LLVMBuildBr(g->b, b.join);
     LLVMPositionBuilderAtEnd(g->b, b.join);
 }
@@ -152,6 +157,7 @@ TlCpuFork tl_cpu_fork(TlCpuGen *g, LLVMValueRef cond)
     TlCpuFork f = {.slow = tl_gen_block(&g->gen, "some"), .join = tl_gen_block(&g->gen, "join")};
     LLVMBasicBlockRef fast = tl_gen_block(&g->gen, "all");
     LLVMBuildCondBr(g->b, cond, fast, f.slow);
+    g->conditional++;
     LLVMPositionBuilderAtEnd(g->b, fast);
     return f;
 }
@@ -167,6 +173,7 @@ void tl_cpu_fork_else(TlCpuGen *g, TlCpuFork *f, LLVMValueRef fast)
 LLVMValueRef tl_cpu_fork_end(TlCpuGen *g, TlCpuFork *f, LLVMValueRef slow)
 {
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
+    g->conditional--;
     LLVMBuildBr(g->b, f->join);
     LLVMPositionBuilderAtEnd(g->b, f->join);
     return slow ? either(g, f->fast, f->fast_end, slow, end) : NULL;

@@ -210,6 +210,7 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
     TlCpuFetch fetch = {.nest = r->n};
     tl_cpu_loop_begin(g, &l, from, to, rows->at[0].width * (int64_t)rows->parts, r->count * sums,
                       acc);
+    fetch.conditional = g->conditional;
     if (!whole)
         tl_cpu_loop_is_short(g, &l);
     if (!whole && r->bounds.outside)

@@ -269,3 +269,20 @@ kernel k(const {t} x[{names[0]}], {t} y[{names[1]}], {t} z[{names[1]}])
 }}
 """, {"x": values(t, 100 + k, *a_), "y": poison(t, *b_), "z": poison(t, *b_)},
             lambda a, b_=b_: (lambda v: {"y": exact(v), "z": exact(v + v)})(a["x"].reshape(b_)))
+# Sums of what is moved: the sides of `cat` are computed in branches of the loop that sums.
+for n in (2, 65, 300, 5000):
+    c = n // 3 + 1
+    row(f"move_summed_{n}", f"""
+kernel k(const f32 x[N, M], f32 y[N, 3])
+    grid(N)
+{{
+    auto v = x[pid(0), 0 +: {n}];
+    y[pid(0), 0] = sum(cat(extract(v, {c} +: {n - c}), extract(v, 0 +: {c}), 0), axis = 0);
+    y[pid(0), 1] = max(cat(extract(v, 0 +: {n - c}), x[pid(0), 1 +: {c}], 0), axis = 0);
+    y[pid(0), 2] = sum(roll(v, 0, {c}) * x[pid(0), 0 +: {n}], axis = 0);
+}}
+""", {"x": ints("f32", n, -9, 9, 3, n), "y": poison("f32", 3, 3)},
+        lambda a, n=n, c=c: (lambda x: {"y": exact(np.stack([
+            x.sum(1), np.maximum(x[:, :n - c].max(1), np.pad(x, ((0, 0), (0, c + 1)))[:, 1:c + 1].max(1)),
+            (np.roll(x, c, 1) * x).sum(1)
+        ], 1).astype(np.float32))})(a["x"]))
