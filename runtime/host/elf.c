@@ -12,9 +12,10 @@
  *
  * An undefined symbol that the caller's table does not have is an error: there is no dynamic
  * linking. Native kernels are closed; the emulator's call its leaves. Unwind tables are left
- * out. Debuggers and profilers are told (debugger.c). */
+ * out. Debuggers (debugger.c) and profilers (profiler.c) are told. */
 #include "runtime/host/elf.h"
 #include "runtime/host/debugger.h"
+#include "runtime/host/profiler.h"
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -565,13 +566,16 @@ static tile_status load(loader *l, const char *symbol, void **out_address)
     return status == TILE_OK ? protect(l) : status;
 }
 
-/* Offsets become addresses: only a debugger reads them from here on. */
-static tl_debugged *tell_debugger(const loader *l)
+/* Offsets become addresses: only debuggers and profilers read them from here on. */
+static tl_debugged *tell_others(const loader *l)
 {
     for (uint32_t i = 0; i < l->nsections; i++)
         l->offset[i] =
             l->offset[i] == NOWHERE ? 0 : (uint64_t)(uintptr_t)l->base + l->offset[i];
-    return l->machine == TL_ELF_HOST ? tl_debugger_add(l->object, l->size, l->offset) : NULL;
+    if (l->machine != TL_ELF_HOST)
+        return NULL;
+    tl_profiler_add(l->object, l->offset);
+    return tl_debugger_add(l->object, l->size, l->offset);
 }
 
 tile_status tl_elf_load(const void *object, size_t size, int machine, const tl_elf_symbol *known,
@@ -583,7 +587,7 @@ tile_status tl_elf_load(const void *object, size_t size, int machine, const tl_e
     tl_elf *elf = calloc(1, sizeof *elf);
     tile_status status = elf ? load(&l, symbol, out_address) : out_of_memory();
     if (status == TILE_OK)
-        elf->debugged = tell_debugger(&l);
+        elf->debugged = tell_others(&l);
     free(l.sections);
     free(l.offset);
     free(l.symbols);
