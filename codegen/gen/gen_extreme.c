@@ -8,7 +8,6 @@
  *   3. by bits         the extreme in both orders, whose bits joined settle equal zeros */
 #include "codegen/gen/gen_impl.h"
 #include "passes/analysis/float_kinds.h"
-#include <string.h>
 
 typedef struct Extreme {
     TlGen *g;
@@ -117,7 +116,7 @@ static LLVMValueRef ranged(const Extreme *e, int bits)
 static LLVMValueRef fenced(TlGen *g, LLVMValueRef x)
 {
     LLVMTypeRef type = LLVMTypeOf(x);
-    if (!strncmp(LLVMGetTarget(g->l->module), "amdgcn", 6))
+    if (tl_llvm_family(g->l) == TL_LLVM_AMD)
         return x;
     return tl_gen_intrinsic(g, "llvm.arithmetic.fence", &type, 1, &x, 1);
 }

@@ -5,7 +5,6 @@
  * inlined by the pass always-inline. */
 #include "codegen/leaf/leaf_expand.h"
 
-#include <string.h>
 
 LLVMValueRef tl_leaf_i32(const TlLeafCall *call, uint32_t v)
 {
@@ -116,7 +115,7 @@ LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset)
     static const char NAME[] = "tl_shared";
     LLVMModuleRef m = call->l->module;
     LLVMValueRef base = LLVMGetNamedGlobal(m, NAME);
-    if (!strncmp(LLVMGetTarget(m), "amdgcn", 6))
+    if (tl_llvm_family(call->l) == TL_LLVM_AMD)
         return shared_of_amd(call, offset);
     if (!base) {
         base = LLVMAddGlobalInAddressSpace(m, LLVMArrayType2(call->i8, 0), NAME, 3);

@@ -189,29 +189,33 @@ static void warm_up(TlArena *arena, const char *triple, const char *cpu, const c
     tl_llvm_close(&l);
 }
 
-/* Of a family, by the first letters of its triples; ALL: what belongs to none. */
-enum { ALL, NVPTX, AMD, HOST, PARTS };
-
-static int part_of(const char *triple)
+static TlLlvmFamily family_of(const char *triple)
 {
-    return !strncmp(triple, "nvptx", 5) ? NVPTX : !strncmp(triple, "amdgcn", 6) ? AMD : HOST;
+    return !strncmp(triple, "nvptx", 5)    ? TL_LLVM_NVPTX
+           : !strncmp(triple, "amdgcn", 6) ? TL_LLVM_AMD
+                                           : TL_LLVM_HOST;
+}
+
+TlLlvmFamily tl_llvm_family(const TlLlvm *l)
+{
+    return family_of(LLVMGetTarget(l->module));
 }
 
 /* false: LLVM ran out of memory there, and may wait for itself if it is used again. */
 static bool set_up(TlArena *arena, const char *triple, const char *cpu, const char *features)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool done[PARTS], lost;
+    static bool done[TL_LLVM_FAMILIES], is_initialised, lost;
     TlGuard g;
     pthread_mutex_lock(&lock);
-    if (!lost && !done[part_of(triple)]) {
+    if (!lost && !done[family_of(triple)]) {
         lost = true; /* until the end is reached */
         if (TL_GUARD(&g)) {
-            if (!done[ALL])
+            if (!is_initialised)
                 initialise();
-            done[ALL] = true;
+            is_initialised = true;
             warm_up(arena, triple, cpu, features);
-            done[part_of(triple)] = true;
+            done[family_of(triple)] = true;
             lost = false;
             tl_guard_pop(&g);
         }
@@ -282,21 +286,15 @@ static const char *triple_of(const TlLlvm *l)
  * ptxas optimises what LLVM does not, but for addresses in loops. */
 static Size most(const TlLlvm *l, bool has_loops)
 {
-    static const struct {
-        const char *triple;
-        Size most;
-        unsigned straight;
-    } ROWS[] = {
-        {"nvptx", {1 << 17, 1 << 12, UINT_MAX, UINT_MAX}, 1 << 15},
-        {"amdgcn", {1 << 15, 1 << 11, UINT_MAX, 32}, 1 << 15},
-        {"", {1 << 15, 1 << 13, 1 << 10, UINT_MAX}, 1 << 15}};
-    const char *triple = triple_of(l);
-    uint32_t i = 0;
-    while (strncmp(triple, ROWS[i].triple, strlen(ROWS[i].triple)))
-        i++;
-    Size size = ROWS[i].most;
+    static const Size MOST[TL_LLVM_FAMILIES] = {
+        [TL_LLVM_NVPTX] = {1 << 17, 1 << 12, UINT_MAX, UINT_MAX},
+        [TL_LLVM_AMD] = {1 << 15, 1 << 11, UINT_MAX, 32},
+        [TL_LLVM_HOST] = {1 << 15, 1 << 13, 1 << 10, UINT_MAX},
+    };
+    enum { STRAIGHT = 1 << 15 };
+    Size size = MOST[tl_llvm_family(l)];
     if (!has_loops)
-        size.instructions = ROWS[i].straight;
+        size.instructions = STRAIGHT;
     return size;
 }
 

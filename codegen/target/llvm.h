@@ -27,6 +27,14 @@ typedef struct TlLlvm {
 } TlLlvm;
 
 unsigned tl_llvm_version(void); /* 19, 22 */
+/* What the module's code is for. */
+typedef enum TlLlvmFamily {
+    TL_LLVM_NVPTX,
+    TL_LLVM_AMD,
+    TL_LLVM_HOST,
+    TL_LLVM_FAMILIES
+} TlLlvmFamily;
+TlLlvmFamily tl_llvm_family(const TlLlvm *l);
 /* This machine: its triple, and "+sse3,+ssse3": those of its features that code may use, rows of
  * runtime/contract/cpu_level.def. */
 const char *tl_llvm_host_triple(TlArena *arena);

@@ -8,7 +8,6 @@
  * copy of x that LLVM does not recognise as one. */
 #include "codegen/workaround/workaround.h"
 
-#include <string.h>
 
 enum { MANY_USES = 64 };
 
@@ -60,7 +59,7 @@ static bool is_wanted(LLVMValueRef x)
 
 void tl_copy_extended(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 {
-    bool amd = !strncmp(LLVMGetTarget(l->module), "amdgcn", 6);
+    bool amd = tl_llvm_family(l) == TL_LLVM_AMD;
     TL_VEC(LLVMValueRef) found = {0};
     LLVMBasicBlockRef k;
     for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
