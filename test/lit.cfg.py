@@ -11,7 +11,7 @@
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
-# Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, mypy, sphinx, clang, chromium,
+# Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, jax, mypy, sphinx, clang, chromium,
 # libpng, pcre2, ggml. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
@@ -103,6 +103,7 @@ HIDDEN = {
     "chromium": (("chromium",), ()),
     "numpy": ((), ("numpy",)),
     "torch": ((), ("torch",)),
+    "jax": ((), ("jax",)),
     "sphinx": (("sphinx-build",), ("sphinx", "myst_parser")),
 }
 
@@ -202,6 +203,6 @@ if any(os.path.exists(p) for p in ("/dev/nvidia0", "/dev/nvidiactl")):
     features.add("cuda")
 if os.path.exists("/dev/kfd"):
     features.add("hip")
-for feature, modules in (("numpy", ["numpy"]), ("sphinx", ["sphinx", "myst_parser"]), ("torch", ["torch"]), ("mypy", ["mypy"])):
+for feature, modules in (("numpy", ["numpy"]), ("sphinx", ["sphinx", "myst_parser"]), ("torch", ["torch"]), ("jax", ["jax"]), ("mypy", ["mypy"])):
     if feature not in without and all(importlib.util.find_spec(m) for m in modules):
         features.add(feature)

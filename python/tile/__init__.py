@@ -24,15 +24,18 @@ from .tuning import Progress, Tuned, tune
 
 if TYPE_CHECKING:
     from . import kernels as kernels
+    from .jax_functions import jax_op as jax_op
     from .operators import op as op
 
 
 def __getattr__(name: str) -> object:
-    """tile.kernels, whose library is loaded when it is first used, and tile.op, which needs torch."""
+    """tile.kernels, whose library is loaded when it is first used, tile.op, which needs torch, and tile.jax_op, which needs JAX."""
     if name == "kernels":
         return importlib.import_module(".kernels", __name__)
     if name == "op":
         return importlib.import_module(".operators", __name__).op
+    if name == "jax_op":
+        return importlib.import_module(".jax_functions", __name__).jax_op
     raise AttributeError(f"module 'tile' has no attribute '{name}'")
 
 

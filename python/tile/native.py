@@ -136,6 +136,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tile_kernel_name": (c_char_p, [HANDLE]),
     "tile_kernel_param_count": (c_size_t, [HANDLE]),
     "tile_kernel_param": (c_int, [HANDLE, c_size_t, POINTER(ParamInfo)]),
+    "tile_xla_register": (c_int, [HANDLE, POINTER(c_int64)]),
+    "tile_xla_call": (c_void_p, [c_void_p]),
     "tile_launch": (c_int, [HANDLE, HANDLE, c_void_p, c_size_t]),  # of tile_arg; an address takes less time than POINTER(Arg)
     "tile_launch_with": (c_int, [HANDLE, HANDLE, c_void_p, c_size_t, POINTER(LaunchOptions)]),
     "tile_launch_prepare": (c_int, [HANDLE, POINTER(Arg), c_size_t, POINTER(LaunchOptions)]),

@@ -112,7 +112,7 @@ if(PYTHON3 AND TARGET tile_public_tool)
       ${PYTHON3} ${CMAKE_SOURCE_DIR}/python/build_wheel.py ${CMAKE_BINARY_DIR}/wheel)
 endif()
 
-install(FILES runtime/include/tile.h runtime/include/tile_jit.h codegen/include/tilec.h codegen/include/tilec_report.h
+install(FILES runtime/include/tile.h runtime/include/tile_jit.h runtime/include/tile_xla.h codegen/include/tilec.h codegen/include/tilec_report.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(TARGETS tile-opt tile-reduce RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
 
