@@ -26,10 +26,10 @@ class Program:
     def __init__(self, seed):
         self.r, self.np = random.Random(seed), np.random.default_rng(seed)
         self.params, self.arrays, self.outs, self.lines, self.scalars, self.steps, self.used = [], {}, [], [], {}, [], set()
-        self.n = 0
+        self.n, self.exact = 0, True
         r = self.r
         while True:
-            self.rank = r.choice([1, 2, 2, 2])
+            self.rank = r.choice([1, 1, 2, 2, 2])
             self.w, self.h = r.choice(WIDTHS), r.choice(HEIGHTS) if self.rank == 2 else 1
             if self.w * self.h <= MOST_ELEMENTS:
                 break
@@ -359,7 +359,74 @@ class Program:
             return c.astype(STORE[t])
         return self.value(count if t == "i32" else f"cast({count}, {t})", t, self.shape, run, 40)
 
-    LOADS = ["plain", "plain", "taps", "taps", "by_index", "by_index", "channels", "vectors", "reduced", "product", "loop", "rolling", "steps_of", "converted"]
+    def halved(self, t):
+        """Every second row and column, several of them together: a level of a pyramid."""
+        r = self.r
+        name = self.view(t, [self.extent(2 * n) for n in self.covered()])
+        (texts, at), border = self.starts(), r.choice([None, None, *BORDER])
+        taps = [([r.randrange(-2, 3) for _ in self.shape], r.choice([1, 2, 3])) for _ in range(r.choice([1, 2, 4, 6]))]
+
+        def place(off):
+            s = f"{name}[{', '.join(f'2 * ({s}) + {o} +: {w} : 2' if o >= 0 else f'2 * ({s}) - {-o} +: {w} : 2' for s, o, w in zip(texts, off, self.shape))}]"
+            return f"load({s}, border = {border})" if border else s
+        self.used.add("every second")
+
+        def run(e, p):
+            return sum(taken(e[name], [2 * a + o for a, o in zip(at(p), off)], self.shape, [2] * self.rank, border) * STORE[t](w) for off, w in taps).astype(STORE[t])
+        return self.value(" + ".join(f"{place(off)} * {w}" if w > 1 else place(off) for off, w in taps), t, self.shape, run, 9 * sum(w for _, w in taps))
+
+    def two_stages(self, t):
+        """Sums along rows, of which the block's rows take several: a separable filter."""
+        r, (texts, at) = self.r, self.starts()
+        if self.rank == 1:
+            return self.taps(t)
+        k, border, stage = r.choice([1, 2, 3]), r.choice([None, "edge", "reflect"]), self.name("v")
+        name = self.view(t, [self.extent(n) for n in self.covered()])
+        across, down = [r.choice([1, 1, 2]) for _ in range(r.choice([2, 3, 5]))], [r.choice([1, 1, 2]) for _ in range(2 * k + 1)]
+
+        def place(dx):
+            s = f"{name}[{texts[0]} - {k} +: {self.h + 2 * k}, {texts[1]} + {dx} +: {self.w}]"
+            return f"load({s}, border = {border})" if border else s
+        self.lines.append(f"auto {stage} = {' + '.join(f'{place(dx)} * {w}' for dx, w in enumerate(across))};")
+        self.used.add("two stages")
+
+        def run(e, p):
+            y, x = at(p)
+            s = sum(taken(e[name], [y - k, x + dx], (self.h + 2 * k, self.w), (1, 1), border) * STORE[t](w) for dx, w in enumerate(across)).astype(STORE[t])
+            return sum(s[dy:dy + self.h] * STORE[t](w) for dy, w in enumerate(down)).astype(STORE[t])
+        text = " + ".join(f"extract({stage}, {dy} +: {self.h}, 0 +: {self.w}) * {w}" for dy, w in enumerate(down))
+        return self.value(text, t, self.shape, run, 9 * sum(across) * sum(down))
+
+    def matrix_vector(self, t):
+        """A matrix times a vector, by products and sums of parts."""
+        r = self.r
+        kinds = {"f32": "f32", "f64": "f64", "i32": "i32", "i64": "i64"}
+        if self.rank == 2 or t not in kinds or self.w > 256:
+            return self.plain(t)
+        of = r.choice(["f16", "f32"]) if t == "f32" else "i8" if t == "i32" and r.random() < .6 else t
+        k, trips, by_rows = r.choice([4, 8, 16, 32, 33, 64]), r.choice([1, 2, 3, 5]), r.random() < .6
+        if k * self.w > 2 * MOST_ELEMENTS:
+            k = 4
+        inner, n = max(1, k * trips - r.choice([0, 0, 1, 3])), self.extent(self.covered()[0])
+        a, x = self.view(of, [n, inner] if by_rows else [inner, n], most=3), self.view(of, [inner], most=3)
+        (start,), at = self.starts()
+        acc, i = self.name("v"), self.name("k")
+        part, here = f"{i} * {k} +: {k}", f"{start} +: {self.w}"
+        wide_ = (lambda s: s) if of == t else lambda s: f"cast({s}, {t})"
+        terms = f"{wide_(f'{a}[{here}, {part}]')} * row({wide_(f'{x}[{part}]')})" if by_rows else f"{wide_(f'{a}[{part}, {here}]')} * col({wide_(f'{x}[{part}]')})"
+        if by_rows and of == "i8" and k % 4 == 0 and r.random() < .6:
+            terms = f"sum(reshape({terms}, {self.w}, {k // 4}, 4), axis = 2)"
+            self.used.add("sums of four bytes")
+        self.lines += [f"tile<{t}, {self.w}> {acc};", f"for (int {i} : range({trips}))", f"    {acc} += sum({terms}, axis = {1 if by_rows else 0});"]
+        self.used.add("matrix times vector" + (" by rows" if by_rows else ""))
+
+        def run(e, p):
+            s, m = at(p)[0], e[a] if by_rows else e[a].T
+            return (taken(m, [s, 0], (self.w, k * trips), (1, 1)).astype(wide(t)) @ taken(e[x], [0], (k * trips,), (1,)).astype(wide(t))).astype(STORE[t])
+        return self.value(acc, t, self.shape, run, 10 * k * trips)
+
+    LOADS = ["plain", "plain", "taps", "taps", "by_index", "by_index", "channels", "vectors", "reduced", "product", "loop", "rolling", "steps_of", "converted",
+             "halved", "two_stages", "matrix_vector"]
 
     def converted(self, t):
         """From another type of memory."""
@@ -455,10 +522,38 @@ class Program:
         return self.value(f"min(abs({a.text} - {b.text}), 50)" if t[0] != "u" else f"min({a.text}, {b.text})", t, s,
                           x(np.minimum if t[0] == "u" else lambda u, v: np.minimum(np.abs(u - v), u.dtype.type(50))), a.most + b.most)
 
+    def finished(self, v):
+        """Of a float, something that is not exact: what is stored is near it."""
+        r, t = self.r, v.type
+        axis = r.randrange(len(v.shape))
+        a, along = v.text, f"axis = {axis}, keep = true"
+        name = self.name("v")
+        low = self.name("v")
+
+        def rows(x):
+            x = np.exp(x - x.max(axis, keepdims=True))
+            return x / x.sum(axis, keepdims=True)
+
+        def norm(x):
+            d = x - x.mean(axis, keepdims=True)
+            return d / np.sqrt((d * d).mean(axis, keepdims=True) + 1)
+        n = v.shape[axis]
+        forms = {"softmax": ([f"auto {low} = {a} * 0.125;", f"auto {name} = exp({low} - max({low}, {along}));"], f"{name} / sum({name}, {along})", lambda x: rows(x / 8)),
+                 "norm": ([f"auto {low} = {a} - sum({a}, {along}) / {n};", f"auto {name} = sum({low} * {low}, {along}) / {n};"], f"{low} * rsqrt({name} + 1)", norm),
+                 "sigmoid": ([], f"sigmoid({a} * 0.0625)", lambda x: 1 / (1 + np.exp(-x / 16))), "sqrt": ([], f"sqrt(abs({a}))", lambda x: np.sqrt(np.abs(x))),
+                 "quotient": ([], f"{a} / (abs({a}) + 3)", lambda x: x / (np.abs(x) + 3)), "tanh": ([], f"tanh({a} * 0.03125)", lambda x: np.tanh(x / 32))}
+        word = r.choice(list(forms))
+        lines, text, f = forms[word]
+        self.lines += lines
+        self.used.add(f"ends in {word}")
+        return V(text, t, v.shape, lambda e, p: f(v.run(e, p).astype(np.float64)).astype(STORE[t]), v.most)
+
     # ---- stores ----
     def store(self, v):
         r, t, (texts, at) = self.r, v.type, self.starts()
         k = r.randrange(9)
+        if t == "f32" and v.most <= 2000 and k < 5 and r.random() < .5:
+            v, self.exact = self.finished(v), False
         if k < 3:
             name = self.view(t, [self.extent(n) for n in self.covered()], True)
             word = " +=" if r.random() < .2 and t not in ("f16",) else " ="
