@@ -184,6 +184,12 @@ static LLVMValueRef scales_of(const Matrix *m, unsigned i)
     return m->scale == TL_U8 ? x : LLVMBuildAnd(m->call->b, x, tl_leaf_i32(m->call, CODES), "");
 }
 
+/* Pairs, or one in a byte, where the instruction has them in bits 2 to 5. */
+static bool is_f4(TlDtype d)
+{
+    return d == TL_U8 || d == TL_F4E2M1;
+}
+
 static const char *scaled_shape(const Matrix *m)
 {
     if (m->type[0] != TL_U8)
@@ -199,13 +205,17 @@ static LLVMValueRef multiply_scaled(const Matrix *m)
     Registers r[3] = {registers_of(m, 0), registers_of(m, 1), registers_of(m, 2)};
     LLVMValueRef args[MOST_REGISTERS];
     unsigned done = 0, next = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
+        unsigned first = done;
         done = add_arguments(m, i, &r[i], args, done);
+        for (unsigned k = first; k < done && m->type[i] == TL_F4E2M1; k++)
+            args[k] = LLVMBuildShl(call->b, args[k], tl_leaf_i32(call, 2), "");
+    }
     TlLeafAsm a = tl_leaf_asm_begin(call);
     tl_leaf_asm_results(&a, r[2].n, "=f");
     const char *types[2];
     for (int i = 0; i < 2; i++)
-        types[i] = m->type[i] == TL_U8 ? "e2m1" : tl_leaf_ptx_type(m->type[i]);
+        types[i] = is_f4(m->type[i]) ? "e2m1" : tl_leaf_ptx_type(m->type[i]);
     tl_sbuf_putf(&a.text, "mma.sync.aligned.%s.f32.%s.%s.f32.%s ", scaled_shape(m), types[0],
                  types[1], m->scale == TL_U8 ? "ue8m0" : "ue4m3");
     tl_leaf_asm_list(&a, 0, r[2].n);

@@ -6,8 +6,8 @@
  *     %q = likewise of %b and %t
  *     %d = dot %p, %q, %c
  *
- *  1. Has the machine a matrix instruction with scales for the types (ir/plan/mma.def)? f4e2m1
- *     beside f8 is taken as f8e4m3, which has all of its numbers.
+ *  1. Has the machine a matrix instruction with scales for the types (ir/plan/mma.def)? Where both
+ *     sides are f4e2m1, it takes pairs of them.
  *  2. Does it cost no more? It takes a step of K at once; what K lacks to that is multiplied as
  *     zeros.
  *  3. If so, the dot keeps its scales: unpack gives it pairs of f4e2m1, accelerate-dot its layouts.
@@ -35,10 +35,8 @@ static void types_for(const TlOp *dot, TlDtype *types)
 {
     for (uint32_t i = 0; i < 2; i++)
         types[i] = tl_in(dot, i)->type->dtype;
-    bool pairs = is_pair_of_f4(types);
-    for (uint32_t i = 0; i < 2; i++)
-        if (types[i] == TL_F4E2M1)
-            types[i] = pairs ? TL_U8 : TL_F8E4M3;
+    if (is_pair_of_f4(types))
+        types[0] = types[1] = TL_U8;
 }
 
 /* The row of least depth along K; NULL: there is none. *out_any: some have scales. */
@@ -161,23 +159,6 @@ static void multiply_in(TlFn *fn, TlOp *dot, TlScaleFault why)
 
 /* ---- the pass ---- */
 
-/* f4e2m1 beside f8. False: the dot is as it was. */
-static bool cast_operands(TlOp *dot)
-{
-    TlDtype types[2];
-    bool changed = false;
-    TlBuilder b = tl_builder_before(dot);
-    types_for(dot, types);
-    for (uint32_t i = 0; i < 2; i++) {
-        TlValue *x = tl_in(dot, i);
-        if (x->type->dtype != TL_F4E2M1 || types[i] == TL_U8)
-            continue;
-        tl_set_operand(dot, i, tl_cast(&b, x, types[i]));
-        changed = true;
-    }
-    return changed;
-}
-
 TlPassResult tl_pass_scale_dots(TlFn *fn, TlPassCtx *px)
 {
     bool changed = false;
@@ -186,11 +167,7 @@ TlPassResult tl_pass_scale_dots(TlFn *fn, TlPassCtx *px)
         if (op->opcode != TL_OP_DOT || op->nin == 3 || tl_attr(op, TL_ATTR_MMA))
             continue;
         TlScaleFault why = fault_of(fn, px->machine, op);
-        if (!why) {
-            changed |= cast_operands(op);
-            continue;
-        }
-        if (tl_in(op, 0)->type->dtype == TL_U8)
+        if (!why || tl_in(op, 0)->type->dtype == TL_U8)
             continue; /* pairs: only unpack makes them, for an instruction */
         multiply_in(fn, op, why);
         changed = true;

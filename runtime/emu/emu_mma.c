@@ -303,7 +303,8 @@ static void load_scaled(mma_call *const *lanes, uint32_t lane, int operand, cons
         for (uint32_t i = 0; i < per; i++) {
             uint32_t free = operand == 0 ? at[e] / x->k : at[e] % width,
                      k = (operand == 0 ? at[e] % x->k : at[e] / width) * per + i;
-            double v = pairs ? tl_decode_float(TILE_F4E2M1, code >> 4 * i & 15)
+            bool f4 = pairs || x->type[operand] == TILE_F4E2M1;
+            double v = f4 ? tl_decode_float(TILE_F4E2M1, code >> 4 * i & 15)
                              : tl_decode_float((tile_dtype)x->type[operand], code);
             to[operand == 0 ? free * x->k * per + k : k * width + free].f =
                 v * scale_at(lanes, operand, free, k / each);

@@ -260,13 +260,15 @@ for i, (ta, tb, s, bk, k) in enumerate((("f8e4m3", "f8e5m2", "u8", 128, 384), ("
     g = 32 if s == "u8" else 16
     few = lambda seed, rows, s=s, k=k, g=g: (ints("u8", seed, 124, 131, rows, k // g)
                                              if s == "u8" else e4m3_scales(seed, rows, k // g, True))
-    row(
-        f"dot_scaled_deep_{ta}_{tb}_{s}_{bk}", DEEP, {
-            "a": scaled(ta, 230 + i, 70, k, True), "sa": few(250 + i, 70), "b": scaled(tb, 270 + i, 41, k, True),
-            "sb": few(290 + i, 41), "c": poison("f32", 70, 41)
-        }, lambda a, s=s, g=g: (lambda x, y: {"c": exact(x @ y.T)})(*(
-            a[v].astype(np.float64) * np.repeat(number(s, a[t]), g, 1) for v, t in (("a", "sa"), ("b", "sb")))),
-        consts={"A": ta, "B": tb, "S": s, "G": g, "BK": bk}, same_bits=True)
+    for seed in (None, 3, 8) if i % 3 == 0 else (None,):
+        row(
+            f"dot_scaled_deep_{ta}_{tb}_{s}_{bk}{f'_stress_{seed}' if seed else ''}", DEEP, {
+                "a": scaled(ta, 230 + i, 70, k, True), "sa": few(250 + i, 70), "b": scaled(tb, 270 + i, 41, k, True),
+                "sb": few(290 + i, 41), "c": poison("f32", 70, 41)
+            }, lambda a, s=s, g=g: (lambda x, y: {"c": exact(x @ y.T)})(*(
+                a[v].astype(np.float64) * np.repeat(number(s, a[t]), g, 1) for v, t in (("a", "sa"), ("b", "sb")))),
+            consts={"A": ta, "B": tb, "S": s, "G": g, "BK": bk}, same_bits=True,
+            options=("--stress-layouts", str(seed)) if seed else ())
 
 # Rows of an odd number of elements, whose last byte has half of something else; elements that are computed.
 row(

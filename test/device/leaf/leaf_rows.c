@@ -555,6 +555,8 @@ static LLVMValueRef small_number(Maker *m, TlDtype d, uint32_t n)
                                 LLVMConstInt(m->i8, bits[i], 0), x, "");
         return x;
     }
+    if (d == TL_F4E2M1) /* a code */
+        return LLVMBuildTrunc(m->b, v, m->i8, "");
     if (d != TL_U8)
         v = LLVMBuildSub(m->b, v, word(m, 4), "");
     if (tl_is_int(d))
