@@ -497,7 +497,7 @@ static bool fits_scales(TlSema *s, TlCall *c, uint32_t slot, TlDtype scale, int3
     return x && x->type == want;
 }
 
-/* A function of std.scaled; the operands are checked here. */
+/* A DOT with scales. */
 TlVal tl_bi_matrix_dot_scaled(TlSema *s, TlCall *c)
 {
     TlValue *a = tl_call_ir(s, c, 0), *b = tl_call_ir(s, c, 2), *sa = tl_call_ir(s, c, 1);
@@ -520,6 +520,6 @@ TlVal tl_bi_matrix_dot_scaled(TlSema *s, TlCall *c)
     TlValue *acc = dot_acc(s, c, 4, tl_type_tile(s->ctx, TL_F32, 2, shape));
     if (!fits || !acc)
         return tl_bad();
-    TlVal args[6] = {c->val[0], c->val[1], c->val[2], c->val[3], tl_val_ir(acc), tl_val_int(k)};
-    return tl_call_std(s, "std.scaled", "dot_scaled", 6, args, c->loc);
+    TlValue *in[5] = {a, b, acc, sa, tl_call_ir(s, c, 3)};
+    return tl_val_ir(tl_emit(s, TL_OP_DOT, 5, in, acc->type, 0, NULL));
 }

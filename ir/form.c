@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many elements as there are promised bytes, and a power of two. Packed elements count as
- * bytes. */
+/* As many elements as there are promised bytes, and a power of two. */
 static int64_t promised_elements(TlDtype dtype)
 {
-    int64_t n = TL_PROMISED_BYTES / tl_dtype_bytes(dtype);
+    int64_t n = TL_PROMISED_BYTES / tl_dtype_bytes(dtype) * (tl_is_packed(dtype) ? 2 : 1);
     TL_ASSERT(n > 0, "an element of %d bytes", tl_dtype_bytes(dtype));
     return n & -n;
 }

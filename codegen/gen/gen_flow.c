@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "codegen/gen/gen.h"
+#include "ir/plan/mma.h"
 
 LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name)
 {
@@ -61,8 +62,9 @@ unsigned tl_gen_loop_depth(const TlFn *fn)
 
 /* ---- what the lowerings lack is the user's to know, with its place ---- */
 
-/* Loads from views have become loads of bytes (pass unpack), and the front end allows asm for GPUs
- * only: IR that reaches this point was written by hand. */
+/* Loads from views have become loads of bytes (pass unpack), products have scales only where they
+ * are by matrix instructions (scale-dots, accelerate-dot), and the front end allows asm for GPUs
+ * only: IR that reaches this point was written by hand, or passes were skipped. */
 bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device, bool has_asm)
 {
     uint32_t before = diags->errors;
@@ -70,9 +72,13 @@ bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device, boo
         char text[100];
         bool memory = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
         bool packed = memory && tl_dtype_bits(tl_in(op, 0)->type->dtype) < 8;
-        if (!packed && (has_asm || op->opcode != TL_OP_ASM))
+        bool scaled = op->opcode == TL_OP_DOT && op->nin > TL_MMA_SA && !tl_mma_of(op);
+        if (!packed && !scaled && (has_asm || op->opcode != TL_OP_ASM))
             continue;
-        snprintf(text, sizeof text, "%s on %s", packed ? "this access to 4-bit elements" : "asm",
+        snprintf(text, sizeof text, "%s on %s",
+                 packed   ? "this access to 4-bit elements"
+                 : scaled ? "a product with scales"
+                          : "asm",
                  device);
         tl_diag(diags, op->loc, TL_E0700, text);
     }

@@ -455,6 +455,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_SHFL_IDX: return permute(call, call->args[2], call->args[1]);
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle_xor(call);
     case TL_LEAF_FAMILY_SHFL_END: return shuffle_end(call);
+    case TL_LEAF_FAMILY_MMA_SCALED:
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_amdgpu(call);
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call, true);
     case TL_LEAF_FAMILY_MUL_WIDE_U: return tl_leaf_mul_wide(call, false);

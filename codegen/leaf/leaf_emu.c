@@ -77,15 +77,19 @@ static LLVMValueRef room(TlLeafCall *call, const char *name, unsigned words)
 static LLVMValueRef expand_mma(TlLeafCall *call)
 {
     static const char *const NAMES[] = {"mma.a", "mma.b", "mma.c", "mma.d"};
-    enum { NARGS = 9, FIRST = 5 };
-    LLVMValueRef args[NARGS];
-    for (unsigned i = 0; i < NARGS; i++) {
-        args[i] = i < FIRST ? call->args[i] : room(call, NAMES[i - FIRST], 16);
-        if (i >= FIRST && i + 1 < NARGS)
+    enum { FIRST = 5, OPERANDS = 3, MOST = 12 };
+    LLVMValueRef args[MOST];
+    unsigned n = call->nargs;
+    TL_ASSERT(n < MOST, "a matrix instruction of %u operands", n);
+    for (unsigned i = 0; i < n; i++) {
+        bool words = i >= FIRST && i < FIRST + OPERANDS;
+        args[i] = words ? room(call, NAMES[i - FIRST], 16) : call->args[i];
+        if (words)
             LLVMBuildStore(call->b, call->args[i], args[i]);
     }
-    call_emulator(call, call->void_, args, NARGS);
-    return LLVMBuildLoad2(call->b, call->result, args[NARGS - 1], "");
+    args[n] = room(call, NAMES[OPERANDS], 16);
+    call_emulator(call, call->void_, args, n + 1);
+    return LLVMBuildLoad2(call->b, call->result, args[n], "");
 }
 
 static LLVMValueRef word_at(TlLeafCall *call, LLVMValueRef words, unsigned i)
@@ -125,7 +129,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     const char *words = strchr(tl_leaf_info(call->leaf)->operands, 'w');
     if (words)
         return expand_words(call, (unsigned)(words - tl_leaf_info(call->leaf)->operands));
-    if (tl_leaf_info(call->leaf)->family == TL_LEAF_FAMILY_MMA)
+    tl_leaf_family family = tl_leaf_info(call->leaf)->family;
+    if (family == TL_LEAF_FAMILY_MMA || family == TL_LEAF_FAMILY_MMA_SCALED)
         return expand_mma(call);
     for (unsigned i = 0; i < call->nargs; i++)
         call->args[i] = to_c(call, call->args[i]);

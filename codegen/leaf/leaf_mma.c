@@ -1,24 +1,35 @@
-/* Matrix instructions on real GPUs: intrinsics, and inline asm for mma.sync of f8, which LLVM 19
- * has no intrinsic for. Operands of the leaves: site, kind, k, types, ring, a, b, c, in words of a
- * lane. */
+/* Matrix instructions on real GPUs: intrinsics, and inline asm for mma.sync of f8 and with scales,
+ * which LLVM 19 has no intrinsics for. Operands of the leaves: site, kind, k, types, ring, a, b, c,
+ * in words of a lane; with scales, a word of those of a, of b, and which of its bytes. */
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
 
-enum { KIND = 1, K, TYPES, RING, OPERANDS };
+enum { KIND = 1, K, TYPES, RING, OPERANDS, SCALES = OPERANDS + 3, BYTES = SCALES + 2 };
 
 typedef struct Matrix {
     TlLeafCall *call;
     tl_mma_kind kind;
     uint32_t k;
     TlDtype type[3];
+    bool scaled;
+    TlDtype scale;
+    uint32_t byte[2]; /* of the word of scales of a, of b: where the instruction's begin */
 } Matrix;
 
 static Matrix read_matrix(TlLeafCall *call)
 {
-    Matrix m = {call, (tl_mma_kind)tl_leaf_constant(call, KIND), tl_leaf_constant(call, K), {0}};
+    Matrix m = {.call = call,
+                .kind = (tl_mma_kind)tl_leaf_constant(call, KIND),
+                .k = tl_leaf_constant(call, K),
+                .scaled = tl_leaf_info(call->leaf)->family == TL_LEAF_FAMILY_MMA_SCALED};
     for (int i = 0; i < 3; i++)
         m.type[i] = (TlDtype)(tl_leaf_constant(call, TYPES) >> 8 * i & 0xff);
     TL_ASSERT(!tl_leaf_constant(call, RING), "the ring on a real GPU");
+    if (m.scaled) {
+        m.scale = (TlDtype)(tl_leaf_constant(call, TYPES) >> 24);
+        m.byte[0] = tl_leaf_constant(call, BYTES) & 255;
+        m.byte[1] = tl_leaf_constant(call, BYTES) >> 8;
+    }
     return m;
 }
 
@@ -159,6 +170,73 @@ static LLVMValueRef multiply(const Matrix *m)
     return gather(m, &r[2], x);
 }
 
+/* ---- mma.sync with scales ----
+ *
+ * PTX ISA, "Matrix multiply-accumulate operation using mma instruction with block scaling". All
+ * lanes name thread 0 of those that may bring scales, as the compiler's layouts have it. u8 is
+ * pairs of e2m1, so k of the instruction is twice that of the leaf. */
+
+/* A word of scales. What the instruction does with the sign of ue4m3 is not said. */
+static LLVMValueRef scales_of(const Matrix *m, unsigned i)
+{
+    enum { CODES = 0x7f7f7f7f };
+    LLVMValueRef x = m->call->args[SCALES + i];
+    return m->scale == TL_U8 ? x : LLVMBuildAnd(m->call->b, x, tl_leaf_i32(m->call, CODES), "");
+}
+
+/* Pairs, or one in a byte, where the instruction has them in bits 2 to 5. */
+static bool is_f4(TlDtype d)
+{
+    return d == TL_U8 || d == TL_F4E2M1;
+}
+
+static const char *scaled_shape(const Matrix *m)
+{
+    if (m->type[0] != TL_U8)
+        return "m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X";
+    return m->scale == TL_U8 ? "m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X"
+                             : "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X";
+}
+
+static LLVMValueRef multiply_scaled(const Matrix *m)
+{
+    enum { SUMS = 4, MOST_REGISTERS = 16 };
+    TlLeafCall *call = m->call;
+    Registers r[3] = {registers_of(m, 0), registers_of(m, 1), registers_of(m, 2)};
+    LLVMValueRef args[MOST_REGISTERS];
+    unsigned done = 0, next = 0;
+    for (int i = 0; i < 3; i++) {
+        unsigned first = done;
+        done = add_arguments(m, i, &r[i], args, done);
+        for (unsigned k = first; k < done && m->type[i] == TL_F4E2M1; k++)
+            args[k] = LLVMBuildShl(call->b, args[k], tl_leaf_i32(call, 2), "");
+    }
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, r[2].n, "=f");
+    const char *types[2];
+    for (int i = 0; i < 2; i++)
+        types[i] = is_f4(m->type[i]) ? "e2m1" : tl_leaf_ptx_type(m->type[i]);
+    tl_sbuf_putf(&a.text, "mma.sync.aligned.%s.f32.%s.%s.f32.%s ", scaled_shape(m), types[0],
+                 types[1], m->scale == TL_U8 ? "ue8m0" : "ue4m3");
+    tl_leaf_asm_list(&a, 0, r[2].n);
+    for (int i = 0; i < 3; i++) {
+        tl_sbuf_puts(&a.text, ", ");
+        tl_leaf_asm_list(&a, r[2].n + next, r[i].n);
+        for (unsigned k = 0; k < r[i].n; k++)
+            tl_leaf_asm_operand(&a, args[next++]);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        tl_sbuf_putf(&a.text, ", {$%u}, {%u,0}", tl_leaf_asm_operand(&a, scales_of(m, i)),
+                     m->byte[i]);
+    tl_sbuf_puts(&a.text, ";");
+    LLVMTypeRef results[SUMS] = {call->f32, call->f32, call->f32, call->f32};
+    TL_ASSERT(r[2].n == SUMS, "%u sums", r[2].n);
+    LLVMValueRef x =
+        tl_leaf_asm_end(&a, LLVMStructTypeInContext(call->c, results, SUMS, 0), TL_LEAF_PURE);
+    tl_llvm_mark_call(call->l, x, "convergent");
+    return gather(m, &r[2], x);
+}
+
 /* ---- mma.sync of f8 by two of f16 ---- */
 
 static bool can(const Matrix *m, tl_gpu_can what)
@@ -257,6 +335,8 @@ static LLVMValueRef multiply_widened(Matrix *m)
 LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call)
 {
     Matrix m = read_matrix(call);
+    if (m.scaled)
+        return multiply_scaled(&m);
     bool whole = !tl_is_f8(m.type[0]) || can(&m, TL_CAN_MMA_F8);
     return whole ? multiply(&m) : multiply_widened(&m);
 }
@@ -319,17 +399,54 @@ static const Intrinsic INTRINSICS[] = {
     {TL_MMA_WMMA2, 16, TL_F8E5M2, TL_F8E5M2, "wmma.f32.16x16x16.bf8.bf8"},
 };
 static const char IU8[] = "wmma.i32.16x16x16.iu8",
-                  SCALED[] = "mfma.scale.f32.%ux%ux%u.f8f6f4"; /* of 8-bit floats of gfx950 */
+                  SCALED[] = "mfma.scale.f32.%ux%ux%u.f8f6f4"; /* of gfx950 */
 
 static bool is_wmma(const Matrix *m)
 {
     return m->kind == TL_MMA_WMMA1 || m->kind == TL_MMA_WMMA1T || m->kind == TL_MMA_WMMA2;
 }
 
-/* Has it operands of 8 words, whose types it is told? */
-static bool is_scaled(const Matrix *m)
+/* Is it told the types of its operands, of 4 or 8 words? */
+static bool is_told_types(const Matrix *m)
 {
-    return tl_is_f8(m->type[0]) && m->k >= 64;
+    return m->scaled || (tl_is_f8(m->type[0]) && m->k >= 64);
+}
+
+/* The number of a type there. */
+static LLVMValueRef told_type(const Matrix *m, TlDtype d)
+{
+    enum { E4M3, E5M2, E2M1 = 4 };
+    return tl_leaf_i32(m->call, d == TL_U8 ? E2M1 : d == TL_F8E5M2 ? E5M2 : E4M3);
+}
+
+/* A word of scales. LLVM takes two that are 0 for the instruction that has none, but 0 is
+ * 2^-127. */
+static LLVMValueRef scale_word(const Matrix *m, unsigned i)
+{
+    LLVMValueRef x = m->call->args[SCALES + i];
+    if (!LLVMIsConstant(x))
+        return x;
+    TlLeafAsm a = tl_leaf_asm_begin(m->call);
+    tl_leaf_asm_results(&a, 1, "=v");
+    tl_sbuf_puts(&a.text, "v_mov_b32 $0, $1");
+    tl_leaf_asm_operand(&a, x);
+    return tl_leaf_asm_end(&a, m->call->i32, TL_LEAF_PURE);
+}
+
+/* a, b: of the instruction, of types ta and tb; swap: they are the leaf's b and a. Scales that are
+ * 0 make it the instruction without scales. */
+static LLVMValueRef multiply_told(const Matrix *m, const char *name, LLVMValueRef *operands,
+                                  TlDtype ta, TlDtype tb, bool swap)
+{
+    LLVMValueRef zero = tl_leaf_i32(m->call, 0);
+    LLVMTypeRef types[2] = {LLVMTypeOf(operands[0]), LLVMTypeOf(operands[1])};
+    LLVMValueRef args[9] = {operands[0], operands[1], operands[2], told_type(m, ta),
+                            told_type(m, tb), zero, zero, zero, zero};
+    for (unsigned i = 0; i < 2 && m->scaled; i++) {
+        args[5 + 2 * i] = tl_leaf_i32(m->call, m->byte[i ^ swap]);
+        args[6 + 2 * i] = scale_word(m, i ^ swap);
+    }
+    return tl_leaf_intrinsic(m->call, name, types, 2, args, 9);
 }
 
 static bool is_byte_integer(TlDtype d)
@@ -340,13 +457,13 @@ static bool is_byte_integer(TlDtype d)
 /* a, b: of the instruction. */
 static const char *intrinsic_name(const Matrix *m, TlDtype a, TlDtype b)
 {
-    for (size_t i = 0; i < sizeof INTRINSICS / sizeof *INTRINSICS; i++)
+    for (size_t i = 0; i < sizeof INTRINSICS / sizeof *INTRINSICS && !m->scaled; i++)
         if (INTRINSICS[i].kind == m->kind && INTRINSICS[i].k == m->k && INTRINSICS[i].a == a &&
             INTRINSICS[i].b == b)
             return INTRINSICS[i].name;
-    if (is_scaled(m)) {
+    if (is_told_types(m)) {
         unsigned side = m->kind == TL_MMA_MFMA32 ? 32 : 16;
-        return tl_format(m->call->l->arena, SCALED, side, side, m->k);
+        return tl_format(m->call->l->arena, SCALED, side, side, 2048 / side);
     }
     TL_ASSERT(is_wmma(m) && is_byte_integer(a) && is_byte_integer(b), "no matrix instruction");
     return IU8;
@@ -397,12 +514,9 @@ LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call)
     const char *base = intrinsic_name(&m, ta, tb);
     char *name = tl_format(call->l->arena, "llvm.amdgcn.%s", base);
     LLVMTypeRef over[2] = {LLVMTypeOf(c), LLVMTypeOf(a)};
-    if (is_scaled(&m)) { /* scales of 0 make it the instruction without scales */
-        LLVMTypeRef types[2] = {LLVMTypeOf(a), LLVMTypeOf(b)};
-        LLVMValueRef bf8 = tl_leaf_i32(call, 1), ka = ta == TL_F8E5M2 ? bf8 : zero,
-                     kb = tb == TL_F8E5M2 ? bf8 : zero,
-                     args[9] = {a, b, c, ka, kb, zero, zero, zero, zero};
-        x = tl_leaf_intrinsic(call, name, types, 2, args, 9);
+    if (is_told_types(&m)) {
+        LLVMValueRef operands[3] = {a, b, c};
+        x = multiply_told(&m, name, operands, ta, tb, swap);
     } else if (base == IU8) {
         LLVMValueRef sa = LLVMConstInt(call->i1, ta == TL_I8, 0),
                      sb = LLVMConstInt(call->i1, tb == TL_I8, 0),

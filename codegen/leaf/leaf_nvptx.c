@@ -587,6 +587,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_BARRIER: special(call, "llvm.nvvm.barrier0"); return NULL;
     case TL_LEAF_FAMILY_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
+    case TL_LEAF_FAMILY_MMA_SCALED:
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_nvptx(call);
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call, true);
     case TL_LEAF_FAMILY_MUL_WIDE_U: return tl_leaf_mul_wide(call, false);

@@ -26,7 +26,8 @@ tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma)
         int bits = tl_layout_in_bits(tl_mma_fragment(arena, mma, i), TL_IN_REG);
         words[i] = ((uint32_t)tl_dtype_bytes(mma->type[i]) << bits) / 4;
     }
-    tl_leaf leaf = tl_leaf_of_size(TL_LEAF_FAMILY_MMA, words[0] << 16 | words[1] << 8 | words[2]);
+    tl_leaf leaf = tl_leaf_of_size(mma->each ? TL_LEAF_FAMILY_MMA_SCALED : TL_LEAF_FAMILY_MMA,
+                                   words[0] << 16 | words[1] << 8 | words[2]);
     TL_ASSERT(leaf != TL_LEAF_COUNT, "no leaf for %s", mma->name);
     return leaf;
 }
@@ -52,7 +53,7 @@ uint32_t tl_leaf_gets(const TlTarget *t)
 bool tl_leaf_is_of(const TlTarget *t, tl_leaf leaf)
 {
     const tl_leaf_row *row = tl_leaf_info(leaf);
-    if (row->family == TL_LEAF_FAMILY_MMA)
+    if (row->family == TL_LEAF_FAMILY_MMA || row->family == TL_LEAF_FAMILY_MMA_SCALED)
         return has_matrix_leaf(t, leaf);
     return (row->needs & ~t->can) == 0;
 }

@@ -20,6 +20,7 @@
 #include "passes/analysis/facts.h"
 #include "passes/layout/turn_dot.h"
 #include "passes/layout/warpgroup_fault.h"
+#include "passes/simplify/scale_dots.h"
 
 enum { WORD = 4 };
 
@@ -349,6 +350,21 @@ static const char *why_no_warpgroup(const TlExplain *e, const TlOp *op, const Tl
                      of_other ? tl_warpgroup_fault_text(of_other) : "it would cost more");
 }
 
+/* Of operands that are multiplied by scales before. */
+static const char *why_no_scales(const TlExplain *e, const TlOp *op)
+{
+    static const char *const WORDS[] = {
+#define SCALE(ID, text) [TL_SCALE_##ID] = text,
+#include "codegen/report/explain.def"
+    };
+    _Static_assert(sizeof WORDS / sizeof *WORDS == TL_SCALE_COUNT, "words for each TlScaleFault");
+    TL_ASSERT(op->nin == 3 || tl_mma_of(op), "scales without an instruction");
+    TlScaleFault why = (TlScaleFault)tl_remark_of(op, TL_REMARK_SCALED);
+    return why ? tl_format(e->out, "; operands are multiplied by their scales before, as %s",
+                           WORDS[why])
+               : "";
+}
+
 static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     const TlMma *mma = tl_mma_of(op);
@@ -358,13 +374,15 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
     x->why = why_no_warpgroup(e, op, mma);
     if (!mma) {
         explain_multiply_add(e, op, x);
+        x->way = tl_format(e->out, "%s%s", x->way, why_no_scales(e, op));
         return;
     }
     x->instructions = (uint32_t)instructions_of(op, mma);
     int64_t parts = tl_remark_of(op, TL_REMARK_PARTS_OF_K);
-    x->way = tl_format(e->out, "%u %s in each warp%s", x->instructions, mma->name,
+    x->way = tl_format(e->out, "%u %s in each warp%s%s", x->instructions, mma->name,
                        parts ? tl_format(e->scratch, "; k in %lld parts, as it costs less than "
-                                         "warps along m and n", (long long)parts) : "");
+                                         "warps along m and n", (long long)parts) : "",
+                       why_no_scales(e, op));
 }
 
 /* What an instruction reads of shared memory: 32 bytes of k of 64 rows of A, unless that is in

@@ -25,7 +25,7 @@ typedef struct Mma {
     const TlMma *mma;
     TlMmaOrder order;
     int32_t k;      /* extent */
-    TlType type[3]; /* scalars */
+    TlType type[TL_MMA_OPERANDS]; /* scalars */
     tl_leaf leaf;
     tl_mma_kind kind;
 } Mma;
@@ -46,12 +46,14 @@ static LLVMValueRef zero(const Mma *m, int operand)
 static LLVMValueRef has_k(const Mma *m, int operand, uint32_t e, int32_t left)
 {
     const TlLayout *f = m->order.fragment[operand];
-    int dim = operand == TL_MMA_A ? 1 : 0, lane = tl_layout_in_index(f, TL_IN_LANE);
+    int dim = operand == TL_MMA_B ? 0 : 1, lane = tl_layout_in_index(f, TL_IN_LANE);
     TlThreadMap map = {{0}, {0}};
     uint32_t in[TL_LAYOUT_MAX_IN] = {0};
     int32_t at[2];
     if (left >= m->mma->k)
         return NULL;
+    if (operand >= TL_MMA_SA)
+        left /= m->mma->each;
     for (int b = 0; b < f->in_bits[lane]; b++)
         map.lane[b] = (uint32_t)f->basis[lane][b][dim];
     in[tl_layout_in_index(f, TL_IN_REG)] = e;
@@ -82,34 +84,89 @@ static LLVMValueRef gather(const Mma *m, int operand, TlMmaBlock block, int32_t 
     return tl_simt_pack(m->g, &m->type[operand], (int)elements(m, operand), x);
 }
 
+/* ---- scales ----
+ *
+ * A word holds the scales of as many instructions along k as it has room for: where they are
+ * neighbours in memory, it is what was loaded. */
+
+enum { SCALES = 4 /* of a word */ };
+
+/* The instructions along k whose scales share a word. */
+static int32_t sharing(const Mma *m, int operand)
+{
+    return SCALES / (int32_t)elements(m, operand);
+}
+
+/* The first of the instructions that share a word with this one. */
+static TlMmaIssue first_of_word(const Mma *m, int operand, const TlMmaIssue *issue)
+{
+    return (TlMmaIssue){issue->block, issue->k - issue->k % (sharing(m, operand) * m->mma->k)};
+}
+
+static LLVMValueRef gather_scales(const Mma *m, int operand, const TlMmaIssue *first)
+{
+    LLVMValueRef x[SCALES];
+    uint32_t n = elements(m, operand);
+    for (uint32_t i = 0; i < SCALES; i++) {
+        TlMmaIssue issue = {first->block, first->k + (int32_t)(i / n) * m->mma->k};
+        int32_t left = m->k - issue.k;
+        TlMmaBlock block = tl_mma_part(&m->order, &issue, operand);
+        int64_t reg = left > 0 ? tl_mma_register(&m->order, operand, block, i % n) : -1;
+        x[i] = reg < 0 ? zero(m, operand) : register_value(m, operand, reg);
+        LLVMValueRef has = reg < 0 ? NULL : has_k(m, operand, i % n, left);
+        if (has)
+            x[i] = LLVMBuildSelect(m->g->b, has, x[i], zero(m, operand), "");
+    }
+    return tl_simt_pack(m->g, &m->type[operand], SCALES, x);
+}
+
 /* ---- the product ---- */
 
 /* Parts of an operand, made when first needed. */
-static LLVMValueRef part(const Mma *m, TlMap *made, int operand, TlMmaBlock block, int32_t left)
+static LLVMValueRef part(const Mma *m, TlMap *made, int operand, const TlMmaIssue *issue)
 {
-    uint64_t key = (uint64_t)block.batch << 44 ^ (uint64_t)block.row << 22 ^
-                   (uint64_t)block.column << 1 ^ (uint64_t)operand;
+    bool scales = operand >= TL_MMA_SA;
+    TlMmaIssue from = scales ? first_of_word(m, operand, issue) : *issue;
+    TlMmaBlock block = tl_mma_part(&m->order, &from, operand);
+    uint64_t key = (uint64_t)block.batch << 44 ^ (uint64_t)block.row << 23 ^
+                   (uint64_t)block.column << 3 ^ (uint64_t)operand;
     LLVMValueRef v = tl_map_get_ptr(made, (void *)(uintptr_t)(key + 1));
     if (!v) {
-        v = gather(m, operand, block, left);
+        v = scales ? gather_scales(m, operand, &from) : gather(m, operand, block, m->k - from.k);
         tl_map_put_ptr(made, (void *)(uintptr_t)(key + 1), v);
     }
     return v;
 }
 
-static LLVMValueRef multiply(const Mma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+/* Which byte of its word is the instruction's first scale. */
+static uint32_t first_byte(const Mma *m, int operand, const TlMmaIssue *issue)
 {
+    int32_t number = issue->k / m->mma->k;
+    return (uint32_t)(number % sharing(m, operand)) * elements(m, operand);
+}
+
+static LLVMValueRef multiply(const Mma *m, TlMap *made, const TlMmaIssue *issue, LLVMValueRef c)
+{
+    enum { PLAIN = 7, SCALED = 10 };
     TlSimt *g = m->g;
     const TlDtype *t = m->mma->type;
-    LLVMValueRef args[7] = {
+    bool scaled = m->mma->each > 0;
+    LLVMValueRef args[SCALED] = {
         tl_simt_i32(g, m->kind),
         tl_simt_i32(g, (uint32_t)m->mma->k),
-        tl_simt_i32(g, TL_MMA_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2])),
+        tl_simt_i32(g, TL_MMA_SCALED_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2],
+                                           scaled ? (uint32_t)t[TL_MMA_SA] : 0)),
         tl_simt_i32(g, g->fn->ring),
-        a,
-        b,
+        part(m, made, TL_MMA_A, issue),
+        part(m, made, TL_MMA_B, issue),
         c};
-    return tl_simt_leaf(g, m->leaf, 7, args);
+    if (scaled) {
+        args[PLAIN] = part(m, made, TL_MMA_SA, issue);
+        args[PLAIN + 1] = part(m, made, TL_MMA_SB, issue);
+        args[PLAIN + 2] = tl_simt_i32(g, first_byte(m, TL_MMA_SA, issue) |
+                                             first_byte(m, TL_MMA_SB, issue) << 8);
+    }
+    return tl_simt_leaf(g, m->leaf, scaled ? SCALED : PLAIN, args);
 }
 
 /* What the instructions first..end-1 take is read, or only looked at. Is any of it not read yet? */
@@ -173,10 +230,7 @@ static void multiply_all(const Mma *m, LLVMValueRef *acc)
         const TlMmaIssue *at = &o->issues.data[i];
         if (burst && i % burst == 0)
             waits = start_burst(m, i, burst, waits);
-        LLVMValueRef x[2];
-        for (int operand = 0; operand < 2; operand++)
-            x[operand] = part(m, &made, operand, tl_mma_part(o, at, operand), m->k - at->k);
-        acc[at->block] = multiply(m, x[0], x[1], acc[at->block]);
+        acc[at->block] = multiply(m, &made, at, acc[at->block]);
         tl_simt_begin_spread(m->g, i + 1, n);
     }
     if (tl_attr(m->op, TL_ATTR_BURST))
@@ -203,7 +257,7 @@ static Mma mma_of(TlSimt *g, const TlOp *op)
     Mma m = {.g = g, .op = op, .mma = tl_mma_of(op), .k = a->shape[a->rank - 1]};
     m.order = tl_mma_order(g->arena, op, tl_attr(op, TL_ATTR_BURST) != NULL);
     m.kind = tl_leaf_mma_kind(m.mma);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < TL_MMA_OPERANDS; i++)
         m.type[i] = (TlType){.kind = TL_TILE, .dtype = m.mma->type[i]};
     m.leaf = tl_leaf_of_mma(g->arena, m.mma);
     return m;

@@ -6,7 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/numeric.h"
 #include "ir/plan/dot_plan.h"
+#include "ir/plan/mma.h"
 #include "ir/interp/interp_impl.h"
 
 typedef struct Gemm {
@@ -78,8 +80,62 @@ static void *widened(TlInterp *in, int temp, TlDtype to, TlDtype from, const TlT
     return wide;
 }
 
+/* ---- with scales ---- */
+
+static double scale_value(TlDtype type, const void *scales, int64_t i)
+{
+    uint64_t bits = tl_elem_get(type, scales, i);
+    if (type == TL_U8)
+        return bits == 255 ? (double)NAN : ldexp(1.0, (int)bits - 127);
+    return fabs(tl_bits_to_double(type, bits));
+}
+
+/* Element k of a row of A (stride 1) or a column of B; u8 has two of f4e2m1, the low one first. */
+static double element(TlDtype type, const void *data, int64_t first, int64_t stride, int64_t k)
+{
+    if (type != TL_U8)
+        return tl_bits_to_double(type, tl_elem_get(type, data, first + stride * k));
+    uint64_t pair = tl_elem_get(type, data, first + stride * (k / 2));
+    return tl_bits_to_double(TL_F4E2M1, pair >> (k % 2 * 4) & 15);
+}
+
+/* The numbers, times their scales: exact in f64, and so are their products. */
+static double *scaled(TlInterp *in, int temp, const TlTileData *x, const TlTileData *s, bool is_b)
+{
+    TlDtype type = x->type->dtype;
+    int64_t rows = s->type->shape[0], blocks = s->type->shape[1],
+            each = tl_scale_each(s->type->dtype), k = blocks * each;
+    double *to = tl_interp_temp(in, temp, (size_t)(rows * k) * sizeof *to);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < k; i++)
+            to[is_b ? i * rows + r : r * k + i] =
+                element(type, x->data, is_b ? r : r * x->type->shape[1], is_b ? rows : 1, i) *
+                scale_value(s->type->dtype, s->data, r * blocks + i / each);
+    return to;
+}
+
+/* Sums in f32, rounded after each product. */
+static void scaled_dot(TlInterp *in, const TlTileData *x, TlTileData *y)
+{
+    const TlType *ty = y->type;
+    const double *a = scaled(in, 0, &x[TL_MMA_A], &x[TL_MMA_SA], false),
+                 *b = scaled(in, 1, &x[TL_MMA_B], &x[TL_MMA_SB], true);
+    int64_t m = ty->shape[0], n = ty->shape[1],
+            k = x[TL_MMA_SA].type->shape[1] * tl_scale_each(x[TL_MMA_SA].type->dtype);
+    float *to = y->data;
+    memcpy(to, x[TL_MMA_C].data, (size_t)(m * n) * sizeof *to);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t j = 0; j < n; j++)
+                to[i * n + j] = (float)fma(a[i * k + l], b[l * n + j], to[i * n + j]);
+}
+
 TL_EVAL(DOT)
 {
+    if (op->nin > 3) {
+        scaled_dot(in, x, y);
+        return;
+    }
     const TlType *ta = x[0].type, *ty = y[0].type;
     TlDtype result = tl_op_dtype(op, ty->dtype), d = tl_dot_sum_type(result);
     int r = ty->rank, batch = r == 3 ? ty->shape[0] : 1;

@@ -4,15 +4,30 @@
 
 static const char WARPGROUP[] = "wg";
 
+int32_t tl_scale_each(TlDtype scale)
+{
+    return scale == TL_U8 ? 32 : scale == TL_F8E4M3 ? 16 : 0;
+}
+
 static const TlMma ROWS[] = {
 #define MMA(name, family, kind, m, n, k, a, b, acc, frag_a, frag_b, frag_c)                        \
-    {name, family, m, n, k, {TL_##a, TL_##b, TL_##acc}, {frag_a, frag_b, frag_c}},
+    {name, family, m, n, k, {TL_##a, TL_##b, TL_##acc}, {frag_a, frag_b, frag_c}, 0},
+#define MMA_SCALED(name, family, kind, m, n, k, a, b, acc, frag_a, frag_b, frag_c, scale, each,    \
+                   frag_sa, frag_sb)                                                               \
+    {name,                                                                                         \
+     family,                                                                                       \
+     m,                                                                                            \
+     n,                                                                                            \
+     k,                                                                                            \
+     {TL_##a, TL_##b, TL_##acc, TL_##scale, TL_##scale},                                           \
+     {frag_a, frag_b, frag_c, frag_sa, frag_sb},                                                   \
+     each},
 #include "ir/plan/mma.def"
 };
 
 static const TlTensorMma TENSOR_ROWS[] = {
 #define TENSOR(name, kind, k, a, b, acc, code_a, code_b, code_acc)                                 \
-    {{name, "tcgen05", 32, 8, k, {TL_##a, TL_##b, TL_##acc}, {NULL, NULL, "tensor.c"}},            \
+    {{name, "tcgen05", 32, 8, k, {TL_##a, TL_##b, TL_##acc}, {NULL, NULL, "tensor.c"}, 0},         \
      kind,                                                                                         \
      {code_a, code_b, code_acc}},
 #include "ir/plan/tensor.def"
@@ -31,7 +46,7 @@ const TlTensorMma *tl_tensor_mma_of(const TlMma *mma)
 const TlMma *tl_tensor_mma_for(const TlDtype types[3])
 {
     for (uint32_t i = 0; i < NTENSOR_ROWS; i++)
-        if (memcmp(TENSOR_ROWS[i].mma.type, types, sizeof TENSOR_ROWS[i].mma.type) == 0)
+        if (memcmp(TENSOR_ROWS[i].mma.type, types, 3 * sizeof *types) == 0)
             return &TENSOR_ROWS[i].mma;
     return NULL;
 }
@@ -94,7 +109,8 @@ void tl_set_mma(TlFn *fn, TlOp *op, const TlMma *mma, bool warpgroup)
 
 TlLayout *tl_mma_fragment(TlArena *arena, const TlMma *mma, int operand)
 {
-    TL_ASSERT(operand >= TL_MMA_A && operand <= TL_MMA_C, "operand %d", operand);
+    TL_ASSERT(operand >= TL_MMA_A && operand < TL_MMA_OPERANDS && mma->fragment[operand],
+              "operand %d of %s", operand, mma->name);
     return tl_layout_fragment(arena, mma->fragment[operand], (int[]){0, 0}, (int[]){1, 0});
 }
 
@@ -130,9 +146,12 @@ static void add_warps(TlLayout *l, int d, int bits)
 const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const TlType *tile,
                               TlMmaWarps warps, int warp_bits)
 {
-    TL_ASSERT(operand >= TL_MMA_A && operand <= TL_MMA_C && warp_bits >= 0, "operand %d", operand);
-    int rank = tile->rank, m = operand == TL_MMA_B ? -1 : rank - 2,
-        n = operand == TL_MMA_A ? -1 : rank - 1, inner = operand == TL_MMA_B ? rank - 2 : rank - 1;
+    TL_ASSERT(operand >= TL_MMA_A && operand < TL_MMA_OPERANDS && warp_bits >= 0, "operand %d",
+              operand);
+    bool of_a = operand == TL_MMA_A || operand == TL_MMA_SA;
+    int rank = tile->rank, m = of_a || operand == TL_MMA_C ? rank - 2 : -1,
+        n = of_a ? -1 : operand == TL_MMA_SB ? rank - 2 : rank - 1,
+        inner = operand == TL_MMA_B ? rank - 2 : rank - 1;
     /* NVIDIA's B has blocks before k, so that one ldmatrix of four gives one step of k to two
      * blocks: half as many loads are in flight, from half as many addresses. */
     bool blocks_first = operand == TL_MMA_B && !strncmp(mma->name, "mma.", 4);

@@ -10,13 +10,18 @@
 #include "ir/ir.h"
 #include "ir/layout/layout.h"
 
-enum { TL_MMA_A, TL_MMA_B, TL_MMA_C };
+/* TL_MMA_SA, TL_MMA_SB: scales of A [M, K / n] and of B [N, K / n], of a dot that has them. */
+/* Elements along K that a scale of this type is of: e8m0 as u8, and f8e4m3; 0: it is none. */
+int32_t tl_scale_each(TlDtype scale);
+
+enum { TL_MMA_A, TL_MMA_B, TL_MMA_C, TL_MMA_SA, TL_MMA_SB, TL_MMA_OPERANDS };
 
 typedef struct TlMma {
     const char *name, *family;
     int32_t m, n, k;
-    TlDtype type[3];         /* of A, B, C */
-    const char *fragment[3]; /* rows of layout_shapes.c */
+    TlDtype type[TL_MMA_OPERANDS];         /* of A, B, C, and of scales */
+    const char *fragment[TL_MMA_OPERANDS]; /* rows of layout_shapes.c */
+    int32_t each; /* elements of K (of A's type) that one scale is of; 0: there are no scales */
 } TlMma;
 
 uint32_t tl_mma_count(void);
@@ -53,8 +58,7 @@ enum {
 /* Tensor memory: its lanes, all of its columns, the fewest that a program takes. */
 enum { TL_TENSOR_LANES = 128, TL_TENSOR_COLUMNS = 512, TL_TENSOR_LEAST = 32 };
 
-/* What lanes give of operand TL_MMA_A, _B or _C to one instruction: reg (elements), lane, one
- * warp. */
+/* What lanes give of an operand to one instruction: reg (elements), lane, one warp. */
 TlLayout *tl_mma_fragment(TlArena *arena, const TlMma *mma, int operand);
 
 /* log2 of how many warps share M, N and the batch; other warps hold copies. */
@@ -63,8 +67,8 @@ typedef struct TlMmaWarps {
     bool apart; /* each warp along N has columns side by side, not every other instruction's */
 } TlMmaWarps;
 
-/* The layout of operand TL_MMA_A, _B or _C, of this shape (rank 2 or 3; its own layout is not
- * looked at). Interned. */
+/* The layout of an operand, of this shape (rank 2 or 3; its own layout is not looked at).
+ * Interned. */
 const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const TlType *tile,
                               TlMmaWarps warps, int warp_bits);
 /* Is `l` the layout of an accumulator of this shape? Then how its warps are. */

@@ -74,7 +74,7 @@ TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_bursts)
 {
     const TlType *a = tl_in(dot, TL_MMA_A)->type;
     TlMmaOrder o = {.mma = tl_mma_of(dot), .dot = dot};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (int)dot->nin; i++)
         o.fragment[i] = tl_mma_fragment(arena, o.mma, i);
     bool by_columns = in_bursts && goes_by_columns(arena, &o);
     find_blocks(arena, &o, by_columns);
@@ -92,6 +92,9 @@ TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_bursts)
 TlMmaBlock tl_mma_part(const TlMmaOrder *o, const TlMmaIssue *issue, int operand)
 {
     TlMmaBlock b = o->blocks.data[issue->block];
+    if (operand == TL_MMA_SA || operand == TL_MMA_SB)
+        return (TlMmaBlock){b.batch, operand == TL_MMA_SA ? b.row : b.column,
+                            issue->k / o->mma->each};
     if (operand == TL_MMA_A)
         return (TlMmaBlock){b.batch, b.row, issue->k};
     return operand == TL_MMA_B ? (TlMmaBlock){b.batch, issue->k, b.column} : b;

@@ -28,13 +28,14 @@ typedef struct TlMmaIssue {
 typedef struct TlMmaOrder {
     const TlMma *mma;
     const TlOp *dot;
-    const TlLayout *fragment[3];
+    const TlLayout *fragment[TL_MMA_OPERANDS]; /* NULL: of what the dot lacks */
     TlMmaBlocks blocks; /* of the accumulator, that warp 0 has; the others have as many */
     TL_VEC(TlMmaIssue) issues;
 } TlMmaOrder;
 
 TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_bursts);
-/* Of an operand, that an instruction takes. */
+/* Of an operand, that an instruction takes; of scales: row of A or column of B, number of the block
+ * along K. */
 TlMmaBlock tl_mma_part(const TlMmaOrder *o, const TlMmaIssue *issue, int operand);
 /* The register of thread 0 for an element of the block's fragment; -1: the tile has none. */
 int64_t tl_mma_register(const TlMmaOrder *o, int operand, TlMmaBlock block, uint32_t element);

@@ -497,14 +497,49 @@ static void check_mma(TlVerify *v, const TlOp *op)
     const TlMma *mma = tl_mma_of(op);
     if (!name) return;
     if (!mma) FAULT("there is no instruction '%s'", name->u.s);
-    for (uint32_t i = 0; mma && i < 3; i++)
+    if (mma && (mma->each != 0) != (op->nin > 3))
+        FAULT("'%s' and %u operands", name->u.s, op->nin);
+    for (uint32_t i = 0; mma && i < op->nin; i++)
         if (in_type(op, i)->dtype != mma->type[i])
             FAULT("operand %u is %s, '%s' takes %s", i, tl_verify_type(v, in_type(op, i)),
                   name->u.s, tl_dtype_name(mma->type[i]));
 }
 
+/* Scales of a dot: of rows of A or columns of B, each of so many elements of K. */
+static bool want_scales(TlVerify *v, const TlOp *op, uint32_t i, int32_t rows, int32_t k)
+{
+    const TlType *t = in_type(op, i);
+    int32_t each = tl_scale_each(t->dtype);
+    if (is_tile(t) && t->rank == 2 && t->dtype == in_type(op, TL_MMA_SA)->dtype && each &&
+        k % each == 0 && t->shape[0] == rows && t->shape[1] == k / each)
+        return true;
+    return FAULT("operand %u is %s: no scales of %d rows of %d", i, tl_verify_type(v, t),
+                 (int)rows, (int)k);
+}
+
+/* f8 or f4e2m1, or pairs of f4e2m1. */
+static bool takes_scales(TlDtype a, TlDtype b)
+{
+    return (tl_is_small_float(a) && tl_is_small_float(b)) || (a == TL_U8 && b == TL_U8);
+}
+
+static bool check_scales(TlVerify *v, const TlOp *op)
+{
+    const TlType *a = in_type(op, 0), *b = in_type(op, 1), *c = in_type(op, 2);
+    int32_t k = a->shape[1] * (a->dtype == TL_U8 ? 2 : 1);
+    if (a->rank != 2 || c->dtype != TL_F32 || !takes_scales(a->dtype, b->dtype))
+        return FAULT("%s by %s onto %s, with scales", tl_verify_type(v, a), tl_verify_type(v, b),
+                     tl_verify_type(v, c));
+    return want_scales(v, op, TL_MMA_SA, c->shape[0], k) &&
+           want_scales(v, op, TL_MMA_SB, c->shape[1], k);
+}
+
 static void tl_check_dot(TlVerify *v, const TlOp *op)
 {
+    if (op->nin != 3 && op->nin != TL_MMA_OPERANDS) {
+        FAULT("%u operands", op->nin);
+        return;
+    }
     const TlType *a = in_type(op, 0), *b = in_type(op, 1), *c = in_type(op, 2);
     int r = a->rank;
     if (!want_type(v, op, "the result, number", 0, out_type(op, 0), c)) return;
@@ -512,7 +547,8 @@ static void tl_check_dot(TlVerify *v, const TlOp *op)
               c->rank == r && a->shape[r - 1] == b->shape[r - 2] &&
               c->shape[r - 2] == a->shape[r - 2] && c->shape[r - 1] == b->shape[r - 1] &&
               (r == 2 || (a->shape[0] == b->shape[0] && a->shape[0] == c->shape[0]));
-    if (!ok || !dot_takes(a->dtype, b->dtype, c->dtype))
+    if (ok && op->nin > 3 && !check_scales(v, op)) return;
+    if (!ok || (op->nin == 3 && !dot_takes(a->dtype, b->dtype, c->dtype)))
         FAULT("%s by %s onto %s", tl_verify_type(v, a), tl_verify_type(v, b), tl_verify_type(v, c));
     else if (tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE &&
              a->dtype != TL_F32)

@@ -12,6 +12,7 @@
  *  1. Types. Sums of f16 are kept in f32 and rounded once, as a dot is defined. f8 operands become
  *     f16, exactly, if there is no instruction for them. f32 operands are split in two if the
  *     precision asks for it: a = high + low, high * high + high * low + low * high.
+ *     Scales are there only if the machine has an instruction for them (scale-dots).
  *  2. The instruction (ir/plan/mma.def): of those for the types, the one that wastes least by
  *     rounding up extents and by idle warps; among equals the first row, but for chained dots (3)
  *     RDNA 3's transposed one, and gfx950's whose operands lie as results do. If there is none, the
@@ -80,18 +81,26 @@ static int64_t work(const Accelerate *a, const TlOp *dot, const TlMma *row)
     return each * row->m * row->n * row->k * blocks(x->shape[x->rank - 1], row->k);
 }
 
+/* Does the instruction take these types, and the dot's scales if it has any? */
+static bool takes(const TlMma *row, const TlOp *dot, const TlDtype *types)
+{
+    bool scaled = dot->nin > TL_MMA_SA;
+    return memcmp(row->type, types, TL_MMA_SA * sizeof *types) == 0 && (row->each != 0) == scaled &&
+           (!scaled || row->type[TL_MMA_SA] == operand_type(dot, TL_MMA_SA));
+}
+
 static const TlMma *choose(const Accelerate *a, const TlOp *dot, const TlDtype *types, bool tf32)
 {
     const TlMma *best = NULL;
-    bool takes = a->chained && tl_dot_takes_dot(a->px->scratch, dot);
+    bool takes_result = a->chained && tl_dot_takes_dot(a->px->scratch, dot);
     for (uint32_t i = 0; i < tl_mma_count(); i++) {
         const TlMma *row = tl_mma_at(i);
-        if (memcmp(row->type, types, sizeof row->type) != 0 ||
-            !tl_mma_has(a->px->machine->matrix, row) || (!tf32 && strcmp(row->family, TF32) == 0))
+        if (!takes(row, dot, types) || !tl_mma_has(a->px->machine->matrix, row) ||
+            (!tf32 && strcmp(row->family, TF32) == 0))
             continue;
         bool of_chain = strcmp(row->family, OF_CHAINS) == 0,
              of_result = strcmp(row->family, OF_RESULTS) == 0;
-        if ((of_chain && !a->chained) || (of_result && !takes))
+        if ((of_chain && !a->chained) || (of_result && !takes_result))
             continue;
         bool prefers = (of_chain || of_result) && best && strcmp(best->family, row->family);
         if (!best || work(a, dot, row) < work(a, dot, best) + prefers)
@@ -203,7 +212,7 @@ static TlDotShape shape_of(const Accelerate *a, const TlOp *dot, const TlMma *mm
 /* Into tensor memory: the instruction; NULL: something keeps it from it, or it costs more. */
 static const TlMma *into_tensor(Accelerate *a, const TlOp *dot, const TlMma *mma, TlDotWay *out)
 {
-    const TlMma *tensor = tl_tensor_mma_for(mma->type);
+    const TlMma *tensor = mma->each ? NULL : tl_tensor_mma_for(mma->type);
     bool integer = mma->type[TL_MMA_C] == TL_I32;
     if (!tensor || (integer && !a->px->machine->tensor_i8))
         return NULL;
@@ -222,7 +231,7 @@ static TlDotWay choose_way(const Accelerate *a, const TlOp *dot, const TlMma *mm
     TL_ASSERT(dot->out[0]->type->layout, "a product that is not laid out");
     TlDotShape shape = shape_of(a, dot, mma, false);
     TlDotWay alone = tl_warp_way(&shape), together;
-    bool can = a->px->machine->warpgroups && !a->px->machine->tensor &&
+    bool can = a->px->machine->warpgroups && !a->px->machine->tensor && !mma->each &&
                !tl_warpgroup_fault(a->axis, dot, &shape) &&
                tl_warpgroup_way(&shape, &together);
     return can && together.cost <= alone.cost ? together : alone;
@@ -233,7 +242,7 @@ static bool pays_turned(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 {
     const TlMma *turned = tl_turned_mma(mma);
     if (!a->px->machine->warpgroups || a->px->machine->tensor || dot->out[0]->type->rank != 2 ||
-        !turned)
+        !turned || mma->each)
         return false;
     TlDotShape shape = shape_of(a, dot, mma, false), other = shape_of(a, dot, turned, true);
     TlDotWay way;
@@ -258,7 +267,7 @@ static void lay_out(Accelerate *a, TlOp *dot, const TlMma *mma)
         way = choose_way(a, dot, mma);
     tl_set_mma(a->fn, dot, mma, way.warpgroup);
     TlBuilder before = tl_builder_before(dot), after = tl_builder_after(out);
-    for (uint32_t i = way.warpgroup ? TL_MMA_C : 0; i < 3; i++) {
+    for (uint32_t i = way.warpgroup ? TL_MMA_C : 0; i < dot->nin; i++) {
         const TlValue *v = tl_in(dot, i);
         const TlLayout *l = tl_mma_layout(ctx, mma, (int)i, v->type, way.warps, a->warp_bits);
         tl_set_operand(dot, i, tl_relayout(&before, tl_in(dot, i), l));
@@ -294,7 +303,7 @@ static bool accelerate(Accelerate *a, TlOp *dot)
         split_dot(a, dot, bf16);
         return true;
     }
-    dot = cast_dot(dot, types);
+    dot = dot->nin == 3 ? cast_dot(dot, types) : dot;
     bool turned = pays_turned(a, dot, row);
     a->turned |= turned;
     if (turned)

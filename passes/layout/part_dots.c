@@ -47,7 +47,7 @@ static bool is_converted(const TlValue *v)
 
 static bool is_plain_dot(const TlOp *op, const TlOp *like)
 {
-    return op->opcode == TL_OP_DOT && tl_mma_of(op) && !tl_is_warpgroup_dot(op) &&
+    return op->opcode == TL_OP_DOT && op->nin == 3 && tl_mma_of(op) && !tl_is_warpgroup_dot(op) &&
            op->out[0]->type->rank == 2 && tl_mma_of(op) == tl_mma_of(like) &&
            tl_in(op, TL_MMA_A)->type->shape[1] == tl_in(like, TL_MMA_A)->type->shape[1] &&
            is_converted(tl_in(op, TL_MMA_A)) && is_converted(tl_in(op, TL_MMA_B));

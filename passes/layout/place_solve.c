@@ -63,7 +63,7 @@ static bool is_staged(const TlValue *v)
     if (!v->def || v->def->opcode != TL_OP_LOAD || !tl_enclosing_loop(v->def))
         return false;
     for (const TlUse *u = v->uses; u; u = u->next)
-        if (u->user->opcode != TL_OP_DOT || u - u->user->in == TL_MMA_C)
+        if (u->user->opcode != TL_OP_DOT || u - u->user->in >= TL_MMA_C)
             return false;
     return v->uses != NULL;
 }

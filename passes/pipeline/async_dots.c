@@ -238,7 +238,8 @@ static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
 static const TlMma *instruction_of_warp(const AsyncDots *a, const TlDtype *types)
 {
     uint32_t i = 0;
-    while (i < tl_mma_count() && (memcmp(tl_mma_at(i)->type, types, sizeof tl_mma_at(i)->type) ||
+    while (i < tl_mma_count() && (memcmp(tl_mma_at(i)->type, types, 3 * sizeof *types) ||
+                                  tl_mma_at(i)->each ||
                                   !tl_mma_has(a->px->machine->matrix, tl_mma_at(i))))
         i++;
     return tl_mma_at(i);

@@ -24,9 +24,18 @@
  *     %b = both halves of each byte as one: reshape to [32, 2], shift, reduce {kind = or}
  *     store %v, %i, %j / 2, %b {axes = [i, 32]}
  *
+ * What a dot with scales takes, both sides of f4e2m1, becomes pairs in bytes, as its instruction
+ * has them (scale-dots has left it for one): the bytes that are loaded, or, where masks come in
+ * between or elements are computed, both halves of each byte joined.
+ *
+ *     %d = dot (load %a ...), (trans (load %b ...)), %c, %s, %t
+ *  =>
+ *     %d = dot (load of bytes), (trans (load of bytes)), %c, %s, %t
+ *
  * The front end admits slices of step 1 whose start and width are even; others stay as they are.
  * The last byte of a row may have a half too many, and that of a part of a view a half that is its
  * neighbour's: such a byte is read, and keeps that half. */
+#include "ir/plan/mma.h"
 #include "passes/analysis/axis_impl.h"
 #include "passes/pass.h"
 #include <string.h>
@@ -225,6 +234,18 @@ static bool makes_pairs(const Unpack *u)
            is_even(u, u->p.index[u->last].value) && u->type->rank < TL_MAX_RANK;
 }
 
+/* The bytes of a load that makes pairs. */
+static TlValue *load_whole(Unpack *u)
+{
+    int32_t shape[TL_MAX_RANK];
+    Bytes x = same_axes(u);
+    memcpy(shape, u->type->shape, sizeof shape);
+    shape[u->type->rank - 1] /= 2;
+    x.axes[u->last].width /= 2;
+    x.in[1 + u->last] = with(u, TL_OP_SHR, u->p.index[u->last].value, 1);
+    return load_bytes(u, &x, u->type->rank, shape);
+}
+
 static TlValue *load_pairs(Unpack *u)
 {
     Bytes x = same_axes(u);
@@ -405,6 +426,91 @@ static void pack(Unpack *u)
     tl_op_erase(u->op);
 }
 
+/* ---- products with scales ---- */
+
+static Unpack unpack_of(TlFn *fn, const TlAxisInfo *axis, TlOp *op)
+{
+    Unpack u = {.b = tl_builder_before(op), .ctx = fn->module->ctx, .axis = axis, .op = op};
+    u.b.loc = op->loc;
+    u.p = tl_op_place(op);
+    u.last = (int)u.p.naxes - 1;
+    u.dim = tl_place_dim(&u.p, (uint32_t)u.last);
+    if (op->nout)
+        u.type = op->out[0]->type;
+    return u;
+}
+
+/* Are the bytes of the load what is needed, but perhaps for half a byte at the end of a row? */
+static bool loads_whole_bytes(const Unpack *u)
+{
+    return makes_pairs(u) && !u->p.mask && !u->p.other && u->dim == u->type->rank - 1;
+}
+
+/* The bytes, without the half that the last one of a row may have too many. */
+static TlValue *whole_bytes(Unpack *u)
+{
+    u->whole = u->p.base;
+    TlValue *bytes = load_whole(u);
+    u->type = bytes->type;
+    if (tl_attr_flag(u->op, TL_ATTR_UNCHECKED) ||
+        tl_view_facts(u->axis, u->whole).extent[u->last] % 2 == 0)
+        return bytes;
+    int32_t n = bytes->type->shape[u->dim];
+    const TlType *t = tl_type_tile(u->ctx, TL_I64, 1, &n);
+    TlValue *i = tl_op_new(&u->b, TL_OP_IOTA, 0, NULL, 1, &t, 0, 0, NULL)->out[0],
+            *first = with(u, TL_OP_SHR, tl_cast(&u->b, u->p.index[u->last].value, TL_I64), 1),
+            *end = with(u, TL_OP_SHR, view_number(u, TL_OP_EXTENT, u->whole, u->last), 1);
+    i = tl_binary(&u->b, TL_OP_ADD, i, tl_broadcast(&u->b, first, 1, &n));
+    TlValue *both = tl_binary(&u->b, TL_OP_LT, i, tl_broadcast(&u->b, end, 1, &n));
+    return tl_select(&u->b, spread(u, both, u->dim), bytes, with(u, TL_OP_AND, bytes, 15));
+}
+
+/* [R, K] of f4e2m1 as [R, K / 2] of bytes. */
+static TlValue *pairs_of(TlFn *fn, const TlAxisInfo *axis, TlOp *dot, TlValue *x)
+{
+    TlOp *op = x->def;
+    if (op && op->opcode == TL_OP_LOAD && tl_in(op, 0)->type->kind == TL_VIEW) {
+        Unpack u = unpack_of(fn, axis, op);
+        if (loads_whole_bytes(&u))
+            return whole_bytes(&u);
+    }
+    Unpack u = {.b = tl_builder_before(dot), .ctx = fn->module->ctx};
+    u.b.loc = dot->loc;
+    const TlType *t = tl_type_with_dtype(u.ctx, x->type, TL_U4);
+    int32_t half[2] = {t->shape[0], t->shape[1] / 2};
+    x = tl_op_new(&u.b, TL_OP_BITCAST, 1, &x, 1, &t, 0, 0, NULL)->out[0];
+    u.type = tl_type_tile(u.ctx, TL_U8, 2, half);
+    return joined(&u, tl_cast(&u.b, x, TL_U8));
+}
+
+static bool takes_pairs(const TlOp *op)
+{
+    return op->opcode == TL_OP_DOT && op->nin > TL_MMA_SA && is_packed(tl_in(op, 0)->type) &&
+           is_packed(tl_in(op, 1)->type);
+}
+
+static TlValue *swapped(TlBuilder *b, TlValue *x)
+{
+    int64_t *perm = TL_NEW_ARRAY(&b->fn->module->arena, int64_t, 2);
+    perm[0] = 1;
+    perm[1] = 0;
+    TlAttr attr = {.id = TL_ATTR_PERM, .n = 2, .u.ints = perm};
+    const TlType *type = tl_type_with_shape(b->fn->module->ctx, x->type, 2,
+                                            (int32_t[]){x->type->shape[1], x->type->shape[0]});
+    return tl_op_new(b, TL_OP_TRANS, 1, &x, 1, &type, 0, 1, &attr)->out[0];
+}
+
+static void take_pairs(TlFn *fn, const TlAxisInfo *axis, TlOp *dot)
+{
+    TlValue *y = tl_in(dot, TL_MMA_B);
+    TlBuilder b = tl_builder_before(dot);
+    y = y->def && y->def->opcode == TL_OP_TRANS ? tl_in(y->def, 0) : swapped(&b, y);
+    tl_set_operand(dot, TL_MMA_A, pairs_of(fn, axis, dot, tl_in(dot, TL_MMA_A)));
+    TlValue *pairs = pairs_of(fn, axis, dot, y);
+    b = tl_builder_before(dot);
+    tl_set_operand(dot, TL_MMA_B, swapped(&b, pairs));
+}
+
 /* ---- the pass ---- */
 
 static bool is_packed_access(const TlOp *op)
@@ -417,16 +523,11 @@ static bool is_packed_access(const TlOp *op)
 static void unpack(TlFn *fn, const TlAxisInfo *axis, TlOp *op)
 {
     TL_ASSERT(is_packed_access(op), "%s moves whole bytes", tl_op_info(op->opcode)->text);
-    Unpack u = {.b = tl_builder_before(op), .ctx = fn->module->ctx, .axis = axis, .op = op};
-    u.b.loc = op->loc;
-    u.p = tl_op_place(op);
-    u.last = (int)u.p.naxes - 1;
-    u.dim = tl_place_dim(&u.p, (uint32_t)u.last);
+    Unpack u = unpack_of(fn, axis, op);
     if (op->opcode == TL_OP_STORE) {
         pack(&u);
         return;
     }
-    u.type = op->out[0]->type;
     find_whole(&u);
     TlValue *x = unpacked(&u);
     x->name = op->out[0]->name;
@@ -436,13 +537,17 @@ static void unpack(TlFn *fn, const TlAxisInfo *axis, TlOp *op)
 
 TlPassResult tl_pass_unpack(TlFn *fn, TlPassCtx *px)
 {
-    TL_VEC(TlOp *) accesses = {0};
+    TL_VEC(TlOp *) accesses = {0}, dots = {0};
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
         if (is_packed_access(op))
             tl_vec_push(px->scratch, &accesses, op);
-    if (!accesses.len)
+        else if (takes_pairs(op))
+            tl_vec_push(px->scratch, &dots, op);
+    if (!accesses.len && !dots.len)
         return TL_SAME;
     const TlAxisInfo *axis = tl_pass_axis_info(fn, px);
+    for (uint32_t i = 0; i < dots.len; i++)
+        take_pairs(fn, axis, dots.data[i]);
     for (uint32_t i = 0; i < accesses.len; i++)
         unpack(fn, axis, accesses.data[i]);
     return TL_CHANGED;

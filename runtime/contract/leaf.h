@@ -147,8 +147,9 @@ typedef enum tl_mma_kind {
     TL_MMA_M16N8, TL_MMA_M8N8, TL_MMA_MFMA16, TL_MMA_MFMA32, TL_MMA_MFMA64, TL_MMA_MFMA16R,
     TL_MMA_MFMA32R, TL_MMA_WMMA1, TL_MMA_WMMA1T, TL_MMA_WMMA2
 } tl_mma_kind;
-/* Element types (tile_dtype) of a, b, c in one word. */
-#define TL_MMA_TYPES(a, b, c) ((a) | (b) << 8 | (c) << 16)
+/* Element types (tile_dtype) of a, b, c in one word; and of scales. */
+#define TL_MMA_TYPES(a, b, c)           ((a) | (b) << 8 | (c) << 16)
+#define TL_MMA_SCALED_TYPES(a, b, c, s) (TL_MMA_TYPES(a, b, c) | (s) << 24)
 
 /* ---- the debug buffer of a real GPU ----
  * What FAIL, OUTSIDE and PRINT say on a GPU goes to the launch's debug buffer: device memory whose

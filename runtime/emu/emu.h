@@ -265,6 +265,10 @@ void tl_emu_print_end(tl_emu_block *b);
  * word. */
 void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column);
+/* Of products with scales: which lane, and which byte behind the instruction's first one, has scale
+ * number `block` along K of a row of A or a column of B. */
+void tl_emu_mma_scale(tl_mma_kind kind, int operand, uint32_t free, uint32_t block,
+                      uint32_t *out_lane, uint32_t *out_byte);
 uint32_t tl_emu_type_bytes(uint32_t type); /* tile_dtype */
 /* An operand's element. tf32: NVIDIA's instructions take 10 bits of an f32's fraction. */
 typedef union tl_emu_number {

@@ -21,6 +21,7 @@ typedef struct mma_call {
     bool ring;
     const uint32_t *in[3];
     uint32_t *out;
+    uint32_t scale_type, scales[2], bytes; /* of products with scales; else 0 */
 } mma_call;
 
 /* ---- who holds what ---- */
@@ -116,6 +117,17 @@ void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_wor
     operand_cell(kind, operand, k, per_word, lane, e, &x, &y);
     *out_row = operand == 0 ? x : y;
     *out_column = operand == 0 ? y : x;
+}
+
+void tl_emu_mma_scale(tl_mma_kind kind, int operand, uint32_t free, uint32_t block,
+                      uint32_t *out_lane, uint32_t *out_byte)
+{
+    bool nvidia = is_nvidia(kind);
+    *out_byte = nvidia ? block : 0;
+    if (!nvidia)
+        *out_lane = free + shape_of(kind).m * block;
+    else /* rows 8 apart: in the next lane */
+        *out_lane = 4 * (free % 8) + (operand == 0 ? free / 8 : 0);
 }
 
 /* ---- numbers ---- */
@@ -258,13 +270,84 @@ static void multiply(tl_emu_block *block, void *const *mine)
         store(lanes[lane], &p->at[lane * p->n], p->n, in[2]);
 }
 
+/* ---- with scales ---- */
+
+static double scale_value(uint32_t type, uint32_t code)
+{
+    if (type == TILE_U8)
+        return code == 255 ? (double)NAN : ldexp(1.0, (int)code - 127);
+    return tl_decode_float(TILE_F8E4M3, code & 0x7f);
+}
+
+/* Scale number `block` along K of a row of A or a column of B. */
+static double scale_at(mma_call *const *lanes, int operand, uint32_t free, uint32_t block)
+{
+    uint32_t lane, byte, first = lanes[0]->bytes >> 8 * operand & 255;
+    tl_emu_mma_scale(lanes[0]->kind, operand, free, block, &lane, &byte);
+    TL_INVARIANT_OR(0, first + byte < 4, "a scale in byte %u of a word", first + byte);
+    return scale_value(lanes[0]->scale_type,
+                       lanes[lane]->scales[operand] >> 8 * (first + byte) & 255);
+}
+
+/* One lane's operand, n bytes, into its cells of the matrix as numbers times their scales; of a
+ * pair the second one follows along K. */
+static void load_scaled(mma_call *const *lanes, uint32_t lane, int operand, const uint16_t *at,
+                        uint32_t n, tl_emu_number *to)
+{
+    const mma_call *x = lanes[0];
+    bool pairs = x->type[operand] == TILE_U8;
+    uint32_t width = shape_of(x->kind).n, per = pairs ? 2 : 1,
+             each = x->scale_type == TILE_U8 ? 32 : 16;
+    for (uint32_t e = 0; e < n; e++) {
+        uint32_t code = ((const uint8_t *)lanes[lane]->in[operand])[e];
+        for (uint32_t i = 0; i < per; i++) {
+            uint32_t free = operand == 0 ? at[e] / x->k : at[e] % width,
+                     k = (operand == 0 ? at[e] % x->k : at[e] / width) * per + i;
+            bool f4 = pairs || x->type[operand] == TILE_F4E2M1;
+            double v = f4 ? tl_decode_float(TILE_F4E2M1, code >> 4 * i & 15)
+                             : tl_decode_float((tile_dtype)x->type[operand], code);
+            to[operand == 0 ? free * x->k * per + k : k * width + free].f =
+                v * scale_at(lanes, operand, free, k / each);
+        }
+    }
+}
+
+/* As multiply. */
+static void multiply_scaled(tl_emu_block *block, void *const *mine)
+{
+    struct tl_emu_matrices *matrices = matrices_of(block);
+    tl_emu_number(*in)[CELLS] = matrices->in;
+    mma_call *const *lanes = (mma_call *const *)mine;
+    const mma_call *first = lanes[0];
+    shape s = shape_of(first->kind);
+    uint32_t k = first->k * (first->type[0] == TILE_U8 ? 2 : 1);
+    TL_EMU_INVARIANT(block, block->current->site,
+                     block->lanes == s.lanes && s.m * k <= CELLS && k * s.n <= CELLS,
+                     "a product of %u lanes in a warp of %u", s.lanes, block->lanes);
+    for (int operand = 0; operand < 3; operand++) {
+        const cells *p = cells_of(matrices->kept, first, operand);
+        for (uint32_t lane = 0; lane < s.lanes; lane++)
+            if (operand == 2)
+                load(lanes[lane], operand, &p->at[lane * p->n], p->n, in[operand]);
+            else
+                load_scaled(lanes, lane, operand, &p->at[lane * p->n], p->n, in[operand]);
+    }
+    for (uint32_t row = 0; row < s.m; row++)
+        float_row(&in[0][row * k], in[1], &in[2][row * s.n], s.n, k);
+    const cells *p = cells_of(matrices->kept, first, 2);
+    for (uint32_t lane = 0; lane < s.lanes; lane++)
+        store(lanes[lane], &p->at[lane * p->n], p->n, in[2]);
+}
+
 static void run(tl_leaf leaf, uint32_t site, mma_call *x, uint32_t types)
 {
     tl_emu_block *b = tl_emu_now;
+    bool scaled = tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA_SCALED;
     for (int i = 0; i < 3; i++)
         x->type[i] = types >> 8 * i & 0xff;
+    x->scale_type = scaled ? types >> 24 : 0;
     tl_emu_count(b, site, leaf);
-    tl_emu_meet_warp(b, leaf, site, types, x, multiply);
+    tl_emu_meet_warp(b, leaf, site, types, x, scaled ? multiply_scaled : multiply);
 }
 
 /* Operands and the result are passed by address (codegen/leaf/leaf_emu.c). */
@@ -276,7 +359,30 @@ static void run(tl_leaf leaf, uint32_t site, mma_call *x, uint32_t types)
                                        uint32_t ring, const uint32_t *a, const uint32_t *b,        \
                                        const uint32_t *c, uint32_t *out)                           \
     {                                                                                              \
-        mma_call x = {(tl_mma_kind)kind, k, {0}, ring != 0, {a, b, c}, out};                       \
+        mma_call x = {.kind = (tl_mma_kind)kind,                                                   \
+                      .k = k,                                                                      \
+                      .ring = ring != 0,                                                           \
+                      .in = {a, b, c},                                                             \
+                      .out = out};                                                                 \
         run(TL_LEAF_MMA_##na##_##nb##_##nc, site, &x, types);                                      \
+    }
+#define LEAF_MMA_SCALED(na, nb, nc, ...)                                                           \
+    void tl_emu_mma_scaled_##na##_##nb##_##nc(                                                     \
+        uint32_t site, uint32_t kind, uint32_t k, uint32_t types, uint32_t ring,                   \
+        const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t sa, uint32_t sb,         \
+        uint32_t bytes, uint32_t *out);                                                            \
+    void tl_emu_mma_scaled_##na##_##nb##_##nc(                                                     \
+        uint32_t site, uint32_t kind, uint32_t k, uint32_t types, uint32_t ring,                   \
+        const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t sa, uint32_t sb,         \
+        uint32_t bytes, uint32_t *out)                                                             \
+    {                                                                                              \
+        (void)ring;                                                                                \
+        mma_call x = {.kind = (tl_mma_kind)kind,                                                   \
+                      .k = k,                                                                      \
+                      .in = {a, b, c},                                                             \
+                      .out = out,                                                                  \
+                      .scales = {sa, sb},                                                          \
+                      .bytes = bytes};                                                             \
+        run(TL_LEAF_MMA_SCALED_##na##_##nb##_##nc, site, &x, types);                               \
     }
 #include "runtime/contract/leaf.def"

@@ -205,8 +205,8 @@ for i, (ta, tb) in enumerate([(p, q) for p in ("f8e4m3", "f8e5m2", "f4e2m1") for
             same_bits=whole)
 
 
-# nvfp4 and its like: a scale f8e4m3 for 16 elements. Scales of the exact rows are powers of two, those of the others
-# any number.
+# nvfp4 and its like: a scale f8e4m3 for 16 elements, whose sign does not count. Scales of the exact rows are powers of
+# two, those of the others any number.
 def e4m3_scales(seed, rows, groups, whole):
     r = np.random.default_rng(seed)
     codes = r.choice([0x30, 0x38, 0x40, 0xB8], (rows, groups)) if whole else r.integers(0, 256, (rows, groups))
@@ -214,8 +214,8 @@ def e4m3_scales(seed, rows, groups, whole):
 
 
 def sixteens_want(a, exactly_):
-    x, y = a["a"].astype(np.float64) * np.repeat(a["sa"].astype(float), 16, 1), a["b"].astype(np.float64) * np.repeat(
-        a["sb"].astype(float), 16, 1)
+    x, y = (a[v].astype(np.float64) * np.repeat(np.abs(a[s].astype(float)), 16, 1)
+            for v, s in (("a", "sa"), ("b", "sb")))
     v = x @ y.T + a["c"].astype(np.float64)
     if exactly_:
         return {"c": exact(v), "d": exact(v - a["c"])}
@@ -236,6 +236,60 @@ for i, (ta, tb) in enumerate((("f4e2m1", "f4e2m1"), ("f8e4m3", "f4e2m1"), ("f4e2
             }, lambda a, w=whole: sixteens_want(a, w), consts={"A": ta, "B": tb, "BK": 16 if i % 3 else k},
             same_bits=whole)
 
+# Several warps, steps of K whose scales share words or have more of them, a loop that copies ahead.
+DEEP = """
+kernel k(const A a[M, K], const S sa[M, K / G], const B b[N, K], const S sb[N, K / G], f32 c[M, N], const type A,
+         const type B, const type S, const int G, const int BK)
+    grid(cdiv(M, 64), cdiv(N, 32))
+    warps(4)
+{
+    int m = pid(0) * 64;
+    int n = pid(1) * 32;
+    tile<f32, 64, 32> acc = 0;
+    for (int k : range(0, K, BK)) pipeline
+        acc = dot_scaled(a[m +: 64, k +: BK], sa[m +: 64, k / G +: BK / G], trans(b[n +: 32, k +: BK]),
+                         sb[n +: 32, k / G +: BK / G], acc);
+    c[m +: 64, n +: 32] = acc;
+}
+"""
+number = lambda s, v: 2.0**(v.astype(float) - 127) if s == "u8" else np.abs(v.astype(float))
+for i, (ta, tb, s, bk, k) in enumerate((("f8e4m3", "f8e5m2", "u8", 128, 384), ("f8e5m2", "f8e5m2", "u8", 256, 512),
+                                        ("f8e5m2", "f8e4m3", "u8", 96, 192), ("f4e2m1", "f4e2m1", "u8", 256, 512),
+                                        ("f4e2m1", "f4e2m1", "u8", 96, 288), ("f4e2m1", "f4e2m1", "f8e4m3", 128, 384),
+                                        ("f4e2m1", "f4e2m1", "f8e4m3", 80, 160), ("f4e2m1", "f8e4m3", "u8", 128, 256))):
+    g = 32 if s == "u8" else 16
+    few = lambda seed, rows, s=s, k=k, g=g: (ints("u8", seed, 124, 131, rows, k // g)
+                                             if s == "u8" else e4m3_scales(seed, rows, k // g, True))
+    for seed in (None, 3, 8) if i % 3 == 0 else (None,):
+        row(
+            f"dot_scaled_deep_{ta}_{tb}_{s}_{bk}{f'_stress_{seed}' if seed else ''}", DEEP, {
+                "a": scaled(ta, 230 + i, 70, k, True), "sa": few(250 + i, 70), "b": scaled(tb, 270 + i, 41, k, True),
+                "sb": few(290 + i, 41), "c": poison("f32", 70, 41)
+            }, lambda a, s=s, g=g: (lambda x, y: {"c": exact(x @ y.T)})(*(
+                a[v].astype(np.float64) * np.repeat(number(s, a[t]), g, 1) for v, t in (("a", "sa"), ("b", "sb")))),
+            consts={"A": ta, "B": tb, "S": s, "G": g, "BK": bk}, same_bits=True,
+            options=("--stress-layouts", str(seed)) if seed else ())
+
+# Rows of an odd number of elements, whose last byte has half of something else; elements that are computed.
+row(
+    "dot_scaled_odd_rows_and_computed_f4", """
+kernel k(const f4e2m1 a[M, K], const u8 s[M, 2], const f32 x[M, K], f32 c[M, M], f32 d[M, M])
+    grid(1)
+{
+    auto e = a[0 +: 16, 0 +: 64];
+    auto t = s[0 +: 16, 0 +: 2];
+    c[0 +: 16, 0 +: 16] = dot_scaled(e, t, trans(e), t);
+    auto f = cast(x[0 +: 16, 0 +: 64], f4e2m1);
+    d[0 +: 16, 0 +: 16] = dot_scaled(f, t, trans(e), t, 1.0);
+}
+""", {
+        "a": packed("f4e2m1", 310, 13, 61), "s": ints("u8", 311, 125, 130, 13, 2), "x": ints(
+            "f32", 312, -4, 5, 13, 61), "c": poison("f32", 13, 13), "d": poison(
+                "f32", 13, 13)
+    }, lambda a: (lambda e, t: {
+        "c": exact((e * t) @ (e * t).T), "d": exact((a["x"].astype(np.float64) * t) @ (e * t).T + 1)
+    })(a["a"].astype(np.float64)[:, :61], np.repeat(2.0**(a["s"].astype(float) - 127), 32, 1)[:, :61]))
+
 row(
     "dot_scaled_by_16_nan_and_zero", """
 kernel k(const f4e2m1 a[M, K], const f8e4m3 s[M, 1], const f4e2m1 b[N, K], const f8e4m3 t[N, 1], f32 c[M, N])
@@ -249,7 +303,7 @@ kernel k(const f4e2m1 a[M, K], const f8e4m3 s[M, 1], const f4e2m1 b[N, K], const
             (4, 8), 0x22, np.uint8)), "s": Arr("f8e4m3", np.array([[0], [1], [0x7E], [0x7F]], np.uint8)), "b": Arr(
                 "f4e2m1", np.full((4, 8), 0x77, np.uint8)), "t": Arr(
                     "f8e4m3", np.array([[0x38], [0xFE], [0x80], [0x08]], np.uint8)), "c": poison("f32", 4, 4)
-    }, lambda a: {"c": exact(quantize(96 * a["s"].astype(float) * a["t"].astype(float).T + 1.5, "f32"))})
+    }, lambda a: {"c": exact(quantize(96 * np.abs(a["s"].astype(float) * a["t"].astype(float).T) + 1.5, "f32"))})
 
 row(
     "dot_scaled_scales_at_the_ends", """

@@ -229,12 +229,13 @@ static void add_matrix(Maker *m, const TlMma *mma)
     args[0] = i32(m, 7);
     args[1] = i32(m, tl_leaf_mma_kind(mma));
     args[2] = i32(m, (uint32_t)mma->k);
-    args[3] = i32(
-        m, TL_MMA_TYPES((uint32_t)mma->type[0], (uint32_t)mma->type[1], (uint32_t)mma->type[2]));
+    args[3] = i32(m, TL_MMA_SCALED_TYPES((uint32_t)mma->type[0], (uint32_t)mma->type[1],
+                                         (uint32_t)mma->type[2], (uint32_t)mma->type[TL_MMA_SA]));
     args[4] = i32(m, 0);
-    for (unsigned i = 5; i < 8; i++)
-        args[i] = operand(m, tl_leaf_info(leaf)->operands[i], tid);
-    keep(m, call(m, leaf, args, 8));
+    for (unsigned i = 5; i < 10; i++)
+        args[i] = i < 8 || mma->each ? operand(m, tl_leaf_info(leaf)->operands[i], tid) : NULL;
+    args[10] = i32(m, 0); /* the first byte of each */
+    keep(m, call(m, leaf, args, mma->each ? 11 : 8));
     end(m, name);
 }
 
@@ -333,7 +334,8 @@ static bool is_of_kernels(tl_leaf leaf)
 
 static bool is_matrix(tl_leaf leaf)
 {
-    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA;
+    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA ||
+           tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA_SCALED;
 }
 
 static void *emit(Maker *m, const TlCodegenOptions *o, const char *form, size_t *out_size)

@@ -661,6 +661,11 @@ static void every_op_has_a_valid_text(void)
 #define SUM                                                                                        \
     "%a = alloc : buf<f16, 64, 64, " IMAGE ", 2> %z = const {value = 0.0} : tile" OF("f32")        \
     "%r = ready %z : token" OF("f32")
+#define SCALED                                                                                     \
+    "%a = broadcast %f : tile<f32, 4, 4> %g = broadcast %f : tile<f32, 4, 32> "                    \
+    "%q = cast %g : tile<f8e4m3, 4, 32> %w = trans %q {perm = [1, 0]} : tile<f8e4m3, 32, 4> "      \
+    "%i1 = broadcast %n : tile<i32, 4, 1> %s1 = cast %i1 : tile<u8, 4, 1> "                        \
+    "%i2 = broadcast %n : tile<i32, 4, 2> %s2 = cast %i2 : tile<u8, 4, 2> "
 #define F16  " {mma = \"mma.m16n8k16.f16\"} : token" OF("f32")
 #define BARS "%m = mbar {arrivals = 1} : buf<u64, 1, \"offset -> 1\", 2> "
 
@@ -797,6 +802,14 @@ static const struct {
     {"%h = cast %f : f16 %a = broadcast %h : tile<f16, 4, 4> %x = dot %a, %a, %a {precision = "
      "tf32} : tile<f16, 4, 4>",
      "precision is for f32"},
+    {SCALED "%x = dot %q, %w, %a, %s1 : tile<f32, 4, 4>", "4 operands"},
+    {SCALED "%x = dot %q, %w, %a, %s1, %s2 : tile<f32, 4, 4>", "no scales of 4 rows of 32"},
+    {SCALED "%x = dot %q, %w, %a, %s2, %s2 : tile<f32, 4, 4>", "no scales of 4 rows of 32"},
+    {SCALED "%x = dot %a, %a, %a, %s1, %s1 : tile<f32, 4, 4>", "with scales"},
+    {SCALED "%x = dot %q, %w, %a, %s1, %s1 {mma = \"mma.m16n8k32.e4m3\"} : tile<f32, 4, 4>",
+     "and 5 operands"},
+    {SCALED "%x = dot %q, %w, %a, %s1, %s1 {mma = \"mma.mx.m16n8k32.e5m2\"} : tile<f32, 4, 4>",
+     "operand 0 is"},
     {"%a = broadcast %n : tile<i32, 4, 4> %b = cast %a : tile<u32, 4, 4> %x = dot %a, %b, %a : "
      "tile<i32, 4, 4>",
      "by"},

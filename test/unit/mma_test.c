@@ -29,6 +29,55 @@ static void check_fragment(const TlMma *mma, int operand)
         fprintf(stderr, "    %s, operand %d: %d elements elsewhere\n", mma->name, operand, wrong);
 }
 
+/* The lane that the instruction asks for a scale has it, in the register of the byte that it asks
+ * for. */
+static void check_scales(const TlMma *mma, int operand)
+{
+    const TlLayout *f = tl_mma_fragment(&arena, mma, operand);
+    uint32_t rows = (uint32_t)(operand == TL_MMA_SA ? mma->m : mma->n),
+             blocks = (uint32_t)(mma->k / mma->each);
+    int wrong = 0;
+    CHECK(tl_layout_extent(f, 0) == (int32_t)rows && tl_layout_extent(f, 1) == (int32_t)blocks);
+    CHECK(tl_layout_is_surjective(f));
+    for (uint32_t row = 0; row < rows; row++)
+        for (uint32_t block = 0; block < blocks; block++) {
+            uint32_t in[TL_LAYOUT_MAX_IN] = {0}, lane, byte;
+            int32_t at[TL_LAYOUT_MAX_OUT];
+            tl_emu_mma_scale(tl_leaf_mma_kind(mma), operand == TL_MMA_SB, row, block, &lane, &byte);
+            in[tl_layout_in_index(f, TL_IN_REG)] = byte;
+            in[tl_layout_in_index(f, TL_IN_LANE)] = lane;
+            tl_layout_apply(f, in, at);
+            wrong += at[0] != (int32_t)row || at[1] != (int32_t)block ||
+                     byte >> tl_layout_in_bits(f, TL_IN_REG);
+        }
+    if (!CHECK(wrong == 0))
+        fprintf(stderr, "    %s, operand %d: %d scales elsewhere\n", mma->name, operand, wrong);
+}
+
+/* PTX ISA, "Block scaling for mma.sync": of scale_vec::1X, 2X, 4X; and the CDNA 4 ISA, 7.2: one
+ * scale a lane. Rows of a table, each of an instruction: scale number, lane, byte. */
+static void check_table(void)
+{
+    static const struct {
+        const char *name;
+        int operand;
+        uint32_t free, block, lane, byte;
+    } TABLE[] = {
+        {"mma.mx.m16n8k32.e4m3", 0, 0, 0, 0, 0},      {"mma.mx.m16n8k32.e4m3", 0, 8, 0, 1, 0},
+        {"mma.mx.m16n8k32.e4m3", 0, 7, 0, 28, 0},     {"mma.mx.m16n8k32.e4m3", 0, 15, 0, 29, 0},
+        {"mma.mx.m16n8k32.e4m3", 1, 3, 0, 12, 0},     {"mma.mx.m16n8k64.e2m1", 0, 9, 1, 5, 1},
+        {"mma.mx.m16n8k64.e2m1", 1, 7, 1, 28, 1},     {"mma.nv.m16n8k64.e2m1", 0, 10, 3, 9, 3},
+        {"mma.nv.m16n8k64.e2m1", 1, 2, 2, 8, 2},      {"mfma.mx.16x16x128.e4m3", 0, 5, 3, 53, 0},
+        {"mfma.mx.16x16x128.e2m1", 1, 15, 1, 31, 0}, {"mfma.mx.32x32x64.e4m3", 0, 31, 1, 63, 0},
+    };
+    for (size_t i = 0; i < sizeof TABLE / sizeof *TABLE; i++) {
+        uint32_t lane, byte;
+        tl_emu_mma_scale(tl_leaf_mma_kind(tl_mma_find(TABLE[i].name)), TABLE[i].operand,
+                         TABLE[i].free, TABLE[i].block, &lane, &byte);
+        CHECK(lane == TABLE[i].lane && byte == TABLE[i].byte);
+    }
+}
+
 /* Each fragment is the whole of its matrix, and no more. */
 static void check_extents(const TlMma *mma)
 {
@@ -46,10 +95,15 @@ static void check_rows(void)
         const TlMma *mma = tl_mma_at(i);
         CHECK(tl_mma_find(mma->name) == mma && tl_mma_index(mma) == i);
         CHECK(tl_leaf_of_mma(&arena, mma) >= TL_LEAF_MMA_1_1_2);
+        CHECK((tl_leaf_info(tl_leaf_of_mma(&arena, mma))->family == TL_LEAF_FAMILY_MMA_SCALED) ==
+              (mma->each != 0));
         check_extents(mma);
         for (int operand = 0; operand < 3; operand++)
             check_fragment(mma, operand);
+        for (int operand = TL_MMA_SA; operand < TL_MMA_OPERANDS && mma->each; operand++)
+            check_scales(mma, operand);
     }
+    check_table();
 }
 
 /* What warps share is found again from the layout, and every warp has what it needs. */

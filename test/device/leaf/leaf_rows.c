@@ -111,7 +111,8 @@ char leaf_atom_letter(tl_leaf leaf)
 
 static bool is_matrix(tl_leaf leaf)
 {
-    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA;
+    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA ||
+           tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA_SCALED;
 }
 
 /* Products of warpgroups: instruction, columns, bytes of a row in shared memory, TL_WGMMA_* of how.
@@ -554,6 +555,8 @@ static LLVMValueRef small_number(Maker *m, TlDtype d, uint32_t n)
                                 LLVMConstInt(m->i8, bits[i], 0), x, "");
         return x;
     }
+    if (d == TL_F4E2M1) /* a code */
+        return LLVMBuildTrunc(m->b, v, m->i8, "");
     if (d != TL_U8)
         v = LLVMBuildSub(m->b, v, word(m, 4), "");
     if (tl_is_int(d))
@@ -589,16 +592,30 @@ static LLVMValueRef matrix_part(Maker *m, const TlMma *mma, int operand, char le
     return LLVMBuildBitCast(m->b, v, tl_leaf_type(m->l.context, letter), "");
 }
 
+/* Scales of 1 and 2. */
+static LLVMValueRef scale_word(Maker *m, const TlMma *mma, uint32_t i)
+{
+    bool e8m0 = mma->type[TL_MMA_SA] == TL_U8;
+    LLVMValueRef x = and(m, LLVMBuildLShr(m->b, mix(m, 900 + i), word(m, 5), ""), 0x01010101);
+    if (!e8m0)
+        x = LLVMBuildShl(m->b, x, word(m, 3), "");
+    return LLVMBuildAdd(m->b, x, word(m, e8m0 ? 0x7f7f7f7f : 0x38383838), "");
+}
+
 static void make_matrix(Maker *m, tl_leaf leaf, const TlMma *mma)
 {
     const char *operands = tl_leaf_info(leaf)->operands;
     const TlDtype *t = mma->type;
-    LLVMValueRef args[8] = {word(m, 0), word(m, tl_leaf_mma_kind(mma)), word(m, (uint32_t)mma->k),
-                            word(m, TL_MMA_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2])),
-                            word(m, 0)};
+    LLVMValueRef args[11] = {word(m, 0), word(m, tl_leaf_mma_kind(mma)), word(m, (uint32_t)mma->k),
+                             word(m, TL_MMA_SCALED_TYPES((uint32_t)t[0], (uint32_t)t[1],
+                                                         (uint32_t)t[2], (uint32_t)t[TL_MMA_SA])),
+                             word(m, 0)};
     for (int i = 0; i < 3; i++)
         args[5 + i] = matrix_part(m, mma, i, operands[5 + i]);
-    LLVMValueRef x = call(m, leaf, args, 8);
+    for (uint32_t i = 0; i < 2 && mma->each; i++)
+        args[8 + i] = scale_word(m, mma, i);
+    args[10] = word(m, 0); /* the first byte of each */
+    LLVMValueRef x = call(m, leaf, args, mma->each ? 11 : 8);
     unsigned n = LLVMGetVectorSize(LLVMTypeOf(x));
     for (unsigned i = 0; i < n; i++)
         keep(m, LLVMBuildExtractElement(m->b, x, word(m, i), ""));
@@ -1115,6 +1132,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_SHFL_END:
     case TL_LEAF_FAMILY_SHFL_XOR: make_shuffles(m, leaf); break;
     case TL_LEAF_FAMILY_ATOM: make_atom(m, leaf, (tl_atom)op); break;
+    case TL_LEAF_FAMILY_MMA_SCALED:
     case TL_LEAF_FAMILY_MMA: make_matrix(m, leaf, tl_mma_at(op)); break;
     case TL_LEAF_FAMILY_MUL_WIDE: make_mul_wide(m, true); break;
     case TL_LEAF_FAMILY_MUL_WIDE_U: make_mul_wide(m, false); break;

@@ -1,0 +1,176 @@
+/* scale-dots: products of operands with scales become those that the machine has.
+ *
+ *     %d = dot %a, %b, %c, %s, %t : %a tile<f8e4m3, M, K>, %s tile<u8, M, K / 32>
+ *  =>
+ *     %p = mul (cast %a : bf16), (each of %s, 32 times, as bf16) : tile<bf16, M, K>
+ *     %q = likewise of %b and %t
+ *     %d = dot %p, %q, %c
+ *
+ *  1. Has the machine a matrix instruction with scales for the types (ir/plan/mma.def)? Where both
+ *     sides are f4e2m1, it takes pairs of them.
+ *  2. Does it cost no more? It takes a step of K at once; what K lacks to that is multiplied as
+ *     zeros.
+ *  3. If so, the dot keeps its scales: unpack gives it pairs of f4e2m1, accelerate-dot its layouts.
+ *     Otherwise, and in the ring, where all products are integers: scales are multiplied in, in
+ *     bf16, which is exact where a product is a normal number of bf16. The dot has a remark of why.
+ *
+ * The machine's products are exact, of any scales. */
+#include "passes/simplify/scale_dots.h"
+#include "ir/plan/mma.h"
+#include "ir/remark.h"
+#include "passes/pass.h"
+
+/* Of an e8m0 scale: 0 and 255 have no bits of bf16 that are the code shifted: 2^-127, NaN. */
+enum { E8M0_LEAST = 0x0040, E8M0_NAN = 0x7fc0, BF16_FRACTION = 7, F8_BITS = 0x7f };
+
+/* ---- 1. the instruction ---- */
+
+static bool is_pair_of_f4(const TlDtype *types)
+{
+    return types[0] == TL_F4E2M1 && types[1] == TL_F4E2M1;
+}
+
+/* The types of operands that an instruction would be given. */
+static void types_for(const TlOp *dot, TlDtype *types)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        types[i] = tl_in(dot, i)->type->dtype;
+    if (is_pair_of_f4(types))
+        types[0] = types[1] = TL_U8;
+}
+
+/* The row of least depth along K; NULL: there is none. *out_any: some have scales. */
+static const TlMma *find_row(const TlMachine *machine, const TlOp *dot, bool *out_any)
+{
+    TlDtype types[2], scale = tl_in(dot, TL_MMA_SA)->type->dtype;
+    const TlMma *best = NULL;
+    types_for(dot, types);
+    *out_any = false;
+    for (uint32_t i = 0; i < tl_mma_count(); i++) {
+        const TlMma *row = tl_mma_at(i);
+        if (!row->each || !tl_mma_has(machine->matrix, row))
+            continue;
+        *out_any = true;
+        if (row->type[TL_MMA_A] == types[0] && row->type[TL_MMA_B] == types[1] &&
+            row->type[TL_MMA_SA] == scale && (!best || row->k < best->k))
+            best = row;
+    }
+    return best;
+}
+
+/* ---- 2. what it costs ---- */
+
+/* An instruction with scales multiplies as many bytes along K in the time of one in bf16, which has
+ * half as many elements of f8, a quarter of those of f4e2m1; and operands are multiplied before. */
+static bool costs_more(const TlMma *row, const TlOp *dot)
+{
+    int32_t k = tl_in(dot, TL_MMA_A)->type->shape[1], pairs = row->type[TL_MMA_A] == TL_U8 ? 2 : 1;
+    int32_t all = row->k * pairs, steps = (k + all - 1) / all;
+    return steps * row->k > 2 * k;
+}
+
+static TlScaleFault fault_of(const TlFn *fn, const TlMachine *machine, const TlOp *dot)
+{
+    bool any;
+    const TlMma *row = find_row(machine, dot, &any);
+    if (!any || fn->ring)
+        return TL_SCALE_MACHINE;
+    if (!row)
+        return TL_SCALE_TYPES;
+    return costs_more(row, dot) ? TL_SCALE_COST : TL_SCALE_NONE;
+}
+
+/* ---- 3. scales multiplied in ---- */
+
+static TlValue *with_type(TlBuilder *b, TlOpcode opcode, TlValue *x, const TlType *type)
+{
+    return tl_op_new(b, opcode, 1, &x, 1, &type, 0, 0, NULL)->out[0];
+}
+
+static TlValue *bits_as(TlBuilder *b, TlValue *x, TlDtype to)
+{
+    const TlType *type = tl_type_with_dtype(b->fn->module->ctx, x->type, to);
+    return type == x->type ? x : with_type(b, TL_OP_BITCAST, x, type);
+}
+
+static TlValue *equals(TlBuilder *b, TlValue *x, int64_t y)
+{
+    return tl_binary(b, TL_OP_EQ, x, tl_const_int(b, x->type, y));
+}
+
+/* The scales in bf16, exactly. */
+static TlValue *scales_in_bf16(TlBuilder *b, TlValue *s)
+{
+    if (s->type->dtype != TL_U8) { /* without the sign */
+        TlValue *code = bits_as(b, s, TL_U8);
+        code = tl_binary(b, TL_OP_AND, code, tl_const_int(b, code->type, F8_BITS));
+        return tl_cast(b, bits_as(b, code, s->type->dtype), TL_BF16);
+    }
+    TlValue *wide = tl_cast(b, s, TL_U16);
+    TlValue *bits = tl_binary(b, TL_OP_SHL, wide, tl_const_int(b, wide->type, BF16_FRACTION));
+    bits = tl_select(b, equals(b, s, 255), tl_const_int(b, bits->type, E8M0_NAN), bits);
+    bits = tl_select(b, equals(b, s, 0), tl_const_int(b, bits->type, E8M0_LEAST), bits);
+    return bits_as(b, bits, TL_BF16);
+}
+
+static TlValue *reshaped(TlBuilder *b, TlValue *x, int rank, const int32_t *shape)
+{
+    return with_type(b, TL_OP_RESHAPE, x,
+                     tl_type_with_shape(b->fn->module->ctx, x->type, rank, shape));
+}
+
+static TlValue *transposed(TlBuilder *b, TlValue *x)
+{
+    static const int64_t SWAP[] = {1, 0};
+    if (x->def && x->def->opcode == TL_OP_TRANS)
+        return tl_in(x->def, 0);
+    int64_t *perm = TL_NEW_ARRAY(&b->fn->module->arena, int64_t, 2);
+    perm[0] = SWAP[0];
+    perm[1] = SWAP[1];
+    TlAttr attr = {.id = TL_ATTR_PERM, .n = 2, .u.ints = perm};
+    const TlType *type = tl_type_with_shape(b->fn->module->ctx, x->type, 2,
+                                            (int32_t[]){x->type->shape[1], x->type->shape[0]});
+    return tl_op_new(b, TL_OP_TRANS, 1, &x, 1, &type, 0, 1, &attr)->out[0];
+}
+
+/* x = [R, K] times its scales [R, L], in bf16. */
+static TlValue *multiplied(TlBuilder *b, TlValue *x, TlValue *s)
+{
+    int32_t rows = s->type->shape[0], blocks = s->type->shape[1], k = x->type->shape[1];
+    TlValue *each = reshaped(b, scales_in_bf16(b, s), 3, (int32_t[]){rows, blocks, 1});
+    each = tl_broadcast(b, each, 3, (int32_t[]){rows, blocks, k / blocks});
+    each = reshaped(b, each, 2, (int32_t[]){rows, k});
+    return tl_binary(b, TL_OP_MUL, tl_cast(b, x, TL_BF16), each);
+}
+
+static void multiply_in(TlFn *fn, TlOp *dot, TlScaleFault why)
+{
+    TlBuilder b = tl_builder_before(dot);
+    b.loc = dot->loc;
+    TlValue *x = multiplied(&b, tl_in(dot, TL_MMA_A), tl_in(dot, TL_MMA_SA));
+    TlValue *y = multiplied(&b, transposed(&b, tl_in(dot, TL_MMA_B)), tl_in(dot, TL_MMA_SB));
+    TlValue *in[3] = {x, transposed(&b, y), tl_in(dot, TL_MMA_C)};
+    TlOp *made = tl_op_new(&b, TL_OP_DOT, 3, in, 1, &dot->out[0]->type, 0, 0, NULL);
+    made->out[0]->name = dot->out[0]->name;
+    tl_remark(fn, made, TL_REMARK_SCALED, why);
+    tl_replace_uses(dot->out[0], made->out[0]);
+    tl_op_erase(dot);
+}
+
+/* ---- the pass ---- */
+
+TlPassResult tl_pass_scale_dots(TlFn *fn, TlPassCtx *px)
+{
+    bool changed = false;
+    for (TlOp *op = fn->body->first, *next; op; op = next) {
+        next = tl_walk_next(op, NULL);
+        if (op->opcode != TL_OP_DOT || op->nin == 3 || tl_attr(op, TL_ATTR_MMA))
+            continue;
+        TlScaleFault why = fault_of(fn, px->machine, op);
+        if (!why || tl_in(op, 0)->type->dtype == TL_U8)
+            continue; /* pairs: only unpack makes them, for an instruction */
+        multiply_in(fn, op, why);
+        changed = true;
+    }
+    return changed ? TL_CHANGED : TL_SAME;
+}
