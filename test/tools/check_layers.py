@@ -55,7 +55,7 @@ WORLD = [
     ("llvm/*", ""),
     ("pthread.h", "runtime/* codegen/core_loaded.c codegen/process_server.c codegen/target/llvm.c codegen/target/worker.* examples/* test/* tools/*"),
     ("dlfcn.h", "runtime/* codegen/core_loaded.c codegen/process_find.c tools/farm/farm.c examples/15_train_gpt/share.c test/*"),
-    ("mpi.h", "tools/farm/farm_mpi.c examples/* test/examples/stub_nccl.c"),
+    ("mpi.h", "tools/farm/farm_mpi.c runtime/collectives/comm_mpi.c examples/* test/examples/stub_nccl.c"),
     ("cuda*.h", ""),
     ("hip/*", ""),
 ]
