@@ -238,17 +238,16 @@ static Range piece(const tl_comm_op *op, size_t number)
     return (Range){at, left < s->piece ? left : s->piece};
 }
 
-/* The reduction of what lies in the room from every rank but this one, and of `mine`. The result is
- * in this rank's place in the room, of `bytes` bytes as all. */
-static void reduce(tl_comm_op *op, const char *mine, size_t bytes)
+/* The reduction of what lies in the room from every rank but this one, and of `mine`, to `to`,
+ * which may be `mine`: of `bytes` bytes as all. */
+static void reduce(tl_comm_op *op, const char *mine, char *to, size_t bytes)
 {
     Steps *s = op->state;
-    int n = op->comm->ranks, me = op->comm->rank;
+    int n = op->comm->ranks;
     for (int r = 0; r < n; r++)
         s->from[r] = s->room + (size_t)r * bytes;
-    s->from[me] = mine;
-    tl_comm_combine(op->dtype, op->reduction, s->from, n, s->room + (size_t)me * bytes,
-                    bytes / op->size);
+    s->from[op->comm->rank] = mine;
+    tl_comm_combine(op->dtype, op->reduction, s->from, n, to, bytes / op->size);
 }
 
 /* ---- the steps of each operation: post, and what follows when all have come ---- */
@@ -301,8 +300,7 @@ static void after_all_reduce(tl_comm_op *op, size_t step)
     size_t at = (s->small ? 0 : p.at + mine.at) * op->size, bytes = mine.n * op->size;
     if ((!s->small && step % 2) || !bytes)
         return;
-    reduce(op, op->send + at, bytes);
-    memcpy(op->recv + at, s->room + (size_t)me * bytes, bytes);
+    reduce(op, op->send + at, op->recv + at, bytes);
 }
 
 static bool all_reduce(tl_comm_op *op, size_t step)
@@ -326,13 +324,10 @@ static bool root_reduce(tl_comm_op *op, size_t step)
 
 static void after_reduce(tl_comm_op *op, size_t step)
 {
-    Steps *s = op->state;
     Range p = piece(op, step);
-    size_t bytes = p.n * op->size;
-    if (op->comm->rank != op->peer)
-        return;
-    reduce(op, op->send + p.at * op->size, bytes);
-    memcpy(op->recv + p.at * op->size, s->room + (size_t)op->peer * bytes, bytes);
+    size_t at = p.at * op->size;
+    if (op->comm->rank == op->peer)
+        reduce(op, op->send + at, op->recv + at, p.n * op->size);
 }
 
 static bool reduce_scatter(tl_comm_op *op, size_t step)
@@ -351,12 +346,9 @@ static bool reduce_scatter(tl_comm_op *op, size_t step)
 
 static void after_reduce_scatter(tl_comm_op *op, size_t step)
 {
-    Steps *s = op->state;
-    size_t me = (size_t)op->comm->rank;
     Range p = piece(op, step);
-    size_t bytes = p.n * op->size;
-    reduce(op, op->send + (me * op->count + p.at) * op->size, bytes);
-    memcpy(op->recv + p.at * op->size, s->room + me * bytes, bytes);
+    const char *mine = op->send + ((size_t)op->comm->rank * op->count + p.at) * op->size;
+    reduce(op, mine, op->recv + p.at * op->size, p.n * op->size);
 }
 
 static bool all_gather(tl_comm_op *op, size_t step)
