@@ -157,6 +157,9 @@ typedef struct tl_driver {
     tile_status (*queue_copy_from)(tl_queue *queue, void *target, tl_dev *from, const void *source,
                                    uint64_t bytes);
     tile_status (*queue_fill)(tl_queue *queue, void *target, int value, uint64_t bytes);
+    /* Work of another library (tile_stream_call). */
+    tile_status (*queue_call)(tl_queue *queue, tile_status (*call)(void *user, void *native),
+                              void *user, void *written, uint64_t bytes);
     /* The vendor's stream; NULL: there are none. */
     void *(*queue_native)(const tl_queue *queue);
     /* Is what is put into the queue recorded, to be run later (a graph)? NULL: never. */
@@ -206,6 +209,8 @@ tile_status tl_host_queue_copy(tl_queue *queue, void *target, const void *source
                                tl_copy_kind kind);
 tile_status tl_host_queue_fill(tl_queue *queue, void *target, int value, uint64_t bytes);
 tile_status tl_host_queue_launch(tl_queue *queue, tl_code *code, const tl_launch *launch);
+tile_status tl_host_queue_call(tl_queue *queue, tile_status (*call)(void *user, void *native),
+                               void *user, void *written, uint64_t bytes);
 tile_status tl_host_mark_create(tl_dev *dev, tl_mark **out_mark);
 void tl_host_mark_free(tl_mark *mark);
 tile_status tl_host_mark_record(tl_mark *mark, tl_queue *queue);
@@ -220,6 +225,7 @@ tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millise
     .queue_create = tl_host_queue_create, .queue_free = tl_host_queue_free,                  \
     .queue_synchronize = tl_host_queue_synchronize, .queue_copy = tl_host_queue_copy,        \
     .queue_fill = tl_host_queue_fill, .queue_launch = tl_host_queue_launch,                  \
+    .queue_call = tl_host_queue_call,                                                        \
     .mark_create = tl_host_mark_create, .mark_free = tl_host_mark_free,                      \
     .mark_record = tl_host_mark_record, .mark_wait = tl_host_mark_wait,                      \
     .mark_synchronize = tl_host_mark_synchronize, .mark_elapsed = tl_host_mark_elapsed

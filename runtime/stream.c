@@ -237,6 +237,25 @@ void tl_streams_drain(tile_device *d)
             d->driver->queue_synchronize(s->queue); /* nobody to tell */
 }
 
+tile_status tile_stream_call(tile_device *device, tile_stream *stream,
+                             tile_status (*call)(void *user, void *native), void *user,
+                             void *written, uint64_t bytes)
+{
+    tile_device *d;
+    tile_stream *s;
+    if (!call)
+        return is_null("tile_stream_call", "call");
+    tile_status status = tl_device_enter(device, &d);
+    if (status != TILE_OK)
+        return status;
+    TL_FP_SCOPE();
+    status = tl_stream_of(d, stream, &s);
+    if (status == TILE_OK)
+        status = d->driver->queue_call(s->queue, call, user, written, bytes);
+    tl_device_leave(d);
+    return status;
+}
+
 /* ---- events ---- */
 
 tile_status tile_event_create(tile_device *device, tile_event **out_event)

@@ -27,7 +27,7 @@ typedef struct Run {
     Steps steps;
     Point point[POINTS + 2];
     int points;
-    const char *why; /* it failed, where neither share_error() nor tile_last_error() says so */
+    const char *why; /* it failed, where tile_last_error() does not say so */
     double began, sum, bytes; /* since the last point: the losses, in nats, of so many bytes */
 } Run;
 
@@ -60,7 +60,7 @@ static bool options(int argc, char **argv, Options *o)
 {
     const char *type = "f32";
     Config *c = &o->model;
-    *o = (Options){.model = {2, 128, 4, 256, 128, 0, F32}, .batch = 8, .parts = 1, .steps = 300,
+    *o = (Options){.model = {2, 128, 4, 256, 128, 0, F32, 1}, .batch = 8, .parts = 1, .steps = 300,
                    .sample = 300, .rate = 3e-3f, .decay = 0.1f, .temperature = 0.8f, .seed = 1,
                    .prompt = "A tile is "};
     const Option rows[] = {
@@ -86,6 +86,7 @@ static bool sizes(Options *o)
     if (o->batch % shares)
         return fail("", "the sequences of a step have to be a multiple of ranks times parts");
     c->batch = o->batch / shares;
+    c->ranks = ranks_count();
     return true;
 }
 
@@ -125,15 +126,22 @@ static float rate_of(const Options *o, int step)
     return o->rate * (float)(0.55 + 0.45 * cos(3.141592653589793 * x));
 }
 
+/* Sums over the ranks begin while the layers before are still on their way back. */
+static bool begin_bucket(const Model *m, const Bucket *b)
+{
+    return share_begin(m->grads, b->at, b->n);
+}
+
 static bool train_step(Run *r, int step)
 {
     const Config *c = &r->o.model;
+    Ready *ready = r->o.parts == 1 ? begin_bucket : NULL;
     double all = (double)r->o.batch * c->context;
     for (int part = 0; part < r->o.parts; part++) {
         if (!load_sequences(r, step, part) || !model_forward(&r->model, c->batch, c->context) ||
             !model_loss(&r->model, c->batch, c->context) ||
             !sum_losses(&r->model, c->batch, c->context, 0, &r->sum) ||
-            !model_backward(&r->model, c->batch, c->context, all) ||
+            !model_backward(&r->model, c->batch, c->context, all, ready) ||
             (r->o.parts > 1 && !steps_accumulate(&r->steps, part == 0)))
             return false;
         r->bytes += (double)c->batch * c->context;
@@ -295,12 +303,12 @@ static bool run(Run *r, char **files, int n)
         return false;
     if (r->text.trains <= (size_t)r->o.model.context)
         return fail("", "there is less text than a context");
-    share_open(r->o.library);
+    if (!share_open(r->o.library)) return fail("", tile_last_error());
     if (!model_open(&r->model, r->o.model) || !steps_open(&r->steps, &r->model, r->o.seed))
         return fail("", tile_last_error());
     if (ranks_me() == 0) describe(r);
     if (!train(r))
-        return fail("", r->why ? r->why : *share_error() ? share_error() : tile_last_error());
+        return fail("", r->why ? r->why : tile_last_error());
     if (ranks_me() != 0) return true;
     if (r->o.sample && !sample(r)) return fail("", tile_last_error());
     return !r->o.curve || draw(r);
@@ -310,7 +318,7 @@ int main(int argc, char **argv)
 {
     static Run r;
     bool good = true, right = true;
-    ranks_open(&argc, &argv);
+    ranks_open();
     if (!options(argc, argv, &r.o)) return ranks_me() == 0 ? usage() : 2;
     if (!share_device()) return fail("", tile_last_error()), 1;
     if (r.o.check)

@@ -6,26 +6,43 @@ enum { PARTS = 16 }; /* programs that sum a norm's gradient together */
 
 static void add_tensor(Model *m, Role role, int layer, int rows, int cols)
 {
-    m->tensor[m->tensors++] = (Tensor){role, layer, rows, cols, m->size};
-    m->size += ((size_t)rows * (size_t)cols + 63) / 64 * 64;
+    size_t n = ((size_t)rows * (size_t)cols + 63) / 64 * 64, chance = 0;
+    if (m->tensors) {
+        const Tensor *last = &m->tensor[m->tensors - 1];
+        chance = last->chance + ((size_t)last->rows * (size_t)last->cols + 63) / 64 * 64;
+    }
+    m->tensor[m->tensors++] = (Tensor){role, layer, rows, cols, m->size, chance, m->buckets};
+    m->size += n;
 }
+
+static void end_bucket(Model *m)
+{
+    size_t at = m->buckets ? m->bucket[m->buckets - 1].at + m->bucket[m->buckets - 1].n : 0;
+    size_t unit = 64 * (size_t)(m->config.ranks ? m->config.ranks : 1);
+    m->size = at + (m->size - at + unit - 1) / unit * unit;
+    m->bucket[m->buckets++] = (Bucket){at, m->size - at};
+}
+
+enum { EMBEDDING_BUCKET, HEAD_BUCKET, FIRST_LAYER }; /* behind the layers: that of the norms */
 
 static bool list_tensors(Model *m)
 {
     const Config *c = &m->config;
     int d = c->width, f = c->hidden;
     m->tensor = calloc((size_t)(3 + 6 * c->layers), sizeof *m->tensor);
-    if (!m->tensor) return false;
-    add_tensor(m, EMBEDDING, 0, BYTES, d);
-    add_tensor(m, HEAD, 0, d, BYTES);
+    m->bucket = calloc((size_t)(3 + c->layers), sizeof *m->bucket);
+    if (!m->tensor || !m->bucket) return false;
+    add_tensor(m, EMBEDDING, 0, BYTES, d), end_bucket(m);
+    add_tensor(m, HEAD, 0, d, BYTES), end_bucket(m);
     for (int l = 0; l < c->layers; l++) {
         add_tensor(m, QKV, l, d, 3 * d), add_tensor(m, OUT, l, d, d);
-        add_tensor(m, UP, l, d, 2 * f), add_tensor(m, DOWN, l, f, d);
+        add_tensor(m, UP, l, d, 2 * f), add_tensor(m, DOWN, l, f, d), end_bucket(m);
     }
     m->matrices = m->tensors;
     add_tensor(m, LAST_NORM, 0, 1, d);
     for (int l = 0; l < c->layers; l++)
         add_tensor(m, NORM, l, 1, d), add_tensor(m, HIDDEN_NORM, l, 1, d);
+    end_bucket(m);
     return true;
 }
 
@@ -76,7 +93,7 @@ static bool allocate_all(Model *m)
 void model_close(Model *m)
 {
     buffers_free(&m->buffers), modules_free(&m->kernels.modules);
-    free(m->layer), free(m->tensor);
+    free(m->layer), free(m->tensor), free(m->bucket);
 }
 
 /* ---- arguments ---- */
@@ -306,7 +323,12 @@ static bool backward_layer(Model *m, int i, int rows, int length)
            norm_back(m, m->dy, l->x, l->rstd, m->d[1], m->d[0], NORM, i, n);
 }
 
-bool model_backward(Model *m, int rows, int length, double all)
+static bool is_ready(const Model *m, int bucket, Ready *ready)
+{
+    return !ready || ready(m, &m->bucket[bucket]);
+}
+
+bool model_backward(Model *m, int rows, int length, double all, Ready *ready)
 {
     Kernels *k = &m->kernels;
     int n = rows * length, d = m->config.width;
@@ -317,10 +339,14 @@ bool model_backward(Model *m, int rows, int length, double all)
         !RUN(k, LOSS_BACK, logits, tile_i32_view(m->label, n), tile_f32_view(m->lse, n),
              tile_f32_view(m->dloss, n), logits, tile_f32(0), tile_f32(0), tile_i32(-1)) ||
         !product_back(m, m->y_last, d, HEAD, 0, m->logits, BYTES, m->dy, n) ||
+        !is_ready(m, HEAD_BUCKET, ready) ||
         !norm_back(m, m->dy, m->last, m->rstd_last, NULL, m->d[0], LAST_NORM, 0, n))
         return false;
     for (int i = m->config.layers - 1; i >= 0; i--)
-        if (!backward_layer(m, i, rows, length)) return false;
+        if (!backward_layer(m, i, rows, length) || !is_ready(m, FIRST_LAYER + i, ready))
+            return false;
     return RUN(k, EMBED_BACK, rows_of(m, m->d[0], n, d), tile_i32_view(m->order, n),
-               tile_i32_view(m->offsets, BYTES + 1), of(m, EMBEDDING, 0, true), tile_f32(1));
+               tile_i32_view(m->offsets, BYTES + 1), of(m, EMBEDDING, 0, true), tile_f32(1)) &&
+           is_ready(m, EMBEDDING_BUCKET, ready) &&
+           is_ready(m, FIRST_LAYER + m->config.layers, ready);
 }

@@ -12,13 +12,23 @@ typedef struct Config {
     int layers, width, heads, hidden, context; /* context: tokens of a sequence */
     int batch;                                 /* sequences that go through together */
     Type type;                                 /* of weights and what lies between the layers */
+    int ranks; /* in so many parts each bucket is divided; 0: as in 1 */
 } Config;
 
 typedef struct Tensor {
     Role role;
     int layer, rows, cols;
     size_t at; /* in elements, from the beginning of the buffer that all tensors share */
+    size_t chance; /* of its first weights: as `at` with one rank */
+    int bucket;
 } Tensor;
+
+/* Tensors that follow each other and whose derivatives are complete at the same time: the
+ * embedding, the head, the matrices of each layer, all norms. Its n elements are a multiple of 64
+ * for each rank. */
+typedef struct Bucket {
+    size_t at, n;
+} Bucket;
 
 /* What a layer keeps for its way back; rows are tokens. */
 typedef struct Layer {
@@ -33,7 +43,8 @@ typedef struct Model {
     Kernels kernels;
     Buffers buffers;
     Tensor *tensor;
-    int tensors, matrices;
+    Bucket *bucket;
+    int tensors, matrices, buckets;
     size_t size; /* elements of all tensors, each from a multiple of 64 */
     tile_buffer *weights, *grads; /* of config.type; f32 */
     Layer *layer;
@@ -54,6 +65,8 @@ bool model_load(Model *m, const uint8_t *x, int rows, int length);
 bool model_forward(Model *m, int rows, int length);
 /* After model_forward: the losses of all tokens, in nats, to m->loss. */
 bool model_loss(Model *m, int rows, int length);
-/* After model_loss: derivatives of scale[0] / all times the sum of the losses, to m->grads. */
-bool model_backward(Model *m, int rows, int length, double all);
+/* After model_loss: derivatives of scale[0] / all times the sum of the losses, to m->grads. What
+ * completes a bucket has been launched when `ready`, if not NULL, is called. */
+typedef bool Ready(const Model *m, const Bucket *bucket);
+bool model_backward(Model *m, int rows, int length, double all, Ready *ready);
 #endif

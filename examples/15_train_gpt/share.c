@@ -1,84 +1,25 @@
-/* share.c: libraries are opened when they are needed, so that the program needs no header of theirs
- * to be built and none of them to run. Of their functions it declares what it uses. */
+/* share.c: the collectives of a training step. Where GPUs have no NCCL or RCCL, or ranks would have
+ * to share one, numbers go through the host, and everything waits for it. */
 #include "share.h"
 #include "ranks.h"
-#include <dlfcn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FLOAT32 = 7, SUM = 0 }; /* of NCCL and RCCL */
-
-typedef struct Id {
-    char bytes[128];
-} Id; /* of a group of ranks */
-
-typedef struct Place {
-    char bus[32];
-} Place; /* of a GPU in its machine */
-
-typedef struct Kind {
-    const char *name, *library, *driver[5]; /* the driver's names, the newest first */
-} Kind;
-static const Kind kinds[] = {
-    {"cuda", "libnccl.so.2", {"libcuda.so.1"}},
-    {"hip", "librccl.so.1",
-     {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}}};
+#include <tile_collectives.h>
 
 static struct {
-    const Kind *kind; /* of the GPU; NULL: there is none, or one rank alone */
-    int number;       /* of the GPU */
-    tile_device *device;
-    void *context, *group; /* context: what use_cuda has taken */
-    char error[300];
+    tile_device *device; /* that share_device has opened */
+    tile_comm *comm;     /* NULL: one rank, or through the host */
+    tile_stream *stream; /* of what share_begin begins */
+    tile_event *ready, *done;
 } share;
-
-static struct {
-    int (*id)(Id *out);
-    int (*join)(void **out_group, int ranks, Id id, int rank);
-    int (*leave)(void *group);
-    int (*sum)(const void *from, void *to, size_t count, int type, int op, void *group,
-               void *stream);
-    const char *(*text)(int code);
-} nccl;
-
-static struct {
-    int (*device)(int *out, int number);
-    int (*retain)(void **out_context, int device), (*release)(int device);
-    int (*set_context)(void *context);
-    int (*bus)(char *text, int size, int device);
-} cuda;
-
-static struct {
-    int (*set)(int number);
-    int (*bus)(char *text, int size, int number);
-} hip;
-
-static bool fails(const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    vsnprintf(share.error, sizeof share.error, format, list);
-    va_end(list);
-    return false;
-}
-
-const char *share_error(void) { return share.error; }
 
 /* ---- the device ---- */
 
-static bool open_number(const Kind *kind, int number)
+static bool open_number(const char *kind, int number)
 {
     char name[32];
-    snprintf(name, sizeof name, "%s:%d", kind->name, number);
-    share.number = number;
-    return !tile_device_open(name, &share.device);
-}
-
-static bool open_named(const char *name, const char *number)
-{
-    share.number = atoi(number);
+    snprintf(name, sizeof name, "%s:%d", kind, number);
     return !tile_device_open(name, &share.device);
 }
 
@@ -86,160 +27,106 @@ static bool open_named(const char *name, const char *number)
 bool share_device(void)
 {
     const char *name = getenv("TILE_DEVICE");
-    for (size_t i = 0; name && ranks_count() > 1 && i < sizeof kinds / sizeof *kinds; i++) {
-        const Kind *k = &kinds[i];
-        size_t n = strlen(k->name);
-        if (strncmp(name, k->name, n) != 0 || (name[n] && name[n] != ':')) continue;
-        share.kind = k;
-        bool good = name[n] ? open_named(name, name + n + 1)
-                            : open_number(k, ranks_local()) || open_number(k, 0);
-        return good && !tile_set_default_device(share.device);
-    }
-    return true;
+    if (!name || ranks_count() == 1 || strncmp(name, "cpu", 3) == 0) return true;
+    bool gpus = strcmp(name, "cuda") == 0 || strcmp(name, "hip") == 0;
+    bool good = gpus ? open_number(name, ranks_local()) || open_number(name, 0)
+                     : !tile_device_open(name, &share.device);
+    return good && !tile_set_default_device(share.device);
 }
 
-/* ---- libraries ---- */
+/* ---- opening ---- */
 
-typedef struct Symbol {
-    const char *name;
-    void *to; /* the address of a pointer to a function */
-} Symbol;
-
-static bool load(const char *library, const Symbol *symbols, size_t n)
+static bool open_comm(const char *library, bool host)
 {
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) return fails("%s", dlerror());
-    for (size_t i = 0; i < n; i++) {
-        void *found = dlsym(handle, symbols[i].name);
-        if (!found) return fails("%s has no %s", library, symbols[i].name);
-        memcpy(symbols[i].to, &found, sizeof found);
-    }
-    return true;
-}
-#define LOAD(library, ...)                                                                         \
-    load(library, (const Symbol[]){__VA_ARGS__},                                                   \
-         sizeof((const Symbol[]){__VA_ARGS__}) / sizeof(Symbol))
-
-static bool load_nccl(const char *library)
-{
-    return LOAD(library, {"ncclGetUniqueId", &nccl.id}, {"ncclCommInitRank", &nccl.join},
-                {"ncclCommDestroy", &nccl.leave}, {"ncclAllReduce", &nccl.sum},
-                {"ncclGetErrorString", &nccl.text});
+    tile_comm_options o = {.struct_size = sizeof o, .library = library};
+    o.backend = library ? "nccl" : host ? "mpi" : NULL;
+    tile_status status = tile_comm_create_world(NULL, &o, &share.comm);
+    int first = ranks_first(status != TILE_OK);
+    if (first == ranks_me()) fprintf(stderr, "15_train_gpt: %s\n", tile_last_error());
+    if (first == ranks_count()) return true;
+    tile_comm_free(status ? NULL : share.comm);
+    return share.comm = NULL, false;
 }
 
-/* NCCL works on the device that is current when a rank joins, and on its primary context, which is
- * the one that Tile uses, too. */
-static bool use_cuda(const char *driver, Place *out)
+bool share_open(const char *library)
 {
-    int device;
-    if (!LOAD(driver, {"cuDeviceGet", &cuda.device}, {"cuDevicePrimaryCtxRetain", &cuda.retain},
-              {"cuDevicePrimaryCtxRelease_v2", &cuda.release},
-              {"cuCtxSetCurrent", &cuda.set_context}, {"cuDeviceGetPCIBusId", &cuda.bus}))
-        return false;
-    int code = cuda.device(&device, share.number);
-    if (!code) code = cuda.bus(out->bus, sizeof out->bus, device);
-    if (!code) code = cuda.retain(&share.context, device);
-    if (!code) code = cuda.set_context(share.context);
-    return !code || fails("cuda:%d cannot be the current device: error %d", share.number, code);
-}
-
-static bool use_hip(const char *driver, Place *out)
-{
-    if (!LOAD(driver, {"hipSetDevice", &hip.set}, {"hipDeviceGetPCIBusId", &hip.bus})) return false;
-    int code = hip.set(share.number);
-    if (!code) code = hip.bus(out->bus, sizeof out->bus, share.number);
-    return !code || fails("hip:%d cannot be the current device: error %d", share.number, code);
-}
-
-static bool use_device(Place *out)
-{
-    bool good = false;
-    for (int i = 0; !good && share.kind->driver[i]; i++)
-        good = share.kind == kinds ? use_cuda(share.kind->driver[i], out)
-                                   : use_hip(share.kind->driver[i], out);
-    return good;
-}
-
-/* ---- the group ---- */
-
-/* All ranks go the same way, so that none waits for others that went another. */
-static bool agree(bool mine)
-{
-    int first = ranks_first(!mine);
-    if (first == ranks_me()) fprintf(stderr, "15_train_gpt: rank %d: %s\n", first, share.error);
-    return first == ranks_count();
-}
-
-static bool join(void)
-{
-    Id id = {{0}};
-    int code = ranks_me() ? 0 : nccl.id(&id);
-    ranks_give(&code, sizeof code);
-    ranks_give(&id, sizeof id);
-    if (!code) code = nccl.join(&share.group, ranks_count(), id, ranks_me());
-    return !code || (share.group = NULL, fails("no group of ranks: %s", nccl.text(code)));
-}
-
-/* Two ranks on one GPU would wait for each other for ever. */
-static bool open_group(const char *library)
-{
-    Place place = {{0}};
-    return agree(load_nccl(library)) && agree(!share.kind || use_device(&place)) &&
-           agree(!share.kind || ranks_differ(&place, sizeof place) ||
-                 fails("another rank is on the same GPU, %s", place.bus)) &&
-           agree(join());
-}
-
-void share_open(const char *library)
-{
-    if (ranks_count() == 1) return;
-    if (!library) library = share.kind ? share.kind->library : "mpi";
-    bool group = strcmp(library, "mpi") != 0 && open_group(library);
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    if (ranks_count() == 1) return true;
+    if (tile_device_get_info(NULL, &info)) return false;
+    const char *own = strncmp(info.target, "gfx", 3) == 0 ? "librccl.so.1" : "libnccl.so.2";
+    bool host = info.host_memory, by_mpi = library ? strcmp(library, "mpi") == 0 : host;
+    if (!by_mpi && !open_comm(library, host)) by_mpi = true;
+    if (by_mpi && host && !open_comm(NULL, true)) return false;
     if (ranks_me() == 0)
-        printf("gradients are added up %s%s\n", group ? "by " : "through the host, by MPI",
-               group ? library : "");
-    share.error[0] = 0;
+        printf("gradients are added up %s%s\n", by_mpi ? "through the host, by MPI" : "by ",
+               by_mpi ? "" : library ? library : own);
+    return !tile_stream_create(NULL, &share.stream) && !tile_event_create(NULL, &share.ready) &&
+           !tile_event_create(NULL, &share.done);
 }
 
 void share_close(void)
 {
-    int device;
-    if (share.group) nccl.leave(share.group);
-    share.group = NULL;
-    if (share.context && !cuda.device(&device, share.number))
-        (void)cuda.set_context(NULL), (void)cuda.release(device);
-    share.context = NULL;
+    tile_event_free(share.ready), tile_event_free(share.done);
+    tile_stream_free(share.stream);
+    tile_comm_free(share.comm);
     if (share.device) tile_device_close(share.device);
-    share.device = NULL;
 }
 
-/* ---- the sum ---- */
+/* ---- through the host ---- */
 
-/* In the default stream's order: nobody waits. */
-static bool sum_by_group(tile_buffer *numbers, size_t n)
-{
-    tile_stream *stream;
-    if (tile_device_default_stream(NULL, &stream)) return false;
-    void *p = tile_buffer_ptr(numbers);
-    int code = nccl.sum(p, p, n, FLOAT32, SUM, share.group, tile_stream_native(stream));
-    return !code || fails("the gradients cannot be added up: %s", nccl.text(code));
-}
+typedef enum Way { SUM, GATHER } Way;
 
-/* Where the host and MPI can reach them, or by a copy. */
-static bool sum_by_host(tile_buffer *numbers, size_t n)
+static bool by_host(tile_buffer *b, size_t at, size_t bytes, Way way)
 {
-    tile_device_info info = TILE_DEVICE_INFO_INIT;
-    if (tile_stream_synchronize(NULL) || tile_device_get_info(NULL, &info)) return false;
-    if (info.host_memory) return ranks_sum_floats(tile_buffer_ptr(numbers), n), true;
-    float *x = malloc(n * sizeof *x);
-    bool good = x ? !tile_buffer_download(numbers, 0, x, n * sizeof *x, NULL) : fails("no memory");
-    if (good) ranks_sum_floats(x, n);
-    good = good && !tile_buffer_upload(numbers, 0, x, n * sizeof *x, NULL);
+    char *x = malloc(bytes + 1);
+    bool good = x ? !tile_buffer_download(b, at, x, bytes, NULL)
+                  : (tile_set_last_error(TILE_NO_MEMORY, "no memory"), false);
+    if (good && way == SUM) ranks_sum_floats((float *)(void *)x, bytes / sizeof(float));
+    if (good && way == GATHER) ranks_gather(x, bytes);
+    good = good && !tile_buffer_upload(b, at, x, bytes, NULL);
     return free(x), good;
 }
+
+/* ---- sums ---- */
 
 bool share_sum(tile_buffer *numbers, size_t n)
 {
     if (ranks_count() == 1) return true;
-    return share.group ? sum_by_group(numbers, n) : sum_by_host(numbers, n);
+    if (!share.comm) return by_host(numbers, 0, n * sizeof(float), SUM);
+    tile_arg x = tile_f32_view(numbers, n);
+    return !tile_comm_all_reduce(share.comm, x, x, TILE_COMM_SUM, NULL);
+}
+
+/* This rank's part of n elements. */
+static tile_arg part_of(tile_buffer *b, tile_dtype type, size_t at, size_t n)
+{
+    size_t part = n / (size_t)ranks_count();
+    return tile_buffer_view_at(b, at + (size_t)ranks_me() * part, type, part);
+}
+
+bool share_begin(tile_buffer *numbers, size_t at, size_t n)
+{
+    if (ranks_count() == 1) return true;
+    if (!share.comm) return by_host(numbers, at * sizeof(float), n * sizeof(float), SUM);
+    return !tile_event_record(share.ready, NULL) &&
+           !tile_stream_wait_event(share.stream, share.ready) &&
+           !tile_comm_reduce_scatter(share.comm, tile_buffer_view_at(numbers, at, TILE_F32, n),
+                                     part_of(numbers, TILE_F32, at, n), TILE_COMM_SUM,
+                                     share.stream);
+}
+
+bool share_end(void)
+{
+    return !share.comm || (!tile_event_record(share.done, share.stream) &&
+                           !tile_stream_wait_event(NULL, share.done) &&
+                           !tile_comm_status(share.comm));
+}
+
+bool share_gather(tile_buffer *elements, tile_dtype type, size_t at, size_t n)
+{
+    size_t size = (size_t)tile_dtype_bits(type) / 8;
+    if (ranks_count() == 1) return true;
+    if (!share.comm) return by_host(elements, at * size, n * size, GATHER);
+    return !tile_comm_all_gather(share.comm, part_of(elements, type, at, n),
+                                 tile_buffer_view_at(elements, at, type, n), NULL);
 }

@@ -1,14 +1,25 @@
 /* steps.h: steps of AdamW on a model's weights, with clipping and a scale of the loss, that never
- * wait for the device but where several ranks add up their gradients. */
+ * wait for the device. Of several ranks each has the moments and master weights of its part of
+ * every bucket, makes the step for these weights, and gets the others from the others (ZeRO-1). */
 #ifndef TRAIN_STEPS_H
 #define TRAIN_STEPS_H
 #include "model.h"
 
+/* What this rank has of a tensor. */
+typedef struct Piece {
+    const Tensor *tensor;
+    size_t at, own, n; /* in elements: among all tensors, among this rank's; how many */
+} Piece;
+
 typedef struct Steps {
     Model *model;
     Buffers buffers;
-    tile_buffer *master, *first, *second, *total; /* f32, as the model's tensors lie */
-    tile_buffer *length, *table[6];               /* of all tensors: numbers and addresses */
+    Piece *piece;
+    int pieces, matrices;                   /* of matrices: the first so many */
+    tile_buffer *master, *first, *second;   /* f32, of this rank's pieces */
+    tile_buffer *total;                     /* f32, as the model's tensors lie */
+    tile_buffer *length, *table[6];         /* of the pieces: numbers and addresses */
+    tile_buffer *all_length, *all_table[2]; /* of whole tensors: gradients, totals */
     tile_buffer *part, *factor, *norm, *taken, *good;
 } Steps;
 

@@ -421,6 +421,16 @@ tile_status tl_gpu_queue_copy_from(tl_queue *q, void *target, tl_dev *from, cons
     return status;
 }
 
+tile_status tl_gpu_queue_call(tl_queue *q, tile_status (*call)(void *user, void *native),
+                              void *user, void *written, uint64_t bytes)
+{
+    tile_status status;
+    (void)written;
+    (void)bytes;
+    TL_GPU_WITHIN(q->dev, status, call(user, q->stream));
+    return status;
+}
+
 void *tl_gpu_queue_native(const tl_queue *q)
 {
     return q->stream;

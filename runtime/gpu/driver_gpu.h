@@ -207,6 +207,8 @@ tile_status tl_gpu_queue_copy(tl_queue *queue, void *target, const void *source,
 tile_status tl_gpu_queue_copy_from(tl_queue *queue, void *target, tl_dev *from, const void *source,
                                    uint64_t bytes);
 tile_status tl_gpu_queue_fill(tl_queue *queue, void *target, int value, uint64_t bytes);
+tile_status tl_gpu_queue_call(tl_queue *queue, tile_status (*call)(void *user, void *native),
+                              void *user, void *written, uint64_t bytes);
 void *tl_gpu_queue_native(const tl_queue *queue);
 tile_status tl_gpu_queue_captures(const tl_queue *queue, bool *out_captures);
 tile_status tl_gpu_queue_launch(tl_queue *queue, tl_code *code, const tl_launch *launch);
@@ -228,7 +230,8 @@ void tl_gpu_code_unload(tl_dev *dev, tl_code *code);
     .queue_create = tl_gpu_queue_create, .queue_free = tl_gpu_queue_free,                          \
     .queue_wrap = tl_gpu_queue_wrap, .queue_synchronize = tl_gpu_queue_synchronize,                \
     .queue_copy = tl_gpu_queue_copy, .queue_copy_from = tl_gpu_queue_copy_from,                    \
-    .queue_fill = tl_gpu_queue_fill, .queue_native = tl_gpu_queue_native,                          \
+    .queue_fill = tl_gpu_queue_fill, .queue_call = tl_gpu_queue_call,                              \
+    .queue_native = tl_gpu_queue_native,                                                           \
     .queue_captures = tl_gpu_queue_captures, .queue_launch = tl_gpu_queue_launch,                  \
     .together = tl_gpu_together,                                                                   \
     .blocks = tl_gpu_blocks,                                                                       \

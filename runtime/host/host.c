@@ -28,7 +28,8 @@ typedef enum record_kind {
     REC_COPY,
     REC_FILL,
     REC_MARK,
-    REC_WAIT
+    REC_WAIT,
+    REC_CALL
 } record_kind;
 
 typedef struct record {
@@ -36,8 +37,9 @@ typedef struct record {
     record_kind kind;
     void *target;
     const void *source;
-    uint64_t bytes; /* copies and fills */
+    uint64_t bytes; /* copies, fills, calls */
     int value;
+    tile_status (*call)(void *user, void *native); /* user: source */
     tl_code *code;
     tl_launch launch; /* its args and slots follow the record */
 } record;
@@ -248,6 +250,14 @@ static void tell_written(const tl_queue *q, const record *r)
         q->driver->wrote(q->dev, r->target, r->bytes);
 }
 
+static tile_status run_call(tl_queue *q, record *r)
+{
+    tile_status status = r->call((void *)(uintptr_t)r->source, NULL);
+    if (r->target && status == TILE_OK)
+        tell_written(q, r);
+    return status;
+}
+
 static tile_status run_record(tl_queue *q, record *r)
 {
     switch (r->kind) {
@@ -263,6 +273,7 @@ static tile_status run_record(tl_queue *q, record *r)
         break;
     case REC_MARK: happen(r->target); break;
     case REC_WAIT: return await(r->target);
+    case REC_CALL: return run_call(q, r);
     }
     return TILE_OK;
 }
@@ -409,6 +420,17 @@ tile_status tl_host_queue_fill(tl_queue *q, void *target, int value, uint64_t by
     TL_INVARIANT(target || !bytes, "a fill of no address");
     return put_simple(q,
                       (record){.kind = REC_FILL, .target = target, .value = value, .bytes = bytes});
+}
+
+tile_status tl_host_queue_call(tl_queue *q, tile_status (*call)(void *user, void *native),
+                               void *user, void *written, uint64_t bytes)
+{
+    TL_INVARIANT(call, "a call of nothing");
+    return put_simple(q, (record){.kind = REC_CALL,
+                                  .call = call,
+                                  .source = user,
+                                  .target = written,
+                                  .bytes = bytes});
 }
 
 tile_status tl_host_mark_record(tl_mark *m, tl_queue *q)

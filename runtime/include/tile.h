@@ -287,6 +287,18 @@ TILE_0_1 void *tile_stream_native(const tile_stream *stream);
  * TILE_UNAVAILABLE: the device has no such streams. */
 TILE_0_1 tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **out_stream);
 
+/* Has a library that is not Tile's work in a stream of the device (NULL: its default stream). On
+ * cpu, ref and emu: calls call(user, NULL) in the stream's order, in its thread; what that does is
+ * the work. `written`, of `bytes` bytes, is what it writes, for checks of uninitialised reads
+ * (NULL: nothing). Its failure, with what tile_set_last_error has set, is that of the stream's next
+ * synchronisation, on a default stream that of this call. It may wait for other streams' work, but
+ * must not put work into its own. On cuda and hip: calls call(user, native) at once, with the
+ * device as the calling thread's; what it puts into the driver's stream `native` is the work (NULL
+ * is the default stream). */
+TILE_0_1 tile_status tile_stream_call(tile_device *device, tile_stream *stream,
+                                      tile_status (*call)(void *user, void *native), void *user,
+                                      void *written, uint64_t bytes);
+
 TILE_0_1 tile_status tile_event_create(tile_device *device, tile_event **out_event);
 TILE_0_1 void tile_event_free(tile_event *event);
 TILE_0_1 tile_status tile_event_record(tile_event *event, tile_stream *stream);

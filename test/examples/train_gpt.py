@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""15_train_gpt by one rank in two parts, by two ranks, and by two with a stub of NCCL, against one rank's run with the same sequences in each step: the
+"""15_train_gpt by one rank in two parts, by two and four ranks, and by two with a stub of NCCL, against one rank's run with the same sequences in each step: the
 same curve within rounding.
 
     train_gpt.py PROGRAM [--nccl=LIBRARY] TEXT...    prints the number of runs that were compared; ranks only with the library
@@ -21,10 +21,10 @@ def curve(command):
 
 
 def check_sums(said):
-    """Each step has added up all gradients, the gaps between tensors included."""
+    """Each step has added up the norm, and all gradients, with the gaps between tensors, of which each rank keeps its part."""
     weights = int(re.search(r"(\d+) weights", said)[1])
-    sums, numbers = map(int, re.search(r"stub nccl: (\d+) sums, the last of (\d+) numbers", said).groups())
-    assert sums == 12 and weights <= numbers < weights + 64 * 9, said
+    sums, numbers, scattered = map(int, re.search(r"stub nccl: (\d+) sums, the last of (\d+) numbers; (\d+) were scattered", said).groups())
+    assert sums == 12 and numbers == 64 and weights <= scattered / 12 < weights + 64 * 2 * 9, said
 
 
 def main(program, library, *text):
@@ -35,10 +35,12 @@ def main(program, library, *text):
     commands = {"two parts": [program, *WORDS, "-a", "2", *text]}
     if library:
         commands["two ranks"] = ["mpirun", "-n", "2", program, *WORDS, *text]
+        commands["two ranks in two parts"] = ["mpirun", "-n", "2", program, *WORDS, "-a", "2", *text]
+        commands["four ranks"] = ["mpirun", "-n", "4", program, *WORDS, *text]
         commands["two ranks by NCCL"] = ["mpirun", "-n", "2", program, *WORDS, "-L", library, *text]
     for name, command in commands.items():
         got, said = curve(command)
-        assert len(got) == 12 and f"; {2 if name.startswith('two ranks') else 1} ranks" in said, said
+        assert len(got) == 12 and f"; {2 if name.startswith('two ranks') else 4 if name == 'four ranks' else 1} ranks" in said, said
         if "NCCL" in name:
             check_sums(said)
         worst = max(abs(a - b) for p, q in zip(one, got) for a, b in zip(p, q))

@@ -46,6 +46,10 @@ add_executable(functions functions.c)
 target_link_libraries(functions PRIVATE Tile::kernels)
 add_executable(functions_shared functions.c)
 target_link_libraries(functions_shared PRIVATE Tile::kernels_shared)
+add_executable(devices devices.c)
+target_link_libraries(devices PRIVATE Tile::collectives)
+add_executable(devices_shared devices.c)
+target_link_libraries(devices_shared PRIVATE Tile::collectives_shared)
 """
 FILES = {
     "add.tile": KERNEL,
@@ -129,6 +133,22 @@ int main(void)
     return 0;
 }
 """,
+    "devices.c": r"""#include <stdio.h>
+#include <tile_collectives.h>
+int main(void)
+{
+    tile_device *d;
+    tile_comm *c[2];
+    float x[2] = {1, 2};
+    if (tile_default_device(&d) || tile_comm_create_all((tile_device *[]){d, d}, 2, NULL, c)) return puts(tile_last_error()), 1;
+    tile_comm_group_begin();
+    for (int i = 0; i < 2; i++) tile_comm_all_reduce(c[i], tile_view(x + i, 1), tile_view(x + i, 1), TILE_COMM_SUM, NULL);
+    if (tile_comm_group_end()) return puts(tile_last_error()), 1;
+    printf("%g %g\n", x[0], x[1]);
+    for (int i = 0; i < 2; i++) tile_comm_free(c[i]);
+    return 0;
+}
+""",
     "shared.c": r"""#include <stdio.h>
 #include <tile.h>
 int main(void)
@@ -169,7 +189,7 @@ def symbols(lib):
     exported = [line.split()[-1] for line in run(["nm", "-D", "--defined-only", os.path.join(lib, "libtile.so")]).splitlines()]
     print(len([n for n in exported if n.startswith("tile_")]) > 20 and "exports tile_*", "and", [n for n in exported if not n.startswith("tile_")])
     print(re.search(r"soname: \[(.*)\]", run(["readelf", "-d", os.path.join(lib, "libtile.so")])).group(1))
-    rows = [line.split() for name in ("libtile.a", "libtilekernels.a")
+    rows = [line.split() for name in ("libtile.a", "libtilekernels.a", "libtile-collectives.a")
             for line in run(["readelf", "-sW", os.path.join(lib, name)]).splitlines()]
     print("visible in archives:", sorted({r[7] for r in rows if len(r) == 8 and r[4] == "GLOBAL" and r[5] == "DEFAULT" and r[6] != "UND"
                                           and not r[7].startswith("tile_")}))
@@ -214,7 +234,7 @@ def main(source, build, scratch):
     prefix, moved, work = (os.path.join(scratch, n) for n in ("prefix", "moved", "user"))
     os.makedirs(work)
     manifest = os.path.join(scratch, "manifest.txt")
-    for component in ("runtime", "kernels", "development", "compiler"):  # each writes a manifest of its own
+    for component in ("runtime", "collectives", "kernels", "development", "compiler"):  # each writes a manifest of its own
         run(["cmake", "--install", build, "--prefix", prefix, "--component", component])
         with open(os.path.join(build, f"install_manifest_{component}.txt"), encoding="utf-8") as part, open(manifest, "a", encoding="utf-8") as f:
             f.write(part.read().rstrip("\n") + "\n")
@@ -228,7 +248,7 @@ def main(source, build, scratch):
     out = os.path.join(work, "out")
     run(["cmake", "-S", work, "-B", out, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={moved}"])
     run(["cmake", "--build", out])
-    for name in ("plain", "keyword", "consumer", "library", "functions", "functions_shared", "shared"):
+    for name in ("plain", "keyword", "consumer", "library", "functions", "functions_shared", "devices", "devices_shared", "shared"):
         print(name + ":", run([os.path.join(out, name)]), end="")
     print("jit:", run([os.path.join(out, "jit")], cwd=work), end="")
     lib = next(d for d, _, names in os.walk(moved) if "libtile.a" in names)
@@ -245,6 +265,8 @@ def main(source, build, scratch):
     print("tile.pc:", run([os.path.join(work, "by_pc")]), end="")
     run(["cc", "-I.", "functions.c", "-o", "functions_by_pc", *flags(pc, "tilekernels")], cwd=work)
     print("tilekernels.pc:", run([os.path.join(work, "functions_by_pc")]), end="")
+    run(["cc", "-I.", "devices.c", "-o", "devices_by_pc", *flags(pc, "tile-collectives")], cwd=work)
+    print("tile-collectives.pc:", run([os.path.join(work, "devices_by_pc")]), end="")
     print("tilec.pc says only where it lies:", prefix not in " ".join(flags(pc, "tilec")))
     again = os.path.join(scratch, "again")
     os.rename(moved, again)  # programs look for the compiler where it was

@@ -1,6 +1,6 @@
 # What `cmake --install` puts in place: the programs, the public headers, one archive per public library with all it
 # needs inside, the runtime and the kernels as shared libraries too, a CMake package (find_package(Tile): Tile::runtime,
-# Tile::runtime_shared, Tile::kernels, Tile::kernels_shared, Tile::compiler, Tile::tilec), pkg-config files, the files of tools/editors, a manual page and
+# Tile::runtime_shared, Tile::kernels, Tile::kernels_shared, Tile::collectives, Tile::collectives_shared, Tile::compiler, Tile::tilec), pkg-config files, the files of tools/editors, a manual page and
 # completion for shells. The target uninstall takes it away again.
 include(CMakePackageConfigHelpers)
 
@@ -72,6 +72,22 @@ if(TARGET tile_kernels)
   set(kernels_pc tilekernels)
 endif()
 
+# libtile-collectives: the archive, and a shared library that takes the runtime from the program; both load
+# libtile-collectives-mpi where there are several processes.
+tile_public_library(tile-collectives tile_collectives)
+add_library(tile_public_collectives_shared SHARED $<TARGET_OBJECTS:tile_collectives>)
+target_link_libraries(tile_public_collectives_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_options(tile_public_collectives_shared PRIVATE
+  -Wl,--version-script=${CMAKE_SOURCE_DIR}/tools/cmake/tile-collectives.map)
+set_target_properties(tile_public_collectives_shared PROPERTIES OUTPUT_NAME tile-collectives LINKER_LANGUAGE C
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/cmake/tile-collectives.map LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+install(TARGETS tile_public_collectives_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT collectives
+  NAMELINK_COMPONENT development)
+if(TARGET tile_collectives_mpi)
+  install(TARGETS tile_collectives_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
+endif()
+
 # libtilec.so: runtime and compiler in one shared library, for languages that load libraries (python/). It finds
 # libtilec-core.so beside itself.
 add_library(tile_public_compiler_shared SHARED ${blake3} ${tune_read} $<TARGET_OBJECTS:tile_runtime>
@@ -112,7 +128,7 @@ if(PYTHON3 AND TARGET tile_public_tool)
       ${PYTHON3} ${CMAKE_SOURCE_DIR}/python/build_wheel.py ${CMAKE_BINARY_DIR}/wheel)
 endif()
 
-install(FILES runtime/include/tile.h runtime/include/tile_jit.h runtime/include/tile_xla.h codegen/include/tilec.h codegen/include/tilec_report.h
+install(FILES runtime/include/tile.h runtime/include/tile_jit.h runtime/include/tile_xla.h runtime/include/tile_collectives.h codegen/include/tilec.h codegen/include/tilec_report.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(TARGETS tile-opt tile-reduce RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
 
@@ -152,7 +168,7 @@ else()
   set(TILE_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
   set(TILE_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
-foreach(pc tile tilec ${kernels_pc})
+foreach(pc tile tilec tile-collectives ${kernels_pc})
   configure_file(tools/cmake/${pc}.pc.in ${CMAKE_BINARY_DIR}/package/${pc}.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/package/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endforeach()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
-HEADERS = ["runtime/include/tile.h", "runtime/include/tile_jit.h", "runtime/include/tile_xla.h", "codegen/include/tilec.h", "codegen/include/tilec_report.h",
+HEADERS = ["runtime/include/tile.h", "runtime/include/tile_jit.h", "runtime/include/tile_xla.h", "runtime/include/tile_collectives.h", "codegen/include/tilec.h", "codegen/include/tilec_report.h",
            "stdlib/include/tile_kernels.h"]
 PRIVATE = {"TILE_COUNT", "TILE_FIRST8", "TILE_PAD8", "TILE_HAS_C_F16", "TILE_HAS_C_BF16", "TILE_DTYPE_OF", "TILE_API", "TILEC_API", "TILE_0_1", "TILEC_0_1"}
 MISSING = "# {name}\n\nDoxygen was not there when this page was made. The comments of `{path}` hold what it would show.\n"

@@ -32,7 +32,7 @@ try "tilec of the .deb" sh -c 'tilec run add.tile x="full(1)[10]" s="zeros[1]" >
 try "CMake, C and C++, .deb" by_cmake /usr
 try "Make, pkg-config, C and C++, .deb" by_make
 try "Meson, .deb" by_meson
-dpkg -r tilec-farm libtile-dev tilec libtilekernels0.1 libtile0.1 >/dev/null
+dpkg -r tilec-farm libtile-collectives-mpi0.1 libtile-dev libtile-collectives0.1 tilec libtilekernels0.1 libtile0.1 >/dev/null
 
 mkdir -p /opt/anywhere && tar -xJf /srv/packages/tile-*.tar.xz -C /opt/anywhere --strip-components=1
 PKG_CONFIG_PATH=$(echo /opt/anywhere/lib*/pkgconfig)
