@@ -360,6 +360,7 @@ typedef struct TlNest {
     TL_VEC(TlNestAsk) asks; /* whose elements may be inside as a whole */
     TlMap seen;             /* values, with their lanes, of which that has been asked */
     uint32_t nvalues;       /* that it computes */
+    int64_t work;           /* the same, where a sum is 1 */
     uint32_t nspreads;      /* of those, so many are spread (TlNestSpread) */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
