@@ -51,6 +51,7 @@ struct TlCpuGen {
     /* By buffer: of small homes, and of those that are chosen in the run; NULL: not made yet. */
     LLVMValueRef *variable;
     bool whole;        /* everything is inside the arrays, as the program has asked (cpu_whole.c) */
+    int arms;          /* of forks, that the builder stands in */
     LLVMValueRef kept; /* i64: of the home that is filled now, rows that it has; NULL: none */
     TlMap access;              /* op to TlCpuAccess */
     /* cpu_lower.c: one op, and the value of an op at a position; for cpu_eval.c alone */
@@ -63,6 +64,7 @@ struct TlCpuGen {
 /* Loads of a nest's step that ask, at its end, for what lies further on (cpu_prefetch.c). */
 typedef struct TlCpuFetch {
     const TlNest *nest;
+    int arms;      /* g->arms at its beginning: what is loaded in further ones does not ask */
     int64_t first; /* of the step's vectors, the one that is loaded now */
     bool again;    /* of a row after the first: what rows share has been asked for */
     TL_VEC(const TlNestAccess *) done; /* of this vector */

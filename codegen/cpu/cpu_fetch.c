@@ -48,7 +48,7 @@ void tl_cpu_fetch_later(TlCpuGen *g, TlCpuFetch *f, const TlCpuAccess *a, LLVMVa
                         int64_t bytes)
 {
     TL_ASSERT(bytes > 0, "%lld bytes", (long long)bytes);
-    if (!f || !does_ask(f, a->a))
+    if (!f || g->arms != f->arms || !does_ask(f, a->a))
         return;
     tl_vec_push(g->arena, &f->done, a->a);
     int64_t ahead = f->nest->fetch_light ? LIGHT_AHEAD : AHEAD;

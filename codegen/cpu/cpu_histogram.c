@@ -166,7 +166,7 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     const Bins *h = user;
     TlValue *v = tl_in(h->op, 0);
     TlNestForm form = tl_nest_form(v->type);
-    TlCpuFetch fetch = {.nest = at->row->nest};
+    TlCpuFetch fetch = {.nest = at->row->nest, .arms = g->arms};
     at->fetch = &fetch;
     LLVMValueRef x = tl_cpu_eval(g, v, at), mask = tl_cpu_lane_mask(g, &form, at);
     LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)h->op->out[0]->type->shape[0], 0);

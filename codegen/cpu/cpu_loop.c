@@ -153,6 +153,7 @@ TlCpuFork tl_cpu_fork(TlCpuGen *g, LLVMValueRef cond)
     LLVMBasicBlockRef fast = tl_gen_block(&g->gen, "all");
     LLVMBuildCondBr(g->b, cond, fast, f.slow);
     LLVMPositionBuilderAtEnd(g->b, fast);
+    g->arms++;
     return f;
 }
 
@@ -166,6 +167,7 @@ void tl_cpu_fork_else(TlCpuGen *g, TlCpuFork *f, LLVMValueRef fast)
 
 LLVMValueRef tl_cpu_fork_end(TlCpuGen *g, TlCpuFork *f, LLVMValueRef slow)
 {
+    g->arms--;
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
     LLVMBuildBr(g->b, f->join);
     LLVMPositionBuilderAtEnd(g->b, f->join);

@@ -207,7 +207,7 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
     TlCpuLoop l;
     LLVMValueRef x[TL_NEST_SUMS], next[TL_NEST_SUMS], done = NULL;
     uint32_t sums = rows->n * rows->parts;
-    TlCpuFetch fetch = {.nest = r->n};
+    TlCpuFetch fetch = {.nest = r->n, .arms = g->arms};
     tl_cpu_loop_begin(g, &l, from, to, rows->at[0].width * (int64_t)rows->parts, r->count * sums,
                       acc);
     if (!whole)

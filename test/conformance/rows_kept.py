@@ -125,6 +125,25 @@ for t, shape in (("f32", (11, 200)), ("f32", (4, 64)), ("u8", (9, 131)), ("f64",
     row(f"kept_beside_halo_{t}_{shape[0]}", HALO.format(t=t),
         {"x": small(t, 7, *shape), "y": poison(t, *shape), "z": poison(t, *shape)}, lambda a: halo(a["x"]))
 
+# A reduction of what a shift computes, of an array so large that its loads ask for what lies further on.
+row("kept_from_asking_where_a_shift_loads", """
+kernel k(const i64 x[N], i64 y[P])
+    grid(4)
+{
+    auto v = x[pid(0) * 256 + 1 +: 256];
+    y[pid(0)] = min(shift(v * v, 0, 128, 3), axis = 0);
+}
+""", {"x": small("i64", 9, 1000), "y": poison("i64", 4)},
+    lambda a: {"y": exact(np.array([shifted_least(a["x"], 256 * p + 1) for p in range(4)]))})
+
+
+def shifted_least(x, at):
+    v = np.zeros(256, x.dtype)
+    here = x[at:at + 256]
+    v[:len(here)] = here
+    return np.minimum(np.min((v * v)[:128]), 3)
+
+
 # The grid's first axis goes along the rows; what is stored meanwhile is read, and so no row of it is kept.
 row("kept_along_first", """
 kernel k(const f32 x[H, 64], f32 y[H, 64], f32 z[H + 6, 64])
