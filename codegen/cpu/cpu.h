@@ -89,6 +89,13 @@ typedef struct TlCpuRow {
     LLVMValueRef ahead;            /* the row to ask for while this one is stored; NULL: none */
 } TlCpuRow;
 
+/* What a store that goes down columns has computed for one vector of these: of homes, by the value
+ * and the row. */
+typedef struct TlCpuColumn {
+    int rows; /* the dimension */
+    TlMap has;
+} TlCpuColumn;
+
 /* A position in a loop nest: one scalar index per dimension; in `lane`, lanes idx, idx + 1, ...,
  * idx + width - 1. */
 struct TlCpuAt {
@@ -97,6 +104,8 @@ struct TlCpuAt {
     bool whole; /* all that the nest has asked of is inside; it needs no tests */
     bool shifted; /* the first lane is any element; else their number divides its index */
     TlCpuRow *row;     /* NULL: there is none */
+    TlCpuColumn *column; /* NULL: homes are in memory */
+    const TlNestSpread *spread; /* lanes are elements of memory, of its window; NULL: as they are */
     TlCpuFetch *fetch; /* NULL: no load asks */
     TlMap memo;        /* value id to LLVMValueRef, valid at this position */
 };
@@ -305,6 +314,7 @@ typedef struct TlCpuBounds {
     LLVMValueRef end;     /* i64, a multiple of the width: lanes 0 .. end - 1 are inside; NULL: the
                            * nest is not split */
     LLVMValueRef begin;   /* i64, the same: those from here on; NULL: from 0 */
+    LLVMValueRef all; /* i1: end is the extent, so that the last vector overlaps; NULL: never */
     LLVMValueRef last;    /* from here on nothing is stored; NULL: not so */
     LLVMValueRef outside; /* from here on nothing is inside; NULL: not known */
     /* Positions from .. to - 1 of each dimension are visited; `to` NULL: all. */

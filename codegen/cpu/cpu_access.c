@@ -135,23 +135,34 @@ static LLVMValueRef quotient_up(TlCpuGen *g, LLVMValueRef x, int64_t by)
     return LLVMBuildUDiv(g->b, x, tl_gen_int(&g->gen, by), "");
 }
 
-/* [lo, hi), for an index tile with a pattern: whole periods. Where its scalars' sum is negative or
- * so large that a number of i32 may wrap, there are none. */
-static void pattern_interval(TlCpuGen *g, TlCpuAccess *a, int i)
+/* Where a pattern's start is below this, and not below 0, no number of it wraps. */
+static LLVMValueRef pattern_end(TlCpuGen *g, const TlNestAffine *f)
 {
     enum { LARGE = 30 };
+    return tl_gen_int(&g->gen, ((int64_t)1 << LARGE) >> f->shift);
+}
+
+/* [lo, hi), for an index tile with a pattern: whole periods. Where its scalars' sum is negative or
+ * so large that a number of i32 may wrap, there are none. Vectors that a spread value reads may end
+ * behind the pattern's last element, but within the view. */
+static void pattern_interval(TlCpuGen *g, TlCpuAccess *a, int i)
+{
     const TlNestAffine *f = &a->a->axis[i].affine;
     int64_t first, span = tl_nest_pattern_span(f, f->period, &first);
     LLVMValueRef start = LLVMBuildAdd(g->b, a->start[i], tl_gen_int(&g->gen, first), ""),
                  by = tl_gen_int(&g->gen, f->period), zero = tl_gen_int(&g->gen, 0),
-                 width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i)),
-                 end = tl_gen_int(&g->gen, ((int64_t)1 << LARGE) >> f->shift);
+                 width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i));
     LLVMValueRef lo = quotient_up(g, LLVMBuildSub(g->b, a->low[i], start, ""), f->step),
                  hi = LLVMBuildSub(g->b, a->high[i], start, "");
     hi = quotient_up(g, LLVMBuildSub(g->b, hi, tl_gen_int(&g->gen, span - 1), ""), f->step);
+    if (a->a->reads_to > first + span) {
+        LLVMValueRef left = LLVMBuildSub(g->b, a->view->extent[i], a->start[i], "");
+        left = LLVMBuildSub(g->b, left, tl_gen_int(&g->gen, a->a->reads_to - 1), "");
+        hi = smaller(g, hi, quotient_up(g, left, f->step));
+    }
     hi = smaller(g, mul(g, hi, by), width);
     a->lo[i] = mul(g, lo, by);
-    a->hi[i] = tl_gen_pick(&g->gen, LLVMIntULT, a->start[i], end, hi, zero);
+    a->hi[i] = tl_gen_pick(&g->gen, LLVMIntULT, a->start[i], pattern_end(g, f), hi, zero);
 }
 
 /* [lo, hi): the positions at which a bounded index tile is what it would be without bounds, and
@@ -1215,9 +1226,56 @@ static LLVMValueRef load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     return other ? LLVMBuildSelect(g->b, s.uniform, r, outside_value(g, a, &elem, at), "") : r;
 }
 
+/* What a spread value reads: elements side by side, from the position on. */
+static LLVMValueRef load_window(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const TlCpuAt *at)
+{
+    const TlNestSpread *s = at->spread;
+    const TlNestAffine *f = tl_nest_pattern_along(a->a, at->lane);
+    TL_ASSERT(f && is_whole(a, at), "%s has no pattern here", tl_op_info(op->opcode)->text);
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlCpuAt moved = *at;
+    moved.width = 1;
+    moved.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane],
+                                       tl_gen_int(&g->gen, f->of[0] - s->like->of[0]), "");
+    TlCpuSpot spot = spot_of_view(g, a, &moved, true);
+    return plain_load(g, a, &elem, spot_or_zeros(g, a, &spot), at->width);
+}
+
+static LLVMValueRef low_words(TlCpuGen *g, LLVMValueRef x, int w)
+{
+    return tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, x, g->i32, ""), w);
+}
+
+/* Numbers of a pattern in i32, within bounds of which the least is not below 0, where the sum of
+ * its scalars is so small that none wraps. NULL: it has no such bounds. *out_small: i1, it is. */
+static LLVMValueRef pattern_numbers(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef group,
+                                    int w, LLVMValueRef *out_small)
+{
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    if (f->dtype != TL_I32 || !a->least[i])
+        return NULL;
+    LLVMValueRef of[TL_NEST_LANES], bound[] = {a->least[i], a->most[i]};
+    for (int k = 0; k < w; k++)
+        of[k] = LLVMConstInt(g->i32, (uint64_t)(k / f->period * f->step + f->of[k % f->period]), 1);
+    LLVMValueRef first = LLVMBuildAdd(g->b, mul(g, group, tl_gen_int(&g->gen, f->step)),
+                                      a->start[i], ""),
+                 order = LLVMConstVector(of, (unsigned)w),
+                 x = LLVMBuildAdd(g->b, low_words(g, first, w), order, ""),
+                 zero = tl_gen_int(&g->gen, 0);
+    for (int k = 0; k < 2 && bound[k]; k++) {
+        LLVMValueRef b = low_words(g, bound[k], w);
+        LLVMIntPredicate within = k ? LLVMIntSLT : LLVMIntSGT;
+        x = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, within, x, b, ""), x, b, "");
+    }
+    *out_small = LLVMBuildAnd(g->b,
+                              LLVMBuildICmp(g->b, LLVMIntULT, a->start[i], pattern_end(g, f), ""),
+                              LLVMBuildICmp(g->b, LLVMIntSGE, bound[0], zero, ""), "");
+    return x;
+}
+
 /* A pattern at the bounds of its index tile: lanes of one vector of what these allow, as near to
- * the pattern as it lies, as the indices say. Where one of them is inside and not in that vector,
- * as numbers have wrapped, each lane is loaded by itself. NULL: it is none, or there is no
+ * the pattern as it lies, as the indices say. Where numbers may have wrapped, so that one is inside
+ * and not in that vector, each lane is loaded by itself. NULL: it is none, or there is no
  * instruction for that. */
 static LLVMValueRef load_pattern_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
 {
@@ -1239,24 +1297,31 @@ static LLVMValueRef load_pattern_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, T
     moved.idx[at->lane] = LLVMBuildSub(g->b, from, a->start[i], "");
     TlCpuSpot s = spot_of_view(g, a, &moved, true);
     LLVMValueRef n = clamp(g, LLVMBuildSub(g->b, high, from, ""), tl_gen_int(&g->gen, 0), lanes),
-                 index = index_tile(g, a, i, at), other = outside_value(g, a, &elem, at);
+                 other = outside_value(g, a, &elem, at), is_near,
+                 lane = pattern_numbers(g, a, i, group, w, &is_near), is_there;
     if (s.uniform)
         n = LLVMBuildSelect(g->b, s.uniform, n, tl_gen_int(&g->gen, 0), "");
     LLVMValueRef read = LLVMBuildICmp(g->b, LLVMIntSLT, tl_gen_iota(&g->gen, g->i32, w),
-                                      in_lanes(g, n, w), ""),
-                 lane = LLVMBuildSub(g->b, index, tl_gen_splat(&g->gen, from, w), ""),
-                 is_there = LLVMBuildICmp(g->b, LLVMIntULT, lane, tl_gen_splat(&g->gen, n, w), "");
-    LLVMValueRef is_inside =
-        LLVMBuildICmp(g->b, LLVMIntULT, index, tl_gen_splat(&g->gen, a->view->extent[i], w), "");
-    if (s.uniform)
-        is_inside = LLVMBuildAnd(g->b, is_inside, tl_gen_splat(&g->gen, s.uniform, w), "");
-    is_inside = LLVMBuildAnd(g->b, is_inside, LLVMBuildNot(g->b, is_there, ""), "");
-    TlCpuFork fork = tl_cpu_fork(g, in_no_lane(g, is_inside));
-    LLVMTypeRef words = tl_gen_vec(g->i32, w);
+                                      in_lanes(g, n, w), "");
+    if (lane) {
+        lane = LLVMBuildSub(g->b, lane, low_words(g, from, w), "");
+        is_there = LLVMBuildICmp(g->b, LLVMIntULT, lane, in_lanes(g, n, w), "");
+    } else {
+        LLVMValueRef index = index_tile(g, a, i, at), extent = a->view->extent[i], is_inside;
+        lane = LLVMBuildSub(g->b, index, tl_gen_splat(&g->gen, from, w), "");
+        is_there = LLVMBuildICmp(g->b, LLVMIntULT, lane, tl_gen_splat(&g->gen, n, w), "");
+        is_inside =
+            LLVMBuildICmp(g->b, LLVMIntULT, index, tl_gen_splat(&g->gen, extent, w), "");
+        if (s.uniform)
+            is_inside = LLVMBuildAnd(g->b, is_inside, tl_gen_splat(&g->gen, s.uniform, w), "");
+        is_inside = LLVMBuildAnd(g->b, is_inside, LLVMBuildNot(g->b, is_there, ""), "");
+        is_near = in_no_lane(g, is_inside);
+        lane = LLVMBuildTrunc(g->b, lane, tl_gen_vec(g->i32, w), "");
+    }
+    TlCpuFork fork = tl_cpu_fork(g, is_near);
     LLVMValueRef x =
         masked_load(g, &elem, s.ptr, read, tl_gen_const(&g->gen, &elem, 0, w), w, false);
-    x = tl_cpu_permute(g, tl_gen_to_mem(&g->gen, &elem, x), bytes,
-                       LLVMBuildTrunc(g->b, lane, words, ""));
+    x = tl_cpu_permute(g, tl_gen_to_mem(&g->gen, &elem, x), bytes, lane);
     x = LLVMBuildSelect(g->b, is_there, tl_gen_from_mem(&g->gen, &elem, x), other, "");
     tl_cpu_fork_else(g, &fork, x);
     return tl_cpu_fork_end(g, &fork, load_apart(g, op, a, at));
@@ -1265,6 +1330,8 @@ static LLVMValueRef load_pattern_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, T
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TlCpuAccess *a = tl_cpu_access_of(g, op);
+    if (at->spread)
+        return load_window(g, op, a, at);
     LLVMValueRef pattern = load_pattern(g, op, a, at);
     pattern = pattern ? pattern : load_pattern_border(g, op, a, at);
     if (pattern)

@@ -23,6 +23,8 @@ void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int
     tl_cpu_at_init(g, sub, rank, lane, width);
     memcpy(sub->idx, at->idx, sizeof at->idx);
     sub->row = at->row;
+    sub->column = at->column;
+    sub->spread = at->spread;
     sub->fetch = at->fetch;
     sub->whole = at->whole;
     sub->shifted = at->shifted;
@@ -116,10 +118,41 @@ LLVMValueRef tl_cpu_eval_convert(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     return tl_cpu_eval(g, tl_in(op, 0), at); /* the CPU has no layouts */
 }
 
+/* The result of an op, computed for elements of memory, of which lanes then take what is theirs.
+ * NULL: it is not at this position. */
+static LLVMValueRef eval_spread(TlCpuGen *g, TlOp *op, const TlCpuAt *at)
+{
+    const TlNestSpread *s = tl_map_get_ptr(&g->plan->spreads, op);
+    if (!s || at->spread || !at->whole || at->shifted || !at->row || at->row->nest != s->nest ||
+        at->lane != s->nest->lane || at->width != s->nest->width)
+        return NULL;
+    TlCpuAt sub;
+    tl_cpu_at_under(g, &sub, at, at->rank, at->lane, s->lanes);
+    LLVMValueRef period = tl_gen_int(&g->gen, s->like->period),
+                 group = LLVMBuildUDiv(g->b, at->idx[at->lane], period, ""),
+                 first = LLVMBuildMul(g->b, group, tl_gen_int(&g->gen, s->like->step), "");
+    sub.idx[at->lane] = LLVMBuildAdd(g->b, first, tl_gen_int(&g->gen, s->first), "");
+    sub.spread = s;
+    LLVMValueRef x = tl_cpu_eval_elements(g, op, &sub), lane[TL_NEST_LANES];
+    for (int k = 0; k < at->width; k++) {
+        const TlNestAffine *f = s->like;
+        int64_t e = k / f->period * f->step + f->of[k % f->period] - s->first;
+        TL_ASSERT(e >= 0 && e < s->span, "element %lld of %lld", (long long)e, (long long)s->span);
+        lane[k] = LLVMConstInt(g->i32, (uint64_t)e, 0);
+    }
+    if (s->lanes == 1)
+        return tl_gen_splat(&g->gen, x, at->width);
+    return LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)),
+                                  LLVMConstVector(lane, (unsigned)at->width), "");
+}
+
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     if (op->opcode == TL_OP_PTR_ADD)
         return eval_ptr_add(g, op, at);
+    LLVMValueRef spread = eval_spread(g, op, at);
+    if (spread)
+        return spread;
     LLVMValueRef in[3];
     for (uint32_t i = 0; i < op->nin; i++)
         in[i] = tl_in(op, i)->type->rank == 0 && op->opcode == TL_OP_SELECT && i == 0
@@ -137,6 +170,19 @@ LLVMValueRef tl_cpu_eval_own(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     return r;
 }
 
+/* A row of a home that registers hold, computed when it is first needed. */
+static LLVMValueRef of_column(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+{
+    LLVMValueRef row = at->idx[at->column->rows], r;
+    TL_ASSERT(LLVMIsAConstantInt(row), "a row of value %u that is not known", v->id);
+    uint64_t key = (uint64_t)v->id << 32 | (uint64_t)LLVMConstIntGetZExtValue(row), seen;
+    if (tl_map_get(&at->column->has, key, &seen))
+        return (LLVMValueRef)(uintptr_t)seen;
+    r = tl_cpu_eval_own(g, v, at);
+    tl_map_put(&at->column->has, key, (uint64_t)(uintptr_t)r);
+    return r;
+}
+
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
     TL_ASSERT(v->type->kind == TL_TILE && at->width > 0, "value %u is no tile", v->id);
@@ -147,7 +193,9 @@ LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
         return (LLVMValueRef)(uintptr_t)seen;
     TlNestPlace place = g->plan->place[v->id];
     LLVMValueRef r;
-    if (place.kind == TL_NEST_HOME) {
+    if (place.kind == TL_NEST_HOME && place.columns && at->column) {
+        r = of_column(g, v, at);
+    } else if (place.kind == TL_NEST_HOME) {
         TlType row = tl_nest_row(v->type);
         TlNestForm f = tl_nest_form(at->rank < v->type->rank ? &row : v->type);
         r = tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);

@@ -81,6 +81,8 @@ static void pick_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 void tl_cpu_fill(TlCpuGen *g, const TlNest *n)
 {
+    if (n->columns && g->whole)
+        return; /* a store computes it */
     tl_cpu_keep(g, n);
     Fill f = {n, n->home >= 0 ? tl_cpu_home_ptr(g, n->home) : NULL,
               n->from >= 0 ? tl_cpu_home_ptr(g, n->from) : NULL};

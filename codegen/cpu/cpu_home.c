@@ -104,7 +104,7 @@ void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const
     LLVMValueRef p =
         LLVMBuildInBoundsGEP2(g->b, tl_gen_mem_type(&g->gen, type), base, &offset, 1, "");
     LLVMSetAlignment(LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, type, x), p),
-                     home_align(type, at->width));
+                     home_align(type, at->shifted ? 1 : at->width));
 }
 
 void tl_cpu_own_store(TlCpuGen *g, const TlValue *v, TlCpuAt *at, LLVMValueRef x)

@@ -86,13 +86,24 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
         return b;
     for (uint32_t i = 0; i < n->asks.len; i++)
         narrow_by(g, n, &n->asks.data[i], &b);
-    narrow(g, &b.end, tl_gen_int(&g->gen, n->form.extent[n->lane]));
+    LLVMValueRef extent = tl_gen_int(&g->gen, n->form.extent[n->lane]);
+    narrow(g, &b.end, extent);
+    if (n->overlaps)
+        b.all = n->end >= 0 ? LLVMConstInt(g->i1, 1, 0)
+                            : LLVMBuildICmp(g->b, LLVMIntEQ, b.end, extent, "");
     b.end = n->end >= 0 ? tl_gen_int(&g->gen, n->end)
                         : LLVMBuildAnd(g->b, b.end, tl_gen_int(&g->gen, -step), "");
     if (b.begin) {
         LLVMValueRef up = LLVMBuildAdd(g->b, b.begin, tl_gen_int(&g->gen, step - 1), "");
         up = LLVMBuildAnd(g->b, up, tl_gen_int(&g->gen, -step), "");
         b.begin = tl_gen_pick(&g->gen, LLVMIntSLT, up, b.end, up, b.end);
+    }
+    if (b.all) { /* and the last vector does not go back to what is tested before */
+        LLVMValueRef first = tl_gen_int(&g->gen, n->form.extent[n->lane] - n->width);
+        if (b.begin)
+            b.all = LLVMBuildAnd(g->b, b.all,
+                                 LLVMBuildICmp(g->b, LLVMIntSLE, b.begin, first, ""), "");
+        b.end = LLVMBuildSelect(g->b, b.all, extent, b.end, "");
     }
     if (!n->stops)
         b.outside = NULL;
@@ -173,6 +184,12 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, 
             tl_cpu_loop_is_short(g, &l);
     }
     at.idx[at.lane] = l.i;
+    if (at.whole && at.row->nest->overlaps) {
+        const TlNest *n = at.row->nest;
+        LLVMValueRef last = tl_gen_int(&g->gen, n->form.extent[n->lane] - at.width);
+        at.idx[at.lane] = tl_gen_pick(&g->gen, LLVMIntSLT, l.i, last, l.i, last);
+        at.shifted = true;
+    }
     run(g, &at, body);
     tl_cpu_loop_end(g, &l, NULL);
 }
@@ -235,6 +252,8 @@ static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const
         tl_gen_int(&g->gen, at->width > 1 ? f->padded[f->lane] : f->extent[f->lane]);
     if (b->last)
         last = tl_gen_pick(&g->gen, LLVMIntSLT, b->last, last, b->last, last);
+    if (b->all)
+        last = LLVMBuildSelect(g->b, b->all, b->end, last, "");
     at->width = n->tested;
     if (!b->begin) {
         part_of_lanes(g, at, b->end, last, body);
@@ -316,6 +335,70 @@ static void unrolled(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const 
         tl_cpu_fork_end(g, &f, NULL);
 }
 
+/* ---- down columns ---- */
+
+/* May the stores of all rows, which are apart by a constant of the run, pass by the caches in
+ * pieces as large as a register? */
+static LLVMValueRef columns_stream(TlCpuGen *g, const TlNest *n, TlCpuAt *at)
+{
+    const TlCpuAccess *a = tl_cpu_access_of(g, n->op);
+    TlCpuRow row = {.nest = n};
+    LLVMValueRef p[2], all = NULL;
+    for (int k = 0; k < 2; k++) {
+        at->idx[n->rows_dim] = tl_gen_int(&g->gen, k);
+        p[k] = tl_cpu_access_address(g, a, at);
+        tl_cpu_stream_now(g, &row, a, p[k]);
+        LLVMValueRef streams = row.streams;
+        if (row.streams_wide)
+            streams = LLVMBuildAnd(g->b, streams, row.streams_wide, "");
+        all = all ? LLVMBuildAnd(g->b, all, streams, "") : streams;
+    }
+    return all;
+}
+
+static void each_column(TlCpuGen *g, const TlCpuAt *outer, const Body *body)
+{
+    TlCpuAt at = *outer;
+    const TlNest *n = at.row->nest;
+    TlCpuColumn column = {.rows = n->rows_dim};
+    TlCpuLoop l;
+    tl_map_init(&column.has, g->arena);
+    tl_cpu_loop_known(g, &l, 0, n->form.extent[n->lane], n->width, 0, NULL);
+    at.column = &column;
+    at.idx[n->lane] = l.i;
+    for (int64_t i = 0; i < n->form.extent[n->rows_dim]; i++) {
+        at.idx[n->rows_dim] = tl_gen_int(&g->gen, i);
+        tl_map_init(&at.memo, g->arena);
+        body->run(g, &at, body->user);
+    }
+    tl_cpu_loop_end(g, &l, NULL);
+}
+
+/* All rows of a vector, then those of the next one. All of the program is inside. */
+static void columns(TlCpuGen *g, TlCpuAt *at, const Body *body)
+{
+    const TlNest *n = at->row->nest;
+    TL_ASSERT(g->whole, "'%s' goes down columns, and tests", g->fn->name);
+    at->whole = true;
+    for (int d = 0; d < at->rank; d++)
+        at->idx[d] = tl_gen_int(&g->gen, 0);
+    if (!n->streams) {
+        each_column(g, at, body);
+        return;
+    }
+    LLVMValueRef one = LLVMConstInt(g->i1, 1, 0);
+    TlCpuFork f = tl_cpu_fork(g, columns_stream(g, n, at));
+    TlCpuRow row = *at->row, *through = at->row;
+    row.streams = one;
+    row.streams_wide = n->streams_wide ? one : NULL;
+    at->row = &row;
+    each_column(g, at, body);
+    tl_cpu_fork_else(g, &f, NULL);
+    at->row = through;
+    each_column(g, at, body);
+    tl_cpu_fork_end(g, &f, NULL);
+}
+
 void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
 {
     Body body = {run_body, user};
@@ -324,6 +407,10 @@ void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
     TlCpuBounds bounds = tl_cpu_bounds(g, n, n->width);
     tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
     at.row = &row;
+    if (n->columns == n && g->whole) {
+        columns(g, &at, &body);
+        return;
+    }
     if (n->unrolled) {
         unrolled(g, &at, &bounds, &body);
         return;

@@ -121,6 +121,7 @@ typedef struct TlNestAccess {
     bool has_interval; /* along each slice, positions that are inside follow each other */
     bool shares_places; /* another load has an index tile of it, too */
     bool forks;        /* masks are slow: whole vectors have code of their own */
+    int64_t reads_to;  /* with a pattern: elements of a period, up to which vectors read */
     TlNestAxis axis[TL_MAX_VIEW_RANK];
 } TlNestAccess;
 /* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
@@ -200,6 +201,7 @@ typedef struct TlNestPlace {
     TlNestWay way;
     TlValue *partner; /* EXCHANGES: the scalar m where lane i takes element i ^ m */
     bool inside;      /* of a gather: all indices are known to be, and are not tested */
+    struct TlNest *columns; /* HOME: this store computes it where all is inside; NULL: none */
 } TlNestPlace;
 typedef struct TlNestBuffer {
     uint64_t bytes, offset;
@@ -219,7 +221,8 @@ typedef struct TlNestWindow {
 } TlNestWindow;
 typedef struct TlNestMove {
     int lane;  /* where the lanes are along this dimension */
-    bool rows; /* the axis is another one, and the index the same in all lanes: no window */
+    bool rows; /* the axis is another one, and the index the same in all lanes */
+    bool known; /* along that, too, a window; else there is one */
     TlNestWindow window;
 } TlNestMove;
 /* NULL: lane by lane */
@@ -346,6 +349,9 @@ typedef struct TlNest {
     const TlNestKeep *keep; /* FILL: rows that the program before has filled; NULL: none */
     const char *unkept;     /* why they are computed again; NULL: they are not */
     bool unrolled; /* made once for each of its positions, without loops */
+    /* Where all of a program is inside: a store goes down columns, along rows_dim, with what homes
+     * have there in registers (itself); FILL: that store, which computes it. (nest_columns.c) */
+    const struct TlNest *columns;
     /* -- the vector -- */
     int width;
     int tested;        /* lanes where elements are tested */
@@ -354,11 +360,16 @@ typedef struct TlNest {
     TL_VEC(TlNestAsk) asks; /* whose elements may be inside as a whole */
     TlMap seen;             /* values, with their lanes, of which that has been asked */
     uint32_t nvalues;       /* that it computes */
+    int64_t work;           /* the same, where a sum is 1 */
+    uint32_t nspreads;      /* of those, so many are spread (TlNestSpread) */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
     /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
     bool zero_rows;
     bool begins;  /* SPLIT: what is inside as a whole may begin behind the first vector */
+    /* SPLIT: the extent is no whole number of vectors; where all of it is inside, the last one goes
+     * back to end with it. */
+    bool overlaps;
     TlNestSplit split;
     const char *unsplit; /* why it is not split; NULL: it is, or has nothing to test */
     int64_t end; /* SPLIT, ONE: of what is inside as a whole; -1: known in the run only */
@@ -383,7 +394,7 @@ typedef struct TlNest {
     bool along;   /* along the lanes, of which there are several */
     bool on_vectors; /* the combiner has no control flow */
     TlValue *fill; /* a value whose home is filled on the way; NULL: none */
-    int rows, rows_dim; /* that are reduced together, along this dimension */
+    int rows, rows_dim; /* that are reduced together, or a store's, along this dimension */
     int parts;          /* partial results of a row */
     bool singles; /* vectors inside that steps of several parts leave are not tested, either */
     TL_VEC(TlNestAccess *) shared; /* loads that are the same for the rows */
@@ -417,6 +428,15 @@ typedef struct TlNest {
     TlNestOperand operand[2]; /* DOT: A, B, where they are not packed */
 } TlNest;
 
+/* A value of a nest that is computed, where all is inside, from `lanes` elements of memory for each
+ * vector, of which `span` are wanted; then its lanes are those of a pattern. (nest_spread.c) */
+typedef struct TlNestSpread {
+    const TlNest *nest;
+    const TlNestAffine *like; /* of its loads, which may lie a number of elements on */
+    int64_t first, span;      /* first: from the period's start */
+    int lanes;
+} TlNestSpread;
+
 /* ---- a function ---- */
 typedef struct TlNests {
     const TlFn *fn;
@@ -437,6 +457,7 @@ typedef struct TlNests {
     TlMap access; /* op to TlNestAccess */
     TlMap joined; /* STORE to TlNestJoined */
     TlMap moves;          /* GATHER to TlNestMove, where it is one */
+    TlMap spreads;        /* op to TlNestSpread */
     TL_VEC(TlNest *) all; /* in the order of control flow; those of an op are neighbours */
     TlMap first;          /* op to the number of its first one */
     bool streams;         /* some nest does */
@@ -483,11 +504,13 @@ void tl_nest_place(TlNests *plan);         /* nest_place.c: places, buffers, pro
 void tl_nest_find_ways(TlNests *plan);     /* nest_way.c */
 /* nest_build.c: nests, with width and split */
 void tl_nest_find_strips(TlNests *plan);  /* nest_strips.c */
+void tl_nest_find_spreads(TlNests *plan); /* nest_spread.c */
+void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
+void tl_nest_find_columns(TlNests *plan); /* nest_columns.c */
 void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
-void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
 
 /* ---- what they share ---- */
 /* nest_width.c. The lanes that suit computing v, at most `limit`; own: by its op although it has a

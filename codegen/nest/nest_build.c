@@ -280,7 +280,8 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     TlNests *plan = TL_NEW(arena, TlNests);
     *plan = (TlNests){.fn = fn, .arena = arena, .m = *m, .check = check};
     TlMap *maps[] = {&plan->extra,  &plan->products, &plan->fused,
-                     &plan->access, &plan->joined,   &plan->moves,    &plan->first};
+                     &plan->access, &plan->joined,   &plan->moves,    &plan->first,
+                     &plan->spreads};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], arena);
     plan->axis = tl_axis_info(fn, arena);
@@ -291,11 +292,13 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     tl_nest_find_ways(plan);
     build_block(plan, fn->body);
     tl_nest_find_strips(plan);
+    tl_nest_find_spreads(plan);
+    tl_nest_find_whole(plan);
+    tl_nest_find_columns(plan);
     tl_nest_keep(plan);
     tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);
-    tl_nest_find_whole(plan);
     TlSbuf fault;
     tl_sbuf_init(&fault, arena);
     TL_ASSERT(tl_nest_verify(plan, &fault), "'%s': %s", fn->name, fault.text ? fault.text : "");

@@ -108,6 +108,45 @@ static bool find_transpose(const TlNests *plan, TlNest *n)
     return true;
 }
 
+/* Can vectors of v begin at any element along d, where all is inside, and twice? It is not computed
+ * from what this nest writes over. */
+static bool may_overlap(const TlNests *plan, const TlNest *n, const TlValue *v, bool own, int depth)
+{
+    enum { MOST_DEPTH = 16 };
+    const TlOp *op = v->def;
+    const TlNestPlace *place = &plan->place[v->id];
+    int d = n->form.lane;
+    if (v->type->rank == 0 || (!own && place->kind == TL_NEST_HOME))
+        return v->type->rank == 0 ||
+               (tl_nest_form(v->type).lane == d && place->buffer != n->home);
+    if (!op || depth > MOST_DEPTH || v->type->ptr)
+        return false;
+    if (op->opcode == TL_OP_LOAD) {
+        const TlNestAccess *a = tl_map_get_ptr(&plan->access, op);
+        return !a->asks && !a->place.mask && a->has_interval && !tl_nest_pattern_along(a, d) &&
+               tl_dtype_bits(a->place.base->type->dtype) >= 8 && tl_nest_is_contiguous_inside(a, d);
+    }
+    if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA)
+        return true;
+    if (op->opcode == TL_OP_BROADCAST)
+        return tl_in(op, 0)->type->rank == 0;
+    bool is_elementwise = tl_op_info(op->opcode)->flags & F_ELEM || op->opcode == TL_OP_CONVERT;
+    for (uint32_t i = 0; is_elementwise && i < op->nin; i++)
+        if (!may_overlap(plan, n, tl_in(op, i), false, depth + 1))
+            return false;
+    return is_elementwise;
+}
+
+/* Before it is split, so that n->end is not yet that of whole vectors. */
+static bool overlaps(const TlNests *plan, const TlNest *n)
+{
+    int lane = n->form.lane;
+    int64_t extent = n->form.rank ? n->form.extent[lane] : 0;
+    return n->width > 1 && extent > n->width && extent % n->width && n->end != 0 &&
+           (n->end < 0 || n->end >= extent) && !plan->buffers.data[n->home].small &&
+           may_overlap(plan, n, n->value, n->own, 0);
+}
+
 /* All elements of v, converted to dtype, into a home. own: v's own, by its op. */
 static void add_fill(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t home, bool own)
 {
@@ -125,7 +164,9 @@ static void add_fill(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t
     int width = tl_nest_width(plan, v, TL_NEST_LANES, own, &n->limit);
     n->width = tl_nest_fit_width(n->form.padded[n->form.lane], width < limit ? width : limit);
     tl_nest_ask_value(plan, n, v, n->form.lane, own);
+    bool may_overlap = overlaps(plan, n);
     tl_nest_split(plan, n, n->form.extent[n->form.lane], n->width);
+    n->overlaps = may_overlap && n->split == TL_NEST_SPLIT;
 }
 
 void tl_nest_copy(TlNests *plan, TlOp *at, const TlType *type, TlDtype from_dtype, int32_t from,

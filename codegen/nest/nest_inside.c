@@ -91,8 +91,11 @@ static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, Lane lane, TlM
         add_value(plan, n, tl_in(a->op, 0), lane, seen);
     for (uint32_t i = 0; p->axes && i < p->naxes; i++)
         if (p->axes[i].kind == TL_AXIS_TILE) {
+            int64_t work = n->work;
             n->differs = true;
             add_value(plan, n, p->index[i].value, ANY, seen);
+            if (a->axis[i].affine.is) /* computed at bounds only */
+                n->work = work;
         }
     if (p->mask)
         add_value(plan, n, p->mask, lane, seen);
@@ -180,6 +183,19 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, Lane lane, Tl
         add_value(plan, n, tl_in(op, i), under, seen);
 }
 
+/* Of a vector, where a sum is 1; a quotient by a number that is known is a product and a shift. */
+static int64_t work_of(const TlOp *op)
+{
+    enum { BY_NUMBER = 3 };
+    uint64_t bits;
+    if (!(tl_op_info(op->opcode)->flags & F_ELEM))
+        return 1;
+    int work = tl_elem_work(op->opcode)->cpu;
+    bool by_number = (op->opcode == TL_OP_DIV || op->opcode == TL_OP_REM) &&
+                     tl_value_is_const(tl_in(op, 1), &bits);
+    return by_number && work > BY_NUMBER ? BY_NUMBER : work > 1 ? work : 1;
+}
+
 static void add_value(TlNests *plan, TlNest *n, TlValue *v, Lane lane, TlMap *seen)
 {
     uint64_t key = ((uint64_t)v->id * (TL_MAX_RANK + 2) +
@@ -191,6 +207,7 @@ static void add_value(TlNests *plan, TlNest *n, TlValue *v, Lane lane, TlMap *se
         plan->place[v->id].kind != TL_NEST_VIRTUAL || tl_map_get(seen, key, NULL))
         return;
     tl_map_put(seen, key, 1);
+    n->work += work_of(v->def);
     if (++n->nvalues <= TL_NEST_MOST_VALUES)
         add_operands(plan, n, v->def, lane, seen);
 }
@@ -269,6 +286,7 @@ void tl_nest_ask_store(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
 
 void tl_nest_ask_value(TlNests *plan, TlNest *n, TlValue *v, int lane, bool own)
 {
+    n->work += own && v->def ? work_of(v->def) : 0;
     if (own && v->def && n->nvalues <= TL_NEST_MOST_VALUES)
         add_operands(plan, n, v->def, (Lane){lane, 1}, &n->seen);
     else

@@ -201,7 +201,7 @@ static bool is_of_one(const TlNests *plan, int32_t home)
 
 static bool may_keep(const TlNests *plan, const TlNest *n)
 {
-    return n->kind == TL_NEST_FILL && n->own && !n->unrolled && n->home >= 0 &&
+    return n->kind == TL_NEST_FILL && n->own && !n->unrolled && !n->columns && n->home >= 0 &&
            n->form.rank >= 2 && n->lane > 0 && !n->op->block->parent && n->op->nout == 1 &&
            !plan->buffers.data[n->home].small && is_of_one(plan, n->home) &&
            (uint64_t)n->form.stride[0] * tl_gen_elem_bytes(&n->type) %

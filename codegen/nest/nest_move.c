@@ -127,18 +127,17 @@ static TlNestMove *find_move(TlNests *plan, const TlOp *op)
     TlNestMove *m = TL_NEW(plan->arena, TlNestMove);
     if (x->type->ptr)
         return NULL;
-    if (axis != lane) {
-        *m = (TlNestMove){.lane = lane, .rows = true};
-        return varies(index, lane, 0) ? NULL : m;
-    }
     int64_t n = index->type->shape[axis];
     const TlValue *vector = vector_along(index, axis);
     TlTileData data;
-    *m = (TlNestMove){.lane = lane};
-    bool known = n > 1 && n <= MOST_KNOWN && vector && vector->type->shape[0] == n &&
-                 evaluate(plan->arena, vector, &data, 0);
-    if (!known || !is_window(&data, n, x->type->shape[axis], &m->window))
+    *m = (TlNestMove){.lane = lane, .rows = axis != lane};
+    if (m->rows && varies(index, lane, 0))
         return NULL;
+    m->known = n > 1 && n <= MOST_KNOWN && vector && vector->type->shape[0] == n &&
+               evaluate(plan->arena, vector, &data, 0) &&
+               is_window(&data, n, x->type->shape[axis], &m->window);
+    if (m->rows || !m->known)
+        return m->rows ? m : NULL;
     bool is_padded = tl_nest_readable(op->out[0]->type, axis) != n;
     return m->window.wraps && is_padded ? NULL : m; /* vectors wrap as a whole */
 }

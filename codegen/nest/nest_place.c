@@ -12,7 +12,8 @@
  *                 block through elementwise ops, and, for loads, if nothing between the load and
  *                 the root may write what it reads. A transposition goes without a home where a
  *                 product packs it; a loop that turns out to be no product is decided again. What
- *                 a broadcast repeats needs no home if it is little work, few times
+ *                 a broadcast repeats needs no home if it is little work, few times. Rows taken
+ *                 from a home are read there, not copied to another one first
  *   4. fuse       a reduction over a home (or elementwise over it) is done while the home is
  *                 filled
  *   5. homes      loop-carried tiles share one home with the loop's result; the value a loop
@@ -651,6 +652,36 @@ static void decide_block(Placer *p, const TlBlock *block)
     }
 }
 
+/* Is a gather with a home no more than whole vectors of other rows of a home? That one is read as
+ * well at each use, as long as it holds the same. */
+static bool is_rows_of_home(const Placer *p, const TlOp *op)
+{
+    if (op->opcode != TL_OP_GATHER || p->plan->place[op->out[0]->id].kind != TL_NEST_HOME)
+        return false;
+    const TlValue *x = tl_in(op, 0), *index = tl_in(op, 1), *v = op->out[0];
+    const TlNestMove *m = tl_nest_move_of(p->plan, op, tl_nest_form(v->type).lane);
+    bool stays = x->def && x->def->block == op->block &&
+                 p->plan->place[x->id].kind == TL_NEST_HOME &&
+                 p->plan->place[index->id].kind == TL_NEST_VIRTUAL &&
+                 p->cost[index->id] <= CHEAP && !p->reads[index->id];
+    for (const TlUse *u = v->uses; u && stays; u = u->next)
+        stays = u->user->block == op->block && u->user->opcode != TL_OP_YIELD &&
+                u->user->opcode != TL_OP_CONDITION && u->user->opcode != TL_OP_DOT &&
+                u->user->nregions == 0;
+    return m && m->rows && stays && !p->plan->check && !is_read_in_loop(v);
+}
+
+static void read_homes(Placer *p)
+{
+    for (TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (!is_rows_of_home(p, op))
+            continue;
+        TlNestPlace *place = &p->plan->place[op->out[0]->id];
+        place->kind = TL_NEST_VIRTUAL;
+        place->why = "rows of a home";
+    }
+}
+
 /* ---- 4. fuse ---- */
 
 /* Can x be computed at the positions of v's nest, when that runs? It may use v element for
@@ -1078,6 +1109,7 @@ void tl_nest_place(TlNests *plan)
     find_writers(&p, fn->body);
     find_costs(&p);
     decide_block(&p, fn->body);
+    read_homes(&p);
     find_fusions(&p);
     find_reads(&p);
     place_homes(&p);

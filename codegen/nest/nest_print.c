@@ -243,7 +243,13 @@ static void put_nest(Print *p, const TlNest *n)
     put_split(p, n);
     put_flag(p, n->zero_rows, "zeros for rows outside");
     put_flag(p, n->begins, "tested before it, too");
+    put_flag(p, n->overlaps, "the last vector overlaps where all is inside");
+    if (n->nspreads)
+        tl_sbuf_putf(p->out, ", %u values computed before elements are repeated", n->nspreads);
     put_flag(p, n->unrolled, "unrolled");
+    if (n->columns && p->plan->whole)
+        tl_sbuf_puts(p->out, n->columns == n ? ", down columns where all is inside"
+                                             : ", only where not all is inside");
     put_kept(p, n);
     put_store(p, n);
     put_prefetch(p, n);

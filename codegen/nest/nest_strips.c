@@ -188,6 +188,7 @@ static void unroll(Strips *s)
         look_at(s, n);
         for (uint32_t i = 0; i < plan->buffers.len; i++)
             n->unrolled |= s->touched[i] && s->is[i] && positions(n) > 1;
+        n->overlaps &= !n->unrolled;
     }
     for (uint32_t i = 0; i < plan->buffers.len; i++)
         plan->buffers.data[i].small |= s->is[i];

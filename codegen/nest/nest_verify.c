@@ -88,6 +88,23 @@ static const char *check_keep(const TlNests *plan, const TlNest *n)
                : NULL;
 }
 
+/* What is left out where all is inside is computed by the store, row by row. */
+static const char *check_columns(const TlNests *plan, const TlNest *n)
+{
+    const TlNest *s = n->columns;
+    if (!s)
+        return NULL;
+    if (!plan->whole || s->kind != TL_NEST_STORE || s->columns != s || s->joined || s->unrolled)
+        return "columns of what does not go down any";
+    if (s->rows_dim < 0 || s->rows_dim == s->lane || s->form.extent[s->rows_dim] < 2 ||
+        s->form.extent[s->lane] % s->width)
+        return "columns without rows of whole vectors";
+    if (n == s)
+        return NULL;
+    bool is_home = n->kind == TL_NEST_FILL && n->own && plan->place[n->value->id].columns == s;
+    return is_home && !n->keep && n->lane == s->lane ? NULL : "columns of what is no home of rows";
+}
+
 static const char *check_split(const TlNest *n)
 {
     if (tl_nest_is_split(n) && !n->asks.len)
@@ -102,6 +119,9 @@ static const char *check_split(const TlNest *n)
     for (uint32_t i = 0; i < n->asks.len; i++)
         if (!n->asks.data[i].access->has_interval || n->asks.data[i].access->asks)
             return "asks of an access that has no interval";
+    if (n->overlaps && (n->kind != TL_NEST_FILL || n->split != TL_NEST_SPLIT || n->unrolled ||
+                        n->form.extent[n->lane] <= n->width))
+        return "the last vector overlaps, and there is no other";
     if (n->boxed_axes && (!n->boxed || !n->boxed->has_interval))
         return "skips what is outside of nothing";
     for (uint32_t i = 0; n->store && n->boxed_axes >> i; i++)
@@ -212,6 +232,7 @@ static const char *check_nest(const TlNests *plan, const TlNest *n)
     const char *fault = check_vector(n);
     fault = fault ? fault : check_split(n);
     fault = fault ? fault : check_keep(plan, n);
+    fault = fault ? fault : check_columns(plan, n);
     fault = fault ? fault : check_store(plan, n);
     fault = fault ? fault : check_prefetch(n);
     fault = fault ? fault : check_reduction(n);

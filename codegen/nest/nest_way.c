@@ -66,6 +66,9 @@ static bool may_begin_anywhere(const TlNests *plan, const TlValue *v, int d, int
         return true;
     if (op->opcode == TL_OP_BROADCAST)
         return tl_in(op, 0)->type->rank == 0;
+    const TlNestMove *m = op->opcode == TL_OP_GATHER ? tl_nest_move_of(plan, op, d) : NULL;
+    if (m && m->rows)
+        return may_begin_anywhere(plan, tl_in(op, 0), d, depth + 1);
     bool is_elementwise = tl_op_info(op->opcode)->flags & F_ELEM || op->opcode == TL_OP_CONVERT;
     for (uint32_t i = 0; is_elementwise && i < op->nin; i++)
         if (!may_begin_anywhere(plan, tl_in(op, i), d, depth + 1))

@@ -129,7 +129,7 @@ static const char *why_not(const TlNests *plan)
         int64_t elems = n->form.rank ? n->form.elems : 1,
                 row = n->form.rank ? n->form.padded[n->form.lane] : 1;
         work += elems / (n->width > 1 ? n->width : SCALARS) *
-                (n->nvalues + 1 + ACCESS_WORK * (int64_t)n->asks.len);
+                (n->work + 1 + ACCESS_WORK * (int64_t)n->asks.len);
         values += n->nvalues;
         if (n->split == TL_NEST_TESTED)
             return "it is tested at each vector";

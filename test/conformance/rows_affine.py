@@ -5,7 +5,7 @@ Starts before the array and behind it, numbers that wrap, rows and columns, stor
 import numpy as np
 
 from rows import row
-from values import ALL, F8, Arr, exact, is_float, poison, random_bits, store
+from values import ALL, F8, Arr, exact, is_float, poison, random_bits, small, store
 
 
 def values(t, seed, *shape):
@@ -129,6 +129,43 @@ kernel k(const {t} x[N], {", ".join(f"{t} {name}[R, C]" for name in PATTERNS)})
             name: exact(taken(a["x"], f(np.arange(-128, 576).reshape(11, 64), 157).reshape(-1)).reshape(11, 64))
             for name, (_, f) in PATTERNS.items()
         })
+
+# What is computed from loads of one pattern is computed before elements are repeated (nest_spread.c); rows outside are
+# zeros, and arrays end with what is loaded.
+SPREAD = """
+kernel k(const {t} x[H, W], {t} y[R, C], {t} z[R, C], const int B = {b})
+    grid(cdiv(C, B), R)
+{{
+    int j = pid(1) - 1;
+    auto i = pid(0) * B + iota(B);
+    auto c = clamp(i / 2, 0, W - 1);
+    auto d = clamp(i % 2 == 0 ? (i - 1) / 2 : (i + 1) / 2, 0, W - 1);
+    y[pid(1), pid(0) * B +: B] = ({t})2 * (x[j, c] + ({t})3 * x[j + 1, c]) + (x[j, d] + ({t})3 * x[j + 1, d]);
+    z[pid(1), pid(0) * B +: B] = x[j, i / 4] + ({t})2 * x[j, i / 4 + 3];
+}}
+"""
+
+
+def spread(x, y):
+    rows, columns = y.shape
+    t, (h, w), i = x.dtype.type, x.shape, np.arange(y.shape[1])
+    padded = np.zeros((max(h, rows) + 2, w), x.dtype)
+    padded[1:h + 1] = x
+    c, d = np.clip(i // 2, 0, w - 1), np.clip(np.where(i % 2 == 0, (i - 1) // 2, (i + 1) // 2), 0, w - 1)
+    y, z = np.zeros_like(y), np.zeros_like(y)
+    for j in range(rows):
+        a, b = padded[j], padded[j + 1]
+        y[j] = t(2) * (a[c] + t(3) * b[c]) + (a[d] + t(3) * b[d])
+        z[j] = taken(a, i // 4) + t(2) * taken(a, i // 4 + 3)
+    return {"y": exact(y), "z": exact(z)}
+
+
+for t, b, shape, out in (("f32", 256, (5, 300), (7, 600)), ("f32", 64, (3, 65), (4, 257)),
+                         ("i32", 128, (2, 1), (3, 130)), ("f64", 128, (4, 128), (4, 512)),
+                         ("u16", 256, (3, 200), (5, 401)), ("u8", 256, (3, 257), (3, 700)),
+                         ("f32", 128, (1, 1), (1, 1)), ("f32", 128, (2, 2000), (2, 4000))):
+    row(f"affine_pattern_spread_{t}_{b}_{shape[1]}", SPREAD.format(t=t, b=b),
+        {"x": small(t, b, *shape), "y": poison(t, *out), "z": poison(t, *out)}, lambda a: spread(a["x"], a["y"]))
 
 row(
     "affine_pattern_far", """

@@ -52,6 +52,98 @@ for name, t, shape, bh, bw, border, varies in (("edge", "f32", (2, 29, 70), 4, 3
         lambda a, b=border, v=varies, n=bh: filtered(a["x"], b, v, n))
 
 
+# Little work for each row: a store goes down columns, with the rows in registers (nest_columns.c), of two homes.
+COLUMNS = """
+kernel k(const {t} x[H, W], {t} y[H, W], const int BH = {bh}, const int BW = 128)
+    grid(cdiv(W, BW), cdiv(H, BH))
+{{
+    int j = pid(1) * BH;
+    int i = pid(0) * BW;
+    auto a = x[j +: BH + 3, i +: BW] + x[j +: BH + 3, i + 1 +: BW] + ({t})1;
+    auto b = extract(a, 0 +: BH + 1, 0 +: BW) * ({t})2 + extract(a, 2 +: BH + 1, 0 +: BW);
+    y[j +: BH, i +: BW] = extract(b, 0 +: BH, 0 +: BW) - extract(b, 1 +: BH, 0 +: BW) +
+                          extract(a, 1 +: BH, 0 +: BW);
+}}
+"""
+
+
+def columns(x):
+    h, w = x.shape
+    t = x.dtype.type
+
+    def a(u):
+        return tap(x[None], 0, u, 0, h, w)[0] + tap(x[None], 0, u, 1, h, w)[0] + t(1)
+
+    def b(u):
+        return a(u) * t(2) + a(u + 2)
+    return {"y": exact(b(0) - b(1) + a(1))}
+
+
+for t, bh, shape in (("u16", 8, (19, 260)), ("f32", 4, (24, 389)), ("f32", 2, (5, 128)), ("u8", 4, (13, 300)),
+                     ("f64", 4, (9, 257)), ("i32", 4, (1, 1)), ("f32", 8, (40, 1664))):
+    row(f"kept_in_registers_{t}_{bh}_{shape[0]}", COLUMNS.format(t=t, bh=bh),
+        {"x": small(t, bh, *shape), "y": poison(t, *shape)}, lambda a: columns(a["x"]))
+
+# Rows of 70: the last vector of a row overlaps the one before. One home is read by rows and by lanes; one is carried.
+HALO = """
+kernel k(const {t} x[H, W], {t} y[H, W], {t} z[H, W], const int BH = 4, const int BW = 64)
+    grid(cdiv(W, BW), cdiv(H, BH))
+{{
+    int j = pid(1) * BH;
+    int i = pid(0) * BW;
+    auto c = clamp(i - 3 + iota(BW + 6), 0, W - 1);
+    auto r = clamp(j - 3 + iota(BH + 6), 0, H - 1);
+    auto grey = x[r, c] * ({t})3 + ({t})1;
+    auto down = extract(grey, 0 +: BH, 0 +: BW + 6) + extract(grey, 6 +: BH, 0 +: BW + 6) +
+                extract(grey, 3 +: BH, 0 +: BW + 6);
+    y[j +: BH, i +: BW] = extract(down, 0 +: BH, 0 +: BW) + extract(down, 0 +: BH, 6 +: BW) -
+                          extract(grey, 3 +: BH, 3 +: BW);
+    tile<{t}, BH, BW + 6> t = 0;
+    for (int d : range(3)) t = t * ({t})2 + x[j + d +: BH, i - 3 +: BW + 6];
+    z[j +: BH, i +: BW] = extract(t, 0 +: BH, 2 +: BW);
+}}
+"""
+
+
+def halo(x):
+    h, w = x.shape
+    t = x.dtype.type
+
+    def grey(u, v):
+        return bordered("edge", x, r(u, h), r(v, w)) * t(3) + t(1)
+
+    def down(v):
+        return grey(-3, v) + grey(3, v) + grey(0, v)
+    z = np.zeros_like(x)
+    for d in range(3):
+        z = z * t(2) + tap(x[None], 0, d, -1, h, w)[0]
+    return {"y": exact(down(-3) + down(3) - grey(0, 0)), "z": exact(z)}
+
+
+for t, shape in (("f32", (11, 200)), ("f32", (4, 64)), ("u8", (9, 131)), ("f64", (6, 67)), ("i32", (1, 1)),
+                 ("f16", (5, 190))):
+    row(f"kept_beside_halo_{t}_{shape[0]}", HALO.format(t=t),
+        {"x": small(t, 7, *shape), "y": poison(t, *shape), "z": poison(t, *shape)}, lambda a: halo(a["x"]))
+
+# A reduction of what a shift computes, of an array so large that its loads ask for what lies further on.
+row("kept_from_asking_where_a_shift_loads", """
+kernel k(const i64 x[N], i64 y[P])
+    grid(4)
+{
+    auto v = x[pid(0) * 256 + 1 +: 256];
+    y[pid(0)] = min(shift(v * v, 0, 128, 3), axis = 0);
+}
+""", {"x": small("i64", 9, 1000), "y": poison("i64", 4)},
+    lambda a: {"y": exact(np.array([shifted_least(a["x"], 256 * p + 1) for p in range(4)]))})
+
+
+def shifted_least(x, at):
+    v = np.zeros(256, x.dtype)
+    here = x[at:at + 256]
+    v[:len(here)] = here
+    return np.minimum(np.min((v * v)[:128]), 3)
+
+
 # The grid's first axis goes along the rows; what is stored meanwhile is read, and so no row of it is kept.
 row("kept_along_first", """
 kernel k(const f32 x[H, 64], f32 y[H, 64], f32 z[H + 6, 64])
