@@ -526,24 +526,38 @@ static void scan_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
 /* Each lane is a reduction of its own: of some vectors side by side. */
 static void reduce_across(TlCpuGen *g, const Reduction *r, Rows *rows, int64_t n)
 {
-    LLVMValueRef acc[TL_NEST_SUMS], x[TL_NEST_SUMS];
-    for (uint32_t k = 0; k < rows->n; k++) {
-        rows->at[k].idx[r->axis] = tl_gen_int(&g->gen, 0);
-        eval_all(g, r, &rows->at[k], acc + k * r->count);
+    LLVMValueRef acc[TL_NEST_SUMS] = {NULL}, x[TL_NEST_SUMS];
+    TlCpuFetch fetch = {.nest = r->n};
+    uint32_t sums = rows->n * rows->parts;
+    int64_t begin = rows->parts == 1; /* several partial results begin with the identity */
+    for (uint32_t k = 0; k < sums; k++) {
+        TlCpuAt *at = &rows->at[k / rows->parts];
+        at->idx[r->axis] = tl_gen_int(&g->gen, 0);
+        if (begin)
+            eval_all(g, r, at, acc + k * r->count);
+        else
+            acc[k] = identity(g, r, at->width);
     }
-    if (n > 1) {
+    if (n > begin) {
         TlCpuLoop l;
-        tl_cpu_loop_known(g, &l, 1, n, 1, r->count * rows->n, acc);
-        for (uint32_t k = 0; k < rows->n; k++) {
+        tl_cpu_loop_known(g, &l, begin, n, rows->parts, r->count * sums, acc);
+        for (uint32_t k = 0; k < sums; k++) {
+            TlCpuAt *at = &rows->at[k / rows->parts];
             LLVMValueRef *sum = acc + k * r->count;
-            rows->at[k].idx[r->axis] = l.i;
-            eval_all(g, r, &rows->at[k], x);
+            fetch.first = (int64_t)(k / rows->parts) * at->width;
+            fetch.done.len = 0;
+            at->fetch = at->whole ? &fetch : NULL;
+            at->idx[r->axis] = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, k % rows->parts), "");
+            eval_all(g, r, at, x);
             combine(g, r, l.carry + k * r->count, x, sum);
             fuse(g, r, x[0], sum[0]);
+            at->fetch = NULL;
         }
+        tl_cpu_fetch_now(g, &fetch);
         tl_cpu_loop_end(g, &l, acc);
-        memcpy(acc, l.carry, r->count * rows->n * sizeof *acc);
+        memcpy(acc, l.carry, r->count * sums * sizeof *acc);
     }
+    join_parts(g, r, rows, acc);
     for (uint32_t k = 0; k < rows->n; k++)
         store_results(g, r, &rows->at[k], rows->at[k].width, acc + k * r->count);
 }
@@ -553,7 +567,7 @@ static void reduce_lanes(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, uin
                          LLVMValueRef from, LLVMValueRef to)
 {
     TlCpuLoop l;
-    Rows rows = {.n = n};
+    Rows rows = {.n = n, .parts = (uint32_t)r->n->parts};
     tl_cpu_loop_begin(g, &l, from, to, at->width * (int64_t)n, 0, NULL);
     for (uint32_t k = 0; k < n; k++) {
         rows.at[k] = *at;
@@ -609,6 +623,6 @@ void tl_cpu_reduce(TlCpuGen *g, const TlNest *n)
     else if (n->kind == TL_NEST_SCAN)
         scan_across(g, &r, &at, n->form.extent[r.axis]);
     else
-        reduce_across(g, &r, &(Rows){.n = 1, .at = {at}}, n->form.extent[r.axis]);
+        reduce_across(g, &r, &(Rows){.n = 1, .parts = 1, .at = {at}}, n->form.extent[r.axis]);
     tl_cpu_loops_end(g, &loops);
 }

@@ -1,5 +1,6 @@
 /* Reshapes on the CPU: each element comes from the operand's element with the same row-major
- * number.
+ * number. If the operand has a home, neither has padding, and vectors would not stay together, they
+ * are read from where that number is in the home.
  *
  * Lanes along the innermost dimension stay together if the width divides both innermost extents.
  * Short rows of bytes are evaluated one by one and put one after the other in a vector.
@@ -161,6 +162,24 @@ static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return tl_gen_splat(&g->gen, tl_cpu_eval(g, x, &sub), at->width);
 }
 
+/* Elements that lie side by side, whatever axes they are along. */
+static LLVMValueRef eval_home(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
+{
+    TlValue *x = tl_in(op, 0);
+    const TlType *to = op->out[0]->type;
+    TlType row = tl_nest_row(x->type);
+    TlNestForm f = tl_nest_form(&row);
+    TlCpuAt sub;
+    tl_cpu_at_under(g, &sub, at, 1, 0, at->width);
+    sub.shifted = true;
+    sub.idx[0] = tl_gen_int(&g->gen, 0);
+    for (int d = 0; d < to->rank; d++)
+        sub.idx[0] = LLVMBuildAdd(
+            g->b, LLVMBuildMul(g->b, sub.idx[0], tl_gen_int(&g->gen, to->shape[d]), ""),
+            at->idx[d], "");
+    return tl_cpu_home_load(g, x->type, tl_cpu_home_ptr(g, g->plan->place[x->id].buffer), &f, &sub);
+}
+
 /* Lanes along another dimension than the innermost: one by one. */
 static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
@@ -171,7 +190,9 @@ static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
         tl_cpu_at_under(g, &one, at, at->rank, at->lane, 1);
         one.idx[at->lane] = tl_cpu_lane_index(g, at, i, to->shape[at->lane]);
         LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);
-        r = LLVMBuildInsertElement(g->b, r, eval_same_number(g, op, &one), n, "");
+        bool reads = g->plan->place[op->out[0]->id].way == TL_NEST_READS_HOME;
+        LLVMValueRef x = (reads ? eval_home : eval_same_number)(g, op, &one);
+        r = LLVMBuildInsertElement(g->b, r, x, n, "");
     }
     return r;
 }
@@ -182,6 +203,8 @@ LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     TlNestWay way = g->plan->place[op->out[0]->id].way;
     if (way == TL_NEST_RENAMES)
         return eval_renaming(g, op, at);
+    if (way == TL_NEST_READS_HOME && (at->width == 1 || at->lane == tl_nest_form(to).lane))
+        return eval_home(g, op, at);
     if (at->width == 1)
         return eval_same_number(g, op, at);
     if (way == TL_NEST_PARTS && is_part(op, at))

@@ -58,6 +58,9 @@ bool tl_nest_keeps_lanes(const TlOp *broadcast);
 bool tl_nest_joins(const TlOp *reshape);
 int tl_nest_join_width(const TlOp *reshape, int limit);
 int tl_nest_last_axis(const TlType *type); /* the last of extent > 1; -1: none */
+/* May a reshape go without a home if its operand has one? Neither has gaps, so that what lies side
+ * by side in the one does in the other; and it is more than registers hold. */
+bool tl_nest_may_read_home(const TlNestMachine *m, const TlOp *reshape);
 /* Does a reshape put short rows of bytes, 16 or 32, one after the other? Then several of them are
  * one vector of the result. */
 bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *reshape);
@@ -176,6 +179,7 @@ typedef enum TlNestWay {
     TL_NEST_RENAMES,     /* a reshape that only adds or drops axes of extent 1 */
     TL_NEST_INTERLEAVES, /* vectors along the axis before the operand's last one */
     TL_NEST_JOINS_HOME,  /* the same, which lie side by side */
+    TL_NEST_READS_HOME,  /* a home without gaps, from the element's number on */
     TL_NEST_PUTS_ROWS,   /* rows of the operand, one after the other */
     TL_NEST_PARTS,       /* every n-th element of n vectors, along the axis before the last one */
     TL_NEST_NUMBERS,     /* elements with the same row-major number */

@@ -177,6 +177,20 @@ int tl_nest_join_width(const TlOp *op, int limit)
     return tl_nest_fit_width(to->shape[to->rank - 1], w);
 }
 
+static bool has_gaps(const TlType *type)
+{
+    TlNestForm f = tl_nest_form(type);
+    return !f.rank || f.padded[f.lane] != f.extent[f.lane];
+}
+
+bool tl_nest_may_read_home(const TlNestMachine *m, const TlOp *reshape)
+{
+    const TlType *from = tl_in(reshape, 0)->type, *to = reshape->out[0]->type;
+    uint64_t bytes = tl_gen_elem_bytes(from) * (uint64_t)tl_type_elems(from);
+    return reshape->opcode == TL_OP_RESHAPE && from->rank && to->rank && !from->ptr &&
+           !has_gaps(from) && !has_gaps(to) && bytes > 2 * (uint64_t)m->vector_bytes;
+}
+
 bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *op)
 {
     enum { LEAST = 16 }; /* what a register of the oldest CPUs holds */

@@ -143,13 +143,14 @@ static bool keeps_vectors(const Placer *p, const TlOp *op)
 }
 
 /* Reading constant memory again costs what reading a copy of it would, where elements lie side by
- * side and need no conversion. */
+ * side and need no conversion, or are bytes, which a copy holds as they are. */
 static bool may_read_again(const TlFn *fn, const TlOp *load)
 {
     TlPlace p = tl_op_place(load);
     TlNestForm f = tl_nest_form(load->out[0]->type);
+    TlDtype dtype = load->out[0]->type->dtype;
     if (!p.axes || p.mask || p.base->def || !tl_is_constant_memory(p.base) ||
-        tl_dtype_bytes(load->out[0]->type->dtype) < 4)
+        (tl_dtype_bytes(dtype) < 4 && dtype != TL_U8 && dtype != TL_I8))
         return false;
     int lane = tl_nest_slice_of(&p, f.lane);
     for (uint32_t i = 0; i < p.naxes; i++)
@@ -581,6 +582,27 @@ static bool is_short(Placer *p, const TlValue *v, const TlOp *root)
            p->work[v->id] >= SHORT_WORK && may_be_by_number(p, v, v->type);
 }
 
+/* Will v have a home, where a use of it needs one? */
+static bool gets_home(const Placer *p, const TlValue *v)
+{
+    return !v->def || (!(is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) &&
+                       !is_known_index(p, v, 0));
+}
+
+/* Is a reshape but another look at its operand's home? */
+static bool reads_home(const Placer *p, const TlOp *op)
+{
+    return op->opcode == TL_OP_RESHAPE && !p->plan->check && !keeps_vectors(p, op) &&
+           tl_nest_may_read_home(&p->plan->m, op) && gets_home(p, tl_in(op, 0));
+}
+
+/* Does an op that several nests need, or a loop, but repeat what will have a home? */
+static bool repeats_home(const Placer *p, const TlOp *op)
+{
+    return op->opcode == TL_OP_BROADCAST && !p->plan->check && tl_in(op, 0)->type->rank &&
+           gets_home(p, tl_in(op, 0));
+}
+
 static void decide(Placer *p, TlValue *v)
 {
     TlNestPlace *place = &p->plan->place[v->id];
@@ -594,6 +616,11 @@ static void decide(Placer *p, TlValue *v)
     place->kind = TL_NEST_HOME;
     place->why = "has a nest of its own";
     p->root[v->id] = NULL;
+    if (reads_home(p, op)) {
+        place->kind = TL_NEST_VIRTUAL;
+        place->why = "its operand has a home";
+        return;
+    }
     if (!can_be_virtual(p, op))
         return;
     place->why = "a transposition moves lanes";
@@ -607,13 +634,19 @@ static void decide(Placer *p, TlValue *v)
         const char *unused;
         place->kind = TL_NEST_VIRTUAL;
         place->why = cheap ? "cheap" : "an index that is seldom computed";
-        if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_BROADCAST)
+        if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_BROADCAST || p->reads[v->id])
             p->root[v->id] = find_root(p, v, &unused); /* so that its operand may be virtual */
         return;
     }
     TlOp *root = find_root(p, v, &place->why);
-    if (v->uses && !root)
+    if (v->uses && !root) {
+        bool widens = tl_nest_widens_for_quads(p->plan, op) || tl_nest_feeds_quads(p->plan, op);
+        if (!widens && !repeats_home(p, op))
+            return;
+        place->kind = TL_NEST_VIRTUAL;
+        place->why = widens ? "bytes are widened for sums of four" : "its operand has a home";
         return;
+    }
     place->why = "its memory may be written before it is used";
     if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root))
         return;

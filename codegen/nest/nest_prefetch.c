@@ -21,6 +21,9 @@ enum { LEAST_ROW = 8 << 10, LEAST_COMPUTED_ROW = 2 << 10, MOST_ROW = 64 << 10 };
 enum { MOST_WALKED = 32, MANY_VALUES = 16 };
 /* A nest that computes fewer waits for memory only (fetch_light). */
 enum { LEAST_VALUES = 12 };
+/* Bytes of memory that a tile spans, across whose lanes a reduction asks for what lies further on.
+ */
+enum { LEAST_RUN = 1 << 10 };
 
 /* ---- how places move ---- */
 
@@ -131,14 +134,32 @@ static void find_next(Reads *r, TlNest *n)
                moves(n->store);
 }
 
+/* Is what it reads one run of memory, but for gaps that are no longer than the pieces, as the rows
+ * of a tile of blocks are? Then what lies further on will be read. */
+static bool is_run(const TlNestAccess *a)
+{
+    int64_t run = 1;
+    for (uint32_t i = a->place.naxes; i-- > 0;) {
+        if (a->place.axes[i].kind == TL_AXIS_SCALAR)
+            continue;
+        int64_t stride = a->axis[i].stride;
+        if (a->place.axes[i].kind != TL_AXIS_SLICE || stride <= 0 || stride > 2 * run)
+            break;
+        run = stride * tl_nest_axis_width(a, i);
+    }
+    return run * tl_dtype_bytes(a->place.base->type->dtype) >= LEAST_RUN;
+}
+
 /* Loads that ask for what lies further on: other programs read other places, and no earlier nest
  * read it. */
 static void find_fetch(Reads *r, TlNest *n)
 {
-    n->fetch_light = n->kind == TL_NEST_REDUCE && n->nvalues < LEAST_VALUES;
+    n->fetch_light = n->kind == TL_NEST_REDUCE && n->along && n->nvalues < LEAST_VALUES;
     for (uint32_t i = 0; i < n->asks.len; i++) {
         TlNestAccess *a = n->asks.data[i].access;
-        if (a->loads && a->place.axes && !tl_map_get_ptr(&r->before, a) && reads_its_own(a))
+        bool goes_on = n->kind != TL_NEST_REDUCE || n->along || is_run(a);
+        if (a->loads && a->place.axes && goes_on && !tl_map_get_ptr(&r->before, a) &&
+            reads_its_own(a))
             tl_vec_push(r->plan->arena, &n->fetch, a);
     }
 }
@@ -188,7 +209,9 @@ void tl_nest_prefetch(TlNests *plan)
         bool nested = is_nested(n->op);
         if (n->unrolled)
             continue;
-        if (n->kind == TL_NEST_COUNT || (notes && n->kind == TL_NEST_REDUCE && has_whole_part(n)))
+        bool across = n->kind == TL_NEST_REDUCE && !n->along && n->nvalues >= LEAST_VALUES;
+        if (n->kind == TL_NEST_COUNT || (across && tl_nest_is_split(n)) ||
+            (notes && n->kind == TL_NEST_REDUCE && has_whole_part(n)))
             find_fetch(&r, n);
         if (notes && !nested && has_whole_part(n))
             find_next(&r, n);

@@ -74,34 +74,48 @@ int tl_nest_adds_quads(const TlNests *plan, const TlOp *op)
     return -1;
 }
 
-/* Is v a factor of such sums, their products, or the reshape of these; on the way to a factor, with
- * `repeats` only where a broadcast follows? */
-static bool leads_to_sum(const TlNests *plan, const TlValue *v, bool repeats, int depth)
+/* Is v, for each of its uses, a factor of such sums, their products, or the reshape of these; on
+ * the way to a factor, with `repeats` only where a broadcast follows? Each use makes its own sums,
+ * as those of a loop and of what is left of it. */
+static bool leads_to_sums(const TlNests *plan, const TlValue *v, bool repeats, int depth,
+                          int *left)
 {
     enum { MOST_DEPTH = 8 };
     TlNestQuads quads;
-    const TlUse *u = v->uses;
-    if (!u || u->next || depth > MOST_DEPTH)
+    if (!v->uses || depth > MOST_DEPTH)
         return false;
-    TlOpcode o = u->user->opcode;
-    if (o == TL_OP_REDUCE)
-        return !repeats && tl_nest_quads(plan, u->user, &quads);
-    bool goes_on =
-        o == TL_OP_EXPAND || o == TL_OP_BROADCAST || o == TL_OP_RESHAPE || o == TL_OP_MUL;
-    return goes_on &&
-           leads_to_sum(plan, u->user->out[0], repeats && o != TL_OP_BROADCAST, depth + 1);
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        TlOpcode o = u->user->opcode;
+        bool goes_on =
+            o == TL_OP_EXPAND || o == TL_OP_BROADCAST || o == TL_OP_RESHAPE || o == TL_OP_MUL;
+        bool leads = --*left > 0 && o == TL_OP_REDUCE
+                         ? !repeats && tl_nest_quads(plan, u->user, &quads)
+                         : *left > 0 && goes_on &&
+                               leads_to_sums(plan, u->user->out[0],
+                                             repeats && o != TL_OP_BROADCAST, depth + 1, left);
+        if (!leads)
+            return false;
+    }
+    return true;
+}
+
+static bool leads_to_sum(const TlNests *plan, const TlValue *v, bool repeats)
+{
+    enum { MOST_VALUES = 64 };
+    int left = MOST_VALUES;
+    return leads_to_sums(plan, v, repeats, 0, &left);
 }
 
 bool tl_nest_feeds_quads(const TlNests *plan, const TlOp *op)
 {
     TlOpcode o = op->opcode;
     bool may = o == TL_OP_BROADCAST || o == TL_OP_RESHAPE || o == TL_OP_MUL;
-    return may && leads_to_sum(plan, op->out[0], false, 0);
+    return may && leads_to_sum(plan, op->out[0], false);
 }
 
 bool tl_nest_widens_for_quads(const TlNests *plan, const TlOp *op)
 {
-    return op->opcode == TL_OP_CAST && leads_to_sum(plan, op->out[0], true, 0);
+    return op->opcode == TL_OP_CAST && leads_to_sum(plan, op->out[0], true);
 }
 
 static bool reaches_sum(const TlNests *plan, const TlValue *v, int depth, int *left)

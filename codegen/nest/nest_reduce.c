@@ -171,16 +171,22 @@ static void split_along(TlNests *plan, TlNest *n)
 }
 
 /* Vectors side by side are reduced together, so that memory is read in longer runs, and that none
- * waits for the one before it. */
+ * waits for the one before it; a single one has several partial results, if its axis is long. */
 static void split_across(TlNests *plan, TlNest *n)
 {
-    enum { SOME_VALUES = 16 };
+    enum { SOME_VALUES = 16, MANY_VALUES = 40, MOST_PARTS = 4, FEW_STEPS = 4 };
     const TlNestForm *f = &n->form;
     ask_sources(plan, n);
     while (n->reduce->nout == 1 && n->nvalues <= SOME_VALUES && n->rows < TL_NEST_ROWS &&
            f->extent[f->lane] % (2 * n->rows * n->width) == 0)
         n->rows *= 2;
     n->rows_dim = f->lane;
+    bool has_identity = kind_of(n) != TL_COMBINE_USER && !plan->fn->ring;
+    while (n->reduce->nout == 1 && n->rows == 1 && has_identity && n->nvalues <= MANY_VALUES &&
+           n->parts < MOST_PARTS && f->extent[n->axis] % (2 * n->parts) == 0 &&
+           f->extent[n->axis] / (2 * n->parts) >= FEW_STEPS)
+        n->parts *= 2;
+    n->from_identity = n->parts > 1;
     tl_nest_split(plan, n, f->extent[f->lane], n->width * n->rows);
     if (!tl_nest_is_split(n) && n->split != TL_NEST_PLAIN)
         n->rows = 1;

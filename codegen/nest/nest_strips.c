@@ -11,7 +11,7 @@
 #include "codegen/nest/nest.h"
 
 enum {
-    MOST_VALUES = 384, /* that an unrolled nest computes, vector after vector */
+    MOST_VALUES = 400, /* that an unrolled nest computes, vector after vector */
     MOST_DEPTH = 64,   /* of values that one is computed from */
 };
 

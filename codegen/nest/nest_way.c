@@ -106,9 +106,12 @@ static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
         return TL_NEST_PARTS;
     if (tl_nest_puts_rows(&plan->m, op) && tl_nest_is_for_quads(plan, op))
         return TL_NEST_PUTS_ROWS;
-    if (!tl_nest_joins(op))
-        return TL_NEST_NUMBERS;
     bool is_home = plan->place[tl_in(op, 0)->id].kind == TL_NEST_HOME;
+    if (!tl_nest_joins(op))
+        return is_home && plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL &&
+                       tl_nest_may_read_home(&plan->m, op)
+                   ? TL_NEST_READS_HOME
+                   : TL_NEST_NUMBERS;
     return is_home ? TL_NEST_JOINS_HOME : TL_NEST_INTERLEAVES;
 }
 

@@ -121,6 +121,8 @@ static int width_of_op(const TlNests *plan, const TlOp *op, int limit, int apart
     if (op->opcode == TL_OP_GATHER)
         return width_of_gather(plan, op, limit, why);
     bool regroups = op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP;
+    if (plan->place[op->out[0]->id].way == TL_NEST_READS_HOME)
+        return limit;
     if (regroups && !plan->check && tl_nest_joins(op))
         return at_most(limit, tl_nest_join_width(op, limit), "a reshape", why);
     if (regroups && plan->place[op->out[0]->id].way == TL_NEST_PARTS) {

@@ -135,7 +135,8 @@ for t, m, n, l in (("f16", 33, 40, 1), ("f32", 5, 33, 2), ("f32", 3, 3, 0)):
                {"A": small(t, 14, m, 256 * l, lo=-2, hi=3), "W": blocks, "C": poison("f32", m, n)},
                lambda a, w=w: {"C": exact(a["A"].astype(float) @ w.T)}, T=t, O="f32", BM=16, BN=16)
 for t, m, n, l, bm, bn in (("f32", 1, 130, 3, 16, 128), ("f16", 2, 17, 1, 16, 16), ("f32", 4, 40, 2, 16, 32),
-                           ("bf16", 3, 5, 2, 4, 16), ("f32", 21, 33, 1, 16, 32), ("f32", 1, 3, 0, 16, 16)):
+                           ("bf16", 3, 5, 2, 4, 16), ("f32", 21, 33, 1, 16, 32), ("f32", 1, 3, 0, 16, 16),
+                           ("f32", 3, 7, 17, 16, 128), ("f32", 1, 6, 33, 16, 4)): # parts of 16 blocks
     blocks, w = ggml_q4_k(15, n, l)
     a8 = rng(16).integers(-3, 4, (m, 8 * l, 32))
     a8[..., 5] = 127
@@ -143,6 +144,18 @@ for t, m, n, l, bm, bn in (("f32", 1, 130, 3, 16, 128), ("f16", 2, 17, 1, 16, 16
     kernel_row("quantized", "gemm_q4_k", f"{t}_{m}x{n}x{l}_i8",
                {"A": bytes_as(t, a8), "W": blocks, "C": poison("f32", m, n)},
                lambda a, w=w, a8=a8: {"C": exact(a8.astype(float) @ w.T)}, T=t, O="f32", A8=True, BM=bm, BN=bn)
+
+
+# C of 16 bits is rounded once, whatever the parts that are summed
+for kind, l in (("q4_0", 131), ("q8_0", 130), ("q4_k", 17)):
+    blocks, w = ggml_q4_k(17, 6, l) if kind == "q4_k" else ggml(kind, 18, 6, l)
+    a8 = rng(19).integers(-1, 2, (2, w.shape[1] // 32, 32))
+    a8[..., 3] = 127
+    a8 = a8.reshape(2, -1)
+    kernel_row("quantized", f"gemm_{kind}", f"f32_to_bf16_{l}_i8",
+               {"A": bytes_as("f32", a8), "W": blocks, "C": poison("bf16", 2, 6)},
+               lambda a, w=w, a8=a8: {"C": rounded(a8.astype(float) @ w.T, "bf16")}, T="f32", O="bf16", A8=True, BM=16,
+               BN=16)
 
 
 # ---- scales of blocks ------------------------------------------------------------------------------------------------
