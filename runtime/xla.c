@@ -1,8 +1,8 @@
 /* xla.c: kernels as custom calls of XLA (tile_xla.h).
  *
  * XLA hands a handler a frame: operands and results as buffers, and attributes by name. One handler
- * serves all kernels: an attribute says which, by a number in the table below, and another says which
- * buffer or scalar each parameter is. XLA may call from several threads. */
+ * serves all kernels: an attribute says which, by a number in the table below, and another says
+ * which buffer or scalar each parameter is. XLA may call from several threads. */
 #include "runtime/include/tile_xla.h"
 #include "runtime/runtime.h"
 #include "runtime/xla_ffi.h"

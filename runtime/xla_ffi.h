@@ -1,5 +1,5 @@
-/* xla_ffi.h: what of XLA's foreign function interface the handler reads and calls (xla.c): the layout
- * of its structs, as of version 0.1 to 0.3. They only grow, and say their size. */
+/* xla_ffi.h: what of XLA's foreign function interface the handler reads and calls (xla.c): the
+ * layout of its structs, as of version 0.1 to 0.3. They only grow, and say their size. */
 #ifndef TL_XLA_FFI_H
 #define TL_XLA_FFI_H
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* tile_xla.h: calls as XLA makes them, by frames made here; test/python/jax_op_test.py has XLA itself. */
+/* tile_xla.h: calls as XLA makes them, by frames made here; test/python/jax_op_test.py has XLA
+ * itself. */
 #include "runtime/include/tile_jit.h"
 #include "runtime/include/tile_xla.h"
 #include "runtime/xla_ffi.h"
