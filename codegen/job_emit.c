@@ -3,13 +3,14 @@
 
 #include "codegen/gen/codegen.h"
 #include "codegen/gpu/cubin.h"
-#include "codegen/report/explain.h"
-#include "codegen/report/usage.h"
 #include "codegen/header.h"
-#include "codegen/target/host_code.h"
 #include "codegen/job.h"
 #include "codegen/options.h"
+#include "codegen/report/explain.h"
+#include "codegen/report/usage.h"
+#include "codegen/target/host_code.h"
 #include "ir/form.h"
+#include "passes/analysis/shared_life.h"
 
 static void set_data(TlJob *j, const void *data, size_t size)
 {
@@ -33,8 +34,8 @@ static tilec_status set_image(TlJob *j, const TlKernelCodes *kernels)
                                  host ? tl_host_features(&j->scratch, cpu) : NULL, kernels, &size);
     if (j->stage == TL_STAGE_OBJ) {
         const char *name = tl_image_name(&j->scratch, j->o, j->ctx.diags.sources.data[0].path);
-        image = tl_embed(name,
-                         tl_target_object_triple(j->o->target), image, size, &j->scratch, &size);
+        image =
+            tl_embed(name, tl_target_object_triple(j->o->target), image, size, &j->scratch, &size);
     }
     set_data(j, image, size);
     tl_trace_end(j->ctx.trace, mark);
@@ -127,8 +128,66 @@ static void watch_spills(TlJob *j, const TlKernelCodes *kernels, const void *cod
     }
 }
 
+static bool has_tile_without_layout(const TlFn *fn)
+{
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        for (uint32_t i = 0; i < op->nout; i++)
+            if (op->out[i]->type->kind == TL_TILE && op->out[i]->type->rank > 0 &&
+                !op->out[i]->type->layout)
+                return true;
+    return false;
+}
+
+static bool has_unplaced_bytes(TlJob *j, const TlFn *fn)
+{
+    TlPositions order;
+    tl_positions_init(&order, fn, &j->scratch);
+    TlSharedLives lives = tl_shared_lives(&order, fn, &j->scratch);
+    for (uint32_t i = 0; i < lives.len; i++)
+        if (!tl_attr(lives.data[i].op, TL_ATTR_SHARED))
+            return true;
+    return false;
+}
+
+/* Is the pass one of those that --stop-after leaves out? */
+static bool is_behind_stop(TlJob *j, const char *pass)
+{
+    const char *stop = j->o->stop_after;
+    TlPipelineFacts f = {.pipeline = j->target->family->pipeline, .passes = j->o->passes};
+    const char *all = tl_pipeline(&j->scratch, &f), *from = stop ? strstr(all, stop) : NULL;
+    return from && strstr(from + strlen(stop), pass);
+}
+
+/* A pass that has not run, and without which a GPU has no right code; NULL: there is none. */
+static const char *missing_pass(TlJob *j, const TlFn *fn)
+{
+    if (!fn->body->warps || has_tile_without_layout(fn))
+        return "coalesce";
+    if (has_unplaced_bytes(j, fn))
+        return "allocate-shared";
+    return is_behind_stop(j, "synchronize") ? "synchronize" : NULL;
+}
+
+/* The passes may have been told to stop before a kernel is one. */
+static tilec_status check_passes(TlJob *j)
+{
+    for (uint32_t i = 0; tl_target_is_gpu(j->target) && i < j->module->fns.len; i++) {
+        const TlFn *fn = j->module->fns.data[i];
+        const char *pass = missing_pass(j, fn);
+        if (pass)
+            return tl_job_fail(j, TILEC_USAGE,
+                               "kernel '%s' has no code for %s: '%s' has not run; "
+                               "--emit=opt shows what the passes have made",
+                               fn->name, j->o->target, pass);
+    }
+    return TILEC_OK;
+}
+
 static tilec_status emit_code(TlJob *j)
 {
+    tilec_status ready = check_passes(j);
+    if (ready)
+        return ready;
     TlEmit form = form_of(j->stage);
     TlCodegenOptions co = {.target = j->target,
                            .opt_level = tl_option_number(j->o->opt_level),

@@ -132,7 +132,8 @@ static const Field KERNEL[] = {
     {"outside", STRUCT, offsetof(K, outside), 0, 0, WORK},
     LIST(K, mix, nmix, tilec_report_mix, MIX), F(mix_from, TEXT), LIST(K, roofs, nroofs, tilec_report_roof, ROOFS),
     LIST(K, hints, nhints, tilec_report_hint, HINTS), F(main_loop, INT), F(unrolled, REAL), F(assumed_trips, U32), F(cycles, REAL),
-    F(intensity, REAL), F(ridge, REAL), F(length, U32), F(words, U32), F(registers_estimated, INT), END
+    F(intensity, REAL), F(ridge, REAL), F(length, U32), F(words, U32), F(registers_estimated, INT),
+    F(registers_limit, INT), F(registers_limit_why, TEXT), END
 #undef F
 };
 #undef K

@@ -155,6 +155,8 @@ static void show_registers(const tilec_report_kernel *k)
         line("spills", "%d vector, %d scalar registers; private segment %d bytes", k->spilled,
              k->spilled_scalars, k->private_bytes);
     }
+    if (k->registers_limit)
+        line("", "ptxas may take %d: %s", k->registers_limit, k->registers_limit_why);
 }
 
 static void show_occupancy(const tilec_report_kernel *k)

@@ -14,12 +14,10 @@
 #include "codegen/gen/gen.h"
 #include "codegen/gpu/gpu.h"
 #include "codegen/gpu/hsaco.h"
+#include "codegen/gpu/ptxas_limit.h"
 #include "codegen/leaf/leaf_expand.h"
 #include "codegen/simt/simt.h"
 #include "codegen/target/host_code.h"
-#include "ir/plan/mma.h"
-#include "passes/analysis/alive.h"
-#include "passes/analysis/registers.h"
 
 static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)
 {
@@ -50,44 +48,12 @@ static uint32_t most_registers(const TlTarget *target, const TlKernelCode *k)
     return n > LEAST_REGISTERS ? n : LEAST_REGISTERS;
 }
 
-/* Words of a thread that hold tiles at the product where most do; 0: there is none. */
-static int64_t words_at_products(TlArena *arena, const TlFn *fn)
-{
-    int64_t most = 0;
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        bool product = op->opcode == TL_OP_DOT_ASYNC || (op->opcode == TL_OP_DOT && tl_mma_of(op));
-        int64_t words = product ? tl_words_alive(fn, arena, op) : 0;
-        most = words > most ? words : most;
-    }
-    return most;
-}
-
-/* Registers that a thread needs for sure: three quarters of the estimate; or what tiles take at
- * products, and the least that is beside them, which is known better. */
-static int64_t sure_registers(TlArena *arena, const TlFn *fn)
-{
-    enum { BESIDE = 16 };
-    int64_t need = tl_registers_needed(fn, tl_axis_info(fn, arena), false, arena).registers,
-            least = need - need / 4, words = words_at_products(arena, fn);
-    return words && words + BESIDE > least ? words + BESIDE : least;
-}
-
-/* Blocks of a multiprocessor that ptxas is to make room for: as many as fit with all registers of a
- * thread, where with those that it needs for sure no more will. It would seek room, and spill:
- * kernels ended with 32 registers and 7 KB of stores. 0: more may fit. */
-static uint32_t sure_blocks(TlArena *arena, const TlTarget *target, const TlKernelCode *k)
-{
-    enum { FILE_OF_ALL = 64 << 10, UNIT = 8 };
-    int64_t sure = k->fn ? sure_registers(arena, k->fn) : 0,
-            least = (sure + UNIT - 1) / UNIT * UNIT, all = target->registers + 1,
-            fit = FILE_OF_ALL / (all * k->threads), blocks = fit ? fit : 1;
-    return least && FILE_OF_ALL / (least * k->threads) <= blocks ? (uint32_t)blocks : 0;
-}
-
 static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, const TlTarget *target,
                              const TlKernelCode *k)
 {
-    uint32_t maxreg = most_registers(target, k), blocks = sure_blocks(l->arena, target, k);
+    uint32_t maxreg = most_registers(target, k), blocks = 0;
+    if (k->fn && !maxreg)
+        blocks = tl_ptxas_limit(target, k->fn, k->threads, l->arena).blocks;
     TL_ASSERT(k->threads > 0 && k->threads <= 1024, "a block of %u threads", k->threads);
     /* No joining of accesses: they are wide. */
     tl_llvm_set_attribute(l, f, LLVMAttributeFunctionIndex, "noimplicitfloat", 0);
@@ -96,7 +62,7 @@ static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, const TlTarget *target,
         tl_llvm_limit_kernel(l, f, TL_KERNEL_REGISTERS, maxreg);
     if (k->two_flows) /* or ptxas does not know how many registers there are */
         tl_llvm_limit_kernel(l, f, TL_KERNEL_BLOCKS, 1);
-    else if (blocks && !maxreg)
+    else if (blocks)
         tl_llvm_limit_kernel(l, f, TL_KERNEL_BLOCKS, blocks);
 }
 

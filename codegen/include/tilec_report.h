@@ -205,7 +205,9 @@ typedef struct tilec_report_kernel {
                               * where operations and bytes would take equally long */
     uint32_t length;
     uint32_t words; /* the most of `lines` */
-    int registers_estimated; /* that a thread needs, by the compiler's own estimate */
+    int registers_estimated; /* that a thread is expected to have, by the compiler's own estimate */
+    int registers_limit;     /* what PTX says that ptxas may take; 0: it says nothing, */
+    const char *registers_limit_why; /* "" then */
 } tilec_report_kernel;
 
 typedef struct tilec_report {

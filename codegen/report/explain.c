@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "codegen/gpu/cubin.h"
+#include "codegen/gpu/ptxas_limit.h"
 #include "codegen/report/occupancy.h"
 #include "codegen/report/usage.h"
 #include "ir/plan/mma.h"
@@ -347,8 +348,16 @@ static void explain_registers(TlExplain *e, const Tools *t)
     k->reloaded = u.reloaded;
     k->spilled_scalars = u.spilled_scalars;
     k->private_bytes = u.private_bytes;
-    k->registers_estimated =
-        tl_registers_needed(e->fn, e->axis, e->target->family->by_llvm, e->scratch).registers;
+    if (t->form == TL_CODE_PTX) {
+        TlPtxasLimit limit = tl_ptxas_limit(e->target, e->fn, k->threads, e->scratch);
+        k->registers_estimated = limit.expected;
+        k->registers_limit = limit.stated ? limit.most : 0;
+        k->registers_limit_why = limit.stated ? limit.why : "";
+    } else {
+        k->registers_limit_why = "";
+        TlAllocator by = tl_allocator_of(e->target->family->by_llvm, e->target->lanes);
+        k->registers_estimated = tl_registers_needed(e->fn, e->axis, by, e->scratch).taken;
+    }
 }
 
 static void explain_instructions(TlExplain *e, const Tools *t)

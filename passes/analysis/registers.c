@@ -6,10 +6,11 @@
  *            that works element by element needs no registers of its own, and what begins a loop
  *            becomes what it carries. A tile that products read from its buffer by themselves, from
  *            where all of it is read
- *   not      constants, masks, and what a few instructions make of numbers that every thread knows;
- *            tiles of buffers that products read by themselves, until all of it is read; of
- *            operands of products that converts bring through shared memory, what is beyond some:
- *            a compiler that is short of registers reads it when the products need it
+ *   partly   masks, and what a few instructions make of numbers that every thread knows, which a
+ *            compiler may make again
+ *   not      constants; tiles of buffers that products read by themselves, until all of it is read;
+ *            of operands of products that converts bring through shared memory, what is beyond
+ *            some: a compiler that is short of registers reads it when the products need it
  *   parts    in a stretch of ops that work element by element, with loads and stores among them,
  *            the targets' compilers go on to the end with some elements before they begin with the
  *            next: of a tile that lives within a stretch they hold some registers, and a share
@@ -21,8 +22,9 @@
  * and make again, or compute piece by piece, what is held for short.
  *
  * The rates were fitted to what ptxas and LLVM 19 report of the library's kernels
- * (test/tools/registers.py, test/bench/results/registers.md). They say what a kernel needs: where
- * more registers cost nothing, a compiler often takes them. */
+ * (test/tools/registers.py, test/bench/results/registers.md). They say what a kernel needs.
+ * `taken` is what its compiler is expected to take of registers that are free besides: for products
+ * by multiply-adds it reads factors of several steps ahead. */
 #include "passes/analysis/registers.h"
 #include "ir/plan/late.h"
 #include "ir/plan/layout_rules.h"
@@ -32,28 +34,42 @@
 
 /* In hundredths of a word, where not said otherwise. */
 typedef struct Rates {
-    int base;                     /* registers: of every kernel */
-    int held, carried, read;      /* a word of a tile, of one that loops carry, of one read early */
-    int scalars;                  /* a word of a number that all threads have */
-    int share;                    /* a word of a tile within a stretch, beyond the first PART */
-    int fragments;                /* a word of a step's operands of matrix instructions */
-    int factors;                  /* a row and a column of sums, of products by multiply-adds */
-    int scan, reduce, convert;    /* a word of the operands; of the result */
-    int copies, looped;           /* an access of a copy or a load in a loop, throughout it */
-    int loads, stores;            /* an access of another load, or of a store */
-    int most_copies, most_looped; /* words of all of them, at most; */
+    int base;                    /* of every kernel */
+    int held, carried, read;     /* a word of a tile, of one that loops carry, of one read early */
+    int near, around;            /* of one used in its stretch only; in a loop or branch inside */
+    int masks, again;            /* an element of a mask; a word of what may be made again */
+    int scalars, scalars_around; /* a word of a number that all threads have; used inside */
+    int part, share;             /* a word of a tile within a stretch: of the first PART; another */
+    int fragments;               /* a word of a step's operands of matrix instructions */
+    int factors, ahead;          /* a row and a column of sums, of products by multiply-adds: */
+    int most_ahead;              /* needed, and taken; words */
+    int scan, scan_all;          /* a word of the operands, of few and of all of them */
+    int reduce, convert;         /* a word of the operands; of the result */
+    int copies, looped;          /* an access of a copy or a load in a loop, throughout it */
+    int loads, stores;           /* an access of another load, or of a store */
+    int most_scan;               /* words of an op with few; */
+    int most_copies, most_looped; /* of all of them; */
     int most_loads, most_stores;  /* of one op's */
 } Rates;
 
-enum { PART = 2, WHOLE = 100 };
+/* MOST_TAKEN: registers that nothing more is taken beyond. */
+enum { PART = 2, WHOLE = 100, MOST_TAKEN = 250 };
 
 /* clang-format off */
-static const Rates NVIDIA = {.base = 15, .held = 80, .carried = 160, .read = 127, .scalars = 73, .share = 16, .fragments = 300,
-                             .factors = 400, .scan = 400, .reduce = 31, .convert = 112, .copies = 196, .looped = 45, .loads = 274, .stores = 5,
-                             .most_copies = 49, .most_looped = 100, .most_loads = 9, .most_stores = 10},
-                   AMD = {.base = 5, .held = 127, .carried = 160, .read = 107, .scalars = 81, .share = 65, .fragments = 130,
-                          .factors = 400, .scan = 400, .reduce = 77, .convert = 10, .copies = 29, .looped = 37, .loads = 5, .stores = 0,
-                          .most_copies = 18, .most_looped = 100, .most_loads = 22, .most_stores = 10};
+static const Rates RATES[] = {
+    [TL_ALLOCATOR_PTXAS] = {.base = 1526, .held = 70, .carried = 135, .read = 150, .near = 56, .around = 67, .masks = 9, .again = 28,
+        .scalars = 89, .scalars_around = 208, .part = 150, .share = 5, .fragments = 369, .factors = 400, .ahead = 12514,
+        .most_ahead = 138, .scan = 259, .scan_all = 400, .reduce = 0, .convert = 70, .copies = 65, .looped = 49, .loads = 173,
+        .stores = 349, .most_scan = 24, .most_copies = 60, .most_looped = 250, .most_loads = 25, .most_stores = 10},
+    [TL_ALLOCATOR_CDNA] = {.base = 246, .held = 122, .carried = 90, .read = 126, .near = 111, .around = 130, .masks = 17, .again = 79,
+        .scalars = 110, .scalars_around = 43, .part = 115, .share = 95, .fragments = 365, .factors = 400, .ahead = 22199,
+        .most_ahead = 208, .scan = 1984, .scan_all = 200, .reduce = 36, .convert = 21, .copies = 0, .looped = 115, .loads = 92,
+        .stores = 205, .most_scan = 44, .most_copies = 5, .most_looped = 16, .most_loads = 1, .most_stores = 25},
+    [TL_ALLOCATOR_RDNA] = {.base = 237, .held = 127, .carried = 95, .read = 132, .near = 121, .around = 129, .masks = 1, .again = 92,
+        .scalars = 112, .scalars_around = 32, .part = 101, .share = 75, .fragments = 153, .factors = 400, .ahead = 12943,
+        .most_ahead = 30, .scan = 3411, .scan_all = 200, .reduce = 8, .convert = 7, .copies = 0, .looped = 59, .loads = 200, .stores = 18,
+        .most_scan = 89, .most_copies = 11, .most_looped = 23, .most_loads = 2, .most_stores = 2},
+};
 /* clang-format on */
 
 typedef struct Need {
@@ -64,6 +80,7 @@ typedef struct Need {
     int threads; /* of a function without layouts; 0 */
     TlPositions order;
     int64_t *held;     /* by position: what begins to be held, less what ends; hundredths */
+    int most;          /* registers that a thread may have */
     uint32_t *stretch; /* by position */
     int8_t *known;     /* by value: 1 is made again where it is used, -1 is not */
 } Need;
@@ -150,16 +167,24 @@ static const TlOp *load_of(const TlValue *v)
     return v->def && v->def->opcode == TL_OP_LOAD ? v->def : NULL;
 }
 
+static bool is_mask(const TlType *t)
+{
+    return !t->ptr && t->dtype == TL_BOOL;
+}
+
+/* Is it in no registers, or in those of another value? */
+static bool is_nowhere(const TlOp *op)
+{
+    return op &&
+           (op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA || op->opcode == TL_OP_COPY ||
+            tl_op_info(op->opcode)->flags & F_VIEWLIKE || tl_attr_flag(op, TL_ATTR_LATE));
+}
+
 static int64_t words_of(Need *n, const TlValue *v)
 {
     const TlType *t = v->type;
     const TlOp *op = v->def, *load = load_of(v);
-    if (is_made_again(n, v))
-        return 0;
-    if (!t->ptr && t->dtype == TL_BOOL)
-        return 0;
-    if (op && (op->opcode == TL_OP_COPY || tl_op_info(op->opcode)->flags & F_VIEWLIKE ||
-               tl_attr_flag(op, TL_ATTR_LATE)))
+    if (is_made_again(n, v) || is_mask(t) || is_nowhere(op))
         return 0;
     int64_t elements = elements_of(n, t), bits = t->ptr ? 64 : tl_dtype_bits(t->dtype);
     if (bits < 32 && load && t->layout) {
@@ -190,22 +215,54 @@ static bool is_scalar(const TlValue *v)
            !(v->def && v->def->opcode == TL_OP_CONST);
 }
 
+/* Is it used in a loop or branch inside of where it comes from? */
+static bool is_used_inside(const TlValue *v)
+{
+    const TlBlock *home = v->def ? v->def->block : v->block;
+    const TlUse *u = v->uses;
+    while (u && u->user->block == home)
+        u = u->next;
+    return u != NULL;
+}
+
+/* Numbers of 64 bits are most often bounds and strides, which stay where the parameters are. */
+static int64_t held_by_scalar(const Rates *r, const TlValue *v)
+{
+    if (v->type->ptr || tl_dtype_bits(v->type->dtype) > 32)
+        return 0;
+    return is_used_inside(v) ? r->scalars_around : r->scalars;
+}
+
+/* Of a tile that words_of does not count. */
+static int64_t held_of_rest(const Need *n, const TlValue *v)
+{
+    const TlType *t = v->type;
+    if (t->kind != TL_TILE || is_nowhere(v->def))
+        return 0;
+    return elements_of(n, t) * (is_mask(t) ? n->rate->masks : n->rate->again * (t->ptr ? 2 : 1));
+}
+
 /* Hundredths of words that a value takes from here to there. */
 static int64_t held_by(Need *n, const TlValue *v, uint32_t from, uint32_t to)
 {
     const Rates *r = n->rate;
     if (is_scalar(v))
-        return r->scalars * (v->type->ptr || tl_dtype_bits(v->type->dtype) > 32 ? 2 : 1);
-    int64_t words = words_of(n, v);
-    if (v->def && is_elementwise(v->def) && n->stretch[from] == n->stretch[to])
-        return words > PART ? PART * WHOLE + (words - PART) * r->share : words * WHOLE;
-    return words * (v->def ? r->held : r->carried);
+        return held_by_scalar(r, v);
+    int64_t words = words_of(n, v), part = words < PART ? words : PART;
+    bool near = n->stretch[from] == n->stretch[to];
+    if (!words)
+        return held_of_rest(n, v);
+    if (v->def && is_elementwise(v->def) && near)
+        return part * r->part + (words - part) * r->share;
+    if (!v->def)
+        return words * r->carried;
+    return words * (near ? r->near : is_used_inside(v) ? r->around : r->held);
 }
 
 static void add_value(Need *n, const TlValue *v, uint32_t from)
 {
     uint32_t to = last_use(n, v, v->def ? v->def->block : v->block, from);
-    int64_t held = is_scalar(v) || words_of(n, v) ? held_by(n, v, from, to) : 0;
+    int64_t held = held_by(n, v, from, to);
     n->held[from] += held;
     n->held[to] -= held;
 }
@@ -270,16 +327,24 @@ static int64_t words_of_fragment(const TlOp *dot, uint32_t operand, const TlMma 
     return k > mma->k ? words * mma->k / k : words;
 }
 
+/* A row and a column of the sums of a product by multiply-adds; 0: it is none. */
+static int64_t factors_of(const Need *n, const TlOp *dot)
+{
+    if (dot->opcode != TL_OP_DOT || tl_mma_of(dot))
+        return 0;
+    int64_t sums = elements_of(n, dot->out[0]->type), rows = 1;
+    while (rows * rows < sums)
+        rows *= 2;
+    return rows + sums / rows;
+}
+
 static int64_t beside_dot(const Need *n, const TlOp *dot)
 {
     const TlMma *mma = tl_mma_of(dot);
     if (mma)
         return (words_of_fragment(dot, TL_MMA_A, mma) + words_of_fragment(dot, TL_MMA_B, mma)) *
                n->rate->fragments;
-    int64_t sums = elements_of(n, dot->out[0]->type), rows = 1;
-    while (rows * rows < sums)
-        rows *= 2;
-    return (rows + sums / rows) * n->rate->factors;
+    return factors_of(n, dot) * n->rate->factors;
 }
 
 static int64_t words_of_operands(Need *n, const TlOp *op)
@@ -315,14 +380,24 @@ static int64_t at_most(int64_t n, int each, int most)
     return all < limit ? all : limit;
 }
 
+/* Operands, results, and partial ones of both on their way; of few words more each. */
+static int64_t beside_scan(const Need *n, int64_t words)
+{
+    int64_t few = at_most(words, n->rate->scan, n->rate->most_scan),
+            all = words * n->rate->scan_all;
+    return all > few ? all : few;
+}
+
 static int64_t beside(Need *n, const TlOp *op)
 {
     const Rates *r = n->rate;
     TlOpcode c = op->opcode;
     if (c == TL_OP_DOT)
         return beside_dot(n, op);
-    if (c == TL_OP_SCAN || c == TL_OP_REDUCE)
-        return words_of_operands(n, op) * (c == TL_OP_SCAN ? r->scan : r->reduce);
+    if (c == TL_OP_SCAN)
+        return beside_scan(n, words_of_operands(n, op));
+    if (c == TL_OP_REDUCE)
+        return words_of_operands(n, op) * r->reduce;
     if (c == TL_OP_CONVERT || c == TL_OP_REGROUP || c == TL_OP_GATHER)
         return words_of(n, op->out[0]) * r->convert;
     if (c == TL_OP_LOAD && !is_looped(op))
@@ -344,6 +419,21 @@ static int64_t beside_loops(const Need *n)
            at_most(loads, n->rate->looped, n->rate->most_looped);
 }
 
+/* What is free where so much is needed, as far as factors of later steps fill it. */
+static int64_t ahead(const Need *n, const TlOp *op, int64_t all)
+{
+    const Rates *r = n->rate;
+    int64_t factors = factors_of(n, op), free = n->most * WHOLE - r->base - all,
+            more = at_most(factors, r->ahead, r->most_ahead) - factors * r->factors;
+    more = more < free ? more : free;
+    return more > 0 ? more : 0;
+}
+
+static int registers_of(const Need *n, int64_t hundredths)
+{
+    return (int)((n->rate->base + hundredths + WHOLE / 2) / WHOLE);
+}
+
 static TlRegisterNeed find_need(Need *n)
 {
     uint32_t at = 0;
@@ -352,29 +442,40 @@ static TlRegisterNeed find_need(Need *n)
     n->stretch = TL_NEW_ARRAY(n->arena, uint32_t, n->order.spans.len + 1);
     n->known = TL_NEW_ARRAY(n->arena, int8_t, n->fn->nvalues + 1);
     find_lives(n);
-    int64_t now = 0, most = 0, looped = beside_loops(n);
-    TlRegisterNeed need = {.registers = n->rate->base};
+    int64_t now = 0, most = 0, taken = 0, looped = beside_loops(n);
+    TlRegisterNeed need = {0};
     for (const TlOp *op = n->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         now += n->held[at++];
-        int64_t all = now + beside(n, op) + (is_looped(op) ? looped : 0);
+        int64_t all = now + beside(n, op) + (is_looped(op) ? looped : 0),
+                full = all + ahead(n, op, all);
         if (all > most) {
             most = all;
-            need = (TlRegisterNeed){n->rate->base + (int)(all / WHOLE), (int)(now / WHOLE), op};
+            need.words = (int)(now / WHOLE);
+            need.op = op;
         }
+        taken = full > taken ? full : taken;
     }
+    need.registers = registers_of(n, most);
+    need.taken = registers_of(n, taken);
     return need;
 }
 
-TlRegisterNeed tl_registers_needed(const TlFn *fn, const TlAxisInfo *axis, bool by_llvm,
+TlAllocator tl_allocator_of(bool by_llvm, int lanes)
+{
+    return !by_llvm ? TL_ALLOCATOR_PTXAS : lanes > 32 ? TL_ALLOCATOR_CDNA : TL_ALLOCATOR_RDNA;
+}
+
+TlRegisterNeed tl_registers_needed(const TlFn *fn, const TlAxisInfo *axis, TlAllocator by,
                                    TlArena *scratch)
 {
-    Need n = {.fn = fn, .axis = axis, .rate = by_llvm ? &AMD : &NVIDIA, .arena = scratch};
+    Need n = {.fn = fn, .axis = axis, .rate = &RATES[by], .arena = scratch, .most = MOST_TAKEN};
     return find_need(&n);
 }
 
-int tl_registers_of_tiles(const TlFn *fn, int threads, bool by_llvm, TlArena *scratch)
+int tl_registers_of_tiles(const TlFn *fn, int threads, TlAllocator by, TlArena *scratch)
 {
     TL_ASSERT(threads > 0, "%d threads", threads);
-    Need n = {.fn = fn, .rate = by_llvm ? &AMD : &NVIDIA, .arena = scratch, .threads = threads};
+    Need n = {
+        .fn = fn, .rate = &RATES[by], .arena = scratch, .threads = threads, .most = MOST_TAKEN};
     return find_need(&n).registers;
 }

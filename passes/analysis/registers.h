@@ -7,13 +7,18 @@
 typedef struct TlRegisterNeed {
     int registers;  /* of a thread: at the fullest op, with what is needed everywhere */
     int words;      /* of tiles among them */
+    int taken;      /* registers, with what the compiler takes for factors of products if it may */
     const TlOp *op; /* the fullest; NULL: there are no tiles */
 } TlRegisterNeed;
 
+/* Who gives registers: ptxas; LLVM, for waves of 64 lanes, or of 32. */
+typedef enum TlAllocator { TL_ALLOCATOR_PTXAS, TL_ALLOCATOR_CDNA, TL_ALLOCATOR_RDNA } TlAllocator;
+TlAllocator tl_allocator_of(bool by_llvm, int lanes);
+
 /* Registers of a thread, of so many, that hold tiles before there are layouts, all products as if
  * by multiply-adds. */
-int tl_registers_of_tiles(const TlFn *fn, int threads, bool by_llvm, TlArena *scratch);
-/* Of a function that is laid out. by_llvm: the target's machine code is LLVM's. */
-TlRegisterNeed tl_registers_needed(const TlFn *fn, const TlAxisInfo *axis, bool by_llvm,
+int tl_registers_of_tiles(const TlFn *fn, int threads, TlAllocator by, TlArena *scratch);
+/* Of a function that is laid out. */
+TlRegisterNeed tl_registers_needed(const TlFn *fn, const TlAxisInfo *axis, TlAllocator by,
                                    TlArena *scratch);
 #endif

@@ -65,6 +65,11 @@ static int64_t registers_of(const TlMachine *m, int warps)
     return n > FILE ? (n + FILE) / 2 : n;
 }
 
+static TlAllocator allocator_of(const TlMachine *m)
+{
+    return tl_allocator_of(m->reads_early, m->lanes);
+}
+
 /* ---- trials ---- */
 
 /* The mean over needs that are up to an eighth of `most` less or more than the estimate, each as
@@ -80,8 +85,7 @@ static int64_t spilled(const Trial *t)
 /* What is spilled counts in all warps. */
 static int64_t cost_of(const Choose *c, const Trial *t)
 {
-    return t->runs ? t->choice.cost + SPILLED * t->spilled * t->choice.warps / c->warps
-                   : INT64_MAX;
+    return t->runs ? t->choice.cost + SPILLED * t->spilled * t->choice.warps / c->warps : INT64_MAX;
 }
 
 static int most_stages(const TlFn *fn)
@@ -127,7 +131,7 @@ static Trial try_choice(const Choose *c, Choice choice)
     if (t.runs) {
         t.stages = most_stages(done);
         t.need = tl_registers_needed(done, tl_axis_info(done, px->scratch),
-                                     px->machine->reads_early, px->scratch)
+                                     allocator_of(px->machine), px->scratch)
                      .registers;
         t.spilled = spilled(&t);
     }
@@ -264,7 +268,7 @@ TlPassResult tl_pass_choose_warps(TlFn *fn, TlPassCtx *px)
         return TL_SAME;
     c.warps = tl_choose_warps(fn, px->machine->warps, px->machine->lanes);
     int64_t tiles = tl_registers_of_tiles(fn, c.warps * px->machine->lanes,
-                                          px->machine->reads_early, px->scratch);
+                                          allocator_of(px->machine), px->scratch);
     if ((has_product_in_loop(&c) ? 4 : 2) * tiles <= registers_of(px->machine, c.warps))
         return TL_SAME;
     Trial first = try_choice(&c, (Choice){c.warps, 0, false, 0}), best = best_of(&c, &first);
