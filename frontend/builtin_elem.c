@@ -574,6 +574,7 @@ static TlValue *emit_sigmoid(TlSema *s, TlValue *x, TlLoc loc)
     TlVal e = tl_call_std(s, "std.math", exp_of_gpu(s, true), 1, &below, loc);
     if (e.kind != TL_VAL_IR)
         return NULL;
+    tl_remember_exp(s, e.u.ir, below.u.ir);
     TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = TL_APPROX_NORMAL};
     TlValue *in[2] = {one, tl_binary(&s->b, TL_OP_ADD, e.u.ir, one)};
     TlValue *r = tl_emit(s, TL_OP_DIV, 2, in, x->type, 1, &approx);

@@ -40,8 +40,7 @@ static bool is_widening(const TlOp *cast)
     return tl_is_float(from) && tl_is_float(to) && tl_dtype_bytes(from) <= tl_dtype_bytes(to);
 }
 
-/* The value whose elements v's elements are. */
-static const TlValue *spread_from(const TlValue *v)
+const TlValue *tl_spread_from(const TlValue *v)
 {
     for (int i = 0; i < MOST_STEPS && v->def; i++) {
         TlOpcode made_by = v->def->opcode;
@@ -81,8 +80,13 @@ static bool is_below_own_maximum(const TlValue *v, int64_t axis)
            (expand || v->type->rank == 1);
 }
 
+TlValue *tl_exponent(const TlSema *s, const TlValue *v)
+{
+    return (TlValue *)tl_map_get_ptr(&s->powers, v);
+}
+
 /* Rounded to f16, too. */
-static bool is_sum_with_one(const TlSema *s, const TlOp *op)
+bool tl_is_sum_with_one(const TlSema *s, const TlOp *op)
 {
     if (op->opcode == TL_OP_CAST)
         op = tl_in(op, 0)->def;
@@ -107,17 +111,17 @@ static bool is_nowhere_negative(const TlSema *s, const TlValue *v)
 static bool is_large_constant(const TlValue *v)
 {
     uint64_t bits;
-    v = spread_from(v);
+    v = tl_spread_from(v);
     return tl_value_is_const(v, &bits) && tl_is_float(v->type->dtype) &&
            tl_bits_to_double(v->type->dtype, bits) >= NOT_TINY;
 }
 
 TlApprox tl_divisor(const TlSema *s, const TlValue *d)
 {
-    const TlOp *op = spread_from(d)->def;
+    const TlOp *op = tl_spread_from(d)->def;
     if (!op)
         return TL_APPROX_ANY;
-    if (is_sum_with_one(s, op))
+    if (tl_is_sum_with_one(s, op))
         return TL_APPROX_NORMAL;
     for (uint32_t i = 0; i < 2 && (op->opcode == TL_OP_ADD || op->opcode == TL_OP_MAX); i++)
         if (is_large_constant(tl_in(op, i)) &&

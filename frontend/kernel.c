@@ -650,6 +650,7 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
         tl_stmt(s, item->body);
     s->b.loc = item->body ? item->body->end : item->loc;
     tl_yield(&s->b, TL_OP_RETURN, 0, NULL);
+    tl_shorten_powers(s);
     tl_warn_kernel(s, item, k.fn);
     s->frame = NULL;
     return k.fn;

@@ -12,6 +12,7 @@
  *   frontend.c      frontend.h
  *   editor_names.c  name_facts.h, the editors' side
  *   kernel.c        kernels: parameters, clauses, the body
+ *   powers.c        shorter forms of exp, once the body is there
  *   warn_kernel.c   warnings about an instance of a kernel, from its IR; lint.h and lint_*.c:
  *                   those about what is legal and probably wrong
  *   tuning.c        the configurations that a kernel's tune clauses list
@@ -713,8 +714,18 @@ bool tl_is_even(const TlSema *s, const TlValue *v);
 
 /* ---- divisor.c ---- */
 void tl_remember_exp(TlSema *s, const TlValue *result, const TlValue *of);
+/* The exponent if v is what a call of exp gave; NULL. */
+TlValue *tl_exponent(const TlSema *s, const TlValue *v);
+/* The value whose elements v's elements are, widened perhaps. */
+const TlValue *tl_spread_from(const TlValue *v);
+/* Is the op the sum of powers of e, of which one is 1 and none is more? */
+bool tl_is_sum_with_one(const TlSema *s, const TlOp *op);
 /* What is known of a divisor that a kernel has just written. */
 TlApprox tl_divisor(const TlSema *s, const TlValue *d);
+
+/* ---- powers.c ---- */
+/* Once a kernel's body is there: shorter forms of exp on GPUs where no use tells the difference. */
+void tl_shorten_powers(TlSema *s);
 
 /* ---- flow.c ---- */
 typedef struct TlChange {

@@ -22,9 +22,9 @@
  *     bounds, and the body is short. Not those with a dot or a pipeline hint: the body would be
  *     there twice, and what a pipelined loop fetches ahead is masked anyway.
  *  2. Accesses of which all axes are inside are marked. With --check they are tested all the same.
- *     Of others, and of tests, the axes that are inside by numbers or by the grid are not tested
- *     (tl_bounds_sure_axes); those by a loop are, as accesses may be moved to other iterations of
- *     it. */
+ *     Of others, and of tests, the axes that are inside are not tested (tl_bounds_sure_axes, which
+ *     the lowering asks: where an access has been moved to another iteration of a loop, its index
+ *     is no longer the loop's). */
 #include "passes/simplify/bounds.h"
 #include "ir/remark.h"
 #include "passes/analysis/axis_impl.h"
@@ -317,9 +317,7 @@ uint32_t tl_bounds_sure_axes(const TlFn *fn, const TlAxisInfo *facts, const TlOp
     TlViewFacts v = may && p.axes ? tl_view_facts(facts, p.base) : (TlViewFacts){0};
     uint32_t axes = 0;
     for (uint32_t i = 0; i < p.naxes && may; i++) {
-        const TlValue *index = tl_axis_plain(facts, p.index[i].value);
-        bool fixed = is_pid(index) || tl_axis_facts(facts, index)->is_known;
-        if (index->type->rank == 0 && fixed && axis_inside(&b, &p, &v, i))
+        if (p.index[i].value->type->rank == 0 && axis_inside(&b, &p, &v, i))
             axes |= 1u << i;
     }
     return axes;

@@ -26,7 +26,8 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
                           uint32_t axis);
 /* Is the axis inside, with a constant as start and as extent? */
 bool tl_bounds_is_constant(const TlAxisInfo *facts, const TlOp *access, uint32_t axis);
-/* The axes, as bits, on which all of the access is inside whatever loops do: nothing tests them. */
+/* The axes, as bits, on which all of the access is inside: nothing tests them. Of code that no pass
+ * edits any more. */
 uint32_t tl_bounds_sure_axes(const TlFn *fn, const TlAxisInfo *facts, const TlOp *access);
 /* Is the loop one that peeling made: it ends with a whole step, what is left follows it? */
 bool tl_bounds_is_peeled(const TlFn *fn, const TlAxisInfo *facts, const TlOp *loop);
