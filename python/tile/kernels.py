@@ -105,10 +105,12 @@ FUNCTIONS = {
     "tile_adam": "hhinhhhhhndh", "tile_fft_table": "hhnh", "tile_fft": "hhnnhhhhh", "tile_conv2d": "hhinnnnnnnhhhhh",
     "tile_max_pool2d": "hhinnnnnnhhhh", "tile_avg_pool2d": "hhinnnnnnhhh",
     "tile_max_pool2d_backward": "hhinnnnnnhhhh", "tile_avg_pool2d_backward": "hhinnnnnnhhh",
+    "tile_conv2d_backward_data": "hhinnnnnnnhhhh", "tile_conv2d_backward_weights": "hhinnnnnnnhhhhh",
     "tile_trsm_batched": "hhiiiiinndhnnhnnn", "tile_potrf_batched": "hhiinhnnhn", "tile_potrs_batched": "hhiinnhnnhnnn",
     "tile_getrf_batched": "hhinnhnnhhn", "tile_getrs_batched": "hhiinnhnnhhnnn",
 }
-SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn", "tile_conv2d_workspace": "innnnnnnh"}
+SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn", "tile_conv2d_workspace": "innnnnnnh",
+         "tile_conv2d_backward_data_workspace": "innnnnnnh", "tile_conv2d_backward_weights_workspace": "innnnnnnh"}
 
 
 def load() -> ctypes.CDLL:
@@ -715,7 +717,7 @@ def conv2d(x: Any, f: Any, bias: Any = None, out: Any = None, *, stride: Any = 1
     m = dense_operand(x, "x", (4,))
     w = dense_operand(f, "f", (4,), m.code)
     sizes = images_of(m, layout)
-    R, S, CG, K = w.shape if layout == "NHWC" else (*w.shape[2:], w.shape[1], w.shape[0])
+    R, S, CG, K = filters_of(w.shape, layout)
     if groups < 1 or sizes[3] != CG * groups or K % groups:
         raise wrong(f"x has {sizes[3]} channels, but f {CG} in each of {groups} groups, and {K} outputs")
     counts, options = windows_of(sizes, (R, S), stride, pad, dilation, layout)
@@ -727,6 +729,57 @@ def conv2d(x: Any, f: Any, bias: Any = None, out: Any = None, *, stride: Any = 1
     space, options.workspace = lines(lib.tile_conv2d_workspace(m.code, *sizes, K, R, S, byref(options)))
     launched(lib.tile_conv2d, device, stream, [m, w, b, to, space], m.code, *sizes, K, R, S, m.address, w.address, b[0], to.address, byref(options))
     return out
+
+
+def filters_of(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
+    """R, S, C / groups and K of filters."""
+    r, s, c, k = shape if layout == "NHWC" else (*shape[2:], shape[1], shape[0])
+    return r, s, c, k
+
+
+def check_outputs(m: arrays.Memory, wanted: Sequence[int]) -> None:
+    if m.shape != tuple(wanted):
+        raise wrong(f"dy is of {m.shape}, but the result of conv2d of {tuple(wanted)}")
+
+
+def conv2d_backward_data(dy: Any, f: Any, shape: Sequence[int], out: Any = None, *, stride: Any = 1, pad: Any = 0, dilation: Any = 1,
+                         layout: str = "NHWC", groups: int = 1, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The derivative of conv2d by x, which is of `shape`, from that by its result. f32, f16, bf16."""
+    m = dense_operand(dy, "dy", (4,))
+    w = dense_operand(f, "f", (4,), m.code)
+    out, to = result(out, dy, tuple(shape), "the result", m.code)
+    if to.strides != elements.dense(to.shape) and all(to.shape):
+        raise wrong("out should be dense")
+    sizes, (R, S, CG, K) = images_of(to, layout), filters_of(w.shape, layout)
+    if groups < 1 or sizes[3] != CG * groups or K % groups:
+        raise wrong(f"x has {sizes[3]} channels, but f {CG} in each of {groups} groups, and {K} outputs")
+    counts, options = windows_of(sizes, (R, S), stride, pad, dilation, layout)
+    check_outputs(m, shape_of(layout, sizes[0], *counts, K))
+    options.groups = groups
+    space, options.workspace = lines(lib.tile_conv2d_backward_data_workspace(m.code, *sizes, K, R, S, byref(options)))
+    launched(lib.tile_conv2d_backward_data, device, stream, [m, w, to, space], m.code, *sizes, K, R, S, m.address, w.address, to.address, byref(options))
+    return out
+
+
+def conv2d_backward_weights(x: Any, dy: Any, size: Any, *, bias: bool = False, stride: Any = 1, pad: Any = 0, dilation: Any = 1, layout: str = "NHWC",
+                            groups: int = 1, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The derivative of conv2d by f, which has taps of `size` (R, S); with bias a pair of it and that by the bias. f32, f16, bf16."""
+    m = dense_operand(x, "x", (4,))
+    g = dense_operand(dy, "dy", (4,), m.code)
+    sizes, (R, S) = images_of(m, layout), size
+    K = images_of(g, layout)[3]
+    if groups < 1 or sizes[3] % groups or K % groups:
+        raise wrong(f"groups is {groups}, but x has {sizes[3]} channels and dy {K}")
+    counts, options = windows_of(sizes, (R, S), stride, pad, dilation, layout)
+    check_outputs(g, shape_of(layout, sizes[0], *counts, K))
+    options.groups = groups
+    CG = sizes[3] // groups
+    df, to = result(None, x, (R, S, CG, K) if layout == "NHWC" else (K, CG, R, S), "the result", m.code)
+    db, at = result(None, x, (K,), "the bias", m.code) if bias else (None, None)
+    space, options.workspace = lines(lib.tile_conv2d_backward_weights_workspace(m.code, *sizes, K, R, S, byref(options)))
+    launched(lib.tile_conv2d_backward_weights, device, stream, [m, g, to, at, space], m.code, *sizes, K, R, S, m.address, g.address, to.address,
+             None if at is None else at.address, byref(options))
+    return (df, db) if bias else df
 
 
 def max_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, layout: str = "NHWC", device: Device | str | None = None,
@@ -861,7 +914,7 @@ def getrs(a: Any, pivots: Any, b: Any, *, transpose: bool = False, device: Devic
     return b
 
 
-__all__ = ["adam", "argsort", "attention", "attention_backward", "avg_pool2d", "avg_pool2d_backward", "conv2d", "cross_entropy",
-           "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks", "getrf", "getrs", "layer_norm", "layer_norm_backward",
+__all__ = ["adam", "argsort", "attention", "attention_backward", "avg_pool2d", "avg_pool2d_backward", "conv2d", "conv2d_backward_data",
+           "conv2d_backward_weights", "cross_entropy", "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks", "getrf", "getrs", "layer_norm", "layer_norm_backward",
            "log_softmax", "max_pool2d", "max_pool2d_backward", "potrf", "potrs", "reduce", "rms_norm", "rms_norm_backward", "rope", "scan", "sgd",
            "softmax", "sort", "top_k", "trsm"]

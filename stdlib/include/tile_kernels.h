@@ -445,10 +445,12 @@ typedef struct tile_window_options {
     int64_t dilation[2]; /* from tap to tap; 0: 1 */
     int count_pad;       /* tile_avg_pool2d divides by R S, not by the pixels within the image */
     tile_layout layout;
-    /* Of tile_conv2d. groups divides C and K; the first part of the channels goes to the first of
-     * the outputs, and so on; F has C / groups in place of C. 0: 1; C with K = C: depthwise. */
+    /* Of tile_conv2d and its gradients. groups divides C and K; the first part of the channels goes
+     * to the first of the outputs, and so on; F has C / groups in place of C. 0: 1; C with K = C:
+     * depthwise. */
     int64_t groups;
-    void *workspace;     /* tile_conv2d_workspace bytes at a multiple of 64 */
+    /* As many bytes at a multiple of 64 as tile_conv2d_workspace says, or that of the gradient. */
+    void *workspace;
 } tile_window_options;
 #define TILE_WINDOW_OPTIONS_INIT TILE_INIT_(tile_window_options)
 
@@ -459,7 +461,8 @@ typedef struct tile_window_options {
  * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, an array is missing or has 2^31
  * elements, R, S or an option is not from 0 or 1 to 2^20.  TILE_UNAVAILABLE: this build lacks the
  * type. One launch each, but for tile_conv2d of TILE_NCHW, which turns arrays in the workspace, and
- * has up to four, which cannot run in streams of a part. Thread-safe. */
+ * has up to four, and its gradients, up to six, which cannot run in streams of a part.
+ * Thread-safe. */
 
 /* Y = the sum of pixels times F over taps and channels, + bias [K] unless it is NULL; pixels around
  * the image are 0. The workspace is of TILE_NCHW, but for depthwise convolutions and those of one
@@ -471,6 +474,30 @@ TILE_0_1 tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, til
                                  int64_t N, int64_t H, int64_t W, int64_t C, int64_t K, int64_t R,
                                  int64_t S, const void *X, const void *F, const void *bias, void *Y,
                                  const tile_window_options *options);
+/* The gradients of tile_conv2d, with its sizes and options, whose dY is the derivative by Y. With a
+ * stride they do no product of zeros. Sums are f32, in an order that the sizes decide, and rounded
+ * once. workspace: as of the _workspace function, mostly for turned filters and images.
+ *     dX[n, h, w, c] = the sum of dY[n, p, q, k] F[r, s, c, k] over what read the pixel */
+TILE_0_1 size_t tile_conv2d_backward_data_workspace(tile_dtype type, int64_t N, int64_t H,
+                                                    int64_t W, int64_t C, int64_t K, int64_t R,
+                                                    int64_t S, const tile_window_options *options);
+TILE_0_1 tile_status tile_conv2d_backward_data(tile_kernels *kernels, tile_stream *stream,
+                                               tile_dtype type, int64_t N, int64_t H, int64_t W,
+                                               int64_t C, int64_t K, int64_t R, int64_t S,
+                                               const void *dY, const void *F, void *dX,
+                                               const tile_window_options *options);
+/*     dF[r, s, c, k] = the sum of X[n, h, w, c] dY[n, p, q, k] over all outputs (n, p, q)
+ *     dbias[k] = the sum of dY[n, p, q, k]
+ * Either may be NULL: not wanted. */
+TILE_0_1 size_t tile_conv2d_backward_weights_workspace(tile_dtype type, int64_t N, int64_t H,
+                                                       int64_t W, int64_t C, int64_t K, int64_t R,
+                                                       int64_t S,
+                                                       const tile_window_options *options);
+TILE_0_1 tile_status tile_conv2d_backward_weights(tile_kernels *kernels, tile_stream *stream,
+                                                  tile_dtype type, int64_t N, int64_t H, int64_t W,
+                                                  int64_t C, int64_t K, int64_t R, int64_t S,
+                                                  const void *X, const void *dY, void *dF,
+                                                  void *dbias, const tile_window_options *options);
 /* Y, with C for K, = the greatest pixel, NaN if there is one, and places, of Y's shape: h W + w of
  * the first. Of no pixel -inf and -1. */
 TILE_0_1 tile_status tile_max_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,

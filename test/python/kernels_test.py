@@ -349,6 +349,22 @@ class Signals(unittest.TestCase):
         with self.assertRaises(tile.ArgumentError) as caught:
             kernels.conv2d(x, floats(3, 2, 4, 4))
         self.assertIn("x has 3 channels, but f 4 in each of 1 groups", str(caught.exception))
+        dy = floats(2, 3, 6, 4)
+        df, db = kernels.conv2d_backward_weights(x, dy, (3, 2), bias=True, stride=(2, 1), pad=(1, 0))
+        self.assertTrue(np.allclose(df, np.einsum("npqcrs,npqk->rsck", seen, dy), atol=1e-4))
+        self.assertTrue(np.allclose(db, dy.sum((0, 1, 2)), atol=1e-4))
+        dx = kernels.conv2d_backward_data(dy, f, x.shape, stride=(2, 1), pad=(1, 0))
+        forward = kernels.conv2d(x, f, stride=(2, 1), pad=(1, 0))
+        self.assertAlmostEqual(float((dx * x).sum()), float((forward * dy).sum()), delta=1e-2)
+        outer_dy = np.ascontiguousarray(dy.transpose(0, 3, 1, 2))
+        same = kernels.conv2d_backward_data(outer_dy, turned, outer.shape, stride=(2, 1), pad=(1, 0), layout="NCHW")
+        self.assertTrue(np.allclose(same.transpose(0, 2, 3, 1), dx, atol=1e-4))
+        same = kernels.conv2d_backward_weights(outer, outer_dy, (3, 2), stride=(2, 1), pad=(1, 0), layout="NCHW")
+        self.assertTrue(np.allclose(same.transpose(2, 3, 1, 0), df, atol=1e-4))
+        for call in (lambda: kernels.conv2d_backward_data(dy, f, x.shape), lambda: kernels.conv2d_backward_weights(x, dy, (3, 2))):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn("dy is of (2, 3, 6, 4), but the result of conv2d of (2, 4, 6, 4)", str(caught.exception))
 
     def test_blocks(self):
         w = np.random.default_rng(2).integers(-127, 127, (6, 2, 34)).astype(np.int8).view(np.uint8)
