@@ -568,7 +568,7 @@ def rms_norm_backward(dy: Any, x: Any, rstd: Any, weight: Any = None, out: Any =
                          lambda: (offset,))
 
 
-def dense_operand(value: Any, name: str, axes: Any, code: Any = None) -> Any:
+def dense_operand(value: Any, name: str, axes: Any, code: Any = None) -> arrays.Memory:
     m = operand(value, name, axes, code)
     if m.strides != elements.dense(m.shape) and all(m.shape):
         raise wrong(f"{name} should be dense")
@@ -699,7 +699,9 @@ def images_of(m: arrays.Memory, layout: str) -> tuple[int, int, int, int]:
     return n, h, w, c
 
 
-def shape_of(layout: str, n: int, h: int, w: int, c: int) -> tuple[int, int, int, int]:
+def shape_of(layout: str, *sizes: int) -> tuple[int, int, int, int]:
+    """The extents of images of sizes N, H, W, C."""
+    n, h, w, c = sizes
     return (n, c, h, w) if layout == "NCHW" else (n, h, w, c)
 
 
@@ -847,7 +849,7 @@ def matrices_of(value: Any, name: str, code: int | None = None, writes: bool = F
     if transposed:
         raise wrong(f"the rows of {name} do not lie side by side")
     batch = m.shape[0] if len(m.shape) == 3 else 1
-    return m, (batch, *m.shape[-2:]), (ld, strides_of(m)[0] if len(m.shape) == 3 else 0)
+    return m, (batch, m.shape[-2], m.shape[-1]), (ld, strides_of(m)[0] if len(m.shape) == 3 else 0)
 
 
 def system_of(a: Any, b: Any, right: bool = False) -> Any:
