@@ -105,10 +105,15 @@ FUNCTIONS = {
     "tile_adam": "hhinhhhhhndh", "tile_fft_table": "hhnh", "tile_fft": "hhnnhhhhh", "tile_conv2d": "hhinnnnnnnhhhhh",
     "tile_max_pool2d": "hhinnnnnnhhhh", "tile_avg_pool2d": "hhinnnnnnhhh",
     "tile_max_pool2d_backward": "hhinnnnnnhhhh", "tile_avg_pool2d_backward": "hhinnnnnnhhh",
+    "tile_conv2d_backward_data": "hhinnnnnnnhhhh", "tile_conv2d_backward_weights": "hhinnnnnnnhhhhh",
+    "tile_axpy": "hhindhnhn", "tile_scal": "hhindhn", "tile_copy": "hhinhnhn", "tile_swap": "hhinhnhn", "tile_dot": "hhinhnhnh",
+    "tile_asum": "hhinhnh", "tile_nrm2": "hhinhnh", "tile_iamax": "hhinhnh", "tile_trmm_batched": "hhiiiiinndhnnhnnn", "tile_trsv": "hhiiiinhnhn",
+    "tile_trmv": "hhiiiinhnhn", "tile_syrk": "hhiiinndhndhn", "tile_symm": "hhiiinndhnhndhn", "tile_symv": "hhiindhnhndhn",
     "tile_trsm_batched": "hhiiiiinndhnnhnnn", "tile_potrf_batched": "hhiinhnnhn", "tile_potrs_batched": "hhiinnhnnhnnn",
     "tile_getrf_batched": "hhinnhnnhhn", "tile_getrs_batched": "hhiinnhnnhhnnn",
 }
-SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn", "tile_conv2d_workspace": "innnnnnnh"}
+SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn", "tile_conv2d_workspace": "innnnnnnh",
+         "tile_conv2d_backward_data_workspace": "innnnnnnh", "tile_conv2d_backward_weights_workspace": "innnnnnnh"}
 
 
 def load() -> ctypes.CDLL:
@@ -563,7 +568,7 @@ def rms_norm_backward(dy: Any, x: Any, rstd: Any, weight: Any = None, out: Any =
                          lambda: (offset,))
 
 
-def dense_operand(value: Any, name: str, axes: Any, code: Any = None) -> Any:
+def dense_operand(value: Any, name: str, axes: Any, code: Any = None) -> arrays.Memory:
     m = operand(value, name, axes, code)
     if m.strides != elements.dense(m.shape) and all(m.shape):
         raise wrong(f"{name} should be dense")
@@ -694,7 +699,9 @@ def images_of(m: arrays.Memory, layout: str) -> tuple[int, int, int, int]:
     return n, h, w, c
 
 
-def shape_of(layout: str, n: int, h: int, w: int, c: int) -> tuple[int, int, int, int]:
+def shape_of(layout: str, *sizes: int) -> tuple[int, int, int, int]:
+    """The extents of images of sizes N, H, W, C."""
+    n, h, w, c = sizes
     return (n, c, h, w) if layout == "NCHW" else (n, h, w, c)
 
 
@@ -715,7 +722,7 @@ def conv2d(x: Any, f: Any, bias: Any = None, out: Any = None, *, stride: Any = 1
     m = dense_operand(x, "x", (4,))
     w = dense_operand(f, "f", (4,), m.code)
     sizes = images_of(m, layout)
-    R, S, CG, K = w.shape if layout == "NHWC" else (*w.shape[2:], w.shape[1], w.shape[0])
+    R, S, CG, K = filters_of(w.shape, layout)
     if groups < 1 or sizes[3] != CG * groups or K % groups:
         raise wrong(f"x has {sizes[3]} channels, but f {CG} in each of {groups} groups, and {K} outputs")
     counts, options = windows_of(sizes, (R, S), stride, pad, dilation, layout)
@@ -727,6 +734,57 @@ def conv2d(x: Any, f: Any, bias: Any = None, out: Any = None, *, stride: Any = 1
     space, options.workspace = lines(lib.tile_conv2d_workspace(m.code, *sizes, K, R, S, byref(options)))
     launched(lib.tile_conv2d, device, stream, [m, w, b, to, space], m.code, *sizes, K, R, S, m.address, w.address, b[0], to.address, byref(options))
     return out
+
+
+def filters_of(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
+    """R, S, C / groups and K of filters."""
+    r, s, c, k = shape if layout == "NHWC" else (*shape[2:], shape[1], shape[0])
+    return r, s, c, k
+
+
+def check_outputs(m: arrays.Memory, wanted: Sequence[int]) -> None:
+    if m.shape != tuple(wanted):
+        raise wrong(f"dy is of {m.shape}, but the result of conv2d of {tuple(wanted)}")
+
+
+def conv2d_backward_data(dy: Any, f: Any, shape: Sequence[int], out: Any = None, *, stride: Any = 1, pad: Any = 0, dilation: Any = 1,
+                         layout: str = "NHWC", groups: int = 1, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The derivative of conv2d by x, which is of `shape`, from that by its result. f32, f16, bf16."""
+    m = dense_operand(dy, "dy", (4,))
+    w = dense_operand(f, "f", (4,), m.code)
+    out, to = result(out, dy, tuple(shape), "the result", m.code)
+    if to.strides != elements.dense(to.shape) and all(to.shape):
+        raise wrong("out should be dense")
+    sizes, (R, S, CG, K) = images_of(to, layout), filters_of(w.shape, layout)
+    if groups < 1 or sizes[3] != CG * groups or K % groups:
+        raise wrong(f"x has {sizes[3]} channels, but f {CG} in each of {groups} groups, and {K} outputs")
+    counts, options = windows_of(sizes, (R, S), stride, pad, dilation, layout)
+    check_outputs(m, shape_of(layout, sizes[0], *counts, K))
+    options.groups = groups
+    space, options.workspace = lines(lib.tile_conv2d_backward_data_workspace(m.code, *sizes, K, R, S, byref(options)))
+    launched(lib.tile_conv2d_backward_data, device, stream, [m, w, to, space], m.code, *sizes, K, R, S, m.address, w.address, to.address, byref(options))
+    return out
+
+
+def conv2d_backward_weights(x: Any, dy: Any, size: Any, *, bias: bool = False, stride: Any = 1, pad: Any = 0, dilation: Any = 1, layout: str = "NHWC",
+                            groups: int = 1, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The derivative of conv2d by f, which has taps of `size` (R, S); with bias a pair of it and that by the bias. f32, f16, bf16."""
+    m = dense_operand(x, "x", (4,))
+    g = dense_operand(dy, "dy", (4,), m.code)
+    sizes, (R, S) = images_of(m, layout), size
+    K = images_of(g, layout)[3]
+    if groups < 1 or sizes[3] % groups or K % groups:
+        raise wrong(f"groups is {groups}, but x has {sizes[3]} channels and dy {K}")
+    counts, options = windows_of(sizes, (R, S), stride, pad, dilation, layout)
+    check_outputs(g, shape_of(layout, sizes[0], *counts, K))
+    options.groups = groups
+    CG = sizes[3] // groups
+    df, to = result(None, x, (R, S, CG, K) if layout == "NHWC" else (K, CG, R, S), "the result", m.code)
+    db, at = result(None, x, (K,), "the bias", m.code) if bias else (None, None)
+    space, options.workspace = lines(lib.tile_conv2d_backward_weights_workspace(m.code, *sizes, K, R, S, byref(options)))
+    launched(lib.tile_conv2d_backward_weights, device, stream, [m, g, to, at, space], m.code, *sizes, K, R, S, m.address, g.address, to.address,
+             None if at is None else at.address, byref(options))
+    return (df, db) if bias else df
 
 
 def max_pool2d(x: Any, size: Any, *, stride: Any = None, pad: Any = 0, dilation: Any = 1, layout: str = "NHWC", device: Device | str | None = None,
@@ -791,7 +849,7 @@ def matrices_of(value: Any, name: str, code: int | None = None, writes: bool = F
     if transposed:
         raise wrong(f"the rows of {name} do not lie side by side")
     batch = m.shape[0] if len(m.shape) == 3 else 1
-    return m, (batch, *m.shape[-2:]), (ld, strides_of(m)[0] if len(m.shape) == 3 else 0)
+    return m, (batch, m.shape[-2], m.shape[-1]), (ld, strides_of(m)[0] if len(m.shape) == 3 else 0)
 
 
 def system_of(a: Any, b: Any, right: bool = False) -> Any:
@@ -821,6 +879,171 @@ def trsm(a: Any, b: Any, *, lower: bool = True, right: bool = False, transpose: 
     launched(lib.tile_trsm_batched, device, stream, [m, w], m.code, right, not lower, transpose, unit, rows, columns, alpha, m.address, lda, za, w.address,
              ldb, zb, z)
     return b
+
+
+def trmm(a: Any, b: Any, *, lower: bool = True, right: bool = False, transpose: bool = False, unit: bool = False, alpha: float = 1.0,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """b, which becomes alpha op(a) b, or with right alpha b op(a). Otherwise as trsm."""
+    (m, _, (lda, za)), (w, (z, rows, columns), (ldb, zb)) = system_of(a, b, right)
+    launched(lib.tile_trmm_batched, device, stream, [m, w], m.code, right, not lower, transpose, unit, rows, columns, alpha, m.address, lda, za, w.address,
+             ldb, zb, z)
+    return b
+
+
+def vector_of(value: Any, name: str, code: int | None = None, length: int | None = None, writes: bool = False) -> tuple[arrays.Memory, int, int | None, int]:
+    """(the Memory, its elements, the address of the first in memory, the increment) of a vector, which may run backwards."""
+    m = operand(value, name, (1,), code, writes)
+    n = m.shape[0]
+    if length is not None and n != length:
+        raise wrong(f"{name} has {n} elements, but should have {length}")
+    if writes and not m.writable:
+        raise wrong(f"{name} is read-only")
+    step = strides_of(m)[0] if n > 1 else 1
+    if step == 0:
+        raise wrong(f"{name} has one element for many")
+    back = (n - 1) * step if step < 0 else 0
+    return m, n, m.address and m.address + back * (elements.BITS[elements.NAMES[m.code]] // 8), step
+
+
+def axpy(alpha: float, x: Any, y: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """y, which becomes alpha x + y. Vectors of f32 or f64, whose elements may be any distance apart."""
+    m, n, x_at, incx = vector_of(x, "x")
+    w, _, y_at, incy = vector_of(y, "y", m.code, n, True)
+    launched(lib.tile_axpy, device, stream, [m, w], m.code, n, alpha, x_at, incx, y_at, incy)
+    return y
+
+
+def scal(alpha: float, x: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """x, which becomes alpha x. f32, f64."""
+    m, n, at, inc = vector_of(x, "x", writes=True)
+    launched(lib.tile_scal, device, stream, [m], m.code, n, alpha, at, inc)
+    return x
+
+
+def copy(x: Any, y: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """y, which becomes x. f32, f64."""
+    m, n, x_at, incx = vector_of(x, "x")
+    w, _, y_at, incy = vector_of(y, "y", m.code, n, True)
+    launched(lib.tile_copy, device, stream, [m, w], m.code, n, x_at, incx, y_at, incy)
+    return y
+
+
+def swap(x: Any, y: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> None:
+    """Exchanges x and y. f32, f64."""
+    m, n, x_at, incx = vector_of(x, "x", writes=True)
+    w, _, y_at, incy = vector_of(y, "y", m.code, n, True)
+    launched(lib.tile_swap, device, stream, [m, w], m.code, n, x_at, incx, y_at, incy)
+
+
+def number_of(function: Any, x: Any, y: Any, device: Device | str | None, stream: Stream | None, places: bool = False) -> Any:
+    """An array without axes, which is one number."""
+    m, n, x_at, incx = vector_of(x, "x")
+    others: tuple[Any, ...] = ()
+    if y is not None:
+        w, _, y_at, incy = vector_of(y, "y", m.code, n)
+        others = (y_at, incy)
+    out, to = result(None, x, (), "the result", I32 if places else m.code)
+    launched(function, device, stream, [m, y, to], m.code, n, x_at, incx, *others, to.address)
+    return out
+
+
+def dot(x: Any, y: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The sum of x[i] y[i], an array without axes. f32, f64."""
+    return number_of(lib.tile_dot, x, y, device, stream)
+
+
+def asum(x: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The sum of |x[i]|, an array without axes. f32, f64."""
+    return number_of(lib.tile_asum, x, None, device, stream)
+
+
+def nrm2(x: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The square root of the sum of x[i]^2, which overflows only where the result does, an array without axes. f32, f64."""
+    return number_of(lib.tile_nrm2, x, None, device, stream)
+
+
+def iamax(x: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The first i with the greatest |x[i]|, i32, an array without axes; of no elements -1. f32, f64."""
+    return number_of(lib.tile_iamax, x, None, device, stream, True)
+
+
+def square_of(a: Any) -> tuple[arrays.Memory, int, int]:
+    """(the Memory, rows, leading dimension) of one square matrix."""
+    m, (_, n, n_), (ld, _step) = matrices_of(a, "a")
+    if n != n_ or len(m.shape) != 2:
+        raise wrong(f"a is of {m.shape}, but should be one square matrix")
+    return m, n, ld
+
+
+def triangle_times(function: Any, a: Any, x: Any, lower: bool, transpose: bool, unit: bool, device: Device | str | None, stream: Stream | None) -> Any:
+    m, n, ld = square_of(a)
+    w, _, at, inc = vector_of(x, "x", m.code, n, True)
+    launched(function, device, stream, [m, w], m.code, not lower, transpose, unit, n, m.address, ld, at, inc)
+    return x
+
+
+def trsv(a: Any, x: Any, *, lower: bool = True, transpose: bool = False, unit: bool = False, device: Device | str | None = None,
+         stream: Stream | None = None) -> Any:
+    """x, a vector, which becomes op(a)^-1 x, a being a triangle as of trsm. f32, f64."""
+    return triangle_times(lib.tile_trsv, a, x, lower, transpose, unit, device, stream)
+
+
+def trmv(a: Any, x: Any, *, lower: bool = True, transpose: bool = False, unit: bool = False, device: Device | str | None = None,
+         stream: Stream | None = None) -> Any:
+    """x, a vector, which becomes op(a) x, a being a triangle as of trsm. f32, f64."""
+    return triangle_times(lib.tile_trmv, a, x, lower, transpose, unit, device, stream)
+
+
+def updated(out: Any, like: Any, shape: Sequence[int], code: int, beta: float) -> tuple[Any, arrays.Memory]:
+    """`out`, or a new array if beta is 0."""
+    if out is None and beta != 0:
+        raise wrong("beta is not 0, but out is missing")
+    return result(out, like, shape, "the result", code)
+
+
+def syrk(a: Any, out: Any = None, *, lower: bool = True, transpose: bool = False, alpha: float = 1.0, beta: float = 0.0,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """out, of whose lower or else upper triangle there is alpha a a^T + beta out, or with transpose alpha a^T a + beta out; the other half stays as it
+    was, in a new array 0. One matrix of f32 or f64."""
+    m, (_, rows, columns), (lda, _step) = matrices_of(a, "a")
+    if len(m.shape) != 2:
+        raise wrong(f"a is of {m.shape}, but should be one matrix")
+    n, k = (columns, rows) if transpose else (rows, columns)
+    fresh = out is None
+    out, to = updated(out, a, (n, n), m.code, beta)
+    if fresh:
+        out.fill(0)
+    ldc, turned = rows_of(to, "out")
+    if turned:
+        raise wrong("the rows of out do not lie side by side")
+    launched(lib.tile_syrk, device, stream, [m, to], m.code, not lower, transpose, n, k, alpha, m.address, lda, beta, to.address, ldc)
+    return out
+
+
+def symm(a: Any, b: Any, out: Any = None, *, lower: bool = True, right: bool = False, alpha: float = 1.0, beta: float = 0.0,
+         device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """alpha a b + beta out, or with right alpha b a + beta out, a being symmetric and known by its lower or else upper triangle. Matrices of f32 or f64."""
+    m, n, lda = square_of(a)
+    w, (_, rows, columns), (ldb, _step) = matrices_of(b, "b", m.code)
+    if len(w.shape) != 2 or n != (columns if right else rows):
+        raise wrong(f"a of {m.shape} and b of {w.shape} do not fit for a product")
+    out, to = updated(out, b, (rows, columns), m.code, beta)
+    ldc, turned = rows_of(to, "out")
+    if turned:
+        raise wrong("the rows of out do not lie side by side")
+    launched(lib.tile_symm, device, stream, [m, w, to], m.code, right, not lower, rows, columns, alpha, m.address, lda, w.address, ldb, beta, to.address, ldc)
+    return out
+
+
+def symv(a: Any, x: Any, out: Any = None, *, lower: bool = True, alpha: float = 1.0, beta: float = 0.0, device: Device | str | None = None,
+         stream: Stream | None = None) -> Any:
+    """alpha a x + beta out, a being symmetric and known by its lower or else upper triangle, x a vector. f32, f64."""
+    m, n, lda = square_of(a)
+    v, _, x_at, incx = vector_of(x, "x", m.code, n)
+    out, to = updated(out, x, (n,), m.code, beta)
+    _, _, y_at, incy = vector_of(out, "out", m.code, n, True)
+    launched(lib.tile_symv, device, stream, [m, v, to], m.code, not lower, n, alpha, m.address, lda, x_at, incx, beta, y_at, incy)
+    return out
 
 
 def potrf(a: Any, *, lower: bool = True, device: Device | str | None = None, stream: Stream | None = None) -> Any:
@@ -861,7 +1084,8 @@ def getrs(a: Any, pivots: Any, b: Any, *, transpose: bool = False, device: Devic
     return b
 
 
-__all__ = ["adam", "argsort", "attention", "attention_backward", "avg_pool2d", "avg_pool2d_backward", "conv2d", "cross_entropy",
-           "cross_entropy_backward", "fft", "fft_table", "gemm", "gemm_blocks", "getrf", "getrs", "layer_norm", "layer_norm_backward",
-           "log_softmax", "max_pool2d", "max_pool2d_backward", "potrf", "potrs", "reduce", "rms_norm", "rms_norm_backward", "rope", "scan", "sgd",
-           "softmax", "sort", "top_k", "trsm"]
+__all__ = ["adam", "argsort", "asum", "attention", "attention_backward", "avg_pool2d", "avg_pool2d_backward", "axpy", "conv2d",
+           "conv2d_backward_data", "conv2d_backward_weights", "copy", "cross_entropy", "cross_entropy_backward", "dot", "fft", "fft_table",
+           "gemm", "gemm_blocks", "getrf", "getrs", "iamax", "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d",
+           "max_pool2d_backward", "nrm2", "potrf", "potrs", "reduce", "rms_norm", "rms_norm_backward", "rope", "scal", "scan", "sgd", "softmax",
+           "sort", "swap", "symm", "symv", "syrk", "top_k", "trmm", "trmv", "trsm", "trsv"]

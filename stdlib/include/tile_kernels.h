@@ -445,10 +445,12 @@ typedef struct tile_window_options {
     int64_t dilation[2]; /* from tap to tap; 0: 1 */
     int count_pad;       /* tile_avg_pool2d divides by R S, not by the pixels within the image */
     tile_layout layout;
-    /* Of tile_conv2d. groups divides C and K; the first part of the channels goes to the first of
-     * the outputs, and so on; F has C / groups in place of C. 0: 1; C with K = C: depthwise. */
+    /* Of tile_conv2d and its gradients. groups divides C and K; the first part of the channels goes
+     * to the first of the outputs, and so on; F has C / groups in place of C. 0: 1; C with K = C:
+     * depthwise. */
     int64_t groups;
-    void *workspace;     /* tile_conv2d_workspace bytes at a multiple of 64 */
+    /* As many bytes at a multiple of 64 as tile_conv2d_workspace says, or that of the gradient. */
+    void *workspace;
 } tile_window_options;
 #define TILE_WINDOW_OPTIONS_INIT TILE_INIT_(tile_window_options)
 
@@ -459,7 +461,8 @@ typedef struct tile_window_options {
  * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, an array is missing or has 2^31
  * elements, R, S or an option is not from 0 or 1 to 2^20.  TILE_UNAVAILABLE: this build lacks the
  * type. One launch each, but for tile_conv2d of TILE_NCHW, which turns arrays in the workspace, and
- * has up to four, which cannot run in streams of a part. Thread-safe. */
+ * has up to four, and its gradients, up to six, which cannot run in streams of a part.
+ * Thread-safe. */
 
 /* Y = the sum of pixels times F over taps and channels, + bias [K] unless it is NULL; pixels around
  * the image are 0. The workspace is of TILE_NCHW, but for depthwise convolutions and those of one
@@ -471,6 +474,30 @@ TILE_0_1 tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, til
                                  int64_t N, int64_t H, int64_t W, int64_t C, int64_t K, int64_t R,
                                  int64_t S, const void *X, const void *F, const void *bias, void *Y,
                                  const tile_window_options *options);
+/* The gradients of tile_conv2d, with its sizes and options, whose dY is the derivative by Y. With a
+ * stride they do no product of zeros. Sums are f32, in an order that the sizes decide, and rounded
+ * once. workspace: as of the _workspace function, mostly for turned filters and images.
+ *     dX[n, h, w, c] = the sum of dY[n, p, q, k] F[r, s, c, k] over what read the pixel */
+TILE_0_1 size_t tile_conv2d_backward_data_workspace(tile_dtype type, int64_t N, int64_t H,
+                                                    int64_t W, int64_t C, int64_t K, int64_t R,
+                                                    int64_t S, const tile_window_options *options);
+TILE_0_1 tile_status tile_conv2d_backward_data(tile_kernels *kernels, tile_stream *stream,
+                                               tile_dtype type, int64_t N, int64_t H, int64_t W,
+                                               int64_t C, int64_t K, int64_t R, int64_t S,
+                                               const void *dY, const void *F, void *dX,
+                                               const tile_window_options *options);
+/*     dF[r, s, c, k] = the sum of X[n, h, w, c] dY[n, p, q, k] over all outputs (n, p, q)
+ *     dbias[k] = the sum of dY[n, p, q, k]
+ * Either may be NULL: not wanted. */
+TILE_0_1 size_t tile_conv2d_backward_weights_workspace(tile_dtype type, int64_t N, int64_t H,
+                                                       int64_t W, int64_t C, int64_t K, int64_t R,
+                                                       int64_t S,
+                                                       const tile_window_options *options);
+TILE_0_1 tile_status tile_conv2d_backward_weights(tile_kernels *kernels, tile_stream *stream,
+                                                  tile_dtype type, int64_t N, int64_t H, int64_t W,
+                                                  int64_t C, int64_t K, int64_t R, int64_t S,
+                                                  const void *X, const void *dY, void *dF,
+                                                  void *dbias, const tile_window_options *options);
 /* Y, with C for K, = the greatest pixel, NaN if there is one, and places, of Y's shape: h W + w of
  * the first. Of no pixel -inf and -1. */
 TILE_0_1 tile_status tile_max_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
@@ -496,7 +523,42 @@ TILE_0_1 tile_status tile_avg_pool2d_backward(tile_kernels *kernels, tile_stream
                                               int64_t C, int64_t R, int64_t S, const void *dY,
                                               void *dX, const tile_window_options *options);
 
-/* ---- systems of equations ---- */
+/* ---- vectors: BLAS 1 ---- */
+
+/* Vectors of N elements of f32 or f64, in which sums are. Elements are incx and incy apart, which
+ * may not be 0; with a negative increment, as in BLAS, the vector begins at its last element in
+ * memory. Side by side is fastest. What gives a number writes it to `result`, of the type, which is
+ * on the device, as arrays are; the order of a sum is decided by N.
+ * TILE_BAD_ARGUMENT: type is another one, N is negative or above 2^31 - 1, an increment is 0, an
+ * array is missing.  TILE_UNAVAILABLE: this build lacks the type. One launch each, of one program
+ * where there is a result. Thread-safe. */
+
+/* y = alpha x + y; with alpha 0 nothing is read. */
+TILE_0_1 tile_status tile_axpy(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t N, double alpha, const void *x, int64_t incx, void *y,
+                               int64_t incy);
+/* x = alpha x, and NaN and infinities times 0 are NaN. */
+TILE_0_1 tile_status tile_scal(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t N, double alpha, void *x, int64_t incx);
+/* y = x, and both exchanged. */
+TILE_0_1 tile_status tile_copy(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t N, const void *x, int64_t incx, void *y, int64_t incy);
+TILE_0_1 tile_status tile_swap(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t N, void *x, int64_t incx, void *y, int64_t incy);
+/* The sum of x[i] y[i]; of |x[i]|; the square root of the sum of x[i]^2, which overflows only where
+ * the result does. Of no elements 0. */
+TILE_0_1 tile_status tile_dot(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                              int64_t N, const void *x, int64_t incx, const void *y, int64_t incy,
+                              void *result);
+TILE_0_1 tile_status tile_asum(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t N, const void *x, int64_t incx, void *result);
+TILE_0_1 tile_status tile_nrm2(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t N, const void *x, int64_t incx, void *result);
+/* The first i, from 0, with the greatest |x[i]|, a NaN being infinite. Of no elements -1. */
+TILE_0_1 tile_status tile_iamax(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                int64_t N, const void *x, int64_t incx, int32_t *result);
+
+/* ---- triangles, symmetric matrices, systems of equations ---- */
 
 /* Matrices are f32 or f64, and so are sums; op(A) is A or with TILE_TRANSPOSE its transpose. Of a
  * triangle, the other half of the array is neither read nor written, and with TILE_UNIT the
@@ -507,8 +569,8 @@ TILE_0_1 tile_status tile_avg_pool2d_backward(tile_kernels *kernels, tile_stream
  * The methods are those of LAPACK, so residuals have bounds like its own.
  * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, a leading dimension too small, an
  * array missing, or a choice not one of those above.  TILE_UNAVAILABLE: this build lacks the type.
- * tile_trsm is one launch; the others have some for each 64 columns, and cannot run in streams of a
- * part. Thread-safe. */
+ * What factors has some launches for each 64 columns, and tile_potrs and tile_getrs a few: they
+ * cannot run in streams of a part. The others are one launch. Thread-safe. */
 typedef enum tile_side { TILE_LEFT, TILE_RIGHT } tile_side;
 typedef enum tile_triangle { TILE_LOWER, TILE_UPPER } tile_triangle;
 typedef enum tile_diagonal { TILE_NON_UNIT, TILE_UNIT } tile_diagonal;
@@ -525,6 +587,46 @@ TILE_0_1 tile_status tile_trsm_batched(tile_kernels *kernels, tile_stream *strea
                                        int64_t M, int64_t N, double alpha, const void *A,
                                        int64_t lda, int64_t stride_a, void *B, int64_t ldb,
                                        int64_t stride_b, int64_t batch);
+
+/* B = alpha op(A) B with a triangle A, or with TILE_RIGHT B = alpha B op(A). Otherwise the same. */
+TILE_0_1 tile_status tile_trmm(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_side side, tile_triangle triangle, tile_transpose transpose_a,
+                               tile_diagonal diagonal, int64_t M, int64_t N, double alpha,
+                               const void *A, int64_t lda, void *B, int64_t ldb);
+TILE_0_1 tile_status tile_trmm_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                       tile_side side, tile_triangle triangle,
+                                       tile_transpose transpose_a, tile_diagonal diagonal,
+                                       int64_t M, int64_t N, double alpha, const void *A,
+                                       int64_t lda, int64_t stride_a, void *B, int64_t ldb,
+                                       int64_t stride_b, int64_t batch);
+/* x = op(A)^-1 x, and x = op(A) x, with a triangle A, N x N. Increments as of tile_axpy. */
+TILE_0_1 tile_status tile_trsv(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_triangle triangle, tile_transpose transpose_a,
+                               tile_diagonal diagonal, int64_t N, const void *A, int64_t lda,
+                               void *x, int64_t incx);
+TILE_0_1 tile_status tile_trmv(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_triangle triangle, tile_transpose transpose_a,
+                               tile_diagonal diagonal, int64_t N, const void *A, int64_t lda,
+                               void *x, int64_t incx);
+
+/* The triangle, of C, N x N, of alpha op(A) op(A)^T + beta C, op(A) being N x K: A stored as N x K,
+ * or with TILE_TRANSPOSE as K x N. */
+TILE_0_1 tile_status tile_syrk(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_triangle triangle, tile_transpose transpose_a, int64_t N,
+                               int64_t K, double alpha, const void *A, int64_t lda, double beta,
+                               void *C, int64_t ldc);
+/* C = alpha A B + beta C with a symmetric A, M x M, of which the triangle is read, or with
+ * TILE_RIGHT C = alpha B A + beta C with N x N; B and C are M x N. And of one column:
+ * y = alpha A x + beta y, increments as of tile_axpy. As in BLAS, C and y are not read if beta is
+ * 0, and A, B and x are not if alpha is 0. */
+TILE_0_1 tile_status tile_symm(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_side side, tile_triangle triangle, int64_t M, int64_t N,
+                               double alpha, const void *A, int64_t lda, const void *B,
+                               int64_t ldb, double beta, void *C, int64_t ldc);
+TILE_0_1 tile_status tile_symv(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               tile_triangle triangle, int64_t N, double alpha, const void *A,
+                               int64_t lda, const void *x, int64_t incx, double beta, void *y,
+                               int64_t incy);
 
 /* A = L L^T (Cholesky), N x N, symmetric: the lower triangle becomes L, or the upper one U = L^T.
  * info: 0, or n if the leading n x n part is the first that is not positive definite; the triangle

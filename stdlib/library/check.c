@@ -2,6 +2,7 @@
 #include "stdlib/library/library.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* No array ends behind this element: its bytes would have no addresses. */
 #define MOST_ELEMENTS (INT64_C(1) << 59)
@@ -25,6 +26,37 @@ tile_status tl_lib_check_float(const char *function, tile_dtype type)
         return TILE_OK;
     return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: type is %s, but must be f32, f16 or bf16", function,
                        tile_dtype_name(type));
+}
+
+tile_status tl_lib_check_real(const char *function, tile_dtype type)
+{
+    if (type == TILE_F32 || type == TILE_F64)
+        return TILE_OK;
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: type is %s, but must be f32 or f64", function,
+                       tile_dtype_name(type));
+}
+
+tile_status tl_lib_check_choice(const char *function, const char *name, int value, const char *of)
+{
+    return value == 0 || value == 1 ? TILE_OK : tl_lib_wrong(function, name, value, of);
+}
+
+tile_status tl_lib_check_increment(const char *function, const char *name, int64_t value)
+{
+    return value != 0 && value != INT64_MIN
+               ? TILE_OK
+               : tl_lib_wrong(function, name, value, "1 or more, or -1 or less");
+}
+
+void tl_lib_put_factor(tile_arg *to, double x, tile_dtype type)
+{
+    uint64_t bits = 0;
+    float f = (float)x;
+    if (type == TILE_F64)
+        memcpy(&bits, &x, sizeof x);
+    else
+        memcpy(&bits, &f, sizeof f);
+    tl_lib_put_bits(to, type, bits);
 }
 
 int64_t tl_lib_span(const int64_t *extents, const int64_t *strides, int n, tile_dtype type)

@@ -89,6 +89,12 @@ tile_status tl_lib_check_strided(const char *function, const char *name, const c
 bool tl_lib_is_apart(const int64_t *extents, const int64_t *strides, int n);
 /* f32, f16 or bf16. */
 tile_status tl_lib_check_float(const char *function, tile_dtype type);
+/* f32 or f64. */
+tile_status tl_lib_check_real(const char *function, tile_dtype type);
+/* The first or the second of two; `of`: what the message says that it must be. */
+tile_status tl_lib_check_choice(const char *function, const char *name, int value, const char *of);
+/* An increment of BLAS: not 0. */
+tile_status tl_lib_check_increment(const char *function, const char *name, int64_t value);
 
 /* As tile_arg_view_strided and tile_bits, in place: only what a launch reads is written, for a
  * small call takes a tenth of its time to fill tile_args. */
@@ -116,6 +122,9 @@ static inline void tl_lib_put_bits(tile_arg *to, tile_dtype type, uint64_t bits)
     to->bytes = 0;
     to->scalar = bits;
 }
+
+/* A number of f32 or f64. */
+void tl_lib_put_factor(tile_arg *to, double x, tile_dtype type);
 
 /* A batch of matrices. */
 static inline void tl_lib_put_matrix(tile_arg *to, const TlLibMatrix *m, int64_t batch,

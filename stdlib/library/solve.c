@@ -1,9 +1,9 @@
-/* solve.c: tile_trsm, and what solves systems of equations: tile_potrf, tile_potrs, tile_getrf,
- * tile_getrs.
+/* solve.c: tile_trsm and tile_trmm, tile_trsv and tile_trmv, and what solves systems of equations:
+ * tile_potrf, tile_potrs, tile_getrf, tile_getrs.
  *
- * One kernel solves with every triangle. T is op(A), or on the right its transpose; a transpose is
- * a view with its strides exchanged, and an upper triangle, seen from its last row and column, is
- * a lower one: the views of T and of B run backwards.
+ * One kernel solves with every triangle, and one multiplies. T is op(A), or on the right its
+ * transpose; a transpose is a view with its strides exchanged, and an upper triangle, seen from its
+ * last row and column, is a lower one: the views of T and of B run backwards.
  *
  * Cholesky goes by panels of columns (of rows, for an upper triangle), left of which all is done:
  *     1. the block on the diagonal: less the products of what is done, then its own factor
@@ -12,8 +12,6 @@
  *     1. the panel's factors and pivots    2. its exchanges, in the columns on both sides of it
  *     3. the rows of U right of it         4. the product of both from the rest */
 #include "stdlib/library/library.h"
-
-#include <string.h>
 
 /* Columns of a panel: those that the tiles of choices.def hold. */
 enum { PANEL = 64 };
@@ -34,11 +32,6 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- checks ---- */
 
-static tile_status check_choice(const char *function, const char *name, int value, const char *of)
-{
-    return value == 0 || value == 1 ? TILE_OK : tl_lib_wrong(function, name, value, of);
-}
-
 /* The matrices of a batch do not overlap. */
 static tile_status check_written(const Solve *s, const TlLibMatrix *m)
 {
@@ -54,10 +47,9 @@ static tile_status check(const Solve *s, const TlLibExtent *extents)
 {
     if (!s->kernels)
         return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", s->function);
-    if (s->type != TILE_F32 && s->type != TILE_F64)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: type is %s, but must be f32 or f64",
-                           s->function, tile_dtype_name(s->type));
-    tile_status status = tl_lib_check_extents(s->function, extents, 2);
+    tile_status status = tl_lib_check_real(s->function, s->type);
+    if (status == TILE_OK)
+        status = tl_lib_check_extents(s->function, extents, 2);
     if (status == TILE_OK)
         status = tl_lib_check_extent(s->function, "batch", s->batch);
     if (status == TILE_OK)
@@ -104,17 +96,6 @@ static TlLibMatrix part(const Solve *s, const TlLibMatrix *m, int64_t i, int64_t
     return p;
 }
 
-static void put_factor(tile_arg *to, double x, tile_dtype type)
-{
-    uint64_t bits = 0;
-    float f = (float)x;
-    if (type == TILE_F64)
-        memcpy(&bits, &x, sizeof x);
-    else
-        memcpy(&bits, &f, sizeof f);
-    tl_lib_put_bits(to, type, bits);
-}
-
 static tile_status launch(const Solve *s, TlLibKernel kernel, int form, int64_t size,
                           const tile_arg *args, size_t nargs)
 {
@@ -128,10 +109,11 @@ static tile_status launch(const Solve *s, TlLibKernel kernel, int form, int64_t 
 typedef struct Triangle {
     bool right, upper, transposed, unit;
     double alpha;
-    int64_t from; /* rows of X, or on the right columns, that are solved already */
+    int64_t from;  /* rows of X, or on the right columns, that are solved already */
+    bool multiply; /* by op(A), not by its inverse */
 } Triangle;
 
-/* B = alpha op(A)^-1 B, or on the right alpha B op(A)^-1. */
+/* B = alpha op(A)^-1 B, or on the right alpha B op(A)^-1. The same of op(A). */
 static tile_status solve(const Solve *s, const TlLibMatrix *a, const TlLibMatrix *b, Triangle t)
 {
     bool exchanged = t.transposed != t.right, backwards = t.upper != exchanged;
@@ -147,23 +129,32 @@ static tile_status solve(const Solve *s, const TlLibMatrix *a, const TlLibMatrix
     tl_lib_put_view(&args[0], element(s, a, last, last), s->type, 3, l, l_strides);
     tl_lib_put_view(&args[1], element(s, b, t.right ? 0 : last, t.right ? last : 0), s->type, 3, x,
                     x_strides);
-    put_factor(&args[2], t.alpha, s->type);
+    tl_lib_put_factor(&args[2], t.alpha, s->type);
     args[3] = tile_i32(t.unit);
     args[4] = tile_i32((int32_t)t.from);
-    return launch(s, TL_LIB_solve_triangle, t.right, columns, args, 5);
+    return t.multiply ? launch(s, TL_LIB_multiply_triangle, t.right, columns, args, 4)
+                      : launch(s, TL_LIB_solve_triangle, t.right, columns, args, 5);
 }
 
+/* A vector with a negative increment is a column that runs backwards. */
+static void turn_back(Solve *s)
+{
+    s->b.address = element(s, &s->b, s->b.rows ? s->b.rows - 1 : 0, 0);
+    s->b.ld = -s->b.ld;
+}
+
+/* tile_trsm or, with `multiply`, tile_trmm; `backwards`: B is such a vector. */
 static tile_status trsm(Solve *s, int side, int triangle, int transpose, int diagonal, int64_t M,
-                        int64_t N, double alpha)
+                        int64_t N, double alpha, bool multiply, bool backwards)
 {
     const TlLibExtent extents[] = {{"M", M}, {"N", N}};
-    tile_status status = check_choice(s->function, "side", side, "of tile_side");
+    tile_status status = tl_lib_check_choice(s->function, "side", side, "of tile_side");
     if (status == TILE_OK)
-        status = check_choice(s->function, "triangle", triangle, "of tile_triangle");
+        status = tl_lib_check_choice(s->function, "triangle", triangle, "of tile_triangle");
     if (status == TILE_OK)
-        status = check_choice(s->function, "transpose_a", transpose, "of tile_transpose");
+        status = tl_lib_check_choice(s->function, "transpose_a", transpose, "of tile_transpose");
     if (status == TILE_OK)
-        status = check_choice(s->function, "diagonal", diagonal, "of tile_diagonal");
+        status = tl_lib_check_choice(s->function, "diagonal", diagonal, "of tile_diagonal");
     s->a.rows = s->a.columns = side == TILE_RIGHT ? N : M;
     if (status == TILE_OK)
         status = check(s, extents);
@@ -174,9 +165,12 @@ static tile_status trsm(Solve *s, int side, int triangle, int transpose, int dia
                                  TILE_NO_TRANSPOSE, M, N, 0, 0, NULL, 1, 0, NULL, N > 0 ? N : 1, 0,
                                  0, (void *)(uintptr_t)s->b.address, s->b.ld, s->b.stride,
                                  s->batch, NULL);
+    if (backwards)
+        turn_back(s);
     return solve(s, &s->a, &s->b,
                  (Triangle){side == TILE_RIGHT, triangle == TILE_UPPER,
-                            transpose == TILE_TRANSPOSE, diagonal == TILE_UNIT, alpha, 0});
+                            transpose == TILE_TRANSPOSE, diagonal == TILE_UNIT, alpha, 0,
+                            multiply});
 }
 
 tile_status tile_trsm(tile_kernels *kernels, tile_stream *stream, tile_dtype type, tile_side side,
@@ -186,7 +180,8 @@ tile_status tile_trsm(tile_kernels *kernels, tile_stream *stream, tile_dtype typ
 {
     Solve s = {"tile_trsm", kernels, stream, type, 1, matrix_a(A, 0, 0, lda, 0),
                matrix_b(B, M, N, ldb, 0)};
-    return trsm(&s, (int)side, (int)triangle, (int)transpose_a, (int)diagonal, M, N, alpha);
+    return trsm(&s, (int)side, (int)triangle, (int)transpose_a, (int)diagonal, M, N, alpha, false,
+                false);
 }
 
 tile_status tile_trsm_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
@@ -197,7 +192,62 @@ tile_status tile_trsm_batched(tile_kernels *kernels, tile_stream *stream, tile_d
 {
     Solve s = {"tile_trsm_batched", kernels, stream, type, batch,
                matrix_a(A, 0, 0, lda, stride_a), matrix_b(B, M, N, ldb, stride_b)};
-    return trsm(&s, (int)side, (int)triangle, (int)transpose_a, (int)diagonal, M, N, alpha);
+    return trsm(&s, (int)side, (int)triangle, (int)transpose_a, (int)diagonal, M, N, alpha, false,
+                false);
+}
+
+tile_status tile_trmm(tile_kernels *kernels, tile_stream *stream, tile_dtype type, tile_side side,
+                      tile_triangle triangle, tile_transpose transpose_a, tile_diagonal diagonal,
+                      int64_t M, int64_t N, double alpha, const void *A, int64_t lda, void *B,
+                      int64_t ldb)
+{
+    Solve s = {"tile_trmm", kernels, stream, type, 1, matrix_a(A, 0, 0, lda, 0),
+               matrix_b(B, M, N, ldb, 0)};
+    return trsm(&s, (int)side, (int)triangle, (int)transpose_a, (int)diagonal, M, N, alpha, true,
+                false);
+}
+
+tile_status tile_trmm_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                              tile_side side, tile_triangle triangle, tile_transpose transpose_a,
+                              tile_diagonal diagonal, int64_t M, int64_t N, double alpha,
+                              const void *A, int64_t lda, int64_t stride_a, void *B, int64_t ldb,
+                              int64_t stride_b, int64_t batch)
+{
+    Solve s = {"tile_trmm_batched", kernels, stream, type, batch,
+               matrix_a(A, 0, 0, lda, stride_a), matrix_b(B, M, N, ldb, stride_b)};
+    return trsm(&s, (int)side, (int)triangle, (int)transpose_a, (int)diagonal, M, N, alpha, true,
+                false);
+}
+
+/* Matrices of one column. */
+static tile_status trsv(const char *function, tile_kernels *k, tile_stream *stream,
+                        tile_dtype type, int triangle, int transpose, int diagonal, int64_t N,
+                        const void *A, int64_t lda, void *x, int64_t incx, bool multiply)
+{
+    tile_status status = tl_lib_check_extent(function, "N", N);
+    if (status == TILE_OK)
+        status = tl_lib_check_increment(function, "incx", incx);
+    if (status != TILE_OK)
+        return status;
+    Solve s = {function, k, stream, type, 1, matrix_a(A, 0, 0, lda, 0),
+               {"x", "incx", "", x, N, 1, incx < 0 ? -incx : incx, 0}};
+    return trsm(&s, TILE_LEFT, triangle, transpose, diagonal, N, 1, 1, multiply, incx < 0);
+}
+
+tile_status tile_trsv(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                      tile_triangle triangle, tile_transpose transpose_a, tile_diagonal diagonal,
+                      int64_t N, const void *A, int64_t lda, void *x, int64_t incx)
+{
+    return trsv("tile_trsv", kernels, stream, type, (int)triangle, (int)transpose_a, (int)diagonal,
+                N, A, lda, x, incx, false);
+}
+
+tile_status tile_trmv(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                      tile_triangle triangle, tile_transpose transpose_a, tile_diagonal diagonal,
+                      int64_t N, const void *A, int64_t lda, void *x, int64_t incx)
+{
+    return trsv("tile_trmv", kernels, stream, type, (int)triangle, (int)transpose_a, (int)diagonal,
+                N, A, lda, x, incx, true);
 }
 
 /* ---- Cholesky ---- */
@@ -240,7 +290,8 @@ tile_status tile_potrf_batched(tile_kernels *kernels, tile_stream *stream, tile_
                {.name = NULL}};
     const TlLibExtent extents[] = {{"N", N}, {"N", N}};
     bool upper = triangle == TILE_UPPER;
-    tile_status status = check_choice(s.function, "triangle", (int)triangle, "of tile_triangle");
+    tile_status status =
+        tl_lib_check_choice(s.function, "triangle", (int)triangle, "of tile_triangle");
     if (status == TILE_OK)
         status = check(&s, extents);
     if (status == TILE_OK)
@@ -271,7 +322,8 @@ tile_status tile_potrs_batched(tile_kernels *kernels, tile_stream *stream, tile_
                matrix_b(B, N, K, ldb, stride_b)};
     const TlLibExtent extents[] = {{"N", N}, {"K", K}};
     bool upper = triangle == TILE_UPPER;
-    tile_status status = check_choice(s.function, "triangle", (int)triangle, "of tile_triangle");
+    tile_status status =
+        tl_lib_check_choice(s.function, "triangle", (int)triangle, "of tile_triangle");
     if (status == TILE_OK)
         status = check(&s, extents);
     if (status == TILE_OK)
@@ -397,7 +449,7 @@ tile_status tile_getrs_batched(tile_kernels *kernels, tile_stream *stream, tile_
     bool transposed = transpose_a == TILE_TRANSPOSE;
     const Triangle l = {.transposed = transposed, .unit = true, .alpha = 1},
                    u = {.upper = true, .transposed = transposed, .alpha = 1};
-    tile_status status = check_choice(s.function, "transpose_a", (int)transpose_a,
+    tile_status status = tl_lib_check_choice(s.function, "transpose_a", (int)transpose_a,
                                       "of tile_transpose");
     if (status == TILE_OK)
         status = check(&s, extents);

@@ -7,105 +7,12 @@
  * - one of a single tap that goes everywhere is a product of the filters and each image;
  * - any other one turns the image, in the workspace, convolves, and turns the result back. Filters
  *   [K, C / groups, R, S] are turned, too, so that K is innermost. */
-#include "stdlib/library/library.h"
-
-#include "runtime/contract/grow.h"
-
-typedef struct Windows {
-    const char *function;
-    tile_dtype type;
-    int64_t N, H, W, C, R, S, P, Q; /* windows of R x S taps, P x Q of them */
-    tile_window_options options;
-} Windows;
-
-/* How many whole windows there are in the padded image. */
-static int64_t count_of(int64_t size, int64_t taps, int64_t stride, int64_t pad, int64_t dilation)
-{
-    int64_t room = size + 2 * pad - dilation * (taps - 1) - 1;
-    return room < 0 ? 0 : room / stride + 1;
-}
-
-static tile_status check_option(const char *function, const char *name, int64_t value,
-                                int64_t least)
-{
-    if (value >= least && value <= 1 << 20)
-        return TILE_OK;
-    return tl_lib_wrong(function, name, value, least ? "from 1 to 2^20, or 0 for 1"
-                                                     : "from 0 to 2^20");
-}
-
-static tile_status take(Windows *w, const tile_window_options *options)
-{
-    w->options = (tile_window_options)TILE_WINDOW_OPTIONS_INIT;
-    tile_status status =
-        tl_lib_take(w->function, "tile_window_options", &w->options, sizeof w->options, options,
-                    TL_LEAST_SIZE(tile_window_options, stride));
-    tile_window_options *o = &w->options;
-    for (int i = 0; i < 2 && status == TILE_OK; i++) {
-        o->stride[i] = o->stride[i] ? o->stride[i] : 1;
-        o->dilation[i] = o->dilation[i] ? o->dilation[i] : 1;
-        status = check_option(w->function, "options->stride", o->stride[i], 1);
-        if (status == TILE_OK)
-            status = check_option(w->function, "options->dilation", o->dilation[i], 1);
-        if (status == TILE_OK)
-            status = check_option(w->function, "options->pad", o->pad[i], 0);
-    }
-    if (status == TILE_OK && o->layout != TILE_NHWC && o->layout != TILE_NCHW)
-        status = tl_lib_wrong(w->function, "options->layout", (int64_t)o->layout, "of tile_layout");
-    o->groups = o->groups ? o->groups : 1;
-    return status;
-}
-
-static tile_status begin(const tile_kernels *k, Windows *w, const tile_window_options *options)
-{
-    return k ? take(w, options)
-             : tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", w->function);
-}
-
-/* Sizes and what follows from them: P and Q. */
-static tile_status check_sizes(Windows *w)
-{
-    const TlLibExtent extents[] = {{"N", w->N}, {"H", w->H}, {"W", w->W},
-                                   {"C", w->C}, {"R", w->R}, {"S", w->S}};
-    tile_status status = tl_lib_check_float(w->function, w->type);
-    if (status == TILE_OK)
-        status = tl_lib_check_extents(w->function, extents, 6);
-    for (int i = 4; i < 6 && status == TILE_OK; i++)
-        if (extents[i].value < 1 || extents[i].value > 1 << 20)
-            status = tl_lib_wrong(w->function, extents[i].name, extents[i].value, "from 1 to 2^20");
-    const tile_window_options *o = &w->options;
-    w->P = count_of(w->H, w->R, o->stride[0], o->pad[0], o->dilation[0]);
-    w->Q = count_of(w->W, w->S, o->stride[1], o->pad[1], o->dilation[1]);
-    return status;
-}
-
-/* Kernels count elements in 31 bits. */
-static tile_status check_arrays(const Windows *w, const TlLibArray *arrays, int n)
-{
-    tile_status status = tl_lib_check_arrays(w->function, arrays, n);
-    for (int i = 0; i < n && status == TILE_OK; i++)
-        if (tl_lib_span(arrays[i].extents, arrays[i].strides, arrays[i].rank, TILE_I8) > INT32_MAX)
-            status = tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s has more than 2147483647 elements",
-                                 w->function, arrays[i].name);
-    return status;
-}
-
-/* The numbers of conv_window, from args on. */
-static int put_window(tile_arg *args, const Windows *w)
-{
-    const tile_window_options *o = &w->options;
-    for (int i = 0; i < 2; i++) {
-        args[i] = tile_i32((int32_t)o->stride[i]);
-        args[2 + i] = tile_i32((int32_t)o->pad[i]);
-        args[4 + i] = tile_i32((int32_t)o->dilation[i]);
-    }
-    return 6;
-}
+#include "stdlib/library/images.h"
 
 /* ---- pools ---- */
 
 /* Planes are images of one channel. */
-static tile_status take_planes(Windows *w)
+static tile_status take_planes(TlLibWindows *w)
 {
     int64_t planes;
     if (w->options.layout == TILE_NHWC)
@@ -133,7 +40,7 @@ typedef struct Pool {
     PoolArray arrays[3];
 } Pool;
 
-static TlLibArray pool_array(const Windows *w, const PoolArray *a)
+static TlLibArray pool_array(const TlLibWindows *w, const PoolArray *a)
 {
     const int64_t pixels[] = {w->N, w->H, w->W, w->C}, windows[] = {w->N, w->P, w->Q, w->C};
     return tl_lib_dense(a->name, a->address, a->of_places ? TILE_I32 : w->type, 4,
@@ -145,14 +52,14 @@ static bool has_elements(const TlLibArray *a)
     return a->extents[0] && a->extents[1] && a->extents[2] && a->extents[3];
 }
 
-static TlLibCall planes_call(const Windows *w)
+static TlLibCall planes_call(const TlLibWindows *w)
 {
     return (TlLibCall){.function = w->function, .images = tl_lib_windows_images,
                        .kernel = TL_LIB_max_pool2d_planes_backward, .type = w->type};
 }
 
 /* With channels outermost each window adds to its pixel, where choices.def has the kernel. */
-static bool adds_by_planes(const tile_kernels *k, const Windows *w, TlLibKernel kernel)
+static bool adds_by_planes(const tile_kernels *k, const TlLibWindows *w, TlLibKernel kernel)
 {
     TlLibCall call = planes_call(w);
     return kernel == TL_LIB_max_pool2d_backward && w->type == TILE_F32 && w->C == 1 &&
@@ -160,7 +67,7 @@ static bool adds_by_planes(const tile_kernels *k, const Windows *w, TlLibKernel 
 }
 
 /* arrays: dY, places, dX */
-static tile_status add_by_planes(tile_kernels *k, tile_stream *stream, const Windows *w,
+static tile_status add_by_planes(tile_kernels *k, tile_stream *stream, const TlLibWindows *w,
                                  const TlLibArray *arrays)
 {
     const int64_t windows[] = {w->N, w->P * w->Q}, pixels[] = {w->N, w->H * w->W};
@@ -174,15 +81,15 @@ static tile_status add_by_planes(tile_kernels *k, tile_stream *stream, const Win
     return tl_lib_launch(k, stream, &call, args, 3);
 }
 
-static tile_status pool(tile_kernels *k, tile_stream *stream, Windows *w,
+static tile_status pool(tile_kernels *k, tile_stream *stream, TlLibWindows *w,
                         const tile_window_options *options, Pool p)
 {
     tile_arg args[11];
     TlLibArray arrays[3];
     int n = 0;
-    tile_status status = begin(k, w, options);
+    tile_status status = tl_lib_begin_windows(k, w, options);
     if (status == TILE_OK)
-        status = check_sizes(w);
+        status = tl_lib_check_windows(w);
     if (status == TILE_OK && w->options.groups != 1)
         status = tl_lib_wrong(w->function, "options->groups", w->options.groups, "0 or 1");
     if (status == TILE_OK)
@@ -191,7 +98,7 @@ static tile_status pool(tile_kernels *k, tile_stream *stream, Windows *w,
         return status;
     for (int i = 0; i < p.count; i++)
         arrays[i] = pool_array(w, &p.arrays[i]);
-    status = check_arrays(w, arrays, p.count);
+    status = tl_lib_check_images(w, arrays, p.count);
     if (status != TILE_OK || !has_elements(&arrays[p.count - 1]))
         return status;
     if (adds_by_planes(k, w, p.kernel))
@@ -200,7 +107,7 @@ static tile_status pool(tile_kernels *k, tile_stream *stream, Windows *w,
         args[n] = tl_lib_array_view(&arrays[n]);
     args[n++] = tile_i32((int32_t)w->R);
     args[n++] = tile_i32((int32_t)w->S);
-    n += put_window(args + n, w);
+    n += tl_lib_put_window(args + n, w);
     TlLibCall call = {.function = w->function, .images = tl_lib_windows_images,
                       .kernel = p.kernel, .type = w->type,
                       .form = p.means && w->options.count_pad, .sizes = {w->C}};
@@ -211,8 +118,8 @@ tile_status tile_max_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dty
                             int64_t H, int64_t W, int64_t C, int64_t R, int64_t S, const void *X,
                             void *Y, int32_t *places, const tile_window_options *options)
 {
-    Windows w = {.function = "tile_max_pool2d", .type = type, .N = N, .H = H, .W = W, .C = C,
-                 .R = R, .S = S};
+    TlLibWindows w = {.function = "tile_max_pool2d", .type = type, .N = N, .H = H, .W = W, .C = C,
+                      .R = R, .S = S};
     return pool(kernels, stream, &w, options,
                 (Pool){TL_LIB_max_pool2d, false, 3,
                        {{"X", X, false, false}, {"Y", Y, true, false},
@@ -224,8 +131,8 @@ tile_status tile_max_pool2d_backward(tile_kernels *kernels, tile_stream *stream,
                                      int64_t S, const void *dY, const int32_t *places, void *dX,
                                      const tile_window_options *options)
 {
-    Windows w = {.function = "tile_max_pool2d_backward", .type = type, .N = N, .H = H, .W = W,
-                 .C = C, .R = R, .S = S};
+    TlLibWindows w = {.function = "tile_max_pool2d_backward", .type = type, .N = N, .H = H, .W = W,
+                      .C = C, .R = R, .S = S};
     return pool(kernels, stream, &w, options,
                 (Pool){TL_LIB_max_pool2d_backward, false, 3,
                        {{"dY", dY, true, false}, {"places", places, true, true},
@@ -236,8 +143,8 @@ tile_status tile_avg_pool2d(tile_kernels *kernels, tile_stream *stream, tile_dty
                             int64_t H, int64_t W, int64_t C, int64_t R, int64_t S, const void *X,
                             void *Y, const tile_window_options *options)
 {
-    Windows w = {.function = "tile_avg_pool2d", .type = type, .N = N, .H = H, .W = W, .C = C,
-                 .R = R, .S = S};
+    TlLibWindows w = {.function = "tile_avg_pool2d", .type = type, .N = N, .H = H, .W = W, .C = C,
+                      .R = R, .S = S};
     return pool(kernels, stream, &w, options,
                 (Pool){TL_LIB_avg_pool2d, true, 2,
                        {{"X", X, false, false}, {"Y", Y, true, false}}});
@@ -248,8 +155,8 @@ tile_status tile_avg_pool2d_backward(tile_kernels *kernels, tile_stream *stream,
                                      int64_t S, const void *dY, void *dX,
                                      const tile_window_options *options)
 {
-    Windows w = {.function = "tile_avg_pool2d_backward", .type = type, .N = N, .H = H, .W = W,
-                 .C = C, .R = R, .S = S};
+    TlLibWindows w = {.function = "tile_avg_pool2d_backward", .type = type, .N = N, .H = H, .W = W,
+                      .C = C, .R = R, .S = S};
     return pool(kernels, stream, &w, options,
                 (Pool){TL_LIB_avg_pool2d_backward, true, 2,
                        {{"dY", dY, true, false}, {"dX", dX, false, false}}});
@@ -260,119 +167,62 @@ tile_status tile_avg_pool2d_backward(tile_kernels *kernels, tile_stream *stream,
 /* Images of so many channels have a kernel of their own, where choices.def has it. */
 enum { FEW_CHANNELS = 4 };
 
-typedef struct Conv {
-    Windows w;
-    int64_t K, CG; /* channels of an output, channels that each reads */
-    TlLibArray x, f, bias, y;
-} Conv;
-
-static bool is_depthwise(const Conv *c)
-{
-    return c->w.options.groups == c->w.C && c->K == c->w.C;
-}
-
-/* Every pixel for itself, with channels outermost. */
-static bool is_of_points(const Conv *c)
-{
-    const tile_window_options *o = &c->w.options;
-    return o->layout == TILE_NCHW && o->groups == 1 && c->w.R == 1 && c->w.S == 1 &&
-           o->stride[0] == 1 && o->stride[1] == 1 && !o->pad[0] && !o->pad[1];
-}
-
-/* Bytes up to a multiple of a line. */
-static int64_t room_of(tile_dtype type, int64_t elements)
-{
-    return (elements * tile_dtype_bits(type) / 8 + 63) / 64 * 64;
-}
-
 /* What is turned in the workspace: filters, images, results. */
 typedef struct Rooms {
     int64_t f, x, y, all;
 } Rooms;
 
-static Rooms rooms_of(const Conv *c)
+static Rooms rooms_of(const TlLibConv *c)
 {
-    const Windows *w = &c->w;
-    if (w->options.layout == TILE_NHWC || is_depthwise(c) || is_of_points(c))
+    const TlLibWindows *w = &c->w;
+    if (w->options.layout == TILE_NHWC || tl_lib_is_depthwise(c) || tl_lib_is_of_points(c))
         return (Rooms){0, 0, 0, 0};
-    Rooms r = {room_of(w->type, c->CG * w->R * w->S * c->K),
-               room_of(w->type, w->N * w->H * w->W * w->C),
-               room_of(w->type, w->N * w->P * w->Q * c->K), 0};
+    Rooms r = {tl_lib_room(w->type, c->CG * w->R * w->S * c->K),
+               tl_lib_room(w->type, w->N * w->H * w->W * w->C),
+               tl_lib_room(w->type, w->N * w->P * w->Q * c->K), 0};
     r.all = r.f + r.x + r.y;
     return r;
 }
 
-static tile_status check_conv(Conv *c)
-{
-    tile_status status = check_sizes(&c->w);
-    if (status == TILE_OK)
-        status = tl_lib_check_extent(c->w.function, "K", c->K);
-    int64_t groups = c->w.options.groups;
-    if (status == TILE_OK && (groups < 1 || c->w.C % groups || c->K % groups))
-        status = tl_lib_wrong(c->w.function, "options->groups", groups, "a divisor of C and K");
-    c->CG = status == TILE_OK ? c->w.C / groups : 0;
-    return status;
-}
-
-static void set_arrays(Conv *c, const void *X, const void *F, const void *bias, const void *Y)
-{
-    const Windows *w = &c->w;
-    bool outer = w->options.layout == TILE_NCHW;
-    const int64_t x[] = {w->N, w->H, w->W, w->C}, x_outer[] = {w->N, w->C, w->H, w->W},
-                  f[] = {w->R, w->S, c->CG, c->K}, f_outer[] = {c->K, c->CG, w->R, w->S},
-                  y[] = {w->N, w->P, w->Q, c->K}, y_outer[] = {w->N, c->K, w->P, w->Q};
-    c->x = tl_lib_dense("X", X, w->type, 4, outer ? x_outer : x);
-    c->f = tl_lib_dense("F", F, w->type, 4, outer ? f_outer : f);
-    c->bias = tl_lib_dense("bias", bias, w->type, 1, (int64_t[]){bias ? c->K : 0});
-    c->y = tl_lib_dense("Y", Y, w->type, 4, outer ? y_outer : y);
-}
-
-static TlLibCall call_of(const Conv *c, TlLibKernel kernel, int form, int64_t a, int64_t b,
-                         int64_t d)
-{
-    return (TlLibCall){.function = c->w.function, .images = tl_lib_windows_images,
-                       .kernel = kernel, .type = c->w.type, .form = form, .sizes = {a, b, d}};
-}
-
 /* Each channel for itself. */
-static tile_status convolve_channels(tile_kernels *k, tile_stream *stream, const Conv *c)
+static tile_status convolve_channels(tile_kernels *k, tile_stream *stream, const TlLibConv *c)
 {
-    const Windows *w = &c->w;
+    const TlLibWindows *w = &c->w;
     bool outer = w->options.layout == TILE_NCHW;
     TlLibArray f = tl_lib_dense("F", c->f.address, w->type, 3,
                                 outer ? (int64_t[]){w->C, w->R, w->S}
                                       : (int64_t[]){w->R, w->S, w->C});
     tile_arg args[10] = {tl_lib_array_view(&c->x), tl_lib_array_view(&f),
                          tl_lib_array_view(&c->bias), tl_lib_array_view(&c->y)};
-    put_window(args + 4, w);
+    tl_lib_put_window(args + 4, w);
     const int64_t *stride = w->options.stride;
     int form = !outer ? c->bias.address != NULL
                       : stride[0] == stride[1] && stride[0] <= 2 ? (int)stride[0] : 0;
-    TlLibCall call = call_of(c, outer ? TL_LIB_depthwise_planes : TL_LIB_depthwise, form,
+    TlLibCall call = tl_lib_image_call(c, outer ? TL_LIB_depthwise_planes : TL_LIB_depthwise, form,
                              outer ? w->Q : w->C, 0, 0);
     return tl_lib_launch(k, stream, &call, args, 10);
 }
 
 /* y [N, P, Q, K] of x [N, H, W, C] and f, any array with the axes [R, S, C / groups, K]. */
-static tile_status convolve(tile_kernels *k, tile_stream *stream, const Conv *c,
+static tile_status convolve(tile_kernels *k, tile_stream *stream, const TlLibConv *c,
                             const TlLibArray *x, const TlLibArray *f, const TlLibArray *y)
 {
-    const Windows *w = &c->w;
+    const TlLibWindows *w = &c->w;
     tile_arg args[11] = {tl_lib_array_view(x), tl_lib_array_view(f), tl_lib_array_view(&c->bias),
                          tl_lib_array_view(y)};
-    put_window(args + 4, w);
+    tl_lib_put_window(args + 4, w);
     args[10] = tile_i32((int32_t)w->options.groups);
-    TlLibCall few = call_of(c, TL_LIB_conv2d_few, 0, c->K, 0, 0);
+    TlLibCall few = tl_lib_image_call(c, TL_LIB_conv2d_few, 0, c->K, 0, 0);
     if (w->options.groups == 1 && w->C <= FEW_CHANNELS && tl_lib_fits(k, &few))
         return tl_lib_launch(k, stream, &few, args, 10);
-    TlLibCall call = call_of(c, TL_LIB_conv2d, 0, w->N * w->P * w->Q, c->K / w->options.groups,
-                             c->CG);
+    TlLibCall call = tl_lib_image_call(c, TL_LIB_conv2d, 0, w->N * w->P * w->Q,
+                                       c->K / w->options.groups, c->CG);
     return tl_lib_launch(k, stream, &call, args, 11);
 }
 
-static tile_status convolve_points(tile_kernels *k, tile_stream *stream, const Conv *c)
+static tile_status convolve_points(tile_kernels *k, tile_stream *stream, const TlLibConv *c)
 {
-    const Windows *w = &c->w;
+    const TlLibWindows *w = &c->w;
     int64_t pixels = w->H * w->W;
     const TlLibArray arrays[] = {
         tl_lib_dense("X", c->x.address, w->type, 3, (int64_t[]){w->N, w->C, pixels}),
@@ -380,65 +230,49 @@ static tile_status convolve_points(tile_kernels *k, tile_stream *stream, const C
         tl_lib_dense("Y", c->y.address, w->type, 3, (int64_t[]){w->N, c->K, pixels})};
     const tile_arg args[] = {tl_lib_array_view(&arrays[0]), tl_lib_array_view(&arrays[1]),
                              tl_lib_array_view(&arrays[2]), tl_lib_array_view(&arrays[3])};
-    TlLibCall call = call_of(c, TL_LIB_conv2d_points, 0, c->K, pixels, w->C);
+    TlLibCall call = tl_lib_image_call(c, TL_LIB_conv2d_points, 0, c->K, pixels, w->C);
     return tl_lib_launch(k, stream, &call, args, 4);
 }
 
-/* to [B, n, m] = from [B, m, n] */
-static tile_status turn(tile_kernels *k, tile_stream *stream, const Conv *c, const void *from,
-                        const void *to, int64_t B, int64_t m, int64_t n)
-{
-    const tile_arg args[] = {tile_arg_view(from, c->w.type, 3, B, m, n, 0, 0, 0, 0, 0),
-                             tile_arg_view(to, c->w.type, 3, B, n, m, 0, 0, 0, 0, 0)};
-    TlLibCall call = call_of(c, TL_LIB_turn_images, 0, m, n, 0);
-    return tl_lib_launch(k, stream, &call, args, 2);
-}
-
-/* One of the axes has one element: there is nothing to turn. */
-static bool lies_either_way(int64_t m, int64_t n)
-{
-    return m == 1 || n == 1;
-}
-
 /* Images with channels outermost. */
-static tile_status convolve_turned(tile_kernels *k, tile_stream *stream, const Conv *c)
+static tile_status convolve_turned(tile_kernels *k, tile_stream *stream, const TlLibConv *c)
 {
-    const Windows *w = &c->w;
+    const TlLibWindows *w = &c->w;
     Rooms r = rooms_of(c);
     char *room = w->options.workspace;
     const int64_t pixels = w->H * w->W, outputs = w->P * w->Q, taps = w->R * w->S;
-    bool x_lies = lies_either_way(w->C, pixels), y_lies = lies_either_way(c->K, outputs);
+    bool x_lies = tl_lib_lies_either_way(w->C, pixels),
+         y_lies = tl_lib_lies_either_way(c->K, outputs);
     TlLibArray x = tl_lib_dense("X", x_lies ? c->x.address : room + r.f, w->type, 4,
                                 (int64_t[]){w->N, w->H, w->W, w->C});
     TlLibArray y = tl_lib_dense("Y", y_lies ? c->y.address : room + r.f + r.x, w->type, 4,
                                 (int64_t[]){w->N, w->P, w->Q, c->K});
     TlLibArray f = {"F", "F", room, w->type, 4, {w->R, w->S, c->CG, c->K},
                     {w->S * c->K, c->K, taps * c->K, 1}};
-    tile_status status = c->CG ? turn(k, stream, c, c->f.address, room, 1, c->K, c->CG * taps)
-                               : TILE_OK;
-    if (status == TILE_OK && !x_lies && w->C)
-        status = turn(k, stream, c, c->x.address, x.address, w->N, w->C, pixels);
+    tile_status status = tl_lib_turn(k, stream, c, c->f.address, room, 1, c->K, c->CG * taps);
+    if (status == TILE_OK && !x_lies)
+        status = tl_lib_turn(k, stream, c, c->x.address, x.address, w->N, w->C, pixels);
     if (status == TILE_OK)
         status = convolve(k, stream, c, &x, &f, &y);
     if (status == TILE_OK && !y_lies)
-        status = turn(k, stream, c, y.address, c->y.address, w->N, outputs, c->K);
+        status = tl_lib_turn(k, stream, c, y.address, c->y.address, w->N, outputs, c->K);
     return status;
 }
 
 size_t tile_conv2d_workspace(tile_dtype type, int64_t N, int64_t H, int64_t W, int64_t C, int64_t K,
                              int64_t R, int64_t S, const tile_window_options *options)
 {
-    Conv c = {.w = {.function = "tile_conv2d_workspace", .type = type, .N = N, .H = H, .W = W,
-                    .C = C, .R = R, .S = S},
-              .K = K};
-    tile_status status = take(&c.w, options);
+    TlLibConv c = {.w = {.function = "tile_conv2d_workspace", .type = type, .N = N, .H = H, .W = W,
+                         .C = C, .R = R, .S = S},
+                   .K = K};
+    tile_status status = tl_lib_take_windows(&c.w, options);
     if (status == TILE_OK)
-        status = check_conv(&c);
+        status = tl_lib_check_conv(&c);
     if (status != TILE_OK)
         return 0;
-    set_arrays(&c, &c, &c, NULL, &c);
+    tl_lib_set_conv(&c, &c, &c, NULL, &c);
     const TlLibArray arrays[] = {c.x, c.f, c.y};
-    return check_arrays(&c.w, arrays, 3) == TILE_OK ? (size_t)rooms_of(&c).all : 0;
+    return tl_lib_check_images(&c.w, arrays, 3) == TILE_OK ? (size_t)rooms_of(&c).all : 0;
 }
 
 tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type, int64_t N,
@@ -446,24 +280,24 @@ tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype t
                         const void *X, const void *F, const void *bias, void *Y,
                         const tile_window_options *options)
 {
-    Conv c = {.w = {.function = "tile_conv2d", .type = type, .N = N, .H = H, .W = W, .C = C,
-                    .R = R, .S = S},
-              .K = K};
-    tile_status status = begin(kernels, &c.w, options);
+    TlLibConv c = {.w = {.function = "tile_conv2d", .type = type, .N = N, .H = H, .W = W, .C = C,
+                         .R = R, .S = S},
+                   .K = K};
+    tile_status status = tl_lib_begin_windows(kernels, &c.w, options);
     if (status == TILE_OK)
-        status = check_conv(&c);
+        status = tl_lib_check_conv(&c);
     if (status != TILE_OK)
         return status;
-    set_arrays(&c, X, F, bias, Y);
+    tl_lib_set_conv(&c, X, F, bias, Y);
     const TlLibArray arrays[] = {c.x, c.f, c.bias, c.y};
-    status = check_arrays(&c.w, arrays, 4);
+    status = tl_lib_check_images(&c.w, arrays, 4);
     if (status != TILE_OK || !N || !c.w.P || !c.w.Q || !K)
         return status;
     if (rooms_of(&c).all && !c.w.options.workspace)
         return tl_lib_fail(TILE_BAD_ARGUMENT, "tile_conv2d: options->workspace is NULL");
-    if (is_depthwise(&c))
+    if (tl_lib_is_depthwise(&c))
         return convolve_channels(kernels, stream, &c);
-    if (is_of_points(&c))
+    if (tl_lib_is_of_points(&c))
         return convolve_points(kernels, stream, &c);
     if (c.w.options.layout == TILE_NCHW)
         return convolve_turned(kernels, stream, &c);

@@ -1,7 +1,7 @@
 """std.kernels.blas against NumPy: types, forms, alpha and beta, batches, bias, activations, extents of 0 and 1."""
 from math import erf, sqrt
 
-from kernel_library import EPS, kernel_row, near, np, poison, rounded
+from kernel_library import Arr, EPS, bytes_as, kernel_row, near, np, poison, rounded
 from values import small
 
 SMALL = dict(BM=32, BN=32, BK=16)
@@ -82,3 +82,84 @@ for transposed, odd in ((False, dict(BM=4, BK=16)), (True, dict(BM=32, BK=4))):
     gemv("beta_alone", "f16", transposed, 1, 33, 0, beta=2, **odd)
     gemv("silu", "f16", transposed, 1, 40, 3, act=4, bias=True, **odd)
     gemv("nothing", "f32", transposed, 1, 0, 7)
+
+
+def half(t, seed, n, upper, z=None):
+    """A matrix, or z, whose other half is NaN."""
+    shape = (n, n) if z is None else (z, n, n)
+    used = np.tri(n, dtype=bool).T if upper else np.tri(n, dtype=bool)
+    return bytes_as(t, np.where(used, small(t, seed, *shape, lo=-2, hi=3).store, np.nan)), used
+
+
+def whole(a, used):
+    low = np.where(used, a.astype(float), 0)
+    return low + np.swapaxes(low, -1, -2) - low * np.eye(low.shape[-1])
+
+
+def syrk(name, t, z, n, k, upper, ta=False, alpha=1, beta=0, **consts):
+    C, used = half(t, 3, n, upper, z)
+
+    def want(a):
+        v = np.swapaxes(a["A"], 1, 2).astype(float) if ta else a["A"].astype(float)
+        v = alpha * (v @ np.swapaxes(v, 1, 2)) + (beta * np.where(used, a["C"].astype(float), 0) if beta else 0)
+        return {"C": rounded(np.where(used, v, np.nan), t)}
+
+    kernel_row("blas", "blas_syrk", f"{t}_{name}", {
+        "A": held(t, 1, z, n, k, ta), "C": C, "alpha": alpha, "beta": beta, "upper": int(upper)
+    }, want, T=t, TA=ta, **{**dict(BN=32, BK=16), **consts})
+
+
+syrk("lower", "f32", 2, 37, 21, False)
+syrk("upper", "f64", 1, 65, 33, True, ta=True, alpha=2, beta=-1, BN=64, BK=64)
+syrk("beta", "f32", 1, 33, 5, True, beta=3)
+syrk("lower_transposed", "f64", 1, 70, 9, False, ta=True, beta=1)
+syrk("no_k", "f32", 1, 20, 0, False, alpha=2, beta=2)
+syrk("one", "f32", 1, 1, 1, False)
+syrk("nothing", "f64", 1, 0, 7, True)
+syrk("none", "f32", 0, 3, 7, True)
+
+
+def symm(name, t, m, n, upper, right=False, alpha=1, beta=0, **consts):
+    A, used = half(t, 1, n if right else m, upper)
+
+    def want(a):
+        s, b = whole(a["A"], used), a["B"].astype(float)
+        v = alpha * (b @ s if right else s @ b) + (beta * a["C"].astype(float) if beta else 0)
+        return {"C": rounded(v, t)}
+
+    kernel_row("blas", "blas_symm", f"{t}_{name}", {
+        "A": A, "B": small(t, 2, m, n, lo=-2, hi=3), "C": small(t, 3, m, n) if beta else poison(t, m, n),
+        "alpha": alpha, "beta": beta, "upper": int(upper)
+    }, want, T=t, RIGHT=right, **{**dict(BM=16, BN=32, BK=16), **consts})
+
+
+symm("lower", "f32", 37, 21, False)
+symm("upper", "f64", 50, 33, True, alpha=2, beta=-1)
+symm("right_lower", "f32", 21, 70, False, right=True, alpha=-1, beta=1)
+symm("right_upper", "f64", 18, 40, True, right=True)
+symm("other_blocks", "f32", 100, 9, True, BM=16, BN=16, BK=64)
+symm("right_other_blocks", "f32", 9, 100, False, right=True, BM=64, BN=16, BK=64)
+symm("one", "f32", 1, 1, False)
+symm("nothing", "f32", 0, 4, True)
+symm("no_columns", "f64", 4, 0, False)
+
+
+def symv(name, t, n, upper, alpha=1, beta=0, step=1, **consts):
+    A, used = half(t, 1, n, upper)
+
+    def want(a):
+        v = alpha * (whole(a["A"], used) @ a["x"].astype(float)) + (beta * a["y"].astype(float) if beta else 0)
+        return {"y": rounded(v, t)}
+
+    x = Arr(t, small(t, 2, n * step, lo=-2, hi=3).store[::step])
+    kernel_row("blas", "blas_symv", f"{t}_{name}", {
+        "A": A, "x": x, "y": small(t, 3, n) if beta else poison(t, n), "alpha": alpha, "beta": beta, "upper": int(upper)
+    }, want, T=t, **{**dict(BN=16, BK=16), **consts})
+
+
+symv("lower", "f32", 37, False, beta=2, step=3)
+symv("upper", "f64", 70, True, alpha=2)
+symv("wide_blocks", "f32", 90, True, BN=16, BK=64)
+symv("narrow_blocks", "f32", 90, False, BN=64, BK=16, beta=1)
+symv("one", "f64", 1, False, beta=1)
+symv("nothing", "f32", 0, True)

@@ -42,6 +42,13 @@ def gradients(x, w, dy, window, groups=1):
     return dx, dw
 
 
+def weight_shares(x, parts, dy, window, groups, block):
+    """gradients by w of the outputs of each share, a multiple of `block`."""
+    blocks, shares = -(-int(np.prod(dy.shape[:3])) // block), len(parts)
+    owner = (np.arange(np.prod(dy.shape[:3])) // block // max(-(-blocks // shares), 1)).reshape(*dy.shape[:3], 1)
+    return np.stack([gradients(x, parts[z], dy * (owner == z), window, groups)[1] for z in range(shares)])
+
+
 def depthwise(x, w, y, window):
     """Each channel as often as it has filters."""
     x, y = np.repeat(x, y.shape[3] // max(x.shape[3], 1), 3), np.zeros(y.shape)
@@ -123,6 +130,21 @@ for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
             "dw": rounded(gradients(*of("x", "dw", "dy")(a), window, groups)[1], o), "arrived": exact(
                 np.zeros(a["arrived"].shape, np.uint32))
         }, T=t, O=o, A=total, GROUPS=groups, BM=16, BN=16, BK=16)
+    kernel_row(
+        "conv", "conv2d_any_backward_data", name,
+        {"dy": DY, "w": small(t, 1, *w[:2], w[3], w[2], lo=-2, hi=3), "dx": poison(o, *x), **scalars, "groups": groups},
+        lambda a, o=o, window=window, groups=groups: {
+            "dx": rounded(
+                gradients(np.zeros(a["dx"].shape), a["w"].astype(np.float64).swapaxes(2, 3),
+                          *of("dy")
+                          (a), window, groups)[0], o)
+        }, T=t, O=o, BM=32, BN=16, BK=16)
+    kernel_row(
+        "conv", "conv2d_any_backward_weight", name,
+        {"x": X, "dy": DY, "parts": poison(total, z, *w), **scalars, "groups": groups},
+        lambda a, window=window, groups=groups, total=total:
+        {"parts": exact(weight_shares(*of("x", "parts", "dy")(a), window, groups, 16).astype(a["parts"].dtype))},
+        T=t, A=total, BM=16, BN=16, BK=16)
     if groups == 1:
         kernel_row(
             "conv", "conv2d_transpose", name,

@@ -51,6 +51,34 @@ solve("f64", 1, 20, 3, right=True, done=5, BN=16, BK=1)
 solve("f32", 1, 70, 40, BN=16, BK=64, BJ=64)
 
 
+def multiply(t, z, n, k, right=False, unit=0, alpha=1.0, **tiles):
+    def want(a):
+        low, x = f64(a, "l", "x")
+        low = np.tril(np.nan_to_num(low), -1) + (np.eye(n) if unit else np.nan_to_num(low) * np.eye(n))
+        y = alpha * (low @ (np.swapaxes(x, 1, 2) if right else x))
+        bound = 8 * (n + 1) * UNIT[t] * (np.abs(y).max(initial=0) + 8)
+        return {"x": near(np.swapaxes(y, 1, 2) if right else y, bound, t)}
+
+    name = f"{t}_{z}x{n}x{k}" + "_right" * right + "_unit" * unit
+    kernel_row("solve", "multiply_triangle", name, {
+        "l": triangle(t, z, n, unit), "x": small(t, 2, z, *((k, n) if right else (n, k))), "alpha": alpha, "unit": unit
+    }, want, T=t, RIGHT=right, **{**dict(BN=16, BK=16, BJ=16), **tiles})
+
+
+multiply("f32", 2, 37, 21)
+multiply("f32", 1, 16, 16, unit=1, alpha=-0.5)
+multiply("f64", 1, 19, 5, alpha=2.0)
+multiply("f32", 2, 35, 18, right=True)
+multiply("f64", 2, 9, 33, right=True, unit=1)
+multiply("f32", 1, 1, 1, alpha=3.0)
+multiply("f32", 2, 0, 5)
+multiply("f32", 2, 5, 0, right=True)
+multiply("f64", 0, 5, 5)
+multiply("f32", 2, 37, 1, BN=8, BK=1, BJ=64)
+multiply("f64", 1, 20, 3, right=True, unit=1, BN=16, BK=1)
+multiply("f32", 1, 70, 40, BN=64, BK=64, BJ=64)
+
+
 def cholesky(name, t, z, n, upper=False, first=0, before=0, spoil=None, **consts):
     """The rows behind the first ones of r r^T + a multiple of 1; `spoil`: the place of a pivot that is not positive."""
     r = matrix(3, z, first + n, first + n)

@@ -1,5 +1,5 @@
-/* tile_conv2d and pooling: values against plain loops in both layouts, groups, a workspace of
- * exactly the size that the query says, and every argument that is wrong.
+/* tile_conv2d, pooling and their gradients: values against plain loops in both layouts, groups, a
+ * workspace of exactly the size that the query says, and every argument that is wrong.
  *
  *     windows_test DEVICE       DEVICE is one of host memory */
 #include "test/kernels/library_test.h"
@@ -48,11 +48,6 @@ static int64_t pixel_of(const Case *c, int64_t p, int64_t q, int64_t r, int64_t 
     int64_t h = p * c->stride[0] - c->pad[0] + r * c->dilation[0];
     int64_t w = q * c->stride[1] - c->pad[1] + s * c->dilation[1];
     return h < 0 || w < 0 || h >= c->H || w >= c->W ? -1 : h * c->W + w;
-}
-
-static int64_t count_of(int64_t size, int64_t taps, int64_t stride, int64_t pad, int64_t dilation)
-{
-    return (size + 2 * pad - dilation * (taps - 1) - 1) / stride + 1;
 }
 
 /* Where channel ch of `pixel` of image n of `pixels` pixels and C channels is. */
@@ -213,6 +208,120 @@ static void gradients_of(tile_dtype type, const Case *c)
         free(arrays[i]);
 }
 
+/* ---- gradients of convolutions ---- */
+
+/* The arrays of a case, as the caller has them, and their sums by plain loops. */
+typedef struct Slope {
+    void *x, *f, *dy, *dx, *df, *db;
+    double *want_x, *want_f, *want_b;
+    int64_t pixels, filters, outputs;
+} Slope;
+
+/* One product of the convolution: a pixel, a filter and an output of these numbers. */
+static void add_product(const Slope *s, tile_dtype type, int64_t x, int64_t f, int64_t y)
+{
+    s->want_x[x] += get(s->dy, type, y) * get(s->f, type, f);
+    s->want_f[f] += get(s->dy, type, y) * get(s->x, type, x);
+}
+
+static int64_t filter_place(const Case *c, int64_t tap, int64_t ch, int64_t k)
+{
+    int64_t CG = c->C / (c->groups ? c->groups : 1), taps = c->R * c->S;
+    return c->layout == TILE_NCHW ? (k * CG + ch) * taps + tap : (tap * CG + ch) * c->K + k;
+}
+
+static void add_output(const Slope *s, const Case *c, tile_dtype type, int64_t n, int64_t at,
+                       int64_t k)
+{
+    int64_t groups = c->groups ? c->groups : 1, CG = c->C / groups, g = k / (c->K / groups);
+    int64_t y = place_of(c, n, at, k, c->P * c->Q, c->K);
+    s->want_b[k] += get(s->dy, type, y);
+    for (int64_t t = 0; t < c->R * c->S; t++) {
+        int64_t from = pixel_of(c, at / c->Q, at % c->Q, t / c->S, t % c->S);
+        for (int64_t i = 0; i < CG && from >= 0; i++)
+            add_product(s, type, place_of(c, n, from, g * CG + i, c->H * c->W, c->C),
+                        filter_place(c, t, i, k), y);
+    }
+}
+
+static Slope make_slope(tile_dtype type, const Case *c)
+{
+    int64_t CG = c->C / (c->groups ? c->groups : 1);
+    Slope s = {.pixels = c->N * c->H * c->W * c->C, .filters = c->R * c->S * CG * c->K,
+               .outputs = c->N * c->P * c->Q * c->K};
+    s.x = numbers(type, s.pixels);
+    s.f = numbers(type, s.filters);
+    s.dy = numbers(type, s.outputs);
+    s.dx = numbers(type, s.pixels);
+    s.df = numbers(type, s.filters);
+    s.db = numbers(type, c->K);
+    s.want_x = calloc((size_t)s.pixels + 1, sizeof(double));
+    s.want_f = calloc((size_t)s.filters + 1, sizeof(double));
+    s.want_b = calloc((size_t)c->K + 1, sizeof(double));
+    for (int64_t i = 0; i < s.outputs; i++)
+        add_output(&s, c, type, i / c->K / (c->P * c->Q), i / c->K % (c->P * c->Q), i % c->K);
+    return s;
+}
+
+static int64_t count_far(tile_dtype type, const void *got, const double *want, int64_t n)
+{
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < n; i++)
+        wrong += !is_near(type, get(got, type, i), want[i], 2e-3);
+    return wrong;
+}
+
+static void convolution_gradients_of(tile_dtype type, const Case *c)
+{
+    Slope s = make_slope(type, c);
+    tile_window_options o = options_of(c, NULL);
+    size_t data = tile_conv2d_backward_data_workspace(type, c->N, c->H, c->W, c->C, c->K, c->R,
+                                                      c->S, &o);
+    size_t weights = tile_conv2d_backward_weights_workspace(type, c->N, c->H, c->W, c->C, c->K,
+                                                            c->R, c->S, &o);
+    void *rooms[] = {data ? aligned_alloc(64, data) : NULL,
+                     weights ? aligned_alloc(64, weights) : NULL};
+    o.workspace = rooms[0];
+    OK(tile_conv2d_backward_data(library, NULL, type, c->N, c->H, c->W, c->C, c->K, c->R, c->S,
+                                 s.dy, s.f, s.dx, &o));
+    o.workspace = rooms[1];
+    OK(tile_conv2d_backward_weights(library, NULL, type, c->N, c->H, c->W, c->C, c->K, c->R, c->S,
+                                    s.x, s.dy, s.df, c->bias ? s.db : NULL, &o));
+    OK(tile_stream_synchronize(NULL));
+    bool good = CHECK_INT(count_far(type, s.dx, s.want_x, s.pixels), 0);
+    good &= CHECK_INT(count_far(type, s.df, s.want_f, s.filters), 0);
+    good &= !c->bias || CHECK_INT(count_far(type, s.db, s.want_b, c->K), 0);
+    if (!good)
+        name_case(c, type);
+    void *all[] = {s.x, s.f, s.dy, s.dx, s.df, s.db, s.want_x, s.want_f, s.want_b, rooms[0],
+                   rooms[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+/* Cases of which the sums are long, so that they are parted, and those without outputs. */
+static const Case long_cases[] = {
+    {3, 60, 50, 4, 5, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, .bias = true},
+    {2, 70, 40, 6, 6, 3, 3, {1, 1}, {1, 1}, {1, 1}, 6, .bias = true},
+    {2, 3, 2, 4, 6, 5, 1, {3, 2}, {0, 0}, {1, 1}, 2, .bias = true}, /* no window fits */
+    {2, 3, 2, 4, 0, 2, 1, {1, 1}, {0, 0}, {1, 1}, 1, .bias = true}, /* no output */
+    {2, 3, 2, 0, 4, 2, 2, {1, 1}, {0, 0}, {1, 1}, 1, .bias = true}, /* no channel */
+    {0, 3, 2, 3, 4, 2, 2, {1, 1}, {0, 0}, {1, 1}, 1, .bias = true}, /* no image */
+    {1, 9, 7, 3, 2, 2, 3, {5, 3}, {4, 0}, {3, 2}, 1, .bias = true}, /* pixels that none reads */
+    {1, 4, 4, 3, 2, 2, 1, {9, 1 << 20}, {1, 0}, {1, 1 << 20}, 1, .bias = true},
+};
+enum { LONG_CASES = sizeof long_cases / sizeof *long_cases };
+
+static Case with_outputs(Case c, int layout)
+{
+    int64_t P = c.H + 2 * c.pad[0] - c.dilation[0] * (c.R - 1) - 1,
+            Q = c.W + 2 * c.pad[1] - c.dilation[1] * (c.S - 1) - 1;
+    c.layout = (tile_layout)layout;
+    c.P = P < 0 ? 0 : P / c.stride[0] + 1;
+    c.Q = Q < 0 ? 0 : Q / c.stride[1] + 1;
+    return c;
+}
+
 static void each_type(tile_dtype type, tile_dtype result)
 {
     (void)result;
@@ -220,13 +329,16 @@ static void each_type(tile_dtype type, tile_dtype result)
         return;
     for (int i = 0; i < (brief ? 6 : CASES); i++)
         for (int layout = 0; layout < 2; layout++) {
-            Case c = cases[i];
-            c.layout = (tile_layout)layout;
-            c.P = count_of(c.H, c.R, c.stride[0], c.pad[0], c.dilation[0]);
-            c.Q = count_of(c.W, c.S, c.stride[1], c.pad[1], c.dilation[1]);
+            Case c = with_outputs(cases[i], layout);
             convolution_of(type, &c);
             pools_of(type, &c);
             gradients_of(type, &c);
+            convolution_gradients_of(type, &c);
+        }
+    for (int i = brief ? 2 : 0; i < LONG_CASES; i++)
+        for (int layout = 0; layout < 2; layout++) {
+            Case c = with_outputs(long_cases[i], layout);
+            convolution_gradients_of(type, &c);
         }
 }
 
@@ -283,6 +395,65 @@ static void wrong_convolutions(void)
     OK(conv_call(&none)); /* no window fits */
 }
 
+static tile_status data_call(const Call *c)
+{
+    return tile_conv2d_backward_data(c->kernels, NULL, (tile_dtype)c->type, 1, c->H, 4, c->C, c->K,
+                                     c->R, 3, c->y, c->f, (void *)(uintptr_t)c->x, &c->o);
+}
+
+static tile_status weights_call(const Call *c)
+{
+    return tile_conv2d_backward_weights(c->kernels, NULL, (tile_dtype)c->type, 1, c->H, 4, c->C,
+                                        c->K, c->R, 3, c->x, c->y, (void *)(uintptr_t)c->f, NULL,
+                                        &c->o);
+}
+
+#define ROOM CALL; c.o.workspace = cells + 4000
+#define WRONG_DATA(change, text) WRONG_BUT(change, data_call(&c), text, Call c = ROOM)
+#define WRONG_WEIGHTS(change, text) WRONG_BUT(change, weights_call(&c), text, Call c = ROOM)
+
+static void wrong_gradients(void)
+{
+    WRONG_DATA(c.kernels = NULL, "tile_conv2d_backward_data: kernels is NULL");
+    WRONG_DATA(c.type = TILE_F64, "type is f64");
+    WRONG_DATA(c.C = -4, "C is -4");
+    WRONG_DATA(c.o.groups = 3, "options->groups is 3, but must be a divisor of C and K");
+    WRONG_DATA(c.o.workspace = NULL, "tile_conv2d_backward_data: options->workspace is NULL");
+    WRONG_DATA(c.y = NULL, "dY is NULL");
+    WRONG_DATA(c.f = NULL, "F is NULL");
+    WRONG_DATA(c.x = NULL, "dX is NULL");
+    WRONG_DATA(c.x = c.f + 1, "dX overlaps F");
+    WRONG_DATA(c.x = c.y + 1, "dX overlaps dY");
+    WRONG_DATA(c.H = INT32_MAX, "more than 2147483647 elements");
+    WRONG_DATA(c.o.struct_size = 5, "struct_size of tile_window_options is 5");
+    WRONG_WEIGHTS(c.kernels = NULL, "tile_conv2d_backward_weights: kernels is NULL");
+    WRONG_WEIGHTS(c.type = TILE_I8, "type is i8");
+    WRONG_WEIGHTS(c.R = 0, "R is 0");
+    WRONG_WEIGHTS(c.o.pad[1] = -1, "options->pad is -1");
+    WRONG_WEIGHTS(c.o.workspace = NULL, "tile_conv2d_backward_weights: options->workspace is NULL");
+    WRONG_WEIGHTS(c.x = NULL, "X is NULL");
+    WRONG_WEIGHTS(c.y = NULL, "dY is NULL");
+    WRONG_WEIGHTS(c.f = c.x + 1, "dF overlaps X");
+    WRONG_WEIGHTS(c.f = c.y, "dF overlaps dY");
+    WRONG_WEIGHTS(c.o.layout = (tile_layout)7, "options->layout is 7");
+    WRONG(tile_conv2d_backward_weights(library, NULL, TILE_F32, 1, 4, 4, 2, 2, 3, 3, cells,
+                                       cells + 1000, cells + 2000, cells + 2008, NULL),
+          "dbias overlaps dF");
+    Call none = CALL;
+    none.f = none.y = NULL;
+    none.H = 2;
+    OK(weights_call(&none)); /* nothing is wanted */
+    WRONG(data_call(&none), "F is NULL");
+    tile_window_options o = TILE_WINDOW_OPTIONS_INIT;
+    o.stride[0] = o.stride[1] = 1 << 18;
+    o.pad[0] = o.pad[1] = 1 << 18;
+    o.workspace = cells;
+    CHECK_INT(tile_conv2d_backward_data(library, NULL, TILE_F32, 1, 1, 1, 1, 1, 1, 1, cells + 1000,
+                                        cells + 2000, cells + 3000, &o), TILE_UNAVAILABLE);
+    CHECK_INT(tile_conv2d_backward_data_workspace(TILE_F32, -1, 4, 4, 2, 2, 3, 3, NULL), 0);
+    CHECK_INT(tile_conv2d_backward_weights_workspace(TILE_F64, 1, 4, 4, 2, 2, 3, 3, NULL), 0);
+}
+
 static void wrong_pools(void)
 {
     float *x = cells, *y = cells + 2000;
@@ -320,6 +491,7 @@ static void wrong_pools(void)
 static void once(void)
 {
     wrong_convolutions();
+    wrong_gradients();
     wrong_pools();
     CHECK_INT(tile_conv2d_workspace(TILE_F32, 1, 4, 4, 2, 2, 3, 3, NULL), 0);
     CHECK_INT(tile_conv2d_workspace(TILE_F32, -1, 4, 4, 2, 2, 3, 3, NULL), 0);

@@ -308,6 +308,56 @@ class Systems(unittest.TestCase):
             self.assertIn(text, str(caught.exception))
 
 
+class Blas(unittest.TestCase):
+    def test_vectors(self):
+        for t in (np.float32, np.float64):
+            whole = floats(90).astype(t)
+            for x, y in ((whole[:30], whole[60:]), (whole[:60:2], whole[60:][::-1]), (whole[:0], whole[1:1]), (whole[3:4], whole[5:6])):
+                x, y, first = x, y.copy(), y.copy()
+                self.assertTrue(np.allclose(kernels.axpy(2.0, x, y), 2 * x + first, atol=1e-5))
+                self.assertTrue(np.allclose(kernels.dot(x, y), x @ y, atol=1e-4))
+                self.assertTrue(np.allclose(kernels.nrm2(x), np.linalg.norm(x), atol=1e-5))
+                self.assertTrue(np.allclose(kernels.asum(x), np.abs(x).sum(), atol=1e-4))
+                self.assertEqual(int(kernels.iamax(x)), int(np.abs(x).argmax()) if len(x) else -1)
+                self.assertTrue(np.array_equal(kernels.copy(x, y), x))
+            v = np.arange(6, dtype=t).reshape(2, 3)
+            kernels.swap(v[:, 0], v[::-1, 2])
+            self.assertEqual(v.tolist(), [[5, 1, 3], [2, 4, 0]])
+            self.assertEqual(kernels.scal(0.5, v[1, ::-1]).tolist(), [0, 2, 1])
+        for call, text in ((lambda: kernels.axpy(1.0, v[0], v[1, :2]), "y has 2 elements, but should have 3"),
+                           (lambda: kernels.dot(v[0], v[0].astype(np.float32)), "y is of f32, but should be of f64"),
+                           (lambda: kernels.nrm2(np.broadcast_to(v[0, :1], 3)), "x has one element for many"),
+                           (lambda: kernels.asum(v[0].astype(np.float16)), "type is f16, but must be f32 or f64")):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+    def test_triangles(self):
+        for t in (np.float32, np.float64):
+            a, b, x = floats(7, 7).astype(t), floats(7, 4).astype(t), floats(14).astype(t)[::2]
+            a[np.arange(7), np.arange(7)] = 3
+            for lower in (True, False):
+                half = np.tril(a) if lower else np.triu(a)
+                same = half + half.T - np.diag(np.diag(half))
+                self.assertTrue(np.allclose(kernels.trmm(a, b.copy(), lower=lower, transpose=True, alpha=2.0), 2 * half.T @ b, atol=1e-4))
+                v = kernels.trmv(a, x.copy(), lower=lower)
+                self.assertTrue(np.allclose(v, half @ x, atol=1e-4))
+                self.assertTrue(np.allclose(kernels.trsv(a, v, lower=lower), x, atol=1e-3))
+                self.assertTrue(np.allclose(kernels.symv(a, x, lower=lower), same @ x, atol=1e-4))
+                self.assertTrue(np.allclose(kernels.symm(a, b, lower=lower, alpha=-1.0), -(same @ b), atol=1e-4))
+                self.assertTrue(np.allclose(kernels.symm(a, b.T.copy(), lower=lower, right=True), b.T @ same, atol=1e-4))
+                c = kernels.syrk(b, lower=lower)
+                self.assertTrue(np.allclose(c, (np.tril if lower else np.triu)(b @ b.T), atol=1e-4))
+                self.assertTrue(np.allclose(kernels.syrk(b, np.ones((4, 4), t), lower=lower, transpose=True, beta=1.0)[0, 0], (b.T @ b)[0, 0] + 1, atol=1e-4))
+        for call, text in ((lambda: kernels.trsv(a, b[:, 0][:3].copy()), "x has 3 elements, but should have 7"),
+                           (lambda: kernels.symm(a, b, beta=1.0), "beta is not 0, but out is missing"),
+                           (lambda: kernels.symm(a, b, right=True), "do not fit for a product"),
+                           (lambda: kernels.trmv(b, x.copy()), "a is of (7, 4), but should be one square matrix")):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+
 class Signals(unittest.TestCase):
     def test_fft(self):
         for n in (2, 16, 64, 4096):
@@ -349,6 +399,22 @@ class Signals(unittest.TestCase):
         with self.assertRaises(tile.ArgumentError) as caught:
             kernels.conv2d(x, floats(3, 2, 4, 4))
         self.assertIn("x has 3 channels, but f 4 in each of 1 groups", str(caught.exception))
+        dy = floats(2, 3, 6, 4)
+        df, db = kernels.conv2d_backward_weights(x, dy, (3, 2), bias=True, stride=(2, 1), pad=(1, 0))
+        self.assertTrue(np.allclose(df, np.einsum("npqcrs,npqk->rsck", seen, dy), atol=1e-4))
+        self.assertTrue(np.allclose(db, dy.sum((0, 1, 2)), atol=1e-4))
+        dx = kernels.conv2d_backward_data(dy, f, x.shape, stride=(2, 1), pad=(1, 0))
+        forward = kernels.conv2d(x, f, stride=(2, 1), pad=(1, 0))
+        self.assertAlmostEqual(float((dx * x).sum()), float((forward * dy).sum()), delta=1e-2)
+        outer_dy = np.ascontiguousarray(dy.transpose(0, 3, 1, 2))
+        same = kernels.conv2d_backward_data(outer_dy, turned, outer.shape, stride=(2, 1), pad=(1, 0), layout="NCHW")
+        self.assertTrue(np.allclose(same.transpose(0, 2, 3, 1), dx, atol=1e-4))
+        same = kernels.conv2d_backward_weights(outer, outer_dy, (3, 2), stride=(2, 1), pad=(1, 0), layout="NCHW")
+        self.assertTrue(np.allclose(same.transpose(2, 3, 1, 0), df, atol=1e-4))
+        for call in (lambda: kernels.conv2d_backward_data(dy, f, x.shape), lambda: kernels.conv2d_backward_weights(x, dy, (3, 2))):
+            with self.assertRaises(tile.ArgumentError) as caught:
+                call()
+            self.assertIn("dy is of (2, 3, 6, 4), but the result of conv2d of (2, 4, 6, 4)", str(caught.exception))
 
     def test_blocks(self):
         w = np.random.default_rng(2).integers(-127, 127, (6, 2, 34)).astype(np.int8).view(np.uint8)

@@ -1,0 +1,140 @@
+/* symmetric.c: products with a symmetric matrix, of which one triangle is there: tile_syrk, which
+ * makes one, tile_symm, tile_symv. */
+#include "stdlib/library/library.h"
+
+typedef struct Symmetric {
+    const char *function;
+    tile_kernels *kernels;
+    tile_stream *stream;
+    tile_dtype type;
+    double alpha, beta;
+    TlLibMatrix a, b, c; /* b.name: NULL where there is none */
+    int triangle;
+} Symmetric;
+
+static TlLibMatrix matrix(const char *name, const char *ld_name, const void *address, int64_t rows,
+                          int64_t columns, int64_t ld)
+{
+    return (TlLibMatrix){name, ld_name, "", address, rows, columns, ld, 0};
+}
+
+/* `extents`: two. */
+static tile_status check(const Symmetric *s, const TlLibExtent *extents)
+{
+    if (!s->kernels)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", s->function);
+    tile_status status = tl_lib_check_real(s->function, s->type);
+    if (status == TILE_OK)
+        status = tl_lib_check_choice(s->function, "triangle", s->triangle, "of tile_triangle");
+    if (status == TILE_OK)
+        status = tl_lib_check_extents(s->function, extents, 2);
+    const TlLibMatrix *const all[] = {&s->a, &s->b, &s->c};
+    for (int i = 0; i < 3 && status == TILE_OK; i++)
+        if (all[i]->name && (i == 2 || s->alpha != 0))
+            status = tl_lib_check_matrix(s->function, all[i], 1);
+    return status;
+}
+
+static tile_status launch(const Symmetric *s, TlLibKernel kernel, int form, int64_t a, int64_t b,
+                          int64_t c, tile_arg *args, size_t nargs)
+{
+    TlLibCall call = {.function = s->function, .images = tl_lib_symmetric_images, .kernel = kernel,
+                      .type = s->type, .form = form, .sizes = {a, b, c}, .batch = 1};
+    tl_lib_put_factor(&args[nargs++], s->alpha, s->type);
+    tl_lib_put_factor(&args[nargs++], s->beta, s->type);
+    args[nargs++] = tile_i32(s->triangle == TILE_UPPER);
+    return tl_lib_launch(s->kernels, s->stream, &call, args, nargs);
+}
+
+/* C = beta C */
+static tile_status scale(const Symmetric *s)
+{
+    return tile_gemm(s->kernels, s->stream, s->type, TILE_NO_TRANSPOSE, TILE_NO_TRANSPOSE,
+                     s->c.rows, s->c.columns, 0, 0, NULL, 1, NULL,
+                     s->c.columns ? s->c.columns : 1, s->beta, (void *)(uintptr_t)s->c.address,
+                     s->c.ld, NULL);
+}
+
+tile_status tile_syrk(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                      tile_triangle triangle, tile_transpose transpose_a, int64_t N, int64_t K,
+                      double alpha, const void *A, int64_t lda, double beta, void *C, int64_t ldc)
+{
+    bool ta = transpose_a == TILE_TRANSPOSE;
+    Symmetric s = {.function = "tile_syrk", .kernels = kernels, .stream = stream, .type = type,
+                   .alpha = alpha, .beta = beta, .triangle = (int)triangle,
+                   .a = matrix("A", "lda", A, ta ? K : N, ta ? N : K, lda),
+                   .c = matrix("C", "ldc", C, N, N, ldc)};
+    tile_status status = tl_lib_check_choice(s.function, "transpose_a", (int)transpose_a,
+                                             "of tile_transpose");
+    if (status == TILE_OK)
+        status = check(&s, (TlLibExtent[]){{"N", N}, {"K", K}});
+    if (status != TILE_OK || !N)
+        return status;
+    if (alpha == 0) {
+        s.a.rows = ta ? 0 : N;
+        s.a.columns = ta ? N : 0;
+    }
+    tile_arg args[5];
+    tl_lib_put_matrix(&args[0], &s.a, 1, type);
+    tl_lib_put_matrix(&args[1], &s.c, 1, type);
+    return launch(&s, TL_LIB_syrk, ta, N, 0, 0, args, 2);
+}
+
+tile_status tile_symm(tile_kernels *kernels, tile_stream *stream, tile_dtype type, tile_side side,
+                      tile_triangle triangle, int64_t M, int64_t N, double alpha, const void *A,
+                      int64_t lda, const void *B, int64_t ldb, double beta, void *C, int64_t ldc)
+{
+    int64_t n = side == TILE_RIGHT ? N : M;
+    Symmetric s = {.function = "tile_symm", .kernels = kernels, .stream = stream, .type = type,
+                   .alpha = alpha, .beta = beta, .triangle = (int)triangle,
+                   .a = matrix("A", "lda", A, n, n, lda), .b = matrix("B", "ldb", B, M, N, ldb),
+                   .c = matrix("C", "ldc", C, M, N, ldc)};
+    tile_status status = tl_lib_check_choice(s.function, "side", (int)side, "of tile_side");
+    if (status == TILE_OK)
+        status = check(&s, (TlLibExtent[]){{"M", M}, {"N", N}});
+    if (status != TILE_OK || !M || !N)
+        return status;
+    if (alpha == 0)
+        return scale(&s);
+    tile_arg args[6] = {tl_lib_matrix_view(&s.a, type), tl_lib_matrix_view(&s.b, type),
+                        tl_lib_matrix_view(&s.c, type)};
+    return launch(&s, TL_LIB_symm, side == TILE_RIGHT, M, N, n, args, 3);
+}
+
+/* A vector, as a matrix of one column that may run backwards. */
+static void put_vector(tile_arg *to, const Symmetric *s, const TlLibMatrix *x, int64_t increment)
+{
+    int64_t last = increment < 0 ? (x->rows - 1) * -increment : 0;
+    tl_lib_put_view(to, (const char *)x->address + last * tile_dtype_bits(s->type) / 8, s->type, 1,
+                    &x->rows, &increment);
+}
+
+/* What is no increment is found later. */
+static int64_t distance(int64_t increment)
+{
+    return increment < 0 && increment != INT64_MIN ? -increment : increment;
+}
+
+tile_status tile_symv(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                      tile_triangle triangle, int64_t N, double alpha, const void *A, int64_t lda,
+                      const void *x, int64_t incx, double beta, void *y, int64_t incy)
+{
+    Symmetric s = {.function = "tile_symv", .kernels = kernels, .stream = stream, .type = type,
+                   .alpha = alpha, .beta = beta, .triangle = (int)triangle,
+                   .a = matrix("A", "lda", A, N, N, lda),
+                   .b = matrix("x", "incx", x, N, 1, distance(incx)),
+                   .c = matrix("y", "incy", y, N, 1, distance(incy))};
+    tile_status status = tl_lib_check_increment(s.function, "incx", incx);
+    if (status == TILE_OK)
+        status = tl_lib_check_increment(s.function, "incy", incy);
+    if (status == TILE_OK)
+        status = check(&s, (TlLibExtent[]){{"N", N}, {"N", N}});
+    if (status != TILE_OK || !N)
+        return status;
+    if (alpha == 0)
+        return scale(&s);
+    tile_arg args[6] = {tl_lib_matrix_view(&s.a, type)};
+    put_vector(&args[1], &s, &s.b, incx);
+    put_vector(&args[2], &s, &s.c, incy);
+    return launch(&s, TL_LIB_symv, 0, N, 0, 0, args, 3);
+}
