@@ -243,6 +243,8 @@ TlOp *tl_tensor_root(const TlValue *v)
         const TlOp *op = v->def;
         if (op && op->opcode == TL_OP_DOT_ASYNC)
             v = tl_async_dot(op).acc;
+        else if (op && op->opcode == TL_OP_RESCALE)
+            v = tl_in(op, 0);
         else if (op && op->opcode == TL_OP_FOR)
             v = tl_in(op, v->index + 3);
         else if (!op && v->block->parent && v->block->parent->opcode == TL_OP_FOR && v->index)

@@ -99,8 +99,6 @@ static TlWarpgroupFault tensor_fault(const TlAxisInfo *axis, const TlOp *dot, co
         return TL_WARPGROUP_TENSOR_COLUMNS;
     if (is_large(s))
         return TL_WARPGROUP_TENSOR_SUMS;
-    if (s->chained)
-        return TL_WARPGROUP_TENSOR_CHAINED;
     for (uint32_t i = 0; i < 2; i++)
         if (tl_dtype_bits(mma->type[i]) != 16 && !goes_along_k(axis, dot, i))
             return TL_WARPGROUP_TENSOR_CROSSED;
