@@ -162,8 +162,8 @@ bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out)
 /* ---- one thread, into tensor memory ---- */
 
 /* What the matrix unit takes, which is four times as fast, and what it takes to read the sums;
- * where products are chained, to put them into shared memory for the next one. The tensor core
- * reads that beside the warps. */
+ * where products are chained, to put them into shared memory for the next one, and, for warps along
+ * N, to exchange what is computed per row. The tensor core reads shared memory beside the warps. */
 bool tl_tensor_way(const TlDotShape *s, TlDotWay *out)
 {
     enum { FASTER = 4, LANES = 32 };
@@ -180,7 +180,7 @@ bool tl_tensor_way(const TlDotShape *s, TlDotWay *out)
         int64_t sums = rows * columns / LANES;
         int64_t cost = rows * columns * bytes / (FASTER * RATE) + KEPT * sums;
         if (s->chained)
-            cost += BARRIERS + SHARED_RATE * sums + w.n * (BARRIERS + 2 * SHARED_RATE * sums);
+            cost += BARRIERS + SHARED_RATE * sums + w.n * BARRIERS;
         if (out->cost < 0 || cost < out->cost)
             *out = (TlDotWay){.warps = w, .warpgroup = true, .cost = cost};
     }
