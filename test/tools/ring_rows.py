@@ -39,9 +39,9 @@ PRODUCTS = {
     "i8_rows": ("i8", "i32", False, (64, 128, 64), (16, 16, 16)),  # B along N: threads bring it
     "odd": ("f16", "f32", False, (64, 32, 32), (-5, -3, 7)),  # no bulk copies
 }
-# what no product into tensor memory does: of 24 columns; turned, as they have too few rows for wgmma; B of 8 bits along N; small ones in a row,
+# what no product into tensor memory does: of 24 columns; turned, as they have too few rows for wgmma; small ones in a row,
 # which cost more there
-NOT_TENSOR = ("f8e5m2", "f16_turned", "bf16_turned", "i8_rows", "attention_32", "attention_along_n")
+NOT_TENSOR = ("f8e5m2", "f16_turned", "bf16_turned", "attention_32", "attention_along_n")
 TENSOR_COLUMNS = 512  # of 128 rows; products with more sums are for each warp
 TRIPS = 4
 PRODUCT = """    tile<{acc}, {bm}, {bn}> acc = 0;
