@@ -338,6 +338,7 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_WAIT:
     case TL_OP_READY:
     case TL_OP_DOT_ASYNC:
+    case TL_OP_RESCALE:
     case TL_OP_AWAIT:
     case TL_OP_FENCE:
     case TL_OP_MBAR:

@@ -501,6 +501,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_TURN_PASS:
     case TL_LEAF_FAMILY_REGISTERS:
     case TL_LEAF_FAMILY_ELECT:
+    case TL_LEAF_FAMILY_VOTE_ANY:
     case TL_LEAF_FAMILY_MBAR_INIT:
     case TL_LEAF_FAMILY_MBAR_END:
     case TL_LEAF_FAMILY_MBAR_ARRIVE:

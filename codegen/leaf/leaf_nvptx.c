@@ -270,6 +270,18 @@ static LLVMValueRef elect(TlLeafCall *call)
     return LLVMBuildICmp(call->b, LLVMIntNE, x, tl_leaf_i32(call, 0), "");
 }
 
+static LLVMValueRef vote_any(TlLeafCall *call)
+{
+    enum { IS = 1 };
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, 1, "=r");
+    tl_leaf_asm_operand(&a, LLVMBuildZExt(call->b, call->args[IS], call->i32, ""));
+    TEXT(&a, "{ .reg .pred p; setp.ne.u32 p, $1, 0; vote.sync.any.pred p, p, 0xffffffff; "
+             "selp.u32 $0, 1, 0, p; }");
+    LLVMValueRef x = tl_leaf_asm_end(&a, call->i32, TL_LEAF_CONVERGENT);
+    return LLVMBuildICmp(call->b, LLVMIntNE, x, tl_leaf_i32(call, 0), "");
+}
+
 /* Of barriers that count: site, pred, offset, then a count or bytes or a rank; of a wait: site,
  * offset, parity. */
 static const char MBAR_INIT[] = "@$0 mbarrier.init.shared::cta.b64 [$1], $2; "
@@ -624,6 +636,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_TURN_PASS: barrier_of(call, "arrive"); return NULL;
     case TL_LEAF_FAMILY_REGISTERS: set_registers(call); return NULL;
     case TL_LEAF_FAMILY_ELECT: return elect(call);
+    case TL_LEAF_FAMILY_VOTE_ANY: return vote_any(call);
     case TL_LEAF_FAMILY_MBAR_INIT: instruct(call, "1s23", MBAR_INIT); return NULL;
     case TL_LEAF_FAMILY_MBAR_END: instruct(call, "1s2", MBAR_END); return NULL;
     case TL_LEAF_FAMILY_MBAR_ARRIVE: instruct(call, "1s2", MBAR_ARRIVE); return NULL;

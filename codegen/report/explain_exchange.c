@@ -320,12 +320,13 @@ static const char *why_not_in_tensor(const TlExplain *e, const TlOp *op, const T
     if (!tensor || (integer && !(e->target->can & TL_CAN_TENSOR_I8)))
         return tl_warpgroup_fault_text(TL_WARPGROUP_TENSOR_TYPES);
     TlDotShape shape = shape_of(op, tensor, tl_block_warps(op->block), false);
-    shape.chained = tl_dots_are_chained(e->fn, e->scratch, op->block);
     TlWarpgroupFault fault = tl_warpgroup_fault(e->axis, op, &shape);
-    bool full = (int64_t)(shape.m / TL_TENSOR_LANES) * shape.n > TL_TENSOR_COLUMNS;
-    return tl_warpgroup_fault_text(fault  ? fault
-                                   : full ? TL_WARPGROUP_TENSOR_FULL
-                                          : TL_WARPGROUP_TENSOR_ROOM);
+    bool full = (int64_t)(shape.m / TL_TENSOR_LANES) * shape.n > TL_TENSOR_COLUMNS,
+         chained = tl_dots_are_chained(e->fn, e->scratch, op->block);
+    return tl_warpgroup_fault_text(fault     ? fault
+                                   : full    ? TL_WARPGROUP_TENSOR_FULL
+                                   : chained ? TL_WARPGROUP_TENSOR_CHAINED
+                                             : TL_WARPGROUP_TENSOR_ROOM);
 }
 
 /* Of a product that each warp does for itself, where warpgroups could. */

@@ -170,6 +170,7 @@ void tl_simt_tensor_end(TlSimt *g, const TlOp *op);
 void tl_simt_tensor_ready(TlSimt *g, TlOp *op);
 void tl_simt_tensor_dot(TlSimt *g, TlOp *op);
 void tl_simt_tensor_await(TlSimt *g, TlOp *op);
+void tl_simt_tensor_rescale(TlSimt *g, TlOp *op);
 /* The barrier counts an arrival when all products that have begun are done. */
 void tl_simt_tensor_arrive(TlSimt *g, LLVMValueRef bar);
 /* MBAR_WAIT of the warp alone that begins products. */

@@ -596,6 +596,7 @@ static void lower_op(TlSimt *g, TlOp *op)
         g->tensor ? tl_simt_tensor_dot(g, op) : tl_simt_dot_async(g, op);
         return;
     case TL_OP_AWAIT: g->tensor ? tl_simt_tensor_await(g, op) : tl_simt_await(g, op); return;
+    case TL_OP_RESCALE: tl_simt_tensor_rescale(g, op); return;
     case TL_OP_TENSOR: tl_simt_tensor(g, op); return;
     case TL_OP_TENSOR_END: tl_simt_tensor_end(g, op); return;
     case TL_OP_FENCE: tl_simt_fence(g); return;

@@ -3,10 +3,13 @@
  *
  *     tensor        warp 0 asks for the columns; the barriers are made
  *     ready         threads store the tile there, if it is not zeros: then the first product does
- *                   not add. All threads' reads of what was there are over: a barrier
+ *                   not add. All threads' reads of what was there are over: a barrier, if they
+ *                   have not met since
  *     dot_async     a thread of warp 0 begins the instructions of all strips and steps of k, the
  *                   steps outermost. Where an await follows in its block, the last of some in a
  *                   row commits them, as a group: number n to barrier n % TL_TENSOR_BARS
+ *     rescale       threads multiply what their lanes have, if any factor of their warp is not 1,
+ *                   and meet: the next product may begin
  *     arrive        with products: the same thread commits them to the slot's barrier
  *     await         where no product stands before it in its block, all that have begun are
  *                   committed, as a group. All threads wait for the barrier of the latest group
@@ -37,12 +40,12 @@ static void fence(TlSimt *g, uint32_t when)
     tl_simt_leaf(g, TL_LEAF_TENSOR_FENCE, 1, &arg);
 }
 
-/* All threads come here; what they did with tensor memory is over. */
+/* All threads come here. What they did with tensor memory is over, for who passes a fence behind
+ * this. */
 static void meet(TlSimt *g)
 {
     fence(g, BEFORE);
     tl_simt_barrier(g);
-    fence(g, AFTER);
 }
 
 /* ---- the program's columns ---- */
@@ -116,6 +119,7 @@ void tl_simt_tensor_end(TlSimt *g, const TlOp *op)
     meet(g);
     LLVMValueRef args[] = {g->tensor->address, columns_of(g)};
     begin_first_warp(g, &join);
+    fence(g, AFTER);
     tl_simt_leaf(g, TL_LEAF_TENSOR_FREE, 2, args);
     end_first_warp(g, join);
     for (uint32_t i = 0; i < TL_TENSOR_BARS; i++) {
@@ -126,20 +130,23 @@ void tl_simt_tensor_end(TlSimt *g, const TlOp *op)
 
 /* ---- lanes of threads ---- */
 
-/* The column of register r of thread 0, as a part of the accumulator; what a thread adds to it. */
+/* The first column that the current warp has of the accumulator: what the bits of its number add to
+ * it, which may be no powers of two. */
 static LLVMValueRef column_of_warp(TlSimt *g, const TlType *t)
 {
     const TlLayout *l = t->layout;
     int w = tl_layout_in_index(l, TL_IN_WARP);
-    uint32_t warp[TL_MAX_WARP_BITS] = {0}, any = 0;
-    for (int b = TL_GROUP_WARP_BITS; b < l->in_bits[w]; b++)
-        any |= warp[b] = (uint32_t)tl_tensor_column(t, l->basis[w][b][0], l->basis[w][b][1]);
-    if (!any)
-        return tl_simt_i32(g, 0);
-    LLVMValueRef own = g->warp;
-    g->warp = tl_simt_uniform_warp(g);
-    LLVMValueRef column = tl_simt_thread_xor(g, 0, NULL, g->warp_bits, warp);
-    g->warp = own;
+    LLVMValueRef column = tl_simt_i32(g, 0);
+    for (int b = TL_GROUP_WARP_BITS; b < l->in_bits[w]; b++) {
+        int32_t adds = tl_tensor_column(t, l->basis[w][b][0], l->basis[w][b][1]);
+        if (!adds)
+            continue;
+        LLVMValueRef bit = LLVMBuildLShr(g->b, tl_simt_uniform_warp(g),
+                                         tl_simt_i32(g, (uint32_t)b), "");
+        bit = LLVMBuildAnd(g->b, bit, tl_simt_i32(g, 1), "");
+        bit = LLVMBuildMul(g->b, bit, tl_simt_i32(g, (uint32_t)adds), "");
+        column = LLVMBuildAdd(g->b, column, bit, "");
+    }
     return column;
 }
 
@@ -155,12 +162,12 @@ static LLVMValueRef address_of_warp(TlSimt *g, const TlType *t, const TlOp *root
     return LLVMBuildAdd(g->b, at, lanes, "");
 }
 
-/* Registers from `from` on whose columns follow each other, a power of two; *out_column: the first
- * one's. */
-static unsigned run_of(const TlType *t, int64_t from, int32_t *out_column)
+/* Registers from `from` on whose columns follow each other, a power of two, at most `most`;
+ * *out_column: the first one's. */
+static unsigned run_of(const TlType *t, int64_t from, int64_t most, int32_t *out_column)
 {
     int64_t all = tl_layout_registers(t->layout), n = 0;
-    for (int64_t r = from; r < all && n < MOST_AT_ONCE; r++, n++) {
+    for (int64_t r = from; r < all && n < most; r++, n++) {
         int32_t x[TL_LAYOUT_MAX_OUT];
         uint32_t in[TL_LAYOUT_MAX_IN] = {0};
         tl_layout_apply_reg(t->layout, r, in, x);
@@ -189,20 +196,66 @@ static void set_filled(TlSimt *g, const TlValue *v, LLVMValueRef filled)
     g->regs[v->id][0] = filled;
 }
 
+/* n registers of a value of type t, from r on, whose columns follow each other. */
+static void store_run(TlSimt *g, LLVMValueRef base, int32_t column, unsigned n, LLVMValueRef *x)
+{
+    LLVMValueRef args[TL_SIMT_MOST_ARGS];
+    args[0] = LLVMBuildAdd(g->b, base, tl_simt_i32(g, (uint32_t)column), "");
+    for (unsigned i = 0; i < n; i++)
+        args[1 + i] = x[i];
+    tl_simt_leaf_words(g, TL_LEAF_TENSOR_ST, 1 + n, args, n);
+}
+
 static void store(TlSimt *g, const TlOp *op, LLVMValueRef *x)
 {
     const TlType *t = op->out[0]->type;
-    LLVMValueRef base = address_of_warp(g, t, op), args[TL_SIMT_MOST_ARGS];
+    LLVMValueRef base = address_of_warp(g, t, op);
     int64_t all = tl_simt_count(tl_in(op, 0));
     int32_t column = 0;
     unsigned n;
+    fence(g, AFTER);
     for (int64_t r = 0; r < all; r += n) {
-        n = run_of(t, r, &column);
-        args[0] = LLVMBuildAdd(g->b, base, tl_simt_i32(g, (uint32_t)column), "");
-        for (unsigned i = 0; i < n; i++)
-            args[1 + i] = x[r + i];
-        tl_simt_leaf_words(g, TL_LEAF_TENSOR_ST, 1 + n, args, n);
+        n = run_of(t, r, MOST_AT_ONCE, &column);
+        store_run(g, base, column, n, x + r);
     }
+}
+
+/* What the threads do there: take sums, put some; or they meet behind what they have done. */
+typedef enum Touch { NOTHING, TOUCHES, MEETS } Touch;
+
+static Touch touch_of(const TlOp *op)
+{
+    if (op->opcode == TL_OP_RESCALE || op->opcode == TL_OP_TENSOR)
+        return MEETS;
+    if (op->opcode == TL_OP_AWAIT)
+        return op->nin ? TOUCHES : NOTHING;
+    for (const TlOp *in = op->nregions ? tl_walk_next(op, op) : NULL; in; in = tl_walk_next(in, op))
+        if (in->opcode == TL_OP_AWAIT && in->nin)
+            return TOUCHES;
+    return NOTHING;
+}
+
+/* The latest that they do from `op` on backwards, down to `until`. */
+static Touch latest(const TlOp *op, const TlOp *until)
+{
+    Touch t = NOTHING;
+    for (; op && op != until && t == NOTHING; op = op->prev)
+        t = touch_of(op);
+    return t;
+}
+
+/* Have the threads met since they last took sums, on all ways that lead to the op? */
+static bool have_met(const TlOp *op)
+{
+    for (const TlOp *at = op; at; at = at->block->parent) {
+        Touch before = latest(at->prev, NULL);
+        const TlOp *around = at->block->parent;
+        if (before != NOTHING)
+            return before == MEETS;
+        if (around && tl_is_loop(around) && latest(at->block->last, at) == TOUCHES)
+            return false;
+    }
+    return true;
 }
 
 void tl_simt_tensor_ready(TlSimt *g, TlOp *op)
@@ -211,7 +264,10 @@ void tl_simt_tensor_ready(TlSimt *g, TlOp *op)
     bool zeros = are_zeros(x, tl_simt_count(tl_in(op, 0)));
     if (!zeros)
         store(g, op, x);
-    meet(g);
+    if (!zeros || !have_met(op)) {
+        meet(g);
+        fence(g, AFTER);
+    }
     set_filled(g, op->out[0], LLVMConstInt(g->i1, !zeros, 0));
 }
 
@@ -346,7 +402,6 @@ static void multiply(TlSimt *g, const Product *p, const TlAsyncStrip *strip, int
 /* bar: where they are committed; NULL: by what follows. */
 static void begin_product(TlSimt *g, const Product *p, LLVMValueRef bar)
 {
-    fence(g, AFTER);
     for (int32_t k = 0; k < p->plan->k; k += p->plan->mma->k)
         for (uint32_t i = 0; i < p->plan->strips.len; i++)
             multiply(g, p, &p->plan->strips.data[i], k);
@@ -379,11 +434,24 @@ void tl_simt_tensor_dot(TlSimt *g, TlOp *op)
 
 /* ---- what comes out ---- */
 
+/* n registers of type t (`zero`), whose columns follow each other. */
+static void load_run(TlSimt *g, LLVMValueRef base, int32_t column, unsigned n, LLVMValueRef zero,
+                     LLVMValueRef *out)
+{
+    LLVMValueRef args[TL_SIMT_MOST_ARGS];
+    args[0] = LLVMBuildAdd(g->b, base, tl_simt_i32(g, (uint32_t)column), "");
+    for (unsigned i = 0; i < n; i++)
+        args[1 + i] = zero;
+    LLVMValueRef x = tl_simt_leaf_words(g, TL_LEAF_TENSOR_LD, 1 + n, args, n);
+    for (unsigned i = 0; i < n; i++)
+        out[i] = LLVMBuildExtractValue(g->b, x, i, "");
+}
+
 /* Of what nothing was added to, zeros. */
 static void load(TlSimt *g, const TlValue *from, const TlValue *to)
 {
     const TlType *t = from->type;
-    LLVMValueRef base = address_of_warp(g, t, tl_tensor_root(from)), args[TL_SIMT_MOST_ARGS],
+    LLVMValueRef base = address_of_warp(g, t, tl_tensor_root(from)),
                  *out = tl_simt_define(g, to), filled = tl_simt_regs(g, from)[0];
     LLVMValueRef zero = LLVMConstNull(tl_gen_elem_type(&g->gen, to->type));
     int64_t all = tl_simt_count(to);
@@ -394,13 +462,8 @@ static void load(TlSimt *g, const TlValue *from, const TlValue *to)
     LLVMBuildCondBr(g->b, filled, some, join);
     LLVMPositionBuilderAtEnd(g->b, some);
     for (int64_t r = 0; r < all; r += n) {
-        n = run_of(t, r, &column);
-        args[0] = LLVMBuildAdd(g->b, base, tl_simt_i32(g, (uint32_t)column), "");
-        for (unsigned i = 0; i < n; i++)
-            args[1 + i] = zero;
-        LLVMValueRef x = tl_simt_leaf_words(g, TL_LEAF_TENSOR_LD, 1 + n, args, n);
-        for (unsigned i = 0; i < n; i++)
-            out[r + i] = LLVMBuildExtractValue(g->b, x, i, "");
+        n = run_of(t, r, MOST_AT_ONCE, &column);
+        load_run(g, base, column, n, zero, out + r);
     }
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
@@ -427,4 +490,69 @@ void tl_simt_tensor_await(TlSimt *g, TlOp *op)
         tl_simt_barrier(g); /* so that no warp lags behind, and misses a phase */
     for (uint32_t i = 0; i < op->nin; i++)
         load(g, tl_in(op, i), op->out[i]);
+}
+
+/* ---- what is there, times a tile ---- */
+
+static LLVMValueRef is_not_one(TlSimt *g, TlDtype d, LLVMValueRef x)
+{
+    if (tl_is_float(d) && !g->fn->ring)
+        return LLVMBuildFCmp(g->b, LLVMRealUNE, x, LLVMConstReal(LLVMTypeOf(x), 1), "");
+    LLVMValueRef word = LLVMBuildBitCast(g->b, x, g->i32, ""); /* floats of the ring are words */
+    return LLVMBuildICmp(g->b, LLVMIntNE, word, tl_simt_i32(g, 1), "");
+}
+
+/* Is any of the thread's factors not 1? Those that are the same value are one. */
+static LLVMValueRef is_any_not_one(TlSimt *g, TlDtype d, LLVMValueRef *x, int64_t n)
+{
+    LLVMValueRef any = is_not_one(g, d, x[0]);
+    for (int64_t r = 1; r < n; r++)
+        if (x[r] != x[r - 1])
+            any = LLVMBuildOr(g->b, any, is_not_one(g, d, x[r]), "");
+    return any;
+}
+
+/* A few columns at a time, so that threads never hold all sums. */
+static void multiply_there(TlSimt *g, const TlOp *op)
+{
+    enum { AT_ONCE = 16 };
+    const TlType *t = op->out[0]->type;
+    const TlValue *factor = tl_in(op, 1);
+    LLVMValueRef base = address_of_warp(g, t, tl_tensor_root(op->out[0])),
+                 *f = tl_simt_regs(g, factor), x[AT_ONCE],
+                 zero = LLVMConstNull(tl_gen_elem_type(&g->gen, factor->type));
+    int64_t all = tl_simt_count(factor);
+    int32_t column = 0;
+    unsigned n;
+    for (int64_t r = 0; r < all; r += n) {
+        n = run_of(t, r, AT_ONCE, &column);
+        load_run(g, base, column, n, zero, x);
+        for (unsigned i = 0; i < n; i++)
+            x[i] = tl_gen_combine(&g->gen, TL_COMBINE_MUL, t->dtype, x[i], f[r + i]);
+        store_run(g, base, column, n, x);
+    }
+}
+
+/* Where nothing was added to it yet, zeros stay what they are. Warps whose factors are all 1 leave
+ * their lanes alone. */
+void tl_simt_tensor_rescale(TlSimt *g, TlOp *op)
+{
+    const TlValue *factor = tl_in(op, 1);
+    LLVMValueRef filled = tl_simt_regs(g, tl_in(op, 0))[0],
+                 *f = tl_simt_regs(g, factor);
+    LLVMValueRef any = is_any_not_one(g, factor->type->dtype, f, tl_simt_count(factor));
+    any = tl_simt_leaf(g, TL_LEAF_VOTE_ANY, 1, &any);
+    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "rescale"),
+                      join = tl_gen_block(&g->gen, "rescaled");
+    const TlOp *before = neighbour(op, true);
+    if (!before || before->opcode != TL_OP_AWAIT || !before->nin) /* who has passed this, there */
+        fence(g, AFTER);
+    LLVMBuildCondBr(g->b, LLVMBuildAnd(g->b, filled, any, ""), some, join);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    multiply_there(g, op);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+    meet(g);
+    fence(g, AFTER);
+    set_filled(g, op->out[0], filled);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ir/interp/interp_impl.h"
+#include "ir/interp/ring_float.h"
 #include "ir/plan/async_dot.h"
 
 enum {
@@ -409,6 +410,16 @@ TL_EVAL(DOT_ASYNC)
     operands[2] = x[at];
     tl_eval_DOT(in, op, operands, y);
     tl_vec_push(in->arena, &in->products, p);
+}
+
+/* Of sums that are there: no product onto them is on its way. */
+TL_EVAL(RESCALE)
+{
+    for (uint32_t i = 0; i < in->products.len; i++)
+        if (in->products.data[i].op->out[0] == tl_in(op, 0))
+            tl_interp_fail(in, op, TL_FAIL_ASYNC, "the sums are still on their way");
+    TlDtype d = tl_op_dtype(op, x[0].type->dtype);
+    tl_elem_fn(TL_OP_MUL, d)(y[0].data, x[0].data, x[1].data, tl_type_elems(y[0].type));
 }
 
 TL_EVAL(FENCE)

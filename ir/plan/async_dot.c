@@ -49,10 +49,17 @@ static bool rows_go_on(const TlType *buf, int row, int span)
     return l->reps[other] == 1 || elem << l->out_bits[row] == span;
 }
 
-/* k: steps of the instruction in elements. */
-static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, int32_t k,
+/* Rows along M or N: of 16 bits, and into tensor memory of 8. (Of 32 bits there only in a swizzle
+ * of 32-byte atoms, which no buffer has.) */
+static bool can_go_across(const TlMma *mma, int elem)
+{
+    return elem == 2 || (elem == 1 && tl_tensor_mma_of(mma));
+}
+
+static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, const TlMma *mma,
                       TlAsyncSlot *out)
 {
+    int32_t k = mma->k;
     const TlType *buf = s->buf->type;
     int elem = tl_dtype_bytes(buf->dtype), k_axis = operand == TL_MMA_A ? 1 : 0;
     k_axis ^= s->flipped;
@@ -63,7 +70,7 @@ static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, int32_t
             out->stride = (uint32_t)(CORE_ROWS * span);
             out->lead = (uint32_t)(out->across ? rows * span : 16);
             if (tl_staging_is_image(arena, buf, row, span) && rows_go_on(buf, row, span) &&
-                !(out->across && elem != 2) && k * elem == TL_GROUP_STEP)
+                (!out->across || can_go_across(mma, elem)) && k * elem == TL_GROUP_STEP)
                 return true;
         }
     return false;
@@ -202,7 +209,7 @@ TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide s
     if (acc->rank != 2 || !has_instruction(mma) || p->k % mma->k || sides[TL_MMA_B].tile)
         return NULL;
     for (int i = 0; i < 2; i++)
-        if (sides[i].buf && !find_slot(arena, &sides[i], i, mma->k, &p->slot[i]))
+        if (sides[i].buf && !find_slot(arena, &sides[i], i, mma, &p->slot[i]))
             return NULL;
     if (!find_warps(p, acc, &warps))
         return NULL;
@@ -243,6 +250,8 @@ TlOp *tl_tensor_root(const TlValue *v)
         const TlOp *op = v->def;
         if (op && op->opcode == TL_OP_DOT_ASYNC)
             v = tl_async_dot(op).acc;
+        else if (op && op->opcode == TL_OP_RESCALE)
+            v = tl_in(op, 0);
         else if (op && op->opcode == TL_OP_FOR)
             v = tl_in(op, v->index + 3);
         else if (!op && v->block->parent && v->block->parent->opcode == TL_OP_FOR && v->index)

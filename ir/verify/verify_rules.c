@@ -1006,6 +1006,14 @@ static void tl_check_ready(TlVerify *v, const TlOp *op)
         FAULT("column = %lld", (long long)column);
 }
 
+static void tl_check_rescale(TlVerify *v, const TlOp *op)
+{
+    if (want_token(v, op, out_type(op, 0), in_type(op, 1)) &&
+        want_type(v, op, "the result, number", 0, out_type(op, 0), in_type(op, 0)) &&
+        out_type(op, 0)->kind != TL_TENSOR)
+        FAULT("%s is not in tensor memory", tl_verify_type(v, out_type(op, 0)));
+}
+
 static void tl_check_tensor(TlVerify *v, const TlOp *op)
 {
     int64_t n = tl_attr_int(op, TL_ATTR_COLUMNS, 0);

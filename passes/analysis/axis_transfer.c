@@ -879,6 +879,7 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_TENSOR:
     case TL_OP_READY:
     case TL_OP_DOT_ASYNC:
+    case TL_OP_RESCALE:
     case TL_OP_AWAIT:
     case TL_OP_YIELD: /* the others have no results */
     case TL_OP_CONDITION:

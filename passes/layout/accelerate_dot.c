@@ -23,7 +23,8 @@
  *     that warpgroups can do (warpgroup_fault.h, wgmma) is marked so, and its operands stay as they
  *     are: async-dots decides where it takes them from. One that has too few rows for that, and
  *     columns enough, is turned (turn_dot.h): it becomes the transposed operands' product.
- *     Where products go into tensor memory (tensor.def), that takes the place of warpgroups.
+ *     Where products go into tensor memory (tensor.def), that takes the place of warpgroups; of
+ *     chained ones all go there, or none.
  *
  * place-layouts then reduces the number of converts. In the ring mode nothing is split, because
  * products are exact. */
@@ -45,6 +46,7 @@ typedef struct Accelerate {
     TL_VEC(TlOp *) work; /* dots */
     const TlBlock *block;
     bool chained; /* the dots of that block, which was the last one's */
+    bool together; /* and all of them can be into tensor memory, at less cost */
     bool turned;  /* any dot */
     int64_t columns; /* of tensor memory that sums have by now */
 } Accelerate;
@@ -209,19 +211,67 @@ static TlDotShape shape_of(const Accelerate *a, const TlOp *dot, const TlMma *mm
     return s;
 }
 
-/* Into tensor memory: the instruction; NULL: something keeps it from it, or it costs more. */
-static const TlMma *into_tensor(Accelerate *a, const TlOp *dot, const TlMma *mma, TlDotWay *out)
+static int64_t tensor_columns(const TlDotShape *s)
+{
+    return (int64_t)(s->m / TL_TENSOR_LANES) * s->n;
+}
+
+/* Into tensor memory: the instruction; NULL: something keeps it from it. *more: what it costs more
+ * than by each warp for itself. */
+static const TlMma *tensor_of(const Accelerate *a, const TlOp *dot, const TlMma *mma, TlDotWay *out,
+                              int64_t *more)
 {
     const TlMma *tensor = mma->each ? NULL : tl_tensor_mma_for(mma->type);
     bool integer = mma->type[TL_MMA_C] == TL_I32;
     if (!tensor || (integer && !a->px->machine->tensor_i8))
         return NULL;
     TlDotShape alone = shape_of(a, dot, mma, false), shape = shape_of(a, dot, tensor, false);
-    int64_t columns = (int64_t)(shape.m / TL_TENSOR_LANES) * shape.n;
-    if (a->columns + columns > TL_TENSOR_COLUMNS || tl_warpgroup_fault(a->axis, dot, &shape) ||
-        !tl_tensor_way(&shape, out) || out->cost > tl_warp_way(&alone).cost)
+    if (tl_warpgroup_fault(a->axis, dot, &shape) || !tl_tensor_way(&shape, out))
         return NULL;
-    a->columns += columns;
+    *more = out->cost - tl_warp_way(&alone).cost;
+    return tensor;
+}
+
+/* Is the dot done in parts (split_dot)? */
+static bool is_split(const Accelerate *a, const TlOp *dot, const TlMma *row)
+{
+    int64_t precision = tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE);
+    return !a->fn->ring && (precision == TL_PRECISION_BF16X3 ||
+                            (precision == TL_PRECISION_TF32X3 && strcmp(row->family, TF32) == 0));
+}
+
+/* Those whose sums go into each other: all of the block, or none. What one of them leaves in
+ * registers for another would change its layout twice. */
+static bool go_together(const Accelerate *a, const TlBlock *block)
+{
+    int64_t columns = a->columns, cost = 0, more;
+    TlDotWay way;
+    for (const TlOp *op = block->first; op; op = op->next) {
+        TlDtype types[3];
+        if (op->opcode != TL_OP_DOT || tl_attr(op, TL_ATTR_MMA))
+            continue;
+        const TlMma *row = find_row(a, op, types);
+        const TlMma *tensor = row ? tensor_of(a, op, row, &way, &more) : NULL;
+        if (!tensor || is_split(a, op, row))
+            return false;
+        TlDotShape shape = shape_of(a, op, tensor, false);
+        columns += tensor_columns(&shape);
+        cost += more;
+    }
+    return columns <= TL_TENSOR_COLUMNS && cost <= 0;
+}
+
+/* Into tensor memory: the instruction; NULL: it is not possible, or costs more. */
+static const TlMma *into_tensor(Accelerate *a, const TlOp *dot, const TlMma *mma, TlDotWay *out)
+{
+    int64_t more;
+    const TlMma *tensor = tensor_of(a, dot, mma, out, &more);
+    if (!tensor || (a->chained ? !a->together : more > 0))
+        return NULL;
+    TlDotShape shape = shape_of(a, dot, tensor, false);
+    if (a->columns + tensor_columns(&shape) > TL_TENSOR_COLUMNS)
+        return NULL;
+    a->columns += tensor_columns(&shape);
     return tensor;
 }
 
@@ -290,17 +340,17 @@ static bool accelerate(Accelerate *a, TlOp *dot)
 {
     TL_ASSERT(dot->opcode == TL_OP_DOT, "%s is no product", tl_op_info(dot->opcode)->text);
     TlDtype types[3];
-    if (a->block != dot->block)
+    if (a->block != dot->block) {
         a->chained = tl_dots_are_chained(a->fn, a->px->scratch, dot->block);
+        a->together = a->chained && a->px->machine->tensor && go_together(a, dot->block);
+    }
     a->block = dot->block;
     const TlMma *row = find_row(a, dot, types);
     if (!row)
         return false;
-    int64_t precision = tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE);
-    bool bf16 = precision == TL_PRECISION_BF16X3,
-         tf32 = precision == TL_PRECISION_TF32X3 && strcmp(row->family, TF32) == 0;
-    if ((bf16 || tf32) && !a->fn->ring) {
-        split_dot(a, dot, bf16);
+    if (is_split(a, dot, row)) {
+        int64_t precision = tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE);
+        split_dot(a, dot, precision == TL_PRECISION_BF16X3);
         return true;
     }
     dot = dot->nin == 3 ? cast_dot(dot, types) : dot;

@@ -161,8 +161,9 @@ bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out)
 
 /* ---- one thread, into tensor memory ---- */
 
-/* What the matrix unit takes, which is four times as fast, and what it takes to read the sums. The
- * tensor core reads shared memory beside the warps. */
+/* What the matrix unit takes, which is four times as fast, and what it takes to read the sums;
+ * where products are chained, to put them into shared memory for the next one, and, for warps along
+ * N, to exchange what is computed per row. The tensor core reads shared memory beside the warps. */
 bool tl_tensor_way(const TlDotShape *s, TlDotWay *out)
 {
     enum { FASTER = 4, LANES = 32 };
@@ -176,7 +177,10 @@ bool tl_tensor_way(const TlDotShape *s, TlDotWay *out)
             continue;
         int64_t rows = s->m >> m, columns = s->n >> n,
                 bytes = s->k * tl_dtype_bytes(s->mma->type[TL_MMA_A]);
-        int64_t cost = rows * columns * bytes / (FASTER * RATE) + KEPT * rows * columns / LANES;
+        int64_t sums = rows * columns / LANES;
+        int64_t cost = rows * columns * bytes / (FASTER * RATE) + KEPT * sums;
+        if (s->chained)
+            cost += BARRIERS + SHARED_RATE * sums + w.n * BARRIERS;
         if (out->cost < 0 || cost < out->cost)
             *out = (TlDotWay){.warps = w, .warpgroup = true, .cost = cost};
     }

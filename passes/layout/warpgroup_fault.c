@@ -1,6 +1,6 @@
 /* Why a product is none of warpgroups (warpgroup_fault.h). Only B of 16 bits can be transposed on
- * the way; of 32 and 8 bits, threads do that. Sums stay in registers while warpgroups work: where
- * these are too many, ptxas waits for each instruction. */
+ * the way (into tensor memory A, too, and both of 8 bits); else threads do that. Sums stay in
+ * registers while warpgroups work: where these are too many, ptxas waits for each instruction. */
 #include "passes/layout/warpgroup_fault.h"
 #include "ir/plan/late.h"
 #include "ir/plan/staged.h"
@@ -99,10 +99,8 @@ static TlWarpgroupFault tensor_fault(const TlAxisInfo *axis, const TlOp *dot, co
         return TL_WARPGROUP_TENSOR_COLUMNS;
     if (is_large(s))
         return TL_WARPGROUP_TENSOR_SUMS;
-    if (s->chained)
-        return TL_WARPGROUP_TENSOR_CHAINED;
     for (uint32_t i = 0; i < 2; i++)
-        if (tl_dtype_bits(mma->type[i]) != 16 && !goes_along_k(axis, dot, i))
+        if (tl_dtype_bits(mma->type[i]) > 16 && !goes_along_k(axis, dot, i))
             return TL_WARPGROUP_TENSOR_CROSSED;
     return TL_WARPGROUP_NONE;
 }

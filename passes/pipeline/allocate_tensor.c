@@ -36,7 +36,7 @@ typedef struct Tensor {
  */
 static TlValue *next_of(const TlOp *op, uint32_t i)
 {
-    if (op->opcode == TL_OP_DOT_ASYNC)
+    if (op->opcode == TL_OP_DOT_ASYNC || op->opcode == TL_OP_RESCALE)
         return op->out[0];
     if (op->opcode == TL_OP_FOR)
         return op->out[i - 3];

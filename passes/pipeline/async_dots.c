@@ -29,6 +29,9 @@
  *     `pipeline` lets the products of one iteration be pending when the next begins, where the
  *     slots that they read stay.
  *
+ *  4. Where what a loop carries is multiplied by a tile before a product adds to it (attention),
+ *     and it is in tensor memory, it stays there (RESCALE).
+ *
  *  Products into tensor memory take both operands from buffers. Their tokens are of type tensor,
  *  and the kernel has a `tensor` from its beginning to its end (allocate-tensor says where in it
  *  each product's sums are). Where operands cannot be in buffers, mma.sync does the product. */
@@ -304,9 +307,41 @@ static TlOp *new_await(TlBuilder *b, TlValue *token, const TlType *tile)
     return tl_op_new(b, TL_OP_AWAIT, 1, &token, 1, &tile, 0, 1, &attr);
 }
 
+/* What a loop carries of the dot's sums, if it is multiplied by a tile before the dot adds to it,
+ * and nothing else is done with it; *out_factor: the tile. NULL: it is not so. */
+static TlValue *rescaled(const TlOp *dot, TlValue **out_factor)
+{
+    const TlOp *mul = tl_in(dot, TL_MMA_C)->def, *loop = dot->block->parent;
+    const TlValue *out = dot->out[0];
+    if (!is_into_tensor(dot) || !mul || mul->opcode != TL_OP_MUL || mul->block != dot->block ||
+        tl_use_count(mul->out[0]) != 1 || !loop || loop->opcode != TL_OP_FOR ||
+        tl_use_count(out) != 1 || out->uses->user != dot->block->last)
+        return NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        TlValue *x = tl_in(mul, i);
+        bool carried = !x->def && x->block == dot->block && x->index && tl_use_count(x) == 1 &&
+                       tl_in(dot->block->last, x->index - 1) == out;
+        *out_factor = tl_in(mul, 1 - i);
+        if (carried && (*out_factor)->type == x->type)
+            return x;
+    }
+    return NULL;
+}
+
+/* The token that the dot adds to. */
+static TlValue *token_before(AsyncDots *a, TlOp *dot)
+{
+    TlValue *factor, *carried = rescaled(dot, &factor);
+    if (!carried)
+        return token_of(a, dot, tl_in(dot, TL_MMA_C));
+    TlBuilder b = tl_builder_before(dot);
+    TlValue *token = token_of(a, dot, carried), *in[] = {token, factor};
+    return tl_op_new(&b, TL_OP_RESCALE, 2, in, 1, &token->type, 0, 0, NULL)->out[0];
+}
+
 static void begin_dot(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
 {
-    TlValue *acc = tl_in(dot, TL_MMA_C), *token = token_of(a, dot, acc), *in[5];
+    TlValue *acc = tl_in(dot, TL_MMA_C), *token = token_before(a, dot), *in[5];
     a->tensor |= is_into_tensor(dot);
     uint32_t n = 0, flipped = 0;
     for (uint32_t i = 0; i < 2; i++) {
@@ -326,8 +361,10 @@ static void begin_dot(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
     await->out[0]->name = dot->out[0]->name;
     tl_replace_uses(dot->out[0], await->out[0]);
     tl_op_erase(dot);
-    if (acc->def && acc->def->opcode == TL_OP_AWAIT && !acc->uses)
-        tl_op_erase(acc->def);
+    TlOp *made_acc = acc->def;
+    if (made_acc && !acc->uses &&
+        (made_acc->opcode == TL_OP_AWAIT || made_acc->opcode == TL_OP_MUL))
+        tl_op_erase(made_acc);
     a->changed = true;
 }
 
@@ -344,24 +381,34 @@ static TlOp *await_of(const TlOp *loop, uint32_t i)
         tl_use_count(next) != 1 || tl_use_count(arg) != 1 || arg->uses->user->opcode != TL_OP_READY)
         return NULL;
     TlValue *token = tl_in(await, 0);
-    while (token->def && token->def->opcode == TL_OP_DOT_ASYNC && token->def->block == body)
-        token = tl_async_dot(token->def).acc;
+    while (token->def && token->def->block == body)
+        if (token->def->opcode == TL_OP_DOT_ASYNC)
+            token = tl_async_dot(token->def).acc;
+        else if (token->def->opcode == TL_OP_RESCALE)
+            token = tl_in(token->def, 0);
+        else
+            break;
     return token->def == arg->uses->user ? await : NULL;
 }
 
-/* The carried values that become tokens, as bits; 0 if there are products besides. */
+/* The carried values that become tokens, as bits. If there are products besides, only those whose
+ * sums are in tensor memory: registers are not touched while products work on them. */
 static uint64_t carried_tokens(const TlOp *loop)
 {
-    uint64_t found = 0;
+    uint64_t found = 0, in_tensor = 0;
     uint32_t awaits = 0, all = 0;
-    for (uint32_t i = 0; i < loop->nout && i < 64; i++)
-        if (await_of(loop, i)) {
-            found |= 1ull << i;
-            awaits++;
-        }
+    for (uint32_t i = 0; i < loop->nout && i < 64; i++) {
+        const TlOp *await = await_of(loop, i);
+        if (!await)
+            continue;
+        found |= 1ull << i;
+        if (tl_in(await, 0)->type->kind == TL_TENSOR)
+            in_tensor |= 1ull << i;
+        awaits++;
+    }
     for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
         all += op->opcode == TL_OP_AWAIT;
-    return all == awaits ? found : 0;
+    return all == awaits ? found : in_tensor;
 }
 
 /* The old argument was made ready: its token is the new argument; what is yielded is the token. */

@@ -80,7 +80,7 @@ static bool is_loop_for_it(const TlOp *loop)
         if (!is_movable(op))
             return false;
     for (uint32_t i = 0; i < loop->nout; i++)
-        if (loop->out[i]->type->kind == TL_TOKEN)
+        if (tl_is_sums(loop->out[i]->type))
             return false; /* of one iteration pending in the next as it is */
     return true;
 }

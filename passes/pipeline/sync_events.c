@@ -14,7 +14,8 @@ const TlValue *tl_sync_bars(const TlOp *op)
 static void describe(TlSync *s, TlSyncEvent *e, const TlBufUse *use)
 {
     TlOp *op = e->op;
-    e->is_barrier = op->opcode == TL_OP_BARRIER || op->opcode == TL_OP_MEET;
+    e->is_barrier = op->opcode == TL_OP_BARRIER || op->opcode == TL_OP_MEET ||
+                    op->opcode == TL_OP_RESCALE || op->opcode == TL_OP_AWAIT;
     uint64_t bytes = tl_op_shared_bytes(s->arena, op);
     const TlValue *bars = tl_sync_bars(op);
     if (bars) {
@@ -129,9 +130,24 @@ static void drop_idle_reads(TlSync *s)
     }
 }
 
+/* At an await in a loop of products into tensor memory (simt_tensor.c). */
+static bool threads_meet(const TlOp *wait, bool in_tensor)
+{
+    return in_tensor && wait->opcode == TL_OP_AWAIT && wait->nin == 0;
+}
+
+static bool has_tensor(const TlFn *fn)
+{
+    const TlOp *op = fn->body->first;
+    while (op && op->opcode != TL_OP_TENSOR)
+        op = op->next;
+    return op != NULL;
+}
+
 void tl_sync_list(TlSync *s)
 {
     Nest n = {.loop = TL_SYNC_NONE};
+    bool in_tensor = has_tensor(s->fn);
     for (TlOp *op = s->fn->body->first; op;) {
         if (is_branch(op) || tl_is_loop(op)) {
             op = enter(s, &n, op);
@@ -141,12 +157,15 @@ void tl_sync_list(TlSync *s)
             op = leave(s, &n, op->block);
             continue;
         }
-        if (tl_is_wait(op))
+        if (tl_is_wait(op)) {
             add(s, TL_SYNC_WAIT, op, NULL, TL_SYNC_NONE, n.loop);
-        else if (op->opcode == TL_OP_FENCE)
+            if (threads_meet(op, in_tensor))
+                add(s, TL_SYNC_ACCESS, op, NULL, TL_SYNC_NONE, n.loop);
+        } else if (op->opcode == TL_OP_FENCE) {
             add(s, TL_SYNC_FENCE, op, NULL, TL_SYNC_NONE, n.loop);
-        else
+        } else {
             add_access(s, op, n.loop);
+        }
         op = op->next;
     }
     drop_idle_reads(s);

@@ -88,7 +88,8 @@ static unsigned writes(const Fences *f, const TlSyncEvent *e)
 static bool is_due(const TlSyncEvent *e, unsigned dirty)
 {
     bool inside = e->kind == TL_SYNC_ACCESS &&
-                  (e->op->opcode == TL_OP_BARRIER || tl_attr(e->op, TL_ATTR_SHARED));
+                  (e->op->opcode == TL_OP_BARRIER || e->op->opcode == TL_OP_RESCALE ||
+                   e->op->opcode == TL_OP_AWAIT || tl_attr(e->op, TL_ATTR_SHARED));
     return dirty && (e->has_barrier || inside) &&
            (((dirty & OF_WRITES) && e->op->opcode == TL_OP_MBAR) ||
             ((dirty & OF_READS) && reader_follows(e->op)));

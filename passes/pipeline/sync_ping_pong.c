@@ -14,8 +14,8 @@
  *                                              ping_pong_wait {one}
  *
  *  1. Where: loops of the kernel's warps, of two warpgroups or more, whose copies another warp
- *     begins. It is a warpgroup's time from an iteration's first product to the last one before
- *     anything waits.
+ *     begins, and whose products are not by one thread. It is a warpgroup's time from an
+ *     iteration's first product to the last one before anything waits.
  *  2. The last warpgroup lets the first one begin, before all these loops and the loops around
  *     them, and the first one waits for the last, behind them: waits and arrivals are even, also
  *     where there is no iteration. In between they run on. */
@@ -60,7 +60,7 @@ static void add(TlBuilder b, TlOpcode opcode, bool one)
 static bool alternate(TlOp *loop)
 {
     TlOp *first = first_product(loop->regions[0]);
-    if (!first)
+    if (!first || first->out[0]->type->kind == TL_TENSOR)
         return false;
     add(tl_builder_before(first), TL_OP_PING_PONG_WAIT, false);
     add(tl_builder_before(last_product(first)->next), TL_OP_PING_PONG_ARRIVE, false);

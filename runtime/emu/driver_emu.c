@@ -274,7 +274,8 @@ static void keep_stats(tl_dev *dev, const tl_emu_job *job)
     free(before);
 }
 
-/* What threads, copies and products wait by for each other. */
+/* What threads, copies and products wait by for each other, and what gives and takes tensor memory.
+ */
 static bool orders_threads(uint32_t leaf)
 {
     static const bool ORDERS[TL_LEAF_FAMILY_COUNT] = {
@@ -284,7 +285,9 @@ static bool orders_threads(uint32_t leaf)
         [TL_LEAF_FAMILY_FENCE_ASYNC] = true, [TL_LEAF_FAMILY_BULK_COMMIT] = true,
         [TL_LEAF_FAMILY_BULK_WAIT] = true,   [TL_LEAF_FAMILY_BULK_ALL] = true,
         [TL_LEAF_FAMILY_MBAR_EXPECT] = true, [TL_LEAF_FAMILY_MBAR_ARRIVE] = true,
-        [TL_LEAF_FAMILY_MBAR_WAIT] = true,   [TL_LEAF_FAMILY_MBAR_ARRIVE_AT] = true};
+        [TL_LEAF_FAMILY_MBAR_WAIT] = true,   [TL_LEAF_FAMILY_MBAR_ARRIVE_AT] = true,
+        [TL_LEAF_FAMILY_TENSOR_ALLOC] = true, [TL_LEAF_FAMILY_TENSOR_FREE] = true,
+        [TL_LEAF_FAMILY_TENSOR_COMMIT] = true, [TL_LEAF_FAMILY_TENSOR_FENCE] = true};
     return leaf < TL_LEAF_COUNT && ORDERS[tl_leaf_info((tl_leaf)leaf)->family];
 }
 

@@ -14,9 +14,9 @@
  *   random   one or the other. Schedule random.
  * In all cases they count as being read until then (emu_check_products.c).
  *
- * What threads have read or written, the next product onto it must come behind: a barrier is in
- * between, and before that a fence of these threads. Of the fence behind the barrier nothing is
- * checked: the device's interpreter does that. */
+ * What threads of one warp have read or written, or allocated, those of another touch behind a
+ * barrier, in front of which the former have passed a fence, and behind which the latter have. So
+ * they have behind their wait for a product, before they read its sums. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -61,7 +61,10 @@ struct tl_emu_tensor {
     uint32_t n, room;
     commit *commits; /* that have not arrived, oldest first */
     uint32_t ncommits, room_commits;
-    uint32_t fences[TL_EMU_MAX_THREADS];
+    uint32_t fences[TL_EMU_MAX_THREADS]; /* before threads meet: how many the thread has passed */
+    tl_emu_moment after[TL_EMU_MAX_THREADS]; /* its last fence behind that, */
+    uint64_t arrivals, seen[TL_EMU_MAX_THREADS], arrived[COLUMNS]; /* and the arrivals before it;
+                                                                    * number of a column's last */
     touch touched[COLUMNS][LANES / WARP];
     uint32_t word[COLUMNS][LANES];
     uint8_t state[COLUMNS][LANES];
@@ -86,6 +89,10 @@ void tl_emu_tensor_reset(tl_emu_block *b)
     t->columns = t->n = t->ncommits = 0;
     t->was_asked = false;
     memset(t->fences, 0, sizeof t->fences);
+    memset(t->after, 0, sizeof t->after);
+    memset(t->seen, 0, sizeof t->seen);
+    memset(t->arrived, 0, sizeof t->arrived);
+    t->arrivals = 0;
     memset(t->touched, 0, sizeof t->touched);
     memset(t->state, 0, sizeof t->state);
 }
@@ -99,6 +106,16 @@ typedef struct request {
 static bool is_size(uint32_t columns)
 {
     return columns >= LEAST && columns <= COLUMNS && (columns & (columns - 1)) == 0;
+}
+
+/* The current warp has touched these columns, of the lanes that warp w reaches. */
+static void touch_columns(tl_emu_block *b, tensor *t, uint32_t site, uint32_t column,
+                          uint32_t columns, uint32_t w)
+{
+    uint32_t thread = b->current->index / WARP * WARP;
+    for (uint32_t c = column; c < column + columns; c++)
+        t->touched[c][w] =
+            (touch){tl_emu_block_moment(b->watch, thread), site, t->fences[thread]};
 }
 
 static void allocate(tl_emu_block *b, void *const *mine)
@@ -126,12 +143,16 @@ static void allocate(tl_emu_block *b, void *const *mine)
                        .thread = b->current->index / WARP * WARP};
     if (tl_emu_block_access(b->watch, &a))
         memcpy(b->shared + r->offset, &t->base, sizeof t->base);
+    for (uint32_t w = 0; w < LANES / WARP; w++)
+        touch_columns(b, t, r->site, t->base, t->columns, w);
 }
 
 void tl_emu_tensor_alloc(uint32_t site, uint32_t offset, uint32_t columns)
 {
     tl_emu_block *b = tl_emu_now;
     request r = {site, offset, columns};
+    if (tl_emu_is_dropped(b, site))
+        return;
     tl_emu_count(b, site, TL_LEAF_TENSOR_ALLOC);
     tl_emu_meet_warp(b, TL_LEAF_TENSOR_ALLOC, site, columns, &r, allocate);
 }
@@ -148,32 +169,40 @@ static tensor *of_program(tl_emu_block *b, uint32_t site, uint32_t address, uint
     return t;
 }
 
-static uint32_t warps_of(const tl_emu_block *b)
-{
-    return b->nthreads / WARP < LANES / WARP ? b->nthreads / WARP : LANES / WARP;
-}
-
-/* Nobody may touch the columns at the same time, or has, for all that this thread knows. */
+/* Nobody else may touch the columns, of the lanes of warp w, at the same time, or has, for all that
+ * the current thread knows. */
 static void check_untouched(tl_emu_block *b, const tensor *t, uint32_t site, uint32_t column,
-                            uint32_t columns)
+                            uint32_t columns, uint32_t w)
 {
     uint32_t self = b->current->index;
-    for (uint32_t c = column; c < column + columns; c++)
-        for (uint32_t w = 0; w < warps_of(b); w++) {
-            const touch *x = &t->touched[c][w];
-            if (!x->when.tick || x->when.thread / WARP == self / WARP)
-                continue;
-            if (!tl_emu_block_is_past(b->watch, x->when, self))
-                tl_emu_complain(b, TL_RUN_RACE, site,
-                                "thread %" PRIu32 " may not be through with column %" PRIu32
-                                " of tensor memory: no barrier is in between",
-                                x->when.thread, c);
-            if (t->fences[x->when.thread] <= x->fences)
-                tl_emu_complain(b, TL_RUN_ASYNC, site,
-                                "thread %" PRIu32 " has touched column %" PRIu32
-                                " of tensor memory, and passed no fence since",
-                                x->when.thread, c);
-        }
+    for (uint32_t c = column; c < column + columns; c++) {
+        const touch *x = &t->touched[c][w];
+        if (!x->when.tick || x->when.thread / WARP == self / WARP)
+            continue;
+        if (!tl_emu_block_is_past(b->watch, x->when, self))
+            tl_emu_complain(b, TL_RUN_RACE, site,
+                            "thread %" PRIu32 " may not be through with column %" PRIu32
+                            " of tensor memory: no barrier is in between",
+                            x->when.thread, c);
+        if (t->fences[x->when.thread] <= x->fences)
+            tl_emu_complain(b, TL_RUN_ASYNC, site,
+                            "thread %" PRIu32 " has touched column %" PRIu32
+                            " of tensor memory, and passed no fence since",
+                            x->when.thread, c);
+        if (t->after[self].tick <= x->when.tick)
+            tl_emu_complain(b, TL_RUN_ASYNC, site,
+                            "thread %" PRIu32 " has touched column %" PRIu32
+                            " of tensor memory, and this one passed no fence since they met",
+                            x->when.thread, c);
+    }
+}
+
+/* Of all lanes. */
+static void check_all_untouched(tl_emu_block *b, const tensor *t, uint32_t site, uint32_t column,
+                                uint32_t columns)
+{
+    for (uint32_t w = 0; w < LANES / WARP; w++)
+        check_untouched(b, t, site, column, columns, w);
 }
 
 static void give_back(tl_emu_block *b, void *const *mine)
@@ -186,7 +215,7 @@ static void give_back(tl_emu_block *b, void *const *mine)
                         r->columns, t->columns);
     if (t->n)
         tl_emu_complain(b, TL_RUN_ASYNC, r->site, "a product onto them is on its way");
-    check_untouched(b, t, r->site, t->base, t->columns);
+    check_all_untouched(b, t, r->site, t->base, t->columns);
     t->columns = 0;
 }
 
@@ -194,6 +223,8 @@ void tl_emu_tensor_free(uint32_t site, uint32_t address, uint32_t columns)
 {
     tl_emu_block *b = tl_emu_now;
     request r = {site, address, columns};
+    if (tl_emu_is_dropped(b, site))
+        return;
     tl_emu_count(b, site, TL_LEAF_TENSOR_FREE);
     tl_emu_meet_warp(b, TL_LEAF_TENSOR_FREE, site, columns, &r, give_back);
 }
@@ -353,7 +384,7 @@ void tl_emu_tensor_mma(uint32_t site, uint32_t instruction, uint32_t types, uint
     tensor *t = of_program(b, site, address, p.n);
     TL_EMU_INVARIANT(b, site, address >> 16 == 0 || (p.m == 64 && address >> 16 == 16),
                      "sums from lane %u on", address >> 16);
-    check_untouched(b, t, site, address & 0xffff, p.n);
+    check_all_untouched(b, t, site, address & 0xffff, p.n);
     check_sums(b, t, &p);
     if (!tell_reads(b, &p, false))
         tl_emu_break(b);
@@ -384,11 +415,14 @@ static void complete(tl_emu_block *b, tensor *t, uint32_t n)
 {
     if (!n) /* a commit of nothing: no product was begun, and nothing is allocated for any */
         return;
+    t->arrivals++;
     for (uint32_t i = 0; i < n; i++) {
         if (!t->all[i].is_done)
             compute(b, t, &t->all[i]);
         tell_reads(b, &t->all[i], true);
         set_state(t, &t->all[i], KNOWN);
+        for (uint32_t c = 0; c < t->all[i].n; c++)
+            t->arrived[(t->all[i].address & 0xffff) + c] = t->arrivals;
     }
     memmove(t->all, t->all + n, (t->n - n) * sizeof *t->all);
     t->n -= n;
@@ -420,8 +454,16 @@ uint32_t tl_emu_tensor_arrives(tl_emu_block *b, uint32_t *out_site)
 void tl_emu_tensor_fence(uint32_t site, uint32_t after)
 {
     tl_emu_block *b = tl_emu_enter(site, TL_LEAF_TENSOR_FENCE);
-    if (b && b->tensor && !after)
-        b->tensor->fences[b->current->index]++;
+    tensor *t = b ? b->tensor : NULL;
+    if (!t)
+        return;
+    uint32_t self = b->current->index;
+    if (!after) {
+        t->fences[self]++;
+        return;
+    }
+    t->after[self] = tl_emu_block_moment(b->watch, self);
+    t->seen[self] = t->arrivals;
 }
 
 /* ---- threads ---- */
@@ -444,10 +486,19 @@ static tensor *reach(tl_emu_block *b, const lane_access *x)
 
 static void touches(tl_emu_block *b, tensor *t, const lane_access *x)
 {
-    uint32_t thread = b->current->index / WARP * WARP;
-    for (uint32_t c = 0; c < x->nwords; c++)
-        t->touched[(x->address & 0xffff) + c][x->address >> 21] =
-            (touch){tl_emu_block_moment(b->watch, thread), x->site, t->fences[thread]};
+    uint32_t column = x->address & 0xffff, w = x->address >> 21;
+    check_untouched(b, t, x->site, column, x->nwords, w);
+    touch_columns(b, t, x->site, column, x->nwords, w);
+}
+
+/* The thread has passed a fence behind its wait for the product onto the column. */
+static void check_arrived(tl_emu_block *b, const tensor *t, uint32_t site, uint32_t column)
+{
+    if (t->arrived[column] > t->seen[b->current->index])
+        tl_emu_complain(b, TL_RUN_ASYNC, site,
+                        "a product onto column %" PRIu32
+                        " of tensor memory has arrived, and this thread passed no fence since",
+                        column);
 }
 
 static void load(tl_emu_block *b, void *const *mine)
@@ -455,7 +506,8 @@ static void load(tl_emu_block *b, void *const *mine)
     lane_access *const *lanes = (lane_access *const *)mine;
     const lane_access *x = lanes[0];
     tensor *t = reach(b, x);
-    for (uint32_t c = 0; c < x->nwords; c++)
+    for (uint32_t c = 0; c < x->nwords; c++) {
+        check_arrived(b, t, x->site, (x->address & 0xffff) + c);
         for (uint32_t lane = 0; lane < WARP; lane++) {
             uint32_t column = (x->address & 0xffff) + c, at = (x->address >> 16) + lane;
             if (t->state[column][at] != KNOWN)
@@ -466,6 +518,7 @@ static void load(tl_emu_block *b, void *const *mine)
                                                     : "is on its way");
             lanes[lane]->words[c] = t->word[column][at];
         }
+    }
     touches(b, t, x);
 }
 
@@ -501,6 +554,24 @@ void tl_emu_tensor_st(uint32_t site, uint32_t address, uint32_t nwords, uint32_t
     lane_access x = {site, address, nwords, words};
     tl_emu_count(b, site, TL_LEAF_TENSOR_ST);
     tl_emu_meet_warp(b, TL_LEAF_TENSOR_ST, site, address, &x, store);
+}
+
+static void unite(tl_emu_block *b, void *const *mine)
+{
+    bool *const *lanes = (bool *const *)mine, any = false;
+    for (uint32_t i = 0; i < b->lanes; i++)
+        any |= *lanes[i];
+    for (uint32_t i = 0; i < b->lanes; i++)
+        *lanes[i] = any;
+}
+
+uint32_t tl_emu_vote_any(uint32_t site, uint32_t is)
+{
+    tl_emu_block *b = tl_emu_now;
+    bool any = is != 0;
+    tl_emu_count(b, site, TL_LEAF_VOTE_ANY);
+    tl_emu_meet_warp(b, TL_LEAF_VOTE_ANY, site, 0, &any, unite);
+    return any;
 }
 
 void tl_emu_tensor_ended(tl_emu_block *b)

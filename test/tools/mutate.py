@@ -7,7 +7,8 @@ memory waits until they have read shared memory.
 
 Runs kernels with --check under all schedules, first as they are, then with each of their barriers, waits for copies and
 products, ends of groups of copies, fences, and arrivals and waits at barriers that count left out in turn, and with more bytes expected
-and fewer (TILE_EMU_DROP_BARRIER). On emu:sm_90a, which is always among the devices, only kernels for warpgroups run. A mutant is
+and fewer (TILE_EMU_DROP_BARRIER). On emu:sm_90a and emu:sm_100a, which are always among the devices, only kernels for warpgroups and for tensor memory
+run; there, asking for tensor memory and giving it back are left out, too. A mutant is
     reported    the run fails: a race, an uninitialised read, threads that diverge;
     redundant   nothing is reported and the outputs are those of the kernel as it is: what happens before what is not
                 changed by the barrier, so synchronize could have done without it;
@@ -35,13 +36,13 @@ GEMM = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(1)
                   acc = dot(A[0 +: 64, k +: 32], B[k +: 32, 0 +: 64], acc);
               C[0 +: 64, 0 +: 64] = acc;
           }"""
-WARPGROUPS = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(cdiv(M, 64)) {clause}
+WARPGROUPS = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(cdiv(M, {m})) {clause}
                 {{
-                    int m = pid(0) * 64;
-                    tile<f32, 64, 64> acc = 0;
+                    int m = pid(0) * {m};
+                    tile<f32, {m}, 64> acc = 0;
                     for (int k : range(0, K, 32)) {hint}
-                        acc = dot(A[m +: 64, k +: 32], {b}, acc);
-                    C[m +: 64, 0 +: 64] = acc;
+                        acc = dot(A[m +: {m}, k +: 32], {b}, acc);
+                    C[m +: {m}, 0 +: 64] = acc;
                 }}"""
 # what is stored in bulk, again and again from one buffer; the last trips' rows are those of others, too
 STORES = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f16 C[M, N]) grid(1)
@@ -141,19 +142,19 @@ KERNELS = {
 # The same, of Hopper alone: operands by bulk copies, computed, by the threads' loads (what is not aligned), from registers; with a
 # producer of its own.
 HOPPER = {
-    **{f"warpgroups{n}": (WARPGROUPS.format(hint="pipeline", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
+    **{f"warpgroups{n}": (WARPGROUPS.format(m=64, hint="pipeline", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                           f"--stages {n} A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C") for n in range(1, 5)},
-    "warpgroups_alone": (WARPGROUPS.format(hint="pipeline specialize", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
+    "warpgroups_alone": (WARPGROUPS.format(m=64, hint="pipeline specialize", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                          "--stages 3 A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C"),
-    **{f"warpgroups_cluster{n}": (WARPGROUPS.format(hint=hint, clause="cluster(2)", b="B[k +: 32, 0 +: 64]"), "gemm",
+    **{f"warpgroups_cluster{n}": (WARPGROUPS.format(m=64, hint=hint, clause="cluster(2)", b="B[k +: 32, 0 +: 64]"), "gemm",
                                   f"--stages {n} A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C")
        for n, hint in ((2, "pipeline"), (3, "pipeline specialize"))},
     **{f"warpgroups_stores{name}": (STORES.format(hint=hint), "gemm",
                                     f"--warps 8 --stages 3 A=normal(1)[232,96] B=normal(2)[96,136] C=nan[232,136]", "C")
        for name, hint in (("", "pipeline"), ("_alone", "pipeline specialize"))},
-    "warpgroups_computed": (WARPGROUPS.format(hint="pipeline", clause="", b="B[k +: 32, 0 +: 64] * 2"), "gemm",
+    "warpgroups_computed": (WARPGROUPS.format(m=64, hint="pipeline", clause="", b="B[k +: 32, 0 +: 64] * 2"), "gemm",
                             "--stages 3 A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C"),
-    "warpgroups_loads": (WARPGROUPS.format(hint="pipeline", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
+    "warpgroups_loads": (WARPGROUPS.format(m=64, hint="pipeline", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                          "--stages 3 A=normal(1)[40,105] B=normal(2)[105,59] C=nan[40,59]", "C"),
     **{f"warpgroups_attention{name}": (ATTENTION.replace("N, BN))", f"N, BN)) pipeline {hint}"), "attention",
                                        "--stages 3 --const BD=64 --const BM=64 --const BN=32 "
@@ -171,7 +172,53 @@ HOPPER = {
     "warpgroups_reuse": (REUSE, "reuse", "--stages 3 x=normal(1)[128,64] A=normal(2)[128,160] B=normal(3)[160,64] C=nan[128,64]", "C"),
     "warpgroups_nested": (NESTED, "nested", "--stages 3 A=normal(2)[128,160] B=normal(3)[160,64] C=nan[128,64]", "C"),
 }
+# Of Blackwell alone: 128 rows, sums in tensor memory; two strips of rows, read by eight warps; onto what is there; two products, one
+# after the other; attention, whose sums stay there and are rescaled
+ONTO = """kernel onto(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(1)
+          {
+              tile<f32, 128, 64> acc = C[0 +: 128, 0 +: 64];
+              for (int k : range(0, K, 32)) pipeline
+                  acc = dot(A[0 +: 128, k +: 32], B[k +: 32, 0 +: 64], acc);
+              tile<f32, 128, 64> more = 0;
+              for (int k : range(0, K, 32)) pipeline
+                  more = dot(A[0 +: 128, k +: 32], B[k +: 32, 0 +: 64], more);
+              C[0 +: 128, 0 +: 64] = acc + more;
+          }"""
+ONLINE = """kernel attention(const f16 Q[M, D], const f16 K[N, D], const f16 V[N, D], f32 O[M, D]) grid(1)
+            {{
+                auto q = Q[0 +: 128, 0 +: 64];
+                tile<f32, 128> greatest = -inf;
+                tile<f32, 128> total = 0;
+                tile<f32, 128, 64> acc = 0;
+                for (int n : range(0, N, 32)) pipeline {hint} {{
+                    auto s = (row(n + iota(32)) < N) ? dot(q, trans(K[n +: 32, 0 +: 64])) : -inf;
+                    auto next = max(greatest, max(s, axis = 1));
+                    auto p = exp(s - col(next));
+                    auto rescale = exp(greatest - next);
+                    total = total * rescale + sum(p, axis = 1);
+                    acc = dot((f16)p, V[n +: 32, 0 +: 64], acc * col(rescale));
+                    greatest = next;
+                }}
+                O[0 +: 128, 0 +: 64] = acc / col(total);
+            }}"""
+BLACKWELL = {
+    **{f"tensor{n}": (WARPGROUPS.format(m=128, hint=hint, clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
+                      f"--warps 4 --stages {n} A=normal(1)[232,320] B=normal(2)[320,64] C=nan[232,64]", "C")
+       for n, hint in ((1, "pipeline"), (2, "pipeline"), (3, "pipeline specialize"), (4, "pipeline specialize(0)"))},
+    "tensor_cluster": (WARPGROUPS.format(m=128, hint="pipeline specialize", clause="cluster(2)", b="B[k +: 32, 0 +: 64]"), "gemm",
+                       "--warps 4 --stages 3 A=normal(1)[232,320] B=normal(2)[320,64] C=nan[232,64]", "C"),
+    "tensor_stores_alone": (STORES.format(hint="pipeline specialize"), "gemm",
+                            "--warps 8 --stages 3 A=normal(1)[232,224] B=normal(2)[224,136] C=nan[232,136]", "C"),
+    **{f"tensor_attention{name}": (ONLINE.format(hint=hint), "attention", "--stages 2 --warps 4 Q=normal(1)[100,64] K=normal(2)[136,64] "
+                                   "V=normal(3)[136,64] O=nan[100,64]", "O")
+       for name, hint in (("", "specialize(0)"), ("_alone", "specialize"))},
+    "tensor_onto": (ONTO, "onto", "--warps 4 --stages 3 A=normal(1)[128,160] B=normal(2)[160,64] C=zeros[128,64]", "C"),
+    **{f"tensor_{t}": (NARROW.format(t=t, acc=acc, m=256, hint="pipeline specialize"), "gemm",
+                       f"--warps 8 --stages 3 A={a}[232,320] B={b}[64,320] C={empty}[232,64]", "C")
+       for t, acc, a, b, empty in (("f8e4m3", "f32", "normal(1)", "normal(2)", "nan"), ("i8", "i32", "iota", "iota", "zeros"))},
+}
 KERNELS.update(HOPPER)
+KERNELS.update(BLACKWELL)
 
 
 def run(tilec, words, folder, outputs, drop):
@@ -260,7 +307,8 @@ def main():
     o = p.parse_args()
     broken = bad = 0
     with tempfile.TemporaryDirectory() as folder:
-        for devices, names in ((o.devices.split(","), [k for k in KERNELS if k not in HOPPER]), (["emu:sm_90a"] if o.rows is None else [], HOPPER)):
+        mine = [(["emu:sm_90a"], HOPPER), (["emu:sm_100a"], BLACKWELL)] if o.rows is None else []
+        for devices, names in [(o.devices.split(","), [k for k in KERNELS if k not in HOPPER and k not in BLACKWELL]), *mine]:
             total = {"reported": 0, "redundant": 0, "unmet": 0, "missed": 0}
             for device in devices:
                 if o.rows is None:

@@ -143,7 +143,7 @@ def run_row(row, cx):
                 continue
             why = text if status else f"differs from ref: {', '.join(wrong)}" if wrong else None
             if cx.products and "stress" not in label:  # which may draw layouts that bulk copies do not make
-                why = why or ring_rows.fault(row.name, text)
+                why = why or ring_rows.fault(row.name, device, text)
             results.append((f"{row.name} on {label}", "fail" if why else "pass", why))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -176,7 +176,7 @@ def main():
     cx = parse()
     for path in sorted(glob.glob(os.path.join(here, "..", "conformance", "rows_*.py"))):
         importlib.import_module(os.path.basename(path)[:-3])
-    rows = ring_rows.rows() if cx.products else [*examples(), *(r for r in ROWS if not r.name.startswith(OF_FLOATS))]
+    rows = ring_rows.rows(any(map(ring_rows.is_tensor, cx.devices))) if cx.products else [*examples(), *(r for r in ROWS if not r.name.startswith(OF_FLOATS))]
     chosen = [r for r in rows if re.search(cx.k, r.name) and (cx.big or not r.big)]
     results = []
     with ThreadPoolExecutor(max(cx.jobs, 1)) as pool:

@@ -1,5 +1,5 @@
 """Rows of ring.py --products: matrix products and attention in every way that Hopper's loops are run, each way of every axis of
-AXES with each way of the others. All of a kernel's ways must give the bits of `ref`."""
+AXES with each way of the others, or, with twice the rows, Blackwell's. All of a kernel's ways must give the bits of `ref`."""
 import itertools
 import os
 import re
@@ -39,6 +39,10 @@ PRODUCTS = {
     "i8_rows": ("i8", "i32", False, (64, 128, 64), (16, 16, 16)),  # B along N: threads bring it
     "odd": ("f16", "f32", False, (64, 32, 32), (-5, -3, 7)),  # no bulk copies
 }
+# what no product into tensor memory does: of 24 columns; turned, as they have too few rows for wgmma; small ones in a row,
+# which cost more there
+NOT_TENSOR = ("f8e5m2", "f16_turned", "bf16_turned", "attention_32", "attention_along_n")
+TENSOR_COLUMNS = 512  # of 128 rows; products with more sums are for each warp
 TRIPS = 4
 PRODUCT = """    tile<{acc}, {bm}, {bn}> acc = 0;
     for (int k : range(0, K, {bk})) pipeline{loop}
@@ -86,9 +90,12 @@ def kernel(parameters, across, down, tile, said, require=""):
     return head + loop + tile + "\n    }\n}\n"
 
 
-def product(name, word, said):
+def product(name, word, said, times):
     t, acc, in_columns, block, more = PRODUCTS[name]
+    block = (times * block[0], *block[1:])
     bm, bn, bk = -block[0] if block[0] < 0 else block[0] * said["warps"] // 4, block[1], block[2]
+    if times > 1 and bm // 128 * bn > TENSOR_COLUMNS:
+        return None
     m, n, k = bm + more[0], 2 * bn + more[1], TRIPS * bk + more[2]
     b = filled(t, 2, k, n)
     source = kernel(f"const {t} A[M, K], const {t} B[{'K : 1, N : ldb' if in_columns else 'K, N'}], {acc} C[M, N]", f"cdiv(M, {bm})", f"cdiv(N, {bn})",
@@ -97,9 +104,9 @@ def product(name, word, said):
     return row(f"product_{name}_{word}", source, args, "C", said)
 
 
-def attention(name, word, said):
+def attention(name, word, said, times):
     t, width, each = ATTENTIONS[name]
-    rows = each * said["warps"] or 64
+    rows = times * (each * said["warps"] or 64)
     source = kernel(f"const {t} Q[H, M, D], const {t} K[H, N, D], const {t} V[H, N, D], f32 O[H, M, D]", f"cdiv(M, {rows})", "H",
                     ATTENTION.format(type=t, width=width, rows=rows, loop=said["loop"]), said, f" require(D == {width})")
     lengths = {"Q": rows + 8, "K": 32 * TRIPS + 8, "V": 32 * TRIPS + 8}
@@ -107,13 +114,22 @@ def attention(name, word, said):
     return row(f"product_{name}_{word}", source, {**args, "O": values.poison("f32", 2, rows + 8, width)}, "O", said)
 
 
-def fault(name, stats):
-    """Why a row has not run as it is meant to (a text, or None), by what --stats said: no products by warpgroups, no bulk copies, no producer."""
-    wanted = [r"\bwgmma: "] + ([r"\bbulk_(?:all_)?\d: ", rf"blocks of {BULK[name]} threads"] if name in BULK else [])
+def fault(name, device, stats):
+    """Why a row has not run as it is meant to (a text, or None), by what --stats said: no products by warpgroups, or into tensor memory, no bulk
+    copies, no producer."""
+    wanted = [r"\btensor_mma: " if is_tensor(device) else r"\bwgmma: "]
+    wanted += [r"\bbulk_(?:all_)?\d: ", rf"blocks of {BULK[name]} threads"] if name in BULK else []
     missing = [word for word in wanted if not re.search(word, stats)]
     return f"--stats does not say {', '.join(missing)}" if missing else None
 
 
-def rows():
+def is_tensor(device):
+    return device.startswith("emu:sm_10")
+
+
+def rows(tensor):
     made = {**dict.fromkeys(PRODUCTS, product), **dict.fromkeys(ATTENTIONS, attention)}
-    return [make(name, word, said) for name, make in made.items() for word, said in ways()]
+    if tensor:
+        made = {name: make for name, make in made.items() if name not in NOT_TENSOR}
+    all_of = (make(name, word, said, 2 if tensor else 1) for name, make in made.items() for word, said in ways())
+    return [r for r in all_of if r]

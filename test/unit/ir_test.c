@@ -610,7 +610,8 @@ static const char flow_ops[] =
     "  %m = tensor {columns = 64, shared = 49152} : buf<u64, 1, \"offset -> 1\", 5>\n"
     "  %z = const {value = 0.0} : tile<f32, 128, 64, " ROWS ">\n"
     "  %r = ready %z {column = 0} : tensor<f32, 128, 64, " ROWS ">\n"
-    "  %d = dot_async %a, %n, %b, %n, %r {mma = \"tcgen05.f16\"} : tensor<f32, 128, 64, " ROWS
+    "  %t = rescale %r, %z : tensor<f32, 128, 64, " ROWS ">\n"
+    "  %d = dot_async %a, %n, %b, %n, %t {mma = \"tcgen05.f16\"} : tensor<f32, 128, 64, " ROWS
     ">\n"
     "  %s = await %d {pending = 0} : tile<f32, 128, 64, " ROWS ">\n"
     "  tensor_end %m\n"
@@ -920,6 +921,8 @@ static const struct {
     {SUM "%x = await %r {pending = 0} : tile" OF("f16"), "is no token of"},
     {SUM "%x = if %c : token" OF("f32") "() { yield %r } () { yield %r }", "result 0 is a token"},
     {SUM "print %r {text = \"\"}", "cannot be shown"},
+    {SUM "%x = rescale %r, %z : token" OF("f32"), "is not in tensor memory"},
+    {SUM "%x = rescale %z, %z : token" OF("f32"), "the result, number 0"},
     {SUM "%x = ready %z {column = 512} : token" OF("f32"), "column = 512"},
     {SUM "%x = dot_async %a, %n, %a, %n, %r {mma = \"tcgen05.f16\"} : token" OF("f32"), "onto"},
     {"%m = tensor {columns = 48} : buf<u64, 1, \"offset -> 1\", 5>", "columns = 48"},

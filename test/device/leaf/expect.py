@@ -405,6 +405,19 @@ def product(out, name):
         keep_words4(out, data[:, i:i + 4])
 
 
+def tensor(out):
+    """Into tensor memory: thread t of a warpgroup holds row t, all 32 columns."""
+    results = np.zeros((ALL, 32))
+    for pid in range(BLOCKS):
+        threads = pid * THREADS + np.arange(THREADS)
+        results[threads] = (in_shared("f16", 0, pid, 128, 64, False) @ in_shared("f16", 64, pid, 32, 64, False).T)[threads % THREADS]
+        for k in range(32):
+            results[threads, k] += small_numbers("f32", 128 + k, threads)
+    data = results.astype("<f4").view("<u4")
+    for i in range(0, 32, 4):
+        keep_words4(out, data[:, i:i + 4])
+
+
 def keep_words4(out, words):
     out.keep(as_bytes(*words.T))
 
@@ -564,6 +577,8 @@ def expected(name, lanes):
     kind, _, rest = name.partition("_")
     if kind.startswith("wgmma") or name == "fence_async":
         product(out, name if "." in name else "wgmma.16.128.x.f16")
+    elif kind == "tensor":
+        tensor(out)
     elif "." in name:
         matrix(out, name, lanes)
     elif name in ("bulk_commit", "bulk_wait") or rest.startswith("store"):
@@ -572,6 +587,9 @@ def expected(name, lanes):
         bulk(out, int(rest.removeprefix("all_")))  # of a cluster of one
     elif kind == "elect":
         keep_words(out, (tid % 32 == 0).astype(u32))
+    elif name == "vote_any":
+        for r in range(4):
+            keep_words(out, np.repeat((mix(r) & u32(63) == r).reshape(-1, 32).any(1), 32).astype(u32))
     elif name == "barrier_of":
         halves(out)
     elif kind == "turn":

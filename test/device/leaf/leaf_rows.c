@@ -1096,6 +1096,17 @@ static void make_tensor(Maker *m)
     CALL(m, MBAR_END, word(m, 0), is_first(m), word(m, BAR));
 }
 
+/* Of numbers of which few warps have one, and some none. */
+static void make_vote(Maker *m)
+{
+    enum { ROUNDS = 4, ONE_IN = 64 };
+    for (uint32_t r = 0; r < ROUNDS; r++) {
+        LLVMValueRef is =
+            LLVMBuildICmp(m->b, LLVMIntEQ, and(m, mix(m, r), ONE_IN - 1), word(m, r), "");
+        keep(m, LLVMBuildZExt(m->b, CALL(m, VOTE_ANY, word(m, 0), is), m->i32, ""));
+    }
+}
+
 /* ---- what speaks ---- */
 
 static void make_debug(Maker *m, tl_leaf leaf)
@@ -1170,6 +1181,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_TURN_TAKE:
     case TL_LEAF_FAMILY_TURN_PASS: make_turns(m); break;
     case TL_LEAF_FAMILY_REGISTERS: make_registers(m); break;
+    case TL_LEAF_FAMILY_VOTE_ANY: make_vote(m); break;
     case TL_LEAF_FAMILY_ELECT:
         keep(m, LLVMBuildZExt(m->b, CALL(m, ELECT, word(m, 0)), m->i32, ""));
         break;
