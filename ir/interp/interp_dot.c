@@ -82,12 +82,13 @@ static void *widened(TlInterp *in, int temp, TlDtype to, TlDtype from, const TlT
 
 /* ---- with scales ---- */
 
-static double scale_value(TlDtype type, const void *scales, int64_t i)
+static double scale_value(TlDtype type, const void *scales, int64_t i, bool is_unsigned)
 {
     uint64_t bits = tl_elem_get(type, scales, i);
     if (type == TL_U8)
         return bits == 255 ? (double)NAN : ldexp(1.0, (int)bits - 127);
-    return fabs(tl_bits_to_double(type, bits));
+    double x = tl_bits_to_double(type, bits);
+    return is_unsigned ? fabs(x) : x;
 }
 
 /* Element k of a row of A (stride 1) or a column of B; u8 has two of f4e2m1, the low one first. */
@@ -100,7 +101,8 @@ static double element(TlDtype type, const void *data, int64_t first, int64_t str
 }
 
 /* The numbers, times their scales: exact in f64, and so are their products. */
-static double *scaled(TlInterp *in, int temp, const TlTileData *x, const TlTileData *s, bool is_b)
+static double *scaled(TlInterp *in, int temp, const TlTileData *x, const TlTileData *s, bool is_b,
+                      bool is_unsigned)
 {
     TlDtype type = x->type->dtype;
     int64_t rows = s->type->shape[0], blocks = s->type->shape[1],
@@ -110,16 +112,16 @@ static double *scaled(TlInterp *in, int temp, const TlTileData *x, const TlTileD
         for (int64_t i = 0; i < k; i++)
             to[is_b ? i * rows + r : r * k + i] =
                 element(type, x->data, is_b ? r : r * x->type->shape[1], is_b ? rows : 1, i) *
-                scale_value(s->type->dtype, s->data, r * blocks + i / each);
+                scale_value(s->type->dtype, s->data, r * blocks + i / each, is_unsigned);
     return to;
 }
 
 /* Sums in f32, rounded after each product. */
-static void scaled_dot(TlInterp *in, const TlTileData *x, TlTileData *y)
+static void scaled_dot(TlInterp *in, const TlTileData *x, TlTileData *y, bool is_unsigned)
 {
     const TlType *ty = y->type;
-    const double *a = scaled(in, 0, &x[TL_MMA_A], &x[TL_MMA_SA], false),
-                 *b = scaled(in, 1, &x[TL_MMA_B], &x[TL_MMA_SB], true);
+    const double *a = scaled(in, 0, &x[TL_MMA_A], &x[TL_MMA_SA], false, is_unsigned),
+                 *b = scaled(in, 1, &x[TL_MMA_B], &x[TL_MMA_SB], true, is_unsigned);
     int64_t m = ty->shape[0], n = ty->shape[1],
             k = x[TL_MMA_SA].type->shape[1] * tl_scale_each(x[TL_MMA_SA].type->dtype);
     float *to = y->data;
@@ -133,7 +135,7 @@ static void scaled_dot(TlInterp *in, const TlTileData *x, TlTileData *y)
 TL_EVAL(DOT)
 {
     if (op->nin > 3) {
-        scaled_dot(in, x, y);
+        scaled_dot(in, x, y, tl_attr_flag(op, TL_ATTR_UNSIGNED));
         return;
     }
     const TlType *ta = x[0].type, *ty = y[0].type;

@@ -555,6 +555,11 @@ static void tl_check_dot(TlVerify *v, const TlOp *op)
         FAULT("precision is for f32");
     else if (tl_attr(op, TL_ATTR_BURST) && !tl_attr(op, TL_ATTR_MMA))
         FAULT("burst without mma");
+    else if (tl_attr_flag(op, TL_ATTR_UNSIGNED) && op->nin == 3)
+        FAULT("unsigned without scales");
+    else if (op->nin > 3 && in_type(op, TL_MMA_SA)->dtype != TL_U8 && tl_attr(op, TL_ATTR_MMA) &&
+             !tl_attr_flag(op, TL_ATTR_UNSIGNED))
+        FAULT("an instruction with scales of f8e4m3, whose signs count");
     else if (tl_attr_int(op, TL_ATTR_BURST, 1) < 1)
         FAULT("bursts of %d", (int)tl_attr_int(op, TL_ATTR_BURST, 1));
     else

@@ -8,6 +8,7 @@
  *
  *  1. Has the machine a matrix instruction with scales for the types (ir/plan/mma.def)? Where both
  *     sides are f4e2m1, it takes pairs of them.
+ *     None takes signs of scales f8e4m3: they must have been left out, bits & 0x7f.
  *  2. Does it cost no more? It takes a step of K at once; what K lacks to that is multiplied as
  *     zeros.
  *  3. If so, the dot keeps its scales: unpack gives it pairs of f4e2m1, accelerate-dot its layouts.
@@ -58,6 +59,37 @@ static const TlMma *find_row(const TlMachine *machine, const TlOp *dot, bool *ou
     return best;
 }
 
+/* The scales f8e4m3 that s is the magnitudes of: without the sign, as bits; NULL: they may be
+ * negative. */
+static TlValue *without_sign(TlValue *s)
+{
+    const TlOp *back = s->def, *mask, *bits;
+    if (!back || back->opcode != TL_OP_BITCAST || !(mask = tl_in(back, 0)->def) ||
+        mask->opcode != TL_OP_AND || !(bits = tl_in(mask, 0)->def) ||
+        bits->opcode != TL_OP_BITCAST)
+        return NULL;
+    uint64_t kept;
+    bool known = tl_value_is_const(tl_in(mask, 1), &kept);
+    return known && kept == F8_BITS && tl_in(bits, 0)->type == s->type ? tl_in(bits, 0) : NULL;
+}
+
+static bool may_be_negative(const TlOp *dot)
+{
+    return tl_in(dot, TL_MMA_SA)->type->dtype != TL_U8 && !tl_attr_flag(dot, TL_ATTR_UNSIGNED) &&
+           (!without_sign(tl_in(dot, TL_MMA_SA)) || !without_sign(tl_in(dot, TL_MMA_SB)));
+}
+
+/* The machine leaves the signs out itself. */
+static void take_magnitudes(TlFn *fn, TlOp *dot)
+{
+    for (uint32_t i = TL_MMA_SA; i <= TL_MMA_SB; i++) {
+        TlValue *s = without_sign(tl_in(dot, i));
+        if (s)
+            tl_set_operand(dot, i, s);
+    }
+    tl_attr_set(fn, dot, (TlAttr){.id = TL_ATTR_UNSIGNED});
+}
+
 /* ---- 2. what it costs ---- */
 
 /* An instruction with scales multiplies as many bytes along K in the time of one in bf16, which has
@@ -77,6 +109,8 @@ static TlScaleFault fault_of(const TlFn *fn, const TlMachine *machine, const TlO
         return TL_SCALE_MACHINE;
     if (!row)
         return TL_SCALE_TYPES;
+    if (may_be_negative(dot))
+        return TL_SCALE_SIGN;
     return costs_more(row, dot) ? TL_SCALE_COST : TL_SCALE_NONE;
 }
 
@@ -99,9 +133,11 @@ static TlValue *equals(TlBuilder *b, TlValue *x, int64_t y)
 }
 
 /* The scales in bf16, exactly. */
-static TlValue *scales_in_bf16(TlBuilder *b, TlValue *s)
+static TlValue *scales_in_bf16(TlBuilder *b, TlValue *s, bool is_unsigned)
 {
-    if (s->type->dtype != TL_U8) { /* without the sign */
+    if (s->type->dtype != TL_U8 && !is_unsigned)
+        return tl_cast(b, s, TL_BF16);
+    if (s->type->dtype != TL_U8) {
         TlValue *code = bits_as(b, s, TL_U8);
         code = tl_binary(b, TL_OP_AND, code, tl_const_int(b, code->type, F8_BITS));
         return tl_cast(b, bits_as(b, code, s->type->dtype), TL_BF16);
@@ -134,10 +170,10 @@ static TlValue *transposed(TlBuilder *b, TlValue *x)
 }
 
 /* x = [R, K] times its scales [R, L], in bf16. */
-static TlValue *multiplied(TlBuilder *b, TlValue *x, TlValue *s)
+static TlValue *multiplied(TlBuilder *b, TlValue *x, TlValue *s, bool is_unsigned)
 {
     int32_t rows = s->type->shape[0], blocks = s->type->shape[1], k = x->type->shape[1];
-    TlValue *each = reshaped(b, scales_in_bf16(b, s), 3, (int32_t[]){rows, blocks, 1});
+    TlValue *each = reshaped(b, scales_in_bf16(b, s, is_unsigned), 3, (int32_t[]){rows, blocks, 1});
     each = tl_broadcast(b, each, 3, (int32_t[]){rows, blocks, k / blocks});
     each = reshaped(b, each, 2, (int32_t[]){rows, k});
     return tl_binary(b, TL_OP_MUL, tl_cast(b, x, TL_BF16), each);
@@ -147,8 +183,10 @@ static void multiply_in(TlFn *fn, TlOp *dot, TlScaleFault why)
 {
     TlBuilder b = tl_builder_before(dot);
     b.loc = dot->loc;
-    TlValue *x = multiplied(&b, tl_in(dot, TL_MMA_A), tl_in(dot, TL_MMA_SA));
-    TlValue *y = multiplied(&b, transposed(&b, tl_in(dot, TL_MMA_B)), tl_in(dot, TL_MMA_SB));
+    bool is_unsigned = tl_attr_flag(dot, TL_ATTR_UNSIGNED);
+    TlValue *x = multiplied(&b, tl_in(dot, TL_MMA_A), tl_in(dot, TL_MMA_SA), is_unsigned);
+    TlValue *y = multiplied(&b, transposed(&b, tl_in(dot, TL_MMA_B)), tl_in(dot, TL_MMA_SB),
+                            is_unsigned);
     TlValue *in[3] = {x, transposed(&b, y), tl_in(dot, TL_MMA_C)};
     TlOp *made = tl_op_new(&b, TL_OP_DOT, 3, in, 1, &dot->out[0]->type, 0, 0, NULL);
     made->out[0]->name = dot->out[0]->name;
@@ -167,8 +205,15 @@ TlPassResult tl_pass_scale_dots(TlFn *fn, TlPassCtx *px)
         if (op->opcode != TL_OP_DOT || op->nin == 3 || tl_attr(op, TL_ATTR_MMA))
             continue;
         TlScaleFault why = fault_of(fn, px->machine, op);
-        if (!why || tl_in(op, 0)->type->dtype == TL_U8)
+        if (tl_in(op, 0)->type->dtype == TL_U8)
             continue; /* pairs: only unpack makes them, for an instruction */
+        if (!why && tl_in(op, TL_MMA_SA)->type->dtype != TL_U8 &&
+            !tl_attr_flag(op, TL_ATTR_UNSIGNED)) {
+            take_magnitudes(fn, op);
+            changed = true;
+        }
+        if (!why)
+            continue;
         multiply_in(fn, op, why);
         changed = true;
     }

@@ -7,6 +7,7 @@ typedef enum TlScaleFault {
     TL_SCALE_NONE,
     TL_SCALE_MACHINE, /* it has no matrix instruction with scales */
     TL_SCALE_TYPES,   /* those that it has are not of these types */
+    TL_SCALE_SIGN,    /* scales may be negative */
     TL_SCALE_COST,    /* K is so short that they would multiply zeros more than anything else */
     TL_SCALE_COUNT
 } TlScaleFault;

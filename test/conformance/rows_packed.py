@@ -205,8 +205,8 @@ for i, (ta, tb) in enumerate([(p, q) for p in ("f8e4m3", "f8e5m2", "f4e2m1") for
             same_bits=whole)
 
 
-# nvfp4 and its like: a scale f8e4m3 for 16 elements, whose sign does not count. Scales of the exact rows are powers of
-# two, those of the others any number.
+# nvfp4 and its like: a scale f8e4m3 for 16 elements. Scales of the exact rows are powers of two, those of the others
+# any number.
 def e4m3_scales(seed, rows, groups, whole):
     r = np.random.default_rng(seed)
     codes = r.choice([0x30, 0x38, 0x40, 0xB8], (rows, groups)) if whole else r.integers(0, 256, (rows, groups))
@@ -214,7 +214,7 @@ def e4m3_scales(seed, rows, groups, whole):
 
 
 def sixteens_want(a, exactly_):
-    x, y = (a[v].astype(np.float64) * np.repeat(np.abs(a[s].astype(float)), 16, 1)
+    x, y = (a[v].astype(np.float64) * np.repeat(a[s].astype(float), 16, 1)
             for v, s in (("a", "sa"), ("b", "sb")))
     v = x @ y.T + a["c"].astype(np.float64)
     if exactly_:
@@ -238,6 +238,7 @@ for i, (ta, tb) in enumerate((("f4e2m1", "f4e2m1"), ("f8e4m3", "f4e2m1"), ("f4e2
 
 # Several warps, steps of K whose scales share words or have more of them, a loop that copies ahead.
 DEEP = """
+import std.scaled;
 kernel k(const A a[M, K], const S sa[M, K / G], const B b[N, K], const S sb[N, K / G], f32 c[M, N], const type A,
          const type B, const type S, const int G, const int BK)
     grid(cdiv(M, 64), cdiv(N, 32))
@@ -247,8 +248,8 @@ kernel k(const A a[M, K], const S sa[M, K / G], const B b[N, K], const S sb[N, K
     int n = pid(1) * 32;
     tile<f32, 64, 32> acc = 0;
     for (int k : range(0, K, BK)) pipeline
-        acc = dot_scaled(a[m +: 64, k +: BK], sa[m +: 64, k / G +: BK / G], trans(b[n +: 32, k +: BK]),
-                         sb[n +: 32, k / G +: BK / G], acc);
+        acc = dot_scaled(a[m +: 64, k +: BK], scaled.magnitude(sa[m +: 64, k / G +: BK / G]), trans(b[n +: 32, k +: BK]),
+                         scaled.magnitude(sb[n +: 32, k / G +: BK / G]), acc);
     c[m +: 64, n +: 32] = acc;
 }
 """
@@ -303,7 +304,7 @@ kernel k(const f4e2m1 a[M, K], const f8e4m3 s[M, 1], const f4e2m1 b[N, K], const
             (4, 8), 0x22, np.uint8)), "s": Arr("f8e4m3", np.array([[0], [1], [0x7E], [0x7F]], np.uint8)), "b": Arr(
                 "f4e2m1", np.full((4, 8), 0x77, np.uint8)), "t": Arr(
                     "f8e4m3", np.array([[0x38], [0xFE], [0x80], [0x08]], np.uint8)), "c": poison("f32", 4, 4)
-    }, lambda a: {"c": exact(quantize(96 * np.abs(a["s"].astype(float) * a["t"].astype(float).T) + 1.5, "f32"))})
+    }, lambda a: {"c": exact(quantize(96 * a["s"].astype(float) * a["t"].astype(float).T + 1.5, "f32"))})
 
 row(
     "dot_scaled_scales_at_the_ends", """
