@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many elements as there are promised bytes, and a power of two. */
+/* As many elements as there are promised bytes, and a power of two. u4 and i4, which are widened
+ * where they are loaded, count as bytes: in 16 bytes at once, gemm_u4 takes twice the vector
+ * instructions on gfx942, as each warp widens what it multiplies. */
 static int64_t promised_elements(TlDtype dtype)
 {
-    int64_t n = TL_PROMISED_BYTES / tl_dtype_bytes(dtype) * (tl_is_packed(dtype) ? 2 : 1);
+    int64_t n = TL_PROMISED_BYTES / tl_dtype_bytes(dtype) * (dtype == TL_F4E2M1 ? 2 : 1);
     TL_ASSERT(n > 0, "an element of %d bytes", tl_dtype_bytes(dtype));
     return n & -n;
 }

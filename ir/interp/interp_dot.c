@@ -134,7 +134,7 @@ static void scaled_dot(TlInterp *in, const TlTileData *x, TlTileData *y, bool is
 
 TL_EVAL(DOT)
 {
-    if (op->nin > 3) {
+    if (op->opcode == TL_OP_DOT && op->nin > 3) { /* not dot_async, whose operands are here, too */
         scaled_dot(in, x, y, tl_attr_flag(op, TL_ATTR_UNSIGNED));
         return;
     }

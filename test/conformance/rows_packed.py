@@ -248,8 +248,8 @@ kernel k(const A a[M, K], const S sa[M, K / G], const B b[N, K], const S sb[N, K
     int n = pid(1) * 32;
     tile<f32, 64, 32> acc = 0;
     for (int k : range(0, K, BK)) pipeline
-        acc = dot_scaled(a[m +: 64, k +: BK], scaled.magnitude(sa[m +: 64, k / G +: BK / G]), trans(b[n +: 32, k +: BK]),
-                         scaled.magnitude(sb[n +: 32, k / G +: BK / G]), acc);
+        acc = dot_scaled(a[m +: 64, k +: BK], scaled.magnitude(sa[m +: 64, k / G +: BK / G]),
+                         trans(b[n +: 32, k +: BK]), scaled.magnitude(sb[n +: 32, k / G +: BK / G]), acc);
     c[m +: 64, n +: 32] = acc;
 }
 """

@@ -282,7 +282,7 @@ def atom(out, width, op):
 
 # ---- matrix instructions: the fragments as PTX's manual and AMD's matrix instruction calculator have them ----
 
-SIZE = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "s8": 1, "u8": 1, "i8": 1, "e4m3": 1, "e5m2": 1, "e4m3fnuz": 1, "e5m2fnuz": 1}
+SIZE = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "s8": 1, "u8": 1, "i8": 1, "e4m3": 1, "e5m2": 1, "e4m3fnuz": 1, "e5m2fnuz": 1, "e2m1": 1}
 
 
 def fragments(kind, k, size):
@@ -319,16 +319,35 @@ def fragments(kind, k, size):
 def small_numbers(t, n, thread):
     mixed = ((thread.astype(u32) + u32(1 + n)) * u32(2654435761)) ^ u32(0x5BD1E995 * n & 0xFFFFFFFF)
     v = (mixed >> 9 & 7).astype(np.int64)
-    if t == "u8":
+    if t in ("u8", "e2m1"):  # e2m1: codes
         return v
     return np.array([0, 1, 2, 3, -4, -3, -2, -1])[v] if t[:2] in ("e4", "e5") else v - 4
 
 
+F4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+
+
+def block_scales(kind, threads, i, e4m3, blocks):
+    """[row of A or column of B, block along K] of the scales of a warp, powers of two, in the lanes that bring them: PTX's "block scaling", thread 0; AMD's
+    lanes of 16 or 32 rows a block."""
+    word = (mix(900 + i)[threads].astype(np.int64) >> 5 & 0x01010101) * (8 if e4m3 else 1) + (0x38383838 if e4m3 else 0x7F7F7F7F)
+    byte = np.stack([word >> 8 * n & 255 for n in range(4)], 1)
+    value = 2.0**((byte >> 3) - 7) if e4m3 else 2.0**(byte - 127)
+    if kind == "mma":
+        first = np.arange(8) * 4
+        return value[np.concatenate([first, first + 1]) if i == 0 else first, :blocks]
+    rows = 32 if kind == "mfma32" else 16
+    return value[:, 0].reshape(-1, rows).T
+
+
 def matrix(out, name, lanes):
     words = name.split(".")
+    scaled = words.pop(1) if len(words) > 2 and words[1] in ("mx", "nv") else None
     kind, types = words[0], words[2:]
     a, b = types[0], types[-1]
     k = int(words[1].replace("k", "x").split("x")[-1])
+    pairs = scaled and a == b == "e2m1"
+    k = k // 2 if pairs else k
     acc = 8 if a == "f64" else 4
     if kind in ("mfma", "mfmar") and words[1].startswith("32"):
         kind = kind.replace("mfma", "mfma32")
@@ -347,6 +366,15 @@ def matrix(out, name, lanes):
         row, column = swap(at_d)
         for e in range(row.shape[1]):
             C[row[:, e], column[:, e]] = small_numbers("f32", 128 + e, threads)
+        if pairs:  # small codes: the upper half of each byte is 0
+            A, B = (F4[np.stack([M, 0 * M], -1).astype(int)] for M in (A, B.T))
+            A, B, K = A.reshape(m, 2 * k), B.reshape(n, 2 * k).T, 2 * k
+        elif scaled:
+            A, B, K = (F4[A.astype(int)] if a == "e2m1" else A), (F4[B.astype(int)] if b == "e2m1" else B), k
+        if scaled:
+            each = 16 if scaled == "nv" else 32
+            SA, SB = (np.repeat(block_scales(kind, threads, i, scaled == "nv", K // each), each, 1) for i in range(2))
+            A, B = A * SA, B * SB.T
         D = C + A @ B
         results[threads] = D[row, column]
     integer = a in ("s8", "u8", "i8")
