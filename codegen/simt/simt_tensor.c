@@ -252,7 +252,12 @@ static bool have_met(const TlOp *op)
         const TlOp *around = at->block->parent;
         if (before != NOTHING)
             return before == MEETS;
-        if (around && tl_is_loop(around) && latest(at->block->last, at) == TOUCHES)
+        if (!around || !tl_is_loop(around))
+            continue;
+        Touch behind = latest(at->block->last, at);
+        if (behind == NOTHING && at != op) /* what stands behind the op in a branch that it is in */
+            behind = touch_of(at);
+        if (behind == TOUCHES)
             return false;
     }
     return true;
@@ -262,9 +267,13 @@ void tl_simt_tensor_ready(TlSimt *g, TlOp *op)
 {
     LLVMValueRef *x = tl_simt_regs(g, tl_in(op, 0));
     bool zeros = are_zeros(x, tl_simt_count(tl_in(op, 0)));
-    if (!zeros)
+    bool met = have_met(op);
+    if (!zeros) {
+        if (!met) /* other warps may have taken sums from these columns */
+            meet(g);
         store(g, op, x);
-    if (!zeros || !have_met(op)) {
+    }
+    if (!zeros || !met) {
         meet(g);
         fence(g, AFTER);
     }
