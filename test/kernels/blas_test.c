@@ -393,12 +393,12 @@ static void each_type(tile_dtype type, tile_dtype result)
 static void single(void)
 {
     float a[4] = {2, NAN, 3, 5}, x[4] = {1, NAN, 10, NAN}, c[2] = {4, 8};
-    double batch_a[8] = {2, NAN, 3, 5, 1, NAN, 1, 1}, batch_b[4] = {1, 10, 1, 1};
+    float batch_a[8] = {2, NAN, 3, 5, 1, NAN, 1, 1}, batch_b[4] = {1, 10, 1, 1};
     OK(tile_trmv(library, NULL, TILE_F32, TILE_LOWER, TILE_NO_TRANSPOSE, TILE_NON_UNIT, 2, a, 2, x,
                  -2)); /* x is 10, 1 */
     OK(tile_stream_synchronize(NULL));
     CHECK(x[2] == 20 && x[0] == 35 && isnan(x[1]));
-    OK(tile_trmm_batched(library, NULL, TILE_F64, TILE_LEFT, TILE_LOWER, TILE_NO_TRANSPOSE,
+    OK(tile_trmm_batched(library, NULL, TILE_F32, TILE_LEFT, TILE_LOWER, TILE_NO_TRANSPOSE,
                          TILE_NON_UNIT, 2, 1, 1, batch_a, 2, 4, batch_b, 1, 2, 2));
     OK(tile_trmm(library, NULL, TILE_F32, TILE_LEFT, TILE_UPPER, TILE_NO_TRANSPOSE, TILE_NON_UNIT,
                  1, 1, 0, a + 1, 1, x + 1, 1)); /* A is not read, nor is B: both are NaN */
