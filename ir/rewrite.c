@@ -68,6 +68,20 @@ void tl_replace_uses(TlValue *of, TlValue *by)
     }
 }
 
+TlValue *tl_transposed(TlBuilder *b, TlValue *x)
+{
+    if (x->def && x->def->opcode == TL_OP_TRANS)
+        return tl_in(x->def, 0);
+    TL_ASSERT(x->type->rank == 2 && !x->type->layout, "a value of rank %d", x->type->rank);
+    int64_t *perm = TL_NEW_ARRAY(&b->fn->module->arena, int64_t, 2);
+    perm[0] = 1;
+    perm[1] = 0;
+    TlAttr attr = {.id = TL_ATTR_PERM, .n = 2, .u.ints = perm};
+    const TlType *type = tl_type_with_shape(b->fn->module->ctx, x->type, 2,
+                                            (int32_t[]){x->type->shape[1], x->type->shape[0]});
+    return tl_op_new(b, TL_OP_TRANS, 1, &x, 1, &type, 0, 1, &attr)->out[0];
+}
+
 uint32_t tl_use_count(const TlValue *v)
 {
     uint32_t n = 0;

@@ -27,6 +27,8 @@ TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map);
 TlValue *tl_mapped(TlMap *map, TlValue *v);
 TlBuilder tl_builder_before(TlOp *op);
 TlBuilder tl_builder_end(TlBlock *b);
+/* A matrix without a layout, its axes exchanged; if it is made so itself, what of. */
+TlValue *tl_transposed(TlBuilder *b, TlValue *x);
 uint32_t tl_use_count(const TlValue *v);
 TlOp *tl_only_user(const TlValue *v);                   /* NULL: none, or several uses */
 bool tl_value_is_const(const TlValue *v, uint64_t *out_bits); /* a CONST, through broadcast */

@@ -26,9 +26,11 @@ static bool make_room(void)
     tile_kernel **kernels = realloc(table.kernels, room * sizeof(tile_kernel *));
     if (!kernels)
         return false;
-    if (!table.room && getrandom(&table.first, sizeof table.first, 0) < 0)
-        table.first = (int64_t)(uintptr_t)kernels;
-    table.first = table.room ? table.first : table.first & INT64_MAX >> 16;
+    if (!table.room) {
+        if (getrandom(&table.first, sizeof table.first, 0) < 0)
+            table.first = (int64_t)(uintptr_t)kernels;
+        table.first &= INT64_MAX >> 16; /* so that no number wraps */
+    }
     table.kernels = kernels;
     table.room = room;
     return true;

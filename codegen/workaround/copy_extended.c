@@ -8,7 +8,6 @@
  * copy of x that LLVM does not recognise as one. */
 #include "codegen/workaround/workaround.h"
 
-
 enum { MANY_USES = 64 };
 
 static bool is_used_outside(LLVMValueRef x, LLVMBasicBlockRef block)

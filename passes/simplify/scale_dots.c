@@ -155,20 +155,6 @@ static TlValue *reshaped(TlBuilder *b, TlValue *x, int rank, const int32_t *shap
                      tl_type_with_shape(b->fn->module->ctx, x->type, rank, shape));
 }
 
-static TlValue *transposed(TlBuilder *b, TlValue *x)
-{
-    static const int64_t SWAP[] = {1, 0};
-    if (x->def && x->def->opcode == TL_OP_TRANS)
-        return tl_in(x->def, 0);
-    int64_t *perm = TL_NEW_ARRAY(&b->fn->module->arena, int64_t, 2);
-    perm[0] = SWAP[0];
-    perm[1] = SWAP[1];
-    TlAttr attr = {.id = TL_ATTR_PERM, .n = 2, .u.ints = perm};
-    const TlType *type = tl_type_with_shape(b->fn->module->ctx, x->type, 2,
-                                            (int32_t[]){x->type->shape[1], x->type->shape[0]});
-    return tl_op_new(b, TL_OP_TRANS, 1, &x, 1, &type, 0, 1, &attr)->out[0];
-}
-
 /* x = [R, K] times its scales [R, L], in bf16. */
 static TlValue *multiplied(TlBuilder *b, TlValue *x, TlValue *s, bool is_unsigned)
 {
@@ -185,9 +171,9 @@ static void multiply_in(TlFn *fn, TlOp *dot, TlScaleFault why)
     b.loc = dot->loc;
     bool is_unsigned = tl_attr_flag(dot, TL_ATTR_UNSIGNED);
     TlValue *x = multiplied(&b, tl_in(dot, TL_MMA_A), tl_in(dot, TL_MMA_SA), is_unsigned);
-    TlValue *y = multiplied(&b, transposed(&b, tl_in(dot, TL_MMA_B)), tl_in(dot, TL_MMA_SB),
+    TlValue *y = multiplied(&b, tl_transposed(&b, tl_in(dot, TL_MMA_B)), tl_in(dot, TL_MMA_SB),
                             is_unsigned);
-    TlValue *in[3] = {x, transposed(&b, y), tl_in(dot, TL_MMA_C)};
+    TlValue *in[3] = {x, tl_transposed(&b, y), tl_in(dot, TL_MMA_C)};
     TlOp *made = tl_op_new(&b, TL_OP_DOT, 3, in, 1, &dot->out[0]->type, 0, 0, NULL);
     made->out[0]->name = dot->out[0]->name;
     tl_remark(fn, made, TL_REMARK_SCALED, why);

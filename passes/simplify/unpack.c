@@ -489,26 +489,14 @@ static bool takes_pairs(const TlOp *op)
            is_packed(tl_in(op, 1)->type);
 }
 
-static TlValue *swapped(TlBuilder *b, TlValue *x)
-{
-    int64_t *perm = TL_NEW_ARRAY(&b->fn->module->arena, int64_t, 2);
-    perm[0] = 1;
-    perm[1] = 0;
-    TlAttr attr = {.id = TL_ATTR_PERM, .n = 2, .u.ints = perm};
-    const TlType *type = tl_type_with_shape(b->fn->module->ctx, x->type, 2,
-                                            (int32_t[]){x->type->shape[1], x->type->shape[0]});
-    return tl_op_new(b, TL_OP_TRANS, 1, &x, 1, &type, 0, 1, &attr)->out[0];
-}
-
 static void take_pairs(TlFn *fn, const TlAxisInfo *axis, TlOp *dot)
 {
-    TlValue *y = tl_in(dot, TL_MMA_B);
     TlBuilder b = tl_builder_before(dot);
-    y = y->def && y->def->opcode == TL_OP_TRANS ? tl_in(y->def, 0) : swapped(&b, y);
+    TlValue *y = tl_transposed(&b, tl_in(dot, TL_MMA_B));
     tl_set_operand(dot, TL_MMA_A, pairs_of(fn, axis, dot, tl_in(dot, TL_MMA_A)));
     TlValue *pairs = pairs_of(fn, axis, dot, y);
     b = tl_builder_before(dot);
-    tl_set_operand(dot, TL_MMA_B, swapped(&b, pairs));
+    tl_set_operand(dot, TL_MMA_B, tl_transposed(&b, pairs));
 }
 
 /* ---- the pass ---- */

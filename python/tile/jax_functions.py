@@ -152,7 +152,7 @@ class Function:
             if isinstance(v, jax.core.Tracer):
                 raise wrong(f"{self.__name__}: '{name}' is a number of the kernel, which must be known when JAX traces: name it in static_argnames")
         arrays = [jnp.asarray(values[name]) for name in self.arrays]
-        return self.made(tuple((name, float(v) if isinstance(v, str) else v) for name, v in numbers.items()))(*arrays)
+        return self.made(tuple(numbers.items()))(*arrays)
 
     def make(self, numbers: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
         """The function of the arrays alone."""

@@ -48,6 +48,14 @@ tile_status tl_lib_check_increment(const char *function, const char *name, int64
                : tl_lib_wrong(function, name, value, "1 or more, or -1 or less");
 }
 
+void tl_lib_put_vector(tile_arg *to, const void *address, tile_dtype type, int64_t n,
+                       int64_t increment)
+{
+    int64_t last = increment < 0 && n > 0 ? (n - 1) * -increment : 0;
+    tl_lib_put_view(to, (const char *)address + last * tile_dtype_bits(type) / 8, type, 1, &n,
+                    &increment);
+}
+
 void tl_lib_put_factor(tile_arg *to, double x, tile_dtype type)
 {
     uint64_t bits = 0;

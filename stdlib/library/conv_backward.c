@@ -377,9 +377,7 @@ tile_status tile_conv2d_backward_data(tile_kernels *kernels, tile_stream *stream
     TlLibConv c = {.w = {.function = "tile_conv2d_backward_data", .type = type, .N = N, .H = H,
                          .W = W, .C = C, .R = R, .S = S},
                    .K = K};
-    tile_status status = tl_lib_begin_windows(kernels, &c.w, options);
-    if (status == TILE_OK)
-        status = tl_lib_check_conv(&c);
+    tile_status status = tl_lib_begin_conv(kernels, &c, options);
     if (status != TILE_OK)
         return status;
     tl_lib_set_conv(&c, dX, F, NULL, dY);
@@ -408,9 +406,7 @@ tile_status tile_conv2d_backward_weights(tile_kernels *kernels, tile_stream *str
     TlLibConv c = {.w = {.function = "tile_conv2d_backward_weights", .type = type, .N = N, .H = H,
                          .W = W, .C = C, .R = R, .S = S},
                    .K = K};
-    tile_status status = tl_lib_begin_windows(kernels, &c.w, options);
-    if (status == TILE_OK)
-        status = tl_lib_check_conv(&c);
+    tile_status status = tl_lib_begin_conv(kernels, &c, options);
     if (status != TILE_OK)
         return status;
     tl_lib_set_conv(&c, X, dF, dbias, dY);

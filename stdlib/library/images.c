@@ -114,6 +114,13 @@ tile_status tl_lib_check_conv(TlLibConv *c)
     return status;
 }
 
+tile_status tl_lib_begin_conv(const tile_kernels *k, TlLibConv *c,
+                              const tile_window_options *options)
+{
+    tile_status status = tl_lib_begin_windows(k, &c->w, options);
+    return status == TILE_OK ? tl_lib_check_conv(c) : status;
+}
+
 TlLibCall tl_lib_image_call(const TlLibConv *c, TlLibKernel kernel, int form, int64_t a, int64_t b,
                             int64_t d)
 {

@@ -30,6 +30,9 @@ typedef struct TlLibConv {
 } TlLibConv;
 
 tile_status tl_lib_check_conv(TlLibConv *c);
+/* What a call begins with: options, sizes, groups. */
+tile_status tl_lib_begin_conv(const tile_kernels *k, TlLibConv *c,
+                              const tile_window_options *options);
 /* A bias that is NULL has no elements. */
 void tl_lib_set_conv(TlLibConv *c, const void *X, const void *F, const void *bias, const void *Y);
 bool tl_lib_is_depthwise(const TlLibConv *c);

@@ -123,6 +123,9 @@ static inline void tl_lib_put_bits(tile_arg *to, tile_dtype type, uint64_t bits)
     to->scalar = bits;
 }
 
+/* A vector of BLAS: n elements, from the last in memory on where the increment is negative. */
+void tl_lib_put_vector(tile_arg *to, const void *address, tile_dtype type, int64_t n,
+                       int64_t increment);
 /* A number of f32 or f64. */
 void tl_lib_put_factor(tile_arg *to, double x, tile_dtype type);
 

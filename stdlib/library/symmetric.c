@@ -101,14 +101,6 @@ tile_status tile_symm(tile_kernels *kernels, tile_stream *stream, tile_dtype typ
     return launch(&s, TL_LIB_symm, side == TILE_RIGHT, M, N, n, args, 3);
 }
 
-/* A vector, as a matrix of one column that may run backwards. */
-static void put_vector(tile_arg *to, const Symmetric *s, const TlLibMatrix *x, int64_t increment)
-{
-    int64_t last = increment < 0 ? (x->rows - 1) * -increment : 0;
-    tl_lib_put_view(to, (const char *)x->address + last * tile_dtype_bits(s->type) / 8, s->type, 1,
-                    &x->rows, &increment);
-}
-
 /* What is no increment is found later. */
 static int64_t distance(int64_t increment)
 {
@@ -134,7 +126,7 @@ tile_status tile_symv(tile_kernels *kernels, tile_stream *stream, tile_dtype typ
     if (alpha == 0)
         return scale(&s);
     tile_arg args[6] = {tl_lib_matrix_view(&s.a, type)};
-    put_vector(&args[1], &s, &s.b, incx);
-    put_vector(&args[2], &s, &s.c, incy);
+    tl_lib_put_vector(&args[1], x, type, N, incx);
+    tl_lib_put_vector(&args[2], y, type, N, incy);
     return launch(&s, TL_LIB_symv, 0, N, 0, 0, args, 3);
 }

@@ -60,9 +60,7 @@ static int64_t step_of(const Vector *x)
 
 static void put_vector(tile_arg *to, const Vectors *v, const Vector *x)
 {
-    int64_t step = step_of(x), last = step < 0 ? (x->n - 1) * -step : 0;
-    tl_lib_put_view(to, (const char *)x->address + last * tile_dtype_bits(v->type) / 8, v->type, 1,
-                    &x->n, &step);
+    tl_lib_put_vector(to, x->address, v->type, x->n, step_of(x));
 }
 
 static void put_result(tile_arg *to, const void *result, tile_dtype type)

@@ -283,9 +283,7 @@ tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype t
     TlLibConv c = {.w = {.function = "tile_conv2d", .type = type, .N = N, .H = H, .W = W, .C = C,
                          .R = R, .S = S},
                    .K = K};
-    tile_status status = tl_lib_begin_windows(kernels, &c.w, options);
-    if (status == TILE_OK)
-        status = tl_lib_check_conv(&c);
+    tile_status status = tl_lib_begin_conv(kernels, &c, options);
     if (status != TILE_OK)
         return status;
     tl_lib_set_conv(&c, X, F, bias, Y);

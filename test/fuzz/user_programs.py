@@ -274,7 +274,7 @@ class Program:
         ta = f"trans({a}[{kk}, {pa}])" if turned[0] else f"{a}[{pa}, {kk}]"
         tb = f"trans({b}[{pb}, {kk}])" if turned[1] else f"{b}[{kk}, {pb}]"
         bound = self.scalar("i32", trips) if r.random() < .5 else trips
-        self.lines += [f"tile<{to_}, {self.h}, {self.w}> {acc} = {r.choice([0, 1])};".replace("= 1", "= 0"),
+        self.lines += [f"tile<{to_}, {self.h}, {self.w}> {acc} = 0;",
                        f"for (int {i} : range({bound})){r.choice(['', '', ' pipeline', ' pipeline(3)', ' unroll(2)'])}", f"    {acc} = dot({ta}, {tb}, {acc});"]
         self.used.add(f"product of {of}")
 

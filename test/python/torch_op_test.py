@@ -13,33 +13,8 @@ from torch.library import opcheck
 
 README = os.path.join(os.path.dirname(os.path.abspath(tile.__file__)), os.pardir, "README.md")
 
-NORM = """
-/// y = x / sqrt(mean(x^2) + eps) w of each row; r is the second factor.
-kernel rms(const T x[M : ldx, N], const T w[N], T y[M, N], S r[M], S eps, const int B, const type T = f32, const type S = f32)
-    grid(M)
-    require(N <= B)
-{
-    int m = pid(0);
-    auto v = cast(x[m, 0 +: B], S);
-    S scale = 1 / sqrt(sum(v * v) / cast(N, S) + eps);
-    r[m] = scale;
-    y[m, 0 +: B] = cast(v * scale * cast(w[0 +: B], S), T);
-}
-
-kernel rms_backward(const T dy[M, N], const T x[M : ldx, N], const T w[N], const S r[M], T dx[M, N], S dw[N],
-                    const int B, const type T = f32, const type S = f32)
-    grid(M)
-    require(N <= B)
-{
-    int m = pid(0);
-    auto v = cast(x[m, 0 +: B], S);
-    auto g = cast(dy[m, 0 +: B], S);
-    S scale = r[m];
-    auto h = g * cast(w[0 +: B], S);
-    dx[m, 0 +: B] = cast(scale * h - v * scale * scale * scale * (sum(h * v) / cast(N, S)), T);
-    atomic_add(dw[0 +: B], g * v * scale);
-}
-"""
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "rms.tile"), encoding="utf-8") as source:
+    NORM = source.read()
 PAIR = """
 kernel pair(const f64 a[N], const f64 b[N], f64 p[N], f64 q[N]) grid(cdiv(N, 64))
 {
