@@ -67,7 +67,7 @@ unsigned tl_gen_loop_depth(const TlFn *fn)
  * only: IR that reaches this point was written by hand, or passes were skipped. */
 bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device, bool has_asm)
 {
-    uint32_t before = diags->errors;
+    bool ok = true; /* what an earlier form was told is not counted again */
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         char text[100];
         bool memory = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
@@ -81,6 +81,7 @@ bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device, boo
                           : "asm",
                  device);
         tl_diag(diags, op->loc, TL_E0700, text);
+        ok = false;
     }
-    return diags->errors == before;
+    return ok;
 }

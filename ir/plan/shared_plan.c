@@ -98,8 +98,8 @@ uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
         return tl_scan_plan(arena, op)->bytes;
     if (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM || op->opcode == TL_OP_REGROUP)
         return tl_table_plan(op).bytes;
-    if (op->opcode == TL_OP_DOT)
-        return tl_mma_of(op) ? 0 : tl_dot_plan(arena, op)->bytes;
+    if (op->opcode == TL_OP_DOT) /* with scales: only an instruction does it, lowering says so */
+        return tl_mma_of(op) || op->nin > TL_MMA_SA ? 0 : tl_dot_plan(arena, op)->bytes;
     if (tl_op_info(op->opcode)->flags & F_ATOMIC)
         return atomic_bytes(op);
     return 0;

@@ -504,7 +504,7 @@ kernel k(const f32 x[M, K], const f32 w[N, K], f32 y[M, N], f32 z[M, N])
     auto (a, sa) = scaled.to_mx(x[0 +: 16, 0 +: 64]);
     auto (b, sb) = scaled.to_mx(w[0 +: 8, 0 +: 64], f8e5m2);
     y[0 +: 16, 0 +: 8] = dot_scaled(a, sa, trans(b), sb);
-    z[0 +: 16, 0 +: 8] = scaled.dot_scaled(a, sa, trans(b), sb, tile<f32, 16, 8>(1.0), 64);
+    z[0 +: 16, 0 +: 8] = dot_scaled(a, sa, trans(b), sb, tile<f32, 16, 8>(1.0));
 }
 """, {
         "x": Arr("f32",

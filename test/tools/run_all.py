@@ -168,6 +168,7 @@ def main():
     ap.add_argument("--jobs", type=int, default=os.cpu_count())
     ap.add_argument("names", nargs="*", metavar="NAME")
     cx = ap.parse_args()
+    cx.root = os.path.abspath(cx.root)  # ctest takes the name of its report from the build
     known = [s[1] for s in SUITES]
     unknown = set(cx.names) - set(known) - set(GROUPS)
     if unknown:
