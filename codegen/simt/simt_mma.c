@@ -86,10 +86,45 @@ static LLVMValueRef gather(const Mma *m, int operand, TlMmaBlock block, int32_t 
 
 /* ---- scales ----
  *
- * A word holds the scales of as many instructions along k as it has room for: where they are
- * neighbours in memory, it is what was loaded. */
+ * A word holds four. Of a tile without padding they are four registers, of whatever rows, as they
+ * are loaded; else those of as many instructions along k as it has room for. */
 
-enum { SCALES = 4 /* of a word */ };
+enum {
+    SCALES = 4,         /* of a word */
+    WORDS = (1 << 16) - 1 /* in place of a batch, in a key: words of four registers */
+};
+
+static bool has_padding(const TlType *t)
+{
+    for (int d = 0; d < t->rank; d++)
+        if (tl_layout_extent(t->layout, d) != t->shape[d])
+            return true;
+    return tl_layout_registers(t->layout) % SCALES != 0;
+}
+
+/* The instruction's first scale, where all of them are registers that follow each other; -1: they
+ * are not. */
+static int64_t scales_at(const Mma *m, int operand, const TlMmaIssue *issue)
+{
+    TlMmaBlock block = tl_mma_part(&m->order, issue, operand);
+    uint32_t n = elements(m, operand);
+    int64_t first = tl_mma_register(&m->order, operand, block, 0);
+    if (m->k - issue->k < m->mma->k || first < 0 || first % n != 0 ||
+        has_padding(tl_in(m->op, (uint32_t)operand)->type))
+        return -1;
+    for (uint32_t e = 1; e < n; e++)
+        if (tl_mma_register(&m->order, operand, block, e) != first + e)
+            return -1;
+    return first;
+}
+
+static LLVMValueRef word_of_registers(const Mma *m, int operand, int64_t first)
+{
+    LLVMValueRef x[SCALES];
+    for (uint32_t i = 0; i < SCALES; i++)
+        x[i] = register_value(m, operand, first + i);
+    return tl_simt_pack(m->g, &m->type[operand], SCALES, x);
+}
 
 /* The instructions along k whose scales share a word. */
 static int32_t sharing(const Mma *m, int operand)
@@ -103,7 +138,7 @@ static TlMmaIssue first_of_word(const Mma *m, int operand, const TlMmaIssue *iss
     return (TlMmaIssue){issue->block, issue->k - issue->k % (sharing(m, operand) * m->mma->k)};
 }
 
-static LLVMValueRef gather_scales(const Mma *m, int operand, const TlMmaIssue *first)
+static LLVMValueRef word_along_k(const Mma *m, int operand, const TlMmaIssue *first)
 {
     LLVMValueRef x[SCALES];
     uint32_t n = elements(m, operand);
@@ -126,23 +161,30 @@ static LLVMValueRef gather_scales(const Mma *m, int operand, const TlMmaIssue *f
 static LLVMValueRef part(const Mma *m, TlMap *made, int operand, const TlMmaIssue *issue)
 {
     bool scales = operand >= TL_MMA_SA;
+    int64_t at = scales ? scales_at(m, operand, issue) : -1;
     TlMmaIssue from = scales ? first_of_word(m, operand, issue) : *issue;
     TlMmaBlock block = tl_mma_part(&m->order, &from, operand);
+    if (at >= 0)
+        block = (TlMmaBlock){WORDS, 0, (int32_t)(at / SCALES)};
     uint64_t key = (uint64_t)block.batch << 44 ^ (uint64_t)block.row << 23 ^
                    (uint64_t)block.column << 3 ^ (uint64_t)operand;
     LLVMValueRef v = tl_map_get_ptr(made, (void *)(uintptr_t)(key + 1));
-    if (!v) {
-        v = scales ? gather_scales(m, operand, &from) : gather(m, operand, block, m->k - from.k);
-        tl_map_put_ptr(made, (void *)(uintptr_t)(key + 1), v);
-    }
+    if (v)
+        return v;
+    v = at >= 0  ? word_of_registers(m, operand, at - at % SCALES)
+        : scales ? word_along_k(m, operand, &from)
+                 : gather(m, operand, block, m->k - from.k);
+    tl_map_put_ptr(made, (void *)(uintptr_t)(key + 1), v);
     return v;
 }
 
 /* Which byte of its word is the instruction's first scale. */
 static uint32_t first_byte(const Mma *m, int operand, const TlMmaIssue *issue)
 {
+    int64_t at = scales_at(m, operand, issue);
     int32_t number = issue->k / m->mma->k;
-    return (uint32_t)(number % sharing(m, operand)) * elements(m, operand);
+    return at >= 0 ? (uint32_t)(at % SCALES)
+                   : (uint32_t)(number % sharing(m, operand)) * elements(m, operand);
 }
 
 static LLVMValueRef multiply(const Mma *m, TlMap *made, const TlMmaIssue *issue, LLVMValueRef c)

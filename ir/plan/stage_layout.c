@@ -1,8 +1,9 @@
 /* The layout of a staged tile (stage_layout.h).
  *
  *  1. The frame: per axis a chunk, a power of two, and repetitions: the largest chunk that one of
- *     the layouts has, made larger while repetitions are even; along the row at least 16 bytes. So
- *     every layout's chunk divides it, and what they hold beyond the tile has a place.
+ *     the layouts has, made larger while repetitions are even; for an image along the row at least
+ *     16 bytes. So every layout's chunk divides it, and what they hold beyond the tile has a place.
+ *     What fills such a row is in no vector.
  *  2. Two candidates. The image: rows along the axis in which memory counts up, 16-byte pieces
  *     XORed by the row, as bulk copies do on Hopper (address bits 4 to 6 ^= bits 7 to 9, as many
  *     as the row is wide). And the swizzle that layout_swizzle.c computes for the pair of put and
@@ -10,7 +11,8 @@
  *     For transposing reads also the image with pieces of 16 elements, which are their rows.
  *  3. The fewest wavefronts win, then the fewest accesses, then the image; against transposing
  *     reads only fewer wavefronts, as what a swizzle puts together is taken apart. With
- *     TL_STAGING_IMAGE the swizzle keeps the put's vectors, so that asynchronous copies stay wide.
+ *     TL_STAGING_IMAGE the swizzle keeps the put's vectors, so that asynchronous copies stay wide;
+ *     but not those of less than 4 bytes, which none of them takes.
  *
  * Costs. An access moves a vector: registers that are neighbours in the buffer, in all threads
  * alike. A wavefront serves as many lanes as 128 bytes are enough for. With A the span of these
@@ -116,7 +118,8 @@ static void settle_frame(Frame *f)
     }
 }
 
-static Frame frame_of(const TlStagingUse *use)
+/* least: bytes of a row. */
+static Frame frame_of(const TlStagingUse *use, int least)
 {
     Frame f = {.rank = use->type->rank, .elem_bytes = elem_bytes_of(use->type)};
     for (int d = 0; d < f.rank; d++) {
@@ -124,9 +127,9 @@ static Frame frame_of(const TlStagingUse *use)
         for (int i = 0; i < use->ngets; i++)
             if (use->gets[i]->out_bits[d] > f.bits[d])
                 f.bits[d] = use->gets[i]->out_bits[d];
-        int least = tl_ceil_log2(VECTOR_BYTES) - tl_ceil_log2(f.elem_bytes);
-        if (d == use->row && f.bits[d] < least)
-            f.bits[d] = least;
+        int row_bits = tl_ceil_log2(least) - tl_ceil_log2(f.elem_bytes);
+        if (d == use->row && f.bits[d] < row_bits)
+            f.bits[d] = row_bits;
         f.reps[d] = (use->type->shape[d] - 1) / (1 << f.bits[d]) + 1;
         for (; f.reps[d] % 2 == 0; f.reps[d] /= 2)
             f.bits[d]++;
@@ -182,6 +185,25 @@ static int offsets_of(const Frame *f, const TlBasis *o, const TlLayout *l, TlInD
     return n;
 }
 
+/* Does the register bit lie beyond the layout's own tile? It only fills the frame then. */
+static bool is_filling(const TlLayout *l, const int32_t *image)
+{
+    for (int d = 0; d < l->nout; d++)
+        if (image[d] >= tl_layout_extent(l, d))
+            return true;
+    return false;
+}
+
+static int registers_of(const Frame *f, const TlBasis *o, const TlLayout *l, const TlLayout *chunk,
+                        uint64_t *out)
+{
+    int i = tl_layout_in_index(chunk, TL_IN_REG), bits = tl_layout_in_bits(chunk, TL_IN_REG), n = 0;
+    for (int b = 0; b < bits; b++)
+        if (!is_filling(l, chunk->basis[i][b]))
+            out[n++] = tl_basis_coordinates(o, element_of(f, chunk->basis[i][b]));
+    return n;
+}
+
 static void make_images(TlArena *arena, const Frame *f, const TlLayout *l, const TlLayout *shared,
                         Images *out)
 {
@@ -192,7 +214,7 @@ static void make_images(TlArena *arena, const Frame *f, const TlLayout *l, const
     TL_ASSERT(o->n == f->all_bits, "a buffer with 2^%d places for 2^%d elements", o->n,
               f->all_bits);
     const TlLayout *chunk = in_frame(arena, f, l);
-    out->nregs = offsets_of(f, o, chunk, TL_IN_REG, out->reg);
+    out->nregs = registers_of(f, o, l, chunk, out->reg);
     out->nlanes = offsets_of(f, o, chunk, TL_IN_LANE, out->lane);
     out->nwarps = offsets_of(f, o, chunk, TL_IN_WARP, out->warp);
 }
@@ -407,6 +429,8 @@ static TlLayout *swizzle_in(TlArena *arena, const Frame *f, const TlStagingUse *
     int vec = -1;
     if (use->flags & TL_STAGING_IMAGE)
         vec = tl_staging_vector_bits(arena, f->elem_bytes, put, image_in(arena, f, use->row));
+    if (vec >= 0 && f->elem_bytes << vec < WORD_BYTES)
+        vec = -1;
     return tl_swizzle_layout(arena, f->elem_bytes, f->rank, f->shape, put, get, vec);
 }
 
@@ -420,7 +444,7 @@ static const TlLayout *finish_layout(TlCtx *ctx, const Frame *f, const TlLayout 
 const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse *use)
 {
     TL_ASSERT(use->ngets >= 0 && use->row >= 0, "rows along axis %d", use->row);
-    Frame f = frame_of(use);
+    Frame f = frame_of(use, VECTOR_BYTES), dense = frame_of(use, 1);
     TlLayout *image = image_in(arena, &f, use->row), *best = image;
     TlStagingCost cost = tl_staging_total(arena, use, image);
     if (cost.conflicts == 0 && use->flags & TL_STAGING_IMAGE)
@@ -433,9 +457,9 @@ const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse
             cost = other;
         }
     }
-    TlLayout *swizzle = swizzle_in(arena, &f, use);
+    TlLayout *swizzle = swizzle_in(arena, &dense, use);
     TlStagingCost other = tl_staging_total(arena, use, swizzle);
     if (best == image ? is_better(other, cost) : other.wavefronts < cost.wavefronts)
-        best = swizzle;
+        return finish_layout(ctx, &dense, swizzle);
     return finish_layout(ctx, &f, best);
 }

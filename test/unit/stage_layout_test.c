@@ -197,6 +197,15 @@ static const struct {
      TL_STAGING_COLUMNS,
      0,
      "offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,16)(2,32)(4,0)(8,0)(16,0)(32,0)(0,64) -> 64x128"},
+    /* scales of rows, two each: a vector has those of four rows */
+    {TL_U8,
+     {128, 2},
+     "lane(0,1)(1,0)(2,0)(4,0)(8,0) warp(16,0)(32,0)(64,0)",
+     "reg(0,1)(16,0)(32,0)(64,0) lane(0,0)(0,0)(1,0)(2,0)(4,0) warp(0,0)(0,0)(8,0)",
+     1,
+     LDM,
+     0,
+     "offset(0,1)(16,0)(32,0)(1,0)(2,0)(4,0)(8,0)(64,0) -> 128x2"},
     /* quarters of a fragment ascend */
     {TL_F16,
      {32, 128},
