@@ -13,8 +13,8 @@ from cuda.tile.compilation import ArrayConstraint, CallingConvention, KernelSign
 
 ZERO, NEGATIVE = ct.PaddingMode.ZERO, ct.PaddingMode.NEG_INF
 Const = ct.Constant[int]
-TYPES = {"fp32": ct.float32, "fp16": ct.float16, "i8": ct.int8, "i32": ct.int32, "fp8e4nv": ct.float8_e4m3fn, "u8": ct.uint8}
-BYTES = {"fp32": 4, "fp16": 2, "i8": 1, "i32": 4, "fp8e4nv": 1, "u8": 1}
+TYPES = {"fp32": ct.float32, "fp16": ct.float16, "i8": ct.int8, "i32": ct.int32, "fp8e4nv": ct.float8_e4m3fn, "u8": ct.uint8, "e8m0": ct.float8_e8m0fnu}
+BYTES = {"fp32": 4, "fp16": 2, "i8": 1, "i32": 4, "fp8e4nv": 1, "u8": 1, "e8m0": 1}
 LOG2_E = math.log2(math.e)
 
 
@@ -163,6 +163,18 @@ def gemm_u4(a, q, scale, zero, c, K, BM: Const, BN: Const, BK: Const, G: Const):
     ct.store(c, (m, n), ct.astype(acc, c.dtype))
 
 
+def gemm_mx(a, sa, w, sw, c, K, scale, BM: Const, BN: Const, BK: Const):
+    m, n = ct.bid(0), ct.bid(1)
+    acc = ct.zeros((BM, BN), ct.float32)
+    for k in range(ct.cdiv(K, BK)):
+        x = ct.load(a, (m, k), (BM, BK), padding_mode=ZERO)
+        y = ct.load(w, (n, k), (BN, BK), padding_mode=ZERO)
+        s = ct.load(sa, (m, k), (BM, BK // 32), padding_mode=ZERO)
+        t = ct.load(sw, (n, k), (BN, BK // 32), padding_mode=ZERO)
+        acc = ct.mma_scaled(x, s, ct.transpose(y), ct.transpose(t), acc)
+    ct.store(c, (m, n), ct.astype(acc * scale, c.dtype))
+
+
 def attention(q, k, v, o, n, scale, BM: Const, BN: Const, BD: Const, CAUSAL: Const):
     h, m = ct.bid(1), ct.bid(0)
     x = ct.load(q, (h, m, 0), (1, BM, BD)).reshape((BM, BD))
@@ -226,7 +238,7 @@ def attention_dkdv(q, k, v, do, lse, delta, dk, dv, m, scale, BM: Const, BN: Con
 # Kernel to numbers of axes of its arrays, in order.
 AXES = {add: (1, 1, 1), relu: (1, 1), divide: (1, 1, 1), swiglu: (1, 1, 1), softmax: (2, 2), layernorm: (2, 1, 1, 2), rmsnorm_backward: (2, 1, 2, 2, 2),
         cross_entropy: (2, 1, 1, 2), row_sum: (2, 1), cumsum_rows: (2, 2), embedding: (1, 2, 2), rope: (3, 1, 2, 2, 3), gemv_split_k: (2, 1, 1),
-        histogram: (1, 1), gemm: (2, 2, 2), gemm_tf32: (2, 2, 2), gemm_u4: (2, 2, 2, 2, 2), attention: (3, 3, 3, 3),
+        histogram: (1, 1), gemm: (2, 2, 2), gemm_tf32: (2, 2, 2), gemm_u4: (2, 2, 2, 2, 2), gemm_mx: (2, 2, 2, 2, 2), attention: (3, 3, 3, 3),
         attention_dq: (3, 3, 3, 3, 2, 2, 3), attention_dkdv: (3, 3, 3, 3, 2, 2, 3, 3)}
 KERNELS = {f.__name__: f for f in AXES}
 FLOATS = ("eps", "scale")

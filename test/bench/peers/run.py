@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(root, "test", "tools"))
 import amdmix  # noqa: E402
 import sassmix  # noqa: E402
 
-F32, F16, I8, I32, F8, U8 = "fp32", "fp16", "i8", "i32", "fp8e4nv", "u8"
+F32, F16, I8, I32, F8, U8, E8 = "fp32", "fp16", "i8", "i32", "fp8e4nv", "u8", "e8m0"
 NVIDIA, AMD = ("sm_80", "sm_90a", "sm_100a", "sm_120a"), ("gfx90a", "gfx942", "gfx1100", "gfx1201")
 STAGES_AMD = 2
 BOTH = (4, 8)  # warps
@@ -96,6 +96,8 @@ ROWS = [
     gemm("f8 128x128x128, B by columns", "gemm_columns", F8, F32, 128, 128, 128, BOTH, 3, True, tile={"T": "f8e4m3"}, targets=("sm_90a",)),
     row("u4 64x128x64, groups of 128", "std.kernels.quantized:gemm_u4", [F16, U8, F16, U8, F16], {"BM": 64, "BN": 128, "BK": 64, "G": 128}, None, BOTH, 3,
         "gemm_u4"),
+    *(row(f"mxf8 128x128x{bk}", "std.kernels.quantized:gemm_mx", [F8, E8, F8, E8, F16], {"BM": 128, "BN": 128, "BK": bk}, {"TMA": False}, warps,
+          stages, ("gemm_mx", "gemm_mx"), ("sm_120a",)) for bk, warps, stages in ((64, BOTH, 3), (128, 8, 2))),
     row("fused MoE 64x128x32", "fused_moe", [F16, F16, F32, I32, I32, F16], {"BM": 64, "BN": 128, "BK": 32, "TOP": 2}, None, 4, 3, cutile=False),
     row("chunk scan 128x64x32", "chunk_scan", [F16, F16, F32, F32, F16, F16, F16], {"BM": 128, "BN": 64, "BK": 32, "BD": 128}, None, 4, 3, cutile=False),
     attention(64, 128, 64, 4, 3),
@@ -203,7 +205,7 @@ def ours(tilec, r, target, folder, warps):
 
 def ask_triton(python, rows, target, folder):
     """({name of a file in the folder: what went wrong, or None}, Triton's version or why there is none)"""
-    jobs = [{"name": name, "kernel": kernel, "types": [t if t != U8 else "i8" for t in r["types"]], "warps": warps, "stages": stages(r, target), "odd": r.get("odd", []),
+    jobs = [{"name": name, "kernel": kernel, "types": ["i8" if t in (U8, E8) else t for t in r["types"]], "warps": warps, "stages": stages(r, target), "odd": r.get("odd", []),
              "constants": {**{k: v for k, v in r["tile"].items() if k not in ("T", "S")}, **r["triton"], **more}}
             for r in rows for name, kernel, warps, more in of_triton(r, target)]
     answers, said = talk(python, "triton_kernels.py", target, folder, jobs)

@@ -279,6 +279,30 @@ def gemm_u4(a, q, scale, zero, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, B
 
 
 @triton.jit
+def gemm_mx(a, sa, w, sw, c, scale, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TMA: tl.constexpr):
+    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    j = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    g = tl.arange(0, BK // 32)
+    acc = tl.zeros((BM, BN), tl.float32)
+    if TMA:
+        pa = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+        pw = tl.make_tensor_descriptor(w, [N, K], [K, 1], [BN, BK])
+    for at in range(0, K, BK):
+        if TMA:
+            x = pa.load([tl.program_id(0) * BM, at])
+            y = pw.load([tl.program_id(1) * BN, at])
+        else:
+            x = tl.load(a + i[:, None] * K + at + k[None, :], mask=(i[:, None] < M) & (k[None, :] < K - at), other=0.0)
+            y = tl.load(w + j[:, None] * K + at + k[None, :], mask=(j[:, None] < N) & (k[None, :] < K - at), other=0.0)
+        left = (K - at) // 32
+        s = tl.load(sa + i[:, None] * (K // 32) + at // 32 + g[None, :], mask=(i[:, None] < M) & (g[None, :] < left), other=0)
+        t = tl.load(sw + j[:, None] * (K // 32) + at // 32 + g[None, :], mask=(j[:, None] < N) & (g[None, :] < left), other=0)
+        acc = tl.dot_scaled(x, s.to(tl.uint8, bitcast=True), "e4m3", y.T, t.to(tl.uint8, bitcast=True), "e4m3", acc)
+    tl.store(c + i[:, None] * N + j[None, :], (acc * scale).to(tl.float16), mask=(i[:, None] < M) & (j[None, :] < N))
+
+
+@triton.jit
 def rope(x, place, cosine, sine, o, H, P, BH: tl.constexpr, I: tl.constexpr):
     n = tl.program_id(0)
     h = tl.program_id(1) * BH + tl.arange(0, BH)
@@ -375,7 +399,7 @@ POINTERS = {"add": ["x", "y", "o"], "relu": ["x", "o"], "divide": ["x", "y", "o"
             "fused_moe": ["a", "b", "weight", "order", "expert", "c"], "chunk_scan": ["cb", "x", "dt", "decay", "c", "states", "o"],
             "attention": ["q", "k", "v", "o"], "attention_tma": ["q", "k", "v", "o"],
             "attention_dq": ["q", "k", "v", "g", "lse", "delta", "dq"], "attention_dkdv": ["q", "k", "v", "g", "lse", "delta", "dk", "dv"],
-            "rope": ["x", "place", "cosine", "sine", "o"], "gemv_split_k": ["a", "x", "o"], "histogram_of": ["x", "o"]}
+            "gemm_mx": ["a", "sa", "w", "sw", "c"], "rope": ["x", "place", "cosine", "sine", "o"], "gemv_split_k": ["a", "x", "o"], "histogram_of": ["x", "o"]}
 
 
 def build(target, job):
