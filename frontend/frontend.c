@@ -403,8 +403,8 @@ static void no_value(Lower *l, const TlParamDecl *p)
                         p->name)
             : tl_format(l->s.arena,
                         "the constant '%s' has no value and no default: give it one by --const "
-                        "%s=VALUE; constants are: %s",
-                        p->name, p->name, names);
+                        "%s=VALUE, in C by {\"%s\", VALUE}; constants are: %s",
+                        p->name, p->name, p->name, names);
     l->no_value = true;
 }
 
