@@ -543,7 +543,8 @@ static bool writable(TlSema *s, const TlAccess *a)
 {
     if (!a->is_const)
         return true;
-    tl_err(s, a->loc, TL_E0501, a->view ? "this view" : "this pointer's target");
+    tl_label(s, tl_err(s, a->loc, TL_E0501, a->view ? "this view" : "this pointer's target"),
+             "what a kernel writes to is declared without const");
     return false;
 }
 

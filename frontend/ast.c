@@ -290,8 +290,11 @@ TlStmt *tl_stmt_decl(TlParser *p, TlSpan span, TlTypeExpr *type, bool is_const,
     s->is_const = is_const;
     TL_VEC_TAKE(&s->decls, decls);
     for (i = 0; i < decls->len; i++)
-        if (type->kind == TL_TE_AUTO && !decls->data[i].init && !p->broken)
-            tl_diag(&p->ctx->diags, decls->data[i].loc, TL_E0103, decls->data[i].name);
+        if (type->kind == TL_TE_AUTO && !decls->data[i].init && !p->broken) {
+            TlDiag *d = tl_diag(&p->ctx->diags, decls->data[i].loc, TL_E0103, decls->data[i].name);
+            if (decls->data[decls->len - 1].init)
+                d->label = "several results of one call: auto (a, b) = f(x);";
+        }
     return s;
 }
 

@@ -95,10 +95,38 @@ static bool is_reported(TlSema *s, const char *name)
     return false;
 }
 
-/* BLOCK_M: what C's macros and Triton's constants are called. */
+/* BLOCK_M, B: what constants of C, Triton and this language are called, and extents. */
 static bool is_in_capitals(TlName name)
 {
-    return name[1] && !name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")];
+    return !name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")];
+}
+
+/* A variable of that name which the place does not see: of a block that has ended, or of a later
+ * line. */
+static const TlLocal *out_of_sight(const TlSema *s, TlName name)
+{
+    const TlItem *item = s->frame->item;
+    for (uint32_t i = 0; item && i < item->locals.len; i++)
+        if (strcmp(item->locals.data[i]->name, name) == 0)
+            return item->locals.data[i];
+    return NULL;
+}
+
+static void note_out_of_sight(TlSema *s, TlDiag *row, const TlLocal *l, TlLoc loc)
+{
+    bool later = l->loc.line > loc.line || (l->loc.line == loc.line && l->loc.col > loc.col);
+    tl_label(s, row,
+             later ? "a variable is declared before it is used"
+                   : "a variable is gone where its block ends: declare it before that");
+    tl_note(s, row, l->loc, "'%s' is declared here", l->name);
+}
+
+/* Of a name alone that nothing declares and an assignment begins with: Python's way to declare. */
+static void label_assigned(TlSema *s, TlDiag *row, const TlExpr *e)
+{
+    const char *near = near_name(s, e->u.name, e->local);
+    tl_label(s, row, "%s%s%sa new variable is declared: auto %s = ...",
+             near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", e->u.name);
 }
 
 /* Reports an undeclared name, once in each function; member: the name after its dot, or NULL. */
@@ -114,6 +142,15 @@ static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
     if (!row || !few)
         return tl_bad();
     tl_vec_push(s->arena, &s->prog->unknown_names, (TlUnknownName){s->frame->def, full});
+    const TlLocal *hidden = out_of_sight(s, name);
+    if (hidden) {
+        note_out_of_sight(s, row, hidden, e->loc);
+        return tl_bad();
+    }
+    if (s->assigned == e) {
+        label_assigned(s, row, e);
+        return tl_bad();
+    }
     const char *advice = tl_advice(full, strlen(full), 'n');
     if (!advice && member && tl_advice(name, strlen(name), 'n')) {
         advice = tl_advice(member, strlen(member), 'n');
@@ -135,7 +172,8 @@ static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
         tl_label(s, row, "did you mean '%s'?", near);
         row->fixit = near;
     } else if (!advice && is_in_capitals(name)) {
-        tl_label(s, row, "a compile-time constant is a parameter: const int %s = 64", name);
+        tl_label(s, row, "a compile-time constant is a parameter: const int %s = 64%s", name,
+                 name[1] ? "" : "; extents are those of views: f32 x[N]");
     }
     return tl_bad();
 }

@@ -125,6 +125,19 @@ static void label_bool(TlSema *s, TlDiag *row, int op, TlDtype d, int truth, TlL
         tl_label(s, row, "cast it: (i32)c");
 }
 
+/* 0 < a < 1 */
+static void label_chain(TlSema *s, TlDiag *row, int op, TlLoc loc)
+{
+    const TlExpr *const *exprs = operands_at(s, 2, loc);
+    const TlExpr *left = exprs ? exprs[0] : NULL;
+    if (!left || left->kind != TL_EX_BINARY || left->parens || !is_compare(left->u.op))
+        return;
+    const char *middle = tl_short_text(s, left->b, "b");
+    tl_label(s, row, "two comparisons are joined by &&: %s %s %s && %s %s %s",
+             tl_short_text(s, left->a, "a"), tl_binop_text(left->u.op), middle, middle,
+             tl_binop_text(op), tl_short_text(s, exprs[1], "c"));
+}
+
 bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
               TlValue **out, TlVal *bad)
 {
@@ -258,8 +271,12 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
             continue;
         TlDiag *row = tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, both[i]));
         label_bool(s, row, op, d, i, loc);
+        if (is_compare(op))
+            label_chain(s, row, op, loc);
         if (tl_is_storage_only(d))
             tl_label(s, row, "cast to a wider type first");
+        else if (op == TL_BIN_XOR && tl_is_float(d))
+            tl_label(s, row, "a power is pow(x, y); the bits of x are bitcast(x, u32)");
         else if (op == TL_BIN_REM && tl_is_float(d))
             tl_label(s, row, "fmod(x, y) is the remainder of floats");
         else if (is_logical(op))

@@ -305,16 +305,29 @@ static const char *given_text(const Lower *l, const char *name)
     return plain;
 }
 
+/* What the text of a constant was to be. */
+static const char *wanted_of(const Lower *l, const TlParamDecl *p, const TlTy *ty)
+{
+    if (p->form == TL_PF_CONST_TYPE)
+        return "a type";
+    if (p->form == TL_PF_CONST_FN)
+        return "a function";
+    if (ty->kind != TL_TY_VALUE || ty->type->rank || ty->type->ptr)
+        return "a value of its type";
+    return tl_format(l->s.arena, "a value of type %s", tl_dtype_name(ty->type->dtype));
+}
+
 static bool parse_const(Lower *l, const TlParamDecl *p, const char *text, TlVal *out)
 {
     TlSema *s = &l->s;
+    TlTy ty = {0};
     bool ok;
     if (p->form == TL_PF_CONST_TYPE)
         ok = parse_type(s, text, out);
     else if (p->form == TL_PF_CONST_FN)
         ok = parse_fn(s, l->def->mod, text, out);
     else {
-        TlTy ty = tl_type_resolve(s, p->type);
+        ty = tl_type_resolve(s, p->type);
         ok = ty.kind == TL_TY_VALUE && !ty.type->rank && !ty.type->ptr &&
              parse_number(text, ty.type->dtype, out);
         if (ok)
@@ -323,9 +336,7 @@ static bool parse_const(Lower *l, const TlParamDecl *p, const char *text, TlVal 
     }
     if (!ok)
         l->message = tl_format(s->arena, "constant '%s': '%s' is not %s", p->name, text,
-                               p->form == TL_PF_CONST_TYPE ? "a type"
-                               : p->form == TL_PF_CONST_FN ? "a function"
-                                                           : "a value of its type");
+                               wanted_of(l, p, &ty));
     return ok;
 }
 
@@ -396,6 +407,7 @@ static void no_value(Lower *l, const TlParamDecl *p)
 {
     const TlItem *item = l->def->item;
     const char *names = tl_program_const_names(l->program, item->name);
+    bool dotted = strchr(p->name, '.'); /* a field of options */
     l->message =
         tl_tunes(item, p->name)
             ? tl_format(l->s.arena, "the constant '%s' has no value, and no configuration of tune "
@@ -403,8 +415,9 @@ static void no_value(Lower *l, const TlParamDecl *p)
                         p->name)
             : tl_format(l->s.arena,
                         "the constant '%s' has no value and no default: give it one by --const "
-                        "%s=VALUE; constants are: %s",
-                        p->name, p->name, names);
+                        "%s=VALUE, in C by {\"%s\", VALUE}%s%s%s; constants are: %s",
+                        p->name, p->name, p->name, dotted ? "" : ", in Python by ",
+                        dotted ? "" : p->name, dotted ? "" : "=VALUE", names);
     l->no_value = true;
 }
 

@@ -323,14 +323,15 @@ casttype: SCALAR { $$ = tl_type_expr_scalar(p, @1.begin, $1); } | tiletype;
 block: lbrace stmts '}' { $$ = tl_stmt_block(p, @$, $2); };
 lbrace: '{' { tl_lex_open_block(p); };
 stmts: %empty { $$ = LIST(TlStmts); } | stmts stmt { $$ = $1; if ($2) PUSH($$, $2); };
-/* After the missing `;` of a complete statement, the statement is kept. */
-semi: ';' | error RECOVERED { yyerrok; };
+/* After the missing `;` of a complete statement, the statement is kept; of one that goes on behind
+ * the error, what was read says nothing. */
+semi: ';' { p->torn = false; } | error RECOVERED { yyerrok; };
 stmt:
     block
   | ';' { $$ = tl_stmt_new(p, TL_ST_EMPTY, @1.begin, @1); }
   | error RECOVERED { $$ = tl_stmt_new(p, TL_ST_EMPTY, @$.begin, @$); yyerrok; }
   | decl semi
-  | simple semi
+  | simple semi { $$ = p->torn ? tl_stmt_new(p, TL_ST_EMPTY, @1.begin, @1) : $1; }
   | "if" '(' expr ')' stmt %prec NOELSE { $$ = tl_stmt_if(p, @$, false, $3, $5, NULL); }
   | "if" '(' expr ')' stmt "else" stmt { $$ = tl_stmt_if(p, @$, false, $3, $5, $7); }
   | "static" "if" '(' expr ')' stmt %prec NOELSE { $$ = tl_stmt_if(p, @$, true, $4, $6, NULL); }
@@ -766,6 +767,27 @@ static const char *row_of(const unsigned char *begin, const unsigned char *end, 
     return tl_advice((const char *)begin, (size_t)(end - begin), where);
 }
 
+/* Words and signs that mean something else by where they stand; NULL: not here. */
+static const char *advice_of_place(const TlParser *p, const Expected *e)
+{
+    const unsigned char *line = p->token_start.line_start,
+                        *end = back_over_blanks(p->token_start.at, line);
+    bool after_comma = end > line && end[-1] == ',';
+    if (after_comma && strchr(")]}", p->token) && p->token) return tl_advice(",)", 2, 's');
+    if (p->token == '[' && end > line && end[-1] == ']') return tl_advice("][", 2, 's');
+    if (p->token == '[' && expects(e, "integer") && !tl_at_lambda(p)) return tl_advice("[", 1, 's');
+    const unsigned char *begin = end;
+    while (begin > line && is_word(begin[-1])) begin--;
+    if (p->token == TL_TOK_VOID && end - begin == 6 && !memcmp(begin, "kernel", 6))
+        return tl_advice("kernel void", 11, 's');
+    begin = begin < end ? back_over_blanks(begin, line) : line;
+    if (p->token == ':' && begin > line && begin[-1] == '(') {
+        end = back_over_blanks(begin - 1, line);
+        if (end - line >= 3 && !memcmp(end - 3, "for", 3)) return tl_advice("for", 3, 'h');
+    }
+    return NULL;
+}
+
 /* Of the token found, alone or with the signs that touch it: "++", "**", `f"`. */
 static const char *advice_of_token(const TlParser *p, const Expected *e)
 {
@@ -838,7 +860,8 @@ static bool ends_as_code(const TlParser *p)
 /* What people of other languages should write here; NULL: nothing is known. */
 static const char *advice_for(const TlParser *p, const Expected *e)
 {
-    const char *advice = advice_of_token(p, e);
+    const char *advice = advice_of_place(p, e);
+    if (!advice) advice = advice_of_token(p, e);
     if (!advice) advice = advice_of_word_before(p, e);
     if (!advice) advice = advice_of_first_word(p);
     if (!advice && in_parameters(p, e)) advice = tl_advice("(parameter)", 11, 's');

@@ -362,6 +362,7 @@ void tl_lex_recover(TlParser *p, bool here)
     for (n = p->brackets.len; n && !p->brackets.data[n - 1].block; n--) {}
     p->recover_height = n;
     p->recovering = here && !again ? TL_RECOVER_HERE : TL_RECOVER_SKIP;
+    p->torn = p->recovering == TL_RECOVER_SKIP;
 }
 
 /* Can the token start an item, and does it, if it stands in the first column? */

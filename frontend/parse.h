@@ -74,6 +74,7 @@ typedef struct TlParser {
     const unsigned char *last_error; /* the token of the last syntax error */
     bool in_lambda; /* that error is a C++ lambda: its body's braces belong to the expression */
     TlRecovery recovering;           /* how the next token is found */
+    bool torn;                       /* what stands before the last `semi` is not all of it */
     uint32_t recover_height;         /* open brackets around the statement that is skipped */
     uint32_t closers;                /* '}' still to be made up before the text goes on */
     bool heads;      /* bodies of functions are passed over */

@@ -229,6 +229,7 @@ struct TlSema {
      * evaluated last. */
     TlLoc operator_at;
     const TlExpr *operands[2], *evaluated;
+    const TlExpr *assigned; /* what an assignment to no known variable begins with; or NULL */
 };
 
 enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 17, TL_MAX_CALLS = 256, TL_MAX_PARTS = 256 };

@@ -167,6 +167,7 @@ static TlVar *assigned_var(TlSema *s, const TlExpr *place, const TlExpr *root)
     TlVar *var = tl_var_of(s, root);
     tl_fact_name(s, root);
     if (!var) {
+        s->assigned = place;
         TlVal old = tl_eval(s, place); /* an unknown name is diagnosed there */
         if (!tl_is_bad(&old))
             tl_err(s, place->loc, TL_E0214, "");

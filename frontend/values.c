@@ -147,6 +147,8 @@ static void check_no_value(TlSema *s, const TlVal *v, TlLoc loc)
     TlDiag *row = tl_err(s, loc, TL_E0211, tl_val_str(s, v));
     if (v->kind == TL_VAL_STRING)
         tl_label(s, row, "a text is an argument by itself: assert(c, \"text\"), print(\"x\", x)");
+    else if (v->kind == TL_VAL_ARRAY)
+        tl_label(s, row, "an array has no arithmetic and is no tile: its elements are a[i]");
 }
 
 bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc)
@@ -478,7 +480,7 @@ TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
                    ? tl_const_bits(&s->b, tl_type_scalar(s->ctx, tl_literal_dtype(v)), bits)
                    : NULL;
     if (!tl_is_bad(v))
-        tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+        check_no_value(s, v, loc);
     return NULL;
 }
 
@@ -538,7 +540,7 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
         return v->u.ir->type->ptr || !tl_widens(v->u.ir->type->dtype, d)
                    ? refuse(s, v, d, loc)
                    : tl_val_ir(tl_cast(&s->b, v->u.ir, d));
-    tl_err(s, loc, TL_E0211, tl_val_str(s, v));
+    check_no_value(s, v, loc);
     return tl_bad();
 }
 

@@ -3,6 +3,7 @@
  * The default device is the only state that belongs to the process, because a NULL stream must
  * mean something. It has its own lock, is opened at first use and kept until the process ends. */
 #define TILE_UNSTABLE
+#include "runtime/contract/gpu_rows.h"
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include "runtime/threads.h"
@@ -54,9 +55,12 @@ static const tl_driver *find_driver(const char *name, const char **out_spec,
                     name, kinds[i].kind);
         return NULL;
     }
+    bool is_gpu = tl_gpu_find(name);
     *out_status = tl_fail(
         TILE_BAD_ARGUMENT,
-        "unknown device '%s'; devices are cpu[:LEVEL], ref, emu:TARGET, cuda[:N], hip[:N]", name);
+        "unknown device '%s'%s%s%s; devices are cpu[:LEVEL], ref, emu:TARGET, cuda[:N], hip[:N]",
+        name, is_gpu ? ", a GPU's name: emu:" : "", is_gpu ? name : "",
+        is_gpu ? " emulates it" : "");
     return NULL;
 }
 
@@ -91,13 +95,13 @@ static void destroy(tile_device *d)
     free(d);
 }
 
-static tile_status read_sync(bool *out_sync)
+static tile_status read_switch(const char *variable, bool *out_on)
 {
-    const char *text = secure_getenv("TILE_SYNC");
-    *out_sync = text && strcmp(text, "1") == 0;
-    if (!text || !*text || *out_sync || strcmp(text, "0") == 0)
+    const char *text = secure_getenv(variable);
+    *out_on = text && strcmp(text, "1") == 0;
+    if (!text || !*text || *out_on || strcmp(text, "0") == 0)
         return TILE_OK;
-    return tl_fail(TILE_BAD_ARGUMENT, "TILE_SYNC is '%s', but must be 0 or 1", text);
+    return tl_fail(TILE_BAD_ARGUMENT, "%s is '%s', but must be 0 or 1", variable, text);
 }
 
 /* ---- forks ---- */
@@ -153,17 +157,26 @@ static void watch_defaults(void)
 
 /* ---- opening ---- */
 
+/* Those of a device whose program has given none. */
+static tile_callbacks own_callbacks(const tile_device *d)
+{
+    tile_callbacks none = TILE_CALLBACKS_INIT;
+    return d->prints ? tl_sink_to_stderr() : none;
+}
+
 static tile_status open_here(const char *name, const tile_device_options *options,
                              tile_device **out_device)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *spec;
     tile_status status = TILE_OK;
-    bool sync = false;
+    bool sync = false, prints = false;
     pthread_once(&once, watch_defaults);
     const tl_driver *driver = find_driver(name, &spec, &status);
     if (driver)
-        status = read_sync(&sync);
+        status = read_switch("TILE_SYNC", &sync);
+    if (status == TILE_OK)
+        status = read_switch("TILE_PRINT", &prints);
     if (status != TILE_OK)
         return status;
     tile_device *d = calloc(1, sizeof *d);
@@ -171,6 +184,8 @@ static tile_status open_here(const char *name, const tile_device_options *option
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     d->driver = driver;
     d->sync = sync;
+    d->prints = prints;
+    d->callbacks = own_callbacks(d);
     d->owners = 1;
     d->life = (tl_life){.hold = hold, .let_go = let_go, .forked = forked};
     snprintf(d->name, sizeof d->name, "%s", name);
@@ -438,7 +453,7 @@ tile_status tile_device_set_callbacks(tile_device *device, const tile_callbacks 
     if (status != TILE_OK)
         return status;
     pthread_mutex_lock(&d->lock);
-    d->callbacks = given;
+    d->callbacks = callbacks ? given : own_callbacks(d);
     pthread_mutex_unlock(&d->lock);
     tl_device_leave(d);
     return TILE_OK;

@@ -333,11 +333,13 @@ static bool wrong_dim(bind *b, uint32_t param, uint32_t axis, bool stride, int64
                       int64_t got)
 {
     char name[128], source[128];
-    describe_dim(b, param, axis, stride, dim_of(b, param, axis, stride), name, source, sizeof name);
+    const tile_image_dim *d = dim_of(b, param, axis, stride);
+    describe_dim(b, param, axis, stride, d, name, source, sizeof name);
+    bool dense = stride && d->kind == TILE_DIM_DENSE;
     return FAIL("kernel '%s': parameter '%s': %s%s (axis %u) must be "
-                "%" PRId64 "%s, got %" PRId64,
+                "%" PRId64 "%s, got %" PRId64 "%s",
                 b->name, param_name(b, param), stride ? "stride" : "extent", name, axis, want,
-                source, got);
+                source, got, dense ? "; others need a stride in the declaration: x[N : s]" : "");
 }
 
 /* The value that the declaration requires of an extent or stride. dense: the value of

@@ -21,7 +21,7 @@ struct tile_device {
     tl_dev *dev;
     char name[64], target[32];
     int processors;
-    bool sync;                /* TILE_SYNC=1 */
+    bool sync, prints;        /* TILE_SYNC=1, TILE_PRINT=1 */
     atomic_uint_fast64_t users; /* TL_DEVICE_CLOSED, _FORKING, and _USER for each call inside */
     uint_fast64_t users_at_fork; /* what `users` was before the last fork */
     atomic_uint_fast64_t owners; /* its own handle, streams, buffers, events and modules */
@@ -166,6 +166,7 @@ tile_status tl_sink_create(tl_sink **out_sink);
 void tl_sink_free(tl_sink *sink);
 /* Delivers and forgets what was collected. TILE_FAILED when there was a failure. */
 tile_status tl_sink_deliver(tl_sink *sink, const tile_callbacks *callbacks);
+tile_callbacks tl_sink_to_stderr(void); /* a line for each print and failure */
 
 /* image_check.c: everything that later code relies on. */
 tile_status tl_image_check(const void *data, size_t size);

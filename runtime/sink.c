@@ -171,6 +171,19 @@ static void deliver_prints(record *records, uint64_t n, uint64_t dropped, const 
     free(sorted);
 }
 
+static void put_line(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "%s\n", text);
+}
+
+tile_callbacks tl_sink_to_stderr(void)
+{
+    tile_callbacks c = TILE_CALLBACKS_INIT;
+    c.print = c.failure = put_line;
+    return c;
+}
+
 tile_status tl_sink_deliver(tl_sink *s, const tile_callbacks *cb)
 {
     TL_INVARIANT(s && cb, "nobody to deliver to");

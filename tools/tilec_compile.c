@@ -2,6 +2,7 @@
  * read. */
 #include "codegen/compile_library.h"
 #include "codegen/target/target.h"
+#include "ir/support/near.h"
 #include "tools/tilec_options.h"
 #include "tools/tuned.h"
 #include <stdlib.h>
@@ -189,18 +190,30 @@ static bool is_target(const char *name, size_t length)
     return length < sizeof text && tl_target_find(text, &emulate);
 }
 
+static int unknown_target(const char *name, size_t length)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)length, name);
+    TlNear near = tl_near(text);
+    for (const char *const *t = tilec_targets(); *t; t++)
+        tl_near_try(&near, *t);
+    if (near.best)
+        return usage_error("unknown target '%s'; did you mean '%s'? tilec targets lists them", text,
+                           near.best);
+    usage_error("unknown target '%.*s'; expected one of:", (int)length, name);
+    for (const char *const *t = tilec_targets(); *t; t++)
+        fprintf(stderr, " %s", *t);
+    fputc('\n', stderr);
+    return EXIT_USAGE;
+}
+
 int check_targets(const char *list)
 {
     int count = 0;
     for (const char *p = list; *p || count == 0; count++) {
         size_t n = strcspn(p, ",");
-        if (!is_target(p, n)) {
-            usage_error("unknown target '%.*s'; expected one of:", (int)n, p);
-            for (const char *const *t = tilec_targets(); *t; t++)
-                fprintf(stderr, " %s", *t);
-            fputc('\n', stderr);
-            return EXIT_USAGE;
-        }
+        if (!is_target(p, n))
+            return unknown_target(p, n);
         p += n + (p[n] == ',');
     }
     return EXIT_FINE;

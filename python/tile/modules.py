@@ -163,7 +163,7 @@ class Kernel:
                 values.setdefault(slot.name, DEFAULT)
         missing = [name for name in self.places if name not in values]
         if missing:
-            raise TypeError(f"{self.__name__}() missing {len(missing)} arguments: {', '.join(missing)}")
+            raise TypeError(f"{self.__name__}() missing {len(missing)} argument{'s' * (len(missing) > 1)}: {', '.join(missing)}")
         return [values[name] for name in self.places]
 
     def arguments(self, values: Sequence[Any]) -> tuple[Any, list[Any]]:

@@ -7,6 +7,7 @@ the kernels of `backward`, the operator that autograd calls. Fake tensors take t
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, Optional, Union
 
@@ -16,7 +17,7 @@ from torch._library.custom_ops import CustomOpDef
 from . import compiler, declarations, extents, modules
 from .devices import Device
 from .signatures import Parameter, Result, Signature, Values, chosen, defaults_of, gradients_of, unused, wrong
-from .torch_tensors import DTYPES, GPU
+from .torch_tensors import DTYPES, GPU, in_forward_mode
 
 TORCH = {name: dtype for dtype, name in DTYPES.items()} | {"u8": torch.uint8, "u16": getattr(torch, "uint16", torch.int16)}
 
@@ -122,6 +123,9 @@ class Chain:
 
     def operator(self, qualname: str, like: Optional[Mapping[str, str]] = None) -> CustomOpDef:
         def run(*arguments: Any) -> Any:
+            if in_forward_mode():  # torch would take the tangents for zeros
+                raise RuntimeError(f"{qualname} has no rule for differentiation in forward mode (torch.func.jvp, jacfwd, forward_ad): "
+                                   "differentiate it by backward() or torch.autograd.grad")
             return self.run(arguments, True, like)
 
         def fake(*arguments: Any) -> Any:
@@ -185,6 +189,8 @@ def op(qualname: str, source: Any, kernel: Optional[str] = None, /, *, backward:
     for each x that has a gradient; what else they write is for those behind. A result y without dy has no gradient. What is
     in `zeros` starts as zeros, for kernels that add to it. `autocast` is the type, "bf16", that floating tensors get under torch.autocast. Kernels run on the device of
     the tensors; `device` is that for tensors in the host's memory. The other options are those of tile.load."""
+    if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", qualname):
+        raise wrong(f"an operator's name has a namespace before it, 'mine::{qualname.replace(':', '')}', not {qualname!r}")
     zeros, text = tuple(zeros), compiler.Source(source)
     values = compiler.constants({**(consts or {}), **more_consts})
     declared = declarations.read(compiler.compile_source(text, dict(emit="ast"), {}, include_dirs, 3).text)

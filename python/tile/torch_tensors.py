@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import torch
+from torch.autograd import forward_ad
 
 from .arrays import QUICK, WRITTEN, WRONG, Memory
 from .elements import ANY_BYTE, ANY_WORD, NUMBERS
@@ -22,6 +23,9 @@ GPU = "hip" if torch.version.hip else "cuda"  # how tile calls the devices that 
 written: Callable[[Any], object] = getattr(torch.autograd.graph, "increment_version", lambda t: None)
 
 
+unpack_dual: Callable[[Any], Any] = forward_ad.unpack_dual
+
+
 def wrong(text: str) -> ArgumentError:
     return ArgumentError(text, WRONG)
 
@@ -33,8 +37,15 @@ def has_memory(t: torch.Tensor) -> bool:
     return t.layout is torch.strided
 
 
+def in_forward_mode() -> bool:
+    """Between forward_ad.dual_level() and its end, or in torch.func.jvp, jacfwd and the like."""
+    return getattr(forward_ad, "_current_level", -1) >= 0
+
+
 def of_torch(t: torch.Tensor, writes: bool = False) -> Memory:
     """No copy is made, but for a lazily negated tensor that the kernel only reads."""
+    if in_forward_mode() and unpack_dual(t).tangent is not None:
+        raise wrong("the tensor has a tangent (torch.autograd.forward_ad), and none goes through a kernel: pass forward_ad.unpack_dual(x).primal")
     if t.requires_grad and torch.is_grad_enabled():
         raise wrong("the tensor requires grad, and gradients do not go through a kernel: pass x.detach(), call under torch.no_grad(), or make "
                     "an operator of the kernel (tile.op)")
@@ -55,7 +66,7 @@ def of_torch(t: torch.Tensor, writes: bool = False) -> Memory:
 
 def quick_torch(t: torch.Tensor) -> tuple[Any, Any]:
     """Those that of_torch takes as they are; data_ptr() fails where there is no memory."""
-    if t.requires_grad and torch.is_grad_enabled() or t.is_neg():
+    if t.requires_grad and torch.is_grad_enabled() or t.is_neg() or in_forward_mode():
         raise ValueError
     return (t.dtype, t.shape, t.stride(), t.device), t.data_ptr()
 

@@ -190,8 +190,9 @@ typedef struct tile_device_info {
 TILE_0_1 tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info);
 
 /* Output of kernels. The callbacks are called from tile_stream_synchronize, in the thread that
- * calls it, in the order of the programs. Without a callback, prints are dropped; a failure is in
- * any case the status of the synchronisation. */
+ * calls it, in the order of the programs. Without callbacks, prints are dropped, or, with
+ * TILE_PRINT=1 in the environment, go to standard error; a failure is in any case the status of the
+ * synchronisation. */
 typedef struct tile_callbacks {
     size_t struct_size;
     void (*print)(void *user, const char *text);   /* one print() of one program: "x = [1, 2, 3]" */

@@ -31,7 +31,10 @@ static tile_status choose_tuning(tl_tuner *t)
     size_t n;
     const tilec_tuning *rows = tilec_output_tunings(t->listed, &n);
     if (n == 0 && t->kernel)
-        return tl_fail(TILE_NOT_FOUND, "kernel '%s' has no tune clause", t->kernel);
+        return tl_fail(TILE_NOT_FOUND,
+                       "kernel '%s' has no tune clause, such as tune(B in {64, 128}) after its "
+                       "parameters",
+                       t->kernel);
     if (n == 0)
         return tl_fail(TILE_NOT_FOUND, "no kernel of '%s' has a tune clause", t->path);
     if (n > 1)

@@ -9,6 +9,7 @@ import unittest
 import torch
 
 import tile
+from torch.autograd import forward_ad
 from torch.library import opcheck
 
 README = os.path.join(os.path.dirname(os.path.abspath(tile.__file__)), os.pardir, "README.md")
@@ -198,6 +199,13 @@ class Operators(unittest.TestCase):
     def test_refused(self):
         with self.assertRaisesRegex(RuntimeError, "tile_test::rms has no rule for torch.vmap"):
             torch.vmap(rms, (0, None))(torch.randn(2, 3, 10), torch.randn(10))
+        x, w = torch.randn(3, 10), torch.randn(10)
+        with self.assertRaisesRegex(RuntimeError, "tile_test::rms has no rule for differentiation in forward mode .*: differentiate it by backward"):
+            torch.func.jvp(lambda x: rms(x, w), (x,), (x,))
+        with forward_ad.dual_level(), self.assertRaisesRegex(RuntimeError, "no rule for differentiation in forward mode"):
+            rms(forward_ad.make_dual(x, x), w)
+        with self.assertRaisesRegex(tile.ArgumentError, "an operator's name has a namespace before it, 'mine::take', not 'take'"):
+            tile.op("take", TAKE)
         with self.assertRaisesRegex(tile.ArgumentError, "parameter 'w' expects elements of type f32, got f64"):
             rms(torch.randn(3, 10), torch.randn(10).double())
         for words, function, text in (

@@ -87,6 +87,17 @@ class Torch(unittest.TestCase):
         with self.assertRaisesRegex(tile.ArgumentError, "'x': Tensor .* under torch.func"):
             torch.vmap(lambda x: tile.kernel(COPY)(x, y))(torch.ones(2, 3, 4))
 
+    def test_tangents(self):
+        x, y = torch.ones(3, 4), torch.zeros(3, 4)
+        copy = tile.kernel(COPY)
+        copy(x, y)
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, x)
+            with self.assertRaisesRegex(tile.ArgumentError, "'x': the tensor has a tangent .*: pass forward_ad.unpack_dual"):
+                copy(dual, y)
+            copy(torch.autograd.forward_ad.unpack_dual(dual).primal * 2, y)
+        self.assertEqual(y.tolist(), (x * 2).tolist())
+
     def test_signs(self):
         with self.assertRaisesRegex(tile.ArgumentError, r"'n': expects elements of type u32, got i32: tile.view\(x, \"u32\"\)"):
             tile.kernel(COUNT)(torch.zeros(4, dtype=torch.int32))

@@ -543,6 +543,8 @@ static void environment(Actor *a)
         {"TILE_AFFINITY", "spread", OK_},
         {"TILE_SYNC", "perhaps", BAD},
         {"TILE_SYNC", "0", OK_},
+        {"TILE_PRINT", "yes", BAD},
+        {"TILE_PRINT", "", OK_},
     };
     int row = below(&a->random, sizeof rows / sizeof *rows);
     tile_device *d = NULL, *again = NULL;
@@ -1408,6 +1410,7 @@ int main(int argc, char **argv)
     }
     unsetenv("TILE_DEVICE");
     unsetenv("TILE_SYNC");
+    unsetenv("TILE_PRINT");
     signal(SIGALRM, hangs);
     add_kinds(devices);
     for (uint64_t i = 0; i < count; i++)

@@ -50,6 +50,7 @@ def main(source, scratch):
     wanted = re.compile(r"packages are missing: .*\bbison\b.*\n.*root.*no sudo.*\n\n +apt-get update && apt-get install .*\bbison\b.*re2c", re.S)
     said = bootstrap(tree, machine(scratch, "none", id=user, apt_get=apt))
     check("no sudo", said[0] == 1 and wanted.search(said[2]) and "apt-get ran" not in said[2], said)
+    check("what users need comes along", re.search(r"apt-get install .*\bmake\b.*\bpkg-config\b", said[2]), said)
     refuses = 'echo "sudo: user is not in the sudoers file" >&2; exit 1\n'
     said = bootstrap(tree, machine(scratch, "refuses", id=user, apt_get=apt, sudo=refuses))
     check("sudo refuses", said[0] == 1 and "not in the sudoers" in said[2] and "sudo refuses" in said[2] and "--no-install-recommends" in said[2], said)

@@ -739,6 +739,9 @@ static const char *const pipelines[] = {
     "split-argmax{threads=1}",
     "licm",
     "unroll",
+    "decide",
+    "gather-borders",
+    "bounds",
     "canonicalize,cse,dce,licm,unroll,canonicalize,cse,dce"};
 /* They reorder sums of floats: compared in the ring. */
 static const char *const in_ring[] = {"chunk-rows{elements=3}", "chunk-rows{elements=1}"};
