@@ -14,7 +14,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import MutableMapping, Sequence
-from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
+from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p, sizeof
 from typing import Any, Callable, TypeVar
 
 import numpy
@@ -45,7 +45,8 @@ class AttentionOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("scale", c_double), ("causal", c_int), ("window", c_int64), ("value_size", c_int64),
                 ("lse", c_void_p), ("q_strides", c_int64 * 3), ("k_strides", c_int64 * 3), ("v_strides", c_int64 * 3),
                 ("o_strides", c_int64 * 3), ("mask", c_void_p), ("mask_strides", c_int64 * 3), ("do_strides", c_int64 * 3),
-                ("dq_strides", c_int64 * 3), ("dk_strides", c_int64 * 3), ("dv_strides", c_int64 * 3)]
+                ("dq_strides", c_int64 * 3), ("dk_strides", c_int64 * 3), ("dv_strides", c_int64 * 3),
+                ("dropout", c_double), ("seed", c_uint64)]
 
 
 class RopeOptions(Structure):
@@ -446,10 +447,12 @@ def heads_that_fit(q: Any, k: Any, v: Any) -> tuple[arrays.Memory, arrays.Memory
 
 
 def attention(q: Any, k: Any, v: Any, out: Any = None, *, scale: float | None = None, causal: bool = False, window: int | None = None,
-              mask: Any = None, lse: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+              mask: Any = None, dropout: float = 0.0, seed: int = 0, lse: Any = None, device: Device | str | None = None,
+              stream: Stream | None = None) -> Any:
     """softmax(scale q k^T + mask) v by heads: q [B, M, H, D], k [B, N, HK, D], v [B, N, HK, DV], H a multiple of HK; other orders of the axes by
     transposed views, `x.swapaxes(1, 2)`. scale: 1 / sqrt(D) if None. causal: query i sees the keys up to i + N - M; `window` of them.
     mask: [M, N] of q's type, or [H, M, N], [B, H, M, N] with 1 where it is the same for all; -inf: not seen; without causal.
+    dropout: the chance of a probability to be 0 in place of its share of 1 - dropout; which ones, the seed (64 bits) says.
     lse: an array [B, H, M] of f32 for ln(sum(e^score)). f32, f16, bf16."""
     x, y, z = heads_that_fit(q, k, v)
     (B, M, H, D), (N, HK), DV = x.shape, y.shape[1:3], z.shape[3]
@@ -457,15 +460,16 @@ def attention(q: Any, k: Any, v: Any, out: Any = None, *, scale: float | None = 
     sums = None if lse is None else numbers_of_rows(lse, "lse", x)
     added, with_mask = mask_of(mask, x, N)
     options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums and sums.address,
-                    q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"), **with_mask)
+                    q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"),
+                    dropout=dropout, seed=seed, **with_mask)
     launched(lib.tile_attention, device, stream, [x, y, z, o, sums, added], x.code, B, H, HK, M, N, D, x.address, y.address, z.address, o.address,
              byref(options))
     return out
 
 
 def attention_backward(q: Any, k: Any, v: Any, o: Any, do: Any, lse: Any, *, scale: float | None = None, causal: bool = False,
-                       window: int | None = None, mask: Any = None, out: Any = (None, None, None), device: Device | str | None = None,
-                       stream: Stream | None = None) -> Any:
+                       window: int | None = None, mask: Any = None, dropout: float = 0.0, seed: int = 0, out: Any = (None, None, None),
+                       device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """(dq, dk, dv), the gradients of attention by q, k and v from `do`, that by its result; o and lse are the arrays that attention gave, and the
     options those of its call. out: arrays for the three."""
     x, y, z = heads_that_fit(q, k, v)
@@ -479,7 +483,7 @@ def attention_backward(q: Any, k: Any, v: Any, o: Any, do: Any, lse: Any, *, sca
     options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums.address,
                     q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(w, "o"),
                     do_strides=heads_of(g, "do"), dq_strides=heads_of(dq, "dq"), dk_strides=heads_of(dk, "dk"), dv_strides=heads_of(dv, "dv"),
-                    **with_mask)
+                    dropout=dropout, seed=seed, **with_mask)
     space, address = room(lib.tile_attention_backward_workspace(B, H, M))
     launched(lib.tile_attention_backward, device, stream, [x, y, z, w, g, dq, dk, dv, sums, added, space], x.code, B, H, HK, M, N, D, x.address,
              y.address, z.address, w.address, g.address, dq.address, dk.address, dv.address, address, byref(options))

@@ -240,6 +240,10 @@ typedef struct tile_attention_options {
     int64_t mask_strides[3];
     /* Of gradients. All 0: those of O, Q, K, V. */
     int64_t do_strides[3], dq_strides[3], dk_strides[3], dv_strides[3];
+    /* Of training: probabilities are 0 by this chance, else divided by 1 - dropout. Which ones,
+     * follows from the seed and the place of the score; gradients take those of their call. */
+    double dropout;
+    uint64_t seed;
 } tile_attention_options;
 #define TILE_ATTENTION_OPTIONS_INIT TILE_INIT_(tile_attention_options)
 

@@ -145,6 +145,24 @@ class Attention(unittest.TestCase):
         with self.assertRaises(tile.ArgumentError):
             kernels.attention(q, k, v, mask=floats(4, 4))
 
+    def test_dropout(self):
+        q, k, v, up = floats(2, 40, 2, 8), floats(2, 50, 2, 8), floats(2, 50, 2, 6), floats(2, 40, 2, 6)
+        each = np.broadcast_to(np.eye(50, dtype=np.float32)[:, None], (2, 50, 2, 50))
+        p = softmax_of(np.einsum("bmhd,bnhd->bhmn", q, k) / np.sqrt(8))
+        options, lse = {"dropout": 0.25, "seed": 2**63 + 5}, np.empty((2, 2, 40), np.float32)
+        thin = kernels.attention(q, k, each, **options).transpose(0, 2, 1, 3) / p
+        self.assertTrue((np.isclose(thin, 0) | np.isclose(thin, 4 / 3, rtol=1e-4)).all())
+        self.assertTrue(0.22 < (thin < 1).mean() < 0.28)
+        self.assertFalse((kernels.attention(q, k, each, dropout=0.25).transpose(0, 2, 1, 3) / p == thin).all())
+        o = kernels.attention(q, k, v, lse=lse, **options)
+        self.assertTrue(np.allclose(o, np.einsum("bhmn,bnhd->bmhd", thin * p, v), atol=1e-5))
+        dp = thin * np.einsum("bmhd,bnhd->bhmn", up, v)
+        ds = p * (dp - (p * dp).sum(-1, keepdims=True)) / np.sqrt(8)
+        dq, dk, dv = kernels.attention_backward(q, k, v, o, up, lse, **options)
+        self.assertTrue(np.allclose(dq, np.einsum("bhmn,bnhd->bmhd", ds, k), atol=1e-5))
+        self.assertTrue(np.allclose(dk, np.einsum("bhmn,bmhd->bnhd", ds, q), atol=1e-5))
+        self.assertTrue(np.allclose(dv, np.einsum("bhmn,bmhd->bnhd", thin * p, up), atol=1e-5))
+
     def test_rope(self):
         x, angle = floats(5, 3, 8), floats(5, 4)
         a, b, c, s = x[..., :4], x[..., 4:], np.cos(angle)[:, None], np.sin(angle)[:, None]
