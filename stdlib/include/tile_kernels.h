@@ -421,19 +421,43 @@ typedef struct tile_fft_options {
 } tile_fft_options;
 #define TILE_FFT_OPTIONS_INIT TILE_INIT_(tile_fft_options)
 
+/* Of f32 or f64: numbers of `type`, u = 2^-24 or 2^-53, and the root mean square of errors is about
+ * u sqrt(log2 N) of that of Y. Complex numbers have their parts side by side; all arrays are dense,
+ * and none overlaps another. N, N1, N2 are powers of 2 up to 2^28, from 2 on, or of real rows 4.
+ * workspace: as many bytes at a multiple of 8 as the query says; NULL where that is 0.
+ * TILE_BAD_ARGUMENT: M is negative or above 2^31 - 1, N no such power, an array missing.
+ * TILE_UNAVAILABLE: this build lacks the type. Thread-safe. */
+
 /* table [2, N] = the cosines and sines that tile_fft takes, once for each N. */
-TILE_0_1 tile_status tile_fft_table(tile_kernels *kernels, tile_stream *stream, int64_t N,
-                                    float *table);
-/* Y[m, k] = sum over j of X[m, j] e^(-2 pi i j k / N) of M rows of N complex numbers of f32, dense,
- * real and imaginary part side by side. N is a power of 2 from 2 to 2^28. Y must not overlap X.
- * workspace: tile_fft_workspace(M, N) bytes at a multiple of 4; NULL for N below 64. options: NULL
- * for none. The root mean square of errors is about 2^-24 sqrt(log2 N) of that of Y.
- * TILE_BAD_ARGUMENT: M is negative or above 2^31 - 1, N no such power, an array missing. One
- * launch. Thread-safe. */
-TILE_0_1 size_t tile_fft_workspace(int64_t M, int64_t N);
-TILE_0_1 tile_status tile_fft(tile_kernels *kernels, tile_stream *stream, int64_t M, int64_t N,
-                              const float *X, const float *table, float *Y, void *workspace,
-                              const tile_fft_options *options);
+TILE_0_1 tile_status tile_fft_table(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                    int64_t N, void *table);
+/* Y[m, k] = sum over j of X[m, j] e^(-2 pi i j k / N) of M rows of N complex numbers. options: NULL
+ * for none. One launch. */
+TILE_0_1 size_t tile_fft_workspace(tile_dtype type, int64_t M, int64_t N);
+TILE_0_1 tile_status tile_fft(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                              int64_t M, int64_t N, const void *X, const void *table, void *Y,
+                              void *workspace, const tile_fft_options *options);
+/* The same along both axes of M images of N1 x N2 complex numbers, with the tables of N1 and N2.
+ * N1 N2, M N1 and M N2 are below 2^31. Four launches, which cannot run in streams of a part. */
+TILE_0_1 size_t tile_fft_2d_workspace(tile_dtype type, int64_t M, int64_t N1, int64_t N2);
+TILE_0_1 tile_status tile_fft_2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                 int64_t M, int64_t N1, int64_t N2, const void *X,
+                                 const void *table1, const void *table2, void *Y, void *workspace,
+                                 const tile_fft_options *options);
+/* tile_rfft: X [M, N] of real numbers, Y [M, N / 2 + 1] of complex ones, k from 0 to N / 2: the
+ * others are their conjugates. tile_irfft: the inverse, X [M, N / 2 + 1] of complex numbers, of
+ * which the imaginary parts of the first and the last count as 0, Y [M, N] of real ones. table:
+ * 3 N numbers that tile_rfft_table makes for both. Two launches, which cannot run in streams of a
+ * part. */
+TILE_0_1 tile_status tile_rfft_table(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                     int64_t N, void *table);
+TILE_0_1 size_t tile_rfft_workspace(tile_dtype type, int64_t M, int64_t N);
+TILE_0_1 tile_status tile_rfft(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t M, int64_t N, const void *X, const void *table, void *Y,
+                               void *workspace);
+TILE_0_1 tile_status tile_irfft(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                int64_t M, int64_t N, const void *X, const void *table, void *Y,
+                                void *workspace);
 
 /* ---- windows of images ---- */
 

@@ -383,6 +383,19 @@ class Signals(unittest.TestCase):
             y = kernels.fft(x)
             self.assertTrue(np.allclose(y, np.fft.fft(x), atol=1e-4 * n**0.5))
             self.assertTrue(np.allclose(kernels.fft(y, inverse=True, table=kernels.fft_table(n)), x, atol=1e-4))
+        for n, real, most in ((16, np.float32, 1e-5), (128, np.float64, 1e-13), (4, np.float64, 1e-14)):
+            x = floats(3, 2, n).astype(real)
+            y = kernels.rfft(x)
+            self.assertEqual(y.dtype, np.result_type(real, np.complex64))
+            self.assertTrue(np.allclose(y, np.fft.rfft(x.astype(float)), atol=most * n))
+            self.assertTrue(np.allclose(kernels.irfft(y, table=kernels.rfft_table(n, real)), x, atol=most * n))
+            z = x + 1j * x[::-1]
+            self.assertTrue(np.allclose(kernels.fft(z), np.fft.fft(z), atol=most * n))
+            z = np.stack([z, z[:, ::-1]], -2)  # [3, 2, 2, n]
+            self.assertTrue(np.allclose(kernels.fft2(z), np.fft.fft2(z), atol=most * 4 * n))
+            self.assertTrue(np.allclose(kernels.fft2(kernels.fft2(z), inverse=True), z, atol=most * 4 * n))
+        with self.assertRaises(tile.ArgumentError):
+            kernels.rfft(np.zeros(16, np.float16))
         with self.assertRaises(tile.ArgumentError) as caught:
             kernels.fft(np.zeros(12, np.complex64))
         self.assertIn("N is 12, but must be a power of 2", str(caught.exception))
