@@ -113,8 +113,9 @@ FUNCTIONS = {
     "tile_trmv": "hhiiiinhnhn", "tile_syrk": "hhiiinndhndhn", "tile_symm": "hhiiinndhnhndhn", "tile_symv": "hhiindhnhndhn",
     "tile_trsm_batched": "hhiiiiinndhnnhnnn", "tile_potrf_batched": "hhiinhnnhn", "tile_potrs_batched": "hhiinnhnnhnnn",
     "tile_getrf_batched": "hhinnhnnhhn", "tile_getrs_batched": "hhiinnhnnhhnnn",
+    "tile_geqrf_batched": "hhinnhnnhhn", "tile_ormqr_batched": "hhiinnnhnnhhnnhn",
 }
-SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "inn", "tile_fft_2d_workspace": "innn", "tile_rfft_workspace": "inn", "tile_conv2d_workspace": "innnnnnnh",
+SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "inn", "tile_fft_2d_workspace": "innn", "tile_rfft_workspace": "inn", "tile_geqrf_workspace": "innn", "tile_ormqr_workspace": "innnn", "tile_conv2d_workspace": "innnnnnnh",
          "tile_conv2d_backward_data_workspace": "innnnnnnh", "tile_conv2d_backward_weights_workspace": "innnnnnnh"}
 
 
@@ -1176,9 +1177,32 @@ def getrs(a: Any, pivots: Any, b: Any, *, transpose: bool = False, device: Devic
     launched(lib.tile_getrs_batched, device, stream, [m, w, p], m.code, transpose, n, k, m.address, lda, za, p.address, w.address, ldb, zb, z)
     return b
 
+def geqrf(a: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """tau: a = q r by reflections, r in the upper triangle of a, which with tau is what ormqr takes. Matrices, or several along a first axis. f32, f64."""
+    m, (z, rows, columns), (ld, step) = matrices_of(a, "a", writes=True)
+    tau = numpy.empty((*m.shape[:-2], min(rows, columns)), REAL.get(m.code, numpy.float64))
+    space, address = room(lib.tile_geqrf_workspace(m.code, rows, columns, z))
+    launched(lib.tile_geqrf_batched, device, stream, [m, tau, space], m.code, rows, columns, m.address, ld, step, tau.ctypes.data, address, z)
+    return tau
+
+
+def ormqr(a: Any, tau: Any, c: Any, *, transpose: bool = False, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """c, which becomes q c, or q^T c, with the q of geqrf's a and tau: q is that of a unit matrix. Least squares: trsm with the triangle of a and q^T b."""
+    m, (z, rows, columns), (lda, za) = matrices_of(a, "a")
+    w, (zc, rows_c, n), (ldc, step) = matrices_of(c, "c", m.code, writes=True)
+    t = dense_operand(tau, "tau", (len(m.shape) - 1,), m.code)
+    steps = min(rows, columns)
+    if zc != z or rows_c != rows or t.shape != (*m.shape[:-2], steps):
+        raise wrong(f"the shapes {m.shape}, {t.shape} and {w.shape} do not fit")
+    space, address = room(lib.tile_ormqr_workspace(m.code, rows, n, steps, z))
+    launched(lib.tile_ormqr_batched, device, stream, [m, t, w, space], m.code, transpose, rows, n, steps, m.address, lda, za, t.address, w.address, ldc,
+             step, address, z)
+    return c
+
+
 
 __all__ = ["adam", "argsort", "asum", "attention", "attention_backward", "avg_pool2d", "avg_pool2d_backward", "axpy", "conv2d",
            "conv2d_backward_data", "conv2d_backward_weights", "copy", "cross_entropy", "cross_entropy_backward", "dot", "fft", "fft2", "fft_table",
-           "gemm", "gemm_blocks", "getrf", "getrs", "iamax", "irfft", "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d",
-           "max_pool2d_backward", "nrm2", "potrf", "potrs", "reduce", "rfft", "rfft_table", "rms_norm", "rms_norm_backward", "rope", "scal", "scan", "sgd", "softmax",
+           "gemm", "gemm_blocks", "geqrf", "getrf", "getrs", "iamax", "irfft", "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d",
+           "max_pool2d_backward", "nrm2", "ormqr", "potrf", "potrs", "reduce", "rfft", "rfft_table", "rms_norm", "rms_norm_backward", "rope", "scal", "scan", "sgd", "softmax",
            "sort", "swap", "symm", "symv", "syrk", "top_k", "trmm", "trmv", "trsm", "trsv"]

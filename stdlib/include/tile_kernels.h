@@ -695,6 +695,35 @@ TILE_0_1 tile_status tile_getrs_batched(tile_kernels *kernels, tile_stream *stre
                                         const int32_t *pivots, void *B, int64_t ldb,
                                         int64_t stride_b, int64_t batch);
 
+/* A = Q R, M x N, by reflections: A becomes R in its upper triangle, and below the diagonal the
+ * reflections, tau [min(M, N)] of the type, as LAPACK has them (of rows, not columns). Errors are a
+ * few u sqrt(M) of the norm of A; squares of large or small numbers neither overflow nor are lost.
+ * workspace: tile_geqrf_workspace(type, M, N, batch) bytes at a multiple of 8, NULL for 0. Several
+ * launches from 33 rows and columns on, and for wide matrices, which cannot run in streams of a
+ * part. batch: tau follows each other. */
+TILE_0_1 size_t tile_geqrf_workspace(tile_dtype type, int64_t M, int64_t N, int64_t batch);
+TILE_0_1 tile_status tile_geqrf(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                int64_t M, int64_t N, void *A, int64_t lda, void *tau,
+                                void *workspace);
+TILE_0_1 tile_status tile_geqrf_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        int64_t M, int64_t N, void *A, int64_t lda,
+                                        int64_t stride_a, void *tau, void *workspace,
+                                        int64_t batch);
+/* C = op(Q) C, M x N, with the M x M matrix Q of the first K columns of tile_geqrf's A and tau; K
+ * is M or less. Q itself is that of C = 1 (and 0), its first N columns of one with N columns.
+ * workspace: tile_ormqr_workspace(type, M, N, K, batch) bytes at a multiple of 8, NULL for 0. */
+TILE_0_1 size_t tile_ormqr_workspace(tile_dtype type, int64_t M, int64_t N, int64_t K,
+                                     int64_t batch);
+TILE_0_1 tile_status tile_ormqr(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                tile_transpose transpose_q, int64_t M, int64_t N, int64_t K,
+                                const void *A, int64_t lda, const void *tau, void *C, int64_t ldc,
+                                void *workspace);
+TILE_0_1 tile_status tile_ormqr_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        tile_transpose transpose_q, int64_t M, int64_t N,
+                                        int64_t K, const void *A, int64_t lda, int64_t stride_a,
+                                        const void *tau, void *C, int64_t ldc, int64_t stride_c,
+                                        void *workspace, int64_t batch);
+
 #ifdef __cplusplus
 }
 #endif

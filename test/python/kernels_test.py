@@ -307,6 +307,22 @@ class Systems(unittest.TestCase):
         self.assertTrue(np.allclose(a @ kernels.getrs(lu, pivots, b.copy()), b))
         self.assertTrue(np.allclose(a.swapaxes(1, 2) @ kernels.getrs(lu, pivots, b.copy(), transpose=True), b))
 
+    def test_reflections(self):
+        for shape in ((50, 35), (2, 9, 4), (3, 8)):
+            a = np.random.default_rng(3).standard_normal(shape)
+            f = a.copy()
+            tau = kernels.geqrf(f)
+            q = np.broadcast_to(np.eye(shape[-2]), (*shape[:-2], shape[-2], shape[-2])).copy()
+            kernels.ormqr(f, tau, q)
+            self.assertTrue(np.allclose(q @ np.triu(f), a) and np.allclose(q.swapaxes(-1, -2) @ q, np.eye(shape[-2])))
+            self.assertTrue(np.allclose(kernels.ormqr(f, tau, a.copy(), transpose=True), np.triu(f)))
+        a, b = np.random.default_rng(4).standard_normal((40, 5)), np.arange(40.0)[:, None]
+        f = a.copy()
+        x = kernels.ormqr(f, kernels.geqrf(f), b.copy(), transpose=True)[:5]
+        self.assertTrue(np.allclose(kernels.trsm(f[:5], x, lower=False), np.linalg.lstsq(a, b, rcond=None)[0]))
+        with self.assertRaises(tile.ArgumentError):
+            kernels.ormqr(f, np.zeros(4), b)
+
     def test_wrong(self):
         a, b = np.eye(3), np.ones((3, 2))
         frozen = np.eye(3)
