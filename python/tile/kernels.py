@@ -14,7 +14,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import MutableMapping, Sequence
-from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
+from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p, sizeof
 from typing import Any, Callable, TypeVar
 
 import numpy
@@ -30,7 +30,7 @@ REDUCTIONS = ("sum", "mean", "norm1", "norm2", "max", "min", "argmax", "argmin")
 SCANS = ("sum", "product", "max", "min")
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 S = TypeVar("S", bound=Structure)
-I8, I32, F32 = (elements.NUMBERS[name] for name in ("i8", "i32", "f32"))
+I8, I32, F32, F64 = (elements.NUMBERS[name] for name in ("i8", "i32", "f32", "f64"))
 
 
 class GemmOptions(Structure):
@@ -45,7 +45,8 @@ class AttentionOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("scale", c_double), ("causal", c_int), ("window", c_int64), ("value_size", c_int64),
                 ("lse", c_void_p), ("q_strides", c_int64 * 3), ("k_strides", c_int64 * 3), ("v_strides", c_int64 * 3),
                 ("o_strides", c_int64 * 3), ("mask", c_void_p), ("mask_strides", c_int64 * 3), ("do_strides", c_int64 * 3),
-                ("dq_strides", c_int64 * 3), ("dk_strides", c_int64 * 3), ("dv_strides", c_int64 * 3)]
+                ("dq_strides", c_int64 * 3), ("dk_strides", c_int64 * 3), ("dv_strides", c_int64 * 3),
+                ("dropout", c_double), ("seed", c_uint64)]
 
 
 class RopeOptions(Structure):
@@ -102,7 +103,8 @@ FUNCTIONS = {
     "tile_cross_entropy": "hhinnhnhhhh", "tile_cross_entropy_backward": "hhinnhnhhhhnh",
     "tile_reduce": "hhiinnnhhh", "tile_scan": "hhiinnhnhnh", "tile_layer_norm_backward": "hhinnhnhnhhhhnhhh", "tile_rms_norm_backward": "hhinnhnhnhdhhnhh",
     "tile_sort": "hhinnhnhnhhh", "tile_top_k": "hhinnnhnhh", "tile_gemm_blocks": "hhiinnnhhhh", "tile_sgd": "hhinhhhhdh",
-    "tile_adam": "hhinhhhhhndh", "tile_fft_table": "hhnh", "tile_fft": "hhnnhhhhh", "tile_conv2d": "hhinnnnnnnhhhhh",
+    "tile_adam": "hhinhhhhhndh", "tile_fft_table": "hhinh", "tile_fft": "hhinnhhhhh",
+    "tile_fft_2d": "hhinnnhhhhhh", "tile_rfft_table": "hhinh", "tile_rfft": "hhinnhhhh", "tile_irfft": "hhinnhhhh", "tile_conv2d": "hhinnnnnnnhhhhh",
     "tile_max_pool2d": "hhinnnnnnhhhh", "tile_avg_pool2d": "hhinnnnnnhhh",
     "tile_max_pool2d_backward": "hhinnnnnnhhhh", "tile_avg_pool2d_backward": "hhinnnnnnhhh",
     "tile_conv2d_backward_data": "hhinnnnnnnhhhh", "tile_conv2d_backward_weights": "hhinnnnnnnhhhhh",
@@ -111,8 +113,9 @@ FUNCTIONS = {
     "tile_trmv": "hhiiiinhnhn", "tile_syrk": "hhiiinndhndhn", "tile_symm": "hhiiinndhnhndhn", "tile_symv": "hhiindhnhndhn",
     "tile_trsm_batched": "hhiiiiinndhnnhnnn", "tile_potrf_batched": "hhiinhnnhn", "tile_potrs_batched": "hhiinnhnnhnnn",
     "tile_getrf_batched": "hhinnhnnhhn", "tile_getrs_batched": "hhiinnhnnhhnnn",
+    "tile_geqrf_batched": "hhinnhnnhhn", "tile_ormqr_batched": "hhiinnnhnnhhnnhn",
 }
-SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "nn", "tile_conv2d_workspace": "innnnnnnh",
+SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "inn", "tile_fft_2d_workspace": "innn", "tile_rfft_workspace": "inn", "tile_geqrf_workspace": "innn", "tile_ormqr_workspace": "innnn", "tile_conv2d_workspace": "innnnnnnh",
          "tile_conv2d_backward_data_workspace": "innnnnnnh", "tile_conv2d_backward_weights_workspace": "innnnnnnh"}
 
 
@@ -446,10 +449,12 @@ def heads_that_fit(q: Any, k: Any, v: Any) -> tuple[arrays.Memory, arrays.Memory
 
 
 def attention(q: Any, k: Any, v: Any, out: Any = None, *, scale: float | None = None, causal: bool = False, window: int | None = None,
-              mask: Any = None, lse: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+              mask: Any = None, dropout: float = 0.0, seed: int = 0, lse: Any = None, device: Device | str | None = None,
+              stream: Stream | None = None) -> Any:
     """softmax(scale q k^T + mask) v by heads: q [B, M, H, D], k [B, N, HK, D], v [B, N, HK, DV], H a multiple of HK; other orders of the axes by
     transposed views, `x.swapaxes(1, 2)`. scale: 1 / sqrt(D) if None. causal: query i sees the keys up to i + N - M; `window` of them.
     mask: [M, N] of q's type, or [H, M, N], [B, H, M, N] with 1 where it is the same for all; -inf: not seen; without causal.
+    dropout: the chance of a probability to be 0 in place of its share of 1 - dropout; which ones, the seed (64 bits) says.
     lse: an array [B, H, M] of f32 for ln(sum(e^score)). f32, f16, bf16."""
     x, y, z = heads_that_fit(q, k, v)
     (B, M, H, D), (N, HK), DV = x.shape, y.shape[1:3], z.shape[3]
@@ -457,15 +462,16 @@ def attention(q: Any, k: Any, v: Any, out: Any = None, *, scale: float | None = 
     sums = None if lse is None else numbers_of_rows(lse, "lse", x)
     added, with_mask = mask_of(mask, x, N)
     options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums and sums.address,
-                    q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"), **with_mask)
+                    q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(o, "out"),
+                    dropout=dropout, seed=seed, **with_mask)
     launched(lib.tile_attention, device, stream, [x, y, z, o, sums, added], x.code, B, H, HK, M, N, D, x.address, y.address, z.address, o.address,
              byref(options))
     return out
 
 
 def attention_backward(q: Any, k: Any, v: Any, o: Any, do: Any, lse: Any, *, scale: float | None = None, causal: bool = False,
-                       window: int | None = None, mask: Any = None, out: Any = (None, None, None), device: Device | str | None = None,
-                       stream: Stream | None = None) -> Any:
+                       window: int | None = None, mask: Any = None, dropout: float = 0.0, seed: int = 0, out: Any = (None, None, None),
+                       device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """(dq, dk, dv), the gradients of attention by q, k and v from `do`, that by its result; o and lse are the arrays that attention gave, and the
     options those of its call. out: arrays for the three."""
     x, y, z = heads_that_fit(q, k, v)
@@ -479,7 +485,7 @@ def attention_backward(q: Any, k: Any, v: Any, o: Any, do: Any, lse: Any, *, sca
     options = sized(AttentionOptions, scale=scale or 0.0, causal=causal, window=window or 0, value_size=DV, lse=sums.address,
                     q_strides=heads_of(x, "q"), k_strides=heads_of(y, "k"), v_strides=heads_of(z, "v"), o_strides=heads_of(w, "o"),
                     do_strides=heads_of(g, "do"), dq_strides=heads_of(dq, "dq"), dk_strides=heads_of(dk, "dk"), dv_strides=heads_of(dv, "dv"),
-                    **with_mask)
+                    dropout=dropout, seed=seed, **with_mask)
     space, address = room(lib.tile_attention_backward_workspace(B, H, M))
     launched(lib.tile_attention_backward, device, stream, [x, y, z, w, g, dq, dk, dv, sums, added, space], x.code, B, H, HK, M, N, D, x.address,
              y.address, z.address, w.address, g.address, dq.address, dk.address, dv.address, address, byref(options))
@@ -661,29 +667,117 @@ def adam(w: Any, dw: Any, means: Any, squares: Any, step: int, rate: float, *, b
     step_of(lib.tile_adam, w, (("dw", dw, None), ("means", means, F32), ("squares", squares, F32), ("master", master, F32)), device, stream, call)
 
 
+REAL = {F32: numpy.float32, F64: numpy.float64}
+COMPLEX = {numpy.dtype(numpy.complex64): numpy.float32, numpy.dtype(numpy.complex128): numpy.float64}
+
+
+def pairs_of(a: Any) -> Any:
+    """An array of complex numbers as one of pairs."""
+    real = COMPLEX.get(a.dtype) if isinstance(a, numpy.ndarray) else None
+    return a if real is None else a.view(real).reshape(*a.shape, 2)
+
+
+def complex_array(shape: Sequence[int], real: Any) -> Any:
+    return numpy.empty(shape, numpy.result_type(real, numpy.complex64))
+
+
+def complex_operand(a: Any, name: str, least: int, code: int | None = None) -> arrays.Memory:
+    m = dense_operand(pairs_of(a), name, range(least + 1, native.MAX_RANK + 1), code)
+    if m.shape[-1] != 2:
+        raise wrong(f"{name} is of {m.shape}, but should have pairs in its last axis")
+    return m
+
+
+def count_of(lead: Sequence[int]) -> int:
+    return int(numpy.prod(lead, dtype=numpy.int64))
+
+
+def table_operand(table: Any, name: str, shape: Sequence[int], m: arrays.Memory, make: Any, device: Any) -> arrays.Memory:
+    """The table that was given, or one that is made for the call."""
+    if m.code not in REAL:
+        raise wrong(f"x is of {elements.NAMES[m.code]}, but should be of f32 or f64")
+    if table is None:
+        table = make(shape[-1] if len(shape) > 1 else shape[0] // 3, REAL[m.code], device=device)
+    w = dense_operand(table, name, (len(shape),), m.code)
+    if w.shape != tuple(shape):
+        raise wrong(f"{name} is of {w.shape}, but should be of {tuple(shape)}")
+    return w
+
+
 def fft(x: Any, out: Any = None, *, inverse: bool = False, table: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
-    """The Fourier transform along the last axis of complex64, or of f32 [..., N, 2]; N a power of 2. table: that of fft_table(N)."""
-    def parts(a: Any) -> Any:
-        return a.view(numpy.float32).reshape(*a.shape, 2) if isinstance(a, numpy.ndarray) and a.dtype == numpy.complex64 else a
+    """The Fourier transform along the last axis of complex64 or complex128, or of f32 or f64 [..., N, 2]; N a power of 2. table: that of fft_table(N)."""
     out = numpy.empty_like(x) if out is None and isinstance(x, numpy.ndarray) else out
-    m, to = dense_operand(parts(x), "x", range(2, native.MAX_RANK + 1), F32), dense_operand(parts(out), "out", range(2, native.MAX_RANK + 1), F32)
-    *lead, n, two = m.shape
-    if two != 2 or to.shape != m.shape:
-        raise wrong(f"x is of {m.shape} numbers and out of {to.shape}, but both should have pairs in their last axis")
-    count = int(numpy.prod(lead, dtype=numpy.int64))
-    w = dense_operand(fft_table(n, device=device) if table is None else table, "table", (2,), F32)
-    if w.shape != (2, n):
-        raise wrong(f"table is of {w.shape}, but should be of {(2, n)}")
-    space, address = room(lib.tile_fft_workspace(count, n))
-    launched(lib.tile_fft, device, stream, [m, to, w, space], count, n, m.address, w.address, to.address, address,
+    m = complex_operand(x, "x", 1)
+    to = complex_operand(out, "out", 1, m.code)
+    *lead, n, _ = m.shape
+    if to.shape != m.shape:
+        raise wrong(f"x is of {m.shape} numbers and out of {to.shape}")
+    w, count = table_operand(table, "table", (2, n), m, fft_table, device), count_of(lead)
+    space, address = room(lib.tile_fft_workspace(m.code, count, n))
+    launched(lib.tile_fft, device, stream, [m, to, w, space], m.code, count, n, m.address, w.address, to.address, address,
              byref(sized(FftOptions, inverse=inverse)))
     return out
 
 
-def fft_table(n: int, *, device: Device | str | None = None) -> Any:
+def fft2(x: Any, out: Any = None, *, inverse: bool = False, tables: Any = (None, None), device: Device | str | None = None,
+         stream: Stream | None = None) -> Any:
+    """The Fourier transform along the last two axes of arrays as fft takes them. tables: those of both lengths."""
+    out = numpy.empty_like(x) if out is None and isinstance(x, numpy.ndarray) else out
+    m = complex_operand(x, "x", 2)
+    to = complex_operand(out, "out", 2, m.code)
+    *lead, n1, n2, _ = m.shape
+    if to.shape != m.shape:
+        raise wrong(f"x is of {m.shape} numbers and out of {to.shape}")
+    w = [table_operand(t, "tables", (2, n), m, fft_table, device) for t, n in zip(tables, (n1, n2))]
+    count = count_of(lead)
+    space, address = room(lib.tile_fft_2d_workspace(m.code, count, n1, n2))
+    launched(lib.tile_fft_2d, device, stream, [m, to, w, space], m.code, count, n1, n2, m.address, w[0].address, w[1].address, to.address, address,
+             byref(sized(FftOptions, inverse=inverse)))
+    return out
+
+
+def rfft(x: Any, out: Any = None, *, table: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The Fourier transform along the last axis of N real numbers, a power of 2 from 4: N / 2 + 1 complex ones. f32, f64. table: that of rfft_table(N)."""
+    m = dense_operand(x, "x", range(1, native.MAX_RANK))
+    *lead, n = m.shape
+    if out is None and isinstance(x, numpy.ndarray):
+        out = complex_array((*lead, n // 2 + 1), x.dtype)
+    to = complex_operand(out, "out", 1, m.code)
+    if to.shape != (*lead, n // 2 + 1, 2):
+        raise wrong(f"x is of {m.shape}, so out should be of {(*lead, n // 2 + 1)} complex numbers")
+    w, count = table_operand(table, "table", (3 * n,), m, rfft_table, device), count_of(lead)
+    space, address = room(lib.tile_rfft_workspace(m.code, count, n))
+    launched(lib.tile_rfft, device, stream, [m, to, w, space], m.code, count, n, m.address, w.address, to.address, address)
+    return out
+
+
+def irfft(x: Any, out: Any = None, *, table: Any = None, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """The inverse of rfft."""
+    m = complex_operand(x, "x", 1)
+    *lead, half, _ = m.shape
+    n = 2 * (half - 1)
+    if out is None and isinstance(x, numpy.ndarray):
+        out = numpy.empty((*lead, n), COMPLEX.get(x.dtype, x.dtype))
+    to = dense_operand(out, "out", range(1, native.MAX_RANK), m.code)
+    if to.shape != (*lead, n):
+        raise wrong(f"x is of {(*lead, half)} complex numbers, so out should be of {(*lead, n)}")
+    w, count = table_operand(table, "table", (3 * n,), m, rfft_table, device), count_of(lead)
+    space, address = room(lib.tile_rfft_workspace(m.code, count, n))
+    launched(lib.tile_irfft, device, stream, [m, to, w, space], m.code, count, n, m.address, w.address, to.address, address)
+    return out
+
+
+def fft_table(n: int, dtype: Any = numpy.float32, *, device: Device | str | None = None) -> Any:
     """What fft of rows of n numbers takes, made once."""
-    table = numpy.empty((2, n), numpy.float32)
-    launched(lib.tile_fft_table, device, None, [table], n, table.ctypes.data)
+    table = numpy.empty((2, n), dtype)
+    launched(lib.tile_fft_table, device, None, [table], operand(table, "table", (2,)).code, n, table.ctypes.data)
+    return table
+
+
+def rfft_table(n: int, dtype: Any = numpy.float32, *, device: Device | str | None = None) -> Any:
+    """What rfft and irfft of n real numbers take, made once."""
+    table = numpy.empty(3 * n, dtype)
+    launched(lib.tile_rfft_table, device, None, [table], operand(table, "table", (1,)).code, n, table.ctypes.data)
     return table
 
 
@@ -1083,9 +1177,32 @@ def getrs(a: Any, pivots: Any, b: Any, *, transpose: bool = False, device: Devic
     launched(lib.tile_getrs_batched, device, stream, [m, w, p], m.code, transpose, n, k, m.address, lda, za, p.address, w.address, ldb, zb, z)
     return b
 
+def geqrf(a: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """tau: a = q r by reflections, r in the upper triangle of a, which with tau is what ormqr takes. Matrices, or several along a first axis. f32, f64."""
+    m, (z, rows, columns), (ld, step) = matrices_of(a, "a", writes=True)
+    tau = numpy.empty((*m.shape[:-2], min(rows, columns)), REAL.get(m.code, numpy.float64))
+    space, address = room(lib.tile_geqrf_workspace(m.code, rows, columns, z))
+    launched(lib.tile_geqrf_batched, device, stream, [m, tau, space], m.code, rows, columns, m.address, ld, step, tau.ctypes.data, address, z)
+    return tau
+
+
+def ormqr(a: Any, tau: Any, c: Any, *, transpose: bool = False, device: Device | str | None = None, stream: Stream | None = None) -> Any:
+    """c, which becomes q c, or q^T c, with the q of geqrf's a and tau: q is that of a unit matrix. Least squares: trsm with the triangle of a and q^T b."""
+    m, (z, rows, columns), (lda, za) = matrices_of(a, "a")
+    w, (zc, rows_c, n), (ldc, step) = matrices_of(c, "c", m.code, writes=True)
+    t = dense_operand(tau, "tau", (len(m.shape) - 1,), m.code)
+    steps = min(rows, columns)
+    if zc != z or rows_c != rows or t.shape != (*m.shape[:-2], steps):
+        raise wrong(f"the shapes {m.shape}, {t.shape} and {w.shape} do not fit")
+    space, address = room(lib.tile_ormqr_workspace(m.code, rows, n, steps, z))
+    launched(lib.tile_ormqr_batched, device, stream, [m, t, w, space], m.code, transpose, rows, n, steps, m.address, lda, za, t.address, w.address, ldc,
+             step, address, z)
+    return c
+
+
 
 __all__ = ["adam", "argsort", "asum", "attention", "attention_backward", "avg_pool2d", "avg_pool2d_backward", "axpy", "conv2d",
-           "conv2d_backward_data", "conv2d_backward_weights", "copy", "cross_entropy", "cross_entropy_backward", "dot", "fft", "fft_table",
-           "gemm", "gemm_blocks", "getrf", "getrs", "iamax", "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d",
-           "max_pool2d_backward", "nrm2", "potrf", "potrs", "reduce", "rms_norm", "rms_norm_backward", "rope", "scal", "scan", "sgd", "softmax",
+           "conv2d_backward_data", "conv2d_backward_weights", "copy", "cross_entropy", "cross_entropy_backward", "dot", "fft", "fft2", "fft_table",
+           "gemm", "gemm_blocks", "geqrf", "getrf", "getrs", "iamax", "irfft", "layer_norm", "layer_norm_backward", "log_softmax", "max_pool2d",
+           "max_pool2d_backward", "nrm2", "ormqr", "potrf", "potrs", "reduce", "rfft", "rfft_table", "rms_norm", "rms_norm_backward", "rope", "scal", "scan", "sgd", "softmax",
            "sort", "swap", "symm", "symv", "syrk", "top_k", "trmm", "trmv", "trsm", "trsv"]

@@ -240,6 +240,10 @@ typedef struct tile_attention_options {
     int64_t mask_strides[3];
     /* Of gradients. All 0: those of O, Q, K, V. */
     int64_t do_strides[3], dq_strides[3], dk_strides[3], dv_strides[3];
+    /* Of training: probabilities are 0 by this chance, else divided by 1 - dropout. Which ones,
+     * follows from the seed and the place of the score; gradients take those of their call. */
+    double dropout;
+    uint64_t seed;
 } tile_attention_options;
 #define TILE_ATTENTION_OPTIONS_INIT TILE_INIT_(tile_attention_options)
 
@@ -417,19 +421,43 @@ typedef struct tile_fft_options {
 } tile_fft_options;
 #define TILE_FFT_OPTIONS_INIT TILE_INIT_(tile_fft_options)
 
+/* Of f32 or f64: numbers of `type`, u = 2^-24 or 2^-53, and the root mean square of errors is about
+ * u sqrt(log2 N) of that of Y. Complex numbers have their parts side by side; all arrays are dense,
+ * and none overlaps another. N, N1, N2 are powers of 2 up to 2^28, from 2 on, or of real rows 4.
+ * workspace: as many bytes at a multiple of 8 as the query says; NULL where that is 0.
+ * TILE_BAD_ARGUMENT: M is negative or above 2^31 - 1, N no such power, an array missing.
+ * TILE_UNAVAILABLE: this build lacks the type. Thread-safe. */
+
 /* table [2, N] = the cosines and sines that tile_fft takes, once for each N. */
-TILE_0_1 tile_status tile_fft_table(tile_kernels *kernels, tile_stream *stream, int64_t N,
-                                    float *table);
-/* Y[m, k] = sum over j of X[m, j] e^(-2 pi i j k / N) of M rows of N complex numbers of f32, dense,
- * real and imaginary part side by side. N is a power of 2 from 2 to 2^28. Y must not overlap X.
- * workspace: tile_fft_workspace(M, N) bytes at a multiple of 4; NULL for N below 64. options: NULL
- * for none. The root mean square of errors is about 2^-24 sqrt(log2 N) of that of Y.
- * TILE_BAD_ARGUMENT: M is negative or above 2^31 - 1, N no such power, an array missing. One
- * launch. Thread-safe. */
-TILE_0_1 size_t tile_fft_workspace(int64_t M, int64_t N);
-TILE_0_1 tile_status tile_fft(tile_kernels *kernels, tile_stream *stream, int64_t M, int64_t N,
-                              const float *X, const float *table, float *Y, void *workspace,
-                              const tile_fft_options *options);
+TILE_0_1 tile_status tile_fft_table(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                    int64_t N, void *table);
+/* Y[m, k] = sum over j of X[m, j] e^(-2 pi i j k / N) of M rows of N complex numbers. options: NULL
+ * for none. One launch. */
+TILE_0_1 size_t tile_fft_workspace(tile_dtype type, int64_t M, int64_t N);
+TILE_0_1 tile_status tile_fft(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                              int64_t M, int64_t N, const void *X, const void *table, void *Y,
+                              void *workspace, const tile_fft_options *options);
+/* The same along both axes of M images of N1 x N2 complex numbers, with the tables of N1 and N2.
+ * N1 N2, M N1 and M N2 are below 2^31. Four launches, which cannot run in streams of a part. */
+TILE_0_1 size_t tile_fft_2d_workspace(tile_dtype type, int64_t M, int64_t N1, int64_t N2);
+TILE_0_1 tile_status tile_fft_2d(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                 int64_t M, int64_t N1, int64_t N2, const void *X,
+                                 const void *table1, const void *table2, void *Y, void *workspace,
+                                 const tile_fft_options *options);
+/* tile_rfft: X [M, N] of real numbers, Y [M, N / 2 + 1] of complex ones, k from 0 to N / 2: the
+ * others are their conjugates. tile_irfft: the inverse, X [M, N / 2 + 1] of complex numbers, of
+ * which the imaginary parts of the first and the last count as 0, Y [M, N] of real ones. table:
+ * 3 N numbers that tile_rfft_table makes for both. Two launches, which cannot run in streams of a
+ * part. */
+TILE_0_1 tile_status tile_rfft_table(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                     int64_t N, void *table);
+TILE_0_1 size_t tile_rfft_workspace(tile_dtype type, int64_t M, int64_t N);
+TILE_0_1 tile_status tile_rfft(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                               int64_t M, int64_t N, const void *X, const void *table, void *Y,
+                               void *workspace);
+TILE_0_1 tile_status tile_irfft(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                int64_t M, int64_t N, const void *X, const void *table, void *Y,
+                                void *workspace);
 
 /* ---- windows of images ---- */
 
@@ -666,6 +694,35 @@ TILE_0_1 tile_status tile_getrs_batched(tile_kernels *kernels, tile_stream *stre
                                         const void *A, int64_t lda, int64_t stride_a,
                                         const int32_t *pivots, void *B, int64_t ldb,
                                         int64_t stride_b, int64_t batch);
+
+/* A = Q R, M x N, by reflections: A becomes R in its upper triangle, and below the diagonal the
+ * reflections, tau [min(M, N)] of the type, as LAPACK has them (of rows, not columns). Errors are a
+ * few u sqrt(M) of the norm of A; squares of large or small numbers neither overflow nor are lost.
+ * workspace: tile_geqrf_workspace(type, M, N, batch) bytes at a multiple of 8, NULL for 0. Several
+ * launches from 33 rows and columns on, and for wide matrices, which cannot run in streams of a
+ * part. batch: tau follows each other. */
+TILE_0_1 size_t tile_geqrf_workspace(tile_dtype type, int64_t M, int64_t N, int64_t batch);
+TILE_0_1 tile_status tile_geqrf(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                int64_t M, int64_t N, void *A, int64_t lda, void *tau,
+                                void *workspace);
+TILE_0_1 tile_status tile_geqrf_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        int64_t M, int64_t N, void *A, int64_t lda,
+                                        int64_t stride_a, void *tau, void *workspace,
+                                        int64_t batch);
+/* C = op(Q) C, M x N, with the M x M matrix Q of the first K columns of tile_geqrf's A and tau; K
+ * is M or less. Q itself is that of C = 1 (and 0), its first N columns of one with N columns.
+ * workspace: tile_ormqr_workspace(type, M, N, K, batch) bytes at a multiple of 8, NULL for 0. */
+TILE_0_1 size_t tile_ormqr_workspace(tile_dtype type, int64_t M, int64_t N, int64_t K,
+                                     int64_t batch);
+TILE_0_1 tile_status tile_ormqr(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                tile_transpose transpose_q, int64_t M, int64_t N, int64_t K,
+                                const void *A, int64_t lda, const void *tau, void *C, int64_t ldc,
+                                void *workspace);
+TILE_0_1 tile_status tile_ormqr_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
+                                        tile_transpose transpose_q, int64_t M, int64_t N,
+                                        int64_t K, const void *A, int64_t lda, int64_t stride_a,
+                                        const void *tau, void *C, int64_t ldc, int64_t stride_c,
+                                        void *workspace, int64_t batch);
 
 #ifdef __cplusplus
 }

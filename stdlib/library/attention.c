@@ -3,8 +3,8 @@
  * 1. arrays: each of Q, K, V, O with its extents [batch, heads, rows, elements] and strides, those
  *    of the caller or those of dense [batch, rows, heads, elements] (heads.c).
  * 2. check all of them.
- * 3. launch: the form by causal, window and mask, the tile by the elements of a head and the
- *    queries. */
+ * 3. launch: the form by causal, window, mask and dropout, the tile by the elements of a head and
+ *    the queries. */
 #include "stdlib/library/heads.h"
 
 static tile_status launch(tile_kernels *k, tile_stream *stream, const TlLibAttention *a,
@@ -18,7 +18,9 @@ static tile_status launch(tile_kernels *k, tile_stream *stream, const TlLibAtten
     args[6] = args[7] = none; /* slope, sink */
     tl_lib_put_scores(a, args + 8);
     TlLibCall call = {.function = a->function, .images = tl_lib_attention_images,
-                      .kernel = TL_LIB_attention, .type = a->type,
+                      .kernel = tl_lib_has_dropout(a) ? TL_LIB_attention_drop
+                                                      : TL_LIB_attention,
+                      .type = a->type,
                       .form = tl_lib_attention_form(a),
                       .sizes = {tl_lib_head_size(a), a->M, a->N}};
     return tl_lib_launch(k, stream, &call, args, sizeof args / sizeof *args);

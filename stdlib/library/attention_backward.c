@@ -103,10 +103,14 @@ static tile_status run(tile_kernels *k, tile_stream *stream, const Backward *b)
         return TILE_OK;
     if (a->M)
         status = find_delta(k, stream, b);
+    bool drop = tl_lib_has_dropout(a);
     if (status == TILE_OK && a->M && b->dq.address)
-        status = find_gradients(k, stream, b, TL_LIB_attention_dq, &b->dq, NULL);
+        status = find_gradients(k, stream, b, drop ? TL_LIB_attention_drop_dq : TL_LIB_attention_dq,
+                                &b->dq, NULL);
     if (status == TILE_OK && a->N && b->dk.address)
-        status = find_gradients(k, stream, b, TL_LIB_attention_dkdv, &b->dk, &b->dv);
+        status = find_gradients(k, stream, b,
+                                drop ? TL_LIB_attention_drop_dkdv : TL_LIB_attention_dkdv, &b->dk,
+                                &b->dv);
     return status;
 }
 

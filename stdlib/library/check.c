@@ -143,6 +143,26 @@ static uintptr_t end_of(const TlLibMatrix *m, tile_dtype type)
     return (uintptr_t)m->address + (uintptr_t)tl_lib_span(extents, strides, 2, type);
 }
 
+tile_status tl_lib_check_apart(const char *function, const TlLibMatrix *m, int64_t batch)
+{
+    const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
+    if (tl_lib_is_apart(extents, strides, 3))
+        return TILE_OK;
+    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %lld, so that the matrices of %s overlap",
+                       function, m->stride_name, (long long)m->stride, m->name);
+}
+
+TlLibMatrix tl_lib_part(const TlLibMatrix *m, tile_dtype type, int64_t i, int64_t j, int64_t rows,
+                        int64_t columns)
+{
+    TlLibMatrix p = *m;
+    int64_t at = (i * m->ld + j) * tile_dtype_bits(type) / 8;
+    p.address = rows > 0 && columns > 0 ? (const char *)m->address + at : NULL;
+    p.rows = rows;
+    p.columns = columns;
+    return p;
+}
+
 tile_status tl_lib_check_in_place(const char *function, const TlLibMatrix *x, const TlLibMatrix *y,
                                   tile_dtype type)
 {

@@ -22,6 +22,13 @@ static tile_status check_options(const TlLibAttention *a)
                             "0 without options->causal");
     if (o->mask && o->causal)
         return tl_lib_wrong(a->function, "options->causal", o->causal, "0 with options->mask");
+    if (!(o->dropout >= 0 && o->dropout <= 1))
+        return tl_lib_fail(TILE_BAD_ARGUMENT,
+                           "%s: options->dropout is %g, but must be from 0 to 1", a->function,
+                           o->dropout);
+    if (o->dropout > 0 && a->M + a->N > INT32_MAX)
+        return tl_lib_wrong(a->function, "M + N", a->M + a->N,
+                            "below 2^31 with options->dropout");
     return TILE_OK;
 }
 
@@ -62,7 +69,12 @@ tile_status tl_lib_take_attention(const tile_kernels *k, TlLibAttention *a,
 int tl_lib_attention_form(const TlLibAttention *a)
 {
     const tile_attention_options *o = &a->options;
-    return o->mask ? 3 : o->causal ? 1 + (o->window > 0) : 0;
+    return tl_lib_has_dropout(a) ? 0 : o->mask ? 3 : o->causal ? 1 + (o->window > 0) : 0;
+}
+
+bool tl_lib_has_dropout(const TlLibAttention *a)
+{
+    return a->options.dropout > 0;
 }
 
 int64_t tl_lib_head_size(const TlLibAttention *a)
@@ -146,13 +158,18 @@ tile_arg tl_lib_numbers_of_rows(const TlLibAttention *a, const float *address)
     return tile_arg_view(address, TILE_F32, 3, address ? a->B : 0, a->H, a->M, 0, 0, 0, 0, 0);
 }
 
-/* scale, cap, left, longest, page */
+/* scale, cap, left, longest, page, drop, seed, ahead. A window of N + M is one of all. */
 void tl_lib_put_scores(const TlLibAttention *a, tile_arg *args)
 {
-    int64_t left = a->options.window ? a->options.window - 1 : 0;
-    args[0] = tile_f32((float)a->options.scale);
+    const tile_attention_options *o = &a->options;
+    int64_t all = a->N + a->M < INT32_MAX ? a->N + a->M : INT32_MAX;
+    int64_t left = o->window && o->window - 1 < all ? o->window - 1 : all;
+    args[0] = tile_f32((float)o->scale);
     args[1] = tile_f32(1);
-    args[2] = tile_i32((int32_t)(left < INT32_MAX ? left : INT32_MAX));
+    args[2] = tile_i32((int32_t)left);
     args[3] = tile_i32(0);
     args[4] = tile_i32(16);
+    args[5] = tile_f32((float)o->dropout);
+    args[6] = tile_u64(o->seed);
+    args[7] = tile_i32(o->causal ? 0 : (int32_t)a->M);
 }

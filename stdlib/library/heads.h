@@ -39,10 +39,12 @@ tile_status tl_lib_check_rows_apart(const TlLibAttention *a, const TlLibArray *o
 /* Numbers of f32 [B, H, M], or none if there is no address. */
 tile_arg tl_lib_numbers_of_rows(const TlLibAttention *a, const float *address);
 /* Of the kernels' arguments `scores s`. Returns how many. */
-enum { TL_LIB_SCORES = 5 };
+enum { TL_LIB_SCORES = 8 };
 void tl_lib_put_scores(const TlLibAttention *a, tile_arg *args);
-/* The form of kernels.def: by causal, window and mask. */
+/* The form of kernels.def: by causal, window and mask. With dropout there are kernels of one form:
+ * causal, which queries behind all keys are not, in a window of all, with a mask of no elements. */
 int tl_lib_attention_form(const TlLibAttention *a);
+bool tl_lib_has_dropout(const TlLibAttention *a);
 /* The greater of the elements of a key and of a value. */
 int64_t tl_lib_head_size(const TlLibAttention *a);
 #endif

@@ -74,6 +74,8 @@ tile_status tl_lib_check_extent(const char *function, const char *name, int64_t 
 /* The leading dimension holds a row, the whole is not larger than memory, and there is an address
  * if there is an element. */
 tile_status tl_lib_check_matrix(const char *function, const TlLibMatrix *m, int64_t batch);
+/* The matrices of a batch, which is written, do not overlap. */
+tile_status tl_lib_check_apart(const char *function, const TlLibMatrix *m, int64_t batch);
 /* x and y are the same matrix or apart. */
 tile_status tl_lib_check_in_place(const char *function, const TlLibMatrix *x, const TlLibMatrix *y,
                                   tile_dtype type);
@@ -128,6 +130,10 @@ void tl_lib_put_vector(tile_arg *to, const void *address, tile_dtype type, int64
                        int64_t increment);
 /* A number of f32 or f64. */
 void tl_lib_put_factor(tile_arg *to, double x, tile_dtype type);
+
+/* Rows i and on, columns j and on of a matrix, or of each of a batch. */
+TlLibMatrix tl_lib_part(const TlLibMatrix *m, tile_dtype type, int64_t i, int64_t j, int64_t rows,
+                        int64_t columns);
 
 /* A batch of matrices. */
 static inline void tl_lib_put_matrix(tile_arg *to, const TlLibMatrix *m, int64_t batch,

@@ -32,16 +32,6 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- checks ---- */
 
-/* The matrices of a batch do not overlap. */
-static tile_status check_written(const Solve *s, const TlLibMatrix *m)
-{
-    const int64_t extents[] = {s->batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
-    if (tl_lib_is_apart(extents, strides, 3))
-        return TILE_OK;
-    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is %lld, so that the matrices of %s overlap",
-                       s->function, m->stride_name, (long long)m->stride, m->name);
-}
-
 /* `extents`: two of a matrix. */
 static tile_status check(const Solve *s, const TlLibExtent *extents)
 {
@@ -56,7 +46,9 @@ static tile_status check(const Solve *s, const TlLibExtent *extents)
         status = tl_lib_check_matrix(s->function, &s->a, s->batch);
     if (status == TILE_OK && s->b.name)
         status = tl_lib_check_matrix(s->function, &s->b, s->batch);
-    return status == TILE_OK ? check_written(s, s->b.name ? &s->b : &s->a) : status;
+    return status == TILE_OK ? tl_lib_check_apart(s->function, s->b.name ? &s->b : &s->a,
+                                                   s->batch)
+                              : status;
 }
 
 static tile_status check_missing(const Solve *s, const char *name, const void *address,
@@ -89,11 +81,7 @@ static const void *element(const Solve *s, const TlLibMatrix *m, int64_t i, int6
 static TlLibMatrix part(const Solve *s, const TlLibMatrix *m, int64_t i, int64_t j, int64_t rows,
                         int64_t columns)
 {
-    TlLibMatrix p = *m;
-    p.address = rows && columns ? element(s, m, i, j) : NULL;
-    p.rows = rows;
-    p.columns = columns;
-    return p;
+    return tl_lib_part(m, s->type, i, j, rows, columns);
 }
 
 static tile_status launch(const Solve *s, TlLibKernel kernel, int form, int64_t size,

@@ -3,7 +3,7 @@ against differences."""
 import itertools
 
 from kernel_library import Arr, EPS, f64, kernel_row, np, poison, within
-from values import eps, normal, rng, spacing, store, wide, zeros
+from values import eps, normal, philox, rng, spacing, store, wide, zeros
 
 
 def expanded(x, heads):
@@ -17,7 +17,7 @@ def masked(q, k, scale, o):
     if o.get("cap"):
         t = np.tanh(s / o["cap"])
         s, slope_of_cap = o["cap"] * t, 1 - t * t
-    i = np.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2]
+    i = np.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2] + o.get("ahead", 0)
     j = np.arange(k.shape[2])
     if o.get("slope") is not None:
         s = s - np.abs(i - j) * o["slope"][:, None, None]
@@ -29,6 +29,21 @@ def masked(q, k, scale, o):
     if o.get("left") is not None:
         seen &= j >= i - o["left"]
     return np.where(seen, s, -np.inf), slope_of_cap
+
+
+def thinned(p, o):
+    """Probabilities with dropout: row i of all has the rows from o["rows"] on, or of sequences its own."""
+    if not o.get("drop"):
+        return p
+    n = np.arange(p.shape[3])
+    rows = o["rows"] if "rows" in o else np.arange(np.prod(p.shape[:3])).reshape(p.shape[:3])
+    at = (rows[..., None].astype(np.uint64) << np.uint64(29)) + (n // 16 * 4 + n // 2 % 4).astype(np.uint64)
+    word = np.choose(n // 8 % 2 * 2 + n % 2, philox(SEED, at)) if p.size else np.zeros(p.shape, np.uint64)
+    stays = (word >> np.uint64(8)).astype(float) >= o["drop"] * 2.0**24
+    return np.where(stays, p / (1 - o["drop"]) if o["drop"] < 1 else 0, 0)
+
+
+SEED = 0x123456789ABCDEF0
 
 
 def forward(q, k, v, scale, o):
@@ -44,7 +59,7 @@ def forward(q, k, v, scale, o):
     with np.errstate(divide="ignore"):
         lse = (most + np.log(total))[..., 0]
     p = p / np.where(total == 0, 1, total)
-    return p @ v, lse, p, of_cap
+    return thinned(p, o) @ v, lse, p, of_cap
 
 
 def backward(q, k, v, g, scale, o):
@@ -52,17 +67,20 @@ def backward(q, k, v, g, scale, o):
     out, lse, p, of_cap = forward(q, k, v, scale, o)
     heads, group = q.shape[1], q.shape[1] // k.shape[1]
     delta = (out * g).sum(-1, keepdims=True)
-    ds = p * (g @ expanded(v, heads).transpose(0, 1, 3, 2) - delta) * of_cap * scale
+    thin = thinned(np.ones_like(p), o)
+    ds = p * (thin * (g @ expanded(v, heads).transpose(0, 1, 3, 2)) - delta) * of_cap * scale
     by_group = lambda x: x.reshape(x.shape[0], k.shape[1], group, *x.shape[2:]).sum(2)
     dsink = -(np.exp(o["sink"][:, None] - lse) * delta[..., 0]).sum((0, 2)) if o.get("sink") is not None else None
-    return ds @ expanded(k, heads), by_group(ds.transpose(0, 1, 3, 2) @ q), by_group(p.transpose(0, 1, 3, 2) @ g), dsink
+    dv = by_group((p * thin).transpose(0, 1, 3, 2) @ g)
+    return ds @ expanded(k, heads), by_group(ds.transpose(0, 1, 3, 2) @ q), dv, dsink
 
 
 def differences_agree():
     """The closed form against central differences of the loss sum(O g), with every option."""
     gen = rng(1)
     q, k, v, g = (gen.standard_normal(shape) for shape in ((1, 2, 3, 4), (1, 1, 5, 4), (1, 1, 5, 4), (1, 2, 3, 4)))
-    o = {"causal": True, "left": 3, "cap": 2.0, "slope": np.array([0.5, 0.1]), "sink": np.array([0.3, -1.0])}
+    o = {"causal": True, "left": 3, "cap": 2.0, "slope": np.array([0.5, 0.1]), "sink": np.array([0.3, -1.0]),
+         "drop": 0.25, "ahead": 1}
     for x, want in zip((q, k, v, o["sink"]), backward(q, k, v, g, 0.7, o)):
         for at in itertools.product(*map(range, x.shape)):
             kept, step, sides = x[at], 1e-5, []
@@ -95,6 +113,12 @@ SHAPES = [  # type, B, H, HK, M, N, D, tile M, tile N, options
     ("f32", 2, 4, 2, 1, 37, 24, 16, 16, {"causal": True}), ("f32", 1, 1, 1, 1, 0, 8, 16, 16, {}),
     ("f16", 1, 4, 1, 1, 70, 33, 16, 32, {"sinks": True, "alibi": True, "cap": 3.0, "causal": True, "left": 12}),
     ("f32", 1, 2, 1, 1, 65, (128, 64), 64, 64, {}),
+    # dropout, and queries elsewhere among the keys
+    ("f16", 2, 2, 1, 37, 50, 16, 16, 32, {"drop": 0.25}),
+    ("f32", 1, 2, 2, 19, 21, 8, 16, 16, {"drop": 0.9, "causal": True, "ahead": -2}),
+    ("bf16", 1, 2, 1, 33, 18, 32, 32, 16, {"drop": 0.1, "sinks": True, "causal": True, "ahead": 20}),
+    ("f32", 1, 1, 1, 1, 40, 8, 16, 16, {"drop": 0.5}), ("f16", 1, 1, 1, 5, 3, 16, 16, 16, {"drop": 1.0}),
+    ("f32", 1, 2, 1, 30, 20, 8, 16, 16, {"drop": 0.0, "causal": True, "left": 6, "ahead": 12}),
 ]
 
 
@@ -105,12 +129,14 @@ def options_of(o, h):
     sink = Arr("f32",
                np.linspace(-1, 1, h).astype(np.float32)) if o.get("sinks") else Arr("f32", np.zeros(0, np.float32))
     consts = {"o.causal": "causal" in o, "o.window": "left" in o, "o.alibi": "alibi" in o, "o.softcap": "cap" in o,
-              "o.sinks": "sinks" in o}
+              "o.sinks": "sinks" in o, "o.dropout": "drop" in o}
     numpy = {
         **o, "slope": slope.store.astype(float) if o.get("alibi") else None,
         "sink": sink.store.astype(float) if o.get("sinks") else None
     }
-    return {"slope": slope, "sink": sink}, {"s.cap": o.get("cap", 1.0), "s.left": o.get("left", 0)}, consts, numpy
+    numbers = {"s.cap": o.get("cap", 1.0), "s.left": o.get("left", 0), "s.drop": o.get("drop", 0.0), "s.seed": SEED,
+               "s.ahead": o.get("ahead", 0)}
+    return {"slope": slope, "sink": sink}, numbers, consts, numpy
 
 
 def tiles(m, n, **given):
@@ -181,7 +207,7 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
     scale, there = float(np.float32(d**-0.5)), "causal" not in o
     mask = normal(t, 9, b, h, m, n) if there else Arr(t, np.zeros((0, h, m, n), q.store.dtype))
     numpy = {**numpy, "mask": wide(mask).astype(float) if there else None}
-    consts = {**consts, "o.mask": there}
+    consts = {**consts, "o.mask": there or "drop" in o}  # libtilekernels has both, the mask with no elements
     out, lse, _, _ = forward(*(wide(x).astype(float) for x in (q, k, v)), scale, numpy)
     o_, l_ = Arr(t, store(out, t)), Arr("f32", lse.astype(np.float32))
     delta = Arr("f32", (wide(o_).astype(float) * wide(g)).sum(-1).astype(np.float32))
@@ -220,18 +246,21 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
 for t, from_q, from_k, h, hk, d, o in (
         ("f16", [0, 17, 17, 50], [0, 30, 35, 68], 2, 1, 20, {"causal": True}),
         ("f32", [0, 1], [0, 1], 1, 1, 8, {}),
-        ("bf16", [0, 40, 41], [0, 40, 73], 4, 2, 16, {"causal": True, "left": 5, "alibi": True, "sinks": True})):
+        ("bf16", [0, 40, 41], [0, 40, 73], 4, 2, 16, {"causal": True, "left": 5, "alibi": True, "sinks": True}),
+        ("f16", [0, 17, 17, 35], [0, 30, 35, 60], 2, 1, 16, {"causal": True, "drop": 0.25}),
+        ("f32", [0, 5, 40], [0, 37, 38], 2, 2, 8, {"drop": 0.5})):
     arrays, numbers, consts, numpy = options_of(o, h)
     tq, tk = from_q[-1], from_k[-1]
 
     parts = list(zip(zip(from_q, from_q[1:]), zip(from_k, from_k[1:])))
     heads = lambda x: x.transpose(1, 0, 2)[None]
+    rows_of = lambda q, i, j, numpy: {**numpy, "rows": np.arange(q.shape[1] * len(q)).reshape(1, -1, len(q))[..., i:j]}
 
     def whole(q, k, v, parts=parts, numpy=numpy):
         """O and lse of all sequences."""
         out, lse = np.zeros(q.shape[:2] + v.shape[2:]), np.zeros((q.shape[1], len(q)))
         for (i, j), (x, y) in parts:
-            r, l, _, _ = forward(heads(q[i:j]), heads(k[x:y]), heads(v[x:y]), 0.25, numpy)
+            r, l, _, _ = forward(heads(q[i:j]), heads(k[x:y]), heads(v[x:y]), 0.25, rows_of(q, i, j, numpy))
             out[i:j], lse[:, i:j] = r[0].transpose(1, 0, 2), l[0]
         return out, lse
 
@@ -240,7 +269,8 @@ for t, from_q, from_k, h, hk, d, o in (
         dq, dk, dv = np.zeros(q.shape), np.zeros(k.shape), np.zeros(v.shape)
         for (i, j), (x, y) in parts:
             if j > i and y > x:
-                each = backward(heads(q[i:j]), heads(k[x:y]), heads(v[x:y]), heads(g[i:j]), 0.25, numpy)
+                each = backward(heads(q[i:j]), heads(k[x:y]), heads(v[x:y]), heads(g[i:j]), 0.25,
+                                rows_of(q, i, j, numpy))
                 dq[i:j], dk[x:y], dv[x:y] = (w[0].transpose(1, 0, 2) for w in each[:3])
         far = 3 * np.sqrt(v.shape[-1])
         return {n: within(w, far * slack(w, t, 40)) for n, w in (("dQ", dq), ("dK", dk), ("dV", dv))}

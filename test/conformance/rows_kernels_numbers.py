@@ -1,6 +1,6 @@
 """std.kernels.sparse, fft, stencil, simulate, finance, sequence and filter against NumPy in f64."""
 from kernel_library import Arr, EPS, exact, f64, kernel_row, near, np, poison, rounded, within
-from values import ints, is_float, normal, rng, small, store, wide, zeros
+from values import STORE, ints, is_float, normal, rng, small, store, wide, zeros
 
 
 # ---- sparse ----------------------------------------------------------------------------------------------------------
@@ -76,58 +76,97 @@ def pairs(z):
     return np.stack([z.real, z.imag], -1)
 
 
-def table(n):
-    return Arr("f32", np.stack([f(-2 * np.pi * np.arange(n) / n) for f in (np.cos, np.sin)]).astype(np.float32))
+def table(n, t="f32"):
+    return Arr(t, np.stack([f(-2 * np.pi * np.arange(n) / n) for f in (np.cos, np.sin)]).astype(STORE[t]))
 
 
 def number(a):
     return a[..., 0].astype(float) + 1j * a[..., 1]
 
 
-def transformed(z, bits):
+UNITS = {"f32": EPS, "f64": 2.0**-53}
+
+
+def transformed(z, bits, t="f32"):
     """Within some units of the root mean square."""
-    return within(pairs(z), (4 + bits) * 2 * EPS * (np.sqrt((np.abs(z) ** 2).mean()) if z.size else 0) * 4)
+    return within(pairs(z), (4 + bits) * 8 * UNITS[t] * (np.sqrt((np.abs(z) ** 2).mean()) if z.size else 0))
 
 
-for n in (1, 64, 300):
-    kernel_row("fft", "fft_table", str(n), {"w": poison("f32", 2, n)},
-               lambda _, n=n: {"w": within(table(n).store.astype(float), EPS)}, B=64)
-for m, n, inverse in ((3, 32, False), (1, 1, False), (5, 8, True), (1, 256, True), (0, 4, False), (2, 2, True)):
+def named(t, name, inverse=False):
+    return ("f64_" if t == "f64" else "") + name + ("_inverse" if inverse else "")
+
+
+for t, n in (("f32", 1), ("f32", 64), ("f64", 300), ("f32", 300)):
+    kernel_row("fft", "fft_table", named(t, str(n)), {"w": poison(t, 2, n)},
+               lambda _, t=t, n=n: {"w": within(table(n, t).store.astype(float), 8 * UNITS[t])}, T=t, B=64)
+for t, m, n, inverse in (("f32", 3, 32, False), ("f32", 1, 1, False), ("f32", 5, 8, True), ("f64", 3, 16, True),
+                         ("f32", 1, 256, True), ("f32", 0, 4, False), ("f64", 1, 128, False), ("f32", 2, 2, True)):
     go = np.fft.ifft if inverse else np.fft.fft
-    kernel_row("fft", "fft", f"{m}x{n}" + ("_inverse" if inverse else ""),
-               {"x": normal("f32", 1, m, n, 2), "w": table(n), "y": poison("f32", m, n, 2)},
-               lambda a, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n))}, N=n, INVERSE=inverse, R=2)
-for m, n in ((3, 32), (1, 2), (2, 128), (0, 8)):
-    kernel_row("fft", "fft_real", f"{m}x{n}",
-               {"x": normal("f32", 2, m, n), "w": table(n), "y": poison("f32", m, n // 2 + 1, 2)},
-               lambda a, n=n: {"y": transformed(np.fft.rfft(a["x"].astype(float)), np.log2(n))}, N=n, R=2)
+    kernel_row("fft", "fft", named(t, f"{m}x{n}", inverse),
+               {"x": normal(t, 1, m, n, 2), "w": table(n, t), "y": poison(t, m, n, 2)},
+               lambda a, t=t, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n), t)}, T=t, N=n,
+               INVERSE=inverse, R=2)
+for t, m, n in (("f32", 3, 32), ("f64", 1, 8), ("f32", 1, 2), ("f64", 3, 64), ("f32", 2, 128), ("f32", 0, 8)):
+    kernel_row("fft", "fft_real", named(t, f"{m}x{n}"),
+               {"x": normal(t, 2, m, n), "w": table(n, t), "y": poison(t, m, n // 2 + 1, 2)},
+               lambda a, t=t, n=n: {"y": transformed(np.fft.rfft(a["x"].astype(float)), np.log2(n), t)}, T=t, N=n, R=2)
 
-    def back(a, n=n):
+    def back(a, t=t, n=n):
         x = np.fft.irfft(number(a["y"]), n)
-        return {"x": within(x, (4 + np.log2(n)) * 8 * EPS * np.abs(x).max(initial=0))}
+        return {"x": within(x, (4 + np.log2(n)) * 8 * UNITS[t] * np.abs(x).max(initial=0))}
 
-    kernel_row("fft", "fft_real_inverse", f"{m}x{n}",
-               {"y": normal("f32", 3, m, n // 2 + 1, 2), "w": table(n), "x": poison("f32", m, n)}, back, N=n, R=2)
-for m, n1, n2, inverse in ((2, 16, 8, False), (1, 4, 64, True), (1, 1, 2, False)):
-    x, n = normal("f32", 4, m, n1, n2, 2), n1 * n2
+    kernel_row("fft", "fft_real_inverse", named(t, f"{m}x{n}"),
+               {"y": normal(t, 3, m, n // 2 + 1, 2), "w": table(n, t), "x": poison(t, m, n)}, back, T=t, N=n, R=2)
+# the steps of longer rows: halves(z) is what z, the transform of numbers 2 j + i (2 j + 1), becomes
+for t, m, h in (("f32", 2, 64), ("f64", 1, 150), ("f32", 3, 1), ("f64", 2, 16), ("f32", 0, 4), ("f32", 1, 0)):
+    def halves(a, t=t, m=m, h=h):
+        x = np.fft.ifft(number(a["z"])) if h else np.zeros((m, 0))
+        x = np.stack([x.real, x.imag], -1).reshape(m, 2 * h)
+        return {"y": transformed(np.fft.rfft(x) if h else np.zeros((m, 1)), 4, t)}
+
+    def whole(a, t=t, m=m, h=h):
+        y = number(a["y"])
+        if not h:
+            return {"z": transformed(np.zeros((m, 0)), 4, t)}
+        y[:, 0], y[:, h] = y[:, 0].real, y[:, h].real
+        x = np.fft.irfft(y, 2 * h).reshape(m, h, 2)
+        return {"z": transformed(np.fft.fft(x[..., 0] + 1j * x[..., 1]), 4, t)}
+    kernel_row("fft", "fft_real_last", named(t, f"{m}x{h}"),
+               {"z": normal(t, 6, m, h, 2), "w": table(2 * h, t) if h else poison(t, 2, 0),
+                "y": poison(t, m, h + 1, 2)}, halves, T=t, B=32)
+    kernel_row("fft", "fft_real_first", named(t, f"{m}x{h}"),
+               {"y": normal(t, 7, m, h + 1, 2), "w": table(2 * h, t) if h else poison(t, 2, 0),
+                "z": poison(t, m, h, 2)}, whole, T=t, B=32)
+for t, m, n1, n2 in (("f32", 2, 17, 40), ("f64", 1, 33, 3), ("f32", 1, 1, 5), ("f32", 0, 3, 3), ("f64", 2, 0, 4)):
+    kernel_row("fft", "fft_turn", named(t, f"{m}x{n1}x{n2}"),
+               {"x": normal(t, 8, m, n1, n2, 2), "y": poison(t, m, n2, n1, 2)},
+               lambda a: {"y": exact(a["x"].transpose(0, 2, 1, 3))}, T=t)
+for t, m, n1, n2, inverse in (("f32", 2, 16, 8, False), ("f32", 1, 4, 64, True), ("f64", 1, 8, 16, False),
+                              ("f32", 1, 1, 2, False)):
+    x, n = normal(t, 4, m, n1, n2, 2), n1 * n2
     # columns, turned; then rows: together the transform of n numbers
     sign, go = (1, np.fft.ifft) if inverse else (-1, np.fft.fft)
     middle = go(number(x.store), axis=1) * np.exp(sign * 2j * np.pi * np.arange(n1)[:, None] * np.arange(n2) / n)
-    name = f"{m}x{n1}x{n2}" + ("_inverse" if inverse else "")
-    kernel_row("fft", "fft_columns", name, {"x": x, "w": table(n1), "t": poison("f32", m, n1, n2, 2)},
-               lambda _, z=middle: {"t": transformed(z, 8)}, N1=n1, INVERSE=inverse, B=2)
+    name = named(t, f"{m}x{n1}x{n2}", inverse)
+    kernel_row("fft", "fft_columns", name, {"x": x, "w": table(n1, t), "t": poison(t, m, n1, n2, 2)},
+               lambda _, t=t, z=middle: {"t": transformed(z, 8, t)}, T=t, N1=n1, INVERSE=inverse, B=2)
     whole = go(number(x.store).reshape(m, n)).reshape(m, n2, n1)
     kernel_row("fft", "fft_last", name,
-               {"t": Arr("f32",
-                         pairs(middle).astype(np.float32)), "w": table(n2), "y": poison("f32", m, n2, n1, 2)},
-               lambda _, z=whole: {"y": transformed(z, 8)}, N2=n2, INVERSE=inverse, B=2)
-for m, n, programs, inverse in ((3, 64, 2, False), (1, 128, 1, True), (1, 256, 3, True), (0, 64, 1, False),
-                                (1, 512, 1, False), (1, 1024, 1, True)):
+               {"t": Arr(t, pairs(middle).astype(STORE[t])), "w": table(n2, t), "y": poison(t, m, n2, n1, 2)},
+               lambda _, t=t, z=whole: {"y": transformed(z, 8, t)}, T=t, N2=n2, INVERSE=inverse, B=2)
+for t, m, n1, n2, inverse in (("f32", 2, 32, 5, False), ("f64", 1, 8, 3, True), ("f64", 1, 16, 1, False)):
     go = np.fft.ifft if inverse else np.fft.fft
-    kernel_row("fft", "fft_long", f"{m}x{n}" + ("_inverse" if inverse else ""), {
-        "x": normal("f32", 5, m, n, 2), "w": table(n), "y": poison("f32", m, n, 2), "room": poison(
-            "f32", programs, 4, n)
-    }, lambda a, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n))}, INVERSE=inverse)
+    kernel_row("fft", "fft_columns", named(t, f"{m}x{n1}x{n2}_image", inverse),
+               {"x": normal(t, 9, m, n1, n2, 2), "w": table(n1, t), "t": poison(t, m, n1, n2, 2)},
+               lambda a, t=t, go=go: {"t": transformed(go(number(a["x"]), axis=1), 8, t)}, T=t, N1=n1, INVERSE=inverse,
+               TURN=False, B=2)
+for t, m, n, programs, inverse in (("f32", 3, 64, 2, False), ("f32", 1, 128, 1, True), ("f32", 1, 256, 3, True),
+                                   ("f32", 0, 64, 1, False), ("f32", 1, 512, 1, False), ("f32", 1, 1024, 1, True),
+                                   ("f64", 2, 64, 1, False), ("f64", 1, 2048, 1, True), ("f64", 1, 128, 1, False)):
+    go = np.fft.ifft if inverse else np.fft.fft
+    kernel_row("fft", "fft_long", named(t, f"{m}x{n}", inverse), {
+        "x": normal(t, 5, m, n, 2), "w": table(n, t), "y": poison(t, m, n, 2), "room": poison(t, programs, 4, n)
+    }, lambda a, t=t, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n), t)}, T=t, INVERSE=inverse)
 
 
 # ---- stencil ---------------------------------------------------------------------------------------------------------

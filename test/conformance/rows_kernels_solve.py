@@ -1,6 +1,6 @@
 """std.kernels.solve against NumPy: triangles on either side, with their own or with a diagonal of ones; Cholesky, LU,
-exchanges of rows; what must not be used is NaN; pivots that are not positive, or 0; sizes of less than a block, of
-several, of 1 and of nothing."""
+QR, exchanges of rows; what must not be used is NaN; pivots that are not positive, or 0; numbers whose squares overflow;
+sizes of less than a block, of several, of 1 and of nothing."""
 from kernel_library import EPS, bytes_as, exact, f64, kernel_row, near, np, poison
 from values import rng, small
 
@@ -187,3 +187,90 @@ swap("f32", 1, 20, 16, 11, backwards=1)
 swap("f64", 2, 1, 1, 1)
 swap("f32", 2, 5, 0, 3)
 swap("f32", 1, 5, 7, 0)
+
+
+# ---- QR --------------------------------------------------------------------------------------------------------------
+def reflections(a):
+    """R with the reflections below it, and their tau, of one matrix."""
+    top, tau = np.abs(a).max(initial=0) or 1, np.zeros(min(a.shape))
+    a = a.astype(np.float64) / top
+    for n in range(len(tau)):
+        if not (a[n + 1:, n] ** 2).sum():
+            continue
+        norm = -np.copysign(np.sqrt((a[n:, n] ** 2).sum()), a[n, n]) if a[n, n] else np.sqrt((a[n:, n] ** 2).sum())
+        tau[n], v = (norm - a[n, n]) / norm, a[n:, n] / (a[n, n] - norm)
+        v[0] = 1
+        a[n:, n + 1:] -= tau[n] * np.outer(v, v @ a[n:, n + 1:])
+        a[n:, n] = np.concatenate([[norm], v[1:]])
+    return np.where(np.arange(len(a))[:, None] > np.arange(a.shape[1]), a, a * top), tau
+
+
+def joined(a):
+    """v with ones and zeros."""
+    v = np.tril(a[:, :min(a.shape)], -1)
+    v[np.arange(min(a.shape)), np.arange(min(a.shape))] = 1
+    return v
+
+
+def agree():
+    """The reflections are Q, and Q R is the matrix."""
+    a = rng(1).standard_normal((7, 5))
+    f, tau = reflections(a)
+    q = np.eye(7)
+    for t, v in zip(tau, joined(f).T):
+        q = q @ (np.eye(7) - t * np.outer(v, v))
+    assert np.allclose(q @ np.triu(f), a) and np.allclose(q.T @ q, np.eye(7))
+
+
+agree()
+
+
+def qr(name, t, z, m, n, size=1.0, zeros=False, **consts):
+    a = rng(11).standard_normal((z, m, n)) * size
+    if zeros:  # a column that is 0 below the diagonal, and one that is 0
+        a[:, 1:, 0] = 0
+        a[:, :, n - 1] = 0
+    x = bytes_as(t, a)
+    s = min(m, n)
+
+    def want(_a):
+        both = [reflections(y) for y in x.store]
+        y, tau = np.array([b[0] for b in both]).reshape(z, m, n), np.array([b[1] for b in both]).reshape(z, s)
+        bound = 256 * UNIT[t] * np.sqrt(m * n) * (np.abs(x.store.astype(float)).max(initial=0) if s else 0)
+        lower = np.arange(m)[:, None] > np.arange(n)  # reflections are of the size of 1
+        return {"a": near(y, np.where(lower, bound / size, bound), t), "tau": near(tau, 256 * UNIT[t] * m, t)}
+
+    kernel_row("solve", "factor_reflections", f"{t}_{z}x{m}x{n}_{name}",
+               {"a": x, "tau": poison(t, z, s)}, want, T=t, **{**dict(B=16, BM=8), **consts})
+    both = [reflections(y) for y in x.store]
+    f = bytes_as(t, np.array([b[0] for b in both]).reshape(z, m, n))
+    tau = bytes_as(t, np.array([b[1] for b in both]).reshape(z, s))
+
+    def as_one(_a):
+        v, out = np.array([joined(y) for y in f.store.astype(float)]).reshape(z, m, s), np.zeros((z, s, s))
+        for i in range(z):
+            for k in range(s):
+                p = float(tau.store[i, k])
+                out[i, :k, k] = -p * (out[i, :k, :k] @ (v[i, :, :k].T @ v[i, :, k]))
+                out[i, k, k] = p
+        bound = 64 * (m + s) * UNIT[t] * np.abs(out).max(initial=0)
+        return {"v": exact(v.astype(f.store.dtype)), "t": near(out, bound, t)}
+
+    kernel_row("solve", "join_reflections", f"{t}_{z}x{m}x{n}_{name}",
+               {"a": f, "tau": tau, "v": poison(t, z, m, s), "t": poison(t, z, s, s)}, as_one, T=t,
+               **{**dict(B=16, BM=8), **consts})
+
+
+qr("high", "f32", 2, 37, 11)
+qr("square", "f64", 1, 13, 13)
+qr("wide", "f32", 2, 5, 16)
+qr("block", "f32", 1, 50, 32, B=32, BM=16)
+qr("zeros", "f64", 2, 9, 6, zeros=True)
+qr("large", "f32", 1, 20, 7, size=1e30)
+qr("tiny", "f64", 1, 12, 4, size=1e-200)
+qr("one", "f32", 1, 1, 1)
+qr("column", "f64", 2, 19, 1)
+qr("row", "f32", 1, 1, 9)
+qr("no_columns", "f32", 2, 7, 0)
+qr("no_rows", "f64", 2, 0, 5)
+qr("none", "f32", 0, 5, 5)

@@ -1,6 +1,6 @@
 /* tile_attention and tile_attention_backward against f64: types, sizes of heads, more heads of
- * queries than of keys, causal, windows, masks, layouts, what is optional, and every argument that
- * is wrong.
+ * queries than of keys, causal, windows, masks, dropout, layouts, what is optional, and every
+ * argument that is wrong.
  *
  *     attention_test DEVICE       DEVICE is one of host memory */
 #include "test/kernels/library_test.h"
@@ -14,7 +14,40 @@ typedef struct Case {
     bool heads_first; /* [B, H, rows, D], as PyTorch has it */
     bool lse;
     int mask; /* 0: none; 1: [M, N]; 2: [B, H, M, N]; 3: [B, 1, 1, N] */
+    double dropout;
 } Case;
+
+static const uint64_t seed = 0x123456789ABCDEF0;
+
+/* Word w of Philox-4x32-10 of a counter. */
+static uint32_t random_word(uint64_t i, int64_t w)
+{
+    uint32_t c[4] = {(uint32_t)i, (uint32_t)(i >> 32)}, k[2] = {(uint32_t)seed,
+                                                                (uint32_t)(seed >> 32)};
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)c[0] * 0xD2511F53U, b = (uint64_t)c[2] * 0xCD9E8D57U;
+        uint32_t first = (uint32_t)(b >> 32) ^ c[1] ^ k[0],
+                 third = (uint32_t)(a >> 32) ^ c[3] ^ k[1];
+        c[0] = first;
+        c[1] = (uint32_t)b;
+        c[2] = third;
+        c[3] = (uint32_t)a;
+        k[0] += 0x9E3779B9U;
+        k[1] += 0xBB67AE85U;
+    }
+    return c[w];
+}
+
+/* What a probability is multiplied by: 0, or 1 / (1 - dropout). */
+static double thinning(const Case *c, int64_t b, int64_t h, int64_t m, int64_t n)
+{
+    if (c->dropout == 0)
+        return 1;
+    uint64_t row = (uint64_t)((b * c->H + h) * c->M + m);
+    uint32_t word = random_word((row << 29) + (uint64_t)(n / 16 * 4 + n / 2 % 4),
+                                n / 8 % 2 * 2 + n % 2);
+    return (word >> 8) < c->dropout * 0x1p24 ? 0 : 1 / (1 - c->dropout);
+}
 
 /* The place of an element of [B, heads, rows, D] in an array of this layout. */
 static int64_t at(const Case *c, int64_t heads, int64_t rows, int64_t D, int64_t b, int64_t h,
@@ -81,10 +114,11 @@ static int64_t count_wrong(const Case *c, const Arrays *x)
         for (int64_t d = 0; d < c->DV; d++) {
             double want = 0;
             for (int64_t n = 0; n < c->N; n++)
-                want += p[n] * get(x->v, c->type,
-                                   at(c, c->HK, c->N, c->DV, b, h / (c->H / c->HK), n, d));
+                want += p[n] * thinning(c, b, h, m, n) *
+                        get(x->v, c->type,
+                            at(c, c->HK, c->N, c->DV, b, h / (c->H / c->HK), n, d));
             double got = get(x->o, c->type, at(c, c->H, c->M, c->DV, b, h, m, d));
-            wrong += !(fabs(got - want) <= slack * 2);
+            wrong += !(fabs(got - want) <= slack * 2 / (1 - fmin(c->dropout, 0.9)));
         }
     }
     free(p);
@@ -127,6 +161,8 @@ static tile_attention_options options_of(const Case *c, const Arrays *x)
     o.value_size = c->DV == c->D ? 0 : c->DV;
     o.lse = c->lse ? x->lse : NULL;
     o.mask = c->mask ? x->mask : NULL;
+    o.dropout = c->dropout;
+    o.seed = seed;
     set_mask_strides(c, o.mask_strides);
     if (c->heads_first) {
         set_strides(o.q_strides, c->H, c->M, c->D);
@@ -140,9 +176,9 @@ static tile_attention_options options_of(const Case *c, const Arrays *x)
 static void name_case(const Case *c)
 {
     fprintf(stderr, "    %s B = %d, H = %d, HK = %d, M = %d, N = %d, D = %d, DV = %d, causal %d, "
-                    "window %d, mask %d\n", tile_dtype_name(c->type), (int)c->B, (int)c->H,
-            (int)c->HK, (int)c->M, (int)c->N, (int)c->D, (int)c->DV, c->causal, (int)c->window,
-            c->mask);
+                    "window %d, mask %d, dropout %g\n",
+            tile_dtype_name(c->type), (int)c->B, (int)c->H, (int)c->HK, (int)c->M, (int)c->N,
+            (int)c->D, (int)c->DV, c->causal, (int)c->window, c->mask, c->dropout);
 }
 
 /* ---- gradients ---- */
@@ -159,6 +195,7 @@ static void score_gradients(const Case *c, const Arrays *x, int64_t b, int64_t h
         for (int64_t d = 0; d < c->DV; d++)
             ds[n] += get(x->grad, c->type, at(c, c->H, c->M, c->DV, b, h, m, d)) *
                      get(x->v, c->type, at(c, c->HK, c->N, c->DV, b, g, n, d));
+        ds[n] *= thinning(c, b, h, m, n);
         delta += p[n] * ds[n];
     }
     for (int64_t n = 0; n < c->N; n++)
@@ -184,7 +221,8 @@ static void add_row(const Case *c, const Arrays *x, int64_t b, int64_t h, int64_
         }
         for (int64_t d = 0; d < c->DV; d++)
             to->dv[at(c, c->HK, c->N, c->DV, b, g, n, d)] +=
-                p[n] * get(x->grad, c->type, at(c, c->H, c->M, c->DV, b, h, m, d));
+                p[n] * thinning(c, b, h, m, n) *
+                get(x->grad, c->type, at(c, c->H, c->M, c->DV, b, h, m, d));
     }
 }
 
@@ -285,6 +323,13 @@ static void sizes(tile_dtype type)
         c.causal = false;
         c.window = 0;
         c.mask = 1 + i % 3;
+        try_case(&c);
+        c.dropout = i == 4 ? 1 : 0.25;
+        try_case(&c);
+        c.mask = 0;
+        try_case(&c);
+        c.causal = i % 2;
+        c.window = i % 4 == 1 ? 2 + i : 0;
         try_case(&c);
     }
 }
@@ -401,6 +446,10 @@ static void wrong_arguments(void)
     WRONG_CALL(c.options.struct_size = 1, "struct_size of tile_attention_options is 1");
     WRONG_CALL((c.options.mask = cells, c.options.causal = 1),
                "options->causal is 1, but must be 0 with options->mask");
+    WRONG_CALL(c.options.dropout = -0.5, "options->dropout is -0.5, but must be from 0 to 1");
+    WRONG_CALL(c.options.dropout = NAN, "options->dropout is");
+    WRONG_CALL((c.options.dropout = 0.5, c.M = INT32_MAX, c.N = 1),
+               "M + N is 2147483648, but must be below 2^31 with options->dropout");
     WRONG_CALL((c.options.mask = cells, c.options.mask_strides[2] = -1),
                "options->mask_strides has a negative stride");
 }

@@ -69,34 +69,136 @@ static void top_of(tile_dtype type, int64_t M, int64_t N, int64_t K)
 
 /* ---- Fourier ---- */
 
-static void fft_of(int64_t M, int64_t N, bool inverse)
+typedef struct Wave {
+    double re, im;
+} Wave;
+
+/* Number k of the transform of N complex numbers `step` apart, from x[at] on. */
+static Wave wave_of(const void *x, tile_dtype type, int64_t at, int64_t step, int64_t N, int64_t k,
+                    bool inverse)
 {
-    float *x = numbers(TILE_F32, 2 * M * N), *y = numbers(TILE_F32, 2 * M * N);
-    float *table = numbers(TILE_F32, 2 * N);
-    size_t bytes = tile_fft_workspace(M, N);
-    void *room = bytes ? malloc(bytes) : NULL;
+    Wave sum = {0, 0};
+    for (int64_t j = 0; j < N; j++) {
+        double turn = (inverse ? 2 : -2) * 3.14159265358979323846 * (double)(j * k % N) / (double)N;
+        double a = get(x, type, 2 * (at + j * step)), b = get(x, type, 2 * (at + j * step) + 1);
+        sum.re += a * cos(turn) - b * sin(turn);
+        sum.im += a * sin(turn) + b * cos(turn);
+    }
+    if (inverse)
+        sum = (Wave){sum.re / (double)N, sum.im / (double)N};
+    return sum;
+}
+
+static double bound_of(tile_dtype type, int64_t N)
+{
+    return (type == TILE_F64 ? 1e-13 : 1e-5) * sqrt((double)N);
+}
+
+static bool is_wave(const void *y, tile_dtype type, int64_t at, Wave w, int64_t N)
+{
+    return is_near(type, get(y, type, 2 * at), w.re, bound_of(type, N)) &&
+           is_near(type, get(y, type, 2 * at + 1), w.im, bound_of(type, N));
+}
+
+static void *room_for(size_t bytes)
+{
+    return bytes ? malloc(bytes) : NULL;
+}
+
+static void free_all(void *const *each, int n)
+{
+    for (int i = 0; i < n; i++)
+        free(each[i]);
+}
+
+static void fft_of(tile_dtype type, int64_t M, int64_t N, bool inverse)
+{
+    void *all[] = {numbers(type, 2 * M * N), numbers(type, 2 * M * N), numbers(type, 2 * N),
+                   room_for(tile_fft_workspace(type, M, N))};
     tile_fft_options o = {.struct_size = sizeof o, .inverse = inverse};
     int64_t wrong = 0;
-    OK(tile_fft_table(library, NULL, N, table));
-    OK(tile_fft(library, NULL, M, N, x, table, y, room, inverse ? &o : NULL));
+    OK(tile_fft_table(library, NULL, type, N, all[2]));
+    OK(tile_fft(library, NULL, type, M, N, all[0], all[2], all[1], all[3], inverse ? &o : NULL));
     for (int64_t m = 0; m < M; m++)
-        for (int64_t k = 0; k < N; k += N > 64 ? 37 : 1) {
-            double re = 0, im = 0, sign = inverse ? 1 : -1;
-            for (int64_t j = 0; j < N; j++) {
-                double turn = sign * 2 * 3.14159265358979323846 * (double)(j * k % N) / (double)N;
-                double a = x[2 * (m * N + j)], b = x[2 * (m * N + j) + 1];
-                re += a * cos(turn) - b * sin(turn);
-                im += a * sin(turn) + b * cos(turn);
-            }
-            double f = inverse ? 1 / (double)N : 1, bound = 1e-5 * sqrt((double)N);
-            wrong += !is_near(TILE_F32, y[2 * (m * N + k)], f * re, bound) ||
-                     !is_near(TILE_F32, y[2 * (m * N + k) + 1], f * im, bound);
-        }
+        for (int64_t k = 0; k < N; k += N > 64 ? 37 : 1)
+            wrong += !is_wave(all[1], type, m * N + k,
+                              wave_of(all[0], type, m * N, 1, N, k, inverse), N);
     if (!CHECK_INT(wrong, 0))
         fprintf(stderr, "    fft of %d x %d\n", (int)M, (int)N);
-    void *all[] = {x, y, table, room};
-    for (int i = 0; i < 4; i++)
-        free(all[i]);
+    free_all(all, 4);
+}
+
+/* Columns of what rows gave, in f64. */
+static void fft_2d_of(tile_dtype type, int64_t M, int64_t N1, int64_t N2, bool inverse)
+{
+    const int64_t n = M * N1 * N2;
+    void *all[] = {numbers(type, 2 * n), numbers(type, 2 * n), numbers(type, 2 * N1),
+                   numbers(type, 2 * N2), room_for(tile_fft_2d_workspace(type, M, N1, N2)),
+                   numbers(TILE_F64, 2 * n)};
+    tile_fft_options o = {.struct_size = sizeof o, .inverse = inverse};
+    double *rows = all[5];
+    int64_t wrong = 0;
+    OK(tile_fft_table(library, NULL, type, N1, all[2]));
+    OK(tile_fft_table(library, NULL, type, N2, all[3]));
+    OK(tile_fft_2d(library, NULL, type, M, N1, N2, all[0], all[2], all[3], all[1], all[4], &o));
+    for (int64_t i = 0; i < n; i++) {
+        Wave w = wave_of(all[0], type, i / N2 * N2, 1, N2, i % N2, inverse);
+        rows[2 * i] = w.re;
+        rows[2 * i + 1] = w.im;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t first = i / (N1 * N2) * N1 * N2 + i % N2;
+        Wave w = wave_of(rows, TILE_F64, first, N2, N1, i / N2 % N1, inverse);
+        wrong += !is_wave(all[1], type, i, w, N1 * N2);
+    }
+    if (!CHECK_INT(wrong, 0))
+        fprintf(stderr, "    fft of %d x %d x %d\n", (int)M, (int)N1, (int)N2);
+    free_all(all, 6);
+}
+
+/* There, as complex numbers without imaginary parts; and back, where what stands in the imaginary
+ * parts of the first and the last counts as 0. */
+static void rfft_of(tile_dtype type, int64_t M, int64_t N)
+{
+    const int64_t L = N / 2 + 1;
+    void *all[] = {numbers(type, M * N), numbers(type, 2 * M * L), numbers(type, 3 * N),
+                   room_for(tile_rfft_workspace(type, M, N)), numbers(type, M * N),
+                   numbers(type, 2 * M * N)};
+    int64_t wrong = 0;
+    OK(tile_rfft_table(library, NULL, type, N, all[2]));
+    OK(tile_rfft(library, NULL, type, M, N, all[0], all[2], all[1], all[3]));
+    for (int64_t i = 0; i < M * N; i++) {
+        put(all[5], type, 2 * i, get(all[0], type, i));
+        put(all[5], type, 2 * i + 1, 0);
+    }
+    for (int64_t i = 0; i < M * L; i += N > 64 ? 37 : 1)
+        wrong += !is_wave(all[1], type, i,
+                          wave_of(all[5], type, i / L * N, 1, N, i % L, false), N);
+    for (int64_t m = 0; m < M; m++) {
+        put(all[1], type, 2 * m * L + 1, NAN);
+        put(all[1], type, 2 * (m * L + N / 2) + 1, 9);
+    }
+    OK(tile_irfft(library, NULL, type, M, N, all[1], all[2], all[4], all[3]));
+    for (int64_t i = 0; i < M * N; i++)
+        wrong += !is_near(type, get(all[4], type, i), get(all[0], type, i), bound_of(type, N));
+    if (!CHECK_INT(wrong, 0))
+        fprintf(stderr, "    fft of %d x %d real numbers\n", (int)M, (int)N);
+    free_all(all, 6);
+}
+
+static void fourier_of(tile_dtype type)
+{
+    for (int64_t N = 2; N <= (brief ? 128 : 4096); N *= 2)
+        for (int inverse = 0; inverse < 2; inverse++)
+            fft_of(type, N > 100 ? 2 : 70, N, inverse);
+    for (int64_t N = 4; N <= (brief ? 128 : 2048); N *= 2)
+        rfft_of(type, N > 100 ? 2 : 66, N);
+    for (int inverse = 0; inverse < 2; inverse++) {
+        fft_2d_of(type, 3, 8, 16, inverse);
+        fft_2d_of(type, 1, 2, 64, inverse);
+        fft_2d_of(type, 2, brief ? 16 : 128, 4, inverse);
+        fft_2d_of(type, 0, 4, 4, inverse);
+    }
 }
 
 /* ---- blocks ---- */
@@ -161,15 +263,40 @@ static void wrong_orders(void)
     WRONG(tile_top_k(library, NULL, TILE_F32, 1, 4, -1, x, 4, y, at), "K is -1");
     WRONG(tile_top_k(library, NULL, TILE_F32, 1, 4, 2, x, 4, y, NULL), "places is NULL");
     CHECK_INT(tile_top_k(library, NULL, TILE_F32, 1, 2000, 600, x, 2000, y, at), TILE_UNAVAILABLE);
-    WRONG(tile_fft_table(library, NULL, 12, x), "N is 12, but must be a power of 2");
-    WRONG(tile_fft_table(library, NULL, 16, NULL), "table is NULL");
-    WRONG(tile_fft(library, NULL, 1, 1, x, x, y, NULL, NULL), "N is 1, but must be a power of 2");
-    WRONG(tile_fft(library, NULL, -1, 16, x, x + 64, y, NULL, NULL), "M is -1");
-    WRONG(tile_fft(library, NULL, 1, 16, NULL, x, y, NULL, NULL), "X is NULL");
-    WRONG(tile_fft(library, NULL, 1, 16, x, NULL, y, NULL, NULL), "table is NULL");
-    WRONG(tile_fft(library, NULL, 1, 16, x, x + 64, NULL, NULL, NULL), "Y is NULL");
-    WRONG(tile_fft(library, NULL, 1, 64, x, x + 512, y, NULL, NULL), "workspace is NULL");
-    CHECK(tile_fft_workspace(-1, 64) == 0 && tile_fft_workspace(4, 32) == 0);
+}
+
+static void wrong_waves(void)
+{
+    float *x = cells, *y = cells + 4000;
+    const tile_dtype t = TILE_F32;
+    WRONG(tile_fft_table(library, NULL, t, 12, x), "N is 12, but must be a power of 2");
+    WRONG(tile_fft_table(library, NULL, TILE_F16, 16, x), "type is f16, but must be f32 or f64");
+    WRONG(tile_fft_table(library, NULL, t, 16, NULL), "table is NULL");
+    WRONG(tile_fft(NULL, NULL, t, 1, 16, x, x, y, NULL, NULL), "kernels is NULL");
+    WRONG(tile_fft(library, NULL, t, 1, 1, x, x, y, NULL, NULL), "N is 1, but must be a power of");
+    WRONG(tile_fft(library, NULL, t, -1, 16, x, x + 64, y, NULL, NULL), "M is -1");
+    WRONG(tile_fft(library, NULL, t, 1, 16, NULL, x, y, NULL, NULL), "X is NULL");
+    WRONG(tile_fft(library, NULL, t, 1, 16, x, NULL, y, NULL, NULL), "table is NULL");
+    WRONG(tile_fft(library, NULL, t, 1, 16, x, x + 64, NULL, NULL, NULL), "Y is NULL");
+    WRONG(tile_fft(library, NULL, t, 1, 64, x, x + 512, y, NULL, NULL), "workspace is NULL");
+    CHECK(tile_fft_workspace(t, -1, 64) == 0 && tile_fft_workspace(t, 4, 32) == 0);
+    CHECK(tile_fft_workspace(TILE_F16, 4, 64) == 0 && tile_fft_workspace(t, 4, 96) == 0);
+    WRONG(tile_fft_2d(library, NULL, t, 1, 3, 4, x, x, x, y, y, NULL), "N1 is 3");
+    WRONG(tile_fft_2d(library, NULL, t, 1, 4, 0, x, x, x, y, y, NULL), "N2 is 0");
+    WRONG(tile_fft_2d(library, NULL, t, 1 << 20, 1 << 20, 4, x, x, x, y, y, NULL), "below 2^31");
+    WRONG(tile_fft_2d(library, NULL, t, 1, 4, 4, x, NULL, x, y, y, NULL), "table1 is NULL");
+    WRONG(tile_fft_2d(library, NULL, t, 1, 4, 4, x, x, NULL, y, y, NULL), "table2 is NULL");
+    WRONG(tile_fft_2d(library, NULL, t, 1, 4, 4, x, x, x, y, NULL, NULL), "workspace is NULL");
+    CHECK(tile_fft_2d_workspace(t, 1, 4, 3) == 0 && tile_fft_2d_workspace(t, -1, 4, 4) == 0);
+    WRONG(tile_rfft_table(library, NULL, t, 2, x), "N is 2, but must be a power of 2 from 4");
+    WRONG(tile_rfft_table(library, NULL, t, 8, NULL), "table is NULL");
+    WRONG(tile_rfft(library, NULL, t, 1, INT64_MAX, x, x, y, y), "N is 9223372036854775807");
+    WRONG(tile_rfft(library, NULL, t, 1, 8, NULL, x, y, y), "X is NULL");
+    WRONG(tile_rfft(library, NULL, t, 1, 8, x, NULL, y, y), "table is NULL");
+    WRONG(tile_rfft(library, NULL, t, 1, 8, x, x, NULL, y), "Y is NULL");
+    WRONG(tile_irfft(library, NULL, t, 1, 8, x, x, y, NULL), "workspace is NULL");
+    WRONG(tile_irfft(library, NULL, t, -3, 8, x, x, y, y), "M is -3");
+    CHECK(tile_rfft_workspace(t, 1, 2) == 0 && tile_rfft_workspace(TILE_I8, 1, 8) == 0);
 }
 
 static tile_status blocks_call(int type, int format, int64_t M, int64_t K, const void *a,
@@ -202,6 +329,8 @@ static void each_type(tile_dtype type, tile_dtype result)
     for (int i = 0; i < (brief ? 5 : 6); i++)
         for (int form = 0; form < 4; form++)
             sort_of(type, rows[i][0], rows[i][1], form & 1, form & 2);
+    if (type == TILE_F32 || type == TILE_F64)
+        fourier_of(type);
     top_of(type, 3, 40, 5);
     top_of(type, 2, 700, brief ? 20 : 300);
     if (type == TILE_F64)
@@ -215,10 +344,8 @@ static void each_type(tile_dtype type, tile_dtype result)
 
 static void once(void)
 {
-    for (int64_t N = 2; N <= (brief ? 128 : 4096); N *= 2)
-        for (int inverse = 0; inverse < 2; inverse++)
-            fft_of(N > 100 ? 2 : 70, N, inverse);
     wrong_orders();
+    wrong_waves();
     wrong_blocks();
 }
 

@@ -1,7 +1,7 @@
-/* tile_trsm, tile_potrf, tile_potrs, tile_getrf and tile_getrs by their residuals, as LAPACK's own
- * tests: every side, triangle and form, sizes of less than a block to several panels, batches,
- * arrays with gaps, what must not be used as NaN, what must not be written compared; matrices that
- * have no factors; every argument that is wrong.
+/* tile_trsm, tile_potrf, tile_potrs, tile_getrf, tile_getrs, tile_geqrf and tile_ormqr by their
+ * residuals, as LAPACK's own tests: every side, triangle and form, sizes of less than a block to
+ * several panels, batches, arrays with gaps, what must not be used as NaN, what must not be written
+ * compared; matrices that have no factors; every argument that is wrong.
  *
  *     solve_test DEVICE       DEVICE is one of host memory */
 #include "test/kernels/library_test.h"
@@ -312,6 +312,68 @@ static void lu_solves(tile_dtype type, int64_t batch, int64_t N, int64_t K, bool
     free(pivots);
 }
 
+/* Q R is the matrix, Q^T Q C is C, and R is the upper triangle: with R as a matrix, Q R by
+ * tile_ormqr beside what was there before. */
+static void qr_of(tile_dtype type, int64_t batch, int64_t M, int64_t N, double size)
+{
+    const int64_t K = M < N ? M : N;
+    Array a = array_of(type, batch, M, N, N % 2), r = array_of(type, batch, M, N, 1);
+    void *tau = numbers(type, batch * K), *room[2] = {
+        malloc(tile_geqrf_workspace(type, M, N, batch) + 8),
+        malloc(tile_ormqr_workspace(type, M, N, K, batch) + 8)};
+    for (int64_t i = 0; i < a.count; i++)
+        put(a.at, type, i, get(a.at, type, i) * size);
+    keep(&a);
+    OK(tile_geqrf_batched(library, NULL, type, M, N, a.at, a.ld, a.stride, tau, room[0], batch));
+    CHECK_INT(strays(&a, WHOLE), 0);
+    for (int64_t i = 0; i < batch * M * N; i++)
+        set(&r, i / (M * N), i / N % M, i % N,
+            i % N >= i / N % M ? item(&a, a.at, i / (M * N), i / N % M, i % N) : 0);
+    keep(&r);
+    OK(tile_ormqr_batched(library, NULL, type, TILE_NO_TRANSPOSE, M, N, K, a.at, a.ld, a.stride,
+                          tau, r.at, r.ld, r.stride, room[1], batch));
+    CHECK_INT(strays(&r, WHOLE), 0);
+    double most = 0, far = 0, back = 0;
+    for (int64_t i = 0; i < batch * M * N; i++) {
+        double was = item(&a, a.before, i / (M * N), i / N % M, i % N);
+        most = fmax(most, fabs(was));
+        far = fmax(far, fabs(was - item(&r, r.at, i / (M * N), i / N % M, i % N)));
+    }
+    OK(tile_ormqr_batched(library, NULL, type, TILE_TRANSPOSE, M, N, K, a.at, a.ld, a.stride, tau,
+                          r.at, r.ld, r.stride, room[1], batch));
+    for (int64_t i = 0; i < batch * M * N; i++)
+        back = fmax(back, fabs(item(&r, r.before, i / (M * N), i / N % M, i % N) -
+                               item(&r, r.at, i / (M * N), i / N % M, i % N)));
+    double bound = 8 * eps_of(type) * sqrt((double)(M * N + 1)) * (double)(K + 1) * most;
+    if (!CHECK(far <= bound && back <= bound))
+        fprintf(stderr, "    %s %d x %d x %d: %g and %g of %g\n", tile_dtype_name(type),
+                (int)batch, (int)M, (int)N, far, back, bound);
+    drop(&a);
+    drop(&r);
+    void *all[] = {tau, room[0], room[1]};
+    for (int i = 0; i < 3; i++)
+        free(all[i]);
+}
+
+static void orthogonal(tile_dtype type)
+{
+    qr_of(type, 1, 1, 1, 1);
+    qr_of(type, 3, 5, 4, 1);
+    qr_of(type, 2, 8, 8, 1);
+    qr_of(type, 2, 7, 20, type == TILE_F64 ? 1e200 : 1e25);
+    qr_of(type, 1, 40, 1, 1);
+    qr_of(type, 1, 1, 40, 1);
+    qr_of(type, 2, 33, 33, 1);
+    qr_of(type, 0, 4, 4, 1);
+    qr_of(type, 2, 0, 4, 1);
+    qr_of(type, 2, 4, 0, 1);
+    if (brief)
+        return;
+    qr_of(type, 1, 150, 70, type == TILE_F64 ? 1e-200 : 1e-25);
+    qr_of(type, 1, 70, 150, 1);
+    qr_of(type, 2, 64, 64, 1);
+}
+
 static void each_type(tile_dtype type, tile_dtype result)
 {
     static const int64_t sizes[][3] = {{1, 1, 1},   {2, 5, 3},    {0, 4, 4},    {2, 0, 5},
@@ -340,6 +402,7 @@ static void each_type(tile_dtype type, tile_dtype result)
     not_positive(type, 20, 19, true);
     not_positive(type, brief ? 70 : 140, brief ? 65 : 70, false);
     not_positive(type, brief ? 70 : 140, 3, true);
+    orthogonal(type);
 }
 
 /* ---- wrong arguments ---- */
@@ -450,6 +513,34 @@ static void wrong_systems(void)
     WRONG_CALL(getrs_call, c.kernels = NULL, "tile_getrs: kernels is NULL");
 }
 
+static void wrong_reflections(void)
+{
+    const tile_dtype t = TILE_F32;
+    float *x = cells, *y = cells + 200;
+    WRONG(tile_geqrf(NULL, NULL, t, 3, 2, x, 2, y, NULL), "tile_geqrf: kernels is NULL");
+    WRONG(tile_geqrf(library, NULL, TILE_F16, 3, 2, x, 2, y, NULL), "type is f16");
+    WRONG(tile_geqrf(library, NULL, t, -3, 2, x, 2, y, NULL), "M is -3");
+    WRONG(tile_geqrf(library, NULL, t, 3, -2, x, 2, y, NULL), "N is -2");
+    WRONG(tile_geqrf(library, NULL, t, 3, 2, x, 1, y, NULL), "lda is 1, but a row of A has 2");
+    WRONG(tile_geqrf(library, NULL, t, 3, 2, NULL, 2, y, NULL), "A is NULL");
+    WRONG(tile_geqrf(library, NULL, t, 3, 2, x, 2, NULL, NULL), "tau is NULL");
+    WRONG(tile_geqrf(library, NULL, t, 3, 4, x, 4, y, NULL), "workspace is NULL");
+    WRONG(tile_geqrf_batched(library, NULL, t, 3, 2, x, 2, 4, y, NULL, 2), "stride_a is 4");
+    WRONG(tile_geqrf_batched(library, NULL, t, 3, 2, x, 2, 6, y, NULL, -2), "batch is -2");
+    WRONG(tile_ormqr(library, NULL, t, 7, 3, 2, 2, x, 2, y, y + 9, 2, y + 40),
+          "transpose_q is 7, but must be of tile_transpose");
+    WRONG(tile_ormqr(library, NULL, t, TILE_TRANSPOSE, 3, 2, 4, x, 4, y, y + 9, 2, y + 40),
+          "K is 4, but must be M or less");
+    WRONG(tile_ormqr(library, NULL, t, TILE_TRANSPOSE, 3, 2, 2, x, 2, y, NULL, 2, y + 40),
+          "C is NULL");
+    WRONG(tile_ormqr(library, NULL, t, TILE_TRANSPOSE, 3, 2, 2, x, 2, NULL, y, 2, y + 40),
+          "tau is NULL");
+    WRONG(tile_ormqr(library, NULL, t, TILE_TRANSPOSE, 3, 2, 2, x, 2, y, y + 9, 2, NULL),
+          "workspace is NULL");
+    CHECK(tile_geqrf_workspace(t, 30, 20, 4) == 0 && tile_geqrf_workspace(t, -1, 4, 1) == 0);
+    CHECK(tile_ormqr_workspace(TILE_I8, 3, 2, 2, 1) == 0 && tile_geqrf_workspace(t, 3, 4, 1) > 0);
+}
+
 /* alpha = 0: B becomes 0, and A is not read. One matrix by the functions without batches. */
 static void single(void)
 {
@@ -476,6 +567,7 @@ static void once(void)
     wrong_triangles();
     wrong_factors();
     wrong_systems();
+    wrong_reflections();
     single();
 }
 

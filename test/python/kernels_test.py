@@ -145,6 +145,24 @@ class Attention(unittest.TestCase):
         with self.assertRaises(tile.ArgumentError):
             kernels.attention(q, k, v, mask=floats(4, 4))
 
+    def test_dropout(self):
+        q, k, v, up = floats(2, 40, 2, 8), floats(2, 50, 2, 8), floats(2, 50, 2, 6), floats(2, 40, 2, 6)
+        each = np.broadcast_to(np.eye(50, dtype=np.float32)[:, None], (2, 50, 2, 50))
+        p = softmax_of(np.einsum("bmhd,bnhd->bhmn", q, k) / np.sqrt(8))
+        options, lse = {"dropout": 0.25, "seed": 2**63 + 5}, np.empty((2, 2, 40), np.float32)
+        thin = kernels.attention(q, k, each, **options).transpose(0, 2, 1, 3) / p
+        self.assertTrue((np.isclose(thin, 0) | np.isclose(thin, 4 / 3, rtol=1e-4)).all())
+        self.assertTrue(0.22 < (thin < 1).mean() < 0.28)
+        self.assertFalse((kernels.attention(q, k, each, dropout=0.25).transpose(0, 2, 1, 3) / p == thin).all())
+        o = kernels.attention(q, k, v, lse=lse, **options)
+        self.assertTrue(np.allclose(o, np.einsum("bhmn,bnhd->bmhd", thin * p, v), atol=1e-5))
+        dp = thin * np.einsum("bmhd,bnhd->bhmn", up, v)
+        ds = p * (dp - (p * dp).sum(-1, keepdims=True)) / np.sqrt(8)
+        dq, dk, dv = kernels.attention_backward(q, k, v, o, up, lse, **options)
+        self.assertTrue(np.allclose(dq, np.einsum("bhmn,bnhd->bmhd", ds, k), atol=1e-5))
+        self.assertTrue(np.allclose(dk, np.einsum("bhmn,bmhd->bnhd", ds, q), atol=1e-5))
+        self.assertTrue(np.allclose(dv, np.einsum("bhmn,bmhd->bnhd", thin * p, up), atol=1e-5))
+
     def test_rope(self):
         x, angle = floats(5, 3, 8), floats(5, 4)
         a, b, c, s = x[..., :4], x[..., 4:], np.cos(angle)[:, None], np.sin(angle)[:, None]
@@ -289,6 +307,22 @@ class Systems(unittest.TestCase):
         self.assertTrue(np.allclose(a @ kernels.getrs(lu, pivots, b.copy()), b))
         self.assertTrue(np.allclose(a.swapaxes(1, 2) @ kernels.getrs(lu, pivots, b.copy(), transpose=True), b))
 
+    def test_reflections(self):
+        for shape in ((50, 35), (2, 9, 4), (3, 8)):
+            a = np.random.default_rng(3).standard_normal(shape)
+            f = a.copy()
+            tau = kernels.geqrf(f)
+            q = np.broadcast_to(np.eye(shape[-2]), (*shape[:-2], shape[-2], shape[-2])).copy()
+            kernels.ormqr(f, tau, q)
+            self.assertTrue(np.allclose(q @ np.triu(f), a) and np.allclose(q.swapaxes(-1, -2) @ q, np.eye(shape[-2])))
+            self.assertTrue(np.allclose(kernels.ormqr(f, tau, a.copy(), transpose=True), np.triu(f)))
+        a, b = np.random.default_rng(4).standard_normal((40, 5)), np.arange(40.0)[:, None]
+        f = a.copy()
+        x = kernels.ormqr(f, kernels.geqrf(f), b.copy(), transpose=True)[:5]
+        self.assertTrue(np.allclose(kernels.trsm(f[:5], x, lower=False), np.linalg.lstsq(a, b, rcond=None)[0]))
+        with self.assertRaises(tile.ArgumentError):
+            kernels.ormqr(f, np.zeros(4), b)
+
     def test_wrong(self):
         a, b = np.eye(3), np.ones((3, 2))
         frozen = np.eye(3)
@@ -365,6 +399,19 @@ class Signals(unittest.TestCase):
             y = kernels.fft(x)
             self.assertTrue(np.allclose(y, np.fft.fft(x), atol=1e-4 * n**0.5))
             self.assertTrue(np.allclose(kernels.fft(y, inverse=True, table=kernels.fft_table(n)), x, atol=1e-4))
+        for n, real, most in ((16, np.float32, 1e-5), (128, np.float64, 1e-13), (4, np.float64, 1e-14)):
+            x = floats(3, 2, n).astype(real)
+            y = kernels.rfft(x)
+            self.assertEqual(y.dtype, np.result_type(real, np.complex64))
+            self.assertTrue(np.allclose(y, np.fft.rfft(x.astype(float)), atol=most * n))
+            self.assertTrue(np.allclose(kernels.irfft(y, table=kernels.rfft_table(n, real)), x, atol=most * n))
+            z = x + 1j * x[::-1]
+            self.assertTrue(np.allclose(kernels.fft(z), np.fft.fft(z), atol=most * n))
+            z = np.stack([z, z[:, ::-1]], -2)  # [3, 2, 2, n]
+            self.assertTrue(np.allclose(kernels.fft2(z), np.fft.fft2(z), atol=most * 4 * n))
+            self.assertTrue(np.allclose(kernels.fft2(kernels.fft2(z), inverse=True), z, atol=most * 4 * n))
+        with self.assertRaises(tile.ArgumentError):
+            kernels.rfft(np.zeros(16, np.float16))
         with self.assertRaises(tile.ArgumentError) as caught:
             kernels.fft(np.zeros(12, np.complex64))
         self.assertIn("N is 12, but must be a power of 2", str(caught.exception))
