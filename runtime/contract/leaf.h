@@ -42,7 +42,8 @@ typedef enum tl_gpu_can {
     TL_CAN_WIDE = 1 << 20,          /* accesses of 32 bytes to global memory */
     TL_CAN_REDUX = 1 << 21,         /* min and max of f32 of a warp by an instruction (redux) */
     TL_CAN_MULTICAST = 1 << 22,     /* bulk copies to all programs of a cluster */
-    TL_CAN_COLUMNS = 1 << 23        /* loads of 16 lanes from shared memory that transpose */
+    TL_CAN_COLUMNS = 1 << 23,       /* loads of 16 lanes from shared memory that transpose */
+    TL_CAN_SHIFT = 1 << 24          /* shuffles that say whether the other lane is there */
 } tl_gpu_can;
 
 /* How F2I converts; both 0: unsigned, toward zero. */

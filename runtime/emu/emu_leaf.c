@@ -106,6 +106,17 @@ uint32_t tl_emu_shfl_end(uint32_t site, uint32_t value, uint32_t n)
     return group ? value : 0;
 }
 
+v2 tl_emu_shfl_shift(uint32_t site, uint32_t value, uint32_t n, uint32_t lanes)
+{
+    tl_emu_block *b = tl_emu_now;
+    uint32_t lane = b->current->index % b->lanes, from = lane - n;
+    bool there = from < b->lanes && from / lanes == lane / lanes;
+    tl_emu_count(b, site, TL_LEAF_SHFL_SHIFT);
+    value = tl_emu_meet_shuffle(b, TL_LEAF_SHFL_SHIFT, site, value, there ? from : lane,
+                                n * (2 * b->lanes) + lanes);
+    return (v2){value, there};
+}
+
 /* ---- memory ---- */
 
 /* May the current thread touch these bytes? */
