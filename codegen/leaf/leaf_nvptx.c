@@ -71,7 +71,8 @@ static LLVMTypeRef output_type(TlLeafCall *call, const Shape *s)
 static LLVMValueRef load_global(TlLeafCall *call)
 {
     LLVMValueRef pred = call->args[2];
-    const char *hint = hint_text(tl_leaf_constant(call, 3));
+    uint32_t hints = tl_leaf_constant(call, 3), any = TL_HINT_ANY_FILL;
+    const char *hint = hint_text(hints & ~any);
     bool always = tl_leaf_is_true(pred);
     if (tl_leaf_is_false(pred))
         return tl_leaf_fill(call, call->result);
@@ -83,7 +84,7 @@ static LLVMValueRef load_global(TlLeafCall *call)
     TlLeafAsm a = tl_leaf_asm_begin(call);
     tl_leaf_asm_results(&a, s.n, s.output);
     TEXT(&a, "{ ");
-    for (unsigned i = 0; i < s.n && !always; i++)
+    for (unsigned i = 0; i < s.n && !always && !(hints & any); i++)
         TEXT(&a, "mov.b%u $%u, %u; ", bits < 32 ? 16u : 32u, i, (unsigned)fill);
     unsigned address = tl_leaf_asm_operand(&a, call->args[1]);
     if (!always)

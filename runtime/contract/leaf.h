@@ -52,6 +52,7 @@ enum { TL_F2I_SIGNED = 1, TL_F2I_NEAREST = 2 };
 enum { TL_RECORDS_BITS = 31 };
 #define TL_RECORDS_ALL (1u << TL_RECORDS_BITS) /* bytes from a base that every access is within */
 enum { TL_HINT_LOW_BASE = 1 << 6 }; /* of LDB and STB: the base is below 2^48, or records is 0 */
+enum { TL_HINT_ANY_FILL = 1 << 7 }; /* of LDG: nobody sees the fill, other bits will do */
 
 typedef enum tl_leaf_class {
     TL_LEAF_CLASS_PURE, TL_LEAF_CLASS_WARP, TL_LEAF_CLASS_BLOCK, TL_LEAF_CLASS_GLOBAL,
