@@ -182,6 +182,8 @@ static void set_module(TlLlvm *l, const TlTarget *target)
 void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)
 {
     TlSpanMark mark = tl_trace_begin(l->trace, "codegen", NULL, "expand leaves");
+    if (!(options->target->can & TL_CAN_BUFFER)) /* whose loads fill for nothing */
+        tl_leaf_find_unseen(l);
     if (options->emulate) {
         tl_leaf_expand_emu(l, options->host ? options->host : tl_target_host(""));
         for (uint32_t i = 0; i < kernels->len; i++)

@@ -71,7 +71,8 @@ static LLVMTypeRef output_type(TlLeafCall *call, const Shape *s)
 static LLVMValueRef load_global(TlLeafCall *call)
 {
     LLVMValueRef pred = call->args[2];
-    const char *hint = hint_text(tl_leaf_constant(call, 3));
+    uint32_t hints = tl_leaf_constant(call, 3), any = TL_HINT_ANY_FILL;
+    const char *hint = hint_text(hints & ~any);
     bool always = tl_leaf_is_true(pred);
     if (tl_leaf_is_false(pred))
         return tl_leaf_fill(call, call->result);
@@ -83,7 +84,7 @@ static LLVMValueRef load_global(TlLeafCall *call)
     TlLeafAsm a = tl_leaf_asm_begin(call);
     tl_leaf_asm_results(&a, s.n, s.output);
     TEXT(&a, "{ ");
-    for (unsigned i = 0; i < s.n && !always; i++)
+    for (unsigned i = 0; i < s.n && !always && !(hints & any); i++)
         TEXT(&a, "mov.b%u $%u, %u; ", bits < 32 ? 16u : 32u, i, (unsigned)fill);
     unsigned address = tl_leaf_asm_operand(&a, call->args[1]);
     if (!always)
@@ -505,6 +506,28 @@ static LLVMValueRef shuffle(TlLeafCall *call, const char *name)
     return tl_leaf_intrinsic(call, name, NULL, 0, args, 4);
 }
 
+/* site, value, n, lanes. The bits above the lanes of a group are the segment's, in which lanes
+ * count; the low ones are the last lane, or, up, the first. */
+static LLVMValueRef shift(TlLeafCall *call)
+{
+    int32_t n = (int32_t)tl_leaf_constant(call, 2);
+    enum { WARP = 32 };
+    uint32_t segment = (WARP - tl_leaf_constant(call, 3)) << 8;
+    bool up = n >= 0;
+    LLVMValueRef args[4] = {tl_leaf_i32(call, UINT32_MAX), call->args[1],
+                            tl_leaf_i32(call, (uint32_t)(up ? n : -n)),
+                            tl_leaf_i32(call, segment | (up ? 0 : WARP - 1))};
+    LLVMValueRef x = tl_leaf_intrinsic(
+        call, up ? "llvm.nvvm.shfl.sync.up.i32p" : "llvm.nvvm.shfl.sync.down.i32p", NULL, 0, args,
+        4);
+    LLVMValueRef there = LLVMBuildExtractValue(call->b, x, 1, "");
+    LLVMValueRef both = LLVMGetPoison(LLVMVectorType(call->i32, 2));
+    x = LLVMBuildExtractValue(call->b, x, 0, "");
+    there = LLVMBuildZExt(call->b, there, call->i32, "");
+    both = LLVMBuildInsertElement(call->b, both, x, tl_leaf_i32(call, 0), "");
+    return LLVMBuildInsertElement(call->b, both, there, tl_leaf_i32(call, 1), "");
+}
+
 static LLVMValueRef float_of(TlLeafCall *call, unsigned i)
 {
     return LLVMBuildBitCast(call->b, call->args[i], call->f32, "");
@@ -599,6 +622,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_BARRIER: special(call, "llvm.nvvm.barrier0"); return NULL;
     case TL_LEAF_FAMILY_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
+    case TL_LEAF_FAMILY_SHFL_SHIFT: return shift(call);
     case TL_LEAF_FAMILY_MMA_SCALED:
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_nvptx(call);
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call, true);

@@ -34,6 +34,9 @@ LLVMValueRef tl_leaf_declare_words(TlLlvm *l, tl_leaf leaf, LLVMTypeRef result, 
  * conventions. */
 void tl_leaf_expand_emu(TlLlvm *l, const TlTarget *host); /* host: a row of kind CPU */
 
+/* Before the expansion: gives loads TL_HINT_ANY_FILL whose fill nobody sees (leaf_unseen.c). */
+void tl_leaf_find_unseen(TlLlvm *l);
+
 /* The leaf of a matrix instruction, by how many words a lane gives; and how the lanes hold them. */
 tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma);
 tl_mma_kind tl_leaf_mma_kind(const TlMma *mma);

@@ -192,7 +192,8 @@ static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exch
               reads_of(&p->slots, p->nresults, 1u << p->class_bits), x);
 }
 
-/* The totals that a step by one bit exchanges: one per representative, in every repetition. */
+/* The totals that a step by one bit or by shifts exchanges: one per representative, in every
+ * repetition. */
 static uint32_t totals_of(const TlScanPlan *p, const TlScanStep *step)
 {
     uint32_t n = 0;
@@ -231,7 +232,8 @@ static uint32_t class_reads(const TlScanPlan *p, const TlScanStep *step, bool re
 static void explain_scan(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     TL_ASSERT(op->opcode == TL_OP_SCAN, "%s is no scan", tl_op_info(op->opcode)->text);
-    const TlScanPlan *p = tl_scan_plan(e->scratch, op);
+    const TlScanPlan *p =
+        tl_scan_plan(e->scratch, op, tl_leaf_is_of(e->target, TL_LEAF_SHFL_SHIFT));
     for (int i = 0; i < p->nsteps; i++) {
         const TlScanStep *step = &p->steps[i];
         if (step->by_classes)
@@ -239,8 +241,8 @@ static void explain_scan(const TlExplain *e, const TlOp *op, tilec_report_exchan
         if (step->by_classes)
             add_slots(&step->slots, p->work, op->nout, step->nparts, lane_bits_of(op),
                       class_reads(p, step, tl_attr_flag(op, TL_ATTR_REVERSE)), x);
-        for (uint32_t k = 0; k < op->nout && !step->by_classes && step->lane; k++)
-            x->shuffles += totals_of(p, step) * words_of(p->work[k]);
+        for (uint32_t k = 0; k < op->nout; k++)
+            x->shuffles += tl_scan_shuffles(step) * totals_of(p, step) * words_of(p->work[k]);
     }
     x->way = x->shuffles   ? x->barriers ? "shuffles, shared memory" : "shuffles"
              : x->barriers ? "shared memory"

@@ -89,8 +89,10 @@ int tl_simt_to_words(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef
 LLVMValueRef tl_simt_from_words(TlSimt *g, const TlType *type, LLVMValueRef *words);
 /* The value that another lane of the warp has: any element type. mask constant; lane any i32. */
 LLVMValueRef tl_simt_shuffle_xor(TlSimt *g, const TlType *type, LLVMValueRef x, uint32_t mask);
-/* TL_LEAF_SHFL_END. */
+/* TL_LEAF_SHFL_END, TL_LEAF_SHFL_SHIFT (n < 0: of lanes behind; *there: i1). */
 LLVMValueRef tl_simt_shuffle_end(TlSimt *g, const TlType *type, LLVMValueRef x, uint32_t n);
+LLVMValueRef tl_simt_shuffle_shift(TlSimt *g, const TlType *type, LLVMValueRef x, int n,
+                                   uint32_t lanes, LLVMValueRef *there);
 LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef lane);
 /* n values of `type` (n * element bytes a power of two; at most 32 values) as one value of the type
  * that leaves take for so many bytes, and back. */

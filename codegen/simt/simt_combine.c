@@ -35,11 +35,14 @@ LLVMValueRef tl_simt_linear_below(TlSimt *g, const TlSimtLinear *x, uint32_t c, 
     return LLVMBuildICmp(g->b, LLVMIntULT, v, tl_simt_i32(g, limit), "");
 }
 
-LLVMValueRef tl_simt_without(TlSimt *g, uint32_t lanes, uint32_t warps)
+LLVMValueRef tl_simt_without(TlSimt *g, uint32_t lanes, uint32_t last, uint32_t warps)
 {
     LLVMValueRef any = NULL;
+    TL_ASSERT((last & ~lanes) == 0, "lanes with %u of %u", last, lanes);
     if (lanes)
         any = LLVMBuildAnd(g->b, g->lane, tl_simt_i32(g, lanes), "");
+    if (last)
+        any = LLVMBuildXor(g->b, any, tl_simt_i32(g, last), "");
     if (warps) {
         LLVMValueRef w = LLVMBuildAnd(g->b, g->warp, tl_simt_i32(g, warps), "");
         any = any ? LLVMBuildOr(g->b, any, w, "") : w;
@@ -142,11 +145,19 @@ TlSimtPartial tl_simt_before(const TlSimtCombiner *c, TlSimtPartial x, uint32_t 
     return r;
 }
 
-TlSimtPartial tl_simt_of_lane(const TlSimtCombiner *c, TlSimtPartial x, uint32_t lane)
+TlSimtPartial tl_simt_of_lane(const TlSimtCombiner *c, TlSimtPartial x, LLVMValueRef lane)
 {
     TlSimtPartial r = new_partial(c);
     for (uint32_t i = 0; i < c->n; i++)
-        r.v[i] = tl_simt_shuffle_idx(c->g, &c->types[i], x.v[i], tl_simt_i32(c->g, lane));
+        r.v[i] = tl_simt_shuffle_idx(c->g, &c->types[i], x.v[i], lane);
+    return r;
+}
+
+TlSimtPartial tl_simt_shifted(const TlSimtCombiner *c, TlSimtPartial x, int n, uint32_t lanes)
+{
+    TlSimtPartial r = new_partial(c);
+    for (uint32_t i = 0; i < c->n; i++)
+        r.v[i] = tl_simt_shuffle_shift(c->g, &c->types[i], x.v[i], n, lanes, &r.has);
     return r;
 }
 
@@ -158,7 +169,7 @@ static void write_operand(const TlSimtCombiner *c, const TlSharedSlots *s, uint3
     TlSimt *g = c->g;
     uint32_t bytes = (uint32_t)tl_gen_elem_bytes(&c->types[i]), together = 1u << s->vec_bits;
     TlSimtLinear at = tl_simt_linear(g, &s->write, g->lane_bits, g->warp_bits, bytes);
-    LLVMValueRef pred = tl_simt_without(g, s->skip_lanes, s->skip_warps), v[16];
+    LLVMValueRef pred = tl_simt_without(g, s->skip_lanes, s->last_lanes, s->skip_warps), v[16];
     for (uint32_t k = 0; k < n; k += together) {
         for (uint32_t e = 0; e < together; e++)
             v[e] = x[k + e].v[i];

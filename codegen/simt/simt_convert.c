@@ -230,7 +230,7 @@ static void convert_in_shared(Conversion *c)
     const TlConvert *p = c->plan;
     TlSimtLinear to = tl_simt_linear(g, &p->write.offset, g->lane_bits, g->warp_bits, 1);
     TlSimtLinear from = tl_simt_linear(g, &p->read.offset, g->lane_bits, g->warp_bits, 1);
-    LLVMValueRef pred = tl_simt_without(g, p->write.skip_lanes, p->write.skip_warps);
+    LLVMValueRef pred = tl_simt_without(g, p->write.skip_lanes, 0, p->write.skip_warps);
     bool is_first = true;
     c->writes = p->write.times > 1 ? thread_number(g, &p->write.round) : NULL;
     c->reads = p->read.times > 1 ? thread_number(g, &p->read.round) : NULL;

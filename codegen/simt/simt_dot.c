@@ -138,7 +138,7 @@ static void write_side(const Dot *d, int side, uint32_t round)
         w.part = tl_simt_linear(g, &part, g->lane_bits, g->warp_bits, 1);
     w.cell = tl_simt_linear(g, &cell, g->lane_bits, g->warp_bits, d->bytes);
     w.k = tl_simt_linear(g, &s->write_k, g->lane_bits, g->warp_bits, 1);
-    w.owner = tl_simt_without(g, s->skip_lanes, s->skip_warps);
+    w.owner = tl_simt_without(g, s->skip_lanes, 0, s->skip_warps);
     LLVMValueRef k = w.k.thread;
     if (!is_single_round(d))
         k = LLVMBuildAnd(g->b, k, tl_simt_i32(g, d->p->rows - 1), "");

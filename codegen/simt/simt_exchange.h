@@ -17,8 +17,8 @@ TlSimtLinear tl_simt_linear(TlSimt *g, const TlThreadMap *m, int lane_bits, int 
 LLVMValueRef tl_simt_linear_at(TlSimt *g, const TlSimtLinear *x, uint32_t c, uint32_t base);
 /* i1: (thread ^ c) < limit; NULL: always. */
 LLVMValueRef tl_simt_linear_below(TlSimt *g, const TlSimtLinear *x, uint32_t c, uint32_t limit);
-/* i1: does the thread have none of these bits? NULL: no thread has any. */
-LLVMValueRef tl_simt_without(TlSimt *g, uint32_t lanes, uint32_t warps);
+/* i1: does the thread have none of these bits, or of lanes those of `last` alone? NULL: always. */
+LLVMValueRef tl_simt_without(TlSimt *g, uint32_t lanes, uint32_t last, uint32_t warps);
 /* Bit `bit` of an i32 as an i1. */
 LLVMValueRef tl_simt_bit(TlSimt *g, LLVMValueRef x, int bit);
 /* Offset of the op's scratch; it must have some. */
@@ -51,7 +51,9 @@ TlSimtPartial tl_simt_choose(const TlSimtCombiner *c, LLVMValueRef cond, TlSimtP
 TlSimtPartial tl_simt_partner(const TlSimtCombiner *c, TlSimtPartial x, uint32_t mask);
 /* What the last lane of the n lanes before has; of lane `lane`. */
 TlSimtPartial tl_simt_before(const TlSimtCombiner *c, TlSimtPartial x, uint32_t n);
-TlSimtPartial tl_simt_of_lane(const TlSimtCombiner *c, TlSimtPartial x, uint32_t lane);
+TlSimtPartial tl_simt_of_lane(const TlSimtCombiner *c, TlSimtPartial x, LLVMValueRef lane);
+/* What the lane n before has, in groups of `lanes`; `has` says whether there is one. */
+TlSimtPartial tl_simt_shifted(const TlSimtCombiner *c, TlSimtPartial x, int n, uint32_t lanes);
 /* Each of n partials, the registers from `first` on in the slots' plan, goes to its slot of a round
  * of their own; operand i's are at scratch + at[i]. */
 void tl_simt_write_slots(const TlSimtCombiner *c, const TlSharedSlots *s, const uint32_t *at,

@@ -4,7 +4,10 @@
  * set bits of lane and warp. As the map is linear, bit b of the part collects bit i of the lane
  * whenever image i has bit b: all pairs with the same b - i are one mask and one shift. */
 #include "codegen/simt/simt.h"
+#include "ir/plan/layout_convert.h"
 #include "ir/plan/layout_rules.h"
+
+#include <string.h>
 
 /* ---- the warp ---- */
 
@@ -50,8 +53,13 @@ LLVMValueRef tl_simt_thread_xor(TlSimt *g, int lane_bits, const uint32_t *lane, 
 {
     TL_ASSERT(lane_bits <= g->lane_bits && warp_bits <= g->warp_bits,
               "2^%d lanes, 2^%d warps", lane_bits, warp_bits);
-    LLVMValueRef sum = linear(g, tl_simt_i32(g, 0), g->lane, lane_bits, lane);
-    return linear(g, sum, g->warp, warp_bits, warp);
+    LLVMValueRef none = tl_simt_i32(g, 0);
+    if (lane_bits < g->lane_bits || warp_bits == 0)
+        return linear(g, linear(g, none, g->lane, lane_bits, lane), g->warp, warp_bits, warp);
+    uint32_t image[TL_MAX_LANE_BITS + TL_MAX_WARP_BITS]; /* of the thread's number */
+    memcpy(image, lane, sizeof *lane * (size_t)lane_bits);
+    memcpy(image + lane_bits, warp, sizeof *warp * (size_t)warp_bits);
+    return linear(g, none, g->tid, lane_bits + warp_bits, image);
 }
 
 /* The coordinates of a layout in this thread: per output the XOR part and the bits it may have. */

@@ -295,6 +295,21 @@ LLVMValueRef tl_simt_shuffle_end(TlSimt *g, const TlType *type, LLVMValueRef x, 
     return shuffle(g, type, TL_LEAF_SHFL_END, x, tl_simt_i32(g, n));
 }
 
+LLVMValueRef tl_simt_shuffle_shift(TlSimt *g, const TlType *type, LLVMValueRef x, int n,
+                                   uint32_t lanes, LLVMValueRef *there)
+{
+    LLVMValueRef words[2];
+    int count = tl_simt_to_words(g, type, x, words);
+    for (int i = count - 1; i >= 0; i--) {
+        LLVMValueRef args[3] = {words[i], tl_simt_i32(g, (uint32_t)n), tl_simt_i32(g, lanes)};
+        LLVMValueRef both = tl_simt_leaf(g, TL_LEAF_SHFL_SHIFT, 3, args);
+        words[i] = LLVMBuildExtractElement(g->b, both, tl_simt_i32(g, 0), "");
+        *there = LLVMBuildExtractElement(g->b, both, tl_simt_i32(g, 1), "");
+    }
+    *there = LLVMBuildICmp(g->b, LLVMIntNE, *there, tl_simt_i32(g, 0), "");
+    return tl_simt_from_words(g, type, words);
+}
+
 LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef lane)
 {
     return shuffle(g, type, TL_LEAF_SHFL_IDX, x, lane);

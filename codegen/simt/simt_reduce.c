@@ -207,7 +207,7 @@ static void combine_rows(Reduction *r)
         TlSimtPartial x = r->partial[k];
         for (uint32_t n = TL_REDUCE_ROW; n < last; n *= 2)
             x = tl_simt_join(&r->c, tl_simt_before(&r->c, x, n), x);
-        r->partial[k] = tl_simt_of_lane(&r->c, x, last);
+        r->partial[k] = tl_simt_of_lane(&r->c, x, tl_simt_i32(r->c.g, last));
     }
 }
 

@@ -3,6 +3,7 @@
  * Padding comes last and is never looked at, unless the scan is reversed: then a block has a value
  * if its lowest coordinate is inside. The scan's initial values are combined in front of each
  * cell's prefix. */
+#include "codegen/leaf/leaves.h"
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/scan_plan.h"
 
@@ -18,6 +19,7 @@ typedef struct Scan {
     TlSimtPartial first; /* what it begins with */
     TlSimtPartial *total;  /* of its block; at representatives */
     TlSimtPartial *prefix; /* at cells; v NULL: none has any */
+    TlSimtPartial *near;   /* at cells: between the prefix and the cell; v NULL: nothing */
     TlSimtLinear coordinate;
     bool read; /* the scratch has been, since the last barrier */
 } Scan;
@@ -68,12 +70,23 @@ static LLVMValueRef constant(const Scan *s, bool v)
 
 /* ---- registers in order ---- */
 
-static void scan_cell(Scan *s, uint32_t cell)
+/* Register of the cell that the scan meets as number i. */
+static uint32_t of_cell(const Scan *s, uint32_t cell, uint32_t i)
 {
     uint32_t n = 1u << s->p->own_bits, low = coordinate_of(s, cell) & (n - 1);
+    return cell ^ s->p->along[(s->reverse ? n - 1 - i : i) ^ low];
+}
+
+static uint32_t last_of_cell(const Scan *s, uint32_t cell)
+{
+    return of_cell(s, cell, (1u << s->p->own_bits) - 1);
+}
+
+static void scan_cell(Scan *s, uint32_t cell)
+{
     TlSimtPartial run = {NULL, NULL};
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t m = (s->reverse ? n - 1 - i : i) ^ low, reg = cell ^ s->p->along[m];
+    for (uint32_t i = 0; i < 1u << s->p->own_bits; i++) {
+        uint32_t reg = of_cell(s, cell, i);
         TlSimtPartial x = tl_simt_partial(&s->c, reg);
         x.has = s->reverse ? has_block(s, reg, 0, 0) : NULL;
         s->before[reg] = run;
@@ -81,7 +94,7 @@ static void scan_cell(Scan *s, uint32_t cell)
         s->sum[reg] = run;
     }
     s->total[cell] = run;
-    s->prefix[cell] = (TlSimtPartial){NULL, NULL};
+    s->prefix[cell] = s->near[cell] = (TlSimtPartial){NULL, NULL};
 }
 
 static void scan_cells(Scan *s)
@@ -166,6 +179,47 @@ static void apply(Scan *s, const TlScanStep *step, const uint32_t *next_rep, Gai
             s->total[r] = gain[r].total;
             s->total[r].has = NULL;
         }
+}
+
+/* ---- shifts ---- */
+
+/* What all lanes of the step's group have together, of the last one met. */
+static TlSimtPartial of_the_last(const Scan *s, const TlScanStep *step, TlSimtPartial x)
+{
+    TlSimt *g = s->c.g;
+    uint32_t lanes = ((1u << step->nbits) - 1) * step->lane;
+    LLVMValueRef lane = s->reverse ? LLVMBuildAnd(g->b, g->lane, tl_simt_i32(g, ~lanes), "")
+                                   : LLVMBuildOr(g->b, g->lane, tl_simt_i32(g, lanes), "");
+    return tl_simt_of_lane(&s->c, x, lane);
+}
+
+/* i1: is there a lane before? Asked of the lane's number: so many predicates would not live. */
+static LLVMValueRef has_lane_before(const Scan *s, const TlScanStep *step)
+{
+    TlSimt *g = s->c.g;
+    uint32_t lanes = ((1u << step->nbits) - 1) * step->lane, first = s->reverse ? lanes : 0;
+    LLVMValueRef mine = LLVMBuildAnd(g->b, g->lane, tl_simt_i32(g, lanes), "");
+    return LLVMBuildICmp(g->b, LLVMIntNE, mine, tl_simt_i32(g, first), "");
+}
+
+static Gain gain_by_shifts(Scan *s, const TlScanStep *step, uint32_t reg)
+{
+    TlSimtPartial x = s->total[reg];
+    uint32_t group = step->lane << step->nbits;
+    int way = s->reverse ? -(int)step->lane : (int)step->lane;
+    x.has = NULL;
+    for (int i = 0; i < step->nbits; i++)
+        x = tl_simt_join(&s->c, tl_simt_shifted(&s->c, x, way * (1 << i), group), x);
+    Gain out = {.before = tl_simt_shifted(&s->c, x, way, group), .total = x};
+    out.gains = has_lane_before(s, step);
+    if (step == s->p->steps) {
+        s->near[reg] = (TlSimtPartial){out.before.v, out.gains};
+        s->sum[last_of_cell(s, reg)] = x;
+        out.gains = constant(s, false);
+    }
+    if (step->total == TL_SCAN_TOTAL_ALL)
+        out.total = of_the_last(s, step, x);
+    return out;
 }
 
 /* ---- classes ---- */
@@ -260,7 +314,7 @@ static void scan_step(Scan *s, const TlScanStep *step, const uint32_t *next_rep)
         scan_classes(s, step, gain);
     for (uint32_t r = 0; r < s->p->nregs && !step->by_classes; r++)
         if (step->rep[real(s, r)] == real(s, r))
-            gain[r] = gain_by_bit(s, step, r);
+            gain[r] = step->by_shifts ? gain_by_shifts(s, step, r) : gain_by_bit(s, step, r);
     apply(s, step, next_rep, gain);
 }
 
@@ -291,34 +345,42 @@ static void scan_repetitions(Scan *s)
 
 /* ---- the op ---- */
 
-/* What comes before each cell; v NULL: nothing. By cell. */
+/* a in front of b, where they have values; v NULL: nothing. */
+static TlSimtPartial in_front(const Scan *s, TlSimtPartial a, TlSimtPartial b)
+{
+    return !a.v ? b : !b.v ? a : tl_simt_join(&s->c, a, b);
+}
+
+/* What comes before each register, but of its cell; v NULL: nothing. The sum of a cell whose first
+ * step was by shifts has what is near already. */
 static TlSimtPartial *before_cells(const Scan *s)
 {
     TlSimtPartial *before = TL_NEW_ARRAY(s->c.g->arena, TlSimtPartial, s->p->nregs);
-    for (uint32_t r = 0; r < s->p->nregs; r++) {
-        if (s->p->cell[real(s, r)] != real(s, r))
-            continue;
-        before[r] = s->prefix[r];
-        if (s->begins)
-            before[r] = before[r].v ? tl_simt_join(&s->c, s->first, before[r]) : s->first;
-    }
+    for (uint32_t r = 0; r < s->p->nregs; r++)
+        if (s->p->cell[real(s, r)] == real(s, r)) {
+            TlSimtPartial far = s->prefix[r], near;
+            far = s->begins ? in_front(s, s->first, far) : far;
+            near = in_front(s, far, s->near[r]);
+            for (uint32_t i = 0; i < 1u << s->p->own_bits; i++)
+                before[of_cell(s, r, i)] = near;
+            if (s->near[r].v && !s->exclusive)
+                before[last_of_cell(s, r)] = far;
+        }
     return before;
 }
 
 static void define_results(Scan *s)
 {
     TlSimt *g = s->c.g;
-    const TlSimtPartial *cells = before_cells(s);
+    const TlSimtPartial *all = before_cells(s);
     LLVMValueRef **to = TL_NEW_ARRAY(g->arena, LLVMValueRef *, s->c.n);
     for (uint32_t i = 0; i < s->c.n; i++)
         to[i] = tl_simt_define(g, s->op->out[i]);
     for (uint32_t r = 0; r < s->p->nregs; r++) {
         TlSimtPartial x = s->exclusive ? s->before[r] : s->sum[r];
-        TlSimtPartial before = cells[repetition(s, r) | s->p->cell[real(s, r)]];
         if (!s->exclusive)
             x.has = NULL; /* the rest is padding */
-        if (before.v)
-            x = x.v ? tl_simt_join(&s->c, before, x) : before;
+        x = in_front(s, all[r], x);
         for (uint32_t i = 0; i < s->c.n; i++)
             to[i][r] = tl_simt_narrow(&s->c, i, x.v[i]);
     }
@@ -352,7 +414,8 @@ static TlSimtPartial beginning(const TlSimtCombiner *c)
 void tl_simt_scan(TlSimt *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_SCAN, "%s is no scan", tl_op_info(op->opcode)->text);
-    const TlScanPlan *p = tl_scan_plan(g->arena, op);
+    bool can = tl_leaf_is_of(g->options->target, TL_LEAF_SHFL_SHIFT);
+    const TlScanPlan *p = tl_scan_plan(g->arena, op, can);
     Scan s = {.c = tl_simt_combiner(g, op, p->work), .p = p, .op = op};
     TlThreadMap threads = tl_images_threads(&p->x);
     for (int i = 0; i < TL_MAX_LANE_BITS; i++)
@@ -370,6 +433,7 @@ void tl_simt_scan(TlSimt *g, TlOp *op)
     s.sum = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);
     s.total = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);
     s.prefix = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);
+    s.near = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);
     scan_cells(&s);
     for (int i = 0; i < p->nsteps; i++)
         scan_step(&s, &p->steps[i], i + 1 < p->nsteps ? p->steps[i + 1].rep : p->rep);

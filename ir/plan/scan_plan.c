@@ -18,6 +18,7 @@ typedef struct Planner {
     const TlOp *op;
     Direction direction[TL_LAYOUT_MAX_BITS]; /* by bit of the coordinate */
     TlSpan regs;                             /* directions so far that are registers alone */
+    bool can, reverse;
 } Planner;
 
 static void find_directions(Planner *pl)
@@ -119,6 +120,75 @@ static void plan_classes(Planner *pl, TlScanStep *s)
     p->bytes = r.bytes > p->bytes ? r.bytes : p->bytes;
 }
 
+/* ---- steps by shifts ---- */
+
+/* Does nothing but one bit of the lane move this bit of the coordinate, and that nothing else? */
+static bool is_of_a_lane(const Planner *pl, int bit)
+{
+    const TlImages *x = &pl->p->x;
+    const Direction *d = &pl->direction[bit];
+    uint64_t of = 1ull << bit;
+    int n = 0;
+    if (d->reg || d->warp || d->lane == 0 || (d->lane & (d->lane - 1)))
+        return false;
+    for (int i = 0; i < x->nreg; i++)
+        n += (x->reg[i] & of) != 0;
+    for (int i = 0; i < x->nlane; i++)
+        n += (x->lane[i] & of) != 0;
+    for (int i = 0; i < x->nwarp; i++)
+        n += (x->warp[i] & of) != 0;
+    return n == 1;
+}
+
+/* How many bits from this one on are neighbouring bits of the lane, in order. */
+static int bits_of_lanes(const Planner *pl, int bit)
+{
+    int n = 0;
+    while (bit + n < pl->p->axis_bits && is_of_a_lane(pl, bit + n) &&
+           pl->direction[bit + n].lane == pl->direction[bit].lane << n)
+        n++;
+    return n;
+}
+
+static TlScanTotal total_after(const Planner *pl, int bit)
+{
+    const TlScanPlan *p = pl->p;
+    if (bit < p->axis_bits)
+        return pl->direction[bit].warp ? TL_SCAN_TOTAL_LAST : TL_SCAN_TOTAL_ALL;
+    return p->reps > 1 ? TL_SCAN_TOTAL_ALL : TL_SCAN_TOTAL_NONE;
+}
+
+uint32_t tl_scan_shuffles(const TlScanStep *step)
+{
+    if (step->by_shifts)
+        return (uint32_t)step->nbits + 1 + (step->total == TL_SCAN_TOTAL_ALL);
+    return !step->by_classes && step->lane;
+}
+
+/* One combination a bit, where steps of one bit each take two; for that there are one or two
+ * shuffles more, of each word. Reversed, blocks that are not there would have to be left out. */
+static void try_shifts(const Planner *pl, TlScanStep *s)
+{
+    TlScanStep by = *s;
+    uint32_t more, words = 0;
+    by.by_shifts = true;
+    by.nbits = bits_of_lanes(pl, s->bit);
+    by.total = total_after(pl, s->bit + by.nbits);
+    for (uint32_t i = 0; i < pl->op->nout; i++)
+        words += tl_dtype_bytes(pl->p->work[i]) > 4 ? 2 : 1;
+    more = tl_scan_shuffles(&by) - (uint32_t)by.nbits;
+    if (!pl->can || (pl->reverse && pl->p->extent & ((1 << pl->p->axis_bits) - 1)))
+        return;
+    if (more * words < (uint32_t)by.nbits * pl->op->nout)
+        *s = by;
+}
+
+/* The lanes that the step goes over. */
+static uint32_t lanes_of(const TlScanStep *s)
+{
+    return ((1u << s->nbits) - 1) * s->lane;
+}
+
 static void plan_steps(Planner *pl)
 {
     TlScanPlan *p = pl->p;
@@ -127,23 +197,29 @@ static void plan_steps(Planner *pl)
         const Direction *d = &pl->direction[b];
         *s = (TlScanStep){.bit = b, .nbits = 1, .reg = d->reg, .lane = d->lane};
         s->rep = representatives(pl);
-        if (d->warp)
+        if (d->warp) {
             plan_classes(pl, s);
-        else if (is_own(d))
+            if (p->nsteps > 1 && s[-1].by_shifts && !pl->reverse)
+                s->slots.last_lanes = lanes_of(s - 1);
+        } else if (is_own(d)) {
             tl_span_add(&pl->regs, d->reg, 0);
+        } else {
+            try_shifts(pl, s);
+        }
         b += s->nbits;
     }
     p->rep = representatives(pl);
 }
 
-TlScanPlan *tl_scan_plan(TlArena *arena, const TlOp *op)
+TlScanPlan *tl_scan_plan(TlArena *arena, const TlOp *op, bool can)
 {
     TL_ASSERT(op->opcode == TL_OP_SCAN && op->nin > 0,
               "%s is no scan", tl_op_info(op->opcode)->text);
     const TlType *type = tl_in(op, 0)->type;
     const TlLayout *l = type->layout;
     TlScanPlan *p = TL_NEW(arena, TlScanPlan);
-    Planner pl = {.arena = arena, .p = p, .op = op};
+    Planner pl = {.arena = arena, .p = p, .op = op, .can = can};
+    pl.reverse = tl_attr_flag(op, TL_ATTR_REVERSE);
     TL_ASSERT(l, "scan of a tile without layout");
     p->axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     p->axis_bits = l->out_bits[p->axis];

@@ -11,6 +11,9 @@
  *    per cell from here on.
  * 2. Steps, one bit or several each. The same total is kept once, for register rep[r]. A step by
  *    one bit gets the total of the sibling block from register r ^ reg of lane ^ lane. A step by
+ *    shifts takes nbits bits at once, which are neighbouring bits of the lane and of nothing else:
+ *    the totals so far come from `lane` lanes before, then from 2 * lane, and so on, after which
+ *    the last lane met has the new one; then the prefixes, from `lane` lanes before. A step by
  *    classes takes nbits bits at once: totals of registers parts[i] are written to slot i, barrier,
  *    everybody reads all classes of each; in rounds of `each` of them (TlSharedRounds). Steps have
  *    scratch of their own, or, in_parts, the same, with a barrier between them.
@@ -21,10 +24,18 @@
 #define TL_SCAN_PLAN_H
 #include "ir/plan/reduce_plan.h"
 
+/* Which lanes need the total after a step by shifts. */
+typedef enum TlScanTotal {
+    TL_SCAN_TOTAL_ALL,
+    TL_SCAN_TOTAL_LAST, /* the last one met: it writes a slot */
+    TL_SCAN_TOTAL_NONE
+} TlScanTotal;
+
 typedef struct TlScanStep {
     int bit, nbits; /* of the coordinate */
     uint32_t reg, lane;
-    bool by_classes;
+    bool by_classes, by_shifts;
+    TlScanTotal total;
     uint32_t *rep;           /* before the step, by register without repetitions */
     uint32_t nparts, *parts; /* by_classes; all repetitions */
     uint32_t each;
@@ -48,5 +59,8 @@ typedef struct TlScanPlan {
     TlDtype *work;
 } TlScanPlan;
 
-TlScanPlan *tl_scan_plan(TlArena *arena, const TlOp *scan);
+/* can: the machine has TL_LEAF_SHFL_SHIFT. The bytes do not depend on it. */
+TlScanPlan *tl_scan_plan(TlArena *arena, const TlOp *scan, bool can);
+/* Shuffles of one total in the step. */
+uint32_t tl_scan_shuffles(const TlScanStep *step);
 #endif

@@ -95,7 +95,7 @@ uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
     if (op->opcode == TL_OP_REDUCE)
         return tl_reduce_plan(arena, op)->bytes;
     if (op->opcode == TL_OP_SCAN)
-        return tl_scan_plan(arena, op)->bytes;
+        return tl_scan_plan(arena, op, false)->bytes;
     if (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM || op->opcode == TL_OP_REGROUP)
         return tl_table_plan(op).bytes;
     if (op->opcode == TL_OP_DOT) /* with scales: only an instruction does it, lowering says so */

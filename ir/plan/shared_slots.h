@@ -37,6 +37,7 @@ typedef struct TlSharedSlots {
     TlThreadMap write, read; /* slot of a thread: of its class and target; of class 0 */
     uint32_t write_reg[TL_LAYOUT_MAX_BITS], read_reg[TL_LAYOUT_MAX_BITS];
     uint32_t skip_lanes, skip_warps; /* writers: threads without these bits; the rest have copies */
+    uint32_t last_lanes; /* of skip_lanes those that writers have instead: only they have a value */
 } TlSharedSlots;
 /* vec_bits: log2 of the most slots of an access; row_bits: of the slots that all banks hold. */
 void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, int vec_bits,

@@ -42,7 +42,8 @@ typedef enum tl_gpu_can {
     TL_CAN_WIDE = 1 << 20,          /* accesses of 32 bytes to global memory */
     TL_CAN_REDUX = 1 << 21,         /* min and max of f32 of a warp by an instruction (redux) */
     TL_CAN_MULTICAST = 1 << 22,     /* bulk copies to all programs of a cluster */
-    TL_CAN_COLUMNS = 1 << 23        /* loads of 16 lanes from shared memory that transpose */
+    TL_CAN_COLUMNS = 1 << 23,       /* loads of 16 lanes from shared memory that transpose */
+    TL_CAN_SHIFT = 1 << 24          /* shuffles that say whether the other lane is there */
 } tl_gpu_can;
 
 /* How F2I converts; both 0: unsigned, toward zero. */
@@ -51,6 +52,7 @@ enum { TL_F2I_SIGNED = 1, TL_F2I_NEAREST = 2 };
 enum { TL_RECORDS_BITS = 31 };
 #define TL_RECORDS_ALL (1u << TL_RECORDS_BITS) /* bytes from a base that every access is within */
 enum { TL_HINT_LOW_BASE = 1 << 6 }; /* of LDB and STB: the base is below 2^48, or records is 0 */
+enum { TL_HINT_ANY_FILL = 1 << 7 }; /* of LDG: nobody sees the fill, other bits will do */
 
 typedef enum tl_leaf_class {
     TL_LEAF_CLASS_PURE, TL_LEAF_CLASS_WARP, TL_LEAF_CLASS_BLOCK, TL_LEAF_CLASS_GLOBAL,

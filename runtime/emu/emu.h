@@ -227,7 +227,7 @@ void tl_emu_meet_some(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t num
                       uint32_t threads);
 /* Of all threads of the cluster. */
 void tl_emu_meet_cluster(tl_emu_block *b, uint32_t site);
-/* constant: the mask of shfl_xor, n of shfl_end, 0 of shfl_idx. */
+/* constant: the mask of shfl_xor, n of shfl_end, both of shfl_shift, 0 of shfl_idx. */
 uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
                              uint32_t lane, uint32_t constant);
 /* The last lane of the warp to come acts for all: `mine` of each lane, by lane. constant: what all

@@ -106,6 +106,17 @@ uint32_t tl_emu_shfl_end(uint32_t site, uint32_t value, uint32_t n)
     return group ? value : 0;
 }
 
+v2 tl_emu_shfl_shift(uint32_t site, uint32_t value, uint32_t n, uint32_t lanes)
+{
+    tl_emu_block *b = tl_emu_now;
+    uint32_t lane = b->current->index % b->lanes, from = lane - n;
+    bool there = from < b->lanes && from / lanes == lane / lanes;
+    tl_emu_count(b, site, TL_LEAF_SHFL_SHIFT);
+    value = tl_emu_meet_shuffle(b, TL_LEAF_SHFL_SHIFT, site, value, there ? from : lane,
+                                n * (2 * b->lanes) + lanes);
+    return (v2){value, there};
+}
+
 /* ---- memory ---- */
 
 /* May the current thread touch these bytes? */
@@ -138,14 +149,16 @@ static inline void *shared(uint32_t offset)
     return tl_emu_now->shared + offset;
 }
 
+enum { UNSEEN = 0x7FF1ABAB }; /* a NaN in f32, f64 and the upper f16 */
+
 #define LOADS(bits, memory_type, type)                                                             \
     type tl_emu_ldg_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints,              \
                            uint32_t fill)                                                          \
     {                                                                                              \
-        uint32_t words[4] = {fill, fill, fill, fill};                                              \
+        uint32_t word = hints & TL_HINT_ANY_FILL ? UNSEEN : fill;                                  \
+        uint32_t words[4] = {word, word, word, word};                                              \
         memory_type v;                                                                             \
         memcpy(&v, words, sizeof v);                                                               \
-        (void)hints;                                                                               \
         if (may(TL_EMU_GLOBAL, TL_EMU_LOAD, site, at, sizeof v, pred))                             \
             memcpy(&v, global(at), sizeof v);                                                      \
         return v;                                                                                  \

@@ -510,7 +510,8 @@ static void add_to_totals(totals *t, const entry *e)
     } else if (row->family == TL_LEAF_FAMILY_BARRIER) {
         t->barriers += c->executed;
     } else if (row->family == TL_LEAF_FAMILY_SHFL_IDX || row->family == TL_LEAF_FAMILY_SHFL_END ||
-               row->family == TL_LEAF_FAMILY_SHFL_XOR) {
+               row->family == TL_LEAF_FAMILY_SHFL_XOR ||
+               row->family == TL_LEAF_FAMILY_SHFL_SHIFT) {
         t->shuffles += c->executed;
     }
 }

@@ -136,6 +136,10 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[2] = i32(m, m->mask);
     if (leaf == TL_LEAF_SHFL_END)
         args[2] = i32(m, 16u << m->pred_known % 2);
+    if (leaf == TL_LEAF_SHFL_SHIFT) { /* up, down; in halves */
+        args[2] = i32(m, m->pred_known == 1 ? UINT32_MAX : 4u >> m->pred_known);
+        args[3] = i32(m, m->pred_known == 2 ? 16 : 32);
+    }
     if (leaf == TL_LEAF_CP_WAIT)
         args[1] = i32(m, 1 + m->pred_known);
     if (leaf == TL_LEAF_BULK_WAIT) {

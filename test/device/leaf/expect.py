@@ -209,6 +209,18 @@ def shfl_end(out, lanes):
         keep_words(out, np.where(group > 0, mix(n)[x - x % lanes + np.maximum(group, 1) - 1], 0))
 
 
+def shfl_shift(out, lanes):
+    group, thread = lanes, x.astype(int)
+    while group >= 2:
+        n = 1
+        while n < group:
+            for way in (n, -n):
+                source, there = thread - way, (thread - way) // group == thread // group
+                out.keep(as_bytes(mix(n)[np.where(there, source, thread)], there.astype(u32)))
+            n *= 4
+        group //= 2
+
+
 def choose_bytes(out):
     fixed = [np.full(ALL, w, u32) for w in (0x05040100, 0x00020406, 0x03020706)]
     for i, chosen in enumerate(fixed + [mix(9) & u32(0x07070707)]):

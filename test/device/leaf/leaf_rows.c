@@ -468,6 +468,14 @@ static void make_shuffles(Maker *m, tl_leaf leaf)
             keep(m, CALL(m, SHFL_END, word(m, 0), mix(m, n), word(m, n)));
         return;
     }
+    if (leaf == TL_LEAF_SHFL_SHIFT) {
+        for (uint32_t lanes = last + 1; lanes >= 2; lanes /= 2)
+            for (uint32_t n = 1; n < lanes; n *= 4) {
+                keep(m, CALL(m, SHFL_SHIFT, word(m, 0), mix(m, n), word(m, n), word(m, lanes)));
+                keep(m, CALL(m, SHFL_SHIFT, word(m, 0), mix(m, n), word(m, 0 - n), word(m, lanes)));
+            }
+        return;
+    }
     LLVMValueRef from[] = {and(m, add(m, lane, 1), last),
                            xor(m, lane, 5),
                            word(m, 3),
@@ -1141,6 +1149,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_MEET: make_barrier(m, leaf); break;
     case TL_LEAF_FAMILY_SHFL_IDX:
     case TL_LEAF_FAMILY_SHFL_END:
+    case TL_LEAF_FAMILY_SHFL_SHIFT:
     case TL_LEAF_FAMILY_SHFL_XOR: make_shuffles(m, leaf); break;
     case TL_LEAF_FAMILY_ATOM: make_atom(m, leaf, (tl_atom)op); break;
     case TL_LEAF_FAMILY_MMA_SCALED:
