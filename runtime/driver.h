@@ -103,6 +103,9 @@ void tl_launch_next_pid(const tl_launch *launch, int64_t linear, int32_t pid[TIL
 /* How many programs from `linear` (at pid) up to `end` follow each other along the first axis. */
 int32_t tl_launch_run(const tl_launch *launch, int64_t linear, int64_t end,
                       const int32_t pid[TILE_MAX_GRID]);
+/* How many such runs of `count` programs follow each other along the second axis, at least 1. */
+int32_t tl_launch_rows(const tl_launch *launch, int64_t linear, int64_t end,
+                       const int32_t pid[TILE_MAX_GRID], int32_t count);
 static inline const char *tl_image_text(const void *image, uint32_t offset)
 {
     return (const char *)image + offset;

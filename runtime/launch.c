@@ -3,6 +3,7 @@
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include "runtime/threads.h"
+#include <string.h>
 
 /* Programs start on the dies in turn, so number n is on die n % dies. Each die gets a run of
  * neighbours; of those that are left over, the first dies have one more each. */
@@ -28,6 +29,10 @@ void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID
 {
     TL_DEBUG_INVARIANT(linear >= 0 && linear < l->programs, "program %lld of %lld",
                        (long long)linear, (long long)l->programs);
+    if (linear == 0) { /* divisions take longer than a small kernel */
+        memset(pid, 0, TILE_MAX_GRID * sizeof *pid);
+        return;
+    }
     if (l->dies > 1)
         linear = among_dies(l, linear);
     int64_t crossed = l->cluster > 1 && l->kernel->cluster_axis ? l->cluster : 1,
@@ -78,6 +83,15 @@ int32_t tl_launch_run(const tl_launch *l, int64_t linear, int64_t end,
         row = pid[0] - pid[0] % l->group + l->group;
     row -= pid[0];
     return (int32_t)(row < end - linear ? row : end - linear);
+}
+
+int32_t tl_launch_rows(const tl_launch *l, int64_t linear, int64_t end,
+                       const int32_t pid[TILE_MAX_GRID], int32_t count)
+{
+    if (l->group > 0 || count < l->grid[0] || count >= end - linear)
+        return 1;
+    int64_t rows = (end - linear) / count, left = l->grid[1] - pid[1];
+    return (int32_t)(rows < left ? rows : left);
 }
 
 static tile_status count_together(const tile_device *d, tl_code *code, int64_t *out_programs)

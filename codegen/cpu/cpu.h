@@ -46,8 +46,9 @@ struct TlCpuGen {
     LLVMValueRef ctx, params, scratch, services;
     LLVMValueRef cache_bytes;  /* i64: stores to arrays as large may stream */
     uint32_t conditional;      /* branches, forks and loops that what is built now is in */
-    LLVMBasicBlockRef program; /* where each program of the run begins */
-    LLVMValueRef pid, pid_end; /* i32: on the first axis; where the run ends */
+    LLVMBasicBlockRef row, program; /* where each row of the run begins, and each program */
+    LLVMValueRef pid, pid_end; /* i32: on the first axis; where the row ends */
+    LLVMValueRef pid1, pid1_end; /* the same on the second axis, for the run */
     LLVMValueRef body;         /* at the end: the function that a program is in */
     /* By buffer: of small homes, and of those that are chosen in the run; NULL: not made yet. */
     LLVMValueRef *variable;
@@ -127,6 +128,7 @@ void tl_cpu_keep(TlCpuGen *g, const TlNest *n);
 
 void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol);
 void tl_cpu_end_kernel(TlCpuGen *g);
+LLVMValueRef tl_cpu_pid(TlCpuGen *g, uint32_t axis); /* i32 */
 unsigned tl_cpu_length(const TlCpuGen *g); /* instructions that have been built */
 /* Would the program be long if what has been built from there on were built with tests, too? */
 bool tl_cpu_would_be_long(const TlCpuGen *g, unsigned from);

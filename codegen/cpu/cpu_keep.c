@@ -12,18 +12,17 @@ static LLVMValueRef word_at(TlCpuGen *g, LLVMValueRef base, int64_t i)
     return LLVMBuildInBoundsGEP2(g->b, g->i64, base, &at, 1, "");
 }
 
-/* As i64: the number of the program, or of programs, along an axis of the grid. */
-static LLVMValueRef on_axis(TlCpuGen *g, size_t field, int axis)
+/* As i64: how many programs there are along an axis of the grid; which one of these this is. */
+static LLVMValueRef programs(TlCpuGen *g, int axis)
 {
-    uint64_t offset = field + sizeof(int32_t) * (uint64_t)axis;
+    uint64_t offset = offsetof(tile_cpu_ctx, npid) + sizeof(int32_t) * (uint64_t)axis;
     LLVMValueRef n = tl_cpu_load_word(g, g->ctx, offset, g->i32);
     return LLVMBuildZExt(g->b, n, g->i64, "");
 }
 
 static LLVMValueRef pid(TlCpuGen *g, int axis)
 {
-    return axis == 0 ? LLVMBuildZExt(g->b, g->pid, g->i64, "")
-                     : on_axis(g, offsetof(tile_cpu_ctx, pid), axis);
+    return LLVMBuildZExt(g->b, tl_cpu_pid(g, (uint32_t)axis), g->i64, "");
 }
 
 /* The home of this program and of those before it along the axis. Where more programs run between
@@ -33,7 +32,7 @@ static LLVMValueRef slot_of(TlCpuGen *g, const TlNestKeep *k)
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     if (k->slots == 1)
         return zero;
-    LLVMValueRef n = on_axis(g, offsetof(tile_cpu_ctx, npid), 0);
+    LLVMValueRef n = programs(g, 0);
     return tl_gen_pick(&g->gen, LLVMIntULE, n, tl_gen_int(&g->gen, k->slots), pid(g, 0), zero);
 }
 
@@ -48,7 +47,7 @@ static LLVMValueRef program_number(TlCpuGen *g)
 {
     LLVMValueRef n = tl_gen_int(&g->gen, 0);
     for (int axis = TILE_MAX_GRID - 1; axis >= 0; axis--) {
-        LLVMValueRef all = on_axis(g, offsetof(tile_cpu_ctx, npid), axis);
+        LLVMValueRef all = programs(g, axis);
         n = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, n, all, ""), pid(g, axis), "");
     }
     return LLVMBuildAdd(g->b, n, tl_gen_int(&g->gen, 1), "");
@@ -59,7 +58,7 @@ static LLVMValueRef take_tag(TlCpuGen *g, const TlNestKeep *k, LLVMValueRef tag)
 {
     LLVMValueRef launch = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, launch), g->i64),
                  one = tl_gen_int(&g->gen, 1), here = pid(g, k->axis), number = program_number(g),
-                 between = k->axis ? on_axis(g, offsetof(tile_cpu_ctx, npid), 0) : one;
+                 between = k->axis ? programs(g, 0) : one;
     LLVMValueRef word[WORDS] = {[LAUNCH] = launch, [NUMBER] = number},
                  want[WORDS] = {[LAUNCH] = launch,
                                 [NUMBER] = LLVMBuildSub(g->b, number, between, "")};

@@ -276,11 +276,7 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_CONDITION:
     case TL_OP_BARRIER: return;
     case TL_OP_RETURN: tl_cpu_end_kernel(g); return;
-    case TL_OP_PID:
-        g->scalar[op->out[0]->id] =
-            axis == 0 ? g->pid
-                      : tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid) + 4 * axis, g->i32);
-        return;
+    case TL_OP_PID: g->scalar[op->out[0]->id] = tl_cpu_pid(g, axis); return;
     case TL_OP_NPID:
         g->scalar[op->out[0]->id] =
             tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, npid) + 4 * axis, g->i32);

@@ -1,4 +1,4 @@
-/* The function of a kernel, its loop over the programs of a run, and the services that it calls.
+/* The function of a kernel, its loops over the programs of a run, and the services that it calls.
  *
  * What is equal for all programs is computed before the loop, or LLVM moves it there. For a
  * program of thousands of instructions these are hundreds of addresses and tests, and saving them
@@ -64,21 +64,51 @@ static void begin_function(TlCpuGen *g, const char *symbol)
     g->params = LLVMGetParam(g->function, 1);
 }
 
-/* What is built from here on runs once for each program. The services read pid(0) from the
- * context. */
+enum { PID = offsetof(tile_cpu_ctx, pid), PID1 = PID + sizeof(int32_t) };
+
+/* A block of a loop over programs, which counts from `first` up. The services read the number from
+ * the context. */
+static LLVMBasicBlockRef begin_counting(TlCpuGen *g, const char *name, LLVMValueRef first,
+                                        int64_t field, LLVMValueRef *out_pid)
+{
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), block = tl_gen_block(&g->gen, name);
+    LLVMBuildBr(g->b, block);
+    LLVMPositionBuilderAtEnd(g->b, block);
+    *out_pid = LLVMBuildPhi(g->b, g->i32, "pid");
+    LLVMAddIncoming(*out_pid, &first, &from, 1);
+    LLVMValueRef at = tl_gen_int(&g->gen, field);
+    LLVMBuildStore(g->b, *out_pid, LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &at, 1, ""));
+    return block;
+}
+
+/* What is built from here on runs once for each program. */
 static void begin_loop(TlCpuGen *g)
 {
-    LLVMValueRef first = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid), g->i32),
+    LLVMValueRef first = tl_cpu_load_word(g, g->ctx, PID, g->i32),
                  count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
-                 at = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, pid));
+                 first1 = tl_cpu_load_word(g, g->ctx, PID1, g->i32),
+                 rows = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, rows), g->i32);
     g->pid_end = LLVMBuildAdd(g->b, first, count, "");
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b);
-    g->program = tl_gen_block(&g->gen, "program");
-    LLVMBuildBr(g->b, g->program);
-    LLVMPositionBuilderAtEnd(g->b, g->program);
-    g->pid = LLVMBuildPhi(g->b, g->i32, "pid");
-    LLVMAddIncoming(g->pid, &first, &entry, 1);
-    LLVMBuildStore(g->b, g->pid, LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &at, 1, ""));
+    g->pid1_end = LLVMBuildAdd(g->b, first1, rows, "");
+    g->row = begin_counting(g, "row", first1, PID1, &g->pid1);
+    g->program = begin_counting(g, "program", first, PID, &g->pid);
+}
+
+LLVMValueRef tl_cpu_pid(TlCpuGen *g, uint32_t axis)
+{
+    if (axis > 1)
+        return tl_cpu_load_word(g, g->ctx, PID + sizeof(int32_t) * axis, g->i32);
+    return axis ? g->pid1 : g->pid;
+}
+
+/* The end of what a block of a loop begins. */
+static void end_counting(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid, LLVMValueRef end)
+{
+    LLVMBasicBlockRef done = tl_gen_block(&g->gen, "done"), here = LLVMGetInsertBlock(g->b);
+    LLVMValueRef next = LLVMBuildAdd(g->b, pid, LLVMConstInt(g->i32, 1, 0), "");
+    LLVMAddIncoming(pid, &next, &here, 1);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, end, ""), done, block);
+    LLVMPositionBuilderAtEnd(g->b, done);
 }
 
 static void read_context(TlCpuGen *g)
@@ -107,6 +137,13 @@ unsigned tl_cpu_length(const TlCpuGen *g)
     return n;
 }
 
+static void only_first(LLVMValueRef pid)
+{
+    TL_ASSERT(LLVMCountIncoming(pid) == 1, "a program that ends twice");
+    LLVMReplaceAllUsesWith(pid, LLVMGetIncomingValue(pid, 0));
+    LLVMInstructionEraseFromParent(pid);
+}
+
 /* What was built becomes a function that ends with its first program; the builder stands in the
  * loop of a new function, which calls it. */
 static void call_program(TlCpuGen *g)
@@ -118,9 +155,8 @@ static void call_program(TlCpuGen *g)
     LLVMBuildRetVoid(g->b);
     LLVMSetValueName2(program, name, strlen(name));
     LLVMSetLinkage(program, LLVMInternalLinkage);
-    TL_ASSERT(LLVMCountIncoming(g->pid) == 1, "a program that ends twice");
-    LLVMReplaceAllUsesWith(g->pid, LLVMGetIncomingValue(g->pid, 0));
-    LLVMInstructionEraseFromParent(g->pid);
+    only_first(g->pid);
+    only_first(g->pid1);
 
     begin_function(g, symbol);
     begin_loop(g);
@@ -149,7 +185,8 @@ void tl_cpu_call_part(TlCpuGen *g, const char *name, void (*build)(TlCpuGen *g))
     read_slots_again(g);
     tl_gen_params(&g->gen);
     g->program = LLVMGetInsertBlock(g->b);
-    g->pid = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid), g->i32);
+    g->pid = tl_cpu_load_word(g, g->ctx, PID, g->i32);
+    g->pid1 = tl_cpu_load_word(g, g->ctx, PID1, g->i32);
     LLVMValueRef count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32);
     g->pid_end = LLVMBuildAdd(g->b, g->pid, count, "");
     g->variable = TL_NEW_ARRAY(g->arena, LLVMValueRef, g->plan->buffers.len + 1);
@@ -174,11 +211,8 @@ void tl_cpu_end_kernel(TlCpuGen *g)
     tl_gen_debug_end(&g->gen); /* the loop over programs is of no line */
     if (tl_cpu_length(g) > LONG)
         call_program(g);
-    LLVMBasicBlockRef exit = tl_gen_block(&g->gen, "exit"), here = LLVMGetInsertBlock(g->b);
-    LLVMValueRef next = LLVMBuildAdd(g->b, g->pid, LLVMConstInt(g->i32, 1, 0), "");
-    LLVMAddIncoming(g->pid, &next, &here, 1);
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, g->pid_end, ""), exit, g->program);
-    LLVMPositionBuilderAtEnd(g->b, exit);
+    end_counting(g, g->program, g->pid, g->pid_end);
+    end_counting(g, g->row, g->pid1, g->pid1_end);
     tl_cpu_stream_end(g);
     LLVMBuildRetVoid(g->b);
 }

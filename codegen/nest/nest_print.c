@@ -2,6 +2,7 @@
  * comments before each op say where its results live and which nests it has. --emit=loops, which
  * tilec explain shows: the same by lines of the source, of what is in memory or has a nest. */
 #include "codegen/nest/nest.h"
+#include "ir/remark.h"
 
 #include <string.h>
 
@@ -432,9 +433,23 @@ static void end_text(Print *p, Lines *l, size_t from)
         l->from = from;
 }
 
+/* A branch that one-place made: what runs where it is true. */
+static void put_one_place(Print *p, const TlOp *op, Lines *l)
+{
+    int64_t loads = tl_remark_of(op, TL_REMARK_ONE_PLACE);
+    if (!loads)
+        return;
+    size_t from = begin_text(p, op, l);
+    tl_sbuf_putf(p->out,
+                 "while all lanes are at one place, %lld gathers are loads of one element each\n",
+                 (long long)loads);
+    end_text(p, l, from);
+}
+
 static void put_op(Print *p, const TlOp *op, Lines *l)
 {
     const TlNest *n;
+    put_one_place(p, op, l);
     for (uint32_t i = 0; i < op->nout; i++) {
         if (!is_worth_a_word(p->plan, op->out[i]))
             continue;

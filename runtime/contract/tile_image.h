@@ -1,4 +1,4 @@
-/* The kernel image, version 17: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 18: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 17, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_VERSION = 18, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
     TL_MAX_CLUSTER = 8, /* programs; bytes of shared memory that one may have: */
     TL_CLUSTER_SHARED = 200 << 10,
     TILE_IMAGE_MAX_PARAMS = 128,
@@ -202,9 +202,11 @@ typedef struct tile_cpu_ctx {
     void *user;             /* the runtime's */
     uint64_t launch; /* not 0; another number for each launch that has the same scratch memory */
     uint64_t cache_bytes; /* stores to arrays as large may pass by the caches */
-    int32_t count;        /* programs of this call, at least 1 */
+    int32_t count; /* programs of this call along the first axis, and */
+    int32_t rows;  /* along the second one; both at least 1 */
 } tile_cpu_ctx;
 /* Runs the programs pid[0], pid[0] + 1, ..., pid[0] + count - 1 of the first axis, in this order,
- * and counts pid[0] up. params: one 8-byte word per slot. */
+ * and, if rows > 1, the same of the second axis' pid[1] + 1, ..., pid[1] + rows - 1: pid[0] is 0
+ * then, and count is npid[0]. Counts pid[0] and pid[1] up. params: one 8-byte word per slot. */
 typedef void (*tile_cpu_kernel)(tile_cpu_ctx *ctx, const uint64_t *params);
 #endif

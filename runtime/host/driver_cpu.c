@@ -53,13 +53,13 @@ typedef struct job {
 typedef struct run {
     const job *job;
     int64_t linear; /* of its first program, */
-    int32_t first;  /* whose number on the first axis this is */
+    int32_t first, row; /* whose numbers on the first two axes these are */
 } run;
 
 static int64_t linear_of(const tile_cpu_ctx *ctx)
 {
     const run *r = ctx->user;
-    return r->linear + (ctx->pid[0] - r->first);
+    return r->linear + (int64_t)(ctx->pid[1] - r->row) * ctx->count + (ctx->pid[0] - r->first);
 }
 
 /* ---- services ---- */
@@ -162,10 +162,13 @@ static void run_programs(const job *j, char *scratch, int64_t begin, int64_t end
     tl_launch_pid(j->launch, begin, ctx.pid);
     for (;;) {
         p.first = ctx.pid[0];
+        p.row = ctx.pid[1];
         ctx.count = tl_launch_run(j->launch, p.linear, end, ctx.pid);
+        ctx.rows = tl_launch_rows(j->launch, p.linear, end, ctx.pid, ctx.count);
         j->code->entry(&ctx, j->launch->slots);
         ctx.pid[0] = p.first + ctx.count - 1;
-        p.linear += ctx.count;
+        ctx.pid[1] = p.row + ctx.rows - 1;
+        p.linear += (int64_t)ctx.count * ctx.rows;
         if (p.linear >= end)
             return;
         tl_launch_next_pid(j->launch, p.linear, ctx.pid);

@@ -329,8 +329,11 @@ int tl_pool_threads(const tl_pool *p)
     return p->setting.threads;
 }
 
+/* A caller alone has nobody to share with: each range begins the kernel's code anew. */
 static int64_t range_size(const tl_pool *p, int64_t n)
 {
+    if (p->threads == 1)
+        return n < 1 ? 1 : n;
     int64_t range = n / ((int64_t)p->threads * RANGES_PER_THREAD);
     return range < 1 ? 1 : range > MAX_RANGE ? MAX_RANGE : range;
 }
@@ -362,6 +365,21 @@ static void set_shares(tl_pool *p, int64_t n, tl_pool_order order)
     p->nshares = count;
 }
 
+static tile_status wait_for_workers(tl_pool *p)
+{
+    tile_status status = TILE_OK;
+    look_for(p, has_ended, 0);
+    pthread_mutex_lock(&p->lock);
+    p->wanted = 0; /* workers that have not joined by now are not needed */
+    while (p->busy > 0)
+        pthread_cond_wait(&p->idle, &p->lock);
+    if (p->is_broken)
+        status = tl_fail(TILE_INTERNAL, "%s", p->broken);
+    p->is_broken = false;
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
 tile_status tl_pool_run(tl_pool *p, int64_t n, tl_pool_order order, tl_pool_work *work, void *user)
 {
     tile_status status = TILE_OK;
@@ -378,19 +396,12 @@ tile_status tl_pool_run(tl_pool *p, int64_t n, tl_pool_order order, tl_pool_work
     if (ranges > 1 && p->threads > 1)
         wake_workers(p, ranges);
     take_ranges(p, 0);
-    look_for(p, has_ended, 0);
-    pthread_mutex_lock(&p->lock);
-    p->wanted = 0; /* workers that have not joined by now are not needed */
-    while (p->busy > 0)
-        pthread_cond_wait(&p->idle, &p->lock);
+    if (p->threads > 1)
+        status = wait_for_workers(p);
     for (int i = 0; i < p->nshares; i++)
         TL_DEBUG_INVARIANT(p->shares[i].next >= p->shares[i].end && p->busy == 0,
                            "a job of %lld ends at %lld, %d busy", (long long)n,
                            (long long)p->shares[i].next, p->busy);
-    if (p->is_broken)
-        status = tl_fail(TILE_INTERNAL, "%s", p->broken);
-    p->is_broken = false;
-    pthread_mutex_unlock(&p->lock);
     pthread_mutex_unlock(&p->caller);
     return status;
 }

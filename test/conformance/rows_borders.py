@@ -3,7 +3,7 @@ extents from 0, with masks and in, of packed views and of parts."""
 import numpy as np
 
 from rows import row
-from values import ALL, PACKED, exact, exactly, iota, poison, small
+from values import ALL, PACKED, Arr, exact, exactly, iota, poison, rng, small
 
 from rows_packed import packed
 
@@ -373,3 +373,39 @@ def fields(a):
         at("three", 0) + at("three", 1) * t(2) + at("three", 2) * t(3),
         at("seven", 1) + at("seven", 3) * t(2) + at("seven", 4) * t(3) + at("seven", 6) * t(4),
         np.where(k % 2 == 0, at("seven", 4), t(0)) + at("seven", 5) * t(2) + at("seven", 6, 3)]))}
+
+
+# Lanes that go through a list, of an array that is there or not: read once where all are at one place (one-place).
+for h in (0, 1, 40):
+    for t, lanes in (("f32", 16), ("i32", 33), ("f64", 64), ("u8", 16)):
+        row(f"one_place_{t}_{lanes}_{h}", f"""
+kernel k(const {t} x[H, 3], const i32 more[H], const i32 first[N], {t} y[N], i32 steps[N])
+    grid(cdiv(N, {lanes}))
+{{
+    int i = pid(0) * {lanes};
+    auto n = first[i +: {lanes}];
+    tile<{t}, {lanes}> sum = 0;
+    tile<i32, {lanes}> trips = 0;
+    while (any(n < H)) {{
+        auto live = n < H;
+        auto k = live ? n : 0;
+        sum += live ? x[k, 0] * 2 + x[k, 2] : 0;
+        trips += live ? 1 : 0;
+        n = live ? k + 1 + more[k] : n;
+    }}
+    y[i +: {lanes}] = sum;
+    steps[i +: {lanes}] = trips;
+}}
+""", {"x": small(t, 1, h, 3, lo=0, hi=3), "more": small("i32", 2, h, lo=0, hi=3),
+      "first": Arr("i32", np.repeat(rng(3).integers(0, 5, 9), 9)[:70].astype(np.int32)),
+      "y": poison(t, 70), "steps": poison("i32", 70)}, lambda a: walks(a))
+
+
+def walks(a):
+    h, y, steps = len(a["more"]), np.zeros(70, a["x"].dtype), np.zeros(70, np.int32)
+    for i, k in enumerate(a["first"]):
+        while k < h:
+            y[i] += a["x"][k, 0] * a["x"].dtype.type(2) + a["x"][k, 2]
+            steps[i] += 1
+            k += 1 + a["more"][k]
+    return {"y": exact(y), "steps": exact(steps)}

@@ -78,7 +78,8 @@ static void run_native(const Row *row, TlModule *m, TlArena *arena, unsigned cha
                       .scratch = aligned_alloc(64, k.data[0].scratch_bytes + 64),
                       .npid = {1, 1, 1, 1, 1, 1},
                       .cache_bytes = strstr(row->name, "stream") ? 0 : UINT64_MAX,
-                      .count = 1};
+                      .count = 1,
+                      .rows = 1};
     tile_cpu_kernel kernel;
     memcpy(&kernel, &entry, sizeof kernel);
     memset(c.scratch, 0xAB, k.data[0].scratch_bytes);

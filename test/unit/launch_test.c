@@ -469,6 +469,25 @@ static void check_run(const tl_launch *l, int64_t linear)
     CHECK_INT(tl_launch_run(l, linear, linear + 1, pid), 1);
 }
 
+/* Several runs at once are whole rows, and as many as there are. */
+static void check_rows(const tl_launch *l, int64_t linear)
+{
+    int32_t pid[TILE_MAX_GRID], at[TILE_MAX_GRID];
+    tl_launch_pid(l, linear, pid);
+    int32_t n = tl_launch_run(l, linear, l->programs, pid),
+            rows = tl_launch_rows(l, linear, l->programs, pid, n);
+    for (int32_t i = 0; i < n * rows; i++) {
+        tl_launch_pid(l, linear + i, at);
+        CHECK(at[0] == pid[0] + i % n && at[1] == pid[1] + i / n &&
+              memcmp(at + 2, pid + 2, sizeof at - 2 * sizeof *at) == 0);
+    }
+    bool begins = l->group == 0 && pid[0] == 0;
+    CHECK_INT(rows, begins ? l->grid[1] - pid[1] : 1);
+    CHECK_INT(tl_launch_rows(l, linear, linear + n, pid, n), 1);
+    if (rows > 1)
+        CHECK_INT(tl_launch_rows(l, linear, linear + 2 * n + 1, pid, n), 2);
+}
+
 /* Every place of the grid comes once, in the order that the grouping says. */
 static void grid_order(void)
 {
@@ -491,8 +510,10 @@ static void grid_order(void)
             CHECK(memcmp(next, pid, sizeof pid) == 0);
         }
         CHECK_INT(count, 30);
-        for (int64_t i = 0; i < 30; i++)
+        for (int64_t i = 0; i < 30; i++) {
             check_run(&l, i);
+            check_rows(&l, i);
+        }
     }
     static const int8_t grouped_by_2[15][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2},
                                                {1, 2}, {2, 0}, {3, 0}, {2, 1}, {3, 1},

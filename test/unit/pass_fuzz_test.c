@@ -737,6 +737,7 @@ static const char *const pipelines[] = {
     "dce",
     "load-parts",
     "split-argmax{threads=1}",
+    "one-place",
     "licm",
     "unroll",
     "decide",
