@@ -10,11 +10,11 @@ a pass does,
 what the runtime does). Features that the language does not have are listed with the reason, so that nobody looks for
 them.
 """
+import fnmatch
 import glob
 import importlib
 import os
 import sys
-from fnmatch import fnmatchcase
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -278,7 +278,7 @@ def main():
                 if "/" in pattern:
                     found = glob.glob(os.path.join(HERE, "..", pattern))
                 else:
-                    found = [n for n in names if fnmatchcase(n, pattern)]
+                    found = fnmatch.filter(names, pattern)
                     seen.update(found)
                 if not found:
                     wrong.append(f"{group}: {feature}: nothing is named {pattern}")

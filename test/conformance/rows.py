@@ -3,7 +3,7 @@ from collections import namedtuple
 
 Row = namedtuple("Row", "name source args want consts kernel options devices same_bits big from_c warps stages beside",
                  defaults=(0, 0, False))
-ROWS = []
+ROWS, NAMES = [], set()
 
 
 def row(name, source, args, want, consts=None, kernel=None, options=(), devices=(), same_bits=True, big=False,
@@ -15,8 +15,9 @@ def row(name, source, args, want, consts=None, kernel=None, options=(), devices=
     warps, stages: both or neither: what GPUs are to use. Rows that say it run on all emulated targets.
     beside: tables of addresses name arrays that are no parameters; --check would reject these, and is left out.
     devices: restrict to these kinds. big: takes seconds; not run under sanitizers."""
-    if any(r.name == name for r in ROWS):
+    if name in NAMES:
         raise ValueError(f"two rows named {name}")
+    NAMES.add(name)
     ROWS.append(
         Row(name, source, args, want, consts or {}, kernel, list(options), list(devices), same_bits, big, from_c, warps,
             stages, beside))
