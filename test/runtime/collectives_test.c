@@ -347,7 +347,7 @@ static void with_threads(tile_device *device, int n)
 /* Devices and default streams of one thread. */
 static void with_one_thread(const char *const *name, int n, const tile_comm_options *options)
 {
-    tile_device *device[MOST];
+    tile_device *device[MOST] = {NULL};
     tile_comm *comm[MOST];
     Rank rank[MOST];
     for (int i = 0; i < n; i++)
