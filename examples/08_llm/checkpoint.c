@@ -16,6 +16,9 @@ const FormatInfo format_info[FORMATS] = {
     [IQ4_XS] = {"IQ4_XS", 23, 256, 136}, [MXFP4] = {"MXFP4", 39, 32, 17},
 };
 
+const char *const family_name[FAMILIES] = {
+    [LLAMA] = "llama", [MISTRAL] = "mistral", [QWEN2] = "qwen2", [QWEN3] = "qwen3"};
+
 bool checkpoint_fail(Checkpoint *c, const char *format, ...)
 {
     va_list list;
@@ -109,23 +112,25 @@ static bool check_sizes(Checkpoint *c)
 {
     const Config *g = &c->config;
     const struct {
-        const char *name[2];
+        const char *name[2]; /* in config.json, in GGUF behind the family's name */
         int value, most;
     } rows[] = {
-        {{"num_hidden_layers", "llama.block_count"}, g->layers, 1000},
-        {{"hidden_size", "llama.embedding_length"}, g->width, 1 << 16},
-        {{"intermediate_size", "llama.feed_forward_length"}, g->hidden, 1 << 20},
-        {{"num_attention_heads", "llama.attention.head_count"}, g->heads, 1024},
-        {{"num_key_value_heads", "llama.attention.head_count_kv"}, g->kv_heads, 1024},
-        {{"head_dim", "llama.attention.key_length"}, g->head_size, 2 * MOST_PAIRS},
-        {{"max_position_embeddings", "llama.context_length"}, g->context, 1 << 28},
-        {{"vocab_size", "llama.vocab_size"}, g->vocabulary, 1 << 24}};
+        {{"num_hidden_layers", "block_count"}, g->layers, 1000},
+        {{"hidden_size", "embedding_length"}, g->width, 1 << 16},
+        {{"intermediate_size", "feed_forward_length"}, g->hidden, 1 << 20},
+        {{"num_attention_heads", "attention.head_count"}, g->heads, 1024},
+        {{"num_key_value_heads", "attention.head_count_kv"}, g->kv_heads, 1024},
+        {{"head_dim", "attention.key_length"}, g->head_size, 2 * MOST_PAIRS},
+        {{"max_position_embeddings", "context_length"}, g->context, 1 << 28},
+        {{"vocab_size", "vocab_size"}, g->vocabulary, 1 << 24}};
+    const char *family = c->gguf ? family_name[g->family] : "", *dot = c->gguf ? "." : "";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value < 1 || rows[i].value > rows[i].most)
-            return checkpoint_fail(c, "'%s' is %d, or missing; it has to be from 1 to %d",
-                                   rows[i].name[c->gguf], rows[i].value, rows[i].most);
+            return checkpoint_fail(c, "'%s%s%s' is %d, or missing; it has to be from 1 to %d",
+                                   family, dot, rows[i].name[c->gguf], rows[i].value,
+                                   rows[i].most);
     if (g->vocabulary < words_count(c->words))
-        return checkpoint_fail(c, "'%s' is %d, but there are %d tokens", rows[7].name[c->gguf],
+        return checkpoint_fail(c, "'%s%svocab_size' is %d, but there are %d tokens", family, dot,
                                g->vocabulary, words_count(c->words));
     return true;
 }
@@ -154,10 +159,13 @@ static bool check_config(Checkpoint *c)
 static void complete(Config *g, const Words *words)
 {
     if (!g->kv_heads) g->kv_heads = g->heads;
+    if (!g->head_size && g->family == QWEN3) g->head_size = 128;
     if (!g->head_size && g->heads > 0) g->head_size = g->width / g->heads;
     if (!g->vocabulary) g->vocabulary = words_count(words);
     if (g->window < 0) g->window = g->family == MISTRAL ? 4096 : 0;
     if (g->sight == EVERYTHING) g->window = 0;
+    if (g->family == QWEN2) g->attention_bias = 1; /* of queries, keys and values */
+    if (g->family == QWEN2 || g->family == QWEN3) g->window = 0; /* 'use_sliding_window' is false */
 }
 
 /* What slows the turning of each pair of a head, as GGUF has it of Llama 3.1. */

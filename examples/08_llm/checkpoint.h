@@ -35,7 +35,8 @@ typedef struct Tensor {
 enum { MOST_PAIRS = 256 }; /* of a head, rotated */
 enum { MOST_ENDS = 16 };
 
-typedef enum Family { LLAMA = 1, MISTRAL } Family;
+typedef enum Family { LLAMA = 1, MISTRAL, QWEN2, QWEN3, FAMILIES } Family;
+extern const char *const family_name[FAMILIES];
 typedef enum Activation {
     SILU, GELU, GELU_TANH, GELU_QUICK, RELU, RELU_SQUARED, ACTIVATIONS
 } Activation;

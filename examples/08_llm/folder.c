@@ -32,7 +32,8 @@ json_t *read_json(Checkpoint *c, const char *folder, const char *name, char path
 /* ---- settings ---- */
 
 /* clang-format off */
-static const Choice families[] = {{"llama", LLAMA}, {"mistral", MISTRAL}, {0}};
+static const Choice families[] = {
+    {"llama", LLAMA}, {"mistral", MISTRAL}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {0}};
 static const Choice sights[] = {
     {"full_attention", EVERYTHING}, {"sliding_attention", A_WINDOW}, {0}};
 static const Choice scalings[] = {
@@ -70,6 +71,8 @@ static const Setting settings[] = {
     SETTING("max_position_embeddings", SIZE, context),
     SETTING("vocab_size", SIZE, vocabulary),
     SETTING("sliding_window", SIZE, window),
+    MUST_BE("use_sliding_window", "false"),
+    HARMLESS("max_window_layers"), /* without a window */
     CHOOSE("layer_types", sight, sights),
     SETTING("rms_norm_eps", REAL, norm_eps),
     CHOOSE("hidden_act", activation, activations),

@@ -149,7 +149,8 @@ static Value value_of_key(const Key *k)
 
 /* ---- settings ---- */
 
-static const Choice families[] = {{"llama", LLAMA}, {0}};
+static const Choice families[] = {
+    {"llama", LLAMA}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {0}};
 static const Choice scalings[] = {{"none", UNSCALED}, {"linear", LINEAR}, {"yarn", YARN}, {0}};
 static const Choice activations[] = {{"silu", SILU}, {0}};
 
@@ -247,10 +248,11 @@ static bool read_config(Checkpoint *c, Keys keys)
 {
     Settings s = {.c = c, .table = settings};
     const Key *kind = find(keys, "general.architecture");
-    c->config.interleaved = true;
     c->config.norm_eps = 1e-5;
     if (!kind) return checkpoint_fail(c, "no general.architecture");
     if (!take_key(&s, kind)) return false; /* others have settings of their own */
+    s.family = family_name[c->config.family];
+    c->config.interleaved = c->config.family == LLAMA; /* llama.cpp turns them so for it only */
     for (uint64_t i = 0; i < keys.n; i++)
         if (!take_key(&s, &keys.key[i])) return false;
     return true;

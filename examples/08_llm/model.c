@@ -5,11 +5,11 @@
 
 enum {
     EMBEDDING, LAST_NORM, HEAD, /* once; these of each layer: */
-    NORM, QUERY, KEY, VALUE, OUT, HIDDEN_NORM, GATE, UP, DOWN, ROLES,
+    NORM, QUERY, KEY, VALUE, QUERY_NORM, KEY_NORM, OUT, HIDDEN_NORM, GATE, UP, DOWN, ROLES,
     LAYERED = NORM
 };
 
-enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, EXTENTS };
+enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, OF_A_HEAD, EXTENTS };
 
 enum { UNBIASED, ATTENTION, MLP };
 
@@ -25,6 +25,10 @@ static const struct {
     [QUERY] = {{"model.layers.%d.self_attn.q_proj", "blk.%d.attn_q"}, QUERIES, WIDTH, ATTENTION},
     [KEY] = {{"model.layers.%d.self_attn.k_proj", "blk.%d.attn_k"}, KEYS, WIDTH, ATTENTION},
     [VALUE] = {{"model.layers.%d.self_attn.v_proj", "blk.%d.attn_v"}, KEYS, WIDTH, ATTENTION},
+    [QUERY_NORM] = {{"model.layers.%d.self_attn.q_norm", "blk.%d.attn_q_norm"}, ONE, OF_A_HEAD,
+                    UNBIASED},
+    [KEY_NORM] = {{"model.layers.%d.self_attn.k_norm", "blk.%d.attn_k_norm"}, ONE, OF_A_HEAD,
+                  UNBIASED},
     [OUT] = {{"model.layers.%d.self_attn.o_proj", "blk.%d.attn_output"}, WIDTH, QUERIES, ATTENTION},
     [HIDDEN_NORM] = {{"model.layers.%d.post_attention_layernorm", "blk.%d.ffn_norm"}, ONE, WIDTH,
                      UNBIASED},
@@ -94,7 +98,8 @@ struct Model {
     Cache *cache;
     tile_buffer *array[ARRAYS];
     Modules modules;
-    tile_kernel *embed, *norm, *rope, *write, *attend, *merge, *gate, *pick, *sample, *copy;
+    tile_kernel *embed, *norm, *norm_heads, *rope, *write, *attend, *merge, *gate, *pick, *sample;
+    tile_kernel *copy;
     uint64_t bytes;
 };
 
@@ -189,6 +194,8 @@ static bool load_bias(Loader *l, int role, const char *stem, Matrix *w)
     char name[140];
     snprintf(name, sizeof name, "%s.bias", stem);
     const Tensor *t = checkpoint_find(l->c, name);
+    if (!t && said && role != OUT && g->family == QWEN2)
+        return load_fail(l, name, "is not in the file, but 'model_type' is qwen2");
     if (!t && said && role != OUT)
         return load_fail(l, name, roles[role].bias == MLP
                                       ? "is not in the file, but 'mlp_bias' is true"
@@ -199,6 +206,12 @@ static bool load_bias(Loader *l, int role, const char *stem, Matrix *w)
 static bool same_tensor(const Tensor *a, const Tensor *b)
 {
     return a->format == b->format && a->bytes == b->bytes && !memcmp(a->data, b->data, a->bytes);
+}
+
+/* Qwen 3 has norms of heads, before they are turned. */
+static bool has_role(const Config *g, int role)
+{
+    return (role != QUERY_NORM && role != KEY_NORM) || g->family == QWEN3;
 }
 
 /* The head may be the embedding: if settings say so, or, in GGUF, if there is none. */
@@ -222,7 +235,7 @@ static bool load(Loader *l, int role, int layer)
 {
     const Config *g = &l->m->config;
     const int extent[EXTENTS] = {1, g->width, g->heads * g->head_size, g->kv_heads * g->head_size,
-                                 g->hidden, l->m->tokens};
+                                 g->hidden, l->m->tokens, g->head_size};
     char stem[120], name[140];
     snprintf(stem, sizeof stem, roles[role].name[l->c->gguf], layer);
     snprintf(name, sizeof name, "%s.weight", stem);
@@ -253,7 +266,7 @@ static bool load_matrices(Loader *l)
         m->bytes += tile_buffer_bytes(matrix_of(m, HEAD, 0)->data);
     for (int layer = 0; layer < m->config.layers; layer++)
         for (int role = LAYERED; role < ROLES; role++)
-            if (!load(l, role, layer)) return false;
+            if (has_role(&m->config, role) && !load(l, role, layer)) return false;
     const char *unused = checkpoint_unused(l->c);
     return !unused || load_fail(l, unused, "is in the file, but no part of this model");
 }
@@ -316,6 +329,7 @@ static bool get_kernels(Model *m)
     tile_const blocks[] = {{"decode", 0, decode}, {"EACH", format_info[e->format].elements, 0},
                            {"BYTES", format_info[e->format].bytes, 0}, {0}};
     tile_const norm[] = {{"T", 0, "f32"}, {"BN", g->width, 0}, {"W", 0, "f32"}, {0}};
+    tile_const norm_heads[] = {{"T", 0, "f32"}, {"BN", g->head_size, 0}, {"W", 0, "f32"}, {0}};
     tile_const rope[] = {
         {"T", 0, "f32"}, {"D", g->head_size, 0}, {"INTERLEAVED", g->interleaved, 0}, {0}};
     tile_const sized[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {0}};
@@ -328,6 +342,7 @@ static bool get_kernels(Model *m)
     return get(m, OWN, decode ? "embed_blocks" : "embed", decode ? blocks : elements, &m->embed) &&
            get(m, OWN, "embed", NULL, &m->pick) && get(m, OWN, "copy", NULL, &m->copy) &&
            get(m, "std.kernels.norms", "rms_norm", norm, &m->norm) &&
+           get(m, "std.kernels.norms", "rms_norm", norm_heads, &m->norm_heads) &&
            get(m, LAYERS, "rope", rope, &m->rope) && get(m, LAYERS, "gated", gate, &m->gate) &&
            get(m, DECODE, "cache_write", sized, &m->write) &&
            get(m, DECODE, "decode_paged", attend, &m->attend) &&
@@ -349,7 +364,7 @@ static bool allocate(Model *m)
         [X] = rows * width, [H] = rows * width, [Q_] = rows * heads * d, [K_] = rows * keys,
         [V_] = rows * keys, [PART_O] = rows * heads * PARTS * d, [PART_LSE] = rows * heads * PARTS,
         [ATTENDED] = rows * heads * d, [LSE] = rows * heads, [GATED] = rows * 2 * hidden,
-        [ACTIVE] = rows * hidden, [RSTD] = rows, [PICKED] = rows * width,
+        [ACTIVE] = rows * hidden, [RSTD] = rows * heads, [PICKED] = rows * width,
         [LOGITS] = rows * (uint64_t)m->tokens, [COSINE] = table, [SINE] = table,
         [FACTOR] = MOST_PAIRS};
     /* clang-format on */
@@ -406,12 +421,17 @@ static bool multiply(Model *m, Matrix *w, int rows, int x, int y, int at, int st
                      : LAUNCH(k, in, weights(w), scales(w), bias(w), out));
 }
 
-static bool normalise(Model *m, const Matrix *w, int rows, int x, int y)
+static bool normalise_by(Model *m, tile_kernel *k, const Matrix *w, int rows, int x, int y)
 {
     tile_buffer *const *a = m->array;
-    return LAUNCH(m->norm, tile_f32_view(a[x], rows, w->cols), no_rows(),
+    return LAUNCH(k, tile_f32_view(a[x], rows, w->cols), no_rows(),
                tile_f32_view(w->data, w->cols), tile_f32_view(a[y], rows, w->cols), no_rows(),
                tile_f32_view(a[RSTD], rows), tile_f32((float)m->config.norm_eps), tile_f32(0));
+}
+
+static bool normalise(Model *m, const Matrix *w, int rows, int x, int y)
+{
+    return normalise_by(m, m->norm, w, rows, x, y);
 }
 
 static bool rotate(Model *m, int rows, int x, int heads)
@@ -422,6 +442,16 @@ static bool rotate(Model *m, int rows, int x, int heads)
     return LAUNCH(m->rope, v, tile_i32_view(a[PLACE], rows),
                tile_f32_view(a[COSINE], m->length, d / 2), tile_f32_view(a[SINE], m->length, d / 2),
                v);
+}
+
+/* Queries, or keys: each head is normalised, where the model does that, and turned to its place.
+ * What attention writes is free before it. */
+static bool multiply_heads(Model *m, Matrix *w, const Matrix *norm, int rows, int y, int heads)
+{
+    bool good = multiply(m, w, rows, H, norm->data ? ATTENDED : y, 0, w->rows);
+    if (good && norm->data)
+        good = normalise_by(m, m->norm_heads, norm, rows * heads, ATTENDED, y);
+    return good && rotate(m, rows, y, heads);
 }
 
 /* Queries of all rows against the keys of their sequences, which are in the cache, own ones too. */
@@ -448,12 +478,13 @@ static bool run_layer(Model *m, int layer, int rows, int parts)
 {
     const Config *g = &m->config;
     tile_buffer *const *a = m->array;
-    int queries = g->heads * g->head_size, keys = g->kv_heads * g->head_size, f = g->hidden;
+    int keys = g->kv_heads * g->head_size, f = g->hidden;
 #define W(role) matrix_of(m, role, layer)
-    return normalise(m, W(NORM), rows, X, H) && multiply(m, W(QUERY), rows, H, Q_, 0, queries) &&
-           multiply(m, W(KEY), rows, H, K_, 0, keys) &&
-           multiply(m, W(VALUE), rows, H, V_, 0, keys) && rotate(m, rows, Q_, g->heads) &&
-           rotate(m, rows, K_, g->kv_heads) && attend(m, &m->cache[layer], rows, parts) &&
+    return normalise(m, W(NORM), rows, X, H) &&
+           multiply_heads(m, W(QUERY), W(QUERY_NORM), rows, Q_, g->heads) &&
+           multiply_heads(m, W(KEY), W(KEY_NORM), rows, K_, g->kv_heads) &&
+           multiply(m, W(VALUE), rows, H, V_, 0, keys) &&
+           attend(m, &m->cache[layer], rows, parts) &&
            multiply(m, W(OUT), rows, ATTENDED, X, 0, g->width) &&
            normalise(m, W(HIDDEN_NORM), rows, X, H) &&
            multiply(m, W(GATE), rows, H, GATED, 0, 2 * f) &&

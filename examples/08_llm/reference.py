@@ -106,7 +106,7 @@ GGUF = {0: ("F32", 1, 4), 1: ("F16", 1, 2), 30: ("BF16", 1, 2), **{b[0]: (name, 
 # ---- files ----
 
 NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
-         "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+         "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
          "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
          "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
 
@@ -191,15 +191,16 @@ def read_gguf(path):
         layer = f"model.layers.{name.split('.')[1]}." if name.startswith("blk.") else ""
         m.weights[f"{layer}{NAMES[part]}.{what}"] = DECODE[form](raw).reshape(shape).astype(np.float64)
     m.tokens, m.merges = keys["tokenizer.ggml.tokens"], [tuple(p.split(" ")) for p in keys["tokenizer.ggml.merges"]]
-    get = lambda name, other=None: keys.get("llama." + name, other)
-    scaling = dict(rope_type=get("rope.scaling.type", "linear" if "llama.rope.scaling.factor" in keys else "default"), factor=get("rope.scaling.factor"),
+    family = keys["general.architecture"]
+    get = lambda name, other=None: keys.get(f"{family}.{name}", other)
+    scaling = dict(rope_type=get("rope.scaling.type", "linear" if family + ".rope.scaling.factor" in keys else "default"), factor=get("rope.scaling.factor"),
                    original_max_position_embeddings=get("rope.scaling.original_context_length"), beta_fast=get("rope.scaling.yarn_beta_fast"),
                    beta_slow=get("rope.scaling.yarn_beta_slow"), rope_theta=get("rope.freq_base", 10000.0))
     m.config = dict(num_hidden_layers=get("block_count"), hidden_size=get("embedding_length"), num_attention_heads=get("attention.head_count"),
                     num_key_value_heads=get("attention.head_count_kv"), head_dim=get("attention.key_length"), max_position_embeddings=get("context_length"),
                     rope_parameters={k: v for k, v in scaling.items() if v is not None}, rms_norm_eps=get("attention.layer_norm_rms_epsilon"),
                     sliding_window=get("attention.sliding_window"), attention_scale=get("attention.scale"))
-    m.interleaved = True
+    m.interleaved = family == "llama"
     return m
 
 
@@ -309,6 +310,11 @@ def attention(q, k, v, scale, window):
     return np.einsum("hnm,mhd->nhd", p / p.sum(-1, keepdims=True), v).reshape(len(q), -1)
 
 
+def window(g):
+    """Qwen's files have the length of a window that is not used."""
+    return None if g.get("model_type", "").startswith("qwen") else g.get("sliding_window")
+
+
 def gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
@@ -328,8 +334,10 @@ def features(m, tokens):
         at = f"layers.{i}."
         h = norm(x, w(at + "input_layernorm"), eps)
         q, k, v = (linear(h, at + f"self_attn.{n}_proj").reshape(len(x), -1, head_size(g)) for n in "qkv")
+        if f"model.{at}self_attn.q_norm.weight" in m.weights:
+            q, k = norm(q, w(at + "self_attn.q_norm"), eps), norm(k, w(at + "self_attn.k_norm"), eps)
         q, k = (rotate(t, base(g), m.factor * slowness(g), m.interleaved) for t in (q, k))
-        x = x + linear(attention(q, k, v, scale, g.get("sliding_window")), at + "self_attn.o_proj")
+        x = x + linear(attention(q, k, v, scale, window(g)), at + "self_attn.o_proj")
         h = norm(x, w(at + "post_attention_layernorm"), eps)
         x = x + linear(act(linear(h, at + "mlp.gate_proj")) * linear(h, at + "mlp.up_proj"), at + "mlp.down_proj")
     return norm(x, w("norm"), eps)

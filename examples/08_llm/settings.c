@@ -3,14 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const Setting *row_of(const Setting *row, const char *name)
+/* The last * of a row stands for anything, and "llama." for the family's name. */
+static bool is_called(const Settings *s, const char *row, const char *name)
 {
-    for (; row->name; row++) {
-        size_t n = strlen(row->name);
-        if (row->name[n - 1] == '*' ? !strncmp(name, row->name, n - 1) : !strcmp(name, row->name))
-            return row;
-    }
+    size_t n = strlen(row), family = s->family ? strlen(s->family) : 0;
+    if (family && !strncmp(row, "llama.", 6))
+        return !strncmp(name, s->family, family) && !strcmp(name + family, row + 5);
+    return row[n - 1] == '*' ? !strncmp(name, row, n - 1) : !strcmp(name, row);
+}
+
+static const Setting *row_of(const Settings *s, const char *name)
+{
+    for (const Setting *row = s->table; row->name; row++)
+        if (is_called(s, row->name, name)) return row;
     return NULL;
+}
+
+/* What the row is called in this file. */
+static const char *name_of(const Settings *s, const Setting *row, char *text, size_t size)
+{
+    bool other = s->family && !strncmp(row->name, "llama.", 6);
+    snprintf(text, size, "%s%s", other ? s->family : "", row->name + (other ? 5 : 0));
+    return text;
 }
 
 /* The value as people write it. */
@@ -23,10 +37,11 @@ static const char *shown(Value v, char *text, size_t size)
     return text;
 }
 
-static bool refuse(Settings *s, const char *name, Value v, const char *wanted)
+static bool refuse(Settings *s, const Setting *row, Value v, const char *wanted)
 {
-    char text[140];
-    return checkpoint_fail(s->c, "'%s' is %s, not %s", name, shown(v, text, sizeof text), wanted);
+    char text[140], name[140];
+    return checkpoint_fail(s->c, "'%s' is %s, not %s", name_of(s, row, name, sizeof name),
+                           shown(v, text, sizeof text), wanted);
 }
 
 /* Whether the word is one of those in the text. */
@@ -38,13 +53,20 @@ static bool among(const char *words, const char *word)
     return false;
 }
 
+static bool contradict(Settings *s, const Setting *a, const Setting *b)
+{
+    char one[140], two[140];
+    return checkpoint_fail(s->c, "'%s' and '%s' contradict each other",
+                           name_of(s, a, one, sizeof one), name_of(s, b, two, sizeof two));
+}
+
 /* Puts a value into its place, where another name may have put one. */
 static bool put(Settings *s, const Setting *row, const void *value, size_t size)
 {
     char *place = (char *)&s->c->config + row->at;
     for (const Setting *r = s->table; r->name; r++)
         if (s->seen[r - s->table] && r->at == row->at && memcmp(place, value, size))
-            return checkpoint_fail(s->c, "'%s' and '%s' contradict each other", r->name, row->name);
+            return contradict(s, r, row);
     memcpy(place, value, size);
     s->seen[row - s->table] = true;
     return true;
@@ -63,7 +85,7 @@ static bool take_end(Settings *s, const Setting *row, Value v)
 {
     Config *g = &s->c->config;
     int token;
-    if (!whole(v, -1, &token)) return refuse(s, row->name, v, "the number of a token");
+    if (!whole(v, -1, &token)) return refuse(s, row, v, "the number of a token");
     for (int i = 0; i < g->ends; i++)
         if (g->end[i] == token) return true;
     if (token == -1) return true; /* none */
@@ -77,7 +99,7 @@ static bool take_whole(Settings *s, const Setting *row, Value v, int least)
 {
     int n = 0;
     if (v.kind != NOTHING && !whole(v, least, &n))
-        return refuse(s, row->name, v, "a whole number from 0 to 2147483647");
+        return refuse(s, row, v, "a whole number from 0 to 2147483647");
     return put(s, row, &n, sizeof n);
 }
 
@@ -90,7 +112,7 @@ static bool take_choice(Settings *s, const Setting *row, Value v)
         size_t n = strlen(words);
         snprintf(words + n, sizeof words - n, " %s", c->word);
     }
-    return refuse(s, row->name, v, words);
+    return refuse(s, row, v, words);
 }
 
 static bool take_one(Settings *s, const Setting *row, Value v)
@@ -103,14 +125,14 @@ static bool take_one(Settings *s, const Setting *row, Value v)
     case ENDS: return take_end(s, row, v);
     case REAL:
         return v.kind == NUMBER ? put(s, row, &v.number, sizeof v.number)
-                                : refuse(s, row->name, v, "a number");
+                                : refuse(s, row, v, "a number");
     case FLAG:
         return v.kind == TRUTH ? put(s, row, &flag, sizeof flag)
-                               : refuse(s, row->name, v, "true or false");
+                               : refuse(s, row, v, "true or false");
     case CHOICE: return take_choice(s, row, v);
     case ONLY:
         return among(row->words, shown(v, text, sizeof text)) ||
-               refuse(s, row->name, v, row->words);
+               refuse(s, row, v, row->words);
     case KNOWN: return true;
     }
     return false;
@@ -119,14 +141,14 @@ static bool take_one(Settings *s, const Setting *row, Value v)
 bool setting_take(Settings *s, const char *name, Value v)
 {
     char text[140];
-    const Setting *row = row_of(s->table, name);
+    const Setting *row = row_of(s, name);
     bool list = row && v.kind == LIST && row->take != KNOWN;
     if (v.kind == NOTHING && (!row || row->take != SIZE)) return true;
     if (!row)
         return checkpoint_fail(s->c, "the setting '%s', %s, is not known here, and may change what "
                                "the model computes", name, shown(v, text, sizeof text));
     if (!list) return take_one(s, row, v);
-    if (v.count == 0 && row->take != ENDS) return refuse(s, name, v, "of one or more values");
+    if (v.count == 0 && row->take != ENDS) return refuse(s, row, v, "of one or more values");
     if (v.count > 1000) return checkpoint_fail(s->c, "'%s' is a list of %zu", name, v.count);
     for (size_t i = 0; i < v.count; i++)
         if (!take_one(s, row, v.element(v.list, i))) return false;

@@ -57,6 +57,7 @@ enum { MOST_SETTINGS = 200 };
 typedef struct Settings {
     Checkpoint *c;
     const Setting *table;
+    const char *family; /* what stands in the file for "llama" in "llama.NAME"; NULL: no matter */
     bool seen[MOST_SETTINGS]; /* by row */
 } Settings;
 

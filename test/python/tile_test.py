@@ -347,7 +347,7 @@ class Kernels(unittest.TestCase):
             self.assertEqual(y[0], want)
         self.assertEqual(str(inspect.signature(k)), "(y: 'f32[N]', s: 'work', x: 'const f32[N]')")
         self.assertIn("k(y, s, x)", repr(k))
-        for args, text in (((y, {"p": {"d": 1}}, x), "missing 1 arguments: s.twice$"), ((y, {"two": 1}, x), "unexpected keyword argument 's.two'"),
+        for args, text in (((y, {"p": {"d": 1}}, x), "missing 1 argument: s.twice$"), ((y, {"two": 1}, x), "unexpected keyword argument 's.two'"),
                            ((y, 3, x), "'s' is a struct of scale, twice, p, got int"), ((y, {"twice": True, "p": 3}, x), "'s.p' is a struct of lo, d, got int"),
                            ((y, 3, True, 1, 1, x), "takes 3 arguments but 6")):
             with self.assertRaisesRegex(TypeError, text):

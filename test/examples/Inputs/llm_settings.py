@@ -45,9 +45,16 @@ def biases(parts):
     return {f"model.layers.{i}.{p}_proj.bias": random(rows, size=4) for i in range(LAYERS) for p, rows in parts.items()}
 
 
+def head_norms(size):
+    return {f"model.layers.{i}.self_attn.{p}_norm.weight": 1 + random(size, size=4) for i in range(LAYERS) for p in "qk"}
+
+
 ATTENTION = {"self_attn.q": H * HD, "self_attn.k": HK * HD, "self_attn.v": HK * HD, "self_attn.o": D}
 MLP = {"mlp.gate": F, "mlp.up": F, "mlp.down": D}
 WEIGHTS = weights()
+QKV = {k: v for k, v in ATTENTION.items() if k[-1] != "o"}
+HEADS_OF_32 = {n: w[:len(w) // 2] if "q_proj" in n or "k_proj" in n or "v_proj" in n else np.ascontiguousarray(w[:, :H * 32]) if "o_proj" in n else w
+               for n, w in WEIGHTS.items()}
 UNTIED = {n: w for n, w in WEIGHTS.items() if n != HEAD}
 
 
@@ -166,7 +173,8 @@ def gguf(path, keys, tensors, forms=None, more=()):
             "tokenizer.ggml.tokens": TOKENS, "tokenizer.ggml.token_type": [i32(3 if t == TOKENS[-1] else 1) for t in TOKENS],
             "tokenizer.ggml.merges": ["a b"], "tokenizer.ggml.eos_token_id": V - 1, "tokenizer.ggml.add_bos_token": False,
             "tokenizer.chat_template": "{{ messages }}"} | keys
-    head = {k: v for k, v in head.items() if v is not None}
+    family = head["general.architecture"]
+    head = {family + k[5:] if k.startswith("llama.") else k: v for k, v in head.items() if v is not None}
     rows = []
     for name, w in tensors.items():
         stem, what = name.rsplit(".", 1)
@@ -230,6 +238,19 @@ def folders():
     yield config("several files", {"rope_theta": 500000.0}, parts=3)
     yield config("angles of an older version", {"rope_theta": 500000.0}, tensors=WEIGHTS | {"model.layers.0.self_attn.rotary_emb.inv_freq": random(HD // 2)})
 
+    qwen = {"use_sliding_window": False, "sliding_window": 7, "max_window_layers": 1}
+    yield config("qwen2", {"model_type": "qwen2", **qwen}, tensors=WEIGHTS | biases(QKV))
+    yield config("qwen3", {"model_type": "qwen3", "head_dim": HD, "attention_bias": False, **qwen, "sliding_window": None}, tensors=WEIGHTS | head_norms(HD))
+    yield config("qwen3, heads that are no part of the width", {"model_type": "qwen3", "head_dim": 32, "layer_types": ["full_attention"] * LAYERS, **qwen},
+                 tensors=HEADS_OF_32 | head_norms(32))
+    yield config("qwen3, biases, tied", {"model_type": "qwen3", "head_dim": HD, "attention_bias": True, "tie_word_embeddings": True},
+                 tensors=UNTIED | head_norms(HD) | biases(ATTENTION))
+    yield config("qwen2 with a window", {"model_type": "qwen2", **qwen, "use_sliding_window": True}, "'use_sliding_window' is true, not false",
+                 tensors=WEIGHTS | biases(QKV))
+    yield config("qwen2 without biases", {"model_type": "qwen2"}, "self_attn.q_proj.bias: is not in the file, but 'model_type' is qwen2")
+    yield config("qwen3 without norms of heads", {"model_type": "qwen3", "head_dim": HD}, "model.layers.0.self_attn.q_norm.weight: is not in the file")
+    yield config("qwen3 of another size of heads", {"model_type": "qwen3"}, "self_attn.q_proj.weight: has not the shape [512, 256]", tensors=WEIGHTS | head_norms(HD))
+    yield config("qwen3 with experts", {"model_type": "qwen3_moe"}, "'model_type' is qwen3_moe, not one of: llama mistral qwen2 qwen3")
     yield config("rope_parameters, dynamic", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0}, **V5}, "'rope_parameters.rope_type' is dynamic")
     yield config("rope_parameters of kinds of layers", {"rope_parameters": {"full_attention": {"rope_type": "default"}}}, "'rope_parameters.full_attention.rope_type'")
     yield config("linear without a factor", {"rope_parameters": {"rope_type": "linear"}}, "'linear' need 'factor'")
@@ -283,6 +304,16 @@ def files():
                tensors={n: w[:len(w) // 2] if "q_proj" in n or "k_proj" in n or "v_proj" in n else np.ascontiguousarray(w[:, :H * 32]) if "o_proj" in n else w
                         for n, w in WEIGHTS.items()})
 
+    yield keys("qwen2", {"general.architecture": "qwen2", "tokenizer.ggml.pre": "qwen2"}, tensors=WEIGHTS | biases(QKV))
+    yield keys("qwen3", {"general.architecture": "qwen3", "llama.attention.key_length": HD, "llama.attention.value_length": HD}, tensors=WEIGHTS | head_norms(HD))
+    yield keys("qwen3, heads that are no part of the width, the head is the embedding", {"general.architecture": "qwen3", "llama.attention.key_length": 32,
+               "llama.attention.value_length": 32, "llama.rope.dimension_count": 32}, tensors={n: w for n, w in HEADS_OF_32.items() if n != HEAD} | head_norms(32))
+    yield keys("qwen3 without norms of heads", {"general.architecture": "qwen3"}, "blk.0.attn_q_norm.weight: is not in the file")
+    yield keys("qwen2, an unknown key", {"general.architecture": "qwen2", "llama.residual_scale": 0.5}, "the setting 'qwen2.residual_scale', 0.5, is not known here")
+    yield keys("qwen2, heads of several sizes", {"general.architecture": "qwen2", "llama.attention.key_length": 32},
+               "'qwen2.rope.dimension_count' and 'qwen2.attention.key_length' contradict each other")
+    yield keys("qwen2, no layers", {"general.architecture": "qwen2", "llama.block_count": 0}, "'qwen2.block_count' is 0, or missing")
+    yield keys("qwen2 with experts", {"general.architecture": "qwen2moe"}, "'general.architecture' is qwen2moe, not one of: llama qwen2 qwen3")
     yield keys("another length of keys", {"llama.attention.key_length": 32}, "'llama.rope.dimension_count' and 'llama.attention.key_length' contradict each other")
     yield keys("another length of values", {"llama.attention.key_length": HD, "llama.attention.value_length": 32}, "'llama.attention.value_length' contradict each other")
     yield keys("layers of several widths", {"llama.feed_forward_length": [F, 2 * F]}, "'llama.feed_forward_length' contradict each other")
