@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import tile
+from tile import calls
 
 BOUND = {"f32": 16 * 2.0**-24, "f64": 1e-12}
 TORCH = {"f32": torch.float32, "f64": torch.float64}
@@ -61,7 +62,7 @@ class Run:
 
     def array(self, slot, value):
         """An argument, on the device: numbers as they are, a tensor in the parameter's type, a shape as poison, None as an array that is off."""
-        if slot.kind == tile.kernels.SCALAR:
+        if slot.kind == calls.SCALAR:
             return value
         dtype = np.dtype({"f": "float", "i": "int", "u": "uint"}[slot.dtype[0]] + slot.dtype[1:])
         if value is None:
@@ -78,7 +79,7 @@ class Run:
         slots = {slot.name: slot for slot in made.slots}  # a struct has none of its own
         arrays = {k: self.array(slots[k], v) if k in slots else v for k, v in args.items()}
         made(**arrays)
-        written = {s.name: arrays[s.name].download() for s in made.slots if s.kind != tile.kernels.SCALAR and not s.const}
+        written = {s.name: arrays[s.name].download() for s in made.slots if s.kind != calls.SCALAR and not s.const}
         return types.SimpleNamespace(**{k: torch.from_numpy(v.astype(np.int64 if v.dtype.kind in "iu" else np.float64)) for k, v in written.items()})
 
     def agree(self, what, got, want, times=1.0):
