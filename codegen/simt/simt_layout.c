@@ -54,7 +54,8 @@ LLVMValueRef tl_simt_thread_xor(TlSimt *g, int lane_bits, const uint32_t *lane, 
     TL_ASSERT(lane_bits <= g->lane_bits && warp_bits <= g->warp_bits,
               "2^%d lanes, 2^%d warps", lane_bits, warp_bits);
     LLVMValueRef none = tl_simt_i32(g, 0);
-    if (lane_bits < g->lane_bits || warp_bits == 0)
+    bool apart = g->options->target->family->scalar_base; /* a warp's number may be a scalar */
+    if (lane_bits < g->lane_bits || warp_bits == 0 || apart)
         return linear(g, linear(g, none, g->lane, lane_bits, lane), g->warp, warp_bits, warp);
     uint32_t image[TL_MAX_LANE_BITS + TL_MAX_WARP_BITS]; /* of the thread's number */
     memcpy(image, lane, sizeof *lane * (size_t)lane_bits);
