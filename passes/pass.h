@@ -26,6 +26,7 @@ typedef struct TlMachine {
                            * by four warps (wgmma), or by one thread, into */
     bool tensor;          /* ... tensor memory (tcgen05), */
     bool tensor_i8;       /* of i8, too */
+    bool tensor_scaled;   /* with scales of blocks, too */
     bool bulk;            /* copies of whole boxes by one thread, and barriers that count them */
     bool multicast;       /* ... that bring them to all programs of a cluster */
     bool roles;           /* warps that need few registers give them to others */

@@ -679,6 +679,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_TENSOR_FREE:
     case TL_LEAF_FAMILY_TENSOR_MMA:
     case TL_LEAF_FAMILY_TENSOR_COMMIT:
+    case TL_LEAF_FAMILY_TENSOR_SCALES:
+    case TL_LEAF_FAMILY_TENSOR_MMA_SCALED:
     case TL_LEAF_FAMILY_TENSOR_FENCE:
     case TL_LEAF_FAMILY_TENSOR_LD:
     case TL_LEAF_FAMILY_TENSOR_ST: return tl_leaf_tensor_nvptx(call);

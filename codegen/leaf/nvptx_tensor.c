@@ -6,6 +6,9 @@
 /* Operands of the leaves. */
 enum { OFFSET = 1, COLUMNS, ADDRESS = 1, FIRST_WORD = 2, AFTER = 1 };
 enum { INSTRUCTION = 1, TYPES, RING, UPPER_A, AT_A, UPPER_B, AT_B, SUMS, ADD };
+/* Of products with scales, behind the types. */
+enum { SC_UPPER_A = 3, SC_UPPER_B = 5, SC_SUMS = 7, SC_ADD, SC_A, SC_B };
+enum { PIECE_UPPER = 1, PIECE_TO = 3 };
 
 static LLVMValueRef shared_address(TlLeafCall *call, LLVMValueRef offset)
 {
@@ -63,6 +66,40 @@ static void multiply(TlLeafCall *call)
     end(&a);
 }
 
+/* From shared memory to tensor memory. */
+static void bring_scales(TlLeafCall *call)
+{
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    LLVMValueRef piece = tl_leaf_descriptor_nvptx(call, PIECE_UPPER);
+    tl_leaf_asm_operand(&a, call->args[PIECE_TO]);
+    tl_leaf_asm_operand(&a, piece);
+    tl_sbuf_puts(&a.text, "tcgen05.cp.cta_group::1.32x128b.warpx4 [$0], $1;");
+    end(&a);
+}
+
+static void multiply_scaled(TlLeafCall *call)
+{
+    uint32_t types = tl_leaf_constant(call, TYPES);
+    const TlMma *mma = tl_tensor_scaled_for(
+        (TlDtype)(types & 0xff), (TlDtype)(types >> 8 & 0xff), (TlDtype)(types >> 24));
+    TL_ASSERT(mma, "no product of types %x with scales", types);
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    LLVMValueRef x = tl_leaf_descriptor_nvptx(call, SC_UPPER_A),
+                 y = tl_leaf_descriptor_nvptx(call, SC_UPPER_B);
+    tl_leaf_asm_operand(&a, call->args[SC_SUMS]);
+    tl_leaf_asm_operand(&a, x);
+    tl_leaf_asm_operand(&a, y);
+    tl_leaf_asm_operand(&a, call->args[INSTRUCTION]);
+    tl_leaf_asm_operand(&a, call->args[SC_A]);
+    tl_leaf_asm_operand(&a, call->args[SC_B]);
+    tl_leaf_asm_operand(&a, call->args[SC_ADD]);
+    tl_sbuf_putf(&a.text,
+                 "tcgen05.mma.cta_group::1.kind::%s.block_scale.block%d [$0], $1, $2, $3, [$4], "
+                 "[$5], $6;",
+                 tl_tensor_mma_of(mma)->kind, (int)tl_scale_each(mma->type[TL_MMA_SA]));
+    end(&a);
+}
+
 static void commit(TlLeafCall *call)
 {
     TlLeafAsm a = tl_leaf_asm_begin(call);
@@ -117,8 +154,8 @@ static LLVMValueRef store(TlLeafCall *call)
 
 LLVMValueRef tl_leaf_tensor_nvptx(TlLeafCall *call)
 {
-    static void (*const WITHOUT_RESULT[])(TlLeafCall *) = {allocate, give_back, multiply, commit,
-                                                           fence};
+    static void (*const WITHOUT_RESULT[])(TlLeafCall *) = {
+        allocate, give_back, multiply, commit, bring_scales, multiply_scaled, fence};
     if (call->leaf == TL_LEAF_TENSOR_LD)
         return load(call);
     if (call->leaf == TL_LEAF_TENSOR_ST)

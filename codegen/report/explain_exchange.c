@@ -4,7 +4,6 @@
 #include "codegen/leaf/leaves.h"
 #include "codegen/report/explain.h"
 #include "ir/layout/layout.h"
-#include "ir/plan/async_dot.h"
 #include "ir/plan/banks.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/dot_plan.h"
@@ -14,6 +13,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged_plan.h"
 #include "ir/plan/table_plan.h"
+#include "ir/plan/tensor_scales.h"
 #include "ir/remark.h"
 #include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/cluster.h"
@@ -361,7 +361,8 @@ static const char *why_no_scales(const TlExplain *e, const TlOp *op)
 #include "codegen/report/explain.def"
     };
     _Static_assert(sizeof WORDS / sizeof *WORDS == TL_SCALE_COUNT, "words for each TlScaleFault");
-    TL_ASSERT(op->nin == 3 || tl_mma_of(op), "scales without an instruction");
+    TL_ASSERT(op->opcode == TL_OP_DOT_ASYNC || op->nin == 3 || tl_mma_of(op),
+              "scales without an instruction");
     TlScaleFault why = (TlScaleFault)tl_remark_of(op, TL_REMARK_SCALED);
     return why ? tl_format(e->out, "; operands are multiplied by their scales before, as %s",
                            WORDS[why])
@@ -397,6 +398,12 @@ static uint32_t async_wavefronts(const TlAsyncDot *d, const TlAsyncPlan *p, uint
     return instructions * rows * TL_GROUP_STEP / (TL_GROUP_WARPS * WAVEFRONT);
 }
 
+/* Elements of K that one of the operand's type is: two where it is a pair of f4e2m1. */
+static int elements_of(const TlMma *mma)
+{
+    return mma->each && mma->type[TL_MMA_A] == TL_U8 ? 2 : 1;
+}
+
 /* All four warps of a warpgroup do each instruction together. */
 static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
@@ -407,13 +414,16 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
     x->matrix_bits = tl_dtype_bits(mma->type[0]);
     x->instructions = p->strips.len * (uint32_t)(p->k / mma->k);
     x->wavefronts = x->least = async_wavefronts(&d, p, x->instructions);
+    int32_t scales = tl_tensor_dot_scales(&d);
     if (tl_tensor_mma_of(mma))
         x->way = tl_format(e->out, "%u tcgen05.mma m%dn%dk%d by one thread, sums in %d columns of "
-                           "tensor memory", x->instructions, TL_TENSOR_LANES, (int)p->n,
-                           (int)mma->k, (int)tl_tensor_columns(d.acc->type));
+                           "tensor memory%s", x->instructions, TL_TENSOR_LANES, (int)p->n,
+                           (int)mma->k * elements_of(mma), (int)tl_tensor_columns(d.acc->type),
+                           scales ? tl_format(e->scratch, ", scales in %d", (int)scales)
+                                  : why_no_scales(e, op));
     else
-        x->way = tl_format(e->out, "%u wgmma.m64n%dk%d in each warpgroup", x->instructions,
-                           (int)p->n, (int)mma->k);
+        x->way = tl_format(e->out, "%u wgmma.m64n%dk%d in each warpgroup%s", x->instructions,
+                           (int)p->n, (int)mma->k, why_no_scales(e, op));
 }
 
 /* ---- buffers ---- */

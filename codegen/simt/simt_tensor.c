@@ -8,6 +8,8 @@
  *     dot_async     a thread of warp 0 begins the instructions of all strips and steps of k, the
  *                   steps outermost. Where an await follows in its block, the last of some in a
  *                   row commits them, as a group: number n to barrier n % TL_TENSOR_BARS
+ *                   Of one with scales, the thread first brings these to tensor memory, from where
+ *                   instructions take them
  *     rescale       threads multiply what their lanes have, if any factor of their warp is not 1,
  *                   and meet: the next product may begin
  *     arrive        with products: the same thread commits them to the slot's barrier
@@ -22,6 +24,7 @@
  * n is committed: it does so where no await says it, and at an await in a loop all threads meet. */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/async_dot.h"
+#include "ir/plan/tensor_scales.h"
 #include "ir/plan/staged.h"
 
 enum { UNIT = 16, BAR_BYTES = 8, MOST_AT_ONCE = 64, WARP_LANES = 32, LANE_SHIFT = 16 };
@@ -384,36 +387,87 @@ static LLVMValueRef slot_base(TlSimt *g, const TlAsyncSide *s)
 typedef struct Product {
     TlAsyncDot dot;
     const TlAsyncPlan *plan;
-    LLVMValueRef base[2], sums, filled;
+    LLVMValueRef base[TL_ASYNC_SIDES], sums, filled;
+    LLVMValueRef scales[2]; /* where those of A and B are in tensor memory */
     const TlType *type;
 } Product;
 
+static bool has_scales(const Product *p)
+{
+    return p->plan->mma->each != 0;
+}
+
+static LLVMValueRef plus(TlSimt *g, LLVMValueRef x, int32_t n)
+{
+    return LLVMBuildAdd(g->b, x, tl_simt_i32(g, (uint32_t)n), "");
+}
+
+/* The address in tensor memory of the scales that the instruction takes of operand i. */
+static LLVMValueRef scales_at(TlSimt *g, const Product *p, int i, int32_t at, int32_t k)
+{
+    const TlType *t = p->dot.side[TL_ASYNC_SCALES + i].buf->type;
+    return plus(g, p->scales[i], tl_tensor_scales_column(t, at, k / p->plan->mma->each));
+}
+
 static void multiply(TlSimt *g, const Product *p, const TlAsyncStrip *strip, int32_t k)
 {
+    enum { MOST = 11 };
     const TlDtype *t = p->plan->mma->type;
     int32_t column = tl_tensor_column(p->type, strip->row, strip->column);
-    LLVMValueRef args[9] = {
-        tl_simt_i32(g, tl_tensor_instruction(p->plan)),
-        tl_simt_i32(g, TL_MMA_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2])),
-        tl_simt_i32(g, g->fn->ring)};
+    uint32_t types = TL_MMA_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2]);
+    LLVMValueRef args[MOST] = {tl_simt_i32(g, tl_tensor_instruction(p->plan, k))};
+    unsigned n = 1;
+    if (has_scales(p))
+        types |= (uint32_t)t[TL_MMA_SA] << 24;
+    args[n++] = tl_simt_i32(g, types);
+    if (!has_scales(p))
+        args[n++] = tl_simt_i32(g, g->fn->ring);
     for (int i = 0; i < 2; i++) {
         int32_t at = i == TL_MMA_A ? strip->row : strip->column;
         uint32_t offset = tl_async_offset(&p->dot.side[i], i, at, k) / UNIT;
         uint64_t upper = tl_async_descriptor(p->plan->mma, &p->plan->slot[i]);
-        args[3 + 2 * i] = tl_gen_int(&g->gen, (int64_t)upper);
-        args[4 + 2 * i] = LLVMBuildAdd(g->b, p->base[i], tl_simt_i32(g, offset), "");
+        args[n++] = tl_gen_int(&g->gen, (int64_t)upper);
+        args[n++] = plus(g, p->base[i], (int32_t)offset);
     }
-    args[7] = LLVMBuildAdd(g->b, p->sums, tl_simt_i32(g, (uint32_t)column), "");
-    args[8] = k ? LLVMConstInt(g->i1, 1, 0) : p->filled;
-    tl_simt_leaf(g, TL_LEAF_TENSOR_MMA, 9, args);
+    args[n++] = plus(g, p->sums, column);
+    args[n++] = k ? LLVMConstInt(g->i1, 1, 0) : p->filled;
+    if (has_scales(p)) {
+        args[n++] = scales_at(g, p, TL_MMA_A, strip->row, k);
+        args[n++] = scales_at(g, p, TL_MMA_B, strip->column, k);
+    }
+    tl_simt_leaf(g, has_scales(p) ? TL_LEAF_TENSOR_MMA_SCALED : TL_LEAF_TENSOR_MMA, n, args);
+}
+
+/* The pieces of one operand's scales, factors `factor` and the next three. */
+static void bring_scales(TlSimt *g, const Product *p, int i, int32_t factor)
+{
+    const TlType *t = p->dot.side[TL_ASYNC_SCALES + i].buf->type;
+    for (int32_t row = 0; row < t->shape[0]; row += TL_SCALES_ROWS) {
+        uint64_t offset = tl_buf_offset(t, (int32_t[TL_LAYOUT_MAX_OUT]){row, factor});
+        LLVMValueRef args[] = {
+            tl_gen_int(&g->gen, (int64_t)tl_tensor_scales_descriptor()),
+            plus(g, p->base[TL_ASYNC_SCALES + i], (int32_t)(offset / UNIT)),
+            plus(g, p->scales[i], tl_tensor_scales_column(t, row, factor))};
+        tl_simt_leaf(g, TL_LEAF_TENSOR_SCALES, 3, args);
+    }
+}
+
+/* Before the steps that take them. */
+static void bring_scales_of(TlSimt *g, const Product *p, int32_t k)
+{
+    int32_t factor = has_scales(p) ? k / p->plan->mma->each : 1;
+    for (int i = 0; i < 2 && factor % TL_SCALES_WORD == 0; i++)
+        bring_scales(g, p, i, factor);
 }
 
 /* bar: where they are committed; NULL: by what follows. */
 static void begin_product(TlSimt *g, const Product *p, LLVMValueRef bar)
 {
-    for (int32_t k = 0; k < p->plan->k; k += p->plan->mma->k)
+    for (int32_t k = 0; k < p->plan->k; k += p->plan->mma->k) {
+        bring_scales_of(g, p, k);
         for (uint32_t i = 0; i < p->plan->strips.len; i++)
             multiply(g, p, &p->plan->strips.data[i], k);
+    }
     if (bar)
         tl_simt_leaf(g, TL_LEAF_TENSOR_COMMIT, 1, &bar);
 }
@@ -429,8 +483,14 @@ void tl_simt_tensor_dot(TlSimt *g, TlOp *op)
     const TlOp *await = await_of(op);
     if (await && pending_groups(await) + 1 == TL_TENSOR_BARS)
         wait_for(g, LLVMBuildSub(g->b, n, tl_simt_i32(g, TL_TENSOR_BARS), ""));
-    for (int i = 0; i < 2; i++)
-        p.base[i] = slot_base(g, &p.dot.side[i]);
+    for (int i = 0; i < TL_ASYNC_SIDES; i++)
+        if (p.dot.side[i].buf)
+            p.base[i] = slot_base(g, &p.dot.side[i]);
+    if (has_scales(&p)) {
+        const TlType *of_a = p.dot.side[TL_ASYNC_SCALES].buf->type;
+        p.scales[0] = plus(g, g->tensor->address, (int32_t)tl_attr_int(op, TL_ATTR_COLUMN, 0));
+        p.scales[1] = plus(g, p.scales[0], tl_tensor_scales_columns(of_a));
+    }
     p.sums = LLVMBuildAdd(g->b, g->tensor->address, tl_simt_i32(g, first), "");
     p.filled = tl_simt_regs(g, p.dot.acc)[0];
     LLVMBasicBlockRef join = begin_thread(g, "products");

@@ -212,6 +212,7 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .warpgroups = (t->can & (TL_CAN_WARPGROUP | TL_CAN_TENSOR)) != 0,
                        .tensor = (t->can & TL_CAN_TENSOR) != 0,
                        .tensor_i8 = (t->can & TL_CAN_TENSOR_I8) != 0,
+                       .tensor_scaled = (t->can & TL_CAN_TENSOR_SCALED) != 0,
                        .bulk = (t->can & TL_CAN_BULK) != 0,
                        .multicast = (t->can & TL_CAN_MULTICAST) != 0,
                        .roles = (t->can & TL_CAN_REGISTERS) != 0,

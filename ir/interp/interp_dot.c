@@ -117,8 +117,9 @@ static double *scaled(TlInterp *in, int temp, const TlTileData *x, const TlTileD
 }
 
 /* Sums in f32, rounded after each product. */
-static void scaled_dot(TlInterp *in, const TlTileData *x, TlTileData *y, bool is_unsigned)
+void tl_interp_scaled_dot(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
+    bool is_unsigned = tl_attr_flag(op, TL_ATTR_UNSIGNED);
     const TlType *ty = y->type;
     const double *a = scaled(in, 0, &x[TL_MMA_A], &x[TL_MMA_SA], false, is_unsigned),
                  *b = scaled(in, 1, &x[TL_MMA_B], &x[TL_MMA_SB], true, is_unsigned);
@@ -135,7 +136,7 @@ static void scaled_dot(TlInterp *in, const TlTileData *x, TlTileData *y, bool is
 TL_EVAL(DOT)
 {
     if (op->opcode == TL_OP_DOT && op->nin > 3) { /* not dot_async, whose operands are here, too */
-        scaled_dot(in, x, y, tl_attr_flag(op, TL_ATTR_UNSIGNED));
+        tl_interp_scaled_dot(in, op, x, y);
         return;
     }
     const TlType *ta = x[0].type, *ty = y[0].type;

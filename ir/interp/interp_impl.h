@@ -83,7 +83,7 @@ typedef struct TlSending {
 /* A product that is on its way. */
 typedef struct TlProduct {
     const TlOp *op;
-    const uint8_t *slot[2]; /* that it reads; NULL: none */
+    const uint8_t *slot[4]; /* that it reads, of A, B, scales; NULL: none */
 } TlProduct;
 
 enum { TL_INTERP_TEMPS = 68 };
@@ -123,6 +123,10 @@ typedef void TlEvaluator(TlInterp *in, const TlOp *op, const TlTileData *x, TlTi
 #define TL_EVAL(ID)                                                                                \
     void tl_eval_##ID(TL_UNUSED TlInterp *in, TL_UNUSED const TlOp *op,                            \
                       TL_UNUSED const TlTileData *x, TL_UNUSED TlTileData *y)
+
+/* ---- products (interp_dot.c) ---- */
+/* With scales of blocks, x[3] and x[4]. */
+void tl_interp_scaled_dot(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y);
 
 /* ---- control (interp_control.c) ---- */
 /* The flow waits for what the other one does: the op is tried again. False: the other cannot. */

@@ -16,7 +16,7 @@
 
 enum {
     POISON = 0xAB, /* what undefined bytes hold */
-    ASYNC_TEMP = 3 /* and the next one: behind those of DOT */
+    ASYNC_TEMP = 3 /* and one for each side: behind those of DOT */
 };
 
 static size_t slot_bytes(const TlType *buf)
@@ -57,7 +57,7 @@ static void check_read(TlInterp *in, const TlOp *op, const uint8_t *slot)
 {
     for (uint32_t i = 0; i < in->products.len; i++) {
         const TlProduct *p = &in->products.data[i];
-        if (p->slot[0] != slot && p->slot[1] != slot)
+        if (p->slot[0] != slot && p->slot[1] != slot && p->slot[2] != slot && p->slot[3] != slot)
             continue;
         tl_interp_fail(in, op, TL_FAIL_ASYNC, "%s: a product of the slot (line %u) is on its way",
                        tl_op_info(op->opcode)->text, p->op->loc.line);
@@ -401,14 +401,20 @@ TL_EVAL(DOT_ASYNC)
 {
     TlAsyncDot d = tl_async_dot(op);
     TlProduct p = {.op = op};
-    TlTileData operands[3];
+    TlTileData operands[TL_MMA_OPERANDS];
     uint32_t at = 0;
-    for (int i = 0; i < 2; i++) {
-        operands[i] = matrix_of(in, op, i, &d.side[i], &x[at], &p);
+    for (int i = 0; i < TL_ASYNC_SIDES; i++) {
+        if (!d.side[i].buf && !d.side[i].tile)
+            continue;
+        int to = i < TL_ASYNC_SCALES ? i : TL_MMA_SA + i - TL_ASYNC_SCALES;
+        operands[to] = matrix_of(in, op, i, &d.side[i], &x[at], &p);
         at += d.side[i].buf ? 2 : 1;
     }
-    operands[2] = x[at];
-    tl_eval_DOT(in, op, operands, y);
+    operands[TL_MMA_C] = x[at];
+    if (d.side[TL_ASYNC_SCALES].buf)
+        tl_interp_scaled_dot(in, op, operands, y);
+    else
+        tl_eval_DOT(in, op, operands, y);
     tl_vec_push(in->arena, &in->products, p);
 }
 

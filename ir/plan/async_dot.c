@@ -3,6 +3,7 @@
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/staged.h"
 #include "ir/plan/stage_layout.h"
+#include "ir/plan/tensor_scales.h"
 
 /* What wgmma fixes: rows of a product, columns at the most, bytes of a step along k, warps (their
  * logarithm), rows of a core matrix. */
@@ -24,6 +25,10 @@ TlAsyncDot tl_async_dot(const TlOp *op)
         } else {
             s->tile = tl_in(op, at++);
         }
+    }
+    for (int i = TL_ASYNC_SCALES; i < TL_ASYNC_SIDES && tl_in(op, at)->type->kind == TL_BUF; i++) {
+        d.side[i].buf = tl_in(op, at++);
+        d.side[i].slot = tl_in(op, at++);
     }
     d.acc = tl_in(op, at);
     return d;
@@ -49,11 +54,12 @@ static bool rows_go_on(const TlType *buf, int row, int span)
     return l->reps[other] == 1 || elem << l->out_bits[row] == span;
 }
 
-/* Rows along M or N: of 16 bits, and into tensor memory of 8. (Of 32 bits there only in a swizzle
- * of 32-byte atoms, which no buffer has.) */
+/* Rows along M or N: of 16 bits, and into tensor memory of 8, but no pairs. (Of 32 bits there only
+ * in a swizzle of 32-byte atoms, which no buffer has.) */
 static bool can_go_across(const TlMma *mma, int elem)
 {
-    return elem == 2 || (elem == 1 && tl_tensor_mma_of(mma));
+    bool pairs = mma->each && mma->type[TL_MMA_A] == TL_U8;
+    return elem == 2 || (elem == 1 && tl_tensor_mma_of(mma) && !pairs);
 }
 
 static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, const TlMma *mma,
@@ -92,6 +98,13 @@ uint64_t tl_async_descriptor(const TlMma *mma, const TlAsyncSlot *s)
     uint64_t mode = s->span == 128 ? 1 : s->span == 64 ? 2 : 3,
              tensor = tl_tensor_mma_of(mma) ? UINT64_C(1) << 46 : 0;
     return mode << 62 | tensor | (uint64_t)(s->stride >> 4) << 32 | (uint64_t)(s->lead >> 4) << 16;
+}
+
+bool tl_async_reads(TlArena *arena, const TlMma *mma, int operand, const TlAsyncSide *side)
+{
+    TlAsyncSlot slot;
+    TL_ASSERT(operand == TL_MMA_A || operand == TL_MMA_B, "operand %d", operand);
+    return find_slot(arena, side, operand, mma, &slot);
 }
 
 /* ---- the plan ---- */
@@ -198,7 +211,16 @@ static bool find_tensor_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc
     return true;
 }
 
-TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide sides[2],
+/* Are both there, as they must be; and does each instruction's columns' scales begin a column? */
+static bool has_scales(TlArena *arena, const TlAsyncPlan *p, const TlAsyncSide *sides)
+{
+    for (int i = TL_ASYNC_SCALES; i < TL_ASYNC_SIDES; i++)
+        if (!sides[i].buf || !tl_tensor_is_scales(arena, sides[i].buf->type))
+            return false;
+    return p->strips.len <= 1 || p->n % TL_SCALES_COLUMN_ROWS == 0;
+}
+
+TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide *sides,
                            const TlType *acc)
 {
     TlAsyncPlan *p = TL_NEW(arena, TlAsyncPlan);
@@ -217,20 +239,25 @@ TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide s
     if (tensor && sides[TL_MMA_A].tile)
         return NULL;
     bool found = tensor ? find_tensor_strips(arena, p, acc) : find_strips(arena, p, acc, warps);
-    return found ? p : NULL;
+    return found && (!mma->each || has_scales(arena, p, sides)) ? p : NULL;
 }
 
 /* ---- in tensor memory ---- */
 
-/* PTX ISA, "Instruction descriptor". */
-uint32_t tl_tensor_instruction(const TlAsyncPlan *p)
+/* PTX ISA, "Instruction descriptor". Where there are scales, sums are f32 anyway. */
+uint32_t tl_tensor_instruction(const TlAsyncPlan *p, int32_t k)
 {
     const TlTensorMma *t = tl_tensor_mma_of(p->mma);
-    TL_ASSERT(t, "%s is not in tensor memory", p->mma->name);
-    return (uint32_t)t->code[TL_MMA_C] << 4 | (uint32_t)t->code[TL_MMA_A] << 7 |
-           (uint32_t)t->code[TL_MMA_B] << 10 | (uint32_t)p->slot[TL_MMA_A].across << 15 |
-           (uint32_t)p->slot[TL_MMA_B].across << 16 | (uint32_t)p->n >> 3 << 17 |
-           (uint32_t)TL_TENSOR_LANES >> 4 << 24;
+    TL_ASSERT(t && k % p->mma->k == 0, "%s is not in tensor memory", p->mma->name);
+    uint32_t of_all = (uint32_t)t->code[TL_MMA_A] << 7 | (uint32_t)t->code[TL_MMA_B] << 10 |
+                      (uint32_t)p->slot[TL_MMA_A].across << 15 |
+                      (uint32_t)p->slot[TL_MMA_B].across << 16 | (uint32_t)p->n >> 3 << 17 |
+                      (uint32_t)TL_TENSOR_LANES >> 4 << 24;
+    if (!p->mma->each)
+        return of_all | (uint32_t)t->code[TL_MMA_C] << 4;
+    uint32_t byte = (uint32_t)(k / p->mma->each % TL_SCALES_WORD),
+             e8m0 = p->mma->type[TL_MMA_SA] == TL_U8;
+    return of_all | byte << 4 | e8m0 << 23 | byte << 29;
 }
 
 int32_t tl_tensor_columns(const TlType *acc)

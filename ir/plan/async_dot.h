@@ -13,8 +13,8 @@
  * Of instructions whose sums are in tensor memory (tensor.def), one thread begins those of all
  * strips, 128 rows by up to 256 columns each. Row r and column c of the accumulator are in lane
  * r % 128 and column r / 128 * N + c of what the program has for it. Operands lie as for
- * warpgroups. Sources: PTX ISA, "TensorCore 5th generation"; CUTLASS
- * (cute/arch/mma_sm100_desc.hpp). */
+ * warpgroups; scales, if there are some, are in buffers, too (tensor_scales.h). Sources: PTX ISA,
+ * "TensorCore 5th generation"; CUTLASS (cute/arch/mma_sm100_desc.hpp). */
 #ifndef TL_ASYNC_DOT_H
 #define TL_ASYNC_DOT_H
 #include "ir/plan/mma.h"
@@ -25,8 +25,11 @@ typedef struct TlAsyncSide {
     bool flipped;
 } TlAsyncSide;
 
+/* Of a product with scales of blocks: those of A, of B. */
+enum { TL_ASYNC_SCALES = 2, TL_ASYNC_SIDES = 4 };
+
 typedef struct TlAsyncDot {
-    TlAsyncSide side[2];
+    TlAsyncSide side[TL_ASYNC_SIDES];
     TlValue *acc; /* a token */
 } TlAsyncDot;
 TlAsyncDot tl_async_dot(const TlOp *op); /* a DOT_ASYNC whose operands are well formed */
@@ -58,9 +61,11 @@ typedef struct TlAsyncPlan {
  * side; 0: there is none. */
 int32_t tl_async_columns(const TlMma *mma, int32_t columns, int32_t run);
 /* NULL: warpgroups cannot do a product by this instruction, with such operands onto `acc`: a tile
- * or token. */
-TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide sides[2],
+ * or token. sides: A, B, and of an instruction with scales those, too. */
+TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide *sides,
                            const TlType *acc);
+/* Can the instruction read operand A or B where its buffer has it? */
+bool tl_async_reads(TlArena *arena, const TlMma *mma, int operand, const TlAsyncSide *side);
 /* In bytes from the start of the slot: of the element in row i (of A: along M) or column i (of B:
  * along N) and step k, both multiples of the instruction's. */
 uint32_t tl_async_offset(const TlAsyncSide *s, int operand, int32_t i, int32_t k);
@@ -73,8 +78,9 @@ uint64_t tl_async_descriptor(const TlMma *mma, const TlAsyncSlot *slot);
  * address of the program's columns is. */
 enum { TL_TENSOR_BARS = 4, TL_TENSOR_SLOTS = TL_TENSOR_BARS + 1 };
 
-/* The descriptor of an instruction of the plan: types, columns, how operands lie. */
-uint32_t tl_tensor_instruction(const TlAsyncPlan *plan);
+/* The descriptor of an instruction of the plan: types, columns, how operands lie; of one with
+ * scales also in which byte of a word they begin, which the step from k on says. */
+uint32_t tl_tensor_instruction(const TlAsyncPlan *plan, int32_t k);
 /* Columns that the accumulator has, and where an element of it is. */
 int32_t tl_tensor_columns(const TlType *acc);
 int32_t tl_tensor_column(const TlType *acc, int32_t row, int32_t column);

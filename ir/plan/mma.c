@@ -30,6 +30,17 @@ static const TlTensorMma TENSOR_ROWS[] = {
     {{name, "tcgen05", 32, 8, k, {TL_##a, TL_##b, TL_##acc}, {NULL, NULL, "tensor.c"}, 0},         \
      kind,                                                                                         \
      {code_a, code_b, code_acc}},
+#define TENSOR_SCALED(name, kind, k, a, b, acc, code_a, code_b, code_acc, scale, each)             \
+    {{name,                                                                                        \
+      "tcgen05",                                                                                   \
+      32,                                                                                          \
+      8,                                                                                           \
+      k,                                                                                           \
+      {TL_##a, TL_##b, TL_##acc, TL_##scale, TL_##scale},                                          \
+      {NULL, NULL, "tensor.c"},                                                                    \
+      each},                                                                                       \
+     kind,                                                                                         \
+     {code_a, code_b, code_acc}},
 #include "ir/plan/tensor.def"
 };
 
@@ -46,8 +57,20 @@ const TlTensorMma *tl_tensor_mma_of(const TlMma *mma)
 const TlMma *tl_tensor_mma_for(const TlDtype types[3])
 {
     for (uint32_t i = 0; i < NTENSOR_ROWS; i++)
-        if (memcmp(TENSOR_ROWS[i].mma.type, types, 3 * sizeof *types) == 0)
+        if (memcmp(TENSOR_ROWS[i].mma.type, types, 3 * sizeof *types) == 0 &&
+            !TENSOR_ROWS[i].mma.each)
             return &TENSOR_ROWS[i].mma;
+    return NULL;
+}
+
+const TlMma *tl_tensor_scaled_for(TlDtype a, TlDtype b, TlDtype scale)
+{
+    for (uint32_t i = 0; i < NTENSOR_ROWS; i++) {
+        const TlMma *mma = &TENSOR_ROWS[i].mma;
+        if (mma->each && mma->type[TL_MMA_A] == a && mma->type[TL_MMA_B] == b &&
+            mma->type[TL_MMA_SA] == scale)
+            return mma;
+    }
     return NULL;
 }
 

@@ -39,8 +39,9 @@ typedef struct TlTensorMma {
     uint8_t code[3]; /* of the types of A, B, C */
 } TlTensorMma;
 const TlTensorMma *tl_tensor_mma_of(const TlMma *mma); /* NULL: no such row */
-/* Of these types; NULL: there is none. */
+/* Of these types, without scales and with them; NULL: there is none. */
 const TlMma *tl_tensor_mma_for(const TlDtype types[3]);
+const TlMma *tl_tensor_scaled_for(TlDtype a, TlDtype b, TlDtype scale);
 /* NULL: the op is no DOT, or one by multiply-adds. */
 const TlMma *tl_mma_of(const TlOp *op);
 /* May warpgroups do the dot together? Operands 0 and 1 have any layout until async-dots decides. */

@@ -1046,18 +1046,48 @@ static uint32_t side_operands(TlVerify *v, const TlOp *op, uint32_t at)
     return buf ? want_scalar(v, op, at + 1, TL_I32) ? 2 : 0 : 1;
 }
 
+/* Scales, from operand `at` on: each a buffer and a slot, of rows of A or columns of B. */
+static bool check_async_scales(TlVerify *v, const TlOp *op, uint32_t at, const TlMma *mma,
+                               const TlAsyncDot *d)
+{
+    int32_t shape[2][2];
+    for (int i = 0; i < 2; i++)
+        tl_async_side_shape(&d->side[i], shape[i]);
+    for (int i = 0; i < 2; i++, at += 2) {
+        const TlType *t = in_type(op, at);
+        int32_t rows = shape[i][i], k = shape[TL_MMA_A][1];
+        if (!want_scalar(v, op, at + 1, TL_I32))
+            return false;
+        if (t->rank != 2 || t->dtype != mma->type[TL_MMA_SA + i] || t->shape[0] != rows ||
+            t->shape[1] * mma->each != k)
+            return FAULT("operand %u is %s: no scales of %d rows of %d", at,
+                         tl_verify_type(v, t), (int)rows, (int)k);
+    }
+    if (mma->type[TL_MMA_SA] != TL_U8 && !tl_attr_flag(op, TL_ATTR_UNSIGNED))
+        return FAULT("an instruction with scales of f8e4m3, whose signs count");
+    return true;
+}
+
 static void tl_check_dot_async(TlVerify *v, const TlOp *op)
 {
-    uint32_t a = side_operands(v, op, 0), b = a ? side_operands(v, op, a) : 0;
+    uint32_t a = side_operands(v, op, 0), b = a ? side_operands(v, op, a) : 0, scales = 0;
     if (!b) return;
-    if (op->nin != a + b + 1) {
-        FAULT("%u operands, not %u", op->nin, a + b + 1);
+    while (scales < 4 && a + b + scales + 1 < op->nin &&
+           in_type(op, a + b + scales)->kind == TL_BUF)
+        scales += 2;
+    if (op->nin != a + b + scales + 1) {
+        FAULT("%u operands, not %u", op->nin, a + b + scales + 1);
         return;
     }
-    const TlType *acc = in_type(op, a + b);
+    const TlType *acc = in_type(op, a + b + scales);
     if (!want_type(v, op, "the result, number", 0, out_type(op, 0), acc)) return;
     const TlMma *mma = tl_mma_find(tl_attr(op, TL_ATTR_MMA)->u.s);
     TlAsyncDot d = tl_async_dot(op);
+    if (scales != (mma && mma->each ? 4 : 0)) {
+        FAULT("%u operands are too many or too few for '%s'", op->nin, mma ? mma->name : "");
+        return;
+    }
+    if (scales && !check_async_scales(v, op, a + b, mma, &d)) return;
     int32_t shape[2][2];
     for (int i = 0; i < 2; i++)
         if (tl_async_side_shape(&d.side[i], shape[i]) != (mma ? mma->type[i] : TL_DTYPE_COUNT)) {

@@ -18,7 +18,8 @@ typedef struct TlBufUse {
     bool writes;
 } TlBufUse;
 
-/* Of put, get, copy and dot_async, which may use two; how many, at most 2. */
+/* Of put, get, copy and dot_async, which may use several; how many. */
+enum { TL_MOST_BUF_USES = 4 };
 uint32_t tl_buf_uses(const TlOp *op, TlBufUse *out);
 /* How many slots a PUT or COPY is ahead of the slot that its own is counted from, which this
  * iteration's gets read; 0 for any other op. */

@@ -12,7 +12,8 @@
  *  1. Types. Sums of f16 are kept in f32 and rounded once, as a dot is defined. f8 operands become
  *     f16, exactly, if there is no instruction for them. f32 operands are split in two if the
  *     precision asks for it: a = high + low, high * high + high * low + low * high.
- *     Scales are there only if the machine has an instruction for them (scale-dots).
+ *     Scales are there only if the machine has an instruction for them (scale-dots), which is
+ *     taken: of those into tensor memory there is no other, and they come first.
  *  2. The instruction (ir/plan/mma.def): of those for the types, the one that wastes least by
  *     rounding up extents and by idle warps; among equals the first row, but for chained dots (3)
  *     RDNA 3's transposed one, and gfx950's whose operands lie as results do. If there is none, the
@@ -28,7 +29,7 @@
  *
  * place-layouts then reduces the number of converts. In the ring mode nothing is split, because
  * products are exact. */
-#include "ir/plan/mma.h"
+#include "ir/plan/tensor_scales.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 #include "passes/layout/dot_warps.h"
@@ -117,6 +118,9 @@ static const TlMma *choose(const Accelerate *a, const TlOp *dot, const TlDtype *
 static const TlMma *find_row(const Accelerate *a, const TlOp *dot, TlDtype *types)
 {
     TlDtype sum = operand_type(dot, 2);
+    if (dot->nin > TL_MMA_SA && a->px->machine->tensor_scaled)
+        return tl_tensor_scaled_for(operand_type(dot, 0), operand_type(dot, 1),
+                                    operand_type(dot, TL_MMA_SA));
     int64_t precision = tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE);
     types[0] = operand_type(dot, 0);
     types[1] = operand_type(dot, 1);
@@ -221,7 +225,8 @@ static int64_t tensor_columns(const TlDotShape *s)
 static const TlMma *tensor_of(const Accelerate *a, const TlOp *dot, const TlMma *mma, TlDotWay *out,
                               int64_t *more)
 {
-    const TlMma *tensor = mma->each ? NULL : tl_tensor_mma_for(mma->type);
+    TL_ASSERT(!mma->each, "%s has scales", mma->name);
+    const TlMma *tensor = tl_tensor_mma_for(mma->type);
     bool integer = mma->type[TL_MMA_C] == TL_I32;
     if (!tensor || (integer && !a->px->machine->tensor_i8))
         return NULL;
@@ -251,6 +256,11 @@ static bool go_together(const Accelerate *a, const TlBlock *block)
         if (op->opcode != TL_OP_DOT || tl_attr(op, TL_ATTR_MMA))
             continue;
         const TlMma *row = find_row(a, op, types);
+        if (row && row->each) {
+            TlDotShape scaled = shape_of(a, op, row, false);
+            columns += a->px->machine->tensor_scaled ? tensor_columns(&scaled) : 0;
+            continue;
+        }
         const TlMma *tensor = row ? tensor_of(a, op, row, &way, &more) : NULL;
         if (!tensor || is_split(a, op, row))
             return false;
@@ -261,10 +271,23 @@ static bool go_together(const Accelerate *a, const TlBlock *block)
     return columns <= TL_TENSOR_COLUMNS && cost <= 0;
 }
 
+/* With scales there is no choice. */
+static const TlMma *scaled_into_tensor(Accelerate *a, const TlOp *dot, const TlMma *mma,
+                                       TlDotWay *out)
+{
+    TlDotShape shape = shape_of(a, dot, mma, false);
+    bool can = tl_tensor_way(&shape, out);
+    TL_ASSERT(can, "'%s' has a product with scales that %s is not for", a->fn->name, mma->name);
+    a->columns += tensor_columns(&shape);
+    return mma;
+}
+
 /* Into tensor memory: the instruction; NULL: it is not possible, or costs more. */
 static const TlMma *into_tensor(Accelerate *a, const TlOp *dot, const TlMma *mma, TlDotWay *out)
 {
     int64_t more;
+    if (mma->each)
+        return scaled_into_tensor(a, dot, mma, out);
     const TlMma *tensor = tensor_of(a, dot, mma, out, &more);
     if (!tensor || (a->chained ? !a->together : more > 0))
         return NULL;
@@ -317,7 +340,9 @@ static void lay_out(Accelerate *a, TlOp *dot, const TlMma *mma)
         way = choose_way(a, dot, mma);
     tl_set_mma(a->fn, dot, mma, way.warpgroup);
     TlBuilder before = tl_builder_before(dot), after = tl_builder_after(out);
-    for (uint32_t i = way.warpgroup ? TL_MMA_C : 0; i < dot->nin; i++) {
+    for (uint32_t i = 0; i < dot->nin; i++) {
+        if (way.warpgroup && i != TL_MMA_C)
+            continue;
         const TlValue *v = tl_in(dot, i);
         const TlLayout *l = tl_mma_layout(ctx, mma, (int)i, v->type, way.warps, a->warp_bits);
         tl_set_operand(dot, i, tl_relayout(&before, tl_in(dot, i), l));
@@ -363,6 +388,25 @@ static bool accelerate(Accelerate *a, TlOp *dot)
     return true;
 }
 
+/* The dots, those with scales first; and the columns of tensor memory that scales share. */
+static void find_dots(Accelerate *a)
+{
+    int64_t most = 0;
+    for (int scaled = 1; scaled >= 0; scaled--)
+        for (TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+            bool has_scales = op->opcode == TL_OP_DOT && op->nin > TL_MMA_SA;
+            if (op->opcode != TL_OP_DOT || tl_attr(op, TL_ATTR_MMA) || has_scales != scaled)
+                continue;
+            tl_vec_push(a->px->scratch, &a->work, op);
+            int64_t columns = has_scales && a->px->machine->tensor_scaled
+                                  ? tl_tensor_scales_columns(tl_in(op, TL_MMA_SA)->type) +
+                                        tl_tensor_scales_columns(tl_in(op, TL_MMA_SB)->type)
+                                  : 0;
+            most = columns > most ? columns : most;
+        }
+    a->columns = most;
+}
+
 TlPassResult tl_pass_accelerate_dot(TlFn *fn, TlPassCtx *px)
 {
     if (tl_fn_level(fn) == TL_LEVEL_TILE || !px->machine->matrix)
@@ -375,9 +419,7 @@ TlPassResult tl_pass_accelerate_dot(TlFn *fn, TlPassCtx *px)
     bool changed = false;
     if (px->machine->warpgroups)
         a.axis = tl_pass_axis_info(fn, px);
-    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_DOT && !tl_attr(op, TL_ATTR_MMA))
-            tl_vec_push(px->scratch, &a.work, op);
+    find_dots(&a);
     for (uint32_t i = 0; i < a.work.len; i++)
         changed |= accelerate(&a, a.work.data[i]);
     if (a.turned)

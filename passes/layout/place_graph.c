@@ -103,7 +103,7 @@ static void add_edge(Placement *p, TlOp *user, uint32_t operand, uint32_t to)
 static bool has_free_layout(const TlOp *op, uint32_t operand)
 {
     if (op->opcode == TL_OP_DOT)
-        return operand < 2 && (!tl_mma_of(op) || tl_is_warpgroup_dot(op));
+        return operand != TL_MMA_C && (tl_is_warpgroup_dot(op) || (operand < 2 && !tl_mma_of(op)));
     return op->opcode == TL_OP_HISTOGRAM ||
            (operand == 0 && (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_REGROUP));
 }

@@ -11,9 +11,11 @@
  *  2. Sums that are alive at the same position share no column: first fit, in program order.
  *     accelerate-dot has seen to it that all fit side by side. Threads have read what was there
  *     when a READY is over, so that the next product may begin.
- *  3. The kernel asks for a power of two of columns, from 32 on: what other blocks of the
+ *  3. Scales that products bring there (tensor_scales.h) have columns behind all sums, the same for
+ *     all products: one thread begins them, in order.
+ *  4. The kernel asks for a power of two of columns, from 32 on: what other blocks of the
  *     multiprocessor do not get. */
-#include "ir/plan/async_dot.h"
+#include "ir/plan/tensor_scales.h"
 #include "passes/analysis/shared_life.h"
 #include "passes/pass.h"
 
@@ -90,6 +92,26 @@ static void place(Tensor *t, uint32_t which)
               t->fn->name, (int)(s->column + s->columns));
 }
 
+/* ---- 3. scales ---- */
+
+/* Behind `column`; returns the last one's end. */
+static int32_t place_scales(const Tensor *t, int32_t column)
+{
+    int32_t end = column;
+    for (TlOp *op = t->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        TlAsyncDot d = {.acc = NULL};
+        if (op->opcode == TL_OP_DOT_ASYNC)
+            d = tl_async_dot(op);
+        int32_t columns = tl_tensor_dot_scales(&d);
+        if (!columns)
+            continue;
+        tl_attr_set(t->fn, op, (TlAttr){.id = TL_ATTR_COLUMN, .u.i = column});
+        end = column + columns > end ? column + columns : end;
+    }
+    TL_ASSERT(end <= TL_TENSOR_COLUMNS, "'%s' has scales up to column %d", t->fn->name, (int)end);
+    return end;
+}
+
 /* ---- the pass ---- */
 
 static TlOp *tensor_of(const TlFn *fn)
@@ -104,7 +126,7 @@ TlPassResult tl_pass_allocate_tensor(TlFn *fn, TlPassCtx *px)
 {
     Tensor t = {.fn = fn, .arena = px->scratch};
     TlOp *tensor = tensor_of(fn);
-    int32_t columns = TL_TENSOR_LEAST;
+    int32_t columns = TL_TENSOR_LEAST, end = 0;
     if (!tensor)
         return TL_SAME;
     tl_positions_init(&t.order, fn, px->scratch);
@@ -113,9 +135,11 @@ TlPassResult tl_pass_allocate_tensor(TlFn *fn, TlPassCtx *px)
         Sums *s = &t.all.data[i];
         place(&t, i);
         tl_attr_set(fn, s->ready, (TlAttr){.id = TL_ATTR_COLUMN, .u.i = s->column});
-        while (columns < s->column + s->columns)
-            columns *= 2;
+        end = end < s->column + s->columns ? s->column + s->columns : end;
     }
+    end = place_scales(&t, end);
+    while (columns < end)
+        columns *= 2;
     tl_attr_set(fn, tensor, (TlAttr){.id = TL_ATTR_COLUMNS, .u.i = columns});
     return TL_CHANGED;
 }

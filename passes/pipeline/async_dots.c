@@ -16,7 +16,8 @@
  *     the instruction's, as far as it can; of 32 bits, threads put squares that they hold
  *     (coalesce) as columns. Where that cannot be, or there is no room, each warp does the product
  *     with fragments of its own, as elsewhere.
- *  2. Products in a row onto one accumulator are all begun before the last is awaited.
+ *  2. Products in a row onto one accumulator are all begun before the last is awaited: into tensor
+ *     memory those of one kind, as others are in no order.
  *  3. An accumulator that a loop carries, and nobody else looks at, is carried as a token:
  *
  *     for ... (%acc) {                         %t = ready %init
@@ -32,14 +33,17 @@
  *  4. Where what a loop carries is multiplied by a tile before a product adds to it (attention),
  *     and it is in tensor memory, it stays there (RESCALE).
  *
- *  Products into tensor memory take both operands from buffers. Their tokens are of type tensor,
- *  and the kernel has a `tensor` from its beginning to its end (allocate-tensor says where in it
- *  each product's sums are). Where operands cannot be in buffers, mma.sync does the product. */
-#include "ir/plan/async_dot.h"
+ *  Products into tensor memory take both operands from buffers, and scales if they have some, as
+ *  tensor_scales.h says: these products first, as no other instruction takes scales
+ *  (scale_tensor.h). Their tokens are of type tensor, and the kernel has a `tensor` from its
+ *  beginning to its end (allocate-tensor says where in it each product's sums are). Where operands
+ *  cannot be in buffers, mma.sync does the product. */
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
 #include "ir/plan/staged_plan.h"
+#include "ir/plan/tensor_scales.h"
+#include "ir/remark.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 #include "passes/layout/dot_warps.h"
@@ -56,7 +60,7 @@ typedef struct AsyncDots {
     TlCtx *ctx;
     uint64_t bytes; /* of all buffers */
     const TlAxisInfo *axis;
-    TlMap staged; /* by value */
+    TlMap staged, scales; /* by value: as operands, as scales */
     bool changed, tensor; /* any product; one is into tensor memory */
 } AsyncDots;
 
@@ -73,11 +77,19 @@ static bool can_take(const AsyncDots *a, const TlOp *dot, const TlAsyncSide *sid
     return tl_async_plan(a->px->scratch, tl_mma_of(dot), sides, dot->out[0]->type) != NULL;
 }
 
+static bool has_scales(const TlOp *dot)
+{
+    return dot->nin > TL_MMA_SA;
+}
+
 /* Along which neighbours in memory lie; of what is computed, the last. Of 32 and 8 bits the
- * instruction reads rows along K only: where threads hold 4 elements of these, they put them. */
-static int row_of(const AsyncDots *a, const TlValue *v, int k_axis)
+ * instruction reads rows along K only: where threads hold 4 elements of these, they put them. Pairs
+ * are read along K. */
+static int row_of(const AsyncDots *a, const TlOp *dot, const TlValue *v, int k_axis)
 {
     enum { PIECE = 4 };
+    if (has_scales(dot) && v->type->dtype == TL_U8)
+        return k_axis;
     if (tl_dtype_bits(v->type->dtype) != 16 && tl_holds_along(v->type->layout, k_axis, PIECE))
         return k_axis;
     if (!v->def || v->def->opcode != TL_OP_LOAD)
@@ -95,13 +107,14 @@ typedef struct Staging {
     TlValue as_if;      /* stands for the buffer until then */
 } Staging;
 
-static Staging *staging_of(AsyncDots *a, TlValue *v, int k_axis)
+static Staging *staging_of(AsyncDots *a, const TlOp *dot, TlValue *v, int k_axis)
 {
     Staging *s = tl_map_get_ptr(&a->staged, v);
     if (s)
         return s;
     s = TL_NEW(a->px->scratch, Staging);
-    const TlType *buf = tl_staging_image_buf(a->ctx, a->px->scratch, v->type, row_of(a, v, k_axis));
+    const TlType *buf = tl_staging_image_buf(a->ctx, a->px->scratch, v->type,
+                                             row_of(a, dot, v, k_axis));
     *s = (Staging){.v = v, .type = buf};
     s->as_if.type = s->type;
     tl_map_put_ptr(&a->staged, v, s);
@@ -125,10 +138,22 @@ static TlAsyncSide side_in_slot(AsyncDots *a, const TlOp *dot, int operand, Stag
 {
     TlAsyncSide side = {0};
     TlValue *v = tl_matrix_source(tl_in(dot, (uint32_t)operand), &side.flipped);
-    *out = staging_of(a, v, (operand == TL_MMA_A ? 1 : 0) ^ (int)side.flipped);
+    *out = staging_of(a, dot, v, (operand == TL_MMA_A ? 1 : 0) ^ (int)side.flipped);
     bool room = (*out)->put || ((*out)->type && fits(a, (*out)->type));
     side.buf = room ? &(*out)->as_if : NULL;
     return side;
+}
+
+static Staging *staging_of_scales(AsyncDots *a, TlValue *v)
+{
+    Staging *s = tl_map_get_ptr(&a->scales, v);
+    if (s)
+        return s;
+    s = TL_NEW(a->px->scratch, Staging);
+    *s = (Staging){.v = v, .type = tl_tensor_scales_buf(a->ctx, a->px->scratch, v->type)};
+    s->as_if.type = s->type;
+    tl_map_put_ptr(&a->scales, v, s);
+    return s;
 }
 
 /* What it takes of the buffer, which is there now. */
@@ -212,10 +237,33 @@ static bool belongs_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *
     return more > 0 || (more == 0 && !is_from_product(a, s->v));
 }
 
+/* Operands and scales of a product that has some: there is room. */
+static void find_sides_with_scales(AsyncDots *a, const TlOp *dot, TlAsyncSide *sides)
+{
+    Staging *staged[TL_ASYNC_SIDES];
+    for (int i = 0; i < 2; i++) {
+        sides[i] = side_in_slot(a, dot, i, &staged[i]);
+        TlValue *scales = tl_in(dot, (uint32_t)(TL_MMA_SA + i));
+        staged[TL_ASYNC_SCALES + i] = staging_of_scales(a, scales);
+        sides[TL_ASYNC_SCALES + i] =
+            (TlAsyncSide){.buf = &staged[TL_ASYNC_SCALES + i]->as_if};
+    }
+    TL_ASSERT(sides[0].buf && sides[1].buf && can_take(a, dot, sides),
+              "'%s' has a product with scales that cannot be done", a->fn->name);
+    for (int i = 0; i < TL_ASYNC_SIDES; i++) {
+        stage(a, staged[i]);
+        settle(&sides[i], staged[i]);
+    }
+}
+
 /* A from shared memory or from registers. */
 static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
 {
     Staging *staged[2];
+    if (has_scales(dot)) {
+        find_sides_with_scales(a, dot, sides);
+        return true;
+    }
     for (int i = 0; i < 2; i++)
         sides[i] = side_in_slot(a, dot, i, &staged[i]);
     if (!sides[TL_MMA_B].buf || (is_into_tensor(dot) && !sides[TL_MMA_A].buf))
@@ -289,12 +337,37 @@ static const TlType *token_type(const AsyncDots *a, const TlOp *dot)
                                : tl_type_token(a->ctx, t->dtype, t->rank, t->shape, t->layout);
 }
 
+/* The product that a token is of; NULL: none is on its way. */
+static const TlOp *product_of(const TlValue *token)
+{
+    const TlOp *op = token->def;
+    while (op && op->opcode != TL_OP_DOT_ASYNC) {
+        if (op->opcode == TL_OP_RESCALE)
+            op = tl_in(op, 0)->def;
+        else if (op->opcode == TL_OP_FOR)
+            op = tl_in(op->regions[0]->last, token->index)->def;
+        else
+            return NULL;
+    }
+    return op;
+}
+
+/* May the dot begin while the token's product, onto the same sums, goes on? */
+static bool may_follow(const TlOp *dot, const TlValue *token)
+{
+    const TlOp *before = is_into_tensor(dot) ? product_of(token) : NULL;
+    if (!before)
+        return true;
+    const TlMma *mma = tl_mma_find(tl_attr(before, TL_ATTR_MMA)->u.s);
+    return strcmp(tl_tensor_mma_of(mma)->kind, tl_tensor_mma_of(tl_mma_of(dot))->kind) == 0;
+}
+
 /* The token of an accumulator: that of an AWAIT before, if nobody else wants its tile. */
 static TlValue *token_of(AsyncDots *a, TlOp *dot, TlValue *acc)
 {
     TlOp *await = acc->def;
     if (await && await->opcode == TL_OP_AWAIT && await->block == dot->block && await->nin == 1 &&
-        tl_use_count(acc) == 1)
+        tl_use_count(acc) == 1 && may_follow(dot, tl_in(await, 0)))
         return tl_in(await, 0);
     TlBuilder b = tl_builder_before(dot);
     const TlType *token = token_type(a, dot);
@@ -341,11 +414,13 @@ static TlValue *token_before(AsyncDots *a, TlOp *dot)
 
 static void begin_dot(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
 {
-    TlValue *acc = tl_in(dot, TL_MMA_C), *token = token_before(a, dot), *in[5];
+    TlValue *acc = tl_in(dot, TL_MMA_C), *token = token_before(a, dot);
+    TlValue *in[2 * TL_ASYNC_SIDES + 1];
     a->tensor |= is_into_tensor(dot);
     uint32_t n = 0, flipped = 0;
-    for (uint32_t i = 0; i < 2; i++) {
-        in[n++] = sides[i].buf ? sides[i].buf : sides[i].tile;
+    for (uint32_t i = 0; i < TL_ASYNC_SIDES; i++) {
+        if (sides[i].buf || sides[i].tile)
+            in[n++] = sides[i].buf ? sides[i].buf : sides[i].tile;
         if (sides[i].buf)
             in[n++] = sides[i].slot;
         flipped |= sides[i].flipped ? 1u << i : 0;
@@ -357,6 +432,11 @@ static void begin_dot(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
     TlOp *made = tl_op_new(&b, TL_OP_DOT_ASYNC, n, in, 1, &token->type, 0, 1, mma);
     if (flipped)
         tl_attr_set_axis_bits(a->fn, made, TL_ATTR_FLIPPED, flipped);
+    if (has_scales(dot) && tl_attr_flag(dot, TL_ATTR_UNSIGNED))
+        tl_attr_set(a->fn, made, (TlAttr){.id = TL_ATTR_UNSIGNED});
+    int64_t why = tl_remark_of(dot, TL_REMARK_SCALED);
+    if (why)
+        tl_remark(a->fn, made, TL_REMARK_SCALED, why);
     TlOp *await = new_await(&b, made->out[0], dot->out[0]->type);
     await->out[0]->name = dot->out[0]->name;
     tl_replace_uses(dot->out[0], await->out[0]);
@@ -481,31 +561,40 @@ static void make_tensor(const AsyncDots *a)
 
 /* ---- the pass ---- */
 
+static void take_up(AsyncDots *a, TlOp *dot)
+{
+    TlAsyncSide sides[TL_ASYNC_SIDES] = {{0}};
+    if (find_sides(a, dot, sides))
+        begin_dot(a, dot, sides);
+    else
+        give_up(a, dot);
+}
+
 TlPassResult tl_pass_async_dots(TlFn *fn, TlPassCtx *px)
 {
     AsyncDots a = {.fn = fn, .px = px, .ctx = px->ctx};
-    TL_VEC(TlOp *) dots = {0}, loops = {0};
+    TL_VEC(TlOp *) dots = {0}, scaled = {0}, loops = {0};
     tl_map_init(&a.staged, px->scratch);
+    tl_map_init(&a.scales, px->scratch);
     if (!px->machine->warpgroups || tl_fn_level(fn) == TL_LEVEL_TILE)
         return TL_SAME;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (op->opcode == TL_OP_ALLOC)
             a.bytes += tl_buf_bytes(op->out[0]->type);
-        if (tl_is_warpgroup_dot(op))
+        if (tl_is_warpgroup_dot(op) && has_scales(op))
+            tl_vec_push(px->scratch, &scaled, op);
+        else if (tl_is_warpgroup_dot(op))
             tl_vec_push(px->scratch, &dots, op);
         if (op->opcode == TL_OP_FOR)
             tl_vec_push(px->scratch, &loops, op);
     }
-    if (dots.len == 0)
+    if (dots.len + scaled.len == 0)
         return TL_SAME;
     a.axis = tl_pass_axis_info(fn, px);
-    for (uint32_t i = 0; i < dots.len; i++) {
-        TlAsyncSide sides[2];
-        if (find_sides(&a, dots.data[i], sides))
-            begin_dot(&a, dots.data[i], sides);
-        else
-            give_up(&a, dots.data[i]);
-    }
+    for (uint32_t i = 0; i < scaled.len; i++)
+        take_up(&a, scaled.data[i]);
+    for (uint32_t i = 0; i < dots.len; i++)
+        take_up(&a, dots.data[i]);
     for (uint32_t i = loops.len; i-- > 0 && a.changed;) { /* inner ones first */
         uint64_t tokens = carried_tokens(loops.data[i]);
         if (tokens)

@@ -59,7 +59,7 @@ static uint32_t add(TlSync *s, TlSyncKind kind, TlOp *op, const TlBufUse *use, u
  * for here: what a barrier counts orders itself. */
 static void add_access(TlSync *s, TlOp *op, uint32_t loop)
 {
-    TlBufUse *uses = TL_NEW_ARRAY(s->arena, TlBufUse, 2);
+    TlBufUse *uses = TL_NEW_ARRAY(s->arena, TlBufUse, TL_MOST_BUF_USES);
     uint32_t n = tl_buf_uses(op, uses);
     bool goes_on = tl_goes_on(op) && !tl_effect_of(op).seen_by_all;
     for (uint32_t i = 0; i < n || i == 0; i++) {

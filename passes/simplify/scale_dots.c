@@ -9,6 +9,7 @@
  *  1. Has the machine a matrix instruction with scales for the types (ir/plan/mma.def)? Where both
  *     sides are f4e2m1, it takes pairs of them.
  *     None takes signs of scales f8e4m3: they must have been left out, bits & 0x7f.
+ *     Into tensor memory (tcgen05) there are conditions besides: scale_tensor.h.
  *  2. Does it cost no more? It takes a step of K at once; what K lacks to that is multiplied as
  *     zeros.
  *  3. If so, the dot keeps its scales: unpack gives it pairs of f4e2m1, accelerate-dot its layouts.
@@ -20,6 +21,7 @@
 #include "ir/plan/mma.h"
 #include "ir/remark.h"
 #include "passes/pass.h"
+#include "passes/simplify/scale_tensor.h"
 
 /* Of an e8m0 scale: 0 and 255 have no bits of bf16 that are the code shifted: 2^-127, NaN. */
 enum { E8M0_LEAST = 0x0040, E8M0_NAN = 0x7fc0, BF16_FRACTION = 7, F8_BITS = 0x7f };
@@ -101,10 +103,14 @@ static bool costs_more(const TlMma *row, const TlOp *dot)
     return steps * row->k > 2 * k;
 }
 
-static TlScaleFault fault_of(const TlFn *fn, const TlMachine *machine, const TlOp *dot)
+/* room: what products into tensor memory take so far. */
+static TlScaleFault fault_of(const TlFn *fn, const TlPassCtx *px, const TlOp *dot,
+                             TlScaleRoom *room)
 {
     bool any;
-    const TlMma *row = find_row(machine, dot, &any);
+    const TlMma *row = find_row(px->machine, dot, &any);
+    if (px->machine->tensor_scaled && !fn->ring)
+        return may_be_negative(dot) ? TL_SCALE_SIGN : tl_scale_tensor_fault(fn, px, dot, room);
     if (!any || fn->ring)
         return TL_SCALE_MACHINE;
     if (!row)
@@ -186,13 +192,14 @@ static void multiply_in(TlFn *fn, TlOp *dot, TlScaleFault why)
 TlPassResult tl_pass_scale_dots(TlFn *fn, TlPassCtx *px)
 {
     bool changed = false;
+    TlScaleRoom room = {0};
     for (TlOp *op = fn->body->first, *next; op; op = next) {
         next = tl_walk_next(op, NULL);
         if (op->opcode != TL_OP_DOT || op->nin == 3 || tl_attr(op, TL_ATTR_MMA))
             continue;
-        TlScaleFault why = fault_of(fn, px->machine, op);
         if (tl_in(op, 0)->type->dtype == TL_U8)
             continue; /* pairs: only unpack makes them, for an instruction */
+        TlScaleFault why = fault_of(fn, px, op, &room);
         if (!why && tl_in(op, TL_MMA_SA)->type->dtype != TL_U8 &&
             !tl_attr_flag(op, TL_ATTR_UNSIGNED)) {
             take_magnitudes(fn, op);

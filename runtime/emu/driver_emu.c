@@ -287,7 +287,8 @@ static bool orders_threads(uint32_t leaf)
         [TL_LEAF_FAMILY_MBAR_EXPECT] = true, [TL_LEAF_FAMILY_MBAR_ARRIVE] = true,
         [TL_LEAF_FAMILY_MBAR_WAIT] = true,   [TL_LEAF_FAMILY_MBAR_ARRIVE_AT] = true,
         [TL_LEAF_FAMILY_TENSOR_ALLOC] = true, [TL_LEAF_FAMILY_TENSOR_FREE] = true,
-        [TL_LEAF_FAMILY_TENSOR_COMMIT] = true, [TL_LEAF_FAMILY_TENSOR_FENCE] = true};
+        [TL_LEAF_FAMILY_TENSOR_COMMIT] = true, [TL_LEAF_FAMILY_TENSOR_SCALES] = true,
+        [TL_LEAF_FAMILY_TENSOR_FENCE] = true};
     return leaf < TL_LEAF_COUNT && ORDERS[tl_leaf_info((tl_leaf)leaf)->family];
 }
 

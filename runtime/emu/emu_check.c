@@ -619,7 +619,8 @@ static void check_flights(tl_emu_block_watch *b, const tl_emu_access *a, const r
 static void tell_products(tl_emu_block_watch *b, const tl_emu_access *a, uint32_t site)
 {
     tl_emu_position with = tl_emu_site_position(b->watch->launch, site);
-    bool product = with.leaf == TL_LEAF_WGMMA || with.leaf == TL_LEAF_TENSOR_MMA;
+    bool product = with.leaf == TL_LEAF_WGMMA || with.leaf == TL_LEAF_TENSOR_MMA ||
+                   with.leaf == TL_LEAF_TENSOR_MMA_SCALED || with.leaf == TL_LEAF_TENSOR_SCALES;
     b->told_flight = true;
     tell(b->watch, b->block, TL_RUN_ASYNC, a->site,
          "this %s (thread %u) touches byte %" PRIu64

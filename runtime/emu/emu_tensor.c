@@ -12,7 +12,8 @@
  *   late     when the commit arrives. Schedules rr, ahead.
  *   early    at once. Schedule reverse.
  *   random   one or the other. Schedule random.
- * In all cases they count as being read until then (emu_check_products.c).
+ * In all cases they count as being read until then (emu_check_products.c). What brings scales from
+ * shared memory is in one order with the same thread's products: it is done when these are.
  *
  * What threads of one warp have read or written, or allocated, those of another touch behind a
  * barrier, in front of which the former have passed a fence, and behind which the latter have. So
@@ -33,15 +34,20 @@ enum {
     K_BYTES = 32, /* of one product */
     MOST_K = 32,  /* elements of one byte in K_BYTES */
     CHUNK = 16,   /* bytes that are checked at a time */
-    ODDS = 2
+    ODDS = 2,
+    PIECE_COLUMNS = 4, /* of scales that are brought there: 32 rows of 16 bytes */
+    WORD = 4,          /* scales of a word */
+    MOST_SCALED = 64   /* elements of K_BYTES that are pairs */
 };
 
 typedef enum state { UNKNOWN, KNOWN, ON_ITS_WAY } state;
 
+/* Or what brings scales: of 128 rows and PIECE_COLUMNS columns, from operand[0]. */
 typedef struct product {
     uint32_t site, thread, m, n, k, type[3], address;
     tl_emu_matrix operand[2];
-    bool ring, adds, is_done;
+    bool ring, adds, is_done, brings;
+    uint32_t scale, scales[2], byte[2]; /* scale: their type, 0: it has none; where they are */
 } product;
 
 typedef struct commit {
@@ -68,6 +74,7 @@ struct tl_emu_tensor {
     touch touched[COLUMNS][LANES / WARP];
     uint32_t word[COLUMNS][LANES];
     uint8_t state[COLUMNS][LANES];
+    double scaled[LANES][MOST_SCALED]; /* of A, for a product that is computed */
 };
 typedef struct tl_emu_tensor tensor;
 
@@ -308,10 +315,105 @@ static uint32_t sum_of(const product *p, const tl_emu_number *a, const tl_emu_nu
     return word;
 }
 
+/* ---- with scales ---- */
+
+static bool are_pairs(const product *p)
+{
+    return p->type[0] == TILE_U8;
+}
+
+/* Elements of the product along K, and how many of them a scale is of. */
+static uint32_t depth(const product *p)
+{
+    return p->k * (are_pairs(p) ? 2 : 1);
+}
+
+static uint32_t each_of(const product *p)
+{
+    return p->scale == TILE_U8 ? 32 : 16;
+}
+
+/* Of row or column i, of block number `block` of what the product takes. */
+static double scale_of(const tensor *t, const product *p, int operand, uint32_t i, uint32_t block)
+{
+    uint32_t word = t->word[(p->scales[operand] & 0xffff) + i / WARP][i % WARP],
+             code = word >> 8 * (p->byte[operand] + block) & 0xff;
+    if (p->scale == TILE_U8)
+        return code == 255 ? (double)NAN : ldexp(1, (int)code - 127);
+    return tl_decode_float(TILE_F8E4M3, code & 0x7f);
+}
+
+/* Row i of A or column i of B, times its scales. */
+static void read_scaled(tl_emu_block *b, const tensor *t, const product *p, int operand, uint32_t i,
+                        double *to)
+{
+    uint32_t per = are_pairs(p) ? 2 : 1;
+    for (uint32_t k = 0; k < depth(p); k++) {
+        uint32_t at = tl_emu_matrix_at(&p->operand[operand], 1, i, k / per), code = 0;
+        if (at < b->job->kernel->shared_bytes)
+            code = b->shared[at];
+        double x = per == 2 ? tl_decode_float(TILE_F4E2M1, code >> 4 * (k % 2) & 15)
+                            : tl_decode_float((tile_dtype)p->type[operand], code);
+        to[k] = x * scale_of(t, p, operand, i, k / each_of(p));
+    }
+}
+
+static void compute_scaled(tl_emu_block *b, tensor *t, product *p)
+{
+    double column[MOST_SCALED];
+    uint32_t first = p->address & 0xffff, all = depth(p);
+    for (uint32_t row = 0; row < p->m; row++)
+        read_scaled(b, t, p, 0, row, t->scaled[row]);
+    for (uint32_t n = 0; n < p->n; n++) {
+        read_scaled(b, t, p, 1, n, column);
+        for (uint32_t row = 0; row < p->m; row++) {
+            uint32_t *word = &t->word[first + n][row];
+            float f = 0;
+            if (p->adds)
+                memcpy(&f, word, sizeof f);
+            double sum = f;
+            for (uint32_t k = 0; k < all; k++)
+                sum = fma(t->scaled[row][k], column[k], sum);
+            f = (float)sum;
+            memcpy(word, &f, sizeof f);
+        }
+    }
+}
+
+/* Where row r of a piece of scales is in shared memory. */
+static uint32_t piece_row(const product *p, uint32_t r)
+{
+    enum { ROWS = 8 };
+    return p->operand[0].start + r % ROWS * CHUNK + r / ROWS * p->operand[0].stride;
+}
+
+/* To each warp's lanes. */
+static void bring(tl_emu_block *b, tensor *t, const product *p)
+{
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        for (uint32_t c = 0; c < PIECE_COLUMNS; c++) {
+            uint64_t at = piece_row(p, lane % WARP) + sizeof(uint32_t) * c;
+            if (at + sizeof(uint32_t) <= b->job->kernel->shared_bytes)
+                memcpy(&t->word[(p->address & 0xffff) + c][lane], b->shared + at,
+                       sizeof(uint32_t));
+        }
+}
+
+/* ---- what is done ---- */
+
 static void compute(tl_emu_block *b, tensor *t, product *p)
 {
     tl_emu_number a[LANES][MOST_K], column[MOST_K];
     uint32_t first = p->address & 0xffff;
+    p->is_done = true;
+    if (p->brings) {
+        bring(b, t, p);
+        return;
+    }
+    if (p->scale) {
+        compute_scaled(b, t, p);
+        return;
+    }
     for (uint32_t row = 0; row < p->m; row++)
         for (uint32_t k = 0; k < p->k; k++)
             a[row][k] = in_memory(b, p, 0, row, k);
@@ -323,13 +425,16 @@ static void compute(tl_emu_block *b, tensor *t, product *p)
             *word = sum_of(p, a[row], column, p->adds ? *word : 0);
         }
     }
-    p->is_done = true;
 }
 
 /* Tells the watch of what it reads: pieces of 16 bytes. */
 static bool tell_reads(tl_emu_block *b, const product *p, bool ends)
 {
     bool fine = true;
+    for (uint32_t r = 0; p->brings && r < WARP && fine; r++)
+        fine = tl_emu_block_product(b->watch, p->site, p->thread, piece_row(p, r), ends);
+    if (p->brings)
+        return fine;
     for (int operand = 0; operand < 2; operand++) {
         const tl_emu_matrix *m = &p->operand[operand];
         uint32_t bytes = tl_emu_type_bytes(p->type[operand]), each = CHUNK / bytes,
@@ -349,7 +454,27 @@ static void set_state(tensor *t, const product *p, state to)
             t->state[(p->address & 0xffff) + n][lane_of(p, row)] = (uint8_t)to;
 }
 
-/* What it adds to is there, or on its way by the same thread. */
+/* Kinds of the instruction, which is what orders products onto the same sums. */
+static uint32_t kind_of(const product *p)
+{
+    enum { F16, TF32, F8, INTEGER, MXF8, MXF4, NVF4 };
+    if (p->scale)
+        return p->type[0] != TILE_U8 ? MXF8 : p->scale == TILE_U8 ? MXF4 : NVF4;
+    if (p->type[2] == TILE_I32)
+        return INTEGER;
+    return p->type[0] == TILE_F32 ? TF32 : tl_emu_type_bytes(p->type[0]) == 1 ? F8 : F16;
+}
+
+/* Both onto the same columns, by the same kind of instruction; or onto others. */
+static bool are_in_order(const product *a, const product *b)
+{
+    uint32_t at = a->address & 0xffff, other = b->address & 0xffff;
+    if (a->brings || b->brings || at >= other + b->n || other >= at + a->n)
+        return true;
+    return a->address == b->address && a->n == b->n && a->m == b->m && kind_of(a) == kind_of(b);
+}
+
+/* What it adds to is there, or on its way by the same thread, in order with it. */
 static void check_sums(tl_emu_block *b, const tensor *t, const product *p)
 {
     for (uint32_t n = 0; n < p->n && p->adds; n++)
@@ -360,9 +485,26 @@ static void check_sums(tl_emu_block *b, const tensor *t, const product *p)
                                 " of tensor memory, which nobody has written",
                                 (p->address & 0xffff) + n);
     for (uint32_t i = 0; i < t->n; i++)
-        if (t->all[i].thread != p->thread)
-            tl_emu_complain(b, TL_RUN_ASYNC, p->site,
-                            "products of another thread are on their way, in no order with it");
+        if (t->all[i].thread != p->thread || !are_in_order(&t->all[i], p))
+            tl_emu_complain(b, TL_RUN_ASYNC, p->site, "products of another %s are on their way, "
+                            "in no order with it",
+                            t->all[i].thread != p->thread ? "thread" : "kind or shape");
+}
+
+/* The product is on its way from here on. */
+static void begin_product(tl_emu_block *b, tensor *t, const product *p)
+{
+    check_all_untouched(b, t, p->site, p->address & 0xffff, p->n);
+    check_sums(b, t, p);
+    if (!tell_reads(b, p, false))
+        tl_emu_break(b);
+    set_state(t, p, ON_ITS_WAY);
+    t->all = tl_emu_room(b, t->all, t->n, &t->room, sizeof *t->all);
+    t->all[t->n++] = *p;
+    if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
+        for (uint32_t i = 0; i < t->n; i++)
+            if (!t->all[i].is_done)
+                compute(b, t, &t->all[i]);
 }
 
 void tl_emu_tensor_mma(uint32_t site, uint32_t instruction, uint32_t types, uint32_t ring,
@@ -384,17 +526,109 @@ void tl_emu_tensor_mma(uint32_t site, uint32_t instruction, uint32_t types, uint
     tensor *t = of_program(b, site, address, p.n);
     TL_EMU_INVARIANT(b, site, address >> 16 == 0 || (p.m == 64 && address >> 16 == 16),
                      "sums from lane %u on", address >> 16);
-    check_all_untouched(b, t, site, address & 0xffff, p.n);
-    check_sums(b, t, &p);
-    if (!tell_reads(b, &p, false))
-        tl_emu_break(b);
-    set_state(t, &p, ON_ITS_WAY);
-    t->all = tl_emu_room(b, t->all, t->n, &t->room, sizeof *t->all);
-    t->all[t->n++] = p;
-    if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
-        for (uint32_t i = 0; i < t->n; i++)
-            if (!t->all[i].is_done)
-                compute(b, t, &t->all[i]);
+    begin_product(b, t, &p);
+}
+
+/* ---- products with scales ---- */
+
+void tl_emu_tensor_scales(uint32_t site, uint64_t upper, uint32_t at, uint32_t address)
+{
+    tl_emu_block *b = tl_emu_now;
+    uint64_t d = upper | at;
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site, TL_LEAF_TENSOR_SCALES);
+    if (tl_emu_is_dropped(b, site))
+        return;
+    TL_EMU_INVARIANT(b, site, (d >> 46 & 7) == 1 && d >> 49 == 0, "the descriptor %" PRIx64, d);
+    product p = {.site = site,
+                 .thread = b->current->index,
+                 .address = address,
+                 .m = LANES,
+                 .n = PIECE_COLUMNS,
+                 .brings = true};
+    p.operand[0] = (tl_emu_matrix){.start = (uint32_t)(d & 0x3fff) << 4,
+                                   .stride = (uint32_t)(d >> 32 & 0x3fff) << 4};
+    TL_EMU_INVARIANT(b, site, address >> 16 == 0, "scales from lane %u on", address >> 16);
+    begin_product(b, of_program(b, site, address, PIECE_COLUMNS), &p);
+}
+
+/* PTX ISA, "Instruction descriptor", of kinds mxf8f6f4, mxf4 and mxf4nvf4. */
+static void read_scaled_instruction(tl_emu_block *b, product *p, uint32_t i)
+{
+    uint32_t blocks = depth(p) / each_of(p), code_a = i >> 7 & 7, code_b = i >> 10 & 7;
+    bool pairs = are_pairs(p);
+    p->n = (i >> 17 & 63) << 3;
+    p->m = (i >> 24 & 31) << 4;
+    for (int o = 0; o < 2; o++)
+        p->operand[o].across = i >> (15 + o) & 1;
+    p->byte[0] = i >> 29 & 3;
+    p->byte[1] = i >> 4 & 3;
+    bool types = pairs ? code_a == 1 && code_b == 1 && !(i >> 15 & 3)
+                       : p->scale == TILE_U8 && code_a == code_of(p->type[0]) &&
+                             code_b == code_of(p->type[1]);
+    TL_EMU_INVARIANT(b, p->site,
+                     types && (i & 0xf) == 0 && (i >> 6 & 1) == 0 && (i >> 13 & 3) == 0 &&
+                         i >> 31 == 0 && (i >> 23 & 1) == (p->scale == TILE_U8),
+                     "instruction %" PRIx32 " of types %u, %u, %u", i, p->type[0], p->type[1],
+                     p->scale);
+    for (int o = 0; o < 2; o++)
+        TL_EMU_INVARIANT(b, p->site, p->byte[o] % blocks == 0 && p->byte[o] + blocks <= WORD,
+                         "%u scales from byte %u on", blocks, p->byte[o]);
+    TL_EMU_INVARIANT(b, p->site, p->m == LANES && p->n && p->n <= 256 && p->n % 16 == 0,
+                     "a product of %u rows, %u columns", p->m, p->n);
+}
+
+/* Scales are there, or on their way by the same thread, and no product's sums are. */
+static void check_scales(tl_emu_block *b, const tensor *t, const product *p, int operand)
+{
+    uint32_t first = p->scales[operand] & 0xffff, rows = operand ? p->n : p->m,
+             columns = (rows + WARP - 1) / WARP;
+    of_program(b, p->site, p->scales[operand], columns);
+    check_all_untouched(b, t, p->site, first, columns);
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        for (uint32_t c = 0; c < columns; c++)
+            if (c * WARP + lane % WARP < rows && t->state[first + c][lane] == UNKNOWN)
+                tl_emu_complain(b, TL_RUN_UNINIT, p->site,
+                                "the product takes scales of column %" PRIu32
+                                " of tensor memory, which nobody has brought",
+                                first + c);
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t from = t->all[i].address & 0xffff;
+        if (!t->all[i].brings && from < first + columns && first < from + t->all[i].n)
+            tl_emu_complain(b, TL_RUN_ASYNC, p->site,
+                            "a product onto column %" PRIu32
+                            " of tensor memory, where scales are, is on its way",
+                            from);
+    }
+}
+
+void tl_emu_tensor_mma_scaled(uint32_t site, uint32_t instruction, uint32_t types, uint64_t upper_a,
+                              uint32_t at_a, uint64_t upper_b, uint32_t at_b, uint32_t address,
+                              uint32_t add, uint32_t scales_a, uint32_t scales_b)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site, TL_LEAF_TENSOR_MMA_SCALED);
+    product p = {.site = site,
+                 .thread = b->current->index,
+                 .address = address,
+                 .k = K_BYTES,
+                 .adds = add,
+                 .scale = types >> 24,
+                 .scales = {scales_a, scales_b}};
+    for (int i = 0; i < 3; i++)
+        p.type[i] = types >> 8 * i & 0xff;
+    read_scaled_instruction(b, &p, instruction);
+    p.operand[0] = read_descriptor(b, site, upper_a | at_a, p.operand[0].across);
+    p.operand[1] = read_descriptor(b, site, upper_b | at_b, p.operand[1].across);
+    tensor *t = of_program(b, site, address, p.n);
+    TL_EMU_INVARIANT(b, site, address >> 16 == 0 && (scales_a | scales_b) >> 16 == 0,
+                     "sums from lane %u on", address >> 16);
+    for (int i = 0; i < 2; i++)
+        check_scales(b, t, &p, i);
+    begin_product(b, t, &p);
 }
 
 /* ---- when they are done ---- */

@@ -271,6 +271,62 @@ for i, (ta, tb, s, bk, k) in enumerate((("f8e4m3", "f8e5m2", "u8", 128, 384), ("
             consts={"A": ta, "B": tb, "S": s, "G": g, "BK": bk}, same_bits=True,
             options=("--stress-layouts", str(seed)) if seed else ())
 
+# Of 128 rows and columns and whole words of scales along K, which tcgen05 takes (sm_100a): one and several of each,
+# borders inside of the tile, onto a tile, operands that are computed or lie along M, several products.
+WHOLE = """
+import std.scaled;
+kernel k(const A a[M, K], const S sa[M, K / G], const B b[N, K], const S sb[N, K / G], f32 c[M, N], const type A,
+         const type B, const type S, const int G, const int BM, const int BN, const int BK)
+    grid(cdiv(M, BM), cdiv(N, BN))
+{
+    int m = pid(0) * BM;
+    int n = pid(1) * BN;
+    auto acc = c[m +: BM, n +: BN];
+    for (int k : range(0, K, BK)) %(hint)s
+        acc = dot_scaled(a[m +: BM, k +: BK], scaled.magnitude(sa[m +: BM, k / G +: BK / G]),
+                         trans(b[n +: BN, k +: BK]), scaled.magnitude(sb[n +: BN, k / G +: BK / G]), acc);
+    c[m +: BM, n +: BN] = acc;
+}
+"""
+for i, (ta, tb, s, bm, bn, bk, k, hint) in enumerate((
+        ("f8e4m3", "f8e4m3", "u8", 128, 128, 128, 384, "pipeline"),
+        ("f8e5m2", "f8e4m3", "u8", 128, 256, 128, 256, "pipeline"),
+        ("f8e4m3", "f8e5m2", "u8", 256, 128, 256, 512, ""),
+        ("f8e5m2", "f8e5m2", "u8", 128, 128, 128, 640, "pipeline specialize"),
+        ("f4e2m1", "f4e2m1", "u8", 128, 128, 256, 768, "pipeline"), ("f4e2m1", "f4e2m1", "u8", 128, 256, 128, 256, ""),
+        ("f4e2m1", "f4e2m1", "f8e4m3", 128, 128, 128, 384, "pipeline"),
+        ("f4e2m1", "f4e2m1", "f8e4m3", 256, 128, 64, 256, "pipeline"))):
+    g = 32 if s == "u8" else 16
+    few = lambda seed, rows, s=s, k=k, g=g: (ints("u8", seed, 124, 131, rows, k // g)
+                                             if s == "u8" else e4m3_scales(seed, rows, k // g, True))
+    row(
+        f"dot_scaled_whole_{ta}_{tb}_{s}_{bm}x{bn}x{bk}", WHOLE % {"hint": hint}, {
+            "a": scaled(ta, 330 + i, 140, k, True), "sa": few(350 + i, 140), "b": scaled(tb, 370 + i, 200, k, True),
+            "sb": few(390 + i, 200), "c": ints("f32", 9, -9, 10, 140, 200)
+        }, lambda a, s=s, g=g: (lambda x, y: {"c": exact(x @ y.T + a["c"])})(*(
+            a[v].astype(np.float64) * np.repeat(number(s, a[t]), g, 1) for v, t in (("a", "sa"), ("b", "sb")))),
+        consts={"A": ta, "B": tb, "S": s, "G": g, "BM": bm, "BN": bn, "BK": bk}, same_bits=True)
+
+row(
+    "dot_scaled_whole_computed_and_shared", """
+kernel k(const f8e4m3 a[K, M], const u8 s[M, K / 32], const f32 x[M, K], f32 c[M, M], f32 d[M, M])
+    grid(1)
+{
+    auto e = trans(a[0 +: 128, 0 +: 128]);
+    auto t = s[0 +: 128, 0 +: 4];
+    auto f = cast(x[0 +: 128, 0 +: 128], f8e4m3);
+    auto g = cast(x[0 +: 128, 0 +: 128], f4e2m1);
+    c[0 +: 128, 0 +: 128] = dot_scaled(e, t, trans(e), t);
+    auto sums = dot_scaled(f, t, trans(e), t, 1.0);
+    d[0 +: 128, 0 +: 128] = dot_scaled(g, t, trans(g), t, sums);
+}
+""", {
+        "a": scaled("f8e4m3", 410, 128, 120, True), "s": ints("u8", 411, 125, 130, 120, 4), "x": ints(
+            "f32", 412, -4, 5, 120, 128), "c": poison("f32", 120, 120), "d": poison("f32", 120, 120)
+    }, lambda a: (lambda e, f, t: {
+        "c": exact((e * t) @ (e * t).T), "d": exact((f * t) @ (e * t).T + 1 + (f * t) @ (f * t).T)
+    })(a["a"].astype(np.float64).T, a["x"].astype(np.float64), np.repeat(2.0**(a["s"].astype(float) - 127), 32, 1)))
+
 # Rows of an odd number of elements, whose last byte has half of something else; elements that are computed.
 row(
     "dot_scaled_odd_rows_and_computed_f4", """

@@ -1,11 +1,12 @@
 """Random programs (language.py --products) of what Hopper does by products of warpgroups, bulk copies and producers of their own: loops of
-products of 64 rows and more, whose operands are slices of arrays of any extents, transposed or not, loaded, computed or sums themselves."""
+products of 64 rows and more, whose operands are slices of arrays of any extents, transposed or not, loaded, computed or sums themselves; and of
+products with scales of blocks, which Blackwell has."""
 import numpy as np
 from language_statements import Maker
 from language_values import clamped, is_int, STORE, TABLE, tile_of, Value, window
 
 SUMS = {"f16": "f32", "bf16": "f32", "f8e4m3": "f32", "f8e5m2": "f32", "i8": "i32", "u8": "i32"}
-CODES = {t: [int(np.flatnonzero(TABLE[t] == x)[0]) for x in range(-2, 3)] for t in ("f8e4m3", "f8e5m2")}
+CODES = {t: [int(np.flatnonzero(TABLE[t] == x)[0]) for x in range(-2, 3)] for t in ("f8e4m3", "f8e5m2", "f4e2m1")}
 ROWS, COLUMNS, STEPS = (64, 64, 128, 128, 192, 256), (16, 24, 32, 48, 64, 64, 96, 128, 128, 176, 256), (16, 32, 32, 64, 64, 128)
 MOST_CELLS = 128 * 256
 HINTS = (" pipeline", " pipeline", " pipeline(2)", " pipeline(4)", " specialize", " pipeline specialize", " pipeline specialize", "")
@@ -84,6 +85,47 @@ class Products(Maker):
             e[acc[0]] = (e[acc[0]] + clamped(x, 2) @ v_run((e[i] * n, 0), (n, k)).astype(np.float64)).astype(np.float32)
         return lines, step
 
+    def pairs(self, rows, columns):
+        """As matrix, of f4e2m1: two in a byte, whole tiles along K."""
+        name, codes = self.name("x"), self.few("f4e2m1", (max(rows, 1), max(columns, 2)))
+        self.params.append(f"const f4e2m1 {name}[{name}_0, {name}_1]")
+        self.arrays[name] = ("f4e2m1", codes[:, ::2] | codes[:, 1::2] << 4)
+        return (lambda at, widths: f"{name}[{at[0]} +: {widths[0]}, {at[1]} +: {widths[1]}]",
+                lambda at, widths: window(TABLE["f4e2m1"][codes], at, widths, (1, 1))[0])
+
+    def scales(self, s, rows, columns):
+        """As matrix, of powers of two: e8m0, or f8e4m3 whose sign is left out."""
+        name = self.name("x")
+        codes = self.np.choice([126, 127, 128] if s == "u8" else [0x30, 0x38, 0x40, 0xB8], (max(rows, 1), max(columns, 1))).astype(np.uint8)
+        self.params.append(f"const {s} {name}[{name}_0, {name}_1]")
+        self.arrays[name] = (s, codes)
+        seen = 2.0**(codes - 127.0) if s == "u8" else np.abs(TABLE[s][codes])
+
+        def text(at, widths):
+            part = f"{name}[{at[0]} +: {widths[0]}, {at[1]} +: {widths[1]}]"
+            return part if s == "u8" else f"bitcast(bitcast({part}, u8) & 0x7F, {s})"
+        return text, lambda at, widths: window(seen, at, widths, (1, 1))[0]
+
+    def scaled(self, i, acc, m, n, k, trips):
+        """(lines, step) of acc = dot_scaled(a, sa, b, sb, acc) at trip i."""
+        s = self.r.choice(["u8", "u8", "f8e4m3"])
+        each, sides = 32 if s == "u8" else 16, []
+        both = self.r.random() < .4
+        for rows, many in ((m, self.programs), (n, 1)):
+            t = "f4e2m1" if both else self.r.choice(["f8e4m3", "f8e5m2"])
+            x = self.pairs(rows * many, k * trips) if both else self.matrix(t, rows * many, k * trips, (self.more(t), 0))
+            sides.append((x, self.scales(s, rows * many, k * trips // each)))
+        (a, sa), (b, sb) = sides
+        row = f"pid(0) * {m}"
+        lines = [f"{acc[0]} = dot_scaled({a[0]((row, f'{i} * {k}'), (m, k))}, {sa[0]((row, f'{i} * {k // each}'), (m, k // each))}, "
+                 f"trans({b[0](('0', f'{i} * {k}'), (n, k))}), {sb[0](('0', f'{i} * {k // each}'), (n, k // each))}, {acc[0]});"]
+
+        def step(e):
+            part = lambda x, y, at, rows: x[1]((at, e[i] * k), (rows, k)).astype(np.float64) * np.repeat(
+                y[1]((at, e[i] * k // each), (rows, k // each)), each, 1)
+            e[acc[0]] = (e[acc[0]] + part(a, sa, e["pid"] * m, m) @ part(b, sb, 0, n).T).astype(np.float32)
+        return lines, step
+
     def products(self, indent):
         r, i = self.r, self.name("loop")
         t = r.choice(list(SUMS))
@@ -92,8 +134,14 @@ class Products(Maker):
         chained = t in ("f16", "bf16") and r.random() < .4
         if chained:
             n, k = r.choice([16, 32, 64, 80]), r.choice([32, 64, 128])
-        acc = [self.name("v") for _ in range(1 if chained or m * n * 2 > MOST_CELLS or r.random() < .7 else 2)]
-        lines, product = (self.attention if chained else self.one_product)(i, acc, t, m, n, k, trips)
+        with_scales = not chained and r.random() < .2
+        if with_scales:
+            t, k, (m, n) = "f8e4m3", r.choice([64, 128, 128, 256]), r.choice([(128, 128), (128, 128), (128, 256), (256, 128), (64, 64), (128, 64)])
+        acc = [self.name("v") for _ in range(1 if chained or with_scales or m * n * 2 > MOST_CELLS or r.random() < .7 else 2)]
+        if with_scales:
+            lines, product = self.scaled(i, acc, m, n, k, trips)
+        else:
+            lines, product = (self.attention if chained else self.one_product)(i, acc, t, m, n, k, trips)
         way = r.choice(["plain", "plain", "plain", "if", "scale"])
         if way == "if":
             lines = [f"if (({i} & 1) == 0) {{ {' '.join(lines)} }}"]

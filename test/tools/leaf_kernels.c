@@ -171,6 +171,17 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[3] = i32(m, 0);
         args[4] = args[6] = LLVMConstInt(m->i64, UPPER, 0);
     }
+    if (leaf == TL_LEAF_TENSOR_MMA_SCALED) { /* f8 and e8m0, pairs of f4 and f8e4m3 */
+        static const uint32_t TYPES[] = {TL_MMA_SCALED_TYPES(TL_F8E4M3, TL_F8E4M3, TL_F32, TL_U8),
+                                         TL_MMA_SCALED_TYPES(TL_F8E5M2, TL_F8E4M3, TL_F32, TL_U8),
+                                         TL_MMA_SCALED_TYPES(TL_U8, TL_U8, TL_F32, TL_F8E4M3)};
+        static const uint32_t OF[] = {0x8c00000, 0x8c00080, 0x8400480};
+        args[1] = i32(m, OF[m->pred_known]);
+        args[2] = i32(m, TYPES[m->pred_known]);
+        args[3] = args[5] = LLVMConstInt(m->i64, UINT64_C(0x4000404000010000), 0);
+    }
+    if (leaf == TL_LEAF_TENSOR_SCALES)
+        args[1] = LLVMConstInt(m->i64, UINT64_C(0x0000400800010000), 0);
     if (is_copy(leaf)) { /* inside: known or not, apart from pred; hints */
         uint32_t pred = m->pred_known;
         m->pred_known = m->hints % 3;

@@ -201,7 +201,20 @@ ONLINE = """kernel attention(const f16 Q[M, D], const f16 K[N, D], const f16 V[N
                 }}
                 O[0 +: 128, 0 +: 64] = acc / col(total);
             }}"""
+# with scales of blocks, which that thread brings to tensor memory: loaded by threads ahead of time, or computed
+SCALED = """kernel gemm(const f8e4m3 A[M, K], const u8 sa[M, K / 32], const f8e4m3 B[N, K], const u8 sb[N, K / 32], f32 C[M, N]) grid(1)
+            {{
+                tile<f32, 128, 128> acc = 0;
+                for (int k : range(0, K, 128)) pipeline {hint}
+                    acc = dot_scaled(A[0 +: 128, k +: 128], sa[0 +: 128, k / 32 +: 4]{more}, trans(B[0 +: 128, k +: 128]),
+                                     sb[0 +: 128, k / 32 +: 4], acc);
+                C[0 +: 128, 0 +: 128] = acc;
+            }}"""
 BLACKWELL = {
+    **{f"tensor_scaled{name}": (SCALED.format(hint=hint, more=more), "gemm",
+                                f"--warps {warps} --stages {stages} A=normal(1)[104,320] sa=full(126)[104,10] B=normal(2)[120,320] "
+                                "sb=full(128)[120,10] C=nan[104,120]", "C")
+       for name, hint, more, warps, stages in (("", "", "", 4, 3), ("_computed", "", " | 1", 8, 2))},
     **{f"tensor{n}": (WARPGROUPS.format(m=128, hint=hint, clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                       f"--warps 4 --stages {n} A=normal(1)[232,320] B=normal(2)[320,64] C=nan[232,64]", "C")
        for n, hint in ((1, "pipeline"), (2, "pipeline"), (3, "pipeline specialize"), (4, "pipeline specialize(0)"))},

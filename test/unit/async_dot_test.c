@@ -30,7 +30,7 @@ typedef struct Product {
     const Case *c;
     const TlMma *mma;
     TlValue value[2];
-    TlAsyncSide side[2];
+    TlAsyncSide side[TL_ASYNC_SIDES];
     const TlType *acc;
     TlAsyncPlan *plan;
     int elem;
@@ -513,6 +513,7 @@ static void check_tensor(void)
 {
     static const char *const NAMES[] = {
 #define TENSOR(name, ...) name,
+#define TENSOR_SCALED(name, ...) /* tensor_scales_test.c */
 #include "ir/plan/tensor.def"
     };
     static const int32_t NS[] = {16, 32, 48, 64, 96, 128, 176, 256, 352};
@@ -535,7 +536,7 @@ static void check_tensor(void)
                 make(&p, &c);
                 plans += check_case(&c, false);
                 if (p.plan)
-                    CHECK_INT(tl_tensor_instruction(p.plan),
+                    CHECK_INT(tl_tensor_instruction(p.plan, 0),
                               instruction_of(mma, p.plan->n, a_across, b_across));
             }
     CHECK(plans > 300);
@@ -561,7 +562,7 @@ static void check_tensor_constants(void)
         Product p;
         make(&p, &KNOWN[i].c);
         if (CHECK(p.plan != NULL)) {
-            CHECK_INT(tl_tensor_instruction(p.plan), KNOWN[i].instruction);
+            CHECK_INT(tl_tensor_instruction(p.plan, 0), KNOWN[i].instruction);
             CHECK(tl_async_descriptor(p.mma, &p.plan->slot[0]) == UINT64_C(0x4000404000010000));
         }
     }

@@ -445,12 +445,26 @@ def product(out, name):
         keep_words4(out, data[:, i:i + 4])
 
 
-def tensor(out):
+def scales_in_memory(threads, i):
+    """[row, block along K]: thread t writes word t of the piece, four blocks of row t / 4 + 32 (t % 4): PTX's "Scale factors in tensor memory"."""
+    word = (mix(900 + i)[threads].astype(np.int64) >> 5 & 0x01010101) + 0x7F7F7F7F
+    values = np.zeros((128, 4))
+    t = np.arange(128)
+    for n in range(4):
+        values[t // 4 + 32 * (t % 4), n] = 2.0**((word >> 8 * n & 255) - 127)
+    return values
+
+
+def tensor(out, scaled):
     """Into tensor memory: thread t of a warpgroup holds row t, all 32 columns."""
     results = np.zeros((ALL, 32))
     for pid in range(BLOCKS):
         threads = pid * THREADS + np.arange(THREADS)
-        results[threads] = (in_shared("f16", 0, pid, 128, 64, False) @ in_shared("f16", 64, pid, 32, 64, False).T)[threads % THREADS]
+        t = "e4m3" if scaled else "f16"
+        A, B = in_shared(t, 0, pid, 128, 64, False), in_shared(t, 64, pid, 32, 64, False)
+        if scaled:
+            A, B = (M * np.repeat(scales_in_memory(threads, i)[:len(M), :2], 32, 1) for i, M in enumerate((A, B)))
+        results[threads] = (A @ B.T)[threads % THREADS]
         for k in range(32):
             results[threads, k] += small_numbers("f32", 128 + k, threads)
     data = results.astype("<f4").view("<u4")
@@ -618,7 +632,7 @@ def expected(name, lanes):
     if kind.startswith("wgmma") or name == "fence_async":
         product(out, name if "." in name else "wgmma.16.128.x.f16")
     elif kind == "tensor":
-        tensor(out)
+        tensor(out, "scale" in name)
     elif "." in name:
         matrix(out, name, lanes)
     elif name in ("bulk_commit", "bulk_wait") or rest.startswith("store"):

@@ -160,7 +160,8 @@ static const LeafBox BOXES[] = {
 static bool is_of_warpgroups(tl_leaf leaf)
 {
     return tl_leaf_info(leaf)->needs &
-           (TL_CAN_WARPGROUP | TL_CAN_BULK | TL_CAN_REGISTERS | TL_CAN_TENSOR);
+           (TL_CAN_WARPGROUP | TL_CAN_BULK | TL_CAN_REGISTERS | TL_CAN_TENSOR |
+            TL_CAN_TENSOR_SCALED);
 }
 
 static bool is_bulk_all(tl_leaf leaf)
@@ -1056,19 +1057,51 @@ static void end_few(Maker *m, LLVMBasicBlockRef join)
     LLVMPositionBuilderAtEnd(m->b, join);
 }
 
-/* Two steps of k of f16 onto small numbers, 32 columns; rows of 64 bytes along k. */
-static void make_tensor(Maker *m)
+/* Scales of 128 rows and 4 blocks of A, and of B: 4 bytes of each thread. Behind what B has of its
+ * place. */
+enum { SCALES_AT = OPERAND_BYTES + 4096, PIECE = 512, SCALES = 32 /* their column */ };
+
+static void fill_scales(Maker *m, const TlMma *mma)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        CALL(m, STS_32, word(m, 0), add(m, mul(m, m->tid, 4), SCALES_AT + i * PIECE), yes(m),
+             scale_word(m, mma, i));
+    CALL(m, FENCE_ASYNC, word(m, 0));
+    barrier(m);
+}
+
+/* Pieces of 16 bytes, 8 rows of them, the constant. Step `step` takes byte `step`. */
+static void multiply_with_scales(Maker *m, uint32_t step, uint32_t n, uint64_t upper,
+                                 LLVMValueRef base)
+{
+    const uint64_t piece = UINT64_C(1) << 46 | UINT64_C(8) << 32 | 1 << 16;
+    const uint32_t instruction = step << 4 | n >> 3 << 17 | 1 << 23 | 8 << 24 | step << 29;
+    LLVMValueRef scales[] = {add(m, base, SCALES), add(m, base, SCALES + 4)};
+    for (uint32_t i = 0; i < 2 && !step; i++)
+        CALL(m, TENSOR_SCALES, word(m, 0), LLVMConstInt(m->i64, piece, 0),
+             word(m, (SCALES_AT + i * PIECE) / 16), scales[i]);
+    CALL(m, TENSOR_MMA_SCALED, word(m, 0), word(m, instruction),
+         word(m, TL_MMA_SCALED_TYPES(TL_F8E4M3, TL_F8E4M3, TL_F32, TL_U8)),
+         LLVMConstInt(m->i64, upper, 0), word(m, 2 * step), LLVMConstInt(m->i64, upper, 0),
+         word(m, OPERAND_BYTES / 16 + 2 * step), base, yes(m), scales[0], scales[1]);
+}
+
+/* Two steps of k of f16, or of f8 with scales, onto small numbers, 32 columns; rows of 64 bytes
+ * along k. */
+static void make_tensor(Maker *m, bool scaled)
 {
     enum { WARP = 32, N = 32, SPAN = 64, BAR = BARRIER_AT, ADDRESS = BARRIER_AT + 64 };
     /* f32 += f16 f16, N / 8, 128 / 16; 64 bytes, 8 rows of them, the constant */
-    const uint32_t instruction = 1 << 4 | N >> 3 << 17 | 8 << 24;
+    const uint32_t instruction = 1 << 4 | N >> 3 << 17 | 8 << 24, columns = scaled ? 2 * N : N;
     const uint64_t upper = UINT64_C(4) << 61 | UINT64_C(1) << 46 |
                            (uint64_t)(8 * SPAN >> 4) << 32 | 1 << 16;
-    const TlMma *mma = tl_mma_find("mma.m16n8k16.f16");
+    const TlMma *mma = tl_mma_find(scaled ? "tcgen05.mx.e4m3" : "mma.m16n8k16.f16");
     fill_operands(m, mma);
+    if (scaled)
+        fill_scales(m, mma);
     CALL(m, MBAR_INIT, word(m, 0), is_first(m), word(m, BAR), word(m, 1));
     LLVMBasicBlockRef join = begin_few(m, WARP);
-    CALL(m, TENSOR_ALLOC, word(m, 0), word(m, ADDRESS), word(m, N));
+    CALL(m, TENSOR_ALLOC, word(m, 0), word(m, ADDRESS), word(m, columns));
     end_few(m, join);
     meet_tensor(m);
     LLVMValueRef base = CALL(m, LDS_32, word(m, 0), word(m, ADDRESS)),
@@ -1081,7 +1114,9 @@ static void make_tensor(Maker *m)
     take_words(m, call_words(m, TL_LEAF_TENSOR_ST, words, 2 + N, N), words + 2, N);
     meet_tensor(m);
     join = begin_few(m, 1);
-    for (uint32_t step = 0; step < 2; step++)
+    for (uint32_t step = 0; step < 2 && scaled; step++)
+        multiply_with_scales(m, step, N, upper, base);
+    for (uint32_t step = 0; step < 2 && !scaled; step++)
         CALL(m, TENSOR_MMA, word(m, 0), word(m, instruction),
              word(m, TL_MMA_TYPES(TL_F16, TL_F16, TL_F32)), word(m, 0),
              LLVMConstInt(m->i64, upper, 0), word(m, 2 * step), LLVMConstInt(m->i64, upper, 0),
@@ -1099,7 +1134,7 @@ static void make_tensor(Maker *m)
     }
     meet_tensor(m);
     join = begin_few(m, WARP);
-    CALL(m, TENSOR_FREE, word(m, 0), base, word(m, N));
+    CALL(m, TENSOR_FREE, word(m, 0), base, word(m, columns));
     end_few(m, join);
     CALL(m, MBAR_END, word(m, 0), is_first(m), word(m, BAR));
 }
@@ -1212,7 +1247,9 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_TENSOR_COMMIT:
     case TL_LEAF_FAMILY_TENSOR_FENCE:
     case TL_LEAF_FAMILY_TENSOR_LD:
-    case TL_LEAF_FAMILY_TENSOR_ST: make_tensor(m); break;
+    case TL_LEAF_FAMILY_TENSOR_ST: make_tensor(m, false); break;
+    case TL_LEAF_FAMILY_TENSOR_SCALES:
+    case TL_LEAF_FAMILY_TENSOR_MMA_SCALED: make_tensor(m, true); break;
     case TL_LEAF_FAMILY_CLUSTER_SIZE: keep(m, call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0)); break;
     case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
     case TL_LEAF_FAMILY_LDS_T: make_columns(m, leaf); break;
