@@ -113,7 +113,7 @@ static void start_from(const Sparing *s, LLVMModuleRef module)
  * Blocks in parts save a few registers. */
 static bool is_worth(const Sparing *s, uint32_t kernel, int way)
 {
-    enum { FEW = 16 };
+    enum { FEW = 32 };
     const Least *least = &s->least[kernel];
     if (!least->spills || least->first >= (unsigned)s->target->family->file)
         return false;
