@@ -1,5 +1,7 @@
 /* Calls. A user's function is walked anew at each call, in a frame of its own, with its
  * parameters as variables; the names in its parameters' types are bound by the arguments. */
+#include "ir/exp_form.h"
+#include "ir/remark.h"
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -604,14 +606,35 @@ TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, 
     return tl_call_def(s, fn, nargs, named, loc);
 }
 
+/* The exp2 that a form of exp is made of. */
+static const TlOp *exp2_in(const TlValue *v)
+{
+    enum { MOST_STEPS = 4 };
+    for (int i = 0; i < MOST_STEPS && v->def && v->def->nin; i++) {
+        if (v->def->opcode == TL_OP_EXP2)
+            return v->def;
+        v = tl_in(v->def, 0);
+    }
+    return NULL;
+}
+
+static void remark_exp(TlSema *s, const char *function, const TlVal *r)
+{
+    TlExpForm form = tl_exp_form_of(function);
+    const TlOp *op = form != TL_EXP_FORM_NONE && r->kind == TL_VAL_IR ? exp2_in(r->u.ir) : NULL;
+    if (op)
+        tl_remark(s->b.fn, op, TL_REMARK_EXP, form);
+}
+
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
                   const TlVal *args, TlLoc loc)
 {
     TlMod *m = tl_mod_std(s->prog, module);
     TlDef *def = m ? tl_mod_find(m, tl_intern_name(s, name)) : NULL;
     TL_ASSERT(def && def->item->kind == TL_IT_FUNCTION, "%s has no function %s", module, name);
-    TlVal fn = tl_val_fn(def, NULL);
-    return tl_call_fn(s, &fn, nargs, args, loc);
+    TlVal fn = tl_val_fn(def, NULL), r = tl_call_fn(s, &fn, nargs, args, loc);
+    remark_exp(s, name, &r);
+    return r;
 }
 
 /* ---- abstract check of a function's body ---- */

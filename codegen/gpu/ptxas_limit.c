@@ -10,9 +10,10 @@
  *   full     those that will have no more blocks than fit with all registers of a thread: by
  *            three quarters of the estimate, or by what tiles take at products, which is known
  *            better
- *   nested   those with loops in loops in loops: the step above the estimate and a half of it. Less
- *            would be too little where the estimate is low; more would leave multiprocessors empty.
- *            Where loops are two deep, ptxas spilled in none of 69 forms of the library but one
+ *   nested   those with loops in loops in loops, or with products in one loop and another loop
+ *            around or beside it: the step above the estimate and a half of it. Less would be too
+ *            little where the estimate is low; more would leave multiprocessors empty. Where loops
+ *            without products are two deep, ptxas spilled in no form of the library
  *
  * The limit is `.minnctapersm`: blocks that a multiprocessor must have room for. */
 #include "codegen/gpu/ptxas_limit.h"
@@ -59,6 +60,17 @@ static bool is_nested(const TlFn *fn)
     return false;
 }
 
+/* Loops around or beside a product that is in a loop: what is for the others lives around it. */
+static bool has_loops_beside(const TlFn *fn)
+{
+    int loops = 0, products = 0;
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        loops += tl_is_loop(op);
+        products += depth_of(op) && (op->opcode == TL_OP_DOT || op->opcode == TL_OP_DOT_ASYNC);
+    }
+    return loops > 1 && products;
+}
+
 static int64_t round_up(int64_t registers)
 {
     return (registers + UNIT - 1) / UNIT * UNIT;
@@ -103,7 +115,7 @@ static void state_blocks(TlPtxasLimit *out, const TlTarget *t, const TlFn *fn, u
     if (blocks_with(t, threads, sure) <= fit) {
         out->blocks = (uint32_t)fit;
         out->why = "no more blocks fit with what a thread needs for sure";
-    } else if (is_nested(fn)) {
+    } else if (is_nested(fn) || has_loops_beside(fn)) {
         out->blocks = (uint32_t)blocks_with(t, threads, nested);
         out->why = "to make room for more blocks, ptxas would spill what inner loops do not use";
     }

@@ -328,14 +328,16 @@ static bool matters(const TlHints *h, uint32_t row)
     return 100 * cycles >= NEAR * h->busy;
 }
 
-/* Keeps what costs a twentieth of the program or more, and no long list. */
+/* Keeps what costs a twentieth of the program or more, and forms of exp, which were chosen; no long
+ * list. */
 static void keep_hints(TlHints *h)
 {
     enum { MOST_HINTS = 8, SHARE = 20 };
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->rows.len; i++) {
         tilec_report_hint *r = &h->rows.data[i];
-        if (r->cycles * SHARE < h->e->k->cycles || !matters(h, i))
+        bool cheap = r->cycles * SHARE < h->e->k->cycles && h->ids.data[i] != TL_HINT_EXP;
+        if (cheap || !matters(h, i))
             continue;
         if (*h->subjects.data[i])
             r->text = tl_format(h->e->out, "%s: %s", h->subjects.data[i], r->text);

@@ -1,8 +1,10 @@
-/* The report's hints (hints.h) that come from ops: divisions, products without matrix
+/* The report's hints (hints.h) that come from ops: divisions, exponentials, products without matrix
  * instructions, indices of 64 bits. The numbers of instructions per op are roughly what the
  * targets' compilers make. */
 #include "codegen/report/hints.h"
+#include "ir/exp_form.h"
 #include "ir/plan/mma.h"
+#include "ir/remark.h"
 #include "passes/analysis/facts.h"
 
 enum { ROUNDED = 12, DIVIDE_32 = 20, DIVIDE_64 = 70, MULTIPLY_64 = 6 };
@@ -36,6 +38,17 @@ static void find_rounded(TlHints *h, const TlOp *op)
     hint_op(h, TL_HINT_DIVIDE, op, elementwise(h, op, ROUNDED),
             root ? "a square root that is correctly rounded: a dozen instructions"
                  : "a division that is correctly rounded: a dozen instructions");
+}
+
+static void find_exp(TlHints *h, const TlOp *op)
+{
+    enum { FAST = 2 };
+    TlExpForm form = (TlExpForm)tl_remark_of(op, TL_REMARK_EXP);
+    if (op->opcode != TL_OP_EXP2 || form == TL_EXP_FORM_NONE)
+        return;
+    const TlExpFormInfo *f = tl_exp_form_info(form);
+    hint_op(h, TL_HINT_EXP, op, elementwise(h, op, f->instructions - FAST),
+            tl_format(h->e->out, "exp takes about %d instructions: %s", f->instructions, f->why));
 }
 
 static bool is_known(const TlValue *v)
@@ -110,6 +123,7 @@ void tl_hints_of_ops(TlHints *h)
         if (op->loc.line == 0)
             continue;
         find_rounded(h, op);
+        find_exp(h, op);
         find_int_division(h, op);
         find_multiply_adds(h, op);
         find_wide_index(h, op);

@@ -201,6 +201,13 @@ static int slots_of_wavefront(const TlTarget *t)
     return (int)(lanes / g->lanes / g->wavefronts);
 }
 
+/* Multiply-adds of operands of 16 bits, by matrix instructions if it has any; 0: no GPU. */
+static int products_of(const TlTarget *t)
+{
+    const tl_gpu *g = tl_gpu_find(t->name);
+    return !g ? 0 : (int)(g->matrix16 > 0 ? g->matrix16 : g->fma);
+}
+
 TlMachine tl_target_machine(const TlTarget *t)
 {
     return (TlMachine){.name = t->name,
@@ -220,6 +227,7 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .file = t->file,
                        .schedulers = t->schedulers,
                        .wavefront = slots_of_wavefront(t),
+                       .products = products_of(t),
                        .reads_early = t->family->by_llvm};
 }
 

@@ -2,8 +2,8 @@
  *
  *   1 all kernels are compiled; the notes say how many registers LLVM has spilled
  *   2 each way of sparing registers is tried on the kernels with spills, until none has any; not
- *     where it would do what an earlier one did, and only the first where that leaves so many that
- *     no order of the code would save them
+ *     where it would do what an earlier one did, and none where there are so many that no order of
+ *     the code would save them
  *   3 all are compiled once more, each in the way that spilled least, if no try has compiled all
  *     of them with as few spills, or nearly
  *
@@ -109,14 +109,19 @@ static void start_from(const Sparing *s, LLVMModuleRef module)
     s->l->module = LLVMCloneModule(module);
 }
 
-/* Has the kernel spills, not too many, and does this way something that none before it has done? */
+/* Has the kernel spills, not too many, and does this way something that none before it has done?
+ * Blocks in parts save a few registers. */
 static bool is_worth(const Sparing *s, uint32_t kernel, int way)
 {
+    enum { FEW = 32 };
     const Least *least = &s->least[kernel];
-    return way == 0 ? least->spills != 0
-                    : least->spills && least->spills < s->target->family->file &&
-                          (WAYS[way].part ||
-                           (WAYS[way].waves ? tells_waves(s) : least->has_more));
+    if (!least->spills || least->first >= (unsigned)s->target->family->file)
+        return false;
+    if (way == 0)
+        return true;
+    if (WAYS[way].part)
+        return least->spills <= FEW;
+    return WAYS[way].waves ? tells_waves(s) : least->has_more;
 }
 
 /* What it spills now. */

@@ -18,9 +18,10 @@
  *     best so far with what it spills
  *
  * Costs are in accesses of a thread of the first choice: a spilled word costs two, it is stored and
- * read, and that in all warps, of which there may be more or fewer. With s stages, s trips share a
- * latency. More warps share what a multiprocessor has: of so many registers a thread may have
- * fewer. `choose-warps{show}` prints the trials. */
+ * read, and that in all warps, of which there may be more or fewer. With s stages, s trips share
+ * what of a latency the products of the s - 1 trips before do not fill. More warps share what a
+ * multiprocessor has: of so many registers a thread may have fewer. `choose-warps{show}` prints the
+ * trials. */
 #include "ir/remark.h"
 #include "passes/analysis/default_warps.h"
 #include "passes/analysis/facts.h"
@@ -52,7 +53,8 @@ typedef struct Trial {
 typedef struct Choose {
     TlFn *fn;
     TlPassCtx *px;
-    int warps; /* at first */
+    int warps;    /* at first */
+    int64_t work; /* of the products of a trip, where it is least: in accesses */
 } Choose;
 
 /* Registers that a thread may have in a block of so many warps. Where there is a second file, for
@@ -143,6 +145,51 @@ static Trial try_choice(const Choose *c, Choice choice)
     return t;
 }
 
+/* ---- what a latency costs ---- */
+
+/* Cycles of the products in a loop. */
+static int64_t cycles_of_products(const TlOp *loop, int products)
+{
+    int64_t cycles = 0;
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop)) {
+        if (op->opcode != TL_OP_DOT)
+            continue;
+        const TlType *a = tl_in(op, 0)->type;
+        int64_t k = a->shape[a->rank - 1], bits = tl_dtype_bits(a->dtype);
+        cycles += tl_type_elems(op->out[0]->type) * k * (bits < 8 ? 8 : bits) / 16 / products;
+    }
+    return cycles;
+}
+
+static bool has_inside(const TlOp *loop, TlOpcode opcode)
+{
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (op->opcode == opcode)
+            return true;
+    return false;
+}
+
+/* Of the innermost loop with loads whose trips have the fewest products. */
+static int64_t work_of_trip(const TlFn *fn, int products)
+{
+    enum { CYCLES = 12 }; /* of an access: a latency of some 600 has LATENCY of them */
+    int64_t least = INT64_MAX;
+    for (const TlOp *op = products ? fn->body->first : NULL; op; op = tl_walk_next(op, NULL)) {
+        if (op->opcode != TL_OP_FOR || has_inside(op, TL_OP_FOR) || !has_inside(op, TL_OP_LOAD))
+            continue;
+        int64_t work = cycles_of_products(op, products) / CYCLES;
+        least = work < least ? work : least;
+    }
+    return least == INT64_MAX ? 0 : least;
+}
+
+/* What a trip waits with so many stages. */
+static int64_t wait_of(const Choose *c, int stages)
+{
+    int64_t rest = LATENCY - (stages > 1 ? (stages - 1) * c->work : 0);
+    return rest > 0 ? rest / (stages > 1 ? stages : 1) : 0;
+}
+
 /* ---- choices ---- */
 
 static bool states_warps(const Choose *c)
@@ -191,7 +238,7 @@ static void add_choices_of(const Choose *c, Choices *all, int warps, bool kept, 
         add_choice(c->px->scratch, all, (Choice){warps, 0, kept, cost});
     for (int s = first->stages - 1; !states_stages(c) && s >= 1; s--)
         add_choice(c->px->scratch, all,
-                   (Choice){warps, s, kept, cost + LATENCY / s - LATENCY / first->stages});
+                   (Choice){warps, s, kept, cost + wait_of(c, s) - wait_of(c, first->stages)});
 }
 
 static Choices choices_of(const Choose *c, const Trial *first)
@@ -271,6 +318,7 @@ TlPassResult tl_pass_choose_warps(TlFn *fn, TlPassCtx *px)
                                           allocator_of(px->machine), px->scratch);
     if ((has_product_in_loop(&c) ? 4 : 2) * tiles <= registers_of(px->machine, c.warps))
         return TL_SAME;
+    c.work = work_of_trip(fn, px->machine->products);
     Trial first = try_choice(&c, (Choice){c.warps, 0, false, 0}), best = best_of(&c, &first);
     return take(&c, &first, &best);
 }

@@ -143,6 +143,12 @@ static const range *range_of_site(const tl_emu_watch *w, uint32_t site)
     return NULL;
 }
 
+/* Does it change nothing? */
+static bool only_reads(const tl_emu_access *a)
+{
+    return a->kind == TL_EMU_LOAD || (a->kind == TL_EMU_ATOMIC && a->atom == TL_ATOM_LOAD);
+}
+
 /* The range that contains an access; NULL: none. With checks, an access through a parameter must
  * stay in its range. Otherwise writes prefer ranges that may be written, and ranges of known size
  * come first. */
@@ -156,7 +162,7 @@ static const range *find_range(const tl_emu_watch *w, const tl_emu_access *a)
         const range *r = &w->ranges[i];
         if (!holds(r, a->at, a->bytes))
             continue;
-        bool fits = a->kind == TL_EMU_LOAD || !r->is_const;
+        bool fits = only_reads(a) || !r->is_const;
         if (fits && r->bytes != UINT64_MAX)
             return r;
         if (!best || (fits && best->is_const))
@@ -410,7 +416,7 @@ static bool is_allowed(tl_emu_block_watch *b, const tl_emu_access *a, const rang
         tell_misaligned(b, a, *out_range);
         return false;
     }
-    if (*out_range && a->kind != TL_EMU_LOAD && (*out_range)->is_const) {
+    if (*out_range && !only_reads(a) && (*out_range)->is_const) {
         tell(b->watch, b->block, TL_RUN_BOUNDS, a->site,
              "%s of %u byte%s at offset %" PRIu64 " of %s, which is const", verb_of(a), a->bytes,
              plural(a->bytes), a->at - (*out_range)->at, name_of(*out_range).text);
