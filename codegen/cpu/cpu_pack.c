@@ -8,6 +8,7 @@ enum {
     NEAR_BYTES = 256,    /* what is asked for is so much further on: many columns are packed, */
     FETCHED_BYTES = 512, /* a block is transposed, */
     FAR_BYTES = 1536,    /* a few columns are read, each in a long run */
+    FAR_ROWS = 32,       /* rows are read that are not packed */
     SECOND_CACHE = 2,    /* localities */
     FIRST_CACHE = 3,
 };
@@ -87,18 +88,20 @@ static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMV
     return tl_cpu_eval(p->x->g, p->v, &at);
 }
 
-/* Prefetches the cache line some rows below an element. */
-static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
+/* Prefetches the cache line so many rows below an element. Lines of many rows would drive each
+ * other out of the first cache, as rows are often a power of two apart. */
+static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column, int64_t rows)
 {
     TlCpuGen *g = p->x->g;
     const TlCpuAccess *a = tl_cpu_access_of(g, p->n->below);
     int i = tl_nest_slice_of(&a->a->place, 0), j = tl_nest_slice_of(&a->a->place, 1);
     if (i < 0 || j < 0)
         return;
-    row = tl_cpu_add(g, row, tl_gen_int(&g->gen, TL_NEST_AHEAD));
+    row = tl_cpu_add(g, row, tl_gen_int(&g->gen, rows));
     LLVMValueRef offset = tl_cpu_add(g, LLVMBuildMul(g->b, row, a->stride[i], ""),
                                      LLVMBuildMul(g->b, column, a->stride[j], ""));
-    tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset), false, 3);
+    LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
+    tl_cpu_prefetch_line(g, at, false, rows > TL_NEST_AHEAD ? SECOND_CACHE : FIRST_CACHE);
 }
 
 /* n rows of v from `row` on, side by side: for each column its n elements, in two integers. */
@@ -120,7 +123,7 @@ static LLVMValueRef parts_of_lanes(Pack *p, TlCpuAt *pos)
 {
     LLVMValueRef row = pos->idx[0], column = pos->idx[1];
     if (p->n->below && !p->is_short)
-        fetch_below(p, row, column);
+        fetch_below(p, row, column, p->x->reads_b ? FAR_ROWS : TL_NEST_AHEAD);
     int n = p->is_b ? p->x->per : 1;
     LLVMValueRef e = pack_rows(p, pos, row, n);
     if (n > 1) {

@@ -336,11 +336,15 @@ static void choose_few_rows(const TlNests *plan, TlNest *n)
         go_along(plan, n);
         return;
     }
-    f->mr = b->transposed ? 4 : 2;
-    f->nv = b->transposed ? 1 : 2 * n->nv; /* a block that is transposed takes registers, too */
+    /* B that is only read is read again for other rows from the first cache */
+    bool reads = !b->transposed && n->product->b_load && n->product->per == 1;
+    bool more = reads && plan->m.nregs >= 32;
+    f->mr = b->transposed || more ? 4 : 2;
+    f->nv = b->transposed ? 1 : more ? n->nv : 2 * n->nv; /* what is turned takes registers, too */
     while (n->form.padded[1] % ((int64_t)f->nv * n->width))
         f->nv--;
-    f->rows = f->mr * (!b->transposed || n->product->flips ? 2 : n->product->b_load ? 4 : 1);
+    bool again = b->transposed && n->product->b_load && !n->product->flips;
+    f->rows = f->mr * (more || again ? 4 : !b->transposed || n->product->flips ? 2 : 1);
     int64_t k = tl_in(n->product->dot, 1)->type->shape[0] / n->product->per;
     f->trips = n->product->a_bytes ? n->product->trips
                : b->transposed     ? INT32_MAX

@@ -52,6 +52,14 @@ product("few_rows_from_before", "f32", "f32", (2, 100, 96), n="pid(1) * {} - 3")
 product("few_rows_on_top", "f32", "f32", (5, 100, 96), begins=3)
 product("few_rows_on_top_i8", "i8", "i8", (5, 100, 96), begins=3)
 
+# columns of B side by side
+for t in ("f32", "f64", "bf16", "i8"):
+    for m, n, k in ((1, 70, 96), (2, 128, 100), (6, 64, 33), (13, 129, 64), (16, 128, 128), (17, 64, 64)):
+        row(f"few_rows_nn_{t}_{m}x{n}x{k}", product_kernel(f"const {t} A[M, K], const {t} B[K, N], {SUMS[t]} C[M, N]",
+                                                           acc=SUMS[t], block=(32, 64, 32)),
+            {"A": small(t, 1, m, k), "B": small(t, 2, k, n), "C": poison(SUMS[t], m, n)},
+            lambda a: {"C": exact(a["A"].astype(np.float64) @ a["B"].astype(np.float64))})
+
 # errors of sums that are not exact, one row and several
 for t in ("f32", "bf16", "f16", "f64"):
     for m in (1, 6):
