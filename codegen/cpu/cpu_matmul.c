@@ -120,15 +120,36 @@ static void pack_trips(Chunk *c, bool is_b)
 
 /* ---- few rows ---- */
 
+/* Are all columns of B inside that are seen? */
+static LLVMValueRef columns_are_inside(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    const TlNestFew *f = &c->x.n->few_rows;
+    const TlCpuAccess *b = tl_cpu_access_of(g, f->ends->op);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    return LLVMBuildAnd(
+        g->b, LLVMBuildICmp(g->b, LLVMIntEQ, b->lo[f->ends_axis], zero, ""),
+        LLVMBuildICmp(g->b, LLVMIntSGE, b->hi[f->ends_axis], c->x.columns, ""), "");
+}
+
 /* Is all of B inside in an iteration, and all k of A, if that is read where it lies? */
 static LLVMValueRef is_whole_trip(Chunk *c, LLVMValueRef trip)
 {
     TlCpuGen *g = c->x.g;
-    const TlNest *b = c->x.n->pack[1];
+    TlNest boxed, *b = c->x.n->pack[1];
+    const TlNestFew *f = &c->x.n->few_rows;
     tl_cpu_lower_trip(&c->x, trip);
+    if (f->ends) {
+        boxed = *b;
+        boxed.boxed = f->ends;
+        boxed.boxed_axes = 1u << f->ends_axis;
+        b = &boxed;
+    }
     LLVMValueRef all = tl_gen_int(&g->gen, b->value->type->shape[b->lane]), whole;
     LLVMValueRef end = tl_cpu_bounds(g, b, b->width).end;
     whole = end ? LLVMBuildICmp(g->b, LLVMIntEQ, end, all, "") : LLVMConstInt(g->i1, 1, 0);
+    if (f->ends)
+        whole = LLVMBuildAnd(g->b, whole, columns_are_inside(c), "");
     if (!c->p->a_load)
         return whole;
     const TlCpuAccess *a = tl_cpu_access_of(g, c->p->a_load);
@@ -171,7 +192,10 @@ static void find_few(Chunk *c)
     LLVMValueRef rows = tl_gen_view(&g->gen, p.base)->extent[tl_nest_slice_of(&p, 0)];
     LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, most, "");
     LLVMValueRef all = tl_gen_int(&g->gen, c->x.acc_row);
-    few = LLVMBuildAnd(g->b, few, LLVMBuildICmp(g->b, LLVMIntEQ, c->x.columns, all, ""), "");
+    LLVMValueRef columns = f->ends
+                               ? LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, zero, "")
+                               : LLVMBuildICmp(g->b, LLVMIntEQ, c->x.columns, all, "");
+    few = LLVMBuildAnd(g->b, few, columns, "");
     few = LLVMBuildAnd(g->b, few, LLVMBuildICmp(g->b, LLVMIntSGT, c->n, zero, ""), "");
     TlCpuBranch branch = tl_cpu_branch(g, few, true, "few", "many");
     LLVMValueRef trips = whole_trips(c);
@@ -580,7 +604,7 @@ static void multiply_few_or_many(Chunk *c, LLVMValueRef stores)
     provide_a(c);
     set_out_of_last(c, stores);
     TlCpuFork fork = tl_cpu_fork(g, c->reads_b);
-    tl_cpu_multiply_few(&c->x);
+    (c->x.n->few_rows.along ? tl_cpu_multiply_along : tl_cpu_multiply_few)(&c->x);
     tl_cpu_fork_else(g, &fork, NULL);
     provide_b(c);
     tl_cpu_multiply(&c->x);

@@ -80,6 +80,9 @@ void tl_cpu_lower_trip(const TlCpuMultiply *x, LLVMValueRef trip);
  * vectors of its row k from a column on; if it is transposed, one vector of each of as many rows as
  * that has lanes. */
 void tl_cpu_read_b(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef column, LLVMValueRef *out);
+/* Likewise a vector of each of n columns, along k. */
+void tl_cpu_read_along(TlCpuMultiply *x, LLVMValueRef k, const LLVMValueRef *column, int n,
+                       LLVMValueRef *out);
 
 /* cpu_dot_insn.c. Where A is flipped: the correction of a sum is that of the sum of all that A's
  * elements are multiplied by, the elements of B. */
@@ -93,6 +96,9 @@ LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, 
 
 /* ---- cpu_multiply.c ---- */
 
+/* acc + a * b of packed elements. */
+LLVMValueRef tl_cpu_multiply_add(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef b,
+                                 LLVMValueRef acc);
 /* panels, narrow, narrows: of `columns` */
 void tl_cpu_divide_columns(TlCpuMultiply *x);
 /* After B has been packed: what is to be added to sums, as A's signs are flipped. */
@@ -103,4 +109,6 @@ void tl_cpu_gather_chunk(TlCpuMultiply *x, LLVMValueRef n);
 void tl_cpu_multiply(TlCpuMultiply *x);
 /* Likewise few rows, and B as it is, of which all iterations of the chunk are inside. */
 void tl_cpu_multiply_few(const TlCpuMultiply *x);
+/* cpu_along.c: the same, where the lanes of sums lie along k. */
+void tl_cpu_multiply_along(const TlCpuMultiply *x);
 #endif

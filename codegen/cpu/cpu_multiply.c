@@ -48,8 +48,7 @@ static LLVMValueRef row_below(TlCpuMultiply *x, LLVMValueRef b)
     return tl_cpu_elem_at(x, b, tl_cpu_times(x->g, n, x->panel));
 }
 
-/* acc + a * b of packed elements. */
-static LLVMValueRef multiply_add(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
+LLVMValueRef tl_cpu_multiply_add(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
 {
     TlCpuGen *g = x->g;
     return x->p->insn ? tl_cpu_dot_add(&g->gen, x->p->insn, x->p->part[1], a, b, acc)
@@ -79,7 +78,7 @@ static void add_row(TlCpuMultiply *x, LLVMValueRef a, const LLVMValueRef *row, L
     LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->p->part[0]));
     s = tl_gen_splat(&g->gen, s, x->width);
     for (int j = 0; j < x->nv; j++)
-        acc[j] = multiply_add(x, s, row[j], acc[j]);
+        acc[j] = tl_cpu_multiply_add(x, s, row[j], acc[j]);
 }
 
 /* acc += A[rows, k] * B[k, columns]. a: the rows of A, or as find_a says; b: the row of B. */

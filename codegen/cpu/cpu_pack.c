@@ -5,8 +5,12 @@
 #include "codegen/cpu/cpu_matmul.h"
 
 enum {
-    FETCHED_BYTES = 512, /* so much further on, */
-    NEAR_BYTES = 256,    /* and where many columns are packed at a time */
+    NEAR_BYTES = 256,    /* what is asked for is so much further on: many columns are packed, */
+    FETCHED_BYTES = 512, /* a block is transposed, */
+    FAR_BYTES = 1536,    /* a few columns are read, each in a long run */
+    FAR_ROWS = 32,       /* rows are read that are not packed */
+    SECOND_CACHE = 2,    /* localities */
+    FIRST_CACHE = 3,
 };
 
 static LLVMValueRef to_part(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef e)
@@ -84,18 +88,20 @@ static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMV
     return tl_cpu_eval(p->x->g, p->v, &at);
 }
 
-/* Prefetches the cache line some rows below an element. */
-static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
+/* Prefetches the cache line so many rows below an element. Lines of many rows would drive each
+ * other out of the first cache, as rows are often a power of two apart. */
+static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column, int64_t rows)
 {
     TlCpuGen *g = p->x->g;
     const TlCpuAccess *a = tl_cpu_access_of(g, p->n->below);
     int i = tl_nest_slice_of(&a->a->place, 0), j = tl_nest_slice_of(&a->a->place, 1);
     if (i < 0 || j < 0)
         return;
-    row = tl_cpu_add(g, row, tl_gen_int(&g->gen, TL_NEST_AHEAD));
+    row = tl_cpu_add(g, row, tl_gen_int(&g->gen, rows));
     LLVMValueRef offset = tl_cpu_add(g, LLVMBuildMul(g->b, row, a->stride[i], ""),
                                      LLVMBuildMul(g->b, column, a->stride[j], ""));
-    tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset), false, 3);
+    LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
+    tl_cpu_prefetch_line(g, at, false, rows > TL_NEST_AHEAD ? SECOND_CACHE : FIRST_CACHE);
 }
 
 /* n rows of v from `row` on, side by side: for each column its n elements, in two integers. */
@@ -117,7 +123,7 @@ static LLVMValueRef parts_of_lanes(Pack *p, TlCpuAt *pos)
 {
     LLVMValueRef row = pos->idx[0], column = pos->idx[1];
     if (p->n->below && !p->is_short)
-        fetch_below(p, row, column);
+        fetch_below(p, row, column, p->x->reads_b ? FAR_ROWS : TL_NEST_AHEAD);
     int n = p->is_b ? p->x->per : 1;
     LLVMValueRef e = pack_rows(p, pos, row, n);
     if (n > 1) {
@@ -133,23 +139,29 @@ static void pack_lanes(Pack *p, TlCpuAt *pos)
     store(p->x, p->is_b, e, place_of(p, pos->idx[0], pos->idx[1]));
 }
 
+/* A vector down a column, as so many packed elements. */
+static LLVMValueRef down_column(Pack *p, TlCpuAt *pos, LLVMValueRef column)
+{
+    LLVMValueRef e = to_part(p->x, p->v, p->is_b, eval_at(p, pos, pos->idx[0], column));
+    if (p->is_b && p->x->per > 1)
+        e = LLVMBuildBitCast(p->x->g->b, e, tl_gen_vec(p->x->elem, p->n->transposed), "");
+    return e;
+}
+
 /* One block: vectors down its columns, transposed. */
 static void transpose_block(Pack *p, TlCpuAt *pos, LLVMValueRef *e)
 {
     TlCpuGen *g = p->x->g;
-    LLVMValueRef row = pos->idx[0], column = pos->idx[1];
-    int per = p->is_b ? p->x->per : 1;
-    for (int i = 0; i < p->n->transposed; i++) {
-        LLVMValueRef at = tl_cpu_add(g, column, tl_gen_int(&g->gen, i));
-        e[i] = to_part(p->x, p->v, p->is_b, eval_at(p, pos, row, at));
-        if (per > 1)
-            e[i] = LLVMBuildBitCast(g->b, e[i], tl_gen_vec(p->x->elem, p->n->transposed), "");
-    }
+    LLVMValueRef column = pos->idx[1];
+    for (int i = 0; i < p->n->transposed; i++)
+        e[i] = down_column(p, pos, tl_cpu_add(g, column, tl_gen_int(&g->gen, i)));
     tl_cpu_transpose(g, e, p->n->transposed);
 }
 
-/* Asks for what lies further on in the columns of a block, if it is computed from one load. */
-static void fetch_along(Pack *p, LLVMValueRef k, LLVMValueRef column)
+/* Asks for what lies so many bytes further on in n columns side by side, if it is computed from one
+ * load. Lines far ahead of several columns would drive each other out of the first cache, as
+ * columns are often a power of two apart. */
+static void fetch_along(Pack *p, LLVMValueRef k, LLVMValueRef column, int n, int64_t bytes)
 {
     TlCpuGen *g = p->x->g;
     bool transposed;
@@ -162,14 +174,13 @@ static void fetch_along(Pack *p, LLVMValueRef k, LLVMValueRef column)
         j = tl_nest_slice_of(&a->a->place, !transposed);
     if (i < 0 || j < 0)
         return;
-    int64_t bytes = p->x->p->loop ? FETCHED_BYTES : NEAR_BYTES;
     LLVMValueRef further = tl_gen_int(&g->gen, bytes / tl_dtype_bytes(a->view->dtype));
     LLVMValueRef offset =
         tl_cpu_add(g, LLVMBuildMul(g->b, tl_cpu_add(g, k, further), a->stride[i], ""),
                    LLVMBuildMul(g->b, column, a->stride[j], ""));
     LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
-    for (int n = 0; n < p->n->transposed; n++) {
-        tl_cpu_prefetch_line(g, at, false, 3);
+    while (n-- > 0) {
+        tl_cpu_prefetch_line(g, at, false, bytes > FETCHED_BYTES ? SECOND_CACHE : FIRST_CACHE);
         at = tl_gen_address(&g->gen, a->view->dtype, at, a->stride[j]);
     }
 }
@@ -181,7 +192,7 @@ static void pack_transposed(Pack *p, TlCpuAt *pos)
     int per = p->is_b ? p->x->per : 1;
     transpose_block(p, pos, e);
     if (p->is_b && !p->x->p->loop && !p->is_short) /* the next one reads what is beside it */
-        fetch_along(p, row, column);
+        fetch_along(p, row, column, p->n->transposed, NEAR_BYTES);
     for (int i = 0; i < p->n->transposed; i++) {
         LLVMValueRef at = tl_cpu_add(g, row, tl_gen_int(&g->gen, i * per));
         store(p->x, p->is_b, e[i], place_of(p, at, column));
@@ -293,11 +304,28 @@ void tl_cpu_read_b(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef column, LLVMVa
         pos.idx[1] = tl_cpu_add(g, column, tl_gen_int(&g->gen, (int64_t)j * x->width));
         if (n->transposed) {
             transpose_block(&p, &pos, out);
-            fetch_along(&p, k, column);
+            fetch_along(&p, k, column, n->transposed, FETCHED_BYTES);
             continue;
         }
         out[j] = parts_of_lanes(&p, &pos);
         if (x->per > 1)
             out[j] = LLVMBuildBitCast(g->b, out[j], tl_gen_vec(x->elem, x->width), "");
     }
+}
+
+void tl_cpu_read_along(TlCpuMultiply *x, LLVMValueRef k, const LLVMValueRef *column, int n,
+                       LLVMValueRef *out)
+{
+    TlCpuGen *g = x->g;
+    const TlNest *pack = x->n->pack[1];
+    TlCpuRow row = {.nest = pack};
+    Pack p = {.x = x, .n = pack, .v = pack->value, .is_b = true, .is_wide = true};
+    TlCpuAt pos;
+    tl_cpu_at_init(g, &pos, 2, pack->lane, pack->width);
+    pos.row = &row;
+    pos.whole = true;
+    pos.idx[0] = k;
+    for (int i = 0; i < n; i++)
+        out[i] = down_column(&p, &pos, column[i]);
+    fetch_along(&p, k, column[0], n, FAR_BYTES);
 }

@@ -10,6 +10,9 @@ enum {
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
     FIRST_CACHE = 1 << 15, /* bytes; panels that are larger are asked for ahead */
     FEW_COLUMNS = 16,      /* so few that reading A takes longer than multiplying */
+    FEW_ALONG = 16,        /* rows whose sums lie along k, */
+    MORE_ALONG = 64,       /* in 32 registers, where A is not flipped, so that it is not packed */
+    FEW_RUN = 1 << 12,     /* bytes of a row, of which the first cache holds those of a block */
     FEW_DEPTH = 64,        /* packed rows of B that several blocks find in the first cache */
 };
 
@@ -298,6 +301,27 @@ static const char *must_pack(const TlNests *plan, const TlNest *n)
     return is_inside_between(b, p->loop) ? NULL : "it is not known where B ends";
 }
 
+/* Both operands lie along k: nothing is transposed if the lanes of sums do, too. Then columns past
+ * the last one are that one again, if B is a load. */
+static void go_along(const TlNests *plan, TlNest *n)
+{
+    TlNestFew *f = &n->few_rows;
+    const TlNestProduct *p = n->product;
+    bool many = plan->m.nregs >= 32, transposed;
+    f->along = true;
+    f->mr = 4;
+    f->nv = tl_nest_fit_width(n->width, many ? 4 : 2);
+    f->single = tl_nest_fit_width(n->width, 8);
+    f->rows = !p->b_load ? f->mr : many && !p->flips ? MORE_ALONG : FEW_ALONG;
+    int64_t run = tl_in(p->dot, 1)->type->shape[0] * tl_dtype_bytes(p->part[0]);
+    f->trips = p->a_bytes ? p->trips : run < FEW_RUN ? FEW_RUN / run : 1;
+    const TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &transposed);
+    f->ends = load ? tl_map_get_ptr(&plan->access, load) : NULL;
+    f->ends_axis = load ? tl_nest_slice_of(&f->ends->place, transposed ? 0 : 1) : -1;
+    if (f->ends_axis < 0)
+        f->ends = NULL;
+}
+
 /* Packing stores each vector of B and loads it again for each block of rows. Where rows are few, B
  * is read, transposed and computed for each block instead; how often that pays has been measured.
  * One form of block is code enough: rows that are not there cost less than memory does. */
@@ -308,11 +332,19 @@ static void choose_few_rows(const TlNests *plan, TlNest *n)
     f->why = must_pack(plan, n);
     if (f->why)
         return;
-    f->mr = b->transposed ? 4 : 2;
-    f->nv = b->transposed ? 1 : 2 * n->nv; /* a block that is transposed takes registers, too */
+    if (b->transposed && !plan->fn->ring) {
+        go_along(plan, n);
+        return;
+    }
+    /* B that is only read is read again for other rows from the first cache */
+    bool reads = !b->transposed && n->product->b_load && n->product->per == 1;
+    bool more = reads && plan->m.nregs >= 32;
+    f->mr = b->transposed || more ? 4 : 2;
+    f->nv = b->transposed ? 1 : more ? n->nv : 2 * n->nv; /* what is turned takes registers, too */
     while (n->form.padded[1] % ((int64_t)f->nv * n->width))
         f->nv--;
-    f->rows = f->mr * (!b->transposed || n->product->flips ? 2 : n->product->b_load ? 4 : 1);
+    bool again = b->transposed && n->product->b_load && !n->product->flips;
+    f->rows = f->mr * (more || again ? 4 : !b->transposed || n->product->flips ? 2 : 1);
     int64_t k = tl_in(n->product->dot, 1)->type->shape[0] / n->product->per;
     f->trips = n->product->a_bytes ? n->product->trips
                : b->transposed     ? INT32_MAX

@@ -183,8 +183,10 @@ static void put_few_rows(Print *p, const TlNestFew *f)
         tl_sbuf_putf(p->out, ", B is packed for few rows, too (%s)", f->why);
         return;
     }
-    tl_sbuf_putf(p->out, ", B is not packed for up to %d rows: blocks of %d rows and %d vectors",
-                 f->rows, f->mr, f->nv);
+    tl_sbuf_putf(p->out, ", B is not packed for up to %d rows: blocks of %d rows and %d %s",
+                 f->rows, f->mr, f->nv, f->along ? "columns" : "vectors");
+    if (f->along)
+        tl_sbuf_putf(p->out, ", of one row and %d, lanes along k", f->single);
 }
 
 static void put_product(Print *p, const TlNest *n)

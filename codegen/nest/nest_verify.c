@@ -219,8 +219,9 @@ static const char *check_product(const TlNest *n)
     if (!n->pack[1] || (!n->pack[0] && !n->product->a_load))
         return "an operand is not packed";
     const TlNestFew *f = &n->few_rows;
-    if (f->rows && ((f->mr + 1) * f->nv > TL_NEST_ACCUMULATORS ||
-                    n->form.padded[1] % ((int64_t)f->nv * n->width)))
+    int columns = f->along ? f->nv : f->nv * n->width, single = f->along ? f->single : columns;
+    if (f->rows && ((f->mr + 1) * f->nv > TL_NEST_ACCUMULATORS || n->form.padded[1] % columns ||
+                    n->form.padded[1] % single))
         return "a block of few rows is too large, or does not divide the columns";
     return n->pack[1]->width > 1 && n->pack[1]->lane == 1 && n->panel % n->pack[1]->width
                ? "vectors of B go on from panel to panel"

@@ -131,6 +131,7 @@ GROUPS = {
             "gemm_carried_operand gemm_operand_reshaped",
         "by broadcasting": "product_by_broadcast_and_sum_*", "f16 sums": "gemm_*_out_f16_*",
         "block scales, of 32 and of 16": "dot_scaled_*", "8-bit floats of gfx942": "dot_*fnuz*",
+        "few rows, both operands along k": "few_rows_*",
         "weights of 4 and 8 bits": "gemm_weights_* gemm_both_quantised packed_product_of_groups",
         "chains, epilogues, two in a loop": "dot_without_accumulator_and_chained gemm_chain_* gemm_*",
         "by warpgroups, with and without warps that only copy": "warpgroup_*",
