@@ -52,6 +52,8 @@ PARTS = [
     ("user-kernels", "random kernels as users write them against NumPy, on every kind of device",
      ["test/fuzz/user_kernels.py", "100000", "5000", "--ways", "cpu,cpu/s,cpu:x86-64-v2,cpu:x86-64-v3,ref,emu:sm_80/w4,emu:sm_90a/w4,emu:sm_100a/w4,emu:sm_120a/w8,emu:gfx942/w4,emu:gfx950/w4/c,emu:gfx1100/w2"]),
     ("api-sequences", "10000 random sequences of API calls under ASan, 2000 under TSan", [SEQUENCES]),
+    ("mutate", "each barrier, wait, fence and arrival left out, of all kernels for warpgroups and tensor memory, too",
+     ["test/tools/mutate.py"]),
     ("growth", "each form of the language, doubled, for each target: at most 2.5 times the cost; the table goes to test/GROWTH.md",
      ["test/tools/growth.py", "build/bin/tilec", "--md", "test/GROWTH.md"]),
     ("cache", "the cache with each byte of an entry damaged, and many processes killed and stopped", ["test/tools/cache_attack.py", "build/bin", "build/cache-attack", "--long"]),

@@ -3,7 +3,7 @@
 wrong, and is each one needed? A copy to all programs of a cluster goes to the one alone that begins it instead; a wait until bulk stores are in
 memory waits until they have read shared memory.
 
-    mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:gfx942] [-k SUBSTRING] [--rows SUBSTRING] [-v]
+    mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:gfx942] [-k SUBSTRING] [--rows SUBSTRING] [--every N] [-v]
 
 Runs kernels with --check under all schedules, first as they are, then with each of their barriers, waits for copies and
 products, ends of groups of copies, fences, and arrivals and waits at barriers that count left out in turn, and with more bytes expected
@@ -15,11 +15,14 @@ run; there, asking for tensor memory and giving it back are left out, too. A mut
     unmet       nobody came to the barrier: nothing was tried (not counted);
     missed      nothing is reported, but the outputs are others: a hole in the detectors.
 Prints one line per kernel and device and the score; exit 1 when any is missed or more than 5% are redundant.
+--every N tries one mutant in N of the kernels for warpgroups and tensor memory, other ones in the next kernel; what is redundant
+does not count then, as a part may have more of it than the whole.
 --rows takes the rows of the conformance suite whose names contain SUBSTRING ("" is all of them; minutes) and needs NumPy.
 """
 import argparse
 import glob
 import importlib
+import itertools
 import os
 import subprocess
 import sys
@@ -279,26 +282,27 @@ def rows_of(part, device, folder):
         yield row.name, words, list(want)
 
 
-def mutate(tilec, name, device, words, outputs, folder, verbose):
+def mutate(tilec, name, device, words, outputs, folder, verbose, numbers):
     """[what became of each mutant], or a text when the kernel itself fails."""
     status, text, want = run(tilec, words, folder, outputs, None)
     if status != 0:
         return text
     fates = []
-    while True:
-        status, text, got = run(tilec, words, folder, outputs, len(fates))
+    for number in numbers:
+        status, text, got = run(tilec, words, folder, outputs, number)
         if "there is none to drop" in text:
             return fates
         fates.append("unmet" if "no thread reached the barrier" in text else "reported" if status == 3 else "redundant" if status == 0 and got == want else "missed")
         if verbose or fates[-1] in ("redundant", "missed"):
-            print(f"{name} {device} barrier {len(fates) - 1}: {fates[-1]}: {text[:200]}")
+            print(f"{name} {device} barrier {number}: {fates[-1]}: {text[:200]}")
+    return fates
 
 
-def run_kernels(o, kernels, device, folder, total):
+def run_kernels(o, kernels, device, folder, total, every):
     """Adds to the total; returns how many kernels fail as they are."""
     broken = 0
-    for name, words, outputs in kernels:
-        fates = mutate(o.tilec, name, device, words, outputs, folder, o.v)
+    for k, (name, words, outputs) in enumerate(kernels):
+        fates = mutate(o.tilec, name, device, words, outputs, folder, o.v, itertools.count(k % every, every))
         if isinstance(fates, str):
             print(f"{name} {device}: fails as it is: {fates[:300]}")
             broken += 1
@@ -316,21 +320,22 @@ def main():
     p.add_argument("--devices", default="emu:sm_80,emu:gfx942")
     p.add_argument("-k", default="")
     p.add_argument("--rows")
+    p.add_argument("--every", type=int, default=1)
     p.add_argument("-v", action="store_true")
     o = p.parse_args()
     broken = bad = 0
     with tempfile.TemporaryDirectory() as folder:
-        mine = [(["emu:sm_90a"], HOPPER), (["emu:sm_100a"], BLACKWELL)] if o.rows is None else []
-        for devices, names in [(o.devices.split(","), [k for k in KERNELS if k not in HOPPER and k not in BLACKWELL]), *mine]:
+        mine = [(["emu:sm_90a"], HOPPER, o.every), (["emu:sm_100a"], BLACKWELL, o.every)] if o.rows is None else []
+        for devices, names, every in [(o.devices.split(","), [k for k in KERNELS if k not in HOPPER and k not in BLACKWELL], 1), *mine]:
             total = {"reported": 0, "redundant": 0, "unmet": 0, "missed": 0}
             for device in devices:
                 if o.rows is None:
                     kernels = [(k, words_of(k, device, folder), KERNELS[k][3].split()) for k in names if o.k in k]
                 else:
                     kernels = rows_of(o.rows, device, folder)
-                broken += run_kernels(o, kernels, device, folder, total)
+                broken += run_kernels(o, kernels, device, folder, total, every)
             n = sum(total.values()) - total["unmet"]
-            bad += total["missed"] + (total["redundant"] > MOST_REDUNDANT * n)
+            bad += total["missed"] + (every == 1 and total["redundant"] > MOST_REDUNDANT * n)
             if devices:
                 print(f"{','.join(devices)}: {n} mutants: {total['reported']} reported, {total['redundant']} redundant, "
                       f"{total['missed']} missed; {broken} kernels fail as they are")
