@@ -71,4 +71,5 @@ void tl_lint_padding(const TlLint *l);
 void tl_lint_offsets(const TlLint *l);
 void tl_lint_grid(const TlLint *l);
 void tl_lint_axes(const TlLint *l);
+void tl_lint_outside(const TlLint *l);
 #endif

@@ -546,6 +546,7 @@ void tl_warn_kernel(TlSema *s, const TlItem *item, const TlFn *fn)
     tl_lint_padding(&w);
     tl_lint_offsets(&w);
     tl_lint_axes(&w);
+    tl_lint_outside(&w);
     if (item->loc.file == s->prog->root->unit->source)
         tl_lint_grid(&w);
 }
