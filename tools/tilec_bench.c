@@ -168,9 +168,8 @@ static int find_limits(Bench *b)
 {
     tile_module *module = NULL;
     tilec_output *output = NULL;
-    const tilec_options o = {.struct_size = sizeof o,
-                             .target = b->info.target,
-                             .cache = b->o->compile.cache};
+    const tilec_options o = {
+        .struct_size = sizeof o, .target = b->info.target, .cache = b->o->compile.cache};
     size_t size;
     if (!is_for_speed(b))
         return EXIT_FINE;
@@ -185,6 +184,21 @@ static int find_limits(Bench *b)
     tile_module_free(module);
     tilec_output_free(output);
     return status;
+}
+
+/* Before the first measurement, when all arguments are known to be right. */
+static int limits_once(Bench *b)
+{
+    if (b->npoints)
+        return EXIT_FINE;
+    int status = find_limits(b);
+    if (status != EXIT_FINE || b->limits.bytes_per_second <= 0 || b->o->json)
+        return status;
+    printf("%s: copy %s GB/s", b->info.name, TL_NUMBER("%.1f", b->limits.bytes_per_second * 1e-9));
+    if (b->o->flops)
+        printf(", product of f32 %s GFLOP/s", TL_NUMBER("%.1f", b->limits.flops_per_second * 1e-9));
+    putchar('\n');
+    return EXIT_FINE;
 }
 
 /* ---- one size ---- */
@@ -246,6 +260,8 @@ static int measure_image(Bench *b, const Options *with, const char *sizes, tilec
         status = run_args_upload(&args, b->device, &launch);
     if (status == EXIT_FINE)
         status = count(b, &args, sizes, p);
+    if (status == EXIT_FINE)
+        status = limits_once(b);
     if (status == EXIT_FINE &&
         measure(b->device, kernel, launch, args.nparams, b->seconds, p) != TILE_OK)
         status = run_error();
@@ -349,16 +365,6 @@ int command_bench(const Options *o)
     int status = sizes_check(o);
     if (status == EXIT_FINE)
         status = open_device(&b);
-    if (status == EXIT_FINE)
-        status = find_limits(&b);
-    if (status == EXIT_FINE && b.limits.bytes_per_second > 0 && !o->json) {
-        printf("%s: copy %s GB/s", b.info.name,
-               TL_NUMBER("%.1f", b.limits.bytes_per_second * 1e-9));
-        if (o->flops)
-            printf(", product of f32 %s GFLOP/s",
-                   TL_NUMBER("%.1f", b.limits.flops_per_second * 1e-9));
-        putchar('\n');
-    }
     if (status == EXIT_FINE)
         status = sizes_each(o, bench_sizes, &b);
     if (status == EXIT_FINE && o->svg)
