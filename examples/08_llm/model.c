@@ -469,7 +469,8 @@ static bool attend(Model *m, const Cache *cache, int rows, int parts)
            LAUNCH(m->attend, tile_f32_view(a[Q_], rows, h, d), k, v,
                tile_i32_view(a[LISTS], rows, m->lists), tile_i32_view(a[LENGTH], rows), part_o,
                part_lse, tile_f32((float)g->attention_scale), tile_f32(0),
-               tile_i32(g->window - 1), tile_i32(0), tile_i32(0)) &&
+               tile_i32(g->window - 1), tile_i32(0), tile_i32(0), tile_f32(0), tile_u64(0),
+               tile_i32(0)) &&
            LAUNCH(m->merge, part_o, part_lse, tile_f32_view(NULL, 0),
                tile_f32_view(a[ATTENDED], rows, h, d), tile_f32_view(a[LSE], rows, h));
 }

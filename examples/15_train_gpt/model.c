@@ -203,7 +203,7 @@ static bool norm(Model *m, const tile_buffer *x, const tile_buffer *residual, ti
 /* The numbers of attention: its scale, and what only other options take. */
 #define SCORES(m)                                                                                  \
     tile_f32(1 / sqrtf((float)((m)->config.width / (m)->config.heads))), tile_f32(1), tile_i32(0), \
-        tile_i32(0), tile_i32(0)
+        tile_i32(0), tile_i32(0), tile_f32(0), tile_u64(0), tile_i32(0)
 
 static bool attend(Model *m, Layer *l, int rows, int length)
 {
