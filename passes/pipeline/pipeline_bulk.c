@@ -25,9 +25,43 @@ static bool is_for_products(const TlFetch *f)
     return all;
 }
 
+/* Are all products awaited in an iteration before the op, those of the one before, too? */
+static bool is_behind_await(const TlExpand *x, const TlOp *op)
+{
+    bool behind = false;
+    for (const TlOp *o = x->body->first; o && o != op && !behind; o = o->next)
+        behind = o->opcode == TL_OP_AWAIT && tl_attr_int(o, TL_ATTR_PENDING, 0) == 0;
+    return behind && op->block == x->body;
+}
+
+/* May nobody touch the buffer while a product of the iteration before reads it? A bulk copy brings
+ * it, it is the same in all iterations, or what threads put there is behind an await. */
+static bool is_left_alone(const TlExpand *x, const TlValue *buf)
+{
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        if (f->how == TL_FETCH_BULK && tl_in(f->put, 0) == buf)
+            return true;
+    }
+    bool alone = true;
+    for (const TlUse *u = buf->uses; u && alone; u = u->next)
+        alone = u->user->opcode == TL_OP_DOT_ASYNC || u->user->opcode == TL_OP_GET ||
+                !tl_block_is_inside(u->user->block, x->loop) || is_behind_await(x, u->user);
+    return alone;
+}
+
+static bool operands_are_left_alone(const TlExpand *x, const TlOp *dot)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < dot->nin && all; i++)
+        all = tl_in(dot, i)->type->kind != TL_BUF || is_left_alone(x, tl_in(dot, i));
+    return all;
+}
+
 /* Do products say themselves that slots are free? Those into tensor memory, of which the loop
- * awaits no sums, if all that they read comes by bulk copies for this program alone. Then only
- * their warp waits for copies, and nobody for products. */
+ * awaits no sums, if all that is fetched comes by bulk copies for this program alone, and nobody
+ * touches their operands too early. Then only their warp waits for copies, and nobody for
+ * products. */
 static bool products_release(const TlExpand *x)
 {
     const TlOp *await = tl_loop_await(x->loop);
@@ -36,7 +70,8 @@ static bool products_release(const TlExpand *x)
         all = is_for_products(&x->s->fetches.data[i]);
     for (const TlOp *op = tl_walk_next(x->loop, x->loop); op && all; op = tl_walk_next(op, x->loop))
         if (op->opcode == TL_OP_DOT_ASYNC)
-            all = op->block == x->body && op->out[0]->type->kind == TL_TENSOR;
+            all = op->block == x->body && op->out[0]->type->kind == TL_TENSOR &&
+                  operands_are_left_alone(x, op);
     return all;
 }
 
