@@ -305,7 +305,8 @@ for i, (ta, tb, s, bm, bn, bk, k, hint) in enumerate((
             "sb": few(390 + i, 200), "c": ints("f32", 9, -9, 10, 140, 200)
         }, lambda a, s=s, g=g: (lambda x, y: {"c": exact(x @ y.T + a["c"])})(*(
             a[v].astype(np.float64) * np.repeat(number(s, a[t]), g, 1) for v, t in (("a", "sa"), ("b", "sb")))),
-        consts={"A": ta, "B": tb, "S": s, "G": g, "BM": bm, "BN": bn, "BK": bk}, same_bits=True)
+        consts={"A": ta, "B": tb, "S": s, "G": g, "BM": bm, "BN": bn, "BK": bk}, same_bits=True,
+        warps=8 if bm * bk > 32768 or i % 2 else 4, stages=1 + i % 3)
 
 row(
     "dot_scaled_whole_computed_and_shared", """
