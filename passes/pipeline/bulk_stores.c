@@ -227,7 +227,7 @@ static bool has_room(const Stores *s, const Sending *x)
     int64_t all = s->px->machine->shared_bytes + OF_BLOCK,
             was = all / (int64_t)(before + OF_BLOCK), is = all / (int64_t)(after + OF_BLOCK),
             most = blocks_by_registers(s);
-    if (after > (uint64_t)s->px->machine->shared_bytes) /* conversions go in parts, buffers do not */
+    if (after > s->px->machine->shared_bytes) /* conversions go in parts, buffers do not */
         return false;
     return after <= before ||
            (after <= tl_pipeline_room(s->fn, s->px) &&
