@@ -598,9 +598,21 @@ static uint64_t inner_bytes(const Pipeline *p, const TlSchedule *s)
     return bytes;
 }
 
+/* The bytes of the mbarriers of bulk copies. */
+static uint64_t barrier_bytes(const TlSchedule *s)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < s->fetches.len; i++) {
+        const TlFetch *f = &s->fetches.data[i];
+        if (f->how == TL_FETCH_BULK && (uint64_t)f->slots > slots)
+            slots = (uint64_t)f->slots;
+    }
+    return TL_SLOT_BARRIERS * slots;
+}
+
 static bool fits_shared(const Pipeline *p, const TlSchedule *s)
 {
-    uint64_t bytes = tl_schedule_bytes(s) + outer_bytes(p) + inner_bytes(p, s),
+    uint64_t bytes = tl_schedule_bytes(s) + barrier_bytes(s) + outer_bytes(p) + inner_bytes(p, s),
              all = tl_pipeline_room(p->fn, p->px);
     return bytes <= all / 2 || bytes + most_scratch(p) <= all;
 }

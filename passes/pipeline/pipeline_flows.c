@@ -21,10 +21,7 @@
 #include "passes/analysis/producer.h"
 #include "passes/pipeline/pipeline_impl.h"
 
-enum {
-    LEAST_SLOTS = 2, /* of a buffer: one is read while the other is filled */
-    BARRIERS = 256   /* bytes of those of a slot */
-};
+enum { LEAST_SLOTS = 2 }; /* of a buffer: one is read while the other is filled */
 
 /* ---- 1. possible ---- */
 
@@ -72,7 +69,8 @@ static uint64_t bytes_of(const TlSchedules *all)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < all->len; i++)
-        bytes += tl_schedule_bytes(&all->data[i]) + BARRIERS * (uint64_t)(all->data[i].stages + 1);
+        bytes += tl_schedule_bytes(&all->data[i]) +
+                 TL_SLOT_BARRIERS * (uint64_t)(all->data[i].stages + 1);
     return bytes;
 }
 
@@ -211,7 +209,7 @@ static bool has_bulk(const TlSchedule *s)
  * (overlap-products): else nothing would be on its way meanwhile. */
 static void add_slot(const TlFn *fn, const TlPassCtx *px, const TlSchedules *all, TlSchedule *s)
 {
-    uint64_t bytes = bytes_of(all) + other_bytes(fn, px->scratch, all) + BARRIERS;
+    uint64_t bytes = bytes_of(all) + other_bytes(fn, px->scratch, all) + TL_SLOT_BARRIERS;
     for (uint32_t i = 0; i < s->fetches.len; i++)
         if (s->fetches.data[i].how == TL_FETCH_BULK)
             bytes += tl_buf_slot_bytes(tl_in(s->fetches.data[i].put, 0)->type);

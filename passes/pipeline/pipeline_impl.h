@@ -50,6 +50,7 @@ typedef TL_VEC(TlSchedule) TlSchedules;
 
 /* Bytes of its buffers, with all slots. */
 uint64_t tl_schedule_bytes(const TlSchedule *s);
+enum { TL_SLOT_BARRIERS = 256 }; /* bytes of the mbarriers of a slot that bulk copies fill */
 /* Bytes of shared memory that a block may have. (pipeline.c) */
 uint32_t tl_pipeline_room(const TlFn *fn, const TlPassCtx *px);
 /* Which loops leave their bulk copies to a warp of its own, if any do. (pipeline_flows.c) */
