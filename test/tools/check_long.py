@@ -46,6 +46,8 @@ PARTS = [
     ("targets-tools", "each kernel through the tools of every target", ["test/tools/compile_rows.py", "--targets", GPUS]),
     ("programs", "random programs of the language against NumPy", [LANGUAGE, "100000", "3000", "--per-program", "4"]),
     ("programs-products", "random programs of large products in loops against NumPy, on Hopper", [LANGUAGE, "100000", "500", "--products", "--per-program", "3"]),
+    ("programs-blackwell", "the same on Blackwell, with scales of blocks",
+     [LANGUAGE, "100000", "300", "--products", "--per-program", "2", "--ways", "emu:sm_100a/w4/c,emu:sm_100a/w8/t3/c,emu:sm_120a/w4/c,emu:sm_120a/w8/t4/c"]),
     ("kernels", "random kernels of tile IR against ref", [IR, "100000", "2000", "--per-kernel", "4"]),
     ("chunked-rows", "random kernels on rows that are cut into chunks against NumPy", [ROWS, "100000", "2000"]),
     ("library-torch", "kernels of the library beside PyTorch, forward and backward, 40 shapes a case", [TORCH, "--shapes", "40", "--devices", "cpu,ref,emu:sm_90a,emu:gfx942"]),
