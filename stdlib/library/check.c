@@ -152,6 +152,32 @@ tile_status tl_lib_check_apart(const char *function, const TlLibMatrix *m, int64
                        function, m->stride_name, (long long)m->stride, m->name);
 }
 
+tile_status tl_lib_check_matrices(const char *function, const tile_kernels *kernels,
+                                  tile_dtype type, const TlLibExtent *extents, int n,
+                                  const TlLibMatrix *a, const TlLibMatrix *b, int64_t batch)
+{
+    if (!kernels)
+        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", function);
+    tile_status status = tl_lib_check_real(function, type);
+    if (status == TILE_OK)
+        status = tl_lib_check_extents(function, extents, n);
+    if (status == TILE_OK)
+        status = tl_lib_check_extent(function, "batch", batch);
+    if (status == TILE_OK)
+        status = tl_lib_check_matrix(function, a, batch);
+    if (status == TILE_OK && b->name)
+        status = tl_lib_check_matrix(function, b, batch);
+    return status == TILE_OK ? tl_lib_check_apart(function, b->name ? b : a, batch) : status;
+}
+
+tile_status tl_lib_check_given(const char *function, const char *name, const void *address,
+                               int64_t elements)
+{
+    return address || !elements
+               ? TILE_OK
+               : tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", function, name);
+}
+
 TlLibMatrix tl_lib_part(const TlLibMatrix *m, tile_dtype type, int64_t i, int64_t j, int64_t rows,
                         int64_t columns)
 {

@@ -101,6 +101,15 @@ static tile_status find_table(const Fourier *f, int64_t N, const void *table)
     return launch(f, TL_LIB_fft_table, 0, N, &w, 1);
 }
 
+/* Of a function that makes a table. */
+static tile_status check_table(const Fourier *f, int64_t N, bool real, const void *table)
+{
+    tile_status status = check_begin(f);
+    if (status == TILE_OK)
+        status = check_size(f, "N", N, real);
+    return status == TILE_OK ? tl_lib_check_given(f->function, "table", table, N) : status;
+}
+
 static tile_status take_inverse(Fourier *f, const tile_fft_options *options)
 {
     tile_fft_options o = TILE_FFT_OPTIONS_INIT;
@@ -116,11 +125,7 @@ tile_status tile_fft_table(tile_kernels *kernels, tile_stream *stream, tile_dtyp
                            void *table)
 {
     const Fourier f = {"tile_fft_table", kernels, stream, type, false};
-    tile_status status = check_begin(&f);
-    if (status == TILE_OK)
-        status = check_size(&f, "N", N, false);
-    if (status == TILE_OK && !table)
-        status = tl_lib_fail(TILE_BAD_ARGUMENT, "%s: table is NULL", f.function);
+    tile_status status = check_table(&f, N, false, table);
     return status == TILE_OK ? find_table(&f, N, table) : status;
 }
 
@@ -221,11 +226,7 @@ tile_status tile_rfft_table(tile_kernels *kernels, tile_stream *stream, tile_dty
                             void *table)
 {
     const Fourier f = {"tile_rfft_table", kernels, stream, type, false};
-    tile_status status = check_begin(&f);
-    if (status == TILE_OK)
-        status = check_size(&f, "N", N, true);
-    if (status == TILE_OK && !table)
-        status = tl_lib_fail(TILE_BAD_ARGUMENT, "%s: table is NULL", f.function);
+    tile_status status = check_table(&f, N, true, table);
     if (status == TILE_OK)
         status = find_table(&f, N / 2, table);
     return status == TILE_OK ? find_table(&f, N, behind(table, type, N)) : status;

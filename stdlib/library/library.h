@@ -165,6 +165,14 @@ typedef struct TlLibExtent {
 
 /* tl_lib_check_extent of each of n. */
 tile_status tl_lib_check_extents(const char *function, const TlLibExtent *extents, int n);
+/* What functions of f32 and f64 matrices take: A, and B if it has a name. The last one is written,
+ * and its matrices of a batch do not overlap. */
+tile_status tl_lib_check_matrices(const char *function, const tile_kernels *kernels,
+                                  tile_dtype type, const TlLibExtent *extents, int n,
+                                  const TlLibMatrix *a, const TlLibMatrix *b, int64_t batch);
+/* An array of so many elements is there. */
+tile_status tl_lib_check_given(const char *function, const char *name, const void *address,
+                               int64_t elements);
 
 /* The rows and columns of one matrix, as an argument. */
 tile_arg tl_lib_matrix_view(const TlLibMatrix *m, tile_dtype type);

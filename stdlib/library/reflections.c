@@ -41,31 +41,13 @@ static size_t bytes_of(tile_dtype type, int64_t numbers)
 
 /* ---- checks ---- */
 
-static tile_status check_missing(const Reflections *q, const char *name, const void *address,
-                                 int64_t elements)
+static tile_status check(const Reflections *q, const TlLibExtent *extents, int n)
 {
-    return address || !elements
-               ? TILE_OK
-               : tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", q->function, name);
-}
-
-static tile_status check(const Reflections *q, const TlLibExtent *extents, int n,
-                         const TlLibMatrix *written)
-{
-    if (!q->kernels)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", q->function);
-    tile_status status = tl_lib_check_real(q->function, q->type);
-    if (status == TILE_OK)
-        status = tl_lib_check_extents(q->function, extents, n);
-    if (status == TILE_OK)
-        status = tl_lib_check_extent(q->function, "batch", q->batch);
-    if (status == TILE_OK)
-        status = tl_lib_check_matrix(q->function, &q->a, q->batch);
-    if (status == TILE_OK && q->c.name)
-        status = tl_lib_check_matrix(q->function, &q->c, q->batch);
-    if (status == TILE_OK)
-        status = tl_lib_check_apart(q->function, written, q->batch);
-    return status == TILE_OK ? check_missing(q, "tau", q->tau, q->batch * q->steps) : status;
+    tile_status status = tl_lib_check_matrices(q->function, q->kernels, q->type, extents, n, &q->a,
+                                               &q->c, q->batch);
+    return status == TILE_OK
+               ? tl_lib_check_given(q->function, "tau", q->tau, q->batch * q->steps)
+               : status;
 }
 
 /* ---- launches ---- */
@@ -162,10 +144,10 @@ tile_status tile_geqrf_batched(tile_kernels *kernels, tile_stream *stream, tile_
                            {"A", "lda", "stride_a", A, M, N, lda, stride_a}, {.name = NULL}, tau,
                            workspace};
     const TlLibExtent extents[] = {{"M", M}, {"N", N}};
-    tile_status status = check(&q, extents, 2, &q.a);
+    tile_status status = check(&q, extents, 2);
     if (status == TILE_OK)
-        status = check_missing(&q, "workspace", workspace, tile_geqrf_workspace(type, M, N, batch)
-                                                               ? 1 : 0);
+        status = tl_lib_check_given(q.function, "workspace", workspace,
+                                    tile_geqrf_workspace(type, M, N, batch) > 0);
     for (int64_t j = 0; j < q.steps && batch && status == TILE_OK; j += PANEL) {
         int64_t n = least(q.steps - j, PANEL), end = j + n;
         TlLibMatrix rest = tl_lib_part(&q.a, type, j, end, M - j, N - end);
@@ -203,10 +185,10 @@ tile_status tile_ormqr_batched(tile_kernels *kernels, tile_stream *stream, tile_
     if (status == TILE_OK && K > M)
         status = tl_lib_wrong(q.function, "K", K, "M or less");
     if (status == TILE_OK)
-        status = check(&q, extents, 3, &q.c);
+        status = check(&q, extents, 3);
     if (status == TILE_OK)
-        status = check_missing(&q, "workspace", workspace,
-                               tile_ormqr_workspace(type, M, N, K, batch) ? 1 : 0);
+        status = tl_lib_check_given(q.function, "workspace", workspace,
+                                    tile_ormqr_workspace(type, M, N, K, batch) > 0);
     int64_t panels = (K + PANEL - 1) / PANEL;
     for (int64_t i = 0; i < panels && batch && N && status == TILE_OK; i++) {
         int64_t j = (transposed ? i : panels - 1 - i) * PANEL;

@@ -35,28 +35,8 @@ static int64_t least(int64_t a, int64_t b)
 /* `extents`: two of a matrix. */
 static tile_status check(const Solve *s, const TlLibExtent *extents)
 {
-    if (!s->kernels)
-        return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: kernels is NULL", s->function);
-    tile_status status = tl_lib_check_real(s->function, s->type);
-    if (status == TILE_OK)
-        status = tl_lib_check_extents(s->function, extents, 2);
-    if (status == TILE_OK)
-        status = tl_lib_check_extent(s->function, "batch", s->batch);
-    if (status == TILE_OK)
-        status = tl_lib_check_matrix(s->function, &s->a, s->batch);
-    if (status == TILE_OK && s->b.name)
-        status = tl_lib_check_matrix(s->function, &s->b, s->batch);
-    return status == TILE_OK ? tl_lib_check_apart(s->function, s->b.name ? &s->b : &s->a,
-                                                   s->batch)
-                              : status;
-}
-
-static tile_status check_missing(const Solve *s, const char *name, const void *address,
-                                 int64_t elements)
-{
-    if (address || !elements)
-        return TILE_OK;
-    return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", s->function, name);
+    return tl_lib_check_matrices(s->function, s->kernels, s->type, extents, 2, &s->a, &s->b,
+                                 s->batch);
 }
 
 /* ---- arguments of launches ---- */
@@ -283,7 +263,7 @@ tile_status tile_potrf_batched(tile_kernels *kernels, tile_stream *stream, tile_
     if (status == TILE_OK)
         status = check(&s, extents);
     if (status == TILE_OK)
-        status = check_missing(&s, "info", info, batch);
+        status = tl_lib_check_given(s.function, "info", info, batch);
     int64_t j = 0;
     do {
         int64_t n = least(N - j, PANEL);
@@ -409,9 +389,9 @@ tile_status tile_getrf_batched(tile_kernels *kernels, tile_stream *stream, tile_
     int64_t steps = least(M, N), j = 0;
     tile_status status = check(&s, extents);
     if (status == TILE_OK)
-        status = check_missing(&s, "pivots", pivots, batch && steps);
+        status = tl_lib_check_given(s.function, "pivots", pivots, batch && steps);
     if (status == TILE_OK)
-        status = check_missing(&s, "info", info, batch);
+        status = tl_lib_check_given(s.function, "info", info, batch);
     /* the columns right of a wide matrix's last panel are done with it */
     do
         if (status == TILE_OK && batch)
@@ -442,7 +422,7 @@ tile_status tile_getrs_batched(tile_kernels *kernels, tile_stream *stream, tile_
     if (status == TILE_OK)
         status = check(&s, extents);
     if (status == TILE_OK)
-        status = check_missing(&s, "pivots", pivots, batch && N);
+        status = tl_lib_check_given(s.function, "pivots", pivots, batch && N);
     if (status == TILE_OK && !transposed)
         status = swap_rows(&s, &s.b, pivots, N, 0, N, false);
     if (status == TILE_OK)
