@@ -30,6 +30,10 @@ tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
                             tilec_output **out_output);
 /* NULL: no memory. */
 tilec_output *tl_output_new(const tilec_options *options);
+/* One with nothing but a message, of a format with two texts; without memory for that, not even
+ * with this. NULL: no memory. */
+tilec_output *tl_output_refusal(const tilec_options *options, const char *format, const char *what,
+                                const char *why);
 /* A copy of `data` as the output's, aligned and ended as tilec_output_data promises; may fault. */
 void tl_output_set(tilec_output *out, const void *data, size_t size);
 /* Events as tl_trace_events gives them become the output's trace; may fault. */

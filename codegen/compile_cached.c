@@ -54,26 +54,13 @@ static TlFiles bound_files(const Ask *a)
     return a->o.bound ? a->o.bound->files : (TlFiles){0};
 }
 
-/* Without memory there is none. */
-static void set_message(tilec_output *out, const char *format, const char *what, const char *why)
-{
-    TlGuard g;
-    if (TL_GUARD(&g)) {
-        out->message = tl_format(&out->arena, format, what, why);
-        tl_guard_pop(&g);
-    }
-}
-
 /* An output with nothing but a message. */
 static tilec_status refuse(Ask *a, tilec_status status, const char *format, const char *what,
                            const char *why)
 {
     tilec_output_free(a->out);
-    a->out = tl_output_new(&a->o);
-    if (!a->out)
-        return TILEC_NO_MEMORY;
-    set_message(a->out, format, what, why);
-    return status;
+    a->out = tl_output_refusal(&a->o, format, what, why);
+    return a->out ? status : TILEC_NO_MEMORY;
 }
 
 /* ---- the key ---- */

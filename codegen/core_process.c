@@ -25,25 +25,12 @@ typedef struct Call {
     tilec_status status;
 } Call;
 
-/* Without memory there is none. */
-static void set_message(tilec_output *out, const char *text)
-{
-    TlGuard g;
-    if (TL_GUARD(&g)) {
-        out->message = tl_strndup(&out->arena, text, strlen(text));
-        tl_guard_pop(&g);
-    }
-}
-
 /* An output with nothing but a message. */
 static tilec_status refuse(Call *c, tilec_status status, const char *text)
 {
     tilec_output_free(c->out);
-    c->out = tl_output_new(c->o);
-    if (!c->out)
-        return TILEC_NO_MEMORY;
-    set_message(c->out, text);
-    return status;
+    c->out = tl_output_refusal(c->o, "%s", text, "");
+    return c->out ? status : TILEC_NO_MEMORY;
 }
 
 /* ---- the request ---- */

@@ -15,6 +15,18 @@ tilec_output *tl_output_new(const tilec_options *o)
     return out;
 }
 
+tilec_output *tl_output_refusal(const tilec_options *o, const char *format, const char *what,
+                                const char *why)
+{
+    tilec_output *const out = tl_output_new(o);
+    TlGuard g;
+    if (out && TL_GUARD(&g)) {
+        out->message = tl_format(&out->arena, format, what, why);
+        tl_guard_pop(&g);
+    }
+    return out;
+}
+
 void tl_output_set(tilec_output *out, const void *data, size_t size)
 {
     TL_ASSERT(data || !size, "%zu bytes of nothing", size);

@@ -15,12 +15,15 @@
  * The emulator fills what was found with other bits. */
 #include "codegen/leaf/leaves.h"
 
-#include <string.h>
-
 enum { STORED = 4, PRED = 2, HINTS = 3, MOST_DEPTH = 6, MOST_VALUES = 4000 };
 
+typedef struct Unseen {
+    TlLlvm *l;
+    TlMap leaves; /* function to leaf */
+} Unseen;
+
 typedef struct Search {
-    TlArena *arena;
+    const Unseen *u;
     LLVMValueRef pred; /* of the load */
     TlMap met;
     TL_VEC(LLVMValueRef) open;
@@ -59,27 +62,21 @@ static bool implies(LLVMValueRef a, LLVMValueRef b, int depth)
 
 /* ---- uses ---- */
 
-/* The leaf that a call is of; TL_LEAF_COUNT: none. */
-static tl_leaf leaf_of(LLVMValueRef x)
+/* The leaf that a call is of; TL_LEAF_COUNT: none, or one with words. */
+static tl_leaf leaf_of(const Unseen *u, LLVMValueRef x)
 {
-    static const char PREFIX[] = "tl.leaf.";
-    LLVMValueRef f = LLVMIsACallInst(x) ? LLVMGetCalledValue(x) : NULL;
-    if (!f || !LLVMIsAFunction(f) || !tl_llvm_is_call_of(x, PREFIX))
-        return TL_LEAF_COUNT;
-    size_t n;
-    const char *name = LLVMGetValueName2(f, &n) + sizeof PREFIX - 1;
-    for (int i = 0; i < TL_LEAF_COUNT; i++)
-        if (!strcmp(name, tl_leaf_name((tl_leaf)i)))
-            return (tl_leaf)i;
-    return TL_LEAF_COUNT; /* with words */
+    uint64_t leaf = TL_LEAF_COUNT;
+    if (LLVMIsACallInst(x))
+        tl_map_get(&u->leaves, (uint64_t)(uintptr_t)LLVMGetCalledValue(x), &leaf);
+    return (tl_leaf)leaf;
 }
 
 /* Does x make a value of its operands, and nothing else, whatever these are? */
-static bool is_pure(LLVMValueRef x)
+static bool is_pure(const Unseen *u, LLVMValueRef x)
 {
-    static const char *const CALLS[] = {"llvm.fma.", "llvm.fabs.", "llvm.minnum.", "llvm.maxnum.",
-                                        "llvm.smin.", "llvm.smax.", "llvm.umin.", "llvm.umax.",
-                                        "llvm.fshl.", "llvm.fshr.", "llvm.bswap.", "llvm.ctpop."};
+    static const char *const CALLS[] = {"llvm.fma.",  "llvm.fabs.", "llvm.minnum.", "llvm.maxnum.",
+                                        "llvm.smin.", "llvm.smax.", "llvm.umin.",   "llvm.umax.",
+                                        "llvm.fshl.", "llvm.fshr.", "llvm.bswap.",  "llvm.ctpop."};
     if (LLVMIsABinaryOperator(x) || LLVMIsACastInst(x) || LLVMIsASelectInst(x) ||
         LLVMIsACmpInst(x) || LLVMIsAUnaryOperator(x) || LLVMIsAFreezeInst(x) ||
         LLVMIsAExtractElementInst(x) || LLVMIsAInsertElementInst(x) || LLVMIsAShuffleVectorInst(x))
@@ -87,27 +84,27 @@ static bool is_pure(LLVMValueRef x)
     for (size_t i = 0; i < sizeof CALLS / sizeof *CALLS; i++)
         if (tl_llvm_is_call_of(x, CALLS[i]))
             return true;
-    tl_leaf leaf = leaf_of(x);
+    tl_leaf leaf = leaf_of(u, x);
     return leaf != TL_LEAF_COUNT && tl_leaf_class_of(leaf) == TL_LEAF_CLASS_PURE;
 }
 
 /* Is x a division of something just as it was loaded? ptxas scales operands where they are, and
  * takes a register and an instruction more for one that is defined in part. */
-static bool is_divided_as_loaded(LLVMValueRef x, LLVMValueRef value)
+static bool is_divided_as_loaded(const Unseen *u, LLVMValueRef x, LLVMValueRef value)
 {
-    tl_leaf leaf = leaf_of(x);
+    tl_leaf leaf = leaf_of(u, x);
     if (leaf == TL_LEAF_COUNT || tl_leaf_info(leaf)->family != TL_LEAF_FAMILY_DIV)
         return false;
     while (LLVMIsACastInst(value) || LLVMIsAExtractElementInst(value))
         value = LLVMGetOperand(value, 0);
-    leaf = leaf_of(value);
+    leaf = leaf_of(u, value);
     return leaf != TL_LEAF_COUNT && tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_LDG;
 }
 
 /* Is x a store that has the value as what it stores, and happens only where the load does? */
 static bool is_store_of(const Search *s, LLVMValueRef x, LLVMValueRef value)
 {
-    tl_leaf leaf = leaf_of(x);
+    tl_leaf leaf = leaf_of(s->u, x);
     if (leaf == TL_LEAF_COUNT || tl_leaf_info(leaf)->family != TL_LEAF_FAMILY_STG)
         return false;
     for (unsigned i = 0; i < STORED; i++)
@@ -122,19 +119,20 @@ static void open(Search *s, LLVMValueRef x)
     if (tl_map_get(&s->met, key, &once))
         return;
     tl_map_put(&s->met, key, 1);
-    tl_vec_push(s->arena, &s->open, x);
+    tl_vec_push(s->u->l->arena, &s->open, x);
 }
 
-static bool sees_fill(TlLlvm *l, LLVMValueRef load)
+static bool sees_fill(const Unseen *unseen, LLVMValueRef load)
 {
-    Search s = {.arena = l->arena, .pred = LLVMGetOperand(load, PRED), .met = {.arena = l->arena}};
+    Search s = {
+        .u = unseen, .pred = LLVMGetOperand(load, PRED), .met = {.arena = unseen->l->arena}};
     open(&s, load);
     for (uint32_t i = 0; i < s.open.len; i++)
         for (LLVMUseRef u = LLVMGetFirstUse(s.open.data[i]); u; u = LLVMGetNextUse(u)) {
             LLVMValueRef user = LLVMGetUser(u);
             if (is_store_of(&s, user, s.open.data[i]))
                 continue;
-            if (!is_pure(user) || is_divided_as_loaded(user, s.open.data[i]) ||
+            if (!is_pure(unseen, user) || is_divided_as_loaded(unseen, user, s.open.data[i]) ||
                 s.open.len >= MOST_VALUES)
                 return true;
             open(&s, user);
@@ -156,25 +154,32 @@ static bool has_barriers(const TlLlvm *l, LLVMValueRef function)
     return false;
 }
 
-static void mark(TlLlvm *l, LLVMValueRef load)
+static void mark(const Unseen *u, LLVMValueRef load)
 {
     LLVMValueRef hints = LLVMGetOperand(load, HINTS);
     TL_ASSERT(LLVMIsAConstantInt(hints), "hints are a constant");
     uint64_t all = LLVMConstIntGetZExtValue(hints) | TL_HINT_ANY_FILL;
-    if (!LLVMIsConstant(LLVMGetOperand(load, PRED)) && !has_barriers(l, function_of(load)) &&
-        !sees_fill(l, load))
+    if (!LLVMIsConstant(LLVMGetOperand(load, PRED)) && !has_barriers(u->l, function_of(load)) &&
+        !sees_fill(u, load))
         LLVMSetOperand(load, HINTS, LLVMConstInt(LLVMTypeOf(hints), all, 0));
 }
 
 void tl_leaf_find_unseen(TlLlvm *l)
 {
     TL_ASSERT(l->module, "no module");
+    Unseen u = {.l = l};
+    TL_VEC(LLVMValueRef) loads = {0};
+    tl_map_init(&u.leaves, l->arena);
     for (int i = 0; i < TL_LEAF_COUNT; i++) {
-        if (tl_leaf_info((tl_leaf)i)->family != TL_LEAF_FAMILY_LDG)
-            continue;
         const char *name = tl_format(l->arena, "tl.leaf.%s", tl_leaf_name((tl_leaf)i));
         LLVMValueRef f = LLVMGetNamedFunction(l->module, name);
-        for (LLVMUseRef u = f ? LLVMGetFirstUse(f) : NULL; u; u = LLVMGetNextUse(u))
-            mark(l, LLVMGetUser(u));
+        if (!f)
+            continue;
+        tl_map_put(&u.leaves, (uint64_t)(uintptr_t)f, (uint64_t)i);
+        if (tl_leaf_info((tl_leaf)i)->family == TL_LEAF_FAMILY_LDG)
+            tl_vec_push(l->arena, &loads, f);
     }
+    for (uint32_t i = 0; i < loads.len; i++)
+        for (LLVMUseRef x = LLVMGetFirstUse(loads.data[i]); x; x = LLVMGetNextUse(x))
+            mark(&u, LLVMGetUser(x));
 }

@@ -284,10 +284,10 @@ typedef struct TlNestFew {
     /* B lies along k, and so do the lanes of sums, which are added up at the end: nothing is
      * transposed. Then nv is columns of a block, of which each sum is a vector. */
     bool along;
-    int single;      /* along: columns of a block of one row */
-    TlNestAccess *ends; /* along: B's load, of whose columns some may be outside;
-                                      * NULL: all must be inside */
-    int ends_axis;
+    int single;         /* along: columns of a block of one row */
+    TlNestAccess *ends; /* along: B's load, of whose columns some may be outside; NULL: all must be
+                         * inside */
+    int ends_axis;      /* of columns, in its view */
 } TlNestFew;
 
 /* A home whose last rows are, `step` rows further on, what the next program along an axis of the

@@ -9,12 +9,13 @@
 #include "codegen/report/roof.h"
 #include "passes/analysis/variants.h"
 
-enum { ANY = TL_ROOF_COUNT };
+enum { ANY = TL_ROOF_COUNT, CHOICE };
 #define TL_ROOF_ANY ANY
+#define TL_ROOF_CHOICE CHOICE
 
 static const struct {
     const char *name;
-    int roof; /* TlRoof; ANY */
+    int roof; /* TlRoof; ANY; CHOICE */
     const char *help;
 } HINTS[] = {
 #define HINT(ID, name, roof, help) [TL_HINT_##ID] = {name, TL_ROOF_##roof, help},
@@ -318,7 +319,7 @@ static bool matters(const TlHints *h, uint32_t row)
     enum { NEAR = 70 };
     TlHintId id = h->ids.data[row];
     int roof = HINTS[id].roof;
-    double cycles = roof == ANY             ? h->busy
+    double cycles = roof >= ANY             ? h->busy
                     : roof == TL_ROOF_ISSUE ? h->roofs[tl_roof_of_issue(tl_gpu_find(h->target))]
                                             : h->roofs[roof];
     if (roof == TL_ROOF_CACHE && h->roofs[TL_ROOF_MEMORY] > cycles)
@@ -328,16 +329,15 @@ static bool matters(const TlHints *h, uint32_t row)
     return 100 * cycles >= NEAR * h->busy;
 }
 
-/* Keeps what costs a twentieth of the program or more, and forms of exp, which were chosen; no long
- * list. */
+/* Keeps what costs a twentieth of the program or more, and what was chosen; no long list. */
 static void keep_hints(TlHints *h)
 {
     enum { MOST_HINTS = 8, SHARE = 20 };
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->rows.len; i++) {
         tilec_report_hint *r = &h->rows.data[i];
-        bool cheap = r->cycles * SHARE < h->e->k->cycles && h->ids.data[i] != TL_HINT_EXP;
-        if (cheap || !matters(h, i))
+        bool cheap = r->cycles * SHARE < h->e->k->cycles;
+        if ((cheap && HINTS[h->ids.data[i]].roof != CHOICE) || !matters(h, i))
             continue;
         if (*h->subjects.data[i])
             r->text = tl_format(h->e->out, "%s: %s", h->subjects.data[i], r->text);

@@ -143,7 +143,8 @@ static uintptr_t end_of(const TlLibMatrix *m, tile_dtype type)
     return (uintptr_t)m->address + (uintptr_t)tl_lib_span(extents, strides, 2, type);
 }
 
-tile_status tl_lib_check_apart(const char *function, const TlLibMatrix *m, int64_t batch)
+/* The matrices of a batch, which is written, do not overlap. */
+static tile_status check_apart(const char *function, const TlLibMatrix *m, int64_t batch)
 {
     const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
     if (tl_lib_is_apart(extents, strides, 3))
@@ -167,7 +168,7 @@ tile_status tl_lib_check_matrices(const char *function, const tile_kernels *kern
         status = tl_lib_check_matrix(function, a, batch);
     if (status == TILE_OK && b->name)
         status = tl_lib_check_matrix(function, b, batch);
-    return status == TILE_OK ? tl_lib_check_apart(function, b->name ? b : a, batch) : status;
+    return status == TILE_OK ? check_apart(function, b->name ? b : a, batch) : status;
 }
 
 tile_status tl_lib_check_given(const char *function, const char *name, const void *address,

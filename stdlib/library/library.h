@@ -74,8 +74,6 @@ tile_status tl_lib_check_extent(const char *function, const char *name, int64_t 
 /* The leading dimension holds a row, the whole is not larger than memory, and there is an address
  * if there is an element. */
 tile_status tl_lib_check_matrix(const char *function, const TlLibMatrix *m, int64_t batch);
-/* The matrices of a batch, which is written, do not overlap. */
-tile_status tl_lib_check_apart(const char *function, const TlLibMatrix *m, int64_t batch);
 /* x and y are the same matrix or apart. */
 tile_status tl_lib_check_in_place(const char *function, const TlLibMatrix *x, const TlLibMatrix *y,
                                   tile_dtype type);
