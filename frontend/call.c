@@ -1,9 +1,11 @@
 /* Calls. A user's function is walked anew at each call, in a frame of its own, with its
  * parameters as variables; the names in its parameters' types are bound by the arguments. */
+#include "frontend/sema.h"
+
+#include <string.h>
+
 #include "ir/exp_form.h"
 #include "ir/remark.h"
-#include "frontend/sema.h"
-#include <string.h>
 
 /* ---- binding ---- */
 

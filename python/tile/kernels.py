@@ -115,7 +115,9 @@ FUNCTIONS = {
     "tile_getrf_batched": "hhinnhnnhhn", "tile_getrs_batched": "hhiinnhnnhhnnn",
     "tile_geqrf_batched": "hhinnhnnhhn", "tile_ormqr_batched": "hhiinnnhnnhhnnhn",
 }
-SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in", "tile_fft_workspace": "inn", "tile_fft_2d_workspace": "innn", "tile_rfft_workspace": "inn", "tile_geqrf_workspace": "innn", "tile_ormqr_workspace": "innnn", "tile_conv2d_workspace": "innnnnnnh",
+SIZES = {"tile_attention_backward_workspace": "nnn", "tile_norm_backward_workspace": "nn", "tile_sort_workspace": "in",
+         "tile_fft_workspace": "inn", "tile_fft_2d_workspace": "innn", "tile_rfft_workspace": "inn",
+         "tile_geqrf_workspace": "innn", "tile_ormqr_workspace": "innnn", "tile_conv2d_workspace": "innnnnnnh",
          "tile_conv2d_backward_data_workspace": "innnnnnnh", "tile_conv2d_backward_weights_workspace": "innnnnnnh"}
 
 
@@ -1177,6 +1179,7 @@ def getrs(a: Any, pivots: Any, b: Any, *, transpose: bool = False, device: Devic
     launched(lib.tile_getrs_batched, device, stream, [m, w, p], m.code, transpose, n, k, m.address, lda, za, p.address, w.address, ldb, zb, z)
     return b
 
+
 def geqrf(a: Any, *, device: Device | str | None = None, stream: Stream | None = None) -> Any:
     """tau: a = q r by reflections, r in the upper triangle of a, which with tau is what ormqr takes. Matrices, or several along a first axis. f32, f64."""
     m, (z, rows, columns), (ld, step) = matrices_of(a, "a", writes=True)
@@ -1198,7 +1201,6 @@ def ormqr(a: Any, tau: Any, c: Any, *, transpose: bool = False, device: Device |
     launched(lib.tile_ormqr_batched, device, stream, [m, t, w, space], m.code, transpose, rows, n, steps, m.address, lda, za, t.address, w.address, ldc,
              step, address, z)
     return c
-
 
 
 __all__ = ["adam", "argsort", "asum", "attention", "attention_backward", "avg_pool2d", "avg_pool2d_backward", "axpy", "conv2d",
