@@ -8,11 +8,11 @@ A row is a kernel, its arguments and what NumPy says (see rows.py). On each devi
 files; outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the
 devices. The device `emu` is four emulated targets, two of NVIDIA's and two of AMD's, with all checks on; one row in
 three without --check, which has code of its own where the hardware tests bounds. A family of rows (names equal but for
-element types; all rows that state their warps) is divided between them, each row on one target of each vendor; big rows
-have one target each; a row without family runs on all four; one row in eight runs on one of the other targets, too,
-which take turns. Warps, stages and schedules rotate over rows and targets, so that every pair of values meets many
-rows; rows that state their warps and stages keep them. `emu:four` is all four targets for each row, `emu:each` each
-emulated target once, `emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
+element types; big rows; all rows that state their warps) is divided between them, one target a row; a row without
+family runs on one target of each vendor; one row in eight runs on one of the other targets, too, which take turns.
+Warps, stages and schedules rotate over rows and targets, so that every pair of values meets many rows; rows that state
+their warps and stages keep them. `emu:four` is all four targets for each row, `emu:each` each emulated target once,
+`emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
 Other devices: cpu, cpu:LEVEL, ref, emu:TARGET, emu:TARGET@LEVEL, cuda[:N], hip[:N]; one that this machine lacks is
 skipped with the reason. Rows that have not begun when the budget is spent are skipped, too.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
@@ -33,6 +33,7 @@ import tempfile
 import time
 import traceback
 import warnings
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -48,6 +49,7 @@ warnings.simplefilter("ignore")  # infinities and NaN are what half of the rows 
 
 
 EMU = ("sm_80", "sm_90a", "gfx942", "gfx1100")
+ROUND = ("sm_80", "gfx942", "sm_90a", "gfx1100")
 # What `emu` goes round over. The numbers are coprime in pairs where it matters, so that pairs do not lock together.
 WARPS = (4, 1, 8, 2)
 STAGES = (3, 1, 4, 2, 5)
@@ -80,11 +82,13 @@ def places():
 
 
 def shared_targets(row):
-    """The emulated targets of a row whose family shares them; a big row has one."""
+    """The emulated targets of a row: the next of its family's round, which alternates between the vendors and begins
+    anywhere; without a family one of each vendor."""
     place, size = places()[row.name]
-    if row.big:
-        return (EMU[place % 4],)
-    return EMU if size == 1 else (EMU[place % 2], EMU[2 + (place + place // 2) % 2])
+    first = zlib.crc32(family(row).encode())
+    if size == 1:
+        return (EMU[first % 2], EMU[2 + first // 2 % 2])
+    return (ROUND[(first + place) % 4],)
 
 
 def emulated(row, name, n, every):

@@ -112,7 +112,7 @@ def conformance(cx, build):
     command = [sys.executable, os.path.join(cx.root, "test", "conformance", "run.py"), "--build", build,
                "--jobs", str(cx.jobs), "--json", result]
     if build.endswith("-asan"):
-        command += ["--small", "--every", "3", "--emu-every", "12"]
+        command += ["--small", "--every", "6", "--emu-every", "12"]
     elif build.endswith("-llvm22"):
         command += ["--every", "10"]
     _, out = run(command, env=sanitizer_env())
