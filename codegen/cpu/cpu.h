@@ -262,7 +262,7 @@ void tl_cpu_fetch_now(TlCpuGen *g, TlCpuFetch *f);
 LLVMValueRef tl_cpu_load_field(TlCpuGen *g, const TlType *elem, TlNestFields f, LLVMValueRef first,
                                LLVMValueRef lanes, int width);
 
-/* ---- cpu_access.c: loads, and what else accesses memory ---- */
+/* ---- cpu_access.c, cpu_load.c: where accesses lie, loads ---- */
 
 typedef struct TlCpuSpot {
     LLVMValueRef ptr;     /* of the element or of lane 0; apart: a vector, one for each lane */

@@ -1,0 +1,268 @@
+/* Loads through index tiles: patterns, which are shuffles of whole vectors, and what is at the
+ * bounds of an index tile (clamped, or outside): a vector of what these allow, and lanes of it. */
+#include "codegen/cpu/cpu_access.h"
+
+/* i1: do bounds leave the position's elements, but for the tile's padding, where they are? */
+static LLVMValueRef is_unbounded(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
+                                 int64_t extent)
+{
+    LLVMValueRef all = a->ok, n = tl_gen_int(&g->gen, extent), j = at->idx[at->lane],
+                 end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
+    end = tl_gen_pick(&g->gen, LLVMIntSLT, end, n, end, n);
+    for (uint32_t i = 0; i < a->a->place.naxes; i++) {
+        int dim = a->a->axis[i].dim;
+        if (dim == at->lane) {
+            all = tl_cpu_both(g, all, LLVMBuildICmp(g->b, LLVMIntSGE, j, a->lo[i], ""));
+            all = tl_cpu_both(g, all, LLVMBuildICmp(g->b, LLVMIntSLE, end, a->hi[i], ""));
+        } else if (a->a->place.axes[i].kind == TL_AXIS_TILE) {
+            LLVMValueRef row = a->bounded[i] ? NULL : tl_cpu_index_tile(g, a, (int)i, at);
+            all = tl_cpu_both(g, all,
+                              row ? LLVMBuildICmp(g->b, LLVMIntULT, row, a->view->extent[i], "")
+                                  : a->bounded[i]);
+        } else if (a->a->place.axes[i].kind == TL_AXIS_SLICE) {
+            all = tl_cpu_both(g, all, tl_cpu_interval_inside(g, a, (int)i, at->idx[dim]));
+        }
+    }
+    return all;
+}
+
+static LLVMValueRef clamp(TlCpuGen *g, LLVMValueRef x, LLVMValueRef least, LLVMValueRef most)
+{
+    return tl_cpu_smaller(g, tl_cpu_larger(g, x, least), most);
+}
+
+/* In all lanes, in 32 bits: x, or a number of that sign which is as far from every lane. */
+static LLVMValueRef in_lanes(TlCpuGen *g, LLVMValueRef x, int w)
+{
+    LLVMValueRef far = tl_gen_int(&g->gen, INT16_MAX);
+    x = clamp(g, x, LLVMBuildNeg(g->b, far, ""), far);
+    return tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, x, g->i32, ""), w);
+}
+
+/* The axis of the lanes, if that is an index tile; -1: it is not. */
+static int lane_tile(const TlCpuAccess *a, const TlCpuAt *at)
+{
+    for (uint32_t i = 0; i < a->a->place.naxes; i++)
+        if (a->a->axis[i].dim == at->lane && a->a->place.axes[i].kind == TL_AXIS_TILE)
+            return (int)i;
+    return -1;
+}
+
+/* One vector of what the bounds of an index tile allow, as near to the position `here` as it lies,
+ * and lanes of that.
+ *
+ *     view        0 1 2 3 4 5 6 7 ...        position -3, bounds from 0 on
+ *     the vector  0 1 2 3 4 5 6 7
+ *     its lanes   0 0 0 0 1 2 3 4 */
+static LLVMValueRef border_vector(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const TlCpuAt *at, int i,
+                                  LLVMValueRef here)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    int w = at->width, bytes = (int)tl_gen_elem_bytes(&elem);
+    bool fits = a->a->axis[i].affine.fits;
+    LLVMValueRef lanes = tl_gen_int(&g->gen, w), low = a->low[i], high = a->high[i],
+                 last = tl_cpu_larger(g, low, LLVMBuildSub(g->b, high, lanes, "")),
+                 first = clamp(g, here, low, last), n = LLVMBuildSub(g->b, high, first, "");
+    TlCpuAt moved = *at;
+    moved.idx[at->lane] = LLVMBuildSub(g->b, first, a->start[i], "");
+    TlCpuSpot s = tl_cpu_view_spot(g, a, &moved, true);
+    TL_ASSERT(!s.mask && !s.apart, "a border's vector has gaps");
+    n = clamp(g, n, tl_gen_int(&g->gen, 0), lanes);
+    if (s.uniform)
+        n = LLVMBuildSelect(g->b, s.uniform, n, tl_gen_int(&g->gen, 0), "");
+    LLVMValueRef number = tl_gen_iota(&g->gen, g->i32, w),
+                 other = tl_cpu_outside(g, a, &elem, &moved),
+                 all = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, n, g->i32, ""), w);
+    LLVMValueRef read = LLVMBuildICmp(g->b, LLVMIntSLT, number, all, ""),
+                 x = tl_cpu_masked_load(g, &elem, s.ptr, read, other, w, false);
+    LLVMValueRef index = LLVMBuildSub(g->b, here, first, "");
+    index = LLVMBuildAdd(g->b, number, in_lanes(g, index, w), "");
+    if (fits) {
+        LLVMValueRef end = LLVMBuildSub(g->b, all, tl_gen_splat(&g->gen, tl_cpu_i32(g, 1), w), "");
+        index = tl_cpu_larger(g, tl_cpu_smaller(g, index, end), LLVMConstNull(LLVMTypeOf(index)));
+    }
+    if (!fits && a->least[i])
+        index = tl_cpu_larger(g, index, in_lanes(g, LLVMBuildSub(g->b, a->least[i], first, ""), w));
+    if (!fits && a->most[i])
+        index = tl_cpu_smaller(g, index, in_lanes(g, LLVMBuildSub(g->b, a->most[i], first, ""), w));
+    LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntULT, index, all, "");
+    x = tl_gen_to_mem(&g->gen, &elem, x);
+    x = tl_gen_from_mem(&g->gen, &elem, tl_cpu_permute(g, x, bytes, index));
+    return fits ? x : LLVMBuildSelect(g->b, inside, x, other, "");
+}
+
+/* Where bounds of an index tile change something. NULL: there is no instruction for that. A vector
+ * whose numbers of i32 wrap, so that it has both ends of the view, is seldom. */
+static LLVMValueRef load_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    int i = lane_tile(a, at), bytes = (int)tl_gen_elem_bytes(&elem);
+    if (i < 0 || !a->low[i] || !tl_cpu_can_permute(g, bytes, at->width) ||
+        (!g->m.masks && bytes < 4))
+        return NULL;
+    LLVMValueRef here = LLVMBuildAdd(g->b, a->start[i], at->idx[at->lane], "");
+    if (a->a->axis[i].affine.dtype != TL_I32)
+        return border_vector(g, op, a, at, i, here);
+    here = LLVMBuildSExt(g->b, LLVMBuildTrunc(g->b, here, g->i32, ""), g->i64, "");
+    LLVMValueRef most = tl_gen_int(&g->gen, (int64_t)INT32_MAX - at->width);
+    TlCpuFork f = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntSLE, here, most, ""));
+    tl_cpu_fork_else(g, &f, border_vector(g, op, a, at, i, here));
+    return tl_cpu_fork_end(g, &f, tl_cpu_load_apart(g, op, a, at));
+}
+
+/* Where bounds of an index tile may change something. The last vector of a tile with padding is
+ * most often none of those. */
+LLVMValueRef tl_cpu_load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlNestForm form = tl_nest_form(op->out[0]->type);
+    LLVMValueRef own = tl_cpu_lane_mask(g, &form, at),
+                 border = a->a->has_interval ? load_border(g, op, a, at) : NULL;
+    if (border)
+        return border;
+    if (!own || !a->a->has_interval)
+        return tl_cpu_load_apart(g, op, a, at);
+    TlCpuAt whole = *at;
+    whole.whole = true;
+    TlCpuFork f = tl_cpu_fork(g, is_unbounded(g, a, at, form.extent[at->lane]));
+    LLVMValueRef zero = tl_gen_const(&g->gen, &elem, 0, at->width);
+    LLVMValueRef p = tl_cpu_view_spot(g, a, &whole, false).ptr,
+                 x = tl_cpu_masked_load(g, &elem, p, own, zero, at->width, false);
+    tl_cpu_fork_else(g, &f, x);
+    return tl_cpu_fork_end(g, &f, tl_cpu_load_apart(g, op, a, at));
+}
+
+/* Lanes of one or two vectors, which end with the last element that is wanted. NULL: it is no such
+ * position. */
+LLVMValueRef tl_cpu_load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    const TlNestAffine *f = at->width > 1 ? tl_nest_pattern_along(a->a, at->lane) : NULL;
+    int64_t first, span = f ? tl_nest_pattern_span(f, at->width, &first) : 0;
+    if (!span || span > 2 * at->width || !tl_cpu_is_inside(a, at) || at->shifted)
+        return NULL;
+    int64_t n = 1;
+    while (2 * n <= span && n < at->width)
+        n *= 2;
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlCpuAt moved = *at;
+    moved.width = 1;
+    LLVMValueRef group = LLVMBuildUDiv(g->b, at->idx[at->lane], tl_gen_int(&g->gen, f->period), "");
+    moved.idx[at->lane] = LLVMBuildAdd(g->b, tl_cpu_mul(g, group, tl_gen_int(&g->gen, f->step)),
+                                       tl_gen_int(&g->gen, first), "");
+    TlCpuSpot s = tl_cpu_view_spot(g, a, &moved, true);
+    s.ptr = tl_cpu_spot_or_zeros(g, a, &s);
+    LLVMValueRef v[2], lane[TL_NEST_LANES], r;
+    for (int k = 0; k < 2; k++)
+        v[k] = tl_cpu_plain_load(
+            g, a, &elem,
+            tl_gen_address(&g->gen, elem.dtype, s.ptr, tl_gen_int(&g->gen, k ? span - n : 0)),
+            (int)n);
+    for (int k = 0; k < at->width; k++) {
+        int64_t e = k / f->period * f->step + f->of[k % f->period] - first;
+        lane[k] = LLVMConstInt(g->i32, (uint64_t)(e < n ? e : e - (span - n) + n), 0);
+    }
+    LLVMValueRef order = LLVMConstVector(lane, (unsigned)at->width);
+    r = n == 1 ? tl_gen_splat(&g->gen, v[0], at->width) /* all lanes take one element */
+               : LLVMBuildShuffleVector(g->b, v[0], v[1], order, "");
+    bool other = s.uniform && a->a->place.other;
+    return other ? LLVMBuildSelect(g->b, s.uniform, r, tl_cpu_outside(g, a, &elem, at), "") : r;
+}
+
+LLVMValueRef tl_cpu_load_window(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const TlCpuAt *at)
+{
+    const TlNestSpread *s = at->spread;
+    const TlNestAffine *f = tl_nest_pattern_along(a->a, at->lane);
+    TL_ASSERT(f && tl_cpu_is_inside(a, at), "%s has no pattern here", tl_op_info(op->opcode)->text);
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlCpuAt moved = *at;
+    moved.width = 1;
+    moved.idx[at->lane] =
+        LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, f->of[0] - s->like->of[0]), "");
+    TlCpuSpot spot = tl_cpu_view_spot(g, a, &moved, true);
+    return tl_cpu_plain_load(g, a, &elem, tl_cpu_spot_or_zeros(g, a, &spot), at->width);
+}
+
+static LLVMValueRef low_words(TlCpuGen *g, LLVMValueRef x, int w)
+{
+    return tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, x, g->i32, ""), w);
+}
+
+/* Numbers of a pattern in i32, within bounds of which the least is not below 0, where the sum of
+ * its scalars is so small that none wraps. NULL: it has no such bounds. *out_small: i1, it is. */
+static LLVMValueRef pattern_numbers(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef group,
+                                    int w, LLVMValueRef *out_small)
+{
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    if (f->dtype != TL_I32 || !a->least[i])
+        return NULL;
+    LLVMValueRef of[TL_NEST_LANES], bound[] = {a->least[i], a->most[i]};
+    for (int k = 0; k < w; k++)
+        of[k] = LLVMConstInt(g->i32, (uint64_t)(k / f->period * f->step + f->of[k % f->period]), 1);
+    LLVMValueRef first = LLVMBuildAdd(g->b, tl_cpu_mul(g, group, tl_gen_int(&g->gen, f->step)),
+                                      a->start[i], ""),
+                 order = LLVMConstVector(of, (unsigned)w),
+                 x = LLVMBuildAdd(g->b, low_words(g, first, w), order, ""),
+                 zero = tl_gen_int(&g->gen, 0);
+    for (int k = 0; k < 2 && bound[k]; k++) {
+        LLVMValueRef b = low_words(g, bound[k], w);
+        LLVMIntPredicate within = k ? LLVMIntSLT : LLVMIntSGT;
+        x = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, within, x, b, ""), x, b, "");
+    }
+    *out_small = LLVMBuildAnd(
+        g->b, LLVMBuildICmp(g->b, LLVMIntULT, a->start[i], tl_cpu_pattern_end(g, f), ""),
+        LLVMBuildICmp(g->b, LLVMIntSGE, bound[0], zero, ""), "");
+    return x;
+}
+
+/* A pattern at the bounds of its index tile: lanes of one vector of what these allow, as near to
+ * the pattern as it lies, as the indices say. Where numbers may have wrapped, so that one is inside
+ * and not in that vector, each lane is loaded by itself. NULL: it is none, or there is no
+ * instruction for that. */
+LLVMValueRef tl_cpu_load_pattern_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
+{
+    const TlNestAffine *f = at->width > 1 ? tl_nest_pattern_along(a->a, at->lane) : NULL;
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    int i = f ? lane_tile(a, at) : -1, w = at->width, bytes = (int)tl_gen_elem_bytes(&elem);
+    int64_t first, span = f ? tl_nest_pattern_span(f, w, &first) : 0;
+    if (!span || span > w || i < 0 || !a->low[i] || at->shifted || a->a->forks ||
+        !a->a->has_interval || !tl_cpu_can_permute(g, bytes, w))
+        return NULL;
+    LLVMValueRef group = LLVMBuildUDiv(g->b, at->idx[at->lane], tl_gen_int(&g->gen, f->period), ""),
+                 here = LLVMBuildAdd(g->b, tl_cpu_mul(g, group, tl_gen_int(&g->gen, f->step)),
+                                     tl_gen_int(&g->gen, first), ""),
+                 lanes = tl_gen_int(&g->gen, w), low = a->low[i], high = a->high[i],
+                 last = tl_cpu_larger(g, low, LLVMBuildSub(g->b, high, lanes, "")),
+                 from = clamp(g, LLVMBuildAdd(g->b, here, a->start[i], ""), low, last);
+    TlCpuAt moved = *at;
+    moved.width = 1;
+    moved.idx[at->lane] = LLVMBuildSub(g->b, from, a->start[i], "");
+    TlCpuSpot s = tl_cpu_view_spot(g, a, &moved, true);
+    LLVMValueRef n = clamp(g, LLVMBuildSub(g->b, high, from, ""), tl_gen_int(&g->gen, 0), lanes),
+                 other = tl_cpu_outside(g, a, &elem, at), is_near,
+                 lane = pattern_numbers(g, a, i, group, w, &is_near), is_there;
+    if (s.uniform)
+        n = LLVMBuildSelect(g->b, s.uniform, n, tl_gen_int(&g->gen, 0), "");
+    LLVMValueRef read =
+        LLVMBuildICmp(g->b, LLVMIntSLT, tl_gen_iota(&g->gen, g->i32, w), in_lanes(g, n, w), "");
+    if (lane) {
+        lane = LLVMBuildSub(g->b, lane, low_words(g, from, w), "");
+        is_there = LLVMBuildICmp(g->b, LLVMIntULT, lane, in_lanes(g, n, w), "");
+    } else {
+        LLVMValueRef index = tl_cpu_index_tile(g, a, i, at), extent = a->view->extent[i], is_inside;
+        lane = LLVMBuildSub(g->b, index, tl_gen_splat(&g->gen, from, w), "");
+        is_there = LLVMBuildICmp(g->b, LLVMIntULT, lane, tl_gen_splat(&g->gen, n, w), "");
+        is_inside = LLVMBuildICmp(g->b, LLVMIntULT, index, tl_gen_splat(&g->gen, extent, w), "");
+        if (s.uniform)
+            is_inside = LLVMBuildAnd(g->b, is_inside, tl_gen_splat(&g->gen, s.uniform, w), "");
+        is_inside = LLVMBuildAnd(g->b, is_inside, LLVMBuildNot(g->b, is_there, ""), "");
+        is_near = tl_cpu_in_no_lane(g, is_inside);
+        lane = LLVMBuildTrunc(g->b, lane, tl_gen_vec(g->i32, w), "");
+    }
+    TlCpuFork fork = tl_cpu_fork(g, is_near);
+    LLVMValueRef x =
+        tl_cpu_masked_load(g, &elem, s.ptr, read, tl_gen_const(&g->gen, &elem, 0, w), w, false);
+    x = tl_cpu_permute(g, tl_gen_to_mem(&g->gen, &elem, x), bytes, lane);
+    x = LLVMBuildSelect(g->b, is_there, tl_gen_from_mem(&g->gen, &elem, x), other, "");
+    tl_cpu_fork_else(g, &fork, x);
+    return tl_cpu_fork_end(g, &fork, tl_cpu_load_apart(g, op, a, at));
+}

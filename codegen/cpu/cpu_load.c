@@ -1,0 +1,430 @@
+/* Loads on the CPU: a vector (plain, masked, every few elements), a gather by fields, or elements
+ * one by one. Which of them an access is, is decided here. */
+#include "codegen/cpu/cpu_access.h"
+
+/* The address of a row, or where that is outside, of zeros. */
+static LLVMValueRef row_or_zeros(TlCpuGen *g, LLVMValueRef p, LLVMValueRef inside)
+{
+    return inside ? LLVMBuildSelect(g->b, inside, p, tl_cpu_zero_row(g), "") : p;
+}
+
+/* ---- vectors ---- */
+
+LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
+                                LLVMValueRef *out_first)
+{
+    TL_ASSERT(width > 1, "a run of %d pointers", width);
+    LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, tl_cpu_i32(g, 0), "");
+    LLVMValueRef run = tl_gen_address(&g->gen, elem->dtype, tl_gen_splat(&g->gen, first, width),
+                                      tl_gen_iota(&g->gen, g->i64, width));
+    LLVMValueRef same = LLVMBuildICmp(g->b, LLVMIntEQ, ptrs, run, "");
+    LLVMTypeRef bits = LLVMIntTypeInContext(LLVMGetTypeContext(g->i64), (unsigned)width);
+    *out_first = first;
+    return LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildBitCast(g->b, same, bits, ""),
+                         LLVMConstAllOnes(bits), "");
+}
+
+LLVMValueRef tl_cpu_launch_stride(const TlCpuAccess *a, int lane)
+{
+    int i = a->view && !a->a->place.pointwise ? tl_nest_steps_of(&a->a->place, lane) : -1;
+    return i < 0 || LLVMIsConstant(a->stride[i]) ? NULL : a->stride[i];
+}
+
+/* Lanes whose distance only the launch knows: side by side, all of one element, or apart. */
+static LLVMValueRef load_by_stride(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                   LLVMValueRef ptrs, LLVMValueRef stride, LLVMValueRef mask,
+                                   LLVMValueRef other, int width)
+{
+    LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, tl_cpu_i32(g, 0), ""),
+                 dense = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), ""),
+                 same = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 0), "");
+    TlCpuFork f = tl_cpu_fork(g, dense);
+    tl_cpu_fork_else(g, &f, tl_cpu_masked_load(g, elem, first, mask, other, width, false));
+    TlCpuFork one = tl_cpu_fork(g, same);
+    LLVMValueRef any = LLVMBuildNot(g->b, tl_cpu_in_no_lane(g, mask), ""),
+                 x = tl_cpu_plain_load(g, a, elem, row_or_zeros(g, first, any), 1);
+    x = LLVMBuildSelect(g->b, mask, tl_gen_splat(&g->gen, x, width), other, "");
+    tl_cpu_fork_else(g, &one, x);
+    x = tl_cpu_fork_end(g, &one, tl_cpu_masked_load(g, elem, ptrs, mask, other, width, true));
+    return tl_cpu_fork_end(g, &f, x);
+}
+
+static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                    TlCpuSpot *s, LLVMValueRef other, int width)
+{
+    if (!s->mask && !s->uniform)
+        return tl_cpu_plain_load(g, a, elem, s->ptr, width);
+    LLVMValueRef mask = tl_cpu_lanes_inside(g, s, width);
+    /* CPUs take a microsecond where no lane is wanted and memory is not there */
+    LLVMValueRef there = row_or_zeros(g, s->ptr, s->row);
+    if (!s->full || !a->a->forks)
+        return tl_cpu_masked_load(g, elem, there, mask, other, width, false);
+    LLVMValueRef all = s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full;
+    TlCpuFork f = tl_cpu_fork(g, all);
+    tl_cpu_fork_else(g, &f, tl_cpu_plain_load(g, a, elem, s->ptr, width));
+    return tl_cpu_fork_end(g, &f, tl_cpu_masked_load(g, elem, there, mask, other, width, false));
+}
+
+/* Loads of a nest that take every `stride`th element of one row, by groups: of those whose first
+ * elements are in the same `stride`. The one with the most members is loaded, and those of the
+ * groups beside it are its lanes, one lane further on.
+ *
+ *     x[i - 1 +: B : 2]   x[i +: B : 2]   x[i + 1 +: B : 2]   x[i + 2 +: B : 2]
+ *     group -1            group 0         group 0             group 1
+ *
+ * All of a nest's loads are inside, as a whole. */
+typedef struct Together {
+    int before, behind;       /* elements from this one's first to the group's first, to its last */
+    const TlCpuAccess *first; /* the load of the group's first element */
+    int lanes;                /* this one's are so many lanes of the group's further on: -1, 0, 1 */
+} Together;
+
+enum { MOST_TOGETHER = 64 };
+typedef struct Groups {
+    const TlNestAccess *load[MOST_TOGETHER]; /* the one in question first */
+    int64_t from[MOST_TOGETHER];             /* first elements, counted from a group's first */
+    int n, stride;
+} Groups;
+
+static int64_t group_of(const Groups *s, int64_t from)
+{
+    int64_t rest = (from % s->stride + s->stride) % s->stride;
+    return (from - rest) / s->stride;
+}
+
+/* Is it read at the nest's own lanes, and nowhere else? */
+static bool is_at_lanes(const TlNest *n, const TlNestAccess *a, int lane)
+{
+    bool is = true;
+    for (uint32_t i = 0; i < n->asks.len; i++)
+        if (n->asks.data[i].access == a)
+            is &= n->asks.data[i].lane == lane && n->asks.data[i].times == 1;
+    return is;
+}
+
+static Groups find_groups(const TlCpuAccess *a, const TlCpuAt *at, int stride)
+{
+    const TlNest *n = at->row && is_at_lanes(at->row->nest, a->a, at->lane) ? at->row->nest : NULL;
+    Groups s = {.load = {a->a}, .from = {tl_nest_number(a->a, at->lane)}, .n = 1, .stride = stride};
+    int64_t by;
+    for (uint32_t i = 0; n && i < n->asks.len && s.n < MOST_TOGETHER; i++)
+        if (n->asks.data[i].access != a->a && is_at_lanes(n, n->asks.data[i].access, at->lane) &&
+            tl_nest_distance(n, a->a, n->asks.data[i].access, at->lane, &by)) {
+            s.load[s.n] = n->asks.data[i].access;
+            s.from[s.n++] = s.from[0] + by;
+        }
+    return s;
+}
+
+/* Sets t to what of a group its members take; how many members has it? */
+static int take_group(TlCpuGen *g, const Groups *s, int64_t group, Together *t)
+{
+    int n = 0, most = 0;
+    int64_t start = group * s->stride, least = 0;
+    for (int i = 0; i < s->n; i++) {
+        if (group_of(s, s->from[i]) != group)
+            continue;
+        int64_t at = s->from[i] - start;
+        if (n == 0 || at < least) {
+            least = at;
+            t->first = tl_cpu_access_of(g, s->load[i]->op);
+        }
+        most = n == 0 || at > most ? (int)at : most;
+        n++;
+    }
+    int own = (int)(s->from[0] - s->stride * group_of(s, s->from[0]));
+    t->before = own - (int)least;
+    t->behind = most - own;
+    return n;
+}
+
+static Together taken_together(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, int stride)
+{
+    Groups s = find_groups(a, at, stride);
+    int64_t own = group_of(&s, s.from[0]);
+    Together t = {0}, x = {0};
+    int most = take_group(g, &s, own, &t);
+    for (int by = -1; by <= 1; by += 2) {
+        int n = take_group(g, &s, own + by, &x);
+        bool is_main = n > most || (n == most && by < 0);
+        if (n && is_main && x.before >= 0 && x.behind >= 0) {
+            most = n;
+            t = x;
+            t.lanes = -by;
+        }
+    }
+    return t;
+}
+
+/* Every `stride`th element, from t.before elements behind p on: of so many vectors, none of which
+ * ends behind the last element that is wanted: memory may end there. */
+static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width,
+                               int stride, Together t)
+{
+    TL_ASSERT(width > 1 && stride > 1 && stride <= TL_NEST_STRIDE, "%d lanes by %d", width, stride);
+    LLVMValueRef v[TL_NEST_STRIDE];
+    int last = (width - 1) * stride + 1 + t.before + t.behind - width;
+    for (int k = 0; k < stride; k++) {
+        LLVMValueRef by = tl_gen_int(&g->gen, tl_cpu_every_start(k, width, last));
+        v[k] =
+            tl_cpu_plain_load(g, t.first, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
+    }
+    return tl_cpu_every(g, v, stride, width, t.before, last);
+}
+
+/* i1: is one element of the position inside, by lane `lane`? */
+static LLVMValueRef is_lane_inside(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at, int lane)
+{
+    TlCpuAt one = *at;
+    one.width = 1;
+    one.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
+    LLVMValueRef ok = tl_cpu_view_spot(g, a, &one, false).uniform;
+    return ok ? ok : LLVMConstInt(g->i1, 1, 0);
+}
+
+/* ---- element by element ---- */
+
+/* i1: is element 0 of all axes that index tiles go along inside, and what all lanes share? */
+static LLVMValueRef has_first(TlCpuGen *g, const TlCpuAccess *a, const TlCpuSpot *s)
+{
+    LLVMValueRef all = s->uniform;
+    for (uint32_t i = 0; i < a->a->place.naxes; i++)
+        if (a->a->place.axes[i].kind == TL_AXIS_TILE)
+            all = tl_cpu_both(
+                g, all,
+                LLVMBuildICmp(g->b, LLVMIntSGT, a->view->extent[i], tl_gen_int(&g->gen, 0), ""));
+    return all;
+}
+
+/* The only index tile of a place, if that lies in memory, where its lanes are read; -1: there is
+ * none. */
+static int listed_axis(const TlCpuGen *g, const TlCpuAccess *a)
+{
+    int axis = -1;
+    for (uint32_t i = 0; i < a->a->place.naxes; i++) {
+        if (a->a->place.axes[i].kind == TL_AXIS_SCALAR)
+            continue;
+        if (a->a->place.axes[i].kind != TL_AXIS_TILE || axis >= 0)
+            return -1;
+        axis = (int)i;
+    }
+    TlNestPlace x = {.kind = TL_NEST_VIRTUAL};
+    if (axis >= 0 && a->a->place.index[axis].value->type->rank == a->a->place.rank)
+        x = g->plan->place[a->a->place.index[axis].value->id];
+    bool lies = x.kind == TL_NEST_HOME && !g->plan->buffers.data[x.buffer].small;
+    return lies && !a->a->place.mask ? axis : -1;
+}
+
+/* Elements from the base to lane k's. */
+static LLVMValueRef lane_offset(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef lanes, int listed,
+                                const TlCpuAt *at, int k)
+{
+    TlCpuAt one = *at;
+    if (listed < 0)
+        return LLVMBuildExtractElement(g->b, lanes, tl_cpu_i32(g, (uint64_t)k), "");
+    tl_map_init(&one.memo, g->arena);
+    one.width = 1;
+    one.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, k), "");
+    LLVMValueRef j = tl_cpu_index_tile(g, a, listed, &one), extent = a->view->extent[listed];
+    if (a->a->bounds)
+        j = tl_gen_pick(&g->gen, LLVMIntULT, j, extent, j, tl_gen_int(&g->gen, 0));
+    return tl_cpu_mul(g, j, a->stride[listed]);
+}
+
+/* A gather as loads of its elements, where their places are in memory, or are those of another one,
+ * too. Lanes that are masked off read element 0. NULL: those may have no such element, or a gather
+ * is as fast. */
+static LLVMValueRef load_one_by_one(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                    TlCpuSpot *s, LLVMValueRef mask, LLVMValueRef other,
+                                    const TlCpuAt *at)
+{
+    bool once = !at->row || !tl_nest_is_split(at->row->nest) || at->whole,
+         all = mask == LLVMConstAllOnes(LLVMTypeOf(mask));
+    int listed = listed_axis(g, a);
+    if (!g->m.one_by_one || !once || !s->lanes || a->a->place.mask || (!all && !s->by_tiles) ||
+        (listed < 0 && !a->a->shares_places))
+        return NULL;
+    LLVMValueRef base = s->base, lanes = s->lanes;
+    if (!all) {
+        base = LLVMBuildSelect(g->b, has_first(g, a, s), base, tl_cpu_zeros(g), "");
+        lanes = LLVMBuildSelect(g->b, mask, lanes, LLVMConstNull(LLVMTypeOf(lanes)), "");
+    }
+    LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_mem_type(&g->gen, elem), at->width));
+    for (int k = 0; k < at->width; k++) {
+        LLVMValueRef by = lane_offset(g, a, lanes, listed, at, k),
+                     p = tl_gen_address(&g->gen, elem->dtype, base, by),
+                     x = tl_cpu_plain_load(g, a, elem, p, 1);
+        r = LLVMBuildInsertElement(g->b, r, tl_gen_to_mem(&g->gen, elem, x),
+                                   tl_cpu_i32(g, (uint64_t)k), "");
+    }
+    r = tl_gen_from_mem(&g->gen, elem, r);
+    return all ? r : LLVMBuildSelect(g->b, mask, r, other, "");
+}
+
+/* A gather of rows of which several fields are gathered. Lanes that are masked off read the first
+ * row. NULL: there may be no such row, or it is the only field. */
+static LLVMValueRef load_field(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem, TlCpuSpot *s,
+                               LLVMValueRef mask, LLVMValueRef other, const TlCpuAt *at)
+{
+    TlNestFields f = {0, 1};
+    if (g->m.gathers && s->lanes && s->by_tiles && !a->a->place.mask && !a->a->asks &&
+        at->width % TL_NEST_FIELDS == 0)
+        f = tl_nest_fields(g->plan, a->a);
+    if (f.n < TL_NEST_FIELDS - 1)
+        return NULL;
+    LLVMValueRef by = LLVMBuildSub(g->b, a->shift, tl_gen_int(&g->gen, f.own), ""),
+                 row = tl_gen_address(&g->gen, elem->dtype, a->origin, s->offset),
+                 first = tl_gen_address(&g->gen, elem->dtype, row, by),
+                 base = LLVMBuildSelect(g->b, has_first(g, a, s), first, tl_cpu_zero_row(g), ""),
+                 lanes =
+                     LLVMBuildSelect(g->b, mask, s->lanes, LLVMConstNull(LLVMTypeOf(s->lanes)), "");
+    LLVMValueRef x = tl_cpu_load_field(g, elem, f, base, lanes, at->width);
+    return LLVMBuildSelect(g->b, mask, x, other, "");
+}
+
+/* A lane's element, where all are inside. */
+static LLVMValueRef load_lane(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a,
+                              const TlCpuAt *at, int lane)
+{
+    TlCpuAt one = *at;
+    one.width = 1;
+    one.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
+    TlCpuSpot s = tl_cpu_view_spot(g, a, &one, false);
+    return tl_cpu_plain_load(
+        g, a, elem, tl_cpu_has_zero_rows(a, at) ? tl_cpu_spot_or_zeros(g, a, &s) : s.ptr, 1);
+}
+
+/* The lanes of x one further on, or back, and what comes in there. */
+static LLVMValueRef next_lanes(TlCpuGen *g, LLVMValueRef x, LLVMValueRef one, int by)
+{
+    int w = tl_gen_width_of(x);
+    LLVMValueRef lane[TL_NEST_LANES];
+    for (int i = 0; i < w; i++) {
+        bool comes = i == (by > 0 ? w - 1 : 0);
+        lane[i] = tl_cpu_i32(g, (uint64_t)(comes ? w : i + by));
+    }
+    LLVMValueRef in =
+        LLVMBuildInsertElement(g->b, LLVMGetPoison(LLVMTypeOf(x)), one, tl_cpu_i32(g, 0), "");
+    return LLVMBuildShuffleVector(g->b, x, in, LLVMConstVector(lane, (unsigned)w), "");
+}
+
+/* Every few elements, where all are inside. */
+static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a,
+                                        const TlCpuAt *at, int stride)
+{
+    Together t = {.first = a};
+    if (tl_cpu_is_inside(a, at) && a->a->bounds)
+        t = taken_together(g, a, at, stride);
+    TlCpuAt first = *at;
+    first.width = 1;
+    TlCpuSpot s = tl_cpu_view_spot(g, t.first, &first, false);
+    LLVMValueRef p = tl_cpu_has_zero_rows(a, at) ? tl_cpu_spot_or_zeros(g, t.first, &s) : s.ptr,
+                 x = load_every(g, elem, p, at->width, stride, t);
+    if (!t.lanes)
+        return x;
+    return next_lanes(g, x, load_lane(g, elem, a, at, t.lanes > 0 ? at->width - 1 : 0), t.lanes);
+}
+
+/* A position at which every few elements are taken: all are inside, or each is asked. */
+static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at, int stride)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlNestForm form = tl_nest_form(op->out[0]->type);
+    int64_t n = form.extent[at->lane];
+    bool is_padded = n % at->width != 0 || tl_cpu_may_be_padding(&form, at);
+    if (tl_cpu_is_inside(a, at) || (!a->a->bounds && !is_padded))
+        return load_strided_inside(g, &elem, a, at, stride);
+    LLVMValueRef end = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, at->width), ""),
+                 extent = tl_gen_int(&g->gen, n), all = NULL;
+    if (is_padded) /* which is not asked of where all of the tile is inside */
+        all = LLVMBuildICmp(g->b, LLVMIntULE, end, extent, "");
+    if (a->a->bounds) {
+        all = tl_cpu_both(g, all, is_lane_inside(g, a, at, 0));
+        all = tl_cpu_both(g, all, is_lane_inside(g, a, at, at->width - 1));
+    }
+    TlCpuFork f = tl_cpu_fork(g, all);
+    tl_cpu_fork_else(g, &f, load_strided_inside(g, &elem, a, at, stride));
+    return tl_cpu_fork_end(g, &f, tl_cpu_load_apart(g, op, a, at));
+}
+
+/* Bytes or words at equal distances, all inside: one by one, as no instruction gathers them. NULL:
+ * they are not such. elem: of what lies at their addresses. */
+static LLVMValueRef load_short_ones(TlCpuGen *g, TlType elem, TlCpuAccess *a, TlCpuAt *at)
+{
+    TlDtype of_memory = a->a->place.base->type->dtype;
+    int axis = a->view && at->width > 1 ? tl_nest_slice_of(&a->a->place, at->lane) : -1;
+    if (axis < 0 || tl_gen_elem_bytes(&elem) >= 4 || !tl_cpu_is_inside(a, at) ||
+        tl_cpu_has_zero_rows(a, at) || a->a->place.mask || tl_dtype_bits(elem.dtype) < 8 ||
+        tl_nest_is_contiguous_inside(a->a, at->lane))
+        return NULL;
+    TlCpuAt one = *at;
+    one.width = 1;
+    TlCpuSpot s = tl_cpu_view_spot(g, a, &one, false);
+    LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_mem_type(&g->gen, &elem), at->width));
+    for (int k = 0; k < at->width; k++) {
+        LLVMValueRef by = tl_cpu_mul(g, tl_gen_int(&g->gen, k), a->stride[axis]),
+                     p = tl_gen_address(&g->gen, of_memory, s.ptr, by),
+                     x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, &elem), p, "");
+        LLVMSetAlignment(x, (unsigned)tl_dtype_bytes(of_memory));
+        r = LLVMBuildInsertElement(g->b, r, x, tl_cpu_i32(g, (uint64_t)k), "");
+    }
+    return tl_gen_from_mem(&g->gen, &elem, r);
+}
+
+LLVMValueRef tl_cpu_eval_words(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+{
+    TlOp *low = tl_nest_low_byte(g->plan, op);
+    TL_ASSERT(low, "%s joins no bytes", tl_op_info(op->opcode)->text);
+    LLVMValueRef r =
+        load_short_ones(g, tl_cpu_elem_of(op->out[0]->type), tl_cpu_access_of(g, low), at);
+    return r ? r : tl_cpu_eval_elements(g, op, at);
+}
+
+LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+{
+    TlCpuAccess *a = tl_cpu_access_of(g, op);
+    if (at->spread)
+        return tl_cpu_load_window(g, op, a, at);
+    LLVMValueRef pattern = tl_cpu_load_pattern(g, op, a, at);
+    pattern = pattern ? pattern : tl_cpu_load_pattern_border(g, op, a, at);
+    if (pattern)
+        return pattern;
+    int stride = at->width > 1 ? tl_nest_stride(a->a, at->lane) : 1;
+    if (stride > 1)
+        return load_strided(g, op, a, at, stride);
+    LLVMValueRef short_ones = load_short_ones(g, tl_cpu_elem_of(op->out[0]->type), a, at);
+    if (short_ones)
+        return short_ones;
+    if (at->width > 1 && !tl_cpu_is_inside(a, at) && !tl_nest_is_contiguous(a->a, at->lane) &&
+        tl_nest_is_contiguous_inside(a->a, at->lane))
+        return tl_cpu_load_bounded(g, op, a, at);
+    TlNestForm form = tl_nest_form(op->out[0]->type);
+    TlCpuSpot s = tl_cpu_spot_at(g, a, at);
+    if (at->width == 1)
+        return tl_cpu_load_element(g, op, a, &s, at);
+    if (tl_cpu_has_zero_rows(a, at) && !s.apart) {
+        s.ptr = tl_cpu_spot_or_zeros(g, a, &s);
+        s.uniform = NULL;
+    }
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    LLVMValueRef other = tl_cpu_outside(g, a, &elem, at);
+    if (!s.apart)
+        tl_cpu_fetch_later(g, at->fetch, a, s.ptr, at->width * (int64_t)tl_gen_elem_bytes(&elem));
+    if (!s.apart)
+        return load_contiguous(g, a, &elem, &s, other, at->width);
+    LLVMValueRef mask = tl_cpu_lanes_inside(g, &s, at->width);
+    mask = tl_cpu_both(g, mask, tl_cpu_lane_mask(g, &form, at));
+    if (a->view) {
+        LLVMValueRef x = load_field(g, a, &elem, &s, mask, other, at),
+                     by = tl_cpu_launch_stride(a, at->lane);
+        x = x ? x : load_one_by_one(g, a, &elem, &s, mask, other, at);
+        if (!x && by)
+            return load_by_stride(g, a, &elem, s.ptr, by, mask, other, at->width);
+        return x ? x : tl_cpu_masked_load(g, &elem, s.ptr, mask, other, at->width, true);
+    }
+    LLVMValueRef first, run = tl_cpu_pointer_run(g, &elem, s.ptr, at->width, &first);
+    TlCpuFork f = tl_cpu_fork(g, run);
+    tl_cpu_fork_else(g, &f, tl_cpu_masked_load(g, &elem, first, mask, other, at->width, false));
+    return tl_cpu_fork_end(g, &f,
+                           tl_cpu_masked_load(g, &elem, s.ptr, mask, other, at->width, true));
+}
