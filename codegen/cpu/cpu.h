@@ -60,6 +60,18 @@ struct TlCpuGen {
     LLVMValueRef (*eval_op)(TlCpuGen *g, TlValue *v, TlCpuAt *at);
 };
 
+/* ---- the smaller and the larger of two signed numbers ---- */
+
+static inline LLVMValueRef tl_cpu_smaller(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return tl_gen_pick(&g->gen, LLVMIntSLT, a, b, a, b);
+}
+
+static inline LLVMValueRef tl_cpu_larger(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return tl_gen_pick(&g->gen, LLVMIntSGT, a, b, a, b);
+}
+
 /* ---- positions ---- */
 
 /* Loads of a nest's step that ask, at its end, for what lies further on (cpu_prefetch.c). */

@@ -81,7 +81,7 @@ static LLVMValueRef affine_extent(TlCpuGen *g, const TlNestAffine *f, LLVMValueR
 {
     LLVMValueRef most = tl_gen_int(&g->gen, (int64_t)INT32_MAX + 1);
     bool ends = f->is && f->dtype == TL_I32;
-    return ends ? tl_gen_pick(&g->gen, LLVMIntSLT, extent, most, extent, most) : extent;
+    return ends ? tl_cpu_smaller(g, extent, most) : extent;
 }
 
 /* The number that a tile is everywhere. */

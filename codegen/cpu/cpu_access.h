@@ -17,16 +17,6 @@ static inline LLVMValueRef tl_cpu_mul(TlCpuGen *g, LLVMValueRef a, LLVMValueRef 
     return LLVMBuildMul(g->b, a, b, "");
 }
 
-static inline LLVMValueRef tl_cpu_smaller(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
-{
-    return tl_gen_pick(&g->gen, LLVMIntSLT, a, b, a, b);
-}
-
-static inline LLVMValueRef tl_cpu_larger(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
-{
-    return tl_gen_pick(&g->gen, LLVMIntSGT, a, b, a, b);
-}
-
 /* Conditions, of which NULL is true. */
 static inline LLVMValueRef tl_cpu_both(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
 {

@@ -28,7 +28,7 @@ static void number(TlCpuGen *g, LLVMValueRef first, LLVMValueRef last, int n, LL
 {
     for (int i = 0; i < n; i++) {
         LLVMValueRef at = i ? tl_cpu_add(g, first, tl_gen_int(&g->gen, i)) : first;
-        out[i] = last && i ? tl_cpu_least(g, at, last) : at;
+        out[i] = last && i ? tl_cpu_smaller(g, at, last) : at;
     }
 }
 

@@ -8,7 +8,7 @@ static LLVMValueRef is_unbounded(TlCpuGen *g, const TlCpuAccess *a, const TlCpuA
 {
     LLVMValueRef all = a->ok, n = tl_gen_int(&g->gen, extent), j = at->idx[at->lane],
                  end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
-    end = tl_gen_pick(&g->gen, LLVMIntSLT, end, n, end, n);
+    end = tl_cpu_smaller(g, end, n);
     for (uint32_t i = 0; i < a->a->place.naxes; i++) {
         int dim = a->a->axis[i].dim;
         if (dim == at->lane) {

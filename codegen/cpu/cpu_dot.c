@@ -79,7 +79,7 @@ static LLVMValueRef row_of(Product *p, LLVMValueRef m0, int i)
     TlCpuGen *g = p->g;
     LLVMValueRef row = LLVMBuildAdd(g->b, m0, tl_gen_int(&g->gen, i), "");
     LLVMValueRef last = tl_gen_int(&g->gen, p->m - 1);
-    return p->m % p->mr ? tl_gen_pick(&g->gen, LLVMIntSLT, row, last, row, last) : row;
+    return p->m % p->mr ? tl_cpu_smaller(g, row, last) : row;
 }
 
 static void micro(Product *p, LLVMValueRef m0, LLVMValueRef n0, int nv)

@@ -104,7 +104,6 @@ LLVMValueRef tl_cpu_masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p,
     return tl_gen_from_mem(&g->gen, elem, x);
 }
 
-/* i1: is it true in no lane? */
 LLVMValueRef tl_cpu_in_no_lane(TlCpuGen *g, LLVMValueRef mask)
 {
     LLVMTypeRef bits = LLVMIntTypeInContext(g->c, (unsigned)tl_gen_width_of(mask));

@@ -318,9 +318,9 @@ static void point_at_a(Chunk *c)
         c->is_whole = LLVMBuildICmp(g->b, LLVMIntSGE, left, all, "");
         return;
     }
-    left = tl_gen_pick(&g->gen, LLVMIntSGT, left, zero, left, zero);
+    left = tl_cpu_larger(g, left, zero);
     LLVMValueRef per = tl_gen_int(&g->gen, c->x.per), whole = LLVMBuildUDiv(g->b, left, per, "");
-    LLVMValueRef inside = tl_cpu_least(g, c->x.count, whole);
+    LLVMValueRef inside = tl_cpu_smaller(g, c->x.count, whole);
     if (c->x.per > 1) {
         LLVMValueRef ends =
             LLVMBuildICmp(g->b, LLVMIntNE, tl_cpu_times(g, whole, c->x.per), left, "");
@@ -374,7 +374,7 @@ static void set_trips(Chunk *c)
     }
     int64_t k = tl_in(c->p->dot, 1)->type->shape[0] / c->x.per;
     c->x.panel_rows = tl_cpu_add(g, tl_cpu_times(g, most, k), tl_gen_int(&g->gen, 1));
-    c->x.trips = tl_cpu_least(g, LLVMBuildSub(g->b, end, c->x.first, ""), most);
+    c->x.trips = tl_cpu_smaller(g, LLVMBuildSub(g->b, end, c->x.first, ""), most);
     c->x.count = tl_cpu_times(g, c->x.trips, k);
 }
 
@@ -495,7 +495,8 @@ static void seen_part(TlCpuGen *g, const TlOp *store, int dim, LLVMValueRef *fro
     LLVMValueRef skipped =
         tl_gen_pick(&g->gen, LLVMIntSLT, start, zero,
                     tl_cpu_parts_of(g, LLVMBuildNeg(g->b, start, ""), p.axes[i].step), zero);
-    *from = tl_cpu_least(g, tl_gen_pick(&g->gen, LLVMIntSGT, skipped, width, width, skipped), *to);
+    skipped = tl_gen_pick(&g->gen, LLVMIntSGT, skipped, width, width, skipped);
+    *from = tl_cpu_smaller(g, skipped, *to);
 }
 
 static void set_bounds(Chunk *c)
@@ -551,7 +552,7 @@ static LLVMValueRef is_due(Chunk *c, LLVMValueRef n, LLVMValueRef filled)
     int64_t k = tl_in(c->p->dot, 1)->type->shape[0] / c->x.per;
     LLVMValueRef next = tl_cpu_times(g, c->n, k), one = tl_gen_int(&g->gen, 1);
     LLVMValueRef room = LLVMBuildSub(g->b, c->x.panel_rows, one, "");
-    next = tl_cpu_add(g, filled, tl_cpu_least(g, next, room));
+    next = tl_cpu_add(g, filled, tl_cpu_smaller(g, next, room));
     LLVMValueRef crowded = LLVMBuildICmp(g->b, LLVMIntSGT, next, room, "");
     crowded = LLVMBuildAnd(g->b, crowded, c->in_last, "");
     due = LLVMBuildOr(g->b, LLVMBuildOr(g->b, due, c->is_last, ""), crowded, "");

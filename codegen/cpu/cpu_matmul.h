@@ -22,11 +22,6 @@ static inline LLVMValueRef tl_cpu_parts_of(TlCpuGen *g, LLVMValueRef n, int64_t 
                          tl_gen_int(&g->gen, part), "");
 }
 
-static inline LLVMValueRef tl_cpu_least(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
-{
-    return tl_gen_pick(&g->gen, LLVMIntSLT, x, y, x, y);
-}
-
 /* ---- a chunk of a product: cpu_matmul.c ---- */
 
 /* Elements are packed elements, as large as a sum: one, or several parts along k. */

@@ -172,7 +172,7 @@ static void find_a(TlCpuMultiply *x, LLVMValueRef m, int mr, bool whole, LLVMVal
     for (int i = 1; i < mr && goes_by_columns(x); i++) {
         a[i] = tl_gen_int(&g->gen, i);
         if (!whole)
-            a[i] = tl_cpu_least(g, a[i], LLVMBuildSub(g->b, left, tl_gen_int(&g->gen, 1), ""));
+            a[i] = tl_cpu_smaller(g, a[i], LLVMBuildSub(g->b, left, tl_gen_int(&g->gen, 1), ""));
     }
     if (goes_by_columns(x))
         return;
@@ -382,7 +382,7 @@ void tl_cpu_multiply(TlCpuMultiply *x)
     }
     TlCpuLoop groups;
     tl_cpu_loop_begin(g, &groups, zero, x->panels, several, 0, NULL);
-    multiply_panels(x, groups.i, tl_cpu_least(g, x->panels, tl_cpu_add(g, groups.i, most)));
+    multiply_panels(x, groups.i, tl_cpu_smaller(g, x->panels, tl_cpu_add(g, groups.i, most)));
     tl_cpu_loop_end(g, &groups, NULL);
 }
 

@@ -51,9 +51,7 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
             LLVMValueRef out = scaled(g, to, ask->times, true);
             to = scaled(g, to, ask->times, false);
             if (!clamped)
-                b->outside = b->outside ? tl_gen_pick(&g->gen, LLVMIntSGT, b->outside, out,
-                                                      b->outside, out)
-                                        : out;
+                b->outside = b->outside ? tl_cpu_larger(g, b->outside, out) : out;
         } else {
             begins = LLVMBuildAnd(g->b, begins, LLVMBuildICmp(g->b, LLVMIntEQ, to, width, ""), "");
             to = all;
@@ -61,8 +59,7 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
         bool later = n->begins && ask->access->loads && ask->access->axis[i].dim == ask->lane;
         LLVMValueRef lo = later ? scaled(g, a->lo[i], ask->times, true) : NULL;
         if (later)
-            b->begin =
-                b->begin ? tl_gen_pick(&g->gen, LLVMIntSGT, b->begin, lo, b->begin, lo) : lo;
+            b->begin = b->begin ? tl_cpu_larger(g, b->begin, lo) : lo;
         narrow(g, &b->end, later ? to : LLVMBuildSelect(g->b, begins, to, zero, ""));
     }
 }
@@ -96,7 +93,7 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
     if (b.begin) {
         LLVMValueRef up = LLVMBuildAdd(g->b, b.begin, tl_gen_int(&g->gen, step - 1), "");
         up = LLVMBuildAnd(g->b, up, tl_gen_int(&g->gen, -step), "");
-        b.begin = tl_gen_pick(&g->gen, LLVMIntSLT, up, b.end, up, b.end);
+        b.begin = tl_cpu_smaller(g, up, b.end);
     }
     if (b.all) { /* and the last vector does not go back to what is tested before */
         LLVMValueRef first = tl_gen_int(&g->gen, n->form.extent[n->lane] - n->width);
@@ -141,7 +138,7 @@ void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlNestForm *f, TlCpuAt
         TL_ASSERT(step <= n, "%lld positions of %lld", (long long)step, (long long)n);
         tl_cpu_loop_known(g, &l->loop[d], 0, n, step, 0, NULL);
         LLVMValueRef i = l->loop[d].i, last = tl_gen_int(&g->gen, n - step);
-        at->idx[d] = n % step ? tl_gen_pick(&g->gen, LLVMIntSLT, i, last, i, last) : i;
+        at->idx[d] = n % step ? tl_cpu_smaller(g, i, last) : i;
     }
 }
 
@@ -187,7 +184,7 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, 
     if (at.whole && at.row->nest->overlaps) {
         const TlNest *n = at.row->nest;
         LLVMValueRef last = tl_gen_int(&g->gen, n->form.extent[n->lane] - at.width);
-        at.idx[at.lane] = tl_gen_pick(&g->gen, LLVMIntSLT, l.i, last, l.i, last);
+        at.idx[at.lane] = tl_cpu_smaller(g, l.i, last);
         at.shifted = true;
     }
     run(g, &at, body);
@@ -251,7 +248,7 @@ static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const
     LLVMValueRef last =
         tl_gen_int(&g->gen, at->width > 1 ? f->padded[f->lane] : f->extent[f->lane]);
     if (b->last)
-        last = tl_gen_pick(&g->gen, LLVMIntSLT, b->last, last, b->last, last);
+        last = tl_cpu_smaller(g, b->last, last);
     if (b->all)
         last = LLVMBuildSelect(g->b, b->all, b->end, last, "");
     at->width = n->tested;

@@ -220,7 +220,7 @@ static LLVMValueRef rows_of_b(Pack *p)
 {
     TlCpuGen *g = p->x->g;
     LLVMValueRef all = tl_gen_int(&g->gen, p->v->type->shape[0]);
-    return p->n->cuts ? tl_cpu_least(g, all, LLVMBuildSub(g->b, p->x->count, p->trip, "")) : all;
+    return p->n->cuts ? tl_cpu_smaller(g, all, LLVMBuildSub(g->b, p->x->count, p->trip, "")) : all;
 }
 
 /* Columns of packed B. */
@@ -243,16 +243,17 @@ static void pack_all(Pack *p, int64_t end, int64_t step)
     bool is_rows = p->is_b && nest->lane == 1;
     LLVMValueRef n = is_rows ? rows_of_b(p) : tl_gen_int(&g->gen, shape[1 - nest->lane]);
     if (p->is_b)
-        *(is_rows ? &last : &n) = tl_cpu_least(g, is_rows ? last : n, tl_cpu_packed_columns(p->x));
+        *(is_rows ? &last : &n) =
+            tl_cpu_smaller(g, is_rows ? last : n, tl_cpu_packed_columns(p->x));
     else /* rows that are not seen are not multiplied */
-        *(nest->lane == 0 ? &last : &n) = tl_cpu_least(g, nest->lane == 0 ? last : n, p->x->to);
+        *(nest->lane == 0 ? &last : &n) = tl_cpu_smaller(g, nest->lane == 0 ? last : n, p->x->to);
     LLVMValueRef inside = tl_cpu_bounds(g, nest, nest->width).end;
     tl_cpu_at_init(g, &pos, 2, nest->lane, nest->width);
     pos.row = &row;
     pos.whole = inside != NULL;
     p->is_wide = is_rows && p->x->narrow;
     if (p->is_wide) /* no vector may go on from a panel to a narrow one */
-        inside = inside ? tl_cpu_least(g, inside, p->x->narrow) : p->x->narrow;
+        inside = inside ? tl_cpu_smaller(g, inside, p->x->narrow) : p->x->narrow;
     TlCpuLoop l;
     tl_cpu_loop_begin(g, &l, zero, n, step, 0, NULL);
     pos.idx[1 - nest->lane] = l.i;

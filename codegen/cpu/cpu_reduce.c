@@ -285,7 +285,7 @@ static LLVMValueRef reduce_inside(TlCpuGen *g, Reduction *r, Rows *rows, int64_t
         reduce_vectors(g, r, rows, true, steps, end, acc);
     set_whole(rows, false);
     if (begin)
-        return tl_gen_pick(&g->gen, LLVMIntSGT, end, from, end, from);
+        return tl_cpu_larger(g, end, from);
     for (uint32_t k = 0; k < rows->n; k++) {
         fold_lanes(g, r, acc + k * r->count, width, tested);
         rows->at[k].width = tested;
@@ -494,7 +494,7 @@ static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
         at->whole = true;
         scan_vectors(g, r, at, n, from, end, carry);
         at->whole = false;
-        from = tl_gen_pick(&g->gen, LLVMIntSGT, end, from, end, from);
+        from = tl_cpu_larger(g, end, from);
     }
     scan_vectors(g, r, at, n, from, to, carry);
 }
