@@ -239,6 +239,7 @@ int64_t tl_nest_readable(const TlType *type, int d);
 enum { TL_NEST_TAG_BYTES = 64, TL_NEST_KEYS = 6, TL_NEST_AROUND = 4 };
 /* Chunks that are multiplied together: what each has of its own, in scratch memory. */
 enum { TL_NEST_GATHERED = 32, TL_NEST_CHUNK_WORDS = 6, TL_NEST_WAITING_WORDS = 2 };
+enum { TL_NEST_SLIDING = 32 }; /* scalars that say where A's rows begin, at most */
 typedef struct TlNestProduct {
     TlOp *loop, *dot; /* loop NULL: it is by itself, and A and B are packed */
     TlOp *around[TL_NEST_AROUND]; /* inner first: loops that pass the sum on; B changes in them */
@@ -256,6 +257,8 @@ typedef struct TlNestProduct {
     bool a_by_columns;    /* A is a load's transposition: also packed, its columns are whole */
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
+    TlOp *slides;         /* a loop around that moves A's rows, and nothing else of A: what its
+                           * iterations read is packed together; NULL: none does */
     TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */
     bool a_transposed;    /* those are A's columns, of as many iterations as a chunk has */
     bool a_is_whole;      /* and unless it has all k of a chunk */
@@ -265,8 +268,10 @@ typedef struct TlNestProduct {
     TlValue *key[TL_NEST_KEYS]; /* scalars from which, and from k, B is computed, if by no load */
     int nkeys;
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
+    bool store_turned;    /* its rows are the sums' columns */
     bool stores; /* it stores the sums and nothing else, right after the loop, or those around */
-    uint32_t slots;       /* packed chunks of B that there is room for */
+    uint32_t slots;       /* packed chunks of B that there is room for, of the greatest */
+    uint32_t tagged;      /* of those that are there, at most: more if they are smaller */
     uint64_t a_bytes, b_bytes; /* of packed A, of one chunk of packed B */
     int32_t a, b, gathered;    /* buffers; gathered: of chunks that are multiplied together */
     int32_t listed;            /* where each row of A is, by a_rows */
@@ -650,4 +655,6 @@ int tl_nest_dense_dim(const TlFn *fn, const TlValue *v);
 /* Sets p->key: the values that say, beside the launch and k, what B is. False: they do not, or are
  * too many. */
 bool tl_nest_find_keys(const TlNests *plan, TlNestProduct *p, TlArena *arena);
+/* Is v the same in all programs of a launch? */
+bool tl_nest_is_of_launch(const TlValue *v);
 #endif

@@ -226,7 +226,10 @@ static void put_product(Print *p, const TlNest *n)
     put_flag(p, x->a_rows, x->a_transposed ? "A's columns listed" : "A's rows listed");
     if (x->keeps_b)
         tl_sbuf_putf(p->out, ", keeps %u chunks of B", x->slots);
+    put_number(p, "or of smaller ones", x->tagged, x->slots);
     put_number(p, "waits in loops around", x->ngathered, 0);
+    put_flag(p, x->slides, "packs A for the loop around");
+    put_flag(p, x->store_turned, "the store is turned");
     put_flag(p, x->stores, "stores the sums");
     put_number(p, "the last rows by", n->small_mr, n->mr);
     if (n->deepens && n->most_trips > x->trips)
