@@ -392,17 +392,6 @@ bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out)
     return tl_widens(a, b) || tl_widens(b, a);
 }
 
-TlDtype tl_bits_dtype(TlDtype d)
-{
-    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
-    switch (tl_dtype_bits(d)) {
-    case 16: return TL_U16;
-    case 32: return TL_U32;
-    case 64: return TL_U64;
-    default: return TL_U8;
-    }
-}
-
 /* ---- shapes ---- */
 
 bool tl_broadcast_shape(const TlType *a, const TlType *b, int *rank, int32_t *shape)

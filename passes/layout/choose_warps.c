@@ -227,16 +227,18 @@ static void add_choice(TlArena *arena, Choices *all, Choice choice)
     all->data[i] = choice;
 }
 
-/* With so many warps, and as many stages as the first trial had or fewer. */
+/* With so many warps, and as many stages as the first trial had or fewer. Where it had none, with
+ * other warps a loop may have some: one is a choice there. */
 static void add_choices_of(const Choose *c, Choices *all, int warps, bool kept, const Trial *first)
 {
     int64_t cost = kept ? KEPT : 0;
+    int most = warps == c->warps ? first->stages - 1 : first->stages > 1 ? first->stages - 1 : 1;
     for (int w = warps < c->warps ? warps : c->warps; w < (warps > c->warps ? warps : c->warps);
          w *= 2)
         cost += warps > c->warps ? CHANGED_WARPS * 2 * w / c->warps : CHANGED_WARPS;
     if (warps != c->warps || kept)
         add_choice(c->px->scratch, all, (Choice){warps, 0, kept, cost});
-    for (int s = first->stages - 1; !states_stages(c) && s >= 1; s--)
+    for (int s = most; !states_stages(c) && s >= 1; s--)
         add_choice(c->px->scratch, all,
                    (Choice){warps, s, kept, cost + wait_of(c, s) - wait_of(c, first->stages)});
 }

@@ -235,16 +235,43 @@ static int bits_along(const TlLayout *l, TlInDim in, int axis)
     return n;
 }
 
+/* Elements of a thread that a scan takes one after the other: those of the lowest bits along the
+ * axis. What else a thread has lies behind other threads' elements. */
+static int64_t neighbours_along(const TlLayout *l, int axis)
+{
+    int reg = tl_layout_in_index(l, TL_IN_REG), n = 0;
+    for (int b = 0; reg >= 0 && b < l->in_bits[reg]; b++)
+        if (l->basis[reg][b][axis] == 1 << n) {
+            n++;
+            b = -1;
+        }
+    return (int64_t)1 << n;
+}
+
+/* A scan in each thread, then of totals and prefixes of neighbours by shuffles, then through shared
+ * memory. */
+static int64_t scan_cost(const TlOp *op, const TlLayout *l)
+{
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    TL_ASSERT(axis >= 0 && axis < l->nout, "a scan along axis %d of %d", axis, (int)l->nout);
+    int64_t all = tl_layout_registers(l), combine = region_cost(op),
+            left = all / neighbours_along(l, axis);
+    int64_t cost = 2 * all * combine;
+    cost += bits_along(l, TL_IN_LANE, axis) * left * (SHARED_RATE + combine);
+    if (bits_along(l, TL_IN_WARP, axis))
+        cost += BARRIER + 4 * SHARED_RATE * left;
+    return cost * op->nout;
+}
+
 /* First in each thread, then by shuffles, then through shared memory: only what remains. */
 static int64_t reduce_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     TL_ASSERT(axis >= 0 && axis < l->nout, "a reduction along axis %d of %d", axis, (int)l->nout);
     int64_t all = tl_layout_registers(l), combine = region_cost(op);
-    bool scan = op->opcode == TL_OP_SCAN;
     int64_t left =
         tl_layout_registers(tl_layout_restricted(c->ctx, l, ~(1u << axis))); /* all >= left */
-    int64_t cost = (all - left) * combine * (scan ? 2 : 1);
+    int64_t cost = (all - left) * combine;
     cost += bits_along(l, TL_IN_LANE, axis) * left * (SHARED_RATE + combine);
     if (bits_along(l, TL_IN_WARP, axis))
         cost += BARRIER + 4 * SHARED_RATE * left;
@@ -284,8 +311,10 @@ int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     if (!l)
         return 0;
-    if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+    if (op->opcode == TL_OP_REDUCE)
         return reduce_cost(c, op, l);
+    if (op->opcode == TL_OP_SCAN)
+        return scan_cost(op, l);
     if (op->opcode == TL_OP_DOT)
         return dot_cost(c, op, l);
     if (op->opcode == TL_OP_REGROUP || op->opcode == TL_OP_GATHER)
