@@ -3,6 +3,7 @@
  * follows. */
 #include "codegen/leaf/leaves.h"
 #include "codegen/report/explain.h"
+#include "codegen/report/roof.h"
 #include "ir/layout/layout.h"
 #include "ir/plan/banks.h"
 #include "ir/plan/bulk.h"
@@ -533,7 +534,8 @@ static void explain_bulk(const TlExplain *e, const TlOp *op, tilec_report_exchan
     x->way = tl_format(e->out, "bulk %s, begun by one thread: %u box%s of %d x %d elements",
                        op->opcode == TL_OP_BULK_STORE ? "store" : "copy", b.boxes.len,
                        b.boxes.len == 1 ? "" : "es", b.rows, b.columns);
-    x->wavefronts = x->least = (b.bytes + WAVEFRONT * e->k->warps - 1) / (WAVEFRONT * e->k->warps);
+    int64_t at_once = (int64_t)WAVEFRONT * tl_roof_warps(e->k);
+    x->wavefronts = x->least = (b.bytes + at_once - 1) / at_once;
 }
 
 /* Of a tile of memory that goes to a buffer by other ways, where the target has bulk copies. */

@@ -359,7 +359,8 @@ LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r)
 static LLVMValueRef slice_all_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i)
 {
     const TlAxis *axis = &a->place.axes[i];
-    TlSimtCoord first = {tl_simt_i32(g, 0), 0}, last = {tl_simt_i32(g, 0), axis->width - 1};
+    TlSimtCoord first = {tl_simt_i32(g, 0), 0, 0},
+                last = {tl_simt_i32(g, 0), axis->width - 1, 0};
     LLVMValueRef ends = slice_inside(g, a, i, last);
     return a->left[i] ? ends : tl_simt_both(g, slice_inside(g, a, i, first), ends);
 }
