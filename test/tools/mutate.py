@@ -175,7 +175,7 @@ HOPPER = {
     "warpgroups_reuse": (REUSE, "reuse", "--stages 3 x=normal(1)[128,64] A=normal(2)[128,160] B=normal(3)[160,64] C=nan[128,64]", "C"),
     "warpgroups_nested": (NESTED, "nested", "--stages 3 A=normal(2)[128,160] B=normal(3)[160,64] C=nan[128,64]", "C"),
 }
-# Of Blackwell alone: 128 rows, sums in tensor memory; two strips of rows, read by eight warps; onto what is there; two products, one
+# Of Blackwell alone: 128 rows or 64, sums in tensor memory; two strips of rows, read by eight warps; onto what is there; two products, one
 # after the other; attention, whose sums stay there and are rescaled
 ONTO = """kernel onto(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(1)
           {
@@ -218,6 +218,8 @@ BLACKWELL = {
                                 f"--warps {warps} --stages {stages} A=normal(1)[104,320] sa=full(126)[104,10] B=normal(2)[120,320] "
                                 "sb=full(128)[120,10] C=nan[104,120]", "C")
        for name, hint, more, warps, stages in (("", "", "", 4, 3), ("_computed", "", " | 1", 8, 2))},
+    "tensor_half": (WARPGROUPS.format(m=64, hint="pipeline specialize", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
+                    "--warps 4 --stages 3 A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C"),
     **{f"tensor{n}": (WARPGROUPS.format(m=128, hint=hint, clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                       f"--warps 4 --stages {n} A=normal(1)[232,320] B=normal(2)[320,64] C=nan[232,64]", "C")
        for n, hint in ((1, "pipeline"), (2, "pipeline"), (3, "pipeline specialize"), (4, "pipeline specialize(0)"))},
