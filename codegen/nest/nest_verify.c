@@ -133,7 +133,7 @@ static const char *check_split(const TlNest *n)
 static const char *check_repeated(const TlNests *plan, const TlNest *n)
 {
     bool may = plan->whole && n->split == TL_NEST_SPLIT && !n->unrolled;
-    return n->repeated && !may ? "repeats vectors that are tested, or known without it" : NULL;
+    return n->repeated && !may ? "made without a loop, but not where all is inside" : NULL;
 }
 
 static const char *check_store(const TlNests *plan, const TlNest *n)
