@@ -397,6 +397,7 @@ typedef struct TlNest {
     const TlNestKeep *keep; /* FILL: rows that the program before has filled; NULL: none */
     const char *unkept;     /* why they are computed again; NULL: they are not */
     bool unrolled; /* made once for each of its positions, without loops */
+    bool repeated; /* where all of a program is inside: made once for each vector of a row */
     /* Where all of a program is inside: a store goes down columns, along rows_dim, with what homes
      * have there in registers (itself); FILL: that store, which computes it. (nest_columns.c) */
     const struct TlNest *columns;

@@ -255,6 +255,7 @@ static void put_nest(Print *p, const TlNest *n)
     if (n->nspreads)
         tl_sbuf_putf(p->out, ", %u values computed before elements are repeated", n->nspreads);
     put_flag(p, n->unrolled, "unrolled");
+    put_flag(p, n->repeated, "without a loop where all is inside");
     if (n->columns && p->plan->whole)
         tl_sbuf_puts(p->out, n->columns == n ? ", down columns where all is inside"
                                              : ", only where not all is inside");

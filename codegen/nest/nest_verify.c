@@ -132,6 +132,12 @@ static const char *check_split(const TlNest *n)
     return NULL;
 }
 
+static const char *check_repeated(const TlNests *plan, const TlNest *n)
+{
+    bool may = plan->whole && n->split == TL_NEST_SPLIT && !n->unrolled;
+    return n->repeated && !may ? "made without a loop, but not where all is inside" : NULL;
+}
+
 static const char *check_store(const TlNests *plan, const TlNest *n)
 {
     if ((n->kind == TL_NEST_STORE) != (n->store != NULL))
@@ -236,6 +242,7 @@ static const char *check_nest(const TlNests *plan, const TlNest *n)
     fault = fault ? fault : check_split(n);
     fault = fault ? fault : check_keep(plan, n);
     fault = fault ? fault : check_columns(plan, n);
+    fault = fault ? fault : check_repeated(plan, n);
     fault = fault ? fault : check_store(plan, n);
     fault = fault ? fault : check_prefetch(n);
     fault = fault ? fault : check_reduction(n);
