@@ -297,9 +297,41 @@ typedef struct TlNestKeep {
     int64_t rows, step; /* that are kept; that are computed */
     int64_t most;       /* programs along the axis of which that is known */
     int slots;          /* homes: of the programs that run between two that are neighbours */
+    int turns; /* so many programs lie behind each other in one before rows move to its front */
     uint64_t bytes;     /* of one of them */
     uint64_t tags;      /* where in scratch memory */
 } TlNestKeep;
+
+/* ---- how values differ from those of the program before (nest_drift.c) ---- */
+/* What a value is beside that of the program before, along an axis of the grid, `step` elements
+ * further on along a dimension of it. */
+typedef struct TlNestDrift {
+    bool known;
+    int64_t by;   /* it is so much more, modulo its type; 0: the same */
+    int64_t most; /* it is the program's number times a number, and at most so much */
+} TlNestDrift;
+enum { TL_NEST_LARGE = 1 << 30 };
+typedef struct TlNestDrifts {
+    TlArena *arena;
+    int axis; /* of the grid */
+    int64_t step;
+    bool loops;      /* what these carry counts, too; then something unknown makes all unknown */
+    int rank;        /* values of that rank are work */
+    int64_t work;    /* of all that has been asked */
+    int64_t largest; /* that a program's number is multiplied by */
+    /* By value id, of all tiles that were asked: bit d + 1 where that was about dimension d. NULL:
+     * not noted. */
+    uint32_t *dims;
+    TlMap seen;      /* value and dimension to TlNestDrift */
+} TlNestDrifts;
+/* Is a value so much more, its dimension d further on, and if that is not 0, a number that does not
+ * wrap? d -1: no dimension of it moves. */
+bool tl_nest_drifts_by(TlNestDrifts *k, const TlValue *v, int d, int64_t by);
+/* By how much starts may grow from program to program along an axis of the grid: what its number is
+ * multiplied by, or 1. 0: op is no such number. */
+int64_t tl_nest_drift_step(const TlOp *op, int *axis);
+/* Programs along the axis of which what was asked is known. */
+int64_t tl_nest_drift_most(const TlNestDrifts *k);
 
 /* ---- nests ---- */
 typedef enum TlNestKind {
@@ -476,6 +508,12 @@ typedef struct TlNests {
     bool whole;
     const char *unwhole; /* why not; NULL: they have, or nothing is tested */
     bool *early;         /* by value id: scalars that are computed before any tile, and views */
+    /* So many programs run at once, neighbours along the grid's first axis; the plan for the others
+     * has the plan for these, whose programs are numbered below `wide_most`. (nest_wide.c) */
+    int at_once;
+    struct TlNests *wide; /* NULL: each runs by itself */
+    int64_t wide_most;
+    const char *why_wide;
 } TlNests;
 /* Elements from those of one load to those of another one of the nest, whose lanes are along `dim`;
  * false: not known before the run, or their rows may differ in being inside. (nest_access.c) */
@@ -522,6 +560,11 @@ void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
+/* nest_wide.c. The function for several programs at once; NULL: each runs by itself. Sets what
+ * `plan`, so far empty, says of it, but the plan. */
+TlFn *tl_nest_widen(TlNests *plan, int *out_times);
+/* Both lie in scratch memory side by side. */
+void tl_nest_share_scratch(TlNests *plan);
 
 /* ---- what they share ---- */
 /* nest_width.c. The lanes that suit computing v, at most `limit`; own: by its op although it has a

@@ -81,7 +81,9 @@ static const char *check_keep(const TlNests *plan, const TlNest *n)
         return "rows are kept of what is no home of rows in memory";
     if (k->rows < 1 || k->step < 1 || k->rows + k->step != n->form.extent[0])
         return "rows that are kept and those that are computed are not all rows";
-    if (plan->buffers.data[n->home].bytes < k->bytes * (uint64_t)k->slots)
+    int64_t last = (k->turns - 1) * k->step * n->form.stride[0] + n->form.elems;
+    if (k->turns < 1 || k->bytes < (uint64_t)last * tl_gen_elem_bytes(&n->type) ||
+        plan->buffers.data[n->home].bytes < k->bytes * (uint64_t)k->slots)
         return "homes that are kept do not fit";
     return k->tags + (uint64_t)k->slots * TL_NEST_TAG_BYTES > plan->zeroed_bytes
                ? "tags of homes are not 0 at first"
