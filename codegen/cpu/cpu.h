@@ -216,6 +216,8 @@ LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
  * element `last`. */
 LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int last);
 int tl_cpu_every_start(int k, int w, int last); /* the element that vector k begins with */
+/* Vector m of those in which every `gap`th lane is one of x's, and the others are `between`'s. */
+LLVMValueRef tl_cpu_with_gaps(TlCpuGen *g, LLVMValueRef x, LLVMValueRef between, int gap, int m);
 
 /* ---- cpu_permute.c: lanes in an order of the run ---- */
 

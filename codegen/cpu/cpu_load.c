@@ -325,20 +325,6 @@ static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const T
     return next_lanes(g, x, load_lane(g, elem, a, at, t.lanes > 0 ? at->width - 1 : 0), t.lanes);
 }
 
-/* Of memory's vector k of those that every `stride`th element is taken from, the elements that are
- * wanted: mask says of which lanes. */
-static LLVMValueRef spread_mask(TlCpuGen *g, LLVMValueRef mask, int stride, int k)
-{
-    int w = tl_gen_width_of(mask);
-    LLVMValueRef from[TL_NEST_LANES];
-    for (int i = 0; i < w; i++) {
-        int at = k * w + i;
-        from[i] = tl_cpu_i32(g, (uint64_t)(at % stride ? w : at / stride));
-    }
-    return LLVMBuildShuffleVector(g->b, mask, LLVMConstNull(LLVMTypeOf(mask)),
-                                  LLVMConstVector(from, (unsigned)w), "");
-}
-
 /* Every few elements, of which some are inside: vectors that lie side by side, in which only those
  * are read; NULL: the CPU has no such loads, or they are too many. */
 static LLVMValueRef load_strided_masked(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at,
@@ -362,8 +348,9 @@ static LLVMValueRef load_strided_masked(TlCpuGen *g, TlOp *op, TlCpuAccess *a, T
     for (int k = 0; k < stride; k++) {
         LLVMValueRef by = tl_gen_int(&g->gen, k * at->width),
                      from = tl_gen_address(&g->gen, elem.dtype, p, by);
-        v[k] = tl_cpu_masked_load(g, &elem, from, spread_mask(g, mask, stride, k), zero, at->width,
-                                  false);
+        v[k] = tl_cpu_masked_load(
+            g, &elem, from, tl_cpu_with_gaps(g, mask, LLVMConstNull(LLVMTypeOf(mask)), stride, k),
+            zero, at->width, false);
     }
     LLVMValueRef x = tl_cpu_every(g, v, stride, at->width, 0, stride * at->width);
     return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, mask, x, other, "");

@@ -46,18 +46,6 @@ static int gap_of(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
     return gap > 1 && gap <= TL_NEST_STRIDE ? (int)gap : 0;
 }
 
-/* Vector m of those in which every `gap`th lane is one of x's, and the others are `between`'s. */
-static LLVMValueRef with_gaps(TlCpuGen *g, LLVMValueRef x, LLVMValueRef between, int gap, int m)
-{
-    LLVMValueRef index[TL_NEST_LANES];
-    int w = tl_gen_width_of(x);
-    for (int i = 0; i < w; i++) {
-        int at = m * w + i;
-        index[i] = LLVMConstInt(g->i32, (unsigned)(at % gap ? w : at / gap), 0);
-    }
-    return LLVMBuildShuffleVector(g->b, x, between, LLVMConstVector(index, (unsigned)w), "");
-}
-
 /* Every few elements, by masked stores, which take less than a scatter. */
 static void store_every(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a, const TlCpuAt *at,
                         LLVMValueRef x, LLVMValueRef mask, int gap)
@@ -68,8 +56,8 @@ static void store_every(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a, c
     for (int m = 0; m < gap; m++) {
         LLVMValueRef by = tl_gen_int(&g->gen, (int64_t)m * at->width),
                      to = tl_gen_address(&g->gen, elem->dtype, p, by);
-        LLVMValueRef v = with_gaps(g, x, LLVMGetPoison(LLVMTypeOf(x)), gap, m),
-                     k = with_gaps(g, mask, LLVMConstNull(LLVMTypeOf(mask)), gap, m);
+        LLVMValueRef v = tl_cpu_with_gaps(g, x, LLVMGetPoison(LLVMTypeOf(x)), gap, m),
+                     k = tl_cpu_with_gaps(g, mask, LLVMConstNull(LLVMTypeOf(mask)), gap, m);
         store_masked(g, elem, to, v, k, false);
     }
 }
