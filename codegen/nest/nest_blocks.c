@@ -91,6 +91,7 @@ static int pack_width(const TlNests *plan, TlNest *x, int64_t n)
     bool transposed;
     const TlNestProduct *p = x->product;
     int most = 2 * plan->m.vector_bytes / tl_dtype_bytes(x->is_b ? p->dtype : p->part[0]);
+    most = most < TL_NEST_LANES ? most : TL_NEST_LANES;
     int w = most, dense = tl_nest_dense_dim(plan->fn, x->value);
     TlOp *load = tl_nest_load_under(x->value, &transposed);
     if (load ? transposed && dense != 1 : dense == 0)
