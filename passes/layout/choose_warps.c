@@ -258,12 +258,25 @@ static Choices choices_of(const Choose *c, const Trial *first)
     return all;
 }
 
+/* Where other warps leave room for more stages than the first trial had, fewer of them. */
+static void add_fewer_stages(const Choose *c, Choices *all, const Trial *t, const Trial *first)
+{
+    int least = first->stages > 1 ? first->stages : 1;
+    Choice choice = t->choice;
+    for (int s = t->stages - 1; !t->choice.stages && !states_stages(c) && s >= least; s--) {
+        choice.stages = s;
+        choice.cost = t->choice.cost + wait_of(c, s) - wait_of(c, t->stages);
+        add_choice(c->px->scratch, all, choice);
+    }
+}
+
 static Trial best_of(const Choose *c, const Trial *first)
 {
     Trial best = *first;
     Choices all = choices_of(c, first);
     for (uint32_t i = 0; i < all.len && all.data[i].cost < cost_of(c, &best); i++) {
         Trial t = try_choice(c, all.data[i]);
+        add_fewer_stages(c, &all, &t, first);
         if (cost_of(c, &t) < cost_of(c, &best))
             best = t;
     }
