@@ -380,7 +380,10 @@ void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
         } else if (tl_is_bad(&p)) {
             spoil(out, &p);
         } else {
-            tl_err(s, e->loc, TL_E0506, tl_val_str(s, &p));
+            TlDiag *row = tl_err(s, e->loc, TL_E0506, tl_val_str(s, &p));
+            if (p.kind == TL_VAL_VIEW)
+                tl_label(s, row, "name an element, %s[0], or a slice, %s[i +: B]",
+                         tl_short_text(s, e, "x"), tl_short_text(s, e, "x"));
             fail(out);
         }
         return;

@@ -106,13 +106,22 @@ static TlVal eval_fields(TlSema *s, const TlExpr *list, const TlTy *ty)
     return is_struct ? v : tl_unknown(TL_DTYPE_COUNT);
 }
 
+static void refuse_braces(TlSema *s, const TlExpr *e, const TlTy *ty)
+{
+    TlDiag *row = tl_err(s, e->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
+    if (ty->kind == TL_TY_VALUE && ty->type->rank)
+        tl_label(s, row, "one number fills a tile: = 0, which it also is without an initialiser");
+    else if (ty->kind == TL_TY_VALUE)
+        tl_label(s, row, "a scalar is written without braces");
+}
+
 TlVal tl_eval_init(TlSema *s, const TlExpr *e, const TlTy *ty)
 {
     if (e->braces && ty->kind == TL_TY_ARRAY)
         return tl_array_fields(s, e, ty);
     if (e->braces) {
         if (ty->kind != TL_TY_STRUCT && ty->kind != TL_TY_UNKNOWN)
-            tl_err(s, e->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
+            refuse_braces(s, e, ty);
         return eval_fields(s, e, ty);
     }
     bool may_be_fn = ty->kind == TL_TY_AUTO;

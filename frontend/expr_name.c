@@ -46,6 +46,18 @@ static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
     return v;
 }
 
+/* Launched by hosts, it is no value. It may have the name that another language has for a function:
+ * transpose. */
+static TlVal refuse_kernel(TlSema *s, TlName name, TlLoc loc)
+{
+    TlDiag *row = tl_err(s, loc, TL_E0211, tl_format(s->arena, "the kernel '%s'", name));
+    const char *advice = tl_advice(name, strlen(name), 'n');
+    if (!advice)
+        advice = "hosts launch kernels; what kernels share is a function";
+    tl_label(s, row, "%s", advice);
+    return tl_bad();
+}
+
 static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
 {
     switch (def->item->kind) {
@@ -62,8 +74,7 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
                  : tl_bad();
     }
     case TL_IT_KERNEL:
-        tl_err(s, loc, TL_E0211, tl_format(s->arena, "the kernel '%s'", def->item->name));
-        return tl_bad();
+        return refuse_kernel(s, def->item->name, loc);
     case TL_IT_ASSERT: break;
     }
     return tl_bad();

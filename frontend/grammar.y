@@ -774,12 +774,15 @@ static const char *advice_of_place(const TlParser *p, const Expected *e)
                         *end = back_over_blanks(p->token_start.at, line);
     bool after_comma = end > line && end[-1] == ',';
     if (after_comma && strchr(")]}", p->token) && p->token) return tl_advice(",)", 2, 's');
+    if (p->token == ',' && expects(e, "';'")) return tl_advice("a, b =", 6, 's');
     if (p->token == '[' && end > line && end[-1] == ']') return tl_advice("][", 2, 's');
     if (p->token == '[' && expects(e, "integer") && !tl_at_lambda(p)) return tl_advice("[", 1, 's');
     const unsigned char *begin = end;
     while (begin > line && is_word(begin[-1])) begin--;
     if (p->token == TL_TOK_VOID && end - begin == 6 && !memcmp(begin, "kernel", 6))
         return tl_advice("kernel void", 11, 's');
+    if (p->token == TL_TOK_STRUCT && end - begin == 7 && !memcmp(begin, "typedef", 7))
+        return tl_advice("typedef struct", 14, 's');
     begin = begin < end ? back_over_blanks(begin, line) : line;
     if (p->token == ':' && begin > line && begin[-1] == '(') {
         end = back_over_blanks(begin - 1, line);
@@ -801,7 +804,8 @@ static const char *advice_of_token(const TlParser *p, const Expected *e)
         while (touching > line && strchr("*:-+", touching[-1]) && touching[-1]) touching--;
     }
     const char *found = touching < begin ? row_of(touching, end, 's') : NULL;
-    if (p->token == ':' && n && p->brackets.data[n - 1].open == '[') return tl_advice("[:", 2, 's');
+    if (p->token == ':' && n && p->brackets.data[n - 1].open == '[')
+        return *end == ':' ? tl_advice("[::", 3, 's') : tl_advice("[:", 2, 's');
     bool same_line = p->token_start.line == p->prev_end.line;
     if (p->token == TL_TOK_IF && same_line && expects(e, "';'")) return tl_advice("a if c", 6, 's');
     if (tl_at_lambda(p)) return tl_advice("[](", 3, 's');
@@ -810,6 +814,8 @@ static const char *advice_of_token(const TlParser *p, const Expected *e)
         !(in_body && expects(e, "name")))
         return NULL;
     if (p->token == ':' && *end == ':') end++;
+    if (!found && p->token == TL_TOK_IDENT && expects(e, "grid") && !expects(e, "integer"))
+        found = row_of(begin, end, 'n'); /* num_warps(4), as a clause */
     return found || p->token == TL_TOK_STRLIT ? found : row_of(begin, end, 's');
 }
 
@@ -882,6 +888,11 @@ static const char *advice_of_cast(const TlParser *p)
     return advice ? advice : "a cast to a named type is written cast(x, T)";
 }
 
+static const char *reserved(TlParser *p, const char *word)
+{
+    return tl_format(&p->ctx->perm, "%s is a reserved word", word);
+}
+
 /* What may help, after the error itself. */
 static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
                    bool missing_semicolon)
@@ -896,12 +907,13 @@ static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
         d->label = "'==' compares";
         d->fixit = "==";
     }
+    bool name = keyword && expects(e, "name") && !expects(e, "integer") &&
+                !expects(e, "scalar type");
+    if (name && p->token == TL_TOK_IN) d->label = reserved(p, found); /* not `for i in` */
     if (diags->errors <= TL_DIAG_MAX && !d->label) d->label = advice_for(p, e);
     if (!d->label && expects(e, "==") && !expects(e, "'<'"))
         d->label = "the operand before this is a type, not a value: it can be compared";
-    if (!d->label && keyword && expects(e, "name") && !expects(e, "integer") &&
-        !expects(e, "scalar type"))
-        d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);
+    if (!d->label && name) d->label = reserved(p, found);
     if (!d->label && p->token == '{' && expects(e, "integer")) d->label = STRUCT_VALUE;
     if (!missing_semicolon && after_cast_to_name(p)) d->label = advice_of_cast(p);
     if (p->token == TL_TOK_END && p->brackets.len) {

@@ -396,10 +396,13 @@ static bool ends_after_brace(TlParser *p)
 {
     Value value;
     TlSpan span;
+    uint32_t line = p->cursor.line;
     int t;
     do t = next_token(p, &value, &span);
     while (t == '}' && !p->recover_height);
     if (t == TL_TOK_ELSE) return false;
+    if (t == TL_TOK_IDENT && !p->recover_height && span.begin.line == line)
+        return false; /* typedef struct { ... } name; */
     if (t != ';' || p->recover_height) put_back(p);
     return true;
 }

@@ -497,7 +497,6 @@ TlDtype tl_val_dtype(const TlVal *v);     /* of numbers and unknowns; COUNT when
 bool tl_widens(TlDtype from, TlDtype to); /* implicit and lossless, or equal */
 /* f8 and the packed types have no arithmetic: they are loaded, cast, stored */
 bool tl_is_storage_only(TlDtype d);
-TlDtype tl_bits_dtype(TlDtype d); /* the unsigned integer of its size */
 bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out);
 bool tl_broadcast_shape(const TlType *a, const TlType *b, int *rank, int32_t *shape);
 bool tl_broadcasts_to(const TlType *from, int rank, const int32_t *shape);

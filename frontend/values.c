@@ -235,8 +235,9 @@ void tl_no_condition(TlSema *s, const TlVal *v, TlLoc loc)
     TlDiag *row = tl_err(s, loc, TL_E0305, tl_val_str(s, v));
     if (v->kind == TL_VAL_IR && v->u.ir->type->dtype == TL_BOOL)
         tl_label(s, row,
-                 "it decides once for all elements: for each, store(place, value, mask = c) or "
-                 "c ? a : b; what is outside of a view needs no test");
+                 "it decides once for all elements, as any(c) and all(c) do: for each, "
+                 "store(place, value, mask = c) or c ? a : b; what is outside of a view needs no "
+                 "test");
     else if (v->kind == TL_VAL_IR && !v->u.ir->type->ptr)
         tl_label(s, row, "compare it, as in n != 0");
 }
@@ -389,17 +390,6 @@ bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out)
 {
     *out = tl_widens(a, b) ? b : a;
     return tl_widens(a, b) || tl_widens(b, a);
-}
-
-TlDtype tl_bits_dtype(TlDtype d)
-{
-    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
-    switch (tl_dtype_bits(d)) {
-    case 16: return TL_U16;
-    case 32: return TL_U32;
-    case 64: return TL_U64;
-    default: return TL_U8;
-    }
 }
 
 /* ---- shapes ---- */
@@ -625,9 +615,13 @@ TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
         if (tl_ty_same(&own, t))
             return *v;
         bool views = own.kind == TL_TY_VIEW && t->kind == TL_TY_VIEW;
+        TlDiag *row = NULL;
         if (!tl_is_bad(v))
-            tl_err(s, loc, TL_E0301, views ? tl_type_str(s->ctx, own.type) : tl_val_str(s, v),
-                   views ? tl_type_str(s->ctx, t->type) : tl_ty_str(s, t));
+            row = tl_err(s, loc, TL_E0301, views ? tl_type_str(s->ctx, own.type) : tl_val_str(s, v),
+                         views ? tl_type_str(s->ctx, t->type) : tl_ty_str(s, t));
+        if (row && t->kind == TL_TY_ARRAY && own.kind == TL_TY_VALUE)
+            tl_label(s, row, "%s is an array of variables; the type of this value is %s",
+                     tl_ty_str(s, t), tl_ty_str(s, &own));
         return tl_is_bad(v) ? *v : tl_bad();
     }
     case TL_TY_AUTO: break;

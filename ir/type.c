@@ -26,6 +26,16 @@ static const DtypeInfo *info(TlDtype d)
 const char *tl_dtype_name(TlDtype d) { return info(d)->name; }
 int tl_dtype_bits(TlDtype d) { return info(d)->bits; }
 int tl_dtype_bytes(TlDtype d) { return info(d)->bits < 8 ? 1 : info(d)->bits / 8; }
+
+TlDtype tl_bits_dtype(TlDtype d)
+{
+    switch (tl_dtype_bits(d)) {
+    case 16: return TL_U16;
+    case 32: return TL_U32;
+    case 64: return TL_U64;
+    default: return TL_U8;
+    }
+}
 TlDtypeKind tl_dtype_kind(TlDtype d) { return info(d)->kind; }
 const char *tl_dtype_numpy(TlDtype d) { return info(d)->numpy; }
 

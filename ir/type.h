@@ -79,6 +79,8 @@ const char *tl_dtype_name(TlDtype d);
 int tl_dtype_bits(TlDtype d);
 /* of one element in memory and in tiles: packed types count 1 in tiles */
 int tl_dtype_bytes(TlDtype d);
+/* The unsigned integer of its size; u8 where that is less than a byte. */
+TlDtype tl_bits_dtype(TlDtype d);
 TlDtypeKind tl_dtype_kind(TlDtype d);
 const char *tl_dtype_numpy(TlDtype d);
 bool tl_dtype_parse(const char *text, size_t length, TlDtype *out); /* also int, float */

@@ -150,9 +150,10 @@ static bool check_slots(check *c, const tile_image_kernel *k)
     const tile_image_param *p = at(c, k->params);
     for (uint32_t i = 0; i < k->nslots; i++) {
         bool of_param = s[i].kind <= TILE_SLOT_BYTES || s[i].kind == TILE_SLOT_MAP;
-        if (s[i].kind > TILE_SLOT_BLOCKS || (of_param && s[i].param >= k->nparams))
+        if (s[i].kind > TILE_SLOT_MINUS_NPID || (of_param && s[i].param >= k->nparams))
             return bad(c, "a slot");
-        bool of_grid = s[i].kind == TILE_SLOT_NPID || s[i].kind == TILE_SLOT_BY_NPID;
+        bool of_grid = s[i].kind == TILE_SLOT_NPID || s[i].kind == TILE_SLOT_BY_NPID ||
+                       s[i].kind == TILE_SLOT_MINUS_NPID;
         if (of_grid && s[i].axis >= TILE_MAX_GRID)
             return bad(c, "a slot's axis");
         if (s[i].kind == TILE_SLOT_DIES && (s[i].param == 0 || s[i].param > INT32_MAX))

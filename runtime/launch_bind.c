@@ -623,6 +623,7 @@ static uint64_t slot_value(const tile_image_slot *s, tl_bound *b)
     case TILE_SLOT_STRIDE: return (uint64_t)a->stride[s->axis];
     case TILE_SLOT_BYTES: return a->bytes;
     case TILE_SLOT_NPID: return (uint64_t)b->launch.grid[s->axis];
+    case TILE_SLOT_MINUS_NPID: return -(uint64_t)b->launch.grid[s->axis];
     case TILE_SLOT_BY_NPID: return divisor(b->launch.grid[s->axis]);
     case TILE_SLOT_GROUP: return (uint64_t)b->launch.group;
     case TILE_SLOT_DIES:

@@ -11,7 +11,7 @@
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
-# Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, jax, mypy, sphinx, clang, chromium,
+# Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, two-hosts, cuda, hip, cxx, numpy, torch, jax, mypy, sphinx, clang, chromium,
 # libpng, pcre2, ggml. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
@@ -187,14 +187,20 @@ if os.path.exists(os.path.join(build, "bin", "17_ggml")):
 
 def starts_ranks():
     """Does mpirun start processes here? Without a network, or a shell for other machines, it may not."""
+    return succeeds("mpirun", "-n", "2", "true")
+
+
+def succeeds(*command):
     try:
-        return subprocess.run(["mpirun", "-n", "2", "true"], env=config.environment, capture_output=True, timeout=30, check=False).returncode == 0
+        return subprocess.run(command, env=config.environment, capture_output=True, timeout=30, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 
 
 if "mpi" not in without and glob.glob(os.path.join(build, "lib", "libtilec-mpi.so*")) and starts_ranks():
     features.add("mpi")
+    if succeeds(os.path.join(source, "test", "tools", "two_hosts.sh"), "1", "true"):
+        features.add("two-hosts")  # two of a kind: namespaces
 if getattr(config, "tile_package", "") == "ON":
     features.add("package")  # `cmake --install` works here: not for sanitizer builds
 if glob.glob(os.path.join(build, "lib", "libtilekernels.a")):

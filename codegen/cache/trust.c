@@ -1,12 +1,14 @@
 /* Who owns a folder or a program (trust.h). The environment is read through secure_getenv alone,
  * which returns nothing when a program has more rights than its caller. */
 #include "codegen/cache/trust.h"
+#include "codegen/cache/private_group.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 _Static_assert(TL_TRUST_PATH >= PATH_MAX, "realpath writes so much");
@@ -23,6 +25,22 @@ static bool is_users(const struct stat *st)
     return st->st_uid == geteuid() || st->st_uid == 0;
 }
 
+/* A list of access beside the mode may let anybody in, whose mask is what the mode shows then. */
+static bool has_list(const char *path)
+{
+    return lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+/* May somebody else write to what is at the path? With umask 002, which Ubuntu gives people, their
+ * folders may be written by their own group, in which nobody else is. */
+static bool others_write(const char *path, const struct stat *st)
+{
+    if (st->st_mode & 002)
+        return true;
+    return (st->st_mode & 020) && (st->st_uid != geteuid() || has_list(path) ||
+                                   !tl_private_group(st->st_uid, st->st_gid));
+}
+
 /* parent: something in it is meant, not the folder itself. */
 static const char *fault_of(const char *path, bool parent)
 {
@@ -33,7 +51,7 @@ static const char *fault_of(const char *path, bool parent)
         return "is no folder";
     if (!is_users(&st))
         return "belongs to another user";
-    if ((st.st_mode & 022) && !(parent && (st.st_mode & S_ISVTX)))
+    if (!(parent && (st.st_mode & S_ISVTX)) && others_write(path, &st))
         return "can be written by others";
     return NULL;
 }

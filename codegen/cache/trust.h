@@ -2,9 +2,10 @@
  * default, names.
  *
  * A folder counts as the user's own if it and all folders above it belong to the user (the
- * effective one) or to root, and nobody else may write to them. A folder above it may be writable
- * by all if it is sticky, as /tmp is: there, nobody can replace what belongs to others. Links are
- * followed first. What the user names in an option is used without this check. */
+ * effective one) or to root, and nobody else may write to them (the user's group may, if it is the
+ * user's alone: private_group.h). A folder above it may be writable by all if it is sticky, as /tmp
+ * is: there, nobody can replace what belongs to others. Links are followed first. What the user
+ * names in an option is used without this check. */
 #ifndef TL_TRUST_H
 #define TL_TRUST_H
 #include <stdbool.h>

@@ -138,8 +138,12 @@ void tl_cpu_keep(TlCpuGen *g, const TlNest *n);
 
 /* ---- cpu_run.c: the function of a kernel, its loop over programs, services ---- */
 
-void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol);
+/* slots: those that another function of the kernel has already, in their order; NULL: none. */
+void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol, const TlSlots *slots);
 void tl_cpu_end_kernel(TlCpuGen *g);
+/* The function of a kernel of which as many programs as there are run several at once, by a
+ * function of their own. */
+void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLVMValueRef several);
 LLVMValueRef tl_cpu_pid(TlCpuGen *g, uint32_t axis); /* i32 */
 unsigned tl_cpu_length(const TlCpuGen *g); /* instructions that have been built */
 /* Would the program be long if what has been built from there on were built with tests, too? */
@@ -224,6 +228,8 @@ LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
  * element `last`. */
 LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int last);
 int tl_cpu_every_start(int k, int w, int last); /* the element that vector k begins with */
+/* Vector m of those in which every `gap`th lane is one of x's, and the others are `between`'s. */
+LLVMValueRef tl_cpu_with_gaps(TlCpuGen *g, LLVMValueRef x, LLVMValueRef between, int gap, int m);
 
 /* ---- cpu_permute.c: lanes in an order of the run ---- */
 

@@ -103,8 +103,8 @@ static LLVMValueRef vector_at(TlCpuGen *g, TlValue *x, const TlCpuAt *at, LLVMVa
         LLVMValueRef around = LLVMBuildSub(g->b, first, tl_gen_int(&g->gen, room), "");
         first = tl_gen_pick(&g->gen, LLVMIntSGT, first, end, around, first);
     } else {
-        first = tl_gen_pick(&g->gen, LLVMIntSLT, first, zero, zero, first);
-        first = tl_gen_pick(&g->gen, LLVMIntSGT, first, end, end, first);
+        first = tl_cpu_larger(g, first, zero);
+        first = tl_cpu_smaller(g, first, end);
     }
     TlCpuAt sub;
     tl_cpu_at_under(g, &sub, at, at->rank, d, at->width);

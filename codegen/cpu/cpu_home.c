@@ -180,6 +180,17 @@ LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int 
     return r;
 }
 
+LLVMValueRef tl_cpu_with_gaps(TlCpuGen *g, LLVMValueRef x, LLVMValueRef between, int gap, int m)
+{
+    LLVMValueRef index[TL_NEST_LANES];
+    int w = tl_gen_width_of(x);
+    for (int i = 0; i < w; i++) {
+        int at = m * w + i;
+        index[i] = LLVMConstInt(g->i32, (unsigned)(at % gap ? w : at / gap), 0);
+    }
+    return LLVMBuildShuffleVector(g->b, x, between, LLVMConstVector(index, (unsigned)w), "");
+}
+
 /* Hides a row, after the first round, from what looks through shuffles: LLVM would spend a third of
  * code generation on ways to do several rounds at once, of which there are none. */
 static LLVMValueRef fence(TlCpuGen *g, LLVMValueRef row, int w, bool first)

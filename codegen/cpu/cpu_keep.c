@@ -4,7 +4,8 @@
 
 #include "codegen/cpu/cpu.h"
 
-enum { LAUNCH, NUMBER, WORDS }; /* of a tag, i64 each: the launch, the program in it */
+/* Of a tag, i64 each: the launch, the program in it; programs that lie before it in the home. */
+enum { LAUNCH, NUMBER, WORDS, TURN = WORDS };
 
 static LLVMValueRef word_at(TlCpuGen *g, LLVMValueRef base, int64_t i)
 {
@@ -32,8 +33,10 @@ static LLVMValueRef slot_of(TlCpuGen *g, const TlNestKeep *k)
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     if (k->slots == 1)
         return zero;
-    LLVMValueRef n = programs(g, 0);
-    return tl_gen_pick(&g->gen, LLVMIntULE, n, tl_gen_int(&g->gen, k->slots), pid(g, 0), zero);
+    LLVMValueRef n = programs(g, 0), at_once = tl_gen_int(&g->gen, g->plan->at_once),
+                 most = tl_gen_int(&g->gen, k->slots * g->plan->at_once),
+                 own = LLVMBuildUDiv(g->b, pid(g, 0), at_once, "");
+    return tl_gen_pick(&g->gen, LLVMIntULE, n, most, own, zero);
 }
 
 static LLVMValueRef part_of_slot(TlCpuGen *g, uint64_t offset, LLVMValueRef slot, uint64_t bytes)
@@ -72,14 +75,20 @@ static LLVMValueRef take_tag(TlCpuGen *g, const TlNestKeep *k, LLVMValueRef tag)
     return is;
 }
 
-/* The last rows of the home to its front, whole vectors from the first one on. */
+/* So many rows further on, in bytes. */
+static int64_t bytes_of_rows(const TlNest *n, int64_t rows)
+{
+    return rows * n->form.stride[0] * (int64_t)tl_gen_elem_bytes(&n->type);
+}
+
+/* The last rows of the home's last program to its front, whole vectors from the first one on. */
 static void move_rows(TlCpuGen *g, const TlNest *n, LLVMValueRef home)
 {
-    int64_t row = n->form.stride[0] * (int64_t)tl_gen_elem_bytes(&n->type);
     LLVMTypeRef vector = tl_gen_vec(g->i8, g->m.vector_bytes);
     TlCpuLoop l;
-    tl_cpu_loop_known(g, &l, 0, n->keep->rows * row, g->m.vector_bytes, 0, NULL);
-    LLVMValueRef further = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, n->keep->step * row), ""),
+    tl_cpu_loop_known(g, &l, 0, bytes_of_rows(n, n->keep->rows), g->m.vector_bytes, 0, NULL);
+    LLVMValueRef by = tl_gen_int(&g->gen, bytes_of_rows(n, n->keep->turns * n->keep->step)),
+                 further = LLVMBuildAdd(g->b, l.i, by, ""),
                  from = LLVMBuildInBoundsGEP2(g->b, g->i8, home, &further, 1, ""),
                  to = LLVMBuildInBoundsGEP2(g->b, g->i8, home, &l.i, 1, "");
     LLVMValueRef x = LLVMBuildLoad2(g->b, vector, from, "");
@@ -88,16 +97,40 @@ static void move_rows(TlCpuGen *g, const TlNest *n, LLVMValueRef home)
     tl_cpu_loop_end(g, &l, NULL);
 }
 
+/* Where this program's rows begin in the home: behind what the program before has, if `has`; else,
+ * and where the home ends, at its front. */
+static LLVMValueRef take_turn(TlCpuGen *g, const TlNest *n, LLVMValueRef home, LLVMValueRef tag,
+                              LLVMValueRef has)
+{
+    const TlNestKeep *k = n->keep;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), moving = has, turn = zero,
+                 at = word_at(g, tag, TURN);
+    if (k->turns > 1) {
+        LLVMValueRef next = LLVMBuildAdd(g->b, LLVMBuildLoad2(g->b, g->i64, at, ""),
+                                         tl_gen_int(&g->gen, 1), ""),
+                     fits = LLVMBuildICmp(g->b, LLVMIntULT, next,
+                                          tl_gen_int(&g->gen, k->turns), "");
+        turn = LLVMBuildSelect(g->b, LLVMBuildAnd(g->b, has, fits, ""), next, zero, "");
+        LLVMBuildStore(g->b, turn, at);
+        moving = LLVMBuildAnd(g->b, has, LLVMBuildNot(g->b, fits, ""), "");
+    }
+    TlCpuBranch moves = tl_cpu_branch(g, moving, true, "move", "moved");
+    move_rows(g, n, home);
+    tl_cpu_join(g, moves);
+    LLVMValueRef step = tl_gen_int(&g->gen, bytes_of_rows(n, k->step)),
+                 by = LLVMBuildMul(g->b, turn, step, "");
+    return LLVMBuildInBoundsGEP2(g->b, g->i8, home, &by, 1, "");
+}
+
 void tl_cpu_keep(TlCpuGen *g, const TlNest *n)
 {
     const TlNestKeep *k = n->keep;
     if (!k)
         return;
-    LLVMValueRef slot = slot_of(g, k);
-    LLVMValueRef home = part_of_slot(g, g->plan->buffers.data[n->home].offset, slot, k->bytes);
-    g->variable[n->home] = home;
-    LLVMValueRef has = take_tag(g, k, part_of_slot(g, k->tags, slot, TL_NEST_TAG_BYTES));
-    TlCpuBranch moves = tl_cpu_branch(g, has, true, "move", "moved");
-    move_rows(g, n, home);
-    g->kept = tl_cpu_join_value(g, moves, tl_gen_int(&g->gen, k->rows), tl_gen_int(&g->gen, 0));
+    LLVMValueRef slot = slot_of(g, k),
+                 home = part_of_slot(g, g->plan->buffers.data[n->home].offset, slot, k->bytes),
+                 tag = part_of_slot(g, k->tags, slot, TL_NEST_TAG_BYTES),
+                 has = take_tag(g, k, tag), zero = tl_gen_int(&g->gen, 0);
+    g->variable[n->home] = take_turn(g, n, home, tag, has);
+    g->kept = LLVMBuildSelect(g->b, has, tl_gen_int(&g->gen, k->rows), zero, "");
 }

@@ -325,6 +325,37 @@ static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const T
     return next_lanes(g, x, load_lane(g, elem, a, at, t.lanes > 0 ? at->width - 1 : 0), t.lanes);
 }
 
+/* Every few elements, of which some are inside: vectors that lie side by side, in which only those
+ * are read; NULL: the CPU has no such loads, or they are too many. */
+static LLVMValueRef load_strided_masked(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at,
+                                        int stride)
+{
+    enum { MOST_VECTORS = 4 };
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    if (!g->m.masks || stride > MOST_VECTORS || !a->view || a->a->asks || elem.ptr ||
+        tl_dtype_bits(elem.dtype) < 8)
+        return NULL;
+    TlNestForm form = tl_nest_form(op->out[0]->type);
+    TlCpuAt first = *at;
+    first.width = 1;
+    TlCpuSpot s = tl_cpu_spot_at(g, a, at);
+    LLVMValueRef other = tl_cpu_outside(g, a, &elem, at),
+                 zero = tl_gen_const(&g->gen, &elem, 0, at->width),
+                 mask = tl_cpu_both(g, tl_cpu_lanes_inside(g, &s, at->width),
+                                    tl_cpu_lane_mask(g, &form, at)),
+                 p = row_or_zeros(g, tl_cpu_view_spot(g, a, &first, false).ptr, s.row),
+                 v[TL_NEST_STRIDE];
+    for (int k = 0; k < stride; k++) {
+        LLVMValueRef by = tl_gen_int(&g->gen, k * at->width),
+                     from = tl_gen_address(&g->gen, elem.dtype, p, by);
+        v[k] = tl_cpu_masked_load(
+            g, &elem, from, tl_cpu_with_gaps(g, mask, LLVMConstNull(LLVMTypeOf(mask)), stride, k),
+            zero, at->width, false);
+    }
+    LLVMValueRef x = tl_cpu_every(g, v, stride, at->width, 0, stride * at->width);
+    return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, mask, x, other, "");
+}
+
 /* A position at which every few elements are taken: all are inside, or each is asked. */
 static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at, int stride)
 {
@@ -344,7 +375,8 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     }
     TlCpuFork f = tl_cpu_fork(g, all);
     tl_cpu_fork_else(g, &f, load_strided_inside(g, &elem, a, at, stride));
-    return tl_cpu_fork_end(g, &f, tl_cpu_load_apart(g, op, a, at));
+    LLVMValueRef x = load_strided_masked(g, op, a, at, stride);
+    return tl_cpu_fork_end(g, &f, x ? x : tl_cpu_load_apart(g, op, a, at));
 }
 
 /* Bytes or words at equal distances, all inside: one by one, as no instruction gathers them. NULL:

@@ -412,22 +412,23 @@ static void lower_twice(TlCpuGen *g)
     lower_op(g, g->fn->body->last);
 }
 
-/* *out_body: the function of its programs. */
-static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
-                                 const TlFn *fn, const char *symbol, LLVMValueRef *out_body)
+/* One plan's programs as the function `symbol`, with the slots that are there already. */
+static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
+                           TlNests *plan, const char *symbol, const TlSlots *slots)
 {
+    const TlFn *fn = plan->fn;
     TlCpuGen g = {.options = options};
     tl_gen_init(&g.gen, l, fn, arena);
     g.load_slot = load_param;
     g.fmod = fmod_service;
     g.kinds = tl_float_kinds(fn, arena);
-    g.m = tl_nest_machine(l);
-    g.plan = tl_nest_plan(fn, &g.m, options->check, arena);
+    g.m = plan->m;
+    g.plan = plan;
     g.variable = TL_NEW_ARRAY(arena, LLVMValueRef, g.plan->buffers.len + 1);
     g.lower_op = lower_op;
     g.eval_op = eval_op;
     tl_map_init(&g.access, arena);
-    tl_cpu_begin_kernel(&g, symbol);
+    tl_cpu_begin_kernel(&g, symbol, slots);
     if (g.plan->whole)
         lower_twice(&g);
     else
@@ -435,12 +436,33 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
                   fn->body->last->opcode == TL_OP_RETURN,
               "'%s' does not end", fn->name);
+    return g;
+}
+
+/* *out_body, *out_wide: the functions of its programs; of several at once, NULL where none are. */
+static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
+                                 const TlFn *fn, const char *symbol, LLVMValueRef *out_body,
+                                 LLVMValueRef *out_wide)
+{
+    TlNestMachine m = tl_nest_machine(l);
+    TlNests *plan = tl_nest_plan(fn, &m, options->check, arena);
+    const char *each = plan->wide ? tl_format(arena, "%s.each", symbol) : symbol;
+    TlCpuGen g = lower_plan(l, options, arena, plan, each, NULL);
+    TlSlots slots = g.slots;
     *out_body = g.body;
+    *out_wide = NULL;
+    if (plan->wide) {
+        const char *several = tl_format(arena, "%s.several", symbol);
+        TlCpuGen w = lower_plan(l, options, arena, plan->wide, several, &slots);
+        slots = w.slots;
+        *out_wide = w.body;
+        tl_cpu_call_several(&g, symbol, g.function, w.function);
+    }
     TlKernelCode k = {.fn = fn,
                       .symbol = symbol,
-                      .slots = g.slots,
-                      .scratch_bytes = g.plan->scratch_bytes,
-                      .zeroed_bytes = (uint32_t)g.plan->zeroed_bytes,
+                      .slots = slots,
+                      .scratch_bytes = plan->scratch_bytes,
+                      .zeroed_bytes = (uint32_t)plan->zeroed_bytes,
                       .flags = (options->check ? TILE_KERNEL_CHECKED : 0) |
                                (tl_fn_may_wait(fn) ? 0 : TILE_KERNEL_ANY_ORDER)};
     return k;
@@ -475,12 +497,14 @@ static bool lower_kernels(TlLlvm *l, TlModule *m, const TlCodegenOptions *option
         const TlFn *fn = m->fns.data[i];
         const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
         TlSpanMark mark = tl_trace_begin(l->trace, "codegen", symbol, "lower to LLVM");
-        LLVMValueRef body;
-        TlKernelCode k = lower_kernel(l, options, arena, fn, symbol, &body);
+        LLVMValueRef body, wide;
+        TlKernelCode k = lower_kernel(l, options, arena, fn, symbol, &body, &wide);
         tl_trace_end(l->trace, mark);
         tl_vec_push(arena, kernels, k);
-        ok &= tl_llvm_watch(l, &m->ctx->diags, fn->loc, fn->name, body, tl_gen_loop_depth(fn),
-                            "loops and several kernels make it shorter");
+        LLVMValueRef codes[] = {body, wide};
+        for (int c = 0; c < 2 && codes[c]; c++)
+            ok &= tl_llvm_watch(l, &m->ctx->diags, fn->loc, fn->name, codes[c],
+                                tl_gen_loop_depth(fn), "loops and several kernels make it shorter");
     }
     tl_gen_debug_close(l);
     return ok;

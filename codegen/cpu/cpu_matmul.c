@@ -24,7 +24,7 @@ typedef struct Chunk {
     const TlCpuAccess *a, *b; /* of the first iteration: direct A, kept B */
     const TlCpuAccess *c;     /* the store, if the last chunk may do it */
     LLVMValueRef is_whole;    /* direct A ends with a packed element; NULL: it does */
-    LLVMValueRef direct;      /* A is read where it lies; NULL: as the product says */
+    LLVMValueRef direct;      /* A is where it stays; NULL: as the product says */
     LLVMValueRef in_last;     /* kept B is in the slot that chunks share; NULL: it is not kept */
     LLVMValueRef filled;      /* rows of that slot that chunks which wait have */
     LLVMValueRef is_first, is_last; /* of those that are multiplied together */
@@ -273,6 +273,33 @@ static void find_room(Chunk *c)
     c->x.b_row = LLVMBuildSelect(g->b, c->in_last, c->filled, zero, "");
 }
 
+/* The last slot has room for the greatest chunk, or for several that wait; the others, where all
+ * loops of a launch are as long, for as many rows as a chunk of theirs has, and are the more for
+ * it. */
+static LLVMValueRef choose_slot(Chunk *c, LLVMValueRef buffer)
+{
+    TlCpuGen *g = c->x.g;
+    const TlNestProduct *p = c->p;
+    int64_t great = p->panel_rows * c->x.acc_row, before = ((int64_t)p->slots - 1) * great;
+    LLVMValueRef n = number_of_chunk(c), last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
+    LLVMValueRef size = tl_gen_int(&g->gen, great), rows = c->x.panel_rows;
+    if (p->tagged > p->slots) {
+        LLVMValueRef most = tl_gen_int(&g->gen, (int64_t)p->tagged - 1);
+        rows = tl_cpu_add(g, tl_cpu_times(g, c->n, p->depth / p->trips), tl_gen_int(&g->gen, 1));
+        size = tl_cpu_smaller(g, rows, tl_gen_int(&g->gen, p->panel_rows));
+        size = tl_cpu_times(g, size, c->x.acc_row);
+        last = LLVMBuildUDiv(g->b, tl_gen_int(&g->gen, before), size, "");
+        last = tl_cpu_smaller(g, last, most);
+        rows = tl_cpu_smaller(g, rows, c->x.panel_rows);
+    }
+    c->in_last = LLVMBuildICmp(g->b, LLVMIntUGE, n, last, "");
+    LLVMValueRef at = LLVMBuildMul(g->b, n, size, "");
+    at = LLVMBuildSelect(g->b, c->in_last, tl_gen_int(&g->gen, before), at, "");
+    c->x.b = tl_cpu_elem_at(&c->x, buffer, at);
+    c->x.panel_rows = LLVMBuildSelect(g->b, c->in_last, c->x.panel_rows, rows, "");
+    return LLVMBuildSelect(g->b, c->in_last, last, n, "");
+}
+
 static void provide_b(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -283,10 +310,7 @@ static void provide_b(Chunk *c)
         pack_trips(c, true);
         return;
     }
-    LLVMValueRef n = number_of_chunk(c), last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
-    LLVMValueRef slot = tl_gen_pick(&g->gen, LLVMIntULT, n, last, n, last);
-    c->in_last = LLVMBuildICmp(g->b, LLVMIntUGE, n, last, "");
-    c->x.b = tl_cpu_elem_at(&c->x, buffer, tl_cpu_times(g, slot, p->panel_rows * c->x.acc_row));
+    LLVMValueRef slot = choose_slot(c, buffer);
     if (p->ngathered)
         find_room(c);
     LLVMValueRef i =
@@ -378,6 +402,130 @@ static void set_trips(Chunk *c)
     c->x.count = tl_cpu_times(g, c->x.trips, k);
 }
 
+/* ---- rows that move ----
+ * In the iterations of a loop around, A's rows begin further on, or further back, and nothing else
+ * of A changes. Where all of them are inside, A is read where it lies. Where not, and they are no
+ * further apart than a block has rows, the first iteration packs the rows of all of them. */
+
+typedef struct Slide {
+    LLVMValueRef from, span;   /* the least start of the rows, how far it is to the greatest */
+    LLVMValueRef begins, ends; /* is it the loop's first iteration, its last? */
+} Slide;
+
+static TlValue *start_of_rows(const TlNestProduct *p)
+{
+    TlPlace place = tl_op_place(p->a_load);
+    return place.index[tl_nest_slice_of(&place, 1)].value;
+}
+
+/* Where A's rows begin in that iteration of the loop around. */
+static LLVMValueRef row_start(Chunk *c, LLVMValueRef k)
+{
+    TlCpuGen *g = c->x.g;
+    TlBlock *body = c->p->slides->regions[0];
+    TlValue *at = start_of_rows(c->p), *arg = body->args[0];
+    LLVMValueRef kept[TL_NEST_SLIDING], now = g->scalar[arg->id];
+    int n = 0;
+    for (TlOp *op = body->first; op != c->p->loop; op = op->next)
+        kept[n++] = g->scalar[op->out[0]->id];
+    g->scalar[arg->id] = LLVMBuildIntCast2(g->b, k, LLVMTypeOf(now), 0, "");
+    for (TlOp *op = body->first; op != c->p->loop; op = op->next)
+        g->lower_op(g, op);
+    LLVMValueRef start = tl_gen_to_i64(&g->gen, at, tl_gen_scalar(&g->gen, at));
+    n = 0;
+    for (TlOp *op = body->first; op != c->p->loop; op = op->next)
+        g->scalar[op->out[0]->id] = kept[n++];
+    g->scalar[arg->id] = now;
+    return start;
+}
+
+static Slide find_slide(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    TlOp *loop = c->p->slides;
+    const TlValue *k = loop->regions[0]->args[0];
+    LLVMValueRef all, trip = trip_of(g, loop, &all), one = tl_gen_int(&g->gen, 1);
+    LLVMValueRef lo = tl_gen_to_i64(&g->gen, k, tl_gen_scalar(&g->gen, tl_in(loop, 0))),
+                 step = tl_gen_to_i64(&g->gen, k, tl_gen_scalar(&g->gen, tl_in(loop, 2)));
+    LLVMValueRef last = LLVMBuildSub(g->b, all, one, "");
+    LLVMValueRef a = row_start(c, lo),
+                 b = row_start(c, tl_cpu_add(g, lo, LLVMBuildMul(g->b, last, step, "")));
+    LLVMValueRef from = tl_cpu_smaller(g, a, b), most = tl_cpu_larger(g, a, b);
+    return (Slide){
+        .from = from,
+        .span = LLVMBuildSub(g->b, most, from, ""),
+        .begins = LLVMBuildICmp(g->b, LLVMIntEQ, trip, tl_gen_int(&g->gen, 0), ""),
+        .ends = LLVMBuildICmp(g->b, LLVMIntEQ, trip, last, ""),
+    };
+}
+
+/* Packs the rows of all iterations, as many at a time as a tile has. */
+static void pack_slide(Chunk *c, const Slide *s)
+{
+    TlCpuGen *g = c->x.g;
+    TlValue *at = start_of_rows(c->p);
+    LLVMValueRef now = g->scalar[at->id], to = c->x.to, packed = c->x.a;
+    LLVMValueRef all = tl_cpu_add(g, s->span, to);
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), all, c->x.rows, 0, NULL);
+    g->scalar[at->id] =
+        LLVMBuildIntCast2(g->b, tl_cpu_add(g, s->from, l.i), LLVMTypeOf(now), 1, "");
+    c->x.to = tl_cpu_smaller(g, LLVMBuildSub(g->b, all, l.i, ""), tl_gen_int(&g->gen, c->x.rows));
+    c->x.a = tl_cpu_part_at(&c->x, packed, l.i);
+    pack_trips(c, false);
+    tl_cpu_loop_end(g, &l, NULL);
+    g->scalar[at->id] = now;
+    c->x.to = to;
+    c->x.a = packed;
+}
+
+/* Are the rows of all iterations inside? */
+static LLVMValueRef slide_is_inside(Chunk *c, const Slide *s)
+{
+    TlCpuGen *g = c->x.g;
+    TlPlace place = c->a->a->place;
+    LLVMValueRef end = tl_cpu_add(g, tl_cpu_add(g, s->from, s->span), c->x.to);
+    LLVMValueRef low = LLVMBuildICmp(g->b, LLVMIntSGE, tl_cpu_add(g, s->from, c->x.from),
+                                     tl_gen_int(&g->gen, 0), ""),
+                 high = LLVMBuildICmp(g->b, LLVMIntSLE, end,
+                                      c->a->view->extent[tl_nest_slice_of(&place, 1)], "");
+    LLVMValueRef inside = LLVMBuildAnd(g->b, low, high, "");
+    return c->a->ok ? LLVMBuildAnd(g->b, inside, c->a->ok, "") : inside;
+}
+
+/* The rows of all iterations are packed together, those of this one, or neither; a chunk whose rows
+ * the next one packs over is multiplied now. */
+static void provide_sliding_a(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    const TlNestProduct *p = c->p;
+    Slide s = find_slide(c);
+    LLVMValueRef a = c->x.a, a_row = c->x.a_row, packed = tl_cpu_home_ptr(g, p->a);
+    LLVMValueRef inside = slide_is_inside(c, &s), direct = rows_are_inside(c);
+    LLVMValueRef room = tl_gen_int(&g->gen, 2 * c->x.rows), all = tl_cpu_add(g, s.span, c->x.to);
+    LLVMValueRef fits = LLVMBuildICmp(g->b, LLVMIntSLE, all, room, ""),
+                 one = LLVMBuildICmp(g->b, LLVMIntSLE, c->n, tl_gen_int(&g->gen, p->trips), "");
+    fits = LLVMBuildAnd(g->b, LLVMBuildAnd(g->b, fits, one, ""),
+                        LLVMBuildNot(g->b, inside, ""), "");
+    direct = LLVMBuildAnd(g->b, direct, LLVMBuildNot(g->b, fits, ""), "");
+    c->x.a = packed;
+    TlCpuBranch pack =
+        tl_cpu_branch(g, LLVMBuildAnd(g->b, fits, s.begins, ""), true, "pack", "packed");
+    pack_slide(c, &s);
+    tl_cpu_join(g, pack);
+    pack = tl_cpu_branch(g, LLVMBuildOr(g->b, direct, fits, ""), false, "pack", "packed");
+    pack_trips(c, false);
+    tl_cpu_join(g, pack);
+    int row = tl_nest_slice_of(&c->a->a->place, 1);
+    LLVMValueRef by = LLVMBuildSub(g->b, c->a->start[row], s.from, "");
+    by = LLVMBuildSelect(g->b, fits, by, tl_gen_int(&g->gen, 0), "");
+    c->x.a = LLVMBuildSelect(g->b, direct, a, tl_cpu_part_at(&c->x, packed, by), "");
+    c->x.a_row =
+        LLVMBuildSelect(g->b, direct, a_row, tl_gen_int(&g->gen, p->a_row * p->per), "");
+    LLVMValueRef stays = LLVMBuildAnd(g->b, fits, LLVMBuildNot(g->b, s.ends, ""), "");
+    c->direct = LLVMBuildOr(g->b, direct, stays, "");
+}
+
 static void provide_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -392,6 +540,10 @@ static void provide_a(Chunk *c)
     }
     if (!c->p->a_may_end)
         return;
+    if (c->p->slides) {
+        provide_sliding_a(c);
+        return;
+    }
     LLVMValueRef direct = rows_are_inside(c), a = c->x.a, a_row = c->x.a_row;
     if (c->is_whole)
         direct = LLVMBuildAnd(g->b, direct, c->is_whole, "");
@@ -495,7 +647,7 @@ static void seen_part(TlCpuGen *g, const TlOp *store, int dim, LLVMValueRef *fro
     LLVMValueRef skipped =
         tl_gen_pick(&g->gen, LLVMIntSLT, start, zero,
                     tl_cpu_parts_of(g, LLVMBuildNeg(g->b, start, ""), p.axes[i].step), zero);
-    skipped = tl_gen_pick(&g->gen, LLVMIntSGT, skipped, width, width, skipped);
+    skipped = tl_cpu_smaller(g, skipped, width);
     *from = tl_cpu_smaller(g, skipped, *to);
 }
 
@@ -508,8 +660,8 @@ static void set_bounds(Chunk *c)
     c->x.columns = tl_gen_int(&g->gen, c->x.acc_row);
     LLVMValueRef unused;
     if (c->p->store) {
-        seen_part(g, c->p->store, 0, &c->x.from, &c->x.to);
-        seen_part(g, c->p->store, 1, &unused, &c->x.columns);
+        seen_part(g, c->p->store, c->p->store_turned, &c->x.from, &c->x.to);
+        seen_part(g, c->p->store, !c->p->store_turned, &unused, &c->x.columns);
     }
     tl_cpu_divide_columns(&c->x);
 }

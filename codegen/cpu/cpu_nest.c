@@ -6,7 +6,7 @@
 
 static void narrow(TlCpuGen *g, LLVMValueRef *end, LLVMValueRef by)
 {
-    *end = *end ? tl_gen_pick(&g->gen, LLVMIntSLT, *end, by, *end, by) : by;
+    *end = *end ? tl_cpu_smaller(g, *end, by) : by;
 }
 
 /* A position of an access, as a lane of the nest, rounded up or down. */
@@ -163,31 +163,40 @@ static void run(TlCpuGen *g, TlCpuAt *at, const Body *body)
         tl_cpu_prefetch(g, at);
 }
 
-/* The vectors from .. to - 1; with constants, a loop without a test before it. */
-static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to,
-                          const Body *body)
+/* One vector, at i. */
+static void at_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef i, const Body *body)
 {
     TlCpuAt at = *outer;
-    TlCpuLoop l;
     tl_map_init(&at.memo, g->arena);
-    if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
-        int64_t begin = LLVMConstIntGetSExtValue(from), end = LLVMConstIntGetSExtValue(to);
-        if (begin >= end)
-            return;
-        tl_cpu_loop_known(g, &l, begin, end, at.width, 0, NULL);
-    } else {
-        tl_cpu_loop_begin(g, &l, from, to, at.width, 0, NULL);
-        if (!at.whole)
-            tl_cpu_loop_is_short(g, &l);
-    }
-    at.idx[at.lane] = l.i;
+    at.idx[at.lane] = i;
     if (at.whole && at.row->nest->overlaps) {
         const TlNest *n = at.row->nest;
         LLVMValueRef last = tl_gen_int(&g->gen, n->form.extent[n->lane] - at.width);
-        at.idx[at.lane] = tl_cpu_smaller(g, l.i, last);
+        at.idx[at.lane] = tl_cpu_smaller(g, i, last);
         at.shifted = true;
     }
     run(g, &at, body);
+}
+
+/* The vectors from .. to - 1; with constants, a loop without a test before it, or none. */
+static void part_of_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLVMValueRef to,
+                          const Body *body)
+{
+    TlCpuLoop l;
+    if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
+        int64_t begin = LLVMConstIntGetSExtValue(from), end = LLVMConstIntGetSExtValue(to);
+        bool repeated = g->whole && at->whole && at->row->nest->repeated;
+        for (; repeated && begin < end; begin += at->width)
+            at_lanes(g, at, tl_gen_int(&g->gen, begin), body);
+        if (begin >= end)
+            return;
+        tl_cpu_loop_known(g, &l, begin, end, at->width, 0, NULL);
+    } else {
+        tl_cpu_loop_begin(g, &l, from, to, at->width, 0, NULL);
+        if (!at->whole)
+            tl_cpu_loop_is_short(g, &l);
+    }
+    at_lanes(g, at, l.i, body);
     tl_cpu_loop_end(g, &l, NULL);
 }
 

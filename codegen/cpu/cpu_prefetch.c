@@ -3,7 +3,8 @@
 
 enum { LOCALITY = 2 }; /* into the second cache */
 
-/* How much v grows when pid(0) grows by 1, as an i64; NULL: it does not. */
+/* How much v grows when pid(0) grows by as many programs as run at once, as an i64; NULL: it does
+ * not. */
 static LLVMValueRef growth(TlCpuGen *g, const TlValue *v)
 {
     const TlOp *op = v->def;
@@ -11,7 +12,9 @@ static LLVMValueRef growth(TlCpuGen *g, const TlValue *v)
     if (!op)
         return NULL;
     if (op->opcode == TL_OP_PID)
-        return tl_attr_int(op, TL_ATTR_AXIS, 0) == 0 ? tl_gen_int(&g->gen, 1) : NULL;
+        return tl_attr_int(op, TL_ATTR_AXIS, 0) == 0
+                   ? tl_gen_int(&g->gen, g->plan->at_once)
+                   : NULL;
     for (uint32_t i = 0; i < op->nin && i < 2; i++)
         by[i] = growth(g, tl_in(op, i));
     if (!by[0] && !by[1])

@@ -200,30 +200,23 @@ static LLVMValueRef changes_nothing(TlCpuGen *g, const Reduction *r, LLVMValueRe
     return LLVMBuildICmp(g->b, LLVMIntEQ, none, LLVMConstAllOnes(mask), "");
 }
 
-/* Combines acc with the vectors from .. to - 1 of each row. whole: these are all, or most. */
-static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool whole,
-                           LLVMValueRef from, LLVMValueRef to, LLVMValueRef *acc)
+/* Combines acc with a vector, at i, of each part of each row. Returns whether another one like it
+ * would change nothing, if `asks`. whole: as in reduce_vectors. */
+static LLVMValueRef reduce_step(TlCpuGen *g, const Reduction *r, Rows *rows, bool whole,
+                                LLVMValueRef asks, LLVMValueRef i, LLVMValueRef *acc,
+                                LLVMValueRef *next)
 {
-    TlCpuLoop l;
-    LLVMValueRef x[TL_NEST_SUMS], next[TL_NEST_SUMS], done = NULL;
-    uint32_t sums = rows->n * rows->parts;
-    TlCpuFetch fetch = {.nest = r->n};
-    tl_cpu_loop_begin(g, &l, from, to, rows->at[0].width * (int64_t)rows->parts, r->count * sums,
-                      acc);
-    fetch.conditional = g->conditional;
-    if (!whole)
-        tl_cpu_loop_is_short(g, &l);
-    if (!whole && r->bounds.outside)
-        done = LLVMBuildICmp(g->b, LLVMIntSGE, l.i, r->bounds.outside, "");
-    for (uint32_t k = 0; k < sums; k++) {
+    LLVMValueRef x[TL_NEST_SUMS], done = asks;
+    TlCpuFetch fetch = {.nest = r->n, .conditional = g->conditional};
+    for (uint32_t k = 0; k < rows->n * rows->parts; k++) {
         TlCpuAt *at = &rows->at[k / rows->parts];
         fetch.first = (int64_t)(k % rows->parts) * at->width;
         fetch.done.len = 0;
         fetch.again = k >= rows->parts;
         at->fetch = whole ? &fetch : NULL;
-        at->idx[r->axis] = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, fetch.first), "");
+        at->idx[r->axis] = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, fetch.first), "");
         eval_all(g, r, at, x);
-        combine(g, r, l.carry + k * r->count, x, next + k * r->count);
+        combine(g, r, acc + k * r->count, x, next + k * r->count);
         fuse(g, r, x[0], next[k * r->count]);
         if (done)
             done = LLVMBuildAnd(g->b, done, changes_nothing(g, r, x[0]), "");
@@ -232,6 +225,30 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
         at->fetch = NULL;
     }
     tl_cpu_fetch_now(g, &fetch);
+    return done;
+}
+
+/* Combines acc with the vectors from .. to - 1 of each row. whole: these are all, or most. */
+static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool whole,
+                           LLVMValueRef from, LLVMValueRef to, LLVMValueRef *acc)
+{
+    TlCpuLoop l;
+    LLVMValueRef next[TL_NEST_SUMS], done = NULL;
+    uint32_t sums = rows->n * rows->parts;
+    int64_t step = rows->at[0].width * (int64_t)rows->parts;
+    if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
+        int64_t i = LLVMConstIntGetSExtValue(from), end = LLVMConstIntGetSExtValue(to);
+        for (; g->whole && whole && r->n->repeated && i < end; i += step)
+            reduce_step(g, r, rows, whole, NULL, tl_gen_int(&g->gen, i), acc, acc);
+        if (i >= end)
+            return;
+    }
+    tl_cpu_loop_begin(g, &l, from, to, step, r->count * sums, acc);
+    if (!whole)
+        tl_cpu_loop_is_short(g, &l);
+    if (!whole && r->bounds.outside)
+        done = LLVMBuildICmp(g->b, LLVMIntSGE, l.i, r->bounds.outside, "");
+    done = reduce_step(g, r, rows, whole, done, l.i, l.carry, next);
     if (done)
         l.by = LLVMBuildSelect(g->b, done, to, l.by, "");
     tl_cpu_loop_end(g, &l, next);

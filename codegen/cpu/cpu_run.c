@@ -102,10 +102,11 @@ LLVMValueRef tl_cpu_pid(TlCpuGen *g, uint32_t axis)
 }
 
 /* The end of what a block of a loop begins. */
-static void end_counting(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid, LLVMValueRef end)
+static void end_counting(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid, LLVMValueRef end,
+                         int by)
 {
     LLVMBasicBlockRef done = tl_gen_block(&g->gen, "done"), here = LLVMGetInsertBlock(g->b);
-    LLVMValueRef next = LLVMBuildAdd(g->b, pid, LLVMConstInt(g->i32, 1, 0), "");
+    LLVMValueRef next = LLVMBuildAdd(g->b, pid, LLVMConstInt(g->i32, (unsigned)by, 0), "");
     LLVMAddIncoming(pid, &next, &here, 1);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, end, ""), done, block);
     LLVMPositionBuilderAtEnd(g->b, done);
@@ -118,11 +119,23 @@ static void read_context(TlCpuGen *g)
     g->cache_bytes = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, cache_bytes), g->i64);
 }
 
-void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol)
+/* Slots that another function of the kernel has. */
+static void take_slots(TlCpuGen *g, const TlSlots *slots)
+{
+    for (uint32_t i = 0; i < slots->len; i++) {
+        tl_vec_push(g->arena, &g->slots, slots->data[i]);
+        LLVMValueRef x = g->load_slot(&g->gen, i, (tile_slot_kind)slots->data[i].kind);
+        tl_vec_push(g->arena, &g->slot, x);
+    }
+}
+
+void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol, const TlSlots *slots)
 {
     begin_function(g, symbol);
     tl_gen_debug_begin(&g->gen);
     read_context(g);
+    if (slots)
+        take_slots(g, slots);
     tl_gen_params(&g->gen);
     begin_loop(g);
 }
@@ -211,8 +224,55 @@ void tl_cpu_end_kernel(TlCpuGen *g)
     tl_gen_debug_end(&g->gen); /* the loop over programs is of no line */
     if (tl_cpu_length(g) > LONG)
         call_program(g);
-    end_counting(g, g->program, g->pid, g->pid_end);
-    end_counting(g, g->row, g->pid1, g->pid1_end);
+    end_counting(g, g->program, g->pid, g->pid_end, g->plan->at_once);
+    end_counting(g, g->row, g->pid1, g->pid1_end, 1);
     tl_cpu_stream_end(g);
+    LLVMBuildRetVoid(g->b);
+}
+
+/* ---- several programs at once ---- */
+
+static LLVMValueRef field_at(TlCpuGen *g, int64_t field)
+{
+    LLVMValueRef at = tl_gen_int(&g->gen, field);
+    return LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &at, 1, "");
+}
+
+/* `programs` runs `count` programs of each row from `first` on, unless there are none. */
+static void call_programs(TlCpuGen *g, LLVMValueRef programs, LLVMValueRef first,
+                          LLVMValueRef first1, LLVMValueRef count)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), args[2] = {g->ctx, g->params},
+                 any = LLVMBuildICmp(g->b, LLVMIntNE, count, zero, "");
+    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "some"), next = tl_gen_block(&g->gen, "next");
+    LLVMBuildCondBr(g->b, any, some, next);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    LLVMBuildStore(g->b, first, field_at(g, PID));
+    LLVMBuildStore(g->b, first1, field_at(g, PID1));
+    LLVMBuildStore(g->b, count, field_at(g, offsetof(tile_cpu_ctx, count)));
+    LLVMBuildCall2(g->b, LLVMGlobalGetValueType(programs), programs, args, 2, "");
+    LLVMBuildBr(g->b, next);
+    LLVMPositionBuilderAtEnd(g->b, next);
+}
+
+void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLVMValueRef several)
+{
+    TL_ASSERT(g->plan->wide && g->plan->wide->at_once > 1, "'%s' runs one by one", symbol);
+    LLVMSetLinkage(each, LLVMInternalLinkage);
+    LLVMSetLinkage(several, LLVMInternalLinkage);
+    begin_function(g, symbol);
+    LLVMValueRef first = tl_cpu_load_word(g, g->ctx, PID, g->i32),
+                 first1 = tl_cpu_load_word(g, g->ctx, PID1, g->i32),
+                 count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
+                 times = LLVMConstInt(g->i32, (unsigned)g->plan->wide->at_once, 0),
+                 most = LLVMConstInt(g->i32, (uint64_t)g->plan->wide_most, 0),
+                 zero = LLVMConstInt(g->i32, 0, 0), end = LLVMBuildAdd(g->b, first, count, ""),
+                 fit = LLVMBuildMul(g->b, LLVMBuildUDiv(g->b, count, times, ""), times, ""),
+                 known = LLVMBuildICmp(g->b, LLVMIntULT, end, most, ""),
+                 n = LLVMBuildSelect(g->b, known, fit, zero, "");
+    call_programs(g, several, first, first1, n);
+    call_programs(g, each, LLVMBuildAdd(g->b, first, n, ""), first1,
+                  LLVMBuildSub(g->b, count, n, ""));
+    LLVMBuildStore(g->b, count, field_at(g, offsetof(tile_cpu_ctx, count)));
     LLVMBuildRetVoid(g->b);
 }

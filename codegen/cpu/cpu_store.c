@@ -33,6 +33,35 @@ static void store_masked(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMVa
                    tl_gen_elem_bytes(elem), mask, tl_gen_to_mem(&g->gen, elem, x));
 }
 
+/* How far apart lanes are stored that vectors hold with gaps between them; 0: they are side by
+ * side, or scattered. */
+static int gap_of(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
+{
+    const TlPlace *p = &a->a->place;
+    int i = a->view && !p->pointwise ? tl_nest_steps_of(p, at->lane) : -1;
+    if (i < 0 || !g->plan->m.masks || tl_dtype_bits(p->base->type->dtype) < 8 ||
+        !LLVMIsAConstantInt(a->stride[i]))
+        return 0;
+    int64_t gap = LLVMConstIntGetSExtValue(a->stride[i]);
+    return gap > 1 && gap <= TL_NEST_STRIDE ? (int)gap : 0;
+}
+
+/* Every few elements, by masked stores, which take less than a scatter. */
+static void store_every(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a, const TlCpuAt *at,
+                        LLVMValueRef x, LLVMValueRef mask, int gap)
+{
+    TlCpuAt first = *at;
+    first.width = 1;
+    LLVMValueRef p = tl_cpu_access_address(g, a, &first);
+    for (int m = 0; m < gap; m++) {
+        LLVMValueRef by = tl_gen_int(&g->gen, (int64_t)m * at->width),
+                     to = tl_gen_address(&g->gen, elem->dtype, p, by);
+        LLVMValueRef v = tl_cpu_with_gaps(g, x, LLVMGetPoison(LLVMTypeOf(x)), gap, m),
+                     k = tl_cpu_with_gaps(g, mask, LLVMConstNull(LLVMTypeOf(mask)), gap, m);
+        store_masked(g, elem, to, v, k, false);
+    }
+}
+
 static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, TlCpuSpot *s,
                          TlCpuAt *at, LLVMValueRef x)
 {
@@ -50,6 +79,11 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
     if (s->apart) {
         LLVMValueRef own = tl_cpu_lane_mask(g, &form, at);
         mask = own ? LLVMBuildAnd(g->b, mask, own, "") : mask;
+        int gap = gap_of(g, a, at);
+        if (gap) {
+            store_every(g, &elem, a, at, x, mask, gap);
+            return;
+        }
         LLVMValueRef first, run, stride = tl_cpu_launch_stride(a, at->lane);
         if (a->view && !stride) {
             store_masked(g, &elem, s->ptr, x, mask, true);

@@ -208,6 +208,7 @@ typedef struct tilec_report_kernel {
     int registers_estimated; /* that a thread is expected to have, by the compiler's own estimate */
     int registers_limit;     /* what PTX says that ptxas may take; 0: it says nothing, */
     const char *registers_limit_why; /* "" then */
+    uint32_t working_warps; /* `warps` without those that do nothing but begin copies; 0: all */
 } tilec_report_kernel;
 
 typedef struct tilec_report {

@@ -576,18 +576,36 @@ static LLVMValueRef to_integer(TlLeafCall *call)
     return of_floats(call, text, 1, call->i32, "=r");
 }
 
+/* x / y = x s * (1 / (y s)) with a power of two s about the root of 1 / |y|: y s is between 2^-86
+ * and 2^64, whatever y is, and x s overflows only where the quotient does, as s |y| <= 1 for
+ * |y| < 1 and >= 1 for others. With a divisor's exponent E, that of s is 190 - E / 2: with the bits
+ * of E but the last turned, half of them and a constant, which ptxas adds in one instruction.
+ * As div.full.f32 scales by powers of two, too, this has the same bits but for what becomes
+ * subnormal on the way; that takes 8 instructions for 6, and four of them change operands where
+ * they are, for which ptxas needs them defined. */
 static LLVMValueRef divide(TlLeafCall *call)
 {
-    enum { ONE = 0x3f800000 };
-    LLVMValueRef x = call->args[0];
-    if (!LLVMIsAConstantInt(x) || LLVMConstIntGetZExtValue(x) != ONE)
-        return asm_on_floats(call, "div.full.f32 $0, $1, $2;");
-    call->args[0] = call->args[1];
+    enum { ONE = 0x3f800000, EXPONENT = 0x7f000000, LEAST = 0x1f800000 };
+    LLVMValueRef x = call->args[0], y = call->args[1];
+    if (LLVMIsAConstantInt(x) && LLVMConstIntGetZExtValue(x) == ONE) {
+        call->args[0] = y;
+        call->nargs = 1;
+        return asm_on_floats(call, "rcp.approx.f32 $0, $1;");
+    }
+    LLVMValueRef s = LLVMBuildXor(call->b, y, tl_leaf_i32(call, EXPONENT), "");
+    s = LLVMBuildAnd(call->b, s, tl_leaf_i32(call, EXPONENT), "");
+    s = LLVMBuildLShr(call->b, s, tl_leaf_i32(call, 1), "");
+    s = LLVMBuildAdd(call->b, s, tl_leaf_i32(call, LEAST), "");
+    s = LLVMBuildBitCast(call->b, s, call->f32, "");
+    x = LLVMBuildFMul(call->b, float_of(call, 0), s, "");
+    y = LLVMBuildFMul(call->b, float_of(call, 1), s, "");
+    call->args[0] = LLVMBuildBitCast(call->b, y, call->i32, "");
     call->nargs = 1;
-    return asm_on_floats(call, "rcp.approx.f32 $0, $1;");
+    y = of_floats(call, "rcp.approx.ftz.f32 $0, $1;", 1, call->f32, "=f");
+    return LLVMBuildBitCast(call->b, LLVMBuildFMul(call->b, x, y, ""), call->i32, "");
 }
 
-/* What ptxas makes of div.full.f32, without what that does for divisors below 2^-126. */
+/* What ptxas makes of div.full.f32, without what that does for divisors below 2^-126: 5. */
 static const char DIVIDE_BY_BIG[] = "{ .reg .pred p; .reg .f32 x, y; abs.f32 y, $2; "
                                     "setp.gt.f32 p, y, 0f7E800000; mov.f32 x, $1; mov.f32 y, $2; "
                                     "@p mul.f32 x, x, 0f3E800000; @p mul.f32 y, y, 0f3E800000; "

@@ -8,9 +8,9 @@
  *  1. From each such load all uses are followed, through what has no effect and would take any
  *     value that memory may hold. No phi: a value would meet the predicate of another trip.
  *  2. A store ends it if its predicate says that of the load. Anything else sees the fill.
- *  3. Operands of divisions keep it where that is less code, and all loads of kernels with barriers
- *     do: ptxas would put those behind the last one in front of all the arithmetic there, with up
- *     to twice the registers (118 for 64 in a layer norm of 4096).
+ *  3. All loads of kernels with barriers keep it: ptxas would put those behind the last one in
+ *     front of all the arithmetic there, with up to twice the registers (118 for 64 in a layer norm
+ *     of 4096).
  *
  * The emulator fills what was found with other bits. */
 #include "codegen/leaf/leaves.h"
@@ -88,19 +88,6 @@ static bool is_pure(const Unseen *u, LLVMValueRef x)
     return leaf != TL_LEAF_COUNT && tl_leaf_class_of(leaf) == TL_LEAF_CLASS_PURE;
 }
 
-/* Is x a division of something just as it was loaded? ptxas scales operands where they are, and
- * takes a register and an instruction more for one that is defined in part. */
-static bool is_divided_as_loaded(const Unseen *u, LLVMValueRef x, LLVMValueRef value)
-{
-    tl_leaf leaf = leaf_of(u, x);
-    if (leaf == TL_LEAF_COUNT || tl_leaf_info(leaf)->family != TL_LEAF_FAMILY_DIV)
-        return false;
-    while (LLVMIsACastInst(value) || LLVMIsAExtractElementInst(value))
-        value = LLVMGetOperand(value, 0);
-    leaf = leaf_of(u, value);
-    return leaf != TL_LEAF_COUNT && tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_LDG;
-}
-
 /* Is x a store that has the value as what it stores, and happens only where the load does? */
 static bool is_store_of(const Search *s, LLVMValueRef x, LLVMValueRef value)
 {
@@ -132,8 +119,7 @@ static bool sees_fill(const Unseen *unseen, LLVMValueRef load)
             LLVMValueRef user = LLVMGetUser(u);
             if (is_store_of(&s, user, s.open.data[i]))
                 continue;
-            if (!is_pure(unseen, user) || is_divided_as_loaded(unseen, user, s.open.data[i]) ||
-                s.open.len >= MOST_VALUES)
+            if (!is_pure(unseen, user) || s.open.len >= MOST_VALUES)
                 return true;
             open(&s, user);
         }

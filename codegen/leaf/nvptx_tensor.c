@@ -46,7 +46,7 @@ static const char *kind_of(const TlLeafCall *call)
     uint32_t types = tl_leaf_constant(call, TYPES);
     const TlDtype t[3] = {(TlDtype)(types & 0xff), (TlDtype)(types >> 8 & 0xff),
                           (TlDtype)(types >> 16 & 0xff)};
-    const TlMma *mma = tl_tensor_mma_for(t);
+    const TlMma *mma = tl_tensor_mma_for(t, TL_TENSOR_LANES);
     TL_ASSERT(mma, "no product of %s in tensor memory", tl_dtype_name(t[0]));
     return tl_tensor_mma_of(mma)->kind;
 }
@@ -117,6 +117,16 @@ static void fence(TlLeafCall *call)
     end(&a);
 }
 
+/* 32 lanes, one a thread; or 16, as fragments of mma.sync, 4 words each. */
+static void put_shape(TlLeafAsm *a, const char *what, unsigned words)
+{
+    enum { WORDS = 4 };
+    bool half = a->call->leaf == TL_LEAF_TENSOR_LD_16 || a->call->leaf == TL_LEAF_TENSOR_ST_16;
+    TL_ASSERT(!half || words % WORDS == 0, "%u words of 16 lanes", words);
+    tl_sbuf_putf(&a->text, "tcgen05.%s.sync.aligned.%s.x%u.b32 ", what,
+                 half ? "16x256b" : "32x32b", half ? words / WORDS : words);
+}
+
 static const char *register_of(const TlLeafCall *call, unsigned word)
 {
     return LLVMTypeOf(call->args[FIRST_WORD + word]) == call->f32 ? "=f" : "=r";
@@ -129,7 +139,7 @@ static LLVMValueRef load(TlLeafCall *call)
     for (unsigned i = 0; i < n; i++)
         tl_leaf_asm_results(&a, 1, register_of(call, i));
     unsigned at = tl_leaf_asm_operand(&a, call->args[ADDRESS]);
-    tl_sbuf_putf(&a.text, "tcgen05.ld.sync.aligned.32x32b.x%u.b32 ", n);
+    put_shape(&a, "ld", n);
     tl_leaf_asm_list(&a, 0, n);
     tl_sbuf_putf(&a.text, ", [$%u]; tcgen05.wait::ld.sync.aligned;", at);
     return tl_leaf_asm_end(&a, call->result, TL_LEAF_CONVERGENT);
@@ -145,7 +155,8 @@ static LLVMValueRef store(TlLeafCall *call)
         tl_leaf_asm_operand(&a, x);
         same = LLVMBuildInsertValue(call->b, same, x, i, "");
     }
-    tl_sbuf_putf(&a.text, "tcgen05.st.sync.aligned.32x32b.x%u.b32 [$%u], ", n, at);
+    put_shape(&a, "st", n);
+    tl_sbuf_putf(&a.text, "[$%u], ", at);
     tl_leaf_asm_list(&a, at + 1, n);
     tl_sbuf_puts(&a.text, "; tcgen05.wait::st.sync.aligned;");
     end(&a);
@@ -156,9 +167,9 @@ LLVMValueRef tl_leaf_tensor_nvptx(TlLeafCall *call)
 {
     static void (*const WITHOUT_RESULT[])(TlLeafCall *) = {
         allocate, give_back, multiply, commit, bring_scales, multiply_scaled, fence};
-    if (call->leaf == TL_LEAF_TENSOR_LD)
+    if (call->leaf == TL_LEAF_TENSOR_LD || call->leaf == TL_LEAF_TENSOR_LD_16)
         return load(call);
-    if (call->leaf == TL_LEAF_TENSOR_ST)
+    if (call->leaf == TL_LEAF_TENSOR_ST || call->leaf == TL_LEAF_TENSOR_ST_16)
         return store(call);
     TL_ASSERT(call->leaf >= TL_LEAF_TENSOR_ALLOC && call->leaf <= TL_LEAF_TENSOR_FENCE, "leaf %d",
               (int)call->leaf);

@@ -239,6 +239,7 @@ int64_t tl_nest_readable(const TlType *type, int d);
 enum { TL_NEST_TAG_BYTES = 64, TL_NEST_KEYS = 6, TL_NEST_AROUND = 4 };
 /* Chunks that are multiplied together: what each has of its own, in scratch memory. */
 enum { TL_NEST_GATHERED = 32, TL_NEST_CHUNK_WORDS = 6, TL_NEST_WAITING_WORDS = 2 };
+enum { TL_NEST_SLIDING = 32 }; /* scalars that say where A's rows begin, at most */
 typedef struct TlNestProduct {
     TlOp *loop, *dot; /* loop NULL: it is by itself, and A and B are packed */
     TlOp *around[TL_NEST_AROUND]; /* inner first: loops that pass the sum on; B changes in them */
@@ -256,6 +257,8 @@ typedef struct TlNestProduct {
     bool a_by_columns;    /* A is a load's transposition: also packed, its columns are whole */
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
+    TlOp *slides;         /* a loop around that moves A's rows, and nothing else of A: what its
+                           * iterations read is packed together; NULL: none does */
     TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */
     bool a_transposed;    /* those are A's columns, of as many iterations as a chunk has */
     bool a_is_whole;      /* and unless it has all k of a chunk */
@@ -265,8 +268,10 @@ typedef struct TlNestProduct {
     TlValue *key[TL_NEST_KEYS]; /* scalars from which, and from k, B is computed, if by no load */
     int nkeys;
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
+    bool store_turned;    /* its rows are the sums' columns */
     bool stores; /* it stores the sums and nothing else, right after the loop, or those around */
-    uint32_t slots;       /* packed chunks of B that there is room for */
+    uint32_t slots;       /* packed chunks of B that there is room for, of the greatest */
+    uint32_t tagged;      /* of those that are there, at most: more if they are smaller */
     uint64_t a_bytes, b_bytes; /* of packed A, of one chunk of packed B */
     int32_t a, b, gathered;    /* buffers; gathered: of chunks that are multiplied together */
     int32_t listed;            /* where each row of A is, by a_rows */
@@ -297,9 +302,41 @@ typedef struct TlNestKeep {
     int64_t rows, step; /* that are kept; that are computed */
     int64_t most;       /* programs along the axis of which that is known */
     int slots;          /* homes: of the programs that run between two that are neighbours */
+    int turns; /* so many programs lie behind each other in one before rows move to its front */
     uint64_t bytes;     /* of one of them */
     uint64_t tags;      /* where in scratch memory */
 } TlNestKeep;
+
+/* ---- how values differ from those of the program before (nest_drift.c) ---- */
+/* What a value is beside that of the program before, along an axis of the grid, `step` elements
+ * further on along a dimension of it. */
+typedef struct TlNestDrift {
+    bool known;
+    int64_t by;   /* it is so much more, modulo its type; 0: the same */
+    int64_t most; /* it is the program's number times a number, and at most so much */
+} TlNestDrift;
+enum { TL_NEST_LARGE = 1 << 30 };
+typedef struct TlNestDrifts {
+    TlArena *arena;
+    int axis; /* of the grid */
+    int64_t step;
+    bool loops;      /* what these carry counts, too; then something unknown makes all unknown */
+    int rank;        /* values of that rank are work */
+    int64_t work;    /* of all that has been asked */
+    int64_t largest; /* that a program's number is multiplied by */
+    /* By value id, of all tiles that were asked: bit d + 1 where that was about dimension d. NULL:
+     * not noted. */
+    uint32_t *dims;
+    TlMap seen;      /* value and dimension to TlNestDrift */
+} TlNestDrifts;
+/* Is a value so much more, its dimension d further on, and if that is not 0, a number that does not
+ * wrap? d -1: no dimension of it moves. */
+bool tl_nest_drifts_by(TlNestDrifts *k, const TlValue *v, int d, int64_t by);
+/* By how much starts may grow from program to program along an axis of the grid: what its number is
+ * multiplied by, or 1. 0: op is no such number. */
+int64_t tl_nest_drift_step(const TlOp *op, int *axis);
+/* Programs along the axis of which what was asked is known. */
+int64_t tl_nest_drift_most(const TlNestDrifts *k);
 
 /* ---- nests ---- */
 typedef enum TlNestKind {
@@ -360,6 +397,7 @@ typedef struct TlNest {
     const TlNestKeep *keep; /* FILL: rows that the program before has filled; NULL: none */
     const char *unkept;     /* why they are computed again; NULL: they are not */
     bool unrolled; /* made once for each of its positions, without loops */
+    bool repeated; /* where all of a program is inside: made once for each vector of a row */
     /* Where all of a program is inside: a store goes down columns, along rows_dim, with what homes
      * have there in registers (itself); FILL: that store, which computes it. (nest_columns.c) */
     const struct TlNest *columns;
@@ -476,6 +514,12 @@ typedef struct TlNests {
     bool whole;
     const char *unwhole; /* why not; NULL: they have, or nothing is tested */
     bool *early;         /* by value id: scalars that are computed before any tile, and views */
+    /* So many programs run at once, neighbours along the grid's first axis; the plan for the others
+     * has the plan for these, whose programs are numbered below `wide_most`. (nest_wide.c) */
+    int at_once;
+    struct TlNests *wide; /* NULL: each runs by itself */
+    int64_t wide_most;
+    const char *why_wide;
 } TlNests;
 /* Elements from those of one load to those of another one of the nest, whose lanes are along `dim`;
  * false: not known before the run, or their rows may differ in being inside. (nest_access.c) */
@@ -522,6 +566,11 @@ void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
+/* nest_wide.c. The function for several programs at once; NULL: each runs by itself. Sets what
+ * `plan`, so far empty, says of it, but the plan. */
+TlFn *tl_nest_widen(TlNests *plan, int *out_times);
+/* Both lie in scratch memory side by side. */
+void tl_nest_share_scratch(TlNests *plan);
 
 /* ---- what they share ---- */
 /* nest_width.c. The lanes that suit computing v, at most `limit`; own: by its op although it has a
@@ -607,4 +656,6 @@ int tl_nest_dense_dim(const TlFn *fn, const TlValue *v);
 /* Sets p->key: the values that say, beside the launch and k, what B is. False: they do not, or are
  * too many. */
 bool tl_nest_find_keys(const TlNests *plan, TlNestProduct *p, TlArena *arena);
+/* Is v the same in all programs of a launch? */
+bool tl_nest_is_of_launch(const TlValue *v);
 #endif

@@ -91,6 +91,7 @@ static int pack_width(const TlNests *plan, TlNest *x, int64_t n)
     bool transposed;
     const TlNestProduct *p = x->product;
     int most = 2 * plan->m.vector_bytes / tl_dtype_bytes(x->is_b ? p->dtype : p->part[0]);
+    most = most < TL_NEST_LANES ? most : TL_NEST_LANES;
     int w = most, dense = tl_nest_dense_dim(plan->fn, x->value);
     TlOp *load = tl_nest_load_under(x->value, &transposed);
     if (load ? transposed && dense != 1 : dense == 0)
@@ -282,7 +283,7 @@ static const char *must_pack(const TlNests *plan, const TlNest *n)
     const TlNest *b = n->pack[1];
     const int32_t *shape = b->value->type->shape;
     TlWideInt step;
-    if (!p->store)
+    if (!p->store || p->store_turned)
         return "no store says which rows are seen";
     if (p->ngathered || p->a_rows || p->a_by_columns)
         return "A is listed or goes by columns, or chunks wait";
@@ -360,7 +361,7 @@ static bool knows_columns(const TlNests *plan, const TlNestProduct *p)
     const TlNestAccess *a = tl_map_get_ptr(&plan->access, p->store);
     int64_t extent;
     TlWideInt start;
-    int i = tl_nest_slice_of(&a->place, 1);
+    int i = tl_nest_slice_of(&a->place, !p->store_turned);
     return i >= 0 && tl_nest_extent(plan->fn, a->place.base, (uint32_t)i, &extent) &&
            tl_const_int_value(a->place.index[i].value, &start);
 }

@@ -274,23 +274,35 @@ static void build_block(TlNests *plan, TlBlock *block)
 
 /* ---- the passes ---- */
 
-TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+static TlNests *new_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
 {
-    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     TlNests *plan = TL_NEW(arena, TlNests);
-    *plan = (TlNests){.fn = fn, .arena = arena, .m = *m, .check = check};
+    *plan = (TlNests){.fn = fn, .arena = arena, .m = *m, .check = check, .at_once = 1};
     TlMap *maps[] = {&plan->extra,  &plan->products, &plan->fused,
                      &plan->access, &plan->joined,   &plan->moves,    &plan->first,
                      &plan->spreads};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], arena);
-    plan->axis = tl_axis_info(fn, arena);
+    return plan;
+}
+
+static void verify(const TlNests *plan)
+{
+    TlSbuf fault;
+    tl_sbuf_init(&fault, plan->arena);
+    TL_ASSERT(tl_nest_verify(plan, &fault), "'%s': %s", plan->fn->name,
+              fault.text ? fault.text : "");
+}
+
+static void run_passes(TlNests *plan)
+{
+    plan->axis = tl_axis_info(plan->fn, plan->arena);
     tl_nest_find_accesses(plan);
     tl_nest_find_moves(plan);
     tl_nest_join_stores(plan);
     tl_nest_place(plan);
     tl_nest_find_ways(plan);
-    build_block(plan, fn->body);
+    build_block(plan, plan->fn->body);
     tl_nest_find_strips(plan);
     tl_nest_find_spreads(plan);
     tl_nest_find_whole(plan);
@@ -299,8 +311,24 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);
-    TlSbuf fault;
-    tl_sbuf_init(&fault, arena);
-    TL_ASSERT(tl_nest_verify(plan, &fault), "'%s': %s", fn->name, fault.text ? fault.text : "");
+    verify(plan);
+}
+
+TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+{
+    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
+    TlNests *plan = new_plan(fn, m, check, arena);
+    int times = 1;
+    TlFn *several = tl_nest_widen(plan, &times);
+    run_passes(plan);
+    if (!several)
+        return plan;
+    plan->wide = new_plan(several, m, check, arena);
+    plan->wide->at_once = times;
+    plan->wide->zeroed_bytes = plan->zeroed_bytes;
+    run_passes(plan->wide);
+    tl_nest_share_scratch(plan);
+    verify(plan);
+    verify(plan->wide);
     return plan;
 }

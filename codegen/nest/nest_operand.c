@@ -114,7 +114,6 @@ static bool add_operands(Keys *k, const TlOp *op)
     return true;
 }
 
-/* Is v the same in all programs of a launch? */
 static bool is_of_launch(const TlValue *v, int depth)
 {
     const TlOp *op = v->def;
@@ -129,6 +128,11 @@ static bool is_of_launch(const TlValue *v, int depth)
     for (uint32_t i = 0; i < op->nin; i++)
         same = same && is_of_launch(tl_in(op, i), depth + 1);
     return same;
+}
+
+bool tl_nest_is_of_launch(const TlValue *v)
+{
+    return is_of_launch(v, 0);
 }
 
 static bool add_scalar(Keys *k, TlValue *v)

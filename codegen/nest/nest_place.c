@@ -589,6 +589,11 @@ static bool gets_home(const Placer *p, const TlValue *v)
                        !is_known_index(p, v, 0));
 }
 
+static bool is_of_loop(const TlValue *v)
+{
+    return v->def && v->def->opcode == TL_OP_FOR;
+}
+
 /* Is a reshape but another look at its operand's home? */
 static bool reads_home(const Placer *p, const TlOp *op)
 {
@@ -624,7 +629,8 @@ static void decide(Placer *p, TlValue *v)
     if (!can_be_virtual(p, op))
         return;
     place->why = "a transposition moves lanes";
-    if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
+    if (op->opcode == TL_OP_TRANS && (p->cost[v->id] > 0 || is_of_loop(tl_in(op, 0))) &&
+        lane_moves(op) && !only_feeds_dot(v))
         return;
     place->why = SHORT;
     if (op->opcode == TL_OP_LOAD && is_short(p, v, NULL))
@@ -1052,7 +1058,8 @@ static void place_products(Placer *p)
             continue;
         /* What stays from program to program shares its room with nothing. */
         Span here = *span_of(p, op), b = x->keeps_b ? (Span){0, UINT32_MAX} : here;
-        x->a = x->a_bytes ? new_buffer(p, x->a_bytes, here.pos, here.end) : -1;
+        Span of_a = x->slides ? *span_of(p, x->slides) : here;
+        x->a = x->a_bytes ? new_buffer(p, x->a_bytes, of_a.pos, of_a.end) : -1;
         x->b = new_buffer(p, x->b_bytes * x->slots, b.pos, b.end);
         Span around = x->ngathered ? *span_of(p, x->around[x->ngathered - 1]) : here;
         uint64_t chunks = 1;
@@ -1062,7 +1069,7 @@ static void place_products(Placer *p)
             x->gathered = new_buffer(p, words * sizeof(int64_t), around.pos, around.end);
         }
         x->tags = p->plan->zeroed_bytes;
-        p->plan->zeroed_bytes += x->keeps_b ? x->slots * TL_NEST_TAG_BYTES : 0;
+        p->plan->zeroed_bytes += x->keeps_b ? x->tagged * TL_NEST_TAG_BYTES : 0;
         x->stored = p->plan->zeroed_bytes;
         p->plan->zeroed_bytes += x->stores ? 64 : 0;
         if (x->a_rows) {

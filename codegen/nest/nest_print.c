@@ -173,6 +173,8 @@ static void put_kept(Print *p, const TlNest *n)
                      (long long)k->rows, k->axis);
     if (k && k->slots > 1)
         tl_sbuf_putf(p->out, " in one of %d homes", k->slots);
+    if (k && k->turns > 1)
+        tl_sbuf_putf(p->out, ", moved every %d programs", k->turns);
     if (n->unkept)
         tl_sbuf_putf(p->out, ", rows of the program before computed again (%s)", n->unkept);
 }
@@ -224,7 +226,10 @@ static void put_product(Print *p, const TlNest *n)
     put_flag(p, x->a_rows, x->a_transposed ? "A's columns listed" : "A's rows listed");
     if (x->keeps_b)
         tl_sbuf_putf(p->out, ", keeps %u chunks of B", x->slots);
+    put_number(p, "or of smaller ones", x->tagged, x->slots);
     put_number(p, "waits in loops around", x->ngathered, 0);
+    put_flag(p, x->slides, "packs A for the loop around");
+    put_flag(p, x->store_turned, "the store is turned");
     put_flag(p, x->stores, "stores the sums");
     put_number(p, "the last rows by", n->small_mr, n->mr);
     if (n->deepens && n->most_trips > x->trips)
@@ -250,6 +255,7 @@ static void put_nest(Print *p, const TlNest *n)
     if (n->nspreads)
         tl_sbuf_putf(p->out, ", %u values computed before elements are repeated", n->nspreads);
     put_flag(p, n->unrolled, "unrolled");
+    put_flag(p, n->repeated, "without a loop where all is inside");
     if (n->columns && p->plan->whole)
         tl_sbuf_puts(p->out, n->columns == n ? ", down columns where all is inside"
                                              : ", only where not all is inside");
@@ -341,6 +347,23 @@ static void put_function(Print *p)
         tl_sbuf_putf(p->out, "one code for all programs (%s)\n", plan->unwhole);
 }
 
+static void put_wide_title(const TlNests *plan, TlSbuf *out)
+{
+    tl_sbuf_putf(out, "%d programs at once along grid axis 0 (%s)\n", plan->wide->at_once,
+                 plan->why_wide);
+}
+
+/* The nests of several programs at once. */
+static void put_wide(const TlNests *plan, TlSbuf *out)
+{
+    Print p = {out, NULL, plan->wide};
+    put_wide_title(plan, out);
+    put_function(&p);
+    for (uint32_t i = 0; i < plan->wide->all.len; i++)
+        put_nest(&p, plan->wide->all.data[i]);
+    tl_sbuf_puts(out, "the other programs, one by one\n");
+}
+
 typedef struct Notes {
     TlNestMachine machine;
     bool check;
@@ -354,6 +377,8 @@ static void note(void *user, const TlPrinter *printer, const TlFn *fn, const TlO
     if (!op)
         notes->plan = tl_nest_plan(fn, &notes->machine, notes->check, lines->arena);
     Print p = {lines, printer, notes->plan};
+    if (!op && notes->plan->wide)
+        put_wide(notes->plan, lines);
     if (!op) {
         put_function(&p);
         return;
@@ -466,16 +491,27 @@ static void put_op(Print *p, const TlOp *op, Lines *l)
     }
 }
 
+static void explain_loops(TlSbuf *out, const TlNests *plan)
+{
+    Print p = {out, NULL, plan};
+    Lines lines = {{0}, 0};
+    put_function(&p);
+    tl_sbuf_puts(out, "\nloops over tiles\n");
+    for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL))
+        put_op(&p, op, &lines);
+}
+
 void tl_nest_explain(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check)
 {
     for (uint32_t i = 0; i < m->fns.len; i++) {
         const TlFn *fn = m->fns.data[i];
-        Print p = {out, NULL, tl_nest_plan(fn, machine, check, out->arena)};
-        Lines lines = {{0}, 0};
+        const TlNests *plan = tl_nest_plan(fn, machine, check, out->arena);
         tl_sbuf_putf(out, "%s%s\n\n", i ? "\n\n" : "", fn->name);
-        put_function(&p);
-        tl_sbuf_puts(out, "\nloops over tiles\n");
-        for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-            put_op(&p, op, &lines);
+        if (plan->wide) {
+            put_wide_title(plan, out);
+            explain_loops(out, plan->wide);
+            tl_sbuf_puts(out, "\nthe other programs, one by one\n");
+        }
+        explain_loops(out, plan);
     }
 }

@@ -10,6 +10,7 @@ enum {
     DEPTH = 256,          /* packed elements along k in a chunk, which has one iteration at least */
     KEPT_BYTES = 1 << 20, /* of packed chunks kept for later programs */
     MAX_SLOTS = 64,
+    SMALL_SLOTS = 128, /* of chunks that may be smaller than the greatest */
 };
 
 /* ---- which loops ---- */
@@ -160,9 +161,17 @@ static bool same_columns(const TlFn *fn, const TlPlace *p, const TlPlace *q)
            same_extent(fn, p, i, q, j);
 }
 
+/* Does the op transpose v, the only one that takes it? */
+static bool is_only_turned(const TlOp *op, const TlValue *v)
+{
+    return op->opcode == TL_OP_TRANS && v->type->rank == 2 && op->block == v->def->block &&
+           tl_attr(op, TL_ATTR_PERM)->u.ints[0] == 1 && !v->uses->next;
+}
+
 /* A store whose slices say which elements of v matter: v is used only elementwise, and every result
- * is stored with these slices. NULL: any element may matter. */
-static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
+ * is stored with these slices. NULL: any element may matter. *turned: it is of results that are
+ * transposed. */
+static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, bool *turned, int depth)
 {
     if (!v->uses || depth > 32)
         return NULL;
@@ -173,10 +182,13 @@ static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
             if (!p.axes || p.mask || !same_slice(fn, &p, 0, &q, 0) || !same_columns(fn, &p, &q))
                 return NULL;
             seen = op;
+        } else if (is_only_turned(op, v) && !seen) {
+            *turned = !*turned;
+            return store_over(fn, op->out[0], NULL, turned, depth + 1);
         } else if (op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
                    tl_same_shape(op->out[0]->type, v->type) && op->block == v->def->block &&
                    ((tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_CONVERT)) {
-            seen = store_over(fn, op->out[0], seen, depth + 1);
+            seen = store_over(fn, op->out[0], seen, turned, depth + 1);
             if (!seen)
                 return NULL;
         } else {
@@ -200,13 +212,14 @@ static bool is_before(const TlValue *v, const TlOp *loop)
 }
 
 /* The view, and where the slices begin, must be computed before the loop. */
-static TlOp *find_store(const TlFn *fn, TlOp *loop)
+static TlOp *find_store(const TlFn *fn, TlOp *loop, bool *turned)
 {
     int result = 0, next;
     TlOp *last = loop;
     for (TlOp *outer; (outer = tl_nest_passes_on(last, result, &next)) != NULL; result = next)
         last = outer;
-    TlOp *store = store_over(fn, last->out[result], NULL, 0);
+    *turned = false;
+    TlOp *store = store_over(fn, last->out[result], NULL, turned, 0);
     if (!store)
         return NULL;
     TlPlace p = tl_op_place(store);
@@ -326,7 +339,7 @@ static void find_transposed(const TlFn *fn, TlNestProduct *p, TlOp *a)
         tl_in(tl_in(p->dot, 0)->def, 0) != a->out[0])
         return;
     pc = tl_op_place(p->store);
-    if (!same_slice(fn, &pa, 1, &pc, 0) || !tl_nest_is_dense(fn, &pa, along) ||
+    if (!same_slice(fn, &pa, 1, &pc, p->store_turned) || !tl_nest_is_dense(fn, &pa, along) ||
         !tl_is_invariant(pa.base, p->loop) || !tl_is_invariant(pa.index[along].value, p->loop))
         return;
     for (uint32_t i = 0; i < pa.naxes; i++)
@@ -385,7 +398,8 @@ static void find_direct(const TlFn *fn, TlNestProduct *p)
     if (p->store && b) {
         TlPlace pc = tl_op_place(p->store);
         p->a_may_end =
-            p->per > 1 || !same_slice(fn, &pa, 1 - k, &pc, 0) || !scalars_agree(fn, &pa, &pc);
+            p->per > 1 || !same_slice(fn, &pa, 1 - k, &pc, p->store_turned) ||
+            !scalars_agree(fn, &pa, &pc);
     }
 }
 
@@ -462,6 +476,80 @@ static int count_gathered(const TlFn *fn, const TlNests *plan, const TlNestProdu
     return n;
 }
 
+/* Does v go one way as the loop's k does, or stay? k times what stays, or divided, and more. */
+static bool goes_one_way(const TlValue *v, const TlOp *loop, int depth)
+{
+    enum { MOST_DEPTH = 8 };
+    const TlOp *op = v->def;
+    TlWideInt n;
+    if (v == loop->regions[0]->args[0])
+        return true;
+    if (!op || depth > MOST_DEPTH || !op->nin)
+        return false;
+    TlOpcode o = op->opcode;
+    if (o == TL_OP_CAST)
+        return tl_is_int(tl_in(op, 0)->type->dtype) &&
+               tl_dtype_bytes(tl_in(op, 0)->type->dtype) <= tl_dtype_bytes(v->type->dtype) &&
+               goes_one_way(tl_in(op, 0), loop, depth + 1);
+    if (o == TL_OP_DIV || o == TL_OP_SHR || o == TL_OP_SHL)
+        return tl_const_int_value(tl_in(op, 1), &n) && n > 0 &&
+               goes_one_way(tl_in(op, 0), loop, depth + 1);
+    if (o != TL_OP_ADD && o != TL_OP_SUB && o != TL_OP_MUL)
+        return false;
+    bool first = tl_is_invariant(tl_in(op, 0), loop);
+    return (first || tl_is_invariant(tl_in(op, 1), loop)) &&
+           goes_one_way(tl_in(op, first), loop, depth + 1);
+}
+
+/* Is all that an iteration of the loop around does before the product a few scalars, without
+ * effects? Then they may be computed once more, for another iteration. */
+static bool begins_with_scalars(const TlOp *outer, const TlOp *loop)
+{
+    int left = TL_NEST_SLIDING;
+    for (const TlOp *op = outer->regions[0]->first; op != loop; op = op->next)
+        if (!op || op->nregions || tl_op_effects(op) || !takes_scalars(op) || --left < 0)
+            return false;
+    return true;
+}
+
+static bool is_within(const TlOp *op, const TlOp *loop)
+{
+    while (op && op != loop)
+        op = op->block->parent;
+    return op != NULL;
+}
+
+/* The loop right around, if A is the same in all of its iterations but for where its rows begin,
+ * and these go one way: so it is with the taps of a row of a filter. */
+static TlOp *find_sliding(const TlNestProduct *p)
+{
+    TlOp *outer = p->ngathered ? p->around[0] : NULL;
+    if (!outer || !p->a_by_columns || !p->a_may_end || p->loop->block != outer->regions[0] ||
+        !begins_with_scalars(outer, p->loop))
+        return NULL;
+    TlPlace pa = tl_op_place(p->a_load);
+    int row = tl_nest_slice_of(&pa, 1), k = tl_nest_slice_of(&pa, 0);
+    const TlValue *at = pa.index[row].value;
+    for (uint32_t i = 0; i < pa.naxes; i++)
+        if ((int)i != row && (int)i != k && !tl_is_invariant(pa.index[i].value, outer))
+            return NULL;
+    for (const TlUse *u = at->uses; u; u = u->next) /* the product asks it nowhere else */
+        if (u->user != p->a_load && is_within(u->user, p->loop))
+            return NULL;
+    bool same = tl_is_invariant(pa.base, outer);
+    return same && !tl_is_invariant(at, outer) && goes_one_way(at, outer, 0) ? outer : NULL;
+}
+
+/* Do all loops of a launch have the same number of iterations, and are those around it many? Then
+ * chunks that are smaller than the greatest have room for what they are. */
+static bool has_small_chunks(const TlNestProduct *p)
+{
+    bool steady = p->keeps_b && p->naround && p->slots > 1 && p->slots < SMALL_SLOTS;
+    for (uint32_t i = 0; i < 3; i++)
+        steady = steady && tl_nest_is_of_launch(tl_in(p->loop, i));
+    return steady;
+}
+
 /* The instruction that sums the products, and so what a packed element is. */
 static void find_insn(const TlFn *fn, const TlNests *plan, TlNestProduct *p)
 {
@@ -535,7 +623,7 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
     p->trips = k < DEPTH ? DEPTH / k : 1;
     p->depth = p->trips * k;
     p->panel_rows = p->depth + 1;
-    p->store = find_store(fn, loop);
+    p->store = find_store(fn, loop, &p->store_turned);
     p->from_zero = begins_at_zero(loop);
     find_direct(fn, p);
     p->b_load = find_kept(p);
@@ -543,14 +631,16 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
     if (p->keeps_b)
         find_around(p);
     p->ngathered = count_gathered(fn, plan, p);
+    p->slides = find_sliding(p);
     p->stores = may_store(fn, p);
     int64_t rows = tl_in(dot, 0)->type->shape[0];
-    p->a_row = (p->a_by_columns ? rows : p->depth) + 64 / bytes;
+    p->a_row = (!p->a_by_columns ? p->depth : p->slides ? 2 * rows : rows) + 64 / bytes;
     if (!p->a_load || p->a_may_end)
         p->a_bytes = (uint64_t)((p->a_by_columns ? p->depth : rows) * p->a_row * bytes);
     p->b_bytes = (uint64_t)(p->panel_rows * tl_nest_form(dot->out[0]->type).padded[1] * bytes);
     uint64_t slots = p->keeps_b ? KEPT_BYTES / p->b_bytes : 1;
     p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;
+    p->tagged = has_small_chunks(p) ? SMALL_SLOTS : p->slots;
     TL_ASSERT(p->depth > 0 && p->b_bytes > 0, "a chunk of %lld packed elements along k",
               (long long)p->depth);
     return p;

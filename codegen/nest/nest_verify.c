@@ -81,7 +81,9 @@ static const char *check_keep(const TlNests *plan, const TlNest *n)
         return "rows are kept of what is no home of rows in memory";
     if (k->rows < 1 || k->step < 1 || k->rows + k->step != n->form.extent[0])
         return "rows that are kept and those that are computed are not all rows";
-    if (plan->buffers.data[n->home].bytes < k->bytes * (uint64_t)k->slots)
+    int64_t last = (k->turns - 1) * k->step * n->form.stride[0] + n->form.elems;
+    if (k->turns < 1 || k->bytes < (uint64_t)last * tl_gen_elem_bytes(&n->type) ||
+        plan->buffers.data[n->home].bytes < k->bytes * (uint64_t)k->slots)
         return "homes that are kept do not fit";
     return k->tags + (uint64_t)k->slots * TL_NEST_TAG_BYTES > plan->zeroed_bytes
                ? "tags of homes are not 0 at first"
@@ -128,6 +130,12 @@ static const char *check_split(const TlNest *n)
         if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == n->lane)
             return "skips lanes";
     return NULL;
+}
+
+static const char *check_repeated(const TlNests *plan, const TlNest *n)
+{
+    bool may = plan->whole && n->split == TL_NEST_SPLIT && !n->unrolled;
+    return n->repeated && !may ? "made without a loop, but not where all is inside" : NULL;
 }
 
 static const char *check_store(const TlNests *plan, const TlNest *n)
@@ -234,6 +242,7 @@ static const char *check_nest(const TlNests *plan, const TlNest *n)
     fault = fault ? fault : check_split(n);
     fault = fault ? fault : check_keep(plan, n);
     fault = fault ? fault : check_columns(plan, n);
+    fault = fault ? fault : check_repeated(plan, n);
     fault = fault ? fault : check_store(plan, n);
     fault = fault ? fault : check_prefetch(n);
     fault = fault ? fault : check_reduction(n);

@@ -7,8 +7,8 @@
  *
  *     if (start <= extent - width && ...)   1. what is asked: only scalars that come before tiles
  *         the ops, all inside               2. what is saved: more than a part of the work
- *     else
- *         the ops, tested
+ *     else                                  3. no loops over what registers hold: nests of a row
+ *         the ops, tested                      read it once
  */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
@@ -23,7 +23,9 @@ enum {
     TILE_WORK = 24,
     ROW_WORK = 12,
     SCALARS = 4,
-    PART = 8
+    PART = 8,
+    REPEATED = 64, /* values of a nest that is made once for each vector, all together */
+    ROWS_HELD = 4  /* of a row like it, so many fill the registers */
 };
 
 /* ---- 1. what is asked ---- */
@@ -143,6 +145,27 @@ static const char *why_not(const TlNests *plan)
                                   : NULL;
 }
 
+/* ---- 3. no loops ---- */
+
+/* Rows of few vectors: what several nests load and compute of them then is the same, in registers,
+ * and a program so short that the next one begins meanwhile. */
+static bool is_repeated(const TlNests *plan, const TlNest *n)
+{
+    if (n->split != TL_NEST_SPLIT || n->unrolled || n->lane < 0 || n->width < 2)
+        return false;
+    int64_t vectors = n->form.padded[n->lane] / n->width;
+    int64_t registers = n->form.padded[n->lane] * tl_dtype_bytes(n->type.dtype) /
+                        plan->m.vector_bytes;
+    return vectors > 1 && registers * ROWS_HELD <= plan->m.nregs &&
+           vectors * n->nvalues <= REPEATED;
+}
+
+static void repeat(const TlNests *plan)
+{
+    for (uint32_t i = 0; i < plan->all.len; i++)
+        plan->all.data[i]->repeated = is_repeated(plan, plan->all.data[i]);
+}
+
 void tl_nest_find_whole(TlNests *plan)
 {
     bool asks = false;
@@ -153,4 +176,6 @@ void tl_nest_find_whole(TlNests *plan)
         return;
     plan->unwhole = why_not(plan);
     plan->whole = !plan->unwhole;
+    if (plan->whole)
+        repeat(plan);
 }

@@ -220,6 +220,7 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
     k->consts = consts;
     k->nconsts = n;
     k->warps = code->warps;
+    k->working_warps = e->fn->body->warps ? (uint32_t)e->fn->body->warps : 1;
     k->warps_why = info && info->warps_why ? tl_explain_keep(e, info->warps_why) : "";
     explain_cluster(e, code);
     k->lanes = (uint32_t)e->target->lanes;

@@ -3,6 +3,7 @@
  * follows. */
 #include "codegen/leaf/leaves.h"
 #include "codegen/report/explain.h"
+#include "codegen/report/roof.h"
 #include "ir/layout/layout.h"
 #include "ir/plan/banks.h"
 #include "ir/plan/bulk.h"
@@ -317,13 +318,14 @@ static TlDotShape shape_of(const TlOp *op, const TlMma *mma, int warps, bool tur
 /* Of a product that each warp does for itself, where one could be into tensor memory. */
 static const char *why_not_in_tensor(const TlExplain *e, const TlOp *op, const TlMma *mma)
 {
-    const TlMma *tensor = mma ? tl_tensor_mma_for(mma->type) : NULL;
+    const TlType *c = op->out[0]->type;
+    const TlMma *tensor = mma ? tl_tensor_mma_for(mma->type, c->shape[c->rank - 2]) : NULL;
     bool integer = tensor && tensor->type[TL_MMA_C] == TL_I32;
     if (!tensor || (integer && !(e->target->can & TL_CAN_TENSOR_I8)))
         return tl_warpgroup_fault_text(TL_WARPGROUP_TENSOR_TYPES);
     TlDotShape shape = shape_of(op, tensor, tl_block_warps(op->block), false);
     TlWarpgroupFault fault = tl_warpgroup_fault(e->axis, op, &shape);
-    bool full = (int64_t)(shape.m / TL_TENSOR_LANES) * shape.n > TL_TENSOR_COLUMNS,
+    bool full = tl_tensor_columns_of(shape.m, shape.n) > TL_TENSOR_COLUMNS,
          chained = tl_dots_are_chained(e->fn, e->scratch, op->block);
     return tl_warpgroup_fault_text(fault     ? fault
                                    : full    ? TL_WARPGROUP_TENSOR_FULL
@@ -389,13 +391,15 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
                        why_no_scales(e, op));
 }
 
-/* What an instruction reads of shared memory: 32 bytes of k of 64 rows of A, unless that is in
+/* What an instruction reads of shared memory: 32 bytes of k of its rows of A, unless that is in
  * registers, and of each column of B; a warp's share, in 128 bytes. */
 static uint32_t async_wavefronts(const TlAsyncDot *d, const TlAsyncPlan *p, uint32_t instructions)
 {
     enum { WAVEFRONT = 128 };
-    uint32_t rows = (d->side[TL_MMA_A].buf ? TL_GROUP_ROWS : 0) + (uint32_t)p->n;
-    return instructions * rows * TL_GROUP_STEP / (TL_GROUP_WARPS * WAVEFRONT);
+    const TlTensorMma *tensor = tl_tensor_mma_of(p->mma);
+    int32_t all = tensor ? tensor->rows : TL_GROUP_ROWS,
+            rows = (d->side[TL_MMA_A].buf ? all : 0) + p->n;
+    return instructions * (uint32_t)rows * TL_GROUP_STEP / (TL_GROUP_WARPS * WAVEFRONT);
 }
 
 /* Elements of K that one of the operand's type is: two where it is a pair of f4e2m1. */
@@ -415,9 +419,10 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
     x->instructions = p->strips.len * (uint32_t)(p->k / mma->k);
     x->wavefronts = x->least = async_wavefronts(&d, p, x->instructions);
     int32_t scales = tl_tensor_dot_scales(&d);
-    if (tl_tensor_mma_of(mma))
+    const TlTensorMma *tensor = tl_tensor_mma_of(mma);
+    if (tensor)
         x->way = tl_format(e->out, "%u tcgen05.mma m%dn%dk%d by one thread, sums in %d columns of "
-                           "tensor memory%s", x->instructions, TL_TENSOR_LANES, (int)p->n,
+                           "tensor memory%s", x->instructions, (int)tensor->rows, (int)p->n,
                            (int)mma->k * elements_of(mma), (int)tl_tensor_columns(d.acc->type),
                            scales ? tl_format(e->scratch, ", scales in %d", (int)scales)
                                   : why_no_scales(e, op));
@@ -533,7 +538,8 @@ static void explain_bulk(const TlExplain *e, const TlOp *op, tilec_report_exchan
     x->way = tl_format(e->out, "bulk %s, begun by one thread: %u box%s of %d x %d elements",
                        op->opcode == TL_OP_BULK_STORE ? "store" : "copy", b.boxes.len,
                        b.boxes.len == 1 ? "" : "es", b.rows, b.columns);
-    x->wavefronts = x->least = (b.bytes + WAVEFRONT * e->k->warps - 1) / (WAVEFRONT * e->k->warps);
+    int64_t at_once = (int64_t)WAVEFRONT * tl_roof_warps(e->k);
+    x->wavefronts = x->least = (b.bytes + at_once - 1) / at_once;
 }
 
 /* Of a tile of memory that goes to a buffer by other ways, where the target has bulk copies. */

@@ -58,7 +58,7 @@ double tl_hint_runs(const TlHints *h, int loop, uint32_t share)
 /* Instructions of each of the block's warps, so many in a run. */
 static double issued(const TlHints *h, double instructions, int loop, uint32_t share)
 {
-    return instructions * h->e->k->warps * h->issue * tl_hint_runs(h, loop, share);
+    return instructions * tl_roof_warps(h->e->k) * h->issue * tl_hint_runs(h, loop, share);
 }
 
 /* "A f16" */
@@ -119,7 +119,7 @@ static void find_sectors(TlHints *h, const tilec_report_access *a)
     enum { SECTOR = 32, LINE = 128 };
     bool near = a->run >= SECTOR; /* the first cache gives a line in a cycle, and keeps the rest */
     double rate = near ? LINE : tl_gpu_find(h->target)->cache;
-    double more = (double)(a->sectors - a->least) * SECTOR * a->requests * h->e->k->warps;
+    double more = (double)(a->sectors - a->least) * SECTOR * a->requests * tl_roof_warps(h->e->k);
     const char *text = tl_format(h->e->out, "%u sectors for each request, where its bytes fill %u",
                                  a->sectors, a->least);
     if (a->sectors > a->least * (near ? 2 : 1))
@@ -183,7 +183,7 @@ static void find_banks(TlHints *h, const tilec_report_exchange *x)
                                  x->wavefronts, x->least);
     if (more)
         tl_explain_hint(h, TL_HINT_BANKS, x->position,
-                        more * h->e->k->warps * tl_hint_runs(h, x->loop, x->share),
+                        more * tl_roof_warps(h->e->k) * tl_hint_runs(h, x->loop, x->share),
                         (TlHintText){x->op, text, NULL});
 }
 

@@ -162,7 +162,7 @@ static void add_exchanges(const Sum *s)
     for (size_t i = 0; i < s->k->nexchanges; i++) {
         const tilec_report_exchange *x = &s->k->exchanges[i];
         double n = runs_of(s, x->loop) * x->share / 100;
-        wavefronts += n * x->wavefronts * s->k->warps;
+        wavefronts += n * x->wavefronts * tl_roof_warps(s->k);
         if (x->matrix_bits)
             s->out[TL_ROOF_MATRIX] +=
                 n * (double)x->macs / tl_rates_matrix(s->rates, x->matrix_bits);
@@ -211,13 +211,22 @@ static void add_bytes(const Sum *s)
 }
 
 /* Iterations of the machine's main loop may be several of the report's. */
-static double executed(const Sum *s, const tilec_report_mix *m)
+static double executed_in_loops(const Sum *s, const tilec_report_mix *m)
 {
     const tilec_report_kernel *k = s->k;
     bool loops = k->main_loop >= 0;
-    return m->rest * runs_of(s, -1) +
-           m->around * runs_of(s, loops ? k->loops[k->main_loop].outer : -1) +
+    return m->around * runs_of(s, loops ? k->loops[k->main_loop].outer : -1) +
            (loops ? m->trip * runs_of(s, k->main_loop) / k->unrolled : 0);
+}
+
+static double executed(const Sum *s, const tilec_report_mix *m)
+{
+    return m->rest * runs_of(s, -1) + executed_in_loops(s, m);
+}
+
+uint32_t tl_roof_warps(const tilec_report_kernel *k)
+{
+    return k->working_warps ? k->working_warps : k->warps;
 }
 
 double tl_roof_executed(const tilec_report_kernel *k, const tilec_report_launch *launch,
@@ -226,7 +235,8 @@ double tl_roof_executed(const tilec_report_kernel *k, const tilec_report_launch 
     return executed(&(Sum){.k = k, .launch = launch, .trip_of = -1}, mix);
 }
 
-/* Instructions of the classes. */
+/* Instructions of the classes, of all warps: those that begin copies run no loop of the report's
+ * but for these. */
 static double instructions(const Sum *s, unsigned classes)
 {
     const tilec_report_kernel *k = s->k;
@@ -234,7 +244,8 @@ static double instructions(const Sum *s, unsigned classes)
     for (size_t i = 0; i < k->nmix; i++)
         for (int c = 0; c < TL_MIX_COUNT; c++)
             if (classes >> c & 1 && strcmp(k->mix[i].name, tl_mix_class((TlMixClass)c)->name) == 0)
-                n += executed(s, &k->mix[i]);
+                n += k->mix[i].rest * runs_of(s, -1) * k->warps +
+                     executed_in_loops(s, &k->mix[i]) * tl_roof_warps(k);
     return n;
 }
 
@@ -247,7 +258,7 @@ static void add_all(const Sum *s)
     for (int i = 0; i < TL_ROOF_COUNT; i++) {
         double unit = lanes_of(s->rates, (TlRoof)i);
         if (unit > 0)
-            s->out[i] = instructions(s, CLASSES[i]) * s->k->warps * s->k->lanes / unit;
+            s->out[i] = instructions(s, CLASSES[i]) * s->k->lanes / unit;
     }
     if (s->rates->matrix_in_vector)
         s->out[TL_ROOF_VECTOR] += s->out[TL_ROOF_MATRIX];

@@ -30,6 +30,9 @@ const char *tl_roof_advice(TlRoof roof);
 /* Multiply-adds in a cycle with operands of so many bits: of matrix instructions, if it has any. */
 double tl_rates_matrix(const tl_gpu *rates, int bits);
 
+/* Warps that run the report's loops: all but those that do nothing but begin copies. */
+uint32_t tl_roof_warps(const tilec_report_kernel *k);
+
 /* How often a block of the launch does what is in a loop (-1: outside of all): iterations, times
  * those of the loops around it; `assumed_trips` where they are not known. launch NULL: of any. */
 double tl_roof_runs(const tilec_report_kernel *k, const tilec_report_launch *launch, int loop);

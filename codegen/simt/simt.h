@@ -120,6 +120,7 @@ LLVMValueRef tl_simt_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim);
 typedef struct TlSimtCoord {
     LLVMValueRef thread;
     int32_t constant;
+    uint32_t bits; /* that `thread` may have */
 } TlSimtCoord;
 TlSimtCoord tl_simt_split_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim);
 /* The XOR over the set bits of lane and warp: one i32. */

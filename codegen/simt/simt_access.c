@@ -253,6 +253,26 @@ static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildMul(g->b, a, b, "");
 }
 
+/* So many offsets that no compiler keeps them in two registers each over a loop: it would make the
+ * bytes of each in every trip, of 64 bits from elements, in two instructions. Few are kept as parts
+ * of addresses, whose last step is a product with the bytes of an element and a sum. */
+static bool has_many_offsets(const TlSimtAccess *a)
+{
+    enum { MANY = 16 };
+    bool known = true;
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        known &= a->place.axes[i].kind != TL_AXIS_SLICE || LLVMIsAConstantInt(a->stride[i]);
+    return !known && a->nregs / a->width >= MANY;
+}
+
+/* The address so many elements further, whose bytes fit 32 bits. */
+static LLVMValueRef after_bytes(TlSimt *g, const TlSimtAccess *a, LLVMValueRef elements)
+{
+    LLVMValueRef bytes = tl_simt_i32(g, (uint32_t)tl_gen_elem_bytes(&a->elem));
+    bytes = i64_of(g, times(g, elements, bytes));
+    return LLVMBuildGEP2(g->b, g->i8, a->uniform, &bytes, 1, "");
+}
+
 /* One address for the block, and offsets of 32 bits that do not change in loops. What is known of
  * them comes last: it is part of an instruction. */
 static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
@@ -272,7 +292,9 @@ static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
         x = LLVMBuildMul(g->b, x, to_i32(g, a->stride[i]), "");
         offset = LLVMBuildAdd(g->b, offset, x, "");
     }
-    LLVMValueRef p = tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset));
+    LLVMValueRef p = has_many_offsets(a) ? after_bytes(g, a, offset)
+                                         : tl_gen_address(&g->gen, a->elem.dtype, a->uniform,
+                                                          i64_of(g, offset));
     p = plus_counted(g, a, plus_moved(g, a, p), r);
     return tl_gen_address(&g->gen, a->elem.dtype, p, constant);
 }
@@ -359,7 +381,8 @@ LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r)
 static LLVMValueRef slice_all_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i)
 {
     const TlAxis *axis = &a->place.axes[i];
-    TlSimtCoord first = {tl_simt_i32(g, 0), 0}, last = {tl_simt_i32(g, 0), axis->width - 1};
+    TlSimtCoord first = {tl_simt_i32(g, 0), 0, 0},
+                last = {tl_simt_i32(g, 0), axis->width - 1, 0};
     LLVMValueRef ends = slice_inside(g, a, i, last);
     return a->left[i] ? ends : tl_simt_both(g, slice_inside(g, a, i, first), ends);
 }

@@ -118,9 +118,9 @@ TlSimtCoord tl_simt_split_coord(TlSimt *g, const TlLayout *l, int64_t reg, int d
     at_thread_0(l, reg, c);
     uint32_t chunk = 1u << l->out_bits[dim], low = (uint32_t)c[dim] & (chunk - 1);
     if (!(low & p->bits[dim]))
-        return (TlSimtCoord){p->value[dim], c[dim]};
+        return (TlSimtCoord){p->value[dim], c[dim], p->bits[dim]};
     LLVMValueRef x = LLVMBuildXor(g->b, p->value[dim], tl_simt_i32(g, low), "");
-    return (TlSimtCoord){x, c[dim] - (int32_t)low};
+    return (TlSimtCoord){x, c[dim] - (int32_t)low, p->bits[dim] | low};
 }
 
 LLVMValueRef tl_simt_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim)

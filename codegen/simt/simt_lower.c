@@ -230,6 +230,17 @@ static LLVMValueRef over_length(TlSimt *g, LLVMValueRef x, uint32_t axis)
                                : over_extent(g, x, axis);
 }
 
+/* x modulo the axis' length. */
+static LLVMValueRef rest_of_length(TlSimt *g, LLVMValueRef x, uint32_t axis)
+{
+    LLVMValueRef over = over_length(g, x, axis);
+    if (is_crossed(g, axis))
+        return LLVMBuildSub(g->b, x, LLVMBuildMul(g->b, over, length_of(g, axis), ""), "");
+    LLVMValueRef minus = tl_gen_slot(&g->gen, TILE_SLOT_MINUS_NPID, 0, axis);
+    minus = LLVMBuildTrunc(g->b, minus, g->i32, "");
+    return LLVMBuildAdd(g->b, x, LLVMBuildMul(g->b, over, minus, ""), "");
+}
+
 /* Axes 0 and 1 in grouped order (tl_launch_pid has the same arithmetic). A group over the axis'
  * extent is one as long as the axis. */
 static LLVMValueRef grouped(TlSimt *g, LLVMValueRef linear, uint32_t axis, LLVMValueRef plain)
@@ -306,11 +317,8 @@ static LLVMValueRef pid(TlSimt *g, const TlOp *op, uint32_t axis)
     for (uint32_t i = 0; i < axis; i++)
         x = over_length(g, x, i);
     bool is_last = info && info->promise.grid && axis + 1 == ngrid; /* the grid is the clause's */
-    if (!is_last) {
-        LLVMValueRef whole =
-            LLVMBuildMul(g->b, over_length(g, x, axis), length_of(g, axis), "");
-        x = LLVMBuildSub(g->b, x, whole, "");
-    }
+    if (!is_last)
+        x = rest_of_length(g, x, axis);
     if (info && info->group >= 0 && axis < 2)
         x = grouped(g, linear, axis, x);
     if (is_crossed(g, axis))

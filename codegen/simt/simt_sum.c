@@ -16,6 +16,10 @@
  *     coordinate: with starts from 0 on (`narrow`) it is not negative, and not above the index, so
  *     1 and 2 hold for it.
  *
+ *  4. Where all strides of the inner sum are known, it is in units: of 2^u elements, the most that
+ *     divide all its parts. What a vector leaves of a thread's number (tid % 16 * 4 elements) is
+ *     then not multiplied on its own, but with the bytes of an element.
+ *
  * Other strides (of matrices with dense rows, whose bytes may pass 2^32) are multiplied in
  * elements, and what they give is added to the inner sum before that is scaled: views that have the
  * same rows share it. */
@@ -129,14 +133,29 @@ void tl_simt_sum_begin(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info)
     }
 }
 
+enum { WORD_BITS = 32 };
+
+static int trailing_zeros(uint64_t x)
+{
+    return x & UINT32_MAX ? __builtin_ctzll(x) : WORD_BITS - 1;
+}
+
+static uint64_t known_stride(const TlSimtAccess *a, uint32_t i)
+{
+    return LLVMConstIntGetZExtValue(a->view->stride[i]);
+}
+
 /* Of the index of a register's element what 32 bits hold of it, and, in elements, what the register
- * adds where the stride is known. */
+ * adds where the stride is known. *zeros: the last bits of the index that are 0, unless they are
+ * tested beside it. */
 static LLVMValueRef index_of_slice(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r,
-                                   LLVMValueRef *constant)
+                                   LLVMValueRef *constant, int *zeros)
 {
     TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
     LLVMValueRef x = c.thread, more = tl_gen_int(&g->gen, c.constant);
-    if (a->counted >> i & 1)
+    bool counted = a->counted >> i & 1;
+    *zeros = !counted && a->sure >> i & 1 ? trailing_zeros(c.bits) : 0;
+    if (counted)
         x = tl_simt_access_count(g, a, i, c);
     else
         more = LLVMBuildAdd(g->b, more, a->start[i], "");
@@ -146,10 +165,54 @@ static LLVMValueRef index_of_slice(TlSimt *g, const TlSimtAccess *a, uint32_t i,
     return x;
 }
 
-/* What the whole block has of an address, and then the inner sum. */
-static LLVMValueRef plus_sum(TlSimt *g, const TlSimtAccess *a, LLVMValueRef sum)
+typedef struct Inner { /* what an access has on its inner axes */
+    LLVMValueRef index[TL_MAX_VIEW_RANK]; /* NULL: none */
+    int zeros[TL_MAX_VIEW_RANK];
+} Inner;
+
+/* The logarithm of the unit that all of the inner sum is in. */
+static int unit_of(const TlSimtAccess *a, const Inner *in)
 {
-    LLVMValueRef p = a->uniform, x = sum ? LLVMBuildZExt(g->b, sum, g->i64, "") : NULL;
+    int least = WORD_BITS - 1;
+    if (a->sum || a->row)
+        return 0;
+    for (uint32_t i = a->inner; i < a->place.naxes; i++) {
+        if (!in->index[i])
+            continue;
+        if (!LLVMIsAConstantInt(a->view->stride[i]))
+            return 0;
+        int all = in->zeros[i] + trailing_zeros(known_stride(a, i));
+        least = all < least ? all : least;
+    }
+    return least < WORD_BITS - 1 ? least : 0;
+}
+
+/* What an inner axis adds to the sum in units. */
+static LLVMValueRef in_units(TlSimt *g, const TlSimtAccess *a, uint32_t i, const Inner *in, int u)
+{
+    LLVMValueRef stride = a->view->stride[i];
+    if (u == 0)
+        return times(g, in->index[i], low_word(g, stride));
+    int of_stride = trailing_zeros(known_stride(a, i));
+    of_stride = of_stride < u ? of_stride : u;
+    LLVMValueRef x =
+        LLVMBuildLShr(g->b, in->index[i], tl_simt_i32(g, (uint32_t)(u - of_stride)), "");
+    return times(g, x, tl_simt_i32(g, (uint32_t)(known_stride(a, i) >> of_stride)));
+}
+
+/* What the whole block has of an address, and then the inner sum, in units of 2^u elements: by a
+ * leaf, as LLVM would shift what it knows to fit 32 bits, and add to addresses in two steps. */
+static LLVMValueRef plus_sum(TlSimt *g, const TlSimtAccess *a, LLVMValueRef sum, int u)
+{
+    LLVMValueRef p = a->uniform, x = NULL;
+    if (sum && u > 0 && !LLVMIsAConstantInt(sum)) {
+        uint32_t bytes = (uint32_t)tl_gen_elem_bytes(&a->elem) << u;
+        LLVMValueRef args[2] = {sum, tl_simt_i32(g, bytes)};
+        x = tl_simt_leaf(g, TL_LEAF_MUL_WIDE_U, 2, args);
+        return after(g, p, plus(g, a->bytes, x));
+    }
+    if (sum)
+        x = LLVMBuildShl(g->b, LLVMBuildZExt(g->b, sum, g->i64, ""), tl_gen_int(&g->gen, u), "");
     if (a->row)
         x = plus(g, x, a->row);
     if (a->bytes)
@@ -159,16 +222,18 @@ static LLVMValueRef plus_sum(TlSimt *g, const TlSimtAccess *a, LLVMValueRef sum)
 
 LLVMValueRef tl_simt_sum_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
 {
-    LLVMValueRef sum = a->sum, constant = tl_gen_int(&g->gen, 0), index[TL_MAX_VIEW_RANK] = {0};
-    for (uint32_t i = 0; i < a->place.naxes; i++) {
+    LLVMValueRef sum = a->sum, constant = tl_gen_int(&g->gen, 0);
+    Inner in = {.index = {NULL}};
+    for (uint32_t i = 0; i < a->place.naxes; i++)
         if (a->place.axes[i].kind == TL_AXIS_SLICE)
-            index[i] = index_of_slice(g, a, i, r, &constant);
-        if (index[i] && i >= a->inner)
-            sum = plus(g, sum, times(g, index[i], low_word(g, a->view->stride[i])));
-    }
-    LLVMValueRef p = plus_sum(g, a, sum);
+            in.index[i] = index_of_slice(g, a, i, r, &constant, &in.zeros[i]);
+    int u = unit_of(a, &in);
+    for (uint32_t i = a->inner; i < a->place.naxes; i++)
+        if (in.index[i])
+            sum = plus(g, sum, in_units(g, a, i, &in, u));
+    LLVMValueRef p = plus_sum(g, a, sum, u);
     for (uint32_t i = 0; i < a->inner; i++)
-        if (index[i])
-            p = after(g, p, product(g, a, i, index[i]));
+        if (in.index[i])
+            p = after(g, p, product(g, a, i, in.index[i]));
     return tl_gen_address(&g->gen, a->elem.dtype, p, constant);
 }

@@ -165,22 +165,30 @@ static LLVMValueRef address_of_warp(TlSimt *g, const TlType *t, const TlOp *root
     return LLVMBuildAdd(g->b, at, lanes, "");
 }
 
+/* Has each warp 16 rows of a product of 64, as fragments? */
+static bool is_half(const TlType *t)
+{
+    return tl_tensor_rows(t->shape[0]) < TL_TENSOR_LANES;
+}
+
 /* Registers from `from` on whose columns follow each other, a power of two, at most `most`;
- * *out_column: the first one's. */
+ * *out_column: the first one's. Of fragments 4 have 8 columns. */
 static unsigned run_of(const TlType *t, int64_t from, int64_t most, int32_t *out_column)
 {
+    enum { FRAGMENT = 4, FRAGMENT_COLUMNS = 8 };
     int64_t all = tl_layout_registers(t->layout), n = 0;
-    for (int64_t r = from; r < all && n < most; r++, n++) {
+    int each = is_half(t) ? FRAGMENT : 1, columns = is_half(t) ? FRAGMENT_COLUMNS : 1;
+    for (int64_t r = from; r < all && n * each < most; r += each, n++) {
         int32_t x[TL_LAYOUT_MAX_OUT];
         uint32_t in[TL_LAYOUT_MAX_IN] = {0};
         tl_layout_apply_reg(t->layout, r, in, x);
         int32_t column = tl_tensor_column(t, x[0], x[1]);
         if (r == from)
             *out_column = column;
-        else if (column != *out_column + n)
+        else if (column != *out_column + n * columns)
             break;
     }
-    return 1u << tl_floor_log2((int)n);
+    return (unsigned)each << tl_floor_log2((int)n);
 }
 
 /* ---- what comes in ---- */
@@ -199,14 +207,15 @@ static void set_filled(TlSimt *g, const TlValue *v, LLVMValueRef filled)
     g->regs[v->id][0] = filled;
 }
 
-/* n registers of a value of type t, from r on, whose columns follow each other. */
-static void store_run(TlSimt *g, LLVMValueRef base, int32_t column, unsigned n, LLVMValueRef *x)
+/* n registers of a value of type t, whose columns follow each other. */
+static void store_run(TlSimt *g, const TlType *t, LLVMValueRef base, int32_t column, unsigned n,
+                      LLVMValueRef *x)
 {
     LLVMValueRef args[TL_SIMT_MOST_ARGS];
     args[0] = LLVMBuildAdd(g->b, base, tl_simt_i32(g, (uint32_t)column), "");
     for (unsigned i = 0; i < n; i++)
         args[1 + i] = x[i];
-    tl_simt_leaf_words(g, TL_LEAF_TENSOR_ST, 1 + n, args, n);
+    tl_simt_leaf_words(g, is_half(t) ? TL_LEAF_TENSOR_ST_16 : TL_LEAF_TENSOR_ST, 1 + n, args, n);
 }
 
 static void store(TlSimt *g, const TlOp *op, LLVMValueRef *x)
@@ -219,7 +228,7 @@ static void store(TlSimt *g, const TlOp *op, LLVMValueRef *x)
     fence(g, AFTER);
     for (int64_t r = 0; r < all; r += n) {
         n = run_of(t, r, MOST_AT_ONCE, &column);
-        store_run(g, base, column, n, x + r);
+        store_run(g, t, base, column, n, x + r);
     }
 }
 
@@ -503,15 +512,16 @@ void tl_simt_tensor_dot(TlSimt *g, TlOp *op)
 
 /* ---- what comes out ---- */
 
-/* n registers of type t (`zero`), whose columns follow each other. */
-static void load_run(TlSimt *g, LLVMValueRef base, int32_t column, unsigned n, LLVMValueRef zero,
-                     LLVMValueRef *out)
+/* n registers (each as `zero`) of a value of type t, whose columns follow each other. */
+static void load_run(TlSimt *g, const TlType *t, LLVMValueRef base, int32_t column, unsigned n,
+                     LLVMValueRef zero, LLVMValueRef *out)
 {
     LLVMValueRef args[TL_SIMT_MOST_ARGS];
     args[0] = LLVMBuildAdd(g->b, base, tl_simt_i32(g, (uint32_t)column), "");
     for (unsigned i = 0; i < n; i++)
         args[1 + i] = zero;
-    LLVMValueRef x = tl_simt_leaf_words(g, TL_LEAF_TENSOR_LD, 1 + n, args, n);
+    LLVMValueRef x = tl_simt_leaf_words(
+        g, is_half(t) ? TL_LEAF_TENSOR_LD_16 : TL_LEAF_TENSOR_LD, 1 + n, args, n);
     for (unsigned i = 0; i < n; i++)
         out[i] = LLVMBuildExtractValue(g->b, x, i, "");
 }
@@ -532,7 +542,7 @@ static void load(TlSimt *g, const TlValue *from, const TlValue *to)
     LLVMPositionBuilderAtEnd(g->b, some);
     for (int64_t r = 0; r < all; r += n) {
         n = run_of(t, r, MOST_AT_ONCE, &column);
-        load_run(g, base, column, n, zero, out + r);
+        load_run(g, t, base, column, n, zero, out + r);
     }
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
@@ -595,10 +605,10 @@ static void multiply_there(TlSimt *g, const TlOp *op)
     unsigned n;
     for (int64_t r = 0; r < all; r += n) {
         n = run_of(t, r, AT_ONCE, &column);
-        load_run(g, base, column, n, zero, x);
+        load_run(g, t, base, column, n, zero, x);
         for (unsigned i = 0; i < n; i++)
             x[i] = tl_gen_combine(&g->gen, TL_COMBINE_MUL, t->dtype, x[i], f[r + i]);
-        store_run(g, base, column, n, x);
+        store_run(g, t, base, column, n, x);
     }
 }
 

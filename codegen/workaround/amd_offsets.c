@@ -85,13 +85,27 @@ static bool has_one_use(LLVMValueRef x)
     return u && !LLVMGetNextUse(u);
 }
 
+/* Is it one step from what is there anyway, by a constant? Rows of accesses are, and those before
+ * and behind a loop share them. */
+static bool is_near(const Again *a, LLVMValueRef x)
+{
+    return LLVMGetNumOperands(x) == 2 && LLVMIsAConstantInt(LLVMGetOperand(x, 1)) &&
+           !is_step(a, LLVMGetOperand(x, 0));
+}
+
+/* Is it computed again with what takes it? */
+static bool goes_with(const Again *a, LLVMValueRef x)
+{
+    return is_step(a, x) && (has_one_use(x) || (a->loop == TL_NO_LOOP && is_near(a, x)));
+}
+
 /* How many steps, with those of operands that nothing else wants. */
 static unsigned steps_of(const Again *a, LLVMValueRef x)
 {
     unsigned steps = 1;
     for (int i = 0; i < LLVMGetNumOperands(x) && steps <= MOST_STEPS; i++) {
         LLVMValueRef v = LLVMGetOperand(x, (unsigned)i);
-        if (is_step(a, v) && has_one_use(v))
+        if (goes_with(a, v))
             steps += steps_of(a, v);
     }
     return steps;
@@ -126,7 +140,7 @@ static LLVMValueRef compute(Again *a, LLVMValueRef x)
         return again;
     for (int i = 0; i < LLVMGetNumOperands(x); i++) {
         LLVMValueRef v = LLVMGetOperand(x, (unsigned)i);
-        if (is_step(a, v) && has_one_use(v)) {
+        if (goes_with(a, v)) {
             operands[i] = compute(a, v);
             is_first = false;
         }

@@ -11,18 +11,18 @@
  * were spilled, or as many as possible; with LLVM's scheduler told how many waves fit if a
  * thread has all registers: it would aim for more waves, and give up blocks in which it cannot
  * have them (on CDNA that is one wave, which LLVM knows); and with blocks in parts, long or short,
- * that it schedules one by one (amd_part.c), which costs a register or two less. */
+ * that it schedules one by one (amd_part.c), which costs a register or two less; and by the other
+ * scheduler that LLVM has, which makes blocks of a tile's elements one after the other, and hides
+ * less of memory's latency. */
 #include "codegen/target/notes.h"
 #include "codegen/workaround/workaround.h"
 
 static const struct Way {
     bool all, waves;
     unsigned part; /* instructions; 0: blocks stay whole */
-} WAYS[] = {{false, false, 0},
-            {true, false, 0},
-            {true, true, 0},
-            {true, true, 512},
-            {true, true, 128}};
+    bool other;    /* scheduler */
+} WAYS[] = {{false, false, 0, false}, {true, false, 0, false},  {true, true, 0, false},
+            {true, true, 512, false}, {true, true, 128, false}, {true, true, 0, true}};
 enum { NONE = -1, NWAYS = sizeof WAYS / sizeof *WAYS };
 
 /* What is known of a kernel: the way that spilled least, and how much. */
@@ -86,6 +86,14 @@ static void set_waves(const Sparing *s, LLVMValueRef f)
         tl_llvm_set_text_attribute(s->l, f, LLVMAttributeFunctionIndex, WAVES, FOUR);
 }
 
+static void set_other_scheduler(const Sparing *s, LLVMValueRef f)
+{
+    static const char NAME[] = "+si-scheduler";
+    const char *known = s->l->features;
+    const char *all = known && *known ? tl_format(s->arena, "%s,%s", known, NAME) : NAME;
+    tl_llvm_set_text_attribute(s->l, f, LLVMAttributeFunctionIndex, "target-features", all);
+}
+
 static void apply(const Sparing *s, uint32_t kernel, int way)
 {
     const TlKernelCode *k = &s->kernels->data[kernel];
@@ -101,6 +109,8 @@ static void apply(const Sparing *s, uint32_t kernel, int way)
         set_waves(s, f);
     if (WAYS[way].part)
         tl_amd_part_long(s->l, f, WAYS[way].part);
+    if (WAYS[way].other)
+        set_other_scheduler(s, f);
 }
 
 static void start_from(const Sparing *s, LLVMModuleRef module)
@@ -110,7 +120,7 @@ static void start_from(const Sparing *s, LLVMModuleRef module)
 }
 
 /* Has the kernel spills, not too many, and does this way something that none before it has done?
- * Blocks in parts save a few registers. */
+ * Blocks in parts and the other scheduler save a few registers. */
 static bool is_worth(const Sparing *s, uint32_t kernel, int way)
 {
     enum { FEW = 32 };
@@ -119,7 +129,7 @@ static bool is_worth(const Sparing *s, uint32_t kernel, int way)
         return false;
     if (way == 0)
         return true;
-    if (WAYS[way].part)
+    if (WAYS[way].part || WAYS[way].other)
         return least->spills <= FEW;
     return WAYS[way].waves ? tells_waves(s) : least->has_more;
 }

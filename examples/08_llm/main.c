@@ -2,6 +2,7 @@
 #define PROGRAM "08_llm"
 #include "../shared/example.h"
 #include "model.h"
+#include "team.h"
 #include <errno.h>
 
 typedef struct Options {
@@ -228,6 +229,8 @@ static void describe(const Run *r)
     printf("%s: %d layers of width %d and %d, %d heads of %d that share %d of keys, %d tokens\n",
            r->o.model, g->layers, g->width, g->hidden, g->heads, g->head_size, g->kv_heads,
            model_tokens(r->model));
+    if (team_size() > 1)
+        printf("%d ranks share the heads and the hidden columns of each layer\n", team_size());
 }
 
 static void print_text(const Run *r, const Sequence *s)
@@ -283,17 +286,21 @@ static bool run(Run *r)
         if (!step(r, &going)) return false;
     if (r->o.prompts == 1) putchar('\n');
     for (int i = 0; r->o.prompts > 1 && i < r->o.prompts; i++) print_text(r, &r->sequence[i]);
-    return (!r->o.logits || write_logits(r)) && report(r);
+    return (!r->o.logits || team_rank() > 0 || write_logits(r)) && report(r);
 }
 
 int main(int argc, char **argv)
 {
     Run r = {0};
     if (!options(argc, argv, &r.o)) return usage();
+    if (!team_open()) return fail("", tile_last_error()), 1;
+    if (team_rank() > 0 && !freopen("/dev/null", "w", stdout)) /* the first one speaks */
+        return fail("/dev/null", strerror(errno)), 1;
     bool good = run(&r);
     for (int i = 0; r.sequence && i < r.o.prompts; i++)
         free(r.sequence[i].token), free(r.sequence[i].pages);
     model_free(r.model), checkpoint_close(&r.checkpoint);
     free(r.sequence), free(r.free_page), free(r.logits);
+    team_close();
     return !good;
 }

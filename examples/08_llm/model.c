@@ -1,5 +1,6 @@
 #include "model.h"
 #include "../shared/example.h"
+#include "team.h"
 
 /* ---- the tensors of a model ---- */
 
@@ -92,7 +93,7 @@ typedef struct Cache {
 } Cache;
 
 struct Model {
-    Config config;
+    Config config; /* heads, kv_heads and hidden: what this rank has of them */
     int tokens, length, lists, pages;
     Matrix *matrix; /* [ROLES - LAYERED] for each layer behind the first LAYERED */
     Cache *cache;
@@ -115,6 +116,8 @@ typedef struct Loader {
     Checkpoint *c;
     char *error;
     size_t size;
+    int extent[EXTENTS]; /* of the whole model */
+    Part part[EXTENTS];  /* this rank's */
 } Loader;
 
 static bool load_fail(Loader *l, const char *name, const char *text)
@@ -145,14 +148,32 @@ static bool shape_fail(Loader *l, const char *name, int rows, int cols)
 }
 
 /* The scales of an I8 tensor's rows, NAME_scale [rows, 1], in f32. */
-static bool load_scale(Loader *l, const char *name, int rows, tile_buffer **out)
+static bool load_scale(Loader *l, const char *name, int rows, Part part, tile_buffer **out)
 {
     char scale[160];
     snprintf(scale, sizeof scale, "%s_scale", name);
     const Tensor *t = checkpoint_find(l->c, scale);
     if (!t || t->format != F32 || !has_shape(t, rows, 1))
         return load_fail(l, scale, "of I8 weights there have to be scales of their rows, in F32");
-    return upload(l, scale, t->data, t->bytes, out);
+    return upload(l, scale, t->data + 4 * (size_t)part.first, 4 * (uint64_t)part.count, out);
+}
+
+/* This rank's rows, or its columns of all rows, in whole blocks. */
+static bool load_part(Loader *l, const Tensor *t, Part rows, Part cols, tile_buffer **out)
+{
+    const FormatInfo *f = &format_info[t->format];
+    size_t line = (size_t)t->shape[1] / (size_t)f->elements * (size_t)f->bytes;
+    size_t begin = (size_t)(cols.first / f->elements * f->bytes);
+    size_t bytes = (size_t)(cols.count / f->elements * f->bytes), n = (size_t)rows.count;
+    const unsigned char *from = t->data + (size_t)rows.first * line;
+    if (bytes == line) return upload(l, t->name, from, n * line, out);
+    if (cols.first % f->elements || cols.count % f->elements)
+        return load_fail(l, t->name, "so many ranks would cut blocks of its rows");
+    unsigned char *part = malloc(n * bytes + 1);
+    if (!part) return load_fail(l, t->name, "no memory");
+    for (size_t i = 0; i < n; i++) memcpy(part + i * bytes, from + i * line + begin, bytes);
+    bool good = upload(l, t->name, part, n * bytes, out);
+    return free(part), good;
 }
 
 static float float_of(Format format, const unsigned char *bytes)
@@ -171,16 +192,23 @@ static float float_of(Format format, const unsigned char *bytes)
 }
 
 /* A norm's weights or a bias become f32 here: they are few. */
-static bool load_vector(Loader *l, const Tensor *t, int count, tile_buffer **out)
+static bool load_vector(Loader *l, const Tensor *t, int count, Part part, tile_buffer **out)
 {
     if (!has_shape(t, 1, count)) return shape_fail(l, t->name, 1, count);
     if (t->format > BF16) return load_fail(l, t->name, "a norm's weights or a bias are no floats");
-    float *v = malloc((size_t)count * sizeof *v);
+    float *v = malloc((size_t)part.count * sizeof *v);
     if (!v) return load_fail(l, t->name, "no memory");
-    for (int i = 0; i < count; i++)
-        v[i] = float_of(t->format, t->data + i * format_info[t->format].bytes);
-    bool good = upload(l, t->name, v, (uint64_t)count * sizeof *v, out);
+    for (int i = 0; i < part.count; i++)
+        v[i] = float_of(t->format, t->data + (part.first + i) * format_info[t->format].bytes);
+    bool good = upload(l, t->name, v, (uint64_t)part.count * sizeof *v, out);
     return free(v), good;
+}
+
+/* Ranks that have parts of the columns have addends of the results: what is not from weights, a
+ * bias and what went past the layer, is in the first rank's. */
+static bool counts_once(int role)
+{
+    return (role != OUT && role != DOWN) || team_rank() == 0;
 }
 
 /* GGUF has a bias where there is one. transformers' settings say where biases are; the one behind
@@ -200,7 +228,8 @@ static bool load_bias(Loader *l, int role, const char *stem, Matrix *w)
         return load_fail(l, name, roles[role].bias == MLP
                                       ? "is not in the file, but 'mlp_bias' is true"
                                       : "is not in the file, but 'attention_bias' is true");
-    return !t || load_vector(l, t, w->rows, &w->bias);
+    if (!t || !counts_once(role)) return true;
+    return load_vector(l, t, l->extent[roles[role].rows], l->part[roles[role].rows], &w->bias);
 }
 
 static bool same_tensor(const Tensor *a, const Tensor *b)
@@ -233,9 +262,6 @@ static bool load_tied(Loader *l, const Tensor *head, bool *tied)
 
 static bool load(Loader *l, int role, int layer)
 {
-    const Config *g = &l->m->config;
-    const int extent[EXTENTS] = {1, g->width, g->heads * g->head_size, g->kv_heads * g->head_size,
-                                 g->hidden, l->m->tokens, g->head_size};
     char stem[120], name[140];
     snprintf(stem, sizeof stem, roles[role].name[l->c->gguf], layer);
     snprintf(name, sizeof name, "%s.weight", stem);
@@ -245,14 +271,52 @@ static bool load(Loader *l, int role, int layer)
     if (role == HEAD && !load_tied(l, t, &tied)) return false;
     if (tied) return true;
     if (!t) return load_fail(l, name, "is not in the file");
-    *w = (Matrix){.format = t->format, .rows = extent[roles[role].rows],
-                  .cols = extent[roles[role].cols], .add = role == OUT || role == DOWN};
-    if (role != EMBEDDING) l->m->bytes += t->bytes;
-    if (w->rows == 1) return load_vector(l, t, w->cols, &w->data);
-    if (!has_shape(t, w->rows, w->cols)) return shape_fail(l, name, w->rows, w->cols);
-    return upload(l, name, t->data, t->bytes, &w->data) &&
-           (w->format != I8 || load_scale(l, name, w->rows, &w->scale)) &&
-           load_bias(l, role, stem, w);
+    int rows = l->extent[roles[role].rows], cols = l->extent[roles[role].cols];
+    Part part = l->part[roles[role].rows];
+    *w = (Matrix){.format = t->format, .rows = part.count, .cols = l->part[roles[role].cols].count,
+                  .add = (role == OUT || role == DOWN) && counts_once(role)};
+    bool vector = roles[role].rows == ONE;
+    if (!vector && !has_shape(t, rows, cols)) return shape_fail(l, name, rows, cols);
+    if (!(vector ? load_vector(l, t, cols, (Part){0, cols}, &w->data)
+                 : load_part(l, t, part, l->part[roles[role].cols], &w->data)))
+        return false;
+    if (role != EMBEDDING) l->m->bytes += tile_buffer_bytes(w->data);
+    return vector ||
+           ((w->format != I8 || load_scale(l, name, rows, part, &w->scale)) &&
+            load_bias(l, role, stem, w));
+}
+
+/* The blocks of the second product's rows: so many columns of the hidden layer stay together. */
+static int hidden_unit(Loader *l)
+{
+    char name[140], stem[120];
+    int unit = 1;
+    for (int layer = 0; layer < l->m->config.layers; layer++) {
+        snprintf(stem, sizeof stem, roles[DOWN].name[l->c->gguf], layer);
+        snprintf(name, sizeof name, "%s.weight", stem);
+        const Tensor *t = checkpoint_find(l->c, name);
+        if (t && format_info[t->format].elements > unit) unit = format_info[t->format].elements;
+    }
+    return l->m->config.hidden % unit ? 1 : unit;
+}
+
+/* Heads of keys, with their queries, and columns of the hidden layers go to one rank each. */
+static bool divide(Loader *l)
+{
+    Config *g = &l->m->config;
+    int group = g->heads / g->kv_heads, size = g->head_size, unit = hidden_unit(l);
+    Part keys = team_part(g->kv_heads), hidden = team_part(g->hidden / unit);
+    const int extent[EXTENTS] = {1, g->width, g->heads * size, g->kv_heads * size, g->hidden,
+                                 l->m->tokens, size};
+    memcpy(l->extent, extent, sizeof extent);
+    for (int i = 0; i < EXTENTS; i++) l->part[i] = (Part){0, extent[i]};
+    if (team_size() > g->kv_heads || team_size() > g->hidden / unit)
+        return load_fail(l, "", "more ranks than heads of keys, or than blocks of hidden columns");
+    l->part[QUERIES] = (Part){keys.first * group * size, keys.count * group * size};
+    l->part[KEYS] = (Part){keys.first * size, keys.count * size};
+    l->part[HIDDEN] = (Part){hidden.first * unit, hidden.count * unit};
+    g->heads = keys.count * group, g->kv_heads = keys.count, g->hidden = hidden.count * unit;
+    return true;
 }
 
 static bool load_matrices(Loader *l)
@@ -260,6 +324,7 @@ static bool load_matrices(Loader *l)
     Model *m = l->m;
     m->matrix = calloc((size_t)(LAYERED + m->config.layers * (ROLES - LAYERED)), sizeof *m->matrix);
     if (!m->matrix) return load_fail(l, "", "no memory");
+    if (!divide(l)) return false;
     for (int role = 0; role < LAYERED; role++)
         if (!load(l, role, 0)) return false;
     if (matrix_of(m, HEAD, 0)->data == matrix_of(m, EMBEDDING, 0)->data)
@@ -311,7 +376,7 @@ bool model_prepare(Model *m, int rows)
     if (!linear(m, matrix_of(m, HEAD, 0), rows)) return false;
     for (int layer = 0; layer < m->config.layers; layer++)
         for (int role = LAYERED; role < ROLES; role++)
-            if (matrix_of(m, role, layer)->rows > 1 && !linear(m, matrix_of(m, role, layer), rows))
+            if (roles[role].rows != ONE && !linear(m, matrix_of(m, role, layer), rows))
                 return false;
     return true;
 }
@@ -480,19 +545,20 @@ static bool run_layer(Model *m, int layer, int rows, int parts)
     const Config *g = &m->config;
     tile_buffer *const *a = m->array;
     int keys = g->kv_heads * g->head_size, f = g->hidden;
+    size_t count = (size_t)rows * (size_t)g->width;
 #define W(role) matrix_of(m, role, layer)
     return normalise(m, W(NORM), rows, X, H) &&
            multiply_heads(m, W(QUERY), W(QUERY_NORM), rows, Q_, g->heads) &&
            multiply_heads(m, W(KEY), W(KEY_NORM), rows, K_, g->kv_heads) &&
            multiply(m, W(VALUE), rows, H, V_, 0, keys) &&
            attend(m, &m->cache[layer], rows, parts) &&
-           multiply(m, W(OUT), rows, ATTENDED, X, 0, g->width) &&
+           multiply(m, W(OUT), rows, ATTENDED, X, 0, g->width) && team_sum(a[X], count) &&
            normalise(m, W(HIDDEN_NORM), rows, X, H) &&
            multiply(m, W(GATE), rows, H, GATED, 0, 2 * f) &&
            multiply(m, W(UP), rows, H, GATED, f, 2 * f) &&
            LAUNCH(m->gate, tile_f32_view(a[GATED], rows, 2 * f),
                   tile_f32_view(a[ACTIVE], rows, f)) &&
-           multiply(m, W(DOWN), rows, ACTIVE, X, 0, g->width);
+           multiply(m, W(DOWN), rows, ACTIVE, X, 0, g->width) && team_sum(a[X], count);
 #undef W
 }
 
@@ -538,6 +604,7 @@ static bool run_head(Model *m, Row *row, int rows, int wanted, uint64_t seed)
               tile_f32_view(a[TEMPERATURE], wanted), tile_i32_view(a[TOP_K], wanted),
               tile_f32_view(a[TOP_P], wanted), tile_i32_view(a[NEXT], wanted),
               tile_i32_view(a[KEPT], wanted), tile_u64(seed)) &&
+          team_agree(a[NEXT], (size_t)wanted) &&
           !tile_buffer_download(m->array[NEXT], 0, next, (size_t)wanted * 4, NULL)))
         return false;
     for (int i = 0, j = 0; i < rows; i++)
@@ -573,7 +640,7 @@ bool model_logits(const Model *m, float *logits, int rows)
 Model *model_new(Checkpoint *c, int length, int pages, char *error, size_t size)
 {
     Model *m = calloc(1, sizeof *m);
-    Loader l = {m, c, error, size};
+    Loader l = {.m = m, .c = c, .error = error, .size = size};
     if (!m) return load_fail(&l, "", "no memory"), NULL;
     m->config = c->config;
     m->tokens = c->config.vocabulary;

@@ -1,6 +1,7 @@
 /* share.c: the collectives of a training step. Where GPUs have no NCCL or RCCL, or ranks would have
  * to share one, numbers go through the host, and everything waits for it. */
 #include "share.h"
+#include "../shared/rank_device.h"
 #include "ranks.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,23 +17,7 @@ static struct {
 
 /* ---- the device ---- */
 
-static bool open_number(const char *kind, int number)
-{
-    char name[32];
-    snprintf(name, sizeof name, "%s:%d", kind, number);
-    return !tile_device_open(name, &share.device);
-}
-
-/* Where the job's launcher shows each rank one GPU only, that is number 0. */
-bool share_device(void)
-{
-    const char *name = getenv("TILE_DEVICE");
-    if (!name || ranks_count() == 1 || strncmp(name, "cpu", 3) == 0) return true;
-    bool gpus = strcmp(name, "cuda") == 0 || strcmp(name, "hip") == 0;
-    bool good = gpus ? open_number(name, ranks_local()) || open_number(name, 0)
-                     : !tile_device_open(name, &share.device);
-    return good && !tile_set_default_device(share.device);
-}
+bool share_device(void) { return rank_device(ranks_count(), ranks_local(), &share.device); }
 
 /* ---- opening ---- */
 

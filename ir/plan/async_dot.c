@@ -118,10 +118,11 @@ static bool has_instruction(const TlMma *mma)
 }
 
 /* Columns that one instruction can have; of integers only multiples of 16 beyond 32; in tensor
- * memory, of 128 rows, multiples of 16. */
+ * memory, of 128 rows, multiples of 16, of 64 rows likewise where they are integers. */
 static bool can_have(const TlMma *mma, int32_t n)
 {
-    if (tl_tensor_mma_of(mma))
+    const TlTensorMma *tensor = tl_tensor_mma_of(mma);
+    if (tensor && tensor->rows == TL_TENSOR_LANES)
         return n % 16 == 0 && n <= MOST_COLUMNS;
     return n % 8 == 0 && n <= MOST_COLUMNS && (mma->type[2] != TL_I32 || n <= 32 || n % 16 == 0);
 }
@@ -202,10 +203,12 @@ static bool find_tensor_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc
     for (int d = 0; d < 2; d++)
         if (tl_layout_extent(acc->layout, d) != acc->shape[d])
             return false;
+    int32_t rows = tl_tensor_mma_of(p->mma)->rows;
     p->n = tl_async_columns(p->mma, acc->shape[1], acc->shape[1]);
-    if (acc->shape[0] % TL_TENSOR_LANES || !p->n || tl_tensor_columns(acc) > TL_TENSOR_COLUMNS)
+    if (acc->shape[0] % rows || rows != tl_tensor_rows(acc->shape[0]) || !p->n ||
+        tl_tensor_columns(acc) > TL_TENSOR_COLUMNS)
         return false;
-    for (int32_t row = 0; row < acc->shape[0]; row += TL_TENSOR_LANES)
+    for (int32_t row = 0; row < acc->shape[0]; row += rows)
         for (int32_t column = 0; column < acc->shape[1]; column += p->n)
             tl_vec_push(arena, &p->strips, ((TlAsyncStrip){row, column}));
     return true;
@@ -252,7 +255,7 @@ uint32_t tl_tensor_instruction(const TlAsyncPlan *p, int32_t k)
     uint32_t of_all = (uint32_t)t->code[TL_MMA_A] << 7 | (uint32_t)t->code[TL_MMA_B] << 10 |
                       (uint32_t)p->slot[TL_MMA_A].across << 15 |
                       (uint32_t)p->slot[TL_MMA_B].across << 16 | (uint32_t)p->n >> 3 << 17 |
-                      (uint32_t)TL_TENSOR_LANES >> 4 << 24;
+                      (uint32_t)t->rows >> 4 << 24;
     if (!p->mma->each)
         return of_all | (uint32_t)t->code[TL_MMA_C] << 4;
     uint32_t byte = (uint32_t)(k / p->mma->each % TL_SCALES_WORD),
@@ -262,12 +265,12 @@ uint32_t tl_tensor_instruction(const TlAsyncPlan *p, int32_t k)
 
 int32_t tl_tensor_columns(const TlType *acc)
 {
-    return (acc->shape[0] + TL_TENSOR_LANES - 1) / TL_TENSOR_LANES * acc->shape[1];
+    return tl_tensor_columns_of(acc->shape[0], acc->shape[1]);
 }
 
 int32_t tl_tensor_column(const TlType *acc, int32_t row, int32_t column)
 {
-    return row / TL_TENSOR_LANES * acc->shape[1] + column;
+    return row / tl_tensor_rows(acc->shape[0]) * acc->shape[1] + column;
 }
 
 TlOp *tl_tensor_root(const TlValue *v)

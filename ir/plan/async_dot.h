@@ -12,9 +12,11 @@
  *
  * Of instructions whose sums are in tensor memory (tensor.def), one thread begins those of all
  * strips, 128 rows by up to 256 columns each. Row r and column c of the accumulator are in lane
- * r % 128 and column r / 128 * N + c of what the program has for it. Operands lie as for
- * warpgroups; scales, if there are some, are in buffers, too (tensor_scales.h). Sources: PTX ISA,
- * "TensorCore 5th generation"; CUTLASS (cute/arch/mma_sm100_desc.hpp). */
+ * r % 128 and column r / 128 * N + c of what the program has for it. Where M is no multiple of 128,
+ * strips have 64 rows: row r is in lane r % 16 + r / 16 % 4 * 32 and column r / 64 * N + c, and a
+ * warp takes its 16 rows as fragments of mma.sync. Operands lie as for warpgroups; scales, if there
+ * are some, are in buffers, too (tensor_scales.h). Sources: PTX ISA, "TensorCore 5th generation";
+ * CUTLASS (cute/arch/mma_sm100_desc.hpp). */
 #ifndef TL_ASYNC_DOT_H
 #define TL_ASYNC_DOT_H
 #include "ir/plan/mma.h"

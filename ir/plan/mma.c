@@ -25,11 +25,14 @@ static const TlMma ROWS[] = {
 #include "ir/plan/mma.def"
 };
 
+enum { TENSOR_ALL = TL_TENSOR_LANES, TENSOR_HALF = TL_TENSOR_LANES / 2 };
+
 static const TlTensorMma TENSOR_ROWS[] = {
 #define TENSOR(name, kind, k, a, b, acc, code_a, code_b, code_acc)                                 \
     {{name, "tcgen05", 32, 8, k, {TL_##a, TL_##b, TL_##acc}, {NULL, NULL, "tensor.c"}, 0},         \
      kind,                                                                                         \
-     {code_a, code_b, code_acc}},
+     {code_a, code_b, code_acc},                                                                   \
+     TENSOR_ALL},
 #define TENSOR_SCALED(name, kind, k, a, b, acc, code_a, code_b, code_acc, scale, each)             \
     {{name,                                                                                        \
       "tcgen05",                                                                                   \
@@ -40,7 +43,15 @@ static const TlTensorMma TENSOR_ROWS[] = {
       {NULL, NULL, "tensor.c"},                                                                    \
       each},                                                                                       \
      kind,                                                                                         \
-     {code_a, code_b, code_acc}},
+     {code_a, code_b, code_acc},                                                                   \
+     TENSOR_ALL},
+#include "ir/plan/tensor.def"
+#define TENSOR(name, kind, k, a, b, acc, code_a, code_b, code_acc)                                 \
+    {{name ".m64", "tcgen05", 16, 8, k, {TL_##a, TL_##b, TL_##acc}, {NULL, NULL, "mma.v3.c"}, 0},  \
+     kind,                                                                                         \
+     {code_a, code_b, code_acc},                                                                   \
+     TENSOR_HALF},
+#define TENSOR_SCALED(...) /* 128 rows only */
 #include "ir/plan/tensor.def"
 };
 
@@ -54,11 +65,22 @@ const TlTensorMma *tl_tensor_mma_of(const TlMma *mma)
     return NULL;
 }
 
-const TlMma *tl_tensor_mma_for(const TlDtype types[3])
+int32_t tl_tensor_rows(int32_t m)
+{
+    return m % TENSOR_ALL ? TENSOR_HALF : TENSOR_ALL;
+}
+
+int32_t tl_tensor_columns_of(int32_t m, int32_t n)
+{
+    int32_t rows = tl_tensor_rows(m);
+    return (m + rows - 1) / rows * n;
+}
+
+const TlMma *tl_tensor_mma_for(const TlDtype types[3], int32_t m)
 {
     for (uint32_t i = 0; i < NTENSOR_ROWS; i++)
         if (memcmp(TENSOR_ROWS[i].mma.type, types, 3 * sizeof *types) == 0 &&
-            !TENSOR_ROWS[i].mma.each)
+            !TENSOR_ROWS[i].mma.each && TENSOR_ROWS[i].rows == tl_tensor_rows(m))
             return &TENSOR_ROWS[i].mma;
     return NULL;
 }

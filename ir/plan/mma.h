@@ -32,15 +32,21 @@ uint32_t tl_mma_index(const TlMma *mma);
 bool tl_mma_has(const char *families, const TlMma *mma);
 /* Products into tensor memory (tensor.def): rows that are none of mma.def, and that DOT has only
  * where it is one of warpgroups (below). A warp's part of the accumulator is 32 rows, one a lane;
- * four of them are the instruction's 128. */
+ * four of them are the instruction's 128. Of instructions of 64 rows (the same names and ".m64",
+ * none with scales), it is 16 rows, as mma.sync's. */
 typedef struct TlTensorMma {
     TlMma mma;
     const char *kind;
     uint8_t code[3]; /* of the types of A, B, C */
+    int32_t rows;    /* of the instruction: 128 or 64 */
 } TlTensorMma;
 const TlTensorMma *tl_tensor_mma_of(const TlMma *mma); /* NULL: no such row */
-/* Of these types, without scales and with them; NULL: there is none. */
-const TlMma *tl_tensor_mma_for(const TlDtype types[3]);
+/* Rows that an instruction takes of a product that has `m`: 128 where they divide it, else 64. */
+int32_t tl_tensor_rows(int32_t m);
+/* Columns of tensor memory that sums of m rows by n columns take. */
+int32_t tl_tensor_columns_of(int32_t m, int32_t n);
+/* Of these types, for m rows without scales, and with scales; NULL: there is none. */
+const TlMma *tl_tensor_mma_for(const TlDtype types[3], int32_t m);
 const TlMma *tl_tensor_scaled_for(TlDtype a, TlDtype b, TlDtype scale);
 /* NULL: the op is no DOT, or one by multiply-adds. */
 const TlMma *tl_mma_of(const TlOp *op);

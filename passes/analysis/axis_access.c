@@ -66,6 +66,66 @@ static void set_dense(TlViewFacts *f, int d, bool ends_on_byte)
     f->known_stride[d] = times_known(known, f->known_stride[d + 1]);
 }
 
+/* ---- what a launch demands ---- */
+
+/* The first instruction of the operand that ends here. */
+static uint32_t start_of(const tile_hx_ins *code, uint32_t end)
+{
+    uint32_t at = end, need = tile_hx_operands((tile_hx_op)code[at].op);
+    while (need > 0) {
+        TL_ASSERT(at > 0, "an operator of a clause without operands");
+        need += tile_hx_operands((tile_hx_op)code[--at].op) - 1;
+    }
+    return at;
+}
+
+/* The constant that the symbol is, where the comparison ends here; -1: it says nothing of it. */
+static int64_t compared(const tile_hx_ins *code, uint32_t end, int64_t symbol)
+{
+    if (code[end].op != TILE_HX_EQ || end < 2 || start_of(code, end) != end - 2)
+        return -1;
+    const tile_hx_ins *a = &code[end - 2], *b = &code[end - 1];
+    if (a->op == TILE_HX_CONST) {
+        const tile_hx_ins *other = a;
+        a = b;
+        b = other;
+    }
+    return a->op == TILE_HX_SYM && a->imm == symbol && b->op == TILE_HX_CONST ? b->imm : -1;
+}
+
+/* The same, of all that must hold where what ends here does: recursion as deep as the clause's
+ * stack (TILE_HX_MAX_STACK). */
+static int64_t demanded(const tile_hx_ins *code, uint32_t end, int64_t symbol)
+{
+    while (code[end].op == TILE_HX_AND) {
+        int64_t known = demanded(code, end - 1, symbol);
+        if (known >= 0)
+            return known;
+        end = start_of(code, end - 1) - 1;
+    }
+    return compared(code, end, symbol);
+}
+
+/* A launch for which a `require` does not hold is refused: one that says that a symbol is a
+ * constant makes it one. -1: none does. */
+static int64_t required(const TlAxisInfo *a, int64_t symbol)
+{
+    const TlKernelInfo *info = a->fn->info;
+    int64_t known = -1;
+    for (uint32_t i = 0; i < info->requires_.len && known < 0; i++) {
+        const TlHostExpr *e = &info->exprs.data[info->requires_.data[i]];
+        known = e->code.len ? demanded(e->code.data, e->code.len - 1, symbol) : -1;
+    }
+    return known;
+}
+
+static int64_t known_extent(const TlAxisInfo *a, const TlDim *d)
+{
+    if (d->kind == TILE_DIM_CONST)
+        return d->value;
+    return d->kind == TILE_DIM_SYM ? required(a, d->value) : -1;
+}
+
 static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
 {
     TL_ASSERT(!v->def && v->type->kind == TL_VIEW, "value %u is no parameter's view", v->id);
@@ -80,8 +140,8 @@ static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
         f.extent[d] = tl_axis_promised(a, TILE_TEST_EXTENT, v->index, d);
         f.stride[d] = tl_axis_promised(a, TILE_TEST_STRIDE, v->index, d);
         f.extent_hi[d] = p->extent[d].is_i64 ? INT64_MAX : INT32_MAX;
-        if (p->extent[d].kind == TILE_DIM_CONST)
-            set_extent(&f, d, p->extent[d].value);
+        if (known_extent(a, &p->extent[d]) >= 0)
+            set_extent(&f, d, known_extent(a, &p->extent[d]));
         if (p->stride[d].kind == TILE_DIM_CONST)
             set_known(&f.stride[d], &f.known_stride[d], p->stride[d].value);
         else if (p->stride[d].kind == TILE_DIM_DENSE && last)

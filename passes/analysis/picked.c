@@ -14,25 +14,26 @@ static bool is_i32(const TlValue *v, int64_t *out)
     return true;
 }
 
-/* Are v's elements, in row-major order, *first, *first + 1, ...? */
+/* Are v's elements, in row-major order, *first, *first + 1, ..., as bits of i32? */
 static bool counts_up(const TlValue *v, int64_t *first)
 {
+    enum { FAR = 1 << 30 }; /* with an extent more it is an i32 */
     const TlOp *op = v->def;
-    if (!op || v->type->dtype != TL_I32)
+    if (!op || (v->type->dtype != TL_I32 && v->type->dtype != TL_U32))
         return false;
     *first = 0;
     if (op->opcode == TL_OP_IOTA)
         return v->type->rank == 1;
-    if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_EXPAND)
+    if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BITCAST)
         return counts_up(tl_in(op, 0), first);
     int64_t more;
     if (op->opcode != TL_OP_ADD || !counts_up(tl_in(op, 0), first) || !is_i32(tl_in(op, 1), &more))
         return false;
     *first += more;
-    return *first >= 0 && *first <= INT32_MAX;
+    return *first >= -FAR && *first <= FAR;
 }
 
-bool tl_counts_along(const TlValue *v, int dim, int64_t *first)
+bool tl_counts_from(const TlValue *v, int dim, int64_t *first)
 {
     int32_t n = v->type->shape[dim];
     if (v->def && v->def->opcode == TL_OP_BROADCAST)
@@ -40,6 +41,11 @@ bool tl_counts_along(const TlValue *v, int dim, int64_t *first)
     if (v->type->rank <= dim || v->type->shape[dim] != n || tl_type_elems(v->type) != n)
         return false;
     return counts_up(v, first);
+}
+
+bool tl_counts_along(const TlValue *v, int dim, int64_t *first)
+{
+    return v->type->dtype == TL_I32 && tl_counts_from(v, dim, first) && *first >= 0;
 }
 
 const TlOp *tl_first_where(const TlOp *reduce)

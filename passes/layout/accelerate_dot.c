@@ -217,7 +217,7 @@ static TlDotShape shape_of(const Accelerate *a, const TlOp *dot, const TlMma *mm
 
 static int64_t tensor_columns(const TlDotShape *s)
 {
-    return (int64_t)(s->m / TL_TENSOR_LANES) * s->n;
+    return tl_tensor_columns_of(s->m, s->n);
 }
 
 /* Into tensor memory: the instruction; NULL: something keeps it from it. *more: what it costs more
@@ -226,7 +226,8 @@ static const TlMma *tensor_of(const Accelerate *a, const TlOp *dot, const TlMma 
                               int64_t *more)
 {
     TL_ASSERT(!mma->each, "%s has scales", mma->name);
-    const TlMma *tensor = tl_tensor_mma_for(mma->type);
+    const TlType *c = dot->out[0]->type;
+    const TlMma *tensor = tl_tensor_mma_for(mma->type, c->shape[c->rank - 2]);
     bool integer = mma->type[TL_MMA_C] == TL_I32;
     if (!tensor || (integer && !a->px->machine->tensor_i8))
         return NULL;

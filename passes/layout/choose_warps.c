@@ -227,16 +227,18 @@ static void add_choice(TlArena *arena, Choices *all, Choice choice)
     all->data[i] = choice;
 }
 
-/* With so many warps, and as many stages as the first trial had or fewer. */
+/* With so many warps, and as many stages as the first trial had or fewer. Where it had none, with
+ * other warps a loop may have some: one is a choice there. */
 static void add_choices_of(const Choose *c, Choices *all, int warps, bool kept, const Trial *first)
 {
     int64_t cost = kept ? KEPT : 0;
+    int most = warps == c->warps ? first->stages - 1 : first->stages > 1 ? first->stages - 1 : 1;
     for (int w = warps < c->warps ? warps : c->warps; w < (warps > c->warps ? warps : c->warps);
          w *= 2)
         cost += warps > c->warps ? CHANGED_WARPS * 2 * w / c->warps : CHANGED_WARPS;
     if (warps != c->warps || kept)
         add_choice(c->px->scratch, all, (Choice){warps, 0, kept, cost});
-    for (int s = first->stages - 1; !states_stages(c) && s >= 1; s--)
+    for (int s = most; !states_stages(c) && s >= 1; s--)
         add_choice(c->px->scratch, all,
                    (Choice){warps, s, kept, cost + wait_of(c, s) - wait_of(c, first->stages)});
 }
@@ -256,12 +258,25 @@ static Choices choices_of(const Choose *c, const Trial *first)
     return all;
 }
 
+/* Where other warps leave room for more stages than the first trial had, fewer of them. */
+static void add_fewer_stages(const Choose *c, Choices *all, const Trial *t, const Trial *first)
+{
+    int least = first->stages > 1 ? first->stages : 1;
+    Choice choice = t->choice;
+    for (int s = t->stages - 1; !t->choice.stages && !states_stages(c) && s >= least; s--) {
+        choice.stages = s;
+        choice.cost = t->choice.cost + wait_of(c, s) - wait_of(c, t->stages);
+        add_choice(c->px->scratch, all, choice);
+    }
+}
+
 static Trial best_of(const Choose *c, const Trial *first)
 {
     Trial best = *first;
     Choices all = choices_of(c, first);
     for (uint32_t i = 0; i < all.len && all.data[i].cost < cost_of(c, &best); i++) {
         Trial t = try_choice(c, all.data[i]);
+        add_fewer_stages(c, &all, &t, first);
         if (cost_of(c, &t) < cost_of(c, &best))
             best = t;
     }

@@ -36,6 +36,7 @@
  * one by one: no two lanes are on one word of memory, and operands go on as words. */
 enum {
     WORD_BYTES = 4,
+    SCAN_BYTES = 16, /* of neighbours that a thread scans by itself */
     MOST_PARTS = 8,      /* of an element that is taken apart */
     MOST_REPLICATED = 64 /* elements of a tile that each thread may hold whole */
 };
@@ -264,6 +265,21 @@ static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
     if (s->made.len == 0 || s->widest.vec_bits < mine.vec_bits)
         s->widest = mine;
     tl_map_put_ptr(&c->accesses, op, lay_out(c, s, &mine));
+}
+
+/* What is scanned along memory's axis, where accesses move one by one: a thread has some neighbours
+ * nevertheless, which it scans by itself. */
+static void choose_scan(Coalesce *c, const TlOp *op)
+{
+    const TlType *t = tl_in(op, 0)->type;
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), bytes = 1;
+    Shape *s = shape_of(c, t->rank, t->shape);
+    for (uint32_t i = 0; i < op->nout; i++) {
+        int each = tl_dtype_bytes(op->out[i]->type->dtype);
+        bytes = each > bytes ? each : bytes;
+    }
+    if (s->made.len && s->widest.vec_bits == 0 && s->widest.order[0] == axis && bytes < SCAN_BYTES)
+        s->widest = choose(c, t->rank, t->shape, axis, SCAN_BYTES / bytes);
 }
 
 /* ---- 2. the layout of a shape ---- */
@@ -509,6 +525,9 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
         if (is_access(op))
             choose_access(&c, axis, op);
     }
+    for (uint32_t i = 0; i < c.ops.len; i++)
+        if (c.ops.data[i]->opcode == TL_OP_SCAN)
+            choose_scan(&c, c.ops.data[i]);
     for (uint32_t i = 0; i < c.ops.len; i++)
         follow_access(&c, c.ops.data[i]);
     for (uint32_t i = 0; i < c.ops.len; i++)

@@ -161,12 +161,14 @@ bool tl_warpgroup_way(const TlDotShape *s, TlDotWay *out)
 
 /* ---- one thread, into tensor memory ---- */
 
-/* What the matrix unit takes, which is four times as fast, and what it takes to read the sums;
- * where products are chained, to put them into shared memory for the next one, and, for warps along
- * N, to exchange what is computed per row. The tensor core reads shared memory beside the warps. */
+/* What the matrix unit takes, which is four times as fast, half of that with 64 rows, and what it
+ * takes to read the sums; where products are chained, to put them into shared memory for the next
+ * one, and, for warps along N, to exchange what is computed per row. The tensor core reads shared
+ * memory beside the warps. */
 bool tl_tensor_way(const TlDotShape *s, TlDotWay *out)
 {
     enum { FASTER = 4, LANES = 32 };
+    int64_t faster = FASTER * tl_tensor_rows(s->m) / TL_TENSOR_LANES;
     *out = (TlDotWay){.warpgroup = true, .cost = -1};
     for (int m = s->warp_bits; m >= TL_GROUP_WARP_BITS; m--) {
         int n = s->warp_bits - m;
@@ -178,7 +180,7 @@ bool tl_tensor_way(const TlDotShape *s, TlDotWay *out)
         int64_t rows = s->m >> m, columns = s->n >> n,
                 bytes = s->k * tl_dtype_bytes(s->mma->type[TL_MMA_A]);
         int64_t sums = rows * columns / LANES;
-        int64_t cost = rows * columns * bytes / (FASTER * RATE) + KEPT * sums;
+        int64_t cost = rows * columns * bytes / (faster * RATE) + KEPT * sums;
         if (s->chained)
             cost += BARRIERS + SHARED_RATE * sums + w.n * BARRIERS;
         if (out->cost < 0 || cost < out->cost)

@@ -241,14 +241,41 @@ static int64_t reduce_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     TL_ASSERT(axis >= 0 && axis < l->nout, "a reduction along axis %d of %d", axis, (int)l->nout);
     int64_t all = tl_layout_registers(l), combine = region_cost(op);
-    bool scan = op->opcode == TL_OP_SCAN;
     int64_t left =
         tl_layout_registers(tl_layout_restricted(c->ctx, l, ~(1u << axis))); /* all >= left */
-    int64_t cost = (all - left) * combine * (scan ? 2 : 1);
+    int64_t cost = (all - left) * combine;
     cost += bits_along(l, TL_IN_LANE, axis) * left * (SHARED_RATE + combine);
     if (bits_along(l, TL_IN_WARP, axis))
         cost += BARRIER + 4 * SHARED_RATE * left;
     return cost * op->nout;
+}
+
+/* log2 of the neighbours along the axis that a thread has in registers. */
+static int own_bits(const TlLayout *l, int axis)
+{
+    int in = tl_layout_in_index(l, TL_IN_REG), run = 0, b = 0;
+    while (in >= 0 && b < l->in_bits[in]) {
+        bool is_next = l->basis[in][b][axis] == 1 << run;
+        for (int d = 0; d < l->nout; d++)
+            is_next = is_next && (d == axis || l->basis[in][b][d] == 0);
+        run += is_next;
+        b = is_next ? 0 : b + 1;
+    }
+    return run;
+}
+
+/* Neighbours in each thread, then totals of these by shuffles and through shared memory, where each
+ * thread reads those of all warps; last, what comes before each goes to its elements. */
+static int64_t scan_cost(const TlLayoutCost *c, const TlOp *op, const TlLayout *l)
+{
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), own = own_bits(l, axis);
+    int64_t all = tl_layout_registers(l), cells = all >> own, combine = region_cost(op);
+    int64_t warps = (int64_t)1 << bits_along(l, TL_IN_WARP, axis);
+    int64_t cost = (all - cells) * combine + all * combine;
+    cost += bits_along(l, TL_IN_LANE, axis) * cells * (SHARED_RATE * op->nout + combine);
+    if (warps > 1)
+        cost += BARRIER + cells * (c->wavefront * op->nout * (1 + warps) + warps * combine);
+    return cost;
 }
 
 /* By fma, with operands through shared memory: for each k, each thread reads a column and a row of
@@ -284,8 +311,10 @@ int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     if (!l)
         return 0;
-    if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+    if (op->opcode == TL_OP_REDUCE)
         return reduce_cost(c, op, l);
+    if (op->opcode == TL_OP_SCAN)
+        return scan_cost(c, op, l);
     if (op->opcode == TL_OP_DOT)
         return dot_cost(c, op, l);
     if (op->opcode == TL_OP_REGROUP || op->opcode == TL_OP_GATHER)

@@ -279,6 +279,36 @@ static const TlLayout *warps_off_axis(Placement *p, const TlLayout *l, int axis)
     return tl_layout_intern(p->ctx, &r);
 }
 
+/* Each thread has neighbours along the axis, as many as it has elements; lanes and warps are along
+ * the other axes first. Then a thread scans its own, and few totals are exchanged. */
+static const TlLayout *run_along(Placement *p, const TlType *t, int axis)
+{
+    int size[TL_MAX_RANK] = {0}, lanes[TL_MAX_RANK] = {0}, warps[TL_MAX_RANK] = {0};
+    int room[TL_MAX_RANK] = {0}, order[TL_MAX_RANK], n = 0, all = 0;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        room[d] = tl_ceil_log2(t->shape[d]);
+        all += room[d];
+        if (d != axis)
+            order[n++] = d;
+    }
+    order[n] = axis;
+    int each = all - p->lane_bits - p->warp_bits;
+    each = each < 0 ? 0 : each;
+    room[axis] -= size[axis] = each < room[axis] ? each : room[axis];
+    for (int in = 0; in < 2; in++) {
+        int left = in ? p->warp_bits : p->lane_bits, *out = in ? warps : lanes;
+        for (int k = 0; k < t->rank; k++) {
+            int d = order[k];
+            out[d] = left < room[d] ? left : room[d];
+            room[d] -= out[d];
+            left -= out[d];
+        }
+        out[axis] += left; /* copies: tl_layout_cover clears them */
+    }
+    TlLayout *l = tl_layout_blocked(p->arena, t->rank, size, lanes, warps, order);
+    return tl_layout_intern(p->ctx, tl_layout_cover(p->arena, l, t->shape, order));
+}
+
 static bool is_memory(const TlOp *op)
 {
     return tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
@@ -319,6 +349,9 @@ void tl_place_families(Placement *p)
     add_memory_families(p);
     for (uint32_t i = 0; i < p->vars.len; i++) {
         const TlOp *op = p->vars.data[i].op;
+        if (op && op->opcode == TL_OP_SCAN)
+            add_family(p, i,
+                       run_along(p, tl_in(op, 0)->type, (int)tl_attr_int(op, TL_ATTR_AXIS, 0)));
         if (!op || op->opcode != TL_OP_REDUCE)
             continue;
         int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);

@@ -62,7 +62,7 @@ static inline uint64_t tl_place_key(const void *a, const void *b, uint64_t n)
 /* ---- place_graph.c ---- */
 /* Fills in vars, edges, values, ops; the function's converts go, so it is not legal any more. */
 void tl_place_build(Placement *p);
-/* Families from memory ops, dots, and reductions that could stay in a warp. */
+/* Families from memory ops, dots, scans, and reductions that could stay in a warp. */
 void tl_place_families(Placement *p);
 const TlLayout *tl_place_layout(const Placement *p, uint32_t var, int label);
 /* The layout of a result when its op's is l. */

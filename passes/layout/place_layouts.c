@@ -10,7 +10,8 @@
  *     carries, is one thing that has one layout. The layouts in question are families: one op is
  *     given a layout that is good for it, and what follows from that by layout_rules.h, backward
  *     and forward, for all others that it reaches. Families come from memory ops (whose layout
- *     `coalesce` chose), dots (place_dot.c), and reductions that could do without other warps.
+ *     `coalesce` chose), dots (place_dot.c), scans, of which a thread could have neighbours, and
+ *     reductions that could do without other warps.
  *  2. The choice (place_solve.c): a family for each, by cost. The cost model is layout_cost.c.
  *  3. Into effect: values get their layouts. An operand that must be laid out otherwise is the
  *     result of a convert, or is computed again in that layout when this is cheaper: constants,

@@ -91,7 +91,7 @@ static TlWarpgroupFault tensor_fault(const TlAxisInfo *axis, const TlOp *dot, co
         return TL_WARPGROUP_TENSOR_WARPS;
     if (s->rank != 2)
         return TL_WARPGROUP_TENSOR_BATCH;
-    if (s->m % TL_TENSOR_LANES)
+    if (s->m % tl_tensor_rows(s->m))
         return TL_WARPGROUP_TENSOR_ROWS;
     if (s->k % mma->k)
         return TL_WARPGROUP_TENSOR_STEPS;

@@ -26,6 +26,11 @@
  *  3. alloc and put stand right after the load, gets before the first op that wants them, so that
  *     one barrier serves several. What the chain was before goes when nobody else wants it.
  *
+ *  4. Converts that stay, and whose results take more registers than what they convert, go down
+ *     past products to the first op that wants them: as fragments, the operands of all products of
+ *     a block would be held together. Where registers are short (`kept`), products far from each
+ *     other get what they share by a convert each.
+ *
  * A load that has its operand's layout already is left alone. `pipeline` makes more slots and
  * asynchronous copies of what is found here. */
 #include "ir/plan/layout_convert.h"
@@ -445,42 +450,171 @@ static void take_way(Stager *s, const Way *w, const TlOp *put)
     tl_op_erase(w->convert);
 }
 
+/* ---- 4. converts that stay ---- */
+
+static bool grows(const TlOp *convert)
+{
+    return tl_layout_registers(convert->out[0]->type->layout) >
+           tl_layout_registers(tl_in(convert, 0)->type->layout);
+}
+
+/* The only user, if it is in the same block and only looks at the value in another way. */
+static TlOp *only_view(const TlOp *op)
+{
+    const TlUse *u = op->out[0]->uses;
+    return u && !u->next && u->user->block == op->block && u->user->nin == 1 &&
+                   tl_op_info(u->user->opcode)->flags & F_VIEWLIKE
+               ? u->user
+               : NULL;
+}
+
+static TlOp *last_view(TlOp *convert)
+{
+    TlOp *last = convert;
+    for (TlOp *view = convert; view; view = only_view(view))
+        last = view;
+    return last;
+}
+
+static bool has_product_between(const TlOp *from, const TlOp *to)
+{
+    while (from != to && from->opcode != TL_OP_DOT)
+        from = from->next;
+    return from != to;
+}
+
+/* Before the op, and before gets and views of these that stand in front of it, but behind `floor`:
+ * what is got is read behind nothing that changes shared memory. */
+static TlOp *place_for(TlOp *user, const TlOp *floor)
+{
+    TlOp *op = user;
+    while (op->prev && op->prev != floor &&
+           (op->prev->opcode == TL_OP_GET || op->prev->opcode == TL_OP_CONST ||
+            tl_op_info(op->prev->opcode)->flags & F_VIEWLIKE))
+        op = op->prev;
+    return op;
+}
+
+/* The convert and views of it, in order, before the op that wants them. */
+static bool sink(TlOp *convert)
+{
+    TlOp *last = last_view(convert), *next;
+    if (!last->out[0]->uses)
+        return false;
+    TlOp *place = place_for(where_to_get(last), last);
+    if (!has_product_between(convert, place))
+        return false;
+    for (TlOp *op = convert; op; op = next) {
+        next = op == last ? NULL : only_view(op);
+        tl_op_move_before(op, place);
+    }
+    return true;
+}
+
+/* Is there a product or a loop between the value's first user and this one, in its block? */
+static bool is_far(const TlOp *made, const TlOp *user)
+{
+    bool met = false, used = false;
+    for (const TlOp *op = made->next; op != user; op = op->next) {
+        met |= used && (op->opcode == TL_OP_DOT || tl_is_loop(op));
+        used |= uses(op, made->out[0]);
+    }
+    return used && met;
+}
+
+/* The convert and views of it, up to the last, once more for the user. */
+static void convert_again(const TlOp *convert, const TlOp *last, TlOp *user)
+{
+    TlBuilder b = tl_builder_before(place_for(user, last));
+    TlValue *v = tl_in(convert, 0);
+    for (const TlOp *op = convert;; op = only_view(op)) {
+        b.loc = op->loc;
+        v = tl_op_like(&b, op, 1, &v, 1, &op->out[0]->type)->out[0];
+        if (op == last)
+            break;
+    }
+    for (uint32_t i = 0; i < user->nin; i++)
+        if (tl_in(user, i) == last->out[0])
+            tl_set_operand(user, i, v);
+}
+
+/* Where operands are kept in shared memory as registers are short, what products far from each
+ * other share is converted for each of them. */
+static bool convert_for_each(TlOp *convert)
+{
+    const TlOp *last = last_view(convert);
+    TlOp *far = NULL;
+    bool changed = false;
+    do {
+        far = NULL;
+        for (const TlUse *u = last->out[0]->uses; u && !far; u = u->next)
+            if (u->user->block == convert->block && is_far(last, u->user))
+                far = u->user;
+        if (far)
+            convert_again(convert, last, far);
+        changed |= far != NULL;
+    } while (far);
+    return changed;
+}
+
+/* Those for one op keep their order. */
+static bool sink_converts(Stager *s)
+{
+    TL_VEC(TlOp *) converts = {0};
+    bool changed = false;
+    for (TlOp *op = s->fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_CONVERT && op->out[0]->uses && grows(op))
+            tl_vec_push(s->px->scratch, &converts, op);
+    for (uint32_t i = 0; i < converts.len; i++)
+        if (s->fn->body->kept && feeds_dot(converts.data[i]->out[0], 0))
+            changed |= convert_for_each(converts.data[i]);
+    for (uint32_t i = 0; i < converts.len; i++)
+        changed |= sink(converts.data[i]);
+    return changed;
+}
+
+/* ---- the pass ---- */
+
+static bool stage(Stager *s)
+{
+    TlArena *scratch = s->px->scratch;
+    find_ways(s);
+    s->axis = tl_pass_axis_info(s->fn, s->px);
+    TlMap seen, puts; /* loads; put by load */
+    bool changed = false;
+    TlMap *maps[] = {&seen, &puts, &s->converts, &s->bytes, &s->reserves};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        tl_map_init(maps[i], scratch);
+    for (uint32_t i = 0; i < s->ways.len; i++)
+        tl_map_put_ptr(&s->converts, s->ways.data[i].convert, s->ways.data[i].convert);
+    for (uint32_t i = 0; i < s->ways.len; i++) {
+        const Way *w = &s->ways.data[i];
+        if (!tl_map_get_ptr(&seen, w->load))
+            tl_vec_push(scratch, &s->staged, staged_of(s, i));
+        tl_map_put_ptr(&seen, w->load, w->load);
+    }
+    claim_all(s);
+    for (uint32_t i = 0; i < s->staged.len; i++) {
+        const Staged *x = &s->staged.data[i];
+        if (x->fits)
+            tl_map_put_ptr(&puts, x->load, put_after(s, x));
+    }
+    for (uint32_t i = 0; i < s->ways.len; i++) {
+        const TlOp *put = tl_map_get_ptr(&puts, s->ways.data[i].load);
+        if (put)
+            take_way(s, &s->ways.data[i], put);
+        changed |= put != NULL;
+    }
+    return changed;
+}
+
 TlPassResult tl_pass_stage_shared(TlFn *fn, TlPassCtx *px)
 {
     Stager s = {.fn = fn, .ctx = px->ctx, .px = px};
     if (tl_fn_level(fn) != TL_LEVEL_LAID_OUT)
         return TL_SAME;
-    find_ways(&s);
-    if (s.ways.len == 0)
-        return TL_SAME;
-    s.axis = tl_pass_axis_info(fn, px);
-    TlMap seen, puts; /* loads; put by load */
-    bool changed = false;
-    TlMap *maps[] = {&seen, &puts, &s.converts, &s.bytes, &s.reserves};
-    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
-        tl_map_init(maps[i], px->scratch);
-    for (uint32_t i = 0; i < s.ways.len; i++)
-        tl_map_put_ptr(&s.converts, s.ways.data[i].convert, s.ways.data[i].convert);
-    for (uint32_t i = 0; i < s.ways.len; i++) {
-        const Way *w = &s.ways.data[i];
-        if (!tl_map_get_ptr(&seen, w->load))
-            tl_vec_push(px->scratch, &s.staged, staged_of(&s, i));
-        tl_map_put_ptr(&seen, w->load, w->load);
-    }
-    claim_all(&s);
-    for (uint32_t i = 0; i < s.staged.len; i++) {
-        const Staged *x = &s.staged.data[i];
-        if (x->fits)
-            tl_map_put_ptr(&puts, x->load, put_after(&s, x));
-    }
-    for (uint32_t i = 0; i < s.ways.len; i++) {
-        const TlOp *put = tl_map_get_ptr(&puts, s.ways.data[i].load);
-        if (put)
-            take_way(&s, &s.ways.data[i], put);
-        changed |= put != NULL;
-    }
-    if (!changed)
-        return TL_SAME;
-    tl_pass_dce(fn, px);
-    return TL_CHANGED;
+    bool staged = stage(&s), sunk = sink_converts(&s);
+    if (staged)
+        tl_pass_dce(fn, px);
+    return staged || sunk ? TL_CHANGED : TL_SAME;
 }

@@ -49,9 +49,19 @@ static int shape_operand_axis(const TlOp *op, int axis)
     return op->opcode == TL_OP_RESHAPE ? reshaped_axis(to, axis, from) : TL_CHUNK_NOT;
 }
 
+/* Of a product's a, b and acc: a row of the sums needs a row of a, a column needs one of b. */
+static int dot_operand_axis(const TlOp *op, uint32_t i, int axis)
+{
+    int rank = op->out[0]->type->rank;
+    bool whole = (i == 0 && axis == rank - 1) || (i == 1 && axis == rank - 2);
+    return whole ? TL_CHUNK_WHOLE : axis;
+}
+
 int tl_chunk_operand_axis(const TlOp *op, uint32_t i, int axis)
 {
     TL_ASSERT(axis >= 0 && i < op->nin, "axis %d of operand %u", axis, i);
+    if (op->opcode == TL_OP_DOT)
+        return dot_operand_axis(op, i, axis);
     if (is_access(op))
         return place_operand_axis(op, i, axis);
     if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
@@ -147,6 +157,8 @@ static bool can_cut(const TlOp *op, int axis)
         return false;
     if (is_access(op))
         return can_move(op, axis);
+    if (op->opcode == TL_OP_DOT)
+        return op->nin == 3; /* without scales */
     return flags & (F_ELEM | F_VIEWLIKE);
 }
 

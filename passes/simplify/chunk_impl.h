@@ -1,8 +1,9 @@
 /* What the files of chunk-rows share (chunk_rows.c says what the pass does).
  *
  * A group is the ops that must be cut together: tiles that are long along one axis, which
- * elementwise ops, accesses, reductions and scans connect. Each op of it has the axis that is cut:
- * of its result; of a reduction or scan, its operands'; of an access, the accessed tile's. */
+ * elementwise ops, accesses, reductions, scans and products connect. Each op of it has the axis
+ * that is cut: of its result; of a reduction or scan, its operands'; of an access, the accessed
+ * tile's. */
 #ifndef TL_CHUNK_IMPL_H
 #define TL_CHUNK_IMPL_H
 #include "ir/ir.h"
@@ -48,6 +49,10 @@ bool tl_chunk_is_made(const TlOp *op, int axis);
 TlChunkOp *tl_chunk_member(const TlChunkGroup *g, const TlOp *op);
 /* Finds the group of a tile, cut along an axis of it. False: some op cannot be cut. */
 bool tl_chunk_find(TlChunkGroup *g, TlValue *tile, int axis);
+
+/* ---- shifted rows (chunk_shift.c) ---- */
+/* Has a gather that shifts a loaded tile replaced with a load of its own. False: it stays. */
+bool tl_chunk_read_shifted(TlOp *gather);
 
 /* ---- passes over the row (chunk_order.c) ---- */
 /* The direction in which the op carries something from chunk to chunk; 0: any, as a reduction,

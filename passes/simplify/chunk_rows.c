@@ -18,14 +18,15 @@
  * was computed is computed again in each pass that needs it.
  *
  *  0. The total of a long tile, which is a reduction of its reshape to one axis, is taken axis by
- *     axis.
+ *     axis. A long tile that is a shifted other one is loaded at its own place (chunk_shift.c).
  *  1. A tile of many elements per thread, and an axis of it (the longest first): the group of ops
  *     that must be cut with it (chunk_find.c).
  *  2. The passes over the row, each from its first chunk to the last or the other way, as the scans
  *     in it go (chunk_order.c).
  *  3. Worth it: what needs several passes, if what lives across reductions needs more registers
  *     than there are for that, or the code would be too long: else the row is read once, which is
- *     best. What reads its row once in any case, if the code would be long.
+ *     best. What reads its row once in any case, if the code would be long. With a product, only
+ *     if its sums need more registers than there are, as each part reads the other operand again.
  *  4. The loops (chunk_emit.c). reduce-locality then keeps partial results per thread.
  *
  * Elements have the bits that they had; reductions of floats have another order, as is open on a
@@ -46,6 +47,7 @@ enum {
     ANY_REGISTERS = 255,   /* of a machine that does not say */
     LIVE_SHARE = 55,       /* percent of them may live across reductions; */
     LIVE_SHARE_EARLY = 40, /* where LLVM schedules: it begins loads early, and keeps addresses */
+    PRODUCT_SHARE = 75, /* percent of them may be sums of a product */
     CHUNK_BYTES = 128, /* that a thread loads of a chunk, if it can */
     CHUNK_MOST = 32, /* elements of a thread */
     CHUNK_LEAST = 8,
@@ -117,6 +119,20 @@ static bool take_totals(const Rows *r)
     return changed;
 }
 
+/* ---- 0. shifted rows ---- */
+
+static bool read_shifted(const Rows *r)
+{
+    bool changed = false;
+    for (TlOp *op = r->fn->body->first, *next; op; op = next) {
+        next = tl_walk_next(op, NULL);
+        if (op->opcode == TL_OP_GATHER &&
+            (r->asked || per_thread(r, op->out[0]->type) > FEWEST_ELEMENTS))
+            changed = tl_chunk_read_shifted(op) || changed;
+    }
+    return changed;
+}
+
 /* ---- 3. worth it ---- */
 
 static int64_t words_of(const Rows *r, const TlType *t)
@@ -151,18 +167,38 @@ static int64_t words_across(const Rows *r, const TlChunkGroup *g, int k)
     return words;
 }
 
-/* Registers of a thread for what lives across reductions. */
-static int64_t words_to_live(const Rows *r)
+static int64_t registers_of(const Rows *r)
 {
     const TlMachine *m = r->px->machine;
     int64_t registers = m->registers ? m->registers : ANY_REGISTERS;
-    if (r->threads > FULL_THREADS)
-        registers = registers * FULL_THREADS / r->threads;
-    return registers * (m->reads_early ? LIVE_SHARE_EARLY : LIVE_SHARE) / 100;
+    return r->threads > FULL_THREADS ? registers * FULL_THREADS / r->threads : registers;
 }
 
+/* Registers of a thread for what lives across reductions. */
+static int64_t words_to_live(const Rows *r)
+{
+    return registers_of(r) *
+           (r->px->machine->reads_early ? LIVE_SHARE_EARLY : LIVE_SHARE) / 100;
+}
+
+/* The words of a thread that the sums of the group's largest product take; 0: it has none. */
+static int64_t words_of_products(const Rows *r, const TlChunkGroup *g)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < g->ops.len; i++) {
+        const TlOp *op = g->ops.data[i].op;
+        int64_t words = op->opcode == TL_OP_DOT ? words_of(r, op->out[0]->type) : 0;
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
+/* A product is cut only if registers cannot hold its sums: each part reads the other operand. */
 static bool is_worth_it(const Rows *r, const TlChunkGroup *g, int64_t elements)
 {
+    int64_t products = words_of_products(r, g);
+    if (products)
+        return 100 * products > registers_of(r) * PRODUCT_SHARE;
     int64_t code = elements * g->ops.len;
     bool once = g->npasses == 1;
     for (uint32_t i = 0; i < g->ops.len; i++)
@@ -178,6 +214,15 @@ static bool is_worth_it(const Rows *r, const TlChunkGroup *g, int64_t elements)
 }
 
 /* ---- 4. how long chunks are ---- */
+
+/* Layouts like powers of two. */
+static int32_t chunk_of_rows(const Rows *r, int32_t elements, int64_t rows)
+{
+    int64_t chunk = 1;
+    while (2 * chunk * rows <= elements * r->threads)
+        chunk *= 2;
+    return (int32_t)chunk;
+}
 
 /* So many elements of a thread, over all rows of the tile that has most. */
 static int32_t chunk_of(const Rows *r, const TlChunkGroup *g)
@@ -195,20 +240,22 @@ static int32_t chunk_of(const Rows *r, const TlChunkGroup *g)
                 rows = tl_type_elems(t) / g->extent;
         }
     }
+    if (words_of_products(r, g))
+        return r->asked ? r->asked : chunk_of_rows(r, CHUNK_MOST, rows);
     int32_t elements = CHUNK_LEAST;
     while (elements < most && 2 * elements * (bytes - 1) <= CHUNK_BYTES)
         elements *= 2;
-    int64_t chunk = 1; /* layouts like powers of two */
-    while (2 * chunk * rows <= elements * r->threads)
-        chunk *= 2;
-    return r->asked ? r->asked : (int32_t)chunk;
+    return r->asked ? r->asked : chunk_of_rows(r, elements, rows);
 }
 
 /* ---- the pass ---- */
 
-/* What has been looked at in vain is not looked at again. */
+/* What has been looked at in vain is not looked at again; but products have axes that this tile has
+ * not. */
 static bool give_up(const Rows *r, const TlChunkGroup *g)
 {
+    if (words_of_products(r, g))
+        return false;
     for (uint32_t i = 0; i < g->ops.len; i++)
         tl_map_put_ptr(r->tried, g->ops.data[i].op, g->ops.data[i].op);
     return false;
@@ -290,7 +337,8 @@ TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
               .asked = asked ? (int32_t)strtol(asked + strlen("elements="), NULL, 10) : 0};
     tl_map_init(r.tried, px->scratch);
     tl_map_init(r.loops, px->scratch);
-    TlPassResult result = take_totals(&r) ? TL_CHANGED : TL_SAME;
+    bool changed = take_totals(&r);
+    TlPassResult result = read_shifted(&r) || changed ? TL_CHANGED : TL_SAME;
     while (cut_one(&r))
         result = TL_CHANGED;
     if (result == TL_CHANGED)

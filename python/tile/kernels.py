@@ -5,13 +5,15 @@ rotary positions.
     p = tile.kernels.softmax(c)
 
 Arrays are those that kernels take: of NumPy, DLPack and torch, tile.Array, tile.view(x, "bf16"); nothing is copied. `out` is the array for
-the result, which the function returns; None: a new array of NumPy, if the first argument is one. `device` is a tile.Device or a name,
+the result, which the function returns; None: a new array of NumPy, if the first argument is one, or a tensor of torch; what else is returned
+(places, losses, pivots) is of NumPy. `device` is a tile.Device or a name,
 `stream` a tile.Stream of it; a call returns when it is done, or with a stream at once, as calls of kernels do.
 """
 from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import weakref
 from collections.abc import MutableMapping, Sequence
 from ctypes import Structure, byref, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p, sizeof
@@ -189,12 +191,20 @@ def vector(value: Any, name: str, code: int, length: int) -> tuple[int | None, a
     return m.address, m
 
 
+def new(like: Any, shape: Sequence[int], integers: bool) -> Any:
+    """An array of the kind of `like`, of its type or of i32."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(like, torch.Tensor):
+        return like.new_empty(tuple(shape), dtype=torch.int32 if integers else like.dtype)
+    if not isinstance(like, numpy.ndarray):
+        raise TypeError("out is missing: results are made for arrays of NumPy and tensors of torch only")
+    return numpy.empty(shape, numpy.int32 if integers else like.dtype)
+
+
 def result(out: Any, like: Any, shape: Sequence[int], name: str, code: int | None) -> tuple[Any, arrays.Memory]:
     """`out`, or a new array for the result."""
     if out is None:
-        if not isinstance(like, numpy.ndarray):
-            raise TypeError("out is missing: only arrays of NumPy have results that are made for them")
-        out = numpy.empty(shape, numpy.int32 if code == I32 else like.dtype)
+        out = new(like, shape, code == I32)
     m = operand(out, "out", (len(shape),), code, True)
     if m.shape != tuple(shape):
         raise wrong(f"{name} is of {tuple(shape)}, but out of {m.shape}")

@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ctypes import addressof, byref, c_int64, c_void_p, sizeof
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from . import compiler, declarations, native
 from .arrays import QUICK
@@ -163,8 +163,21 @@ class Kernel:
                 values.setdefault(slot.name, DEFAULT)
         missing = [name for name in self.places if name not in values]
         if missing:
-            raise TypeError(f"{self.__name__}() missing {len(missing)} argument{'s' * (len(missing) > 1)}: {', '.join(missing)}")
+            raise TypeError(f"{self.__name__}() missing {len(missing)} argument{'s' * (len(missing) > 1)}: {', '.join(missing)}{self.unwritten(values)}")
         return [values[name] for name in self.places]
+
+    def unwritten(self, values: Mapping[str, Any]) -> str:
+        """For those who wait for a result, and gave none of the arrays that it goes to."""
+        declared = self.declaration.parameters if self.declaration else []
+        names = [p.name for p in declared if p.name in self.places and "[" in p.type and not p.type.startswith("const ")
+                 and isinstance(values.get(p.name, 0), (int, float))]
+        return f" (it returns nothing: the caller gives what is written, {', '.join(names)})" if names else ""
+
+    def __getitem__(self, grid: Any) -> NoReturn:
+        """Triton's k[grid](...)."""
+        raise TypeError(f"{self.__name__}: kernels have grids of their own: call it with its arguments alone, or with grid=... among them")
+
+    __iter__ = None  # what has items would be a sequence, too
 
     def arguments(self, values: Sequence[Any]) -> tuple[Any, list[Any]]:
         """The arguments, and what keeps their memory."""

@@ -171,6 +171,13 @@ def differentiate(op: CustomOpDef, qualname: str, forward: Chain, steps: Sequenc
     op.register_autograd(backward_of, setup_context=setup_context)
 
 
+def no_gradient(qualname: str) -> Callable[..., Any]:
+    def backward_of(ctx: Any, *grads: torch.Tensor) -> Any:
+        raise RuntimeError(f'{qualname} has no gradient: name the kernel that computes it, tile.op(..., backward="...")')
+
+    return backward_of
+
+
 def op(qualname: str, source: Any, kernel: Optional[str] = None, /, *, backward: Union[str, Iterable[str], None] = None, zeros: Iterable[str] = (),
        autocast: Optional[str] = None, device: Union[Device, str, None] = "cpu", include_dirs: Sequence[str] = (), opt_level: int = 3,
        fp: str = "default", warps: int = 0, stages: int = 0, cache: Optional[str] = None, consts: Optional[Mapping[str, Any]] = None,
@@ -214,6 +221,8 @@ def op(qualname: str, source: Any, kernel: Optional[str] = None, /, *, backward:
         made = chain.operator(qualname)
         if behind:
             differentiate(made, qualname, chain, behind, zeros)
+        elif chain.outputs and not chain.mutated:
+            made.register_autograd(no_gradient(qualname))
         for kind in ("cpu", "cuda") if autocast is not None else ():
             made.register_autocast(kind, TORCH[autocast])
         made.__doc__ = function.__doc__

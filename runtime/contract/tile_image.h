@@ -1,4 +1,4 @@
-/* The kernel image, version 18: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 19: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 18, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_VERSION = 19, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
     TL_MAX_CLUSTER = 8, /* programs; bytes of shared memory that one may have: */
     TL_CLUSTER_SHARED = 200 << 10,
     TILE_IMAGE_MAX_PARAMS = 128,
@@ -91,7 +91,10 @@ typedef enum tile_slot_kind {
     TILE_SLOT_MAP,
     /* i64 number of programs that start: a kernel that has this slot does the whole grid with any
      * number. There is one at most */
-    TILE_SLOT_BLOCKS
+    TILE_SLOT_BLOCKS,
+    /* i64 number of programs on an axis, times -1: what is left of x / n is x + (x / n) (-n), a
+     * product and sum in one */
+    TILE_SLOT_MINUS_NPID
 } tile_slot_kind;
 typedef struct tile_image_slot { uint32_t kind, param, axis, box; } tile_image_slot;
 enum { TL_MAP_BYTES = 128, TL_MAP_ALIGNMENT = 64, TL_MAX_MAPS = 16 /* of a kernel */ };

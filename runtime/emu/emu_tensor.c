@@ -270,7 +270,7 @@ static void read_instruction(tl_emu_block *b, product *p, uint32_t i)
         (i & 0xf) == 0 && (i >> 4 & 3) == sums && (i >> 7 & 7) == code_of(p->type[0]) &&
             (i >> 10 & 7) == code_of(p->type[1]) && (i >> 13 & 3) == 0 && i >> 29 == 0,
         "instruction %" PRIx32 " of types %u, %u, %u", i, p->type[0], p->type[1], p->type[2]);
-    uint32_t unit = p->m == 64 ? 8 : 16;
+    uint32_t unit = p->m == 64 && (sums == 1 || p->n <= WARP) ? 8 : 16;
     TL_EMU_INVARIANT(b, p->site,
                      (p->m == 64 || p->m == LANES) && p->n && p->n <= 256 && p->n % unit == 0,
                      "a product of %u rows, %u columns", p->m, p->n);
@@ -703,8 +703,22 @@ void tl_emu_tensor_fence(uint32_t site, uint32_t after)
 /* ---- threads ---- */
 
 typedef struct lane_access {
-    uint32_t site, address, nwords, *words;
+    uint32_t site, address, nwords, *words, columns;
+    bool half; /* of the warp's lanes: the first 16 */
 } lane_access;
+
+typedef struct cell {
+    uint32_t lane, column;
+} cell;
+
+/* Word i of thread `lane`, from the address on: PTX ISA, shapes .32x32b and .16x256b. */
+static cell cell_of(const lane_access *x, uint32_t lane, uint32_t i)
+{
+    cell c = {.lane = x->address >> 16, .column = x->address & 0xffff};
+    c.lane += x->half ? lane / 4 + i / 2 % 2 * 8 : lane;
+    c.column += x->half ? lane % 4 * 2 + i % 2 + i / 4 * 8 : i;
+    return c;
+}
 
 /* Of the current warp: its lanes. */
 static tensor *reach(tl_emu_block *b, const lane_access *x)
@@ -715,14 +729,14 @@ static tensor *reach(tl_emu_block *b, const lane_access *x)
                         "the warp reaches lanes %" PRIu32 " to %" PRIu32
                         " of tensor memory, not lane %" PRIu32,
                         first, first + WARP - 1, lane);
-    return of_program(b, x->site, x->address, x->nwords);
+    return of_program(b, x->site, x->address, x->columns);
 }
 
 static void touches(tl_emu_block *b, tensor *t, const lane_access *x)
 {
     uint32_t column = x->address & 0xffff, w = x->address >> 21;
-    check_untouched(b, t, x->site, column, x->nwords, w);
-    touch_columns(b, t, x->site, column, x->nwords, w);
+    check_untouched(b, t, x->site, column, x->columns, w);
+    touch_columns(b, t, x->site, column, x->columns, w);
 }
 
 /* The thread has passed a fence behind its wait for the product onto the column. */
@@ -740,19 +754,19 @@ static void load(tl_emu_block *b, void *const *mine)
     lane_access *const *lanes = (lane_access *const *)mine;
     const lane_access *x = lanes[0];
     tensor *t = reach(b, x);
-    for (uint32_t c = 0; c < x->nwords; c++) {
+    for (uint32_t c = 0; c < x->columns; c++)
         check_arrived(b, t, x->site, (x->address & 0xffff) + c);
+    for (uint32_t i = 0; i < x->nwords; i++)
         for (uint32_t lane = 0; lane < WARP; lane++) {
-            uint32_t column = (x->address & 0xffff) + c, at = (x->address >> 16) + lane;
-            if (t->state[column][at] != KNOWN)
-                tl_emu_complain(
-                    b, t->state[column][at] == UNKNOWN ? TL_RUN_UNINIT : TL_RUN_ASYNC, x->site,
-                    "lane %" PRIu32 " of column %" PRIu32 " of tensor memory %s", at, column,
-                    t->state[column][at] == UNKNOWN ? "has been written by nobody"
-                                                    : "is on its way");
-            lanes[lane]->words[c] = t->word[column][at];
+            cell c = cell_of(x, lane, i);
+            state s = (state)t->state[c.column][c.lane];
+            if (s != KNOWN)
+                tl_emu_complain(b, s == UNKNOWN ? TL_RUN_UNINIT : TL_RUN_ASYNC, x->site,
+                                "lane %" PRIu32 " of column %" PRIu32 " of tensor memory %s",
+                                c.lane, c.column,
+                                s == UNKNOWN ? "has been written by nobody" : "is on its way");
+            lanes[lane]->words[i] = t->word[c.column][c.lane];
         }
-    }
     touches(b, t, x);
 }
 
@@ -761,33 +775,48 @@ static void store(tl_emu_block *b, void *const *mine)
     lane_access *const *lanes = (lane_access *const *)mine;
     const lane_access *x = lanes[0];
     tensor *t = reach(b, x);
-    for (uint32_t c = 0; c < x->nwords; c++)
+    for (uint32_t i = 0; i < x->nwords; i++)
         for (uint32_t lane = 0; lane < WARP; lane++) {
-            uint32_t column = (x->address & 0xffff) + c, at = (x->address >> 16) + lane;
-            if (t->state[column][at] == ON_ITS_WAY)
+            cell c = cell_of(x, lane, i);
+            if (t->state[c.column][c.lane] == ON_ITS_WAY)
                 tl_emu_complain(b, TL_RUN_ASYNC, x->site,
                                 "a product onto column %" PRIu32 " of tensor memory is on its way",
-                                column);
-            t->word[column][at] = lanes[lane]->words[c];
-            t->state[column][at] = KNOWN;
+                                c.column);
+            t->word[c.column][c.lane] = lanes[lane]->words[i];
+            t->state[c.column][c.lane] = KNOWN;
         }
     touches(b, t, x);
 }
 
-void tl_emu_tensor_ld(uint32_t site, uint32_t address, uint32_t nwords, uint32_t *words)
+/* All lanes of a warp. */
+static void reach_all(tl_leaf leaf, lane_access x, void (*how)(tl_emu_block *, void *const *))
 {
     tl_emu_block *b = tl_emu_now;
-    lane_access x = {site, address, nwords, words};
-    tl_emu_count(b, site, TL_LEAF_TENSOR_LD);
-    tl_emu_meet_warp(b, TL_LEAF_TENSOR_LD, site, address, &x, load);
+    x.half = leaf == TL_LEAF_TENSOR_LD_16 || leaf == TL_LEAF_TENSOR_ST_16;
+    x.columns = x.half ? x.nwords * 2 : x.nwords;
+    tl_emu_count(b, x.site, leaf);
+    TL_EMU_INVARIANT(b, x.site, !x.half || x.nwords % 4 == 0, "%u words of 16 lanes", x.nwords);
+    tl_emu_meet_warp(b, leaf, x.site, x.address, &x, how);
+}
+
+void tl_emu_tensor_ld(uint32_t site, uint32_t address, uint32_t nwords, uint32_t *words)
+{
+    reach_all(TL_LEAF_TENSOR_LD, (lane_access){site, address, nwords, words, 0, false}, load);
+}
+
+void tl_emu_tensor_ld_16(uint32_t site, uint32_t address, uint32_t nwords, uint32_t *words)
+{
+    reach_all(TL_LEAF_TENSOR_LD_16, (lane_access){site, address, nwords, words, 0, true}, load);
 }
 
 void tl_emu_tensor_st(uint32_t site, uint32_t address, uint32_t nwords, uint32_t *words)
 {
-    tl_emu_block *b = tl_emu_now;
-    lane_access x = {site, address, nwords, words};
-    tl_emu_count(b, site, TL_LEAF_TENSOR_ST);
-    tl_emu_meet_warp(b, TL_LEAF_TENSOR_ST, site, address, &x, store);
+    reach_all(TL_LEAF_TENSOR_ST, (lane_access){site, address, nwords, words, 0, false}, store);
+}
+
+void tl_emu_tensor_st_16(uint32_t site, uint32_t address, uint32_t nwords, uint32_t *words)
+{
+    reach_all(TL_LEAF_TENSOR_ST_16, (lane_access){site, address, nwords, words, 0, true}, store);
 }
 
 static void unite(tl_emu_block *b, void *const *mine)

@@ -88,6 +88,9 @@ CASES = [
     ("f32", "f32", (0, 4, 4, 2), (3, 3, 2, 2), (0, 4, 4, 2), ONE, 1),
     ("f16", "f32", (1, 3, 3, 0), (3, 3, 0, 4), (1, 3, 3, 4), ONE, 1),
     ("f16", "f16", (3, 5, 6, 40), (5, 5, 20, 34), (3, 3, 3, 34), (2, 2, 2, 2, 1, 1), 2),
+    # few channels: pixels inside, four at a time, and at both ends
+    ("f32", "f32", (1, 6, 21, 1), (3, 3, 1, 20), (1, 6, 21, 20), ONE, 1),
+    ("bf16", "f32", (2, 5, 19, 2), (3, 2, 2, 33), (2, 3, 21, 33), (2, 1, 1, 2, 1, 2), 1),
 ]
 for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
     adjoint(convolved, gradients, x, w, y, window, groups)
@@ -115,6 +118,13 @@ for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
             lambda a, o=o, window=window, bias=bias:
             (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window) + (a["bias"] if bias else 0), o)})
             (*of("x", "w")(a)), T=t, O=o, BQ=4, BN=16)
+        # each channel and row of a tile of pixels for itself, whatever the device
+        kernel_row(
+            "conv", "conv2d", name + "_few",
+            {"x": X, "w": W, "bias": small(o, 4, w[3]), "y": poison(o, *y), **scalars},
+            lambda a, o=o, window=window:
+            (lambda x, w: {"y": rounded(np.maximum(convolved(x, w, a["y"], window) + a["bias"], 0), o)})
+            (*of("x", "w")(a)), T=t, O=o, BIAS=True, epilogue="activation.relu", BM=32, BN=16, BC=16, FEW=4)
     kernel_row(
         "conv", "conv2d_backward_data", name, {"dy": DY, "w": W, "dx": poison(o, *x), **scalars},
         lambda a, o=o, window=window, groups=groups:
@@ -161,7 +171,11 @@ for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate(
      ("f64", "f64", 1, 4, 4, 3, 2, 2, 3, 3, (1, 1, 0, 0, 1, 1), 1), ("f32", "f32", 0, 4, 4, 3, 3, 3, 4, 4, ONE, 1),
      ("f16", "f32", 1, 5, 6, 20, 3, 3, 5, 6, ONE, 2), ("f64", "f64", 1, 3, 3, 1, 1, 1, 3, 3, (1, 1, 0, 0, 1, 1), 5),
      ("f32", "f32", 2, 4, 40, 1, 3, 3, 2, 20, (2, 2, 1, 1, 1, 1), 1), ("f16", "f32", 1, 3, 30, 3, 3, 3, 3, 30, ONE, 1),
-     ("f32", "f32", 1, 4, 9, 70, 3, 3, 4, 9, ONE, 1))):
+     ("f32", "f32", 1, 4, 9, 70, 3, 3, 4, 9, ONE, 1),
+     # rows of several vectors of whole pixels, inside and at both ends
+     ("f32", "f32", 1, 3, 90, 3, 3, 3, 3, 90, ONE, 1),
+     ("f16", "f32", 1, 4, 260, 1, 2, 3, 2, 262, (2, 1, 1, 3, 1, 2), 1),
+     ("bf16", "bf16", 2, 2, 50, 7, 1, 4, 2, 45, (1, 1, 0, -1, 1, 1), 1))):
     k = c * multiple
     adjoint(depthwise, depthwise_gradients, (n, h, w, c), (r, s, k), (n, p, q, k), window)
     scalars, bias, total = dict(zip(NAMES, window)), i % 2 == 0, "f64" if t == "f64" else "f32"

@@ -68,6 +68,7 @@ CASES = [
     ("f32", "f32", (1, 3, 5, 6, 19), (3, 4, 5, 3, 19), (1, 19, 3, 4, 15), (1, 1, 1), (0, 1, 0, 1, 1, 1), 1),
     ("f32", "f32", (2, 6, 3, 5, 7), (2, 3, 2, 3, 10), (2, 10, 2, 3, 6), (2, 2, 1), (1, 1, 0, 1, 1, 1), 2),
     ("f16", "f16", (1, 0, 1, 3, 3), (1, 3, 3, 0, 4), (1, 4, 1, 3, 3), (1, 1, 1), (0, 1, 1, 1, 1, 1), 1),
+    ("f32", "f32", (1, 5, 2, 4, 37), (2, 3, 5, 5, 40), (1, 40, 1, 2, 37), (1, 1, 1), (0, 0, 2, 1, 1, 1), 1),
 ]
 for i, (t, o, x, w, y, stride, window, groups) in enumerate(CASES):
     X_, W_, Y_ = (rng(j).integers(-2, 3, s).astype(float) for j, s in enumerate((x, w, y)))
@@ -89,6 +90,7 @@ for i, (t, o, x, w, y, stride, window, groups) in enumerate(CASES):
         consts |= {f"STRIDE_{a}": s for a, s in zip("DHW", stride)}
         bias = i % 2 == 0
         tiles = {"BK": 16, "BC": 16, "BP": 1 + i % 2, "BQ": 16} if i < 6 else {}  # the last: by default
+        turned = {"TURN": i % 2 == 0} if i < 6 and not LAST else {}
         wanted = (lambda a, name: np.asarray(a[name], np.float64))
         case = (stride, window, groups)
         kernel_row("conv3d",
@@ -111,6 +113,7 @@ for i, (t, o, x, w, y, stride, window, groups) in enumerate(CASES):
                    BIAS=bias,
                    epilogue="activation.relu",
                    **tiles,
+                   **turned,
                    **consts)
         bias = i % 2 == 1
         kernel_row("conv3d",
@@ -131,6 +134,7 @@ for i, (t, o, x, w, y, stride, window, groups) in enumerate(CASES):
                    },
                    BIAS=bias,
                    **tiles,
+                   **turned,
                    **consts)
         total, z = "f64" if t == "f64" else "f32", 1 + i % 3
         consts = {k: v for k, v in consts.items() if k != "Y"}

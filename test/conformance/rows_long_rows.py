@@ -145,3 +145,58 @@ kernel k(const {t} x[A, B], const {t} z[A, C], {t} y[A, B])
 }}
 """, {"x": small(t, 11, 128, 128), "z": small(t, 12, 128, 130), "y": poison(t, 128, 128)},
         lambda a: {"y": exact(a["x"] + a["z"][:, 2:])}, **ONE)
+
+# A row beside itself shifted, beyond both ends of the array.
+row(
+    "long_rows_shifted", """
+kernel k(const f32 x[N], const i32 id[N], f32 y[N], i32 ends[N], const int B) grid(1)
+{
+    auto s = load(id[0 +: B], pad = -1);
+    auto begins = s != shift(s, 0, 3, -7);
+    y[0 +: B] = cumsum((f32)begins + x[0 +: B], 0);
+    ends[0 +: B] = s != shift(s, 0, -1, -1) ? s : 100;
+}
+""", {"x": small("f32", 13, C), "id": small("i32", 14, C, lo=-1, hi=2), "y": poison("f32", C),
+        "ends": poison("i32", C)},
+    lambda a: shifted(a["x"], a["id"]), consts={"B": B}, **ONE)
+
+
+def shifted(x, s):
+    s = np.concatenate([s, np.full(B - C, -1, np.int32)])
+    before, behind = np.concatenate([[-7] * 3, s[:-3]]), np.concatenate([s[1:], [-1]])
+    y = np.cumsum((s != before)[:C] + x, dtype=np.float32)
+    return {"y": exact(y), "ends": exact(np.where(s != behind, s, 100)[:C].astype(np.int32))}
+
+
+# Sums of a product that registers do not hold, of which the least of each row is wanted; and two parts of sums.
+row(
+    "long_rows_nearest", """
+kernel k(const f32 x[M, D], const f32 c[N, D], i32 near[M], const int BM, const int BN, const int BD)
+    grid(1)
+{
+    auto q = c[0 +: BN, 0 +: BD];
+    auto d = row(sum(q * q, axis = 1)) - 2.0 * dot(x[0 +: BM, 0 +: BD], trans(q));
+    near[0 +: BM] = argmin(d, axis = 1);
+}
+""", {"x": small("f32", 15, 64, 16), "c": small("f32", 16, 150, 16), "near": poison("i32", 64)},
+    lambda a: {"near": exact(((a["c"]**2).sum(1) - 2 * a["x"] @ a["c"].T).argmin(1).astype(np.int32))},
+    consts={"BM": 64, "BN": 150, "BD": 16}, **ONE)
+
+for t, (lo, n) in (("f16", (32, 32)), ("f32", (0, 48))):
+    row(f"long_rows_part_of_product_{t}", f"""
+kernel k(const f16 a[M, K], const f16 b[K, N], {t} y[M, P], const int BN, const int FROM, const int BP)
+    grid(1)
+{{
+    tile<f32, 32, BN> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(a[0 +: 32, k +: 16], b[k +: 16, 0 +: BN], acc);
+    y[0 +: 32, 0 +: BP] = ({t})extract(acc, 0 +: 32, FROM +: BP) + ({t})extract(acc, 0 +: 32, BN - BP +: BP);
+}}
+""", {"a": small("f16", 17, 32, 40), "b": small("f16", 18, 40, 96), "y": poison(t, 32, n)},
+        lambda a, lo=lo, n=n, t=t: {"y": exact(parts(a["a"], a["b"], lo, n).astype(t.replace("f", "float")))},
+        consts={"BN": 96, "FROM": lo, "BP": n}, **ONE)
+
+
+def parts(a, b, lo, n):
+    s = a.astype(np.float64) @ b.astype(np.float64)
+    return s[:, lo:lo + n] + s[:, -n:]

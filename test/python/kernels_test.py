@@ -2,6 +2,7 @@
 
     kernels_test.py [-v] [NAME...]      with the package on PYTHONPATH and the libraries beside TILE_LIBRARY
 """
+import importlib.util
 import unittest
 
 import numpy as np
@@ -390,6 +391,20 @@ class Blas(unittest.TestCase):
             with self.assertRaises(tile.ArgumentError) as caught:
                 call()
             self.assertIn(text, str(caught.exception))
+
+
+class Torch(unittest.TestCase):
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "no torch here")
+    def test_results(self):
+        import torch
+        a, b = torch.randn(5, 7), torch.randn(7, 3)
+        c = kernels.gemm(a, b)
+        self.assertIsInstance(c, torch.Tensor)
+        self.assertTrue(torch.allclose(c, a @ b, atol=1e-4))
+        self.assertEqual(kernels.softmax(a.bfloat16()).dtype, torch.bfloat16)
+        self.assertTrue(torch.equal(torch.as_tensor(kernels.reduce(a, "argmax")), a.argmax(1).int()))
+        with self.assertRaisesRegex(TypeError, "tensors of torch only"):
+            kernels.softmax(tile.upload(a))
 
 
 class Signals(unittest.TestCase):

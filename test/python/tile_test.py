@@ -430,13 +430,21 @@ class Kernels(unittest.TestCase):
         scale, x = tile.kernel(SCALE), np.ones((3, 4), np.float32)
         scale(x, rows=3, a=2)
         self.assertEqual(x[0, 0], 2)
-        for args, named, text in (((x,), {}, "missing 2 arguments: a, rows"), ((x, 1, 2, 3), {}, "takes 3 arguments but 4"),
+        for args, named, text in (((x,), {}, "missing 2 arguments: a, rows$"), ((x, 1, 2, 3), {}, "takes 3 arguments but 4"),
                                   ((x,), dict(b=1), "unexpected keyword argument 'b'; its parameters: x, a, rows"),
                                   ((x,), dict(x=x), "multiple values for argument 'x'")):
             with self.assertRaisesRegex(TypeError, text):
                 scale(*args, **named)
         with self.assertRaisesRegex(TypeError, "stream is a tile.Stream"):
             scale(x, 1, 2, stream=3)
+        copy = tile.kernel("kernel copy(const f32 x[N], f32 y[N], f32 a) grid(N) { y[pid(0)] = a * x[pid(0)]; }")
+        for args, text in (((x[0],), "missing 2 arguments: y, a "), ((x[0], 2.0), "missing 1 argument: a ")):
+            with self.assertRaisesRegex(TypeError, text + r"\(it returns nothing: the caller gives what is written, y\)$"):
+                copy(*args)
+        with self.assertRaisesRegex(TypeError, "copy: kernels have grids of their own: .*grid="):
+            copy[(4,)](x[0], x[0], 1)
+        with self.assertRaisesRegex(TypeError, "not iterable"):
+            iter(copy)
 
     def test_grid(self):
         x = np.zeros(10, np.float32)

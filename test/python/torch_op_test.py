@@ -130,9 +130,9 @@ class Operators(unittest.TestCase):
             pair_a(a, b)
 
     def test_no_backward(self):
-        """An operator without one takes tensors that require grad; torch says so where the gradient is asked for."""
+        """An operator without one takes tensors that require grad; where the gradient is asked for, it says how to give it one."""
         y = take(torch.randn(8, requires_grad=True))
-        with self.assertRaisesRegex(RuntimeError, "tile_test.take.default but no autograd formula"):
+        with self.assertRaisesRegex(RuntimeError, "tile_test::take has no gradient: .* tile.op.*backward="):
             y.sum().backward()
 
     def test_compile(self):

@@ -56,6 +56,15 @@ def main(source, scratch):
     check("sudo refuses", said[0] == 1 and "not in the sudoers" in said[2] and "sudo refuses" in said[2] and "--no-install-recommends" in said[2], said)
     said = bootstrap(tree, machine(scratch, "no_apt", id=user))
     check("no apt-get", said[0] == 1 and "no apt-get here" in said[2] and "bison" in said[2], said)
+    # apt-get would install, but some of it is nowhere.
+    cache = 'case $2 in bison|llvm-*) exit 0 ;; esac\necho "  Candidate: 1.0"\n'
+    rich = machine(scratch, "no_llvm", id="echo 0\n", apt_get='[ "$1" = update ] || { echo "apt-get ran" >&2; exit 1; }\necho "E: no route"\n', apt_cache=cache)
+    said = bootstrap(tree, rich, TILE_LLVM="22")
+    check("packages that are nowhere", said[0] == 1 and re.search(r"no route\n.*no source of apt offers: bison\b.*\nThis is ", said[2]) and "ran" not in said[2], said)
+    there = os.path.exists("/usr/lib/llvm-22/bin/lit") and os.path.exists("/usr/lib/llvm-22/include/llvm-c/Core.h")
+    check("no such LLVM", there or re.search("llvm-22-dev.*\nThis is .*\nLLVM 22.1 is in Debian 12 .*Ubuntu 24.04 has none", said[2]), said)
+    said = bootstrap(tree, rich, TILE_LLVM="20")
+    check("another LLVM", said[0] == 1 and "TILE_LLVM=20: this takes LLVM 19.1" in said[2] and "installing" not in said[1], said)
     # Everything there, and a ninja that takes until it has been seen to make progress.
     nothing, fast = "exit 0\n", "exec /bin/sleep 0.01\n"
     ninja = 'i=0; while [ $i -lt 300 ]; do i=$((i + 1)); echo "[$i/300] Building C object"; /bin/sleep 0.005; done\n'

@@ -12,9 +12,31 @@ dir=${2:-/tmp/clean-$suite}
 commands=${3:-test demo}
 src=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 
+# A debootstrap older than the suite takes it for an older one of its kind.
+known() {
+    scripts=/usr/share/debootstrap unchecked=
+    [ -e "$scripts/scripts/$suite" ] || {
+        [ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || unchecked=--no-check-gpg
+        cp -r $scripts "$dir.scripts" && scripts=$dir.scripts && ln -s gutsy "$scripts/scripts/$suite" # Ubuntu, all since 2007
+    }
+}
+
+# What apt reads on a fresh machine: also what came after the release, and of Ubuntu all that is free.
+sources() {
+    read -r deb url rest <"$dir/etc/apt/sources.list"
+    case $url in
+    *ubuntu*) for s in "$suite" "$suite-updates" "$suite-security"; do echo "$deb $url $s main universe"; done ;;
+    *) printf '%s\n' "$deb $url $rest" "$deb $url $suite-updates main" "$deb $url-security $suite-security main" ;;
+    esac
+}
+
 [ -e "$dir/etc/os-release" ] || {
-    debootstrap --variant=minbase --include=git,ca-certificates "$suite" "$dir" >"$dir.log" 2>&1 ||
+    known
+    # shellcheck disable=SC2086 # one option or none
+    DEBOOTSTRAP_DIR=$scripts debootstrap $unchecked --variant=minbase --include=git,ca-certificates "$suite" "$dir" >"$dir.log" 2>&1 ||
         { tail "$dir.log"; exit 1; }
+    sources >"$dir.list"
+    mv "$dir.list" "$dir/etc/apt/sources.list"
 }
 mount -t proc proc "$dir/proc"
 mount --bind /dev "$dir/dev"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""GDB stops at a line of a kernel, shows where it is, and steps.
+"""GDB stops at a line of a kernel, shows where it is, and steps. Where programs run several at once, GDB calls the function of one `scale[each]`.
 
     debugger.py TILEC FOLDER      "no debugger" where processes may not be traced
 """
@@ -34,8 +34,8 @@ def main():
     if re.search(r"[Cc]ould not trace|ptrace: Operation not permitted|[Cc]annot trace", gdb.stdout + gdb.stderr):
         print("no debugger")
         return 0
-    wanted = (r"hit Breakpoint 1, scale \(\) at scale\.tile:7", r"#0  scale \(\) at scale\.tile:7", r"Line 7 of \"scale\.tile\" starts at",
-              r"y\[i \+: B\] = sqrt\(w\);", r"breakpoint already hit")
+    wanted = (r"hit Breakpoint 1, scale(\[each\])? \(\) at scale\.tile:7", r"#0  scale(\[each\])? \(\) at scale\.tile:7",
+              r"Line 7 of \"scale\.tile\" starts at", r"y\[i \+: B\] = sqrt\(w\);", r"breakpoint already hit")
     missing = [w for w in wanted if not re.search(w, gdb.stdout)]
     print(f"{len(missing)} missing", *missing, sep="\n")
     if missing:

@@ -175,7 +175,7 @@ HOPPER = {
     "warpgroups_reuse": (REUSE, "reuse", "--stages 3 x=normal(1)[128,64] A=normal(2)[128,160] B=normal(3)[160,64] C=nan[128,64]", "C"),
     "warpgroups_nested": (NESTED, "nested", "--stages 3 A=normal(2)[128,160] B=normal(3)[160,64] C=nan[128,64]", "C"),
 }
-# Of Blackwell alone: 128 rows, sums in tensor memory; two strips of rows, read by eight warps; onto what is there; two products, one
+# Of Blackwell alone: 128 rows or 64, sums in tensor memory; two strips of rows, read by eight warps; onto what is there; two products, one
 # after the other; attention, whose sums stay there and are rescaled
 ONTO = """kernel onto(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(1)
           {
@@ -189,20 +189,20 @@ ONTO = """kernel onto(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(1)
           }"""
 ONLINE = """kernel attention(const f16 Q[M, D], const f16 K[N, D], const f16 V[N, D], f32 O[M, D]) grid(1)
             {{
-                auto q = Q[0 +: 128, 0 +: 64];
-                tile<f32, 128> greatest = -inf;
-                tile<f32, 128> total = 0;
-                tile<f32, 128, 64> acc = 0;
-                for (int n : range(0, N, 32)) pipeline {hint} {{
-                    auto s = (row(n + iota(32)) < N) ? dot(q, trans(K[n +: 32, 0 +: 64])) : -inf;
+                auto q = Q[0 +: {m}, 0 +: 64];
+                tile<f32, {m}> greatest = -inf;
+                tile<f32, {m}> total = 0;
+                tile<f32, {m}, 64> acc = 0;
+                for (int n : range(0, N, {n})) pipeline {hint} {{
+                    auto s = (row(n + iota({n})) < N) ? dot(q, trans(K[n +: {n}, 0 +: 64])) : -inf;
                     auto next = max(greatest, max(s, axis = 1));
                     auto p = exp(s - col(next));
                     auto rescale = exp(greatest - next);
                     total = total * rescale + sum(p, axis = 1);
-                    acc = dot((f16)p, V[n +: 32, 0 +: 64], acc * col(rescale));
+                    acc = dot((f16)p, V[n +: {n}, 0 +: 64], acc * col(rescale));
                     greatest = next;
                 }}
-                O[0 +: 128, 0 +: 64] = acc / col(total);
+                O[0 +: {m}, 0 +: 64] = acc / col(total);
             }}"""
 # with scales of blocks, which that thread brings to tensor memory: loaded by threads ahead of time, or computed
 SCALED = """kernel gemm(const f8e4m3 A[M, K], const u8 sa[M, K / 32], const f8e4m3 B[N, K], const u8 sb[N, K / 32], f32 C[M, N]) grid(1)
@@ -218,6 +218,8 @@ BLACKWELL = {
                                 f"--warps {warps} --stages {stages} A=normal(1)[104,320] sa=full(126)[104,10] B=normal(2)[120,320] "
                                 "sb=full(128)[120,10] C=nan[104,120]", "C")
        for name, hint, more, warps, stages in (("", "", "", 4, 3), ("_computed", "", " | 1", 8, 2))},
+    "tensor_half": (WARPGROUPS.format(m=64, hint="pipeline specialize", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
+                    "--warps 4 --stages 3 A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C"),
     **{f"tensor{n}": (WARPGROUPS.format(m=128, hint=hint, clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                       f"--warps 4 --stages {n} A=normal(1)[232,320] B=normal(2)[320,64] C=nan[232,64]", "C")
        for n, hint in ((1, "pipeline"), (2, "pipeline"), (3, "pipeline specialize"), (4, "pipeline specialize(0)"))},
@@ -225,9 +227,9 @@ BLACKWELL = {
                        "--warps 4 --stages 3 A=normal(1)[232,320] B=normal(2)[320,64] C=nan[232,64]", "C"),
     "tensor_stores_alone": (STORES.format(hint="pipeline specialize"), "gemm",
                             "--warps 8 --stages 3 A=normal(1)[232,224] B=normal(2)[224,136] C=nan[232,136]", "C"),
-    **{f"tensor_attention{name}": (ONLINE.format(hint=hint), "attention", "--stages 2 --warps 4 Q=normal(1)[100,64] K=normal(2)[136,64] "
-                                   "V=normal(3)[136,64] O=nan[100,64]", "O")
-       for name, hint in (("", "specialize(0)"), ("_alone", "specialize"))},
+    **{f"tensor_attention{name}": (ONLINE.format(m=m, n=n, hint=hint), "attention", f"--stages 2 --warps 4 Q=normal(1)[{m - 28},64] K=normal(2)[{4 * n + 8},64] "
+                                   f"V=normal(3)[{4 * n + 8},64] O=nan[{m - 28},64]", "O")
+       for name, m, n, hint in (("", 128, 32, "specialize(0)"), ("_alone", 128, 32, "specialize"), ("_half", 64, 64, "specialize"))},
     "tensor_onto": (ONTO, "onto", "--warps 4 --stages 3 A=normal(1)[128,160] B=normal(2)[160,64] C=zeros[128,64]", "C"),
     **{f"tensor_{t}": (NARROW.format(t=t, acc=acc, m=256, hint="pipeline specialize"), "gemm",
                        f"--warps 8 --stages 3 A={a}[232,320] B={b}[64,320] C={empty}[232,64]", "C")

@@ -39,6 +39,11 @@ PRODUCTS = {
     "i8_rows": ("i8", "i32", False, (64, 128, 64), (16, 16, 16)),  # B along N: threads bring it
     "odd": ("f16", "f32", False, (64, 32, 32), (-5, -3, 7)),  # no bulk copies
 }
+# of Blackwell alone: 64 rows at once, however many warpgroups
+HALVES = {
+    "f16_half": ("f16", "f32", False, (-64, 64, 32), (24, 8, 16)),
+    "bf16_half_strips": ("bf16", "f32", False, (-192, 64, 16), (8, 8, 8)),
+}
 # what no product into tensor memory does: of 24 columns; turned, as they have too few rows for wgmma; small ones in a row,
 # which cost more there
 NOT_TENSOR = ("f8e5m2", "f16_turned", "bf16_turned", "attention_32", "attention_along_n")
@@ -91,8 +96,8 @@ def kernel(parameters, across, down, tile, said, require=""):
 
 
 def product(name, word, said, times):
-    t, acc, in_columns, block, more = PRODUCTS[name]
-    block = (times * block[0], *block[1:])
+    t, acc, in_columns, block, more = {**PRODUCTS, **HALVES}[name]
+    block = (block[0] if name in HALVES else times * block[0], *block[1:])
     bm, bn, bk = -block[0] if block[0] < 0 else block[0] * said["warps"] // 4, block[1], block[2]
     if times > 1 and bm // 128 * bn > TENSOR_COLUMNS:
         return None
@@ -130,6 +135,6 @@ def is_tensor(device):
 def rows(tensor):
     made = {**dict.fromkeys(PRODUCTS, product), **dict.fromkeys(ATTENTIONS, attention)}
     if tensor:
-        made = {name: make for name, make in made.items() if name not in NOT_TENSOR}
+        made = {name: make for name, make in made.items() if name not in NOT_TENSOR} | dict.fromkeys(HALVES, product)
     all_of = (make(name, word, said, 2 if tensor else 1) for name, make in made.items() for word, said in ways())
     return [r for r in all_of if r]

@@ -4,7 +4,8 @@
  * is its place in the buffer; for A and accumulators in registers, the instruction's fragments
  * (PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16" and so on) are the registers' layout.
  * The formulas are written out here and come from no plan. Of products into tensor memory likewise
- * (PTX ISA, "Shared memory descriptor", "Instruction descriptor", data path layout D). */
+ * (PTX ISA, "Shared memory descriptor", "Instruction descriptor", data path layouts D, and F of 64
+ * rows, which a warp takes in the shape .16x256b). */
 #include "ir/plan/async_dot.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/stage_layout.h"
@@ -51,7 +52,7 @@ static const TlType *buffer(TlDtype dtype, const int32_t *shape, int row, int sp
 static TlMmaWarps warps_of(const Case *c)
 {
     TlMmaWarps w = {.apart = apart};
-    int rows = strncmp(c->mma, "tcgen05", 7) ? 16 : 32;
+    int rows = strncmp(c->mma, "tcgen05", 7) || strstr(c->mma, ".m64") ? 16 : 32;
     for (int i = 0; i < c->warp_bits; i++)
         if (c->m > rows << w.m)
             w.m++;
@@ -134,7 +135,7 @@ static bool is_tensor(const Product *p)
 
 static int32_t rows_of(const Product *p)
 {
-    return is_tensor(p) ? 2 * ROWS : ROWS;
+    return is_tensor(p) && p->c->m % (2 * ROWS) == 0 ? 2 * ROWS : ROWS;
 }
 
 /* One thread does what all warpgroups have. */
@@ -292,10 +293,15 @@ static int wrong_lanes(const Product *p)
             in[tl_layout_in_index(l, TL_IN_LANE)] = t % 32;
             in[tl_layout_in_index(l, TL_IN_WARP)] = t / 32;
             tl_layout_apply_reg(l, r, in, at);
-            wrong += at[0] % 128 != (int32_t)(t % 128) ||
+            int32_t lane = (int32_t)(t % 128), column = 0;
+            if (rows_of(p) == ROWS) { /* of the warp's 16 rows, pairs of columns */
+                column = 2 * (lane % 4);
+                lane = lane / 32 * 16 + lane % 32 / 4 + (int32_t)(r / 2 % 2 * 8);
+            }
+            wrong += at[0] % rows_of(p) != lane ||
                      tl_tensor_column(p->acc, at[0], at[1]) !=
                          tl_tensor_column(p->acc, first[0], first[1]) +
-                             tl_tensor_column(p->acc, own[0], own[1]);
+                             tl_tensor_column(p->acc, own[0], own[1]) + column;
         }
     return wrong;
 }
@@ -498,49 +504,54 @@ static void check_constants(void)
 /* ---- into tensor memory ---- */
 
 /* PTX ISA, "Instruction descriptor": bits 4-5, 7-9, 10-12, 15, 16, 17-22, 24-28. */
-static uint32_t instruction_of(const TlMma *mma, int32_t n, bool a_across, bool b_across)
+static uint32_t instruction_of(const TlMma *mma, int32_t rows, int32_t n, bool a_across,
+                               bool b_across)
 {
     static const uint32_t CODE[TL_DTYPE_COUNT] = {[TL_BF16] = 1, [TL_F32] = 2, [TL_F8E5M2] = 1,
                                                   [TL_I8] = 1};
     uint32_t sums = mma->type[TL_MMA_C] == TL_I32 ? 2 : 1;
     return sums << 4 | CODE[mma->type[0]] << 7 | CODE[mma->type[1]] << 10 |
            (uint32_t)a_across << 15 | (uint32_t)b_across << 16 | (uint32_t)(n / 8) << 17 |
-           (uint32_t)(128 / 16) << 24;
+           (uint32_t)(rows / 16) << 24;
 }
 
-/* All types, columns, ways of operands, of 128 and 256 rows by 4 to 16 warps. */
+/* All types, columns, ways of operands, of 128 and 256 rows, of 64 and 192, by 4 to 16 warps. */
 static void check_tensor(void)
 {
     static const char *const NAMES[] = {
-#define TENSOR(name, ...) name,
+#define TENSOR(name, ...) name, name ".m64",
 #define TENSOR_SCALED(name, ...) /* tensor_scales_test.c */
 #include "ir/plan/tensor.def"
     };
-    static const int32_t NS[] = {16, 32, 48, 64, 96, 128, 176, 256, 352};
+    static const int32_t NS[] = {8, 16, 24, 32, 48, 64, 96, 128, 176, 256, 352};
     int plans = 0;
     for (uint32_t row = 0; row < sizeof NAMES / sizeof *NAMES; row++)
         for (unsigned n = 0; n < sizeof NS / sizeof *NS; n++)
             for (int which = 0; which < 4 * 6; which++) {
                 const TlMma *mma = tl_mma_find(NAMES[row]);
                 int elem = tl_dtype_bytes(mma->type[0]);
-                int32_t m = which & 4 ? 256 : 128, k = 128 / elem;
+                bool half = strstr(mma->name, ".m64");
+                int32_t m = half ? (which & 4 ? 192 : 64) : which & 4 ? 256 : 128, k = 128 / elem;
                 bool a_across = which & 1, b_across = which & 2;
                 int32_t wide = NS[n] & -NS[n];
                 Case c = {mma->name, m, NS[n], k, 2 + which / 8, {!a_across, !b_across ? 0 : 1},
                           {128, 128}, {0}};
                 if (b_across && wide * elem < 128)
                     c.span[1] = wide * elem;
-                if ((a_across || b_across) && elem != 2)
+                if (((a_across || b_across) && elem != 2) || c.span[1] < STEP_BYTES)
                     continue;
                 Product p;
                 make(&p, &c);
                 plans += check_case(&c, false);
                 if (p.plan)
                     CHECK_INT(tl_tensor_instruction(p.plan, 0),
-                              instruction_of(mma, p.plan->n, a_across, b_across));
+                              instruction_of(mma, rows_of(&p), p.plan->n, a_across, b_across));
             }
-    CHECK(plans > 300);
+    CHECK(plans > 600);
     expect_none(&(Case){"tcgen05.f16", 64, 128, 64, 2, {1, 1}, {128, 128}, {0}});
+    expect_none(&(Case){"tcgen05.f16.m64", 128, 128, 64, 3, {1, 1}, {128, 128}, {0}});
+    expect_none(&(Case){"tcgen05.f16.m64", 96, 128, 64, 2, {1, 1}, {128, 128}, {0}});
+    expect_none(&(Case){"tcgen05.s8.m64", 64, 40, 128, 2, {1, 0}, {128, 128}, {0}});
     expect_none(&(Case){"tcgen05.f16", 128, 24, 64, 2, {1, 0}, {128, 128}, {0}});
     expect_none(&(Case){"tcgen05.f16", 512, 256, 64, 4, {1, 1}, {128, 128}, {0}});
 }
@@ -557,6 +568,8 @@ static void check_tensor_constants(void)
         {{"tcgen05.e4m3", 128, 128, 128, 2, {1, 0}, {128, 128}, {0}}, 0x8200010},
         {{"tcgen05.s8", 128, 128, 128, 2, {1, 0}, {128, 128}, {0}}, 0x82004a0},
         {{"tcgen05.f16", 128, 64, 64, 2, {1, 0}, {128, 128}, {0}}, 0x8100010},
+        {{"tcgen05.f16.m64", 64, 64, 64, 2, {1, 0}, {128, 128}, {0}}, 0x4100010},
+        {{"tcgen05.f16.m64", 64, 128, 64, 2, {1, 1}, {128, 128}, {0}}, 0x4210010},
     };
     for (unsigned i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++) {
         Product p;

@@ -57,6 +57,7 @@ static TlNest *find(TlNests *plan, TlNestKind kind, uint32_t number)
 static TlNest *wide_store(TlNests *p) { return find(p, TL_NEST_STORE, 2); }
 
 static void lanes(TlNests *p) { wide_store(p)->width = 12; }
+static void repeated(TlNests *p) { wide_store(p)->repeated = true; }
 static void tested(TlNests *p) { wide_store(p)->tested = 64; }
 static void extent(TlNests *p) { find(p, TL_NEST_STORE, 1)->width = 16; }
 static void nothing(TlNests *p) { wide_store(p)->asks.len = 0; }
@@ -112,6 +113,7 @@ static const Case CASES[] = {
     {"split, and too long for it", values},
     {"skips lanes", box},
     {"a store without its access", access_},
+    {"made without a loop, but not where all is inside", repeated},
     {"streams without whole vectors", streams},
     {"streams by registers, but not at all", wide},
     {"asks for what it does not store", ahead},

@@ -736,6 +736,7 @@ static const char *const pipelines[] = {
     "cse",
     "dce",
     "load-parts",
+    "pick-parts",
     "split-argmax{threads=1}",
     "one-place",
     "licm",

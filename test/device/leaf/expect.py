@@ -455,20 +455,24 @@ def scales_in_memory(threads, i):
     return values
 
 
-def tensor(out, scaled):
-    """Into tensor memory: thread t of a warpgroup holds row t, all 32 columns."""
-    results = np.zeros((ALL, 32))
+def tensor(out, scaled, rows):
+    """Into tensor memory: thread t of a warpgroup holds row t, all 32 columns; of 64 rows, each warp the 16 of mma.sync's fragments, 8 columns at a time."""
+    n = 32 * rows // 128
+    results = np.zeros((ALL, n))
+    t, r = np.arange(THREADS)[:, None], np.arange(n)
+    row = t // 32 * 16 + t % 32 // 4 + 8 * (r // 2 % 2) if rows == 64 else t + 0 * r
+    column = t % 4 * 2 + r % 2 + 8 * (r // 4) if rows == 64 else r + 0 * t
     for pid in range(BLOCKS):
         threads = pid * THREADS + np.arange(THREADS)
         t = "e4m3" if scaled else "f16"
         A, B = in_shared(t, 0, pid, 128, 64, False), in_shared(t, 64, pid, 32, 64, False)
         if scaled:
             A, B = (M * np.repeat(scales_in_memory(threads, i)[:len(M), :2], 32, 1) for i, M in enumerate((A, B)))
-        results[threads] = (A @ B.T)[threads % THREADS]
-        for k in range(32):
+        results[threads] = (A @ B.T)[row, column]
+        for k in range(n):
             results[threads, k] += small_numbers("f32", 128 + k, threads)
     data = results.astype("<f4").view("<u4")
-    for i in range(0, 32, 4):
+    for i in range(0, n, 4):
         keep_words4(out, data[:, i:i + 4])
 
 
@@ -632,7 +636,7 @@ def expected(name, lanes):
     if kind.startswith("wgmma") or name == "fence_async":
         product(out, name if "." in name else "wgmma.16.128.x.f16")
     elif kind == "tensor":
-        tensor(out, "scale" in name)
+        tensor(out, "scale" in name, 64 if name.endswith("_16") else 128)
     elif "." in name:
         matrix(out, name, lanes)
     elif name in ("bulk_commit", "bulk_wait") or rest.startswith("store"):

@@ -1087,12 +1087,13 @@ static void multiply_with_scales(Maker *m, uint32_t step, uint32_t n, uint64_t u
 }
 
 /* Two steps of k of f16, or of f8 with scales, onto small numbers, 32 columns; rows of 64 bytes
- * along k. */
-static void make_tensor(Maker *m, bool scaled)
+ * along k. Of 64 rows each warp has 16. */
+static void make_tensor(Maker *m, bool scaled, uint32_t rows)
 {
-    enum { WARP = 32, N = 32, SPAN = 64, BAR = BARRIER_AT, ADDRESS = BARRIER_AT + 64 };
-    /* f32 += f16 f16, N / 8, 128 / 16; 64 bytes, 8 rows of them, the constant */
-    const uint32_t instruction = 1 << 4 | N >> 3 << 17 | 8 << 24, columns = scaled ? 2 * N : N;
+    enum { WARP = 32, N = 32, SPAN = 64, BAR = BARRIER_AT, ADDRESS = BARRIER_AT + 64, ALL = 128 };
+    /* f32 += f16 f16, N / 8, rows / 16; 64 bytes, 8 rows of them, the constant */
+    const uint32_t instruction = 1 << 4 | N >> 3 << 17 | rows >> 4 << 24,
+                   columns = scaled ? 2 * N : N, own = N * rows / ALL;
     const uint64_t upper = UINT64_C(4) << 61 | UINT64_C(1) << 46 |
                            (uint64_t)(8 * SPAN >> 4) << 32 | 1 << 16;
     const TlMma *mma = tl_mma_find(scaled ? "tcgen05.mx.e4m3" : "mma.m16n8k16.f16");
@@ -1109,9 +1110,11 @@ static void make_tensor(Maker *m, bool scaled)
                  lanes = LLVMBuildAdd(m->b, base, mul(m, warp, WARP << 16), ""),
                  words[2 + N] = {word(m, 0), lanes};
     LLVMTypeRef f32 = LLVMFloatTypeInContext(m->l.context);
-    for (uint32_t i = 0; i < N; i++)
+    tl_leaf store = rows < ALL ? TL_LEAF_TENSOR_ST_16 : TL_LEAF_TENSOR_ST,
+            load = rows < ALL ? TL_LEAF_TENSOR_LD_16 : TL_LEAF_TENSOR_LD;
+    for (uint32_t i = 0; i < own; i++)
         words[2 + i] = LLVMBuildBitCast(m->b, small_number(m, TL_F32, 128 + i), f32, "");
-    take_words(m, call_words(m, TL_LEAF_TENSOR_ST, words, 2 + N, N), words + 2, N);
+    take_words(m, call_words(m, store, words, 2 + own, own), words + 2, own);
     meet_tensor(m);
     join = begin_few(m, 1);
     for (uint32_t step = 0; step < 2 && scaled; step++)
@@ -1125,8 +1128,8 @@ static void make_tensor(Maker *m, bool scaled)
     end_few(m, join);
     CALL(m, MBAR_WAIT, word(m, 0), word(m, BAR), word(m, 0));
     CALL(m, TENSOR_FENCE, word(m, 0), word(m, 1));
-    take_words(m, call_words(m, TL_LEAF_TENSOR_LD, words, 2 + N, N), words + 2, N);
-    for (uint32_t i = 0; i < N; i += 4) {
+    take_words(m, call_words(m, load, words, 2 + own, own), words + 2, own);
+    for (uint32_t i = 0; i < own; i += 4) {
         LLVMValueRef v = LLVMGetUndef(LLVMVectorType(f32, 4));
         for (uint32_t k = 0; k < 4; k++)
             v = LLVMBuildInsertElement(m->b, v, words[2 + i + k], word(m, k), "");
@@ -1245,11 +1248,11 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_TENSOR_FREE:
     case TL_LEAF_FAMILY_TENSOR_MMA:
     case TL_LEAF_FAMILY_TENSOR_COMMIT:
-    case TL_LEAF_FAMILY_TENSOR_FENCE:
+    case TL_LEAF_FAMILY_TENSOR_FENCE: make_tensor(m, false, 128); break;
     case TL_LEAF_FAMILY_TENSOR_LD:
-    case TL_LEAF_FAMILY_TENSOR_ST: make_tensor(m, false); break;
+    case TL_LEAF_FAMILY_TENSOR_ST: make_tensor(m, false, 4 * tl_leaf_info(leaf)->size); break;
     case TL_LEAF_FAMILY_TENSOR_SCALES:
-    case TL_LEAF_FAMILY_TENSOR_MMA_SCALED: make_tensor(m, true); break;
+    case TL_LEAF_FAMILY_TENSOR_MMA_SCALED: make_tensor(m, true, 128); break;
     case TL_LEAF_FAMILY_CLUSTER_SIZE: keep(m, call(m, TL_LEAF_CLUSTER_SIZE, NULL, 0)); break;
     case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
     case TL_LEAF_FAMILY_LDS_T: make_columns(m, leaf); break;

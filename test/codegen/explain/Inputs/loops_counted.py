@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tilec explain says a program issues against a count over the listing: loops_counted.py TILEC SOURCE_ROOT
+"""What tilec explain says a program issues against a count over the listing: loops_counted.py TILEC SOURCE_ROOT TARGET
 
 Of each kernel it is known how often a thread executes one operation, explain's 32 trips of loops with unknown ones assumed; so the listing (sassmix.py) tells
 how often its main loop turns, however it was unrolled. What stands outside of the loop counts once, what stands in a loop around it as often as that turns.
@@ -11,11 +11,11 @@ import subprocess
 import sys
 import tempfile
 
-TILEC, ROOT = sys.argv[1:3]
+TILEC, ROOT, TARGET = sys.argv[1:4]
 sys.path.insert(0, os.path.join(ROOT, "test", "tools"))
 import sassmix  # noqa: E402
 
-TARGET, TRIPS, MOST = "sm_80", 32, 1.3
+TRIPS, MOST = 32, 1.3
 PEERS, LOOPS = "test/bench/peers/kernels.tile", "test/codegen/explain/Inputs/loops_counted.tile"
 
 
@@ -24,8 +24,13 @@ def product(m, n, k, warps, instruction, each=1):
     return TRIPS * each * m * n * k // instruction // warps
 
 
+def group_product(m, k, warps, each=1, deep=16):
+    """Those of a warpgroup, which have 64 rows and all columns."""
+    return TRIPS * each * (m // 64) * (k // deep) * 4 // warps
+
+
 # source, kernel, constants, warps, the operation, how often a thread executes it in the loop, trips of the loop around that
-ROWS = [
+PRODUCTS = [
     (PEERS, "gemm", "BM=128 BN=128 BK=32", 4, "HMMA", product(128, 128, 32, 4, 2048), 1),
     (PEERS, "gemm", "BM=128 BN=256 BK=64", 8, "HMMA", product(128, 256, 64, 8, 2048), 1),
     (PEERS, "gemm", "BM=64 BN=64 BK=64", 4, "HMMA", product(64, 64, 64, 4, 2048), 1),
@@ -40,6 +45,24 @@ ROWS = [
     (PEERS, "fused_moe", "BM=64 BN=128 BK=32", 4, "HMMA", product(64, 128, 32, 4, 2048), 1),
     (PEERS, "chunk_scan", "BM=128 BN=64 BK=32 BD=128", 4, "HMMA", product(128, 64, 32, 4, 2048), 1),
     ("std.kernels.quantized", "gemm_u4", "", 4, "HMMA", product(64, 64, 64, 4, 2048), 1),
+]
+GROUP_PRODUCTS = [
+    (PEERS, "gemm", "BM=128 BN=128 BK=32", 4, "HGMMA", group_product(128, 32, 4), 1),
+    (PEERS, "gemm", "BM=128 BN=256 BK=64", 8, "HGMMA", group_product(128, 64, 8), 1),
+    (PEERS, "gemm", "BM=64 BN=64 BK=64", 4, "HGMMA", group_product(64, 64, 4), 1),
+    (PEERS, "gemm_columns", "BM=128 BN=128 BK=32", 4, "HGMMA", group_product(128, 32, 4), 1),
+    (PEERS, "gemm_columns", "BM=128 BN=128 BK=64 T=i8 S=i32", 4, "IGMMA", group_product(128, 64, 4, deep=32), 1),
+    (PEERS, "gemm_tf32", "BM=128 BN=128 BK=32", 4, "HGMMA", group_product(128, 32, 4, deep=8), 1),
+    (PEERS, "gemm_bf16x3", "BM=128 BN=128 BK=32", 8, "HGMMA", group_product(128, 32, 8, 3), 1),
+    (PEERS, "attention", "BM=128 BN=64 BD=64", 4, "HGMMA", group_product(128, 64, 4, 2), 1),
+    (PEERS, "attention", "BM=128 BN=64 BD=128", 8, "HGMMA", group_product(128, 128, 8) + group_product(128, 64, 8), 1),
+    (PEERS, "attention_dq", "BM=64 BN=64 BD=64", 4, "HGMMA", group_product(64, 64, 4, 3), 1),
+    (PEERS, "attention_dkdv", "BM=64 BN=64 BD=64", 4, "HGMMA", group_product(64, 64, 4, 4), 1),
+    (PEERS, "fused_moe", "BM=64 BN=128 BK=32", 4, "HGMMA", group_product(64, 32, 4), 1),
+    (PEERS, "chunk_scan", "BM=128 BN=64 BK=32 BD=128", 4, "HGMMA", group_product(128, 32, 4), 1),
+    ("std.kernels.quantized", "gemm_u4", "", 4, "HGMMA", group_product(64, 64, 4), 1),
+]
+OTHERS = [
     ("examples/03_matmul/matmul.tile", "matmul", "BM=64 BN=64 BK=64", 4, "FFMA", TRIPS * 64 * 64 * 64 // 128, 1),
     (PEERS, "row_sum", "B=1024", 4, "FADD", TRIPS * 1024 // 128, 1),
     (PEERS, "gemv_split_k", "BM=16 BK=256 SPLIT=4", 4, "FFMA", TRIPS * 16 * 256 // 128, 1),
@@ -49,6 +72,9 @@ ROWS = [
     (LOOPS, "rounds", "", 4, "LDS", 2 * 16384 // 128, 1),
     (LOOPS, "nested", "", 4, "FADD", TRIPS * TRIPS * 1024 // 128, TRIPS),
 ]
+
+
+ROWS = (GROUP_PRODUCTS if TARGET == "sm_90a" else PRODUCTS) + OTHERS
 
 
 def words(source, kernel, constants, warps):

@@ -1,0 +1,363 @@
+/* Several programs at once, neighbours along the grid's first axis.
+ *
+ * A program whose tiles are narrow, [64, 1] of an array [N, 256], does not fill vectors: what lies
+ * side by side in memory are the elements of 16 programs. And one that computes some columns more
+ * than it stores, as filters do, computes these again in the next program. Where all tiles of a
+ * kernel are those of the program before, some elements further on, the same kernel with tiles that
+ * are so many times as wide is as many programs. It has a plan and code of its own, which run as
+ * long as there are so many programs; the others run one by one.
+ *
+ *     x[j +: 64, i +: 1], i = pid(0)     =>     x[j +: 64, i +: 16], 16 programs from pid(0) on
+ *
+ *   1. step    by how much the stores move along memory's last axis, program by program: as many
+ *              elements as each stores
+ *   2. check   all that is stored is the same so many elements further on (nest_drift.c), loads
+ *              only what nobody writes; no op does more
+ *   3. price   vectors that become full, columns that are computed once
+ *   4. widen   the function once more; nothing differs but the extents of tiles along the dimension
+ *              that moves */
+#include <string.h>
+
+#include "codegen/nest/nest.h"
+
+enum {
+    MOST_ELEMS = 8192, /* of a wide tile */
+    HALO_TIMES = 4,    /* programs at once, for the sake of columns that are computed once */
+    HALO_PART = 16,    /* of the work, that those are at least */
+};
+
+typedef struct Wide {
+    TlNests *plan;
+    TlNestDrifts drifts;
+    int times;
+    int64_t lanes; /* of the narrowest element that is stored: a register's */
+} Wide;
+
+/* ---- 1. step ---- */
+
+/* Elements that a store moves by from program to program, along memory's last axis; 0: it does not,
+ * or stores more or fewer than those. */
+static int64_t step_of(const TlFn *fn, const TlOp *store)
+{
+    TlPlace p = tl_op_place(store);
+    if (!p.axes || p.pointwise || !p.naxes || p.base->def)
+        return 0;
+    const TlAxis *last = &p.axes[p.naxes - 1];
+    bool plain = last->kind == TL_AXIS_SLICE && last->step == 1 &&
+                 tl_nest_is_dense(fn, &p, (int)p.naxes - 1);
+    return plain ? last->width : 0;
+}
+
+/* The step of all stores; 0: they differ, or there are none. */
+static int64_t common_step(const TlFn *fn)
+{
+    int64_t step = 0;
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->opcode != TL_OP_STORE)
+            continue;
+        int64_t of = step_of(fn, op);
+        if (!of || (step && of != step))
+            return 0;
+        step = of;
+    }
+    return step;
+}
+
+/* ---- 2. check ---- */
+
+static bool may_store(Wide *w, const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    uint32_t last = p.naxes - 1;
+    int dim = tl_place_dim(&p, last);
+    for (uint32_t i = 0; i < p.naxes; i++) {
+        if (!tl_nest_drifts_by(&w->drifts, p.index[i].value, -1, i == last ? w->drifts.step : 0))
+            return false;
+    }
+    return dim >= 0 && tl_nest_drifts_by(&w->drifts, p.value, dim, 0) &&
+           (!p.mask || tl_nest_drifts_by(&w->drifts, p.mask, dim, 0));
+}
+
+static bool may_widen(Wide *w, const TlOp *op)
+{
+    if (op->opcode == TL_OP_STORE)
+        return may_store(w, op);
+    if (op->opcode == TL_OP_ASSUME)
+        return tl_in(op, 0)->type->rank == 0;
+    bool loops = op->opcode == TL_OP_FOR, branches = op->opcode == TL_OP_IF;
+    for (uint32_t i = 0; i < (loops ? 3 : branches ? 1 : 0); i++)
+        if (!tl_nest_drifts_by(&w->drifts, tl_in(op, i), -1, 0))
+            return false;
+    bool ends = op->opcode == TL_OP_YIELD || op->opcode == TL_OP_RETURN;
+    return ends || loops || branches || op->opcode == TL_OP_LOAD ||
+           (op->nregions == 0 && tl_op_is_pure(op));
+}
+
+/* ---- 3. price ---- */
+
+static bool is_tile(const TlValue *v)
+{
+    return v->type->kind == TL_TILE && v->type->rank > 0;
+}
+
+/* Is a tile needed whose dimension d moves? */
+static bool needs(const Wide *w, const TlValue *v, int d)
+{
+    return w->drifts.dims[v->id] >> (d + 1) & 1;
+}
+
+/* The first dimension of a tile that moves; -1: none does, or it is no tile. */
+static int dim_of(const Wide *w, const TlValue *v)
+{
+    for (int d = 0; is_tile(v) && d < v->type->rank; d++)
+        if (needs(w, v, d))
+            return d;
+    return -1;
+}
+
+typedef struct Halo {
+    int64_t work, again; /* for elements; of that, what the next program does again */
+} Halo;
+
+static void add_halo(const Wide *w, Halo *h, const TlOp *op)
+{
+    bool is_element = tl_op_info(op->opcode)->flags & F_ELEM;
+    int d = op->nout == 1 ? dim_of(w, op->out[0]) : -1;
+    if (d < 0 || op->out[0]->type->rank != w->drifts.rank ||
+        (!is_element && op->opcode != TL_OP_LOAD))
+        return;
+    int64_t step = w->drifts.step, extent = op->out[0]->type->shape[d], lanes = w->lanes,
+            padded = extent > step ? (extent + lanes - 1) / lanes * lanes : step,
+            each = tl_type_elems(op->out[0]->type) / extent *
+                   (is_element ? tl_elem_work(op->opcode)->cpu : 1);
+    h->work += each * padded;
+    h->again += each * (padded - step);
+}
+
+/* Elements of the largest tile, for each program. */
+static int64_t largest(const Wide *w, const TlFn *fn)
+{
+    int64_t most = 1;
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        for (uint32_t i = 0; i < op->nout; i++) {
+            int d = dim_of(w, op->out[i]);
+            const TlType *t = op->out[i]->type;
+            int64_t elems = d < 0 ? 1 : tl_type_elems(t) / t->shape[d] * w->drifts.step;
+            most = elems > most ? elems : most;
+        }
+    return most;
+}
+
+/* Sets how many programs run at once; false: it does not pay. */
+static bool pays(Wide *w)
+{
+    const TlFn *fn = w->plan->fn;
+    int64_t step = w->drifts.step, room = MOST_ELEMS / largest(w, fn);
+    Halo h = {0};
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        add_halo(w, &h, op);
+    bool narrow = step < w->lanes, again = h.again * HALO_PART >= h.work && h.again;
+    int64_t times = narrow ? (w->lanes + step - 1) / step : again ? HALO_TIMES : 1;
+    w->times = (int)(times < room ? times : room);
+    w->plan->why_wide = narrow ? "vectors are full" : "columns are computed once";
+    return w->times > 1;
+}
+
+/* ---- 4. widen ---- */
+
+typedef struct Widening {
+    const Wide *w;
+    TlMap map; /* value, and of tiles the dimension that moves, to the new function's value */
+    bool failed; /* something that must be there cannot */
+} Widening;
+
+/* The dimension of what goes with operand i of a loop, or of a region's end. */
+static int dim_of_carried(const Wide *w, const TlOp *op, uint32_t i)
+{
+    const TlValue *to = tl_flows_to(op, i);
+    return to ? dim_of(w, to) : -1;
+}
+
+/* The dimension of result i, where that of the first one is d. */
+static int dim_of_result(const Wide *w, const TlOp *op, uint32_t i, int d)
+{
+    return op->opcode == TL_OP_FOR ? dim_of_carried(w, op, i + 3)
+           : op->nregions          ? dim_of(w, op->out[i])
+                                   : d;
+}
+
+static uint64_t key_of(const TlValue *v, int d)
+{
+    return (uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(is_tile(v) ? d + 1 : 0);
+}
+
+static TlValue *mapped(Widening *x, const TlValue *v, int d)
+{
+    uint64_t to;
+    return tl_map_get(&x->map, key_of(v, d), &to) ? (TlValue *)(uintptr_t)to : NULL;
+}
+
+static void map(Widening *x, const TlValue *v, int d, TlValue *to)
+{
+    to->name = v->name;
+    tl_map_put(&x->map, key_of(v, d), (uint64_t)(uintptr_t)to);
+}
+
+static const TlType *wide_type(const Widening *x, const TlValue *v, int d)
+{
+    if (!is_tile(v) || d < 0)
+        return v->type;
+    int32_t shape[TL_MAX_RANK];
+    memcpy(shape, v->type->shape, sizeof shape);
+    shape[d] += (int32_t)((x->w->times - 1) * x->w->drifts.step);
+    return tl_type_with_shape(x->w->plan->fn->module->ctx, v->type, v->type->rank, shape);
+}
+
+/* The dimension of what is stored that moves. */
+static int dim_of_store(const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    return tl_place_dim(&p, p.naxes - 1);
+}
+
+/* Of operand i, the dimension that moves where dimension d of the op's result does. */
+static int dim_under(const Widening *x, const TlOp *op, uint32_t i, int d)
+{
+    if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_YIELD)
+        return dim_of_carried(x->w, op, i);
+    if (op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BROADCAST || op->opcode == TL_OP_RESHAPE)
+        return tl_nest_axis_under(op, d);
+    if (op->opcode != TL_OP_LOAD && op->opcode != TL_OP_STORE)
+        return d;
+    TlPlace p = tl_op_place(op);
+    uint32_t axis = (uint32_t)(&op->in[i] - p.index);
+    if (&op->in[i] < p.index || axis >= p.naxes)
+        return d;
+    bool along = op->opcode == TL_OP_LOAD && p.axes[axis].kind == TL_AXIS_TILE;
+    return along && tl_place_dim(&p, axis) == d && d >= 0 ? 0 : -1;
+}
+
+/* The slices of a place along the dimension that moves. */
+static void widen_slices(const Widening *x, TlFn *fn, const TlOp *op, TlOp *made, int d)
+{
+    TlPlace p = tl_op_place(op);
+    if (!p.axes || d < 0)
+        return;
+    TlAxis *axes = TL_NEW_ARRAY(&fn->module->arena, TlAxis, p.naxes);
+    memcpy(axes, p.axes, sizeof *axes * p.naxes);
+    for (uint32_t i = 0; i < p.naxes; i++)
+        if (axes[i].kind == TL_AXIS_SLICE && tl_place_dim(&p, i) == d)
+            axes[i].width += (int32_t)((x->w->times - 1) * x->w->drifts.step);
+    tl_attr_set(fn, made, (TlAttr){.id = TL_ATTR_AXES, .n = p.naxes, .u.axes = axes});
+}
+
+static void widen_block(Widening *x, TlBlock *to, const TlBlock *from);
+
+/* The op with results of which dimension d moves; of a loop, each has its own. What it is made of
+ * that was not asked leads to nothing, and so does it. */
+static void widen_op(Widening *x, TlBuilder *b, const TlOp *op, int d)
+{
+    TlArena *arena = x->w->plan->arena;
+    TlValue **in = TL_NEW_ARRAY(arena, TlValue *, op->nin + 1);
+    const TlType **types = TL_NEW_ARRAY(arena, const TlType *, op->nout + 1);
+    for (uint32_t i = 0; i < op->nin; i++) {
+        in[i] = mapped(x, tl_in(op, i), dim_under(x, op, i, d));
+        x->failed |= !in[i] && (!op->nout || op->nregions);
+        if (!in[i])
+            return;
+    }
+    for (uint32_t i = 0; i < op->nout; i++)
+        types[i] = wide_type(x, op->out[i], dim_of_result(x->w, op, i, d));
+    b->loc = op->loc;
+    TlOp *made = tl_op_like(b, op, op->nin, in, op->nout, types);
+    for (uint32_t i = 0; i < op->nout; i++)
+        map(x, op->out[i], dim_of_result(x->w, op, i, d), made->out[i]);
+    if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE)
+        widen_slices(x, b->fn, op, made, d);
+    for (uint32_t r = 0; r < op->nregions; r++)
+        widen_block(x, made->regions[r], op->regions[r]);
+}
+
+static void widen_block(Widening *x, TlBlock *to, const TlBlock *from)
+{
+    TlBuilder b = {.fn = to->fn, .block = to, .loc = to->fn->loc};
+    to->warps = from->warps;
+    to->stages = from->stages;
+    for (uint32_t i = 0; i < from->nargs; i++) {
+        int d = dim_of(x->w, from->args[i]);
+        map(x, from->args[i], d, tl_block_arg(to, wide_type(x, from->args[i], d), NULL));
+    }
+    for (const TlOp *op = from->first; op; op = op->next) {
+        const TlValue *v = op->nout && !op->nregions ? op->out[0] : NULL;
+        if (!v || !is_tile(v))
+            widen_op(x, &b, op, op->opcode == TL_OP_STORE ? dim_of_store(op) : -1);
+        for (int d = -1; v && is_tile(v) && d < v->type->rank; d++)
+            if (needs(x->w, v, d))
+                widen_op(x, &b, op, d);
+    }
+}
+
+static TlFn *widen(const Wide *w)
+{
+    const TlFn *of = w->plan->fn;
+    TlFn *fn = TL_NEW(&of->module->arena, TlFn);
+    *fn = (TlFn){.module = of->module, .name = of->name, .loc = of->loc, .info = of->info,
+                 .ring = of->ring};
+    fn->body = tl_block_new(fn, NULL);
+    Widening x = {.w = w, .map = {.arena = w->plan->arena}};
+    widen_block(&x, fn->body, of->body);
+    return x.failed ? NULL : fn;
+}
+
+/* The largest element and rank that is stored. */
+static void note_stores(Wide *w)
+{
+    for (const TlOp *op = w->plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->opcode != TL_OP_STORE)
+            continue;
+        const TlType *type = tl_op_place(op).value->type;
+        int64_t lanes = w->plan->m.vector_bytes / (int64_t)tl_gen_elem_bytes(type);
+        w->lanes = lanes < w->lanes ? lanes : w->lanes;
+        w->drifts.rank = type->rank > w->drifts.rank ? type->rank : w->drifts.rank;
+    }
+}
+
+TlFn *tl_nest_widen(TlNests *plan, int *out_times)
+{
+    const TlFn *fn = plan->fn;
+    Wide w = {.plan = plan, .lanes = plan->m.vector_bytes};
+    w.drifts = (TlNestDrifts){.arena = plan->arena, .loops = true, .step = common_step(fn),
+                              .seen = {.arena = plan->arena}};
+    if (plan->check || !fn->info || !w.drifts.step)
+        return NULL;
+    w.drifts.dims = TL_NEW_ARRAY(plan->arena, uint32_t, fn->nvalues + 1);
+    note_stores(&w);
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (!may_widen(&w, op))
+            return NULL;
+    if (!pays(&w))
+        return NULL;
+    plan->wide_most = tl_nest_drift_most(&w.drifts);
+    *out_times = w.times;
+    return widen(&w);
+}
+
+/* Tags come first, then the homes of the one, then those of the other. */
+static void move_homes(TlNests *plan, uint64_t by)
+{
+    for (uint32_t i = 0; i < plan->buffers.len; i++)
+        if (!plan->buffers.data[i].small)
+            plan->buffers.data[i].offset += by;
+}
+
+void tl_nest_share_scratch(TlNests *plan)
+{
+    TlNests *wide = plan->wide;
+    uint64_t tags = wide->zeroed_bytes - plan->zeroed_bytes,
+             homes = plan->scratch_bytes - plan->zeroed_bytes;
+    move_homes(plan, tags);
+    move_homes(wide, homes);
+    wide->scratch_bytes += homes;
+    plan->scratch_bytes = wide->scratch_bytes;
+    plan->zeroed_bytes = wide->zeroed_bytes;
+}

@@ -1,0 +1,157 @@
+"""Programs whose tiles are narrow, or that compute columns again which the next program computes: on the CPU several
+of them run at once (nest_wide.c). Grids that are no whole number of those, borders, loops, rows that are kept, values
+that differ from program to program."""
+import numpy as np
+
+from rows import row
+from values import exact, poison, small
+
+from rows_borders import bordered, r, tap
+
+# Taps of several kinds, a value that a loop carries, a mask, a store that begins a few elements further on.
+TAPS = """
+kernel k(const {t} x[D, H, W], const {t} s[W], {t} y[D, H, W], {t} z[D, H, W + 3],
+         const int BH = {bh}, const int BW = {bw})
+    grid(cdiv(W, BW), cdiv(H, BH), D)
+{{
+    int k = pid(2);
+    int j = pid(1) * BH;
+    int i = pid(0) * BW;
+    auto near = x[k, j +: BH, i +: BW] * ({t})3 + x[k, j - 1 +: BH, i + 2 +: BW];
+    auto c = clamp(i - 1 + iota(BW), 0, W - 1);
+    auto v = near + x[k, clamp(j + 1 + iota(BH), 0, H - 1), c] + row(s[i +: BW]){varies};
+    for (int n : range(3)) v = v * ({t})2 + s[n];
+    y[k, j +: BH, i +: BW] = v;
+    auto even = (i + iota(BW)) % 2 == 0;
+    z[k, j +: BH, i + 3 +: BW] = row(even) ? v : near;
+}}
+"""
+
+
+def taps(x, s, z, bw, varies):
+    d, h, w = x.shape
+    t = x.dtype.type
+    near = x * t(3) + tap(x, 0, -1, 2, h, w)
+    v = near + bordered("edge", x, r(0, d), r(1, h), r(-1, w)) + s
+    if varies:
+        v = v + (np.arange(w) // bw).astype(x.dtype)
+    for n in range(3):
+        v = v * t(2) + (s[n] if n < w else t(0))
+    z[:, :, 3:] = np.where(np.arange(w) % 2 == 0, v, near)
+    return {"y": exact(v), "z": exact(z)}
+
+
+for t, bh, bw, shape, varies in (("f32", 8, 1, (1, 19, 70), False), ("f32", 4, 4, (2, 9, 61), False),
+                                 ("u8", 2, 16, (1, 5, 200), False), ("f64", 3, 2, (2, 7, 33), False),
+                                 ("i32", 16, 3, (1, 20, 50), False), ("i16", 1, 8, (1, 3, 40), False),
+                                 ("f32", 4, 4, (1, 9, 61), True), ("i32", 4, 1, (1, 1, 1), False),
+                                 ("i64", 4, 1, (1, 6, 23), True)):
+    row(f"wide_{t}_{bh}x{bw}_{shape[-1]}{'_varying' if varies else ''}",
+        TAPS.format(t=t, bh=bh, bw=bw, varies=f" + ({t})pid(0)" if varies else ""),
+        {"x": small(t, bh, *shape), "s": small(t, 5, shape[-1]), "y": poison(t, *shape),
+         "z": small(t, 6, *shape[:-1], shape[-1] + 3)},
+        lambda a, b=bw, v=varies: taps(a["x"], a["s"], a["z"].copy(), b, v))
+
+# Columns: no program fills a vector, and what lies side by side is in as many programs. Booleans and loops, too.
+COLUMNS = """
+kernel k(const {t} x[H, W], {t} y[H, W], bool z[H, W], const int BH = {bh})
+    grid(W, cdiv(H, BH))
+{{
+    int j = pid(1) * BH;
+    int i = pid(0);
+    auto v = x[j +: BH, i +: 1];
+    auto least = x[j +: BH, i - 1 +: 1];
+    for (int n : range(4)) {{
+        v = n % 2 == 0 ? v * ({t})2 + ({t})1 : v;
+        least = min(least, x[j + n - 2 +: BH, i +: 1]);
+    }}
+    for (int n : range(2)) y[j +: BH, i +: 1] = v - least * ({t})n;
+    z[j +: BH, i +: 1] = v > least;
+}}
+"""
+
+
+def down_columns(x):
+    h, w = x.shape
+    t = x.dtype.type
+    v = (x * t(2) + t(1)) * t(2) + t(1)
+    least = tap(x[None], 0, 0, -1, h, w)[0]
+    for n in range(4):
+        least = np.minimum(least, tap(x[None], 0, n - 2, 0, h, w)[0])
+    return {"y": exact(v - least), "z": exact(v > least)}
+
+
+for t, bh, shape in (("f32", 64, (130, 37)), ("f32", 4, (9, 16)), ("i32", 16, (16, 15)), ("u8", 8, (20, 200)),
+                     ("f64", 32, (40, 9)), ("f16", 16, (33, 70))):
+    row(f"wide_columns_{t}_{bh}_{shape[1]}", COLUMNS.format(t=t, bh=bh),
+        {"x": small(t, bh, *shape), "y": poison(t, *shape), "z": poison("bool", *shape)},
+        lambda a: down_columns(a["x"]))
+
+# A filter in two steps along both axes: its home has columns that the next program has, too, and rows that the one
+# below it takes over.
+HALO = """
+kernel k(const {t} x[H, W], {t} y[H, W], const int BH = {bh}, const int BW = {bw})
+    grid(cdiv(W, BW), cdiv(H, BH))
+{{
+    int j = pid(1) * BH;
+    int i = pid(0) * BW;
+    auto c = clamp(i - 3 + iota(BW + 6), 0, W - 1);
+    auto r = clamp(j - 3 + iota(BH + 6), 0, H - 1);
+    auto grey = x[r, c] * ({t})3 + x[r, c] * x[r, c] * ({t})2;
+    tile<{t}, BH, BW + 6> down = 0;
+    static for (int d : range(7)) down += extract(grey, d +: BH, 0 +: BW + 6) * ({t})(d + 1);
+    tile<{t}, BH, BW> all = 0;
+    static for (int d : range(7)) all += extract(down, 0 +: BH, d +: BW);
+    y[j +: BH, i +: BW] = all - extract(grey, 3 +: BH, 3 +: BW);
+}}
+"""
+
+
+def halo(x):
+    h, w = x.shape
+    t = x.dtype.type
+
+    def grey(u, v):
+        g = bordered("edge", x, r(u, h), r(v, w))
+        return g * t(3) + g * g * t(2)
+    all_taps = np.zeros_like(x)
+    for u in range(7):
+        for v in range(7):
+            all_taps = all_taps + grey(u - 3, v - 3) * t(u + 1)
+    return {"y": exact(all_taps - grey(0, 0))}
+
+
+for t, bh, bw, shape in (("f32", 8, 64, (45, 700)), ("f32", 4, 4, (30, 131)), ("i32", 8, 16, (21, 67)),
+                         ("u8", 4, 32, (17, 900)), ("f64", 2, 8, (13, 100)), ("f32", 4, 8, (9, 1300)),
+                         ("i32", 8, 64, (1, 1))):
+    row(f"wide_halo_{t}_{bh}x{bw}_{shape[1]}", HALO.format(t=t, bh=bh, bw=bw),
+        {"x": small(t, bh, *shape), "y": poison(t, *shape)}, lambda a: halo(a["x"]))
+
+# Gathers along the lanes that end with a program's tile, or go around in it; elements of memory apart.
+ENDS = """
+kernel k(const {t} x[H, 2 * W], {t} y[H, W], const int BW = 4)
+    grid(cdiv(W, BW), H)
+{{
+    int i = pid(0) * BW;
+    auto v = x[pid(1), 2 * i +: BW : 2] + x[pid(1), 2 * i + 1 +: BW : 2] * ({t})2;
+    y[pid(1), i +: BW] = {moved} + v * ({t})3;
+}}
+"""
+
+
+def ends(x, how):
+    h, w = x.shape[0], x.shape[1] // 2
+    t = x.dtype.type
+    v = x[:, ::2] + x[:, 1::2] * t(2)
+    padded = np.zeros((h, (w + 3) // 4 * 4), x.dtype)
+    padded[:, :w] = v
+    tiles = padded.reshape(h, -1, 4)
+    moved = {"shift": np.concatenate([np.zeros_like(tiles[:, :, :1]), tiles[:, :, :-1]], 2),
+             "roll": np.roll(tiles, 1, 2), "flip": tiles[:, :, ::-1]}[how].reshape(h, -1)
+    return {"y": exact(moved[:, :w] + v * t(3))}
+
+
+for t, how, call in (("f32", "shift", "shift(v, 0, 1)"), ("i32", "roll", "roll(v, 0, 1)"),
+                     ("u8", "flip", "flip(v, 0)")):
+    row(f"wide_ends_{how}_{t}", ENDS.format(t=t, moved=call),
+        {"x": small(t, 3, 5, 2 * 43), "y": poison(t, 5, 43)}, lambda a, h=how: ends(a["x"], h))
