@@ -10,6 +10,11 @@
  * Where memory instructions take no scalar base, threads count along an axis from the start of the
  * view instead (is_counted): start + coordinate, times the stride, is one instruction.
  *
+ * Where launches have small strides, offsets of 32 bits from one address for the block do not
+ * change in loops (local_address): ptxas keeps them all, and the addresses of several arrays. If a
+ * kernel's loops have too many, it spills; then each address is computed where it is used, as if
+ * nothing were known of the strides, which takes fewer instructions, too.
+ *
  * A copy has no registers of its own, so its addresses may stay in some: what its loop moves the
  * tile by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
  * start * stride + the rest. */
@@ -164,6 +169,44 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
             tl_simt_both(g, a->uniform_ok, index_inside(g, a, i, tl_gen_scalar(&g->gen, index)));
 }
 
+/* ---- offsets of 32 bits ---- */
+
+enum { MANY = 16, MOST_KEPT = 64 };
+
+/* Addresses of a tile that is accessed, where their offsets may be kept. */
+static int64_t addresses_of(const TlAxisInfo *axis, const TlOp *op)
+{
+    bool is_access = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
+    if (!is_access || tl_op_place(op).rank == 0 || (!op->nout && !tl_op_place(op).value))
+        return 0;
+    TlAccessInfo info = tl_access_info(axis, op);
+    const TlLayout *l = accessed_type(op)->layout;
+    return info.local && l ? tl_layout_registers(l) / tl_access_vector(&info, op, l) : 0;
+}
+
+bool tl_simt_keeps_offsets(const TlFn *fn, const TlAxisInfo *axis)
+{
+    int64_t kept = 0;
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        int64_t n = op->block->parent ? addresses_of(axis, op) : 0;
+        kept += n >= MANY ? n : 0;
+    }
+    return kept <= MOST_KEPT;
+}
+
+/* So many offsets that no compiler keeps them in two registers each over a loop: it would make the
+ * bytes of each in every trip, of 64 bits from elements, in two instructions. Few are kept as parts
+ * of addresses, whose last step is a product with the bytes of an element and a sum. */
+static bool has_many_offsets(const TlSimtAccess *a)
+{
+    bool known = true;
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        known &= a->place.axes[i].kind != TL_AXIS_SLICE || LLVMIsAConstantInt(a->stride[i]);
+    return !known && a->nregs / a->width >= MANY;
+}
+
+/* ---- an access ---- */
+
 void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
 {
     *a = (TlSimtAccess){.op = op, .place = tl_op_place(op), .type = accessed_type(op)};
@@ -188,7 +231,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
         else
             a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
-    a->is_local = info.local != 0;
+    a->is_local = info.local != 0 && (g->keeps_offsets || !has_many_offsets(a));
     a->is_near = info.near;
     a->whole = a->bounds ? tl_copy_whole_axes(op, &info, g->options->check) : 0;
     for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
@@ -251,18 +294,6 @@ static LLVMValueRef plus_counted(TlSimt *g, const TlSimtAccess *a, LLVMValueRef 
 static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
 {
     return LLVMBuildMul(g->b, a, b, "");
-}
-
-/* So many offsets that no compiler keeps them in two registers each over a loop: it would make the
- * bytes of each in every trip, of 64 bits from elements, in two instructions. Few are kept as parts
- * of addresses, whose last step is a product with the bytes of an element and a sum. */
-static bool has_many_offsets(const TlSimtAccess *a)
-{
-    enum { MANY = 16 };
-    bool known = true;
-    for (uint32_t i = 0; i < a->place.naxes; i++)
-        known &= a->place.axes[i].kind != TL_AXIS_SLICE || LLVMIsAConstantInt(a->stride[i]);
-    return !known && a->nregs / a->width >= MANY;
 }
 
 /* The address so many elements further, whose bytes fit 32 bits. */

@@ -7,7 +7,7 @@
  * phi per register. */
 #include <string.h>
 
-#include "codegen/simt/simt.h"
+#include "codegen/simt/simt_access.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
@@ -760,6 +760,7 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.words = !options->target->family->by_llvm;
     g.axis = tl_axis_info(fn, arena);
     g.halved = options->target->family->scalar_base ? g.axis : NULL;
+    g.keeps_offsets = options->target->family->by_llvm || tl_simt_keeps_offsets(fn, g.axis);
     g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
     g.reads = TL_NEW_ARRAY(arena, struct TlSimtRead *, fn->nvalues + 1);
     tl_map_init(&g.thread_part, arena);
