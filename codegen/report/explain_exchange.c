@@ -355,8 +355,8 @@ static const char *why_no_warpgroup(const TlExplain *e, const TlOp *op, const Tl
                      of_other ? tl_warpgroup_fault_text(of_other) : "it would cost more");
 }
 
-/* Of operands that are multiplied by scales before. */
-static const char *why_no_scales(const TlExplain *e, const TlOp *op)
+/* Of operands that are multiplied by scales before, or one that is as wide as the other. */
+static const char *why_other_operands(const TlExplain *e, const TlOp *op)
 {
     static const char *const WORDS[] = {
 #define SCALE(ID, text) [TL_SCALE_##ID] = text,
@@ -366,6 +366,8 @@ static const char *why_no_scales(const TlExplain *e, const TlOp *op)
     TL_ASSERT(op->opcode == TL_OP_DOT_ASYNC || op->nin == 3 || tl_mma_of(op),
               "scales without an instruction");
     TlScaleFault why = (TlScaleFault)tl_remark_of(op, TL_REMARK_SCALED);
+    if (tl_remark_of(op, TL_REMARK_WIDENED))
+        return "; f4e2m1 becomes f8e4m3 before it, exactly, as beside f8 it would be no faster";
     return why ? tl_format(e->out, "; operands are multiplied by their scales before, as %s",
                            WORDS[why])
                : "";
@@ -380,7 +382,7 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
     x->why = why_no_warpgroup(e, op, mma);
     if (!mma) {
         explain_multiply_add(e, op, x);
-        x->way = tl_format(e->out, "%s%s", x->way, why_no_scales(e, op));
+        x->way = tl_format(e->out, "%s%s", x->way, why_other_operands(e, op));
         return;
     }
     x->instructions = (uint32_t)instructions_of(op, mma);
@@ -388,7 +390,7 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
     x->way = tl_format(e->out, "%u %s in each warp%s%s", x->instructions, mma->name,
                        parts ? tl_format(e->scratch, "; k in %lld parts, as it costs less than "
                                          "warps along m and n", (long long)parts) : "",
-                       why_no_scales(e, op));
+                       why_other_operands(e, op));
 }
 
 /* What an instruction reads of shared memory: 32 bytes of k of its rows of A, unless that is in
@@ -422,13 +424,13 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
     const TlTensorMma *tensor = tl_tensor_mma_of(mma);
     if (tensor)
         x->way = tl_format(e->out, "%u tcgen05.mma m%dn%dk%d by one thread, sums in %d columns of "
-                           "tensor memory%s", x->instructions, (int)tensor->rows, (int)p->n,
+                           "tensor memory%s%s", x->instructions, (int)tensor->rows, (int)p->n,
                            (int)mma->k * elements_of(mma), (int)tl_tensor_columns(d.acc->type),
-                           scales ? tl_format(e->scratch, ", scales in %d", (int)scales)
-                                  : why_no_scales(e, op));
+                           scales ? tl_format(e->scratch, ", scales in %d", (int)scales) : "",
+                           why_other_operands(e, op));
     else
         x->way = tl_format(e->out, "%u wgmma.m64n%dk%d in each warpgroup%s", x->instructions,
-                           (int)p->n, (int)mma->k, why_no_scales(e, op));
+                           (int)p->n, (int)mma->k, why_other_operands(e, op));
 }
 
 /* ---- buffers ---- */

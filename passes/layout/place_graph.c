@@ -193,6 +193,29 @@ const TlLayout *tl_place_want(Placement *p, const TlOp *op, uint32_t i, const Tl
     return want;
 }
 
+/* Is the value for one product alone, which takes it in any layout? */
+static bool is_for_free_operand(const TlValue *v)
+{
+    const TlUse *u = v->uses;
+    while (u && !u->next && u->user->nout == 1 && u->user->nregions == 0 &&
+           tl_op_info(u->user->opcode)->flags & F_PURE && u->user->opcode != TL_OP_DOT)
+        u = u->user->out[0]->uses;
+    return u && !u->next && u->user->opcode == TL_OP_DOT &&
+           has_free_layout(u->user, (uint32_t)(u - u->user->in));
+}
+
+/* The layout of what is broadcast on its way to a product that takes it in any: its own, if that is
+ * made of what the operand has. No family comes from such a product, and along axes that are added
+ * many layouts would do: coalesce chose this one (both halves of a byte in one thread). */
+static const TlLayout *own_of_broadcast(Placement *p, const PlaceEdge *e, const TlLayout *has)
+{
+    const TlLayout *own = p->vars.data[e->to].own;
+    bool ok;
+    if (!is_for_free_operand(e->user->out[0]))
+        return NULL;
+    return tl_place_want(p, e->user, e->operand, own, &ok) == has ? own : NULL;
+}
+
 /* What the user's layout becomes when operand e has `has`; NULL: it does not follow. */
 static const TlLayout *forward(Placement *p, const PlaceEdge *e, const TlLayout *has)
 {
@@ -200,6 +223,8 @@ static const TlLayout *forward(Placement *p, const PlaceEdge *e, const TlLayout 
     if (!p->vars.data[e->to].op || op->opcode == TL_OP_REDUCE)
         return has;
     const TlLayout *l = tl_layout_for_result(p->ctx, op, e->operand, has);
+    if (!l && op->opcode == TL_OP_BROADCAST)
+        return own_of_broadcast(p, e, has);
     if (l && op->opcode == TL_OP_RESHAPE) {
         uint64_t key = tl_place_key(op, l, 0);
         if (!tl_map_get_ptr(&p->reshaped_of, (void *)(uintptr_t)key))

@@ -434,9 +434,7 @@ static void begin_dot(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
         tl_attr_set_axis_bits(a->fn, made, TL_ATTR_FLIPPED, flipped);
     if (has_scales(dot) && tl_attr_flag(dot, TL_ATTR_UNSIGNED))
         tl_attr_set(a->fn, made, (TlAttr){.id = TL_ATTR_UNSIGNED});
-    int64_t why = tl_remark_of(dot, TL_REMARK_SCALED);
-    if (why)
-        tl_remark(a->fn, made, TL_REMARK_SCALED, why);
+    tl_remark_copy(a->fn, dot, made);
     TlOp *await = new_await(&b, made->out[0], dot->out[0]->type);
     await->out[0]->name = dot->out[0]->name;
     tl_replace_uses(dot->out[0], await->out[0]);

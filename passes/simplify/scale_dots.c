@@ -7,12 +7,15 @@
  *     %d = dot %p, %q, %c
  *
  *  1. Has the machine a matrix instruction with scales for the types (ir/plan/mma.def)? Where both
- *     sides are f4e2m1, it takes pairs of them.
+ *     sides are f4e2m1, it takes pairs of them. Where it has none of f8 by f4e2m1 (tcgen05 wants
+ *     these in rows of which half is padding, as many bytes as f8 and as slow; of gfx950 mma.def
+ *     has none), one of f8 by f8e4m3 does: each f4e2m1 is a number of f8e4m3.
  *     None takes signs of scales f8e4m3: they must have been left out, bits & 0x7f.
  *     Into tensor memory (tcgen05) there are conditions besides: scale_tensor.h.
  *  2. Does it cost no more? It takes a step of K at once; what K lacks to that is multiplied as
  *     zeros.
  *  3. If so, the dot keeps its scales: unpack gives it pairs of f4e2m1, accelerate-dot its layouts.
+ *     f4e2m1 beside f8 is cast here, with a remark, where the machine wants that.
  *     Otherwise, and in the ring, where all products are integers: scales are multiplied in, in
  *     bf16, which is exact where a product is a normal number of bf16. The dot has a remark of why.
  *
@@ -20,6 +23,7 @@
 #include "passes/simplify/scale_dots.h"
 #include "ir/plan/mma.h"
 #include "ir/remark.h"
+#include "passes/analysis/facts.h"
 #include "passes/pass.h"
 #include "passes/simplify/scale_tensor.h"
 
@@ -28,26 +32,23 @@ enum { E8M0_LEAST = 0x0040, E8M0_NAN = 0x7fc0, BF16_FRACTION = 7, F8_BITS = 0x7f
 
 /* ---- 1. the instruction ---- */
 
-static bool is_pair_of_f4(const TlDtype *types)
-{
-    return types[0] == TL_F4E2M1 && types[1] == TL_F4E2M1;
-}
-
-/* The types of operands that an instruction would be given. */
-static void types_for(const TlOp *dot, TlDtype *types)
+/* The types of operands that an instruction would be given. wide: f4e2m1 beside f8 as f8e4m3. */
+static void types_for(const TlOp *dot, bool wide, TlDtype *types)
 {
     for (uint32_t i = 0; i < 2; i++)
         types[i] = tl_in(dot, i)->type->dtype;
-    if (is_pair_of_f4(types))
-        types[0] = types[1] = TL_U8;
+    bool pairs = types[0] == TL_F4E2M1 && types[1] == TL_F4E2M1;
+    for (uint32_t i = 0; i < 2; i++)
+        if (types[i] == TL_F4E2M1 && (pairs || wide))
+            types[i] = pairs ? TL_U8 : TL_F8E4M3;
 }
 
 /* The row of least depth along K; NULL: there is none. *out_any: some have scales. */
-static const TlMma *find_row(const TlMachine *machine, const TlOp *dot, bool *out_any)
+static const TlMma *find_row(const TlMachine *machine, const TlOp *dot, const TlDtype *types,
+                             bool *out_any)
 {
-    TlDtype types[2], scale = tl_in(dot, TL_MMA_SA)->type->dtype;
+    TlDtype scale = tl_in(dot, TL_MMA_SA)->type->dtype;
     const TlMma *best = NULL;
-    types_for(dot, types);
     *out_any = false;
     for (uint32_t i = 0; i < tl_mma_count(); i++) {
         const TlMma *row = tl_mma_at(i);
@@ -105,12 +106,13 @@ static bool costs_more(const TlMma *row, const TlOp *dot)
 
 /* room: what products into tensor memory take so far. */
 static TlScaleFault fault_of(const TlFn *fn, const TlPassCtx *px, const TlOp *dot,
-                             TlScaleRoom *room)
+                             const TlDtype *types, TlScaleRoom *room)
 {
     bool any;
-    const TlMma *row = find_row(px->machine, dot, &any);
+    const TlMma *row = find_row(px->machine, dot, types, &any);
     if (px->machine->tensor_scaled && !fn->ring)
-        return may_be_negative(dot) ? TL_SCALE_SIGN : tl_scale_tensor_fault(fn, px, dot, room);
+        return may_be_negative(dot) ? TL_SCALE_SIGN
+                                    : tl_scale_tensor_fault(fn, px, dot, types, room);
     if (!any || fn->ring)
         return TL_SCALE_MACHINE;
     if (!row)
@@ -118,6 +120,37 @@ static TlScaleFault fault_of(const TlFn *fn, const TlPassCtx *px, const TlOp *do
     if (may_be_negative(dot))
         return TL_SCALE_SIGN;
     return costs_more(row, dot) ? TL_SCALE_COST : TL_SCALE_NONE;
+}
+
+/* Likewise, of the types as they are, or of wide ones; *types: those of an instruction. */
+static TlScaleFault choose(const TlFn *fn, const TlPassCtx *px, const TlOp *dot, TlDtype *types,
+                           TlScaleRoom *room)
+{
+    types_for(dot, false, types);
+    TlScaleFault why = fault_of(fn, px, dot, types, room);
+    if (why != TL_SCALE_TYPES)
+        return why;
+    types_for(dot, true, types);
+    return fault_of(fn, px, dot, types, room);
+}
+
+/* Each f4e2m1 that is to be f8e4m3, cast where it lies: transposed behind that. */
+static bool widen(TlFn *fn, TlOp *dot, const TlDtype *types)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < 2; i++) {
+        TlValue *x = tl_in(dot, i);
+        bool turned;
+        if (x->type->dtype != TL_F4E2M1 || types[i] != TL_F8E4M3)
+            continue;
+        TlBuilder b = tl_builder_before(dot);
+        b.loc = dot->loc;
+        x = tl_cast(&b, tl_matrix_source(x, &turned), types[i]);
+        tl_set_operand(dot, i, turned ? tl_transposed(&b, x) : x);
+        tl_remark(fn, dot, TL_REMARK_WIDENED, 1);
+        changed = true;
+    }
+    return changed;
 }
 
 /* ---- 3. scales multiplied in ---- */
@@ -199,16 +232,16 @@ TlPassResult tl_pass_scale_dots(TlFn *fn, TlPassCtx *px)
             continue;
         if (tl_in(op, 0)->type->dtype == TL_U8)
             continue; /* pairs: only unpack makes them, for an instruction */
-        TlScaleFault why = fault_of(fn, px, op, &room);
+        TlDtype types[2];
+        TlScaleFault why = choose(fn, px, op, types, &room);
         if (!why && tl_in(op, TL_MMA_SA)->type->dtype != TL_U8 &&
             !tl_attr_flag(op, TL_ATTR_UNSIGNED)) {
             take_magnitudes(fn, op);
             changed = true;
         }
-        if (!why)
-            continue;
-        multiply_in(fn, op, why);
-        changed = true;
+        if (why)
+            multiply_in(fn, op, why);
+        changed |= why || widen(fn, op, types);
     }
     return changed ? TL_CHANGED : TL_SAME;
 }

@@ -3,7 +3,8 @@
  * here. accelerate-dot then takes the instruction, whatever others cost, and async-dots gives these
  * products' operands their place in shared memory before all others.
  *
- *  - types: those of tensor.def; both sides of f4e2m1 are pairs by then (unpack)
+ *  - types: those of tensor.def; both sides of f4e2m1 are pairs by then (unpack), f4e2m1 beside f8
+ *    is f8e4m3 (scale-dots)
  *  - rows and columns by 128, as scales lie; whole words of four scales along K; operands that the
  *    instruction can read where a buffer has them, whichever way their rows go
  *  - four warps, which read the sums
@@ -44,15 +45,6 @@ static int stated_warps(const TlFn *fn, const TlPassCtx *px)
     return fn->info->warps;
 }
 
-/* The instruction; NULL: there is none for the types. */
-static const TlMma *instruction(const TlOp *dot)
-{
-    TlDtype a = tl_in(dot, TL_MMA_A)->type->dtype, b = tl_in(dot, TL_MMA_B)->type->dtype;
-    bool pairs = a == TL_F4E2M1 && b == TL_F4E2M1;
-    return tl_tensor_scaled_for(pairs ? TL_U8 : a, pairs ? TL_U8 : b,
-                                tl_in(dot, TL_MMA_SA)->type->dtype);
-}
-
 static bool has_room(const TlPassCtx *px, const TlScaleRoom *r)
 {
     return r->bytes + TL_SHARED_BUDGET <= px->machine->shared_bytes &&
@@ -60,9 +52,10 @@ static bool has_room(const TlPassCtx *px, const TlScaleRoom *r)
 }
 
 TlScaleFault tl_scale_tensor_fault(const TlFn *fn, const TlPassCtx *px, const TlOp *dot,
-                                   TlScaleRoom *room)
+                                   const TlDtype *types, TlScaleRoom *room)
 {
-    const TlMma *mma = instruction(dot);
+    const TlMma *mma =
+        tl_tensor_scaled_for(types[0], types[1], tl_in(dot, TL_MMA_SA)->type->dtype);
     TlScaleRoom more = *room;
     int warps = stated_warps(fn, px);
     int64_t scales = 0;

@@ -10,8 +10,9 @@ typedef struct TlScaleRoom {
     int64_t columns, scales; /* of tensor memory: sums, and what scales share */
 } TlScaleRoom;
 
-/* Why the product cannot be such a one; NONE: it can, whatever later passes do, and *room, of those
- * that can so far, has it too. It is of scales whose signs do not count. */
+/* Why the product cannot be such a one, with operands of these types; NONE: it can, whatever later
+ * passes do, and *room, of those that can so far, has it too. It is of scales whose signs do not
+ * count. */
 TlScaleFault tl_scale_tensor_fault(const TlFn *fn, const TlPassCtx *px, const TlOp *dot,
-                                   TlScaleRoom *room);
+                                   const TlDtype *types, TlScaleRoom *room);
 #endif

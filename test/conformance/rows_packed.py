@@ -295,7 +295,10 @@ for i, (ta, tb, s, bm, bn, bk, k, hint) in enumerate((
         ("f8e5m2", "f8e5m2", "u8", 128, 128, 128, 640, "pipeline specialize"),
         ("f4e2m1", "f4e2m1", "u8", 128, 128, 256, 768, "pipeline"), ("f4e2m1", "f4e2m1", "u8", 128, 256, 128, 256, ""),
         ("f4e2m1", "f4e2m1", "f8e4m3", 128, 128, 128, 384, "pipeline"),
-        ("f4e2m1", "f4e2m1", "f8e4m3", 256, 128, 64, 256, "pipeline"))):
+        ("f4e2m1", "f4e2m1", "f8e4m3", 256, 128, 64, 256, "pipeline"),
+        ("f8e4m3", "f4e2m1", "u8", 128, 128, 128, 384, "pipeline"),
+        ("f4e2m1", "f8e5m2", "u8", 128, 128, 128, 256, "pipeline specialize"),
+        ("f4e2m1", "f8e4m3", "u8", 256, 128, 128, 128, ""))):
     g = 32 if s == "u8" else 16
     few = lambda seed, rows, s=s, k=k, g=g: (ints("u8", seed, 124, 131, rows, k // g)
                                              if s == "u8" else e4m3_scales(seed, rows, k // g, True))
@@ -319,16 +322,41 @@ kernel k(const f8e4m3 a[K, M], const u8 s[M, K / 32], const f32 x[M, K], f32 c[M
     auto g = cast(x[0 +: 128, 0 +: 128], f4e2m1);
     c[0 +: 128, 0 +: 128] = dot_scaled(e, t, trans(e), t);
     auto sums = dot_scaled(f, t, trans(e), t, 1.0);
-    d[0 +: 128, 0 +: 128] = dot_scaled(g, t, trans(g), t, sums);
+    sums = dot_scaled(g, t, trans(g), t, sums);
+    d[0 +: 128, 0 +: 128] = dot_scaled(e, t, trans(g), t, sums);
 }
 """, {
         "a": scaled("f8e4m3", 410, 128, 120, True), "s": ints("u8", 411, 125, 130, 120, 4), "x": ints(
             "f32", 412, -4, 5, 120, 128), "c": poison("f32", 120, 120), "d": poison("f32", 120, 120)
     }, lambda a: (lambda e, f, t: {
-        "c": exact((e * t) @ (e * t).T), "d": exact((f * t) @ (e * t).T + 1 + (f * t) @ (f * t).T)
+        "c": exact((e * t) @ (e * t).T), "d": exact((f * t) @ (e * t).T + 1 + (f * t) @ (f * t).T + (e * t) @ (f * t).T)
     })(a["a"].astype(np.float64).T, a["x"].astype(np.float64), np.repeat(2.0**(a["s"].astype(float) - 127), 32, 1)))
 
 # Rows of an odd number of elements, whose last byte has half of something else; elements that are computed.
+# f4e2m1 by f8, whose pairs lie along M and along N.
+row(
+    "dot_scaled_whole_mixed_across", """
+kernel k(const f4e2m1 a[K, M], const u8 s[M, K / 32], const f8e5m2 b[M, K], f32 c[M, M], f32 d[M, M])
+    grid(1)
+{
+    tile<f32, 128, 128> c_;
+    tile<f32, 128, 128> d_;
+    for (int k : range(0, K, 128)) {
+        auto t = s[0 +: 128, k / 32 +: 4];
+        c_ = dot_scaled(trans(a[k +: 128, 0 +: 128]), t, trans(b[0 +: 128, k +: 128]), t, c_);
+        d_ = dot_scaled(b[0 +: 128, k +: 128], t, a[k +: 128, 0 +: 128], t, d_);
+    }
+    c[0 +: 128, 0 +: 128] = c_;
+    d[0 +: 128, 0 +: 128] = d_;
+}
+""", {
+        "a": scaled("f4e2m1", 420, 256, 120, True), "s": ints("u8", 421, 125, 130, 120, 8), "b": scaled(
+            "f8e5m2", 422, 120, 256, True), "c": poison("f32", 120, 120), "d": poison("f32", 120, 120)
+    }, lambda a: (lambda e, f: {
+        "c": exact(e @ f.T), "d": exact(f @ e.T)
+    })(*((v * np.repeat(2.0**(a["s"].astype(float) - 127), 32, 1)) for v in (a["a"].astype(np.float64).T, a["b"].astype(
+        np.float64)))))
+
 row(
     "dot_scaled_odd_rows_and_computed_f4", """
 kernel k(const f4e2m1 a[M, K], const u8 s[M, 2], const f32 x[M, K], f32 c[M, M], f32 d[M, M])
