@@ -1,6 +1,8 @@
 /* Code without scratch memory, where LLVM's first code has some.
  *
- *   1 all kernels are compiled; the notes say how many registers LLVM has spilled
+ *   1 all kernels are compiled; the notes say how many registers LLVM has spilled. Where more words
+ *     live at once than CDNA's two files of registers can have after any order of the code, that is
+ *     done in a sparing way from the first
  *   2 each way of sparing registers is tried on the kernels with spills, until none has any; not
  *     where it would do what an earlier one did, and none where there are so many that no order of
  *     the code would save them
@@ -23,12 +25,12 @@ static const struct Way {
     bool other;    /* scheduler */
 } WAYS[] = {{false, false, 0, false}, {true, false, 0, false},  {true, true, 0, false},
             {true, true, 512, false}, {true, true, 128, false}, {true, true, 0, true}};
-enum { NONE = -1, NWAYS = sizeof WAYS / sizeof *WAYS };
+enum { NONE = -1, OF_CROWDED = 1, NWAYS = sizeof WAYS / sizeof *WAYS };
 
 /* What is known of a kernel: the way that spilled least, and how much. */
 typedef struct Least {
-    int way;
-    unsigned spills, first; /* first: in no way */
+    int way, begin;         /* begin: its first code's */
+    unsigned spills, first; /* first: of the first code */
     bool has_more;          /* the first way has left offsets that another one would compute */
 } Least;
 
@@ -113,6 +115,14 @@ static void apply(const Sparing *s, uint32_t kernel, int way)
         set_other_scheduler(s, f);
 }
 
+static int first_way(const Sparing *s, uint32_t kernel)
+{
+    const TlKernelCode *k = &s->kernels->data[kernel];
+    unsigned words, all = registers_of(s->target, k), file = (unsigned)s->target->family->file;
+    tl_amd_is_crowded(s->l, LLVMGetNamedFunction(s->l->module, k->symbol), file, &words);
+    return all > file && words > all + all / 4 ? OF_CROWDED : NONE;
+}
+
 static void start_from(const Sparing *s, LLVMModuleRef module)
 {
     LLVMDisposeModule(s->l->module);
@@ -125,7 +135,7 @@ static bool is_worth(const Sparing *s, uint32_t kernel, int way)
 {
     enum { FEW = 32 };
     const Least *least = &s->least[kernel];
-    if (!least->spills || least->first >= (unsigned)s->target->family->file)
+    if (!least->spills || way <= least->begin || least->first >= (unsigned)s->target->family->file)
         return false;
     if (way == 0)
         return true;
@@ -197,7 +207,7 @@ static bool has_spills(const Sparing *s)
 static bool has_ways(const Sparing *s)
 {
     for (uint32_t i = 0; i < s->kernels->len; i++)
-        if (s->least[i].way != NONE)
+        if (s->least[i].way != s->least[i].begin)
             return true;
     return false;
 }
@@ -208,11 +218,16 @@ void *tl_amd_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes
     Sparing s = {l, arena, target, kernels, object, TL_NEW_ARRAY(arena, Least, kernels->len + 1),
                  {{NULL, 0, 0}}};
     LLVMModuleRef module = LLVMCloneModule(l->module);
+    for (uint32_t i = 0; i < kernels->len; i++) {
+        int way = first_way(&s, i);
+        s.least[i] = (Least){way, way, 0, 0, false};
+        apply(&s, i, way);
+    }
     void *code = tl_llvm_emit(l, arena, object, out_size);
     for (uint32_t i = 0; i < kernels->len; i++) {
         int spills = spills_of(&s, i, code, *out_size);
         TL_ASSERT(spills >= 0, "no notes of %s", kernels->data[i].symbol);
-        s.least[i] = (Least){NONE, (unsigned)spills, (unsigned)spills, false};
+        s.least[i].first = s.least[i].spills = (unsigned)spills;
     }
     for (int way = 0; way < NWAYS && has_spills(&s); way++)
         try_way(&s, module, way);
