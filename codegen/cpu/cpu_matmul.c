@@ -11,7 +11,12 @@
  * together are added as the instruction does. What is left out would have added zeros. */
 #include "codegen/cpu/cpu_matmul.h"
 
-enum { TAG_BYTES = TL_NEST_TAG_BYTES };
+enum {
+    TAG_BYTES = TL_NEST_TAG_BYTES,
+    FEW_BLOCKS = 8,    /* of rows, for which A is not packed */
+    PAGE_BYTES = 4096, /* between columns that are packed, at least, */
+    SETS_BYTES = 2048, /* or so many, or a multiple: they are in two sets of the first cache */
+};
 
 /* ---- what stays ---- */
 
@@ -526,6 +531,25 @@ static void provide_sliding_a(Chunk *c)
     c->direct = LLVMBuildOr(g->b, direct, stays, "");
 }
 
+/* Is A by columns better read where it lies? Columns a page apart, or by a power of two, drive each
+ * other out of the first cache, and the pages' numbers out of theirs: blocks of many rows would pay
+ * for that again and again. Chunks of more iterations have no room to be packed. */
+static LLVMValueRef stays_by_columns(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef bytes = tl_cpu_times(g, c->x.a_row, tl_dtype_bytes(c->p->part[0]));
+    LLVMValueRef rows = LLVMBuildSub(g->b, c->x.to, c->x.from, ""),
+                 beside = LLVMBuildURem(g->b, bytes, tl_gen_int(&g->gen, SETS_BYTES), "");
+    LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows,
+                                     tl_gen_int(&g->gen, (int64_t)FEW_BLOCKS * c->x.mr), ""),
+                 deep = LLVMBuildICmp(g->b, LLVMIntSGT, c->x.trips,
+                                      tl_gen_int(&g->gen, c->p->trips), ""),
+                 near = LLVMBuildICmp(g->b, LLVMIntULT, bytes, tl_gen_int(&g->gen, PAGE_BYTES), ""),
+                 apart = LLVMBuildICmp(g->b, LLVMIntNE, beside, tl_gen_int(&g->gen, 0), "");
+    near = LLVMBuildAnd(g->b, near, apart, "");
+    return LLVMBuildOr(g->b, LLVMBuildOr(g->b, few, deep, ""), near, "");
+}
+
 static void provide_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -538,13 +562,16 @@ static void provide_a(Chunk *c)
         pack_trips(c, false);
         return;
     }
-    if (!c->p->a_may_end)
+    if (!c->p->a_may_end && !c->p->a_packs)
         return;
     if (c->p->slides) {
         provide_sliding_a(c);
         return;
     }
-    LLVMValueRef direct = rows_are_inside(c), a = c->x.a, a_row = c->x.a_row;
+    LLVMValueRef a = c->x.a, a_row = c->x.a_row,
+                 direct = c->p->a_may_end ? rows_are_inside(c) : LLVMConstInt(g->i1, 1, 0);
+    if (c->p->a_packs)
+        direct = LLVMBuildAnd(g->b, direct, stays_by_columns(c), "");
     if (c->is_whole)
         direct = LLVMBuildAnd(g->b, direct, c->is_whole, "");
     c->direct = direct;

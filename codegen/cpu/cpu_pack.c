@@ -88,8 +88,8 @@ static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMV
     return tl_cpu_eval(p->x->g, p->v, &at);
 }
 
-/* Prefetches the cache line so many rows below an element. Lines of many rows would drive each
- * other out of the first cache, as rows are often a power of two apart. */
+/* Prefetches the cache line so many rows below an element, of the load. Lines of many rows would
+ * drive each other out of the first cache, as rows are often a power of two apart. */
 static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column, int64_t rows)
 {
     TlCpuGen *g = p->x->g;
@@ -122,8 +122,10 @@ static LLVMValueRef pack_rows(Pack *p, TlCpuAt *pos, LLVMValueRef row, int n)
 static LLVMValueRef parts_of_lanes(Pack *p, TlCpuAt *pos)
 {
     LLVMValueRef row = pos->idx[0], column = pos->idx[1];
-    if (p->n->below && !p->is_short)
+    if (p->n->below && !p->is_short && p->is_b)
         fetch_below(p, row, column, p->x->reads_b ? FAR_ROWS : TL_NEST_AHEAD);
+    if (p->n->below && !p->is_short && !p->is_b) /* of which A is the transposition */
+        fetch_below(p, column, row, TL_NEST_AHEAD);
     int n = p->is_b ? p->x->per : 1;
     LLVMValueRef e = pack_rows(p, pos, row, n);
     if (n > 1) {

@@ -257,6 +257,7 @@ typedef struct TlNestProduct {
     bool a_by_columns;    /* A is a load's transposition: also packed, its columns are whole */
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
+    bool a_packs;         /* and where its columns are far apart, of many rows */
     TlOp *slides;         /* a loop around that moves A's rows, and nothing else of A: what its
                            * iterations read is packed together; NULL: none does */
     TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */

@@ -175,6 +175,8 @@ static TlNest *build_pack(TlNests *plan, TlNest *of, bool is_b)
         x->below = transposed ? NULL : x->below;
         cut(plan, x);
     }
+    if (down && p->a_packs)
+        x->below = p->a_load;
     split_pack(plan, x, of);
     return x;
 }

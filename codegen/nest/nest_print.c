@@ -223,6 +223,7 @@ static void put_product(Print *p, const TlNest *n)
     put_flag(p, x->a_load && !x->a_rows, x->a_may_end ? "A in memory, packed at its end"
                                                       : "A in memory");
     put_flag(p, x->a_by_columns, "A by columns");
+    put_flag(p, x->a_packs, "packed where these are far apart");
     put_flag(p, x->a_rows, x->a_transposed ? "A's columns listed" : "A's rows listed");
     if (x->keeps_b)
         tl_sbuf_putf(p->out, ", keeps %u chunks of B", x->slots);

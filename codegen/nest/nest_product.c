@@ -283,14 +283,24 @@ static TlWideInt times_k(const TlValue *v, const TlOp *loop)
     return times ? n : 0;
 }
 
+/* Is it known that the loop does not begin below 0? */
+static bool begins_at_0_or_above(const TlNests *plan, const TlOp *loop)
+{
+    TlWideInt lo;
+    const TlValue *first = tl_in(loop, 0);
+    if (tl_const_int_value(first, &lo))
+        return lo >= 0;
+    return first->type->dtype != TL_U64 && tl_axis_facts(plan->axis, first)->lo >= 0;
+}
+
 /* Do the slices along a tile's axis follow each other from iteration to iteration, none before the
  * first element? */
-static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
+static bool follows_loop(const TlNests *plan, const TlPlace *p, int dim, const TlOp *loop)
 {
-    TlWideInt lo, step;
+    TlWideInt step;
     int i = tl_nest_slice_of(p, dim);
     TlWideInt each = i >= 0 ? times_k(p->index[i].value, loop) : 0;
-    return each > 0 && tl_const_int_value(tl_in(loop, 0), &lo) && lo >= 0 &&
+    return each > 0 && begins_at_0_or_above(plan, loop) &&
            tl_const_int_value(tl_in(loop, 2), &step) && step * each == p->axes[i].width;
 }
 
@@ -364,8 +374,9 @@ static bool is_by_columns(const TlFn *fn, const TlNestProduct *p, const TlOp *a)
  * outside of B, or, where B is computed, no k of the chunk is. That rows which are computed are
  * inside, and that A ends with a whole packed element, is known, or is looked at in the run; rows
  * by an index tile may be outside. */
-static void find_direct(const TlFn *fn, TlNestProduct *p)
+static void find_direct(const TlNests *plan, TlNestProduct *p)
 {
+    const TlFn *fn = plan->fn;
     bool a_transposed, b_transposed;
     TlOp *a = tl_nest_load_under(tl_in(p->dot, 0), &a_transposed);
     TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &b_transposed);
@@ -385,7 +396,7 @@ static void find_direct(const TlFn *fn, TlNestProduct *p)
     }
     p->a_rows = b && p->per == 1 && !columns ? rows_of(&pa) : NULL;
     if (along < 0 || (tl_nest_slice_of(&pa, 1 - k) < 0 && !p->a_rows) ||
-        !follows_loop(&pa, k, p->loop) || (!columns && !tl_nest_is_dense(fn, &pa, along)) ||
+        !follows_loop(plan, &pa, k, p->loop) || (!columns && !tl_nest_is_dense(fn, &pa, along)) ||
         !moves_along_k(&pa, along, p->loop)) {
         p->a_rows = NULL;
         return;
@@ -625,7 +636,7 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
     p->panel_rows = p->depth + 1;
     p->store = find_store(fn, loop, &p->store_turned);
     p->from_zero = begins_at_zero(loop);
-    find_direct(fn, p);
+    find_direct(plan, p);
     p->b_load = find_kept(p);
     p->keeps_b = p->b_load || tl_nest_find_keys(plan, p, arena);
     if (p->keeps_b)
@@ -635,7 +646,8 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
     p->stores = may_store(fn, p);
     int64_t rows = tl_in(dot, 0)->type->shape[0];
     p->a_row = (!p->a_by_columns ? p->depth : p->slides ? 2 * rows : rows) + 64 / bytes;
-    if (!p->a_load || p->a_may_end)
+    p->a_packs = p->a_load && p->a_by_columns && !p->ngathered;
+    if (!p->a_load || p->a_may_end || p->a_packs)
         p->a_bytes = (uint64_t)((p->a_by_columns ? p->depth : rows) * p->a_row * bytes);
     p->b_bytes = (uint64_t)(p->panel_rows * tl_nest_form(dot->out[0]->type).padded[1] * bytes);
     uint64_t slots = p->keeps_b ? KEPT_BYTES / p->b_bytes : 1;
