@@ -308,10 +308,38 @@ static LLVMValueRef next_lanes(TlCpuGen *g, LLVMValueRef x, LLVMValueRef one, in
     return LLVMBuildShuffleVector(g->b, x, in, LLVMConstVector(lane, (unsigned)w), "");
 }
 
+/* Elements of rows of `stride`, which are widened: words from the rows' beginnings on, of which the
+ * one with the element is shifted. LLVM widens a word's low bits by one instruction. */
+static LLVMValueRef load_part(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a,
+                              const TlCpuAt *at, int stride, TlNestPart part)
+{
+    int words = stride / part.n, bits = tl_dtype_bits(elem->dtype), w = at->width;
+    LLVMTypeRef word = LLVMIntTypeInContext(LLVMGetTypeContext(g->i64), (unsigned)(part.n * bits));
+    LLVMValueRef v[TL_NEST_STRIDE];
+    TlCpuAt first = *at;
+    first.width = 1;
+    LLVMValueRef own = tl_cpu_view_spot(g, a, &first, false).ptr;
+    for (int k = 0; k < words; k++) {
+        LLVMValueRef by = tl_gen_int(&g->gen, k * w * part.n - part.at),
+                     p = tl_gen_address(&g->gen, elem->dtype, own, by);
+        v[k] = LLVMBuildBitCast(g->b, tl_cpu_plain_load(g, a, elem, p, w * part.n),
+                                tl_gen_vec(word, w), "");
+    }
+    LLVMValueRef x = v[0];
+    if (words > 1)
+        x = tl_cpu_every(g, v, words, w, part.at / part.n, words * w);
+    LLVMValueRef by = LLVMConstInt(word, (unsigned)(part.at % part.n * bits), 0);
+    x = LLVMBuildLShr(g->b, x, tl_gen_splat(&g->gen, by, w), "");
+    return LLVMBuildTrunc(g->b, x, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), w), "");
+}
+
 /* Every few elements, where all are inside. */
 static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a,
                                         const TlCpuAt *at, int stride)
 {
+    TlNestPart part = tl_nest_part(g->plan, a->a->op, at->lane);
+    if (part.n > 1 && !tl_cpu_has_zero_rows(a, at))
+        return load_part(g, elem, a, at, stride, part);
     Together t = {.first = a};
     if (tl_cpu_is_inside(a, at) && a->a->bounds)
         t = taken_together(g, a, at, stride);

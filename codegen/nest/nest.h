@@ -191,6 +191,7 @@ typedef enum TlNestWay {
     TL_NEST_SUMS_QUADS,  /* a reduction, of four products of bytes in each lane */
     TL_NEST_ADDS_QUADS,  /* a sum of such sums and others, with which the instruction begins */
     TL_NEST_LOADS_WORDS, /* two bytes side by side in memory that are joined, at once */
+    TL_NEST_PART_OF_WORDS, /* a load whose elements are shifted out of words */
     TL_NEST_WAYS
 } TlNestWay;
 /* Does it take what a TlNestWindow says? Then the index of the gather is not computed. */
@@ -522,6 +523,13 @@ typedef struct TlNests {
     int64_t wide_most;
     const char *why_wide;
 } TlNests;
+/* A load along `lane` whose elements are widened, each one of the last axis' elements: n of them
+ * are a word, and the load's is number `at` of the whole axis. n 1: it is no such. (nest_words.c)
+ */
+typedef struct TlNestPart {
+    int n, at;
+} TlNestPart;
+TlNestPart tl_nest_part(const TlNests *plan, const TlOp *load, int lane);
 /* Elements from those of one load to those of another one of the nest, whose lanes are along `dim`;
  * false: not known before the run, or their rows may differ in being inside. (nest_access.c) */
 bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess *b, int dim,

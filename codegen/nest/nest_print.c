@@ -305,7 +305,8 @@ static void put_place(Print *p, const TlValue *v)
         [TL_NEST_SHIFTS] = "vectors that begin at any lane",
         [TL_NEST_SUMS_QUADS] = "four products of bytes a lane",
         [TL_NEST_ADDS_QUADS] = "added by the instruction",
-        [TL_NEST_LOADS_WORDS] = "both bytes at once"};
+        [TL_NEST_LOADS_WORDS] = "both bytes at once",
+        [TL_NEST_PART_OF_WORDS] = "shifted out of words"};
     TlNestPlace x = p->plan->place[v->id];
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return;

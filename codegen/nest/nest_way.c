@@ -128,6 +128,9 @@ void tl_nest_find_ways(TlNests *plan)
             place->way = TL_NEST_ADDS_QUADS;
         if (tl_nest_low_byte(plan, op))
             place->way = TL_NEST_LOADS_WORDS;
+        if (op->opcode == TL_OP_LOAD && op->out[0]->type->rank &&
+            tl_nest_part(plan, op, tl_nest_form(op->out[0]->type).lane).n > 1)
+            place->way = TL_NEST_PART_OF_WORDS;
         if (op->opcode != TL_OP_GATHER)
             continue;
         place->partner = partner_of(tl_in(op, 1), (int)tl_attr_int(op, TL_ATTR_AXIS, 0));

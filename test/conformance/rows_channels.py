@@ -98,6 +98,32 @@ def beside(x, y, z):
     return {"y": exact(y), "z": exact(z)}
 
 
+# Channels that are widened, of whole words, of parts of them, and of neither; more rows than whole vectors.
+for k, t in enumerate(("u8", "i8", "u16", "i16", "u32", "i32")):
+    wider = [w for w in (t[0] + "16", t[0] + "32", t[0] + "64", "f32", "f64") if int(w[1:]) > int(t[1:])]
+    for n, to in enumerate(wider):
+        for channels in (2, 3, 4, 6, 8) if to in ("i16", "u16", "f32") else (2, 4):
+            sums = " + ".join(f"{c + 1} * ({to})x[i +: 64, {c}]" for c in range(channels) if c != 1 or channels == 2)
+            row(
+                f"channels_widened_{t}_{to}_of_{channels}", f"""
+kernel k(const {t} x[N, {channels}], {to} y[N], {to} z[N])
+    grid(cdiv(N, 64))
+{{
+    int i = pid(0) * 64;
+    y[i +: 64] = {sums};
+    z[i - 3 +: 64] = ({to})x[i - 3 +: 64, {channels - 1}];
+}}
+""", {"x": random_bits(t, 50 * k + 10 * n + channels, 301, channels) if int(t[1:]) < 32 else small(t, k, 301, channels),
+      "y": poison(to, 301), "z": poison(to, 301)}, lambda a: widened(a["x"].astype(a["y"].dtype), a["z"].copy()))
+
+
+def widened(x, z):
+    n = x.shape[1]
+    z[:317] = x[:317, n - 1]
+    weights = np.arange(1, n + 1).astype(x.dtype) * np.array([c != 1 or n == 2 for c in range(n)], x.dtype)
+    return {"y": exact((x * weights).sum(1, dtype=x.dtype)), "z": exact(z)}
+
+
 # Stores that share work: to planes, to arrays of other extents, to places that meet, over what they need.
 for k, t in enumerate(("u8", "i32", "f32", "f64")):
     for block in (32, 256):

@@ -74,6 +74,11 @@ def all_of(device):
             run(device, f"{t} pairs of {rows}", f"""kernel k(const {t} x[{rows}, 2], {t} y[N]) grid(1)
 {{ auto (a, b) = split(x[0 +: {rows}, 0 +: 2]); y[0 +: {rows}] = b; }}""", x, x[:, 1])
             count += 1
+        for channels, at in ((2, 0), (2, 1), (4, 0), (4, 3)):
+            x = (np.arange(64 * channels) % 251).astype(dtype).reshape(64, channels)
+            run(device, f"{t} widened {at} of {channels}", f"""kernel k(const {t} x[R, {channels}], f64 y[N]) grid(1)
+{{ y[0 +: 64] = (f64)x[0 +: 64, {at}]; }}""", x, x[:, at].astype(np.float64))
+            count += 1
         for name, (width, text, meaning) in EXPRESSIONS.items():
             x = np.arange(32).astype(dtype).reshape(4, 8)
             run(device, f"{t} {name}", f"""kernel k(const {t} x[R, C], {t} y[R, D]) grid(1)
