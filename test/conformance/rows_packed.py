@@ -332,7 +332,6 @@ kernel k(const f8e4m3 a[K, M], const u8 s[M, K / 32], const f32 x[M, K], f32 c[M
         "c": exact((e * t) @ (e * t).T), "d": exact((f * t) @ (e * t).T + 1 + (f * t) @ (f * t).T + (e * t) @ (f * t).T)
     })(a["a"].astype(np.float64).T, a["x"].astype(np.float64), np.repeat(2.0**(a["s"].astype(float) - 127), 32, 1)))
 
-# Rows of an odd number of elements, whose last byte has half of something else; elements that are computed.
 # f4e2m1 by f8, whose pairs lie along M and along N.
 row(
     "dot_scaled_whole_mixed_across", """
@@ -357,6 +356,7 @@ kernel k(const f4e2m1 a[K, M], const u8 s[M, K / 32], const f8e5m2 b[M, K], f32 
     })(*((v * np.repeat(2.0**(a["s"].astype(float) - 127), 32, 1)) for v in (a["a"].astype(np.float64).T, a["b"].astype(
         np.float64)))))
 
+# Rows of an odd number of elements, whose last byte has half of something else; elements that are computed.
 row(
     "dot_scaled_odd_rows_and_computed_f4", """
 kernel k(const f4e2m1 a[M, K], const u8 s[M, 2], const f32 x[M, K], f32 c[M, M], f32 d[M, M])

@@ -5,7 +5,8 @@
 
 OLD, NEW: two programs `tilec`. NAME: the kernels whose names contain one; --sets: all types and options that the conformance suite has of a
 kernel, not its first. A row of a table for each target: kernels with equal text, those that differ, and the instructions of these before and
-after. Kernels that differ are listed; --keep writes both texts to DIR. Exit 1 if one compiler refuses what the other takes.
+after. Kernels that differ are listed; --keep writes both texts to DIR. Exit 1 if one compiler refuses what the other takes, or both refuse all for
+a target.
 """
 import argparse
 import concurrent.futures
@@ -80,6 +81,9 @@ def main():
     print("| target | equal | differ | their instructions before | after | refused |\n| --- | --- | --- | --- | --- | --- |")
     for target, c in count.items():
         print(f"| {target} | " + " | ".join(map(str, c)) + " |")
+        if c[4] == len(rows):
+            bad += 1
+            print(f"{target}: no kernel compiles", file=sys.stderr)
     return bad > 0
 
 
