@@ -133,7 +133,7 @@ static const Field KERNEL[] = {
     LIST(K, mix, nmix, tilec_report_mix, MIX), F(mix_from, TEXT), LIST(K, roofs, nroofs, tilec_report_roof, ROOFS),
     LIST(K, hints, nhints, tilec_report_hint, HINTS), F(main_loop, INT), F(unrolled, REAL), F(assumed_trips, U32), F(cycles, REAL),
     F(intensity, REAL), F(ridge, REAL), F(length, U32), F(words, U32), F(registers_estimated, INT),
-    F(registers_limit, INT), F(registers_limit_why, TEXT), END
+    F(registers_limit, INT), F(registers_limit_why, TEXT), F(offsets_not_kept, U32), END
 #undef F
 };
 #undef K

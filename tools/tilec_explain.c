@@ -157,6 +157,9 @@ static void show_registers(const tilec_report_kernel *k)
     }
     if (k->registers_limit)
         line("", "ptxas may take %d: %s", k->registers_limit, k->registers_limit_why);
+    if (k->offsets_not_kept)
+        line("", "%u offsets in loops are computed where they are used: too many to keep",
+             k->offsets_not_kept);
 }
 
 static void show_occupancy(const tilec_report_kernel *k)

@@ -209,6 +209,8 @@ typedef struct tilec_report_kernel {
     int registers_limit;     /* what PTX says that ptxas may take; 0: it says nothing, */
     const char *registers_limit_why; /* "" then */
     uint32_t working_warps; /* `warps` without those that do nothing but begin copies; 0: all */
+    uint32_t offsets_not_kept; /* of accesses in loops, too many for registers: each is computed
+                                * where it is used; 0: loops keep them */
 } tilec_report_kernel;
 
 typedef struct tilec_report {

@@ -9,6 +9,7 @@
  *                 more at a time than there are registers
  *   3. unroll     the nests that touch those that are left */
 #include "codegen/nest/nest.h"
+#include "passes/analysis/facts.h"
 
 enum {
     MOST_VALUES = 400, /* that an unrolled nest computes, vector after vector */
@@ -23,14 +24,6 @@ typedef struct Strips {
     uint32_t *seen; /* by value id: by which question, an odd number where places are not known */
     uint32_t asks;
 } Strips;
-
-static bool is_in_loop(const TlOp *op)
-{
-    for (const TlBlock *b = op->block; b->parent; b = b->parent->block)
-        if (b->parent->opcode == TL_OP_FOR || b->parent->opcode == TL_OP_WHILE)
-            return true;
-    return false;
-}
 
 /* ---- what a nest touches ---- */
 
@@ -136,7 +129,7 @@ static void refuse(Strips *s)
     const TlNests *plan = s->plan;
     for (uint32_t k = 0; k < plan->all.len; k++) {
         const TlNest *n = plan->all.data[k];
-        bool can = look_at(s, n), in_loop = is_in_loop(n->op);
+        bool can = look_at(s, n), in_loop = tl_enclosing_loop(n->op) != NULL;
         for (uint32_t i = 0; i < plan->buffers.len; i++) {
             s->is[i] &= can || !s->touched[i];
             s->wanted[i] |= in_loop && s->touched[i];

@@ -15,6 +15,7 @@
 #include "passes/analysis/buffer_use.h"
 #include "passes/analysis/cluster.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/kept_offsets.h"
 #include "passes/analysis/producer.h"
 #include "passes/analysis/registers.h"
 #include "passes/analysis/variants.h"
@@ -354,6 +355,7 @@ static void explain_registers(TlExplain *e, const Tools *t)
         k->registers_estimated = limit.expected;
         k->registers_limit = limit.stated ? limit.most : 0;
         k->registers_limit_why = limit.stated ? limit.why : "";
+        k->offsets_not_kept = (uint32_t)tl_offsets_not_kept(e->fn, e->axis);
     } else {
         k->registers_limit_why = "";
         TlAllocator by = tl_allocator_of(e->target->family->by_llvm, e->target->lanes);

@@ -29,7 +29,7 @@ typedef struct TlSimt {
     struct TlSimtRead **reads; /* by value id: tiles that GETs give, not all read yet; else NULL */
     uint32_t counted;            /* accesses on which each thread counts (simt_access.c) */
     struct TlSimtSpread *spread; /* copies that the next product begins; NULL: none */
-    bool keeps_offsets;    /* over loops, where many are kept (simt_access.c) */
+    bool keeps_offsets;    /* over loops, where they are many (kept_offsets.h) */
     uint32_t crossed_axis; /* of the grid, along which clusters go, where it is not the first */
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */

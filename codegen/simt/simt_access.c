@@ -23,6 +23,7 @@
 #include "ir/plan/staged.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/kept_offsets.h"
 #include "passes/simplify/bounds.h"
 #include <stdlib.h>
 
@@ -171,29 +172,6 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
 
 /* ---- offsets of 32 bits ---- */
 
-enum { MANY = 16, MOST_KEPT = 64 };
-
-/* Addresses of a tile that is accessed, where their offsets may be kept. */
-static int64_t addresses_of(const TlAxisInfo *axis, const TlOp *op)
-{
-    bool is_access = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
-    if (!is_access || tl_op_place(op).rank == 0 || (!op->nout && !tl_op_place(op).value))
-        return 0;
-    TlAccessInfo info = tl_access_info(axis, op);
-    const TlLayout *l = accessed_type(op)->layout;
-    return info.local && l ? tl_layout_registers(l) / tl_access_vector(&info, op, l) : 0;
-}
-
-bool tl_simt_keeps_offsets(const TlFn *fn, const TlAxisInfo *axis)
-{
-    int64_t kept = 0;
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        int64_t n = op->block->parent ? addresses_of(axis, op) : 0;
-        kept += n >= MANY ? n : 0;
-    }
-    return kept <= MOST_KEPT;
-}
-
 /* So many offsets that no compiler keeps them in two registers each over a loop: it would make the
  * bytes of each in every trip, of 64 bits from elements, in two instructions. Few are kept as parts
  * of addresses, whose last step is a product with the bytes of an element and a sum. */
@@ -202,7 +180,7 @@ static bool has_many_offsets(const TlSimtAccess *a)
     bool known = true;
     for (uint32_t i = 0; i < a->place.naxes; i++)
         known &= a->place.axes[i].kind != TL_AXIS_SLICE || LLVMIsAConstantInt(a->stride[i]);
-    return !known && a->nregs / a->width >= MANY;
+    return !known && a->nregs / a->width >= TL_MANY_OFFSETS;
 }
 
 /* ---- an access ---- */

@@ -46,8 +46,6 @@ typedef struct TlSimtAccess {
     TL_VEC(TlSimtTest) tests[TL_MAX_VIEW_RANK];
 } TlSimtAccess;
 
-/* May loops of a kernel keep the offsets of their accesses? Not if they are too many. */
-bool tl_simt_keeps_offsets(const TlFn *fn, const TlAxisInfo *axis);
 void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a);
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r);
 /* i1, NULL = true: inside of the view / inside of view and tile, and not masked off */

@@ -12,6 +12,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/kept_offsets.h"
 #include "passes/analysis/picked.h"
 
 /* ---- values ---- */
@@ -760,7 +761,7 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.words = !options->target->family->by_llvm;
     g.axis = tl_axis_info(fn, arena);
     g.halved = options->target->family->scalar_base ? g.axis : NULL;
-    g.keeps_offsets = options->target->family->by_llvm || tl_simt_keeps_offsets(fn, g.axis);
+    g.keeps_offsets = options->target->family->by_llvm || !tl_offsets_not_kept(fn, g.axis);
     g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
     g.reads = TL_NEW_ARRAY(arena, struct TlSimtRead *, fn->nvalues + 1);
     tl_map_init(&g.thread_part, arena);

@@ -21,17 +21,8 @@ enum { MANY_WORDS = 1 << 17, MANY_OF_SUMS = 3 << 17 };
 bool tl_amd_is_crowded(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned *out_words)
 {
     TlAmdLive live;
-    uint32_t n = 0, blocks = 0, all = 0, local = 0;
     tl_amd_find_live(l->arena, function, &live);
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b)) {
-        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x), n++) {
-            TL_ASSERT(live.all[n] >= live.local[n] && live.local[n] >= 0,
-                      "%d words live, %d of them in one block", live.all[n], live.local[n]);
-            all = (uint32_t)live.all[n] > all ? (uint32_t)live.all[n] : all;
-            local = (uint32_t)live.local[n] > local ? (uint32_t)live.local[n] : local;
-        }
-        blocks++;
-    }
+    uint32_t blocks = LLVMCountBasicBlocks(function), all = live.most, local = live.most_local;
     *out_words = all;
     TlAmdProducts products = tl_amd_find_products(function);
     bool sums = live.loops.loops.len && products == TL_AMD_MANY_PRODUCTS;

@@ -174,6 +174,13 @@ void tl_amd_find_live(TlArena *arena, LLVMValueRef function, TlAmdLive *out)
     TL_ASSERT(!w.length || (!w.all[w.length - 1] && !w.local[w.length - 1]),
               "%d words live on, %d of them in one block", w.all[w.length - 1],
               w.local[w.length - 1]);
+    for (n = 0; n < w.length; n++) {
+        TL_ASSERT(w.all[n] >= w.local[n] && w.local[n] >= 0,
+                  "%d words live, %d of them in one block", w.all[n], w.local[n]);
+        out->most = (uint32_t)w.all[n] > out->most ? (uint32_t)w.all[n] : out->most;
+        out->most_local =
+            (uint32_t)w.local[n] > out->most_local ? (uint32_t)w.local[n] : out->most_local;
+    }
     out->all = w.all;
     out->local = w.local;
 }

@@ -184,16 +184,6 @@ static void look_at_block(Again *a, LLVMBasicBlockRef block, unsigned most)
     }
 }
 
-static int32_t most_alive(const TlAmdLive *live, LLVMValueRef function)
-{
-    uint32_t n = 0;
-    int32_t most = 0;
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
-        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x), n++)
-            most = live->all[n] > most ? live->all[n] : most;
-    return most;
-}
-
 /* Of the blocks: their numbers, and between which all loops are. */
 static void number_blocks(Again *a, LLVMValueRef function)
 {
@@ -238,7 +228,7 @@ bool tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsign
     Again a = {.l = l, .b = LLVMCreateBuilderInContext(l->context)};
     tl_amd_find_live(l->arena, function, &a.live);
     tl_amd_find_varying(l->arena, function, &a.varies);
-    int64_t more = (int64_t)most_alive(&a.live, function) + RESERVE - registers;
+    int64_t more = (int64_t)a.live.most + RESERVE - registers;
     a.excess = spilled + FEW;
     bool few = more > a.excess && !all;
     a.excess = all && more > a.excess ? more : a.excess;

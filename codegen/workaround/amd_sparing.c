@@ -115,12 +115,17 @@ static void apply(const Sparing *s, uint32_t kernel, int way)
         set_other_scheduler(s, f);
 }
 
+/* A quarter more: the words are counted in program order, and LLVM's order may need fewer. No
+ * kernel of the library has so many. */
 static int first_way(const Sparing *s, uint32_t kernel)
 {
     const TlKernelCode *k = &s->kernels->data[kernel];
-    unsigned words, all = registers_of(s->target, k), file = (unsigned)s->target->family->file;
-    tl_amd_is_crowded(s->l, LLVMGetNamedFunction(s->l->module, k->symbol), file, &words);
-    return all > file && words > all + all / 4 ? OF_CROWDED : NONE;
+    unsigned all = registers_of(s->target, k), file = (unsigned)s->target->family->file;
+    if (all <= file)
+        return NONE;
+    TlAmdLive live;
+    tl_amd_find_live(s->arena, LLVMGetNamedFunction(s->l->module, k->symbol), &live);
+    return live.most > all + all / 4 ? OF_CROWDED : NONE;
 }
 
 static void start_from(const Sparing *s, LLVMModuleRef module)

@@ -67,6 +67,7 @@ void tl_amd_find_varying(TlArena *arena, LLVMValueRef function, TlMap *out);
 typedef struct TlAmdLive {
     TlLoops loops;
     const int32_t *all, *local; /* local: what one block alone knows */
+    uint32_t most, most_local;  /* of them */
 } TlAmdLive;
 
 unsigned tl_amd_words_of(LLVMTypeRef t);

@@ -30,6 +30,8 @@
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
+#include "passes/analysis/facts.h"
+#include "passes/analysis/kept_offsets.h"
 #include "passes/analysis/shared_life.h"
 
 /* In hundredths of a word, where not said otherwise. */
@@ -76,6 +78,7 @@ typedef struct Need {
     const TlFn *fn;
     const TlAxisInfo *axis;
     const Rates *rate;
+    bool by_llvm;
     TlArena *arena;
     int threads; /* of a function without layouts; 0 */
     TlPositions order;
@@ -355,22 +358,9 @@ static int64_t words_of_operands(Need *n, const TlOp *op)
     return words;
 }
 
-/* How often a thread loads, stores or copies for the op. */
 static int64_t accesses_of(const Need *n, const TlOp *op)
 {
-    const TlLayout *l = n->threads ? NULL : tl_op_layout(op);
-    if (!l || tl_is_bulk_copy(op))
-        return 0;
-    TlAccessInfo info = tl_access_info(n->axis, op);
-    return tl_layout_registers(l) / tl_access_vector(&info, op, l);
-}
-
-static bool is_looped(const TlOp *op)
-{
-    const TlOp *o = op->block->parent;
-    while (o && !tl_is_loop(o))
-        o = o->block->parent;
-    return o != NULL;
+    return n->threads ? 0 : tl_op_accesses(n->axis, op);
 }
 
 /* `n` times `each` hundredths, `most` words at most. */
@@ -400,20 +390,22 @@ static int64_t beside(Need *n, const TlOp *op)
         return words_of_operands(n, op) * r->reduce;
     if (c == TL_OP_CONVERT || c == TL_OP_REGROUP || c == TL_OP_GATHER)
         return words_of(n, op->out[0]) * r->convert;
-    if (c == TL_OP_LOAD && !is_looped(op))
+    if (c == TL_OP_LOAD && !tl_enclosing_loop(op))
         return at_most(accesses_of(n, op), r->loads, r->most_loads);
     return c == TL_OP_STORE ? at_most(accesses_of(n, op), r->stores, r->most_stores) : 0;
 }
 
-/* Addresses of loads and copies in loops stay in registers throughout these. */
+/* Addresses of loads and copies in loops stay in registers throughout these, but for loads whose
+ * offsets are too many. */
 static int64_t beside_loops(const Need *n)
 {
     int64_t copies = 0, loads = 0;
+    bool kept = n->by_llvm || n->threads || !tl_offsets_not_kept(n->fn, n->axis);
     for (const TlOp *op = n->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         bool copy = op->opcode == TL_OP_COPY, load = op->opcode == TL_OP_LOAD;
-        int64_t accesses = (copy || load) && is_looped(op) ? accesses_of(n, op) : 0;
+        int64_t accesses = (copy || load) && tl_enclosing_loop(op) ? accesses_of(n, op) : 0;
         copies += copy ? accesses : 0;
-        loads += load ? accesses : 0;
+        loads += load && (kept || accesses < TL_MANY_OFFSETS) ? accesses : 0;
     }
     return at_most(copies, n->rate->copies, n->rate->most_copies) +
            at_most(loads, n->rate->looped, n->rate->most_looped);
@@ -446,7 +438,7 @@ static TlRegisterNeed find_need(Need *n)
     TlRegisterNeed need = {0};
     for (const TlOp *op = n->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         now += n->held[at++];
-        int64_t all = now + beside(n, op) + (is_looped(op) ? looped : 0),
+        int64_t all = now + beside(n, op) + (tl_enclosing_loop(op) ? looped : 0),
                 full = all + ahead(n, op, all);
         if (all > most) {
             most = all;
@@ -468,7 +460,12 @@ TlAllocator tl_allocator_of(bool by_llvm, int lanes)
 TlRegisterNeed tl_registers_needed(const TlFn *fn, const TlAxisInfo *axis, TlAllocator by,
                                    TlArena *scratch)
 {
-    Need n = {.fn = fn, .axis = axis, .rate = &RATES[by], .arena = scratch, .most = MOST_TAKEN};
+    Need n = {.fn = fn,
+              .axis = axis,
+              .rate = &RATES[by],
+              .by_llvm = by != TL_ALLOCATOR_PTXAS,
+              .arena = scratch,
+              .most = MOST_TAKEN};
     return find_need(&n);
 }
 
