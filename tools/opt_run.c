@@ -53,11 +53,18 @@ static int said_numbers(const OptRun *run, const char *name, int64_t *out, int m
     return n;
 }
 
-static bool fill_is(const OptRun *run, const char *kind)
+typedef enum Fill { RANDOM, SPECIAL, EXACT } Fill;
+
+static Fill fill_of(const OptRun *run)
 {
+    static const char *const NAMES[] = {
+        [RANDOM] = "random", [SPECIAL] = "special", [EXACT] = "exact"};
     size_t length = run->fill ? strlen(run->fill) : 0;
     const char *fill = run->fill ? run->fill : said(run, "fill", &length);
-    return fill && strlen(kind) == length && memcmp(fill, kind, length) == 0;
+    for (int f = EXACT; fill && f > RANDOM; f--)
+        if (strlen(NAMES[f]) == length && memcmp(fill, NAMES[f], length) == 0)
+            return (Fill)f;
+    return RANDOM;
 }
 
 /* ---- numbers ---- */
@@ -70,25 +77,25 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static uint64_t float_bits(const OptRun *run, TlDtype d, uint64_t r)
+static uint64_t float_bits(Fill fill, TlDtype d, uint64_t r)
 {
     static const double specials[] = {
         0.0, -0.0, 1.0, -1.0, __builtin_inf(), -__builtin_inf(), __builtin_nan(""), 1e-42};
-    if (fill_is(run, "exact"))
+    if (fill == EXACT)
         return tl_bits_from_double(d, (double)(int64_t)(r % 17) - 8);
     if (r % 32 == 0)
-        return tl_bits_from_double(d, specials[(r >> 8) % (fill_is(run, "special") ? 8 : 4)]);
+        return tl_bits_from_double(d, specials[(r >> 8) % (fill == SPECIAL ? 8 : 4)]);
     return tl_bits_from_double(d, (double)(r >> 11) * 0x1p-50 - 4);
 }
 
-static uint64_t element(const OptRun *run, TlDtype d, uint64_t *state)
+static uint64_t element(Fill fill, TlDtype d, uint64_t *state)
 {
     uint64_t r = next_random(state);
     if (tl_is_float(d))
-        return float_bits(run, d, r);
+        return float_bits(fill, d, r);
     if (tl_is_bool(d))
         return r >> 7 & 1;
-    if (r % 32 == 0 && !fill_is(run, "exact"))
+    if (r % 32 == 0 && fill != EXACT)
         return tl_bits_from_int(d, (int64_t)(r >> 3 | r << 61));
     int64_t small = (int64_t)(r >> 8) % 48;
     return tl_bits_from_int(d, tl_is_signed(d) && tl_dtype_bits(d) > 4 ? small - 8 : small);
@@ -99,6 +106,7 @@ static uint64_t element(const OptRun *run, TlDtype d, uint64_t *state)
 static void fill_memory(const OptRun *run, TlInterpArg *arg, TlDtype d, int64_t n, uint64_t seed)
 {
     bool packed = tl_dtype_bits(d) < 8;
+    Fill fill = fill_of(run);
     size_t bytes = (size_t)n * (size_t)tl_dtype_bytes(d) +
                    16; /* packed types: room enough whatever the rows */
     uint64_t state = seed;
@@ -108,7 +116,7 @@ static void fill_memory(const OptRun *run, TlInterpArg *arg, TlDtype d, int64_t 
         if (packed)
             ((uint8_t *)arg->address)[i] = (uint8_t)next_random(&state);
         else
-            tl_elem_set(d, arg->address, i, element(run, d, &state));
+            tl_elem_set(d, arg->address, i, element(fill, d, &state));
     }
 }
 
@@ -149,8 +157,8 @@ static void make_arg(const OptRun *run, const TlFn *fn, const TlValue *v, TlInte
     if (v->type->ptr)
         fill_memory(run, arg, d, is_given ? given : DEFAULT_POINTEE, v->index + 1);
     else if (tl_is_float(d))
-        arg->scalar =
-            is_given ? tl_bits_from_int(d, given) : float_bits(run, d, next_random(&state) | 1);
+        arg->scalar = is_given ? tl_bits_from_int(d, given)
+                               : float_bits(fill_of(run), d, next_random(&state) | 1);
     else
         arg->scalar = tl_bits_from_int(d, is_given ? given : tl_is_bool(d) ? 1 : DEFAULT_EXTENT);
 }

@@ -37,7 +37,7 @@ def run(command, seconds=SUITE_SECONDS, env=None):
 
 
 def sanitizer_env():
-    """The same as test/lit.cfg.py sets for lit's tests. Nothing is suppressed: libLLVM leaks nothing either."""
+    """More than test/lit.cfg.py sets for lit's tests, whose texts are long. Nothing is suppressed: libLLVM leaks nothing either."""
     return dict(ASAN_OPTIONS="detect_leaks=1:strict_string_checks=1:check_initialization_order=1",
                 UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1")
 
