@@ -31,7 +31,7 @@ const char *tl_target_cpu(const TlTarget *t)
 #define NEWER(cpu_name, version, like)                                                             \
     if (!strcmp(t->cpu, #cpu_name))                                                                \
         return #like;
-#define GPU(...)
+#define GPU_AS(...)
 #include "runtime/contract/gpu.def"
     return t->cpu;
 }

@@ -169,14 +169,17 @@ static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlAre
     return ok;
 }
 
-/* Sets the version of the code object in the module. */
+/* Sets the version of the code object in the module: code of a generic name needs the first that
+ * knows such. */
 static void set_module(TlLlvm *l, const TlTarget *target)
 {
+    enum { GENERIC = 600 };
     static const char VERSION[] = "amdhsa_code_object_version";
-    if (target->family->version)
-        LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorError, VERSION, strlen(VERSION),
-                          LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context),
-                                                           target->family->version, 0)));
+    unsigned version = *tl_gpu_members(target->name) ? GENERIC : target->family->version;
+    if (version)
+        LLVMAddModuleFlag(
+            l->module, LLVMModuleFlagBehaviorError, VERSION, strlen(VERSION),
+            LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context), version, 0)));
 }
 
 void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)

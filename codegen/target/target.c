@@ -29,25 +29,29 @@ static const TlTarget TARGETS[] = {
      .dies = 1},
 #include "codegen/target/target.def"
 #define IS(column, value) .column = value,
-#define GPU(ID, of_family, columns)                                                                \
-    {.name = #ID, .family = &FAMILIES[TL_FAMILY_##of_family], .arch = #ID, .triple = "", columns},
+#define GPU_AS(ID, of_name, of_family, ...)                                                        \
+    {.name = of_name,                                                                              \
+     .family = &FAMILIES[TL_FAMILY_##of_family],                                                   \
+     .arch = of_name,                                                                              \
+     .triple = "",                                                                                 \
+     __VA_ARGS__},
 #include "runtime/contract/gpu.def"
 };
 
 static const char *const NAMES[] = {
 #define HOST(name, ...) name,
 #include "codegen/target/target.def"
-#define GPU(ID, ...) #ID,
+#define GPU_AS(ID, of_name, ...) of_name,
 #include "runtime/contract/gpu.def"
     NULL};
 
 /* Each row of gpu.def has each column, once: as members of a struct of its own. */
 #define IS(column, value)           char column;
-#define GPU(ID, of_family, columns) struct row_of_##ID { columns };
+#define GPU_AS(ID, of_name, of_family, ...) struct row_of_##ID { __VA_ARGS__ };
 #include "runtime/contract/gpu.def"
 #define HAS(row, type, column) +sizeof((struct row *)0)->column
 enum {
-#define GPU(ID, ...) COLUMNS_OF_##ID = 0 TL_GPU_COLUMNS(HAS, row_of_##ID),
+#define GPU_AS(ID, ...) COLUMNS_OF_##ID = 0 TL_GPU_COLUMNS(HAS, row_of_##ID),
 #include "runtime/contract/gpu.def"
 };
 #undef HAS
@@ -117,7 +121,7 @@ int tl_target_llvm(const TlTarget *t)
 #define NEWER(cpu_name, version, like)                                                             \
     if (!strcmp(t->cpu, #cpu_name))                                                                \
         return version;
-#define GPU(...)
+#define GPU_AS(...)
 #include "runtime/contract/gpu.def"
     return 19;
 }

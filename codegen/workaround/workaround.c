@@ -25,7 +25,8 @@ static const struct Row {
 int tl_amd_generation(const TlLlvm *l)
 {
     TL_ASSERT(!strncmp(l->cpu, "gfx", 3) && strlen(l->cpu) >= 6, "a GPU called %s", l->cpu);
-    size_t digits = strlen(l->cpu) - 5; /* the last two are of a model and stepping */
+    const char *generic = strchr(l->cpu, '-'); /* else the last two are of a model and stepping */
+    ptrdiff_t digits = generic ? generic - l->cpu - 3 : (ptrdiff_t)strlen(l->cpu) - 5;
     return digits == 1 ? l->cpu[3] - '0' : 10 * (l->cpu[3] - '0') + l->cpu[4] - '0';
 }
 

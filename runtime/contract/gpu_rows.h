@@ -58,7 +58,7 @@ static inline const tl_gpu *tl_gpus(size_t *out_n)
 {
     static const tl_gpu rows[] = {
 #define IS(column, value)          .column = value,
-#define GPU(ID, of_family, columns) {.name = #ID, columns},
+#define GPU_AS(ID, of_name, of_family, ...) {.name = of_name, __VA_ARGS__},
 #include "runtime/contract/gpu.def"
     };
     *out_n = sizeof rows / sizeof *rows;
@@ -74,5 +74,28 @@ static inline const tl_gpu *tl_gpu_find(const char *name)
         if (strcmp(rows[i].name, name) == 0)
             return &rows[i];
     return NULL;
+}
+
+/* The devices, with blanks between them, that run the code of a generic name; "": it is none. */
+static inline const char *tl_gpu_members(const char *name)
+{
+#define MEMBERS(of_name, devices)                                                                  \
+    if (strcmp(name, of_name) == 0)                                                                \
+        return devices;
+#define GPU_AS(...)
+#include "runtime/contract/gpu.def"
+    return "";
+}
+
+/* Is the AMD GPU one of them? */
+static inline int tl_gpu_is_member(const char *device, const char *name)
+{
+    size_t n = strlen(device);
+    const char *at = tl_gpu_members(name);
+    while (*at && (strncmp(at, device, n) != 0 || (at[n] && at[n] != ' '))) {
+        at += strcspn(at, " ");
+        at += *at == ' ';
+    }
+    return n && *at;
 }
 #endif

@@ -63,7 +63,7 @@ static tile_status read_schedule(tl_dev *dev, const char *text)
  * compilation. */
 static tile_status check_target(const char *name, size_t length)
 {
-    char list[512];
+    char list[1024];
     size_t n = 0, count;
     const tl_gpu *known = tl_gpus(&count);
     for (size_t i = 0; i < count; i++) {

@@ -3,6 +3,7 @@
  * HIP has a current device per thread instead of contexts that a program sees. The name of the
  * device's instruction set ("gfx942:sramecc+:xnack-") stands only in hipDeviceProp_t, which changed
  * in ROCm 6: two symbols, two places. */
+#include "runtime/contract/gpu_rows.h"
 #include "runtime/gpu/driver_gpu.h"
 #include <stdio.h>
 
@@ -17,6 +18,18 @@ enum {
 
 _Static_assert(ARCH_NAME_AT < PROPERTIES_BYTES && OLD_ARCH_NAME_AT < PROPERTIES_BYTES,
                "the name lies inside, whichever it is");
+
+/* Code for a device that has no row of its own is made for a generic name. */
+static void use_generic(tl_dev *d)
+{
+    size_t n;
+    const tl_gpu *rows = tl_gpus(&n);
+    for (size_t i = 0; i < n; i++)
+        if (tl_gpu_is_member(d->target, rows[i].name)) {
+            snprintf(d->target, sizeof d->target, "%s", rows[i].name);
+            return;
+        }
+}
 
 static tile_status identify(tl_dev *d)
 {
@@ -38,12 +51,14 @@ static tile_status identify(tl_dev *d)
                        "instruction set in an unknown form",
                        d->ordinal, d->name, d->library_name);
     snprintf(d->target, sizeof d->target, "%.*s", (int)strcspn(arch, ":"), arch);
+    if (!tl_gpu_find(d->target))
+        use_generic(d);
     return TILE_OK;
 }
 
 static uint32_t accepts(tl_dev *d, const char *target)
 {
-    return strcmp(target, d->target) == 0;
+    return strcmp(target, d->target) == 0 || tl_gpu_is_member(d->target, target);
 }
 
 static tile_status current(tl_dev *d, int *out_ordinal)

@@ -60,7 +60,7 @@ SCHEDULES = ("rr", "reverse", "ahead", "random:1", "random:2")
 def known_targets():
     """Names of the GPU targets that the compiler has."""
     with open(os.path.join(here, "..", "..", "runtime", "contract", "gpu.def"), encoding="utf-8") as f:
-        return re.findall(r"^GPU\((\w+),", f.read(), re.M)
+        return re.findall(r'^GPU(?:_AS\(\w+, "|\()([\w-]+)', f.read(), re.M)
 
 
 TYPE = re.compile(r"(?<=_)(bool|[iu](4|8|16|32|64)|bf16|f(16|32|64|8|8e4m3|8e5m2|8e4m3fnuz|8e5m2fnuz|4e2m1))(?=_|$)")

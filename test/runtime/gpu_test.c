@@ -781,8 +781,19 @@ static void targets(void)
         return;
     }
     expect_target("gfx942");
+    static const char *const amd[][2] = {/* devices without a row have their generic name's code */
+                                         {"gfx1100", "gfx1100"},
+                                         {"gfx1031", "gfx10-3-generic"},
+                                         {"gfx1036", "gfx10-3-generic"},
+                                         {"gfx1103", "gfx11-generic"},
+                                         {"gfx110", "gfx110"},
+                                         {"gfx1200", "gfx1200"},
+                                         {"gfx900", "gfx900"}};
+    for (size_t i = 0; i < sizeof amd / sizeof *amd; i++) {
+        stub->arch = amd[i][0];
+        expect_target(amd[i][1]);
+    }
     stub->arch = "gfx1100";
-    expect_target("gfx1100");
     hidden = "hipGetDevicePropertiesR0600"; /* before ROCm 6 */
     expect_target("gfx1100");
     hidden = NULL;
@@ -820,6 +831,34 @@ static void images(void)
         tile_device_close(dev);
     }
     stub->capability = 90;
+    make_image(&maker, target(), &scale_spec, 1);
+}
+
+/* Code of a generic name runs on its members. */
+static void generic_images(void)
+{
+    static const struct {
+        const char *arch, *target;
+        bool fits;
+    } rows[] = {{"gfx1101", "gfx11-generic", true},   {"gfx1103", "gfx11-generic", true},
+                {"gfx1103", "gfx1102", false},        {"gfx1101", "gfx12-generic", false},
+                {"gfx110", "gfx11-generic", false},   {"gfx942", "gfx11-generic", false},
+                {"gfx1201", "gfx12-generic", true},   {"gfx1153", "gfx11-generic", true},
+                {"gfx1030", "gfx10-3-generic", true}, {"gfx1034", "gfx1030", false},
+                {"gfx1034", "gfx10-3-generic", true}, {"gfx1201", "gfx11", false}};
+    const char *before = stub->arch;
+    for (size_t i = 0; !is_cuda && i < sizeof rows / sizeof *rows; i++) {
+        stub->arch = rows[i].arch;
+        tile_device *dev = open_device();
+        tile_module *mod = NULL;
+        make_image(&maker, rows[i].target, &scale_spec, 1);
+        tile_status s = tile_module_load_image(dev, maker.data, maker.size, &mod);
+        if (!CHECK_INT(s, rows[i].fits ? TILE_OK : TILE_BAD_IMAGE))
+            fprintf(stderr, "    %s on %s\n", rows[i].target, rows[i].arch);
+        tile_module_free(mod);
+        tile_device_close(dev);
+    }
+    stub->arch = before;
     make_image(&maker, target(), &scale_spec, 1);
 }
 
@@ -1413,6 +1452,7 @@ int main(int argc, char **argv)
     unfit_machines();
     targets();
     images();
+    generic_images();
     best_of_two();
     code();
     large_grids();

@@ -329,7 +329,7 @@ def targets_of(a):
     if a.targets != "all":
         return a.targets.split(",")
     with open(os.path.join(amd_asm.ROOT, "runtime", "contract", "gpu.def"), encoding="utf-8") as f:
-        return re.findall(r'^GPU\((gfx\w+)', f.read(), re.M)
+        return re.findall(r'^GPU(?:_AS\(\w+, "|\()(gfx[\w-]+)', f.read(), re.M)
 
 
 def texts(a):
