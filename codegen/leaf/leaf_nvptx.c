@@ -506,6 +506,32 @@ static LLVMValueRef shuffle(TlLeafCall *call, const char *name)
     return tl_leaf_intrinsic(call, name, NULL, 0, args, 4);
 }
 
+static LLVMValueRef redux(TlLeafCall *call)
+{
+    static const char *const NAMES[] = {
+        [TL_REDUX_ADD] = "llvm.nvvm.redux.sync.add",
+        [TL_REDUX_MIN] = "llvm.nvvm.redux.sync.min",
+        [TL_REDUX_MAX] = "llvm.nvvm.redux.sync.max",
+        [TL_REDUX_UMIN] = "llvm.nvvm.redux.sync.umin",
+        [TL_REDUX_UMAX] = "llvm.nvvm.redux.sync.umax",
+        [TL_REDUX_AND] = "llvm.nvvm.redux.sync.and",
+        [TL_REDUX_OR] = "llvm.nvvm.redux.sync.or",
+        [TL_REDUX_XOR] = "llvm.nvvm.redux.sync.xor"};
+    LLVMValueRef args[2] = {call->args[1], tl_leaf_i32(call, UINT32_MAX)};
+    return tl_leaf_intrinsic(call, NAMES[tl_leaf_constant(call, 2)], NULL, 0, args, 2);
+}
+
+static LLVMValueRef redux_f32(TlLeafCall *call)
+{
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, 1, "=f");
+    unsigned x = tl_leaf_asm_operand(&a, LLVMBuildBitCast(call->b, call->args[1], call->f32, ""));
+    TEXT(&a, "redux.sync.%s.f32 $0, $%u, 0xffffffff;",
+         tl_leaf_constant(call, 2) == TL_REDUX_MIN ? "min" : "max", x);
+    return LLVMBuildBitCast(call->b, tl_leaf_asm_end(&a, call->f32, TL_LEAF_CONVERGENT), call->i32,
+                            "");
+}
+
 /* site, value, n, lanes. The bits above the lanes of a group are the segment's, in which lanes
  * count; the low ones are the last lane, or, up, the first. */
 static LLVMValueRef shift(TlLeafCall *call)
@@ -641,6 +667,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
     case TL_LEAF_FAMILY_SHFL_SHIFT: return shift(call);
+    case TL_LEAF_FAMILY_REDUX: return redux(call);
+    case TL_LEAF_FAMILY_REDUX_F32: return redux_f32(call);
     case TL_LEAF_FAMILY_MMA_SCALED:
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_nvptx(call);
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call, true);

@@ -32,6 +32,23 @@ tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma)
     return leaf;
 }
 
+tl_leaf tl_leaf_of_reduce(const TlTarget *t, const TlFn *fn, const TlReducePlan *p, const TlOp *op,
+                          tl_redux *how)
+{
+    static const tl_redux HOW[] = {
+        [TL_REDUCE_ADD] = TL_REDUX_ADD,   [TL_REDUCE_MIN] = TL_REDUX_MIN,
+        [TL_REDUCE_MAX] = TL_REDUX_MAX,   [TL_REDUCE_UMIN] = TL_REDUX_UMIN,
+        [TL_REDUCE_UMAX] = TL_REDUX_UMAX, [TL_REDUCE_AND] = TL_REDUX_AND,
+        [TL_REDUCE_OR] = TL_REDUX_OR,     [TL_REDUCE_XOR] = TL_REDUX_XOR};
+    TlRedux combines;
+    tl_leaf leaf = tl_is_float(p->work[0]) ? TL_LEAF_REDUX_F32 : TL_LEAF_REDUX;
+    if (fn->ring || !tl_leaf_is_of(t, leaf) ||
+        !tl_reduce_redux(p, op, (int)tl_ceil_log2((uint32_t)t->lanes), &combines))
+        return TL_LEAF_COUNT;
+    *how = HOW[combines];
+    return leaf;
+}
+
 static bool has_matrix_leaf(const TlTarget *t, tl_leaf leaf)
 {
     TlArena arena;

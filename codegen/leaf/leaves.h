@@ -6,6 +6,7 @@
 #include "codegen/target/llvm.h"
 #include "codegen/target/target.h"
 #include "ir/plan/mma.h"
+#include "ir/plan/reduce_plan.h"
 #include "runtime/contract/leaf.h"
 
 /* Types of the letters of leaf.def, which lists them. */
@@ -40,6 +41,10 @@ void tl_leaf_find_unseen(TlLlvm *l);
 /* The leaf of a matrix instruction, by how many words a lane gives; and how the lanes hold them. */
 tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma);
 tl_mma_kind tl_leaf_mma_kind(const TlMma *mma);
+/* The leaf by which the target combines all lanes' partials at once, and *how; TL_LEAF_COUNT: it
+ * has none, and goes by steps. */
+tl_leaf tl_leaf_of_reduce(const TlTarget *t, const TlFn *fn, const TlReducePlan *p, const TlOp *op,
+                          tl_redux *how);
 /* How a target may get what is in a buffer: TL_BUF_MAY_* of ir/plan/staged_plan.h. */
 uint32_t tl_leaf_gets(const TlTarget *t);
 #endif

@@ -180,14 +180,18 @@ static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exch
 {
     TL_ASSERT(op->opcode == TL_OP_REDUCE, "%s is no reduction", tl_op_info(op->opcode)->text);
     const TlReducePlan *p = tl_reduce_plan(e->scratch, op);
-    uint32_t shuffles = tl_reduce_shuffles(p, tl_leaf_is_of(e->target, TL_LEAF_SHFL_END));
+    tl_redux how;
+    bool at_once = tl_leaf_of_reduce(e->target, e->fn, p, op, &how) != TL_LEAF_COUNT;
+    uint32_t shuffles =
+        at_once ? 1 : tl_reduce_shuffles(p, tl_leaf_is_of(e->target, TL_LEAF_SHFL_END));
+    const char *by = at_once ? "redux" : "shuffles";
     for (uint32_t i = 0; i < p->noperands; i++)
         x->shuffles += shuffles * p->nresults * words_of(p->work[i]);
-    x->way = x->shuffles ? "shuffles" : "registers";
+    x->way = x->shuffles ? by : "registers";
     x->why = why_argmax(e, op);
     if (!p->class_bits)
         return;
-    x->way = x->shuffles ? "shuffles, shared memory" : "shared memory";
+    x->way = x->shuffles ? tl_format(e->out, "%s, shared memory", by) : "shared memory";
     x->barriers = 2 * rounds_of(p->nresults, p->each) - 1;
     add_slots(&p->slots, p->work, p->noperands, p->nresults, lane_bits_of(op),
               reads_of(&p->slots, p->nresults, 1u << p->class_bits), x);

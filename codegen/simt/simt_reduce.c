@@ -211,6 +211,24 @@ static void combine_rows(Reduction *r)
     }
 }
 
+/* All lanes at once, as words. */
+static void combine_warp(Reduction *r, tl_leaf leaf, tl_redux how)
+{
+    TlSimt *g = r->c.g;
+    TlDtype d = r->c.work[0], wide = tl_is_float(d) ? TL_F32 : tl_is_signed(d) ? TL_I32 : TL_U32;
+    TlType word = {.kind = TL_TILE, .dtype = wide};
+    for (uint32_t k = 0; k < r->p->nresults; k++) {
+        LLVMValueRef x = r->partial[k].v[0], words[2];
+        x = d == wide ? x : tl_gen_cast(&g->gen, d, wide, x, TL_ROUND_NEAREST, false);
+        tl_simt_to_words(g, &word, x, words);
+        LLVMValueRef args[2] = {words[0], tl_simt_i32(g, how)};
+        words[0] = tl_simt_leaf(g, leaf, 2, args);
+        x = tl_simt_from_words(g, &word, words);
+        r->partial[k].v[0] =
+            d == wide ? x : tl_gen_cast(&g->gen, wide, d, x, TL_ROUND_NEAREST, false);
+    }
+}
+
 /* ---- classes ---- */
 
 /* n results at once, which are adjacent, in the round of those from `first` on. */
@@ -289,6 +307,17 @@ static void define_results(const Reduction *r)
     }
 }
 
+static void combine_by_steps(Reduction *r)
+{
+    const TlReducePlan *p = r->p;
+    bool can = tl_leaf_is_of(r->c.g->options->target, TL_LEAF_SHFL_END),
+         by_rows = tl_reduce_goes_by_rows(p, can);
+    for (int i = 0; i < p->nsteps && !(by_rows && p->steps[i].lane >= TL_REDUCE_ROW); i++)
+        combine_lanes(r, &p->steps[i]);
+    if (by_rows)
+        combine_rows(r);
+}
+
 void tl_simt_reduce(TlSimt *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_REDUCE && op->nin == op->nout, "%s is no reduction",
@@ -297,12 +326,12 @@ void tl_simt_reduce(TlSimt *g, TlOp *op)
     Reduction r = {tl_simt_combiner(g, op, p->work), p, op, NULL};
     r.partial = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nresults);
     combine_own(&r);
-    bool can = tl_leaf_is_of(g->options->target, TL_LEAF_SHFL_END),
-         by_rows = tl_reduce_goes_by_rows(p, can);
-    for (int i = 0; i < p->nsteps && !(by_rows && p->steps[i].lane >= TL_REDUCE_ROW); i++)
-        combine_lanes(&r, &p->steps[i]);
-    if (by_rows)
-        combine_rows(&r);
+    tl_redux how;
+    tl_leaf redux = tl_leaf_of_reduce(g->options->target, g->fn, p, op, &how);
+    if (redux != TL_LEAF_COUNT)
+        combine_warp(&r, redux, how);
+    else
+        combine_by_steps(&r);
     if (p->class_bits)
         combine_classes(&r);
     define_results(&r);

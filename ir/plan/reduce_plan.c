@@ -270,6 +270,43 @@ bool tl_reduce_goes_by_rows(const TlReducePlan *p, bool can)
     return can && p->mirrored && p->nsteps == LANE_BITS;
 }
 
+static bool is_of_whole_warp(const TlReducePlan *p, int lane_bits)
+{
+    for (int i = 0; i < p->nsteps; i++)
+        if (p->steps[i].reg || p->steps[i].guarded)
+            return false;
+    return p->nsteps == lane_bits;
+}
+
+/* By combiner: whether there is one, and which for signed numbers (of floats, MIN and MAX),
+ * unsigned ones, and bool, of which a sum is the parity, as tl_gen_combine has it. */
+static const struct Redux {
+    bool can;
+    TlRedux of_signed, of_unsigned, of_bool;
+} REDUX[] = {
+    [TL_COMBINE_ADD] = {true, TL_REDUCE_ADD, TL_REDUCE_ADD, TL_REDUCE_XOR},
+    [TL_COMBINE_MAX] = {true, TL_REDUCE_MAX, TL_REDUCE_UMAX, TL_REDUCE_OR},
+    [TL_COMBINE_MIN] = {true, TL_REDUCE_MIN, TL_REDUCE_UMIN, TL_REDUCE_AND},
+    [TL_COMBINE_AND] = {true, TL_REDUCE_AND, TL_REDUCE_AND, TL_REDUCE_AND},
+    [TL_COMBINE_OR] = {true, TL_REDUCE_OR, TL_REDUCE_OR, TL_REDUCE_OR},
+    [TL_COMBINE_XOR] = {true, TL_REDUCE_XOR, TL_REDUCE_XOR, TL_REDUCE_XOR},
+    [TL_COMBINE_USER] = {false, 0, 0, 0},
+};
+
+bool tl_reduce_redux(const TlReducePlan *p, const TlOp *reduce, int lane_bits, TlRedux *how)
+{
+    int64_t kind = tl_attr_int(reduce, TL_ATTR_KIND, TL_COMBINE_USER);
+    const struct Redux *row = &REDUX[kind];
+    TlDtype d = p->work[0];
+    bool is_sum = tl_is_float(d) && kind != TL_COMBINE_MIN && kind != TL_COMBINE_MAX;
+    if (!row->can || is_sum || tl_dtype_bits(d) > 32 || !is_of_whole_warp(p, lane_bits))
+        return false;
+    *how = tl_is_bool(d)                       ? row->of_bool
+           : tl_is_float(d) || tl_is_signed(d) ? row->of_signed
+                                               : row->of_unsigned;
+    return true;
+}
+
 uint32_t tl_reduce_shuffles(const TlReducePlan *p, bool can)
 {
     return (uint32_t)p->nsteps + tl_reduce_goes_by_rows(p, can); /* and to all lanes */

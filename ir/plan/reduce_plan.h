@@ -65,6 +65,20 @@ enum { TL_REDUCE_ROW = 16 }; /* lanes */
 TlReducePlan *tl_reduce_plan(TlArena *arena, const TlOp *reduce);
 /* can: the machine has TL_LEAF_SHFL_END. */
 bool tl_reduce_goes_by_rows(const TlReducePlan *p, bool can);
+/* How an instruction combines a word of all lanes of a warp. */
+typedef enum TlRedux {
+    TL_REDUCE_ADD,
+    TL_REDUCE_MIN,
+    TL_REDUCE_MAX,
+    TL_REDUCE_UMIN,
+    TL_REDUCE_UMAX,
+    TL_REDUCE_AND,
+    TL_REDUCE_OR,
+    TL_REDUCE_XOR
+} TlRedux;
+/* Could such an instruction, of floats where the work type is one, do step 2? Smaller types are
+ * extended. */
+bool tl_reduce_redux(const TlReducePlan *p, const TlOp *reduce, int lane_bits, TlRedux *how);
 uint32_t tl_reduce_shuffles(const TlReducePlan *p, bool can); /* of one partial */
 
 /* ---- shared with scans ---- */

@@ -117,6 +117,72 @@ v2 tl_emu_shfl_shift(uint32_t site, uint32_t value, uint32_t n, uint32_t lanes)
     return (v2){value, there};
 }
 
+static uint32_t combine(tl_redux how, uint32_t a, uint32_t b)
+{
+    switch (how) {
+    case TL_REDUX_ADD: return a + b;
+    case TL_REDUX_MIN: return (int32_t)a < (int32_t)b ? a : b;
+    case TL_REDUX_MAX: return (int32_t)a > (int32_t)b ? a : b;
+    case TL_REDUX_UMIN: return a < b ? a : b;
+    case TL_REDUX_UMAX: return a > b ? a : b;
+    case TL_REDUX_AND: return a & b;
+    case TL_REDUX_OR: return a | b;
+    case TL_REDUX_XOR: return a ^ b;
+    }
+    return 0;
+}
+
+static uint32_t combine_floats(tl_redux how, uint32_t a, uint32_t b)
+{
+    float x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    if (x != x || y != y)
+        return x != x ? b : a;
+    return (how == TL_REDUX_MIN) == (x < y) ? a : b;
+}
+
+typedef struct redux {
+    uint32_t value, how;
+} redux;
+
+static void redux_of(void *const *mine, uint32_t lanes,
+                     uint32_t (*combine_two)(tl_redux how, uint32_t a, uint32_t b))
+{
+    redux *const *lane = (redux *const *)mine;
+    uint32_t all = lane[0]->value;
+    for (uint32_t i = 1; i < lanes; i++)
+        all = combine_two((tl_redux)lane[i]->how, all, lane[i]->value);
+    for (uint32_t i = 0; i < lanes; i++)
+        lane[i]->value = all;
+}
+
+static void redux_words(tl_emu_block *b, void *const *mine)
+{
+    redux_of(mine, b->lanes, combine);
+}
+
+static void redux_floats(tl_emu_block *b, void *const *mine)
+{
+    redux_of(mine, b->lanes, combine_floats);
+}
+
+uint32_t tl_emu_redux(uint32_t site, uint32_t value, uint32_t how)
+{
+    redux mine = {value, how};
+    tl_emu_count(tl_emu_now, site, TL_LEAF_REDUX);
+    tl_emu_meet_warp(tl_emu_now, TL_LEAF_REDUX, site, how, &mine, redux_words);
+    return mine.value;
+}
+
+uint32_t tl_emu_redux_f32(uint32_t site, uint32_t value, uint32_t how)
+{
+    redux mine = {value, how};
+    tl_emu_count(tl_emu_now, site, TL_LEAF_REDUX_F32);
+    tl_emu_meet_warp(tl_emu_now, TL_LEAF_REDUX_F32, site, how, &mine, redux_floats);
+    return mine.value;
+}
+
 /* ---- memory ---- */
 
 /* May the current thread touch these bytes? */

@@ -511,7 +511,8 @@ static void add_to_totals(totals *t, const entry *e)
         t->barriers += c->executed;
     } else if (row->family == TL_LEAF_FAMILY_SHFL_IDX || row->family == TL_LEAF_FAMILY_SHFL_END ||
                row->family == TL_LEAF_FAMILY_SHFL_XOR ||
-               row->family == TL_LEAF_FAMILY_SHFL_SHIFT) {
+               row->family == TL_LEAF_FAMILY_SHFL_SHIFT || row->family == TL_LEAF_FAMILY_REDUX ||
+               row->family == TL_LEAF_FAMILY_REDUX_F32) {
         t->shuffles += c->executed;
     }
 }

@@ -134,6 +134,8 @@ static void add_call(Maker *m, tl_leaf leaf)
     }
     if (leaf == TL_LEAF_SHFL_XOR)
         args[2] = i32(m, m->mask);
+    if (leaf == TL_LEAF_REDUX || leaf == TL_LEAF_REDUX_F32)
+        args[2] = i32(m, m->pred_known ? TL_REDUX_MIN : TL_REDUX_MAX);
     if (leaf == TL_LEAF_SHFL_END)
         args[2] = i32(m, 16u << m->pred_known % 2);
     if (leaf == TL_LEAF_SHFL_SHIFT) { /* up, down; in halves */

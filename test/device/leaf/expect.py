@@ -221,6 +221,21 @@ def shfl_shift(out, lanes):
         group //= 2
 
 
+def of_warp(f, values, lanes):
+    return np.repeat(f.reduce(values.reshape(-1, lanes), axis=1, dtype=values.dtype), lanes).view(u32)
+
+
+def redux(out, lanes):
+    for how, (f, t) in enumerate([(np.add, u32), (np.minimum, np.int32), (np.maximum, np.int32), (np.minimum, u32), (np.maximum, u32),
+                                  (np.bitwise_and, u32), (np.bitwise_or, u32), (np.bitwise_xor, u32)]):
+        keep_words(out, of_warp(f, mix(how).view(t), lanes))
+
+
+def redux_f32(out, lanes):
+    for n, f in ((1, np.fmin), (2, np.fmax)):
+        keep_words(out, of_warp(f, mix(n).view(np.float32), lanes))
+
+
 def choose_bytes(out):
     fixed = [np.full(ALL, w, u32) for w in (0x05040100, 0x00020406, 0x03020706)]
     for i, chosen in enumerate(fixed + [mix(9) & u32(0x07070707)]):
@@ -694,7 +709,7 @@ def expected(name, lanes):
         globals()[kind](out, WIDTHS[rest])
     elif kind == "adds":
         adds(out)
-    elif kind == "shfl":
+    elif kind in ("shfl", "redux"):
         globals()[name](out, lanes)
     elif kind in ("barrier", "mbar", "meet"):
         barrier(out)

@@ -477,6 +477,16 @@ static void make_shuffles(Maker *m, tl_leaf leaf)
             }
         return;
     }
+    if (leaf == TL_LEAF_REDUX) {
+        for (uint32_t how = TL_REDUX_ADD; how <= TL_REDUX_XOR; how++)
+            keep(m, CALL(m, REDUX, word(m, 0), mix(m, how), word(m, how)));
+        return;
+    }
+    if (leaf == TL_LEAF_REDUX_F32) {
+        keep(m, CALL(m, REDUX_F32, word(m, 0), mix(m, 1), word(m, TL_REDUX_MIN)));
+        keep(m, CALL(m, REDUX_F32, word(m, 0), mix(m, 2), word(m, TL_REDUX_MAX)));
+        return;
+    }
     LLVMValueRef from[] = {and(m, add(m, lane, 1), last),
                            xor(m, lane, 5),
                            word(m, 3),
@@ -1188,6 +1198,8 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_SHFL_IDX:
     case TL_LEAF_FAMILY_SHFL_END:
     case TL_LEAF_FAMILY_SHFL_SHIFT:
+    case TL_LEAF_FAMILY_REDUX:
+    case TL_LEAF_FAMILY_REDUX_F32:
     case TL_LEAF_FAMILY_SHFL_XOR: make_shuffles(m, leaf); break;
     case TL_LEAF_FAMILY_ATOM: make_atom(m, leaf, (tl_atom)op); break;
     case TL_LEAF_FAMILY_MMA_SCALED:
