@@ -176,8 +176,9 @@ static word apply(tile_hx_op op, const word *w)
 tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_env *env,
                               int64_t *out_word)
 {
+    static const word NONE;
     word stack[TILE_HX_MAX_STACK]; /* gcc warns unless the first ones are set */
-    stack[0] = stack[1] = stack[2] = (word){0, TL_HX_FINE};
+    stack[0] = stack[1] = stack[2] = NONE;
     int depth = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t op = code[i].op;

@@ -120,7 +120,7 @@ static tile_status choose_blocks(const tile_device *d, tl_code *code, tl_bound *
     tile_status status = TILE_OK;
     if (l->blocks_slot >= 0 && d->driver->blocks)
         status = d->driver->blocks(d->dev, code, l->programs, &most);
-    if (most % l->cluster)
+    if (l->cluster > 1 && most % l->cluster)
         most = most < l->cluster ? l->cluster : most - most % l->cluster;
     l->blocks = most < l->programs ? most : l->programs;
     TL_INVARIANT(status != TILE_OK || l->blocks > 0, "%lld programs start", (long long)l->blocks);

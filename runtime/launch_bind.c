@@ -101,7 +101,7 @@ static bool check_alignment(bind *b, uint32_t i, const tile_arg *arg)
 {
     tile_dtype dtype = (tile_dtype)b->params[i].dtype;
     uintptr_t bytes = (uintptr_t)(tile_dtype_bits(dtype) + 7) / 8;
-    if ((uintptr_t)arg->address % bytes == 0)
+    if (!((uintptr_t)arg->address & (bytes - 1))) /* a power of two; a division takes long */
         return true;
     return FAIL("kernel '%s': parameter '%s': the address %p is not aligned to an element of type "
                 "%s: it must be a multiple of %u",
@@ -696,6 +696,19 @@ static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
     return true;
 }
 
+/* What the grid, the form and the start do not set. */
+static void begin_launch(bind *b)
+{
+    tl_launch *l = &b->out->launch;
+    l->programs = l->blocks = 0;
+    l->sequence = 0;
+    l->flags = 0;
+    l->part = (tl_part){0};
+    l->nargs = b->k->nparams;
+    l->args = b->out->args;
+    l->slots = b->out->slots;
+}
+
 static bind bind_of(const tile_device *device, const tl_instance *instance, tl_bound *out)
 {
     const tile_image_kernel *k = instance->kernel;
@@ -724,6 +737,6 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, c
     tl_bind_result r = check_clauses(&b);
     if (r == TL_BIND_OK && !check_aliases(&b))
         r = TL_BIND_ERROR;
-    out->launch = (tl_launch){.nargs = b.k->nparams, .args = out->args, .slots = out->slots};
+    begin_launch(&b);
     return r == TL_BIND_OK ? set_grid(&b, grid, naxes) : r;
 }

@@ -200,6 +200,7 @@ typedef struct TlCpuFork {
     LLVMValueRef fast;
 } TlCpuFork;
 TlCpuFork tl_cpu_fork(TlCpuGen *g, LLVMValueRef cond);
+TlCpuFork tl_cpu_fork_rarely(TlCpuGen *g, LLVMValueRef cond); /* the code falls through to `else` */
 void tl_cpu_fork_else(TlCpuGen *g, TlCpuFork *f, LLVMValueRef fast);
 LLVMValueRef tl_cpu_fork_end(TlCpuGen *g, TlCpuFork *f, LLVMValueRef slow);
 

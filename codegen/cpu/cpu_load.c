@@ -333,7 +333,21 @@ static LLVMValueRef load_part(TlCpuGen *g, const TlType *elem, const TlCpuAccess
     return LLVMBuildTrunc(g->b, x, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), w), "");
 }
 
-/* Every few elements, where all are inside. */
+/* Is the element inside that comes after this vector's last, as all of the tile is? */
+static bool is_followed(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
+{
+    TlNestForm form = tl_nest_form(a->a->op->out[0]->type);
+    LLVMValueRef i = at->idx[at->lane];
+    bool all = !a->a->bounds ||
+               (g->whole && tl_cpu_is_inside(a, at) && tl_nest_asked(g->plan, a->a->op));
+    if (!all || at->shifted || !LLVMIsAConstantInt(i))
+        return false;
+    int64_t next = LLVMConstIntGetSExtValue(i) + at->width;
+    return next > 0 && next < form.extent[at->lane];
+}
+
+/* Every few elements, where all are inside. What the tile's last vector is made of ends with what
+ * is wanted; all else lies side by side, so that in an aligned tile no load crosses lines. */
 static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a,
                                         const TlCpuAt *at, int stride)
 {
@@ -343,6 +357,8 @@ static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const T
     Together t = {.first = a};
     if (tl_cpu_is_inside(a, at) && a->a->bounds)
         t = taken_together(g, a, at, stride);
+    if (is_followed(g, a, at) && t.behind < stride)
+        t.behind = stride;
     TlCpuAt first = *at;
     first.width = 1;
     TlCpuSpot s = tl_cpu_view_spot(g, t.first, &first, false);

@@ -57,14 +57,20 @@ void tl_cpu_loop_known(TlCpuGen *g, TlCpuLoop *l, int64_t from, int64_t end, int
         l->carry[k] = init[k];
 }
 
-void tl_cpu_loop_is_short(TlCpuGen *g, const TlCpuLoop *l)
+/* The block's branch goes its second way four times as often as its first. */
+static void prefer_second(TlCpuGen *g, LLVMBasicBlockRef block)
 {
-    enum { RUNS = 1, ENDS = 4 };
+    enum { FIRST = 1, SECOND = 4 };
     LLVMMetadataRef weights[] = {
         LLVMMDStringInContext2(g->c, "branch_weights", strlen("branch_weights")),
-        LLVMValueAsMetadata(LLVMConstInt(g->i32, RUNS, 0)),
-        LLVMValueAsMetadata(LLVMConstInt(g->i32, ENDS, 0))};
-    tl_llvm_set_metadata(g->l, LLVMGetBasicBlockTerminator(l->head), "prof", weights, 3);
+        LLVMValueAsMetadata(LLVMConstInt(g->i32, FIRST, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(g->i32, SECOND, 0))};
+    tl_llvm_set_metadata(g->l, LLVMGetBasicBlockTerminator(block), "prof", weights, 3);
+}
+
+void tl_cpu_loop_is_short(TlCpuGen *g, const TlCpuLoop *l)
+{
+    prefer_second(g, l->head);
 }
 
 void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next)
@@ -159,6 +165,14 @@ TlCpuFork tl_cpu_fork(TlCpuGen *g, LLVMValueRef cond)
     LLVMBuildCondBr(g->b, cond, fast, f.slow);
     g->conditional++;
     LLVMPositionBuilderAtEnd(g->b, fast);
+    return f;
+}
+
+TlCpuFork tl_cpu_fork_rarely(TlCpuGen *g, LLVMValueRef cond)
+{
+    LLVMBasicBlockRef block = LLVMGetInsertBlock(g->b);
+    TlCpuFork f = tl_cpu_fork(g, cond);
+    prefer_second(g, block);
     return f;
 }
 

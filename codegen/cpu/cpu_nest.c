@@ -68,6 +68,8 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
 {
     TlCpuBounds b = {NULL};
     const TlCpuAccess *a = n->store ? tl_cpu_access_of(g, n->op) : NULL;
+    if (n->kind == TL_NEST_FILL && n->boxed) /* the store comes later; its place is known */
+        a = tl_cpu_prepare_access(g, n->boxed->op);
     for (uint32_t i = 0; a && n->boxed_axes >> i; i++)
         if (n->boxed_axes >> i & 1) {
             b.from[a->a->axis[i].dim] = a->lo[i];

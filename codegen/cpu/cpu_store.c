@@ -12,7 +12,7 @@ static LLVMValueRef store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p,
 static void store_row(TlCpuGen *g, const TlCpuRow *row, const TlType *elem, LLVMValueRef p,
                       LLVMValueRef x)
 {
-    TlCpuFork f = tl_cpu_fork(g, row->streams), wide = {0};
+    TlCpuFork f = tl_cpu_fork_rarely(g, row->streams), wide = {0};
     if (row->streams_wide) {
         wide = tl_cpu_fork(g, row->streams_wide);
         tl_cpu_stream_store(g, store_plain(g, elem, p, x), true);

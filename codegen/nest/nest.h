@@ -424,7 +424,9 @@ typedef struct TlNest {
     TlNestSplit split;
     const char *unsplit; /* why it is not split; NULL: it is, or has nothing to test */
     int64_t end; /* SPLIT, ONE: of what is inside as a whole; -1: known in the run only */
-    TlNestAccess *boxed; /* the loops visit only what is inside of this one along the axes */
+    /* The loops visit only what is inside of this one along the axes; FILL: a store's, which takes
+     * no more (nest_wanted.c). */
+    TlNestAccess *boxed;
     uint32_t boxed_axes;
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
@@ -572,6 +574,7 @@ void tl_nest_find_spreads(TlNests *plan); /* nest_spread.c */
 void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
 void tl_nest_find_columns(TlNests *plan); /* nest_columns.c */
 void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
+void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */

@@ -308,6 +308,7 @@ static void run_passes(TlNests *plan)
     tl_nest_find_whole(plan);
     tl_nest_find_columns(plan);
     tl_nest_keep(plan);
+    tl_nest_find_wanted(plan);
     tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);

@@ -126,7 +126,9 @@ static const char *check_split(const TlNest *n)
         return "the last vector overlaps, and there is no other";
     if (n->boxed_axes && (!n->boxed || !n->boxed->has_interval))
         return "skips what is outside of nothing";
-    for (uint32_t i = 0; n->store && n->boxed_axes >> i; i++)
+    if (n->kind == TL_NEST_FILL && n->boxed && (n->unrolled || n->keep || n->columns))
+        return "fills what is wanted, and other rows";
+    for (uint32_t i = 0; n->kind != TL_NEST_PACK && n->boxed_axes >> i; i++)
         if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == n->lane)
             return "skips lanes";
     return NULL;

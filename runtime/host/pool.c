@@ -380,6 +380,20 @@ static tile_status wait_for_workers(tl_pool *p)
     return status;
 }
 
+/* Of a job of more than one range, which workers help with. */
+static tile_status run_ranges(tl_pool *p, int64_t n, tl_pool_order order)
+{
+    set_shares(p, n, order);
+    wake_workers(p, (n + p->range - 1) / p->range);
+    take_ranges(p, 0);
+    tile_status status = wait_for_workers(p);
+    for (int i = 0; i < p->nshares; i++)
+        TL_DEBUG_INVARIANT(p->shares[i].next >= p->shares[i].end && p->busy == 0,
+                           "a job of %lld ends at %lld, %d busy", (long long)n,
+                           (long long)p->shares[i].next, p->busy);
+    return status;
+}
+
 tile_status tl_pool_run(tl_pool *p, int64_t n, tl_pool_order order, tl_pool_work *work, void *user)
 {
     tile_status status = TILE_OK;
@@ -391,17 +405,10 @@ tile_status tl_pool_run(tl_pool *p, int64_t n, tl_pool_order order, tl_pool_work
     p->work = work;
     p->user = user;
     p->range = range_size(p, n);
-    set_shares(p, n, order);
-    int64_t ranges = (n + p->range - 1) / p->range;
-    if (ranges > 1 && p->threads > 1)
-        wake_workers(p, ranges);
-    take_ranges(p, 0);
-    if (p->threads > 1)
-        status = wait_for_workers(p);
-    for (int i = 0; i < p->nshares; i++)
-        TL_DEBUG_INVARIANT(p->shares[i].next >= p->shares[i].end && p->busy == 0,
-                           "a job of %lld ends at %lld, %d busy", (long long)n,
-                           (long long)p->shares[i].next, p->busy);
+    if (n > p->range)
+        status = run_ranges(p, n, order);
+    else if (n > 0) /* dividing and sharing it out takes longer than a small kernel */
+        work(user, 0, 0, n);
     pthread_mutex_unlock(&p->caller);
     return status;
 }

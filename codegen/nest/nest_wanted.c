@@ -1,0 +1,184 @@
+/* Rows of homes that are wanted: those that are stored.
+ *
+ * At the end of an array, tiles reach beyond it: of 64 rows of a tile, 24 may be inside. A store
+ * visits only these, but what a loop carries would be computed for all, in each of its trips.
+ * Elements that are computed from those at the same place, and only stored in the end, are wanted
+ * where the store is inside. So the nests that fill such homes in loops visit the same rows.
+ *
+ *   1. want    from stores to what they are computed from, until nothing is new: nothing, what one
+ *              store takes, or all
+ *   2. box     nests in loops, where the store's place is known before */
+#include "codegen/nest/nest.h"
+
+enum { LEAST_ROWS = 16 }; /* of 8, loops of their own cost 1 part in 40 where all are inside */
+
+typedef struct Wants {
+    const TlNests *plan;
+    const TlNest **by; /* of each value: the store; NULL: none */
+    bool *all;         /* of each value: or anything else */
+    bool grew;
+} Wants;
+
+static bool is_tile(const TlValue *v)
+{
+    return v->type->kind == TL_TILE && v->type->rank > 0;
+}
+
+static void want(Wants *w, const TlValue *v, const TlNest *store, bool all)
+{
+    if (!is_tile(v) || w->all[v->id] || (!store && !all) || (!all && w->by[v->id] == store))
+        return;
+    w->all[v->id] = all || w->by[v->id];
+    w->by[v->id] = store;
+    w->grew = true;
+}
+
+static bool is_same_shape(const TlType *a, const TlType *b)
+{
+    bool same = a->rank == b->rank;
+    for (int d = 0; same && d < a->rank; d++)
+        same = a->shape[d] == b->shape[d];
+    return same;
+}
+
+/* What is wanted of `of` is wanted of v, element by element. */
+static void want_as(Wants *w, const TlValue *v, const TlValue *of)
+{
+    bool some = w->by[of->id] || w->all[of->id];
+    want(w, v, w->by[of->id], some && (w->all[of->id] || !is_same_shape(v->type, of->type)));
+}
+
+static const TlNest *nest_of_store(const TlNests *plan, const TlOp *op)
+{
+    for (uint32_t i = 0; i < plan->all.len; i++) {
+        const TlNest *n = plan->all.data[i];
+        if (n->kind == TL_NEST_STORE && n->op == op && n->boxed_axes && n->boxed == n->store &&
+            !n->joined && !n->stored_by && !n->columns)
+            return n;
+    }
+    return NULL;
+}
+
+static void want_for_store(Wants *w, const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    const TlNest *store = nest_of_store(w->plan, op);
+    for (uint32_t i = 0; i < op->nin; i++) {
+        bool stored = store && tl_in(op, i) == p.value &&
+                      is_same_shape(p.value->type, &store->type);
+        want(w, tl_in(op, i), stored ? store : NULL, !stored);
+    }
+}
+
+static bool carries(const TlOp *op)
+{
+    return op && (op->opcode == TL_OP_FOR || op->opcode == TL_OP_IF);
+}
+
+static void want_for(Wants *w, const TlOp *op)
+{
+    if (op->opcode == TL_OP_STORE) {
+        want_for_store(w, op);
+        return;
+    }
+    bool is_element = tl_op_info(op->opcode)->flags & F_ELEM,
+         flows = carries(op) || (op->opcode == TL_OP_YIELD && carries(op->block->parent));
+    for (uint32_t i = 0; i < op->nin; i++) {
+        const TlValue *to = flows ? tl_flows_to(op, i) : is_element ? op->out[0] : NULL;
+        if (op->opcode == TL_OP_YIELD && flows && !to)
+            to = op->block->parent->out[i];
+        if (to)
+            want_as(w, tl_in(op, i), to);
+        else
+            want(w, tl_in(op, i), NULL, true);
+    }
+    for (uint32_t k = 0; op->opcode == TL_OP_FOR && k < op->nout; k++)
+        want_as(w, op->regions[0]->args[k + 1], op->out[k]);
+}
+
+/* ---- 2. box ---- */
+
+/* The op of the function's own block that `op` is in. */
+static const TlOp *outermost(const TlOp *op)
+{
+    while (op->block->parent)
+        op = op->block->parent;
+    return op;
+}
+
+/* Is the scalar there before the op begins? */
+static bool is_before(const TlNests *plan, const TlValue *v, const TlOp *op)
+{
+    if (!v->def)
+        return v->block == plan->fn->body;
+    const TlOp *at = plan->fn->body->first;
+    while (at && at != v->def && at != op)
+        at = at->next;
+    return at == v->def && at != op;
+}
+
+static bool is_place_known(const TlNests *plan, const TlNestAccess *a, const TlOp *op)
+{
+    bool known = !a->place.base->def;
+    for (uint32_t i = 0; known && i < a->place.naxes; i++)
+        known = a->place.axes[i].kind != TL_AXIS_TILE &&
+                is_before(plan, a->place.index[i].value, op);
+    return known;
+}
+
+static bool is_in_loop(const TlOp *op)
+{
+    const TlOp *around = op->block->parent;
+    while (around && around->opcode != TL_OP_FOR)
+        around = around->block->parent;
+    return around;
+}
+
+/* Do the nest's loops go over the store's rows, and enough of them? */
+static bool has_rows(const TlNest *n, const TlNest *store)
+{
+    bool has = n->form.rank == n->type.rank && store->form.rank == store->type.rank &&
+               is_same_shape(&n->type, &store->type);
+    int64_t rows = 1;
+    for (uint32_t i = 0; has && store->boxed_axes >> i; i++) {
+        int d = store->boxed->axis[i].dim;
+        if (!(store->boxed_axes >> i & 1))
+            continue;
+        has = d != n->lane && n->form.extent[d] == n->type.shape[d];
+        rows *= n->type.shape[d];
+    }
+    return has && rows >= LEAST_ROWS;
+}
+
+static bool may_box(const Wants *w, const TlNest *n)
+{
+    if (n->kind != TL_NEST_FILL || n->unrolled || n->keep || n->columns || n->boxed ||
+        n->split == TL_NEST_ONE || !is_in_loop(n->op) || w->all[n->value->id])
+        return false;
+    const TlNest *store = w->by[n->value->id];
+    return store && has_rows(n, store) && is_place_known(w->plan, store->boxed, outermost(n->op));
+}
+
+void tl_nest_find_wanted(TlNests *plan)
+{
+    const TlFn *fn = plan->fn;
+    Wants w = {plan, TL_NEW_ARRAY(plan->arena, const TlNest *, fn->nvalues + 1),
+               TL_NEW_ARRAY(plan->arena, bool, fn->nvalues + 1), true};
+    TL_VEC(const TlOp *) ops = {0};
+    if (plan->check)
+        return;
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        tl_vec_push(plan->arena, &ops, op);
+    while (w.grew) { /* from users to what they use: once more for each loop in another */
+        w.grew = false;
+        for (uint32_t i = ops.len; i-- > 0;)
+            want_for(&w, ops.data[i]);
+    }
+    for (uint32_t i = 0; i < plan->all.len; i++) {
+        TlNest *n = plan->all.data[i];
+        if (!may_box(&w, n))
+            continue;
+        n->boxed = w.by[n->value->id]->boxed;
+        n->boxed_axes = w.by[n->value->id]->boxed_axes;
+    }
+}
