@@ -150,7 +150,8 @@ static Value value_of_key(const Key *k)
 /* ---- settings ---- */
 
 static const Choice families[] = {
-    {"llama", LLAMA}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {0}};
+    {"llama", LLAMA}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {"gemma2", GEMMA2}, {"gemma3", GEMMA3},
+    {0}};
 static const Choice scalings[] = {{"none", UNSCALED}, {"linear", LINEAR}, {"yarn", YARN}, {0}};
 static const Choice activations[] = {{"silu", SILU}, {0}};
 
@@ -176,6 +177,10 @@ static const Setting settings[] = {
     SETTING("llama.context_length", SIZE, context),
     SETTING("llama.vocab_size", SIZE, vocabulary),
     SETTING("llama.attention.sliding_window", SIZE, window),
+    SETTING_OF(OF(GEMMA3), "llama.attention.sliding_window_pattern", SIZE, pattern),
+    SETTING_OF(OF(GEMMA3), "llama.rope.freq_base_swa", REAL, local_base),
+    SETTING_OF(GEMMAS, "llama.attn_logit_softcapping", REAL, attention_cap),
+    SETTING_OF(GEMMAS, "llama.final_logit_softcapping", REAL, logit_cap),
     SETTING("llama.attention.layer_norm_rms_epsilon", REAL, norm_eps),
     SETTING("llama.attention.scale", REAL, attention_scale),
     MUST_BE("llama.attention.causal", "true"),
@@ -251,8 +256,8 @@ static bool read_config(Checkpoint *c, Keys keys)
     c->config.norm_eps = 1e-5;
     if (!kind) return checkpoint_fail(c, "no general.architecture");
     if (!take_key(&s, kind)) return false; /* others have settings of their own */
-    s.family = family_name[c->config.family];
-    c->config.interleaved = c->config.family == LLAMA; /* llama.cpp turns them so for it only */
+    s.family = architecture[c->config.family].name[1];
+    c->config.interleaved = architecture[c->config.family].features & NEIGHBOURS;
     for (uint64_t i = 0; i < keys.n; i++)
         if (!take_key(&s, &keys.key[i])) return false;
     return true;

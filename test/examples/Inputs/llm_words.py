@@ -106,13 +106,14 @@ def character_cases(scratch):
     once = each[:-2] + ["▁b </s> ab", "▁ ▁b"]
     replace = dict(type="Replace", pattern=dict(String=" "), content="▁")
     prepend = dict(type="Sequence", normalizers=[dict(type="Prepend", prepend="▁"), replace])
+    gemma = dict(type="Split", pattern=dict(String=" "), behavior="MergedWithPrevious", invert=False)
     space = lambda scheme, split: dict(type="Metaspace", replacement="▁", prepend_scheme=scheme, split=split)
     for name, normalizer, pre, expected in (("prepend", prepend, None, words), ("replace", replace, None, bare), ("always", None, space("always", False), each),
                                             ("first", None, space("first", False), once), ("never", None, space("never", False), bare),
-                                            ("split", None, space("always", True), each)):
+                                            ("split", None, space("always", True), each), ("Gemma's", replace, gemma, bare)):
         path = os.path.join(scratch, "characters-" + name)
         folder(path, model=dict(type="BPE", byte_fallback=True, vocab=CHARACTERS, merges=[f"{m[0]} {m[1]}" for m in merges]), normalizer=normalizer, pre_tokenizer=pre,
-               added_tokens=[dict(id=i, content=CHARACTER_TOKENS[i], special=True) for i in range(3)])
+               added_tokens=[dict(id=i, content=CHARACTER_TOKENS[i], special=True) for i in (0, 1, 2, CHARACTERS["▁▁"])])
         yield "characters, " + name, path, texts, [numbers(w, CHARACTERS) for w in expected]
 
 
