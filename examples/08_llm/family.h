@@ -4,7 +4,7 @@
 #define LLM_FAMILY_H
 #include <stdbool.h>
 
-typedef enum Family { LLAMA = 1, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, FAMILIES } Family;
+typedef enum Family { LLAMA = 1, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, PHI3, FAMILIES } Family;
 
 /* Bits of some families. */
 #define OF(family) (1u << (family))
@@ -18,10 +18,11 @@ typedef enum Feature {
     WIDE_EMBEDDING = 16, /* the embedding is multiplied by the root of the width */
     NEIGHBOURS = 32,     /* in GGUF rotary pairs are neighbours, not halves of a head */
     UNUSED_WINDOW = 64,  /* the length of a window is said, but none is used */
+    EATS_BLANKS = 128,   /* in GGUF tokens of SentencePiece that control take blanks behind */
 } Feature;
 
-/* Which names tensors have in safetensors, see weights.c. */
-typedef enum Naming { AS_LLAMA, AS_GEMMA, AS_GGUF, NAMINGS } Naming;
+/* Which names tensors have, see weights.c: in safetensors, in GGUF. */
+typedef enum Naming { AS_LLAMA, AS_GEMMA, AS_PHI, AS_GGUF, AS_PHI_IN_GGUF, NAMINGS } Naming;
 
 typedef enum Activation {
     UNSAID, SILU, GELU, GELU_TANH, GELU_QUICK, RELU, RELU_SQUARED, ACTIVATIONS
@@ -30,7 +31,7 @@ typedef enum Activation {
 typedef struct Architecture {
     const char *name[2]; /* 'model_type', 'general.architecture'; NULL: it is called so nowhere */
     unsigned features;
-    Naming naming;       /* in safetensors */
+    Naming naming[2];    /* in folders, in GGUF */
     Activation activation;
     bool tied;           /* the head is the embedding */
     int head_size;       /* in folders; 0: the width over the number of heads */

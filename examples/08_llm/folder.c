@@ -34,7 +34,7 @@ json_t *read_json(Checkpoint *c, const char *folder, const char *name, char path
 /* clang-format off */
 static const Choice families[] = {
     {"llama", LLAMA}, {"mistral", MISTRAL}, {"qwen2", QWEN2}, {"qwen3", QWEN3},
-    {"gemma2", GEMMA2}, {"gemma3_text", GEMMA3}, {0}};
+    {"gemma2", GEMMA2}, {"gemma3_text", GEMMA3}, {"phi3", PHI3}, {0}};
 static const Choice sights[] = {
     {"full_attention", EVERYTHING}, {"sliding_attention", A_WINDOW}, {0}};
 static const Choice scalings[] = {
@@ -73,6 +73,9 @@ static const Setting settings[] = {
     HARMLESS_OF(GEMMAS, "hidden_act"), /* transformers takes the other one */
     MUST_BE_OF(GEMMAS, "use_bidirectional_attention", "false"),
     HARMLESS_OF(GEMMAS, "cache_implementation"),
+    HARMLESS_OF(OF(PHI3), "auto_map.*"), /* the same in Python */
+    HARMLESS_OF(OF(PHI3), "embd_pdrop"),
+    HARMLESS_OF(OF(PHI3), "resid_pdrop"),
     SETTING("num_hidden_layers", SIZE, layers),
     SETTING("hidden_size", SIZE, width),
     SETTING("intermediate_size", SIZE, hidden),

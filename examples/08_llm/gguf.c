@@ -151,7 +151,7 @@ static Value value_of_key(const Key *k)
 
 static const Choice families[] = {
     {"llama", LLAMA}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {"gemma2", GEMMA2}, {"gemma3", GEMMA3},
-    {0}};
+    {"phi3", PHI3}, {0}};
 static const Choice scalings[] = {{"none", UNSCALED}, {"linear", LINEAR}, {"yarn", YARN}, {0}};
 static const Choice activations[] = {{"silu", SILU}, {0}};
 
@@ -285,16 +285,29 @@ static bool each(Checkpoint *c, const Key *array, bool (*add)(Words *, const cha
     return true;
 }
 
-/* Tokens that control, or that users have defined, stand for themselves. */
-static bool add_specials(Checkpoint *c, Keys keys)
+/* Phi-3's tokens that control take blanks behind them with them, but for these. */
+static bool keeps_blanks(const Checkpoint *c, int token)
 {
+    static const char *const names[] = {"<unk>", "<s>", "<|endoftext|>"};
+    size_t n;
+    const char *bytes = words_bytes(c->words, token, &n);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (n == strlen(names[i]) && !memcmp(bytes, names[i], n)) return true;
+    return false;
+}
+
+/* Tokens that control, or that users have defined, stand for themselves. */
+static bool add_specials(Checkpoint *c, Keys keys, bool pairs)
+{
+    bool eats = !pairs && architecture[c->config.family].features & EATS_BLANKS;
     const Key *types = find(keys, "tokenizer.ggml.token_type");
     if (!types) return true;
     if (types->type != ARRAY || types->of == STRING)
         return checkpoint_fail(c, "tokenizer.ggml.token_type is no array of numbers");
     for (uint64_t i = 0; i < types->count && i < (uint64_t)words_count(c->words); i++) {
         double type = element(types, i).number;
-        if ((type == 3 || type == 4) && !words_special(c->words, (int)i))
+        if ((type == 3 || type == 4) &&
+            !words_special(c->words, (int)i, eats && !keeps_blanks(c, (int)i)))
             return checkpoint_fail(c, "no memory");
     }
     return true;
@@ -344,7 +357,8 @@ static bool read_words(Checkpoint *c, Keys keys)
                                "'llama', SentencePiece's");
     if (!tokens) return checkpoint_fail(c, "no tokens");
     if (!(c->words = words_new(pairs ? BYTES : CHARACTERS))) return checkpoint_fail(c, "no memory");
-    return each(c, tokens, words_add, "token %llu, '%.*s': no memory") && add_specials(c, keys) &&
+    return each(c, tokens, words_add, "token %llu, '%.*s': no memory") &&
+           add_specials(c, keys, pairs) &&
            (pairs ? add_pairs(c, keys, cut) : add_scores(c, keys)) &&
            add_begin(c, !pairs || cuts_as_llama3(cut));
 }

@@ -27,6 +27,7 @@ COMMON = dict(architectures=["LlamaForCausalLM"], model_type="llama", rope_theta
 
 TINY = dict(hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=2, head_dim=32, rms_norm_eps=1e-5, rope_theta=10000.0,
             max_position_embeddings=256)
+HEADS_OF_48 = {k: v for k, v in TINY.items() if k != "head_dim"}
 # Windows are shorter than a sentence, and there are layers of all kinds.
 FAMILIES = {
     "gemma2": TINY | dict(architectures=["Gemma2ForCausalLM"], model_type="gemma2", num_hidden_layers=3, hidden_activation="gelu_pytorch_tanh", sliding_window=5,
@@ -34,6 +35,8 @@ FAMILIES = {
     "gemma3": TINY | dict(architectures=["Gemma3ForCausalLM"], model_type="gemma3_text", num_hidden_layers=7, hidden_activation="gelu_pytorch_tanh", sliding_window=5,
                           query_pre_attn_scalar=32, rope_theta=1000000.0, rope_local_base_freq=10000.0, rope_scaling=dict(rope_type="linear", factor=8.0),
                           tie_word_embeddings=True),
+    "phi3": HEADS_OF_48 | dict(architectures=["Phi3ForCausalLM"], model_type="phi3", num_hidden_layers=2, hidden_size=192, hidden_act="silu", sliding_window=9,
+                        tie_word_embeddings=False, original_max_position_embeddings=256, pad_token_id=0),
 }
 
 # ---- byte pairs ----
@@ -86,6 +89,8 @@ def random_weights(g, vocabulary, rng):
             w |= {at + "pre_feedforward_layernorm": rng.normal(0, 0.3, e), at + "post_feedforward_layernorm": rng.normal(0, 0.3, e)}
         if g["model_type"] in ("qwen3", "gemma3_text"):
             w |= {at + f"self_attn.{part}_norm": one + rng.normal(0, 0.3, d) for part in "qk"}
+        for whole, rows in reference.parts(g).items() if g["model_type"] == "phi3" else ():
+            w[at + whole] = np.concatenate([w.pop(at + part) for part in rows])
     if g["tie_word_embeddings"]:
         del w["lm_head"]
     return {name + ".weight": on_grid(v.astype(np.float32)) for name, v in w.items()}

@@ -110,12 +110,13 @@ NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "outpu
          "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
          "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
 GEMMA = {"ffn_norm": "pre_feedforward_layernorm", "post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+PHI = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 MODEL_TYPE = {"gemma3": "gemma3_text"}  # where GGUF has another name
 
 
 def names(g):
     """GGUF's names of a layer's tensors: Hugging Face's."""
-    return NAMES | (GEMMA if is_gemma(g) else {})
+    return NAMES | (GEMMA if is_gemma(g) else PHI if g.get("model_type") == "phi3" else {})
 
 
 class Model:
@@ -211,7 +212,7 @@ def gguf_config(keys):
     scaling = dict(rope_type=get("rope.scaling.type", "linear" if family + ".rope.scaling.factor" in keys else "default"), factor=get("rope.scaling.factor"),
                    original_max_position_embeddings=get("rope.scaling.original_context_length"), beta_fast=get("rope.scaling.yarn_beta_fast"),
                    beta_slow=get("rope.scaling.yarn_beta_slow"), rope_theta=get("rope.freq_base", 10000.0))
-    g = dict(num_hidden_layers=get("block_count"), hidden_size=get("embedding_length"), num_attention_heads=get("attention.head_count"),
+    g = dict(num_hidden_layers=get("block_count"), intermediate_size=get("feed_forward_length"), hidden_size=get("embedding_length"), num_attention_heads=get("attention.head_count"),
                     num_key_value_heads=get("attention.head_count_kv"), head_dim=get("attention.key_length"), max_position_embeddings=get("context_length"),
                     rope_parameters={k: v for k, v in scaling.items() if v is not None}, rms_norm_eps=get("attention.layer_norm_rms_epsilon"),
                     sliding_window=get("attention.sliding_window"), attention_scale=get("attention.scale"), model_type=MODEL_TYPE.get(family, family))
@@ -371,12 +372,30 @@ ACTIVATION = {"silu": lambda x: x / (1 + np.exp(-x)), "gelu": np.vectorize(lambd
               "relu": lambda x: np.maximum(x, 0), "relu2": lambda x: np.maximum(x, 0) ** 2}
 
 
+def parts(g):
+    """The tensors that are one in Phi-3's files, and the rows of each."""
+    d, f = head_size(g), g["intermediate_size"]
+    return {"self_attn.qkv_proj": {"self_attn.q_proj": g["num_attention_heads"] * d, "self_attn.k_proj": g["num_key_value_heads"] * d,
+                                   "self_attn.v_proj": g["num_key_value_heads"] * d}, "mlp.gate_up_proj": {"mlp.gate_proj": f, "mlp.up_proj": f}}
+
+
+def apart(m):
+    """The weights, with a tensor for each matrix."""
+    out = dict(m.weights)
+    for name, w in m.weights.items():
+        for whole, rows in parts(m.config).items() if m.config.get("model_type") == "phi3" else ():
+            if whole in name:
+                out |= {name.replace(whole, part): p for part, p in zip(rows, np.split(out.pop(name), np.cumsum(list(rows.values()))[:-1]))}
+    return out
+
+
 def features(m, tokens):
     """What goes into the last matrix, a row for each token."""
-    g, w, gemma = m.config, lambda name: m.weights[f"model.{name}.weight"], is_gemma(m.config)
+    weights = apart(m)
+    g, w, gemma = m.config, lambda name: weights[f"model.{name}.weight"], is_gemma(m.config)
     rms = lambda x, name: norm(x, w(name) + m.offset, g["rms_norm_eps"])
     after = (lambda x, name: rms(x, name)) if gemma else (lambda x, _: x)
-    linear = lambda x, name: x @ w(name).T + m.weights.get(f"model.{name}.bias", 0)
+    linear = lambda x, name: x @ w(name).T + weights.get(f"model.{name}.bias", 0)
     x = m.weights["model.embed_tokens.weight"][tokens] * (g["hidden_size"] ** 0.5 if gemma else 1)
     act = ACTIVATION[g.get("hidden_activation", "gelu_pytorch_tanh") if gemma else g.get("hidden_act", "silu")]
     scale = (g.get("attention_scale") or (g["query_pre_attn_scalar"] if gemma else head_size(g)) ** -0.5) * amplitude(g) ** 2

@@ -43,15 +43,16 @@ static bool add_tokens(Checkpoint *c, const json_t *vocab, const json_t *added, 
     if (good) json_array_foreach(added, place, about) {
         key = json_string_value(json_object_get(about, "content"));
         good = good && ((characters && strstr(key, UNDERLINE)) ||
-                        words_special(c->words, number(about, "id", 0)));
+                        words_special(c->words, number(about, "id", 0),
+                                      json_is_true(json_object_get(about, "rstrip"))));
     }
     return good || checkpoint_fail(c, "the tokens are not numbered from 0 on, each once");
 }
 
-/* Tokens that stand for themselves do so wherever they are, and leave what is beside them. */
+/* Tokens that stand for themselves do so wherever they are, and leave what is before them. */
 static bool check_added(Checkpoint *c, const json_t *added)
 {
-    static const char *const flags[] = {"lstrip", "rstrip", "single_word"};
+    static const char *const flags[] = {"lstrip", "single_word"};
     size_t place;
     json_t *about;
     json_array_foreach(added, place, about)

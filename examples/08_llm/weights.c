@@ -11,7 +11,8 @@ enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, OF_A_HEAD, EXTENTS };
 enum { UNBIASED, ATTENTION, MLP };
 
 /* Names of a layer's tensors have "model.layers.I." or "blk.I." before them. What a naming leaves
- * out is called as in Llama's folders, or as in GGUF. */
+ * out is called as in Llama's folders, or as in GGUF. Matrices of one name are rows of one tensor,
+ * in the order of the roles. */
 static const struct {
     const char *name[NAMINGS];
     int rows, cols; /* of EXTENTS */
@@ -22,9 +23,12 @@ static const struct {
     [LAST_NORM] = {{"model.norm", [AS_GGUF] = "output_norm"}, ONE, WIDTH, 0, 0},
     [HEAD] = {{"lm_head", [AS_GGUF] = "output"}, TOKENS, WIDTH, 0, 0},
     [NORM] = {{"input_layernorm", [AS_GGUF] = "attn_norm"}, ONE, WIDTH, 0, 0},
-    [QUERY] = {{"self_attn.q_proj", [AS_GGUF] = "attn_q"}, QUERIES, WIDTH, ATTENTION, 0},
-    [KEY] = {{"self_attn.k_proj", [AS_GGUF] = "attn_k"}, KEYS, WIDTH, ATTENTION, 0},
-    [VALUE] = {{"self_attn.v_proj", [AS_GGUF] = "attn_v"}, KEYS, WIDTH, ATTENTION, 0},
+    [QUERY] = {{"self_attn.q_proj", [AS_PHI] = "self_attn.qkv_proj", [AS_GGUF] = "attn_q",
+                [AS_PHI_IN_GGUF] = "attn_qkv"}, QUERIES, WIDTH, ATTENTION, 0},
+    [KEY] = {{"self_attn.k_proj", [AS_PHI] = "self_attn.qkv_proj", [AS_GGUF] = "attn_k",
+              [AS_PHI_IN_GGUF] = "attn_qkv"}, KEYS, WIDTH, ATTENTION, 0},
+    [VALUE] = {{"self_attn.v_proj", [AS_PHI] = "self_attn.qkv_proj", [AS_GGUF] = "attn_v",
+                [AS_PHI_IN_GGUF] = "attn_qkv"}, KEYS, WIDTH, ATTENTION, 0},
     [QUERY_NORM] = {{"self_attn.q_norm", [AS_GGUF] = "attn_q_norm"}, ONE, OF_A_HEAD, 0, HEAD_NORMS},
     [KEY_NORM] = {{"self_attn.k_norm", [AS_GGUF] = "attn_k_norm"}, ONE, OF_A_HEAD, 0, HEAD_NORMS},
     [OUT] = {{"self_attn.o_proj", [AS_GGUF] = "attn_output"}, WIDTH, QUERIES, ATTENTION, 0},
@@ -32,8 +36,10 @@ static const struct {
                   NORMS_AFTER},
     [HIDDEN_NORM] = {{"post_attention_layernorm", [AS_GEMMA] = "pre_feedforward_layernorm",
                       [AS_GGUF] = "ffn_norm"}, ONE, WIDTH, 0, 0},
-    [GATE] = {{"mlp.gate_proj", [AS_GGUF] = "ffn_gate"}, HIDDEN, WIDTH, MLP, 0},
-    [UP] = {{"mlp.up_proj", [AS_GGUF] = "ffn_up"}, HIDDEN, WIDTH, MLP, 0},
+    [GATE] = {{"mlp.gate_proj", [AS_PHI] = "mlp.gate_up_proj", [AS_GGUF] = "ffn_gate",
+               [AS_PHI_IN_GGUF] = "ffn_up"}, HIDDEN, WIDTH, MLP, 0},
+    [UP] = {{"mlp.up_proj", [AS_PHI] = "mlp.gate_up_proj", [AS_GGUF] = "ffn_up"}, HIDDEN, WIDTH,
+            MLP, 0},
     [DOWN] = {{"mlp.down_proj", [AS_GGUF] = "ffn_down"}, WIDTH, HIDDEN, MLP, 0},
     [DOWN_NORM] = {{"post_feedforward_layernorm", [AS_GGUF] = "post_ffw_norm"}, ONE, WIDTH, 0,
                    NORMS_AFTER},
@@ -155,18 +161,36 @@ static bool counts_once(int role)
     return (role != OUT && role != DOWN) || team_rank() == 0;
 }
 
+static const char *stem_of(const Loader *l, Role role)
+{
+    Naming naming = architecture[l->w->config.family].naming[l->c->gguf];
+    const char *own = roles[role].name[naming];
+    return own ? own : roles[role].name[l->c->gguf ? AS_GGUF : AS_LLAMA];
+}
+
 /* The name of a role's tensor or its bias. */
 static const char *name_of(const Loader *l, Role role, int layer, const char *what, char name[160])
 {
     bool gguf = l->c->gguf;
-    int naming = gguf ? AS_GGUF : (int)architecture[l->w->config.family].naming;
-    const char *stem = roles[role].name[naming] ? roles[role].name[naming]
-                                                : roles[role].name[gguf ? AS_GGUF : AS_LLAMA];
+    const char *stem = stem_of(l, role);
     char before[32] = "";
     if (role >= LAYERED)
         snprintf(before, sizeof before, gguf ? "blk.%d." : "model.layers.%d.", layer);
     snprintf(name, 160, "%s%s.%s", before, stem, what);
     return name;
+}
+
+/* The rows of the role's tensor, in which this rank's are *part. */
+static int rows_of(const Loader *l, Role role, Part *part)
+{
+    int rows = 0;
+    *part = l->part[roles[role].rows];
+    for (Role r = LAYERED; r < ROLES; r++) {
+        bool shared = r != role && !role_is_vector(r) && !strcmp(stem_of(l, r), stem_of(l, role));
+        if (r == role || shared) rows += l->extent[roles[r].rows];
+        if (shared && r < role) part->first += l->extent[roles[r].rows];
+    }
+    return role < LAYERED ? l->extent[roles[role].rows] : rows;
 }
 
 /* GGUF has a bias where there is one. transformers' settings say where biases are; the one behind
@@ -187,8 +211,9 @@ static bool load_bias(Loader *l, Role role, int layer, Matrix *w)
                                       ? "is not in the file, but 'mlp_bias' is true"
                                       : "is not in the file, but 'attention_bias' is true");
     if (!t || !counts_once(role)) return true;
-    return load_vector(l, t, l->extent[roles[role].rows], l->part[roles[role].rows], 0,
-                       &w->bias);
+    Part part;
+    int rows = rows_of(l, role, &part);
+    return load_vector(l, t, rows, part, 0, &w->bias);
 }
 
 static bool same_tensor(const Tensor *a, const Tensor *b)
@@ -230,8 +255,8 @@ static bool load(Loader *l, Role role, int layer)
     if (tied) return true;
     if (!t) return load_fail(l, name, "is not in the file");
     if (role_is_vector(role)) return load_norm(l, role, t, w);
-    int rows = l->extent[roles[role].rows], cols = l->extent[roles[role].cols];
-    Part part = l->part[roles[role].rows];
+    Part part;
+    int rows = rows_of(l, role, &part), cols = l->extent[roles[role].cols];
     *w = (Matrix){.format = t->format, .rows = part.count, .cols = l->part[roles[role].cols].count,
                   .add = (role == OUT || role == DOWN) && !after && counts_once(role)};
     if (!has_shape(t, rows, cols)) return shape_fail(l, name, rows, cols);

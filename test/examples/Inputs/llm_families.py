@@ -39,6 +39,12 @@ FOLDERS = [
     ("another near base", "gemma3", {"rope_local_base_freq": 500.0}, None),
     ("positions of transformers 5", "gemma3", NONE | {"rope_parameters": {"sliding_attention": NEAR, "full_attention": FAR}}, None),
     ("a cap of logits", "gemma3", {"final_logit_softcapping": 3.0}, None),
+    ("no window", "phi3", {"sliding_window": None}, None),
+    ("few heads of 96", "phi3", {"num_attention_heads": 2, "num_key_value_heads": 1}, None),
+    ("bases of positions", "phi3", {"rope_theta": 500.0}, None),
+    ("positions for long texts", "phi3", {"rope_scaling": {"type": "longrope", "long_factor": [2.0] * 24, "short_factor": [1.0] * 24}},
+     "'rope_scaling.type' is longrope, not one of: default linear"),
+    ("a part of a head turns", "phi3", {"partial_rotary_factor": 0.75}, "'partial_rotary_factor' is 0.75, not 1"),
     ("kinds of fewer layers", "gemma2", {"layer_types": ["full_attention"]}, "'layer_types' has 1 layers of 3"),
     ("an unknown kind of layers", "gemma2", {"layer_types": ["full_attention", "chunked_attention", "full_attention"]}, "'layer_types' is chunked_attention, not one of"),
     ("near positions that are scaled", "gemma3", NONE | {"rope_parameters": {"sliding_attention": FAR, "full_attention": FAR}},
@@ -51,6 +57,7 @@ FOLDERS = [
 FILES = [
     ("the usual caps", "gemma2", {"attn_logit_softcapping": None, "final_logit_softcapping": None}, None),
     ("no window", "gemma3", {"sliding_window": None}, None),
+    ("few heads of 96", "phi3", {"num_attention_heads": 2, "num_key_value_heads": 1}, None),
 ]
 
 

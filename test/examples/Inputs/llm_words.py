@@ -27,8 +27,8 @@ def packed(v):
     return 4, struct.pack("<I", v)
 
 
-def gguf(path, **words):
-    keys = {"general.architecture": "llama", **SMALL, **{"tokenizer.ggml." + k: v for k, v in words.items()}}
+def gguf(path, family="llama", **words):
+    keys = {"general.architecture": family, **{k.replace("llama", family): v for k, v in SMALL.items()}, **{"tokenizer.ggml." + k: v for k, v in words.items()}}
     with open(path, "wb") as f:
         f.write(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)))
         for name, value in keys.items():
@@ -115,6 +115,13 @@ def character_cases(scratch):
         folder(path, model=dict(type="BPE", byte_fallback=True, vocab=CHARACTERS, merges=[f"{m[0]} {m[1]}" for m in merges]), normalizer=normalizer, pre_tokenizer=pre,
                added_tokens=[dict(id=i, content=CHARACTER_TOKENS[i], special=True) for i in (0, 1, 2, CHARACTERS["▁▁"])])
         yield "characters, " + name, path, texts, [numbers(w, CHARACTERS) for w in expected]
+    texts, words = ["b</s> \n\u2003 ab", "b</s>\ta", "b </s>"], ["▁b </s> ▁a b", "▁b </s> ▁a", "▁b ▁ </s>"]  # blanks behind a token go with it
+    path = os.path.join(scratch, "eaten")
+    folder(path, model=dict(type="BPE", byte_fallback=True, vocab=CHARACTERS, merges=[f"{m[0]} {m[1]}" for m in merges]), normalizer=prepend, pre_tokenizer=None,
+           added_tokens=[dict(id=i, content=CHARACTER_TOKENS[i], special=True, rstrip=i == 2) for i in range(3)])
+    yield "eaten blanks", path, texts, [numbers(w, CHARACTERS) for w in words]
+    gguf(path + ".gguf", family="phi3", add_bos_token=False, **common)
+    yield "eaten blanks, GGUF", path + ".gguf", texts, [numbers(w, CHARACTERS) for w in words]
 
 
 def main(program, scratch):
