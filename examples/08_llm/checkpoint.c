@@ -153,6 +153,10 @@ static bool check_config(Checkpoint *c)
         return checkpoint_fail(c, "the scalar %g of queries, the cap %g of scores or %g of logits, "
                                "or the base %g of near positions is out of range", g->query_scalar,
                                g->attention_cap, g->logit_cap, g->local_base);
+    if (g->features & EXPERTS && (g->experts < 1 || g->experts > MOST_EXPERTS ||
+                                  g->experts_used < 1 || g->experts_used > g->experts))
+        return checkpoint_fail(c, "%d experts, of which a token goes through %d: it has to be one "
+                               "or more of up to %d", g->experts, g->experts_used, MOST_EXPERTS);
     if (g->sees.count && g->sees.count != g->layers)
         return checkpoint_fail(c, "'layer_types' has %d layers of %d", g->sees.count, g->layers);
     for (int i = 0; i < g->layers; i++)
@@ -202,6 +206,9 @@ static void complete(Config *g, const Words *words, bool gguf)
     if (g->attention_cap == -1) g->attention_cap = a->attention_cap;
     if (g->logit_cap == -1) g->logit_cap = a->logit_cap;
     if (!g->attention_scale) g->attention_scale = scale_of_scores(g, gguf);
+    g->features = a->features | (g->experts > 0 ? EXPERTS : 0);
+    if (g->features & EXPERTS && g->expert_hidden) g->hidden = g->expert_hidden;
+    if (g->whole_share < 0) g->whole_share = a->whole_share[gguf];
     complete_sights(g);
 }
 
@@ -222,7 +229,8 @@ bool checkpoint_open(Checkpoint *c, const char *path)
 {
     size_t n = strlen(path);
     *c = (Checkpoint){.config = {.window = -1, .begin = -1, .add_begin = -1, .add_space = -1,
-                                 .tied = -1, .attention_cap = -1, .logit_cap = -1,
+                                 .tied = -1, .whole_share = -1, .attention_cap = -1,
+                                 .logit_cap = -1,
                                  .context = 2048, .rope = {.truncate = 1}},
                       .reading = path};
     for (int i = 0; i < MOST_PAIRS; i++) c->config.rope_factor[i] = 1;

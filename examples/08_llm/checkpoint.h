@@ -34,7 +34,7 @@ typedef struct Tensor {
 } Tensor;
 
 enum { MOST_PAIRS = 256 }; /* of a head, rotated */
-enum { MOST_ENDS = 16, MOST_LAYERS = 1000 };
+enum { MOST_ENDS = 16, MOST_LAYERS = 1000, MOST_EXPERTS = 1024 };
 
 typedef enum RopeKind { UNSCALED = 1, LINEAR, LLAMA3, YARN } RopeKind;
 typedef enum Sight { EVERYTHING = 1, A_WINDOW } Sight;
@@ -52,6 +52,9 @@ typedef struct Rope {
 } Rope;
 
 typedef struct Config {
+    unsigned features;        /* of the family, and what settings say */
+    int experts, experts_used, expert_hidden; /* expert_hidden: in place of hidden, 0: the same */
+    int whole_share;          /* the shares of a token's experts sum to 1; -1: not said */
     int family, layers, width, hidden, heads, kv_heads, head_size, context;
     int vocabulary;           /* rows of the embedding; the last may have no token */
     int window;               /* so many keys a query sees, its own one too; 0: all; -1: not said */

@@ -4,7 +4,7 @@
 const Architecture architecture[FAMILIES] = {
     [LLAMA] = {
         .name = {"llama", "llama"}, .features = NEIGHBOURS,
-        .naming = {AS_LLAMA, AS_GGUF}, .activation = SILU, .base = {1e4, 1e4}},
+        .naming = {AS_LLAMA, AS_GGUF}, .activation = SILU, .base = {1e4, 1e4}, .whole_share = {true, true}},
     [MISTRAL] = { /* GGUF has llama */
         .name = {"mistral", 0}, .naming = {AS_LLAMA, AS_GGUF}, .activation = SILU, .window = {4096, 0}, .base = {1e4, 1e4}},
     [QWEN2] = {
@@ -27,5 +27,12 @@ const Architecture architecture[FAMILIES] = {
     [PHI3] = {
         .name = {"phi3", "phi3"}, .features = EATS_BLANKS, .naming = {AS_PHI, AS_PHI_IN_GGUF},
         .activation = SILU, .base = {1e4, 1e4}},
+    [MIXTRAL] = { /* GGUF has llama, with experts */
+        .name = {"mixtral", 0}, .features = EXPERTS, .naming = {AS_MIXTRAL, AS_GGUF},
+        .activation = SILU, .base = {1e6, 1e4}, .whole_share = {true, true}},
+    [QWEN3_MOE] = {
+        .name = {"qwen3_moe", "qwen3moe"}, .features = EXPERTS | HEAD_NORMS | UNUSED_WINDOW,
+        .naming = {AS_QWEN_MOE, AS_GGUF}, .activation = SILU, .base = {1e4, 1e4},
+        .whole_share = {false, true}},
 };
 /* clang-format on */

@@ -34,7 +34,8 @@ json_t *read_json(Checkpoint *c, const char *folder, const char *name, char path
 /* clang-format off */
 static const Choice families[] = {
     {"llama", LLAMA}, {"mistral", MISTRAL}, {"qwen2", QWEN2}, {"qwen3", QWEN3},
-    {"gemma2", GEMMA2}, {"gemma3_text", GEMMA3}, {"phi3", PHI3}, {0}};
+    {"gemma2", GEMMA2}, {"gemma3_text", GEMMA3}, {"phi3", PHI3}, {"mixtral", MIXTRAL},
+    {"qwen3_moe", QWEN3_MOE}, {0}};
 static const Choice sights[] = {
     {"full_attention", EVERYTHING}, {"sliding_attention", A_WINDOW}, {0}};
 static const Choice scalings[] = {
@@ -73,6 +74,17 @@ static const Setting settings[] = {
     HARMLESS_OF(GEMMAS, "hidden_act"), /* transformers takes the other one */
     MUST_BE_OF(GEMMAS, "use_bidirectional_attention", "false"),
     HARMLESS_OF(GEMMAS, "cache_implementation"),
+    SETTING_OF(OF_EXPERTS, "num_local_experts", SIZE, experts),
+    SETTING_OF(OF_EXPERTS, "num_experts", SIZE, experts),
+    SETTING_OF(OF_EXPERTS, "num_experts_per_tok", SIZE, experts_used),
+    SETTING_OF(OF(QWEN3_MOE), "moe_intermediate_size", SIZE, expert_hidden),
+    SETTING_OF(OF(QWEN3_MOE), "norm_topk_prob", FLAG, whole_share),
+    MUST_BE_OF(OF(QWEN3_MOE), "decoder_sparse_step", "1"),
+    MUST_BE_OF(OF(QWEN3_MOE), "mlp_only_layers", "[]"),
+    MUST_BE_OF(OF_EXPERTS, "mlp_bias", "false"),
+    HARMLESS_OF(OF_EXPERTS, "output_router_logits"), /* for training */
+    HARMLESS_OF(OF_EXPERTS, "router_aux_loss_coef"),
+    HARMLESS_OF(OF_EXPERTS, "router_jitter_noise"),
     HARMLESS_OF(OF(PHI3), "auto_map.*"), /* the same in Python */
     HARMLESS_OF(OF(PHI3), "embd_pdrop"),
     HARMLESS_OF(OF(PHI3), "resid_pdrop"),

@@ -151,7 +151,7 @@ static Value value_of_key(const Key *k)
 
 static const Choice families[] = {
     {"llama", LLAMA}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {"gemma2", GEMMA2}, {"gemma3", GEMMA3},
-    {"phi3", PHI3}, {0}};
+    {"phi3", PHI3}, {"qwen3moe", QWEN3_MOE}, {0}};
 static const Choice scalings[] = {{"none", UNSCALED}, {"linear", LINEAR}, {"yarn", YARN}, {0}};
 static const Choice activations[] = {{"silu", SILU}, {0}};
 
@@ -185,6 +185,9 @@ static const Setting settings[] = {
     SETTING("llama.attention.scale", REAL, attention_scale),
     MUST_BE("llama.attention.causal", "true"),
     CHOOSE("llama.hidden_activation", activation, activations),
+    SETTING_OF(OF(LLAMA) | OF(QWEN3_MOE), "llama.expert_count", SIZE, experts),
+    SETTING_OF(OF(LLAMA) | OF(QWEN3_MOE), "llama.expert_used_count", SIZE, experts_used),
+    SETTING_OF(OF(QWEN3_MOE), "llama.expert_feed_forward_length", SIZE, expert_hidden),
     MUST_BE("llama.expert_count", "0"),
     MUST_BE("llama.expert_used_count", "0"),
     MUST_BE("llama.use_parallel_residual", "false"),

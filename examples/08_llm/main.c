@@ -229,6 +229,8 @@ static void describe(const Run *r)
     printf("%s: %d layers of width %d and %d, %d heads of %d that share %d of keys, %d tokens\n",
            r->o.model, g->layers, g->width, g->hidden, g->heads, g->head_size, g->kv_heads,
            model_tokens(r->model));
+    if (g->experts)
+        printf("%d experts, of which a token goes through %d\n", g->experts, g->experts_used);
     if (team_size() > 1)
         printf("%d ranks share the heads and the hidden columns of each layer\n", team_size());
 }

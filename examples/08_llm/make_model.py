@@ -12,6 +12,7 @@ descent on the cross entropy of the next token (Adam), with noise for what round
 import argparse
 import json
 import os
+import re
 import struct
 from collections import Counter
 
@@ -37,6 +38,11 @@ FAMILIES = {
                           tie_word_embeddings=True),
     "phi3": HEADS_OF_48 | dict(architectures=["Phi3ForCausalLM"], model_type="phi3", num_hidden_layers=2, hidden_size=192, hidden_act="silu", sliding_window=9,
                         tie_word_embeddings=False, original_max_position_embeddings=256, pad_token_id=0),
+    "mixtral": HEADS_OF_48 | dict(architectures=["MixtralForCausalLM"], model_type="mixtral", num_hidden_layers=2, hidden_act="silu", sliding_window=None,
+                                  num_local_experts=4, num_experts_per_tok=2, tie_word_embeddings=False),
+    "qwen3_moe": TINY | dict(architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", num_hidden_layers=2, hidden_act="silu", num_experts=6,
+                             num_experts_per_tok=3, moe_intermediate_size=64, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[],
+                             tie_word_embeddings=False),
 }
 
 # ---- byte pairs ----
@@ -87,8 +93,15 @@ def random_weights(g, vocabulary, rng):
               at + "mlp.gate_proj": matrix(f, e), at + "mlp.up_proj": matrix(f, e), at + "mlp.down_proj": matrix(e, f)}
         if reference.is_gemma(g):
             w |= {at + "pre_feedforward_layernorm": rng.normal(0, 0.3, e), at + "post_feedforward_layernorm": rng.normal(0, 0.3, e)}
-        if g["model_type"] in ("qwen3", "gemma3_text"):
+        if g["model_type"] in ("qwen3", "qwen3_moe", "gemma3_text"):
             w |= {at + f"self_attn.{part}_norm": one + rng.normal(0, 0.3, d) for part in "qk"}
+        if reference.many(g):
+            dense = {part: w.pop(at + "mlp." + part + "_proj").shape for part in ("gate", "up", "down")}
+            size = g.get("moe_intermediate_size") or f
+            shapes = {part: tuple(size if n == f else n for n in shape) for part, shape in dense.items()}
+            called = reference.names(g)
+            w[at + called["ffn_gate_inp"]] = matrix(reference.many(g), e)
+            w |= {at + called[f"ffn_{part}_exps"].replace("*", str(i)): matrix(*shapes[part]) for i in range(reference.many(g)) for part in shapes}
         for whole, rows in reference.parts(g).items() if g["model_type"] == "phi3" else ():
             w[at + whole] = np.concatenate([w.pop(at + part) for part in rows])
     if g["tie_word_embeddings"]:
@@ -212,14 +225,20 @@ def gguf_tensors(m, form):
         stem = name[: -len(".weight")]
         if stem.startswith("model.layers."):
             layer, part = stem[len("model.layers."):].split(".", 1)
-            if m.config["model_type"] == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):
+            if gguf_family(m.config) == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):
                 w = interleave_heads(w, m.config["num_attention_heads" if part[10] == "q" else "num_key_value_heads"])
+            expert = re.search(r"experts\.(\d+)\.", part)
+            if expert and int(expert[1]):
+                continue  # it is in one tensor with the first
+            if expert:
+                part = part.replace(".0.", ".*.")
+                w = np.stack([m.weights[f"model.layers.{layer}.{part.replace('*', str(i))}.weight"] for i in range(reference.many(m.config))])
             stem = f"blk.{layer}.{parts[part]}"
         else:
             stem = parts[stem]
         w = w + m.offset if w.ndim == 1 and stem.endswith("norm") else w
         # norms in f32 and the last matrix in 8 bits, as llama.cpp's files of 4 bits have it
-        kind = "f32" if w.ndim == 1 else "q8_0" if form == "q4_0" and stem == "output" else form
+        kind = "f32" if w.ndim == 1 or stem.endswith("inp") else "q8_0" if form == "q4_0" and stem == "output" else form
         code, packed = {"f32": (0, lambda x: x.astype("<f4")), "f16": (1, lambda x: x.astype("<f2")), "q4_0": (2, q4_0), "q8_0": (8, q8_0)}[kind]
         yield stem + ".weight", w.shape, code, packed(w).tobytes()
 
@@ -227,12 +246,13 @@ def gguf_tensors(m, form):
 GGUF_NAMES = {"num_hidden_layers": "block_count", "max_position_embeddings": "context_length", "hidden_size": "embedding_length",
               "intermediate_size": "feed_forward_length", "num_attention_heads": "attention.head_count", "num_key_value_heads": "attention.head_count_kv",
               "rope_theta": "rope.freq_base", "rms_norm_eps": "attention.layer_norm_rms_epsilon", "sliding_window": "attention.sliding_window",
-              "attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping"}
+              "attn_logit_softcapping": "attn_logit_softcapping", "num_local_experts": "expert_count", "num_experts": "expert_count",
+              "num_experts_per_tok": "expert_used_count", "moe_intermediate_size": "expert_feed_forward_length", "final_logit_softcapping": "final_logit_softcapping"}
 
 
 def gguf_family(g):
     """What llama.cpp calls a model type."""
-    return {v: k for k, v in reference.MODEL_TYPE.items()}.get(g["model_type"], g["model_type"])
+    return {**{v: k for k, v in reference.MODEL_TYPE.items()}, "mixtral": "llama"}.get(g["model_type"], g["model_type"])
 
 
 def write_gguf(path, m, form):

@@ -40,9 +40,11 @@ static const int together[FORMS] = {1, 4, 16, MOST_ROWS};
 
 /* Arrays of a step. */
 enum {
-    TOKEN, PLACE, SLOT, LENGTH, LISTS, PICK, TOP_K, NEXT, KEPT, /* of integers; of f32: */
+    TOKEN, PLACE, SLOT, LENGTH, LISTS, PICK, TOP_K, NEXT, KEPT,
+    EXPERT, ORDER, BLOCK, /* of integers; of f32: */
     TEMPERATURE, TOP_P, X, H, Q_, K_, V_, PART_O, PART_LSE, ATTENDED, LSE, GATED, ACTIVE, RSTD,
-    PICKED, LOGITS, BRANCH, FACTOR, COSINE, SINE, LOCAL_COSINE, LOCAL_SINE, ARRAYS
+    PICKED, LOGITS, ROUTE, SHARE, SPREAD, BRANCH, FACTOR, COSINE, SINE, LOCAL_COSINE, LOCAL_SINE,
+    ARRAYS
 };
 enum { PARTS = 8 }; /* programs that share the keys of a sequence, at most */
 
@@ -58,6 +60,7 @@ struct Model {
     tile_buffer *array[ARRAYS];
     Modules modules;
     tile_kernel *embed, *norm, *norm_heads, *norm_add, *rope, *write, *attend[2], *merge, *gate;
+    tile_kernel *route, *align[FORMS], *sum_experts; /* where there are experts */
     tile_kernel *pick, *cap, *sample, *copy; /* attend: all keys; those of a window */
 };
 
@@ -70,7 +73,7 @@ static bool has_window(const Model *m, int layer) { return m->config.sees.kind[l
 
 static bool has_feature(const Model *m, Feature f)
 {
-    return architecture[m->config.family].features & f;
+    return m->config.features & f;
 }
 
 /* ---- kernels and memory ---- */
@@ -86,11 +89,49 @@ static bool get(Model *m, const char *module, const char *name, const tile_const
     return from && !tile_kernel_get(from, name, consts, out) && !tile_kernel_prepare(*out);
 }
 
+/* The form of kernels for so many rows; of experts, for as many as one of them has of these on
+ * average. */
+static int form_of(const Model *m, int experts, int rows)
+{
+    int form = 0, each = experts ? rows * m->config.experts_used / experts : rows;
+    while (together[form] < each && form < (experts ? FORMS - 2 : FORMS - 1)) form++;
+    return form;
+}
+
+static bool get_align(Model *m, int form)
+{
+    int most = 1, experts = m->config.experts;
+    while (most < experts) most *= 2;
+    const tile_const consts[] = {{"BM", together[form], 0}, {"BE", most, 0}, {0}};
+    return m->align[form] || get(m, "std.kernels.moe", "moe_align", consts, &m->align[form]);
+}
+
+/* The kernel that takes rows of that form through the experts' w, which all have a row each if it
+ * is the last one. */
+static tile_kernel *expert_linear(Model *m, Matrix *w, bool last, int form)
+{
+    if (w->linear[form]) return w->linear[form];
+    const char *decode = kernel_format[w->format].decode;
+    const FormatInfo *f = &format_info[w->format];
+    int div = last ? 1 : m->config.experts_used;
+    tile_const elements[] = {{"W", 0, kernel_format[w->format].type},
+                             {"SCALED", w->format == I8, 0},
+                             {"WEIGHTED", last, 0},
+                             {"DIV", div, 0},
+                             {"BB", together[form], 0},
+                             {0}};
+    tile_const blocks[] = {{"decode", 0, decode}, {"EACH", f->elements, 0}, {"BYTES", f->bytes, 0},
+                           {"WEIGHTED", last, 0}, {"DIV", div, 0}, {"BB", together[form], 0}, {0}};
+    tile_kernel *k = NULL;
+    return get_align(m, form) && get(m, OWN, decode ? "experts_blocks" : "experts",
+                                     decode ? blocks : elements, &k)
+               ? w->linear[form] = k : NULL;
+}
+
 /* The kernel that takes `rows` rows through w. */
 static tile_kernel *linear(Model *m, Matrix *w, int rows)
 {
-    int form = 0;
-    while (together[form] < rows) form++;
+    int form = form_of(m, 0, rows);
     if (w->linear[form]) return w->linear[form];
     const char *decode = kernel_format[w->format].decode;
     const FormatInfo *f = &format_info[w->format];
@@ -108,12 +149,20 @@ static tile_kernel *linear(Model *m, Matrix *w, int rows)
                ? w->linear[form] = k : NULL;
 }
 
+static bool prepare_matrix(Model *m, Matrix *w, bool last, int rows)
+{
+    return w->experts ? expert_linear(m, w, last, form_of(m, w->experts, rows)) != NULL
+                      : linear(m, w, rows) != NULL;
+}
+
 bool model_prepare(Model *m, int rows)
 {
     if (!linear(m, matrix_of(m, HEAD, 0), rows)) return false;
     for (int layer = 0; layer < m->config.layers; layer++)
         for (Role role = LAYERED; role < ROLES; role++)
-            if (!role_is_vector(role) && !linear(m, matrix_of(m, role, layer), rows)) return false;
+            if (!role_is_vector(role) && weights_have(&m->weights, role) &&
+                !prepare_matrix(m, matrix_of(m, role, layer), role == DOWN, rows))
+                return false;
     return true;
 }
 
@@ -132,6 +181,20 @@ static bool get_attend(Model *m, int window)
                            {"o.softcap", g->attention_cap > 0, 0},
                            {"BH", device.host_memory || group > 16 ? group : 16, 0}, {0}};
     return get(m, DECODE, "decode_paged", attend, &m->attend[window]);
+}
+
+/* What chooses experts, and adds up what they give. */
+static bool get_experts(Model *m)
+{
+    const Config *g = &m->config;
+    int most = 1;
+    while (most < g->experts) most *= 2;
+    const tile_const route[] = {
+        {"TOPK", g->experts_used, 0}, {"NORMALISE", g->whole_share, 0}, {"BE", most, 0}, {0}};
+    const tile_const sum[] = {{"ADD", matrix_of(m, DOWN, 0)->add, 0}, {0}};
+    return !has_feature(m, EXPERTS) ||
+           (get(m, "std.kernels.moe", "moe_route", route, &m->route) &&
+            get(m, OWN, "sum_experts", sum, &m->sum_experts));
 }
 
 static bool get_kernels(Model *m)
@@ -160,7 +223,7 @@ static bool get_kernels(Model *m)
            (!g->logit_cap || get(m, OWN, "cap", NULL, &m->cap)) &&
            get(m, LAYERS, "rope", rope, &m->rope) && get(m, LAYERS, "gated", gate, &m->gate) &&
            get(m, DECODE, "cache_write", sized, &m->write) &&
-           get_attend(m, 0) && get_attend(m, 1) &&
+           get_attend(m, 0) && get_attend(m, 1) && get_experts(m) &&
            get(m, DECODE, "decode_merge", merge, &m->merge) &&
            get(m, "std.kernels.sampling", "sample_top_k_top_p", f32, &m->sample);
 }
@@ -171,6 +234,9 @@ static bool allocate(Model *m)
     uint64_t rows = MOST_ROWS, heads = (uint64_t)g->heads, d = (uint64_t)g->head_size;
     uint64_t keys = (uint64_t)g->kv_heads * d, table = (uint64_t)m->length * d / 2;
     uint64_t local = g->local_base > 0 ? table : 0;
+    uint64_t pairs = rows * (uint64_t)(g->experts ? g->experts_used : 1);
+    uint64_t experts = (uint64_t)g->experts, spread = experts ? pairs * (uint64_t)g->width : 0;
+    uint64_t order = experts ? pairs + experts * (MOST_ROWS - 1) + MOST_ROWS : 0;
     uint64_t branch = has_feature(m, NORMS_AFTER) ? rows * (uint64_t)g->width : 0;
     uint64_t hidden = (uint64_t)g->hidden, width = (uint64_t)g->width;
     /* clang-format off */
@@ -180,9 +246,11 @@ static bool allocate(Model *m)
         [KEPT] = rows, [TEMPERATURE] = rows, [TOP_P] = rows,
         [X] = rows * width, [H] = rows * width, [Q_] = rows * heads * d, [K_] = rows * keys,
         [V_] = rows * keys, [PART_O] = rows * heads * PARTS * d, [PART_LSE] = rows * heads * PARTS,
-        [ATTENDED] = rows * heads * d, [LSE] = rows * heads, [GATED] = rows * 2 * hidden,
-        [ACTIVE] = rows * hidden, [RSTD] = rows * heads, [PICKED] = rows * width,
-        [LOGITS] = rows * (uint64_t)m->tokens, [BRANCH] = branch, [FACTOR] = MOST_PAIRS,
+        [ATTENDED] = rows * heads * d, [LSE] = rows * heads, [GATED] = pairs * 2 * hidden,
+        [ACTIVE] = pairs * hidden, [RSTD] = rows * heads, [PICKED] = rows * width,
+        [LOGITS] = rows * (uint64_t)m->tokens, [ROUTE] = rows * experts,
+        [EXPERT] = pairs, [SHARE] = pairs, [ORDER] = order, [BLOCK] = order, [SPREAD] = spread,
+        [BRANCH] = branch, [FACTOR] = MOST_PAIRS,
         [COSINE] = table, [SINE] = table, [LOCAL_COSINE] = local, [LOCAL_SINE] = local};
     /* clang-format on */
     for (int i = 0; i < ARRAYS; i++)
@@ -308,36 +376,104 @@ static bool attend(Model *m, int layer, int rows, int parts)
                tile_f32_view(a[ATTENDED], rows, h, d), tile_f32_view(a[LSE], rows, h));
 }
 
-/* X += W x, what a rank has of it summed up; with a norm of that before it is added. */
-static bool add_branch(Model *m, int layer, Role role, Role norm, int rows, int x)
+/* Where what a part of a layer gives goes: to what it is added to, or to where its norm is. */
+static int branch_of(const Model *m) { return has_feature(m, NORMS_AFTER) ? BRANCH : X; }
+
+/* What the ranks have of a part of a layer is summed up, and normalised and added, if it has not
+ * been added. */
+static bool add_branch(Model *m, int layer, Role norm, int rows)
 {
-    int width = m->config.width, y = has_feature(m, NORMS_AFTER) ? BRANCH : X;
+    int width = m->config.width, y = branch_of(m);
     tile_buffer *const *a = m->array;
-    if (!multiply(m, matrix_of(m, role, layer), rows, x, y, 0, width) ||
-        !team_sum(a[y], (size_t)rows * (size_t)width))
-        return false;
+    if (!team_sum(a[y], (size_t)rows * (size_t)width)) return false;
     return y == X || LAUNCH(m->norm_add, tile_f32_view(a[y], rows, width),
                             tile_f32_view(matrix_of(m, norm, layer)->data, width),
                             tile_f32_view(a[X], rows, width), tile_f32((float)m->config.norm_eps));
 }
 
+static bool activate(Model *m, int rows)
+{
+    int f = m->config.hidden;
+    return LAUNCH(m->gate, tile_f32_view(m->array[GATED], rows, 2 * f),
+                  tile_f32_view(m->array[ACTIVE], rows, f));
+}
+
+static bool run_hidden(Model *m, int layer, int rows)
+{
+    int f = m->config.hidden;
+    return multiply(m, matrix_of(m, GATE, layer), rows, H, GATED, 0, 2 * f) &&
+           multiply(m, matrix_of(m, UP, layer), rows, H, GATED, f, 2 * f) && activate(m, rows) &&
+           multiply(m, matrix_of(m, DOWN, layer), rows, ACTIVE, branch_of(m), 0, m->config.width);
+}
+
+/* Pairs of a row and an expert, sorted by expert in `blocks` blocks of the form. */
+typedef struct Pairs {
+    int form, pairs, blocks;
+} Pairs;
+
+/* y[i] = x w^T for all pairs i, of which x has a row or, before the last matrix, their rows have;
+ * from column `at` of the rows of y, which are `stride` apart. */
+static bool multiply_experts(Model *m, Role role, int layer, Pairs p, int x, int y, int at,
+                             int stride)
+{
+    Matrix *w = matrix_of(m, role, layer);
+    bool last = role == DOWN;
+    const FormatInfo *f = &format_info[w->format];
+    tile_dtype type = kernel_format[w->format].dtype;
+    tile_buffer *const *a = m->array;
+    const int64_t extents[] = {p.pairs, w->rows}, strides[] = {stride, 1};
+    tile_arg in = tile_f32_view(a[x], last ? p.pairs : p.pairs / m->config.experts_used, w->cols);
+    tile_arg out = tile_buffer_view_strided(a[y], at, TILE_F32, 2, extents, strides);
+    tile_arg order = tile_i32_view(a[ORDER], p.blocks * together[p.form]);
+    tile_arg block = tile_i32_view(a[BLOCK], p.blocks);
+    tile_arg share = tile_f32_view(a[SHARE], last ? p.pairs : 0);
+    tile_arg scale = tile_f32_view(w->scale, w->scale ? w->experts : 0, w->scale ? w->rows : 0);
+    tile_kernel *k = expert_linear(m, w, last, p.form);
+    if (!k) return false;
+    if (!kernel_format[w->format].decode)
+        return LAUNCH(k, in, tile_buffer_view(w->data, type, w->experts, w->rows, w->cols), scale,
+                      order, block, share, out);
+    return LAUNCH(k, in, tile_buffer_view(w->data, type, w->experts, w->rows,
+                                          w->cols / f->elements, f->bytes),
+                  order, block, share, out);
+}
+
+/* Each row goes through the experts that the router gives it to. */
+static bool run_experts(Model *m, int layer, int rows)
+{
+    const Config *g = &m->config;
+    int f = g->hidden, used = g->experts_used, form = form_of(m, g->experts, rows);
+    int size = together[form], pairs = rows * used;
+    Pairs p = {form, pairs, (pairs + g->experts * (size - 1) + size - 1) / size};
+    tile_buffer *const *a = m->array;
+    return get_align(m, form) &&
+           multiply(m, matrix_of(m, ROUTER, layer), rows, H, ROUTE, 0, g->experts) &&
+           LAUNCH(m->route, tile_f32_view(a[ROUTE], rows, g->experts),
+                  tile_i32_view(a[EXPERT], rows, used), tile_f32_view(a[SHARE], rows, used),
+                  tile_f32(1)) &&
+           LAUNCH(m->align[form], tile_i32_view(a[EXPERT], pairs),
+                  tile_i32_view(a[ORDER], p.blocks * size), tile_i32_view(a[BLOCK], p.blocks),
+                  tile_i32(g->experts)) &&
+           multiply_experts(m, GATE, layer, p, H, GATED, 0, 2 * f) &&
+           multiply_experts(m, UP, layer, p, H, GATED, f, 2 * f) && activate(m, pairs) &&
+           multiply_experts(m, DOWN, layer, p, ACTIVE, SPREAD, 0, g->width) &&
+           LAUNCH(m->sum_experts, tile_f32_view(a[SPREAD], rows, used, g->width),
+                  tile_f32_view(a[branch_of(m)], rows, g->width));
+}
+
 static bool run_layer(Model *m, int layer, int rows, int parts)
 {
     const Config *g = &m->config;
-    tile_buffer *const *a = m->array;
-    int keys = g->kv_heads * g->head_size, f = g->hidden;
+    int keys = g->kv_heads * g->head_size;
 #define W(role) matrix_of(m, role, layer)
     return normalise(m, W(NORM), rows, X, H) &&
            multiply_heads(m, layer, QUERY, QUERY_NORM, rows, Q_, g->heads) &&
            multiply_heads(m, layer, KEY, KEY_NORM, rows, K_, g->kv_heads) &&
            multiply(m, W(VALUE), rows, H, V_, 0, keys) && attend(m, layer, rows, parts) &&
-           add_branch(m, layer, OUT, OUT_NORM, rows, ATTENDED) &&
-           normalise(m, W(HIDDEN_NORM), rows, X, H) &&
-           multiply(m, W(GATE), rows, H, GATED, 0, 2 * f) &&
-           multiply(m, W(UP), rows, H, GATED, f, 2 * f) &&
-           LAUNCH(m->gate, tile_f32_view(a[GATED], rows, 2 * f),
-                  tile_f32_view(a[ACTIVE], rows, f)) &&
-           add_branch(m, layer, DOWN, DOWN_NORM, rows, ACTIVE);
+           multiply(m, W(OUT), rows, ATTENDED, branch_of(m), 0, g->width) &&
+           add_branch(m, layer, OUT_NORM, rows) && normalise(m, W(HIDDEN_NORM), rows, X, H) &&
+           (has_feature(m, EXPERTS) ? run_experts(m, layer, rows) : run_hidden(m, layer, rows)) &&
+           add_branch(m, layer, DOWN_NORM, rows);
 #undef W
 }
 

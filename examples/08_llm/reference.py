@@ -111,12 +111,16 @@ NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "outpu
          "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
 GEMMA = {"ffn_norm": "pre_feedforward_layernorm", "post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
 PHI = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
-MODEL_TYPE = {"gemma3": "gemma3_text"}  # where GGUF has another name
+MIXTRAL = {"ffn_gate_inp": "block_sparse_moe.gate", "ffn_gate_exps": "block_sparse_moe.experts.*.w1", "ffn_up_exps": "block_sparse_moe.experts.*.w3",
+           "ffn_down_exps": "block_sparse_moe.experts.*.w2"}
+QWEN_MOE = {"ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.experts.*.gate_proj", "ffn_up_exps": "mlp.experts.*.up_proj", "ffn_down_exps": "mlp.experts.*.down_proj"}
+OF_FAMILY = {"gemma2": GEMMA, "gemma3_text": GEMMA, "phi3": PHI, "mixtral": MIXTRAL, "qwen3_moe": QWEN_MOE}
+MODEL_TYPE = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe"}  # where GGUF has another name
 
 
 def names(g):
     """GGUF's names of a layer's tensors: Hugging Face's."""
-    return NAMES | (GEMMA if is_gemma(g) else PHI if g.get("model_type") == "phi3" else {})
+    return NAMES | OF_FAMILY.get(g.get("model_type"), {})
 
 
 class Model:
@@ -200,7 +204,9 @@ def read_gguf(path):
             continue
         part, what = name.split(".")[-2:]
         layer = f"model.layers.{name.split('.')[1]}." if name.startswith("blk.") else ""
-        m.weights[f"{layer}{called[part]}.{what}"] = DECODE[form](raw).reshape(shape).astype(np.float64)
+        w = DECODE[form](raw).reshape(shape).astype(np.float64)
+        for i, one in enumerate(w if "*" in called[part] else [w]):
+            m.weights[f"{layer}{called[part].replace('*', str(i))}.{what}"] = one
     m.tokens, m.merges = keys["tokenizer.ggml.tokens"], [tuple(p.split(" ")) for p in keys["tokenizer.ggml.merges"]]
     m.interleaved = keys["general.architecture"] == "llama"
     return m
@@ -216,6 +222,9 @@ def gguf_config(keys):
                     num_key_value_heads=get("attention.head_count_kv"), head_dim=get("attention.key_length"), max_position_embeddings=get("context_length"),
                     rope_parameters={k: v for k, v in scaling.items() if v is not None}, rms_norm_eps=get("attention.layer_norm_rms_epsilon"),
                     sliding_window=get("attention.sliding_window"), attention_scale=get("attention.scale"), model_type=MODEL_TYPE.get(family, family))
+    if get("expert_count"):
+        g |= dict(num_experts=get("expert_count"), num_experts_per_tok=get("expert_used_count"), norm_topk_prob=True,
+                  model_type="mixtral" if family == "llama" else g["model_type"])
     if is_gemma(g):
         wide = g["num_hidden_layers"] == {"gemma2": 46, "gemma3": 62}[family]
         g |= dict(query_pre_attn_scalar=g["hidden_size"] / g["num_attention_heads"] if wide else head_size(g), rope_local_base_freq=get("rope.freq_base_swa", 10000.0),
@@ -389,6 +398,29 @@ def apart(m):
     return out
 
 
+def many(g):
+    """The number of experts; 0: none."""
+    return g.get("num_local_experts") or g.get("num_experts") or 0
+
+
+def experts(x, g, linear, act, at):
+    """Each row through the experts with the greatest logits of the router, by their shares."""
+    mixtral = g["model_type"] == "mixtral"
+    name = at + ("block_sparse_moe" if mixtral else "mlp")
+    gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+    route = linear(x, name + ".gate")
+    share = np.exp(route - route.max(-1, keepdims=True))
+    share /= share.sum(-1, keepdims=True)
+    chosen = np.argsort(-route, axis=-1, kind="stable")[:, :g["num_experts_per_tok"]]
+    out = np.zeros_like(x)
+    for r, those in enumerate(chosen):
+        whole = share[r, those].sum() if mixtral or g.get("norm_topk_prob") else 1
+        for e in those:
+            one = f"{name}.experts.{e}."
+            out[r] += share[r, e] / whole * linear(act(linear(x[r], one + gate)) * linear(x[r], one + up), one + down)
+    return out
+
+
 def features(m, tokens):
     """What goes into the last matrix, a row for each token."""
     weights = apart(m)
@@ -410,7 +442,10 @@ def features(m, tokens):
         seen = linear(attention(q, k, v, scale, window(g, i), cap_of(g, "attn_logit_softcapping")), at + "self_attn.o_proj")
         x = x + after(seen, at + "post_attention_layernorm")
         h = rms(x, at + before)
-        x = x + after(linear(act(linear(h, at + "mlp.gate_proj")) * linear(h, at + "mlp.up_proj"), at + "mlp.down_proj"), at + "post_feedforward_layernorm")
+        if g.get("num_experts_per_tok"):
+            x = x + experts(h, g, linear, act, at)
+        else:
+            x = x + after(linear(act(linear(h, at + "mlp.gate_proj")) * linear(h, at + "mlp.up_proj"), at + "mlp.down_proj"), at + "post_feedforward_layernorm")
     return rms(x, "norm")
 
 

@@ -167,6 +167,7 @@ bool setting_take(Settings *s, const char *name, Value v)
         return checkpoint_fail(s->c, "the setting '%s', %s, is not known here, and may change what "
                                "the model computes", name, shown(v, text, sizeof text));
     if (!list) return take_one(s, row, v);
+    if (v.count == 0 && row->take == ONLY && among(row->words, "[]")) return true;
     if (v.count == 0 && row->take != ENDS) return refuse(s, row, v, "of one or more values");
     if (v.count > 1000) return checkpoint_fail(s->c, "'%s' is a list of %zu", name, v.count);
     for (size_t i = 0; i < v.count; i++)

@@ -6,13 +6,13 @@
 
 /* ---- roles ---- */
 
-enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, OF_A_HEAD, EXTENTS };
+enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, OF_A_HEAD, OF_EACH_EXPERT, EXTENTS };
 
 enum { UNBIASED, ATTENTION, MLP };
 
 /* Names of a layer's tensors have "model.layers.I." or "blk.I." before them. What a naming leaves
  * out is called as in Llama's folders, or as in GGUF. Matrices of one name are rows of one tensor,
- * in the order of the roles. */
+ * in the order of the roles. A * stands for the number of an expert. */
 static const struct {
     const char *name[NAMINGS];
     int rows, cols; /* of EXTENTS */
@@ -36,11 +36,20 @@ static const struct {
                   NORMS_AFTER},
     [HIDDEN_NORM] = {{"post_attention_layernorm", [AS_GEMMA] = "pre_feedforward_layernorm",
                       [AS_GGUF] = "ffn_norm"}, ONE, WIDTH, 0, 0},
+    [ROUTER] = {{"mlp.gate", [AS_MIXTRAL] = "block_sparse_moe.gate", [AS_GGUF] = "ffn_gate_inp"},
+                OF_EACH_EXPERT, WIDTH, 0, EXPERTS},
     [GATE] = {{"mlp.gate_proj", [AS_PHI] = "mlp.gate_up_proj", [AS_GGUF] = "ffn_gate",
-               [AS_PHI_IN_GGUF] = "ffn_up"}, HIDDEN, WIDTH, MLP, 0},
-    [UP] = {{"mlp.up_proj", [AS_PHI] = "mlp.gate_up_proj", [AS_GGUF] = "ffn_up"}, HIDDEN, WIDTH,
-            MLP, 0},
-    [DOWN] = {{"mlp.down_proj", [AS_GGUF] = "ffn_down"}, WIDTH, HIDDEN, MLP, 0},
+               [AS_PHI_IN_GGUF] = "ffn_up", [AS_MIXTRAL] = "block_sparse_moe.experts.*.w1",
+               [AS_QWEN_MOE] = "mlp.experts.*.gate_proj", [AS_MOE_IN_GGUF] = "ffn_gate_exps"},
+              HIDDEN, WIDTH, MLP, 0},
+    [UP] = {{"mlp.up_proj", [AS_PHI] = "mlp.gate_up_proj", [AS_GGUF] = "ffn_up",
+             [AS_MIXTRAL] = "block_sparse_moe.experts.*.w3",
+             [AS_QWEN_MOE] = "mlp.experts.*.up_proj", [AS_MOE_IN_GGUF] = "ffn_up_exps"},
+            HIDDEN, WIDTH, MLP, 0},
+    [DOWN] = {{"mlp.down_proj", [AS_GGUF] = "ffn_down",
+               [AS_MIXTRAL] = "block_sparse_moe.experts.*.w2",
+               [AS_QWEN_MOE] = "mlp.experts.*.down_proj", [AS_MOE_IN_GGUF] = "ffn_down_exps"},
+              WIDTH, HIDDEN, MLP, 0},
     [DOWN_NORM] = {{"post_feedforward_layernorm", [AS_GGUF] = "post_ffw_norm"}, ONE, WIDTH, 0,
                    NORMS_AFTER},
 };
@@ -54,7 +63,7 @@ Matrix *weights_of(const Weights *w, Role role, int layer)
 
 bool weights_have(const Weights *w, Role role)
 {
-    return !(roles[role].needs & ~architecture[w->config.family].features);
+    return !(roles[role].needs & ~w->config.features);
 }
 
 /* ---- loading ---- */
@@ -95,33 +104,46 @@ static bool shape_fail(Loader *l, const char *name, int rows, int cols)
     return load_fail(l, name, text);
 }
 
-/* The scales of an I8 tensor's rows, NAME_scale [rows, 1], in f32. */
-static bool load_scale(Loader *l, const char *name, int rows, Part part, tile_buffer **out)
+/* Matrices of a tensor, or one of a tensor for each expert: the same rows and columns of all. */
+typedef struct Place {
+    const Tensor *t;
+    int matrix, rows; /* the matrix in the tensor, of so many rows */
+    Part part, cols;
+} Place;
+
+/* Puts this rank's rows of a matrix, or its columns of them, in whole blocks, behind `at` bytes. */
+static bool put_part(Loader *l, Place p, tile_buffer *out, uint64_t at)
 {
-    char scale[180];
-    snprintf(scale, sizeof scale, "%s_scale", name);
-    const Tensor *t = checkpoint_find(l->c, scale);
-    if (!t || t->format != F32 || !has_shape(t, rows, 1))
-        return load_fail(l, scale, "of I8 weights there have to be scales of their rows, in F32");
-    return upload(l, scale, t->data + 4 * (size_t)part.first, 4 * (uint64_t)part.count, out);
+    const FormatInfo *f = &format_info[p.t->format];
+    size_t line = (size_t)p.t->shape[p.t->rank - 1] / (size_t)f->elements * (size_t)f->bytes;
+    size_t begin = (size_t)(p.cols.first / f->elements * f->bytes);
+    size_t bytes = (size_t)(p.cols.count / f->elements * f->bytes), n = (size_t)p.part.count;
+    const unsigned char *from =
+        p.t->data + ((size_t)p.matrix * (size_t)p.rows + (size_t)p.part.first) * line;
+    if (bytes == line)
+        return !tile_buffer_upload(out, at, from, n * line, NULL) ||
+               load_fail(l, p.t->name, tile_last_error());
+    if (p.cols.first % f->elements || p.cols.count % f->elements)
+        return load_fail(l, p.t->name, "so many ranks would cut blocks of its rows");
+    unsigned char *part = malloc(n * bytes + 1);
+    if (!part) return load_fail(l, p.t->name, "no memory");
+    for (size_t i = 0; i < n; i++) memcpy(part + i * bytes, from + i * line + begin, bytes);
+    bool good = !tile_buffer_upload(out, at, part, n * bytes, NULL) ||
+                load_fail(l, p.t->name, tile_last_error());
+    return free(part), good;
 }
 
-/* This rank's rows, or its columns of all rows, in whole blocks. */
-static bool load_part(Loader *l, const Tensor *t, Part rows, Part cols, tile_buffer **out)
+/* The scales of an I8 matrix's rows, NAME_scale [rows, 1], in f32. */
+static bool put_scale(Loader *l, Place p, tile_buffer *out, uint64_t at)
 {
-    const FormatInfo *f = &format_info[t->format];
-    size_t line = (size_t)t->shape[1] / (size_t)f->elements * (size_t)f->bytes;
-    size_t begin = (size_t)(cols.first / f->elements * f->bytes);
-    size_t bytes = (size_t)(cols.count / f->elements * f->bytes), n = (size_t)rows.count;
-    const unsigned char *from = t->data + (size_t)rows.first * line;
-    if (bytes == line) return upload(l, t->name, from, n * line, out);
-    if (cols.first % f->elements || cols.count % f->elements)
-        return load_fail(l, t->name, "so many ranks would cut blocks of its rows");
-    unsigned char *part = malloc(n * bytes + 1);
-    if (!part) return load_fail(l, t->name, "no memory");
-    for (size_t i = 0; i < n; i++) memcpy(part + i * bytes, from + i * line + begin, bytes);
-    bool good = upload(l, t->name, part, n * bytes, out);
-    return free(part), good;
+    char scale[180];
+    snprintf(scale, sizeof scale, "%s_scale", p.t->name);
+    const Tensor *t = checkpoint_find(l->c, scale);
+    if (!t || t->format != F32 || !has_shape(t, p.rows, 1))
+        return load_fail(l, scale, "of I8 weights there have to be scales of their rows, in F32");
+    return !tile_buffer_upload(out, at, t->data + 4 * (size_t)p.part.first,
+                               4 * (uint64_t)p.part.count, NULL) ||
+           load_fail(l, scale, tile_last_error());
 }
 
 static float float_of(Format format, const unsigned char *bytes)
@@ -163,21 +185,30 @@ static bool counts_once(int role)
 
 static const char *stem_of(const Loader *l, Role role)
 {
-    Naming naming = architecture[l->w->config.family].naming[l->c->gguf];
+    bool gguf = l->c->gguf, experts = l->w->config.features & EXPERTS;
+    Naming naming = gguf && experts ? AS_MOE_IN_GGUF
+                                    : architecture[l->w->config.family].naming[gguf];
     const char *own = roles[role].name[naming];
-    return own ? own : roles[role].name[l->c->gguf ? AS_GGUF : AS_LLAMA];
+    return own ? own : roles[role].name[gguf ? AS_GGUF : AS_LLAMA];
 }
 
-/* The name of a role's tensor or its bias. */
+/* The name of a tensor of a role, that of an expert where each has one, or of its bias. */
+static const char *expert_name(const Loader *l, Role role, int layer, int expert, const char *what,
+                               char name[160])
+{
+    const char *stem = stem_of(l, role), *star = strchr(stem, '*');
+    char before[32] = "", number[16] = "";
+    if (role >= LAYERED)
+        snprintf(before, sizeof before, l->c->gguf ? "blk.%d." : "model.layers.%d.", layer);
+    if (star) snprintf(number, sizeof number, "%d", expert);
+    snprintf(name, 160, "%s%.*s%s%s.%s", before, star ? (int)(star - stem) : 0, stem, number,
+             star ? star + 1 : stem, what);
+    return name;
+}
+
 static const char *name_of(const Loader *l, Role role, int layer, const char *what, char name[160])
 {
-    bool gguf = l->c->gguf;
-    const char *stem = stem_of(l, role);
-    char before[32] = "";
-    if (role >= LAYERED)
-        snprintf(before, sizeof before, gguf ? "blk.%d." : "model.layers.%d.", layer);
-    snprintf(name, 160, "%s%s.%s", before, stem, what);
-    return name;
+    return expert_name(l, role, layer, 0, what, name);
 }
 
 /* The rows of the role's tensor, in which this rank's are *part. */
@@ -186,7 +217,8 @@ static int rows_of(const Loader *l, Role role, Part *part)
     int rows = 0;
     *part = l->part[roles[role].rows];
     for (Role r = LAYERED; r < ROLES; r++) {
-        bool shared = r != role && !role_is_vector(r) && !strcmp(stem_of(l, r), stem_of(l, role));
+        bool shared = r != role && !role_is_vector(r) && weights_have(l->w, r) &&
+                      !strcmp(stem_of(l, r), stem_of(l, role));
         if (r == role || shared) rows += l->extent[roles[r].rows];
         if (shared && r < role) part->first += l->extent[roles[r].rows];
     }
@@ -245,25 +277,63 @@ static bool load_norm(Loader *l, Role role, const Tensor *t, Matrix *w)
     return load_vector(l, t, count, (Part){0, count}, less, &w->data);
 }
 
+/* Where the matrix of an expert is: in a tensor of its own, or in one of all. */
+static bool find_matrix(Loader *l, Role role, int layer, int expert, Place *p)
+{
+    char name[160];
+    int experts = weights_of(l->w, role, layer)->experts, cols = l->extent[roles[role].cols];
+    bool stacked = experts && !strchr(stem_of(l, role), '*');
+    p->t = checkpoint_find(l->c, expert_name(l, role, layer, expert, "weight", name));
+    p->matrix = stacked ? expert : 0;
+    p->rows = rows_of(l, role, &p->part);
+    p->cols = l->part[roles[role].cols];
+    if (!p->t) return load_fail(l, name, "is not in the file");
+    bool good = stacked ? p->t->rank == 3 && p->t->shape[0] == experts &&
+                              p->t->shape[1] == p->rows && p->t->shape[2] == cols
+                        : has_shape(p->t, p->rows, cols);
+    return good || shape_fail(l, name, p->rows, cols);
+}
+
+/* All matrices of a role in a layer. */
+static bool load_matrices(Loader *l, Role role, int layer, Matrix *w)
+{
+    Place p;
+    int count = w->experts ? w->experts : 1;
+    if (!find_matrix(l, role, layer, 0, &p)) return false;
+    w->format = p.t->format, w->rows = p.part.count, w->cols = p.cols.count;
+    const FormatInfo *f = &format_info[w->format];
+    uint64_t bytes = (uint64_t)w->rows * (uint64_t)(w->cols / f->elements * f->bytes);
+    if (tile_buffer_alloc(NULL, bytes * (uint64_t)count, &w->data) ||
+        (w->format == I8 && tile_buffer_alloc(NULL, 4 * (uint64_t)w->rows * (uint64_t)count,
+                                              &w->scale)))
+        return load_fail(l, p.t->name, tile_last_error());
+    for (int i = 0; i < count; i++) {
+        if (!find_matrix(l, role, layer, i, &p)) return false;
+        if (p.t->format != w->format)
+            return load_fail(l, p.t->name, "is of another type than the other experts");
+        if (!put_part(l, p, w->data, bytes * (uint64_t)i)) return false;
+        if (w->scale && !put_scale(l, p, w->scale, 4 * (uint64_t)w->rows * (uint64_t)i))
+            return false;
+    }
+    int used = w->experts ? l->w->config.experts_used : 1;
+    if (role != EMBEDDING) l->w->bytes += bytes * (uint64_t)used;
+    return true;
+}
+
 static bool load(Loader *l, Role role, int layer)
 {
     char name[160];
     const Tensor *t = checkpoint_find(l->c, name_of(l, role, layer, "weight", name));
     Matrix *w = weights_of(l->w, role, layer);
-    bool tied = false, after = architecture[l->w->config.family].features & NORMS_AFTER;
+    bool tied = false, after = l->w->config.features & NORMS_AFTER;
     if (role == HEAD && !load_tied(l, t, &tied)) return false;
     if (tied) return true;
     if (!t) return load_fail(l, name, "is not in the file");
     if (role_is_vector(role)) return load_norm(l, role, t, w);
-    Part part;
-    int rows = rows_of(l, role, &part), cols = l->extent[roles[role].cols];
-    *w = (Matrix){.format = t->format, .rows = part.count, .cols = l->part[roles[role].cols].count,
-                  .add = (role == OUT || role == DOWN) && !after && counts_once(role)};
-    if (!has_shape(t, rows, cols)) return shape_fail(l, name, rows, cols);
-    if (!load_part(l, t, part, l->part[roles[role].cols], &w->data)) return false;
-    if (role != EMBEDDING) l->w->bytes += tile_buffer_bytes(w->data);
-    return (w->format != I8 || load_scale(l, name, rows, part, &w->scale)) &&
-           load_bias(l, role, layer, w);
+    bool hidden = role == GATE || role == UP || role == DOWN;
+    *w = (Matrix){.add = (role == OUT || role == DOWN) && !after && counts_once(role),
+                  .experts = hidden ? l->w->config.experts : 0};
+    return load_matrices(l, role, layer, w) && (w->experts || load_bias(l, role, layer, w));
 }
 
 /* The blocks of the second product's rows: so many columns of the hidden layer stay together. */
@@ -285,7 +355,7 @@ static bool divide(Loader *l)
     int group = g->heads / g->kv_heads, size = g->head_size, unit = hidden_unit(l);
     Part keys = team_part(g->kv_heads), hidden = team_part(g->hidden / unit);
     const int extent[EXTENTS] = {1, g->width, g->heads * size, g->kv_heads * size, g->hidden,
-                                 g->vocabulary, size};
+                                 g->vocabulary, size, g->experts};
     memcpy(l->extent, extent, sizeof extent);
     for (int i = 0; i < EXTENTS; i++) l->part[i] = (Part){0, extent[i]};
     if (team_size() > g->kv_heads || team_size() > g->hidden / unit)

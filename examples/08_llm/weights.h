@@ -7,8 +7,8 @@
 
 typedef enum Role {
     EMBEDDING, LAST_NORM, HEAD, /* once; these of each layer: */
-    NORM, QUERY, KEY, VALUE, QUERY_NORM, KEY_NORM, OUT, OUT_NORM, HIDDEN_NORM, GATE, UP, DOWN,
-    DOWN_NORM, ROLES,
+    NORM, QUERY, KEY, VALUE, QUERY_NORM, KEY_NORM, OUT, OUT_NORM, HIDDEN_NORM, ROUTER, GATE, UP,
+    DOWN, DOWN_NORM, ROLES,
     LAYERED = NORM
 } Role;
 
@@ -17,6 +17,7 @@ enum { FORMS = 4 }; /* of kernels: for different numbers of rows */
 typedef struct Matrix {
     Format format;
     int rows, cols; /* a norm has one row */
+    int experts;    /* so many matrices; 0: one */
     tile_buffer *data, *scale, *bias; /* scale: of rows, for I8; bias: f32, NULL: none */
     bool add;                   /* what goes through is added to the result */
     tile_kernel *linear[FORMS]; /* NULL: not needed so far */

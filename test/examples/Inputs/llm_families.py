@@ -20,6 +20,7 @@ import reference  # noqa: E402
 with open(os.path.join(LLM, "text.txt"), encoding="utf-8") as f:
     TEXT = f.read()
 PROMPT = "A tile is a block of numbers whose shape is known"
+SHORT = "A"  # one token
 NEAR = {"rope_type": "default", "rope_theta": 500.0}
 FAR = {"rope_type": "linear", "factor": 4.0, "rope_theta": 200000.0}
 NONE = {"rope_theta": None, "rope_scaling": None, "rope_local_base_freq": None}
@@ -45,6 +46,14 @@ FOLDERS = [
     ("positions for long texts", "phi3", {"rope_scaling": {"type": "longrope", "long_factor": [2.0] * 24, "short_factor": [1.0] * 24}},
      "'rope_scaling.type' is longrope, not one of: default linear"),
     ("a part of a head turns", "phi3", {"partial_rotary_factor": 0.75}, "'partial_rotary_factor' is 0.75, not 1"),
+    ("one expert of a row", "mixtral", {"num_experts_per_tok": 1}, None),
+    ("17 experts", "mixtral", {"num_local_experts": 17}, None),
+    ("shares as they are", "qwen3_moe", {"norm_topk_prob": False}, None),
+    ("shares as they are where nothing is said", "qwen3_moe", {"norm_topk_prob": "left out"}, None),
+    ("experts by their later name", "qwen3_moe", {"num_experts": "left out", "num_local_experts": 5, "moe_intermediate_size": 32}, None),
+    ("layers without experts", "qwen3_moe", {"mlp_only_layers": [1]}, "'mlp_only_layers' is 1, not []"),
+    ("experts in every other layer", "qwen3_moe", {"decoder_sparse_step": 2}, "'decoder_sparse_step' is 2, not 1"),
+    ("experts that nothing goes to", "mixtral", {"num_experts_per_tok": 0}, "4 experts, of which a token goes through 0"),
     ("kinds of fewer layers", "gemma2", {"layer_types": ["full_attention"]}, "'layer_types' has 1 layers of 3"),
     ("an unknown kind of layers", "gemma2", {"layer_types": ["full_attention", "chunked_attention", "full_attention"]}, "'layer_types' is chunked_attention, not one of"),
     ("near positions that are scaled", "gemma3", NONE | {"rope_parameters": {"sliding_attention": FAR, "full_attention": FAR}},
@@ -58,25 +67,26 @@ FILES = [
     ("the usual caps", "gemma2", {"attn_logit_softcapping": None, "final_logit_softcapping": None}, None),
     ("no window", "gemma3", {"sliding_window": None}, None),
     ("few heads of 96", "phi3", {"num_attention_heads": 2, "num_key_value_heads": 1}, None),
+    ("one expert of a row", "mixtral", {"num_experts_per_tok": 1}, None),
 ]
 
 
-def run(program, model, *options):
-    return subprocess.run([program, "-n", "0", *options, model, PROMPT], capture_output=True, text=True, errors="replace", timeout=120)
+def run(program, model, *options, prompt=PROMPT):
+    return subprocess.run([program, "-n", "0", *options, model, prompt], capture_output=True, text=True, errors="replace", timeout=120)
 
 
-def logits(path):
+def logits(path, prompt=PROMPT):
     m = reference.read(path)
-    return reference.logits(m, reference.encode(m, PROMPT))
+    return reference.logits(m, reference.encode(m, prompt))
 
 
-def computed(program, path, base):
+def computed(program, path, base, prompt=PROMPT):
     """None if the logits are NumPy's, and not those of the plain model."""
     file = os.path.join(os.path.dirname(path), "logits.npy")
-    r = run(program, path, "-l", file)
+    r = run(program, path, "-l", file, prompt=prompt)
     if r.returncode:
         return f"status {r.returncode}: {r.stderr.strip()}"
-    want, got = logits(path), np.load(file)
+    want, got = logits(path, prompt), np.load(file)
     error = np.abs(got - want).max() / np.abs(want).max() if got.shape == want.shape else np.inf
     if not error < 5e-6:
         return f"another result: {error:.1e}"
@@ -91,7 +101,7 @@ def refused(program, path, why):
 
 
 def write(path, family, settings, folder, form="f32"):
-    m = make_model.tiny(family, TEXT)
+    m = make_model.tiny(family, TEXT, **{k: v for k, v in settings.items() if k not in ("model_type", "num_experts")})
     m.config = {k: v for k, v in (m.config | settings).items() if v != "left out"}
     (make_model.write_folder if folder else make_model.write_gguf)(path, m, form)
     return path
@@ -106,7 +116,7 @@ def main(program, _, scratch):
         forms = [(True, "f32"), (True, "int8")] + [(False, form) for form in ("f32", "q8_0", "q4_0") if make_model.gguf_family(make_model.FAMILIES[family])]
         for folder, form in forms:
             path = write(at(family, form) + ("" if folder else ".gguf"), family, {}, folder, form)
-            faults.append((f"{family} in {form}", computed(program, path, None)))
+            faults.append((f"{family} in {form}", computed(program, path, None) or computed(program, path, None, SHORT)))
             counts[True] += 1
             if form == "f32":
                 bases[family, folder] = logits(path)
