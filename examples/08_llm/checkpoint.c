@@ -228,7 +228,8 @@ static bool read_factors(Checkpoint *c)
 bool checkpoint_open(Checkpoint *c, const char *path)
 {
     size_t n = strlen(path);
-    *c = (Checkpoint){.config = {.window = -1, .begin = -1, .add_begin = -1, .add_space = -1,
+    *c = (Checkpoint){.config = {.window = -1, .begin = -1, .last = -1, .add_begin = -1,
+                                 .add_space = -1,
                                  .tied = -1, .whole_share = -1, .attention_cap = -1,
                                  .logit_cap = -1,
                                  .context = 2048, .rope = {.truncate = 1}},
@@ -246,6 +247,6 @@ void checkpoint_close(Checkpoint *c)
     for (size_t i = 0; i < c->ntensors; i++) free(c->tensor[i].name);
     for (size_t i = 0; i < c->files; i++) free(c->file[i]);
     words_free(c->words);
-    free(c->tensor), free(c->file);
+    free(c->tensor), free(c->file), free(c->chat);
     memset(c, 0, sizeof *c);
 }

@@ -65,7 +65,7 @@ typedef struct Config {
     int attention_bias, mlp_bias;
     int tied;                 /* the head is the embedding; -1: not said */
     int end[MOST_ENDS], ends; /* tokens that end a text */
-    int begin, add_begin, add_space; /* of GGUF's vocabularies; -1: not said */
+    int begin, last, add_begin, add_space; /* of GGUF's vocabularies; -1: not said */
     double norm_eps, attention_scale;
     double query_scalar;      /* in place of the head size, whose root scales; 0: not said */
     double attention_cap, logit_cap; /* scores and logits stay below; 0: none; -1: not said */
@@ -81,6 +81,7 @@ typedef struct Checkpoint {
     Tensor *tensor;
     size_t ntensors;
     bool gguf; /* tensors have GGUF's names */
+    char *chat; /* the template of talks; NULL: there is none, or none was read so far */
     char **file; /* the bytes that tensors point into */
     size_t files;
     const char *reading; /* the file that errors name */

@@ -237,7 +237,8 @@ static const Setting settings[] = {
     HARMLESS("tokenizer.ggml.prefix_token_id"),
     HARMLESS("tokenizer.ggml.suffix_token_id"),
     HARMLESS("tokenizer.ggml.middle_token_id"),
-    HARMLESS("tokenizer.chat_*"), /* for programs that talk */
+    ELSEWHERE("tokenizer.chat_template"),
+    HARMLESS("tokenizer.chat_*"), /* other ones */
     HARMLESS("tokenizer.huggingface.json"), /* the same vocabulary once more */
     NO_MORE,
 };
@@ -263,7 +264,13 @@ static bool read_config(Checkpoint *c, Keys keys)
     c->config.interleaved = architecture[c->config.family].features & NEIGHBOURS;
     for (uint64_t i = 0; i < keys.n; i++)
         if (!take_key(&s, &keys.key[i])) return false;
-    return true;
+    const Key *chat = find(keys, "tokenizer.chat_template");
+    const Key *last = find(keys, "tokenizer.ggml.eos_token_id");
+    double number = last ? value_of_key(last).number : -1;
+    c->config.last = number >= 0 && number < INT32_MAX ? (int)number : -1;
+    if (!chat || chat->type != STRING) return true;
+    c->chat = strndup(chat->value.bytes, chat->value.length);
+    return c->chat || checkpoint_fail(c, "no memory");
 }
 
 /* ---- words ---- */

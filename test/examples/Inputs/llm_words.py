@@ -27,8 +27,9 @@ def packed(v):
     return 4, struct.pack("<I", v)
 
 
-def gguf(path, family="llama", **words):
-    keys = {"general.architecture": family, **{k.replace("llama", family): v for k, v in SMALL.items()}, **{"tokenizer.ggml." + k: v for k, v in words.items()}}
+def gguf(path, family="llama", chat=None, **words):
+    keys = {"general.architecture": family, **{k.replace("llama", family): v for k, v in SMALL.items()}, **{"tokenizer.ggml." + k: v for k, v in words.items()},
+            **({"tokenizer.chat_template": chat} if chat else {})}
     with open(path, "wb") as f:
         f.write(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)))
         for name, value in keys.items():
