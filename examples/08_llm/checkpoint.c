@@ -1,6 +1,7 @@
 /* Settings and tensors, whatever file they come from. */
 #include "settings.h"
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +16,6 @@ const FormatInfo format_info[FORMATS] = {
     [Q6_K] = {"Q6_K", 14, 256, 210}, [IQ4_NL] = {"IQ4_NL", 20, 32, 18},
     [IQ4_XS] = {"IQ4_XS", 23, 256, 136}, [MXFP4] = {"MXFP4", 39, 32, 17},
 };
-
-const char *const family_name[FAMILIES] = {
-    [LLAMA] = "llama", [MISTRAL] = "mistral", [QWEN2] = "qwen2", [QWEN3] = "qwen3"};
 
 bool checkpoint_fail(Checkpoint *c, const char *format, ...)
 {
@@ -115,7 +113,7 @@ static bool check_sizes(Checkpoint *c)
         const char *name[2]; /* in config.json, in GGUF behind the family's name */
         int value, most;
     } rows[] = {
-        {{"num_hidden_layers", "block_count"}, g->layers, 1000},
+        {{"num_hidden_layers", "block_count"}, g->layers, MOST_LAYERS},
         {{"hidden_size", "embedding_length"}, g->width, 1 << 16},
         {{"intermediate_size", "feed_forward_length"}, g->hidden, 1 << 20},
         {{"num_attention_heads", "attention.head_count"}, g->heads, 1024},
@@ -123,7 +121,7 @@ static bool check_sizes(Checkpoint *c)
         {{"head_dim", "attention.key_length"}, g->head_size, 2 * MOST_PAIRS},
         {{"max_position_embeddings", "context_length"}, g->context, 1 << 28},
         {{"vocab_size", "vocab_size"}, g->vocabulary, 1 << 24}};
-    const char *family = c->gguf ? family_name[g->family] : "", *dot = c->gguf ? "." : "";
+    const char *family = c->gguf ? architecture[g->family].name[1] : "", *dot = c->gguf ? "." : "";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value < 1 || rows[i].value > rows[i].most)
             return checkpoint_fail(c, "'%s%s%s' is %d, or missing; it has to be from 1 to %d",
@@ -150,22 +148,68 @@ static bool check_config(Checkpoint *c)
         if (g->end[i] >= g->vocabulary)
             return checkpoint_fail(c, "the token %d that ends a text is not in the vocabulary",
                                    g->end[i]);
-    if (g->sight == A_WINDOW && !g->window)
-        return checkpoint_fail(c, "layers see a window, but 'sliding_window' is not said");
+    if (!(g->query_scalar >= 0) || !(g->attention_cap >= 0) || !(g->logit_cap >= 0) ||
+        !(g->local_base >= 0))
+        return checkpoint_fail(c, "the scalar %g of queries, the cap %g of scores or %g of logits, "
+                               "or the base %g of near positions is out of range", g->query_scalar,
+                               g->attention_cap, g->logit_cap, g->local_base);
+    if (g->features & EXPERTS && (g->experts < 1 || g->experts > MOST_EXPERTS ||
+                                  g->experts_used < 1 || g->experts_used > g->experts))
+        return checkpoint_fail(c, "%d experts, of which a token goes through %d: it has to be one "
+                               "or more of up to %d", g->experts, g->experts_used, MOST_EXPERTS);
+    if (g->sees.count && g->sees.count != g->layers)
+        return checkpoint_fail(c, "'layer_types' has %d layers of %d", g->sees.count, g->layers);
+    for (int i = 0; i < g->layers; i++)
+        if (g->sees.kind[i] == A_WINDOW && !g->window)
+            return checkpoint_fail(c, "layers see a window, but 'sliding_window' is not said");
     return true;
 }
 
-/* What follows from other settings where nothing is said. */
-static void complete(Config *g, const Words *words)
+/* Which layers see a window only: as is said of all, of each, or as the family has it. */
+static void complete_sights(Config *g)
 {
+    for (int i = g->sees.count; i < g->layers && i < MOST_LAYERS; i++) {
+        bool all = g->pattern && (i + 1) % g->pattern == 0;
+        g->sees.kind[i] = g->sight ? (unsigned char)g->sight
+                          : g->window && !all ? A_WINDOW : EVERYTHING;
+    }
+}
+
+/* What scales the scores of queries and keys. llama.cpp knows the largest models by their layers,
+ * whose scale is not that of their heads. */
+static double scale_of_scores(const Config *g, bool gguf)
+{
+    const Architecture *a = &architecture[g->family];
+    if (!gguf && g->query_scalar > 0) return 1 / sqrt(g->query_scalar);
+    if (gguf && a->wide_layers && g->layers == a->wide_layers && g->heads > 0)
+        return 1 / sqrt((double)g->width / g->heads);
+    return 0;
+}
+
+/* What follows from other settings, or from the family, where nothing is said. */
+static void complete(Config *g, const Words *words, bool gguf)
+{
+    const Architecture *a = &architecture[g->family];
     if (!g->kv_heads) g->kv_heads = g->heads;
-    if (!g->head_size && g->family == QWEN3) g->head_size = 128;
+    if (!g->head_size) g->head_size = a->head_size;
     if (!g->head_size && g->heads > 0) g->head_size = g->width / g->heads;
     if (!g->vocabulary) g->vocabulary = words_count(words);
-    if (g->window < 0) g->window = g->family == MISTRAL ? 4096 : 0;
-    if (g->sight == EVERYTHING) g->window = 0;
-    if (g->family == QWEN2) g->attention_bias = 1; /* of queries, keys and values */
-    if (g->family == QWEN2 || g->family == QWEN3) g->window = 0; /* 'use_sliding_window' is false */
+    if (g->window < 0) g->window = a->window[gguf];
+    if (a->features & UNUSED_WINDOW || g->sight == EVERYTHING) g->window = 0;
+    if (a->features & QKV_BIASES) g->attention_bias = 1;
+    if (!g->pattern) g->pattern = a->pattern;
+    if (!g->activation) g->activation = a->activation;
+    if (g->tied < 0) g->tied = a->tied && !gguf;
+    if (!(g->rope.base > 0)) g->rope.base = a->base[gguf];
+    if (!(g->local_base > 0)) g->local_base = a->local_base;
+    if (!(g->query_scalar > 0)) g->query_scalar = a->query_scalar;
+    if (g->attention_cap == -1) g->attention_cap = a->attention_cap;
+    if (g->logit_cap == -1) g->logit_cap = a->logit_cap;
+    if (!g->attention_scale) g->attention_scale = scale_of_scores(g, gguf);
+    g->features = a->features | (g->experts > 0 ? EXPERTS : 0);
+    if (g->features & EXPERTS && g->expert_hidden) g->hidden = g->expert_hidden;
+    if (g->whole_share < 0) g->whole_share = a->whole_share[gguf];
+    complete_sights(g);
 }
 
 /* What slows the turning of each pair of a head, as GGUF has it of Llama 3.1. */
@@ -184,14 +228,17 @@ static bool read_factors(Checkpoint *c)
 bool checkpoint_open(Checkpoint *c, const char *path)
 {
     size_t n = strlen(path);
-    *c = (Checkpoint){.config = {.window = -1, .begin = -1, .add_begin = -1, .add_space = -1,
-                                 .context = 2048, .rope = {.base = 10000, .truncate = 1}},
+    *c = (Checkpoint){.config = {.window = -1, .begin = -1, .last = -1, .add_begin = -1,
+                                 .add_space = -1,
+                                 .tied = -1, .whole_share = -1, .attention_cap = -1,
+                                 .logit_cap = -1,
+                                 .context = 2048, .rope = {.truncate = 1}},
                       .reading = path};
     for (int i = 0; i < MOST_PAIRS; i++) c->config.rope_factor[i] = 1;
     c->gguf = n > 5 && !strcmp(path + n - 5, ".gguf");
     if (!(c->gguf ? read_gguf(c, path) : read_folder(c, path))) return false;
     c->reading = path;
-    complete(&c->config, c->words);
+    complete(&c->config, c->words, c->gguf);
     return check_config(c) && (!c->gguf || read_factors(c)) && positions_scale(c);
 }
 
@@ -200,6 +247,6 @@ void checkpoint_close(Checkpoint *c)
     for (size_t i = 0; i < c->ntensors; i++) free(c->tensor[i].name);
     for (size_t i = 0; i < c->files; i++) free(c->file[i]);
     words_free(c->words);
-    free(c->tensor), free(c->file);
+    free(c->tensor), free(c->file), free(c->chat);
     memset(c, 0, sizeof *c);
 }

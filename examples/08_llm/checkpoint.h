@@ -5,6 +5,7 @@
  * setting or a tensor is used, known to change nothing, or refused by its name. */
 #ifndef LLM_CHECKPOINT_H
 #define LLM_CHECKPOINT_H
+#include "family.h"
 #include "tokens.h"
 #include <stdint.h>
 
@@ -33,15 +34,16 @@ typedef struct Tensor {
 } Tensor;
 
 enum { MOST_PAIRS = 256 }; /* of a head, rotated */
-enum { MOST_ENDS = 16 };
+enum { MOST_ENDS = 16, MOST_LAYERS = 1000, MOST_EXPERTS = 1024 };
 
-typedef enum Family { LLAMA = 1, MISTRAL, QWEN2, QWEN3, FAMILIES } Family;
-extern const char *const family_name[FAMILIES];
-typedef enum Activation {
-    SILU, GELU, GELU_TANH, GELU_QUICK, RELU, RELU_SQUARED, ACTIVATIONS
-} Activation;
 typedef enum RopeKind { UNSCALED = 1, LINEAR, LLAMA3, YARN } RopeKind;
 typedef enum Sight { EVERYTHING = 1, A_WINDOW } Sight;
+
+/* What each layer sees. */
+typedef struct Sights {
+    int count; /* of layers for which it is said */
+    unsigned char kind[MOST_LAYERS];
+} Sights;
 
 /* How positions are scaled, see positions.c; 0: not said. */
 typedef struct Rope {
@@ -50,15 +52,24 @@ typedef struct Rope {
 } Rope;
 
 typedef struct Config {
+    unsigned features;        /* of the family, and what settings say */
+    int experts, experts_used, expert_hidden; /* expert_hidden: in place of hidden, 0: the same */
+    int whole_share;          /* the shares of a token's experts sum to 1; -1: not said */
     int family, layers, width, hidden, heads, kv_heads, head_size, context;
     int vocabulary;           /* rows of the embedding; the last may have no token */
     int window;               /* so many keys a query sees, its own one too; 0: all; -1: not said */
     int sight;                /* of all layers; 0: not said */
+    int pattern;              /* of so many layers all but the last have the window; 0: not said */
+    Sights sees;
     int activation;
-    int attention_bias, mlp_bias, tied; /* tied: the head is the embedding */
+    int attention_bias, mlp_bias;
+    int tied;                 /* the head is the embedding; -1: not said */
     int end[MOST_ENDS], ends; /* tokens that end a text */
-    int begin, add_begin, add_space; /* of GGUF's vocabularies; -1: not said */
+    int begin, last, add_begin, add_space; /* of GGUF's vocabularies; -1: not said */
     double norm_eps, attention_scale;
+    double query_scalar;      /* in place of the head size, whose root scales; 0: not said */
+    double attention_cap, logit_cap; /* scores and logits stay below; 0: none; -1: not said */
+    double local_base;        /* of positions in layers with a window; 0: as everywhere */
     Rope rope;
     float rope_factor[MOST_PAIRS]; /* angles of pair i are divided by it */
     bool interleaved; /* rotary pairs are neighbours, as in GGUF, not halves of a head */
@@ -70,6 +81,7 @@ typedef struct Checkpoint {
     Tensor *tensor;
     size_t ntensors;
     bool gguf; /* tensors have GGUF's names */
+    char *chat; /* the template of talks; NULL: there is none, or none was read so far */
     char **file; /* the bytes that tensors point into */
     size_t files;
     const char *reading; /* the file that errors name */

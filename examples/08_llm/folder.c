@@ -33,7 +33,9 @@ json_t *read_json(Checkpoint *c, const char *folder, const char *name, char path
 
 /* clang-format off */
 static const Choice families[] = {
-    {"llama", LLAMA}, {"mistral", MISTRAL}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {0}};
+    {"llama", LLAMA}, {"mistral", MISTRAL}, {"qwen2", QWEN2}, {"qwen3", QWEN3},
+    {"gemma2", GEMMA2}, {"gemma3_text", GEMMA3}, {"phi3", PHI3}, {"mixtral", MIXTRAL},
+    {"qwen3_moe", QWEN3_MOE}, {0}};
 static const Choice sights[] = {
     {"full_attention", EVERYTHING}, {"sliding_attention", A_WINDOW}, {0}};
 static const Choice scalings[] = {
@@ -44,24 +46,48 @@ static const Choice activations[] = {
     {"gelu_pytorch_tanh", GELU_TANH}, {"quick_gelu", GELU_QUICK}, {"relu", RELU},
     {"relu2", RELU_SQUARED}, {0}};
 
-#define POSITIONS(object)                                                                          \
-    CHOOSE(object ".rope_type", rope.kind, scalings),                                              \
-    CHOOSE(object ".type", rope.kind, scalings),                                                   \
-    SETTING(object ".rope_theta", REAL, rope.base),                                                \
-    SETTING(object ".factor", REAL, rope.factor),                                                  \
-    SETTING(object ".original_max_position_embeddings", SIZE, rope.original),                      \
-    SETTING(object ".low_freq_factor", REAL, rope.low),                                            \
-    SETTING(object ".high_freq_factor", REAL, rope.high),                                          \
-    SETTING(object ".attention_factor", REAL, rope.attention),                                     \
-    SETTING(object ".beta_fast", REAL, rope.fast),                                                 \
-    SETTING(object ".beta_slow", REAL, rope.slow),                                                 \
-    SETTING(object ".mscale", REAL, rope.mscale),                                                  \
-    SETTING(object ".mscale_all_dim", REAL, rope.mscale_all),                                      \
-    SETTING(object ".truncate", FLAG, rope.truncate),                                              \
-    MUST_BE(object ".partial_rotary_factor", "1")
+#define POSITIONS(families, object)                                                                \
+    CHOOSE_OF(families, object ".rope_type", CHOICE, rope.kind, scalings),                         \
+    CHOOSE_OF(families, object ".type", CHOICE, rope.kind, scalings),                              \
+    SETTING_OF(families, object ".rope_theta", REAL, rope.base),                                   \
+    SETTING_OF(families, object ".factor", REAL, rope.factor),                                     \
+    SETTING_OF(families, object ".original_max_position_embeddings", SIZE, rope.original),         \
+    SETTING_OF(families, object ".low_freq_factor", REAL, rope.low),                               \
+    SETTING_OF(families, object ".high_freq_factor", REAL, rope.high),                             \
+    SETTING_OF(families, object ".attention_factor", REAL, rope.attention),                        \
+    SETTING_OF(families, object ".beta_fast", REAL, rope.fast),                                    \
+    SETTING_OF(families, object ".beta_slow", REAL, rope.slow),                                    \
+    SETTING_OF(families, object ".mscale", REAL, rope.mscale),                                     \
+    SETTING_OF(families, object ".mscale_all_dim", REAL, rope.mscale_all),                         \
+    SETTING_OF(families, object ".truncate", FLAG, rope.truncate),                                 \
+    MUST_BE_OF(families, object ".partial_rotary_factor", "1")
 
 static const Setting settings[] = {
     CHOOSE("model_type", family, families),
+    CHOOSE_OF(GEMMAS, "layer_types", EACH, sees, sights),
+    SETTING_OF(OF(GEMMA3), "sliding_window_pattern", SIZE, pattern),
+    SETTING_OF(OF(GEMMA3), "_sliding_window_pattern", SIZE, pattern),
+    SETTING_OF(GEMMAS, "query_pre_attn_scalar", REAL, query_scalar),
+    SETTING_OF(GEMMAS, "attn_logit_softcapping", CAP, attention_cap),
+    SETTING_OF(GEMMAS, "final_logit_softcapping", CAP, logit_cap),
+    CHOOSE_OF(GEMMAS, "hidden_activation", CHOICE, activation, activations),
+    HARMLESS_OF(GEMMAS, "hidden_act"), /* transformers takes the other one */
+    MUST_BE_OF(GEMMAS, "use_bidirectional_attention", "false"),
+    HARMLESS_OF(GEMMAS, "cache_implementation"),
+    SETTING_OF(OF_EXPERTS, "num_local_experts", SIZE, experts),
+    SETTING_OF(OF_EXPERTS, "num_experts", SIZE, experts),
+    SETTING_OF(OF_EXPERTS, "num_experts_per_tok", SIZE, experts_used),
+    SETTING_OF(OF(QWEN3_MOE), "moe_intermediate_size", SIZE, expert_hidden),
+    SETTING_OF(OF(QWEN3_MOE), "norm_topk_prob", FLAG, whole_share),
+    MUST_BE_OF(OF(QWEN3_MOE), "decoder_sparse_step", "1"),
+    MUST_BE_OF(OF(QWEN3_MOE), "mlp_only_layers", "[]"),
+    MUST_BE_OF(OF_EXPERTS, "mlp_bias", "false"),
+    HARMLESS_OF(OF_EXPERTS, "output_router_logits"), /* for training */
+    HARMLESS_OF(OF_EXPERTS, "router_aux_loss_coef"),
+    HARMLESS_OF(OF_EXPERTS, "router_jitter_noise"),
+    HARMLESS_OF(OF(PHI3), "auto_map.*"), /* the same in Python */
+    HARMLESS_OF(OF(PHI3), "embd_pdrop"),
+    HARMLESS_OF(OF(PHI3), "resid_pdrop"),
     SETTING("num_hidden_layers", SIZE, layers),
     SETTING("hidden_size", SIZE, width),
     SETTING("intermediate_size", SIZE, hidden),
@@ -82,8 +108,12 @@ static const Setting settings[] = {
     SETTING("eos_token_id", ENDS, ends),
     SETTING("rope_theta", REAL, rope.base),
     SETTING("original_max_position_embeddings", SIZE, rope.original),
-    POSITIONS("rope_scaling"),
-    POSITIONS("rope_parameters"),
+    POSITIONS(0, "rope_scaling"),
+    POSITIONS(0, "rope_parameters"),
+    POSITIONS(OF(GEMMA3), "rope_parameters.full_attention"),
+    SETTING_OF(OF(GEMMA3), "rope_parameters.sliding_attention.rope_theta", REAL, local_base),
+    MUST_BE_OF(OF(GEMMA3), "rope_parameters.sliding_attention.rope_type", "default"),
+    SETTING_OF(OF(GEMMA3), "rope_local_base_freq", REAL, local_base),
     MUST_BE("partial_rotary_factor", "1"),
     MUST_BE("rope_interleaved", "false"),
     MUST_BE("is_encoder_decoder", "false"),

@@ -150,7 +150,8 @@ static Value value_of_key(const Key *k)
 /* ---- settings ---- */
 
 static const Choice families[] = {
-    {"llama", LLAMA}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {0}};
+    {"llama", LLAMA}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {"gemma2", GEMMA2}, {"gemma3", GEMMA3},
+    {"phi3", PHI3}, {"qwen3moe", QWEN3_MOE}, {0}};
 static const Choice scalings[] = {{"none", UNSCALED}, {"linear", LINEAR}, {"yarn", YARN}, {0}};
 static const Choice activations[] = {{"silu", SILU}, {0}};
 
@@ -176,10 +177,17 @@ static const Setting settings[] = {
     SETTING("llama.context_length", SIZE, context),
     SETTING("llama.vocab_size", SIZE, vocabulary),
     SETTING("llama.attention.sliding_window", SIZE, window),
+    SETTING_OF(OF(GEMMA3), "llama.attention.sliding_window_pattern", SIZE, pattern),
+    SETTING_OF(OF(GEMMA3), "llama.rope.freq_base_swa", REAL, local_base),
+    SETTING_OF(GEMMAS, "llama.attn_logit_softcapping", REAL, attention_cap),
+    SETTING_OF(GEMMAS, "llama.final_logit_softcapping", REAL, logit_cap),
     SETTING("llama.attention.layer_norm_rms_epsilon", REAL, norm_eps),
     SETTING("llama.attention.scale", REAL, attention_scale),
     MUST_BE("llama.attention.causal", "true"),
     CHOOSE("llama.hidden_activation", activation, activations),
+    SETTING_OF(OF(LLAMA) | OF(QWEN3_MOE), "llama.expert_count", SIZE, experts),
+    SETTING_OF(OF(LLAMA) | OF(QWEN3_MOE), "llama.expert_used_count", SIZE, experts_used),
+    SETTING_OF(OF(QWEN3_MOE), "llama.expert_feed_forward_length", SIZE, expert_hidden),
     MUST_BE("llama.expert_count", "0"),
     MUST_BE("llama.expert_used_count", "0"),
     MUST_BE("llama.use_parallel_residual", "false"),
@@ -229,7 +237,8 @@ static const Setting settings[] = {
     HARMLESS("tokenizer.ggml.prefix_token_id"),
     HARMLESS("tokenizer.ggml.suffix_token_id"),
     HARMLESS("tokenizer.ggml.middle_token_id"),
-    HARMLESS("tokenizer.chat_*"), /* for programs that talk */
+    ELSEWHERE("tokenizer.chat_template"),
+    HARMLESS("tokenizer.chat_*"), /* other ones */
     HARMLESS("tokenizer.huggingface.json"), /* the same vocabulary once more */
     NO_MORE,
 };
@@ -251,11 +260,17 @@ static bool read_config(Checkpoint *c, Keys keys)
     c->config.norm_eps = 1e-5;
     if (!kind) return checkpoint_fail(c, "no general.architecture");
     if (!take_key(&s, kind)) return false; /* others have settings of their own */
-    s.family = family_name[c->config.family];
-    c->config.interleaved = c->config.family == LLAMA; /* llama.cpp turns them so for it only */
+    s.family = architecture[c->config.family].name[1];
+    c->config.interleaved = architecture[c->config.family].features & NEIGHBOURS;
     for (uint64_t i = 0; i < keys.n; i++)
         if (!take_key(&s, &keys.key[i])) return false;
-    return true;
+    const Key *chat = find(keys, "tokenizer.chat_template");
+    const Key *last = find(keys, "tokenizer.ggml.eos_token_id");
+    double number = last ? value_of_key(last).number : -1;
+    c->config.last = number >= 0 && number < INT32_MAX ? (int)number : -1;
+    if (!chat || chat->type != STRING) return true;
+    c->chat = strndup(chat->value.bytes, chat->value.length);
+    return c->chat || checkpoint_fail(c, "no memory");
 }
 
 /* ---- words ---- */
@@ -280,16 +295,29 @@ static bool each(Checkpoint *c, const Key *array, bool (*add)(Words *, const cha
     return true;
 }
 
-/* Tokens that control, or that users have defined, stand for themselves. */
-static bool add_specials(Checkpoint *c, Keys keys)
+/* Phi-3's tokens that control take blanks behind them with them, but for these. */
+static bool keeps_blanks(const Checkpoint *c, int token)
 {
+    static const char *const names[] = {"<unk>", "<s>", "<|endoftext|>"};
+    size_t n;
+    const char *bytes = words_bytes(c->words, token, &n);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (n == strlen(names[i]) && !memcmp(bytes, names[i], n)) return true;
+    return false;
+}
+
+/* Tokens that control, or that users have defined, stand for themselves. */
+static bool add_specials(Checkpoint *c, Keys keys, bool pairs)
+{
+    bool eats = !pairs && architecture[c->config.family].features & EATS_BLANKS;
     const Key *types = find(keys, "tokenizer.ggml.token_type");
     if (!types) return true;
     if (types->type != ARRAY || types->of == STRING)
         return checkpoint_fail(c, "tokenizer.ggml.token_type is no array of numbers");
     for (uint64_t i = 0; i < types->count && i < (uint64_t)words_count(c->words); i++) {
         double type = element(types, i).number;
-        if ((type == 3 || type == 4) && !words_special(c->words, (int)i))
+        if ((type == 3 || type == 4) &&
+            !words_special(c->words, (int)i, eats && !keeps_blanks(c, (int)i)))
             return checkpoint_fail(c, "no memory");
     }
     return true;
@@ -339,7 +367,8 @@ static bool read_words(Checkpoint *c, Keys keys)
                                "'llama', SentencePiece's");
     if (!tokens) return checkpoint_fail(c, "no tokens");
     if (!(c->words = words_new(pairs ? BYTES : CHARACTERS))) return checkpoint_fail(c, "no memory");
-    return each(c, tokens, words_add, "token %llu, '%.*s': no memory") && add_specials(c, keys) &&
+    return each(c, tokens, words_add, "token %llu, '%.*s': no memory") &&
+           add_specials(c, keys, pairs) &&
            (pairs ? add_pairs(c, keys, cut) : add_scores(c, keys)) &&
            add_begin(c, !pairs || cuts_as_llama3(cut));
 }

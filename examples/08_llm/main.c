@@ -1,6 +1,7 @@
 /* Text from a checkpoint: 08_llm [OPTION]... [MODEL [PROMPT]...]; usage() has the options. */
 #define PROGRAM "08_llm"
 #include "../shared/example.h"
+#include "chat.h"
 #include "model.h"
 #include "team.h"
 #include <errno.h>
@@ -13,6 +14,8 @@ typedef struct Options {
     char **prompt;
     int prompts;
     bool words; /* only show the prompts' tokens */
+    bool chat;  /* prompts are messages of a talk */
+    const char *system;
 } Options;
 
 typedef struct Sequence {
@@ -27,6 +30,7 @@ typedef struct Sequence {
 typedef struct Run {
     Options o;
     Checkpoint checkpoint;
+    Chat chat;
     Model *model;
     Sequence *sequence;
     int *free_page, free_pages; /* a stack */
@@ -42,6 +46,8 @@ static int usage(void)
           "  -n N   tokens to generate (40)      -t T  temperature (0: the most probable token)\n"
           "  -k K   of the K most probable (all) -p P  of those that come to probability P (1)\n"
           "  -s S   seed of random numbers (1)   -l F  logits of the prompts' tokens, to F.npy\n"
+          "  -c     prompts are messages, in the file's chat template\n"
+          "  -i I   with instructions before them, a system message (with -c)\n"
           "  -w     print the numbers of the prompts' tokens, and end\n",
           stderr);
     return 2;
@@ -50,13 +56,15 @@ static int usage(void)
 static bool options(int argc, char **argv, Options *o)
 {
     static char *prompts[] = {"A tile is", "The compiler", "Nobody"};
-    *o = (Options){40, 0, 0, 1, 1, NULL, MODEL_DIR "/q4_0.gguf", prompts, 3, false};
+    *o = (Options){40, 0, 0, 1, 1, NULL, MODEL_DIR "/q4_0.gguf", prompts, 3, false, false, NULL};
     const Option rows[] = {
         {'n', IS_INT, &o->tokens, 0, 1e6}, {'t', IS_FLOAT, &o->temperature, 0, 1e6},
         {'k', IS_INT, &o->top_k, 0, 1e6}, {'p', IS_FLOAT, &o->top_p, 0, 1e6},
         {'s', IS_SEED, &o->seed, 0, 1e6}, {'l', IS_TEXT, &o->logits, 0, 0},
-        {'w', IS_FLAG, &o->words, 0, 0}};
+        {'w', IS_FLAG, &o->words, 0, 0}, {'c', IS_FLAG, &o->chat, 0, 0},
+        {'i', IS_TEXT, &o->system, 0, 0}};
     if (!options_read(argc, argv, rows, sizeof rows / sizeof *rows)) return false;
+    if (o->system && !o->chat) return false;
     if (optind < argc) o->model = argv[optind++];
     if (optind < argc) o->prompt = argv + optind, o->prompts = argc - optind;
     return true;
@@ -65,14 +73,17 @@ static bool options(int argc, char **argv, Options *o)
 /* ---- sequences ---- */
 
 /* The tokens of a prompt; NULL: it has none, as was said. */
-static int *encode(const Run *r, const char *prompt, size_t *count)
+static int *encode(Run *r, const char *prompt, size_t *count)
 {
     char text[200];
-    size_t length = strlen(prompt);
-    int *token = words_encode(r->checkpoint.words, prompt, length, count);
-    snprintf(text, sizeof text, "no token for byte %zu of the prompt '%.100s'", *count, prompt);
+    char *wrapped = r->o.chat ? chat_wrap(&r->chat, &r->checkpoint, prompt) : NULL;
+    if (r->o.chat && !wrapped) return fail("", r->checkpoint.error), NULL;
+    const char *whole = wrapped ? wrapped : prompt;
+    size_t length = strlen(whole);
+    int *token = words_encode(r->checkpoint.words, whole, length, count);
+    snprintf(text, sizeof text, "no token for byte %zu of the prompt '%.100s'", *count, whole);
     if (!token) fail("", *count < length ? text : "no memory");
-    return token;
+    return free(wrapped), token;
 }
 
 static bool begin_sequence(Run *r, Sequence *s, const char *prompt)
@@ -229,6 +240,8 @@ static void describe(const Run *r)
     printf("%s: %d layers of width %d and %d, %d heads of %d that share %d of keys, %d tokens\n",
            r->o.model, g->layers, g->width, g->hidden, g->heads, g->head_size, g->kv_heads,
            model_tokens(r->model));
+    if (g->experts)
+        printf("%d experts, of which a token goes through %d\n", g->experts, g->experts_used);
     if (team_size() > 1)
         printf("%d ranks share the heads and the hidden columns of each layer\n", team_size());
 }
@@ -255,7 +268,7 @@ static bool report(const Run *r)
     return true;
 }
 
-static bool show_words(const Run *r)
+static bool show_words(Run *r)
 {
     for (int i = 0; i < r->o.prompts; i++) {
         size_t n;
@@ -272,6 +285,8 @@ static bool run(Run *r)
 {
     bool going = true;
     if (!checkpoint_open(&r->checkpoint, r->o.model)) return fail("", r->checkpoint.error);
+    if (r->o.chat && !chat_open(&r->chat, &r->checkpoint, r->o.model, r->o.system))
+        return fail("", r->checkpoint.error);
     if (r->o.words) return show_words(r);
     if (!begin_all(r)) return false;
     if (r->o.logits) {
@@ -299,7 +314,7 @@ int main(int argc, char **argv)
     bool good = run(&r);
     for (int i = 0; r.sequence && i < r.o.prompts; i++)
         free(r.sequence[i].token), free(r.sequence[i].pages);
-    model_free(r.model), checkpoint_close(&r.checkpoint);
+    model_free(r.model), chat_close(&r.chat), checkpoint_close(&r.checkpoint);
     free(r.sequence), free(r.free_page), free(r.logits);
     team_close();
     return !good;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Checkpoints for 08_llm: a small decoder that knows text.txt by heart, in six forms.
+"""Checkpoints for 08_llm: a small decoder that knows text.txt by heart, in six forms, and tiny random ones of other families.
 
     make_model.py FOLDER                f32, bf16, int8 (as Hugging Face has them), f16.gguf, q8_0.gguf, q4_0.gguf
     make_model.py FOLDER --random N     the same with about N million weights, all random: to measure speed
     make_model.py FOLDER --gguf         f32.gguf, f16.gguf, q8_0.gguf, q4_0.gguf only
+    make_model.py FOLDER --families     a folder and, where llama.cpp has the family, a file in GGUF for each of FAMILIES
 
 Byte pairs are those of the text. The layers are random numbers of 4 bits; the last matrix is fitted to what comes out of them, by gradient
 descent on the cross entropy of the next token (Adam), with noise for what rounding does to the features. Seeds are fixed.
@@ -11,6 +12,7 @@ descent on the cross entropy of the next token (Adam), with noise for what round
 import argparse
 import json
 import os
+import re
 import struct
 from collections import Counter
 
@@ -23,6 +25,25 @@ SMALL = dict(num_hidden_layers=2, hidden_size=128, intermediate_size=352, num_at
 COMMON = dict(architectures=["LlamaForCausalLM"], model_type="llama", rope_theta=10000.0, rms_norm_eps=1e-5,
               max_position_embeddings=2048, tie_word_embeddings=False,
               rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64))
+
+TINY = dict(hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=2, head_dim=32, rms_norm_eps=1e-5, rope_theta=10000.0,
+            max_position_embeddings=256)
+HEADS_OF_48 = {k: v for k, v in TINY.items() if k != "head_dim"}
+# Windows are shorter than a sentence, and there are layers of all kinds.
+FAMILIES = {
+    "gemma2": TINY | dict(architectures=["Gemma2ForCausalLM"], model_type="gemma2", num_hidden_layers=3, hidden_activation="gelu_pytorch_tanh", sliding_window=5,
+                          query_pre_attn_scalar=32, attn_logit_softcapping=2.0, final_logit_softcapping=3.0, tie_word_embeddings=True),
+    "gemma3": TINY | dict(architectures=["Gemma3ForCausalLM"], model_type="gemma3_text", num_hidden_layers=7, hidden_activation="gelu_pytorch_tanh", sliding_window=5,
+                          query_pre_attn_scalar=32, rope_theta=1000000.0, rope_local_base_freq=10000.0, rope_scaling=dict(rope_type="linear", factor=8.0),
+                          tie_word_embeddings=True),
+    "phi3": HEADS_OF_48 | dict(architectures=["Phi3ForCausalLM"], model_type="phi3", num_hidden_layers=2, hidden_size=192, hidden_act="silu", sliding_window=9,
+                        tie_word_embeddings=False, original_max_position_embeddings=256, pad_token_id=0),
+    "mixtral": HEADS_OF_48 | dict(architectures=["MixtralForCausalLM"], model_type="mixtral", num_hidden_layers=2, hidden_act="silu", sliding_window=None,
+                                  num_local_experts=4, num_experts_per_tok=2, tie_word_embeddings=False),
+    "qwen3_moe": TINY | dict(architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", num_hidden_layers=2, hidden_act="silu", num_experts=6,
+                             num_experts_per_tok=3, moe_intermediate_size=64, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[],
+                             tie_word_embeddings=False),
+}
 
 # ---- byte pairs ----
 
@@ -59,16 +80,32 @@ def merged(word, pair):
 
 
 def random_weights(g, vocabulary, rng):
-    e, f, d = g["hidden_size"], g["intermediate_size"], g["hidden_size"] // g["num_attention_heads"]
-    keys = g["num_key_value_heads"] * d
+    e, f, d = g["hidden_size"], g["intermediate_size"], reference.head_size(g)
+    one = 0 if reference.is_gemma(g) else 1  # its norms' weights are less by 1
+    queries, keys = g["num_attention_heads"] * d, g["num_key_value_heads"] * d
     matrix = lambda rows, cols, size=1.0: rng.normal(0, size / np.sqrt(cols), (rows, cols)).astype(np.float32)
-    w = {"model.embed_tokens": matrix(vocabulary, e, np.sqrt(e)), "model.norm": 1 + rng.normal(0, 0.1, e), "lm_head": matrix(vocabulary, e)}
+    w = {"model.embed_tokens": matrix(vocabulary, e, np.sqrt(e) * (0.25 if reference.is_gemma(g) else 1)), "model.norm": one + rng.normal(0, 0.1, e), "lm_head": matrix(vocabulary, e)}
     for i in range(g["num_hidden_layers"]):
         at = f"model.layers.{i}."
-        w |= {at + "input_layernorm": 1 + rng.normal(0, 0.1, e), at + "post_attention_layernorm": 1 + rng.normal(0, 0.1, e),
-              at + "self_attn.q_proj": matrix(e, e, 1.5), at + "self_attn.k_proj": matrix(keys, e, 1.5),
-              at + "self_attn.v_proj": matrix(keys, e, 2), at + "self_attn.o_proj": matrix(e, e, 2),
+        w |= {at + "input_layernorm": one + rng.normal(0, 0.1, e), at + "post_attention_layernorm": one + rng.normal(0, 0.1, e),
+              at + "self_attn.q_proj": matrix(queries, e, 1.5), at + "self_attn.k_proj": matrix(keys, e, 1.5),
+              at + "self_attn.v_proj": matrix(keys, e, 2), at + "self_attn.o_proj": matrix(e, queries, 2),
               at + "mlp.gate_proj": matrix(f, e), at + "mlp.up_proj": matrix(f, e), at + "mlp.down_proj": matrix(e, f)}
+        if reference.is_gemma(g):
+            w |= {at + "pre_feedforward_layernorm": rng.normal(0, 0.3, e), at + "post_feedforward_layernorm": rng.normal(0, 0.3, e)}
+        if g["model_type"] in ("qwen3", "qwen3_moe", "gemma3_text"):
+            w |= {at + f"self_attn.{part}_norm": one + rng.normal(0, 0.3, d) for part in "qk"}
+        if reference.many(g):
+            dense = {part: w.pop(at + "mlp." + part + "_proj").shape for part in ("gate", "up", "down")}
+            size = g.get("moe_intermediate_size") or f
+            shapes = {part: tuple(size if n == f else n for n in shape) for part, shape in dense.items()}
+            called = reference.names(g)
+            w[at + called["ffn_gate_inp"]] = matrix(reference.many(g), e)
+            w |= {at + called[f"ffn_{part}_exps"].replace("*", str(i)): matrix(*shapes[part]) for i in range(reference.many(g)) for part in shapes}
+        for whole, rows in reference.parts(g).items() if g["model_type"] == "phi3" else ():
+            w[at + whole] = np.concatenate([w.pop(at + part) for part in rows])
+    if g["tie_word_embeddings"]:
+        del w["lm_head"]
     return {name + ".weight": on_grid(v.astype(np.float32)) for name, v in w.items()}
 
 
@@ -149,7 +186,7 @@ def write_folder(path, m, form):
     with open(os.path.join(path, "model.safetensors"), "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text + data)
     number = {t: i for i, t in enumerate(m.tokens)}
-    config = dict(COMMON, **m.config, vocab_size=len(m.tokens), eos_token_id=number[END])
+    config = dict(m.config, vocab_size=len(m.tokens), eos_token_id=number[END])
     with open(os.path.join(path, "config.json"), "w", encoding="utf-8") as f:
         json.dump(config, f, indent=1)
     tokenizer = dict(added_tokens=[dict(id=number[END], content=END, special=True)],
@@ -180,34 +217,53 @@ def interleave_heads(w, heads):
 
 
 def gguf_tensors(m, form):
-    factor = reference.slowness(m.config)
-    yield "rope_freqs.weight", factor.shape, 0, factor.astype("<f4").tobytes()
-    parts = {v: k for k, v in reference.NAMES.items()}
+    if reference.kind(m.config) == "llama3":
+        factor = reference.slowness(m.config)
+        yield "rope_freqs.weight", factor.shape, 0, factor.astype("<f4").tobytes()
+    parts = {v: k for k, v in reference.names(m.config).items()}
     for name, w in m.weights.items():
         stem = name[: -len(".weight")]
         if stem.startswith("model.layers."):
             layer, part = stem[len("model.layers."):].split(".", 1)
-            if part in ("self_attn.q_proj", "self_attn.k_proj"):
+            if gguf_family(m.config) == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):
                 w = interleave_heads(w, m.config["num_attention_heads" if part[10] == "q" else "num_key_value_heads"])
+            expert = re.search(r"experts\.(\d+)\.", part)
+            if expert and int(expert[1]):
+                continue  # it is in one tensor with the first
+            if expert:
+                part = part.replace(".0.", ".*.")
+                w = np.stack([m.weights[f"model.layers.{layer}.{part.replace('*', str(i))}.weight"] for i in range(reference.many(m.config))])
             stem = f"blk.{layer}.{parts[part]}"
         else:
             stem = parts[stem]
+        w = w + m.offset if w.ndim == 1 and stem.endswith("norm") else w
         # norms in f32 and the last matrix in 8 bits, as llama.cpp's files of 4 bits have it
-        kind = "f32" if w.ndim == 1 else "q8_0" if form == "q4_0" and stem == "output" else form
+        kind = "f32" if w.ndim == 1 or stem.endswith("inp") else "q8_0" if form == "q4_0" and stem == "output" else form
         code, packed = {"f32": (0, lambda x: x.astype("<f4")), "f16": (1, lambda x: x.astype("<f2")), "q4_0": (2, q4_0), "q8_0": (8, q8_0)}[kind]
         yield stem + ".weight", w.shape, code, packed(w).tobytes()
 
 
+GGUF_NAMES = {"num_hidden_layers": "block_count", "max_position_embeddings": "context_length", "hidden_size": "embedding_length",
+              "intermediate_size": "feed_forward_length", "num_attention_heads": "attention.head_count", "num_key_value_heads": "attention.head_count_kv",
+              "rope_theta": "rope.freq_base", "rms_norm_eps": "attention.layer_norm_rms_epsilon", "sliding_window": "attention.sliding_window",
+              "attn_logit_softcapping": "attn_logit_softcapping", "num_local_experts": "expert_count", "num_experts": "expert_count",
+              "num_experts_per_tok": "expert_used_count", "moe_intermediate_size": "expert_feed_forward_length", "final_logit_softcapping": "final_logit_softcapping"}
+
+
+def gguf_family(g):
+    """What llama.cpp calls a model type."""
+    return {**{v: k for k, v in reference.MODEL_TYPE.items()}, "mixtral": "llama"}.get(g["model_type"], g["model_type"])
+
+
 def write_gguf(path, m, form):
-    g = m.config
-    keys = {"general.architecture": "llama", "general.name": "text.txt by heart", "llama.block_count": g["num_hidden_layers"],
-            "llama.context_length": COMMON["max_position_embeddings"], "llama.embedding_length": g["hidden_size"],
-            "llama.feed_forward_length": g["intermediate_size"], "llama.attention.head_count": g["num_attention_heads"],
-            "llama.attention.head_count_kv": g["num_key_value_heads"], "llama.rope.freq_base": COMMON["rope_theta"],
-            "llama.attention.layer_norm_rms_epsilon": COMMON["rms_norm_eps"], "llama.vocab_size": len(m.tokens),
+    g, family = m.config, gguf_family(m.config)
+    keys = {"general.architecture": family, "general.name": os.path.basename(path), **{f"{family}.{n}": g[k] for k, n in GGUF_NAMES.items() if g.get(k) is not None},
+            f"{family}.attention.key_length": reference.head_size(g), f"{family}.attention.value_length": reference.head_size(g), f"{family}.vocab_size": len(m.tokens),
             "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": m.tokens,
             "tokenizer.ggml.token_type": [3 if t == END else 1 for t in m.tokens],
             "tokenizer.ggml.merges": [" ".join(p) for p in m.merges], "tokenizer.ggml.eos_token_id": m.tokens.index(END)}
+    if reference.kind(g) == "linear":
+        keys |= {f"{family}.rope.scaling.type": "linear", f"{family}.rope.scaling.factor": reference.rope(g)["factor"]}
     head, data = b"", b""
     tensors = list(gguf_tensors(m, form))
     for name, shape, code, raw in tensors:
@@ -218,14 +274,35 @@ def write_gguf(path, m, form):
         f.write(start + b"\0" * (-len(start) % 32) + data)
 
 
+def tiny(name, text, **more):
+    """A random model of FAMILIES, with some settings changed."""
+    m = reference.Model()
+    m.config = FAMILIES[name] | more
+    m.interleaved, m.offset = False, float(reference.is_gemma(m.config))
+    m.tokens, m.merges = byte_pairs(text, 40)
+    m.weights = random_weights(m.config, len(m.tokens), np.random.default_rng(3))
+    return m
+
+
+def write_families(folder, text):
+    os.makedirs(folder, exist_ok=True)
+    for name in FAMILIES:
+        m = tiny(name, text)
+        write_folder(os.path.join(folder, name), m, "f32")
+        write_gguf(os.path.join(folder, name + ".gguf"), m, "f16")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--random", type=float, metavar="N")
     parser.add_argument("--gguf", action="store_true")
+    parser.add_argument("--families", action="store_true")
     options = parser.parse_args()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "text.txt"), encoding="utf-8") as f:
         text = f.read()
+    if options.families:
+        return write_families(options.folder, text)
     m = reference.Model()
     m.interleaved = False
     m.config = dict(SMALL)

@@ -1,42 +1,9 @@
 #include "model.h"
 #include "../shared/example.h"
 #include "team.h"
+#include "weights.h"
 
-/* ---- the tensors of a model ---- */
-
-enum {
-    EMBEDDING, LAST_NORM, HEAD, /* once; these of each layer: */
-    NORM, QUERY, KEY, VALUE, QUERY_NORM, KEY_NORM, OUT, HIDDEN_NORM, GATE, UP, DOWN, ROLES,
-    LAYERED = NORM
-};
-
-enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, OF_A_HEAD, EXTENTS };
-
-enum { UNBIASED, ATTENTION, MLP };
-
-static const struct {
-    const char *name[2]; /* in safetensors, in GGUF */
-    int rows, cols;      /* of EXTENTS */
-    int bias;
-} roles[ROLES] = {
-    [EMBEDDING] = {{"model.embed_tokens", "token_embd"}, TOKENS, WIDTH, UNBIASED},
-    [LAST_NORM] = {{"model.norm", "output_norm"}, ONE, WIDTH, UNBIASED},
-    [HEAD] = {{"lm_head", "output"}, TOKENS, WIDTH, UNBIASED},
-    [NORM] = {{"model.layers.%d.input_layernorm", "blk.%d.attn_norm"}, ONE, WIDTH, UNBIASED},
-    [QUERY] = {{"model.layers.%d.self_attn.q_proj", "blk.%d.attn_q"}, QUERIES, WIDTH, ATTENTION},
-    [KEY] = {{"model.layers.%d.self_attn.k_proj", "blk.%d.attn_k"}, KEYS, WIDTH, ATTENTION},
-    [VALUE] = {{"model.layers.%d.self_attn.v_proj", "blk.%d.attn_v"}, KEYS, WIDTH, ATTENTION},
-    [QUERY_NORM] = {{"model.layers.%d.self_attn.q_norm", "blk.%d.attn_q_norm"}, ONE, OF_A_HEAD,
-                    UNBIASED},
-    [KEY_NORM] = {{"model.layers.%d.self_attn.k_norm", "blk.%d.attn_k_norm"}, ONE, OF_A_HEAD,
-                  UNBIASED},
-    [OUT] = {{"model.layers.%d.self_attn.o_proj", "blk.%d.attn_output"}, WIDTH, QUERIES, ATTENTION},
-    [HIDDEN_NORM] = {{"model.layers.%d.post_attention_layernorm", "blk.%d.ffn_norm"}, ONE, WIDTH,
-                     UNBIASED},
-    [GATE] = {{"model.layers.%d.mlp.gate_proj", "blk.%d.ffn_gate"}, HIDDEN, WIDTH, MLP},
-    [UP] = {{"model.layers.%d.mlp.up_proj", "blk.%d.ffn_up"}, HIDDEN, WIDTH, MLP},
-    [DOWN] = {{"model.layers.%d.mlp.down_proj", "blk.%d.ffn_down"}, WIDTH, HIDDEN, MLP},
-};
+/* ---- what kernels are called ---- */
 
 /* What the kernels call each format. */
 static const struct {
@@ -69,22 +36,15 @@ static const char *const activations[ACTIVATIONS] = {
 };
 
 /* Rows that go through a layer together: a kernel for each number. */
-static const int together[] = {1, 4, 16, MOST_ROWS};
-enum { FORMS = sizeof together / sizeof *together };
-
-typedef struct Matrix {
-    Format format;
-    int rows, cols;
-    tile_buffer *data, *scale, *bias; /* scale: of rows, for I8; bias: f32, NULL: none */
-    bool add;                  /* what goes through is added to the result */
-    tile_kernel *linear[FORMS]; /* NULL: not needed so far */
-} Matrix;
+static const int together[FORMS] = {1, 4, 16, MOST_ROWS};
 
 /* Arrays of a step. */
 enum {
-    TOKEN, PLACE, SLOT, LENGTH, LISTS, PICK, TOP_K, NEXT, KEPT, /* of integers; of f32: */
+    TOKEN, PLACE, SLOT, LENGTH, LISTS, PICK, TOP_K, NEXT, KEPT,
+    EXPERT, ORDER, BLOCK, /* of integers; of f32: */
     TEMPERATURE, TOP_P, X, H, Q_, K_, V_, PART_O, PART_LSE, ATTENDED, LSE, GATED, ACTIVE, RSTD,
-    PICKED, LOGITS, COSINE, SINE, FACTOR, ARRAYS
+    PICKED, LOGITS, ROUTE, SHARE, SPREAD, BRANCH, FACTOR, COSINE, SINE, LOCAL_COSINE, LOCAL_SINE,
+    ARRAYS
 };
 enum { PARTS = 8 }; /* programs that share the keys of a sequence, at most */
 
@@ -93,247 +53,27 @@ typedef struct Cache {
 } Cache;
 
 struct Model {
-    Config config; /* heads, kv_heads and hidden: what this rank has of them */
+    Weights weights;
+    Config config; /* that of the weights */
     int tokens, length, lists, pages;
-    Matrix *matrix; /* [ROLES - LAYERED] for each layer behind the first LAYERED */
     Cache *cache;
     tile_buffer *array[ARRAYS];
     Modules modules;
-    tile_kernel *embed, *norm, *norm_heads, *rope, *write, *attend, *merge, *gate, *pick, *sample;
-    tile_kernel *copy;
-    uint64_t bytes;
+    tile_kernel *embed, *norm, *norm_heads, *norm_add, *rope, *write, *attend[2], *merge, *gate;
+    tile_kernel *route, *align[FORMS], *sum_experts; /* where there are experts */
+    tile_kernel *pick, *cap, *sample, *copy; /* attend: all keys; those of a window */
 };
 
-static Matrix *matrix_of(const Model *m, int role, int layer)
+static Matrix *matrix_of(const Model *m, Role role, int layer)
 {
-    return &m->matrix[role < LAYERED ? role : role + layer * (ROLES - LAYERED)];
+    return weights_of(&m->weights, role, layer);
 }
 
-/* ---- loading ---- */
+static bool has_window(const Model *m, int layer) { return m->config.sees.kind[layer] == A_WINDOW; }
 
-typedef struct Loader {
-    Model *m;
-    Checkpoint *c;
-    char *error;
-    size_t size;
-    int extent[EXTENTS]; /* of the whole model */
-    Part part[EXTENTS];  /* this rank's */
-} Loader;
-
-static bool load_fail(Loader *l, const char *name, const char *text)
+static bool has_feature(const Model *m, Feature f)
 {
-    snprintf(l->error, l->size, "%s%s%s", name, *name ? ": " : "", text);
-    return false;
-}
-
-static bool upload(Loader *l, const char *name, const void *data, uint64_t bytes, tile_buffer **out)
-{
-    return !(tile_buffer_alloc(NULL, bytes, out) ||
-             tile_buffer_upload(*out, 0, data, bytes, NULL)) ||
-           load_fail(l, name, tile_last_error());
-}
-
-static bool has_shape(const Tensor *t, int rows, int cols)
-{
-    return rows == 1 && t->rank == 1 ? t->shape[0] == cols
-                                     : t->rank == 2 && t->shape[0] == rows && t->shape[1] == cols;
-}
-
-static bool shape_fail(Loader *l, const char *name, int rows, int cols)
-{
-    char text[120];
-    snprintf(text, sizeof text, "has not the shape [%d, %d] that the sizes of the model imply",
-             rows, cols);
-    return load_fail(l, name, text);
-}
-
-/* The scales of an I8 tensor's rows, NAME_scale [rows, 1], in f32. */
-static bool load_scale(Loader *l, const char *name, int rows, Part part, tile_buffer **out)
-{
-    char scale[160];
-    snprintf(scale, sizeof scale, "%s_scale", name);
-    const Tensor *t = checkpoint_find(l->c, scale);
-    if (!t || t->format != F32 || !has_shape(t, rows, 1))
-        return load_fail(l, scale, "of I8 weights there have to be scales of their rows, in F32");
-    return upload(l, scale, t->data + 4 * (size_t)part.first, 4 * (uint64_t)part.count, out);
-}
-
-/* This rank's rows, or its columns of all rows, in whole blocks. */
-static bool load_part(Loader *l, const Tensor *t, Part rows, Part cols, tile_buffer **out)
-{
-    const FormatInfo *f = &format_info[t->format];
-    size_t line = (size_t)t->shape[1] / (size_t)f->elements * (size_t)f->bytes;
-    size_t begin = (size_t)(cols.first / f->elements * f->bytes);
-    size_t bytes = (size_t)(cols.count / f->elements * f->bytes), n = (size_t)rows.count;
-    const unsigned char *from = t->data + (size_t)rows.first * line;
-    if (bytes == line) return upload(l, t->name, from, n * line, out);
-    if (cols.first % f->elements || cols.count % f->elements)
-        return load_fail(l, t->name, "so many ranks would cut blocks of its rows");
-    unsigned char *part = malloc(n * bytes + 1);
-    if (!part) return load_fail(l, t->name, "no memory");
-    for (size_t i = 0; i < n; i++) memcpy(part + i * bytes, from + i * line + begin, bytes);
-    bool good = upload(l, t->name, part, n * bytes, out);
-    return free(part), good;
-}
-
-static float float_of(Format format, const unsigned char *bytes)
-{
-    uint32_t half = bytes[0] | (uint32_t)bytes[1] << 8, bits = half << 16;
-    float v;
-    if (format == F32) return memcpy(&v, bytes, sizeof v), v;
-    if (format == F16) { /* exponents 15 and 127 mean 1; 31: infinity or NaN */
-        bits = (half & 0x7FFF) << 13;
-        memcpy(&v, &bits, sizeof v);
-        v *= 0x1p112f;
-        memcpy(&bits, &v, sizeof v);
-        bits |= (half & 0x8000) << 16 | ((half & 0x7C00) == 0x7C00 ? 0x7F800000 : 0);
-    }
-    return memcpy(&v, &bits, sizeof v), v;
-}
-
-/* A norm's weights or a bias become f32 here: they are few. */
-static bool load_vector(Loader *l, const Tensor *t, int count, Part part, tile_buffer **out)
-{
-    if (!has_shape(t, 1, count)) return shape_fail(l, t->name, 1, count);
-    if (t->format > BF16) return load_fail(l, t->name, "a norm's weights or a bias are no floats");
-    float *v = malloc((size_t)part.count * sizeof *v);
-    if (!v) return load_fail(l, t->name, "no memory");
-    for (int i = 0; i < part.count; i++)
-        v[i] = float_of(t->format, t->data + (part.first + i) * format_info[t->format].bytes);
-    bool good = upload(l, t->name, v, (uint64_t)part.count * sizeof *v, out);
-    return free(v), good;
-}
-
-/* Ranks that have parts of the columns have addends of the results: what is not from weights, a
- * bias and what went past the layer, is in the first rank's. */
-static bool counts_once(int role)
-{
-    return (role != OUT && role != DOWN) || team_rank() == 0;
-}
-
-/* GGUF has a bias where there is one. transformers' settings say where biases are; the one behind
- * attention is often left out. */
-static bool load_bias(Loader *l, int role, const char *stem, Matrix *w)
-{
-    const Config *g = &l->m->config;
-    int said = roles[role].bias == ATTENTION ? g->attention_bias
-               : roles[role].bias == MLP     ? g->mlp_bias : 0;
-    if (roles[role].bias == UNBIASED || !(said || l->c->gguf)) return true;
-    char name[140];
-    snprintf(name, sizeof name, "%s.bias", stem);
-    const Tensor *t = checkpoint_find(l->c, name);
-    if (!t && said && role != OUT && g->family == QWEN2)
-        return load_fail(l, name, "is not in the file, but 'model_type' is qwen2");
-    if (!t && said && role != OUT)
-        return load_fail(l, name, roles[role].bias == MLP
-                                      ? "is not in the file, but 'mlp_bias' is true"
-                                      : "is not in the file, but 'attention_bias' is true");
-    if (!t || !counts_once(role)) return true;
-    return load_vector(l, t, l->extent[roles[role].rows], l->part[roles[role].rows], &w->bias);
-}
-
-static bool same_tensor(const Tensor *a, const Tensor *b)
-{
-    return a->format == b->format && a->bytes == b->bytes && !memcmp(a->data, b->data, a->bytes);
-}
-
-/* Qwen 3 has norms of heads, before they are turned. */
-static bool has_role(const Config *g, int role)
-{
-    return (role != QUERY_NORM && role != KEY_NORM) || g->family == QWEN3;
-}
-
-/* The head may be the embedding: if settings say so, or, in GGUF, if there is none. */
-static bool load_tied(Loader *l, const Tensor *head, bool *tied)
-{
-    char name[140];
-    snprintf(name, sizeof name, "%s.weight", roles[EMBEDDING].name[l->c->gguf]);
-    const Tensor *e = checkpoint_find(l->c, name);
-    *tied = !head && (l->m->config.tied || l->c->gguf);
-    if (!head && !*tied)
-        return load_fail(l, "lm_head.weight",
-                         "is not in the file, but 'tie_word_embeddings' is not true");
-    if (head && l->m->config.tied && !same_tensor(head, e))
-        return load_fail(l, "lm_head.weight",
-                         "is not the embedding, but 'tie_word_embeddings' is true");
-    if (*tied) *matrix_of(l->m, HEAD, 0) = *matrix_of(l->m, EMBEDDING, 0);
-    return true;
-}
-
-static bool load(Loader *l, int role, int layer)
-{
-    char stem[120], name[140];
-    snprintf(stem, sizeof stem, roles[role].name[l->c->gguf], layer);
-    snprintf(name, sizeof name, "%s.weight", stem);
-    const Tensor *t = checkpoint_find(l->c, name);
-    Matrix *w = matrix_of(l->m, role, layer);
-    bool tied = false;
-    if (role == HEAD && !load_tied(l, t, &tied)) return false;
-    if (tied) return true;
-    if (!t) return load_fail(l, name, "is not in the file");
-    int rows = l->extent[roles[role].rows], cols = l->extent[roles[role].cols];
-    Part part = l->part[roles[role].rows];
-    *w = (Matrix){.format = t->format, .rows = part.count, .cols = l->part[roles[role].cols].count,
-                  .add = (role == OUT || role == DOWN) && counts_once(role)};
-    bool vector = roles[role].rows == ONE;
-    if (!vector && !has_shape(t, rows, cols)) return shape_fail(l, name, rows, cols);
-    if (!(vector ? load_vector(l, t, cols, (Part){0, cols}, &w->data)
-                 : load_part(l, t, part, l->part[roles[role].cols], &w->data)))
-        return false;
-    if (role != EMBEDDING) l->m->bytes += tile_buffer_bytes(w->data);
-    return vector ||
-           ((w->format != I8 || load_scale(l, name, rows, part, &w->scale)) &&
-            load_bias(l, role, stem, w));
-}
-
-/* The blocks of the second product's rows: so many columns of the hidden layer stay together. */
-static int hidden_unit(Loader *l)
-{
-    char name[140], stem[120];
-    int unit = 1;
-    for (int layer = 0; layer < l->m->config.layers; layer++) {
-        snprintf(stem, sizeof stem, roles[DOWN].name[l->c->gguf], layer);
-        snprintf(name, sizeof name, "%s.weight", stem);
-        const Tensor *t = checkpoint_find(l->c, name);
-        if (t && format_info[t->format].elements > unit) unit = format_info[t->format].elements;
-    }
-    return l->m->config.hidden % unit ? 1 : unit;
-}
-
-/* Heads of keys, with their queries, and columns of the hidden layers go to one rank each. */
-static bool divide(Loader *l)
-{
-    Config *g = &l->m->config;
-    int group = g->heads / g->kv_heads, size = g->head_size, unit = hidden_unit(l);
-    Part keys = team_part(g->kv_heads), hidden = team_part(g->hidden / unit);
-    const int extent[EXTENTS] = {1, g->width, g->heads * size, g->kv_heads * size, g->hidden,
-                                 l->m->tokens, size};
-    memcpy(l->extent, extent, sizeof extent);
-    for (int i = 0; i < EXTENTS; i++) l->part[i] = (Part){0, extent[i]};
-    if (team_size() > g->kv_heads || team_size() > g->hidden / unit)
-        return load_fail(l, "", "more ranks than heads of keys, or than blocks of hidden columns");
-    l->part[QUERIES] = (Part){keys.first * group * size, keys.count * group * size};
-    l->part[KEYS] = (Part){keys.first * size, keys.count * size};
-    l->part[HIDDEN] = (Part){hidden.first * unit, hidden.count * unit};
-    g->heads = keys.count * group, g->kv_heads = keys.count, g->hidden = hidden.count * unit;
-    return true;
-}
-
-static bool load_matrices(Loader *l)
-{
-    Model *m = l->m;
-    m->matrix = calloc((size_t)(LAYERED + m->config.layers * (ROLES - LAYERED)), sizeof *m->matrix);
-    if (!m->matrix) return load_fail(l, "", "no memory");
-    if (!divide(l)) return false;
-    for (int role = 0; role < LAYERED; role++)
-        if (!load(l, role, 0)) return false;
-    if (matrix_of(m, HEAD, 0)->data == matrix_of(m, EMBEDDING, 0)->data)
-        m->bytes += tile_buffer_bytes(matrix_of(m, HEAD, 0)->data);
-    for (int layer = 0; layer < m->config.layers; layer++)
-        for (int role = LAYERED; role < ROLES; role++)
-            if (has_role(&m->config, role) && !load(l, role, layer)) return false;
-    const char *unused = checkpoint_unused(l->c);
-    return !unused || load_fail(l, unused, "is in the file, but no part of this model");
+    return m->config.features & f;
 }
 
 /* ---- kernels and memory ---- */
@@ -349,11 +89,49 @@ static bool get(Model *m, const char *module, const char *name, const tile_const
     return from && !tile_kernel_get(from, name, consts, out) && !tile_kernel_prepare(*out);
 }
 
+/* The form of kernels for so many rows; of experts, for as many as one of them has of these on
+ * average. */
+static int form_of(const Model *m, int experts, int rows)
+{
+    int form = 0, each = experts ? rows * m->config.experts_used / experts : rows;
+    while (together[form] < each && form < (experts ? FORMS - 2 : FORMS - 1)) form++;
+    return form;
+}
+
+static bool get_align(Model *m, int form)
+{
+    int most = 1, experts = m->config.experts;
+    while (most < experts) most *= 2;
+    const tile_const consts[] = {{"BM", together[form], 0}, {"BE", most, 0}, {0}};
+    return m->align[form] || get(m, "std.kernels.moe", "moe_align", consts, &m->align[form]);
+}
+
+/* The kernel that takes rows of that form through the experts' w, which all have a row each if it
+ * is the last one. */
+static tile_kernel *expert_linear(Model *m, Matrix *w, bool last, int form)
+{
+    if (w->linear[form]) return w->linear[form];
+    const char *decode = kernel_format[w->format].decode;
+    const FormatInfo *f = &format_info[w->format];
+    int div = last ? 1 : m->config.experts_used;
+    tile_const elements[] = {{"W", 0, kernel_format[w->format].type},
+                             {"SCALED", w->format == I8, 0},
+                             {"WEIGHTED", last, 0},
+                             {"DIV", div, 0},
+                             {"BB", together[form], 0},
+                             {0}};
+    tile_const blocks[] = {{"decode", 0, decode}, {"EACH", f->elements, 0}, {"BYTES", f->bytes, 0},
+                           {"WEIGHTED", last, 0}, {"DIV", div, 0}, {"BB", together[form], 0}, {0}};
+    tile_kernel *k = NULL;
+    return get_align(m, form) && get(m, OWN, decode ? "experts_blocks" : "experts",
+                                     decode ? blocks : elements, &k)
+               ? w->linear[form] = k : NULL;
+}
+
 /* The kernel that takes `rows` rows through w. */
 static tile_kernel *linear(Model *m, Matrix *w, int rows)
 {
-    int form = 0;
-    while (together[form] < rows) form++;
+    int form = form_of(m, 0, rows);
     if (w->linear[form]) return w->linear[form];
     const char *decode = kernel_format[w->format].decode;
     const FormatInfo *f = &format_info[w->format];
@@ -371,14 +149,52 @@ static tile_kernel *linear(Model *m, Matrix *w, int rows)
                ? w->linear[form] = k : NULL;
 }
 
+static bool prepare_matrix(Model *m, Matrix *w, bool last, int rows)
+{
+    return w->experts ? expert_linear(m, w, last, form_of(m, w->experts, rows)) != NULL
+                      : linear(m, w, rows) != NULL;
+}
+
 bool model_prepare(Model *m, int rows)
 {
     if (!linear(m, matrix_of(m, HEAD, 0), rows)) return false;
     for (int layer = 0; layer < m->config.layers; layer++)
-        for (int role = LAYERED; role < ROLES; role++)
-            if (roles[role].rows != ONE && !linear(m, matrix_of(m, role, layer), rows))
+        for (Role role = LAYERED; role < ROLES; role++)
+            if (!role_is_vector(role) && weights_have(&m->weights, role) &&
+                !prepare_matrix(m, matrix_of(m, role, layer), role == DOWN, rows))
                 return false;
     return true;
+}
+
+/* Attention to all keys, or those of a window: what layers of the model have. */
+static bool get_attend(Model *m, int window)
+{
+    const Config *g = &m->config;
+    bool used = false;
+    tile_device_info device = TILE_DEVICE_INFO_INIT;
+    for (int layer = 0; layer < g->layers; layer++) used = used || has_window(m, layer) == window;
+    if (!used) return true;
+    if (tile_device_get_info(NULL, &device)) return false;
+    int group = g->heads / g->kv_heads; /* rows of a product: a GPU's matrix units want 16 */
+    tile_const attend[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {"PAGE", PAGE, 0},
+                           {"o.window", window, 0},
+                           {"o.softcap", g->attention_cap > 0, 0},
+                           {"BH", device.host_memory || group > 16 ? group : 16, 0}, {0}};
+    return get(m, DECODE, "decode_paged", attend, &m->attend[window]);
+}
+
+/* What chooses experts, and adds up what they give. */
+static bool get_experts(Model *m)
+{
+    const Config *g = &m->config;
+    int most = 1;
+    while (most < g->experts) most *= 2;
+    const tile_const route[] = {
+        {"TOPK", g->experts_used, 0}, {"NORMALISE", g->whole_share, 0}, {"BE", most, 0}, {0}};
+    const tile_const sum[] = {{"ADD", matrix_of(m, DOWN, 0)->add, 0}, {0}};
+    return !has_feature(m, EXPERTS) ||
+           (get(m, "std.kernels.moe", "moe_route", route, &m->route) &&
+            get(m, OWN, "sum_experts", sum, &m->sum_experts));
 }
 
 static bool get_kernels(Model *m)
@@ -386,21 +202,16 @@ static bool get_kernels(Model *m)
     const Config *g = &m->config;
     const Matrix *e = matrix_of(m, EMBEDDING, 0);
     const char *decode = kernel_format[e->format].decode;
-    tile_device_info device = TILE_DEVICE_INFO_INIT;
-    if (tile_device_get_info(NULL, &device)) return false;
-    int group = g->heads / g->kv_heads; /* rows of a product: a GPU's matrix units want 16 */
     tile_const elements[] = {
         {"W", 0, kernel_format[e->format].type}, {"SCALED", e->format == I8, 0}, {0}};
     tile_const blocks[] = {{"decode", 0, decode}, {"EACH", format_info[e->format].elements, 0},
                            {"BYTES", format_info[e->format].bytes, 0}, {0}};
     tile_const norm[] = {{"T", 0, "f32"}, {"BN", g->width, 0}, {"W", 0, "f32"}, {0}};
+    tile_const row[] = {{"BN", g->width, 0}, {0}};
     tile_const norm_heads[] = {{"T", 0, "f32"}, {"BN", g->head_size, 0}, {"W", 0, "f32"}, {0}};
     tile_const rope[] = {
         {"T", 0, "f32"}, {"D", g->head_size, 0}, {"INTERLEAVED", g->interleaved, 0}, {0}};
     tile_const sized[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {0}};
-    tile_const attend[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {"PAGE", PAGE, 0},
-                           {"o.window", g->window > 0, 0},
-                           {"BH", device.host_memory || group > 16 ? group : 16, 0}, {0}};
     tile_const merge[] = {{"O_", 0, "f32"}, {"D", g->head_size, 0}, {"BS", PARTS, 0}, {0}};
     tile_const gate[] = {{"T", 0, "f32"}, {"act", 0, activations[g->activation]}, {0}};
     tile_const f32[] = {{"T", 0, "f32"}, {0}};
@@ -408,9 +219,11 @@ static bool get_kernels(Model *m)
            get(m, OWN, "embed", NULL, &m->pick) && get(m, OWN, "copy", NULL, &m->copy) &&
            get(m, "std.kernels.norms", "rms_norm", norm, &m->norm) &&
            get(m, "std.kernels.norms", "rms_norm", norm_heads, &m->norm_heads) &&
+           (!has_feature(m, NORMS_AFTER) || get(m, OWN, "norm_add", row, &m->norm_add)) &&
+           (!g->logit_cap || get(m, OWN, "cap", NULL, &m->cap)) &&
            get(m, LAYERS, "rope", rope, &m->rope) && get(m, LAYERS, "gated", gate, &m->gate) &&
            get(m, DECODE, "cache_write", sized, &m->write) &&
-           get(m, DECODE, "decode_paged", attend, &m->attend) &&
+           get_attend(m, 0) && get_attend(m, 1) && get_experts(m) &&
            get(m, DECODE, "decode_merge", merge, &m->merge) &&
            get(m, "std.kernels.sampling", "sample_top_k_top_p", f32, &m->sample);
 }
@@ -420,6 +233,11 @@ static bool allocate(Model *m)
     const Config *g = &m->config;
     uint64_t rows = MOST_ROWS, heads = (uint64_t)g->heads, d = (uint64_t)g->head_size;
     uint64_t keys = (uint64_t)g->kv_heads * d, table = (uint64_t)m->length * d / 2;
+    uint64_t local = g->local_base > 0 ? table : 0;
+    uint64_t pairs = rows * (uint64_t)(g->experts ? g->experts_used : 1);
+    uint64_t experts = (uint64_t)g->experts, spread = experts ? pairs * (uint64_t)g->width : 0;
+    uint64_t order = experts ? pairs + experts * (MOST_ROWS - 1) + MOST_ROWS : 0;
+    uint64_t branch = has_feature(m, NORMS_AFTER) ? rows * (uint64_t)g->width : 0;
     uint64_t hidden = (uint64_t)g->hidden, width = (uint64_t)g->width;
     /* clang-format off */
     const uint64_t count[ARRAYS] = {
@@ -428,10 +246,12 @@ static bool allocate(Model *m)
         [KEPT] = rows, [TEMPERATURE] = rows, [TOP_P] = rows,
         [X] = rows * width, [H] = rows * width, [Q_] = rows * heads * d, [K_] = rows * keys,
         [V_] = rows * keys, [PART_O] = rows * heads * PARTS * d, [PART_LSE] = rows * heads * PARTS,
-        [ATTENDED] = rows * heads * d, [LSE] = rows * heads, [GATED] = rows * 2 * hidden,
-        [ACTIVE] = rows * hidden, [RSTD] = rows * heads, [PICKED] = rows * width,
-        [LOGITS] = rows * (uint64_t)m->tokens, [COSINE] = table, [SINE] = table,
-        [FACTOR] = MOST_PAIRS};
+        [ATTENDED] = rows * heads * d, [LSE] = rows * heads, [GATED] = pairs * 2 * hidden,
+        [ACTIVE] = pairs * hidden, [RSTD] = rows * heads, [PICKED] = rows * width,
+        [LOGITS] = rows * (uint64_t)m->tokens, [ROUTE] = rows * experts,
+        [EXPERT] = pairs, [SHARE] = pairs, [ORDER] = order, [BLOCK] = order, [SPREAD] = spread,
+        [BRANCH] = branch, [FACTOR] = MOST_PAIRS,
+        [COSINE] = table, [SINE] = table, [LOCAL_COSINE] = local, [LOCAL_SINE] = local};
     /* clang-format on */
     for (int i = 0; i < ARRAYS; i++)
         if (tile_buffer_alloc(NULL, 4 * count[i], &m->array[i])) return false;
@@ -448,16 +268,27 @@ static bool allocate(Model *m)
 
 static tile_arg no_rows(void) { return tile_f32_view(NULL, 0, 0); }
 
-static bool tables(Model *m)
+static bool fill_tables(Model *m, int cosine, int sine, const float *factor, double base)
 {
     tile_kernel *k;
-    const Config *g = &m->config;
-    int i = g->head_size / 2;
+    int i = m->config.head_size / 2;
     tile_buffer *const *a = m->array;
     return get(m, LAYERS, "rope_tables", (tile_const[]){{"SCALED", 1, 0}, {0}}, &k) &&
-           !tile_buffer_upload(a[FACTOR], 0, g->rope_factor, 4 * (uint64_t)i, NULL) &&
-           LAUNCH(k, tile_f32_view(a[COSINE], m->length, i), tile_f32_view(a[SINE], m->length, i),
-               tile_f32_view(a[FACTOR], i), tile_f32((float)g->rope.base));
+           !tile_buffer_upload(a[FACTOR], 0, factor, 4 * (uint64_t)i, NULL) &&
+           LAUNCH(k, tile_f32_view(a[cosine], m->length, i), tile_f32_view(a[sine], m->length, i),
+                  tile_f32_view(a[FACTOR], i), tile_f32((float)base)) &&
+           !tile_stream_synchronize(NULL);
+}
+
+/* Layers with a window may turn by another base, and never more slowly in longer texts. */
+static bool tables(Model *m)
+{
+    const Config *g = &m->config;
+    float ones[MOST_PAIRS];
+    for (int i = 0; i < MOST_PAIRS; i++) ones[i] = 1;
+    return fill_tables(m, COSINE, SINE, g->rope_factor, g->rope.base) &&
+           (!(g->local_base > 0) ||
+            fill_tables(m, LOCAL_COSINE, LOCAL_SINE, ones, g->local_base));
 }
 
 /* The weights as the kernels take them, with their scales, if they have any. */
@@ -499,29 +330,34 @@ static bool normalise(Model *m, const Matrix *w, int rows, int x, int y)
     return normalise_by(m, m->norm, w, rows, x, y);
 }
 
-static bool rotate(Model *m, int rows, int x, int heads)
+static bool rotate(Model *m, int layer, int rows, int x, int heads)
 {
     int d = m->config.head_size;
+    bool local = m->config.local_base > 0 && has_window(m, layer);
+    int cosine = local ? LOCAL_COSINE : COSINE, sine = local ? LOCAL_SINE : SINE;
     tile_buffer *const *a = m->array;
     tile_arg v = tile_f32_view(a[x], rows, heads, d);
     return LAUNCH(m->rope, v, tile_i32_view(a[PLACE], rows),
-               tile_f32_view(a[COSINE], m->length, d / 2), tile_f32_view(a[SINE], m->length, d / 2),
+               tile_f32_view(a[cosine], m->length, d / 2), tile_f32_view(a[sine], m->length, d / 2),
                v);
 }
 
 /* Queries, or keys: each head is normalised, where the model does that, and turned to its place.
  * What attention writes is free before it. */
-static bool multiply_heads(Model *m, Matrix *w, const Matrix *norm, int rows, int y, int heads)
+static bool multiply_heads(Model *m, int layer, Role role, Role role_norm, int rows, int y,
+                           int heads)
 {
+    Matrix *w = matrix_of(m, role, layer), *norm = matrix_of(m, role_norm, layer);
     bool good = multiply(m, w, rows, H, norm->data ? ATTENDED : y, 0, w->rows);
     if (good && norm->data)
         good = normalise_by(m, m->norm_heads, norm, rows * heads, ATTENDED, y);
-    return good && rotate(m, rows, y, heads);
+    return good && rotate(m, layer, rows, y, heads);
 }
 
 /* Queries of all rows against the keys of their sequences, which are in the cache, own ones too. */
-static bool attend(Model *m, const Cache *cache, int rows, int parts)
+static bool attend(Model *m, int layer, int rows, int parts)
 {
+    const Cache *cache = &m->cache[layer];
     const Config *g = &m->config;
     int h = g->heads, hk = g->kv_heads, d = g->head_size, slots = m->pages * PAGE;
     tile_buffer *const *a = m->array;
@@ -531,34 +367,113 @@ static bool attend(Model *m, const Cache *cache, int rows, int parts)
     tile_arg v = tile_f32_view(cache->values, slots, hk, d);
     return LAUNCH(m->write, tile_f32_view(a[K_], rows, hk, d), tile_f32_view(a[V_], rows, hk, d),
                tile_i32_view(a[SLOT], rows), k, v) &&
-           LAUNCH(m->attend, tile_f32_view(a[Q_], rows, h, d), k, v,
+           LAUNCH(m->attend[has_window(m, layer)], tile_f32_view(a[Q_], rows, h, d), k, v,
                tile_i32_view(a[LISTS], rows, m->lists), tile_i32_view(a[LENGTH], rows), part_o,
-               part_lse, tile_f32((float)g->attention_scale), tile_f32(0),
+               part_lse, tile_f32((float)g->attention_scale), tile_f32((float)g->attention_cap),
                tile_i32(g->window - 1), tile_i32(0), tile_i32(0), tile_f32(0), tile_u64(0),
                tile_i32(0)) &&
            LAUNCH(m->merge, part_o, part_lse, tile_f32_view(NULL, 0),
                tile_f32_view(a[ATTENDED], rows, h, d), tile_f32_view(a[LSE], rows, h));
 }
 
+/* Where what a part of a layer gives goes: to what it is added to, or to where its norm is. */
+static int branch_of(const Model *m) { return has_feature(m, NORMS_AFTER) ? BRANCH : X; }
+
+/* What the ranks have of a part of a layer is summed up, and normalised and added, if it has not
+ * been added. */
+static bool add_branch(Model *m, int layer, Role norm, int rows)
+{
+    int width = m->config.width, y = branch_of(m);
+    tile_buffer *const *a = m->array;
+    if (!team_sum(a[y], (size_t)rows * (size_t)width)) return false;
+    return y == X || LAUNCH(m->norm_add, tile_f32_view(a[y], rows, width),
+                            tile_f32_view(matrix_of(m, norm, layer)->data, width),
+                            tile_f32_view(a[X], rows, width), tile_f32((float)m->config.norm_eps));
+}
+
+static bool activate(Model *m, int rows)
+{
+    int f = m->config.hidden;
+    return LAUNCH(m->gate, tile_f32_view(m->array[GATED], rows, 2 * f),
+                  tile_f32_view(m->array[ACTIVE], rows, f));
+}
+
+static bool run_hidden(Model *m, int layer, int rows)
+{
+    int f = m->config.hidden;
+    return multiply(m, matrix_of(m, GATE, layer), rows, H, GATED, 0, 2 * f) &&
+           multiply(m, matrix_of(m, UP, layer), rows, H, GATED, f, 2 * f) && activate(m, rows) &&
+           multiply(m, matrix_of(m, DOWN, layer), rows, ACTIVE, branch_of(m), 0, m->config.width);
+}
+
+/* Pairs of a row and an expert, sorted by expert in `blocks` blocks of the form. */
+typedef struct Pairs {
+    int form, pairs, blocks;
+} Pairs;
+
+/* y[i] = x w^T for all pairs i, of which x has a row or, before the last matrix, their rows have;
+ * from column `at` of the rows of y, which are `stride` apart. */
+static bool multiply_experts(Model *m, Role role, int layer, Pairs p, int x, int y, int at,
+                             int stride)
+{
+    Matrix *w = matrix_of(m, role, layer);
+    bool last = role == DOWN;
+    const FormatInfo *f = &format_info[w->format];
+    tile_dtype type = kernel_format[w->format].dtype;
+    tile_buffer *const *a = m->array;
+    const int64_t extents[] = {p.pairs, w->rows}, strides[] = {stride, 1};
+    tile_arg in = tile_f32_view(a[x], last ? p.pairs : p.pairs / m->config.experts_used, w->cols);
+    tile_arg out = tile_buffer_view_strided(a[y], at, TILE_F32, 2, extents, strides);
+    tile_arg order = tile_i32_view(a[ORDER], p.blocks * together[p.form]);
+    tile_arg block = tile_i32_view(a[BLOCK], p.blocks);
+    tile_arg share = tile_f32_view(a[SHARE], last ? p.pairs : 0);
+    tile_arg scale = tile_f32_view(w->scale, w->scale ? w->experts : 0, w->scale ? w->rows : 0);
+    tile_kernel *k = expert_linear(m, w, last, p.form);
+    if (!k) return false;
+    if (!kernel_format[w->format].decode)
+        return LAUNCH(k, in, tile_buffer_view(w->data, type, w->experts, w->rows, w->cols), scale,
+                      order, block, share, out);
+    return LAUNCH(k, in, tile_buffer_view(w->data, type, w->experts, w->rows,
+                                          w->cols / f->elements, f->bytes),
+                  order, block, share, out);
+}
+
+/* Each row goes through the experts that the router gives it to. */
+static bool run_experts(Model *m, int layer, int rows)
+{
+    const Config *g = &m->config;
+    int f = g->hidden, used = g->experts_used, form = form_of(m, g->experts, rows);
+    int size = together[form], pairs = rows * used;
+    Pairs p = {form, pairs, (pairs + g->experts * (size - 1) + size - 1) / size};
+    tile_buffer *const *a = m->array;
+    return get_align(m, form) &&
+           multiply(m, matrix_of(m, ROUTER, layer), rows, H, ROUTE, 0, g->experts) &&
+           LAUNCH(m->route, tile_f32_view(a[ROUTE], rows, g->experts),
+                  tile_i32_view(a[EXPERT], rows, used), tile_f32_view(a[SHARE], rows, used),
+                  tile_f32(1)) &&
+           LAUNCH(m->align[form], tile_i32_view(a[EXPERT], pairs),
+                  tile_i32_view(a[ORDER], p.blocks * size), tile_i32_view(a[BLOCK], p.blocks),
+                  tile_i32(g->experts)) &&
+           multiply_experts(m, GATE, layer, p, H, GATED, 0, 2 * f) &&
+           multiply_experts(m, UP, layer, p, H, GATED, f, 2 * f) && activate(m, pairs) &&
+           multiply_experts(m, DOWN, layer, p, ACTIVE, SPREAD, 0, g->width) &&
+           LAUNCH(m->sum_experts, tile_f32_view(a[SPREAD], rows, used, g->width),
+                  tile_f32_view(a[branch_of(m)], rows, g->width));
+}
+
 static bool run_layer(Model *m, int layer, int rows, int parts)
 {
     const Config *g = &m->config;
-    tile_buffer *const *a = m->array;
-    int keys = g->kv_heads * g->head_size, f = g->hidden;
-    size_t count = (size_t)rows * (size_t)g->width;
+    int keys = g->kv_heads * g->head_size;
 #define W(role) matrix_of(m, role, layer)
     return normalise(m, W(NORM), rows, X, H) &&
-           multiply_heads(m, W(QUERY), W(QUERY_NORM), rows, Q_, g->heads) &&
-           multiply_heads(m, W(KEY), W(KEY_NORM), rows, K_, g->kv_heads) &&
-           multiply(m, W(VALUE), rows, H, V_, 0, keys) &&
-           attend(m, &m->cache[layer], rows, parts) &&
-           multiply(m, W(OUT), rows, ATTENDED, X, 0, g->width) && team_sum(a[X], count) &&
-           normalise(m, W(HIDDEN_NORM), rows, X, H) &&
-           multiply(m, W(GATE), rows, H, GATED, 0, 2 * f) &&
-           multiply(m, W(UP), rows, H, GATED, f, 2 * f) &&
-           LAUNCH(m->gate, tile_f32_view(a[GATED], rows, 2 * f),
-                  tile_f32_view(a[ACTIVE], rows, f)) &&
-           multiply(m, W(DOWN), rows, ACTIVE, X, 0, g->width) && team_sum(a[X], count);
+           multiply_heads(m, layer, QUERY, QUERY_NORM, rows, Q_, g->heads) &&
+           multiply_heads(m, layer, KEY, KEY_NORM, rows, K_, g->kv_heads) &&
+           multiply(m, W(VALUE), rows, H, V_, 0, keys) && attend(m, layer, rows, parts) &&
+           multiply(m, W(OUT), rows, ATTENDED, branch_of(m), 0, g->width) &&
+           add_branch(m, layer, OUT_NORM, rows) && normalise(m, W(HIDDEN_NORM), rows, X, H) &&
+           (has_feature(m, EXPERTS) ? run_experts(m, layer, rows) : run_hidden(m, layer, rows)) &&
+           add_branch(m, layer, DOWN_NORM, rows);
 #undef W
 }
 
@@ -597,9 +512,12 @@ static bool run_head(Model *m, Row *row, int rows, int wanted, uint64_t seed)
     int width = m->config.width, next[MOST_ROWS];
     tile_buffer *const *a = m->array;
     if (!(LAUNCH(m->pick, tile_f32_view(a[X], rows, width), tile_f32_view(NULL, 0),
-              tile_i32_view(a[PICK], wanted), tile_f32_view(a[PICKED], wanted, width)) &&
+              tile_i32_view(a[PICK], wanted), tile_f32_view(a[PICKED], wanted, width),
+              tile_f32(1)) &&
           normalise(m, matrix_of(m, LAST_NORM, 0), wanted, PICKED, H) &&
           multiply(m, matrix_of(m, HEAD, 0), wanted, H, LOGITS, 0, m->tokens) &&
+          (!m->cap || LAUNCH(m->cap, tile_f32_view(a[LOGITS], wanted * (int64_t)m->tokens),
+                             tile_f32((float)m->config.logit_cap))) &&
           LAUNCH(m->sample, tile_f32_view(a[LOGITS], wanted, m->tokens),
               tile_f32_view(a[TEMPERATURE], wanted), tile_i32_view(a[TOP_K], wanted),
               tile_f32_view(a[TOP_P], wanted), tile_i32_view(a[NEXT], wanted),
@@ -619,10 +537,11 @@ bool model_step(Model *m, Row *row, int rows, uint64_t seed)
     for (int i = 0; i < rows; i++) longest = row[i].place > longest ? row[i].place : longest;
     int parts = longest / 64 + 1 < PARTS ? longest / 64 + 1 : PARTS;
     tile_arg token = tile_i32_view(m->array[TOKEN], rows),
-             x = tile_f32_view(m->array[X], rows, m->config.width);
+             x = tile_f32_view(m->array[X], rows, m->config.width),
+             factor = tile_f32(has_feature(m, WIDE_EMBEDDING) ? sqrtf((float)m->config.width) : 1);
     if (wanted < 0 || !(kernel_format[e->format].decode
-                            ? LAUNCH(m->embed, weights(e), token, x)
-                            : LAUNCH(m->embed, weights(e), scales(e), token, x)))
+                            ? LAUNCH(m->embed, weights(e), token, x, factor)
+                            : LAUNCH(m->embed, weights(e), scales(e), token, x, factor)))
         return false;
     for (int layer = 0; layer < m->config.layers; layer++)
         if (!run_layer(m, layer, rows, parts)) return false;
@@ -640,31 +559,25 @@ bool model_logits(const Model *m, float *logits, int rows)
 Model *model_new(Checkpoint *c, int length, int pages, char *error, size_t size)
 {
     Model *m = calloc(1, sizeof *m);
-    Loader l = {.m = m, .c = c, .error = error, .size = size};
-    if (!m) return load_fail(&l, "", "no memory"), NULL;
-    m->config = c->config;
+    if (!m) return snprintf(error, size, "no memory"), NULL;
     m->tokens = c->config.vocabulary;
     m->length = length;
     m->lists = (length + PAGE - 1) / PAGE;
     m->pages = pages;
-    if (!load_matrices(&l)) return model_free(m), NULL;
+    if (!weights_load(&m->weights, c, error, size)) return model_free(m), NULL;
+    m->config = m->weights.config;
     if (get_kernels(m) && allocate(m) && tables(m)) return m;
-    return load_fail(&l, "", tile_last_error()), model_free(m), NULL;
+    return snprintf(error, size, "%s", tile_last_error()), model_free(m), NULL;
 }
 
 void model_free(Model *m)
 {
     if (!m) return;
-    int matrices = m->matrix ? LAYERED + m->config.layers * (ROLES - LAYERED) : 0;
-    for (int i = 0; i < matrices; i++) {
-        if (i == HEAD && m->matrix[HEAD].data == m->matrix[EMBEDDING].data) continue;
-        tile_buffer_free(m->matrix[i].data), tile_buffer_free(m->matrix[i].scale);
-        tile_buffer_free(m->matrix[i].bias);
-    }
+    weights_free(&m->weights);
     for (int i = 0; m->cache && i < m->config.layers; i++)
         tile_buffer_free(m->cache[i].keys), tile_buffer_free(m->cache[i].values);
     for (int i = 0; i < ARRAYS; i++) tile_buffer_free(m->array[i]);
-    modules_free(&m->modules), free(m->matrix), free(m->cache), free(m);
+    modules_free(&m->modules), free(m->cache), free(m);
 }
 
 int model_pages(const Model *m)
@@ -679,7 +592,7 @@ int model_tokens(const Model *m)
 
 uint64_t model_bytes(const Model *m)
 {
-    return m->bytes;
+    return m->weights.bytes;
 }
 
 double model_copy_speed(const Model *m)

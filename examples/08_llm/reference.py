@@ -109,13 +109,26 @@ NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "outpu
          "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
          "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
          "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+GEMMA = {"ffn_norm": "pre_feedforward_layernorm", "post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+PHI = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
+MIXTRAL = {"ffn_gate_inp": "block_sparse_moe.gate", "ffn_gate_exps": "block_sparse_moe.experts.*.w1", "ffn_up_exps": "block_sparse_moe.experts.*.w3",
+           "ffn_down_exps": "block_sparse_moe.experts.*.w2"}
+QWEN_MOE = {"ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.experts.*.gate_proj", "ffn_up_exps": "mlp.experts.*.up_proj", "ffn_down_exps": "mlp.experts.*.down_proj"}
+OF_FAMILY = {"gemma2": GEMMA, "gemma3_text": GEMMA, "phi3": PHI, "mixtral": MIXTRAL, "qwen3_moe": QWEN_MOE}
+MODEL_TYPE = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe"}  # where GGUF has another name
+
+
+def names(g):
+    """GGUF's names of a layer's tensors: Hugging Face's."""
+    return NAMES | OF_FAMILY.get(g.get("model_type"), {})
 
 
 class Model:
     """config (of Hugging Face's names), weights by Hugging Face's names, tokens, merges; interleaved: rotary pairs are neighbours; factor: of a head's pairs, see
-    slowness, as far as tensors say it."""
+    slowness, as far as tensors say it; offset: what is added to the weights of norms."""
 
     factor = 1.0
+    offset = 0.0
 
 
 def read_folder(path):
@@ -136,7 +149,7 @@ def read_folder(path):
             raw |= {n: DECODE[t["dtype"]](data[slice(*t["data_offsets"])]).reshape(t["shape"]).astype(np.float64)
                     for n, t in header.items() if n != "__metadata__"}
     m.weights = {n: w * raw.get(n + "_scale", 1) for n, w in raw.items() if not n.endswith("_scale")}
-    m.interleaved = False
+    m.interleaved, m.offset = False, float(is_gemma(m.config))
     return m
 
 
@@ -181,6 +194,8 @@ def read_gguf(path):
         about.append((name, shape, c.take("I"), c.take("Q")))
     start = -(-c.at // 32) * 32
     m.weights = {}
+    m.config = gguf_config(keys)
+    called = names(m.config)
     for name, shape, kind, offset in about:
         form, elements, size = GGUF[kind]
         raw = c.data[start + offset:start + offset + int(np.prod(shape)) // elements * size]
@@ -189,19 +204,33 @@ def read_gguf(path):
             continue
         part, what = name.split(".")[-2:]
         layer = f"model.layers.{name.split('.')[1]}." if name.startswith("blk.") else ""
-        m.weights[f"{layer}{NAMES[part]}.{what}"] = DECODE[form](raw).reshape(shape).astype(np.float64)
+        w = DECODE[form](raw).reshape(shape).astype(np.float64)
+        for i, one in enumerate(w if "*" in called[part] else [w]):
+            m.weights[f"{layer}{called[part].replace('*', str(i))}.{what}"] = one
     m.tokens, m.merges = keys["tokenizer.ggml.tokens"], [tuple(p.split(" ")) for p in keys["tokenizer.ggml.merges"]]
+    m.interleaved = keys["general.architecture"] == "llama"
+    return m
+
+
+def gguf_config(keys):
     family = keys["general.architecture"]
     get = lambda name, other=None: keys.get(f"{family}.{name}", other)
     scaling = dict(rope_type=get("rope.scaling.type", "linear" if family + ".rope.scaling.factor" in keys else "default"), factor=get("rope.scaling.factor"),
                    original_max_position_embeddings=get("rope.scaling.original_context_length"), beta_fast=get("rope.scaling.yarn_beta_fast"),
                    beta_slow=get("rope.scaling.yarn_beta_slow"), rope_theta=get("rope.freq_base", 10000.0))
-    m.config = dict(num_hidden_layers=get("block_count"), hidden_size=get("embedding_length"), num_attention_heads=get("attention.head_count"),
+    g = dict(num_hidden_layers=get("block_count"), intermediate_size=get("feed_forward_length"), hidden_size=get("embedding_length"), num_attention_heads=get("attention.head_count"),
                     num_key_value_heads=get("attention.head_count_kv"), head_dim=get("attention.key_length"), max_position_embeddings=get("context_length"),
                     rope_parameters={k: v for k, v in scaling.items() if v is not None}, rms_norm_eps=get("attention.layer_norm_rms_epsilon"),
-                    sliding_window=get("attention.sliding_window"), attention_scale=get("attention.scale"))
-    m.interleaved = family == "llama"
-    return m
+                    sliding_window=get("attention.sliding_window"), attention_scale=get("attention.scale"), model_type=MODEL_TYPE.get(family, family))
+    if get("expert_count"):
+        g |= dict(num_experts=get("expert_count"), num_experts_per_tok=get("expert_used_count"), norm_topk_prob=True,
+                  model_type="mixtral" if family == "llama" else g["model_type"])
+    if is_gemma(g):
+        wide = g["num_hidden_layers"] == {"gemma2": 46, "gemma3": 62}[family]
+        g |= dict(query_pre_attn_scalar=g["hidden_size"] / g["num_attention_heads"] if wide else head_size(g), rope_local_base_freq=get("rope.freq_base_swa", 10000.0),
+                  sliding_window_pattern=get("attention.sliding_window_pattern"), **{what: get(what) for what in ("attn_logit_softcapping", "final_logit_softcapping") if get(what)},
+                  sliding_window=get("attention.sliding_window", 4096 if family == "gemma2" else None))
+    return g
 
 
 def read(path):
@@ -247,8 +276,13 @@ def head_size(g):
     return g.get("head_dim") or g["hidden_size"] // g["num_attention_heads"]
 
 
+def is_gemma(g):
+    return g.get("model_type", "").startswith("gemma")
+
+
 def rope(g):
-    return g.get("rope_parameters") or g.get("rope_scaling") or {}
+    r = g.get("rope_parameters") or g.get("rope_scaling") or {}
+    return r.get("full_attention", r)
 
 
 def kind(g):
@@ -300,19 +334,42 @@ def rotate(x, base, factor, interleaved):
     return np.stack(pair, -1).reshape(x.shape) if interleaved else np.concatenate(pair, -1)
 
 
-def attention(q, k, v, scale, window):
+def cap_of(g, what):
+    """Gemma 2 has caps where nothing is said."""
+    usual = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0} if g.get("model_type") == "gemma2" else {}
+    return g.get(what, usual.get(what))
+
+
+def capped(x, cap):
+    """Numbers that stay between -cap and cap."""
+    return cap * np.tanh(x / cap) if cap else x
+
+
+def attention(q, k, v, scale, window, cap):
     """Causal, q [N, H, D], k and v [N, HK, D]; a query sees `window` keys, its own one too, or all before it."""
     k, v = (np.repeat(t, q.shape[1] // t.shape[1], axis=1) for t in (k, v))
-    s = np.einsum("nhd,mhd->hnm", q, k) * scale
+    s = capped(np.einsum("nhd,mhd->hnm", q, k) * scale, cap)
     seen = np.tri(len(q), dtype=bool) & ~np.tri(len(q), k=-(window or len(q)), dtype=bool)
     s = np.where(seen, s, -np.inf)
     p = np.exp(s - s.max(-1, keepdims=True))
     return np.einsum("hnm,mhd->nhd", p / p.sum(-1, keepdims=True), v).reshape(len(q), -1)
 
 
-def window(g):
-    """Qwen's files have the length of a window that is not used."""
-    return None if g.get("model_type", "").startswith("qwen") else g.get("sliding_window")
+def window(g, i):
+    """That of layer i. Qwen's files have the length of a window that is not used; of Gemma's layers all but one in some have it."""
+    pattern = g.get("sliding_window_pattern") or g.get("_sliding_window_pattern") or {"gemma2": 2, "gemma3_text": 6}.get(g.get("model_type"))
+    if g.get("model_type", "").startswith("qwen"):
+        return None
+    if is_gemma(g) and g.get("layer_types"):
+        return g["sliding_window"] if g["layer_types"][i] == "sliding_attention" else None
+    return None if pattern and (i + 1) % pattern == 0 else g.get("sliding_window")
+
+
+def turns(m, i):
+    """The base and the factors of the positions in layer i: those of Gemma 3's windows are others."""
+    g = m.config
+    near = (g.get("rope_parameters") or {}).get("sliding_attention", {}).get("rope_theta") or g.get("rope_local_base_freq")
+    return (near, 1.0) if g.get("model_type") == "gemma3_text" and window(g, i) else (base(g), m.factor * slowness(g))
 
 
 def gelu_tanh(x):
@@ -324,28 +381,77 @@ ACTIVATION = {"silu": lambda x: x / (1 + np.exp(-x)), "gelu": np.vectorize(lambd
               "relu": lambda x: np.maximum(x, 0), "relu2": lambda x: np.maximum(x, 0) ** 2}
 
 
+def parts(g):
+    """The tensors that are one in Phi-3's files, and the rows of each."""
+    d, f = head_size(g), g["intermediate_size"]
+    return {"self_attn.qkv_proj": {"self_attn.q_proj": g["num_attention_heads"] * d, "self_attn.k_proj": g["num_key_value_heads"] * d,
+                                   "self_attn.v_proj": g["num_key_value_heads"] * d}, "mlp.gate_up_proj": {"mlp.gate_proj": f, "mlp.up_proj": f}}
+
+
+def apart(m):
+    """The weights, with a tensor for each matrix."""
+    out = dict(m.weights)
+    for name, w in m.weights.items():
+        for whole, rows in parts(m.config).items() if m.config.get("model_type") == "phi3" else ():
+            if whole in name:
+                out |= {name.replace(whole, part): p for part, p in zip(rows, np.split(out.pop(name), np.cumsum(list(rows.values()))[:-1]))}
+    return out
+
+
+def many(g):
+    """The number of experts; 0: none."""
+    return g.get("num_local_experts") or g.get("num_experts") or 0
+
+
+def experts(x, g, linear, act, at):
+    """Each row through the experts with the greatest logits of the router, by their shares."""
+    mixtral = g["model_type"] == "mixtral"
+    name = at + ("block_sparse_moe" if mixtral else "mlp")
+    gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+    route = linear(x, name + ".gate")
+    share = np.exp(route - route.max(-1, keepdims=True))
+    share /= share.sum(-1, keepdims=True)
+    chosen = np.argsort(-route, axis=-1, kind="stable")[:, :g["num_experts_per_tok"]]
+    out = np.zeros_like(x)
+    for r, those in enumerate(chosen):
+        whole = share[r, those].sum() if mixtral or g.get("norm_topk_prob") else 1
+        for e in those:
+            one = f"{name}.experts.{e}."
+            out[r] += share[r, e] / whole * linear(act(linear(x[r], one + gate)) * linear(x[r], one + up), one + down)
+    return out
+
+
 def features(m, tokens):
     """What goes into the last matrix, a row for each token."""
-    g, w = m.config, lambda name: m.weights[f"model.{name}.weight"]
-    linear = lambda x, name: x @ w(name).T + m.weights.get(f"model.{name}.bias", 0)
-    eps, x, act = g["rms_norm_eps"], m.weights["model.embed_tokens.weight"][tokens], ACTIVATION[g.get("hidden_act", "silu")]
-    scale = (g.get("attention_scale") or head_size(g) ** -0.5) * amplitude(g) ** 2
+    weights = apart(m)
+    g, w, gemma = m.config, lambda name: weights[f"model.{name}.weight"], is_gemma(m.config)
+    rms = lambda x, name: norm(x, w(name) + m.offset, g["rms_norm_eps"])
+    after = (lambda x, name: rms(x, name)) if gemma else (lambda x, _: x)
+    linear = lambda x, name: x @ w(name).T + weights.get(f"model.{name}.bias", 0)
+    x = m.weights["model.embed_tokens.weight"][tokens] * (g["hidden_size"] ** 0.5 if gemma else 1)
+    act = ACTIVATION[g.get("hidden_activation", "gelu_pytorch_tanh") if gemma else g.get("hidden_act", "silu")]
+    scale = (g.get("attention_scale") or (g["query_pre_attn_scalar"] if gemma else head_size(g)) ** -0.5) * amplitude(g) ** 2
+    before = "pre_feedforward_layernorm" if gemma else "post_attention_layernorm"
     for i in range(g["num_hidden_layers"]):
         at = f"layers.{i}."
-        h = norm(x, w(at + "input_layernorm"), eps)
+        h = rms(x, at + "input_layernorm")
         q, k, v = (linear(h, at + f"self_attn.{n}_proj").reshape(len(x), -1, head_size(g)) for n in "qkv")
         if f"model.{at}self_attn.q_norm.weight" in m.weights:
-            q, k = norm(q, w(at + "self_attn.q_norm"), eps), norm(k, w(at + "self_attn.k_norm"), eps)
-        q, k = (rotate(t, base(g), m.factor * slowness(g), m.interleaved) for t in (q, k))
-        x = x + linear(attention(q, k, v, scale, window(g)), at + "self_attn.o_proj")
-        h = norm(x, w(at + "post_attention_layernorm"), eps)
-        x = x + linear(act(linear(h, at + "mlp.gate_proj")) * linear(h, at + "mlp.up_proj"), at + "mlp.down_proj")
-    return norm(x, w("norm"), eps)
+            q, k = rms(q, at + "self_attn.q_norm"), rms(k, at + "self_attn.k_norm")
+        q, k = (rotate(t, *turns(m, i), m.interleaved) for t in (q, k))
+        seen = linear(attention(q, k, v, scale, window(g, i), cap_of(g, "attn_logit_softcapping")), at + "self_attn.o_proj")
+        x = x + after(seen, at + "post_attention_layernorm")
+        h = rms(x, at + before)
+        if g.get("num_experts_per_tok"):
+            x = x + experts(h, g, linear, act, at)
+        else:
+            x = x + after(linear(act(linear(h, at + "mlp.gate_proj")) * linear(h, at + "mlp.up_proj"), at + "mlp.down_proj"), at + "post_feedforward_layernorm")
+    return rms(x, "norm")
 
 
 def logits(m, tokens):
     head = m.weights.get("lm_head.weight", m.weights["model.embed_tokens.weight"])
-    return features(m, tokens) @ head.T
+    return capped(features(m, tokens) @ head.T, cap_of(m.config, "final_logit_softcapping"))
 
 
 def main(path, result, *prompts):

@@ -14,8 +14,10 @@ static bool is_called(const Settings *s, const char *row, const char *name)
 
 static const Setting *row_of(const Settings *s, const char *name)
 {
+    int family = s->c->config.family; /* 0: not known so far */
     for (const Setting *row = s->table; row->name; row++)
-        if (is_called(s, row->name, name)) return row;
+        if ((!row->families || row->families & OF(family)) && is_called(s, row->name, name))
+            return row;
     return NULL;
 }
 
@@ -115,6 +117,20 @@ static bool take_choice(Settings *s, const Setting *row, Value v)
     return refuse(s, row, v, words);
 }
 
+/* What a layer sees, the next one of the list. */
+static bool take_each(Settings *s, const Setting *row, Value v)
+{
+    Sights *sights = (Sights *)(void *)((char *)&s->c->config + row->at);
+    char text[140];
+    shown(v, text, sizeof text);
+    for (const Choice *c = row->choices; c->word; c++) {
+        if (v.kind != TEXT || strcmp(c->word, text) || sights->count == MOST_LAYERS) continue;
+        sights->kind[sights->count++] = (unsigned char)c->value;
+        return true;
+    }
+    return refuse(s, row, v, "one of the kinds of layers that are known here");
+}
+
 static bool take_one(Settings *s, const Setting *row, Value v)
 {
     char text[140];
@@ -124,12 +140,14 @@ static bool take_one(Settings *s, const Setting *row, Value v)
     case TOKEN: return take_whole(s, row, v, -1);
     case ENDS: return take_end(s, row, v);
     case REAL:
-        return v.kind == NUMBER ? put(s, row, &v.number, sizeof v.number)
-                                : refuse(s, row, v, "a number");
+    case CAP: /* nothing has the number 0 */
+        return v.kind == NUMBER || v.kind == NOTHING ? put(s, row, &v.number, sizeof v.number)
+                                                     : refuse(s, row, v, "a number");
     case FLAG:
         return v.kind == TRUTH ? put(s, row, &flag, sizeof flag)
                                : refuse(s, row, v, "true or false");
     case CHOICE: return take_choice(s, row, v);
+    case EACH: return take_each(s, row, v);
     case ONLY:
         return among(row->words, shown(v, text, sizeof text)) ||
                refuse(s, row, v, row->words);
@@ -143,11 +161,13 @@ bool setting_take(Settings *s, const char *name, Value v)
     char text[140];
     const Setting *row = row_of(s, name);
     bool list = row && v.kind == LIST && row->take != KNOWN;
-    if (v.kind == NOTHING && (!row || row->take != SIZE)) return true;
+    if (v.kind == NOTHING && (!row || (row->take != SIZE && row->take != CAP)))
+        return true;
     if (!row)
         return checkpoint_fail(s->c, "the setting '%s', %s, is not known here, and may change what "
                                "the model computes", name, shown(v, text, sizeof text));
     if (!list) return take_one(s, row, v);
+    if (v.count == 0 && row->take == ONLY && among(row->words, "[]")) return true;
     if (v.count == 0 && row->take != ENDS) return refuse(s, row, v, "of one or more values");
     if (v.count > 1000) return checkpoint_fail(s->c, "'%s' is a list of %zu", name, v.count);
     for (size_t i = 0; i < v.count; i++)

@@ -25,8 +25,10 @@ typedef enum Take {
     TOKEN,    /* int: the number of a token; -1: none */
     ENDS,     /* of a token, or a list of tokens: each ends a text */
     REAL,     /* double */
+    CAP,      /* the same; 0 for null */
     FLAG,     /* int: 0 or 1 */
     CHOICE,   /* int: what the word means; a list of equal words */
+    EACH,     /* Sights: what the word means for each layer, of a list */
     ONLY,     /* the model computes something else with values that are not among the words */
     KNOWN,    /* other code reads it, or it changes nothing that is computed here */
 } Take;
@@ -42,15 +44,23 @@ typedef struct Setting {
     size_t at; /* in Config */
     const Choice *choices;
     const char *words;
+    unsigned families; /* that have it, bits; 0: all. A row of some stands before one of all */
 } Setting;
 
 /* Rows of a table. */
-#define SETTING(name, take, member) {name, take, offsetof(Config, member), 0, 0}
-#define CHOOSE(name, member, choices) {name, CHOICE, offsetof(Config, member), choices, 0}
-#define MUST_BE(name, words) {name, ONLY, 0, 0, words}
-#define ELSEWHERE(name) {name, KNOWN, 0, 0, 0} /* where it is read */
-#define HARMLESS(name) {name, KNOWN, 0, 0, 0}
-#define NO_MORE {0, KNOWN, 0, 0, 0}
+#define SETTING(name, take, member) SETTING_OF(0, name, take, member)
+#define CHOOSE(name, member, choices) CHOOSE_OF(0, name, CHOICE, member, choices)
+#define MUST_BE(name, words) MUST_BE_OF(0, name, words)
+#define ELSEWHERE(name) HARMLESS_OF(0, name) /* where it is read */
+#define HARMLESS(name) HARMLESS_OF(0, name)
+#define NO_MORE {0, KNOWN, 0, 0, 0, 0}
+/* Of some families. */
+#define SETTING_OF(families, name, take, member)                                                   \
+    {name, take, offsetof(Config, member), 0, 0, families}
+#define CHOOSE_OF(families, name, take, member, choices)                                           \
+    {name, take, offsetof(Config, member), choices, 0, families}
+#define MUST_BE_OF(families, name, words) {name, ONLY, 0, 0, words, families}
+#define HARMLESS_OF(families, name) {name, KNOWN, 0, 0, 0, families}
 
 enum { MOST_SETTINGS = 200 };
 

@@ -14,8 +14,11 @@ static int number(const json_t *root, const char *key, int other)
     return json_is_integer(v) ? (n > INT32_MAX || n < -1 ? -1 : (int)n) : other;
 }
 
-/* The tokens by their numbers. */
-static bool add_tokens(Checkpoint *c, const json_t *vocab, const json_t *added)
+#define UNDERLINE "\xe2\x96\x81" /* U+2581, a blank in SentencePiece's tokens */
+
+/* The tokens by their numbers. Added ones stand for themselves, but for blanks: a text has none
+ * that are written so. */
+static bool add_tokens(Checkpoint *c, const json_t *vocab, const json_t *added, bool characters)
 {
     size_t n = json_object_size(vocab) + json_array_size(added), place;
     const char **text = calloc(n + 1, sizeof *text);
@@ -37,15 +40,19 @@ static bool add_tokens(Checkpoint *c, const json_t *vocab, const json_t *added)
     for (size_t i = 0; good && i < n; i++)
         good = text[i] && words_add(c->words, text[i], strlen(text[i]));
     free(text);
-    if (good) json_array_foreach(added, place, about)
-        good = good && words_special(c->words, number(about, "id", 0));
+    if (good) json_array_foreach(added, place, about) {
+        key = json_string_value(json_object_get(about, "content"));
+        good = good && ((characters && strstr(key, UNDERLINE)) ||
+                        words_special(c->words, number(about, "id", 0),
+                                      json_is_true(json_object_get(about, "rstrip"))));
+    }
     return good || checkpoint_fail(c, "the tokens are not numbered from 0 on, each once");
 }
 
-/* Tokens that stand for themselves do so wherever they are, and leave what is beside them. */
+/* Tokens that stand for themselves do so wherever they are, and leave what is before them. */
 static bool check_added(Checkpoint *c, const json_t *added)
 {
-    static const char *const flags[] = {"lstrip", "rstrip", "single_word"};
+    static const char *const flags[] = {"lstrip", "single_word"};
     size_t place;
     json_t *about;
     json_array_foreach(added, place, about)
@@ -123,29 +130,29 @@ static bool add_cuts(Checkpoint *c, const json_t *step)
     return add_cut(words_cut(c->words), step) || unknown(c, "pre_tokenizer", step);
 }
 
-#define UNDERLINE "\xe2\x96\x81" /* U+2581, a blank in SentencePiece's tokens */
-
 /* Steps that change a text. NFC is left out: texts are taken to be normalised. Of characters they
- * may put a blank before, which *blank says. */
-static bool take_normalizer(Checkpoint *c, const json_t *step, bool characters, Blank *blank)
+ * may put a blank before, which *blank says, and write blanks in their own way: *replaced. */
+static bool take_normalizer(Checkpoint *c, const json_t *step, bool characters, Blank *blank,
+                            bool *replaced)
 {
     if (!json_is_object(step) || !strcmp(type_of(step), "NFC")) return true;
     if (!strcmp(type_of(step), "Sequence")) {
         size_t i;
         json_t *part;
         json_array_foreach(json_object_get(step, "normalizers"), i, part)
-            if (!take_normalizer(c, part, characters, blank)) return false;
+            if (!take_normalizer(c, part, characters, blank, replaced)) return false;
         return true;
     }
     bool prepend = !strcmp(type_of(step), "Prepend") && is_text(step, "prepend", UNDERLINE);
     bool replace = !strcmp(type_of(step), "Replace") && is_text(step, "content", UNDERLINE) &&
                    is_text(json_object_get(step, "pattern"), "String", " ");
     if (prepend) *blank = BEFORE_EACH;
+    if (replace) *replaced = true;
     return (characters && (prepend || replace)) || unknown(c, "normalizer", step);
 }
 
-/* The step that cuts a text of characters, at most, at blanks. */
-static bool take_metaspace(Checkpoint *c, const json_t *step, Blank *blank)
+/* The step that cuts a text of characters, at most, at blanks: Gemma's where none are left. */
+static bool take_metaspace(Checkpoint *c, const json_t *step, Blank *blank, bool replaced)
 {
     static const char *const schemes[] = {[WHERE_NONE_IS] = "always", [AT_THE_START] = "first",
                                           [NOWHERE] = "never"};
@@ -153,6 +160,9 @@ static bool take_metaspace(Checkpoint *c, const json_t *step, Blank *blank)
     const json_t *scheme = json_object_get(step, "prepend_scheme");
     int i = json_is_false(json_object_get(step, "add_prefix_space")) ? NOWHERE : WHERE_NONE_IS;
     if (!json_is_object(step)) return true;
+    if (replaced && !strcmp(type_of(step), "Split") &&
+        is_text(json_object_get(step, "pattern"), "String", " "))
+        return true;
     if (json_is_string(scheme))
         for (i = WHERE_NONE_IS; i <= NOWHERE && strcmp(schemes[i], json_string_value(scheme));) i++;
     if (strcmp(type_of(step), "Metaspace") || !is_text(step, "replacement", UNDERLINE) ||
@@ -201,8 +211,9 @@ static bool take_steps(Checkpoint *c, const json_t *root, bool characters)
 {
     const json_t *cut = json_object_get(root, "pre_tokenizer");
     Blank blank = NOWHERE;
-    if (!take_normalizer(c, json_object_get(root, "normalizer"), characters, &blank) ||
-        !(characters ? take_metaspace(c, cut, &blank) : add_cuts(c, cut)))
+    bool replaced = false;
+    if (!take_normalizer(c, json_object_get(root, "normalizer"), characters, &blank, &replaced) ||
+        !(characters ? take_metaspace(c, cut, &blank, replaced) : add_cuts(c, cut)))
         return false;
     words_blank(c->words, blank);
     return take_processor(c, json_object_get(root, "post_processor"));
@@ -228,7 +239,7 @@ static bool read_words(Checkpoint *c, const json_t *root)
     if (!(c->words = words_new(characters ? CHARACTERS : BYTES)))
         return checkpoint_fail(c, "no memory");
     if (json_is_true(json_object_get(model, "ignore_merges"))) words_whole(c->words);
-    return add_tokens(c, json_object_get(model, "vocab"), added) &&
+    return add_tokens(c, json_object_get(model, "vocab"), added, characters) &&
            add_merges(c, json_object_get(model, "merges")) && take_steps(c, root, characters);
 }
 

@@ -60,6 +60,7 @@ static bool map_add(Map *map, const char *key, size_t length, int value)
 typedef struct Token {
     char *bytes;
     size_t length;
+    bool eats; /* blanks behind it */
 } Token;
 
 typedef struct Pair {
@@ -191,7 +192,7 @@ static int named_byte(const char *text, size_t length)
 bool words_add(Words *w, const char *text, size_t length)
 {
     if (!grow((void **)&w->token, w->ntokens, &w->tokens_room, sizeof *w->token)) return false;
-    Token t = {malloc(length + 1), 0};
+    Token t = {malloc(length + 1), 0, false};
     if (!t.bytes) return false;
     int id = (int)w->ntokens, byte = w->alphabet == CHARACTERS ? named_byte(text, length) : -1;
     t.length = decode(w, text, length, t.bytes);
@@ -233,11 +234,12 @@ bool words_merge(Words *w, const char *text, size_t length)
     return map_add(&w->by_pair, (char *)p->part, sizeof p->part, (int)w->npairs - 1);
 }
 
-bool words_special(Words *w, int token)
+bool words_special(Words *w, int token, bool eats)
 {
     if (!grow((void **)&w->special, w->nspecials, &w->specials_room, sizeof *w->special))
         return false;
     if (w->token[token].length) w->special[w->nspecials++] = token;
+    w->token[token].eats = eats;
     return true;
 }
 
@@ -409,6 +411,25 @@ static int special_at(const Words *w, const char *text, size_t length)
     return best;
 }
 
+/* The bytes of the blanks, Unicode's too, that a text begins with. */
+static size_t blanks(const char *text, size_t length)
+{
+    static const char *const wide[] = {
+        "\xc2\x85", "\xc2\xa0", "\xe1\x9a\x80", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf",
+        "\xe2\x81\x9f", "\xe3\x80\x80"}; /* and U+2000 to U+200A */
+    size_t at = 0, n = 1;
+    for (; n && at < length; at += n) {
+        const unsigned char *c = (const unsigned char *)text + at;
+        size_t left = length - at;
+        n = *c == ' ' || (*c >= '\t' && *c <= '\r') ? 1 : 0;
+        if (left >= 3 && c[0] == 0xE2 && c[1] == 0x80 && c[2] >= 0x80 && c[2] <= 0x8A) n = 3;
+        for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+            if (left >= strlen(wide[i]) && !memcmp(c, wide[i], strlen(wide[i])))
+                n = strlen(wide[i]);
+    }
+    return at;
+}
+
 static bool encode_all(Encoder *e, const char *text, size_t length)
 {
     size_t done = 0;
@@ -418,7 +439,8 @@ static bool encode_all(Encoder *e, const char *text, size_t length)
         if (id < 0) at++;
         else {
             if (!encode_between(e, text + done, at - done, done == 0) || !emit(e, id)) return false;
-            done = at += e->words->token[id].length;
+            at += e->words->token[id].length;
+            done = at += e->words->token[id].eats ? blanks(text + at, length - at) : 0;
         }
     }
     return encode_between(e, text + done, length - done, done == 0);

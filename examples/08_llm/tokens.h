@@ -22,8 +22,9 @@ bool words_add(Words *words, const char *text, size_t length);
 bool words_scores(Words *words, const char *scores);
 /* Adds the next pair to be merged, "left right". False: not two known tokens whose union is one. */
 bool words_merge(Words *words, const char *text, size_t length);
-/* The token stands for itself wherever a text has its bytes, as <|end|>. False: no memory. */
-bool words_special(Words *words, int token);
+/* The token stands for itself wherever a text has its bytes, as <|end|>, with the blanks behind
+ * them if it eats those. False: no memory. */
+bool words_special(Words *words, int token, bool eats);
 /* The token that begins a text; -1, as from the start: none. */
 void words_begin(Words *words, int token);
 /* CHARACTERS: where a blank is added. At first: before each text between special tokens; or before

@@ -101,7 +101,7 @@ def text_cases():
     yield "tokenizer.json", lambda t: t.replace('"pre_tokenizer"', '"post_processor": {"type": "BertProcessing"}, "pre_tokenizer"'), "post_processor 'BertProcessing'"
     behind = '"post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "<|end|>"}}]}, "pre_tokenizer"'
     yield "tokenizer.json", lambda t: t.replace('"pre_tokenizer"', behind), "the post_processor puts '<|end|>' where"
-    yield "tokenizer.json", lambda t: t.replace('"special": true', '"rstrip": true'), "'rstrip' of the token 424"
+    yield "tokenizer.json", lambda t: t.replace('"special": true', '"lstrip": true'), "'lstrip' of the token 424"
     yield "tokenizer.json", lambda t: t.replace('"type": "BPE"', '"type": "BPE", "end_of_word_suffix": "</w>"'), "'end_of_word_suffix' is not known"
     yield "tokenizer.json", lambda t: t.replace("BPE", "Unigram"), "is not 'BPE'"
     yield "tokenizer.json", lambda t: t.replace(": 7,", ": 1000000,"), "not numbered from 0 on"

@@ -27,8 +27,9 @@ def packed(v):
     return 4, struct.pack("<I", v)
 
 
-def gguf(path, **words):
-    keys = {"general.architecture": "llama", **SMALL, **{"tokenizer.ggml." + k: v for k, v in words.items()}}
+def gguf(path, family="llama", chat=None, **words):
+    keys = {"general.architecture": family, **{k.replace("llama", family): v for k, v in SMALL.items()}, **{"tokenizer.ggml." + k: v for k, v in words.items()},
+            **({"tokenizer.chat_template": chat} if chat else {})}
     with open(path, "wb") as f:
         f.write(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)))
         for name, value in keys.items():
@@ -106,14 +107,22 @@ def character_cases(scratch):
     once = each[:-2] + ["▁b </s> ab", "▁ ▁b"]
     replace = dict(type="Replace", pattern=dict(String=" "), content="▁")
     prepend = dict(type="Sequence", normalizers=[dict(type="Prepend", prepend="▁"), replace])
+    gemma = dict(type="Split", pattern=dict(String=" "), behavior="MergedWithPrevious", invert=False)
     space = lambda scheme, split: dict(type="Metaspace", replacement="▁", prepend_scheme=scheme, split=split)
     for name, normalizer, pre, expected in (("prepend", prepend, None, words), ("replace", replace, None, bare), ("always", None, space("always", False), each),
                                             ("first", None, space("first", False), once), ("never", None, space("never", False), bare),
-                                            ("split", None, space("always", True), each)):
+                                            ("split", None, space("always", True), each), ("Gemma's", replace, gemma, bare)):
         path = os.path.join(scratch, "characters-" + name)
         folder(path, model=dict(type="BPE", byte_fallback=True, vocab=CHARACTERS, merges=[f"{m[0]} {m[1]}" for m in merges]), normalizer=normalizer, pre_tokenizer=pre,
-               added_tokens=[dict(id=i, content=CHARACTER_TOKENS[i], special=True) for i in range(3)])
+               added_tokens=[dict(id=i, content=CHARACTER_TOKENS[i], special=True) for i in (0, 1, 2, CHARACTERS["▁▁"])])
         yield "characters, " + name, path, texts, [numbers(w, CHARACTERS) for w in expected]
+    texts, words = ["b</s> \n\u2003 ab", "b</s>\ta", "b </s>"], ["▁b </s> ▁a b", "▁b </s> ▁a", "▁b ▁ </s>"]  # blanks behind a token go with it
+    path = os.path.join(scratch, "eaten")
+    folder(path, model=dict(type="BPE", byte_fallback=True, vocab=CHARACTERS, merges=[f"{m[0]} {m[1]}" for m in merges]), normalizer=prepend, pre_tokenizer=None,
+           added_tokens=[dict(id=i, content=CHARACTER_TOKENS[i], special=True, rstrip=i == 2) for i in range(3)])
+    yield "eaten blanks", path, texts, [numbers(w, CHARACTERS) for w in words]
+    gguf(path + ".gguf", family="phi3", add_bos_token=False, **common)
+    yield "eaten blanks, GGUF", path + ".gguf", texts, [numbers(w, CHARACTERS) for w in words]
 
 
 def main(program, scratch):
