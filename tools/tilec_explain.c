@@ -157,6 +157,8 @@ static void show_registers(const tilec_report_kernel *k)
     }
     if (k->registers_limit)
         line("", "ptxas may take %d: %s", k->registers_limit, k->registers_limit_why);
+    if (*k->sparing_why)
+        line("", "used sparingly: %s", k->sparing_why);
 }
 
 static void show_occupancy(const tilec_report_kernel *k)

@@ -209,6 +209,7 @@ typedef struct tilec_report_kernel {
     int registers_limit;     /* what PTX says that ptxas may take; 0: it says nothing, */
     const char *registers_limit_why; /* "" then */
     uint32_t working_warps; /* `warps` without those that do nothing but begin copies; 0: all */
+    const char *sparing_why; /* registers are short, so tiles wait in shared memory; else "" */
 } tilec_report_kernel;
 
 typedef struct tilec_report {
