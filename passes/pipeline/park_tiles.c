@@ -10,15 +10,16 @@
  *
  * Whether at all is found by trial: what the kernel needs once the passes behind this one have
  * ordered it, and whether it needs less so. Then threads compute again where they are for each
- * access (`sparing`), too. Where another warp copies, nothing is done.
+ * access (`sparing`), too.
  *
  *  1. The fullest op by the estimate (analysis/registers.h), if it needs more than it is to.
  *  2. Tiles that are alive across it, but not taken by it. Each costs one access of a word where it
  *     is put, and one wherever it is got again, in loops as often as these are thought to run.
  *     Of those that leave enough, the one that costs least; where none does, the one that costs
  *     least for each word. What it takes of shared memory must leave all blocks that registers do.
- *  3. A put behind the tile, and a get before the first use behind the fullest op, in its block and
- *     in each around it; views are made again. What a get provides can be got again.
+ *  3. A put behind the tile, or right before the fullest op, where there is room only so; and a
+ *     get before the first use behind that op, in its block and in each around it; views are made
+ *     again. What a get provides can be got again.
  *  4. Again, until all fits or nothing is left to park.
  *
  * A local memory of the target's compiler would hold the same words, but each for itself, and
@@ -39,7 +40,7 @@
  * that is run within what is parked around it. Parts of registers: what ptxas takes ahead for
  * products by multiply-adds although it then spills, and by what other estimates may be too high;
  * and ROOM to leave where tiles are parked, as what is beside these is not well known. */
-enum { MOST = 24, LEAST = 4, TRIPS = 16, MOST_DEPTH = 6, FACTORS = 6, DOUBT = 8, ROOM = 4 };
+enum { MOST = 24, LEAST = 4, TRIPS = 16, MOST_DEPTH = 6, FACTORS = 6, DOUBT = 8, ROOM = 3 };
 
 typedef struct Park {
     TlFn *fn;
@@ -47,7 +48,8 @@ typedef struct Park {
     TlMap puts;  /* by buffer: of what is parked */
     TlMap tried; /* tiles that stay where they are */
     TlPositions order;
-    const TlOp *full; /* the fullest op */
+    const TlOp *roles; /* NULL: there are none */
+    const TlOp *full;  /* the fullest op */
     int64_t over;     /* words of a thread that it needs more than there are */
     int most, goal;   /* registers that a thread may have; that it is to need at most */
 } Park;
@@ -64,6 +66,7 @@ typedef struct Group {
 typedef struct Candidate {
     TlValue *v;
     int64_t words, cost; /* of a thread; accesses of each word */
+    TlOp *behind;        /* where it is put; NULL: where it is made */
     TL_VEC(Group) groups;
 } Candidate;
 
@@ -221,8 +224,11 @@ static TlSpan life_of(const Park *p, const TlValue *v, const Uses *uses)
     return s;
 }
 
+/* What is made before ROLES is not put by all warps that get it. */
 static bool is_across(const Park *p, const TlBlock *home, TlSpan life)
 {
+    if (p->roles && !tl_block_is_inside(home, p->roles))
+        return false;
     return around_in(home, p->full) && life.first < at(p, p->full) && life.last > at(p, p->full);
 }
 
@@ -278,8 +284,15 @@ static void look_at(Park *p, TlValue *v, Candidate *best)
     find_groups(p, &c, &uses, home);
     if (c.groups.len == 0)
         return;
-    if (is_better(p, &c, best) && (is_put || fits(p, v, life)))
-        *best = c;
+    if (!is_better(p, &c, best))
+        return;
+    if (!is_put && !fits(p, v, life)) {
+        c.behind = around_in(home, p->full)->prev;
+        life.first = c.behind ? tl_position_of(&p->order, c.behind).last + 1 : life.first;
+        if (!c.behind || !fits(p, v, life))
+            return;
+    }
+    *best = c;
 }
 
 static Candidate best_of(Park *p)
@@ -297,10 +310,10 @@ static Candidate best_of(Park *p)
 
 /* ---- 3. into effect ---- */
 
-static TlOp *put_behind(Park *p, TlValue *v)
+static TlOp *put_behind(Park *p, TlValue *v, const TlOp *op)
 {
     const TlType *type = buffer_for(p, v);
-    TlBuilder b = tl_builder_after(v);
+    TlBuilder b = op ? tl_builder_before(op->next) : tl_builder_after(v);
     TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &type, 0, 0, NULL)->out[0];
     TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(p->px->ctx, TL_I32), 0), v};
     TlOp *put = tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
@@ -345,7 +358,7 @@ static void erase_views(const TlValue *v)
 static void park(Park *p, const Candidate *c)
 {
     const TlValue *buf = buffer_of(p, c->v);
-    const TlOp *put = buf ? tl_map_get_ptr(&p->puts, buf) : put_behind(p, c->v);
+    const TlOp *put = buf ? tl_map_get_ptr(&p->puts, buf) : put_behind(p, c->v, c->behind);
     for (uint32_t i = 0; i < c->groups.len; i++)
         get_for(&c->groups.data[i], put, c->v);
     erase_views(c->v);
@@ -368,14 +381,37 @@ static bool is_short(Park *p)
     return p->over > 0 && p->full;
 }
 
+static TlOp *find(const TlFn *fn, bool (*is)(const TlOp *op))
+{
+    TlOp *op = fn->body->first;
+    while (op && !is(op))
+        op = tl_walk_next(op, NULL);
+    return op;
+}
+
+static bool is_roles(const TlOp *op)
+{
+    return op->opcode == TL_OP_ROLES;
+}
+
+/* Registers that a thread may have. Beside a warp that copies, others have most of what its group
+ * does not need. */
 static int most_of(const TlFn *fn, const TlMachine *m)
 {
-    return (int)tl_registers_in_block(m->registers, m->file, m->schedulers, fn->body->warps);
+    enum { GROUP = 4, MOST_EACH = 240, FEW = 24, UNIT = 8 };
+    int warps = fn->body->warps;
+    int64_t n = tl_registers_in_block(m->registers, m->file, m->schedulers, warps);
+    if (!m->roles || !find(fn, is_roles))
+        return (int)n;
+    int64_t all = tl_registers_in_block(m->registers, m->file, m->schedulers, warps + GROUP),
+            more = (all * (warps + GROUP) - FEW * GROUP) / warps / UNIT * UNIT;
+    return (int)(all > MOST_EACH ? n : more < MOST_EACH ? more : MOST_EACH);
 }
 
 static int park_all(TlFn *fn, TlPassCtx *px)
 {
-    Park p = {.fn = fn, .px = px, .most = most_of(fn, px->machine)};
+    Park p = {.fn = fn, .px = px, .roles = find(fn, is_roles)};
+    p.most = most_of(fn, px->machine);
     p.goal = p.most - p.most / ROOM;
     tl_map_init(&p.puts, px->scratch);
     tl_map_init(&p.tried, px->scratch);
@@ -401,19 +437,6 @@ static int need_behind(TlFn *fn, TlPassCtx *px, bool parked)
     return need;
 }
 
-static bool has(const TlFn *fn, bool (*is)(const TlOp *op))
-{
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (is(op))
-            return true;
-    return false;
-}
-
-static bool is_roles(const TlOp *op)
-{
-    return op->opcode == TL_OP_ROLES;
-}
-
 static bool is_by_multiply_adds(const TlOp *op)
 {
     return op->opcode == TL_OP_DOT && !tl_mma_of(op) && tl_enclosing_loop(op);
@@ -422,10 +445,10 @@ static bool is_by_multiply_adds(const TlOp *op)
 TlPassResult tl_pass_park_tiles(TlFn *fn, TlPassCtx *px)
 {
     const TlMachine *m = px->machine;
-    if (!tl_fn_is_laid_out(fn) || m->reads_early || !m->file || !fn->info || has(fn, is_roles))
+    if (!tl_fn_is_laid_out(fn) || m->reads_early || !m->file || !fn->info)
         return TL_SAME;
     int most = most_of(fn, m),
-        enough = has(fn, is_by_multiply_adds) ? most - most / FACTORS : most + most / DOUBT;
+        enough = find(fn, is_by_multiply_adds) ? most - most / FACTORS : most + most / DOUBT;
     if (need_of(fn, px->scratch).registers <= enough)
         return TL_SAME;
     int need = need_behind(fn, px, false), then = need > enough ? need_behind(fn, px, true) : 0;
