@@ -147,7 +147,7 @@ struct TlBlock {
     TlValue **args;
     TlOp *first, *last;
     int32_t warps, stages;
-    bool kept;
+    bool kept, sparing;
 };
 
 typedef struct TlModule {

@@ -66,6 +66,7 @@ typedef struct TlKernelInfo {
     const char *warps_why; /* where more than 4 were chosen for the kernel; NULL; not printed */
     const char *stages_why; /* where fewer were chosen than the target has; NULL; not printed */
     const char *kept_why;   /* where the body says `kept`; NULL; not printed */
+    const char *sparing_why; /* where the body says `sparing`; NULL; not printed */
     /* expression indices: what the choice of a configuration depends on */
     TL_VEC(uint32_t) keys;
     /* this instance is the tuned one of so many buckets: keys.len numbers for each */

@@ -555,3 +555,25 @@ bool tl_run_passes(TlModule *m, const char *pipeline, const TlRunOptions *option
         tl_guard_current()->where = g.where;
     tl_fault(g.fault, "%s", g.text);
 }
+
+/* ---- trials ---- */
+
+TlModule *tl_copy_for_trial(TlFn *fn)
+{
+    TlFn *fns[1] = {fn};
+    TlModule one = {.ctx = fn->module->ctx, .fns = {fns, 1, 1}}, *copy = tl_module_clone(&one);
+    TL_ASSERT(copy && copy->fns.len == 1, "'%s' cannot be copied", fn->name);
+    return copy;
+}
+
+bool tl_run_trial(TlModule *copy, TlPassCtx *px, const char *skip, const char *stop_after)
+{
+    TlDiags *diags = &px->ctx->diags, before = *diags;
+    TlRunOptions run = {
+        .bisect = -1, .machine = px->machine, .skip = skip, .stop_after = stop_after};
+    bool runs = tl_run_passes(copy, px->behind, &run);
+    diags->rows.len = before.rows.len;
+    diags->errors = before.errors;
+    diags->warnings = before.warnings;
+    return runs;
+}

@@ -96,6 +96,12 @@ typedef struct TlRunOptions {
     const char *crash_dir; /* where a reproducer goes when a pass fails; NULL = none */
 } TlRunOptions;
 
+/* A module of a copy of the function alone; tl_module_free. Runs the passes behind the one that
+ * asks over such a copy, but for one (NULL: all), up to another; nothing that they say remains.
+ * False when a pass failed. */
+TlModule *tl_copy_for_trial(TlFn *fn);
+bool tl_run_trial(TlModule *copy, TlPassCtx *px, const char *skip, const char *stop_after);
+
 /* Runs `pipeline` ("fuse-fma,canonicalize,cse{opt=1}") over every function. False when a pass
  * failed. */
 bool tl_run_passes(TlModule *m, const char *pipeline, const TlRunOptions *options);

@@ -118,7 +118,7 @@ static const Field PARAMS[] = {
 static const Field KERNEL[] = {
 #define F(name, form) FIELD(K, name, form)
     F(name, TEXT), F(variant, TEXT), F(symbol, TEXT), F(condition, TEXT), LIST(K, consts, nconsts, tilec_const, CONSTS),
-    F(warps, U32), F(lanes, U32), F(threads, U32), F(warps_why, TEXT), F(cluster, U32), F(cluster_why, TEXT),
+    F(warps, U32), F(lanes, U32), F(threads, U32), F(warps_why, TEXT), F(sparing_why, TEXT), F(cluster, U32), F(cluster_why, TEXT),
     F(dies, U32),
     F(registers, INT), F(accumulators, INT), F(scalars, INT), F(spilled, INT), F(reloaded, INT), F(spilled_scalars, INT),
     F(private_bytes, INT), F(registers_from, TEXT), F(shared_bytes, U32), F(shared_most, U32),

@@ -160,6 +160,8 @@ static void show_registers(const tilec_report_kernel *k)
     if (k->offsets_not_kept)
         line("", "%u offsets in loops are computed where they are used: too many to keep",
              k->offsets_not_kept);
+    if (*k->sparing_why)
+        line("", "used sparingly: %s", k->sparing_why);
 }
 
 static void show_occupancy(const tilec_report_kernel *k)

@@ -211,6 +211,7 @@ typedef struct tilec_report_kernel {
     uint32_t working_warps; /* `warps` without those that do nothing but begin copies; 0: all */
     uint32_t offsets_not_kept; /* of accesses in loops, too many for registers: each is computed
                                 * where it is used; 0: loops keep them */
+    const char *sparing_why; /* why tiles wait in shared memory (park-tiles); "": none does */
 } tilec_report_kernel;
 
 typedef struct tilec_report {

@@ -223,6 +223,7 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
     k->warps = code->warps;
     k->working_warps = e->fn->body->warps ? (uint32_t)e->fn->body->warps : 1;
     k->warps_why = info && info->warps_why ? tl_explain_keep(e, info->warps_why) : "";
+    k->sparing_why = info && info->sparing_why ? tl_explain_keep(e, info->sparing_why) : "";
     explain_cluster(e, code);
     k->lanes = (uint32_t)e->target->lanes;
     k->dies = 1;

@@ -20,6 +20,13 @@
 #include "passes/analysis/axis_info.h"
 #include "runtime/contract/leaf.h"
 
+/* A thread's numbers, and what follows from them. */
+typedef struct TlSimtThread {
+    LLVMValueRef tid, lane, warp; /* i32 */
+    LLVMBasicBlockRef block;      /* ends in a branch; what follows stands before it */
+    TlMap *parts;                 /* layout to what it gives in this thread (simt_layout.c) */
+} TlSimtThread;
+
 typedef struct TlSimt {
     TL_GEN_BASE; /* ptr is `ptr addrspace(1)` here */
     const TlCodegenOptions *options;
@@ -32,12 +39,12 @@ typedef struct TlSimt {
     bool keeps_offsets;    /* over loops, where they are many (kept_offsets.h) */
     uint32_t crossed_axis; /* of the grid, along which clusters go, where it is not the first */
     int lane_bits, warp_bits;
-    LLVMValueRef tid, lane, warp; /* i32 */
+    TlSimtThread thread;
+    LLVMValueRef first_warp; /* thread.warp of the prologue */
     enum TlSimtRole { TL_SIMT_ALL, TL_SIMT_PRODUCER, TL_SIMT_CONSUMERS } role; /* of the flow */
     struct TlSimtTensor *tensor;  /* tensor memory; NULL: none (simt_tensor.c) */
     LLVMValueRef uniform_warp;    /* tl_simt_uniform_warp; NULL: not made yet */
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
-    TlMap thread_part;            /* layout to what it gives in this thread (simt_layout.c) */
     TlLoc loc;                    /* of the op being lowered: sites get it */
     int param;                    /* whose memory it accesses, -1: not known; likewise */
     TL_VEC(const TlOp *) assembled; /* ASM ops whose texts have been tried; alike ones once */

@@ -435,7 +435,7 @@ LLVMValueRef tl_simt_access_owner(TlSimt *g, const TlSimtAccess *a)
 {
     if (a->layout)
         return tl_simt_is_owner(g, a->layout);
-    return LLVMBuildICmp(g->b, LLVMIntEQ, g->tid, tl_simt_i32(g, 0), "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, g->thread.tid, tl_simt_i32(g, 0), "");
 }
 
 LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred)

@@ -37,10 +37,10 @@ static LLVMValueRef group_offset(const AsyncProduct *p, int operand)
     }
     if (!any)
         return NULL;
-    LLVMValueRef own = p->g->warp;
-    p->g->warp = tl_simt_uniform_warp(p->g);
+    LLVMValueRef own = p->g->thread.warp;
+    p->g->thread.warp = tl_simt_uniform_warp(p->g);
     LLVMValueRef offset = tl_simt_thread_xor(p->g, 0, NULL, p->g->warp_bits, warp);
-    p->g->warp = own;
+    p->g->thread.warp = own;
     return offset;
 }
 

@@ -14,7 +14,7 @@
 
 static LLVMValueRef is_first_thread(TlSimt *g)
 {
-    return LLVMBuildICmp(g->b, LLVMIntEQ, g->tid, tl_simt_i32(g, 0), "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, g->thread.tid, tl_simt_i32(g, 0), "");
 }
 
 /* The byte offset of a slot in shared memory. */
@@ -114,11 +114,11 @@ void tl_simt_arrive(TlSimt *g, TlOp *op)
     }
     bool everywhere = tl_attr(tl_in(op, 0)->def, TL_ATTR_CLUSTER) != NULL;
     LLVMValueRef pred = everywhere
-                            ? LLVMBuildICmp(g->b, LLVMIntULT, g->lane, cluster_size(g), "")
+                            ? LLVMBuildICmp(g->b, LLVMIntULT, g->thread.lane, cluster_size(g), "")
                             : tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL);
     if (tl_attr_flag(op, TL_ATTR_MASK))
         pred = LLVMBuildAnd(g->b, pred, tl_gen_scalar(&g->gen, tl_in(op, 2)), "");
-    LLVMValueRef args[] = {pred, offset_of(g, tl_in(op, 0), tl_in(op, 1)), g->lane};
+    LLVMValueRef args[] = {pred, offset_of(g, tl_in(op, 0), tl_in(op, 1)), g->thread.lane};
     if (everywhere)
         tl_simt_leaf(g, TL_LEAF_MBAR_ARRIVE_AT, 3, args);
     else

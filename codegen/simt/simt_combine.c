@@ -40,11 +40,11 @@ LLVMValueRef tl_simt_without(TlSimt *g, uint32_t lanes, uint32_t last, uint32_t 
     LLVMValueRef any = NULL;
     TL_ASSERT((last & ~lanes) == 0, "lanes with %u of %u", last, lanes);
     if (lanes)
-        any = LLVMBuildAnd(g->b, g->lane, tl_simt_i32(g, lanes), "");
+        any = LLVMBuildAnd(g->b, g->thread.lane, tl_simt_i32(g, lanes), "");
     if (last)
         any = LLVMBuildXor(g->b, any, tl_simt_i32(g, last), "");
     if (warps) {
-        LLVMValueRef w = LLVMBuildAnd(g->b, g->warp, tl_simt_i32(g, warps), "");
+        LLVMValueRef w = LLVMBuildAnd(g->b, g->thread.warp, tl_simt_i32(g, warps), "");
         any = any ? LLVMBuildOr(g->b, any, w, "") : w;
     }
     return any ? LLVMBuildICmp(g->b, LLVMIntEQ, any, tl_simt_i32(g, 0), "") : NULL;

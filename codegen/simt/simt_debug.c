@@ -23,7 +23,7 @@ static const char *text_of(const TlOp *op)
 
 static LLVMValueRef first_thread(TlSimt *g)
 {
-    return LLVMBuildICmp(g->b, LLVMIntEQ, g->tid, tl_simt_i32(g, 0), "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, g->thread.tid, tl_simt_i32(g, 0), "");
 }
 
 /* ---- assert, assume ---- */

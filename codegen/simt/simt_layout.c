@@ -17,7 +17,7 @@ LLVMValueRef tl_simt_uniform_warp(TlSimt *g)
         return g->uniform_warp;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
-    LLVMValueRef args[] = {g->warp, tl_simt_i32(g, 0)};
+    LLVMValueRef args[] = {g->first_warp, tl_simt_i32(g, 0)};
     g->uniform_warp = tl_simt_leaf(g, TL_LEAF_SHFL_IDX, 2, args);
     LLVMPositionBuilderAtEnd(g->b, here);
     return g->uniform_warp;
@@ -55,12 +55,13 @@ LLVMValueRef tl_simt_thread_xor(TlSimt *g, int lane_bits, const uint32_t *lane, 
               "2^%d lanes, 2^%d warps", lane_bits, warp_bits);
     LLVMValueRef none = tl_simt_i32(g, 0);
     bool apart = g->options->target->family->scalar_base; /* a warp's number may be a scalar */
+    const TlSimtThread *t = &g->thread;
     if (lane_bits < g->lane_bits || warp_bits == 0 || apart)
-        return linear(g, linear(g, none, g->lane, lane_bits, lane), g->warp, warp_bits, warp);
+        return linear(g, linear(g, none, t->lane, lane_bits, lane), t->warp, warp_bits, warp);
     uint32_t image[TL_MAX_LANE_BITS + TL_MAX_WARP_BITS]; /* of the thread's number */
     memcpy(image, lane, sizeof *lane * (size_t)lane_bits);
     memcpy(image + lane_bits, warp, sizeof *warp * (size_t)warp_bits);
-    return linear(g, none, g->tid, lane_bits + warp_bits, image);
+    return linear(g, none, t->tid, lane_bits + warp_bits, image);
 }
 
 /* The coordinates of a layout in this thread: per output the XOR part and the bits it may have. */
@@ -77,15 +78,15 @@ static int images(const TlLayout *l, TlInDim in, int out, uint32_t *image)
     return n;
 }
 
-/* Built in the entry block, so that it dominates every use of the layout. */
+/* Built in the block of the thread's numbers, so that it dominates every use of the layout. */
 static Part *part_of(TlSimt *g, const TlLayout *l)
 {
-    Part *p = tl_map_get_ptr(&g->thread_part, l);
+    Part *p = tl_map_get_ptr(g->thread.parts, l);
     if (p)
         return p;
     p = TL_NEW(g->arena, Part);
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
-    LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
+    LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->thread.block));
     for (int d = 0; d < l->nout; d++) {
         uint32_t lane[TL_LAYOUT_MAX_BITS], warp[TL_LAYOUT_MAX_BITS];
         int lanes = images(l, TL_IN_LANE, d, lane), warps = images(l, TL_IN_WARP, d, warp);
@@ -97,7 +98,7 @@ static Part *part_of(TlSimt *g, const TlLayout *l)
     }
     LLVMPositionBuilderAtEnd(g->b, here);
     tl_gen_set_loc(&g->gen, g->loc);
-    tl_map_put_ptr(&g->thread_part, l, p);
+    tl_map_put_ptr(g->thread.parts, l, p);
     return p;
 }
 
@@ -167,8 +168,8 @@ LLVMValueRef tl_simt_is_owner(TlSimt *g, const TlLayout *l)
     uint32_t free_bits[TL_LAYOUT_MAX_IN] = {0};
     tl_layout_free_masks(l, free_bits);
     int lane = tl_layout_in_index(l, TL_IN_LANE), warp = tl_layout_in_index(l, TL_IN_WARP);
-    return tl_simt_both(g, lane < 0 ? NULL : is_zero(g, g->lane, free_bits[lane]),
-                        warp < 0 ? NULL : is_zero(g, g->warp, free_bits[warp]));
+    return tl_simt_both(g, lane < 0 ? NULL : is_zero(g, g->thread.lane, free_bits[lane]),
+                        warp < 0 ? NULL : is_zero(g, g->thread.warp, free_bits[warp]));
 }
 
 int64_t tl_simt_match(TlSimt *g, const TlLayout *of, const TlLayout *l, int64_t reg,

@@ -626,14 +626,58 @@ static void lower_op(TlSimt *g, TlOp *op)
     TL_UNREACHABLE("op %d", (int)op->opcode);
 }
 
+/* What follows from the thread's number, in this block. */
+static void start_thread(TlSimt *g)
+{
+    LLVMValueRef tid = g->thread.tid;
+    g->thread.lane = LLVMBuildAnd(g->b, tid, tl_simt_i32(g, (1u << g->lane_bits) - 1), "lane");
+    g->thread.warp = LLVMBuildLShr(g->b, tid, tl_simt_i32(g, (uint32_t)g->lane_bits), "warp");
+    g->thread.block = LLVMGetInsertBlock(g->b);
+    g->thread.parts = TL_NEW(g->arena, TlMap);
+    tl_map_init(g->thread.parts, g->arena);
+}
+
+/* The thread's number once more, which neither LLVM nor ptxas knows to be the same: what follows
+ * from it is computed again, and not kept meanwhile. */
+static void number_again(TlSimt *g)
+{
+    static const char TEXT[] =
+        "{ .reg .b32 t; mov.b32 t, %lanemask_lt; shr.u32 t, t, 31; or.b32 $0, $1, t; }";
+    static const char OPERANDS[] = "=r,r";
+    LLVMTypeRef type = LLVMFunctionType(g->i32, &g->i32, 1, 0);
+    LLVMValueRef text = LLVMGetInlineAsm(type, TEXT, strlen(TEXT), OPERANDS, strlen(OPERANDS), 1,
+                                         0, LLVMInlineAsmDialectATT, 0);
+    LLVMBasicBlockRef next = tl_gen_block(&g->gen, "again");
+    uint32_t bits = (1u << tl_ceil_log2(g->code->threads)) - 1;
+    if (!g->options->emulate && !g->options->target->family->by_llvm) {
+        LLVMValueRef tid = LLVMBuildCall2(g->b, type, text, &g->thread.tid, 1, "");
+        g->thread.tid = LLVMBuildAnd(g->b, tid, tl_simt_i32(g, bits), "");
+    }
+    start_thread(g);
+    LLVMBuildBr(g->b, next);
+    LLVMPositionBuilderAtEnd(g->b, next);
+}
+
+/* Does it compute with where threads are, in a loop of a kernel that is short of registers? */
+static bool is_sparing(const TlSimt *g, const TlOp *op)
+{
+    bool accesses = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE | F_BUF_READ | F_BUF_WRITE) ||
+                    op->opcode == TL_OP_DOT || op->opcode == TL_OP_CONVERT;
+    return g->fn->body->sparing && accesses && tl_enclosing_loop(op);
+}
+
 static void lower_block(TlSimt *g, TlBlock *block)
 {
     TlLoc outer = g->loc;
+    TlSimtThread thread = g->thread;
     for (TlOp *op = block->first; op; op = op->next) {
         g->loc = op->loc;
         tl_gen_set_loc(&g->gen, op->loc);
+        if (is_sparing(g, op))
+            number_again(g);
         lower_op(g, op);
     }
+    g->thread = thread;
     g->loc = outer;
     tl_gen_set_loc(&g->gen, outer);
 }
@@ -670,9 +714,9 @@ static void begin_function(TlSimt *g)
     g->prologue = tl_gen_block(&g->gen, "entry");
     LLVMBasicBlockRef start = tl_gen_block(&g->gen, "start");
     LLVMPositionBuilderAtEnd(g->b, g->prologue);
-    g->tid = bounded_index(g, TL_LEAF_TID, g->code->threads);
-    g->lane = LLVMBuildAnd(g->b, g->tid, tl_simt_i32(g, (1u << g->lane_bits) - 1), "lane");
-    g->warp = LLVMBuildLShr(g->b, g->tid, tl_simt_i32(g, (uint32_t)g->lane_bits), "warp");
+    g->thread.tid = bounded_index(g, TL_LEAF_TID, g->code->threads);
+    start_thread(g);
+    g->first_warp = g->thread.warp;
     LLVMBuildBr(g->b, start);
     LLVMPositionBuilderAtEnd(g->b, start);
 }
@@ -764,7 +808,6 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.keeps_offsets = options->target->family->by_llvm || !tl_offsets_not_kept(fn, g.axis);
     g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
     g.reads = TL_NEW_ARRAY(arena, struct TlSimtRead *, fn->nvalues + 1);
-    tl_map_init(&g.thread_part, arena);
     code->fn = fn;
     code->symbol = symbol;
     code->flags = options->check ? TILE_KERNEL_CHECKED : 0;

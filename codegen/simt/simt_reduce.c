@@ -192,7 +192,7 @@ static void combine_lanes(Reduction *r, const TlReduceStep *s)
     if (s->guarded)
         step.least = tl_simt_linear(g, &s->least.thread, g->lane_bits, g->warp_bits, 1);
     if (r->c.user)
-        step.is_second = tl_simt_bit(g, g->lane, s->first_bit);
+        step.is_second = tl_simt_bit(g, g->thread.lane, s->first_bit);
     TlSimtPartial *next = TL_NEW_ARRAY(g->arena, TlSimtPartial, r->p->nresults);
     for (uint32_t k = 0; k < r->p->nresults; k++)
         next[k] = butterfly(r, &step, k);

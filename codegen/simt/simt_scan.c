@@ -188,8 +188,8 @@ static TlSimtPartial of_the_last(const Scan *s, const TlScanStep *step, TlSimtPa
 {
     TlSimt *g = s->c.g;
     uint32_t lanes = ((1u << step->nbits) - 1) * step->lane;
-    LLVMValueRef lane = s->reverse ? LLVMBuildAnd(g->b, g->lane, tl_simt_i32(g, ~lanes), "")
-                                   : LLVMBuildOr(g->b, g->lane, tl_simt_i32(g, lanes), "");
+    LLVMValueRef lane = s->reverse ? LLVMBuildAnd(g->b, g->thread.lane, tl_simt_i32(g, ~lanes), "")
+                                   : LLVMBuildOr(g->b, g->thread.lane, tl_simt_i32(g, lanes), "");
     return tl_simt_of_lane(&s->c, x, lane);
 }
 
@@ -198,7 +198,7 @@ static LLVMValueRef has_lane_before(const Scan *s, const TlScanStep *step)
 {
     TlSimt *g = s->c.g;
     uint32_t lanes = ((1u << step->nbits) - 1) * step->lane, first = s->reverse ? lanes : 0;
-    LLVMValueRef mine = LLVMBuildAnd(g->b, g->lane, tl_simt_i32(g, lanes), "");
+    LLVMValueRef mine = LLVMBuildAnd(g->b, g->thread.lane, tl_simt_i32(g, lanes), "");
     return LLVMBuildICmp(g->b, LLVMIntNE, mine, tl_simt_i32(g, first), "");
 }
 

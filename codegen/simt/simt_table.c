@@ -121,7 +121,7 @@ static void write_elements(const Table *t, LLVMValueRef first)
 /* The word that this thread's values add to if they are no bins. */
 static LLVMValueRef spare_word(const Table *t)
 {
-    LLVMValueRef at = LLVMBuildMul(t->g->b, t->g->tid, u32(t, t->p.elem_bytes), "");
+    LLVMValueRef at = LLVMBuildMul(t->g->b, t->g->thread.tid, u32(t, t->p.elem_bytes), "");
     return LLVMBuildAdd(t->g->b, at, u32(t, t->scratch + t->p.spare), "");
 }
 

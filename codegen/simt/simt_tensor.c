@@ -77,7 +77,7 @@ static LLVMValueRef bar_at(TlSimt *g, uint32_t i)
 
 static LLVMValueRef is_first_thread(TlSimt *g)
 {
-    return LLVMBuildICmp(g->b, LLVMIntEQ, g->tid, tl_simt_i32(g, 0), "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, g->thread.tid, tl_simt_i32(g, 0), "");
 }
 
 static LLVMValueRef columns_of(TlSimt *g)

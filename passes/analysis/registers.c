@@ -469,6 +469,15 @@ TlRegisterNeed tl_registers_needed(const TlFn *fn, const TlAxisInfo *axis, TlAll
     return find_need(&n);
 }
 
+int64_t tl_registers_in_block(int registers, int file, int schedulers, int warps)
+{
+    enum { FILE = 256 };
+    TL_ASSERT(warps > 0 && schedulers > 0, "%d warps of %d schedulers", warps, schedulers);
+    int64_t each = (warps + schedulers - 1) / schedulers, n = file / each;
+    n = n < registers ? n : registers;
+    return n > FILE ? (n + FILE) / 2 : n;
+}
+
 int tl_registers_of_tiles(const TlFn *fn, int threads, TlAllocator by, TlArena *scratch)
 {
     TL_ASSERT(threads > 0, "%d threads", threads);

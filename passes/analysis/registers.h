@@ -18,6 +18,10 @@ TlAllocator tl_allocator_of(bool by_llvm, int lanes);
 /* Registers of a thread, of so many, that hold tiles before there are layouts, all products as if
  * by multiply-adds. */
 int tl_registers_of_tiles(const TlFn *fn, int threads, TlAllocator by, TlArena *scratch);
+/* Registers, of those that a thread can have, that it may have in a block of so many warps, where
+ * each scheduler has a file of so many for a lane. Where there is a second file, for accumulators,
+ * everything but sums of products only passes the time there: half of it counts. */
+int64_t tl_registers_in_block(int registers, int file, int schedulers, int warps);
 /* Of a function that is laid out. */
 TlRegisterNeed tl_registers_needed(const TlFn *fn, const TlAxisInfo *axis, TlAllocator by,
                                    TlArena *scratch);

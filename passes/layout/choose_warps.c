@@ -57,14 +57,9 @@ typedef struct Choose {
     int64_t work; /* of the products of a trip, where it is least: in accesses */
 } Choose;
 
-/* Registers that a thread may have in a block of so many warps. Where there is a second file, for
- * accumulators, everything but sums of products only passes the time there: half of it counts. */
 static int64_t registers_of(const TlMachine *m, int warps)
 {
-    enum { FILE = 256 };
-    int64_t each = (warps + m->schedulers - 1) / m->schedulers, n = m->file / each;
-    n = n < m->registers ? n : m->registers;
-    return n > FILE ? (n + FILE) / 2 : n;
+    return tl_registers_in_block(m->registers, m->file, m->schedulers, warps);
 }
 
 static TlAllocator allocator_of(const TlMachine *m)
@@ -115,21 +110,16 @@ static void show(const Choose *c, const Trial *t)
             : tl_format(px->scratch, "// choose-warps: %d warps: not possible\n", t->choice.warps));
 }
 
-/* Nothing that the passes say remains. */
 static Trial try_choice(const Choose *c, Choice choice)
 {
     TlPassCtx *px = c->px;
-    TlDiags *diags = &px->ctx->diags, before = *diags;
-    TlFn *fns[1] = {c->fn};
-    TlModule one = {.ctx = px->ctx, .fns = {fns, 1, 1}}, *copy = tl_module_clone(&one);
-    TlRunOptions run = {.bisect = -1, .machine = px->machine, .stop_after = "order-reads"};
-    TL_ASSERT(copy && copy->fns.len == 1, "'%s' cannot be copied", c->fn->name);
+    TlModule *copy = tl_copy_for_trial(c->fn);
     TlFn *done = copy->fns.data[0];
     done->body->warps = choice.warps;
     done->body->stages = choice.stages;
     done->body->kept = choice.kept;
     Trial t = {.choice = choice, .most = registers_of(px->machine, choice.warps)};
-    t.runs = tl_run_passes(copy, px->behind, &run);
+    t.runs = tl_run_trial(copy, px, "park-tiles", "order-reads");
     if (t.runs) {
         t.stages = most_stages(done);
         t.need = tl_registers_needed(done, tl_axis_info(done, px->scratch),
@@ -138,9 +128,6 @@ static Trial try_choice(const Choose *c, Choice choice)
         t.spilled = spilled(&t);
     }
     tl_module_free(copy);
-    diags->rows.len = before.rows.len;
-    diags->errors = before.errors;
-    diags->warnings = before.warnings;
     show(c, &t);
     return t;
 }

@@ -201,6 +201,7 @@ GROUPS = {
         "variables in blocks": "lang_scopes_and_hiding",
         "order of evaluation": "lang_evaluation_from_left_to_right left_to_right_with_effects",
         "rows longer than registers": "long_rows_* passes/chunk-rows/*",
+        "tiles that wait in shared memory": "waits_* passes/park-tiles/*",
         "unrolled, pipelined, split between warps": "lang_hints_change_nothing_* hints_change_nothing pipeline_* "
             "passes/unroll/*",
     }, "pipelines": {

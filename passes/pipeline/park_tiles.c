@@ -1,0 +1,463 @@
+/* park-tiles: where a thread has too few registers for the tiles that are alive at once, some of
+ * those that wait meanwhile do so in shared memory.
+ *
+ *     %k = load %K, ... : tile<f32, 64, 128, #0>    %k = load %K, ... : tile<f32, 64, 128, #0>
+ *     for ... {                                     %b = alloc : buf<f32, 64, 128, #1, 1>
+ *       ... (needs more than there is)        =>    put %b, %zero, %k
+ *     }                                             for ... { ... }
+ *     %w = dot %x, %k, ...                          %g = get %b, %zero : tile<f32, 64, 128, #0>
+ *                                                   %w = dot %x, %g, ...
+ *
+ * Whether at all is found by trial: what the kernel needs once the passes behind this one have
+ * ordered it, and whether it needs less so. Then threads compute again where they are for each
+ * access (`sparing`), too.
+ *
+ *  1. The fullest op by the estimate (analysis/registers.h), if it needs more than it is to.
+ *  2. Tiles that are alive across it, but not taken by it. Each costs one access of a word where it
+ *     is put, and one wherever it is got again, in loops as often as these are thought to run.
+ *     Of those that leave enough, the one that costs least; where none does, the one that costs
+ *     least for each word. What it takes of shared memory must leave all blocks that registers do.
+ *  3. A put behind the tile, or right before the fullest op, where there is room only so; and a
+ *     get before the first use behind that op, in its block and in each around it; views are made
+ *     again. What a get provides can be got again.
+ *  4. Again, until all fits or nothing is left to park.
+ *
+ * A local memory of the target's compiler would hold the same words, but each for itself, and
+ * reached through the caches: parked tiles go 16 bytes at a time. Where LLVM gives registers, it
+ * spills to registers of another file, or is told to be sparing; there nothing is parked. */
+#include "ir/plan/mma.h"
+#include "ir/plan/stage_layout.h"
+#include "ir/plan/staged.h"
+#include "passes/analysis/alive.h"
+#include "passes/analysis/facts.h"
+#include "passes/analysis/registers.h"
+#include "passes/analysis/shared_life.h"
+#include "passes/layout/relayout.h"
+#include "passes/pass.h"
+#include "passes/pipeline/allocate_shared.h"
+
+/* MOST: tiles parked, and gets again; LEAST: words of a thread that are worth it; TRIPS: of a loop
+ * that is run within what is parked around it. Parts of registers: what ptxas takes ahead for
+ * products by multiply-adds although it then spills, and by what other estimates may be too high;
+ * and ROOM to leave where tiles are parked, as what is beside these is not well known. */
+enum { MOST = 24, LEAST = 4, TRIPS = 16, MOST_DEPTH = 6, FACTORS = 6, DOUBT = 8, ROOM = 3 };
+
+typedef struct Park {
+    TlFn *fn;
+    TlPassCtx *px;
+    TlMap puts;  /* by buffer: of what is parked */
+    TlMap tried; /* tiles that stay where they are */
+    TlPositions order;
+    const TlOp *roles; /* NULL: there are none */
+    const TlOp *full;  /* the fullest op */
+    int64_t over;     /* words of a thread that it needs more than there are */
+    int most, goal;   /* registers that a thread may have; that it is to need at most */
+} Park;
+
+typedef TL_VEC(TlUse *) Uses;
+
+/* Uses in a block that one get serves. */
+typedef struct Group {
+    const TlBlock *block;
+    TlOp *first; /* of them; or the op in the block that holds it */
+    Uses uses;
+} Group;
+
+typedef struct Candidate {
+    TlValue *v;
+    int64_t words, cost; /* of a thread; accesses of each word */
+    TlOp *behind;        /* where it is put; NULL: where it is made */
+    TL_VEC(Group) groups;
+} Candidate;
+
+/* ---- where things are ---- */
+
+/* The op of the block that is, or holds, this one; NULL: it is not inside. */
+static TlOp *around_in(const TlBlock *block, const TlOp *op)
+{
+    while (op && op->block != block)
+        op = op->block->parent;
+    return (TlOp *)op;
+}
+
+static uint32_t at(const Park *p, const TlOp *op)
+{
+    return tl_position_of(&p->order, op).first;
+}
+
+static int depth_of(const TlBlock *block)
+{
+    int depth = 0;
+    for (const TlOp *op = block->parent; op; op = op->block->parent)
+        depth += tl_is_loop(op);
+    return depth < MOST_DEPTH ? depth : MOST_DEPTH;
+}
+
+static int64_t runs_of(const TlBlock *block)
+{
+    int64_t runs = 1;
+    for (int i = depth_of(block); i > 0; i--)
+        runs *= TRIPS;
+    return runs;
+}
+
+/* ---- uses, through views ---- */
+
+static bool is_view(const TlOp *op)
+{
+    return (tl_op_info(op->opcode)->flags & F_VIEWLIKE) && op->nin == 1 && op->nout == 1;
+}
+
+static void add_uses(const Park *p, Uses *all, TlValue *v)
+{
+    for (TlUse *u = v->uses; u; u = u->next) {
+        if (is_view(u->user))
+            add_uses(p, all, u->user->out[0]);
+        else
+            tl_vec_push(p->px->scratch, all, u);
+    }
+}
+
+/* ---- 2. candidates ---- */
+
+/* Is it computed from nothing but positions and numbers that all threads have? */
+static bool is_made_again(const TlValue *v, int depth)
+{
+    if (v->type->rank == 0 || (v->def && v->def->opcode == TL_OP_CONST))
+        return true;
+    if (!v->def || depth == 0)
+        return false;
+    if (v->def->opcode == TL_OP_IOTA)
+        return true;
+    if (!(tl_op_info(v->def->opcode)->flags & (F_ELEM | F_VIEWLIKE)))
+        return false;
+    for (uint32_t i = 0; i < v->def->nin; i++)
+        if (!is_made_again(tl_in(v->def, i), depth - 1))
+            return false;
+    return true;
+}
+
+static const TlValue *buffer_of(Park *p, const TlValue *v)
+{
+    if (!v->def || v->def->opcode != TL_OP_GET)
+        return NULL;
+    const TlValue *buf = tl_in(v->def, 0);
+    return tl_map_get_ptr(&p->puts, buf) ? buf : NULL;
+}
+
+/* Can it be put, and be got again as it is? Buffers of others may be written meanwhile, and are not
+ * read before they must be. */
+static bool can_wait(Park *p, const TlValue *v)
+{
+    enum { DEEP = 8 };
+    const TlType *t = v->type;
+    return t->kind == TL_TILE && t->rank > 0 && t->layout && !t->ptr && t->dtype != TL_BOOL &&
+           tl_dtype_bits(t->dtype) >= 8 && tl_words_of(v) >= LEAST &&
+           !tl_map_get_ptr(&p->tried, v) &&
+           (!v->def || v->def->opcode != TL_OP_GET || buffer_of(p, v)) &&
+           !is_made_again(v, DEEP);
+}
+
+/* ---- where it is got ---- */
+
+/* Of the uses in the block, through ops that hold them: those between two ops, NULL: any. */
+static void add_group(const Park *p, Candidate *c, const Uses *uses, const TlBlock *block,
+                      const TlOp *behind, const TlOp *before)
+{
+    Group g = {.block = block};
+    for (uint32_t i = 0; i < uses->len; i++) {
+        TlOp *o = around_in(block, uses->data[i]->user);
+        if (!o || (behind && at(p, o) <= at(p, behind)) || (before && at(p, o) >= at(p, before)))
+            continue;
+        g.first = !g.first || at(p, o) < at(p, g.first) ? o : g.first;
+        tl_vec_push(p->px->scratch, &g.uses, uses->data[i]);
+    }
+    if (!g.first)
+        return;
+    c->cost += runs_of(block);
+    tl_vec_push(p->px->scratch, &c->groups, g);
+}
+
+/* Behind the fullest op in its block and in those around it, up to the tile's; in loops among
+ * these, before it too. */
+static void find_groups(const Park *p, Candidate *c, const Uses *uses, const TlBlock *home)
+{
+    const TlOp *x = around_in(home, p->full);
+    add_group(p, c, uses, home, x, NULL);
+    while (x->nregions) {
+        const TlOp *next = NULL;
+        for (uint32_t r = 0; r < x->nregions; r++) {
+            const TlOp *y = around_in(x->regions[r], p->full);
+            add_group(p, c, uses, x->regions[r], NULL, y);
+            if (y)
+                add_group(p, c, uses, x->regions[r], y, NULL);
+            next = y ? y : next;
+        }
+        if (!next)
+            return;
+        x = next;
+    }
+}
+
+static bool is_taken(const Park *p, const Uses *uses)
+{
+    for (uint32_t i = 0; i < uses->len; i++)
+        if (uses->data[i]->user == p->full)
+            return true;
+    return false;
+}
+
+/* Position from which on the tile is there; its last use, as seen from its block. */
+static TlSpan life_of(const Park *p, const TlValue *v, const Uses *uses)
+{
+    const TlBlock *home = v->def ? v->def->block : v->block;
+    const TlOp *made = v->def ? v->def : v->block->parent;
+    TlSpan s = {made ? at(p, made) : 0, 0};
+    if (v->def)
+        s.first = tl_position_of(&p->order, v->def).last;
+    for (uint32_t i = 0; i < uses->len; i++) {
+        const TlOp *user = uses->data[i]->user;
+        TlSpan use = tl_position_of_use(&p->order, user, home);
+        uint32_t last = use.first == at(p, user) ? use.first : use.last; /* a loop begins with it */
+        s.last = last > s.last ? last : s.last;
+    }
+    return s;
+}
+
+/* What is made before ROLES is not put by all warps that get it. */
+static bool is_across(const Park *p, const TlBlock *home, TlSpan life)
+{
+    if (p->roles && !tl_block_is_inside(home, p->roles))
+        return false;
+    return around_in(home, p->full) && life.first < at(p, p->full) && life.last > at(p, p->full);
+}
+
+static const TlType *buffer_for(const Park *p, const TlValue *v)
+{
+    const TlType *t = v->type;
+    TlStagingUse use = {
+        .type = t, .put = t->layout, .gets = &t->layout, .ngets = 1, .row = t->rank - 1};
+    const TlLayout *l = tl_staging_layout(p->px->ctx, p->px->scratch, &use);
+    return tl_type_buf(p->px->ctx, t->dtype, t->rank, t->shape, l, 1);
+}
+
+/* Blocks of a multiprocessor that full registers leave. */
+static int64_t blocks_of(const Park *p)
+{
+    const TlMachine *m = p->px->machine;
+    int64_t blocks = (int64_t)m->file * m->schedulers / (p->fn->body->warps * (int64_t)p->most);
+    return blocks > 0 ? blocks : 1;
+}
+
+static bool fits(const Park *p, const TlValue *v, TlSpan span)
+{
+    const TlType *buf = buffer_for(p, v);
+    TlSharedLife life = {(TlOp *)p->full, tl_buf_bytes(buf), tl_buf_alignment(buf), span.first,
+                         span.last};
+    uint64_t room = p->px->machine->shared_bytes / (uint64_t)blocks_of(p);
+    return tl_shared_total(p->fn, p->px, NULL, &life) <= room;
+}
+
+/* Of two that leave enough the one that costs less, otherwise the one that does so by the word. */
+static bool is_better(const Park *p, const Candidate *a, const Candidate *b)
+{
+    bool enough_a = a->words >= p->over, enough_b = b->words >= p->over;
+    if (!b->v)
+        return true;
+    if (enough_a && enough_b)
+        return a->cost * a->words < b->cost * b->words;
+    return a->cost != b->cost ? a->cost < b->cost : a->words > b->words;
+}
+
+static void look_at(Park *p, TlValue *v, Candidate *best)
+{
+    if (!can_wait(p, v))
+        return;
+    Uses uses = {0};
+    add_uses(p, &uses, v);
+    const TlBlock *home = v->def ? v->def->block : v->block;
+    TlSpan life = life_of(p, v, &uses);
+    if (!is_across(p, home, life) || is_taken(p, &uses))
+        return;
+    bool is_put = buffer_of(p, v) != NULL;
+    Candidate c = {.v = v, .words = tl_words_of(v), .cost = is_put ? 0 : runs_of(home)};
+    find_groups(p, &c, &uses, home);
+    if (c.groups.len == 0)
+        return;
+    if (!is_better(p, &c, best))
+        return;
+    if (!is_put && !fits(p, v, life)) {
+        c.behind = around_in(home, p->full)->prev;
+        life.first = c.behind ? tl_position_of(&p->order, c.behind).last + 1 : life.first;
+        if (!c.behind || !fits(p, v, life))
+            return;
+    }
+    *best = c;
+}
+
+static Candidate best_of(Park *p)
+{
+    Candidate best = {0};
+    for (TlOp *op = p->fn->body->first; op && op != p->full; op = tl_walk_next(op, NULL)) {
+        for (uint32_t r = 0; r < op->nregions; r++)
+            for (uint32_t i = 0; i < op->regions[r]->nargs; i++)
+                look_at(p, op->regions[r]->args[i], &best);
+        for (uint32_t i = 0; i < op->nout; i++)
+            look_at(p, op->out[i], &best);
+    }
+    return best;
+}
+
+/* ---- 3. into effect ---- */
+
+static TlOp *put_behind(Park *p, TlValue *v, const TlOp *op)
+{
+    const TlType *type = buffer_for(p, v);
+    TlBuilder b = op ? tl_builder_before(op->next) : tl_builder_after(v);
+    TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &type, 0, 0, NULL)->out[0];
+    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(p->px->ctx, TL_I32), 0), v};
+    TlOp *put = tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
+    tl_map_put_ptr(&p->puts, made, put);
+    return put;
+}
+
+/* `v`, a view of `of`, as the same view of `got`. */
+static TlValue *viewed(TlBuilder *b, TlValue *v, const TlValue *of, TlValue *got)
+{
+    if (v == of)
+        return got;
+    TlValue *in = viewed(b, tl_in(v->def, 0), of, got);
+    return tl_op_like(b, v->def, 1, &in, 1, &v->type)->out[0];
+}
+
+static void get_for(const Group *g, const TlOp *put, const TlValue *v)
+{
+    TlBuilder b = tl_builder_before(g->first);
+    TlValue *in[] = {tl_in(put, 0), tl_in(put, 1)};
+    TlValue *got = tl_op_new(&b, TL_OP_GET, 2, in, 1, &v->type, 0, 0, NULL)->out[0];
+    for (uint32_t i = 0; i < g->uses.len; i++) {
+        TlUse *u = g->uses.data[i];
+        TlBuilder before = tl_builder_before(u->user);
+        tl_set_operand(u->user, (uint32_t)(u - u->user->in), viewed(&before, u->value, v, got));
+    }
+}
+
+/* Views that nobody wants any more. */
+static void erase_views(const TlValue *v)
+{
+    for (TlUse *u = v->uses, *next; u; u = next) {
+        next = u->next;
+        if (!is_view(u->user))
+            continue;
+        erase_views(u->user->out[0]);
+        if (!u->user->out[0]->uses)
+            tl_op_erase(u->user);
+    }
+}
+
+static void park(Park *p, const Candidate *c)
+{
+    const TlValue *buf = buffer_of(p, c->v);
+    const TlOp *put = buf ? tl_map_get_ptr(&p->puts, buf) : put_behind(p, c->v, c->behind);
+    for (uint32_t i = 0; i < c->groups.len; i++)
+        get_for(&c->groups.data[i], put, c->v);
+    erase_views(c->v);
+    tl_map_put_ptr(&p->tried, c->v, c->v);
+}
+
+/* ---- 1. and 4. ---- */
+
+static TlRegisterNeed need_of(const TlFn *fn, TlArena *arena)
+{
+    return tl_registers_needed(fn, tl_axis_info(fn, arena), TL_ALLOCATOR_PTXAS, arena);
+}
+
+static bool is_short(Park *p)
+{
+    TlRegisterNeed need = need_of(p->fn, p->px->scratch);
+    p->full = need.op;
+    p->over = need.registers - p->goal;
+    tl_positions_init(&p->order, p->fn, p->px->scratch);
+    return p->over > 0 && p->full;
+}
+
+static TlOp *find(const TlFn *fn, bool (*is)(const TlOp *op))
+{
+    TlOp *op = fn->body->first;
+    while (op && !is(op))
+        op = tl_walk_next(op, NULL);
+    return op;
+}
+
+static bool is_roles(const TlOp *op)
+{
+    return op->opcode == TL_OP_ROLES;
+}
+
+/* Registers that a thread may have. Beside a warp that copies, others have most of what its group
+ * does not need. */
+static int most_of(const TlFn *fn, const TlMachine *m)
+{
+    enum { GROUP = 4, MOST_EACH = 240, FEW = 24, UNIT = 8 };
+    int warps = fn->body->warps;
+    int64_t n = tl_registers_in_block(m->registers, m->file, m->schedulers, warps);
+    if (!m->roles || !find(fn, is_roles))
+        return (int)n;
+    int64_t all = tl_registers_in_block(m->registers, m->file, m->schedulers, warps + GROUP),
+            more = (all * (warps + GROUP) - FEW * GROUP) / warps / UNIT * UNIT;
+    return (int)(all > MOST_EACH ? n : more < MOST_EACH ? more : MOST_EACH);
+}
+
+static int park_all(TlFn *fn, TlPassCtx *px)
+{
+    Park p = {.fn = fn, .px = px, .roles = find(fn, is_roles)};
+    p.most = most_of(fn, px->machine);
+    p.goal = p.most - p.most / ROOM;
+    tl_map_init(&p.puts, px->scratch);
+    tl_map_init(&p.tried, px->scratch);
+    int parked = 0;
+    for (Candidate c; parked < MOST && is_short(&p) && (c = best_of(&p)).v; parked++)
+        park(&p, &c);
+    return parked;
+}
+
+/* ---- the decision ---- */
+
+/* Registers by what the code will be, which the passes behind this one still order; 0: they cannot
+ * do it. */
+static int need_behind(TlFn *fn, TlPassCtx *px, bool parked)
+{
+    TlModule *copy = tl_copy_for_trial(fn);
+    TlFn *done = copy->fns.data[0];
+    if (parked)
+        park_all(done, px);
+    int need = tl_run_trial(copy, px, NULL, "order-reads") ? need_of(done, px->scratch).registers
+                                                           : 0;
+    tl_module_free(copy);
+    return need;
+}
+
+static bool is_by_multiply_adds(const TlOp *op)
+{
+    return op->opcode == TL_OP_DOT && !tl_mma_of(op) && tl_enclosing_loop(op);
+}
+
+TlPassResult tl_pass_park_tiles(TlFn *fn, TlPassCtx *px)
+{
+    const TlMachine *m = px->machine;
+    if (!tl_fn_is_laid_out(fn) || m->reads_early || !m->file || !fn->info)
+        return TL_SAME;
+    int most = most_of(fn, m),
+        enough = find(fn, is_by_multiply_adds) ? most - most / FACTORS : most + most / DOUBT;
+    if (need_of(fn, px->scratch).registers <= enough)
+        return TL_SAME;
+    int need = need_behind(fn, px, false), then = need > enough ? need_behind(fn, px, true) : 0;
+    if (need <= enough)
+        return TL_SAME;
+    int parked = then && then < need ? park_all(fn, px) : 0;
+    fn->body->sparing = true;
+    fn->info->sparing_why = tl_format(
+        &fn->module->arena, "a thread would need about %d of %d; %d tile%s wait in shared memory",
+        need, most, parked, parked == 1 ? "" : "s");
+    return TL_CHANGED;
+}
