@@ -12,7 +12,7 @@
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
 # Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, two-hosts, cuda, hip, cxx, numpy, torch, jax, mypy, sphinx, clang, chromium,
-# libpng, pcre2, ggml. A test that needs one says `// REQUIRES: ptxas`.
+# libpng, pcre2, ggml, gdb, node, tree-sitter, conan. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
 import hashlib
@@ -175,7 +175,7 @@ if sanitize:
     config.environment["ASAN_OPTIONS"] = "detect_leaks=1:check_initialization_order=1"
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
 for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19"), ("chromium", "chromium"), ("gdb", "gdb"),
-                         ("node", "node")):
+                         ("node", "node"), ("tree-sitter", "tree-sitter"), ("conan", "conan")):
     if shutil.which(program, path=config.environment["PATH"]):
         features.add(feature)
 if os.path.exists(os.path.join(build, "bin", "09_image")):

@@ -22,7 +22,7 @@ from check_docs import tracked
 
 SOURCES = (".c", ".h", ".cc", ".cpp", ".def", ".re", ".y", ".py", ".cmake", ".txt", ".in")
 # Options of programs that are not ours.
-FOREIGN = set("""--build --install --prefix --target --cflags --libs --output-on-failure --filter --jit --system-site-packages""".split())
+FOREIGN = set("""--build --install --prefix --target --cflags --libs --output-on-failure --filter --jit --overlay-ports --system-site-packages""".split())
 ROOMS = ("ir", "frontend", "passes", "codegen", "runtime", "tools")
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 
 # The lexer's reserved words by what they are. One that is missing here is an error.
 GROUPS = {
@@ -34,6 +35,8 @@ def tables(root):
     if sorted(listed) != sorted(reserved):
         sys.exit(f"editors.py: the groups of words differ from lexer.re: {sorted(set(listed) ^ set(reserved))}")
     found["clause"] = re.findall(r'^    "([a-z_]+)" +\{ return word', lexer, re.M)
+    heads = re.search(r"^clausehead:\n(.*?)^  ;", read(root, "frontend/grammar.y"), re.M | re.S)[1]
+    found["plain clause"] = re.findall(r'^  [ |] "(\w+)"', heads, re.M)
     found["type"] = re.findall(r'^DTYPE\(\w+, +"(\w+)"', read(root, "ir/types.def"), re.M) + ["int", "float"]
     found["builtin"] = re.findall(r"^BUILTIN\((\w+),", read(root, "frontend/builtins.def"), re.M)
     return found
@@ -142,6 +145,80 @@ def textmate(t):
     }
 
 
+# ---- tree-sitter ----
+
+def sitter_words(t):
+    reserved = sum((t[group] for group in GROUPS), [])
+
+    def row(name, words):
+        lines = textwrap.fill(", ".join(f"'{w}'" for w in words), 136, initial_indent="    ", subsequent_indent="    ")
+        return f"  {name}: [\n{lines},\n  ],\n"
+
+    rows = row("reserved", reserved) + row("clauses", t["plain clause"]) + row("types", t["type"])
+    return f"// Made by test/tools/editors.py.\nmodule.exports = {{\n{rows}}};\n"
+
+
+def sitter_highlights(t):
+    def quoted(words):
+        return " ".join(f'"{w}"' for w in words)
+
+    def named(words):
+        return " ".join(f"({w})" for w in words)
+
+    # Those that are nodes of their own in grammar.js; `tile` is part of a type.
+    nodes = ["auto", "void"]
+    declaration = [w for w in t["declaration"] if w not in [*nodes, "tile"]] + ["type", "where"]
+    builtins = textwrap.fill(quoted(t["builtin"]), 136, initial_indent="    ", subsequent_indent="    ")
+    return f'''; Made by test/tools/editors.py. No node has two captures, so that it does not matter which of two an editor takes.
+[{quoted(t["control"])}] @keyword.control
+[{quoted(declaration)}] @keyword
+[{quoted(t["hint"])}] @keyword.directive
+(clause_name) @attribute
+["tile" {named(["scalar_type", *nodes])}] @type.builtin
+(type_identifier) @type
+(pointer_type (identifier) @type)
+[{named(t["constant"])}] @constant.builtin
+[(integer) (float)] @number
+(string) @string
+(escape) @string.escape
+(comment) @comment
+(doc_comment) @comment.documentation
+
+(kernel name: (identifier) @function)
+(function name: (identifier) @function)
+(nested_function name: (identifier) @function)
+(function_parameter name: (identifier) @function)
+((call function: (identifier) @function.builtin)
+  (#any-of? @function.builtin "in"
+{builtins}))
+((call function: (identifier) @function.call)
+  (#not-any-of? @function.call "in"
+{builtins}))
+(call function: (member name: (identifier) @function.call))
+((member object: (identifier) @module.builtin)
+  (#any-of? @module.builtin {quoted(SPACES.split())}))
+(import module: (module_name (identifier) @module))
+(qualified_type module: (identifier) @module)
+
+(array_parameter name: (identifier) @variable.parameter)
+(parameter name: (identifier) @variable.parameter)
+(constant_parameter name: (identifier) @constant)
+(lambda parameter: (identifier) @variable.parameter)
+(constants (init name: (identifier) @constant))
+(constant_name (identifier) @constant)
+(field name: (identifier) @property)
+(named_argument name: (identifier) @variable.parameter)
+(named_value name: (identifier) @property)
+
+["+:" "<<=" ">>=" "<<" ">>" "<=" ">=" "==" "!=" "&&" "||" "++" "--" "+=" "-=" "*=" "/=" "%=" "&=" "|=" "^="
+ "+" "-" "*" "/" "%" "&" "|" "^" "~" "!" "=" "?" "=>"] @operator
+(binary operator: ["<" ">"] @operator)
+(tile_type ["<" ">"] @punctuation.bracket)
+["(" ")" "[" "]" "{{" "}}"] @punctuation.bracket
+["," ";" "." ":"] @punctuation.delimiter
+'''
+
+
 SETTINGS = {
     "tile.path": {"type": "string", "default": "tilec", "scope": "machine", "description": "The compiler, whose language server is started."},
     "tile.target": {"type": "string", "default": "", "description": "A target, such as sm_90a, whose costs are shown behind lines."},
@@ -194,6 +271,8 @@ def made(root):
         "vscode/package.json": as_json(manifest),
         "vscode/language-configuration.json": as_json(configuration),
         "vscode/syntaxes/tile.tmLanguage.json": as_json(textmate(t)),
+        "tree-sitter/words.js": sitter_words(t),
+        "tree-sitter/queries/highlights.scm": sitter_highlights(t),
     }
 
 

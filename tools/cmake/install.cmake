@@ -136,6 +136,7 @@ install(TARGETS tile-opt tile-reduce RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
 install(DIRECTORY stdlib/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/stdlib COMPONENT compiler FILES_MATCHING PATTERN "*.tile")
 install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vimfiles COMPONENT compiler)
 install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode COMPONENT compiler)
+install(DIRECTORY tools/editors/tree-sitter/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/tree-sitter COMPONENT compiler)
 
 if(TARGET tilec)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/package/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT compiler)

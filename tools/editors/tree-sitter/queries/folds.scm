@@ -1,0 +1,1 @@
+[(block) (struct) (parameters) (arguments) (list) (set) (comment)] @fold
