@@ -9,10 +9,13 @@
  *                                                   %w = dot %x, %g, ...
  *
  * Whether at all is found by trial: what the kernel needs once the passes behind this one have
- * ordered it, and whether it needs less so. Then threads compute again where they are for each
- * access (`sparing`), too.
+ * ordered it, and whether it needs less so. Then threads of a kernel with products in loops compute
+ * again where they are for each access (`sparing`), too. Where the estimate is only near what there
+ * is, nothing is parked but what costs little for sure: what is put and got less often than the
+ * fullest op is done, outside its loop.
  *
- *  1. The fullest op by the estimate (analysis/registers.h), if it needs more than it is to.
+ *  1. The fullest op by the estimate (analysis/registers.h), if it needs more than it is to; of
+ *     gets, the op that these are for.
  *  2. Tiles that are alive across it, but not taken by it. Each costs one access of a word where it
  *     is put, and one wherever it is got again, in loops as often as these are thought to run.
  *     Of those that leave enough, the one that costs least; where none does, the one that costs
@@ -39,8 +42,18 @@
 /* MOST: tiles parked, and gets again; LEAST: words of a thread that are worth it; TRIPS: of a loop
  * that is run within what is parked around it. Parts of registers: what ptxas takes ahead for
  * products by multiply-adds although it then spills, and by what other estimates may be too high;
- * and ROOM to leave where tiles are parked, as what is beside these is not well known. */
-enum { MOST = 24, LEAST = 4, TRIPS = 16, MOST_DEPTH = 6, FACTORS = 6, DOUBT = 8, ROOM = 3 };
+ * ROOM to leave where tiles are parked, as what is beside these is not well known; and NEARLY what
+ * there is. */
+enum {
+    MOST = 24,
+    LEAST = 4,
+    TRIPS = 16,
+    MOST_DEPTH = 6,
+    FACTORS = 6,
+    DOUBT = 8,
+    ROOM = 3,
+    NEARLY = 16
+};
 
 typedef struct Park {
     TlFn *fn;
@@ -50,8 +63,9 @@ typedef struct Park {
     TlPositions order;
     const TlOp *roles; /* NULL: there are none */
     const TlOp *full;  /* the fullest op */
-    int64_t over;     /* words of a thread that it needs more than there are */
-    int most, goal;   /* registers that a thread may have; that it is to need at most */
+    int64_t over;      /* words of a thread that it needs more than there are */
+    int most, goal;    /* registers that a thread may have; that it is to need at most */
+    bool seldom;       /* only what is put and got less often than the fullest op is done */
 } Park;
 
 typedef TL_VEC(TlUse *) Uses;
@@ -154,8 +168,7 @@ static bool can_wait(Park *p, const TlValue *v)
     return t->kind == TL_TILE && t->rank > 0 && t->layout && !t->ptr && t->dtype != TL_BOOL &&
            tl_dtype_bits(t->dtype) >= 8 && tl_words_of(v) >= LEAST &&
            !tl_map_get_ptr(&p->tried, v) &&
-           (!v->def || v->def->opcode != TL_OP_GET || buffer_of(p, v)) &&
-           !is_made_again(v, DEEP);
+           (!v->def || v->def->opcode != TL_OP_GET || buffer_of(p, v)) && !is_made_again(v, DEEP);
 }
 
 /* ---- where it is got ---- */
@@ -282,7 +295,7 @@ static void look_at(Park *p, TlValue *v, Candidate *best)
     bool is_put = buffer_of(p, v) != NULL;
     Candidate c = {.v = v, .words = tl_words_of(v), .cost = is_put ? 0 : runs_of(home)};
     find_groups(p, &c, &uses, home);
-    if (c.groups.len == 0)
+    if (c.groups.len == 0 || (p->seldom && c.cost >= runs_of(p->full->block)))
         return;
     if (!is_better(p, &c, best))
         return;
@@ -372,10 +385,18 @@ static TlRegisterNeed need_of(const TlFn *fn, TlArena *arena)
     return tl_registers_needed(fn, tl_axis_info(fn, arena), TL_ALLOCATOR_PTXAS, arena);
 }
 
+/* Is it got for an op behind? What else is got for that cannot wait for this get. */
+static bool is_got(Park *p, const TlOp *op)
+{
+    return op->nout == 1 && buffer_of(p, op->out[0]) && op->next;
+}
+
 static bool is_short(Park *p)
 {
     TlRegisterNeed need = need_of(p->fn, p->px->scratch);
     p->full = need.op;
+    while (p->full && is_got(p, p->full))
+        p->full = p->full->next;
     p->over = need.registers - p->goal;
     tl_positions_init(&p->order, p->fn, p->px->scratch);
     return p->over > 0 && p->full;
@@ -408,11 +429,11 @@ static int most_of(const TlFn *fn, const TlMachine *m)
     return (int)(all > MOST_EACH ? n : more < MOST_EACH ? more : MOST_EACH);
 }
 
-static int park_all(TlFn *fn, TlPassCtx *px)
+static int park_all(TlFn *fn, TlPassCtx *px, bool seldom)
 {
-    Park p = {.fn = fn, .px = px, .roles = find(fn, is_roles)};
+    Park p = {.fn = fn, .px = px, .roles = find(fn, is_roles), .seldom = seldom};
     p.most = most_of(fn, px->machine);
-    p.goal = p.most - p.most / ROOM;
+    p.goal = p.most - p.most / (seldom ? DOUBT : ROOM);
     tl_map_init(&p.puts, px->scratch);
     tl_map_init(&p.tried, px->scratch);
     int parked = 0;
@@ -424,17 +445,22 @@ static int park_all(TlFn *fn, TlPassCtx *px)
 /* ---- the decision ---- */
 
 /* Registers by what the code will be, which the passes behind this one still order; 0: they cannot
- * do it. */
-static int need_behind(TlFn *fn, TlPassCtx *px, bool parked)
+ * do it. PARK: NULL, or whether only what is seldom got is parked. */
+static int need_behind(TlFn *fn, TlPassCtx *px, const bool *seldom)
 {
     TlModule *copy = tl_copy_for_trial(fn);
     TlFn *done = copy->fns.data[0];
-    if (parked)
-        park_all(done, px);
-    int need = tl_run_trial(copy, px, NULL, "order-reads") ? need_of(done, px->scratch).registers
-                                                           : 0;
+    if (seldom)
+        park_all(done, px, *seldom);
+    int need =
+        tl_run_trial(copy, px, NULL, "order-reads") ? need_of(done, px->scratch).registers : 0;
     tl_module_free(copy);
     return need;
+}
+
+static bool is_product(const TlOp *op)
+{
+    return (op->opcode == TL_OP_DOT || op->opcode == TL_OP_DOT_ASYNC) && tl_enclosing_loop(op);
 }
 
 static bool is_by_multiply_adds(const TlOp *op)
@@ -442,20 +468,33 @@ static bool is_by_multiply_adds(const TlOp *op)
     return op->opcode == TL_OP_DOT && !tl_mma_of(op) && tl_enclosing_loop(op);
 }
 
+/* What it may need by the estimate and is let be. Consumers beside a warp that copies have what is
+ * stated for them, and no more. */
+static int enough_of(const TlFn *fn, int most)
+{
+    if (find(fn, is_by_multiply_adds))
+        return most - most / FACTORS;
+    return find(fn, is_roles) ? most : most + most / DOUBT;
+}
+
 TlPassResult tl_pass_park_tiles(TlFn *fn, TlPassCtx *px)
 {
     const TlMachine *m = px->machine;
     if (!tl_fn_is_laid_out(fn) || m->reads_early || !m->file || !fn->info)
         return TL_SAME;
-    int most = most_of(fn, m),
-        enough = find(fn, is_by_multiply_adds) ? most - most / FACTORS : most + most / DOUBT;
-    if (need_of(fn, px->scratch).registers <= enough)
+    int most = most_of(fn, m), enough = enough_of(fn, most), near = most - most / NEARLY;
+    near = near < enough ? near : enough;
+    if (need_of(fn, px->scratch).registers <= near)
         return TL_SAME;
-    int need = need_behind(fn, px, false), then = need > enough ? need_behind(fn, px, true) : 0;
-    if (need <= enough)
+    int need = need_behind(fn, px, NULL);
+    if (need <= near)
         return TL_SAME;
-    int parked = then && then < need ? park_all(fn, px) : 0;
-    fn->body->sparing = true;
+    bool seldom = need <= enough;
+    int then = need_behind(fn, px, &seldom);
+    int parked = then && then < need ? park_all(fn, px, seldom) : 0;
+    fn->body->sparing = !seldom && find(fn, is_product);
+    if (!fn->body->sparing && parked == 0)
+        return TL_SAME;
     fn->info->sparing_why = tl_format(
         &fn->module->arena, "a thread would need about %d of %d; %d tile%s wait in shared memory",
         need, most, parked, parked == 1 ? "" : "s");
