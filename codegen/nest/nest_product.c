@@ -452,6 +452,17 @@ static void find_direct(const TlNests *plan, TlNestProduct *p)
     }
 }
 
+/* A view of a parameter's memory, of extents and strides that are the same throughout a launch: its
+ * address says which. */
+static bool is_told_by_address(const TlValue *view)
+{
+    const TlOp *op = view->def;
+    bool same = !op || op->opcode == TL_OP_VIEW;
+    for (uint32_t i = 1; same && op && i < op->nin; i++)
+        same = tl_nest_is_of_launch(tl_in(op, i));
+    return same;
+}
+
 /* The load of B, if its packed chunks may be kept: the address and the starts of the slices in a
  * chunk's first iteration determine all of its iterations. */
 static TlOp *find_kept(const TlNestProduct *p)
@@ -459,7 +470,7 @@ static TlOp *find_kept(const TlNestProduct *p)
     bool transposed;
     TlWideInt step;
     TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &transposed);
-    if (!load || tl_in(load, 0)->def || !tl_is_constant_memory(tl_in(load, 0)) ||
+    if (!load || !is_told_by_address(tl_in(load, 0)) || !tl_is_constant_memory(tl_in(load, 0)) ||
         !tl_const_int_value(tl_in(p->loop, 2), &step))
         return NULL;
     TlPlace b = tl_op_place(load);
@@ -479,6 +490,7 @@ static bool is_same_b(const TlNestProduct *p, const TlOp *outer)
     if (!p->b_load)
         return same;
     TlPlace b = tl_op_place(p->b_load);
+    same &= tl_is_invariant(b.base, outer);
     for (uint32_t i = 0; i < b.naxes; i++)
         same &= b.index[i].value == p->loop->regions[0]->args[0] ||
                 tl_is_invariant(b.index[i].value, outer);
