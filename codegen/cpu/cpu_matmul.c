@@ -382,6 +382,19 @@ static LLVMValueRef rows_are_inside(Chunk *c)
     return c->a->ok ? LLVMBuildAnd(g->b, inside, c->a->ok, "") : inside;
 }
 
+/* Of B's rows, from the chunk's first on, so many are inside. */
+static LLVMValueRef rows_left_of_b(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    bool transposed;
+    TlOp *load = tl_nest_load_under(tl_in(c->p->dot, 1), &transposed);
+    TL_ASSERT(load, "rows of B that no load reads");
+    const TlCpuAccess *b = tl_cpu_access_of(g, load);
+    int i = tl_nest_slice_of(&b->a->place, transposed ? 1 : 0);
+    LLVMValueRef left = LLVMBuildSub(g->b, b->view->extent[i], b->start[i], "");
+    return tl_cpu_larger(g, left, tl_gen_int(&g->gen, 0));
+}
+
 /* How many iterations the chunk has, and the room in its panels. */
 static void set_trips(Chunk *c)
 {
@@ -405,6 +418,8 @@ static void set_trips(Chunk *c)
     c->x.panel_rows = tl_cpu_add(g, tl_cpu_times(g, most, k), tl_gen_int(&g->gen, 1));
     c->x.trips = tl_cpu_smaller(g, LLVMBuildSub(g->b, end, c->x.first, ""), most);
     c->x.count = tl_cpu_times(g, c->x.trips, k);
+    if (c->p->cuts_listed)
+        c->x.count = tl_cpu_smaller(g, c->x.count, rows_left_of_b(c));
 }
 
 /* ---- rows that move ----
@@ -851,6 +866,8 @@ void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueR
         c.b = p->b_load ? tl_cpu_access_of(g, p->b_load) : NULL;
     }
     set_trips(&c);
+    if (p->a_transposed)
+        c.x.a_step = c.a->stride[tl_nest_slice_of(&c.a->a->place, 1)];
     if (c.a && !p->a_transposed)
         point_at_a(&c);
     if (c.few) {

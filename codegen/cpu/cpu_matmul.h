@@ -39,6 +39,7 @@ typedef struct TlCpuMultiply {
     LLVMValueRef narrow, narrows;   /* column where narrow panels begin, how many; NULL: none */
     int64_t rows, acc_row;          /* acc's rows, their stride */
     LLVMValueRef acc, a, a_row, b;  /* addresses; a_row: of a's rows, or columns, in parts */
+    LLVMValueRef a_step;            /* from an element of a listed column to the next; NULL: 1 */
     bool a_listed;                  /* a is a list of the addresses of its rows, or columns */
     LLVMValueRef count;             /* elements along k in this chunk */
     LLVMValueRef from, to, columns; /* rows from .. to - 1, columns 0 .. columns - 1 */

@@ -67,6 +67,7 @@ static LLVMValueRef column_of(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef m)
         return tl_cpu_part_at(x, x->a,
                               tl_cpu_add(x->g, LLVMBuildMul(x->g->b, k, x->a_row, ""), m));
     LLVMValueRef p = LLVMBuildInBoundsGEP2(x->g->b, x->g->ptr, x->a, &k, 1, "");
+    m = x->a_step ? LLVMBuildMul(x->g->b, m, x->a_step, "") : m;
     return tl_cpu_part_at(x, LLVMBuildLoad2(x->g->b, x->g->ptr, p, ""), m);
 }
 
@@ -173,6 +174,7 @@ static void find_a(TlCpuMultiply *x, LLVMValueRef m, int mr, bool whole, LLVMVal
         a[i] = tl_gen_int(&g->gen, i);
         if (!whole)
             a[i] = tl_cpu_smaller(g, a[i], LLVMBuildSub(g->b, left, tl_gen_int(&g->gen, 1), ""));
+        a[i] = x->a_step ? LLVMBuildMul(g->b, a[i], x->a_step, "") : a[i];
     }
     if (goes_by_columns(x))
         return;

@@ -225,6 +225,7 @@ static void put_product(Print *p, const TlNest *n)
     put_flag(p, x->a_by_columns, "A by columns");
     put_flag(p, x->a_packs, "packed where these are far apart");
     put_flag(p, x->a_rows, x->a_transposed ? "A's columns listed" : "A's rows listed");
+    put_flag(p, x->cuts_listed, "up to the end of B");
     if (x->keeps_b)
         tl_sbuf_putf(p->out, ", keeps %u chunks of B", x->slots);
     put_number(p, "or of smaller ones", x->tagged, x->slots);

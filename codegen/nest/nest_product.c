@@ -23,6 +23,35 @@ static bool is_virtual_or_small(const TlNests *plan, const TlValue *v)
            (!plan || plan->place[v->id].kind != TL_NEST_HOME || v->type->rank == 1);
 }
 
+/* The index tile that says which rows of the view the load's are; NULL: none does. */
+static TlValue *rows_of(const TlPlace *p)
+{
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (tl_place_dim(p, i) == 0 && p->axes[i].kind == TL_AXIS_TILE && !p->pointwise)
+            return p->index[i].value;
+    return NULL;
+}
+
+/* Are elements along the axis side by side, or a number of elements apart that is known? */
+static bool is_evenly_apart(const TlFn *fn, const TlPlace *p, int axis)
+{
+    TlWideInt unused;
+    const TlOp *view = p->base->def;
+    return tl_nest_is_dense(fn, p, axis) ||
+           (view && view->opcode == TL_OP_VIEW &&
+            tl_const_int_value(tl_in(view, 1 + p->naxes + (uint32_t)axis), &unused));
+}
+
+/* Is v a load by an index tile whose columns are evenly apart? Transposed, it is listed. */
+static bool is_listed(const TlFn *fn, const TlValue *v)
+{
+    if (!v->def || v->def->opcode != TL_OP_LOAD)
+        return false;
+    TlPlace p = tl_op_place(v->def);
+    int along = tl_nest_slice_of(&p, 1);
+    return along >= 0 && rows_of(&p) && is_evenly_apart(fn, &p, along);
+}
+
 /* May the op be lowered once more for each iteration? It then only says how elements are computed.
  */
 static bool is_repeatable(const TlFn *fn, const TlNests *plan, const TlOp *op)
@@ -34,7 +63,8 @@ static bool is_repeatable(const TlFn *fn, const TlNests *plan, const TlOp *op)
         [TL_OP_STRIDE] = true,  [TL_OP_INSIDE] = true,  [TL_OP_LOAD] = true};
     if (!MAY[op->opcode] && !(tl_op_info(op->opcode)->flags & F_ELEM))
         return false;
-    if (op->opcode == TL_OP_TRANS && tl_nest_dense_dim(fn, op->out[0]) < 0)
+    if (op->opcode == TL_OP_TRANS && tl_nest_dense_dim(fn, op->out[0]) < 0 &&
+        !is_listed(fn, tl_in(op, 0)))
         return false;
     return op->nout == 1 && is_virtual_or_small(plan, op->out[0]);
 }
@@ -130,6 +160,9 @@ static bool same_axis(const TlFn *fn, const TlValue *v, uint32_t i, const TlValu
 {
     const TlOp *x = v->def, *y = w->def;
     if (v == w && i == j)
+        return true;
+    if (x && y && x->opcode == TL_OP_VIEW && y->opcode == TL_OP_VIEW &&
+        same_number(fn, tl_in(x, 1 + i), tl_in(y, 1 + j), 0))
         return true;
     if (!x || !y || x->opcode != TL_OP_SUB_VIEW || y->opcode != TL_OP_SUB_VIEW)
         return same_dim(fn, v, i, w, j);
@@ -330,26 +363,30 @@ static bool moves_along_k(const TlPlace *p, int along, const TlOp *loop)
     return true;
 }
 
-/* The index tile that says which rows of the view the load's are; NULL: none does. */
-static TlValue *rows_of(const TlPlace *p)
+/* Do B's rows follow each other from iteration to iteration, so that those which are outside are
+ * the last ones of all? Sums that began at 0 are the same without what they add. */
+static bool ends_with_loop(const TlNests *plan, const TlNestProduct *p)
 {
-    for (uint32_t i = 0; i < p->naxes; i++)
-        if (tl_place_dim(p, i) == 0 && p->axes[i].kind == TL_AXIS_TILE && !p->pointwise)
-            return p->index[i].value;
-    return NULL;
+    bool transposed;
+    const TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &transposed);
+    if (!b)
+        return false;
+    TlPlace pb = tl_op_place(b);
+    return follows_loop(plan, &pb, transposed ? 1 : 0, p->loop);
 }
 
 /* The same of a load of which A is the transposition, by an index tile along k: what is outside is
  * zeros, and of its columns those are inside that are A's rows which are seen. */
-static void find_transposed(const TlFn *fn, TlNestProduct *p, TlOp *a)
+static void find_transposed(const TlNests *plan, TlNestProduct *p, TlOp *a)
 {
+    const TlFn *fn = plan->fn;
     TlPlace pa = tl_op_place(a), pc;
     int along = tl_nest_slice_of(&pa, 1);
     if (!p->store || along < 0 || !rows_of(&pa) || tl_in(p->dot, 0)->def->opcode != TL_OP_TRANS ||
         tl_in(tl_in(p->dot, 0)->def, 0) != a->out[0])
         return;
     pc = tl_op_place(p->store);
-    if (!same_slice(fn, &pa, 1, &pc, p->store_turned) || !tl_nest_is_dense(fn, &pa, along) ||
+    if (!same_slice(fn, &pa, 1, &pc, p->store_turned) || !is_evenly_apart(fn, &pa, along) ||
         !tl_is_invariant(pa.base, p->loop) || !tl_is_invariant(pa.index[along].value, p->loop))
         return;
     for (uint32_t i = 0; i < pa.naxes; i++)
@@ -358,6 +395,7 @@ static void find_transposed(const TlFn *fn, TlNestProduct *p, TlOp *a)
     p->a_load = a;
     p->a_rows = rows_of(&pa);
     p->a_transposed = true;
+    p->cuts_listed = p->from_zero && ends_with_loop(plan, p);
 }
 
 /* Is A the transposition of the load, whose rows are dense? */
@@ -383,7 +421,7 @@ static void find_direct(const TlNests *plan, TlNestProduct *p)
     if (!a || a->out[0]->type->dtype != p->part[0] || p->flips)
         return;
     if (a_transposed && p->per == 1)
-        find_transposed(fn, p, a);
+        find_transposed(plan, p, a);
     if (p->a_load || (a->out[0] != tl_in(p->dot, 0) && !is_by_columns(fn, p, a)))
         return;
     bool columns = p->a_by_columns = a_transposed;
@@ -414,6 +452,17 @@ static void find_direct(const TlNests *plan, TlNestProduct *p)
     }
 }
 
+/* A view of a parameter's memory, of extents and strides that are the same throughout a launch: its
+ * address says which. */
+static bool is_told_by_address(const TlValue *view)
+{
+    const TlOp *op = view->def;
+    bool same = !op || op->opcode == TL_OP_VIEW;
+    for (uint32_t i = 1; same && op && i < op->nin; i++)
+        same = tl_nest_is_of_launch(tl_in(op, i));
+    return same;
+}
+
 /* The load of B, if its packed chunks may be kept: the address and the starts of the slices in a
  * chunk's first iteration determine all of its iterations. */
 static TlOp *find_kept(const TlNestProduct *p)
@@ -421,7 +470,7 @@ static TlOp *find_kept(const TlNestProduct *p)
     bool transposed;
     TlWideInt step;
     TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &transposed);
-    if (!load || tl_in(load, 0)->def || !tl_is_constant_memory(tl_in(load, 0)) ||
+    if (!load || !is_told_by_address(tl_in(load, 0)) || !tl_is_constant_memory(tl_in(load, 0)) ||
         !tl_const_int_value(tl_in(p->loop, 2), &step))
         return NULL;
     TlPlace b = tl_op_place(load);
@@ -441,6 +490,7 @@ static bool is_same_b(const TlNestProduct *p, const TlOp *outer)
     if (!p->b_load)
         return same;
     TlPlace b = tl_op_place(p->b_load);
+    same &= tl_is_invariant(b.base, outer);
     for (uint32_t i = 0; i < b.naxes; i++)
         same &= b.index[i].value == p->loop->regions[0]->args[0] ||
                 tl_is_invariant(b.index[i].value, outer);
