@@ -6,7 +6,8 @@
  * Short rows of bytes are evaluated one by one and put one after the other in a vector.
  * If the operand's last axis is short (two halves of a byte, two operands of `interleave`), the
  * operand is evaluated along the axis before it, once for each element of the last axis, and these
- * vectors are interleaved. */
+ * vectors are interleaved; but words of four bytes, whose order a transposition changed, are taken
+ * from the home that they lie in. */
 #include "codegen/cpu/cpu.h"
 
 /* ---- indices ---- */
@@ -103,6 +104,40 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
         v[i] = tl_cpu_eval(g, x, &sub);
     }
     return interleave_all(g, v, n, 1, w);
+}
+
+/* ---- words in another order ---- */
+
+/* Every few words of a home from the one at `at` on. */
+static LLVMValueRef eval_words(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
+{
+    const TlOp *trans = tl_in(op, 0)->def;
+    TlValue *x = tl_in(trans, 0);
+    const TlType *from = x->type;
+    const int64_t *perm = tl_attr(trans, TL_ATTR_PERM)->u.ints;
+    int last = from->rank - 1, n = from->shape[last], w = at->width / n;
+    int step = tl_nest_turned_words(op), end = (step - 1) * (w - 1); /* of the last one wanted */
+    TL_ASSERT(step > 1 && w > 1 && w * n == at->width, "%d lanes, %d words apart", at->width, step);
+    TlCpuAt sub;
+    LLVMValueRef idx[TL_MAX_RANK], first = tl_gen_int(&g->gen, 0), v[TL_NEST_TURNED];
+    at_joined(g, op, at, last - 1, w, &sub);
+    for (int d = 0; d <= last; d++)
+        idx[perm[d]] = sub.idx[d];
+    for (int d = 0; d <= last; d++)
+        first = LLVMBuildAdd(
+            g->b, LLVMBuildMul(g->b, first, tl_gen_int(&g->gen, from->shape[d]), ""), idx[d], "");
+    TlNestPlace place = g->plan->place[x->id];
+    if (place.kind != TL_NEST_HOME)
+        place = g->plan->place[tl_in(x->def, 0)->id];
+    LLVMValueRef p = tl_gen_address(&g->gen, from->dtype, tl_cpu_home_ptr(g, place.buffer), first);
+    for (int k = 0; k < step; k++) {
+        LLVMValueRef by = tl_gen_int(&g->gen, tl_cpu_every_start(k, w, end)),
+                     q = tl_gen_address(&g->gen, TL_I32, p, by);
+        v[k] = LLVMBuildLoad2(g->b, tl_gen_vec(g->i32, w), q, "");
+        LLVMSetAlignment(v[k], (unsigned)n);
+    }
+    LLVMValueRef words = tl_cpu_every(g, v, step, w, 0, end);
+    return LLVMBuildBitCast(g->b, words, tl_gen_vec(g->i8, at->width), "");
 }
 
 /* ---- the last axis divided ---- */
@@ -213,6 +248,8 @@ LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         return eval_apart(g, op, at);
     if (way == TL_NEST_PUTS_ROWS)
         return eval_rows(g, op, at, 0, at->width);
+    if (way == TL_NEST_TURNS_WORDS && at->width > 4)
+        return eval_words(g, op, at);
     bool joins = way == TL_NEST_INTERLEAVES || way == TL_NEST_JOINS_HOME;
     joins = joins && at->width > from->shape[tl_nest_last_axis(from)];
     return joins ? eval_join(g, op, at) : eval_same_number(g, op, at);

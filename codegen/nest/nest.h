@@ -27,6 +27,7 @@ enum {
     TL_NEST_ROWS = 4,          /* that are reduced together */
     TL_NEST_ACCUMULATORS = 24, /* vectors of a block of sums of a product */
     TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
+    TL_NEST_TURNED = 16,       /* vectors of which every such word is one of a home's */
     TL_NEST_STRIDE = 8,        /* vectors of which a load takes every such element */
     TL_NEST_TRANSPOSED = 16,   /* rows of a block that is transposed in registers */
     TL_NEST_STRIP = 16,        /* vectors of a home that registers hold */
@@ -61,6 +62,10 @@ int tl_nest_last_axis(const TlType *type); /* the last of extent > 1; -1: none *
 /* May a reshape go without a home if its operand has one? Neither has gaps, so that what lies side
  * by side in the one does in the other; and it is more than registers hold. */
 bool tl_nest_may_read_home(const TlNestMachine *m, const TlOp *reshape);
+/* Does a reshape join words of four bytes whose order another axis than theirs had, as
+ * reshape(trans(reshape(x, N, K, 4), 1, 0, 2), K, 4 N)? Then every few words of the
+ * operand of the transposition are a vector; how many is one from the next? 0: it does not. */
+int tl_nest_turned_words(const TlOp *reshape);
 /* Does a reshape put short rows of bytes, 16 or 32, one after the other? Then several of them are
  * one vector of the result. */
 bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *reshape);
@@ -179,6 +184,7 @@ typedef enum TlNestWay {
     TL_NEST_RENAMES,     /* a reshape that only adds or drops axes of extent 1 */
     TL_NEST_INTERLEAVES, /* vectors along the axis before the operand's last one */
     TL_NEST_JOINS_HOME,  /* the same, which lie side by side */
+    TL_NEST_TURNS_WORDS, /* every few words of four bytes of a home */
     TL_NEST_READS_HOME,  /* a home without gaps, from the element's number on */
     TL_NEST_PUTS_ROWS,   /* rows of the operand, one after the other */
     TL_NEST_PARTS,       /* every n-th element of n vectors, along the axis before the last one */

@@ -191,6 +191,24 @@ bool tl_nest_may_read_home(const TlNestMachine *m, const TlOp *reshape)
            !has_gaps(from) && !has_gaps(to) && bytes > 2 * (uint64_t)m->vector_bytes;
 }
 
+int tl_nest_turned_words(const TlOp *op)
+{
+    enum { WORD = 4 };
+    const TlOp *trans = op->opcode == TL_OP_RESHAPE ? tl_in(op, 0)->def : NULL;
+    if (!trans || trans->opcode != TL_OP_TRANS || !tl_nest_joins(op))
+        return 0;
+    const TlType *from = tl_in(trans, 0)->type;
+    const int64_t *perm = tl_attr(trans, TL_ATTR_PERM)->u.ints;
+    int last = from->rank - 1;
+    if (last < 2 || perm[last] != last || from->shape[last] != WORD ||
+        tl_dtype_bytes(from->dtype) != 1 || has_gaps(from) || has_gaps(op->out[0]->type))
+        return 0;
+    int64_t words = 1;
+    for (int d = (int)perm[last - 1] + 1; d < last; d++)
+        words *= from->shape[d];
+    return words > 1 && words <= TL_NEST_TURNED ? (int)words : 0;
+}
+
 bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *op)
 {
     enum { LEAST = 16 }; /* what a register of the oldest CPUs holds */

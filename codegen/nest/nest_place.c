@@ -180,6 +180,9 @@ static int op_cost(const Placer *p, const TlOp *op)
     uint32_t flags = tl_op_info(op->opcode)->flags;
     if (flags & F_ELEM)
         return tl_elem_work(op->opcode)->cpu;
+    if (op->opcode == TL_OP_RESHAPE && !p->plan->check && tl_nest_turned_words(op) &&
+        tl_nest_is_for_quads(p->plan, op))
+        return NEVER; /* each word is turned once */
     if (op->opcode == TL_OP_RESHAPE)
         return keeps_vectors(p, op) ? 0 : NEVER;
     if (op->opcode == TL_OP_LOAD)
@@ -403,6 +406,27 @@ static bool repeats_rows(const Placer *p, const TlOp *cast)
     return op->opcode == TL_OP_BROADCAST && root && tl_nest_repeats_rows(op, root);
 }
 
+/* Are the elements of v rows of a home as they lie there? */
+static bool are_rows_of_home(const Placer *p, const TlValue *v)
+{
+    enum { MOST_DEPTH = 4 };
+    for (int depth = 0; v->def && depth < MOST_DEPTH; depth++) {
+        const TlOp *op = v->def;
+        if (op->opcode == TL_OP_RESHAPE && op_cost(p, op) == NEVER)
+            return true;
+        const TlNestMove *m =
+            op->opcode == TL_OP_GATHER
+                ? tl_nest_move_of(p->plan, op, tl_nest_form(op->out[0]->type).lane)
+                : NULL;
+        bool renames = op->opcode == TL_OP_EXPAND ||
+                       (op->opcode == TL_OP_RESHAPE && tl_nest_is_renaming(op));
+        if (!renames && (!m || !m->rows))
+            return false;
+        v = tl_in(op, 0);
+    }
+    return false;
+}
+
 /* Does this use evaluate the operand more than once per element, or in another order than the
  * root's? */
 static bool use_needs_home(const Placer *p, const TlUse *use)
@@ -412,7 +436,8 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
         return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type) &&
                !tl_nest_feeds_quads(p->plan, op) && !may_repeat(p, op) && !is_interleaved(p, op);
     if (tl_nest_widens_for_quads(p->plan, op))
-        return !repeats_rows(p, op); /* bytes are repeated, not what they become */
+        return !repeats_rows(p, op) && /* bytes are repeated, not what they become */
+               !are_rows_of_home(p, use->value);
     if (op->opcode == TL_OP_TRANS)
         return !is_packed(p, op->out[0]);
     if (op->opcode == TL_OP_RESHAPE)

@@ -295,6 +295,7 @@ static void put_place(Print *p, const TlValue *v)
         [TL_NEST_RENAMES] = "renames axes",
         [TL_NEST_INTERLEAVES] = "interleaves vectors",
         [TL_NEST_JOINS_HOME] = "joins axes of a home",
+        [TL_NEST_TURNS_WORDS] = "every few words of a home",
         [TL_NEST_READS_HOME] = "reads the operand's home",
         [TL_NEST_PUTS_ROWS] = "rows one after the other",
         [TL_NEST_PARTS] = "every few elements of vectors",

@@ -128,7 +128,7 @@ static bool reaches_sum(const TlNests *plan, const TlValue *v, int depth, int *l
         if (tl_nest_quads(plan, op, &quads))
             return true;
         bool goes_on = o == TL_OP_EXPAND || o == TL_OP_BROADCAST || o == TL_OP_RESHAPE ||
-                       tl_op_info(o)->flags & F_ELEM;
+                       (o == TL_OP_GATHER && u == &op->in[0]) || tl_op_info(o)->flags & F_ELEM;
         if (goes_on && op->nout == 1 && reaches_sum(plan, op->out[0], depth + 1, left))
             return true;
     }

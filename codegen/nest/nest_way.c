@@ -98,6 +98,13 @@ static bool is_inside(const TlNests *plan, const TlOp *gather)
 
 /* ---- reshapes ---- */
 
+/* Does a transposition read a home as it is, or by the element's number? */
+static bool turns_home(const TlNests *plan, const TlOp *trans)
+{
+    TlNestPlace from = plan->place[tl_in(trans, 0)->id];
+    return from.kind == TL_NEST_HOME || from.way == TL_NEST_READS_HOME;
+}
+
 static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
 {
     if (tl_nest_is_renaming(op))
@@ -107,6 +114,8 @@ static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
     if (tl_nest_puts_rows(&plan->m, op) && tl_nest_is_for_quads(plan, op))
         return TL_NEST_PUTS_ROWS;
     bool is_home = plan->place[tl_in(op, 0)->id].kind == TL_NEST_HOME;
+    if (!is_home && !plan->check && tl_nest_turned_words(op) && turns_home(plan, tl_in(op, 0)->def))
+        return TL_NEST_TURNS_WORDS;
     if (!tl_nest_joins(op))
         return is_home && plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL &&
                        tl_nest_may_read_home(&plan->m, op)

@@ -123,6 +123,8 @@ static int width_of_op(const TlNests *plan, const TlOp *op, int limit, int apart
     bool regroups = op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP;
     if (plan->place[op->out[0]->id].way == TL_NEST_READS_HOME)
         return limit;
+    if (plan->place[op->out[0]->id].way == TL_NEST_TURNS_WORDS)
+        limit = at_most(limit, plan->m.vector_bytes, "a register", why);
     if (regroups && !plan->check && tl_nest_joins(op))
         return at_most(limit, tl_nest_join_width(op, limit), "a reshape", why);
     if (regroups && plan->place[op->out[0]->id].way == TL_NEST_PARTS) {
@@ -139,10 +141,12 @@ static int width_of_op(const TlNests *plan, const TlOp *op, int limit, int apart
     return limit;
 }
 
-/* The values visited, and lanes of loads of elements apart. */
+/* The values visited; lanes of loads of elements apart; is it the bytes of sums of four products?
+ */
 typedef struct Walk {
     TlMap seen;
     int apart;
+    bool quads;
 } Walk;
 
 static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, Walk *walk,
@@ -153,8 +157,10 @@ static int width_of_quads(const TlNests *plan, const TlNestQuads *quads, int lim
                           const char **why)
 {
     int bytes = at_most(4 * limit, TL_NEST_LANES, "four bytes a lane", why);
+    walk->quads = true;
     for (uint32_t i = 0; i < 2 && bytes > 1; i++)
         bytes = chain_width(plan, quads->byte[i], bytes, false, walk, why);
+    walk->quads = false;
     return bytes < 8 ? 1 : bytes / 4;
 }
 
@@ -227,11 +233,15 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, Wal
     limit = width_of_op(plan, v->def, limit, walk->apart, why);
     if (plan->place[v->id].way == TL_NEST_INTERLEAVES)
         limit = width_of_join(plan, v->def, limit, why);
+    if (plan->place[v->id].way == TL_NEST_TURNS_WORDS)
+        return limit; /* from memory */
     if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
         return limit; /* the operand is evaluated one element at a time */
-    /* the index of a gather that shuffles is not computed */
-    bool shuffles = tl_nest_takes_window(plan->place[v->id].way) && !plan->check;
-    for (uint32_t i = 0; i < (shuffles ? 1 : v->def->nin) && limit > 1; i++)
+    /* the index of a gather that shuffles is not computed; of one that takes rows, for one lane:
+     * there is room for all bytes that an instruction multiplies */
+    TlNestWay way = plan->place[v->id].way;
+    bool only_first = tl_nest_takes_window(way) || (walk->quads && way == TL_NEST_TAKES_ROWS);
+    for (uint32_t i = 0; i < (only_first && !plan->check ? 1 : v->def->nin) && limit > 1; i++)
         limit = chain_width(plan, tl_in(v->def, i), limit, false, walk, why);
     return limit;
 }
