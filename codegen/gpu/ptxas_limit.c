@@ -13,7 +13,8 @@
  *   nested   those with loops in loops in loops, or with products in one loop and another loop
  *            around or beside it: the step above the estimate and a half of it. Less would be too
  *            little where the estimate is low; more would leave multiprocessors empty. Where loops
- *            without products are two deep, ptxas spilled in no form of the library
+ *            without products are two deep, ptxas spilled in a few forms of the library, and stated
+ *            so it spilled in others: those kernels state `maxreg`
  *
  * The limit is `.minnctapersm`: blocks that a multiprocessor must have room for. */
 #include "codegen/gpu/ptxas_limit.h"
