@@ -363,16 +363,57 @@ static bool moves_along_k(const TlPlace *p, int along, const TlOp *loop)
     return true;
 }
 
+static bool is_extent_of(const TlFn *fn, const TlValue *n, const TlValue *view, int axis)
+{
+    n = without_casts(n);
+    if (view->def && view->def->opcode == TL_OP_VIEW)
+        return same_number(fn, n, tl_in(view->def, 1 + (uint32_t)axis), 0);
+    return n->def && n->def->opcode == TL_OP_EXTENT &&
+           same_dim(fn, tl_in(n->def, 0), (uint32_t)tl_attr_int(n->def, TL_ATTR_AXIS, 0), view,
+                    (uint32_t)axis);
+}
+
+/* start + iota? */
+static bool counts_from(const TlValue *v, const TlValue *start)
+{
+    if (!v->def || v->def->opcode != TL_OP_ADD)
+        return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const TlOp *x = tl_in(v->def, i)->def, *y = tl_in(v->def, 1 - i)->def;
+        if (x && y && x->opcode == TL_OP_BROADCAST && tl_in(x, 0) == start &&
+            y->opcode == TL_OP_IOTA)
+            return true;
+    }
+    return false;
+}
+
+/* Does the condition hold only where the slice along axis i of the place is inside? */
+static bool holds_inside(const TlFn *fn, const TlValue *v, const TlPlace *b, int i)
+{
+    const TlOp *op = v->def;
+    if (op && op->opcode == TL_OP_AND)
+        return holds_inside(fn, tl_in(op, 0), b, i) || holds_inside(fn, tl_in(op, 1), b, i);
+    if (!op || op->opcode != TL_OP_LT || !counts_from(tl_in(op, 0), b->index[i].value))
+        return false;
+    const TlOp *end = tl_in(op, 1)->def;
+    return end && end->opcode == TL_OP_BROADCAST && is_extent_of(fn, tl_in(end, 0), b->base, i);
+}
+
 /* Do B's rows follow each other from iteration to iteration, so that those which are outside are
- * the last ones of all? Sums that began at 0 are the same without what they add. */
+ * the last ones of all, and are A's columns outside, too, where they are? Zeros times zeros add
+ * nothing to sums that began at 0; infinities of A would. */
 static bool ends_with_loop(const TlNests *plan, const TlNestProduct *p)
 {
     bool transposed;
-    const TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &transposed);
-    if (!b)
+    TlWideInt outside;
+    const TlOp *b = tl_nest_load_under(tl_in(p->dot, 1), &transposed), *rows = p->a_rows->def;
+    if (!b || !rows || rows->opcode != TL_OP_SELECT ||
+        !tl_const_int_value(tl_in(rows, 2), &outside) || outside >= 0)
         return false;
     TlPlace pb = tl_op_place(b);
-    return follows_loop(plan, &pb, transposed ? 1 : 0, p->loop);
+    int dim = transposed ? 1 : 0;
+    return follows_loop(plan, &pb, dim, p->loop) &&
+           holds_inside(plan->fn, tl_in(rows, 0), &pb, tl_nest_slice_of(&pb, dim));
 }
 
 /* The same of a load of which A is the transposition, by an index tile along k: what is outside is
