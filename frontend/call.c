@@ -433,6 +433,7 @@ static TlVal run_body(Binding *b)
     const TlStmt *body = f->body;
     TlFrame *frame = s->frame;
     frame->ty = f->type ? tl_type_resolve(s, f->type) : tl_ty_kind(TL_TY_AUTO);
+    frame->is_auto = frame->ty.kind == TL_TY_AUTO;
     frame->returned =
         tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)),
                    tl_val_bool(false), false);

@@ -194,6 +194,8 @@ struct TlFrame {
     const struct TlFrame *up; /* of the function around this one; NULL: there is none */
     TlVar *returned, *result; /* pseudo-variables */
     TlTy ty;                  /* of the result; AUTO until the first return */
+    bool is_auto;             /* does the function state no type? */
+    uint32_t undecided;       /* arms of static ifs that an instance may not have, one in another */
     TlLoop *loop;
     uint32_t depth;
 };

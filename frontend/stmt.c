@@ -398,6 +398,16 @@ static void assign(TlSema *s, const TlStmt *st)
 
 /* ---- return ---- */
 
+/* May an instance return this, and nothing of the type that another arm of a static if returns? */
+static bool is_of_other_instance(TlSema *s, const TlVal *v)
+{
+    const TlFrame *f = s->frame;
+    if (!f->is_auto || !f->undecided || f->ty.kind == TL_TY_AUTO || tl_is_bad(v))
+        return false;
+    TlTy ty = tl_ty_of(s, v);
+    return !tl_ty_same(&ty, &f->ty);
+}
+
 static void check_return(TlSema *s, const TlStmt *st)
 {
     TL_ASSERT(st->kind == TL_ST_RETURN, "statement kind %d returns nothing", (int)st->kind);
@@ -423,6 +433,8 @@ static void check_return(TlSema *s, const TlStmt *st)
         return;
     }
     tl_check_value(s, &v, st->value->loc);
+    if (is_of_other_instance(s, &v))
+        f->ty = tl_ty_kind(TL_TY_UNKNOWN);
     TlVal x = tl_convert(s, &v, &f->ty, st->value->loc);
     if (x.kind == TL_VAL_ERROR)
         x = f->ty.kind == TL_TY_VALUE ? tl_zero(s, &f->ty) : tl_unknown(TL_DTYPE_COUNT);
@@ -511,6 +523,7 @@ static void static_if(TlSema *s, const TlStmt *st)
         if (c.kind == TL_VAL_CONST)
             continue;
         TlArm then, els; /* unknown here: both arms are walked */
+        s->frame->undecided++;
         tl_arm_begin(s, &then);
         tl_stmt(s, st->then);
         tl_arm_end(s, &then);
@@ -518,6 +531,7 @@ static void static_if(TlSema *s, const TlStmt *st)
         if (st->els)
             static_if(s, st->els);
         tl_arm_end(s, &els);
+        s->frame->undecided--;
         tl_arms_join(s, NULL, &then, &els, NULL, NULL, NULL, st->loc);
         return;
     }
