@@ -800,6 +800,18 @@ static void targets(void)
     stub->arch = "gfx942:sramecc+:xnack-";
 }
 
+/* Does an image for the target load, or is it refused, as it should? */
+static bool loads(const char *for_target, bool fits)
+{
+    tile_device *dev = open_device();
+    tile_module *mod = NULL;
+    make_image(&maker, for_target, &scale_spec, 1);
+    tile_status s = tile_module_load_image(dev, maker.data, maker.size, &mod);
+    tile_module_free(mod);
+    tile_device_close(dev);
+    return CHECK_INT(s, fits ? TILE_OK : TILE_BAD_IMAGE);
+}
+
 /* PTX of older targets runs; that of sm_90a on 9.0 only. */
 static void images(void)
 {
@@ -821,14 +833,8 @@ static void images(void)
                 {90, "sm_100f", false}, {100, "sm_100af", false}};
     for (size_t i = 0; is_cuda && i < sizeof rows / sizeof *rows; i++) {
         stub->capability = rows[i].capability;
-        tile_device *dev = open_device();
-        tile_module *mod = NULL;
-        make_image(&maker, rows[i].target, &scale_spec, 1);
-        tile_status s = tile_module_load_image(dev, maker.data, maker.size, &mod);
-        if (!CHECK_INT(s, rows[i].fits ? TILE_OK : TILE_BAD_IMAGE))
+        if (!loads(rows[i].target, rows[i].fits))
             fprintf(stderr, "    %s on %d\n", rows[i].target, rows[i].capability);
-        tile_module_free(mod);
-        tile_device_close(dev);
     }
     stub->capability = 90;
     make_image(&maker, target(), &scale_spec, 1);
@@ -849,14 +855,8 @@ static void generic_images(void)
     const char *before = stub->arch;
     for (size_t i = 0; !is_cuda && i < sizeof rows / sizeof *rows; i++) {
         stub->arch = rows[i].arch;
-        tile_device *dev = open_device();
-        tile_module *mod = NULL;
-        make_image(&maker, rows[i].target, &scale_spec, 1);
-        tile_status s = tile_module_load_image(dev, maker.data, maker.size, &mod);
-        if (!CHECK_INT(s, rows[i].fits ? TILE_OK : TILE_BAD_IMAGE))
+        if (!loads(rows[i].target, rows[i].fits))
             fprintf(stderr, "    %s on %s\n", rows[i].target, rows[i].arch);
-        tile_module_free(mod);
-        tile_device_close(dev);
     }
     stub->arch = before;
     make_image(&maker, target(), &scale_spec, 1);
