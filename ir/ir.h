@@ -137,6 +137,12 @@ struct TlOp {
     TlAttr *attrs;
 };
 
+/* Where registers are short, what threads know of their place is computed again, not kept: for each
+ * access in a loop; behind each loop. */
+typedef enum TlSparing {
+    TL_SPARING_NOT, TL_SPARING_IN_LOOPS, TL_SPARING_BEHIND_LOOPS
+} TlSparing;
+
 /* The block of a region. Warps belong to the region, never to the kernel; 0 = as the enclosing
  * one. Of a function's body: stages, at most so many in loops that state none; 0 = as the target
  * has them. Kept: operands that products take in all trips of a loop wait in shared memory. */
@@ -147,7 +153,8 @@ struct TlBlock {
     TlValue **args;
     TlOp *first, *last;
     int32_t warps, stages;
-    bool kept, sparing;
+    bool kept;
+    TlSparing sparing;
 };
 
 typedef struct TlModule {

@@ -638,12 +638,21 @@ static void say_chunks(TlSbuf *s, const TlOp *loop)
                  abs((int)step), (long long)extent);
 }
 
+/* What cut-carried has made of a tile. */
+static void say_carried(TlSbuf *s, const TlOp *loop)
+{
+    int64_t parts = tl_remark_of(loop, TL_REMARK_CARRIED);
+    if (parts)
+        tl_sbuf_putf(s, "carries what would take most registers in %lld parts; ", (long long)parts);
+}
+
 static const char *loop_text(const TlExplain *e, const TlOp *loop)
 {
     TL_ASSERT(tl_is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
     TlSbuf s;
     tl_sbuf_init(&s, e->out);
     say_chunks(&s, loop);
+    say_carried(&s, loop);
     say_pipeline(&s, e->fn, loop);
     int64_t unroll = tl_attr_int(loop, TL_ATTR_UNROLL, -2);
     if (unroll > 1)

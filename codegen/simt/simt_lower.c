@@ -658,12 +658,18 @@ static void number_again(TlSimt *g)
     LLVMPositionBuilderAtEnd(g->b, next);
 }
 
-/* Does it compute with where threads are, in a loop of a kernel that is short of registers? */
+/* Is it an op in front of which a kernel that is short of registers computes again where threads
+ * are? */
 static bool is_sparing(const TlSimt *g, const TlOp *op)
 {
     bool accesses = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE | F_BUF_READ | F_BUF_WRITE) ||
                     op->opcode == TL_OP_DOT || op->opcode == TL_OP_CONVERT;
-    return g->fn->body->sparing && accesses && tl_enclosing_loop(op);
+    switch (g->fn->body->sparing) {
+    case TL_SPARING_NOT: return false;
+    case TL_SPARING_IN_LOOPS: return accesses && tl_enclosing_loop(op);
+    case TL_SPARING_BEHIND_LOOPS: return op->prev && tl_is_loop(op->prev);
+    }
+    TL_UNREACHABLE("sparing %d", (int)g->fn->body->sparing);
 }
 
 static void lower_block(TlSimt *g, TlBlock *block)

@@ -687,7 +687,8 @@ static bool open_block(Parser *p, TlBlock *b)
     if (take_word(p, "warps") && !i32(p, &b->warps)) return false;
     if (!b->parent && take_word(p, "stages") && !i32(p, &b->stages)) return false;
     b->kept = !b->parent && take_word(p, "kept");
-    b->sparing = !b->parent && take_word(p, "sparing");
+    if (!b->parent && take_word(p, "sparing"))
+        b->sparing = take_word(p, "behind") ? TL_SPARING_BEHIND_LOOPS : TL_SPARING_IN_LOOPS;
     return expect(p, '{');
 }
 

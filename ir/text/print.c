@@ -272,6 +272,7 @@ static void put_open(Printer *p, const TlBlock *b)
     if (b->stages) tl_sbuf_putf(p->out, " stages %d", (int)b->stages);
     if (b->kept) tl_sbuf_puts(p->out, " kept");
     if (b->sparing) tl_sbuf_puts(p->out, " sparing");
+    if (b->sparing == TL_SPARING_BEHIND_LOOPS) tl_sbuf_puts(p->out, " behind");
     tl_sbuf_puts(p->out, " {");
     if (b->parent && b == b->parent->regions[0]) tl_remark_print(p->out, b->parent);
     tl_sbuf_puts(p->out, "\n");

@@ -25,6 +25,8 @@
  *     again. What a get provides can be got again.
  *  4. Again, until all fits or nothing is left to park.
  *
+ * What a loop carries waits over the back edge instead (park_carried.c).
+ *
  * A local memory of the target's compiler would hold the same words, but each for itself, and
  * reached through the caches: parked tiles go 16 bytes at a time. Where LLVM gives registers, it
  * spills to registers of another file, or is told to be sparing; there nothing is parked. */
@@ -34,67 +36,37 @@
 #include "passes/analysis/alive.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/registers.h"
-#include "passes/analysis/shared_life.h"
 #include "passes/layout/relayout.h"
-#include "passes/pass.h"
 #include "passes/pipeline/allocate_shared.h"
+#include "passes/pipeline/park_impl.h"
 
 /* MOST: tiles parked, and gets again; LEAST: words of a thread that are worth it; TRIPS: of a loop
  * that is run within what is parked around it. Parts of registers: what ptxas takes ahead for
  * products by multiply-adds although it then spills, and by what other estimates may be too high;
- * ROOM to leave where tiles are parked, as what is beside these is not well known; and NEARLY what
- * there is. */
+ * ROOM to leave where tiles are parked, as what is beside these is not well known, percent where
+ * loops carry them; and NEARLY what there is. */
 enum {
-    MOST = 24,
+    MOST = 48,
     LEAST = 4,
     TRIPS = 16,
     MOST_DEPTH = 6,
     FACTORS = 6,
     DOUBT = 8,
     ROOM = 3,
+    ROOM_CARRIED = 40,
     NEARLY = 16
 };
 
-typedef struct Park {
-    TlFn *fn;
-    TlPassCtx *px;
-    TlMap puts;  /* by buffer: of what is parked */
-    TlMap tried; /* tiles that stay where they are */
-    TlPositions order;
-    const TlOp *roles; /* NULL: there are none */
-    const TlOp *full;  /* the fullest op */
-    int64_t over;      /* words of a thread that it needs more than there are */
-    int most, goal;    /* registers that a thread may have; that it is to need at most */
-    bool seldom;       /* only what is put and got less often than the fullest op is done */
-} Park;
-
-typedef TL_VEC(TlUse *) Uses;
-
-/* Uses in a block that one get serves. */
-typedef struct Group {
-    const TlBlock *block;
-    TlOp *first; /* of them; or the op in the block that holds it */
-    Uses uses;
-} Group;
-
-typedef struct Candidate {
-    TlValue *v;
-    int64_t words, cost; /* of a thread; accesses of each word */
-    TlOp *behind;        /* where it is put; NULL: where it is made */
-    TL_VEC(Group) groups;
-} Candidate;
-
 /* ---- where things are ---- */
 
-/* The op of the block that is, or holds, this one; NULL: it is not inside. */
-static TlOp *around_in(const TlBlock *block, const TlOp *op)
+TlOp *tl_park_around(const TlBlock *block, const TlOp *op)
 {
     while (op && op->block != block)
         op = op->block->parent;
     return (TlOp *)op;
 }
 
-static uint32_t at(const Park *p, const TlOp *op)
+uint32_t tl_park_at(const TlPark *p, const TlOp *op)
 {
     return tl_position_of(&p->order, op).first;
 }
@@ -107,7 +79,7 @@ static int depth_of(const TlBlock *block)
     return depth < MOST_DEPTH ? depth : MOST_DEPTH;
 }
 
-static int64_t runs_of(const TlBlock *block)
+int64_t tl_park_runs(const TlBlock *block)
 {
     int64_t runs = 1;
     for (int i = depth_of(block); i > 0; i--)
@@ -122,11 +94,11 @@ static bool is_view(const TlOp *op)
     return (tl_op_info(op->opcode)->flags & F_VIEWLIKE) && op->nin == 1 && op->nout == 1;
 }
 
-static void add_uses(const Park *p, Uses *all, TlValue *v)
+void tl_park_uses(const TlPark *p, TlParkUses *all, TlValue *v)
 {
     for (TlUse *u = v->uses; u; u = u->next) {
         if (is_view(u->user))
-            add_uses(p, all, u->user->out[0]);
+            tl_park_uses(p, all, u->user->out[0]);
         else
             tl_vec_push(p->px->scratch, all, u);
     }
@@ -151,7 +123,7 @@ static bool is_made_again(const TlValue *v, int depth)
     return true;
 }
 
-static const TlValue *buffer_of(Park *p, const TlValue *v)
+const TlValue *tl_park_buffer(TlPark *p, const TlValue *v)
 {
     if (!v->def || v->def->opcode != TL_OP_GET)
         return NULL;
@@ -161,49 +133,56 @@ static const TlValue *buffer_of(Park *p, const TlValue *v)
 
 /* Can it be put, and be got again as it is? Buffers of others may be written meanwhile, and are not
  * read before they must be. */
-static bool can_wait(Park *p, const TlValue *v)
+bool tl_park_can_wait(TlPark *p, const TlValue *v)
 {
     enum { DEEP = 8 };
     const TlType *t = v->type;
     return t->kind == TL_TILE && t->rank > 0 && t->layout && !t->ptr && t->dtype != TL_BOOL &&
            tl_dtype_bits(t->dtype) >= 8 && tl_words_of(v) >= LEAST &&
            !tl_map_get_ptr(&p->tried, v) &&
-           (!v->def || v->def->opcode != TL_OP_GET || buffer_of(p, v)) && !is_made_again(v, DEEP);
+           (!v->def || v->def->opcode != TL_OP_GET || tl_park_buffer(p, v)) &&
+           !is_made_again(v, DEEP);
 }
 
 /* ---- where it is got ---- */
 
-/* Of the uses in the block, through ops that hold them: those between two ops, NULL: any. */
-static void add_group(const Park *p, Candidate *c, const Uses *uses, const TlBlock *block,
-                      const TlOp *behind, const TlOp *before)
+TlParkGroup tl_park_group(const TlPark *p, const TlParkUses *uses, const TlBlock *block,
+                          const TlOp *behind, const TlOp *before)
 {
-    Group g = {.block = block};
+    TlParkGroup g = {.block = block};
     for (uint32_t i = 0; i < uses->len; i++) {
-        TlOp *o = around_in(block, uses->data[i]->user);
-        if (!o || (behind && at(p, o) <= at(p, behind)) || (before && at(p, o) >= at(p, before)))
+        TlOp *o = tl_park_around(block, uses->data[i]->user);
+        if (!o || (behind && tl_park_at(p, o) <= tl_park_at(p, behind)) ||
+            (before && tl_park_at(p, o) >= tl_park_at(p, before)))
             continue;
-        g.first = !g.first || at(p, o) < at(p, g.first) ? o : g.first;
+        g.first = !g.first || tl_park_at(p, o) < tl_park_at(p, g.first) ? o : g.first;
         tl_vec_push(p->px->scratch, &g.uses, uses->data[i]);
     }
+    return g;
+}
+
+void tl_park_add_group(const TlPark *p, TlParkCandidate *c, const TlParkUses *uses,
+                       const TlBlock *block, const TlOp *behind, const TlOp *before)
+{
+    TlParkGroup g = tl_park_group(p, uses, block, behind, before);
     if (!g.first)
         return;
-    c->cost += runs_of(block);
+    c->cost += tl_park_runs(block);
     tl_vec_push(p->px->scratch, &c->groups, g);
 }
 
-/* Behind the fullest op in its block and in those around it, up to the tile's; in loops among
- * these, before it too. */
-static void find_groups(const Park *p, Candidate *c, const Uses *uses, const TlBlock *home)
+void tl_park_find_groups(const TlPark *p, TlParkCandidate *c, const TlParkUses *uses,
+                         const TlBlock *home)
 {
-    const TlOp *x = around_in(home, p->full);
-    add_group(p, c, uses, home, x, NULL);
+    const TlOp *x = tl_park_around(home, p->full);
+    tl_park_add_group(p, c, uses, home, x, NULL);
     while (x->nregions) {
         const TlOp *next = NULL;
         for (uint32_t r = 0; r < x->nregions; r++) {
-            const TlOp *y = around_in(x->regions[r], p->full);
-            add_group(p, c, uses, x->regions[r], NULL, y);
+            const TlOp *y = tl_park_around(x->regions[r], p->full);
+            tl_park_add_group(p, c, uses, x->regions[r], NULL, y);
             if (y)
-                add_group(p, c, uses, x->regions[r], y, NULL);
+                tl_park_add_group(p, c, uses, x->regions[r], y, NULL);
             next = y ? y : next;
         }
         if (!next)
@@ -212,7 +191,7 @@ static void find_groups(const Park *p, Candidate *c, const Uses *uses, const TlB
     }
 }
 
-static bool is_taken(const Park *p, const Uses *uses)
+bool tl_park_is_taken(const TlPark *p, const TlParkUses *uses)
 {
     for (uint32_t i = 0; i < uses->len; i++)
         if (uses->data[i]->user == p->full)
@@ -221,31 +200,33 @@ static bool is_taken(const Park *p, const Uses *uses)
 }
 
 /* Position from which on the tile is there; its last use, as seen from its block. */
-static TlSpan life_of(const Park *p, const TlValue *v, const Uses *uses)
+TlSpan tl_park_life(const TlPark *p, const TlValue *v, const TlParkUses *uses)
 {
     const TlBlock *home = v->def ? v->def->block : v->block;
     const TlOp *made = v->def ? v->def : v->block->parent;
-    TlSpan s = {made ? at(p, made) : 0, 0};
+    TlSpan s = {made ? tl_park_at(p, made) : 0, 0};
     if (v->def)
         s.first = tl_position_of(&p->order, v->def).last;
     for (uint32_t i = 0; i < uses->len; i++) {
         const TlOp *user = uses->data[i]->user;
         TlSpan use = tl_position_of_use(&p->order, user, home);
-        uint32_t last = use.first == at(p, user) ? use.first : use.last; /* a loop begins with it */
+        uint32_t last =
+            use.first == tl_park_at(p, user) ? use.first : use.last; /* a loop begins with it */
         s.last = last > s.last ? last : s.last;
     }
     return s;
 }
 
 /* What is made before ROLES is not put by all warps that get it. */
-static bool is_across(const Park *p, const TlBlock *home, TlSpan life)
+static bool is_across(const TlPark *p, const TlBlock *home, TlSpan life)
 {
     if (p->roles && !tl_block_is_inside(home, p->roles))
         return false;
-    return around_in(home, p->full) && life.first < at(p, p->full) && life.last > at(p, p->full);
+    return tl_park_around(home, p->full) && life.first < tl_park_at(p, p->full) &&
+           life.last > tl_park_at(p, p->full);
 }
 
-static const TlType *buffer_for(const Park *p, const TlValue *v)
+static const TlType *buffer_for(const TlPark *p, const TlValue *v)
 {
     const TlType *t = v->type;
     TlStagingUse use = {
@@ -255,14 +236,14 @@ static const TlType *buffer_for(const Park *p, const TlValue *v)
 }
 
 /* Blocks of a multiprocessor that full registers leave. */
-static int64_t blocks_of(const Park *p)
+static int64_t blocks_of(const TlPark *p)
 {
     const TlMachine *m = p->px->machine;
     int64_t blocks = (int64_t)m->file * m->schedulers / (p->fn->body->warps * (int64_t)p->most);
     return blocks > 0 ? blocks : 1;
 }
 
-static bool fits(const Park *p, const TlValue *v, TlSpan span)
+bool tl_park_fits(const TlPark *p, const TlValue *v, TlSpan span)
 {
     const TlType *buf = buffer_for(p, v);
     TlSharedLife life = {(TlOp *)p->full, tl_buf_bytes(buf), tl_buf_alignment(buf), span.first,
@@ -272,7 +253,7 @@ static bool fits(const Park *p, const TlValue *v, TlSpan span)
 }
 
 /* Of two that leave enough the one that costs less, otherwise the one that does so by the word. */
-static bool is_better(const Park *p, const Candidate *a, const Candidate *b)
+bool tl_park_is_better(const TlPark *p, const TlParkCandidate *a, const TlParkCandidate *b)
 {
     bool enough_a = a->words >= p->over, enough_b = b->words >= p->over;
     if (!b->v)
@@ -282,40 +263,51 @@ static bool is_better(const Park *p, const Candidate *a, const Candidate *b)
     return a->cost != b->cost ? a->cost < b->cost : a->words > b->words;
 }
 
-static void look_at(Park *p, TlValue *v, Candidate *best)
+static void look_at(TlPark *p, TlValue *v, TlParkCandidate *best)
 {
-    if (!can_wait(p, v))
+    if (!tl_park_can_wait(p, v))
         return;
-    Uses uses = {0};
-    add_uses(p, &uses, v);
+    TlParkUses uses = {0};
+    tl_park_uses(p, &uses, v);
     const TlBlock *home = v->def ? v->def->block : v->block;
-    TlSpan life = life_of(p, v, &uses);
-    if (!is_across(p, home, life) || is_taken(p, &uses))
+    TlSpan life = tl_park_life(p, v, &uses);
+    if (!is_across(p, home, life) || tl_park_is_taken(p, &uses))
         return;
-    bool is_put = buffer_of(p, v) != NULL;
-    Candidate c = {.v = v, .words = tl_words_of(v), .cost = is_put ? 0 : runs_of(home)};
-    find_groups(p, &c, &uses, home);
-    if (c.groups.len == 0 || (p->seldom && c.cost >= runs_of(p->full->block)))
+    bool is_put = tl_park_buffer(p, v) != NULL;
+    TlParkCandidate c = {.v = v, .words = tl_words_of(v), .cost = is_put ? 0 : tl_park_runs(home)};
+    tl_park_find_groups(p, &c, &uses, home);
+    if (c.groups.len == 0 || (p->seldom && c.cost >= tl_park_runs(p->full->block)))
         return;
-    if (!is_better(p, &c, best))
+    if (!tl_park_is_better(p, &c, best))
         return;
-    if (!is_put && !fits(p, v, life)) {
-        c.behind = around_in(home, p->full)->prev;
+    c.home = is_put ? NULL : tl_park_home_for(p, &c);
+    if (!is_put && !c.home && !tl_park_fits(p, v, life)) {
+        c.behind = tl_park_around(home, p->full)->prev;
         life.first = c.behind ? tl_position_of(&p->order, c.behind).last + 1 : life.first;
-        if (!c.behind || !fits(p, v, life))
+        if (!c.behind || !tl_park_fits(p, v, life))
             return;
     }
     *best = c;
 }
 
-static Candidate best_of(Park *p)
+/* What a for carries waits over the back edge, if it can. */
+static void look_at_arguments(TlPark *p, TlOp *op, TlParkCandidate *best)
 {
-    Candidate best = {0};
-    for (TlOp *op = p->fn->body->first; op && op != p->full; op = tl_walk_next(op, NULL)) {
-        for (uint32_t r = 0; r < op->nregions; r++)
-            for (uint32_t i = 0; i < op->regions[r]->nargs; i++)
-                look_at(p, op->regions[r]->args[i], &best);
-        for (uint32_t i = 0; i < op->nout; i++)
+    for (uint32_t r = 0; r < op->nregions; r++) {
+        const TlBlock *block = op->regions[r];
+        for (uint32_t i = 0; i < block->nargs; i++)
+            if (op->opcode != TL_OP_FOR || i == 0 || !tl_park_look_at_carried(p, op, i - 1, best))
+                look_at(p, block->args[i], best);
+    }
+}
+
+static TlParkCandidate best_of(TlPark *p)
+{
+    TlParkCandidate best = {0};
+    const TlOp *end = tl_walk_next(p->full, NULL);
+    for (TlOp *op = p->fn->body->first; op && op != end; op = tl_walk_next(op, NULL)) {
+        look_at_arguments(p, op, &best);
+        for (uint32_t i = 0; op != p->full && i < op->nout; i++)
             look_at(p, op->out[i], &best);
     }
     return best;
@@ -323,14 +315,14 @@ static Candidate best_of(Park *p)
 
 /* ---- 3. into effect ---- */
 
-static TlOp *put_behind(Park *p, TlValue *v, const TlOp *op)
+TlOp *tl_park_put(TlPark *p, TlBuilder *b, TlValue *v, TlValue *buf)
 {
     const TlType *type = buffer_for(p, v);
-    TlBuilder b = op ? tl_builder_before(op->next) : tl_builder_after(v);
-    TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &type, 0, 0, NULL)->out[0];
-    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(p->px->ctx, TL_I32), 0), v};
-    TlOp *put = tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
-    tl_map_put_ptr(&p->puts, made, put);
+    if (!buf)
+        buf = tl_op_new(b, TL_OP_ALLOC, 0, NULL, 1, &type, 0, 0, NULL)->out[0];
+    TlValue *in[] = {buf, tl_const_int(b, tl_type_scalar(p->px->ctx, TL_I32), 0), v};
+    TlOp *put = tl_op_new(b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
+    tl_map_put_ptr(&p->puts, buf, put);
     return put;
 }
 
@@ -343,7 +335,7 @@ static TlValue *viewed(TlBuilder *b, TlValue *v, const TlValue *of, TlValue *got
     return tl_op_like(b, v->def, 1, &in, 1, &v->type)->out[0];
 }
 
-static void get_for(const Group *g, const TlOp *put, const TlValue *v)
+TlOp *tl_park_get(const TlParkGroup *g, const TlOp *put, const TlValue *v)
 {
     TlBuilder b = tl_builder_before(g->first);
     TlValue *in[] = {tl_in(put, 0), tl_in(put, 1)};
@@ -353,29 +345,41 @@ static void get_for(const Group *g, const TlOp *put, const TlValue *v)
         TlBuilder before = tl_builder_before(u->user);
         tl_set_operand(u->user, (uint32_t)(u - u->user->in), viewed(&before, u->value, v, got));
     }
+    return got->def;
 }
 
-/* Views that nobody wants any more. */
-static void erase_views(const TlValue *v)
+void tl_park_erase_views(const TlValue *v)
 {
     for (TlUse *u = v->uses, *next; u; u = next) {
         next = u->next;
         if (!is_view(u->user))
             continue;
-        erase_views(u->user->out[0]);
+        tl_park_erase_views(u->user->out[0]);
         if (!u->user->out[0]->uses)
             tl_op_erase(u->user);
     }
 }
 
-static void park(Park *p, const Candidate *c)
+static void park(TlPark *p, const TlParkCandidate *c)
 {
-    const TlValue *buf = buffer_of(p, c->v);
-    const TlOp *put = buf ? tl_map_get_ptr(&p->puts, buf) : put_behind(p, c->v, c->behind);
+    const TlValue *buf = tl_park_buffer(p, c->v);
+    TlBuilder b = c->behind ? tl_builder_before(c->behind->next) : tl_builder_after(c->v);
+    const TlOp *put = buf ? tl_map_get_ptr(&p->puts, buf) : tl_park_put(p, &b, c->v, NULL);
     for (uint32_t i = 0; i < c->groups.len; i++)
-        get_for(&c->groups.data[i], put, c->v);
-    erase_views(c->v);
+        tl_park_get(&c->groups.data[i], put, c->v);
+    tl_park_erase_views(c->v);
     tl_map_put_ptr(&p->tried, c->v, c->v);
+}
+
+static void take(TlPark *p, const TlParkCandidate *c)
+{
+
+    if (c->loop)
+        tl_park_carried(p, c);
+    else if (c->home)
+        tl_park_as_guest(p, c);
+    else
+        park(p, c);
 }
 
 /* ---- 1. and 4. ---- */
@@ -386,18 +390,19 @@ static TlRegisterNeed need_of(const TlFn *fn, TlArena *arena)
 }
 
 /* Is it got for an op behind? What else is got for that cannot wait for this get. */
-static bool is_got(Park *p, const TlOp *op)
+static bool is_got(TlPark *p, const TlOp *op)
 {
-    return op->nout == 1 && buffer_of(p, op->out[0]) && op->next;
+    return op->nout == 1 && tl_park_buffer(p, op->out[0]) && op->next;
 }
 
-static bool is_short(Park *p)
+static bool is_short(TlPark *p)
 {
     TlRegisterNeed need = need_of(p->fn, p->px->scratch);
     p->full = need.op;
     while (p->full && is_got(p, p->full))
         p->full = p->full->next;
-    p->over = need.registers - p->goal;
+    int carried = p->most - p->most * ROOM_CARRIED / 100;
+    p->over = need.registers - (p->homes.len && carried < p->goal ? carried : p->goal);
     tl_positions_init(&p->order, p->fn, p->px->scratch);
     return p->over > 0 && p->full;
 }
@@ -429,17 +434,22 @@ static int most_of(const TlFn *fn, const TlMachine *m)
     return (int)(all > MOST_EACH ? n : more < MOST_EACH ? more : MOST_EACH);
 }
 
-static int park_all(TlFn *fn, TlPassCtx *px, bool seldom)
+typedef struct Parked {
+    int tiles;
+    bool carried; /* some of them by loops */
+} Parked;
+
+static Parked park_all(TlFn *fn, TlPassCtx *px, bool seldom)
 {
-    Park p = {.fn = fn, .px = px, .roles = find(fn, is_roles), .seldom = seldom};
+    TlPark p = {.fn = fn, .px = px, .roles = find(fn, is_roles), .seldom = seldom};
     p.most = most_of(fn, px->machine);
     p.goal = p.most - p.most / (seldom ? DOUBT : ROOM);
     tl_map_init(&p.puts, px->scratch);
     tl_map_init(&p.tried, px->scratch);
     int parked = 0;
-    for (Candidate c; parked < MOST && is_short(&p) && (c = best_of(&p)).v; parked++)
-        park(&p, &c);
-    return parked;
+    for (TlParkCandidate c; parked < MOST && is_short(&p) && (c = best_of(&p)).v; parked++)
+        take(&p, &c);
+    return (Parked){parked, p.homes.len > 0};
 }
 
 /* ---- the decision ---- */
@@ -491,12 +501,15 @@ TlPassResult tl_pass_park_tiles(TlFn *fn, TlPassCtx *px)
         return TL_SAME;
     bool seldom = need <= enough;
     int then = need_behind(fn, px, &seldom);
-    int parked = then && then < need ? park_all(fn, px, seldom) : 0;
-    fn->body->sparing = !seldom && find(fn, is_product);
-    if (!fn->body->sparing && parked == 0)
+    Parked parked = then && then < need ? park_all(fn, px, seldom) : (Parked){0};
+    if (!seldom && find(fn, is_product))
+        fn->body->sparing = TL_SPARING_IN_LOOPS;
+    else if (parked.carried)
+        fn->body->sparing = TL_SPARING_BEHIND_LOOPS;
+    if (!fn->body->sparing && parked.tiles == 0)
         return TL_SAME;
     fn->info->sparing_why = tl_format(
         &fn->module->arena, "a thread would need about %d of %d; %d tile%s wait in shared memory",
-        need, most, parked, parked == 1 ? "" : "s");
+        need, most, parked.tiles, parked.tiles == 1 ? "" : "s");
     return TL_CHANGED;
 }

@@ -161,6 +161,8 @@ static bool share_bytes(const TlSyncEvent *a, const TlSyncEvent *x)
 
 static bool meet_in_buffer(const TlSyncEvent *a, const TlSyncEvent *x, uint32_t trips)
 {
+    if (a->own && x->own && a->use->buf == x->use->buf && tl_layout_equal(a->own, x->own))
+        return false; /* what a thread has put, it gets */
     bool same_trip = trips == 1 && a->loop == x->loop && a->loop != TL_SYNC_NONE;
     return a->use && x->use && tl_buf_uses_meet(a->use, x->use, same_trip);
 }

@@ -1,6 +1,7 @@
 /* The list of events of synchronize (sync_impl.h). */
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
+#include "ir/plan/staged_plan.h"
 #include "passes/analysis/buffer_effects.h"
 #include "passes/pipeline/sync_impl.h"
 
@@ -9,6 +10,32 @@ const TlValue *tl_sync_bars(const TlOp *op)
     if (op->opcode == TL_OP_MBAR || op->opcode == TL_OP_TENSOR)
         return op->out[0];
     return op->opcode == TL_OP_MBAR_END || op->opcode == TL_OP_TENSOR_END ? tl_in(op, 0) : NULL;
+}
+
+/* The layout of what is put or got, if each thread reads or writes just those elements, and nobody
+ * else does: not matrices, which warps move together, not copies of other threads' elements. */
+static const TlLayout *owned(TlSync *s, const TlOp *op)
+{
+    bool puts = op->opcode == TL_OP_PUT;
+    if (!puts && op->opcode != TL_OP_GET)
+        return NULL;
+    const TlType *tile = puts ? tl_in(op, 2)->type : op->out[0]->type;
+    uint32_t masks[TL_LAYOUT_MAX_IN];
+    if (!tile->layout)
+        return NULL;
+    tl_layout_free_masks(tile->layout, masks);
+    for (int i = 0; i < tile->layout->nin; i++)
+        if (masks[i])
+            return NULL;
+    unsigned flags = TL_BUF_MAY_MATRIX | (puts ? TL_BUF_WRITES : TL_BUF_MAY_COLUMNS);
+    enum { MOST = 16 };
+    const TlBufPlan *plan = tl_buf_plan(s->arena, tile, tl_in(op, 0)->type, MOST, flags);
+    if (plan->kind != TL_BUF_VECTOR)
+        return NULL;
+    for (uint32_t i = 0; i < plan->naccesses; i++)
+        if (plan->accesses[i].guarded)
+            return NULL;
+    return tile->layout;
 }
 
 static void describe(TlSync *s, TlSyncEvent *e, const TlBufUse *use)
@@ -31,6 +58,7 @@ static void describe(TlSync *s, TlSyncEvent *e, const TlBufUse *use)
     }
     e->memory = tl_footprint(op, s->arena);
     e->use = use;
+    e->own = use ? owned(s, op) : NULL;
     if (!(tl_op_info(op->opcode)->flags & F_ATOMIC))
         return;
     int64_t order = tl_attr_int(op, TL_ATTR_ORDER, TL_ORDER_RELAXED);

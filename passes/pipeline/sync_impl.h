@@ -49,6 +49,7 @@ typedef struct TlSyncEvent {
     uint64_t from, to; /* bytes of shared memory; to 0: none */
     const TlFootprint *memory;
     const TlBufUse *use;
+    const TlLayout *own; /* each thread touches what it holds so, and no other does; NULL: not so */
     bool is_release, is_acquire;
     /* WAIT: what (its accesses) may have been on its way */
     TL_VEC(uint32_t) arrived;

@@ -79,8 +79,7 @@ int tl_chunk_result_axis(const TlOp *op, int axis)
     return axis == along ? TL_CHUNK_WHOLE : axis - (axis > along);
 }
 
-/* The other way: the op's axis of which its results have `axis`. */
-static int axis_of_result(const TlOp *op, int axis)
+int tl_chunk_axis_of_result(const TlOp *op, int axis)
 {
     return op->opcode == TL_OP_REDUCE ? axis + (axis >= tl_attr_int(op, TL_ATTR_AXIS, 0)) : axis;
 }
@@ -94,8 +93,7 @@ static int rank_of(const TlOp *op)
     return op->nout ? op->out[0]->type->rank : 0;
 }
 
-/* The op's axis of which operand i has `axis`. */
-static int axis_of_operand(const TlOp *op, uint32_t i, int axis)
+int tl_chunk_axis_of_operand(const TlOp *op, uint32_t i, int axis)
 {
     for (int a = 0; a < rank_of(op); a++)
         if (tl_chunk_operand_axis(op, i, a) == axis)
@@ -147,7 +145,7 @@ static bool can_move(const TlOp *op, int axis)
     return true;
 }
 
-static bool can_cut(const TlOp *op, int axis)
+bool tl_chunk_can_cut(const TlOp *op, int axis)
 {
     uint32_t flags = tl_op_info(op->opcode)->flags;
     if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
@@ -189,7 +187,7 @@ static bool visit(TlChunkGroup *g, TlOp *op, int axis)
     const TlChunkOp *known = tl_chunk_member(g, op);
     if (axis < 0 || known)
         return known && known->axis == axis;
-    if (!stands_well(g, op, axis) || !can_cut(op, axis))
+    if (!stands_well(g, op, axis) || !tl_chunk_can_cut(op, axis))
         return false;
     tl_vec_push(g->arena, &g->ops, ((TlChunkOp){.op = op, .axis = axis}));
     tl_map_put(&g->index, (uint64_t)(uintptr_t)op, g->ops.len);
@@ -205,7 +203,7 @@ static bool visit_operands(TlChunkGroup *g, const TlOp *op, int axis)
             continue;
         if (a == TL_CHUNK_NOT || !def || tl_in(op, i)->type->shape[a] != g->extent)
             return false;
-        if (!tl_chunk_is_made(def, a) && !visit(g, def, axis_of_result(def, a)))
+        if (!tl_chunk_is_made(def, a) && !visit(g, def, tl_chunk_axis_of_result(def, a)))
             return false;
     }
     return true;
@@ -216,9 +214,11 @@ static bool visit_users(TlChunkGroup *g, const TlOp *op, int axis)
 {
     int a = tl_chunk_result_axis(op, axis);
     for (uint32_t r = 0; a >= 0 && r < op->nout; r++)
-        for (const TlUse *u = op->out[r]->uses; u; u = u->next)
-            if (!visit(g, u->user, axis_of_operand(u->user, (uint32_t)(u - u->user->in), a)))
+        for (const TlUse *u = op->out[r]->uses; u; u = u->next) {
+            uint32_t i = (uint32_t)(u - u->user->in);
+            if (!visit(g, u->user, tl_chunk_axis_of_operand(u->user, i, a)))
                 return false;
+        }
     return true;
 }
 
@@ -251,7 +251,7 @@ bool tl_chunk_find(TlChunkGroup *g, TlValue *tile, int axis)
     g->extent = tile->type->shape[axis];
     g->block = tile->def->block;
     tl_map_init(&g->index, g->arena);
-    if (!visit(g, tile->def, axis_of_result(tile->def, axis)))
+    if (!visit(g, tile->def, tl_chunk_axis_of_result(tile->def, axis)))
         return false;
     for (uint32_t i = 0; i < g->ops.len; i++) {
         TlChunkOp m = g->ops.data[i];

@@ -50,6 +50,50 @@ TlChunkOp *tl_chunk_member(const TlChunkGroup *g, const TlOp *op);
 /* Finds the group of a tile, cut along an axis of it. False: some op cannot be cut. */
 bool tl_chunk_find(TlChunkGroup *g, TlValue *tile, int axis);
 
+/* Is there a way to cut the op along its axis? */
+bool tl_chunk_can_cut(const TlOp *op, int axis);
+/* The other way: the op's axis of which its results have `axis`; of which operand i has it. */
+int tl_chunk_axis_of_result(const TlOp *op, int axis);
+int tl_chunk_axis_of_operand(const TlOp *op, uint32_t i, int axis);
+
+/* ---- one part (chunk_copy.c) ---- */
+typedef struct TlChunkPart {
+    TlChunkGroup *g;
+    TlCtx *ctx;
+    TlBuilder b;
+    int32_t width; /* elements along the axis, from */
+    TlValue *at;   /* (i32) on */
+    TlMap map;     /* values of the group to those of this part */
+    TlMap made;    /* others, by the axis that is cut */
+} TlChunkPart;
+/* A value in this part, `axis` being what is cut: as it is, if that is WHOLE; made anew, if it is
+ * not of the group. */
+TlValue *tl_chunk_value(TlChunkPart *c, TlValue *v, int axis);
+/* The op on this part; its results are added to the map. */
+TlOp *tl_chunk_copy(TlChunkPart *c, const TlChunkOp *m);
+/* The tiles that a reduction or scan has in this part, in f32 if they are kept so between parts. */
+void tl_chunk_operands(TlChunkPart *c, const TlChunkOp *m, TlValue **x);
+bool tl_chunk_is_widened(const TlOp *op);
+bool tl_chunk_is_by_region(const TlOp *op);
+/* y = x combined with y, element by element; x comes first. */
+void tl_chunk_combine(TlChunkPart *c, const TlOp *op, uint32_t n, TlValue **x, TlValue **y);
+/* x -> the reduction or scan of it, as the op does it. first: what a scan begins with, if it
+ * does. */
+void tl_chunk_apply(TlChunkPart *c, const TlChunkOp *m, TlValue **x, TlValue *const *first);
+TlValue *tl_chunk_broadcast(TlChunkPart *c, TlValue *v, const TlType *shape);
+const TlType *tl_chunk_without_axis(const TlChunkPart *c, const TlType *t, int axis);
+/* Erases the ops of the group, from the last in its order to the first, and what was made for them
+ * only. */
+void tl_chunk_erase(TlChunkGroup *g);
+
+/* ---- totals (chunk_totals.c) ---- */
+/* The tile that the reduction is the total of: of its reshape to one axis. NULL: it is something
+ * else. */
+TlValue *tl_chunk_total_of(const TlOp *op);
+/* Reduces x axis by axis instead, in f32 where the reduction itself would be, so that there is one
+ * rounding. The op goes. */
+void tl_chunk_total_by_axes(TlOp *op, TlValue *x);
+
 /* ---- shifted rows (chunk_shift.c) ---- */
 /* Has a gather that shifts a loaded tile replaced with a load of its own. False: it stays. */
 bool tl_chunk_read_shifted(TlOp *gather);

@@ -71,50 +71,16 @@ static int64_t per_thread(const Rows *r, const TlType *t)
 
 /* ---- 0. totals ---- */
 
-/* The tile that the reduction is the total of; NULL: it is something else. */
-static TlValue *total_of(const Rows *r, const TlOp *op)
-{
-    if (op->opcode != TL_OP_REDUCE || op->nin != 1 || tl_in(op, 0)->type->rank != 1)
-        return NULL;
-    const TlOp *reshape = tl_in(op, 0)->def;
-    if (!reshape || reshape->opcode != TL_OP_RESHAPE || tl_in(reshape, 0)->type->rank < 2 ||
-        tl_attr_int(op, TL_ATTR_KIND, 0) == TL_COMBINE_USER)
-        return NULL;
-    TlValue *x = tl_in(reshape, 0);
-    return r->asked || per_thread(r, x->type) > MOST_ELEMENTS ? x : NULL;
-}
-
-/* In f32 where the reduction itself would be, so that there is one rounding. */
-static void total_by_axes(TlOp *op, TlValue *x)
-{
-    TlBuilder b = tl_builder_before(op);
-    TlDtype d = x->type->dtype;
-    if (d == TL_F16 || d == TL_BF16)
-        x = tl_cast(&b, x, TL_F32);
-    while (x->type->rank) {
-        int last = x->type->rank - 1;
-        const TlType *t = tl_type_with_shape(b.fn->module->ctx, x->type, last, x->type->shape);
-        TlAttr attrs[2] = {{.id = TL_ATTR_AXIS, .u.i = last}, *tl_attr(op, TL_ATTR_KIND)};
-        x = tl_op_new(&b, TL_OP_REDUCE, 1, &x, 1, &t, 0, 2, attrs)->out[0];
-    }
-    x = tl_cast(&b, x, d);
-    x->name = op->out[0]->name;
-    tl_replace_uses(op->out[0], x);
-    TlOp *reshape = tl_in(op, 0)->def;
-    tl_op_erase(op);
-    if (!reshape->out[0]->uses)
-        tl_op_erase(reshape);
-}
-
 static bool take_totals(const Rows *r)
 {
     bool changed = false;
     for (TlOp *op = r->fn->body->first, *next; op; op = next) {
         next = tl_walk_next(op, NULL);
-        TlValue *x = total_of(r, op);
-        if (x)
-            total_by_axes(op, x);
-        changed |= x != NULL;
+        TlValue *x = tl_chunk_total_of(op);
+        if (!x || (!r->asked && per_thread(r, x->type) <= MOST_ELEMENTS))
+            continue;
+        tl_chunk_total_by_axes(op, x);
+        changed = true;
     }
     return changed;
 }

@@ -98,3 +98,62 @@ for length in (128, 150):
         {**{n: small("f16", i, length, 128, lo=-1, hi=2) for i, n in enumerate("QKV")},
          "g": small("f32", 4, length, 128, lo=0, hi=2), "O": poison("f32", length, 128), "Z": poison("f32", 128, 128)},
         chunks)
+
+
+# A tile that takes most registers, carried by loops in parts (passes/simplify/cut_carried.c), some of which wait over
+# the back edge (passes/pipeline/park_carried.c): branches, an inner loop, stores between, no trip at all.
+CARRIED = """
+kernel k(const {t} X[N, M], {t} Y[N, M], {t} R[M], int trips, int inner)
+    grid(1)
+    require(N <= {n} && M <= {m})
+    warps({warps})
+{{
+    auto v = X[0 +: {n}, 0 +: {m}];
+    for (int i : range(trips)) {{
+        v = max(v - col(max(v, axis = 1)), -4);
+        auto s = ({t})sum(v, axis = 0);
+        if (i % 2 == 0) {{
+            v = v + row(max(s, -3));
+            R[0 +: {m}] = s;
+        }} else {{
+            v = min(v * 2, 5) + row(max(R[0 +: {m}], -2));
+        }}
+        for (int _j : range(inner))
+            v = max(v - ({t})min(max(sum(v), -1), 1), -6);
+        v = min(v + row(min(v, axis = 0)), 7);
+    }}
+    Y[0 +: {n}, 0 +: {m}] = v;
+}}
+"""
+
+
+def carried(n, m):
+    def reference(v):
+        x = v["X"].astype(np.float64)
+        t, r = np.zeros((n, m)), v["R"].astype(np.float64)
+        t[:x.shape[0], :x.shape[1]] = x
+        for i in range(v["trips"]):
+            t = np.maximum(t - t.max(axis=1, keepdims=True), -4)
+            s = t.sum(axis=0)
+            if i % 2 == 0:
+                t = t + np.maximum(s, -3)
+                r = s[:x.shape[1]]
+            else:
+                full = np.zeros(m)
+                full[:x.shape[1]] = r
+                t = np.minimum(t * 2, 5) + np.maximum(full, -2)
+            for _ in range(v["inner"]):
+                t = np.maximum(t - np.clip(t.sum(), -1, 1), -6)
+            t = np.minimum(t + t.min(axis=0), 7)
+        dtype = v["X"].dtype
+        return {"Y": exact(t[:x.shape[0], :x.shape[1]].astype(dtype)), "R": exact(r.astype(dtype))}
+    return reference
+
+
+for t, n, m, warps, rows, cols, trips, inner in (
+        ("f32", 128, 256, 4, 128, 256, 3, 1), ("f32", 128, 256, 4, 99, 131, 2, 2), ("i32", 256, 128, 4, 256, 128, 4, 0),
+        ("f32", 256, 256, 16, 256, 256, 2, 1), ("f64", 64, 256, 4, 64, 200, 2, 1), ("i16", 256, 256, 4, 256, 256, 3, 1),
+        ("f32", 128, 256, 4, 128, 256, 0, 1)):
+    row(f"waits_carried_{t}_{n}x{m}_{rows}x{cols}_{trips}_{inner}", CARRIED.format(t=t, n=n, m=m, warps=warps),
+        {"X": small(t, 1, rows, cols, lo=-3, hi=4), "Y": poison(t, rows, cols), "R": small(t, 2, cols, lo=-1, hi=2),
+         "trips": trips, "inner": inner}, carried(n, m))
