@@ -2,8 +2,8 @@
 """The problems of KernelBench (Ouyang et al. 2025), levels 1 and 2, by kernels of the library or ten lines: writes, or checks, the page
 stdlib/kernels/KERNELBENCH.md.
 
-    kernelbench.py ROOT [--write] [-k N]    runs what level 2 says (problem N alone) on `cpu` beside NumPy, and compares the page; exit 1 where
-                                            something differs
+    kernelbench.py ROOT [--write] [-k N] [--device D]    runs what level 2 says (problem N alone) on `cpu`, or D, beside NumPy, and compares
+                                                         the page; exit 1 where something differs
 
 LEVEL_1 names kernels; their rows in test/conformance compare them with NumPy. LEVEL_2 has a list of steps for each problem. A step is a form,
 below, with the expression that it computes, or a kernel of the library with its constants. NumPy evaluates the same text.
@@ -336,8 +336,8 @@ def value(text, v, b, a=None):
 class Chain:
     """An array beside what NumPy has for it, from step to step."""
 
-    def __init__(self, root, folder, number):
-        self.root, self.folder, self.rng = root, folder, np.random.default_rng(number)
+    def __init__(self, root, folder, number, device):
+        self.root, self.folder, self.rng, self.device = root, folder, np.random.default_rng(number), device
         self.got = self.want = self.first = None
 
     def random(self, *shape, scale=1.0):
@@ -348,12 +348,12 @@ class Chain:
         with open(path, "w", encoding="utf-8") as f:
             f.write(FORMS[form].replace("EXPR", text))
         consts = {k: args.pop(k) for k in ("SD", ) if k in args}
-        tile.kernel(path, "k", device="cpu", consts=consts)(**args)
+        tile.kernel(path, "k", device=self.device, consts=consts)(**args)
 
     def library(self, name, consts=None, **args):
         module, kernel = name.split(".")
         consts = {k: str(v).lower() if isinstance(v, bool) else v for k, v in (consts or {}).items()}
-        tile.kernel(os.path.join(self.root, "stdlib", "kernels", module + ".tile"), kernel, device="cpu", consts=consts)(**args)
+        tile.kernel(os.path.join(self.root, "stdlib", "kernels", module + ".tile"), kernel, device=self.device, consts=consts)(**args)
 
     def result(self, *shape):
         return np.full(shape, np.nan, np.float32)
@@ -510,9 +510,9 @@ class Chain:
             raise ValueError(name)
 
 
-def run(root, number, folder):
+def run(root, number, folder, device):
     """What is wrong with a problem of level 2, or nothing."""
-    chain = Chain(root, folder, number)
+    chain = Chain(root, folder, number, device)
     for step in LEVEL_2[number]:
         chain.step(*step)
     error = np.abs(chain.got - chain.want).max() / max(np.abs(chain.want).max(), 1)
@@ -546,6 +546,7 @@ def main():
     ap.add_argument("root")
     ap.add_argument("--write", action="store_true")
     ap.add_argument("-k", type=int)
+    ap.add_argument("--device", default="cpu")
     o = ap.parse_args()
     page = os.path.join(o.root, PAGE)
     with open(page, encoding="utf-8") as f:
@@ -561,7 +562,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for n in [o.k] if o.k else LEVEL_2:
             try:
-                wrong += filter(None, [run(o.root, n, folder)])
+                wrong += filter(None, [run(o.root, n, folder, o.device)])
             except Exception as e:  # pylint: disable=broad-except
                 wrong.append(f"level 2, problem {n}: {e!r}")
     print("\n".join([*wrong, f"{len(LEVEL_1)} and {len(LEVEL_2)} problems, {len(wrong)} faults"]))

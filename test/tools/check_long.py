@@ -39,6 +39,8 @@ PARTS = [
      [RING, "--devices", "emu:sm_80,emu:sm_90a,emu:gfx942,emu:gfx1100", "--warps", "1,2,4,8", "--seeds", ",".join(map(str, range(1, 51))), "--round"]),
     ("ring-products", "products and attention in the ring in every way that Hopper's loops are run, under all schedules",
      [RING, "--products", "--devices", "emu:sm_90a", "--warps", "0", "--schedules", "all"]),
+    ("ring-products-spread", "those of few rows and columns, whose warps take parts of k or of N, on GPUs of every kind",
+     [RING, "--products", "--devices", "emu:sm_80,emu:gfx942,emu:gfx1100", "--warps", "0", "--schedules", "all", "-k", "along_[kn]_.*each_c1"]),
     ("ring-products-seeds", "one in 23 of these under 50 layouts drawn at random",
      [RING, "--products", "--devices", "emu:sm_90a", "--warps", "0", "--seeds", ",".join(map(str, range(1, 51))), "--every", "23"]),
     ("targets-library", "each kernel of the library through ptxas for sm_90a: no spills, no notes on products of warpgroups",

@@ -39,6 +39,12 @@ PRODUCTS = {
     "i8_rows": ("i8", "i32", False, (64, 128, 64), (16, 16, 16)),  # B along N: threads bring it
     "odd": ("f16", "f32", False, (64, 32, 32), (-5, -3, 7)),  # no bulk copies
 }
+# too small for warpgroups: warps, or some of them, take parts of k
+SPREAD = {
+    "f16_along_k": ("f16", "f32", False, (-16, 16, 128), (8, 8, 16)),
+    "bf16_along_k": ("bf16", "f32", True, (-16, 32, 256), (0, 0, 0)),
+    "i8_along_k": ("i8", "i32", True, (-16, 16, 256), (8, 8, 32)),
+}
 # of Blackwell alone: 64 rows at once, however many warpgroups
 HALVES = {
     "f16_half": ("f16", "f32", False, (-64, 64, 32), (24, 8, 16)),
@@ -81,7 +87,7 @@ def filled(t, seed, *shape):
 
 
 def row(name, source, args, output, said):
-    if said["stages"] > 1 and "_odd_" not in name and "_rows_" not in name:
+    if said["stages"] > 1 and "_odd_" not in name and "_rows_" not in name and "_along_k_" not in name:
         BULK[name] = 32 * (said["warps"] + (0 if said["loop"] == " specialize(0)" else 4))
     return Row(name, source, args, lambda a: [output], {}, None, ["-Wno-no-effect"], [], True, False, False, said["warps"], said["stages"])
 
@@ -96,8 +102,8 @@ def kernel(parameters, across, down, tile, said, require=""):
 
 
 def product(name, word, said, times):
-    t, acc, in_columns, block, more = {**PRODUCTS, **HALVES}[name]
-    block = (block[0] if name in HALVES else times * block[0], *block[1:])
+    t, acc, in_columns, block, more = {**PRODUCTS, **SPREAD, **HALVES}[name]
+    block = (block[0] if name in HALVES or name in SPREAD else times * block[0], *block[1:])
     bm, bn, bk = -block[0] if block[0] < 0 else block[0] * said["warps"] // 4, block[1], block[2]
     if times > 1 and bm // 128 * bn > TENSOR_COLUMNS:
         return None
@@ -121,7 +127,9 @@ def attention(name, word, said, times):
 
 def fault(name, device, stats):
     """Why a row has not run as it is meant to (a text, or None), by what --stats said: no products by warpgroups, or into tensor memory, no bulk
-    copies, no producer."""
+    copies, no producer; on other GPUs, no matrix instructions."""
+    if "_along_k_" in name or not is_of_warpgroups(device):
+        return None if re.search(r"\bmma_", stats) else "--stats does not say mma"
     wanted = [r"\btensor_mma: " if is_tensor(device) else r"\bwgmma: "]
     wanted += [r"\bbulk_(?:all_)?\d: ", rf"blocks of {BULK[name]} threads"] if name in BULK else []
     missing = [word for word in wanted if not re.search(word, stats)]
@@ -132,8 +140,12 @@ def is_tensor(device):
     return device.startswith("emu:sm_10")
 
 
+def is_of_warpgroups(device):
+    return is_tensor(device) or device.startswith("emu:sm_90a")
+
+
 def rows(tensor):
-    made = {**dict.fromkeys(PRODUCTS, product), **dict.fromkeys(ATTENTIONS, attention)}
+    made = {**dict.fromkeys(PRODUCTS, product), **dict.fromkeys(SPREAD, product), **dict.fromkeys(ATTENTIONS, attention)}
     if tensor:
         made = {name: make for name, make in made.items() if name not in NOT_TENSOR} | dict.fromkeys(HALVES, product)
     all_of = (make(name, word, said, 2 if tensor else 1) for name, make in made.items() for word, said in ways())
