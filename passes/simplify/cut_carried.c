@@ -568,7 +568,8 @@ TlPassResult tl_pass_cut_carried(TlFn *fn, TlPassCtx *px)
               .asked = asked ? (int)strtol(asked + strlen("parts="), NULL, 10) : 0};
     if (r.asked < 0 || r.asked > MOST_PARTS || (!r.asked && (m->reads_early || !m->file)))
         return TL_SAME; /* nothing would be parked */
-    r.registers = tl_registers_in_block(m->registers, m->file, m->schedulers, warps);
+    if (!r.asked)
+        r.registers = tl_registers_in_block(m->registers, m->file, m->schedulers, warps);
     TlMap tried;
     tl_map_init(&tried, px->scratch);
     if (!is_carried(&r, fn))

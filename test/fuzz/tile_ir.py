@@ -6,8 +6,8 @@
 
 Kernel number s depends on s only. It is made of loads with any bounds, arithmetic on all types, casts, shape ops, reductions
 and scans with and without regions, gathers, histograms, dots, ifs, fors, whiles, atomics, and memory of its own that it writes and reads back
-in other shapes. A way is DEVICE[/wWARPS][/sSEED][/kN][/c], as in emu:gfx942/w8/s3 (s: the seed of --stress-layouts, k: chunk-rows first, by N
-elements, c: with --check, so that races are watched); each kernel is run in --per-kernel of them (0: all), which change with the kernel. A kernel that differs is kept with --keep; make it small by
+in other shapes. A way is DEVICE[/wWARPS][/sSEED][/kN][/pN][/c], as in emu:gfx942/w8/s3 (s: the seed of --stress-layouts, k: chunk-rows first, by N
+elements, p: cut-carried first, in N parts, c: with --check, so that races are watched); each kernel is run in --per-kernel of them (0: all), which change with the kernel. A kernel that differs is kept with --keep; make it small by
 
     tile-reduce F.tir -o small.tir -- sh -c '! tile_ir.py --file "$1" --ways emu:sm_80/w4' sh
 
@@ -31,7 +31,7 @@ FLOATS = ["f16", "bf16", "f32", "f64"]
 NUMPY = {"i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "u8": "|u1", "u16": "<u2", "u32": "<u4", "u64": "<u8", "f16": "<f2", "bf16": "<u2", "f32": "<f4", "f64": "<f8"}
 SHAPES = [(), (), (1,), (3,), (7,), (16,), (32,), (64,), (100,), (128,), (256,), (600,), (4, 8), (16, 16), (5, 3), (1, 32), (32, 1), (16, 1), (32, 16), (2, 3, 4), (3, 1, 16), (48, 16)]
 DOTS = [("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("i8", "i32"), ("f64", "f64"), ("f16", "f16"), ("i16", "i32"), ("u32", "u32"), ("i64", "i64")]
-ALL_WAYS = ["cpu", "ref/k3", "ref/k32", "emu:sm_80/w2/k32/c", "emu:gfx942/w1/k9/c"] + [f"{d}/w{w}{s}" for d in ("emu:sm_80", "emu:gfx942", "emu:gfx1100") for w in (1, 2, 4, 8) for s in ("/c", "/s1", "/s2/c")]
+ALL_WAYS = ["cpu", "ref/k3", "ref/k32", "ref/p2", "ref/p4", "emu:sm_80/w2/k32/c", "emu:sm_90a/w4/p8/c", "emu:gfx942/w1/k9/c"] + [f"{d}/w{w}{s}" for d in ("emu:sm_80", "emu:gfx942", "emu:gfx1100") for w in (1, 2, 4, 8) for s in ("/c", "/s1", "/s2/c")]
 PROGRAMS, SECONDS = 3, 60
 
 
@@ -434,11 +434,14 @@ def write_array(path, name, t, shape):
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
 
 
-def in_chunks(tilec, file, chunk, folder):
-    """(what tile-opt said, or None; the kernel after chunk-rows)"""
-    out = os.path.join(folder, "chunks.tir")
+CUTS = {"k": "chunk-rows{elements=", "p": "cut-carried{parts="}
+
+
+def cut(tilec, file, word, folder):
+    """(what tile-opt said, or None; the kernel after a pass of CUTS)"""
+    out = os.path.join(folder, "cut.tir")
     opt = os.path.join(os.path.dirname(tilec), "tile-opt")
-    p = subprocess.run([opt, "--verify-each", "--passes=ring,chunk-rows{elements=" + chunk + "}", file], capture_output=True)
+    p = subprocess.run([opt, "--verify-each", f"--passes=ring,{CUTS[word[0]]}{word[1:]}}}", file], capture_output=True)
     with open(out, "wb") as f:
         f.write(p.stdout)
     return f"exit status {p.returncode} of tile-opt: " + p.stderr.decode("utf-8", "replace")[:400] if p.returncode else None, out
@@ -448,12 +451,12 @@ def run(tilec, file, arrays, way, folder):
     """(what tilec said, or None; outputs by name)"""
     os.makedirs(folder, exist_ok=True)
     device, *rest = way.split("/")
-    for chunk in [o[1:] for o in rest if o[0] == "k"]:
-        wrong, file = in_chunks(tilec, file, chunk, folder)
+    for word in [o for o in rest if o[0] in CUTS]:
+        wrong, file = cut(tilec, file, word, folder)
         if wrong:
             return wrong, {}
     words = [tilec, "run", file, "--fp=ring", "--device", device]
-    words += [{"w": "--warps=", "s": "--stress-layouts=", "c": "--check"}[o[0]] + o[1:] for o in rest if o[0] != "k"]
+    words += [{"w": "--warps=", "s": "--stress-layouts=", "c": "--check"}[o[0]] + o[1:] for o in rest if o[0] not in CUTS]
     for name, _, _ in arrays:
         words.append(f"{name}=@{os.path.join(folder, '..', name + '.npy')}")
         if name[0] != "a":
