@@ -42,6 +42,7 @@
 #include "ir/plan/staged_plan.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
 #include "passes/analysis/kept_offsets.h"
 #include "passes/pass.h"
 #include <string.h>
@@ -369,14 +370,16 @@ static int64_t words_of_pieces(const TlAxisInfo *axis, const TlOp *dot)
     return more;
 }
 
-/* Beside an operand that is in registers, where there is one file of them: LLVM has it in tuples,
- * as sums and what is read are, and these leave gaps; loads of the block keep their offsets. */
+/* What an operand that is in registers takes besides where there is one file of them: loads of the
+ * block keep their offsets; and LLVM has it in tuples, as sums and what is read are. These leave
+ * gaps, but where it takes over those of another product's sums. */
 static int64_t words_of_gaps(const Order *o, const TlAxisInfo *axis, const TlOp *dot)
 {
     enum { FILE = 256, GAPS = 10 }; /* gaps: a share of all */
     int64_t all = o->px->machine->registers, words = all / GAPS;
     if (all > FILE || (tl_late_get(tl_in(dot, TL_MMA_A)) && tl_late_get(tl_in(dot, TL_MMA_B))))
         return 0;
+    words = tl_dot_takes_dot(o->px->scratch, dot) ? 0 : words;
     for (const TlOp *op = dot->block->first; op; op = op->next)
         words += op->opcode == TL_OP_LOAD ? tl_op_accesses(axis, op) : 0;
     return words;
