@@ -41,7 +41,8 @@ static bool is_single_round(const Dot *d)
     return d->p->nrounds == 1;
 }
 
-/* i1: is the write's k in the round? NULL: always. *out_never: in no thread. */
+/* i1: is the write's k in the round? NULL: always. *out_never: in no thread. What k has below the
+ * unit that rounds begin and end at decides nothing: writes that differ in it share the test. */
 static LLVMValueRef in_round(const Dot *d, const Writer *w, uint32_t k, bool *out_never)
 {
     LLVMBuilderRef b = d->g->b;
@@ -49,7 +50,8 @@ static LLVMValueRef in_round(const Dot *d, const Writer *w, uint32_t k, bool *ou
     *out_never = most < w->first || least >= w->first + w->count;
     if (least >= w->first && most < w->first + w->count)
         return NULL;
-    LLVMValueRef x = LLVMBuildXor(b, w->k.thread, tl_simt_i32(d->g, k), "");
+    uint32_t unit = (w->first | w->count) & -(w->first | w->count);
+    LLVMValueRef x = LLVMBuildXor(b, w->k.thread, tl_simt_i32(d->g, k & -unit), "");
     x = LLVMBuildSub(b, x, tl_simt_i32(d->g, w->first), "");
     return LLVMBuildICmp(b, LLVMIntULT, x, tl_simt_i32(d->g, w->count), "");
 }

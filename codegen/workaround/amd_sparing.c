@@ -5,7 +5,8 @@
  *     done in a sparing way from the first
  *   2 each way of sparing registers is tried on the kernels with spills, until none has any; not
  *     where it would do what an earlier one did, and none where there are so many that no order of
- *     the code would save them
+ *     the code would save them. The first ways, which most often are enough, are tried with the
+ *     other kernels beside these where there are few
  *   3 all are compiled once more, each in the way that spilled least, if no try has compiled all
  *     of them with as few spills, or nearly
  *
@@ -25,7 +26,7 @@ static const struct Way {
     bool other;    /* scheduler */
 } WAYS[] = {{false, false, 0, false}, {true, false, 0, false},  {true, true, 0, false},
             {true, true, 512, false}, {true, true, 128, false}, {true, true, 0, true}};
-enum { NONE = -1, OF_CROWDED = 1, NWAYS = sizeof WAYS / sizeof *WAYS };
+enum { NONE = -1, OF_CROWDED = 1, LAST_WHOLE = 1, NWAYS = sizeof WAYS / sizeof *WAYS };
 
 /* What is known of a kernel: the way that spilled least, and how much. */
 typedef struct Least {
@@ -115,17 +116,18 @@ static void apply(const Sparing *s, uint32_t kernel, int way)
         set_other_scheduler(s, f);
 }
 
-/* A quarter more: the words are counted in program order, and LLVM's order may need fewer. No
- * kernel of the library has so many. */
+/* A sixteenth more: the words are counted in program order, and LLVM's order may need fewer. No
+ * kernel of the library has so many. Of one file LLVM's order may need half. */
 static int first_way(const Sparing *s, uint32_t kernel)
 {
+    enum { MORE = 16 };
     const TlKernelCode *k = &s->kernels->data[kernel];
     unsigned all = registers_of(s->target, k), file = (unsigned)s->target->family->file;
     if (all <= file)
         return NONE;
     TlAmdLive live;
     tl_amd_find_live(s->arena, LLVMGetNamedFunction(s->l->module, k->symbol), &live);
-    return live.most > all + all / 4 ? OF_CROWDED : NONE;
+    return live.most > all + all / MORE ? OF_CROWDED : NONE;
 }
 
 static void start_from(const Sparing *s, LLVMModuleRef module)
@@ -162,7 +164,8 @@ static unsigned look_at(Sparing *s, uint32_t kernel, int way, const void *code, 
     return (unsigned)spills;
 }
 
-/* The kernels that it may help, alone. */
+/* The kernels that it may help; alone, or, if these are half of them and it is a way that often is
+ * the last, with the others as they were best, so that they need not be compiled once more. */
 static void try_way(Sparing *s, LLVMModuleRef module, int way)
 {
     size_t size;
@@ -173,17 +176,17 @@ static void try_way(Sparing *s, LLVMModuleRef module, int way)
         tried += worth[i] = is_worth(s, i, way);
     if (!tried)
         return;
+    bool whole = way <= LAST_WHOLE && 2 * tried >= n;
     start_from(s, module);
     for (uint32_t i = 0; i < n; i++)
-        if (worth[i])
-            apply(s, i, way);
+        if (worth[i] || whole)
+            apply(s, i, worth[i] ? way : s->least[i].way);
         else
             LLVMDeleteFunction(LLVMGetNamedFunction(s->l->module, s->kernels->data[i].symbol));
     void *code = tl_llvm_emit(s->l, s->arena, s->object, &size);
     for (uint32_t i = 0; i < n; i++)
-        if (worth[i])
-            spills += look_at(s, i, way, code, size);
-    if (tried == n)
+        spills += worth[i] ? look_at(s, i, way, code, size) : s->least[i].spills;
+    if (whole || tried == n)
         s->tried[way] = (Tried){code, size, spills};
 }
 

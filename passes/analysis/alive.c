@@ -62,20 +62,28 @@ typedef struct Alive {
     int64_t words;
 } Alive;
 
-/* `made`: the position from which on the value is there. What is outside of a loop around the
- * product, and used in that loop, is alive in all of it. The accumulator becomes the result. */
-static void add_if_alive(Alive *a, const TlValue *v, uint32_t made)
+/* The position of the last use of what is there from `last` on, through views of it, as seen from
+ * `home`. */
+static uint32_t last_use(const Alive *a, const TlValue *v, const TlBlock *home, uint32_t last)
 {
-    const TlBlock *home = v->def ? v->def->block : v->block;
-    uint32_t last = made;
-    if (made >= a->at || v == a->sums)
-        return;
     for (const TlUse *u = v->uses; u; u = u->next) {
         uint32_t used = u->user->block == home ? tl_position_of(&a->order, u->user).first
                                                : tl_position_of_use(&a->order, u->user, home).last;
         last = used > last ? used : last;
+        if (tl_op_info(u->user->opcode)->flags & F_VIEWLIKE)
+            last = last_use(a, u->user->out[0], home, last);
     }
-    a->words += last >= a->at ? tl_words_of(v) : 0;
+    return last;
+}
+
+/* `made`: the position from which on the value is there. What is outside of a loop around the
+ * product, and used in that loop, is alive in all of it. The accumulator becomes the result. */
+static void add_if_alive(Alive *a, const TlValue *v, uint32_t made)
+{
+    if (made >= a->at || v == a->sums)
+        return;
+    bool lives = last_use(a, v, v->def ? v->def->block : v->block, made) >= a->at;
+    a->words += lives ? tl_words_of(v) : 0;
 }
 
 static void add_arguments(Alive *a, const TlOp *op)

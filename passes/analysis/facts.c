@@ -1,5 +1,6 @@
 /* Questions about tile IR that several passes ask (facts.h). */
 #include "passes/analysis/facts.h"
+#include "ir/plan/mma.h"
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 #include <string.h>
@@ -150,6 +151,14 @@ static bool has_tile(const TlFn *fn)
             if (op->out[i]->type->kind == TL_TILE && op->out[i]->type->rank)
                 return true;
     return false; /* tiles in regions come from values outside */
+}
+
+const TlOp *tl_looped_multiply_adds(const TlFn *fn)
+{
+    const TlOp *op = fn->body->first;
+    while (op && !(op->opcode == TL_OP_DOT && !tl_mma_of(op) && tl_enclosing_loop(op)))
+        op = tl_walk_next(op, NULL);
+    return op;
 }
 
 bool tl_is_in_hinted_loop(const TlOp *op)

@@ -26,6 +26,8 @@ bool tl_const_trips(const TlOp *loop, TlWideInt *out);
 /* The innermost loop around the op; NULL: there is none. Does a loop hold no other? */
 const TlOp *tl_enclosing_loop(const TlOp *op);
 bool tl_is_innermost(const TlOp *loop);
+/* A product by multiply-adds in a loop, of a function that is laid out; NULL: there is none. */
+const TlOp *tl_looped_multiply_adds(const TlFn *fn);
 /* Does the op stand in a loop with a pipeline hint? */
 bool tl_is_in_hinted_loop(const TlOp *op);
 /* The dot that uses the value, through a few pure ops; NULL: there is none. */

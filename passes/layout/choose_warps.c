@@ -18,7 +18,9 @@
  *     best so far with what it spills
  *
  * Costs are in accesses of a thread of the first choice: a spilled word costs two, it is stored and
- * read, and that in all warps, of which there may be more or fewer. With s stages, s trips share
+ * read, and that in all warps, of which there may be more or fewer. Where LLVM gives registers, it
+ * costs four: AMD's loads come back in the order in which they were begun, so one of a spilled word
+ * waits for what was fetched ahead before it. With s stages, s trips share
  * what of a latency the products of the s - 1 trips before do not fill. More warps share what a
  * multiprocessor has: of so many registers a thread may have fewer. `choose-warps{show}` prints the
  * trials. */
@@ -33,7 +35,7 @@ enum { LEAST_WARPS = 4, MOST_WARPS = 32, MOST_THREADS = 1024 };
 /* What twice (in each of them) or half as many cost; what memory's latency costs a trip of a loop
  * that nothing is fetched ahead for; what reading of kept operands does: in accesses that are done
  * in that time. */
-enum { SPILLED = 2, CHANGED_WARPS = 16, LATENCY = 48, KEPT = 20 };
+enum { SPILLED = 2, SPILLED_IN_ORDER = 4, CHANGED_WARPS = 16, LATENCY = 48, KEPT = 20 };
 
 typedef struct Choice {
     int warps, stages; /* stages 0: those of the target */
@@ -46,6 +48,7 @@ typedef TL_VEC(Choice) Choices;
 typedef struct Trial {
     Choice choice;
     bool runs;                   /* the passes had no error */
+    bool adds;                   /* a loop has products by multiply-adds */
     int stages;                  /* of the loops that have most; 0: none is pipelined */
     int64_t need, most, spilled; /* registers of a thread; spilled: words to expect */
 } Trial;
@@ -70,10 +73,10 @@ static TlAllocator allocator_of(const TlMachine *m)
 /* ---- trials ---- */
 
 /* The mean over needs that are up to an eighth of `most` less or more than the estimate, each as
- * likely. */
+ * likely; a sixth with products by multiply-adds, whose factors are read ahead. */
 static int64_t spilled(const Trial *t)
 {
-    int64_t off = t->most / 8, more = t->need - t->most;
+    int64_t off = t->most / (t->adds ? 6 : 8), more = t->need - t->most;
     if (more >= off)
         return more;
     return more > -off ? (more + off) * (more + off) / (4 * off) : 0;
@@ -82,7 +85,8 @@ static int64_t spilled(const Trial *t)
 /* What is spilled counts in all warps. */
 static int64_t cost_of(const Choose *c, const Trial *t)
 {
-    return t->runs ? t->choice.cost + SPILLED * t->spilled * t->choice.warps / c->warps : INT64_MAX;
+    int each = c->px->machine->reads_early ? SPILLED_IN_ORDER : SPILLED;
+    return t->runs ? t->choice.cost + each * t->spilled * t->choice.warps / c->warps : INT64_MAX;
 }
 
 static int most_stages(const TlFn *fn)
@@ -122,6 +126,7 @@ static Trial try_choice(const Choose *c, Choice choice)
     t.runs = tl_run_trial(copy, px, "park-tiles", "order-reads");
     if (t.runs) {
         t.stages = most_stages(done);
+        t.adds = tl_looped_multiply_adds(done) != NULL;
         t.need = tl_registers_needed(done, tl_axis_info(done, px->scratch),
                                      allocator_of(px->machine), px->scratch)
                      .registers;

@@ -42,6 +42,8 @@
 #include "ir/plan/staged_plan.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
+#include "passes/analysis/kept_offsets.h"
 #include "passes/pass.h"
 #include <string.h>
 
@@ -368,12 +370,27 @@ static int64_t words_of_pieces(const TlAxisInfo *axis, const TlOp *dot)
     return more;
 }
 
+/* What an operand that is in registers takes besides where there is one file of them: loads of the
+ * block keep their offsets; and LLVM has it in tuples, as sums and what is read are. These leave
+ * gaps, but where it takes over those of another product's sums. */
+static int64_t words_of_gaps(const Order *o, const TlAxisInfo *axis, const TlOp *dot)
+{
+    enum { FILE = 256, GAPS = 10 }; /* gaps: a share of all */
+    int64_t all = o->px->machine->registers, words = all / GAPS;
+    if (all > FILE || (tl_late_get(tl_in(dot, TL_MMA_A)) && tl_late_get(tl_in(dot, TL_MMA_B))))
+        return 0;
+    words = tl_dot_takes_dot(o->px->scratch, dot) ? 0 : words;
+    for (const TlOp *op = dot->block->first; op; op = op->next)
+        words += op->opcode == TL_OP_LOAD ? tl_op_accesses(axis, op) : 0;
+    return words;
+}
+
 static void order_burst(Order *o, const TlAxisInfo *axis, TlOp *dot)
 {
     TlMmaOrder order = tl_mma_order(o->px->scratch, dot, true);
     int64_t left = tl_registers_of_thread(o->px->machine->registers, o->fn->body->warps) -
                    tl_words_alive(o->fn, o->px->scratch, dot) - words_of_pieces(axis, dot) -
-                   TL_OTHER_REGISTERS;
+                   words_of_gaps(o, axis, dot) - TL_OTHER_REGISTERS;
     uint32_t burst = (order.issues.len + MOST_BURSTS - 1) / MOST_BURSTS;
     while (burst > 1 && tl_mma_words(o->px->scratch, &order, burst) > left)
         burst = (burst + 1) / 2;

@@ -473,16 +473,11 @@ static bool is_product(const TlOp *op)
     return (op->opcode == TL_OP_DOT || op->opcode == TL_OP_DOT_ASYNC) && tl_enclosing_loop(op);
 }
 
-static bool is_by_multiply_adds(const TlOp *op)
-{
-    return op->opcode == TL_OP_DOT && !tl_mma_of(op) && tl_enclosing_loop(op);
-}
-
 /* What it may need by the estimate and is let be. Consumers beside a warp that copies have what is
  * stated for them, and no more. */
 static int enough_of(const TlFn *fn, int most)
 {
-    if (find(fn, is_by_multiply_adds))
+    if (tl_looped_multiply_adds(fn))
         return most - most / FACTORS;
     return find(fn, is_roles) ? most : most + most / DOUBT;
 }

@@ -26,7 +26,8 @@
  *  3. Worth it: what needs several passes, if what lives across reductions needs more registers
  *     than there are for that, or the code would be too long: else the row is read once, which is
  *     best. What reads its row once in any case, if the code would be long. With a product, only
- *     if its sums need more registers than there are, as each part reads the other operand again.
+ *     if its sums need more registers than there are, or do with operands that shared memory has
+ *     no room for, as each part reads the other operand again.
  *  4. The loops (chunk_emit.c). reduce-locality then keeps partial results per thread.
  *
  * Elements have the bits that they had; reductions of floats have another order, as is open on a
@@ -47,7 +48,7 @@ enum {
     ANY_REGISTERS = 255,   /* of a machine that does not say */
     LIVE_SHARE = 55,       /* percent of them may live across reductions; */
     LIVE_SHARE_EARLY = 40, /* where LLVM schedules: it begins loads early, and keeps addresses */
-    PRODUCT_SHARE = 75, /* percent of them may be sums of a product */
+    PRODUCT_SHARE = 75, /* percent of them may be a product's sums, and operands that it holds */
     CHUNK_BYTES = 128, /* that a thread loads of a chunk, if it can */
     CHUNK_MOST = 32, /* elements of a thread */
     CHUNK_LEAST = 8,
@@ -147,22 +148,41 @@ static int64_t words_to_live(const Rows *r)
            (r->px->machine->reads_early ? LIVE_SHARE_EARLY : LIVE_SHARE) / 100;
 }
 
-/* The words of a thread that the sums of the group's largest product take; 0: it has none. */
-static int64_t words_of_products(const Rows *r, const TlChunkGroup *g)
+/* Words of a thread for a product's operands: none where shared memory has room for both, so that
+ * each step of the product reads its part; else they go through it piece by piece, and registers
+ * hold all of both, what several warps need in each of these. */
+static int64_t words_of_operands(const Rows *r, const TlOp *dot)
+{
+    enum { REPEATED = 2 };
+    int64_t bytes = 0, words = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        const TlType *t = tl_in(dot, i)->type;
+        bytes += tl_type_elems(t) * tl_dtype_bits(t->dtype) / 8;
+        words += REPEATED * words_of(r, t);
+    }
+    return bytes > r->px->machine->shared_bytes ? words : 0;
+}
+
+/* The words of a thread that the group's largest product takes: its sums, with operands or without;
+ * 0: it has none. */
+static int64_t words_of_products(const Rows *r, const TlChunkGroup *g, bool operands)
 {
     int64_t most = 0;
     for (uint32_t i = 0; i < g->ops.len; i++) {
         const TlOp *op = g->ops.data[i].op;
-        int64_t words = op->opcode == TL_OP_DOT ? words_of(r, op->out[0]->type) : 0;
+        if (op->opcode != TL_OP_DOT)
+            continue;
+        int64_t words = words_of(r, op->out[0]->type) + (operands ? words_of_operands(r, op) : 0);
         most = words > most ? words : most;
     }
     return most;
 }
 
-/* A product is cut only if registers cannot hold its sums: each part reads the other operand. */
+/* A product is cut only if registers cannot hold its sums, or what these and its operands need
+ * together: each part reads the other operand. */
 static bool is_worth_it(const Rows *r, const TlChunkGroup *g, int64_t elements)
 {
-    int64_t products = words_of_products(r, g);
+    int64_t products = words_of_products(r, g, true);
     if (products)
         return 100 * products > registers_of(r) * PRODUCT_SHARE;
     int64_t code = elements * g->ops.len;
@@ -206,7 +226,7 @@ static int32_t chunk_of(const Rows *r, const TlChunkGroup *g)
                 rows = tl_type_elems(t) / g->extent;
         }
     }
-    if (words_of_products(r, g))
+    if (words_of_products(r, g, false))
         return r->asked ? r->asked : chunk_of_rows(r, CHUNK_MOST, rows);
     int32_t elements = CHUNK_LEAST;
     while (elements < most && 2 * elements * (bytes - 1) <= CHUNK_BYTES)
@@ -220,7 +240,7 @@ static int32_t chunk_of(const Rows *r, const TlChunkGroup *g)
  * not. */
 static bool give_up(const Rows *r, const TlChunkGroup *g)
 {
-    if (words_of_products(r, g))
+    if (words_of_products(r, g, false))
         return false;
     for (uint32_t i = 0; i < g->ops.len; i++)
         tl_map_put_ptr(r->tried, g->ops.data[i].op, g->ops.data[i].op);
