@@ -150,11 +150,11 @@ typedef enum tl_atom {
 /* How the lanes of a warp hold a matrix instruction's operands (runtime/emu/emu_mma.c has the
  * maps). M16N8, M8N8: mma.sync of NVIDIA; MFMA16, MFMA32, MFMA64 (f64): of AMD's CDNA, 16 x 16 or
  * 32 x 32 (MFMA16R, MFMA32R: with K in the order in which lanes hold results); WMMA1, WMMA1T,
- * WMMA2: of RDNA 3 and 4. Of all AMD kinds but WMMA1 the leaf's c and result are those of the
- * transposed product: the instruction takes b as its A and a as its B. */
+ * WMMA2: of RDNA 3 and 4; WMMA3: of gfx1250. Of all AMD kinds but WMMA1 the leaf's c and result are
+ * those of the transposed product: the instruction takes b as its A and a as its B. */
 typedef enum tl_mma_kind {
     TL_MMA_M16N8, TL_MMA_M8N8, TL_MMA_MFMA16, TL_MMA_MFMA32, TL_MMA_MFMA64, TL_MMA_MFMA16R,
-    TL_MMA_MFMA32R, TL_MMA_WMMA1, TL_MMA_WMMA1T, TL_MMA_WMMA2
+    TL_MMA_MFMA32R, TL_MMA_WMMA1, TL_MMA_WMMA1T, TL_MMA_WMMA2, TL_MMA_WMMA3
 } tl_mma_kind;
 /* Element types (tile_dtype) of a, b, c in one word; and of scales. */
 #define TL_MMA_TYPES(a, b, c)           ((a) | (b) << 8 | (c) << 16)

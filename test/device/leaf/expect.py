@@ -332,13 +332,13 @@ def fragments(kind, k, size):
     if kind in ("wmma1", "wmma1t"):
         lane, e, v = np.arange(32)[:, None], np.arange(16)[None], np.arange(8)[None]
         return 16, 16, 32, kind == "wmma1t", (lane % 16 + 0 * e, 0 * lane + e), (0 * lane + e, lane % 16 + 0 * e), (2 * v + lane // 16, lane % 16 + 0 * v)
-    lanes, results, kind = 32 if kind == "wmma2" else 64, kind.endswith("r"), kind.rstrip("r")
+    lanes, results, kind = 32 if kind in ("wmma2", "wmma3") else 64, kind.endswith("r"), kind.rstrip("r")
     m = 16 if kind != "mfma32" else 32
     lane, e = np.arange(lanes)[:, None], np.arange(m * k // lanes)[None]
-    part = min(k * m // lanes, 4 if results else 16)  # more of K are in parts
+    part = min(k * m // lanes, 4 if results else 16 // size if kind == "wmma3" else 16)  # more of K are in parts
     ks = e % part + part * (lane // m) + e // part * (part * lanes // m)
     v = np.arange(m * m // lanes)[None]
-    i = (8 * (lane // 16) + v if kind == "wmma2" else 8 * (v // 4) + 4 * (lane // 32) + v % 4 if m == 32
+    i = (8 * (lane // 16) + v if kind in ("wmma2", "wmma3") else 8 * (v // 4) + 4 * (lane // 32) + v % 4 if m == 32
          else lane // 16 + 4 * v if size == 8 else 4 * (lane // 16) + v)
     return m, m, lanes, True, (lane % m + 0 * e, ks), (ks, lane % m + 0 * e), (i, lane % m + 0 * v)
 
