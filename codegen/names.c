@@ -1,6 +1,8 @@
 /* Names that users give: targets, stages, the compiler's version. */
+#define TILE_UNSTABLE
 #include "codegen/compile.h"
 #include "codegen/target/target.h"
+#include "runtime/contract/gpu_rows.h"
 
 #include <string.h>
 
@@ -34,6 +36,21 @@ const char *tl_target_cpu(const TlTarget *t)
 #define GPU_AS(...)
 #include "runtime/contract/gpu.def"
     return t->cpu;
+}
+
+const char *tilec_device_target(const char *target)
+{
+    bool emulate;
+    const TlTarget *own = target ? tl_target_find(target, &emulate) : NULL;
+    if (!own || emulate || !*own->cpu || !tl_target_lacks_llvm(own))
+        return target;
+    for (const char *const *name = tl_target_names(); *name; name++) {
+        const TlTarget *t =
+            tl_gpu_is_member(own->name, *name) ? tl_target_find(*name, &emulate) : NULL;
+        if (t && !tl_target_lacks_llvm(t))
+            return *name;
+    }
+    return target;
 }
 
 const char *tilec_version(void)

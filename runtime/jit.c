@@ -1,6 +1,7 @@
 /* jit.c: modules from source: the compiler behind tile_kernel_get. With driver_ref.c the only file
  * of this package that knows the compiler, and a library of its own (libtile_jit), so that hosts of
  * prebuilt kernels link none. */
+#define TILE_UNSTABLE
 #include "runtime/jit.h"
 #include "runtime/contract/form_text.h"
 #include "runtime/ranges.h"
@@ -253,7 +254,7 @@ static tile_status load_source(tile_device *device, const char *name, const char
         tl_tune_rows_free(tuned);
         return status != TILE_OK ? status : tl_fail(TILE_NO_MEMORY, "out of memory");
     }
-    memcpy(s->target, info.target, sizeof s->target);
+    snprintf(s->target, sizeof s->target, "%s", tilec_device_target(info.target));
     s->tuned = *tuned;
     status = bind(s);
     if (status != TILE_OK) {

@@ -5,6 +5,7 @@
  * that divided by their number. Samples are taken for --seconds; the median counts. Inputs stay in
  * place, so small ones are in the caches. The limits are measured in the same run: a copy of 64
  * MiB, and, if operations are counted, a product of f32 matrices of 1024. */
+#define TILE_UNSTABLE
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,8 +169,9 @@ static int find_limits(Bench *b)
 {
     tile_module *module = NULL;
     tilec_output *output = NULL;
-    const tilec_options o = {
-        .struct_size = sizeof o, .target = b->info.target, .cache = b->o->compile.cache};
+    const tilec_options o = {.struct_size = sizeof o,
+                             .target = tilec_device_target(b->info.target),
+                             .cache = b->o->compile.cache};
     size_t size;
     if (!is_for_speed(b))
         return EXIT_FINE;
@@ -229,7 +231,7 @@ static int compile(const Bench *b, const Options *with, tilec_output **out_outpu
 {
     tilec_options c = with->compile;
     Tuned tuned;
-    c.target = b->info.target;
+    c.target = tilec_device_target(b->info.target);
     c.emit = "image";
     c.one_kernel = 1;
     int status = tuned_read_device(with, b->device, &c, &tuned);

@@ -71,7 +71,7 @@ static int compile(Run *r)
 {
     tilec_options c = r->o->compile;
     size_t size;
-    c.target = r->info.target;
+    c.target = tilec_device_target(r->info.target);
     c.emit = "image";
     c.one_kernel = 1;
     Tuned tuned;

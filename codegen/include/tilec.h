@@ -235,6 +235,10 @@ TILEC_0_1 const char *const *tilec_stages(void);
 TILEC_0_1 const char *tilec_version(void);
 
 #ifdef TILE_UNSTABLE
+/* What to compile for where a device of this target is to run the code: `target` itself, but for a
+ * GPU whose own code this compiler's LLVM cannot make the generic target that it runs, too. */
+TILEC_API const char *tilec_device_target(const char *target);
+
 /* Not 0: the folder and all above it belong to the user or root, and nobody else may write to them
  * (above it: unless sticky, as /tmp is). 0: why[size] says why not. */
 TILEC_API int tilec_trusts_folder(const char *path, char *why, size_t size);

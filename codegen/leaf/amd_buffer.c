@@ -21,6 +21,7 @@ static const struct Generation { /* the first that the name begins with */
 } GENERATIONS[] = {
     {"gfx942", 0x00027000, 2, 2}, /* nt */
     {"gfx950", 0x00027000, 2, 2},
+    {"gfx9-4", 0x00027000, 2, 2},
     {"gfx9", 0x00027000, 3, 3},   /* glc slc */
     {"gfx10", 0x31014000, 2, 3},  /* slc; glc slc */
     {"gfx11", 0x31004000, 6, 7},  /* slc dlc; glc slc dlc */

@@ -489,6 +489,10 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_PRINT:
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
+    case TL_LEAF_FAMILY_OF_F8:
+    case TL_LEAF_FAMILY_TO_F8:
+    case TL_LEAF_FAMILY_OF_F4:
+    case TL_LEAF_FAMILY_TO_F4:
     case TL_LEAF_FAMILY_FMA_SAT:
     case TL_LEAF_FAMILY_CP_ASYNC:
     case TL_LEAF_FAMILY_CP_COMMIT:

@@ -397,19 +397,31 @@ static const Intrinsic INTRINSICS[] = {
     {TL_MMA_WMMA2, 16, TL_F8E4M3, TL_F8E5M2, "wmma.f32.16x16x16.fp8.bf8"},
     {TL_MMA_WMMA2, 16, TL_F8E5M2, TL_F8E4M3, "wmma.f32.16x16x16.bf8.fp8"},
     {TL_MMA_WMMA2, 16, TL_F8E5M2, TL_F8E5M2, "wmma.f32.16x16x16.bf8.bf8"},
+    {TL_MMA_WMMA3, 4, TL_F32, TL_F32, "wmma.f32.16x16x4.f32"},
+    {TL_MMA_WMMA3, 32, TL_F16, TL_F16, "wmma.f32.16x16x32.f16"},
+    {TL_MMA_WMMA3, 32, TL_BF16, TL_BF16, "wmma.f32.16x16x32.bf16"},
+    {TL_MMA_WMMA3, 64, TL_F8E4M3, TL_F8E4M3, "wmma.f32.16x16x64.fp8.fp8"},
+    {TL_MMA_WMMA3, 64, TL_F8E4M3, TL_F8E5M2, "wmma.f32.16x16x64.fp8.bf8"},
+    {TL_MMA_WMMA3, 64, TL_F8E5M2, TL_F8E4M3, "wmma.f32.16x16x64.bf8.fp8"},
+    {TL_MMA_WMMA3, 64, TL_F8E5M2, TL_F8E5M2, "wmma.f32.16x16x64.bf8.bf8"},
+    {TL_MMA_WMMA3, 128, TL_F8E4M3, TL_F8E4M3, "wmma.f32.16x16x128.fp8.fp8"},
+    {TL_MMA_WMMA3, 128, TL_F8E4M3, TL_F8E5M2, "wmma.f32.16x16x128.fp8.bf8"},
+    {TL_MMA_WMMA3, 128, TL_F8E5M2, TL_F8E4M3, "wmma.f32.16x16x128.bf8.fp8"},
+    {TL_MMA_WMMA3, 128, TL_F8E5M2, TL_F8E5M2, "wmma.f32.16x16x128.bf8.bf8"},
 };
-static const char IU8[] = "wmma.i32.16x16x16.iu8",
+static const char IU8[] = "wmma.i32.16x16x16.iu8", IU8_3[] = "wmma.i32.16x16x64.iu8",
                   SCALED[] = "mfma.scale.f32.%ux%ux%u.f8f6f4"; /* of gfx950 */
 
 static bool is_wmma(const Matrix *m)
 {
-    return m->kind == TL_MMA_WMMA1 || m->kind == TL_MMA_WMMA1T || m->kind == TL_MMA_WMMA2;
+    return m->kind == TL_MMA_WMMA1 || m->kind == TL_MMA_WMMA1T || m->kind == TL_MMA_WMMA2 ||
+           m->kind == TL_MMA_WMMA3;
 }
 
 /* Is it told the types of its operands, of 4 or 8 words? */
 static bool is_told_types(const Matrix *m)
 {
-    return m->scaled || (tl_is_f8(m->type[0]) && m->k >= 64);
+    return m->scaled || (!is_wmma(m) && tl_is_f8(m->type[0]) && m->k >= 64);
 }
 
 /* The number of a type there. */
@@ -466,7 +478,7 @@ static const char *intrinsic_name(const Matrix *m, TlDtype a, TlDtype b)
         return tl_format(m->call->l->arena, SCALED, side, side, 2048 / side);
     }
     TL_ASSERT(is_wmma(m) && is_byte_integer(a) && is_byte_integer(b), "no matrix instruction");
-    return IU8;
+    return m->kind == TL_MMA_WMMA3 ? IU8_3 : IU8;
 }
 
 /* Converts words to LLVM's type of the operand: a vector of elements, or for bytes one integer. */
@@ -478,13 +490,14 @@ static LLVMValueRef as_operand(const Matrix *m, LLVMValueRef x, TlDtype d)
     if (tl_dtype_bytes(d) == 1)
         return is_wmma(m) || words != 2 ? x : LLVMBuildBitCast(m->call->b, x, m->call->i64, "");
     if (d == TL_F32)
-        return LLVMBuildBitCast(m->call->b, x, m->call->f32, "");
+        return LLVMBuildBitCast(
+            m->call->b, x, words == 1 ? m->call->f32 : LLVMVectorType(m->call->f32, words), "");
     if (d == TL_F64)
         return LLVMBuildBitCast(m->call->b, x, LLVMDoubleTypeInContext(c), "");
     TL_ASSERT(d == TL_F16 || d == TL_BF16, "no matrix instruction takes %s", tl_dtype_name(d));
     if (d == TL_F16)
         elem = LLVMHalfTypeInContext(c);
-    else if (!is_wmma(m) && words == 4)
+    else if (m->kind == TL_MMA_WMMA3 || (!is_wmma(m) && words == 4))
         elem = LLVMBFloatTypeInContext(c);
     return LLVMBuildBitCast(m->call->b, x, LLVMVectorType(elem, 2 * words), "");
 }
@@ -498,6 +511,33 @@ static LLVMValueRef as_accumulator(const Matrix *m, LLVMValueRef x)
     LLVMTypeRef t = m->type[2] == TL_F64 ? LLVMVectorType(LLVMDoubleTypeInContext(c), words / 2)
                                          : LLVMVectorType(m->call->f32, words);
     return LLVMBuildBitCast(m->call->b, x, t, "");
+}
+
+/* WMMA of gfx1250. Operands of 16 and more bits have a modifier before each, the sums before them;
+ * integers their signs; two bits, which say that an operand is that of the instruction before, are
+ * the last, but for the clamp of integers. */
+static LLVMValueRef multiply_gfx1250(const Matrix *m, const char *name, LLVMTypeRef *over,
+                                     LLVMValueRef *operands, TlDtype ta, TlDtype tb)
+{
+    TlLeafCall *call = m->call;
+    LLVMValueRef no = LLVMConstInt(call->i1, 0, 0), none = LLVMConstInt(call->i16, 0, 0), args[8];
+    bool integers = is_byte_integer(ta), bytes = tl_dtype_bytes(ta) == 1;
+    unsigned n = 0;
+    for (int i = 0; i < 2; i++) {
+        if (integers)
+            args[n++] = LLVMConstInt(call->i1, (i ? tb : ta) == TL_I8, 0);
+        else if (!bytes)
+            args[n++] = no;
+        args[n++] = operands[i];
+    }
+    if (!integers)
+        args[n++] = none;
+    args[n++] = operands[2];
+    args[n++] = no;
+    args[n++] = no;
+    if (integers)
+        args[n++] = no;
+    return tl_leaf_intrinsic(call, name, over, 2, args, n);
 }
 
 LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call)
@@ -514,7 +554,10 @@ LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call)
     const char *base = intrinsic_name(&m, ta, tb);
     char *name = tl_format(call->l->arena, "llvm.amdgcn.%s", base);
     LLVMTypeRef over[2] = {LLVMTypeOf(c), LLVMTypeOf(a)};
-    if (is_told_types(&m)) {
+    if (m.kind == TL_MMA_WMMA3) {
+        LLVMValueRef operands[3] = {a, b, c};
+        x = multiply_gfx1250(&m, name, over, operands, ta, tb);
+    } else if (is_told_types(&m)) {
         LLVMValueRef operands[3] = {a, b, c};
         x = multiply_told(&m, name, operands, ta, tb, swap);
     } else if (base == IU8) {

@@ -592,6 +592,43 @@ static LLVMValueRef to_bf16(TlLeafCall *call)
     return of_floats(call, "cvt.rn.bf16.f32 $0, $1;", 1, call->i16, "=h");
 }
 
+/* Two of f8; the instruction's first operand is the upper one. NaN and what is too great it treats
+ * as the leaf's definition says, also below. */
+static LLVMValueRef to_f8(TlLeafCall *call)
+{
+    char *text = tl_format(call->l->arena, "cvt.rn.satfinite.%sx2.f32 $0, $2, $1;",
+                           tl_leaf_ptx_type((TlDtype)tl_leaf_constant(call, 2)));
+    return of_floats(call, text, 2, call->i16, "=h");
+}
+
+static LLVMValueRef of_f8(TlLeafCall *call)
+{
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, 1, "=r");
+    tl_leaf_asm_operand(&a, LLVMBuildTrunc(call->b, call->args[0], call->i16, ""));
+    tl_sbuf_putf(&a.text, "cvt.rn.f16x2.%sx2 $0, $1;",
+                 tl_leaf_ptx_type((TlDtype)tl_leaf_constant(call, 1)));
+    return tl_leaf_asm_end(&a, call->i32, TL_LEAF_PURE);
+}
+
+/* There is no register of 8 bits outside of the asm. */
+static LLVMValueRef to_f4(TlLeafCall *call)
+{
+    LLVMValueRef x = of_floats(
+        call, "{ .reg .b8 x; cvt.rn.satfinite.e2m1x2.f32 x, $2, $1; cvt.u32.u8 $0, x; }", 2,
+        call->i32, "=r");
+    return LLVMBuildTrunc(call->b, x, LLVMInt8TypeInContext(call->c), "");
+}
+
+static LLVMValueRef of_f4(TlLeafCall *call)
+{
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, 1, "=r");
+    tl_leaf_asm_operand(&a, call->args[0]);
+    tl_sbuf_puts(&a.text, "{ .reg .b8 x; cvt.u8.u32 x, $1; cvt.rn.f16x2.e2m1x2 $0, x; }");
+    return tl_leaf_asm_end(&a, call->i32, TL_LEAF_PURE);
+}
+
 /* What is out of range, and NaN, the instruction treats as the leaf's definition says. */
 static LLVMValueRef to_integer(TlLeafCall *call)
 {
@@ -687,6 +724,10 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MIN_NAN: return asm_on_floats(call, "min.NaN.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_MAX_NAN: return asm_on_floats(call, "max.NaN.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_BF16: return to_bf16(call);
+    case TL_LEAF_FAMILY_OF_F8: return of_f8(call);
+    case TL_LEAF_FAMILY_TO_F8: return to_f8(call);
+    case TL_LEAF_FAMILY_OF_F4: return of_f4(call);
+    case TL_LEAF_FAMILY_TO_F4: return to_f4(call);
     case TL_LEAF_FAMILY_F2I: return to_integer(call);
     case TL_LEAF_FAMILY_LDG: return load_global(call);
     case TL_LEAF_FAMILY_STG: store_global(call); return NULL;

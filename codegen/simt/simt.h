@@ -203,6 +203,8 @@ void tl_simt_begin_spread(TlSimt *g, uint32_t done, uint32_t of);
 void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 /* simt_leaf.c: ops on f32 by leaves, as TlGen.own */
 LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in);
+/* simt_cast.c: lowers a cast of a tile from or to f8 or f4; false: it is none that leaves do */
+bool tl_simt_cast_small(TlSimt *g, const TlOp *op);
 /* f32 to bf16 by a leaf, as TlGen.to_bf16 */
 LLVMValueRef tl_simt_to_bf16(TlGen *gen, LLVMValueRef x);
 /* f32 to an integer of 8, 16 or 32 bits by a leaf, as TlGen.to_int */

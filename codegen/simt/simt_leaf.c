@@ -321,7 +321,7 @@ LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, 
  * as it was unpacked is the word, or the wide value, that it came from: operands of matrix
  * instructions pass as words. */
 
-enum { WORD = 4, MAX_ELEMENTS = 32 };
+enum { WORD = 4, MAX_ELEMENTS = 64 };
 
 static LLVMTypeRef wide_type(TlSimt *g, uint64_t bytes)
 {

@@ -17,7 +17,7 @@
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/mma_order.h"
 
-enum { MAX_FRAGMENT = 32 }; /* elements of a lane */
+enum { MAX_FRAGMENT = 64 }; /* elements of a lane */
 
 typedef struct Mma {
     TlSimt *g;
@@ -74,6 +74,7 @@ static LLVMValueRef register_value(const Mma *m, int operand, int64_t reg)
 static LLVMValueRef gather(const Mma *m, int operand, TlMmaBlock block, int32_t left)
 {
     LLVMValueRef x[MAX_FRAGMENT];
+    TL_ASSERT(elements(m, operand) <= MAX_FRAGMENT, "%u elements", elements(m, operand));
     for (uint32_t e = 0; e < elements(m, operand); e++) {
         int64_t reg = tl_mma_register(&m->order, operand, block, e);
         x[e] = reg < 0 ? zero(m, operand) : register_value(m, operand, reg);

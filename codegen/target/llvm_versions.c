@@ -122,12 +122,15 @@ const char *tl_llvm_host_name(const char *feature)
 }
 
 /* LLVM 22 takes halves of registers for numbers of 16 bits on gfx11 and gfx12 (real-true16), and
- * moves each by itself: in the main loop of a product 28 moves for 16 v_perm_b32. */
+ * moves each by itself: in the main loop of a product 28 moves for 16 v_perm_b32. Of the 1024
+ * registers of gfx1250 instructions reach 256, and others by a mode that is set before them. */
 const char *tl_llvm_features(TlArena *arena, const char *cpu, const char *features)
 {
     if (!IS_NEW || (strncmp(cpu, "gfx11", 5) && strncmp(cpu, "gfx12", 5)))
         return features;
-    return tl_format(arena, "%s%s-real-true16", features, *features ? "," : "");
+    bool high = strcmp(cpu, "gfx1250") == 0;
+    return tl_format(arena, "%s%s-real-true16%s", features, *features ? "," : "",
+                     high ? ",-1024-addressable-vgprs" : "");
 }
 
 /* ---- masked accesses ---- */

@@ -22,7 +22,7 @@ typedef enum tl_gpu_can {
     TL_CAN_COPY = 1,     /* asynchronous copies from global to shared memory */
     TL_CAN_LDMATRIX = 2, /* loads of a warp from shared memory */
     TL_CAN_OVERLAP = 4,  /* a kernel that starts early waits for the one before it (no leaf) */
-    TL_CAN_F8 = 8,       /* f8 to f16 by an instruction (no leaf) */
+    TL_CAN_F8 = 8,       /* two f8 from and to f16, f32 by an instruction */
     TL_CAN_MMA_F8 = 16,  /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
     TL_CAN_NAN = 32,     /* min and max that give NaN where there is one */
     TL_CAN_BUFFER = 64,  /* accesses of a base and 32 bits, whose bounds the hardware tests */
@@ -44,7 +44,8 @@ typedef enum tl_gpu_can {
     TL_CAN_MULTICAST = 1 << 22,     /* bulk copies to all programs of a cluster */
     TL_CAN_COLUMNS = 1 << 23,       /* loads of 16 lanes from shared memory that transpose */
     TL_CAN_SHIFT = 1 << 24,         /* shuffles that say whether the other lane is there */
-    TL_CAN_REDUX = 1 << 25          /* integers of all lanes of a warp combined by an instruction */
+    TL_CAN_REDUX = 1 << 25,         /* integers of all lanes of a warp combined by an instruction */
+    TL_CAN_F4 = 1 << 26             /* as F8, two f4e2m1 */
 } tl_gpu_can;
 
 /* How REDUX combines words, and REDUX_F32 their floats: there a NaN does not count. */
@@ -150,11 +151,11 @@ typedef enum tl_atom {
 /* How the lanes of a warp hold a matrix instruction's operands (runtime/emu/emu_mma.c has the
  * maps). M16N8, M8N8: mma.sync of NVIDIA; MFMA16, MFMA32, MFMA64 (f64): of AMD's CDNA, 16 x 16 or
  * 32 x 32 (MFMA16R, MFMA32R: with K in the order in which lanes hold results); WMMA1, WMMA1T,
- * WMMA2: of RDNA 3 and 4. Of all AMD kinds but WMMA1 the leaf's c and result are those of the
- * transposed product: the instruction takes b as its A and a as its B. */
+ * WMMA2: of RDNA 3 and 4; WMMA3: of gfx1250. Of all AMD kinds but WMMA1 the leaf's c and result are
+ * those of the transposed product: the instruction takes b as its A and a as its B. */
 typedef enum tl_mma_kind {
     TL_MMA_M16N8, TL_MMA_M8N8, TL_MMA_MFMA16, TL_MMA_MFMA32, TL_MMA_MFMA64, TL_MMA_MFMA16R,
-    TL_MMA_MFMA32R, TL_MMA_WMMA1, TL_MMA_WMMA1T, TL_MMA_WMMA2
+    TL_MMA_MFMA32R, TL_MMA_WMMA1, TL_MMA_WMMA1T, TL_MMA_WMMA2, TL_MMA_WMMA3
 } tl_mma_kind;
 /* Element types (tile_dtype) of a, b, c in one word; and of scales. */
 #define TL_MMA_TYPES(a, b, c)           ((a) | (b) << 8 | (c) << 16)

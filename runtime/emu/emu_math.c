@@ -4,6 +4,7 @@
  * on every such hardware. */
 #include "runtime/emu/emu.h"
 #include <math.h>
+#include <string.h>
 
 /* Rounds to nearest, ties to even; NaN becomes the canonical one. */
 uint16_t tl_emu_bf16(uint32_t x);
@@ -13,6 +14,87 @@ uint16_t tl_emu_bf16(uint32_t x)
     if ((x & 0x7fffffff) > 0x7f800000)
         return CANONICAL_NAN;
     return (uint16_t)((x + BELOW_HALF + (x >> 16 & 1)) >> 16);
+}
+
+/* ---- f8 and f4 ---- */
+
+typedef struct small_format {
+    int fraction, least; /* bits; exponent of normal numbers */
+    uint32_t sign, greatest, nan;
+} small_format;
+
+static const small_format F4 = {1, 0, 8, 7, 7};
+
+static const small_format *format_of(uint32_t type)
+{
+    static const small_format E4M3 = {3, -6, 0x80, 0x7e, 0x7f}, E5M2 = {2, -14, 0x80, 0x7b, 0x7f};
+    return type == TILE_F8E5M2 ? &E5M2 : &E4M3;
+}
+
+/* To nearest, ties to even; the greatest of what is greater. */
+static uint32_t round_to(const small_format *f, uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    if (isnan(x))
+        return f->nan;
+    uint32_t sign = signbit(x) ? f->sign : 0;
+    if (isinf(x))
+        return sign | f->greatest;
+    int exponent = x == 0 || ilogbf(x) < f->least ? f->least : ilogbf(x);
+    double units = rint(ldexp(fabs((double)x), f->fraction - exponent)); /* of the last place */
+    double code = ldexp(exponent - f->least, f->fraction) + units;
+    return sign | (code > f->greatest ? f->greatest : (uint32_t)code);
+}
+
+/* The bits of an f16, which has all these numbers. */
+static uint32_t half_of(const small_format *f, uint32_t code)
+{
+    enum { HALF_FRACTION = 10, HALF_LEAST = -14, HALF_SIGN = 0x8000, HALF_NAN = 0x7fff };
+    uint32_t magnitude = code & (f->sign - 1), places = 1u << f->fraction;
+    bool e5m2 = f->least == HALF_LEAST;
+    if (e5m2)
+        return magnitude > 0x7c ? HALF_NAN : code << 8;
+    if (magnitude == f->nan && f->nan != f->greatest)
+        return HALF_NAN;
+    uint32_t sign = code & f->sign ? HALF_SIGN : 0;
+    if (magnitude == 0)
+        return sign;
+    int exponent = (int)(magnitude >> f->fraction) - 1 + f->least;
+    uint32_t units = magnitude % places + places;
+    if (magnitude < places) { /* subnormal here, not there */
+        units = magnitude;
+        for (exponent = f->least; units < places; units *= 2)
+            exponent--;
+    }
+    return sign | (((uint32_t)(exponent - HALF_LEAST) << HALF_FRACTION) +
+                   (units << (HALF_FRACTION - f->fraction)));
+}
+
+uint32_t tl_emu_of_f8(uint32_t codes, uint32_t type);
+uint32_t tl_emu_of_f8(uint32_t codes, uint32_t type)
+{
+    const small_format *f = format_of(type);
+    return half_of(f, codes & 0xff) | half_of(f, codes >> 8 & 0xff) << 16;
+}
+
+uint16_t tl_emu_to_f8(uint32_t x, uint32_t y, uint32_t type);
+uint16_t tl_emu_to_f8(uint32_t x, uint32_t y, uint32_t type)
+{
+    const small_format *f = format_of(type);
+    return (uint16_t)(round_to(f, x) | round_to(f, y) << 8);
+}
+
+uint32_t tl_emu_of_f4(uint32_t codes);
+uint32_t tl_emu_of_f4(uint32_t codes)
+{
+    return half_of(&F4, codes & 15) | half_of(&F4, codes >> 4 & 15) << 16;
+}
+
+uint8_t tl_emu_to_f4(uint32_t x, uint32_t y);
+uint8_t tl_emu_to_f4(uint32_t x, uint32_t y)
+{
+    return (uint8_t)(round_to(&F4, x) | round_to(&F4, y) << 4);
 }
 
 uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y);

@@ -43,7 +43,8 @@ static shape shape_of(tl_mma_kind kind)
     case TL_MMA_MFMA32R: return (shape){32, 32, 64, true};
     case TL_MMA_WMMA1: return (shape){16, 16, 32, false};
     case TL_MMA_WMMA1T:
-    case TL_MMA_WMMA2: break;
+    case TL_MMA_WMMA2:
+    case TL_MMA_WMMA3: break;
     }
     return (shape){16, 16, 32, true};
 }
@@ -73,7 +74,7 @@ static void operand_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per
         *out_k = per * (lane & 3) + part + 4 * per * (wide ? word >> 1 : word);
     } else { /* parts of K in lanes that are s.m apart, of so many neighbours at most */
         uint32_t parts = has_copies(kind) ? 1 : s.lanes / s.m, n = k / parts;
-        uint32_t most = results ? 4 : 16;
+        uint32_t most = results ? 4 : kind == TL_MMA_WMMA3 ? 4 * per : 16;
         n = n < most ? n : most;
         *out_free = lane % s.m;
         *out_k = e % n + n * (lane / s.m % parts) + e / n * n * parts;
@@ -99,7 +100,8 @@ static void result_cell(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *o
     case TL_MMA_MFMA64: *out_i = part + 4 * e; return;
     case TL_MMA_WMMA1:
     case TL_MMA_WMMA1T: *out_i = 2 * e + part; return;
-    case TL_MMA_WMMA2: *out_i = 8 * part + e; return;
+    case TL_MMA_WMMA2:
+    case TL_MMA_WMMA3: *out_i = 8 * part + e; return;
     }
 }
 

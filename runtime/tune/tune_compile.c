@@ -1,5 +1,6 @@
 /* tune_compile.c: the compilations of tile_tune: the list of configurations, one image for each,
  * and the keys of the launch. */
+#define TILE_UNSTABLE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@ static tilec_options compiler_options(const tl_tuner *t, const char *target, con
                                       tl_heard *heard)
 {
     tilec_options o = tl_jit_compiler_options(t->o->jit, heard);
-    o.target = target;
+    o.target = tilec_device_target(target);
     o.kernel = t->kernel;
     o.one_kernel = 1;
     o.consts = t->consts;
@@ -139,7 +140,7 @@ static bool compile_form(tl_tuner *t, tl_trial *trial, const char *form)
     tilec_options o = compiler_options(t, t->info.target, trial->config, &h);
     bool model = t->o->model != 0;
     if (model && strncmp(o.target, "emu:", 4) == 0)
-        o.target += 4;
+        o.target = tilec_device_target(o.target + 4);
     o.report = model;
     o.forms = form;
     tilec_status status = tilec_compile_file(t->path, &o, &trial->output);

@@ -78,19 +78,25 @@ STUB_EXPORT int hipDeviceTotalMem(size_t *bytes, int device)
     *bytes = (size_t)192 << 30;
     return device >= 0 ? 0 : STUB_INVALID_DEVICE;
 }
+/* Or what the environment says, for programs that do not know the stub. */
+static const char *arch(void)
+{
+    const char *named = getenv("STUB_ARCH");
+    return named ? named : stub.arch;
+}
 /* Both fill in all of the struct of their version, and no more. */
 STUB_EXPORT int hipGetDevicePropertiesR0600(char *properties, int ordinal)
 {
     STUB_CALL();
     memset(properties, 0x5a, 1472);
-    strcpy(properties + 1160, stub.arch);
+    strcpy(properties + 1160, arch());
     return ordinal < stub.devices ? 0 : STUB_INVALID_DEVICE;
 }
 STUB_EXPORT int hipGetDeviceProperties(char *properties, int ordinal)
 {
     STUB_CALL();
     memset(properties, 0x5a, 792);
-    strcpy(properties + 396, stub.arch);
+    strcpy(properties + 396, arch());
     return ordinal < stub.devices ? 0 : STUB_INVALID_DEVICE;
 }
 STUB_EXPORT int hipGetDevice(int *ordinal)

@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 
+HIGH = re.compile(r"v\S+ /\*(v\S+)\*/") # a register above 255, reached by a mode: as a number below it, and what it is
 FACTS = ("private_segment_fixed_size", "vgpr_count", "agpr_count", "vgpr_spill_count", "sgpr_spill_count")
 
 
@@ -34,7 +35,7 @@ class Kernel:
 def instructions(lines):
     """(label or None, Instruction or None) of each line that has one. Of a far branch, the place that it is measured from is no label."""
     for n, line in lines:
-        line = line.split(";")[0].strip()
+        line = HIGH.sub(r"\1", line.split(";")[0]).strip()
         label = re.fullmatch(r"([.\w$]+):", line)
         if label and label.group(1).startswith(".Lpost_getpc"):
             continue

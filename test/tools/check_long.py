@@ -13,7 +13,7 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-GPUS = "sm_75,sm_80,sm_86,sm_89,sm_90,sm_90a,sm_100,sm_100f,sm_100a,sm_103a,sm_110a,sm_120,sm_120f,sm_120a,sm_121a,gfx906,gfx908,gfx90a,gfx942,gfx950,gfx1030,gfx1100,gfx1101,gfx1102,gfx1150,gfx1151,gfx1152,gfx1153,gfx1200,gfx1201,gfx10-3-generic,gfx11-generic,gfx12-generic"
+GPUS = "sm_75,sm_80,sm_86,sm_89,sm_90,sm_90a,sm_100,sm_100f,sm_100a,sm_103a,sm_110a,sm_120,sm_120f,sm_120a,sm_121a,gfx906,gfx908,gfx90a,gfx942,gfx950,gfx1030,gfx1100,gfx1101,gfx1102,gfx1150,gfx1151,gfx1152,gfx1153,gfx1200,gfx1201,gfx1250,gfx10-3-generic,gfx11-generic,gfx12-generic,gfx9-4-generic"
 EMULATED = ",".join("emu:" + t for t in GPUS.split(","))
 RUN, RING, LANGUAGE, IR = "test/conformance/run.py", "test/tools/ring.py", "test/fuzz/language.py", "test/fuzz/tile_ir.py"
 ROWS = "test/fuzz/chunked_rows.py"

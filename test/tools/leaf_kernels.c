@@ -152,6 +152,8 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[1] = i32(m, 1);
         args[2] = i32(m, 64);
     }
+    if (leaf == TL_LEAF_OF_F8 || leaf == TL_LEAF_TO_F8)
+        args[leaf == TL_LEAF_OF_F8 ? 1 : 2] = i32(m, m->pred_known ? TL_F8E4M3 : TL_F8E5M2);
     if (leaf == TL_LEAF_F2I) { /* u8 and i16 toward zero, u32 to nearest */
         args[1] = i32(m, 8u << m->pred_known);
         args[2] = i32(m, m->pred_known);

@@ -1,4 +1,5 @@
 /* The compiler as a library (tilec.h). */
+#define TILE_UNSTABLE
 #include "codegen/include/tilec.h"
 #include <stdio.h>
 #include <string.h>
@@ -204,8 +205,21 @@ static void kernels_that_wait_are_in_order(void)
     tilec_output_free(out);
 }
 
+/* A device whose own code this LLVM cannot make has its generation's, if that can be made. */
+static void devices_run_generic_code(void)
+{
+    bool old = strstr(tilec_version(), "LLVM 19") != NULL;
+    static const char *const SAME[] = {"gfx1152",     "gfx942",   "gfx11-generic", "sm_80",
+                                       "emu:gfx1153", "cpu",      "ref",           "gfx1250",
+                                       "gfx950",      "nonesuch", "cpu:x86-64-v3"};
+    for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++)
+        CHECK(!strcmp(tilec_device_target(SAME[i]), SAME[i]));
+    CHECK(!strcmp(tilec_device_target("gfx1153"), old ? "gfx11-generic" : "gfx1153"));
+}
+
 int main(void)
 {
+    devices_run_generic_code();
     zeros_are_defaults();
     kernels_that_wait_are_in_order();
     several_targets_in_one_image();

@@ -114,6 +114,12 @@ static const FragmentCase fragment_cases[] = {
      COLS_FIRST,
      {16, 16},
      "reg(1,0)(2,0)(4,0) lane(0,1)(0,2)(0,4)(0,8)(8,0) warp(0,0)(0,0)(0,0) -> 16x16"},
+    {"wmma3.a.k8",
+     0,
+     {1, 2},
+     COLS_FIRST,
+     {32, 32},
+     "reg(0,1)(0,2)(0,4)(0,16) lane(1,0)(2,0)(4,0)(8,0)(0,8) warp(0,0)(0,0)(16,0) -> 32x32"},
 };
 
 /* A dot's operand (0: A [M, K], 1: B [K, N]): warps along the other operand's dimension hold the

@@ -332,13 +332,13 @@ def fragments(kind, k, size):
     if kind in ("wmma1", "wmma1t"):
         lane, e, v = np.arange(32)[:, None], np.arange(16)[None], np.arange(8)[None]
         return 16, 16, 32, kind == "wmma1t", (lane % 16 + 0 * e, 0 * lane + e), (0 * lane + e, lane % 16 + 0 * e), (2 * v + lane // 16, lane % 16 + 0 * v)
-    lanes, results, kind = 32 if kind == "wmma2" else 64, kind.endswith("r"), kind.rstrip("r")
+    lanes, results, kind = 32 if kind in ("wmma2", "wmma3") else 64, kind.endswith("r"), kind.rstrip("r")
     m = 16 if kind != "mfma32" else 32
     lane, e = np.arange(lanes)[:, None], np.arange(m * k // lanes)[None]
-    part = min(k * m // lanes, 4 if results else 16)  # more of K are in parts
+    part = min(k * m // lanes, 4 if results else 16 // size if kind == "wmma3" else 16)  # more of K are in parts
     ks = e % part + part * (lane // m) + e // part * (part * lanes // m)
     v = np.arange(m * m // lanes)[None]
-    i = (8 * (lane // 16) + v if kind == "wmma2" else 8 * (v // 4) + 4 * (lane // 32) + v % 4 if m == 32
+    i = (8 * (lane // 16) + v if kind in ("wmma2", "wmma3") else 8 * (v // 4) + 4 * (lane // 32) + v % 4 if m == 32
          else lane // 16 + 4 * v if size == 8 else 4 * (lane // 16) + v)
     return m, m, lanes, True, (lane % m + 0 * e, ks), (ks, lane % m + 0 * e), (i, lane % m + 0 * v)
 
@@ -625,6 +625,50 @@ def bf16(out):
         keep_words(out, np.where(nan, 0x7FFF, rounded).astype(u32))
 
 
+SMALL = {"e4m3": (3, 7, 0x80, 0x7E, 0x7F), "e5m2": (2, 15, 0x80, 0x7B, 0x7F), "e2m1": (1, 1, 8, 7, 7)}  # fraction, bias, sign, greatest, NaN
+
+
+def small_values(t):
+    """The numbers of the codes 0 to the greatest."""
+    fraction, bias, _, greatest, _ = SMALL[t]
+    code = np.arange(greatest + 1)
+    exponent, rest = code >> fraction, code & (1 << fraction) - 1
+    return np.where(exponent > 0, (rest + (1 << fraction)) * 2.0 ** (exponent - bias - fraction), rest * 2.0 ** (1 - bias - fraction))
+
+
+def of_small(out, types):
+    for i, t in enumerate(types):
+        _, _, sign, greatest, _ = SMALL[t]
+        values, halves = small_values(t), []
+        for part in range(2):
+            code = mix(i) >> u32(part * (4 if sign == 8 else 8)) & u32(2 * sign - 1)
+            size = code & u32(sign - 1)
+            half = np.where(size <= greatest, values[np.minimum(size, greatest)], np.inf).astype(np.float16).view(np.uint16).astype(u32)
+            half = np.where(size <= greatest, half | np.where(code & u32(sign), 0x8000, 0).astype(u32), 0x7FFF).astype(u32)
+            if t == "e5m2":  # it has infinities
+                half = np.where(size == 0x7C, u32(0x7C00) | (code & u32(0x80)) << u32(8), half).astype(u32)
+            halves.append(half)
+        keep_words(out, halves[0] | halves[1] << u32(16))
+
+
+def to_small(out, types):
+    for t in types:
+        _, _, sign, greatest, nan = SMALL[t]
+        values = small_values(t)
+        near, ties = (mix(0) & u32(0x87FFFFFF)) + u32(0x3B000000), (mix(1) & u32(0x87F80000)) + u32(0x3B000000)
+        zero = np.full_like(near, 0x80000000)
+        for pair in ((near, ties), (mix(2) | u32(0x7F800000), mix(3)), (zero, near)):
+            codes = []
+            for bits in pair:
+                x = bits.view(np.float32)
+                size = np.minimum(np.abs(np.where(np.isnan(x), 0, x)).astype(np.float64), values[-1])
+                above = np.clip(np.searchsorted(values, size), 1, greatest)  # the first that is not less
+                low, high = size - values[above - 1], values[above] - size
+                code = np.where((low < high) | ((low == high) & (above % 2 == 1)), above - 1, above).astype(u32)
+                codes.append(np.where(np.isnan(x), nan, code | np.where(bits >> u32(31), sign, 0).astype(u32)).astype(u32))
+            keep_words(out, codes[0] | codes[1] << u32(4 if sign == 8 else 8))
+
+
 def f2i(out):
     """Signed: how & 1; to nearest, ties to even: how & 2."""
     for bits in (8, 16, 32):
@@ -697,6 +741,10 @@ def expected(name, lanes):
         roots(out, kind == "rsqrt")
     elif kind == "bf16":
         bf16(out)
+    elif name in ("of_f8", "of_f4"):
+        of_small(out, ["e2m1"] if name == "of_f4" else ["e4m3", "e5m2"])
+    elif name in ("to_f8", "to_f4"):
+        to_small(out, ["e2m1"] if name == "to_f4" else ["e4m3", "e5m2"])
     elif kind == "f2i":
         f2i(out)
     elif kind in ("min", "max"):

@@ -744,6 +744,34 @@ static void make_bf16(Maker *m)
         keep(m, LLVMBuildZExt(m->b, CALL(m, BF16, of[i]), m->i32, ""));
 }
 
+static const TlDtype F8[] = {TL_F8E4M3, TL_F8E5M2};
+
+/* All codes. */
+static void make_of_small(Maker *m, bool f4)
+{
+    for (uint32_t i = 0; i < (f4 ? 1 : 2); i++) {
+        LLVMValueRef codes = and(m, mix(m, i), f4 ? 0xff : 0xffff);
+        keep(m, f4 ? CALL(m, OF_F4, codes) : CALL(m, OF_F8, codes, word(m, F8[i])));
+    }
+}
+
+/* Numbers of all sizes that the types have, and greater ones, ties, infinities and NaN. */
+static void make_to_small(Maker *m, bool f4)
+{
+    const uint32_t CLOSE = 0x87ffffff, TIES = 0x87f80000;
+    for (uint32_t i = 0; i < (f4 ? 1 : 2); i++) {
+        LLVMValueRef near = add(m, and(m, mix(m, 0), CLOSE), 0x3b000000),
+                     ties = add(m, and(m, mix(m, 1), TIES), 0x3b000000),
+                     odd = LLVMBuildOr(m->b, mix(m, 2), word(m, 0x7f800000), "");
+        LLVMValueRef pairs[][2] = {{near, ties}, {odd, mix(m, 3)}, {word(m, 0x80000000), near}};
+        for (uint32_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+            LLVMValueRef x = pairs[k][0], y = pairs[k][1];
+            LLVMValueRef codes = f4 ? CALL(m, TO_F4, x, y) : CALL(m, TO_F8, x, y, word(m, F8[i]));
+            keep(m, LLVMBuildZExt(m->b, codes, m->i32, ""));
+        }
+    }
+}
+
 /* Of every magnitude: in range and out of it, NaN and infinities too. */
 static void make_f2i(Maker *m)
 {
@@ -1220,6 +1248,10 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_MIN_NAN:
     case TL_LEAF_FAMILY_MAX_NAN: make_extremes(m, leaf); break;
     case TL_LEAF_FAMILY_BF16: make_bf16(m); break;
+    case TL_LEAF_FAMILY_OF_F8:
+    case TL_LEAF_FAMILY_OF_F4: make_of_small(m, row->family == TL_LEAF_FAMILY_OF_F4); break;
+    case TL_LEAF_FAMILY_TO_F8:
+    case TL_LEAF_FAMILY_TO_F4: make_to_small(m, row->family == TL_LEAF_FAMILY_TO_F4); break;
     case TL_LEAF_FAMILY_F2I: make_f2i(m); break;
     case TL_LEAF_FAMILY_CP_ASYNC: make_copies(m, row->size); break;
     case TL_LEAF_FAMILY_CP_COMMIT:
