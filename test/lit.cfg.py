@@ -12,7 +12,7 @@
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
 # Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, two-hosts, cuda, hip, cxx, numpy, torch, jax, mypy, sphinx, clang, chromium,
-# libpng, pcre2, ggml, gdb, node, tree-sitter, conan. A test that needs one says `// REQUIRES: ptxas`.
+# libpng, pcre2, ggml, onnxruntime, gdb, node, tree-sitter, conan. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
 import hashlib
@@ -184,6 +184,8 @@ if os.path.exists(os.path.join(build, "bin", "08_llm")):
     features.add("pcre2")
 if os.path.exists(os.path.join(build, "bin", "17_ggml")):
     features.add("ggml")
+if glob.glob(os.path.join(build, "lib", "libonnxruntime-tile.so")) and all(importlib.util.find_spec(m) for m in ("onnxruntime", "onnx", "ml_dtypes", "numpy")):
+    features.add("onnxruntime")
 
 
 def starts_ranks():
